@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What a person calls. Kbuild lists the modules. The sources are linked into
+# $(BUILD)/<kernel release>/ and the kernel's build runs there, so that several
+# kernels build side by side and the checkout stays clean.
+
+MAKEFLAGS += --no-print-directory --no-builtin-rules
+.DEFAULT_GOAL := all
+.SUFFIXES:
+
+BUILD ?= build
+SOURCES := Kbuild $(wildcard include core cq peer_mem p2pdma drivers ulp kunit)
+PROBES := $(wildcard probes/*.c)
+
+NO_KERNEL := clean help demo test lint shell
+GOALS := $(or $(MAKECMDGOALS),all)
+SINGLE := $(filter %.o %.i %.s %.lst %.ko %.mod %.symtypes %/,$(GOALS))
+
+# Which kernel: KDIR, else the headers of KVER, else those of the running one.
+ifeq ($(KDIR),)
+KVER ?= $(shell uname -r)
+KDIR := $(firstword $(wildcard /lib/modules/$(KVER)/build/Makefile \
+			       /usr/src/linux-headers-$(KVER)/Makefile))
+KDIR := $(patsubst %/Makefile,%,$(KDIR))
+endif
+
+# Debian's kernel.release file lacks the flavour; this one is what uname says.
+RELEASE := $(if $(KDIR),$(shell sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' \
+	$(KDIR)/include/generated/utsrelease.h 2>/dev/null))
+OUT := $(abspath $(BUILD))/$(RELEASE)
+
+ifneq ($(filter-out $(NO_KERNEL) load unload,$(GOALS)),)
+ifeq ($(KDIR),)
+$(error No headers for kernel $(KVER). Install them with: apt-get install \
+	linux-headers-$(KVER) (or linux-headers-amd64 for the current one), or \
+	name another kernel with KVER=<version> or KDIR=<kernel build tree>)
+endif
+ifeq ($(RELEASE),)
+$(error $(KDIR) is not a prepared kernel build tree: it has no \
+	include/generated/utsrelease.h. Run "make modules_prepare" there, or \
+	name another one with KDIR=)
+endif
+endif
+
+# The suites need a kernel with KUnit. Distributions rarely have it.
+ifeq ($(RELEASE),)
+else ifneq ($(shell grep -s '^CONFIG_KUNIT=' $(KDIR)/include/config/auto.conf),)
+KVERBS_KUNIT ?= $(if $(wildcard kunit/Kbuild),m)
+else ifneq ($(KVERBS_KUNIT),)
+$(error KVERBS_KUNIT=$(KVERBS_KUNIT) asked for, but kernel $(RELEASE) is built \
+	without CONFIG_KUNIT. scripts/kernels builds one that has it)
+endif
+
+KBUILD := $(MAKE) -C $(KDIR) M=$(OUT) KVERBS_KUNIT=$(KVERBS_KUNIT)
+
+.PHONY: all modules
+all modules: $(OUT)/include/kverbs/config.h
+	+@$(KBUILD) modules
+
+ifneq ($(SINGLE),)
+.PHONY: single $(SINGLE)
+$(SINGLE): single
+	@:
+single: $(OUT)/include/kverbs/config.h
+	+@$(KBUILD) $(SINGLE)
+endif
+
+.PHONY: tree
+tree:
+	@mkdir -p $(OUT)
+	@cp -rsf $(addprefix $(CURDIR)/,$(SOURCES)) $(OUT)/
+	@find $(OUT) -xtype l -delete
+
+# What this kernel has. Each probe is a file that compiles where it does.
+$(OUT)/include/kverbs/config.h: $(PROBES) scripts/probe \
+		$(KDIR)/include/config/auto.conf | tree
+	+@echo "  PROBE   $(RELEASE)"
+	+@MAKE="$(MAKE)" scripts/probe $(KDIR) $(OUT)/.probes $@
+
+.PHONY: load unload demo test lint shell
+# Not "load unload:", which make takes for its load directive.
+unload load:
+	@scripts/load $@ $(OUT)
+
+demo test lint:
+	@env -u MAKEFLAGS -u MAKELEVEL scripts/$@ $(ARGS)
+
+shell:
+	@env -u MAKEFLAGS -u MAKELEVEL scripts/guest --shell $(ARGS)
+
+.PHONY: clean
+clean:
+	@rm -rf $(addprefix $(BUILD)/,extra logs) \
+		$(patsubst %/include/kverbs/config.h,%, \
+			$(wildcard $(BUILD)/*/include/kverbs/config.h))
+	@rmdir $(BUILD) 2>/dev/null || true
+
+.PHONY: help
+help:
+	@echo 'kverbs: an RDMA midlayer with a software HCA, built out of tree'
+	@echo
+	@echo 'Build:'
+	@echo '  all        the modules, into $(BUILD)/<kernel release>/ (default)'
+	@echo '  core/qp.o  one object; also .i .s .lst, or a directory: kunit/'
+	@echo '  clean      remove what was built in $(BUILD)/'
+	@echo 'Run on this machine (root):'
+	@echo '  load       insert the modules, with what they depend on'
+	@echo '  unload     remove them'
+	@echo 'Run in QEMU (installs what is missing; ARGS="..." reaches the script):'
+	@echo '  demo       throughput and latency of the pingpong ULP'
+	@echo '  test       lint, builds, KUnit, stock kernels, fault injection'
+	@echo '  lint       the static checks alone'
+	@echo '  shell      a guest with the modules loaded, and a prompt'
+	@echo
+	@echo 'Variables:'
+	@echo '  KVER=<release>    kernel whose headers are installed (running one)'
+	@echo '  KDIR=<dir>        or a kernel build tree, for example a test kernel'
+	@echo '  BUILD=<dir>       where to build (build)'
+	@echo '  KVERBS_KUNIT=m    build the KUnit suites (default where possible)'
+	@echo '  W=1 C=1 C=2 V=1   as in the kernel: warnings, sparse, verbose'

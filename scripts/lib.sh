@@ -1,0 +1,196 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What the scripts share. Sourced, never run.
+#
+# The variables set here are for those who source it.
+# shellcheck disable=SC2034
+
+set -eEuo pipefail
+# A command that fails where nobody looks must not end a script in silence.
+trap 'echo "${0##*/}: line $LINENO: failed: $BASH_COMMAND" >&2' ERR
+
+# scripts/ and the checkout around it.
+KV_SCRIPTS=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+KV_ROOT=${KV_SCRIPTS%/*}
+
+# Kernels, images and downloads survive a "make clean" and a new clone.
+KV_CACHE=${KVERBS_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/kverbs}
+KV_BUILD=${BUILD:-$KV_ROOT/build}
+[[ $KV_BUILD = /* ]] || KV_BUILD=$KV_ROOT/$KV_BUILD
+KV_JOBS=$(nproc)
+
+
+say() {
+	printf '%s\n' "$*" >&2
+}
+
+die() {
+	printf '%s: error: %s\n' "${0##*/}" "$*" >&2
+	exit 1
+}
+
+# usage: print the comment block at the top of the script as its help.
+show_help() {
+	sed -n '4,/^[^#]/{/^#/!d;s/^# \{0,1\}//;p}' "$0"
+}
+
+have() {
+	command -v "$1" >/dev/null 2>&1
+}
+
+# run as root, whoever we are
+as_root() {
+	if [ "$(id -u)" -eq 0 ]; then
+		"$@"
+	elif have sudo; then
+		sudo "$@"
+	else
+		die "root is needed for: $* (run it as root, or install sudo)"
+	fi
+}
+
+# Ends what process $1 started and is still running.
+end_children() {
+	local child children=()
+	trap - ERR
+	read -ra children <"/proc/$1/task/$1/children" || true
+	for child in ${children[@]+"${children[@]}"}; do
+		end_children "$child"
+		kill "$child" 2>/dev/null || true
+	done
+}
+
+# The release of a kernel build tree, as uname prints it.
+tree_release() {
+	sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' \
+		"$1/include/generated/utsrelease.h"
+}
+
+# The release that a kernel image (bzImage) carries in its header.
+image_release() {
+	local offset
+	offset=$(od -An -tu2 -j $((0x20e)) -N2 "$1") || return
+	dd if="$1" bs=1 skip=$((offset + 0x200)) count=128 status=none |
+		tr '\0' '\n' | sed -n '1s/ .*//p'
+}
+
+# kernel_of <what --kernel was given>: sets KERNEL_IMAGE, KERNEL_RELEASE,
+# KERNEL_MODULES (its own modules, or empty) and KERNEL_NAME.
+kernel_of() {
+	local kernel=$1 root
+	KERNEL_NAME=$kernel
+	case $kernel in
+	lean | debug | kcsan | stock | 6.12 | 6.1)
+		KERNEL_IMAGE=$("$KV_SCRIPTS/kernels" --image "$kernel") || exit 1 ;;
+	*/*)
+		KERNEL_IMAGE=$kernel ;;
+	*)
+		KERNEL_IMAGE=/boot/vmlinuz-$kernel
+		[ -e "$KERNEL_IMAGE" ] ||
+			KERNEL_IMAGE=$KV_CACHE/stock/$kernel/boot/vmlinuz-$kernel ;;
+	esac
+	[ -r "$KERNEL_IMAGE" ] ||
+		die "no kernel image for '$kernel'. Give the path of a vmlinuz," \
+			"an installed version, or one of: 6.12 6.1 lean debug kcsan"
+	KERNEL_RELEASE=$(image_release "$KERNEL_IMAGE")
+	[ -n "$KERNEL_RELEASE" ] || die "$KERNEL_IMAGE is not a kernel image"
+	root=$(dirname "$(dirname "$KERNEL_IMAGE")")
+	KERNEL_MODULES=
+	for root in "$root" /; do
+		if [ -d "${root%/}/lib/modules/$KERNEL_RELEASE/kernel" ]; then
+			KERNEL_MODULES=${root%/}/lib/modules/$KERNEL_RELEASE
+			break
+		fi
+	done
+}
+
+# The build tree that fits a kernel, to use as KDIR.
+kernel_tree() {
+	case $1 in
+	lean | debug | kcsan | stock | 6.12 | 6.1)
+		"$KV_SCRIPTS/kernels" --tree "$1" ;;
+	*)
+		local dir
+		for dir in "/lib/modules/$1/build" "/usr/src/linux-headers-$1"; do
+			[ -e "$dir/Makefile" ] || continue
+			echo "$dir"
+			return
+		done
+		die "no headers for kernel $1. Install them with:" \
+			"apt-get install linux-headers-$1" ;;
+	esac
+}
+
+# build_modules <kernel> [make arguments]: sets MODULES_DIR; returns the
+# build's status, with its output in BUILD_LOG. Always with W=1, since other
+# flags would build everything again.
+build_modules() {
+	local kernel=$1 tree release
+	shift
+	tree=$(kernel_tree "$kernel") || exit 1
+	release=$(tree_release "$tree")
+	MODULES_DIR=$KV_BUILD/$release
+	BUILD_LOG=$KV_BUILD/logs/build-$release.log
+	mkdir -p "$KV_BUILD/logs"
+	make -C "$KV_ROOT" -j"$KV_JOBS" BUILD="$KV_BUILD" KDIR="$tree" W=1 "$@" \
+		>"$BUILD_LOG" 2>&1
+}
+
+# The modules to run, in the order in which they can be inserted.
+run_modules() {
+	local name
+	for name in kverbs kverbs_emu kverbs_pingpong; do
+		printf '%s ' "$1/$name.ko"
+	done
+}
+
+# --- checks and their tally --------------------------------------------------
+
+# Each check of a script is one line, and one line of $KV_TALLY.
+KV_TALLY=${KV_TALLY:-}
+
+tally() {
+	if [ -n "$KV_TALLY" ]; then
+		echo "$1 $2" >>"$KV_TALLY"
+	fi
+}
+
+check_passed() {
+	echo "ok      $1"
+	tally ok "$1"
+}
+
+# check_failed <what> [file with the reasons]
+check_failed() {
+	echo "FAILED  $1"
+	[ $# -lt 2 ] || sed -n '1,40s/^/        /p' "$2"
+	tally failed "$1"
+}
+
+# check_empty <what> <file>: passes when nothing was found.
+check_empty() {
+	if [ -s "$2" ]; then
+		check_failed "$1" "$2"
+	else
+		check_passed "$1"
+	fi
+}
+
+# Complaints in the log of a build.
+build_complaints() {
+	grep -E '(warning|error|ERROR|WARNING):|undefined!|\*\*\*|Error [0-9]' "$1" |
+		grep -vE 'Skipping BTF|^make' || true
+}
+
+# check_build <what> <log> <status>
+check_build() {
+	local found
+	found=$(mktemp)
+	build_complaints "$2" >"$found"
+	if [ "$3" -ne 0 ] && [ ! -s "$found" ]; then
+		tail -n 5 "$2" >"$found"
+	fi
+	check_empty "$1" "$found"
+	rm -f "$found"
+}
