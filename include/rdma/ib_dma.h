@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * DMA mapping for verbs consumers. Include <rdma/ib_verbs.h>, which includes
+ * this.
+ *
+ * A software device may have no DMA device: then a DMA address is the kernel
+ * pointer, and mapping costs nothing. That needs all memory to be mapped.
+ */
+#ifndef _RDMA_IB_DMA_H
+#define _RDMA_IB_DMA_H
+
+#include <linux/dma-mapping.h>
+#include <linux/mm.h>
+#include <linux/scatterlist.h>
+#include <rdma/ib_objects.h>
+
+int ib_dma_virt_map_sg(struct ib_device *dev, struct scatterlist *sg,
+		       int nents);
+
+/**
+ * ib_uses_virt_dma() - tell whether DMA addresses are kernel pointers
+ * @dev: the device
+ *
+ * Context: Any.
+ * Return: true if they are.
+ */
+static inline bool ib_uses_virt_dma(struct ib_device *dev)
+{
+	return !IS_ENABLED(CONFIG_HIGHMEM) && !dev->dma_device;
+}
+
+/**
+ * ib_dma_pci_p2p_dma_supported() - tell whether PCI peer memory can be mapped
+ * @dev: the device
+ *
+ * Context: Any.
+ * Return: true if it can.
+ */
+static inline bool ib_dma_pci_p2p_dma_supported(struct ib_device *dev)
+{
+	return !ib_uses_virt_dma(dev) &&
+	       dma_pci_p2pdma_supported(dev->dma_device);
+}
+
+/**
+ * ib_virt_dma_to_ptr() - kernel pointer of a DMA address
+ * @dma_addr: DMA address of a device with ib_uses_virt_dma()
+ *
+ * Context: Any.
+ * Return: the pointer.
+ */
+static inline void *ib_virt_dma_to_ptr(u64 dma_addr)
+{
+	return (void *)(uintptr_t)dma_addr;
+}
+
+/**
+ * ib_virt_dma_to_page() - page of a DMA address
+ * @dma_addr: DMA address of a device with ib_uses_virt_dma()
+ *
+ * Context: Any.
+ * Return: the page.
+ */
+static inline struct page *ib_virt_dma_to_page(u64 dma_addr)
+{
+	return virt_to_page(ib_virt_dma_to_ptr(dma_addr));
+}
+
+/**
+ * ib_dma_mapping_error() - test the result of a mapping
+ * @dev: the device
+ * @dma_addr: what a mapping function returned
+ *
+ * Context: Any.
+ * Return: 0, or -ENOMEM if the mapping failed.
+ */
+static inline int ib_dma_mapping_error(struct ib_device *dev, u64 dma_addr)
+{
+	if (ib_uses_virt_dma(dev))
+		return 0;
+	return dma_mapping_error(dev->dma_device, dma_addr);
+}
+
+/**
+ * ib_dma_map_single() - map kernel memory
+ * @dev: the device
+ * @cpu_addr: address of the memory
+ * @size: bytes
+ * @direction: who writes
+ *
+ * Context: Any.
+ * Return: DMA address, to be tested with ib_dma_mapping_error().
+ */
+static inline u64 ib_dma_map_single(struct ib_device *dev, void *cpu_addr,
+				    size_t size,
+				    enum dma_data_direction direction)
+{
+	if (ib_uses_virt_dma(dev))
+		return (uintptr_t)cpu_addr;
+	return dma_map_single(dev->dma_device, cpu_addr, size, direction);
+}
+
+/**
+ * ib_dma_unmap_single() - undo ib_dma_map_single()
+ * @dev: the device
+ * @addr: what it returned
+ * @size: as it got
+ * @direction: as it got
+ *
+ * Context: Any.
+ */
+static inline void ib_dma_unmap_single(struct ib_device *dev, u64 addr,
+				       size_t size,
+				       enum dma_data_direction direction)
+{
+	if (!ib_uses_virt_dma(dev))
+		dma_unmap_single(dev->dma_device, addr, size, direction);
+}
+
+/**
+ * ib_dma_map_page() - map a page or a part of it
+ * @dev: the device
+ * @page: the page
+ * @offset: bytes to leave out at the start
+ * @size: bytes
+ * @direction: who writes
+ *
+ * Context: Any.
+ * Return: DMA address, to be tested with ib_dma_mapping_error().
+ */
+static inline u64 ib_dma_map_page(struct ib_device *dev, struct page *page,
+				  unsigned long offset, size_t size,
+				  enum dma_data_direction direction)
+{
+	if (ib_uses_virt_dma(dev))
+		return (uintptr_t)page_address(page) + offset;
+	return dma_map_page(dev->dma_device, page, offset, size, direction);
+}
+
+/**
+ * ib_dma_unmap_page() - undo ib_dma_map_page()
+ * @dev: the device
+ * @addr: what it returned
+ * @size: as it got
+ * @direction: as it got
+ *
+ * Context: Any.
+ */
+static inline void ib_dma_unmap_page(struct ib_device *dev, u64 addr,
+				     size_t size,
+				     enum dma_data_direction direction)
+{
+	if (!ib_uses_virt_dma(dev))
+		dma_unmap_page(dev->dma_device, addr, size, direction);
+}
+
+/**
+ * ib_dma_map_sg_attrs() - map a scatter list
+ * @dev: the device
+ * @sg: the list
+ * @nents: its entries
+ * @direction: who writes
+ * @dma_attrs: DMA_ATTR_*
+ *
+ * Context: Any.
+ * Return: entries mapped, which may be fewer than @nents; 0 on failure.
+ */
+static inline int ib_dma_map_sg_attrs(struct ib_device *dev,
+				      struct scatterlist *sg, int nents,
+				      enum dma_data_direction direction,
+				      unsigned long dma_attrs)
+{
+	if (ib_uses_virt_dma(dev))
+		return ib_dma_virt_map_sg(dev, sg, nents);
+	return dma_map_sg_attrs(dev->dma_device, sg, nents, direction,
+				dma_attrs);
+}
+
+/**
+ * ib_dma_unmap_sg_attrs() - undo ib_dma_map_sg_attrs()
+ * @dev: the device
+ * @sg: the list
+ * @nents: entries it had before it was mapped
+ * @direction: as before
+ * @dma_attrs: as before
+ *
+ * Context: Any.
+ */
+static inline void ib_dma_unmap_sg_attrs(struct ib_device *dev,
+					 struct scatterlist *sg, int nents,
+					 enum dma_data_direction direction,
+					 unsigned long dma_attrs)
+{
+	if (!ib_uses_virt_dma(dev))
+		dma_unmap_sg_attrs(dev->dma_device, sg, nents, direction,
+				   dma_attrs);
+}
+
+/**
+ * ib_dma_map_sg() - map a scatter list
+ * @dev: the device
+ * @sg: the list
+ * @nents: its entries
+ * @direction: who writes
+ *
+ * Context: Any.
+ * Return: entries mapped, which may be fewer than @nents; 0 on failure.
+ */
+static inline int ib_dma_map_sg(struct ib_device *dev, struct scatterlist *sg,
+				int nents, enum dma_data_direction direction)
+{
+	return ib_dma_map_sg_attrs(dev, sg, nents, direction, 0);
+}
+
+/**
+ * ib_dma_unmap_sg() - undo ib_dma_map_sg()
+ * @dev: the device
+ * @sg: the list
+ * @nents: entries it had before it was mapped
+ * @direction: as before
+ *
+ * Context: Any.
+ */
+static inline void ib_dma_unmap_sg(struct ib_device *dev,
+				   struct scatterlist *sg, int nents,
+				   enum dma_data_direction direction)
+{
+	ib_dma_unmap_sg_attrs(dev, sg, nents, direction, 0);
+}
+
+/**
+ * ib_dma_map_sgtable_attrs() - map a scatter table
+ * @dev: the device
+ * @sgt: the table; its nents is set
+ * @direction: who writes
+ * @dma_attrs: DMA_ATTR_*
+ *
+ * Context: Any.
+ * Return: 0, -EIO or another error of dma_map_sgtable().
+ */
+static inline int ib_dma_map_sgtable_attrs(struct ib_device *dev,
+					   struct sg_table *sgt,
+					   enum dma_data_direction direction,
+					   unsigned long dma_attrs)
+{
+	int nents;
+
+	if (!ib_uses_virt_dma(dev))
+		return dma_map_sgtable(dev->dma_device, sgt, direction,
+				       dma_attrs);
+
+	nents = ib_dma_virt_map_sg(dev, sgt->sgl, sgt->orig_nents);
+	if (!nents)
+		return -EIO;
+	sgt->nents = nents;
+	return 0;
+}
+
+/**
+ * ib_dma_unmap_sgtable_attrs() - undo ib_dma_map_sgtable_attrs()
+ * @dev: the device
+ * @sgt: the table
+ * @direction: as before
+ * @dma_attrs: as before
+ *
+ * Context: Any.
+ */
+static inline void ib_dma_unmap_sgtable_attrs(struct ib_device *dev,
+					      struct sg_table *sgt,
+					      enum dma_data_direction direction,
+					      unsigned long dma_attrs)
+{
+	if (!ib_uses_virt_dma(dev))
+		dma_unmap_sgtable(dev->dma_device, sgt, direction, dma_attrs);
+}
+
+/**
+ * ib_dma_max_seg_size() - largest entry of a scatter list
+ * @dev: the device
+ *
+ * Context: Any.
+ * Return: bytes.
+ */
+static inline unsigned int ib_dma_max_seg_size(struct ib_device *dev)
+{
+	if (ib_uses_virt_dma(dev))
+		return UINT_MAX;
+	return dma_get_max_seg_size(dev->dma_device);
+}
+
+/**
+ * ib_dma_sync_single_for_cpu() - let the CPU access a mapping
+ * @dev: the device
+ * @addr: its DMA address
+ * @size: bytes
+ * @dir: as it was mapped
+ *
+ * Context: Any.
+ */
+static inline void ib_dma_sync_single_for_cpu(struct ib_device *dev, u64 addr,
+					      size_t size,
+					      enum dma_data_direction dir)
+{
+	if (!ib_uses_virt_dma(dev))
+		dma_sync_single_for_cpu(dev->dma_device, addr, size, dir);
+}
+
+/**
+ * ib_dma_sync_single_for_device() - let the device access a mapping
+ * @dev: the device
+ * @addr: its DMA address
+ * @size: bytes
+ * @dir: as it was mapped
+ *
+ * Context: Any.
+ */
+static inline void ib_dma_sync_single_for_device(struct ib_device *dev,
+						 u64 addr, size_t size,
+						 enum dma_data_direction dir)
+{
+	if (!ib_uses_virt_dma(dev))
+		dma_sync_single_for_device(dev->dma_device, addr, size, dir);
+}
+
+#endif /* _RDMA_IB_DMA_H */

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Every verbs object knows its kind, its number and who made it.
+ */
+#ifndef _RDMA_RESTRACK_H_
+#define _RDMA_RESTRACK_H_
+
+#include <linux/completion.h>
+#include <linux/kref.h>
+#include <linux/module.h>
+#include <linux/sched.h>
+#include <linux/types.h>
+#include <linux/xarray.h>
+
+struct ib_device;
+
+enum rdma_restrack_type {
+	RDMA_RESTRACK_PD,
+	RDMA_RESTRACK_CQ,
+	RDMA_RESTRACK_QP,
+	RDMA_RESTRACK_CM_ID,
+	RDMA_RESTRACK_MR,
+	RDMA_RESTRACK_CTX,
+	RDMA_RESTRACK_COUNTER,
+	RDMA_RESTRACK_SRQ,
+	RDMA_RESTRACK_MAX
+};
+
+/**
+ * struct rdma_restrack_entry - the tracking part of a verbs object
+ * @valid: the entry is listed
+ * @no_track: never list this entry
+ * @kref: holds the object while somebody looks at it
+ * @comp: completed when the last reference is dropped
+ * @task: task that made the object, NULL for kernel objects
+ * @kern_name: name of the module that made the object: @maker, or NULL
+ * @maker: a copy, since a module that leaks objects may be unloaded before them
+ * @type: kind of the object
+ * @user: made for a user process
+ * @id: number, unique for a device and kind
+ */
+struct rdma_restrack_entry {
+	bool			valid;
+	u8			no_track : 1;
+	struct kref		kref;
+	struct completion	comp;
+	struct task_struct	*task;
+	const char		*kern_name;
+	char			maker[MODULE_NAME_LEN];
+	enum rdma_restrack_type	type;
+	bool			user;
+	u32			id;
+};
+
+/**
+ * rdma_is_kernel_res() - tell kernel objects from those of user processes
+ * @res: tracking entry of the object
+ *
+ * Context: Any.
+ * Return: true if a kernel module made the object.
+ */
+static inline bool rdma_is_kernel_res(const struct rdma_restrack_entry *res)
+{
+	return !res->user;
+}
+
+/**
+ * rdma_restrack_no_track() - keep an object out of the lists
+ * @res: tracking entry of the object
+ *
+ * Drivers call it from their create method for objects that serve only
+ * themselves.
+ *
+ * Context: Any, before the object is added.
+ */
+static inline void rdma_restrack_no_track(struct rdma_restrack_entry *res)
+{
+	res->no_track = true;
+}
+
+/**
+ * rdma_restrack_is_tracked() - tell whether an object may be listed
+ * @res: tracking entry of the object
+ *
+ * Context: Any.
+ * Return: false after rdma_restrack_no_track().
+ */
+static inline bool rdma_restrack_is_tracked(struct rdma_restrack_entry *res)
+{
+	return !res->no_track;
+}
+
+#endif /* _RDMA_RESTRACK_H_ */

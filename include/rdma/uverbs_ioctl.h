@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a driver's create methods use of the user verbs interface. kverbs has
+ * kernel callers only: every udata is NULL, and so is every context found
+ * through it.
+ */
+#ifndef _UVERBS_IOCTL_
+#define _UVERBS_IOCTL_
+
+#include <linux/container_of.h>
+#include <rdma/ib_verbs.h>
+
+/**
+ * struct uverbs_attr_bundle - attributes of one user call
+ * @driver_udata: the driver's part of the call
+ * @ucore: the core's part of the call
+ * @context: context of the calling process
+ */
+struct uverbs_attr_bundle {
+	struct ib_udata		driver_udata;
+	struct ib_udata		ucore;
+	struct ib_ucontext	*context;
+};
+
+static inline struct uverbs_attr_bundle *
+rdma_udata_to_uverbs_attr_bundle(struct ib_udata *udata)
+{
+	return container_of(udata, struct uverbs_attr_bundle, driver_udata);
+}
+
+/**
+ * rdma_udata_to_drv_context() - find the driver's context of a call
+ * @udata: as the driver method got it; NULL for kernel callers
+ * @drv_dev_struct: the driver's structure
+ * @member: its struct ib_ucontext member
+ *
+ * Context: Any.
+ * Return: the driver's structure, or NULL if @udata is NULL.
+ */
+#define rdma_udata_to_drv_context(udata, drv_dev_struct, member)	\
+	((udata) ?							\
+	 container_of(rdma_udata_to_uverbs_attr_bundle(udata)->context,	\
+		      drv_dev_struct, member) : (drv_dev_struct *)NULL)
+
+#endif /* _UVERBS_IOCTL_ */
