@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Clients: modules that want to use every device.
+ *
+ * Lock protocol: ib_registry_lock guards the clients, the devices' states and
+ * the list of presences. A presence is one client on one device; it goes
+ *
+ *	ADDING -> PRESENT -> CALLING -> PRESENT ... -> REMOVING -> gone
+ *	   \-> gone (add() failed)
+ *
+ * In all but PRESENT one thread is inside the client's callback, or about to
+ * be, and nobody else touches the presence: others wait until the registry
+ * changes. The lock is not held while a callback runs or while waiting, so a
+ * callback may sleep and call any public function.
+ *
+ * Who adds a client to a device:
+ *  - while the device is ENABLING, the thread that registers it, which goes
+ *    through the clients in the order of their registration until it finds no
+ *    more. A client that comes meanwhile leaves that device to it, without
+ *    waiting: its own registration may be what that thread waits for.
+ *  - afterwards, each client's own ib_register_client(). It may come to a
+ *    device later than a client registered after it, if its add() for another
+ *    device takes long.
+ * Either way add() happens once.
+ *
+ * A rename marks every presence of the device. Whoever ends the add() or
+ * rename() that a presence is in calls rename() while the mark is set, so that
+ * each client learns of the last name, if not of each one before it.
+ *
+ * A device loses its clients in the reverse order of their registration; a
+ * client leaves its devices in the order in which it came. Either waits for presences that another
+ * thread is busy with. A presence keeps its client and its device from
+ * going: ib_unregister_client() and ib_clients_remove() return when none is
+ * left. A callback that unregisters its own client, or its own device, would
+ * wait for itself; that is refused with a warning.
+ */
+#include <linux/export.h>
+#include <linux/jiffies.h>
+#include <linux/sched.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+
+#include "core_priv.h"
+#include "trace.h"
+
+#define CLIENT_REGISTERED	XA_MARK_1
+
+enum presence_state {
+	CLIENT_ADDING,
+	CLIENT_PRESENT,
+	CLIENT_CALLING,
+	CLIENT_REMOVING,
+};
+
+struct presence {
+	struct list_head list;
+	struct ib_device *device;
+	struct ib_client *client;
+	enum presence_state state;
+	bool rename_due;
+	struct task_struct *task;
+};
+
+/* By client_id, which grows in the order of registration. */
+static DEFINE_XARRAY(clients);
+static u32 next_client_id;
+
+/* In the order in which add() was called. */
+static LIST_HEAD(presences);
+
+static struct presence *find_presence(struct ib_device *dev,
+				      struct ib_client *client)
+{
+	struct presence *p;
+
+	lockdep_assert_held(&ib_registry_lock);
+	list_for_each_entry(p, &presences, list)
+		if (p->device == dev && p->client == client)
+			return p;
+	return NULL;
+}
+
+static struct presence *first_of_client(struct ib_client *client)
+{
+	struct presence *p;
+
+	lockdep_assert_held(&ib_registry_lock);
+	list_for_each_entry(p, &presences, list)
+		if (p->client == client)
+			return p;
+	return NULL;
+}
+
+/* That of the client which was registered last. */
+static struct presence *last_of_device(struct ib_device *dev)
+{
+	struct presence *p, *last = NULL;
+
+	lockdep_assert_held(&ib_registry_lock);
+	list_for_each_entry(p, &presences, list)
+		if (p->device == dev &&
+		    (!last || p->client->client_id > last->client->client_id))
+			last = p;
+	return last;
+}
+
+/* Is the current thread in a callback of this client, or for this device? */
+static bool calling_me(struct ib_device *dev, struct ib_client *client)
+{
+	struct presence *p;
+
+	lockdep_assert_held(&ib_registry_lock);
+	list_for_each_entry(p, &presences, list)
+		if (p->task == current &&
+		    ((dev && p->device == dev) ||
+		     (client && p->client == client)))
+			return true;
+	return false;
+}
+
+bool ib_clients_calling_me(struct ib_device *dev)
+{
+	return calling_me(dev, NULL);
+}
+
+static void free_presence(struct presence *p)
+{
+	lockdep_assert_held(&ib_registry_lock);
+	xa_erase(&p->device->client_data, p->client->client_id);
+	list_del(&p->list);
+	kfree(p);
+	ib_registry_changed();
+}
+
+/* Takes the lock off for a callback. */
+static void begin_callback(struct presence *p, enum presence_state state)
+{
+	p->state = state;
+	p->task = current;
+	mutex_unlock(&ib_registry_lock);
+}
+
+static void end_callback(struct presence *p)
+{
+	mutex_lock(&ib_registry_lock);
+	p->task = NULL;
+	p->state = CLIENT_PRESENT;
+	ib_registry_changed();
+}
+
+/* The presence stays while this thread has the lock or is in the callback. */
+static void tell_new_name(struct presence *p)
+{
+	struct ib_client *client = p->client;
+	struct ib_device *dev = p->device;
+
+	lockdep_assert_held(&ib_registry_lock);
+	while (p->rename_due && client->rename) {
+		p->rename_due = false;
+		begin_callback(p, CLIENT_CALLING);
+		client->rename(dev, ib_get_client_data(dev, client));
+		end_callback(p);
+	}
+}
+
+/*
+ * Returns an error only if the presence could not be set up. A client that
+ * does not want the device, or cannot have it, is merely not present there.
+ */
+static int add_presence(struct ib_device *dev, struct ib_client *client)
+{
+	struct presence *p;
+	int ret;
+
+	lockdep_assert_held(&ib_registry_lock);
+	p = kzalloc(sizeof(*p), GFP_KERNEL);
+	if (!p)
+		return -ENOMEM;
+	/* A slot for the client's data, so that setting it never allocates. */
+	ret = xa_err(xa_store(&dev->client_data, client->client_id, NULL,
+			      GFP_KERNEL));
+	if (ret) {
+		kfree(p);
+		return ret;
+	}
+	p->device = dev;
+	p->client = client;
+	list_add_tail(&p->list, &presences);
+
+	begin_callback(p, CLIENT_ADDING);
+	ret = client->add ? client->add(dev) : 0;
+	trace_ib_client_add(dev, client, ret);
+	end_callback(p);
+	if (ret)
+		free_presence(p);
+	else
+		tell_new_name(p);
+	return 0;
+}
+
+/* Removes it, or waits while another thread is busy with it. */
+static void remove_presence(struct presence *p)
+{
+	struct ib_client *client = p->client;
+	struct ib_device *dev = p->device;
+
+	lockdep_assert_held(&ib_registry_lock);
+	if (p->state != CLIENT_PRESENT) {
+		ib_registry_wait();
+		return;
+	}
+	begin_callback(p, CLIENT_REMOVING);
+	if (client->remove)
+		client->remove(dev, ib_get_client_data(dev, client));
+	trace_ib_client_remove(dev, client);
+	end_callback(p);
+	free_presence(p);
+}
+
+static void remove_client(struct ib_client *client)
+{
+	struct presence *p;
+
+	while ((p = first_of_client(client)))
+		remove_presence(p);
+}
+
+/*
+ * The device has become visible: add every client to it. On return with 0
+ * there is none left that this thread has to add.
+ */
+int ib_clients_add(struct ib_device *dev)
+{
+	struct ib_client *client;
+	unsigned long id;
+	int ret;
+
+	lockdep_assert_held(&ib_registry_lock);
+	for (id = 0; (client = xa_find(&clients, &id, ULONG_MAX,
+				       CLIENT_REGISTERED)); id++) {
+		ret = add_presence(dev, client);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/* Nobody adds clients to the device any more: remove those it has. */
+void ib_clients_remove(struct ib_device *dev)
+{
+	struct presence *p;
+
+	while ((p = last_of_device(dev)))
+		remove_presence(p);
+}
+
+/* Tell the clients that the device has a new name. */
+void ib_clients_renamed(struct ib_device *dev)
+{
+	struct ib_client *client;
+	struct presence *p;
+	unsigned long id;
+
+	lockdep_assert_held(&ib_registry_lock);
+	list_for_each_entry(p, &presences, list)
+		if (p->device == dev)
+			p->rename_due = true;
+	for (id = 0; (client = xa_find(&clients, &id, ULONG_MAX,
+				       CLIENT_REGISTERED)); id++) {
+		p = find_presence(dev, client);
+		/* Others are told when the callback that they are in ends. */
+		if (p && p->state == CLIENT_PRESENT)
+			tell_new_name(p);
+	}
+}
+
+/* A line with the names of the clients, for debugfs. */
+void ib_clients_show(struct ib_device *dev, struct seq_file *s)
+{
+	struct presence *p;
+
+	mutex_lock(&ib_registry_lock);
+	list_for_each_entry(p, &presences, list)
+		if (p->device == dev)
+			seq_printf(s, " %s", p->client->name);
+	mutex_unlock(&ib_registry_lock);
+}
+
+static struct ib_client *find_client(const char *name)
+{
+	struct ib_client *client;
+	unsigned long id;
+
+	lockdep_assert_held(&ib_registry_lock);
+	xa_for_each(&clients, id, client)
+		if (!strcmp(client->name, name))
+			return client;
+	return NULL;
+}
+
+/*
+ * Add a new client to the devices that were there before it. Those that are
+ * registered later, perhaps while the lock is off here, find it themselves.
+ */
+static int add_to_devices(struct ib_client *client)
+{
+	unsigned long index, now = ib_registry_now();
+	struct ib_device *dev;
+	int ret;
+
+	lockdep_assert_held(&ib_registry_lock);
+	for (index = 0; (dev = xa_find(&ib_devices, &index, ULONG_MAX,
+				       IB_DEVICE_REGISTERED)); index++) {
+		if (ib_priv(dev)->state != IB_DEV_REGISTERED ||
+		    time_after(ib_priv(dev)->registered_at, now))
+			continue;
+		ret = add_presence(dev, client);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+static void forget_client(struct ib_client *client)
+{
+	lockdep_assert_held(&ib_registry_lock);
+	xa_erase(&clients, client->client_id);
+	/* Numbers at the end are used again; the order stays right. */
+	while (next_client_id && !xa_load(&clients, next_client_id - 1))
+		next_client_id--;
+}
+
+/**
+ * ib_register_client() - use every device
+ * @client: name and methods; must stay until ib_unregister_client() returns
+ *
+ * add() is called for each device that is registered, and later for each that
+ * comes; it is called for one device once, before this returns if the device's
+ * own registration has finished. A device that comes is offered to the clients
+ * in the order of their registration. A device that goes loses them in the
+ * reverse order, also if they came to it in another one. When add() returns an
+ * error, the client is not present on that device: none of its other methods
+ * is called for it. That is not an error of this function.
+ *
+ * Context: Process, may sleep; also from add() and remove() of other clients.
+ * Return: 0; -EINVAL without a name or in atomic context; -EEXIST if there is a client of that name;
+ *	   -ENOMEM.
+ */
+int ib_register_client(struct ib_client *client)
+{
+	const void *caller = __builtin_return_address(0);
+	struct ib_client *other;
+	int ret;
+
+	if (ib_called_atomic("registers a client", caller))
+		return -EINVAL;
+	if (!client->name) {
+		pr_warn("kverbs: client without a name, from %pS\n", caller);
+		return -EINVAL;
+	}
+
+	mutex_lock(&ib_registry_lock);
+	other = find_client(client->name);
+	if (other) {
+		ret = -EEXIST;
+		goto out;
+	}
+	client->client_id = next_client_id;
+	ret = xa_insert(&clients, client->client_id, client, GFP_KERNEL);
+	if (ret)
+		goto out;
+	next_client_id++;
+	xa_set_mark(&clients, client->client_id, CLIENT_REGISTERED);
+	ret = add_to_devices(client);
+	if (ret) {
+		xa_clear_mark(&clients, client->client_id, CLIENT_REGISTERED);
+		remove_client(client);
+		forget_client(client);
+	}
+out:
+	mutex_unlock(&ib_registry_lock);
+	if (ret == -EEXIST)
+		pr_warn("kverbs: client %s from %pS is already registered\n",
+			client->name, caller);
+	return ret;
+}
+EXPORT_SYMBOL(ib_register_client);
+
+/**
+ * ib_unregister_client() - stop using devices
+ * @client: a registered client
+ *
+ * remove() is called for each device that add() succeeded on. When this
+ * returns, no method of the client is running or will be called.
+ *
+ * Context: Process, may sleep; not from the client's own methods.
+ */
+void ib_unregister_client(struct ib_client *client)
+{
+	if (ib_called_atomic("unregisters a client",
+			     __builtin_return_address(0)))
+		return;
+	mutex_lock(&ib_registry_lock);
+	if (WARN_ONCE(xa_load(&clients, client->client_id) != client,
+		      "client %s is not registered\n", client->name))
+		goto out;
+	if (WARN_ONCE(calling_me(NULL, client),
+		      "client %s unregisters itself in its own method\n",
+		      client->name))
+		goto out;
+	xa_clear_mark(&clients, client->client_id, CLIENT_REGISTERED);
+	remove_client(client);
+	forget_client(client);
+out:
+	mutex_unlock(&ib_registry_lock);
+}
+EXPORT_SYMBOL(ib_unregister_client);
+
+/**
+ * ib_set_client_data() - store a client's pointer for a device
+ * @device: the device
+ * @client: the client, in or between add() and remove() for @device
+ * @data: what ib_get_client_data() is to return
+ *
+ * Context: Process or spinlock held.
+ */
+void ib_set_client_data(struct ib_device *device, struct ib_client *client,
+			void *data)
+{
+	void *old;
+
+	if (WARN_ON(IS_ERR(data)))
+		data = NULL;
+	/* The slot exists since before add(), hence nothing is allocated. */
+	old = xa_store(&device->client_data, client->client_id, data,
+		       GFP_ATOMIC);
+	WARN_ONCE(xa_is_err(old), "%s: client %s is not present\n",
+		  dev_name(&device->dev), client->name);
+}
+EXPORT_SYMBOL(ib_set_client_data);
+
+void ib_client_exit(void)
+{
+	WARN_ON(!xa_empty(&clients));
+	WARN_ON(!list_empty(&presences));
+}

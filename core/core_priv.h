@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the files of the core give each other.
+ */
+#ifndef KVERBS_CORE_PRIV_H
+#define KVERBS_CORE_PRIV_H
+
+#include <linux/list.h>
+#include <linux/llist.h>
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <rdma/ib_verbs.h>
+
+#include "restrack.h"
+
+struct dentry;
+struct ib_gid_table;
+struct ib_port_snapshot;
+struct seq_file;
+
+/**
+ * enum ib_dev_state - life of a device; ib_dev_move() has the legal moves
+ * @IB_DEV_ALLOCATED: ib_alloc_device() made it
+ * @IB_DEV_SETUP: ib_register_device() prepares it; nobody can find it
+ * @IB_DEV_ENABLING: visible; the registering thread adds the clients
+ * @IB_DEV_REGISTERED: new clients add themselves
+ * @IB_DEV_DISABLING: one thread removes the clients and takes it down
+ * @IB_DEV_UNREGISTERED: nothing but the memory is left
+ * @IB_DEV_RELEASED: ib_dealloc_device() gave it up
+ * @IB_DEV_STATES: number of states
+ */
+enum ib_dev_state {
+	IB_DEV_ALLOCATED,
+	IB_DEV_SETUP,
+	IB_DEV_ENABLING,
+	IB_DEV_REGISTERED,
+	IB_DEV_DISABLING,
+	IB_DEV_UNREGISTERED,
+	IB_DEV_RELEASED,
+	IB_DEV_STATES
+};
+
+/**
+ * struct ib_queued_event - an event on its way to the handlers
+ * @node: in ib_device_priv.events
+ * @event: the event
+ * @waiting: of a reserve: times that the event came since it was queued;
+ *	     0: the reserve is free
+ * @is_reserve: part of the device or port, not allocated
+ */
+struct ib_queued_event {
+	struct llist_node node;
+	struct ib_event event;
+	atomic_t waiting;
+	bool is_reserve;
+};
+
+/**
+ * struct ib_port_priv - what the core keeps for a port
+ * @gids: the GID table; set while the device is registered
+ * @snapshot: P_Keys, LMC and state; replaced as a whole
+ * @netdev: network device of an Ethernet port, held
+ * @event_reserve: for each type of event, used where memory is lacking
+ */
+struct ib_port_priv {
+	struct ib_gid_table *gids;
+	struct ib_port_snapshot __rcu *snapshot;
+	struct net_device __rcu *netdev;
+	struct ib_queued_event event_reserve[IB_EVENT_WQ_FATAL + 1];
+};
+
+/**
+ * struct ib_device_priv - the core's part of a device
+ * @rcu: the memory goes after a grace period, for lookups under RCU
+ * @state: under ib_registry_lock
+ * @registered_at: ib_registry_now() when it became IB_DEV_REGISTERED
+ * @ports: by port number; once set it stays
+ * @last_port: the greatest port number that there is room for in @ports
+ * @netdev_link: in the list of devices whose ports may have network devices
+ * @cache_lock: one refresh of the caches at a time
+ * @roce_lock: one comparison of RoCE GID tables with addresses at a time
+ * @roce_on: the RoCE GID tables follow the addresses; under @roce_lock
+ * @handlers: event handlers, read under RCU
+ * @handlers_lock: writers of @handlers
+ * @events: events that wait for @event_work
+ * @fatal_reserve: for DEVICE_FATAL, used where memory is lacking
+ * @event_work: refreshes the caches, then calls the handlers
+ * @events_on: events are accepted
+ * @res: the device's objects
+ * @stats: hw_counters of the device (sysfs)
+ * @debugfs: the device's directory
+ *
+ * It lies in front of the driver's structure, so that ib_device need not
+ * change when the core does.
+ */
+struct ib_device_priv {
+	struct rcu_head rcu;
+	enum ib_dev_state state;
+	unsigned long registered_at;
+	struct ib_port_priv *ports;
+	u32 last_port;
+	struct list_head netdev_link;
+	struct mutex cache_lock;
+	struct mutex roce_lock;
+	bool roce_on;
+	struct list_head handlers;
+	spinlock_t handlers_lock;
+	struct llist_head events;
+	struct ib_queued_event fatal_reserve;
+	struct work_struct event_work;
+	bool events_on;
+	struct ib_restrack_root res[RDMA_RESTRACK_MAX];
+	struct ib_stats *stats;
+	struct dentry *debugfs;
+} ____cacheline_aligned;
+
+static inline struct ib_device_priv *ib_priv(const struct ib_device *dev)
+{
+	return (struct ib_device_priv *)dev - 1;
+}
+
+static inline struct ib_port_priv *ib_port(const struct ib_device *dev,
+					   u32 port)
+{
+	return &ib_priv(dev)->ports[port];
+}
+
+/*
+ * For callers that cannot know whether the device is set up: NULL where there
+ * is no such port, or not yet. Any context.
+ */
+static inline struct ib_port_priv *ib_port_or_null(const struct ib_device *dev,
+						   u32 port)
+{
+	/* Pairs with the release in ib_port_data_alloc(). */
+	struct ib_port_priv *ports = smp_load_acquire(&ib_priv(dev)->ports);
+
+	if (!ports || !rdma_is_port_valid(dev, port) ||
+	    port > ib_priv(dev)->last_port)
+		return NULL;
+	return &ports[port];
+}
+
+/* main.c */
+extern struct workqueue_struct *ib_core_wq;
+extern struct workqueue_struct *ib_unregister_wq;
+
+/* device.c */
+extern struct mutex ib_registry_lock;
+extern struct xarray ib_devices;
+
+#define IB_DEVICE_REGISTERED	XA_MARK_1
+
+bool ib_called_atomic(const char *what, const void *caller);
+void ib_registry_changed(void);
+void ib_registry_wait(void);
+unsigned long ib_registry_now(void);
+void ib_device_exit(void);
+
+/* client.c */
+int ib_clients_add(struct ib_device *dev);
+void ib_clients_remove(struct ib_device *dev);
+void ib_clients_renamed(struct ib_device *dev);
+bool ib_clients_calling_me(struct ib_device *dev);
+void ib_clients_show(struct ib_device *dev, struct seq_file *s);
+void ib_client_exit(void);
+
+/* port.c */
+int ib_port_data_setup(struct ib_device *dev);
+void ib_port_data_free(struct ib_device *dev);
+void ib_port_put_netdevs(struct ib_device *dev);
+void ib_ports_forget_netdev(struct net_device *ndev);
+
+/* event.c */
+void ib_events_init(struct ib_device *dev);
+void ib_events_start(struct ib_device *dev);
+void ib_events_stop(struct ib_device *dev);
+
+/* cache.c */
+int ib_cache_setup(struct ib_device *dev);
+void ib_cache_cleanup(struct ib_device *dev);
+void ib_cache_release(struct ib_device *dev);
+int ib_cache_refresh(struct ib_device *dev, u32 port, bool *gids_changed);
+u64 ib_cache_subnet_prefix(struct ib_device *dev, u32 port);
+
+/* gid.c */
+
+/**
+ * struct ib_gid_want - a GID that a RoCE port is to have
+ * @gid: the GID
+ * @type: its type
+ * @ndev: its network device, held by whoever fills this
+ * @is_default: belongs into the slots reserved for default GIDs
+ * @present: found in the table
+ */
+struct ib_gid_want {
+	union ib_gid gid;
+	enum ib_gid_type type;
+	struct net_device *ndev;
+	bool is_default;
+	bool present;
+};
+
+int ib_gid_table_create(struct ib_device *dev, u32 port);
+void ib_gid_table_clear(struct ib_device *dev, u32 port);
+void ib_gid_table_release(struct ib_device *dev, u32 port);
+int ib_gid_table_set(struct ib_device *dev, u32 port, int index,
+		     const union ib_gid *gid, bool *changed);
+int ib_gid_table_sync(struct ib_device *dev, u32 port,
+		      struct ib_gid_want *want, unsigned int nr);
+const char *ib_gid_type_str(enum ib_gid_type type);
+
+/* roce_gid.c */
+unsigned long ib_roce_gid_types(const struct ib_device *dev, u32 port);
+int ib_roce_start(struct ib_device *dev);
+void ib_roce_stop(struct ib_device *dev);
+void ib_roce_resync(void);
+int ib_roce_init(void);
+void ib_roce_exit(void);
+
+/* sysfs.c */
+int ib_sysfs_init(void);
+void ib_sysfs_exit(void);
+void ib_sysfs_prepare(struct ib_device *dev,
+		      void (*release)(struct device *dev));
+int ib_sysfs_add(struct ib_device *dev, bool *was_added);
+void ib_sysfs_announce(struct ib_device *dev);
+void ib_sysfs_remove(struct ib_device *dev);
+
+/* debugfs.c */
+void ib_debugfs_init(void);
+void ib_debugfs_exit(void);
+void ib_debugfs_add(struct ib_device *dev);
+void ib_debugfs_rename(struct ib_device *dev);
+void ib_debugfs_remove(struct ib_device *dev);
+
+#endif

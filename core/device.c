@@ -1,0 +1,827 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Devices: from allocation through registration to release.
+ *
+ * Lock protocol: ib_registry_lock (a mutex) guards the table of devices, their
+ * names, marks and states, and the clients (client.c). Any lock of a consumer
+ * or driver may be held around it, since it is not held while a method of either
+ * runs, nor while waiting: ib_registry_wait() gives it up and returns, with the
+ * lock, after something has changed; whoever changes something calls
+ * ib_registry_changed().
+ *
+ * The state says who may act. In SETUP, ENABLING and DISABLING one thread owns
+ * the device; others wait for its next state.
+ *
+ * A registered device has a count of users, which starts at 1 with ENABLING.
+ * Lookups return a device with a use taken. Unregistration is a fence:
+ *  1. state DISABLING, the mark is cleared: lookups and new clients miss it;
+ *  2. the clients are removed, last in first out;
+ *  3. the first use is given up, then the others are waited for;
+ *  4. debugfs and sysfs go, which waits for their readers;
+ *  5. GID updates and events are stopped, and waited for.
+ * Until it returns, the driver's methods work. Whoever can still reach the
+ * device after it is the driver itself, and lookups under RCU that will find
+ * its use count zero; the memory therefore goes a grace period after the last
+ * reference on ib_device.dev.
+ */
+#include <linux/completion.h>
+#include <linux/ctype.h>
+#include <linux/export.h>
+#include <linux/module.h>
+#include <linux/preempt.h>
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+#include <linux/wait.h>
+#include <net/net_namespace.h>
+
+#include "../cq/cq.h"
+#include "core_priv.h"
+#include "trace.h"
+
+DEFINE_MUTEX(ib_registry_lock);
+static unsigned long registry_changes;
+static DECLARE_WAIT_QUEUE_HEAD(registry_waiters);
+
+/* By ib_device.index; from the choice of a name to ib_dealloc_device(). */
+DEFINE_XARRAY_ALLOC(ib_devices);
+static u32 next_index;
+
+/* Is the caller in a context where it may not sleep? Then it is told. */
+bool ib_called_atomic(const char *what, const void *caller)
+{
+	if (!in_interrupt() && !irqs_disabled() &&
+	    !(IS_ENABLED(CONFIG_PREEMPT_COUNT) && !preemptible()))
+		return false;
+	pr_warn("kverbs: %pS %s in atomic context\n", caller, what);
+	return true;
+}
+
+/* Something that a waiter may wait for has changed. */
+void ib_registry_changed(void)
+{
+	lockdep_assert_held(&ib_registry_lock);
+	WRITE_ONCE(registry_changes, registry_changes + 1);
+	wake_up_all(&registry_waiters);
+}
+
+/* The number of changes so far: which of two came first? */
+unsigned long ib_registry_now(void)
+{
+	lockdep_assert_held(&ib_registry_lock);
+	return registry_changes;
+}
+
+/* Gives up the lock until something has changed. */
+void ib_registry_wait(void)
+{
+	unsigned long seen;
+
+	lockdep_assert_held(&ib_registry_lock);
+	seen = registry_changes;
+	mutex_unlock(&ib_registry_lock);
+	wait_event(registry_waiters, READ_ONCE(registry_changes) != seen);
+	mutex_lock(&ib_registry_lock);
+}
+
+static void ib_dev_move(struct ib_device *dev, enum ib_dev_state to)
+{
+	static const u8 legal[IB_DEV_STATES] = {
+		[IB_DEV_ALLOCATED]	= BIT(IB_DEV_SETUP) |
+					  BIT(IB_DEV_RELEASED),
+		[IB_DEV_SETUP]		= BIT(IB_DEV_ALLOCATED) |
+					  BIT(IB_DEV_UNREGISTERED) |
+					  BIT(IB_DEV_ENABLING),
+		[IB_DEV_ENABLING]	= BIT(IB_DEV_REGISTERED) |
+					  BIT(IB_DEV_DISABLING),
+		[IB_DEV_REGISTERED]	= BIT(IB_DEV_DISABLING),
+		[IB_DEV_DISABLING]	= BIT(IB_DEV_UNREGISTERED) |
+					  BIT(IB_DEV_RELEASED),
+		[IB_DEV_UNREGISTERED]	= BIT(IB_DEV_RELEASED),
+	};
+	struct ib_device_priv *priv = ib_priv(dev);
+
+	lockdep_assert_held(&ib_registry_lock);
+	WARN_ONCE(!(legal[priv->state] & BIT(to)),
+		  "%s goes from state %d to %d\n", dev_name(&dev->dev),
+		  priv->state, to);
+	priv->state = to;
+	ib_registry_changed();
+}
+
+static void unregister_work(struct work_struct *work);
+
+static void free_device(struct rcu_head *rcu)
+{
+	struct ib_device_priv *priv =
+		container_of(rcu, struct ib_device_priv, rcu);
+
+	ib_port_data_free((struct ib_device *)(priv + 1));
+	kfree(priv);
+}
+
+static void ib_device_release(struct device *d)
+{
+	struct ib_device *dev = container_of(d, struct ib_device, dev);
+
+	ib_cache_release(dev);
+	call_rcu(&ib_priv(dev)->rcu, free_device);
+}
+
+/**
+ * _ib_alloc_device() - allocate a device; see ib_alloc_device()
+ * @size: bytes of the driver's structure, which starts with the ib_device
+ *
+ * Context: Process, may sleep.
+ * Return: the zeroed structure, or %NULL.
+ */
+struct ib_device *_ib_alloc_device(size_t size)
+{
+	struct ib_device_priv *priv;
+	struct ib_device *dev;
+
+	if (WARN_ON(size < sizeof(struct ib_device)))
+		return NULL;
+	priv = kzalloc(size_add(sizeof(*priv), size), GFP_KERNEL);
+	if (!priv)
+		return NULL;
+	dev = (struct ib_device *)(priv + 1);
+
+	INIT_LIST_HEAD(&priv->netdev_link);
+	mutex_init(&priv->cache_lock);
+	mutex_init(&priv->roce_lock);
+	ib_events_init(dev);
+	rdma_restrack_init(dev);
+	xa_init_flags(&dev->client_data, XA_FLAGS_ALLOC);
+	init_completion(&dev->unreg_completion);
+	INIT_WORK(&dev->unregistration_work, unregister_work);
+	dev->coredev.owner = dev;
+	write_pnet(&dev->coredev.rdma_net, &init_net);
+	ib_sysfs_prepare(dev, ib_device_release);
+	return dev;
+}
+EXPORT_SYMBOL(_ib_alloc_device);
+
+/**
+ * ib_dealloc_device() - free a device
+ * @device: from ib_alloc_device(), not registered
+ *
+ * Calls the driver's dealloc_driver method if there is one. Drivers that have
+ * one call this only where ib_register_device() has failed.
+ *
+ * Context: Process, may sleep.
+ */
+void ib_dealloc_device(struct ib_device *device)
+{
+	if (device->ops.dealloc_driver)
+		device->ops.dealloc_driver(device);
+
+	/*
+	 * Last, so that ib_unregister_driver() finds the device as long as a
+	 * method of it can run.
+	 */
+	mutex_lock(&ib_registry_lock);
+	ib_dev_move(device, IB_DEV_RELEASED);
+	if (xa_load(&ib_devices, device->index) == device)
+		xa_erase(&ib_devices, device->index);
+	mutex_unlock(&ib_registry_lock);
+
+	/* No reference is held on it: messages must not name it any more. */
+	device->dev.parent = NULL;
+	ib_port_put_netdevs(device);
+	WARN_ON(!xa_empty(&device->client_data));
+	rdma_restrack_clean(device);
+	put_device(&device->dev);
+}
+EXPORT_SYMBOL(ib_dealloc_device);
+
+/**
+ * ib_set_device_ops() - give a device methods
+ * @dev: device that is not registered yet
+ * @ops: methods and object sizes; those that are zero are left alone
+ *
+ * May be called several times. What an earlier call has set stays.
+ *
+ * Context: Any.
+ */
+void ib_set_device_ops(struct ib_device *dev, const struct ib_device_ops *ops)
+{
+	const size_t start = offsetof(struct ib_device_ops, device_group);
+	unsigned long *to = (void *)&dev->ops + start;
+	const unsigned long *from = (const void *)ops + start;
+	size_t i;
+
+	/* From device_group on, each member is a pointer or a size. */
+	BUILD_BUG_ON(offsetof(struct ib_device_ops, device_group) %
+		     sizeof(unsigned long));
+	BUILD_BUG_ON(sizeof(size_t) != sizeof(unsigned long));
+	for (i = 0; i < (sizeof(*ops) - start) / sizeof(*to); i++)
+		if (!to[i])
+			to[i] = from[i];
+
+	if (ops->driver_id != RDMA_DRIVER_UNKNOWN) {
+		WARN_ON(dev->ops.driver_id != RDMA_DRIVER_UNKNOWN &&
+			dev->ops.driver_id != ops->driver_id);
+		dev->ops.driver_id = ops->driver_id;
+	}
+	if (ops->owner) {
+		WARN_ON(dev->ops.owner && dev->ops.owner != ops->owner);
+		dev->ops.owner = ops->owner;
+	}
+	if (ops->uverbs_abi_ver)
+		dev->ops.uverbs_abi_ver = ops->uverbs_abi_ver;
+	dev->ops.uverbs_no_driver_id_binding |=
+		ops->uverbs_no_driver_id_binding;
+}
+EXPORT_SYMBOL(ib_set_device_ops);
+
+static int check_mandatory(const struct ib_device *dev, const void *caller)
+{
+#define METHOD(name) { offsetof(struct ib_device_ops, name), #name }
+	static const struct {
+		size_t offset;
+		const char *name;
+	} methods[] = {
+		METHOD(query_device), METHOD(query_port),
+		METHOD(get_port_immutable),
+		METHOD(alloc_pd), METHOD(dealloc_pd),
+		METHOD(create_qp), METHOD(modify_qp), METHOD(destroy_qp),
+		METHOD(post_send), METHOD(post_recv),
+		METHOD(create_cq), METHOD(destroy_cq),
+		METHOD(poll_cq), METHOD(req_notify_cq),
+		METHOD(get_dma_mr), METHOD(dereg_mr),
+	};
+#undef METHOD
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(methods); i++) {
+		if (*(void **)((void *)&dev->ops + methods[i].offset))
+			continue;
+		pr_warn("kverbs: the driver lacks the method %s, in %pS\n",
+			methods[i].name, caller);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static struct ib_device *find_by_name(const char *name)
+{
+	struct ib_device *dev;
+	unsigned long index;
+
+	lockdep_assert_held(&ib_registry_lock);
+	xa_for_each(&ib_devices, index, dev)
+		if (!strcmp(dev->name, name))
+			return dev;
+	return NULL;
+}
+
+/* Fill in the smallest number for which the name is free. */
+static int make_name(char *name, const char *pattern)
+{
+	const char *percent = strchr(pattern, '%');
+	unsigned int nr;
+
+	if (percent[1] != 'd' || strchr(percent + 2, '%'))
+		return -EINVAL;
+	for (nr = 0; nr < INT_MAX; nr++) {
+		if (snprintf(name, IB_DEVICE_NAME_MAX, "%.*s%u%s",
+			     (int)(percent - pattern), pattern, nr,
+			     percent + 2) >= IB_DEVICE_NAME_MAX)
+			return -EINVAL;
+		if (!find_by_name(name))
+			return 0;
+	}
+	return -ENFILE;
+}
+
+/* Can it be the name of a directory, and a word on a command line? */
+static bool is_valid_name(const char *name)
+{
+	if (!name || !*name || !strcmp(name, ".") || !strcmp(name, ".."))
+		return false;
+	for (; *name; name++)
+		if (*name == '/' || isspace(*name) || iscntrl(*name))
+			return false;
+	return true;
+}
+
+static int choose_name(char *name, const char *pattern)
+{
+	lockdep_assert_held(&ib_registry_lock);
+	if (!is_valid_name(pattern))
+		return -EINVAL;
+	if (strchr(pattern, '%'))
+		return make_name(name, pattern);
+	if (strscpy(name, pattern, IB_DEVICE_NAME_MAX) < 0)
+		return -EINVAL;
+	return find_by_name(name) ? -ENFILE : 0;
+}
+
+static int enter_table(struct ib_device *dev, const char *pattern,
+		       const void *caller)
+{
+	char name[IB_DEVICE_NAME_MAX];
+	int ret;
+
+	lockdep_assert_held(&ib_registry_lock);
+	ret = choose_name(name, pattern);
+	if (ret) {
+		pr_warn("kverbs: no device \"%s\" for %pS: %s\n",
+			pattern ? : "", caller,
+			ret == -ENFILE ? "name in use" : "not a valid name");
+		return ret;
+	}
+	ret = dev_set_name(&dev->dev, "%s", name);
+	if (ret)
+		return ret;
+	ret = xa_alloc_cyclic(&ib_devices, &dev->index, dev, xa_limit_31b,
+			      &next_index, GFP_KERNEL);
+	if (ret < 0)
+		return ret;
+	strscpy(dev->name, name, sizeof(dev->name));
+	return 0;
+}
+
+static int begin_setup(struct ib_device *dev, const char *pattern,
+		       const void *caller)
+{
+	int ret = -EINVAL;
+
+	mutex_lock(&ib_registry_lock);
+	if (ib_priv(dev)->state == IB_DEV_ALLOCATED)
+		ret = enter_table(dev, pattern, caller);
+	else
+		pr_warn("kverbs: %pS registers %s again\n", caller,
+			dev_name(&dev->dev));
+	if (!ret)
+		ib_dev_move(dev, IB_DEV_SETUP);
+	mutex_unlock(&ib_registry_lock);
+	return ret;
+}
+
+/* A device that was added to sysfs cannot be added again. */
+static void abandon_setup(struct ib_device *dev, bool was_added)
+{
+	mutex_lock(&ib_registry_lock);
+	xa_erase(&ib_devices, dev->index);
+	dev->name[0] = '\0';
+	ib_dev_move(dev, was_added ? IB_DEV_UNREGISTERED : IB_DEV_ALLOCATED);
+	mutex_unlock(&ib_registry_lock);
+}
+
+static int query_attrs(struct ib_device *dev)
+{
+	struct ib_udata udata = {};
+	int ret;
+
+	memset(&dev->attrs, 0, sizeof(dev->attrs));
+	ret = dev->ops.query_device(dev, &dev->attrs, &udata);
+	if (ret)
+		ibdev_warn(dev, "query_device failed (%d)\n", ret);
+	return ret;
+}
+
+/* All that the first consumer needs. */
+static int prepare_device(struct ib_device *dev)
+{
+	int ret;
+
+	ret = ib_port_data_setup(dev);
+	if (ret)
+		return ret;
+	ret = query_attrs(dev);
+	if (ret)
+		return ret;
+	ret = ib_cache_setup(dev);
+	if (ret)
+		return ret;
+	ret = ib_cq_device_init(dev);
+	if (ret)
+		ib_cache_cleanup(dev);
+	return ret;
+}
+
+static void unprepare_device(struct ib_device *dev)
+{
+	ib_cq_device_cleanup(dev);
+	ib_cache_cleanup(dev);
+}
+
+/* The device is DISABLING and this thread owns it. */
+static void take_down(struct ib_device *dev)
+{
+	mutex_lock(&ib_registry_lock);
+	ib_clients_remove(dev);
+	mutex_unlock(&ib_registry_lock);
+	/* The use that begin_enable() took for the table. */
+	ib_device_put(dev);
+	wait_for_completion(&dev->unreg_completion);
+
+	trace_ib_device_remove(dev);
+	ib_debugfs_remove(dev);
+	ib_sysfs_remove(dev);
+	unprepare_device(dev);
+	ib_port_put_netdevs(dev);
+}
+
+static void begin_disable(struct ib_device *dev)
+{
+	lockdep_assert_held(&ib_registry_lock);
+	ib_dev_move(dev, IB_DEV_DISABLING);
+	xa_clear_mark(&ib_devices, dev->index, IB_DEVICE_REGISTERED);
+}
+
+static void end_disable(struct ib_device *dev)
+{
+	mutex_lock(&ib_registry_lock);
+	ib_dev_move(dev, IB_DEV_UNREGISTERED);
+	mutex_unlock(&ib_registry_lock);
+}
+
+/*
+ * One use is the table's, and one this thread's: once the device is visible,
+ * others may unregister it.
+ */
+static void begin_enable(struct ib_device *dev)
+{
+	mutex_lock(&ib_registry_lock);
+	refcount_set(&dev->refcount, 2);
+	ib_dev_move(dev, IB_DEV_ENABLING);
+	xa_set_mark(&ib_devices, dev->index, IB_DEVICE_REGISTERED);
+	mutex_unlock(&ib_registry_lock);
+	trace_ib_device_add(dev);
+}
+
+/* The device is visible: offer it to the clients. */
+static int enable_device(struct ib_device *dev)
+{
+	int ret = 0;
+
+	if (dev->ops.enable_driver)
+		ret = dev->ops.enable_driver(dev);
+
+	mutex_lock(&ib_registry_lock);
+	if (!ret)
+		ret = ib_clients_add(dev);
+	if (ret) {
+		begin_disable(dev);
+	} else {
+		ib_dev_move(dev, IB_DEV_REGISTERED);
+		ib_priv(dev)->registered_at = ib_registry_now();
+	}
+	mutex_unlock(&ib_registry_lock);
+	return ret;
+}
+
+/**
+ * ib_register_device() - offer a device to the consumers
+ * @device: from ib_alloc_device(), with its methods, node_type and
+ *	    phys_port_cnt set
+ * @name: its name; "%d" in it becomes the smallest number that makes it unique
+ * @dma_device: device that does its DMA, with DMA parameters set. %NULL for a
+ *		device that accesses memory with the CPU: its DMA addresses are
+ *		kernel addresses.
+ *
+ * Consumers may use the device, and the driver's methods are called, before
+ * this returns. After a failure the driver calls ib_dealloc_device().
+ *
+ * Context: Process, may sleep.
+ * Return: 0;
+ *	   -EINVAL where a required method, the name, the number of ports or a
+ *	   port's table length is not valid, where the number of ports is not
+ *	   what it was at an earlier ib_device_set_netdev() or registration, or
+ *	   when called in atomic context;
+ *	   -ENFILE if there is a device of that name;
+ *	   -ENOMEM; or the error of a method.
+ */
+int ib_register_device(struct ib_device *device, const char *name,
+		       struct device *dma_device)
+{
+	const void *caller = __builtin_return_address(0);
+	bool was_added = false;
+	int ret;
+
+	if (ib_called_atomic("registers a device", caller))
+		return -EINVAL;
+	ret = check_mandatory(device, caller);
+	if (ret)
+		return ret;
+	ret = begin_setup(device, name, caller);
+	if (ret)
+		return ret;
+
+	WARN_ON(dma_device && !dma_device->dma_parms);
+	device->dma_device = dma_device;
+	device->kverbs_provider = true;
+	ret = prepare_device(device);
+	if (ret)
+		goto err_abandon;
+	ret = ib_sysfs_add(device, &was_added);
+	if (ret)
+		goto err_unprepare;
+	ib_debugfs_add(device);
+	begin_enable(device);
+	ret = enable_device(device);
+	if (ret) {
+		ib_device_put(device);
+		take_down(device);
+		end_disable(device);
+		return ret;
+	}
+	ib_sysfs_announce(device);
+	ib_device_put(device);
+	return 0;
+
+err_unprepare:
+	unprepare_device(device);
+err_abandon:
+	abandon_setup(device, was_added);
+	return ret;
+}
+EXPORT_SYMBOL(ib_register_device);
+
+/*
+ * Returns true if the caller is to take the device down, false if that has
+ * been done, by this or by another thread.
+ */
+static bool claim_unregistration(struct ib_device *dev)
+{
+	lockdep_assert_held(&ib_registry_lock);
+	for (;;) {
+		switch (ib_priv(dev)->state) {
+		case IB_DEV_REGISTERED:
+			begin_disable(dev);
+			return true;
+		case IB_DEV_SETUP:
+		case IB_DEV_ENABLING:
+		case IB_DEV_DISABLING:
+			ib_registry_wait();
+			break;
+		default:
+			return false;
+		}
+	}
+}
+
+/* The caller holds a reference on the struct device. */
+static void unregister_device(struct ib_device *dev)
+{
+	bool mine;
+
+	mutex_lock(&ib_registry_lock);
+	if (WARN_ONCE(ib_clients_calling_me(dev),
+		      "%s is unregistered in a client's method for it\n",
+		      dev_name(&dev->dev))) {
+		mutex_unlock(&ib_registry_lock);
+		return;
+	}
+	mine = claim_unregistration(dev);
+	mutex_unlock(&ib_registry_lock);
+	if (!mine)
+		return;
+	take_down(dev);
+	if (dev->ops.dealloc_driver)
+		ib_dealloc_device(dev);
+	else
+		end_disable(dev);
+}
+
+/**
+ * ib_unregister_device() - take a device away from the consumers
+ * @device: a registered device
+ *
+ * Clients are removed in the reverse order of their addition. When this
+ * returns, no consumer uses the device any more; until then its methods must
+ * work. If the driver has a dealloc_driver method, the device is freed.
+ *
+ * Context: Process, may sleep; not from a client's method for this device.
+ */
+void ib_unregister_device(struct ib_device *device)
+{
+	if (ib_called_atomic("unregisters a device",
+			     __builtin_return_address(0)))
+		return;
+	get_device(&device->dev);
+	unregister_device(device);
+	put_device(&device->dev);
+}
+EXPORT_SYMBOL(ib_unregister_device);
+
+/**
+ * ib_unregister_device_and_put() - unregister a device that the caller uses
+ * @device: device found by ib_device_get_by_name() or its like
+ *
+ * As ib_unregister_device(), and gives up the caller's use. May be called by
+ * several threads at once; in all of them it returns when the device is
+ * unregistered. The driver must have a dealloc_driver method.
+ *
+ * Context: Process, may sleep; not from a client's method for this device.
+ */
+void ib_unregister_device_and_put(struct ib_device *device)
+{
+	if (ib_called_atomic("unregisters a device",
+			     __builtin_return_address(0)))
+		return;
+	WARN_ON(!device->ops.dealloc_driver);
+	get_device(&device->dev);
+	ib_device_put(device);
+	unregister_device(device);
+	put_device(&device->dev);
+}
+EXPORT_SYMBOL(ib_unregister_device_and_put);
+
+static void unregister_work(struct work_struct *work)
+{
+	struct ib_device *dev =
+		container_of(work, struct ib_device, unregistration_work);
+
+	unregister_device(dev);
+	put_device(&dev->dev);
+}
+
+/**
+ * ib_unregister_device_queued() - have a device unregistered soon
+ * @ib_dev: a registered device
+ *
+ * For drivers that hold a lock which the clients' remove methods may want. The
+ * driver must have a dealloc_driver method, and call ib_unregister_driver()
+ * before its module goes.
+ *
+ * Context: Any.
+ */
+void ib_unregister_device_queued(struct ib_device *ib_dev)
+{
+	WARN_ON(!ib_dev->ops.dealloc_driver);
+	get_device(&ib_dev->dev);
+	if (!queue_work(ib_unregister_wq, &ib_dev->unregistration_work))
+		put_device(&ib_dev->dev);
+}
+EXPORT_SYMBOL(ib_unregister_device_queued);
+
+/**
+ * ib_unregister_driver() - unregister all devices of a driver
+ * @driver_id: the driver
+ *
+ * When it returns, every device that the driver had registered is freed and
+ * none of the driver's methods is running. The driver must have a
+ * dealloc_driver method, and must not register further devices meanwhile.
+ *
+ * Context: Process, may sleep.
+ */
+void ib_unregister_driver(enum rdma_driver_id driver_id)
+{
+	struct ib_device *dev;
+	unsigned long index;
+
+	if (ib_called_atomic("unregisters its devices",
+			     __builtin_return_address(0)))
+		return;
+	mutex_lock(&ib_registry_lock);
+	xa_for_each(&ib_devices, index, dev) {
+		if (dev->ops.driver_id != driver_id)
+			continue;
+		get_device(&dev->dev);
+		mutex_unlock(&ib_registry_lock);
+
+		WARN_ON(!dev->ops.dealloc_driver);
+		unregister_device(dev);
+		put_device(&dev->dev);
+
+		mutex_lock(&ib_registry_lock);
+	}
+	mutex_unlock(&ib_registry_lock);
+}
+EXPORT_SYMBOL(ib_unregister_driver);
+
+/**
+ * ib_device_put() - stop using a device
+ * @device: device that ib_device_try_get() or a lookup returned
+ *
+ * Context: Any.
+ */
+void ib_device_put(struct ib_device *device)
+{
+	if (refcount_dec_and_test(&device->refcount))
+		complete(&device->unreg_completion);
+}
+EXPORT_SYMBOL(ib_device_put);
+
+static bool is_marked(const struct ib_device *dev)
+{
+	return xa_get_mark(&ib_devices, dev->index, IB_DEVICE_REGISTERED);
+}
+
+static bool is_of_driver(const struct ib_device *dev,
+			 enum rdma_driver_id driver_id)
+{
+	return driver_id == RDMA_DRIVER_UNKNOWN ||
+	       driver_id == dev->ops.driver_id;
+}
+
+/**
+ * ib_device_get_by_name() - find a registered device
+ * @name: its name
+ * @driver_id: its driver, or %RDMA_DRIVER_UNKNOWN for any
+ *
+ * Context: Process, may sleep.
+ * Return: the device, to be given back with ib_device_put(), or %NULL.
+ */
+struct ib_device *ib_device_get_by_name(const char *name,
+					enum rdma_driver_id driver_id)
+{
+	struct ib_device *dev;
+
+	mutex_lock(&ib_registry_lock);
+	dev = find_by_name(name);
+	if (dev && (!is_marked(dev) || !is_of_driver(dev, driver_id) ||
+		    !ib_device_try_get(dev)))
+		dev = NULL;
+	mutex_unlock(&ib_registry_lock);
+	return dev;
+}
+EXPORT_SYMBOL(ib_device_get_by_name);
+
+static bool has_netdev(const struct ib_device *dev,
+		       const struct net_device *ndev)
+{
+	u32 port;
+
+	rdma_for_each_port(dev, port)
+		if (rcu_access_pointer(ib_port(dev, port)->netdev) == ndev)
+			return true;
+	return false;
+}
+
+/**
+ * ib_device_get_by_netdev() - find the device of a network device
+ * @ndev: network device that ib_device_set_netdev() gave to a port
+ * @driver_id: its driver, or %RDMA_DRIVER_UNKNOWN for any
+ *
+ * Context: Any but hard interrupt.
+ * Return: the device, to be given back with ib_device_put(), or %NULL.
+ */
+struct ib_device *ib_device_get_by_netdev(struct net_device *ndev,
+					  enum rdma_driver_id driver_id)
+{
+	struct ib_device *dev, *found = NULL;
+	unsigned long index;
+
+	rcu_read_lock();
+	xa_for_each_marked(&ib_devices, index, dev, IB_DEVICE_REGISTERED) {
+		if (!is_of_driver(dev, driver_id) || !has_netdev(dev, ndev) ||
+		    !ib_device_try_get(dev))
+			continue;
+		found = dev;
+		break;
+	}
+	rcu_read_unlock();
+	return found;
+}
+EXPORT_SYMBOL(ib_device_get_by_netdev);
+
+/**
+ * ib_device_rename() - give a registered device another name
+ * @ibdev: device that the caller uses
+ * @name: the new name, without "%"
+ *
+ * The clients' rename methods are called.
+ *
+ * Context: Process, may sleep; not from a client's method for this device.
+ * Return: 0; -EEXIST if there is a device of that name; -EINVAL if it is not a
+ *	   valid name; -ENODEV if the device is not registered; -ENOMEM.
+ */
+int ib_device_rename(struct ib_device *ibdev, const char *name)
+{
+	char new_name[IB_DEVICE_NAME_MAX];
+	int ret;
+
+	if (strchr(name, '%'))
+		return -EINVAL;
+	mutex_lock(&ib_registry_lock);
+	ret = -ENODEV;
+	if (ib_priv(ibdev)->state != IB_DEV_REGISTERED)
+		goto out;
+	ret = 0;
+	if (!strcmp(name, ibdev->name))
+		goto out;
+	ret = choose_name(new_name, name);
+	if (ret == -ENFILE)
+		ret = -EEXIST;
+	if (ret)
+		goto out;
+	ret = device_rename(&ibdev->dev, new_name);
+	if (ret)
+		goto out;
+	strscpy(ibdev->name, new_name, sizeof(ibdev->name));
+	ib_debugfs_rename(ibdev);
+	ib_clients_renamed(ibdev);
+out:
+	mutex_unlock(&ib_registry_lock);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(ib_device_rename);
+
+void ib_device_exit(void)
+{
+	WARN_ON(!xa_empty(&ib_devices));
+}

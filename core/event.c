@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Asynchronous events of a device, from its driver to the consumers.
+ *
+ * Lock protocol: an event reaches the handlers from the device's work item and
+ * from nowhere else: never in the context of the driver, who may dispatch it
+ * inside a consumer's own call or with locks held. A copy of it waits in a
+ * llist, so that ib_dispatch_event() takes no lock and may be called in any
+ * context; one work item and a FIFO keep the order. For an event of a port the
+ * work first refreshes the caches, which takes the cache_lock; calling the
+ * handlers takes no lock.
+ *
+ * No event needs memory to get through. Where a copy cannot be allocated, a
+ * reserve takes its place in the queue, of which there is one for each type and
+ * port. If that waits in the queue already, the event is delivered a second
+ * time, behind those that wait then: events of one kind may be merged, but one
+ * is delivered after the last of them came.
+ *
+ * The handlers are in a list that is walked under RCU; handlers_lock orders the
+ * writers. A handler never sleeps, hence synchronize_rcu() after taking it off
+ * the list is the fence.
+ *
+ * events_on is set before the caches are filled for the first time and cleared
+ * after the last client has gone; synchronize_rcu() then ensures that nobody
+ * queues any more.
+ */
+#include <linux/atomic.h>
+#include <linux/export.h>
+#include <linux/rculist.h>
+#include <linux/slab.h>
+
+#include "core_priv.h"
+#include "trace.h"
+
+/**
+ * ib_register_event_handler() - ask for the events of a device
+ * @event_handler: set up with INIT_IB_EVENT_HANDLER()
+ *
+ * The handler may be called before this returns. It runs in a work item, under
+ * RCU: it must not sleep. Events that were dispatched earlier may reach it.
+ *
+ * Context: Any. The device is one that the caller got in add() or holds by
+ *	    ib_device_try_get().
+ */
+void ib_register_event_handler(struct ib_event_handler *event_handler)
+{
+	struct ib_device_priv *priv = ib_priv(event_handler->device);
+	unsigned long flags;
+
+	spin_lock_irqsave(&priv->handlers_lock, flags);
+	list_add_tail_rcu(&event_handler->list, &priv->handlers);
+	spin_unlock_irqrestore(&priv->handlers_lock, flags);
+}
+EXPORT_SYMBOL(ib_register_event_handler);
+
+/**
+ * ib_unregister_event_handler() - no more events, please
+ * @event_handler: a registered handler
+ *
+ * When it returns, the handler is not running and will not be called again.
+ *
+ * Context: Process, may sleep; not from an event handler.
+ */
+void ib_unregister_event_handler(struct ib_event_handler *event_handler)
+{
+	struct ib_device_priv *priv = ib_priv(event_handler->device);
+	unsigned long flags;
+
+	spin_lock_irqsave(&priv->handlers_lock, flags);
+	list_del_rcu(&event_handler->list);
+	spin_unlock_irqrestore(&priv->handlers_lock, flags);
+	synchronize_rcu();
+}
+EXPORT_SYMBOL(ib_unregister_event_handler);
+
+static void event_deliver(struct ib_device_priv *priv, struct ib_event *event)
+{
+	struct ib_event_handler *handler;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(handler, &priv->handlers, list)
+		handler->handler(handler, event);
+	rcu_read_unlock();
+}
+
+/* Those that may change what the caches hold. */
+static bool event_is_of_port(const struct ib_event *event)
+{
+	switch (event->event) {
+	case IB_EVENT_PORT_ACTIVE:
+	case IB_EVENT_PORT_ERR:
+	case IB_EVENT_LID_CHANGE:
+	case IB_EVENT_PKEY_CHANGE:
+	case IB_EVENT_SM_CHANGE:
+	case IB_EVENT_CLIENT_REREGISTER:
+	case IB_EVENT_GID_CHANGE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Events of a CQ, QP or SRQ are for the handler of that object. */
+static bool event_is_valid(const struct ib_event *event)
+{
+	if (event_is_of_port(event))
+		return rdma_is_port_valid(event->device,
+					  event->element.port_num);
+	return event->event == IB_EVENT_DEVICE_FATAL;
+}
+
+static void refresh_port(struct ib_device *dev, u32 port, bool tell)
+{
+	struct ib_event event = {
+		.device = dev,
+		.element.port_num = port,
+		.event = IB_EVENT_GID_CHANGE,
+	};
+	bool gids_changed = false;
+	int ret;
+
+	ret = ib_cache_refresh(dev, port, &gids_changed);
+	if (ret)
+		ibdev_warn(dev, "port %u: caches not refreshed (%d)\n", port,
+			   ret);
+	if (gids_changed && tell)
+		event_deliver(ib_priv(dev), &event);
+}
+
+static struct ib_queued_event *event_reserve(const struct ib_event *event)
+{
+	if (!event_is_of_port(event))
+		return &ib_priv(event->device)->fatal_reserve;
+	return &ib_port(event->device, event->element.port_num)
+			->event_reserve[event->event];
+}
+
+static void event_add_reserve(struct ib_device_priv *priv,
+			      const struct ib_event *event)
+{
+	struct ib_queued_event *item = event_reserve(event);
+
+	/* Whoever takes it from 0 owns it; pairs with event_finish(). */
+	if (atomic_inc_return(&item->waiting) > 1)
+		return;
+	item->event = *event;
+	item->is_reserve = true;
+	llist_add(&item->node, &priv->events);
+}
+
+static void event_add(struct ib_device_priv *priv, const struct ib_event *event)
+{
+	struct ib_queued_event *item;
+
+	item = kmalloc(sizeof(*item), GFP_ATOMIC | __GFP_NOWARN);
+	if (!item) {
+		event_add_reserve(priv, event);
+		return;
+	}
+	item->event = *event;
+	item->is_reserve = false;
+	llist_add(&item->node, &priv->events);
+}
+
+/* Nobody needs the item any more; its event was copied before. */
+static void event_finish(struct ib_device_priv *priv,
+			 struct ib_queued_event *item,
+			 const struct ib_event *event)
+{
+	if (!item->is_reserve)
+		kfree(item);
+	/* Full barrier: the next owner writes it after it was read. */
+	else if (atomic_xchg(&item->waiting, 0) > 1)
+		event_add_reserve(priv, event);
+}
+
+static void event_work(struct work_struct *work)
+{
+	struct ib_device_priv *priv =
+		container_of(work, struct ib_device_priv, event_work);
+	struct ib_device *dev = (struct ib_device *)(priv + 1);
+	struct ib_queued_event *item, *next;
+	struct llist_node *list;
+	struct ib_event event;
+
+	/* Until it is empty, for what event_finish() adds. */
+	while ((list = llist_reverse_order(llist_del_all(&priv->events)))) {
+		llist_for_each_entry_safe(item, next, list, node) {
+			event = item->event;
+			event_finish(priv, item, &event);
+			if (event_is_of_port(&event))
+				refresh_port(dev, event.element.port_num,
+					     event.event != IB_EVENT_GID_CHANGE);
+			event_deliver(priv, &event);
+		}
+	}
+}
+
+/**
+ * ib_dispatch_event() - tell the consumers of a device that something happened
+ * @event: PORT_ACTIVE, PORT_ERR, LID_CHANGE, PKEY_CHANGE, SM_CHANGE,
+ *	   CLIENT_REREGISTER or GID_CHANGE, with the port; or DEVICE_FATAL
+ *
+ * For drivers. The handlers are called later, by a work item, in the order in
+ * which the events were dispatched; for an event of a port after the core has
+ * read the port's state and tables again. No event is lost between the first
+ * add() of a client and the return of the last remove(), though where memory is
+ * lacking, events of one type and port may be merged.
+ *
+ * Other events are for the handlers of the objects that they are about. They,
+ * and those of a port that is not there, are dropped with a warning.
+ *
+ * Context: Any. No lock is taken, and no handler called.
+ */
+void ib_dispatch_event(const struct ib_event *event)
+{
+	struct ib_device_priv *priv = ib_priv(event->device);
+
+	rcu_read_lock();
+	/* Pairs with the smp_store_release() in ib_events_start(). */
+	if (!smp_load_acquire(&priv->events_on))
+		goto out;
+	if (WARN_ONCE(!event_is_valid(event), "%s: cannot dispatch: %s\n",
+		      dev_name(&event->device->dev),
+		      ib_event_msg(event->event)))
+		goto out;
+	trace_ib_event(event);
+	event_add(priv, event);
+	queue_work(ib_core_wq, &priv->event_work);
+out:
+	rcu_read_unlock();
+}
+EXPORT_SYMBOL(ib_dispatch_event);
+
+void ib_events_init(struct ib_device *dev)
+{
+	struct ib_device_priv *priv = ib_priv(dev);
+
+	INIT_LIST_HEAD(&priv->handlers);
+	spin_lock_init(&priv->handlers_lock);
+	init_llist_head(&priv->events);
+	INIT_WORK(&priv->event_work, event_work);
+}
+
+/* The ports are set up: accept events. */
+void ib_events_start(struct ib_device *dev)
+{
+	/* Pairs with the smp_load_acquire() in ib_dispatch_event(). */
+	smp_store_release(&ib_priv(dev)->events_on, true);
+}
+
+/*
+ * After the last client has gone. The driver may still dispatch; nothing of it
+ * gets through.
+ */
+void ib_events_stop(struct ib_device *dev)
+{
+	struct ib_device_priv *priv = ib_priv(dev);
+
+	WRITE_ONCE(priv->events_on, false);
+	/* Rare, and a machine's shutdown waits for each of its devices. */
+	synchronize_rcu_expedited();
+	flush_work(&priv->event_work);
+	WARN_ONCE(!list_empty(&priv->handlers),
+		  "%s: a client left an event handler behind\n",
+		  dev_name(&dev->dev));
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The kverbs module: what is set up before the first device comes, and taken
+ * down after the last one has gone. Users of the module hold it by the symbols
+ * they use, so at exit there are neither devices nor clients.
+ */
+#include <linux/module.h>
+#include <linux/workqueue.h>
+
+#include "../cq/cq.h"
+#include "core_priv.h"
+
+/*
+ * For events and GID tables. Unregistration waits for it, perhaps in a driver
+ * that has to make progress for memory to become free.
+ */
+struct workqueue_struct *ib_core_wq;
+
+/* For clients' remove methods, which may wait for any queue. */
+struct workqueue_struct *ib_unregister_wq;
+
+static int __init kverbs_init(void)
+{
+	int ret = -ENOMEM;
+
+	ib_core_wq = alloc_workqueue("kverbs", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (!ib_core_wq)
+		return ret;
+	ib_unregister_wq = alloc_workqueue("kverbs_unregister", WQ_UNBOUND, 0);
+	if (!ib_unregister_wq)
+		goto err_wq;
+	ret = ib_sysfs_init();
+	if (ret)
+		goto err_unregister_wq;
+	ret = ib_cq_init();
+	if (ret)
+		goto err_sysfs;
+	ret = ib_roce_init();
+	if (ret)
+		goto err_cq;
+	ib_debugfs_init();
+	return 0;
+
+err_cq:
+	ib_cq_exit();
+err_sysfs:
+	ib_sysfs_exit();
+err_unregister_wq:
+	destroy_workqueue(ib_unregister_wq);
+err_wq:
+	destroy_workqueue(ib_core_wq);
+	return ret;
+}
+
+static void __exit kverbs_exit(void)
+{
+	destroy_workqueue(ib_unregister_wq);
+	ib_debugfs_exit();
+	ib_roce_exit();
+	ib_cq_exit();
+	ib_client_exit();
+	ib_device_exit();
+	ib_sysfs_exit();
+	destroy_workqueue(ib_core_wq);
+	/* Callbacks of call_rcu() are in this module's text. */
+	rcu_barrier();
+}
+
+module_init(kverbs_init);
+module_exit(kverbs_exit);
+
+MODULE_DESCRIPTION("RDMA midlayer: devices, clients, verbs and completion queues");
+MODULE_AUTHOR("The kverbs authors");
+MODULE_LICENSE("GPL");
