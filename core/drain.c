@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Draining queues: move the QP to the error state, post a last request and
+ * wait until its completion has been handled. Requests complete in order, so
+ * all others have been handled by then.
+ *
+ * Lock protocol: none. The caller promises that nobody else posts. Where the
+ * CQ is polled by its consumer (IB_POLL_DIRECT), the draining thread polls.
+ *
+ * A QP with an SRQ has no receive queue to post to; IBTA vol. 1, 10.3.1 makes
+ * the device tell when it has taken its last receive request from the SRQ.
+ */
+#include <linux/completion.h>
+#include <linux/export.h>
+#include <linux/jiffies.h>
+#include <rdma/ib_verbs.h>
+
+#include "core_priv.h"
+
+/* How often a consumer's own CQ is polled while it drains. */
+#define DRAIN_POLL_PERIOD	(HZ / 100 ?: 1)
+
+/* A device that never tells that the last request was taken is broken. */
+#define DRAIN_SRQ_TIMEOUT	(60 * HZ)
+
+struct drain_cqe {
+	struct ib_cqe cqe;
+	struct completion done;
+};
+
+static void drain_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct drain_cqe *drain = container_of(wc->wr_cqe, struct drain_cqe,
+					       cqe);
+
+	complete(&drain->done);
+}
+
+static void drain_failed(struct ib_qp *qp, const char *queue, int err)
+{
+	ibdev_warn(qp->device, "cannot drain the %s queue of QP 0x%x of %s: %d\n",
+		   queue, qp->qp_num, qp->res.kern_name, err);
+}
+
+static int drain_enter_error(struct ib_qp *qp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	return ib_modify_qp(qp, &attr, IB_QP_STATE);
+}
+
+/* CQs of ib_create_cq() dispatch no struct ib_cqe, so nobody would wake us. */
+static int drain_check_cq(struct ib_cq *cq)
+{
+	return cq && cq->ctx ? 0 : -EINVAL;
+}
+
+static void drain_wait(struct ib_cq *cq, struct completion *done)
+{
+	if (cq->poll_ctx != IB_POLL_DIRECT) {
+		wait_for_completion(done);
+		return;
+	}
+	do
+		ib_process_cq_direct(cq, -1);
+	while (!wait_for_completion_timeout(done, DRAIN_POLL_PERIOD));
+}
+
+static int drain_send_queue(struct ib_qp *qp)
+{
+	struct drain_cqe drain = { .cqe.done = drain_done };
+	struct ib_rdma_wr wr = {
+		.wr = {
+			.wr_cqe = &drain.cqe,
+			.opcode = IB_WR_RDMA_WRITE,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+	};
+	int ret;
+
+	ret = drain_check_cq(qp->send_cq) ?: drain_enter_error(qp);
+	if (ret)
+		return ret;
+
+	init_completion(&drain.done);
+	ret = ib_post_send(qp, &wr.wr, NULL);
+	if (!ret)
+		drain_wait(qp->send_cq, &drain.done);
+	return ret;
+}
+
+static int drain_recv_queue(struct ib_qp *qp)
+{
+	struct drain_cqe drain = { .cqe.done = drain_done };
+	struct ib_recv_wr wr = { .wr_cqe = &drain.cqe };
+	int ret;
+
+	ret = drain_check_cq(qp->recv_cq) ?: drain_enter_error(qp);
+	if (ret)
+		return ret;
+
+	init_completion(&drain.done);
+	ret = ib_post_recv(qp, &wr, NULL);
+	if (!ret)
+		drain_wait(qp->recv_cq, &drain.done);
+	return ret;
+}
+
+/* Until the device has taken its last request from the SRQ. */
+static int drain_leave_srq(struct ib_qp *qp)
+{
+	int ret;
+
+	ret = drain_check_cq(qp->recv_cq) ?: drain_enter_error(qp);
+	if (ret)
+		return ret;
+	if (!wait_for_completion_timeout(&qp->srq_completion,
+					 DRAIN_SRQ_TIMEOUT))
+		return -ETIMEDOUT;
+	return 0;
+}
+
+/* Other QPs may keep the CQ filled, so at most one CQ full is taken. */
+static void drain_direct_cq(struct ib_cq *cq)
+{
+	int done, left;
+
+	for (left = cq->cqe; left > 0; left -= done) {
+		done = ib_process_cq_direct(cq, left);
+		if (done <= 0)
+			break;
+	}
+}
+
+/**
+ * ib_drain_sq() - wait until all send completions have been handled
+ * @qp: the QP; it is in the error state on return
+ *
+ * The CQ must be of ib_alloc_cq(); it and the send queue must have room for
+ * one more. Nobody may post meanwhile. A failure is warned of.
+ *
+ * Context: Process.
+ */
+void ib_drain_sq(struct ib_qp *qp)
+{
+	int ret;
+
+	if (qp->device->ops.drain_sq) {
+		qp->device->ops.drain_sq(qp);
+		return;
+	}
+	ret = drain_send_queue(qp);
+	if (ret)
+		drain_failed(qp, "send", ret);
+}
+EXPORT_SYMBOL(ib_drain_sq);
+
+/**
+ * ib_drain_rq() - wait until all receive completions have been handled
+ * @qp: the QP, without an SRQ; it is in the error state on return
+ *
+ * The CQ must be of ib_alloc_cq(); it and the receive queue must have room
+ * for one more. Nobody may post meanwhile. A failure is warned of.
+ *
+ * Context: Process.
+ */
+void ib_drain_rq(struct ib_qp *qp)
+{
+	int ret;
+
+	if (qp->device->ops.drain_rq) {
+		qp->device->ops.drain_rq(qp);
+		return;
+	}
+	ret = drain_recv_queue(qp);
+	if (ret)
+		drain_failed(qp, "receive", ret);
+}
+EXPORT_SYMBOL(ib_drain_rq);
+
+/*
+ * Requests of the SRQ that the QP took are in the CQ when the event comes. If
+ * the send queue completes there too, a last send request comes after them.
+ */
+static void drain_srq_qp(struct ib_qp *qp)
+{
+	int ret;
+
+	ret = drain_leave_srq(qp);
+	if (ret)
+		drain_failed(qp, "shared receive", ret);
+	ib_drain_sq(qp);
+	if (!ret && qp->recv_cq != qp->send_cq &&
+	    qp->recv_cq->poll_ctx == IB_POLL_DIRECT)
+		drain_direct_cq(qp->recv_cq);
+}
+
+/**
+ * ib_drain_qp() - wait until all completions of a QP have been handled
+ * @qp: the QP; it is in the error state on return
+ *
+ * As ib_drain_sq() and ib_drain_rq(). If the QP has an SRQ, it waits until
+ * the device has taken its last request from there; that they have all been
+ * handled is only certain if both of the QP's queues complete to one CQ, or
+ * the receive CQ is of %IB_POLL_DIRECT.
+ *
+ * Context: Process.
+ */
+void ib_drain_qp(struct ib_qp *qp)
+{
+	if (qp->srq) {
+		drain_srq_qp(qp);
+		return;
+	}
+	ib_drain_sq(qp);
+	ib_drain_rq(qp);
+}
+EXPORT_SYMBOL(ib_drain_qp);

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Memory regions for fast registration, and scatter lists as page lists.
+ *
+ * Lock protocol: none. A region belongs to its consumer; the count of its PD
+ * is atomic. The driver allocates and frees regions.
+ */
+#include <linux/err.h>
+#include <linux/export.h>
+#include <linux/log2.h>
+#include <linux/minmax.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+#include <rdma/ib_verbs.h>
+
+#include "core_priv.h"
+#include "verbs.h"
+
+/* The core's part of a region that the driver has made. */
+static void mr_init(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type,
+		    struct ib_sig_attrs *sig_attrs)
+{
+	mr->device = pd->device;
+	mr->pd = pd;
+	mr->type = type;
+	mr->uobject = NULL;
+	mr->need_inval = false;
+	mr->sig_attrs = sig_attrs;
+	atomic_inc(&pd->usecnt);
+
+	rdma_restrack_new(&mr->res, RDMA_RESTRACK_MR);
+	rdma_restrack_set_name(&mr->res, pd->res.kern_name);
+	rdma_restrack_add(&mr->res);
+}
+
+/**
+ * ib_alloc_mr() - make a memory region for fast registration
+ * @pd: PD of the region
+ * @mr_type: %IB_MR_TYPE_MEM_REG or %IB_MR_TYPE_SG_GAPS
+ * @max_num_sg: pages, or scatter entries, that it can hold
+ *
+ * Its keys are not valid until it is filled with ib_map_mr_sg() and registered
+ * with %IB_WR_REG_MR.
+ *
+ * Context: Process.
+ * Return: the region; -EOPNOTSUPP if the device has no fast registration,
+ * -EINVAL for another type, or an error of the driver: -EINVAL or -ENOMEM for
+ * too large a @max_num_sg.
+ */
+struct ib_mr *ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_type,
+			  u32 max_num_sg)
+{
+	const struct ib_device_ops *ops = &pd->device->ops;
+	struct ib_mr *mr;
+
+	if (!ops->alloc_mr || !ops->map_mr_sg)
+		return ERR_PTR(-EOPNOTSUPP);
+	if (mr_type != IB_MR_TYPE_MEM_REG && mr_type != IB_MR_TYPE_SG_GAPS)
+		return ERR_PTR(-EINVAL);
+
+	mr = ops->alloc_mr(pd, mr_type, max_num_sg);
+	if (!IS_ERR(mr))
+		mr_init(mr, pd, mr_type, NULL);
+	return mr;
+}
+EXPORT_SYMBOL(ib_alloc_mr);
+
+/**
+ * ib_alloc_mr_integrity() - make a region for data with its protection
+ * @pd: PD of the region
+ * @max_num_data_sg: scatter entries of data
+ * @max_num_meta_sg: scatter entries of protection information
+ *
+ * Context: Process.
+ * Return: the region; -EOPNOTSUPP if the device has no such regions, -EINVAL
+ * if @max_num_meta_sg is 0, -ENOMEM, or an error of the driver.
+ */
+struct ib_mr *ib_alloc_mr_integrity(struct ib_pd *pd, u32 max_num_data_sg,
+				    u32 max_num_meta_sg)
+{
+	const struct ib_device_ops *ops = &pd->device->ops;
+	struct ib_sig_attrs *sig_attrs;
+	struct ib_mr *mr;
+
+	if (!ops->alloc_mr_integrity || !ops->map_mr_sg_pi)
+		return ERR_PTR(-EOPNOTSUPP);
+	if (!max_num_meta_sg)
+		return ERR_PTR(-EINVAL);
+
+	sig_attrs = kzalloc(sizeof(*sig_attrs), GFP_KERNEL);
+	if (!sig_attrs)
+		return ERR_PTR(-ENOMEM);
+
+	mr = ops->alloc_mr_integrity(pd, max_num_data_sg, max_num_meta_sg);
+	if (IS_ERR(mr))
+		kfree(sig_attrs);
+	else
+		mr_init(mr, pd, IB_MR_TYPE_INTEGRITY, sig_attrs);
+	return mr;
+}
+EXPORT_SYMBOL(ib_alloc_mr_integrity);
+
+/**
+ * ib_dereg_mr_user() - free a memory region
+ * @mr: the region
+ * @udata: NULL
+ *
+ * Context: Process.
+ * Return: 0, or an error of the driver, for instance while a memory window is
+ * bound to the region; then the region is still there.
+ */
+int ib_dereg_mr_user(struct ib_mr *mr, struct ib_udata *udata)
+{
+	struct ib_sig_attrs *sig_attrs = mr->sig_attrs;
+	struct ib_pd *pd = mr->pd;
+	int ret;
+
+	rdma_restrack_del(&mr->res);
+	ret = mr->device->ops.dereg_mr(mr, udata);
+	if (ret) {
+		ib_restrack_readd(&mr->res);
+		return ret;
+	}
+	kfree(sig_attrs);
+	atomic_dec(&pd->usecnt);
+	return 0;
+}
+EXPORT_SYMBOL(ib_dereg_mr_user);
+
+/**
+ * ib_map_mr_sg() - fill a region with a DMA-mapped scatter list
+ * @mr: the region, not registered
+ * @sg: the list
+ * @sg_nents: its entries, as ib_dma_map_sg() returned them
+ * @sg_offset: bytes to leave out at the start; on return, bytes of the entry
+ *	after the last mapped one that were mapped. May be NULL for 0.
+ * @page_size: bytes, a power of two
+ *
+ * Maps the longest possible start of the list. It ends where the region is
+ * full and, unless the type is %IB_MR_TYPE_SG_GAPS, before a gap: an entry
+ * must begin on a page boundary or go on where the one before ended, and only
+ * the last may end off a boundary. Sets ib_mr.iova and ib_mr.length.
+ *
+ * Context: Any.
+ * Return: entries that were mapped as a whole; -EOPNOTSUPP if the device has
+ * no fast registration; -EINVAL or another error of the driver if nothing
+ * could be mapped.
+ */
+int ib_map_mr_sg(struct ib_mr *mr, struct scatterlist *sg, int sg_nents,
+		 unsigned int *sg_offset, unsigned int page_size)
+{
+	if (!mr->device->ops.map_mr_sg)
+		return -EOPNOTSUPP;
+
+	mr->page_size = page_size;
+	return mr->device->ops.map_mr_sg(mr, sg, sg_nents, sg_offset);
+}
+EXPORT_SYMBOL(ib_map_mr_sg);
+
+/**
+ * ib_map_mr_sg_pi() - fill a region with data and protection information
+ * @mr: the region, of type %IB_MR_TYPE_INTEGRITY
+ * @data_sg: DMA-mapped list of data
+ * @data_sg_nents: its entries
+ * @data_sg_offset: bytes to leave out at its start, or NULL
+ * @meta_sg: DMA-mapped list of protection information, or NULL
+ * @meta_sg_nents: its entries
+ * @meta_sg_offset: bytes to leave out at its start, or NULL
+ * @page_size: bytes, a power of two
+ *
+ * Context: Any.
+ * Return: 0, meaning that both lists were mapped as a whole; -EOPNOTSUPP if
+ * the device has no such regions, -EINVAL for another type of region, or an
+ * error of the driver.
+ */
+int ib_map_mr_sg_pi(struct ib_mr *mr, struct scatterlist *data_sg,
+		    int data_sg_nents, unsigned int *data_sg_offset,
+		    struct scatterlist *meta_sg, int meta_sg_nents,
+		    unsigned int *meta_sg_offset, unsigned int page_size)
+{
+	if (!mr->device->ops.map_mr_sg_pi)
+		return -EOPNOTSUPP;
+	if (mr->type != IB_MR_TYPE_INTEGRITY)
+		return -EINVAL;
+
+	mr->page_size = page_size;
+	return mr->device->ops.map_mr_sg_pi(mr, data_sg, data_sg_nents,
+					    data_sg_offset, meta_sg,
+					    meta_sg_nents, meta_sg_offset);
+}
+EXPORT_SYMBOL(ib_map_mr_sg_pi);
+
+/*
+ * The first page of an entry that the one before has not given already.
+ * Returns false if there is a gap between the two.
+ */
+static bool next_page(u64 start, u64 last_end, u64 page_size, u64 *page)
+{
+	if (start == last_end) {
+		*page = ALIGN(start, page_size);
+		return true;
+	}
+	*page = start;
+	return IS_ALIGNED(start, page_size) && IS_ALIGNED(last_end, page_size);
+}
+
+/**
+ * ib_sg_to_pages() - turn a scatter list into a list of pages
+ * @mr: the region; ib_mr.page_size is set, iova and length are filled in
+ * @sgl: DMA-mapped list
+ * @sg_nents: its entries
+ * @sg_offset: as in ib_map_mr_sg()
+ * @set_page: takes the DMA address of the next page; an error ends the list
+ *
+ * Does what ib_map_mr_sg() promises, for a driver's map_mr_sg method.
+ *
+ * Context: Any.
+ * Return: entries that were mapped as a whole, 0 if none of them has a byte;
+ * -EINVAL if there are no entries, for an offset beyond the first entry or a
+ * page size that is no power of two; the error of @set_page if nothing could
+ * be mapped.
+ */
+int ib_sg_to_pages(struct ib_mr *mr, struct scatterlist *sgl, int sg_nents,
+		   unsigned int *sg_offset,
+		   int (*set_page)(struct ib_mr *mr, u64 addr))
+{
+	unsigned int skip = sg_offset ? *sg_offset : 0;
+	u64 start, end, page, last_end = 0;
+	u64 page_size = mr->page_size;
+	struct scatterlist *sg;
+	int i, ret = 0;
+
+	if (sg_nents <= 0 || skip > sg_dma_len(sgl) ||
+	    !is_power_of_2(mr->page_size))
+		return -EINVAL;
+
+	mr->length = 0;
+
+	for_each_sg(sgl, sg, sg_nents, i) {
+		start = sg_dma_address(sg) + skip;
+		end = sg_dma_address(sg) + sg_dma_len(sg);
+		skip = 0;
+		if (start == end)
+			continue;
+		if (!mr->length) {
+			mr->iova = start;
+			page = ALIGN_DOWN(start, page_size);
+		} else if (!next_page(start, last_end, page_size, &page)) {
+			break;
+		}
+
+		for (; page < end; page += page_size) {
+			ret = set_page(mr, page);
+			if (ret < 0)
+				break;
+		}
+		last_end = clamp(page, start, end);
+		mr->length += last_end - start;
+		if (last_end < end) {
+			skip = last_end - sg_dma_address(sg);
+			break;
+		}
+	}
+
+	if (sg_offset)
+		*sg_offset = skip;
+	return mr->length ? i : min(ret, 0);
+}
+EXPORT_SYMBOL(ib_sg_to_pages);
+
+/**
+ * ib_check_mr_status() - ask for the result of integrity checks
+ * @mr: the region, of type %IB_MR_TYPE_INTEGRITY
+ * @check_mask: &enum ib_mr_status_check
+ * @mr_status: filled in
+ *
+ * Context: Any.
+ * Return: 0, -EOPNOTSUPP if the device has no such regions, or an error of
+ * the driver.
+ */
+int ib_check_mr_status(struct ib_mr *mr, u32 check_mask,
+		       struct ib_mr_status *mr_status)
+{
+	if (!mr->device->ops.check_mr_status)
+		return -EOPNOTSUPP;
+	return mr->device->ops.check_mr_status(mr, check_mask, mr_status);
+}
+EXPORT_SYMBOL(ib_check_mr_status);
+
+/**
+ * ib_dma_virt_map_sg() - map a scatter list for a device without DMA
+ * @dev: a device with ib_uses_virt_dma()
+ * @sg: the list
+ * @nents: its entries
+ *
+ * Context: Any.
+ * Return: @nents.
+ */
+int ib_dma_virt_map_sg(struct ib_device *dev, struct scatterlist *sg, int nents)
+{
+	struct scatterlist *s;
+	int i;
+
+	for_each_sg(sg, s, nents, i) {
+		sg_dma_address(s) = (uintptr_t)sg_virt(s);
+		sg_dma_len(s) = s->length;
+	}
+	return nents;
+}
+EXPORT_SYMBOL(ib_dma_virt_map_sg);

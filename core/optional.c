@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Calls for which a driver has a method or not: multicast groups, moderation
+ * of CQs, virtual functions. Nothing here has state but the count of a QP's
+ * multicast groups, which is atomic.
+ */
+#include <linux/export.h>
+#include <rdma/ib_addr.h>
+#include <rdma/ib_verbs.h>
+
+/* Multicast LIDs, IBTA vol. 1, 4.1.3; RoCE has none. */
+static bool mcast_lid_is_ok(const struct ib_qp *qp, u16 lid)
+{
+	u32 port = READ_ONCE(qp->port);
+
+	if (rdma_is_port_valid(qp->device, port) &&
+	    !rdma_protocol_ib(qp->device, port))
+		return true;
+	return lid >= be16_to_cpu(IB_MULTICAST_LID_BASE) &&
+	       lid != be16_to_cpu(IB_LID_PERMISSIVE);
+}
+
+static int mcast_check(const struct ib_qp *qp, union ib_gid *gid, u16 lid)
+{
+	const struct ib_device_ops *ops = &qp->device->ops;
+
+	if (!ops->attach_mcast || !ops->detach_mcast)
+		return -EOPNOTSUPP;
+	if (qp->qp_type != IB_QPT_UD ||
+	    !rdma_is_multicast_addr((struct in6_addr *)gid) ||
+	    !mcast_lid_is_ok(qp, lid))
+		return -EINVAL;
+	return 0;
+}
+
+/**
+ * ib_attach_mcast() - let a QP receive from a multicast group
+ * @qp: the QP, of type UD, in a state from INIT on
+ * @gid: the group
+ * @lid: its LID; of no meaning on RoCE ports
+ *
+ * The QP cannot be destroyed before it is detached.
+ *
+ * Context: Process.
+ * Return: 0; -EOPNOTSUPP if the device has no multicast; -EINVAL for another
+ * type of QP, or a GID or LID of no group; or an error of the driver.
+ */
+int ib_attach_mcast(struct ib_qp *qp, union ib_gid *gid, u16 lid)
+{
+	int ret;
+
+	ret = mcast_check(qp, gid, lid);
+	if (ret)
+		return ret;
+	atomic_inc(&qp->usecnt);
+	ret = qp->device->ops.attach_mcast(qp, gid, lid);
+	if (ret)
+		atomic_dec(&qp->usecnt);
+	return ret;
+}
+EXPORT_SYMBOL(ib_attach_mcast);
+
+/**
+ * ib_detach_mcast() - undo ib_attach_mcast()
+ * @qp: the QP
+ * @gid: the group
+ * @lid: its LID
+ *
+ * Context: Process.
+ * Return: 0; -EOPNOTSUPP or -EINVAL as ib_attach_mcast(); or an error of the
+ * driver, for instance if the QP is not attached.
+ */
+int ib_detach_mcast(struct ib_qp *qp, union ib_gid *gid, u16 lid)
+{
+	int ret;
+
+	ret = mcast_check(qp, gid, lid);
+	if (ret)
+		return ret;
+	ret = qp->device->ops.detach_mcast(qp, gid, lid);
+	if (!ret)
+		atomic_dec(&qp->usecnt);
+	return ret;
+}
+EXPORT_SYMBOL(ib_detach_mcast);
+
+/**
+ * rdma_set_cq_moderation() - delay the notifications of a CQ
+ * @cq: the CQ
+ * @cq_count: completions to wait for
+ * @cq_period: microseconds to wait at most
+ *
+ * Context: Process.
+ * Return: 0; -EOPNOTSUPP if the driver cannot, or the CQ is of the pool; or an
+ * error of the driver.
+ */
+int rdma_set_cq_moderation(struct ib_cq *cq, u16 cq_count, u16 cq_period)
+{
+	if (cq->shared || !cq->device->ops.modify_cq)
+		return -EOPNOTSUPP;
+	return cq->device->ops.modify_cq(cq, cq_count, cq_period);
+}
+EXPORT_SYMBOL(rdma_set_cq_moderation);
+
+/**
+ * ib_set_vf_link_state() - set the link policy of a virtual function
+ * @device: the device
+ * @vf: number of the function
+ * @port: port
+ * @state: IFLA_VF_LINK_STATE_*
+ *
+ * Context: Process.
+ * Return: 0, -EOPNOTSUPP if the device has none, or an error of the driver.
+ */
+int ib_set_vf_link_state(struct ib_device *device, int vf, u32 port, int state)
+{
+	if (!device->ops.set_vf_link_state)
+		return -EOPNOTSUPP;
+	return device->ops.set_vf_link_state(device, vf, port, state);
+}
+EXPORT_SYMBOL(ib_set_vf_link_state);
+
+/**
+ * ib_get_vf_config() - read the configuration of a virtual function
+ * @device: the device
+ * @vf: number of the function
+ * @port: port
+ * @info: filled in
+ *
+ * Context: Process.
+ * Return: 0, -EOPNOTSUPP if the device has none, or an error of the driver.
+ */
+int ib_get_vf_config(struct ib_device *device, int vf, u32 port,
+		     struct ifla_vf_info *info)
+{
+	if (!device->ops.get_vf_config)
+		return -EOPNOTSUPP;
+	return device->ops.get_vf_config(device, vf, port, info);
+}
+EXPORT_SYMBOL(ib_get_vf_config);
+
+/**
+ * ib_get_vf_stats() - read the counters of a virtual function
+ * @device: the device
+ * @vf: number of the function
+ * @port: port
+ * @stats: filled in
+ *
+ * Context: Process.
+ * Return: 0, -EOPNOTSUPP if the device has none, or an error of the driver.
+ */
+int ib_get_vf_stats(struct ib_device *device, int vf, u32 port,
+		    struct ifla_vf_stats *stats)
+{
+	if (!device->ops.get_vf_stats)
+		return -EOPNOTSUPP;
+	return device->ops.get_vf_stats(device, vf, port, stats);
+}
+EXPORT_SYMBOL(ib_get_vf_stats);
+
+/**
+ * ib_get_vf_guid() - read the GUIDs of a virtual function
+ * @device: the device
+ * @vf: number of the function
+ * @port: port
+ * @node_guid: filled in
+ * @port_guid: filled in
+ *
+ * Context: Process.
+ * Return: 0, -EOPNOTSUPP if the device has none, or an error of the driver.
+ */
+int ib_get_vf_guid(struct ib_device *device, int vf, u32 port,
+		   struct ifla_vf_guid *node_guid,
+		   struct ifla_vf_guid *port_guid)
+{
+	if (!device->ops.get_vf_guid)
+		return -EOPNOTSUPP;
+	return device->ops.get_vf_guid(device, vf, port, node_guid, port_guid);
+}
+EXPORT_SYMBOL(ib_get_vf_guid);
+
+/**
+ * ib_set_vf_guid() - set a GUID of a virtual function
+ * @device: the device
+ * @vf: number of the function
+ * @port: port
+ * @guid: the GUID
+ * @type: IFLA_VF_IB_NODE_GUID or IFLA_VF_IB_PORT_GUID
+ *
+ * Context: Process.
+ * Return: 0, -EOPNOTSUPP if the device has none, or an error of the driver.
+ */
+int ib_set_vf_guid(struct ib_device *device, int vf, u32 port, u64 guid,
+		   int type)
+{
+	if (!device->ops.set_vf_guid)
+		return -EOPNOTSUPP;
+	return device->ops.set_vf_guid(device, vf, port, guid, type);
+}
+EXPORT_SYMBOL(ib_set_vf_guid);

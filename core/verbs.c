@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Protection domains and shared receive queues.
+ *
+ * Lock protocol: none. ib_pd.usecnt and ib_srq.usecnt count the objects that
+ * use a PD or an SRQ, and forbid to destroy it while they are not 0. Whoever
+ * destroys an object makes sure that nobody is about to use it; the counts
+ * find mistakes, they do not order anything.
+ */
+#include <linux/err.h>
+#include <linux/export.h>
+#include <linux/slab.h>
+#include <rdma/ib_verbs.h>
+
+#include "core_priv.h"
+#include "verbs.h"
+
+/**
+ * ib_restrack_readd() - list an object again that could not be destroyed
+ * @res: the object's tracking entry, after rdma_restrack_del()
+ *
+ * Context: Process.
+ */
+void ib_restrack_readd(struct rdma_restrack_entry *res)
+{
+	rdma_restrack_new(res, res->type);
+	rdma_restrack_add(res);
+}
+
+/**
+ * ib_object_unused() - test whether an object may be destroyed
+ * @dev: its device
+ * @res: its tracking entry
+ * @usecnt: how often it is used
+ *
+ * Context: Any.
+ * Return: 0, or -EBUSY with a warning that names the maker of the object.
+ */
+int ib_object_unused(struct ib_device *dev,
+		     const struct rdma_restrack_entry *res,
+		     const atomic_t *usecnt)
+{
+	int users = atomic_read(usecnt);
+
+	if (!users)
+		return 0;
+	ibdev_warn(dev, "%s destroys its %s %u, which is still used %d times\n",
+		   res->kern_name, rdma_restrack_kind(res->type), res->id,
+		   users);
+	return -EBUSY;
+}
+
+/* Protection domains */
+
+static int pd_map_all_memory(struct ib_pd *pd, int access)
+{
+	struct ib_mr *mr;
+
+	mr = pd->device->ops.get_dma_mr(pd, access);
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+
+	mr->device = pd->device;
+	mr->pd = pd;
+	mr->type = IB_MR_TYPE_DMA;
+	mr->uobject = NULL;
+	mr->need_inval = false;
+	pd->__internal_mr = mr;
+	return 0;
+}
+
+static int pd_unmap_all_memory(struct ib_pd *pd)
+{
+	struct ib_mr *mr = pd->__internal_mr;
+	bool own_lkey;
+	int ret;
+
+	if (!mr)
+		return 0;
+	own_lkey = !(pd->device->attrs.kernel_cap_flags & IBK_LOCAL_DMA_LKEY);
+	ret = pd->device->ops.dereg_mr(mr, NULL);
+	if (ret)
+		return ret;
+	pd->__internal_mr = NULL;
+	pd->unsafe_global_rkey = 0;
+	if (own_lkey)
+		pd->local_dma_lkey = 0;
+	return 0;
+}
+
+/* The keys that each PD has, from the device or from a region of its own. */
+static int pd_get_keys(struct ib_pd *pd)
+{
+	struct ib_device *device = pd->device;
+	bool own_lkey = !(device->attrs.kernel_cap_flags & IBK_LOCAL_DMA_LKEY);
+	int ret, access = 0;
+
+	if (own_lkey)
+		access |= IB_ACCESS_LOCAL_WRITE;
+	if (pd->flags & IB_PD_UNSAFE_GLOBAL_RKEY) {
+		ibdev_warn(device, "%s lets peers access all memory\n",
+			   pd->res.kern_name);
+		access |= IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ |
+			  IB_ACCESS_REMOTE_WRITE;
+	}
+
+	pd->local_dma_lkey = device->local_dma_lkey;
+	if (!access)
+		return 0;
+	ret = pd_map_all_memory(pd, access);
+	if (ret)
+		return ret;
+	if (own_lkey)
+		pd->local_dma_lkey = pd->__internal_mr->lkey;
+	if (pd->flags & IB_PD_UNSAFE_GLOBAL_RKEY)
+		pd->unsafe_global_rkey = pd->__internal_mr->rkey;
+	return 0;
+}
+
+/**
+ * __ib_alloc_pd() - make a protection domain; called through ib_alloc_pd()
+ * @device: the device
+ * @flags: &enum ib_pd_flags
+ * @caller: KBUILD_MODNAME of the caller
+ *
+ * Each PD has a key for local access to all memory, ib_pd.local_dma_lkey.
+ * With %IB_PD_UNSAFE_GLOBAL_RKEY it has one for remote access too, which is
+ * logged.
+ *
+ * Context: Process.
+ * Return: the PD; -EINVAL for unknown @flags, -ENOMEM, or an error of the
+ * driver.
+ */
+struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags,
+			    const char *caller)
+{
+	struct ib_pd *pd;
+	int ret;
+
+	if (flags & ~IB_PD_UNSAFE_GLOBAL_RKEY)
+		return ERR_PTR(-EINVAL);
+
+	pd = rdma_zalloc_drv_obj(device, ib_pd);
+	if (!pd)
+		return ERR_PTR(-ENOMEM);
+	pd->device = device;
+	pd->flags = flags;
+	rdma_restrack_new(&pd->res, RDMA_RESTRACK_PD);
+	rdma_restrack_set_name(&pd->res, caller);
+
+	ret = device->ops.alloc_pd(pd, NULL);
+	if (ret)
+		goto err_free;
+	ret = pd_get_keys(pd);
+	if (ret)
+		goto err_dealloc;
+	rdma_restrack_add(&pd->res);
+	return pd;
+
+err_dealloc:
+	device->ops.dealloc_pd(pd, NULL);
+err_free:
+	kfree(pd);
+	return ERR_PTR(ret);
+}
+EXPORT_SYMBOL(__ib_alloc_pd);
+
+/**
+ * ib_dealloc_pd_user() - free a protection domain
+ * @pd: the PD
+ * @udata: NULL
+ *
+ * Context: Process.
+ * Return: 0; -EBUSY, with a warning, while something is left in the PD; or an
+ * error of the driver, with a warning. Then the PD is still there, but keys
+ * that the core had registered for it may be gone: they read as 0.
+ */
+int ib_dealloc_pd_user(struct ib_pd *pd, struct ib_udata *udata)
+{
+	struct ib_device *device = pd->device;
+	int ret;
+
+	ret = ib_object_unused(device, &pd->res, &pd->usecnt);
+	if (ret)
+		return ret;
+
+	rdma_restrack_del(&pd->res);
+	ret = pd_unmap_all_memory(pd);
+	if (!ret)
+		ret = device->ops.dealloc_pd(pd, udata);
+	if (ret) {
+		ib_restrack_readd(&pd->res);
+		ibdev_warn(device, "the driver does not free PD %u of %s: %d\n",
+			   pd->res.id, pd->res.kern_name, ret);
+		return ret;
+	}
+	kfree(pd);
+	return 0;
+}
+EXPORT_SYMBOL(ib_dealloc_pd_user);
+
+/* Shared receive queues */
+
+static int srq_check_attr(struct ib_device *device,
+			  const struct ib_srq_init_attr *init)
+{
+	const struct ib_device_ops *ops = &device->ops;
+
+	if (!ops->create_srq || !ops->destroy_srq || !ops->post_srq_recv)
+		return -EOPNOTSUPP;
+	if (init->srq_type != IB_SRQT_BASIC)
+		return -EOPNOTSUPP;
+	if (!init->attr.max_wr || init->attr.max_wr > device->attrs.max_srq_wr)
+		return -EINVAL;
+	if (init->attr.max_sge > device->attrs.max_srq_sge)
+		return -EINVAL;
+	return 0;
+}
+
+/**
+ * ib_create_srq_user() - make a shared receive queue; called through
+ *	ib_create_srq()
+ * @pd: PD of the queue
+ * @srq_init_attr: what is wanted; holds the real sizes on return
+ * @uobject: NULL
+ * @udata: NULL
+ *
+ * Context: Process.
+ * Return: the queue; -EOPNOTSUPP if the device has none or not of this type,
+ * -EINVAL for sizes beyond the device's limits or no room at all, -ENOMEM, or
+ * an error of the driver.
+ */
+struct ib_srq *ib_create_srq_user(struct ib_pd *pd,
+				  struct ib_srq_init_attr *srq_init_attr,
+				  struct ib_usrq_object *uobject,
+				  struct ib_udata *udata)
+{
+	struct ib_device *device = pd->device;
+	struct ib_srq *srq;
+	int ret;
+
+	ret = srq_check_attr(device, srq_init_attr);
+	if (ret)
+		return ERR_PTR(ret);
+
+	srq = rdma_zalloc_drv_obj(device, ib_srq);
+	if (!srq)
+		return ERR_PTR(-ENOMEM);
+	srq->device = device;
+	srq->pd = pd;
+	srq->uobject = uobject;
+	srq->event_handler = srq_init_attr->event_handler;
+	srq->srq_context = srq_init_attr->srq_context;
+	srq->srq_type = srq_init_attr->srq_type;
+	rdma_restrack_new(&srq->res, RDMA_RESTRACK_SRQ);
+	rdma_restrack_set_name(&srq->res, pd->res.kern_name);
+
+	ret = device->ops.create_srq(srq, srq_init_attr, udata);
+	if (ret) {
+		kfree(srq);
+		return ERR_PTR(ret);
+	}
+	atomic_inc(&pd->usecnt);
+	rdma_restrack_add(&srq->res);
+	return srq;
+}
+EXPORT_SYMBOL(ib_create_srq_user);
+
+/**
+ * ib_modify_srq() - change size or limit of a shared receive queue
+ * @srq: the queue
+ * @srq_attr: the new values
+ * @srq_attr_mask: which of them count
+ *
+ * With %IB_SRQ_LIMIT an %IB_EVENT_SRQ_LIMIT_REACHED is raised once, as soon
+ * as fewer requests are left.
+ *
+ * Context: Process.
+ * Return: 0; -EOPNOTSUPP if the driver cannot, -EINVAL for an unknown mask or
+ * a size beyond the device's limit, or an error of the driver.
+ */
+int ib_modify_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr,
+		  enum ib_srq_attr_mask srq_attr_mask)
+{
+	struct ib_device *device = srq->device;
+
+	if (!device->ops.modify_srq)
+		return -EOPNOTSUPP;
+	if (srq_attr_mask & ~(IB_SRQ_MAX_WR | IB_SRQ_LIMIT))
+		return -EINVAL;
+	if ((srq_attr_mask & IB_SRQ_MAX_WR) &&
+	    srq_attr->max_wr > device->attrs.max_srq_wr)
+		return -EINVAL;
+	return device->ops.modify_srq(srq, srq_attr, srq_attr_mask, NULL);
+}
+EXPORT_SYMBOL(ib_modify_srq);
+
+/**
+ * ib_query_srq() - read size and limit of a shared receive queue
+ * @srq: the queue
+ * @srq_attr: filled in
+ *
+ * Context: Process.
+ * Return: 0, -EOPNOTSUPP if the driver cannot, or an error of the driver.
+ */
+int ib_query_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr)
+{
+	if (!srq->device->ops.query_srq)
+		return -EOPNOTSUPP;
+	return srq->device->ops.query_srq(srq, srq_attr);
+}
+EXPORT_SYMBOL(ib_query_srq);
+
+/**
+ * ib_destroy_srq_user() - free a shared receive queue
+ * @srq: the queue
+ * @udata: NULL
+ *
+ * Context: Process.
+ * Return: 0; -EBUSY, with a warning, while a QP uses the queue; or an error
+ * of the driver, with a warning. Then the queue is still there.
+ */
+int ib_destroy_srq_user(struct ib_srq *srq, struct ib_udata *udata)
+{
+	struct ib_pd *pd = srq->pd;
+	int ret;
+
+	ret = ib_object_unused(srq->device, &srq->res, &srq->usecnt);
+	if (ret)
+		return ret;
+
+	rdma_restrack_del(&srq->res);
+	ret = srq->device->ops.destroy_srq(srq, udata);
+	if (ret) {
+		ib_restrack_readd(&srq->res);
+		ibdev_warn(srq->device,
+			   "the driver does not free SRQ %u of %s: %d\n",
+			   srq->res.id, srq->res.kern_name, ret);
+		return ret;
+	}
+	kfree(srq);
+	atomic_dec(&pd->usecnt);
+	return 0;
+}
+EXPORT_SYMBOL(ib_destroy_srq_user);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the files about verbs objects give each other.
+ */
+#ifndef KVERBS_VERBS_H
+#define KVERBS_VERBS_H
+
+#include <linux/atomic.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/restrack.h>
+
+/* verbs.c */
+void ib_restrack_readd(struct rdma_restrack_entry *res);
+int ib_object_unused(struct ib_device *dev,
+		     const struct rdma_restrack_entry *res,
+		     const atomic_t *usecnt);
+
+/* ah.c */
+int ib_ah_attr_fill(struct ib_device *device, struct rdma_ah_attr *ah_attr,
+		    const struct ib_gid_attr **passed);
+void ib_ah_attr_unfill(struct rdma_ah_attr *ah_attr,
+		       const struct ib_gid_attr *passed);
+void ib_ah_keep_sgid(const struct ib_gid_attr **kept,
+		     const struct rdma_ah_attr *ah_attr);
+void ib_ah_drop_sgid(const struct ib_gid_attr **kept);
+
+#endif
