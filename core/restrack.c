@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Which objects a device has, and who made them.
+ *
+ * Lock protocol: each kind has an xarray, whose own lock orders additions and
+ * removals. A reader that found an entry under RCU takes a reference unless it
+ * has dropped to zero; rdma_restrack_del() takes the entry out, then waits for
+ * the readers, and only then may the object be destroyed. No lock is held while
+ * waiting.
+ *
+ * An object that cannot be listed for lack of memory works all the same; it is
+ * merely not seen in debugfs.
+ */
+#include <linux/slab.h>
+
+#include "core_priv.h"
+#include "trace.h"
+
+/* Numbers stay readable: they restart only after this many objects. */
+#define RESTRACK_LIMIT	XA_LIMIT(1, INT_MAX)
+
+static const char * const restrack_kinds[RDMA_RESTRACK_MAX] = {
+	[RDMA_RESTRACK_PD]	= "pd",
+	[RDMA_RESTRACK_CQ]	= "cq",
+	[RDMA_RESTRACK_QP]	= "qp",
+	[RDMA_RESTRACK_CM_ID]	= "cm_id",
+	[RDMA_RESTRACK_MR]	= "mr",
+	[RDMA_RESTRACK_CTX]	= "ctx",
+	[RDMA_RESTRACK_COUNTER]	= "counter",
+	[RDMA_RESTRACK_SRQ]	= "srq",
+};
+
+const char *rdma_restrack_kind(enum rdma_restrack_type type)
+{
+	return type < RDMA_RESTRACK_MAX ? restrack_kinds[type] : "?";
+}
+
+void rdma_restrack_init(struct ib_device *dev)
+{
+	struct ib_device_priv *priv = ib_priv(dev);
+	unsigned int i;
+
+	for (i = 0; i < RDMA_RESTRACK_MAX; i++)
+		xa_init_flags(&priv->res[i].xa, XA_FLAGS_ALLOC);
+}
+
+/* The device goes: say who left what behind. */
+void rdma_restrack_clean(struct ib_device *dev)
+{
+	struct ib_device_priv *priv = ib_priv(dev);
+	struct rdma_restrack_entry *res;
+	unsigned long id;
+	unsigned int i;
+
+	for (i = 0; i < RDMA_RESTRACK_MAX; i++) {
+		xa_for_each(&priv->res[i].xa, id, res)
+			ibdev_err(dev, "%s left %s %u behind\n",
+				  res->kern_name, rdma_restrack_kind(i),
+				  res->id);
+		WARN_ONCE(!xa_empty(&priv->res[i].xa),
+			  "%s is freed with objects left\n",
+			  dev_name(&dev->dev));
+		xa_destroy(&priv->res[i].xa);
+	}
+}
+
+struct ib_device *rdma_restrack_dev(const struct rdma_restrack_entry *res)
+{
+	switch (res->type) {
+	case RDMA_RESTRACK_PD:
+		return container_of(res, struct ib_pd, res)->device;
+	case RDMA_RESTRACK_CQ:
+		return container_of(res, struct ib_cq, res)->device;
+	case RDMA_RESTRACK_QP:
+		return container_of(res, struct ib_qp, res)->device;
+	case RDMA_RESTRACK_MR:
+		return container_of(res, struct ib_mr, res)->device;
+	case RDMA_RESTRACK_SRQ:
+		return container_of(res, struct ib_srq, res)->device;
+	default:
+		WARN_ONCE(1, "objects of kind %u are not tracked\n", res->type);
+		return NULL;
+	}
+}
+
+/**
+ * rdma_restrack_new() - start tracking an object that is being made
+ * @res: the object's tracking entry
+ * @type: kind of the object
+ *
+ * Context: Any.
+ */
+void rdma_restrack_new(struct rdma_restrack_entry *res,
+		       enum rdma_restrack_type type)
+{
+	kref_init(&res->kref);
+	init_completion(&res->comp);
+	res->type = type;
+}
+
+/**
+ * rdma_restrack_set_name() - record who makes the object
+ * @res: the object's tracking entry
+ * @caller: KBUILD_MODNAME of the maker, which is copied; or %NULL
+ *
+ * Context: Any.
+ */
+void rdma_restrack_set_name(struct rdma_restrack_entry *res,
+			    const char *caller)
+{
+	res->kern_name = NULL;
+	if (!caller)
+		return;
+	strscpy(res->maker, caller, sizeof(res->maker));
+	res->kern_name = res->maker;
+}
+
+/**
+ * rdma_restrack_add() - list an object; the last step of making it
+ * @res: the object's tracking entry
+ *
+ * Context: Process.
+ */
+void rdma_restrack_add(struct rdma_restrack_entry *res)
+{
+	struct ib_device *dev = rdma_restrack_dev(res);
+	struct ib_restrack_root *root;
+
+	if (!dev || res->no_track)
+		return;
+	root = &ib_priv(dev)->res[res->type];
+	res->valid = xa_alloc_cyclic(&root->xa, &res->id, res, RESTRACK_LIMIT,
+				     &root->next, GFP_KERNEL) >= 0;
+	trace_ib_object_create(dev, res);
+}
+
+/**
+ * rdma_restrack_del() - the first step of destroying an object
+ * @res: the object's tracking entry
+ *
+ * Returns when nobody who found the object in the lists looks at it any more.
+ *
+ * Context: Process, may sleep.
+ */
+void rdma_restrack_del(struct rdma_restrack_entry *res)
+{
+	struct ib_device *dev = rdma_restrack_dev(res);
+
+	if (!dev || res->no_track)
+		return;
+	trace_ib_object_destroy(dev, res);
+	if (!res->valid)
+		return;
+	xa_erase(&ib_priv(dev)->res[res->type].xa, res->id);
+	res->valid = false;
+	rdma_restrack_put(res);
+	wait_for_completion(&res->comp);
+}
+
+/**
+ * rdma_restrack_get() - hold an object while looking at it
+ * @res: the object's tracking entry, found under RCU
+ *
+ * Context: Any.
+ * Return: 1 if the object is held, 0 if it is being destroyed.
+ */
+int rdma_restrack_get(struct rdma_restrack_entry *res)
+{
+	return kref_get_unless_zero(&res->kref);
+}
+
+static void restrack_release(struct kref *kref)
+{
+	struct rdma_restrack_entry *res =
+		container_of(kref, struct rdma_restrack_entry, kref);
+
+	complete(&res->comp);
+}
+
+/**
+ * rdma_restrack_put() - stop looking at an object
+ * @res: the object's tracking entry
+ *
+ * Context: Any.
+ * Return: 1 if this was the last reference, else 0.
+ */
+int rdma_restrack_put(struct rdma_restrack_entry *res)
+{
+	return kref_put(&res->kref, restrack_release);
+}
+
+/**
+ * rdma_restrack_next() - walk through the objects of a kind
+ * @dev: the device
+ * @type: kind of objects
+ * @id: number to start from; updated to that of the entry found
+ *
+ * Context: Any.
+ * Return: an entry with a reference for the caller, or %NULL after the last.
+ */
+struct rdma_restrack_entry *
+rdma_restrack_next(struct ib_device *dev, enum rdma_restrack_type type,
+		   unsigned long *id)
+{
+	struct xarray *xa = &ib_priv(dev)->res[type].xa;
+	struct rdma_restrack_entry *res;
+
+	/*
+	 * The xarray's lock keeps the object alive until the reference is
+	 * taken: rdma_restrack_del() must get through xa_erase() first.
+	 */
+	xa_lock(xa);
+	res = xa_find(xa, id, ULONG_MAX, XA_PRESENT);
+	while (res && !rdma_restrack_get(res))
+		res = xa_find_after(xa, id, ULONG_MAX, XA_PRESENT);
+	xa_unlock(xa);
+	return res;
+}
+
+/**
+ * rdma_restrack_count() - number of listed objects of a kind
+ * @dev: the device
+ * @type: kind of objects
+ *
+ * Context: Any.
+ * Return: the number, which may be old when it is seen.
+ */
+int rdma_restrack_count(struct ib_device *dev, enum rdma_restrack_type type)
+{
+	struct xarray *xa = &ib_priv(dev)->res[type].xa;
+	struct rdma_restrack_entry *res;
+	unsigned long id;
+	int nr = 0;
+
+	rcu_read_lock();
+	xa_for_each(xa, id, res)
+		nr++;
+	rcu_read_unlock();
+	return nr;
+}

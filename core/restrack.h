@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Keeping track of the objects of a device.
+ */
+#ifndef KVERBS_RESTRACK_H
+#define KVERBS_RESTRACK_H
+
+#include <rdma/restrack.h>
+
+/**
+ * struct ib_restrack_root - the objects of one kind on one device
+ * @xa: the entries, by their number
+ * @next: where the search for a free number starts
+ */
+struct ib_restrack_root {
+	struct xarray xa;
+	u32 next;
+};
+
+void rdma_restrack_init(struct ib_device *dev);
+void rdma_restrack_clean(struct ib_device *dev);
+void rdma_restrack_new(struct rdma_restrack_entry *res,
+		       enum rdma_restrack_type type);
+void rdma_restrack_set_name(struct rdma_restrack_entry *res,
+			    const char *caller);
+void rdma_restrack_add(struct rdma_restrack_entry *res);
+void rdma_restrack_del(struct rdma_restrack_entry *res);
+struct ib_device *rdma_restrack_dev(const struct rdma_restrack_entry *res);
+struct rdma_restrack_entry *
+rdma_restrack_next(struct ib_device *dev, enum rdma_restrack_type type,
+		   unsigned long *id);
+const char *rdma_restrack_kind(enum rdma_restrack_type type);
+int rdma_restrack_get(struct rdma_restrack_entry *res);
+int rdma_restrack_put(struct rdma_restrack_entry *res);
+int rdma_restrack_count(struct ib_device *dev, enum rdma_restrack_type type);
+
+#endif
