@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Deferral of callbacks.
+ *
+ * Consumers are promised that no handler runs inside one of their verbs calls,
+ * and that the completion handler of a CQ never runs twice at a time. A driver
+ * reports from wherever it is, often from inside ib_post_send(). What it reports
+ * becomes a bit in the object's state word, and an irq_work, which runs when
+ * interrupts allow, calls the handlers.
+ *
+ * The state word holds the bits that are due, and
+ *
+ *   IB_NOTIFY_RUNNING	the irq_work is calling handlers
+ *   IB_NOTIFY_DEAD	the object is being destroyed: nothing is called any more
+ *
+ * Who changes the word from 0 queues the irq_work. The irq_work takes all bits
+ * that are due and leaves RUNNING in their place; bits that come meanwhile stay,
+ * and it queues itself again at the end, so that a busy device does not keep it
+ * in hard interrupt. Hence it is queued or running at most once at a time, which
+ * is what serialises the handlers: the irq_work of one object could otherwise
+ * run on two CPUs at once.
+ *
+ * ib_notify_quiesce() marks the object dead and waits for the irq_work. Drivers
+ * may be reporting up to the moment at which they return from destroying it: who
+ * was about to queue the irq_work then has done so, and ib_notify_fence() waits
+ * for that too.
+ */
+#include <linux/export.h>
+#include <linux/irq_work.h>
+#include <kverbs/completion.h>
+
+#include "cq.h"
+
+#define IB_NOTIFY_RUNNING	BIT(0)
+#define IB_NOTIFY_DEAD		BIT(1)
+#define IB_NOTIFY_COMP		BIT(2)
+#define IB_NOTIFY_EVENT(event)	BIT(3 + (event))
+#define IB_NOTIFY_EVENTS(due)	((due) >> 3)
+
+/* Any context, NMI included. */
+static void ib_notify_raise(struct ib_notify *notify, int bit)
+{
+	if (!atomic_fetch_or(bit, &notify->state))
+		irq_work_queue(&notify->work);
+}
+
+/* Returns what is due, or 0 if nothing may be called. */
+static int ib_notify_begin(struct ib_notify *notify)
+{
+	int due = atomic_read(&notify->state);
+
+	do {
+		/* Nothing due: the irq_work was queued twice around a revival. */
+		if (!due || (due & (IB_NOTIFY_DEAD | IB_NOTIFY_RUNNING)))
+			return 0;
+	} while (!atomic_try_cmpxchg(&notify->state, &due, IB_NOTIFY_RUNNING));
+	return due;
+}
+
+static void ib_notify_end(struct ib_notify *notify)
+{
+	if (atomic_cmpxchg(&notify->state, IB_NOTIFY_RUNNING, 0) == IB_NOTIFY_RUNNING)
+		return;
+	/* More is due, or the object is dead. */
+	if (!(atomic_fetch_andnot(IB_NOTIFY_RUNNING, &notify->state) & IB_NOTIFY_DEAD))
+		irq_work_queue(&notify->work);
+}
+
+static void ib_notify_cq_work(struct irq_work *work)
+{
+	struct ib_cq *cq = container_of(work, struct ib_cq, notify.work);
+	unsigned long events;
+	int due, bit;
+
+	due = ib_notify_begin(&cq->notify);
+	if (!due)
+		return;
+	if ((due & IB_NOTIFY_COMP) && cq->comp_handler)
+		cq->comp_handler(cq, cq->cq_context);
+	events = IB_NOTIFY_EVENTS(due);
+	for_each_set_bit(bit, &events, BITS_PER_LONG) {
+		struct ib_event event = {
+			.device = cq->device,
+			.element.cq = cq,
+			.event = bit,
+		};
+
+		if (cq->event_handler)
+			cq->event_handler(&event, cq->cq_context);
+	}
+	ib_notify_end(&cq->notify);
+}
+
+static void ib_notify_qp_work(struct irq_work *work)
+{
+	struct ib_qp *qp = container_of(work, struct ib_qp, notify.work);
+	unsigned long events;
+	int due, bit;
+
+	due = ib_notify_begin(&qp->notify);
+	if (!due)
+		return;
+	events = IB_NOTIFY_EVENTS(due);
+	for_each_set_bit(bit, &events, BITS_PER_LONG) {
+		struct ib_event event = {
+			.device = qp->device,
+			.element.qp = qp,
+			.event = bit,
+		};
+
+		if (qp->event_handler)
+			qp->event_handler(&event, qp->qp_context);
+	}
+	ib_notify_end(&qp->notify);
+}
+
+void ib_notify_init_cq(struct ib_cq *cq)
+{
+	init_irq_work(&cq->notify.work, ib_notify_cq_work);
+	atomic_set(&cq->notify.state, 0);
+}
+
+void ib_notify_init_qp(struct ib_qp *qp)
+{
+	init_irq_work(&qp->notify.work, ib_notify_qp_work);
+	atomic_set(&qp->notify.state, 0);
+}
+
+/**
+ * ib_notify_quiesce() - end the callbacks of an object
+ * @notify: of the object
+ *
+ * On return no handler of the object runs, and none will.
+ *
+ * Context: Process context.
+ */
+void ib_notify_quiesce(struct ib_notify *notify)
+{
+	atomic_or(IB_NOTIFY_DEAD, &notify->state);
+	irq_work_sync(&notify->work);
+}
+
+/* After the driver has destroyed the object: its memory is not used any more. */
+void ib_notify_fence(struct ib_notify *notify)
+{
+	irq_work_sync(&notify->work);
+}
+
+/* Takes ib_notify_quiesce() back, when the driver refused to destroy the object. */
+void ib_notify_revive(struct ib_notify *notify)
+{
+	if (atomic_fetch_andnot(IB_NOTIFY_DEAD, &notify->state) & ~IB_NOTIFY_DEAD)
+		irq_work_queue(&notify->work);
+}
+
+/**
+ * ib_cq_notify() - report that an armed CQ has a completion
+ * @cq: the CQ
+ *
+ * Drivers call this once for each time the CQ was armed by their req_notify_cq
+ * method, after the completion that fulfils the condition can be polled. The
+ * consumer's handler runs later, never within this call, and never twice at a
+ * time. The polling context of a CQ made by ib_alloc_cq() is scheduled directly.
+ *
+ * A driver does not call it any more once its destroy_cq method has returned,
+ * nor, for a CQ of ib_alloc_cq(), once the last QP of the CQ is destroyed.
+ *
+ * Context: Any, NMI included. Takes no lock of its own.
+ */
+void ib_cq_notify(struct ib_cq *cq)
+{
+	if (likely(cq->ctx && !in_nmi()))
+		cq->ctx->schedule(cq);
+	else
+		ib_notify_raise(&cq->notify, IB_NOTIFY_COMP);
+}
+EXPORT_SYMBOL_GPL(ib_cq_notify);
+
+/**
+ * ib_cq_notify_event() - report an asynchronous event of a CQ
+ * @cq: the CQ
+ * @event: %IB_EVENT_CQ_ERR
+ *
+ * The consumer's event handler runs later. An event reported again before that
+ * is delivered once.
+ *
+ * Context: Any, NMI included.
+ */
+void ib_cq_notify_event(struct ib_cq *cq, enum ib_event_type event)
+{
+	ib_notify_raise(&cq->notify, IB_NOTIFY_EVENT(event));
+}
+EXPORT_SYMBOL_GPL(ib_cq_notify_event);
+
+/**
+ * ib_qp_notify_event() - report an asynchronous event of a QP
+ * @qp: the QP
+ * @event: the event, one that names a QP
+ *
+ * The consumer's event handler runs later. An event reported again before that
+ * is delivered once; different events are delivered in the order of their
+ * numbers.
+ *
+ * Context: Any, NMI included.
+ */
+void ib_qp_notify_event(struct ib_qp *qp, enum ib_event_type event)
+{
+	ib_notify_raise(&qp->notify, IB_NOTIFY_EVENT(event));
+}
+EXPORT_SYMBOL_GPL(ib_qp_notify_event);
