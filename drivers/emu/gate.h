@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A gate counts who is inside an object, and can be closed.
+ *
+ * The engine enters the gate of a queue pair for as long as it acts as that
+ * queue pair's responder, and the gate of a memory region for as long as it
+ * touches the memory. Entering and leaving is one atomic operation each, from
+ * any context. Closing keeps newcomers out at once; that those inside have left
+ * is told by emu_gate_leave(), which returns true to the last one, or waited for
+ * by emu_gate_drain().
+ *
+ * What the gate guards is written only while it is closed and empty. Pairs:
+ *
+ *   emu_gate_open()	release, pairs with the full barrier of emu_gate_enter():
+ *			who got in sees what was set up before the opening
+ *   emu_gate_leave()	full barrier, pairs with emu_gate_is_drained()'s acquire:
+ *			who finds the gate drained sees all that was done inside
+ *
+ * The object must outlive the leaving: callers of emu_gate_leave() hold
+ * rcu_read_lock() around it and around what they do with its answer, and objects
+ * with a gate are freed after a grace period.
+ */
+#ifndef KVERBS_EMU_GATE_H
+#define KVERBS_EMU_GATE_H
+
+#include <linux/atomic.h>
+#include <linux/wait_bit.h>
+
+#define EMU_GATE_CLOSED	0x40000000
+
+/**
+ * struct emu_gate - counter of users with a closed bit
+ * @count: users inside, and %EMU_GATE_CLOSED
+ */
+struct emu_gate {
+	atomic_t count;
+};
+
+static inline void emu_gate_init(struct emu_gate *gate)
+{
+	atomic_set(&gate->count, EMU_GATE_CLOSED);
+}
+
+/* The gate must be closed and empty. */
+static inline void emu_gate_open(struct emu_gate *gate)
+{
+	/* release: see the top */
+	smp_mb__before_atomic();
+	atomic_andnot(EMU_GATE_CLOSED, &gate->count);
+}
+
+static inline bool emu_gate_is_closed(const struct emu_gate *gate)
+{
+	return atomic_read(&gate->count) & EMU_GATE_CLOSED;
+}
+
+static inline bool emu_gate_is_drained(const struct emu_gate *gate)
+{
+	return atomic_read_acquire(&gate->count) == EMU_GATE_CLOSED;
+}
+
+/* True for the one who left last through a closed gate. Under rcu_read_lock(). */
+static inline bool emu_gate_leave(struct emu_gate *gate)
+{
+	if (likely(atomic_dec_return(&gate->count) != EMU_GATE_CLOSED))
+		return false;
+	wake_up_var(&gate->count);
+	return true;
+}
+
+static inline bool emu_gate_enter(struct emu_gate *gate)
+{
+	int old = atomic_read(&gate->count);
+
+	/*
+	 * Not an increment that is taken back when the gate proves closed: the
+	 * one who takes it back could become the last to leave.
+	 */
+	do {
+		if (old & EMU_GATE_CLOSED)
+			return false;
+	} while (!atomic_try_cmpxchg(&gate->count, &old, old + 1));
+	return true;
+}
+
+/* Returns true if nobody was inside. Idempotent, any context. */
+static inline bool emu_gate_close(struct emu_gate *gate)
+{
+	return !(atomic_fetch_or(EMU_GATE_CLOSED, &gate->count) & ~EMU_GATE_CLOSED);
+}
+
+/* Closes the gate and waits until nobody is inside. May sleep. */
+static inline void emu_gate_drain(struct emu_gate *gate)
+{
+	emu_gate_close(gate);
+	wait_var_event(&gate->count, emu_gate_is_drained(gate));
+}
+
+#endif
