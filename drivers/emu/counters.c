@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Port counters, as sysfs shows them in counters/ and hw_counters/.
+ *
+ * The engine counts per CPU, without a lock. A reader adds up what it finds.
+ */
+#include "emu.h"
+
+/* Names that user space knows; those of IBTA's PortCounters appear in counters/. */
+static const struct rdma_stat_desc emu_counter_descs[EMU_NR_COUNTERS] = {
+	[EMU_CNT_XMIT_DATA].name = "port_xmit_data",
+	[EMU_CNT_XMIT_PACKETS].name = "port_xmit_packets",
+	[EMU_CNT_RCV_DATA].name = "port_rcv_data",
+	[EMU_CNT_RCV_PACKETS].name = "port_rcv_packets",
+	[EMU_CNT_RNR].name = "rcvd_rnr_err",
+	[EMU_CNT_TIMEOUT].name = "ack_timeout_err",
+};
+
+static u64 emu_read_counter(const struct emu_port *port, enum emu_counter counter)
+{
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(per_cpu_ptr(port->counters, cpu)->value[counter]);
+	/* IBTA counts data in words of 32 bits. */
+	return counter == EMU_CNT_XMIT_DATA || counter == EMU_CNT_RCV_DATA ? sum / 4 : sum;
+}
+
+struct rdma_hw_stats *emu_alloc_port_stats(struct ib_device *ibdev, u32 port_num)
+{
+	return rdma_alloc_hw_stats_struct(emu_counter_descs, EMU_NR_COUNTERS,
+					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
+}
+
+/* Updates all counters and returns their number, whichever is asked for. */
+int emu_get_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port_num, int index)
+{
+	const struct emu_port *port = &to_edev(ibdev)->ports[port_num - 1];
+	int i;
+
+	for (i = 0; i < EMU_NR_COUNTERS; i++)
+		stats->value[i] = emu_read_counter(port, i);
+	return EMU_NR_COUNTERS;
+}
