@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * One run: check the parameters, set up, start every pair, wait for the end,
+ * take down. run->err is set once, by cmpxchg(), by whoever stops the run
+ * first (an error completion, a removed device, a signal, the time limit);
+ * from then on nothing is posted and the waiter wakes up.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/jiffies.h>
+#include <linux/ktime.h>
+#include <linux/printk.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "pingpong.h"
+
+#define PP_MAX_MEM	(256ULL << 20)	/* bytes of one side of a run */
+#define PP_MAX_BATCH	16U	/* larger ones save next to nothing */
+#define PP_MAX_TIMEOUT	3600
+#define PP_POLL_BUDGET	64	/* of a CQ before the next one has its turn */
+
+static const char * const pp_ops[] = {
+	[PP_SEND] = "send",
+	[PP_SEND_IMM] = "send_imm",
+	[PP_WRITE] = "write",
+	[PP_WRITE_IMM] = "write_imm",
+	[PP_READ] = "read",
+};
+
+static const struct {
+	const char *name;
+	enum ib_poll_context ctx;
+} pp_contexts[] = {
+	{ "direct", IB_POLL_DIRECT },
+	{ "softirq", IB_POLL_SOFTIRQ },
+#ifdef IB_POLL_THREAD
+	{ "thread", IB_POLL_THREAD },
+#endif
+	{ "workqueue", IB_POLL_WORKQUEUE },
+	{ "unbound", IB_POLL_UNBOUND_WORKQUEUE },
+};
+
+static int pp_find_ctx(struct pp_run *run)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(pp_contexts); i++)
+		if (!strcmp(run->p.ctx, pp_contexts[i].name)) {
+			run->ctx = pp_contexts[i].ctx;
+			return 0;
+		}
+	pr_err("ctx=%s is not known\n", run->p.ctx);
+	return -EINVAL;
+}
+
+static int pp_find_op(struct pp_run *run)
+{
+	int op = match_string(pp_ops, ARRAY_SIZE(pp_ops), run->p.op);
+
+	if (op < 0) {
+		pr_err("op=%s is not known\n", run->p.op);
+		return -EINVAL;
+	}
+	run->op = op;
+	run->two_sided = op != PP_WRITE && op != PP_READ;
+	return 0;
+}
+
+static int pp_range(const char *key, u32 val, u32 low, u32 high)
+{
+	if (val >= low && val <= high)
+		return 0;
+	pr_err("%s=%u is not in %u..%u\n", key, val, low, high);
+	return -ERANGE;
+}
+
+static int pp_ranges_check(const struct pp_params *p)
+{
+	return pp_range("size", p->size, 1, PP_MAX_SIZE) ?:
+	       pp_range("window", p->window, 1, PP_MAX_WINDOW) ?:
+	       pp_range("iters", p->iters, 1, INT_MAX) ?:
+	       pp_range("sges", p->sges, 1, min(PP_MAX_SGES, p->size)) ?:
+	       pp_range("pairs", p->pairs, 1, PP_MAX_PAIRS) ?:
+	       pp_range("sig", p->sig, 1, p->window) ?:
+	       pp_range("batch", p->batch, 0, p->window) ?:
+	       pp_range("timeout", p->timeout, 1, PP_MAX_TIMEOUT);
+}
+
+/*
+ * A batch that is waited for while unsignaled messages hold the rest of the
+ * window would wait forever: keep room for both.
+ */
+static void pp_batch_choose(struct pp_params *p)
+{
+	u32 batch = p->batch ?: clamp(p->window / 4, 1U, PP_MAX_BATCH);
+
+	p->batch = min(batch, p->window - p->sig + 1);
+}
+
+static int pp_prepare(struct pp_run *run)
+{
+	struct pp_params *p = &run->p;
+	int ret;
+
+	ret = pp_ranges_check(p) ?: pp_find_op(run) ?: pp_find_ctx(run);
+	if (ret)
+		return ret;
+	pp_batch_choose(p);
+	run->room = p->window - p->batch;
+	/* Twice the window lets requests be recycled in batches. */
+	run->slots = run->two_sided ? 2 * p->window : p->window;
+	pp_layout_init(&run->linear, p->size, 1);
+	pp_layout_init(&run->scattered, p->size, p->sges);
+	if ((u64)run->scattered.stride * run->slots * p->pairs > PP_MAX_MEM) {
+		pr_err("size * window * pairs is more than %llu bytes\n",
+		       PP_MAX_MEM);
+		return -ERANGE;
+	}
+	run->touch = p->verify || p->lat || p->sig > 1 ||
+		     run->op == PP_SEND_IMM || run->op == PP_WRITE_IMM;
+	run->fill_layout = run->op == PP_READ ? &run->linear : &run->scattered;
+	run->check_layout = run->op == PP_WRITE || run->op == PP_WRITE_IMM ?
+			    &run->linear : &run->scattered;
+	init_completion(&run->done);
+	atomic_set(&run->busy, p->pairs * (run->two_sided ? 2 : 1));
+	return 0;
+}
+
+static void pp_devices_assign(struct pp_run *run)
+{
+	bool read = run->op == PP_READ;
+
+	run->side[PP_INITIATOR].dev = run->side[PP_INITIATOR].pdev->ibdev;
+	run->side[PP_INITIATOR].port = run->p.iport;
+	run->side[PP_TARGET].dev = run->side[PP_TARGET].pdev->ibdev;
+	run->side[PP_TARGET].port = run->p.tport;
+	run->fill_dev = run->side[read ? PP_TARGET : PP_INITIATOR].dev;
+	run->check_dev = run->side[read ? PP_INITIATOR : PP_TARGET].dev;
+}
+
+/**
+ * pp_run_stop - end a run before all its messages are through
+ * @run: the run
+ * @err: negative errno; only the first one counts
+ *
+ * Context: any.
+ */
+void pp_run_stop(struct pp_run *run, int err)
+{
+	cmpxchg(&run->err, 0, err);
+	complete_all(&run->done);
+}
+
+/**
+ * pp_run_first_report - may an error be printed?
+ * @run: the run
+ * @kind: PP_SAID_DATA or PP_SAID_STATUS
+ *
+ * Context: any.
+ * Return: true once per run and kind.
+ */
+bool pp_run_first_report(struct pp_run *run, int kind)
+{
+	return !(atomic_fetch_or(kind, &run->reported) & kind);
+}
+
+static u64 pp_progress(const struct pp_run *run)
+{
+	u64 sum = 0;
+	u32 i;
+
+	for (i = 0; i < run->p.pairs; i++)
+		sum += (u64)READ_ONCE(run->pairs[i].completed) +
+		       READ_ONCE(run->pairs[i].received);
+	return sum;
+}
+
+static void pp_timed_out(struct pp_run *run)
+{
+	u64 all = (u64)run->p.iters * run->p.pairs * (run->two_sided ? 2 : 1);
+
+	if (pp_run_first_report(run, PP_SAID_STATUS))
+		pr_err("no completion for %u s, after %llu of %llu\n",
+		       run->p.timeout, pp_progress(run), all);
+	pp_run_stop(run, -ETIMEDOUT);
+}
+
+static void pp_wait_all(struct pp_run *run)
+{
+	unsigned long limit = run->p.timeout * HZ;
+	u64 before, now = 0;
+	long left;
+
+	do {
+		before = now;
+		left = wait_for_completion_killable_timeout(&run->done, limit);
+		now = pp_progress(run);
+	} while (!left && now != before);
+
+	if (left < 0)
+		pp_run_stop(run, -EINTR);
+	else if (!left)
+		pp_timed_out(run);
+}
+
+static int pp_poll_once(struct pp_run *run)
+{
+	int n = 0;
+	u32 i, k;
+
+	for (i = 0; i < run->p.pairs; i++)
+		for (k = 0; k < PP_SIDES; k++)
+			n += ib_process_cq_direct(run->pairs[i].end[k].cq,
+						  PP_POLL_BUDGET);
+	return n;
+}
+
+static void pp_poll_all(struct pp_run *run)
+{
+	unsigned long limit = jiffies + run->p.timeout * HZ;
+
+	while (atomic_read(&run->busy) && !READ_ONCE(run->err)) {
+		if (pp_poll_once(run))
+			limit = jiffies + run->p.timeout * HZ;
+		else if (time_after(jiffies, limit))
+			pp_timed_out(run);
+		else if (fatal_signal_pending(current))
+			pp_run_stop(run, -EINTR);
+		cond_resched();
+	}
+}
+
+static void pp_go(struct pp_run *run)
+{
+	u32 i;
+
+	run->start = ktime_get_ns();
+	for (i = 0; i < run->p.pairs; i++)
+		pp_traffic_start(&run->pairs[i]);
+	if (run->ctx == IB_POLL_DIRECT)
+		pp_poll_all(run);
+	else
+		pp_wait_all(run);
+	if (READ_ONCE(run->err))
+		run->end = ktime_get_ns();
+}
+
+static void pp_latency(struct pp_run *run, struct pp_result *res)
+{
+	struct pp_hist *sum = run->pairs[0].hist;
+	u32 i;
+
+	for (i = 1; i < run->p.pairs; i++)
+		pp_hist_merge(sum, run->pairs[i].hist);
+	res->p50 = pp_hist_percentile(sum, 50);
+	res->p99 = pp_hist_percentile(sum, 99);
+}
+
+/* The pairs are drained: nobody writes any more. */
+static void pp_collect(struct pp_run *run, struct pp_result *res)
+{
+	const struct pp_pair *pair;
+	u32 i;
+
+	for (i = 0; i < run->p.pairs; i++) {
+		pair = &run->pairs[i];
+		res->msgs += run->two_sided ?
+			     min(pair->completed, pair->received) :
+			     pair->completed;
+		res->verified += pair->tx_verified + pair->rx_verified;
+	}
+	res->batch = run->p.batch;
+	res->ns = run->end - run->start;
+	res->errors = atomic64_read(&run->errors);
+	if (!res->err && res->errors)
+		res->err = -EIO;
+	pp_latency(run, res);
+}
+
+/**
+ * pp_run - perform one run
+ * @params: what to do; names and numbers are checked here
+ * @res: filled in if 0 is returned
+ *
+ * Context: may sleep, for as long as the run takes; one run at a time.
+ * Return: 0 if messages were sent, with the outcome in @res->err. Else the
+ * run could not be set up: -EINVAL, -ERANGE for parameters, -ENODEV for a
+ * device that is not there, -ENOMEM, or what the verbs layer returned.
+ */
+int pp_run(const struct pp_params *params, struct pp_result *res)
+{
+	struct pp_run *run;
+	int ret;
+
+	memset(res, 0, sizeof(*res));
+	run = kzalloc(sizeof(*run), GFP_KERNEL);
+	if (!run)
+		return -ENOMEM;
+	run->p = *params;
+	ret = pp_prepare(run);
+	if (ret)
+		goto out_free;
+	ret = pp_devs_get(run);
+	if (ret)
+		goto out_free;
+	pp_devices_assign(run);
+
+	ret = pp_setup(run);
+	if (!ret) {
+		pp_go(run);
+		res->err = READ_ONCE(run->err);
+		pp_quiesce(run);
+		pp_collect(run, res);
+	}
+	pp_teardown(run);
+	pp_devs_put(run);
+out_free:
+	kfree(run);
+	return ret;
+}
