@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Two connected queue pairs of the emulated HCA, with memory at both ends.
+ */
+#ifndef KVT_EMU_RIG_H
+#define KVT_EMU_RIG_H
+
+#include <rdma/ib_verbs.h>
+#include <kunit/test.h>
+
+#define RIG_WR		16
+#define RIG_SGE		4
+#define RIG_INLINE	64
+#define RIG_CQE		256
+#define RIG_BUF		SZ_64K
+
+/**
+ * struct rig_end - one end of the connection
+ * @ibdev: device, held
+ * @pd: with a key for all memory
+ * @scq: completions of sends, polled by the case
+ * @rcq: completions of receives, polled by the case
+ * @qp: the queue pair
+ * @buf: @size bytes
+ * @size: of @buf, in bytes
+ * @dma: address of @buf for the device
+ * @mr: registration of @buf, after rig_register()
+ * @lid: of port 1
+ * @event: last event of @qp
+ * @got_event: completed by each event
+ * @called: calls of @scq's and @rcq's completion handler
+ * @got_call: completed by each
+ */
+struct rig_end {
+	struct ib_device *ibdev;
+	struct ib_pd *pd;
+	struct ib_cq *scq;
+	struct ib_cq *rcq;
+	struct ib_qp *qp;
+	u8 *buf;
+	size_t size;
+	u64 dma;
+	struct ib_mr *mr;
+	u16 lid;
+	enum ib_event_type event;
+	struct completion got_event;
+	atomic_t called;
+	struct completion got_call;
+};
+
+/**
+ * struct rig - a connection, and how to make it
+ * @a: first end
+ * @b: second end
+ * @init: of both queue pairs
+ * @access: granted to the peer by both queue pairs
+ * @timeout: of modify_qp to RTS
+ * @retry_cnt: same
+ * @rnr_retry: same
+ * @rnr_timer: of modify_qp to RTR
+ * @max_dest_rd: same
+ */
+struct rig {
+	struct rig_end a;
+	struct rig_end b;
+	struct ib_qp_init_attr init;
+	int access;
+	u8 timeout;
+	u8 retry_cnt;
+	u8 rnr_retry;
+	u8 rnr_timer;
+	u8 max_dest_rd;
+};
+
+struct rig *rig_new(struct kunit *test, const char *dev_a, const char *dev_b);
+void rig_make_qps(struct kunit *test, struct rig *r);
+void rig_connect(struct kunit *test, struct rig *r);
+struct rig *rig_up(struct kunit *test, const char *dev_a, const char *dev_b);
+
+int rig_to_init(struct rig *r, struct rig_end *e);
+int rig_to_rtr(struct rig *r, struct rig_end *e, struct rig_end *peer);
+int rig_to_rts(struct rig *r, struct rig_end *e);
+int rig_to(struct ib_qp *qp, enum ib_qp_state state);
+enum ib_qp_state rig_state(struct ib_qp *qp);
+
+struct ib_sge rig_sge(struct rig_end *e, size_t offset, u32 len);
+int rig_recv(struct rig_end *e, u64 id, size_t offset, u32 len);
+int rig_send(struct rig_end *e, u64 id, size_t offset, u32 len);
+int rig_rdma(struct rig_end *e, enum ib_wr_opcode op, u64 id, size_t offset,
+	     u32 len, u64 remote, u32 rkey);
+void rig_send_wr(struct ib_send_wr *wr, u64 id, struct ib_sge *sge, int num);
+
+struct ib_mr *rig_mr(struct kunit *test, struct ib_pd *pd);
+int rig_map(struct rig_end *e, struct ib_mr *mr, size_t offset, u32 len);
+int rig_post_reg(struct rig_end *e, struct ib_mr *mr, u64 id, int access);
+void rig_register(struct kunit *test, struct rig_end *e, int access);
+void rig_destroy_qp(struct kunit *test, struct rig_end *e);
+
+bool rig_poll(struct ib_cq *cq, struct ib_wc *wc);
+bool rig_empty(struct ib_cq *cq);
+
+#define RIG_EXPECT_WC(test, cq, wc, id, want)				\
+do {									\
+	KUNIT_ASSERT_TRUE_MSG(test, rig_poll(cq, wc),			\
+			      "no completion of %llu", (u64)(id));	\
+	KUNIT_EXPECT_EQ(test, (u64)(id), (wc)->wr_id);			\
+	KUNIT_EXPECT_STREQ(test, ib_wc_status_msg((wc)->status),	\
+			   ib_wc_status_msg(want));			\
+} while (0)
+
+void rig_fill(u8 *buf, size_t len, u32 seed);
+bool rig_filled(const u8 *buf, size_t len, u32 seed);
+bool rig_all(const u8 *buf, size_t len, u8 value);
+
+/* Each case of two ends runs within one device and between two. */
+struct rig_pair {
+	const char *name;
+	const char *a;
+	const char *b;
+};
+
+extern const struct rig_pair rig_pairs[2];
+void rig_pair_name(const struct rig_pair *pair, char *desc);
+struct rig *rig_of_param(struct kunit *test);
+
+#endif

@@ -1,0 +1,602 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The emulated HCA's work queue ring, alone: drivers/emu/ring.h says who may
+ * do what with whom, and each line of that is tried here.
+ */
+#include <linux/irq_work.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <kunit/test.h>
+
+#include "lib.h"
+#include "../drivers/emu/ring.h"
+
+#define RING_DEPTH	16
+/* Deep enough that a side which waits for its CPU does not stop the other. */
+#define STRESS_DEPTH	256
+#define POSTS		200000
+#define POSTERS		2
+#define PAYLOAD		6
+
+/* Entries of an odd size, all of which is checked. */
+struct entry {
+	struct emu_slot slot;
+	u32 poster;
+	u64 n;
+	u64 payload[PAYLOAD];
+};
+
+static void ring_end(void *arg)
+{
+	emu_ring_destroy(arg);
+}
+
+static struct emu_ring *ring_new(struct kunit *test, u32 depth)
+{
+	struct emu_ring *ring = kunit_kzalloc(test, sizeof(*ring), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, ring);
+	KUNIT_ASSERT_EQ(test, 0, emu_ring_init(ring, depth,
+					       sizeof(struct entry)));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, ring_end,
+							    ring));
+	return ring;
+}
+
+static void entry_fill(struct entry *e, u32 poster, u64 n)
+{
+	int i;
+
+	e->poster = poster;
+	e->n = n;
+	for (i = 0; i < PAYLOAD; i++)
+		e->payload[i] = n * PAYLOAD + i + poster;
+}
+
+static bool entry_good(const struct entry *e)
+{
+	int i;
+
+	for (i = 0; i < PAYLOAD; i++)
+		if (e->payload[i] != e->n * PAYLOAD + i + e->poster)
+			return false;
+	return true;
+}
+
+static bool post(struct emu_ring *ring, u32 poster, u64 n)
+{
+	struct entry *e;
+	u32 pos;
+
+	e = emu_ring_reserve(ring, &pos);
+	if (!e)
+		return false;
+	entry_fill(e, poster, n);
+	emu_ring_publish(&e->slot, pos);
+	return true;
+}
+
+/* Takes one entry as a send queue's owner does. */
+static bool consume(struct emu_ring *ring, struct entry *copy)
+{
+	struct entry *e;
+	u32 pos;
+
+	e = emu_ring_peek(ring, &pos);
+	if (!e)
+		return false;
+	*copy = *e;
+	emu_ring_advance(ring, &e->slot, pos);
+	emu_ring_retire_to(ring, pos);
+	return true;
+}
+
+/* Takes one entry as the senders to a receive queue do. */
+static bool claim(struct emu_ring *ring, struct entry *copy)
+{
+	struct entry *e;
+	u32 pos;
+
+	e = emu_ring_claim(ring, &pos);
+	if (!e)
+		return false;
+	*copy = *e;
+	emu_ring_free(ring, &e->slot, pos);
+	emu_ring_retire_one(ring);
+	return true;
+}
+
+static void empty_ring_gives_nothing(struct kunit *test)
+{
+	struct emu_ring *ring = ring_new(test, RING_DEPTH);
+	struct entry e;
+	u32 pos;
+
+	KUNIT_EXPECT_NULL(test, emu_ring_peek(ring, &pos));
+	KUNIT_EXPECT_NULL(test, emu_ring_claim(ring, &pos));
+	KUNIT_EXPECT_FALSE(test, consume(ring, &e));
+}
+
+static void ring_takes_its_depth_and_no_more(struct kunit *test)
+{
+	static const u32 depths[] = { 1, 2, 3, 5, 16, 17 };
+	struct entry e;
+	u32 i, d;
+
+	for (d = 0; d < ARRAY_SIZE(depths); d++) {
+		struct emu_ring *ring = ring_new(test, depths[d]);
+
+		for (i = 0; i < depths[d]; i++)
+			KUNIT_ASSERT_TRUE(test, post(ring, 0, i));
+		KUNIT_EXPECT_FALSE(test, post(ring, 0, i));
+		KUNIT_EXPECT_TRUE(test, consume(ring, &e));
+		KUNIT_EXPECT_EQ(test, 0, e.n);
+		KUNIT_EXPECT_TRUE(test, post(ring, 0, i));
+		KUNIT_EXPECT_FALSE(test, post(ring, 0, i));
+	}
+}
+
+static void ring_of_depth_zero_is_always_full(struct kunit *test)
+{
+	struct emu_ring *ring = ring_new(test, 0);
+	u32 pos;
+
+	KUNIT_EXPECT_FALSE(test, post(ring, 0, 0));
+	KUNIT_EXPECT_NULL(test, emu_ring_claim(ring, &pos));
+}
+
+static void consumed_entry_counts_until_it_is_retired(struct kunit *test)
+{
+	struct emu_ring *ring = ring_new(test, 4);
+	struct entry *e;
+	u32 pos;
+	int i;
+
+	for (i = 0; i < 4; i++)
+		KUNIT_ASSERT_TRUE(test, post(ring, 0, i));
+	e = emu_ring_peek(ring, &pos);
+	KUNIT_ASSERT_NOT_NULL(test, e);
+	emu_ring_advance(ring, &e->slot, pos);
+	KUNIT_EXPECT_FALSE(test, post(ring, 0, 4));
+	emu_ring_retire_to(ring, pos);
+	KUNIT_EXPECT_TRUE(test, post(ring, 0, 4));
+}
+
+static void retiring_one_retires_all_before_it(struct kunit *test)
+{
+	struct emu_ring *ring = ring_new(test, 8);
+	struct entry *e;
+	u32 pos;
+	int i;
+
+	for (i = 0; i < 8; i++)
+		KUNIT_ASSERT_TRUE(test, post(ring, 0, i));
+	for (i = 0; i < 8; i++) {
+		e = emu_ring_peek(ring, &pos);
+		KUNIT_ASSERT_NOT_NULL(test, e);
+		emu_ring_advance(ring, &e->slot, pos);
+	}
+	KUNIT_EXPECT_FALSE(test, post(ring, 0, 8));
+	emu_ring_retire_to(ring, 4);
+	/* Polled late by another CPU: nothing may go backwards. */
+	emu_ring_retire_to(ring, 2);
+	for (i = 0; i < 5; i++)
+		KUNIT_EXPECT_TRUE(test, post(ring, 0, 8 + i));
+	KUNIT_EXPECT_FALSE(test, post(ring, 0, 13));
+}
+
+static void entries_come_out_in_order_over_many_laps(struct kunit *test)
+{
+	struct emu_ring *ring = ring_new(test, 3);
+	u64 posted = 0, got = 0;
+	struct entry e;
+
+	while (got < 1000) {
+		while (post(ring, 0, posted))
+			posted++;
+		KUNIT_ASSERT_EQ(test, 3, posted - got);
+		KUNIT_ASSERT_TRUE(test, consume(ring, &e));
+		KUNIT_ASSERT_TRUE(test, entry_good(&e));
+		KUNIT_ASSERT_EQ(test, got, e.n);
+		got++;
+	}
+}
+
+/* Moves an empty ring to where its positions are about to wrap. */
+static void ring_move(struct emu_ring *ring, u32 to)
+{
+	u32 i;
+
+	for (i = 0; i <= ring->mask; i++)
+		emu_ring_slot(ring, to + i)->seq = to + i;
+	atomic_set(&ring->head, to);
+	atomic_set(&ring->tail, to);
+	atomic_set(&ring->retired, to);
+}
+
+static void positions_wrap_at_32_bits(struct kunit *test)
+{
+	struct emu_ring *ring = ring_new(test, RING_DEPTH);
+	u64 posted = 0, got = 0;
+	struct entry e;
+
+	ring_move(ring, U32_MAX - 40);
+	while (got < 100) {
+		while (post(ring, 0, posted))
+			posted++;
+		KUNIT_ASSERT_EQ(test, RING_DEPTH, posted - got);
+		KUNIT_ASSERT_TRUE(test, got % 2 ? consume(ring, &e) :
+						  claim(ring, &e));
+		KUNIT_ASSERT_TRUE(test, entry_good(&e));
+		KUNIT_ASSERT_EQ(test, got, e.n);
+		got++;
+	}
+}
+
+static void hole_stops_consumers_until_it_is_filled(struct kunit *test)
+{
+	struct emu_ring *ring = ring_new(test, RING_DEPTH);
+	struct entry *late, copy;
+	u32 late_pos, pos;
+
+	KUNIT_ASSERT_TRUE(test, post(ring, 0, 0));
+	late = emu_ring_reserve(ring, &late_pos);
+	KUNIT_ASSERT_NOT_NULL(test, late);
+	KUNIT_ASSERT_TRUE(test, post(ring, 0, 2));
+	KUNIT_ASSERT_TRUE(test, consume(ring, &copy));
+
+	KUNIT_EXPECT_NULL(test, emu_ring_peek(ring, &pos));
+	KUNIT_EXPECT_NULL(test, emu_ring_claim(ring, &pos));
+	entry_fill(late, 0, 1);
+	emu_ring_publish(&late->slot, late_pos);
+	KUNIT_ASSERT_TRUE(test, consume(ring, &copy));
+	KUNIT_EXPECT_EQ(test, 1, copy.n);
+	KUNIT_ASSERT_TRUE(test, claim(ring, &copy));
+	KUNIT_EXPECT_EQ(test, 2, copy.n);
+}
+
+static void claimed_slot_is_not_reused_before_it_is_freed(struct kunit *test)
+{
+	struct emu_ring *ring = ring_new(test, 2);
+	struct entry *e;
+	u32 pos;
+
+	KUNIT_ASSERT_TRUE(test, post(ring, 0, 0));
+	KUNIT_ASSERT_TRUE(test, post(ring, 0, 1));
+	e = emu_ring_claim(ring, &pos);
+	KUNIT_ASSERT_NOT_NULL(test, e);
+	/* As if the completion were polled before the consumer let go. */
+	emu_ring_retire_one(ring);
+	KUNIT_EXPECT_FALSE(test, post(ring, 0, 2));
+	KUNIT_EXPECT_EQ(test, 0, e->n);
+	emu_ring_free(ring, &e->slot, pos);
+	KUNIT_EXPECT_TRUE(test, post(ring, 0, 2));
+}
+
+static void reset_empties_the_ring(struct kunit *test)
+{
+	struct emu_ring *ring = ring_new(test, RING_DEPTH);
+	struct entry e;
+	int i;
+
+	for (i = 0; i < RING_DEPTH; i++)
+		KUNIT_ASSERT_TRUE(test, post(ring, 0, i));
+	KUNIT_ASSERT_TRUE(test, consume(ring, &e));
+	emu_ring_reset(ring);
+	KUNIT_EXPECT_FALSE(test, consume(ring, &e));
+	for (i = 0; i < RING_DEPTH; i++)
+		KUNIT_EXPECT_TRUE(test, post(ring, 0, i));
+}
+
+/*
+ * Stress. Each poster numbers its entries; whatever comes out must be whole,
+ * once, and in each poster's order. Posters 2 and 3 are interrupts on the CPUs
+ * of posters 0 and 1.
+ */
+struct stress {
+	struct emu_ring *ring;
+	u64 count;
+	u64 total;
+	u64 posted[2 * POSTERS];
+	u64 refused_empty;
+	u64 bad;
+	int stop;
+};
+
+struct poster {
+	struct stress *s;
+	u32 id;
+	u32 seed;
+	bool irq;
+	struct irq_work work;
+	u64 irq_posts;
+};
+
+static void poster_irq(struct irq_work *work)
+{
+	struct poster *p = container_of(work, struct poster, work);
+
+	if (post(p->s->ring, POSTERS + p->id, p->irq_posts))
+		p->irq_posts++;
+}
+
+/* The interrupt may hit anywhere, also between reserve and publish. */
+static void post_interrupted(struct poster *p, struct entry *e, u32 pos, u64 n)
+{
+	u32 when = kvt_rand(&p->seed) % 4;
+
+	if (p->irq && when == 0)
+		irq_work_queue(&p->work);
+	entry_fill(e, p->id, n);
+	if (p->irq && when == 1)
+		irq_work_queue(&p->work);
+	emu_ring_publish(&e->slot, pos);
+	if (p->irq && when == 2)
+		irq_work_queue(&p->work);
+}
+
+static int poster_fn(void *arg)
+{
+	struct poster *p = arg;
+	struct stress *s = p->s;
+	u64 n = 0;
+
+	while (n < s->count && !READ_ONCE(s->stop)) {
+		struct entry *e;
+		u32 pos;
+
+		preempt_disable();
+		e = emu_ring_reserve(s->ring, &pos);
+		if (e)
+			post_interrupted(p, e, pos, n++);
+		preempt_enable();
+		if (!e)
+			cond_resched();
+	}
+	irq_work_sync(&p->work);
+	s->posted[p->id] = n;
+	s->posted[POSTERS + p->id] = p->irq_posts;
+	return n == s->count ? 0 : -ETIMEDOUT;
+}
+
+/* To be asked before looking at the ring: all that will come is in it then. */
+static bool stopped(struct stress *s)
+{
+	/* Pairs with the release in run_posters(). */
+	return smp_load_acquire(&s->stop) || kthread_should_stop();
+}
+
+/* One consumer, which checks the order as well. */
+struct single {
+	struct stress *s;
+	u64 next[2 * POSTERS];
+	u64 got;
+};
+
+static int single_consumer_fn(void *arg)
+{
+	struct single *c = arg;
+	struct entry e;
+
+	for (;;) {
+		bool last = stopped(c->s);
+
+		if (!consume(c->s->ring, &e)) {
+			if (last)
+				break;
+			cond_resched();
+			continue;
+		}
+		if (!entry_good(&e) || e.poster >= 2 * POSTERS ||
+		    e.n != c->next[e.poster]++)
+			c->s->bad++;
+		c->got++;
+	}
+	return 0;
+}
+
+static void run_posters(struct kunit *test, struct stress *s, bool irq)
+{
+	u32 seed = kvt_seed(test, "posts from each of two CPUs", s->count);
+	struct kvt_thread *t[POSTERS];
+	struct poster *p;
+	int i;
+
+	p = kunit_kcalloc(test, POSTERS, sizeof(*p), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, p);
+	for (i = 0; i < POSTERS; i++) {
+		p[i].s = s;
+		p[i].id = i;
+		p[i].seed = seed + i;
+		p[i].irq = irq;
+		p[i].work = IRQ_WORK_INIT_HARD(poster_irq);
+		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0,
+					poster_fn, &p[i]);
+	}
+	for (i = 0; i < POSTERS; i++)
+		KUNIT_EXPECT_TRUE(test, kvt_thread_join(t[i]));
+	/* Pairs with the acquire in stopped(). */
+	smp_store_release(&s->stop, 1);
+	for (i = 0; i < POSTERS; i++)
+		KUNIT_EXPECT_EQ(test, 0, t[i]->ret);
+	for (i = 0; i < 2 * POSTERS; i++)
+		s->total += s->posted[i];
+}
+
+static struct stress *stress_new(struct kunit *test, u32 depth)
+{
+	struct stress *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, s);
+	s->ring = ring_new(test, depth);
+	ring_move(s->ring, U32_MAX - 1000);
+	s->count = kvt_count(POSTS);
+	return s;
+}
+
+static void two_posters_and_one_consumer(struct kunit *test)
+{
+	struct stress *s = stress_new(test, STRESS_DEPTH);
+	struct kvt_thread *t;
+	struct single *c;
+
+	c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, c);
+	c->s = s;
+	t = kvt_thread_start(test, -1, single_consumer_fn, c);
+	run_posters(test, s, false);
+	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
+	KUNIT_EXPECT_EQ(test, 0, s->bad);
+	KUNIT_EXPECT_EQ(test, s->total, c->got);
+}
+
+static void interrupts_post_to_the_ring_being_posted(struct kunit *test)
+{
+	struct stress *s = stress_new(test, STRESS_DEPTH);
+	struct kvt_thread *t;
+	struct single *c;
+
+	c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, c);
+	c->s = s;
+	t = kvt_thread_start(test, -1, single_consumer_fn, c);
+	run_posters(test, s, true);
+	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
+	KUNIT_EXPECT_EQ(test, 0, s->bad);
+	KUNIT_EXPECT_EQ(test, s->total, c->got);
+	KUNIT_EXPECT_GT(test, s->posted[POSTERS] + s->posted[POSTERS + 1], 0);
+	kunit_info(test, "%llu posts from interrupts",
+		   s->posted[POSTERS] + s->posted[POSTERS + 1]);
+}
+
+/* Two consumers: each poster's entries seen by one of them are in order. */
+struct multi {
+	struct stress *s;
+	s64 last[2 * POSTERS];
+	u64 got;
+	u64 sum;
+};
+
+static int multi_consumer_fn(void *arg)
+{
+	struct multi *c = arg;
+	struct entry e;
+
+	memset(c->last, 0xff, sizeof(c->last));
+	for (;;) {
+		bool last = stopped(c->s);
+
+		if (!claim(c->s->ring, &e)) {
+			if (last)
+				break;
+			cond_resched();
+			continue;
+		}
+		if (!entry_good(&e) || e.poster >= 2 * POSTERS ||
+		    (s64)e.n <= c->last[e.poster])
+			c->s->bad++;
+		else
+			c->last[e.poster] = e.n;
+		c->sum += e.n;
+		c->got++;
+	}
+	return 0;
+}
+
+static void two_posters_and_two_consumers(struct kunit *test)
+{
+	struct stress *s = stress_new(test, STRESS_DEPTH);
+	u64 got = 0, sum = 0, want = 0;
+	struct kvt_thread *t[2];
+	struct multi *c;
+	int i;
+
+	c = kunit_kcalloc(test, 2, sizeof(*c), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, c);
+	for (i = 0; i < 2; i++) {
+		c[i].s = s;
+		t[i] = kvt_thread_start(test, i ? 0 : kvt_other_cpu(),
+					multi_consumer_fn, &c[i]);
+	}
+	run_posters(test, s, true);
+	for (i = 0; i < 2; i++) {
+		KUNIT_ASSERT_TRUE(test, kvt_thread_join(t[i]));
+		got += c[i].got;
+		sum += c[i].sum;
+	}
+	for (i = 0; i < 2 * POSTERS; i++)
+		want += s->posted[i] * (s->posted[i] - 1) / 2;
+	KUNIT_EXPECT_EQ(test, 0, s->bad);
+	KUNIT_EXPECT_EQ(test, s->total, got);
+	KUNIT_EXPECT_EQ(test, want, sum);
+}
+
+/*
+ * A poster reads head, then retired. Meanwhile the entry that it is after may
+ * have come and gone, so that head seems to lie behind retired. That is an old
+ * head and not a full ring: the poster looks again.
+ */
+struct late_poster {
+	struct emu_ring *ring;
+	bool posted;
+};
+
+static int late_poster_fn(void *arg)
+{
+	struct late_poster *p = arg;
+
+	p->posted = post(p->ring, 0, 0);
+	return 0;
+}
+
+static void overtaken_poster_looks_again(struct kunit *test)
+{
+	struct late_poster *p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);
+	struct kvt_thread *t;
+
+	if (!kvt_other_cpu())
+		kunit_skip(test, "needs two CPUs");
+	KUNIT_ASSERT_NOT_NULL(test, p);
+	p->ring = ring_new(test, RING_DEPTH);
+	ring_move(p->ring, 100);
+	/* The entry at 100 is over and done with; head is the old one. */
+	emu_ring_slot(p->ring, 100)->seq = 100 + RING_DEPTH;
+	atomic_set(&p->ring->retired, 101);
+	t = kvt_thread_new(test, kvt_other_cpu(), late_poster_fn, p);
+	/* It spins: stay where it cannot keep us from going on. */
+	kvt_stay_on_first_cpu();
+	kvt_thread_go(t);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(t));
+	atomic_set(&p->ring->head, 101);
+	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
+	KUNIT_EXPECT_TRUE(test, p->posted);
+	KUNIT_EXPECT_EQ(test, 102, atomic_read(&p->ring->head));
+}
+
+static struct kunit_case emu_ring_cases[] = {
+	KUNIT_CASE(empty_ring_gives_nothing),
+	KUNIT_CASE(ring_takes_its_depth_and_no_more),
+	KUNIT_CASE(ring_of_depth_zero_is_always_full),
+	KUNIT_CASE(consumed_entry_counts_until_it_is_retired),
+	KUNIT_CASE(retiring_one_retires_all_before_it),
+	KUNIT_CASE(entries_come_out_in_order_over_many_laps),
+	KUNIT_CASE(positions_wrap_at_32_bits),
+	KUNIT_CASE(hole_stops_consumers_until_it_is_filled),
+	KUNIT_CASE(claimed_slot_is_not_reused_before_it_is_freed),
+	KUNIT_CASE(reset_empties_the_ring),
+	KUNIT_CASE(two_posters_and_one_consumer),
+	KUNIT_CASE(interrupts_post_to_the_ring_being_posted),
+	KUNIT_CASE(two_posters_and_two_consumers),
+	KUNIT_CASE(overtaken_poster_looks_again),
+	{}
+};
+
+static struct kunit_suite emu_ring_suite = {
+	.name = "emu_ring",
+	.test_cases = emu_ring_cases,
+};
+
+kunit_test_suite(emu_ring_suite);
+
+MODULE_DESCRIPTION("KUnit: rings of the emulated HCA");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,559 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Each allocation of a call fails in turn, until none does: the call must
+ * report -ENOMEM, leave nothing behind, and work the next time. KASAN and
+ * kmemleak see what this cannot.
+ *
+ * Needs CONFIG_FAILSLAB, and /sys/kernel/debug/failslab/ignore-gfp-wait set to
+ * N; "verbose" had better be 0.
+ */
+#include <linux/module.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <kunit/test.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/mr_pool.h>
+
+#include "client.h"
+#include "lib.h"
+#include "mock.h"
+#include "objects.h"
+
+/* No call here allocates as often: if one still fails, something is stuck. */
+#define MAX_ALLOCS	2000
+
+#ifdef CONFIG_FAULT_INJECTION
+static void fail_nth(unsigned int n)
+{
+	WRITE_ONCE(current->fail_nth, n);
+}
+
+/* Stops injecting; true if a failure was injected since fail_nth(). */
+static bool failed_nth(void)
+{
+	bool hit = !READ_ONCE(current->fail_nth);
+
+	WRITE_ONCE(current->fail_nth, 0);
+	return hit;
+}
+#else
+static void fail_nth(unsigned int n) { }
+static bool failed_nth(void) { return false; }
+#endif
+
+static void need_injection(struct kunit *test)
+{
+	void *p;
+
+	if (!IS_ENABLED(CONFIG_FAILSLAB))
+		kunit_skip(test, "the kernel has no CONFIG_FAILSLAB");
+	fail_nth(1);
+	p = kmalloc(64, GFP_KERNEL);
+	failed_nth();
+	kfree(p);
+	if (p)
+		kunit_skip(test, "failslab/ignore-gfp-wait is not N");
+}
+
+/**
+ * struct victim - a call whose allocations fail in turn
+ * @name: for messages
+ * @make: the call; returns 0 or a negative errno
+ * @unmake: undoes a @make that worked
+ */
+struct victim {
+	const char *name;
+	int (*make)(void *arg);
+	void (*unmake)(void *arg);
+};
+
+/* Some failures may be survived: then the call works, and is undone. */
+static void sweep(struct kunit *test, struct mock *m, const struct victim *v,
+		  void *arg)
+{
+	int live = mock_live(m), survived = 0;
+	unsigned int n;
+
+	for (n = 1; n < MAX_ALLOCS; n++) {
+		bool hit;
+		int ret;
+
+		fail_nth(n);
+		ret = v->make(arg);
+		hit = failed_nth();
+		if (!ret) {
+			v->unmake(arg);
+			survived += hit;
+		} else {
+			KUNIT_EXPECT_EQ_MSG(test, -ENOMEM, ret, "%s, n=%u",
+					    v->name, n);
+		}
+		KUNIT_ASSERT_EQ_MSG(test, live, mock_live(m), "%s, n=%u",
+				    v->name, n);
+		if (!hit)
+			break;
+	}
+	kunit_info(test, "%s: %u allocations failed, %d of them survived",
+		   v->name, n - 1, survived);
+	KUNIT_EXPECT_GT(test, n, 1);
+	KUNIT_EXPECT_LT(test, n, MAX_ALLOCS);
+	KUNIT_ASSERT_EQ(test, 0, v->make(arg));
+	v->unmake(arg);
+	KUNIT_EXPECT_EQ(test, live, mock_live(m));
+}
+
+/* Registration */
+
+struct reg {
+	struct kunit *test;
+	struct mock *m;
+	struct net_device *ndev;
+	u32 nports;
+};
+
+static int alloc_ibdev(struct reg *r)
+{
+	struct mock_ibdev *mib = ib_alloc_device(mock_ibdev, ibdev);
+
+	if (!mib)
+		return -ENOMEM;
+	mib->mock = r->m;
+	r->m->ibdev = &mib->ibdev;
+	ib_set_device_ops(&mib->ibdev, &r->m->ops);
+	mib->ibdev.node_type = RDMA_NODE_IB_CA;
+	mib->ibdev.phys_port_cnt = r->m->nports;
+	mib->ibdev.num_comp_vectors = 2;
+	return 0;
+}
+
+static int make_device(void *arg)
+{
+	struct reg *r = arg;
+	int ret = alloc_ibdev(r);
+
+	if (ret)
+		return ret;
+	ret = mock_register(r->m, "kvtm%d");
+	if (ret)
+		mock_dealloc(r->m);
+	return ret;
+}
+
+static void unmake_device(void *arg)
+{
+	struct reg *r = arg;
+
+	mock_unregister(r->m);
+	mock_dealloc(r->m);
+}
+
+static void sweep_registration(struct kunit *test, struct reg *r)
+{
+	static const struct victim device = {
+		"ib_register_device", make_device, unmake_device,
+	};
+
+	/* For the tables and methods; the device of mock_alloc() is not used. */
+	r->test = test;
+	r->m->nports = r->nports;
+	mock_alloc(test, r->m);
+	mock_dealloc(r->m);
+	sweep(test, r->m, &device, r);
+	KUNIT_EXPECT_FALSE(test, mock_exists("kvtm0"));
+}
+
+static void device_registration(struct kunit *test)
+{
+	struct reg r = { .nports = 1 };
+	struct kvt_trace *tr = kvt_trace_new(test);
+
+	need_injection(test);
+	kvt_client_up(test, "A", tr);
+	r.m = mock_new(test);
+	sweep_registration(test, &r);
+}
+
+static void roce_device_registration(struct kunit *test)
+{
+	struct reg r = { .nports = 1 };
+
+	need_injection(test);
+	r.m = mock_new(test);
+	r.m->eth = true;
+	r.m->port[1].ndev = kvt_netdev(test);
+	sweep_registration(test, &r);
+	KUNIT_EXPECT_EQ(test, 0, r.m->port[1].valid);
+}
+
+static int make_client(void *arg)
+{
+	return kvt_client_register(arg);
+}
+
+static void unmake_client(void *arg)
+{
+	kvt_client_unregister(arg);
+}
+
+static void client_registration(struct kunit *test)
+{
+	static const struct victim client = {
+		"ib_register_client", make_client, unmake_client,
+	};
+	struct kvt_trace *tr = kvt_trace_new(test);
+	struct mock *m;
+
+	need_injection(test);
+	m = mock_up(test, "kvtm_a");
+	sweep(test, m, &client, kvt_client_new(test, "A", tr));
+}
+
+/* Objects */
+
+struct objects {
+	struct mock *m;
+	struct ib_pd *pd;
+	struct ib_cq *cq;
+	struct ib_qp *qp;
+	struct ib_mr *mr;
+	struct ib_ah *ah;
+	struct ib_srq *srq;
+	enum ib_poll_context ctx;
+	unsigned int pd_flags;
+};
+
+#define KEEP(o, member, call)						\
+({									\
+	typeof((o)->member) _obj = (call);				\
+	int _err = PTR_ERR_OR_ZERO(_obj);				\
+									\
+	(o)->member = _err ? NULL : _obj;				\
+	_err;								\
+})
+
+static int make_pd(void *arg)
+{
+	struct objects *o = arg;
+
+	return KEEP(o, pd, ib_alloc_pd(o->m->ibdev, o->pd_flags));
+}
+
+static void unmake_pd(void *arg)
+{
+	struct objects *o = arg;
+
+	ib_dealloc_pd(o->pd);
+}
+
+static int make_cq(void *arg)
+{
+	struct objects *o = arg;
+
+	return KEEP(o, cq, ib_alloc_cq(o->m->ibdev, NULL, 32, 0, o->ctx));
+}
+
+static void unmake_cq(void *arg)
+{
+	struct objects *o = arg;
+
+	ib_free_cq(o->cq);
+}
+
+static int make_user_cq(void *arg)
+{
+	struct ib_cq_init_attr attr = { .cqe = 32 };
+	struct objects *o = arg;
+
+	return KEEP(o, cq, ib_create_cq(o->m->ibdev, NULL, NULL, NULL, &attr));
+}
+
+static void unmake_user_cq(void *arg)
+{
+	struct objects *o = arg;
+
+	ib_destroy_cq(o->cq);
+}
+
+static int make_qp(void *arg)
+{
+	struct objects *o = arg;
+	struct ib_qp_init_attr init;
+
+	kvt_qp_init(&init, o->cq, o->cq);
+	return KEEP(o, qp, ib_create_qp(o->pd, &init));
+}
+
+static void unmake_qp(void *arg)
+{
+	struct objects *o = arg;
+
+	ib_destroy_qp(o->qp);
+}
+
+static int make_mr(void *arg)
+{
+	struct objects *o = arg;
+
+	return KEEP(o, mr, ib_alloc_mr(o->pd, IB_MR_TYPE_MEM_REG, 8));
+}
+
+static void unmake_mr(void *arg)
+{
+	struct objects *o = arg;
+
+	ib_dereg_mr(o->mr);
+}
+
+static int make_pool(void *arg)
+{
+	struct objects *o = arg;
+
+	return ib_mr_pool_init(o->qp, &o->qp->rdma_mrs, 4, IB_MR_TYPE_MEM_REG,
+			       8, 0);
+}
+
+static void unmake_pool(void *arg)
+{
+	struct objects *o = arg;
+
+	ib_mr_pool_destroy(o->qp, &o->qp->rdma_mrs);
+}
+
+static int make_ah(void *arg)
+{
+	struct objects *o = arg;
+	struct rdma_ah_attr attr = { .type = RDMA_AH_ATTR_TYPE_IB };
+
+	rdma_ah_set_port_num(&attr, 1);
+	rdma_ah_set_dlid(&attr, 5);
+	rdma_ah_set_grh(&attr, NULL, 0, 0, 64, 0);
+	attr.grh.dgid.raw[15] = 1;
+	return KEEP(o, ah, rdma_create_ah(o->pd, &attr, 0));
+}
+
+static void unmake_ah(void *arg)
+{
+	struct objects *o = arg;
+
+	rdma_destroy_ah(o->ah, 0);
+}
+
+static int make_srq(void *arg)
+{
+	struct ib_srq_init_attr init = {
+		.srq_type = IB_SRQT_BASIC,
+		.attr = { .max_wr = 8, .max_sge = 1 },
+	};
+	struct objects *o = arg;
+
+	return KEEP(o, srq, ib_create_srq(o->pd, &init));
+}
+
+static void unmake_srq(void *arg)
+{
+	struct objects *o = arg;
+
+	ib_destroy_srq(o->srq);
+}
+
+static const struct victim victim_pd = { "ib_alloc_pd", make_pd, unmake_pd };
+static const struct victim victim_cq = { "ib_alloc_cq", make_cq, unmake_cq };
+static const struct victim victim_user_cq = {
+	"ib_create_cq", make_user_cq, unmake_user_cq,
+};
+
+static const struct victim victims_in_pd[] = {
+	{ "ib_create_qp", make_qp, unmake_qp },
+	{ "ib_alloc_mr", make_mr, unmake_mr },
+	{ "rdma_create_ah", make_ah, unmake_ah },
+	{ "ib_create_srq", make_srq, unmake_srq },
+};
+
+static const struct victim victim_pool = {
+	"ib_mr_pool_init", make_pool, unmake_pool,
+};
+
+static void protection_domain(struct kunit *test)
+{
+	struct objects o = {};
+
+	need_injection(test);
+	o.m = mock_new(test);
+	o.m->no_local_lkey = true;
+	mock_alloc(test, o.m);
+	KUNIT_ASSERT_EQ(test, 0, mock_register(o.m, "kvtm_a"));
+	sweep(test, o.m, &victim_pd, &o);
+	o.pd_flags = IB_PD_UNSAFE_GLOBAL_RKEY;
+	sweep(test, o.m, &victim_pd, &o);
+}
+
+static const enum ib_poll_context contexts[] = {
+	IB_POLL_DIRECT, IB_POLL_SOFTIRQ, IB_POLL_THREAD, IB_POLL_WORKQUEUE,
+	IB_POLL_UNBOUND_WORKQUEUE,
+};
+
+static void context_name(const enum ib_poll_context *ctx, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "context %d", *ctx);
+}
+
+KUNIT_ARRAY_PARAM(context, contexts, context_name);
+
+static void completion_queue(struct kunit *test)
+{
+	struct objects o = {
+		.ctx = *(const enum ib_poll_context *)test->param_value,
+	};
+
+	need_injection(test);
+	o.m = mock_up(test, "kvtm_a");
+	sweep(test, o.m, &victim_cq, &o);
+	sweep(test, o.m, &victim_user_cq, &o);
+}
+
+static void objects_of_a_pd(struct kunit *test)
+{
+	struct ib_qp_init_attr init;
+	struct objects o = {};
+	int i;
+
+	need_injection(test);
+	o.m = mock_up(test, "kvtm_a");
+	o.pd = kvt_pd(test, o.m->ibdev);
+	o.cq = kvt_cq(test, o.m->ibdev, 32, IB_POLL_SOFTIRQ);
+	for (i = 0; i < ARRAY_SIZE(victims_in_pd); i++) {
+		sweep(test, o.m, &victims_in_pd[i], &o);
+		KUNIT_EXPECT_EQ(test, 0, atomic_read(&o.pd->usecnt));
+		KUNIT_EXPECT_EQ(test, 0, atomic_read(&o.cq->usecnt));
+	}
+	kvt_qp_init(&init, o.cq, o.cq);
+	o.qp = kvt_qp(test, o.pd, &init);
+	sweep(test, o.m, &victim_pool, &o);
+	KUNIT_EXPECT_EQ(test, 1, atomic_read(&o.pd->usecnt));
+}
+
+/* No memory for an event's copy: it is delivered nonetheless. */
+struct listener {
+	struct ib_event_handler handler;
+	atomic_t seen;
+	struct completion got;
+};
+
+static void listen(struct ib_event_handler *handler, struct ib_event *event)
+{
+	struct listener *l = container_of(handler, struct listener, handler);
+
+	if (event->event == IB_EVENT_PKEY_CHANGE)
+		atomic_inc(&l->seen);
+	complete(&l->got);
+}
+
+static void event_without_memory_is_delivered(struct kunit *test)
+{
+	struct listener l = { .got = COMPLETION_INITIALIZER_ONSTACK(l.got) };
+	struct ib_event event = {
+		.element.port_num = 1,
+		.event = IB_EVENT_PKEY_CHANGE,
+	};
+	struct mock *m;
+	unsigned int n;
+	bool hit = true;
+
+	need_injection(test);
+	m = mock_up(test, "kvtm_a");
+	event.device = m->ibdev;
+	INIT_IB_EVENT_HANDLER(&l.handler, m->ibdev, listen);
+	ib_register_event_handler(&l.handler);
+	for (n = 1; n < 20 && hit; n++) {
+		fail_nth(n);
+		ib_dispatch_event(&event);
+		hit = failed_nth();
+		while (atomic_read(&l.seen) < n)
+			if (!kvt_wait(&l.got))
+				break;
+		KUNIT_EXPECT_EQ(test, n, atomic_read(&l.seen));
+	}
+	ib_unregister_event_handler(&l.handler);
+	KUNIT_EXPECT_GT(test, n, 2);
+}
+
+struct held_up {
+	struct ib_event_handler handler;
+	struct kvt_gate gate;
+	struct kvt_trace *trace;
+	struct completion got;
+	bool entered;
+};
+
+/* The first event stays until the gate opens; the others wait behind it. */
+static void hold_up(struct ib_event_handler *handler, struct ib_event *event)
+{
+	struct held_up *h = container_of(handler, struct held_up, handler);
+
+	kvt_trace_add(h->trace, "%u", event->event);
+	if (!h->entered) {
+		h->entered = true;
+		kvt_gate_pass(&h->gate);
+	}
+	complete(&h->got);
+}
+
+/* PORT_ERR is 10, PORT_ACTIVE 9: the last one tells the state of the port. */
+static void events_without_memory_keep_their_order(struct kunit *test)
+{
+	static const enum ib_event_type types[] = {
+		IB_EVENT_DEVICE_FATAL, IB_EVENT_PORT_ERR, IB_EVENT_PORT_ACTIVE,
+		IB_EVENT_PORT_ERR, IB_EVENT_PORT_ERR,
+	};
+	struct held_up h = {
+		.got = COMPLETION_INITIALIZER_ONSTACK(h.got),
+		.trace = kvt_trace_new(test),
+	};
+	struct ib_event event = { .element.port_num = 1 };
+	int i;
+
+	need_injection(test);
+	if (!kvt_other_cpu())
+		kunit_skip(test, "needs two CPUs");
+	kvt_gate_init(&h.gate);
+	event.device = mock_up(test, "kvtm_a")->ibdev;
+	INIT_IB_EVENT_HANDLER(&h.handler, event.device, hold_up);
+	ib_register_event_handler(&h.handler);
+	for (i = 0; i < ARRAY_SIZE(types); i++) {
+		event.event = types[i];
+		fail_nth(1);
+		ib_dispatch_event(&event);
+		KUNIT_EXPECT_TRUE(test, failed_nth());
+		if (!i)
+			KUNIT_EXPECT_TRUE(test, kvt_wait(&h.gate.entered));
+	}
+	kvt_gate_open(&h.gate);
+	/* The three errors are merged into two, the second one at the end. */
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_TRUE(test, kvt_wait(&h.got));
+	ib_unregister_event_handler(&h.handler);
+	KVT_EXPECT_TRACE(test, h.trace, "8 10 9 10");
+	KUNIT_EXPECT_TRUE(test, h.gate.in_time);
+}
+
+static struct kunit_case fail_nth_cases[] = {
+	KUNIT_CASE_SLOW(device_registration),
+	KUNIT_CASE_SLOW(roce_device_registration),
+	KUNIT_CASE(client_registration),
+	KUNIT_CASE(protection_domain),
+	KUNIT_CASE_PARAM(completion_queue, context_gen_params),
+	KUNIT_CASE(objects_of_a_pd),
+	KUNIT_CASE(event_without_memory_is_delivered),
+	KUNIT_CASE(events_without_memory_keep_their_order),
+	{}
+};
+
+static struct kunit_suite fail_nth_suite = {
+	.name = "fail_nth",
+	.test_cases = fail_nth_cases,
+};
+
+kunit_test_suite(fail_nth_suite);
+
+MODULE_DESCRIPTION("KUnit: each allocation fails in turn");
+MODULE_LICENSE("GPL");

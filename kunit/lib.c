@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Helpers that the suites share.
+ */
+#include <linux/fs.h>
+#include <linux/interrupt.h>
+#include <linux/irq_work.h>
+#include <linux/kthread.h>
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/random.h>
+#include <linux/sched.h>
+#include <linux/sched/task.h>
+#include <linux/smp.h>
+
+#include "lib.h"
+
+/* What a fence that does not hold has to betray itself. */
+#define KVT_GRACE_NS	(50 * NSEC_PER_MSEC)
+
+/* Stress runs a tenth of its full count by default, all of it with scale=10. */
+#define KVT_FULL_SCALE	10
+
+static unsigned int scale = 1;
+module_param(scale, uint, 0644);
+MODULE_PARM_DESC(scale, "tenths of the full stress counts to run");
+
+static unsigned int seed;
+module_param(seed, uint, 0644);
+MODULE_PARM_DESC(seed, "seed of the stress cases, 0 to draw one");
+
+/**
+ * kvt_trace_new() - an empty trace
+ * @test: the running case, whose end frees it
+ *
+ * Return: the trace.
+ */
+struct kvt_trace *kvt_trace_new(struct kunit *test)
+{
+	struct kvt_trace *tr = kunit_kzalloc(test, sizeof(*tr), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, tr);
+	spin_lock_init(&tr->lock);
+	return tr;
+}
+EXPORT_SYMBOL_GPL(kvt_trace_new);
+
+/**
+ * kvt_trace_reset() - forget all words
+ * @tr: the trace
+ */
+void kvt_trace_reset(struct kvt_trace *tr)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&tr->lock, flags);
+	tr->len = 0;
+	tr->buf[0] = '\0';
+	spin_unlock_irqrestore(&tr->lock, flags);
+}
+EXPORT_SYMBOL_GPL(kvt_trace_reset);
+
+/**
+ * kvt_trace_add() - add a word
+ * @tr: the trace
+ * @fmt: as of printf()
+ * @...: for @fmt
+ *
+ * Context: any.
+ */
+void kvt_trace_add(struct kvt_trace *tr, const char *fmt, ...)
+{
+	unsigned long flags;
+	va_list args;
+
+	va_start(args, fmt);
+	spin_lock_irqsave(&tr->lock, flags);
+	if (tr->len)
+		tr->len += scnprintf(tr->buf + tr->len,
+				     sizeof(tr->buf) - tr->len, " ");
+	tr->len += vscnprintf(tr->buf + tr->len, sizeof(tr->buf) - tr->len,
+			      fmt, args);
+	spin_unlock_irqrestore(&tr->lock, flags);
+	va_end(args);
+}
+EXPORT_SYMBOL_GPL(kvt_trace_add);
+
+static int kvt_thread_main(void *arg)
+{
+	struct kvt_thread *t = arg;
+
+	t->ret = t->fn(t->arg);
+	complete_all(&t->done);
+	return 0;
+}
+
+static void kvt_thread_end(void *arg)
+{
+	struct kvt_thread *t = arg;
+
+	/* Returns when the thread has left this module's code. */
+	kthread_stop(t->task);
+	put_task_struct(t->task);
+}
+
+/**
+ * kvt_thread_new() - a thread that waits for kvt_thread_go()
+ * @test: the running case, which fails if no thread can be had
+ * @cpu: where to run, or -1 for anywhere
+ * @fn: the function
+ * @arg: its argument
+ *
+ * For a thread that is to run while a callback is held up: making one needs
+ * other threads of the kernel, which may be stuck behind the callback.
+ *
+ * Context: process; the thread is gone when the case ends.
+ * Return: the thread.
+ */
+struct kvt_thread *kvt_thread_new(struct kunit *test, int cpu,
+				  int (*fn)(void *arg), void *arg)
+{
+	struct kvt_thread *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, t);
+	init_completion(&t->done);
+	t->fn = fn;
+	t->arg = arg;
+	t->task = kthread_create(kvt_thread_main, t, "kvt");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(t->task));
+	get_task_struct(t->task);
+	if (cpu >= 0)
+		kthread_bind(t->task, cpu);
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, kvt_thread_end,
+							    t));
+	return t;
+}
+EXPORT_SYMBOL_GPL(kvt_thread_new);
+
+/**
+ * kvt_thread_go() - let a thread of kvt_thread_new() run
+ * @t: the thread
+ */
+void kvt_thread_go(struct kvt_thread *t)
+{
+	wake_up_process(t->task);
+}
+EXPORT_SYMBOL_GPL(kvt_thread_go);
+
+/**
+ * kvt_thread_start() - run a function in a thread of its own
+ * @test: the running case, which fails if no thread can be had
+ * @cpu: where to run, or -1 for anywhere
+ * @fn: the function
+ * @arg: its argument
+ *
+ * Context: process; the thread is gone when the case ends.
+ * Return: the thread.
+ */
+struct kvt_thread *kvt_thread_start(struct kunit *test, int cpu,
+				    int (*fn)(void *arg), void *arg)
+{
+	struct kvt_thread *t = kvt_thread_new(test, cpu, fn, arg);
+
+	kvt_thread_go(t);
+	return t;
+}
+EXPORT_SYMBOL_GPL(kvt_thread_start);
+
+/**
+ * kvt_thread_join() - wait for the end of a thread's function
+ * @t: the thread
+ *
+ * What scales may take so much longer.
+ *
+ * Return: true if it ended in time.
+ */
+bool kvt_thread_join(struct kvt_thread *t)
+{
+	return wait_for_completion_timeout(&t->done,
+					   KVT_TIMEOUT * max(scale, 1U));
+}
+EXPORT_SYMBOL_GPL(kvt_thread_join);
+
+/**
+ * kvt_thread_running() - whether a thread's function has yet to return
+ * @t: the thread
+ *
+ * Return: true if so.
+ */
+bool kvt_thread_running(struct kvt_thread *t)
+{
+	return !completion_done(&t->done);
+}
+EXPORT_SYMBOL_GPL(kvt_thread_running);
+
+/**
+ * kvt_thread_waits() - whether a thread stays where it must wait
+ * @t: the thread
+ *
+ * Gives a fence that does not hold the time to show it. This orders nothing:
+ * where the fence holds, the answer is the same after no time at all. Timers are
+ * not to be relied on: a CPU that is held up may be the one that keeps the time.
+ *
+ * Context: process.
+ * Return: true if the thread's function has not returned.
+ */
+bool kvt_thread_waits(struct kvt_thread *t)
+{
+	u64 end = ktime_get_ns() + KVT_GRACE_NS;
+
+	while (kvt_thread_running(t) && ktime_get_ns() < end)
+		schedule();
+	return kvt_thread_running(t);
+}
+EXPORT_SYMBOL_GPL(kvt_thread_waits);
+
+/**
+ * kvt_wait() - wait for something that must happen
+ * @c: completed when it does
+ *
+ * Context: process.
+ * Return: true if it happened in time.
+ */
+bool kvt_wait(struct completion *c)
+{
+	return wait_for_completion_timeout(c, KVT_TIMEOUT);
+}
+EXPORT_SYMBOL_GPL(kvt_wait);
+
+/**
+ * kvt_stay_on_first_cpu() - keep the case away from the other CPUs
+ *
+ * Before something is held up on another CPU, which would keep the case from
+ * going on if it were there.
+ *
+ * Context: the thread of the case.
+ */
+void kvt_stay_on_first_cpu(void)
+{
+	set_cpus_allowed_ptr(current, cpumask_of(0));
+}
+EXPORT_SYMBOL_GPL(kvt_stay_on_first_cpu);
+
+/**
+ * kvt_gate_init() - close a gate
+ * @g: the gate
+ */
+void kvt_gate_init(struct kvt_gate *g)
+{
+	init_completion(&g->entered);
+	g->leave = 0;
+	g->in_time = false;
+}
+EXPORT_SYMBOL_GPL(kvt_gate_init);
+
+/**
+ * kvt_gate_pass() - to be called in the callback: wait until the gate opens
+ * @g: the gate
+ *
+ * Spins, since many a callback may not sleep.
+ *
+ * Context: any.
+ */
+void kvt_gate_pass(struct kvt_gate *g)
+{
+	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
+
+	complete(&g->entered);
+	/* Pairs with the release in kvt_gate_open(). */
+	while (!smp_load_acquire(&g->leave)) {
+		if (ktime_get_ns() > end)
+			return;
+		cpu_relax();
+	}
+	g->in_time = true;
+}
+EXPORT_SYMBOL_GPL(kvt_gate_pass);
+
+/**
+ * kvt_gate_open() - let the callback go
+ * @g: the gate
+ *
+ * Context: any.
+ */
+void kvt_gate_open(struct kvt_gate *g)
+{
+	/* Pairs with the acquire in kvt_gate_pass(). */
+	smp_store_release(&g->leave, 1);
+}
+EXPORT_SYMBOL_GPL(kvt_gate_open);
+
+struct kvt_irq_call {
+	struct irq_work work;
+	struct tasklet_struct tasklet;
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+static void kvt_irq_call_work(struct irq_work *work)
+{
+	struct kvt_irq_call *call =
+		container_of(work, struct kvt_irq_call, work);
+
+	call->fn(call->arg);
+}
+
+/**
+ * kvt_run_in_hardirq() - call a function in hard interrupt context
+ * @fn: the function
+ * @arg: its argument
+ *
+ * Context: process; returns after @fn did.
+ */
+void kvt_run_in_hardirq(void (*fn)(void *arg), void *arg)
+{
+	struct kvt_irq_call call = { .fn = fn, .arg = arg };
+
+	call.work = IRQ_WORK_INIT_HARD(kvt_irq_call_work);
+	irq_work_queue(&call.work);
+	irq_work_sync(&call.work);
+}
+EXPORT_SYMBOL_GPL(kvt_run_in_hardirq);
+
+static void kvt_irq_call_tasklet(struct tasklet_struct *t)
+{
+	struct kvt_irq_call *call =
+		container_of(t, struct kvt_irq_call, tasklet);
+
+	call->fn(call->arg);
+}
+
+/**
+ * kvt_run_in_softirq() - call a function in soft interrupt context
+ * @fn: the function
+ * @arg: its argument
+ *
+ * Context: process; returns after @fn did.
+ */
+void kvt_run_in_softirq(void (*fn)(void *arg), void *arg)
+{
+	struct kvt_irq_call call = { .fn = fn, .arg = arg };
+
+	tasklet_setup(&call.tasklet, kvt_irq_call_tasklet);
+	tasklet_schedule(&call.tasklet);
+	tasklet_kill(&call.tasklet);
+}
+EXPORT_SYMBOL_GPL(kvt_run_in_softirq);
+
+/**
+ * kvt_other_cpu() - a CPU that is not the first
+ *
+ * Return: its number, or 0 on a machine with one.
+ */
+int kvt_other_cpu(void)
+{
+	unsigned int cpu = cpumask_next(0, cpu_online_mask);
+
+	return cpu < nr_cpu_ids ? cpu : 0;
+}
+EXPORT_SYMBOL_GPL(kvt_other_cpu);
+
+/**
+ * kvt_count() - how often a stress case repeats
+ * @full: the count of the full run
+ *
+ * Return: @full scaled by the module's parameter, at least 1.
+ */
+u64 kvt_count(u64 full)
+{
+	return max_t(u64, 1, full * scale / KVT_FULL_SCALE);
+}
+EXPORT_SYMBOL_GPL(kvt_count);
+
+/**
+ * kvt_seed() - draw the seed of a stress case and print it
+ * @test: the running case
+ * @what: what is counted
+ * @count: how many
+ *
+ * Return: the seed, never 0.
+ */
+u32 kvt_seed(struct kunit *test, const char *what, u64 count)
+{
+	u32 s = seed ?: get_random_u32() | 1;
+
+	kunit_info(test, "%llu %s, seed %u", count, what, s);
+	return s;
+}
+EXPORT_SYMBOL_GPL(kvt_seed);
+
+/**
+ * kvt_rand() - a random number, the same for the same seed everywhere
+ * @state: from kvt_seed(), moved on
+ *
+ * Context: any.
+ * Return: the number.
+ */
+u32 kvt_rand(u32 *state)
+{
+	u32 x = *state;
+
+	x ^= x << 13;
+	x ^= x >> 17;
+	x ^= x << 5;
+	*state = x;
+	return x;
+}
+EXPORT_SYMBOL_GPL(kvt_rand);
+
+/**
+ * kvt_read_file() - read a small text file
+ * @path: its absolute path
+ * @buf: where to put it, ended with a NUL and without the last newline
+ * @len: bytes in @buf
+ *
+ * Return: the length, or what open or read failed with.
+ */
+int kvt_read_file(const char *path, char *buf, size_t len)
+{
+	struct file *file = filp_open(path, O_RDONLY, 0);
+	loff_t pos = 0;
+	ssize_t n;
+
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	n = kernel_read(file, buf, len - 1, &pos);
+	filp_close(file, NULL);
+	if (n < 0)
+		return n;
+	if (n && buf[n - 1] == '\n')
+		n--;
+	buf[n] = '\0';
+	return n;
+}
+EXPORT_SYMBOL_GPL(kvt_read_file);
+
+MODULE_DESCRIPTION("kverbs KUnit helpers and mock device");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What every suite needs: an ordered trace of what happened, threads whose
+ * end is waited for, a way into hard interrupt context, and counts that
+ * scale.
+ */
+#ifndef KVT_LIB_H
+#define KVT_LIB_H
+
+#include <linux/completion.h>
+#include <linux/spinlock.h>
+#include <kunit/test.h>
+#include <kunit/resource.h>
+
+struct net_device;
+struct task_struct;
+
+/* How long anything that must happen may take: KASAN under TCG is slow. */
+#define KVT_TIMEOUT	(20 * HZ)
+
+#define KVT_TRACE_LEN	2048
+
+/**
+ * struct kvt_trace - words in the order in which they were added
+ * @lock: taken with interrupts off, so that any context may add
+ * @len: bytes used in @buf
+ * @buf: the words, a space between two
+ */
+struct kvt_trace {
+	spinlock_t lock;
+	size_t len;
+	char buf[KVT_TRACE_LEN];
+};
+
+struct kvt_trace *kvt_trace_new(struct kunit *test);
+void kvt_trace_reset(struct kvt_trace *tr);
+__printf(2, 3) void kvt_trace_add(struct kvt_trace *tr, const char *fmt, ...);
+
+#define KVT_EXPECT_TRACE(test, tr, words) \
+	KUNIT_EXPECT_STREQ(test, (const char *)(tr)->buf, words)
+
+/**
+ * struct kvt_thread - a kernel thread that runs one function
+ * @task: the thread, held
+ * @done: completed when @fn has returned
+ * @fn: the function
+ * @arg: its argument
+ * @ret: what it returned, valid once joined
+ */
+struct kvt_thread {
+	struct task_struct *task;
+	struct completion done;
+	int (*fn)(void *arg);
+	void *arg;
+	int ret;
+};
+
+struct kvt_thread *kvt_thread_new(struct kunit *test, int cpu,
+				  int (*fn)(void *arg), void *arg);
+void kvt_thread_go(struct kvt_thread *t);
+struct kvt_thread *kvt_thread_start(struct kunit *test, int cpu,
+				    int (*fn)(void *arg), void *arg);
+bool kvt_thread_join(struct kvt_thread *t);
+bool kvt_thread_running(struct kvt_thread *t);
+bool kvt_thread_waits(struct kvt_thread *t);
+
+/**
+ * struct kvt_gate - holds up a callback, in whatever context it runs
+ * @entered: completed when the callback is inside
+ * @leave: set to let it go
+ * @in_time: it was let go before it gave up
+ */
+struct kvt_gate {
+	struct completion entered;
+	int leave;
+	bool in_time;
+};
+
+void kvt_stay_on_first_cpu(void);
+void kvt_gate_init(struct kvt_gate *g);
+void kvt_gate_pass(struct kvt_gate *g);
+void kvt_gate_open(struct kvt_gate *g);
+
+void kvt_run_in_hardirq(void (*fn)(void *arg), void *arg);
+void kvt_run_in_softirq(void (*fn)(void *arg), void *arg);
+int kvt_other_cpu(void);
+
+bool kvt_wait(struct completion *c);
+
+u64 kvt_count(u64 full);
+u32 kvt_seed(struct kunit *test, const char *what, u64 count);
+u32 kvt_rand(u32 *state);
+
+int kvt_read_file(const char *path, char *buf, size_t len);
+
+struct net_device *kvt_netdev(struct kunit *test);
+void kvt_netdev_gone(struct kunit *test, struct net_device *ndev);
+int kvt_netdev_ip4(struct net_device *ndev, __be32 addr, bool add);
+
+#endif

@@ -1,0 +1,609 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The mock device: life, log, ports and tables.
+ *
+ * Locking: mock->lock guards the log and the failures, is taken with
+ * interrupts off because methods come from any context, and is innermost.
+ * The tables in mock->port are written by the case alone, while no method
+ * reads them or where the reader may see either value.
+ */
+#include <linux/etherdevice.h>
+#include <linux/module.h>
+#include <linux/netdevice.h>
+#include <kunit/resource.h>
+
+#include "lib.h"
+#include "mock.h"
+
+#define MOCK_OP_NAME(op)	#op,
+/* In the order of enum mock_op. */
+static const char *const mock_op_names[] = { MOCK_OPS(MOCK_OP_NAME) };
+
+/**
+ * mock_op_name() - name of a method
+ * @op: the method
+ *
+ * Return: the name.
+ */
+const char *mock_op_name(enum mock_op op)
+{
+	return mock_op_names[op];
+}
+EXPORT_SYMBOL_GPL(mock_op_name);
+
+/* Write a call down and tell what it is to return. */
+int mock_enter(struct mock *m, enum mock_op op, const void *obj, u64 arg,
+	       u64 arg2)
+{
+	unsigned long flags;
+	int ret = 0;
+
+	spin_lock_irqsave(&m->lock, flags);
+	if (m->ncalls < MOCK_LOG) {
+		struct mock_call *call = &m->calls[m->ncalls++];
+
+		call->op = op;
+		call->obj = obj;
+		call->arg = arg;
+		call->arg2 = arg2;
+	}
+	m->count[op]++;
+	if (m->fail[op].ret) {
+		if (m->fail[op].after) {
+			m->fail[op].after--;
+		} else {
+			ret = m->fail[op].ret;
+			if (m->fail[op].once)
+				m->fail[op].ret = 0;
+		}
+	}
+	spin_unlock_irqrestore(&m->lock, flags);
+	return ret;
+}
+
+/**
+ * mock_fail() - make a method fail until mock_fail_none()
+ * @m: the mock
+ * @op: the method
+ * @ret: a negative errno
+ */
+void mock_fail(struct mock *m, enum mock_op op, int ret)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&m->lock, flags);
+	m->fail[op].ret = ret;
+	m->fail[op].after = 0;
+	m->fail[op].once = false;
+	spin_unlock_irqrestore(&m->lock, flags);
+}
+EXPORT_SYMBOL_GPL(mock_fail);
+
+/**
+ * mock_fail_nth() - make one call of a method fail
+ * @m: the mock
+ * @op: the method
+ * @n: which call from now, the first is 1
+ * @ret: a negative errno
+ */
+void mock_fail_nth(struct mock *m, enum mock_op op, unsigned int n, int ret)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&m->lock, flags);
+	m->fail[op].ret = ret;
+	m->fail[op].after = n - 1;
+	m->fail[op].once = true;
+	spin_unlock_irqrestore(&m->lock, flags);
+}
+EXPORT_SYMBOL_GPL(mock_fail_nth);
+
+/**
+ * mock_fail_none() - no method fails any more
+ * @m: the mock
+ */
+void mock_fail_none(struct mock *m)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&m->lock, flags);
+	memset(m->fail, 0, sizeof(m->fail));
+	spin_unlock_irqrestore(&m->lock, flags);
+}
+EXPORT_SYMBOL_GPL(mock_fail_none);
+
+/**
+ * mock_log_reset() - empty the log and the counts
+ * @m: the mock
+ */
+void mock_log_reset(struct mock *m)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&m->lock, flags);
+	m->ncalls = 0;
+	memset(m->count, 0, sizeof(m->count));
+	spin_unlock_irqrestore(&m->lock, flags);
+}
+EXPORT_SYMBOL_GPL(mock_log_reset);
+
+/**
+ * mock_calls() - how often a method was called
+ * @m: the mock
+ * @op: the method
+ *
+ * Return: calls since mock_log_reset().
+ */
+unsigned int mock_calls(struct mock *m, enum mock_op op)
+{
+	return READ_ONCE(m->count[op]);
+}
+EXPORT_SYMBOL_GPL(mock_calls);
+
+/**
+ * mock_log_find() - where in the log a method was called
+ * @m: the mock
+ * @op: the method
+ * @from: first entry to look at
+ *
+ * Return: the entry's number, -1 if there is none.
+ */
+int mock_log_find(struct mock *m, enum mock_op op, unsigned int from)
+{
+	unsigned long flags;
+	int found = -1;
+	unsigned int i;
+
+	spin_lock_irqsave(&m->lock, flags);
+	for (i = from; i < m->ncalls && found < 0; i++)
+		if (m->calls[i].op == op)
+			found = i;
+	spin_unlock_irqrestore(&m->lock, flags);
+	return found;
+}
+EXPORT_SYMBOL_GPL(mock_log_find);
+
+/**
+ * mock_last() - the last call of a method
+ * @m: the mock
+ * @op: the method
+ * @call: where to copy the log's line
+ *
+ * Return: true if there was one.
+ */
+bool mock_last(struct mock *m, enum mock_op op, struct mock_call *call)
+{
+	unsigned long flags;
+	bool found = false;
+	unsigned int i;
+
+	spin_lock_irqsave(&m->lock, flags);
+	for (i = m->ncalls; i && !found; i--) {
+		if (m->calls[i - 1].op == op) {
+			*call = m->calls[i - 1];
+			found = true;
+		}
+	}
+	spin_unlock_irqrestore(&m->lock, flags);
+	return found;
+}
+EXPORT_SYMBOL_GPL(mock_last);
+
+/**
+ * mock_live() - objects made and not destroyed
+ * @m: the mock
+ *
+ * Return: how many, of all kinds.
+ */
+int mock_live(struct mock *m)
+{
+	int i, n = 0;
+
+	for (i = 0; i < MOCK_OBJ_NR; i++)
+		n += atomic_read(&m->live[i]);
+	return n;
+}
+EXPORT_SYMBOL_GPL(mock_live);
+
+static struct mock *to_mock(const struct ib_device *ibdev)
+{
+	return container_of(ibdev, struct mock_ibdev, ibdev)->mock;
+}
+
+static int mock_query_device(struct ib_device *ibdev,
+			     struct ib_device_attr *attr,
+			     struct ib_udata *udata)
+{
+	struct mock *m = to_mock(ibdev);
+	int ret = mock_enter(m, MOCK_query_device, ibdev, 0, 0);
+
+	if (ret)
+		return ret;
+	attr->max_mr_size = SZ_1G;
+	attr->page_size_cap = PAGE_SIZE;
+	attr->vendor_id = 0x4d4f;
+	attr->max_qp = 64;
+	attr->max_qp_wr = MOCK_MAX_QP_WR;
+	attr->device_cap_flags = IB_DEVICE_MEM_MGT_EXTENSIONS;
+	if (!m->no_local_lkey)
+		attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
+	attr->max_send_sge = MOCK_MAX_SGE;
+	attr->max_recv_sge = MOCK_MAX_SGE;
+	attr->max_sge_rd = MOCK_MAX_SGE;
+	attr->max_cq = 64;
+	attr->max_cqe = MOCK_MAX_CQE;
+	attr->max_mr = 64;
+	attr->max_pd = 64;
+	attr->max_qp_rd_atom = 8;
+	attr->max_qp_init_rd_atom = 8;
+	attr->max_ah = 64;
+	attr->max_srq = 16;
+	attr->max_srq_wr = MOCK_MAX_SRQ_WR;
+	attr->max_srq_sge = MOCK_MAX_SRQ_SGE;
+	attr->max_fast_reg_page_list_len = MOCK_MAX_PAGES;
+	attr->max_pkeys = MOCK_PKEYS;
+	return 0;
+}
+
+static int mock_query_port(struct ib_device *ibdev, u32 port,
+			   struct ib_port_attr *attr)
+{
+	struct mock *m = to_mock(ibdev);
+	int ret = mock_enter(m, MOCK_query_port, ibdev, port, 0);
+
+	if (ret)
+		return ret;
+	if (port < 1 || port > m->nports)
+		return -EINVAL;
+	*attr = m->port[port].attr;
+	return 0;
+}
+
+static int mock_get_port_immutable(struct ib_device *ibdev, u32 port,
+				   struct ib_port_immutable *imm)
+{
+	struct mock *m = to_mock(ibdev);
+	int ret = mock_enter(m, MOCK_get_port_immutable, ibdev, port, 0);
+
+	if (ret)
+		return ret;
+	imm->pkey_tbl_len = m->port[port].attr.pkey_tbl_len;
+	imm->gid_tbl_len = m->port[port].attr.gid_tbl_len;
+	imm->core_cap_flags = m->eth ? RDMA_CORE_PORT_IBA_ROCE |
+				       RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP :
+				       RDMA_CORE_PORT_IBA_IB;
+	imm->max_mad_size = MOCK_MAD_SIZE;
+	return 0;
+}
+
+static enum rdma_link_layer mock_get_link_layer(struct ib_device *ibdev,
+						u32 port)
+{
+	return to_mock(ibdev)->eth ? IB_LINK_LAYER_ETHERNET :
+				     IB_LINK_LAYER_INFINIBAND;
+}
+
+static struct net_device *mock_get_netdev(struct ib_device *ibdev, u32 port)
+{
+	struct net_device *ndev = READ_ONCE(to_mock(ibdev)->port[port].ndev);
+
+	if (ndev)
+		dev_hold(ndev);
+	return ndev;
+}
+
+static int mock_query_gid(struct ib_device *ibdev, u32 port, int index,
+			  union ib_gid *gid)
+{
+	struct mock *m = to_mock(ibdev);
+	int ret = mock_enter(m, MOCK_query_gid, ibdev, port, index);
+
+	if (ret)
+		return ret;
+	if (index < 0 || index >= m->port[port].attr.gid_tbl_len)
+		return -EINVAL;
+	*gid = m->port[port].gids[index];
+	return 0;
+}
+
+static int mock_query_pkey(struct ib_device *ibdev, u32 port, u16 index,
+			   u16 *pkey)
+{
+	struct mock *m = to_mock(ibdev);
+	int ret = mock_enter(m, MOCK_query_pkey, ibdev, port, index);
+
+	if (ret)
+		return ret;
+	if (index >= m->port[port].attr.pkey_tbl_len)
+		return -EINVAL;
+	*pkey = m->port[port].pkeys[index];
+	return 0;
+}
+
+static int mock_add_gid(const struct ib_gid_attr *attr, void **context)
+{
+	struct mock *m = to_mock(attr->device);
+	struct mock_port *p = &m->port[attr->port_num];
+	int ret = mock_enter(m, MOCK_add_gid, attr->device, attr->port_num,
+			     attr->index);
+
+	if (ret)
+		return ret;
+	if (attr->index >= MOCK_GIDS || test_bit(attr->index, &p->valid))
+		return -EINVAL;
+	p->added[attr->index] = attr->gid;
+	p->added_type[attr->index] = attr->gid_type;
+	set_bit(attr->index, &p->valid);
+	*context = p;
+	return 0;
+}
+
+static int mock_del_gid(const struct ib_gid_attr *attr, void **context)
+{
+	struct mock *m = to_mock(attr->device);
+	struct mock_port *p = &m->port[attr->port_num];
+	int ret = mock_enter(m, MOCK_del_gid, attr->device, attr->port_num,
+			     attr->index);
+
+	if (ret)
+		return ret;
+	if (attr->index >= MOCK_GIDS || !test_and_clear_bit(attr->index, &p->valid))
+		return -EINVAL;
+	*context = NULL;
+	return 0;
+}
+
+static int mock_enable_driver(struct ib_device *ibdev)
+{
+	return mock_enter(to_mock(ibdev), MOCK_enable_driver, ibdev, 0, 0);
+}
+
+/* The core lets go of the device by itself: nobody else may do it. */
+static void mock_dealloc_driver(struct ib_device *ibdev)
+{
+	struct mock *m = to_mock(ibdev);
+
+	mock_enter(m, MOCK_dealloc_driver, ibdev, 0, 0);
+	m->ibdev = NULL;
+	m->registered = false;
+}
+
+/**
+ * mock_dealloc_by_core() - choose who frees the device
+ * @m: the mock, before mock_alloc()
+ * @yes: the driver has a dealloc_driver method, so unregistering frees it
+ */
+void mock_dealloc_by_core(struct mock *m, bool yes)
+{
+	m->ops.dealloc_driver = yes ? mock_dealloc_driver : NULL;
+}
+EXPORT_SYMBOL_GPL(mock_dealloc_by_core);
+
+static void mock_device_methods(struct ib_device_ops *ops)
+{
+	ops->owner = THIS_MODULE;
+	ops->driver_id = RDMA_DRIVER_UNKNOWN;
+	ops->query_device = mock_query_device;
+	ops->query_port = mock_query_port;
+	ops->get_port_immutable = mock_get_port_immutable;
+	ops->get_link_layer = mock_get_link_layer;
+	ops->query_gid = mock_query_gid;
+	ops->query_pkey = mock_query_pkey;
+	ops->enable_driver = mock_enable_driver;
+}
+
+/* GIDs and P_Keys that differ by port and index, so that a mix-up shows. */
+static void mock_port_init(struct mock *m, u32 port)
+{
+	struct mock_port *p = &m->port[port];
+	int i;
+
+	p->attr.state = IB_PORT_ACTIVE;
+	p->attr.phys_state = IB_PORT_PHYS_STATE_LINK_UP;
+	p->attr.max_mtu = IB_MTU_4096;
+	p->attr.active_mtu = IB_MTU_2048;
+	p->attr.gid_tbl_len = MOCK_GIDS;
+	p->attr.pkey_tbl_len = MOCK_PKEYS;
+	p->attr.max_msg_sz = SZ_2G;
+	p->attr.lid = 0x10 + port;
+	p->attr.sm_lid = 1;
+	p->attr.active_width = IB_WIDTH_4X;
+	p->attr.active_speed = IB_SPEED_EDR;
+	p->attr.subnet_prefix = 0xfe80000000000000ULL;
+	for (i = 0; i < 2; i++) {
+		p->gids[i].global.subnet_prefix =
+			cpu_to_be64(0xfe80000000000000ULL);
+		p->gids[i].global.interface_id =
+			cpu_to_be64(0x0200000000000000ULL + (port << 8) + i);
+	}
+	p->pkeys[0] = 0xffff;
+	p->pkeys[1] = 0x8000 + port;
+}
+
+/**
+ * mock_new() - a mock whose device does not exist yet
+ * @test: the running case
+ *
+ * The case may change @ops, @nports and the like before mock_alloc().
+ *
+ * Return: the mock; its memory and its device are gone after the case.
+ */
+struct mock *mock_new(struct kunit *test)
+{
+	struct mock *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
+	u32 port;
+
+	KUNIT_ASSERT_NOT_NULL(test, m);
+	spin_lock_init(&m->lock);
+	atomic_set(&m->next_key, 0x100);
+	m->nports = 1;
+	for (port = 1; port <= MOCK_MAX_PORTS; port++)
+		mock_port_init(m, port);
+	mock_object_methods(&m->ops);
+	mock_device_methods(&m->ops);
+	mock_cq_methods(&m->ops);
+	return m;
+}
+EXPORT_SYMBOL_GPL(mock_new);
+
+/**
+ * mock_unregister() - take the device from the core
+ * @m: the mock
+ *
+ * With a dealloc_driver method the device is gone afterwards.
+ */
+void mock_unregister(struct mock *m)
+{
+	if (!m->registered)
+		return;
+	m->registered = false;
+	if (m->ibdev)
+		ib_unregister_device(m->ibdev);
+}
+EXPORT_SYMBOL_GPL(mock_unregister);
+
+/**
+ * mock_dealloc() - free the device
+ * @m: the mock, not registered
+ */
+void mock_dealloc(struct mock *m)
+{
+	struct ib_device *ibdev = m->ibdev;
+
+	m->ibdev = NULL;
+	if (ibdev)
+		ib_dealloc_device(ibdev);
+}
+EXPORT_SYMBOL_GPL(mock_dealloc);
+
+static void mock_end(void *arg)
+{
+	mock_unregister(arg);
+	mock_dealloc(arg);
+}
+
+/**
+ * mock_free() - end of the device and of the mock, ahead of the case's end
+ * @test: the running case
+ * @m: the mock
+ */
+void mock_free(struct kunit *test, struct mock *m)
+{
+	kunit_release_action(test, mock_end, m);
+	kunit_kfree(test, m);
+}
+EXPORT_SYMBOL_GPL(mock_free);
+
+/**
+ * mock_alloc() - make the device
+ * @test: the running case
+ * @m: what mock_new() gave
+ */
+void mock_alloc(struct kunit *test, struct mock *m)
+{
+	struct mock_ibdev *mib = ib_alloc_device(mock_ibdev, ibdev);
+
+	KUNIT_ASSERT_NOT_NULL(test, mib);
+	mib->mock = m;
+	m->ibdev = &mib->ibdev;
+	if (m->eth) {
+		m->ops.add_gid = mock_add_gid;
+		m->ops.del_gid = mock_del_gid;
+		m->ops.get_netdev = mock_get_netdev;
+	}
+	ib_set_device_ops(&mib->ibdev, &m->ops);
+	mib->ibdev.node_type = RDMA_NODE_IB_CA;
+	mib->ibdev.phys_port_cnt = m->nports;
+	mib->ibdev.num_comp_vectors = num_online_cpus();
+	mib->ibdev.node_guid = cpu_to_be64(0x02004d4f434b0000ULL);
+	if (!m->no_local_lkey)
+		mib->ibdev.local_dma_lkey = MOCK_LKEY;
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, mock_end, m));
+}
+EXPORT_SYMBOL_GPL(mock_alloc);
+
+/**
+ * mock_register() - give the device to the core
+ * @m: the mock
+ * @name: a name or a pattern with %d
+ *
+ * Return: what ib_register_device() did.
+ */
+int mock_register(struct mock *m, const char *name)
+{
+	int ret = ib_register_device(m->ibdev, name, NULL);
+
+	m->registered = !ret;
+	return ret;
+}
+EXPORT_SYMBOL_GPL(mock_register);
+
+/**
+ * mock_up() - a registered device with one InfiniBand port
+ * @test: the running case
+ * @name: a name or a pattern with %d
+ *
+ * Return: the mock, with an empty log.
+ */
+struct mock *mock_up(struct kunit *test, const char *name)
+{
+	struct mock *m = mock_new(test);
+
+	mock_alloc(test, m);
+	KUNIT_ASSERT_EQ(test, 0, mock_register(m, name));
+	mock_log_reset(m);
+	return m;
+}
+EXPORT_SYMBOL_GPL(mock_up);
+
+/**
+ * mock_up_eth() - a registered device with one Ethernet port
+ * @test: the running case
+ * @name: a name or a pattern with %d
+ * @ndev: the port's network device or NULL
+ *
+ * Return: the mock; its log holds the GIDs that registration added.
+ */
+struct mock *mock_up_eth(struct kunit *test, const char *name,
+			 struct net_device *ndev)
+{
+	struct mock *m = mock_new(test);
+
+	m->eth = true;
+	m->port[1].ndev = ndev;
+	mock_alloc(test, m);
+	KUNIT_ASSERT_EQ(test, 0, mock_register(m, name));
+	return m;
+}
+EXPORT_SYMBOL_GPL(mock_up_eth);
+
+/**
+ * mock_exists() - whether the core finds a device by name
+ * @name: the name
+ *
+ * Return: true if it does.
+ */
+bool mock_exists(const char *name)
+{
+	struct ib_device *ibdev =
+		ib_device_get_by_name(name, RDMA_DRIVER_UNKNOWN);
+
+	if (ibdev)
+		ib_device_put(ibdev);
+	return ibdev;
+}
+EXPORT_SYMBOL_GPL(mock_exists);
+
+/**
+ * mock_of() - the mock behind a device
+ * @ibdev: any device
+ *
+ * Return: the mock, NULL if the device is not one.
+ */
+struct mock *mock_of(const struct ib_device *ibdev)
+{
+	if (ibdev->ops.query_device != mock_query_device)
+		return NULL;
+	return to_mock(ibdev);
+}
+EXPORT_SYMBOL_GPL(mock_of);

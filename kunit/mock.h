@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A device driver that does nothing but write down what was asked of it.
+ * Each method can be told to fail, and the tables that the core reads
+ * (ports, GIDs, P_Keys) are open to the case.
+ */
+#ifndef KVT_MOCK_H
+#define KVT_MOCK_H
+
+#include <linux/atomic.h>
+#include <linux/spinlock.h>
+#include <rdma/ib_verbs.h>
+#include <kunit/test.h>
+
+#define MOCK_MAX_PORTS	2
+#define MOCK_GIDS	8
+#define MOCK_PKEYS	4
+#define MOCK_LOG	1024
+
+/* What the mock says it can do. */
+#define MOCK_MAX_QP_WR	128
+#define MOCK_MAX_SGE	4
+#define MOCK_MAX_CQE	1024
+#define MOCK_MAX_SRQ_WR	64
+#define MOCK_MAX_SRQ_SGE 2
+#define MOCK_MAX_PAGES	16
+#define MOCK_LKEY	0x4d6f636b
+#define MOCK_MAD_SIZE	256
+
+#define MOCK_OPS(X)							\
+	X(query_device) X(query_port) X(get_port_immutable)		\
+	X(query_gid) X(query_pkey) X(add_gid) X(del_gid)		\
+	X(alloc_pd) X(dealloc_pd)					\
+	X(create_ah) X(modify_ah) X(query_ah) X(destroy_ah)		\
+	X(create_srq) X(modify_srq) X(query_srq) X(destroy_srq)		\
+	X(post_srq_recv)						\
+	X(create_cq) X(destroy_cq) X(modify_cq) X(resize_cq)		\
+	X(poll_cq) X(req_notify_cq)					\
+	X(create_qp) X(modify_qp) X(query_qp) X(destroy_qp)		\
+	X(post_send) X(post_recv)					\
+	X(get_dma_mr) X(alloc_mr) X(map_mr_sg) X(dereg_mr)		\
+	X(enable_driver) X(dealloc_driver)
+
+#define MOCK_OP_ENUM(op)	MOCK_##op,
+enum mock_op {
+	MOCK_OPS(MOCK_OP_ENUM)
+	MOCK_OP_NR,
+};
+
+enum mock_obj {
+	MOCK_PD,
+	MOCK_AH,
+	MOCK_SRQ,
+	MOCK_CQ,
+	MOCK_QP,
+	MOCK_MR,
+	MOCK_OBJ_NR,
+};
+
+/**
+ * struct mock_call - one line of the log
+ * @op: the method
+ * @obj: the object it was called on, not to be followed
+ * @arg: port, attribute mask, flags or number of entries
+ * @arg2: index or state
+ */
+struct mock_call {
+	enum mock_op op;
+	const void *obj;
+	u64 arg;
+	u64 arg2;
+};
+
+/**
+ * struct mock_port - what the device tells of a port
+ * @attr: the port's attributes; the table lengths are set by mock_new()
+ * @gids: for InfiniBand ports; what query_gid answers
+ * @pkeys: what query_pkey answers
+ * @ndev: an Ethernet port's device
+ * @added: GIDs that the core gave to an Ethernet port, by index
+ * @added_type: their types
+ * @valid: bit per index of @added
+ */
+struct mock_port {
+	struct ib_port_attr attr;
+	union ib_gid gids[MOCK_GIDS];
+	u16 pkeys[MOCK_PKEYS];
+	struct net_device *ndev;
+	union ib_gid added[MOCK_GIDS];
+	enum ib_gid_type added_type[MOCK_GIDS];
+	unsigned long valid;
+};
+
+/**
+ * struct mock - one device and all that is known of it
+ * @ibdev: the device, NULL when the core has let go of it
+ * @ops: its methods; to be changed between mock_new() and mock_alloc()
+ * @nports: to be changed before mock_alloc()
+ * @eth: ports are Ethernet; to be changed before mock_alloc()
+ * @no_local_lkey: there is no local_dma_lkey; before mock_register()
+ * @registered: to be unregistered at the end of the case
+ * @port: by port number
+ * @live: objects made and not destroyed
+ * @next_key: where QP numbers and keys come from
+ * @lock: guards the log and the failures
+ * @fail: what to return, from the n-th call on
+ * @calls: the log
+ * @ncalls: entries in @calls
+ * @count: calls by method
+ */
+struct mock {
+	struct ib_device *ibdev;
+	struct ib_device_ops ops;
+	u32 nports;
+	bool eth;
+	bool no_local_lkey;
+	bool registered;
+	struct mock_port port[MOCK_MAX_PORTS + 1];
+	atomic_t live[MOCK_OBJ_NR];
+	atomic_t next_key;
+
+	spinlock_t lock;
+	struct {
+		int ret;
+		unsigned int after;
+		bool once;
+	} fail[MOCK_OP_NR];
+	struct mock_call calls[MOCK_LOG];
+	unsigned int ncalls;
+	unsigned int count[MOCK_OP_NR];
+};
+
+struct mock_ibdev {
+	struct ib_device ibdev;
+	struct mock *mock;
+};
+
+struct mock *mock_new(struct kunit *test);
+void mock_alloc(struct kunit *test, struct mock *m);
+int mock_register(struct mock *m, const char *name);
+void mock_unregister(struct mock *m);
+void mock_dealloc(struct mock *m);
+void mock_free(struct kunit *test, struct mock *m);
+void mock_dealloc_by_core(struct mock *m, bool yes);
+struct mock *mock_up(struct kunit *test, const char *name);
+struct mock *mock_up_eth(struct kunit *test, const char *name,
+			 struct net_device *ndev);
+
+bool mock_exists(const char *name);
+struct mock *mock_of(const struct ib_device *ibdev);
+const char *mock_op_name(enum mock_op op);
+
+void mock_fail(struct mock *m, enum mock_op op, int ret);
+void mock_fail_nth(struct mock *m, enum mock_op op, unsigned int n, int ret);
+void mock_fail_none(struct mock *m);
+
+void mock_log_reset(struct mock *m);
+unsigned int mock_calls(struct mock *m, enum mock_op op);
+int mock_log_find(struct mock *m, enum mock_op op, unsigned int from);
+bool mock_last(struct mock *m, enum mock_op op, struct mock_call *call);
+int mock_enter(struct mock *m, enum mock_op op, const void *obj, u64 arg,
+	       u64 arg2);
+
+int mock_live(struct mock *m);
+#define MOCK_EXPECT_IDLE(test, m) KUNIT_EXPECT_EQ(test, 0, mock_live(m))
+
+/* Completions, put there by the case. */
+bool mock_cq_push(struct ib_cq *cq, const struct ib_wc *wc, bool solicited);
+bool mock_cq_push_quiet(struct ib_cq *cq, const struct ib_wc *wc);
+unsigned int mock_cq_pending(struct ib_cq *cq);
+bool mock_cq_armed(struct ib_cq *cq);
+void mock_cq_on_arm(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg),
+		    void *arg);
+enum ib_qp_state mock_qp_state(struct ib_qp *qp);
+
+struct mock_qp {
+	struct ib_qp ibqp;
+	enum ib_qp_state state;
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr attr;
+};
+
+/* Each part of the mock fills in its methods. */
+void mock_object_methods(struct ib_device_ops *ops);
+void mock_cq_methods(struct ib_device_ops *ops);
+
+#endif

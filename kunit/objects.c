@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Verbs objects that vanish with the case, in the reverse order of their
+ * making.
+ */
+#include <linux/export.h>
+#include <kunit/resource.h>
+
+#include "objects.h"
+
+static void kvt_pd_end(void *arg)
+{
+	ib_dealloc_pd(arg);
+}
+
+/**
+ * kvt_pd() - a PD
+ * @test: the running case, which fails if there is none to be had
+ * @ibdev: the device
+ *
+ * Return: the PD.
+ */
+struct ib_pd *kvt_pd(struct kunit *test, struct ib_device *ibdev)
+{
+	struct ib_pd *pd = ib_alloc_pd(ibdev, 0);
+
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(pd));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, kvt_pd_end,
+							    pd));
+	return pd;
+}
+EXPORT_SYMBOL_GPL(kvt_pd);
+
+/**
+ * kvt_pd_put() - free the PD ahead of the case's end
+ * @test: the running case
+ * @pd: from kvt_pd()
+ */
+void kvt_pd_put(struct kunit *test, struct ib_pd *pd)
+{
+	kunit_release_action(test, kvt_pd_end, pd);
+}
+EXPORT_SYMBOL_GPL(kvt_pd_put);
+
+static void kvt_cq_end(void *arg)
+{
+	ib_free_cq(arg);
+}
+
+/**
+ * kvt_cq() - a CQ of ib_alloc_cq()
+ * @test: the running case, which fails if there is none to be had
+ * @ibdev: the device
+ * @cqe: entries
+ * @ctx: polling context
+ *
+ * Return: the CQ.
+ */
+struct ib_cq *kvt_cq(struct kunit *test, struct ib_device *ibdev, int cqe,
+		     enum ib_poll_context ctx)
+{
+	struct ib_cq *cq = ib_alloc_cq(ibdev, NULL, cqe, 0, ctx);
+
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, kvt_cq_end,
+							    cq));
+	return cq;
+}
+EXPORT_SYMBOL_GPL(kvt_cq);
+
+/**
+ * kvt_cq_put() - free the CQ ahead of the case's end
+ * @test: the running case
+ * @cq: from kvt_cq()
+ */
+void kvt_cq_put(struct kunit *test, struct ib_cq *cq)
+{
+	kunit_release_action(test, kvt_cq_end, cq);
+}
+EXPORT_SYMBOL_GPL(kvt_cq_put);
+
+static void kvt_qp_end(void *arg)
+{
+	ib_destroy_qp(arg);
+}
+
+/**
+ * kvt_qp() - a QP
+ * @test: the running case, which fails if there is none to be had
+ * @pd: its PD
+ * @init: what is wanted
+ *
+ * Return: the QP.
+ */
+struct ib_qp *kvt_qp(struct kunit *test, struct ib_pd *pd,
+		     struct ib_qp_init_attr *init)
+{
+	struct ib_qp *qp = ib_create_qp(pd, init);
+
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(qp));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, kvt_qp_end,
+							    qp));
+	return qp;
+}
+EXPORT_SYMBOL_GPL(kvt_qp);
+
+/**
+ * kvt_qp_put() - destroy the QP ahead of the case's end
+ * @test: the running case
+ * @qp: from kvt_qp()
+ */
+void kvt_qp_put(struct kunit *test, struct ib_qp *qp)
+{
+	kunit_release_action(test, kvt_qp_end, qp);
+}
+EXPORT_SYMBOL_GPL(kvt_qp_put);
+
+/**
+ * kvt_qp_init() - attributes of a small RC QP
+ * @init: filled in
+ * @scq: for sends
+ * @rcq: for receives
+ */
+void kvt_qp_init(struct ib_qp_init_attr *init, struct ib_cq *scq,
+		 struct ib_cq *rcq)
+{
+	memset(init, 0, sizeof(*init));
+	init->qp_type = IB_QPT_RC;
+	init->sq_sig_type = IB_SIGNAL_REQ_WR;
+	init->send_cq = scq;
+	init->recv_cq = rcq;
+	init->cap.max_send_wr = 16;
+	init->cap.max_recv_wr = 16;
+	init->cap.max_send_sge = 2;
+	init->cap.max_recv_sge = 2;
+}
+EXPORT_SYMBOL_GPL(kvt_qp_init);
+
+/**
+ * kvt_qp_to_init() - move a QP from RESET to INIT
+ * @qp: the QP
+ * @port: port number
+ *
+ * Return: what ib_modify_qp() did.
+ */
+int kvt_qp_to_init(struct ib_qp *qp, u32 port)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_INIT,
+		.port_num = port,
+		.qp_access_flags = IB_ACCESS_LOCAL_WRITE |
+				   IB_ACCESS_REMOTE_WRITE |
+				   IB_ACCESS_REMOTE_READ,
+	};
+
+	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX |
+				       IB_QP_PORT | IB_QP_ACCESS_FLAGS);
+}
+EXPORT_SYMBOL_GPL(kvt_qp_to_init);
+
+/**
+ * kvt_qp_to_err() - move a QP to the error state
+ * @qp: the QP
+ *
+ * Return: what ib_modify_qp() did.
+ */
+int kvt_qp_to_err(struct ib_qp *qp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	return ib_modify_qp(qp, &attr, IB_QP_STATE);
+}
+EXPORT_SYMBOL_GPL(kvt_qp_to_err);
