@@ -1,0 +1,113 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What run scripts in the guest may use. /modules holds the modules to test.
+
+DEBUGFS=/sys/kernel/debug
+RESULTS=/dev/ttyS1
+FAILED=/tmp/failed
+
+# One line to the host: a result, progress, or anything a script parses.
+result() {
+	echo "$*" >$RESULTS
+}
+
+# A reason for a red verdict. Carries on, so that one run finds several.
+fail() {
+	echo "guest: FAIL: $*"
+	result "fail: $*"
+	echo "$*" >>$FAILED
+}
+
+pass() {
+	result "pass: $*"
+}
+
+# A check by command: check "what it shows" command...
+check() {
+	what=$1
+	shift
+	if "$@"; then pass "$what"; else fail "$what"; fi
+}
+
+# load <module> [parameters]: prefers the one under test to the kernel's own.
+load() {
+	name=$1
+	shift
+	insmod "/modules/$name.ko" "$@" || {
+		fail "insmod $name $*"
+		return 1
+	}
+}
+
+unload() {
+	for name in "$@"; do
+		rmmod "$name" || fail "rmmod $name"
+	done
+}
+
+loaded() {
+	grep -q "^$1 " /proc/modules
+}
+
+# All modules under test that are loaded, last in first out. The list is copied
+# first: it changes as they go.
+unload_all() {
+	cut -d ' ' -f 1 /proc/modules >/tmp/modules
+	while read -r name; do
+		[ ! -e "/modules/$name.ko" ] || unload "$name"
+	done </tmp/modules
+}
+
+# Allocation failures reach every allocation that may fail, and quietly.
+set_fault_knobs() {
+	for dir in "$DEBUGFS/failslab" "$DEBUGFS/fail_page_alloc"; do
+		[ -d "$dir" ] || continue
+		echo N >"$dir/ignore-gfp-wait"
+		echo 0 >"$dir/verbose"
+	done
+	[ -d $DEBUGFS/fail_page_alloc ] || return 0
+	echo N >$DEBUGFS/fail_page_alloc/ignore-gfp-highmem
+	echo 0 >$DEBUGFS/fail_page_alloc/min-order
+}
+
+# kmemleak overlooks what is younger than five seconds, and what changed since
+# the scan before; hence two scans and the wait, which is for no event.
+# SCAN_LEAKS=no leaves it out, for runs that are about something else.
+scan_leaks() {
+	[ -w $DEBUGFS/kmemleak ] && [ "${SCAN_LEAKS:-yes}" = yes ] || return 0
+	echo scan >$DEBUGFS/kmemleak
+	sleep 6
+	echo scan >$DEBUGFS/kmemleak
+	cat $DEBUGFS/kmemleak >/tmp/leaks
+	[ -s /tmp/leaks ] || return 0
+	head -n 100 /tmp/leaks
+	fail "kmemleak: $(grep -c 'unreferenced object' /tmp/leaks) objects leaked"
+}
+
+check_left_behind() {
+	unload_all
+	while read -r name _; do
+		[ -e "/modules/$name.ko" ] && fail "$name is still loaded"
+	done </proc/modules
+
+	if [ -e /proc/lockdep_stats ]; then
+		grep -q 'debug_locks: *1' /proc/lockdep_stats ||
+			fail "lockdep turned itself off"
+	fi
+
+	# Died, warned, bad page, soft lockup; unsigned and out of tree are fine.
+	read -r taint </proc/sys/kernel/tainted
+	[ $((taint & (1 << 7 | 1 << 9 | 1 << 5 | 1 << 14))) -eq 0 ] ||
+		fail "the kernel is tainted by an error ($taint)"
+	scan_leaks
+}
+
+verdict() {
+	if [ -s $FAILED ]; then
+		result "verdict: fail ($(wc -l <$FAILED) reasons)"
+	else
+		result "verdict: pass"
+	fi
+	sync
+}
