@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Seeded bugs, one chosen by the parameter "fault". Each must turn a run of
+ * the test harness red; "none" must leave it green.
+ */
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+
+static char *fault = "none";
+module_param(fault, charp, 0444);
+MODULE_PARM_DESC(fault, "none, leak, uaf, locks, atomic, hang, panic or warn");
+
+static DEFINE_MUTEX(first);
+static DEFINE_MUTEX(second);
+
+/* Large, so that nothing that looks like the address lies around. */
+static int leak(void)
+{
+	int i;
+
+	for (i = 0; i < 16; i++) {
+		void *lost = kmalloc(3000, GFP_KERNEL);
+
+		if (!lost)
+			return -ENOMEM;
+		OPTIMIZER_HIDE_VAR(lost);
+	}
+	return 0;
+}
+
+static int use_after_free(void)
+{
+	char *p = kmalloc(64, GFP_KERNEL);
+
+	if (!p)
+		return -ENOMEM;
+	kfree(p);
+	OPTIMIZER_HIDE_VAR(p);
+	return READ_ONCE(p[8]) & 0;
+}
+
+static int lock_inversion(void)
+{
+	mutex_lock(&first);
+	mutex_lock(&second);
+	mutex_unlock(&second);
+	mutex_unlock(&first);
+
+	mutex_lock(&second);
+	mutex_lock(&first);
+	mutex_unlock(&first);
+	mutex_unlock(&second);
+	return 0;
+}
+
+static int sleep_in_atomic(void)
+{
+	static DEFINE_SPINLOCK(lock);
+
+	spin_lock(&lock);
+	might_sleep();
+	spin_unlock(&lock);
+	return 0;
+}
+
+static int hang(void)
+{
+	for (;;)
+		cond_resched();
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int (*run)(void);
+} faults[] = {
+	{ "leak", leak },
+	{ "uaf", use_after_free },
+	{ "locks", lock_inversion },
+	{ "atomic", sleep_in_atomic },
+	{ "hang", hang },
+};
+
+static int __init selftest_init(void)
+{
+	int i;
+
+	if (!strcmp(fault, "none"))
+		return 0;
+	if (!strcmp(fault, "panic"))
+		panic("asked for by the self-test");
+	WARN(!strcmp(fault, "warn"), "asked for by the self-test");
+	for (i = 0; i < ARRAY_SIZE(faults); i++)
+		if (!strcmp(fault, faults[i].name))
+			return faults[i].run();
+	return strcmp(fault, "warn") ? -EINVAL : 0;
+}
+module_init(selftest_init);
+
+static void __exit selftest_exit(void)
+{
+}
+module_exit(selftest_exit);
+
+MODULE_DESCRIPTION("Seeded bugs that the test harness must notice");
+MODULE_LICENSE("GPL");
