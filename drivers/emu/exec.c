@@ -20,6 +20,13 @@
 /* Bytes copied between two looks at whether someone else wants the CPU. */
 #define EMU_COPY_CHUNK	SZ_64K
 
+/* Under RCU. The last one out of a closed gate lets the flush of receives begin. */
+static void emu_leave_peer(struct emu_qp *peer)
+{
+	if (emu_gate_leave(&peer->gate))
+		emu_qp_ring_deferred(peer);
+}
+
 void emu_exec_end(struct emu_exec *ex)
 {
 	struct emu_qp *peer = ex->peer;
@@ -28,8 +35,7 @@ void emu_exec_end(struct emu_exec *ex)
 		return;
 	ex->peer = NULL;
 	rcu_read_lock();
-	if (emu_gate_leave(&peer->gate))
-		emu_qp_ring_deferred(peer);
+	emu_leave_peer(peer);
 	rcu_read_unlock();
 }
 
@@ -60,8 +66,7 @@ static struct emu_qp *emu_find_peer(struct emu_qp *qp)
 		return NULL;
 	if (likely(emu_is_connected(qp, peer) && peer->port == port))
 		return peer;
-	if (emu_gate_leave(&peer->gate))
-		emu_qp_ring_deferred(peer);
+	emu_leave_peer(peer);
 	return NULL;
 }
 
@@ -122,8 +127,8 @@ static void emu_copy(struct emu_cursor *to, struct emu_cursor *from, u32 length,
 }
 
 /*
- * Opens the requester's own buffers. Returns false with the entry ended if they
- * are not usable: then the peer has not heard of it.
+ * Opens the requester's own buffers, before the peer hears of the message. Returns
+ * false with the reason in @local->why if they are not usable.
  */
 static bool emu_open_local(struct emu_exec *ex, struct emu_swqe *wqe, int access,
 			   struct emu_cursor *local)
@@ -137,12 +142,6 @@ static bool emu_open_local(struct emu_exec *ex, struct emu_swqe *wqe, int access
 		return true;
 	emu_cursor_end(local);
 	return false;
-}
-
-/* Takes the responder's next receive. Only who is in its gate may. */
-static struct emu_rwqe *emu_claim_recv(struct emu_qp *peer, u32 *pos)
-{
-	return emu_ring_claim(&peer->rq, pos);
 }
 
 /* Gives the responder its completion. False if its completion queue has no room. */
@@ -293,7 +292,7 @@ static enum emu_verdict emu_exec_send_data(struct emu_exec *ex, struct emu_swqe 
 		if (verdict != EMU_DONE)
 			return verdict;
 	}
-	rwqe = emu_claim_recv(ex->peer, &rpos);
+	rwqe = emu_ring_claim(&ex->peer->rq, &rpos);
 	if (unlikely(!rwqe))
 		return EMU_RNR;
 	if (unlikely(wqe->length > rwqe->length))
@@ -389,7 +388,7 @@ static noinline enum emu_verdict emu_exec_write(struct emu_exec *ex, struct emu_
 		return verdict;
 
 	if (imm) {
-		rwqe = emu_claim_recv(ex->peer, &rpos);
+		rwqe = emu_ring_claim(&ex->peer->rq, &rpos);
 		/* The only other taker is the flush, and it waits for the gate. */
 		if (WARN_ON_ONCE(!rwqe))
 			return EMU_RNR;
