@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /sys/kernel/debug/kverbs/<device>/: info, and the objects of each kind with
- * their number, the module that made them, and what matters about them.
+ * /sys/kernel/debug/kverbs/<device>/: info; the objects of each kind with their
+ * number, the module that made them, and what matters about them; what polls the
+ * CQs, and which of them are shared (cq/debugfs.c).
  *
  * Removing a file waits for its readers, so a device outlives them. A reader
  * holds the object it prints by a restrack reference, which delays its
@@ -10,6 +11,7 @@
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
 
+#include "../cq/cq.h"
 #include "core_priv.h"
 
 static struct dentry *debugfs_root;
@@ -64,21 +66,6 @@ static void show_pd(struct seq_file *s, const struct ib_pd *pd)
 		   pd->flags, atomic_read(&pd->usecnt));
 }
 
-static void show_cq(struct seq_file *s, const struct ib_cq *cq)
-{
-	static const char * const contexts[] = {
-		[IB_POLL_SOFTIRQ]		= "softirq",
-		[IB_POLL_WORKQUEUE]		= "workqueue",
-		[IB_POLL_UNBOUND_WORKQUEUE]	= "unbound",
-		[IB_POLL_THREAD]		= "thread",
-		[IB_POLL_DIRECT]		= "direct",
-	};
-
-	seq_printf(s, " cqe=%d context=%s vector=%u users=%d", cq->cqe,
-		   cq->ctx ? contexts[cq->poll_ctx] : "handler",
-		   cq->comp_vector, atomic_read(&cq->usecnt));
-}
-
 static void show_qp(struct seq_file *s, struct ib_qp *qp)
 {
 	static const char * const states[] = {
@@ -129,7 +116,7 @@ static void show_object(struct seq_file *s, struct rdma_restrack_entry *res)
 		show_pd(s, container_of(res, struct ib_pd, res));
 		break;
 	case RDMA_RESTRACK_CQ:
-		show_cq(s, container_of(res, struct ib_cq, res));
+		ib_cq_show(container_of(res, struct ib_cq, res), s);
 		break;
 	case RDMA_RESTRACK_QP:
 		show_qp(s, container_of(res, struct ib_qp, res));
@@ -173,6 +160,20 @@ OBJECTS(qp, RDMA_RESTRACK_QP);
 OBJECTS(mr, RDMA_RESTRACK_MR);
 OBJECTS(srq, RDMA_RESTRACK_SRQ);
 
+static int vectors_show(struct seq_file *s, void *unused)
+{
+	ib_cq_vectors_show(s->private, s);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(vectors);
+
+static int cq_pool_show(struct seq_file *s, void *unused)
+{
+	ib_cq_pool_show(s->private, s);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(cq_pool);
+
 void ib_debugfs_add(struct ib_device *dev)
 {
 	static const struct {
@@ -181,6 +182,7 @@ void ib_debugfs_add(struct ib_device *dev)
 	} files[] = {
 		{ "info", &info_fops }, { "pd", &pd_fops }, { "cq", &cq_fops },
 		{ "qp", &qp_fops }, { "mr", &mr_fops }, { "srq", &srq_fops },
+		{ "vectors", &vectors_fops }, { "cq_pool", &cq_pool_fops },
 	};
 	struct dentry *dir = debugfs_create_dir(dev_name(&dev->dev),
 						debugfs_root);

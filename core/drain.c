@@ -4,8 +4,8 @@
  * wait until its completion has been handled. Requests complete in order, so
  * all others have been handled by then.
  *
- * Lock protocol: none. The caller promises that nobody else posts. Where the
- * CQ is polled by its consumer (IB_POLL_DIRECT), the draining thread polls.
+ * Lock protocol: none. The caller promises that nobody else posts. The CQ is
+ * polled by whom it always is; with IB_POLL_DIRECT, by the draining thread.
  *
  * A QP with an SRQ has no receive queue to post to; IBTA vol. 1, 10.3.1 makes
  * the device tell when it has taken its last receive request from the SRQ.
@@ -15,10 +15,8 @@
 #include <linux/jiffies.h>
 #include <rdma/ib_verbs.h>
 
+#include "../cq/cq.h"
 #include "core_priv.h"
-
-/* How often a consumer's own CQ is polled while it drains. */
-#define DRAIN_POLL_PERIOD	(HZ / 100 ?: 1)
 
 /* A device that never tells that the last request was taken is broken. */
 #define DRAIN_SRQ_TIMEOUT	(60 * HZ)
@@ -34,6 +32,7 @@ static void drain_done(struct ib_cq *cq, struct ib_wc *wc)
 					       cqe);
 
 	complete(&drain->done);
+	ib_cq_wake_waiters_done(cq);
 }
 
 static void drain_failed(struct ib_qp *qp, const char *queue, int err)
@@ -49,21 +48,15 @@ static int drain_enter_error(struct ib_qp *qp)
 	return ib_modify_qp(qp, &attr, IB_QP_STATE);
 }
 
-/* CQs of ib_create_cq() dispatch no struct ib_cqe, so nobody would wake us. */
+/*
+ * CQs of ib_create_cq() dispatch no struct ib_cqe, so nobody would wake us; nor
+ * does anybody if we are in a done() that the CQ waits for.
+ */
 static int drain_check_cq(struct ib_cq *cq)
 {
-	return cq && cq->ctx ? 0 : -EINVAL;
-}
-
-static void drain_wait(struct ib_cq *cq, struct completion *done)
-{
-	if (cq->poll_ctx != IB_POLL_DIRECT) {
-		wait_for_completion(done);
-		return;
-	}
-	do
-		ib_process_cq_direct(cq, -1);
-	while (!wait_for_completion_timeout(done, DRAIN_POLL_PERIOD));
+	if (!cq || !cq->lane)
+		return -EINVAL;
+	return ib_cq_polled_by_caller(cq) ? -EDEADLK : 0;
 }
 
 static int drain_send_queue(struct ib_qp *qp)
@@ -83,10 +76,10 @@ static int drain_send_queue(struct ib_qp *qp)
 		return ret;
 
 	init_completion(&drain.done);
-	ret = ib_post_send(qp, &wr.wr, NULL);
-	if (!ret)
-		drain_wait(qp->send_cq, &drain.done);
-	return ret;
+	/* A CQ that has failed would lose it; what is there is handled yet. */
+	if (!ib_cq_failed(qp->send_cq))
+		ret = ib_post_send(qp, &wr.wr, NULL);
+	return ret ?: ib_cq_wait_done(qp->send_cq, &drain.done);
 }
 
 static int drain_recv_queue(struct ib_qp *qp)
@@ -100,10 +93,10 @@ static int drain_recv_queue(struct ib_qp *qp)
 		return ret;
 
 	init_completion(&drain.done);
-	ret = ib_post_recv(qp, &wr, NULL);
-	if (!ret)
-		drain_wait(qp->recv_cq, &drain.done);
-	return ret;
+	/* A CQ that has failed would lose it; what is there is handled yet. */
+	if (!ib_cq_failed(qp->recv_cq))
+		ret = ib_post_recv(qp, &wr, NULL);
+	return ret ?: ib_cq_wait_done(qp->recv_cq, &drain.done);
 }
 
 /* Until the device has taken its last request from the SRQ. */
@@ -120,26 +113,18 @@ static int drain_leave_srq(struct ib_qp *qp)
 	return 0;
 }
 
-/* Other QPs may keep the CQ filled, so at most one CQ full is taken. */
-static void drain_direct_cq(struct ib_cq *cq)
-{
-	int done, left;
-
-	for (left = cq->cqe; left > 0; left -= done) {
-		done = ib_process_cq_direct(cq, left);
-		if (done <= 0)
-			break;
-	}
-}
-
 /**
  * ib_drain_sq() - wait until all send completions have been handled
  * @qp: the QP; it is in the error state on return
  *
  * The CQ must be of ib_alloc_cq(); it and the send queue must have room for
- * one more. Nobody may post meanwhile. A failure is warned of.
+ * one more. Nobody may post meanwhile. A failure is warned of: then, as when
+ * the CQ has overrun, completions may be missing, and the device may use the
+ * memory of requests until the QP is destroyed.
  *
- * Context: Process.
+ * Context: Process; not from a done() of the CQ, nor of another one that is
+ * polled in the same context and vector. From any other done() it waits for
+ * what polls the CQ: two that wait for each other's vector wait for ever.
  */
 void ib_drain_sq(struct ib_qp *qp)
 {
@@ -160,9 +145,13 @@ EXPORT_SYMBOL(ib_drain_sq);
  * @qp: the QP, without an SRQ; it is in the error state on return
  *
  * The CQ must be of ib_alloc_cq(); it and the receive queue must have room
- * for one more. Nobody may post meanwhile. A failure is warned of.
+ * for one more. Nobody may post meanwhile. A failure is warned of: then, as when
+ * the CQ has overrun, completions may be missing, and the device may use the
+ * memory of requests until the QP is destroyed.
  *
- * Context: Process.
+ * Context: Process; not from a done() of the CQ, nor of another one that is
+ * polled in the same context and vector. From any other done() it waits for
+ * what polls the CQ: two that wait for each other's vector wait for ever.
  */
 void ib_drain_rq(struct ib_qp *qp)
 {
@@ -178,33 +167,26 @@ void ib_drain_rq(struct ib_qp *qp)
 }
 EXPORT_SYMBOL(ib_drain_rq);
 
-/*
- * Requests of the SRQ that the QP took are in the CQ when the event comes. If
- * the send queue completes there too, a last send request comes after them.
- */
+/* Requests of the SRQ that the QP took are in the CQ when the event comes. */
 static void drain_srq_qp(struct ib_qp *qp)
 {
 	int ret;
 
-	ret = drain_leave_srq(qp);
+	ret = drain_leave_srq(qp) ?: ib_cq_flush(qp->recv_cq);
 	if (ret)
 		drain_failed(qp, "shared receive", ret);
 	ib_drain_sq(qp);
-	if (!ret && qp->recv_cq != qp->send_cq &&
-	    qp->recv_cq->poll_ctx == IB_POLL_DIRECT)
-		drain_direct_cq(qp->recv_cq);
 }
 
 /**
  * ib_drain_qp() - wait until all completions of a QP have been handled
  * @qp: the QP; it is in the error state on return
  *
- * As ib_drain_sq() and ib_drain_rq(). If the QP has an SRQ, it waits until
- * the device has taken its last request from there; that they have all been
- * handled is only certain if both of the QP's queues complete to one CQ, or
- * the receive CQ is of %IB_POLL_DIRECT.
+ * As ib_drain_sq() and ib_drain_rq(). If the QP has an SRQ, it waits until the
+ * device has taken its last request for the QP from there and the completions
+ * of all of them have been handled.
  *
- * Context: Process.
+ * Context: Process; from a done() as ib_drain_sq().
  */
 void ib_drain_qp(struct ib_qp *qp)
 {

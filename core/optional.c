@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Calls for which a driver has a method or not: multicast groups, moderation
- * of CQs, virtual functions. Nothing here has state but the count of a QP's
+ * Calls for which a driver has a method or not: multicast groups, size of
+ * CQs, virtual functions. Nothing here has state but the count of a QP's
  * multicast groups, which is atomic.
  */
 #include <linux/export.h>
@@ -85,22 +85,23 @@ int ib_detach_mcast(struct ib_qp *qp, union ib_gid *gid, u16 lid)
 EXPORT_SYMBOL(ib_detach_mcast);
 
 /**
- * rdma_set_cq_moderation() - delay the notifications of a CQ
+ * ib_resize_cq() - change the number of entries of a CQ
  * @cq: the CQ
- * @cq_count: completions to wait for
- * @cq_period: microseconds to wait at most
+ * @cqe: entries wanted, 1 to attrs.max_cqe
  *
  * Context: Process.
- * Return: 0; -EOPNOTSUPP if the driver cannot, or the CQ is of the pool; or an
- * error of the driver.
+ * Return: 0; -EOPNOTSUPP if the driver cannot, or the CQ is of the pool; -EINVAL
+ * for a number out of range; or an error of the driver.
  */
-int rdma_set_cq_moderation(struct ib_cq *cq, u16 cq_count, u16 cq_period)
+int ib_resize_cq(struct ib_cq *cq, int cqe)
 {
-	if (cq->shared || !cq->device->ops.modify_cq)
+	if (cq->shared || !cq->device->ops.resize_cq)
 		return -EOPNOTSUPP;
-	return cq->device->ops.modify_cq(cq, cq_count, cq_period);
+	if (cqe < 1 || cqe > cq->device->attrs.max_cqe)
+		return -EINVAL;
+	return cq->device->ops.resize_cq(cq, cqe, NULL);
 }
-EXPORT_SYMBOL(rdma_set_cq_moderation);
+EXPORT_SYMBOL(ib_resize_cq);
 
 /**
  * ib_set_vf_link_state() - set the link policy of a virtual function

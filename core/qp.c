@@ -379,7 +379,11 @@ EXPORT_SYMBOL(ib_query_qp);
  * @udata: NULL
  *
  * Requests that are outstanding may complete until the call returns, not
- * after; see ib_drain_qp() to have all completions before.
+ * after; see ib_drain_qp() to have all completions before. Where the core polls
+ * the QP's CQs, no done() of the QP runs any more when it returns, except one
+ * that the call is made from; and, if two done() destroy QPs of each other's
+ * vector, one that is itself in this call. For that it may wait until others that run are
+ * over, so the caller holds no lock that a done() of these CQs takes.
  *
  * Context: Process.
  * Return: 0; -EBUSY, with a warning, while the QP is attached to a multicast
@@ -410,6 +414,7 @@ int ib_destroy_qp_user(struct ib_qp *qp, struct ib_udata *udata)
 		return ret;
 	}
 
+	ib_cq_forget_qp(qp);
 	ib_ah_drop_sgid(&qp->av_sgid_attr);
 	ib_ah_drop_sgid(&qp->alt_path_sgid_attr);
 	qp_unuse_others(qp);

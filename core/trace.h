@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Tracepoints: life of devices, clients and objects; events; and, behind one
- * static key, posting and polling.
+ * static key, posting and polling; and what the scheduler of completion queues
+ * does.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM kverbs
@@ -272,6 +273,85 @@ TRACE_EVENT_FN(ib_req_notify_cq,
 	TP_printk("%s cq=%u flags=%#x ret=%d", __get_str(device), __entry->id,
 		  __entry->flags, __entry->ret),
 	ib_verbs_watch, ib_verbs_unwatch
+);
+
+DECLARE_EVENT_CLASS(kv_cq,
+	TP_PROTO(const struct ib_cq *cq),
+	TP_ARGS(cq),
+	TP_STRUCT__entry(
+		__string(device, dev_name(&cq->device->dev))
+		__field(u32, id)
+	),
+	TP_fast_assign(
+		kv_assign_str(device, dev_name(&cq->device->dev));
+		__entry->id = cq->res.id;
+	),
+	TP_printk("%s cq=%u", __get_str(device), __entry->id)
+);
+
+DEFINE_EVENT(kv_cq, ib_cq_schedule,
+	TP_PROTO(const struct ib_cq *cq),
+	TP_ARGS(cq)
+);
+
+TRACE_EVENT(ib_cq_poll,
+	TP_PROTO(const struct ib_cq *cq, int wanted, int got),
+	TP_ARGS(cq, wanted, got),
+	TP_STRUCT__entry(
+		__string(device, dev_name(&cq->device->dev))
+		__field(u32, id)
+		__field(int, wanted)
+		__field(int, got)
+	),
+	TP_fast_assign(
+		kv_assign_str(device, dev_name(&cq->device->dev));
+		__entry->id = cq->res.id;
+		__entry->wanted = wanted;
+		__entry->got = got;
+	),
+	TP_printk("%s cq=%u wanted=%d got=%d", __get_str(device), __entry->id,
+		  __entry->wanted, __entry->got)
+);
+
+TRACE_EVENT(ib_cq_done,
+	TP_PROTO(const struct ib_cq *cq, const struct ib_wc *wc),
+	TP_ARGS(cq, wc),
+	TP_STRUCT__entry(
+		__string(device, dev_name(&cq->device->dev))
+		__field(u32, id)
+		__field(u32, qpn)
+		__field(u64, wr_id)
+		__field(void *, done)
+		__string(status, ib_wc_status_msg(wc->status))
+	),
+	TP_fast_assign(
+		kv_assign_str(device, dev_name(&cq->device->dev));
+		__entry->id = cq->res.id;
+		__entry->qpn = wc->qp ? wc->qp->qp_num : 0;
+		__entry->wr_id = wc->wr_id;
+		__entry->done = wc->wr_cqe ? wc->wr_cqe->done : NULL;
+		kv_assign_str(status, ib_wc_status_msg(wc->status));
+	),
+	TP_printk("%s cq=%u qp=%u wr_id=%#llx %ps %s", __get_str(device),
+		  __entry->id, __entry->qpn, __entry->wr_id, __entry->done,
+		  __get_str(status))
+);
+
+TRACE_EVENT(ib_cq_rearm,
+	TP_PROTO(const struct ib_cq *cq, bool missed),
+	TP_ARGS(cq, missed),
+	TP_STRUCT__entry(
+		__string(device, dev_name(&cq->device->dev))
+		__field(u32, id)
+		__field(bool, missed)
+	),
+	TP_fast_assign(
+		kv_assign_str(device, dev_name(&cq->device->dev));
+		__entry->id = cq->res.id;
+		__entry->missed = missed;
+	),
+	TP_printk("%s cq=%u%s", __get_str(device), __entry->id,
+		  __entry->missed ? " missed" : "")
 );
 
 #endif

@@ -1,228 +1,216 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Polling contexts: where the completions of a CQ of ib_alloc_cq() are polled.
+ * Polling contexts: what runs the lanes (lane.c).
  *
- * Each context is a struct ib_cq_context_ops. Scheduling a CQ that is scheduled
- * does nothing, and none of the kernel facilities used here runs one work on two
- * CPUs at a time: so `done` never runs concurrently for one CQ.
- *
- *   IB_POLL_DIRECT			the consumer, by ib_process_cq_direct()
+ *   IB_POLL_DIRECT			nothing: the consumer polls, direct.c
  *   IB_POLL_SOFTIRQ			irq_poll, in softirq on the CPU that was notified
  *   IB_POLL_WORKQUEUE			a bound work queue, on that CPU
  *   IB_POLL_UNBOUND_WORKQUEUE		an unbound one, wherever the scheduler likes
- *   IB_POLL_THREAD			a kernel thread of the completion vector,
- *					pinned to the vector's CPU
+ *   IB_POLL_THREAD			a kernel thread on the vector's CPU, thread.c
  *
- * Vector threads are made when the first CQ of the vector asks for one, and stay
- * until the device is unregistered. ib_cq_vectors.lock guards their making.
+ * A device has a lane for each vector and context, made when the first CQ asks
+ * for it, and kept until the device is unregistered. CQs of IB_POLL_DIRECT have
+ * each their own.
  */
 #include <linux/cpu.h>
-#include <linux/irq_poll.h>
-#include <linux/kthread.h>
-#include <linux/mutex.h>
+#include <linux/module.h>
 #include <linux/slab.h>
-#include <linux/workqueue.h>
 
 #include "cq.h"
 
 /*
- * Completions that one round may handle before others get their turn: of
- * softirq work, and of threads, which may be preempted besides.
+ * What a run that is not over counts for irq_poll: all that it does in one softirq,
+ * so that others get their turn.
  */
-#define IB_CQ_BUDGET_SOFTIRQ	256
-#define IB_CQ_BUDGET_THREAD	1024
-
-/**
- * struct ib_cq_vectors - the vector threads of a device
- * @lock: guards the making of threads
- * @nr: number of vectors
- * @workers: their threads, or NULL
- */
-struct ib_cq_vectors {
-	struct mutex lock;
-	unsigned int nr;
-	struct kthread_worker *workers[];
-};
+#define IB_CQ_SOFTIRQ_WEIGHT	256
 
 static struct workqueue_struct *ib_comp_wq;
 static struct workqueue_struct *ib_comp_unbound_wq;
 
-static void ib_cq_schedule_direct(struct ib_cq *cq)
+static int ib_cq_softirq(struct irq_poll *iop, int weight)
 {
-	/* It was never armed. */
-	ibdev_warn_ratelimited(cq->device, "completion event for a CQ that is polled directly\n");
-}
+	struct ib_cq_lane *lane = container_of(iop, struct ib_cq_lane, iop);
 
-static int ib_cq_softirq(struct irq_poll *iop, int budget)
-{
-	struct ib_cq *cq = container_of(iop, struct ib_cq, iop);
-	int completed;
-
-	completed = ib_cq_poll(cq, budget, cq->wc, IB_CQ_BATCH);
-	if (completed >= budget)
-		return budget; /* irq_poll keeps it scheduled */
+	if (ib_cq_lane_run(lane))
+		return weight; /* irq_poll keeps it scheduled */
 	irq_poll_complete(iop);
-	if (ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0)
+	if (!ib_cq_lane_rest(lane))
 		irq_poll_sched(iop);
-	return completed;
-}
-
-static int ib_cq_init_softirq(struct ib_cq *cq)
-{
-	irq_poll_init(&cq->iop, IB_CQ_BUDGET_SOFTIRQ, ib_cq_softirq);
 	return 0;
 }
 
-static void ib_cq_schedule_softirq(struct ib_cq *cq)
+static int ib_cq_softirq_init(struct ib_cq_lane *lane)
 {
-	irq_poll_sched(&cq->iop);
+	irq_poll_init(&lane->iop, IB_CQ_SOFTIRQ_WEIGHT, ib_cq_softirq);
+	return 0;
 }
 
-static void ib_cq_stop_softirq(struct ib_cq *cq)
+static void ib_cq_softirq_kick(struct ib_cq_lane *lane)
 {
-	irq_poll_disable(&cq->iop);
-	/*
-	 * It stays scheduled, so nothing polls any more; but the last round may
-	 * still be between irq_poll_complete() and its return. Softirqs are RCU
-	 * read-side sections.
-	 */
+	irq_poll_sched(&lane->iop);
+}
+
+static void ib_cq_softirq_exit(struct ib_cq_lane *lane)
+{
+	irq_poll_disable(&lane->iop);
+	/* The last run may be about to return. Softirqs are RCU readers. */
 	synchronize_rcu();
-}
-
-static void ib_cq_schedule_work(struct ib_cq *cq)
-{
-	queue_work(cq->comp_wq, &cq->work);
 }
 
 static void ib_cq_work(struct work_struct *work)
 {
-	struct ib_cq *cq = container_of(work, struct ib_cq, work);
+	struct ib_cq_lane *lane = container_of(work, struct ib_cq_lane, work);
 
-	if (ib_cq_poll_and_arm(cq, IB_CQ_BUDGET_THREAD))
-		ib_cq_schedule_work(cq);
-}
-
-static int ib_cq_init_bound_work(struct ib_cq *cq)
-{
-	INIT_WORK(&cq->work, ib_cq_work);
-	cq->comp_wq = ib_comp_wq;
-	return 0;
-}
-
-static int ib_cq_init_unbound_work(struct ib_cq *cq)
-{
-	INIT_WORK(&cq->work, ib_cq_work);
-	cq->comp_wq = ib_comp_unbound_wq;
-	return 0;
-}
-
-static void ib_cq_stop_work(struct ib_cq *cq)
-{
-	cancel_work_sync(&cq->work);
-}
-
-static int ib_cq_vector_cpu(struct ib_device *dev, unsigned int vector)
-{
-	const struct cpumask *mask = ib_get_vector_affinity(dev, vector);
-	int cpu;
-
-	if (mask) {
-		cpu = cpumask_any_and(mask, cpu_online_mask);
-		if (cpu < nr_cpu_ids)
-			return cpu;
-	}
-	return cpumask_nth(vector % num_online_cpus(), cpu_online_mask);
-}
-
-/* The thread of a vector, made if need be. */
-static struct kthread_worker *ib_cq_get_worker(struct ib_device *dev, unsigned int vector)
-{
-	struct ib_cq_vectors *vectors = dev->cq_vectors;
-	struct kthread_worker *worker;
-
-	mutex_lock(&vectors->lock);
-	worker = vectors->workers[vector];
-	if (!worker) {
-		cpus_read_lock();
-		worker = kthread_create_worker_on_cpu(ib_cq_vector_cpu(dev, vector), 0,
-						      "kvcq-%s/%u", dev_name(&dev->dev), vector);
-		cpus_read_unlock();
-		if (!IS_ERR(worker))
-			vectors->workers[vector] = worker;
-	}
-	mutex_unlock(&vectors->lock);
-	return worker;
-}
-
-static void ib_cq_schedule_thread(struct ib_cq *cq)
-{
-	struct ib_cq_vectors *vectors = cq->device->cq_vectors;
-
-	kthread_queue_work(vectors->workers[cq->comp_vector], &cq->kwork);
-}
-
-static void ib_cq_kthread_work(struct kthread_work *work)
-{
-	struct ib_cq *cq = container_of(work, struct ib_cq, kwork);
-
-	if (ib_cq_poll_and_arm(cq, IB_CQ_BUDGET_THREAD)) {
-		ib_cq_schedule_thread(cq);
+	do {
+		if (ib_cq_lane_run(lane)) {
+			lane->ctx->kick(lane);
+			return;
+		}
 		cond_resched();
-	}
+	} while (!ib_cq_lane_rest(lane));
 }
 
-static int ib_cq_init_thread(struct ib_cq *cq)
+static int ib_cq_work_init(struct ib_cq_lane *lane)
 {
-	kthread_init_work(&cq->kwork, ib_cq_kthread_work);
-	return PTR_ERR_OR_ZERO(ib_cq_get_worker(cq->device, cq->comp_vector));
+	INIT_WORK(&lane->work, ib_cq_work);
+	return 0;
 }
 
-static void ib_cq_stop_thread(struct ib_cq *cq)
+static void ib_cq_bound_kick(struct ib_cq_lane *lane)
 {
-	kthread_cancel_work_sync(&cq->kwork);
+	queue_work(ib_comp_wq, &lane->work);
 }
 
-static const struct ib_cq_context_ops ib_cq_contexts[] = {
+static void ib_cq_unbound_kick(struct ib_cq_lane *lane)
+{
+	queue_work(ib_comp_unbound_wq, &lane->work);
+}
+
+static void ib_cq_work_exit(struct ib_cq_lane *lane)
+{
+	cancel_work_sync(&lane->work);
+}
+
+const struct ib_cq_context ib_cq_contexts[IB_CQ_CONTEXTS] = {
 	[IB_POLL_DIRECT] = {
 		.name = "direct",
-		.schedule = ib_cq_schedule_direct,
 	},
 	[IB_POLL_SOFTIRQ] = {
 		.name = "softirq",
-		.armed = true,
-		.init = ib_cq_init_softirq,
-		.schedule = ib_cq_schedule_softirq,
-		.stop = ib_cq_stop_softirq,
+		.init = ib_cq_softirq_init,
+		.kick = ib_cq_softirq_kick,
+		.exit = ib_cq_softirq_exit,
 	},
 	[IB_POLL_WORKQUEUE] = {
 		.name = "workqueue",
-		.armed = true,
-		.init = ib_cq_init_bound_work,
-		.schedule = ib_cq_schedule_work,
-		.stop = ib_cq_stop_work,
+		.may_sleep = true,
+		.init = ib_cq_work_init,
+		.kick = ib_cq_bound_kick,
+		.exit = ib_cq_work_exit,
 	},
 	[IB_POLL_UNBOUND_WORKQUEUE] = {
 		.name = "unbound",
-		.armed = true,
-		.init = ib_cq_init_unbound_work,
-		.schedule = ib_cq_schedule_work,
-		.stop = ib_cq_stop_work,
+		.may_sleep = true,
+		.init = ib_cq_work_init,
+		.kick = ib_cq_unbound_kick,
+		.exit = ib_cq_work_exit,
 	},
 	[IB_POLL_THREAD] = {
 		.name = "thread",
-		.armed = true,
-		.init = ib_cq_init_thread,
-		.schedule = ib_cq_schedule_thread,
-		.stop = ib_cq_stop_thread,
+		.may_sleep = true,
+		.init = ib_cq_thread_init,
+		.kick = ib_cq_thread_kick,
+		.exit = ib_cq_thread_exit,
 	},
 };
 
-/* The polling context by its number, or NULL. */
-const struct ib_cq_context_ops *ib_cq_context(enum ib_poll_context poll_ctx)
+/*
+ * The CPU that serves a vector: of those that get its interrupt, else by turns;
+ * the same one whenever that is online. @except is one that is about to go, or -1.
+ */
+int ib_cq_vector_cpu(struct ib_device *dev, unsigned int vector, int except)
 {
-	if ((unsigned int)poll_ctx >= ARRAY_SIZE(ib_cq_contexts))
-		return NULL;
-	return &ib_cq_contexts[poll_ctx];
+	const struct cpumask *mask = ib_get_vector_affinity(dev, vector);
+	unsigned int cpu;
+
+	if (!mask || cpumask_empty(mask)) {
+		cpu = cpumask_nth(vector % num_possible_cpus(), cpu_possible_mask);
+		mask = cpumask_of(cpu);
+	}
+	for_each_cpu_and(cpu, mask, cpu_online_mask) {
+		if (cpu != except)
+			return cpu;
+	}
+	return except < 0 ? cpumask_any(cpu_online_mask) : cpumask_any_but(cpu_online_mask, except);
+}
+
+static struct ib_cq_lane *ib_cq_lane_new(struct ib_device *dev, unsigned int vector,
+					 enum ib_poll_context poll_ctx)
+{
+	struct ib_cq_lane *lane;
+	int err;
+
+	lane = kzalloc(sizeof(*lane), GFP_KERNEL);
+	if (!lane)
+		return ERR_PTR(-ENOMEM);
+	lane->device = dev;
+	lane->vector = vector;
+	lane->ctx = &ib_cq_contexts[poll_ctx];
+	init_llist_head(&lane->woken);
+	INIT_LIST_HEAD(&lane->turn);
+	err = lane->ctx->init ? lane->ctx->init(lane) : 0;
+	if (err) {
+		kfree(lane);
+		return ERR_PTR(err);
+	}
+	ib_cq_lane_list(lane);
+	return lane;
+}
+
+static void ib_cq_lane_free(struct ib_cq_lane *lane)
+{
+	ib_cq_lane_unlist(lane);
+	if (lane->ctx->exit)
+		lane->ctx->exit(lane);
+	kfree(lane);
+}
+
+/* Returns what polls the CQs of @vector in @poll_ctx, or an ERR_PTR. */
+struct ib_cq_lane *ib_cq_get_lane(struct ib_device *dev, unsigned int vector,
+				  enum ib_poll_context poll_ctx)
+{
+	struct ib_cq_vectors *vectors = dev->cq_vectors;
+	struct ib_cq_lane *lane;
+
+	if (!vectors)
+		return ERR_PTR(-ENODEV);
+	if (vector >= vectors->nr)
+		return ERR_PTR(-EINVAL);
+	if (poll_ctx == IB_POLL_DIRECT)
+		return ib_cq_lane_new(dev, vector, poll_ctx);
+
+	cpus_read_lock();
+	mutex_lock(&vectors->lock);
+	lane = vectors->lane[vector][poll_ctx];
+	if (!lane) {
+		lane = ib_cq_lane_new(dev, vector, poll_ctx);
+		if (!IS_ERR(lane))
+			vectors->lane[vector][poll_ctx] = lane;
+	}
+	if (!IS_ERR(lane))
+		atomic_inc(&lane->users);
+	mutex_unlock(&vectors->lock);
+	cpus_read_unlock();
+	return lane;
+}
+
+/* A CQ leaves its lane. */
+void ib_cq_put_lane(struct ib_cq_lane *lane)
+{
+	if (lane->ctx == &ib_cq_contexts[IB_POLL_DIRECT])
+		ib_cq_lane_free(lane);
+	else
+		atomic_dec(&lane->users);
 }
 
 /* Before the device becomes visible. Returns 0 or -ENOMEM. */
@@ -230,49 +218,92 @@ int ib_cq_device_init(struct ib_device *dev)
 {
 	unsigned int nr = max(dev->num_comp_vectors, 1);
 	struct ib_cq_vectors *vectors;
+	int err;
 
-	vectors = kzalloc(struct_size(vectors, workers, nr), GFP_KERNEL);
-	if (!vectors)
+	err = ib_cq_pool_init(dev);
+	if (err)
+		return err;
+	vectors = kzalloc(struct_size(vectors, lane, nr), GFP_KERNEL);
+	if (!vectors) {
+		ib_cq_pool_cleanup(dev);
 		return -ENOMEM;
+	}
 	mutex_init(&vectors->lock);
+	vectors->device = dev;
 	vectors->nr = nr;
 	dev->cq_vectors = vectors;
+	ib_cq_hotplug_add(vectors);
 	return 0;
 }
 
-/* After the last CQ of the device is gone. */
+/* Returns false if a CQ that somebody left behind still needs it. */
+static bool ib_cq_lane_cleanup(struct ib_cq_vectors *vectors, unsigned int vector,
+			       enum ib_poll_context ctx)
+{
+	struct ib_cq_lane *lane = vectors->lane[vector][ctx];
+
+	if (!lane)
+		return true;
+	if (atomic_read(&lane->users)) {
+		ibdev_warn(vectors->device, "%d CQs of vector %u, %s, are left behind\n",
+			   atomic_read(&lane->users), vector, lane->ctx->name);
+		/* What runs it needs the code. */
+		__module_get(THIS_MODULE);
+		return false;
+	}
+	ib_cq_lane_free(lane);
+	return true;
+}
+
+/* After the clients have gone, and their CQs. */
 void ib_cq_device_cleanup(struct ib_device *dev)
 {
 	struct ib_cq_vectors *vectors = dev->cq_vectors;
-	unsigned int i;
+	unsigned int vector, ctx;
+	bool all = true;
 
+	ib_cq_pool_cleanup(dev);
 	if (!vectors)
 		return;
-	for (i = 0; i < vectors->nr; i++) {
-		if (vectors->workers[i])
-			kthread_destroy_worker(vectors->workers[i]);
+	ib_cq_hotplug_del(vectors);
+	for (vector = 0; vector < vectors->nr; vector++) {
+		for (ctx = 0; ctx < IB_CQ_CONTEXTS; ctx++)
+			all &= ib_cq_lane_cleanup(vectors, vector, ctx);
 	}
-	kfree(vectors);
 	dev->cq_vectors = NULL;
+	if (!all)
+		return;
+	mutex_destroy(&vectors->lock);
+	kfree(vectors);
 }
 
 int ib_cq_init(void)
 {
+	int err = -ENOMEM;
+
 	ib_comp_wq = alloc_workqueue("kverbs-comp", WQ_HIGHPRI | WQ_MEM_RECLAIM | WQ_SYSFS, 0);
 	if (!ib_comp_wq)
-		return -ENOMEM;
+		return err;
 	ib_comp_unbound_wq = alloc_workqueue("kverbs-comp-unbound",
 					     WQ_UNBOUND | WQ_HIGHPRI | WQ_MEM_RECLAIM | WQ_SYSFS,
 					     WQ_UNBOUND_MAX_ACTIVE);
-	if (!ib_comp_unbound_wq) {
-		destroy_workqueue(ib_comp_wq);
-		return -ENOMEM;
-	}
+	if (!ib_comp_unbound_wq)
+		goto err_bound;
+	err = ib_cq_hotplug_init();
+	if (err)
+		goto err_unbound;
 	return 0;
+
+err_unbound:
+	destroy_workqueue(ib_comp_unbound_wq);
+err_bound:
+	destroy_workqueue(ib_comp_wq);
+	return err;
 }
 
 void ib_cq_exit(void)
 {
+	ib_cq_hotplug_exit();
 	destroy_workqueue(ib_comp_unbound_wq);
 	destroy_workqueue(ib_comp_wq);
 }

@@ -4,13 +4,9 @@
  * the consumer leaves to us.
  *
  * ib_create_cq() makes a CQ that the consumer polls, with a completion handler
- * of its own. ib_alloc_cq() makes one that is polled here, in the context that
- * the consumer chose (context.c), and whose completions reach wr_cqe->done().
- *
- * A polling context repeats: poll in batches, call done(); when the queue is
- * found empty, arm it; if completions came between the last poll and the arming,
- * the driver says so and polling goes on. So there is one request for a
- * notification for each time the queue goes idle, and none is missed.
+ * of its own. ib_alloc_cq() makes one that is polled by a lane (lane.c), in the
+ * context that the consumer chose (context.c), and whose completions reach
+ * wr_cqe->done().
  *
  * Order of life: the handler and the polling context are in place before the
  * driver sees the CQ; on the way out the callbacks are stopped before the driver
@@ -22,80 +18,6 @@
 #include "../core/restrack.h"
 #include "../core/verbs.h"
 #include "cq.h"
-
-/* What ib_process_cq_direct() takes at a time, on the caller's stack. */
-#define IB_CQ_BATCH_DIRECT	8
-
-static void ib_cq_dispatch(struct ib_cq *cq, struct ib_wc *wc)
-{
-	struct ib_cqe *cqe = wc->wr_cqe;
-
-	if (likely(cqe && cqe->done)) {
-		cqe->done(cq, wc);
-		return;
-	}
-	/* A request that nobody waits for may fail, but not succeed unseen. */
-	if (wc->status == IB_WC_SUCCESS || cqe)
-		ibdev_warn_ratelimited(cq->device,
-				       "%s: completion without %s, QP %u\n",
-				       cq->res.kern_name ?: "?", cqe ? "done()" : "wr_cqe",
-				       wc->qp ? wc->qp->qp_num : 0);
-}
-
-/*
- * Polls and dispatches until the queue is empty or @budget is spent; -1 is no
- * limit. Returns how many completions there were.
- */
-int ib_cq_poll(struct ib_cq *cq, int budget, struct ib_wc *wcs, int batch)
-{
-	int i, n, wanted, completed = 0;
-
-	do {
-		wanted = min_t(unsigned int, batch, (unsigned int)budget - completed);
-		n = ib_poll_cq(cq, wanted, wcs);
-		if (n <= 0)
-			break;
-		for (i = 0; i < n; i++)
-			ib_cq_dispatch(cq, &wcs[i]);
-		completed += n;
-	} while (n == wanted && completed != budget);
-
-	return completed;
-}
-
-/*
- * A round of a context that may be scheduled again. Returns true if it must be:
- * the budget was spent, or completions came while the queue was armed.
- */
-bool ib_cq_poll_and_arm(struct ib_cq *cq, int budget)
-{
-	if (ib_cq_poll(cq, budget, cq->wc, IB_CQ_BATCH) >= budget)
-		return true;
-	return ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0;
-}
-
-/**
- * ib_process_cq_direct() - poll a CQ of %IB_POLL_DIRECT in the caller's context
- * @cq: the CQ
- * @budget: completions to handle at most, or -1 for all there are
- *
- * The caller sees to it that this runs once at a time for a CQ.
- *
- * Context: Any that the done() functions may be called in.
- * Return: number of completions handled.
- */
-int ib_process_cq_direct(struct ib_cq *cq, int budget)
-{
-	struct ib_wc wcs[IB_CQ_BATCH_DIRECT];
-
-	return ib_cq_poll(cq, budget, wcs, IB_CQ_BATCH_DIRECT);
-}
-EXPORT_SYMBOL(ib_process_cq_direct);
-
-static void ib_cq_schedule_handler(struct ib_cq *cq, void *context)
-{
-	cq->ctx->schedule(cq);
-}
 
 static struct ib_cq *ib_cq_new(struct ib_device *dev, const struct ib_cq_init_attr *attr,
 			       const char *caller)
@@ -119,7 +41,8 @@ static struct ib_cq *ib_cq_new(struct ib_device *dev, const struct ib_cq_init_at
 
 static void ib_cq_free(struct ib_cq *cq)
 {
-	kfree(cq->wc);
+	if (cq->lane)
+		ib_cq_put_lane(cq->lane);
 	kfree(cq);
 }
 
@@ -173,7 +96,8 @@ EXPORT_SYMBOL(__ib_create_cq);
  *
  * Context: Process context; not from a handler of the CQ.
  * Return: 0; -EBUSY while a QP or SRQ uses the CQ; -EINVAL for a CQ of
- * ib_alloc_cq(); -EOPNOTSUPP for one of the pool; or the driver's error. Unless it returns 0 the CQ works as before.
+ * ib_alloc_cq(); -EOPNOTSUPP for one of the pool; or the driver's error. Unless it
+ * returns 0 the CQ works as before.
  */
 int ib_destroy_cq_user(struct ib_cq *cq, struct ib_udata *udata)
 {
@@ -181,7 +105,7 @@ int ib_destroy_cq_user(struct ib_cq *cq, struct ib_udata *udata)
 
 	if (cq->shared)
 		return -EOPNOTSUPP;
-	if (cq->ctx) {
+	if (cq->lane) {
 		ibdev_warn(cq->device, "%s: a CQ of ib_alloc_cq() is freed by ib_free_cq()\n",
 			   cq->res.kern_name);
 		return -EINVAL;
@@ -211,47 +135,48 @@ EXPORT_SYMBOL(ib_destroy_cq_user);
  * @private: for the consumer, as cq->cq_context
  * @nr_cqe: number of entries, 1 to attrs.max_cqe
  * @comp_vector: completion vector, below num_comp_vectors
- * @poll_ctx: where done() is called, see context.c
+ * @poll_ctx: where done() is called, see cq/context.c
  * @caller: KBUILD_MODNAME of the consumer
  *
  * Context: Process context.
- * Return: the CQ, or an ERR_PTR: -EINVAL for arguments out of range, -ENOMEM, or
- * the driver's error.
+ * Return: the CQ, or an ERR_PTR: -EINVAL for arguments out of range, -ENODEV if the
+ * device is not registered, -ENOMEM, -EINTR if the caller is killed, or the driver's
+ * error.
  */
 struct ib_cq *__ib_alloc_cq(struct ib_device *dev, void *private, int nr_cqe, int comp_vector,
 			    enum ib_poll_context poll_ctx, const char *caller)
 {
-	const struct ib_cq_context_ops *ctx = ib_cq_context(poll_ctx);
 	struct ib_cq_init_attr attr = {
 		.cqe = nr_cqe,
 		.comp_vector = comp_vector,
 	};
+	struct ib_cq_lane *lane;
 	struct ib_cq *cq;
 	int err;
 
-	if (!ctx || nr_cqe < 0)
+	if ((unsigned int)poll_ctx >= IB_CQ_CONTEXTS || nr_cqe < 0)
 		return ERR_PTR(-EINVAL);
 	cq = ib_cq_new(dev, &attr, caller);
 	if (IS_ERR(cq))
 		return cq;
 	cq->cq_context = private;
 	cq->poll_ctx = poll_ctx;
-	cq->ctx = ctx;
-	cq->comp_handler = ib_cq_schedule_handler;
 
-	err = -ENOMEM;
-	cq->wc = kmalloc_array(IB_CQ_BATCH, sizeof(*cq->wc), GFP_KERNEL);
-	if (!cq->wc)
+	lane = ib_cq_get_lane(dev, comp_vector, poll_ctx);
+	if (IS_ERR(lane)) {
+		err = PTR_ERR(lane);
 		goto free_cq;
-	err = ctx->init ? ctx->init(cq) : 0;
-	if (err)
-		goto free_cq;
+	}
+	ib_cq_lane_init_cq(cq, lane);
 	err = dev->ops.create_cq(cq, &attr, NULL);
 	if (err)
 		goto free_cq;
+	ib_cq_dim_init(cq);
 	rdma_restrack_add(&cq->res);
-	if (ctx->armed)
+	if (!ib_cq_is_direct(cq)) {
+		cq->stats.rearms++;
 		ib_req_notify_cq(cq, IB_CQ_NEXT_COMP);
+	}
 	return cq;
 
 free_cq:
@@ -284,6 +209,32 @@ struct ib_cq *__ib_alloc_cq_any(struct ib_device *dev, void *private, int nr_cqe
 }
 EXPORT_SYMBOL(__ib_alloc_cq_any);
 
+/*
+ * Destroys a CQ of __ib_alloc_cq(), also one of the pool. Returns false, with a
+ * warning, if it is still there: in use, or the driver does not let it go.
+ */
+bool ib_cq_destroy(struct ib_cq *cq)
+{
+	int err;
+
+	if (WARN(ib_cq_polled_by_caller(cq) && cq->lane->cq == cq,
+		 "%s frees a CQ in a done() of it\n", cq->res.kern_name))
+		return false;
+	if (ib_object_unused(cq->device, &cq->res, &cq->usecnt))
+		return false;
+	rdma_restrack_del(&cq->res);
+	ib_notify_quiesce(&cq->notify);
+	ib_cq_stop(cq);
+	ib_cq_dim_exit(cq);
+	err = cq->device->ops.destroy_cq(cq, NULL);
+	/* It may still write there: the memory is left to it. */
+	if (WARN_ONCE(err, "%s: driver refuses to destroy a CQ: %d\n", cq->res.kern_name, err))
+		return false;
+	ib_notify_fence(&cq->notify);
+	ib_cq_free(cq);
+	return true;
+}
+
 /**
  * ib_free_cq() - destroy a CQ of ib_alloc_cq()
  * @cq: the CQ; all QPs that complete to it are destroyed
@@ -291,27 +242,18 @@ EXPORT_SYMBOL(__ib_alloc_cq_any);
  * When it returns, no done() of the CQ runs and none will. Completions that were
  * not polled are dropped. In use, the CQ is left as it is, with a warning.
  *
- * Context: Process context; not from a done() of the CQ.
+ * Context: Process context; not from a done() of the CQ. From a done() of another
+ * one it waits for what polls this one: two that free CQs of each other's vector
+ * wait for ever.
  */
 void ib_free_cq(struct ib_cq *cq)
 {
-	int err;
-
-	if (!cq->ctx || cq->shared) {
-		ibdev_warn(cq->device, "%s: a CQ of ib_create_cq() is freed by ib_destroy_cq()\n",
-			   cq->res.kern_name);
+	if (!cq->lane || cq->shared) {
+		ibdev_warn(cq->device, "%s: a CQ of %s\n", cq->res.kern_name, cq->shared ?
+			   "ib_cq_pool_get() is given back by ib_cq_pool_put()" :
+			   "ib_create_cq() is freed by ib_destroy_cq()");
 		return;
 	}
-	if (ib_object_unused(cq->device, &cq->res, &cq->usecnt))
-		return;
-	rdma_restrack_del(&cq->res);
-	ib_notify_quiesce(&cq->notify);
-	if (cq->ctx->stop)
-		cq->ctx->stop(cq);
-	err = cq->device->ops.destroy_cq(cq, NULL);
-	WARN_ONCE(err, "%s: driver refuses to destroy a CQ: %d\n",
-		  cq->res.kern_name, err);
-	ib_notify_fence(&cq->notify);
-	ib_cq_free(cq);
+	ib_cq_destroy(cq);
 }
 EXPORT_SYMBOL(ib_free_cq);

@@ -1,44 +1,202 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the completion queue layer gives the core.
+ * The completion queue layer's own, and what it gives the core.
  */
 #ifndef KVERBS_CQ_H
 #define KVERBS_CQ_H
 
+#include <linux/irq_poll.h>
+#include <linux/llist.h>
+#include <linux/mutex.h>
+#include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 
-/**
- * struct ib_cq_context_ops - where the completions of a queue are polled
- * @name: for people
- * @armed: the queue asks for notifications
- * @init: prepares @cq; nothing can be scheduled yet. Returns 0 or -errno.
- *	Optional.
- * @schedule: makes the context poll @cq soon. Any context but NMI. Does nothing
- *	if it is scheduled already; if it is being polled, it is polled again.
- * @stop: returns when @cq is not polled and will not be, whatever is scheduled.
- *	Process context. Optional.
+/* Completions taken from a queue at a time, and a CQ's share at weight 1. */
+#define IB_CQ_BATCH		16
+
+#define IB_CQ_WEIGHT_MAX	64
+
+/* The polling contexts, for arrays. */
+#define IB_CQ_CONTEXTS		(IB_POLL_DIRECT + 1)
+
+/*
+ * ib_cq.state, see lane.c.
  */
-struct ib_cq_context_ops {
+#define IB_CQ_QUEUED	BIT(0)	/* put up for polling, or being polled */
+#define IB_CQ_BUSY	BIT(1)	/* being armed; with IB_POLL_DIRECT: being polled */
+#define IB_CQ_STOP	BIT(2)	/* being freed */
+#define IB_CQ_WAIT	BIT(3)	/* somebody waits for it */
+#define IB_CQ_NOTIFIED	BIT(4)	/* with IB_POLL_DIRECT: a completion came */
+
+struct ib_cq_lane;
+struct seq_file;
+
+/**
+ * struct ib_cq_context - where the CQs of a lane are polled
+ * @name: for people
+ * @may_sleep: done() may
+ * @init: makes what runs the lane. Returns 0 or -errno. NULL: nothing runs it
+ * @kick: has it call ib_cq_lane_run() soon, and until it returns false, and then
+ *	ib_cq_lane_rest() until it returns true. Any context but NMI. Called once
+ *	for each time that the lane was at rest.
+ * @exit: takes away what @init made; the lane is at rest and serves no CQ
+ */
+struct ib_cq_context {
 	const char *name;
-	bool armed;
-	int (*init)(struct ib_cq *cq);
-	void (*schedule)(struct ib_cq *cq);
-	void (*stop)(struct ib_cq *cq);
+	bool may_sleep;
+	int (*init)(struct ib_cq_lane *lane);
+	void (*kick)(struct ib_cq_lane *lane);
+	void (*exit)(struct ib_cq_lane *lane);
 };
 
-/* Completions taken from a queue at a time. */
-#define IB_CQ_BATCH	16
+/**
+ * struct ib_cq_thread - what runs a lane of IB_POLL_THREAD, see thread.c
+ * @task: the thread
+ * @cpu: where it is meant to run now
+ * @asleep: it must be woken
+ * @gap: mean time that the lane rests, in nanoseconds
+ */
+struct ib_cq_thread {
+	struct task_struct *task;
+	int cpu;
+	bool asleep;
+	u64 gap;
+};
+
+/**
+ * struct ib_cq_lane_stats - what a lane did; written by who runs it, or wakes it
+ * @kicks: times that it was woken from rest
+ * @runs: calls of ib_cq_lane_run()
+ * @rounds: rounds of CQs
+ * @completions: completions handed to done()
+ * @budget_spent: runs that ended with their completion budget used up
+ * @time_spent: runs that ended with their time used up
+ * @spins: rests that a thread began by spinning
+ * @spin_hits: those in which work came before the spinning ended
+ * @sleeps: rests in which a thread slept
+ */
+struct ib_cq_lane_stats {
+	u64 kicks;
+	u64 runs;
+	u64 rounds;
+	u64 completions;
+	u64 budget_spent;
+	u64 time_spent;
+	u64 spins;
+	u64 spin_hits;
+	u64 sleeps;
+};
+
+/**
+ * struct ib_cq_lane - polls the CQs of a completion vector in one context
+ * @device: of the CQs
+ * @vector: of the CQs
+ * @ctx: the context
+ * @list: link among all lanes
+ * @users: its CQs
+ * @iop: what runs it, with IB_POLL_SOFTIRQ
+ * @work: what runs it, with the work queue contexts
+ * @thread: what runs it, with IB_POLL_THREAD
+ * @active: it runs, or was kicked; 0 is at rest
+ * @woken: CQs that want to be polled, put here by wakers
+ * @turn: CQs that are polled in turn
+ * @cq: CQ that is polled now
+ * @at: completions in @wc that were handed out, with the one that is now
+ * @nr: completions in @wc, 0 when all were handed out
+ * @poller: task that runs it now, in contexts that may sleep
+ * @parked: @poller waits for another lane, from within a done()
+ * @stats: what it did
+ * @wc: completions being handed out
+ */
+struct ib_cq_lane {
+	struct ib_device *device;
+	unsigned int vector;
+	const struct ib_cq_context *ctx;
+	struct list_head list;
+	atomic_t users;
+	union {
+		struct irq_poll iop;
+		struct work_struct work;
+		struct ib_cq_thread thread;
+	};
+
+	struct llist_head woken ____cacheline_aligned_in_smp;
+	atomic_t active;
+
+	struct list_head turn ____cacheline_aligned_in_smp;
+	struct ib_cq *cq;
+	int at;
+	int nr;
+	struct task_struct *poller;
+	bool parked;
+	struct ib_cq_lane_stats stats;
+	struct ib_wc wc[IB_CQ_BATCH];
+};
+
+/**
+ * struct ib_cq_vectors - the lanes of a device
+ * @hotplug: link among the devices that follow CPU hotplug
+ * @device: the device
+ * @lock: guards the making of lanes, and where threads run. Taken within
+ *	cpus_read_lock().
+ * @nr: number of vectors
+ * @lane: by vector and context; made when first asked for
+ */
+struct ib_cq_vectors {
+	struct hlist_node hotplug;
+	struct ib_device *device;
+	struct mutex lock;
+	unsigned int nr;
+	struct ib_cq_lane *lane[][IB_CQ_CONTEXTS];
+};
 
 /* cq.c */
-int ib_cq_poll(struct ib_cq *cq, int budget, struct ib_wc *wcs, int batch);
-bool ib_cq_poll_and_arm(struct ib_cq *cq, int budget);
+bool ib_cq_destroy(struct ib_cq *cq);
+
+/* lane.c */
+void ib_cq_lane_init_cq(struct ib_cq *cq, struct ib_cq_lane *lane);
+void ib_cq_wake(struct ib_cq *cq);
+void ib_cq_wake_waiting(struct ib_cq *cq);
+void ib_cq_stop(struct ib_cq *cq);
+int ib_cq_take(struct ib_cq_lane *lane, struct ib_cq *cq, int wanted);
+bool ib_cq_lane_run(struct ib_cq_lane *lane);
+bool ib_cq_lane_rest(struct ib_cq_lane *lane);
+
+/* direct.c */
+void ib_cq_direct_claim(struct ib_cq *cq);
+void ib_cq_direct_release(struct ib_cq *cq);
+void ib_cq_direct_flush(struct ib_cq *cq);
+int ib_cq_wait_done(struct ib_cq *cq, struct completion *done);
+bool ib_cq_failed(const struct ib_cq *cq);
+void ib_cq_wake_waiters_done(struct ib_cq *cq);
+
+/* wait.c */
+void ib_cq_take_waiters(struct ib_cq *cq);
+void ib_cq_flush_progress(struct ib_cq *cq, int completions, bool emptied);
+void ib_cq_release_waiters(struct ib_cq *cq);
+void ib_cq_forget_qp(struct ib_qp *qp);
+void ib_cq_lane_list(struct ib_cq_lane *lane);
+void ib_cq_lane_unlist(struct ib_cq_lane *lane);
 
 /* context.c */
+extern const struct ib_cq_context ib_cq_contexts[IB_CQ_CONTEXTS];
 int ib_cq_init(void);
 void ib_cq_exit(void);
 int ib_cq_device_init(struct ib_device *dev);
 void ib_cq_device_cleanup(struct ib_device *dev);
-const struct ib_cq_context_ops *ib_cq_context(enum ib_poll_context poll_ctx);
+struct ib_cq_lane *ib_cq_get_lane(struct ib_device *dev, unsigned int vector,
+				  enum ib_poll_context poll_ctx);
+void ib_cq_put_lane(struct ib_cq_lane *lane);
+int ib_cq_vector_cpu(struct ib_device *dev, unsigned int vector, int except);
+
+/* thread.c */
+int ib_cq_thread_init(struct ib_cq_lane *lane);
+void ib_cq_thread_kick(struct ib_cq_lane *lane);
+void ib_cq_thread_exit(struct ib_cq_lane *lane);
+void ib_cq_hotplug_add(struct ib_cq_vectors *vectors);
+void ib_cq_hotplug_del(struct ib_cq_vectors *vectors);
+int ib_cq_hotplug_init(void);
+void ib_cq_hotplug_exit(void);
 
 /* notify.c */
 void ib_notify_init_cq(struct ib_cq *cq);
@@ -46,5 +204,43 @@ void ib_notify_init_qp(struct ib_qp *qp);
 void ib_notify_quiesce(struct ib_notify *notify);
 void ib_notify_fence(struct ib_notify *notify);
 void ib_notify_revive(struct ib_notify *notify);
+
+/* pool.c */
+int ib_cq_pool_init(struct ib_device *dev);
+void ib_cq_pool_cleanup(struct ib_device *dev);
+void ib_cq_pool_show(struct ib_device *dev, struct seq_file *s);
+
+/* debugfs.c */
+void ib_cq_show(struct ib_cq *cq, struct seq_file *s);
+void ib_cq_vectors_show(struct ib_device *dev, struct seq_file *s);
+
+/* moderation.c */
+#ifdef HAVE_RDMA_DIM
+void ib_cq_dim_init(struct ib_cq *cq);
+void ib_cq_dim_exit(struct ib_cq *cq);
+void ib_cq_dim_round(struct ib_cq *cq);
+#else
+static inline void ib_cq_dim_init(struct ib_cq *cq) { }
+static inline void ib_cq_dim_exit(struct ib_cq *cq) { }
+static inline void ib_cq_dim_round(struct ib_cq *cq) { }
+#endif
+
+/* A CQ was emptied. By who polls it. */
+static inline void ib_cq_dim_add(struct ib_cq *cq)
+{
+	if (unlikely(cq->dim))
+		ib_cq_dim_round(cq);
+}
+
+static inline bool ib_cq_is_direct(const struct ib_cq *cq)
+{
+	return cq->poll_ctx == IB_POLL_DIRECT;
+}
+
+/* Whether the caller runs the lane of @cq: is in a done() that it called. */
+static inline bool ib_cq_polled_by_caller(const struct ib_cq *cq)
+{
+	return READ_ONCE(cq->lane->poller) == current;
+}
 
 #endif

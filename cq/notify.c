@@ -75,9 +75,15 @@ static void ib_notify_cq_work(struct irq_work *work)
 	due = ib_notify_begin(&cq->notify);
 	if (!due)
 		return;
-	if ((due & IB_NOTIFY_COMP) && cq->comp_handler)
-		cq->comp_handler(cq, cq->cq_context);
+	if (due & IB_NOTIFY_COMP) {
+		if (cq->lane)
+			ib_cq_wake(cq);
+		else if (cq->comp_handler)
+			cq->comp_handler(cq, cq->cq_context);
+	}
 	events = IB_NOTIFY_EVENTS(due);
+	if (events)
+		ib_cq_wake_waiters_done(cq);
 	for_each_set_bit(bit, &events, BITS_PER_LONG) {
 		struct ib_event event = {
 			.device = cq->device,
@@ -87,6 +93,9 @@ static void ib_notify_cq_work(struct irq_work *work)
 
 		if (cq->event_handler)
 			cq->event_handler(&event, cq->cq_context);
+		else
+			ibdev_err(cq->device, "%s: CQ %u of %d entries: %s\n",
+				  cq->res.kern_name, cq->res.id, cq->cqe, ib_event_msg(bit));
 	}
 	ib_notify_end(&cq->notify);
 }
@@ -160,17 +169,16 @@ void ib_notify_revive(struct ib_notify *notify)
  * Drivers call this once for each time the CQ was armed by their req_notify_cq
  * method, after the completion that fulfils the condition can be polled. The
  * consumer's handler runs later, never within this call, and never twice at a
- * time. The polling context of a CQ made by ib_alloc_cq() is scheduled directly.
+ * time. A CQ made by ib_alloc_cq() is put up for polling directly.
  *
- * A driver does not call it any more once its destroy_cq method has returned,
- * nor, for a CQ of ib_alloc_cq(), once the last QP of the CQ is destroyed.
+ * A driver does not call it any more once its destroy_cq method has returned.
  *
  * Context: Any, NMI included. Takes no lock of its own.
  */
 void ib_cq_notify(struct ib_cq *cq)
 {
-	if (likely(cq->ctx && !in_nmi()))
-		cq->ctx->schedule(cq);
+	if (likely(cq->lane && !in_nmi()))
+		ib_cq_wake(cq);
 	else
 		ib_notify_raise(&cq->notify, IB_NOTIFY_COMP);
 }
@@ -182,12 +190,15 @@ EXPORT_SYMBOL_GPL(ib_cq_notify);
  * @event: %IB_EVENT_CQ_ERR
  *
  * The consumer's event handler runs later. An event reported again before that
- * is delivered once.
+ * is delivered once. Who drains a QP of the CQ gives up then, so the driver writes
+ * no completion into the CQ any more, but for those that it was writing in a
+ * section without preemption.
  *
  * Context: Any, NMI included.
  */
 void ib_cq_notify_event(struct ib_cq *cq, enum ib_event_type event)
 {
+	atomic_inc(&cq->stats.errors);
 	ib_notify_raise(&cq->notify, IB_NOTIFY_EVENT(event));
 }
 EXPORT_SYMBOL_GPL(ib_cq_notify_event);

@@ -6,6 +6,7 @@
  *		as netdev names
  *   netdev	empty for InfiniBand; or the network device of each port,
  *		separated by commas, for Ethernet
+ *   adaptive_moderation	1 lets the moderation of CQs follow their load (default 0)
  *   enable	1 creates the device <name>, 0 destroys it
  *
  * A directory is made with mkdir; the attributes may be changed while the device
@@ -83,7 +84,11 @@ static ssize_t emu_config_netdev_show(struct config_item *item, char *page)
 /* Sets link layer, network devices and with them the number of ports. */
 static int emu_config_parse_netdev(struct emu_device_spec *spec, char *list)
 {
-	struct emu_device_spec new = { .name = spec->name, .nr_ports = spec->nr_ports };
+	struct emu_device_spec new = {
+		.name = spec->name,
+		.nr_ports = spec->nr_ports,
+		.adaptive = spec->adaptive,
+	};
 	char *name;
 	u32 n = 0;
 
@@ -120,6 +125,31 @@ static ssize_t emu_config_netdev_store(struct config_item *item, const char *pag
 	return err ?: len;
 }
 CONFIGFS_ATTR(emu_config_, netdev);
+
+static ssize_t emu_config_adaptive_moderation_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%d\n", READ_ONCE(to_config(item)->spec.adaptive));
+}
+
+static ssize_t emu_config_adaptive_moderation_store(struct config_item *item, const char *page,
+						    size_t len)
+{
+	struct emu_config *config = to_config(item);
+	bool adaptive;
+	int err;
+
+	err = kstrtobool(page, &adaptive);
+	if (err)
+		return err;
+	mutex_lock(&config->lock);
+	if (config->edev)
+		err = -EBUSY;
+	else
+		config->spec.adaptive = adaptive;
+	mutex_unlock(&config->lock);
+	return err ?: len;
+}
+CONFIGFS_ATTR(emu_config_, adaptive_moderation);
 
 static ssize_t emu_config_enable_show(struct config_item *item, char *page)
 {
@@ -168,6 +198,7 @@ CONFIGFS_ATTR(emu_config_, enable);
 static struct configfs_attribute *emu_config_attrs[] = {
 	&emu_config_attr_ports,
 	&emu_config_attr_netdev,
+	&emu_config_attr_adaptive_moderation,
 	&emu_config_attr_enable,
 	NULL,
 };

@@ -14,6 +14,7 @@ static const struct rdma_stat_desc emu_counter_descs[EMU_NR_COUNTERS] = {
 	[EMU_CNT_RCV_PACKETS].name = "port_rcv_packets",
 	[EMU_CNT_RNR].name = "rcvd_rnr_err",
 	[EMU_CNT_TIMEOUT].name = "ack_timeout_err",
+	[EMU_CNT_LOST].name = "lost_completions",
 };
 
 static u64 emu_read_counter(const struct emu_port *port, enum emu_counter counter)

@@ -23,6 +23,9 @@
  *	either the producer sees the queue armed, or the consumer is told that
  *	it missed an entry
  *
+ * If both, the word decides: whoever clears it, acts. The producer notifies, or
+ * the consumer takes its arming back and is told.
+ *
  * An entry names its queue pair by pointer. Pollers hold rcu_read_lock() while
  * they use it; a queue pair that goes away has its entries struck out by
  * emu_cq_forget_qp(), and is freed a grace period later.
@@ -41,9 +44,10 @@ static bool emu_cq_published(const struct emu_cq *cq, u32 pos)
 	return smp_load_acquire(&emu_cq_entry(cq, pos)->seq) == pos + 1;
 }
 
-/* A completion found no room: told once, and never forgiven. */
+/* A completion found no room: counted, told once, and never forgiven. */
 void emu_cq_overrun(struct emu_cq *cq)
 {
+	atomic_inc(&cq->lost);
 	if (!xchg(&cq->overrun, true))
 		ib_cq_notify_event(&cq->ibcq, IB_EVENT_CQ_ERR);
 }
@@ -60,7 +64,9 @@ void emu_cq_wake(struct emu_cq *cq, u32 pos, bool solicited)
 	int arm = atomic_read(&cq->arm);
 
 	while (arm & wanted) {
-		if (atomic_try_cmpxchg(&cq->arm, &arm, 0)) {
+		if (unlikely(READ_ONCE(cq->moderation)) && !any && emu_cq_hold(cq, pos, &arm))
+			return;
+		if (atomic_try_cmpxchg(&cq->arm, &arm, arm & EMU_ARM_TIMER)) {
 			ib_cq_notify(&cq->ibcq);
 			return;
 		}
@@ -103,6 +109,7 @@ static __always_inline bool emu_cq_read(const struct emu_completion *from, struc
 	to->dlid_path_bits = 0;
 	to->port_num = from->port_num;
 	to->network_hdr_type = 0;
+	to->timestamp = ib_cq_timing() ? from->stamp : 0;
 	reaped->wqe_pos = from->wqe_pos;
 	reaped->recv = from->recv;
 	return true;
@@ -160,16 +167,37 @@ int emu_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 
 int emu_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
+	bool solicited = (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED;
+	int how = solicited ? EMU_ARM_SOLICITED : EMU_ARM_NEXT;
 	struct emu_cq *cq = to_ecq(ibcq);
+	bool mine;
 
-	if ((flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED)
-		atomic_or(EMU_ARM_SOLICITED, &cq->arm);
-	else
-		atomic_or(EMU_ARM_NEXT, &cq->arm);
+	if (unlikely(READ_ONCE(cq->moderation)) && !(atomic_read(&cq->arm) & how))
+		WRITE_ONCE(cq->armed_at, atomic_read(&cq->head));
 	/* full barrier: pair C */
-	smp_mb__after_atomic();
-	return (flags & IB_CQ_REPORT_MISSED_EVENTS) &&
-	       emu_cq_published(cq, atomic_read(&cq->tail));
+	mine = !(atomic_fetch_or(how, &cq->arm) & how);
+	if (!(flags & IB_CQ_REPORT_MISSED_EVENTS) ||
+	    likely(!emu_cq_published(cq, atomic_read(&cq->tail))))
+		return 0;
+	/* An arming that was there before is somebody else's. */
+	if (!mine)
+		return 1;
+	if (solicited)
+		return !!(atomic_fetch_andnot(how, &cq->arm) & how);
+	return !!(atomic_fetch_andnot(EMU_ARM_NEXT | EMU_ARM_HELD | EMU_ARM_DUE, &cq->arm) & how);
+}
+
+/*
+ * Counts the entries that are there, or are being written, up to @wc_cnt. 0 says
+ * that the queue was empty at a moment during the call.
+ */
+int emu_peek_cq(struct ib_cq *ibcq, int wc_cnt)
+{
+	struct emu_cq *cq = to_ecq(ibcq);
+	/* acquire: @head is read after @tail, so it is not behind. */
+	u32 tail = atomic_read_acquire(&cq->tail);
+
+	return min3((u32)atomic_read(&cq->head) - tail, cq->mask + 1, (u32)max(wc_cnt, 0));
 }
 
 /*
@@ -189,6 +217,8 @@ void emu_cq_forget_qp(struct emu_cq *cq, struct emu_qp *qp)
 		if (emu_cq_published(cq, pos))
 			cmpxchg(&emu_cq_entry(cq, pos)->wc.qp, qp, NULL);
 	}
+	/* Without queue pairs a queue notifies no more. */
+	emu_cq_unhold(cq);
 }
 
 int emu_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
@@ -210,6 +240,8 @@ int emu_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	atomic_set(&cq->head, 0);
 	atomic_set(&cq->tail, 0);
 	atomic_set(&cq->arm, 0);
+	atomic_set(&cq->lost, 0);
+	emu_cq_moderation_init(cq);
 	ibcq->cqe = size;
 	return 0;
 }
@@ -217,6 +249,12 @@ int emu_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 /* The midlayer has seen to it that no queue pair uses the queue any more. */
 int emu_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
-	kvfree(to_ecq(ibcq)->ring);
+	struct emu_cq *cq = to_ecq(ibcq);
+
+	emu_cq_moderation_exit(cq);
+	if (cq->overrun)
+		ibdev_warn(ibcq->device, "a completion queue of %s lost %d completions\n",
+			   ibcq->res.kern_name, atomic_read(&cq->lost));
+	kvfree(cq->ring);
 	return 0;
 }

@@ -15,14 +15,25 @@
 #define KVERBS_EMU_CQRING_H
 
 #include <linux/preempt.h>
+#include <kverbs/completion.h>
 
 #include "emu.h"
 
-/* How a queue is armed: for any completion, for solicited ones. */
+/* How a queue is armed: for solicited completions, for any. */
 #define EMU_ARM_SOLICITED	BIT(0)
 #define EMU_ARM_NEXT		BIT(1)
+/* A notification is held back; see moderation.c. */
+#define EMU_ARM_HELD		BIT(2)
+/* emu_cq.due says until when. */
+#define EMU_ARM_DUE		BIT(3)
+/* The timer is queued, or whoever set this is about to queue it. */
+#define EMU_ARM_TIMER		BIT(4)
 
 void emu_cq_overrun(struct emu_cq *cq);
+bool emu_cq_hold(struct emu_cq *cq, u32 pos, int *arm);
+void emu_cq_unhold(struct emu_cq *cq);
+void emu_cq_moderation_init(struct emu_cq *cq);
+void emu_cq_moderation_exit(struct emu_cq *cq);
 void emu_cq_wake(struct emu_cq *cq, u32 pos, bool solicited);
 
 static inline struct emu_cqe *emu_cq_entry(const struct emu_cq *cq, u32 pos)
@@ -65,6 +76,7 @@ static inline struct emu_completion *emu_cq_begin(struct emu_cq *cq, u32 *ppos)
 static inline void emu_cq_end(struct emu_cq *cq, struct emu_completion *wc, u32 pos,
 			      bool solicited)
 {
+	wc->stamp = ib_cq_stamp();
 	/* release: pair A */
 	smp_store_release(&container_of(wc, struct emu_cqe, wc)->seq, pos + 1);
 	preempt_enable();

@@ -50,6 +50,8 @@ static int emu_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 		.max_sge_rd = EMU_MAX_SGE,
 		.max_cq = EMU_MAX_QP,
 		.max_cqe = EMU_MAX_CQE,
+		.cq_caps.max_cq_moderation_count = EMU_MAX_MOD_COUNT,
+		.cq_caps.max_cq_moderation_period = EMU_MAX_MOD_PERIOD,
 		.max_mr = (1 << (32 - EMU_KEY_SHIFT)) - 1,
 		.max_pd = EMU_MAX_QP,
 		.max_qp_rd_atom = EMU_MAX_RD_ATOM,
@@ -209,7 +211,9 @@ static const struct ib_device_ops emu_ops = {
 	.get_port_immutable = emu_get_port_immutable,
 	.map_mr_sg = emu_map_mr_sg,
 	.modify_ah = emu_modify_ah,
+	.modify_cq = emu_modify_cq,
 	.modify_qp = emu_modify_qp,
+	.peek_cq = emu_peek_cq,
 	.poll_cq = emu_poll_cq,
 	.post_recv = emu_post_recv,
 	.post_send = emu_post_send,
@@ -402,7 +406,7 @@ static void emu_device_free(struct emu_device *edev)
 
 /**
  * emu_device_create() - make and register a device
- * @spec: its name, which may hold a %d, and its ports
+ * @spec: its name, which may hold a %d, its ports and settings
  *
  * Context: Process context.
  * Return: the device, or an ERR_PTR: -ENODEV if a network device does not exist,
@@ -427,6 +431,7 @@ struct emu_device *emu_device_create(const struct emu_device_spec *spec)
 
 	edev->ibdev.node_type = RDMA_NODE_IB_CA;
 	edev->ibdev.num_comp_vectors = num_possible_cpus();
+	edev->ibdev.use_cq_dim = spec->adaptive;
 	edev->ibdev.local_dma_lkey = EMU_LOCAL_DMA_LKEY;
 	edev->ibdev.node_guid = cpu_to_be64(EMU_GUID_BASE | (u64)edev->pdev->id << 8);
 	edev->ibdev.dev.parent = &edev->pdev->dev;

@@ -38,6 +38,9 @@ struct net_device;
 #define EMU_MAX_INLINE		512
 #define EMU_MAX_QP_WR		16384
 #define EMU_MAX_CQE		(1 << 20)
+/* Of CQ moderation: completions, and microseconds. */
+#define EMU_MAX_MOD_COUNT	EMU_MAX_QP_WR
+#define EMU_MAX_MOD_PERIOD	32767
 #define EMU_MAX_QP		(1 << 20)
 #define EMU_MAX_RD_ATOM		128
 /* A page list of this length covers 2 MiB with 4 KiB pages. */
@@ -68,6 +71,7 @@ enum emu_doorbell {
  * @EMU_CNT_RCV_PACKETS: messages received
  * @EMU_CNT_RNR: attempts that found no receive posted
  * @EMU_CNT_TIMEOUT: attempts that nobody answered
+ * @EMU_CNT_LOST: completions that found no room in their queue
  * @EMU_NR_COUNTERS: number of counters
  */
 enum emu_counter {
@@ -77,6 +81,7 @@ enum emu_counter {
 	EMU_CNT_RCV_PACKETS,
 	EMU_CNT_RNR,
 	EMU_CNT_TIMEOUT,
+	EMU_CNT_LOST,
 	EMU_NR_COUNTERS
 };
 
@@ -158,6 +163,7 @@ struct emu_ah {
  * @status: enum ib_wc_status
  * @port_num: port the message came in by
  * @recv: completes a receive
+ * @stamp: when it was written, or 0; see ib_cq_stamp()
  */
 struct emu_completion {
 	u64 wr_id;
@@ -177,6 +183,7 @@ struct emu_completion {
 	u8 status;
 	u8 port_num;
 	bool recv;
+	u64 stamp;
 };
 
 /**
@@ -213,18 +220,29 @@ enum emu_syndrome {
  * @ring: the entries; their number is a power of two
  * @mask: number of entries, less one
  * @overrun: an entry was lost; nothing is taken in any more
+ * @moderation: completions, and from bit 16 on microseconds, to wait for before
+ *	a notification; 0 for no waiting
  * @head: position of the next entry to reserve
  * @tail: position of the next entry to poll
  * @arm: EMU_ARM_* bits
+ * @armed_at: @head when it was armed; with @moderation
+ * @due: when to notify of what is held back, in nanoseconds of CLOCK_MONOTONIC
+ * @timer: notifies then
+ * @lost: completions that found no room
  */
 struct emu_cq {
 	struct ib_cq ibcq;
 	struct emu_cqe *ring;
 	u32 mask;
 	bool overrun;
+	u32 moderation;
 	atomic_t head ____cacheline_aligned_in_smp;
 	atomic_t tail ____cacheline_aligned_in_smp;
 	atomic_t arm;
+	u32 armed_at;
+	atomic64_t due;
+	struct hrtimer timer;
+	atomic_t lost;
 };
 
 /**
@@ -311,6 +329,7 @@ struct emu_rwqe {
  * @rnr_retries: left for a peer without a receive
  * @gate: open while it takes part as a responder
  * @comm_est: the first message in RTR was seen
+ * @fatal: IB_EVENT_QP_FATAL was told
  * @lock: serialises modify, query and destroy
  * @attr: what modify_qp set, for query_qp and for the engine
  * @init: what create_qp was given, for query_qp
@@ -345,6 +364,7 @@ struct emu_qp {
 
 	struct emu_gate gate ____cacheline_aligned_in_smp;
 	atomic_t comm_est;
+	atomic_t fatal;
 
 	struct mutex lock;
 	struct ib_qp_attr attr;
@@ -458,12 +478,14 @@ int emu_get_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port
  * @name: device name; %d stands for the smallest free number
  * @nr_ports: 1 to EMU_MAX_PORTS
  * @ethernet: link layer of all ports; else InfiniBand
+ * @adaptive: the moderation of CQs follows their load
  * @netdev: with @ethernet, the network device that each port is bound to
  */
 struct emu_device_spec {
 	const char *name;
 	u32 nr_ports;
 	bool ethernet;
+	bool adaptive;
 	char netdev[EMU_MAX_PORTS][IFNAMSIZ];
 };
 
@@ -486,6 +508,8 @@ void emu_configfs_exit(void);
 int emu_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		  struct uverbs_attr_bundle *attrs);
 int emu_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
+int emu_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);
+int emu_peek_cq(struct ib_cq *ibcq, int wc_cnt);
 int emu_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc);
 int emu_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 void emu_cq_forget_qp(struct emu_cq *cq, struct emu_qp *qp);
@@ -497,6 +521,8 @@ int emu_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		 struct ib_qp_init_attr *init);
 int emu_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 void emu_qp_fail(struct emu_qp *qp);
+void emu_qp_fatal(struct emu_qp *qp);
+void emu_qp_lost(struct emu_qp *qp);
 
 /* post.c */
 int emu_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,

@@ -34,7 +34,6 @@
 #include <linux/kthread.h>
 #include <linux/sched.h>
 #include <linux/wait_bit.h>
-#include <kverbs/completion.h>
 
 #include "cqring.h"
 
@@ -112,13 +111,6 @@ void emu_qp_engine_init(struct emu_qp *qp)
 	qp->timer.function = emu_qp_timer;
 }
 
-/* The queue pair lost a completion. */
-static void emu_qp_fatal(struct emu_qp *qp)
-{
-	ib_qp_notify_event(&qp->ibqp, IB_EVENT_QP_FATAL);
-	emu_qp_fail(qp);
-}
-
 /* Completes a send and gives its slot back. The owner. */
 void emu_complete_send(struct emu_qp *qp, const struct emu_swqe *wqe, u32 pos,
 		       enum ib_wc_status status, enum emu_syndrome why)
@@ -146,8 +138,7 @@ void emu_complete_send(struct emu_qp *qp, const struct emu_swqe *wqe, u32 pos,
 		return;
 	wc = emu_cq_begin(cq, &cq_pos);
 	if (unlikely(!wc)) {
-		if (status != IB_WC_WR_FLUSH_ERR)
-			emu_qp_fatal(qp);
+		emu_qp_lost(qp);
 		return;
 	}
 	wc->wr_id = wr_id;
@@ -176,8 +167,10 @@ static void emu_flush_one_recv(struct emu_qp *qp, struct emu_rwqe *wqe, u32 pos)
 
 	emu_ring_free(&qp->rq, &wqe->slot, pos);
 	wc = emu_cq_begin(cq, &cq_pos);
-	if (!wc)
+	if (unlikely(!wc)) {
+		emu_qp_lost(qp);
 		return;
+	}
 	*wc = (struct emu_completion) {
 		.wr_id = wr_id,
 		.qp = qp,

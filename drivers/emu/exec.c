@@ -144,7 +144,7 @@ static bool emu_open_local(struct emu_exec *ex, struct emu_swqe *wqe, int access
 	return false;
 }
 
-/* Gives the responder its completion. False if its completion queue has no room. */
+/* Gives the responder its completion. False if that is lost, and the responder in error. */
 static bool emu_complete_recv(struct emu_exec *ex, const struct emu_swqe *wqe,
 			      struct emu_rwqe *rwqe, u32 rpos, enum ib_wc_status status,
 			      enum emu_syndrome why)
@@ -157,8 +157,10 @@ static bool emu_complete_recv(struct emu_exec *ex, const struct emu_swqe *wqe,
 
 	emu_ring_free(&peer->rq, &rwqe->slot, rpos);
 	wc = emu_cq_begin(cq, &pos);
-	if (unlikely(!wc))
+	if (unlikely(!wc)) {
+		emu_qp_lost(peer);
 		return false;
+	}
 	wc->wr_id = wr_id;
 	wc->qp = peer;
 	wc->wqe_pos = rpos;
@@ -197,8 +199,7 @@ static enum emu_verdict emu_fail_recv(struct emu_exec *ex, struct emu_swqe *wqe,
 				      enum emu_syndrome why)
 {
 	emu_complete_recv(ex, wqe, rwqe, rpos, status, why);
-	ib_qp_notify_event(&ex->peer->ibqp, IB_EVENT_QP_FATAL);
-	emu_qp_fail(ex->peer);
+	emu_qp_fatal(ex->peer);
 	return emu_fail(ex, wqe, pos, rstatus, EMU_SYN_REMOTE);
 }
 
@@ -216,11 +217,8 @@ static inline enum emu_verdict emu_succeed(struct emu_exec *ex, struct emu_swqe 
 					   struct emu_rwqe *rwqe, u32 rpos)
 {
 	if (rwqe && unlikely(!emu_complete_recv(ex, wqe, rwqe, rpos, IB_WC_SUCCESS,
-						EMU_SYN_NONE))) {
-		ib_qp_notify_event(&ex->peer->ibqp, IB_EVENT_QP_FATAL);
-		emu_qp_fail(ex->peer);
+						EMU_SYN_NONE)))
 		return emu_fail(ex, wqe, pos, IB_WC_REM_OP_ERR, EMU_SYN_REMOTE);
-	}
 	emu_complete_send(ex->qp, wqe, pos, IB_WC_SUCCESS, EMU_SYN_NONE);
 	return EMU_DONE;
 }

@@ -27,6 +27,10 @@ static int nr_netdevs;
 module_param_array(netdev, charp, &nr_netdevs, 0444);
 MODULE_PARM_DESC(netdev, "Network device for each device in turn, which makes it a one-port Ethernet (RoCE) device; empty or absent: InfiniBand");
 
+static bool cq_dim;
+module_param(cq_dim, bool, 0444);
+MODULE_PARM_DESC(cq_dim, "Moderate the completion queues of the devices by their load (default no)");
+
 static struct emu_device *emu_param_devices[EMU_MAX_PARAM_DEVICES];
 
 static int emu_netdev_notify(struct notifier_block *nb, unsigned long event, void *info)
@@ -54,6 +58,7 @@ static int emu_create_param_device(int i)
 	struct emu_device_spec spec = {
 		.name = "emu%d",
 		.nr_ports = ports,
+		.adaptive = cq_dim,
 	};
 	struct emu_device *edev;
 

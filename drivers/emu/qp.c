@@ -52,6 +52,35 @@ void emu_qp_fail(struct emu_qp *qp)
 	emu_qp_unpark(qp);
 }
 
+/**
+ * emu_qp_fatal() - put a queue pair in the error state, and say so
+ * @qp: queue pair
+ *
+ * As emu_qp_fail(). The consumer is told once between two resets.
+ *
+ * Context: Any but NMI. The owner of @qp, or someone inside its gate.
+ */
+void emu_qp_fatal(struct emu_qp *qp)
+{
+	if (!atomic_xchg(&qp->fatal, 1))
+		ib_qp_notify_event(&qp->ibqp, IB_EVENT_QP_FATAL);
+	emu_qp_fail(qp);
+}
+
+/**
+ * emu_qp_lost() - a completion of a queue pair found no room
+ * @qp: queue pair
+ *
+ * Context: Any but NMI. The owner of @qp, or someone inside its gate.
+ */
+void emu_qp_lost(struct emu_qp *qp)
+{
+	/* One that went from RESET to the error state has no port yet. */
+	if (qp->port)
+		emu_count(qp->port, EMU_CNT_LOST, 1);
+	emu_qp_fatal(qp);
+}
+
 static int emu_qp_alloc_rings(struct emu_qp *qp, const struct ib_qp_cap *cap)
 {
 	size_t send_data = max_t(size_t, cap->max_send_sge * sizeof(struct ib_sge),
@@ -232,6 +261,7 @@ static void emu_qp_reset(struct emu_qp *qp)
 	emu_ring_reset(&qp->sq);
 	emu_ring_reset(&qp->rq);
 	atomic_set(&qp->comm_est, 0);
+	atomic_set(&qp->fatal, 0);
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	qp->access = 0;
 	qp->port = NULL;

@@ -10,10 +10,35 @@
 #ifndef KVERBS_COMPLETION_H
 #define KVERBS_COMPLETION_H
 
+#include <linux/jump_label.h>
+#include <linux/ktime.h>
 #include <rdma/ib_verbs.h>
 
 void ib_cq_notify(struct ib_cq *cq);
 void ib_cq_notify_event(struct ib_cq *cq, enum ib_event_type event);
 void ib_qp_notify_event(struct ib_qp *qp, enum ib_event_type event);
+
+/* Follows the module parameter kverbs.cq_timing. */
+DECLARE_STATIC_KEY_FALSE(ib_cq_timed);
+
+/* True while the latency of completions is measured. */
+static inline bool ib_cq_timing(void)
+{
+	return static_branch_unlikely(&ib_cq_timed);
+}
+
+/**
+ * ib_cq_stamp() - the time at which a completion is written
+ *
+ * For &ib_wc.timestamp. Drivers that cannot know it leave that 0.
+ *
+ * Context: Any, NMI included.
+ * Return: nanoseconds of ktime_get_mono_fast_ns(), or 0 while nobody measures;
+ * then it costs one instruction.
+ */
+static inline u64 ib_cq_stamp(void)
+{
+	return ib_cq_timing() ? ktime_get_mono_fast_ns() : 0;
+}
 
 #endif

@@ -12,9 +12,8 @@
 #include <linux/atomic.h>
 #include <linux/completion.h>
 #include <linux/device.h>
-#include <linux/irq_poll.h>
 #include <linux/irq_work.h>
-#include <linux/kthread.h>
+#include <linux/llist.h>
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
 #include <linux/rcupdate.h>
@@ -29,7 +28,8 @@
 
 struct attribute_group;
 struct dim;
-struct ib_cq_context_ops;
+struct ib_cq_lane;
+struct ib_cq_pool;
 struct ib_mad;
 struct ib_ucq_object;
 struct ib_umem;
@@ -133,30 +133,67 @@ struct ib_notify {
 	atomic_t		state;
 };
 
+/* Powers of two of nanoseconds that latencies are counted by. */
+#define IB_CQ_LATENCIES		32
+
+/**
+ * struct ib_cq_stats - what the CQ layer did for a CQ
+ * @schedules: how often a notification, or a waiter, put it up for polling
+ * @rounds: how often it was polled until it was empty, its share was used up, or
+ *	the run of its lane had to look at the clock
+ * @polls: calls of the driver's poll_cq method
+ * @empty_polls: those that found nothing
+ * @completions: completions handed to done()
+ * @rearms: requests for a notification
+ * @missed: those that found that completions had come meanwhile
+ * @exhausted: rounds that ended with the share used up, before it was empty
+ * @errors: asynchronous errors of the CQ
+ * @latency: time from the completion to done(), while kverbs.cq_timing is on:
+ *	element n counts those below 2^n ns, and not below half of that
+ *
+ * Who polls the CQ writes all but @schedules and @errors; readers may see values
+ * of different moments.
+ */
+struct ib_cq_stats {
+	u64			schedules;
+	u64			rounds;
+	u64			polls;
+	u64			empty_polls;
+	u64			completions;
+	u64			rearms;
+	u64			missed;
+	u64			exhausted;
+	atomic_t		errors;
+	u32			latency[IB_CQ_LATENCIES];
+};
+
 /**
  * struct ib_cq - completion queue
  * @device: device of the CQ
  * @uobject: NULL
- * @comp_handler: called once for each time the CQ was armed and completed
+ * @comp_handler: called once for each time the CQ was armed and completed; NULL
+ *	for CQs of ib_alloc_cq()
  * @event_handler: called on events of the CQ; must not sleep
  * @cq_context: passed to both
  * @cqe: entries it has
  * @cqe_used: entries given out by the pool
  * @usecnt: work queues that complete here
  * @poll_ctx: where ib_alloc_cq()'s CQs are polled
- * @wc: array they are polled into
- * @pool_entry: the pool's
- * @iop: with %IB_POLL_SOFTIRQ
- * @work: with the work queue contexts
- * @kwork: with %IB_POLL_THREAD
- * @comp_wq: with the work queue contexts
- * @ctx: the polling context, NULL for CQs of ib_create_cq()
- * @notify: deferral of the handlers
- * @dim: moderation state
- * @timestamp: for tracepoints
- * @interrupt: for tracepoints
- * @shared: belongs to the pool
  * @comp_vector: completion vector
+ * @lane: what polls it, NULL for CQs of ib_create_cq()
+ * @state: see cq/lane.c, as for all up to @stopped
+ * @woken: link among those that want to be polled
+ * @turn: link among those that are polled in turn
+ * @deficit: completions left of its share in this turn
+ * @weight: its share
+ * @waiters: who waits for it
+ * @flushing: those who wait for it to become empty
+ * @stopped: completed when it is polled no more
+ * @stats: what was done for it
+ * @notify: deferral of the handlers
+ * @dim: adaptive moderation, or NULL
+ * @pool_entry: the pool's
+ * @shared: belongs to the pool
  * @res: the core's
  */
 struct ib_cq {
@@ -172,21 +209,21 @@ struct ib_cq {
 
 	/* The CQ layer's. */
 	enum ib_poll_context	poll_ctx;
-	struct ib_wc		*wc;
-	struct list_head	pool_entry;
-	union {
-		struct irq_poll		iop;
-		struct work_struct	work;
-		struct kthread_work	kwork;
-	};
-	struct workqueue_struct	*comp_wq;
-	const struct ib_cq_context_ops *ctx;
+	unsigned int		comp_vector;
+	struct ib_cq_lane	*lane;
+	atomic_t		state;
+	struct llist_node	woken;
+	struct list_head	turn;
+	unsigned int		deficit;
+	unsigned int		weight;
+	struct llist_head	waiters;
+	struct list_head	flushing;
+	struct completion	stopped;
+	struct ib_cq_stats	stats;
 	struct ib_notify	notify;
 	struct dim		*dim;
-	ktime_t			timestamp;
-	u8			interrupt:1;
+	struct list_head	pool_entry;
 	u8			shared:1;
-	unsigned int		comp_vector;
 
 	/* The core's. */
 	struct rdma_restrack_entry res;
@@ -764,6 +801,8 @@ struct ib_device {
 	int			num_comp_vectors;
 	/** @cq_vectors: the CQ layer's */
 	void			*cq_vectors;
+	/** @cq_pool: the CQ layer's: CQs of ib_cq_pool_get() */
+	struct ib_cq_pool	*cq_pool;
 
 	union {
 		/** @dev: the device in sysfs */

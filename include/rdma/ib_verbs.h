@@ -514,6 +514,8 @@ struct ib_cq *__ib_alloc_cq_any(struct ib_device *dev, void *private,
 				int nr_cqe, enum ib_poll_context poll_ctx,
 				const char *caller);
 void ib_free_cq(struct ib_cq *cq);
+int ib_cq_flush(struct ib_cq *cq);
+int ib_cq_set_weight(struct ib_cq *cq, unsigned int weight);
 int ib_process_cq_direct(struct ib_cq *cq, int budget);
 
 static inline struct ib_cq *ib_alloc_cq(struct ib_device *dev, void *private,
@@ -561,6 +563,29 @@ static inline void ib_destroy_cq(struct ib_cq *cq)
 }
 
 int rdma_set_cq_moderation(struct ib_cq *cq, u16 cq_count, u16 cq_period);
+
+struct ib_cq *__ib_cq_pool_get(struct ib_device *dev, unsigned int nr_cqe,
+			       int comp_vector_hint,
+			       enum ib_poll_context poll_ctx,
+			       const char *caller);
+void __ib_cq_pool_put(struct ib_cq *cq, unsigned int nr_cqe,
+		      const char *caller);
+
+static inline struct ib_cq *ib_cq_pool_get(struct ib_device *dev,
+					   unsigned int nr_cqe,
+					   int comp_vector_hint,
+					   enum ib_poll_context poll_ctx)
+{
+	return __ib_cq_pool_get(dev, nr_cqe, comp_vector_hint, poll_ctx,
+				KBUILD_MODNAME);
+}
+
+static inline void ib_cq_pool_put(struct ib_cq *cq, unsigned int nr_cqe)
+{
+	__ib_cq_pool_put(cq, nr_cqe, KBUILD_MODNAME);
+}
+
+int ib_resize_cq(struct ib_cq *cq, int cqe);
 
 /* Shared receive queues */
 

@@ -271,6 +271,8 @@ enum ib_wc_flags {
  * @vlan_id: VLAN, with %IB_WC_WITH_VLAN
  * @network_hdr_type: &enum rdma_network_type, with
  *	%IB_WC_WITH_NETWORK_HDR_TYPE
+ * @timestamp: when the device wrote the completion, see ib_cq_stamp(); 0 for
+ *	unknown. Only drivers and the CQ layer use it
  */
 struct ib_wc {
 	union {
@@ -296,6 +298,7 @@ struct ib_wc {
 	u8			smac[ETH_ALEN];
 	u16			vlan_id;
 	u8			network_hdr_type;
+	u64			timestamp;
 };
 
 enum ib_cq_notify_flags {

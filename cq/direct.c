@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * IB_POLL_DIRECT: CQs that the consumer polls when it likes, by
+ * ib_process_cq_direct().
+ *
+ * Who polls one has claimed it by IB_CQ_BUSY, so that done() never runs twice at
+ * a time here either: while somebody polls, ib_process_cq_direct() has nothing to
+ * do. Those who must have the CQ, to drain or to free it, set IB_CQ_WAIT and
+ * sleep until it is released.
+ *
+ * Who drains waits for one completion. Between polls it arms the CQ and sleeps
+ * until ib_cq_wake() sets IB_CQ_NOTIFIED, or somebody else has polled. A CQ that is
+ * not armed and may have completions is NOTIFIED, for all who wait.
+ * Documentation/models/direct.pml is a model of this.
+ */
+#include <linux/completion.h>
+#include <linux/export.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/wait_bit.h>
+
+#include "cq.h"
+
+static bool ib_cq_claim_or_wait(struct ib_cq *cq)
+{
+	return !(atomic_fetch_or(IB_CQ_BUSY | IB_CQ_WAIT, &cq->state) & IB_CQ_BUSY);
+}
+
+/* Process context. */
+void ib_cq_direct_claim(struct ib_cq *cq)
+{
+	wait_var_event(&cq->state, ib_cq_claim_or_wait(cq));
+}
+
+void ib_cq_direct_release(struct ib_cq *cq)
+{
+	if (atomic_fetch_andnot(IB_CQ_BUSY | IB_CQ_WAIT, &cq->state) & IB_CQ_WAIT)
+		wake_up_var(&cq->state);
+}
+
+/* The caller has claimed @cq. */
+static int ib_cq_direct_poll(struct ib_cq *cq, int budget)
+{
+	struct ib_cq_lane *lane = cq->lane;
+	unsigned int completed = 0;
+	int wanted, n;
+
+	if (in_task())
+		WRITE_ONCE(lane->poller, current);
+	lane->cq = cq;
+	do {
+		/* A budget of -1 is more than there can be. */
+		wanted = min_t(unsigned int, IB_CQ_BATCH, (unsigned int)budget - completed);
+		n = ib_cq_take(lane, cq, wanted);
+		completed += n;
+	} while (n == wanted && completed != budget);
+	lane->cq = NULL;
+	WRITE_ONCE(lane->poller, NULL);
+	return completed;
+}
+
+/**
+ * ib_process_cq_direct() - poll a CQ of %IB_POLL_DIRECT in the caller's context
+ * @cq: the CQ
+ * @budget: completions to handle at most, or -1 for all there are
+ *
+ * If somebody polls the CQ already, on another CPU or further up in the call
+ * chain, it returns 0 at once.
+ *
+ * Context: Any that the done() functions may be called in, but NMI.
+ * Return: number of completions handled.
+ */
+int ib_process_cq_direct(struct ib_cq *cq, int budget)
+{
+	int completed;
+
+	if (unlikely(!cq->lane || !ib_cq_is_direct(cq))) {
+		ibdev_warn_ratelimited(cq->device,
+				       "%s: %s() is for CQs of IB_POLL_DIRECT\n",
+				       cq->res.kern_name, __func__);
+		return 0;
+	}
+	if (!budget || (atomic_fetch_or(IB_CQ_BUSY, &cq->state) & IB_CQ_BUSY))
+		return 0;
+	completed = ib_cq_direct_poll(cq, budget);
+	ib_cq_direct_release(cq);
+	return completed;
+}
+EXPORT_SYMBOL(ib_process_cq_direct);
+
+/*
+ * Handles what is in @cq now: until it is empty, or a whole CQ full. The caller has
+ * claimed it. Process context.
+ */
+static void ib_cq_direct_empty(struct ib_cq *cq)
+{
+	int (*peek)(struct ib_cq *cq, int limit) = cq->device->ops.peek_cq;
+	int n, left = cq->cqe;
+
+	do {
+		n = ib_cq_direct_poll(cq, min(left, IB_CQ_BATCH));
+		left -= n;
+		cond_resched();
+		/* One may be hidden behind another that is still being written. */
+	} while (left > 0 && (n || (peek && peek(cq, 1) > 0)));
+}
+
+/* Handles what is in @cq now. Process context. */
+void ib_cq_direct_flush(struct ib_cq *cq)
+{
+	ib_cq_direct_claim(cq);
+	ib_cq_direct_empty(cq);
+	ib_cq_direct_release(cq);
+}
+
+/* Empties @cq, and has it notify of the next completion. */
+static void ib_cq_direct_empty_and_arm(struct ib_cq *cq)
+{
+	ib_cq_direct_claim(cq);
+	atomic_andnot(IB_CQ_NOTIFIED, &cq->state);
+	ib_cq_direct_empty(cq);
+	cq->stats.rearms++;
+	/* Whoever waits polls again, be it somebody else. */
+	if (ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0) {
+		cq->stats.missed++;
+		atomic_or(IB_CQ_NOTIFIED, &cq->state);
+	}
+	ib_cq_direct_release(cq);
+}
+
+/* Sets IB_CQ_WAIT, to be woken by whoever polls. */
+static bool ib_cq_direct_news(struct ib_cq *cq)
+{
+	return atomic_fetch_or(IB_CQ_WAIT, &cq->state) & IB_CQ_NOTIFIED;
+}
+
+/* The device writes no more completions, or lost some: see ib_cq_notify_event(). */
+bool ib_cq_failed(const struct ib_cq *cq)
+{
+	return atomic_read(&cq->stats.errors);
+}
+
+/*
+ * By the done() that completes what somebody waits for in ib_cq_wait_done(), after
+ * that; and when @cq has failed.
+ */
+void ib_cq_wake_waiters_done(struct ib_cq *cq)
+{
+	/* The waiter looks again with the lock of its wait queue held. */
+	smp_mb();
+	wake_up_var(&cq->state);
+}
+
+/*
+ * Waits for @done, which a done() of @cq completes. Process context. Returns 0, or
+ * -EIO if @cq has failed and that done() will not be called.
+ */
+int ib_cq_wait_done(struct ib_cq *cq, struct completion *done)
+{
+	/* To be polled at once. */
+	if (ib_cq_is_direct(cq))
+		atomic_or(IB_CQ_NOTIFIED, &cq->state);
+	for (;;) {
+		if (ib_cq_is_direct(cq))
+			wait_var_event(&cq->state, ib_cq_direct_news(cq) ||
+				       completion_done(done) || ib_cq_failed(cq));
+		else
+			wait_var_event(&cq->state, completion_done(done) || ib_cq_failed(cq));
+		if (completion_done(done))
+			return 0;
+		if (ib_cq_failed(cq))
+			break;
+		ib_cq_direct_empty_and_arm(cq);
+	}
+	/* Who was writing a completion when it failed has written it then. */
+	synchronize_rcu();
+	ib_cq_flush(cq);
+	return completion_done(done) ? 0 : -EIO;
+}

@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The scheduler of completion queues.
+ *
+ * A lane polls the CQs of one completion vector in one context: softirq, a work
+ * queue or a kernel thread (context.c). CQs with completions wait in it in turn.
+ * Each turn gives a CQ a share, its weight times IB_CQ_BATCH completions; a CQ
+ * that has more goes to the end of the line (deficit round-robin). A run of the
+ * lane ends when its completion budget or its time is used up, to let others use
+ * the CPU, and goes on later where it stopped. So a flooded CQ holds up a
+ * neighbour for no longer than a share takes, and a CPU for no longer than a run.
+ *
+ * A CQ that is found empty leaves the line and is armed. The next completion
+ * makes the driver call ib_cq_notify(), which wakes the CQ:
+ *
+ *   wakers, any context		the runner
+ *
+ *   state |= QUEUED			turn += woken
+ *   was it 0?				poll the first in turn until it is empty
+ *     woken += CQ			QUEUED -> BUSY
+ *     was @woken empty, and		arm; if completions were missed: |= QUEUED
+ *     active = 1, was it 0?		clear BUSY; QUEUED? turn += CQ
+ *	 kick				nothing in turn: active = 0, and look at
+ *					@woken again
+ *
+ * Who changes a CQ's state from 0 puts it on @woken, so it is in one place only.
+ * While the runner arms it, its state is BUSY: a waker leaves QUEUED there, and
+ * the runner takes care of it. Who sets @active kicks the context, so a burst
+ * costs one kick. There is one runner, so done() never runs twice at a time for a
+ * CQ. Nothing takes a lock. Documentation/models/cq.pml is a model of this, which
+ * scripts/lint has proved.
+ *
+ * ib_cq_stop() sets STOP. If the state was 0 the CQ is off, since no waker finds
+ * it 0 again; else the runner completes @stopped when it comes across it, and does
+ * not touch it any more. IB_CQ_WAIT is told in wait.c.
+ *
+ * With IB_POLL_DIRECT there is no runner: see direct.c.
+ */
+#include <linux/export.h>
+#include <linux/module.h>
+#include <linux/sched.h>
+#include <linux/sched/clock.h>
+#include <kverbs/completion.h>
+
+#include "../core/trace.h"
+#include "cq.h"
+
+/* Completions between looks at the clock; a round counts for a batch at least. */
+#define IB_CQ_LOOK		(4 * IB_CQ_BATCH)
+
+/* As much as irq_poll does in one softirq. */
+#define IB_CQ_SOFTIRQ_BUDGET	256
+
+static unsigned int cq_budget = 1024;
+module_param(cq_budget, uint, 0644);
+MODULE_PARM_DESC(cq_budget,
+		 "completions handled in a run of the CQ scheduler before others may use the CPU; in softirq at most 256 (1024)");
+
+static unsigned int cq_time_us = 1000;
+module_param(cq_time_us, uint, 0644);
+MODULE_PARM_DESC(cq_time_us, "microseconds, likewise (1000)");
+
+/*
+ * ib_cq_timed - the key: the latency of completions is measured
+ */
+DEFINE_STATIC_KEY_FALSE(ib_cq_timed);
+EXPORT_SYMBOL_GPL(ib_cq_timed);
+
+static int ib_cq_timing_set(const char *val, const struct kernel_param *kp)
+{
+	bool on;
+	int err;
+
+	err = kstrtobool(val, &on);
+	if (err)
+		return err;
+	if (on)
+		static_branch_enable(&ib_cq_timed);
+	else
+		static_branch_disable(&ib_cq_timed);
+	return 0;
+}
+
+static int ib_cq_timing_get(char *buf, const struct kernel_param *kp)
+{
+	return sysfs_emit(buf, "%c\n", ib_cq_timing() ? 'Y' : 'N');
+}
+
+static const struct kernel_param_ops ib_cq_timing_ops = {
+	.set = ib_cq_timing_set,
+	.get = ib_cq_timing_get,
+};
+module_param_cb(cq_timing, &ib_cq_timing_ops, NULL, 0644);
+MODULE_PARM_DESC(cq_timing, "measure the latency of completions, shown in debugfs (N)");
+
+/* Before the driver sees @cq. */
+void ib_cq_lane_init_cq(struct ib_cq *cq, struct ib_cq_lane *lane)
+{
+	cq->lane = lane;
+	cq->weight = 1;
+	atomic_set(&cq->state, 0);
+	init_llist_head(&cq->waiters);
+	INIT_LIST_HEAD(&cq->turn);
+	INIT_LIST_HEAD(&cq->flushing);
+	init_completion(&cq->stopped);
+}
+
+/**
+ * ib_cq_set_weight() - set the share of a CQ among those of its vector
+ * @cq: a CQ of ib_alloc_cq() or ib_cq_pool_get()
+ * @weight: 1 to 64; a CQ has 1 at first. One of weight 2 is given twice the
+ *	completions in each turn, as long as it has them.
+ *
+ * Counts from the next turn on. CQs of %IB_POLL_DIRECT have no neighbours.
+ *
+ * Context: Any.
+ * Return: 0; -EINVAL for a weight out of range or a CQ that is not polled by
+ * the core.
+ */
+int ib_cq_set_weight(struct ib_cq *cq, unsigned int weight)
+{
+	if (!cq->lane || !weight || weight > IB_CQ_WEIGHT_MAX)
+		return -EINVAL;
+	WRITE_ONCE(cq->weight, weight);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(ib_cq_set_weight);
+
+static void ib_cq_put_up(struct ib_cq *cq, int reason)
+{
+	struct ib_cq_lane *lane = cq->lane;
+
+	/* ib_cq_stop() from within the lane spins for who is in between. */
+	preempt_disable();
+	if (!atomic_fetch_or(reason, &cq->state)) {
+		trace_ib_cq_schedule(cq);
+		cq->stats.schedules++;
+		/* Once it is on the list, only the lane may be touched. */
+		if (llist_add(&cq->woken, &lane->woken) && !atomic_xchg(&lane->active, 1)) {
+			lane->stats.kicks++;
+			lane->ctx->kick(lane);
+		}
+	}
+	preempt_enable();
+}
+
+/* Has @cq polled soon. Any context but NMI; the driver still knows the CQ. */
+void ib_cq_wake(struct ib_cq *cq)
+{
+	if (likely(!ib_cq_is_direct(cq)))
+		ib_cq_put_up(cq, IB_CQ_QUEUED);
+	else if (atomic_fetch_or(IB_CQ_NOTIFIED, &cq->state) & IB_CQ_WAIT)
+		wake_up_var(&cq->state);
+}
+
+/* Likewise, and has the runner look at cq->waiters. Not for IB_POLL_DIRECT. */
+void ib_cq_wake_waiting(struct ib_cq *cq)
+{
+	ib_cq_put_up(cq, IB_CQ_QUEUED | IB_CQ_WAIT);
+}
+
+static void ib_cq_take_woken(struct ib_cq_lane *lane)
+{
+	struct llist_node *woken;
+	struct ib_cq *cq, *next;
+
+	if (llist_empty(&lane->woken))
+		return;
+	woken = llist_reverse_order(llist_del_all(&lane->woken));
+	llist_for_each_entry_safe(cq, next, woken, woken)
+		list_add_tail(&cq->turn, &lane->turn);
+}
+
+static noinline void ib_cq_report_undone(struct ib_cq *cq, struct ib_wc *wc)
+{
+	/* A request that nobody waits for may fail, but not succeed unseen. */
+	if (wc->status == IB_WC_SUCCESS || wc->wr_cqe)
+		ibdev_warn_ratelimited(cq->device, "%s: completion without %s, QP %u\n",
+				       (wc->qp ? wc->qp->res.kern_name : cq->res.kern_name) ?: "?",
+				       wc->wr_cqe ? "done()" : "wr_cqe",
+				       wc->qp ? wc->qp->qp_num : 0);
+}
+
+static noinline void ib_cq_account_latency(struct ib_cq *cq, const struct ib_wc *wc)
+{
+	u64 now = ktime_get_mono_fast_ns();
+
+	if (wc->timestamp && now >= wc->timestamp)
+		cq->stats.latency[min(fls64(now - wc->timestamp), IB_CQ_LATENCIES - 1)]++;
+}
+
+static __always_inline void ib_cq_dispatch(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct ib_cqe *cqe = wc->wr_cqe;
+
+	if (ib_cq_timing())
+		ib_cq_account_latency(cq, wc);
+	trace_ib_cq_done(cq, wc);
+	/* Neither @cqe nor wc->qp may be touched after done(). */
+	if (likely(cqe && cqe->done))
+		cqe->done(cq, wc);
+	else
+		ib_cq_report_undone(cq, wc);
+}
+
+/*
+ * Polls @cq once for @wanted completions, IB_CQ_BATCH or fewer, and hands them
+ * out. Returns their number; fewer than @wanted means that it was empty.
+ */
+int ib_cq_take(struct ib_cq_lane *lane, struct ib_cq *cq, int wanted)
+{
+	struct ib_wc *wc = lane->wc;
+	int i, n;
+
+	n = ib_poll_cq(cq, wanted, wc);
+	trace_ib_cq_poll(cq, wanted, n);
+	cq->stats.polls++;
+	if (n <= 0) {
+		cq->stats.empty_polls++;
+		return 0;
+	}
+	cq->stats.completions += n;
+	lane->stats.completions += n;
+	lane->nr = n;
+	for (i = 0; i < n; i++) {
+		lane->at = i + 1;
+		ib_cq_dispatch(cq, &wc[i]);
+	}
+	lane->nr = 0;
+	return n;
+}
+
+/* The state of @cq was more than QUEUED. Returns false if it was stopped. */
+static noinline bool ib_cq_attend(struct ib_cq *cq)
+{
+	int state = atomic_fetch_andnot(IB_CQ_WAIT, &cq->state);
+
+	if (state & IB_CQ_STOP) {
+		list_del_init(&cq->turn);
+		ib_cq_release_waiters(cq);
+		complete(&cq->stopped);
+		return false;
+	}
+	ib_cq_take_waiters(cq);
+	return true;
+}
+
+/* @cq was empty: it waits for the next completion, unless somebody wants more. */
+static void ib_cq_arm(struct ib_cq_lane *lane, struct ib_cq *cq)
+{
+	bool missed;
+	int state;
+
+	if (unlikely(!list_empty(&cq->flushing)) ||
+	    unlikely(atomic_cmpxchg(&cq->state, IB_CQ_QUEUED, IB_CQ_BUSY) != IB_CQ_QUEUED)) {
+		list_move_tail(&cq->turn, &lane->turn);
+		return;
+	}
+	list_del_init(&cq->turn);
+
+	missed = ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0;
+	trace_ib_cq_rearm(cq, missed);
+	cq->stats.rearms++;
+	if (missed) {
+		cq->stats.missed++;
+		atomic_or(IB_CQ_QUEUED, &cq->state);
+	}
+
+	state = atomic_fetch_andnot(IB_CQ_BUSY, &cq->state);
+	if (unlikely(state & IB_CQ_STOP)) {
+		ib_cq_release_waiters(cq);
+		complete(&cq->stopped);
+	} else if (state & IB_CQ_QUEUED) {
+		list_add_tail(&cq->turn, &lane->turn);
+	}
+}
+
+/* Nobody else wants the lane, nor anything of @cq. */
+static bool ib_cq_alone(const struct ib_cq_lane *lane, const struct ib_cq *cq)
+{
+	return list_is_singular(&lane->turn) && llist_empty(&lane->woken) &&
+	       atomic_read(&cq->state) == IB_CQ_QUEUED;
+}
+
+/*
+ * A round of @cq, the first in turn, with at most @left completions. Returns how
+ * many there were.
+ */
+static int ib_cq_round(struct ib_cq_lane *lane, struct ib_cq *cq, int left)
+{
+	int share = READ_ONCE(cq->weight) * IB_CQ_BATCH;
+	int wanted, n, completed = 0;
+
+	if (unlikely(atomic_read(&cq->state) != IB_CQ_QUEUED) && !ib_cq_attend(cq))
+		return 0;
+	if (!cq->deficit)
+		cq->deficit = share;
+	lane->cq = cq;
+	lane->stats.rounds++;
+	cq->stats.rounds++;
+	for (;;) {
+		wanted = min3(IB_CQ_BATCH, (int)cq->deficit, left - completed);
+		n = ib_cq_take(lane, cq, wanted);
+		completed += n;
+		cq->deficit -= n;
+		if (n < wanted || completed >= left)
+			break;
+		if (cq->deficit)
+			continue;
+		/* One share after another, if it would come next anyway. */
+		if (!ib_cq_alone(lane, cq))
+			break;
+		cq->deficit = share;
+	}
+	lane->cq = NULL;
+
+	if (unlikely(!list_empty(&cq->flushing)))
+		ib_cq_flush_progress(cq, completed, n < wanted);
+	if (n < wanted) {
+		cq->deficit = 0;
+		ib_cq_dim_add(cq);
+		ib_cq_arm(lane, cq);
+	} else if (!cq->deficit) {
+		cq->stats.exhausted++;
+		/* Behind those that came meanwhile. */
+		ib_cq_take_woken(lane);
+		list_move_tail(&cq->turn, &lane->turn);
+	}
+	return completed;
+}
+
+static bool ib_cq_time_spent(u64 *deadline)
+{
+	u64 now = local_clock();
+
+	/* Most runs end before they need to know the time at all. */
+	if (!*deadline)
+		*deadline = now + (u64)READ_ONCE(cq_time_us) * NSEC_PER_USEC;
+	return (s64)(now - *deadline) > 0;
+}
+
+/*
+ * Called by what runs the lane, after a kick. Returns true if there is more to
+ * do; else ib_cq_lane_rest() must follow.
+ */
+bool ib_cq_lane_run(struct ib_cq_lane *lane)
+{
+	bool may_sleep = lane->ctx->may_sleep;
+	int left = clamp_t(unsigned int, READ_ONCE(cq_budget), 1,
+			   may_sleep ? INT_MAX : IB_CQ_SOFTIRQ_BUDGET);
+	int completed, until_look = IB_CQ_BATCH;
+	u64 deadline = 0;
+	struct ib_cq *cq;
+
+	if (may_sleep)
+		WRITE_ONCE(lane->poller, current);
+	lane->stats.runs++;
+	for (;;) {
+		ib_cq_take_woken(lane);
+		cq = list_first_entry_or_null(&lane->turn, struct ib_cq, turn);
+		if (!cq)
+			break;
+		completed = ib_cq_round(lane, cq, min(left, until_look));
+		if (list_empty(&lane->turn) && llist_empty(&lane->woken))
+			continue;
+		left -= max(completed, 1);
+		if (left <= 0) {
+			lane->stats.budget_spent++;
+			break;
+		}
+		/* A round without completions takes time, too. */
+		until_look -= max(completed, IB_CQ_BATCH);
+		if (until_look <= 0) {
+			until_look = IB_CQ_LOOK;
+			if (ib_cq_time_spent(&deadline)) {
+				lane->stats.time_spent++;
+				break;
+			}
+		}
+		if (may_sleep)
+			cond_resched();
+	}
+	if (may_sleep)
+		WRITE_ONCE(lane->poller, NULL);
+	return cq;
+}
+
+/*
+ * Called after ib_cq_lane_run() returned false, when the next kick finds the
+ * context ready. Returns true if the lane is at rest, and may be run by somebody
+ * else already; false if a CQ was woken since: it must be run again.
+ */
+bool ib_cq_lane_rest(struct ib_cq_lane *lane)
+{
+	atomic_set_release(&lane->active, 0);
+	/* Pairs with the llist_add() before the xchg() in ib_cq_put_up(). */
+	smp_mb();
+	return llist_empty(&lane->woken) || atomic_xchg(&lane->active, 1);
+}
+
+/*
+ * The runner itself stops a CQ, from within a done() of another one. Wherever
+ * that is in line, nobody but the caller takes it out.
+ */
+static void ib_cq_stop_within(struct ib_cq_lane *lane, struct ib_cq *cq)
+{
+	while (list_empty(&cq->turn)) {
+		ib_cq_take_woken(lane);
+		cpu_relax();
+	}
+	list_del_init(&cq->turn);
+	ib_cq_release_waiters(cq);
+}
+
+/*
+ * On return @cq is not polled, and will not be, whatever wakes it. Process
+ * context; not from within a done() of the CQ.
+ */
+void ib_cq_stop(struct ib_cq *cq)
+{
+	struct ib_cq_lane *lane = cq->lane;
+
+	if (ib_cq_is_direct(cq)) {
+		/* For good. */
+		ib_cq_direct_claim(cq);
+		return;
+	}
+	if (!(atomic_fetch_or(IB_CQ_STOP, &cq->state) & (IB_CQ_QUEUED | IB_CQ_BUSY)))
+		return;
+	if (ib_cq_polled_by_caller(cq))
+		ib_cq_stop_within(lane, cq);
+	else
+		wait_for_completion(&cq->stopped);
+}

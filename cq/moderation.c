@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Moderation of completion queues: how many completions, or microseconds, a device
+ * may let go by before it notifies.
+ *
+ * A consumer sets it, by rdma_set_cq_moderation(); or, on devices with use_cq_dim,
+ * it follows the load of each CQ that is polled for its consumer. That is decided
+ * by the kernel's library of dynamic interrupt moderation (linux/dim.h), which is
+ * told how many completions each notification was good for. It compares the rates
+ * of completions, and of completions to notifications, over some 64 notifications,
+ * and steps up and down a table of levels, from its work in the kernel's work queue.
+ *
+ * Lock protocol: ib_cq_dim.lock (a mutex) is held around the driver's modify_cq, so
+ * that a level does not replace what the consumer sets at that moment. What the
+ * consumer has set stays: the CQ follows its load no more.
+ */
+#include <linux/export.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+
+#include "cq.h"
+
+/* A driver that does not tell its limit judges for itself. */
+static u16 ib_cq_limit(u16 value, u16 limit)
+{
+	return limit ? min(value, limit) : value;
+}
+
+#ifdef HAVE_RDMA_DIM
+#include <linux/dim.h>
+
+/**
+ * struct ib_cq_level - a level of moderation
+ * @count: completions to wait for
+ * @period: microseconds to wait at most, from the first of them
+ */
+struct ib_cq_level {
+	u16 count;
+	u16 period;
+};
+
+/*
+ * The first is for light loads: no completion waits. Then each notification is
+ * good for twice as many completions as at the level before; that many come soon
+ * under the load that leads there. The period is for when they do not, for
+ * instance at the end of a burst: it grows more slowly, and never exceeds what a
+ * small request over a fabric takes a few times over.
+ */
+static const struct ib_cq_level ib_cq_levels[RDMA_DIM_PARAMS_NUM_PROFILES] = {
+	{ 0, 0 },
+	{ 2, 2 },
+	{ 4, 4 },
+	{ 8, 6 },
+	{ 16, 8 },
+	{ 32, 12 },
+	{ 64, 16 },
+	{ 128, 24 },
+	{ 256, 32 },
+};
+
+/**
+ * struct ib_cq_dim - a CQ that is moderated by its load
+ * @dim: the library's; ib_cq.dim points here
+ * @cq: the CQ
+ * @lock: one change at a time
+ * @fixed: the consumer has set the moderation
+ * @seen: completions that the library was told of
+ */
+struct ib_cq_dim {
+	struct dim dim;
+	struct ib_cq *cq;
+	struct mutex lock;
+	bool fixed;
+	u64 seen;
+};
+
+static struct ib_cq_dim *to_cq_dim(struct dim *dim)
+{
+	return container_of(dim, struct ib_cq_dim, dim);
+}
+
+static void ib_cq_dim_work(struct work_struct *work)
+{
+	struct ib_cq_dim *cdim = to_cq_dim(container_of(work, struct dim, work));
+	const struct ib_cq_level *level = &ib_cq_levels[cdim->dim.profile_ix];
+	struct ib_device *dev = cdim->cq->device;
+	const struct ib_cq_caps *caps = &dev->attrs.cq_caps;
+
+	mutex_lock(&cdim->lock);
+	/* If the driver refuses, the CQ stays as it is; there is nobody to tell. */
+	if (!cdim->fixed)
+		dev->ops.modify_cq(cdim->cq,
+				   ib_cq_limit(level->count, caps->max_cq_moderation_count),
+				   ib_cq_limit(level->period, caps->max_cq_moderation_period));
+	mutex_unlock(&cdim->lock);
+	/* The library measures again; it does nothing before. */
+	WRITE_ONCE(cdim->dim.state, DIM_START_MEASURE);
+}
+
+/*
+ * Lets the moderation of a CQ follow its load, if the device wants that, and
+ * memory allows. Process context, before the CQ is polled.
+ */
+void ib_cq_dim_init(struct ib_cq *cq)
+{
+	struct ib_cq_dim *cdim;
+
+	if (!cq->device->use_cq_dim || !cq->device->ops.modify_cq || ib_cq_is_direct(cq))
+		return;
+	cdim = kzalloc(sizeof(*cdim), GFP_KERNEL);
+	if (!cdim)
+		return;
+	cdim->cq = cq;
+	mutex_init(&cdim->lock);
+	INIT_WORK(&cdim->dim.work, ib_cq_dim_work);
+	cdim->dim.state = DIM_START_MEASURE;
+	/* From no moderation there is one way. */
+	cdim->dim.tune_state = DIM_GOING_RIGHT;
+	cdim->dim.profile_ix = RDMA_DIM_START_PROFILE;
+	cq->dim = &cdim->dim;
+}
+
+/* The CQ is not polled any more, and the driver still knows it. Process context. */
+void ib_cq_dim_exit(struct ib_cq *cq)
+{
+	struct dim *dim = cq->dim;
+
+	if (!dim)
+		return;
+	cq->dim = NULL;
+	cancel_work_sync(&dim->work);
+	mutex_destroy(&to_cq_dim(dim)->lock);
+	kfree(to_cq_dim(dim));
+}
+
+/* See ib_cq_dim_add(). */
+void ib_cq_dim_round(struct ib_cq *cq)
+{
+	struct ib_cq_dim *cdim = to_cq_dim(cq->dim);
+	u64 came = cq->stats.completions - cdim->seen;
+
+	cdim->seen += came;
+	if (!READ_ONCE(cdim->fixed))
+		rdma_dim(cq->dim, came);
+}
+
+static int ib_cq_set_fixed(struct ib_cq *cq, u16 count, u16 period)
+{
+	struct ib_cq_dim *cdim = to_cq_dim(cq->dim);
+	int err;
+
+	mutex_lock(&cdim->lock);
+	err = cq->device->ops.modify_cq(cq, count, period);
+	if (!err)
+		WRITE_ONCE(cdim->fixed, true);
+	mutex_unlock(&cdim->lock);
+	return err;
+}
+
+#else
+
+static int ib_cq_set_fixed(struct ib_cq *cq, u16 count, u16 period)
+{
+	return -EOPNOTSUPP;
+}
+
+#endif /* HAVE_RDMA_DIM */
+
+/**
+ * rdma_set_cq_moderation() - delay the notifications of a CQ
+ * @cq: the CQ
+ * @cq_count: completions to wait for, up to
+ *	attrs.cq_caps.max_cq_moderation_count; 0 for any number
+ * @cq_period: microseconds to wait at most, from the first of them, up to
+ *	attrs.cq_caps.max_cq_moderation_period; 0 for any time
+ *
+ * An armed CQ notifies when either is reached. With a count of 1, or both 0, it
+ * notifies at the first completion. With a count and no period, a consumer
+ * that has fewer requests outstanding is not notified.
+ *
+ * A CQ whose moderation followed its load keeps what is set here.
+ *
+ * Context: Process.
+ * Return: 0; -EOPNOTSUPP if the driver cannot, or the CQ is of the pool; -EINVAL
+ * beyond the device's limits; or an error of the driver.
+ */
+int rdma_set_cq_moderation(struct ib_cq *cq, u16 cq_count, u16 cq_period)
+{
+	const struct ib_device *dev = cq->device;
+	const struct ib_cq_caps *caps = &dev->attrs.cq_caps;
+
+	if (cq->shared || !dev->ops.modify_cq)
+		return -EOPNOTSUPP;
+	if (ib_cq_limit(cq_count, caps->max_cq_moderation_count) != cq_count ||
+	    ib_cq_limit(cq_period, caps->max_cq_moderation_period) != cq_period)
+		return -EINVAL;
+	if (cq->dim)
+		return ib_cq_set_fixed(cq, cq_count, cq_period);
+	return dev->ops.modify_cq(cq, cq_count, cq_period);
+}
+EXPORT_SYMBOL(rdma_set_cq_moderation);

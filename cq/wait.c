@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Waiting for a CQ that the core polls.
+ *
+ * A waiter puts itself on cq->waiters, sets IB_CQ_WAIT and wakes the CQ. Its
+ * runner takes the waiters when it begins a round: whatever was polled before has
+ * been handed out then, which is all that some wait for. The others want the CQ
+ * to be empty once after that, or a whole CQ full of completions handled; until
+ * then they are on cq->flushing, and the CQ stays in line.
+ *
+ * ib_destroy_qp() promises that no done() of the QP runs any more when it returns.
+ * Completions of the QP that the runner has polled and not handed out are in
+ * lane->wc. Called from within a done() of the same lane, it strikes them out;
+ * else it waits for the round to end. That must not become a circle of runners
+ * that wait for each other in their done(): a runner that waits so has its lane
+ * parked, and in a parked lane other runners may strike out. Only then can a done()
+ * of the QP that began before still be under way. ib_cq_lanes_lock guards that.
+ */
+#include <linux/completion.h>
+#include <linux/export.h>
+#include <linux/sched.h>
+
+#include "cq.h"
+
+/**
+ * struct ib_cq_waiter - somebody who waits for a CQ
+ * @node: link in cq->waiters
+ * @list: link in cq->flushing
+ * @left: completions to handle at most until @done; 0 to wait for the round
+ * @done: completed when it is over
+ */
+struct ib_cq_waiter {
+	struct llist_node node;
+	struct list_head list;
+	int left;
+	struct completion done;
+};
+
+static DEFINE_MUTEX(ib_cq_lanes_lock);
+static LIST_HEAD(ib_cq_lanes);
+
+void ib_cq_lane_list(struct ib_cq_lane *lane)
+{
+	mutex_lock(&ib_cq_lanes_lock);
+	list_add(&lane->list, &ib_cq_lanes);
+	mutex_unlock(&ib_cq_lanes_lock);
+}
+
+void ib_cq_lane_unlist(struct ib_cq_lane *lane)
+{
+	mutex_lock(&ib_cq_lanes_lock);
+	list_del(&lane->list);
+	mutex_unlock(&ib_cq_lanes_lock);
+}
+
+/* By the runner, between rounds. */
+void ib_cq_take_waiters(struct ib_cq *cq)
+{
+	struct ib_cq_waiter *waiter, *next;
+
+	llist_for_each_entry_safe(waiter, next, llist_del_all(&cq->waiters), node) {
+		if (waiter->left)
+			list_add_tail(&waiter->list, &cq->flushing);
+		else
+			complete(&waiter->done);
+	}
+}
+
+/* By the runner, after a round. */
+void ib_cq_flush_progress(struct ib_cq *cq, int completions, bool emptied)
+{
+	struct ib_cq_waiter *waiter, *next;
+
+	/* A completion may be hidden behind one that is still being written. */
+	if (emptied && cq->device->ops.peek_cq)
+		emptied = cq->device->ops.peek_cq(cq, 1) <= 0;
+	list_for_each_entry_safe(waiter, next, &cq->flushing, list) {
+		waiter->left -= completions;
+		if (emptied || waiter->left <= 0) {
+			list_del(&waiter->list);
+			complete(&waiter->done);
+		}
+	}
+}
+
+/* By the runner: @cq is being freed. */
+void ib_cq_release_waiters(struct ib_cq *cq)
+{
+	ib_cq_take_waiters(cq);
+	ib_cq_flush_progress(cq, INT_MAX, false);
+}
+
+static void ib_cq_waiter_add(struct ib_cq *cq, struct ib_cq_waiter *waiter, int left)
+{
+	waiter->left = left;
+	init_completion(&waiter->done);
+	llist_add(&waiter->node, &cq->waiters);
+	ib_cq_wake_waiting(cq);
+}
+
+/**
+ * ib_cq_flush() - wait until the completions that a CQ has now are handled
+ * @cq: a CQ of ib_alloc_cq() or ib_cq_pool_get()
+ *
+ * Completions that come meanwhile may be handled too. With %IB_POLL_DIRECT the
+ * caller polls.
+ *
+ * Context: Process. From a done() of another vector it waits for what polls the CQ:
+ * two that wait for each other's vector wait for ever.
+ * Return: 0; -EINVAL for a CQ that the core does not poll; -EDEADLK from within a
+ * done() of the CQ, or of one that is polled by the same context and vector.
+ */
+int ib_cq_flush(struct ib_cq *cq)
+{
+	struct ib_cq_waiter waiter;
+
+	if (!cq->lane)
+		return -EINVAL;
+	if (ib_cq_polled_by_caller(cq))
+		return -EDEADLK;
+	if (ib_cq_is_direct(cq)) {
+		ib_cq_direct_flush(cq);
+		return 0;
+	}
+	ib_cq_waiter_add(cq, &waiter, cq->cqe);
+	wait_for_completion(&waiter.done);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(ib_cq_flush);
+
+static void ib_cq_struck_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+}
+
+/* The runner of @lane is the caller, or parked. */
+static void ib_cq_strike_out(struct ib_cq_lane *lane, struct ib_cq *cq, struct ib_qp *qp)
+{
+	static struct ib_cqe struck = { .done = ib_cq_struck_done };
+	int i;
+
+	if (lane->cq != cq)
+		return;
+	for (i = lane->at; i < lane->nr; i++) {
+		if (lane->wc[i].qp == qp) {
+			lane->wc[i].qp = NULL;
+			lane->wc[i].wr_cqe = &struck;
+		}
+	}
+}
+
+/* Parks the lanes that the caller runs, or takes it back. Returns their number. */
+static int ib_cq_park(bool parked)
+{
+	struct ib_cq_lane *lane;
+	int nr = 0;
+
+	lockdep_assert_held(&ib_cq_lanes_lock);
+	list_for_each_entry(lane, &ib_cq_lanes, list) {
+		if (READ_ONCE(lane->poller) == current) {
+			lane->parked = parked;
+			nr++;
+		}
+	}
+	return nr;
+}
+
+static void ib_cq_wait_round(struct ib_cq *cq, struct ib_cq_waiter *waiter)
+{
+	if (!ib_cq_is_direct(cq)) {
+		wait_for_completion(&waiter->done);
+		return;
+	}
+	ib_cq_direct_claim(cq);
+	ib_cq_direct_release(cq);
+}
+
+static void ib_cq_forget_qp_in(struct ib_cq *cq, struct ib_qp *qp)
+{
+	struct ib_cq_lane *lane = cq->lane;
+	struct ib_cq_waiter waiter;
+
+	if (ib_cq_polled_by_caller(cq)) {
+		ib_cq_strike_out(lane, cq, qp);
+		return;
+	}
+	/* The driver has no completion of the QP for a round that begins now. */
+	smp_mb();
+	/* acquire: what the last done() did is seen */
+	if (!(atomic_read_acquire(&cq->state) & (IB_CQ_QUEUED | IB_CQ_BUSY)))
+		return;
+
+	mutex_lock(&ib_cq_lanes_lock);
+	if (ib_cq_park(true) && lane->parked) {
+		ib_cq_strike_out(lane, cq, qp);
+		ib_cq_park(false);
+		mutex_unlock(&ib_cq_lanes_lock);
+		return;
+	}
+	mutex_unlock(&ib_cq_lanes_lock);
+
+	if (!ib_cq_is_direct(cq))
+		ib_cq_waiter_add(cq, &waiter, 0);
+	ib_cq_wait_round(cq, &waiter);
+
+	mutex_lock(&ib_cq_lanes_lock);
+	ib_cq_park(false);
+	mutex_unlock(&ib_cq_lanes_lock);
+}
+
+/*
+ * The driver has destroyed @qp, but its memory is still there: sees to it that no
+ * done() is called for it any more. Process context.
+ */
+void ib_cq_forget_qp(struct ib_qp *qp)
+{
+	if (qp->send_cq && qp->send_cq->lane)
+		ib_cq_forget_qp_in(qp->send_cq, qp);
+	if (qp->recv_cq && qp->recv_cq != qp->send_cq && qp->recv_cq->lane)
+		ib_cq_forget_qp_in(qp->recv_cq, qp);
+}

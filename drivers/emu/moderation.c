@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Moderation of completion queues: notifications that are held back.
+ *
+ * An armed queue with moderation notifies when a number of completions came since
+ * it was armed, or some time after the first of them. What asks for attention is
+ * not held back: errors, and messages whose sender asked for a solicited event;
+ * IBTA's specification knows no moderation, and an event is all those ask for.
+ * A count of 1, or no count and no period, is no moderation.
+ *
+ * The arm word says what goes on, and each change of it is an atomic operation:
+ *
+ *   HELD		a completion came since, and its notification waits. Who sets
+ *			this writes @due, if there is a period, then sets DUE and TIMER
+ *   DUE		@due is valid
+ *   TIMER		the timer is queued. Who sets this queues it; its callback
+ *			clears this, or has the timer queued again
+ *
+ * Whoever notifies clears all but TIMER: a timer that fires for a notification that
+ * went out before finds nothing due, or something due later. So a completion
+ * takes no more than one look at the clock and one start of the timer for each
+ * time the queue was armed, and most take neither. Pair:
+ *
+ *   D  emu_modify_cq(): full barrier between @moderation and the look at HELD -
+ *	emu_cq_hold(): full barrier between HELD and the look at @moderation
+ *	what was held back by rules that are no more is not forgotten
+ */
+#include <kverbs/completion.h>
+
+#include "cqring.h"
+
+#define EMU_MOD_COUNT(moderation)	((moderation) & 0xffff)
+#define EMU_MOD_PERIOD(moderation)	((moderation) >> 16)
+
+/* Is the completion at @pos, which came since the queue was armed, to wait? */
+static bool emu_cq_must_wait(const struct emu_cq *cq, u32 moderation, u32 pos)
+{
+	s32 came = pos + 1 - READ_ONCE(cq->armed_at);
+
+	if (!moderation)
+		return false;
+	/* Reserved before the queue was armed, published after that. */
+	if (came <= 0)
+		return false;
+	return !EMU_MOD_COUNT(moderation) || came < EMU_MOD_COUNT(moderation);
+}
+
+/* This CPU set HELD: from now on the time counts. */
+static void emu_cq_start_timer(struct emu_cq *cq, u32 moderation)
+{
+	ktime_t due = ktime_add_us(ktime_get(), EMU_MOD_PERIOD(moderation));
+
+	atomic64_set(&cq->due, due);
+	if (!(atomic_fetch_or(EMU_ARM_DUE | EMU_ARM_TIMER, &cq->arm) & EMU_ARM_TIMER))
+		hrtimer_start(&cq->timer, due, HRTIMER_MODE_ABS);
+}
+
+/*
+ * The entry at @pos was published while the queue was armed for any completion;
+ * @arm is the arm word. Returns false if the caller is to notify, and true if not
+ * now, or if somebody else did.
+ */
+bool emu_cq_hold(struct emu_cq *cq, u32 pos, int *arm)
+{
+	u32 moderation;
+
+	do {
+		if (!(*arm & EMU_ARM_NEXT))
+			return true;
+		moderation = READ_ONCE(cq->moderation);
+		if (!emu_cq_must_wait(cq, moderation, pos))
+			return false;
+		if (*arm & EMU_ARM_HELD)
+			return true;
+	} while (!atomic_try_cmpxchg(&cq->arm, arm, *arm | EMU_ARM_HELD));
+
+	*arm |= EMU_ARM_HELD;
+	/* full barrier above: pair D */
+	if (unlikely(READ_ONCE(cq->moderation) != moderation))
+		return false;
+	if (EMU_MOD_PERIOD(moderation))
+		emu_cq_start_timer(cq, moderation);
+	return true;
+}
+
+static enum hrtimer_restart emu_cq_timer(struct hrtimer *timer)
+{
+	struct emu_cq *cq = container_of(timer, struct emu_cq, timer);
+	ktime_t due;
+	bool held;
+	int arm;
+
+	do {
+		/* acquire: with DUE, @due is what was written before that was set */
+		arm = atomic_read_acquire(&cq->arm);
+		due = atomic64_read(&cq->due);
+		held = (arm & EMU_ARM_HELD) && (arm & EMU_ARM_DUE);
+		if (held && ktime_after(due, ktime_get())) {
+			hrtimer_set_expires(timer, due);
+			return HRTIMER_RESTART;
+		}
+	} while (!atomic_try_cmpxchg(&cq->arm, &arm,
+				     held ? 0 : arm & ~(EMU_ARM_DUE | EMU_ARM_TIMER)));
+	if (held)
+		ib_cq_notify(&cq->ibcq);
+	return HRTIMER_NORESTART;
+}
+
+/*
+ * Notifies now of what is held back. When it returns, the timer is not queued but
+ * for what came since. Process context.
+ */
+void emu_cq_unhold(struct emu_cq *cq)
+{
+	int mine = hrtimer_cancel(&cq->timer) ? EMU_ARM_DUE | EMU_ARM_TIMER : 0;
+	int arm = atomic_read(&cq->arm);
+
+	if (!mine && !(arm & EMU_ARM_HELD))
+		return;
+	while (!atomic_try_cmpxchg(&cq->arm, &arm,
+				   (arm & EMU_ARM_HELD ? arm & EMU_ARM_TIMER : arm) & ~mine))
+		;
+	if (arm & EMU_ARM_HELD)
+		ib_cq_notify(&cq->ibcq);
+}
+
+int emu_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
+{
+	struct emu_cq *cq = to_ecq(ibcq);
+
+	if (count > EMU_MAX_MOD_COUNT || period > EMU_MAX_MOD_PERIOD)
+		return -EINVAL;
+	/* A full queue cannot wait for more. */
+	count = min_t(u32, count, cq->mask + 1);
+	if (count == 1)
+		count = period = 0;
+	WRITE_ONCE(cq->moderation, count | (u32)period << 16);
+	/* full barrier: pair D */
+	smp_mb();
+	emu_cq_unhold(cq);
+	return 0;
+}
+
+void emu_cq_moderation_init(struct emu_cq *cq)
+{
+	hrtimer_init(&cq->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+	cq->timer.function = emu_cq_timer;
+}
+
+/* No queue pair uses the queue. */
+void emu_cq_moderation_exit(struct emu_cq *cq)
+{
+	hrtimer_cancel(&cq->timer);
+}
