@@ -109,6 +109,7 @@ struct reg {
 	struct mock *m;
 	struct net_device *ndev;
 	u32 nports;
+	struct ib_cq *cq;
 };
 
 static int alloc_ibdev(struct reg *r)
@@ -183,6 +184,43 @@ static void roce_device_registration(struct kunit *test)
 	r.m->port[1].ndev = kvt_netdev(test);
 	sweep_registration(test, &r);
 	KUNIT_EXPECT_EQ(test, 0, r.m->port[1].valid);
+}
+
+/* A device, and entries of its pool: the CQ goes with the device. */
+static int make_pooled(void *arg)
+{
+	struct reg *r = arg;
+	int ret = make_device(r);
+
+	if (ret)
+		return ret;
+	r->cq = ib_cq_pool_get(r->m->ibdev, 10, -1, IB_POLL_WORKQUEUE);
+	if (IS_ERR(r->cq))
+		unmake_device(r);
+	return PTR_ERR_OR_ZERO(r->cq);
+}
+
+static void unmake_pooled(void *arg)
+{
+	struct reg *r = arg;
+
+	ib_cq_pool_put(r->cq, 10);
+	unmake_device(r);
+}
+
+static void pooled_completion_queue(struct kunit *test)
+{
+	static const struct victim pooled = {
+		"ib_cq_pool_get", make_pooled, unmake_pooled,
+	};
+	struct reg r = { .nports = 1 };
+
+	need_injection(test);
+	r.test = test;
+	r.m = mock_new(test);
+	mock_alloc(test, r.m);
+	mock_dealloc(r.m);
+	sweep(test, r.m, &pooled, &r);
 }
 
 static int make_client(void *arg)
@@ -539,6 +577,7 @@ static void events_without_memory_keep_their_order(struct kunit *test)
 static struct kunit_case fail_nth_cases[] = {
 	KUNIT_CASE_SLOW(device_registration),
 	KUNIT_CASE_SLOW(roce_device_registration),
+	KUNIT_CASE_SLOW(pooled_completion_queue),
 	KUNIT_CASE(client_registration),
 	KUNIT_CASE(protection_domain),
 	KUNIT_CASE_PARAM(completion_queue, context_gen_params),

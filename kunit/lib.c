@@ -434,5 +434,26 @@ int kvt_read_file(const char *path, char *buf, size_t len)
 }
 EXPORT_SYMBOL_GPL(kvt_read_file);
 
+/**
+ * kvt_write_file() - write a small text file that is there
+ * @path: its absolute path
+ * @text: what to write
+ *
+ * Return: 0, or what open or write failed with.
+ */
+int kvt_write_file(const char *path, const char *text)
+{
+	struct file *file = filp_open(path, O_WRONLY, 0);
+	loff_t pos = 0;
+	ssize_t n;
+
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	n = kernel_write(file, text, strlen(text), &pos);
+	filp_close(file, NULL);
+	return n < 0 ? n : 0;
+}
+EXPORT_SYMBOL_GPL(kvt_write_file);
+
 MODULE_DESCRIPTION("kverbs KUnit helpers and mock device");
 MODULE_LICENSE("GPL");

@@ -99,6 +99,11 @@ struct mock_port {
  * @eth: ports are Ethernet; to be changed before mock_alloc()
  * @no_local_lkey: there is no local_dma_lkey; before mock_register()
  * @registered: to be unregistered at the end of the case
+ * @flush_ns: time until what is posted to a QP in error completes, from hard
+ *	interrupt; 0 for at once
+ * @flush_lost: requests of QPs in error do not complete
+ * @on_error: called when a QP has entered the error state
+ * @on_error_arg: for it
  * @port: by port number
  * @live: objects made and not destroyed
  * @next_key: where QP numbers and keys come from
@@ -115,6 +120,10 @@ struct mock {
 	bool eth;
 	bool no_local_lkey;
 	bool registered;
+	u64 flush_ns;
+	bool flush_lost;
+	void (*on_error)(struct ib_qp *qp, void *arg);
+	void *on_error_arg;
 	struct mock_port port[MOCK_MAX_PORTS + 1];
 	atomic_t live[MOCK_OBJ_NR];
 	atomic_t next_key;
@@ -169,8 +178,31 @@ bool mock_cq_push(struct ib_cq *cq, const struct ib_wc *wc, bool solicited);
 bool mock_cq_push_quiet(struct ib_cq *cq, const struct ib_wc *wc);
 unsigned int mock_cq_pending(struct ib_cq *cq);
 bool mock_cq_armed(struct ib_cq *cq);
+void mock_cq_purge(struct ib_cq *cq, const struct ib_qp *qp);
+
+/**
+ * struct mock_cq_counts - what was asked of a CQ, and what it told
+ * @polls: calls of poll_cq
+ * @empty: those that found nothing
+ * @arms: calls of req_notify_cq
+ * @missed: those that reported missed completions, and left it unarmed
+ * @again: those that found it armed already
+ * @fired: notifications
+ */
+struct mock_cq_counts {
+	u64 polls;
+	u64 empty;
+	u64 arms;
+	u64 missed;
+	u64 again;
+	u64 fired;
+};
+
+void mock_cq_count(struct ib_cq *cq, struct mock_cq_counts *counts);
 void mock_cq_on_arm(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg),
 		    void *arg);
+void mock_cq_on_destroy(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg),
+			void *arg);
 enum ib_qp_state mock_qp_state(struct ib_qp *qp);
 
 struct mock_qp {
@@ -179,6 +211,9 @@ struct mock_qp {
 	struct ib_qp_init_attr init;
 	struct ib_qp_attr attr;
 };
+
+/* For the parts of the mock. */
+void mock_cq_push_late(struct ib_cq *cq, const struct ib_wc *wc, u64 ns);
 
 /* Each part of the mock fills in its methods. */
 void mock_object_methods(struct ib_device_ops *ops);

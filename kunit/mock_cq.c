@@ -5,10 +5,14 @@
  * Locking: cq->lock is taken with interrupts off by producers and poll
  * alike and is innermost; the core is notified after it was dropped.
  */
+#include <linux/hrtimer.h>
 #include <linux/slab.h>
 #include <kverbs/completion.h>
 
 #include "mock.h"
+
+/* Completions that may be on their way. */
+#define MOCK_LATE	16
 
 struct mock_cq {
 	struct ib_cq ibcq;
@@ -21,11 +25,54 @@ struct mock_cq {
 	bool solicited_only;
 	void (*on_arm)(struct ib_cq *cq, void *arg);
 	void *on_arm_arg;
+	void (*on_destroy)(struct ib_cq *cq, void *arg);
+	void *on_destroy_arg;
+	struct mock_cq_counts counts;
+	struct hrtimer late_timer;
+	struct ib_wc late[MOCK_LATE];
+	unsigned int late_head;
+	unsigned int late_tail;
 };
 
 static struct mock_cq *to_mcq(struct ib_cq *cq)
 {
 	return container_of(cq, struct mock_cq, ibcq);
+}
+
+static bool mock_cq_take_late(struct mock_cq *cq, struct ib_wc *wc)
+{
+	unsigned long flags;
+	bool any;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	any = cq->late_head != cq->late_tail;
+	if (any)
+		*wc = cq->late[cq->late_tail++ % MOCK_LATE];
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return any;
+}
+
+static enum hrtimer_restart mock_cq_late(struct hrtimer *timer)
+{
+	struct mock_cq *cq = container_of(timer, struct mock_cq, late_timer);
+	struct ib_wc wc;
+
+	while (mock_cq_take_late(cq, &wc))
+		mock_cq_push(&cq->ibcq, &wc, true);
+	return HRTIMER_NORESTART;
+}
+
+/* From hard interrupt, after @ns nanoseconds. */
+void mock_cq_push_late(struct ib_cq *ibcq, const struct ib_wc *wc, u64 ns)
+{
+	struct mock_cq *cq = to_mcq(ibcq);
+	unsigned long flags;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	if (!WARN_ON_ONCE(cq->late_head - cq->late_tail == MOCK_LATE))
+		cq->late[cq->late_head++ % MOCK_LATE] = *wc;
+	spin_unlock_irqrestore(&cq->lock, flags);
+	hrtimer_start(&cq->late_timer, ns_to_ktime(ns), HRTIMER_MODE_REL_HARD);
 }
 
 static int mock_create_cq(struct ib_cq *ibcq,
@@ -45,6 +92,8 @@ static int mock_create_cq(struct ib_cq *ibcq,
 	if (!cq->ring)
 		return -ENOMEM;
 	spin_lock_init(&cq->lock);
+	hrtimer_init(&cq->late_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
+	cq->late_timer.function = mock_cq_late;
 	cq->size = attr->cqe;
 	ibcq->cqe = attr->cqe;
 	atomic_inc(&m->live[MOCK_CQ]);
@@ -54,11 +103,15 @@ static int mock_create_cq(struct ib_cq *ibcq,
 static int mock_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct mock *m = mock_of(ibcq->device);
+	struct mock_cq *cq = to_mcq(ibcq);
 	int ret = mock_enter(m, MOCK_destroy_cq, ibcq, 0, 0);
 
 	if (ret)
 		return ret;
-	kfree(to_mcq(ibcq)->ring);
+	hrtimer_cancel(&cq->late_timer);
+	if (cq->on_destroy)
+		cq->on_destroy(ibcq, cq->on_destroy_arg);
+	kfree(cq->ring);
 	atomic_dec(&m->live[MOCK_CQ]);
 	return 0;
 }
@@ -87,6 +140,8 @@ static int mock_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 	spin_lock_irqsave(&cq->lock, flags);
 	while (n < num && cq->tail != cq->head)
 		wc[n++] = cq->ring[cq->tail++ % cq->size];
+	cq->counts.polls++;
+	cq->counts.empty += !n;
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return n;
 }
@@ -107,8 +162,12 @@ static int mock_req_notify_cq(struct ib_cq *ibcq,
 		cq->on_arm(ibcq, cq->on_arm_arg);
 	spin_lock_irqsave(&cq->lock, irqflags);
 	cq->solicited_only = (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED;
-	cq->armed = true;
+	cq->counts.again += cq->armed;
+	cq->counts.arms++;
 	ret = (flags & IB_CQ_REPORT_MISSED_EVENTS) && cq->head != cq->tail;
+	cq->counts.missed += ret;
+	/* What is reported missed is not notified besides. */
+	cq->armed = !ret;
 	spin_unlock_irqrestore(&cq->lock, irqflags);
 	return ret;
 }
@@ -128,6 +187,7 @@ static bool mock_cq_add(struct mock_cq *cq, const struct ib_wc *wc,
 		       (solicited || !cq->solicited_only);
 		if (fire)
 			cq->armed = false;
+		cq->counts.fired += fire;
 	}
 	spin_unlock_irqrestore(&cq->lock, flags);
 	if (fire)
@@ -207,6 +267,51 @@ void mock_cq_on_arm(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg),
 	WRITE_ONCE(to_mcq(cq)->on_arm, fn);
 }
 EXPORT_SYMBOL_GPL(mock_cq_on_arm);
+
+/**
+ * mock_cq_on_destroy() - call something before a CQ is gone
+ * @cq: a CQ of a mock device
+ * @fn: what to call; notifications may come until it returns
+ * @arg: its argument
+ */
+void mock_cq_on_destroy(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg),
+			void *arg)
+{
+	to_mcq(cq)->on_destroy_arg = arg;
+	to_mcq(cq)->on_destroy = fn;
+}
+EXPORT_SYMBOL_GPL(mock_cq_on_destroy);
+
+/**
+ * mock_cq_count() - what happened to a CQ so far
+ * @ibcq: a CQ of a mock device
+ * @counts: filled in
+ */
+void mock_cq_count(struct ib_cq *ibcq, struct mock_cq_counts *counts)
+{
+	struct mock_cq *cq = to_mcq(ibcq);
+	unsigned long flags;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	*counts = cq->counts;
+	spin_unlock_irqrestore(&cq->lock, flags);
+}
+EXPORT_SYMBOL_GPL(mock_cq_count);
+
+/* A QP that is destroyed leaves no completions. */
+void mock_cq_purge(struct ib_cq *ibcq, const struct ib_qp *qp)
+{
+	struct mock_cq *cq = to_mcq(ibcq);
+	unsigned long flags;
+	u32 from, to;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	for (from = to = cq->tail; from != cq->head; from++)
+		if (cq->ring[from % cq->size].qp != qp)
+			cq->ring[to++ % cq->size] = cq->ring[from % cq->size];
+	cq->head = to;
+	spin_unlock_irqrestore(&cq->lock, flags);
+}
 
 void mock_cq_methods(struct ib_device_ops *ops)
 {

@@ -165,11 +165,12 @@ static int mock_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 static int mock_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr,
 			  int mask, struct ib_udata *udata)
 {
+	struct mock *m = mock_of(ibqp->device);
 	struct mock_qp *qp = to_mqp(ibqp);
 	enum ib_qp_state cur, next;
 	int ret;
 
-	ret = mock_enter(mock_of(ibqp->device), MOCK_modify_qp, ibqp, mask,
+	ret = mock_enter(m, MOCK_modify_qp, ibqp, mask,
 			 mask & IB_QP_STATE ? attr->qp_state : qp->state);
 	if (ret)
 		return ret;
@@ -179,6 +180,8 @@ static int mock_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr,
 		return -EINVAL;
 	qp->state = next;
 	qp->attr = *attr;
+	if (next == IB_QPS_ERR && cur != IB_QPS_ERR && m->on_error)
+		m->on_error(ibqp, m->on_error_arg);
 	return 0;
 }
 
@@ -202,9 +205,12 @@ static int mock_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	struct mock *m = mock_of(ibqp->device);
 	int ret = mock_enter(m, MOCK_destroy_qp, ibqp, 0, 0);
 
-	if (!ret)
-		atomic_dec(&m->live[MOCK_QP]);
-	return ret;
+	if (ret)
+		return ret;
+	mock_cq_purge(ibqp->send_cq, ibqp);
+	mock_cq_purge(ibqp->recv_cq, ibqp);
+	atomic_dec(&m->live[MOCK_QP]);
+	return 0;
 }
 
 static void mock_flush(struct ib_qp *qp, struct ib_cq *cq, u64 wr_id,
@@ -216,8 +222,15 @@ static void mock_flush(struct ib_qp *qp, struct ib_cq *cq, u64 wr_id,
 		.opcode = opcode,
 		.qp = qp,
 	};
+	struct mock *m = mock_of(qp->device);
+	u64 delay = m->flush_ns;
 
-	mock_cq_push(cq, &wc, true);
+	if (m->flush_lost)
+		return;
+	if (delay)
+		mock_cq_push_late(cq, &wc, delay);
+	else
+		mock_cq_push(cq, &wc, true);
 }
 
 static int mock_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,

@@ -2,8 +2,8 @@
 /*
  * Every name of the verbs interface that the kernel's own ULPs use, without
  * those of connection manager, subnet administration and management datagrams,
- * of rdma_rw, of the CQ pool and of user memory. That this compiles and links
- * shows that the headers declare, and the modules export, all of them.
+ * of rdma_rw and of user memory. That this compiles and links shows that the
+ * headers declare, and the modules export, all of them.
  */
 #include <linux/module.h>
 #include <rdma/ib_addr.h>
@@ -348,7 +348,8 @@ static const void *const functions[] = {
 	__ib_alloc_cq, __ib_alloc_cq_any, __ib_alloc_pd, __ib_create_cq,
 	ib_alloc_cq, ib_alloc_cq_any, ib_alloc_mr, ib_alloc_mr_integrity,
 	ib_attach_mcast, ib_check_mr_status, ib_create_ah_from_wc,
-	ib_create_qp, ib_create_qp_kernel, ib_create_srq, ib_create_srq_user,
+	ib_cq_pool_get, ib_cq_pool_put, ib_create_qp, ib_create_qp_kernel,
+	ib_create_srq, ib_create_srq_user,
 	ib_dealloc_pd, ib_dealloc_pd_user, ib_dereg_mr, ib_dereg_mr_user,
 	ib_destroy_cq, ib_destroy_cq_user, ib_destroy_qp, ib_destroy_qp_user,
 	ib_destroy_srq, ib_destroy_srq_user, ib_detach_mcast,

@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the suites of the CQ layer share.
+ */
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/sched.h>
+#include <kunit/test.h>
+#include <rdma/ib_verbs.h>
+
+#include "../cq/cq.h"
+#include "cq_rig.h"
+#include "lib.h"
+#include "mock.h"
+#include "objects.h"
+
+/* Those that cannot sleep first, those that nothing schedules last. */
+static const enum ib_poll_context cq_rig_contexts[] = {
+	IB_POLL_SOFTIRQ, IB_POLL_THREAD, IB_POLL_WORKQUEUE,
+	IB_POLL_UNBOUND_WORKQUEUE, IB_POLL_DIRECT,
+};
+
+static const void *next_context(const enum ib_poll_context *prev, char *desc,
+				int first, int last)
+{
+	static const char *const names[] = {
+		[IB_POLL_DIRECT] = "direct", [IB_POLL_SOFTIRQ] = "softirq",
+		[IB_POLL_THREAD] = "thread", [IB_POLL_WORKQUEUE] = "workqueue",
+		[IB_POLL_UNBOUND_WORKQUEUE] = "unbound",
+	};
+	const enum ib_poll_context *ctx = prev ? prev + 1 : &cq_rig_contexts[first];
+
+	if (ctx > &cq_rig_contexts[last])
+		return NULL;
+	strscpy(desc, names[*ctx], KUNIT_PARAM_DESC_SIZE);
+	return ctx;
+}
+
+/**
+ * cq_rig_all() - parameters of a case that runs in every context
+ * @prev: the one before, or NULL
+ * @desc: its name
+ *
+ * Return: the next, or NULL.
+ */
+const void *cq_rig_all(const void *prev, char *desc)
+{
+	return next_context(prev, desc, 0, 4);
+}
+EXPORT_SYMBOL_GPL(cq_rig_all);
+
+/**
+ * cq_rig_scheduled() - in every context that the scheduler runs
+ * @prev: the one before, or NULL
+ * @desc: its name
+ *
+ * Return: the next, or NULL.
+ */
+const void *cq_rig_scheduled(const void *prev, char *desc)
+{
+	return next_context(prev, desc, 0, 3);
+}
+EXPORT_SYMBOL_GPL(cq_rig_scheduled);
+
+/**
+ * cq_rig_sleeping() - in every context in which done may sleep
+ * @prev: the one before, or NULL
+ * @desc: its name
+ *
+ * Return: the next, or NULL.
+ */
+const void *cq_rig_sleeping(const void *prev, char *desc)
+{
+	return next_context(prev, desc, 1, 3);
+}
+EXPORT_SYMBOL_GPL(cq_rig_sleeping);
+
+/**
+ * cq_rig_param() - the context that a case runs in
+ * @test: the running case
+ *
+ * Return: the context.
+ */
+enum ib_poll_context cq_rig_param(struct kunit *test)
+{
+	return *(const enum ib_poll_context *)test->param_value;
+}
+EXPORT_SYMBOL_GPL(cq_rig_param);
+
+static bool in_right_context(enum ib_poll_context ctx)
+{
+	switch (ctx) {
+	case IB_POLL_DIRECT:
+		return in_task();
+	case IB_POLL_SOFTIRQ:
+		return in_serving_softirq() && !in_hardirq();
+	case IB_POLL_THREAD:
+		return in_task() && (current->flags & PF_KTHREAD) &&
+		       !(current->flags & PF_WQ_WORKER);
+	default:
+		return in_task() && (current->flags & PF_WQ_WORKER);
+	}
+}
+
+static void item_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct item *it = container_of(wc->wr_cqe, struct item, cqe);
+	struct recorder *rec = it->rec;
+
+	if (atomic_inc_return(&rec->inside) != 1)
+		rec->concurrent++;
+	if (it->n != rec->next[it->producer]++)
+		rec->disorder++;
+	if (!in_right_context(rec->ctx))
+		rec->wrong_context++;
+	it->dones++;
+	if (rec->on_done)
+		rec->on_done(rec, cq, wc);
+	atomic_dec(&rec->inside);
+	if (atomic_inc_return(&rec->seen) == rec->expect)
+		complete(&rec->all);
+}
+
+/**
+ * recorder_free() - free the CQ ahead of the end of the case
+ * @rec: the recorder
+ */
+void recorder_free(struct recorder *rec)
+{
+	if (rec->cq)
+		ib_free_cq(rec->cq);
+	rec->cq = NULL;
+}
+EXPORT_SYMBOL_GPL(recorder_free);
+
+static void recorder_end(void *arg)
+{
+	recorder_free(arg);
+}
+
+/**
+ * recorder_up() - a CQ that is watched
+ * @test: the running case
+ * @m: the device
+ * @ctx: the polling context
+ * @vector: the completion vector
+ *
+ * Return: the recorder; the CQ is gone after the case.
+ */
+struct recorder *recorder_up(struct kunit *test, struct mock *m, enum ib_poll_context ctx,
+			     int vector)
+{
+	struct recorder *rec = kunit_kzalloc(test, sizeof(*rec), GFP_KERNEL);
+	struct ib_cq *cq;
+
+	KUNIT_ASSERT_NOT_NULL(test, rec);
+	init_completion(&rec->all);
+	init_completion(&rec->rearmed);
+	rec->m = m;
+	rec->ctx = ctx;
+	cq = ib_alloc_cq(m->ibdev, rec, CQ_RIG_SIZE, vector, ctx);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(cq));
+	rec->cq = cq;
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, recorder_end, rec));
+	return rec;
+}
+EXPORT_SYMBOL_GPL(recorder_up);
+
+/**
+ * recorder_of_param() - a device, and a CQ in the context that the case runs in
+ * @test: the running case
+ *
+ * Return: the recorder.
+ */
+struct recorder *recorder_of_param(struct kunit *test)
+{
+	return recorder_up(test, mock_up(test, "kvtm_a"), cq_rig_param(test), 0);
+}
+EXPORT_SYMBOL_GPL(recorder_of_param);
+
+/**
+ * recorder_settle() - wait until @expect completions were handled
+ * @rec: the recorder
+ *
+ * Where nobody else polls, this does.
+ *
+ * Return: true if so.
+ */
+bool recorder_settle(struct recorder *rec)
+{
+	if (rec->ctx != IB_POLL_DIRECT)
+		return kvt_wait(&rec->all);
+	while (ib_process_cq_direct(rec->cq, -1) > 0)
+		;
+	return atomic_read(&rec->seen) == rec->expect;
+}
+EXPORT_SYMBOL_GPL(recorder_settle);
+
+/**
+ * recorder_expect_clean() - all that was expected came, and nothing was wrong
+ * @test: the running case
+ * @rec: the recorder
+ */
+void recorder_expect_clean(struct kunit *test, struct recorder *rec)
+{
+	KUNIT_EXPECT_EQ(test, rec->expect, atomic_read(&rec->seen));
+	KUNIT_EXPECT_EQ(test, 0, rec->concurrent);
+	KUNIT_EXPECT_EQ(test, 0, rec->disorder);
+	KUNIT_EXPECT_EQ(test, 0, rec->wrong_context);
+}
+EXPORT_SYMBOL_GPL(recorder_expect_clean);
+
+/**
+ * item_init() - a completion to be pushed
+ * @it: the completion
+ * @rec: where it is watched
+ * @producer: who pushes it
+ * @n: its place among those of the producer
+ */
+void item_init(struct item *it, struct recorder *rec, u8 producer, u32 n)
+{
+	it->cqe.done = item_done;
+	it->rec = rec;
+	it->producer = producer;
+	it->n = n;
+	it->dones = 0;
+}
+EXPORT_SYMBOL_GPL(item_init);
+
+/**
+ * items_new() - completions of the first producer
+ * @test: the running case
+ * @rec: where they are watched
+ * @n: how many
+ *
+ * Return: an array.
+ */
+struct item *items_new(struct kunit *test, struct recorder *rec, u32 n)
+{
+	struct item *items = kunit_kcalloc(test, n, sizeof(*items), GFP_KERNEL);
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, items);
+	for (i = 0; i < n; i++)
+		item_init(&items[i], rec, 0, i);
+	return items;
+}
+EXPORT_SYMBOL_GPL(items_new);
+
+/**
+ * item_push_of() - let something complete
+ * @it: the completion
+ * @qp: its QP
+ *
+ * Context: any.
+ * Return: false if the CQ is full.
+ */
+bool item_push_of(struct item *it, struct ib_qp *qp)
+{
+	struct ib_wc wc = { .wr_cqe = &it->cqe, .status = IB_WC_SUCCESS, .qp = qp };
+
+	return mock_cq_push(it->rec->cq, &wc, false);
+}
+EXPORT_SYMBOL_GPL(item_push_of);
+
+/**
+ * item_push() - let something complete, of no QP
+ * @it: the completion
+ *
+ * Context: any.
+ * Return: false if the CQ is full.
+ */
+bool item_push(struct item *it)
+{
+	return item_push_of(it, NULL);
+}
+EXPORT_SYMBOL_GPL(item_push);
+
+/**
+ * items_push() - let several complete, of which the CQ is told at once
+ * @items: they
+ * @n: how many; the CQ has room for them
+ *
+ * Return: false if it had not.
+ */
+bool items_push(struct item *items, u32 n)
+{
+	struct ib_wc wc = {};
+	u32 i;
+
+	for (i = 0; i < n - 1; i++) {
+		wc.wr_cqe = &items[i].cqe;
+		if (!mock_cq_push_quiet(items[i].rec->cq, &wc))
+			return false;
+	}
+	return item_push(&items[i]);
+}
+EXPORT_SYMBOL_GPL(items_push);
+
+/**
+ * cq_gate_init() - close a gate
+ * @g: the gate
+ */
+void cq_gate_init(struct cq_gate *g)
+{
+	kvt_gate_init(&g->gate);
+	init_completion(&g->go);
+}
+EXPORT_SYMBOL_GPL(cq_gate_init);
+
+/**
+ * cq_gate_pass() - to be called in a done(): wait until the gate opens
+ * @g: the gate
+ */
+void cq_gate_pass(struct cq_gate *g)
+{
+	if (in_serving_softirq()) {
+		kvt_gate_pass(&g->gate);
+		return;
+	}
+	complete(&g->gate.entered);
+	g->gate.in_time = kvt_wait(&g->go);
+}
+EXPORT_SYMBOL_GPL(cq_gate_pass);
+
+/**
+ * cq_gate_entered() - wait until a done() is inside
+ * @g: the gate
+ *
+ * Return: true if it is.
+ */
+bool cq_gate_entered(struct cq_gate *g)
+{
+	return kvt_wait(&g->gate.entered);
+}
+EXPORT_SYMBOL_GPL(cq_gate_entered);
+
+/**
+ * cq_gate_open() - let the done() go
+ * @g: the gate
+ */
+void cq_gate_open(struct cq_gate *g)
+{
+	kvt_gate_open(&g->gate);
+	complete_all(&g->go);
+}
+EXPORT_SYMBOL_GPL(cq_gate_open);
+
+static void held_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
+{
+	cq_gate_pass(rec->arg);
+}
+
+static int hold_fn(void *arg)
+{
+	struct cq_hold *h = arg;
+
+	item_push(h->item);
+	if (h->rec->ctx == IB_POLL_DIRECT)
+		ib_process_cq_direct(h->rec->cq, -1);
+	return 0;
+}
+
+/**
+ * cq_hold_new() - prepare to keep a lane inside a done()
+ * @test: the running case, which stays on the first CPU from now on
+ * @m: the device
+ * @ctx: the polling context
+ *
+ * Return: what holds it. The case is skipped where there is one CPU only.
+ */
+struct cq_hold *cq_hold_new(struct kunit *test, struct mock *m, enum ib_poll_context ctx)
+{
+	struct cq_hold *h;
+
+	if (!kvt_other_cpu())
+		kunit_skip(test, "needs two CPUs");
+	kvt_stay_on_first_cpu();
+	h = kunit_kzalloc(test, sizeof(*h), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, h);
+	cq_gate_init(&h->g);
+	h->rec = recorder_up(test, m, ctx, kvt_other_cpu());
+	h->rec->on_done = held_done;
+	h->rec->arg = &h->g;
+	h->rec->expect = 1;
+	h->item = items_new(test, h->rec, 1);
+	h->pusher = kvt_thread_new(test, kvt_other_cpu(), hold_fn, h);
+	return h;
+}
+EXPORT_SYMBOL_GPL(cq_hold_new);
+
+/**
+ * cq_hold_begin() - let what holds the lane complete, and wait until it does
+ * @h: what holds it
+ *
+ * Return: true if it is inside.
+ */
+bool cq_hold_begin(struct cq_hold *h)
+{
+	kvt_thread_go(h->pusher);
+	return cq_gate_entered(&h->g);
+}
+EXPORT_SYMBOL_GPL(cq_hold_begin);
+
+/**
+ * cq_hold_end() - let the lane go
+ * @h: what holds it
+ *
+ * Return: true if it was still held.
+ */
+bool cq_hold_end(struct cq_hold *h)
+{
+	cq_gate_open(&h->g);
+	/* The pusher may wait for its CPU until the case ends, if the lane goes on there. */
+	return kvt_wait(&h->rec->all) && h->g.gate.in_time;
+}
+EXPORT_SYMBOL_GPL(cq_hold_end);
+
+/**
+ * cq_rig_qp() - a QP that the case destroys, in the state INIT
+ * @test: the running case
+ * @pd: its PD
+ * @scq: its send CQ
+ * @rcq: its receive CQ
+ * @srq: its SRQ, or NULL
+ *
+ * Return: the QP.
+ */
+struct ib_qp *cq_rig_qp(struct kunit *test, struct ib_pd *pd, struct ib_cq *scq,
+			struct ib_cq *rcq, struct ib_srq *srq)
+{
+	struct ib_qp_init_attr init = {
+		.send_cq = scq, .recv_cq = rcq, .srq = srq, .qp_type = IB_QPT_RC,
+		.cap = { .max_send_wr = 16, .max_recv_wr = srq ? 0 : 16,
+			 .max_send_sge = 1, .max_recv_sge = srq ? 0 : 1 },
+	};
+	struct ib_qp *qp = ib_create_qp(pd, &init);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(qp));
+	KUNIT_EXPECT_EQ(test, 0, kvt_qp_to_init(qp, 1));
+	return qp;
+}
+EXPORT_SYMBOL_GPL(cq_rig_qp);
+
+/**
+ * cq_rig_rest() - wait until what polls a CQ has nothing to do
+ * @cq: the CQ
+ *
+ * Context: process.
+ * Return: true if that was in time.
+ */
+bool cq_rig_rest(struct ib_cq *cq)
+{
+	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
+
+	/* Pairs with what follows the runner's last look at its lists. */
+	while (atomic_read_acquire(&cq->lane->active)) {
+		if (ktime_get_ns() > end)
+			return false;
+		schedule();
+	}
+	return true;
+}
+EXPORT_SYMBOL_GPL(cq_rig_rest);
+
+/**
+ * cq_rig_tune() - set a number among the parameters of kverbs
+ * @name: the parameter
+ * @value: the value
+ *
+ * Return: what it was, or a negative errno.
+ */
+int cq_rig_tune(const char *name, unsigned int value)
+{
+	char path[64], text[16];
+	unsigned int old = 0;
+	int ret;
+
+	snprintf(path, sizeof(path), "/sys/module/kverbs/parameters/%s", name);
+	ret = kvt_read_file(path, text, sizeof(text));
+	if (ret > 0)
+		ret = kstrtouint(text, 0, &old);
+	if (ret < 0)
+		return ret;
+	snprintf(text, sizeof(text), "%u", value);
+	return kvt_write_file(path, text) ?: (int)old;
+}
+EXPORT_SYMBOL_GPL(cq_rig_tune);
