@@ -1,11 +1,115 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Connects a queue pair to itself. A real ULP has a peer and learns the peer's
+ * address, queue pair number and first packet sequence number from it.
+ */
 #ifndef KVERBS_EXAMPLES_LOOPBACK_H
 #define KVERBS_EXAMPLES_LOOPBACK_H
 
-#include <linux/types.h>
+#include <linux/err.h>
+#include <linux/kernel.h>
+#include <rdma/ib_cache.h>
+#include <rdma/ib_verbs.h>
 
-struct ib_qp;
+#define LOOPBACK_TIMEOUT	14	/* 4.096 us * 2^14 */
+#define LOOPBACK_RETRIES	7
+#define LOOPBACK_HOPS		64
 
-int loopback_connect(struct ib_qp *qp, u32 port_num);
+/* What must be given on the way from RESET to INIT, to RTR and to RTS. */
+static const int loopback_masks[] = {
+	IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS,
+	IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
+		IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER,
+	IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | IB_QP_SQ_PSN |
+		IB_QP_MAX_QP_RD_ATOMIC,
+};
+
+/* On Ethernet a peer is known by its GID and the MAC address behind it. */
+static inline int loopback_roce(struct ib_device *dev, struct rdma_ah_attr *ah)
+{
+	const struct ib_gid_attr *gid;
+	int ret;
+
+	gid = rdma_get_gid_attr(dev, rdma_ah_get_port_num(ah), 0);
+	if (IS_ERR(gid))
+		return PTR_ERR(gid);
+	rdma_ah_set_grh(ah, (union ib_gid *)&gid->gid, 0, 0, LOOPBACK_HOPS, 0);
+	ret = rdma_read_gid_l2_fields(gid, NULL, ah->roce.dmac);
+	rdma_put_gid_attr(gid);
+	return ret;
+}
+
+static inline int loopback_address(struct ib_device *dev, struct ib_port_attr *port,
+				   struct rdma_ah_attr *ah, u32 port_num)
+{
+	ah->type = rdma_ah_find_type(dev, port_num);
+	rdma_ah_set_port_num(ah, port_num);
+	if (ah->type == RDMA_AH_ATTR_TYPE_ROCE)
+		return loopback_roce(dev, ah);
+	rdma_ah_set_dlid(ah, port->lid);
+	return 0;
+}
+
+/**
+ * loopback_connect() - bring a new RC queue pair to RTS, connected to itself
+ * @qp: in the state RESET
+ * @port_num: port of its device, from 1
+ *
+ * Context: Process, may sleep.
+ * Return: 0, or the errno of the verbs call that failed.
+ */
+static inline int loopback_connect(struct ib_qp *qp, u32 port_num)
+{
+	struct ib_qp_attr attr = {
+		.port_num = port_num,
+		.dest_qp_num = qp->qp_num,
+		.timeout = LOOPBACK_TIMEOUT,
+		.retry_cnt = LOOPBACK_RETRIES,
+		.rnr_retry = LOOPBACK_RETRIES,
+	};
+	struct ib_port_attr port;
+	int i, ret;
+
+	ret = ib_query_port(qp->device, port_num, &port);
+	if (ret)
+		return ret;
+	attr.path_mtu = port.active_mtu;
+	ret = loopback_address(qp->device, &port, &attr.ah_attr, port_num);
+	for (i = 0; !ret && i < ARRAY_SIZE(loopback_masks); i++) {
+		attr.qp_state = IB_QPS_INIT + i;
+		ret = ib_modify_qp(qp, &attr, loopback_masks[i] | IB_QP_STATE);
+	}
+	return ret;
+}
+
+/**
+ * loopback_create() - make a queue pair that is connected to itself
+ * @pd: its PD
+ * @cq: where all its completions go
+ * @nr: requests that can be outstanding, each way
+ *
+ * Context: Process, may sleep.
+ * Return: the queue pair in RTS, or an ERR_PTR of the call that failed.
+ */
+static inline struct ib_qp *loopback_create(struct ib_pd *pd, struct ib_cq *cq, u32 nr)
+{
+	struct ib_qp_init_attr attr = {
+		.qp_type = IB_QPT_RC,
+		.send_cq = cq,
+		.recv_cq = cq,
+		/* One more each way to drain it. */
+		.cap = { .max_send_wr = nr + 1, .max_recv_wr = nr + 1 },
+	};
+	struct ib_qp *qp = ib_create_qp(pd, &attr);
+	int ret;
+
+	if (IS_ERR(qp))
+		return qp;
+	ret = loopback_connect(qp, 1);
+	if (!ret)
+		return qp;
+	ib_destroy_qp(qp);
+	return ERR_PTR(ret);
+}
 
 #endif
