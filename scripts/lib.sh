@@ -137,6 +137,17 @@ build_modules() {
 		>"$BUILD_LOG" 2>&1
 }
 
+# mainline_sources <ulp> <module> <directory>: lays out a ULP's sources to be
+# built with the kernel's own rdma headers and symbols.
+mainline_sources() {
+	cp "$KV_ROOT/ulp/$1"/*.[ch] "$3/"
+	{
+		echo "obj-m := $2.o"
+		sed -n "/^kverbs_$1-y/,/[^\\\\]\$/p" "$KV_ROOT/Kbuild" |
+			sed "s,ulp/$1/,,g; s/^kverbs_$1-y/$2-y/"
+	} >"$3/Kbuild"
+}
+
 # The modules to run, in the order in which they can be inserted.
 run_modules() {
 	local name

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Charts as SVG, with what Python comes with.
+
+A Figure is a page of Panels; a Panel has two axes and draws lines or bars. What
+has a meaning (a series) has a colour, a dash and a marker, so that it is told
+apart also without colours. The colours follow the reader's light or dark theme.
+"""
+
+import math
+from html import escape
+
+# Colour on a light and on a dark page, dash, marker: by place in the legend.
+SERIES = [
+    ("#5f6368", "#b0b6bd", "", "circle"),
+    ("#0063b1", "#5fb4ff", "", "square"),
+    ("#00785a", "#3dd6a7", "", "triangle"),
+    ("#c24c00", "#ff9a5c", "6 3", "diamond"),
+    ("#8f3a84", "#ea9adf", "2 3", "cross"),
+]
+
+PAGE = """\
+svg { background: #fff; font-family: system-ui, "DejaVu Sans", sans-serif; font-size: 12px; }
+.page { fill: #fff; } text { fill: #202124; } .dim { fill: #5f6368; }
+.title { font-size: 15px; font-weight: 600; } .panel { font-weight: 600; }
+.axis { stroke: #80868b; fill: none; } .grid { stroke: #e3e5e8; fill: none; }
+.limit { stroke: #c5221f; stroke-dasharray: 4 3; fill: none; } .limit-text { fill: #c5221f; }
+.line { fill: none; stroke-width: 2; stroke-linejoin: round; }
+"""
+
+DARK = """\
+svg, .page { background: #16181c; fill: #16181c; } text { fill: #e8eaed; } .dim { fill: #b0b6bd; }
+.axis { stroke: #80868b; } .grid { stroke: #32363c; }
+.limit { stroke: #ff8a80; } .limit-text { fill: #ff8a80; }
+"""
+
+
+def _style():
+    light, dark = [], []
+    for i, (on_light, on_dark, dash, _) in enumerate(SERIES):
+        dashes = f" stroke-dasharray: {dash};" if dash else ""
+        light.append(f".l{i} {{ stroke: {on_light};{dashes} }} "
+                     f".m{i} {{ fill: {on_light}; stroke: {on_light}; }}")
+        dark.append(f".l{i} {{ stroke: {on_dark}; }} "
+                    f".m{i} {{ fill: {on_dark}; stroke: {on_dark}; }}")
+    return (PAGE + "\n".join(light) + "\n@media (prefers-color-scheme: dark) {\n" +
+            DARK + "\n".join(dark) + "\n}\n")
+
+
+def number(value):
+    """A number for people: thousands and millions by letter."""
+    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= unit:
+            return f"{value / unit:g}{letter}"
+    return f"{value:g}"
+
+
+class Log:
+    """Logarithmic scale; ticks at powers of ten, or where told."""
+
+    def __init__(self, low, high, ticks=None):
+        self.low, self.high = low, high
+        self.ticks = ticks or self._powers()
+
+    def _powers(self):
+        first = math.ceil(math.log10(self.low) - 1e-9)
+        last = math.floor(math.log10(self.high) + 1e-9)
+        return [10.0 ** n for n in range(first, last + 1)]
+
+    def at(self, value):
+        value = min(max(value, self.low), self.high)
+        return math.log(value / self.low) / math.log(self.high / self.low)
+
+    @staticmethod
+    def around(values):
+        """From the power of ten below the values to the one above."""
+        low = 10.0 ** math.floor(math.log10(min(values)))
+        high = 10.0 ** math.ceil(math.log10(max(values)))
+        return Log(low, high if high > low else low * 10)
+
+
+class Linear:
+    """Linear scale from 0, or between two values."""
+
+    def __init__(self, low, high, ticks=None):
+        self.low, self.high = low, high
+        self.ticks = ticks or self._round()
+
+    def _round(self):
+        span = self.high - self.low
+        step = 10.0 ** math.floor(math.log10(span / 2))
+        for factor in (1, 2, 5, 10):
+            if span / (step * factor) <= 6:
+                step *= factor
+                break
+        first = math.ceil(self.low / step - 1e-9)
+        last = math.floor(self.high / step + 1e-9)
+        return [n * step for n in range(first, last + 1)]
+
+    def at(self, value):
+        return (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
+
+
+class Panel:
+    """Two axes and what is drawn between them."""
+
+    def __init__(self, x, y, width, height, x_scale, y_scale):
+        self.x, self.y, self.width, self.height = x, y, width, height
+        self.x_scale, self.y_scale = x_scale, y_scale
+        self.parts = []
+
+    def px(self, value):
+        return self.x + self.width * self.x_scale.at(value)
+
+    def py(self, value):
+        return self.y + self.height * (1 - self.y_scale.at(value))
+
+    def text(self, x, y, text, anchor="middle", style="", turn=False):
+        turned = f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turn else ""
+        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" '
+                          f'class="{style}"{turned}>{escape(text)}</text>')
+
+    def rule(self, x1, y1, x2, y2, style):
+        self.parts.append(f'<path class="{style}" d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}"/>')
+
+    def axes(self, x_label="", y_label="", title="", x_names=None, y_ticks=True):
+        right, bottom = self.x + self.width, self.y + self.height
+        for tick in self.y_scale.ticks:
+            y = self.py(tick)
+            self.rule(self.x, y, right, y, "grid")
+            if y_ticks:
+                self.text(self.x - 6, y + 4, number(tick), "end", "dim")
+        for tick in self.x_scale.ticks:
+            x = self.px(tick)
+            if not x_names:
+                self.rule(x, self.y, x, bottom, "grid")
+            self.text(x, bottom + 16, x_names[tick] if x_names else number(tick), style="dim")
+        self.rule(self.x, bottom, right, bottom, "axis")
+        self.rule(self.x, self.y, self.x, bottom, "axis")
+        if title:
+            self.text(self.x + self.width / 2, self.y - 8, title, style="panel")
+        if x_label:
+            self.text(self.x + self.width / 2, bottom + 34, x_label)
+        if y_label:
+            self.text(self.x - 44, self.y + self.height / 2, y_label, turn=True)
+
+    def line(self, series, points):
+        points = [(self.px(x), self.py(y)) for x, y in points]
+        path = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+        self.parts.append(f'<path class="line l{series}" d="M{path}"/>')
+        for x, y in points:
+            self.parts.append(marker(series, x, y))
+
+    def bar(self, series, middle, width, value, label):
+        x, y = self.px(middle) - width / 2, self.py(value)
+        self.parts.append(f'<rect class="m{series}" x="{x:.1f}" y="{y:.1f}" '
+                          f'width="{width:.1f}" height="{self.y + self.height - y:.1f}"/>')
+        self.text(x + width / 2, y - 5, label)
+
+    def limit(self, value, label):
+        y = self.py(value)
+        self.rule(self.x, y, self.x + self.width, y, "limit")
+        self.text(self.x + self.width + 5, y + 4, label, "start", "limit-text")
+
+
+def marker(series, x, y):
+    shape, r = SERIES[series][3], 3.2
+    if shape == "circle":
+        return f'<circle class="m{series}" cx="{x:.1f}" cy="{y:.1f}" r="{r}"/>'
+    path = {
+        "square": f"M{x - r:.1f} {y - r:.1f}h{2 * r}v{2 * r}h{-2 * r}z",
+        "triangle": f"M{x:.1f} {y - r - 1:.1f}l{r + 0.8} {2 * r}h{-2 * r - 1.6}z",
+        "diamond": f"M{x:.1f} {y - r - 1:.1f}l{r + 1} {r + 1}l{-r - 1} {r + 1}l{-r - 1} {-r - 1}z",
+        "cross": f"M{x - r:.1f} {y - r:.1f}l{2 * r} {2 * r}m0 {-2 * r}l{-2 * r} {2 * r}",
+    }[shape]
+    return f'<path class="m{series}" stroke-width="1.6" d="{path}"/>'
+
+
+class Figure:
+    """A page: title, remark, legend, panels."""
+
+    def __init__(self, width, height, title, remark):
+        # The remark is the longest line.
+        self.width, self.height = max(width, 90 + 6.3 * len(remark)), height
+        self.title, self.remark = title, remark
+        self.panels, self.legend = [], []
+
+    def panel(self, *args):
+        self.panels.append(Panel(*args))
+        return self.panels[-1]
+
+    def _legend(self):
+        x = 60
+        for series, name in self.legend:
+            yield f'<path class="line l{series}" d="M{x} 64h30"/>'
+            yield marker(series, x + 15, 64)
+            yield f'<text x="{x + 37}" y="68">{escape(name)}</text>'
+            x += 62 + 7.5 * len(name)
+
+    def write(self, path):
+        parts = [
+            '<?xml version="1.0" encoding="UTF-8"?>',
+            "<!-- SPDX-License-Identifier: GPL-2.0-only; made by scripts/bench -->",
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width:g}" '
+            f'height="{self.height:g}" viewBox="0 0 {self.width:g} {self.height:g}" role="img">',
+            f"<title>{escape(self.title)}</title>",
+            f"<style>\n{_style()}</style>",
+            f'<rect class="page" width="{self.width:g}" height="{self.height:g}"/>',
+            f'<text class="title" x="60" y="26">{escape(self.title)}</text>',
+            f'<text class="dim" x="60" y="45">{escape(self.remark)}</text>',
+            *self._legend(),
+        ]
+        for panel in self.panels:
+            parts += panel.parts
+        with open(path, "w", encoding="utf-8") as out:
+            out.write("\n".join(parts) + "\n</svg>\n")

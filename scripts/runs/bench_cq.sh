@@ -1,0 +1,92 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# In the guest: measures mainline's CQ layer over rdma_rxe, then ours over the
+# emulated HCA. Each measurement is a line "row: layer=... ...".
+#
+#   CQS       numbers of CQs, separated by commas
+#   LOADS     per cent of what the open loop can take, likewise
+#   MESSAGES  of a run, over the emulated HCA
+#   RXE       the same over rdma_rxe, which takes ten times as long; 0: leave
+#             mainline out
+#   COSTS     no: leave out what needs a single processor
+
+# shellcheck source=cqbench.sh
+. /bin/cqbench.sh
+
+CQS=$(echo "$CQS" | tr , ' ')
+LOADS=$(echo "$LOADS" | tr , ' ')
+
+row() {
+	result "row: layer=$layer $*"
+}
+
+# What a completion costs: one CQ, and the same number of them spread over many.
+costs() {
+	for shape in "cqs=1 count=4096" "cqs=64 count=64"; do
+		# shellcheck disable=SC2086
+		cqbench mode=burst ctx=bare $shape && row "$line"
+		for ctx in $contexts; do
+			# shellcheck disable=SC2086
+			cqbench mode=burst ctx="$ctx" $shape && row "$line"
+		done
+	done
+}
+
+timing() {
+	[ ! -e /sys/module/kverbs/parameters/cq_timing ] ||
+		echo "$1" >/sys/module/kverbs/parameters/cq_timing
+}
+
+# Closed loop for the rate; open loop with everything due at once, which is as much
+# as the open loop can take, and at shares of that.
+loads() {
+	timing 0
+	cqbench mode=load ctx="$1" cqs="$2" count="$count" rate=0 delay=0 || return
+	row "$line"
+	timing 1
+	cqbench mode=load ctx="$1" cqs="$2" count="$count" rate=100000000 || return
+	row "$line load=100"
+	top=$per_s
+	for load in $LOADS; do
+		cqbench mode=load ctx="$1" cqs="$2" count="$count" \
+			rate=$((top * load / 100)) && row "$line load=$load"
+	done
+}
+
+measure() {
+	result "progress: $layer"
+	# Whatever booting or loading has left to do.
+	sleep 2
+	[ "$COSTS" = no ] || costs
+	for ctx in $contexts; do
+		for cqs in $CQS; do
+			loads "$ctx" "$cqs"
+		done
+		result "progress:   $ctx"
+	done
+}
+
+with_mainline() {
+	layer=mainline count=$RXE
+	contexts="direct softirq workqueue unbound"
+	ip link show dummy0 >/dev/null 2>&1 || ip link add dummy0 type dummy
+	ip link set dummy0 up
+	ip addr add 10.0.0.1/24 dev dummy0
+	load mainline_cqbench && rxelink rxe0 dummy0 || return 1
+	measure
+	# Both export the same symbols.
+	unload mainline_cqbench rdma_rxe ib_uverbs ib_core
+}
+
+with_kverbs() {
+	layer=kverbs count=$MESSAGES contexts=$CONTEXTS
+	for ko in kverbs kverbs_emu kverbs_cqbench; do
+		load $ko || return 1
+	done
+	measure
+}
+
+row "clocksource=$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource)"
+[ "$RXE" = 0 ] || with_mainline || fail "mainline could not be measured"
+with_kverbs || fail "kverbs could not be measured"
