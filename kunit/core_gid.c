@@ -523,12 +523,14 @@ static void gid_refused_by_the_driver_is_not_there(struct kunit *test)
 	union ib_gid gid1 = ip4_gid(one), gid2 = ip4_gid(two);
 
 	/* The first of the two types is refused, the second is taken. */
-	mock_fail_nth(m, MOCK_add_gid, 1, -EXFULL);
+	m->refused = gid1;
+	WRITE_ONCE(m->refusing, true);
 	KUNIT_ASSERT_EQ(test, 0, kvt_netdev_ip4(ndev, one, true));
 	KUNIT_ASSERT_TRUE(test, wait_for_find(ev, m->ibdev, &gid1, ndev, true));
 	KUNIT_EXPECT_EQ(test, -ENOENT,
 			find(m->ibdev, &gid1, IB_GID_TYPE_ROCE, ndev));
 	/* The next change tries again. */
+	WRITE_ONCE(m->refusing, false);
 	KUNIT_ASSERT_EQ(test, 0, kvt_netdev_ip4(ndev, two, true));
 	KUNIT_ASSERT_TRUE(test, wait_for_find(ev, m->ibdev, &gid2, ndev, true));
 	KUNIT_EXPECT_GE(test, find(m->ibdev, &gid1, IB_GID_TYPE_ROCE, ndev), 0);

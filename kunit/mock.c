@@ -331,6 +331,9 @@ static int mock_add_gid(const struct ib_gid_attr *attr, void **context)
 		return ret;
 	if (attr->index >= MOCK_GIDS || test_bit(attr->index, &p->valid))
 		return -EINVAL;
+	if (READ_ONCE(m->refusing) && attr->gid_type == IB_GID_TYPE_ROCE &&
+	    !memcmp(&m->refused, &attr->gid, sizeof(attr->gid)))
+		return -EXFULL;
 	p->added[attr->index] = attr->gid;
 	p->added_type[attr->index] = attr->gid_type;
 	set_bit(attr->index, &p->valid);

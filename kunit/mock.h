@@ -102,6 +102,8 @@ struct mock_port {
  * @flush_ns: time until what is posted to a QP in error completes, from hard
  *	interrupt; 0 for at once
  * @flush_lost: requests of QPs in error do not complete
+ * @refused: GID for which no RoCE v1 entry is taken, while @refusing
+ * @refusing: see @refused
  * @on_error: called when a QP has entered the error state
  * @on_error_arg: for it
  * @port: by port number
@@ -122,6 +124,8 @@ struct mock {
 	bool registered;
 	u64 flush_ns;
 	bool flush_lost;
+	union ib_gid refused;
+	bool refusing;
 	void (*on_error)(struct ib_qp *qp, void *arg);
 	void *on_error_arg;
 	struct mock_port port[MOCK_MAX_PORTS + 1];
