@@ -52,12 +52,25 @@ enum presence_state {
 	CLIENT_REMOVING,
 };
 
+/**
+ * struct presence - one client on one device
+ * @list: of all, in the order in which add() was called
+ * @on_device: likewise, of those on the same device
+ * @device: where
+ * @client: who
+ * @state: who may touch it
+ * @rename_due: the device has a name that the client was not told
+ * @call: in the list of callbacks under way
+ * @task: the thread that runs the callback
+ */
 struct presence {
 	struct list_head list;
+	struct list_head on_device;
 	struct ib_device *device;
 	struct ib_client *client;
 	enum presence_state state;
 	bool rename_due;
+	struct list_head call;
 	struct task_struct *task;
 };
 
@@ -68,14 +81,17 @@ static u32 next_client_id;
 /* In the order in which add() was called. */
 static LIST_HEAD(presences);
 
+/* Those whose callback runs, or is about to. */
+static LIST_HEAD(calls);
+
 static struct presence *find_presence(struct ib_device *dev,
 				      struct ib_client *client)
 {
 	struct presence *p;
 
 	lockdep_assert_held(&ib_registry_lock);
-	list_for_each_entry(p, &presences, list)
-		if (p->device == dev && p->client == client)
+	list_for_each_entry(p, &ib_priv(dev)->presences, on_device)
+		if (p->client == client)
 			return p;
 	return NULL;
 }
@@ -97,9 +113,8 @@ static struct presence *last_of_device(struct ib_device *dev)
 	struct presence *p, *last = NULL;
 
 	lockdep_assert_held(&ib_registry_lock);
-	list_for_each_entry(p, &presences, list)
-		if (p->device == dev &&
-		    (!last || p->client->client_id > last->client->client_id))
+	list_for_each_entry(p, &ib_priv(dev)->presences, on_device)
+		if (!last || p->client->client_id > last->client->client_id)
 			last = p;
 	return last;
 }
@@ -110,7 +125,7 @@ static bool calling_me(struct ib_device *dev, struct ib_client *client)
 	struct presence *p;
 
 	lockdep_assert_held(&ib_registry_lock);
-	list_for_each_entry(p, &presences, list)
+	list_for_each_entry(p, &calls, call)
 		if (p->task == current &&
 		    ((dev && p->device == dev) ||
 		     (client && p->client == client)))
@@ -127,6 +142,7 @@ static void free_presence(struct presence *p)
 {
 	lockdep_assert_held(&ib_registry_lock);
 	xa_erase(&p->device->client_data, p->client->client_id);
+	list_del(&p->on_device);
 	list_del(&p->list);
 	kfree(p);
 	ib_registry_changed();
@@ -137,13 +153,14 @@ static void begin_callback(struct presence *p, enum presence_state state)
 {
 	p->state = state;
 	p->task = current;
+	list_add(&p->call, &calls);
 	mutex_unlock(&ib_registry_lock);
 }
 
 static void end_callback(struct presence *p)
 {
 	mutex_lock(&ib_registry_lock);
-	p->task = NULL;
+	list_del(&p->call);
 	p->state = CLIENT_PRESENT;
 	ib_registry_changed();
 }
@@ -186,6 +203,7 @@ static int add_presence(struct ib_device *dev, struct ib_client *client)
 	p->device = dev;
 	p->client = client;
 	list_add_tail(&p->list, &presences);
+	list_add_tail(&p->on_device, &ib_priv(dev)->presences);
 
 	begin_callback(p, CLIENT_ADDING);
 	ret = client->add ? client->add(dev) : 0;
@@ -262,9 +280,8 @@ void ib_clients_renamed(struct ib_device *dev)
 	unsigned long id;
 
 	lockdep_assert_held(&ib_registry_lock);
-	list_for_each_entry(p, &presences, list)
-		if (p->device == dev)
-			p->rename_due = true;
+	list_for_each_entry(p, &ib_priv(dev)->presences, on_device)
+		p->rename_due = true;
 	for (id = 0; (client = xa_find(&clients, &id, ULONG_MAX,
 				       CLIENT_REGISTERED)); id++) {
 		p = find_presence(dev, client);
@@ -280,9 +297,8 @@ void ib_clients_show(struct ib_device *dev, struct seq_file *s)
 	struct presence *p;
 
 	mutex_lock(&ib_registry_lock);
-	list_for_each_entry(p, &presences, list)
-		if (p->device == dev)
-			seq_printf(s, " %s", p->client->name);
+	list_for_each_entry(p, &ib_priv(dev)->presences, on_device)
+		seq_printf(s, " %s", p->client->name);
 	mutex_unlock(&ib_registry_lock);
 }
 

@@ -75,6 +75,9 @@ struct ib_port_priv {
  * struct ib_device_priv - the core's part of a device
  * @rcu: the memory goes after a grace period, for lookups under RCU
  * @state: under ib_registry_lock
+ * @by_name: in the table of names, while the device is in that of devices
+ * @presences: of the clients on the device, in the order of their add();
+ *	under ib_registry_lock
  * @registered_at: ib_registry_now() when it became IB_DEV_REGISTERED
  * @ports: by port number; once set it stays
  * @last_port: the greatest port number that there is room for in @ports
@@ -98,6 +101,8 @@ struct ib_port_priv {
 struct ib_device_priv {
 	struct rcu_head rcu;
 	enum ib_dev_state state;
+	struct hlist_node by_name;
+	struct list_head presences;
 	unsigned long registered_at;
 	struct ib_port_priv *ports;
 	u32 last_port;

@@ -27,10 +27,12 @@
 #include <linux/completion.h>
 #include <linux/ctype.h>
 #include <linux/export.h>
+#include <linux/hashtable.h>
 #include <linux/module.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
+#include <linux/stringhash.h>
 #include <linux/wait.h>
 #include <net/net_namespace.h>
 
@@ -45,6 +47,9 @@ static DECLARE_WAIT_QUEUE_HEAD(registry_waiters);
 /* By ib_device.index; from the choice of a name to ib_dealloc_device(). */
 DEFINE_XARRAY_ALLOC(ib_devices);
 static u32 next_index;
+
+/* The same devices by name: looked up for each new one. */
+static DEFINE_HASHTABLE(device_names, 8);
 
 /* Is the caller in a context where it may not sleep? Then it is told. */
 bool ib_called_atomic(const char *what, const void *caller)
@@ -83,6 +88,31 @@ void ib_registry_wait(void)
 	mutex_lock(&ib_registry_lock);
 }
 
+static struct ib_device *ib_device_of(struct ib_device_priv *priv)
+{
+	return (struct ib_device *)(priv + 1);
+}
+
+static u32 hash_of_name(const char *name)
+{
+	return full_name_hash(NULL, name, strlen(name));
+}
+
+/* The device is in the table of devices, and in that of names no more. */
+static void set_name(struct ib_device *dev, const char *name)
+{
+	lockdep_assert_held(&ib_registry_lock);
+	strscpy(dev->name, name, sizeof(dev->name));
+	hash_add(device_names, &ib_priv(dev)->by_name, hash_of_name(name));
+}
+
+static void leave_table(struct ib_device *dev)
+{
+	lockdep_assert_held(&ib_registry_lock);
+	hash_del(&ib_priv(dev)->by_name);
+	xa_erase(&ib_devices, dev->index);
+}
+
 static void ib_dev_move(struct ib_device *dev, enum ib_dev_state to)
 {
 	static const u8 legal[IB_DEV_STATES] = {
@@ -115,7 +145,7 @@ static void free_device(struct rcu_head *rcu)
 	struct ib_device_priv *priv =
 		container_of(rcu, struct ib_device_priv, rcu);
 
-	ib_port_data_free((struct ib_device *)(priv + 1));
+	ib_port_data_free(ib_device_of(priv));
 	kfree(priv);
 }
 
@@ -144,8 +174,10 @@ struct ib_device *_ib_alloc_device(size_t size)
 	priv = kzalloc(size_add(sizeof(*priv), size), GFP_KERNEL);
 	if (!priv)
 		return NULL;
-	dev = (struct ib_device *)(priv + 1);
+	dev = ib_device_of(priv);
 
+	INIT_HLIST_NODE(&priv->by_name);
+	INIT_LIST_HEAD(&priv->presences);
 	INIT_LIST_HEAD(&priv->netdev_link);
 	mutex_init(&priv->cache_lock);
 	mutex_init(&priv->roce_lock);
@@ -182,7 +214,7 @@ void ib_dealloc_device(struct ib_device *device)
 	mutex_lock(&ib_registry_lock);
 	ib_dev_move(device, IB_DEV_RELEASED);
 	if (xa_load(&ib_devices, device->index) == device)
-		xa_erase(&ib_devices, device->index);
+		leave_table(device);
 	mutex_unlock(&ib_registry_lock);
 
 	/* No reference is held on it: messages must not name it any more. */
@@ -265,13 +297,12 @@ static int check_mandatory(const struct ib_device *dev, const void *caller)
 
 static struct ib_device *find_by_name(const char *name)
 {
-	struct ib_device *dev;
-	unsigned long index;
+	struct ib_device_priv *priv;
 
 	lockdep_assert_held(&ib_registry_lock);
-	xa_for_each(&ib_devices, index, dev)
-		if (!strcmp(dev->name, name))
-			return dev;
+	hash_for_each_possible(device_names, priv, by_name, hash_of_name(name))
+		if (!strcmp(ib_device_of(priv)->name, name))
+			return ib_device_of(priv);
 	return NULL;
 }
 
@@ -338,7 +369,7 @@ static int enter_table(struct ib_device *dev, const char *pattern,
 			      &next_index, GFP_KERNEL);
 	if (ret < 0)
 		return ret;
-	strscpy(dev->name, name, sizeof(dev->name));
+	set_name(dev, name);
 	return 0;
 }
 
@@ -363,7 +394,7 @@ static int begin_setup(struct ib_device *dev, const char *pattern,
 static void abandon_setup(struct ib_device *dev, bool was_added)
 {
 	mutex_lock(&ib_registry_lock);
-	xa_erase(&ib_devices, dev->index);
+	leave_table(dev);
 	dev->name[0] = '\0';
 	ib_dev_move(dev, was_added ? IB_DEV_UNREGISTERED : IB_DEV_ALLOCATED);
 	mutex_unlock(&ib_registry_lock);
@@ -812,7 +843,8 @@ int ib_device_rename(struct ib_device *ibdev, const char *name)
 	ret = device_rename(&ibdev->dev, new_name);
 	if (ret)
 		goto out;
-	strscpy(ibdev->name, new_name, sizeof(ibdev->name));
+	hash_del(&ib_priv(ibdev)->by_name);
+	set_name(ibdev, new_name);
 	ib_debugfs_rename(ibdev);
 	ib_clients_renamed(ibdev);
 out:
