@@ -41,22 +41,20 @@ static void drain_failed(struct ib_qp *qp, const char *queue, int err)
 		   queue, qp->qp_num, qp->res.kern_name, err);
 }
 
-static int drain_enter_error(struct ib_qp *qp)
+/*
+ * Moves @qp to the error state, unless the wait for @cq would not end: CQs of
+ * ib_create_cq() dispatch no struct ib_cqe, so nobody would wake us; nor does
+ * anybody if we are in a done() that the CQ waits for.
+ */
+static int drain_begin(struct ib_qp *qp, struct ib_cq *cq)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 
-	return ib_modify_qp(qp, &attr, IB_QP_STATE);
-}
-
-/*
- * CQs of ib_create_cq() dispatch no struct ib_cqe, so nobody would wake us; nor
- * does anybody if we are in a done() that the CQ waits for.
- */
-static int drain_check_cq(struct ib_cq *cq)
-{
 	if (!cq || !cq->lane)
 		return -EINVAL;
-	return ib_cq_polled_by_caller(cq) ? -EDEADLK : 0;
+	if (ib_cq_polled_by_caller(cq))
+		return -EDEADLK;
+	return ib_modify_qp(qp, &attr, IB_QP_STATE);
 }
 
 static int drain_send_queue(struct ib_qp *qp)
@@ -71,7 +69,7 @@ static int drain_send_queue(struct ib_qp *qp)
 	};
 	int ret;
 
-	ret = drain_check_cq(qp->send_cq) ?: drain_enter_error(qp);
+	ret = drain_begin(qp, qp->send_cq);
 	if (ret)
 		return ret;
 
@@ -88,7 +86,7 @@ static int drain_recv_queue(struct ib_qp *qp)
 	struct ib_recv_wr wr = { .wr_cqe = &drain.cqe };
 	int ret;
 
-	ret = drain_check_cq(qp->recv_cq) ?: drain_enter_error(qp);
+	ret = drain_begin(qp, qp->recv_cq);
 	if (ret)
 		return ret;
 
@@ -104,7 +102,7 @@ static int drain_leave_srq(struct ib_qp *qp)
 {
 	int ret;
 
-	ret = drain_check_cq(qp->recv_cq) ?: drain_enter_error(qp);
+	ret = drain_begin(qp, qp->recv_cq);
 	if (ret)
 		return ret;
 	if (!wait_for_completion_timeout(&qp->srq_completion,
