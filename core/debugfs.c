@@ -36,7 +36,8 @@ static int info_show(struct seq_file *s, void *unused)
 {
 	static const enum rdma_restrack_type kinds[] = {
 		RDMA_RESTRACK_PD, RDMA_RESTRACK_CQ, RDMA_RESTRACK_QP,
-		RDMA_RESTRACK_MR, RDMA_RESTRACK_SRQ,
+		RDMA_RESTRACK_MR, RDMA_RESTRACK_SRQ, RDMA_RESTRACK_MW,
+		RDMA_RESTRACK_FMR,
 	};
 	struct ib_device *dev = s->private;
 	unsigned int i;
@@ -107,6 +108,18 @@ static void show_srq(struct seq_file *s, const struct ib_srq *srq)
 		   srq->pd->res.id, atomic_read(&srq->usecnt));
 }
 
+static void show_mw(struct seq_file *s, const struct ib_mw *mw)
+{
+	seq_printf(s, " type=%d rkey=%#x pd=%u", mw->type, mw->rkey,
+		   mw->pd->res.id);
+}
+
+static void show_fmr(struct seq_file *s, const struct ib_fmr *fmr)
+{
+	seq_printf(s, " lkey=%#x rkey=%#x pd=%u", fmr->lkey, fmr->rkey,
+		   fmr->pd->res.id);
+}
+
 static void show_object(struct seq_file *s, struct rdma_restrack_entry *res)
 {
 	seq_printf(s, "%s=%u maker=%s", rdma_restrack_kind(res->type), res->id,
@@ -126,6 +139,12 @@ static void show_object(struct seq_file *s, struct rdma_restrack_entry *res)
 		break;
 	case RDMA_RESTRACK_SRQ:
 		show_srq(s, container_of(res, struct ib_srq, res));
+		break;
+	case RDMA_RESTRACK_MW:
+		show_mw(s, container_of(res, struct ib_mw, res));
+		break;
+	case RDMA_RESTRACK_FMR:
+		show_fmr(s, container_of(res, struct ib_fmr, res));
 		break;
 	default:
 		break;
@@ -159,6 +178,8 @@ OBJECTS(cq, RDMA_RESTRACK_CQ);
 OBJECTS(qp, RDMA_RESTRACK_QP);
 OBJECTS(mr, RDMA_RESTRACK_MR);
 OBJECTS(srq, RDMA_RESTRACK_SRQ);
+OBJECTS(mw, RDMA_RESTRACK_MW);
+OBJECTS(fmr, RDMA_RESTRACK_FMR);
 
 static int vectors_show(struct seq_file *s, void *unused)
 {
@@ -182,6 +203,7 @@ void ib_debugfs_add(struct ib_device *dev)
 	} files[] = {
 		{ "info", &info_fops }, { "pd", &pd_fops }, { "cq", &cq_fops },
 		{ "qp", &qp_fops }, { "mr", &mr_fops }, { "srq", &srq_fops },
+		{ "mw", &mw_fops }, { "fmr", &fmr_fops },
 		{ "vectors", &vectors_fops }, { "cq_pool", &cq_pool_fops },
 	};
 	struct dentry *dir = debugfs_create_dir(dev_name(&dev->dev),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory regions for fast registration, and scatter lists as page lists.
+ * Memory regions for fast registration and of user memory, and scatter lists
+ * as page lists.
  *
  * Lock protocol: none. A region belongs to its consumer; the count of its PD
  * is atomic. The driver allocates and frees regions.
@@ -9,6 +10,7 @@
 #include <linux/export.h>
 #include <linux/log2.h>
 #include <linux/minmax.h>
+#include <linux/overflow.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
 #include <rdma/ib_verbs.h>
@@ -99,6 +101,58 @@ struct ib_mr *ib_alloc_mr_integrity(struct ib_pd *pd, u32 max_num_data_sg,
 	return mr;
 }
 EXPORT_SYMBOL(ib_alloc_mr_integrity);
+
+static int user_mr_check(struct ib_device *device, u64 start, u64 length,
+			 u64 virt_addr, int access)
+{
+	u64 end;
+
+	if (!device->ops.reg_user_mr)
+		return -EOPNOTSUPP;
+	if (!length || check_add_overflow(start, length, &end) ||
+	    check_add_overflow(virt_addr, length - 1, &end))
+		return -EINVAL;
+	return ib_check_mr_access(device, access);
+}
+
+/**
+ * ib_reg_user_mr() - make a region of the calling process's memory
+ * @pd: PD of the region
+ * @start: address of the first byte in the process
+ * @length: bytes
+ * @virt_addr: address of the first byte as remote peers and SGEs give it
+ * @access_flags: &enum ib_access_flags
+ *
+ * The memory is pinned until ib_dereg_mr(), which any process may call, also
+ * after the owner has ended.
+ *
+ * Context: Process, with the memory of a process: current->mm.
+ * Return: the region; -EOPNOTSUPP if the device has none or lacks what is asked
+ * for; -EINVAL for no bytes, a range that wraps around, or access flags that are
+ * unknown or illegal; or an error of the driver: one of ib_umem_get(), -EINVAL if
+ * the device cannot give the first byte that place in a page.
+ */
+struct ib_mr *ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
+			     u64 virt_addr, int access_flags)
+{
+	struct ib_mr *mr;
+	int ret;
+
+	ret = user_mr_check(pd->device, start, length, virt_addr,
+			    access_flags);
+	if (ret)
+		return ERR_PTR(ret);
+
+	mr = pd->device->ops.reg_user_mr(pd, start, length, virt_addr,
+					 access_flags, NULL);
+	if (IS_ERR(mr))
+		return mr;
+	mr->iova = virt_addr;
+	mr->length = length;
+	mr_init(mr, pd, IB_MR_TYPE_USER, NULL);
+	return mr;
+}
+EXPORT_SYMBOL(ib_reg_user_mr);
 
 /**
  * ib_dereg_mr_user() - free a memory region

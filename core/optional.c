@@ -89,9 +89,14 @@ EXPORT_SYMBOL(ib_detach_mcast);
  * @cq: the CQ
  * @cqe: entries wanted, 1 to attrs.max_cqe
  *
+ * Completions that are in the CQ stay, in their order, and others may come and
+ * be polled meanwhile. ib_cq.cqe is the real number on return. Nobody else
+ * resizes the CQ at the same time.
+ *
  * Context: Process.
  * Return: 0; -EOPNOTSUPP if the driver cannot, or the CQ is of the pool; -EINVAL
- * for a number out of range; or an error of the driver.
+ * for a number out of range; or an error of the driver, for instance -EINVAL if
+ * the CQ holds more completions than that. After an error the CQ is as it was.
  */
 int ib_resize_cq(struct ib_cq *cq, int cqe)
 {

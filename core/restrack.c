@@ -11,6 +11,7 @@
  * An object that cannot be listed for lack of memory works all the same; it is
  * merely not seen in debugfs.
  */
+#include <linux/export.h>
 #include <linux/slab.h>
 
 #include "core_priv.h"
@@ -28,6 +29,8 @@ static const char * const restrack_kinds[RDMA_RESTRACK_MAX] = {
 	[RDMA_RESTRACK_CTX]	= "ctx",
 	[RDMA_RESTRACK_COUNTER]	= "counter",
 	[RDMA_RESTRACK_SRQ]	= "srq",
+	[RDMA_RESTRACK_MW]	= "mw",
+	[RDMA_RESTRACK_FMR]	= "fmr",
 };
 
 const char *rdma_restrack_kind(enum rdma_restrack_type type)
@@ -77,6 +80,10 @@ struct ib_device *rdma_restrack_dev(const struct rdma_restrack_entry *res)
 		return container_of(res, struct ib_mr, res)->device;
 	case RDMA_RESTRACK_SRQ:
 		return container_of(res, struct ib_srq, res)->device;
+	case RDMA_RESTRACK_MW:
+		return container_of(res, struct ib_mw, res)->device;
+	case RDMA_RESTRACK_FMR:
+		return container_of(res, struct ib_fmr, res)->device;
 	default:
 		WARN_ONCE(1, "objects of kind %u are not tracked\n", res->type);
 		return NULL;
@@ -188,6 +195,7 @@ int rdma_restrack_put(struct rdma_restrack_entry *res)
 {
 	return kref_put(&res->kref, restrack_release);
 }
+EXPORT_SYMBOL(rdma_restrack_put);
 
 /**
  * rdma_restrack_next() - walk through the objects of a kind
@@ -216,6 +224,32 @@ rdma_restrack_next(struct ib_device *dev, enum rdma_restrack_type type,
 	xa_unlock(xa);
 	return res;
 }
+
+/**
+ * rdma_restrack_get_byid() - find an object by its number
+ * @dev: the device, registered
+ * @type: kind of the object
+ * @id: its number
+ *
+ * Context: Any. Nobody destroys the object until rdma_restrack_put().
+ * Return: the entry, or an ERR_PTR: -ENOENT if no such object is listed, or is
+ * being destroyed.
+ */
+struct rdma_restrack_entry *
+rdma_restrack_get_byid(struct ib_device *dev, enum rdma_restrack_type type, u32 id)
+{
+	struct xarray *xa = &ib_priv(dev)->res[type].xa;
+	struct rdma_restrack_entry *res;
+
+	/* As in rdma_restrack_next(). */
+	xa_lock(xa);
+	res = xa_load(xa, id);
+	if (!res || !rdma_restrack_get(res))
+		res = ERR_PTR(-ENOENT);
+	xa_unlock(xa);
+	return res;
+}
+EXPORT_SYMBOL(rdma_restrack_get_byid);
 
 /**
  * rdma_restrack_count() - number of listed objects of a kind

@@ -31,7 +31,6 @@ rdma_restrack_next(struct ib_device *dev, enum rdma_restrack_type type,
 		   unsigned long *id);
 const char *rdma_restrack_kind(enum rdma_restrack_type type);
 int rdma_restrack_get(struct rdma_restrack_entry *res);
-int rdma_restrack_put(struct rdma_restrack_entry *res);
 int rdma_restrack_count(struct ib_device *dev, enum rdma_restrack_type type);
 
 #endif

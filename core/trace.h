@@ -26,9 +26,11 @@ void ib_verbs_unwatch(void);
 		{ IB_WR_RDMA_WRITE, "RDMA_WRITE" },		\
 		{ IB_WR_RDMA_WRITE_WITH_IMM, "RDMA_WRITE_WITH_IMM" }, \
 		{ IB_WR_RDMA_READ, "RDMA_READ" },		\
+		{ IB_WR_RDMA_READ_WITH_INV, "RDMA_READ_WITH_INV" }, \
 		{ IB_WR_ATOMIC_CMP_AND_SWP, "CMP_AND_SWP" },	\
 		{ IB_WR_ATOMIC_FETCH_AND_ADD, "FETCH_AND_ADD" }, \
 		{ IB_WR_LOCAL_INV, "LOCAL_INV" },		\
+		{ IB_WR_BIND_MW, "BIND_MW" },			\
 		{ IB_WR_REG_MR, "REG_MR" })
 
 #define kv_show_wc_opcode(opcode)				\
@@ -40,6 +42,7 @@ void ib_verbs_unwatch(void);
 		{ IB_WC_COMP_SWAP, "COMP_SWAP" },		\
 		{ IB_WC_FETCH_ADD, "FETCH_ADD" },		\
 		{ IB_WC_LOCAL_INV, "LOCAL_INV" },		\
+		{ IB_WC_BIND_MW, "BIND_MW" },			\
 		{ IB_WC_REG_MR, "REG_MR" },			\
 		{ IB_WC_RECV, "RECV" },				\
 		{ IB_WC_RECV_RDMA_WITH_IMM, "RECV_RDMA_WITH_IMM" })
@@ -206,7 +209,7 @@ TRACE_EVENT_FN(ib_post_recv,
 	ib_verbs_watch, ib_verbs_unwatch
 );
 
-TRACE_EVENT_FN(ib_poll_cq,
+DECLARE_EVENT_CLASS(kv_poll,
 	TP_PROTO(const struct ib_cq *cq, int asked, int ret),
 	TP_ARGS(cq, asked, ret),
 	TP_STRUCT__entry(
@@ -222,7 +225,12 @@ TRACE_EVENT_FN(ib_poll_cq,
 		__entry->ret = ret;
 	),
 	TP_printk("%s cq=%u asked=%d ret=%d", __get_str(device), __entry->id,
-		  __entry->asked, __entry->ret),
+		  __entry->asked, __entry->ret)
+);
+
+DEFINE_EVENT_FN(kv_poll, ib_poll_cq,
+	TP_PROTO(const struct ib_cq *cq, int asked, int ret),
+	TP_ARGS(cq, asked, ret),
 	ib_verbs_watch, ib_verbs_unwatch
 );
 
@@ -294,23 +302,9 @@ DEFINE_EVENT(kv_cq, ib_cq_schedule,
 	TP_ARGS(cq)
 );
 
-TRACE_EVENT(ib_cq_poll,
-	TP_PROTO(const struct ib_cq *cq, int wanted, int got),
-	TP_ARGS(cq, wanted, got),
-	TP_STRUCT__entry(
-		__string(device, dev_name(&cq->device->dev))
-		__field(u32, id)
-		__field(int, wanted)
-		__field(int, got)
-	),
-	TP_fast_assign(
-		kv_assign_str(device, dev_name(&cq->device->dev));
-		__entry->id = cq->res.id;
-		__entry->wanted = wanted;
-		__entry->got = got;
-	),
-	TP_printk("%s cq=%u wanted=%d got=%d", __get_str(device), __entry->id,
-		  __entry->wanted, __entry->got)
+DEFINE_EVENT(kv_poll, ib_cq_poll,
+	TP_PROTO(const struct ib_cq *cq, int asked, int ret),
+	TP_ARGS(cq, asked, ret)
 );
 
 TRACE_EVENT(ib_cq_done,

@@ -6,12 +6,20 @@
  * use a PD or an SRQ, and forbid to destroy it while they are not 0. Whoever
  * destroys an object makes sure that nobody is about to use it; the counts
  * find mistakes, they do not order anything.
+ *
+ * An SRQ can be reached, when it is destroyed, by
+ *  1. readers of the object lists: rdma_restrack_del() waits for them;
+ *  2. the irq_work that calls the event handler: ib_notify_quiesce() ends it;
+ *  3. the driver's data path, until its destroy_srq returns;
+ *  4. a driver's lookup under RCU: the memory goes a grace period later.
  */
 #include <linux/err.h>
 #include <linux/export.h>
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <rdma/ib_verbs.h>
 
+#include "../cq/cq.h"
 #include "core_priv.h"
 #include "verbs.h"
 
@@ -252,12 +260,14 @@ struct ib_srq *ib_create_srq_user(struct ib_pd *pd,
 	srq->event_handler = srq_init_attr->event_handler;
 	srq->srq_context = srq_init_attr->srq_context;
 	srq->srq_type = srq_init_attr->srq_type;
+	ib_notify_init_srq(srq);
 	rdma_restrack_new(&srq->res, RDMA_RESTRACK_SRQ);
 	rdma_restrack_set_name(&srq->res, pd->res.kern_name);
 
 	ret = device->ops.create_srq(srq, srq_init_attr, udata);
 	if (ret) {
-		kfree(srq);
+		ib_notify_quiesce(&srq->notify);
+		kfree_rcu(srq, rcu);
 		return ERR_PTR(ret);
 	}
 	atomic_inc(&pd->usecnt);
@@ -316,6 +326,8 @@ EXPORT_SYMBOL(ib_query_srq);
  * @srq: the queue
  * @udata: NULL
  *
+ * On return the event handler does not run, and is not called any more.
+ *
  * Context: Process.
  * Return: 0; -EBUSY, with a warning, while a QP uses the queue; or an error
  * of the driver, with a warning. Then the queue is still there.
@@ -330,16 +342,19 @@ int ib_destroy_srq_user(struct ib_srq *srq, struct ib_udata *udata)
 		return ret;
 
 	rdma_restrack_del(&srq->res);
+	ib_notify_quiesce(&srq->notify);
 	ret = srq->device->ops.destroy_srq(srq, udata);
 	if (ret) {
+		ib_notify_revive(&srq->notify);
 		ib_restrack_readd(&srq->res);
 		ibdev_warn(srq->device,
 			   "the driver does not free SRQ %u of %s: %d\n",
 			   srq->res.id, srq->res.kern_name, ret);
 		return ret;
 	}
-	kfree(srq);
 	atomic_dec(&pd->usecnt);
+	ib_notify_fence(&srq->notify);
+	kfree_rcu(srq, rcu);
 	return 0;
 }
 EXPORT_SYMBOL(ib_destroy_srq_user);

@@ -123,6 +123,29 @@ static void ib_notify_qp_work(struct irq_work *work)
 	ib_notify_end(&qp->notify);
 }
 
+static void ib_notify_srq_work(struct irq_work *work)
+{
+	struct ib_srq *srq = container_of(work, struct ib_srq, notify.work);
+	unsigned long events;
+	int due, bit;
+
+	due = ib_notify_begin(&srq->notify);
+	if (!due)
+		return;
+	events = IB_NOTIFY_EVENTS(due);
+	for_each_set_bit(bit, &events, BITS_PER_LONG) {
+		struct ib_event event = {
+			.device = srq->device,
+			.element.srq = srq,
+			.event = bit,
+		};
+
+		if (srq->event_handler)
+			srq->event_handler(&event, srq->srq_context);
+	}
+	ib_notify_end(&srq->notify);
+}
+
 void ib_notify_init_cq(struct ib_cq *cq)
 {
 	init_irq_work(&cq->notify.work, ib_notify_cq_work);
@@ -133,6 +156,12 @@ void ib_notify_init_qp(struct ib_qp *qp)
 {
 	init_irq_work(&qp->notify.work, ib_notify_qp_work);
 	atomic_set(&qp->notify.state, 0);
+}
+
+void ib_notify_init_srq(struct ib_srq *srq)
+{
+	init_irq_work(&srq->notify.work, ib_notify_srq_work);
+	atomic_set(&srq->notify.state, 0);
 }
 
 /**
@@ -219,3 +248,20 @@ void ib_qp_notify_event(struct ib_qp *qp, enum ib_event_type event)
 	ib_notify_raise(&qp->notify, IB_NOTIFY_EVENT(event));
 }
 EXPORT_SYMBOL_GPL(ib_qp_notify_event);
+
+/**
+ * ib_srq_notify_event() - report an asynchronous event of an SRQ
+ * @srq: the SRQ
+ * @event: %IB_EVENT_SRQ_LIMIT_REACHED or %IB_EVENT_SRQ_ERR
+ *
+ * The consumer's event handler runs later. An event reported again before that
+ * is delivered once; different events are delivered in the order of their
+ * numbers.
+ *
+ * Context: Any, NMI included.
+ */
+void ib_srq_notify_event(struct ib_srq *srq, enum ib_event_type event)
+{
+	ib_notify_raise(&srq->notify, IB_NOTIFY_EVENT(event));
+}
+EXPORT_SYMBOL_GPL(ib_srq_notify_event);

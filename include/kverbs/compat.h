@@ -16,20 +16,22 @@
 #define kv_class_const
 #endif
 
-/* The return type and value of platform_driver.remove. */
-#ifdef HAVE_PLATFORM_REMOVE_VOID
-#define kv_platform_remove_t void
-#define kv_platform_remove_return
-#else
-#define kv_platform_remove_t int
-#define kv_platform_remove_return return 0
-#endif
-
 /* __assign_str() once took the source as well. */
 #ifdef HAVE_ASSIGN_STR_DST
 #define kv_assign_str(dst, ...) __assign_str(dst)
 #else
 #define kv_assign_str(dst, ...) __assign_str(dst, __VA_ARGS__)
+#endif
+
+/*
+ * What it takes to pin pages for reading so that they stay the process's:
+ * unless it is made to look like a write, a page of which the process has no
+ * copy yet is shared, and its next write goes elsewhere.
+ */
+#ifdef HAVE_GUP_UNSHARES
+#define kv_foll_read 0
+#else
+#define kv_foll_read (FOLL_WRITE | FOLL_FORCE)
 #endif
 
 #endif /* KVERBS_COMPAT_H */

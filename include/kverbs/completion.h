@@ -17,6 +17,7 @@
 void ib_cq_notify(struct ib_cq *cq);
 void ib_cq_notify_event(struct ib_cq *cq, enum ib_event_type event);
 void ib_qp_notify_event(struct ib_qp *qp, enum ib_event_type event);
+void ib_srq_notify_event(struct ib_srq *srq, enum ib_event_type event);
 
 /* Follows the module parameter kverbs.cq_timing. */
 DECLARE_STATIC_KEY_FALSE(ib_cq_timed);

@@ -23,6 +23,7 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include <net/net_namespace.h>
+#include <rdma/ib_mr.h>
 #include <rdma/ib_wr.h>
 #include <rdma/restrack.h>
 
@@ -241,6 +242,9 @@ struct ib_cq {
  * @ext: for other types
  * @ext.cq: completion queue
  * @res: the core's
+ * @notify: deferral of the event handler
+ * @rcu: the core frees the SRQ a grace period after the driver's destroy_srq,
+ *	so that a driver can look SRQs up under RCU
  */
 struct ib_srq {
 	struct ib_device	*device;
@@ -257,6 +261,8 @@ struct ib_srq {
 
 	/* The core's. */
 	struct rdma_restrack_entry res;
+	struct ib_notify	notify;
+	struct rcu_head		rcu;
 };
 
 /**
@@ -322,58 +328,6 @@ struct ib_qp {
 	struct rdma_restrack_entry res;
 	struct ib_notify	notify;
 	struct rcu_head		rcu;
-};
-
-/**
- * struct ib_mr - memory region
- * @device: device of the region
- * @pd: its PD
- * @lkey: key for local access
- * @rkey: key for remote access
- * @iova: address of its first byte, as remote peers and SGEs give it
- * @length: bytes
- * @page_size: bytes in a page of its page list
- * @type: kind of region
- * @need_inval: the consumer's: invalidate before the next registration
- * @uobject: NULL
- * @qp_entry: entry of a QP's pool
- * @sig_attrs: with %IB_MR_TYPE_INTEGRITY
- * @res: the core's
- */
-struct ib_mr {
-	struct ib_device	*device;
-	struct ib_pd		*pd;
-	u32			lkey;
-	u32			rkey;
-	u64			iova;
-	u64			length;
-	unsigned int		page_size;
-	enum ib_mr_type		type;
-	bool			need_inval;
-	union {
-		struct ib_uobject	*uobject;
-		struct list_head	qp_entry;
-	};
-	struct ib_sig_attrs	*sig_attrs;
-
-	/* The core's. */
-	struct rdma_restrack_entry res;
-};
-
-/**
- * struct ib_mw - memory window
- * @device: device of the window
- * @pd: its PD
- * @uobject: NULL
- * @rkey: key for remote access
- * @type: kind of window
- */
-struct ib_mw {
-	struct ib_device	*device;
-	struct ib_pd		*pd;
-	struct ib_uobject	*uobject;
-	u32			rkey;
-	enum ib_mw_type		type;
 };
 
 /**
@@ -663,7 +617,10 @@ struct ib_device_ops {
 	void (*post_destroy_cq)(struct ib_cq *cq);
 	/** @get_dma_mr: region of all memory; [required] */
 	struct ib_mr *(*get_dma_mr)(struct ib_pd *pd, int mr_access_flags);
-	/** @reg_user_mr: [source] */
+	/**
+	 * @reg_user_mr: makes a region of the calling process's memory, which
+	 * ib_umem_get() pins; @udata is NULL
+	 */
 	struct ib_mr *(*reg_user_mr)(struct ib_pd *pd, u64 start, u64 length,
 				     u64 virt_addr, int mr_access_flags,
 				     struct ib_udata *udata);
@@ -697,10 +654,20 @@ struct ib_device_ops {
 	/** @check_mr_status: reports integrity errors; [atomic] */
 	int (*check_mr_status)(struct ib_mr *mr, u32 check_mask,
 			       struct ib_mr_status *mr_status);
-	/** @alloc_mw: sets up a memory window */
+	/** @alloc_mw: sets up a memory window and its key */
 	int (*alloc_mw)(struct ib_mw *mw, struct ib_udata *udata);
-	/** @dealloc_mw: tears it down */
+	/** @dealloc_mw: tears it down, bound or not */
 	int (*dealloc_mw)(struct ib_mw *mw);
+	/** @alloc_fmr: makes an FMR and its keys */
+	struct ib_fmr *(*alloc_fmr)(struct ib_pd *pd, int mr_access_flags,
+				    struct ib_fmr_attr *fmr_attr);
+	/** @map_phys_fmr: maps pages, under new keys; [atomic] */
+	int (*map_phys_fmr)(struct ib_fmr *fmr, u64 *page_list, int list_len,
+			    u64 iova);
+	/** @unmap_fmr: takes all keys of the listed FMRs back */
+	int (*unmap_fmr)(struct list_head *fmr_list);
+	/** @dealloc_fmr: frees an FMR */
+	int (*dealloc_fmr)(struct ib_fmr *fmr);
 	/** @attach_mcast: adds a QP to a multicast group */
 	int (*attach_mcast)(struct ib_qp *qp, union ib_gid *gid, u16 lid);
 	/** @detach_mcast: takes it out */

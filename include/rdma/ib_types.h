@@ -166,6 +166,8 @@ struct ib_cq_caps {
  * @max_ee: number of end-to-end contexts
  * @max_rdd: number of reliable datagram domains
  * @max_mw: number of memory windows
+ * @max_fmr: number of FMRs
+ * @max_map_per_fmr: mappings of an FMR before it must be unmapped; 0: unknown
  * @max_raw_ipv6_qp: number of raw IPv6 QPs
  * @max_raw_ethy_qp: number of raw Ethertype QPs
  * @max_mcast_grp: number of multicast groups
@@ -216,6 +218,8 @@ struct ib_device_attr {
 	int			max_ee;
 	int			max_rdd;
 	int			max_mw;
+	int			max_fmr;
+	int			max_map_per_fmr;
 	int			max_raw_ipv6_qp;
 	int			max_raw_ethy_qp;
 	int			max_mcast_grp;

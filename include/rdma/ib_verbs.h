@@ -6,7 +6,8 @@
  *
  *	ib_types.h	addresses, ports, device limits, events
  *	ib_wr.h		address vectors, attributes, requests, completions
- *	ib_objects.h	objects, driver methods, device, client
+ *	ib_mr.h		memory regions and windows
+ *	ib_objects.h	other objects, driver methods, device, client
  *	ib_port.h	what a port is and can do
  *	ib_dma.h	DMA mapping
  */
@@ -657,6 +658,8 @@ struct ib_mr *ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_type,
 			  u32 max_num_sg);
 struct ib_mr *ib_alloc_mr_integrity(struct ib_pd *pd, u32 max_num_data_sg,
 				    u32 max_num_meta_sg);
+struct ib_mr *ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
+			     u64 virt_addr, int access_flags);
 int ib_dereg_mr_user(struct ib_mr *mr, struct ib_udata *udata);
 
 static inline int ib_dereg_mr(struct ib_mr *mr)
@@ -746,6 +749,41 @@ static inline bool ib_access_writable(int access_flags)
 {
 	return access_flags & (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |
 			       IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_MW_BIND);
+}
+
+/* Memory windows */
+
+struct ib_mw *ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type);
+int ib_bind_mw(struct ib_qp *qp, struct ib_mw *mw, struct ib_mw_bind *mw_bind);
+int ib_dealloc_mw(struct ib_mw *mw);
+
+/* Fast memory regions */
+
+struct ib_fmr *ib_alloc_fmr(struct ib_pd *pd, int mr_access_flags,
+			    struct ib_fmr_attr *fmr_attr);
+int ib_unmap_fmr(struct list_head *fmr_list);
+int ib_dealloc_fmr(struct ib_fmr *fmr);
+
+/**
+ * ib_map_phys_fmr() - map pages, without a work request
+ * @fmr: the FMR
+ * @page_list: DMA addresses of pages of the FMR's page size
+ * @list_len: pages
+ * @iova: address of the first byte of the first page, as remote peers and SGEs
+ *	give it
+ *
+ * ib_fmr.lkey and ib_fmr.rkey are new after it. Keys of earlier mappings may
+ * give access until ib_unmap_fmr().
+ *
+ * Context: Any.
+ * Return: 0; -EINVAL for too many pages or none, one that is not aligned, or
+ * once the FMR has been mapped as often as it can be; or another error of the
+ * driver.
+ */
+static inline int ib_map_phys_fmr(struct ib_fmr *fmr, u64 *page_list,
+				  int list_len, u64 iova)
+{
+	return fmr->device->ops.map_phys_fmr(fmr, page_list, list_len, iova);
 }
 
 /* Buffers of user callers; drivers' methods get none, see struct ib_udata. */

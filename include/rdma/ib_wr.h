@@ -6,10 +6,10 @@
 #ifndef _RDMA_IB_WR_H
 #define _RDMA_IB_WR_H
 
+#include <rdma/ib_mr.h>
 #include <rdma/ib_types.h>
 
 struct ib_ah;
-struct ib_mr;
 
 /* Address vectors */
 
@@ -559,11 +559,6 @@ enum ib_mig_state {
 	IB_MIG_ARMED
 };
 
-enum ib_mw_type {
-	IB_MW_TYPE_1	= 1,
-	IB_MW_TYPE_2	= 2
-};
-
 /**
  * struct ib_qp_attr - attributes of a QP; a mask tells which are meant
  * @qp_state: state to go to, or the state queried
@@ -622,57 +617,6 @@ struct ib_qp_attr {
 	u8			alt_timeout;
 	u32			rate_limit;
 	struct net_device	*xmit_slave;
-};
-
-/* Memory regions */
-
-enum ib_mr_type {
-	IB_MR_TYPE_MEM_REG,	/* pages: no gaps inside the list */
-	IB_MR_TYPE_SG_GAPS,	/* any scatter list */
-	IB_MR_TYPE_DM,		/* device memory */
-	IB_MR_TYPE_USER,
-	IB_MR_TYPE_DMA,		/* all of memory, by DMA address */
-	IB_MR_TYPE_INTEGRITY,	/* data and its protection information */
-};
-
-enum ib_mr_status_check {
-	IB_MR_CHECK_SIG_STATUS	= 1,
-};
-
-/**
- * struct ib_mr_status - result of ib_check_mr_status()
- * @fail_status: &enum ib_mr_status_check of the checks that failed
- * @sig_err: details when %IB_MR_CHECK_SIG_STATUS failed
- */
-struct ib_mr_status {
-	u32			fail_status;
-	struct ib_sig_err	sig_err;
-};
-
-enum ib_access_flags {
-	IB_ACCESS_LOCAL_WRITE		= BIT(0),
-	IB_ACCESS_REMOTE_WRITE		= BIT(1),
-	IB_ACCESS_REMOTE_READ		= BIT(2),
-	IB_ACCESS_REMOTE_ATOMIC		= BIT(3),
-	IB_ACCESS_MW_BIND		= BIT(4),
-	IB_ZERO_BASED			= BIT(5),
-	IB_ACCESS_ON_DEMAND		= BIT(6),
-	IB_ACCESS_HUGETLB		= BIT(7),
-	IB_ACCESS_FLUSH_GLOBAL		= BIT(8),
-	IB_ACCESS_FLUSH_PERSISTENT	= BIT(9),
-
-	/* Hints: a device may ignore those it does not know. */
-	IB_ACCESS_RELAXED_ORDERING	= BIT(20),
-	IB_ACCESS_OPTIONAL		= GENMASK(29, 20),
-
-	IB_ACCESS_SUPPORTED		= GENMASK(9, 0) | IB_ACCESS_OPTIONAL,
-};
-
-enum ib_mr_rereg_flags {
-	IB_MR_REREG_TRANS		= BIT(0),
-	IB_MR_REREG_PD			= BIT(1),
-	IB_MR_REREG_ACCESS		= BIT(2),
-	IB_MR_REREG_SUPPORTED		= GENMASK(2, 0)
 };
 
 /* Work requests */
@@ -851,6 +795,26 @@ struct ib_reg_wr {
 static inline const struct ib_reg_wr *reg_wr(const struct ib_send_wr *wr)
 {
 	return container_of(wr, struct ib_reg_wr, wr);
+}
+
+/**
+ * struct ib_bind_mw_wr - binding of a memory window
+ * @wr: what all requests have
+ * @mw: the window
+ * @rkey: its new key: the current one with another low byte
+ * @bind_info: what to bind to
+ */
+struct ib_bind_mw_wr {
+	struct ib_send_wr	wr;
+	struct ib_mw		*mw;
+	u32			rkey;
+	struct ib_mw_bind_info	bind_info;
+};
+
+static inline const struct ib_bind_mw_wr *
+bind_mw_wr(const struct ib_send_wr *wr)
+{
+	return container_of(wr, struct ib_bind_mw_wr, wr);
 }
 
 /**

@@ -23,6 +23,8 @@ enum rdma_restrack_type {
 	RDMA_RESTRACK_CTX,
 	RDMA_RESTRACK_COUNTER,
 	RDMA_RESTRACK_SRQ,
+	RDMA_RESTRACK_MW,
+	RDMA_RESTRACK_FMR,
 	RDMA_RESTRACK_MAX
 };
 
@@ -89,5 +91,10 @@ static inline bool rdma_restrack_is_tracked(struct rdma_restrack_entry *res)
 {
 	return !res->no_track;
 }
+
+struct rdma_restrack_entry *
+rdma_restrack_get_byid(struct ib_device *dev, enum rdma_restrack_type type,
+		       u32 id);
+int rdma_restrack_put(struct rdma_restrack_entry *res);
 
 #endif /* _RDMA_RESTRACK_H_ */

@@ -2,19 +2,25 @@
 /*
  * Every name of the verbs interface that the kernel's own ULPs use, without
  * those of connection manager, subnet administration and management datagrams,
- * of rdma_rw and of user memory. That this compiles and links shows that the
- * headers declare, and the modules export, all of them.
+ * and of rdma_rw; and those of user memory, windows and FMRs. That this compiles
+ * and links shows that the headers declare, and the modules export, all of them.
  */
 #include <linux/module.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_mad.h>
+#include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
+#include <rdma/iter.h>
 #include <rdma/mr_pool.h>
 
 #define FIELD(type, field)	sizeof(((type *)NULL)->field)
 
 static const u64 constants[] = {
+	IB_ACCESS_MW_BIND, IB_DEVICE_MEM_WINDOW, IB_DEVICE_MEM_WINDOW_TYPE_2A,
+	IB_DEVICE_MEM_WINDOW_TYPE_2B, IB_MR_TYPE_USER, IB_MW_TYPE_1,
+	IB_MW_TYPE_2, IB_WC_BIND_MW, IB_WC_MW_BIND_ERR, IB_WR_BIND_MW,
+	IB_ZERO_BASED,
 	IB_QPT_RC, IB_SEND_SIGNALED, IB_WC_SUCCESS, IB_WR_SEND,
 	IB_SIGNAL_REQ_WR, IB_ACCESS_LOCAL_WRITE,
 	IB_DEVICE_MEM_MGT_EXTENSIONS, IB_MR_TYPE_MEM_REG, IB_WC_WR_FLUSH_ERR,
@@ -118,6 +124,34 @@ static const size_t types[] = {
 };
 
 static const size_t fields[] = {
+	FIELD(struct ib_bind_mw_wr, bind_info),
+	FIELD(struct ib_bind_mw_wr, mw),
+	FIELD(struct ib_bind_mw_wr, rkey),
+	FIELD(struct ib_bind_mw_wr, wr),
+	FIELD(struct ib_device_attr, max_fmr),
+	FIELD(struct ib_device_attr, max_map_per_fmr),
+	FIELD(struct ib_device_attr, max_mw),
+	FIELD(struct ib_fmr, list),
+	FIELD(struct ib_fmr, lkey),
+	FIELD(struct ib_fmr, rkey),
+	FIELD(struct ib_fmr_attr, max_maps),
+	FIELD(struct ib_fmr_attr, max_pages),
+	FIELD(struct ib_fmr_attr, page_shift),
+	FIELD(struct ib_mw, rkey),
+	FIELD(struct ib_mw, type),
+	FIELD(struct ib_mw_bind, bind_info),
+	FIELD(struct ib_mw_bind, send_flags),
+	FIELD(struct ib_mw_bind, wr_id),
+	FIELD(struct ib_mw_bind_info, addr),
+	FIELD(struct ib_mw_bind_info, length),
+	FIELD(struct ib_mw_bind_info, mr),
+	FIELD(struct ib_mw_bind_info, mw_access_flags),
+	FIELD(struct ib_umem, address),
+	FIELD(struct ib_umem, ibdev),
+	FIELD(struct ib_umem, iova),
+	FIELD(struct ib_umem, length),
+	FIELD(struct ib_umem, owning_mm),
+	FIELD(struct ib_umem, sgt_append),
 	FIELD(struct ib_atomic_wr, compare_add),
 	FIELD(struct ib_atomic_wr, compare_add_mask),
 	FIELD(struct ib_atomic_wr, remote_addr),
@@ -344,7 +378,25 @@ static const size_t fields[] = {
 	FIELD(struct roce_ah_attr, dmac),
 };
 
+static size_t count_blocks(struct ib_umem *umem, struct scatterlist *sgl)
+{
+	struct ib_block_iter biter;
+	size_t nr = 0;
+
+	rdma_umem_for_each_dma_block(umem, &biter, PAGE_SIZE)
+		nr++;
+	rdma_for_each_block(sgl, &biter, 1, PAGE_SIZE)
+		nr++;
+	return nr;
+}
+
 static const void *const functions[] = {
+	bind_mw_wr, count_blocks, ib_access_writable, ib_alloc_fmr, ib_alloc_mw,
+	ib_bind_mw, ib_dealloc_fmr, ib_dealloc_mw, ib_map_phys_fmr,
+	ib_reg_user_mr, ib_umem_copy_from, ib_umem_dma_offset,
+	ib_umem_find_best_pgoff, ib_umem_find_best_pgsz, ib_umem_get,
+	ib_umem_num_dma_blocks, ib_umem_num_pages, ib_umem_offset,
+	ib_umem_release, ib_unmap_fmr, rdma_block_iter_dma_address,
 	__ib_alloc_cq, __ib_alloc_cq_any, __ib_alloc_pd, __ib_create_cq,
 	ib_alloc_cq, ib_alloc_cq_any, ib_alloc_mr, ib_alloc_mr_integrity,
 	ib_attach_mcast, ib_check_mr_status, ib_create_ah_from_wc,

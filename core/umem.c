@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Memory of a process, for devices: pinned, counted against the process's limit
+ * on locked memory, and DMA-mapped.
+ *
+ * Lock protocol: none. Who got an ib_umem owns it and releases it once; mm's
+ * count of pinned pages is atomic. The process may end before: the pages are
+ * pinned, and a reference keeps the bare mm_struct for the count.
+ *
+ * A umem goes through three steps: count, pin, map; each has its own undo. Only
+ * the step that pins knows that the pages are a process's.
+ */
+#include <linux/capability.h>
+#include <linux/err.h>
+#include <linux/export.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/overflow.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <rdma/ib_umem.h>
+
+/* Pages pinned at a time: as many as a page has room for pointers to. */
+#define UMEM_BATCH	(PAGE_SIZE / sizeof(struct page *))
+
+/* By the process's address: ib_umem.iova is the driver's to set. */
+static unsigned long umem_nr_pages(const struct ib_umem *umem)
+{
+	return (PAGE_ALIGN(umem->address + umem->length) -
+		(umem->address & PAGE_MASK)) >> PAGE_SHIFT;
+}
+
+static int umem_check(unsigned long addr, size_t size, int access)
+{
+	unsigned long end;
+
+	if (!size || check_add_overflow(addr, size, &end) ||
+	    PAGE_ALIGN(end) < end)
+		return -EINVAL;
+	/* A scatter list counts its entries in an unsigned int. */
+	if ((PAGE_ALIGN(end) - (addr & PAGE_MASK)) >> PAGE_SHIFT > UINT_MAX)
+		return -EINVAL;
+	if (access & IB_ACCESS_ON_DEMAND)
+		return -EOPNOTSUPP;
+	if (!current->mm)
+		return -EFAULT;
+	return can_do_mlock() ? 0 : -EPERM;
+}
+
+static int umem_count(struct ib_umem *umem)
+{
+	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	unsigned long pages = umem_nr_pages(umem);
+	u64 pinned;
+
+	pinned = atomic64_add_return(pages, &umem->owning_mm->pinned_vm);
+	if (pinned <= limit || capable(CAP_IPC_LOCK))
+		return 0;
+	atomic64_sub(pages, &umem->owning_mm->pinned_vm);
+	return -ENOMEM;
+}
+
+static void umem_uncount(struct ib_umem *umem)
+{
+	atomic64_sub(umem_nr_pages(umem), &umem->owning_mm->pinned_vm);
+}
+
+static void umem_unpin(struct ib_umem *umem, bool dirty)
+{
+	struct scatterlist *sg;
+	unsigned int i;
+
+	for_each_sgtable_sg(&umem->sgt_append.sgt, sg, i)
+		unpin_user_page_range_dirty_lock(sg_page(sg),
+						 sg->length >> PAGE_SHIFT,
+						 dirty);
+	sg_free_append_table(&umem->sgt_append);
+}
+
+/* Returns how many of the @left pages from @addr on it pinned, or an error. */
+static long umem_pin_some(struct ib_umem *umem, unsigned long addr,
+			  unsigned long left, struct page **pages)
+{
+	unsigned int flags = umem->writable ? FOLL_WRITE : kv_foll_read;
+	int nr, ret;
+
+	nr = pin_user_pages_fast(addr, min(left, UMEM_BATCH),
+				 flags | FOLL_LONGTERM, pages);
+	if (nr < 0)
+		return nr;
+	ret = sg_alloc_append_table_from_pages(&umem->sgt_append, pages, nr, 0,
+					       (unsigned long)nr << PAGE_SHIFT,
+					       ib_dma_max_seg_size(umem->ibdev),
+					       left - nr, GFP_KERNEL);
+	if (!ret)
+		return nr;
+	unpin_user_pages(pages, nr);
+	return ret;
+}
+
+static int umem_pin(struct ib_umem *umem)
+{
+	unsigned long left = umem_nr_pages(umem);
+	unsigned long addr = umem->address & PAGE_MASK;
+	struct page **pages;
+	long nr = 0;
+
+	pages = (struct page **)__get_free_page(GFP_KERNEL);
+	if (!pages)
+		return -ENOMEM;
+	while (left) {
+		cond_resched();
+		nr = umem_pin_some(umem, addr, left, pages);
+		if (nr < 0)
+			break;
+		addr += nr << PAGE_SHIFT;
+		left -= nr;
+	}
+	free_page((unsigned long)pages);
+	if (!left)
+		return 0;
+	umem_unpin(umem, false);
+	return nr;
+}
+
+static int umem_map(struct ib_umem *umem, int access)
+{
+	unsigned long attrs = 0;
+
+	if (access & IB_ACCESS_RELAXED_ORDERING)
+		attrs |= DMA_ATTR_WEAK_ORDERING;
+	return ib_dma_map_sgtable_attrs(umem->ibdev, &umem->sgt_append.sgt,
+					DMA_BIDIRECTIONAL, attrs);
+}
+
+static void umem_unmap(struct ib_umem *umem)
+{
+	ib_dma_unmap_sgtable_attrs(umem->ibdev, &umem->sgt_append.sgt,
+				   DMA_BIDIRECTIONAL, 0);
+}
+
+/**
+ * ib_umem_get() - pin memory of the calling process and map it for a device
+ * @device: the device
+ * @addr: address of the first byte in the process
+ * @size: bytes
+ * @access: &enum ib_access_flags. The device may write if ib_access_writable()
+ *	says so of them; then the process must be able to.
+ *
+ * Whole pages are pinned, for as long as the device wants, and counted in
+ * mm->pinned_vm.
+ *
+ * Context: Process, with the memory of a process: current->mm.
+ * Return: the memory;
+ * -EINVAL for no bytes, a range that wraps around, or 2^32 pages or more;
+ * -EOPNOTSUPP for %IB_ACCESS_ON_DEMAND;
+ * -EPERM if the process may lock no memory at all: RLIMIT_MEMLOCK is 0 and it
+ * lacks CAP_IPC_LOCK;
+ * -ENOMEM if it would have more pinned than RLIMIT_MEMLOCK, without
+ * CAP_IPC_LOCK, or for lack of memory;
+ * -EFAULT if there is no memory at some of the addresses, or none that the
+ * process may read, or write, or that can be pinned for long; or if the caller
+ * is a kernel thread;
+ * -EINTR if the process is being killed;
+ * another error of pin_user_pages_fast() or dma_map_sgtable().
+ */
+struct ib_umem *ib_umem_get(struct ib_device *device, unsigned long addr,
+			    size_t size, int access)
+{
+	struct ib_umem *umem;
+	int ret;
+
+	ret = umem_check(addr, size, access);
+	if (ret)
+		return ERR_PTR(ret);
+
+	umem = kzalloc(sizeof(*umem), GFP_KERNEL);
+	if (!umem)
+		return ERR_PTR(-ENOMEM);
+	umem->ibdev = device;
+	umem->address = addr;
+	umem->iova = addr;
+	umem->length = size;
+	umem->writable = ib_access_writable(access);
+	umem->owning_mm = current->mm;
+	mmgrab(umem->owning_mm);
+
+	ret = umem_count(umem);
+	if (ret)
+		goto err_free;
+	ret = umem_pin(umem);
+	if (ret)
+		goto err_uncount;
+	ret = umem_map(umem, access);
+	if (ret)
+		goto err_unpin;
+	return umem;
+
+err_unpin:
+	umem_unpin(umem, false);
+err_uncount:
+	umem_uncount(umem);
+err_free:
+	mmdrop(umem->owning_mm);
+	kfree(umem);
+	return ERR_PTR(ret);
+}
+EXPORT_SYMBOL(ib_umem_get);
+
+/**
+ * ib_umem_release() - undo ib_umem_get()
+ * @umem: the memory, which the device no longer uses; or NULL
+ *
+ * Pages that the device may have written are marked dirty.
+ *
+ * Context: Process, any; its owner may have ended.
+ */
+void ib_umem_release(struct ib_umem *umem)
+{
+	if (!umem)
+		return;
+	umem_unmap(umem);
+	umem_unpin(umem, umem->writable);
+	umem_uncount(umem);
+	mmdrop(umem->owning_mm);
+	kfree(umem);
+}
+EXPORT_SYMBOL(ib_umem_release);
+
+/**
+ * ib_umem_copy_from() - read pinned memory
+ * @dst: buffer
+ * @umem: the memory
+ * @offset: bytes to leave out at its start
+ * @length: bytes to copy
+ *
+ * Context: Any.
+ * Return: 0; -EINVAL, with nothing copied, for bytes beyond the end.
+ */
+int ib_umem_copy_from(void *dst, struct ib_umem *umem, size_t offset,
+		      size_t length)
+{
+	struct sg_table *sgt = &umem->sgt_append.sgt;
+	size_t copied;
+
+	if (offset > umem->length || length > umem->length - offset)
+		return -EINVAL;
+	copied = sg_pcopy_to_buffer(sgt->sgl, sgt->orig_nents, dst, length,
+				    offset + ib_umem_offset(umem));
+	return copied == length ? 0 : -EINVAL;
+}
+EXPORT_SYMBOL(ib_umem_copy_from);
+
+/*
+ * Bits that keep blocks from being larger: a block may be as large as the lowest
+ * one. Within it, addresses of the device and DMA addresses have the same low
+ * bits; and where the memory goes on elsewhere, a block begins.
+ */
+static u64 umem_block_limit(struct ib_umem *umem)
+{
+	unsigned int skip = ib_umem_offset(umem), i;
+	u64 va = umem->iova, dma, end = 0, limit = 0;
+	struct scatterlist *sg;
+
+	for_each_sgtable_dma_sg(&umem->sgt_append.sgt, sg, i) {
+		dma = sg_dma_address(sg) + skip;
+		limit |= dma ^ va;
+		if (i && dma != end)
+			limit |= va;
+		end = sg_dma_address(sg) + sg_dma_len(sg);
+		va += sg_dma_len(sg) - skip;
+		skip = 0;
+	}
+	return limit;
+}
+
+/**
+ * ib_umem_find_best_pgsz() - largest blocks that the memory can be mapped by
+ * @umem: the memory
+ * @pgsz_bitmap: sizes of blocks that the device has: bit n is 2^n bytes
+ * @virt: address of the first byte as the device is to count; becomes
+ *	ib_umem.iova
+ *
+ * Of sizes that hold all in one block it takes the smallest.
+ *
+ * Context: Any.
+ * Return: bytes in a block; 0 if none of the sizes will do, or @virt is so near
+ * the end that addresses wrap around. A device with a size of %PAGE_SIZE or less
+ * finds one if @virt lies in its block as the memory does.
+ */
+unsigned long ib_umem_find_best_pgsz(struct ib_umem *umem,
+				     unsigned long pgsz_bitmap, u64 virt)
+{
+	u64 last, limit;
+	int span;
+
+	umem->iova = virt;
+	if (check_add_overflow(virt, (u64)umem->length - 1, &last))
+		return 0;
+
+	limit = umem_block_limit(umem);
+	/* A block of 2^span bytes holds all. */
+	span = fls64(virt ^ last);
+	if (span < BITS_PER_LONG)
+		limit |= pgsz_bitmap & (~0UL << span);
+	if (limit)
+		pgsz_bitmap &= GENMASK_ULL(__ffs64(limit), 0);
+	return pgsz_bitmap ? rounddown_pow_of_two(pgsz_bitmap) : 0;
+}
+EXPORT_SYMBOL(ib_umem_find_best_pgsz);
+
+/**
+ * __rdma_block_iter_start() - begin a walk; see rdma_for_each_block()
+ * @biter: set up
+ * @sglist: DMA-mapped list
+ * @nents: its entries
+ * @pgsz: bytes in a block, a power of two
+ *
+ * Context: Any.
+ */
+void __rdma_block_iter_start(struct ib_block_iter *biter,
+			     struct scatterlist *sglist, unsigned int nents,
+			     unsigned long pgsz)
+{
+	*biter = (struct ib_block_iter) {
+		.__sg = sglist,
+		.__sg_nents = nents,
+		.__pg_bit = __fls(pgsz),
+	};
+}
+EXPORT_SYMBOL(__rdma_block_iter_start);
+
+/**
+ * __rdma_block_iter_next() - go to the next block
+ * @biter: the walk
+ *
+ * Context: Any.
+ * Return: true if there is one.
+ */
+bool __rdma_block_iter_next(struct ib_block_iter *biter)
+{
+	u64 block = BIT_ULL(biter->__pg_bit), rest;
+	unsigned int left;
+
+	if (!biter->__sg_nents)
+		return false;
+	biter->__dma_addr = sg_dma_address(biter->__sg) + biter->__sg_advance;
+
+	/* To where the next block begins, perhaps some entries ahead. */
+	rest = block - (biter->__dma_addr & (block - 1));
+	while (biter->__sg_nents) {
+		left = sg_dma_len(biter->__sg) - biter->__sg_advance;
+		if (rest < left) {
+			biter->__sg_advance += rest;
+			break;
+		}
+		rest -= left;
+		biter->__sg_advance = 0;
+		biter->__sg = sg_next(biter->__sg);
+		biter->__sg_nents--;
+	}
+	return true;
+}
+EXPORT_SYMBOL(__rdma_block_iter_next);

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Memory regions, memory windows and fast memory regions (FMRs). Include
+ * <rdma/ib_verbs.h>, which includes this.
+ */
+#ifndef _RDMA_IB_MR_H
+#define _RDMA_IB_MR_H
+
+#include <linux/list.h>
+#include <linux/rcupdate.h>
+#include <rdma/ib_types.h>
+#include <rdma/restrack.h>
+#include <rdma/signature.h>
+
+struct ib_device;
+struct ib_pd;
+struct ib_uobject;
+
+/* Memory regions */
+
+enum ib_mr_type {
+	IB_MR_TYPE_MEM_REG,	/* pages: no gaps inside the list */
+	IB_MR_TYPE_SG_GAPS,	/* any scatter list */
+	IB_MR_TYPE_DM,		/* device memory */
+	IB_MR_TYPE_USER,	/* memory of a process, pinned */
+	IB_MR_TYPE_DMA,		/* all of memory, by DMA address */
+	IB_MR_TYPE_INTEGRITY,	/* data and its protection information */
+};
+
+enum ib_mr_status_check {
+	IB_MR_CHECK_SIG_STATUS	= 1,
+};
+
+/**
+ * struct ib_mr_status - result of ib_check_mr_status()
+ * @fail_status: &enum ib_mr_status_check of the checks that failed
+ * @sig_err: details when %IB_MR_CHECK_SIG_STATUS failed
+ */
+struct ib_mr_status {
+	u32			fail_status;
+	struct ib_sig_err	sig_err;
+};
+
+enum ib_access_flags {
+	IB_ACCESS_LOCAL_WRITE		= BIT(0),
+	IB_ACCESS_REMOTE_WRITE		= BIT(1),
+	IB_ACCESS_REMOTE_READ		= BIT(2),
+	IB_ACCESS_REMOTE_ATOMIC		= BIT(3),
+	IB_ACCESS_MW_BIND		= BIT(4),
+	IB_ZERO_BASED			= BIT(5),
+	IB_ACCESS_ON_DEMAND		= BIT(6),
+	IB_ACCESS_HUGETLB		= BIT(7),
+	IB_ACCESS_FLUSH_GLOBAL		= BIT(8),
+	IB_ACCESS_FLUSH_PERSISTENT	= BIT(9),
+
+	/* Hints: a device may ignore those it does not know. */
+	IB_ACCESS_RELAXED_ORDERING	= BIT(20),
+	IB_ACCESS_OPTIONAL		= GENMASK(29, 20),
+
+	IB_ACCESS_SUPPORTED		= GENMASK(9, 0) | IB_ACCESS_OPTIONAL,
+};
+
+enum ib_mr_rereg_flags {
+	IB_MR_REREG_TRANS		= BIT(0),
+	IB_MR_REREG_PD			= BIT(1),
+	IB_MR_REREG_ACCESS		= BIT(2),
+	IB_MR_REREG_SUPPORTED		= GENMASK(2, 0)
+};
+
+/**
+ * struct ib_mr - memory region
+ * @device: device of the region
+ * @pd: its PD
+ * @lkey: key for local access
+ * @rkey: key for remote access
+ * @iova: address of its first byte, as remote peers and SGEs give it
+ * @length: bytes
+ * @page_size: bytes in a page of its page list
+ * @type: kind of region
+ * @need_inval: the consumer's: invalidate before the next registration
+ * @uobject: NULL
+ * @qp_entry: entry of a QP's pool
+ * @sig_attrs: with %IB_MR_TYPE_INTEGRITY
+ * @res: the core's
+ */
+struct ib_mr {
+	struct ib_device	*device;
+	struct ib_pd		*pd;
+	u32			lkey;
+	u32			rkey;
+	u64			iova;
+	u64			length;
+	unsigned int		page_size;
+	enum ib_mr_type		type;
+	bool			need_inval;
+	union {
+		struct ib_uobject	*uobject;
+		struct list_head	qp_entry;
+	};
+	struct ib_sig_attrs	*sig_attrs;
+
+	/* The core's. */
+	struct rdma_restrack_entry res;
+};
+
+/* Memory windows, IBTA vol. 1, 10.6.7 */
+
+enum ib_mw_type {
+	IB_MW_TYPE_1	= 1,	/* bound by ib_bind_mw(), of use to all QPs of the PD */
+	IB_MW_TYPE_2	= 2	/* bound by %IB_WR_BIND_MW, to one QP */
+};
+
+/**
+ * struct ib_mw - memory window
+ * @device: device of the window
+ * @pd: its PD
+ * @uobject: NULL
+ * @rkey: key for remote access. Of type 1 the current key, set by ib_bind_mw();
+ *	of type 2 the first one, whose low byte is the consumer's to change
+ * @type: kind of window
+ * @res: the core's
+ * @rcu: the core frees the window a grace period after the driver's dealloc_mw,
+ *	so that a driver can look windows up under RCU
+ */
+struct ib_mw {
+	struct ib_device	*device;
+	struct ib_pd		*pd;
+	struct ib_uobject	*uobject;
+	u32			rkey;
+	enum ib_mw_type		type;
+
+	/* The core's. */
+	struct rdma_restrack_entry res;
+	struct rcu_head		rcu;
+};
+
+/**
+ * struct ib_mw_bind_info - what a window is bound to
+ * @mr: the region, made with %IB_ACCESS_MW_BIND; may be NULL if @length is 0
+ * @addr: address of the first byte, as the region counts
+ * @length: bytes; 0 to unbind a window of type 1
+ * @mw_access_flags: &enum ib_access_flags that peers have: remote ones, and
+ *	%IB_ZERO_BASED for type 2
+ */
+struct ib_mw_bind_info {
+	struct ib_mr	*mr;
+	u64		addr;
+	u64		length;
+	int		mw_access_flags;
+};
+
+/**
+ * struct ib_mw_bind - a request of ib_bind_mw()
+ * @wr_id: handed back in the completion
+ * @wr_cqe: same, for CQs of ib_alloc_cq()
+ * @send_flags: &enum ib_send_flags
+ * @bind_info: what to bind to
+ */
+struct ib_mw_bind {
+	union {
+		u64			wr_id;
+		struct ib_cqe		*wr_cqe;
+	};
+	int			send_flags;
+	struct ib_mw_bind_info	bind_info;
+};
+
+/* Fast memory regions; Linux had them until 5.7 */
+
+/**
+ * struct ib_fmr_attr - how to make an FMR
+ * @max_pages: pages it can hold
+ * @max_maps: how often it can be mapped before it is unmapped
+ * @page_shift: log2 of the bytes in a page
+ */
+struct ib_fmr_attr {
+	int	max_pages;
+	int	max_maps;
+	u8	page_shift;
+};
+
+/**
+ * struct ib_fmr - region that ib_map_phys_fmr() maps without a work request
+ * @device: device of the region
+ * @pd: its PD
+ * @list: the consumer's, for ib_unmap_fmr()
+ * @lkey: key for local access, changed by each ib_map_phys_fmr()
+ * @rkey: same for remote access
+ * @res: the core's
+ */
+struct ib_fmr {
+	struct ib_device	*device;
+	struct ib_pd		*pd;
+	struct list_head	list;
+	u32			lkey;
+	u32			rkey;
+
+	/* The core's. */
+	struct rdma_restrack_entry res;
+};
+
+#endif /* _RDMA_IB_MR_H */
