@@ -10,6 +10,8 @@
 #include <rdma/ib_verbs.h>
 
 #include "lib.h"
+#include "qp_oracle.h"
+#include "suites.h"
 
 #define RANDOM_MASKS	200000
 
@@ -169,6 +171,22 @@ static bool oracle_says(int from, int to, int type, int mask)
 	if (!oracle(from, to, type, &req, &opt))
 		return false;
 	return (mask & req) == req && !(mask & ~(req | opt | IB_QP_STATE));
+}
+
+/* The same, by the names that others have. */
+bool oracle_move(int from, int to, enum ib_qp_type type, int *req, int *opt)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(types); i++)
+		if (types[i].type == type)
+			return oracle(from, to, i, req, opt);
+	return false;
+}
+
+const char *oracle_state(int state)
+{
+	return state_names[state];
 }
 
 static void type_desc(const int *type, char *desc)
@@ -339,7 +357,7 @@ static struct kunit_suite core_qp_state_suite = {
 	.test_cases = core_qp_state_cases,
 };
 
-kunit_test_suite(core_qp_state_suite);
+kunit_test_suites(&core_qp_state_suite, &emu_qp_state_suite);
 
 MODULE_DESCRIPTION("KUnit: legal QP state transitions");
 MODULE_LICENSE("GPL");

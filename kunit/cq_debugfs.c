@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What debugfs tells of completion queues: the numbers are there, and right.
+ * And that windows and FMRs are listed.
  */
 #include <linux/debugfs.h>
 #include <linux/fs.h>
@@ -17,6 +18,7 @@
 #include "cq_rig.h"
 #include "lib.h"
 #include "mock.h"
+#include "objects.h"
 
 #define DEVICE		"kvtm_a"
 #define TEXT_LEN	8192
@@ -406,6 +408,35 @@ static void readers_do_not_mind_what_comes_and_goes(struct kunit *test)
 	kunit_info(test, "%llu devices, %d reads", n, r->reads);
 }
 
+static void windows_and_fmrs_are_listed(struct kunit *test)
+{
+	struct ib_fmr_attr attr = { .max_pages = 1, .max_maps = 1 };
+	struct mock *m = mock_up(test, DEVICE);
+	struct ib_pd *pd = kvt_pd(test, m->ibdev);
+	struct ib_mw *mw = ib_alloc_mw(pd, IB_MW_TYPE_2);
+	struct ib_fmr *fmr = ib_alloc_fmr(pd, 0, &attr);
+	const char *text;
+	char key[24];
+
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mw));
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(fmr));
+	text = text_of(test, "mw");
+	snprintf(key, sizeof(key), " rkey=%#x ", mw->rkey);
+	KUNIT_EXPECT_TRUE(test, says(text, "mw=1 maker=kverbs_kunit type=2"));
+	KUNIT_EXPECT_TRUE(test, says(text, key));
+	KUNIT_EXPECT_EQ(test, pd->res.id, number(text, "pd"));
+	text = text_of(test, "fmr");
+	snprintf(key, sizeof(key), " rkey=%#x ", fmr->rkey);
+	KUNIT_EXPECT_TRUE(test, says(text, "fmr=1 maker=kverbs_kunit "));
+	KUNIT_EXPECT_TRUE(test, says(text, key));
+	text = text_of(test, "info");
+	KUNIT_EXPECT_NOT_NULL(test, strstr(text, "\nmw: 1\nfmr: 1\n"));
+	KUNIT_EXPECT_EQ(test, 0, ib_dealloc_fmr(fmr));
+	KUNIT_EXPECT_EQ(test, 0, ib_dealloc_mw(mw));
+	KUNIT_EXPECT_STREQ(test, text_of(test, "mw"), "");
+	KUNIT_EXPECT_STREQ(test, text_of(test, "fmr"), "");
+}
+
 static struct kunit_case cq_debugfs_cases[] = {
 	KUNIT_CASE_PARAM(numbers_of_a_cq_are_right, cq_rig_scheduled),
 	KUNIT_CASE_PARAM(weight_shows, cq_rig_scheduled),
@@ -416,6 +447,7 @@ static struct kunit_case cq_debugfs_cases[] = {
 	KUNIT_CASE(latencies_are_counted_while_timing),
 	KUNIT_CASE(pool_is_listed),
 	KUNIT_CASE(readers_do_not_mind_what_comes_and_goes),
+	KUNIT_CASE(windows_and_fmrs_are_listed),
 	{}
 };
 

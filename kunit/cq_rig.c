@@ -109,11 +109,13 @@ static void item_done(struct ib_cq *cq, struct ib_wc *wc)
 
 	if (atomic_inc_return(&rec->inside) != 1)
 		rec->concurrent++;
-	if (it->n != rec->next[it->producer]++)
+	if (it->n != rec->next[it->producer])
 		rec->disorder++;
+	/* Producers and waiters look at these. */
+	WRITE_ONCE(rec->next[it->producer], rec->next[it->producer] + 1);
 	if (!in_right_context(rec->ctx))
 		rec->wrong_context++;
-	it->dones++;
+	WRITE_ONCE(it->dones, it->dones + 1);
 	if (rec->on_done)
 		rec->on_done(rec, cq, wc);
 	atomic_dec(&rec->inside);

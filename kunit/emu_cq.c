@@ -10,7 +10,7 @@
 #include "emu_rig.h"
 #include "lib.h"
 #include "suites.h"
-#include "../drivers/emu/emu.h"
+#include "../drivers/emu/cq.h"
 
 #define SMALL		4
 
@@ -126,7 +126,7 @@ static void send_until_overrun(struct kunit *test, struct rig *r, int room)
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 99, IB_WC_REM_OP_ERR);
 }
 
-static void overrun_by_receives_counts_every_loss(struct kunit *test)
+static void c13_overrun_by_receives_counts_every_loss(struct kunit *test)
 {
 	u64 before = lost_by_port("emu1");
 	struct small *s = NULL;
@@ -144,7 +144,7 @@ static void overrun_by_receives_counts_every_loss(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, lost_by_port_becomes("emu1", before + RIG_WR - SMALL));
 }
 
-static void overrun_ends_the_queue_pairs_that_complete(struct kunit *test)
+static void c13_overrun_ends_the_queue_pairs_that_complete(struct kunit *test)
 {
 	struct small *s = NULL;
 	struct rig *r = rig_small(test, &s);
@@ -160,7 +160,7 @@ static void overrun_ends_the_queue_pairs_that_complete(struct kunit *test)
 	expect_told_once(test, s, &other->b);
 }
 
-static void overrun_by_sends_ends_the_sender(struct kunit *test)
+static void c13_overrun_by_sends_ends_the_sender(struct kunit *test)
 {
 	struct rig *r = rig_new(test, "emu0", "emu1");
 	struct small *s = small_cq(test, r->a.ibdev);
@@ -178,7 +178,7 @@ static void overrun_by_sends_ends_the_sender(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->b.qp));
 }
 
-static void flush_that_finds_no_room_is_told(struct kunit *test)
+static void c13_flush_that_finds_no_room_is_told(struct kunit *test)
 {
 	struct small *s = NULL;
 	struct rig *r = rig_small(test, &s);
@@ -257,10 +257,10 @@ static void pool_makes_cqs_for_several(struct kunit *test)
 }
 
 static struct kunit_case emu_cq_cases[] = {
-	KUNIT_CASE(overrun_by_receives_counts_every_loss),
-	KUNIT_CASE(overrun_ends_the_queue_pairs_that_complete),
-	KUNIT_CASE(overrun_by_sends_ends_the_sender),
-	KUNIT_CASE(flush_that_finds_no_room_is_told),
+	KUNIT_CASE(c13_overrun_by_receives_counts_every_loss),
+	KUNIT_CASE(c13_overrun_ends_the_queue_pairs_that_complete),
+	KUNIT_CASE(c13_overrun_by_sends_ends_the_sender),
+	KUNIT_CASE(c13_flush_that_finds_no_room_is_told),
 	KUNIT_CASE(queue_pair_is_told_again_after_a_reset),
 	KUNIT_CASE(traffic_is_moderated),
 	KUNIT_CASE(pool_makes_cqs_for_several),

@@ -16,6 +16,24 @@
 #include "../drivers/emu/cq.c"
 #include "../drivers/emu/moderation.c"
 
+/* Nothing goes wrong on purpose here. */
+DEFINE_STATIC_KEY_FALSE(emu_faulty);
+
+bool emu_fault_in_cqe(struct emu_cq *cq)
+{
+	return false;
+}
+
+bool emu_fault_in_notify(struct emu_cq *cq)
+{
+	return false;
+}
+
+bool emu_fault_in_alloc(struct emu_device *edev)
+{
+	return false;
+}
+
 #define QUEUE_SIZE	64
 #define TIMING		"/sys/module/kverbs/parameters/cq_timing"
 
@@ -105,7 +123,7 @@ static struct mock *queue_device(struct kunit *test)
 	m->ops.peek_cq = emu_peek_cq;
 	m->ops.req_notify_cq = emu_req_notify_cq;
 	m->ops.modify_cq = emu_modify_cq;
-	m->ops.resize_cq = NULL;
+	m->ops.resize_cq = emu_resize_cq;
 	m->ops.size_ib_cq = sizeof(struct emu_cq);
 	mock_alloc(test, m);
 	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_q"));
@@ -132,20 +150,20 @@ static struct queue *queue_new(struct kunit *test, int size)
 /* Writes an entry, as an engine does. False if there is no room. */
 static bool queue_push(struct queue *q, u64 id, bool solicited)
 {
-	struct emu_completion *wc;
+	struct emu_cqe *cqe;
 	u32 pos;
 
-	wc = emu_cq_begin(q->emu, &pos);
-	if (!wc)
-		return false;
-	*wc = (struct emu_completion) {
-		.wr_id = id,
-		.qp = q->qp,
-		.recv = true,
-		.opcode = IB_WC_RECV,
-	};
-	emu_cq_end(q->emu, wc, pos, solicited);
-	return true;
+	preempt_disable();
+	cqe = emu_cq_begin(q->emu, &pos);
+	if (cqe) {
+		cqe->wr_id = id;
+		cqe->status = IB_WC_SUCCESS;
+		cqe->opcode = IB_WC_RECV;
+		cqe->qp = &q->qp->ibqp;
+		emu_cq_end(q->emu, cqe, pos, solicited);
+	}
+	preempt_enable();
+	return cqe;
 }
 
 static void queue_push_arg(void *arg)
@@ -380,16 +398,16 @@ static void either_told_or_notified(struct kunit *test)
 static void peek_counts_what_is_being_written(struct kunit *test)
 {
 	struct queue *q = queue_new(test, 4);
-	struct emu_completion *wc;
+	struct emu_cqe *cqe;
 	u32 pos;
 
 	KUNIT_EXPECT_EQ(test, 0, emu_peek_cq(q->cq, 10));
-	wc = emu_cq_begin(q->emu, &pos);
+	cqe = emu_cq_begin(q->emu, &pos);
 	KUNIT_EXPECT_EQ(test, 1, emu_peek_cq(q->cq, 10));
 	KUNIT_EXPECT_EQ(test, 0, queue_drain(q));
-	wc->qp = q->qp;
-	wc->recv = true;
-	emu_cq_end(q->emu, wc, pos, false);
+	cqe->qp = &q->qp->ibqp;
+	cqe->opcode = IB_WC_RECV;
+	emu_cq_end(q->emu, cqe, pos, false);
 	KUNIT_EXPECT_EQ(test, 1, emu_peek_cq(q->cq, 10));
 	KUNIT_ASSERT_TRUE(test, queue_push(q, 2, false));
 	KUNIT_ASSERT_TRUE(test, queue_push(q, 3, false));
@@ -509,15 +527,15 @@ static void completions_before_the_arming_do_not_count(struct kunit *test)
 static void entry_reserved_before_the_arming_is_not_held_back(struct kunit *test)
 {
 	struct queue *q = queue_new(test, QUEUE_SIZE);
-	struct emu_completion *wc;
+	struct emu_cqe *cqe;
 	u32 pos;
 
 	queue_moderate(test, q, 3, 0);
-	wc = emu_cq_begin(q->emu, &pos);
+	cqe = emu_cq_begin(q->emu, &pos);
 	KUNIT_EXPECT_EQ(test, 0, queue_arm_missed(q));
-	wc->qp = q->qp;
-	wc->recv = true;
-	emu_cq_end(q->emu, wc, pos, false);
+	cqe->qp = &q->qp->ibqp;
+	cqe->opcode = IB_WC_RECV;
+	emu_cq_end(q->emu, cqe, pos, false);
 	queue_expect_calls(test, q, 1);
 }
 

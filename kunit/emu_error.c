@@ -177,9 +177,8 @@ static void r14_rdma_to_bad_memory(struct kunit *test, enum ib_wr_opcode op)
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 2, 0, 8));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_REM_ACCESS_ERR);
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 2, IB_WC_WR_FLUSH_ERR);
-	KUNIT_ASSERT_TRUE(test, kvt_wait(&r->b.got_event));
-	KUNIT_EXPECT_STREQ(test, ib_event_msg(r->b.event),
-			   ib_event_msg(IB_EVENT_QP_ACCESS_ERR));
+	rig_expect_event(test, &r->b, IB_EVENT_QP_ACCESS_ERR);
+	rig_expect_no_event(test, &r->a);
 	/* The receive was not used up, it is flushed. */
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 9, IB_WC_WR_FLUSH_ERR);
 	expect_states(test, r, IB_QPS_ERR, IB_QPS_ERR);
@@ -229,6 +228,7 @@ static void r15_queue_pair_forbids_the_operation(struct kunit *test)
 						  r->b.mr->iova,
 						  r->b.mr->rkey));
 		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_REM_INV_REQ_ERR);
+		rig_expect_event(test, &r->b, IB_EVENT_QP_REQ_ERR);
 		KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf, RIG_BUF, 0xee));
 		expect_states(test, r, IB_QPS_ERR, IB_QPS_ERR);
 	}
@@ -491,7 +491,7 @@ static void q3_reset_empties_the_queues(struct kunit *test)
 	}
 }
 
-static void q3_reset_drops_completions_not_polled(struct kunit *test)
+static void c15_q3_reset_drops_completions_not_polled(struct kunit *test)
 {
 	struct rig *r = rig_of_param(test);
 
@@ -575,7 +575,7 @@ static void c13_overrun_is_told_and_loses_nothing_silently(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sent, got);
 }
 
-static void comm_est_is_told_once(struct kunit *test)
+static void r26_comm_est_is_told_once(struct kunit *test)
 {
 	struct rig *r = rig_new(test, "emu0", "emu1");
 	struct ib_wc wc;
@@ -593,9 +593,8 @@ static void comm_est_is_told_once(struct kunit *test)
 		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
 		RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
 	}
-	KUNIT_ASSERT_TRUE(test, kvt_wait(&r->b.got_event));
-	KUNIT_EXPECT_EQ(test, IB_EVENT_COMM_EST, r->b.event);
-	KUNIT_EXPECT_FALSE(test, try_wait_for_completion(&r->b.got_event));
+	rig_expect_event(test, &r->b, IB_EVENT_COMM_EST);
+	rig_expect_no_event(test, &r->a);
 }
 
 /* Q6: a sender that does not stop while the responder is destroyed. */
@@ -678,13 +677,13 @@ static struct kunit_case emu_error_cases[] = {
 			 pair_gen_params),
 	KUNIT_CASE_PARAM(q2_drain_comes_last, context_gen_params),
 	KUNIT_CASE_PARAM(q3_reset_empties_the_queues, pair_gen_params),
-	KUNIT_CASE_PARAM(q3_reset_drops_completions_not_polled,
+	KUNIT_CASE_PARAM(c15_q3_reset_drops_completions_not_polled,
 			 pair_gen_params),
 	KUNIT_CASE_PARAM(q4_sqd_holds_new_sends_until_rts, pair_gen_params),
 	KUNIT_CASE_PARAM(c15_destroy_drops_completions_not_polled,
 			 pair_gen_params),
 	KUNIT_CASE(c13_overrun_is_told_and_loses_nothing_silently),
-	KUNIT_CASE(comm_est_is_told_once),
+	KUNIT_CASE(r26_comm_est_is_told_once),
 	KUNIT_CASE(q6_destroy_under_traffic_ends),
 	{}
 };

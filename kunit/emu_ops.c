@@ -579,7 +579,8 @@ static struct kunit_suite emu_ops_suite = {
 	.test_cases = emu_ops_cases,
 };
 
-kunit_test_suites(&emu_ops_suite, &emu_post_suite, &emu_error_suite, &emu_cq_suite);
+kunit_test_suites(&emu_ops_suite, &emu_post_suite, &emu_error_suite, &emu_cq_suite,
+		  &emu_late_suite);
 
 MODULE_DESCRIPTION("KUnit: the emulated HCA at work");
 MODULE_LICENSE("GPL");

@@ -300,16 +300,12 @@ static void r16_rdma_beyond_2_gib_never_leaves(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->b.qp));
 }
 
-/* The device has no atomics yet: refused at post, as P10 allows. */
-static void p10_operations_unknown_to_the_device_are_refused(struct kunit *test)
+static void operations_unknown_to_the_device_are_refused(struct kunit *test)
 {
-	static const enum ib_wr_opcode ops[] = {
-		IB_WR_ATOMIC_CMP_AND_SWP, IB_WR_ATOMIC_FETCH_AND_ADD,
-		IB_WR_RDMA_READ_WITH_INV, 200,
-	};
+	static const int ops[] = { IB_WR_REG_MR_INTEGRITY, 200, -1 };
 	struct rig *r = rig_up(test, "emu0", "emu1");
 	struct ib_sge sge = rig_sge(&r->a, 0, 8);
-	struct ib_atomic_wr wr = {};
+	struct ib_rdma_wr wr = {};
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(ops); i++) {
@@ -318,10 +314,6 @@ static void p10_operations_unknown_to_the_device_are_refused(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, -EINVAL, ib_post_send(r->a.qp, &wr.wr,
 							    NULL));
 	}
-	rig_send_wr(&wr.wr, 1, &sge, 1);
-	wr.wr.opcode = IB_WR_RDMA_READ;
-	wr.wr.send_flags |= IB_SEND_INLINE;
-	KUNIT_EXPECT_EQ(test, -EINVAL, ib_post_send(r->a.qp, &wr.wr, NULL));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 }
 
@@ -362,7 +354,7 @@ static void irq_post_work(struct irq_work *work)
 	int ret;
 
 	/* Or a slow machine does nothing but serve interrupts. */
-	if (p->from_irq > 2 * p->from_task + RIG_WR)
+	if (p->from_irq > 2 * READ_ONCE(p->from_task) + RIG_WR)
 		return;
 	ret = irq_post_one(p, p->from_irq | FROM_IRQ);
 	if (!ret)
@@ -407,7 +399,7 @@ static int irq_post_fn(void *arg)
 			cpu_relax();
 		ret = irq_post_one(p, p->from_task);
 		if (!ret)
-			p->from_task++;
+			WRITE_ONCE(p->from_task, p->from_task + 1);
 		else if (ret != -ENOMEM)
 			p->failed++;
 		irq_post_reap(p);
@@ -564,7 +556,7 @@ static struct kunit_case emu_post_cases[] = {
 	KUNIT_CASE(p7_too_much_inline_data_is_refused),
 	KUNIT_CASE(p9_message_beyond_2_gib_is_refused),
 	KUNIT_CASE(r16_rdma_beyond_2_gib_never_leaves),
-	KUNIT_CASE(p10_operations_unknown_to_the_device_are_refused),
+	KUNIT_CASE(operations_unknown_to_the_device_are_refused),
 	KUNIT_CASE(p11_interrupts_post_to_the_queue_being_posted),
 	KUNIT_CASE(p11_receive_poll_and_arm_work_in_hardirq),
 	KUNIT_CASE(c11_handler_is_not_called_in_a_verbs_call),

@@ -2,7 +2,10 @@
 /*
  * Two connected queue pairs of the emulated HCA, with memory at both ends.
  */
+#include <linux/export.h>
+#include <linux/irq_work.h>
 #include <linux/ktime.h>
+#include <linux/module.h>
 #include <linux/scatterlist.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -12,15 +15,25 @@
 #include "lib.h"
 #include "objects.h"
 
+/*
+ * rig_pairs - devices of the two ends
+ */
 const struct rig_pair rig_pairs[2] = {
 	{ "within a device", "emu0", "emu0" },
 	{ "between two", "emu0", "emu1" },
 };
+EXPORT_SYMBOL_GPL(rig_pairs);
 
+/**
+ * rig_pair_name() - what a pair of devices is called
+ * @pair: of &rig_pairs
+ * @desc: filled in
+ */
 void rig_pair_name(const struct rig_pair *pair, char *desc)
 {
 	strscpy(desc, pair->name, KUNIT_PARAM_DESC_SIZE);
 }
+EXPORT_SYMBOL_GPL(rig_pair_name);
 
 static void rig_qp_event(struct ib_event *event, void *context)
 {
@@ -87,23 +100,66 @@ static void rig_make_buf(struct kunit *test, struct rig_end *e)
 	rig_defer(test, rig_unmap, e);
 }
 
-static void rig_make_end(struct kunit *test, struct rig_end *e,
-			 const char *name)
+/**
+ * rig_end_up() - everything of an end but its queue pair
+ * @test: the running case
+ * @e: zeroed
+ * @name: of the device
+ * @port: of the device
+ *
+ * The end has no global route; the case may give it one.
+ */
+void rig_end_up(struct kunit *test, struct rig_end *e, const char *name, u32 port)
 {
-	struct ib_port_attr port = {};
+	struct ib_port_attr attr = {};
 
+	e->port = port;
+	e->gid_index = -1;
 	init_completion(&e->got_event);
 	init_completion(&e->got_call);
 	e->ibdev = ib_device_get_by_name(name, RDMA_DRIVER_UNKNOWN);
 	KUNIT_ASSERT_NOT_NULL_MSG(test, e->ibdev,
 				  "no device %s: load kverbs_emu", name);
 	rig_defer(test, rig_put_device, e->ibdev);
-	KUNIT_ASSERT_EQ(test, 0, ib_query_port(e->ibdev, 1, &port));
-	e->lid = port.lid;
+	KUNIT_ASSERT_EQ(test, 0, ib_query_port(e->ibdev, port, &attr));
+	e->lid = attr.lid;
 	e->pd = kvt_pd(test, e->ibdev);
 	rig_make_cqs(test, e);
 	rig_make_buf(test, e);
 }
+EXPORT_SYMBOL_GPL(rig_end_up);
+
+/**
+ * rig_alloc() - the attributes of a rig, without its ends
+ * @test: the running case
+ *
+ * Return: the rig; the case may change its attributes.
+ */
+struct rig *rig_alloc(struct kunit *test)
+{
+	struct rig *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, r);
+	r->init.qp_type = IB_QPT_RC;
+	r->init.sq_sig_type = IB_SIGNAL_REQ_WR;
+	r->init.event_handler = rig_qp_event;
+	r->init.cap.max_send_wr = RIG_WR;
+	r->init.cap.max_recv_wr = RIG_WR;
+	r->init.cap.max_send_sge = RIG_SGE;
+	r->init.cap.max_recv_sge = RIG_SGE;
+	r->init.cap.max_inline_data = RIG_INLINE;
+	r->access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |
+		    IB_ACCESS_REMOTE_READ;
+	r->mtu = IB_MTU_4096;
+	r->timeout = 14;
+	r->retry_cnt = 7;
+	r->rnr_retry = 7;
+	r->rnr_timer = 1;
+	r->max_rd = 4;
+	r->max_dest_rd = 4;
+	return r;
+}
+EXPORT_SYMBOL_GPL(rig_alloc);
 
 /**
  * rig_new() - everything but the queue pairs
@@ -115,81 +171,143 @@ static void rig_make_end(struct kunit *test, struct rig_end *e,
  */
 struct rig *rig_new(struct kunit *test, const char *dev_a, const char *dev_b)
 {
-	struct rig *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+	struct rig *r = rig_alloc(test);
 
-	KUNIT_ASSERT_NOT_NULL(test, r);
-	rig_make_end(test, &r->a, dev_a);
-	rig_make_end(test, &r->b, dev_b);
-	r->init.qp_type = IB_QPT_RC;
-	r->init.sq_sig_type = IB_SIGNAL_REQ_WR;
-	r->init.event_handler = rig_qp_event;
-	r->init.cap.max_send_wr = RIG_WR;
-	r->init.cap.max_recv_wr = RIG_WR;
-	r->init.cap.max_send_sge = RIG_SGE;
-	r->init.cap.max_recv_sge = RIG_SGE;
-	r->init.cap.max_inline_data = RIG_INLINE;
-	r->access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |
-		    IB_ACCESS_REMOTE_READ;
-	r->timeout = 14;
-	r->retry_cnt = 7;
-	r->rnr_retry = 7;
-	r->rnr_timer = 1;
-	r->max_dest_rd = 4;
+	rig_end_up(test, &r->a, dev_a, 1);
+	rig_end_up(test, &r->b, dev_b, 1);
 	return r;
 }
+EXPORT_SYMBOL_GPL(rig_new);
 
-static void rig_make_qp(struct kunit *test, struct rig *r, struct rig_end *e)
+/**
+ * rig_make_qp() - make the queue pair of one end, in RESET
+ * @test: the running case
+ * @r: has the attributes
+ * @e: the end
+ */
+void rig_make_qp(struct kunit *test, struct rig *r, struct rig_end *e)
 {
 	struct ib_qp_init_attr init = r->init;
 
 	init.send_cq = e->scq;
 	init.recv_cq = e->rcq;
+	init.srq = e->srq;
 	init.qp_context = e;
 	e->qp = kvt_qp(test, e->pd, &init);
 }
+EXPORT_SYMBOL_GPL(rig_make_qp);
 
+/**
+ * rig_make_qps() - make both queue pairs, in RESET
+ * @test: the running case
+ * @r: from rig_new()
+ */
 void rig_make_qps(struct kunit *test, struct rig *r)
 {
 	rig_make_qp(test, r, &r->a);
 	rig_make_qp(test, r, &r->b);
 }
+EXPORT_SYMBOL_GPL(rig_make_qps);
 
+/**
+ * rig_destroy_qp() - destroy an end's queue pair ahead of the case's end
+ * @test: the running case
+ * @e: the end
+ */
 void rig_destroy_qp(struct kunit *test, struct rig_end *e)
 {
 	kvt_qp_put(test, e->qp);
 	e->qp = NULL;
 }
+EXPORT_SYMBOL_GPL(rig_destroy_qp);
 
+static bool rig_is_datagram(const struct rig_end *e)
+{
+	return e->qp->qp_type == IB_QPT_UD || e->qp->qp_type == IB_QPT_GSI;
+}
+
+/**
+ * rig_to_init() - move one end from RESET to INIT
+ * @r: the rig
+ * @e: one of its ends
+ *
+ * Return: what ib_modify_qp() did.
+ */
 int rig_to_init(struct rig *r, struct rig_end *e)
 {
 	struct ib_qp_attr attr = {
 		.qp_state = IB_QPS_INIT,
-		.port_num = 1,
+		.port_num = e->port,
+		.pkey_index = e->pkey_index,
 		.qp_access_flags = r->access,
+		.qkey = e->qkey,
 	};
+	int mask = IB_QP_STATE | IB_QP_PKEY_INDEX;
 
-	return ib_modify_qp(e->qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX |
-			    IB_QP_PORT | IB_QP_ACCESS_FLAGS);
+	/* Queue pair 1 knows its port. */
+	if (e->qp->qp_type != IB_QPT_GSI)
+		mask |= IB_QP_PORT;
+	mask |= rig_is_datagram(e) ? IB_QP_QKEY : IB_QP_ACCESS_FLAGS;
+	return ib_modify_qp(e->qp, &attr, mask);
 }
+EXPORT_SYMBOL_GPL(rig_to_init);
 
+/**
+ * rig_set_route() - the address of one end, as the other one names it
+ * @attr: filled in
+ * @from: who names it
+ * @to: whose it is
+ */
+void rig_set_route(struct rdma_ah_attr *attr, const struct rig_end *from,
+		   const struct rig_end *to)
+{
+	attr->type = rdma_ah_find_type(from->ibdev, from->port);
+	rdma_ah_set_port_num(attr, from->port);
+	if (attr->type == RDMA_AH_ATTR_TYPE_IB)
+		rdma_ah_set_dlid(attr, to->lid);
+	if (from->gid_index >= 0)
+		rdma_ah_set_grh(attr, (union ib_gid *)&to->gid, 0,
+				from->gid_index, 64, 0);
+}
+EXPORT_SYMBOL_GPL(rig_set_route);
+
+/**
+ * rig_to_rtr() - move one end from INIT to RTR
+ * @r: the rig
+ * @e: one of its ends
+ * @peer: whom it is connected to
+ *
+ * Return: what ib_modify_qp() did.
+ */
 int rig_to_rtr(struct rig *r, struct rig_end *e, struct rig_end *peer)
 {
 	struct ib_qp_attr attr = {
 		.qp_state = IB_QPS_RTR,
-		.path_mtu = IB_MTU_4096,
-		.dest_qp_num = peer->qp->qp_num,
+		.path_mtu = r->mtu,
+		.rq_psn = r->psn,
 		.max_dest_rd_atomic = r->max_dest_rd,
 		.min_rnr_timer = r->rnr_timer,
 	};
+	int mask = IB_QP_STATE;
 
-	attr.ah_attr.type = rdma_ah_find_type(e->ibdev, 1);
-	rdma_ah_set_port_num(&attr.ah_attr, 1);
-	rdma_ah_set_dlid(&attr.ah_attr, peer->lid);
-	return ib_modify_qp(e->qp, &attr, IB_QP_STATE | IB_QP_AV |
-			    IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
-			    IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
+	if (!rig_is_datagram(e)) {
+		attr.dest_qp_num = peer->qp->qp_num;
+		rig_set_route(&attr.ah_attr, e, peer);
+		mask |= IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN;
+	}
+	if (e->qp->qp_type == IB_QPT_RC)
+		mask |= IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER;
+	return ib_modify_qp(e->qp, &attr, mask);
 }
+EXPORT_SYMBOL_GPL(rig_to_rtr);
 
+/**
+ * rig_to_rts() - move one end from RTR to RTS
+ * @r: the rig
+ * @e: one of its ends
+ *
+ * Return: what ib_modify_qp() did.
+ */
 int rig_to_rts(struct rig *r, struct rig_end *e)
 {
 	struct ib_qp_attr attr = {
@@ -197,21 +315,39 @@ int rig_to_rts(struct rig *r, struct rig_end *e)
 		.timeout = r->timeout,
 		.retry_cnt = r->retry_cnt,
 		.rnr_retry = r->rnr_retry,
-		.max_rd_atomic = 4,
+		.sq_psn = r->psn,
+		.max_rd_atomic = r->max_rd,
 	};
+	int mask = IB_QP_STATE | IB_QP_SQ_PSN;
 
-	return ib_modify_qp(e->qp, &attr, IB_QP_STATE | IB_QP_TIMEOUT |
-			    IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | IB_QP_SQ_PSN |
-			    IB_QP_MAX_QP_RD_ATOMIC);
+	if (e->qp->qp_type == IB_QPT_RC)
+		mask |= IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY |
+			IB_QP_MAX_QP_RD_ATOMIC;
+	return ib_modify_qp(e->qp, &attr, mask);
 }
+EXPORT_SYMBOL_GPL(rig_to_rts);
 
+/**
+ * rig_to() - change the state of a queue pair, and nothing else
+ * @qp: the queue pair
+ * @state: the new state
+ *
+ * Return: what ib_modify_qp() did.
+ */
 int rig_to(struct ib_qp *qp, enum ib_qp_state state)
 {
 	struct ib_qp_attr attr = { .qp_state = state };
 
 	return ib_modify_qp(qp, &attr, IB_QP_STATE);
 }
+EXPORT_SYMBOL_GPL(rig_to);
 
+/**
+ * rig_state() - the state of a queue pair
+ * @qp: the queue pair
+ *
+ * Return: the state, -1 if it cannot be queried.
+ */
 enum ib_qp_state rig_state(struct ib_qp *qp)
 {
 	struct ib_qp_init_attr init;
@@ -221,6 +357,7 @@ enum ib_qp_state rig_state(struct ib_qp *qp)
 		return -1;
 	return attr.qp_state;
 }
+EXPORT_SYMBOL_GPL(rig_state);
 
 /**
  * rig_connect() - bring both queue pairs to RTS
@@ -236,7 +373,16 @@ void rig_connect(struct kunit *test, struct rig *r)
 	KUNIT_ASSERT_EQ(test, 0, rig_to_rts(r, &r->a));
 	KUNIT_ASSERT_EQ(test, 0, rig_to_rts(r, &r->b));
 }
+EXPORT_SYMBOL_GPL(rig_connect);
 
+/**
+ * rig_up() - two connected ends with what rig_new() gives
+ * @test: the running case
+ * @dev_a: device of the first end
+ * @dev_b: device of the second end
+ *
+ * Return: the rig, in RTS.
+ */
 struct rig *rig_up(struct kunit *test, const char *dev_a, const char *dev_b)
 {
 	struct rig *r = rig_new(test, dev_a, dev_b);
@@ -245,14 +391,57 @@ struct rig *rig_up(struct kunit *test, const char *dev_a, const char *dev_b)
 	rig_connect(test, r);
 	return r;
 }
+EXPORT_SYMBOL_GPL(rig_up);
 
+/**
+ * rig_of_param() - two connected ends on the devices that the case is run with
+ * @test: the running case
+ *
+ * Return: the rig, in RTS.
+ */
 struct rig *rig_of_param(struct kunit *test)
 {
 	const struct rig_pair *pair = test->param_value;
 
 	return rig_up(test, pair->a, pair->b);
 }
+EXPORT_SYMBOL_GPL(rig_of_param);
 
+/**
+ * rig_counter() - what the port of an end has counted
+ * @test: the running case
+ * @e: the end
+ * @name: of the counter, as in hw_counters/
+ *
+ * Return: the count, as of now.
+ */
+u64 rig_counter(struct kunit *test, struct rig_end *e, const char *name)
+{
+	const struct ib_device_ops *ops = &e->ibdev->ops;
+	struct rdma_hw_stats *stats;
+	u64 value = U64_MAX;
+	int i;
+
+	stats = ops->alloc_hw_port_stats(e->ibdev, e->port);
+	KUNIT_ASSERT_NOT_NULL(test, stats);
+	ops->get_hw_stats(e->ibdev, stats, e->port, 0);
+	for (i = 0; i < stats->num_counters; i++)
+		if (!strcmp(stats->descs[i].name, name))
+			value = stats->value[i];
+	rdma_free_hw_stats_struct(stats);
+	KUNIT_ASSERT_NE_MSG(test, value, U64_MAX, "no counter %s", name);
+	return value;
+}
+EXPORT_SYMBOL_GPL(rig_counter);
+
+/**
+ * rig_sge() - a part of an end's buffer, under the local key
+ * @e: the end
+ * @offset: bytes from the start of the buffer
+ * @len: bytes
+ *
+ * Return: the element.
+ */
 struct ib_sge rig_sge(struct rig_end *e, size_t offset, u32 len)
 {
 	return (struct ib_sge) {
@@ -261,7 +450,17 @@ struct ib_sge rig_sge(struct rig_end *e, size_t offset, u32 len)
 		.lkey = e->pd->local_dma_lkey,
 	};
 }
+EXPORT_SYMBOL_GPL(rig_sge);
 
+/**
+ * rig_recv() - post a receive into an end's buffer
+ * @e: the end
+ * @id: wr_id
+ * @offset: bytes from the start of the buffer
+ * @len: bytes
+ *
+ * Return: what ib_post_recv() did.
+ */
 int rig_recv(struct rig_end *e, u64 id, size_t offset, u32 len)
 {
 	struct ib_sge sge = rig_sge(e, offset, len);
@@ -271,8 +470,15 @@ int rig_recv(struct rig_end *e, u64 id, size_t offset, u32 len)
 
 	return ib_post_recv(e->qp, &wr, NULL);
 }
+EXPORT_SYMBOL_GPL(rig_recv);
 
-/* A signaled SEND; the case changes what it wants otherwise. */
+/**
+ * rig_send_wr() - a signaled SEND; the case changes what it wants otherwise
+ * @wr: filled in
+ * @id: wr_id
+ * @sge: its elements
+ * @num: how many
+ */
 void rig_send_wr(struct ib_send_wr *wr, u64 id, struct ib_sge *sge, int num)
 {
 	memset(wr, 0, sizeof(*wr));
@@ -282,7 +488,17 @@ void rig_send_wr(struct ib_send_wr *wr, u64 id, struct ib_sge *sge, int num)
 	wr->sg_list = sge;
 	wr->num_sge = num;
 }
+EXPORT_SYMBOL_GPL(rig_send_wr);
 
+/**
+ * rig_send() - post a signaled SEND from an end's buffer
+ * @e: the end
+ * @id: wr_id
+ * @offset: bytes from the start of the buffer
+ * @len: bytes
+ *
+ * Return: what ib_post_send() did.
+ */
 int rig_send(struct rig_end *e, u64 id, size_t offset, u32 len)
 {
 	struct ib_sge sge = rig_sge(e, offset, len);
@@ -291,7 +507,20 @@ int rig_send(struct rig_end *e, u64 id, size_t offset, u32 len)
 	rig_send_wr(&wr, id, &sge, 1);
 	return ib_post_send(e->qp, &wr, NULL);
 }
+EXPORT_SYMBOL_GPL(rig_send);
 
+/**
+ * rig_rdma() - post a signaled RDMA operation
+ * @e: the end
+ * @op: opcode
+ * @id: wr_id
+ * @offset: of the local part, in bytes from the start of the buffer
+ * @len: bytes
+ * @remote: address at the peer
+ * @rkey: its key
+ *
+ * Return: what ib_post_send() did.
+ */
 int rig_rdma(struct rig_end *e, enum ib_wr_opcode op, u64 id, size_t offset,
 	     u32 len, u64 remote, u32 rkey)
 {
@@ -304,12 +533,42 @@ int rig_rdma(struct rig_end *e, enum ib_wr_opcode op, u64 id, size_t offset,
 	wr.rkey = rkey;
 	return ib_post_send(e->qp, &wr.wr, NULL);
 }
+EXPORT_SYMBOL_GPL(rig_rdma);
+
+/**
+ * rig_atomic() - post a signaled atomic operation
+ * @e: the end
+ * @op: opcode
+ * @id: wr_id
+ * @offset: where the original value goes, in bytes from the start of the buffer
+ * @target: &struct ib_atomic_wr with address, key and operands
+ *
+ * Return: what ib_post_send() did.
+ */
+int rig_atomic(struct rig_end *e, enum ib_wr_opcode op, u64 id, size_t offset,
+	       const struct ib_atomic_wr *target)
+{
+	struct ib_sge sge = rig_sge(e, offset, sizeof(u64));
+	struct ib_atomic_wr wr = *target;
+
+	rig_send_wr(&wr.wr, id, &sge, 1);
+	wr.wr.opcode = op;
+	return ib_post_send(e->qp, &wr.wr, NULL);
+}
+EXPORT_SYMBOL_GPL(rig_atomic);
 
 static void rig_free_mr(void *arg)
 {
 	ib_dereg_mr(arg);
 }
 
+/**
+ * rig_mr() - a region for fast registration of an end's buffer
+ * @test: the running case
+ * @pd: its PD
+ *
+ * Return: the region.
+ */
 struct ib_mr *rig_mr(struct kunit *test, struct ib_pd *pd)
 {
 	struct ib_mr *mr = ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG,
@@ -319,8 +578,17 @@ struct ib_mr *rig_mr(struct kunit *test, struct ib_pd *pd)
 	rig_defer(test, rig_free_mr, mr);
 	return mr;
 }
+EXPORT_SYMBOL_GPL(rig_mr);
 
-/* Puts a part of the buffer into a region. Returns 1 when all of it is in. */
+/**
+ * rig_map() - put a part of the buffer into a region
+ * @e: the end
+ * @mr: the region
+ * @offset: bytes from the start of the buffer
+ * @len: bytes
+ *
+ * Return: 1 when all of it is in.
+ */
 int rig_map(struct rig_end *e, struct ib_mr *mr, size_t offset, u32 len)
 {
 	struct scatterlist sg;
@@ -330,7 +598,17 @@ int rig_map(struct rig_end *e, struct ib_mr *mr, size_t offset, u32 len)
 	sg_dma_len(&sg) = len;
 	return ib_map_mr_sg(mr, &sg, 1, NULL, PAGE_SIZE);
 }
+EXPORT_SYMBOL_GPL(rig_map);
 
+/**
+ * rig_post_reg() - post a signaled REG_MR
+ * @e: the end
+ * @mr: a region that is mapped
+ * @id: wr_id
+ * @access: IB_ACCESS_*
+ *
+ * Return: what ib_post_send() did.
+ */
 int rig_post_reg(struct rig_end *e, struct ib_mr *mr, u64 id, int access)
 {
 	struct ib_reg_wr wr = {
@@ -346,6 +624,7 @@ int rig_post_reg(struct rig_end *e, struct ib_mr *mr, u64 id, int access)
 
 	return ib_post_send(e->qp, &wr.wr, NULL);
 }
+EXPORT_SYMBOL_GPL(rig_post_reg);
 
 /**
  * rig_register() - make the end's whole buffer a region of its own
@@ -363,6 +642,7 @@ void rig_register(struct kunit *test, struct rig_end *e, int access)
 	RIG_EXPECT_WC(test, e->scq, &wc, 0x4d52, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, IB_WC_REG_MR, wc.opcode);
 }
+EXPORT_SYMBOL_GPL(rig_register);
 
 /**
  * rig_poll() - the next completion
@@ -382,19 +662,84 @@ bool rig_poll(struct ib_cq *cq, struct ib_wc *wc)
 	}
 	return true;
 }
+EXPORT_SYMBOL_GPL(rig_poll);
 
+/**
+ * rig_empty() - does a CQ have no completion?
+ * @cq: CQ that nobody else polls
+ *
+ * Return: true if it has none.
+ */
 bool rig_empty(struct ib_cq *cq)
 {
 	struct ib_wc wc;
 
 	return ib_poll_cq(cq, 1, &wc) == 0;
 }
+EXPORT_SYMBOL_GPL(rig_empty);
+
+/**
+ * rig_expect_event() - a queue pair was told one thing, once
+ * @test: the running case
+ * @e: end whose queue pair has done what it will
+ * @want: the event
+ */
+void rig_expect_event(struct kunit *test, struct rig_end *e,
+		      enum ib_event_type want)
+{
+	KUNIT_ASSERT_TRUE_MSG(test, kvt_wait(&e->got_event), "no event");
+	KUNIT_EXPECT_STREQ(test, ib_event_msg(e->event), ib_event_msg(want));
+	rig_expect_no_event(test, e);
+}
+EXPORT_SYMBOL_GPL(rig_expect_event);
+
+/**
+ * rig_expect_no_event() - a queue pair was told nothing since
+ * @test: the running case
+ * @e: end whose queue pair has done what it will
+ */
+void rig_expect_no_event(struct kunit *test, struct rig_end *e)
+{
+	irq_work_sync(&e->qp->notify.work);
+	KUNIT_EXPECT_FALSE_MSG(test, try_wait_for_completion(&e->got_event),
+			       "%s", ib_event_msg(e->event));
+}
+EXPORT_SYMBOL_GPL(rig_expect_no_event);
+
+/**
+ * rig_counts_to() - wait until a counter has come to a value
+ * @test: the running case
+ * @e: the end
+ * @name: as in sysfs
+ * @value: the least that it must be
+ *
+ * Return: true if that was in time.
+ */
+bool rig_counts_to(struct kunit *test, struct rig_end *e, const char *name,
+		   u64 value)
+{
+	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
+
+	while (rig_counter(test, e, name) < value) {
+		if (ktime_get_ns() > end)
+			return false;
+		cond_resched();
+	}
+	return true;
+}
+EXPORT_SYMBOL_GPL(rig_counts_to);
 
 static u8 rig_byte(size_t i, u32 seed)
 {
 	return (i * 167 + (i >> 8) * 13 + seed * 31) ^ seed;
 }
 
+/**
+ * rig_fill() - fill memory with a pattern
+ * @buf: the memory
+ * @len: bytes
+ * @seed: which pattern
+ */
 void rig_fill(u8 *buf, size_t len, u32 seed)
 {
 	size_t i;
@@ -402,7 +747,16 @@ void rig_fill(u8 *buf, size_t len, u32 seed)
 	for (i = 0; i < len; i++)
 		buf[i] = rig_byte(i, seed);
 }
+EXPORT_SYMBOL_GPL(rig_fill);
 
+/**
+ * rig_filled() - is a pattern there?
+ * @buf: the memory
+ * @len: bytes
+ * @seed: which pattern
+ *
+ * Return: true if all of it is.
+ */
 bool rig_filled(const u8 *buf, size_t len, u32 seed)
 {
 	size_t i;
@@ -412,8 +766,18 @@ bool rig_filled(const u8 *buf, size_t len, u32 seed)
 			return false;
 	return true;
 }
+EXPORT_SYMBOL_GPL(rig_filled);
 
+/**
+ * rig_all() - does memory hold one value?
+ * @buf: the memory
+ * @len: bytes
+ * @value: of each byte
+ *
+ * Return: true if all bytes are the same.
+ */
 bool rig_all(const u8 *buf, size_t len, u8 value)
 {
 	return !memchr_inv(buf, value, len);
 }
+EXPORT_SYMBOL_GPL(rig_all);

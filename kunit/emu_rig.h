@@ -25,7 +25,13 @@
  * @size: of @buf, in bytes
  * @dma: address of @buf for the device
  * @mr: registration of @buf, after rig_register()
- * @lid: of port 1
+ * @port: port of @qp
+ * @lid: of @port
+ * @gid: address of a global route to this end
+ * @gid_index: of @gid; -1 for no global route
+ * @pkey_index: of @qp
+ * @qkey: of @qp, if it is of datagrams
+ * @srq: of @qp, or NULL; rig_make_qps() looks at it
  * @event: last event of @qp
  * @got_event: completed by each event
  * @called: calls of @scq's and @rcq's completion handler
@@ -41,7 +47,13 @@ struct rig_end {
 	size_t size;
 	u64 dma;
 	struct ib_mr *mr;
+	u32 port;
 	u16 lid;
+	union ib_gid gid;
+	int gid_index;
+	u16 pkey_index;
+	u32 qkey;
+	struct ib_srq *srq;
 	enum ib_event_type event;
 	struct completion got_event;
 	atomic_t called;
@@ -54,25 +66,34 @@ struct rig_end {
  * @b: second end
  * @init: of both queue pairs
  * @access: granted to the peer by both queue pairs
+ * @mtu: of the path
+ * @psn: first packet number, both ways
  * @timeout: of modify_qp to RTS
  * @retry_cnt: same
  * @rnr_retry: same
  * @rnr_timer: of modify_qp to RTR
  * @max_dest_rd: same
+ * @max_rd: of modify_qp to RTS
  */
 struct rig {
 	struct rig_end a;
 	struct rig_end b;
 	struct ib_qp_init_attr init;
 	int access;
+	enum ib_mtu mtu;
+	u32 psn;
 	u8 timeout;
 	u8 retry_cnt;
 	u8 rnr_retry;
 	u8 rnr_timer;
 	u8 max_dest_rd;
+	u8 max_rd;
 };
 
+void rig_end_up(struct kunit *test, struct rig_end *e, const char *name, u32 port);
+struct rig *rig_alloc(struct kunit *test);
 struct rig *rig_new(struct kunit *test, const char *dev_a, const char *dev_b);
+void rig_make_qp(struct kunit *test, struct rig *r, struct rig_end *e);
 void rig_make_qps(struct kunit *test, struct rig *r);
 void rig_connect(struct kunit *test, struct rig *r);
 struct rig *rig_up(struct kunit *test, const char *dev_a, const char *dev_b);
@@ -83,11 +104,16 @@ int rig_to_rts(struct rig *r, struct rig_end *e);
 int rig_to(struct ib_qp *qp, enum ib_qp_state state);
 enum ib_qp_state rig_state(struct ib_qp *qp);
 
+void rig_set_route(struct rdma_ah_attr *attr, const struct rig_end *from,
+		   const struct rig_end *to);
+
 struct ib_sge rig_sge(struct rig_end *e, size_t offset, u32 len);
 int rig_recv(struct rig_end *e, u64 id, size_t offset, u32 len);
 int rig_send(struct rig_end *e, u64 id, size_t offset, u32 len);
 int rig_rdma(struct rig_end *e, enum ib_wr_opcode op, u64 id, size_t offset,
 	     u32 len, u64 remote, u32 rkey);
+int rig_atomic(struct rig_end *e, enum ib_wr_opcode op, u64 id, size_t offset,
+	       const struct ib_atomic_wr *target);
 void rig_send_wr(struct ib_send_wr *wr, u64 id, struct ib_sge *sge, int num);
 
 struct ib_mr *rig_mr(struct kunit *test, struct ib_pd *pd);
@@ -95,6 +121,13 @@ int rig_map(struct rig_end *e, struct ib_mr *mr, size_t offset, u32 len);
 int rig_post_reg(struct rig_end *e, struct ib_mr *mr, u64 id, int access);
 void rig_register(struct kunit *test, struct rig_end *e, int access);
 void rig_destroy_qp(struct kunit *test, struct rig_end *e);
+
+void rig_expect_event(struct kunit *test, struct rig_end *e,
+		      enum ib_event_type want);
+void rig_expect_no_event(struct kunit *test, struct rig_end *e);
+u64 rig_counter(struct kunit *test, struct rig_end *e, const char *name);
+bool rig_counts_to(struct kunit *test, struct rig_end *e, const char *name,
+		   u64 value);
 
 bool rig_poll(struct ib_cq *cq, struct ib_wc *wc);
 bool rig_empty(struct ib_cq *cq);

@@ -102,7 +102,7 @@ static bool claim(struct emu_ring *ring, struct entry *copy)
 		return false;
 	*copy = *e;
 	emu_ring_free(ring, &e->slot, pos);
-	emu_ring_retire_one(ring);
+	emu_ring_retire(ring, 1);
 	return true;
 }
 
@@ -266,7 +266,7 @@ static void claimed_slot_is_not_reused_before_it_is_freed(struct kunit *test)
 	e = emu_ring_claim(ring, &pos);
 	KUNIT_ASSERT_NOT_NULL(test, e);
 	/* As if the completion were polled before the consumer let go. */
-	emu_ring_retire_one(ring);
+	emu_ring_retire(ring, 1);
 	KUNIT_EXPECT_FALSE(test, post(ring, 0, 2));
 	KUNIT_EXPECT_EQ(test, 0, e->n);
 	emu_ring_free(ring, &e->slot, pos);
@@ -573,7 +573,30 @@ static void overtaken_poster_looks_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 102, atomic_read(&p->ring->head));
 }
 
+/* An SRQ retires an entry when it is taken, while it is still being used. */
+static void entry_in_use_is_not_posted_over(struct kunit *test)
+{
+	static const u32 depths[] = { 1, 2, 3, 4 };
+	u32 d, i, pos, late;
+	struct entry *e;
+
+	for (d = 0; d < ARRAY_SIZE(depths); d++) {
+		struct emu_ring *ring = ring_new(test, depths[d]);
+
+		for (i = 0; i < depths[d]; i++)
+			KUNIT_ASSERT_TRUE(test, post(ring, 0, i));
+		e = emu_ring_claim(ring, &pos);
+		KUNIT_ASSERT_NOT_NULL(test, e);
+		emu_ring_retire(ring, 1);
+		/* There may be a spare slot, but it is not that one. */
+		KUNIT_EXPECT_PTR_NE(test, (void *)e, emu_ring_reserve(ring, &late));
+		KUNIT_EXPECT_EQ(test, 0, e->n);
+		emu_ring_free(ring, &e->slot, pos);
+	}
+}
+
 static struct kunit_case emu_ring_cases[] = {
+	KUNIT_CASE(entry_in_use_is_not_posted_over),
 	KUNIT_CASE(empty_ring_gives_nothing),
 	KUNIT_CASE(ring_takes_its_depth_and_no_more),
 	KUNIT_CASE(ring_of_depth_zero_is_always_full),

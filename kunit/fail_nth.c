@@ -7,10 +7,13 @@
  * Needs CONFIG_FAILSLAB, and /sys/kernel/debug/failslab/ignore-gfp-wait set to
  * N; "verbose" had better be 0.
  */
+#include <linux/mman.h>
 #include <linux/module.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/uaccess.h>
 #include <kunit/test.h>
+#include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/mr_pool.h>
 
@@ -22,38 +25,8 @@
 /* No call here allocates as often: if one still fails, something is stuck. */
 #define MAX_ALLOCS	2000
 
-#ifdef CONFIG_FAULT_INJECTION
-static void fail_nth(unsigned int n)
-{
-	WRITE_ONCE(current->fail_nth, n);
-}
-
-/* Stops injecting; true if a failure was injected since fail_nth(). */
-static bool failed_nth(void)
-{
-	bool hit = !READ_ONCE(current->fail_nth);
-
-	WRITE_ONCE(current->fail_nth, 0);
-	return hit;
-}
-#else
-static void fail_nth(unsigned int n) { }
-static bool failed_nth(void) { return false; }
-#endif
-
-static void need_injection(struct kunit *test)
-{
-	void *p;
-
-	if (!IS_ENABLED(CONFIG_FAILSLAB))
-		kunit_skip(test, "the kernel has no CONFIG_FAILSLAB");
-	fail_nth(1);
-	p = kmalloc(64, GFP_KERNEL);
-	failed_nth();
-	kfree(p);
-	if (p)
-		kunit_skip(test, "failslab/ignore-gfp-wait is not N");
-}
+/* Memory of a process that does not fit into one piece of a scatter list. */
+#define USER_PAGES	600UL
 
 /**
  * struct victim - a call whose allocations fail in turn
@@ -78,9 +51,9 @@ static void sweep(struct kunit *test, struct mock *m, const struct victim *v,
 		bool hit;
 		int ret;
 
-		fail_nth(n);
+		kvt_fail_nth(n);
 		ret = v->make(arg);
-		hit = failed_nth();
+		hit = kvt_failed_nth();
 		if (!ret) {
 			v->unmake(arg);
 			survived += hit;
@@ -168,7 +141,7 @@ static void device_registration(struct kunit *test)
 	struct reg r = { .nports = 1 };
 	struct kvt_trace *tr = kvt_trace_new(test);
 
-	need_injection(test);
+	kvt_need_injection(test);
 	kvt_client_up(test, "A", tr);
 	r.m = mock_new(test);
 	sweep_registration(test, &r);
@@ -178,7 +151,7 @@ static void roce_device_registration(struct kunit *test)
 {
 	struct reg r = { .nports = 1 };
 
-	need_injection(test);
+	kvt_need_injection(test);
 	r.m = mock_new(test);
 	r.m->eth = true;
 	r.m->port[1].ndev = kvt_netdev(test);
@@ -215,7 +188,7 @@ static void pooled_completion_queue(struct kunit *test)
 	};
 	struct reg r = { .nports = 1 };
 
-	need_injection(test);
+	kvt_need_injection(test);
 	r.test = test;
 	r.m = mock_new(test);
 	mock_alloc(test, r.m);
@@ -241,7 +214,7 @@ static void client_registration(struct kunit *test)
 	struct kvt_trace *tr = kvt_trace_new(test);
 	struct mock *m;
 
-	need_injection(test);
+	kvt_need_injection(test);
 	m = mock_up(test, "kvtm_a");
 	sweep(test, m, &client, kvt_client_new(test, "A", tr));
 }
@@ -254,10 +227,13 @@ struct objects {
 	struct ib_cq *cq;
 	struct ib_qp *qp;
 	struct ib_mr *mr;
+	struct ib_mw *mw;
+	struct ib_fmr *fmr;
 	struct ib_ah *ah;
 	struct ib_srq *srq;
 	enum ib_poll_context ctx;
 	unsigned int pd_flags;
+	unsigned long addr;
 };
 
 #define KEEP(o, member, call)						\
@@ -342,6 +318,44 @@ static void unmake_mr(void *arg)
 	ib_dereg_mr(o->mr);
 }
 
+static int make_mw(void *arg)
+{
+	struct objects *o = arg;
+
+	return KEEP(o, mw, ib_alloc_mw(o->pd, IB_MW_TYPE_2));
+}
+
+static void unmake_mw(void *arg)
+{
+	struct objects *o = arg;
+
+	ib_dealloc_mw(o->mw);
+}
+
+static int make_fmr(void *arg)
+{
+	struct ib_fmr_attr attr = { .max_pages = 8, .max_maps = 1 };
+	struct objects *o = arg;
+
+	return KEEP(o, fmr, ib_alloc_fmr(o->pd, 0, &attr));
+}
+
+static void unmake_fmr(void *arg)
+{
+	struct objects *o = arg;
+
+	ib_dealloc_fmr(o->fmr);
+}
+
+static int make_user_mr(void *arg)
+{
+	struct objects *o = arg;
+
+	return KEEP(o, mr, ib_reg_user_mr(o->pd, o->addr,
+					  USER_PAGES << PAGE_SHIFT, o->addr,
+					  IB_ACCESS_LOCAL_WRITE));
+}
+
 static int make_pool(void *arg)
 {
 	struct objects *o = arg;
@@ -403,8 +417,14 @@ static const struct victim victim_user_cq = {
 static const struct victim victims_in_pd[] = {
 	{ "ib_create_qp", make_qp, unmake_qp },
 	{ "ib_alloc_mr", make_mr, unmake_mr },
+	{ "ib_alloc_mw", make_mw, unmake_mw },
+	{ "ib_alloc_fmr", make_fmr, unmake_fmr },
 	{ "rdma_create_ah", make_ah, unmake_ah },
 	{ "ib_create_srq", make_srq, unmake_srq },
+};
+
+static const struct victim victim_user_mr = {
+	"ib_reg_user_mr", make_user_mr, unmake_mr,
 };
 
 static const struct victim victim_pool = {
@@ -415,7 +435,7 @@ static void protection_domain(struct kunit *test)
 {
 	struct objects o = {};
 
-	need_injection(test);
+	kvt_need_injection(test);
 	o.m = mock_new(test);
 	o.m->no_local_lkey = true;
 	mock_alloc(test, o.m);
@@ -443,7 +463,7 @@ static void completion_queue(struct kunit *test)
 		.ctx = *(const enum ib_poll_context *)test->param_value,
 	};
 
-	need_injection(test);
+	kvt_need_injection(test);
 	o.m = mock_up(test, "kvtm_a");
 	sweep(test, o.m, &victim_cq, &o);
 	sweep(test, o.m, &victim_user_cq, &o);
@@ -455,7 +475,7 @@ static void objects_of_a_pd(struct kunit *test)
 	struct objects o = {};
 	int i;
 
-	need_injection(test);
+	kvt_need_injection(test);
 	o.m = mock_up(test, "kvtm_a");
 	o.pd = kvt_pd(test, o.m->ibdev);
 	o.cq = kvt_cq(test, o.m->ibdev, 32, IB_POLL_SOFTIRQ);
@@ -468,6 +488,54 @@ static void objects_of_a_pd(struct kunit *test)
 	o.qp = kvt_qp(test, o.pd, &init);
 	sweep(test, o.m, &victim_pool, &o);
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&o.pd->usecnt));
+}
+
+/* Every other page first: neighbours are not neighbours in memory. */
+static void touch_pages(struct kunit *test, unsigned long addr)
+{
+	unsigned long i, odd;
+
+	for (odd = 0; odd < 2; odd++)
+		for (i = odd; i < USER_PAGES; i += 2)
+			KUNIT_ASSERT_EQ(test, 0, put_user(1, (u8 __user *)
+							  (addr + i * PAGE_SIZE)));
+}
+
+/* Pins them once more, to know where they are. */
+static void expect_unpinned(struct kunit *test, struct objects *o)
+{
+	struct page **pages = kunit_kcalloc(test, USER_PAGES, sizeof(*pages),
+					    GFP_KERNEL);
+	struct ib_block_iter biter;
+	unsigned long i = 0, pinned = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, pages);
+	KUNIT_ASSERT_EQ(test, 0, make_user_mr(o));
+	rdma_umem_for_each_dma_block(mock_mr_umem(o->mr), &biter, PAGE_SIZE)
+		pages[i++] = ib_virt_dma_to_page(rdma_block_iter_dma_address(&biter));
+	unmake_mr(o);
+	while (i--)
+		pinned += folio_maybe_dma_pinned(page_folio(pages[i]));
+	KUNIT_EXPECT_EQ(test, 0, pinned);
+}
+
+static void user_memory(struct kunit *test)
+{
+	struct objects o = {};
+
+	kvt_need_injection(test);
+	o.addr = kunit_vm_mmap(test, NULL, 0, USER_PAGES << PAGE_SHIFT,
+			       PROT_READ | PROT_WRITE,
+			       MAP_ANONYMOUS | MAP_PRIVATE, 0);
+	KUNIT_ASSERT_NE(test, 0, o.addr);
+	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(o.addr));
+	touch_pages(test, o.addr);
+	o.m = mock_up(test, "kvtm_a");
+	o.pd = kvt_pd(test, o.m->ibdev);
+	sweep(test, o.m, &victim_user_mr, &o);
+	expect_unpinned(test, &o);
+	KUNIT_EXPECT_EQ(test, 0, atomic64_read(&current->mm->pinned_vm));
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&o.pd->usecnt));
 }
 
 /* No memory for an event's copy: it is delivered nonetheless. */
@@ -497,15 +565,15 @@ static void event_without_memory_is_delivered(struct kunit *test)
 	unsigned int n;
 	bool hit = true;
 
-	need_injection(test);
+	kvt_need_injection(test);
 	m = mock_up(test, "kvtm_a");
 	event.device = m->ibdev;
 	INIT_IB_EVENT_HANDLER(&l.handler, m->ibdev, listen);
 	ib_register_event_handler(&l.handler);
 	for (n = 1; n < 20 && hit; n++) {
-		fail_nth(n);
+		kvt_fail_nth(n);
 		ib_dispatch_event(&event);
-		hit = failed_nth();
+		hit = kvt_failed_nth();
 		while (atomic_read(&l.seen) < n)
 			if (!kvt_wait(&l.got))
 				break;
@@ -550,7 +618,7 @@ static void events_without_memory_keep_their_order(struct kunit *test)
 	struct ib_event event = { .element.port_num = 1 };
 	int i;
 
-	need_injection(test);
+	kvt_need_injection(test);
 	if (!kvt_other_cpu())
 		kunit_skip(test, "needs two CPUs");
 	kvt_gate_init(&h.gate);
@@ -559,9 +627,9 @@ static void events_without_memory_keep_their_order(struct kunit *test)
 	ib_register_event_handler(&h.handler);
 	for (i = 0; i < ARRAY_SIZE(types); i++) {
 		event.event = types[i];
-		fail_nth(1);
+		kvt_fail_nth(1);
 		ib_dispatch_event(&event);
-		KUNIT_EXPECT_TRUE(test, failed_nth());
+		KUNIT_EXPECT_TRUE(test, kvt_failed_nth());
 		if (!i)
 			KUNIT_EXPECT_TRUE(test, kvt_wait(&h.gate.entered));
 	}
@@ -582,6 +650,7 @@ static struct kunit_case fail_nth_cases[] = {
 	KUNIT_CASE(protection_domain),
 	KUNIT_CASE_PARAM(completion_queue, context_gen_params),
 	KUNIT_CASE(objects_of_a_pd),
+	KUNIT_CASE(user_memory),
 	KUNIT_CASE(event_without_memory_is_delivered),
 	KUNIT_CASE(events_without_memory_keep_their_order),
 	{}

@@ -11,6 +11,7 @@
 #include <linux/random.h>
 #include <linux/sched.h>
 #include <linux/sched/task.h>
+#include <linux/slab.h>
 #include <linux/smp.h>
 
 #include "lib.h"
@@ -454,6 +455,54 @@ int kvt_write_file(const char *path, const char *text)
 	return n < 0 ? n : 0;
 }
 EXPORT_SYMBOL_GPL(kvt_write_file);
+
+/**
+ * kvt_fail_nth() - let an allocation of this thread fail
+ * @n: which of those from now on, from 1
+ */
+void kvt_fail_nth(unsigned int n)
+{
+#ifdef CONFIG_FAULT_INJECTION
+	WRITE_ONCE(current->fail_nth, n);
+#endif
+}
+EXPORT_SYMBOL_GPL(kvt_fail_nth);
+
+/**
+ * kvt_failed_nth() - stop injecting
+ *
+ * Return: true if an allocation has failed since kvt_fail_nth().
+ */
+bool kvt_failed_nth(void)
+{
+	bool hit = false;
+
+#ifdef CONFIG_FAULT_INJECTION
+	hit = !READ_ONCE(current->fail_nth);
+	WRITE_ONCE(current->fail_nth, 0);
+#endif
+	return hit;
+}
+EXPORT_SYMBOL_GPL(kvt_failed_nth);
+
+/**
+ * kvt_need_injection() - skip the case where allocations cannot be made to fail
+ * @test: the running case
+ */
+void kvt_need_injection(struct kunit *test)
+{
+	void *p;
+
+	if (!IS_ENABLED(CONFIG_FAILSLAB))
+		kunit_skip(test, "the kernel has no CONFIG_FAILSLAB");
+	kvt_fail_nth(1);
+	p = kmalloc(64, GFP_KERNEL);
+	kvt_failed_nth();
+	kfree(p);
+	if (p)
+		kunit_skip(test, "failslab/ignore-gfp-wait is not N");
+}
+EXPORT_SYMBOL_GPL(kvt_need_injection);
 
 MODULE_DESCRIPTION("kverbs KUnit helpers and mock device");
 MODULE_LICENSE("GPL");

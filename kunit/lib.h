@@ -98,4 +98,8 @@ struct net_device *kvt_netdev(struct kunit *test);
 void kvt_netdev_gone(struct kunit *test, struct net_device *ndev);
 int kvt_netdev_ip4(struct net_device *ndev, __be32 addr, bool add);
 
+void kvt_fail_nth(unsigned int n);
+bool kvt_failed_nth(void);
+void kvt_need_injection(struct kunit *test);
+
 #endif

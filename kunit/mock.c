@@ -224,7 +224,9 @@ static int mock_query_device(struct ib_device *ibdev,
 	attr->vendor_id = 0x4d4f;
 	attr->max_qp = 64;
 	attr->max_qp_wr = MOCK_MAX_QP_WR;
-	attr->device_cap_flags = IB_DEVICE_MEM_MGT_EXTENSIONS;
+	attr->device_cap_flags = IB_DEVICE_MEM_MGT_EXTENSIONS |
+				 IB_DEVICE_MEM_WINDOW |
+				 IB_DEVICE_MEM_WINDOW_TYPE_2B;
 	if (!m->no_local_lkey)
 		attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
 	attr->max_send_sge = MOCK_MAX_SGE;
@@ -233,6 +235,9 @@ static int mock_query_device(struct ib_device *ibdev,
 	attr->max_cq = 64;
 	attr->max_cqe = MOCK_MAX_CQE;
 	attr->max_mr = 64;
+	attr->max_mw = 64;
+	attr->max_fmr = 64;
+	attr->max_map_per_fmr = MOCK_MAX_MAPS;
 	attr->max_pd = 64;
 	attr->max_qp_rd_atom = 8;
 	attr->max_qp_init_rd_atom = 8;
@@ -443,6 +448,7 @@ struct mock *mock_new(struct kunit *test)
 	for (port = 1; port <= MOCK_MAX_PORTS; port++)
 		mock_port_init(m, port);
 	mock_object_methods(&m->ops);
+	mock_memory_methods(&m->ops);
 	mock_device_methods(&m->ops);
 	mock_cq_methods(&m->ops);
 	return m;

@@ -24,6 +24,7 @@
 #define MOCK_MAX_SRQ_WR	64
 #define MOCK_MAX_SRQ_SGE 2
 #define MOCK_MAX_PAGES	16
+#define MOCK_MAX_MAPS	4
 #define MOCK_LKEY	0x4d6f636b
 #define MOCK_MAD_SIZE	256
 
@@ -38,7 +39,9 @@
 	X(poll_cq) X(req_notify_cq)					\
 	X(create_qp) X(modify_qp) X(query_qp) X(destroy_qp)		\
 	X(post_send) X(post_recv)					\
-	X(get_dma_mr) X(alloc_mr) X(map_mr_sg) X(dereg_mr)		\
+	X(get_dma_mr) X(alloc_mr) X(map_mr_sg) X(reg_user_mr) X(dereg_mr) \
+	X(alloc_mw) X(dealloc_mw)					\
+	X(alloc_fmr) X(map_phys_fmr) X(unmap_fmr) X(dealloc_fmr)	\
 	X(enable_driver) X(dealloc_driver)
 
 #define MOCK_OP_ENUM(op)	MOCK_##op,
@@ -54,6 +57,8 @@ enum mock_obj {
 	MOCK_CQ,
 	MOCK_QP,
 	MOCK_MR,
+	MOCK_MW,
+	MOCK_FMR,
 	MOCK_OBJ_NR,
 };
 
@@ -106,6 +111,7 @@ struct mock_port {
  * @refusing: see @refused
  * @on_error: called when a QP has entered the error state
  * @on_error_arg: for it
+ * @bind: the last %IB_WR_BIND_MW that was posted
  * @port: by port number
  * @live: objects made and not destroyed
  * @next_key: where QP numbers and keys come from
@@ -128,6 +134,7 @@ struct mock {
 	bool refusing;
 	void (*on_error)(struct ib_qp *qp, void *arg);
 	void *on_error_arg;
+	struct ib_bind_mw_wr bind;
 	struct mock_port port[MOCK_MAX_PORTS + 1];
 	atomic_t live[MOCK_OBJ_NR];
 	atomic_t next_key;
@@ -208,6 +215,7 @@ void mock_cq_on_arm(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg),
 void mock_cq_on_destroy(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg),
 			void *arg);
 enum ib_qp_state mock_qp_state(struct ib_qp *qp);
+struct ib_umem *mock_mr_umem(struct ib_mr *mr);
 
 struct mock_qp {
 	struct ib_qp ibqp;
@@ -221,6 +229,7 @@ void mock_cq_push_late(struct ib_cq *cq, const struct ib_wc *wc, u64 ns);
 
 /* Each part of the mock fills in its methods. */
 void mock_object_methods(struct ib_device_ops *ops);
+void mock_memory_methods(struct ib_device_ops *ops);
 void mock_cq_methods(struct ib_device_ops *ops);
 
 #endif

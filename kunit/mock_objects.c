@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The mock's PDs, address handles, SRQs, QPs and MRs: they remember what
+ * The mock's PDs, address handles, SRQs and QPs: they remember what
  * they were given and do no work. A QP in the error state flushes what is
  * posted to it, so that draining ends.
  */
-#include <linux/slab.h>
-
 #include "mock.h"
 
 struct mock_pd {
@@ -246,6 +244,8 @@ static int mock_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 			*bad = wr;
 			return ret;
 		}
+		if (wr->opcode == IB_WR_BIND_MW)
+			mock_of(ibqp->device)->bind = *bind_mw_wr(wr);
 		if (qp->state == IB_QPS_ERR)
 			mock_flush(ibqp, ibqp->send_cq, wr->wr_id, IB_WC_SEND);
 	}
@@ -268,64 +268,6 @@ static int mock_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		if (qp->state == IB_QPS_ERR)
 			mock_flush(ibqp, ibqp->recv_cq, wr->wr_id, IB_WC_RECV);
 	}
-	return 0;
-}
-
-static struct ib_mr *mock_new_mr(struct mock *m, enum mock_op op,
-				 struct ib_pd *pd, u64 arg, u64 arg2)
-{
-	struct ib_mr *mr;
-	int ret = mock_enter(m, op, pd, arg, arg2);
-
-	if (ret)
-		return ERR_PTR(ret);
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
-	if (!mr)
-		return ERR_PTR(-ENOMEM);
-	mr->lkey = atomic_inc_return(&m->next_key) << 8;
-	mr->rkey = mr->lkey;
-	atomic_inc(&m->live[MOCK_MR]);
-	return mr;
-}
-
-static struct ib_mr *mock_get_dma_mr(struct ib_pd *pd, int access)
-{
-	return mock_new_mr(mock_of(pd->device), MOCK_get_dma_mr, pd, access, 0);
-}
-
-static struct ib_mr *mock_alloc_mr(struct ib_pd *pd, enum ib_mr_type type,
-				   u32 max_num_sg)
-{
-	if (max_num_sg > MOCK_MAX_PAGES)
-		return ERR_PTR(-EINVAL);
-	return mock_new_mr(mock_of(pd->device), MOCK_alloc_mr, pd, type,
-			   max_num_sg);
-}
-
-static int mock_set_page(struct ib_mr *mr, u64 addr)
-{
-	return 0;
-}
-
-static int mock_map_mr_sg(struct ib_mr *mr, struct scatterlist *sg, int nents,
-			  unsigned int *offset)
-{
-	int ret = mock_enter(mock_of(mr->device), MOCK_map_mr_sg, mr, nents, 0);
-
-	if (ret)
-		return ret;
-	return ib_sg_to_pages(mr, sg, nents, offset, mock_set_page);
-}
-
-static int mock_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
-{
-	struct mock *m = mock_of(mr->device);
-	int ret = mock_enter(m, MOCK_dereg_mr, mr, 0, 0);
-
-	if (ret)
-		return ret;
-	kfree(mr);
-	atomic_dec(&m->live[MOCK_MR]);
 	return 0;
 }
 
@@ -361,10 +303,6 @@ void mock_object_methods(struct ib_device_ops *ops)
 		.destroy_qp = mock_destroy_qp,
 		.post_send = mock_post_send,
 		.post_recv = mock_post_recv,
-		.get_dma_mr = mock_get_dma_mr,
-		.alloc_mr = mock_alloc_mr,
-		.map_mr_sg = mock_map_mr_sg,
-		.dereg_mr = mock_dereg_mr,
 		INIT_RDMA_OBJ_SIZE(ib_pd, mock_pd, ibpd),
 		INIT_RDMA_OBJ_SIZE(ib_ah, mock_ah, ibah),
 		INIT_RDMA_OBJ_SIZE(ib_srq, mock_srq, ibsrq),

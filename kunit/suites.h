@@ -9,12 +9,26 @@ struct kunit_suite;
 
 extern struct kunit_suite core_device_bad_suite;
 extern struct kunit_suite core_objects_qp_suite;
+extern struct kunit_suite core_srq_event_suite;
+extern struct kunit_suite core_umem_suite;
 extern struct kunit_suite cq_destroy_suite;
 extern struct kunit_suite cq_drain_suite;
 extern struct kunit_suite cq_moderation_suite;
 extern struct kunit_suite cq_notify_suite;
+extern struct kunit_suite emu_conform_gsi_suite;
+extern struct kunit_suite emu_conform_mcast_suite;
+extern struct kunit_suite emu_conform_mr_suite;
+extern struct kunit_suite emu_conform_port_suite;
+extern struct kunit_suite emu_conform_uc_suite;
+extern struct kunit_suite emu_conform_qp_suite;
+extern struct kunit_suite emu_conform_retry_suite;
+extern struct kunit_suite emu_conform_wire_suite;
+extern struct kunit_suite emu_alloc_suite;
 extern struct kunit_suite emu_cq_suite;
 extern struct kunit_suite emu_error_suite;
+extern struct kunit_suite emu_late_suite;
+extern struct kunit_suite emu_mapping_suite;
 extern struct kunit_suite emu_post_suite;
+extern struct kunit_suite emu_qp_state_suite;
 
 #endif

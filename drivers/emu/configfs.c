@@ -2,46 +2,87 @@
 /*
  * Devices at run time: /sys/kernel/config/kverbs_emu/<name>/
  *
- *   ports	number of ports, 1 to 4 (default 1); of an Ethernet device, as many
- *		as netdev names
+ *   port1/	what the port is like, see configfs_port.c; mkdir port2, port3 and
+ *		port4, in this order, adds ports, rmdir of the last one takes it away
+ *   ports	number of ports, 1 to 4 (default 1), with directories or without
  *   netdev	empty for InfiniBand; or the network device of each port,
- *		separated by commas, for Ethernet
+ *		separated by commas, for Ethernet, which sets the number of ports too.
+ *		A device with one netdev or more in its ports' directories is Ethernet
  *   adaptive_moderation	1 lets the moderation of CQs follow their load (default 0)
  *   enable	1 creates the device <name>, 0 destroys it
  *
- * A directory is made with mkdir; the attributes may be changed while the device
- * is not enabled, else they refuse with -EBUSY. rmdir destroys the device too.
- * The directories hold the module: it can be unloaded when none is left.
+ * A directory is made with mkdir; the attributes of the device may be changed while
+ * it is not enabled, else they refuse with -EBUSY, and so do mkdir and rmdir of
+ * ports. -EBUSY is also for fewer ports than directories. rmdir destroys the device
+ * too; ports that were added by mkdir must be removed before, as in any directory.
+ * These directories hold the module: it can be unloaded when none is left.
+ *
+ * The devices of the module parameters are here from the start, with all of their
+ * ports. Their directories can be disabled, changed and enabled again, but not
+ * removed: they belong to the module, do not hold it, and go with it.
+ *
+ * Locks: configfs calls make and drop methods inside its su_mutex; emu_config.lock
+ * is taken inside that, and is held while a device is created and destroyed. In
+ * an attribute's method none of configfs's locks is taken, but for the one that
+ * configfs_depend_item_unlocked() needs, a spinlock.
  */
-#include <linux/configfs.h>
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 
-#include "emu.h"
+#include "configfs.h"
 
-/**
- * struct emu_config - a directory
- * @item: in configfs
- * @lock: guards all below
- * @spec: what the device is to be
- * @edev: the device, while it is enabled
- */
-struct emu_config {
-	struct config_item item;
-	struct mutex lock;
-	struct emu_device_spec spec;
-	struct emu_device *edev;
-};
+static struct configfs_subsystem emu_config_subsys;
+/* Devices of the module parameters. Written while the module is loaded and unloaded. */
+static LIST_HEAD(emu_config_params);
 
 static struct emu_config *to_config(struct config_item *item)
 {
-	return container_of(item, struct emu_config, item);
+	return container_of(to_config_group(item), struct emu_config, group);
+}
+
+/* The number of directories of ports. */
+static u32 emu_config_nr_dirs(const struct emu_config *config)
+{
+	u32 n = 0;
+
+	lockdep_assert_held(&config->lock);
+	while (n < EMU_MAX_PORTS && config->dirs[n])
+		n++;
+	return n;
+}
+
+static bool emu_config_is_ethernet(const struct emu_config *config)
+{
+	u32 i;
+
+	lockdep_assert_held(&config->lock);
+	for (i = 0; i < config->nr_ports; i++) {
+		if (*config->ports[i].netdev)
+			return true;
+	}
+	return false;
 }
 
 static ssize_t emu_config_ports_show(struct config_item *item, char *page)
 {
-	return sysfs_emit(page, "%u\n", READ_ONCE(to_config(item)->spec.nr_ports));
+	return sysfs_emit(page, "%u\n", READ_ONCE(to_config(item)->nr_ports));
+}
+
+/* Those that are not there any more are forgotten. */
+static int emu_config_set_ports(struct emu_config *config, u32 nr_ports)
+{
+	u32 i;
+
+	lockdep_assert_held(&config->lock);
+	if (config->edev || nr_ports < emu_config_nr_dirs(config))
+		return -EBUSY;
+	for (i = nr_ports; i < config->nr_ports; i++)
+		emu_port_config_init(&config->ports[i]);
+	WRITE_ONCE(config->nr_ports, nr_ports);
+	return 0;
 }
 
 static ssize_t emu_config_ports_store(struct config_item *item, const char *page, size_t len)
@@ -56,12 +97,7 @@ static ssize_t emu_config_ports_store(struct config_item *item, const char *page
 	if (!ports || ports > EMU_MAX_PORTS)
 		return -EINVAL;
 	mutex_lock(&config->lock);
-	if (config->edev)
-		err = -EBUSY;
-	else if (config->spec.ethernet && ports != config->spec.nr_ports)
-		err = -EINVAL;
-	else
-		config->spec.nr_ports = ports;
+	err = emu_config_set_ports(config, ports);
 	mutex_unlock(&config->lock);
 	return err ?: len;
 }
@@ -74,35 +110,46 @@ static ssize_t emu_config_netdev_show(struct config_item *item, char *page)
 	u32 i;
 
 	mutex_lock(&config->lock);
-	for (i = 0; config->spec.ethernet && i < config->spec.nr_ports; i++)
-		len += sysfs_emit_at(page, len, "%s%s", i ? "," : "", config->spec.netdev[i]);
+	if (emu_config_is_ethernet(config)) {
+		for (i = 0; i < config->nr_ports; i++)
+			len += sysfs_emit_at(page, len, "%s%s", i ? "," : "",
+					     config->ports[i].netdev);
+	}
 	mutex_unlock(&config->lock);
 	len += sysfs_emit_at(page, len, "\n");
 	return len;
 }
 
-/* Sets link layer, network devices and with them the number of ports. */
-static int emu_config_parse_netdev(struct emu_device_spec *spec, char *list)
+/* Splits @list, and returns the number of names, or -EINVAL. */
+static int emu_config_parse_netdev(char *list, const char *names[EMU_MAX_PORTS])
 {
-	struct emu_device_spec new = {
-		.name = spec->name,
-		.nr_ports = spec->nr_ports,
-		.adaptive = spec->adaptive,
-	};
 	char *name;
-	u32 n = 0;
+	int n = 0;
 
-	if (*list) {
-		new.ethernet = true;
-		while ((name = strsep(&list, ","))) {
-			if (n == EMU_MAX_PORTS || !*name ||
-			    strscpy(new.netdev[n], name, IFNAMSIZ) < 0)
-				return -EINVAL;
-			n++;
-		}
-		new.nr_ports = n;
+	if (!*list)
+		return 0;
+	while ((name = strsep(&list, ","))) {
+		if (n == EMU_MAX_PORTS || !*name || strlen(name) >= IFNAMSIZ)
+			return -EINVAL;
+		names[n++] = name;
 	}
-	*spec = new;
+	return n;
+}
+
+/* Sets link layer, network devices and with them the number of ports. */
+static int emu_config_set_netdev(struct emu_config *config, char *list)
+{
+	const char *names[EMU_MAX_PORTS];
+	int n = emu_config_parse_netdev(list, names);
+	int i, err;
+
+	if (n < 0)
+		return n;
+	err = emu_config_set_ports(config, n ?: config->nr_ports);
+	if (err)
+		return err;
+	for (i = 0; i < EMU_MAX_PORTS; i++)
+		strscpy(config->ports[i].netdev, i < n ? names[i] : "", IFNAMSIZ);
 	return 0;
 }
 
@@ -116,10 +163,7 @@ static ssize_t emu_config_netdev_store(struct config_item *item, const char *pag
 	if (!copy)
 		return -ENOMEM;
 	mutex_lock(&config->lock);
-	if (config->edev)
-		err = -EBUSY;
-	else
-		err = emu_config_parse_netdev(&config->spec, strim(copy));
+	err = emu_config_set_netdev(config, strim(copy));
 	mutex_unlock(&config->lock);
 	kfree(copy);
 	return err ?: len;
@@ -128,7 +172,7 @@ CONFIGFS_ATTR(emu_config_, netdev);
 
 static ssize_t emu_config_adaptive_moderation_show(struct config_item *item, char *page)
 {
-	return sysfs_emit(page, "%d\n", READ_ONCE(to_config(item)->spec.adaptive));
+	return sysfs_emit(page, "%d\n", READ_ONCE(to_config(item)->adaptive));
 }
 
 static ssize_t emu_config_adaptive_moderation_store(struct config_item *item, const char *page,
@@ -145,7 +189,7 @@ static ssize_t emu_config_adaptive_moderation_store(struct config_item *item, co
 	if (config->edev)
 		err = -EBUSY;
 	else
-		config->spec.adaptive = adaptive;
+		WRITE_ONCE(config->adaptive, adaptive);
 	mutex_unlock(&config->lock);
 	return err ?: len;
 }
@@ -156,13 +200,41 @@ static ssize_t emu_config_enable_show(struct config_item *item, char *page)
 	return sysfs_emit(page, "%d\n", !!READ_ONCE(to_config(item)->edev));
 }
 
+/*
+ * configfs asks nobody before it removes a directory, but leaves alone what
+ * something depends on: of ports that were added by mkdir, the next one, and the
+ * device of the last one, while it is enabled. Returns 0, or -EBUSY if the
+ * directory is just being made or removed.
+ */
+static int emu_config_depend(struct emu_config *config, u32 num)
+{
+	struct emu_config_port *dir = config->dirs[num - 1];
+
+	lockdep_assert_held(&config->lock);
+	if (num == 1)
+		return 0;
+	return configfs_depend_item_unlocked(&emu_config_subsys, &dir->group.cg_item) ? -EBUSY : 0;
+}
+
+static void emu_config_undepend(struct emu_config *config, u32 num)
+{
+	lockdep_assert_held(&config->lock);
+	if (num > 1)
+		configfs_undepend_item(&config->dirs[num - 1]->group.cg_item);
+}
+
 static int emu_config_enable(struct emu_config *config)
 {
+	struct emu_device_spec spec = {
+		.name = config->name,
+		.nr_ports = config->nr_ports,
+		.ethernet = emu_config_is_ethernet(config),
+		.adaptive = config->adaptive,
+		.ports = config->ports,
+	};
 	struct emu_device *edev;
 
-	if (config->edev)
-		return 0;
-	edev = emu_device_create(&config->spec);
+	edev = emu_device_create(&spec);
 	if (IS_ERR(edev))
 		return PTR_ERR(edev);
 	WRITE_ONCE(config->edev, edev);
@@ -171,9 +243,35 @@ static int emu_config_enable(struct emu_config *config)
 
 static void emu_config_disable(struct emu_config *config)
 {
-	if (config->edev)
-		emu_device_destroy(config->edev);
+	emu_device_destroy(config->edev);
 	WRITE_ONCE(config->edev, NULL);
+}
+
+/* Then its ports' directories cannot be removed. */
+static bool emu_config_is_param(const struct emu_config *config)
+{
+	return !list_empty(&config->entry);
+}
+
+static int emu_config_set_enable(struct emu_config *config, bool enable)
+{
+	u32 last = emu_config_is_param(config) ? 1 : emu_config_nr_dirs(config);
+	int err;
+
+	if (enable == !!config->edev)
+		return 0;
+	if (!enable) {
+		emu_config_disable(config);
+		emu_config_undepend(config, last);
+		return 0;
+	}
+	err = emu_config_depend(config, last);
+	if (err)
+		return err;
+	err = emu_config_enable(config);
+	if (err)
+		emu_config_undepend(config, last);
+	return err;
 }
 
 static ssize_t emu_config_enable_store(struct config_item *item, const char *page, size_t len)
@@ -186,10 +284,7 @@ static ssize_t emu_config_enable_store(struct config_item *item, const char *pag
 	if (err)
 		return err;
 	mutex_lock(&config->lock);
-	if (enable)
-		err = emu_config_enable(config);
-	else
-		emu_config_disable(config);
+	err = emu_config_set_enable(config, enable);
 	mutex_unlock(&config->lock);
 	return err ?: len;
 }
@@ -207,7 +302,7 @@ static void emu_config_release(struct config_item *item)
 {
 	struct emu_config *config = to_config(item);
 
-	kfree(config->spec.name);
+	kfree(config->name);
 	kfree(config);
 }
 
@@ -215,31 +310,132 @@ static struct configfs_item_operations emu_config_item_ops = {
 	.release = emu_config_release,
 };
 
+/* Only the next port may be made, and only while there is room for it. */
+static int emu_config_check_new_port(struct emu_config *config, const char *name)
+{
+	u32 num = emu_config_nr_dirs(config) + 1;
+	char next[16];
+
+	if (num > EMU_MAX_PORTS)
+		return -EINVAL;
+	snprintf(next, sizeof(next), "port%u", num);
+	if (strcmp(name, next))
+		return -EINVAL;
+	if (config->edev)
+		return -EBUSY;
+	return emu_config_depend(config, num - 1);
+}
+
+static struct config_group *emu_config_make_port(struct config_group *group, const char *name)
+{
+	struct emu_config *config = to_config(&group->cg_item);
+	struct emu_config_port *dir;
+	int err;
+
+	mutex_lock(&config->lock);
+	err = emu_config_check_new_port(config, name);
+	if (err)
+		goto unlock;
+	dir = emu_config_port_new(config, emu_config_nr_dirs(config) + 1);
+	if (!dir) {
+		emu_config_undepend(config, emu_config_nr_dirs(config));
+		err = -ENOMEM;
+		goto unlock;
+	}
+	config->dirs[dir->num - 1] = dir;
+	if (config->nr_ports < dir->num)
+		WRITE_ONCE(config->nr_ports, dir->num);
+unlock:
+	mutex_unlock(&config->lock);
+	return err ? ERR_PTR(err) : &dir->group;
+}
+
+static void emu_config_drop_port(struct config_group *group, struct config_item *item)
+{
+	struct emu_config *config = to_config(&group->cg_item);
+	u32 num;
+
+	mutex_lock(&config->lock);
+	num = emu_config_nr_dirs(config);
+	config->dirs[num - 1] = NULL;
+	emu_config_set_ports(config, num - 1);
+	emu_config_undepend(config, num - 1);
+	mutex_unlock(&config->lock);
+	config_item_put(item);
+}
+
+static struct configfs_group_operations emu_config_device_ops = {
+	.make_group = emu_config_make_port,
+	.drop_item = emu_config_drop_port,
+};
+
 static const struct config_item_type emu_config_type = {
+	.ct_item_ops = &emu_config_item_ops,
+	.ct_group_ops = &emu_config_device_ops,
+	.ct_attrs = emu_config_attrs,
+	.ct_owner = THIS_MODULE,
+};
+
+/* Devices of module parameters have all of their ports. */
+static const struct config_item_type emu_config_param_type = {
 	.ct_item_ops = &emu_config_item_ops,
 	.ct_attrs = emu_config_attrs,
 	.ct_owner = THIS_MODULE,
 };
 
-static struct config_item *emu_config_make(struct config_group *group, const char *name)
+/* With one port; its group is to be set up. */
+static struct emu_config *emu_config_new(const char *name)
+{
+	struct emu_config *config = kzalloc(sizeof(*config), GFP_KERNEL);
+	u32 i;
+
+	if (!config)
+		return NULL;
+	config->name = kstrdup(name, GFP_KERNEL);
+	if (!config->name) {
+		kfree(config);
+		return NULL;
+	}
+	INIT_LIST_HEAD(&config->entry);
+	mutex_init(&config->lock);
+	config->nr_ports = 1;
+	for (i = 0; i < EMU_MAX_PORTS; i++)
+		emu_port_config_init(&config->ports[i]);
+	return config;
+}
+
+/* Directories that cannot be removed. Returns 0 or -ENOMEM. */
+static int emu_config_add_default_ports(struct emu_config *config, u32 nr)
+{
+	struct emu_config_port *dir;
+	u32 num;
+
+	for (num = 1; num <= nr; num++) {
+		dir = emu_config_port_new(config, num);
+		if (!dir)
+			return -ENOMEM;
+		config->dirs[num - 1] = dir;
+		configfs_add_default_group(&dir->group, &config->group);
+	}
+	return 0;
+}
+
+static struct config_group *emu_config_make(struct config_group *group, const char *name)
 {
 	struct emu_config *config;
 
 	/* A directory is one device; patterns are for the module parameters. */
 	if (strlen(name) >= IB_DEVICE_NAME_MAX || strchr(name, '%'))
 		return ERR_PTR(-EINVAL);
-	config = kzalloc(sizeof(*config), GFP_KERNEL);
+	config = emu_config_new(name);
 	if (!config)
 		return ERR_PTR(-ENOMEM);
-	config->spec.name = kstrdup(name, GFP_KERNEL);
-	if (!config->spec.name) {
-		kfree(config);
+	config_group_init_type_name(&config->group, name, &emu_config_type);
+	if (emu_config_add_default_ports(config, 1)) {
+		config_group_put(&config->group);
 		return ERR_PTR(-ENOMEM);
 	}
-	config->spec.nr_ports = 1;
-	mutex_init(&config->lock);
-	config_item_init_type_name(&config->item, name, &emu_config_type);
-	return &config->item;
+	return &config->group;
 }
 
 static void emu_config_drop(struct config_group *group, struct config_item *item)
@@ -247,13 +443,15 @@ static void emu_config_drop(struct config_group *group, struct config_item *item
 	struct emu_config *config = to_config(item);
 
 	mutex_lock(&config->lock);
-	emu_config_disable(config);
+	if (config->edev)
+		emu_config_disable(config);
 	mutex_unlock(&config->lock);
+	configfs_remove_default_groups(&config->group);
 	config_item_put(item);
 }
 
 static struct configfs_group_operations emu_config_group_ops = {
-	.make_item = emu_config_make,
+	.make_group = emu_config_make,
 	.drop_item = emu_config_drop,
 };
 
@@ -268,17 +466,100 @@ static struct configfs_subsystem emu_config_subsys = {
 			.ci_namebuf = KBUILD_MODNAME,
 			.ci_type = &emu_config_root_type,
 		},
+		.default_groups = LIST_HEAD_INIT(emu_config_subsys.su_group.default_groups),
 	},
+	.su_mutex = __MUTEX_INITIALIZER(emu_config_subsys.su_mutex),
 };
 
+static void emu_config_put_param(struct emu_config *config)
+{
+	mutex_lock(&config->lock);
+	if (config->edev)
+		emu_config_disable(config);
+	mutex_unlock(&config->lock);
+	configfs_remove_default_groups(&config->group);
+	config_group_put(&config->group);
+}
+
+/* The name, which may have been a pattern, is the device's from now on. */
+static int emu_config_rename(struct emu_config *config)
+{
+	char *name = kstrdup(dev_name(&config->edev->ibdev.dev), GFP_KERNEL);
+
+	if (!name)
+		return -ENOMEM;
+	kfree(config->name);
+	config->name = name;
+	return config_item_set_name(&config->group.cg_item, "%s", name);
+}
+
+static int emu_config_start_param(struct emu_config *config)
+{
+	int err;
+
+	mutex_lock(&config->lock);
+	err = emu_config_enable(config);
+	if (!err)
+		err = emu_config_rename(config);
+	if (!err)
+		err = emu_config_add_default_ports(config, config->nr_ports);
+	mutex_unlock(&config->lock);
+	return err;
+}
+
+/**
+ * emu_configfs_add() - create a device that has a directory from the start
+ * @spec: what it is to be
+ *
+ * Context: Process context, before emu_configfs_init().
+ * Return: 0; -ENOMEM; or what emu_device_create() returned.
+ */
+int emu_configfs_add(const struct emu_device_spec *spec)
+{
+	struct emu_config *config = emu_config_new(spec->name);
+	int err;
+
+	if (!config)
+		return -ENOMEM;
+	config_group_init_type_name(&config->group, spec->name, &emu_config_param_type);
+	config->nr_ports = spec->nr_ports;
+	config->adaptive = spec->adaptive;
+	memcpy(config->ports, spec->ports, spec->nr_ports * sizeof(*spec->ports));
+	err = emu_config_start_param(config);
+	if (err)
+		emu_config_put_param(config);
+	else
+		list_add(&config->entry, &emu_config_params);
+	return err;
+}
+
+/* Shows the directories. Returns 0, or an error of configfs. */
 int emu_configfs_init(void)
 {
+	struct emu_config *config;
+
 	config_group_init(&emu_config_subsys.su_group);
-	mutex_init(&emu_config_subsys.su_mutex);
+	list_for_each_entry_reverse(config, &emu_config_params, entry) {
+		config_group_get(&config->group);
+		configfs_add_default_group(&config->group, &emu_config_subsys.su_group);
+	}
 	return configfs_register_subsystem(&emu_config_subsys);
 }
 
+/* Takes them away. Nobody writes into those of params' devices any more then. */
 void emu_configfs_exit(void)
 {
 	configfs_unregister_subsystem(&emu_config_subsys);
+}
+
+/* Destroys what emu_configfs_add() created, the last one first. */
+void emu_configfs_drop(void)
+{
+	struct emu_config *config, *next;
+
+	configfs_remove_default_groups(&emu_config_subsys.su_group);
+	list_for_each_entry_safe(config, next, &emu_config_params, entry) {
+		list_del_init(&config->entry);
+		emu_config_put_param(config);
+	}
 }

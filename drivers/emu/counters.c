@@ -15,16 +15,19 @@ static const struct rdma_stat_desc emu_counter_descs[EMU_NR_COUNTERS] = {
 	[EMU_CNT_RNR].name = "rcvd_rnr_err",
 	[EMU_CNT_TIMEOUT].name = "ack_timeout_err",
 	[EMU_CNT_LOST].name = "lost_completions",
+	[EMU_CNT_DROPPED].name = "rx_dropped",
+	[EMU_CNT_QKEY].name = "qkey_viol_cntr",
+	[EMU_CNT_PKEY].name = "bad_pkey_cntr",
 };
 
-static u64 emu_read_counter(const struct emu_port *port, enum emu_counter counter)
+/* What all CPUs have counted; data in words of 32 bits, as IBTA has it. */
+u64 emu_read_counter(const struct emu_port *port, enum emu_counter counter)
 {
 	u64 sum = 0;
 	int cpu;
 
 	for_each_possible_cpu(cpu)
 		sum += READ_ONCE(per_cpu_ptr(port->counters, cpu)->value[counter]);
-	/* IBTA counts data in words of 32 bits. */
 	return counter == EMU_CNT_XMIT_DATA || counter == EMU_CNT_RCV_DATA ? sum / 4 : sum;
 }
 
@@ -37,7 +40,7 @@ struct rdma_hw_stats *emu_alloc_port_stats(struct ib_device *ibdev, u32 port_num
 /* Updates all counters and returns their number, whichever is asked for. */
 int emu_get_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port_num, int index)
 {
-	const struct emu_port *port = &to_edev(ibdev)->ports[port_num - 1];
+	const struct emu_port *port = emu_port(ibdev, port_num);
 	int i;
 
 	for (i = 0; i < EMU_NR_COUNTERS; i++)

@@ -2,7 +2,7 @@
 /*
  * Completion queues.
  *
- * Producers (cqring.h) are the owners of the queue pairs attached to the queue, and the
+ * Producers (cq.h) are the owners of the queue pairs attached to the queue, and the
  * engines that act as responder of such a queue pair, on any CPU and in any
  * context. Consumers are the callers of ib_poll_cq(), any number of them. None
  * takes a lock.
@@ -12,7 +12,13 @@
  * position + 1. A poller copies the run of published entries from @tail on and
  * then moves @tail behind them; if another poller was faster, it starts again.
  * What a slow poller copied may have been overwritten meanwhile, but then its
- * cmpxchg fails and the copy is dropped. Pairs:
+ * cmpxchg fails and the copy is dropped.
+ *
+ * To change the size, a new ring is linked behind the one in use. Producers go
+ * there from then on; a grace period later the old ring is sealed, for producers
+ * have preemption off. Pollers empty the old ring first, and leave it when it is
+ * sealed and empty. A ring that was left is freed at the next change of size or
+ * with the queue. Pairs:
  *
  *   A  emu_cq_end(): release of @seq - emu_cq_take(): acquire
  *	a poller that sees the number sees the entry
@@ -22,9 +28,13 @@
  *	emu_req_notify_cq(): full barrier between @arm and the look at @seq
  *	either the producer sees the queue armed, or the consumer is told that
  *	it missed an entry
+ *   E  emu_resize_cq(): release of @in and @next - emu_cq_begin(), emu_cq_next():
+ *	acquire. A new ring is seen set up
+ *   F  emu_resize_cq(): release of @sealed - emu_cq_next(): acquire
+ *	who finds the ring sealed sees all that was written into it
  *
- * If both, the word decides: whoever clears it, acts. The producer notifies, or
- * the consumer takes its arming back and is told.
+ * If both of C, the word decides: whoever clears it, acts. The producer notifies,
+ * or the consumer takes its arming back and is told.
  *
  * An entry names its queue pair by pointer. Pollers hold rcu_read_lock() while
  * they use it; a queue pair that goes away has its entries struck out by
@@ -33,33 +43,46 @@
 #include <linux/slab.h>
 #include <kverbs/completion.h>
 
-#include "cqring.h"
+#include "qp.h"
 
 /* Entries copied before @tail is moved: bounds the work that a lost race wastes. */
 #define EMU_POLL_BATCH		16
 
-static bool emu_cq_published(const struct emu_cq *cq, u32 pos)
+static bool emu_cq_published(const struct emu_cq_ring *ring, u32 pos)
 {
 	/* acquire: pair A */
-	return smp_load_acquire(&emu_cq_entry(cq, pos)->seq) == pos + 1;
+	return smp_load_acquire(&emu_cq_entry(ring, pos)->seq) == pos + 1;
 }
 
-/* A completion found no room: counted, told once, and never forgiven. */
+/* Puts a queue in error: told once, and for good. Any context but NMI. */
+void emu_cq_fail(struct emu_cq *cq)
+{
+	/* Full barrier, pairs with the one in emu_cq_replace(). */
+	if (xchg(&cq->overrun, true))
+		return;
+	rcu_read_lock();
+	WRITE_ONCE(READ_ONCE(cq->in)->room, 0);
+	rcu_read_unlock();
+	ib_cq_notify_event(&cq->ibcq, IB_EVENT_CQ_ERR);
+}
+
+/* A completion found no room, or the queue in error. */
 void emu_cq_overrun(struct emu_cq *cq)
 {
 	atomic_inc(&cq->lost);
-	if (!xchg(&cq->overrun, true))
-		ib_cq_notify_event(&cq->ibcq, IB_EVENT_CQ_ERR);
+	emu_cq_fail(cq);
 }
 
 /*
  * The entry at @pos was published while the queue was armed. If entries behind
  * it were published before, a consumer that looked then stopped here, and may
- * have armed the queue again since: a solicited one among them counts now.
+ * have armed the queue again since: a solicited one among them counts now. In
+ * doubt, while there are two rings, the consumer is told.
  */
 void emu_cq_wake(struct emu_cq *cq, u32 pos, bool solicited)
 {
-	bool any = solicited || emu_cq_published(cq, pos + 1);
+	struct emu_cq_ring *ring = READ_ONCE(cq->in);
+	bool any = solicited || READ_ONCE(cq->out) != ring || emu_cq_published(ring, pos + 1);
 	int wanted = EMU_ARM_NEXT | (any ? EMU_ARM_SOLICITED : 0);
 	int arm = atomic_read(&cq->arm);
 
@@ -67,102 +90,167 @@ void emu_cq_wake(struct emu_cq *cq, u32 pos, bool solicited)
 		if (unlikely(READ_ONCE(cq->moderation)) && !any && emu_cq_hold(cq, pos, &arm))
 			return;
 		if (atomic_try_cmpxchg(&cq->arm, &arm, arm & EMU_ARM_TIMER)) {
-			ib_cq_notify(&cq->ibcq);
+			if (!emu_fault_notify(cq))
+				ib_cq_notify(&cq->ibcq);
 			return;
 		}
 	}
 }
 
-/**
- * struct emu_reaped - what polling an entry gives back to its work queue
- * @wqe_pos: position of the work queue entry
- * @recv: of the receive queue
- */
-struct emu_reaped {
-	u32 wqe_pos;
-	bool recv;
-};
-
-/*
- * Copies every field that consumers may look at; what is valid by flag only, if
- * the flag can be set. Returns false if the entry is struck out.
- */
-static __always_inline bool emu_cq_read(const struct emu_completion *from, struct ib_wc *to,
-					struct emu_reaped *reaped)
+/* When an entry was written, in full, or 0: nothing waits for four seconds. */
+static u64 emu_cq_time(u32 stamp)
 {
-	struct emu_qp *qp = READ_ONCE(from->qp);
+	u64 now = ktime_get_mono_fast_ns();
 
-	if (unlikely(!qp))
-		return false;
-	to->wr_id = from->wr_id;
-	to->status = from->status;
-	to->opcode = from->opcode;
-	to->vendor_err = from->vendor_err;
-	to->byte_len = from->byte_len;
-	to->qp = &qp->ibqp;
-	to->ex.imm_data = from->ex.imm_data;
-	to->src_qp = from->src_qp;
-	to->slid = from->slid;
-	to->wc_flags = from->wc_flags;
-	to->pkey_index = from->pkey_index;
-	to->sl = 0;
-	to->dlid_path_bits = 0;
-	to->port_num = from->port_num;
-	to->network_hdr_type = 0;
-	to->timestamp = ib_cq_timing() ? from->stamp : 0;
-	reaped->wqe_pos = from->wqe_pos;
-	reaped->recv = from->recv;
-	return true;
+	return stamp ? now - ((u32)now - stamp) : 0;
 }
 
-/* Opens the work queue to as many new entries as were reaped. */
-static void emu_cq_retire(struct emu_qp *qp, const struct emu_reaped *reaped)
+#define EMU_CQ_COPY(n)	(copy[n] = READ_ONCE(word[n]))
+
+/*
+ * Copies an entry word by word, for it may change meanwhile: see the top. The
+ * first words are those of struct ib_wc.
+ */
+static __always_inline void emu_cq_read(const struct emu_cqe *from, struct ib_wc *to)
 {
-	if (reaped->recv)
-		emu_ring_retire_one(&qp->rq);
-	else
-		emu_ring_retire_to(&qp->sq, reaped->wqe_pos);
+	const u64 *word = (const u64 *)from;
+	u64 *copy = (u64 *)to;
+
+	BUILD_BUG_ON(EMU_WC_PREFIX != 6 * sizeof(u64) + sizeof(u32));
+	EMU_CQ_COPY(0);
+	EMU_CQ_COPY(1);
+	EMU_CQ_COPY(2);
+	EMU_CQ_COPY(3);
+	EMU_CQ_COPY(4);
+	EMU_CQ_COPY(5);
+	*(u32 *)&copy[6] = READ_ONCE(*(const u32 *)&word[6]);
+	to->port_num = READ_ONCE(from->port_num);
+	to->network_hdr_type = READ_ONCE(from->network_hdr_type);
+	to->timestamp = ib_cq_timing() ? emu_cq_time(READ_ONCE(from->stamp)) : 0;
+}
+
+/* Opens the work queue to as many new entries as were polled in a row; @pos is the last. */
+static __always_inline void emu_cq_retire(struct ib_qp *ibqp, u32 opcode, u16 pos, u32 count)
+{
+	struct emu_qp *qp = to_eqp(ibqp);
+
+	if (!(opcode & IB_WC_RECV))
+		emu_ring_retire_to(&qp->sq, pos);
+	else if (!qp->srq)
+		emu_ring_retire(&qp->rq, count);
+}
+
+/* As emu_cq_retire(), of entries of more than one work queue. */
+static noinline void emu_cq_retire_mixed(const struct ib_wc *wc, const u16 *pos, int got)
+{
+	int i, first = 0;
+
+	for (i = 1; i < got; i++) {
+		if (wc[i].qp == wc[first].qp && !((wc[i].opcode ^ wc[first].opcode) & IB_WC_RECV))
+			continue;
+		emu_cq_retire(wc[first].qp, wc[first].opcode, pos[i - 1], i - first);
+		first = i;
+	}
+	emu_cq_retire(wc[first].qp, wc[first].opcode, pos[i - 1], i - first);
 }
 
 /* Polls at most @max entries, EMU_POLL_BATCH or fewer. Returns how many. */
-static int emu_cq_take(struct emu_cq *cq, int max, struct ib_wc *wc)
+static __always_inline int emu_cq_take(struct emu_cq_ring *ring, int max, struct ib_wc *wc)
 {
-	struct emu_reaped reaped[EMU_POLL_BATCH];
-	u32 tail = atomic_read(&cq->tail);
+	struct emu_cqe *entries = ring->entries;
+	u32 tail = atomic_read(&ring->tail);
+	u16 wqe_pos[EMU_POLL_BATCH];
+	const struct emu_cqe *cqe;
+	u32 mask = ring->mask;
+	struct ib_wc *to;
+	u64 mixed;
 	u32 pos;
-	int got, i;
+	int got;
 
 	do {
 		got = 0;
-		for (pos = tail; got < max && emu_cq_published(cq, pos); pos++) {
-			/* May be torn when another poller was faster: see the top. */
-			if (likely(data_race(emu_cq_read(&emu_cq_entry(cq, pos)->wc, &wc[got],
-							 &reaped[got]))))
-				got++;
+		mixed = 0;
+		to = wc;
+		for (pos = tail; got < max; pos++) {
+			cqe = &entries[pos & mask];
+			/* acquire: pair A */
+			if (smp_load_acquire(&cqe->seq) != pos + 1)
+				break;
+			emu_cq_read(cqe, to);
+			/* Struck out? */
+			if (unlikely(!to->qp))
+				continue;
+			wqe_pos[got++] = READ_ONCE(cqe->wqe_pos);
+			mixed |= (u64)to->qp ^ (u64)wc->qp;
+			mixed |= (to->opcode ^ wc->opcode) & IB_WC_RECV;
+			to++;
 		}
 		if (pos == tail)
 			return 0;
 		/* release: pair B */
-	} while (!atomic_try_cmpxchg(&cq->tail, (int *)&tail, pos));
+	} while (!atomic_try_cmpxchg(&ring->tail, (int *)&tail, pos));
 
-	for (i = 0; i < got; i++)
-		emu_cq_retire(to_eqp(wc[i].qp), &reaped[i]);
+	if (unlikely(mixed))
+		emu_cq_retire_mixed(wc, wqe_pos, got);
+	else if (likely(got))
+		emu_cq_retire(wc->qp, wc->opcode, wqe_pos[got - 1], got);
 	return got;
+}
+
+/*
+ * Where to go on when nothing is published in @ring: to the next one, if there is
+ * and nothing can come any more here; NULL for nowhere. Under rcu_read_lock().
+ */
+static struct emu_cq_ring *emu_cq_next(struct emu_cq *cq, struct emu_cq_ring *ring)
+{
+	/* acquire: pair E */
+	struct emu_cq_ring *next = smp_load_acquire(&ring->next);
+
+	/* acquire: pair F */
+	if (likely(!next) || !smp_load_acquire(&ring->sealed))
+		return NULL;
+	if (atomic_read(&ring->head) != atomic_read(&ring->tail))
+		return ring;
+	cmpxchg(&cq->out, ring, next);
+	return next;
 }
 
 int emu_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 {
 	struct emu_cq *cq = to_ecq(ibcq);
+	struct emu_cq_ring *ring;
 	int wanted, got, done = 0;
 
 	rcu_read_lock();
-	do {
+	/* acquire: pair E */
+	ring = smp_load_acquire(&cq->out);
+	while (ring && done < num_entries) {
 		wanted = min(num_entries - done, EMU_POLL_BATCH);
-		got = emu_cq_take(cq, wanted, wc + done);
+		got = emu_cq_take(ring, wanted, wc + done);
 		done += got;
-	} while (got == wanted && done < num_entries);
+		if (got < wanted)
+			ring = emu_cq_next(cq, ring);
+	}
 	rcu_read_unlock();
 	return done;
+}
+
+/* Is there something to poll? */
+static bool emu_cq_has_entries(struct emu_cq *cq)
+{
+	struct emu_cq_ring *ring;
+	bool found = false;
+
+	rcu_read_lock();
+	/* acquire: pair E */
+	ring = smp_load_acquire(&cq->out);
+	while (ring && !found) {
+		found = emu_cq_published(ring, atomic_read(&ring->tail));
+		if (!found)
+			ring = emu_cq_next(cq, ring);
+	}
+	rcu_read_unlock();
+	return found;
 }
 
 int emu_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
@@ -173,11 +261,10 @@ int emu_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	bool mine;
 
 	if (unlikely(READ_ONCE(cq->moderation)) && !(atomic_read(&cq->arm) & how))
-		WRITE_ONCE(cq->armed_at, atomic_read(&cq->head));
+		WRITE_ONCE(cq->armed_at, atomic_read(&READ_ONCE(cq->in)->head));
 	/* full barrier: pair C */
 	mine = !(atomic_fetch_or(how, &cq->arm) & how);
-	if (!(flags & IB_CQ_REPORT_MISSED_EVENTS) ||
-	    likely(!emu_cq_published(cq, atomic_read(&cq->tail))))
+	if (!(flags & IB_CQ_REPORT_MISSED_EVENTS) || likely(!emu_cq_has_entries(cq)))
 		return 0;
 	/* An arming that was there before is somebody else's. */
 	if (!mine)
@@ -194,55 +281,186 @@ int emu_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 int emu_peek_cq(struct ib_cq *ibcq, int wc_cnt)
 {
 	struct emu_cq *cq = to_ecq(ibcq);
-	/* acquire: @head is read after @tail, so it is not behind. */
-	u32 tail = atomic_read_acquire(&cq->tail);
+	struct emu_cq_ring *ring;
+	u32 tail, count = 0;
 
-	return min3((u32)atomic_read(&cq->head) - tail, cq->mask + 1, (u32)max(wc_cnt, 0));
+	rcu_read_lock();
+	/* acquire: pair E */
+	for (ring = smp_load_acquire(&cq->out); ring; ring = smp_load_acquire(&ring->next)) {
+		/* acquire: @head is read after @tail, so it is not behind. */
+		tail = atomic_read_acquire(&ring->tail);
+		count += min((u32)atomic_read(&ring->head) - tail, ring->mask + 1);
+	}
+	rcu_read_unlock();
+	return min_t(u32, count, max(wc_cnt, 0));
 }
 
-/*
- * Strikes out the entries of a queue pair that completes nothing any more, so
- * that nobody polls a completion of it later on.
- */
-void emu_cq_forget_qp(struct emu_cq *cq, struct emu_qp *qp)
+static void emu_ring_forget_qp(struct emu_cq_ring *ring, struct ib_qp *qp)
 {
-	u32 head = atomic_read(&cq->head);
-	u32 pos;
+	/* acquire: @head is read after @tail, so it is not behind. */
+	u32 pos = atomic_read_acquire(&ring->tail);
+	u32 head = atomic_read(&ring->head);
 
-	for (pos = atomic_read(&cq->tail); pos != head; pos++) {
+	for (; pos != head; pos++) {
 		/*
 		 * The entry may be polled and used again meanwhile, but not by
 		 * this queue pair: the comparison is enough.
 		 */
-		if (emu_cq_published(cq, pos))
-			cmpxchg(&emu_cq_entry(cq, pos)->wc.qp, qp, NULL);
+		if (emu_cq_published(ring, pos))
+			cmpxchg(&emu_cq_entry(ring, pos)->qp, qp, NULL);
 	}
+}
+
+/*
+ * Strikes out the entries of a queue pair that completes nothing any more, so
+ * that nobody polls a completion of it later on. Process context.
+ */
+void emu_cq_forget_qp(struct emu_cq *cq, struct emu_qp *qp)
+{
+	struct emu_cq_ring *ring;
+
+	rcu_read_lock();
+	/* acquire: pair E */
+	for (ring = smp_load_acquire(&cq->out); ring; ring = smp_load_acquire(&ring->next))
+		emu_ring_forget_qp(ring, &qp->ibqp);
+	rcu_read_unlock();
 	/* Without queue pairs a queue notifies no more. */
 	emu_cq_unhold(cq);
+}
+
+static void emu_cq_ring_free(struct emu_cq_ring *ring)
+{
+	kvfree(ring->entries);
+	kfree(ring);
+}
+
+static struct emu_cq_ring *emu_cq_ring_alloc(u32 size)
+{
+	struct emu_cq_ring *ring = kzalloc(sizeof(*ring), GFP_KERNEL);
+
+	if (!ring)
+		return NULL;
+	ring->entries = kvcalloc(size, sizeof(*ring->entries), GFP_KERNEL);
+	if (!ring->entries) {
+		kfree(ring);
+		return NULL;
+	}
+	ring->mask = size - 1;
+	ring->room = size;
+	return ring;
+}
+
+/* Frees the rings that pollers have left, and up to @end. */
+static void emu_cq_reclaim(struct emu_cq *cq, const struct emu_cq_ring *end)
+{
+	struct emu_cq_ring *ring;
+
+	if (cq->rings == end)
+		return;
+	synchronize_rcu();
+	while (cq->rings != end) {
+		ring = cq->rings;
+		cq->rings = ring->next;
+		emu_cq_ring_free(ring);
+	}
+}
+
+/* Leaves rings that pollers would leave if they came. */
+static void emu_cq_advance(struct emu_cq *cq)
+{
+	struct emu_cq_ring *ring;
+
+	lockdep_assert_held(&cq->resize_lock);
+	rcu_read_lock();
+	ring = READ_ONCE(cq->out);
+	/* All but the newest are sealed: nobody else changes the size. */
+	while (ring->next && atomic_read(&ring->head) == atomic_read(&ring->tail)) {
+		cmpxchg(&cq->out, ring, ring->next);
+		ring = ring->next;
+	}
+	rcu_read_unlock();
+}
+
+/* A new ring takes the place of the one that is written into. Returns 0 or -EINVAL. */
+static int emu_cq_replace(struct emu_cq *cq, struct emu_cq_ring *ring)
+{
+	struct emu_cq_ring *old = cq->in;
+
+	lockdep_assert_held(&cq->resize_lock);
+	emu_cq_advance(cq);
+	emu_cq_reclaim(cq, READ_ONCE(cq->out));
+	if (emu_peek_cq(&cq->ibcq, INT_MAX) > ring->mask + 1)
+		return -EINVAL;
+	/* release: pair E */
+	smp_store_release(&old->next, ring);
+	/* release: pair E */
+	smp_store_release(&cq->in, ring);
+	/* Full barrier, pairs with the xchg in emu_cq_overrun(): an error lasts. */
+	smp_mb();
+	if (READ_ONCE(cq->overrun))
+		WRITE_ONCE(ring->room, 0);
+	synchronize_rcu();
+	/* release: pair F */
+	smp_store_release(&old->sealed, true);
+	/*
+	 * Who armed the queue before may have found nothing where it could look.
+	 * Full barrier, pairs with the one of C in emu_req_notify_cq().
+	 */
+	smp_mb();
+	if (emu_peek_cq(&cq->ibcq, 1))
+		emu_cq_wake(cq, 0, true);
+	/* Or it waits for more than there is room for now. */
+	emu_cq_unhold(cq);
+	emu_cq_advance(cq);
+	return 0;
+}
+
+/* As many entries as are there, or more; they stay. */
+int emu_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
+{
+	struct emu_cq *cq = to_ecq(ibcq);
+	struct emu_cq_ring *ring;
+	int err;
+
+	if (cqe < 1 || cqe > EMU_MAX_CQE)
+		return -EINVAL;
+	if (emu_fault_alloc(to_edev(ibcq->device)))
+		return -ENOMEM;
+	ring = emu_cq_ring_alloc(roundup_pow_of_two(cqe));
+	if (!ring)
+		return -ENOMEM;
+	mutex_lock(&cq->resize_lock);
+	err = emu_cq_replace(cq, ring);
+	if (err)
+		emu_cq_ring_free(ring);
+	else
+		ibcq->cqe = ring->mask + 1;
+	mutex_unlock(&cq->resize_lock);
+	return err;
 }
 
 int emu_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		  struct uverbs_attr_bundle *attrs)
 {
 	struct emu_cq *cq = to_ecq(ibcq);
-	u32 size;
 
 	if (attr->flags)
 		return -EOPNOTSUPP;
 	if (!attr->cqe || attr->cqe > EMU_MAX_CQE)
 		return -EINVAL;
-
-	size = roundup_pow_of_two(attr->cqe);
-	cq->ring = kvcalloc(size, sizeof(*cq->ring), GFP_KERNEL);
-	if (!cq->ring)
+	if (emu_fault_alloc(to_edev(ibcq->device)))
 		return -ENOMEM;
-	cq->mask = size - 1;
-	atomic_set(&cq->head, 0);
-	atomic_set(&cq->tail, 0);
+
+	cq->rings = emu_cq_ring_alloc(roundup_pow_of_two(attr->cqe));
+	if (!cq->rings)
+		return -ENOMEM;
+	cq->in = cq->rings;
+	cq->out = cq->rings;
+	mutex_init(&cq->resize_lock);
 	atomic_set(&cq->arm, 0);
 	atomic_set(&cq->lost, 0);
 	emu_cq_moderation_init(cq);
-	ibcq->cqe = size;
+	ibcq->cqe = cq->rings->mask + 1;
 	return 0;
 }
 
@@ -252,9 +470,9 @@ int emu_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	struct emu_cq *cq = to_ecq(ibcq);
 
 	emu_cq_moderation_exit(cq);
-	if (cq->overrun)
+	if (atomic_read(&cq->lost))
 		ibdev_warn(ibcq->device, "a completion queue of %s lost %d completions\n",
 			   ibcq->res.kern_name, atomic_read(&cq->lost));
-	kvfree(cq->ring);
+	emu_cq_reclaim(cq, NULL);
 	return 0;
 }

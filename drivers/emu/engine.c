@@ -35,23 +35,22 @@
 #include <linux/sched.h>
 #include <linux/wait_bit.h>
 
-#include "cqring.h"
+#include "simple.h"
 
 /*
- * What a poster executes itself. Enough that a request and its completion need
- * no other thread, little enough that post_send stays short.
+ * What an owner may do before it hands over, in bytes of messages; an entry costs
+ * as much as four kilobytes, besides its bytes. The last entry may exceed it.
+ *
+ * Inline: 16 entries or so, that a request and its completion need no other
+ * thread, but post_send stays short; or a message of 64 KiB, whose copying takes
+ * less than waking another thread and its way back. In hard interrupt: one small
+ * message, which costs less than the hand-over. A runner: what it does for one
+ * queue pair before it looks after the next, with preemption off.
  */
-#define EMU_INLINE_WQES		16
-#define EMU_INLINE_BYTES	SZ_16K
-/* In hard interrupt: one small message, which costs less than the hand-over. */
-#define EMU_HARDIRQ_WQES	1
-#define EMU_HARDIRQ_BYTES	256
-/*
- * What a runner does for one queue pair before it looks after the next. Short
- * messages are executed with preemption off, so this bounds that too.
- */
-#define EMU_RUNNER_WQES		64
-#define EMU_RUNNER_BYTES	SZ_128K
+#define EMU_ENTRY_COST		SZ_4K
+#define EMU_INLINE_BUDGET	SZ_64K
+#define EMU_HARDIRQ_BUDGET	SZ_256
+#define EMU_RUNNER_BUDGET	SZ_256K
 
 /* Local ACK timeout: 4.096 us times two to the given power (IBTA 9.7.6.1.3). */
 #define EMU_TIMEOUT_UNIT_NS	4096
@@ -111,84 +110,35 @@ void emu_qp_engine_init(struct emu_qp *qp)
 	qp->timer.function = emu_qp_timer;
 }
 
-/* Completes a send and gives its slot back. The owner. */
-void emu_complete_send(struct emu_qp *qp, const struct emu_swqe *wqe, u32 pos,
-		       enum ib_wc_status status, enum emu_syndrome why)
+static void emu_flush_one_recv(struct emu_qp *qp, const struct emu_recv *recv)
 {
-	static const u8 opcodes[] = {
-		[IB_WR_SEND] = IB_WC_SEND,
-		[IB_WR_SEND_WITH_IMM] = IB_WC_SEND,
-		[IB_WR_SEND_WITH_INV] = IB_WC_SEND,
-		[IB_WR_RDMA_WRITE] = IB_WC_RDMA_WRITE,
-		[IB_WR_RDMA_WRITE_WITH_IMM] = IB_WC_RDMA_WRITE,
-		[IB_WR_RDMA_READ] = IB_WC_RDMA_READ,
-		[IB_WR_LOCAL_INV] = IB_WC_LOCAL_INV,
-		[IB_WR_REG_MR] = IB_WC_REG_MR,
-	};
-	struct emu_cq *cq = to_ecq(qp->ibqp.send_cq);
-	struct emu_completion *wc;
-	u64 wr_id = wqe->wr_id;
-	u32 length = wqe->length;
-	u8 opcode = opcodes[wqe->opcode];
-	bool signaled = qp->sig_all || (wqe->send_flags & IB_SEND_SIGNALED);
-	u32 cq_pos;
+	struct emu_cqe *cqe;
+	u32 pos;
 
-	emu_ring_advance(&qp->sq, (struct emu_slot *)&wqe->slot, pos);
-	if (!signaled && status == IB_WC_SUCCESS)
+	cqe = emu_recv_begin(qp, recv, &pos);
+	if (!cqe)
 		return;
-	wc = emu_cq_begin(cq, &cq_pos);
-	if (unlikely(!wc)) {
-		emu_qp_lost(qp);
-		return;
-	}
-	wc->wr_id = wr_id;
-	wc->qp = qp;
-	wc->wqe_pos = pos;
-	wc->byte_len = length;
-	wc->ex.imm_data = 0;
-	wc->src_qp = 0;
-	wc->wc_flags = 0;
-	wc->slid = 0;
-	wc->pkey_index = 0;
-	wc->vendor_err = why;
-	wc->opcode = opcode;
-	wc->status = status;
-	wc->port_num = qp->attr.port_num;
-	wc->recv = false;
-	emu_cq_end(cq, wc, cq_pos, status != IB_WC_SUCCESS);
-}
-
-static void emu_flush_one_recv(struct emu_qp *qp, struct emu_rwqe *wqe, u32 pos)
-{
-	struct emu_cq *cq = to_ecq(qp->ibqp.recv_cq);
-	struct emu_completion *wc;
-	u64 wr_id = wqe->wr_id;
-	u32 cq_pos;
-
-	emu_ring_free(&qp->rq, &wqe->slot, pos);
-	wc = emu_cq_begin(cq, &cq_pos);
-	if (unlikely(!wc)) {
-		emu_qp_lost(qp);
-		return;
-	}
-	*wc = (struct emu_completion) {
-		.wr_id = wr_id,
-		.qp = qp,
-		.wqe_pos = pos,
-		.vendor_err = EMU_SYN_FLUSHED,
-		.opcode = IB_WC_RECV,
-		.status = IB_WC_WR_FLUSH_ERR,
-		.port_num = qp->attr.port_num,
-		.recv = true,
-	};
-	emu_cq_end(cq, wc, cq_pos, true);
+	cqe->status = IB_WC_WR_FLUSH_ERR;
+	cqe->opcode = IB_WC_RECV;
+	cqe->vendor_err = EMU_SYN_FLUSHED;
+	cqe->byte_len = 0;
+	cqe->ex.imm_data = 0;
+	cqe->src_qp = 0;
+	cqe->slid = 0;
+	cqe->wc_flags = 0;
+	cqe->pkey_index = 0;
+	cqe->sl = 0;
+	cqe->dlid_path_bits = 0;
+	cqe->port_num = qp->attr.port_num;
+	cqe->network_hdr_type = 0;
+	emu_cq_end(to_ecq(qp->ibqp.recv_cq), cqe, pos, true);
 }
 
 /* Ends the oldest entry of either queue. Returns false if there is none. */
 static bool emu_flush_one(struct emu_qp *qp)
 {
+	struct emu_recv recv = { .ring = &qp->rq };
 	struct emu_swqe *wqe;
-	struct emu_rwqe *rwqe;
 	u32 pos;
 
 	wqe = emu_ring_peek(&qp->sq, &pos);
@@ -197,38 +147,73 @@ static bool emu_flush_one(struct emu_qp *qp)
 		return true;
 	}
 	/*
-	 * An engine that acts as our responder may still complete a receive that
-	 * comes before the ones to flush. The last one to leave rings.
+	 * In SQE only sends are flushed. Else an engine that acts as our
+	 * responder may still complete a receive that comes before the ones to
+	 * flush: the last one to leave rings.
 	 */
-	if (!emu_gate_is_drained(&qp->gate))
+	if (atomic_read(&qp->state) != IB_QPS_ERR || !emu_gate_is_drained(&qp->gate))
 		return false;
-	rwqe = emu_ring_claim(&qp->rq, &pos);
-	if (!rwqe)
-		return false;
-	emu_flush_one_recv(qp, rwqe, pos);
-	return true;
+	recv.wqe = emu_ring_claim(&qp->rq, &recv.pos);
+	if (recv.wqe) {
+		emu_flush_one_recv(qp, &recv);
+		return true;
+	}
+	/* What an SRQ holds is not flushed; nothing is taken from it any more. */
+	if (qp->srq && !atomic_xchg(&qp->last_wqe, 1))
+		ib_qp_notify_event(&qp->ibqp, IB_EVENT_QP_LAST_WQE_REACHED);
+	return false;
 }
 
-/* In the error state: everything that is queued completes in order. The owner. */
-static enum emu_service emu_flush(struct emu_qp *qp, struct emu_budget *budget)
+/* In an error state: everything that is queued completes in order. The owner. */
+static enum emu_service emu_flush(struct emu_qp *qp, s64 *budget)
 {
+	enum emu_service service = EMU_IDLE;
+
+	preempt_disable();
 	while (!READ_ONCE(qp->freezing)) {
-		if (budget->wqes <= 0) {
+		if (*budget <= 0) {
 			emu_runner_queue(qp);
-			return EMU_MOVED;
+			service = EMU_MOVED;
+			break;
 		}
 		if (!emu_flush_one(qp))
 			break;
-		budget->wqes--;
+		*budget -= EMU_ENTRY_COST;
 	}
-	return EMU_IDLE;
+	preempt_enable();
+	return service;
 }
 
-/* Is the entry within what is left? A runner takes a message of any length. */
-static bool emu_budget_covers(const struct emu_budget *budget, const struct emu_swqe *wqe,
-			      bool may_sleep)
+/**
+ * emu_qp_flush_sends() - complete all that is in the send queue with a flush error
+ * @qp: queue pair, frozen, in SQE
+ *
+ * Context: Process context; @qp->lock held.
+ */
+void emu_qp_flush_sends(struct emu_qp *qp)
 {
-	return budget->wqes > 0 && budget->bytes >= (may_sleep ? 1 : (s64)wqe->length);
+	u32 end = atomic_read(&qp->sq.head);
+	struct emu_swqe *wqe;
+	u32 pos;
+
+	preempt_disable();
+	while ((wqe = emu_ring_peek(&qp->sq, &pos)) && pos != end)
+		emu_complete_send(qp, wqe, pos, IB_WC_WR_FLUSH_ERR, EMU_SYN_FLUSHED);
+	preempt_enable();
+}
+
+/*
+ * Takes ownership from the timer. Returns false if the timer was not the owner. Its
+ * callback may still be about to return from an earlier turn, which tells nothing:
+ * that takes a moment.
+ */
+static bool emu_timer_cancel(struct emu_qp *qp)
+{
+	int ret;
+
+	while ((ret = hrtimer_try_to_cancel(&qp->timer)) < 0)
+		cpu_relax();
+	return ret;
 }
 
 /*
@@ -248,7 +233,7 @@ static enum emu_service emu_park(struct emu_qp *qp, u64 delay_ns)
 	 */
 	smp_mb();
 	if ((READ_ONCE(qp->freezing) || atomic_read(&qp->state) == IB_QPS_ERR) &&
-	    hrtimer_try_to_cancel(&qp->timer) == 1)
+	    emu_timer_cancel(qp))
 		service = EMU_IDLE;
 	rcu_read_unlock();
 	return service;
@@ -266,42 +251,60 @@ static u64 emu_rnr_delay_ns(u8 code)
 	return delay_10us[code & 31] * 10ULL * NSEC_PER_USEC;
 }
 
+/* The entry under way comes again, after a while. */
+static enum emu_service emu_retry_after(struct emu_exec *ex, u64 delay_ns)
+{
+	emu_exec_end(ex);
+	ex->qp->retrying = true;
+	return emu_park(ex->qp, delay_ns);
+}
+
+/* The entry under way has been tried often enough. */
+static enum emu_service emu_give_up(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+				    enum ib_wc_status status, enum emu_syndrome why)
+{
+	emu_exec_end(ex);
+	emu_fail_local(ex, wqe, pos, status, why);
+	return EMU_IDLE;
+}
+
 static enum emu_service emu_wait_receive(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	struct emu_qp *qp = ex->qp;
 	u64 delay_ns = emu_rnr_delay_ns(READ_ONCE(ex->peer->rnr_timer));
 
-	emu_exec_end(ex);
 	emu_count(qp->port, EMU_CNT_RNR, 1);
-	if (qp->attr.rnr_retry != EMU_RNR_FOREVER && !qp->rnr_retries--) {
-		emu_complete_send(qp, wqe, pos, IB_WC_RNR_RETRY_EXC_ERR, EMU_SYN_RNR);
-		emu_qp_fail(qp);
-		return EMU_IDLE;
-	}
-	return emu_park(qp, delay_ns);
+	if (qp->attr.rnr_retry != EMU_RNR_FOREVER && !qp->rnr_retries--)
+		return emu_give_up(ex, wqe, pos, IB_WC_RNR_RETRY_EXC_ERR, EMU_SYN_RNR);
+	return emu_retry_after(ex, delay_ns);
 }
 
 static enum emu_service emu_wait_peer(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	struct emu_qp *qp = ex->qp;
 
-	emu_exec_end(ex);
 	emu_count(qp->port, EMU_CNT_TIMEOUT, 1);
 	/* A timeout of 0 is none; look now and then whether the peer is there. */
 	if (!qp->attr.timeout)
-		return emu_park(qp, EMU_PROBE_NS);
-	if (!qp->retries--) {
-		emu_complete_send(qp, wqe, pos, IB_WC_RETRY_EXC_ERR, EMU_SYN_NO_RESPONSE);
-		emu_qp_fail(qp);
-		return EMU_IDLE;
-	}
-	return emu_park(qp, (u64)EMU_TIMEOUT_UNIT_NS << (qp->attr.timeout & 31));
+		return emu_retry_after(ex, EMU_PROBE_NS);
+	if (!qp->retries--)
+		return emu_give_up(ex, wqe, pos, IB_WC_RETRY_EXC_ERR, EMU_SYN_NO_RESPONSE);
+	return emu_retry_after(ex, (u64)EMU_TIMEOUT_UNIT_NS << (qp->attr.timeout & 31));
 }
 
 static void emu_reset_retries(struct emu_qp *qp)
 {
 	qp->retries = qp->attr.retry_cnt;
 	qp->rnr_retries = qp->attr.rnr_retry;
+}
+
+/* An entry that had been tried before is done. */
+static noinline void emu_retried(struct emu_qp *qp)
+{
+	qp->retrying = false;
+	emu_reset_retries(qp);
+	if (qp->finishing)
+		emu_qp_drained(qp);
 }
 
 static enum emu_service emu_hand_over(struct emu_exec *ex)
@@ -311,81 +314,96 @@ static enum emu_service emu_hand_over(struct emu_exec *ex)
 	return EMU_MOVED;
 }
 
-/*
- * Executes one entry, and says what that means for the owner. A runner executes
- * short messages with preemption off: each wakes a consumer that would otherwise
- * preempt it, message by message.
- */
-static enum emu_verdict emu_service_one(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
-					struct emu_budget *budget, bool *pinned)
+/* In SQD, the entry that was under way is still to be finished. */
+static inline bool emu_may_execute(const struct emu_qp *qp)
 {
-	enum emu_verdict verdict;
-	u32 length = wqe->length;
-	bool pin = ex->may_sleep && length <= EMU_INLINE_BYTES;
-
-	if (unlikely(pin != *pinned)) {
-		if (pin)
-			preempt_disable();
-		else
-			preempt_enable();
-		*pinned = pin;
-	}
-	verdict = emu_exec_wqe(ex, wqe, pos);
-	if (likely(verdict == EMU_DONE))
-		emu_reset_retries(ex->qp);
-	budget->wqes--;
-	budget->bytes -= length;
-	return verdict;
+	if (unlikely(READ_ONCE(qp->freezing)))
+		return false;
+	return likely(atomic_read(&qp->state) == IB_QPS_RTS) ||
+	       (atomic_read(&qp->state) == IB_QPS_SQD && qp->finishing);
 }
 
-/* Executes entries in order until the queue, the budget or the state ends it. */
-static enum emu_service emu_service_sends(struct emu_qp *qp, struct emu_budget *budget,
-					  bool may_sleep)
+/* Of what is nearly used up: is it enough? A runner takes a message of any length. */
+static bool emu_budget_covers(s64 budget, u32 length, const struct emu_exec *ex)
+{
+	return budget > 0 && (ex->may_sleep || budget >= length);
+}
+
+/*
+ * Executes entries in order until the queue, the budget or the state ends it.
+ * EMU_DONE: there is nothing left, or nothing to be done in this state.
+ */
+static inline enum emu_verdict emu_execute(struct emu_exec *ex, s64 *budget,
+					   struct emu_swqe **pwqe, u32 *pos)
+{
+	struct emu_qp *qp = ex->qp;
+	enum emu_verdict verdict;
+	struct emu_swqe *wqe;
+	u32 length;
+
+	while (emu_may_execute(qp)) {
+		wqe = emu_ring_peek(&qp->sq, pos);
+		if (!wqe)
+			break;
+		*pwqe = wqe;
+		length = wqe->length;
+		if (unlikely(*budget <= length && !emu_budget_covers(*budget, length, ex)))
+			return EMU_AGAIN;
+		if (!emu_exec_simple(ex, qp, wqe, *pos)) {
+			verdict = emu_exec_wqe(ex, wqe, *pos);
+			/* Half done, perhaps: not to be left in SQD. */
+			if (verdict == EMU_AGAIN)
+				qp->retrying = true;
+			if (unlikely(verdict != EMU_DONE))
+				return verdict;
+		}
+		if (unlikely(qp->retrying))
+			emu_retried(qp);
+		*budget -= EMU_ENTRY_COST + length;
+	}
+	return EMU_DONE;
+}
+
+static enum emu_service emu_service_sends(struct emu_qp *qp, s64 *budget, bool may_sleep)
 {
 	struct emu_exec ex = { .qp = qp, .may_sleep = may_sleep };
 	enum emu_service service = EMU_IDLE;
-	enum emu_verdict verdict = EMU_DONE;
 	struct emu_swqe *wqe = NULL;
-	bool pinned = false;
-	u32 pos;
+	u32 pos = 0;
 
-	while (verdict == EMU_DONE && !READ_ONCE(qp->freezing) &&
-	       atomic_read(&qp->state) == IB_QPS_RTS) {
-		wqe = emu_ring_peek(&qp->sq, &pos);
-		if (!wqe)
-			break;
-		if (likely(emu_budget_covers(budget, wqe, may_sleep)))
-			verdict = emu_service_one(&ex, wqe, pos, budget, &pinned);
-		else
-			verdict = EMU_AGAIN;
-	}
-	if (pinned)
-		preempt_enable();
-
-	switch (verdict) {
-	case EMU_DONE:
-	case EMU_FAILED:
-		emu_exec_end(&ex);
-		break;
+	preempt_disable();
+	switch (emu_execute(&ex, budget, &wqe, &pos)) {
 	case EMU_RNR:
 		service = emu_wait_receive(&ex, wqe, pos);
 		break;
 	case EMU_NO_RESPONSE:
 		service = emu_wait_peer(&ex, wqe, pos);
 		break;
+	case EMU_DELAYED:
+		service = emu_retry_after(&ex, ex.delay_ns);
+		break;
 	case EMU_AGAIN:
 		service = emu_hand_over(&ex);
 		break;
+	default:
+		emu_exec_end(&ex);
+		break;
 	}
+	preempt_enable();
 	return service;
 }
 
-static enum emu_service emu_service(struct emu_qp *qp, struct emu_budget *budget, bool may_sleep)
+static enum emu_service emu_service(struct emu_qp *qp, s64 *budget, bool may_sleep)
 {
 	enum emu_service service;
+	int state;
 
 	service = emu_service_sends(qp, budget, may_sleep);
-	if (service == EMU_IDLE && unlikely(atomic_read(&qp->state) == IB_QPS_ERR))
+	/* Who handed it over has nothing to do with the queue pair any more. */
+	if (service == EMU_MOVED)
+		return service;
+	state = atomic_read(&qp->state);
+	if (unlikely(state == IB_QPS_ERR || state == IB_QPS_SQE))
 		service = emu_flush(qp, budget);
 	return service;
 }
@@ -406,14 +424,14 @@ static bool emu_qp_release(struct emu_qp *qp)
 }
 
 /* The caller is the owner. */
-static void emu_qp_own(struct emu_qp *qp, struct emu_budget *budget, bool may_sleep)
+static void emu_qp_own(struct emu_qp *qp, s64 budget, bool may_sleep)
 {
 	bool released;
 
 	do {
 		/* Full barrier: news before this is seen by the look that follows. */
 		atomic_xchg(&qp->doorbell, EMU_DB_OWNED);
-		if (emu_service(qp, budget, may_sleep) == EMU_MOVED)
+		if (emu_service(qp, &budget, may_sleep) == EMU_MOVED)
 			return;
 		rcu_read_lock();
 		released = emu_qp_release(qp);
@@ -423,16 +441,7 @@ static void emu_qp_own(struct emu_qp *qp, struct emu_budget *budget, bool may_sl
 
 static void emu_qp_own_inline(struct emu_qp *qp)
 {
-	struct emu_budget budget = {
-		.wqes = EMU_INLINE_WQES,
-		.bytes = EMU_INLINE_BYTES,
-	};
-
-	if (unlikely(in_hardirq())) {
-		budget.wqes = EMU_HARDIRQ_WQES;
-		budget.bytes = EMU_HARDIRQ_BYTES;
-	}
-	emu_qp_own(qp, &budget, false);
+	emu_qp_own(qp, unlikely(in_hardirq()) ? EMU_HARDIRQ_BUDGET : EMU_INLINE_BUDGET, false);
 }
 
 /**
@@ -472,7 +481,7 @@ void emu_qp_ring_deferred(struct emu_qp *qp)
  */
 void emu_qp_unpark(struct emu_qp *qp)
 {
-	if (hrtimer_try_to_cancel(&qp->timer) == 1)
+	if (emu_timer_cancel(qp))
 		emu_runner_queue(qp);
 }
 
@@ -528,12 +537,7 @@ static int emu_runner_thread(void *data)
 
 		batch = llist_reverse_order(llist_del_all(&runner->queue));
 		llist_for_each_entry_safe(qp, next, batch, run) {
-			struct emu_budget budget = {
-				.wqes = EMU_RUNNER_WQES,
-				.bytes = EMU_RUNNER_BYTES,
-			};
-
-			emu_qp_own(qp, &budget, true);
+			emu_qp_own(qp, EMU_RUNNER_BUDGET, true);
 			cond_resched();
 		}
 	}

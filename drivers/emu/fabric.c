@@ -3,8 +3,9 @@
  * The fabric: from an address to the port that has it.
  *
  * All emulated ports of the machine are joined. An InfiniBand port is found by
- * its LID, an Ethernet port by any of its GIDs together with the GID's type:
- * RoCE v1 and v2 do not hear each other. Lookups run under RCU and take no lock.
+ * its LID, and with a global route must have the destination's GID too; an
+ * Ethernet port by any of its GIDs together with the GID's type: RoCE v1 and v2
+ * do not hear each other. Lookups run under RCU and take no lock.
  * emu_fabric_lock serialises changes; a port that has been taken out is used no
  * more after a grace period.
  *
@@ -17,16 +18,15 @@
 
 #include "emu.h"
 
-#define EMU_GID_HASH_BITS	8
-/* Unicast LIDs end where multicast ones begin. */
-#define EMU_LID_LIMIT		XA_LIMIT(1, 0xbfff)
+/* A thousand ports or so, with few GIDs each. */
+#define EMU_GID_HASH_BITS	10
 
 /**
  * struct emu_gid - a GID in the fabric
  * @node: in emu_gids
  * @rcu: for the freeing
  * @gid: the address
- * @type: RoCE version
+ * @type: RoCE version, or IB_GID_TYPE_IB
  * @port: who has it
  */
 struct emu_gid {
@@ -55,18 +55,40 @@ static void emu_fabric_changed(void)
 	smp_store_release(&emu_fabric_gen, emu_fabric_gen + 1 ?: 1);
 }
 
-/* Gives @port the smallest free LID. Returns 0, -EBUSY when all are taken, or -ENOMEM. */
-int emu_fabric_add_lid(struct emu_port *port)
+static int emu_fabric_claim_lid(struct emu_port *port, u16 lid)
 {
-	u32 lid;
+	struct xa_limit limit = XA_LIMIT(lid ?: 1, lid ?: EMU_MAX_LID);
+	u32 claimed;
 	int err;
 
+	lockdep_assert_held(&emu_fabric_lock);
+	err = xa_alloc(&emu_lids, &claimed, port, limit, GFP_KERNEL);
+	if (!err)
+		WRITE_ONCE(port->lid, claimed);
+	return err;
+}
+
+/**
+ * emu_fabric_add_lid() - give a port a LID, instead of the one it has
+ * @port: InfiniBand port
+ * @lid: 1 to EMU_MAX_LID; 0 for the smallest free one
+ *
+ * Context: Process context.
+ * Return: 0; -EBUSY if another port has it, or all are taken; -ENOMEM. The port
+ * keeps the LID that it had then.
+ */
+int emu_fabric_add_lid(struct emu_port *port, u16 lid)
+{
+	u16 old = port->lid;
+	int err = 0;
+
 	mutex_lock(&emu_fabric_lock);
-	err = xa_alloc(&emu_lids, &lid, port, EMU_LID_LIMIT, GFP_KERNEL);
-	if (!err) {
-		port->lid = lid;
+	if (!old || lid != old)
+		err = emu_fabric_claim_lid(port, lid);
+	if (!err && old && lid != old)
+		xa_erase(&emu_lids, old);
+	if (!err)
 		emu_fabric_changed();
-	}
 	mutex_unlock(&emu_fabric_lock);
 	return err;
 }
@@ -125,23 +147,56 @@ static struct emu_port *emu_fabric_find_gid(const union ib_gid *gid, enum ib_gid
 }
 
 /**
- * emu_fabric_route() - the port that a queue pair's path leads to
- * @qp: queue pair
+ * emu_port_has_gid() - tell if a GID is one of an InfiniBand port's
+ * @port: the port
+ * @gid: the GID
  *
- * Context: The owner of @qp, under rcu_read_lock().
- * Return: the port, or NULL if nobody has the address.
+ * Context: Any, under rcu_read_lock().
+ * Return: true if so.
  */
-struct emu_port *emu_fabric_route(struct emu_qp *qp)
+bool emu_port_has_gid(const struct emu_port *port, const union ib_gid *gid)
+{
+	struct emu_gid *entry;
+
+	hash_for_each_possible_rcu(emu_gids, entry, node, emu_gid_hash(gid, IB_GID_TYPE_IB)) {
+		if (entry->port == port && entry->type == IB_GID_TYPE_IB &&
+		    !memcmp(&entry->gid, gid, sizeof(*gid)))
+			return true;
+	}
+	return false;
+}
+
+/**
+ * emu_fabric_generation() - a number that every change of an address changes
+ *
+ * Context: Any.
+ * Return: the number, never 0. What was found before it was read is good for as
+ * long as it stands.
+ */
+unsigned long emu_fabric_generation(void)
 {
 	/* acquire: pairs with emu_fabric_changed() */
-	unsigned long gen = smp_load_acquire(&emu_fabric_gen);
+	return smp_load_acquire(&emu_fabric_gen);
+}
 
-	if (likely(qp->route && qp->route_gen == gen))
-		return qp->route;
-	if (qp->edev->ethernet)
-		qp->route = emu_fabric_find_gid(&qp->dgid, qp->gid_type);
-	else
-		qp->route = xa_load(&emu_lids, qp->dlid);
-	qp->route_gen = gen;
-	return qp->route;
+/**
+ * emu_fabric_find() - the port that an address vector leads to
+ * @av: unicast address vector
+ *
+ * An InfiniBand port with the LID discards what has a global route to a GID that
+ * it does not have (IBTA vol. 1, 9.6.1.5), hence is not found either.
+ *
+ * Context: Any, under rcu_read_lock(), which keeps the port.
+ * Return: the port, or NULL if nobody has the address.
+ */
+struct emu_port *emu_fabric_find(const struct emu_av *av)
+{
+	struct emu_port *port;
+
+	if (av->port->edev->ethernet)
+		return emu_fabric_find_gid(&av->dgid, av->gid_type);
+	port = xa_load(&emu_lids, av->dlid);
+	if (port && av->grh && !emu_port_has_gid(port, &av->dgid))
+		return NULL;
+	return port;
 }

@@ -70,7 +70,11 @@ static inline bool emu_gate_leave(struct emu_gate *gate)
 
 static inline bool emu_gate_enter(struct emu_gate *gate)
 {
-	int old = atomic_read(&gate->count);
+	/*
+	 * acquire: who finds the gate closed may look at what its closer wrote
+	 * before; see emu_find_peer().
+	 */
+	int old = atomic_read_acquire(&gate->count);
 
 	/*
 	 * Not an increment that is taken back when the gate proves closed: the
@@ -87,6 +91,12 @@ static inline bool emu_gate_enter(struct emu_gate *gate)
 static inline bool emu_gate_close(struct emu_gate *gate)
 {
 	return !(atomic_fetch_or(EMU_GATE_CLOSED, &gate->count) & ~EMU_GATE_CLOSED);
+}
+
+/* Closes an open gate if nobody is inside. Returns false if somebody is. Any context. */
+static inline bool emu_gate_try_close(struct emu_gate *gate)
+{
+	return atomic_cmpxchg(&gate->count, 0, EMU_GATE_CLOSED) == 0;
 }
 
 /* Closes the gate and waits until nobody is inside. May sleep. */

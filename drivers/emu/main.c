@@ -9,8 +9,11 @@
 
 #include <linux/module.h>
 #include <linux/netdevice.h>
+#include <linux/slab.h>
 
+#include "emu.h"
 #include "memory.h"
+#include "qp.h"
 
 #define EMU_MAX_PARAM_DEVICES	64
 
@@ -31,8 +34,6 @@ static bool cq_dim;
 module_param(cq_dim, bool, 0444);
 MODULE_PARM_DESC(cq_dim, "Moderate the completion queues of the devices by their load (default no)");
 
-static struct emu_device *emu_param_devices[EMU_MAX_PARAM_DEVICES];
-
 static int emu_netdev_notify(struct notifier_block *nb, unsigned long event, void *info)
 {
 	emu_netdev_event(netdev_notifier_info_to_dev(info), event);
@@ -43,39 +44,43 @@ static struct notifier_block emu_netdev_nb = {
 	.notifier_call = emu_netdev_notify,
 };
 
-static void emu_destroy_param_devices(void)
-{
-	int i;
-
-	for (i = EMU_MAX_PARAM_DEVICES - 1; i >= 0; i--) {
-		if (emu_param_devices[i])
-			emu_device_destroy(emu_param_devices[i]);
-	}
-}
-
-static int emu_create_param_device(int i)
+static int __init emu_create_param_device(int i, struct emu_port_config *configs)
 {
 	struct emu_device_spec spec = {
 		.name = "emu%d",
 		.nr_ports = ports,
 		.adaptive = cq_dim,
+		.ports = configs,
 	};
-	struct emu_device *edev;
+	u32 port;
 
+	for (port = 0; port < EMU_MAX_PORTS; port++)
+		emu_port_config_init(&configs[port]);
 	if (i < nr_netdevs && netdev[i][0]) {
 		spec.ethernet = true;
 		spec.nr_ports = 1;
-		if (strscpy(spec.netdev[0], netdev[i], IFNAMSIZ) < 0)
+		if (strscpy(configs[0].netdev, netdev[i], IFNAMSIZ) < 0)
 			return -EINVAL;
 	}
-	edev = emu_device_create(&spec);
-	if (IS_ERR(edev))
-		return PTR_ERR(edev);
-	emu_param_devices[i] = edev;
-	return 0;
+	return emu_configfs_add(&spec);
 }
 
-static int emu_check_params(void)
+static int __init emu_create_param_devices(void)
+{
+	struct emu_port_config *configs;
+	unsigned int i;
+	int err = 0;
+
+	configs = kcalloc(EMU_MAX_PORTS, sizeof(*configs), GFP_KERNEL);
+	if (!configs)
+		return -ENOMEM;
+	for (i = 0; !err && i < devices; i++)
+		err = emu_create_param_device(i, configs);
+	kfree(configs);
+	return err;
+}
+
+static int __init emu_check_params(void)
 {
 	if (devices > EMU_MAX_PARAM_DEVICES) {
 		pr_err("devices=%u: at most %d\n", devices, EMU_MAX_PARAM_DEVICES);
@@ -94,7 +99,6 @@ static int emu_check_params(void)
 
 static int __init emu_init(void)
 {
-	unsigned int i;
 	int err;
 
 	err = emu_check_params();
@@ -109,18 +113,18 @@ static int __init emu_init(void)
 	err = register_netdevice_notifier(&emu_netdev_nb);
 	if (err)
 		goto exit_engine;
-	for (i = 0; i < devices; i++) {
-		err = emu_create_param_device(i);
-		if (err)
-			goto destroy_devices;
-	}
-	err = emu_configfs_init();
+	emu_debugfs_init();
+	err = emu_create_param_devices();
+	/* Last: whoever makes a directory holds the module, which must not fail then. */
+	if (!err)
+		err = emu_configfs_init();
 	if (err)
-		goto destroy_devices;
+		goto drop_devices;
 	return 0;
 
-destroy_devices:
-	emu_destroy_param_devices();
+drop_devices:
+	emu_configfs_drop();
+	emu_debugfs_exit();
 	unregister_netdevice_notifier(&emu_netdev_nb);
 exit_engine:
 	emu_engine_exit();
@@ -132,7 +136,8 @@ exit_ram:
 static void __exit emu_exit(void)
 {
 	emu_configfs_exit();
-	emu_destroy_param_devices();
+	emu_configfs_drop();
+	emu_debugfs_exit();
 	unregister_netdevice_notifier(&emu_netdev_nb);
 	emu_engine_exit();
 	emu_ram_exit();

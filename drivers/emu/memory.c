@@ -5,7 +5,9 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/dma-direct.h>
 #include <linux/ioport.h>
+#include <linux/mem_encrypt.h>
 #include <linux/memory.h>
 #include <linux/mm.h>
 
@@ -19,6 +21,11 @@
  * and by the memory notifier, which the kernel serialises; readers take no lock
  * and see emu_nr_rams complete ranges. Memory that goes offline stays listed: it
  * can only go when nothing is mapped for DMA in it.
+ *
+ * DMA addresses are those of a device without an IOMMU and without offset, as the
+ * parents of all our devices are: the physical ones, with the memory encryption's
+ * bit where there is one. Buffers that must not be encrypted lack that bit, so an
+ * address that is in no range is looked for once more by physical address.
  */
 static struct emu_ram emu_rams[EMU_MAX_RAMS];
 static unsigned int emu_nr_rams;
@@ -26,20 +33,35 @@ struct emu_ram emu_main_ram;
 
 static void emu_ram_add(phys_addr_t start, u64 size)
 {
+	struct emu_ram *ram = &emu_rams[emu_nr_rams];
+
 	if (emu_nr_rams == EMU_MAX_RAMS) {
 		pr_warn_once("more than %u ranges of RAM, the rest takes no DMA\n", EMU_MAX_RAMS);
 		return;
 	}
-	emu_rams[emu_nr_rams] = (struct emu_ram) { start, start + size };
+	*ram = (struct emu_ram) {
+		.start = __sme_set(start),
+		.size = size,
+		.mem = phys_to_virt(start),
+	};
 	/* release: pairs with the acquire in emu_dma_span_slow() */
 	smp_store_release(&emu_nr_rams, emu_nr_rams + 1);
+}
+
+static void *emu_ram_find(u64 addr, u64 len)
+{
+	/* acquire: pairs with the release in emu_ram_add() */
+	unsigned int i, nr = smp_load_acquire(&emu_nr_rams);
+	void *mem = NULL;
+
+	for (i = 0; i < nr && !mem; i++)
+		mem = emu_ram_span(&emu_rams[i], addr, len);
+	return mem;
 }
 
 static int emu_ram_found(struct resource *res, void *arg)
 {
 	emu_ram_add(res->start, resource_size(res));
-	if (resource_size(res) > emu_main_ram.end - emu_main_ram.start)
-		emu_main_ram = (struct emu_ram) { res->start, res->end + 1 };
 	return 0;
 }
 
@@ -47,8 +69,12 @@ static int emu_ram_notify(struct notifier_block *nb, unsigned long action, void 
 {
 	struct memory_notify *plugged = data;
 
-	if (action == MEM_ONLINE)
-		emu_ram_add(PFN_PHYS(plugged->start_pfn), PFN_PHYS(plugged->nr_pages));
+	phys_addr_t start = PFN_PHYS(plugged->start_pfn);
+	u64 size = PFN_PHYS(plugged->nr_pages);
+
+	/* What was offline for a while is known. */
+	if (action == MEM_ONLINE && !emu_ram_find(__sme_set(start), size))
+		emu_ram_add(start, size);
 	return NOTIFY_OK;
 }
 
@@ -58,8 +84,16 @@ static struct notifier_block emu_ram_nb = {
 
 int emu_ram_init(void)
 {
+	unsigned int i;
+
 	walk_iomem_res_desc(IORES_DESC_NONE, IORESOURCE_SYSTEM_RAM | IORESOURCE_BUSY,
 			    0, -1, NULL, emu_ram_found);
+	for (i = 0; i < emu_nr_rams; i++) {
+		if (emu_rams[i].size > emu_main_ram.size)
+			emu_main_ram = emu_rams[i];
+	}
+	emu_main_ram.short_size = emu_main_ram.size - min_t(u64, emu_main_ram.size,
+							    EMU_SHORT_BYTES);
 	return register_memory_notifier(&emu_ram_nb);
 }
 
@@ -68,30 +102,36 @@ void emu_ram_exit(void)
 	unregister_memory_notifier(&emu_ram_nb);
 }
 
-void *emu_dma_span_slow(phys_addr_t start, u64 len)
+/* Has @dev the DMA addresses that are assumed here? */
+bool emu_ram_reached_by(struct device *dev)
 {
-	/* acquire: pairs with the release in emu_ram_add() */
-	unsigned int i, nr = smp_load_acquire(&emu_nr_rams);
+	return dma_to_phys(dev, emu_main_ram.start) == virt_to_phys(emu_main_ram.mem);
+}
 
-	for (i = 0; i < nr; i++) {
-		if (emu_in_ram(&emu_rams[i], start, len))
-			return phys_to_virt(start);
-	}
-	return NULL;
+/* The one place that refuses what is not RAM; see emu_dma_span(). */
+void *emu_dma_span_slow(struct emu_device *edev, u64 addr, u64 len)
+{
+	u64 encrypted = __sme_set(dma_to_phys(&edev->pdev->dev, addr));
+	void *mem = emu_ram_find(addr, len);
+
+	if (!mem && encrypted != addr)
+		mem = emu_ram_find(encrypted, len);
+	return mem;
 }
 
 static bool emu_cursor_open(struct emu_cursor *cur, const struct ib_sge *sge)
 {
 	emu_cursor_end(cur);
+	cur->len = sge->length;
 	if (emu_cursor_is_dma_key(cur, sge)) {
 		cur->addr = emu_dma_span(cur->qp->edev, sge->addr, sge->length);
-		cur->len = sge->length;
 	} else {
-		cur->mr = emu_mr_enter(cur->qp, sge, cur->access, &cur->why);
-		if (!cur->mr)
+		cur->region = emu_region_enter(cur->qp, cur->pd, sge, cur->access, &cur->why);
+		if (!cur->region) {
+			cur->len = 0;
 			return false;
-		cur->len = sge->length;
-		cur->addr = emu_mr_span(cur->mr, sge->addr, &cur->len);
+		}
+		cur->addr = emu_region_span(cur->region, sge->addr, &cur->len);
 		cur->dma = sge->addr + cur->len;
 		cur->rest = sge->length - cur->len;
 	}
@@ -109,7 +149,7 @@ bool emu_cursor_next_slow(struct emu_cursor *cur)
 
 	if (cur->rest) {
 		cur->len = cur->rest;
-		cur->addr = emu_mr_span(cur->mr, cur->dma, &cur->len);
+		cur->addr = emu_region_span(cur->region, cur->dma, &cur->len);
 		if (!cur->addr) {
 			cur->why = EMU_SYN_ADDRESS;
 			cur->len = 0;
@@ -131,7 +171,7 @@ bool emu_cursor_next_slow(struct emu_cursor *cur)
 /* Is the element usable? Nothing is held afterwards. */
 static bool emu_cursor_check_sge(struct emu_cursor *cur, const struct ib_sge *sge)
 {
-	struct emu_mr *mr;
+	struct emu_region *region;
 
 	if (!sge->length)
 		return true;
@@ -141,10 +181,10 @@ static bool emu_cursor_check_sge(struct emu_cursor *cur, const struct ib_sge *sg
 		cur->why = EMU_SYN_ADDRESS;
 		return false;
 	}
-	mr = emu_mr_enter(cur->qp, sge, cur->access, &cur->why);
-	if (!mr)
+	region = emu_region_enter(cur->qp, cur->pd, sge, cur->access, &cur->why);
+	if (!region)
 		return false;
-	emu_mr_leave(mr);
+	emu_region_leave(region);
 	return true;
 }
 
@@ -161,7 +201,7 @@ bool emu_cursor_check_rest(struct emu_cursor *cur)
 
 void emu_cursor_leave(struct emu_cursor *cur)
 {
-	emu_mr_leave(cur->mr);
-	cur->mr = NULL;
+	emu_region_leave(cur->region);
+	cur->region = NULL;
 	cur->rest = 0;
 }

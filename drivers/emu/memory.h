@@ -8,18 +8,25 @@
 #ifndef KVERBS_EMU_MEMORY_H
 #define KVERBS_EMU_MEMORY_H
 
-#include <linux/dma-direct.h>
-
 #include "emu.h"
+#include "qp.h"
+#include "region.h"
+
+/* A message up to this length is copied in one go, with preemption off. */
+#define EMU_SHORT_BYTES	SZ_64K
 
 /**
  * struct emu_ram - a range of RAM
- * @start: first physical address
- * @end: first one behind it
+ * @start: DMA address of its first byte
+ * @size: bytes
+ * @short_size: of these, how many have EMU_SHORT_BYTES from there on
+ * @mem: where the kernel has it
  */
 struct emu_ram {
-	phys_addr_t start;
-	phys_addr_t end;
+	u64 start;
+	u64 size;
+	u64 short_size;
+	void *mem;
 };
 
 /* The largest one, where nearly everything is. */
@@ -27,11 +34,17 @@ extern struct emu_ram emu_main_ram;
 
 int emu_ram_init(void);
 void emu_ram_exit(void);
-void *emu_dma_span_slow(phys_addr_t start, u64 len);
+bool emu_ram_reached_by(struct device *dev);
+void *emu_dma_span_slow(struct emu_device *edev, u64 addr, u64 len);
 
-static inline bool emu_in_ram(const struct emu_ram *ram, phys_addr_t start, u64 len)
+/* The memory of a range of DMA addresses, if all of it is in @ram, else NULL. */
+static inline void *emu_ram_span(const struct emu_ram *ram, u64 addr, u64 len)
 {
-	return start >= ram->start && start < ram->end && len <= ram->end - start;
+	u64 offset = addr - ram->start;
+
+	if (likely(offset < ram->size && len <= ram->size - offset))
+		return ram->mem + offset;
+	return NULL;
 }
 
 /**
@@ -48,20 +61,17 @@ static inline bool emu_in_ram(const struct emu_ram *ram, phys_addr_t start, u64 
  */
 static inline void *emu_dma_span(struct emu_device *edev, u64 addr, u64 len)
 {
-	phys_addr_t start = dma_to_phys(&edev->pdev->dev, addr);
-
-	if (likely(emu_in_ram(&emu_main_ram, start, len)))
-		return phys_to_virt(start);
-	return emu_dma_span_slow(start, len);
+	return emu_ram_span(&emu_main_ram, addr, len) ?: emu_dma_span_slow(edev, addr, len);
 }
 
 /**
  * struct emu_cursor - walks over the memory that a list of SGEs names
- * @qp: whose protection domain and device the keys belong to
+ * @qp: queue pair that uses the keys
+ * @pd: protection domain that they must belong to
  * @access: what every key must grant, 0 for reading local memory
  * @sge: the next element
  * @num_sge: elements from @sge on
- * @mr: region of the current element, entered; NULL without one
+ * @region: of the current element, entered; NULL without one
  * @dma: address behind the current span
  * @rest: bytes of the current element behind the current span
  * @addr: the current span: contiguous kernel memory
@@ -74,10 +84,11 @@ static inline void *emu_dma_span(struct emu_device *edev, u64 addr, u64 len)
  */
 struct emu_cursor {
 	struct emu_qp *qp;
+	struct ib_pd *pd;
 	int access;
 	const struct ib_sge *sge;
 	int num_sge;
-	struct emu_mr *mr;
+	struct emu_region *region;
 	u64 dma;
 	u64 rest;
 	void *addr;
@@ -89,23 +100,25 @@ bool emu_cursor_next_slow(struct emu_cursor *cur);
 bool emu_cursor_check_rest(struct emu_cursor *cur);
 void emu_cursor_leave(struct emu_cursor *cur);
 
-static inline void emu_cursor_init(struct emu_cursor *cur, struct emu_qp *qp,
+static inline void emu_cursor_init(struct emu_cursor *cur, struct emu_qp *qp, struct ib_pd *pd,
 				   const struct ib_sge *sge, int num_sge, int access)
 {
 	cur->qp = qp;
+	cur->pd = pd;
 	cur->access = access;
 	cur->sge = sge;
 	cur->num_sge = num_sge;
-	cur->mr = NULL;
+	cur->region = NULL;
 	cur->rest = 0;
 	cur->len = 0;
 	cur->why = EMU_SYN_NONE;
 }
 
+/* Over @len bytes of kernel memory. */
 static inline void emu_cursor_init_inline(struct emu_cursor *cur, struct emu_qp *qp,
 					  void *data, size_t len)
 {
-	emu_cursor_init(cur, qp, NULL, 0, 0);
+	emu_cursor_init(cur, qp, NULL, NULL, 0, 0);
 	cur->addr = data;
 	cur->len = len;
 }
@@ -122,12 +135,9 @@ static inline bool emu_cursor_is_dma_key(const struct emu_cursor *cur, const str
  */
 static inline void *emu_simple_span(struct emu_qp *qp, const struct ib_sge *sge, int num_sge)
 {
-	phys_addr_t start;
-
 	if (num_sge != 1 || sge->lkey != EMU_LOCAL_DMA_LKEY)
 		return NULL;
-	start = dma_to_phys(&qp->edev->pdev->dev, sge->addr);
-	return emu_in_ram(&emu_main_ram, start, sge->length) ? phys_to_virt(start) : NULL;
+	return emu_ram_span(&emu_main_ram, sge->addr, sge->length);
 }
 
 /*
@@ -153,7 +163,7 @@ static inline bool emu_cursor_check(struct emu_cursor *cur)
 
 static inline void emu_cursor_end(struct emu_cursor *cur)
 {
-	if (unlikely(cur->mr))
+	if (unlikely(cur->region))
 		emu_cursor_leave(cur);
 }
 

@@ -27,7 +27,7 @@
  */
 #include <kverbs/completion.h>
 
-#include "cqring.h"
+#include "cq.h"
 
 #define EMU_MOD_COUNT(moderation)	((moderation) & 0xffff)
 #define EMU_MOD_PERIOD(moderation)	((moderation) >> 16)
@@ -36,13 +36,16 @@
 static bool emu_cq_must_wait(const struct emu_cq *cq, u32 moderation, u32 pos)
 {
 	s32 came = pos + 1 - READ_ONCE(cq->armed_at);
+	s32 count;
 
 	if (!moderation)
 		return false;
 	/* Reserved before the queue was armed, published after that. */
 	if (came <= 0)
 		return false;
-	return !EMU_MOD_COUNT(moderation) || came < EMU_MOD_COUNT(moderation);
+	/* A full queue cannot wait for more. */
+	count = min_t(u32, EMU_MOD_COUNT(moderation), READ_ONCE(cq->in)->mask + 1);
+	return !count || came < count;
 }
 
 /* This CPU set HELD: from now on the time counts. */
@@ -101,7 +104,7 @@ static enum hrtimer_restart emu_cq_timer(struct hrtimer *timer)
 		}
 	} while (!atomic_try_cmpxchg(&cq->arm, &arm,
 				     held ? 0 : arm & ~(EMU_ARM_DUE | EMU_ARM_TIMER)));
-	if (held)
+	if (held && !emu_fault_notify(cq))
 		ib_cq_notify(&cq->ibcq);
 	return HRTIMER_NORESTART;
 }
@@ -130,8 +133,6 @@ int emu_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
 
 	if (count > EMU_MAX_MOD_COUNT || period > EMU_MAX_MOD_PERIOD)
 		return -EINVAL;
-	/* A full queue cannot wait for more. */
-	count = min_t(u32, count, cq->mask + 1);
 	if (count == 1)
 		count = period = 0;
 	WRITE_ONCE(cq->moderation, count | (u32)period << 16);

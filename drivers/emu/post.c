@@ -2,55 +2,142 @@
 /*
  * Posting: from a chain of work requests to ring entries and a doorbell.
  *
- * Any number of callers may post to one queue pair at a time, from any context.
- * See ring.h for why none waits for another, and engine.c for the doorbell.
+ * Any number of callers may post to one queue at a time, from any context. See
+ * ring.h for why none waits for another, and engine.c for the doorbell. Between
+ * reserve and publish preemption is off: whoever consumes the queue stops at an
+ * entry that is not published, and a reset, and a change of an SRQ's size, wait
+ * for posters by a grace period.
  */
 #include <linux/preempt.h>
 
-#include "emu.h"
+#include "qp.h"
+#include "region.h"
 
+/* Operations that need no look at more than their scatter/gather list. */
+#define EMU_PLAIN_OPS	(BIT_ULL(IB_WR_SEND) | BIT_ULL(IB_WR_SEND_WITH_IMM) |		\
+			 BIT_ULL(IB_WR_SEND_WITH_INV) | BIT_ULL(IB_WR_RDMA_WRITE) |	\
+			 BIT_ULL(IB_WR_RDMA_WRITE_WITH_IMM))
 
-/* Returns the bytes of the message, or -EINVAL. */
-static s64 emu_sge_length(const struct ib_sge *sge, int num_sge)
+#define EMU_MW_ACCESS	(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
+			 IB_ACCESS_REMOTE_ATOMIC | IB_ZERO_BASED)
+
+/* Bytes of an atomic operation's operand. */
+#define EMU_ATOMIC_BYTES	8
+
+static noinline u64 emu_sum_lengths(const struct ib_sge *sge, int num_sge)
 {
 	u64 length = 0;
 	int i;
 
 	for (i = 0; i < num_sge; i++)
 		length += sge[i].length;
-	return length <= EMU_MAX_MSG_SIZE ? length : -EINVAL;
+	return length;
 }
 
-static int emu_check_reg(const struct emu_qp *qp, const struct ib_reg_wr *wr, int num_sge)
+/* Returns the bytes of the message, or -EINVAL. One element is the common case. */
+static __always_inline s64 emu_sge_length(const struct ib_sge *sge, int num_sge)
 {
-	if (num_sge || !wr->mr || !is_power_of_2(wr->mr->page_size))
+	u64 length = likely(num_sge == 1) ? sge->length : emu_sum_lengths(sge, num_sge);
+
+	return likely(length <= EMU_MAX_MSG_SIZE) ? length : -EINVAL;
+}
+
+static int emu_check_reg(const struct emu_qp *qp, const struct ib_reg_wr *wr)
+{
+	if (wr->wr.num_sge || !wr->mr || wr->mr->device != qp->ibqp.device ||
+	    (wr->key ^ wr->mr->lkey) >> EMU_KEY_SHIFT || !is_power_of_2(wr->mr->page_size))
 		return -EINVAL;
 	return ib_check_mr_access(&qp->edev->ibdev, wr->access);
 }
 
-static int emu_check_send(const struct emu_qp *qp, const struct ib_send_wr *wr)
+/* The index of a window's key is the device's; the low byte is the consumer's. */
+static int emu_check_bind(const struct emu_qp *qp, const struct ib_bind_mw_wr *wr)
+{
+	const struct ib_mr *mr = wr->bind_info.mr;
+
+	if (mr ? mr->device != qp->ibqp.device : wr->bind_info.length)
+		return -EINVAL;
+	if (wr->wr.num_sge || !wr->mw || wr->mw->device != qp->ibqp.device ||
+	    (wr->rkey ^ wr->mw->rkey) >> EMU_KEY_SHIFT ||
+	    (wr->bind_info.mw_access_flags & ~EMU_MW_ACCESS))
+		return -EINVAL;
+	return 0;
+}
+
+static int emu_check_special(const struct emu_qp *qp, const struct ib_send_wr *wr)
 {
 	bool is_inline = wr->send_flags & IB_SEND_INLINE;
 
 	switch (wr->opcode) {
-	case IB_WR_SEND:
-	case IB_WR_SEND_WITH_IMM:
-	case IB_WR_SEND_WITH_INV:
-	case IB_WR_RDMA_WRITE:
-	case IB_WR_RDMA_WRITE_WITH_IMM:
-		break;
 	case IB_WR_RDMA_READ:
-		if (is_inline || wr->num_sge > qp->edev->ibdev.attrs.max_sge_rd)
-			return -EINVAL;
-		break;
+	case IB_WR_RDMA_READ_WITH_INV:
+		return is_inline || wr->num_sge > qp->edev->ibdev.attrs.max_sge_rd ? -EINVAL : 0;
+	case IB_WR_ATOMIC_CMP_AND_SWP:
+	case IB_WR_ATOMIC_FETCH_AND_ADD:
+		return is_inline || emu_sge_length(wr->sg_list, wr->num_sge) != EMU_ATOMIC_BYTES ?
+		       -EINVAL : 0;
 	case IB_WR_LOCAL_INV:
 		return wr->num_sge ? -EINVAL : 0;
 	case IB_WR_REG_MR:
-		return emu_check_reg(qp, reg_wr(wr), wr->num_sge);
+		return emu_check_reg(qp, reg_wr(wr));
+	case IB_WR_BIND_MW:
+		return emu_check_bind(qp, bind_mw_wr(wr));
 	default:
 		return -EINVAL;
 	}
-	return wr->num_sge < 0 || wr->num_sge > qp->init.cap.max_send_sge ? -EINVAL : 0;
+}
+
+static int emu_check_ud(const struct emu_qp *qp, const struct ib_ud_wr *wr)
+{
+	if (!wr->ah || wr->ah->device != qp->ibqp.device || wr->remote_qpn > IB_QPN_MASK ||
+	    (qp->port && to_eah(wr->ah)->av.port != qp->port))
+		return -EINVAL;
+	if (qp->ibqp.qp_type == IB_QPT_GSI &&
+	    wr->pkey_index >= (qp->edev->ethernet ? 1 : EMU_PKEY_TBL_LEN))
+		return -EINVAL;
+	return 0;
+}
+
+/* In the error state no operation is executed: ib_drain_sq() posts a write to any. */
+static bool emu_may_post_any(const struct emu_qp *qp, const struct ib_send_wr *wr)
+{
+	return atomic_read(&qp->state) == IB_QPS_ERR && wr->opcode == IB_WR_RDMA_WRITE &&
+	       !wr->num_sge;
+}
+
+/* Looks at all that the common case has right; returns the length, or -EINVAL. */
+static noinline s64 emu_check_send(const struct emu_qp *qp, const struct ib_send_wr *wr)
+{
+	s64 length;
+	u64 op;
+	int err;
+
+	if ((u32)wr->opcode > IB_WR_REG_MR)
+		return -EINVAL;
+	op = BIT_ULL(wr->opcode);
+	if (!(qp->send_ops & op))
+		return emu_may_post_any(qp, wr) ? 0 : -EINVAL;
+	if ((u32)wr->num_sge > qp->max_send_sge)
+		return -EINVAL;
+	if (emu_qp_is_datagram(qp))
+		err = emu_check_ud(qp, ud_wr(wr));
+	else
+		err = op & EMU_PLAIN_OPS ? 0 : emu_check_special(qp, wr);
+	if (err)
+		return err;
+	length = emu_sge_length(wr->sg_list, wr->num_sge);
+	if ((wr->send_flags & IB_SEND_INLINE) && length > qp->max_inline)
+		return -EINVAL;
+	return length;
+}
+
+/* A SEND over a connection, of one element: nothing about it is special. */
+static __always_inline bool emu_send_is_plain(const struct emu_qp *qp,
+					      const struct ib_send_wr *wr)
+{
+	return wr->opcode == IB_WR_SEND && wr->num_sge == 1 && qp->max_send_sge &&
+	       !(wr->send_flags & IB_SEND_INLINE) && !emu_qp_is_datagram(qp) &&
+	       wr->sg_list->length <= EMU_MAX_MSG_SIZE;
 }
 
 static void emu_fill_inline(struct emu_swqe *wqe, const struct ib_send_wr *wr)
@@ -66,30 +153,49 @@ static void emu_fill_inline(struct emu_swqe *wqe, const struct ib_send_wr *wr)
 	}
 }
 
+static noinline void emu_fill_more_sges(struct ib_sge *to, const struct ib_sge *from, int num_sge)
+{
+	memcpy(to, from, num_sge * sizeof(*to));
+}
+
 static __always_inline void emu_fill_sges(struct ib_sge *to, const struct ib_sge *from,
 					  int num_sge)
 {
 	/* One is the common case, and no call. */
-	to[0] = from[0];
-	if (unlikely(num_sge > 1))
-		memcpy(&to[1], &from[1], (num_sge - 1) * sizeof(*to));
+	if (likely(num_sge == 1))
+		*to = *from;
+	else
+		emu_fill_more_sges(to, from, num_sge);
 }
 
-static void emu_fill_send(struct emu_swqe *wqe, const struct ib_send_wr *wr, u32 length)
+static void emu_fill_ud(const struct emu_qp *qp, struct emu_swqe *wqe, const struct ib_ud_wr *wr)
 {
-	wqe->opcode = wr->opcode;
-	wqe->send_flags = wr->send_flags;
-	wqe->num_sge = wr->num_sge;
-	wqe->length = length;
-	wqe->wr_id = wr->wr_id;
-	wqe->ex.imm_data = wr->ex.imm_data;
+	*emu_swqe_av(qp, wqe) = to_eah(wr->ah)->av;
+	wqe->ud.qpn = wr->remote_qpn;
+	/* IBTA vol. 1, 10.2.5: the highest bit asks for the queue pair's own. */
+	wqe->ud.qkey = wr->remote_qkey & BIT(31) ? READ_ONCE(qp->qkey) : wr->remote_qkey;
+	wqe->ud.pkey_index = wr->pkey_index;
+}
 
+/* All but the scatter/gather list of what is not plain. */
+static void emu_fill_special(const struct emu_qp *qp, struct emu_swqe *wqe,
+				      const struct ib_send_wr *wr)
+{
 	switch (wr->opcode) {
 	case IB_WR_RDMA_WRITE:
 	case IB_WR_RDMA_WRITE_WITH_IMM:
 	case IB_WR_RDMA_READ:
+	case IB_WR_RDMA_READ_WITH_INV:
 		wqe->rdma.remote_addr = rdma_wr(wr)->remote_addr;
 		wqe->rdma.rkey = rdma_wr(wr)->rkey;
+		wqe->rdma.data_done = false;
+		break;
+	case IB_WR_ATOMIC_CMP_AND_SWP:
+	case IB_WR_ATOMIC_FETCH_AND_ADD:
+		wqe->atomic.remote_addr = atomic_wr(wr)->remote_addr;
+		wqe->atomic.rkey = atomic_wr(wr)->rkey;
+		wqe->atomic.compare_add = atomic_wr(wr)->compare_add;
+		wqe->atomic.swap = atomic_wr(wr)->swap;
 		break;
 	case IB_WR_REG_MR:
 		wqe->reg.key = reg_wr(wr)->key;
@@ -97,50 +203,57 @@ static void emu_fill_send(struct emu_swqe *wqe, const struct ib_send_wr *wr, u32
 		wqe->reg.iova = reg_wr(wr)->mr->iova;
 		wqe->reg.length = reg_wr(wr)->mr->length;
 		wqe->reg.page_shift = ilog2(reg_wr(wr)->mr->page_size);
-		return;
+		break;
+	case IB_WR_BIND_MW:
+		wqe->bind.mw_key = bind_mw_wr(wr)->mw->rkey;
+		wqe->bind.new_key = bind_mw_wr(wr)->rkey;
+		wqe->bind.mr_key = bind_mw_wr(wr)->bind_info.length ?
+				   bind_mw_wr(wr)->bind_info.mr->lkey : 0;
+		wqe->bind.access = bind_mw_wr(wr)->bind_info.mw_access_flags;
+		wqe->bind.addr = bind_mw_wr(wr)->bind_info.addr;
+		wqe->bind.length = bind_mw_wr(wr)->bind_info.length;
+		break;
 	default:
+		if (emu_qp_is_datagram(qp))
+			emu_fill_ud(qp, wqe, ud_wr(wr));
 		break;
 	}
-	if (unlikely(wr->send_flags & IB_SEND_INLINE))
+}
+
+static __always_inline void emu_fill_send(const struct emu_qp *qp, struct emu_swqe *wqe,
+					  const struct ib_send_wr *wr, u32 length, bool plain)
+{
+	wqe->opcode = wr->opcode;
+	wqe->send_flags = wr->send_flags;
+	wqe->num_sge = wr->num_sge;
+	wqe->length = length;
+	wqe->wr_id = wr->wr_id;
+	wqe->ex.imm_data = wr->ex.imm_data;
+	if (likely(plain)) {
+		wqe->sge[0] = wr->sg_list[0];
+		return;
+	}
+	emu_fill_special(qp, wqe, wr);
+	if (wr->send_flags & IB_SEND_INLINE)
 		emu_fill_inline(wqe, wr);
-	else if (wr->num_sge)
+	else
 		emu_fill_sges(wqe->sge, wr->sg_list, wr->num_sge);
 }
 
-static bool emu_may_post_send(const struct emu_qp *qp)
+static __always_inline int emu_post_one_send(struct emu_qp *qp, const struct ib_send_wr *wr)
 {
-	switch (atomic_read(&qp->state)) {
-	case IB_QPS_RESET:
-	case IB_QPS_INIT:
-	case IB_QPS_RTR:
-		return false;
-	default:
-		return true;
-	}
-}
-
-static int emu_post_one_send(struct emu_qp *qp, const struct ib_send_wr *wr)
-{
+	bool plain = likely(emu_send_is_plain(qp, wr));
 	struct emu_swqe *wqe;
 	s64 length;
 	u32 pos;
-	int err;
+	int err = 0;
 
-	err = emu_check_send(qp, wr);
-	if (unlikely(err))
-		return err;
-	length = emu_sge_length(wr->sg_list, wr->num_sge);
+	length = plain ? wr->sg_list->length : emu_check_send(qp, wr);
 	if (unlikely(length < 0))
 		return length;
-	if (unlikely((wr->send_flags & IB_SEND_INLINE) && length > qp->max_inline))
-		return -EINVAL;
 
-	/*
-	 * Not to be preempted between reserve and publish, where the owner stops,
-	 * nor before the look at the state: a reset waits for us.
-	 */
 	preempt_disable();
-	if (unlikely(!emu_may_post_send(qp))) {
+	if (unlikely(atomic_read(&qp->state) <= IB_QPS_RTR)) {
 		err = -EINVAL;
 		goto enable;
 	}
@@ -149,7 +262,7 @@ static int emu_post_one_send(struct emu_qp *qp, const struct ib_send_wr *wr)
 		err = -ENOMEM;
 		goto enable;
 	}
-	emu_fill_send(wqe, wr, length);
+	emu_fill_send(qp, wqe, wr, length, plain);
 	emu_ring_publish(&wqe->slot, pos);
 enable:
 	preempt_enable();
@@ -175,37 +288,40 @@ int emu_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	return err;
 }
 
-static int emu_post_one_recv(struct emu_qp *qp, const struct ib_recv_wr *wr)
+/* Preemption is off. */
+static __always_inline int emu_post_recv_to(struct emu_ring *ring, const struct ib_recv_wr *wr,
+					    u64 length)
 {
 	struct emu_rwqe *wqe;
-	int err = 0;
-	s64 length;
 	u32 pos;
 
-	if (unlikely(wr->num_sge < 0 || wr->num_sge > qp->init.cap.max_recv_sge))
+	wqe = emu_ring_reserve(ring, &pos);
+	if (unlikely(!wqe))
+		return -ENOMEM;
+	wqe->num_sge = wr->num_sge;
+	wqe->wr_id = wr->wr_id;
+	wqe->length = length;
+	emu_fill_sges(wqe->sge, wr->sg_list, wr->num_sge);
+	emu_ring_publish(&wqe->slot, pos);
+	return 0;
+}
+
+static __always_inline int emu_post_one_recv(struct emu_qp *qp, const struct ib_recv_wr *wr)
+{
+	s64 length;
+	int err;
+
+	if (unlikely((u32)wr->num_sge > qp->max_recv_sge))
 		return -EINVAL;
 	length = emu_sge_length(wr->sg_list, wr->num_sge);
 	if (unlikely(length < 0))
 		return length;
 
-	/* As for sends: senders stop at what is reserved, a reset waits for us. */
 	preempt_disable();
-	if (unlikely(atomic_read(&qp->state) == IB_QPS_RESET)) {
+	if (likely(atomic_read(&qp->state) != IB_QPS_RESET))
+		err = emu_post_recv_to(&qp->rq, wr, length);
+	else
 		err = -EINVAL;
-		goto enable;
-	}
-	wqe = emu_ring_reserve(&qp->rq, &pos);
-	if (unlikely(!wqe)) {
-		err = -ENOMEM;
-		goto enable;
-	}
-	wqe->num_sge = wr->num_sge;
-	wqe->wr_id = wr->wr_id;
-	wqe->length = length;
-	if (wr->num_sge)
-		emu_fill_sges(wqe->sge, wr->sg_list, wr->num_sge);
-	emu_ring_publish(&wqe->slot, pos);
-enable:
 	preempt_enable();
 	return err;
 }
@@ -216,6 +332,10 @@ int emu_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	struct emu_qp *qp = to_eqp(ibqp);
 	int err = 0;
 
+	if (unlikely(qp->srq)) {
+		*bad_wr = wr;
+		return -EINVAL;
+	}
 	for (; wr; wr = wr->next) {
 		err = emu_post_one_recv(qp, wr);
 		if (unlikely(err)) {
@@ -233,4 +353,38 @@ int emu_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	if (unlikely(atomic_read(&qp->state) == IB_QPS_ERR))
 		emu_qp_ring(qp);
 	return err;
+}
+
+static int emu_post_one_srq_recv(struct emu_srq *srq, const struct ib_recv_wr *wr)
+{
+	s64 length;
+	int err;
+
+	if (unlikely((u32)wr->num_sge > srq->max_sge))
+		return -EINVAL;
+	length = emu_sge_length(wr->sg_list, wr->num_sge);
+	if (unlikely(length < 0))
+		return length;
+
+	preempt_disable();
+	/* acquire: pair A of srq.c */
+	err = emu_post_recv_to(&smp_load_acquire(&srq->in)->ring, wr, length);
+	preempt_enable();
+	return err;
+}
+
+int emu_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+		      const struct ib_recv_wr **bad_wr)
+{
+	struct emu_srq *srq = to_esrq(ibsrq);
+	int err;
+
+	for (; wr; wr = wr->next) {
+		err = emu_post_one_srq_recv(srq, wr);
+		if (unlikely(err)) {
+			*bad_wr = wr;
+			return err;
+		}
+	}
+	return 0;
 }

@@ -10,7 +10,9 @@
  *		emu_qp_move(). Posters only read it.
  *   ->gate	open from RTR on until an error or a reset. What a responder uses
  *		(peer, path, limits) is written while it is closed and drained;
- *		->access and ->rnr_timer may change under it and are read once.
+ *		in SQD it is closed for that, with ->changing set to say that it
+ *		will be open again in a moment. ->access, ->qkey and ->rnr_timer
+ *		may change under it and are read once.
  *
  * A queue pair that is destroyed can still be reached by: an engine that is its
  * responder (the gate is drained), its owner or its timer (it is frozen for good),
@@ -20,10 +22,27 @@
 #include <linux/slab.h>
 #include <kverbs/completion.h>
 
-#include "emu.h"
+#include "qp.h"
 
 /* Numbers below are the management queue pairs' and a margin. */
 #define EMU_QPN_LIMIT	XA_LIMIT(16, EMU_MAX_QP + 15)
+
+/* The Q_Key of queue pair 1: IBTA vol. 1, 3.5.3. */
+#define EMU_GSI_QKEY	0x80010000
+
+#define EMU_SEND_OPS	(BIT_ULL(IB_WR_SEND) | BIT_ULL(IB_WR_SEND_WITH_IMM))
+#define EMU_UC_OPS	(EMU_SEND_OPS | BIT_ULL(IB_WR_RDMA_WRITE) |		\
+			 BIT_ULL(IB_WR_RDMA_WRITE_WITH_IMM) |			\
+			 BIT_ULL(IB_WR_LOCAL_INV) | BIT_ULL(IB_WR_REG_MR) |	\
+			 BIT_ULL(IB_WR_BIND_MW))
+#define EMU_RC_OPS	(EMU_UC_OPS | BIT_ULL(IB_WR_SEND_WITH_INV) |		\
+			 BIT_ULL(IB_WR_RDMA_READ) |				\
+			 BIT_ULL(IB_WR_RDMA_READ_WITH_INV) |			\
+			 BIT_ULL(IB_WR_ATOMIC_CMP_AND_SWP) |			\
+			 BIT_ULL(IB_WR_ATOMIC_FETCH_AND_ADD))
+
+/* What engines that act as our responder look at. */
+#define EMU_PEER_ATTRS	(IB_QP_AV | IB_QP_PORT | IB_QP_PKEY_INDEX | IB_QP_MAX_DEST_RD_ATOMIC)
 
 #define EMU_QP_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 			 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC)
@@ -50,6 +69,40 @@ void emu_qp_fail(struct emu_qp *qp)
 	emu_qp_ring_deferred(qp);
 	/* Full barriers above, paired with the one in emu_park(). */
 	emu_qp_unpark(qp);
+}
+
+/**
+ * emu_qp_fail_sends() - put a queue pair in the SQE state
+ * @qp: queue pair of an unreliable transport
+ *
+ * It goes on receiving. Its owner, the caller, flushes its send queue.
+ *
+ * Context: Any but NMI. The owner of @qp.
+ */
+void emu_qp_fail_sends(struct emu_qp *qp)
+{
+	int state = atomic_read(&qp->state);
+
+	do {
+		if (state != IB_QPS_RTS && state != IB_QPS_SQD)
+			return;
+	} while (!atomic_try_cmpxchg(&qp->state, &state, IB_QPS_SQE));
+	/* The entry that was under way has ended. */
+	qp->retrying = false;
+	WRITE_ONCE(qp->finishing, false);
+}
+
+/**
+ * emu_qp_drained() - nothing of a send queue in SQD is under way any more
+ * @qp: queue pair
+ *
+ * Context: Any but NMI. The owner of @qp, or whoever froze it.
+ */
+void emu_qp_drained(struct emu_qp *qp)
+{
+	WRITE_ONCE(qp->finishing, false);
+	if (qp->attr.en_sqd_async_notify)
+		ib_qp_notify_event(&qp->ibqp, IB_EVENT_SQ_DRAINED);
 }
 
 /**
@@ -81,57 +134,142 @@ void emu_qp_lost(struct emu_qp *qp)
 	emu_qp_fatal(qp);
 }
 
+/* An entry of a send queue; that of a datagram queue pair ends with its address. */
+static size_t emu_swqe_size(struct emu_qp *qp, const struct ib_qp_cap *cap)
+{
+	size_t size = sizeof(struct emu_swqe) + max_t(size_t, cap->max_inline_data,
+						      cap->max_send_sge * sizeof(struct ib_sge));
+
+	if (qp->ibqp.qp_type != IB_QPT_UD && qp->ibqp.qp_type != IB_QPT_GSI)
+		return size;
+	qp->av_offset = ALIGN(size, __alignof__(struct emu_av));
+	return qp->av_offset + sizeof(struct emu_av);
+}
+
 static int emu_qp_alloc_rings(struct emu_qp *qp, const struct ib_qp_cap *cap)
 {
-	size_t send_data = max_t(size_t, cap->max_send_sge * sizeof(struct ib_sge),
-				 cap->max_inline_data);
 	int err;
 
-	err = emu_ring_init(&qp->sq, cap->max_send_wr, sizeof(struct emu_swqe) + send_data);
+	err = emu_ring_init(&qp->sq, cap->max_send_wr, emu_swqe_size(qp, cap));
 	if (err)
 		return err;
-	err = emu_ring_init(&qp->rq, cap->max_recv_wr,
-			    struct_size((struct emu_rwqe *)NULL, sge, cap->max_recv_sge));
+	/* With an SRQ there is an empty ring, which is always full. */
+	err = emu_ring_init(&qp->rq, qp->srq ? 0 : cap->max_recv_wr,
+			    struct_size((struct emu_rwqe *)NULL, sge, qp->max_recv_sge));
 	if (err)
 		emu_ring_destroy(&qp->sq);
 	return err;
+}
+
+static int emu_check_init(const struct ib_qp_init_attr *init)
+{
+	const struct ib_qp_cap *cap = &init->cap;
+	u32 flags = 0;
+
+	switch (init->qp_type) {
+	case IB_QPT_UD:
+		flags = IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
+		break;
+	case IB_QPT_RC:
+	case IB_QPT_UC:
+	case IB_QPT_GSI:
+		break;
+	default:
+		return -EOPNOTSUPP;
+	}
+	if ((init->create_flags & ~flags) || (init->srq && init->qp_type == IB_QPT_GSI))
+		return -EOPNOTSUPP;
+	if (cap->max_send_wr > EMU_MAX_QP_WR || cap->max_send_sge > EMU_MAX_SGE ||
+	    cap->max_inline_data > EMU_MAX_INLINE || !init->send_cq || !init->recv_cq)
+		return -EINVAL;
+	if (!init->srq && (cap->max_recv_wr > EMU_MAX_QP_WR || cap->max_recv_sge > EMU_MAX_SGE))
+		return -EINVAL;
+	return 0;
+}
+
+static u64 emu_send_ops(enum ib_qp_type type)
+{
+	switch (type) {
+	case IB_QPT_RC:
+		return EMU_RC_OPS;
+	case IB_QPT_UC:
+		return EMU_UC_OPS;
+	default:
+		return EMU_SEND_OPS;
+	}
+}
+
+static void emu_qp_set_port(struct emu_qp *qp, u32 port_num)
+{
+	qp->attr.port_num = port_num;
+	qp->port = &qp->edev->ports[port_num - 1];
+}
+
+/* Each port has one queue pair 1: who finds the place empty takes it. */
+static int emu_qp_publish_gsi(struct emu_qp *qp, u32 port_num)
+{
+	struct emu_port *port = &qp->edev->ports[port_num - 1];
+
+	qp->ibqp.qp_num = EMU_GSI_QPN;
+	qp->qkey = EMU_GSI_QKEY;
+	emu_qp_set_port(qp, port_num);
+	return cmpxchg((struct emu_qp __force **)&port->gsi, NULL, qp) ? -EBUSY : 0;
+}
+
+static int emu_qp_publish(struct emu_qp *qp)
+{
+	struct emu_device *edev = qp->edev;
+	int err;
+
+	if (qp->ibqp.qp_type == IB_QPT_GSI)
+		return emu_qp_publish_gsi(qp, qp->init.port_num);
+	err = xa_alloc_cyclic(&edev->qps, &qp->ibqp.qp_num, qp, EMU_QPN_LIMIT, &edev->next_qpn,
+			      GFP_KERNEL);
+	return err < 0 ? err : 0;
+}
+
+static void emu_qp_unpublish(struct emu_qp *qp)
+{
+	if (qp->ibqp.qp_type == IB_QPT_GSI)
+		RCU_INIT_POINTER(qp->edev->ports[qp->init.port_num - 1].gsi, NULL);
+	else
+		xa_erase(&qp->edev->qps, qp->ibqp.qp_num);
 }
 
 int emu_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata)
 {
 	struct emu_device *edev = to_edev(ibqp->device);
 	struct emu_qp *qp = to_eqp(ibqp);
-	struct ib_qp_cap *cap = &init->cap;
 	int err;
 
-	if (init->qp_type != IB_QPT_RC || init->create_flags || init->srq)
-		return -EOPNOTSUPP;
-	if (cap->max_send_wr > EMU_MAX_QP_WR || cap->max_recv_wr > EMU_MAX_QP_WR ||
-	    cap->max_send_sge > EMU_MAX_SGE || cap->max_recv_sge > EMU_MAX_SGE ||
-	    cap->max_inline_data > EMU_MAX_INLINE || !init->send_cq || !init->recv_cq)
-		return -EINVAL;
+	err = emu_check_init(init);
+	if (err)
+		return err;
+	if (emu_fault_alloc(edev))
+		return -ENOMEM;
 
 	qp->edev = edev;
+	qp->srq = init->srq ? to_esrq(init->srq) : NULL;
+	qp->send_ops = emu_send_ops(init->qp_type);
 	qp->sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
-	qp->max_inline = cap->max_inline_data;
+	qp->no_loopback = init->create_flags & IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
+	qp->max_inline = init->cap.max_inline_data;
+	qp->max_send_sge = init->cap.max_send_sge;
+	qp->max_recv_sge = qp->srq ? 0 : init->cap.max_recv_sge;
 	qp->init = *init;
 	atomic_set(&qp->state, IB_QPS_RESET);
 	emu_gate_init(&qp->gate);
 	mutex_init(&qp->lock);
 	emu_qp_engine_init(qp);
 
-	err = emu_qp_alloc_rings(qp, cap);
+	err = emu_qp_alloc_rings(qp, &init->cap);
 	if (err)
 		return err;
-	err = xa_alloc_cyclic(&edev->qps, &ibqp->qp_num, qp, EMU_QPN_LIMIT, &edev->next_qpn,
-			      GFP_KERNEL);
-	if (err < 0)
-		goto free_rings;
-	return 0;
-
-free_rings:
-	emu_ring_destroy(&qp->sq);
-	emu_ring_destroy(&qp->rq);
+	err = emu_qp_publish(qp);
+	if (err) {
+		emu_ring_destroy(&qp->sq);
+		emu_ring_destroy(&qp->rq);
+	}
 	return err;
 }
 
@@ -147,7 +285,7 @@ int emu_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct emu_qp *qp = to_eqp(ibqp);
 
-	xa_erase(&qp->edev->qps, ibqp->qp_num);
+	emu_qp_unpublish(qp);
 	mutex_lock(&qp->lock);
 	emu_qp_freeze(qp);
 	atomic_set(&qp->state, IB_QPS_RESET);
@@ -164,24 +302,17 @@ int emu_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 static int emu_check_path(const struct emu_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
 	u32 own = mask & IB_QP_PORT ? attr->port_num : qp->attr.port_num;
-	const struct rdma_ah_attr *ah = &attr->ah_attr;
+	struct emu_av av;
 
-	if (rdma_ah_get_port_num(ah) && rdma_ah_get_port_num(ah) != own)
+	if (rdma_ah_get_port_num(&attr->ah_attr) != own)
 		return -EINVAL;
-	if (qp->edev->ethernet)
-		return rdma_ah_read_grh(ah)->sgid_attr ? 0 : -EINVAL;
-	return rdma_ah_get_dlid(ah) ? 0 : -EINVAL;
+	return emu_av_init(&av, qp->edev, &attr->ah_attr);
 }
 
 /* What the midlayer cannot know; it has checked ranges and the device's limits. */
-static int emu_check_attr(const struct emu_qp *qp, const struct ib_qp_attr *attr,
-			  enum ib_qp_state from, int mask)
+static int emu_check_attr(const struct emu_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
 	if (mask & (IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE | IB_QP_RATE_LIMIT | IB_QP_CAP))
-		return -EOPNOTSUPP;
-	/* Peers look at these while we are their responder. */
-	if (from == IB_QPS_SQD && (mask & (IB_QP_AV | IB_QP_PORT | IB_QP_PKEY_INDEX |
-					   IB_QP_MAX_DEST_RD_ATOMIC)))
 		return -EOPNOTSUPP;
 	if ((mask & IB_QP_ACCESS_FLAGS) && (attr->qp_access_flags & ~EMU_QP_ACCESS))
 		return -EINVAL;
@@ -192,29 +323,19 @@ static int emu_check_attr(const struct emu_qp *qp, const struct ib_qp_attr *attr
 
 static void emu_apply_path(struct emu_qp *qp, const struct rdma_ah_attr *ah)
 {
-	const struct ib_global_route *grh = rdma_ah_read_grh(ah);
-
 	/* A copy without the reference that the midlayer holds for the call. */
 	qp->attr.ah_attr = *ah;
 	qp->attr.ah_attr.grh.sgid_attr = NULL;
-	WRITE_ONCE(qp->route, NULL);
-	if (qp->edev->ethernet) {
-		qp->sgid = grh->sgid_attr->gid;
-		qp->gid_type = grh->sgid_attr->gid_type;
-		qp->dgid = grh->dgid;
-	} else {
-		qp->dlid = rdma_ah_get_dlid(ah);
-	}
+	emu_av_init(&qp->av, qp->edev, ah);
+	qp->route = NULL;
 }
 
 static void emu_apply_attr(struct emu_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
 	struct ib_qp_attr *own = &qp->attr;
 
-	if (mask & IB_QP_PORT) {
-		own->port_num = attr->port_num;
-		qp->port = &qp->edev->ports[attr->port_num - 1];
-	}
+	if (mask & IB_QP_PORT)
+		emu_qp_set_port(qp, attr->port_num);
 	if (mask & IB_QP_PKEY_INDEX)
 		own->pkey_index = attr->pkey_index;
 	if (mask & IB_QP_ACCESS_FLAGS) {
@@ -245,6 +366,11 @@ static void emu_apply_attr(struct emu_qp *qp, const struct ib_qp_attr *attr, int
 		own->min_rnr_timer = attr->min_rnr_timer;
 		WRITE_ONCE(qp->rnr_timer, attr->min_rnr_timer);
 	}
+	if (mask & IB_QP_QKEY) {
+		own->qkey = attr->qkey;
+		if (qp->ibqp.qp_type != IB_QPT_GSI)
+			WRITE_ONCE(qp->qkey, attr->qkey);
+	}
 	if (mask & IB_QP_EN_SQD_ASYNC_NOTIFY)
 		own->en_sqd_async_notify = attr->en_sqd_async_notify;
 	if (mask & IB_QP_AV)
@@ -262,9 +388,30 @@ static void emu_qp_reset(struct emu_qp *qp)
 	emu_ring_reset(&qp->rq);
 	atomic_set(&qp->comm_est, 0);
 	atomic_set(&qp->fatal, 0);
+	atomic_set(&qp->last_wqe, 0);
+	qp->retrying = false;
+	qp->finishing = false;
 	memset(&qp->attr, 0, sizeof(qp->attr));
+	memset(&qp->av, 0, sizeof(qp->av));
 	qp->access = 0;
-	qp->port = NULL;
+	/* Queue pair 1 stays at the port that it was made for. */
+	if (qp->ibqp.qp_type == IB_QPT_GSI)
+		emu_qp_set_port(qp, qp->init.port_num);
+	else
+		qp->port = NULL;
+}
+
+/* Nobody else is in the way; between two entries, or with one waiting to be repeated. */
+static void emu_qp_moved(struct emu_qp *qp, enum ib_qp_state from, enum ib_qp_state to)
+{
+	if (to == IB_QPS_RTS)
+		qp->finishing = false;
+	if (from != IB_QPS_RTS || to != IB_QPS_SQD)
+		return;
+	if (qp->retrying)
+		qp->finishing = true;
+	else
+		emu_qp_drained(qp);
 }
 
 /*
@@ -274,6 +421,8 @@ static void emu_qp_reset(struct emu_qp *qp)
 static int emu_qp_move(struct emu_qp *qp, enum ib_qp_state from, enum ib_qp_state to,
 		       const struct ib_qp_attr *attr, int mask)
 {
+	bool closed;
+
 	switch (to) {
 	case IB_QPS_RESET:
 		emu_qp_reset(qp);
@@ -287,18 +436,28 @@ static int emu_qp_move(struct emu_qp *qp, enum ib_qp_state from, enum ib_qp_stat
 		break;
 	}
 
-	/* Before RTR nobody is let in, but somebody may be on the way out. */
-	if (from == IB_QPS_INIT)
+	/*
+	 * Before RTR nobody is let in, but somebody may be on the way out; in SQD
+	 * engines may be at work, and come again.
+	 */
+	closed = from == IB_QPS_INIT || (from == IB_QPS_SQD && (mask & EMU_PEER_ATTRS));
+	if (closed) {
+		WRITE_ONCE(qp->changing, from == IB_QPS_SQD);
 		emu_gate_drain(&qp->gate);
-	if (atomic_cmpxchg(&qp->state, from, to) != from)
+	}
+	/* Whatever was posted before belongs to the state that is left. */
+	if (from == IB_QPS_SQE && to == IB_QPS_RTS)
+		emu_qp_flush_sends(qp);
+	if (atomic_cmpxchg(&qp->state, from, to) != from) {
+		WRITE_ONCE(qp->changing, false);
 		return -EINVAL;
+	}
 	emu_apply_attr(qp, attr, mask);
-	if (from == IB_QPS_INIT && to == IB_QPS_RTR)
+	if (closed && to != IB_QPS_INIT)
 		emu_gate_open(&qp->gate);
-	/* Frozen between two entries: nothing is in flight. */
-	if (from == IB_QPS_RTS && to == IB_QPS_SQD && attr->en_sqd_async_notify &&
-	    (mask & IB_QP_EN_SQD_ASYNC_NOTIFY))
-		ib_qp_notify_event(&qp->ibqp, IB_EVENT_SQ_DRAINED);
+	/* release: pairs with the acquire in emu_find_peer() */
+	smp_store_release(&qp->changing, false);
+	emu_qp_moved(qp, from, to);
 	return 0;
 }
 
@@ -312,7 +471,7 @@ static int emu_modify_frozen(struct emu_qp *qp, struct ib_qp_attr *attr, int mas
 		return -EINVAL;
 	if (!ib_modify_qp_is_ok(from, to, qp->ibqp.qp_type, mask))
 		return -EINVAL;
-	err = emu_check_attr(qp, attr, from, mask);
+	err = emu_check_attr(qp, attr, mask);
 	return err ?: emu_qp_move(qp, from, to, attr, mask);
 }
 
@@ -338,6 +497,7 @@ int emu_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	*attr = qp->attr;
 	attr->qp_state = atomic_read(&qp->state);
 	attr->cur_qp_state = attr->qp_state;
+	attr->sq_draining = attr->qp_state == IB_QPS_SQD && READ_ONCE(qp->finishing);
 	attr->cap = qp->init.cap;
 	*init = qp->init;
 	mutex_unlock(&qp->lock);

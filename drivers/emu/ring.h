@@ -9,11 +9,12 @@
  *	never waits for another, also not for one that it interrupted.
  *   emu_ring_claim() + emu_ring_free()
  *	any number of consumers, beside any number of posters. This is how a
- *	receive queue is consumed.
+ *	receive queue is consumed. emu_ring_front() + emu_ring_take() are the two
+ *	halves of the claim.
  *   emu_ring_peek() + emu_ring_advance()
  *	one consumer at a time, instead of claim and free. This is how a send
  *	queue is consumed: by the owner of the queue pair's doorbell.
- *   emu_ring_retire_to(), emu_ring_retire_one()
+ *   emu_ring_retire_to(), emu_ring_retire()
  *	any number of pollers of the completion queue, beside all of the above.
  *   emu_ring_init(), emu_ring_reset(), emu_ring_destroy()
  *	alone. Posters may call at any time, so they look at the queue pair's
@@ -102,10 +103,14 @@ static inline void emu_ring_reset(struct emu_ring *ring)
 	atomic_set(&ring->retired, 0);
 }
 
-/* A ring of depth 0 is legal, and always full. Returns 0 or -ENOMEM. */
+/*
+ * A ring of depth 0 is legal, and always full. There are two slots at least: with
+ * one, the numbers of a published and of a consumed entry would be the same.
+ * Returns 0 or -ENOMEM.
+ */
 static inline int emu_ring_init(struct emu_ring *ring, u32 depth, size_t entry_size)
 {
-	u32 size = roundup_pow_of_two(max(depth, 1U));
+	u32 size = roundup_pow_of_two(max(depth, 2U));
 
 	ring->stride = ALIGN(entry_size, sizeof(u64));
 	ring->mask = size - 1;
@@ -165,8 +170,11 @@ static inline void emu_ring_publish(struct emu_slot *slot, u32 pos)
 	smp_store_release(&slot->seq, pos + 1);
 }
 
-/* Takes the oldest published entry, or returns NULL. Any number of consumers. */
-static inline void *emu_ring_claim(struct emu_ring *ring, u32 *ppos)
+/*
+ * The oldest published entry, or NULL. Any number of consumers: it may be gone
+ * already, see emu_ring_take().
+ */
+static inline void *emu_ring_front(const struct emu_ring *ring, u32 *ppos)
 {
 	u32 pos = atomic_read(&ring->tail);
 
@@ -175,17 +183,31 @@ static inline void *emu_ring_claim(struct emu_ring *ring, u32 *ppos)
 		/* acquire: pair A */
 		u32 seq = smp_load_acquire(&slot->seq);
 
-		if (seq == pos + 1) {
-			if (atomic_try_cmpxchg_relaxed(&ring->tail, (int *)&pos, pos + 1)) {
-				*ppos = pos;
-				return slot;
-			}
-			continue;
+		if (likely(seq == pos + 1)) {
+			*ppos = pos;
+			return slot;
 		}
 		if ((s32)(seq - (pos + 1)) < 0)
 			return NULL; /* empty, or a hole */
 		pos = atomic_read(&ring->tail);
 	}
+}
+
+/* Takes what emu_ring_front() returned. False if somebody else did. */
+static inline bool emu_ring_take(struct emu_ring *ring, u32 pos)
+{
+	return atomic_try_cmpxchg_relaxed(&ring->tail, (int *)&pos, pos + 1);
+}
+
+/* Takes the oldest published entry, or returns NULL. Any number of consumers. */
+static inline void *emu_ring_claim(struct emu_ring *ring, u32 *ppos)
+{
+	void *slot;
+
+	do {
+		slot = emu_ring_front(ring, ppos);
+	} while (slot && unlikely(!emu_ring_take(ring, *ppos)));
+	return slot;
 }
 
 /* Gives a claimed entry's slot back to the posters. */
@@ -216,23 +238,26 @@ static inline void emu_ring_advance(struct emu_ring *ring, struct emu_slot *slot
 }
 
 /*
- * The completion of the entry at @pos was polled, which says that all entries
- * before it have ended too. Pollers may come here out of order.
+ * The completion of the entry at @pos, of which the low bits are known, was
+ * polled, which says that all entries before it have ended too. Pollers may come
+ * here out of order.
  */
-static inline void emu_ring_retire_to(struct emu_ring *ring, u32 pos)
+static inline void emu_ring_retire_to(struct emu_ring *ring, u16 pos)
 {
 	u32 old = atomic_read(&ring->retired);
+	s16 ahead;
 
-	while ((s32)(pos + 1 - old) > 0) {
-		if (atomic_try_cmpxchg(&ring->retired, (int *)&old, pos + 1))
+	/* No ring is half as long as the positions' low bits reach. */
+	while ((ahead = (s16)(pos + 1 - old)) > 0) {
+		if (atomic_try_cmpxchg(&ring->retired, (int *)&old, old + ahead))
 			return;
 	}
 }
 
-/* The completion of one entry was polled, of queues whose entries end in any order. */
-static inline void emu_ring_retire_one(struct emu_ring *ring)
+/* Completions were polled, of queues whose entries end in any order. */
+static inline void emu_ring_retire(struct emu_ring *ring, u32 count)
 {
-	atomic_inc(&ring->retired);
+	atomic_add(count, &ring->retired);
 }
 
 #endif

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Address handles. All of this runs in any context and takes no lock: a work
+ * request copies the address when it is posted.
+ */
+#include "emu.h"
+#include "fault.h"
+
+/**
+ * emu_av_init() - take over an address vector
+ * @av: set up; where it fails, not touched
+ * @edev: device
+ * @attr: the address, with the source GID looked up if it has a global route
+ *
+ * Context: Any.
+ * Return: 0, or -EINVAL for a port that is not there or an address that the port's
+ * link layer cannot have.
+ */
+int emu_av_init(struct emu_av *av, struct emu_device *edev, const struct rdma_ah_attr *attr)
+{
+	const struct ib_global_route *grh = rdma_ah_read_grh(attr);
+	bool has_grh = rdma_ah_get_ah_flags(attr) & IB_AH_GRH;
+	u32 port = rdma_ah_get_port_num(attr);
+
+	if (!port || port > edev->nr_ports)
+		return -EINVAL;
+	if (edev->ethernet ? !has_grh : !rdma_ah_get_dlid(attr))
+		return -EINVAL;
+	if (has_grh && !grh->sgid_attr)
+		return -EINVAL;
+
+	*av = (struct emu_av) {
+		.port = &edev->ports[port - 1],
+		.dlid = edev->ethernet ? 0 : rdma_ah_get_dlid(attr),
+		.sl = rdma_ah_get_sl(attr),
+		.grh = has_grh,
+	};
+	if (has_grh) {
+		av->gid_type = grh->sgid_attr->gid_type;
+		av->hop_limit = grh->hop_limit;
+		av->flow = grh->traffic_class << 20 | (grh->flow_label & IB_GRH_FLOWLABEL_MASK);
+		av->sgid = grh->sgid_attr->gid;
+		av->dgid = grh->dgid;
+	}
+	return 0;
+}
+
+int emu_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
+{
+	struct emu_ah *ah = to_eah(ibah);
+	int err;
+
+	err = emu_av_init(&ah->av, to_edev(ibah->device), attr);
+	if (err)
+		return err;
+	ah->attr = *attr;
+	/* The reference is the caller's. */
+	ah->attr.grh.sgid_attr = NULL;
+	return 0;
+}
+
+int emu_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struct ib_udata *udata)
+{
+	if (emu_fault_alloc(to_edev(ibah->device)))
+		return -ENOMEM;
+	return emu_modify_ah(ibah, init->ah_attr);
+}
+
+int emu_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
+{
+	*attr = to_eah(ibah)->attr;
+	return 0;
+}
+
+int emu_destroy_ah(struct ib_ah *ibah, u32 flags)
+{
+	return 0;
+}

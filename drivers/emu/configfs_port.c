@@ -1,0 +1,527 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Ports at run time: /sys/kernel/config/kverbs_emu/<device>/port<n>/
+ *
+ *   state	down, init, armed or active (default)
+ *   lid	1 to 49151; 0 (default) takes the smallest free one
+ *   sm_lid	LID of the subnet manager (default 1), 0 for none
+ *   gids	InfiniBand: reads "index GID" lines; written "index GID" sets an entry,
+ *		"index" clears it, or makes index 0 the default GID again. The table
+ *		of an Ethernet port follows its network device
+ *   pkeys	likewise, with P_Keys (default: 0xffff at index 0)
+ *   mtu	active MTU: 256, 512, 1024, 2048 or 4096 (default)
+ *   width	1x, 2x, 4x (default), 8x or 12x
+ *   speed	of a lane: sdr, ddr, qdr, fdr10, fdr, edr (default), hdr, ndr or xdr
+ *   netdev	network device of an Ethernet port; empty for none
+ *
+ * While the device is enabled, they read what is, and a write changes it: the
+ * event follows. Else they are what the port starts with. A write is remembered
+ * for when the device is enabled again.
+ *
+ * Writes fail with -EINVAL for what cannot be, also on this link layer; -EBUSY for
+ * a LID of another port; -ENODEV for a network device that does not exist.
+ */
+#include <linux/inet.h>
+#include <linux/netdevice.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <rdma/ib_cache.h>
+
+#include "configfs.h"
+
+struct emu_config_name {
+	const char *name;
+	unsigned int value;
+};
+
+static const struct emu_config_name emu_state_names[] = {
+	{ "down", IB_PORT_DOWN },
+	{ "init", IB_PORT_INIT },
+	{ "armed", IB_PORT_ARMED },
+	{ "active", IB_PORT_ACTIVE },
+	{ }
+};
+
+static const struct emu_config_name emu_width_names[] = {
+	{ "1x", IB_WIDTH_1X },
+	{ "2x", IB_WIDTH_2X },
+	{ "4x", IB_WIDTH_4X },
+	{ "8x", IB_WIDTH_8X },
+	{ "12x", IB_WIDTH_12X },
+	{ }
+};
+
+static const struct emu_config_name emu_speed_names[] = {
+	{ "sdr", IB_SPEED_SDR },
+	{ "ddr", IB_SPEED_DDR },
+	{ "qdr", IB_SPEED_QDR },
+	{ "fdr10", IB_SPEED_FDR10 },
+	{ "fdr", IB_SPEED_FDR },
+	{ "edr", IB_SPEED_EDR },
+	{ "hdr", IB_SPEED_HDR },
+	{ "ndr", IB_SPEED_NDR },
+	{ "xdr", IB_SPEED_XDR },
+	{ }
+};
+
+static const struct emu_config_name emu_mtu_names[] = {
+	{ "256", IB_MTU_256 },
+	{ "512", IB_MTU_512 },
+	{ "1024", IB_MTU_1024 },
+	{ "2048", IB_MTU_2048 },
+	{ "4096", IB_MTU_4096 },
+	{ }
+};
+
+static struct emu_config_port *to_config_port(struct config_item *item)
+{
+	return container_of(to_config_group(item), struct emu_config_port, group);
+}
+
+/* What the port starts with. */
+static struct emu_port_config *emu_config_port_begin(struct emu_config_port *dir)
+{
+	mutex_lock(&dir->config->lock);
+	return &dir->config->ports[dir->num - 1];
+}
+
+/* The port that there is, or NULL. */
+static struct emu_port *emu_config_port_live(const struct emu_config_port *dir)
+{
+	lockdep_assert_held(&dir->config->lock);
+	return dir->config->edev ? &dir->config->edev->ports[dir->num - 1] : NULL;
+}
+
+static ssize_t emu_config_port_end(struct emu_config_port *dir, ssize_t ret)
+{
+	mutex_unlock(&dir->config->lock);
+	return ret;
+}
+
+static ssize_t emu_config_show_name(char *page, const struct emu_config_name *names,
+				    unsigned int value)
+{
+	while (names->name && names->value != value)
+		names++;
+	return sysfs_emit(page, "%s\n", names->name ?: "?");
+}
+
+/* A file may end in a newline. */
+static int emu_config_parse_name(const char *page, const struct emu_config_name *names)
+{
+	while (names->name && !sysfs_streq(page, names->name))
+		names++;
+	return names->name ? names->value : -EINVAL;
+}
+
+static ssize_t emu_config_port_state_show(struct config_item *item, char *page)
+{
+	struct emu_config_port *dir = to_config_port(item);
+	struct emu_port_config *config = emu_config_port_begin(dir);
+	struct emu_port *port = emu_config_port_live(dir);
+
+	return emu_config_port_end(dir, emu_config_show_name(page, emu_state_names,
+				   port ? READ_ONCE(port->state) : config->state));
+}
+
+static ssize_t emu_config_port_state_store(struct config_item *item, const char *page, size_t len)
+{
+	struct emu_config_port *dir = to_config_port(item);
+	int state = emu_config_parse_name(page, emu_state_names);
+	struct emu_port_config *config;
+	struct emu_port *port;
+	int err = 0;
+
+	if (state < 0)
+		return state;
+	config = emu_config_port_begin(dir);
+	port = emu_config_port_live(dir);
+	if (port)
+		err = emu_port_set_state(port, state);
+	if (!err)
+		config->state = state;
+	return emu_config_port_end(dir, err ?: len);
+}
+CONFIGFS_ATTR(emu_config_port_, state);
+
+static ssize_t emu_config_port_lid_show(struct config_item *item, char *page)
+{
+	struct emu_config_port *dir = to_config_port(item);
+	struct emu_port_config *config = emu_config_port_begin(dir);
+	struct emu_port *port = emu_config_port_live(dir);
+
+	return emu_config_port_end(dir, sysfs_emit(page, "%u\n",
+				   port ? READ_ONCE(port->lid) : config->lid));
+}
+
+static int emu_config_parse_lid(const char *page, u16 *lid)
+{
+	int err = kstrtou16(page, 0, lid);
+
+	return err ?: *lid > EMU_MAX_LID ? -EINVAL : 0;
+}
+
+static ssize_t emu_config_port_lid_store(struct config_item *item, const char *page, size_t len)
+{
+	struct emu_config_port *dir = to_config_port(item);
+	struct emu_port_config *config;
+	struct emu_port *port;
+	u16 lid;
+	int err;
+
+	err = emu_config_parse_lid(page, &lid);
+	if (err)
+		return err;
+	config = emu_config_port_begin(dir);
+	port = emu_config_port_live(dir);
+	if (port)
+		err = emu_port_set_lid(port, lid);
+	if (!err)
+		config->lid = lid;
+	return emu_config_port_end(dir, err ?: len);
+}
+CONFIGFS_ATTR(emu_config_port_, lid);
+
+static ssize_t emu_config_port_sm_lid_show(struct config_item *item, char *page)
+{
+	struct emu_config_port *dir = to_config_port(item);
+	struct emu_port_config *config = emu_config_port_begin(dir);
+
+	return emu_config_port_end(dir, sysfs_emit(page, "%u\n", config->sm_lid));
+}
+
+static ssize_t emu_config_port_sm_lid_store(struct config_item *item, const char *page, size_t len)
+{
+	struct emu_config_port *dir = to_config_port(item);
+	struct emu_port_config *config;
+	struct emu_port *port;
+	u16 lid;
+	int err;
+
+	err = emu_config_parse_lid(page, &lid);
+	if (err)
+		return err;
+	config = emu_config_port_begin(dir);
+	port = emu_config_port_live(dir);
+	if (port)
+		err = emu_port_set_sm_lid(port, lid);
+	if (!err)
+		config->sm_lid = lid;
+	return emu_config_port_end(dir, err ?: len);
+}
+CONFIGFS_ATTR(emu_config_port_, sm_lid);
+
+static bool emu_config_port_gid(struct emu_config_port *dir, struct emu_port_config *config,
+				int index, union ib_gid *gid)
+{
+	struct emu_port *port = emu_config_port_live(dir);
+	int err = 0;
+
+	if (!port)
+		*gid = config->gids[index];
+	else if (port->edev->ethernet)
+		err = rdma_query_gid(&port->edev->ibdev, port->num, index, gid);
+	else
+		err = emu_query_gid(&port->edev->ibdev, port->num, index, gid);
+	return !err && memchr_inv(gid, 0, sizeof(*gid));
+}
+
+static ssize_t emu_config_port_gids_show(struct config_item *item, char *page)
+{
+	struct emu_config_port *dir = to_config_port(item);
+	struct emu_port_config *config = emu_config_port_begin(dir);
+	union ib_gid gid;
+	ssize_t len = 0;
+	int i;
+
+	for (i = 0; i < EMU_GID_TBL_LEN; i++) {
+		if (emu_config_port_gid(dir, config, i, &gid))
+			len += sysfs_emit_at(page, len, "%d %pI6\n", i, gid.raw);
+	}
+	return emu_config_port_end(dir, len);
+}
+
+/* "index value" or "index"; *@value is then empty. It is to be freed. */
+static char *emu_config_parse_entry(const char *page, unsigned int limit, unsigned int *index,
+				    char **value)
+{
+	char *copy = kstrdup(page, GFP_KERNEL);
+	char *word;
+
+	if (!copy)
+		return ERR_PTR(-ENOMEM);
+	*value = strim(copy);
+	word = strsep(value, " \t");
+	if (kstrtouint(word, 0, index) || *index >= limit) {
+		kfree(copy);
+		return ERR_PTR(-EINVAL);
+	}
+	*value = *value ? strim(*value) : word + strlen(word);
+	return copy;
+}
+
+static int emu_config_parse_gid(const char *page, unsigned int *index, union ib_gid *gid)
+{
+	char *copy, *text;
+	int err = 0;
+
+	memset(gid, 0, sizeof(*gid));
+	copy = emu_config_parse_entry(page, EMU_GID_TBL_LEN, index, &text);
+	if (IS_ERR(copy))
+		return PTR_ERR(copy);
+	if (*text && !in6_pton(text, -1, gid->raw, '\0', NULL))
+		err = -EINVAL;
+	kfree(copy);
+	return err;
+}
+
+static ssize_t emu_config_port_gids_store(struct config_item *item, const char *page, size_t len)
+{
+	struct emu_config_port *dir = to_config_port(item);
+	struct emu_port_config *config;
+	struct emu_port *port;
+	unsigned int index;
+	union ib_gid gid;
+	int err;
+
+	err = emu_config_parse_gid(page, &index, &gid);
+	if (err)
+		return err;
+	config = emu_config_port_begin(dir);
+	port = emu_config_port_live(dir);
+	if (port)
+		err = emu_port_set_gid(port, index, &gid);
+	if (!err)
+		config->gids[index] = gid;
+	return emu_config_port_end(dir, err ?: len);
+}
+CONFIGFS_ATTR(emu_config_port_, gids);
+
+static ssize_t emu_config_port_pkeys_show(struct config_item *item, char *page)
+{
+	struct emu_config_port *dir = to_config_port(item);
+	struct emu_port_config *config = emu_config_port_begin(dir);
+	ssize_t len = 0;
+	int i;
+
+	for (i = 0; i < EMU_PKEY_TBL_LEN; i++) {
+		if (config->pkeys[i])
+			len += sysfs_emit_at(page, len, "%d %#06x\n", i, config->pkeys[i]);
+	}
+	return emu_config_port_end(dir, len);
+}
+
+static int emu_config_parse_pkey(const char *page, unsigned int *index, u16 *pkey)
+{
+	char *copy, *text;
+	int err = 0;
+
+	*pkey = 0;
+	copy = emu_config_parse_entry(page, EMU_PKEY_TBL_LEN, index, &text);
+	if (IS_ERR(copy))
+		return PTR_ERR(copy);
+	if (*text)
+		err = kstrtou16(text, 0, pkey);
+	kfree(copy);
+	return err;
+}
+
+static ssize_t emu_config_port_pkeys_store(struct config_item *item, const char *page, size_t len)
+{
+	struct emu_config_port *dir = to_config_port(item);
+	struct emu_port_config *config;
+	struct emu_port *port;
+	unsigned int index;
+	u16 pkey;
+	int err;
+
+	err = emu_config_parse_pkey(page, &index, &pkey);
+	if (err)
+		return err;
+	config = emu_config_port_begin(dir);
+	port = emu_config_port_live(dir);
+	if (port)
+		err = emu_port_set_pkey(port, index, pkey);
+	if (!err)
+		config->pkeys[index] = pkey;
+	return emu_config_port_end(dir, err ?: len);
+}
+CONFIGFS_ATTR(emu_config_port_, pkeys);
+
+static ssize_t emu_config_port_mtu_show(struct config_item *item, char *page)
+{
+	struct emu_config_port *dir = to_config_port(item);
+	struct emu_port_config *config = emu_config_port_begin(dir);
+
+	return emu_config_port_end(dir, emu_config_show_name(page, emu_mtu_names, config->mtu));
+}
+
+static ssize_t emu_config_port_mtu_store(struct config_item *item, const char *page, size_t len)
+{
+	struct emu_config_port *dir = to_config_port(item);
+	int mtu = emu_config_parse_name(page, emu_mtu_names);
+	struct emu_port_config *config;
+	struct emu_port *port;
+	int err = 0;
+
+	if (mtu < 0)
+		return mtu;
+	config = emu_config_port_begin(dir);
+	port = emu_config_port_live(dir);
+	if (port)
+		err = emu_port_set_mtu(port, mtu);
+	if (!err)
+		config->mtu = mtu;
+	return emu_config_port_end(dir, err ?: len);
+}
+CONFIGFS_ATTR(emu_config_port_, mtu);
+
+static ssize_t emu_config_port_width_show(struct config_item *item, char *page)
+{
+	struct emu_config_port *dir = to_config_port(item);
+	struct emu_port_config *config = emu_config_port_begin(dir);
+
+	return emu_config_port_end(dir, emu_config_show_name(page, emu_width_names,
+							     config->width));
+}
+
+static int emu_config_port_set_rate(struct emu_config_port *dir, u8 width, u16 speed)
+{
+	struct emu_port_config *config = emu_config_port_begin(dir);
+	struct emu_port *port = emu_config_port_live(dir);
+	int err = 0;
+
+	if (port)
+		err = emu_port_set_rate(port, width, speed);
+	if (!err && width)
+		config->width = width;
+	if (!err && speed)
+		config->speed = speed;
+	return emu_config_port_end(dir, err);
+}
+
+static ssize_t emu_config_port_width_store(struct config_item *item, const char *page, size_t len)
+{
+	int width = emu_config_parse_name(page, emu_width_names);
+
+	if (width < 0)
+		return width;
+	return emu_config_port_set_rate(to_config_port(item), width, 0) ?: len;
+}
+CONFIGFS_ATTR(emu_config_port_, width);
+
+static ssize_t emu_config_port_speed_show(struct config_item *item, char *page)
+{
+	struct emu_config_port *dir = to_config_port(item);
+	struct emu_port_config *config = emu_config_port_begin(dir);
+
+	return emu_config_port_end(dir, emu_config_show_name(page, emu_speed_names,
+							     config->speed));
+}
+
+static ssize_t emu_config_port_speed_store(struct config_item *item, const char *page, size_t len)
+{
+	int speed = emu_config_parse_name(page, emu_speed_names);
+
+	if (speed < 0)
+		return speed;
+	return emu_config_port_set_rate(to_config_port(item), 0, speed) ?: len;
+}
+CONFIGFS_ATTR(emu_config_port_, speed);
+
+static ssize_t emu_config_port_netdev_show(struct config_item *item, char *page)
+{
+	struct emu_config_port *dir = to_config_port(item);
+	struct emu_port_config *config = emu_config_port_begin(dir);
+	struct emu_port *port = emu_config_port_live(dir);
+	struct net_device *netdev = NULL;
+	ssize_t len;
+
+	if (port)
+		netdev = ib_device_get_netdev(&port->edev->ibdev, port->num);
+	if (port)
+		len = sysfs_emit(page, "%s\n", netdev ? netdev_name(netdev) : "");
+	else
+		len = sysfs_emit(page, "%s\n", config->netdev);
+	dev_put(netdev);
+	return emu_config_port_end(dir, len);
+}
+
+static ssize_t emu_config_port_netdev_store(struct config_item *item, const char *page, size_t len)
+{
+	struct emu_config_port *dir = to_config_port(item);
+	struct emu_port_config *config;
+	char name[IFNAMSIZ];
+	struct emu_port *port;
+	size_t n = len;
+	int err = 0;
+
+	if (n && page[n - 1] == '\n')
+		n--;
+	if (n >= sizeof(name))
+		return -EINVAL;
+	memcpy(name, page, n);
+	name[n] = '\0';
+	config = emu_config_port_begin(dir);
+	port = emu_config_port_live(dir);
+	if (port)
+		err = emu_port_set_netdev(port, name);
+	if (!err)
+		strscpy(config->netdev, name, sizeof(config->netdev));
+	return emu_config_port_end(dir, err ?: len);
+}
+CONFIGFS_ATTR(emu_config_port_, netdev);
+
+static struct configfs_attribute *emu_config_port_attrs[] = {
+	&emu_config_port_attr_state,
+	&emu_config_port_attr_lid,
+	&emu_config_port_attr_sm_lid,
+	&emu_config_port_attr_gids,
+	&emu_config_port_attr_pkeys,
+	&emu_config_port_attr_mtu,
+	&emu_config_port_attr_width,
+	&emu_config_port_attr_speed,
+	&emu_config_port_attr_netdev,
+	NULL,
+};
+
+static void emu_config_port_release(struct config_item *item)
+{
+	struct emu_config_port *dir = to_config_port(item);
+
+	config_group_put(&dir->config->group);
+	kfree(dir);
+}
+
+static struct configfs_item_operations emu_config_port_item_ops = {
+	.release = emu_config_port_release,
+};
+
+static const struct config_item_type emu_config_port_type = {
+	.ct_item_ops = &emu_config_port_item_ops,
+	.ct_attrs = emu_config_port_attrs,
+	.ct_owner = THIS_MODULE,
+};
+
+/**
+ * emu_config_port_new() - make the directory of a port
+ * @config: its device, to which it holds a reference
+ * @num: port number
+ *
+ * Context: Process context.
+ * Return: the directory, to be put into configfs; or NULL without memory.
+ */
+struct emu_config_port *emu_config_port_new(struct emu_config *config, u32 num)
+{
+	struct emu_config_port *dir = kzalloc(sizeof(*dir), GFP_KERNEL);
+	char name[16];
+
+	if (!dir)
+		return NULL;
+	snprintf(name, sizeof(name), "port%u", num);
+	config_group_init_type_name(&dir->group, name, &emu_config_port_type);
+	config_group_get(&config->group);
+	dir->config = config;
+	dir->num = num;
+	return dir;
+}

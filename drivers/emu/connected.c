@@ -1,0 +1,527 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Connections: RC and UC.
+ *
+ * The owner of the requester's doorbell acts for both sides: it finds the
+ * responder, enters its gate, and moves the data in one copy. While it is in the
+ * gate the responder can neither be flushed, nor reset, nor destroyed. When the
+ * responder fails, its gate is closed and its own owner flushes it, after all
+ * engines have left.
+ *
+ * An unreliable connection differs in what the requester learns: nothing. What a
+ * responder cannot take is dropped, and the requester's entry succeeds.
+ */
+#include <kverbs/completion.h>
+
+#include "exec.h"
+#include "region.h"
+
+static bool emu_is_reliable(const struct emu_exec *ex)
+{
+	return ex->qp->ibqp.qp_type == IB_QPT_RC;
+}
+
+/* Is @peer connected to @qp, as @qp is to @peer? In the peer's gate. */
+static bool emu_is_connected(const struct emu_qp *qp, const struct emu_qp *peer)
+{
+	if (peer->ibqp.qp_type != qp->ibqp.qp_type || peer->dest_qpn != qp->ibqp.qp_num)
+		return false;
+	if (!emu_pkeys_match(emu_port_pkey(qp->port, qp->attr.pkey_index),
+			     emu_port_pkey(peer->port, peer->attr.pkey_index))) {
+		emu_count(peer->port, EMU_CNT_PKEY, 1);
+		return false;
+	}
+	if (qp->edev->ethernet)
+		return peer->av.gid_type == qp->av.gid_type &&
+		       !memcmp(&peer->av.dgid, &qp->av.sgid, sizeof(qp->av.sgid)) &&
+		       !memcmp(&peer->av.sgid, &qp->av.dgid, sizeof(qp->av.dgid));
+	return peer->av.dlid == READ_ONCE(qp->port->lid) &&
+	       (!qp->av.grh || emu_port_has_gid(peer->port, &qp->av.dgid));
+}
+
+/* The port that the path leads to, or NULL. The owner, under rcu_read_lock(). */
+static struct emu_port *emu_route(struct emu_qp *qp)
+{
+	unsigned long gen = emu_fabric_generation();
+
+	if (likely(qp->route && qp->route_gen == gen))
+		return qp->route;
+	qp->route = emu_fabric_find(&qp->av);
+	qp->route_gen = gen;
+	return qp->route;
+}
+
+/* Enters the peer. EMU_NO_RESPONSE if nobody answers, EMU_AGAIN not at this moment. */
+static enum emu_verdict emu_find_peer(struct emu_exec *ex)
+{
+	struct emu_qp *qp = ex->qp;
+	struct emu_port *port;
+	struct emu_qp *peer;
+
+	if (READ_ONCE(qp->port->state) != IB_PORT_ACTIVE)
+		return EMU_NO_RESPONSE;
+	port = emu_route(qp);
+	if (!port || READ_ONCE(port->state) != IB_PORT_ACTIVE)
+		return EMU_NO_RESPONSE;
+	peer = xa_load(&port->edev->qps, qp->dest_qpn);
+	if (!peer)
+		return EMU_NO_RESPONSE;
+	if (!emu_gate_enter(&peer->gate)) {
+		/* acquire: who finds the change over finds the gate open again. */
+		return smp_load_acquire(&peer->changing) || !emu_gate_is_closed(&peer->gate) ?
+		       EMU_AGAIN : EMU_NO_RESPONSE;
+	}
+	if (likely(peer->port == port && emu_is_connected(qp, peer))) {
+		ex->peer = peer;
+		ex->slid = READ_ONCE(qp->port->lid);
+		return EMU_DONE;
+	}
+	emu_leave(peer);
+	return EMU_NO_RESPONSE;
+}
+
+/**
+ * emu_enter_peer() - find and enter the responder of a connection, as ex->peer
+ * @ex: the owner at work
+ *
+ * Context: The owner of the queue pair's doorbell, preemption off.
+ * Return: EMU_DONE; EMU_NO_RESPONSE if nobody answers; EMU_AGAIN while the
+ * responder is being changed.
+ */
+enum emu_verdict emu_enter_peer(struct emu_exec *ex)
+{
+	enum emu_verdict verdict;
+	struct emu_qp *peer;
+
+	emu_exec_end(ex);
+	rcu_read_lock();
+	verdict = emu_find_peer(ex);
+	rcu_read_unlock();
+
+	peer = ex->peer;
+	if (peer && unlikely(!atomic_read(&peer->comm_est)) &&
+	    !atomic_xchg(&peer->comm_est, 1) && atomic_read(&peer->state) == IB_QPS_RTR)
+		ib_qp_notify_event(&peer->ibqp, IB_EVENT_COMM_EST);
+	return verdict;
+}
+
+/* Makes sure that the responder is entered, as ex->peer. */
+static inline enum emu_verdict emu_exec_peer(struct emu_exec *ex)
+{
+	if (likely(ex->peer && !emu_gate_is_closed(&ex->peer->gate)))
+		return EMU_DONE;
+	return emu_enter_peer(ex);
+}
+
+/* The entry is done, whatever became of the message. */
+static inline enum emu_verdict emu_succeed(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+{
+	emu_complete_send(ex->qp, wqe, pos, IB_WC_SUCCESS, EMU_SYN_NONE);
+	return EMU_DONE;
+}
+
+/* The responder does not take the message now: try again, or forget it. */
+static noinline enum emu_verdict emu_not_taken(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+					       enum emu_verdict verdict)
+{
+	if (emu_is_reliable(ex) || verdict == EMU_AGAIN)
+		return verdict;
+	if (ex->peer)
+		emu_count(ex->peer->port, EMU_CNT_DROPPED, 1);
+	return emu_succeed(ex, wqe, pos);
+}
+
+/*
+ * The responder found the requester at fault. Nothing of its own completes.
+ * Returns EMU_FAILED or, if the requester does not learn, EMU_DROPPED.
+ */
+static noinline enum emu_verdict emu_refuse(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+					    enum ib_wc_status status, enum emu_syndrome why)
+{
+	if (!emu_is_reliable(ex)) {
+		emu_not_taken(ex, wqe, pos, EMU_RNR);
+		return EMU_DROPPED;
+	}
+	ib_qp_notify_event(&ex->peer->ibqp, status == IB_WC_REM_ACCESS_ERR ?
+			   IB_EVENT_QP_ACCESS_ERR : IB_EVENT_QP_REQ_ERR);
+	emu_qp_fail(ex->peer);
+	return emu_fail_local(ex, wqe, pos, status, why);
+}
+
+/* Gives the responder its completion, as emu_complete_recv(). */
+static bool emu_respond(struct emu_exec *ex, const struct emu_swqe *wqe,
+			const struct emu_recv *recv, enum ib_wc_status status,
+			enum emu_syndrome why)
+{
+	u32 opcode = IB_WC_RECV, flags = 0;
+
+	switch (wqe->opcode) {
+	case IB_WR_RDMA_WRITE_WITH_IMM:
+		opcode = IB_WC_RECV_RDMA_WITH_IMM;
+		fallthrough;
+	case IB_WR_SEND_WITH_IMM:
+		flags = IB_WC_WITH_IMM;
+		break;
+	case IB_WR_SEND_WITH_INV:
+		flags = IB_WC_WITH_INVALIDATE;
+		break;
+	}
+	return emu_complete_recv(ex, wqe, recv, opcode, flags, status, why);
+}
+
+/*
+ * Ends both sides: the responder's receive with @status, the requester's with
+ * @rstatus, unless it does not learn.
+ */
+static noinline enum emu_verdict emu_fail_recv(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+					       const struct emu_recv *recv,
+					       enum ib_wc_status status,
+					       enum ib_wc_status rstatus, enum emu_syndrome why)
+{
+	emu_respond(ex, wqe, recv, status, why);
+	emu_qp_fatal(ex->peer);
+	if (!emu_is_reliable(ex))
+		return emu_succeed(ex, wqe, pos);
+	return emu_fail_local(ex, wqe, pos, rstatus, EMU_SYN_REMOTE);
+}
+
+/* The responder's completion found no room; it is in error. */
+noinline enum emu_verdict emu_lost_recv(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+{
+	if (!emu_is_reliable(ex))
+		return emu_succeed(ex, wqe, pos);
+	return emu_fail_local(ex, wqe, pos, IB_WC_REM_OP_ERR, EMU_SYN_REMOTE);
+}
+
+/* The message is where it belongs: completes both sides. */
+static enum emu_verdict emu_delivered(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+					     const struct emu_recv *recv)
+{
+	ex->bytes += wqe->length;
+	ex->messages++;
+	if (unlikely(!emu_respond(ex, wqe, recv, IB_WC_SUCCESS, EMU_SYN_NONE)))
+		return emu_lost_recv(ex, wqe, pos);
+	return emu_succeed(ex, wqe, pos);
+}
+
+/*
+ * Before a receive is used: what the message asks of the responder besides.
+ * Asked again for a message that comes again, it finds its work done. The message
+ * itself cannot come from the memory that it invalidates, nor go there.
+ */
+static noinline enum emu_verdict emu_exec_send_inv(struct emu_exec *ex, struct emu_swqe *wqe,
+						   u32 pos)
+{
+	enum emu_syndrome why = EMU_SYN_NONE;
+	enum emu_verdict verdict;
+
+	/* Nothing is invalidated for a message that has nowhere to go. */
+	if (!emu_has_receive(ex->peer))
+		return EMU_RNR;
+	verdict = emu_region_invalidate(ex->peer, wqe->ex.invalidate_rkey, &why);
+	if (verdict == EMU_FAILED)
+		return emu_refuse(ex, wqe, pos, IB_WC_REM_ACCESS_ERR, why);
+	return verdict;
+}
+
+/*
+ * Copies a message into a receive, by cursors. Ends both sides if that fails.
+ * Not inline, like all that has cursors and is off the path of simple messages:
+ * kernels are built to clear a function's variables on entry.
+ */
+static noinline enum emu_verdict emu_scatter(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+					     const struct emu_recv *recv, struct emu_cursor *from)
+{
+	struct emu_cursor to;
+
+	emu_cursor_init(&to, ex->peer, emu_recv_pd(ex->peer), recv->wqe->sge, recv->wqe->num_sge,
+			IB_ACCESS_LOCAL_WRITE);
+	emu_copy(ex, &to, from, wqe->length);
+	emu_cursor_end(&to);
+	if (unlikely(to.why))
+		return emu_fail_recv(ex, wqe, pos, recv, IB_WC_LOC_PROT_ERR, IB_WC_REM_OP_ERR,
+				     to.why);
+	if (unlikely(from->why))
+		return emu_fail_recv(ex, wqe, pos, recv, IB_WC_LOC_QP_OP_ERR, IB_WC_LOC_PROT_ERR,
+				     from->why);
+	return emu_delivered(ex, wqe, pos, recv);
+}
+
+/* A simple message into something else. */
+static noinline enum emu_verdict emu_scatter_simple(struct emu_exec *ex, struct emu_swqe *wqe,
+						    u32 pos, const struct emu_recv *recv,
+						    void *simple)
+{
+	struct emu_cursor from;
+
+	emu_cursor_init_inline(&from, ex->qp, simple, wqe->length);
+	return emu_scatter(ex, wqe, pos, recv, &from);
+}
+
+/* A message too long for the receive, over a reliable connection. */
+static noinline enum emu_verdict emu_too_long(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+					      const struct emu_recv *recv)
+{
+	return emu_fail_recv(ex, wqe, pos, recv, IB_WC_LOC_LEN_ERR, IB_WC_REM_INV_REQ_ERR,
+			     EMU_SYN_LENGTH);
+}
+
+/* The message is in memory at @simple or, if that is NULL, where @from leads. */
+static enum emu_verdict emu_exec_send_data(struct emu_exec *ex, struct emu_swqe *wqe,
+						  u32 pos, void *simple, struct emu_cursor *from)
+{
+	u64 room = emu_is_reliable(ex) ? 0 : wqe->length;
+	enum emu_verdict verdict;
+	struct emu_recv recv;
+	void *to;
+
+	verdict = emu_exec_peer(ex);
+	if (unlikely(verdict != EMU_DONE))
+		return emu_not_taken(ex, wqe, pos, verdict);
+	if (unlikely(wqe->opcode == IB_WR_SEND_WITH_INV)) {
+		verdict = emu_exec_send_inv(ex, wqe, pos);
+		if (verdict != EMU_DONE)
+			return verdict;
+	}
+	verdict = emu_claim(ex->peer, room, &recv);
+	if (unlikely(verdict != EMU_DONE))
+		return emu_not_taken(ex, wqe, pos, verdict);
+	if (unlikely(wqe->length > recv.wqe->length))
+		return emu_too_long(ex, wqe, pos, &recv);
+
+	if (unlikely(!simple))
+		return emu_scatter(ex, wqe, pos, &recv, from);
+	to = emu_simple_span(ex->peer, recv.wqe->sge, recv.wqe->num_sge);
+	if (unlikely(!to))
+		return emu_scatter_simple(ex, wqe, pos, &recv, simple);
+	memcpy(to, simple, wqe->length);
+	return emu_delivered(ex, wqe, pos, &recv);
+}
+
+static noinline enum emu_verdict emu_exec_send_gather(struct emu_exec *ex, struct emu_swqe *wqe,
+						      u32 pos)
+{
+	enum emu_verdict verdict;
+	struct emu_cursor from;
+
+	if (unlikely(!emu_open_local(ex, wqe, 0, &from)))
+		return emu_fail_local(ex, wqe, pos, IB_WC_LOC_PROT_ERR, from.why);
+	verdict = emu_exec_send_data(ex, wqe, pos, NULL, &from);
+	emu_cursor_end(&from);
+	return verdict;
+}
+
+enum emu_verdict emu_exec_send(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+{
+	void *simple = NULL;
+
+	if (likely(wqe->length <= EMU_SHORT_BYTES))
+		simple = emu_simple_span(ex->qp, wqe->sge, wqe->num_sge);
+	if (unlikely(!simple))
+		return emu_exec_send_gather(ex, wqe, pos);
+	return emu_exec_send_data(ex, wqe, pos, simple, NULL);
+}
+
+/* The responder's memory that an RDMA operation names. */
+static struct ib_sge emu_remote_sge(const struct emu_swqe *wqe)
+{
+	return (struct ib_sge) {
+		.addr = wqe->rdma.remote_addr,
+		.length = wqe->length,
+		.lkey = wqe->rdma.rkey,
+	};
+}
+
+/*
+ * Opens the responder's memory. A message of length 0 reaches none, and its key is
+ * not looked at.
+ */
+static enum emu_verdict emu_open_remote(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+					const struct ib_sge *there, int access,
+					struct emu_cursor *remote)
+{
+	if (unlikely((READ_ONCE(ex->peer->access) & access) != access))
+		return emu_refuse(ex, wqe, pos, IB_WC_REM_INV_REQ_ERR, EMU_SYN_QP_ACCESS);
+	emu_cursor_init(remote, ex->peer, ex->peer->ibqp.pd, there, 1, access);
+	if (likely(emu_cursor_check(remote)))
+		return EMU_DONE;
+	emu_cursor_end(remote);
+	return emu_refuse(ex, wqe, pos, IB_WC_REM_ACCESS_ERR, remote->why);
+}
+
+/* After a copy: was one of the sides not what it seemed? */
+static enum emu_verdict emu_check_copy(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+				       const struct emu_cursor *local,
+				       const struct emu_cursor *remote)
+{
+	if (unlikely(remote->why))
+		return emu_refuse(ex, wqe, pos, IB_WC_REM_ACCESS_ERR, remote->why);
+	if (unlikely(local->why))
+		return emu_fail_local(ex, wqe, pos, IB_WC_LOC_PROT_ERR, local->why);
+	return EMU_DONE;
+}
+
+/*
+ * With both sides opened. A receive is taken at the end: when all that can be
+ * refused was not, and the data is there. If an SRQ has run out meanwhile, the
+ * data is written again.
+ */
+static enum emu_verdict emu_write_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+				       struct emu_cursor *local, struct emu_cursor *remote)
+{
+	bool imm = wqe->opcode == IB_WR_RDMA_WRITE_WITH_IMM;
+	enum emu_verdict verdict;
+	struct emu_recv recv;
+
+	if (unlikely(imm && !emu_has_receive(ex->peer)))
+		return emu_not_taken(ex, wqe, pos, EMU_RNR);
+	emu_copy(ex, remote, local, wqe->length);
+	verdict = emu_check_copy(ex, wqe, pos, local, remote);
+	if (unlikely(verdict != EMU_DONE))
+		return verdict;
+	if (unlikely(imm)) {
+		verdict = emu_claim(ex->peer, 0, &recv);
+		if (verdict != EMU_DONE)
+			return emu_not_taken(ex, wqe, pos, verdict);
+		return emu_delivered(ex, wqe, pos, &recv);
+	}
+	ex->bytes += wqe->length;
+	ex->messages++;
+	return emu_succeed(ex, wqe, pos);
+}
+
+enum emu_verdict emu_exec_write(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+{
+	struct emu_cursor local, remote;
+	enum emu_verdict verdict;
+	struct ib_sge there;
+
+	if (unlikely(!emu_open_local(ex, wqe, 0, &local)))
+		return emu_fail_local(ex, wqe, pos, IB_WC_LOC_PROT_ERR, local.why);
+	verdict = emu_exec_peer(ex);
+	if (likely(verdict == EMU_DONE)) {
+		there = emu_remote_sge(wqe);
+		verdict = emu_open_remote(ex, wqe, pos, &there, IB_ACCESS_REMOTE_WRITE, &remote);
+		if (likely(verdict == EMU_DONE)) {
+			verdict = emu_write_data(ex, wqe, pos, &local, &remote);
+			emu_cursor_end(&remote);
+		}
+	} else {
+		verdict = emu_not_taken(ex, wqe, pos, verdict);
+	}
+	emu_cursor_end(&local);
+	return verdict == EMU_DROPPED ? EMU_DONE : verdict;
+}
+
+/* May this requester and this responder have reads and atomics at all? */
+static enum emu_verdict emu_check_rd_atomic(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+{
+	enum emu_verdict verdict;
+
+	if (unlikely(!ex->qp->attr.max_rd_atomic))
+		return emu_fail_local(ex, wqe, pos, IB_WC_LOC_QP_OP_ERR, EMU_SYN_RD_ATOMIC);
+	verdict = emu_exec_peer(ex);
+	if (unlikely(verdict != EMU_DONE))
+		return verdict;
+	if (unlikely(!ex->peer->attr.max_dest_rd_atomic))
+		return emu_refuse(ex, wqe, pos, IB_WC_REM_INV_REQ_ERR, EMU_SYN_RD_ATOMIC);
+	return EMU_DONE;
+}
+
+/* Returns with the data in place, or the verdict on the entry. */
+static enum emu_verdict emu_read_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+{
+	struct ib_sge there = emu_remote_sge(wqe);
+	struct emu_cursor local, remote;
+	enum emu_verdict verdict;
+
+	if (unlikely(!emu_open_local(ex, wqe, IB_ACCESS_LOCAL_WRITE, &local)))
+		return emu_fail_local(ex, wqe, pos, IB_WC_LOC_PROT_ERR, local.why);
+	verdict = emu_check_rd_atomic(ex, wqe, pos);
+	if (likely(verdict == EMU_DONE))
+		verdict = emu_open_remote(ex, wqe, pos, &there, IB_ACCESS_REMOTE_READ, &remote);
+	if (likely(verdict == EMU_DONE)) {
+		emu_copy(ex, &local, &remote, wqe->length);
+		emu_cursor_end(&remote);
+		verdict = emu_check_copy(ex, wqe, pos, &local, &remote);
+		if (likely(verdict == EMU_DONE))
+			emu_count_message(ex->peer->port, ex->qp->port, wqe->length);
+	}
+	emu_cursor_end(&local);
+	return verdict;
+}
+
+enum emu_verdict emu_exec_read(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+{
+	enum emu_syndrome why = EMU_SYN_NONE;
+	enum emu_verdict verdict;
+
+	if (likely(!wqe->rdma.data_done)) {
+		verdict = emu_read_data(ex, wqe, pos);
+		if (verdict != EMU_DONE)
+			return verdict;
+	}
+	if (unlikely(wqe->opcode == IB_WR_RDMA_READ_WITH_INV)) {
+		/* The key may be in use for a moment, and is of no use any more. */
+		wqe->rdma.data_done = true;
+		verdict = emu_region_invalidate(ex->qp, wqe->ex.invalidate_rkey, &why);
+		if (verdict == EMU_FAILED)
+			return emu_fail_local(ex, wqe, pos, IB_WC_MW_BIND_ERR, why);
+		if (verdict != EMU_DONE)
+			return verdict;
+	}
+	return emu_succeed(ex, wqe, pos);
+}
+
+/* Executes the operation on the responder's memory; returns what was there. */
+static u64 emu_atomic_op(const struct emu_swqe *wqe, atomic64_t *target)
+{
+	if (wqe->opcode == IB_WR_ATOMIC_FETCH_AND_ADD)
+		return atomic64_fetch_add(wqe->atomic.compare_add, target);
+	return atomic64_cmpxchg(target, wqe->atomic.compare_add, wqe->atomic.swap);
+}
+
+static enum emu_verdict emu_atomic_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+					struct emu_cursor *local, struct emu_cursor *remote)
+{
+	struct emu_cursor from;
+	u64 original;
+
+	/* The operand must not straddle two pages, however the region is mapped. */
+	if (unlikely(!IS_ALIGNED((unsigned long)remote->addr, sizeof(original)) ||
+		     remote->len < sizeof(original)))
+		return emu_refuse(ex, wqe, pos, IB_WC_REM_INV_REQ_ERR, EMU_SYN_ALIGNMENT);
+	original = emu_atomic_op(wqe, remote->addr);
+	emu_cursor_init_inline(&from, ex->qp, &original, sizeof(original));
+	emu_copy(ex, local, &from, sizeof(original));
+	if (unlikely(local->why))
+		return emu_fail_local(ex, wqe, pos, IB_WC_LOC_PROT_ERR, local->why);
+	ex->bytes += sizeof(original);
+	ex->messages++;
+	return emu_succeed(ex, wqe, pos);
+}
+
+enum emu_verdict emu_exec_atomic(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+{
+	struct ib_sge there = {
+		.addr = wqe->atomic.remote_addr,
+		.length = sizeof(u64),
+		.lkey = wqe->atomic.rkey,
+	};
+	struct emu_cursor local, remote;
+	enum emu_verdict verdict;
+
+	if (unlikely(!emu_open_local(ex, wqe, IB_ACCESS_LOCAL_WRITE, &local)))
+		return emu_fail_local(ex, wqe, pos, IB_WC_LOC_PROT_ERR, local.why);
+	verdict = emu_check_rd_atomic(ex, wqe, pos);
+	if (likely(verdict == EMU_DONE) && unlikely(!IS_ALIGNED(there.addr, sizeof(u64))))
+		verdict = emu_refuse(ex, wqe, pos, IB_WC_REM_INV_REQ_ERR, EMU_SYN_ALIGNMENT);
+	if (likely(verdict == EMU_DONE))
+		verdict = emu_open_remote(ex, wqe, pos, &there, IB_ACCESS_REMOTE_ATOMIC, &remote);
+	if (likely(verdict == EMU_DONE)) {
+		verdict = emu_atomic_data(ex, wqe, pos, &local, &remote);
+		emu_cursor_end(&remote);
+	}
+	emu_cursor_end(&local);
+	return verdict;
+}

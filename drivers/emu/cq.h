@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Completion queues, and the producers' side of them; see cq.c.
+ *
+ *	preempt_disable();
+ *	cqe = emu_cq_begin(cq, &pos);
+ *	if (cqe) {
+ *		... every field of *cqe ...
+ *		emu_cq_end(cq, cqe, pos, solicited);
+ *	}
+ *	preempt_enable();
+ *
+ * Any number of producers, in any context but NMI. Preemption is off between the
+ * two, for pollers stop at an entry that is not published.
+ */
+#ifndef KVERBS_EMU_CQ_H
+#define KVERBS_EMU_CQ_H
+
+#include <linux/hrtimer.h>
+#include <linux/mutex.h>
+#include <linux/preempt.h>
+#include <kverbs/completion.h>
+
+#include "emu.h"
+#include "fault.h"
+
+/* How a queue is armed: for solicited completions, for any. */
+#define EMU_ARM_SOLICITED	BIT(0)
+#define EMU_ARM_NEXT		BIT(1)
+/* A notification is held back; see moderation.c. */
+#define EMU_ARM_HELD		BIT(2)
+/* emu_cq.due says until when. */
+#define EMU_ARM_DUE		BIT(3)
+/* The timer is queued, or whoever set this is about to queue it. */
+#define EMU_ARM_TIMER		BIT(4)
+
+/* What starts a completion, as struct ib_wc has it: copied as it is. */
+#define EMU_WC_PREFIX		offsetof(struct ib_wc, port_num)
+
+/**
+ * struct emu_cqe - an entry of a completion queue, one cache line
+ * @wr_id: as in &struct ib_wc, like all up to @dlid_path_bits
+ * @status: enum ib_wc_status
+ * @opcode: enum ib_wc_opcode; with %IB_WC_RECV also after an error
+ * @vendor_err: where an error was found, enum emu_syndrome
+ * @byte_len: bytes received or read
+ * @qp: the queue pair; NULL when it was destroyed meanwhile
+ * @ex: immediate data or invalidated key
+ * @src_qp: sender's queue pair number
+ * @slid: sender's LID
+ * @wc_flags: IB_WC_*
+ * @pkey_index: index of the P_Key
+ * @sl: service level
+ * @dlid_path_bits: 0
+ * @wqe_pos: position of the work queue entry that completed, its low bits: no
+ *	queue has half as many entries
+ * @port_num: port the message came in by
+ * @network_hdr_type: with %IB_WC_WITH_NETWORK_HDR_TYPE
+ * @stamp: low half of the time it was written, or 0; see ib_cq_stamp()
+ * @seq: position + 1 once the entry is valid; see cq.c
+ */
+struct emu_cqe {
+	u64 wr_id;
+	u32 status;
+	u32 opcode;
+	u32 vendor_err;
+	u32 byte_len;
+	struct ib_qp *qp;
+	union {
+		__be32 imm_data;
+		u32 invalidate_rkey;
+	} ex;
+	u32 src_qp;
+	u32 slid;
+	u32 wc_flags;
+	u16 pkey_index;
+	u8 sl;
+	u8 dlid_path_bits;
+	u16 wqe_pos;
+	u8 port_num;
+	u8 network_hdr_type;
+	u32 stamp;
+	u32 seq;
+} __aligned(64);
+static_assert(sizeof(struct emu_cqe) == 64);
+static_assert(offsetof(struct emu_cqe, wqe_pos) == EMU_WC_PREFIX);
+static_assert(offsetof(struct ib_wc, status) == offsetof(struct emu_cqe, status));
+static_assert(offsetof(struct ib_wc, byte_len) == offsetof(struct emu_cqe, byte_len));
+static_assert(offsetof(struct ib_wc, qp) == offsetof(struct emu_cqe, qp));
+static_assert(offsetof(struct ib_wc, ex) == offsetof(struct emu_cqe, ex));
+static_assert(offsetof(struct ib_wc, wc_flags) == offsetof(struct emu_cqe, wc_flags));
+static_assert(offsetof(struct ib_wc, pkey_index) == offsetof(struct emu_cqe, pkey_index));
+/* Positions are compared by their low 16 bits, see emu_ring_retire_to(). */
+static_assert(EMU_MAX_QP_WR * 2 <= BIT(15));
+
+/**
+ * struct emu_cq_ring - the entries of a queue between two changes of its size
+ * @entries: their number is a power of two
+ * @mask: number of entries, less one
+ * @room: entries that may be in it; 0 when the queue is in error
+ * @sealed: nobody writes into it any more
+ * @next: the ring that took its place, or NULL
+ * @head: position of the next entry to reserve
+ * @tail: position of the next entry to poll
+ */
+struct emu_cq_ring {
+	struct emu_cqe *entries;
+	u32 mask;
+	s32 room;
+	bool sealed;
+	struct emu_cq_ring *next;
+	atomic_t head ____cacheline_aligned_in_smp;
+	atomic_t tail ____cacheline_aligned_in_smp;
+};
+
+/**
+ * struct emu_cq - a completion queue
+ * @ibcq: what the midlayer sees
+ * @in: where completions are written: the newest ring
+ * @out: where they are polled: the oldest ring with something in it
+ * @overrun: in error, most often for an entry that was lost; nothing is taken in
+ *	any more
+ * @moderation: completions, and from bit 16 on microseconds, to wait for before
+ *	a notification; 0 for no waiting
+ * @arm: EMU_ARM_* bits
+ * @armed_at: position behind the newest entry when it was armed; with @moderation
+ * @due: when to notify of what is held back, in nanoseconds of CLOCK_MONOTONIC
+ * @timer: notifies then
+ * @lost: completions that found no room
+ * @resize_lock: serialises changes of size
+ * @rings: the oldest ring that is not freed
+ */
+struct emu_cq {
+	struct ib_cq ibcq;
+	struct emu_cq_ring *in;
+	struct emu_cq_ring *out;
+	bool overrun;
+	u32 moderation;
+	atomic_t arm ____cacheline_aligned_in_smp;
+	u32 armed_at;
+	atomic64_t due;
+	struct hrtimer timer;
+	atomic_t lost;
+	struct mutex resize_lock;
+	struct emu_cq_ring *rings;
+};
+
+static inline struct emu_cq *to_ecq(struct ib_cq *ibcq)
+{
+	return container_of(ibcq, struct emu_cq, ibcq);
+}
+
+/* cq.c */
+int emu_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		  struct uverbs_attr_bundle *attrs);
+int emu_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
+int emu_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
+int emu_peek_cq(struct ib_cq *ibcq, int wc_cnt);
+int emu_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc);
+int emu_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+void emu_cq_forget_qp(struct emu_cq *cq, struct emu_qp *qp);
+void emu_cq_fail(struct emu_cq *cq);
+void emu_cq_overrun(struct emu_cq *cq);
+void emu_cq_wake(struct emu_cq *cq, u32 pos, bool solicited);
+
+/* moderation.c */
+int emu_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);
+bool emu_cq_hold(struct emu_cq *cq, u32 pos, int *arm);
+void emu_cq_unhold(struct emu_cq *cq);
+void emu_cq_moderation_init(struct emu_cq *cq);
+void emu_cq_moderation_exit(struct emu_cq *cq);
+
+static inline struct emu_cqe *emu_cq_entry(const struct emu_cq_ring *ring, u32 pos)
+{
+	return &ring->entries[pos & ring->mask];
+}
+
+/*
+ * Reserves an entry. Returns NULL if the queue is full: the completion is lost,
+ * the queue is in error from then on, and the caller puts the queue pair in
+ * error too.
+ */
+static inline struct emu_cqe *emu_cq_begin(struct emu_cq *cq, u32 *ppos)
+{
+	/* acquire: pair E */
+	struct emu_cq_ring *ring = smp_load_acquire(&cq->in);
+	u32 pos = atomic_read(&ring->head);
+	s32 used;
+
+	for (;;) {
+		/* acquire: pair B */
+		used = pos - (u32)atomic_read_acquire(&ring->tail);
+		/* Negative: pos is so stale that its entry has been polled already. */
+		if (unlikely(used < 0)) {
+			pos = atomic_read(&ring->head);
+			continue;
+		}
+		if (unlikely(used >= READ_ONCE(ring->room) || emu_fault_overflow(cq))) {
+			emu_cq_overrun(cq);
+			return NULL;
+		}
+		if (likely(atomic_try_cmpxchg_relaxed(&ring->head, (int *)&pos, pos + 1)))
+			break;
+	}
+	*ppos = pos;
+	return emu_cq_entry(ring, pos);
+}
+
+static inline void emu_cq_end(struct emu_cq *cq, struct emu_cqe *cqe, u32 pos, bool solicited)
+{
+	cqe->stamp = ib_cq_stamp();
+	/* release: pair A */
+	smp_store_release(&cqe->seq, pos + 1);
+
+	/* full barrier: pair C */
+	smp_mb();
+	if (unlikely(atomic_read(&cq->arm)))
+		emu_cq_wake(cq, pos, solicited);
+}
+
+#endif

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Datagrams: UD, and GSI, which is queue pair 1 of each port.
+ *
+ * The sender's entry succeeds as soon as its own part is right; what becomes of
+ * the message is for the receiver to know: it is dropped and counted if there is
+ * no such queue pair, if P_Key or Q_Key do not match, or if the oldest receive has
+ * no room for it, which then stays where it is. IBTA vol. 1, 9.8.3 and 10.2.4.
+ */
+#include <linux/ip.h>
+#include <net/ipv6.h>
+
+#include "exec.h"
+
+/* Next header of a global route header: IBA transport, or UDP with RoCE v2. */
+#define EMU_NEXT_IBA	0x1b
+
+/**
+ * struct emu_datagram - a message on its way
+ * @ex: the owner at work
+ * @wqe: the entry
+ * @av: where to
+ * @port: where it arrives; NULL for a multicast, which arrives at many
+ * @pkey: of the sender
+ * @why: what became wrong with the sender's memory on the way
+ */
+struct emu_datagram {
+	struct emu_exec *ex;
+	struct emu_swqe *wqe;
+	const struct emu_av *av;
+	struct emu_port *port;
+	u16 pkey;
+	enum emu_syndrome why;
+};
+
+static u16 emu_send_pkey(const struct emu_qp *qp, const struct emu_swqe *wqe)
+{
+	u16 index = qp->ibqp.qp_type == IB_QPT_GSI ? wqe->ud.pkey_index : qp->attr.pkey_index;
+
+	return emu_port_pkey(qp->port, index);
+}
+
+/* GSI queue pairs take any P_Key of the port; returns the index, or -1. */
+static int emu_recv_pkey(const struct emu_qp *qp, u16 pkey)
+{
+	int i;
+
+	if (qp->ibqp.qp_type != IB_QPT_GSI)
+		return emu_pkeys_match(emu_port_pkey(qp->port, qp->attr.pkey_index), pkey) ?
+		       qp->attr.pkey_index : -1;
+	for (i = 0; i < (qp->edev->ethernet ? 1 : EMU_PKEY_TBL_LEN); i++) {
+		if (emu_pkeys_match(emu_port_pkey(qp->port, i), pkey))
+			return i;
+	}
+	return -1;
+}
+
+static bool emu_is_ipv4(const struct emu_av *av)
+{
+	return av->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP &&
+	       ipv6_addr_v4mapped((struct in6_addr *)&av->sgid);
+}
+
+static u8 emu_network_hdr_type(const struct emu_av *av)
+{
+	if (av->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP)
+		return av->gid_type == IB_GID_TYPE_ROCE ? RDMA_NETWORK_ROCE_V1 : RDMA_NETWORK_IB;
+	return emu_is_ipv4(av) ? RDMA_NETWORK_IPV4 : RDMA_NETWORK_IPV6;
+}
+
+/*
+ * The 40 bytes in front of the payload: a global route header or, with RoCE v2
+ * over IPv4, 20 bytes of nothing and an IP header.
+ */
+static void emu_build_grh(union rdma_network_hdr *hdr, const struct emu_av *av, u32 length)
+{
+	struct iphdr *ip = &hdr->roce4grh;
+
+	memset(hdr, 0, sizeof(*hdr));
+	if (emu_is_ipv4(av)) {
+		ip->version = 4;
+		ip->ihl = sizeof(*ip) / 4;
+		ip->tos = av->flow >> 20;
+		ip->tot_len = cpu_to_be16(sizeof(*ip) + length);
+		ip->ttl = av->hop_limit;
+		ip->protocol = IPPROTO_UDP;
+		memcpy(&ip->saddr, av->sgid.raw + 12, sizeof(ip->saddr));
+		memcpy(&ip->daddr, av->dgid.raw + 12, sizeof(ip->daddr));
+		ip->check = ip_fast_csum((u8 *)ip, ip->ihl);
+		return;
+	}
+	hdr->ibgrh.version_tclass_flow = cpu_to_be32(6U << 28 | av->flow);
+	hdr->ibgrh.paylen = cpu_to_be16(length);
+	hdr->ibgrh.next_hdr = av->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP ? IPPROTO_UDP :
+									   EMU_NEXT_IBA;
+	hdr->ibgrh.hop_limit = av->hop_limit;
+	hdr->ibgrh.sgid = av->sgid;
+	hdr->ibgrh.dgid = av->dgid;
+}
+
+static void emu_complete_datagram(struct emu_qp *to, const struct emu_datagram *dg,
+				  const struct emu_recv *recv, u16 pkey_index,
+				  enum ib_wc_status status, enum emu_syndrome why)
+{
+	struct emu_qp *from = dg->ex->qp;
+	bool imm = dg->wqe->opcode == IB_WR_SEND_WITH_IMM;
+	struct emu_cqe *cqe;
+	u32 pos;
+
+	cqe = emu_recv_begin(to, recv, &pos);
+	if (!cqe)
+		return;
+	cqe->status = status;
+	cqe->opcode = IB_WC_RECV;
+	cqe->vendor_err = why;
+	cqe->byte_len = sizeof(union rdma_network_hdr) + dg->wqe->length;
+	cqe->ex.imm_data = dg->wqe->ex.imm_data;
+	cqe->src_qp = from->ibqp.qp_num;
+	cqe->slid = READ_ONCE(from->port->lid);
+	cqe->wc_flags = (dg->av->grh ? IB_WC_GRH : 0) | (imm ? IB_WC_WITH_IMM : 0) |
+			(to->edev->ethernet ? IB_WC_WITH_NETWORK_HDR_TYPE : 0);
+	cqe->pkey_index = pkey_index;
+	cqe->sl = dg->av->sl;
+	cqe->dlid_path_bits = 0;
+	cqe->port_num = to->port->num;
+	cqe->network_hdr_type = emu_network_hdr_type(dg->av);
+	emu_cq_end(to_ecq(to->ibqp.recv_cq), cqe, pos,
+		   status != IB_WC_SUCCESS || (dg->wqe->send_flags & IB_SEND_SOLICITED));
+}
+
+/* Copies header and payload. Returns what was wrong with the receiver's memory. */
+static enum emu_syndrome emu_copy_datagram(struct emu_qp *to, struct emu_datagram *dg,
+					   const struct emu_recv *recv)
+{
+	struct emu_exec *ex = dg->ex;
+	struct emu_cursor head, body, local;
+	union rdma_network_hdr hdr;
+
+	emu_cursor_init(&local, to, emu_recv_pd(to), recv->wqe->sge, recv->wqe->num_sge,
+			IB_ACCESS_LOCAL_WRITE);
+	emu_build_grh(&hdr, dg->av, dg->wqe->length);
+	emu_cursor_init_inline(&head, ex->qp, &hdr, sizeof(hdr));
+	emu_copy(ex, &local, &head, sizeof(hdr));
+	if (local.why)
+		goto end;
+	/* The sender has looked at its own memory, but that may have changed since. */
+	if (emu_open_local(ex, dg->wqe, 0, &body)) {
+		emu_copy(ex, &local, &body, dg->wqe->length);
+		emu_cursor_end(&body);
+	}
+	if (body.why)
+		dg->why = body.why;
+end:
+	emu_cursor_end(&local);
+	return local.why;
+}
+
+/* To one queue pair, which is entered. */
+static void emu_deliver(struct emu_qp *to, struct emu_datagram *dg)
+{
+	struct emu_port *from = dg->ex->qp->port;
+	int pkey_index = emu_recv_pkey(to, dg->pkey);
+	u32 length = dg->wqe->length;
+	enum emu_syndrome why;
+	struct emu_recv recv;
+
+	if (pkey_index < 0) {
+		emu_count(to->port, EMU_CNT_PKEY, 1);
+		return;
+	}
+	if (READ_ONCE(to->qkey) != dg->wqe->ud.qkey) {
+		emu_count(to->port, EMU_CNT_QKEY, 1);
+		return;
+	}
+	if (emu_claim(to, sizeof(union rdma_network_hdr) + length, &recv) != EMU_DONE) {
+		emu_count(to->port, EMU_CNT_DROPPED, 1);
+		return;
+	}
+	why = emu_copy_datagram(to, dg, &recv);
+	if (why) {
+		emu_complete_datagram(to, dg, &recv, pkey_index, IB_WC_LOC_PROT_ERR, why);
+		emu_qp_fatal(to);
+		return;
+	}
+	if (unlikely(dg->why)) {
+		/* The receive is used up, but the receiver is not at fault. */
+		emu_complete_datagram(to, dg, &recv, pkey_index, IB_WC_LOC_QP_OP_ERR,
+				      EMU_SYN_REMOTE);
+		return;
+	}
+	emu_count_message(from, to->port, length);
+	emu_complete_datagram(to, dg, &recv, pkey_index, IB_WC_SUCCESS, EMU_SYN_NONE);
+}
+
+/* Under rcu_read_lock(). */
+static void emu_deliver_entered(struct emu_qp *to, struct emu_datagram *dg)
+{
+	/* What the queue pair is, and where, is only known inside. */
+	if (!emu_gate_enter(&to->gate))
+		return;
+	if ((!dg->port || to->port == dg->port) && READ_ONCE(to->port->state) == IB_PORT_ACTIVE)
+		emu_deliver(to, dg);
+	emu_leave(to);
+}
+
+static void emu_deliver_copy(struct emu_qp *to, void *data)
+{
+	struct emu_datagram *dg = data;
+
+	if (to != dg->ex->qp || !to->no_loopback)
+		emu_deliver_entered(to, dg);
+}
+
+/* Under rcu_read_lock(). */
+static void emu_deliver_unicast(struct emu_datagram *dg)
+{
+	struct emu_qp *to;
+
+	dg->port = emu_fabric_find(dg->av);
+	if (!dg->port || READ_ONCE(dg->port->state) != IB_PORT_ACTIVE)
+		return;
+	if (dg->av->grh && !dg->port->edev->ethernet &&
+	    !emu_port_has_gid(dg->port, &dg->av->dgid))
+		return;
+	if (dg->wqe->ud.qpn == EMU_GSI_QPN)
+		to = rcu_dereference(dg->port->gsi);
+	else
+		to = xa_load(&dg->port->edev->qps, dg->wqe->ud.qpn);
+	if (!to || !emu_qp_is_datagram(to)) {
+		emu_count(dg->port, EMU_CNT_DROPPED, 1);
+		return;
+	}
+	emu_deliver_entered(to, dg);
+}
+
+/**
+ * emu_exec_datagram() - execute the oldest entry of a datagram queue pair
+ * @ex: the owner at work
+ * @wqe: the entry
+ * @pos: its position
+ *
+ * Context: The owner of the queue pair's doorbell, preemption off.
+ * Return: EMU_DONE or EMU_FAILED; the entry is gone.
+ */
+enum emu_verdict emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+{
+	struct emu_qp *qp = ex->qp;
+	struct emu_datagram dg = { .ex = ex, .wqe = wqe, .av = emu_swqe_av(qp, wqe) };
+	struct emu_cursor local;
+
+	/* Posted in the error state, which was left; see emu_may_post_any(). */
+	if (unlikely(wqe->opcode != IB_WR_SEND && wqe->opcode != IB_WR_SEND_WITH_IMM))
+		return emu_fail_local(ex, wqe, pos, IB_WC_LOC_QP_OP_ERR, EMU_SYN_NONE);
+	if (unlikely(!emu_open_local(ex, wqe, 0, &local)))
+		return emu_fail_local(ex, wqe, pos, IB_WC_LOC_PROT_ERR, local.why);
+	emu_cursor_end(&local);
+
+	dg.pkey = emu_send_pkey(qp, wqe);
+	/* What does not fit into a packet is not sent: IBTA vol. 1, C10-93.1.1. */
+	if (wqe->length <= ib_mtu_enum_to_int(READ_ONCE(qp->port->mtu)) &&
+	    READ_ONCE(qp->port->state) == IB_PORT_ACTIVE) {
+		rcu_read_lock();
+		if (wqe->ud.qpn == IB_MULTICAST_QPN)
+			emu_mcast_deliver(dg.av, emu_deliver_copy, &dg);
+		else
+			emu_deliver_unicast(&dg);
+		rcu_read_unlock();
+	}
+	if (unlikely(dg.why))
+		return emu_fail_local(ex, wqe, pos, IB_WC_LOC_PROT_ERR, dg.why);
+	emu_complete_send(qp, wqe, pos, IB_WC_SUCCESS, EMU_SYN_NONE);
+	return EMU_DONE;
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Execution of work queue entries: what the engine, exec.c, connected.c and
+ * datagram.c share.
+ */
+#ifndef KVERBS_EMU_EXEC_H
+#define KVERBS_EMU_EXEC_H
+
+#include "memory.h"
+#include "qp.h"
+
+/**
+ * struct emu_exec - an owner at work on one queue pair
+ * @qp: the queue pair, as requester
+ * @peer: its responder, whose gate is entered; NULL before the first use. Of
+ *	connected queue pairs only
+ * @slid: LID of the requester's port, with @peer
+ * @may_sleep: runs on a runner
+ * @messages: sent to @peer and not counted yet
+ * @bytes: same
+ * @delay_ns: with EMU_DELAYED, how long to wait
+ *
+ * Preemption is off while an owner executes, but for the copying of long
+ * messages on a runner: each message wakes a consumer that would otherwise
+ * preempt it, message by message.
+ */
+struct emu_exec {
+	struct emu_qp *qp;
+	struct emu_qp *peer;
+	u16 slid;
+	bool may_sleep;
+	u32 messages;
+	u64 bytes;
+	u64 delay_ns;
+};
+
+/* exec.c */
+enum emu_verdict emu_exec_wqe(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
+void emu_exec_end(struct emu_exec *ex);
+void emu_complete_send(struct emu_qp *qp, const struct emu_swqe *wqe, u32 pos,
+		       enum ib_wc_status status, enum emu_syndrome why);
+enum emu_verdict emu_fail_local(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+				enum ib_wc_status status, enum emu_syndrome why);
+bool emu_open_local(struct emu_exec *ex, struct emu_swqe *wqe, int access,
+		    struct emu_cursor *local);
+void emu_copy(struct emu_exec *ex, struct emu_cursor *to, struct emu_cursor *from, u32 length);
+
+/* connected.c */
+enum emu_verdict emu_enter_peer(struct emu_exec *ex);
+enum emu_verdict emu_lost_recv(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
+enum emu_verdict emu_exec_send(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
+enum emu_verdict emu_exec_write(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
+enum emu_verdict emu_exec_read(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
+enum emu_verdict emu_exec_atomic(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
+
+/* datagram.c */
+enum emu_verdict emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
+
+/* mcast.c */
+/**
+ * emu_mcast_deliver() - calls a function for each member of a group
+ * @av: the address
+ * @deliver: is called for each
+ * @data: its argument
+ *
+ * Context: Under rcu_read_lock().
+ */
+void emu_mcast_deliver(const struct emu_av *av, void (*deliver)(struct emu_qp *qp, void *data),
+		       void *data);
+
+/* Under RCU. The last one out of a closed gate lets the flush of receives begin. */
+static inline void emu_leave(struct emu_qp *peer)
+{
+	if (unlikely(emu_gate_leave(&peer->gate)))
+		emu_qp_ring_deferred(peer);
+}
+
+/*
+ * Takes the oldest entry of a ring, unless it is shorter than @room: then it stays
+ * where it is, and @too_short is set. Returns NULL without one.
+ */
+static inline struct emu_rwqe *emu_recv_ring_claim(struct emu_ring *ring, u64 room, u32 *pos,
+						   bool *too_short)
+{
+	struct emu_rwqe *wqe;
+
+	do {
+		wqe = emu_ring_front(ring, pos);
+		if (!wqe)
+			return NULL;
+		/* May be torn, if the entry is not at the front any more. */
+		if (unlikely(data_race(wqe->length) < room) &&
+		    atomic_read(&ring->tail) == *pos) {
+			*too_short = true;
+			return NULL;
+		}
+	} while (!emu_ring_take(ring, *pos));
+	return wqe;
+}
+
+/* Takes the oldest receive of a queue pair, as emu_srq_claim() does. */
+static inline enum emu_verdict emu_claim(struct emu_qp *qp, u64 room, struct emu_recv *recv)
+{
+	bool too_short = false;
+
+	if (unlikely(qp->srq))
+		return emu_srq_claim(qp->srq, room, recv);
+	recv->ring = &qp->rq;
+	recv->wqe = emu_recv_ring_claim(&qp->rq, room, &recv->pos, &too_short);
+	if (likely(recv->wqe))
+		return EMU_DONE;
+	return too_short ? EMU_FAILED : EMU_RNR;
+}
+
+/* Is there a receive? Others may take it, if the queue is shared. */
+static inline bool emu_has_receive(struct emu_qp *qp)
+{
+	u32 pos;
+
+	return qp->srq ? emu_srq_used(qp->srq) : !!emu_ring_front(&qp->rq, &pos);
+}
+
+/* Gives the slot of a receive back to posters. */
+static inline void emu_recv_free(const struct emu_recv *recv)
+{
+	emu_ring_free(recv->ring, &recv->wqe->slot, recv->pos);
+}
+
+/* The protection domain of a queue pair's receives. */
+static inline struct ib_pd *emu_recv_pd(const struct emu_qp *qp)
+{
+	return qp->srq ? qp->srq->ibsrq.pd : qp->ibqp.pd;
+}
+
+/* As emu_complete_send(), which see. */
+static __always_inline void __emu_complete_send(struct emu_qp *qp, const struct emu_swqe *wqe,
+						u32 pos, u8 opcode, enum ib_wc_status status,
+						enum emu_syndrome why)
+{
+	struct emu_cq *cq = to_ecq(qp->ibqp.send_cq);
+	u64 wr_id = wqe->wr_id;
+	u32 length = wqe->length;
+	bool signaled = qp->sig_all || (wqe->send_flags & IB_SEND_SIGNALED);
+	struct emu_cqe *cqe;
+	u32 cq_pos;
+
+	emu_ring_advance(&qp->sq, (struct emu_slot *)&wqe->slot, pos);
+	if (!signaled && status == IB_WC_SUCCESS)
+		return;
+	cqe = emu_cq_begin(cq, &cq_pos);
+	if (unlikely(!cqe)) {
+		emu_qp_lost(qp);
+		return;
+	}
+	cqe->wr_id = wr_id;
+	cqe->status = status;
+	cqe->opcode = opcode;
+	cqe->vendor_err = why;
+	cqe->byte_len = length;
+	cqe->qp = &qp->ibqp;
+	cqe->ex.imm_data = 0;
+	cqe->src_qp = 0;
+	cqe->slid = 0;
+	cqe->wc_flags = 0;
+	cqe->pkey_index = 0;
+	cqe->sl = 0;
+	cqe->dlid_path_bits = 0;
+	cqe->wqe_pos = pos;
+	cqe->port_num = qp->attr.port_num;
+	cqe->network_hdr_type = 0;
+	emu_cq_end(cq, cqe, cq_pos, status != IB_WC_SUCCESS);
+}
+
+/* Starts a completion of a receive; emu_cq_end() ends it. NULL if it is lost. */
+static __always_inline struct emu_cqe *emu_recv_begin(struct emu_qp *qp, const struct emu_recv *recv,
+					     u32 *pos)
+{
+	struct emu_cqe *cqe;
+	u64 wr_id = recv->wqe->wr_id;
+
+	emu_recv_free(recv);
+	cqe = emu_cq_begin(to_ecq(qp->ibqp.recv_cq), pos);
+	if (unlikely(!cqe)) {
+		emu_qp_lost(qp);
+		return NULL;
+	}
+	cqe->wr_id = wr_id;
+	cqe->qp = &qp->ibqp;
+	cqe->wqe_pos = recv->pos;
+	return cqe;
+}
+
+/*
+ * Gives a connected responder its completion. False if that is lost, and the
+ * responder in error.
+ */
+static __always_inline bool emu_complete_recv(struct emu_exec *ex, const struct emu_swqe *wqe,
+					      const struct emu_recv *recv, u32 opcode, u32 flags,
+					      enum ib_wc_status status, enum emu_syndrome why)
+{
+	struct emu_qp *peer = ex->peer;
+	struct emu_cqe *cqe;
+	u32 pos;
+
+	cqe = emu_recv_begin(peer, recv, &pos);
+	if (unlikely(!cqe))
+		return false;
+	cqe->status = status;
+	cqe->opcode = opcode;
+	cqe->vendor_err = why;
+	cqe->byte_len = wqe->length;
+	cqe->ex.imm_data = wqe->ex.imm_data;
+	cqe->src_qp = ex->qp->ibqp.qp_num;
+	cqe->slid = ex->slid;
+	cqe->wc_flags = flags | (peer->av.grh ? IB_WC_GRH : 0);
+	cqe->pkey_index = peer->attr.pkey_index;
+	cqe->sl = 0;
+	cqe->dlid_path_bits = 0;
+	cqe->port_num = peer->attr.port_num;
+	cqe->network_hdr_type = 0;
+	emu_cq_end(to_ecq(peer->ibqp.recv_cq), cqe, pos,
+		   status != IB_WC_SUCCESS || (wqe->send_flags & IB_SEND_SOLICITED));
+	return true;
+}
+
+/* A message of @length bytes went from one port to another. */
+static inline void emu_count_message(struct emu_port *from, struct emu_port *to, u32 length)
+{
+	emu_count(from, EMU_CNT_XMIT_DATA, length);
+	emu_count(from, EMU_CNT_XMIT_PACKETS, 1);
+	emu_count(to, EMU_CNT_RCV_DATA, length);
+	emu_count(to, EMU_CNT_RCV_PACKETS, 1);
+}
+
+#endif

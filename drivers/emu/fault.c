@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What goes wrong on purpose: files in /sys/kernel/debug/kverbs_emu/<device>/faults/
+ *
+ *   seed		what the choices follow from; writing it starts all sequences
+ *			and counts again
+ *   comp_error		work requests that fail, with comp_status: a name such as
+ *			REM_ACCESS_ERR, or a number of enum ib_wc_status
+ *   delay		work requests that are executed delay_us microseconds late
+ *   port_flap		work requests before which the port goes down, for port_flap_ms
+ *			milliseconds: the port that the queue pair sends by, if
+ *			port_flap_port is 0 or its number
+ *   drop_notify	notifications of completion that nobody gets
+ *   cq_overflow	completions that find their queue full, whatever its size
+ *   alloc_fail		calls that make an object and end with -ENOMEM
+ *   injected		reads: kind, how often it could have gone wrong, how often it did
+ *
+ * Rates are per million; 1000000 is always. Values out of range are -EINVAL.
+ *
+ * Each kind counts the occasions on which its rate was not 0. The choice is a hash
+ * of seed, kind and that count, so the same occasions in the same order go wrong
+ * again after the seed has been written again.
+ *
+ * emu_faults_lock serialises writers, and the count of rates that are not 0, which
+ * turns the static key. Those who ask take no lock, but for a port that goes down
+ * (ports.c).
+ */
+#include <linux/debugfs.h>
+#include <linux/hrtimer.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+
+#include "cq.h"
+#include "fault.h"
+#include "qp.h"
+
+#define EMU_FAULT_MILLION	1000000
+#define EMU_FAULT_MAX_DELAY	(10 * USEC_PER_SEC)
+#define EMU_FAULT_MAX_FLAP	(60 * MSEC_PER_SEC)
+
+enum emu_fault_kind {
+	EMU_FAULT_COMP_ERROR,
+	EMU_FAULT_DELAY,
+	EMU_FAULT_PORT_FLAP,
+	EMU_FAULT_DROP_NOTIFY,
+	EMU_FAULT_CQ_OVERFLOW,
+	EMU_FAULT_ALLOC_FAIL,
+	EMU_NR_FAULTS
+};
+
+/* Numbers that can be set: a rate for each kind, and these. */
+enum emu_fault_setting {
+	EMU_FAULT_DELAY_US = EMU_NR_FAULTS,
+	EMU_FAULT_PORT_FLAP_MS,
+	EMU_FAULT_PORT_FLAP_PORT,
+	EMU_NR_FAULT_SETTINGS
+};
+
+static const struct emu_fault_range {
+	const char *name;
+	u32 min;
+	u32 max;
+	u32 initial;
+} emu_fault_ranges[EMU_NR_FAULT_SETTINGS] = {
+	[EMU_FAULT_COMP_ERROR] = { "comp_error", 0, EMU_FAULT_MILLION, 0 },
+	[EMU_FAULT_DELAY] = { "delay", 0, EMU_FAULT_MILLION, 0 },
+	[EMU_FAULT_PORT_FLAP] = { "port_flap", 0, EMU_FAULT_MILLION, 0 },
+	[EMU_FAULT_DROP_NOTIFY] = { "drop_notify", 0, EMU_FAULT_MILLION, 0 },
+	[EMU_FAULT_CQ_OVERFLOW] = { "cq_overflow", 0, EMU_FAULT_MILLION, 0 },
+	[EMU_FAULT_ALLOC_FAIL] = { "alloc_fail", 0, EMU_FAULT_MILLION, 0 },
+	[EMU_FAULT_DELAY_US] = { "delay_us", 1, EMU_FAULT_MAX_DELAY, 100 },
+	[EMU_FAULT_PORT_FLAP_MS] = { "port_flap_ms", 1, EMU_FAULT_MAX_FLAP, 10 },
+	[EMU_FAULT_PORT_FLAP_PORT] = { "port_flap_port", 0, EMU_MAX_PORTS, 0 },
+};
+
+static const char * const emu_fault_statuses[] = {
+	[IB_WC_LOC_LEN_ERR] = "LOC_LEN_ERR",
+	[IB_WC_LOC_QP_OP_ERR] = "LOC_QP_OP_ERR",
+	[IB_WC_LOC_EEC_OP_ERR] = "LOC_EEC_OP_ERR",
+	[IB_WC_LOC_PROT_ERR] = "LOC_PROT_ERR",
+	[IB_WC_WR_FLUSH_ERR] = "WR_FLUSH_ERR",
+	[IB_WC_MW_BIND_ERR] = "MW_BIND_ERR",
+	[IB_WC_BAD_RESP_ERR] = "BAD_RESP_ERR",
+	[IB_WC_LOC_ACCESS_ERR] = "LOC_ACCESS_ERR",
+	[IB_WC_REM_INV_REQ_ERR] = "REM_INV_REQ_ERR",
+	[IB_WC_REM_ACCESS_ERR] = "REM_ACCESS_ERR",
+	[IB_WC_REM_OP_ERR] = "REM_OP_ERR",
+	[IB_WC_RETRY_EXC_ERR] = "RETRY_EXC_ERR",
+	[IB_WC_RNR_RETRY_EXC_ERR] = "RNR_RETRY_EXC_ERR",
+	[IB_WC_LOC_RDD_VIOL_ERR] = "LOC_RDD_VIOL_ERR",
+	[IB_WC_REM_INV_RD_REQ_ERR] = "REM_INV_RD_REQ_ERR",
+	[IB_WC_REM_ABORT_ERR] = "REM_ABORT_ERR",
+	[IB_WC_INV_EECN_ERR] = "INV_EECN_ERR",
+	[IB_WC_INV_EEC_STATE_ERR] = "INV_EEC_STATE_ERR",
+	[IB_WC_FATAL_ERR] = "FATAL_ERR",
+	[IB_WC_RESP_TIMEOUT_ERR] = "RESP_TIMEOUT_ERR",
+	[IB_WC_GENERAL_ERR] = "GENERAL_ERR",
+};
+
+/**
+ * struct emu_fault_knob - what a file of one number is about
+ * @faults: whose
+ * @setting: enum emu_fault_kind or enum emu_fault_setting
+ */
+struct emu_fault_knob {
+	struct emu_faults *faults;
+	unsigned int setting;
+};
+
+/**
+ * struct emu_flap - a port that is down for a while
+ * @timer: lets it up again
+ * @port: the port
+ * @down: it is down, or being taken down
+ */
+struct emu_flap {
+	struct hrtimer timer;
+	struct emu_port *port;
+	atomic_t down;
+};
+
+/**
+ * struct emu_faults - what goes wrong on a device
+ * @seed: what the choices follow from
+ * @value: rates, and other settings
+ * @status: that requests fail with, enum ib_wc_status
+ * @asked: occasions of each kind
+ * @injected: those that went wrong
+ * @active: rates that are not 0
+ * @knobs: of the files
+ * @flaps: of each port
+ */
+struct emu_faults {
+	u64 seed;
+	u32 value[EMU_NR_FAULT_SETTINGS];
+	u32 status;
+	atomic64_t asked[EMU_NR_FAULTS];
+	atomic64_t injected[EMU_NR_FAULTS];
+	unsigned int active;
+	struct emu_fault_knob knobs[EMU_NR_FAULT_SETTINGS];
+	struct emu_flap flaps[EMU_MAX_PORTS];
+};
+
+DEFINE_STATIC_KEY_FALSE(emu_faulty);
+static DEFINE_MUTEX(emu_faults_lock);
+
+/* The mixing steps of splitmix64: each bit of the result depends on all of @x. */
+static u64 emu_fault_mix(u64 x)
+{
+	x += 0x9e3779b97f4a7c15ULL;
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+	return x ^ (x >> 31);
+}
+
+static u32 emu_fault_roll(u64 seed, enum emu_fault_kind kind, u64 n)
+{
+	u64 hash = emu_fault_mix(emu_fault_mix(seed) ^ emu_fault_mix(kind + 1) ^ n);
+
+	return ((hash >> 32) * EMU_FAULT_MILLION) >> 32;
+}
+
+static bool emu_fault_hits(struct emu_faults *faults, enum emu_fault_kind kind)
+{
+	u32 rate = READ_ONCE(faults->value[kind]);
+	u64 n;
+
+	if (!rate)
+		return false;
+	n = atomic64_fetch_inc(&faults->asked[kind]);
+	if (emu_fault_roll(READ_ONCE(faults->seed), kind, n) >= rate)
+		return false;
+	atomic64_inc(&faults->injected[kind]);
+	return true;
+}
+
+static enum hrtimer_restart emu_flap_end(struct hrtimer *timer)
+{
+	struct emu_flap *flap = container_of(timer, struct emu_flap, timer);
+
+	emu_port_flap(flap->port, false);
+	/* release: the next flap comes after the end of this one */
+	atomic_set_release(&flap->down, 0);
+	return HRTIMER_NORESTART;
+}
+
+static void emu_fault_flap(struct emu_faults *faults, struct emu_port *port)
+{
+	u32 only = READ_ONCE(faults->value[EMU_FAULT_PORT_FLAP_PORT]);
+	struct emu_flap *flap = &faults->flaps[port->num - 1];
+	u64 ms = READ_ONCE(faults->value[EMU_FAULT_PORT_FLAP_MS]);
+
+	if (only && only != port->num)
+		return;
+	if (atomic_read(&flap->down) || !emu_fault_hits(faults, EMU_FAULT_PORT_FLAP))
+		return;
+	if (atomic_xchg(&flap->down, 1))
+		return;
+	emu_port_flap(port, true);
+	hrtimer_start(&flap->timer, ms_to_ktime(ms), HRTIMER_MODE_REL);
+}
+
+bool emu_fault_in_exec(struct emu_qp *qp, enum ib_wc_status *status, u64 *delay_ns)
+{
+	struct emu_faults *faults = qp->edev->faults;
+
+	*status = IB_WC_SUCCESS;
+	*delay_ns = 0;
+	if (qp->port)
+		emu_fault_flap(faults, qp->port);
+	if (emu_fault_hits(faults, EMU_FAULT_COMP_ERROR)) {
+		*status = READ_ONCE(faults->status);
+		return true;
+	}
+	if (emu_fault_hits(faults, EMU_FAULT_DELAY)) {
+		*delay_ns = (u64)READ_ONCE(faults->value[EMU_FAULT_DELAY_US]) * NSEC_PER_USEC;
+		return true;
+	}
+	return false;
+}
+
+bool emu_fault_in_cqe(struct emu_cq *cq)
+{
+	return emu_fault_hits(to_edev(cq->ibcq.device)->faults, EMU_FAULT_CQ_OVERFLOW);
+}
+
+bool emu_fault_in_notify(struct emu_cq *cq)
+{
+	return emu_fault_hits(to_edev(cq->ibcq.device)->faults, EMU_FAULT_DROP_NOTIFY);
+}
+
+bool emu_fault_in_alloc(struct emu_device *edev)
+{
+	return emu_fault_hits(edev->faults, EMU_FAULT_ALLOC_FAIL);
+}
+
+static void emu_fault_reset_counts(struct emu_faults *faults)
+{
+	unsigned int i;
+
+	for (i = 0; i < EMU_NR_FAULTS; i++) {
+		atomic64_set(&faults->asked[i], 0);
+		atomic64_set(&faults->injected[i], 0);
+	}
+}
+
+static void emu_fault_set(struct emu_faults *faults, unsigned int setting, u32 value)
+{
+	bool was = faults->value[setting];
+
+	lockdep_assert_held(&emu_faults_lock);
+	WRITE_ONCE(faults->value[setting], value);
+	if (setting >= EMU_NR_FAULTS || was == !!value)
+		return;
+	if (value && !faults->active++)
+		static_branch_inc(&emu_faulty);
+	if (!value && !--faults->active)
+		static_branch_dec(&emu_faulty);
+}
+
+static int emu_fault_knob_get(void *data, u64 *value)
+{
+	struct emu_fault_knob *knob = data;
+
+	*value = READ_ONCE(knob->faults->value[knob->setting]);
+	return 0;
+}
+
+static int emu_fault_knob_set(void *data, u64 value)
+{
+	struct emu_fault_knob *knob = data;
+	const struct emu_fault_range *range = &emu_fault_ranges[knob->setting];
+
+	if (value < range->min || value > range->max)
+		return -EINVAL;
+	mutex_lock(&emu_faults_lock);
+	emu_fault_set(knob->faults, knob->setting, value);
+	mutex_unlock(&emu_faults_lock);
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(emu_fault_knob_fops, emu_fault_knob_get, emu_fault_knob_set, "%llu\n");
+
+static int emu_fault_seed_get(void *data, u64 *value)
+{
+	struct emu_faults *faults = data;
+
+	*value = READ_ONCE(faults->seed);
+	return 0;
+}
+
+static int emu_fault_seed_set(void *data, u64 value)
+{
+	struct emu_faults *faults = data;
+
+	mutex_lock(&emu_faults_lock);
+	WRITE_ONCE(faults->seed, value);
+	emu_fault_reset_counts(faults);
+	mutex_unlock(&emu_faults_lock);
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(emu_fault_seed_fops, emu_fault_seed_get, emu_fault_seed_set, "%llu\n");
+
+static int emu_fault_status_show(struct seq_file *s, void *unused)
+{
+	struct emu_faults *faults = s->private;
+
+	seq_printf(s, "%s\n", emu_fault_statuses[READ_ONCE(faults->status)]);
+	return 0;
+}
+
+static int emu_fault_parse_status(const char *text)
+{
+	unsigned int i, status;
+
+	for (i = 0; i < ARRAY_SIZE(emu_fault_statuses); i++) {
+		if (emu_fault_statuses[i] && !strcasecmp(text, emu_fault_statuses[i]))
+			return i;
+	}
+	if (kstrtouint(text, 0, &status) || status >= ARRAY_SIZE(emu_fault_statuses) ||
+	    !emu_fault_statuses[status])
+		return -EINVAL;
+	return status;
+}
+
+static ssize_t emu_fault_status_write(struct file *file, const char __user *from, size_t len,
+				      loff_t *pos)
+{
+	struct emu_faults *faults = file_inode(file)->i_private;
+	char text[32];
+	ssize_t ret;
+
+	if (len >= sizeof(text))
+		return -EINVAL;
+	if (copy_from_user(text, from, len))
+		return -EFAULT;
+	text[len] = '\0';
+	ret = emu_fault_parse_status(strim(text));
+	if (ret < 0)
+		return ret;
+	WRITE_ONCE(faults->status, ret);
+	return len;
+}
+
+static int emu_fault_status_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, emu_fault_status_show, inode->i_private);
+}
+
+static const struct file_operations emu_fault_status_fops = {
+	.owner = THIS_MODULE,
+	.open = emu_fault_status_open,
+	.read = seq_read,
+	.write = emu_fault_status_write,
+	.llseek = seq_lseek,
+	.release = single_release,
+};
+
+static int emu_fault_injected_show(struct seq_file *s, void *unused)
+{
+	struct emu_faults *faults = s->private;
+	unsigned int i;
+
+	for (i = 0; i < EMU_NR_FAULTS; i++)
+		seq_printf(s, "%s %lld %lld\n", emu_fault_ranges[i].name,
+			   (s64)atomic64_read(&faults->asked[i]),
+			   (s64)atomic64_read(&faults->injected[i]));
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(emu_fault_injected);
+
+/* Makes the files; debugfs says nothing of those that it cannot make. */
+void emu_faults_debugfs(struct emu_device *edev, struct dentry *dir)
+{
+	struct emu_faults *faults = edev->faults;
+	unsigned int i;
+
+	debugfs_create_file_unsafe("seed", 0600, dir, faults, &emu_fault_seed_fops);
+	debugfs_create_file("comp_status", 0600, dir, faults, &emu_fault_status_fops);
+	debugfs_create_file("injected", 0400, dir, faults, &emu_fault_injected_fops);
+	for (i = 0; i < EMU_NR_FAULT_SETTINGS; i++)
+		debugfs_create_file_unsafe(emu_fault_ranges[i].name, 0600, dir,
+					   &faults->knobs[i], &emu_fault_knob_fops);
+}
+
+/* Returns 0 or -ENOMEM; in both cases emu_faults_stop() and _destroy() may follow. */
+int emu_faults_create(struct emu_device *edev)
+{
+	struct emu_faults *faults = kzalloc(sizeof(*faults), GFP_KERNEL);
+	unsigned int i;
+
+	if (!faults)
+		return -ENOMEM;
+	faults->status = IB_WC_GENERAL_ERR;
+	for (i = 0; i < EMU_NR_FAULT_SETTINGS; i++) {
+		faults->value[i] = emu_fault_ranges[i].initial;
+		faults->knobs[i].faults = faults;
+		faults->knobs[i].setting = i;
+	}
+	for (i = 0; i < EMU_MAX_PORTS; i++) {
+		faults->flaps[i].port = &edev->ports[i];
+		hrtimer_init(&faults->flaps[i].timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
+		faults->flaps[i].timer.function = emu_flap_end;
+	}
+	edev->faults = faults;
+	return 0;
+}
+
+/* The device has no queue pairs any more, and its files are gone. */
+void emu_faults_stop(struct emu_device *edev)
+{
+	struct emu_faults *faults = edev->faults;
+	unsigned int i;
+
+	if (!faults)
+		return;
+	mutex_lock(&emu_faults_lock);
+	for (i = 0; i < EMU_NR_FAULTS; i++)
+		emu_fault_set(faults, i, 0);
+	mutex_unlock(&emu_faults_lock);
+	for (i = 0; i < EMU_MAX_PORTS; i++)
+		hrtimer_cancel(&faults->flaps[i].timer);
+}
+
+void emu_faults_destroy(struct emu_device *edev)
+{
+	kfree(edev->faults);
+	edev->faults = NULL;
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Memory windows, IBTA vol. 1, 10.6.7: parts of a region, for peers.
+ *
+ * A window is bound by an entry of a send queue, to a region that counts it from
+ * then on. Windows of type 1 are bound as often as one likes, each time in place
+ * of the binding before, and are of use to all queue pairs of their PD. Windows of
+ * type 2 are bound when they are free, to one queue pair, and become free when they
+ * are invalidated. Life and locking are those of all regions; see region.c.
+ */
+#include "qp.h"
+#include "region.h"
+
+/* What a window can grant. */
+#define EMU_WINDOW_ACCESS	(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
+				 IB_ACCESS_REMOTE_ATOMIC)
+
+int emu_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
+{
+	struct emu_mw *mw = to_emw(ibmw);
+	int err;
+
+	err = emu_region_add(&mw->region, ibmw->pd, EMU_REGION_WINDOW, 0);
+	if (!err)
+		ibmw->rkey = mw->region.key;
+	return err;
+}
+
+/* The midlayer frees it after a grace period. */
+int emu_dealloc_mw(struct ib_mw *ibmw)
+{
+	return emu_region_del(&to_emw(ibmw)->region);
+}
+
+static enum ib_mw_type emu_window_type(const struct emu_region *window)
+{
+	return container_of(window, struct emu_mw, region)->ibmw.type;
+}
+
+/* Those of type 1 end by another binding only. IBTA vol. 1, 10.6.7.2.6. */
+bool emu_window_is_invalidatable(const struct emu_region *region)
+{
+	return region->kind == EMU_REGION_WINDOW && emu_window_type(region) == IB_MW_TYPE_2;
+}
+
+/* Makes @region, unless it is valid, count one more window. */
+static bool emu_window_get_parent(struct emu_region *region)
+{
+	int state = atomic_read(&region->state);
+
+	do {
+		if ((state & EMU_REGION_STATE) != EMU_REGION_VALID)
+			return false;
+	} while (!atomic_try_cmpxchg(&region->state, &state, state + EMU_REGION_ONE_WINDOW));
+	return true;
+}
+
+static void emu_window_put_parent(struct emu_region *region)
+{
+	/* release: pairs with the cmpxchg that takes the region out of use */
+	atomic_sub_return_release(EMU_REGION_ONE_WINDOW, &region->state);
+}
+
+/* The window's gate is closed and empty, and the caller has it seized or killed. */
+void emu_window_unbind(struct emu_region *window)
+{
+	if (!window->parent)
+		return;
+	emu_window_put_parent(window->parent);
+	window->parent = NULL;
+	WRITE_ONCE(window->qpn, 0);
+}
+
+/* May a window be bound to this region so? IBTA vol. 1, C10-72 to C10-75. In its gate. */
+static bool emu_window_fits(const struct emu_qp *qp, const struct emu_region *region,
+			    const struct emu_swqe *wqe)
+{
+	u64 offset = wqe->bind.addr - region->iova;
+
+	if (region->kind == EMU_REGION_WINDOW || region->kind == EMU_REGION_FMR)
+		return false;
+	if (region->key != wqe->bind.mr_key || region->pd != qp->ibqp.pd)
+		return false;
+	if (!(region->access & IB_ACCESS_MW_BIND))
+		return false;
+	if ((wqe->bind.access & (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC)) &&
+	    !(region->access & IB_ACCESS_LOCAL_WRITE))
+		return false;
+	return offset <= region->length && wqe->bind.length <= region->length - offset;
+}
+
+/* The region to bind to, with the window counted. Under RCU. */
+static struct emu_region *emu_window_parent(const struct emu_qp *qp, const struct emu_swqe *wqe)
+{
+	struct emu_region *region;
+	bool bound;
+
+	region = xa_load(&qp->edev->keys, wqe->bind.mr_key >> EMU_KEY_SHIFT);
+	if (!region || !emu_gate_enter(&region->gate))
+		return NULL;
+	bound = emu_window_fits(qp, region, wqe) && emu_window_get_parent(region);
+	emu_gate_leave(&region->gate);
+	return bound ? region : NULL;
+}
+
+/* The window to bind, if it can be bound so at all. Under RCU. */
+static struct emu_region *emu_window_find(const struct emu_qp *qp, const struct emu_swqe *wqe,
+					  enum emu_syndrome *why)
+{
+	struct emu_region *window = emu_region_find(qp, wqe->bind.mw_key, why);
+
+	if (!window)
+		return NULL;
+	*why = EMU_SYN_BIND;
+	if (window->kind != EMU_REGION_WINDOW ||
+	    (wqe->bind.new_key ^ wqe->bind.mw_key) >> EMU_KEY_SHIFT)
+		return NULL;
+	/* Only type 1 is unbound by a binding to nothing, only type 2 counts from 0. */
+	if (emu_window_type(window) == IB_MW_TYPE_2 ? !wqe->bind.length :
+						      wqe->bind.access & IB_ZERO_BASED)
+		return NULL;
+	return window;
+}
+
+/* Closes a bound window of type 1, and seizes it once those inside have left. */
+static enum emu_verdict emu_window_vacate(struct emu_region *window)
+{
+	if (atomic_cmpxchg(&window->state, EMU_REGION_VALID, EMU_REGION_INVALIDATING) ==
+	    EMU_REGION_VALID)
+		emu_gate_close(&window->gate);
+
+	if (emu_region_seize_drained(window))
+		return EMU_DONE;
+	/* Then it is free, or it is not ours yet. */
+	return emu_region_seize(window, EMU_REGION_FREE) ? EMU_DONE : EMU_AGAIN;
+}
+
+/* Gives the seized window its new binding. */
+static void emu_window_set(const struct emu_qp *qp, struct emu_region *window,
+			   struct emu_region *parent, const struct emu_swqe *wqe)
+{
+	emu_window_unbind(window);
+	WRITE_ONCE(window->key, wqe->bind.new_key);
+	if (!parent) {
+		emu_region_settle(window, EMU_REGION_FREE);
+		return;
+	}
+	window->parent = parent;
+	window->base = wqe->bind.addr;
+	window->iova = wqe->bind.access & IB_ZERO_BASED ? 0 : wqe->bind.addr;
+	window->length = wqe->bind.length;
+	window->access = wqe->bind.access & EMU_WINDOW_ACCESS;
+	if (emu_window_type(window) == IB_MW_TYPE_2)
+		WRITE_ONCE(window->qpn, qp->ibqp.qp_num);
+	emu_region_publish(window);
+}
+
+/**
+ * emu_region_bind() - execute IB_WR_BIND_MW
+ * @qp: queue pair that it was posted to
+ * @wqe: the entry
+ * @why: set on failure
+ *
+ * A window of type 1 that is bound already loses that binding, but not if the new
+ * one is illegal from the start; if that becomes illegal while accesses through the
+ * old one are waited for, the window keeps its old region, but is of no use until it
+ * is bound again.
+ *
+ * Context: The owner of @qp; any.
+ * Return: EMU_DONE; EMU_FAILED; EMU_AGAIN while accesses through the old binding are
+ * under way: no new ones begin, and the caller comes again.
+ */
+enum emu_verdict emu_region_bind(struct emu_qp *qp, const struct emu_swqe *wqe,
+				 enum emu_syndrome *why)
+{
+	struct emu_region *window, *parent = NULL;
+	enum emu_verdict verdict = EMU_FAILED;
+
+	rcu_read_lock();
+	window = emu_window_find(qp, wqe, why);
+	if (!window)
+		goto unlock;
+	if (wqe->bind.length) {
+		parent = emu_window_parent(qp, wqe);
+		if (!parent)
+			goto unlock;
+	}
+
+	verdict = emu_window_type(window) == IB_MW_TYPE_1 ? emu_window_vacate(window) :
+							    emu_region_seize_free(window);
+	if (verdict == EMU_DONE) {
+		emu_window_set(qp, window, parent, wqe);
+	} else {
+		*why = EMU_SYN_MR_STATE;
+		if (parent)
+			emu_window_put_parent(parent);
+	}
+unlock:
+	rcu_read_unlock();
+	return verdict;
+}

@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Ports: what the adapter says about them, and what can change at run time.
+ *
+ * Each change is told by its event (IBTA vol. 1, 11.6.3) after it is there to be
+ * seen. Changes before the registration of the device are told to nobody: the
+ * midlayer passes on no event then.
+ *
+ * Locks, outermost first:
+ *
+ *   RTNL		the binding of ports to network devices, together with
+ *   emu_ports_lock	all tables and addresses. Not held across a call of the
+ *			midlayer that may sleep. emu_fabric_lock is taken inside.
+ *   emu_state_lock	the state of the link, and what it follows from. With
+ *			interrupts off: a fault takes a port down in any context.
+ *
+ * The engine takes none of them.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/hashtable.h>
+#include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
+
+#include "emu.h"
+
+/* fe80::/64, the subnet prefix of a fabric without a subnet manager. */
+#define EMU_SUBNET_PREFIX	0xfe80000000000000ULL
+/* Where the subnet manager would be. */
+#define EMU_SM_LID		1
+/* There are as many ports as devices, or a few times more. */
+#define EMU_BOUND_HASH_BITS	8
+
+static DEFINE_MUTEX(emu_ports_lock);
+static DEFINE_SPINLOCK(emu_state_lock);
+/* Ports that are bound to a network device, by its address; emu_ports_lock. */
+static DEFINE_HASHTABLE(emu_bound, EMU_BOUND_HASH_BITS);
+
+/* What a port is like if nothing else is wanted. */
+void emu_port_config_init(struct emu_port_config *config)
+{
+	*config = (struct emu_port_config) {
+		.state = IB_PORT_ACTIVE,
+		.sm_lid = EMU_SM_LID,
+		.mtu = IB_MTU_4096,
+		.width = IB_WIDTH_4X,
+		.speed = IB_SPEED_EDR,
+		.pkeys = { EMU_DEFAULT_PKEY },
+	};
+}
+
+static enum ib_port_phys_state emu_port_phys_state(enum ib_port_state state)
+{
+	return state == IB_PORT_DOWN ? IB_PORT_PHYS_STATE_DISABLED : IB_PORT_PHYS_STATE_LINK_UP;
+}
+
+int emu_query_port(struct ib_device *ibdev, u32 port_num, struct ib_port_attr *attr)
+{
+	struct emu_port *port = emu_port(ibdev, port_num);
+
+	/* The midlayer has cleared *attr and filled in what it knows. */
+	attr->state = READ_ONCE(port->state);
+	attr->phys_state = emu_port_phys_state(attr->state);
+	attr->max_mtu = IB_MTU_4096;
+	attr->active_mtu = READ_ONCE(port->mtu);
+	attr->gid_tbl_len = EMU_GID_TBL_LEN;
+	attr->pkey_tbl_len = port->edev->ethernet ? 1 : EMU_PKEY_TBL_LEN;
+	attr->max_msg_sz = EMU_MAX_MSG_SIZE;
+	attr->bad_pkey_cntr = emu_read_counter(port, EMU_CNT_PKEY);
+	attr->qkey_viol_cntr = emu_read_counter(port, EMU_CNT_QKEY);
+	attr->lid = READ_ONCE(port->lid);
+	attr->sm_lid = port->edev->ethernet ? 0 : READ_ONCE(port->sm_lid);
+	attr->max_vl_num = 1;
+	attr->active_width = READ_ONCE(port->width);
+	attr->active_speed = READ_ONCE(port->speed);
+	return 0;
+}
+
+int emu_query_gid(struct ib_device *ibdev, u32 port_num, int index, union ib_gid *gid)
+{
+	struct emu_port *port = emu_port(ibdev, port_num);
+
+	if (index < 0 || index >= EMU_GID_TBL_LEN)
+		return -EINVAL;
+	mutex_lock(&emu_ports_lock);
+	*gid = port->gids[index];
+	mutex_unlock(&emu_ports_lock);
+	return 0;
+}
+
+int emu_query_pkey(struct ib_device *ibdev, u32 port_num, u16 index, u16 *pkey)
+{
+	struct emu_port *port = emu_port(ibdev, port_num);
+
+	if (index >= (port->edev->ethernet ? 1 : EMU_PKEY_TBL_LEN))
+		return -EINVAL;
+	*pkey = emu_port_pkey(port, index);
+	return 0;
+}
+
+/* Tells the consumers of the device of an event of @port. Any context but NMI. */
+void emu_port_dispatch(struct emu_port *port, enum ib_event_type type)
+{
+	struct ib_event event = {
+		.device = &port->edev->ibdev,
+		.element.port_num = port->num,
+		.event = type,
+	};
+
+	ib_dispatch_event(&event);
+}
+
+/* Draws the conclusion of a change; consumers hear of it if there is one. */
+static void emu_port_update_state(struct emu_port *port)
+{
+	enum ib_port_state old = port->state;
+	enum ib_port_state state = port->wanted;
+
+	lockdep_assert_held(&emu_state_lock);
+	if (!port->link_up || port->flapping)
+		state = IB_PORT_DOWN;
+	if (state == old)
+		return;
+	WRITE_ONCE(port->state, state);
+	if (state == IB_PORT_ACTIVE)
+		emu_port_dispatch(port, IB_EVENT_PORT_ACTIVE);
+	else if (old == IB_PORT_ACTIVE)
+		emu_port_dispatch(port, IB_EVENT_PORT_ERR);
+}
+
+static void emu_port_set_link(struct emu_port *port, bool up)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&emu_state_lock, flags);
+	port->link_up = up;
+	emu_port_update_state(port);
+	spin_unlock_irqrestore(&emu_state_lock, flags);
+}
+
+/* Takes the port down, or lets it up again, whatever else is set. Any context but NMI. */
+void emu_port_flap(struct emu_port *port, bool down)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&emu_state_lock, flags);
+	port->flapping = down;
+	emu_port_update_state(port);
+	spin_unlock_irqrestore(&emu_state_lock, flags);
+}
+
+/**
+ * emu_port_set_state() - set the state of a link
+ * @port: the port
+ * @state: %IB_PORT_DOWN to %IB_PORT_ACTIVE; of an Ethernet port, one of these two
+ *
+ * Context: Any but NMI.
+ * Return: 0, or -EINVAL.
+ */
+int emu_port_set_state(struct emu_port *port, enum ib_port_state state)
+{
+	unsigned long flags;
+
+	if (state < IB_PORT_DOWN || state > IB_PORT_ACTIVE)
+		return -EINVAL;
+	if (port->edev->ethernet && state != IB_PORT_DOWN && state != IB_PORT_ACTIVE)
+		return -EINVAL;
+	spin_lock_irqsave(&emu_state_lock, flags);
+	port->wanted = state;
+	emu_port_update_state(port);
+	spin_unlock_irqrestore(&emu_state_lock, flags);
+	return 0;
+}
+
+/**
+ * emu_port_set_lid() - set the LID of a port
+ * @port: the port
+ * @lid: 1 to EMU_MAX_LID; 0 for the smallest free one
+ *
+ * Context: Process context.
+ * Return: 0; -EINVAL for another value or an Ethernet port; -EBUSY if another port
+ * has it; -ENOMEM.
+ */
+int emu_port_set_lid(struct emu_port *port, u16 lid)
+{
+	u16 old;
+	int err;
+
+	if (port->edev->ethernet || lid > EMU_MAX_LID)
+		return -EINVAL;
+	mutex_lock(&emu_ports_lock);
+	old = port->lid;
+	err = emu_fabric_add_lid(port, lid);
+	if (!err && port->lid != old)
+		emu_port_dispatch(port, IB_EVENT_LID_CHANGE);
+	mutex_unlock(&emu_ports_lock);
+	return err;
+}
+
+/**
+ * emu_port_set_sm_lid() - say where the subnet manager is
+ * @port: the port
+ * @lid: its LID, or 0
+ *
+ * Context: Process context.
+ * Return: 0, or -EINVAL for another value or an Ethernet port.
+ */
+int emu_port_set_sm_lid(struct emu_port *port, u16 lid)
+{
+	if (port->edev->ethernet || lid > EMU_MAX_LID)
+		return -EINVAL;
+	mutex_lock(&emu_ports_lock);
+	if (port->sm_lid != lid) {
+		WRITE_ONCE(port->sm_lid, lid);
+		emu_port_dispatch(port, IB_EVENT_SM_CHANGE);
+	}
+	mutex_unlock(&emu_ports_lock);
+	return 0;
+}
+
+static bool emu_gid_is_set(const union ib_gid *gid)
+{
+	return memchr_inv(gid, 0, sizeof(*gid));
+}
+
+/* The fabric may know a GID twice, if it is in the table twice. */
+static int emu_port_replace_gid(struct emu_port *port, unsigned int index,
+				const union ib_gid *gid)
+{
+	union ib_gid *entry = &port->gids[index];
+	int err;
+
+	lockdep_assert_held(&emu_ports_lock);
+	if (emu_gid_is_set(gid)) {
+		err = emu_fabric_add_gid(port, gid, IB_GID_TYPE_IB);
+		if (err)
+			return err;
+	}
+	if (emu_gid_is_set(entry))
+		emu_fabric_del_gid(port, entry, IB_GID_TYPE_IB);
+	*entry = *gid;
+	return 0;
+}
+
+static void emu_port_default_gid(const struct emu_port *port, union ib_gid *gid)
+{
+	gid->global.subnet_prefix = cpu_to_be64(EMU_SUBNET_PREFIX);
+	gid->global.interface_id = cpu_to_be64(be64_to_cpu(port->edev->ibdev.node_guid) |
+					       port->num);
+}
+
+/**
+ * emu_port_set_gid() - set an entry of the GID table of an InfiniBand port
+ * @port: the port
+ * @index: its index
+ * @gid: GID; zero clears the entry, and at index 0 sets the default GID
+ *
+ * Context: Process context.
+ * Return: 0; -EINVAL for another index, or for an Ethernet port, whose table follows
+ * its network device; -ENOMEM.
+ */
+int emu_port_set_gid(struct emu_port *port, unsigned int index, const union ib_gid *gid)
+{
+	union ib_gid new = *gid;
+	int err = 0;
+
+	if (port->edev->ethernet || index >= EMU_GID_TBL_LEN)
+		return -EINVAL;
+	if (!index && !emu_gid_is_set(gid))
+		emu_port_default_gid(port, &new);
+	mutex_lock(&emu_ports_lock);
+	if (memcmp(&port->gids[index], &new, sizeof(new))) {
+		err = emu_port_replace_gid(port, index, &new);
+		if (!err)
+			emu_port_dispatch(port, IB_EVENT_GID_CHANGE);
+	}
+	mutex_unlock(&emu_ports_lock);
+	return err;
+}
+
+/**
+ * emu_port_set_pkey() - set an entry of the P_Key table of an InfiniBand port
+ * @port: the port
+ * @index: its index
+ * @pkey: P_Key; 0 clears the entry
+ *
+ * Context: Process context.
+ * Return: 0, or -EINVAL for another index or an Ethernet port.
+ */
+int emu_port_set_pkey(struct emu_port *port, unsigned int index, u16 pkey)
+{
+	if (port->edev->ethernet || index >= EMU_PKEY_TBL_LEN)
+		return -EINVAL;
+	mutex_lock(&emu_ports_lock);
+	if (port->pkeys[index] != pkey) {
+		WRITE_ONCE(port->pkeys[index], pkey);
+		emu_port_dispatch(port, IB_EVENT_PKEY_CHANGE);
+	}
+	mutex_unlock(&emu_ports_lock);
+	return 0;
+}
+
+/* The active MTU; consumers see it when they ask. Returns 0, or -EINVAL. */
+int emu_port_set_mtu(struct emu_port *port, enum ib_mtu mtu)
+{
+	if (ib_mtu_enum_to_int(mtu) < 0)
+		return -EINVAL;
+	WRITE_ONCE(port->mtu, mtu);
+	return 0;
+}
+
+/* The active width and speed, each one bit or 0 to leave it. Returns 0, or -EINVAL. */
+int emu_port_set_rate(struct emu_port *port, u8 width, u16 speed)
+{
+	if (width && ib_width_enum_to_int(width) < 0)
+		return -EINVAL;
+	if (hweight16(speed) > 1 || speed > IB_SPEED_XDR)
+		return -EINVAL;
+	if (width)
+		WRITE_ONCE(port->width, width);
+	if (speed)
+		WRITE_ONCE(port->speed, speed);
+	return 0;
+}
+
+static bool emu_netdev_is_up(const struct net_device *netdev)
+{
+	return netif_running(netdev) && netif_carrier_ok(netdev);
+}
+
+/* Under the RTNL, so that the network device stays until the binding is known. */
+static void emu_port_note_netdev(struct emu_port *port, const struct net_device *netdev)
+{
+	ASSERT_RTNL();
+	mutex_lock(&emu_ports_lock);
+	if (port->netdev)
+		hash_del(&port->bound);
+	port->netdev = netdev;
+	if (netdev)
+		hash_add(emu_bound, &port->bound, (unsigned long)netdev);
+	mutex_unlock(&emu_ports_lock);
+	emu_port_set_link(port, netdev && emu_netdev_is_up(netdev));
+}
+
+/**
+ * emu_port_set_netdev() - bind an Ethernet port to a network device
+ * @port: the port
+ * @name: name of the network device, or empty for none: the port is down then
+ *
+ * Context: Process context.
+ * Return: 0; -EINVAL for an InfiniBand port; -ENODEV if there is no such network
+ * device in the initial network namespace; or what ib_device_set_netdev() returned.
+ */
+int emu_port_set_netdev(struct emu_port *port, const char *name)
+{
+	struct net_device *netdev = NULL;
+	int err = 0;
+
+	if (!port->edev->ethernet)
+		return -EINVAL;
+	rtnl_lock();
+	if (*name) {
+		netdev = __dev_get_by_name(&init_net, name);
+		if (!netdev)
+			err = -ENODEV;
+	}
+	if (!err)
+		err = ib_device_set_netdev(&port->edev->ibdev, netdev, port->num);
+	if (!err)
+		emu_port_note_netdev(port, netdev);
+	rtnl_unlock();
+	if (err)
+		pr_warn("port %u: cannot bind to network device '%s' (%d)\n", port->num, name,
+			err);
+	return err;
+}
+
+static void emu_port_netdev_event(struct emu_port *port, struct net_device *netdev,
+				  unsigned long event)
+{
+	switch (event) {
+	case NETDEV_UNREGISTER:
+		/* The midlayer lets go of it too. */
+		hash_del(&port->bound);
+		port->netdev = NULL;
+		emu_port_set_link(port, false);
+		break;
+	case NETDEV_UP:
+	case NETDEV_DOWN:
+	case NETDEV_CHANGE:
+		emu_port_set_link(port, emu_netdev_is_up(netdev));
+		break;
+	}
+}
+
+/* From the network device notifier, under the RTNL. */
+void emu_netdev_event(struct net_device *netdev, unsigned long event)
+{
+	struct hlist_node *next;
+	struct emu_port *port;
+
+	mutex_lock(&emu_ports_lock);
+	hash_for_each_possible_safe(emu_bound, port, next, bound, (unsigned long)netdev) {
+		if (port->netdev == netdev)
+			emu_port_netdev_event(port, netdev, event);
+	}
+	mutex_unlock(&emu_ports_lock);
+}
+
+static int emu_port_init_addresses(struct emu_port *port, const struct emu_port_config *config)
+{
+	unsigned int i;
+	int err;
+
+	err = emu_port_set_lid(port, config->lid);
+	for (i = 0; !err && i < EMU_GID_TBL_LEN; i++)
+		err = emu_port_set_gid(port, i, &config->gids[i]);
+	for (i = 0; !err && i < EMU_PKEY_TBL_LEN; i++)
+		err = emu_port_set_pkey(port, i, config->pkeys[i]);
+	return err;
+}
+
+/**
+ * emu_port_init() - set a port up, before its device is registered
+ * @port: the port, whose device, number and node GUID are set
+ * @config: what it is to be like; its network device is emu_port_set_netdev()'s
+ *
+ * Context: Process context.
+ * Return: 0; -ENOMEM; or as emu_port_set_lid() and its like. In any case
+ * emu_port_exit() is due.
+ */
+int emu_port_init(struct emu_port *port, const struct emu_port_config *config)
+{
+	int err;
+
+	port->counters = alloc_percpu(struct emu_counters);
+	if (!port->counters)
+		return -ENOMEM;
+	port->link_up = !port->edev->ethernet;
+	port->state = IB_PORT_DOWN;
+	port->sm_lid = config->sm_lid;
+	err = emu_port_set_state(port, config->state);
+	if (!err)
+		err = emu_port_set_mtu(port, config->mtu);
+	if (!err)
+		err = emu_port_set_rate(port, config->width, config->speed);
+	if (!err && !port->edev->ethernet)
+		err = emu_port_init_addresses(port, config);
+	return err;
+}
+
+/*
+ * Takes a port out of the fabric, after its device was unregistered. It may be
+ * looked at for a grace period; then free_percpu() of its counters is due.
+ */
+void emu_port_exit(struct emu_port *port)
+{
+	static const union ib_gid none;
+	unsigned int i;
+
+	if (port->edev->ethernet) {
+		rtnl_lock();
+		emu_port_note_netdev(port, NULL);
+		rtnl_unlock();
+	}
+	mutex_lock(&emu_ports_lock);
+	for (i = 0; i < EMU_GID_TBL_LEN; i++)
+		emu_port_replace_gid(port, i, &none);
+	mutex_unlock(&emu_ports_lock);
+	if (port->lid)
+		emu_fabric_del_lid(port);
+}

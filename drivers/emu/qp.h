@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Queue pairs, shared receive queues, their entries, and the engine.
+ */
+#ifndef KVERBS_EMU_QP_H
+#define KVERBS_EMU_QP_H
+
+#include <linux/hrtimer.h>
+#include <linux/llist.h>
+#include <linux/mutex.h>
+
+#include "cq.h"
+#include "emu.h"
+#include "gate.h"
+#include "ring.h"
+#include "verdict.h"
+
+/* Number of the GSI queue pair of each port. */
+#define EMU_GSI_QPN	1
+
+/* How a doorbell is owned; see engine.c. */
+enum emu_doorbell {
+	EMU_DB_IDLE,
+	EMU_DB_OWNED,
+	EMU_DB_RERUN,
+};
+
+/**
+ * struct emu_swqe - an entry of a send queue
+ * @slot: sequence number, first
+ * @opcode: enum ib_wr_opcode
+ * @num_sge: entries of @sge, 0 with inline data
+ * @send_flags: IB_SEND_*
+ * @length: bytes of the message
+ * @ex: immediate data or key to invalidate
+ * @wr_id: consumer's identifier
+ * @rdma: of RDMA operations; data_done: the data was moved, the rest of the work was
+ *	not; the owner's
+ * @atomic: of atomic operations
+ * @reg: of IB_WR_REG_MR, as it was when it was posted
+ * @bind: of IB_WR_BIND_MW; lengths and addresses of the window
+ * @ud: of datagrams; the address vector is where emu_swqe_av() says
+ * @sge: the local buffers, or the inline data
+ */
+struct emu_swqe {
+	struct emu_slot slot;
+	u8 opcode;
+	u8 num_sge;
+	u16 send_flags;
+	u32 length;
+	union {
+		__be32 imm_data;
+		u32 invalidate_rkey;
+	} ex;
+	u64 wr_id;
+	union {
+		struct {
+			u64 remote_addr;
+			u32 rkey;
+			bool data_done;
+		} rdma;
+		struct {
+			u64 remote_addr;
+			u32 rkey;
+			u64 compare_add;
+			u64 swap;
+		} atomic;
+		struct {
+			u32 key;
+			u32 access;
+			u64 iova;
+			u64 length;
+			u32 page_shift;
+		} reg;
+		struct {
+			u32 mw_key;
+			u32 new_key;
+			u32 mr_key;
+			u32 access;
+			u64 addr;
+			u64 length;
+		} bind;
+		struct {
+			u32 qpn;
+			u32 qkey;
+			u16 pkey_index;
+		} ud;
+	};
+	struct ib_sge sge[];
+};
+
+/**
+ * struct emu_rwqe - an entry of a receive queue
+ * @slot: sequence number, first
+ * @num_sge: entries of @sge
+ * @wr_id: consumer's identifier
+ * @length: sum of the lengths of @sge
+ * @sge: the buffers
+ */
+struct emu_rwqe {
+	struct emu_slot slot;
+	u32 num_sge;
+	u64 wr_id;
+	u64 length;
+	struct ib_sge sge[];
+};
+
+/**
+ * struct emu_srq_ring - the entries of an SRQ between two changes of its size
+ * @ring: the entries
+ * @sealed: nobody posts to it any more
+ * @next: the ring that took its place, or NULL
+ */
+struct emu_srq_ring {
+	struct emu_ring ring;
+	bool sealed;
+	struct emu_srq_ring *next;
+};
+
+/**
+ * struct emu_srq - a shared receive queue
+ * @ibsrq: what the midlayer sees
+ * @in: where receives are posted: the newest ring
+ * @out: where they are taken: the oldest ring that may hold some
+ * @max_sge: most elements of an entry
+ * @limit: tell when fewer receives than this are left; 0 for never
+ * @lock: serialises modify and query
+ * @rings: the oldest ring that is not freed
+ */
+struct emu_srq {
+	struct ib_srq ibsrq;
+	struct emu_srq_ring *in;
+	struct emu_srq_ring *out;
+	u32 max_sge;
+	atomic_t limit;
+	struct mutex lock;
+	struct emu_srq_ring *rings;
+};
+
+/**
+ * struct emu_qp - a queue pair
+ * @ibqp: what the midlayer sees
+ * @edev: its device
+ * @state: enum ib_qp_state; changed by modify_qp and by errors, see qp.c
+ * @send_ops: operations that may be posted, a bit for each opcode
+ * @max_inline: bytes of inline data an entry of @sq holds
+ * @max_send_sge: elements an entry of @sq holds
+ * @max_recv_sge: elements an entry of @rq holds
+ * @av_offset: bytes from an entry of @sq to its address vector; 0 without one
+ * @sig_all: each send is signaled
+ * @no_loopback: gets no copy of the multicasts it sends
+ * @qkey: Q_Key, of datagrams
+ * @access: IB_ACCESS_* granted to the peer
+ * @rnr_timer: code of the time a requester waits when our receive queue is empty
+ * @dest_qpn: the peer's number
+ * @av: the path, of connected queue pairs
+ * @port: the port it sends by
+ * @route: cached destination port, valid while @route_gen is the fabric's; RCU;
+ *	the owner's alone
+ * @route_gen: see fabric.c
+ * @sq: send queue
+ * @rq: receive queue
+ * @srq: shared receive queue instead, or NULL
+ * @doorbell: enum emu_doorbell
+ * @freezing: modify_qp or destroy_qp waits for the doorbell
+ * @finishing: to be drained: one more entry, which was under way, is executed
+ * @run: on a runner's list, while handed to it
+ * @timer: wakes a requester that waits; armed by the owner, which it then is
+ * @retries: left for a peer that does not answer
+ * @rnr_retries: left for a peer without a receive
+ * @retrying: the oldest entry was tried already
+ * @gate: open while it takes part as a responder
+ * @changing: the gate is closed for a moment only
+ * @comm_est: the first message in RTR was seen
+ * @fatal: IB_EVENT_QP_FATAL was told
+ * @last_wqe: IB_EVENT_QP_LAST_WQE_REACHED was told
+ * @lock: serialises modify, query and destroy
+ * @attr: what modify_qp set, for query_qp and for the engine
+ * @init: what create_qp was given, for query_qp
+ */
+struct emu_qp {
+	struct ib_qp ibqp;
+	struct emu_device *edev;
+	atomic_t state;
+	u64 send_ops;
+	u32 max_inline;
+	u16 max_send_sge;
+	u16 max_recv_sge;
+	u32 av_offset;
+	bool sig_all;
+	bool no_loopback;
+	u32 qkey;
+	u32 access;
+	u8 rnr_timer;
+	u32 dest_qpn;
+	struct emu_av av;
+	struct emu_port *port;
+	struct emu_port *route;
+	unsigned long route_gen;
+
+	struct emu_ring sq;
+	struct emu_ring rq;
+	struct emu_srq *srq;
+
+	atomic_t doorbell ____cacheline_aligned_in_smp;
+	bool freezing;
+	bool finishing;
+	bool retrying;
+	u8 retries;
+	u8 rnr_retries;
+	struct llist_node run;
+	struct hrtimer timer;
+
+	struct emu_gate gate ____cacheline_aligned_in_smp;
+	bool changing;
+	atomic_t comm_est;
+	atomic_t fatal;
+	atomic_t last_wqe;
+
+	struct mutex lock;
+	struct ib_qp_attr attr;
+	struct ib_qp_init_attr init;
+};
+
+static inline struct emu_qp *to_eqp(struct ib_qp *ibqp)
+{
+	return container_of(ibqp, struct emu_qp, ibqp);
+}
+
+static inline struct emu_srq *to_esrq(struct ib_srq *ibsrq)
+{
+	return container_of(ibsrq, struct emu_srq, ibsrq);
+}
+
+static inline bool emu_qp_is_datagram(const struct emu_qp *qp)
+{
+	return qp->av_offset;
+}
+
+static inline struct emu_av *emu_swqe_av(const struct emu_qp *qp, struct emu_swqe *wqe)
+{
+	return (void *)wqe + qp->av_offset;
+}
+
+/* qp.c */
+int emu_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata);
+int emu_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata);
+int emu_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		 struct ib_qp_init_attr *init);
+int emu_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+void emu_qp_fail(struct emu_qp *qp);
+void emu_qp_fail_sends(struct emu_qp *qp);
+void emu_qp_fatal(struct emu_qp *qp);
+void emu_qp_lost(struct emu_qp *qp);
+void emu_qp_drained(struct emu_qp *qp);
+
+/* post.c */
+int emu_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		  const struct ib_send_wr **bad_wr);
+int emu_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		  const struct ib_recv_wr **bad_wr);
+int emu_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+		      const struct ib_recv_wr **bad_wr);
+
+/* srq.c */
+
+/**
+ * struct emu_recv - a receive that an engine has taken
+ * @wqe: the entry
+ * @ring: where it is
+ * @pos: its position there
+ */
+struct emu_recv {
+	struct emu_rwqe *wqe;
+	struct emu_ring *ring;
+	u32 pos;
+};
+
+int emu_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct ib_udata *udata);
+int emu_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_attr_mask mask,
+		   struct ib_udata *udata);
+int emu_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
+int emu_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
+u32 emu_srq_used(struct emu_srq *srq);
+enum emu_verdict emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_recv *recv);
+
+/* mcast.c */
+int emu_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
+int emu_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
+
+/* engine.c */
+int emu_engine_init(void);
+void emu_engine_exit(void);
+void emu_qp_engine_init(struct emu_qp *qp);
+void emu_qp_engine_exit(struct emu_qp *qp);
+void emu_qp_ring(struct emu_qp *qp);
+void emu_qp_ring_deferred(struct emu_qp *qp);
+void emu_qp_unpark(struct emu_qp *qp);
+void emu_qp_flush_sends(struct emu_qp *qp);
+void emu_qp_freeze(struct emu_qp *qp);
+void emu_qp_thaw(struct emu_qp *qp);
+
+#endif

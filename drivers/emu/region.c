@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What memory keys name: regions and windows.
+ *
+ * A region is found by the index in its key under RCU and entered through its
+ * gate, which is open while the region is valid. What describes the region is
+ * written while the gate is closed and empty, by the one who has it in state
+ * EMU_REGION_BUSY; that is for a few instructions with preemption off, so others
+ * wait it out. Invalidation closes the gate; it is complete when those inside
+ * have left.
+ *
+ * A window has a gate of its own, and its accesses enter no other: the region it
+ * is bound to counts it, and stays valid and as it is until the window is unbound,
+ * which is when its gate is closed and empty.
+ *
+ * Who can reach a region: engines that found its key, until a grace period after
+ * its removal from the table; engines inside its gate, until they have left;
+ * windows bound to it; and its consumer, who frees it.
+ */
+#include <linux/slab.h>
+
+#include "fault.h"
+#include "memory.h"
+#include "qp.h"
+#include "region.h"
+
+/* Key indices that fit above the consumer's byte. Index 0 is the local DMA key's. */
+#define EMU_KEY_LIMIT	XA_LIMIT(1, (1 << (32 - EMU_KEY_SHIFT)) - 1)
+
+#define EMU_REMOTE_ACCESS	(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
+				 IB_ACCESS_REMOTE_ATOMIC)
+
+/* What is wrong with this use of an entered region. */
+static enum emu_syndrome emu_region_check(const struct emu_region *region,
+					  const struct emu_qp *qp, const struct ib_pd *pd,
+					  const struct ib_sge *sge, int access)
+{
+	u64 offset = sge->addr - region->iova;
+
+	if (unlikely(region->key != sge->lkey))
+		return EMU_SYN_KEY;
+	/* Windows are for peers. */
+	if (unlikely(region->kind == EMU_REGION_WINDOW && !(access & EMU_REMOTE_ACCESS)))
+		return EMU_SYN_KEY;
+	if (unlikely(region->pd != pd || (region->qpn && region->qpn != qp->ibqp.qp_num)))
+		return EMU_SYN_KEY_PD;
+	if (unlikely((region->access & access) != access))
+		return EMU_SYN_KEY_ACCESS;
+	/* No region wraps, so an address before it is an offset behind its end. */
+	if (unlikely(offset > region->length || sge->length > region->length - offset))
+		return EMU_SYN_KEY_RANGE;
+	return EMU_SYN_NONE;
+}
+
+/**
+ * emu_region_enter() - begin to use the memory that a key names
+ * @qp: queue pair that uses it
+ * @pd: protection domain that the key must belong to
+ * @sge: address, length in bytes, and the key, in lkey even if it is a remote one
+ * @access: what the key must grant; 0 for reading by the local side
+ * @why: set on failure
+ *
+ * An invalidation waits until emu_region_leave().
+ *
+ * Context: Any.
+ * Return: the region, or NULL.
+ */
+struct emu_region *emu_region_enter(const struct emu_qp *qp, const struct ib_pd *pd,
+				    const struct ib_sge *sge, int access,
+				    enum emu_syndrome *why)
+{
+	struct emu_region *region;
+
+	rcu_read_lock();
+	region = xa_load(&qp->edev->keys, sge->lkey >> EMU_KEY_SHIFT);
+	if (region && !emu_gate_enter(&region->gate))
+		region = NULL;
+	rcu_read_unlock();
+	if (!region) {
+		*why = EMU_SYN_KEY;
+		return NULL;
+	}
+
+	*why = emu_region_check(region, qp, pd, sge, access);
+	if (likely(*why == EMU_SYN_NONE))
+		return region;
+	emu_region_leave(region);
+	return NULL;
+}
+
+void emu_region_leave(struct emu_region *region)
+{
+	rcu_read_lock();
+	emu_gate_leave(&region->gate);
+	rcu_read_unlock();
+}
+
+/**
+ * emu_region_span() - memory behind a part of a region
+ * @region: entered, for a range that holds the part
+ * @addr: address of the part, as in the SGE
+ * @len: bytes of the part; cut to what is contiguous
+ *
+ * Context: Any.
+ * Return: the kernel address, or NULL if it is not memory.
+ */
+void *emu_region_span(const struct emu_region *region, u64 addr, size_t *len)
+{
+	u64 page_size, offset;
+
+	if (region->kind == EMU_REGION_WINDOW) {
+		addr = addr - region->iova + region->base;
+		region = region->parent;
+	}
+	if (region->kind == EMU_REGION_DMA)
+		return emu_dma_span(region->edev, addr, *len);
+
+	/* The list starts at the page that holds the first byte of the region. */
+	page_size = 1ULL << region->page_shift;
+	offset = (region->iova & (page_size - 1)) + (addr - region->iova);
+	addr = region->pages[offset >> region->page_shift];
+	offset &= page_size - 1;
+	*len = min_t(u64, *len, page_size - offset);
+	return emu_dma_span(region->edev, addr + offset, *len);
+}
+
+/*
+ * Sets up @region, with room for @max_pages, and gives it a key that is not valid.
+ * Returns 0 or -ENOMEM. Process context.
+ */
+int emu_region_add(struct emu_region *region, struct ib_pd *pd, enum emu_region_kind kind,
+		   u32 max_pages)
+{
+	struct emu_device *edev = to_edev(pd->device);
+	u32 index;
+	int err;
+
+	emu_gate_init(&region->gate);
+	atomic_set(&region->state, EMU_REGION_FREE);
+	region->kind = kind;
+	region->pd = pd;
+	region->edev = edev;
+	region->max_pages = max_pages;
+	if (emu_fault_alloc(edev))
+		return -ENOMEM;
+	if (max_pages) {
+		region->pages = kvcalloc(max_pages, sizeof(*region->pages), GFP_KERNEL);
+		if (!region->pages)
+			return -ENOMEM;
+	}
+	/* Who looks for a key that was never given out finds the gate closed. */
+	err = xa_alloc_cyclic(&edev->keys, &index, region, EMU_KEY_LIMIT, &edev->next_key,
+			      GFP_KERNEL);
+	if (err < 0) {
+		kvfree(region->pages);
+		return -ENOMEM;
+	}
+	WRITE_ONCE(region->key, index << EMU_KEY_SHIFT);
+	return 0;
+}
+
+/* Takes the region for good. Returns false if windows are bound to it. */
+static bool emu_region_kill(struct emu_region *region)
+{
+	int state = atomic_read(&region->state);
+
+	do {
+		while (state == EMU_REGION_BUSY) {
+			cpu_relax();
+			state = atomic_read(&region->state);
+		}
+		if (state >= EMU_REGION_ONE_WINDOW)
+			return false;
+	} while (!atomic_try_cmpxchg(&region->state, &state, EMU_REGION_DEAD));
+	return true;
+}
+
+/*
+ * Ends all use of @region, which its owner then frees after a grace period.
+ * Returns 0, or -EINVAL if windows are bound to it. May sleep.
+ */
+int emu_region_del(struct emu_region *region)
+{
+	if (!emu_region_kill(region))
+		return -EINVAL;
+	xa_erase(&region->edev->keys, region->key >> EMU_KEY_SHIFT);
+	emu_gate_drain(&region->gate);
+	emu_window_unbind(region);
+	kvfree(region->pages);
+	return 0;
+}
+
+/* The region that @key's index names, in the queue pair's PD. Under RCU. */
+struct emu_region *emu_region_find(const struct emu_qp *qp, u32 key, enum emu_syndrome *why)
+{
+	struct emu_region *region = xa_load(&qp->edev->keys, key >> EMU_KEY_SHIFT);
+
+	if (!region) {
+		*why = EMU_SYN_KEY;
+		return NULL;
+	}
+	if (region->pd != qp->ibqp.pd) {
+		*why = EMU_SYN_KEY_PD;
+		return NULL;
+	}
+	return region;
+}
+
+/*
+ * Has the region in state BUSY, until emu_region_settle(), if it is in state @from
+ * and no window is bound to it. Any context.
+ */
+bool emu_region_seize(struct emu_region *region, enum emu_region_state from)
+{
+	/* Others wait for the end of BUSY: not to be preempted. */
+	preempt_disable();
+	if (atomic_cmpxchg(&region->state, from, EMU_REGION_BUSY) == from)
+		return true;
+	preempt_enable();
+	return false;
+}
+
+/* Seizes a region that is to be registered or bound. EMU_AGAIN if it may be free soon. */
+enum emu_verdict emu_region_seize_free(struct emu_region *region)
+{
+	if (emu_region_seize(region, EMU_REGION_FREE))
+		return EMU_DONE;
+	switch (atomic_read(&region->state)) {
+	case EMU_REGION_FREE:
+	case EMU_REGION_BUSY:
+		return EMU_AGAIN;
+	default:
+		return EMU_FAILED;
+	}
+}
+
+/*
+ * Seizes a region that is being invalidated if those inside have left. Not before it
+ * is seized can it be told that they are not those of another life.
+ */
+bool emu_region_seize_drained(struct emu_region *region)
+{
+	if (!emu_region_seize(region, EMU_REGION_INVALIDATING))
+		return false;
+	if (emu_gate_is_drained(&region->gate))
+		return true;
+	emu_region_settle(region, EMU_REGION_INVALIDATING);
+	return false;
+}
+
+void emu_region_settle(struct emu_region *region, enum emu_region_state to)
+{
+	/* release: pairs with the cmpxchg of the next to seize it */
+	atomic_set_release(&region->state, to);
+	preempt_enable();
+}
+
+/* Opens a region that is seized and has been set up. */
+void emu_region_publish(struct emu_region *region)
+{
+	emu_gate_open(&region->gate);
+	emu_region_settle(region, EMU_REGION_VALID);
+}
+
+/*
+ * Sets what the pages of a seized region are to consumers. Returns false if the
+ * range wraps or is more than the pages are.
+ */
+bool emu_region_set_range(struct emu_region *region, u64 iova, u64 length)
+{
+	u64 room = (u64)region->nr_pages << region->page_shift;
+	u64 skip = iova & ((1ULL << region->page_shift) - 1);
+
+	if (length && iova + length - 1 < iova)
+		return false;
+	if (skip > room || length > room - skip)
+		return false;
+	region->iova = iova;
+	region->length = length;
+	return true;
+}
+
+/* Sets up a seized region as the consumer wants it. Returns false if that is illegal. */
+static bool emu_region_set(struct emu_region *region, const struct emu_swqe *wqe)
+{
+	region->page_shift = wqe->reg.page_shift;
+	if (!emu_region_set_range(region, wqe->reg.iova, wqe->reg.length))
+		return false;
+	region->access = wqe->reg.access;
+	WRITE_ONCE(region->key, wqe->reg.key);
+	return true;
+}
+
+/**
+ * emu_region_register() - execute IB_WR_REG_MR
+ * @qp: queue pair that it was posted to
+ * @wqe: the entry
+ * @why: set on failure
+ *
+ * Context: The owner of @qp; any.
+ * Return: EMU_DONE; EMU_FAILED; EMU_AGAIN if somebody else has it for a moment.
+ */
+enum emu_verdict emu_region_register(struct emu_qp *qp, const struct emu_swqe *wqe,
+				     enum emu_syndrome *why)
+{
+	enum emu_verdict verdict = EMU_FAILED;
+	struct emu_region *region;
+
+	rcu_read_lock();
+	region = emu_region_find(qp, wqe->reg.key, why);
+	if (!region)
+		goto unlock;
+	*why = EMU_SYN_KEY;
+	if (region->kind != EMU_REGION_FAST)
+		goto unlock;
+	*why = EMU_SYN_MR_STATE;
+	verdict = emu_region_seize_free(region);
+	if (verdict != EMU_DONE)
+		goto unlock;
+	if (emu_region_set(region, wqe)) {
+		emu_region_publish(region);
+	} else {
+		emu_region_settle(region, EMU_REGION_FREE);
+		*why = EMU_SYN_KEY_RANGE;
+		verdict = EMU_FAILED;
+	}
+unlock:
+	rcu_read_unlock();
+	return verdict;
+}
+
+/*
+ * Closes the gate of a valid region if @key is its key. Returns what forbids it,
+ * as far as the key goes.
+ */
+static enum emu_syndrome emu_region_close(const struct emu_qp *qp, struct emu_region *region,
+					  u32 key)
+{
+	/* Inside the gate the key stays, so none that came after it is invalidated. */
+	bool entered = emu_gate_enter(&region->gate);
+	enum emu_syndrome why = EMU_SYN_NONE;
+	u32 qpn;
+
+	qpn = READ_ONCE(region->qpn);
+	if (READ_ONCE(region->key) != key)
+		why = EMU_SYN_KEY;
+	else if (qpn && qpn != qp->ibqp.qp_num)
+		why = EMU_SYN_KEY_PD;
+	if (!entered)
+		return why;
+
+	if (why == EMU_SYN_NONE && atomic_cmpxchg(&region->state, EMU_REGION_VALID,
+						  EMU_REGION_INVALIDATING) == EMU_REGION_VALID)
+		emu_gate_close(&region->gate);
+	emu_gate_leave(&region->gate);
+	return why;
+}
+
+/* Completes the invalidation of a region if those inside have left. */
+static enum emu_verdict emu_region_finish(struct emu_region *region, enum emu_syndrome *why)
+{
+	int state = atomic_read(&region->state);
+
+	switch (state) {
+	case EMU_REGION_FREE:
+		return EMU_DONE;
+	case EMU_REGION_INVALIDATING:
+		/* Whoever finds it drained may finish, also for others. */
+		if (!emu_region_seize_drained(region))
+			return EMU_AGAIN;
+		emu_window_unbind(region);
+		emu_region_settle(region, EMU_REGION_FREE);
+		return EMU_DONE;
+	case EMU_REGION_DEAD:
+		*why = EMU_SYN_KEY;
+		return EMU_FAILED;
+	default:
+		if (state < EMU_REGION_ONE_WINDOW)
+			return EMU_AGAIN;
+		*why = EMU_SYN_WINDOWS;
+		return EMU_FAILED;
+	}
+}
+
+/**
+ * emu_region_invalidate() - take a region, or a window of type 2, out of use
+ * @qp: queue pair that asked for it, or whose peer did
+ * @key: its current key
+ * @why: set on failure
+ *
+ * A region or window that is free already stays so.
+ *
+ * Context: The owner of a queue pair; any.
+ * Return: EMU_DONE; EMU_FAILED, also while windows are bound to a region; EMU_AGAIN
+ * while accesses are under way: no new ones begin, and the caller comes again.
+ */
+enum emu_verdict emu_region_invalidate(struct emu_qp *qp, u32 key, enum emu_syndrome *why)
+{
+	enum emu_verdict verdict = EMU_FAILED;
+	struct emu_region *region;
+
+	rcu_read_lock();
+	region = emu_region_find(qp, key, why);
+	if (!region)
+		goto unlock;
+	*why = EMU_SYN_KEY;
+	if (region->kind == EMU_REGION_FAST || emu_window_is_invalidatable(region))
+		*why = emu_region_close(qp, region, key);
+	if (*why == EMU_SYN_NONE)
+		verdict = emu_region_finish(region, why);
+unlock:
+	rcu_read_unlock();
+	return verdict;
+}

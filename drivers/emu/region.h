@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What memory keys name: regions and windows. See region.c.
+ */
+#ifndef KVERBS_EMU_REGION_H
+#define KVERBS_EMU_REGION_H
+
+#include <linux/sizes.h>
+
+#include "emu.h"
+#include "gate.h"
+#include "verdict.h"
+
+struct emu_qp;
+struct emu_swqe;
+struct ib_umem;
+
+/* Sizes of the pages of a page list, a bit for each, as attrs.page_size_cap. */
+#define EMU_PAGE_SIZES		GENMASK_ULL(31, PAGE_SHIFT)
+/* Mappings of an FMR between two unmaps: one more, and a key comes again. */
+#define EMU_MAX_FMR_MAPS	((1 << EMU_KEY_SHIFT) - 1)
+
+/**
+ * enum emu_region_kind - what a key names
+ * @EMU_REGION_DMA: all of memory, by DMA address
+ * @EMU_REGION_FAST: a page list, set by IB_WR_REG_MR
+ * @EMU_REGION_FMR: a page list, set by ib_map_phys_fmr()
+ * @EMU_REGION_USER: memory of a process, pinned
+ * @EMU_REGION_WINDOW: a part of another region
+ */
+enum emu_region_kind {
+	EMU_REGION_DMA,
+	EMU_REGION_FAST,
+	EMU_REGION_FMR,
+	EMU_REGION_USER,
+	EMU_REGION_WINDOW,
+};
+
+/**
+ * enum emu_region_state - life of a region
+ * @EMU_REGION_FREE: not registered, not bound
+ * @EMU_REGION_BUSY: somebody is changing it, for a few instructions
+ * @EMU_REGION_VALID: registered or bound; the gate is open
+ * @EMU_REGION_INVALIDATING: the gate is closed, accesses are on their way out
+ * @EMU_REGION_DEAD: deregistered, or about to be
+ *
+ * FREE -> BUSY -> VALID -> INVALIDATING -> BUSY -> FREE; FMRs also go from VALID
+ * to BUSY; DEAD from any but BUSY. Each step is a cmpxchg, so of several who want
+ * one, one makes it.
+ */
+enum emu_region_state {
+	EMU_REGION_FREE,
+	EMU_REGION_BUSY,
+	EMU_REGION_VALID,
+	EMU_REGION_INVALIDATING,
+	EMU_REGION_DEAD,
+};
+
+/*
+ * Windows bound to a region are counted in emu_region.state, above the state, which
+ * is VALID as long as there are some: the step away from VALID expects none.
+ */
+#define EMU_REGION_STATE	7
+#define EMU_REGION_ONE_WINDOW	8
+
+/**
+ * struct emu_region - what a key names
+ * @gate: open while the region is valid
+ * @state: enum emu_region_state, and in units of EMU_REGION_ONE_WINDOW the windows
+ *	bound to it
+ * @kind: what it is, and how it translates
+ * @key: current key
+ * @access: IB_ACCESS_* granted
+ * @page_shift: log2 of the size of the pages in @pages
+ * @pd: its protection domain
+ * @iova: first address of the region as consumers name it
+ * @length: bytes; @iova + @length does not wrap
+ * @parent: of a bound window, the region it is bound to
+ * @base: of a bound window, the address of its first byte in @parent
+ * @qpn: of a bound window of type 2, the queue pair it is for; else 0
+ * @nr_pages: pages in use
+ * @max_pages: pages there is room for
+ * @pages: DMA addresses
+ * @edev: its device
+ * @rcu: for the freeing
+ *
+ * From @key on, all but what never changes is written in state BUSY, with the gate
+ * closed and empty; @key and @qpn are looked at from outside the gate too.
+ */
+struct emu_region {
+	struct emu_gate gate;
+	atomic_t state;
+	enum emu_region_kind kind;
+	u32 key;
+	u32 access;
+	u32 page_shift;
+	struct ib_pd *pd;
+	u64 iova;
+	u64 length;
+	struct emu_region *parent;
+	u64 base;
+	u32 qpn;
+	u32 nr_pages;
+	u32 max_pages;
+	u64 *pages;
+	struct emu_device *edev;
+	struct rcu_head rcu;
+};
+
+/**
+ * struct emu_mr - a memory region
+ * @ibmr: what the midlayer sees
+ * @region: how it is reached
+ * @umem: memory of a process, or NULL
+ */
+struct emu_mr {
+	struct ib_mr ibmr;
+	struct emu_region region;
+	struct ib_umem *umem;
+};
+
+/**
+ * struct emu_mw - a memory window
+ * @ibmw: what the midlayer sees
+ * @region: how it is reached
+ */
+struct emu_mw {
+	struct ib_mw ibmw;
+	struct emu_region region;
+};
+
+/**
+ * struct emu_fmr - a fast memory region
+ * @ibfmr: what the midlayer sees
+ * @region: how it is reached
+ * @max_maps: most mappings between two unmaps
+ * @maps: mappings since the last one; written in state BUSY
+ */
+struct emu_fmr {
+	struct ib_fmr ibfmr;
+	struct emu_region region;
+	u32 max_maps;
+	u32 maps;
+};
+
+static inline struct emu_mr *to_emr(struct ib_mr *ibmr)
+{
+	return container_of(ibmr, struct emu_mr, ibmr);
+}
+
+static inline struct emu_mw *to_emw(struct ib_mw *ibmw)
+{
+	return container_of(ibmw, struct emu_mw, ibmw);
+}
+
+static inline struct emu_fmr *to_efmr(struct ib_fmr *ibfmr)
+{
+	return container_of(ibfmr, struct emu_fmr, ibfmr);
+}
+
+/* region.c: for the engine */
+struct emu_region *emu_region_enter(const struct emu_qp *qp, const struct ib_pd *pd,
+				    const struct ib_sge *sge, int access,
+				    enum emu_syndrome *why);
+void emu_region_leave(struct emu_region *region);
+void *emu_region_span(const struct emu_region *region, u64 addr, size_t *len);
+enum emu_verdict emu_region_register(struct emu_qp *qp, const struct emu_swqe *wqe,
+				     enum emu_syndrome *why);
+enum emu_verdict emu_region_invalidate(struct emu_qp *qp, u32 key, enum emu_syndrome *why);
+
+/* region.c: for the other kinds */
+int emu_region_add(struct emu_region *region, struct ib_pd *pd, enum emu_region_kind kind,
+		   u32 max_pages);
+int emu_region_del(struct emu_region *region);
+struct emu_region *emu_region_find(const struct emu_qp *qp, u32 key, enum emu_syndrome *why);
+bool emu_region_seize(struct emu_region *region, enum emu_region_state from);
+enum emu_verdict emu_region_seize_free(struct emu_region *region);
+bool emu_region_seize_drained(struct emu_region *region);
+void emu_region_settle(struct emu_region *region, enum emu_region_state to);
+void emu_region_publish(struct emu_region *region);
+bool emu_region_set_range(struct emu_region *region, u64 iova, u64 length);
+
+/* mr.c */
+struct emu_mr *emu_mr_create(struct ib_pd *pd, enum emu_region_kind kind, u32 max_pages);
+struct ib_mr *emu_get_dma_mr(struct ib_pd *pd, int access);
+struct ib_mr *emu_alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 max_num_sg);
+int emu_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents, unsigned int *offset);
+int emu_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+
+/* user.c */
+struct ib_mr *emu_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 virt_addr,
+			      int access, struct ib_udata *udata);
+
+/* mw.c */
+int emu_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
+int emu_dealloc_mw(struct ib_mw *ibmw);
+enum emu_verdict emu_region_bind(struct emu_qp *qp, const struct emu_swqe *wqe,
+				 enum emu_syndrome *why);
+bool emu_window_is_invalidatable(const struct emu_region *region);
+void emu_window_unbind(struct emu_region *window);
+
+/* fmr.c */
+struct ib_fmr *emu_alloc_fmr(struct ib_pd *pd, int access, struct ib_fmr_attr *attr);
+int emu_map_phys_fmr(struct ib_fmr *ibfmr, u64 *pages, int nr, u64 iova);
+int emu_unmap_fmr(struct list_head *list);
+int emu_dealloc_fmr(struct ib_fmr *ibfmr);
+
+#endif

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Shared receive queues.
+ *
+ * Receives are posted by any number of callers and taken by the engines that act
+ * as responder of a queue pair of the SRQ, in any context; none takes a lock. See
+ * ring.h. An entry is free for posters again when it has been used: pollers have
+ * nothing to give back, so it does not matter who polls, or whether the queue pair
+ * still exists.
+ *
+ * To change the size, a new ring is linked behind the one in use. Posters go there
+ * from then on; a grace period later the old ring is sealed, for posters have
+ * preemption off. Engines empty the old ring first. They leave it when it is
+ * sealed and empty; while it is empty but not sealed, they come again, for what is
+ * in the new ring was posted later. A ring is freed at the next change of size, or
+ * with the SRQ, if nobody is using an entry of it. Pairs:
+ *
+ *   A  emu_srq_replace(): release of @in and @next - emu_post_one_srq_recv(),
+ *	emu_srq_claim(): acquire. A new ring is seen set up
+ *   B  emu_srq_replace(): release of @sealed - emu_srq_claim(): acquire
+ *	who finds the ring sealed sees all that was posted to it
+ *
+ * @lock serialises changes. The limit is an atomic word: who takes it down to 0
+ * tells.
+ */
+#include <linux/slab.h>
+#include <kverbs/completion.h>
+
+#include "exec.h"
+
+static u32 emu_srq_ring_used(const struct emu_srq_ring *ring)
+{
+	/* acquire: @head is read after @tail, so it is not behind. */
+	u32 tail = atomic_read_acquire(&ring->ring.tail);
+
+	return atomic_read(&ring->ring.head) - tail;
+}
+
+/* Receives that are posted and not taken. */
+u32 emu_srq_used(struct emu_srq *srq)
+{
+	struct emu_srq_ring *ring;
+	u32 used = 0;
+
+	rcu_read_lock();
+	/* acquire: pair A */
+	for (ring = smp_load_acquire(&srq->out); ring; ring = smp_load_acquire(&ring->next))
+		used += emu_srq_ring_used(ring);
+	rcu_read_unlock();
+	return used;
+}
+
+static void emu_srq_check_limit(struct emu_srq *srq)
+{
+	int limit = atomic_read(&srq->limit);
+
+	if (likely(!limit) || emu_srq_used(srq) >= limit)
+		return;
+	if (atomic_cmpxchg(&srq->limit, limit, 0) == limit)
+		ib_srq_notify_event(&srq->ibsrq, IB_EVENT_SRQ_LIMIT_REACHED);
+}
+
+/**
+ * emu_srq_claim() - take the oldest receive of an SRQ
+ * @srq: the SRQ
+ * @room: bytes it must have room for, or it is left where it is
+ * @recv: what was taken
+ *
+ * Context: Any, an engine.
+ * Return: EMU_DONE; EMU_RNR if there is none; EMU_AGAIN while the size changes;
+ * EMU_FAILED if it is too short.
+ */
+enum emu_verdict emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_recv *recv)
+{
+	enum emu_verdict verdict = EMU_RNR;
+	struct emu_srq_ring *ring, *next;
+	bool too_short = false;
+
+	rcu_read_lock();
+	/* acquire: pair A */
+	ring = smp_load_acquire(&srq->out);
+	for (;;) {
+		recv->ring = &ring->ring;
+		recv->wqe = emu_recv_ring_claim(recv->ring, room, &recv->pos, &too_short);
+		if (recv->wqe || too_short)
+			break;
+		/* acquire: pair A */
+		next = smp_load_acquire(&ring->next);
+		if (likely(!next))
+			break;
+		/* acquire: pair B */
+		if (!smp_load_acquire(&ring->sealed)) {
+			verdict = EMU_AGAIN;
+			break;
+		}
+		/* Sealed before we found it empty? Then look again. */
+		if (emu_srq_ring_used(ring))
+			continue;
+		cmpxchg(&srq->out, ring, next);
+		ring = next;
+	}
+	rcu_read_unlock();
+
+	if (too_short)
+		return EMU_FAILED;
+	if (!recv->wqe)
+		return verdict;
+	/* The entry counts no more; its slot is free when it has been used. */
+	emu_ring_retire(recv->ring, 1);
+	/* Full barrier, pairs with the one in emu_srq_set_limit(). */
+	smp_mb__after_atomic();
+	emu_srq_check_limit(srq);
+	return EMU_DONE;
+}
+
+static size_t emu_rwqe_size(u32 max_sge)
+{
+	return struct_size((struct emu_rwqe *)NULL, sge, max_sge);
+}
+
+static struct emu_srq_ring *emu_srq_ring_alloc(u32 max_wr, u32 max_sge)
+{
+	struct emu_srq_ring *ring = kzalloc(sizeof(*ring), GFP_KERNEL);
+
+	if (!ring)
+		return NULL;
+	if (emu_ring_init(&ring->ring, max_wr, emu_rwqe_size(max_sge))) {
+		kfree(ring);
+		return NULL;
+	}
+	return ring;
+}
+
+static void emu_srq_ring_free(struct emu_srq_ring *ring)
+{
+	emu_ring_destroy(&ring->ring);
+	kfree(ring);
+}
+
+/* Has every entry been given back? Of a ring that nobody posts to or takes from. */
+static bool emu_srq_ring_is_idle(const struct emu_srq_ring *ring)
+{
+	u32 tail = atomic_read(&ring->ring.tail);
+	u32 i;
+
+	for (i = 0; i <= ring->ring.mask; i++) {
+		/* acquire: the entry is not looked at any more */
+		if (smp_load_acquire(&emu_ring_slot(&ring->ring, tail + i)->seq) != tail + i)
+			return false;
+	}
+	return true;
+}
+
+/* Frees the rings before @end that engines have left and given back. */
+static void emu_srq_reclaim(struct emu_srq *srq, const struct emu_srq_ring *end)
+{
+	struct emu_srq_ring *ring;
+
+	if (srq->rings == end)
+		return;
+	synchronize_rcu();
+	while (srq->rings != end && (!end || emu_srq_ring_is_idle(srq->rings))) {
+		ring = srq->rings;
+		srq->rings = ring->next;
+		emu_srq_ring_free(ring);
+	}
+}
+
+/* Leaves rings that engines would leave if they came for a receive. */
+static void emu_srq_advance(struct emu_srq *srq)
+{
+	struct emu_srq_ring *ring = srq->out;
+
+	lockdep_assert_held(&srq->lock);
+	while (ring->next && !emu_srq_ring_used(ring)) {
+		/* All but the newest are sealed: nobody else changes the size. */
+		cmpxchg(&srq->out, ring, ring->next);
+		ring = ring->next;
+	}
+}
+
+/* A new ring takes the place of the one that is posted to. */
+static void emu_srq_replace(struct emu_srq *srq, struct emu_srq_ring *ring)
+{
+	struct emu_srq_ring *old = srq->in;
+
+	lockdep_assert_held(&srq->lock);
+	/* release: pair A */
+	smp_store_release(&old->next, ring);
+	/* release: pair A */
+	smp_store_release(&srq->in, ring);
+	synchronize_rcu();
+	/* release: pair B */
+	smp_store_release(&old->sealed, true);
+}
+
+static int emu_srq_resize(struct emu_srq *srq, u32 max_wr)
+{
+	struct emu_srq_ring *ring;
+
+	if (!max_wr)
+		return -EINVAL;
+	if (emu_fault_alloc(to_edev(srq->ibsrq.device)))
+		return -ENOMEM;
+	emu_srq_advance(srq);
+	emu_srq_reclaim(srq, READ_ONCE(srq->out));
+	if (max_wr < emu_srq_used(srq))
+		return -EINVAL;
+	ring = emu_srq_ring_alloc(max_wr, srq->max_sge);
+	if (!ring)
+		return -ENOMEM;
+	emu_srq_replace(srq, ring);
+	return 0;
+}
+
+static int emu_srq_set_limit(struct emu_srq *srq, u32 limit)
+{
+	if (limit > srq->in->ring.depth)
+		return -EINVAL;
+	atomic_set(&srq->limit, limit);
+	/*
+	 * There may be fewer already, and no one to take another. Full barrier,
+	 * pairs with the one in emu_srq_claim().
+	 */
+	smp_mb();
+	emu_srq_check_limit(srq);
+	return 0;
+}
+
+int emu_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_attr_mask mask,
+		   struct ib_udata *udata)
+{
+	struct emu_srq *srq = to_esrq(ibsrq);
+	int err = 0;
+
+	mutex_lock(&srq->lock);
+	if (mask & IB_SRQ_MAX_WR)
+		err = emu_srq_resize(srq, attr->max_wr);
+	if (!err && (mask & IB_SRQ_LIMIT))
+		err = emu_srq_set_limit(srq, attr->srq_limit);
+	mutex_unlock(&srq->lock);
+	return err;
+}
+
+int emu_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
+{
+	struct emu_srq *srq = to_esrq(ibsrq);
+
+	mutex_lock(&srq->lock);
+	attr->max_wr = srq->in->ring.depth;
+	attr->max_sge = srq->max_sge;
+	attr->srq_limit = atomic_read(&srq->limit);
+	mutex_unlock(&srq->lock);
+	return 0;
+}
+
+int emu_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct ib_udata *udata)
+{
+	struct emu_srq *srq = to_esrq(ibsrq);
+
+	if (init->attr.srq_limit > init->attr.max_wr)
+		return -EINVAL;
+	if (emu_fault_alloc(to_edev(ibsrq->device)))
+		return -ENOMEM;
+	srq->max_sge = init->attr.max_sge;
+	srq->rings = emu_srq_ring_alloc(init->attr.max_wr, srq->max_sge);
+	if (!srq->rings)
+		return -ENOMEM;
+	srq->in = srq->rings;
+	srq->out = srq->rings;
+	atomic_set(&srq->limit, init->attr.srq_limit);
+	mutex_init(&srq->lock);
+	return 0;
+}
+
+/* The midlayer has seen to it that no queue pair uses it any more. */
+int emu_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
+{
+	emu_srq_reclaim(to_esrq(ibsrq), NULL);
+	return 0;
+}

@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * One queue pair of the emulated HCA, posted to and polled by threads on two CPUs
+ * and by timers in hard interrupt on both, all at once: no message is lost, doubled
+ * or overtaken by a later one of its poster, and none of their completions is.
+ *
+ * Each message carries who posted it and its number there, and so does the id of
+ * its work request. A bitmap for each poster shows what came, and each poller must
+ * see the numbers of a poster rise, for what it polls later was completed later.
+ *
+ * Locking: a party is touched by its thread or by its timer alone; what others look
+ * at meanwhile is @taken. Bitmaps are shared, and changed atomically.
+ */
+#include <linux/bitmap.h>
+#include <linux/hrtimer.h>
+#include <linux/module.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <kunit/test.h>
+#include <rdma/ib_verbs.h>
+
+#include "emu_rig.h"
+#include "lib.h"
+
+/* In full. */
+#define MESSAGES	10000000ULL
+#define RESIZED		1000000ULL
+
+/* Where instrumentation makes each of them cost so much more. */
+#define DEBUG_SHARE	(IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_KCSAN) ? 10 : 1)
+
+/* Sends in flight, and receives; more parties than that want to post at a time. */
+#define SENDS		32
+#define SLOTS		64
+/* Work requests posted at a time, by a thread, and completions polled. */
+#define BURST		8
+#define POLL		16
+
+/* Threads on two CPUs, and timers on two CPUs. */
+#define THREADS		2
+#define PARTIES		4
+
+/* One message in so many is of a timer, and what it posts at a time. */
+#define TIMER_PART	8
+#define TIMER_BURST	4
+#define TIMER_NS	(100 * NSEC_PER_USEC)
+
+/* The number of a message, below who posted it. */
+#define SEQ_BITS	48
+#define SEQ_MASK	(BIT_ULL(SEQ_BITS) - 1)
+
+/* Queues are resized to so many entries, and up to four times as many. */
+#define MIN_CQE		(SENDS + SLOTS)
+#define MIN_WR		SLOTS
+
+enum which {
+	SENT,
+	RECEIVED,
+	KINDS
+};
+
+struct stress;
+
+/**
+ * struct party - posts and polls
+ * @s: the case
+ * @id: its number
+ * @rng: state of the random numbers
+ * @quota: messages to post
+ * @posted: messages posted
+ * @full: how often there was no room
+ * @taken: by kind, completions polled
+ * @next: by kind and poster, no number below this one may come
+ * @overtaken: numbers that came nevertheless
+ * @doubled: numbers that had come before
+ * @failed: what went wrong otherwise
+ * @timer: of those in hard interrupt
+ * @done: completed when the timer is not started again
+ */
+struct party {
+	struct stress *s;
+	int id;
+	u32 rng;
+	u64 quota;
+	u64 posted;
+	u64 full;
+	u64 taken[KINDS];
+	u64 next[KINDS][PARTIES];
+	u64 overtaken;
+	u64 doubled;
+	u64 failed;
+	struct hrtimer timer;
+	struct completion done;
+} ____cacheline_aligned_in_smp;
+
+/**
+ * struct stress - a case
+ * @r: the queue pairs: the first sends, the second receives
+ * @count: messages
+ * @p: the parties
+ * @seen: by kind and poster, the numbers that came
+ * @slot: receives that are posted, by their place in the buffer
+ * @sizes: how often the size of a queue was changed
+ * @size_failed: how often that failed
+ * @stop: all are to end
+ */
+struct stress {
+	struct rig *r;
+	u64 count;
+	struct party p[PARTIES];
+	unsigned long *seen[KINDS][PARTIES];
+	DECLARE_BITMAP(slot, SLOTS);
+	u64 sizes;
+	u64 size_failed;
+	int stop;
+};
+
+static u64 stress_taken(const struct stress *s)
+{
+	u64 sum = 0;
+	int i;
+
+	for (i = 0; i < PARTIES; i++)
+		sum += READ_ONCE(s->p[i].taken[SENT]) + READ_ONCE(s->p[i].taken[RECEIVED]);
+	return sum;
+}
+
+static bool stress_ended(const struct stress *s)
+{
+	return READ_ONCE(s->stop) || stress_taken(s) >= KINDS * s->count;
+}
+
+/* Returns false if there is no room, or nothing to post. */
+static bool party_post(struct party *p)
+{
+	u64 n = (u64)p->id << SEQ_BITS | p->posted;
+	struct ib_sge sge = { (uintptr_t)&n, sizeof(n), 0 };
+	struct ib_send_wr wr;
+	int err;
+
+	if (p->posted == p->quota)
+		return false;
+	rig_send_wr(&wr, n, &sge, 1);
+	wr.send_flags |= IB_SEND_INLINE;
+	err = ib_post_send(p->s->r->a.qp, &wr, NULL);
+	if (!err)
+		p->posted++;
+	else if (err == -ENOMEM)
+		p->full++;
+	else
+		p->failed++;
+	return !err;
+}
+
+static int post_slot(struct stress *s, u64 slot)
+{
+	struct rig_end *e = &s->r->b;
+	struct ib_sge sge = rig_sge(e, slot * sizeof(u64), sizeof(u64));
+	struct ib_recv_wr wr = { .wr_id = slot, .sg_list = &sge, .num_sge = 1 };
+
+	if (test_and_set_bit(slot, s->slot))
+		return -EEXIST;
+	return e->srq ? ib_post_srq_recv(e->srq, &wr, NULL) : ib_post_recv(e->qp, &wr, NULL);
+}
+
+static void party_saw(struct party *p, enum which kind, u64 n)
+{
+	u64 seq = n & SEQ_MASK;
+	u64 who = n >> SEQ_BITS;
+
+	if (who >= PARTIES || seq >= p->s->p[who].quota) {
+		p->failed++;
+		return;
+	}
+	if (seq < p->next[kind][who])
+		p->overtaken++;
+	p->next[kind][who] = seq + 1;
+	if (test_and_set_bit(seq, p->s->seen[kind][who]))
+		p->doubled++;
+	WRITE_ONCE(p->taken[kind], p->taken[kind] + 1);
+}
+
+static void party_received(struct party *p, const struct ib_wc *wc)
+{
+	u64 slot = wc->wr_id;
+
+	if (slot >= SLOTS || !test_and_clear_bit(slot, p->s->slot)) {
+		p->failed++;
+		return;
+	}
+	p->failed += wc->byte_len != sizeof(u64);
+	party_saw(p, RECEIVED, ((u64 *)p->s->r->b.buf)[slot]);
+	if (post_slot(p->s, slot))
+		p->failed++;
+}
+
+static void party_poll(struct party *p, struct ib_cq *cq)
+{
+	struct ib_wc wc[POLL];
+	int i, got = ib_poll_cq(cq, 1 + kvt_rand(&p->rng) % POLL, wc);
+
+	for (i = 0; i < got; i++) {
+		p->failed += wc[i].status != IB_WC_SUCCESS;
+		if (wc[i].opcode & IB_WC_RECV)
+			party_received(p, &wc[i]);
+		else
+			party_saw(p, SENT, wc[i].wr_id);
+	}
+	if (got <= 0)
+		p->failed += ib_req_notify_cq(cq, IB_CQ_NEXT_COMP |
+					      IB_CQ_REPORT_MISSED_EVENTS) < 0;
+}
+
+static void party_turn(struct party *p, u32 burst)
+{
+	struct rig *r = p->s->r;
+	u32 n = 1 + kvt_rand(&p->rng) % burst;
+
+	while (n-- && party_post(p))
+		;
+	party_poll(p, r->a.scq);
+	if (r->b.rcq != r->a.scq)
+		party_poll(p, r->b.rcq);
+}
+
+static int thread_fn(void *arg)
+{
+	struct party *p = arg;
+
+	while (!stress_ended(p->s)) {
+		party_turn(p, BURST);
+		cond_resched();
+	}
+	return 0;
+}
+
+static enum hrtimer_restart timer_fn(struct hrtimer *timer)
+{
+	struct party *p = container_of(timer, struct party, timer);
+
+	party_turn(p, TIMER_BURST);
+	if (stress_ended(p->s)) {
+		complete(&p->done);
+		return HRTIMER_NORESTART;
+	}
+	hrtimer_forward_now(timer, ns_to_ktime(TIMER_NS / 2 + kvt_rand(&p->rng) % TIMER_NS));
+	return HRTIMER_RESTART;
+}
+
+static int timer_start_fn(void *arg)
+{
+	struct party *p = arg;
+
+	hrtimer_start(&p->timer, ns_to_ktime(TIMER_NS), HRTIMER_MODE_REL_PINNED_HARD);
+	return 0;
+}
+
+static int resize_fn(void *arg)
+{
+	struct stress *s = arg;
+	struct ib_srq_attr attr = {};
+	u32 rng = s->p[0].quota | 1;
+
+	while (!stress_ended(s)) {
+		attr.max_wr = MIN_WR + kvt_rand(&rng) % (3 * MIN_WR);
+		s->size_failed += ib_modify_srq(s->r->b.srq, &attr, IB_SRQ_MAX_WR) != 0;
+		s->size_failed += ib_resize_cq(s->r->a.scq,
+					       MIN_CQE + kvt_rand(&rng) % (3 * MIN_CQE)) != 0;
+		s->size_failed += ib_resize_cq(s->r->b.rcq,
+					       MIN_CQE + kvt_rand(&rng) % (3 * MIN_CQE)) != 0;
+		s->sizes++;
+		cond_resched();
+	}
+	return 0;
+}
+
+/* --- a case --- */
+
+static void stress_stop(void *arg)
+{
+	struct stress *s = arg;
+	int i;
+
+	WRITE_ONCE(s->stop, 1);
+	for (i = THREADS; i < PARTIES; i++)
+		hrtimer_cancel(&s->p[i].timer);
+}
+
+static void free_bitmap(void *arg)
+{
+	kvfree(arg);
+}
+
+static unsigned long *stress_bitmap(struct kunit *test, u64 bits)
+{
+	unsigned long *map = kvcalloc(BITS_TO_LONGS(bits), sizeof(*map), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, map);
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, free_bitmap, map));
+	return map;
+}
+
+static void add_party(struct kunit *test, struct stress *s, int id, u32 seed)
+{
+	struct party *p = &s->p[id];
+
+	p->s = s;
+	p->id = id;
+	p->rng = (seed + id) ?: 1;
+	p->quota = id < THREADS ? (s->count - s->count / TIMER_PART) / THREADS :
+				  s->count / TIMER_PART / (PARTIES - THREADS);
+	init_completion(&p->done);
+	hrtimer_init(&p->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+	p->timer.function = timer_fn;
+	s->seen[SENT][id] = stress_bitmap(test, p->quota);
+	s->seen[RECEIVED][id] = stress_bitmap(test, p->quota);
+}
+
+/* All but the queue pairs. */
+static struct stress *stress_new(struct kunit *test, u64 full, const char *peer)
+{
+	struct stress *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	u32 seed;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, s);
+	/* Without rest, for any number of parties. */
+	s->count = round_up(max_t(u64, 1000, kvt_count(full) / DEBUG_SHARE),
+			    TIMER_PART * PARTIES);
+	seed = kvt_seed(test, "messages", s->count);
+	for (i = 0; i < PARTIES; i++)
+		add_party(test, s, i, seed);
+	s->r = rig_new(test, "emu0", peer);
+	s->r->init.cap.max_send_wr = SENDS;
+	s->r->init.cap.max_recv_wr = SLOTS;
+	return s;
+}
+
+/* Waits for as long as there is progress. */
+static bool stress_join(struct stress *s, struct kvt_thread *t)
+{
+	u64 before;
+
+	do {
+		before = stress_taken(s);
+		if (kvt_thread_join(t))
+			return true;
+	} while (stress_taken(s) != before);
+	return false;
+}
+
+static void stress_run(struct kunit *test, struct stress *s)
+{
+	struct kvt_thread *t[PARTIES], *resizer = NULL;
+	int i, cpu;
+
+	rig_make_qps(test, s->r);
+	rig_connect(test, s->r);
+	for (i = 0; i < SLOTS; i++)
+		KUNIT_ASSERT_EQ(test, 0, post_slot(s, i));
+	for (i = 0; i < PARTIES; i++) {
+		cpu = i % 2 ? kvt_other_cpu() : 0;
+		t[i] = kvt_thread_start(test, cpu, i < THREADS ? thread_fn : timer_start_fn,
+					&s->p[i]);
+	}
+	if (s->r->b.srq)
+		resizer = kvt_thread_start(test, -1, resize_fn, s);
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, stress_stop, s));
+	for (i = 0; i < PARTIES; i++)
+		KUNIT_ASSERT_TRUE(test, stress_join(s, t[i]));
+	for (i = THREADS; i < PARTIES; i++)
+		KUNIT_ASSERT_TRUE(test, kvt_wait(&s->p[i].done));
+	if (resizer)
+		KUNIT_ASSERT_TRUE(test, kvt_thread_join(resizer));
+}
+
+static void stress_check(struct kunit *test, struct stress *s)
+{
+	u64 taken[KINDS] = {}, full = 0;
+	struct party *p;
+	int i;
+
+	for (i = 0; i < PARTIES; i++) {
+		p = &s->p[i];
+		KUNIT_EXPECT_EQ(test, p->quota, p->posted);
+		KUNIT_EXPECT_EQ(test, 0, p->overtaken);
+		KUNIT_EXPECT_EQ(test, 0, p->doubled);
+		KUNIT_EXPECT_EQ(test, 0, p->failed);
+		KUNIT_EXPECT_TRUE(test, bitmap_full(s->seen[SENT][i], p->quota));
+		KUNIT_EXPECT_TRUE(test, bitmap_full(s->seen[RECEIVED][i], p->quota));
+		taken[SENT] += p->taken[SENT];
+		taken[RECEIVED] += p->taken[RECEIVED];
+		full += p->full;
+		/* All had their part, or it shows nothing. */
+		KUNIT_EXPECT_GT(test, p->taken[SENT], 0);
+		KUNIT_EXPECT_GT(test, p->taken[RECEIVED], 0);
+	}
+	KUNIT_EXPECT_EQ(test, s->count, taken[SENT]);
+	KUNIT_EXPECT_EQ(test, s->count, taken[RECEIVED]);
+	KUNIT_EXPECT_TRUE(test, bitmap_full(s->slot, SLOTS));
+	KUNIT_EXPECT_TRUE(test, rig_empty(s->r->a.scq));
+	KUNIT_EXPECT_TRUE(test, rig_empty(s->r->b.rcq));
+	kunit_info(test, "%llu posts found no room; interrupts polled %llu of the completions",
+		   full, s->p[2].taken[SENT] + s->p[2].taken[RECEIVED] +
+		   s->p[3].taken[SENT] + s->p[3].taken[RECEIVED]);
+}
+
+/* P11, C12: all of it completes in one queue. */
+static void p11_one_queue_pair_and_queue_lose_nothing(struct kunit *test)
+{
+	struct stress *s = stress_new(test, MESSAGES, "emu0");
+
+	s->r->b.rcq = s->r->a.scq;
+	stress_run(test, s);
+	stress_check(test, s);
+}
+
+static void destroy_srq(void *arg)
+{
+	ib_destroy_srq(arg);
+}
+
+/* A change waits for grace periods: if they are long, most of the time nothing changes. */
+#define EXPEDITED	"/sys/kernel/rcu_expedited"
+
+static void unexpedite(void *arg)
+{
+	kvt_write_file(EXPEDITED, "0");
+}
+
+static void queues_that_are_resized_lose_nothing(struct kunit *test)
+{
+	struct ib_srq_init_attr init = { .attr = { .max_wr = MIN_WR, .max_sge = 1 } };
+	struct stress *s = stress_new(test, RESIZED, "emu1");
+	struct ib_srq *srq = ib_create_srq(s->r->b.pd, &init);
+
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(srq));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, destroy_srq, srq));
+	s->r->b.srq = srq;
+	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(EXPEDITED, "1"));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, unexpedite, NULL));
+	stress_run(test, s);
+	stress_check(test, s);
+	kunit_info(test, "%llu times all sizes were changed", s->sizes);
+	KUNIT_EXPECT_EQ(test, 0, s->size_failed);
+	/* Or it shows nothing. */
+	KUNIT_EXPECT_GT(test, s->sizes, 0);
+}
+
+static struct kunit_case emu_stress_cases[] = {
+	KUNIT_CASE_SLOW(p11_one_queue_pair_and_queue_lose_nothing),
+	KUNIT_CASE_SLOW(queues_that_are_resized_lose_nothing),
+	{}
+};
+
+static struct kunit_suite emu_stress_suite = {
+	.name = "emu_stress",
+	.test_cases = emu_stress_cases,
+};
+
+kunit_test_suites(&emu_stress_suite);
+
+MODULE_DESCRIPTION("KUnit: a queue pair posted to and polled from everywhere");
+MODULE_LICENSE("GPL");

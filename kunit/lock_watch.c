@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sees who takes locks and allocates memory.
+ *
+ * The kernel's tracepoints tell of each lock, with the address that asked for it,
+ * of each wait for one, and of each allocation. Two things are counted:
+ *
+ *   direct	the address is in a watched module: its own code did it, in whatever
+ *		context. RCU's read lock is a lock to lockdep alone, and counted apart.
+ *   by place	the kernel did it for a watched module: in a section of a task, or in
+ *		a thread of ours. Which function of the kernel was called is found
+ *		by the call stack. Interrupts and preemption, which may come at
+ *		any instruction, are not counted.
+ *
+ * So what the kernel does in softirqs for a module, below its own code, is not
+ * seen: only what the module does itself there.
+ *
+ * One watch at a time, @current_watch. Probes run in any context and take no lock.
+ */
+#include <linux/hash.h>
+#include <linux/kallsyms.h>
+#include <linux/kernel.h>
+#include <linux/lockdep.h>
+#include <linux/mm_types.h>
+#include <linux/module.h>
+#include <linux/preempt.h>
+#include <linux/sched.h>
+#include <linux/stacktrace.h>
+#include <linux/string.h>
+#include <linux/tracepoint.h>
+#include <kunit/test.h>
+
+#include "lock_watch.h"
+
+/* Deep enough from a lock in the scheduler up to the watched code. */
+#define STACK_DEPTH	32
+/* Addresses whose names are known, a power of two; there are some hundreds. */
+#define KNOWN_BITS	10
+
+static struct watch *current_watch;
+static unsigned long known_addr[1 << KNOWN_BITS];
+
+static bool watch_is_own(const struct watch *w, unsigned long addr)
+{
+	int i;
+
+	for (i = 0; i < WATCH_MODULES; i++)
+		if (w->mod[i] && within_module(addr, w->mod[i]))
+			return true;
+	return false;
+}
+
+/* In a section, or in a thread of ours, and not in an interrupt. */
+static bool watch_covers(const struct watch *w)
+{
+	int i;
+
+	if (!in_task())
+		return false;
+	for (i = 0; i < WATCH_TASKS; i++)
+		if (READ_ONCE(w->inside[i]) == current)
+			return true;
+	/* A runner, or the thread of a completion queue. */
+	return !strncmp(current->comm, "kverbs_emu/", 11) || !strncmp(current->comm, "kvcq-", 5);
+}
+
+static bool watch_is_detour_name(const char *name)
+{
+	return !strncmp(name, "asm_", 4) || !strncmp(name, "preempt_schedule", 16);
+}
+
+/*
+ * Is this address in the entry of an interrupt, or where a thread is preempted?
+ * Names are slow to find, so what was found is kept: an odd word for yes, an even
+ * one for no. Writers may race, and then find a name twice.
+ */
+static bool watch_is_detour(unsigned long addr)
+{
+	unsigned long *known = &known_addr[hash_long(addr, KNOWN_BITS)];
+	unsigned long word = READ_ONCE(*known);
+	char name[KSYM_SYMBOL_LEN];
+
+	if (word >> 1 != (addr << 1) >> 1) {
+		snprintf(name, sizeof(name), "%ps", (void *)addr);
+		word = addr << 1 | watch_is_detour_name(name);
+		WRITE_ONCE(*known, word);
+	}
+	return word & 1;
+}
+
+/*
+ * The function of the kernel that watched code called; 0 if it called none, if that
+ * was a consumer's handler, or if an interrupt or another thread came between.
+ */
+static unsigned long watch_callee(const struct watch *w)
+{
+	unsigned long stack[STACK_DEPTH];
+	unsigned int i = 0, n;
+
+	n = stack_trace_save(stack, STACK_DEPTH, 0);
+	/* The probe itself. */
+	while (i < n && within_module(stack[i], THIS_MODULE))
+		i++;
+	for (i++; i < n; i++) {
+		if (watch_is_detour(stack[i - 1]))
+			return 0;
+		if (watch_is_own(w, stack[i]))
+			return within_module(stack[i - 1], THIS_MODULE) ? 0 : stack[i - 1];
+	}
+	return 0;
+}
+
+static void watch_count_place(struct watch *w, enum watch_kind kind, unsigned long addr)
+{
+	struct watch_place *p;
+
+	for (p = w->place; p < w->place + WATCH_PLACES; p++) {
+		if (READ_ONCE(p->addr) == addr ||
+		    (!READ_ONCE(p->addr) && cmpxchg(&p->addr, 0, addr) == 0) ||
+		    READ_ONCE(p->addr) == addr) {
+			atomic_inc(&p->count[kind]);
+			return;
+		}
+	}
+	atomic_inc(&w->crowded);
+}
+
+/* @by: the address that asked for it, or 0 where the tracepoint does not say. */
+static void watch_see(enum watch_kind kind, unsigned long by)
+{
+	struct watch *w = READ_ONCE(current_watch);
+	unsigned long callee;
+
+	if (!w || !READ_ONCE(w->on))
+		return;
+	if (by && watch_is_own(w, by)) {
+		atomic_inc(&w->direct[kind]);
+		WRITE_ONCE(w->direct_addr[kind], by);
+		return;
+	}
+	if (!watch_covers(w))
+		return;
+	callee = watch_callee(w);
+	if (callee)
+		watch_count_place(w, kind, callee);
+}
+
+#ifdef CONFIG_LOCKDEP
+static bool watch_is_rcu(const struct lockdep_map *lock)
+{
+	return lock->name && !strncmp(lock->name, "rcu_read_lock", 13);
+}
+#else
+/* There is no such tracepoint: see watch_possible(). */
+static bool watch_is_rcu(const struct lockdep_map *lock)
+{
+	return false;
+}
+#endif
+
+static void probe_lock_acquire(void *data, struct lockdep_map *lock, unsigned int subclass,
+			       int trylock, int read, int check,
+			       struct lockdep_map *next, unsigned long ip)
+{
+	struct watch *w = READ_ONCE(current_watch);
+
+	if (!watch_is_rcu(lock))
+		watch_see(WATCH_LOCK, ip);
+	else if (w && READ_ONCE(w->on) && watch_is_own(w, ip))
+		atomic_inc(&w->rcu);
+}
+
+static void probe_contention(void *data, void *lock, unsigned int flags)
+{
+	watch_see(WATCH_CONTENDED, 0);
+}
+
+static void probe_kmalloc(void *data, unsigned long call_site, const void *ptr,
+			  size_t requested, size_t allocated, gfp_t gfp, int node)
+{
+	watch_see(WATCH_ALLOC, call_site);
+}
+
+static void probe_cache_alloc(void *data, unsigned long call_site, const void *ptr,
+			      struct kmem_cache *cache, gfp_t gfp, int node)
+{
+	watch_see(WATCH_ALLOC, call_site);
+}
+
+static void probe_page_alloc(void *data, struct page *page, unsigned int order, gfp_t gfp,
+			     int migratetype)
+{
+	watch_see(WATCH_ALLOC, 0);
+}
+
+static struct {
+	const char *name;
+	void *probe;
+	struct tracepoint *tp;
+} probes[] = {
+	{ "lock_acquire", probe_lock_acquire },
+	{ "contention_begin", probe_contention },
+	{ "kmalloc", probe_kmalloc },
+	{ "kmem_cache_alloc", probe_cache_alloc },
+	{ "mm_page_alloc", probe_page_alloc },
+};
+
+static void watch_find(struct tracepoint *tp, void *data)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(probes); i++)
+		if (!strcmp(tp->name, probes[i].name))
+			probes[i].tp = tp;
+}
+
+/**
+ * watch_possible() - does this kernel tell of locks?
+ * @test: the running case; skipped if not
+ *
+ * Return: false after the case was skipped.
+ */
+bool watch_possible(struct kunit *test)
+{
+	int i;
+
+	for_each_kernel_tracepoint(watch_find, NULL);
+	for (i = 0; i < ARRAY_SIZE(probes); i++) {
+		if (probes[i].tp)
+			continue;
+		kunit_mark_skipped(test, "no tracepoint %s: lockdep is not built in",
+				   probes[i].name);
+		return false;
+	}
+	return true;
+}
+
+static void watch_unregister(int n)
+{
+	while (n--)
+		tracepoint_probe_unregister(probes[n].tp, probes[n].probe, NULL);
+	tracepoint_synchronize_unregister();
+}
+
+/**
+ * watch_start() - start to count
+ * @test: the running case, after watch_possible()
+ * @w: zeroed but for the modules
+ */
+void watch_start(struct kunit *test, struct watch *w)
+{
+	int i, err = 0;
+
+	WRITE_ONCE(current_watch, w);
+	for (i = 0; i < ARRAY_SIZE(probes) && !err; i++)
+		err = tracepoint_probe_register(probes[i].tp, probes[i].probe, NULL);
+	if (err)
+		watch_unregister(i - 1);
+	KUNIT_ASSERT_EQ(test, 0, err);
+	WRITE_ONCE(w->on, true);
+}
+
+/**
+ * watch_stop() - stop to count
+ * @w: from watch_start(); twice does no harm
+ */
+void watch_stop(struct watch *w)
+{
+	if (!READ_ONCE(w->on))
+		return;
+	WRITE_ONCE(w->on, false);
+	watch_unregister(ARRAY_SIZE(probes));
+	WRITE_ONCE(current_watch, NULL);
+}
