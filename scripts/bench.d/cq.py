@@ -7,9 +7,9 @@ usage: cq.py csv <rows of the guest> <provenance>    the results, as CSV
        cq.py plots <csv> <directory>                 and as SVG
 """
 
-import csv
 import sys
 
+import common
 import svg
 
 COLUMNS = ["layer", "mode", "ctx", "cqs", "count", "load", "rate", "window", "done", "ns",
@@ -57,51 +57,19 @@ How to reproduce
 """
 
 
-def read_rows(path):
-    """The guest's lines of key=value, as dictionaries."""
-    with open(path, encoding="utf-8") as lines:
-        rows = [dict(pair.split("=", 1) for pair in line.split()) for line in lines]
-    return [row for row in rows if "mode" in row]
+def make_csv(rows_path, provenance_path):
+    common.write_csv(common.read_rows(rows_path, "mode"), COLUMNS, provenance_path)
 
 
-def write_csv(rows_path, provenance_path):
-    print("# SPDX-License-Identifier: GPL-2.0-only")
-    with open(provenance_path, encoding="utf-8") as lines:
-        for line in lines:
-            print("#", line.rstrip())
-    rows = read_rows(rows_path)
-    if not rows:
-        sys.exit("cq.py: the guest measured nothing")
-    out = csv.DictWriter(sys.stdout, COLUMNS, restval="", extrasaction="ignore",
-                         lineterminator="\n")
-    out.writeheader()
-    out.writerows(rows)
-
-
-class Results:
-    """What a CSV file holds."""
+class Results(common.Results):
+    """What cq.csv holds."""
 
     def __init__(self, path):
-        with open(path, encoding="utf-8") as lines:
-            text = [line for line in lines if line.strip()]
-        self.about = dict(line[2:].rstrip().split(" ", 1) for line in text
-                          if line.startswith("# ") and "SPDX" not in line)
-        self.rows = [{key: int(value) if value.isdigit() else value
-                      for key, value in row.items()}
-                     for row in csv.DictReader(line for line in text
-                                               if not line.startswith("#"))]
+        super().__init__(path)
         self.layers = [layer for layer in LAYERS if self.pick(layer=layer)]
         self.cqs = sorted({row["cqs"] for row in self.pick(mode="load")})
         self.loads = sorted({row["load"] for row in self.rows
                              if row["mode"] == "load" and row["rate"]} - {100})
-
-    def pick(self, **wanted):
-        return [row for row in self.rows
-                if all(row[key] == value for key, value in wanted.items())]
-
-    def one(self, **wanted):
-        found = self.pick(**wanted)
-        return found[0] if found else None
 
     def contexts(self, layer):
         return [ctx for ctx in CONTEXTS if self.pick(layer=layer, ctx=ctx)]
@@ -112,17 +80,8 @@ class Results:
         row = self.one(layer=layer, mode="burst", ctx=ctx, cqs=cqs)
         return row["each_ps"] - bare["each_ps"] if row and bare else None
 
-    def remark(self):
-        return f'Linux {self.about.get("kernel", "?")}; {self.about.get("how", "?")}'
-
 
 # --- for people ---------------------------------------------------------------
-
-
-def columns(head, rows, first=26, width=11):
-    """Lines of a table whose first column is text."""
-    for row in [head] + rows:
-        yield "  " + row[0].ljust(first) + "".join(cell.rjust(width) for cell in row[1:])
 
 
 def cost_table(results):
@@ -139,7 +98,7 @@ def cost_table(results):
     if rows:
         yield "Cost: instructions a completion, of the plain loop, and beyond it"
         yield ""
-        yield from columns(["", "plain loop"] + CONTEXTS, rows)
+        yield from common.columns(["", "plain loop"] + CONTEXTS, rows)
         yield ""
 
 
@@ -152,7 +111,7 @@ def burst_table(results, title, value):
     if rows:
         yield title
         yield ""
-        yield from columns([""] + CONTEXTS, rows)
+        yield from common.columns([""] + CONTEXTS, rows)
         yield ""
 
 
@@ -166,7 +125,7 @@ def rate_table(results):
                      for cqs in results.cqs]
             rows.append([f"{layer}, {ctx}"] +
                         [f'{row["per_s"] / 1000:.1f}' if row else "-" for row in found])
-    yield from columns(["CQs"] + [str(cqs) for cqs in results.cqs], rows)
+    yield from common.columns(["CQs"] + [str(cqs) for cqs in results.cqs], rows)
     yield ""
 
 
@@ -185,8 +144,8 @@ def delay_tables(results):
                 rows.append([ctx] + ["/".join(micro(row[rank]) for rank in RANKS)
                                      if row else "-" for row in found])
             yield ""
-            yield from columns([f"{layer}, {cqs} CQ{'s' if cqs > 1 else ''}"] +
-                               [f"{load}%" for load in results.loads], rows, 20, 21)
+            yield from common.columns([f"{layer}, {cqs} CQ{'s' if cqs > 1 else ''}"] +
+                                      [f"{load}%" for load in results.loads], rows, 20, 21)
     yield ""
 
 
@@ -195,11 +154,8 @@ def per_burst(row):
 
 
 def write_table(results):
-    print("SPDX-License-Identifier: GPL-2.0-only")
-    print()
-    print("Results of scripts/bench cq")
-    print(results.remark())
-    print(f'QEMU {results.about.get("qemu", "?")}, gcc {results.about.get("gcc", "?")}')
+    for line in results.heading("cq"):
+        print(line)
     if results.about.get("quick") == "true":
         print("--quick: few messages; percentiles are rough")
     print()
@@ -304,16 +260,5 @@ def write_plots(results, directory):
         plot_delay(results, layer, f"{directory}/cq-delay{suffix}.svg")
 
 
-def main(args):
-    if len(args) == 3 and args[0] == "csv":
-        write_csv(args[1], args[2])
-    elif len(args) == 2 and args[0] == "table":
-        write_table(Results(args[1]))
-    elif len(args) == 3 and args[0] == "plots":
-        write_plots(Results(args[1]), args[2])
-    else:
-        sys.exit(__doc__)
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    common.main(sys.argv[1:], __doc__, make_csv, write_table, write_plots, Results)

@@ -172,6 +172,8 @@ static int pp_to_init(struct pp_run *run, struct ib_qp *qp, u32 port)
 		attr.qp_access_flags |= IB_ACCESS_REMOTE_READ;
 	if (run->op == PP_WRITE || run->op == PP_WRITE_IMM)
 		attr.qp_access_flags |= IB_ACCESS_REMOTE_WRITE;
+	if (run->op == PP_FETCH_ADD)
+		attr.qp_access_flags |= IB_ACCESS_REMOTE_ATOMIC;
 	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX |
 			    IB_QP_PORT | IB_QP_ACCESS_FLAGS);
 }

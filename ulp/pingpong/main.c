@@ -11,8 +11,9 @@
  *  target=emu1     device at the other end; may be the same one
  *  iport=1 tport=1 their ports
  *  ctx=workqueue   direct, softirq, thread (kverbs only), workqueue or unbound
- *  op=send         send, send_imm, write, write_imm or read
- *  size=64         bytes of a message
+ *  op=send         send, send_imm, write, write_imm, read or fetch_add;
+ *                  memcpy: the CPU copies instead, to compare with
+ *  size=64         bytes of a message; 8 with fetch_add
  *  window=64       messages outstanding per pair; 1 is ping-pong
  *  iters=10000     messages per pair
  *  sges=1          pieces of memory of a message
@@ -25,6 +26,8 @@
  *  lat=1           measure the time from post to completion
  *  timeout=10      seconds without completion after which a run fails
  *  seed=1          of the test pattern
+ *  cpus=0          spread the pairs over so many CPUs, each with its completion
+ *                  vector; 0: start them all here, and spread their vectors
  *
  * The module makes one run when it is loaded, unless run=0. It loads if the
  * run could be set up; a failure of the run itself is in the result. A write
@@ -33,8 +36,8 @@
  * could not be set up; -EBUSY while another run is under way.
  *
  * <debugfs>/kverbs_pingpong/result is one line about the last run: the keys
- * initiator target ctx op size window iters sges pairs verify sig batch as
- * they were used, then msgs (completed at both ends), ns (first post to last
+ * initiator target ctx op size window iters sges pairs cpus verify sig batch
+ * as they were used, then msgs (completed at both ends), ns (first post to last
  * completion), msgs_per_s, mb_per_s (10^6 bytes), lat_p50_ns, lat_p99_ns
  * (0 if not measured), errors, verified (messages), err (0 or a negative
  * errno) and verdict (ok or fail). It is empty until a run was set up.
@@ -77,6 +80,7 @@ static struct pp_params pp_defaults = {
 	.lat = 1,
 	.timeout = 10,
 	.seed = 1,
+	.cpus = 0,
 };
 
 #define PP_STRING(name, what)						\
@@ -90,7 +94,7 @@ static struct pp_params pp_defaults = {
 PP_STRING(initiator, "device that posts");
 PP_STRING(target, "device at the other end");
 PP_STRING(ctx, "direct, softirq, thread, workqueue or unbound");
-PP_STRING(op, "send, send_imm, write, write_imm or read");
+PP_STRING(op, "send, send_imm, write, write_imm, read, fetch_add or memcpy");
 PP_NUMBER(iport, "port of the initiator");
 PP_NUMBER(tport, "port of the target");
 PP_NUMBER(size, "bytes of a message");
@@ -104,6 +108,7 @@ PP_NUMBER(batch, "messages posted at once, 0 chooses");
 PP_NUMBER(lat, "measure latency");
 PP_NUMBER(timeout, "seconds without completion until a run fails");
 PP_NUMBER(seed, "of the test pattern");
+PP_NUMBER(cpus, "CPUs that the pairs are spread over");
 
 static bool pp_run_at_load = true;
 module_param_named(run, pp_run_at_load, bool, 0444);
@@ -125,7 +130,7 @@ static const struct {
 	PP_KEY(window, 0), PP_KEY(iters, 0), PP_KEY(sges, 0),
 	PP_KEY(pairs, 0), PP_KEY(verify, 0), PP_KEY(sig, 0),
 	PP_KEY(batch, 0), PP_KEY(lat, 0), PP_KEY(timeout, 0),
-	PP_KEY(seed, 0),
+	PP_KEY(seed, 0), PP_KEY(cpus, 0),
 };
 
 static LIST_HEAD(pp_devs);
@@ -251,10 +256,10 @@ static void pp_result_print(const struct pp_params *p,
 
 	lockdep_assert_held(&pp_run_mutex);
 	scnprintf(pp_result_line, sizeof(pp_result_line),
-		  "initiator=%s target=%s ctx=%s op=%s size=%u window=%u iters=%u sges=%u pairs=%u verify=%u sig=%u batch=%u msgs=%llu ns=%llu msgs_per_s=%llu mb_per_s=%llu lat_p50_ns=%llu lat_p99_ns=%llu errors=%llu verified=%llu err=%d verdict=%s",
+		  "initiator=%s target=%s ctx=%s op=%s size=%u window=%u iters=%u sges=%u pairs=%u cpus=%u verify=%u sig=%u batch=%u msgs=%llu ns=%llu msgs_per_s=%llu mb_per_s=%llu lat_p50_ns=%llu lat_p99_ns=%llu errors=%llu verified=%llu err=%d verdict=%s",
 		  p->initiator, p->target, p->ctx, p->op, p->size, p->window,
-		  p->iters, p->sges, p->pairs, p->verify, p->sig, r->batch,
-		  r->msgs, r->ns, pp_per_second(r->msgs, r->ns),
+		  p->iters, p->sges, p->pairs, p->cpus, p->verify, p->sig,
+		  r->batch, r->msgs, r->ns, pp_per_second(r->msgs, r->ns),
 		  div_u64(pp_per_second(bytes, r->ns), 1000000), r->p50,
 		  r->p99, r->errors, r->verified, r->err,
 		  r->err ? "fail" : "ok");

@@ -39,6 +39,8 @@ enum pp_op {
 	PP_WRITE,
 	PP_WRITE_IMM,
 	PP_READ,
+	PP_FETCH_ADD,
+	PP_MEMCPY,
 };
 
 /**
@@ -60,6 +62,7 @@ enum pp_op {
  * @lat: take the time of every signaled message
  * @timeout: seconds without any completion until a run is given up
  * @seed: start value of the test pattern
+ * @cpus: CPUs that the pairs are spread over, 0 leaves them where the run is
  */
 struct pp_params {
 	char initiator[PP_STR];
@@ -79,6 +82,7 @@ struct pp_params {
 	unsigned int lat;
 	unsigned int timeout;
 	unsigned int seed;
+	unsigned int cpus;
 };
 
 /**
@@ -152,14 +156,20 @@ struct pp_buf {
 /* One message that the initiator can have under way, with its work request. */
 struct pp_tx {
 	struct ib_cqe cqe;
+	struct pp_tx *next;	/* that of the message after this one */
 	u32 covers;		/* messages that this one's completion ends */
 	u64 stamp;		/* when it was posted, in nanoseconds */
-	struct ib_rdma_wr wr;
+	union {
+		struct ib_send_wr wr;
+		struct ib_rdma_wr rdma;
+		struct ib_atomic_wr atomic;
+	};
 	struct ib_sge *sge;
 };
 
 struct pp_rx {
 	struct ib_cqe cqe;
+	struct pp_rx *next;
 	struct ib_recv_wr wr;
 	struct ib_sge *sge;
 };
@@ -199,22 +209,23 @@ struct pp_pair {
 
 	/* The sender. */
 	struct pp_tx *tx ____cacheline_aligned_in_smp;
-	struct pp_hist *hist;
-	struct ib_send_wr *tx_cut;
-	u32 posted;
+	struct pp_tx *tx_due;	/* the next message to complete */
 	u32 completed;
+	u32 tx_wake;		/* so many completions leave something to do */
+	u32 posted;
 	u32 tx_head;		/* slot of the next message to post */
-	u32 tx_tail;		/* slot of the next message to complete */
+	struct ib_send_wr *tx_cut;
+	struct pp_hist *hist;
 	u32 unsignaled;		/* posted since the last signaled one */
 	u64 tx_verified;
 
 	/* The receiver. */
 	struct pp_rx *rx ____cacheline_aligned_in_smp;
-	struct ib_recv_wr *rx_cut;
+	struct pp_rx *rx_due;	/* the next message to arrive */
 	u32 received;
-	u32 rx_next;		/* slot of the next message to arrive */
-	u32 rx_first;		/* first slot that waits to be posted again */
-	u32 rx_spent;		/* how many wait */
+	u32 rx_wake;		/* so many messages leave something to do */
+	struct pp_rx *rx_first;	/* the first that waits to be posted again */
+	struct ib_recv_wr *rx_cut;
 	u64 rx_verified;
 
 	/* Between the two. */
@@ -237,10 +248,10 @@ struct pp_side {
  * @p: its parameters; @p.batch is never 0 here
  * @op: operation
  * @ctx: polling context
- * @room: with more messages outstanding there is no place for a batch
  * @slots: messages for which a pair has memory
  * @two_sided: the operation consumes receive requests
- * @touch: the poster must visit every work request of a chain
+ * @touch: every message is visited when it is posted and when it is done;
+ *	else completions are only checked and counted
  * @side: the devices
  * @linear: layout of memory the remote end addresses
  * @scattered: layout of memory described by SGEs
@@ -261,7 +272,6 @@ struct pp_run {
 	struct pp_params p;
 	enum pp_op op;
 	enum ib_poll_context ctx;
-	u32 room;
 	u32 slots;
 	bool two_sided;
 	bool touch;
@@ -325,6 +335,8 @@ int pp_traffic_init(struct pp_run *run, struct pp_pair *pair);
 void pp_traffic_free(struct pp_pair *pair);
 int pp_traffic_listen(struct pp_pair *pair);
 void pp_traffic_start(struct pp_pair *pair);
+void pp_traffic_copy(struct pp_pair *pair);
+bool pp_traffic_sum_right(const struct pp_pair *pair);
 
 /* hist.c */
 struct pp_hist *pp_hist_alloc(void);

@@ -7,12 +7,14 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/cpumask.h>
 #include <linux/jiffies.h>
 #include <linux/ktime.h>
 #include <linux/printk.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <linux/workqueue.h>
 
 #include "pingpong.h"
 
@@ -27,6 +29,8 @@ static const char * const pp_ops[] = {
 	[PP_WRITE] = "write",
 	[PP_WRITE_IMM] = "write_imm",
 	[PP_READ] = "read",
+	[PP_FETCH_ADD] = "fetch_add",
+	[PP_MEMCPY] = "memcpy",
 };
 
 static const struct {
@@ -64,7 +68,8 @@ static int pp_find_op(struct pp_run *run)
 		return -EINVAL;
 	}
 	run->op = op;
-	run->two_sided = op != PP_WRITE && op != PP_READ;
+	run->two_sided = op == PP_SEND || op == PP_SEND_IMM ||
+			 op == PP_WRITE_IMM;
 	return 0;
 }
 
@@ -85,7 +90,19 @@ static int pp_ranges_check(const struct pp_params *p)
 	       pp_range("pairs", p->pairs, 1, PP_MAX_PAIRS) ?:
 	       pp_range("sig", p->sig, 1, p->window) ?:
 	       pp_range("batch", p->batch, 0, p->window) ?:
+	       pp_range("cpus", p->cpus, 0, num_online_cpus()) ?:
 	       pp_range("timeout", p->timeout, 1, PP_MAX_TIMEOUT);
+}
+
+/* What an operation asks of its messages. */
+static int pp_shape_check(const struct pp_run *run)
+{
+	if (run->op == PP_FETCH_ADD &&
+	    pp_range("size", run->p.size, sizeof(u64), sizeof(u64)))
+		return -ERANGE;
+	if (run->op == PP_FETCH_ADD || run->op == PP_MEMCPY)
+		return pp_range("sges", run->p.sges, 1, 1);
+	return 0;
 }
 
 /*
@@ -104,11 +121,11 @@ static int pp_prepare(struct pp_run *run)
 	struct pp_params *p = &run->p;
 	int ret;
 
-	ret = pp_ranges_check(p) ?: pp_find_op(run) ?: pp_find_ctx(run);
+	ret = pp_ranges_check(p) ?: pp_find_op(run) ?: pp_find_ctx(run) ?:
+	      pp_shape_check(run);
 	if (ret)
 		return ret;
 	pp_batch_choose(p);
-	run->room = p->window - p->batch;
 	/* Twice the window lets requests be recycled in batches. */
 	run->slots = run->two_sided ? 2 * p->window : p->window;
 	pp_layout_init(&run->linear, p->size, 1);
@@ -232,13 +249,41 @@ static void pp_poll_all(struct pp_run *run)
 	}
 }
 
+static long pp_start_pair(void *arg)
+{
+	struct pp_pair *pair = arg;
+
+	if (pair->run->op == PP_MEMCPY)
+		pp_traffic_copy(pair);
+	else
+		pp_traffic_start(pair);
+	return 0;
+}
+
+/*
+ * Completions of a bound context are handled on the CPU where the message was
+ * executed or its packet arrived: with a device that is a program, the one that
+ * posts the first message.
+ */
+static void pp_start_all(struct pp_run *run)
+{
+	u32 i, nth;
+
+	for (i = 0; i < run->p.pairs; i++) {
+		if (!run->p.cpus) {
+			pp_start_pair(&run->pairs[i]);
+			continue;
+		}
+		nth = i % run->p.cpus;
+		work_on_cpu(cpumask_nth(nth, cpu_online_mask), pp_start_pair,
+			    &run->pairs[i]);
+	}
+}
+
 static void pp_go(struct pp_run *run)
 {
-	u32 i;
-
 	run->start = ktime_get_ns();
-	for (i = 0; i < run->p.pairs; i++)
-		pp_traffic_start(&run->pairs[i]);
+	pp_start_all(run);
 	if (run->ctx == IB_POLL_DIRECT)
 		pp_poll_all(run);
 	else
@@ -258,6 +303,20 @@ static void pp_latency(struct pp_run *run, struct pp_result *res)
 	res->p99 = pp_hist_percentile(sum, 99);
 }
 
+/* Every message has added to its pair's counter, once. */
+static void pp_sums_check(struct pp_run *run)
+{
+	u32 i;
+
+	for (i = 0; run->op == PP_FETCH_ADD && i < run->p.pairs; i++) {
+		if (pp_traffic_sum_right(&run->pairs[i]))
+			continue;
+		atomic64_inc(&run->errors);
+		if (pp_run_first_report(run, PP_SAID_DATA))
+			pr_err("pair %u: the counter is wrong\n", i);
+	}
+}
+
 /* The pairs are drained: nobody writes any more. */
 static void pp_collect(struct pp_run *run, struct pp_result *res)
 {
@@ -273,6 +332,8 @@ static void pp_collect(struct pp_run *run, struct pp_result *res)
 	}
 	res->batch = run->p.batch;
 	res->ns = run->end - run->start;
+	if (!res->err)
+		pp_sums_check(run);
 	res->errors = atomic64_read(&run->errors);
 	if (!res->err && res->errors)
 		res->err = -EIO;

@@ -36,6 +36,10 @@ static int pp_limits_check(struct pp_run *run)
 
 	ret = pp_limit(from, "outstanding sends", run->p.window + PP_SPARE_WR,
 		       from->dev->attrs.max_qp_wr);
+	if (!ret && run->op == PP_FETCH_ADD)
+		ret = pp_limit(to, "bytes atomically", sizeof(u64),
+			       to->dev->attrs.atomic_cap == IB_ATOMIC_NONE ?
+			       0 : sizeof(u64));
 	if (!ret && run->op == PP_READ)
 		ret = pp_limit(from, "SGEs of a read", run->p.sges,
 			       from->dev->attrs.max_sge_rd);
@@ -79,11 +83,12 @@ static int pp_cq_alloc(struct pp_run *run, struct pp_pair *pair,
 {
 	struct ib_device *dev = run->side[nr].dev;
 	int nr_cqe = run->p.window + run->slots + 2 * PP_SPARE_WR;
-	int vector = (PP_SIDES * (pair - run->pairs) + nr) %
-		     dev->num_comp_vectors;
+	u32 i = pair - run->pairs;
+	u32 vector = run->p.cpus ? i % run->p.cpus : PP_SIDES * i + nr;
 	struct ib_cq *cq;
 
-	cq = ib_alloc_cq(dev, pair, nr_cqe, vector, run->ctx);
+	cq = ib_alloc_cq(dev, pair, nr_cqe, vector % dev->num_comp_vectors,
+			 run->ctx);
 	if (IS_ERR(cq))
 		return PTR_ERR(cq);
 	pair->end[nr].cq = cq;
@@ -121,20 +126,30 @@ static int pp_qp_create(struct pp_run *run, struct pp_pair *pair,
 	return 0;
 }
 
+/* What a device does with the memory at its end. */
+static enum dma_data_direction pp_direction(const struct pp_run *run,
+					    enum pp_side_nr nr)
+{
+	if (run->op == PP_FETCH_ADD && nr == PP_TARGET)
+		return DMA_BIDIRECTIONAL;
+	if (run->op == PP_READ || run->op == PP_FETCH_ADD)
+		return nr == PP_TARGET ? DMA_TO_DEVICE : DMA_FROM_DEVICE;
+	return nr == PP_TARGET ? DMA_FROM_DEVICE : DMA_TO_DEVICE;
+}
+
 static int pp_bufs_alloc(struct pp_run *run, struct pp_pair *pair)
 {
-	bool read = run->op == PP_READ;
 	int ret;
 
 	ret = pp_buf_alloc(&pair->end[PP_INITIATOR].buf,
 			   run->side[PP_INITIATOR].dev,
-			   read ? DMA_FROM_DEVICE : DMA_TO_DEVICE,
-			   &run->scattered, run->slots);
+			   pp_direction(run, PP_INITIATOR), &run->scattered,
+			   run->slots);
 	if (ret)
 		return ret;
 	return pp_buf_alloc(&pair->end[PP_TARGET].buf,
 			    run->side[PP_TARGET].dev,
-			    read ? DMA_TO_DEVICE : DMA_FROM_DEVICE,
+			    pp_direction(run, PP_TARGET),
 			    pp_is_remote(run) ? &run->linear : &run->scattered,
 			    run->slots);
 }
@@ -186,6 +201,18 @@ static int pp_exec(struct pp_run *run, struct pp_pair *pair,
 	return -EIO;
 }
 
+static int pp_remote_access(enum pp_op op)
+{
+	switch (op) {
+	case PP_READ:
+		return IB_ACCESS_REMOTE_READ;
+	case PP_FETCH_ADD:
+		return IB_ACCESS_REMOTE_ATOMIC;
+	default:
+		return IB_ACCESS_REMOTE_WRITE;
+	}
+}
+
 static int pp_chunk_register(struct pp_run *run, struct pp_pair *pair,
 			     struct pp_chunk *c)
 {
@@ -207,8 +234,7 @@ static int pp_chunk_register(struct pp_run *run, struct pp_pair *pair,
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
 	wr.mr = mr;
 	wr.key = mr->rkey;
-	wr.access |= run->op == PP_READ ? IB_ACCESS_REMOTE_READ :
-					  IB_ACCESS_REMOTE_WRITE;
+	wr.access |= pp_remote_access(run->op);
 	return pp_exec(run, pair, &wr.wr);
 }
 

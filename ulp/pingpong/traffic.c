@@ -18,7 +18,11 @@
  *    the read of 'stalled' in pp_recycle(): a full barrier stands between
  *    them on both sides, so at least one of the two sees the other.
  *
- * What runs once a batch is kept out of line, away from what runs per message.
+ * What runs once a batch is kept out of line, away from what runs per message:
+ * a completion is checked and counted, and the count tells when there is more to
+ * do (tx_wake, rx_wake). Runs that look at each message (run->touch) have done
+ * handlers of their own.
+ *
  * Work requests are built once and linked in a circle. Posting n of them cuts
  * the circle behind the n-th; the cut is closed before the next one is made.
  */
@@ -79,15 +83,21 @@ static void pp_fill_slot(struct pp_pair *pair, u32 i)
 static bool pp_check_slot(struct pp_pair *pair, u32 i, u32 seq)
 {
 	const struct pp_slot *slot = &pair->check[i];
+	u64 word = pair->base + pp_base(seq);
 	struct pp_run *run = pair->run;
 	const struct pp_layout *l = run->check_layout;
+	bool right;
 
 	ib_dma_sync_single_for_cpu(run->check_dev, slot->dma, l->stride,
 				   DMA_FROM_DEVICE);
-	if (likely(pp_check(l, slot->va, pair->base + pp_base(seq))))
-		return true;
-	pp_corrupt(run, seq, "data differs");
-	return false;
+	/* What the counter was before this message: each value comes once. */
+	if (run->op == PP_FETCH_ADD)
+		right = *(u64 *)slot->va == word;
+	else
+		right = pp_check(l, slot->va, word);
+	if (unlikely(!right))
+		pp_corrupt(run, seq, "data differs");
+	return right;
 }
 
 /* What cannot be built beforehand; pair->posted is the message's number. */
@@ -96,21 +106,22 @@ static void pp_touch(struct pp_pair *pair, u32 i, u64 now)
 	struct pp_run *run = pair->run;
 	struct pp_tx *tx = &pair->tx[i];
 
-	if (run->p.verify)
+	if (run->p.verify && run->op != PP_FETCH_ADD)
 		pp_fill_slot(pair, i);
 	tx->stamp = now;
-	tx->wr.wr.ex.imm_data = cpu_to_be32(pair->posted);
+	if (run->two_sided)
+		tx->wr.ex.imm_data = cpu_to_be32(pair->posted);
 	if (++pair->unsignaled == run->p.sig ||
 	    pair->posted + 1 == run->p.iters) {
 		tx->covers = pair->unsignaled;
-		tx->wr.wr.send_flags = IB_SEND_SIGNALED;
+		tx->wr.send_flags = IB_SEND_SIGNALED;
 		pair->unsignaled = 0;
 	} else {
-		tx->wr.wr.send_flags = 0;
+		tx->wr.send_flags = 0;
 	}
 }
 
-static void pp_touch_chain(struct pp_pair *pair, u32 n)
+static noinline void pp_touch_chain(struct pp_pair *pair, u32 n)
 {
 	u32 slots = pair->run->slots;
 	u64 now = pair->run->p.lat ? ktime_get_ns() : 0;
@@ -143,13 +154,14 @@ static noinline void pp_post(struct pp_pair *pair, u32 n)
 
 	if (next >= run->slots)
 		next -= run->slots;
-	last = &pair->tx[(next ?: run->slots) - 1].wr.wr;
-	pair->tx_cut->next = &pair->tx[pair->tx_head].wr.wr;
+	last = &pair->tx[(next ?: run->slots) - 1].wr;
+	pair->tx_cut->next = &first->wr;
 	last->next = NULL;
 	pair->tx_cut = last;
 	pair->tx_head = next;
+	pair->tx_wake = pair->completed + 1;
 
-	if (unlikely(ib_post_send(pair->end[PP_INITIATOR].qp, &first->wr.wr,
+	if (unlikely(ib_post_send(pair->end[PP_INITIATOR].qp, &first->wr,
 				  &bad)))
 		pp_give_up(run, "ib_post_send", "refused");
 }
@@ -179,6 +191,13 @@ static bool pp_stall(struct pp_pair *pair, u32 need)
 	return xchg(&pair->stalled, 0);
 }
 
+/* Nothing is to be done until so many messages are complete. */
+static void pp_doze(struct pp_pair *pair, u32 until)
+{
+	/* Those that are not signaled complete with a later one. */
+	pair->tx_wake = min(until, pair->posted - pair->unsignaled);
+}
+
 /*
  * Post one batch if the window has room for it. If no signaled message is
  * outstanding nothing will call again, so the chain must have one, or wait for
@@ -196,79 +215,160 @@ static bool pp_pump(struct pp_pair *pair)
 			    run->p.batch;
 
 	need = min(need, todo);
-	if (outstanding > run->p.window - need || !todo ||
-	    unlikely(READ_ONCE(run->err)))
+	if (!todo || unlikely(READ_ONCE(run->err))) {
+		pp_doze(pair, run->p.iters);
 		return false;
-	if (run->two_sided && unlikely(pp_credits(pair) < need) &&
-	    (!silent || !pp_stall(pair, need)))
+	}
+	if (outstanding > run->p.window - need) {
+		pp_doze(pair, pair->posted + need - run->p.window);
 		return false;
+	}
+	if (run->two_sided && unlikely(pp_credits(pair) < need)) {
+		if (!silent) {
+			pp_doze(pair, pair->completed + run->p.batch);
+			return false;
+		}
+		if (!pp_stall(pair, need))
+			return false;
+	}
 	pp_post(pair, need);
 	return true;
 }
 
+/* As many messages are complete as pair->tx_wake says. */
+static noinline void pp_sent_enough(struct pp_pair *pair)
+{
+	if (unlikely(pair->completed == pair->run->p.iters))
+		pp_end_done(pair->run);
+	else
+		while (pp_pump(pair))
+			;
+}
+
+static __always_inline void pp_sent_count(struct pp_pair *pair, u32 n)
+{
+	u32 completed = pair->completed + n;
+
+	WRITE_ONCE(pair->completed, completed);
+	if (completed >= pair->tx_wake)
+		pp_sent_enough(pair);
+}
+
+static noinline void pp_sent_wrong(struct pp_run *run, const struct ib_wc *wc)
+{
+	if (wc->status != IB_WC_SUCCESS)
+		pp_wc_bad(run, "send completion", wc);
+	else
+		pp_give_up(run, "send completion", "out of order");
+}
+
+/* Nothing is asked of the messages but that they complete, one by one. */
 static void pp_sent(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct pp_tx *tx = container_of(wc->wr_cqe, struct pp_tx, cqe);
 	struct pp_pair *pair = cq->cq_context;
+
+	if (unlikely(wc->status != IB_WC_SUCCESS || tx != pair->tx_due)) {
+		pp_sent_wrong(pair->run, wc);
+		return;
+	}
+	pair->tx_due = tx->next;
+	pp_sent_count(pair, 1);
+}
+
+/* They are measured or checked, or one completion stands for several. */
+static void pp_sent_touch(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct pp_tx *tx = container_of(wc->wr_cqe, struct pp_tx, cqe);
+	struct pp_pair *pair = cq->cq_context;
 	struct pp_run *run = pair->run;
-	u32 i = pair->tx_tail, left = tx->covers;
+	bool check = run->p.verify && !run->two_sided;
+	struct pp_tx *last, *next = pair->tx_due;
+	u32 n = 0;
 
 	if (unlikely(wc->status != IB_WC_SUCCESS)) {
-		pp_wc_bad(run, "send completion", wc);
+		pp_sent_wrong(run, wc);
 		return;
 	}
 	if (run->p.lat)
 		pp_hist_add(pair->hist, ktime_get_ns() - tx->stamp);
 
-	for (;;) {
-		if (!run->two_sided && run->p.verify)
-			pair->tx_verified += pp_check_slot(pair, i,
-							   pair->completed);
-		WRITE_ONCE(pair->completed, pair->completed + 1);
-		if (!--left)
-			break;
-		if (++i == run->slots)
-			i = 0;
-	}
-	if (unlikely(tx != &pair->tx[i])) {
-		pp_give_up(run, "send completion", "out of order");
+	do {
+		last = next;
+		if (check)
+			pair->tx_verified += pp_check_slot(pair, last - pair->tx,
+							   pair->completed + n);
+		next = last->next;
+	} while (++n < tx->covers);
+	if (unlikely(last != tx)) {
+		pp_sent_wrong(run, wc);
 		return;
 	}
-	pair->tx_tail = i + 1 == run->slots ? 0 : i + 1;
-
-	if (unlikely(pair->completed == run->p.iters))
-		pp_end_done(run);
-	else
-		while (pair->posted - pair->completed <= run->room &&
-		       pp_pump(pair))
-			;
+	pair->tx_due = next;
+	pp_sent_count(pair, n);
 }
 
 /* Post the spent receive requests again and let the sender know. */
-static noinline void pp_recycle(struct pp_pair *pair)
+static void pp_recycle(struct pp_pair *pair, struct pp_rx *last)
 {
-	struct pp_rx *first = &pair->rx[pair->rx_first];
-	struct pp_rx *last = &pair->rx[(pair->rx_next ?:
-					pair->run->slots) - 1];
+	struct pp_rx *first = pair->rx_first;
 	const struct ib_recv_wr *bad;
 
 	pair->rx_cut->next = &first->wr;
 	last->wr.next = NULL;
 	pair->rx_cut = &last->wr;
+	pair->rx_first = last->next;
 	if (unlikely(ib_post_recv(pair->end[PP_TARGET].qp, &first->wr,
 				  &bad))) {
 		pp_give_up(pair->run, "ib_post_recv", "refused");
 		return;
 	}
 	/* Pairs with the acquire in pp_credits(). */
-	smp_store_release(&pair->recycled, pair->recycled + pair->rx_spent);
-	pair->rx_first = pair->rx_next;
-	pair->rx_spent = 0;
+	smp_store_release(&pair->recycled, pair->received);
 
 	/* Pairs with the barrier in pp_stall(). */
 	smp_mb();
 	if (unlikely(READ_ONCE(pair->stalled)) && xchg(&pair->stalled, 0))
 		pp_pump(pair);
+}
+
+static void pp_rx_doze(struct pp_pair *pair)
+{
+	pair->rx_wake = min(pair->recycled + pair->run->p.batch,
+			    pair->run->p.iters);
+}
+
+/* As many messages have arrived as pair->rx_wake says; @rx is the last one. */
+static noinline void pp_received_enough(struct pp_pair *pair, struct pp_rx *rx)
+{
+	struct pp_run *run = pair->run;
+
+	if (pair->received - pair->recycled >= run->p.batch &&
+	    !READ_ONCE(run->err))
+		pp_recycle(pair, rx);
+	pp_rx_doze(pair);
+	if (unlikely(pair->received == run->p.iters))
+		pp_end_done(run);
+}
+
+static __always_inline void pp_received_count(struct pp_pair *pair,
+					      struct pp_rx *rx)
+{
+	u32 received = pair->received + 1;
+
+	pair->rx_due = rx->next;
+	WRITE_ONCE(pair->received, received);
+	if (received >= pair->rx_wake)
+		pp_received_enough(pair, rx);
+}
+
+static noinline void pp_received_wrong(struct pp_run *run,
+				       const struct ib_wc *wc)
+{
+	if (wc->status != IB_WC_SUCCESS)
+		pp_wc_bad(run, "receive completion", wc);
+	else
+		pp_give_up(run, "receive completion", "out of order");
 }
 
 /* What the completion itself tells must be right as well. */
@@ -285,33 +385,46 @@ static bool pp_wc_as_expected(const struct pp_pair *pair,
 	       wc->ex.imm_data == cpu_to_be32(pair->received);
 }
 
+static noinline void pp_received_odd(struct pp_pair *pair, struct pp_rx *rx)
+{
+	pp_corrupt(pair->run, pair->received, "wrong length or immediate");
+	pp_received_count(pair, rx);
+}
+
+/* A plain SEND of which the bytes are not looked at. */
 static void pp_received(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct pp_rx *rx = container_of(wc->wr_cqe, struct pp_rx, cqe);
+	struct pp_pair *pair = cq->cq_context;
+
+	if (unlikely(wc->status != IB_WC_SUCCESS || rx != pair->rx_due)) {
+		pp_received_wrong(pair->run, wc);
+		return;
+	}
+	if (unlikely(wc->byte_len != pair->run->p.size ||
+		     (wc->wc_flags & IB_WC_WITH_IMM))) {
+		pp_received_odd(pair, rx);
+		return;
+	}
+	pp_received_count(pair, rx);
+}
+
+static void pp_received_touch(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct pp_rx *rx = container_of(wc->wr_cqe, struct pp_rx, cqe);
 	struct pp_pair *pair = cq->cq_context;
 	struct pp_run *run = pair->run;
 
-	if (unlikely(wc->status != IB_WC_SUCCESS)) {
-		pp_wc_bad(run, "receive completion", wc);
-		return;
-	}
-	if (unlikely(rx != &pair->rx[pair->rx_next])) {
-		pp_give_up(run, "receive completion", "out of order");
+	if (unlikely(wc->status != IB_WC_SUCCESS || rx != pair->rx_due)) {
+		pp_received_wrong(run, wc);
 		return;
 	}
 	if (unlikely(!pp_wc_as_expected(pair, wc)))
 		pp_corrupt(run, pair->received, "wrong length or immediate");
 	if (run->p.verify)
-		pair->rx_verified += pp_check_slot(pair, pair->rx_next,
+		pair->rx_verified += pp_check_slot(pair, rx - pair->rx,
 						   pair->received);
-
-	if (++pair->rx_next == run->slots)
-		pair->rx_next = 0;
-	WRITE_ONCE(pair->received, pair->received + 1);
-	if (++pair->rx_spent == run->p.batch)
-		pp_recycle(pair);
-	if (unlikely(pair->received == run->p.iters))
-		pp_end_done(run);
+	pp_received_count(pair, rx);
 }
 
 static void pp_sges_init(struct ib_sge *sge, const struct pp_layout *l,
@@ -337,9 +450,30 @@ static enum ib_wr_opcode pp_opcode(enum pp_op op)
 		return IB_WR_RDMA_WRITE_WITH_IMM;
 	case PP_READ:
 		return IB_WR_RDMA_READ;
+	case PP_FETCH_ADD:
+		return IB_WR_ATOMIC_FETCH_AND_ADD;
 	default:
 		return IB_WR_SEND;
 	}
+}
+
+/* The target of every atomic operation of a pair. */
+static const struct pp_slot *pp_counter(const struct pp_pair *pair)
+{
+	return &pair->end[PP_TARGET].buf.slot[0];
+}
+
+/*
+ * Counted up by PP_SEQ_STEP from pair->base, so that the value a message finds
+ * there is what the pattern of a message of that number begins with.
+ */
+static void pp_atomic_init(const struct pp_pair *pair, struct pp_tx *tx)
+{
+	const struct pp_slot *counter = pp_counter(pair);
+
+	tx->atomic.remote_addr = counter->dma;
+	tx->atomic.rkey = counter->rkey;
+	tx->atomic.compare_add = pp_base(1);
 }
 
 static void pp_tx_init(struct pp_run *run, struct pp_pair *pair, u32 i)
@@ -348,28 +482,34 @@ static void pp_tx_init(struct pp_run *run, struct pp_pair *pair, u32 i)
 	const struct pp_slot *remote = &pair->end[PP_TARGET].buf.slot[i];
 	struct pp_tx *tx = &pair->tx[i];
 
-	tx->cqe.done = pp_sent;
+	tx->cqe.done = run->touch ? pp_sent_touch : pp_sent;
+	tx->next = &pair->tx[i + 1 == run->slots ? 0 : i + 1];
 	tx->covers = 1;
 	tx->sge = &pair->sge_mem[PP_INITIATOR][i * run->p.sges];
 	pp_sges_init(tx->sge, &run->scattered, local,
 		     run->side[PP_INITIATOR].pd->local_dma_lkey);
 
-	tx->wr.wr.next = &pair->tx[i + 1 == run->slots ? 0 : i + 1].wr.wr;
-	tx->wr.wr.wr_cqe = &tx->cqe;
-	tx->wr.wr.sg_list = tx->sge;
-	tx->wr.wr.num_sge = run->scattered.nseg;
-	tx->wr.wr.opcode = pp_opcode(run->op);
-	tx->wr.wr.send_flags = IB_SEND_SIGNALED;
-	tx->wr.remote_addr = remote->dma;
-	tx->wr.rkey = remote->rkey;
+	tx->wr.next = &tx->next->wr;
+	tx->wr.wr_cqe = &tx->cqe;
+	tx->wr.sg_list = tx->sge;
+	tx->wr.num_sge = run->scattered.nseg;
+	tx->wr.opcode = pp_opcode(run->op);
+	tx->wr.send_flags = IB_SEND_SIGNALED;
+	if (run->op == PP_FETCH_ADD) {
+		pp_atomic_init(pair, tx);
+		return;
+	}
+	tx->rdma.remote_addr = remote->dma;
+	tx->rdma.rkey = remote->rkey;
 }
 
 static void pp_rx_init(struct pp_run *run, struct pp_pair *pair, u32 i)
 {
 	struct pp_rx *rx = &pair->rx[i];
 
-	rx->cqe.done = pp_received;
-	rx->wr.next = &pair->rx[i + 1 == run->slots ? 0 : i + 1].wr;
+	rx->cqe.done = run->touch ? pp_received_touch : pp_received;
+	rx->next = &pair->rx[i + 1 == run->slots ? 0 : i + 1];
+	rx->wr.next = &rx->next->wr;
 	rx->wr.wr_cqe = &rx->cqe;
 	if (run->op == PP_WRITE_IMM)
 		return;
@@ -398,6 +538,15 @@ static int pp_traffic_alloc(struct pp_run *run, struct pp_pair *pair)
 	return -ENOMEM;
 }
 
+static void pp_counter_init(const struct pp_pair *pair)
+{
+	const struct pp_slot *counter = pp_counter(pair);
+
+	*(u64 *)counter->va = pair->base;
+	ib_dma_sync_single_for_device(pair->run->fill_dev, counter->dma,
+				      sizeof(u64), DMA_BIDIRECTIONAL);
+}
+
 /**
  * pp_traffic_init - build the work requests of a pair
  * @run: the run
@@ -408,19 +557,25 @@ static int pp_traffic_alloc(struct pp_run *run, struct pp_pair *pair)
  */
 int pp_traffic_init(struct pp_run *run, struct pp_pair *pair)
 {
-	bool read = run->op == PP_READ;
+	bool fetch = run->op == PP_READ || run->op == PP_FETCH_ADD;
 	u32 i;
 
 	if (pp_traffic_alloc(run, pair))
 		return -ENOMEM;
-	pair->fill = pair->end[read ? PP_TARGET : PP_INITIATOR].buf.slot;
-	pair->check = pair->end[read ? PP_INITIATOR : PP_TARGET].buf.slot;
+	pair->fill = pair->end[fetch ? PP_TARGET : PP_INITIATOR].buf.slot;
+	pair->check = pair->end[fetch ? PP_INITIATOR : PP_TARGET].buf.slot;
 	for (i = 0; i < run->slots; i++) {
 		pp_tx_init(run, pair, i);
 		pp_rx_init(run, pair, i);
 	}
-	pair->tx_cut = &pair->tx[run->slots - 1].wr.wr;
+	pair->tx_due = pair->tx;
+	pair->tx_cut = &pair->tx[run->slots - 1].wr;
+	pair->rx_due = pair->rx;
+	pair->rx_first = pair->rx;
 	pair->rx_cut = &pair->rx[run->slots - 1].wr;
+	pp_rx_doze(pair);
+	if (run->op == PP_FETCH_ADD)
+		pp_counter_init(pair);
 	return 0;
 }
 
@@ -469,4 +624,52 @@ int pp_traffic_listen(struct pp_pair *pair)
 void pp_traffic_start(struct pp_pair *pair)
 {
 	pp_pump(pair);
+}
+
+/**
+ * pp_traffic_copy - have the CPU copy all messages of a pair
+ * @pair: set up
+ *
+ * From the same memory to the same memory as a write; no queue pair is used.
+ * What the device adds to moving bytes is the difference.
+ *
+ * Context: may sleep.
+ */
+void pp_traffic_copy(struct pp_pair *pair)
+{
+	const struct pp_slot *from = pair->end[PP_INITIATOR].buf.slot;
+	const struct pp_slot *to = pair->end[PP_TARGET].buf.slot;
+	struct pp_run *run = pair->run;
+	u32 i = 0;
+
+	while (pair->posted < run->p.iters && !READ_ONCE(run->err)) {
+		if (run->p.verify)
+			pp_fill_slot(pair, i);
+		memcpy(to[i].va, from[i].va, run->p.size);
+		if (run->p.verify)
+			pair->tx_verified += pp_check_slot(pair, i,
+							   pair->posted);
+		pair->posted++;
+		WRITE_ONCE(pair->completed, pair->posted);
+		if (++i == run->slots)
+			i = 0;
+		cond_resched();
+	}
+	pp_end_done(run);
+}
+
+/**
+ * pp_traffic_sum_right - has a pair's counter the value that it should have?
+ * @pair: of a run of fetch_add that is over, without error
+ *
+ * Context: any.
+ * Return: true if every message has added to it once.
+ */
+bool pp_traffic_sum_right(const struct pp_pair *pair)
+{
+	const struct pp_slot *counter = pp_counter(pair);
+
+	ib_dma_sync_single_for_cpu(pair->run->fill_dev, counter->dma,
+				   sizeof(u64), DMA_BIDIRECTIONAL);
+	return *(u64 *)counter->va == pair->base + pp_base(pair->completed);
 }

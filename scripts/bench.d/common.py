@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the benches have in common: the guest's rows, the CSV made of them, and
+tables of text.
+"""
+
+import csv
+import sys
+
+
+def read_rows(path, key):
+    """The guest's lines of key=value that have a certain key, as dictionaries."""
+    with open(path, encoding="utf-8") as lines:
+        rows = [dict(pair.split("=", 1) for pair in line.split()) for line in lines]
+    return [row for row in rows if key in row]
+
+
+def write_csv(rows, columns, provenance_path):
+    print("# SPDX-License-Identifier: GPL-2.0-only")
+    with open(provenance_path, encoding="utf-8") as lines:
+        for line in lines:
+            print("#", line.rstrip())
+    if not rows:
+        sys.exit("bench: the guest measured nothing")
+    out = csv.DictWriter(sys.stdout, columns, restval="", extrasaction="ignore",
+                         lineterminator="\n")
+    out.writeheader()
+    out.writerows(rows)
+
+
+class Results:
+    """What a CSV file holds."""
+
+    def __init__(self, path):
+        with open(path, encoding="utf-8") as lines:
+            text = [line for line in lines if line.strip()]
+        self.about = dict(line[2:].rstrip().split(" ", 1) for line in text
+                          if line.startswith("# ") and "SPDX" not in line)
+        self.rows = [{key: int(value) if value.isdigit() else value
+                      for key, value in row.items()}
+                     for row in csv.DictReader(line for line in text
+                                               if not line.startswith("#"))]
+
+    def pick(self, **wanted):
+        return [row for row in self.rows
+                if all(row[key] == value for key, value in wanted.items())]
+
+    def one(self, **wanted):
+        found = self.pick(**wanted)
+        return found[0] if found else None
+
+    def remark(self):
+        return f'Linux {self.about.get("kernel", "?")}; {self.about.get("how", "?")}'
+
+    def heading(self, bench):
+        """The first lines of a table."""
+        yield "SPDX-License-Identifier: GPL-2.0-only"
+        yield ""
+        yield f"Results of scripts/bench {bench}"
+        yield self.remark()
+        yield f'QEMU {self.about.get("qemu", "?")}, gcc {self.about.get("gcc", "?")}'
+
+
+def columns(head, rows, first=26, width=11):
+    """Lines of a table whose first column is text."""
+    for row in [head] + rows:
+        yield "  " + row[0].ljust(first) + "".join(cell.rjust(width) for cell in row[1:])
+
+
+def main(args, doc, make_csv, write_table, write_plots, load):
+    """The three things that scripts/bench asks of a bench."""
+    if len(args) == 3 and args[0] == "csv":
+        make_csv(args[1], args[2])
+    elif len(args) == 2 and args[0] == "table":
+        write_table(load(args[1]))
+    elif len(args) == 3 and args[0] == "plots":
+        write_plots(load(args[1]), args[2])
+    else:
+        sys.exit(doc)

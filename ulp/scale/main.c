@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * kverbs_scale: what many objects cost. It uses mainline's verbs API only.
+ *
+ * Parameters:
+ *
+ *  clients=1       register so many clients, which are told of every device; to see
+ *                  what devices cost that come and go meanwhile
+ *  qps=0           when loaded, make so many queue pairs on the first device, on an
+ *                  InfiniBand port, and measure; an even number. 0: do not
+ *  port=1          its port
+ *  depth=64        length of each of their queues
+ *  messages=20000  messages of a measurement
+ *  size=64         bytes of a message
+ *
+ * The module does not load if that fails. <debugfs>/kverbs_scale/result is one
+ * line of key=value: devices (that are there), and with qps the keys qps depth
+ * bytes (of memory for a queue pair), create_ns connect_ns destroy_ns (for a
+ * queue pair), only_ns random_ns (a message between the only two queue pairs, and
+ * between two of all).
+ *
+ * Locks: scale_mutex guards the list of devices, and is held for the time of the
+ * run, so that its device stays.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/debugfs.h>
+#include <linux/list.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+
+#include "scale.h"
+
+#define SCALE_MAX_CLIENTS	64
+#define SCALE_MAX_QPS		100000
+
+static unsigned int clients = 1;
+module_param(clients, uint, 0444);
+MODULE_PARM_DESC(clients, "clients to register, 1 to 64");
+
+static struct scale_params params = {
+	.port = 1,
+	.depth = 64,
+	.messages = 20000,
+	.size = 64,
+};
+
+module_param_named(qps, params.qps, uint, 0444);
+MODULE_PARM_DESC(qps, "queue pairs to make and measure, 0 for none");
+module_param_named(port, params.port, uint, 0444);
+MODULE_PARM_DESC(port, "port that they use");
+module_param_named(depth, params.depth, uint, 0444);
+MODULE_PARM_DESC(depth, "length of their queues");
+module_param_named(messages, params.messages, uint, 0444);
+MODULE_PARM_DESC(messages, "messages of a measurement");
+module_param_named(size, params.size, uint, 0444);
+MODULE_PARM_DESC(size, "bytes of a message");
+
+/* A device that is there. */
+struct scale_dev {
+	struct list_head list;
+	struct ib_device *ibdev;
+};
+
+static LIST_HEAD(scale_devs);
+static DEFINE_MUTEX(scale_mutex);
+
+static int scale_add(struct ib_device *ibdev);
+static void scale_remove(struct ib_device *ibdev, void *client_data);
+
+/* The first client has the list of devices; the others are told of them. */
+static struct ib_client scale_client = {
+	.name = "scale",
+	.add = scale_add,
+	.remove = scale_remove,
+};
+
+static struct ib_client scale_others[SCALE_MAX_CLIENTS - 1];
+static char scale_names[SCALE_MAX_CLIENTS - 1][16];
+static unsigned int scale_nr_others;
+
+static struct scale_result scale_res;
+static struct dentry *scale_dir;
+
+static int scale_add(struct ib_device *ibdev)
+{
+	struct scale_dev *sdev = kzalloc(sizeof(*sdev), GFP_KERNEL);
+
+	if (!sdev)
+		return -ENOMEM;
+	sdev->ibdev = ibdev;
+	ib_set_client_data(ibdev, &scale_client, sdev);
+	mutex_lock(&scale_mutex);
+	list_add_tail(&sdev->list, &scale_devs);
+	mutex_unlock(&scale_mutex);
+	return 0;
+}
+
+static void scale_remove(struct ib_device *ibdev, void *client_data)
+{
+	struct scale_dev *sdev = client_data;
+
+	mutex_lock(&scale_mutex);
+	list_del(&sdev->list);
+	mutex_unlock(&scale_mutex);
+	kfree(sdev);
+}
+
+static int scale_other_add(struct ib_device *ibdev)
+{
+	return 0;
+}
+
+static void scale_other_remove(struct ib_device *ibdev, void *client_data)
+{
+}
+
+static void scale_unregister(void)
+{
+	while (scale_nr_others)
+		ib_unregister_client(&scale_others[--scale_nr_others]);
+	ib_unregister_client(&scale_client);
+}
+
+static int scale_register(void)
+{
+	struct ib_client *other;
+	unsigned int i;
+	int ret;
+
+	ret = ib_register_client(&scale_client);
+	if (ret)
+		return ret;
+	for (i = 0; i < clients - 1; i++) {
+		other = &scale_others[i];
+		snprintf(scale_names[i], sizeof(scale_names[i]), "scale%u", i);
+		other->name = scale_names[i];
+		other->add = scale_other_add;
+		other->remove = scale_other_remove;
+		ret = ib_register_client(other);
+		if (ret) {
+			scale_unregister();
+			return ret;
+		}
+		scale_nr_others++;
+	}
+	return 0;
+}
+
+static int scale_check(void)
+{
+	if (!clients || clients > SCALE_MAX_CLIENTS) {
+		pr_err("clients=%u is not in 1..%d\n", clients, SCALE_MAX_CLIENTS);
+		return -ERANGE;
+	}
+	if (!params.qps)
+		return 0;
+	if (params.qps < 4 || params.qps > SCALE_MAX_QPS || params.qps % 2) {
+		pr_err("qps=%u is no even number in 4..%d\n", params.qps, SCALE_MAX_QPS);
+		return -ERANGE;
+	}
+	if (!params.depth || !params.messages || !params.size) {
+		pr_err("depth, messages and size must not be 0\n");
+		return -ERANGE;
+	}
+	return 0;
+}
+
+/* On the first device, which stays while the mutex is held. */
+static int scale_run_first(void)
+{
+	struct scale_dev *sdev;
+	int ret = -ENODEV;
+
+	if (!params.qps)
+		return 0;
+	mutex_lock(&scale_mutex);
+	sdev = list_first_entry_or_null(&scale_devs, struct scale_dev, list);
+	if (sdev)
+		ret = scale_run(sdev->ibdev, &params, &scale_res);
+	mutex_unlock(&scale_mutex);
+	if (ret)
+		pr_err("the run failed: %d\n", ret);
+	return ret;
+}
+
+static int scale_result_show(struct seq_file *m, void *unused)
+{
+	const struct scale_result *res = &scale_res;
+
+	mutex_lock(&scale_mutex);
+	seq_printf(m, "devices=%zu", list_count_nodes(&scale_devs));
+	mutex_unlock(&scale_mutex);
+	if (params.qps)
+		seq_printf(m, " qps=%u depth=%u bytes=%llu create_ns=%llu connect_ns=%llu destroy_ns=%llu only_ns=%llu random_ns=%llu",
+			   params.qps, params.depth, res->bytes, res->create_ns,
+			   res->connect_ns, res->destroy_ns, res->only_ns,
+			   res->random_ns);
+	seq_putc(m, '\n');
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(scale_result);
+
+static int __init scale_init(void)
+{
+	int ret;
+
+	ret = scale_check();
+	if (ret)
+		return ret;
+	ret = scale_register();
+	if (ret)
+		return ret;
+	ret = scale_run_first();
+	if (ret) {
+		scale_unregister();
+		return ret;
+	}
+	scale_dir = debugfs_create_dir("kverbs_scale", NULL);
+	debugfs_create_file("result", 0400, scale_dir, NULL, &scale_result_fops);
+	return 0;
+}
+
+static void __exit scale_exit(void)
+{
+	debugfs_remove(scale_dir);
+	scale_unregister();
+}
+
+module_init(scale_init);
+module_exit(scale_exit);
+
+MODULE_DESCRIPTION("What many queue pairs, devices and clients cost");
+MODULE_LICENSE("GPL");

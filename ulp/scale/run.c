@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Many queue pairs on one device, connected in pairs: the first with the second,
+ * the third with the fourth. They share a protection domain and a CQ, so what
+ * another one costs is its own. All is done by one task, which polls the CQ
+ * itself; there is nothing to lock.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/jiffies.h>
+#include <linux/ktime.h>
+#include <linux/math64.h>
+#include <linux/mm.h>
+#include <linux/prandom.h>
+#include <linux/printk.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+
+#include "scale.h"
+
+#define SCALE_CQE		16
+#define SCALE_WARM_QPS		64U
+#define SCALE_SEED		1
+#define SCALE_TIMEOUT		(10 * HZ)	/* of a message */
+#define SCALE_ACK_TIMEOUT	18	/* 4.096 us * 2^18 = 1 s: nothing gets lost */
+#define SCALE_RETRIES		7
+
+/* What must be given on the way from RESET to INIT, to RTR and to RTS. */
+static const int scale_qp_masks[] = {
+	IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS,
+	IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
+		IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER,
+	IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | IB_QP_SQ_PSN |
+		IB_QP_MAX_QP_RD_ATOMIC,
+};
+
+/**
+ * struct scale_run - a run under way
+ * @p: its parameters
+ * @dev: the device
+ * @port: what its port says of itself
+ * @pd: of all queue pairs
+ * @cq: of all their queues
+ * @qps: array of @p.qps
+ * @nr: how many of them there are
+ * @mem: two messages: what is sent, and where it arrives
+ * @dma: the address of @mem for the device
+ * @sge: of the two
+ * @random: chooses queue pairs
+ */
+struct scale_run {
+	struct scale_params p;
+	struct ib_device *dev;
+	struct ib_port_attr port;
+	struct ib_pd *pd;
+	struct ib_cq *cq;
+	struct ib_qp **qps;
+	u32 nr;
+	void *mem;
+	u64 dma;
+	struct ib_sge sge[2];
+	struct rnd_state random;
+};
+
+static int scale_memory(struct scale_run *run)
+{
+	u32 i;
+
+	run->mem = kzalloc(2 * run->p.size, GFP_KERNEL);
+	if (!run->mem)
+		return -ENOMEM;
+	run->dma = ib_dma_map_single(run->dev, run->mem, 2 * run->p.size,
+				     DMA_BIDIRECTIONAL);
+	if (ib_dma_mapping_error(run->dev, run->dma)) {
+		kfree(run->mem);
+		run->mem = NULL;
+		return -ENOMEM;
+	}
+	for (i = 0; i < 2; i++) {
+		run->sge[i].addr = run->dma + i * run->p.size;
+		run->sge[i].length = run->p.size;
+		run->sge[i].lkey = run->pd->local_dma_lkey;
+	}
+	return 0;
+}
+
+static int scale_setup(struct scale_run *run)
+{
+	struct ib_pd *pd;
+	struct ib_cq *cq;
+	int ret;
+
+	if (!rdma_is_port_valid(run->dev, run->p.port))
+		return -EINVAL;
+	ret = ib_query_port(run->dev, run->p.port, &run->port);
+	if (ret)
+		return ret;
+	run->qps = kvcalloc(run->p.qps, sizeof(*run->qps), GFP_KERNEL);
+	if (!run->qps)
+		return -ENOMEM;
+	pd = ib_alloc_pd(run->dev, 0);
+	if (IS_ERR(pd))
+		return PTR_ERR(pd);
+	run->pd = pd;
+	cq = ib_alloc_cq(run->dev, run, SCALE_CQE, 0, IB_POLL_DIRECT);
+	if (IS_ERR(cq))
+		return PTR_ERR(cq);
+	run->cq = cq;
+	return scale_memory(run);
+}
+
+/* Destroys queue pairs until there are @nr. */
+static void scale_destroy(struct scale_run *run, u32 nr)
+{
+	while (run->nr > nr) {
+		ib_destroy_qp(run->qps[--run->nr]);
+		cond_resched();
+	}
+}
+
+static void scale_teardown(struct scale_run *run)
+{
+	scale_destroy(run, 0);
+	if (run->mem)
+		ib_dma_unmap_single(run->dev, run->dma, 2 * run->p.size,
+				    DMA_BIDIRECTIONAL);
+	kfree(run->mem);
+	if (run->cq)
+		ib_free_cq(run->cq);
+	if (run->pd)
+		ib_dealloc_pd(run->pd);
+	kvfree(run->qps);
+}
+
+/* Creates queue pairs until there are @nr. */
+static int scale_create(struct scale_run *run, u32 nr)
+{
+	struct ib_qp_init_attr init = {
+		.send_cq = run->cq,
+		.recv_cq = run->cq,
+		.qp_type = IB_QPT_RC,
+		.sq_sig_type = IB_SIGNAL_ALL_WR,
+		.cap = {
+			.max_send_wr = run->p.depth,
+			.max_recv_wr = run->p.depth,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+		},
+	};
+	struct ib_qp *qp;
+
+	for (; run->nr < nr; run->nr++) {
+		qp = ib_create_qp(run->pd, &init);
+		if (IS_ERR(qp))
+			return PTR_ERR(qp);
+		run->qps[run->nr] = qp;
+		cond_resched();
+	}
+	return 0;
+}
+
+static int scale_connect_one(struct scale_run *run, u32 i)
+{
+	struct ib_qp_attr attr = {
+		.port_num = run->p.port,
+		.path_mtu = run->port.active_mtu,
+		.dest_qp_num = run->qps[i ^ 1]->qp_num,
+		.timeout = SCALE_ACK_TIMEOUT,
+		.retry_cnt = SCALE_RETRIES,
+		.rnr_retry = SCALE_RETRIES,
+	};
+	int state, ret = 0;
+
+	attr.ah_attr.type = rdma_ah_find_type(run->dev, run->p.port);
+	rdma_ah_set_port_num(&attr.ah_attr, run->p.port);
+	rdma_ah_set_dlid(&attr.ah_attr, run->port.lid);
+	for (state = 0; !ret && state < ARRAY_SIZE(scale_qp_masks); state++) {
+		attr.qp_state = IB_QPS_INIT + state;
+		ret = ib_modify_qp(run->qps[i], &attr,
+				   scale_qp_masks[state] | IB_QP_STATE);
+	}
+	return ret;
+}
+
+/* Connects those from the @first on. */
+static int scale_connect(struct scale_run *run, u32 first)
+{
+	int ret = 0;
+
+	for (; !ret && first < run->nr; first++) {
+		ret = scale_connect_one(run, first);
+		cond_resched();
+	}
+	return ret;
+}
+
+/* Waits for both completions of a message. */
+static int scale_poll(struct scale_run *run)
+{
+	unsigned long end = jiffies + SCALE_TIMEOUT;
+	struct ib_wc wc[2];
+	int i, n, left = 2;
+
+	while (left) {
+		n = ib_poll_cq(run->cq, left, wc);
+		if (n < 0)
+			return n;
+		for (i = 0; i < n; i++) {
+			if (likely(wc[i].status == IB_WC_SUCCESS))
+				continue;
+			pr_err("%s\n", ib_wc_status_msg(wc[i].status));
+			return -EIO;
+		}
+		left -= n;
+		if (left && time_after(jiffies, end))
+			return -ETIMEDOUT;
+		if (left)
+			cond_resched();
+	}
+	return 0;
+}
+
+static int scale_message(struct scale_run *run, struct ib_qp *from,
+			 struct ib_qp *to)
+{
+	struct ib_recv_wr recv = { .sg_list = &run->sge[1], .num_sge = 1 };
+	struct ib_send_wr send = {
+		.sg_list = &run->sge[0],
+		.num_sge = 1,
+		.opcode = IB_WR_SEND,
+	};
+	int ret;
+
+	ret = ib_post_recv(to, &recv, NULL);
+	if (!ret)
+		ret = ib_post_send(from, &send, NULL);
+	return ret ?: scale_poll(run);
+}
+
+/* From any of the queue pairs that there are. The first messages warm up. */
+static int scale_messages(struct scale_run *run, u64 *ns)
+{
+	u32 i, from, warm = run->p.messages / 8 + 1;
+	u64 start = 0;
+	int ret = 0;
+
+	for (i = 0; !ret && i < warm + run->p.messages; i++) {
+		if (i == warm)
+			start = ktime_get_ns();
+		from = ((u64)prandom_u32_state(&run->random) * run->nr) >> 32;
+		ret = scale_message(run, run->qps[from], run->qps[from ^ 1]);
+		if (need_resched())
+			cond_resched();
+	}
+	*ns = div_u64(ktime_get_ns() - start, run->p.messages);
+	return ret;
+}
+
+/* Memory of the machine that nobody has, in bytes. */
+static u64 scale_free_memory(void)
+{
+	struct sysinfo info;
+
+	si_meminfo(&info);
+	return (u64)info.freeram * info.mem_unit;
+}
+
+static u64 scale_per_qp(u64 start, u32 qps)
+{
+	return div_u64(ktime_get_ns() - start, qps);
+}
+
+/* All but the first two, which are there. */
+static int scale_measure_many(struct scale_run *run, struct scale_result *res)
+{
+	u32 first = run->nr, more = run->p.qps - run->nr;
+	u64 memory = scale_free_memory();
+	u64 start = ktime_get_ns();
+	int ret;
+
+	ret = scale_create(run, run->p.qps);
+	if (ret)
+		return ret;
+	res->create_ns = scale_per_qp(start, more);
+
+	start = ktime_get_ns();
+	ret = scale_connect(run, first);
+	if (ret)
+		return ret;
+	res->connect_ns = scale_per_qp(start, more);
+	res->bytes = div_s64(memory - scale_free_memory(), more);
+
+	ret = scale_messages(run, &res->random_ns);
+	if (ret)
+		return ret;
+
+	start = ktime_get_ns();
+	scale_destroy(run, first);
+	res->destroy_ns = scale_per_qp(start, more);
+	return 0;
+}
+
+/**
+ * scale_run - measure what many queue pairs cost
+ * @dev: where; it stays for the time of the call
+ * @params: what to do
+ * @res: filled in if 0 is returned
+ *
+ * Context: may sleep, for as long as it takes.
+ * Return: 0; -EINVAL for a port that is not there; -EIO after a completion in
+ * error, -ETIMEDOUT without one, -ENOMEM, or what the verbs layer returned.
+ */
+int scale_run(struct ib_device *dev, const struct scale_params *params,
+	      struct scale_result *res)
+{
+	struct scale_run run = { .p = *params, .dev = dev };
+	int ret;
+
+	prandom_seed_state(&run.random, SCALE_SEED);
+	ret = scale_setup(&run);
+	if (!ret)
+		ret = scale_create(&run, min(run.p.qps, SCALE_WARM_QPS));
+	scale_destroy(&run, 0);
+	if (!ret)
+		ret = scale_create(&run, 2);
+	if (!ret)
+		ret = scale_connect(&run, 0);
+	if (!ret)
+		ret = scale_messages(&run, &res->only_ns);
+	if (!ret)
+		ret = scale_measure_many(&run, res);
+	scale_teardown(&run);
+	return ret;
+}
