@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The doorbell of a queue pair: who executes it, and how it is taken away.
+ *
+ * Run by scripts/models. One step is one atomic operation or one look at what
+ * others write, over weak memory (memory.pml).
+ *
+ *	here			code, drivers/emu/engine.c
+ *	ring(), own()		emu_qp_ring(), emu_qp_own(), emu_qp_release()
+ *	service()		emu_service(): what it finds at each step is a choice,
+ *				so it holds whatever the budget is
+ *	park()			emu_park()
+ *	unpark()		emu_qp_unpark(), hrtimer_try_to_cancel()
+ *	hand_over()		emu_runner_queue()
+ *	runner()		emu_runner_thread(), the same for all that hand over
+ *	freezer()		emu_qp_freeze() and emu_qp_thaw()
+ *	failer()		emu_qp_fail(), by an engine that is our responder
+ *	mem[DB]			emu_qp.doorbell
+ *	mem[FREEZING]		emu_qp.freezing
+ *	mem[ARMED]		emu_qp.timer is queued
+ *	mem[POSTED(i)]		poster i has published its entry, see wq.pml
+ *	failed			emu_qp.state is IB_QPS_ERR: set by atomic operations
+ *
+ * The timer is weaker here than the kernel's, whose lock orders more: it is seen
+ * armed when the store is, and a look without the lock may miss it. Entries wait
+ * PARKS times at most. -DNO_FIRE: the timer takes for ever, so all depends on those
+ * who end the wait; nothing waits again when they are gone.
+ *
+ * Shown at every step:
+ *   - one owner at a time: nobody executes beside another, or what is frozen
+ *   - a queue pair is on a runner's list once, and its timer is not armed by two
+ *   - the timer is not armed, and nothing is on a list, while it is frozen
+ * and where nothing can go on (judge()): everybody came to the end, the doorbell is
+ * idle and all entries are executed, or flushed. So no news is lost, and no owner.
+ *
+ * -DFREEZE, -DFAIL: with a freezer, with a failer. -DBUG_x takes away something
+ * that must be missed.
+ */
+#ifndef PARKS
+#define PARKS		1
+#endif
+#ifndef HANDOVERS
+#define HANDOVERS	1
+#endif
+#ifndef POSTERS
+#define POSTERS		2
+#endif
+
+#define IDLE		0
+#define OWNED		1
+#define RERUN		2
+
+#define POSTED(i)	(i)
+#define DB		POSTERS
+#define FREEZING	(POSTERS + 1)
+#define ARMED		(POSTERS + 2)
+#define WORDS		(POSTERS + 3)
+
+#define RUNNER		POSTERS
+#define FREEZER		(POSTERS + 1)
+#define CPUS		(POSTERS + 2)
+
+#include "memory.pml"
+
+bool failed;
+bool queued;		/* on the list of a runner */
+bool awake = true;	/* the freezer */
+
+/* What is watched. */
+bool executed[POSTERS];
+bool executing;
+bool frozen;
+bool thawed;
+byte parks;
+byte handovers;
+byte posters_gone;
+bool freezer_gone;
+bool failer_gone;
+
+inline hand_over()
+{
+	atomic { drained -> assert(!queued); assert(!frozen); queued = true }
+}
+
+/* The look without the lock, then the attempt with it. */
+inline try_to_cancel(cancelled)
+{
+	load_own(ARMED, cancelled);
+	if
+	:: cancelled ->
+		atomic { drained -> cancelled = mem[ARMED]; mem[ARMED] = 0 }
+	:: !cancelled
+	fi
+}
+
+inline unpark(cancelled)
+{
+	try_to_cancel(cancelled);
+	if
+	:: cancelled -> hand_over()
+	:: !cancelled
+	fi;
+	cancelled = false
+}
+
+inline park(moved, flag)
+{
+	atomic {
+		assert(!mem[ARMED] && !queued);
+		executing = false;
+		store(ARMED, 1)
+	}
+#ifndef BUG_PARK_NO_BARRIER
+	full_barrier();
+#endif
+	load_own(FREEZING, flag);
+	moved = true;
+#ifndef BUG_PARK_NO_LOOK
+	if
+	:: flag || failed ->
+		try_to_cancel(flag);
+		moved = !flag
+	:: !flag && !failed
+	fi;
+#endif
+	flag = false
+}
+
+#ifdef NO_FIRE
+#define may_park	(parks < PARKS && !failed && !thawed)
+#else
+#define may_park	(parks < PARKS && !failed)
+#endif
+
+#define to_do(i)	(load(POSTED(i)) && !executed[i])
+#if POSTERS > 1
+#define anything_to_do	(to_do(0) || to_do(1))
+#else
+#define anything_to_do	to_do(0)
+#endif
+
+/* Executes what there is. moved: somebody else is the owner now. */
+inline service(moved, flag)
+{
+	atomic { assert(!executing && !frozen); executing = true }
+again:
+	load_own(FREEZING, flag);
+	if
+	:: !flag && to_do(0) -> executed[0] = true; goto again
+#if POSTERS > 1
+	:: !flag && to_do(1) -> executed[1] = true; goto again
+#endif
+	:: !flag && anything_to_do && may_park ->
+		parks++;
+		park(moved, flag);
+		if
+		:: moved -> goto serviced
+		:: !moved -> executing = true; goto again
+		fi
+	:: !flag && anything_to_do && handovers < HANDOVERS ->
+		/* The budget is spent. */
+		atomic { handovers++; executing = false }
+		hand_over();
+		moved = true;
+		goto serviced
+	:: flag || !anything_to_do
+	fi;
+	atomic { executing = false; moved = false; flag = false }
+serviced:
+	skip
+}
+
+inline release(flag, done)
+{
+	load_own(FREEZING, flag);
+#ifdef BUG_RELEASE_STORED
+	flag = true;
+#endif
+	if
+	:: flag ->
+		store_release(DB, IDLE);
+		done = true
+	:: !flag ->
+		atomic {
+			drained ->
+			done = (mem[DB] == OWNED);
+			mem[DB] = (done -> IDLE : mem[DB])
+		}
+	fi;
+	if
+	:: done ->
+#ifndef BUG_RELEASE_NO_BARRIER
+		full_barrier();
+#endif
+		load_own(FREEZING, flag);
+		if
+		:: flag -> awake = true
+		:: !flag
+		fi
+	:: !done
+	fi;
+	flag = false
+}
+
+inline own(moved, flag, done)
+{
+	done = false;
+	do
+	:: !done ->
+#ifdef BUG_OWN_NO_XCHG
+		store(DB, OWNED);
+#else
+		atomic { drained -> mem[DB] = OWNED }
+#endif
+		service(moved, flag);
+		if
+		:: moved -> moved = false; break
+		:: !moved -> release(flag, done)
+		fi
+	:: done -> break
+	od;
+	done = false
+}
+
+proctype poster(byte me)
+{
+	bool moved, flag, done;
+	byte old;
+
+	store_release(POSTED(me), 1);
+	xchg(DB, RERUN, old);
+	if
+	:: old == IDLE -> own(moved, flag, done)
+	:: old != IDLE
+	fi;
+	atomic { old = 0; posters_gone++ }
+}
+
+proctype runner(byte me)
+{
+	bool moved, flag, done;
+
+end:
+	do
+	:: atomic { queued -> queued = false }
+		own(moved, flag, done)
+	od
+}
+
+#ifndef NO_FIRE
+proctype timer()
+{
+end:
+	do
+	:: atomic { mem[ARMED] -> mem[ARMED] = 0 }
+		atomic { assert(!queued && !frozen); queued = true }
+	od
+}
+#endif
+
+#ifdef FREEZE
+proctype freezer(byte me)
+{
+	bool moved, flag, done;
+	byte old;
+
+	store(FREEZING, 1);
+#ifndef BUG_FREEZE_NO_BARRIER
+	full_barrier();
+#endif
+#ifndef BUG_FREEZE_NO_UNPARK
+	unpark(flag);
+#endif
+	/* wait_var_event() */
+	do
+	:: atomic { drained -> awake = false }
+		atomic {
+			drained ->
+			old = mem[DB];
+#ifdef BUG_FREEZE_STEALS
+			old = IDLE;
+#endif
+			mem[DB] = (old == IDLE -> OWNED : old)
+		}
+		if
+		:: old == IDLE -> break
+		:: old != IDLE -> awake
+		fi
+	od;
+	atomic {
+		awake = true;
+		assert(!executing && !queued && !mem[ARMED]);
+		frozen = true
+	}
+	/* Whatever wants a queue pair that stands still. */
+	atomic { assert(!executing && !queued && !mem[ARMED]); frozen = false }
+	atomic { thawed = true; store(FREEZING, 0) }
+#ifdef BUG_THAW_NO_LOOK
+	xchg(DB, IDLE, old);
+#else
+	own(moved, flag, done);
+#endif
+	atomic { old = 0; freezer_gone = true }
+}
+#endif
+
+#ifdef FAIL
+/* By atomic operations alone. */
+proctype failer()
+{
+	byte me = NOBODY;
+	bool flag;
+	byte old;
+
+	failed = true;
+	xchg(DB, RERUN, old);
+	if
+	:: old == IDLE -> hand_over()
+	:: old != IDLE
+	fi;
+#ifndef BUG_FAIL_NO_UNPARK
+	unpark(flag);
+#endif
+	atomic { old = 0; failer_gone = true }
+}
+#endif
+
+proctype judge()
+{
+	atomic {
+		timeout ->
+		assert(posters_gone == POSTERS);
+#ifdef FREEZE
+		assert(freezer_gone);
+#endif
+#ifdef FAIL
+		assert(failer_gone);
+#endif
+		assert(executed[0] && executed[POSTERS - 1]);
+		assert(mem[DB] == IDLE && !mem[ARMED] && !queued && !executing)
+	}
+}
+
+init {
+	atomic {
+		run poster(0);
+#if POSTERS > 1
+		run poster(1);
+#endif
+		run runner(RUNNER);
+#ifndef NO_FIRE
+		run timer();
+#endif
+#ifdef FREEZE
+		run freezer(FREEZER);
+#endif
+#ifdef FAIL
+		run failer();
+#endif
+		run judge()
+	}
+}
