@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Reads a console, prints one line for each KUnit case ("ok|not ok|skip
-# suite.case"), then "suites <n>" of those complete, and "broken <why>" for each
-# that is not: a plan not fulfilled, or no closing line.
+# suite.case", with the reason of a skip behind it), then "suites <n>" of those
+# complete, and "broken <why>" for each that is not: a plan not fulfilled, or no
+# closing line.
 
 function finish() {
 	if (suite != "")
@@ -31,7 +32,10 @@ function finish() {
 	bad = $1 == "not"
 	name = bad ? $4 : $3
 	verdict = bad ? "not ok" : / # SKIP/ ? "skip" : "ok"
-	print verdict " " suite "." name
+	why = ""
+	if (match($0, / # SKIP /))
+		why = " " substr($0, RSTART + RLENGTH)
+	print verdict " " suite "." name why
 	cases++
 	failed += bad
 	next

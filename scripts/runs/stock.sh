@@ -24,6 +24,10 @@ all_runs() {
 			pingpong_ok "ctx=$1 op=$op $shape" || bad=1
 		done
 	done
+	for shape in "window=1 iters=50" "window=64 iters=$((2000 * SCALE))" \
+		"window=16 sig=5 pairs=2 iters=$((200 * SCALE))"; do
+		pingpong_ok "ctx=$1 op=fetch_add size=8 $shape" || bad=1
+	done
 	return $bad
 }
 

@@ -1,0 +1,35 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# In the guest, on the KCSAN kernel: every KUnit module in turn, as kunit.sh, with
+# the detector of data races switched on; it is off when the kernel starts. A race
+# is told on the console.
+
+# Races of the kernel with itself, seen in runs: a CPU that goes idle looks at what
+# its timer interrupt writes.
+KERNEL_RACES=tick_nohz_idle_got_tick
+
+# One access in so many is watched for a while, by each CPU.
+skip=/sys/module/kcsan/parameters/skip_watch
+[ ! -w $skip ] || echo "${SKIP:-1000}" >$skip
+for name in $KERNEL_RACES; do
+	echo "!$name" >"$DEBUGFS/kcsan"
+done
+echo on >"$DEBUGFS/kcsan"
+check "KCSAN is on" grep -q "^enabled: 1" "$DEBUGFS/kcsan"
+
+for ko in kverbs kverbs_emu; do
+	load $ko
+done
+load kverbs_kunit scale="${SCALE:-1}"
+for path in /modules/kunit_*.ko; do
+	name=${path##*/}
+	name=${name%.ko}
+	load "$name" && unload "$name"
+done
+
+check "KCSAN is still on" grep -q "^enabled: 1" "$DEBUGFS/kcsan"
+echo off >"$DEBUGFS/kcsan"
+# Or nothing was watched.
+check "KCSAN has set up watchpoints" grep -q "^setup_watchpoints: [1-9]" "$DEBUGFS/kcsan"
+result "progress: KCSAN $(grep "^setup_watchpoints" "$DEBUGFS/kcsan")"
