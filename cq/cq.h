@@ -165,6 +165,7 @@ bool ib_cq_lane_rest(struct ib_cq_lane *lane);
 /* direct.c */
 void ib_cq_direct_claim(struct ib_cq *cq);
 void ib_cq_direct_release(struct ib_cq *cq);
+int ib_cq_full(struct ib_cq *cq);
 void ib_cq_direct_flush(struct ib_cq *cq);
 int ib_cq_wait_done(struct ib_cq *cq, struct completion *done);
 bool ib_cq_failed(const struct ib_cq *cq);

@@ -88,6 +88,14 @@ int ib_process_cq_direct(struct ib_cq *cq, int budget)
 }
 EXPORT_SYMBOL(ib_process_cq_direct);
 
+/* How many completions may be in @cq: after a change of its size, more than it has. */
+int ib_cq_full(struct ib_cq *cq)
+{
+	int (*peek)(struct ib_cq *cq, int limit) = cq->device->ops.peek_cq;
+
+	return max(cq->cqe, peek ? peek(cq, INT_MAX) : 0);
+}
+
 /*
  * Handles what is in @cq now: until it is empty, or a whole CQ full. The caller has
  * claimed it. Process context.
@@ -95,7 +103,7 @@ EXPORT_SYMBOL(ib_process_cq_direct);
 static void ib_cq_direct_empty(struct ib_cq *cq)
 {
 	int (*peek)(struct ib_cq *cq, int limit) = cq->device->ops.peek_cq;
-	int n, left = cq->cqe;
+	int n, left = ib_cq_full(cq);
 
 	do {
 		n = ib_cq_direct_poll(cq, min(left, IB_CQ_BATCH));

@@ -122,7 +122,7 @@ int ib_cq_flush(struct ib_cq *cq)
 		ib_cq_direct_flush(cq);
 		return 0;
 	}
-	ib_cq_waiter_add(cq, &waiter, cq->cqe);
+	ib_cq_waiter_add(cq, &waiter, ib_cq_full(cq));
 	wait_for_completion(&waiter.done);
 	return 0;
 }
