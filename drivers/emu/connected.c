@@ -35,8 +35,7 @@ static bool emu_is_connected(const struct emu_qp *qp, const struct emu_qp *peer)
 		return peer->av.gid_type == qp->av.gid_type &&
 		       !memcmp(&peer->av.dgid, &qp->av.sgid, sizeof(qp->av.sgid)) &&
 		       !memcmp(&peer->av.sgid, &qp->av.dgid, sizeof(qp->av.dgid));
-	return peer->av.dlid == READ_ONCE(qp->port->lid) &&
-	       (!qp->av.grh || emu_port_has_gid(peer->port, &qp->av.dgid));
+	return peer->av.dlid == READ_ONCE(qp->port->lid);
 }
 
 /* The port that the path leads to, or NULL. The owner, under rcu_read_lock(). */

@@ -219,9 +219,6 @@ static void emu_deliver_unicast(struct emu_datagram *dg)
 	dg->port = emu_fabric_find(dg->av);
 	if (!dg->port || READ_ONCE(dg->port->state) != IB_PORT_ACTIVE)
 		return;
-	if (dg->av->grh && !dg->port->edev->ethernet &&
-	    !emu_port_has_gid(dg->port, &dg->av->dgid))
-		return;
 	if (dg->wqe->ud.qpn == EMU_GSI_QPN)
 		to = rcu_dereference(dg->port->gsi);
 	else

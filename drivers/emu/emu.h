@@ -317,7 +317,6 @@ int emu_fabric_add_gid(struct emu_port *port, const union ib_gid *gid, enum ib_g
 void emu_fabric_del_gid(struct emu_port *port, const union ib_gid *gid, enum ib_gid_type type);
 unsigned long emu_fabric_generation(void);
 struct emu_port *emu_fabric_find(const struct emu_av *av);
-bool emu_port_has_gid(const struct emu_port *port, const union ib_gid *gid);
 
 /* ah.c */
 int emu_av_init(struct emu_av *av, struct emu_device *edev, const struct rdma_ah_attr *attr);

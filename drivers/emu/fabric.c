@@ -146,15 +146,8 @@ static struct emu_port *emu_fabric_find_gid(const union ib_gid *gid, enum ib_gid
 	return NULL;
 }
 
-/**
- * emu_port_has_gid() - tell if a GID is one of an InfiniBand port's
- * @port: the port
- * @gid: the GID
- *
- * Context: Any, under rcu_read_lock().
- * Return: true if so.
- */
-bool emu_port_has_gid(const struct emu_port *port, const union ib_gid *gid)
+/* Is @gid one of an InfiniBand port's? Under rcu_read_lock(). */
+static bool emu_port_has_gid(const struct emu_port *port, const union ib_gid *gid)
 {
 	struct emu_gid *entry;
 
