@@ -196,8 +196,7 @@ noinline enum emu_verdict emu_lost_recv(struct emu_exec *ex, struct emu_swqe *wq
 static enum emu_verdict emu_delivered(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 					     const struct emu_recv *recv)
 {
-	ex->bytes += wqe->length;
-	ex->messages++;
+	emu_exec_sent(ex, wqe->length);
 	if (unlikely(!emu_respond(ex, wqe, recv, IB_WC_SUCCESS, EMU_SYN_NONE)))
 		return emu_lost_recv(ex, wqe, pos);
 	return emu_succeed(ex, wqe, pos);
@@ -384,8 +383,7 @@ static enum emu_verdict emu_write_data(struct emu_exec *ex, struct emu_swqe *wqe
 			return emu_not_taken(ex, wqe, pos, verdict);
 		return emu_delivered(ex, wqe, pos, &recv);
 	}
-	ex->bytes += wqe->length;
-	ex->messages++;
+	emu_exec_sent(ex, wqe->length);
 	return emu_succeed(ex, wqe, pos);
 }
 
@@ -444,7 +442,7 @@ static enum emu_verdict emu_read_data(struct emu_exec *ex, struct emu_swqe *wqe,
 		emu_cursor_end(&remote);
 		verdict = emu_check_copy(ex, wqe, pos, &local, &remote);
 		if (likely(verdict == EMU_DONE))
-			emu_count_message(ex->peer->port, ex->qp->port, wqe->length);
+			emu_count_messages(ex->peer->port, ex->qp->port, 1, wqe->length);
 	}
 	emu_cursor_end(&local);
 	return verdict;
@@ -495,8 +493,7 @@ static enum emu_verdict emu_atomic_data(struct emu_exec *ex, struct emu_swqe *wq
 	emu_copy(ex, local, &from, sizeof(original));
 	if (unlikely(local->why))
 		return emu_fail_local(ex, wqe, pos, IB_WC_LOC_PROT_ERR, local->why);
-	ex->bytes += sizeof(original);
-	ex->messages++;
+	emu_exec_sent(ex, sizeof(original));
 	return emu_succeed(ex, wqe, pos);
 }
 

@@ -188,7 +188,7 @@ static void emu_deliver(struct emu_qp *to, struct emu_datagram *dg)
 				      EMU_SYN_REMOTE);
 		return;
 	}
-	emu_count_message(from, to->port, length);
+	emu_count_messages(from, to->port, 1, length);
 	emu_complete_datagram(to, dg, &recv, pkey_index, IB_WC_SUCCESS, EMU_SYN_NONE);
 }
 

@@ -15,27 +15,17 @@
 /* Bytes copied between two looks at whether someone else wants the CPU. */
 #define EMU_COPY_CHUNK	SZ_64K
 
-/* Adds up what was sent, once for each run. */
-static void emu_exec_count(struct emu_exec *ex)
-{
-	struct emu_port *from = ex->qp->port, *to = ex->peer->port;
-
-	emu_count(from, EMU_CNT_XMIT_DATA, ex->bytes);
-	emu_count(from, EMU_CNT_XMIT_PACKETS, ex->messages);
-	emu_count(to, EMU_CNT_RCV_DATA, ex->bytes);
-	emu_count(to, EMU_CNT_RCV_PACKETS, ex->messages);
-	ex->bytes = 0;
-	ex->messages = 0;
-}
-
 void emu_exec_end(struct emu_exec *ex)
 {
 	struct emu_qp *peer = ex->peer;
 
 	if (!peer)
 		return;
-	if (ex->messages)
-		emu_exec_count(ex);
+	if (ex->messages) {
+		emu_count_messages(ex->qp->port, peer->port, ex->messages, ex->bytes);
+		ex->messages = 0;
+		ex->bytes = 0;
+	}
 	ex->peer = NULL;
 	rcu_read_lock();
 	emu_leave(peer);

@@ -68,6 +68,23 @@ enum emu_verdict emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u3
 void emu_mcast_deliver(const struct emu_av *av, void (*deliver)(struct emu_qp *qp, void *data),
 		       void *data);
 
+/* Messages of @bytes bytes in all went from one port to another. */
+static inline void emu_count_messages(struct emu_port *from, struct emu_port *to, u32 messages,
+				      u64 bytes)
+{
+	emu_count(from, EMU_CNT_XMIT_DATA, bytes);
+	emu_count(from, EMU_CNT_XMIT_PACKETS, messages);
+	emu_count(to, EMU_CNT_RCV_DATA, bytes);
+	emu_count(to, EMU_CNT_RCV_PACKETS, messages);
+}
+
+/* A message went to ex->peer; emu_exec_end() counts it with the others. */
+static __always_inline void emu_exec_sent(struct emu_exec *ex, u32 length)
+{
+	ex->bytes += length;
+	ex->messages++;
+}
+
 /* Under RCU. The last one out of a closed gate lets the flush of receives begin. */
 static inline void emu_leave(struct emu_qp *peer)
 {
@@ -221,15 +238,6 @@ static __always_inline bool emu_complete_recv(struct emu_exec *ex, const struct 
 	emu_cq_end(to_ecq(peer->ibqp.recv_cq), cqe, pos,
 		   status != IB_WC_SUCCESS || (wqe->send_flags & IB_SEND_SOLICITED));
 	return true;
-}
-
-/* A message of @length bytes went from one port to another. */
-static inline void emu_count_message(struct emu_port *from, struct emu_port *to, u32 length)
-{
-	emu_count(from, EMU_CNT_XMIT_DATA, length);
-	emu_count(from, EMU_CNT_XMIT_PACKETS, 1);
-	emu_count(to, EMU_CNT_RCV_DATA, length);
-	emu_count(to, EMU_CNT_RCV_PACKETS, 1);
 }
 
 #endif

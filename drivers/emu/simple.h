@@ -93,8 +93,7 @@ static __always_inline bool emu_exec_simple(struct emu_exec *ex, struct emu_qp *
 		return false;
 
 	emu_copy_simple(to, from, length);
-	ex->bytes += length;
-	ex->messages++;
+	emu_exec_sent(ex, length);
 	if (likely(emu_complete_recv(ex, wqe, &(struct emu_recv) { rwqe, &peer->rq, rpos },
 				     IB_WC_RECV, 0, IB_WC_SUCCESS, EMU_SYN_NONE)))
 		__emu_complete_send(qp, wqe, pos, IB_WC_SEND, IB_WC_SUCCESS, EMU_SYN_NONE);
