@@ -122,15 +122,7 @@ static void emu_flush_one_recv(struct emu_qp *qp, const struct emu_recv *recv)
 	cqe->opcode = IB_WC_RECV;
 	cqe->vendor_err = EMU_SYN_FLUSHED;
 	cqe->byte_len = 0;
-	cqe->ex.imm_data = 0;
-	cqe->src_qp = 0;
-	cqe->slid = 0;
-	cqe->wc_flags = 0;
-	cqe->pkey_index = 0;
-	cqe->sl = 0;
-	cqe->dlid_path_bits = 0;
-	cqe->port_num = qp->attr.port_num;
-	cqe->network_hdr_type = 0;
+	emu_cqe_no_message(cqe, qp);
 	emu_cq_end(to_ecq(qp->ibqp.recv_cq), cqe, pos, true);
 }
 

@@ -149,6 +149,20 @@ static inline struct ib_pd *emu_recv_pd(const struct emu_qp *qp)
 	return qp->srq ? qp->srq->ibsrq.pd : qp->ibqp.pd;
 }
 
+/* The part of a completion that tells of a message which came, when none did. */
+static __always_inline void emu_cqe_no_message(struct emu_cqe *cqe, const struct emu_qp *qp)
+{
+	cqe->ex.imm_data = 0;
+	cqe->src_qp = 0;
+	cqe->slid = 0;
+	cqe->wc_flags = 0;
+	cqe->pkey_index = 0;
+	cqe->sl = 0;
+	cqe->dlid_path_bits = 0;
+	cqe->port_num = qp->attr.port_num;
+	cqe->network_hdr_type = 0;
+}
+
 /* As emu_complete_send(), which see. */
 static __always_inline void __emu_complete_send(struct emu_qp *qp, const struct emu_swqe *wqe,
 						u32 pos, u8 opcode, enum ib_wc_status status,
@@ -175,16 +189,8 @@ static __always_inline void __emu_complete_send(struct emu_qp *qp, const struct 
 	cqe->vendor_err = why;
 	cqe->byte_len = length;
 	cqe->qp = &qp->ibqp;
-	cqe->ex.imm_data = 0;
-	cqe->src_qp = 0;
-	cqe->slid = 0;
-	cqe->wc_flags = 0;
-	cqe->pkey_index = 0;
-	cqe->sl = 0;
-	cqe->dlid_path_bits = 0;
 	cqe->wqe_pos = pos;
-	cqe->port_num = qp->attr.port_num;
-	cqe->network_hdr_type = 0;
+	emu_cqe_no_message(cqe, qp);
 	emu_cq_end(cq, cqe, cq_pos, status != IB_WC_SUCCESS);
 }
 
