@@ -107,9 +107,7 @@ enum emu_verdict emu_enter_peer(struct emu_exec *ex)
 /* Makes sure that the responder is entered, as ex->peer. */
 static inline enum emu_verdict emu_exec_peer(struct emu_exec *ex)
 {
-	if (likely(ex->peer && !emu_gate_is_closed(&ex->peer->gate)))
-		return EMU_DONE;
-	return emu_enter_peer(ex);
+	return emu_is_entered(ex->peer) ? EMU_DONE : emu_enter_peer(ex);
 }
 
 /* The entry is done, whatever became of the message. */

@@ -92,6 +92,12 @@ static inline void emu_leave(struct emu_qp *peer)
 		emu_qp_ring_deferred(peer);
 }
 
+/* Is @peer, an emu_exec's, there and still to be used? */
+static __always_inline bool emu_is_entered(const struct emu_qp *peer)
+{
+	return likely(peer && !emu_gate_is_closed(&peer->gate));
+}
+
 /*
  * Takes the oldest entry of a ring, unless it is shorter than @room: then it stays
  * where it is, and @too_short is set. Returns NULL without one.

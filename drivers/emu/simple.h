@@ -38,7 +38,7 @@ static __always_inline struct emu_qp *emu_simple_peer(struct emu_exec *ex, struc
 {
 	struct emu_qp *peer = ex->peer;
 
-	if (unlikely(!peer || emu_gate_is_closed(&peer->gate))) {
+	if (!emu_is_entered(peer)) {
 		if (emu_qp_is_datagram(qp) || emu_enter_peer(ex) != EMU_DONE)
 			return NULL;
 		peer = ex->peer;
