@@ -155,7 +155,7 @@ static int emu_qp_alloc_rings(struct emu_qp *qp, const struct ib_qp_cap *cap)
 		return err;
 	/* With an SRQ there is an empty ring, which is always full. */
 	err = emu_ring_init(&qp->rq, qp->srq ? 0 : cap->max_recv_wr,
-			    struct_size((struct emu_rwqe *)NULL, sge, qp->max_recv_sge));
+			    emu_rwqe_size(qp->max_recv_sge));
 	if (err)
 		emu_ring_destroy(&qp->sq);
 	return err;

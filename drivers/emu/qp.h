@@ -105,6 +105,12 @@ struct emu_rwqe {
 	struct ib_sge sge[];
 };
 
+/* Bytes of an entry with room for @max_sge buffers. */
+static inline size_t emu_rwqe_size(u32 max_sge)
+{
+	return struct_size((struct emu_rwqe *)NULL, sge, max_sge);
+}
+
 /**
  * struct emu_srq_ring - the entries of an SRQ between two changes of its size
  * @ring: the entries

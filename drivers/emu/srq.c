@@ -113,11 +113,6 @@ enum emu_verdict emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_recv *r
 	return EMU_DONE;
 }
 
-static size_t emu_rwqe_size(u32 max_sge)
-{
-	return struct_size((struct emu_rwqe *)NULL, sge, max_sge);
-}
-
 static struct emu_srq_ring *emu_srq_ring_alloc(u32 max_wr, u32 max_sge)
 {
 	struct emu_srq_ring *ring = kzalloc(sizeof(*ring), GFP_KERNEL);
