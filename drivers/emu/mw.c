@@ -11,10 +11,6 @@
 #include "qp.h"
 #include "region.h"
 
-/* What a window can grant. */
-#define EMU_WINDOW_ACCESS	(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
-				 IB_ACCESS_REMOTE_ATOMIC)
-
 int emu_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 {
 	struct emu_mw *mw = to_emw(ibmw);

@@ -18,9 +18,6 @@
 			 BIT_ULL(IB_WR_SEND_WITH_INV) | BIT_ULL(IB_WR_RDMA_WRITE) |	\
 			 BIT_ULL(IB_WR_RDMA_WRITE_WITH_IMM))
 
-#define EMU_MW_ACCESS	(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
-			 IB_ACCESS_REMOTE_ATOMIC | IB_ZERO_BASED)
-
 /* Bytes of an atomic operation's operand. */
 #define EMU_ATOMIC_BYTES	8
 
@@ -59,7 +56,7 @@ static int emu_check_bind(const struct emu_qp *qp, const struct ib_bind_mw_wr *w
 		return -EINVAL;
 	if (wr->wr.num_sge || !wr->mw || wr->mw->device != qp->ibqp.device ||
 	    (wr->rkey ^ wr->mw->rkey) >> EMU_KEY_SHIFT ||
-	    (wr->bind_info.mw_access_flags & ~EMU_MW_ACCESS))
+	    (wr->bind_info.mw_access_flags & ~(EMU_WINDOW_ACCESS | IB_ZERO_BASED)))
 		return -EINVAL;
 	return 0;
 }

@@ -20,6 +20,10 @@ struct ib_umem;
 /* Mappings of an FMR between two unmaps: one more, and a key comes again. */
 #define EMU_MAX_FMR_MAPS	((1 << EMU_KEY_SHIFT) - 1)
 
+/* What a window can grant. */
+#define EMU_WINDOW_ACCESS	(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
+				 IB_ACCESS_REMOTE_ATOMIC)
+
 /**
  * enum emu_region_kind - what a key names
  * @EMU_REGION_DMA: all of memory, by DMA address
