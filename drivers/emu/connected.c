@@ -287,7 +287,7 @@ static enum emu_verdict emu_exec_send_data(struct emu_exec *ex, struct emu_swqe 
 
 	if (unlikely(!simple))
 		return emu_scatter(ex, wqe, pos, &recv, from);
-	to = emu_simple_span(ex->peer, recv.wqe->sge, recv.wqe->num_sge);
+	to = emu_simple_span(recv.wqe->sge, recv.wqe->num_sge);
 	if (unlikely(!to))
 		return emu_scatter_simple(ex, wqe, pos, &recv, simple);
 	memcpy(to, simple, wqe->length);
@@ -312,7 +312,7 @@ enum emu_verdict emu_exec_send(struct emu_exec *ex, struct emu_swqe *wqe, u32 po
 	void *simple = NULL;
 
 	if (likely(wqe->length <= EMU_SHORT_BYTES))
-		simple = emu_simple_span(ex->qp, wqe->sge, wqe->num_sge);
+		simple = emu_simple_span(wqe->sge, wqe->num_sge);
 	if (unlikely(!simple))
 		return emu_exec_send_gather(ex, wqe, pos);
 	return emu_exec_send_data(ex, wqe, pos, simple, NULL);

@@ -133,7 +133,7 @@ static inline bool emu_cursor_is_dma_key(const struct emu_cursor *cur, const str
  * Memory of a list that is one element of RAM under the local DMA key, which is
  * what most messages are made of; NULL for everything else.
  */
-static inline void *emu_simple_span(struct emu_qp *qp, const struct ib_sge *sge, int num_sge)
+static inline void *emu_simple_span(const struct ib_sge *sge, int num_sge)
 {
 	if (num_sge != 1 || sge->lkey != EMU_LOCAL_DMA_LKEY)
 		return NULL;
