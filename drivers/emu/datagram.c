@@ -43,12 +43,12 @@ static u16 emu_send_pkey(const struct emu_qp *qp, const struct emu_swqe *wqe)
 /* GSI queue pairs take any P_Key of the port; returns the index, or -1. */
 static int emu_recv_pkey(const struct emu_qp *qp, u16 pkey)
 {
-	int i;
+	u32 i;
 
 	if (qp->ibqp.qp_type != IB_QPT_GSI)
 		return emu_pkeys_match(emu_port_pkey(qp->port, qp->attr.pkey_index), pkey) ?
 		       qp->attr.pkey_index : -1;
-	for (i = 0; i < (qp->edev->ethernet ? 1 : EMU_PKEY_TBL_LEN); i++) {
+	for (i = 0; i < emu_pkey_tbl_len(qp->edev); i++) {
 		if (emu_pkeys_match(emu_port_pkey(qp->port, i), pkey))
 			return i;
 	}

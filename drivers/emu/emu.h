@@ -252,6 +252,12 @@ static inline void emu_count(struct emu_port *port, enum emu_counter counter, u6
 	this_cpu_add(port->counters->value[counter], n);
 }
 
+/* Ethernet ports have the default partition's only. */
+static inline u32 emu_pkey_tbl_len(const struct emu_device *edev)
+{
+	return edev->ethernet ? 1 : EMU_PKEY_TBL_LEN;
+}
+
 /* What @port has in its table. */
 static inline u16 emu_port_pkey(const struct emu_port *port, u16 index)
 {

@@ -64,7 +64,7 @@ int emu_query_port(struct ib_device *ibdev, u32 port_num, struct ib_port_attr *a
 	attr->max_mtu = IB_MTU_4096;
 	attr->active_mtu = READ_ONCE(port->mtu);
 	attr->gid_tbl_len = EMU_GID_TBL_LEN;
-	attr->pkey_tbl_len = port->edev->ethernet ? 1 : EMU_PKEY_TBL_LEN;
+	attr->pkey_tbl_len = emu_pkey_tbl_len(port->edev);
 	attr->max_msg_sz = EMU_MAX_MSG_SIZE;
 	attr->bad_pkey_cntr = emu_read_counter(port, EMU_CNT_PKEY);
 	attr->qkey_viol_cntr = emu_read_counter(port, EMU_CNT_QKEY);
@@ -92,7 +92,7 @@ int emu_query_pkey(struct ib_device *ibdev, u32 port_num, u16 index, u16 *pkey)
 {
 	struct emu_port *port = emu_port(ibdev, port_num);
 
-	if (index >= (port->edev->ethernet ? 1 : EMU_PKEY_TBL_LEN))
+	if (index >= emu_pkey_tbl_len(port->edev))
 		return -EINVAL;
 	*pkey = emu_port_pkey(port, index);
 	return 0;

@@ -89,8 +89,7 @@ static int emu_check_ud(const struct emu_qp *qp, const struct ib_ud_wr *wr)
 	if (!wr->ah || wr->ah->device != qp->ibqp.device || wr->remote_qpn > IB_QPN_MASK ||
 	    (qp->port && to_eah(wr->ah)->av.port != qp->port))
 		return -EINVAL;
-	if (qp->ibqp.qp_type == IB_QPT_GSI &&
-	    wr->pkey_index >= (qp->edev->ethernet ? 1 : EMU_PKEY_TBL_LEN))
+	if (qp->ibqp.qp_type == IB_QPT_GSI && wr->pkey_index >= emu_pkey_tbl_len(qp->edev))
 		return -EINVAL;
 	return 0;
 }
