@@ -409,7 +409,7 @@ static int emu_cq_replace(struct emu_cq *cq, struct emu_cq_ring *ring)
 	smp_mb();
 	if (emu_peek_cq(&cq->ibcq, 1))
 		emu_cq_wake(cq, 0, true);
-	/* Or it waits for more than there is room for now. */
+	/* Or it waits for more than there is room for. */
 	emu_cq_unhold(cq);
 	emu_cq_advance(cq);
 	return 0;

@@ -5,7 +5,8 @@
  *
  * Which end sees what when something is wrong follows the IBTA's rules for the
  * requester's and the responder's completion, as the names of the status codes
- * give them; Documentation/emu.rst has the table, and kunit/ a case for each row.
+ * give them; Documentation/conformance.rst has the table, and kunit/ a case for
+ * each row.
  */
 #include <linux/sched.h>
 
