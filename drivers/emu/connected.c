@@ -192,7 +192,7 @@ noinline enum emu_verdict emu_lost_recv(struct emu_exec *ex, struct emu_swqe *wq
 
 /* The message is where it belongs: completes both sides. */
 static enum emu_verdict emu_delivered(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
-					     const struct emu_recv *recv)
+				      const struct emu_recv *recv)
 {
 	emu_exec_sent(ex, wqe->length);
 	if (unlikely(!emu_respond(ex, wqe, recv, IB_WC_SUCCESS, EMU_SYN_NONE)))
@@ -254,17 +254,9 @@ static noinline enum emu_verdict emu_scatter_simple(struct emu_exec *ex, struct 
 	return emu_scatter(ex, wqe, pos, recv, &from);
 }
 
-/* A message too long for the receive, over a reliable connection. */
-static noinline enum emu_verdict emu_too_long(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
-					      const struct emu_recv *recv)
-{
-	return emu_fail_recv(ex, wqe, pos, recv, IB_WC_LOC_LEN_ERR, IB_WC_REM_INV_REQ_ERR,
-			     EMU_SYN_LENGTH);
-}
-
 /* The message is in memory at @simple or, if that is NULL, where @from leads. */
-static enum emu_verdict emu_exec_send_data(struct emu_exec *ex, struct emu_swqe *wqe,
-						  u32 pos, void *simple, struct emu_cursor *from)
+static enum emu_verdict emu_exec_send_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+					   void *simple, struct emu_cursor *from)
 {
 	u64 room = emu_is_reliable(ex) ? 0 : wqe->length;
 	enum emu_verdict verdict;
@@ -282,8 +274,10 @@ static enum emu_verdict emu_exec_send_data(struct emu_exec *ex, struct emu_swqe 
 	verdict = emu_claim(ex->peer, room, &recv);
 	if (unlikely(verdict != EMU_DONE))
 		return emu_not_taken(ex, wqe, pos, verdict);
+	/* Unreliable messages take no receive that is too short. */
 	if (unlikely(wqe->length > recv.wqe->length))
-		return emu_too_long(ex, wqe, pos, &recv);
+		return emu_fail_recv(ex, wqe, pos, &recv, IB_WC_LOC_LEN_ERR,
+				     IB_WC_REM_INV_REQ_ERR, EMU_SYN_LENGTH);
 
 	if (unlikely(!simple))
 		return emu_scatter(ex, wqe, pos, &recv, from);

@@ -201,8 +201,8 @@ static __always_inline void __emu_complete_send(struct emu_qp *qp, const struct 
 }
 
 /* Starts a completion of a receive; emu_cq_end() ends it. NULL if it is lost. */
-static __always_inline struct emu_cqe *emu_recv_begin(struct emu_qp *qp, const struct emu_recv *recv,
-					     u32 *pos)
+static __always_inline struct emu_cqe *emu_recv_begin(struct emu_qp *qp,
+						      const struct emu_recv *recv, u32 *pos)
 {
 	struct emu_cqe *cqe;
 	u64 wr_id = recv->wqe->wr_id;

@@ -175,7 +175,7 @@ static void emu_fill_ud(const struct emu_qp *qp, struct emu_swqe *wqe, const str
 
 /* All but the scatter/gather list of what is not plain. */
 static void emu_fill_special(const struct emu_qp *qp, struct emu_swqe *wqe,
-				      const struct ib_send_wr *wr)
+			     const struct ib_send_wr *wr)
 {
 	switch (wr->opcode) {
 	case IB_WR_RDMA_WRITE:
