@@ -165,16 +165,18 @@ bool ib_cq_lane_rest(struct ib_cq_lane *lane);
 /* direct.c */
 void ib_cq_direct_claim(struct ib_cq *cq);
 void ib_cq_direct_release(struct ib_cq *cq);
-int ib_cq_full(struct ib_cq *cq);
 void ib_cq_direct_flush(struct ib_cq *cq);
-int ib_cq_wait_done(struct ib_cq *cq, struct completion *done);
-bool ib_cq_failed(const struct ib_cq *cq);
-void ib_cq_wake_waiters_done(struct ib_cq *cq);
+void ib_cq_direct_empty_and_arm(struct ib_cq *cq);
+bool ib_cq_direct_news(struct ib_cq *cq);
 
 /* wait.c */
+int ib_cq_full(struct ib_cq *cq);
 void ib_cq_take_waiters(struct ib_cq *cq);
 void ib_cq_flush_progress(struct ib_cq *cq, int completions, bool emptied);
 void ib_cq_release_waiters(struct ib_cq *cq);
+bool ib_cq_failed(const struct ib_cq *cq);
+void ib_cq_wake_waiters_done(struct ib_cq *cq);
+int ib_cq_wait_done(struct ib_cq *cq, struct completion *done);
 void ib_cq_forget_qp(struct ib_qp *qp);
 void ib_cq_lane_list(struct ib_cq_lane *lane);
 void ib_cq_lane_unlist(struct ib_cq_lane *lane);
@@ -237,6 +239,12 @@ static inline void ib_cq_dim_add(struct ib_cq *cq)
 static inline bool ib_cq_is_direct(const struct ib_cq *cq)
 {
 	return cq->poll_ctx == IB_POLL_DIRECT;
+}
+
+/* Completions that @cq has, counted up to @limit; 0 if its device cannot tell. */
+static inline int ib_cq_peek(struct ib_cq *cq, int limit)
+{
+	return cq->device->ops.peek_cq ? cq->device->ops.peek_cq(cq, limit) : 0;
 }
 
 /* Whether the caller runs the lane of @cq: is in a done() that it called. */

@@ -13,9 +13,7 @@
  * not armed and may have completions is NOTIFIED, for all who wait.
  * Documentation/models/direct.pml is a model of this.
  */
-#include <linux/completion.h>
 #include <linux/export.h>
-#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/wait_bit.h>
 
@@ -88,21 +86,12 @@ int ib_process_cq_direct(struct ib_cq *cq, int budget)
 }
 EXPORT_SYMBOL(ib_process_cq_direct);
 
-/* How many completions may be in @cq: after a change of its size, more than it has. */
-int ib_cq_full(struct ib_cq *cq)
-{
-	int (*peek)(struct ib_cq *cq, int limit) = cq->device->ops.peek_cq;
-
-	return max(cq->cqe, peek ? peek(cq, INT_MAX) : 0);
-}
-
 /*
  * Handles what is in @cq now: until it is empty, or a whole CQ full. The caller has
  * claimed it. Process context.
  */
 static void ib_cq_direct_empty(struct ib_cq *cq)
 {
-	int (*peek)(struct ib_cq *cq, int limit) = cq->device->ops.peek_cq;
 	int n, left = ib_cq_full(cq);
 
 	do {
@@ -110,7 +99,7 @@ static void ib_cq_direct_empty(struct ib_cq *cq)
 		left -= n;
 		cond_resched();
 		/* One may be hidden behind another that is still being written. */
-	} while (left > 0 && (n || (peek && peek(cq, 1) > 0)));
+	} while (left > 0 && (n || ib_cq_peek(cq, 1) > 0));
 }
 
 /* Handles what is in @cq now. Process context. */
@@ -122,7 +111,7 @@ void ib_cq_direct_flush(struct ib_cq *cq)
 }
 
 /* Empties @cq, and has it notify of the next completion. */
-static void ib_cq_direct_empty_and_arm(struct ib_cq *cq)
+void ib_cq_direct_empty_and_arm(struct ib_cq *cq)
 {
 	ib_cq_direct_claim(cq);
 	atomic_andnot(IB_CQ_NOTIFIED, &cq->state);
@@ -137,51 +126,7 @@ static void ib_cq_direct_empty_and_arm(struct ib_cq *cq)
 }
 
 /* Sets IB_CQ_WAIT, to be woken by whoever polls. */
-static bool ib_cq_direct_news(struct ib_cq *cq)
+bool ib_cq_direct_news(struct ib_cq *cq)
 {
 	return atomic_fetch_or(IB_CQ_WAIT, &cq->state) & IB_CQ_NOTIFIED;
-}
-
-/* The device writes no more completions, or lost some: see ib_cq_notify_event(). */
-bool ib_cq_failed(const struct ib_cq *cq)
-{
-	return atomic_read(&cq->stats.errors);
-}
-
-/*
- * By the done() that completes what somebody waits for in ib_cq_wait_done(), after
- * that; and when @cq has failed.
- */
-void ib_cq_wake_waiters_done(struct ib_cq *cq)
-{
-	/* The waiter looks again with the lock of its wait queue held. */
-	smp_mb();
-	wake_up_var(&cq->state);
-}
-
-/*
- * Waits for @done, which a done() of @cq completes. Process context. Returns 0, or
- * -EIO if @cq has failed and that done() will not be called.
- */
-int ib_cq_wait_done(struct ib_cq *cq, struct completion *done)
-{
-	/* To be polled at once. */
-	if (ib_cq_is_direct(cq))
-		atomic_or(IB_CQ_NOTIFIED, &cq->state);
-	for (;;) {
-		if (ib_cq_is_direct(cq))
-			wait_var_event(&cq->state, ib_cq_direct_news(cq) ||
-				       completion_done(done) || ib_cq_failed(cq));
-		else
-			wait_var_event(&cq->state, completion_done(done) || ib_cq_failed(cq));
-		if (completion_done(done))
-			return 0;
-		if (ib_cq_failed(cq))
-			break;
-		ib_cq_direct_empty_and_arm(cq);
-	}
-	/* Who was writing a completion when it failed has written it then. */
-	synchronize_rcu();
-	ib_cq_flush(cq);
-	return completion_done(done) ? 0 : -EIO;
 }

@@ -8,6 +8,9 @@
  * to be empty once after that, or a whole CQ full of completions handled; until
  * then they are on cq->flushing, and the CQ stays in line.
  *
+ * Who drains waits for the done() of one completion, which wakes it, as does a failure
+ * of the CQ. With IB_POLL_DIRECT it also polls, see direct.c.
+ *
  * ib_destroy_qp() promises that no done() of the QP runs any more when it returns.
  * Completions of the QP that the runner has polled and not handed out are in
  * lane->wc. Called from within a done() of the same lane, it strikes them out;
@@ -18,7 +21,9 @@
  */
 #include <linux/completion.h>
 #include <linux/export.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
+#include <linux/wait_bit.h>
 
 #include "cq.h"
 
@@ -53,6 +58,12 @@ void ib_cq_lane_unlist(struct ib_cq_lane *lane)
 	mutex_unlock(&ib_cq_lanes_lock);
 }
 
+/* How many completions may be in @cq: after a change of its size, more than it has. */
+int ib_cq_full(struct ib_cq *cq)
+{
+	return max(cq->cqe, ib_cq_peek(cq, INT_MAX));
+}
+
 /* By the runner, between rounds. */
 void ib_cq_take_waiters(struct ib_cq *cq)
 {
@@ -72,8 +83,8 @@ void ib_cq_flush_progress(struct ib_cq *cq, int completions, bool emptied)
 	struct ib_cq_waiter *waiter, *next;
 
 	/* A completion may be hidden behind one that is still being written. */
-	if (emptied && cq->device->ops.peek_cq)
-		emptied = cq->device->ops.peek_cq(cq, 1) <= 0;
+	if (emptied)
+		emptied = ib_cq_peek(cq, 1) <= 0;
 	list_for_each_entry_safe(waiter, next, &cq->flushing, list) {
 		waiter->left -= completions;
 		if (emptied || waiter->left <= 0) {
@@ -127,6 +138,53 @@ int ib_cq_flush(struct ib_cq *cq)
 	return 0;
 }
 EXPORT_SYMBOL_GPL(ib_cq_flush);
+
+/* The device writes no more completions, or lost some: see ib_cq_notify_event(). */
+bool ib_cq_failed(const struct ib_cq *cq)
+{
+	return atomic_read(&cq->stats.errors);
+}
+
+/*
+ * By the done() that completes what somebody waits for in ib_cq_wait_done(), after
+ * that; and when @cq has failed.
+ */
+void ib_cq_wake_waiters_done(struct ib_cq *cq)
+{
+	/* The waiter looks again with the lock of its wait queue held. */
+	smp_mb();
+	wake_up_var(&cq->state);
+}
+
+/* Has ib_cq_wait_done() something to do? If not, it will be woken. */
+static bool ib_cq_wait_is_over(struct ib_cq *cq, struct completion *done)
+{
+	return (ib_cq_is_direct(cq) && ib_cq_direct_news(cq)) || completion_done(done) ||
+	       ib_cq_failed(cq);
+}
+
+/*
+ * Waits for @done, which a done() of @cq completes. Process context. Returns 0, or
+ * -EIO if @cq has failed and that done() will not be called.
+ */
+int ib_cq_wait_done(struct ib_cq *cq, struct completion *done)
+{
+	/* To be polled at once. */
+	if (ib_cq_is_direct(cq))
+		atomic_or(IB_CQ_NOTIFIED, &cq->state);
+	for (;;) {
+		wait_var_event(&cq->state, ib_cq_wait_is_over(cq, done));
+		if (completion_done(done))
+			return 0;
+		if (ib_cq_failed(cq))
+			break;
+		ib_cq_direct_empty_and_arm(cq);
+	}
+	/* Who was writing a completion when it failed has written it then. */
+	synchronize_rcu();
+	ib_cq_flush(cq);
+	return completion_done(done) ? 0 : -EIO;
+}
 
 static void ib_cq_struck_done(struct ib_cq *cq, struct ib_wc *wc)
 {
