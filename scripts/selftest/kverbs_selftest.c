@@ -3,6 +3,7 @@
  * Seeded bugs, one chosen by the parameter "fault". Each must turn a run of
  * the test harness red; "none" must leave it green.
  */
+#include <linux/kdebug.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/sched.h>
@@ -11,7 +12,7 @@
 
 static char *fault = "none";
 module_param(fault, charp, 0444);
-MODULE_PARM_DESC(fault, "none, leak, uaf, locks, atomic, hang, panic or warn");
+MODULE_PARM_DESC(fault, "none, leak, uaf, locks, atomic, hang, breakpoints, panic or warn");
 
 static DEFINE_MUTEX(first);
 static DEFINE_MUTEX(second);
@@ -73,6 +74,24 @@ static int hang(void)
 	return 0;
 }
 
+static int skip_breakpoint(struct notifier_block *nb, unsigned long event, void *data)
+{
+	return event == DIE_INT3 ? NOTIFY_STOP : NOTIFY_DONE;
+}
+
+/* They are there: no fault of an emulator. */
+static int breakpoints(void)
+{
+	static struct notifier_block nb = { .notifier_call = skip_breakpoint };
+
+	register_die_notifier(&nb);
+	for (;;) {
+		asm volatile("int3");
+		cond_resched();
+	}
+	return 0;
+}
+
 static const struct {
 	const char *name;
 	int (*run)(void);
@@ -82,6 +101,7 @@ static const struct {
 	{ "locks", lock_inversion },
 	{ "atomic", sleep_in_atomic },
 	{ "hang", hang },
+	{ "breakpoints", breakpoints },
 };
 
 static int __init selftest_init(void)
