@@ -124,20 +124,37 @@ static int umem_pin(struct ib_umem *umem)
 	return nr;
 }
 
+/*
+ * Memory may be registered, and so mapped, any number of times at once. The DMA API
+ * takes that for an error where each mapping hands the memory over; ours do not:
+ * the memory is handed over here, and taken back before it is unmapped.
+ */
+#define UMEM_DMA_ATTRS	DMA_ATTR_SKIP_CPU_SYNC
+
 static int umem_map(struct ib_umem *umem, int access)
 {
-	unsigned long attrs = 0;
+	unsigned long attrs = UMEM_DMA_ATTRS;
+	int ret;
 
 	if (access & IB_ACCESS_RELAXED_ORDERING)
 		attrs |= DMA_ATTR_WEAK_ORDERING;
-	return ib_dma_map_sgtable_attrs(umem->ibdev, &umem->sgt_append.sgt,
-					DMA_BIDIRECTIONAL, attrs);
+	ret = ib_dma_map_sgtable_attrs(umem->ibdev, &umem->sgt_append.sgt,
+				       DMA_BIDIRECTIONAL, attrs);
+	if (!ret && !ib_uses_virt_dma(umem->ibdev))
+		dma_sync_sgtable_for_device(umem->ibdev->dma_device,
+					    &umem->sgt_append.sgt,
+					    DMA_BIDIRECTIONAL);
+	return ret;
 }
 
 static void umem_unmap(struct ib_umem *umem)
 {
+	if (!ib_uses_virt_dma(umem->ibdev))
+		dma_sync_sgtable_for_cpu(umem->ibdev->dma_device,
+					 &umem->sgt_append.sgt,
+					 DMA_BIDIRECTIONAL);
 	ib_dma_unmap_sgtable_attrs(umem->ibdev, &umem->sgt_append.sgt,
-				   DMA_BIDIRECTIONAL, 0);
+				   DMA_BIDIRECTIONAL, UMEM_DMA_ATTRS);
 }
 
 /**

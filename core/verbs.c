@@ -125,6 +125,43 @@ static int pd_get_keys(struct ib_pd *pd)
 	return 0;
 }
 
+static struct ib_pd *alloc_pd(struct ib_device *device, unsigned int flags,
+			      const char *caller, bool with_keys)
+{
+	struct ib_pd *pd;
+	int ret;
+
+	pd = rdma_zalloc_drv_obj(device, ib_pd);
+	if (!pd)
+		return ERR_PTR(-ENOMEM);
+	pd->device = device;
+	pd->flags = flags;
+	rdma_restrack_new(&pd->res, RDMA_RESTRACK_PD);
+	rdma_restrack_set_name(&pd->res, caller);
+
+	ret = device->ops.alloc_pd(pd, NULL);
+	if (ret)
+		goto err_free;
+	ret = with_keys ? pd_get_keys(pd) : 0;
+	if (ret)
+		goto err_dealloc;
+	rdma_restrack_add(&pd->res);
+	return pd;
+
+err_dealloc:
+	device->ops.dealloc_pd(pd, NULL);
+err_free:
+	kfree(pd);
+	return ERR_PTR(ret);
+}
+
+/* Processes reach the memory that they register, and no other. */
+struct ib_pd *ib_alloc_pd_without_keys(struct ib_device *device,
+				       const char *caller)
+{
+	return alloc_pd(device, 0, caller, false);
+}
+
 /**
  * __ib_alloc_pd() - make a protection domain; called through ib_alloc_pd()
  * @device: the device
@@ -142,34 +179,9 @@ static int pd_get_keys(struct ib_pd *pd)
 struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags,
 			    const char *caller)
 {
-	struct ib_pd *pd;
-	int ret;
-
 	if (flags & ~IB_PD_UNSAFE_GLOBAL_RKEY)
 		return ERR_PTR(-EINVAL);
-
-	pd = rdma_zalloc_drv_obj(device, ib_pd);
-	if (!pd)
-		return ERR_PTR(-ENOMEM);
-	pd->device = device;
-	pd->flags = flags;
-	rdma_restrack_new(&pd->res, RDMA_RESTRACK_PD);
-	rdma_restrack_set_name(&pd->res, caller);
-
-	ret = device->ops.alloc_pd(pd, NULL);
-	if (ret)
-		goto err_free;
-	ret = pd_get_keys(pd);
-	if (ret)
-		goto err_dealloc;
-	rdma_restrack_add(&pd->res);
-	return pd;
-
-err_dealloc:
-	device->ops.dealloc_pd(pd, NULL);
-err_free:
-	kfree(pd);
-	return ERR_PTR(ret);
+	return alloc_pd(device, flags, caller, true);
 }
 EXPORT_SYMBOL(__ib_alloc_pd);
 
