@@ -395,6 +395,9 @@ int ib_register_client(struct ib_client *client)
 	}
 out:
 	mutex_unlock(&ib_registry_lock);
+	/* As in ib_unregister_client(). */
+	if (ret)
+		ib_ca_flush();
 	if (ret == -EEXIST)
 		pr_warn("kverbs: client %s from %pS is already registered\n",
 			client->name, caller);
@@ -407,7 +410,8 @@ EXPORT_SYMBOL(ib_register_client);
  * @client: a registered client
  *
  * remove() is called for each device that add() succeeded on. When this
- * returns, no method of the client is running or will be called.
+ * returns, no method of the client is running or will be called, nor is the
+ * callback of a channel-adapter request that had been made before.
  *
  * Context: Process, may sleep; not from the client's own methods.
  */
@@ -429,6 +433,8 @@ void ib_unregister_client(struct ib_client *client)
 	forget_client(client);
 out:
 	mutex_unlock(&ib_registry_lock);
+	/* A request of the client's may be through, and its done() not yet. */
+	ib_ca_flush();
 }
 EXPORT_SYMBOL(ib_unregister_client);
 

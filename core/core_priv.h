@@ -15,6 +15,7 @@
 
 #include "restrack.h"
 
+struct ca_device;
 struct dentry;
 struct ib_gid_table;
 struct ib_port_snapshot;
@@ -92,6 +93,8 @@ struct ib_port_priv {
  * @event_work: refreshes the caches, then calls the handlers
  * @events_on: events are accepted
  * @res: the device's objects
+ * @ca: channel-adapter requests; set before the device is visible, cleared
+ *	after its events have stopped
  * @stats: hw_counters of the device (sysfs)
  * @debugfs: the device's directory
  *
@@ -117,6 +120,7 @@ struct ib_device_priv {
 	struct work_struct event_work;
 	bool events_on;
 	struct ib_restrack_root res[RDMA_RESTRACK_MAX];
+	struct ca_device *ca;
 	struct ib_stats *stats;
 	struct dentry *debugfs;
 } ____cacheline_aligned;
@@ -224,6 +228,30 @@ void ib_roce_stop(struct ib_device *dev);
 void ib_roce_resync(void);
 int ib_roce_init(void);
 void ib_roce_exit(void);
+
+/* ca.c */
+
+/*
+ * For the event work, which may run before there is one, and, under RCU, for
+ * callers that hold no use of the device: NULL when it is gone.
+ */
+static inline struct ca_device *ib_ca_of(const struct ib_device *dev)
+{
+	/* Pairs with the release in ib_ca_setup(). */
+	return smp_load_acquire(&ib_priv(dev)->ca);
+}
+
+int ib_ca_init(void);
+void ib_ca_exit(void);
+int ib_ca_setup(struct ib_device *dev);
+int ib_ca_announce(struct ib_device *dev);
+void ib_ca_renamed(struct ib_device *dev);
+void ib_ca_refresh(struct ib_device *dev);
+void ib_ca_tell(struct ib_device *dev, const struct ib_event *event);
+void ib_ca_remove(struct ib_device *dev);
+void ib_ca_free(struct ib_device *dev);
+void ib_ca_flush(void);
+void ib_ca_show(struct ib_device *dev, struct seq_file *s);
 
 /* sysfs.c */
 int ib_sysfs_init(void);

@@ -2,7 +2,8 @@
 /*
  * /sys/kernel/debug/kverbs/<device>/: info; the objects of each kind with their
  * number, the module that made them, and what matters about them; what polls the
- * CQs, and which of them are shared (cq/debugfs.c).
+ * CQs, and which of them are shared (cq/debugfs.c); who has the channel adapter
+ * open.
  *
  * Removing a file waits for its readers, so a device outlives them. A reader
  * holds the object it prints by a restrack reference, which delays its
@@ -195,6 +196,13 @@ static int cq_pool_show(struct seq_file *s, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(cq_pool);
 
+static int ca_show(struct seq_file *s, void *unused)
+{
+	ib_ca_show(s->private, s);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(ca);
+
 void ib_debugfs_add(struct ib_device *dev)
 {
 	static const struct {
@@ -205,6 +213,7 @@ void ib_debugfs_add(struct ib_device *dev)
 		{ "qp", &qp_fops }, { "mr", &mr_fops }, { "srq", &srq_fops },
 		{ "mw", &mw_fops }, { "fmr", &fmr_fops },
 		{ "vectors", &vectors_fops }, { "cq_pool", &cq_pool_fops },
+		{ "ca", &ca_fops },
 	};
 	struct dentry *dir = debugfs_create_dir(dev_name(&dev->dev),
 						debugfs_root);

@@ -16,7 +16,8 @@
  * Lookups return a device with a use taken. Unregistration is a fence:
  *  1. state DISABLING, the mark is cleared: lookups and new clients miss it;
  *  2. the clients are removed, last in first out;
- *  3. the first use is given up, then the others are waited for;
+ *  3. the first use is given up, then the others are waited for, among them
+ *     channel-adapter requests; what these made and left is freed;
  *  4. debugfs and sysfs go, which waits for their readers;
  *  5. GID updates and events are stopped, and waited for.
  * Until it returns, the driver's methods work. Whoever can still reach the
@@ -428,7 +429,17 @@ static int prepare_device(struct ib_device *dev)
 		return ret;
 	ret = ib_cq_device_init(dev);
 	if (ret)
-		ib_cache_cleanup(dev);
+		goto err_cache;
+	ret = ib_ca_setup(dev);
+	if (ret)
+		goto err_cq;
+	return 0;
+
+err_cq:
+	ib_cq_device_cleanup(dev);
+err_cache:
+	ib_cache_cleanup(dev);
+	ib_ca_free(dev);
 	return ret;
 }
 
@@ -436,6 +447,8 @@ static void unprepare_device(struct ib_device *dev)
 {
 	ib_cq_device_cleanup(dev);
 	ib_cache_cleanup(dev);
+	/* Last: events refresh what it holds. */
+	ib_ca_free(dev);
 }
 
 /* The device is DISABLING and this thread owns it. */
@@ -447,6 +460,7 @@ static void take_down(struct ib_device *dev)
 	/* The use that begin_enable() took for the table. */
 	ib_device_put(dev);
 	wait_for_completion(&dev->unreg_completion);
+	ib_ca_remove(dev);
 
 	trace_ib_device_remove(dev);
 	ib_debugfs_remove(dev);
@@ -490,6 +504,8 @@ static int enable_device(struct ib_device *dev)
 
 	if (dev->ops.enable_driver)
 		ret = dev->ops.enable_driver(dev);
+	if (!ret)
+		ret = ib_ca_announce(dev);
 
 	mutex_lock(&ib_registry_lock);
 	if (!ret)
@@ -824,6 +840,7 @@ EXPORT_SYMBOL(ib_device_get_by_netdev);
 int ib_device_rename(struct ib_device *ibdev, const char *name)
 {
 	char new_name[IB_DEVICE_NAME_MAX];
+	bool renamed = false;
 	int ret;
 
 	if (strchr(name, '%'))
@@ -846,9 +863,14 @@ int ib_device_rename(struct ib_device *ibdev, const char *name)
 	hash_del(&ib_priv(ibdev)->by_name);
 	set_name(ibdev, new_name);
 	ib_debugfs_rename(ibdev);
+	/* Before the clients, for whose calls the lock is given up. */
+	ib_ca_renamed(ibdev);
 	ib_clients_renamed(ibdev);
+	renamed = true;
 out:
 	mutex_unlock(&ib_registry_lock);
+	if (renamed)
+		ib_ca_refresh(ibdev);
 	return ret;
 }
 EXPORT_SYMBOL_GPL(ib_device_rename);

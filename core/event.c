@@ -7,8 +7,9 @@
  * inside a consumer's own call or with locks held. A copy of it waits in a
  * llist, so that ib_dispatch_event() takes no lock and may be called in any
  * context; one work item and a FIFO keep the order. For an event of a port the
- * work first refreshes the caches, which takes the cache_lock; calling the
- * handlers takes no lock.
+ * work first refreshes the caches, which takes the cache_lock, and the answer to
+ * channel-adapter queries (ca.c); calling the handlers takes no lock. Readers of
+ * the device's file are told after the handlers.
  *
  * No event needs memory to get through. Where a copy cannot be allocated, a
  * reserve takes its place in the queue, of which there is one for each type and
@@ -81,6 +82,7 @@ static void event_deliver(struct ib_device_priv *priv, struct ib_event *event)
 	list_for_each_entry_rcu(handler, &priv->handlers, list)
 		handler->handler(handler, event);
 	rcu_read_unlock();
+	ib_ca_tell(event->device, event);
 }
 
 /* Those that may change what the caches hold. */
@@ -123,6 +125,8 @@ static void refresh_port(struct ib_device *dev, u32 port, bool tell)
 	if (ret)
 		ibdev_warn(dev, "port %u: caches not refreshed (%d)\n", port,
 			   ret);
+	/* Out of the caches, and before anybody is told. */
+	ib_ca_refresh(dev);
 	if (gids_changed && tell)
 		event_deliver(ib_priv(dev), &event);
 }

@@ -38,9 +38,14 @@ static int __init kverbs_init(void)
 	ret = ib_roce_init();
 	if (ret)
 		goto err_cq;
+	ret = ib_ca_init();
+	if (ret)
+		goto err_roce;
 	ib_debugfs_init();
 	return 0;
 
+err_roce:
+	ib_roce_exit();
 err_cq:
 	ib_cq_exit();
 err_sysfs:
@@ -56,6 +61,7 @@ static void __exit kverbs_exit(void)
 {
 	destroy_workqueue(ib_unregister_wq);
 	ib_debugfs_exit();
+	ib_ca_exit();
 	ib_roce_exit();
 	ib_cq_exit();
 	ib_client_exit();

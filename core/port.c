@@ -230,11 +230,18 @@ int ib_modify_port(struct ib_device *device, u32 port_num,
 	u32 caps = port_modify->set_port_cap_mask |
 		   port_modify->clr_port_cap_mask;
 
+	int ret;
+
 	if (!rdma_is_port_valid(device, port_num))
 		return -EINVAL;
-	if (device->ops.modify_port)
-		return device->ops.modify_port(device, port_num,
-					       port_modify_mask, port_modify);
+	if (device->ops.modify_port) {
+		ret = device->ops.modify_port(device, port_num,
+					      port_modify_mask, port_modify);
+		/* There may be no event that would tell. */
+		if (!ret)
+			ib_ca_refresh(device);
+		return ret;
+	}
 	/* RoCE has no subnet manager that would want to know. */
 	if (rdma_protocol_roce(device, port_num) && !(caps & ~IB_PORT_CM_SUP))
 		return 0;
@@ -254,10 +261,16 @@ EXPORT_SYMBOL(ib_modify_port);
 int ib_modify_device(struct ib_device *device, int device_modify_mask,
 		     struct ib_device_modify *device_modify)
 {
+	int ret;
+
 	if (!device->ops.modify_device)
 		return -EOPNOTSUPP;
-	return device->ops.modify_device(device, device_modify_mask,
-					 device_modify);
+	ret = device->ops.modify_device(device, device_modify_mask,
+					device_modify);
+	/* There is no event that would tell. */
+	if (!ret)
+		ib_ca_refresh(device);
+	return ret;
 }
 EXPORT_SYMBOL(ib_modify_device);
 

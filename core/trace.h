@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Tracepoints: life of devices, clients and objects; events; and, behind one
- * static key, posting and polling; and what the scheduler of completion queues
- * does.
+ * static key, posting and polling; what the scheduler of completion queues
+ * does; requests to channel adapters.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM kverbs
@@ -11,6 +11,7 @@
 #define KVERBS_TRACE_H
 
 #include <linux/tracepoint.h>
+#include <kverbs/ca.h>
 #include <rdma/ib_verbs.h>
 
 #include "restrack.h"
@@ -346,6 +347,39 @@ TRACE_EVENT(ib_cq_rearm,
 	),
 	TP_printk("%s cq=%u%s", __get_str(device), __entry->id,
 		  __entry->missed ? " missed" : "")
+);
+
+TRACE_EVENT(ib_ca_request,
+	TP_PROTO(const struct ib_device *dev, u32 op, u64 handle, u64 object,
+		 ssize_t ret),
+	TP_ARGS(dev, op, handle, object, ret),
+	TP_STRUCT__entry(
+		__string(device, dev_name(&dev->dev))
+		__field(u32, op)
+		__field(u64, handle)
+		__field(u64, object)
+		__field(ssize_t, ret)
+	),
+	TP_fast_assign(
+		kv_assign_str(device, dev_name(&dev->dev));
+		__entry->op = op;
+		__entry->handle = handle;
+		__entry->object = object;
+		__entry->ret = ret;
+	),
+	TP_printk("%s %s handle=%#llx object=%#llx ret=%zd", __get_str(device),
+		  __print_symbolic(__entry->op,
+				   { KVERBS_CA_OPEN, "OPEN" },
+				   { KVERBS_CA_CLOSE, "CLOSE" },
+				   { KVERBS_CA_QUERY_CA, "QUERY_CA" },
+				   { KVERBS_CA_QUERY_PORT, "QUERY_PORT" },
+				   { KVERBS_CA_ALLOC_PD, "ALLOC_PD" },
+				   { KVERBS_CA_DEALLOC_PD, "DEALLOC_PD" },
+				   { KVERBS_CA_REG_MR, "REG_MR" },
+				   { KVERBS_CA_DEREG_MR, "DEREG_MR" },
+				   { KVERBS_CA_QUERY_MR, "QUERY_MR" },
+				   { KVERBS_CA_LIST, "LIST" }),
+		  __entry->handle, __entry->object, __entry->ret)
 );
 
 #endif

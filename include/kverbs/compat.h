@@ -34,4 +34,16 @@
 #define kv_foll_read (FOLL_WRITE | FOLL_FORCE)
 #endif
 
+/* Where struct io_uring_cmd is, and how the bytes of the command are reached. */
+#ifdef HAVE_IO_URING_CMD_H
+#define kv_io_uring_cmd_h "linux/io_uring/cmd.h"
+#else
+#define kv_io_uring_cmd_h "linux/io_uring.h"
+#endif
+#ifdef HAVE_IO_URING_SQE_CMD
+#define kv_io_uring_data(ioucmd) io_uring_sqe_cmd((ioucmd)->sqe)
+#else
+#define kv_io_uring_data(ioucmd) ((ioucmd)->cmd)
+#endif
+
 #endif /* KVERBS_COMPAT_H */

@@ -29,6 +29,7 @@
 
 struct attribute_group;
 struct dim;
+struct ib_ca;
 struct ib_cq_lane;
 struct ib_cq_pool;
 struct ib_mad;
@@ -559,6 +560,13 @@ struct ib_device_ops {
 			      struct ib_udata *udata);
 	/** @dealloc_ucontext: [source] */
 	void (*dealloc_ucontext)(struct ib_ucontext *context);
+	/**
+	 * @open_ca: somebody opens the channel adapter, the kernel or a process;
+	 * @vendor is a copy of what the caller gave for the HCA, or NULL
+	 */
+	int (*open_ca)(struct ib_ca *ca, const void *vendor, size_t len);
+	/** @close_ca: nothing is left of what was opened and made under it */
+	void (*close_ca)(struct ib_ca *ca);
 	/** @mmap: [source] */
 	int (*mmap)(struct ib_ucontext *context, struct vm_area_struct *vma);
 	/** @disassociate_ucontext: [source] */
@@ -712,6 +720,8 @@ struct ib_device_ops {
 	/* Set these with INIT_RDMA_OBJ_SIZE(). */
 	/** @size_ib_ah: bytes of the driver's structure for an address handle */
 	size_t size_ib_ah;
+	/** @size_ib_ca: bytes of the driver's structure for an open CA */
+	size_t size_ib_ca;
 	/** @size_ib_cq: bytes of the driver's structure for a CQ */
 	size_t size_ib_cq;
 	/** @size_ib_mw: bytes of the driver's structure for a memory window */

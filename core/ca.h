@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Channel-adapter requests: what the files core/ca*.c give each other.
+ *
+ *	ca.c		what belongs to a device, from registration to removal
+ *	ca_image.c	the answer to queries, kept ready
+ *	ca_request.c	requests: checked, carried out at once or later
+ *	ca_handle.c	open channel adapters
+ *	ca_object.c	PDs and regions under a handle
+ *	ca_file.c	the character device
+ *	ca_event.c	events for readers of the file
+ */
+#ifndef KVERBS_CA_PRIV_H
+#define KVERBS_CA_PRIV_H
+
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/rcupdate.h>
+#include <linux/refcount.h>
+#include <linux/rwsem.h>
+#include <linux/sockptr.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/xarray.h>
+#include <kverbs/ca.h>
+
+struct ca_image;
+struct ca_mm;
+struct ib_event;
+struct ib_mr;
+struct ib_pd;
+struct iov_iter;
+struct net;
+struct seq_file;
+
+/* A power of two. */
+#define CA_RECENT	8
+
+/**
+ * struct ca_space - where handles are valid: a file, or the kernel
+ * @handles: open CAs by the low half of their handle
+ * @recent: by the low bits of it, those that were opened last: looking there first
+ *	saves half of what a kernel caller's query costs
+ * @lock: opening and closing; nests inside nothing of ours
+ * @next: where the search for a free number starts
+ * @count: open or being opened, under @lock
+ * @sequence: upper half of the last handle, under @lock
+ * @user: of a file: what is opened belongs to a process, within limits
+ */
+struct ca_space {
+	struct xarray handles;
+	struct ca_handle __rcu *recent[CA_RECENT];
+	struct mutex lock;
+	u32 next;
+	u32 count;
+	u32 sequence;
+	bool user;
+};
+
+/**
+ * struct ca_device - channel-adapter requests of one device
+ * @rcu: freed after a grace period, for queries of kernel callers
+ * @ref: the device's while it is registered, and one of each open file
+ * @device: held by a reference on ib_device.dev; ib_device_try_get() says
+ *	whether it is still there
+ * @minor: number of the node
+ * @node: the node in sysfs and /dev; under ca_node_lock (ca_file.c)
+ * @kernel: handles of kernel callers
+ * @image: the answer to queries; read under RCU, replaced under @image_lock
+ * @image_lock: one at a time makes a new image; driver methods run under it
+ * @image_stale: the last attempt to replace @image has failed
+ * @files: open files, under @files_lock
+ * @files_lock: mutex
+ * @close_lock: to read: a file comes, or closes handles, or goes; to write: the
+ *	device goes, and closes all
+ * @gone: the device has gone, under @close_lock
+ */
+struct ca_device {
+	struct rcu_head rcu;
+	struct kref ref;
+	struct ib_device *device;
+	u32 minor;
+	struct device *node;
+	struct ca_space kernel;
+	struct ca_image __rcu *image;
+	struct mutex image_lock;
+	bool image_stale;
+	struct list_head files;
+	struct mutex files_lock;
+	struct rw_semaphore close_lock;
+	bool gone;
+};
+
+/* A power of two; 4 KiB of events. */
+#define CA_EVENTS_MAX	128
+
+/**
+ * struct ca_events - events that wait for the reader of a file
+ * @lock: spinlock, in process context only; guards the following
+ * @wait: readers
+ * @head: where the next one goes, not reduced
+ * @tail: the next one to read, not reduced
+ * @overflow: what a reader finds behind @ring, if its member lost is not 0
+ * @removed: what comes last, behind @overflow; its size is 0 while the device
+ *	is there
+ * @removed_read: that has been read
+ * @ring: the events
+ */
+struct ca_events {
+	spinlock_t lock;
+	wait_queue_head_t wait;
+	u32 head;
+	u32 tail;
+	struct kverbs_ca_event overflow;
+	struct kverbs_ca_event removed;
+	bool removed_read;
+	struct kverbs_ca_event ring[CA_EVENTS_MAX];
+};
+
+/**
+ * struct ca_file - an open file of /dev/infiniband/ca
+ * @ref: the file's, and one of each handle
+ * @ca: held
+ * @space: its handles
+ * @net: network namespace of the opener, held
+ * @events: for read(2)
+ * @node: in ca_device.files
+ */
+struct ca_file {
+	struct kref ref;
+	struct ca_device *ca;
+	struct ca_space space;
+	struct net *net;
+	struct ca_events events;
+	struct list_head node;
+};
+
+/**
+ * struct ca_handle - an open CA
+ * @id: the handle
+ * @ca: the driver's part
+ * @rcu: freed after a grace period
+ * @users: one until it is closed, and one of each request that uses it
+ * @unused: @users is 0
+ * @space: where it is valid
+ * @lock: what follows; no method of a driver runs under it
+ * @objects: PDs and regions, by the low half of their number; NULL entries are
+ *	reserved for those being made or freed
+ * @next: where the search for a free number starts
+ * @sequence: upper half of the last number
+ * @count: objects, with those being made or freed
+ * @pds: PDs among them
+ * @mrs: regions among them
+ * @bytes: of those regions
+ * @closed: being closed, no new ones
+ * @owner: module of a kernel caller, or the process's name
+ * @mm: whose handle it is, only compared: it goes before a lookup may have ended;
+ *	NULL: anybody's who has the file
+ * @of: the same, held; NULL likewise
+ * @of_mm: in ca_mm.handles
+ * @pid: of the process that opened it, held
+ */
+struct ca_handle {
+	u64 id;
+	struct ib_ca *ca;
+	struct rcu_head rcu;
+	refcount_t users;
+	struct completion unused;
+	struct ca_space *space;
+	struct mutex lock;
+	struct xarray objects;
+	u32 next;
+	u32 sequence;
+	u32 count;
+	u32 pds;
+	u32 mrs;
+	u64 bytes;
+	bool closed;
+	char owner[64];
+	struct mm_struct *mm;
+	struct ca_mm *of;
+	struct list_head of_mm;
+	struct pid *pid;
+};
+
+/**
+ * struct ca_call - a request that is being carried out
+ * @ca: the device's part; the caller holds a use of the device
+ * @space: where the handle is to be valid
+ * @net: what GIDs may be seen; NULL: all
+ * @writable: may make and free objects
+ * @may_sleep: process context
+ * @owner: module of a kernel caller, or NULL
+ * @op: as in &struct kverbs_ca_request; so are the following
+ * @version: as above
+ * @flags: as above
+ * @port: as above
+ * @handle: as above, also result
+ * @object: as above, also result
+ * @in: kernel's or user's memory; the kernel's after ca_call_begin()
+ * @out: kernel's or user's memory
+ * @in_len: bytes
+ * @out_len: bytes
+ * @of: OPEN of a process: its memory, held, for the handle
+ * @fetched: a copy of user's memory, which @in is
+ * @image: the answer is there
+ * @list: the answer
+ * @mr: the answer, if its size is not 0
+ *
+ * An answer is kept until nothing is held any more: a process may let the kernel
+ * wait for its memory for as long as it likes.
+ */
+struct ca_call {
+	struct ca_device *ca;
+	struct ca_space *space;
+	struct net *net;
+	bool writable;
+	bool may_sleep;
+	const char *owner;
+	u32 op;
+	u32 version;
+	u32 flags;
+	u32 port;
+	u64 handle;
+	u64 object;
+	sockptr_t in;
+	sockptr_t out;
+	u32 in_len;
+	u32 out_len;
+	struct ca_mm *of;
+	void *fetched;
+	struct ca_image *image;
+	struct kverbs_ca_list *list;
+	struct kverbs_ca_mr_attr mr;
+};
+
+/* ca.c */
+void ca_device_put(struct ca_device *ca);
+
+/* ca_image.c */
+int ca_image_create(struct ca_device *ca);
+void ca_image_free(struct ca_device *ca);
+int ca_image_refresh(struct ca_device *ca);
+u64 ca_image_generation(struct ca_device *ca);
+struct ca_image *ca_image_get(struct ca_device *ca);
+void ca_image_put(struct ca_image *image);
+ssize_t ca_image_copy(const struct ca_image *image, const struct net *net,
+		      const u32 *port, sockptr_t out, u32 out_len);
+ssize_t ca_image_query(struct ca_device *ca, u64 handle, const u32 *port,
+		       void *out, u32 out_len);
+
+/* ca_request.c */
+int ca_request_init(void);
+void ca_request_exit(void);
+void ca_request_flush(void);
+bool ca_call_is_quick(const struct ca_call *call);
+int ca_call_begin(struct ca_call *call);
+int ca_call_run(struct ca_call *call);
+ssize_t ca_call_end(struct ca_call *call, int ret);
+
+/* ca_handle.c */
+void ca_space_init(struct ca_space *space, bool user);
+void ca_space_close(struct ca_space *space);
+int ca_mm_get(struct ca_call *call);
+void ca_mm_put(struct ca_mm *m);
+void ca_handle_exit(void);
+int ca_handle_check(struct ca_space *space, u64 handle);
+struct ca_handle *ca_handle_get(struct ca_space *space, u64 handle);
+struct ca_handle *ca_handle_find(struct ca_space *space, u64 handle);
+void ca_handle_put(struct ca_handle *h);
+int ca_open(struct ca_call *call);
+int ca_close(struct ca_call *call);
+void ca_space_show(struct ca_space *space, struct seq_file *s);
+
+/* ca_object.c */
+int ca_alloc_pd(struct ca_call *call, struct ca_handle *h);
+int ca_dealloc_pd(struct ca_call *call, struct ca_handle *h);
+int ca_reg_mr(struct ca_call *call, struct ca_handle *h);
+int ca_dereg_mr(struct ca_call *call, struct ca_handle *h);
+int ca_query_mr(struct ca_call *call, struct ca_handle *h);
+int ca_list(struct ca_call *call, struct ca_handle *h);
+void ca_objects_release(struct ca_handle *h);
+
+/* ca_file.c */
+int ca_file_init(void);
+void ca_file_exit(void);
+void ca_file_put(struct ca_file *f);
+int ca_node_add(struct ca_device *ca);
+void ca_node_rename(struct ca_device *ca);
+void ca_node_remove(struct ca_device *ca);
+
+/* ca_event.c */
+void ca_events_init(struct ca_events *events);
+void ca_events_tell(struct ca_device *ca, u32 type, u32 port);
+ssize_t ca_events_read(struct ca_events *events, struct iov_iter *to,
+		       bool nonblock);
+__poll_t ca_events_poll(struct ca_events *events, struct file *file,
+			struct poll_table_struct *wait);
+
+static inline struct ca_handle __rcu **ca_recent(struct ca_space *space, u64 id)
+{
+	return &space->recent[id % CA_RECENT];
+}
+
+/* Is it a handle of the kernel's? Under RCU. */
+static inline bool ca_handle_is_open(struct ca_space *space, u64 id)
+{
+	struct ca_handle *h = rcu_dereference(*ca_recent(space, id));
+
+	return likely(h && h->id == id) || ca_handle_find(space, id);
+}
+
+#endif /* KVERBS_CA_PRIV_H */

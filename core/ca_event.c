@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Events for readers of /dev/infiniband/ca/<device>: port state, GIDs, P_Keys,
+ * removal.
+ *
+ * Each open file has a ring of its own. It is filled by the work item of the
+ * device's events and by the removal, and emptied by any number of readers, each
+ * event by one of them. A reader that is too slow is told: when the ring is full,
+ * the newest events are not kept but counted, and the count stands where they
+ * would have stood. Until there is room for it and an event behind it, it stays
+ * outside of the ring. Removal needs no room in the ring either, and ends it.
+ *
+ * Lock protocol: ca_events.lock guards all of it; it nests inside
+ * ca_device.files_lock, and the lock of the wait queue inside it. An event leaves
+ * the ring under the lock, after it was copied to the reader: a fault loses
+ * none, and readers get them in order. Page faults are off meanwhile. Where one
+ * is needed, it is taken without the lock, and what is then the first event is
+ * tried again.
+ */
+#include <linux/ktime.h>
+#include <linux/poll.h>
+#include <linux/uaccess.h>
+#include <linux/uio.h>
+
+#include "ca.h"
+
+/*
+ * How often a page of the reader's may be gone again right after it was faulted
+ * in: another thread of his does that, or fault injection.
+ */
+#define CA_FAULTS_MAX	8
+
+void ca_events_init(struct ca_events *events)
+{
+	spin_lock_init(&events->lock);
+	init_waitqueue_head(&events->wait);
+	events->head = 0;
+	events->tail = 0;
+	events->overflow.lost = 0;
+	events->removed.size = 0;
+	events->removed_read = false;
+}
+
+static void push(struct ca_events *events, const struct kverbs_ca_event *event)
+{
+	events->ring[events->head++ % CA_EVENTS_MAX] = *event;
+}
+
+static void lose(struct ca_events *events, const struct kverbs_ca_event *event)
+{
+	u32 lost = events->overflow.lost;
+
+	events->overflow = *event;
+	events->overflow.type = KVERBS_CA_EVENT_OVERFLOW;
+	events->overflow.port = 0;
+	events->overflow.lost = lost == U32_MAX ? lost : lost + 1;
+}
+
+static void append(struct ca_events *events,
+		   const struct kverbs_ca_event *event)
+{
+	u32 room = CA_EVENTS_MAX - (events->head - events->tail);
+
+	lockdep_assert_held(&events->lock);
+	if (room < (events->overflow.lost ? 2 : 1)) {
+		lose(events, event);
+		return;
+	}
+	if (events->overflow.lost) {
+		push(events, &events->overflow);
+		events->overflow.lost = 0;
+	}
+	push(events, event);
+}
+
+/* After KVERBS_CA_EVENT_REMOVED, nothing is added. */
+static void add_event(struct ca_events *events,
+		      const struct kverbs_ca_event *event)
+{
+	__poll_t what = EPOLLIN | EPOLLRDNORM;
+
+	spin_lock(&events->lock);
+	if (events->removed.size) {
+		what = 0;
+	} else if (event->type == KVERBS_CA_EVENT_REMOVED) {
+		events->removed = *event;
+		what |= EPOLLHUP | EPOLLERR;
+	} else {
+		append(events, event);
+	}
+	spin_unlock(&events->lock);
+	if (what)
+		wake_up_poll(&events->wait, what);
+}
+
+/* Tell whoever has the device's file open. Context: process. */
+void ca_events_tell(struct ca_device *ca, u32 type, u32 port)
+{
+	struct kverbs_ca_event event = {
+		.size = sizeof(event),
+		.type = type,
+		.port = port,
+		.generation = ca_image_generation(ca),
+		.time_ns = ktime_get_ns(),
+	};
+	struct ca_file *f;
+
+	mutex_lock(&ca->files_lock);
+	list_for_each_entry(f, &ca->files, node)
+		add_event(&f->events, &event);
+	mutex_unlock(&ca->files_lock);
+}
+
+static const struct kverbs_ca_event *first(const struct ca_events *events)
+{
+	lockdep_assert_held(&events->lock);
+	if (events->tail != events->head)
+		return &events->ring[events->tail % CA_EVENTS_MAX];
+	if (events->overflow.lost)
+		return &events->overflow;
+	if (events->removed.size && !events->removed_read)
+		return &events->removed;
+	return NULL;
+}
+
+static void drop_first(struct ca_events *events)
+{
+	lockdep_assert_held(&events->lock);
+	if (events->tail != events->head)
+		events->tail++;
+	else if (events->overflow.lost)
+		events->overflow.lost = 0;
+	else
+		events->removed_read = true;
+}
+
+/* All or nothing, without page faults. */
+static int copy_event(const struct kverbs_ca_event *event, struct iov_iter *to)
+{
+	size_t n;
+
+	pagefault_disable();
+	n = copy_to_iter(event, sizeof(*event), to);
+	pagefault_enable();
+	if (n == sizeof(*event))
+		return 0;
+	iov_iter_revert(to, n);
+	return -EFAULT;
+}
+
+static int try_take(struct ca_events *events, struct iov_iter *to)
+{
+	const struct kverbs_ca_event *event;
+	int ret;
+
+	spin_lock(&events->lock);
+	event = first(events);
+	if (event)
+		ret = copy_event(event, to);
+	else
+		ret = events->removed_read ? -ENODEV : -EAGAIN;
+	if (!ret)
+		drop_first(events);
+	spin_unlock(&events->lock);
+	return ret;
+}
+
+/* -EAGAIN: there is none; -ENODEV: there will be none. */
+static int take(struct ca_events *events, struct iov_iter *to)
+{
+	int faults;
+	int ret;
+
+	for (faults = 0; faults < CA_FAULTS_MAX; faults++) {
+		ret = try_take(events, to);
+		if (ret != -EFAULT)
+			return ret;
+		if (fault_in_iov_iter_writeable(to,
+						sizeof(struct kverbs_ca_event)))
+			return -EFAULT;
+	}
+	return -EFAULT;
+}
+
+/* Would take() return something else than -EAGAIN? */
+static bool is_ready(struct ca_events *events)
+{
+	bool ready;
+
+	spin_lock(&events->lock);
+	ready = first(events) || events->removed_read;
+	spin_unlock(&events->lock);
+	return ready;
+}
+
+/*
+ * Context: process, may sleep.
+ * Return: bytes of the events read, at least one; -EAGAIN: there is none and the
+ *	   caller does not wait; -EFAULT: the first one could not be copied and is
+ *	   still there; -EINVAL: the buffer is too small for one; -ENODEV: the
+ *	   removal of the device has been read; -ERESTARTSYS: a signal.
+ */
+ssize_t ca_events_read(struct ca_events *events, struct iov_iter *to,
+		       bool nonblock)
+{
+	const size_t size = sizeof(struct kverbs_ca_event);
+	ssize_t done = 0;
+	int ret;
+
+	if (iov_iter_count(to) < size)
+		return -EINVAL;
+	do {
+		ret = take(events, to);
+		if (!ret) {
+			done += size;
+			continue;
+		}
+		if (done)
+			break;
+		if (ret != -EAGAIN || nonblock)
+			return ret;
+		ret = wait_event_interruptible(events->wait, is_ready(events));
+		if (ret)
+			return ret;
+	} while (iov_iter_count(to) >= size);
+	return done;
+}
+
+__poll_t ca_events_poll(struct ca_events *events, struct file *file,
+			struct poll_table_struct *wait)
+{
+	__poll_t mask = 0;
+
+	poll_wait(file, &events->wait, wait);
+	spin_lock(&events->lock);
+	if (first(events))
+		mask |= EPOLLIN | EPOLLRDNORM;
+	if (events->removed.size)
+		mask |= EPOLLHUP | EPOLLERR;
+	spin_unlock(&events->lock);
+	return mask;
+}

@@ -1,0 +1,503 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * /dev/infiniband/ca/<device>: requests of user processes by ioctl(2) and
+ * io_uring, events by read(2) and poll(2).
+ *
+ * There is one character device for all; the minor number says which ca_device
+ * an open means. ca_minors holds it from ca_node_add() to ca_node_remove(); the
+ * device's own reference keeps it alive that long, and an open takes one for the
+ * file under the array's lock.
+ *
+ * Lock protocol: ca_node_lock (a mutex) guards ca_device.node; it nests inside
+ * ib_registry_lock, under which names change. A file comes into the device's
+ * list, and goes from it after its handles are closed, under close_lock held to
+ * read (ca.c). The removal of the device sets the mark "gone" under it: an open
+ * that found the minor in time fails then, and a file that goes has nothing left to
+ * close. A handle that the end of a process is closing holds the file meanwhile. Requests hold a use of the device, of which the removal finds none.
+ */
+#include <linux/cdev.h>
+#include <linux/device.h>
+#include <linux/fs.h>
+#include <linux/module.h>
+#include <linux/nospec.h>
+#include <linux/nsproxy.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <linux/uio.h>
+#include <net/net_namespace.h>
+#include kv_io_uring_cmd_h
+
+#include "ca.h"
+#include "core_priv.h"
+
+/* All that a major number has. */
+#define CA_MINORS	(MINORMASK + 1)
+
+static DEFINE_XARRAY_ALLOC(ca_minors);
+static u32 ca_next_minor;
+static DEFINE_MUTEX(ca_node_lock);
+static struct cdev ca_cdev;
+static dev_t ca_base;
+
+static char *ca_devnode(kv_class_const struct device *node, umode_t *mode)
+{
+	/* Everybody may look. Making objects takes write permission. */
+	if (mode)
+		*mode = 0644;
+	return kasprintf(GFP_KERNEL, "infiniband/ca/%s", dev_name(node));
+}
+
+static struct class ca_class = {
+	.name = "kverbs_ca",
+	.devnode = ca_devnode,
+};
+
+/* The node has the device's name; another name makes another node. */
+static ssize_t ibdev_show(struct device *node, struct device_attribute *attr,
+			  char *buf)
+{
+	return sysfs_emit(buf, "%s\n", dev_name(node));
+}
+static DEVICE_ATTR_RO(ibdev);
+
+static struct attribute *ca_attrs[] = {
+	&dev_attr_ibdev.attr,
+	NULL
+};
+ATTRIBUTE_GROUPS(ca);
+
+static int make_node(struct ca_device *ca)
+{
+	struct device *node;
+
+	lockdep_assert_held(&ca_node_lock);
+	node = device_create_with_groups(&ca_class, &ca->device->dev,
+					 ca_base + ca->minor, ca, ca_groups,
+					 "%s", dev_name(&ca->device->dev));
+	if (IS_ERR(node))
+		return PTR_ERR(node);
+	ca->node = node;
+	return 0;
+}
+
+static void remove_node(struct ca_device *ca)
+{
+	lockdep_assert_held(&ca_node_lock);
+	if (ca->node)
+		device_unregister(ca->node);
+	ca->node = NULL;
+}
+
+/*
+ * From here on processes open the device. Its name cannot change yet.
+ * Context: process, may sleep.
+ * Return: 0, or what the sysfs and the xarray return.
+ */
+int ca_node_add(struct ca_device *ca)
+{
+	int ret;
+
+	/* Cyclic: a number that somebody has noted is not soon another's. */
+	ret = xa_alloc_cyclic(&ca_minors, &ca->minor, ca,
+			      XA_LIMIT(0, CA_MINORS - 1), &ca_next_minor,
+			      GFP_KERNEL);
+	if (ret < 0)
+		return ret;
+	mutex_lock(&ca_node_lock);
+	ret = make_node(ca);
+	mutex_unlock(&ca_node_lock);
+	if (ret)
+		xa_erase(&ca_minors, ca->minor);
+	return ret;
+}
+
+/*
+ * The device has got another name. Under the lock of the names, for two nodes
+ * never to have the same.
+ */
+void ca_node_rename(struct ca_device *ca)
+{
+	int ret = 0;
+
+	lockdep_assert_held(&ib_registry_lock);
+	mutex_lock(&ca_node_lock);
+	if (ca->node) {
+		remove_node(ca);
+		ret = make_node(ca);
+	}
+	mutex_unlock(&ca_node_lock);
+	if (ret)
+		ibdev_warn(ca->device, "no node in infiniband/ca (%d)\n", ret);
+}
+
+/* Whether it was added or not. */
+void ca_node_remove(struct ca_device *ca)
+{
+	xa_cmpxchg(&ca_minors, ca->minor, ca, NULL, 0);
+	mutex_lock(&ca_node_lock);
+	remove_node(ca);
+	mutex_unlock(&ca_node_lock);
+}
+
+/* The device's part, held, or NULL. */
+static struct ca_device *find_minor(unsigned int minor)
+{
+	struct ca_device *ca;
+
+	xa_lock(&ca_minors);
+	ca = xa_load(&ca_minors, minor);
+	if (ca)
+		kref_get(&ca->ref);
+	xa_unlock(&ca_minors);
+	return ca;
+}
+
+static int enlist(struct ca_file *f)
+{
+	struct ca_device *ca = f->ca;
+	int ret = -ENODEV;
+
+	down_read(&ca->close_lock);
+	if (!ca->gone) {
+		mutex_lock(&ca->files_lock);
+		list_add_tail(&f->node, &ca->files);
+		mutex_unlock(&ca->files_lock);
+		ret = 0;
+	}
+	up_read(&ca->close_lock);
+	return ret;
+}
+
+static int ca_file_open(struct inode *inode, struct file *file)
+{
+	struct ca_device *ca = find_minor(iminor(inode));
+	struct ca_file *f;
+	int ret;
+
+	if (!ca)
+		return -ENODEV;
+	ret = -ENOMEM;
+	f = kzalloc(sizeof(*f), GFP_KERNEL_ACCOUNT);
+	if (!f)
+		goto err_ca;
+	kref_init(&f->ref);
+	f->ca = ca;
+	f->net = get_net(current->nsproxy->net_ns);
+	ca_space_init(&f->space, true);
+	ca_events_init(&f->events);
+	ret = enlist(f);
+	if (ret)
+		goto err_file;
+	file->private_data = f;
+	/* Readers of one file need not wait for each other. */
+	stream_open(inode, file);
+	file->f_mode |= FMODE_NOWAIT;
+	return 0;
+
+err_file:
+	ca_file_put(f);
+	return ret;
+err_ca:
+	ca_device_put(ca);
+	return ret;
+}
+
+static void free_file(struct kref *ref)
+{
+	struct ca_file *f = container_of(ref, struct ca_file, ref);
+
+	put_net(f->net);
+	ca_device_put(f->ca);
+	kfree(f);
+}
+
+void ca_file_put(struct ca_file *f)
+{
+	kref_put(&f->ref, free_file);
+}
+
+/* The last close: nobody uses the file any more. */
+static int ca_file_release(struct inode *inode, struct file *file)
+{
+	struct ca_file *f = file->private_data;
+	struct ca_device *ca = f->ca;
+
+	down_read(&ca->close_lock);
+	if (!ca->gone)
+		ca_space_close(&f->space);
+	mutex_lock(&ca->files_lock);
+	list_del(&f->node);
+	mutex_unlock(&ca->files_lock);
+	up_read(&ca->close_lock);
+	ca_file_put(f);
+	return 0;
+}
+
+static bool op_of_cmd(unsigned int cmd, u32 *op)
+{
+	if (cmd < KVERBS_CA_IOCTL(KVERBS_CA_OPEN) ||
+	    cmd > KVERBS_CA_IOCTL(KVERBS_CA_LIST))
+		return false;
+	/* It chooses from tables. */
+	*op = array_index_nospec(cmd - KVERBS_CA_IOCTL(0), KVERBS_CA_LIST + 1);
+	return true;
+}
+
+/* The process may write it meanwhile: everything is read once, but the size. */
+static int get_request(struct kverbs_ca_request *req,
+		       const struct kverbs_ca_request __user *from)
+{
+	u32 size;
+
+	if (get_user(size, &from->size))
+		return -EFAULT;
+	if (size < KVERBS_CA_REQUEST_SIZE_MIN)
+		return -EINVAL;
+	if (size > PAGE_SIZE)
+		return -E2BIG;
+	return copy_struct_from_user(req, sizeof(*req), from, size);
+}
+
+static int prepare_call(struct ca_call *call, struct file *file, u32 op,
+			const struct kverbs_ca_request __user *from)
+{
+	struct ca_file *f = file->private_data;
+	struct kverbs_ca_request req;
+	int ret;
+
+	ret = get_request(&req, from);
+	if (ret)
+		return ret;
+	if (req.reserved)
+		return -EINVAL;
+	*call = (struct ca_call) {
+		.ca = f->ca,
+		.space = &f->space,
+		.net = f->net,
+		.writable = file->f_mode & FMODE_WRITE,
+		.op = op,
+		.version = req.version,
+		.flags = req.flags,
+		.port = req.port,
+		.handle = req.handle,
+		.object = req.object,
+		.in = USER_SOCKPTR(u64_to_user_ptr(req.in)),
+		.out = USER_SOCKPTR(u64_to_user_ptr(req.out)),
+		.in_len = req.in_len,
+		.out_len = req.out_len,
+	};
+	return 0;
+}
+
+/*
+ * Nothing is held while memory of the process is copied: that may wait for as long
+ * as the process likes.
+ */
+static ssize_t run_call(struct ca_call *call)
+{
+	struct ib_device *dev = call->ca->device;
+	int ret;
+
+	ret = ca_call_begin(call);
+	if (ib_device_try_get(dev)) {
+		ret = ret ? : ca_call_run(call);
+		ib_device_put(dev);
+	} else {
+		ret = -ENODEV;
+	}
+	return ca_call_end(call, ret);
+}
+
+/*
+ * The process cannot be told what was made for it. It is freed again, unless
+ * the process has guessed its number and uses it already: then it is closed with
+ * the file.
+ */
+static void undo_call(const struct ca_call *call)
+{
+	struct ca_call undo = {
+		.ca = call->ca,
+		.space = call->space,
+		.net = call->net,
+		.writable = call->writable,
+		.may_sleep = true,
+		.version = call->version,
+		.handle = call->handle,
+	};
+	u64 made;
+
+	switch (call->op) {
+	case KVERBS_CA_OPEN:
+		undo.op = KVERBS_CA_CLOSE;
+		made = call->handle;
+		break;
+	case KVERBS_CA_ALLOC_PD:
+		undo.op = KVERBS_CA_DEALLOC_PD;
+		undo.object = call->object;
+		made = call->object;
+		break;
+	case KVERBS_CA_REG_MR:
+		undo.op = KVERBS_CA_DEREG_MR;
+		undo.object = call->object;
+		made = call->object;
+		break;
+	default:
+		return;
+	}
+	/* If the device is gone, all is closed. */
+	if (made)
+		run_call(&undo);
+}
+
+/* What the operation gives besides its output. */
+static int put_results(const struct ca_call *call,
+		       struct kverbs_ca_request __user *to)
+{
+	switch (call->op) {
+	case KVERBS_CA_OPEN:
+		return put_user(call->handle, &to->handle);
+	case KVERBS_CA_ALLOC_PD:
+	case KVERBS_CA_REG_MR:
+		return put_user(call->object, &to->object);
+	default:
+		return 0;
+	}
+}
+
+static ssize_t answer_call(struct ca_call *call,
+			   struct kverbs_ca_request __user *req)
+{
+	ssize_t ret = run_call(call);
+
+	if (ret >= 0 && put_results(call, req))
+		ret = -EFAULT;
+	if (ret == -EFAULT)
+		undo_call(call);
+	return ret;
+}
+
+static long ca_file_ioctl(struct file *file, unsigned int cmd,
+			  unsigned long arg)
+{
+	struct kverbs_ca_request __user *req = (void __user *)arg;
+	struct ca_call call;
+	int ret;
+	u32 op;
+
+	if (!op_of_cmd(cmd, &op))
+		return -ENOTTY;
+	ret = prepare_call(&call, file, op, req);
+	if (ret)
+		return ret;
+	call.may_sleep = true;
+	return answer_call(&call, req);
+}
+
+/* A signal that meets a worker of the ring restarts no system call. */
+static int uring_result(ssize_t ret)
+{
+	switch (ret) {
+	case -ERESTARTSYS:
+	case -ERESTARTNOINTR:
+	case -ERESTARTNOHAND:
+	case -ERESTART_RESTARTBLOCK:
+		return -EINTR;
+	default:
+		return ret;
+	}
+}
+
+/*
+ * Whoever submits does not wait: what may take time is done by a worker of the
+ * ring, which asks again without IO_URING_F_NONBLOCK.
+ */
+static int ca_file_uring_cmd(struct io_uring_cmd *ioucmd,
+			     unsigned int issue_flags)
+{
+	const struct kverbs_ca_uring_cmd *cmd = kv_io_uring_data(ioucmd);
+	struct kverbs_ca_request __user *req;
+	struct ca_call call;
+	int ret;
+	u32 op;
+
+	if (!op_of_cmd(ioucmd->cmd_op, &op))
+		return -ENOTTY;
+	/* It may be in memory of the process. */
+	if (READ_ONCE(cmd->reserved) ||
+	    ioucmd->flags & IORING_URING_CMD_FIXED)
+		return -EINVAL;
+	req = u64_to_user_ptr(READ_ONCE(cmd->request));
+	ret = prepare_call(&call, ioucmd->file, op, req);
+	if (ret)
+		return ret;
+	call.may_sleep = !(issue_flags & IO_URING_F_NONBLOCK);
+	if (!call.may_sleep && !ca_call_is_quick(&call))
+		return -EAGAIN;
+	ret = uring_result(answer_call(&call, req));
+	/* Returned, a number of bytes would be lost in a worker of Linux 6.1. */
+	io_uring_cmd_done(ioucmd, ret, 0, issue_flags);
+	return -EIOCBQUEUED;
+}
+
+static ssize_t ca_file_read(struct kiocb *iocb, struct iov_iter *to)
+{
+	struct ca_file *f = iocb->ki_filp->private_data;
+
+	return ca_events_read(&f->events, to,
+			      (iocb->ki_flags & IOCB_NOWAIT) ||
+			      (iocb->ki_filp->f_flags & O_NONBLOCK));
+}
+
+static __poll_t ca_file_poll(struct file *file, poll_table *wait)
+{
+	struct ca_file *f = file->private_data;
+
+	return ca_events_poll(&f->events, file, wait);
+}
+
+static const struct file_operations ca_fops = {
+	.owner = THIS_MODULE,
+	.llseek = noop_llseek,
+	.open = ca_file_open,
+	.release = ca_file_release,
+	.read_iter = ca_file_read,
+	.poll = ca_file_poll,
+	.unlocked_ioctl = ca_file_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.uring_cmd = ca_file_uring_cmd,
+};
+
+int ca_file_init(void)
+{
+	int ret;
+
+	ret = alloc_chrdev_region(&ca_base, 0, CA_MINORS, "kverbs_ca");
+	if (ret)
+		return ret;
+	ret = class_register(&ca_class);
+	if (ret)
+		goto err_region;
+	cdev_init(&ca_cdev, &ca_fops);
+	ca_cdev.owner = THIS_MODULE;
+	ret = cdev_add(&ca_cdev, ca_base, CA_MINORS);
+	if (ret)
+		goto err_class;
+	return 0;
+
+err_class:
+	class_unregister(&ca_class);
+err_region:
+	unregister_chrdev_region(ca_base, CA_MINORS);
+	return ret;
+}
+
+/* There are no devices, hence neither nodes nor files. */
+void ca_file_exit(void)
+{
+	cdev_del(&ca_cdev);
+	class_unregister(&ca_class);
+	unregister_chrdev_region(ca_base, CA_MINORS);
+	xa_destroy(&ca_minors);
+	ca_handle_exit();
+}

@@ -1,0 +1,521 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Open channel adapters.
+ *
+ * A handle is valid in one space: a file, or the device's kernel callers. Its
+ * low half is a place in the space's xarray, its high half the number of the
+ * opening: a handle that was closed is not taken for the one which has its place
+ * now. A process's handle is its own, unless it was opened for all who have the
+ * file: it belongs to the process's memory, which a forked child does not have,
+ * nor the process itself after it has called exec. When the memory goes, its
+ * handles are closed, whoever still has the file.
+ *
+ * Lock protocol: lookups are under RCU. Who uses a handle holds one of its
+ * users; who sets @closed, under the handle's lock, closes it: nobody else does.
+ * It is taken out of the xarray, the other users are waited for, and what is
+ * left has no one who can reach it. The space's lock, a mutex, guards the
+ * numbers; the handle's lock its objects (ca_object.c); the lock of a ca_mm, a
+ * spinlock, its list. None is held while a driver's method runs, nor while waiting.
+ * What closes handles on its own account, the file's end, the memory's end or the
+ * device's, holds close_lock (ca.c), and takes one of the users only then: a handle
+ * that another of them closes may still be there, and holds the file. The memory's
+ * end runs in a read section of the notifiers' SRCU, inside which close_lock nests.
+ */
+#include <linux/capability.h>
+#include <linux/completion.h>
+#include <linux/ctype.h>
+#include <linux/mmu_notifier.h>
+#include <linux/moduleparam.h>
+#include <linux/pid.h>
+#include <linux/pid_namespace.h>
+#include <linux/random.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/wait_bit.h>
+
+#include "ca.h"
+#include "core_priv.h"
+
+static unsigned int ca_max_handles = 64;
+module_param(ca_max_handles, uint, 0644);
+MODULE_PARM_DESC(ca_max_handles,
+		 "channel adapters that may be open at a time through one file, but for CAP_SYS_RESOURCE");
+
+/**
+ * struct ca_mm - a process's memory, which has handles
+ * @notifier: one for all handles, each of which has a reference
+ * @lock: of @handles
+ * @handles: in all files
+ */
+struct ca_mm {
+	struct mmu_notifier notifier;
+	spinlock_t lock;
+	struct list_head handles;
+};
+
+void ca_space_init(struct ca_space *space, bool user)
+{
+	xa_init_flags(&space->handles, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
+	mutex_init(&space->lock);
+	/* So that numbers of one file mean nothing in another. */
+	space->sequence = get_random_u32();
+	space->user = user;
+}
+
+static struct ca_file *file_of(struct ca_space *space)
+{
+	return container_of(space, struct ca_file, space);
+}
+
+/* Under RCU. */
+struct ca_handle *ca_handle_find(struct ca_space *space, u64 id)
+{
+	struct ca_handle *h = xa_load(&space->handles, lower_32_bits(id));
+
+	return h && h->id == id ? h : NULL;
+}
+
+static bool is_mine(const struct ca_handle *h)
+{
+	return !h->mm || h->mm == current->mm;
+}
+
+/*
+ * Is it valid for the caller? For requests that need nothing of it. Any context.
+ */
+int ca_handle_check(struct ca_space *space, u64 id)
+{
+	struct ca_handle *h;
+	int ret = -ENOENT;
+
+	rcu_read_lock();
+	h = ca_handle_find(space, id);
+	if (h)
+		ret = is_mine(h) ? 0 : -EACCES;
+	rcu_read_unlock();
+	return ret;
+}
+
+/* -ENOENT; -EACCES if it is another process's. */
+struct ca_handle *ca_handle_get(struct ca_space *space, u64 id)
+{
+	struct ca_handle *h;
+
+	rcu_read_lock();
+	h = ca_handle_find(space, id);
+	if (!h)
+		h = ERR_PTR(-ENOENT);
+	else if (!is_mine(h))
+		h = ERR_PTR(-EACCES);
+	else if (!refcount_inc_not_zero(&h->users))
+		h = ERR_PTR(-ENOENT);
+	rcu_read_unlock();
+	return h;
+}
+
+void ca_handle_put(struct ca_handle *h)
+{
+	if (refcount_dec_and_test(&h->users))
+		complete(&h->unused);
+}
+
+static atomic_t nr_mms;
+
+static void close_of_mm(struct mmu_notifier *notifier, struct mm_struct *mm);
+
+static struct mmu_notifier *alloc_mm(struct mm_struct *mm)
+{
+	struct ca_mm *m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
+
+	if (!m)
+		return ERR_PTR(-ENOMEM);
+	atomic_inc(&nr_mms);
+	spin_lock_init(&m->lock);
+	INIT_LIST_HEAD(&m->handles);
+	return &m->notifier;
+}
+
+static void free_mm(struct mmu_notifier *notifier)
+{
+	kfree(container_of(notifier, struct ca_mm, notifier));
+	if (atomic_dec_and_test(&nr_mms))
+		wake_up_var(&nr_mms);
+}
+
+static const struct mmu_notifier_ops mm_ops = {
+	.release = close_of_mm,
+	.alloc_notifier = alloc_mm,
+	.free_notifier = free_mm,
+};
+
+/*
+ * Before anything is held for the call: it waits for mmap_lock, which the process
+ * may hold for as long as it likes. ca_mm_put() is to follow where it is not given
+ * to a handle. Errors: -ENOMEM; -ERESTARTNOINTR for a signal; -EINTR.
+ */
+int ca_mm_get(struct ca_call *call)
+{
+	struct mmu_notifier *notifier;
+
+	if (!call->space->user || call->flags & KVERBS_CA_SHARED)
+		return 0;
+	notifier = mmu_notifier_get(&mm_ops, current->mm);
+	if (!IS_ERR(notifier)) {
+		call->of = container_of(notifier, struct ca_mm, notifier);
+		return 0;
+	}
+	/* It gives up for any signal, and nothing was done yet. */
+	if (PTR_ERR(notifier) == -EINTR && !fatal_signal_pending(current))
+		return -ERESTARTNOINTR;
+	return PTR_ERR(notifier);
+}
+
+void ca_mm_put(struct ca_mm *m)
+{
+	if (m)
+		mmu_notifier_put(&m->notifier);
+}
+
+static void bind_to_mm(struct ca_handle *h, struct ca_call *call)
+{
+	h->mm = current->mm;
+	h->of = call->of;
+	call->of = NULL;
+	spin_lock(&h->of->lock);
+	list_add_tail(&h->of_mm, &h->of->handles);
+	spin_unlock(&h->of->lock);
+}
+
+static void unbind_from_mm(struct ca_handle *h)
+{
+	spin_lock(&h->of->lock);
+	list_del(&h->of_mm);
+	spin_unlock(&h->of->lock);
+	ca_mm_put(h->of);
+}
+
+/* A process may have any name: one word of it is shown. */
+static void name_owner(struct ca_handle *h)
+{
+	char comm[TASK_COMM_LEN], *c;
+
+	get_task_comm(comm, current->group_leader);
+	for (c = comm; *c; c++)
+		if (!isascii(*c) || !isgraph(*c))
+			*c = '_';
+	strscpy(h->owner, comm, sizeof(h->owner));
+}
+
+/* Whose it is. A process does so for itself, or its io_uring worker. */
+static void set_owner(struct ca_handle *h, struct ca_call *call)
+{
+	if (!call->space->user) {
+		strscpy(h->owner, call->owner, sizeof(h->owner));
+		return;
+	}
+	name_owner(h);
+	h->pid = get_pid(task_tgid(current));
+	kref_get(&file_of(call->space)->ref);
+	if (call->of)
+		bind_to_mm(h, call);
+}
+
+static void free_handle(struct ca_handle *h)
+{
+	struct ca_space *space = h->space;
+
+	if (h->of)
+		unbind_from_mm(h);
+	put_pid(h->pid);
+	xa_destroy(&h->objects);
+	mutex_destroy(&h->lock);
+	kfree(h->ca);
+	kfree_rcu(h, rcu);
+	if (space->user)
+		ca_file_put(file_of(space));
+}
+
+static struct ca_handle *alloc_handle(struct ca_call *call)
+{
+	struct ib_device *device = call->ca->device;
+	struct ca_handle *h;
+
+	h = kzalloc(sizeof(*h), GFP_KERNEL_ACCOUNT);
+	if (!h)
+		return NULL;
+	h->ca = kzalloc(max(device->ops.size_ib_ca, sizeof(struct ib_ca)),
+			GFP_KERNEL_ACCOUNT);
+	if (!h->ca) {
+		kfree(h);
+		return NULL;
+	}
+	h->ca->device = device;
+	h->ca->user = call->space->user;
+	h->space = call->space;
+	refcount_set(&h->users, 1);
+	init_completion(&h->unused);
+	mutex_init(&h->lock);
+	xa_init_flags(&h->objects, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
+	set_owner(h, call);
+	return h;
+}
+
+/* A place in the space, where lookups still find nothing. */
+static int reserve_number(struct ca_space *space, struct ca_handle *h)
+{
+	u32 index;
+	int ret;
+
+	mutex_lock(&space->lock);
+	ret = -EMFILE;
+	if (space->user && space->count >= READ_ONCE(ca_max_handles) &&
+	    !capable(CAP_SYS_RESOURCE))
+		goto out;
+	ret = xa_alloc_cyclic(&space->handles, &index, XA_ZERO_ENTRY,
+			      xa_limit_31b, &space->next, GFP_KERNEL);
+	if (ret < 0)
+		goto out;
+	ret = 0;
+	space->count++;
+	space->sequence++;
+	h->id = (u64)space->sequence << 32 | index;
+	h->ca->handle = h->id;
+out:
+	mutex_unlock(&space->lock);
+	return ret;
+}
+
+static void give_up_number(struct ca_space *space, u64 id)
+{
+	mutex_lock(&space->lock);
+	xa_erase(&space->handles, lower_32_bits(id));
+	space->count--;
+	mutex_unlock(&space->lock);
+}
+
+/* On success @h is another's to close, who may have guessed its number. */
+static int open_for(struct ca_call *call, struct ca_handle *h)
+{
+	const void *vendor = call->in_len ? call->in.kernel : NULL;
+	struct ib_device *device = call->ca->device;
+	int ret;
+
+	ret = reserve_number(call->space, h);
+	if (ret)
+		return ret;
+	if (device->ops.open_ca)
+		ret = device->ops.open_ca(h->ca, vendor, call->in_len);
+	else if (vendor)
+		ret = -EOPNOTSUPP;
+	if (ret) {
+		give_up_number(call->space, h->id);
+		return ret;
+	}
+	call->handle = h->id;
+	rcu_assign_pointer(*ca_recent(call->space, h->id), h);
+	/* Needs no memory: the place is there. */
+	xa_store(&call->space->handles, lower_32_bits(call->handle), h,
+		 GFP_KERNEL);
+	return 0;
+}
+
+/*
+ * OPEN. Errors: -EMFILE, one of the HCA, -EOPNOTSUPP where it takes nothing;
+ * -ENOMEM.
+ */
+int ca_open(struct ca_call *call)
+{
+	struct ca_handle *h;
+	int ret;
+
+	h = alloc_handle(call);
+	if (!h)
+		return -ENOMEM;
+	ret = open_for(call, h);
+	if (ret)
+		free_handle(h);
+	return ret;
+}
+
+static int begin_close(struct ca_handle *h, bool force)
+{
+	int ret = 0;
+
+	mutex_lock(&h->lock);
+	if (h->closed)
+		ret = -ENOENT;
+	else if (h->count && !force)
+		ret = -EBUSY;
+	else
+		WRITE_ONCE(h->closed, true);
+	mutex_unlock(&h->lock);
+	return ret;
+}
+
+/* Of whoever has set @closed, and uses it no more. */
+static void finish_close(struct ca_handle *h)
+{
+	struct ca_space *space = h->space;
+	struct ib_device *device = h->ca->device;
+
+	/* The place is taken until all is gone: limits count it. */
+	xa_store(&space->handles, lower_32_bits(h->id), XA_ZERO_ENTRY,
+		 GFP_KERNEL);
+	/* Does nothing if a later one has the place. */
+	unrcu_pointer(cmpxchg(ca_recent(space, h->id), RCU_INITIALIZER(h),
+			      NULL));
+	ca_handle_put(h);
+	wait_for_completion(&h->unused);
+	ca_objects_release(h);
+	if (device->ops.close_ca)
+		device->ops.close_ca(h->ca);
+	give_up_number(space, h->id);
+	free_handle(h);
+}
+
+/*
+ * CLOSE. Errors: -ENOENT, -EACCES; -EBUSY with the list of what is left in the
+ * buffer, if there is one.
+ */
+int ca_close(struct ca_call *call)
+{
+	struct ca_handle *h = ca_handle_get(call->space, call->handle);
+	int ret;
+
+	if (IS_ERR(h))
+		return PTR_ERR(h);
+	ret = begin_close(h, false);
+	if (ret == -EBUSY && !sockptr_is_null(call->out))
+		ca_list(call, h);
+	ca_handle_put(h);
+	if (!ret)
+		finish_close(h);
+	return ret;
+}
+
+static void warn_left(const struct ca_handle *h)
+{
+	ibdev_warn(h->ca->device,
+		   "module %s left its channel adapter open: handle %#llx, %u objects\n",
+		   h->owner, h->id, h->count);
+}
+
+/* Whatever is under it. The caller has one of its users, and holds close_lock. */
+static void force_close(struct ca_handle *h)
+{
+	int ret = begin_close(h, true);
+
+	ca_handle_put(h);
+	if (!ret)
+		finish_close(h);
+}
+
+/*
+ * Close what is open. The caller holds close_lock; others may close and use handles
+ * meanwhile.
+ */
+void ca_space_close(struct ca_space *space)
+{
+	struct ca_handle *h;
+	unsigned long index;
+
+	rcu_read_lock();
+	xa_for_each(&space->handles, index, h) {
+		if (!refcount_inc_not_zero(&h->users))
+			continue;
+		rcu_read_unlock();
+		if (!space->user)
+			warn_left(h);
+		force_close(h);
+		rcu_read_lock();
+	}
+	rcu_read_unlock();
+}
+
+/* The file of a handle that is open, held. NULL if there is no more to close. */
+static struct ca_file *file_of_mm(struct ca_mm *m)
+{
+	struct ca_file *f = NULL;
+	struct ca_handle *h;
+
+	spin_lock(&m->lock);
+	list_for_each_entry(h, &m->handles, of_mm) {
+		if (READ_ONCE(h->closed))
+			continue;
+		f = file_of(h->space);
+		kref_get(&f->ref);
+		break;
+	}
+	spin_unlock(&m->lock);
+	return f;
+}
+
+/* One of the users of a handle that is open in the file, or NULL. */
+static struct ca_handle *handle_of_mm(struct ca_mm *m, struct ca_file *f)
+{
+	struct ca_handle *h, *found = NULL;
+
+	spin_lock(&m->lock);
+	list_for_each_entry(h, &m->handles, of_mm) {
+		if (h->space != &f->space || READ_ONCE(h->closed) ||
+		    !refcount_inc_not_zero(&h->users))
+			continue;
+		found = h;
+		break;
+	}
+	spin_unlock(&m->lock);
+	return found;
+}
+
+/*
+ * The process has ended, or called exec. Nobody is left who may use its handles,
+ * nor opens more.
+ */
+static void close_of_mm(struct mmu_notifier *notifier, struct mm_struct *mm)
+{
+	struct ca_mm *m = container_of(notifier, struct ca_mm, notifier);
+	struct ca_handle *h;
+	struct ca_file *f;
+
+	while ((f = file_of_mm(m))) {
+		down_read(&f->ca->close_lock);
+		h = handle_of_mm(m, f);
+		if (h)
+			force_close(h);
+		up_read(&f->ca->close_lock);
+		ca_file_put(f);
+	}
+}
+
+/*
+ * No file is left. What was remembered of processes goes when the notifiers' grace
+ * period has ended, for which there is no barrier.
+ */
+void ca_handle_exit(void)
+{
+	wait_var_event(&nr_mms, !atomic_read(&nr_mms));
+	mmu_notifier_synchronize();
+}
+
+/* No lock is held while it sleeps, since it does not: the caller may not. */
+void ca_space_show(struct ca_space *space, struct seq_file *s)
+{
+	struct ca_handle *h;
+	unsigned long index;
+
+	rcu_read_lock();
+	xa_for_each(&space->handles, index, h) {
+		/* It has its pid as long as it is used. */
+		if (!refcount_inc_not_zero(&h->users))
+			continue;
+		seq_printf(s, "handle=%#llx %s owner=%s pid=%d pds=%u mrs=%u bytes=%llu%s\n",
+			   h->id, space->user ? "user" : "kernel", h->owner,
+			   h->pid ? pid_vnr(h->pid) : 0, READ_ONCE(h->pds),
+			   READ_ONCE(h->mrs), READ_ONCE(h->bytes),
+			   space->user && !h->mm ? " shared" : "");
+		ca_handle_put(h);
+	}
+	rcu_read_unlock();
+}

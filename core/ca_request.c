@@ -1,0 +1,550 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Channel-adapter requests: checked, then carried out, at once or by a work item.
+ *
+ * Queries are answered at once, in any context, from what is kept ready
+ * (ca_image.c). All others may call driver methods that sleep: a file's caller
+ * runs them itself, a kernel caller's wait in a work queue. Either holds a use of
+ * the device while the request is carried out: unregistration waits for it. But
+ * for pages that are pinned, a process's memory is copied before and after: with
+ * that, it can make the kernel wait for as long as it likes.
+ *
+ * Lock protocol: none. A request that waits is its work item's, but for its
+ * state, which is moved by cmpxchg: whoever takes it from QUEUED decides whether
+ * it is carried out or cancelled. The work item calls done() in either case, and
+ * does not touch the request after.
+ */
+#include <linux/export.h>
+#include <linux/kthread.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/preempt.h>
+#include <linux/sched/mm.h>
+
+#include "ca.h"
+#include "core_priv.h"
+#include "trace.h"
+
+enum request_state {
+	REQUEST_IDLE,
+	REQUEST_QUEUED,
+	REQUEST_RUNNING,
+	REQUEST_CANCELLED,
+};
+
+static struct workqueue_struct *ca_wq;
+
+/* Members of a request that an operation uses. */
+enum {
+	USES_PORT	= BIT(0),
+	USES_HANDLE	= BIT(1),
+	USES_OBJECT	= BIT(2),
+	USES_IN		= BIT(3),
+	USES_OUT	= BIT(4),
+	NEEDS_OUT	= BIT(5) | USES_OUT,
+};
+
+/**
+ * struct ca_op - an operation
+ * @uses: members of the request, the others must be 0; and whether there must be
+ *	a buffer
+ * @flags: those that it knows
+ * @changes: makes or frees objects
+ * @run: carries it out, with the handle held
+ */
+struct ca_op {
+	u8 uses;
+	u8 flags;
+	bool changes;
+	int (*run)(struct ca_call *call, struct ca_handle *h);
+};
+
+static const struct ca_op ops[] = {
+	[KVERBS_CA_OPEN] = {
+		.uses = USES_IN,
+		.flags = KVERBS_CA_SHARED,
+	},
+	[KVERBS_CA_CLOSE] = {
+		.uses = USES_HANDLE | USES_OUT,
+	},
+	[KVERBS_CA_QUERY_CA] = {
+		.uses = USES_HANDLE | NEEDS_OUT,
+		.flags = KVERBS_CA_FRESH,
+	},
+	[KVERBS_CA_QUERY_PORT] = {
+		.uses = USES_HANDLE | USES_PORT | NEEDS_OUT,
+		.flags = KVERBS_CA_FRESH,
+	},
+	[KVERBS_CA_ALLOC_PD] = {
+		.uses = USES_HANDLE,
+		.changes = true,
+		.run = ca_alloc_pd,
+	},
+	[KVERBS_CA_DEALLOC_PD] = {
+		.uses = USES_HANDLE | USES_OBJECT,
+		.changes = true,
+		.run = ca_dealloc_pd,
+	},
+	[KVERBS_CA_REG_MR] = {
+		.uses = USES_HANDLE | USES_IN | USES_OUT,
+		.changes = true,
+		.run = ca_reg_mr,
+	},
+	[KVERBS_CA_DEREG_MR] = {
+		.uses = USES_HANDLE | USES_OBJECT,
+		.changes = true,
+		.run = ca_dereg_mr,
+	},
+	[KVERBS_CA_QUERY_MR] = {
+		.uses = USES_HANDLE | USES_OBJECT | NEEDS_OUT,
+		.run = ca_query_mr,
+	},
+	[KVERBS_CA_LIST] = {
+		.uses = USES_HANDLE | NEEDS_OUT,
+		.run = ca_list,
+	},
+};
+
+static u8 members_set(const struct ca_call *call)
+{
+	u8 set = 0;
+
+	if (call->port)
+		set |= USES_PORT;
+	if (call->handle)
+		set |= USES_HANDLE;
+	if (call->object)
+		set |= USES_OBJECT;
+	if (call->in_len || !sockptr_is_null(call->in))
+		set |= USES_IN;
+	if (call->out_len || !sockptr_is_null(call->out))
+		set |= USES_OUT;
+	return set;
+}
+
+/* Whether the answer has a place, before there is one. */
+static int check_out(const struct ca_call *call, u8 uses)
+{
+	if (sockptr_is_null(call->out))
+		return call->out_len || (uses & NEEDS_OUT) == NEEDS_OUT ?
+		       -EINVAL : 0;
+	return call->out_len < 2 * sizeof(u32) ? -ENOSPC : 0;
+}
+
+static int check_in(const struct ca_call *call)
+{
+	if (sockptr_is_null(call->in) != !call->in_len)
+		return -EINVAL;
+	return call->in_len > KVERBS_CA_VENDOR_MAX ? -E2BIG : 0;
+}
+
+static int check_call(const struct ca_call *call)
+{
+	const struct ca_op *op;
+
+	if (call->op < KVERBS_CA_OPEN || call->op >= ARRAY_SIZE(ops))
+		return -EINVAL;
+	op = &ops[call->op];
+	if (call->version != KVERBS_CA_VERSION || call->flags & ~op->flags ||
+	    members_set(call) & ~op->uses)
+		return -EINVAL;
+	if (op->changes && !call->writable)
+		return -EBADF;
+	return check_out(call, op->uses) ? : check_in(call);
+}
+
+/* Of a call that was checked: is it answered at once in any context? */
+static bool is_quick(const struct ca_call *call)
+{
+	return (call->op == KVERBS_CA_QUERY_CA ||
+		call->op == KVERBS_CA_QUERY_PORT) &&
+	       !(call->flags & KVERBS_CA_FRESH);
+}
+
+/*
+ * Of a process's call. So is what is wrong at first sight; a query is not when it
+ * is to wait for a new image.
+ */
+bool ca_call_is_quick(const struct ca_call *call)
+{
+	return check_call(call) ||
+	       (is_quick(call) && !READ_ONCE(call->ca->image_stale));
+}
+
+static int fetch_in(struct ca_call *call)
+{
+	if (sockptr_is_kernel(call->in) || !call->in_len)
+		return 0;
+	call->fetched = kmalloc(call->in_len, GFP_KERNEL_ACCOUNT);
+	if (!call->fetched)
+		return -ENOMEM;
+	if (copy_from_sockptr(call->fetched, call->in, call->in_len))
+		return -EFAULT;
+	call->in = KERNEL_SOCKPTR(call->fetched);
+	return 0;
+}
+
+/*
+ * Before anything is held for the call: what may make it wait for the process's
+ * memory. ca_call_end() is to follow in any case.
+ */
+int ca_call_begin(struct ca_call *call)
+{
+	int ret;
+
+	ret = check_call(call) ? : fetch_in(call);
+	if (!ret && call->op == KVERBS_CA_OPEN)
+		ret = ca_mm_get(call);
+	return ret;
+}
+
+static int run_query(struct ca_call *call)
+{
+	int ret;
+
+	ret = ca_handle_check(call->space, call->handle);
+	if (ret)
+		return ret;
+	if (call->may_sleep && (call->flags & KVERBS_CA_FRESH ||
+				READ_ONCE(call->ca->image_stale))) {
+		ret = ca_image_refresh(call->ca);
+		if (ret && call->flags & KVERBS_CA_FRESH)
+			return ret;
+	}
+	call->image = ca_image_get(call->ca);
+	return call->image ? 0 : -ENODEV;
+}
+
+static int run_on_handle(struct ca_call *call)
+{
+	struct ca_handle *h;
+	int ret;
+
+	h = ca_handle_get(call->space, call->handle);
+	if (IS_ERR(h))
+		return PTR_ERR(h);
+	ret = ops[call->op].run(call, h);
+	ca_handle_put(h);
+	return ret;
+}
+
+/*
+ * Carry out what ca_call_begin() has found right. The caller holds a use of the
+ * device, and may sleep unless the request is quick.
+ */
+int ca_call_run(struct ca_call *call)
+{
+	switch (call->op) {
+	case KVERBS_CA_OPEN:
+		return ca_open(call);
+	case KVERBS_CA_CLOSE:
+		return ca_close(call);
+	case KVERBS_CA_QUERY_CA:
+	case KVERBS_CA_QUERY_PORT:
+		return run_query(call);
+	default:
+		return run_on_handle(call);
+	}
+}
+
+/* As much of the answer as fits. */
+static ssize_t reply(const struct ca_call *call, const void *answer, u32 size)
+{
+	if (copy_to_sockptr(call->out, answer, min(call->out_len, size)))
+		return -EFAULT;
+	return call->out_len < size ? -EOVERFLOW : (ssize_t)size;
+}
+
+static ssize_t reply_image(const struct ca_call *call)
+{
+	return ca_image_copy(call->image, call->net,
+			     call->op == KVERBS_CA_QUERY_PORT ? &call->port :
+								NULL,
+			     call->out, call->out_len);
+}
+
+static ssize_t give_answer(struct ca_call *call)
+{
+	ssize_t ret = 0;
+
+	if (call->image)
+		ret = reply_image(call);
+	else if (call->list && !sockptr_is_null(call->out))
+		ret = reply(call, call->list, call->list->size);
+	else if (call->mr.size)
+		ret = reply(call, &call->mr, call->mr.size);
+	/* What was made is there, whether all of it was told or not. */
+	if (ret == -EOVERFLOW && call->op == KVERBS_CA_REG_MR)
+		ret = call->out_len;
+	return ret;
+}
+
+/*
+ * @ret: what ca_call_begin() or ca_call_run() returned. Nothing is held for the
+ * call any more, but the answer. Returns the bytes written, or an error.
+ */
+ssize_t ca_call_end(struct ca_call *call, int ret)
+{
+	ssize_t written = 0, result = ret;
+
+	/* A CLOSE that is refused has an answer, too. */
+	if (!ret || call->list)
+		written = give_answer(call);
+	ca_image_put(call->image);
+	kvfree(call->list);
+	kfree(call->fetched);
+	ca_mm_put(call->of);
+	if (!ret || (written < 0 && written != -EOVERFLOW))
+		result = written;
+	trace_ib_ca_request(call->ca->device, call->op, call->handle,
+			    call->object, result);
+	return result;
+}
+
+static void call_of_request(struct ca_call *call, struct ib_device *device,
+			    const struct ib_ca_request *req, const char *owner)
+{
+	*call = (struct ca_call) {
+		.ca = ib_priv(device)->ca,
+		.space = &ib_priv(device)->ca->kernel,
+		.writable = true,
+		.owner = owner,
+		.op = req->op,
+		.version = req->version,
+		.flags = req->flags,
+		.port = req->port,
+		.handle = req->handle,
+		.object = req->object,
+		.in = KERNEL_SOCKPTR((void *)req->in),
+		.out = KERNEL_SOCKPTR(req->out),
+		.in_len = req->in_len,
+		.out_len = req->out_len,
+	};
+}
+
+static ssize_t run_request(struct ib_device *device, struct ib_ca_request *req,
+			   const char *owner)
+{
+	struct ca_call call;
+	ssize_t ret;
+
+	call_of_request(&call, device, req, owner);
+	call.may_sleep = true;
+	ret = ca_call_begin(&call) ? : ca_call_run(&call);
+	req->handle = call.handle;
+	req->object = call.object;
+	return ca_call_end(&call, ret);
+}
+
+static ssize_t run_in_work(struct ib_ca_request *req)
+{
+	ssize_t ret;
+
+	if (!req->mm)
+		return run_request(req->device, req, req->owner);
+	/* The process may have ended; then there is no memory to register. */
+	if (!mmget_not_zero(req->mm))
+		return -EFAULT;
+	kthread_use_mm(req->mm);
+	ret = run_request(req->device, req, req->owner);
+	kthread_unuse_mm(req->mm);
+	mmput(req->mm);
+	return ret;
+}
+
+static void request_work(struct work_struct *work)
+{
+	struct ib_ca_request *req =
+		container_of(work, struct ib_ca_request, work);
+	struct ib_device *device = req->device;
+
+	if (atomic_cmpxchg(&req->state, REQUEST_QUEUED, REQUEST_RUNNING) ==
+	    REQUEST_QUEUED)
+		req->result = run_in_work(req);
+	else
+		req->result = -ECANCELED;
+	if (req->mm)
+		mmdrop(req->mm);
+	req->done(req);
+	/* Now, so that done() is through before the device can go. */
+	ib_device_put(device);
+}
+
+/* It takes over the caller's use of the device. */
+static ssize_t queue_request(struct ib_device *device,
+			     struct ib_ca_request *req, const char *owner)
+{
+	req->device = device;
+	req->owner = owner;
+	req->mm = NULL;
+	if (req->op == KVERBS_CA_REG_MR && in_task() && current->mm) {
+		req->mm = current->mm;
+		mmgrab(req->mm);
+	}
+	atomic_set(&req->state, REQUEST_QUEUED);
+	INIT_WORK(&req->work, request_work);
+	queue_work(ca_wq, &req->work);
+	return -EINPROGRESS;
+}
+
+/* Not inline: the stack that it takes is cleared, whether it is used or not. */
+static noinline ssize_t submit_call(struct ib_device *device,
+				    struct ib_ca_request *req,
+				    const char *owner)
+{
+	struct ca_call call;
+	ssize_t result;
+	int ret;
+
+	if (!ib_device_try_get(device))
+		return -ENODEV;
+	call_of_request(&call, device, req, owner);
+	ret = ca_call_begin(&call);
+	if (!ret && !is_quick(&call)) {
+		if (req->done)
+			return queue_request(device, req, owner);
+		ret = -EINVAL;
+	}
+	result = ca_call_end(&call, ret ? : ca_call_run(&call));
+	ib_device_put(device);
+	return result;
+}
+
+/* A query that nothing is wrong with at first sight, from what is kept ready. */
+static bool is_plain_query(const struct ib_ca_request *req)
+{
+	return (req->op == KVERBS_CA_QUERY_PORT ||
+		(req->op == KVERBS_CA_QUERY_CA && !req->port)) &&
+	       req->version == KVERBS_CA_VERSION && req->out &&
+	       !(req->flags | req->object | req->in_len | (uintptr_t)req->in);
+}
+
+/*
+ * Most requests are of this kind. It takes no use of the device: what it looks
+ * at goes under RCU.
+ */
+static ssize_t run_plain_query(struct ib_device *device,
+			       const struct ib_ca_request *req)
+{
+	ssize_t ret = -ENODEV;
+	struct ca_device *ca;
+
+	rcu_read_lock();
+	ca = ib_ca_of(device);
+	if (ca && refcount_read(&device->refcount))
+		ret = ca_image_query(ca, req->handle,
+				     req->op == KVERBS_CA_QUERY_PORT ?
+				     &req->port : NULL,
+				     req->out, req->out_len);
+	rcu_read_unlock();
+	trace_ib_ca_request(device, req->op, req->handle, req->object, ret);
+	return ret;
+}
+
+/**
+ * __ib_ca_submit() - make a request; called through ib_ca_submit()
+ * @device: the device
+ * @req: the request, not on the stack
+ * @owner: KBUILD_MODNAME of the caller
+ *
+ * QUERY_CA and QUERY_PORT without %KVERBS_CA_FRESH are answered at once, and so
+ * is a request that is wrong at first sight. All others are carried out by a work
+ * item, in no particular order, which then calls ib_ca_request.done.
+ *
+ * REG_MR registers memory of the process that the caller runs for; there must be
+ * one. The work item is the kernel's: the process's RLIMIT_MEMLOCK, which holds for
+ * ib_ca_call(), does not hold here.
+ *
+ * Context: Any but NMI. The device is one that the caller got in add() or
+ *	    holds by ib_device_try_get(); it may be on its way out.
+ * Return: -EINPROGRESS if done() will be called, once, with the result. Else the
+ * result: bytes written to ib_ca_request.out, or an error:
+ * -ENODEV if the device is gone;
+ * -EINVAL for an unknown operation, version or flag, a member set that the
+ * operation does not use, no buffer for an answer, no such port, no done();
+ * -ENOENT for a handle or object that is not there;
+ * -EOVERFLOW if the answer does not fit: as much of it as fits was written, and
+ * its second member is the number of bytes that it takes;
+ * -ENOSPC if not even its first two members fit;
+ * -EBUSY to CLOSE or DEALLOC_PD while something is left in it; %KVERBS_CA_CLOSE
+ * with a buffer says what;
+ * -ECANCELED after ib_ca_cancel();
+ * -E2BIG for more to the HCA than %KVERBS_CA_VENDOR_MAX, or a structure with more
+ * in it than is known; -ENOMEM, or an error of the driver or, for REG_MR, of
+ * ib_reg_user_mr().
+ */
+ssize_t __ib_ca_submit(struct ib_device *device, struct ib_ca_request *req,
+		       const char *owner)
+{
+	if (likely(is_plain_query(req)))
+		return run_plain_query(device, req);
+	return submit_call(device, req, owner);
+}
+EXPORT_SYMBOL_GPL(__ib_ca_submit);
+
+/**
+ * __ib_ca_call() - make a request and wait; called through ib_ca_call()
+ * @device: the device
+ * @req: the request, perhaps on the stack; done() is not called
+ * @owner: KBUILD_MODNAME of the caller
+ *
+ * REG_MR is subject to the limits of the process that the caller runs for, as
+ * ib_reg_user_mr() is.
+ *
+ * Context: Process, may sleep. Otherwise as __ib_ca_submit().
+ * Return: bytes written to ib_ca_request.out, or an error, see __ib_ca_submit().
+ */
+ssize_t __ib_ca_call(struct ib_device *device, struct ib_ca_request *req,
+		     const char *owner)
+{
+	ssize_t ret;
+
+	might_sleep();
+	if (!ib_device_try_get(device))
+		return -ENODEV;
+	ret = run_request(device, req, owner);
+	ib_device_put(device);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(__ib_ca_call);
+
+/**
+ * ib_ca_cancel() - a request is no longer wanted
+ * @req: request that was submitted, and whose memory is still there
+ *
+ * Does not wait. The request is the core's until done() has been called. It is
+ * one that ib_ca_submit() has answered with -EINPROGRESS; before that, or of a
+ * request that was answered at once, the result means nothing.
+ *
+ * Context: Any.
+ * Return: 0: it was not begun, and done() will be called with -ECANCELED;
+ * -EALREADY: it has begun, or is through.
+ */
+int ib_ca_cancel(struct ib_ca_request *req)
+{
+	if (atomic_cmpxchg(&req->state, REQUEST_QUEUED, REQUEST_CANCELLED) ==
+	    REQUEST_QUEUED)
+		return 0;
+	return -EALREADY;
+}
+EXPORT_SYMBOL_GPL(ib_ca_cancel);
+
+/*
+ * When it returns, the work items of requests that were through have ended: a
+ * client's done() is not running any more.
+ */
+void ca_request_flush(void)
+{
+	flush_workqueue(ca_wq);
+}
+
+int ca_request_init(void)
+{
+	ca_wq = alloc_workqueue("kverbs_ca", WQ_UNBOUND, WQ_MAX_ACTIVE);
+	return ca_wq ? 0 : -ENOMEM;
+}
+
+void ca_request_exit(void)
+{
+	destroy_workqueue(ca_wq);
+}

@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
+/*
+ * Requests to a channel adapter (CA): the interface of
+ * /dev/infiniband/ca/<device>. Documentation/ca.rst is its manual.
+ *
+ * A request is a struct kverbs_ca_request, given to ioctl(2) with the command
+ * KVERBS_CA_IOCTL(op), or to io_uring as IORING_OP_URING_CMD with that command
+ * and a struct kverbs_ca_uring_cmd. Either returns the number of bytes written
+ * to the caller's buffer, or an error. Kernel callers find the same requests in
+ * <kverbs/ca.h>.
+ *
+ * Every structure has one layout for callers of 32 and of 64 bits. Those that
+ * describe something begin with their version and with the bytes that all of it
+ * takes; they hold no pointers: places are bytes from the structure's start.
+ * Members are added at the end, and entries of tables grow at the end: go by the
+ * sizes that the structures state, and by KVERBS_CA_HAS().
+ */
+#ifndef _UAPI_KVERBS_CA_H
+#define _UAPI_KVERBS_CA_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+/* Of all the structures below; other versions get EINVAL. */
+#define KVERBS_CA_VERSION	1
+
+/* Whether a structure that states its own attr_size has a member. */
+#define KVERBS_CA_HAS(attr, member)					\
+	((attr)->attr_size >= (__u32)((char *)(&(attr)->member + 1) -	\
+				      (char *)(attr)))
+
+enum kverbs_ca_op {
+	KVERBS_CA_OPEN		= 1,	/* in: for the HCA; gives handle */
+	KVERBS_CA_CLOSE		= 2,	/* out, if busy: kverbs_ca_list */
+	KVERBS_CA_QUERY_CA	= 3,	/* out: kverbs_ca_attr */
+	KVERBS_CA_QUERY_PORT	= 4,	/* port; out: kverbs_ca_port_attr */
+	KVERBS_CA_ALLOC_PD	= 5,	/* gives object */
+	KVERBS_CA_DEALLOC_PD	= 6,	/* object */
+	/*
+	 * in: kverbs_ca_reg_mr; gives object; out, optional: kverbs_ca_mr_attr,
+	 * of which a short buffer gets as much as fits, and that is no error
+	 */
+	KVERBS_CA_REG_MR	= 7,
+	KVERBS_CA_DEREG_MR	= 8,	/* object */
+	KVERBS_CA_QUERY_MR	= 9,	/* object; out: kverbs_ca_mr_attr */
+	KVERBS_CA_LIST		= 10,	/* out: kverbs_ca_list */
+};
+
+/* Flags of a request. */
+enum kverbs_ca_request_flags {
+	/*
+	 * OPEN: whoever has the file may use the handle. Without it only the
+	 * process that opened it, until it calls exec.
+	 */
+	KVERBS_CA_SHARED	= 1 << 0,
+	/*
+	 * QUERY_CA, QUERY_PORT: ask the HCA for the attributes of its ports
+	 * now. Without it, they are as of the last event of the port; only
+	 * counters can be older than that.
+	 */
+	KVERBS_CA_FRESH		= 1 << 1,
+};
+
+/**
+ * struct kverbs_ca_request - a request
+ * @size: bytes of this structure as the caller knows it
+ * @version: KVERBS_CA_VERSION
+ * @flags: enum kverbs_ca_request_flags
+ * @port: port number
+ * @handle: the open CA; OPEN: result
+ * @object: a PD or MR; ALLOC_PD, REG_MR: result
+ * @in: address of what goes in
+ * @out: address of the buffer for what comes out
+ * @in_len: bytes at @in
+ * @out_len: bytes at @out
+ * @reserved: 0
+ *
+ * What an operation does not use must be 0.
+ */
+struct kverbs_ca_request {
+	__u32 size;
+	__u32 version;
+	__u32 flags;
+	__u32 port;
+	__aligned_u64 handle;
+	__aligned_u64 object;
+	__aligned_u64 in;
+	__aligned_u64 out;
+	__u32 in_len;
+	__u32 out_len;
+	__aligned_u64 reserved;
+};
+
+/* Of struct kverbs_ca_request in the first version of this interface. */
+#define KVERBS_CA_REQUEST_SIZE_MIN	64
+
+#define KVERBS_CA_IOCTL(op)		_IO(0xCA, 0xC0 + (op))
+
+/**
+ * struct kverbs_ca_uring_cmd - in the cmd field of an SQE; cmd_op is
+ *	KVERBS_CA_IOCTL(op)
+ * @request: address of a struct kverbs_ca_request, which stays until the CQE
+ * @reserved: 0
+ */
+struct kverbs_ca_uring_cmd {
+	__aligned_u64 request;
+	__aligned_u64 reserved;
+};
+
+/* Bytes that OPEN takes at most for the HCA. */
+#define KVERBS_CA_VENDOR_MAX	4096
+
+/* kverbs_ca_attr.cap_flags. The values are those of the verbs. */
+#define KVERBS_CA_CAP_RESIZE_MAX_WR		(1ULL << 0)
+#define KVERBS_CA_CAP_BAD_PKEY_CNTR		(1ULL << 1)
+#define KVERBS_CA_CAP_BAD_QKEY_CNTR		(1ULL << 2)
+#define KVERBS_CA_CAP_RAW_MULTI			(1ULL << 3)
+#define KVERBS_CA_CAP_AUTO_PATH_MIG		(1ULL << 4)
+#define KVERBS_CA_CAP_CHANGE_PHY_PORT		(1ULL << 5)
+#define KVERBS_CA_CAP_UD_AV_PORT_ENFORCE	(1ULL << 6)
+#define KVERBS_CA_CAP_CURR_QP_STATE_MOD		(1ULL << 7)
+#define KVERBS_CA_CAP_SHUTDOWN_PORT		(1ULL << 8)
+#define KVERBS_CA_CAP_PORT_ACTIVE_EVENT		(1ULL << 10)
+#define KVERBS_CA_CAP_SYS_IMAGE_GUID		(1ULL << 11)
+#define KVERBS_CA_CAP_RC_RNR_NAK_GEN		(1ULL << 12)
+#define KVERBS_CA_CAP_SRQ_RESIZE		(1ULL << 13)
+#define KVERBS_CA_CAP_N_NOTIFY_CQ		(1ULL << 14)
+#define KVERBS_CA_CAP_MEM_WINDOW		(1ULL << 17)
+#define KVERBS_CA_CAP_UD_IP_CSUM		(1ULL << 18)
+#define KVERBS_CA_CAP_XRC			(1ULL << 20)
+#define KVERBS_CA_CAP_MEM_MGT_EXTENSIONS	(1ULL << 21)
+#define KVERBS_CA_CAP_MEM_WINDOW_TYPE_2A	(1ULL << 23)
+#define KVERBS_CA_CAP_MEM_WINDOW_TYPE_2B	(1ULL << 24)
+
+/* kverbs_ca_attr.atomic_cap */
+enum kverbs_ca_atomic {
+	KVERBS_CA_ATOMIC_NONE	= 0,
+	KVERBS_CA_ATOMIC_HCA	= 1,	/* among the QPs of this HCA */
+	KVERBS_CA_ATOMIC_GLOB	= 2,	/* also with the CPUs and other devices */
+};
+
+/**
+ * struct kverbs_ca_attr - QUERY_CA: the channel adapter
+ * @version: KVERBS_CA_VERSION
+ * @size: bytes of all of it, ports and tables included
+ * @attr_size: bytes of this structure
+ * @port_offset: where the first struct kverbs_ca_port_attr begins; where the
+ *	next one begins, each tells by its own size
+ * @port_count: number of ports
+ * @first_port: number of the first one
+ * @generation: another one than in an earlier answer: something, but for
+ *	counters, has changed since
+ * @node_guid: GUID of the node, network order
+ * @sys_image_guid: GUID of the system, network order
+ * @fw_ver: firmware version, as the vendor numbers them
+ * @page_sizes: page sizes for registration: bit n is 2^n bytes
+ * @cap_flags: KVERBS_CA_CAP_*
+ * @max_mr_size: bytes of a region
+ * @vendor_id: IEEE vendor number
+ * @device_id: vendor's number of the part
+ * @hw_rev: revision
+ * @node_type: 1 for a channel adapter, 2 for a switch
+ * @comp_vectors: completion vectors
+ * @atomic_cap: enum kverbs_ca_atomic
+ * @masked_atomic_cap: enum kverbs_ca_atomic
+ * @ack_delay: local CA ACK delay: 4.096 us * 2^n
+ * @max_qp: QPs
+ * @max_qp_wr: work requests in a queue
+ * @max_send_sge: entries of a send request's scatter list
+ * @max_recv_sge: entries of a receive request's
+ * @max_sge_rd: entries of an RDMA READ's
+ * @max_cq: CQs
+ * @max_cqe: entries of a CQ
+ * @max_mr: regions
+ * @max_pd: PDs
+ * @max_qp_rd_atom: READs and atomics that a QP takes at a time
+ * @max_res_rd_atom: READs and atomics that the CA takes at a time
+ * @max_qp_init_rd_atom: READs and atomics that a QP starts at a time
+ * @max_ee: EE contexts
+ * @max_rdd: RD domains
+ * @max_ee_rd_atom: READs and atomics that an EE context takes at a time
+ * @max_ee_init_rd_atom: READs and atomics that it starts at a time
+ * @max_raw_ipv6_qp: raw IPv6 QPs
+ * @max_raw_ethy_qp: raw Ethertype QPs
+ * @max_mw: memory windows
+ * @max_fmr: FMRs
+ * @max_map_per_fmr: mappings of an FMR before it is to be unmapped
+ * @max_mcast_grp: multicast groups
+ * @max_mcast_qp_attach: QPs in a group
+ * @max_total_mcast_qp_attach: QPs in all groups together
+ * @max_ah: address handles
+ * @max_srq: SRQs
+ * @max_srq_wr: work requests in an SRQ
+ * @max_srq_sge: entries of their scatter lists
+ * @max_fast_reg_pages: pages of a fast registration
+ * @max_pkeys: entries of a P_Key table
+ * @name: the device, terminated
+ * @fw_str: firmware version to print, terminated, perhaps empty
+ * @node_desc: text to recognise the node by, terminated, perhaps empty
+ */
+struct kverbs_ca_attr {
+	__u32 version;
+	__u32 size;
+	__u32 attr_size;
+	__u32 port_offset;
+	__u32 port_count;
+	__u32 first_port;
+	__aligned_u64 generation;
+	__be64 node_guid;
+	__be64 sys_image_guid;
+	__aligned_u64 fw_ver;
+	__aligned_u64 page_sizes;
+	__aligned_u64 cap_flags;
+	__aligned_u64 max_mr_size;
+	__u32 vendor_id;
+	__u32 device_id;
+	__u32 hw_rev;
+	__u32 node_type;
+	__u32 comp_vectors;
+	__u32 atomic_cap;
+	__u32 masked_atomic_cap;
+	__u32 ack_delay;
+	__u32 max_qp;
+	__u32 max_qp_wr;
+	__u32 max_send_sge;
+	__u32 max_recv_sge;
+	__u32 max_sge_rd;
+	__u32 max_cq;
+	__u32 max_cqe;
+	__u32 max_mr;
+	__u32 max_pd;
+	__u32 max_qp_rd_atom;
+	__u32 max_res_rd_atom;
+	__u32 max_qp_init_rd_atom;
+	__u32 max_ee;
+	__u32 max_rdd;
+	__u32 max_ee_rd_atom;
+	__u32 max_ee_init_rd_atom;
+	__u32 max_raw_ipv6_qp;
+	__u32 max_raw_ethy_qp;
+	__u32 max_mw;
+	__u32 max_fmr;
+	__u32 max_map_per_fmr;
+	__u32 max_mcast_grp;
+	__u32 max_mcast_qp_attach;
+	__u32 max_total_mcast_qp_attach;
+	__u32 max_ah;
+	__u32 max_srq;
+	__u32 max_srq_wr;
+	__u32 max_srq_sge;
+	__u32 max_fast_reg_pages;
+	__u32 max_pkeys;
+	char name[64];
+	char fw_str[32];
+	char node_desc[64];
+};
+
+/* kverbs_ca_port_attr.state */
+enum kverbs_ca_port_state {
+	KVERBS_CA_PORT_NOP	= 0,
+	KVERBS_CA_PORT_DOWN	= 1,
+	KVERBS_CA_PORT_INIT	= 2,
+	KVERBS_CA_PORT_ARMED	= 3,
+	KVERBS_CA_PORT_ACTIVE	= 4,
+	KVERBS_CA_PORT_ACTIVE_DEFER = 5,
+};
+
+/* kverbs_ca_port_attr.link_layer */
+enum kverbs_ca_link_layer {
+	KVERBS_CA_LINK_UNSPECIFIED = 0,
+	KVERBS_CA_LINK_INFINIBAND = 1,
+	KVERBS_CA_LINK_ETHERNET	= 2,
+};
+
+/* kverbs_ca_port_attr.flags */
+#define KVERBS_CA_PORT_IP_GIDS		(1U << 0) /* GIDs are made of IP addresses */
+#define KVERBS_CA_PORT_GRH_REQUIRED	(1U << 1) /* every packet has a GRH */
+
+/**
+ * struct kverbs_ca_port_attr - QUERY_PORT, and part of QUERY_CA: a port
+ * @version: KVERBS_CA_VERSION
+ * @size: bytes of all of it, tables included
+ * @attr_size: bytes of this structure
+ * @port: its number
+ * @generation: kverbs_ca_attr.generation when this port changed last
+ * @guid: GUID of the port, network order; 0 if it has none
+ * @subnet_prefix: upper half of its GIDs, network order; 0 on Ethernet
+ * @state: enum kverbs_ca_port_state
+ * @phys_state: as the IBTA codes it: 5 is LinkUp
+ * @link_layer: enum kverbs_ca_link_layer
+ * @flags: KVERBS_CA_PORT_*
+ * @cap_flags: CapabilityMask of PortInfo
+ * @cap_flags2: CapabilityMask2 of PortInfo
+ * @width: LinkWidthActive: 1, 2, 4, 8, 16 for 1, 4, 8, 12, 2 lanes
+ * @speed: LinkSpeedActive, as the verbs code it: 1 SDR, 2 DDR, 4 QDR, 8 FDR10,
+ *	16 FDR, 32 EDR, 64 HDR, 128 NDR, 256 XDR
+ * @max_mtu: bytes
+ * @active_mtu: bytes
+ * @phys_mtu: bytes; 0 if it is that of the link layer
+ * @max_msg_size: bytes
+ * @lid: LID; 0 on Ethernet
+ * @sm_lid: LID of the subnet manager
+ * @lmc: low bits of the LID that name a path
+ * @sm_sl: service level of the subnet manager
+ * @max_vls: virtual lanes, as VLCap codes them
+ * @subnet_timeout: 4.096 us * 2^n
+ * @init_type_reply: InitTypeReply of PortInfo
+ * @reserved: 0
+ * @bad_pkeys: packets with a P_Key that is not in the table
+ * @bad_qkeys: packets with a wrong Q_Key
+ * @netdev: index of the network device that it belongs to; 0 if it has none, or
+ *	that is in another network namespace than the file
+ * @gid_offset: where the GID table begins
+ * @gid_count: its entries
+ * @gid_size: bytes of an entry, which is a struct kverbs_ca_gid
+ * @pkey_offset: where the P_Key table begins, of __u16
+ * @pkey_count: its entries
+ */
+struct kverbs_ca_port_attr {
+	__u32 version;
+	__u32 size;
+	__u32 attr_size;
+	__u32 port;
+	__aligned_u64 generation;
+	__be64 guid;
+	__be64 subnet_prefix;
+	__u32 state;
+	__u32 phys_state;
+	__u32 link_layer;
+	__u32 flags;
+	__u32 cap_flags;
+	__u32 cap_flags2;
+	__u32 width;
+	__u32 speed;
+	__u32 max_mtu;
+	__u32 active_mtu;
+	__u32 phys_mtu;
+	__u32 max_msg_size;
+	__u32 lid;
+	__u32 sm_lid;
+	__u8 lmc;
+	__u8 sm_sl;
+	__u8 max_vls;
+	__u8 subnet_timeout;
+	__u8 init_type_reply;
+	__u8 reserved[3];
+	__u32 bad_pkeys;
+	__u32 bad_qkeys;
+	__u32 netdev;
+	__u32 gid_offset;
+	__u32 gid_count;
+	__u32 gid_size;
+	__u32 pkey_offset;
+	__u32 pkey_count;
+};
+
+/* kverbs_ca_gid.type */
+enum kverbs_ca_gid_type {
+	KVERBS_CA_GID_NONE	= 0,	/* the entry is empty */
+	KVERBS_CA_GID_IB	= 1,
+	KVERBS_CA_GID_ROCE_V1	= 2,
+	KVERBS_CA_GID_ROCE_V2	= 3,
+};
+
+/**
+ * struct kverbs_ca_gid - an entry of a GID table
+ * @gid: the GID, as on the wire
+ * @type: enum kverbs_ca_gid_type
+ * @netdev: index of its network device; 0 for none
+ *
+ * GIDs of network devices that are not in the file's network namespace look as
+ * if they were not there.
+ */
+struct kverbs_ca_gid {
+	__u8 gid[16];
+	__u32 type;
+	__u32 netdev;
+};
+
+/* Access to a region. The values are those of the verbs. */
+#define KVERBS_CA_ACCESS_LOCAL_WRITE	(1U << 0)
+#define KVERBS_CA_ACCESS_REMOTE_WRITE	(1U << 1)
+#define KVERBS_CA_ACCESS_REMOTE_READ	(1U << 2)
+#define KVERBS_CA_ACCESS_REMOTE_ATOMIC	(1U << 3)
+#define KVERBS_CA_ACCESS_MW_BIND	(1U << 4)
+#define KVERBS_CA_ACCESS_RELAXED_ORDERING (1U << 20)
+
+/* Where the memory of a region is: how it got to the HCA. */
+enum kverbs_ca_path {
+	KVERBS_CA_PATH_ANY	= 0,	/* of a registration: find out */
+	KVERBS_CA_PATH_HOST	= 1,	/* pages of the system's memory */
+};
+
+/**
+ * struct kverbs_ca_reg_mr - what to register
+ * @version: KVERBS_CA_VERSION
+ * @size: bytes of this structure as the caller knows it
+ * @pd: PD, opened under the same handle
+ * @start: address of the first byte in the caller's memory
+ * @length: bytes
+ * @iova: address of the first byte as peers and scatter lists give it
+ * @access: KVERBS_CA_ACCESS_*
+ * @path: enum kverbs_ca_path
+ */
+struct kverbs_ca_reg_mr {
+	__u32 version;
+	__u32 size;
+	__aligned_u64 pd;
+	__aligned_u64 start;
+	__aligned_u64 length;
+	__aligned_u64 iova;
+	__u32 access;
+	__u32 path;
+};
+
+/* Of struct kverbs_ca_reg_mr in the first version of this interface. */
+#define KVERBS_CA_REG_MR_SIZE_MIN	48
+
+/**
+ * struct kverbs_ca_mr_attr - a region
+ * @version: KVERBS_CA_VERSION
+ * @size: bytes of all of it
+ * @object: the region
+ * @pd: its PD
+ * @start: as it was registered
+ * @length: likewise, bytes
+ * @iova: likewise
+ * @access: likewise
+ * @path: enum kverbs_ca_path: never KVERBS_CA_PATH_ANY
+ * @lkey: key for scatter lists
+ * @rkey: key for peers
+ */
+struct kverbs_ca_mr_attr {
+	__u32 version;
+	__u32 size;
+	__aligned_u64 object;
+	__aligned_u64 pd;
+	__aligned_u64 start;
+	__aligned_u64 length;
+	__aligned_u64 iova;
+	__u32 access;
+	__u32 path;
+	__u32 lkey;
+	__u32 rkey;
+};
+
+/* kverbs_ca_object.type */
+enum kverbs_ca_object_type {
+	KVERBS_CA_OBJECT_PD	= 1,
+	KVERBS_CA_OBJECT_MR	= 2,
+};
+
+/**
+ * struct kverbs_ca_object - an entry of LIST
+ * @object: the object
+ * @parent: MR: its PD; PD: 0
+ * @length: MR: bytes; PD: 0
+ * @type: enum kverbs_ca_object_type
+ * @users: objects that use it
+ */
+struct kverbs_ca_object {
+	__aligned_u64 object;
+	__aligned_u64 parent;
+	__aligned_u64 length;
+	__u32 type;
+	__u32 users;
+};
+
+/**
+ * struct kverbs_ca_list - LIST, and CLOSE if it is busy: what is there
+ * @version: KVERBS_CA_VERSION
+ * @size: bytes of all of it, entries included
+ * @attr_size: bytes of this structure
+ * @entry_offset: where the entries begin, each a struct kverbs_ca_object
+ * @entry_size: bytes of one
+ * @count: number of them; what is being made or freed is not among them
+ */
+struct kverbs_ca_list {
+	__u32 version;
+	__u32 size;
+	__u32 attr_size;
+	__u32 entry_offset;
+	__u32 entry_size;
+	__u32 count;
+};
+
+/* kverbs_ca_event.type. Those of a port have the values of the verbs. */
+enum kverbs_ca_event_type {
+	KVERBS_CA_EVENT_DEVICE_FATAL	= 8,
+	KVERBS_CA_EVENT_PORT_ACTIVE	= 9,
+	KVERBS_CA_EVENT_PORT_ERR	= 10,
+	KVERBS_CA_EVENT_LID_CHANGE	= 11,
+	KVERBS_CA_EVENT_PKEY_CHANGE	= 12,
+	KVERBS_CA_EVENT_SM_CHANGE	= 13,
+	KVERBS_CA_EVENT_CLIENT_REREGISTER = 17,
+	KVERBS_CA_EVENT_GID_CHANGE	= 18,
+	KVERBS_CA_EVENT_REMOVED		= 256,	/* the device; nothing follows */
+	KVERBS_CA_EVENT_OVERFLOW	= 257,	/* events were lost, see @lost */
+};
+
+/**
+ * struct kverbs_ca_event - what read(2) gives, as many as there is room for
+ * @size: bytes of it: where the next one begins
+ * @type: enum kverbs_ca_event_type
+ * @port: port number; 0 for the device
+ * @lost: OVERFLOW: events that nobody read in time, in this place
+ * @generation: kverbs_ca_attr.generation after it
+ * @time_ns: CLOCK_MONOTONIC
+ */
+struct kverbs_ca_event {
+	__u32 size;
+	__u32 type;
+	__u32 port;
+	__u32 lost;
+	__aligned_u64 generation;
+	__aligned_u64 time_ns;
+};
+
+#endif /* _UAPI_KVERBS_CA_H */
