@@ -17,6 +17,8 @@
  *		-EINVAL: no such event, not one number after it, or last_wqe of a
  *		QP that has no SRQ or is not connected; -ENOENT: no such port or
  *		object; QP 1 cannot be named
+ *   ca		read: who has the device open: the number of the doorbell, the
+ *		handle, a user process or the kernel, the opener's tag
  *   faults/	what goes wrong, see fault.c
  *
  * The directory is named as the device was when it was made, and is not renamed
@@ -225,6 +227,13 @@ static const struct file_operations emu_event_fops = {
 	.release = single_release,
 };
 
+static int emu_opens_show(struct seq_file *s, void *unused)
+{
+	emu_ca_show(s->private, s);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(emu_opens);
+
 /* For a device that was registered. Without its files, it works all the same. */
 void emu_debugfs_add(struct emu_device *edev)
 {
@@ -238,6 +247,7 @@ void emu_debugfs_add(struct emu_device *edev)
 	}
 	edev->debugfs = dir;
 	debugfs_create_file("event", 0600, dir, edev, &emu_event_fops);
+	debugfs_create_file("ca", 0400, dir, edev, &emu_opens_fops);
 	emu_faults_debugfs(edev, debugfs_create_dir("faults", dir));
 }
 

@@ -16,6 +16,8 @@
 #include "region.h"
 
 #define EMU_FW_VER		(1ULL << 32)
+#define EMU_PART_ID		1
+#define EMU_HW_VER		1
 /* Memory keys, less index 0. */
 #define EMU_MAX_KEYS		((1 << (32 - EMU_KEY_SHIFT)) - 1)
 
@@ -40,6 +42,9 @@ static int emu_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 		.sys_image_guid = ibdev->node_guid,
 		.max_mr_size = U64_MAX,
 		.page_size_cap = EMU_PAGE_SIZES,
+		.vendor_id = EMU_VENDOR_ID,
+		.vendor_part_id = EMU_PART_ID,
+		.hw_ver = EMU_HW_VER,
 		.max_qp = EMU_MAX_QP,
 		.max_qp_wr = EMU_MAX_QP_WR,
 		.device_cap_flags = EMU_DEVICE_CAPS,
@@ -69,6 +74,7 @@ static int emu_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 		.max_total_mcast_qp_attach = EMU_MAX_MCAST_QPS * EMU_MAX_MCAST_GROUPS,
 		.max_fast_reg_page_list_len = EMU_MAX_PAGE_LIST,
 		.max_pkeys = EMU_PKEY_TBL_LEN,
+		.local_ca_ack_delay = EMU_DELAY,
 	};
 	return 0;
 }
@@ -138,6 +144,7 @@ static const struct ib_device_ops emu_ops = {
 	.alloc_mw = emu_alloc_mw,
 	.alloc_pd = emu_alloc_pd,
 	.attach_mcast = emu_attach_mcast,
+	.close_ca = emu_close_ca,
 	.create_ah = emu_create_ah,
 	.create_cq = emu_create_cq,
 	.create_qp = emu_create_qp,
@@ -163,6 +170,7 @@ static const struct ib_device_ops emu_ops = {
 	.modify_cq = emu_modify_cq,
 	.modify_qp = emu_modify_qp,
 	.modify_srq = emu_modify_srq,
+	.open_ca = emu_open_ca,
 	.peek_cq = emu_peek_cq,
 	.poll_cq = emu_poll_cq,
 	.post_recv = emu_post_recv,
@@ -181,6 +189,7 @@ static const struct ib_device_ops emu_ops = {
 	.unmap_fmr = emu_unmap_fmr,
 
 	INIT_RDMA_OBJ_SIZE(ib_ah, emu_ah, ibah),
+	INIT_RDMA_OBJ_SIZE(ib_ca, emu_ca, ibca),
 	INIT_RDMA_OBJ_SIZE(ib_cq, emu_cq, ibcq),
 	INIT_RDMA_OBJ_SIZE(ib_mw, emu_mw, ibmw),
 	INIT_RDMA_OBJ_SIZE(ib_pd, emu_pd, ibpd),
@@ -214,6 +223,7 @@ static struct emu_device *emu_device_alloc(const struct emu_device_spec *spec)
 	edev->ethernet = spec->ethernet;
 	xa_init_flags(&edev->qps, XA_FLAGS_ALLOC);
 	xa_init_flags(&edev->keys, XA_FLAGS_ALLOC);
+	xa_init_flags(&edev->cas, XA_FLAGS_ALLOC);
 
 	edev->ibdev.node_type = RDMA_NODE_IB_CA;
 	edev->ibdev.phys_port_cnt = spec->nr_ports;
@@ -258,10 +268,11 @@ static void emu_device_free(struct emu_device *edev)
 	for (i = 0; i < edev->nr_ports; i++)
 		free_percpu(edev->ports[i].counters);
 	/* Somebody still has objects of it: a leak is better than what follows. */
-	if (WARN_ON(!xa_empty(&edev->qps) || !xa_empty(&edev->keys)))
+	if (WARN_ON(!xa_empty(&edev->qps) || !xa_empty(&edev->keys) || !xa_empty(&edev->cas)))
 		return;
 	xa_destroy(&edev->qps);
 	xa_destroy(&edev->keys);
+	xa_destroy(&edev->cas);
 	emu_faults_destroy(edev);
 	ib_dealloc_device(&edev->ibdev);
 	platform_device_unregister(pdev);

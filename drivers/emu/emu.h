@@ -14,6 +14,7 @@
  *		emptied by ib_poll_cq(). See cq.c.
  *   emu_region	(region.h) what a memory key names: region or window. Found in its
  *		device's table under RCU, guarded by a gate.
+ *   emu_ca	somebody has opened the device. In its table while it is. See ca.c.
  */
 #ifndef KVERBS_EMU_H
 #define KVERBS_EMU_H
@@ -23,12 +24,15 @@
 #include <linux/percpu.h>
 #include <linux/platform_device.h>
 #include <linux/xarray.h>
+#include <kverbs/ca.h>
 #include <rdma/ib_verbs.h>
+#include <uapi/kverbs/emu.h>
 
 struct dentry;
 struct emu_faults;
 struct emu_qp;
 struct net_device;
+struct seq_file;
 
 #define EMU_MAX_PORTS		4
 #define EMU_MAX_SGE		32
@@ -52,6 +56,10 @@ struct net_device;
 #define EMU_MAX_LID		0xbfff
 /* A locally administered EUI-64; device and port go into the low bytes. */
 #define EMU_GUID_BASE		0x024b560000000000ULL
+/* The company part of it: nobody's IEEE number. */
+#define EMU_VENDOR_ID		(EMU_GUID_BASE >> 40)
+/* 4.096 us * 2^n, about a millisecond: until the engine's thread has run. */
+#define EMU_DELAY		8
 
 /* The P_Key of the default partition, full member; of all Ethernet ports. */
 #define EMU_DEFAULT_PKEY	0xffff
@@ -178,6 +186,7 @@ struct emu_port {
  * @next_qpn: where the search for the next number starts
  * @keys: memory regions and windows by key index; readers under RCU
  * @next_key: where the search for the next index starts
+ * @cas: who has it open, by the number of the doorbell, see ca.c
  * @faults: what goes wrong on purpose, see fault.c
  * @debugfs: directory, see debugfs.c
  * @ports: the ports, port number 1 first
@@ -191,6 +200,7 @@ struct emu_device {
 	u32 next_qpn;
 	struct xarray keys;
 	u32 next_key;
+	struct xarray cas;
 	struct emu_faults *faults;
 	struct dentry *debugfs;
 	struct emu_port ports[EMU_MAX_PORTS];
@@ -230,6 +240,18 @@ struct emu_ah {
 	struct ib_ah ibah;
 	struct emu_av av;
 	struct rdma_ah_attr attr;
+};
+
+/**
+ * struct emu_ca - somebody has opened the device
+ * @ibca: what the midlayer sees
+ * @doorbell: number of its doorbell
+ * @tag: what the opener calls it, or nothing
+ */
+struct emu_ca {
+	struct ib_ca ibca;
+	u32 doorbell;
+	char tag[KVERBS_EMU_TAG_SIZE];
 };
 
 static inline struct emu_device *to_edev(struct ib_device *ibdev)
@@ -330,6 +352,11 @@ int emu_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struct ib_
 int emu_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
 int emu_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
 int emu_destroy_ah(struct ib_ah *ibah, u32 flags);
+
+/* ca.c */
+int emu_open_ca(struct ib_ca *ibca, const void *vendor, size_t len);
+void emu_close_ca(struct ib_ca *ibca);
+void emu_ca_show(struct emu_device *edev, struct seq_file *s);
 
 /* configfs.c */
 int emu_configfs_add(const struct emu_device_spec *spec);

@@ -21,6 +21,7 @@
 #include <linux/hashtable.h>
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
+#include <rdma/ib_mad.h>
 
 #include "emu.h"
 
@@ -28,6 +29,13 @@
 #define EMU_SUBNET_PREFIX	0xfe80000000000000ULL
 /* Where the subnet manager would be. */
 #define EMU_SM_LID		1
+/* What PortInfo would say: the speeds and the width of which not every port knows. */
+#define EMU_PORT_CAPS							\
+	(IB_PORT_SYS_IMAGE_GUID_SUP | IB_PORT_EXTENDED_SPEEDS_SUP |	\
+	 IB_PORT_CAP_MASK2_SUP | IB_PORT_CLIENT_REG_SUP)
+#define EMU_PORT_CAPS2							\
+	(IB_PORT_LINK_WIDTH_2X_SUP | IB_PORT_LINK_SPEED_HDR_SUP |	\
+	 IB_PORT_LINK_SPEED_NDR_SUP)
 /* There are as many ports as devices, or a few times more. */
 #define EMU_BOUND_HASH_BITS	8
 
@@ -69,10 +77,17 @@ int emu_query_port(struct ib_device *ibdev, u32 port_num, struct ib_port_attr *a
 	attr->bad_pkey_cntr = emu_read_counter(port, EMU_CNT_PKEY);
 	attr->qkey_viol_cntr = emu_read_counter(port, EMU_CNT_QKEY);
 	attr->lid = READ_ONCE(port->lid);
-	attr->sm_lid = port->edev->ethernet ? 0 : READ_ONCE(port->sm_lid);
 	attr->max_vl_num = 1;
 	attr->active_width = READ_ONCE(port->width);
 	attr->active_speed = READ_ONCE(port->speed);
+	if (port->edev->ethernet) {
+		attr->ip_gids = true;
+		return 0;
+	}
+	attr->port_cap_flags = EMU_PORT_CAPS;
+	attr->port_cap_flags2 = EMU_PORT_CAPS2;
+	attr->sm_lid = READ_ONCE(port->sm_lid);
+	attr->subnet_timeout = EMU_DELAY;
 	return 0;
 }
 
