@@ -143,7 +143,8 @@ mainline_sources() {
 	cp "$KV_ROOT/ulp/$1"/*.[ch] "$3/"
 	{
 		echo "obj-m := $2.o"
-		sed -n "/^kverbs_$1-y/,/[^\\\\]\$/p" "$KV_ROOT/Kbuild" |
+		awk -v name="kverbs_$1-y" '$1 == name { on = 1 }
+			on { print; on = /\\$/ }' "$KV_ROOT/Kbuild" |
 			sed "s,ulp/$1/,,g; s/^kverbs_$1-y/$2-y/"
 	} >"$3/Kbuild"
 }
