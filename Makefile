@@ -12,7 +12,7 @@ BUILD ?= build
 SOURCES := Kbuild $(wildcard include core cq peer_mem p2pdma drivers ulp kunit)
 PROBES := $(wildcard probes/*.c)
 
-NO_KERNEL := clean help demo test lint shell
+NO_KERNEL := clean help demo test lint shell tools install-tools
 GOALS := $(or $(MAKECMDGOALS),all)
 SINGLE := $(filter %.o %.i %.s %.lst %.ko %.mod %.symtypes %/,$(GOALS))
 
@@ -85,12 +85,18 @@ unload load:
 demo test lint:
 	@env -u MAKEFLAGS -u MAKELEVEL scripts/$@ $(ARGS)
 
+# The command kverbs, for processes to look at channel adapters.
+.PHONY: tools install-tools
+tools install-tools:
+	+@$(MAKE) -C $(CURDIR)/tools O=$(abspath $(BUILD))/tools \
+		$(if $(filter install-%,$@),install,all)
+
 shell:
 	@env -u MAKEFLAGS -u MAKELEVEL scripts/guest --shell $(ARGS)
 
 .PHONY: clean
 clean:
-	@rm -rf $(addprefix $(BUILD)/,extra logs) \
+	@rm -rf $(addprefix $(BUILD)/,extra logs tools) \
 		$(patsubst %/include/kverbs/config.h,%, \
 			$(wildcard $(BUILD)/*/include/kverbs/config.h))
 	@rmdir $(BUILD) 2>/dev/null || true
@@ -102,6 +108,9 @@ help:
 	@echo 'Build:'
 	@echo '  all        the modules, into $(BUILD)/<kernel release>/ (default)'
 	@echo '  core/qp.o  one object; also .i .s .lst, or a directory: kunit/'
+	@echo '  tools      the command kverbs, into $(BUILD)/tools/'
+	@echo '  install-tools  install it, its manual page and completion'
+	@echo '             (DESTDIR= PREFIX=/usr/local)'
 	@echo '  clean      remove what was built in $(BUILD)/'
 	@echo 'Run on this machine (root):'
 	@echo '  load       insert the modules, with what they depend on'

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What went wrong, and what to do about it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kverbs.h"
+
+#define SYSFS_CLASS	"/sys/class/kverbs_ca"
+
+int say_error(const char *format, ...)
+{
+	va_list args;
+
+	/* What was printed before stands before it. */
+	fflush(stdout);
+	fputs("kverbs: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	return STATUS_FAILED;
+}
+
+static bool exists(const char *path)
+{
+	return !access(path, F_OK);
+}
+
+int say_no_device(void)
+{
+	if (!exists("/sys/module"))
+		return say_error("no device, and no /sys that would tell why\n"
+				 "  Mount it: mount -t sysfs sys /sys");
+	if (exists("/sys/module/ib_core"))
+		return say_error("no device: the kernel's own ib_core is loaded, not kverbs\n"
+				 "  They exclude each other. Remove ib_core and what uses it\n"
+				 "  (modprobe -r), then: modprobe kverbs");
+	if (!exists("/sys/module/kverbs"))
+		return say_error("no device: the module kverbs is not loaded\n"
+				 "  As root: modprobe kverbs && modprobe kverbs_emu\n"
+				 "  or, in the sources of kverbs: make load");
+	if (!exists(SYSFS_CLASS))
+		return say_error("no device that is known to this command\n"
+				 "  The module kverbs that is loaded is too old: load a new one.");
+	if (!exists("/sys/module/kverbs_emu"))
+		return say_error("no device: kverbs is loaded, but no driver has found one\n"
+				 "  For a device of software, as root: modprobe kverbs_emu");
+	return say_error("no device has a file in %s\n"
+			 "  If there are some in %s, then /dev is no\n"
+			 "  devtmpfs, or this is a container: pass the files on to it.", CA_DIR,
+			 SYSFS_CLASS);
+}
+
+static int say_unknown(const char *device)
+{
+	struct devices devices;
+	size_t i;
+
+	if (devices_find(&devices) || !devices.count)
+		return say_no_device();
+	fflush(stdout);
+	fprintf(stderr, "kverbs: no device ");
+	print_text(stderr, device);
+	fprintf(stderr, ". There %s:", devices.count == 1 ? "is" : "are");
+	for (i = 0; i < devices.count; i++)
+		fprintf(stderr, " %s", devices.names[i]);
+	fputc('\n', stderr);
+	if (device_in_sysfs(device))
+		fprintf(stderr, "  /sys has it, but there is no file of it in %s\n",
+			CA_DIR);
+	devices_free(&devices);
+	return STATUS_FAILED;
+}
+
+static int say_may_not(const char *device, int error, bool write)
+{
+	const char *why = strerror(-error);
+
+	if (!write)
+		return say_error("may not read %s/%s: %s\n"
+				 "  Run this as root, or let root give you the right:\n"
+				 "  chmod a+r %s/%s", CA_DIR, device, why, CA_DIR,
+				 device);
+	return say_error("may not write to %s/%s: %s\n"
+			 "  To make objects on a device takes the right to write to its file.\n"
+			 "  Run this as root, or let root give it to a group of yours:\n"
+			 "  chgrp <group> %s/%s && chmod g+w %s/%s", CA_DIR, device, why,
+			 CA_DIR, device, CA_DIR, device);
+}
+
+int say_open_error(const char *device, int error, bool write)
+{
+	switch (error) {
+	case -ENOENT:
+	case -EINVAL:
+	case -ENOTDIR:
+		return say_unknown(device);
+	case -EACCES:
+	case -EPERM:
+	case -EROFS:
+		return say_may_not(device, error, write);
+	case -ENODEV:
+	case -ENXIO:
+		return say_error("%s has just been removed", device);
+	default:
+		return say_error("cannot open %s/%s: %s", CA_DIR, device,
+				 strerror(-error));
+	}
+}
+
+static int say_open_ca_error(const char *device, int error)
+{
+	switch (error) {
+	case -EMFILE:
+		return say_error("cannot open %s: its file has as many handles as it may\n"
+				 "  See /sys/module/kverbs/parameters/ca_max_handles", device);
+	case -ENOMEM:
+		return say_error("cannot open %s: no memory, or the device has been opened as often as\n"
+				 "  it can be. Who has: /sys/kernel/debug/kverbs/%s/ca", device,
+				 device);
+	default:
+		return say_request_error(device, "open the channel adapter",
+					 error);
+	}
+}
+
+int open_ca(struct ca *ca, const char *device, int flags)
+{
+	int ret = ca_open_file(ca, device, flags);
+
+	if (ret)
+		return say_open_error(device, ret, flags & O_ACCMODE);
+	ret = ca_open(ca, 0);
+	if (!ret)
+		return STATUS_OK;
+	ca_close_file(ca);
+	return say_open_ca_error(device, ret);
+}
+
+int say_request_error(const char *device, const char *what, int error)
+{
+	switch (error) {
+	case -ENODEV:
+		return say_error("cannot %s: %s has been removed", what, device);
+	case -ENOTTY:
+	case -E2BIG:
+	case -EOPNOTSUPP:
+		return say_error("cannot %s: the kernel does not know this request\n"
+				 "  Load a module kverbs that is as new as this command.", what);
+	case -EPROTO:
+		return say_error("cannot %s: the kernel's answer makes no sense to this command\n"
+				 "  Use one that is as new as the module kverbs.", what);
+	case -EAGAIN:
+		return say_error("cannot %s: %s changes faster than it can be read\n"
+				 "  Try again. What changes: kverbs monitor %s", what, device,
+				 device);
+	default:
+		return say_error("cannot %s: %s: %s", what, device,
+				 strerror(-error));
+	}
+}
+
+int finish_output(int status)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	/* Whoever reads has seen enough. */
+	if (errno == EPIPE)
+		return STATUS_FAILED;
+	return say_error("cannot write the output: %s", strerror(errno));
+}

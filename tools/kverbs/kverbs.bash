@@ -1,0 +1,98 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Completion of kverbs(1) for bash: commands, options and their values, devices, ports.
+# KVERBS_CA_DIR and KVERBS_SYSFS are for the tests of this file.
+
+# The names in a directory that begin with what was typed.
+_kverbs_names() {
+	local path
+	for path in "$1"/*; do
+		path=${path##*/}
+		[[ $path = '*' || $path != "$2"* ]] || COMPREPLY+=("$path")
+	done
+}
+
+_kverbs_devices() {
+	_kverbs_names "${KVERBS_CA_DIR:-/dev/infiniband/ca}" "$1"
+}
+
+# Ports of the devices on the command line.
+_kverbs_ports() {
+	local word sysfs=${KVERBS_SYSFS:-/sys/class/infiniband}
+	for word in "${COMP_WORDS[@]:2}"; do
+		[[ -z $word || ! -d $sysfs/$word/ports ]] ||
+			_kverbs_names "$sysfs/$word/ports" "$1"
+	done
+}
+
+# A list with commas: the last word of it, from those that are not in it yet.
+_kverbs_access() {
+	local have='' word
+	[[ $1 != *,* ]] || have=${1%,*},
+	for word in lr lw rr rw ra mw ro; do
+		[[ ,$have = *",$word,"* || $have$word != "$1"* ]] ||
+			COMPREPLY+=("$have$word")
+	done
+	# More may follow.
+	[ ${#COMPREPLY[@]} -eq 0 ] || compopt -o nospace 2>/dev/null
+}
+
+# _kverbs_value <option> <what was typed>: fails if it takes no value.
+_kverbs_value() {
+	case $1 in
+	--port | -p) _kverbs_ports "$2" ;;
+	--path | -P) _kverbs_words "any host" "$2" ;;
+	--touch | -t) _kverbs_words "none read write" "$2" ;;
+	--size | -s) _kverbs_words "4K 64K 2M 1G" "$2" ;;
+	--access | -a) _kverbs_access "$2" ;;
+	--count | -c) ;;
+	*) return 1 ;;
+	esac
+}
+
+_kverbs_words() {
+	mapfile -t COMPREPLY < <(compgen -W "$1" -- "$2")
+}
+
+_kverbs_options() {
+	case $1 in
+	list) echo "--json --help" ;;
+	show) echo "--port --json --all --help" ;;
+	monitor) echo "--json --count --help" ;;
+	reg) echo "--size --access --path --touch --count --json --help" ;;
+	esac
+}
+
+# Whether the command line has a device, for commands that take one.
+_kverbs_has_device() {
+	local i dir=${KVERBS_CA_DIR:-/dev/infiniband/ca}
+	for ((i = 2; i < COMP_CWORD; i++)); do
+		[[ -z ${COMP_WORDS[i]} || ! -e $dir/${COMP_WORDS[i]} ]] || return 0
+	done
+	return 1
+}
+
+_kverbs() {
+	local word=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} previous
+	COMPREPLY=()
+	if [ "$COMP_CWORD" -eq 1 ]; then
+		_kverbs_words "list show monitor reg --help --version" "$word"
+		return
+	fi
+	previous=${COMP_WORDS[COMP_CWORD - 1]}
+	# -a of show takes no value, that of reg does.
+	if [[ $command:$previous != show:-a ]] && _kverbs_value "$previous" "$word"; then
+		return
+	fi
+	if [[ $word = -* ]]; then
+		_kverbs_words "$(_kverbs_options "$command")" "$word"
+		return
+	fi
+	case $command in
+	show | reg) _kverbs_has_device || _kverbs_devices "$word" ;;
+	monitor) _kverbs_devices "$word" ;;
+	esac
+}
+
+complete -F _kverbs kverbs

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The command kverbs: what its files give each other.
+ *
+ *	main.c		commands, --help, --version
+ *	list.c, show.c, monitor.c, reg.c	a command each
+ *	fields.c	the attributes of CAs and ports, as tables
+ *	text.c		names and units
+ *	json.c		a writer
+ *	devices.c	which devices there are, and what sysfs says of them
+ *	error.c		what went wrong, and what to do
+ *
+ * A command is a struct command, in the table in main.c. Its run() gets its own
+ * arguments, its name first, and returns an exit status.
+ */
+#ifndef KVERBS_H
+#define KVERBS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "../lib/ca.h"
+
+#define KVERBS_VERSION	"1.0"
+
+#define COUNT(array)	(sizeof(array) / sizeof((array)[0]))
+#define __printf(format_arg, first_arg)					\
+	__attribute((format(printf, format_arg, first_arg)))
+
+/* Exit statuses; the man page has them. */
+enum {
+	STATUS_OK,
+	STATUS_FAILED,
+	STATUS_USAGE,
+};
+
+struct command {
+	const char *name;
+	const char *arguments;
+	const char *summary;
+	const char *help;
+	int (*run)(const struct command *cmd, int argc, char **argv);
+};
+
+extern const struct command list_command;
+extern const struct command show_command;
+extern const struct command monitor_command;
+extern const struct command reg_command;
+
+/* main.c */
+/* The help of a command on stdout. Return: STATUS_OK. */
+int command_help(const struct command *cmd);
+/* Says what is wrong with the arguments. Return: STATUS_USAGE. */
+int usage_error(const struct command *cmd, const char *format, ...)
+	__printf(2, 3);
+/* For what getopt_long() does not know. Return: STATUS_USAGE. */
+int option_error(const struct command *cmd);
+/* A number in an argument, from min to max. Return: false if it is none. */
+bool parse_number(const char *text, uint64_t min, uint64_t max,
+		  uint64_t *number);
+
+/* devices.c */
+struct devices {
+	size_t count;
+	char (*names)[CA_NAME_MAX];
+};
+
+/* Those with a file, sorted as people count. Return: 0 or a negative errno. */
+int devices_find(struct devices *devices);
+void devices_free(struct devices *devices);
+/* Whether the kernel has it, with a file or without. */
+bool device_in_sysfs(const char *device);
+/* What drives it, as far as sysfs tells; else "". */
+void device_driver(const char *device, char *driver, size_t size);
+/* Name of a network device; "" for index 0, a number if it is gone. */
+const char *netdev_name(uint32_t index, char name[32]);
+
+/* error.c: each says on stderr what is wrong and what to do. */
+/*
+ * Begins with the command's name. What is to be done stands in further lines.
+ * Return: STATUS_FAILED.
+ */
+int say_error(const char *format, ...) __printf(1, 2);
+/* There is nothing to list. Return: STATUS_FAILED. */
+int say_no_device(void);
+/* ca_open_file() has failed. Return: STATUS_FAILED. */
+int say_open_error(const char *device, int error, bool write);
+/*
+ * Opens a device's file and its channel adapter, and says what fails.
+ * Return: STATUS_OK or STATUS_FAILED, with nothing left open.
+ */
+int open_ca(struct ca *ca, const char *device, int flags);
+/* A request has failed; what: as in "cannot <what>". Return: STATUS_FAILED. */
+int say_request_error(const char *device, const char *what, int error);
+/* Flushes stdout. Return: status, or STATUS_FAILED if it cannot be written. */
+int finish_output(int status);
+
+/* text.c: names, never NULL. What has none gets one with its number, in buf. */
+#define TEXT_MAX	64
+
+const char *text_port_state(uint32_t state, char *buf);
+const char *text_phys_state(uint32_t state, char *buf);
+const char *text_link_layer(uint32_t layer, char *buf);
+const char *text_gid_type(uint32_t type, char *buf);
+const char *text_node_type(uint32_t type, char *buf);
+const char *text_atomic(uint32_t cap, char *buf);
+const char *text_path(uint32_t path, char *buf);
+const char *text_event(uint32_t type, char *buf);
+const char *text_speed(uint32_t speed, char *buf);
+/* Lanes of a link; 0 if the width is none. */
+unsigned int link_lanes(uint32_t width);
+/* Mb/s of a link, before encoding, as it is sold; 0 if that is unknown. */
+unsigned int link_mbps(uint32_t width, uint32_t speed);
+/* "4X EDR, 100 Gb/s" */
+const char *text_link(uint32_t width, uint32_t speed, char *buf);
+const char *text_guid(__be64 guid, char *buf);
+const char *text_gid(const uint8_t gid[16], char *buf);
+/* "2 MiB" where that is exact; 0 is "0". */
+const char *text_bytes(uint64_t bytes, char *buf);
+/* 4.096 us * 2^n, in a fitting unit */
+const char *text_timeout(unsigned int n, char *buf);
+const char *text_ns(uint64_t ns, char *buf);
+/* As printf %s, with what a terminal might obey replaced. */
+void print_text(FILE *out, const char *text);
+
+/* The name of a flag, or of a value that is looked up like one. */
+struct name {
+	uint64_t value;
+	const char *name;
+};
+
+extern const struct name cap_flag_names[];
+extern const struct name port_flag_names[];
+extern const struct name port_cap_names[];
+extern const struct name port_cap2_names[];
+extern const struct name access_names[];
+extern const struct name path_names[];
+
+/* "read|write|none" and the like. Return: false if it is none of them. */
+bool parse_name(const struct name *names, const char *text, size_t len,
+		uint64_t *value);
+
+/*
+ * Takes the lowest flag off flags. Return: its name, perhaps in buf; NULL if
+ * there was none.
+ */
+const char *next_flag(const struct name *names, uint64_t *flags, char *buf);
+
+/* json.c */
+#define JSON_DEPTH	16
+
+/*
+ * What is being written: into out, over several lines unless it is compact.
+ * filled: whether something is in the array or object of each level.
+ */
+struct json {
+	FILE *out;
+	bool compact;
+	unsigned int depth;
+	bool filled[JSON_DEPTH];
+	char closing[JSON_DEPTH];
+};
+
+void json_start(struct json *json, FILE *out, bool compact);
+/* key: NULL in an array and outermost. */
+void json_object(struct json *json, const char *key);
+void json_array(struct json *json, const char *key);
+/* Ends the innermost object or array; after the outermost, the line. */
+void json_end(struct json *json);
+void json_string(struct json *json, const char *key, const char *value);
+void json_number(struct json *json, const char *key, uint64_t value);
+void json_null(struct json *json, const char *key);
+void json_flags(struct json *json, const char *key, const struct name *names,
+		uint64_t flags);
+
+/* fields.c */
+/* all: also what is 0, and empty entries of tables. */
+void print_ca(const struct kverbs_ca_attr *attr, bool all);
+void print_port(const struct kverbs_ca_port_attr *port, bool all);
+/* Members of the innermost object. */
+void json_ca(struct json *json, const struct kverbs_ca_attr *attr);
+void json_port(struct json *json, const struct kverbs_ca_port_attr *port,
+	       bool all);
+
+#endif /* KVERBS_H */

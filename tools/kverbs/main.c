@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * kverbs: looks at channel adapters, watches them, tries things on them.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kverbs.h"
+
+static const struct command * const commands[] = {
+	&list_command,
+	&show_command,
+	&monitor_command,
+	&reg_command,
+};
+
+static int show_help(void)
+{
+	size_t i;
+
+	puts("Usage: kverbs <command> [argument...]\n"
+	     "\n"
+	     "Looks at the RDMA devices of kverbs, watches them, and tries things on them.\n"
+	     "\n"
+	     "Commands:");
+	for (i = 0; i < COUNT(commands); i++)
+		printf("  %-9s%s\n", commands[i]->name, commands[i]->summary);
+	puts("\n"
+	     "  kverbs <command> --help   what a command takes\n"
+	     "  kverbs --version          the version of this command\n"
+	     "\n"
+	     "Exit status: 0; 1 if something failed; 2 if the arguments are wrong.\n"
+	     "The man page kverbs(1) has all of it, with the JSON output.");
+	return STATUS_OK;
+}
+
+int command_help(const struct command *cmd)
+{
+	printf("Usage: kverbs %s%s%s\n\n%s", cmd->name,
+	       *cmd->arguments ? " " : "", cmd->arguments, cmd->help);
+	return STATUS_OK;
+}
+
+int usage_error(const struct command *cmd, const char *format, ...)
+{
+	va_list args;
+
+	fprintf(stderr, "kverbs %s: ", cmd->name);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fprintf(stderr, "\nUsage: kverbs %s%s%s\n", cmd->name,
+		*cmd->arguments ? " " : "", cmd->arguments);
+	return STATUS_USAGE;
+}
+
+/* getopt_long() has said what it did not like. */
+int option_error(const struct command *cmd)
+{
+	fprintf(stderr, "Usage: kverbs %s%s%s\n", cmd->name,
+		*cmd->arguments ? " " : "", cmd->arguments);
+	return STATUS_USAGE;
+}
+
+bool parse_number(const char *text, uint64_t min, uint64_t max,
+		  uint64_t *number)
+{
+	char *end;
+
+	/* strtoull() takes blanks, and a sign that it turns around. */
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*number = strtoull(text, &end, 0);
+	return !errno && !*end && *number >= min && *number <= max;
+}
+
+static int run(const struct command *cmd, int argc, char **argv)
+{
+	char *name = NULL;
+	int status;
+
+	/* It stands in the messages of getopt_long(). */
+	if (asprintf(&name, "kverbs %s", cmd->name) < 0)
+		return say_error("no memory");
+	argv[0] = name;
+	status = finish_output(cmd->run(cmd, argc, argv));
+	free(name);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	size_t i;
+
+	/* A reader that has gone is an error of a write, not the end. */
+	signal(SIGPIPE, SIG_IGN);
+	if (argc < 2) {
+		fputs("kverbs: which command? See: kverbs --help\n", stderr);
+		return STATUS_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") ||
+	    !strcmp(argv[1], "help"))
+		return finish_output(show_help());
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		puts("kverbs " KVERBS_VERSION);
+		return finish_output(STATUS_OK);
+	}
+	for (i = 0; i < COUNT(commands); i++)
+		if (!strcmp(argv[1], commands[i]->name))
+			return run(commands[i], argc - 1, argv + 1);
+	fprintf(stderr, "kverbs: no command %s. See: kverbs --help\n", argv[1]);
+	return STATUS_USAGE;
+}

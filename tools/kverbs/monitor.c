@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * kverbs monitor: events as they come, a line each. Without names of devices
+ * it watches all of them, and those that come while it runs. SIGINT and SIGTERM
+ * are waited for like events.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kverbs.h"
+
+/* Of a line that this command makes by itself: a device has come. */
+#define EVENT_ADDED	UINT32_MAX
+
+/* Of what is read at a time: a full queue of events fits. */
+#define READ_SIZE	4096
+
+struct watch {
+	char name[CA_NAME_MAX];
+	dev_t rdev;
+	struct ca ca;
+};
+
+/**
+ * struct monitor - what is watched
+ * @watches: the devices
+ * @count: of them
+ * @dir: inotify descriptor for new devices, or -1
+ * @signals: signalfd of SIGINT and SIGTERM
+ * @json: lines of JSON
+ * @left: events until the end; 0 for no end
+ * @ended: enough was seen
+ */
+struct monitor {
+	struct watch *watches;
+	size_t count;
+	int dir;
+	int signals;
+	bool json;
+	uint64_t left;
+	bool ended;
+};
+
+/* --- lines ----------------------------------------------------------------- */
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+/* The kernel's clock for events has no date. */
+static void text_time(uint64_t monotonic_ns, bool utc, char *buf, size_t size)
+{
+	uint64_t ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC) +
+		      monotonic_ns;
+	time_t seconds = ns / 1000000000;
+	unsigned int micros = ns % 1000000000 / 1000;
+	char start[32];
+	struct tm tm;
+
+	if (utc)
+		strftime(start, sizeof(start), "%FT%T", gmtime_r(&seconds, &tm));
+	else
+		strftime(start, sizeof(start), "%T", localtime_r(&seconds, &tm));
+	snprintf(buf, size, "%s.%06u%s", start, micros, utc ? "Z" : "");
+}
+
+static uint32_t used_gids(const struct kverbs_ca_port_attr *port)
+{
+	uint32_t i, used = 0;
+
+	for (i = 0; i < port->gid_count; i++)
+		used += ca_gid(port, i)->type != KVERBS_CA_GID_NONE;
+	return used;
+}
+
+static uint32_t used_pkeys(const struct kverbs_ca_port_attr *port)
+{
+	uint32_t i, used = 0;
+
+	for (i = 0; i < port->pkey_count; i++)
+		used += (ca_pkey(port, i) & 0x7fff) != 0;
+	return used;
+}
+
+/* How it is now: what a person would look up after such an event. */
+static void print_now(uint32_t type, const struct kverbs_ca_port_attr *port)
+{
+	char state[TEXT_MAX], link[TEXT_MAX];
+
+	switch (type) {
+	case KVERBS_CA_EVENT_LID_CHANGE:
+		printf("LID %" PRIu32, port->lid);
+		break;
+	case KVERBS_CA_EVENT_SM_CHANGE:
+		printf("LID of the SM %" PRIu32, port->sm_lid);
+		break;
+	case KVERBS_CA_EVENT_GID_CHANGE:
+		printf("%" PRIu32 " GIDs", used_gids(port));
+		break;
+	case KVERBS_CA_EVENT_PKEY_CHANGE:
+		printf("%" PRIu32 " P_Keys", used_pkeys(port));
+		break;
+	default:
+		printf("%s, %s", text_port_state(port->state, state),
+		       text_link(port->width, port->speed, link));
+	}
+}
+
+static const char *event_name(uint32_t type, char *buf)
+{
+	return type == EVENT_ADDED ? "added" : text_event(type, buf);
+}
+
+static void print_event(const char *device, const struct kverbs_ca_event *event,
+			const struct kverbs_ca_port_attr *port)
+{
+	char when[64], name[TEXT_MAX], place[CA_NAME_MAX + 16];
+
+	text_time(event->time_ns, false, when, sizeof(when));
+	if (event->port)
+		snprintf(place, sizeof(place), "%s/%" PRIu32, device,
+			 event->port);
+	else
+		snprintf(place, sizeof(place), "%s", device);
+	printf("%s  %-10s %-18s", when, place, event_name(event->type, name));
+	if (event->type == KVERBS_CA_EVENT_OVERFLOW)
+		printf("%" PRIu32 " events were lost here", event->lost);
+	else if (port)
+		print_now(event->type, port);
+	putchar('\n');
+}
+
+static void json_event(const char *device, const struct kverbs_ca_event *event,
+		       const struct kverbs_ca_port_attr *port)
+{
+	char buf[TEXT_MAX];
+	struct json json;
+
+	json_start(&json, stdout, true);
+	json_object(&json, NULL);
+	text_time(event->time_ns, true, buf, sizeof(buf));
+	json_string(&json, "time", buf);
+	json_number(&json, "time_ns", event->time_ns);
+	json_string(&json, "device", device);
+	json_number(&json, "port", event->port);
+	json_string(&json, "event", event_name(event->type, buf));
+	json_number(&json, "lost", event->lost);
+	json_number(&json, "generation", event->generation);
+	if (port)
+		json_string(&json, "state", text_port_state(port->state, buf));
+	else
+		json_null(&json, "state");
+	json_end(&json);
+}
+
+static void show_event(struct monitor *monitor, const struct watch *watch,
+		       const struct kverbs_ca_event *event)
+{
+	struct kverbs_ca_port_attr *port = NULL;
+
+	if (event->port && ca_query_port(&watch->ca, event->port, 0, &port) < 0)
+		port = NULL;
+	if (monitor->json)
+		json_event(watch->name, event, port);
+	else
+		print_event(watch->name, event, port);
+	free(port);
+	/* Whoever reads the lines wants them now. */
+	fflush(stdout);
+	if (monitor->left && !--monitor->left)
+		monitor->ended = true;
+}
+
+/* --- devices --------------------------------------------------------------- */
+
+static int watch_add(struct monitor *monitor, const char *name,
+		     const struct ca *ca)
+{
+	struct watch *watches, *watch;
+	struct stat st = {};
+
+	watches = realloc(monitor->watches,
+			  (monitor->count + 1) * sizeof(*watches));
+	if (!watches)
+		return say_error("no memory");
+	monitor->watches = watches;
+	watch = &watches[monitor->count++];
+	fstat(ca->fd, &st);
+	snprintf(watch->name, sizeof(watch->name), "%s", name);
+	watch->rdev = st.st_rdev;
+	watch->ca = *ca;
+	return STATUS_OK;
+}
+
+static void watch_drop(struct monitor *monitor, size_t index)
+{
+	ca_close_file(&monitor->watches[index].ca);
+	monitor->count--;
+	memmove(&monitor->watches[index], &monitor->watches[index + 1],
+		(monitor->count - index) * sizeof(monitor->watches[0]));
+}
+
+static int watch_open(struct monitor *monitor, const char *name)
+{
+	struct ca ca;
+	int status = open_ca(&ca, name, O_RDONLY | O_NONBLOCK);
+
+	if (status != STATUS_OK)
+		return status;
+	status = watch_add(monitor, name, &ca);
+	if (status != STATUS_OK)
+		ca_close_file(&ca);
+	return status;
+}
+
+static int watch_named(struct monitor *monitor, char **names, int count)
+{
+	int i, status = STATUS_OK;
+
+	for (i = 0; i < count && status == STATUS_OK; i++)
+		status = watch_open(monitor, names[i]);
+	return status;
+}
+
+static int watch_all(struct monitor *monitor)
+{
+	struct devices devices;
+	int ret, status = STATUS_OK;
+	size_t i;
+
+	/* Before looking, so that none comes unseen in between. */
+	monitor->dir = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (monitor->dir >= 0)
+		inotify_add_watch(monitor->dir, CA_DIR,
+				  IN_CREATE | IN_MOVED_TO | IN_ATTRIB);
+	ret = devices_find(&devices);
+	if (ret)
+		return say_error("cannot look into %s: %s", CA_DIR, strerror(-ret));
+	if (!devices.count)
+		return say_no_device();
+	for (i = 0; i < devices.count && status == STATUS_OK; i++)
+		status = watch_open(monitor, devices.names[i]);
+	devices_free(&devices);
+	return status;
+}
+
+/* A device that was given another name has a new file with its old number. */
+static bool is_watched(struct monitor *monitor, const char *name, int fd)
+{
+	struct stat st = {};
+	size_t i;
+
+	fstat(fd, &st);
+	for (i = 0; i < monitor->count; i++) {
+		if (monitor->watches[i].rdev == st.st_rdev) {
+			snprintf(monitor->watches[i].name, CA_NAME_MAX, "%s", name);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void show_new(struct monitor *monitor, const struct watch *watch)
+{
+	struct kverbs_ca_event event = {
+		.type = EVENT_ADDED,
+		.time_ns = clock_ns(CLOCK_MONOTONIC),
+	};
+	struct kverbs_ca_attr attr;
+
+	if (!ca_query_alone(&watch->ca, 0, &attr))
+		event.generation = attr.generation;
+	show_event(monitor, watch, &event);
+}
+
+/* It may have gone again, or not be for us. */
+static void watch_new(struct monitor *monitor, const char *name)
+{
+	struct ca ca;
+
+	if (!ca_open_file(&ca, name, O_RDONLY | O_NONBLOCK) &&
+	    !is_watched(monitor, name, ca.fd) && !ca_open(&ca, 0) &&
+	    !watch_add(monitor, name, &ca))
+		show_new(monitor, &monitor->watches[monitor->count - 1]);
+	else
+		ca_close_file(&ca);
+}
+
+static void read_dir(struct monitor *monitor)
+{
+	const struct inotify_event *entry;
+	uint64_t buf[READ_SIZE / 8];
+	ssize_t len, at;
+
+	len = read(monitor->dir, buf, sizeof(buf));
+	for (at = 0; at < len && !monitor->ended;
+	     at += sizeof(*entry) + entry->len) {
+		entry = (const void *)((char *)buf + at);
+		if (entry->len)
+			watch_new(monitor, entry->name);
+	}
+}
+
+/*
+ * What a device has to tell. Return: false if it is gone, or cannot be read:
+ * then status says so.
+ */
+static bool read_events(struct monitor *monitor, const struct watch *watch,
+			int *status)
+{
+	const struct kverbs_ca_event *event;
+	uint64_t buf[READ_SIZE / 8];
+	ssize_t len, at;
+
+	len = read(watch->ca.fd, buf, sizeof(buf));
+	if (len < 0 && (errno == EAGAIN || errno == EINTR))
+		return true;
+	if (len < 0 && errno != ENODEV)
+		*status = say_error("cannot read the events of %s: %s",
+				    watch->name, strerror(errno));
+	for (at = 0; at + (ssize_t)sizeof(*event) <= len && !monitor->ended;
+	     at += event->size) {
+		event = (const void *)((char *)buf + at);
+		show_event(monitor, watch, event);
+		if (event->type == KVERBS_CA_EVENT_REMOVED ||
+		    event->size < sizeof(*event))
+			return false;
+	}
+	return len > 0;
+}
+
+/* --- waiting --------------------------------------------------------------- */
+
+static int wait_for_any(struct monitor *monitor, struct pollfd *fds)
+{
+	size_t i;
+
+	for (i = 0; i < monitor->count; i++)
+		fds[i] = (struct pollfd) { .fd = monitor->watches[i].ca.fd,
+					   .events = POLLIN };
+	fds[i] = (struct pollfd) { .fd = monitor->dir, .events = POLLIN };
+	fds[i + 1] = (struct pollfd) { .fd = monitor->signals, .events = POLLIN };
+	return poll(fds, monitor->count + 2, -1);
+}
+
+/* From the last one: those that go leave the places of the others alone. */
+static void read_all(struct monitor *monitor, const struct pollfd *fds,
+		     int *status)
+{
+	size_t i = monitor->count;
+	bool new_devices = fds[i].revents;
+	bool interrupted = fds[i + 1].revents;
+
+	while (i-- && !monitor->ended)
+		if (fds[i].revents &&
+		    !read_events(monitor, &monitor->watches[i], status))
+			watch_drop(monitor, i);
+	if (new_devices && !monitor->ended)
+		read_dir(monitor);
+	/* After what had come before the signal. */
+	if (interrupted)
+		monitor->ended = true;
+}
+
+static int watch_until_end(struct monitor *monitor)
+{
+	int status = STATUS_OK;
+	struct pollfd *fds;
+
+	while (monitor->count && !monitor->ended && !ferror(stdout)) {
+		fds = calloc(monitor->count + 2, sizeof(*fds));
+		if (!fds)
+			return say_error("no memory");
+		if (wait_for_any(monitor, fds) >= 0) {
+			read_all(monitor, fds, &status);
+		} else if (errno != EINTR) {
+			status = say_error("poll: %s", strerror(errno));
+			monitor->ended = true;
+		}
+		free(fds);
+	}
+	return status;
+}
+
+/* They end us while we wait, after what was seen has been written. */
+static int catch_signals(void)
+{
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	return signalfd(-1, &signals, SFD_CLOEXEC);
+}
+
+static void say_watching(const struct monitor *monitor)
+{
+	size_t i;
+
+	fputs("watching", stderr);
+	for (i = 0; i < monitor->count; i++)
+		fprintf(stderr, " %s", monitor->watches[i].name);
+	fputc('\n', stderr);
+}
+
+static int run_monitor(struct monitor *monitor, char **names, int count)
+{
+	int status;
+
+	monitor->signals = catch_signals();
+	if (monitor->signals < 0)
+		return say_error("signalfd: %s", strerror(errno));
+	if (count)
+		status = watch_named(monitor, names, count);
+	else
+		status = watch_all(monitor);
+	if (status == STATUS_OK) {
+		say_watching(monitor);
+		status = watch_until_end(monitor);
+	}
+	while (monitor->count)
+		watch_drop(monitor, monitor->count - 1);
+	free(monitor->watches);
+	if (monitor->dir >= 0)
+		close(monitor->dir);
+	close(monitor->signals);
+	return status;
+}
+
+static int run(const struct command *cmd, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "json", no_argument, NULL, 'j' },
+		{ "count", required_argument, NULL, 'c' },
+		{ "help", no_argument, NULL, 'h' },
+		{}
+	};
+	struct monitor monitor = { .dir = -1 };
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "jc:h", options, NULL)) != -1) {
+		switch (opt) {
+		case 'j':
+			monitor.json = true;
+			break;
+		case 'c':
+			if (!parse_number(optarg, 1, UINT64_MAX, &monitor.left))
+				return usage_error(cmd, "%s is no number of events", optarg);
+			break;
+		case 'h':
+			return command_help(cmd);
+		default:
+			return option_error(cmd);
+		}
+	}
+	return run_monitor(&monitor, argv + optind, argc - optind);
+}
+
+const struct command monitor_command = {
+	.name = "monitor",
+	.arguments = "[<device>...] [--json] [--count <n>]",
+	.summary = "the events of devices, as they come",
+	.help =
+	"The events of the devices, a line each as they come; after a change, how it is\n"
+	"now. Without a device: of all, and of those that come later. Ends when all of\n"
+	"them are gone, or by Ctrl-C.\n"
+	"\n"
+	"  -j, --json        an object of JSON in each line, see kverbs(1)\n"
+	"  -c, --count <n>   end after so many events\n"
+	"  -h, --help        this text\n",
+	.run = run,
+};

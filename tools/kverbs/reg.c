@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * kverbs reg: tries a registration of memory, and undoes it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kverbs.h"
+
+#define DEFAULT_SIZE	(2ULL << 20)
+#define DEFAULT_ACCESS	(KVERBS_CA_ACCESS_LOCAL_WRITE |		\
+			 KVERBS_CA_ACCESS_REMOTE_WRITE |	\
+			 KVERBS_CA_ACCESS_REMOTE_READ)
+#define REMOTE_WRITES	(KVERBS_CA_ACCESS_REMOTE_WRITE |	\
+			 KVERBS_CA_ACCESS_REMOTE_ATOMIC)
+
+enum touch { TOUCH_NONE, TOUCH_READ, TOUCH_WRITE };
+
+static const struct name touch_names[] = {
+	{ TOUCH_NONE,	"none" },
+	{ TOUCH_READ,	"read" },
+	{ TOUCH_WRITE,	"write" },
+	{}
+};
+
+struct times {
+	uint64_t min;
+	uint64_t max;
+	uint64_t sum;
+};
+
+/**
+ * struct reg - a trial
+ * @device: its name
+ * @size: bytes to register
+ * @access: KVERBS_CA_ACCESS_*
+ * @path: enum kverbs_ca_path
+ * @touch: enum touch: what is done to the memory before
+ * @count: how often
+ * @json: the result as JSON
+ * @ca: the device
+ * @memory: what is registered
+ * @pd: under the handle
+ * @attr: of the first registration
+ * @reg: nanoseconds of REG_MR
+ * @dereg: nanoseconds of DEREG_MR
+ */
+struct reg {
+	const char *device;
+	uint64_t size;
+	uint64_t access;
+	uint64_t path;
+	uint64_t touch;
+	uint64_t count;
+	bool json;
+	struct ca ca;
+	char *memory;
+	__u64 pd;
+	struct kverbs_ca_mr_attr attr;
+	struct times reg;
+	struct times dereg;
+};
+
+static uint64_t now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+static void times_add(struct times *times, uint64_t ns)
+{
+	if (!times->sum || ns < times->min)
+		times->min = ns;
+	if (ns > times->max)
+		times->max = ns;
+	times->sum += ns;
+}
+
+/* --- what can go wrong ----------------------------------------------------- */
+
+static int say_no_memory(const struct reg *reg)
+{
+	struct rlimit limit;
+	char size[TEXT_MAX], most[TEXT_MAX];
+
+	text_bytes(reg->size, size);
+	if (!getrlimit(RLIMIT_MEMLOCK, &limit) &&
+	    limit.rlim_cur != RLIM_INFINITY && reg->size > limit.rlim_cur)
+		return say_error("cannot register %s: this process may lock %s (RLIMIT_MEMLOCK)\n"
+				 "  Raise the limit: ulimit -l unlimited; for good: memlock in\n"
+				 "  /etc/security/limits.conf, LimitMEMLOCK= of a service.\n"
+				 "  Or register less: --size", size,
+				 text_bytes(limit.rlim_cur, most));
+	return say_error("cannot register %s: no memory is left for it\n"
+			 "  Register less: --size. What others have registered is in\n"
+			 "  /sys/kernel/debug/kverbs/%s/mr", size, reg->device);
+}
+
+/* The kernel says no more than that something cannot be. */
+static int say_invalid(const struct reg *reg)
+{
+	struct kverbs_ca_attr attr;
+	char size[TEXT_MAX];
+
+	if ((reg->access & REMOTE_WRITES) &&
+	    !(reg->access & KVERBS_CA_ACCESS_LOCAL_WRITE))
+		return say_error("cannot register: peers may write, and the device may not\n"
+				 "  Add lw to --access.");
+	if (!ca_query_alone(&reg->ca, 0, &attr) && reg->size > attr.max_mr_size)
+		return say_error("cannot register: a region of %s has at most %s\n"
+				 "  Register less: --size", reg->device,
+				 text_bytes(attr.max_mr_size, size));
+	return say_error("cannot register: %s does not do this size, access and path\n"
+			 "  Its limits: kverbs show %s", reg->device, reg->device);
+}
+
+static int say_reg_error(const struct reg *reg, int error)
+{
+	char buf[TEXT_MAX];
+
+	switch (error) {
+	case -ENOMEM:
+	case -EPERM:
+		return say_no_memory(reg);
+	case -EINVAL:
+		return say_invalid(reg);
+	case -EOPNOTSUPP:
+		return say_error("cannot register: %s has no such access, or no path %s\n"
+				 "  Try: --access lw --path any", reg->device,
+				 text_path(reg->path, buf));
+	case -EDQUOT:
+		return say_error("cannot register: the handle has as many objects as it may\n"
+				 "  See /sys/module/kverbs/parameters/ca_max_objects");
+	case -EFAULT:
+		return say_error("cannot register: the device may not use this memory");
+	default:
+		return say_request_error(reg->device, "register", error);
+	}
+}
+
+/* --- a trial --------------------------------------------------------------- */
+
+static void touch_memory(const struct reg *reg)
+{
+	uint64_t step = sysconf(_SC_PAGESIZE), i;
+
+	/* Atomic, for the compiler to leave it in. */
+	for (i = 0; i < reg->size; i += step) {
+		if (reg->touch == TOUCH_WRITE)
+			__atomic_store_n(&reg->memory[i], 1, __ATOMIC_RELAXED);
+		else if (reg->touch == TOUCH_READ)
+			__atomic_load_n(&reg->memory[i], __ATOMIC_RELAXED);
+	}
+}
+
+static int register_once(struct reg *reg)
+{
+	struct kverbs_ca_reg_mr in = {
+		.pd = reg->pd,
+		.start = (uintptr_t)reg->memory,
+		.length = reg->size,
+		.iova = (uintptr_t)reg->memory,
+		.access = reg->access,
+		.path = reg->path,
+	};
+	uint64_t start = now();
+	__u64 mr;
+	int ret = ca_reg_mr(&reg->ca, &in, &mr);
+
+	if (ret)
+		return say_reg_error(reg, ret);
+	times_add(&reg->reg, now() - start);
+	if (!reg->attr.size) {
+		ret = ca_query_mr(&reg->ca, mr, &reg->attr);
+		if (ret)
+			return say_request_error(reg->device, "query the region",
+						 ret);
+	}
+	start = now();
+	ret = ca_dereg_mr(&reg->ca, mr);
+	if (ret)
+		return say_request_error(reg->device, "deregister", ret);
+	times_add(&reg->dereg, now() - start);
+	return STATUS_OK;
+}
+
+static int with_pd(struct reg *reg)
+{
+	int ret, status = STATUS_OK;
+	uint64_t i;
+
+	ret = ca_alloc_pd(&reg->ca, &reg->pd);
+	if (ret)
+		return say_request_error(reg->device, "allocate a PD", ret);
+	for (i = 0; i < reg->count && status == STATUS_OK; i++)
+		status = register_once(reg);
+	ret = ca_dealloc_pd(&reg->ca, reg->pd);
+	if (ret && status == STATUS_OK)
+		status = say_request_error(reg->device, "free the PD", ret);
+	return status;
+}
+
+static int with_memory(struct reg *reg)
+{
+	char buf[TEXT_MAX];
+	int status;
+
+	reg->memory = mmap(NULL, reg->size, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (reg->memory == MAP_FAILED)
+		return say_error("cannot get %s of memory: %s. Take less: --size",
+				 text_bytes(reg->size, buf), strerror(errno));
+	touch_memory(reg);
+	status = with_pd(reg);
+	munmap(reg->memory, reg->size);
+	return status;
+}
+
+/* --- its result ------------------------------------------------------------ */
+
+static void print_times(const struct reg *reg, const char *what,
+			const struct times *times)
+{
+	char min[TEXT_MAX], mean[TEXT_MAX], max[TEXT_MAX];
+
+	if (reg->count == 1)
+		printf("  %-12s%s\n", what, text_ns(times->sum, mean));
+	else
+		printf("  %-12s%s on average, %s to %s, %" PRIu64 " times\n", what,
+		       text_ns(times->sum / reg->count, mean),
+		       text_ns(times->min, min), text_ns(times->max, max),
+		       reg->count);
+}
+
+static const char *path_explained(uint32_t path)
+{
+	return path == KVERBS_CA_PATH_HOST ? ": pages of the system's memory" : "";
+}
+
+static void print_result(const struct reg *reg)
+{
+	uint64_t access = reg->attr.access;
+	char buf[TEXT_MAX];
+	const char *name;
+
+	printf("%s: registered %s\n", reg->device,
+	       text_bytes(reg->attr.length, buf));
+	printf("  %-12s%s%s\n", "path", text_path(reg->attr.path, buf),
+	       path_explained(reg->attr.path));
+	printf("  %-12slr", "access");
+	while ((name = next_flag(access_names, &access, buf)))
+		printf(",%s", name);
+	printf("\n  %-12s0x%08" PRIx32 "\n", "lkey", reg->attr.lkey);
+	printf("  %-12s0x%08" PRIx32 "\n", "rkey", reg->attr.rkey);
+	print_times(reg, "register", &reg->reg);
+	print_times(reg, "deregister", &reg->dereg);
+}
+
+static void json_times(struct json *json, const char *key,
+		       const struct times *times, uint64_t count)
+{
+	json_object(json, key);
+	json_number(json, "min", times->min);
+	json_number(json, "mean", times->sum / count);
+	json_number(json, "max", times->max);
+	json_end(json);
+}
+
+static void json_result(const struct reg *reg)
+{
+	char buf[TEXT_MAX];
+	struct json json;
+
+	json_start(&json, stdout, false);
+	json_object(&json, NULL);
+	json_string(&json, "device", reg->device);
+	json_number(&json, "length", reg->attr.length);
+	json_string(&json, "path", text_path(reg->attr.path, buf));
+	json_flags(&json, "access", access_names, reg->attr.access);
+	json_string(&json, "touched", touch_names[reg->touch].name);
+	json_number(&json, "lkey", reg->attr.lkey);
+	json_number(&json, "rkey", reg->attr.rkey);
+	json_number(&json, "count", reg->count);
+	json_times(&json, "register_ns", &reg->reg, reg->count);
+	json_times(&json, "deregister_ns", &reg->dereg, reg->count);
+	json_end(&json);
+}
+
+static int reg_run(struct reg *reg)
+{
+	int ret, status = open_ca(&reg->ca, reg->device, O_RDWR);
+
+	if (status != STATUS_OK)
+		return status;
+	status = with_memory(reg);
+	ret = ca_close(&reg->ca);
+	if (ret && status == STATUS_OK)
+		status = say_request_error(reg->device,
+					   "close the channel adapter", ret);
+	ca_close_file(&reg->ca);
+	if (status != STATUS_OK)
+		return status;
+	if (reg->json)
+		json_result(reg);
+	else
+		print_result(reg);
+	return STATUS_OK;
+}
+
+/* --- arguments ------------------------------------------------------------- */
+
+/* 4096, 64K, 2M, 1G, 1T; also with iB or B behind the letter. */
+static bool parse_size(const char *text, uint64_t *size)
+{
+	static const char letters[] = "KMGT";
+	char *end, *letter;
+	unsigned int shift = 0;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*size = strtoull(text, &end, 0);
+	if (errno)
+		return false;
+	letter = *end ? strchr(letters, *end & ~0x20) : NULL;
+	if (letter) {
+		shift = 10 * (letter - letters + 1);
+		end++;
+		if (!strcmp(end, "iB") || !strcmp(end, "B"))
+			end += strlen(end);
+	}
+	if (*end || !*size || *size > UINT64_MAX >> shift)
+		return false;
+	*size <<= shift;
+	return true;
+}
+
+/* lw,rr,rw: any of access_names; lr is always allowed. */
+static bool parse_access(const char *text, uint64_t *access)
+{
+	uint64_t flag;
+	size_t len;
+
+	*access = 0;
+	while (true) {
+		len = strcspn(text, ",");
+		if (len == 2 && !memcmp(text, "lr", 2))
+			flag = 0;
+		else if (!parse_name(access_names, text, len, &flag))
+			return false;
+		*access |= flag;
+		if (!text[len])
+			return true;
+		text += len + 1;
+	}
+}
+
+static bool parse_value(struct reg *reg, int opt, const char *text)
+{
+	switch (opt) {
+	case 's':
+		return parse_size(text, &reg->size) && reg->size <= SIZE_MAX;
+	case 'a':
+		return parse_access(text, &reg->access);
+	case 'P':
+		return parse_name(path_names, text, strlen(text), &reg->path);
+	case 't':
+		return parse_name(touch_names, text, strlen(text), &reg->touch);
+	default:
+		return parse_number(text, 1, UINT32_MAX, &reg->count);
+	}
+}
+
+static const char *name_of(const struct option *options, int opt)
+{
+	while (options->val != opt)
+		options++;
+	return options->name;
+}
+
+static int run(const struct command *cmd, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "size", required_argument, NULL, 's' },
+		{ "access", required_argument, NULL, 'a' },
+		{ "path", required_argument, NULL, 'P' },
+		{ "touch", required_argument, NULL, 't' },
+		{ "count", required_argument, NULL, 'c' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },
+		{}
+	};
+	struct reg reg = { .size = DEFAULT_SIZE, .access = DEFAULT_ACCESS,
+			   .touch = TOUCH_WRITE, .count = 1 };
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "s:a:P:t:c:jh", options,
+				  NULL)) != -1) {
+		if (opt == 'h')
+			return command_help(cmd);
+		if (opt == '?')
+			return option_error(cmd);
+		if (opt == 'j')
+			reg.json = true;
+		else if (!parse_value(&reg, opt, optarg))
+			return usage_error(cmd, "%s is no value of --%s; see: kverbs reg --help",
+					   optarg, name_of(options, opt));
+	}
+	if (optind + 1 != argc)
+		return usage_error(cmd, optind == argc ?
+				   "on which device? \"kverbs list\" has them" :
+				   "one device at a time");
+	reg.device = argv[optind];
+	return reg_run(&reg);
+}
+
+const struct command reg_command = {
+	.name = "reg",
+	.arguments = "<device> [--size <bytes>] [--access <list>] [--path any|host]\n"
+		     "                  [--touch none|read|write] [--count <n>] [--json]",
+	.summary = "try a registration of memory, and undo it",
+	.help =
+	"Registers memory with a device, tells the keys, the time taken and the path by\n"
+	"which the device gets at it, and undoes it. Takes the right to write to the\n"
+	"device's file.\n"
+	"\n"
+	"  -s, --size <bytes>   how much (2M); K, M, G, T are powers of 1024\n"
+	"  -a, --access <list>  what is allowed (lw,rr,rw): lr, lw: the device reads,\n"
+	"                       writes; rr, rw, ra: peers read, write, do atomics;\n"
+	"                       mw: windows are bound to it; ro: relaxed ordering.\n"
+	"                       lr always is\n"
+	"  -P, --path <path>    any (find out), host (pages of the system's memory)\n"
+	"  -t, --touch <how>    what is done to the memory before: none, read, or\n"
+	"                       write (default)\n"
+	"  -c, --count <n>      so often (1)\n"
+	"  -j, --json           as JSON: an object, see kverbs(1)\n"
+	"  -h, --help           this text\n",
+	.run = run,
+};
