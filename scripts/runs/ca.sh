@@ -1,0 +1,20 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# In the guest: the programs of tools/tests that are in /bin, each of whose cases is a
+# check. TESTS has their names, with colons between.
+
+# shellcheck source=ca_cases.sh
+. /bin/ca_cases.sh
+
+for dev in dummy0 dummy1; do
+	ip link add $dev type dummy 2>/dev/null
+	ip link set $dev up
+done
+load kverbs && load kverbs_emu || exit 1
+for test in $(echo "${TESTS:?}" | tr : " "); do
+	cases "$test"
+done
+unload_all
+check "no node is left" [ ! -e /dev/infiniband/ca/emu0 ]
+check "nothing is left in sysfs" [ ! -e /sys/class/kverbs_ca ]

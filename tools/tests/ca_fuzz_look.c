@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What is looked at in an answer, without knowing what it should be: its length, its
+ * form, and that nothing is in it that the kernel did not mean to tell. See ca_fuzz.c.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ca_fuzz.h"
+
+/* --- what went wrong ------------------------------------------------------------------ */
+
+static void show(const struct attempt *a)
+{
+	const struct kverbs_ca_request *r = &a->r;
+
+	printf("# op %u fd %d at %p: size %u version %u flags %#x port %u handle %#llx object %#llx in %#llx out %#llx in_len %u out_len %u reserved %#llx\n",
+	       a->op, a->fd, a->request, r->size, r->version, r->flags, r->port,
+	       (unsigned long long)r->handle, (unsigned long long)r->object,
+	       (unsigned long long)r->in, (unsigned long long)r->out, r->in_len,
+	       r->out_len, (unsigned long long)r->reserved);
+}
+
+void wrong(const struct thread *t, const struct attempt *a, long ret,
+	   const char *what, uint64_t value)
+{
+	if (atomic_fetch_add(&shared->failed, 1) >= 10)
+		return;
+	printf("not ok seed %llu, thread %u: result %ld: %s (%#llx)\n",
+	       (unsigned long long)seed, t->number, ret, what,
+	       (unsigned long long)value);
+	show(a);
+}
+
+/* --- answers ------------------------------------------------------------------------------ */
+
+static uint32_t word(const unsigned char *p)
+{
+	uint32_t w;
+
+	memcpy(&w, p, sizeof(w));
+	return w;
+}
+
+static bool is_pattern(uint32_t w)
+{
+	return w == 0x6b6b6b6b || w == 0x5a5a5a5a || w == 0xa56b6b6b ||
+	       w == 0xfefefefe;
+}
+
+/* The upper half of a kernel's address. */
+static bool is_address(uint32_t w)
+{
+	return w >= 0xffff8000 && w < 0xffffffff;
+}
+
+static void look_for_leaks(struct thread *t, const struct attempt *a, long ret,
+			   const unsigned char *p, uint32_t len)
+{
+	/* A region is told as it was asked for, wherever that is. */
+	bool own = a->op == KVERBS_CA_REG_MR || a->op == KVERBS_CA_QUERY_MR;
+	uint32_t i;
+
+	for (i = 0; i + 4 <= len; i += 4) {
+		if (is_pattern(word(p + i))) {
+			wrong(t, a, ret, "memory that nobody has set, at", i);
+			return;
+		}
+		if (!own && i % 8 == 4 && is_address(word(p + i))) {
+			wrong(t, a, ret, "an address of the kernel's, at", i);
+			return;
+		}
+	}
+}
+
+static void expect_text(struct thread *t, const struct attempt *a, long ret,
+			const char *text, size_t size)
+{
+	size_t i = strnlen(text, size);
+
+	if (i == size)
+		wrong(t, a, ret, "a text has no end", 0);
+	for (; i < size; i++) {
+		if (text[i])
+			wrong(t, a, ret, "bytes behind a text", i);
+	}
+}
+
+static void look_at_port(struct thread *t, const struct attempt *a, long ret,
+			 const unsigned char *p, uint32_t len)
+{
+	struct kverbs_ca_port_attr port;
+	uint32_t i;
+
+	if (len < sizeof(port)) {
+		wrong(t, a, ret, "a port is too short", len);
+		return;
+	}
+	memcpy(&port, p, sizeof(port));
+	if (port.version != KVERBS_CA_VERSION || port.size > len ||
+	    port.attr_size != sizeof(port))
+		wrong(t, a, ret, "a port of size", port.size);
+	if (port.reserved[0] | port.reserved[1] | port.reserved[2])
+		wrong(t, a, ret, "a port's reserved bytes", port.reserved[0]);
+	i = port.pkey_offset + 2 * port.pkey_count;
+	if (i > port.size || port.gid_offset + port.gid_count * port.gid_size >
+	    port.pkey_offset)
+		wrong(t, a, ret, "a port's tables end at", i);
+	for (; i < port.size && i < len; i++) {
+		if (p[i])
+			wrong(t, a, ret, "padding, at", i);
+	}
+}
+
+static void look_at_ca(struct thread *t, const struct attempt *a, long ret,
+		       const unsigned char *p, uint32_t len)
+{
+	struct kverbs_ca_attr attr;
+	uint32_t n, at;
+
+	if (len < sizeof(attr)) {
+		wrong(t, a, ret, "a CA is too short", len);
+		return;
+	}
+	memcpy(&attr, p, sizeof(attr));
+	expect_text(t, a, ret, attr.name, sizeof(attr.name));
+	expect_text(t, a, ret, attr.fw_str, sizeof(attr.fw_str));
+	expect_text(t, a, ret, attr.node_desc, sizeof(attr.node_desc));
+	at = attr.port_offset;
+	for (n = 0; n < attr.port_count && at < len; n++) {
+		look_at_port(t, a, ret, p + at, len - at);
+		at += word(p + at + 4);
+	}
+	if (at != attr.size)
+		wrong(t, a, ret, "the ports end at", at);
+}
+
+/* An answer of which all is there. */
+static void look_at_all(struct thread *t, const struct attempt *a, long ret,
+			const unsigned char *p, uint32_t len)
+{
+	switch (a->op) {
+	case KVERBS_CA_QUERY_CA:
+		look_at_ca(t, a, ret, p, len);
+		break;
+	case KVERBS_CA_QUERY_PORT:
+		look_at_port(t, a, ret, p, len);
+		break;
+	}
+}
+
+/* How many bytes an answer has; -1: it may have any number. */
+static long told(struct thread *t, const struct attempt *a, long ret)
+{
+	const unsigned char *p = (void *)(uintptr_t)a->r.out;
+	uint32_t size;
+
+	if (ret >= 0)
+		return ret;
+	switch (ret) {
+	case -EFAULT:
+		return -1;
+	case -EOVERFLOW:
+		size = word(p + 4);
+		if (size <= a->r.out_len)
+			wrong(t, a, ret, "it fits, says its size", size);
+		return a->r.out_len;
+	case -EBUSY:
+		if (a->op != KVERBS_CA_CLOSE || a->r.out_len < 8)
+			return 0;
+		size = word(p + 4);
+		return size < a->r.out_len ? size : a->r.out_len;
+	}
+	return 0;
+}
+
+static void look_untouched(struct thread *t, const struct attempt *a, long ret,
+			   const unsigned char *from, const unsigned char *to)
+{
+	for (; from < to; from++) {
+		if (*from != UNTOUCHED) {
+			wrong(t, a, ret, "a byte is touched, at",
+			      from - (unsigned char *)(uintptr_t)a->r.out);
+			return;
+		}
+	}
+}
+
+void look_at_answer(struct thread *t, const struct attempt *a, long ret)
+{
+	unsigned char *p = (void *)(uintptr_t)a->r.out;
+	long len;
+
+	if (!a->watched)
+		return;
+	look_untouched(t, a, ret, a->from, p);
+	len = told(t, a, ret);
+	if (len < 0)
+		len = a->r.out_len;
+	else if (len > a->r.out_len)
+		wrong(t, a, ret, "more than there is room for", len);
+	else if (len)
+		look_for_leaks(t, a, ret, p, len);
+	if (len < a->to - p)
+		look_untouched(t, a, ret, p + len, a->to);
+	if (ret <= 0)
+		return;
+	atomic_fetch_add(&shared->answers, 1);
+	if (word(p) != KVERBS_CA_VERSION)
+		wrong(t, a, ret, "an answer of version", word(p));
+	if (a->op != KVERBS_CA_REG_MR && word(p + 4) != ret)
+		wrong(t, a, ret, "an answer of size", word(p + 4));
+	else
+		look_at_all(t, a, ret, p, ret);
+}
