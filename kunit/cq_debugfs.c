@@ -3,13 +3,9 @@
  * What debugfs tells of completion queues: the numbers are there, and right.
  * And that windows and FMRs are listed.
  */
-#include <linux/debugfs.h>
-#include <linux/fs.h>
 #include <linux/module.h>
-#include <linux/seq_file.h>
 #include <linux/string.h>
 #include <linux/timekeeping.h>
-#include <linux/uio.h>
 #include <kunit/test.h>
 #include <kverbs/completion.h>
 #include <rdma/ib_verbs.h>
@@ -37,48 +33,12 @@ static const char *const context_names[] = {
 	[IB_POLL_UNBOUND_WORKQUEUE] = "unbound", [IB_POLL_THREAD] = "thread",
 };
 
-/*
- * As the file's own read method does, which wants user memory. Returns the length
- * or -errno.
- */
-static int read_open_file(struct file *file, char *buf, size_t len)
-{
-	struct kiocb kiocb;
-	struct iov_iter iter;
-	size_t pos = 0;
-	ssize_t n;
-
-	init_sync_kiocb(&kiocb, file);
-	do {
-		struct kvec vec = { .iov_base = buf + pos, .iov_len = len - 1 - pos };
-
-		iov_iter_kvec(&iter, ITER_DEST, &vec, 1, vec.iov_len);
-		n = seq_read_iter(&kiocb, &iter);
-		if (n < 0)
-			return n;
-		pos += n;
-	} while (n && pos < len - 1);
-	buf[pos] = '\0';
-	return pos;
-}
-
 static int read_debugfs(const char *name, char *buf, size_t len)
 {
-	struct file *file;
 	char path[64];
-	int ret;
 
 	snprintf(path, sizeof(path), "/sys/kernel/debug/kverbs/" DEVICE "/%s", name);
-	file = filp_open(path, O_RDONLY, 0);
-	if (IS_ERR(file))
-		return PTR_ERR(file);
-	ret = debugfs_file_get(file->f_path.dentry);
-	if (!ret) {
-		ret = read_open_file(file, buf, len);
-		debugfs_file_put(file->f_path.dentry);
-	}
-	filp_close(file, NULL);
-	return ret;
+	return kvt_read_debugfs(path, buf, len);
 }
 
 /* The file's text, which lives as long as the case. */

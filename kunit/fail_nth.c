@@ -18,9 +18,11 @@
 #include <rdma/mr_pool.h>
 
 #include "client.h"
+#include "fail_nth.h"
 #include "lib.h"
 #include "mock.h"
 #include "objects.h"
+#include "suites.h"
 
 /* No call here allocates as often: if one still fails, something is stuck. */
 #define MAX_ALLOCS	2000
@@ -28,21 +30,9 @@
 /* Memory of a process that does not fit into one piece of a scatter list. */
 #define USER_PAGES	600UL
 
-/**
- * struct victim - a call whose allocations fail in turn
- * @name: for messages
- * @make: the call; returns 0 or a negative errno
- * @unmake: undoes a @make that worked
- */
-struct victim {
-	const char *name;
-	int (*make)(void *arg);
-	void (*unmake)(void *arg);
-};
-
 /* Some failures may be survived: then the call works, and is undone. */
-static void sweep(struct kunit *test, struct mock *m, const struct victim *v,
-		  void *arg)
+void sweep(struct kunit *test, struct mock *m, const struct victim *v,
+	   void *arg)
 {
 	int live = mock_live(m), survived = 0;
 	unsigned int n;
@@ -661,7 +651,7 @@ static struct kunit_suite fail_nth_suite = {
 	.test_cases = fail_nth_cases,
 };
 
-kunit_test_suite(fail_nth_suite);
+kunit_test_suites(&fail_nth_suite, &fail_nth_ca_suite);
 
 MODULE_DESCRIPTION("KUnit: each allocation fails in turn");
 MODULE_LICENSE("GPL");

@@ -2,6 +2,7 @@
 /*
  * Helpers that the suites share.
  */
+#include <linux/debugfs.h>
 #include <linux/fs.h>
 #include <linux/interrupt.h>
 #include <linux/irq_work.h>
@@ -11,8 +12,10 @@
 #include <linux/random.h>
 #include <linux/sched.h>
 #include <linux/sched/task.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
+#include <linux/uio.h>
 
 #include "lib.h"
 
@@ -434,6 +437,56 @@ int kvt_read_file(const char *path, char *buf, size_t len)
 	return n;
 }
 EXPORT_SYMBOL_GPL(kvt_read_file);
+
+/*
+ * As the file's own read method does, which wants user memory. Returns the length
+ * or -errno.
+ */
+static int read_open_file(struct file *file, char *buf, size_t len)
+{
+	struct kiocb kiocb;
+	struct iov_iter iter;
+	size_t pos = 0;
+	ssize_t n;
+
+	init_sync_kiocb(&kiocb, file);
+	do {
+		struct kvec vec = { .iov_base = buf + pos, .iov_len = len - 1 - pos };
+
+		iov_iter_kvec(&iter, ITER_DEST, &vec, 1, vec.iov_len);
+		n = seq_read_iter(&kiocb, &iter);
+		if (n < 0)
+			return n;
+		pos += n;
+	} while (n && pos < len - 1);
+	buf[pos] = '\0';
+	return pos;
+}
+
+/**
+ * kvt_read_debugfs() - read a file of debugfs that is made of records
+ * @path: its absolute path
+ * @buf: where to put it, ended with a NUL
+ * @len: bytes in @buf
+ *
+ * Return: the length, or what open or read failed with.
+ */
+int kvt_read_debugfs(const char *path, char *buf, size_t len)
+{
+	struct file *file = filp_open(path, O_RDONLY, 0);
+	int ret;
+
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	ret = debugfs_file_get(file->f_path.dentry);
+	if (!ret) {
+		ret = read_open_file(file, buf, len);
+		debugfs_file_put(file->f_path.dentry);
+	}
+	filp_close(file, NULL);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(kvt_read_debugfs);
 
 /**
  * kvt_write_file() - write a small text file that is there

@@ -92,6 +92,7 @@ u32 kvt_seed(struct kunit *test, const char *what, u64 count);
 u32 kvt_rand(u32 *state);
 
 int kvt_read_file(const char *path, char *buf, size_t len);
+int kvt_read_debugfs(const char *path, char *buf, size_t len);
 int kvt_write_file(const char *path, const char *text);
 
 struct net_device *kvt_netdev(struct kunit *test);

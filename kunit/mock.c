@@ -31,6 +31,13 @@ const char *mock_op_name(enum mock_op op)
 }
 EXPORT_SYMBOL_GPL(mock_op_name);
 
+static void held_here(struct mock *m)
+{
+	atomic_inc(&m->hold.count);
+	complete(&m->hold.entered);
+	kvt_wait(&m->hold.leave);
+}
+
 /* Write a call down and tell what it is to return. */
 int mock_enter(struct mock *m, enum mock_op op, const void *obj, u64 arg,
 	       u64 arg2)
@@ -58,6 +65,8 @@ int mock_enter(struct mock *m, enum mock_op op, const void *obj, u64 arg,
 		}
 	}
 	spin_unlock_irqrestore(&m->lock, flags);
+	if (READ_ONCE(m->hold.op) == op)
+		held_here(m);
 	return ret;
 }
 
@@ -111,6 +120,29 @@ void mock_fail_none(struct mock *m)
 	spin_unlock_irqrestore(&m->lock, flags);
 }
 EXPORT_SYMBOL_GPL(mock_fail_none);
+
+/**
+ * mock_hold() - keep whoever calls a method, before it does more than log
+ * @m: the mock
+ * @op: the method, one that may sleep
+ *
+ * Once for a mock. The end of the device lets them go.
+ */
+void mock_hold(struct mock *m, enum mock_op op)
+{
+	WRITE_ONCE(m->hold.op, op);
+}
+EXPORT_SYMBOL_GPL(mock_hold);
+
+/**
+ * mock_hold_end() - let them go, now and from now on
+ * @m: the mock
+ */
+void mock_hold_end(struct mock *m)
+{
+	complete_all(&m->hold.leave);
+}
+EXPORT_SYMBOL_GPL(mock_hold_end);
 
 /**
  * mock_log_reset() - empty the log and the counts
@@ -247,6 +279,8 @@ static int mock_query_device(struct ib_device *ibdev,
 	attr->max_srq_sge = MOCK_MAX_SRQ_SGE;
 	attr->max_fast_reg_page_list_len = MOCK_MAX_PAGES;
 	attr->max_pkeys = MOCK_PKEYS;
+	if (m->fill)
+		m->fill(attr);
 	return 0;
 }
 
@@ -258,7 +292,7 @@ static int mock_query_port(struct ib_device *ibdev, u32 port,
 
 	if (ret)
 		return ret;
-	if (port < 1 || port > m->nports)
+	if (m->is_switch ? port : port < 1 || port > m->nports)
 		return -EINVAL;
 	*attr = m->port[port].attr;
 	return 0;
@@ -443,14 +477,18 @@ struct mock *mock_new(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, m);
 	spin_lock_init(&m->lock);
+	m->hold.op = MOCK_OP_NR;
+	init_completion(&m->hold.entered);
+	init_completion(&m->hold.leave);
 	atomic_set(&m->next_key, 0x100);
 	m->nports = 1;
-	for (port = 1; port <= MOCK_MAX_PORTS; port++)
+	for (port = 0; port <= MOCK_MAX_PORTS; port++)
 		mock_port_init(m, port);
 	mock_object_methods(&m->ops);
 	mock_memory_methods(&m->ops);
 	mock_device_methods(&m->ops);
 	mock_cq_methods(&m->ops);
+	mock_ca_methods(&m->ops);
 	return m;
 }
 EXPORT_SYMBOL_GPL(mock_new);
@@ -487,6 +525,7 @@ EXPORT_SYMBOL_GPL(mock_dealloc);
 
 static void mock_end(void *arg)
 {
+	mock_hold_end(arg);
 	mock_unregister(arg);
 	mock_dealloc(arg);
 }
@@ -521,7 +560,9 @@ void mock_alloc(struct kunit *test, struct mock *m)
 		m->ops.get_netdev = mock_get_netdev;
 	}
 	ib_set_device_ops(&mib->ibdev, &m->ops);
-	mib->ibdev.node_type = RDMA_NODE_IB_CA;
+	mib->ibdev.node_type = m->is_switch ? RDMA_NODE_IB_SWITCH :
+					      RDMA_NODE_IB_CA;
+	mib->ibdev.is_switch = m->is_switch;
 	mib->ibdev.phys_port_cnt = m->nports;
 	mib->ibdev.num_comp_vectors = num_online_cpus();
 	mib->ibdev.node_guid = cpu_to_be64(0x02004d4f434b0000ULL);

@@ -8,6 +8,7 @@
 #define KVT_MOCK_H
 
 #include <linux/atomic.h>
+#include <linux/completion.h>
 #include <linux/spinlock.h>
 #include <rdma/ib_verbs.h>
 #include <kunit/test.h>
@@ -27,6 +28,8 @@
 #define MOCK_MAX_MAPS	4
 #define MOCK_LKEY	0x4d6f636b
 #define MOCK_MAD_SIZE	256
+/* What the mock keeps of what came with the opening of a CA. */
+#define MOCK_VENDOR	16
 
 #define MOCK_OPS(X)							\
 	X(query_device) X(query_port) X(get_port_immutable)		\
@@ -42,6 +45,7 @@
 	X(get_dma_mr) X(alloc_mr) X(map_mr_sg) X(reg_user_mr) X(dereg_mr) \
 	X(alloc_mw) X(dealloc_mw)					\
 	X(alloc_fmr) X(map_phys_fmr) X(unmap_fmr) X(dealloc_fmr)	\
+	X(open_ca) X(close_ca)						\
 	X(enable_driver) X(dealloc_driver)
 
 #define MOCK_OP_ENUM(op)	MOCK_##op,
@@ -59,6 +63,7 @@ enum mock_obj {
 	MOCK_MR,
 	MOCK_MW,
 	MOCK_FMR,
+	MOCK_CA,
 	MOCK_OBJ_NR,
 };
 
@@ -97,11 +102,42 @@ struct mock_port {
 };
 
 /**
+ * struct mock_opening - what open_ca was given
+ * @handle: the handle
+ * @user: opened by a process
+ * @vendor: there was something for the device
+ * @len: bytes of it
+ * @head: the first of them
+ */
+struct mock_opening {
+	u64 handle;
+	bool user;
+	bool vendor;
+	size_t len;
+	u8 head[MOCK_VENDOR];
+};
+
+/**
+ * struct mock_hold - keeps whoever calls a method
+ * @op: the method, %MOCK_OP_NR for none
+ * @entered: completed by each call
+ * @count: calls
+ * @leave: completed to let all go
+ */
+struct mock_hold {
+	enum mock_op op;
+	struct completion entered;
+	atomic_t count;
+	struct completion leave;
+};
+
+/**
  * struct mock - one device and all that is known of it
  * @ibdev: the device, NULL when the core has let go of it
  * @ops: its methods; to be changed between mock_new() and mock_alloc()
  * @nports: to be changed before mock_alloc()
  * @eth: ports are Ethernet; to be changed before mock_alloc()
+ * @is_switch: a switch, whose port is number 0; to be changed before mock_alloc()
  * @no_local_lkey: there is no local_dma_lkey; before mock_register()
  * @registered: to be unregistered at the end of the case
  * @flush_ns: time until what is posted to a QP in error completes, from hard
@@ -111,7 +147,12 @@ struct mock_port {
  * @refusing: see @refused
  * @on_error: called when a QP has entered the error state
  * @on_error_arg: for it
+ * @hold: see mock_hold()
+ * @fill: changes what query_device says
  * @bind: the last %IB_WR_BIND_MW that was posted
+ * @opened: the last opening of the CA, under @lock
+ * @wrong_ca: close_ca found something else than open_ca had left there
+ * @user_mr: the last region of user memory, perhaps gone
  * @port: by port number
  * @live: objects made and not destroyed
  * @next_key: where QP numbers and keys come from
@@ -126,6 +167,7 @@ struct mock {
 	struct ib_device_ops ops;
 	u32 nports;
 	bool eth;
+	bool is_switch;
 	bool no_local_lkey;
 	bool registered;
 	u64 flush_ns;
@@ -134,7 +176,12 @@ struct mock {
 	bool refusing;
 	void (*on_error)(struct ib_qp *qp, void *arg);
 	void *on_error_arg;
+	struct mock_hold hold;
+	void (*fill)(struct ib_device_attr *attr);
 	struct ib_bind_mw_wr bind;
+	struct mock_opening opened;
+	atomic_t wrong_ca;
+	struct ib_mr *user_mr;
 	struct mock_port port[MOCK_MAX_PORTS + 1];
 	atomic_t live[MOCK_OBJ_NR];
 	atomic_t next_key;
@@ -173,6 +220,9 @@ const char *mock_op_name(enum mock_op op);
 void mock_fail(struct mock *m, enum mock_op op, int ret);
 void mock_fail_nth(struct mock *m, enum mock_op op, unsigned int n, int ret);
 void mock_fail_none(struct mock *m);
+
+void mock_hold(struct mock *m, enum mock_op op);
+void mock_hold_end(struct mock *m);
 
 void mock_log_reset(struct mock *m);
 unsigned int mock_calls(struct mock *m, enum mock_op op);
@@ -231,5 +281,6 @@ void mock_cq_push_late(struct ib_cq *cq, const struct ib_wc *wc, u64 ns);
 void mock_object_methods(struct ib_device_ops *ops);
 void mock_memory_methods(struct ib_device_ops *ops);
 void mock_cq_methods(struct ib_device_ops *ops);
+void mock_ca_methods(struct ib_device_ops *ops);
 
 #endif

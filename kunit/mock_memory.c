@@ -72,6 +72,8 @@ static struct ib_mr *mock_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
 		ib_umem_release(umem);
 	else
 		to_mmr(mr)->umem = umem;
+	if (!IS_ERR(mr))
+		WRITE_ONCE(m->user_mr, mr);
 	return mr;
 }
 

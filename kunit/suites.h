@@ -7,6 +7,9 @@
 
 struct kunit_suite;
 
+extern struct kunit_suite ca_change_suite;
+extern struct kunit_suite ca_objects_suite;
+extern struct kunit_suite ca_stress_suite;
 extern struct kunit_suite core_device_bad_suite;
 extern struct kunit_suite core_objects_qp_suite;
 extern struct kunit_suite core_srq_event_suite;
@@ -24,11 +27,13 @@ extern struct kunit_suite emu_conform_qp_suite;
 extern struct kunit_suite emu_conform_retry_suite;
 extern struct kunit_suite emu_conform_wire_suite;
 extern struct kunit_suite emu_alloc_suite;
+extern struct kunit_suite emu_ca_suite;
 extern struct kunit_suite emu_cq_suite;
 extern struct kunit_suite emu_error_suite;
 extern struct kunit_suite emu_late_suite;
 extern struct kunit_suite emu_mapping_suite;
 extern struct kunit_suite emu_post_suite;
 extern struct kunit_suite emu_qp_state_suite;
+extern struct kunit_suite fail_nth_ca_suite;
 
 #endif

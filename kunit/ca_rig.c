@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the suites of channel-adapter requests share.
+ */
+#include <linux/export.h>
+#include <linux/mman.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/tracepoint.h>
+#include <kunit/resource.h>
+#include <rdma/ib_verbs.h>
+#include <trace/events/printk.h>
+
+#include "ca_rig.h"
+#include "lib.h"
+
+/* Behind every buffer: what must not be written there. */
+#define GUARD		16
+#define GUARD_BYTE	0xa5
+
+struct open_ca {
+	struct ib_device *ibdev;
+	u64 handle;
+};
+
+static void close_at_end(void *arg)
+{
+	struct open_ca *open = arg;
+
+	ca_rig_close(open->ibdev, open->handle);
+}
+
+/**
+ * ca_rig_open() - open a CA
+ * @test: the running case, which fails if it cannot be opened
+ * @ibdev: the device
+ *
+ * Return: the handle. If it is open and empty when the case ends, it is closed.
+ */
+u64 ca_rig_open(struct kunit *test, struct ib_device *ibdev)
+{
+	struct open_ca *open = kunit_kzalloc(test, sizeof(*open), GFP_KERNEL);
+	struct ib_ca_request req = CA_REQ(OPEN);
+
+	KUNIT_ASSERT_NOT_NULL(test, open);
+	KUNIT_ASSERT_EQ(test, 0, ib_ca_call(ibdev, &req));
+	open->ibdev = ibdev;
+	open->handle = req.handle;
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, close_at_end,
+							    open));
+	return req.handle;
+}
+EXPORT_SYMBOL_GPL(ca_rig_open);
+
+/**
+ * ca_rig_close() - close a CA
+ * @ibdev: the device
+ * @handle: the handle
+ *
+ * Return: the result of the request.
+ */
+ssize_t ca_rig_close(struct ib_device *ibdev, u64 handle)
+{
+	return CA_CALL(ibdev, CLOSE, .handle = handle);
+}
+EXPORT_SYMBOL_GPL(ca_rig_close);
+
+/**
+ * ca_rig_pd() - make a PD
+ * @test: the running case, which fails if there is none to be had
+ * @ibdev: the device
+ * @handle: the handle
+ *
+ * Return: its number.
+ */
+u64 ca_rig_pd(struct kunit *test, struct ib_device *ibdev, u64 handle)
+{
+	struct ib_ca_request req = CA_REQ(ALLOC_PD, .handle = handle);
+
+	KUNIT_ASSERT_EQ(test, 0, ib_ca_call(ibdev, &req));
+	KUNIT_ASSERT_NE(test, 0, req.object);
+	return req.object;
+}
+EXPORT_SYMBOL_GPL(ca_rig_pd);
+
+/**
+ * ca_rig_reg() - register memory
+ * @test: the running case, which fails if that fails
+ * @ibdev: the device
+ * @handle: the handle
+ * @reg: what to register
+ *
+ * Return: the region's number.
+ */
+u64 ca_rig_reg(struct kunit *test, struct ib_device *ibdev, u64 handle,
+	       const struct kverbs_ca_reg_mr *reg)
+{
+	struct ib_ca_request req = CA_REQ(REG_MR, .handle = handle, .in = reg,
+					  .in_len = sizeof(*reg));
+
+	KUNIT_ASSERT_EQ(test, 0, ib_ca_call(ibdev, &req));
+	KUNIT_ASSERT_NE(test, 0, req.object);
+	return req.object;
+}
+EXPORT_SYMBOL_GPL(ca_rig_reg);
+
+/**
+ * ca_rig_dereg() - free a region
+ * @ibdev: the device
+ * @handle: the handle
+ * @object: the region
+ *
+ * Return: the result of the request.
+ */
+ssize_t ca_rig_dereg(struct ib_device *ibdev, u64 handle, u64 object)
+{
+	return CA_CALL(ibdev, DEREG_MR, .handle = handle, .object = object);
+}
+EXPORT_SYMBOL_GPL(ca_rig_dereg);
+
+/**
+ * ca_rig_dealloc() - free a PD
+ * @ibdev: the device
+ * @handle: the handle
+ * @object: the PD
+ *
+ * Return: the result of the request.
+ */
+ssize_t ca_rig_dealloc(struct ib_device *ibdev, u64 handle, u64 object)
+{
+	return CA_CALL(ibdev, DEALLOC_PD, .handle = handle, .object = object);
+}
+EXPORT_SYMBOL_GPL(ca_rig_dealloc);
+
+/* All of an answer, which lives as long as the case. */
+static const void *answer(struct kunit *test, struct ib_device *ibdev,
+			  const struct ib_ca_request *what)
+{
+	struct ib_ca_request req = *what;
+	struct { u32 version, size; } head = {};
+	void *buf;
+
+	req.out = &head;
+	req.out_len = sizeof(head);
+	KUNIT_ASSERT_EQ(test, -EOVERFLOW, ib_ca_call(ibdev, &req));
+	KUNIT_ASSERT_EQ(test, KVERBS_CA_VERSION, head.version);
+	buf = kunit_kzalloc(test, head.size, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	req.out = buf;
+	req.out_len = head.size;
+	KUNIT_ASSERT_EQ(test, head.size, ib_ca_call(ibdev, &req));
+	return buf;
+}
+
+/**
+ * ca_rig_attr() - ask for all of a CA
+ * @test: the running case, which fails without an answer
+ * @ibdev: the device
+ * @handle: the handle
+ *
+ * Return: the answer, with the ports.
+ */
+const struct kverbs_ca_attr *ca_rig_attr(struct kunit *test,
+					 struct ib_device *ibdev, u64 handle)
+{
+	return answer(test, ibdev, &CA_REQ(QUERY_CA, .handle = handle));
+}
+EXPORT_SYMBOL_GPL(ca_rig_attr);
+
+/**
+ * ca_rig_port() - ask for all of a port
+ * @test: the running case, which fails without an answer
+ * @ibdev: the device
+ * @handle: the handle
+ * @port: the port's number
+ *
+ * Return: the answer, with the tables.
+ */
+const struct kverbs_ca_port_attr *ca_rig_port(struct kunit *test,
+					      struct ib_device *ibdev,
+					      u64 handle, u32 port)
+{
+	return answer(test, ibdev, &CA_REQ(QUERY_PORT, .handle = handle,
+					   .port = port));
+}
+EXPORT_SYMBOL_GPL(ca_rig_port);
+
+/**
+ * ca_rig_port_in() - find a port in the answer to QUERY_CA
+ * @attr: all of the answer
+ * @port: the port's number
+ *
+ * Return: the port, NULL if it is not there.
+ */
+const struct kverbs_ca_port_attr *
+ca_rig_port_in(const struct kverbs_ca_attr *attr, u32 port)
+{
+	const struct kverbs_ca_port_attr *p;
+	u32 i, at = attr->port_offset;
+
+	for (i = 0; i < attr->port_count; i++) {
+		p = (const void *)attr + at;
+		if (p->port == port)
+			return p;
+		at += p->size;
+	}
+	return NULL;
+}
+EXPORT_SYMBOL_GPL(ca_rig_port_in);
+
+/**
+ * ca_rig_gid() - an entry of a port's GID table
+ * @port: all of an answer to QUERY_PORT
+ * @index: which one
+ *
+ * Return: the entry.
+ */
+const struct kverbs_ca_gid *ca_rig_gid(const struct kverbs_ca_port_attr *port,
+				       u32 index)
+{
+	return (const void *)port + port->gid_offset + index * port->gid_size;
+}
+EXPORT_SYMBOL_GPL(ca_rig_gid);
+
+/**
+ * ca_rig_pkey() - an entry of a port's P_Key table
+ * @port: all of an answer to QUERY_PORT
+ * @index: which one
+ *
+ * Return: the P_Key.
+ */
+u16 ca_rig_pkey(const struct kverbs_ca_port_attr *port, u32 index)
+{
+	const u16 *pkeys = (const void *)port + port->pkey_offset;
+
+	return pkeys[index];
+}
+EXPORT_SYMBOL_GPL(ca_rig_pkey);
+
+/**
+ * ca_rig_list() - what is there under a handle
+ * @test: the running case, which fails without an answer
+ * @ibdev: the device
+ * @handle: the handle
+ *
+ * Return: the list.
+ */
+const struct kverbs_ca_list *ca_rig_list(struct kunit *test,
+					 struct ib_device *ibdev, u64 handle)
+{
+	struct ib_ca_request req = CA_REQ(LIST, .handle = handle);
+	const size_t most = SZ_64K;
+
+	req.out = kunit_kzalloc(test, most, GFP_KERNEL);
+	req.out_len = most;
+	KUNIT_ASSERT_NOT_NULL(test, req.out);
+	KUNIT_ASSERT_GT(test, ib_ca_call(ibdev, &req), 0);
+	return req.out;
+}
+EXPORT_SYMBOL_GPL(ca_rig_list);
+
+/**
+ * ca_rig_entry() - an entry of a list
+ * @list: of ca_rig_list()
+ * @index: which one
+ *
+ * Return: the entry.
+ */
+const struct kverbs_ca_object *
+ca_rig_entry(const struct kverbs_ca_list *list, u32 index)
+{
+	return (const void *)list + list->entry_offset +
+	       index * list->entry_size;
+}
+EXPORT_SYMBOL_GPL(ca_rig_entry);
+
+static ssize_t result_for(u32 len, u32 size)
+{
+	if (len < 8)
+		return -ENOSPC;
+	if (len < size)
+		return -EOVERFLOW;
+	return size;
+}
+
+static bool untouched(const u8 *buf, u32 len)
+{
+	return !len || !memchr_inv(buf, GUARD_BYTE, len);
+}
+
+static void one_length(struct kunit *test, struct ib_device *ibdev,
+		       const struct ib_ca_request *what, const void *full,
+		       u32 size, u8 *buf, bool submit)
+{
+	struct ib_ca_request req = *what;
+	u32 len = req.out_len, written = len < 8 ? 0 : min(len, size);
+
+	memset(buf, GUARD_BYTE, len + GUARD);
+	req.out = buf;
+	KUNIT_ASSERT_EQ_MSG(test, result_for(len, size),
+			    submit ? ib_ca_submit(ibdev, &req) :
+				     ib_ca_call(ibdev, &req), "%u bytes", len);
+	KUNIT_ASSERT_TRUE_MSG(test, !memcmp(buf, full, written),
+			      "%u bytes", len);
+	KUNIT_ASSERT_TRUE_MSG(test, untouched(buf + written,
+					      len + GUARD - written),
+			      "behind %u of %u bytes", written, len);
+}
+
+static bool is_answered_at_once(const struct ib_ca_request *req)
+{
+	return req->op == KVERBS_CA_QUERY_CA || req->op == KVERBS_CA_QUERY_PORT;
+}
+
+/**
+ * ca_rig_any_length() - a buffer of any length gets what fits, and no more
+ * @test: the running case
+ * @ibdev: the device
+ * @req: request with an answer that stays as it is
+ */
+void ca_rig_any_length(struct kunit *test, struct ib_device *ibdev,
+		       const struct ib_ca_request *req)
+{
+	const struct { u32 version, size; } *full = answer(test, ibdev, req);
+	u32 len, most = full->size + 8;
+	u8 *buf = kunit_kzalloc(test, most + GUARD, GFP_KERNEL);
+	struct ib_ca_request each = *req;
+
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	for (len = 0; len <= most; len++) {
+		each.out_len = len;
+		one_length(test, ibdev, &each, full, full->size, buf, false);
+		if (is_answered_at_once(req))
+			one_length(test, ibdev, &each, full, full->size, buf,
+				   true);
+	}
+}
+EXPORT_SYMBOL_GPL(ca_rig_any_length);
+
+/**
+ * ca_rig_map() - memory of a process, which the case's thread becomes
+ * @test: the running case
+ * @pages: how much
+ *
+ * Return: its address.
+ */
+unsigned long ca_rig_map(struct kunit *test, unsigned long pages)
+{
+	unsigned long addr = kunit_vm_mmap(test, NULL, 0, pages << PAGE_SHIFT,
+					   PROT_READ | PROT_WRITE,
+					   MAP_ANONYMOUS | MAP_PRIVATE, 0);
+
+	KUNIT_ASSERT_NE(test, 0, addr);
+	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(addr));
+	return addr;
+}
+EXPORT_SYMBOL_GPL(ca_rig_map);
+
+/**
+ * ca_rig_reg_of() - what to register, for local access
+ * @pd: the PD
+ * @start: address of the first byte, also for peers
+ * @length: bytes
+ *
+ * Return: it.
+ */
+struct kverbs_ca_reg_mr ca_rig_reg_of(u64 pd, u64 start, u64 length)
+{
+	return (struct kverbs_ca_reg_mr) {
+		.version = KVERBS_CA_VERSION,
+		.size = sizeof(struct kverbs_ca_reg_mr),
+		.pd = pd,
+		.start = start,
+		.length = length,
+		.iova = start,
+		.access = KVERBS_CA_ACCESS_LOCAL_WRITE,
+	};
+}
+EXPORT_SYMBOL_GPL(ca_rig_reg_of);
+
+static void async_done(struct ib_ca_request *req)
+{
+	struct ca_async *a = container_of(req, struct ca_async, req);
+
+	atomic_inc(&a->calls);
+	complete(&a->got);
+}
+
+/**
+ * ca_async_init() - set up a request that counts its callbacks
+ * @a: it, not on the stack
+ * @req: what is to be done
+ */
+void ca_async_init(struct ca_async *a, const struct ib_ca_request *req)
+{
+	a->req = *req;
+	a->req.done = async_done;
+	atomic_set(&a->calls, 0);
+	init_completion(&a->got);
+}
+EXPORT_SYMBOL_GPL(ca_async_init);
+
+/**
+ * ca_async_new() - a request that counts its callbacks
+ * @test: the running case
+ * @req: what is to be done
+ *
+ * Return: it; it lives as long as the case.
+ */
+struct ca_async *ca_async_new(struct kunit *test,
+			      const struct ib_ca_request *req)
+{
+	struct ca_async *a = kunit_kzalloc(test, sizeof(*a), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, a);
+	ca_async_init(a, req);
+	return a;
+}
+EXPORT_SYMBOL_GPL(ca_async_new);
+
+/**
+ * ca_async_wait() - wait for a callback
+ * @a: request that was submitted
+ *
+ * Context: process.
+ * Return: its result; -ETIMEDOUT if there was none in time.
+ */
+ssize_t ca_async_wait(struct ca_async *a)
+{
+	return kvt_wait(&a->got) ? a->req.result : -ETIMEDOUT;
+}
+EXPORT_SYMBOL_GPL(ca_async_wait);
+
+static void console_probe(void *data, const char *text, size_t len)
+{
+	struct ca_console *console = data;
+
+	if (strnstr(text, console->words, len))
+		atomic_inc(&console->seen);
+}
+
+static void console_end(void *arg)
+{
+	unregister_trace_console(console_probe, arg);
+	tracepoint_synchronize_unregister();
+}
+
+/**
+ * ca_console_watch() - count lines of the kernel's log until the case ends
+ * @test: the running case
+ * @words: what makes a line count
+ *
+ * Return: the count.
+ */
+struct ca_console *ca_console_watch(struct kunit *test, const char *words)
+{
+	struct ca_console *console =
+		kunit_kzalloc(test, sizeof(*console), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, console);
+	console->words = words;
+	KUNIT_ASSERT_EQ(test, 0, register_trace_console(console_probe, console));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, console_end,
+							    console));
+	return console;
+}
+EXPORT_SYMBOL_GPL(ca_console_watch);

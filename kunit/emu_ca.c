@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Openings of the emulated HCA: each has a doorbell, which debugfs shows.
+ */
+#include <linux/sizes.h>
+#include <linux/string.h>
+#include <kunit/test.h>
+#include <rdma/ib_verbs.h>
+#include <uapi/kverbs/emu.h>
+
+#include "ca_rig.h"
+#include "lib.h"
+#include "suites.h"
+
+#define TEXT_LEN	SZ_16K
+/* As the manual says: more than these cannot be open at a time. */
+#define DOORBELLS	1024
+
+static void put_device_at_end(void *arg)
+{
+	ib_device_put(arg);
+}
+
+static struct ib_device *emu(struct kunit *test)
+{
+	struct ib_device *ibdev = ib_device_get_by_name("emu0", RDMA_DRIVER_UNKNOWN);
+
+	KUNIT_ASSERT_NOT_NULL(test, ibdev);
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, put_device_at_end, ibdev));
+	return ibdev;
+}
+
+static const char *doorbells(struct kunit *test)
+{
+	char *text = kunit_kzalloc(test, TEXT_LEN, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, text);
+	KUNIT_ASSERT_GE(test, kvt_read_debugfs("/sys/kernel/debug/kverbs_emu/emu0/ca", text,
+					       TEXT_LEN), 0);
+	return text;
+}
+
+static bool shows(struct kunit *test, unsigned int doorbell, u64 handle, const char *tag)
+{
+	char want[120];
+
+	snprintf(want, sizeof(want), "doorbell=%u handle=%#llx kernel tag=%s\n", doorbell, handle,
+		 tag);
+	return strstr(doorbells(test), want);
+}
+
+static ssize_t open_as(struct ib_device *ibdev, const void *vendor, u32 len, u64 *handle)
+{
+	struct ib_ca_request req = CA_REQ(OPEN, .in = vendor, .in_len = len);
+	ssize_t ret = ib_ca_call(ibdev, &req);
+
+	*handle = req.handle;
+	return ret;
+}
+
+static struct kverbs_emu_open tagged(const char *tag)
+{
+	struct kverbs_emu_open open = {
+		.version = KVERBS_EMU_VERSION,
+		.size = sizeof(open),
+	};
+
+	strscpy(open.tag, tag, sizeof(open.tag));
+	return open;
+}
+
+static void opening_has_a_doorbell(struct kunit *test)
+{
+	struct ib_device *ibdev = emu(test);
+	struct kverbs_emu_open open = tagged("a case");
+	u64 h[3];
+
+	KUNIT_ASSERT_EQ(test, 0, open_as(ibdev, NULL, 0, &h[0]));
+	KUNIT_ASSERT_EQ(test, 0, open_as(ibdev, &open, sizeof(open), &h[1]));
+	KUNIT_EXPECT_TRUE(test, shows(test, 1, h[0], ""));
+	KUNIT_EXPECT_TRUE(test, shows(test, 2, h[1], "a case"));
+	KUNIT_EXPECT_EQ(test, 0, ca_rig_close(ibdev, h[0]));
+	KUNIT_EXPECT_FALSE(test, shows(test, 1, h[0], ""));
+	/* What was given back is given away again. */
+	KUNIT_ASSERT_EQ(test, 0, open_as(ibdev, NULL, 0, &h[2]));
+	KUNIT_EXPECT_TRUE(test, shows(test, 1, h[2], ""));
+	KUNIT_EXPECT_EQ(test, 0, ca_rig_close(ibdev, h[1]));
+	KUNIT_EXPECT_EQ(test, 0, ca_rig_close(ibdev, h[2]));
+	KUNIT_EXPECT_STREQ(test, "", doorbells(test));
+}
+
+static void expect_bad(struct kunit *test, struct ib_device *ibdev, const void *vendor, u32 len,
+		       ssize_t want)
+{
+	u64 handle;
+
+	KUNIT_EXPECT_EQ(test, want, open_as(ibdev, vendor, len, &handle));
+	KUNIT_EXPECT_EQ(test, 0, handle);
+}
+
+static void what_is_not_understood_is_refused(struct kunit *test)
+{
+	struct ib_device *ibdev = emu(test);
+	struct {
+		struct kverbs_emu_open open;
+		u32 more[2];
+	} in = { .open = tagged("") };
+	u64 handle;
+	u32 len;
+
+	for (len = 1; len < sizeof(in.open); len++) {
+		in.open.size = len;
+		expect_bad(test, ibdev, &in, len, -EINVAL);
+	}
+	in.open.size = sizeof(in.open) + 1;
+	expect_bad(test, ibdev, &in, sizeof(in.open), -EINVAL);
+	in.open = tagged("");
+	in.open.version = KVERBS_EMU_VERSION + 1;
+	expect_bad(test, ibdev, &in, sizeof(in.open), -EINVAL);
+	in.open = tagged("");
+	memset(in.open.tag, 't', sizeof(in.open.tag));
+	expect_bad(test, ibdev, &in, sizeof(in.open), -EINVAL);
+	in.open = tagged("newer");
+	in.open.size = sizeof(in);
+	in.more[1] = 1;
+	expect_bad(test, ibdev, &in, sizeof(in), -E2BIG);
+	KUNIT_EXPECT_STREQ(test, "", doorbells(test));
+	in.more[1] = 0;
+	KUNIT_ASSERT_EQ(test, 0, open_as(ibdev, &in, sizeof(in), &handle));
+	KUNIT_EXPECT_TRUE(test, shows(test, 1, handle, "newer"));
+	KUNIT_EXPECT_EQ(test, 0, ca_rig_close(ibdev, handle));
+}
+
+static void tag_does_not_upset_who_reads_it(struct kunit *test)
+{
+	struct ib_device *ibdev = emu(test);
+	struct kverbs_emu_open open = tagged("a\nb\x1b[c\x01");
+	u64 handle;
+
+	KUNIT_ASSERT_EQ(test, 0, open_as(ibdev, &open, sizeof(open), &handle));
+	KUNIT_EXPECT_TRUE(test, shows(test, 1, handle, "a\\nb\\e[c\\001"));
+	KUNIT_EXPECT_EQ(test, 0, ca_rig_close(ibdev, handle));
+}
+
+static void doorbells_run_out(struct kunit *test)
+{
+	struct ib_device *ibdev = emu(test);
+	u64 *h = kunit_kcalloc(test, DOORBELLS, sizeof(*h), GFP_KERNEL), more;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, h);
+	for (i = 0; i < DOORBELLS; i++)
+		KUNIT_EXPECT_EQ(test, 0, open_as(ibdev, NULL, 0, &h[i]));
+	KUNIT_EXPECT_EQ(test, -ENOMEM, open_as(ibdev, NULL, 0, &more));
+	KUNIT_EXPECT_EQ(test, 0, ca_rig_close(ibdev, h[DOORBELLS / 2]));
+	KUNIT_EXPECT_EQ(test, 0, open_as(ibdev, NULL, 0, &h[DOORBELLS / 2]));
+	for (i = 0; i < DOORBELLS; i++)
+		KUNIT_EXPECT_EQ(test, 0, ca_rig_close(ibdev, h[i]));
+	KUNIT_EXPECT_STREQ(test, "", doorbells(test));
+}
+
+static struct kunit_case emu_ca_cases[] = {
+	KUNIT_CASE(opening_has_a_doorbell),
+	KUNIT_CASE(what_is_not_understood_is_refused),
+	KUNIT_CASE(tag_does_not_upset_who_reads_it),
+	KUNIT_CASE(doorbells_run_out),
+	{}
+};
+
+struct kunit_suite emu_ca_suite = {
+	.name = "emu_ca",
+	.test_cases = emu_ca_cases,
+};
