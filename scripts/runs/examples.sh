@@ -1,13 +1,31 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest: the examples of the documentation, on two devices.
+# In the guest: the examples of the documentation, on two devices. The programs
+# ca_ioctl and ca_uring are in the path.
+
+# said <what> <how often>: in the kernel log.
+said() {
+	[ "$(dmesg | grep -c "$1")" -eq "$2" ] || fail "not $2 times in the log: $1"
+}
 
 # example <module> <what it says on each device>
 example() {
 	load "$1" || return
-	[ "$(dmesg | grep -c "$2")" -eq 2 ] || fail "$1 does not say on both devices: $2"
+	said "$2" 2
 	unload "$1"
+}
+
+# program <name> <pattern> <lines of its output that match>
+program() {
+	"$1" emu0 >/tmp/said 2>&1 || fail "$1: exit status $?: $(tail -n 1 /tmp/said)"
+	shown=$(grep -cE "$2" /tmp/said)
+	[ "$shown" -eq "$3" ] || {
+		cat /tmp/said
+		fail "$1 shows $shown lines, not $3: $2"
+	}
+	! grep 'handle=' "$DEBUGFS/kverbs/emu0/ca" ||
+		fail "$1 left the channel adapter open"
 }
 
 load kverbs
@@ -15,5 +33,12 @@ load kverbs_emu
 example hello 'hello from emu[01]: success, 42'
 example cq_before 'cq_before: 64 messages on emu[01]$'
 example cq_after 'cq_after: 64 messages on emu[01]$'
+
+example ca_kernel 'emu[01]: 1 ports, GUID [0-9a-f]\{16\}, [0-9]* bytes to tell all$'
+said 'emu[01]: had a PD$' 2
+program ca_ioctl \
+	'^emu0: GUID [0-9a-f]{16}, 1 ports$|^ port 1: state 4,|^  GID 0: fe80:|^65536 bytes: lkey 0x' 4
+program ca_uring '^emu0: 1 ports, 16 regions$' 1
 unload kverbs_emu
+said 'left its channel adapter open' 0
 unload kverbs
