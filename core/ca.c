@@ -143,12 +143,6 @@ void ib_ca_show(struct ib_device *dev, struct seq_file *s)
 	mutex_unlock(&ca->files_lock);
 }
 
-/* Callbacks of requests that were made before have returned. */
-void ib_ca_flush(void)
-{
-	ca_request_flush();
-}
-
 int ib_ca_init(void)
 {
 	int ret;

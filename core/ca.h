@@ -253,7 +253,6 @@ ssize_t ca_image_query(struct ca_device *ca, u64 handle, const u32 *port,
 /* ca_request.c */
 int ca_request_init(void);
 void ca_request_exit(void);
-void ca_request_flush(void);
 bool ca_call_is_quick(const struct ca_call *call);
 int ca_call_begin(struct ca_call *call);
 int ca_call_run(struct ca_call *call);

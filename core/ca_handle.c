@@ -82,34 +82,37 @@ static bool is_mine(const struct ca_handle *h)
 	return !h->mm || h->mm == current->mm;
 }
 
+/* Under RCU. -ENOENT; -EACCES if it is another process's. */
+static struct ca_handle *look_up(struct ca_space *space, u64 id)
+{
+	struct ca_handle *h = ca_handle_find(space, id);
+
+	if (!h)
+		return ERR_PTR(-ENOENT);
+	return is_mine(h) ? h : ERR_PTR(-EACCES);
+}
+
 /*
  * Is it valid for the caller? For requests that need nothing of it. Any context.
  */
 int ca_handle_check(struct ca_space *space, u64 id)
 {
-	struct ca_handle *h;
-	int ret = -ENOENT;
+	int ret;
 
 	rcu_read_lock();
-	h = ca_handle_find(space, id);
-	if (h)
-		ret = is_mine(h) ? 0 : -EACCES;
+	ret = PTR_ERR_OR_ZERO(look_up(space, id));
 	rcu_read_unlock();
 	return ret;
 }
 
-/* -ENOENT; -EACCES if it is another process's. */
+/* One of its users, or an error as look_up() has them. */
 struct ca_handle *ca_handle_get(struct ca_space *space, u64 id)
 {
 	struct ca_handle *h;
 
 	rcu_read_lock();
-	h = ca_handle_find(space, id);
-	if (!h)
-		h = ERR_PTR(-ENOENT);
-	else if (!is_mine(h))
-		h = ERR_PTR(-EACCES);
-	else if (!refcount_inc_not_zero(&h->users))
+	h = look_up(space, id);
+	if (!IS_ERR(h) && !refcount_inc_not_zero(&h->users))
 		h = ERR_PTR(-ENOENT);
 	rcu_read_unlock();
 	return h;
@@ -499,7 +502,7 @@ void ca_handle_exit(void)
 	mmu_notifier_synchronize();
 }
 
-/* No lock is held while it sleeps, since it does not: the caller may not. */
+/* A line for each handle, with the process as the reader's PID namespace has it. */
 void ca_space_show(struct ca_space *space, struct seq_file *s)
 {
 	struct ca_handle *h;

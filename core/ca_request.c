@@ -533,7 +533,7 @@ EXPORT_SYMBOL_GPL(ib_ca_cancel);
  * When it returns, the work items of requests that were through have ended: a
  * client's done() is not running any more.
  */
-void ca_request_flush(void)
+void ib_ca_flush(void)
 {
 	flush_workqueue(ca_wq);
 }

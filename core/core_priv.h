@@ -250,8 +250,10 @@ void ib_ca_refresh(struct ib_device *dev);
 void ib_ca_tell(struct ib_device *dev, const struct ib_event *event);
 void ib_ca_remove(struct ib_device *dev);
 void ib_ca_free(struct ib_device *dev);
-void ib_ca_flush(void);
 void ib_ca_show(struct ib_device *dev, struct seq_file *s);
+
+/* ca_request.c */
+void ib_ca_flush(void);
 
 /* sysfs.c */
 int ib_sysfs_init(void);
