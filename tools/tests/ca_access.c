@@ -632,16 +632,21 @@ static void in_keeper(void *arg)
 	pause();
 }
 
-static void in_killed_parent(void *arg)
+/* A process with a region, and its child. */
+static int with_keeper(void)
 {
-	int pid;
-
-	(void)arg;
 	fd = node_open(DEVICE, O_RDWR);
 	handle = must_open(fd, 0);
 	pd = must_alloc_pd(fd, handle);
 	must_reg(fd, handle, pd, memory, LENGTH);
-	pid = test_spawn(in_keeper, NULL);
+	return test_spawn(in_keeper, NULL);
+}
+
+static void in_killed_parent(void *arg)
+{
+	int pid = with_keeper();
+
+	(void)arg;
 	EXPECT_EQ(write(ready[1], &pid, sizeof(pid)), sizeof(pid));
 	pause();
 }
@@ -649,14 +654,9 @@ static void in_killed_parent(void *arg)
 /* It ends without a descriptor of the file, which its child has. */
 static void in_killed_closer(void *arg)
 {
-	int pid;
+	int pid = with_keeper();
 
 	(void)arg;
-	fd = node_open(DEVICE, O_RDWR);
-	handle = must_open(fd, 0);
-	pd = must_alloc_pd(fd, handle);
-	must_reg(fd, handle, pd, memory, LENGTH);
-	pid = test_spawn(in_keeper, NULL);
 	EXPECT(!close(fd));
 	EXPECT_EQ(write(ready[1], &pid, sizeof(pid)), sizeof(pid));
 	pause();
