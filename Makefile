@@ -91,6 +91,12 @@ tools install-tools:
 	+@$(MAKE) -C $(CURDIR)/tools O=$(abspath $(BUILD))/tools \
 		$(if $(filter install-%,$@),install,all)
 
+# What drivers of GPUs are built against: see scripts/install-dev.
+.PHONY: install-dev uninstall-dev
+install-dev: all
+install-dev uninstall-dev:
+	@scripts/install-dev $(@:-dev=) $(OUT)
+
 shell:
 	@env -u MAKEFLAGS -u MAKELEVEL scripts/guest --shell $(ARGS)
 
@@ -111,6 +117,8 @@ help:
 	@echo '  tools      the command kverbs, into $(BUILD)/tools/'
 	@echo '  install-tools  install it, its manual page and completion'
 	@echo '             (DESTDIR= PREFIX=/usr/local)'
+	@echo '  install-dev    install what drivers of GPUs are built against, for one'
+	@echo '             kernel; uninstall-dev removes it (root, or DESTDIR=)'
 	@echo '  clean      remove what was built in $(BUILD)/'
 	@echo 'Run on this machine (root):'
 	@echo '  load       insert the modules, with what they depend on'

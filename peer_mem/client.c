@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Who has memory to offer: the clients.
+ *
+ * Lock protocol: clients_lock, a mutex, orders registration and the end of
+ * unregistration: within it a name is found free and taken. The clients are in an
+ * xarray by a number that grows, so in order of their registration, and are looked
+ * up under RCU. None of a client's functions is called with clients_lock held, nor
+ * under RCU: a reference, percpu_ref users, keeps the client from going.
+ *
+ * Who can reach a client that unregisters: nobody new, because its percpu_ref is
+ * killed; its regions, and invalidations, until they have put their references;
+ * readers of its files, until those are removed; walks that saw it in the xarray,
+ * until a grace period after it was taken out. It is freed after all of them.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/err.h>
+#include <linux/jiffies.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "api.h"
+#include "peer.h"
+#include "trace.h"
+
+/* How often who unregisters is told for whom it waits, and of how many regions. */
+#define PEER_WARN_INTERVAL	(10 * HZ)
+#define PEER_WARN_REGIONS	4
+
+static DEFINE_MUTEX(clients_lock);
+static DEFINE_XARRAY(clients);
+static unsigned long next_client;
+
+/*
+ * The next client, with a number of *@id or more, which is set. The caller puts it,
+ * and may sleep before.
+ */
+struct peer_client *peer_client_next(unsigned long *id)
+{
+	struct peer_client *client;
+
+	rcu_read_lock();
+	xa_for_each_start(&clients, *id, client, *id)
+		if (percpu_ref_tryget_live(&client->users))
+			break;
+	rcu_read_unlock();
+	return client;
+}
+
+void peer_client_put(struct peer_client *client)
+{
+	percpu_ref_put(&client->users);
+}
+
+static void peer_client_idle(struct percpu_ref *users)
+{
+	struct peer_client *client = container_of(users, struct peer_client, users);
+
+	complete(&client->idle);
+}
+
+static bool peer_is_extended(const struct peer_memory_client *ops)
+{
+	return ops->version[IB_PEER_MEMORY_VER_MAX - 1];
+}
+
+static u32 peer_flags(const struct peer_memory_client *ops)
+{
+	const struct peer_memory_client_ex *ex =
+		container_of(ops, const struct peer_memory_client_ex, client);
+
+	if (!peer_is_extended(ops) ||
+	    ex->ex_size < offsetofend(struct peer_memory_client_ex, flags))
+		return 0;
+	return ex->flags;
+}
+
+static bool peer_name_is_good(const char *name)
+{
+	return name[0] && name[0] != '.' &&
+	       strnlen(name, IB_PEER_MEMORY_NAME_MAX) < IB_PEER_MEMORY_NAME_MAX &&
+	       !strchr(name, '/');
+}
+
+/* What is wrong with a client, and what to do about it; or NULL. */
+static const char *peer_ops_fault(const struct peer_memory_client *ops)
+{
+	if (!peer_name_is_good(ops->name))
+		return "bad name: it takes 1 to 63 characters, a 0 behind them, no '/', and no '.' at the beginning";
+	if (peer_is_extended(ops) &&
+	    strnlen(ops->version, IB_PEER_MEMORY_VER_MAX - 1) == IB_PEER_MEMORY_VER_MAX - 1)
+		return "version is not terminated: of its 16 bytes, the last says that there are flags, one before must be 0";
+	if (!ops->acquire)
+		return "acquire is NULL: set it";
+	if (!ops->get_pages)
+		return "get_pages is NULL: set it";
+	if (!ops->dma_map)
+		return "dma_map is NULL: set it";
+	if (!ops->dma_unmap)
+		return "dma_unmap is NULL: set it";
+	if (!ops->put_pages)
+		return "put_pages is NULL: set it";
+	if (peer_flags(ops) & ~PEER_MEM_INVALIDATE_UNMAPS)
+		return "flags that are not known: set only those of the peer_mem.h of this version";
+	return NULL;
+}
+
+/* Also those that unregister have their names still. */
+static bool peer_name_is_taken(const char *name)
+{
+	struct peer_client *client;
+	unsigned long id;
+
+	lockdep_assert_held(&clients_lock);
+	xa_for_each(&clients, id, client)
+		if (!strcmp(peer_client_name(client), name))
+			return true;
+	return false;
+}
+
+static void peer_client_free(struct peer_client *client)
+{
+	xa_destroy(&client->regions);
+	percpu_ref_exit(&client->users);
+	free_percpu(client->stats);
+	kfree(client);
+}
+
+static struct peer_client *peer_client_alloc(const struct peer_memory_client *ops,
+					     bool invalidates)
+{
+	struct peer_client *client = kzalloc(sizeof(*client), GFP_KERNEL);
+
+	if (!client)
+		return NULL;
+	client->ops = ops;
+	client->unmaps = peer_flags(ops) & PEER_MEM_INVALIDATE_UNMAPS;
+	client->invalidates = invalidates;
+	init_completion(&client->idle);
+	xa_init_flags(&client->regions, XA_FLAGS_ALLOC1);
+	client->stats = alloc_percpu(struct peer_stats);
+	if (!client->stats)
+		goto err_client;
+	if (percpu_ref_init(&client->users, peer_client_idle, 0, GFP_KERNEL))
+		goto err_stats;
+	return client;
+
+err_stats:
+	free_percpu(client->stats);
+err_client:
+	kfree(client);
+	return NULL;
+}
+
+/* Makes the client known. Returns 0, -EEXIST, or what its directory failed with. */
+static int peer_client_add(struct peer_client *client)
+{
+	int err;
+
+	lockdep_assert_held(&clients_lock);
+	if (peer_name_is_taken(peer_client_name(client)))
+		return -EEXIST;
+	err = peer_sysfs_add(client);
+	if (err)
+		return err;
+	peer_debugfs_add(client);
+	client->id = next_client++;
+	err = xa_err(xa_store(&clients, client->id, client, GFP_KERNEL));
+	if (!err)
+		return 0;
+	peer_debugfs_remove(client);
+	peer_sysfs_remove(client);
+	return err;
+}
+
+/* As ib_register_peer_memory_client(). */
+struct peer_client *peer_client_register(const struct peer_memory_client *ops,
+					 invalidate_peer_memory *invalidate)
+{
+	const char *fault = peer_ops_fault(ops);
+	struct peer_client *client;
+	int err;
+
+	if (fault) {
+		pr_err("client '%.*s' refused: %s\n", IB_PEER_MEMORY_NAME_MAX, ops->name,
+		       fault);
+		return NULL;
+	}
+	client = peer_client_alloc(ops, invalidate);
+	if (!client) {
+		pr_err("client '%s' refused: no memory\n", ops->name);
+		return NULL;
+	}
+	/* A client may invalidate as soon as it can be asked. */
+	if (invalidate)
+		*invalidate = peer_invalidate;
+	mutex_lock(&clients_lock);
+	err = peer_client_add(client);
+	mutex_unlock(&clients_lock);
+	trace_peer_client(client, "register", err);
+	if (!err)
+		return client;
+	if (err == -EEXIST)
+		pr_err("client '%s' refused: another client of this name is there: unload that first, or choose another name\n",
+		       ops->name);
+	else
+		pr_err("client '%s' refused: error %d\n", ops->name, err);
+	peer_client_free(client);
+	return NULL;
+}
+
+/* Somebody waits for the regions to go: say for which. */
+static void peer_client_warn(struct peer_client *client)
+{
+	struct peer_region *region;
+	unsigned long number, n = 0;
+
+	rcu_read_lock();
+	xa_for_each(&client->regions, number, region)
+		n++;
+	pr_warn("client '%s' waits to unregister: %lu regions are still there, deregister them or end their processes\n",
+		peer_client_name(client), n);
+	n = 0;
+	xa_for_each(&client->regions, number, region) {
+		if (n++ == PEER_WARN_REGIONS)
+			break;
+		pr_warn("client '%s': region %u of %s, process %d (%s): %zu bytes at %#lx\n",
+			peer_client_name(client), region->number, region->user,
+			region->pid, region->comm, region->size, region->addr);
+	}
+	rcu_read_unlock();
+}
+
+/* As ib_unregister_peer_memory_client(). */
+void peer_client_unregister(struct peer_client *client)
+{
+	trace_peer_client(client, "unregister", 0);
+	percpu_ref_kill(&client->users);
+	while (!wait_for_completion_timeout(&client->idle, PEER_WARN_INTERVAL))
+		peer_client_warn(client);
+
+	/* Its files and its name go together. */
+	mutex_lock(&clients_lock);
+	peer_debugfs_remove(client);
+	peer_sysfs_remove(client);
+	xa_erase(&clients, client->id);
+	mutex_unlock(&clients_lock);
+	synchronize_rcu();
+	trace_peer_client(client, "unregistered", 0);
+	peer_client_free(client);
+}

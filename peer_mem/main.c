@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The registry of peer memory: between the drivers of devices that have memory of
+ * their own and RDMA. It knows nothing of RDMA, so that those drivers depend on a
+ * small module which seldom changes. Both sides hold it by the symbols they use; at
+ * exit there are neither clients nor regions.
+ */
+#include <linux/module.h>
+
+#include "peer.h"
+
+static int __init peer_mem_init(void)
+{
+	int ret = peer_sysfs_init();
+
+	if (ret)
+		return ret;
+	peer_debugfs_init();
+	return 0;
+}
+
+static void __exit peer_mem_exit(void)
+{
+	peer_debugfs_exit();
+	peer_sysfs_exit();
+}
+
+module_init(peer_mem_init);
+module_exit(peer_mem_exit);
+
+MODULE_DESCRIPTION("Registry of peer memory: memory of other devices, for RDMA");
+MODULE_AUTHOR("The kverbs authors");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A region's life, and the invalidation that may come at any moment of it.
+ *
+ * Lock protocol: region->lock, a spinlock, guards the phase and what belongs to it.
+ * Neither it nor any other lock of ours is held while a function of the client's or
+ * revoke() runs. The phase says instead what is going on, owner which task is at it:
+ *
+ *   MAKING     the registering task: in get_pages() or dma_map(), or not active yet
+ *   ACTIVE     nobody; the device may use the memory
+ *   REVOKING   a task in revoke()
+ *   UNMAPPING  a task in dma_unmap() or put_pages()
+ *   GONE       nobody; the client has its memory back
+ *
+ * A region goes from one to a later one of them, and to none twice:
+ *
+ *   from       to         by
+ *   MAKING     ACTIVE     activate(); stop(), for an invalidation that waits
+ *   MAKING     UNMAPPING  stop()
+ *   ACTIVE     REVOKING   an invalidation; activate(), for one that did not wait
+ *   ACTIVE     UNMAPPING  stop(); after it, an invalidation that had waited
+ *   REVOKING   UNMAPPING  who was in revoke()
+ *   ACTIVE or  GONE       the same two, if the client unmaps the memory by itself,
+ *   REVOKING              and so leaves that to it
+ *   UNMAPPING  GONE       who was in put_pages()
+ *
+ * put() begins with stop(), also that of a registration which fails, so each thing
+ * that was got is given back once, by whoever enters UNMAPPING.
+ *
+ * An invalidation does this, by the phase it finds:
+ *
+ *   MAKING     if the caller is not the registering task, it waits for the end of
+ *              the phase, and goes on by the next one. If it is, or the wait is over,
+ *              it answers -EINPROGRESS, which is a promise: that dma_unmap() and
+ *              put_pages() will be called, even if the client unmaps by itself
+ *   ACTIVE     it calls revoke() and gives the memory back
+ *   REVOKING   if another task is at it, it waits, and goes on by the next phase;
+ *              else it has been called from within revoke(): -EINPROGRESS, likewise
+ *   UNMAPPING  -EINPROGRESS
+ *   GONE       nothing
+ *
+ * Clients expect the wait in MAKING: what get_pages() pins would otherwise be taken
+ * from under it. Where there is one who waits, it gives the memory back when MAKING
+ * ends, because clients know their functions when these are called from within their
+ * own call, and what they have locked. Not so clients that unmap by themselves: if
+ * there is anything to call of theirs, the registering task does.
+ *
+ * Why this cannot deadlock: the caller of an invalidation may hold locks that the
+ * client's functions take. So it waits for revoke(), which depends on no such lock;
+ * for get_pages() and dma_map() for a limited time; for dma_unmap(), put_pages() and
+ * release() never. stop() and put() do wait for all of them; their callers hold no
+ * lock of a client's.
+ *
+ * Who can reach a region that has been put: invalidations that found its number,
+ * until they put their references; those that look for the number, and readers of
+ * the list of regions, until a grace period after it was taken out of the xarray.
+ * The client outlives them by the reference that region_free() puts.
+ */
+#include <linux/err.h>
+#include <linux/export.h>
+#include <linux/jiffies.h>
+#include <linux/ktime.h>
+#include <linux/moduleparam.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <kverbs/peer_region.h>
+
+#include "peer.h"
+#include "trace.h"
+
+static unsigned int invalidate_wait_ms = 1000;
+module_param(invalidate_wait_ms, uint, 0644);
+MODULE_PARM_DESC(invalidate_wait_ms,
+		 "How long an invalidation waits for a registration that is under way, ms (0: not at all)");
+
+const char *peer_phase_name(enum peer_phase phase)
+{
+	static const char * const names[] = {
+		[PEER_MAKING]		= "MAKING",
+		[PEER_ACTIVE]		= "ACTIVE",
+		[PEER_REVOKING]		= "REVOKING",
+		[PEER_UNMAPPING]	= "UNMAPPING",
+		[PEER_GONE]		= "GONE",
+	};
+
+	return names[phase];
+}
+
+/* The task that is at it from now on is @owner, or none. */
+static void region_enter(struct peer_region *region, enum peer_phase phase,
+			 struct task_struct *owner)
+{
+	lockdep_assert_held(&region->lock);
+	WRITE_ONCE(region->phase, phase);
+	region->owner = owner;
+	wake_up_all(&region->wait);
+}
+
+/* Waits, with the lock dropped, until the phase is another. Returns false at @timeout. */
+static bool region_wait(struct peer_region *region, enum peer_phase phase, long timeout)
+	__must_hold(&region->lock)
+{
+	lockdep_assert_held(&region->lock);
+	spin_unlock(&region->lock);
+	wait_event_timeout(region->wait, READ_ONCE(region->phase) != phase, timeout);
+	spin_lock(&region->lock);
+	return region->phase != phase;
+}
+
+/* A number, and a reference on the client, which peer_region_put() gives back. */
+struct peer_region *peer_region_alloc(struct peer_client *client, void *context,
+				      const struct peer_request *req)
+{
+	struct peer_region *region = kzalloc(sizeof(*region), GFP_KERNEL_ACCOUNT);
+	int err;
+
+	if (!region)
+		return ERR_PTR(-ENOMEM);
+	region->client = client;
+	region->context = context;
+	region->addr = req->addr;
+	region->size = req->size;
+	region->dma_device = req->dma_device;
+	spin_lock_init(&region->lock);
+	region->phase = PEER_MAKING;
+	region->owner = current;
+	init_waitqueue_head(&region->wait);
+	kref_init(&region->ref);
+	region->pid = current->tgid;
+	get_task_comm(region->comm, current);
+	strscpy(region->user, req->user, sizeof(region->user));
+
+	percpu_ref_get(&client->users);
+	err = xa_alloc_cyclic(&client->regions, &region->number, region, xa_limit_32b,
+			      &client->next_number, GFP_KERNEL_ACCOUNT);
+	if (err >= 0)
+		return region;
+	percpu_ref_put(&client->users);
+	kfree(region);
+	return ERR_PTR(err);
+}
+
+static void region_free(struct kref *ref)
+{
+	struct peer_region *region = container_of(ref, struct peer_region, ref);
+	struct peer_client *client = region->client;
+
+	sg_free_table(&region->table);
+	kfree_rcu(region, rcu);
+	peer_client_put(client);
+}
+
+/* Calls revoke(), without the lock. */
+static void region_revoke(struct peer_region *region)
+	__must_hold(&region->lock)
+{
+	void (*revoke)(void *arg) = region->revoke;
+	u64 start;
+
+	lockdep_assert_held(&region->lock);
+	if (!revoke)
+		return;
+	region_enter(region, PEER_REVOKING, current);
+	spin_unlock(&region->lock);
+	start = ktime_get_ns();
+	revoke(region->arg);
+	peer_count_revoke(region->client, ktime_get_ns() - start);
+	spin_lock(&region->lock);
+}
+
+static void region_gone(struct peer_region *region)
+{
+	struct peer_client *client = region->client;
+
+	lockdep_assert_held(&region->lock);
+	if (region->entries) {
+		peer_count(client, PEER_STAT_DEALLOC_MRS, 1);
+		peer_count(client, PEER_STAT_DEREG_PAGES, region->entries);
+		peer_count(client, PEER_STAT_DEREG_BYTES, region->size);
+	}
+	region_enter(region, PEER_GONE, NULL);
+}
+
+/* Gives the memory back to the client by its functions, without the lock. */
+static void region_unmap(struct peer_region *region)
+	__must_hold(&region->lock)
+{
+	const struct peer_memory_client *ops = region->client->ops;
+
+	lockdep_assert_held(&region->lock);
+	region_enter(region, PEER_UNMAPPING, current);
+	spin_unlock(&region->lock);
+	if (region->mapped)
+		ops->dma_unmap(&region->sgt, region->context, region->dma_device);
+	if (region->pinned)
+		ops->put_pages(&region->sgt, region->context);
+	spin_lock(&region->lock);
+	region_gone(region);
+}
+
+/* What an invalidation answers that finds everything done. */
+static int region_done(const struct peer_region *region)
+{
+	return region->client->unmaps ? -ENOENT : 0;
+}
+
+/*
+ * Can the client unmap by itself? Of what it has mapped, and has not been told that it
+ * will be asked to.
+ */
+static bool region_is_left_to_client(const struct peer_region *region)
+{
+	return region->client->unmaps && region->mapped && !region->promised;
+}
+
+/*
+ * Does an invalidation that waits give the memory back? Not where functions of a
+ * client were to be called that unmaps by itself: it may have any lock of its own.
+ */
+static bool region_is_left_to_waiter(const struct peer_region *region)
+{
+	return region->waiters &&
+	       (!region->client->unmaps || region_is_left_to_client(region));
+}
+
+/*
+ * Ends the use of an active region, and gives the memory back. Returns what the
+ * invalidation answers.
+ */
+static int region_withdraw(struct peer_region *region)
+{
+	lockdep_assert_held(&region->lock);
+	region_revoke(region);
+	if (region_is_left_to_client(region)) {
+		region_gone(region);
+		return 0;
+	}
+	region_unmap(region);
+	return region_done(region);
+}
+
+/* Waits for the end of a registration by another task. */
+static void region_wait_made(struct peer_region *region)
+{
+	unsigned int ms = READ_ONCE(invalidate_wait_ms);
+
+	lockdep_assert_held(&region->lock);
+	if (region->owner == current || !ms)
+		return;
+	peer_count(region->client, PEER_STAT_INVALIDATE_WAITS, 1);
+	region->waiters++;
+	if (!region_wait(region, PEER_MAKING, msecs_to_jiffies(ms)))
+		peer_count(region->client, PEER_STAT_INVALIDATE_TIMEOUTS, 1);
+	region->waiters--;
+}
+
+static int region_invalidate(struct peer_region *region)
+{
+	int ret = -EINPROGRESS;
+
+	lockdep_assert_held(&region->lock);
+	if (region->phase == PEER_MAKING)
+		region_wait_made(region);
+	if (region->phase == PEER_REVOKING && region->owner != current)
+		region_wait(region, PEER_REVOKING, MAX_SCHEDULE_TIMEOUT);
+
+	switch (region->phase) {
+	case PEER_MAKING:
+	case PEER_REVOKING:
+		region->promised = true;
+		break;
+	case PEER_ACTIVE:
+		ret = region_withdraw(region);
+		break;
+	case PEER_UNMAPPING:
+		break;
+	case PEER_GONE:
+		ret = region_done(region);
+		break;
+	}
+	return ret;
+}
+
+static struct peer_region *region_find(struct peer_client *client, u64 number)
+{
+	struct peer_region *region;
+
+	rcu_read_lock();
+	region = xa_load(&client->regions, number);
+	if (region && !kref_get_unless_zero(&region->ref))
+		region = NULL;
+	rcu_read_unlock();
+	return region;
+}
+
+/* What clients call: see &typedef invalidate_peer_memory. */
+int peer_invalidate(void *reg_handle, peer_core_context_t core_context)
+{
+	struct peer_client *client = reg_handle;
+	enum peer_phase found = PEER_GONE;
+	struct peer_region *region;
+	u64 start = ktime_get_ns();
+	int ret = -ENOENT;
+
+	/* A client that was asked before it has its handle cannot invalidate yet. */
+	if (WARN_ON_ONCE(!client) || !percpu_ref_tryget(&client->users))
+		return ret;
+	peer_count(client, PEER_STAT_FREE_CALLBACKS, 1);
+	region = region_find(client, core_context);
+	if (region) {
+		spin_lock(&region->lock);
+		found = region->phase;
+		ret = region_invalidate(region);
+		spin_unlock(&region->lock);
+		kref_put(&region->ref, region_free);
+	}
+	trace_peer_invalidate(client, core_context, found, ret, ktime_get_ns() - start);
+	peer_client_put(client);
+	return ret;
+}
+
+/*
+ * Has the client invalidated it already? While the region is made, that is known
+ * from who waits, and from whom was told not to.
+ */
+bool peer_region_is_doomed(struct peer_region *region)
+{
+	bool doomed;
+
+	spin_lock(&region->lock);
+	doomed = region->waiters || region->promised;
+	spin_unlock(&region->lock);
+	return doomed;
+}
+
+/**
+ * peer_region_activate() - from now on the region may be revoked
+ * @region: of peer_region_get(), of a revocable request
+ * @revoke: ends all use of the memory: when it returns, the device does not access
+ *	it, and never will
+ * @arg: for @revoke
+ *
+ * @revoke is called once at most, by any thread, perhaps before this returns. It may
+ * sleep, but not wait for a lock of a client's, and may call peer_region_stop().
+ *
+ * Context: Process, may sleep.
+ */
+void peer_region_activate(struct peer_region *region, void (*revoke)(void *arg), void *arg)
+{
+	spin_lock(&region->lock);
+	if (!WARN_ON_ONCE(region->phase != PEER_MAKING)) {
+		region->revoke = revoke;
+		region->arg = arg;
+		region_enter(region, PEER_ACTIVE, NULL);
+		if ((region->promised || region->waiters) &&
+		    !region_is_left_to_waiter(region))
+			region_withdraw(region);
+	}
+	spin_unlock(&region->lock);
+}
+EXPORT_SYMBOL_GPL(peer_region_activate);
+
+/* No revoke() from now on; gives the memory back, or leaves that to who is at it. */
+static void region_stop(struct peer_region *region)
+{
+	lockdep_assert_held(&region->lock);
+	region->revoke = NULL;
+	if (region->phase == PEER_REVOKING && region->owner != current)
+		region_wait(region, PEER_REVOKING, MAX_SCHEDULE_TIMEOUT);
+	if (region->phase > PEER_ACTIVE)
+		return;
+	if (!region_is_left_to_waiter(region))
+		region_unmap(region);
+	else if (region->phase == PEER_MAKING)
+		region_enter(region, PEER_ACTIVE, NULL);
+}
+
+/**
+ * peer_region_stop() - the device does not use the region any more
+ * @region: active or not
+ *
+ * When it returns, revoke() is not running and will not be called, unless it is the
+ * caller. The memory is given back to the client, or an invalidation is at it.
+ *
+ * Context: Process, may sleep.
+ */
+void peer_region_stop(struct peer_region *region)
+{
+	spin_lock(&region->lock);
+	region_stop(region);
+	spin_unlock(&region->lock);
+}
+EXPORT_SYMBOL_GPL(peer_region_stop);
+
+/**
+ * peer_region_put() - end of a region
+ * @region: of peer_region_get(); may be freed
+ *
+ * peer_region_stop(), if that has not been called. Waits for an invalidation that is
+ * giving the memory back, then lets the client forget the region.
+ *
+ * Context: Process, may sleep. Not from within revoke().
+ */
+void peer_region_put(struct peer_region *region)
+{
+	struct peer_client *client = region->client;
+
+	trace_peer_region_put(region);
+	spin_lock(&region->lock);
+	region_stop(region);
+	while (region->phase != PEER_GONE)
+		region_wait(region, region->phase, MAX_SCHEDULE_TIMEOUT);
+	spin_unlock(&region->lock);
+
+	if (client->ops->release)
+		client->ops->release(region->context);
+	if (region->entries)
+		peer_count(client, PEER_STAT_LIVE_MRS, -1);
+	xa_erase(&client->regions, region->number);
+	kref_put(&region->ref, region_free);
+}
+EXPORT_SYMBOL_GPL(peer_region_put);
+
+/**
+ * peer_region_table() - what the device reaches
+ * @region: of peer_region_get()
+ *
+ * Context: Any.
+ * Return: a table, until peer_region_put(), of entries with a DMA address and a DMA
+ * length and no pages: the whole pages of the system that the range touches.
+ */
+const struct sg_table *peer_region_table(const struct peer_region *region)
+{
+	return &region->table;
+}
+EXPORT_SYMBOL_GPL(peer_region_table);
+
+/**
+ * peer_region_client() - whose memory it is
+ * @region: of peer_region_get()
+ *
+ * Context: Any.
+ * Return: the client's name, until peer_region_put().
+ */
+const char *peer_region_client(const struct peer_region *region)
+{
+	return peer_client_name(region->client);
+}
+EXPORT_SYMBOL_GPL(peer_region_client);

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What is counted of a client. Each CPU has counters of its own, so that counting
+ * takes no lock and no cache line from others; who reads them adds them up.
+ */
+#include <linux/atomic.h>
+#include <linux/cpumask.h>
+#include <linux/math64.h>
+#include <linux/time64.h>
+
+#include "peer.h"
+
+u64 peer_stat_sum(const struct peer_client *client, enum peer_stat stat)
+{
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(per_cpu_ptr(client->stats, cpu)->count[stat]);
+	return sum;
+}
+
+void peer_count_revoke(struct peer_client *client, u64 ns)
+{
+	long us = div_u64(ns, NSEC_PER_USEC);
+	long max = atomic_long_read(&client->max_revoke_us);
+
+	peer_count(client, PEER_STAT_REVOKES, 1);
+	while (us > max && !atomic_long_try_cmpxchg(&client->max_revoke_us, &max, us))
+		;
+}
