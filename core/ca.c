@@ -10,15 +10,18 @@
  * the device, and can do nothing then but be closed. The event work of the
  * device still uses the image until ib_ca_free(). The last file frees the rest.
  *
- * Lock protocol: close_lock, a rwsem, is held to write while the device's end
- * closes everything, and to read while a file comes or goes, or a process ends:
- * what is open is closed by one of the three, and the device's end waits for it.
- * Driver methods run under it, those that close and free; it nests inside the
- * SRCU of mmu notifiers, and nothing of ours. files_lock, a mutex, guards the list of files; events reach
- * them under it.
+ * What is open is closed by the last close of its file, by the end of the process, or
+ * by the device's. The first two are counted while they are at it: the device's end
+ * lets no more begin, waits for those that have, and closes the rest. No lock is held
+ * meanwhile: closing frees regions, and so calls the drivers whose memory that is.
+ *
+ * Lock protocol: files_lock, a mutex, guards the list of files, the count and the
+ * device's end; events reach the files under it. It nests inside the SRCU of mmu
+ * notifiers.
  */
 #include <linux/seq_file.h>
 #include <linux/slab.h>
+#include <linux/wait_bit.h>
 
 #include "ca.h"
 #include "core_priv.h"
@@ -39,6 +42,34 @@ void ca_device_put(struct ca_device *ca)
 	kref_put(&ca->ref, ca_device_free);
 }
 
+/* Somebody closes handles. Returns false if the device's end does. */
+bool ca_closing_begin(struct ca_device *ca)
+{
+	bool begun;
+
+	mutex_lock(&ca->files_lock);
+	begun = !ca->gone;
+	if (begun) {
+		ca->closers++;
+		kref_get(&ca->ref);
+	}
+	mutex_unlock(&ca->files_lock);
+	return begun;
+}
+
+void ca_closing_end(struct ca_device *ca)
+{
+	mutex_lock(&ca->files_lock);
+	/* release: ib_ca_remove() sees all of what was closed */
+	smp_store_release(&ca->closers, ca->closers - 1);
+	/* Or it is there to be woken: it looks after it has said that it waits. */
+	smp_mb();
+	if (!ca->closers)
+		wake_up_var(&ca->closers);
+	mutex_unlock(&ca->files_lock);
+	ca_device_put(ca);
+}
+
 /* Where it fails, ib_ca_free() is to be called when events have stopped. */
 int ib_ca_setup(struct ib_device *dev)
 {
@@ -54,7 +85,7 @@ int ib_ca_setup(struct ib_device *dev)
 	mutex_init(&ca->image_lock);
 	INIT_LIST_HEAD(&ca->files);
 	mutex_init(&ca->files_lock);
-	init_rwsem(&ca->close_lock);
+	init_completion(&ca->closed);
 	/*
 	 * Before the image is made: a change that comes later has an event
 	 * which makes it again. Pairs with the acquire in ib_ca_of().
@@ -99,20 +130,39 @@ void ib_ca_tell(struct ib_device *dev, const struct ib_event *event)
 		ca_events_tell(ca, event->event, port);
 }
 
+/* Nobody else closes anything, nor do files come; one that goes may still be listed. */
+static void close_files(struct ca_device *ca)
+{
+	LIST_HEAD(closed);
+	struct ca_file *f;
+
+	mutex_lock(&ca->files_lock);
+	while ((f = list_first_entry_or_null(&ca->files, struct ca_file, node))) {
+		list_move_tail(&f->node, &closed);
+		kref_get(&f->ref);
+		mutex_unlock(&ca->files_lock);
+		ca_space_close(&f->space);
+		ca_file_put(f);
+		mutex_lock(&ca->files_lock);
+	}
+	list_splice(&closed, &ca->files);
+	mutex_unlock(&ca->files_lock);
+}
+
 /* No use of the device is left. */
 void ib_ca_remove(struct ib_device *dev)
 {
 	struct ca_device *ca = ib_priv(dev)->ca;
-	struct ca_file *f;
 
 	ca_node_remove(ca);
-	down_write(&ca->close_lock);
+	mutex_lock(&ca->files_lock);
 	ca->gone = true;
-	/* Nobody changes the list: who would holds close_lock to read. */
-	list_for_each_entry(f, &ca->files, node)
-		ca_space_close(&f->space);
+	mutex_unlock(&ca->files_lock);
+	/* acquire: pairs with ca_closing_end(); none is added any more */
+	wait_var_event(&ca->closers, !smp_load_acquire(&ca->closers));
+	close_files(ca);
 	ca_space_close(&ca->kernel);
-	up_write(&ca->close_lock);
+	complete_all(&ca->closed);
 	ca_events_tell(ca, KVERBS_CA_EVENT_REMOVED, 0);
 }
 
@@ -150,14 +200,24 @@ int ib_ca_init(void)
 	ret = ca_request_init();
 	if (ret)
 		return ret;
+	ret = ca_handle_init();
+	if (ret)
+		goto err_request;
 	ret = ca_file_init();
 	if (ret)
-		ca_request_exit();
+		goto err_handle;
+	return 0;
+
+err_handle:
+	ca_handle_exit();
+err_request:
+	ca_request_exit();
 	return ret;
 }
 
 void ib_ca_exit(void)
 {
 	ca_file_exit();
+	ca_handle_exit();
 	ca_request_exit();
 }

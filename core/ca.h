@@ -6,6 +6,7 @@
  *	ca_image.c	the answer to queries, kept ready
  *	ca_request.c	requests: checked, carried out at once or later
  *	ca_handle.c	open channel adapters
+ *	ca_numbers.c	the numbers of both
  *	ca_object.c	PDs and regions under a handle
  *	ca_file.c	the character device
  *	ca_event.c	events for readers of the file
@@ -13,15 +14,17 @@
 #ifndef KVERBS_CA_PRIV_H
 #define KVERBS_CA_PRIV_H
 
+#include <linux/atomic.h>
+#include <linux/completion.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/rcupdate.h>
 #include <linux/refcount.h>
-#include <linux/rwsem.h>
 #include <linux/sockptr.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
+#include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include <kverbs/ca.h>
 
@@ -32,29 +35,42 @@ struct ib_mr;
 struct ib_pd;
 struct iov_iter;
 struct net;
+struct poll_table_struct;
 struct seq_file;
+
+/**
+ * struct ca_numbers - numbers of handles, or of objects, and what they are of
+ * @entries: by the low half of a number, which is a place here. A reserved entry
+ *	is taken, but not found.
+ * @next: where the search for a free place starts
+ * @count: places that are taken
+ * @sequence: high half of the last number: a number that somebody has kept is not
+ *	taken for the one which has its place now
+ *
+ * Lock: see ca_numbers.c.
+ */
+struct ca_numbers {
+	struct xarray entries;
+	u32 next;
+	u32 count;
+	u32 sequence;
+};
 
 /* A power of two. */
 #define CA_RECENT	8
 
 /**
  * struct ca_space - where handles are valid: a file, or the kernel
- * @handles: open CAs by the low half of their handle
+ * @handles: open CAs
  * @recent: by the low bits of it, those that were opened last: looking there first
  *	saves half of what a kernel caller's query costs
  * @lock: opening and closing; nests inside nothing of ours
- * @next: where the search for a free number starts
- * @count: open or being opened, under @lock
- * @sequence: upper half of the last handle, under @lock
  * @user: of a file: what is opened belongs to a process, within limits
  */
 struct ca_space {
-	struct xarray handles;
+	struct ca_numbers handles;
 	struct ca_handle __rcu *recent[CA_RECENT];
 	struct mutex lock;
-	u32 next;
-	u32 count;
-	u32 sequence;
 	bool user;
 };
 
@@ -71,10 +87,11 @@ struct ca_space {
  * @image_lock: one at a time makes a new image; driver methods run under it
  * @image_stale: the last attempt to replace @image has failed
  * @files: open files, under @files_lock
- * @files_lock: mutex
- * @close_lock: to read: a file comes, or closes handles, or goes; to write: the
- *	device goes, and closes all
- * @gone: the device has gone, under @close_lock
+ * @files_lock: mutex, not held while anything of a driver's runs
+ * @closers: those who close handles, each from ca_closing_begin() to
+ *	ca_closing_end(); under @files_lock
+ * @gone: the device goes, and its end closes all that is open; under @files_lock
+ * @closed: that is done
  */
 struct ca_device {
 	struct rcu_head rcu;
@@ -88,8 +105,9 @@ struct ca_device {
 	bool image_stale;
 	struct list_head files;
 	struct mutex files_lock;
-	struct rw_semaphore close_lock;
+	unsigned int closers;
 	bool gone;
+	struct completion closed;
 };
 
 /* A power of two; 4 KiB of events. */
@@ -126,6 +144,7 @@ struct ca_events {
  * @net: network namespace of the opener, held
  * @events: for read(2)
  * @node: in ca_device.files
+ * @closing: handles of processes that have ended, not closed yet
  */
 struct ca_file {
 	struct kref ref;
@@ -134,6 +153,7 @@ struct ca_file {
 	struct net *net;
 	struct ca_events events;
 	struct list_head node;
+	atomic_t closing;
 };
 
 /**
@@ -145,20 +165,19 @@ struct ca_file {
  * @unused: @users is 0
  * @space: where it is valid
  * @lock: what follows; no method of a driver runs under it
- * @objects: PDs and regions, by the low half of their number; NULL entries are
- *	reserved for those being made or freed
- * @next: where the search for a free number starts
- * @sequence: upper half of the last number
- * @count: objects, with those being made or freed
+ * @objects: PDs and regions; reserved are those being made or freed
  * @pds: PDs among them
  * @mrs: regions among them
  * @bytes: of those regions
+ * @peer: of SET_PEER
  * @closed: being closed, no new ones
  * @owner: module of a kernel caller, or the process's name
  * @mm: whose handle it is, only compared: it goes before a lookup may have ended;
  *	NULL: anybody's who has the file
  * @of: the same, held; NULL likewise
  * @of_mm: in ca_mm.handles
+ * @ended: the memory has gone; under the lock of @of
+ * @close: closes it then
  * @pid: of the process that opened it, held
  */
 struct ca_handle {
@@ -169,18 +188,18 @@ struct ca_handle {
 	struct completion unused;
 	struct ca_space *space;
 	struct mutex lock;
-	struct xarray objects;
-	u32 next;
-	u32 sequence;
-	u32 count;
+	struct ca_numbers objects;
 	u32 pds;
 	u32 mrs;
 	u64 bytes;
+	struct kverbs_ca_peer peer;
 	bool closed;
 	char owner[64];
 	struct mm_struct *mm;
 	struct ca_mm *of;
 	struct list_head of_mm;
+	bool ended;
+	struct work_struct close;
 	struct pid *pid;
 };
 
@@ -237,6 +256,8 @@ struct ca_call {
 
 /* ca.c */
 void ca_device_put(struct ca_device *ca);
+bool ca_closing_begin(struct ca_device *ca);
+void ca_closing_end(struct ca_device *ca);
 
 /* ca_image.c */
 int ca_image_create(struct ca_device *ca);
@@ -258,12 +279,21 @@ int ca_call_begin(struct ca_call *call);
 int ca_call_run(struct ca_call *call);
 ssize_t ca_call_end(struct ca_call *call, int ret);
 
+/* ca_numbers.c */
+void ca_numbers_init(struct ca_numbers *n);
+int ca_number_reserve(struct ca_numbers *n, u64 *id);
+void ca_number_give_up(struct ca_numbers *n, u64 id);
+void ca_number_publish(struct ca_numbers *n, u64 id, void *entry);
+void ca_number_withdraw(struct ca_numbers *n, u64 id);
+
 /* ca_handle.c */
 void ca_space_init(struct ca_space *space, bool user);
 void ca_space_close(struct ca_space *space);
 int ca_mm_get(struct ca_call *call);
 void ca_mm_put(struct ca_mm *m);
+int ca_handle_init(void);
 void ca_handle_exit(void);
+void ca_handle_flush(struct ca_file *f);
 int ca_handle_check(struct ca_space *space, u64 handle);
 struct ca_handle *ca_handle_get(struct ca_space *space, u64 handle);
 struct ca_handle *ca_handle_find(struct ca_space *space, u64 handle);
@@ -279,6 +309,8 @@ int ca_reg_mr(struct ca_call *call, struct ca_handle *h);
 int ca_dereg_mr(struct ca_call *call, struct ca_handle *h);
 int ca_query_mr(struct ca_call *call, struct ca_handle *h);
 int ca_list(struct ca_call *call, struct ca_handle *h);
+int ca_set_peer(struct ca_call *call, struct ca_handle *h);
+struct ib_ca_pd *ca_borrow_pd(struct ca_handle *h, u64 id);
 void ca_objects_release(struct ca_handle *h);
 
 /* ca_file.c */
@@ -296,6 +328,12 @@ ssize_t ca_events_read(struct ca_events *events, struct iov_iter *to,
 		       bool nonblock);
 __poll_t ca_events_poll(struct ca_events *events, struct file *file,
 			struct poll_table_struct *wait);
+
+/* What has the place of @id: perhaps under another number. */
+static inline void *ca_number_look_up(struct ca_numbers *n, u64 id)
+{
+	return xa_load(&n->entries, lower_32_bits(id));
+}
 
 static inline struct ca_handle __rcu **ca_recent(struct ca_space *space, u64 id)
 {

@@ -9,14 +9,15 @@
  * file under the array's lock.
  *
  * Lock protocol: ca_node_lock (a mutex) guards ca_device.node; it nests inside
- * ib_registry_lock, under which names change. A file comes into the device's
- * list, and goes from it after its handles are closed, under close_lock held to
- * read (ca.c). The removal of the device sets the mark "gone" under it: an open
- * that found the minor in time fails then, and a file that goes has nothing left to
- * close. A handle that the end of a process is closing holds the file meanwhile. Requests hold a use of the device, of which the removal finds none.
+ * ib_registry_lock, under which names change. A file is in the device's list until
+ * its handles are closed, or the device's end closes them: an open that found the
+ * minor in time fails then. A handle that is closed because its process has ended
+ * holds the file meanwhile. Requests hold a use of the device, of which the removal
+ * finds none.
  */
 #include <linux/cdev.h>
 #include <linux/device.h>
+#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/module.h>
 #include <linux/nospec.h>
@@ -158,14 +159,12 @@ static int enlist(struct ca_file *f)
 	struct ca_device *ca = f->ca;
 	int ret = -ENODEV;
 
-	down_read(&ca->close_lock);
+	mutex_lock(&ca->files_lock);
 	if (!ca->gone) {
-		mutex_lock(&ca->files_lock);
 		list_add_tail(&f->node, &ca->files);
-		mutex_unlock(&ca->files_lock);
 		ret = 0;
 	}
-	up_read(&ca->close_lock);
+	mutex_unlock(&ca->files_lock);
 	return ret;
 }
 
@@ -223,24 +222,39 @@ static int ca_file_release(struct inode *inode, struct file *file)
 	struct ca_file *f = file->private_data;
 	struct ca_device *ca = f->ca;
 
-	down_read(&ca->close_lock);
-	if (!ca->gone)
+	if (ca_closing_begin(ca)) {
 		ca_space_close(&f->space);
+		ca_closing_end(ca);
+	} else {
+		/* The device's end closes what is open in the files that it finds. */
+		wait_for_completion(&ca->closed);
+	}
 	mutex_lock(&ca->files_lock);
 	list_del(&f->node);
 	mutex_unlock(&ca->files_lock);
-	up_read(&ca->close_lock);
 	ca_file_put(f);
+	return 0;
+}
+
+/*
+ * A process closes its file, perhaps one of several. When one that ends has closed
+ * them all, what it had registered is gone.
+ */
+static int ca_file_flush(struct file *file, fl_owner_t id)
+{
+	if (current->flags & PF_EXITING)
+		ca_handle_flush(file->private_data);
 	return 0;
 }
 
 static bool op_of_cmd(unsigned int cmd, u32 *op)
 {
 	if (cmd < KVERBS_CA_IOCTL(KVERBS_CA_OPEN) ||
-	    cmd > KVERBS_CA_IOCTL(KVERBS_CA_LIST))
+	    cmd > KVERBS_CA_IOCTL(KVERBS_CA_SET_PEER))
 		return false;
 	/* It chooses from tables. */
-	*op = array_index_nospec(cmd - KVERBS_CA_IOCTL(0), KVERBS_CA_LIST + 1);
+	*op = array_index_nospec(cmd - KVERBS_CA_IOCTL(0),
+				 KVERBS_CA_SET_PEER + 1);
 	return true;
 }
 
@@ -460,6 +474,7 @@ static const struct file_operations ca_fops = {
 	.owner = THIS_MODULE,
 	.llseek = noop_llseek,
 	.open = ca_file_open,
+	.flush = ca_file_flush,
 	.release = ca_file_release,
 	.read_iter = ca_file_read,
 	.poll = ca_file_poll,
@@ -467,6 +482,62 @@ static const struct file_operations ca_fops = {
 	.compat_ioctl = compat_ptr_ioctl,
 	.uring_cmd = ca_file_uring_cmd,
 };
+
+static struct ib_ca_pd *borrow_pd(struct ca_file *f, u64 handle, u64 object)
+{
+	struct ib_ca_pd *pd;
+	struct ca_handle *h;
+
+	struct ib_device *dev = f->ca->device;
+
+	if (!ib_device_try_get(dev))
+		return ERR_PTR(-ENODEV);
+	h = ca_handle_get(&f->space, handle);
+	if (IS_ERR(h)) {
+		pd = ERR_CAST(h);
+	} else {
+		/* Nobody would tell the borrower any more to give it back. */
+		pd = ib_device_is_going(dev) ? ERR_PTR(-ENODEV) :
+					       ca_borrow_pd(h, object);
+		ca_handle_put(h);
+	}
+	ib_device_put(dev);
+	return pd;
+}
+
+/**
+ * ib_ca_pd_get() - borrow the PD of a process, to act on its behalf
+ * @fd: its file /dev/infiniband/ca/<device>, open for writing
+ * @handle: a handle that it has opened there
+ * @object: a PD under that handle
+ *
+ * What the caller makes in the PD can use the keys of the process's regions there.
+ * The process cannot free the PD before ib_ca_pd_put(); if the process ends, its
+ * regions go, but not the PD. The caller is a client of the device, and gives the PD
+ * back at the latest in its remove(). That may run at the same time: a lock that
+ * remove() takes is to be held around this call, until the client has looked
+ * whether it still has the device, and has noted the PD or given it back.
+ *
+ * Context: Process: the one that has it.
+ * Return: the PD; -EBADF if there is no such file, or it is not open for writing;
+ * -EINVAL if it is another kind of file; -ENODEV if the device is gone; -ENOENT for
+ * an unknown handle or PD; -EACCES for another process's handle.
+ */
+struct ib_ca_pd *ib_ca_pd_get(int fd, u64 handle, u64 object)
+{
+	struct ib_ca_pd *pd = ERR_PTR(-EBADF);
+	struct file *file = fget(fd);
+
+	if (!file)
+		return pd;
+	if (file->f_op != &ca_fops)
+		pd = ERR_PTR(-EINVAL);
+	else if (file->f_mode & FMODE_WRITE)
+		pd = borrow_pd(file->private_data, handle, object);
+	fput(file);
+	return pd;
+}
+EXPORT_SYMBOL_GPL(ib_ca_pd_get);
 
 int ca_file_init(void)
 {
@@ -499,5 +570,4 @@ void ca_file_exit(void)
 	class_unregister(&ca_class);
 	unregister_chrdev_region(ca_base, CA_MINORS);
 	xa_destroy(&ca_minors);
-	ca_handle_exit();
 }

@@ -16,10 +16,8 @@
  * left has no one who can reach it. The space's lock, a mutex, guards the
  * numbers; the handle's lock its objects (ca_object.c); the lock of a ca_mm, a
  * spinlock, its list. None is held while a driver's method runs, nor while waiting.
- * What closes handles on its own account, the file's end, the memory's end or the
- * device's, holds close_lock (ca.c), and takes one of the users only then: a handle
- * that another of them closes may still be there, and holds the file. The memory's
- * end runs in a read section of the notifiers' SRCU, inside which close_lock nests.
+ * Who closes handles on its own account, the file's end or the memory's, is counted
+ * (ca.c), and the device's end waits for it. A handle holds its file.
  */
 #include <linux/capability.h>
 #include <linux/completion.h>
@@ -28,7 +26,6 @@
 #include <linux/moduleparam.h>
 #include <linux/pid.h>
 #include <linux/pid_namespace.h>
-#include <linux/random.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
@@ -57,10 +54,8 @@ struct ca_mm {
 
 void ca_space_init(struct ca_space *space, bool user)
 {
-	xa_init_flags(&space->handles, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
+	ca_numbers_init(&space->handles);
 	mutex_init(&space->lock);
-	/* So that numbers of one file mean nothing in another. */
-	space->sequence = get_random_u32();
 	space->user = user;
 }
 
@@ -72,7 +67,7 @@ static struct ca_file *file_of(struct ca_space *space)
 /* Under RCU. */
 struct ca_handle *ca_handle_find(struct ca_space *space, u64 id)
 {
-	struct ca_handle *h = xa_load(&space->handles, lower_32_bits(id));
+	struct ca_handle *h = ca_number_look_up(&space->handles, id);
 
 	return h && h->id == id ? h : NULL;
 }
@@ -125,6 +120,9 @@ void ca_handle_put(struct ca_handle *h)
 }
 
 static atomic_t nr_mms;
+
+/* Closes the handles of processes that have ended. */
+static struct workqueue_struct *ca_close_wq;
 
 static void close_of_mm(struct mmu_notifier *notifier, struct mm_struct *mm);
 
@@ -232,7 +230,7 @@ static void free_handle(struct ca_handle *h)
 	if (h->of)
 		unbind_from_mm(h);
 	put_pid(h->pid);
-	xa_destroy(&h->objects);
+	xa_destroy(&h->objects.entries);
 	mutex_destroy(&h->lock);
 	kfree(h->ca);
 	kfree_rcu(h, rcu);
@@ -260,41 +258,32 @@ static struct ca_handle *alloc_handle(struct ca_call *call)
 	refcount_set(&h->users, 1);
 	init_completion(&h->unused);
 	mutex_init(&h->lock);
-	xa_init_flags(&h->objects, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
+	ca_numbers_init(&h->objects);
 	set_owner(h, call);
 	return h;
 }
 
-/* A place in the space, where lookups still find nothing. */
+/* A number in the space, which lookups do not find yet. */
 static int reserve_number(struct ca_space *space, struct ca_handle *h)
 {
-	u32 index;
 	int ret;
 
 	mutex_lock(&space->lock);
-	ret = -EMFILE;
-	if (space->user && space->count >= READ_ONCE(ca_max_handles) &&
+	if (space->user &&
+	    space->handles.count >= READ_ONCE(ca_max_handles) &&
 	    !capable(CAP_SYS_RESOURCE))
-		goto out;
-	ret = xa_alloc_cyclic(&space->handles, &index, XA_ZERO_ENTRY,
-			      xa_limit_31b, &space->next, GFP_KERNEL);
-	if (ret < 0)
-		goto out;
-	ret = 0;
-	space->count++;
-	space->sequence++;
-	h->id = (u64)space->sequence << 32 | index;
-	h->ca->handle = h->id;
-out:
+		ret = -EMFILE;
+	else
+		ret = ca_number_reserve(&space->handles, &h->id);
 	mutex_unlock(&space->lock);
+	h->ca->handle = h->id;
 	return ret;
 }
 
 static void give_up_number(struct ca_space *space, u64 id)
 {
 	mutex_lock(&space->lock);
-	xa_erase(&space->handles, lower_32_bits(id));
-	space->count--;
+	ca_number_give_up(&space->handles, id);
 	mutex_unlock(&space->lock);
 }
 
@@ -318,9 +307,7 @@ static int open_for(struct ca_call *call, struct ca_handle *h)
 	}
 	call->handle = h->id;
 	rcu_assign_pointer(*ca_recent(call->space, h->id), h);
-	/* Needs no memory: the place is there. */
-	xa_store(&call->space->handles, lower_32_bits(call->handle), h,
-		 GFP_KERNEL);
+	ca_number_publish(&call->space->handles, call->handle, h);
 	return 0;
 }
 
@@ -349,7 +336,7 @@ static int begin_close(struct ca_handle *h, bool force)
 	mutex_lock(&h->lock);
 	if (h->closed)
 		ret = -ENOENT;
-	else if (h->count && !force)
+	else if (h->objects.count && !force)
 		ret = -EBUSY;
 	else
 		WRITE_ONCE(h->closed, true);
@@ -364,8 +351,7 @@ static void finish_close(struct ca_handle *h)
 	struct ib_device *device = h->ca->device;
 
 	/* The place is taken until all is gone: limits count it. */
-	xa_store(&space->handles, lower_32_bits(h->id), XA_ZERO_ENTRY,
-		 GFP_KERNEL);
+	ca_number_withdraw(&space->handles, h->id);
 	/* Does nothing if a later one has the place. */
 	unrcu_pointer(cmpxchg(ca_recent(space, h->id), RCU_INITIALIZER(h),
 			      NULL));
@@ -402,10 +388,10 @@ static void warn_left(const struct ca_handle *h)
 {
 	ibdev_warn(h->ca->device,
 		   "module %s left its channel adapter open: handle %#llx, %u objects\n",
-		   h->owner, h->id, h->count);
+		   h->owner, h->id, h->objects.count);
 }
 
-/* Whatever is under it. The caller has one of its users, and holds close_lock. */
+/* Whatever is under it. The caller has one of its users. */
 static void force_close(struct ca_handle *h)
 {
 	int ret = begin_close(h, true);
@@ -416,8 +402,8 @@ static void force_close(struct ca_handle *h)
 }
 
 /*
- * Close what is open. The caller holds close_lock; others may close and use handles
- * meanwhile.
+ * Close what is open. The caller is between ca_closing_begin() and ca_closing_end(),
+ * or the device's end; others may close and use handles meanwhile.
  */
 void ca_space_close(struct ca_space *space)
 {
@@ -425,7 +411,7 @@ void ca_space_close(struct ca_space *space)
 	unsigned long index;
 
 	rcu_read_lock();
-	xa_for_each(&space->handles, index, h) {
+	xa_for_each(&space->handles.entries, index, h) {
 		if (!refcount_inc_not_zero(&h->users))
 			continue;
 		rcu_read_unlock();
@@ -437,34 +423,16 @@ void ca_space_close(struct ca_space *space)
 	rcu_read_unlock();
 }
 
-/* The file of a handle that is open, held. NULL if there is no more to close. */
-static struct ca_file *file_of_mm(struct ca_mm *m)
-{
-	struct ca_file *f = NULL;
-	struct ca_handle *h;
-
-	spin_lock(&m->lock);
-	list_for_each_entry(h, &m->handles, of_mm) {
-		if (READ_ONCE(h->closed))
-			continue;
-		f = file_of(h->space);
-		kref_get(&f->ref);
-		break;
-	}
-	spin_unlock(&m->lock);
-	return f;
-}
-
-/* One of the users of a handle that is open in the file, or NULL. */
-static struct ca_handle *handle_of_mm(struct ca_mm *m, struct ca_file *f)
+/* One of the users of a handle that is open, each of them once; or NULL. */
+static struct ca_handle *next_of_mm(struct ca_mm *m)
 {
 	struct ca_handle *h, *found = NULL;
 
 	spin_lock(&m->lock);
 	list_for_each_entry(h, &m->handles, of_mm) {
-		if (h->space != &f->space || READ_ONCE(h->closed) ||
-		    !refcount_inc_not_zero(&h->users))
+		if (h->ended || !refcount_inc_not_zero(&h->users))
 			continue;
+		h->ended = true;
 		found = h;
 		break;
 	}
@@ -472,24 +440,66 @@ static struct ca_handle *handle_of_mm(struct ca_mm *m, struct ca_file *f)
 	return found;
 }
 
+static void close_ended(struct work_struct *work)
+{
+	struct ca_handle *h = container_of(work, struct ca_handle, close);
+	struct ca_file *f = file_of(h->space);
+	struct ca_device *ca = f->ca;
+
+	kref_get(&f->ref);
+	finish_close(h);
+	if (atomic_dec_and_test(&f->closing))
+		wake_up_var(&f->closing);
+	ca_file_put(f);
+	ca_closing_end(ca);
+}
+
+/* Unless somebody closes it already. */
+static void close_later(struct ca_handle *h)
+{
+	struct ca_file *f = file_of(h->space);
+
+	if (!ca_closing_begin(f->ca)) {
+		ca_handle_put(h);
+		return;
+	}
+	if (begin_close(h, true)) {
+		ca_closing_end(f->ca);
+		ca_handle_put(h);
+		return;
+	}
+	atomic_inc(&f->closing);
+	INIT_WORK(&h->close, close_ended);
+	ca_handle_put(h);
+	queue_work(ca_close_wq, &h->close);
+}
+
 /*
  * The process has ended, or called exec. Nobody is left who may use its handles,
- * nor opens more.
+ * nor opens more. They are closed outside of the notifiers' SRCU, in which all
+ * processes are: that may take as long as the drivers of the memory like.
  */
 static void close_of_mm(struct mmu_notifier *notifier, struct mm_struct *mm)
 {
 	struct ca_mm *m = container_of(notifier, struct ca_mm, notifier);
 	struct ca_handle *h;
-	struct ca_file *f;
 
-	while ((f = file_of_mm(m))) {
-		down_read(&f->ca->close_lock);
-		h = handle_of_mm(m, f);
-		if (h)
-			force_close(h);
-		up_read(&f->ca->close_lock);
-		ca_file_put(f);
-	}
+	while ((h = next_of_mm(m)))
+		close_later(h);
+}
+
+/* Waits until what ended processes had open through the file is closed. */
+void ca_handle_flush(struct ca_file *f)
+{
+	wait_var_event(&f->closing, !atomic_read(&f->closing));
+}
+
+int ca_handle_init(void)
+{
+	/* One that takes long does not hold up the others. */
+	ca_close_wq = alloc_workqueue("kverbs_ca_close", WQ_UNBOUND,
+				      WQ_MAX_ACTIVE);
+	return ca_close_wq ? 0 : -ENOMEM;
 }
 
 /*
@@ -498,6 +508,7 @@ static void close_of_mm(struct mmu_notifier *notifier, struct mm_struct *mm)
  */
 void ca_handle_exit(void)
 {
+	destroy_workqueue(ca_close_wq);
 	wait_var_event(&nr_mms, !atomic_read(&nr_mms));
 	mmu_notifier_synchronize();
 }
@@ -509,7 +520,7 @@ void ca_space_show(struct ca_space *space, struct seq_file *s)
 	unsigned long index;
 
 	rcu_read_lock();
-	xa_for_each(&space->handles, index, h) {
+	xa_for_each(&space->handles.entries, index, h) {
 		/* It has its pid as long as it is used. */
 		if (!refcount_inc_not_zero(&h->users))
 			continue;

@@ -6,20 +6,27 @@
  * number of its making in the high half. An object that is being made or freed
  * has its place, and counts, but is not found; its maker or the one who frees it
  * has it alone meanwhile. A region counts as a user of its PD from before it is
- * made until after it is freed.
+ * made until after it is freed. A PD that a kernel ULP has borrowed outlives its
+ * handle, and goes when the ULP gives it back.
  *
  * Lock protocol: the handle's lock, a mutex, guards the objects and all counts.
  * It is not held while a driver's method runs or memory is pinned: requests that
  * take long do not hold up others of the same handle.
  */
 #include <linux/capability.h>
+#include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/overflow.h>
+#include <linux/refcount.h>
 #include <linux/slab.h>
+#include <linux/string.h>
+#include <kverbs/peer_region.h>
+#include <rdma/peer_mem.h>
 
 #include "ca.h"
 #include "core_priv.h"
+#include "umem.h"
 #include "verbs.h"
 
 static unsigned int ca_max_objects = 16384;
@@ -33,32 +40,46 @@ MODULE_PARM_DESC(ca_max_objects,
 	 KVERBS_CA_ACCESS_REMOTE_READ | KVERBS_CA_ACCESS_REMOTE_ATOMIC | \
 	 KVERBS_CA_ACCESS_MW_BIND | KVERBS_CA_ACCESS_RELAXED_ORDERING)
 
+/* That the numbers of a registration's paths are the ones of the verbs. */
+static_assert((int)KVERBS_CA_PATH_ANY == (int)IB_MEM_ANY &&
+	      (int)KVERBS_CA_PATH_HOST == (int)IB_MEM_HOST &&
+	      (int)KVERBS_CA_PATH_PEER == (int)IB_MEM_PEER &&
+	      (int)KVERBS_CA_PATH_DMABUF == (int)IB_MEM_DMABUF);
+static_assert(sizeof_field(struct kverbs_ca_peer, name) ==
+	      IB_PEER_MEMORY_NAME_MAX &&
+	      sizeof_field(struct kverbs_ca_peer, data) ==
+	      IB_PEER_MEMORY_DATA_MAX);
+
 /**
  * struct ca_object - a PD or region
  * @id: its number
  * @type: which of the two
  * @users: regions in this PD
+ * @refs: of a PD: one until it is freed here, and one of each who borrows it
+ * @lent: what those have
+ * @kept: regions in it that its driver did not free, since a borrower uses them;
+ *	of such a region, where it is listed
  * @pd: PD, or that of the region
  * @mr: region
  * @parent: the region's PD
- * @start: what the caller registered
- * @length: bytes of it
+ * @mem: what the caller registered, and where that was found; without what a name
+ *	or data of the caller's pointed to
  * @iova: where peers see it
  * @access: &enum ib_access_flags
- * @path: how it got to the HCA
  */
 struct ca_object {
 	u64 id;
 	enum kverbs_ca_object_type type;
 	u32 users;
+	refcount_t refs;
+	struct ib_ca_pd lent;
+	struct list_head kept;
 	struct ib_pd *pd;
 	struct ib_mr *mr;
 	struct ca_object *parent;
-	u64 start;
-	u64 length;
+	struct ib_mem mem;
 	u64 iova;
 	u32 access;
-	u32 path;
 };
 
 static struct ca_object *find_object(struct ca_handle *h, u64 id,
@@ -67,38 +88,27 @@ static struct ca_object *find_object(struct ca_handle *h, u64 id,
 	struct ca_object *obj;
 
 	lockdep_assert_held(&h->lock);
-	obj = xa_load(&h->objects, lower_32_bits(id));
+	obj = ca_number_look_up(&h->objects, id);
 	return obj && obj->id == id && obj->type == type ? obj : NULL;
 }
 
 /* A place for an object, which is not found there yet. */
 static int reserve_place(struct ca_handle *h, struct ca_object *obj)
 {
-	u32 index;
-	int ret;
-
 	lockdep_assert_held(&h->lock);
 	/* Whoever closes it counts on what it saw. */
 	if (h->closed)
 		return -ENOENT;
-	if (h->space->user && h->count >= READ_ONCE(ca_max_objects) &&
+	if (h->space->user && h->objects.count >= READ_ONCE(ca_max_objects) &&
 	    !capable(CAP_SYS_RESOURCE))
 		return -EDQUOT;
-	ret = xa_alloc_cyclic(&h->objects, &index, XA_ZERO_ENTRY, xa_limit_31b,
-			      &h->next, GFP_KERNEL);
-	if (ret < 0)
-		return ret;
-	h->count++;
-	h->sequence++;
-	obj->id = (u64)h->sequence << 32 | index;
-	return 0;
+	return ca_number_reserve(&h->objects, &obj->id);
 }
 
 static void give_up_place(struct ca_handle *h, struct ca_object *obj)
 {
 	lockdep_assert_held(&h->lock);
-	xa_erase(&h->objects, lower_32_bits(obj->id));
-	h->count--;
+	ca_number_give_up(&h->objects, obj->id);
 	if (obj->parent)
 		obj->parent->users--;
 }
@@ -112,14 +122,14 @@ static void count_object(struct ca_handle *h, const struct ca_object *obj,
 		return;
 	}
 	WRITE_ONCE(h->mrs, h->mrs + sign);
-	WRITE_ONCE(h->bytes, h->bytes + sign * obj->length);
+	WRITE_ONCE(h->bytes, h->bytes + sign * obj->mem.length);
 }
 
-/* It is made: others find it. No memory is needed, the place is there. */
+/* It is made: others find it. */
 static void publish_object(struct ca_handle *h, struct ca_object *obj)
 {
 	lockdep_assert_held(&h->lock);
-	xa_store(&h->objects, lower_32_bits(obj->id), obj, GFP_KERNEL);
+	ca_number_publish(&h->objects, obj->id, obj);
 	count_object(h, obj, 1);
 }
 
@@ -127,8 +137,7 @@ static void publish_object(struct ca_handle *h, struct ca_object *obj)
 static void withdraw_object(struct ca_handle *h, struct ca_object *obj)
 {
 	lockdep_assert_held(&h->lock);
-	xa_store(&h->objects, lower_32_bits(obj->id), XA_ZERO_ENTRY,
-		 GFP_KERNEL);
+	ca_number_withdraw(&h->objects, obj->id);
 	count_object(h, obj, -1);
 }
 
@@ -136,9 +145,49 @@ static struct ca_object *new_object(enum kverbs_ca_object_type type)
 {
 	struct ca_object *obj = kzalloc(sizeof(*obj), GFP_KERNEL_ACCOUNT);
 
-	if (obj)
-		obj->type = type;
+	if (!obj)
+		return NULL;
+	obj->type = type;
+	refcount_set(&obj->refs, 1);
+	INIT_LIST_HEAD(&obj->kept);
 	return obj;
+}
+
+/* Those who borrow a PD use it, as its regions do. */
+static u32 object_users(const struct ca_object *obj)
+{
+	return obj->users + refcount_read(&obj->refs) - 1;
+}
+
+static void put_pd(struct ca_object *obj)
+{
+	struct ca_object *mr, *next;
+
+	if (!refcount_dec_and_test(&obj->refs))
+		return;
+	list_for_each_entry_safe(mr, next, &obj->kept, kept) {
+		WARN_ON(ib_dereg_mr(mr->mr));
+		kfree(mr);
+	}
+	ib_dealloc_pd(obj->pd);
+	kfree(obj);
+}
+
+/*
+ * Frees a region whose handle is closed. One to which a borrower of the PD has bound
+ * windows cannot be freed before those; the device's access to the memory ends now, if
+ * the device knows how to, and so does the use of what is another device's.
+ */
+static void release_mr(struct ca_object *obj)
+{
+	if (!ib_dereg_mr(obj->mr)) {
+		kfree(obj);
+		return;
+	}
+	umem_take_away(obj->mr->umem);
+	if (obj->mr->umem)
+		ib_umem_stop_invalidation_notifier(obj->mr->umem);
+	list_add(&obj->kept, &obj->parent->kept);
 }
 
 /*
@@ -193,7 +242,7 @@ out:
 	return ret;
 }
 
-/* DEALLOC_PD. Errors: -ENOENT; -EBUSY while there are regions in it. */
+/* DEALLOC_PD. Errors: -ENOENT; -EBUSY while there are regions in it, or a ULP has it. */
 int ca_dealloc_pd(struct ca_call *call, struct ca_handle *h)
 {
 	struct ca_object *obj;
@@ -203,7 +252,7 @@ int ca_dealloc_pd(struct ca_call *call, struct ca_handle *h)
 	obj = find_object(h, call->object, KVERBS_CA_OBJECT_PD);
 	if (!obj)
 		ret = -ENOENT;
-	else if (obj->users)
+	else if (object_users(obj))
 		ret = -EBUSY;
 	else
 		withdraw_object(h, obj);
@@ -238,18 +287,17 @@ static int read_struct(const struct ca_call *call, void *to, u32 min, u32 size)
 
 static int check_reg(const struct kverbs_ca_reg_mr *reg)
 {
-	if (reg->access & ~CA_ACCESS)
+	if (reg->access & ~CA_ACCESS || reg->flags & ~KVERBS_CA_REG_FD ||
+	    reg->path > KVERBS_CA_PATH_DMABUF)
 		return -EINVAL;
-	switch (reg->path) {
-	case KVERBS_CA_PATH_ANY:
-	case KVERBS_CA_PATH_HOST:
-		return 0;
-	default:
+	if (!(reg->flags & KVERBS_CA_REG_FD) && (reg->fd || reg->offset))
 		return -EINVAL;
-	}
+	return 0;
 }
 
-static int begin_reg(struct ca_handle *h, struct ca_object *obj, u64 pd)
+/* @peer: whom to ask for memory of peers, as it is set now. */
+static int begin_reg(struct ca_handle *h, struct ca_object *obj, u64 pd,
+		     struct kverbs_ca_peer *peer)
 {
 	struct ca_object *parent;
 	int ret;
@@ -261,53 +309,91 @@ static int begin_reg(struct ca_handle *h, struct ca_object *obj, u64 pd)
 		obj->parent = parent;
 		obj->pd = parent->pd;
 		parent->users++;
+		*peer = h->peer;
 	}
 	mutex_unlock(&h->lock);
 	return ret;
 }
 
-static int make_region(struct ca_object *obj, const struct kverbs_ca_reg_mr *reg)
+static int make_region(struct ca_object *obj, const struct kverbs_ca_reg_mr *reg,
+		       const struct kverbs_ca_peer *peer)
 {
+	struct ib_mem *mem = &obj->mem;
 	struct ib_mr *mr;
 
-	mr = ib_reg_user_mr(obj->pd, reg->start, reg->length, reg->iova,
-			    reg->access);
+	*mem = (struct ib_mem) {
+		.path = reg->path,
+		.start = reg->start,
+		.length = reg->length,
+		.has_fd = reg->flags & KVERBS_CA_REG_FD,
+		.fd = reg->fd,
+		.fd_offset = reg->offset,
+		.peer_name = *peer->name ? peer->name : NULL,
+		.peer_data = *peer->name ? peer->data : NULL,
+	};
+	obj->iova = reg->iova;
+	obj->access = reg->access;
+	mr = ib_reg_mem(obj->pd, mem, reg->iova, reg->access);
+	mem->peer_name = NULL;
+	mem->peer_data = NULL;
 	if (IS_ERR(mr))
 		return PTR_ERR(mr);
 	obj->mr = mr;
-	obj->start = reg->start;
-	obj->length = reg->length;
-	obj->iova = reg->iova;
-	obj->access = reg->access;
-	obj->path = KVERBS_CA_PATH_HOST;
 	return 0;
 }
 
+static u32 region_flags(struct ib_umem *umem)
+{
+	u32 flags = 0;
+
+	/* A driver that gets memory itself gets it for good. */
+	if (!umem)
+		return KVERBS_CA_MR_PINNED;
+	if (READ_ONCE(umem->revoked))
+		flags |= KVERBS_CA_MR_REVOKED;
+	if (!umem->is_peer && !umem_moves(umem))
+		flags |= KVERBS_CA_MR_PINNED;
+	return flags;
+}
+
+/* Of a region, or of why there is none. */
 static void describe_region(const struct ca_object *obj,
 			    struct kverbs_ca_mr_attr *attr)
 {
+	const struct ib_mem *mem = &obj->mem;
+
 	*attr = (struct kverbs_ca_mr_attr) {
 		.version = KVERBS_CA_VERSION,
 		.size = sizeof(*attr),
-		.object = obj->id,
 		.pd = obj->parent->id,
-		.start = obj->start,
-		.length = obj->length,
+		.start = mem->path == IB_MEM_DMABUF ? 0 : mem->start,
+		.length = mem->length,
 		.iova = obj->iova,
 		.access = obj->access,
-		.path = obj->path,
-		.lkey = obj->mr->lkey,
-		.rkey = obj->mr->rkey,
+		.path = mem->found,
+		.host_error = mem->error[IB_MEM_HOST],
+		.peer_error = mem->error[IB_MEM_PEER],
+		.dmabuf_error = mem->error[IB_MEM_DMABUF],
 	};
+	if (!obj->mr)
+		return;
+	attr->object = obj->id;
+	attr->lkey = obj->mr->lkey;
+	attr->rkey = obj->mr->rkey;
+	attr->flags = region_flags(obj->mr->umem);
+	if (mem->found == IB_MEM_PEER)
+		strscpy(attr->peer, peer_region_client(obj->mr->umem->peer),
+			sizeof(attr->peer));
 }
 
 /*
  * REG_MR. Errors: -ENOENT for the PD, -EDQUOT, -EINVAL, -E2BIG, those of
- * ib_reg_user_mr().
+ * ib_reg_mem().
  */
 int ca_reg_mr(struct ca_call *call, struct ca_handle *h)
 {
 	struct kverbs_ca_reg_mr reg;
+	struct kverbs_ca_peer peer;
 	struct ca_object *obj;
 	int ret;
 
@@ -318,11 +404,11 @@ int ca_reg_mr(struct ca_call *call, struct ca_handle *h)
 	obj = new_object(KVERBS_CA_OBJECT_MR);
 	if (!obj)
 		return -ENOMEM;
-	ret = begin_reg(h, obj, reg.pd);
+	ret = begin_reg(h, obj, reg.pd, &peer);
 	if (ret)
 		goto out;
-	ret = make_region(obj, &reg);
-	if (!ret && !sockptr_is_null(call->out))
+	ret = make_region(obj, &reg, &peer);
+	if (!sockptr_is_null(call->out))
 		describe_region(obj, &call->mr);
 	ret = end_making(call, h, obj, ret);
 	if (!ret)
@@ -330,6 +416,31 @@ int ca_reg_mr(struct ca_call *call, struct ca_handle *h)
 out:
 	kfree(obj);
 	return ret;
+}
+
+static int check_peer(const struct kverbs_ca_peer *peer)
+{
+	if (strnlen(peer->name, sizeof(peer->name)) == sizeof(peer->name))
+		return -EINVAL;
+	if (!*peer->name && memchr_inv(peer->data, 0, sizeof(peer->data)))
+		return -EINVAL;
+	return 0;
+}
+
+/* SET_PEER. Errors: -EINVAL, -E2BIG. */
+int ca_set_peer(struct ca_call *call, struct ca_handle *h)
+{
+	struct kverbs_ca_peer peer;
+	int ret;
+
+	ret = read_struct(call, &peer, sizeof(peer), sizeof(peer)) ?
+	      : check_peer(&peer);
+	if (ret)
+		return ret;
+	mutex_lock(&h->lock);
+	h->peer = peer;
+	mutex_unlock(&h->lock);
+	return 0;
 }
 
 /* DEREG_MR. Errors: -ENOENT, or one of the driver: the region is still there. */
@@ -370,9 +481,9 @@ static void describe_object(const struct ca_object *obj,
 	*entry = (struct kverbs_ca_object) {
 		.object = obj->id,
 		.parent = obj->parent ? obj->parent->id : 0,
-		.length = obj->length,
+		.length = obj->mem.length,
 		.type = obj->type,
-		.users = obj->users,
+		.users = object_users(obj),
 	};
 }
 
@@ -401,7 +512,7 @@ static struct kverbs_ca_list *make_list(struct ca_handle *h)
 		.count = h->pds + h->mrs,
 	};
 	entry = (void *)(list + 1);
-	xa_for_each(&h->objects, index, obj)
+	xa_for_each(&h->objects.entries, index, obj)
 		describe_object(obj, entry++);
 	return list;
 }
@@ -421,15 +532,14 @@ static void release_objects(struct ca_handle *h,
 	struct ca_object *obj;
 	unsigned long index;
 
-	xa_for_each(&h->objects, index, obj) {
+	xa_for_each(&h->objects.entries, index, obj) {
 		if (obj->type != type)
 			continue;
+		xa_erase(&h->objects.entries, index);
 		if (type == KVERBS_CA_OBJECT_PD)
-			ib_dealloc_pd(obj->pd);
+			put_pd(obj);
 		else
-			WARN_ON(ib_dereg_mr(obj->mr));
-		xa_erase(&h->objects, index);
-		kfree(obj);
+			release_mr(obj);
 	}
 }
 
@@ -442,3 +552,30 @@ void ca_objects_release(struct ca_handle *h)
 	release_objects(h, KVERBS_CA_OBJECT_MR);
 	release_objects(h, KVERBS_CA_OBJECT_PD);
 }
+
+/* For a ULP: the PD, held. Errors: -ENOENT. */
+struct ib_ca_pd *ca_borrow_pd(struct ca_handle *h, u64 id)
+{
+	struct ca_object *obj;
+
+	mutex_lock(&h->lock);
+	obj = find_object(h, id, KVERBS_CA_OBJECT_PD);
+	if (obj) {
+		refcount_inc(&obj->refs);
+		obj->lent.pd = obj->pd;
+	}
+	mutex_unlock(&h->lock);
+	return obj ? &obj->lent : ERR_PTR(-ENOENT);
+}
+
+/**
+ * ib_ca_pd_put() - give back the PD of a process
+ * @pd: of ib_ca_pd_get(); nothing of the caller's is in it any more
+ *
+ * Context: Process.
+ */
+void ib_ca_pd_put(struct ib_ca_pd *pd)
+{
+	put_pd(container_of(pd, struct ca_object, lent));
+}
+EXPORT_SYMBOL_GPL(ib_ca_pd_put);

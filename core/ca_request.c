@@ -103,6 +103,11 @@ static const struct ca_op ops[] = {
 		.uses = USES_HANDLE | NEEDS_OUT,
 		.run = ca_list,
 	},
+	[KVERBS_CA_SET_PEER] = {
+		.uses = USES_HANDLE | USES_IN,
+		.changes = true,
+		.run = ca_set_peer,
+	},
 };
 
 static u8 members_set(const struct ca_call *call)
@@ -287,8 +292,8 @@ ssize_t ca_call_end(struct ca_call *call, int ret)
 {
 	ssize_t written = 0, result = ret;
 
-	/* A CLOSE that is refused has an answer, too. */
-	if (!ret || call->list)
+	/* A CLOSE that is refused and a REG_MR that fails have answers, too. */
+	if (!ret || call->list || call->mr.size)
 		written = give_answer(call);
 	ca_image_put(call->image);
 	kvfree(call->list);

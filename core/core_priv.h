@@ -166,6 +166,7 @@ bool ib_called_atomic(const char *what, const void *caller);
 void ib_registry_changed(void);
 void ib_registry_wait(void);
 unsigned long ib_registry_now(void);
+bool ib_device_is_going(const struct ib_device *dev);
 void ib_device_exit(void);
 
 /* client.c */

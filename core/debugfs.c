@@ -11,9 +11,11 @@
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
+#include <kverbs/peer_region.h>
 
 #include "../cq/cq.h"
 #include "core_priv.h"
+#include "umem.h"
 
 static struct dentry *debugfs_root;
 
@@ -96,11 +98,27 @@ static void show_qp(struct seq_file *s, struct ib_qp *qp)
 		seq_printf(s, " srq=%u", qp->srq->res.id);
 }
 
+static void show_umem(struct seq_file *s, struct ib_umem *umem)
+{
+	if (umem->is_peer)
+		seq_printf(s, " memory=peer:%s",
+			   peer_region_client(umem->peer));
+	else if (umem->is_dmabuf)
+		seq_printf(s, " memory=dma-buf:%s",
+			   umem_moves(umem) ? "moving" : "pinned");
+	else
+		seq_puts(s, " memory=host");
+	if (READ_ONCE(umem->revoked))
+		seq_puts(s, " revoked");
+}
+
 static void show_mr(struct seq_file *s, const struct ib_mr *mr)
 {
 	seq_printf(s, " type=%d lkey=%#x rkey=%#x iova=%#llx length=%llu pd=%u",
 		   mr->type, mr->lkey, mr->rkey, mr->iova, (u64)mr->length,
 		   mr->pd->res.id);
+	if (mr->umem)
+		show_umem(s, mr->umem);
 }
 
 static void show_srq(struct seq_file *s, const struct ib_srq *srq)

@@ -758,6 +758,12 @@ static bool is_marked(const struct ib_device *dev)
 	return xa_get_mark(&ib_devices, dev->index, IB_DEVICE_REGISTERED);
 }
 
+/* Have its clients been told, or will be any moment, that it goes? */
+bool ib_device_is_going(const struct ib_device *dev)
+{
+	return !is_marked(dev);
+}
+
 static bool is_of_driver(const struct ib_device *dev,
 			 enum rdma_driver_id driver_id)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory regions for fast registration and of user memory, and scatter lists
- * as page lists.
+ * Memory regions for fast registration, the end of regions of any kind, and
+ * scatter lists as page lists. Those of memory begin in reg_mem.c.
  *
  * Lock protocol: none. A region belongs to its consumer; the count of its PD
  * is atomic. The driver allocates and frees regions.
@@ -16,18 +16,20 @@
 #include <rdma/ib_verbs.h>
 
 #include "core_priv.h"
+#include "umem.h"
 #include "verbs.h"
 
 /* The core's part of a region that the driver has made. */
-static void mr_init(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type,
-		    struct ib_sig_attrs *sig_attrs)
+void ib_mr_init(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type,
+		struct ib_umem *umem)
 {
 	mr->device = pd->device;
 	mr->pd = pd;
 	mr->type = type;
 	mr->uobject = NULL;
 	mr->need_inval = false;
-	mr->sig_attrs = sig_attrs;
+	mr->sig_attrs = NULL;
+	mr->umem = umem;
 	atomic_inc(&pd->usecnt);
 
 	rdma_restrack_new(&mr->res, RDMA_RESTRACK_MR);
@@ -62,7 +64,7 @@ struct ib_mr *ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_type,
 
 	mr = ops->alloc_mr(pd, mr_type, max_num_sg);
 	if (!IS_ERR(mr))
-		mr_init(mr, pd, mr_type, NULL);
+		ib_mr_init(mr, pd, mr_type, NULL);
 	return mr;
 }
 EXPORT_SYMBOL(ib_alloc_mr);
@@ -94,65 +96,15 @@ struct ib_mr *ib_alloc_mr_integrity(struct ib_pd *pd, u32 max_num_data_sg,
 		return ERR_PTR(-ENOMEM);
 
 	mr = ops->alloc_mr_integrity(pd, max_num_data_sg, max_num_meta_sg);
-	if (IS_ERR(mr))
+	if (IS_ERR(mr)) {
 		kfree(sig_attrs);
-	else
-		mr_init(mr, pd, IB_MR_TYPE_INTEGRITY, sig_attrs);
+		return mr;
+	}
+	ib_mr_init(mr, pd, IB_MR_TYPE_INTEGRITY, NULL);
+	mr->sig_attrs = sig_attrs;
 	return mr;
 }
 EXPORT_SYMBOL(ib_alloc_mr_integrity);
-
-static int user_mr_check(struct ib_device *device, u64 start, u64 length,
-			 u64 virt_addr, int access)
-{
-	u64 end;
-
-	if (!device->ops.reg_user_mr)
-		return -EOPNOTSUPP;
-	if (!length || check_add_overflow(start, length, &end) ||
-	    check_add_overflow(virt_addr, length - 1, &end))
-		return -EINVAL;
-	return ib_check_mr_access(device, access);
-}
-
-/**
- * ib_reg_user_mr() - make a region of the calling process's memory
- * @pd: PD of the region
- * @start: address of the first byte in the process
- * @length: bytes
- * @virt_addr: address of the first byte as remote peers and SGEs give it
- * @access_flags: &enum ib_access_flags
- *
- * The memory is pinned until ib_dereg_mr(), which any process may call, also
- * after the owner has ended.
- *
- * Context: Process, with the memory of a process: current->mm.
- * Return: the region; -EOPNOTSUPP if the device has none or lacks what is asked
- * for; -EINVAL for no bytes, a range that wraps around, or access flags that are
- * unknown or illegal; or an error of the driver: one of ib_umem_get(), -EINVAL if
- * the device cannot give the first byte that place in a page.
- */
-struct ib_mr *ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
-			     u64 virt_addr, int access_flags)
-{
-	struct ib_mr *mr;
-	int ret;
-
-	ret = user_mr_check(pd->device, start, length, virt_addr,
-			    access_flags);
-	if (ret)
-		return ERR_PTR(ret);
-
-	mr = pd->device->ops.reg_user_mr(pd, start, length, virt_addr,
-					 access_flags, NULL);
-	if (IS_ERR(mr))
-		return mr;
-	mr->iova = virt_addr;
-	mr->length = length;
-	mr_init(mr, pd, IB_MR_TYPE_USER, NULL);
-	return mr;
-}
-EXPORT_SYMBOL(ib_reg_user_mr);
 
 /**
  * ib_dereg_mr_user() - free a memory region
@@ -166,15 +118,18 @@ EXPORT_SYMBOL(ib_reg_user_mr);
 int ib_dereg_mr_user(struct ib_mr *mr, struct ib_udata *udata)
 {
 	struct ib_sig_attrs *sig_attrs = mr->sig_attrs;
+	struct ib_umem *umem = mr->umem;
 	struct ib_pd *pd = mr->pd;
 	int ret;
 
 	rdma_restrack_del(&mr->res);
-	ret = mr->device->ops.dereg_mr(mr, udata);
+	ret = umem ? umem_end_mr(umem, udata) :
+		     mr->device->ops.dereg_mr(mr, udata);
 	if (ret) {
 		ib_restrack_readd(&mr->res);
 		return ret;
 	}
+	ib_umem_release(umem);
 	kfree(sig_attrs);
 	atomic_dec(&pd->usecnt);
 	return 0;

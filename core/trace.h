@@ -2,7 +2,7 @@
 /*
  * Tracepoints: life of devices, clients and objects; events; and, behind one
  * static key, posting and polling; what the scheduler of completion queues
- * does; requests to channel adapters.
+ * does; requests to channel adapters; which memory is registered and revoked.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM kverbs
@@ -378,8 +378,67 @@ TRACE_EVENT(ib_ca_request,
 				   { KVERBS_CA_REG_MR, "REG_MR" },
 				   { KVERBS_CA_DEREG_MR, "DEREG_MR" },
 				   { KVERBS_CA_QUERY_MR, "QUERY_MR" },
-				   { KVERBS_CA_LIST, "LIST" }),
+				   { KVERBS_CA_LIST, "LIST" },
+				   { KVERBS_CA_SET_PEER, "SET_PEER" }),
 		  __entry->handle, __entry->object, __entry->ret)
+);
+
+#define kv_show_mem_path(path)					\
+	__print_symbolic(path,					\
+		{ IB_MEM_ANY, "any" },				\
+		{ IB_MEM_HOST, "host" },			\
+		{ IB_MEM_PEER, "peer" },			\
+		{ IB_MEM_DMABUF, "dma-buf" })
+
+/* Which memory was registered, or why none: 0 is a path not tried, or taken. */
+TRACE_EVENT(ib_reg_mem,
+	TP_PROTO(const struct ib_device *dev, const struct ib_mem *mem, int ret),
+	TP_ARGS(dev, mem, ret),
+	TP_STRUCT__entry(
+		__string(device, dev_name(&dev->dev))
+		__field(u64, start)
+		__field(u64, length)
+		__field(u32, path)
+		__field(u32, found)
+		__field(int, host)
+		__field(int, peer)
+		__field(int, dmabuf)
+		__field(int, ret)
+	),
+	TP_fast_assign(
+		kv_assign_str(device, dev_name(&dev->dev));
+		__entry->start = mem->start;
+		__entry->length = mem->length;
+		__entry->path = mem->path;
+		__entry->found = mem->found;
+		__entry->host = mem->error[IB_MEM_HOST];
+		__entry->peer = mem->error[IB_MEM_PEER];
+		__entry->dmabuf = mem->error[IB_MEM_DMABUF];
+		__entry->ret = ret;
+	),
+	TP_printk("%s start=%#llx length=%llu asked=%s found=%s host=%d peer=%d dmabuf=%d ret=%d",
+		  __get_str(device), __entry->start, __entry->length,
+		  kv_show_mem_path(__entry->path),
+		  kv_show_mem_path(__entry->found),
+		  __entry->host, __entry->peer, __entry->dmabuf, __entry->ret)
+);
+
+/* A region has lost its memory. */
+TRACE_EVENT(ib_mr_revoked,
+	TP_PROTO(const struct ib_mr *mr),
+	TP_ARGS(mr),
+	TP_STRUCT__entry(
+		__string(device, dev_name(&mr->device->dev))
+		__field(u32, lkey)
+		__field(u32, rkey)
+	),
+	TP_fast_assign(
+		kv_assign_str(device, dev_name(&mr->device->dev));
+		__entry->lkey = mr->lkey;
+		__entry->rkey = mr->rkey;
+	),
+	TP_printk("%s lkey=%#x rkey=%#x", __get_str(device), __entry->lkey,
+		  __entry->rkey)
 );
 
 #endif

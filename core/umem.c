@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Memory of a process, for devices: pinned, counted against the process's limit
- * on locked memory, and DMA-mapped.
+ * on locked memory, and DMA-mapped. And what is common to memory of other kinds,
+ * which come from umem_peer.c and umem_dmabuf.c.
  *
  * Lock protocol: none. Who got an ib_umem owns it and releases it once; mm's
  * count of pinned pages is atomic. The process may end before: the pages are
  * pinned, and a reference keeps the bare mm_struct for the count.
  *
- * A umem goes through three steps: count, pin, map; each has its own undo. Only
- * the step that pins knows that the pages are a process's.
+ * A process's memory goes through three steps: count, pin, map; each has its own
+ * undo.
  */
 #include <linux/capability.h>
 #include <linux/err.h>
@@ -19,19 +20,31 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
-#include <rdma/ib_umem.h>
+
+#include "umem.h"
 
 /* Pages pinned at a time: as many as a page has room for pointers to. */
 #define UMEM_BATCH	(PAGE_SIZE / sizeof(struct page *))
 
-/* By the process's address: ib_umem.iova is the driver's to set. */
 static unsigned long umem_nr_pages(const struct ib_umem *umem)
 {
-	return (PAGE_ALIGN(umem->address + umem->length) -
-		(umem->address & PAGE_MASK)) >> PAGE_SHIFT;
+	return umem_span(umem) >> PAGE_SHIFT;
 }
 
-static int umem_check(unsigned long addr, size_t size, int access)
+/* Memory that does not begin anywhere yet. */
+void umem_init(struct ib_umem *umem, struct ib_device *device,
+	       unsigned long addr, size_t size, int access)
+{
+	umem->ibdev = device;
+	umem->address = addr;
+	umem->iova = addr;
+	umem->length = size;
+	umem->writable = ib_access_writable(access);
+	mutex_init(&umem->mr_lock);
+}
+
+/* What is wrong with a range, of whatever kind of memory. */
+int umem_check(unsigned long addr, size_t size, int access)
 {
 	unsigned long end;
 
@@ -41,8 +54,11 @@ static int umem_check(unsigned long addr, size_t size, int access)
 	/* A scatter list counts its entries in an unsigned int. */
 	if ((PAGE_ALIGN(end) - (addr & PAGE_MASK)) >> PAGE_SHIFT > UINT_MAX)
 		return -EINVAL;
-	if (access & IB_ACCESS_ON_DEMAND)
-		return -EOPNOTSUPP;
+	return access & IB_ACCESS_ON_DEMAND ? -EOPNOTSUPP : 0;
+}
+
+static int umem_may_pin(void)
+{
 	if (!current->mm)
 		return -EFAULT;
 	return can_do_mlock() ? 0 : -EPERM;
@@ -188,18 +204,14 @@ struct ib_umem *ib_umem_get(struct ib_device *device, unsigned long addr,
 	struct ib_umem *umem;
 	int ret;
 
-	ret = umem_check(addr, size, access);
+	ret = umem_check(addr, size, access) ? : umem_may_pin();
 	if (ret)
 		return ERR_PTR(ret);
 
 	umem = kzalloc(sizeof(*umem), GFP_KERNEL);
 	if (!umem)
 		return ERR_PTR(-ENOMEM);
-	umem->ibdev = device;
-	umem->address = addr;
-	umem->iova = addr;
-	umem->length = size;
-	umem->writable = ib_access_writable(access);
+	umem_init(umem, device, addr, size, access);
 	umem->owning_mm = current->mm;
 	mmgrab(umem->owning_mm);
 
@@ -225,11 +237,23 @@ err_free:
 }
 EXPORT_SYMBOL(ib_umem_get);
 
+/* A process's. */
+static void umem_release(struct ib_umem *umem)
+{
+	umem_unmap(umem);
+	umem_unpin(umem, umem->writable);
+	umem_uncount(umem);
+	mmdrop(umem->owning_mm);
+	kfree(umem);
+}
+
 /**
- * ib_umem_release() - undo ib_umem_get()
- * @umem: the memory, which the device no longer uses; or NULL
+ * ib_umem_release() - undo ib_umem_get() or ib_umem_get_peer()
+ * @umem: the memory, which the device no longer uses; or NULL. May be a part of
+ *	what ib_umem_dmabuf_get() gave, too.
  *
- * Pages that the device may have written are marked dirty.
+ * Pages of a process that the device may have written are marked dirty. Calls
+ * functions of the driver whose memory it is.
  *
  * Context: Process, any; its owner may have ended.
  */
@@ -237,11 +261,12 @@ void ib_umem_release(struct ib_umem *umem)
 {
 	if (!umem)
 		return;
-	umem_unmap(umem);
-	umem_unpin(umem, umem->writable);
-	umem_uncount(umem);
-	mmdrop(umem->owning_mm);
-	kfree(umem);
+	if (umem->is_peer)
+		umem_peer_release(umem);
+	else if (umem->is_dmabuf)
+		ib_umem_dmabuf_release(to_ib_umem_dmabuf(umem));
+	else
+		umem_release(umem);
 }
 EXPORT_SYMBOL(ib_umem_release);
 
@@ -253,7 +278,8 @@ EXPORT_SYMBOL(ib_umem_release);
  * @length: bytes to copy
  *
  * Context: Any.
- * Return: 0; -EINVAL, with nothing copied, for bytes beyond the end.
+ * Return: 0; -EINVAL, with nothing copied, for bytes beyond the end, or if it is not
+ * memory of a process.
  */
 int ib_umem_copy_from(void *dst, struct ib_umem *umem, size_t offset,
 		      size_t length)
@@ -261,7 +287,8 @@ int ib_umem_copy_from(void *dst, struct ib_umem *umem, size_t offset,
 	struct sg_table *sgt = &umem->sgt_append.sgt;
 	size_t copied;
 
-	if (offset > umem->length || length > umem->length - offset)
+	if (umem->is_peer || umem->is_dmabuf ||
+	    offset > umem->length || length > umem->length - offset)
 		return -EINVAL;
 	copied = sg_pcopy_to_buffer(sgt->sgl, sgt->orig_nents, dst, length,
 				    offset + ib_umem_offset(umem));

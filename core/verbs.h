@@ -17,6 +17,10 @@ int ib_object_unused(struct ib_device *dev,
 		     const struct rdma_restrack_entry *res,
 		     const atomic_t *usecnt);
 
+/* mr.c */
+void ib_mr_init(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type,
+		struct ib_umem *umem);
+
 /* ah.c */
 int ib_ah_attr_fill(struct ib_device *device, struct rdma_ah_attr *ah_attr,
 		    const struct ib_gid_attr **passed);

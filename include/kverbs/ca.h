@@ -14,6 +14,7 @@
 
 struct ib_ca_request;
 struct ib_device;
+struct ib_pd;
 struct mm_struct;
 
 /**
@@ -87,6 +88,17 @@ ssize_t __ib_ca_submit(struct ib_device *device, struct ib_ca_request *req,
 ssize_t __ib_ca_call(struct ib_device *device, struct ib_ca_request *req,
 		     const char *owner);
 int ib_ca_cancel(struct ib_ca_request *req);
+
+/**
+ * struct ib_ca_pd - a process's PD, used by a kernel ULP on its behalf
+ * @pd: the PD
+ */
+struct ib_ca_pd {
+	struct ib_pd *pd;
+};
+
+struct ib_ca_pd *ib_ca_pd_get(int fd, u64 handle, u64 object);
+void ib_ca_pd_put(struct ib_ca_pd *pd);
 
 /* See core/ca_request.c. The name of the caller's module is passed along. */
 #define ib_ca_submit(device, req)	\

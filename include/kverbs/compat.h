@@ -34,6 +34,20 @@
 #define kv_foll_read (FOLL_WRITE | FOLL_FORCE)
 #endif
 
+/* The flags of a mapping were once for all to write. */
+#ifdef HAVE_VM_FLAGS_SET
+#define kv_vm_flags_set(vma, flags) vm_flags_set(vma, flags)
+#else
+#define kv_vm_flags_set(vma, flags) ((vma)->vm_flags |= (flags))
+#endif
+
+/* How addresses are found for a mapping. */
+#ifdef HAVE_MM_GET_UNMAPPED_AREA
+#define kv_mm_get_unmapped_area(mm, ...) mm_get_unmapped_area(mm, __VA_ARGS__)
+#else
+#define kv_mm_get_unmapped_area(mm, ...) (mm)->get_unmapped_area(__VA_ARGS__)
+#endif
+
 /* Where struct io_uring_cmd is, and how the bytes of the command are reached. */
 #ifdef HAVE_IO_URING_CMD_H
 #define kv_io_uring_cmd_h "linux/io_uring/cmd.h"

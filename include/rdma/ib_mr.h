@@ -14,6 +14,7 @@
 
 struct ib_device;
 struct ib_pd;
+struct ib_umem;
 struct ib_uobject;
 
 /* Memory regions */
@@ -67,6 +68,42 @@ enum ib_mr_rereg_flags {
 	IB_MR_REREG_SUPPORTED		= GENMASK(2, 0)
 };
 
+/* Where the memory of a region is; those that a registration can choose from. */
+enum ib_mem_path {
+	IB_MEM_ANY,		/* the dma-buf if there is one, else host, else peers */
+	IB_MEM_HOST,		/* memory of the system, a process's */
+	IB_MEM_PEER,		/* another device's, through its driver: peer_mem.h */
+	IB_MEM_DMABUF,		/* a dma-buf's */
+	IB_MEM_PATHS
+};
+
+/**
+ * struct ib_mem - memory to make a region of, see ib_reg_mem()
+ * @path: where it may be
+ * @start: address of the first byte in the calling process; not of %IB_MEM_DMABUF
+ * @length: bytes
+ * @has_fd: @fd and @fd_offset are set
+ * @fd: a dma-buf, of the calling process
+ * @fd_offset: where the memory begins in there, bytes
+ * @peer_name: of the only peer-memory client to ask, or NULL
+ * @peer_data: for that client, IB_PEER_MEMORY_DATA_MAX bytes, or NULL
+ * @found: set: where it is
+ * @error: set: why it is not on another path: by path, 0 if that was not tried;
+ *	of %IB_MEM_PEER -ENODEV if no client has it
+ */
+struct ib_mem {
+	enum ib_mem_path path;
+	u64 start;
+	u64 length;
+	bool has_fd;
+	int fd;
+	u64 fd_offset;
+	const char *peer_name;
+	const void *peer_data;
+	enum ib_mem_path found;
+	int error[IB_MEM_PATHS];
+};
+
 /**
  * struct ib_mr - memory region
  * @device: device of the region
@@ -82,6 +119,7 @@ enum ib_mr_rereg_flags {
  * @qp_entry: entry of a QP's pool
  * @sig_attrs: with %IB_MR_TYPE_INTEGRITY
  * @res: the core's
+ * @umem: memory of the region, if the core has got it
  */
 struct ib_mr {
 	struct ib_device	*device;
@@ -101,6 +139,7 @@ struct ib_mr {
 
 	/* The core's. */
 	struct rdma_restrack_entry res;
+	struct ib_umem		*umem;
 };
 
 /* Memory windows, IBTA vol. 1, 10.6.7 */

@@ -632,6 +632,40 @@ struct ib_device_ops {
 	struct ib_mr *(*reg_user_mr)(struct ib_pd *pd, u64 start, u64 length,
 				     u64 virt_addr, int mr_access_flags,
 				     struct ib_udata *udata);
+	/**
+	 * @reg_umem_mr: makes a region of memory that the midlayer has got and
+	 * mapped, of whatever kind; used instead of @reg_user_mr where there is
+	 * one. Nobody can get into it before @open_mr. The midlayer releases
+	 * @umem after @dereg_mr.
+	 */
+	struct ib_mr *(*reg_umem_mr)(struct ib_pd *pd, struct ib_umem *umem,
+				     u64 virt_addr, int mr_access_flags);
+	/** @open_mr: makes the keys of such a region valid; waits for nothing */
+	void (*open_mr)(struct ib_mr *mr);
+	/**
+	 * @revoke_mr: ends the device's access to the memory of a region for
+	 * good: when it returns there is none, and later ones fail as with a key
+	 * that is not valid. Comes once or more, from any thread, never at the
+	 * same time as another of these methods of the region. May wait for
+	 * accesses under way, and for nothing else, not even for memory. Devices
+	 * without it, or @open_mr, get no memory that can go away.
+	 */
+	void (*revoke_mr)(struct ib_mr *mr);
+	/**
+	 * @pause_mr: as @revoke_mr, but accesses wait: @resume_mr or @revoke_mr or
+	 * @dereg_mr follows
+	 */
+	void (*pause_mr)(struct ib_mr *mr);
+	/**
+	 * @resume_mr: after @pause_mr, the umem's list has other addresses; on an
+	 * error @revoke_mr follows
+	 */
+	int (*resume_mr)(struct ib_mr *mr, struct ib_umem *umem);
+	/** @reg_user_mr_dmabuf: as @reg_user_mr, of a dma-buf; @attrs is NULL */
+	struct ib_mr *(*reg_user_mr_dmabuf)(struct ib_pd *pd, u64 offset,
+					    u64 length, u64 virt_addr, int fd,
+					    int mr_access_flags,
+					    struct uverbs_attr_bundle *attrs);
 	/** @rereg_user_mr: [source] */
 	struct ib_mr *(*rereg_user_mr)(struct ib_mr *mr, int flags, u64 start,
 				       u64 length, u64 virt_addr,

@@ -44,6 +44,7 @@ enum kverbs_ca_op {
 	KVERBS_CA_DEREG_MR	= 8,	/* object */
 	KVERBS_CA_QUERY_MR	= 9,	/* object; out: kverbs_ca_mr_attr */
 	KVERBS_CA_LIST		= 10,	/* out: kverbs_ca_list */
+	KVERBS_CA_SET_PEER	= 11,	/* in: kverbs_ca_peer */
 };
 
 /* Flags of a request. */
@@ -387,9 +388,18 @@ struct kverbs_ca_gid {
 
 /* Where the memory of a region is: how it got to the HCA. */
 enum kverbs_ca_path {
-	KVERBS_CA_PATH_ANY	= 0,	/* of a registration: find out */
+	/*
+	 * Of a registration: find out. The dma-buf is tried, if there is one, then
+	 * the system's memory, then peers.
+	 */
+	KVERBS_CA_PATH_ANY	= 0,
 	KVERBS_CA_PATH_HOST	= 1,	/* pages of the system's memory */
+	KVERBS_CA_PATH_PEER	= 2,	/* another device's, through its driver */
+	KVERBS_CA_PATH_DMABUF	= 3,	/* a dma-buf */
 };
+
+/* kverbs_ca_reg_mr.flags */
+#define KVERBS_CA_REG_FD		(1U << 0) /* @fd and @offset are given */
 
 /**
  * struct kverbs_ca_reg_mr - what to register
@@ -400,7 +410,12 @@ enum kverbs_ca_path {
  * @length: bytes
  * @iova: address of the first byte as peers and scatter lists give it
  * @access: KVERBS_CA_ACCESS_*
- * @path: enum kverbs_ca_path
+ * @path: enum kverbs_ca_path; DMABUF takes KVERBS_CA_REG_FD
+ * @flags: KVERBS_CA_REG_*
+ * @fd: a dma-buf
+ * @offset: where the memory begins in the dma-buf, bytes
+ *
+ * With DMABUF, @start is not used.
  */
 struct kverbs_ca_reg_mr {
 	__u32 version;
@@ -411,10 +426,17 @@ struct kverbs_ca_reg_mr {
 	__aligned_u64 iova;
 	__u32 access;
 	__u32 path;
+	__u32 flags;
+	__s32 fd;
+	__aligned_u64 offset;
 };
 
 /* Of struct kverbs_ca_reg_mr in the first version of this interface. */
 #define KVERBS_CA_REG_MR_SIZE_MIN	48
+
+/* kverbs_ca_mr_attr.flags */
+#define KVERBS_CA_MR_REVOKED	(1U << 0) /* the memory has gone, users get errors */
+#define KVERBS_CA_MR_PINNED	(1U << 1) /* the memory stays where it is */
 
 /**
  * struct kverbs_ca_mr_attr - a region
@@ -426,9 +448,17 @@ struct kverbs_ca_reg_mr {
  * @length: likewise, bytes
  * @iova: likewise
  * @access: likewise
- * @path: enum kverbs_ca_path: never KVERBS_CA_PATH_ANY
+ * @path: enum kverbs_ca_path; KVERBS_CA_PATH_ANY only where there is no region
  * @lkey: key for scatter lists
  * @rkey: key for peers
+ * @flags: KVERBS_CA_MR_*
+ * @host_error: why it is not the system's memory: 0 if it is, or that was not
+ *	tried; else a negative errno
+ * @peer_error: likewise of peers; -ENODEV: no client has the memory
+ * @dmabuf_error: likewise of the dma-buf
+ * @peer: PEER: name of the client
+ *
+ * A REG_MR that fails answers too, with @object 0 and the errors.
  */
 struct kverbs_ca_mr_attr {
 	__u32 version;
@@ -442,6 +472,27 @@ struct kverbs_ca_mr_attr {
 	__u32 path;
 	__u32 lkey;
 	__u32 rkey;
+	__u32 flags;
+	__s32 host_error;
+	__s32 peer_error;
+	__s32 dmabuf_error;
+	char peer[64];
+};
+
+/**
+ * struct kverbs_ca_peer - SET_PEER: whom REG_MR asks for memory of peers
+ * @version: KVERBS_CA_VERSION
+ * @size: bytes of this structure as the caller knows it
+ * @name: of the only client to ask, terminated; empty: all of them
+ * @data: for that client, what it expects; 0 without a name
+ *
+ * Holds for regions that are made under the handle from then on.
+ */
+struct kverbs_ca_peer {
+	__u32 version;
+	__u32 size;
+	char name[64];
+	__u8 data[64];
 };
 
 /* kverbs_ca_object.type */

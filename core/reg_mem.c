@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Regions of memory of any kind: found, mapped, given to the device, and taken
+ * away from it when its owner wants it back.
+ *
+ * Lock protocol: the lock of an ib_umem, umem_lock(), guards its region: the driver's
+ * methods that open it, end it, revoke, pause and resume it run under it, so no two
+ * of them at a time. It is held by whoever takes the memory back, the driver of a
+ * GPU or the owner of a dma-buf, who may hold anything of his own meanwhile: under
+ * it, nobody of them is called, and no memory is waited for. What the region is of
+ * is got before, and released after.
+ *
+ * The notifier is active before the device hears of the memory: what is taken back
+ * before the region is opened never gets there.
+ */
+#include <linux/dma-buf.h>
+#include <linux/dma-resv.h>
+#include <linux/err.h>
+#include <linux/export.h>
+#include <linux/overflow.h>
+
+#include "core_priv.h"
+#include "trace.h"
+#include "umem.h"
+#include "verbs.h"
+
+void umem_lock(struct ib_umem *umem)
+{
+	if (umem->is_dmabuf)
+		dma_resv_lock(to_ib_umem_dmabuf(umem)->attach->dmabuf->resv,
+			      NULL);
+	else
+		mutex_lock(&umem->mr_lock);
+}
+
+void umem_unlock(struct ib_umem *umem)
+{
+	if (umem->is_dmabuf)
+		dma_resv_unlock(to_ib_umem_dmabuf(umem)->attach->dmabuf->resv);
+	else
+		mutex_unlock(&umem->mr_lock);
+}
+
+/* The memory goes for good. Under its lock. */
+void umem_revoke(struct ib_umem *umem)
+{
+	WRITE_ONCE(umem->revoked, true);
+	if (!umem->mr)
+		return;
+	umem->ibdev->ops.revoke_mr(umem->mr);
+	trace_ib_mr_revoked(umem->mr);
+}
+
+/* Without open_mr(), there would be no moment from which on it is to be revoked. */
+bool umem_is_revocable(const struct ib_device *device)
+{
+	return device->ops.open_mr && device->ops.revoke_mr;
+}
+
+/* The same, of memory of any kind, as far as the device knows how to. Or NULL. */
+void umem_take_away(struct ib_umem *umem)
+{
+	if (!umem || !umem_is_revocable(umem->ibdev))
+		return;
+	umem_lock(umem);
+	umem_revoke(umem);
+	umem_unlock(umem);
+}
+
+static void revoke_peer(struct ib_umem *umem, void *unused)
+{
+	umem_take_away(umem);
+}
+
+/* The driver frees the region, after which it may be revoked no more. */
+int umem_end_mr(struct ib_umem *umem, struct ib_udata *udata)
+{
+	int ret;
+
+	umem_lock(umem);
+	ret = umem->ibdev->ops.dereg_mr(umem->mr, udata);
+	if (!ret)
+		umem->mr = NULL;
+	umem_unlock(umem);
+	return ret;
+}
+
+static struct ib_umem *get_host(struct ib_device *device,
+				const struct ib_mem *mem, int access)
+{
+	return ib_umem_get(device, mem->start, mem->length, access);
+}
+
+static struct ib_umem *get_peer(struct ib_device *device,
+				const struct ib_mem *mem, int access)
+{
+	struct ib_umem *umem;
+
+	umem = umem_peer_get(device, mem, access, umem_is_revocable(device));
+	if (!IS_ERR(umem))
+		ib_umem_activate_invalidation_notifier(umem, revoke_peer, NULL);
+	return umem;
+}
+
+static struct ib_umem *(*const get_memory[IB_MEM_PATHS])(struct ib_device *,
+							 const struct ib_mem *,
+							 int) = {
+	[IB_MEM_HOST] = get_host,
+	[IB_MEM_PEER] = get_peer,
+	[IB_MEM_DMABUF] = umem_dmabuf_find,
+};
+
+/* Lets the device at the memory, unless that has been revoked. Under its lock. */
+static int open_mr(struct ib_umem *umem, struct ib_mr *mr)
+{
+	mr->device = umem->ibdev;
+	if (umem->revoked)
+		return -ECANCELED;
+	umem->mr = mr;
+	if (umem->ibdev->ops.open_mr)
+		umem->ibdev->ops.open_mr(mr);
+	return 0;
+}
+
+/*
+ * Making it takes memory, so may wait for whoever wants this very memory back:
+ * without the lock. Where it is no one can reach it until it is opened.
+ */
+static struct ib_mr *give_to_device(struct ib_pd *pd, struct ib_umem *umem,
+				    u64 virt_addr, int access)
+{
+	struct ib_mr *mr;
+	int ret;
+
+	mr = pd->device->ops.reg_umem_mr(pd, umem, virt_addr, access);
+	if (IS_ERR(mr))
+		return mr;
+	umem_lock(umem);
+	ret = open_mr(umem, mr);
+	umem_unlock(umem);
+	if (!ret)
+		return mr;
+	WARN_ON(pd->device->ops.dereg_mr(mr, NULL));
+	return ERR_PTR(ret);
+}
+
+/*
+ * A dma-buf may move at any moment but under its lock, which is one that memory may
+ * be waited for under.
+ */
+static struct ib_mr *give_dmabuf_to_device(struct ib_pd *pd,
+					   struct ib_umem *umem, u64 virt_addr,
+					   int access)
+{
+	struct ib_mr *mr;
+	int ret;
+
+	umem_lock(umem);
+	ret = umem_dmabuf_ready(umem);
+	mr = ret ? ERR_PTR(ret) :
+		   pd->device->ops.reg_umem_mr(pd, umem, virt_addr, access);
+	if (!IS_ERR(mr))
+		open_mr(umem, mr);
+	umem_unlock(umem);
+	return mr;
+}
+
+/* The driver has made it: it is the consumer's, and is seen. */
+static void present_mr(struct ib_mr *mr, struct ib_pd *pd,
+		       const struct ib_mem *mem, u64 virt_addr,
+		       struct ib_umem *umem)
+{
+	mr->iova = virt_addr;
+	mr->length = mem->length;
+	ib_mr_init(mr, pd, IB_MR_TYPE_USER, umem);
+}
+
+static struct ib_mr *make_mr(struct ib_pd *pd, const struct ib_mem *mem,
+			     enum ib_mem_path path, u64 virt_addr, int access)
+{
+	struct ib_umem *umem;
+	struct ib_mr *mr;
+
+	umem = get_memory[path](pd->device, mem, access);
+	if (IS_ERR(umem))
+		return ERR_CAST(umem);
+	mr = umem->is_dmabuf ?
+	     give_dmabuf_to_device(pd, umem, virt_addr, access) :
+	     give_to_device(pd, umem, virt_addr, access);
+	if (IS_ERR(mr)) {
+		ib_umem_release(umem);
+		return mr;
+	}
+	present_mr(mr, pd, mem, virt_addr, umem);
+	return mr;
+}
+
+/* By a driver that gets the memory itself. */
+static struct ib_mr *make_drivers_mr(struct ib_pd *pd, const struct ib_mem *mem,
+				     enum ib_mem_path path, u64 virt_addr,
+				     int access)
+{
+	const struct ib_device_ops *ops = &pd->device->ops;
+	struct ib_mr *mr = ERR_PTR(-EOPNOTSUPP);
+
+	if (path == IB_MEM_HOST && ops->reg_user_mr)
+		mr = ops->reg_user_mr(pd, mem->start, mem->length, virt_addr,
+				      access, NULL);
+	else if (path == IB_MEM_DMABUF && ops->reg_user_mr_dmabuf)
+		mr = ops->reg_user_mr_dmabuf(pd, mem->fd_offset, mem->length,
+					     virt_addr, mem->fd, access, NULL);
+	if (!IS_ERR(mr))
+		present_mr(mr, pd, mem, virt_addr, NULL);
+	return mr;
+}
+
+static bool is_to_be_tried(const struct ib_mem *mem, enum ib_mem_path path)
+{
+	if (mem->path != IB_MEM_ANY)
+		return mem->path == path;
+	return path != IB_MEM_DMABUF || mem->has_fd;
+}
+
+/* The one error that tells best why there is no region. */
+static int mem_error(const struct ib_mem *mem)
+{
+	int peer = mem->error[IB_MEM_PEER];
+
+	/* Nobody has it, or has it any more: an address like any other. */
+	if (peer == -ENODEV || peer == -ECANCELED)
+		peer = -EFAULT;
+	if (mem->path != IB_MEM_ANY)
+		return mem->path == IB_MEM_PEER ? peer : mem->error[mem->path];
+	switch (mem->error[IB_MEM_PEER]) {
+	case -ENODEV:
+	case -ENOENT:
+	case -EOPNOTSUPP:
+		return mem->error[IB_MEM_HOST];
+	default:
+		return peer ? : mem->error[IB_MEM_HOST];
+	}
+}
+
+static struct ib_mr *try_paths(struct ib_pd *pd, struct ib_mem *mem,
+			       u64 virt_addr, int access)
+{
+	static const enum ib_mem_path order[] = {
+		IB_MEM_DMABUF, IB_MEM_HOST, IB_MEM_PEER,
+	};
+	bool by_core = pd->device->ops.reg_umem_mr;
+	enum ib_mem_path path;
+	struct ib_mr *mr;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(order); i++) {
+		path = order[i];
+		if (!is_to_be_tried(mem, path))
+			continue;
+		mr = by_core ?
+		     make_mr(pd, mem, path, virt_addr, access) :
+		     make_drivers_mr(pd, mem, path, virt_addr, access);
+		if (!IS_ERR(mr)) {
+			mem->found = path;
+			return mr;
+		}
+		mem->error[path] = PTR_ERR(mr);
+		if (mem->error[path] == -EINTR)
+			return mr;
+	}
+	return ERR_PTR(mem_error(mem));
+}
+
+static bool is_range(u64 start, u64 length)
+{
+	u64 end;
+
+	return !check_add_overflow(start, length, &end);
+}
+
+static int mem_check(struct ib_device *device, const struct ib_mem *mem,
+		     u64 virt_addr, int access)
+{
+	if (!device->ops.reg_umem_mr && !device->ops.reg_user_mr)
+		return -EOPNOTSUPP;
+	if (mem->path >= IB_MEM_PATHS || !mem->length ||
+	    !is_range(virt_addr, mem->length - 1))
+		return -EINVAL;
+	if (mem->path == IB_MEM_DMABUF && !mem->has_fd)
+		return -EINVAL;
+	if (mem->path != IB_MEM_DMABUF && !is_range(mem->start, mem->length))
+		return -EINVAL;
+	if (mem->has_fd && !is_range(mem->fd_offset, mem->length))
+		return -EINVAL;
+	return ib_check_mr_access(device, access);
+}
+
+/**
+ * ib_reg_mem() - make a region of memory of any kind
+ * @pd: PD of the region
+ * @mem: which memory, and where to look for it; tells where it was found, or why
+ *	not
+ * @virt_addr: address of the first byte as remote peers and SGEs give it
+ * @access_flags: &enum ib_access_flags
+ *
+ * Memory of the system is pinned until ib_dereg_mr(), which any process may call,
+ * also after the owner has ended. What belongs to another device can be taken
+ * back by its driver: the region is revoked then, and using it is an error as of a
+ * key that is not valid, until ib_dereg_mr() frees it. A dma-buf's memory moves
+ * about, if device and kernel can stand that, or is pinned.
+ *
+ * Context: Process, with the memory and files of a process, as far as @mem names
+ * such.
+ * Return: the region; -EOPNOTSUPP if the device has none of the kind, or lacks what
+ * is asked for; -EINVAL for no bytes, a range that wraps around, a path that there
+ * is not, a dma-buf that was not given, or access flags that are unknown or illegal;
+ * or what was wrong with the last path that led anywhere, see &ib_mem.error: of the
+ * system, an error of ib_umem_get(); of peers, -EFAULT if no driver has it, or has it
+ * any more, or an error of the driver that does; of a dma-buf, one of
+ * ib_umem_dmabuf_get(); an error of the device's driver, -EINVAL if it cannot give
+ * the first byte that place in a page.
+ */
+struct ib_mr *ib_reg_mem(struct ib_pd *pd, struct ib_mem *mem, u64 virt_addr,
+			 int access_flags)
+{
+	struct ib_mr *mr;
+	int ret;
+
+	mem->found = IB_MEM_ANY;
+	memset(mem->error, 0, sizeof(mem->error));
+	ret = mem_check(pd->device, mem, virt_addr, access_flags);
+	if (ret)
+		return ERR_PTR(ret);
+	mr = try_paths(pd, mem, virt_addr, access_flags);
+	trace_ib_reg_mem(pd->device, mem, PTR_ERR_OR_ZERO(mr));
+	return mr;
+}
+EXPORT_SYMBOL_GPL(ib_reg_mem);
+
+/**
+ * ib_reg_user_mr() - make a region of the calling process's memory
+ * @pd: PD of the region
+ * @start: address of the first byte in the process
+ * @length: bytes
+ * @virt_addr: address of the first byte as remote peers and SGEs give it
+ * @access_flags: &enum ib_access_flags
+ *
+ * Memory of the system or, if it is not, of another device: see ib_reg_mem().
+ *
+ * Context: Process, with the memory of a process: current->mm.
+ * Return: the region, or an error, as ib_reg_mem().
+ */
+struct ib_mr *ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
+			     u64 virt_addr, int access_flags)
+{
+	struct ib_mem mem = { .start = start, .length = length };
+
+	return ib_reg_mem(pd, &mem, virt_addr, access_flags);
+}
+EXPORT_SYMBOL(ib_reg_user_mr);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Memory for regions: what the files that get it give each other.
+ *
+ *	umem.c		a process's
+ *	umem_peer.c	another device's
+ *	umem_dmabuf.c	a dma-buf's
+ *	reg_mem.c	regions of any of them
+ */
+#ifndef KVERBS_UMEM_H
+#define KVERBS_UMEM_H
+
+#include <linux/mm.h>
+#include <rdma/ib_umem.h>
+
+/* umem.c */
+int umem_check(unsigned long addr, size_t size, int access);
+void umem_init(struct ib_umem *umem, struct ib_device *device,
+	       unsigned long addr, size_t size, int access);
+
+/* umem_peer.c */
+struct ib_umem *umem_peer_get(struct ib_device *device,
+			      const struct ib_mem *mem, int access,
+			      bool revocable);
+void umem_peer_release(struct ib_umem *umem);
+
+/* umem_dmabuf.c */
+struct ib_umem *umem_dmabuf_find(struct ib_device *device,
+				 const struct ib_mem *mem, int access);
+int umem_dmabuf_ready(struct ib_umem *umem);
+bool umem_moves(struct ib_umem *umem);
+
+/* reg_mem.c */
+void umem_lock(struct ib_umem *umem);
+void umem_unlock(struct ib_umem *umem);
+void umem_revoke(struct ib_umem *umem);
+void umem_take_away(struct ib_umem *umem);
+bool umem_is_revocable(const struct ib_device *device);
+int umem_end_mr(struct ib_umem *umem, struct ib_udata *udata);
+
+/* Bytes of the pages that the memory is in. */
+static inline size_t umem_span(const struct ib_umem *umem)
+{
+	return PAGE_ALIGN(umem->address + umem->length) -
+	       (umem->address & PAGE_MASK);
+}
+
+#endif
