@@ -234,6 +234,10 @@ static noinline enum emu_verdict emu_scatter(struct emu_exec *ex, struct emu_swq
 			IB_ACCESS_LOCAL_WRITE);
 	emu_copy(ex, &to, from, wqe->length);
 	emu_cursor_end(&to);
+	/* The message comes again, and goes into the same receive. */
+	if (unlikely(to.why == EMU_SYN_PAUSED || from->why == EMU_SYN_PAUSED) &&
+	    emu_hold(ex->peer, recv))
+		return emu_wait_memory(ex);
 	if (unlikely(to.why))
 		return emu_fail_recv(ex, wqe, pos, recv, IB_WC_LOC_PROT_ERR, IB_WC_REM_OP_ERR,
 				     to.why);
@@ -295,7 +299,7 @@ static noinline enum emu_verdict emu_exec_send_gather(struct emu_exec *ex, struc
 	struct emu_cursor from;
 
 	if (unlikely(!emu_open_local(ex, wqe, 0, &from)))
-		return emu_fail_local(ex, wqe, pos, IB_WC_LOC_PROT_ERR, from.why);
+		return emu_fail_memory(ex, wqe, pos, from.why);
 	verdict = emu_exec_send_data(ex, wqe, pos, NULL, &from);
 	emu_cursor_end(&from);
 	return verdict;
@@ -336,19 +340,23 @@ static enum emu_verdict emu_open_remote(struct emu_exec *ex, struct emu_swqe *wq
 	if (likely(emu_cursor_check(remote)))
 		return EMU_DONE;
 	emu_cursor_end(remote);
+	if (remote->why == EMU_SYN_PAUSED)
+		return emu_wait_memory(ex);
 	return emu_refuse(ex, wqe, pos, IB_WC_REM_ACCESS_ERR, remote->why);
 }
 
-/* After a copy: was one of the sides not what it seemed? */
+/* After a copy: was one of the sides not what it seemed, or is not where it was? */
 static enum emu_verdict emu_check_copy(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 				       const struct emu_cursor *local,
 				       const struct emu_cursor *remote)
 {
-	if (unlikely(remote->why))
-		return emu_refuse(ex, wqe, pos, IB_WC_REM_ACCESS_ERR, remote->why);
-	if (unlikely(local->why))
-		return emu_fail_local(ex, wqe, pos, IB_WC_LOC_PROT_ERR, local->why);
-	return EMU_DONE;
+	if (likely(!remote->why && !local->why))
+		return EMU_DONE;
+	if (local->why)
+		return emu_fail_memory(ex, wqe, pos, local->why);
+	if (remote->why == EMU_SYN_PAUSED)
+		return emu_wait_memory(ex);
+	return emu_refuse(ex, wqe, pos, IB_WC_REM_ACCESS_ERR, remote->why);
 }
 
 /*
@@ -386,7 +394,7 @@ enum emu_verdict emu_exec_write(struct emu_exec *ex, struct emu_swqe *wqe, u32 p
 	struct ib_sge there;
 
 	if (unlikely(!emu_open_local(ex, wqe, 0, &local)))
-		return emu_fail_local(ex, wqe, pos, IB_WC_LOC_PROT_ERR, local.why);
+		return emu_fail_memory(ex, wqe, pos, local.why);
 	verdict = emu_exec_peer(ex);
 	if (likely(verdict == EMU_DONE)) {
 		there = emu_remote_sge(wqe);
@@ -425,7 +433,7 @@ static enum emu_verdict emu_read_data(struct emu_exec *ex, struct emu_swqe *wqe,
 	enum emu_verdict verdict;
 
 	if (unlikely(!emu_open_local(ex, wqe, IB_ACCESS_LOCAL_WRITE, &local)))
-		return emu_fail_local(ex, wqe, pos, IB_WC_LOC_PROT_ERR, local.why);
+		return emu_fail_memory(ex, wqe, pos, local.why);
 	verdict = emu_check_rd_atomic(ex, wqe, pos);
 	if (likely(verdict == EMU_DONE))
 		verdict = emu_open_remote(ex, wqe, pos, &there, IB_ACCESS_REMOTE_READ, &remote);
@@ -470,46 +478,62 @@ static u64 emu_atomic_op(const struct emu_swqe *wqe, atomic64_t *target)
 	return atomic64_cmpxchg(target, wqe->atomic.compare_add, wqe->atomic.swap);
 }
 
-static enum emu_verdict emu_atomic_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
-					struct emu_cursor *local, struct emu_cursor *remote)
-{
-	struct emu_cursor from;
-	u64 original;
-
-	/* The operand must not straddle two pages, however the region is mapped. */
-	if (unlikely(!IS_ALIGNED((unsigned long)remote->addr, sizeof(original)) ||
-		     remote->len < sizeof(original)))
-		return emu_refuse(ex, wqe, pos, IB_WC_REM_INV_REQ_ERR, EMU_SYN_ALIGNMENT);
-	original = emu_atomic_op(wqe, remote->addr);
-	emu_cursor_init_inline(&from, ex->qp, &original, sizeof(original));
-	emu_copy(ex, local, &from, sizeof(original));
-	if (unlikely(local->why))
-		return emu_fail_local(ex, wqe, pos, IB_WC_LOC_PROT_ERR, local->why);
-	emu_exec_sent(ex, sizeof(original));
-	return emu_succeed(ex, wqe, pos);
-}
-
-enum emu_verdict emu_exec_atomic(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+/* Executes an atomic operation; what was there is then in the entry. */
+static enum emu_verdict emu_atomic_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	struct ib_sge there = {
 		.addr = wqe->atomic.remote_addr,
 		.length = sizeof(u64),
 		.lkey = wqe->atomic.rkey,
 	};
-	struct emu_cursor local, remote;
 	enum emu_verdict verdict;
+	struct emu_cursor remote;
+
+	verdict = emu_check_rd_atomic(ex, wqe, pos);
+	if (unlikely(verdict != EMU_DONE))
+		return verdict;
+	if (unlikely(!IS_ALIGNED(there.addr, sizeof(u64))))
+		return emu_refuse(ex, wqe, pos, IB_WC_REM_INV_REQ_ERR, EMU_SYN_ALIGNMENT);
+	verdict = emu_open_remote(ex, wqe, pos, &there, IB_ACCESS_REMOTE_ATOMIC, &remote);
+	if (unlikely(verdict != EMU_DONE))
+		return verdict;
+	/* The operand must not straddle two pages, however the region is mapped. */
+	if (likely(IS_ALIGNED((unsigned long)remote.addr, sizeof(u64)) &&
+		   remote.len >= sizeof(u64))) {
+		wqe->atomic.swap = emu_atomic_op(wqe, remote.addr);
+		wqe->atomic.done = true;
+		emu_exec_sent(ex, sizeof(u64));
+	} else {
+		verdict = emu_refuse(ex, wqe, pos, IB_WC_REM_INV_REQ_ERR, EMU_SYN_ALIGNMENT);
+	}
+	emu_cursor_end(&remote);
+	return verdict;
+}
+
+/* The answer may have to wait for the requester's memory; the operation is not repeated. */
+static enum emu_verdict emu_atomic_answer(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+					  struct emu_cursor *local)
+{
+	struct emu_cursor from;
+
+	emu_cursor_init_inline(&from, ex->qp, &wqe->atomic.swap, sizeof(u64));
+	emu_copy(ex, local, &from, sizeof(u64));
+	if (unlikely(local->why))
+		return emu_fail_memory(ex, wqe, pos, local->why);
+	return emu_succeed(ex, wqe, pos);
+}
+
+enum emu_verdict emu_exec_atomic(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+{
+	enum emu_verdict verdict = EMU_DONE;
+	struct emu_cursor local;
 
 	if (unlikely(!emu_open_local(ex, wqe, IB_ACCESS_LOCAL_WRITE, &local)))
-		return emu_fail_local(ex, wqe, pos, IB_WC_LOC_PROT_ERR, local.why);
-	verdict = emu_check_rd_atomic(ex, wqe, pos);
-	if (likely(verdict == EMU_DONE) && unlikely(!IS_ALIGNED(there.addr, sizeof(u64))))
-		verdict = emu_refuse(ex, wqe, pos, IB_WC_REM_INV_REQ_ERR, EMU_SYN_ALIGNMENT);
+		return emu_fail_memory(ex, wqe, pos, local.why);
+	if (likely(!wqe->atomic.done))
+		verdict = emu_atomic_data(ex, wqe, pos);
 	if (likely(verdict == EMU_DONE))
-		verdict = emu_open_remote(ex, wqe, pos, &there, IB_ACCESS_REMOTE_ATOMIC, &remote);
-	if (likely(verdict == EMU_DONE)) {
-		verdict = emu_atomic_data(ex, wqe, pos, &local, &remote);
-		emu_cursor_end(&remote);
-	}
+		verdict = emu_atomic_answer(ex, wqe, pos, &local);
 	emu_cursor_end(&local);
 	return verdict;
 }

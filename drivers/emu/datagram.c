@@ -6,6 +6,9 @@
  * the message is for the receiver to know: it is dropped and counted if there is
  * no such queue pair, if P_Key or Q_Key do not match, or if the oldest receive has
  * no room for it, which then stays where it is. IBTA vol. 1, 9.8.3 and 10.2.4.
+ *
+ * Memory that is on the move is waited for by the sender, if it is the sender's; a
+ * receiver's is not, and its receive is used for the next message.
  */
 #include <linux/ip.h>
 #include <net/ipv6.h>
@@ -23,6 +26,7 @@
  * @port: where it arrives; NULL for a multicast, which arrives at many
  * @pkey: of the sender
  * @why: what became wrong with the sender's memory on the way
+ * @delivered: to one receiver at least
  */
 struct emu_datagram {
 	struct emu_exec *ex;
@@ -31,6 +35,7 @@ struct emu_datagram {
 	struct emu_port *port;
 	u16 pkey;
 	enum emu_syndrome why;
+	bool delivered;
 };
 
 static u16 emu_send_pkey(const struct emu_qp *qp, const struct emu_swqe *wqe)
@@ -155,6 +160,26 @@ end:
 	return local.why;
 }
 
+/* A receive was taken, but @why is wrong with its memory, or dg->why with the sender's. */
+static noinline void emu_not_delivered(struct emu_qp *to, struct emu_datagram *dg,
+				       const struct emu_recv *recv, u16 pkey_index,
+				       enum emu_syndrome why)
+{
+	if ((why == EMU_SYN_PAUSED || dg->why == EMU_SYN_PAUSED) && emu_hold(to, recv)) {
+		/* If it was the sender's memory, the message comes again. */
+		if (why)
+			emu_count(to->port, EMU_CNT_DROPPED, 1);
+		return;
+	}
+	if (why && why != EMU_SYN_PAUSED) {
+		emu_complete_datagram(to, dg, recv, pkey_index, IB_WC_LOC_PROT_ERR, why);
+		emu_qp_fatal(to);
+		return;
+	}
+	/* The receive is used up, but the receiver is not at fault. */
+	emu_complete_datagram(to, dg, recv, pkey_index, IB_WC_LOC_QP_OP_ERR, EMU_SYN_REMOTE);
+}
+
 /* To one queue pair, which is entered. */
 static void emu_deliver(struct emu_qp *to, struct emu_datagram *dg)
 {
@@ -172,22 +197,18 @@ static void emu_deliver(struct emu_qp *to, struct emu_datagram *dg)
 		emu_count(to->port, EMU_CNT_QKEY, 1);
 		return;
 	}
-	if (emu_claim(to, sizeof(union rdma_network_hdr) + length, &recv) != EMU_DONE) {
+	/* Nor is there anything to deliver if the memory went after an earlier receiver. */
+	if (dg->why ||
+	    emu_claim(to, sizeof(union rdma_network_hdr) + length, &recv) != EMU_DONE) {
 		emu_count(to->port, EMU_CNT_DROPPED, 1);
 		return;
 	}
 	why = emu_copy_datagram(to, dg, &recv);
-	if (why) {
-		emu_complete_datagram(to, dg, &recv, pkey_index, IB_WC_LOC_PROT_ERR, why);
-		emu_qp_fatal(to);
+	if (unlikely(why || dg->why)) {
+		emu_not_delivered(to, dg, &recv, pkey_index, why);
 		return;
 	}
-	if (unlikely(dg->why)) {
-		/* The receive is used up, but the receiver is not at fault. */
-		emu_complete_datagram(to, dg, &recv, pkey_index, IB_WC_LOC_QP_OP_ERR,
-				      EMU_SYN_REMOTE);
-		return;
-	}
+	dg->delivered = true;
 	emu_count_messages(from, to->port, 1, length);
 	emu_complete_datagram(to, dg, &recv, pkey_index, IB_WC_SUCCESS, EMU_SYN_NONE);
 }
@@ -237,7 +258,7 @@ static void emu_deliver_unicast(struct emu_datagram *dg)
  * @pos: its position
  *
  * Context: The owner of the queue pair's doorbell, preemption off.
- * Return: EMU_DONE or EMU_FAILED; the entry is gone.
+ * Return: EMU_DONE or EMU_FAILED; the entry is gone. EMU_DELAYED: it is not.
  */
 enum emu_verdict emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
@@ -249,7 +270,7 @@ enum emu_verdict emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u3
 	if (unlikely(wqe->opcode != IB_WR_SEND && wqe->opcode != IB_WR_SEND_WITH_IMM))
 		return emu_fail_local(ex, wqe, pos, IB_WC_LOC_QP_OP_ERR, EMU_SYN_NONE);
 	if (unlikely(!emu_open_local(ex, wqe, 0, &local)))
-		return emu_fail_local(ex, wqe, pos, IB_WC_LOC_PROT_ERR, local.why);
+		return emu_fail_memory(ex, wqe, pos, local.why);
 	emu_cursor_end(&local);
 
 	dg.pkey = emu_send_pkey(qp, wqe);
@@ -263,8 +284,9 @@ enum emu_verdict emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u3
 			emu_deliver_unicast(&dg);
 		rcu_read_unlock();
 	}
-	if (unlikely(dg.why))
-		return emu_fail_local(ex, wqe, pos, IB_WC_LOC_PROT_ERR, dg.why);
+	/* Nobody gets a message twice. */
+	if (unlikely(dg.why) && !(dg.why == EMU_SYN_PAUSED && dg.delivered))
+		return emu_fail_memory(ex, wqe, pos, dg.why);
 	emu_complete_send(qp, wqe, pos, IB_WC_SUCCESS, EMU_SYN_NONE);
 	return EMU_DONE;
 }

@@ -145,7 +145,8 @@ static bool emu_flush_one(struct emu_qp *qp)
 	 */
 	if (atomic_read(&qp->state) != IB_QPS_ERR || !emu_gate_is_drained(&qp->gate))
 		return false;
-	recv.wqe = emu_ring_claim(&qp->rq, &recv.pos);
+	if (emu_claim_held(qp, 0, &recv) != EMU_DONE)
+		recv.wqe = emu_ring_claim(&qp->rq, &recv.pos);
 	if (recv.wqe) {
 		emu_flush_one_recv(qp, &recv);
 		return true;

@@ -13,7 +13,10 @@
 #include "exec.h"
 #include "region.h"
 
-/* Bytes copied between two looks at whether someone else wants the CPU. */
+/*
+ * Bytes copied between two looks at whether someone else wants the CPU, or the
+ * memory.
+ */
 #define EMU_COPY_CHUNK	SZ_64K
 
 void emu_exec_end(struct emu_exec *ex)
@@ -70,9 +73,19 @@ enum emu_verdict emu_fail_local(struct emu_exec *ex, struct emu_swqe *wqe, u32 p
 	return EMU_FAILED;
 }
 
+/* Ends an entry whose own memory cannot be used; or not, if it cannot be used now. */
+enum emu_verdict emu_fail_memory(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+				 enum emu_syndrome why)
+{
+	if (why == EMU_SYN_PAUSED)
+		return emu_wait_memory(ex);
+	return emu_fail_local(ex, wqe, pos, IB_WC_LOC_PROT_ERR, why);
+}
+
 /*
  * Copies @length bytes, or until one side fails; the caller looks at ->why of
- * both. Long messages let others have the CPU meanwhile.
+ * both. Long messages let others have the CPU meanwhile. Memory that is taken away
+ * is left after a chunk at the latest.
  */
 void emu_copy(struct emu_exec *ex, struct emu_cursor *to, struct emu_cursor *from, u32 length)
 {
@@ -82,6 +95,8 @@ void emu_copy(struct emu_exec *ex, struct emu_cursor *to, struct emu_cursor *fro
 	if (yield)
 		preempt_enable();
 	while (length && emu_cursor_next(from) && emu_cursor_next(to)) {
+		if (emu_cursor_must_leave(from) || emu_cursor_must_leave(to))
+			break;
 		len = min3(from->len, to->len, (size_t)min_t(u32, length, EMU_COPY_CHUNK));
 		memcpy(to->addr, from->addr, len);
 		to->addr += len;
@@ -130,6 +145,8 @@ static noinline enum emu_verdict emu_exec_local(struct emu_exec *ex, struct emu_
 	default:
 		verdict = emu_region_invalidate(ex->qp, wqe->ex.invalidate_rkey, &why);
 	}
+	if (why == EMU_SYN_PAUSED)
+		return emu_wait_memory(ex);
 	if (verdict == EMU_FAILED)
 		return emu_fail_local(ex, wqe, pos, IB_WC_MW_BIND_ERR, why);
 	if (verdict == EMU_DONE)

@@ -34,6 +34,16 @@ struct emu_exec {
 	u64 delay_ns;
 };
 
+/* How long an entry waits before it looks again whether its memory has arrived. */
+#define EMU_MOVE_NS	(100 * NSEC_PER_USEC)
+
+/* Memory of the entry, at either end, is on the move: it comes again. */
+static inline enum emu_verdict emu_wait_memory(struct emu_exec *ex)
+{
+	ex->delay_ns = EMU_MOVE_NS;
+	return EMU_DELAYED;
+}
+
 /* exec.c */
 enum emu_verdict emu_exec_wqe(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
 void emu_exec_end(struct emu_exec *ex);
@@ -41,6 +51,8 @@ void emu_complete_send(struct emu_qp *qp, const struct emu_swqe *wqe, u32 pos,
 		       enum ib_wc_status status, enum emu_syndrome why);
 enum emu_verdict emu_fail_local(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 				enum ib_wc_status status, enum emu_syndrome why);
+enum emu_verdict emu_fail_memory(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+				 enum emu_syndrome why);
 bool emu_open_local(struct emu_exec *ex, struct emu_swqe *wqe, int access,
 		    struct emu_cursor *local);
 void emu_copy(struct emu_exec *ex, struct emu_cursor *to, struct emu_cursor *from, u32 length);
@@ -124,9 +136,16 @@ static inline struct emu_rwqe *emu_recv_ring_claim(struct emu_ring *ring, u64 ro
 /* Takes the oldest receive of a queue pair, as emu_srq_claim() does. */
 static inline enum emu_verdict emu_claim(struct emu_qp *qp, u64 room, struct emu_recv *recv)
 {
+	int from = atomic_read(&qp->recv_from);
+	enum emu_verdict verdict;
 	bool too_short = false;
 
-	if (unlikely(qp->srq))
+	if (unlikely(from & EMU_FROM_HELD)) {
+		verdict = emu_claim_held(qp, room, recv);
+		if (verdict != EMU_RNR)
+			return verdict;
+	}
+	if (unlikely(from & EMU_FROM_SRQ))
 		return emu_srq_claim(qp->srq, room, recv);
 	recv->ring = &qp->rq;
 	recv->wqe = emu_recv_ring_claim(&qp->rq, room, &recv->pos, &too_short);
@@ -140,6 +159,8 @@ static inline bool emu_has_receive(struct emu_qp *qp)
 {
 	u32 pos;
 
+	if (unlikely(atomic_read(&qp->recv_from) & EMU_FROM_HELD))
+		return true;
 	return qp->srq ? emu_srq_used(qp->srq) : !!emu_ring_front(&qp->rq, &pos);
 }
 

@@ -70,19 +70,22 @@ static inline bool emu_gate_leave(struct emu_gate *gate)
 
 static inline bool emu_gate_enter(struct emu_gate *gate)
 {
-	/*
-	 * acquire: who finds the gate closed may look at what its closer wrote
-	 * before; see emu_find_peer().
-	 */
-	int old = atomic_read_acquire(&gate->count);
+	int old = atomic_read(&gate->count);
 
 	/*
 	 * Not an increment that is taken back when the gate proves closed: the
 	 * one who takes it back could become the last to leave.
 	 */
 	do {
-		if (old & EMU_GATE_CLOSED)
+		if (old & EMU_GATE_CLOSED) {
+			/*
+			 * acquire: who finds the gate closed may look at what its
+			 * closer wrote before; see emu_find_peer() and
+			 * emu_region_closed().
+			 */
+			smp_acquire__after_ctrl_dep();
 			return false;
+		}
 	} while (!atomic_try_cmpxchg(&gate->count, &old, old + 1));
 	return true;
 }

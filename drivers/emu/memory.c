@@ -108,6 +108,18 @@ bool emu_ram_reached_by(struct device *dev)
 	return dma_to_phys(dev, emu_main_ram.start) == virt_to_phys(emu_main_ram.mem);
 }
 
+/*
+ * As emu_dma_span(), for what may reach over the border of two ranges that adjoin:
+ * the kernel has them side by side, too.
+ */
+void *emu_ram_run(struct emu_device *edev, u64 addr, u64 len)
+{
+	void *first = emu_dma_span(edev, addr, 1);
+	void *last = emu_dma_span(edev, addr + len - 1, 1);
+
+	return first && last == first + len - 1 ? first : NULL;
+}
+
 /* The one place that refuses what is not RAM; see emu_dma_span(). */
 void *emu_dma_span_slow(struct emu_device *edev, u64 addr, u64 len)
 {

@@ -36,6 +36,7 @@ int emu_ram_init(void);
 void emu_ram_exit(void);
 bool emu_ram_reached_by(struct device *dev);
 void *emu_dma_span_slow(struct emu_device *edev, u64 addr, u64 len);
+void *emu_ram_run(struct emu_device *edev, u64 addr, u64 len);
 
 /* The memory of a range of DMA addresses, if all of it is in @ram, else NULL. */
 static inline void *emu_ram_span(const struct emu_ram *ram, u64 addr, u64 len)
@@ -54,7 +55,8 @@ static inline void *emu_ram_span(const struct emu_ram *ram, u64 addr, u64 len)
  * @len: bytes, not 0
  *
  * What a real adapter would reach over the bus is reached here through the
- * kernel's mapping of all memory, so a range must be RAM, all of it.
+ * kernel's mapping of all memory, so a range must be RAM, all of it. Memory of other
+ * devices is reached by user regions only: see backing.c.
  *
  * Context: Any.
  * Return: the kernel address, or NULL if part of the range is not memory.
@@ -80,7 +82,8 @@ static inline void *emu_dma_span(struct emu_device *edev, u64 addr, u64 len)
  *
  * A cursor has the region of its current element entered, from the moment that
  * the element is opened to the opening of the next one or emu_cursor_end(): an
- * invalidation waits for it.
+ * invalidation waits for it. Those who take memory away wait, too, so whoever copies
+ * looks at emu_cursor_must_leave() between two pieces of limited length.
  */
 struct emu_cursor {
 	struct emu_qp *qp;
@@ -159,6 +162,18 @@ static inline bool emu_cursor_check(struct emu_cursor *cur)
 	if (!emu_cursor_next(cur))
 		return cur->why == EMU_SYN_NONE;
 	return !cur->num_sge || emu_cursor_check_rest(cur);
+}
+
+/*
+ * Is the memory of the current element to be left at once, because it goes away?
+ * Then cur->why is set.
+ */
+static inline bool emu_cursor_must_leave(struct emu_cursor *cur)
+{
+	if (likely(!cur->region))
+		return false;
+	cur->why = emu_region_must_leave(cur->region);
+	return unlikely(cur->why);
 }
 
 static inline void emu_cursor_end(struct emu_cursor *cur)

@@ -5,7 +5,6 @@
  */
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
-#include <rdma/ib_umem.h>
 
 #include "region.h"
 
@@ -84,9 +83,6 @@ int emu_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	err = emu_region_del(&mr->region);
 	if (err)
 		return err;
-	/* Nobody is inside any more. */
-	if (mr->umem)
-		ib_umem_release(mr->umem);
 	kfree_rcu(mr, region.rcu);
 	return 0;
 }

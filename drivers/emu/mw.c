@@ -85,15 +85,24 @@ static bool emu_window_fits(const struct emu_qp *qp, const struct emu_region *re
 	return offset <= region->length && wqe->bind.length <= region->length - offset;
 }
 
-/* The region to bind to, with the window counted. Under RCU. */
-static struct emu_region *emu_window_parent(const struct emu_qp *qp, const struct emu_swqe *wqe)
+/*
+ * The region to bind to, with the window counted; or NULL, @why being set if it is
+ * not for good. Under RCU.
+ */
+static struct emu_region *emu_window_parent(const struct emu_qp *qp, const struct emu_swqe *wqe,
+					    enum emu_syndrome *why)
 {
 	struct emu_region *region;
 	bool bound;
 
 	region = xa_load(&qp->edev->keys, wqe->bind.mr_key >> EMU_KEY_SHIFT);
-	if (!region || !emu_gate_enter(&region->gate))
+	if (!region)
 		return NULL;
+	if (!emu_gate_enter(&region->gate)) {
+		if (emu_region_closed(region) == EMU_SYN_PAUSED)
+			*why = EMU_SYN_PAUSED;
+		return NULL;
+	}
 	bound = emu_window_fits(qp, region, wqe) && emu_window_get_parent(region);
 	emu_gate_leave(&region->gate);
 	return bound ? region : NULL;
@@ -164,7 +173,8 @@ static void emu_window_set(const struct emu_qp *qp, struct emu_region *window,
  *
  * Context: The owner of @qp; any.
  * Return: EMU_DONE; EMU_FAILED; EMU_AGAIN while accesses through the old binding are
- * under way: no new ones begin, and the caller comes again.
+ * under way: no new ones begin, and the caller comes again. EMU_FAILED with @why
+ * EMU_SYN_PAUSED is not for good either.
  */
 enum emu_verdict emu_region_bind(struct emu_qp *qp, const struct emu_swqe *wqe,
 				 enum emu_syndrome *why)
@@ -177,7 +187,7 @@ enum emu_verdict emu_region_bind(struct emu_qp *qp, const struct emu_swqe *wqe,
 	if (!window)
 		goto unlock;
 	if (wqe->bind.length) {
-		parent = emu_window_parent(qp, wqe);
+		parent = emu_window_parent(qp, wqe, why);
 		if (!parent)
 			goto unlock;
 	}

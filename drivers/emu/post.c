@@ -190,6 +190,7 @@ static void emu_fill_special(const struct emu_qp *qp, struct emu_swqe *wqe,
 	case IB_WR_ATOMIC_FETCH_AND_ADD:
 		wqe->atomic.remote_addr = atomic_wr(wr)->remote_addr;
 		wqe->atomic.rkey = atomic_wr(wr)->rkey;
+		wqe->atomic.done = false;
 		wqe->atomic.compare_add = atomic_wr(wr)->compare_add;
 		wqe->atomic.swap = atomic_wr(wr)->swap;
 		break;

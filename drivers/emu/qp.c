@@ -245,6 +245,7 @@ int emu_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_ud
 
 	qp->edev = edev;
 	qp->srq = init->srq ? to_esrq(init->srq) : NULL;
+	atomic_set(&qp->recv_from, qp->srq ? EMU_FROM_SRQ : 0);
 	qp->send_ops = emu_send_ops(init->qp_type);
 	qp->sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	qp->no_loopback = init->create_flags & IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
@@ -289,6 +290,7 @@ int emu_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	emu_qp_engine_exit(qp);
 	mutex_unlock(&qp->lock);
 
+	emu_drop_held(qp);
 	emu_ring_destroy(&qp->sq);
 	emu_ring_destroy(&qp->rq);
 	return 0;
@@ -379,6 +381,7 @@ static void emu_qp_reset(struct emu_qp *qp)
 	emu_qp_forget_completions(qp);
 	/* A poller may be about to retire an entry of a ring that starts anew. */
 	synchronize_rcu();
+	emu_drop_held(qp);
 	emu_ring_reset(&qp->sq);
 	emu_ring_reset(&qp->rq);
 	atomic_set(&qp->comm_est, 0);

@@ -36,7 +36,8 @@ enum emu_doorbell {
  * @wr_id: consumer's identifier
  * @rdma: of RDMA operations; data_done: the data was moved, the rest of the work was
  *	not; the owner's
- * @atomic: of atomic operations
+ * @atomic: of atomic operations; done: it was executed, and @swap is what it found;
+ *	the owner's
  * @reg: of IB_WR_REG_MR, as it was when it was posted
  * @bind: of IB_WR_BIND_MW; lengths and addresses of the window
  * @ud: of datagrams; the address vector is where emu_swqe_av() says
@@ -62,6 +63,7 @@ struct emu_swqe {
 		struct {
 			u64 remote_addr;
 			u32 rkey;
+			bool done;
 			u64 compare_add;
 			u64 swap;
 		} atomic;
@@ -112,6 +114,18 @@ static inline size_t emu_rwqe_size(u32 max_sge)
 }
 
 /**
+ * struct emu_recv - a receive that an engine has taken
+ * @wqe: the entry
+ * @ring: where it is
+ * @pos: its position there
+ */
+struct emu_recv {
+	struct emu_rwqe *wqe;
+	struct emu_ring *ring;
+	u32 pos;
+};
+
+/**
  * struct emu_srq_ring - the entries of an SRQ between two changes of its size
  * @ring: the entries
  * @sealed: nobody posts to it any more
@@ -144,6 +158,18 @@ struct emu_srq {
 };
 
 /**
+ * enum emu_recv_from - where receives come from, if not just from @rq; bits
+ * @EMU_FROM_SRQ: from the SRQ; never changes
+ * @EMU_FROM_HELD: the next one is held
+ * @EMU_FROM_BUSY: somebody is holding one, or taking the one that is held
+ */
+enum emu_recv_from {
+	EMU_FROM_SRQ	= 1,
+	EMU_FROM_HELD	= 2,
+	EMU_FROM_BUSY	= 4,
+};
+
+/**
  * struct emu_qp - a queue pair
  * @ibqp: what the midlayer sees
  * @edev: its device
@@ -167,6 +193,8 @@ struct emu_srq {
  * @sq: send queue
  * @rq: receive queue
  * @srq: shared receive queue instead, or NULL
+ * @recv_from: enum emu_recv_from
+ * @held: a receive that is taken, and the next to be used; see hold.c
  * @doorbell: enum emu_doorbell
  * @freezing: modify_qp or destroy_qp waits for the doorbell
  * @finishing: to be drained: one more entry, which was under way, is executed
@@ -207,6 +235,8 @@ struct emu_qp {
 	struct emu_ring sq;
 	struct emu_ring rq;
 	struct emu_srq *srq;
+	atomic_t recv_from;
+	struct emu_recv held;
 
 	atomic_t doorbell ____cacheline_aligned_in_smp;
 	bool freezing;
@@ -270,18 +300,6 @@ int emu_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 
 /* srq.c */
 
-/**
- * struct emu_recv - a receive that an engine has taken
- * @wqe: the entry
- * @ring: where it is
- * @pos: its position there
- */
-struct emu_recv {
-	struct emu_rwqe *wqe;
-	struct emu_ring *ring;
-	u32 pos;
-};
-
 int emu_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct ib_udata *udata);
 int emu_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_attr_mask mask,
 		   struct ib_udata *udata);
@@ -289,6 +307,11 @@ int emu_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
 int emu_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
 u32 emu_srq_used(struct emu_srq *srq);
 enum emu_verdict emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_recv *recv);
+
+/* hold.c */
+bool emu_hold(struct emu_qp *qp, const struct emu_recv *recv);
+enum emu_verdict emu_claim_held(struct emu_qp *qp, u64 room, struct emu_recv *recv);
+void emu_drop_held(struct emu_qp *qp);
 
 /* mcast.c */
 int emu_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);

@@ -9,9 +9,16 @@
  * wait it out. Invalidation closes the gate; it is complete when those inside
  * have left.
  *
- * A window has a gate of its own, and its accesses enter no other: the region it
- * is bound to counts it, and stays valid and as it is until the window is unbound,
- * which is when its gate is closed and empty.
+ * A window has a gate of its own: the region it is bound to counts it, and stays
+ * valid and as it is until the window is unbound, which is when its gate is closed
+ * and empty.
+ *
+ * The memory of a user region can be taken away, windows or not. Its gate closes for
+ * that, and engines inside leave after the piece that they are copying. Until it
+ * opens again they come again; once the region is revoked or dead it never opens,
+ * and they fail as with a key that is not valid. Which of the two it is must not be
+ * mistaken: the state is set before the gate closes for good. Accesses through a
+ * window of such a region enter both gates, the window's first.
  *
  * Who can reach a region: engines that found its key, until a grace period after
  * its removal from the table; engines inside its gate, until they have left;
@@ -52,6 +59,43 @@ static enum emu_syndrome emu_region_check(const struct emu_region *region,
 	return EMU_SYN_NONE;
 }
 
+/* Has its memory been got by the midlayer, which can take it away? */
+static bool emu_region_is_revocable(const struct emu_region *region)
+{
+	return region->kind == EMU_REGION_USER;
+}
+
+/* What it is that the gate of a region is closed, of which it is known. */
+enum emu_syndrome emu_region_closed(const struct emu_region *region)
+{
+	if (emu_region_is_revocable(region) &&
+	    (atomic_read(&region->state) & EMU_REGION_STATE) == EMU_REGION_VALID)
+		return EMU_SYN_PAUSED;
+	return EMU_SYN_KEY;
+}
+
+/* The region whose gate accesses through @region enter besides its own; in that one. */
+static struct emu_region *emu_region_second_gate(const struct emu_region *region)
+{
+	if (likely(region->kind != EMU_REGION_WINDOW) || !emu_region_is_revocable(region->parent))
+		return NULL;
+	return region->parent;
+}
+
+/* Under RCU. Returns what forbids it. */
+static enum emu_syndrome emu_region_enter_gates(struct emu_region *region)
+{
+	struct emu_region *second;
+
+	if (unlikely(!emu_gate_enter(&region->gate)))
+		return emu_region_closed(region);
+	second = emu_region_second_gate(region);
+	if (likely(!second) || emu_gate_enter(&second->gate))
+		return EMU_SYN_NONE;
+	emu_gate_leave(&region->gate);
+	return emu_region_closed(second);
+}
+
 /**
  * emu_region_enter() - begin to use the memory that a key names
  * @qp: queue pair that uses it
@@ -63,7 +107,7 @@ static enum emu_syndrome emu_region_check(const struct emu_region *region,
  * An invalidation waits until emu_region_leave().
  *
  * Context: Any.
- * Return: the region, or NULL.
+ * Return: the region; NULL, with @why EMU_SYN_PAUSED if that is for a while only.
  */
 struct emu_region *emu_region_enter(const struct emu_qp *qp, const struct ib_pd *pd,
 				    const struct ib_sge *sge, int access,
@@ -73,13 +117,10 @@ struct emu_region *emu_region_enter(const struct emu_qp *qp, const struct ib_pd 
 
 	rcu_read_lock();
 	region = xa_load(&qp->edev->keys, sge->lkey >> EMU_KEY_SHIFT);
-	if (region && !emu_gate_enter(&region->gate))
-		region = NULL;
+	*why = region ? emu_region_enter_gates(region) : EMU_SYN_KEY;
 	rcu_read_unlock();
-	if (!region) {
-		*why = EMU_SYN_KEY;
+	if (unlikely(*why))
 		return NULL;
-	}
 
 	*why = emu_region_check(region, qp, pd, sge, access);
 	if (likely(*why == EMU_SYN_NONE))
@@ -90,9 +131,30 @@ struct emu_region *emu_region_enter(const struct emu_qp *qp, const struct ib_pd 
 
 void emu_region_leave(struct emu_region *region)
 {
+	struct emu_region *second;
+
 	rcu_read_lock();
+	second = emu_region_second_gate(region);
+	if (unlikely(second))
+		emu_gate_leave(&second->gate);
 	emu_gate_leave(&region->gate);
 	rcu_read_unlock();
+}
+
+/**
+ * emu_region_must_leave() - is the memory of an entered region being taken away?
+ * @region: the region
+ *
+ * Context: Any.
+ * Return: EMU_SYN_NONE if not; else what emu_region_enter() would say now.
+ */
+enum emu_syndrome emu_region_must_leave(const struct emu_region *region)
+{
+	if (region->kind == EMU_REGION_WINDOW)
+		region = region->parent;
+	if (!emu_region_is_revocable(region) || likely(!emu_gate_is_closed(&region->gate)))
+		return EMU_SYN_NONE;
+	return emu_region_closed(region);
 }
 
 /**
@@ -106,7 +168,7 @@ void emu_region_leave(struct emu_region *region)
  */
 void *emu_region_span(const struct emu_region *region, u64 addr, size_t *len)
 {
-	u64 page_size, offset;
+	u64 page_size, offset, page;
 
 	if (region->kind == EMU_REGION_WINDOW) {
 		addr = addr - region->iova + region->base;
@@ -118,10 +180,12 @@ void *emu_region_span(const struct emu_region *region, u64 addr, size_t *len)
 	/* The list starts at the page that holds the first byte of the region. */
 	page_size = 1ULL << region->page_shift;
 	offset = (region->iova & (page_size - 1)) + (addr - region->iova);
-	addr = region->pages[offset >> region->page_shift];
+	page = offset >> region->page_shift;
 	offset &= page_size - 1;
 	*len = min_t(u64, *len, page_size - offset);
-	return emu_dma_span(region->edev, addr + offset, *len);
+	if (region->backing)
+		return region->backing->pages[page] + offset;
+	return emu_dma_span(region->edev, region->pages[page] + offset, *len);
 }
 
 /*
@@ -176,6 +240,21 @@ static bool emu_region_kill(struct emu_region *region)
 }
 
 /*
+ * A user region has lost its memory, unless it had already; then its gate is to be
+ * closed. Windows may be bound to it. Any context.
+ */
+void emu_region_revoke(struct emu_region *region)
+{
+	int state = atomic_read(&region->state);
+
+	do {
+		if ((state & EMU_REGION_STATE) != EMU_REGION_VALID)
+			return;
+	} while (!atomic_try_cmpxchg(&region->state, &state,
+				     state - EMU_REGION_VALID + EMU_REGION_REVOKED));
+}
+
+/*
  * Ends all use of @region, which its owner then frees after a grace period.
  * Returns 0, or -EINVAL if windows are bound to it. May sleep.
  */
@@ -186,6 +265,7 @@ int emu_region_del(struct emu_region *region)
 	xa_erase(&region->edev->keys, region->key >> EMU_KEY_SHIFT);
 	emu_gate_drain(&region->gate);
 	emu_window_unbind(region);
+	emu_backing_free(region->backing);
 	kvfree(region->pages);
 	return 0;
 }

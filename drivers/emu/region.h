@@ -11,6 +11,7 @@
 #include "gate.h"
 #include "verdict.h"
 
+struct emu_backing;
 struct emu_qp;
 struct emu_swqe;
 struct ib_umem;
@@ -29,7 +30,7 @@ struct ib_umem;
  * @EMU_REGION_DMA: all of memory, by DMA address
  * @EMU_REGION_FAST: a page list, set by IB_WR_REG_MR
  * @EMU_REGION_FMR: a page list, set by ib_map_phys_fmr()
- * @EMU_REGION_USER: memory of a process, pinned
+ * @EMU_REGION_USER: memory that the midlayer has got, and can take away
  * @EMU_REGION_WINDOW: a part of another region
  */
 enum emu_region_kind {
@@ -44,13 +45,15 @@ enum emu_region_kind {
  * enum emu_region_state - life of a region
  * @EMU_REGION_FREE: not registered, not bound
  * @EMU_REGION_BUSY: somebody is changing it, for a few instructions
- * @EMU_REGION_VALID: registered or bound; the gate is open
+ * @EMU_REGION_VALID: registered or bound; the gate is open, unless memory that the
+ *	midlayer has got is on the move
  * @EMU_REGION_INVALIDATING: the gate is closed, accesses are on their way out
  * @EMU_REGION_DEAD: deregistered, or about to be
+ * @EMU_REGION_REVOKED: the memory was taken away; the gate is closed, or about to be
  *
  * FREE -> BUSY -> VALID -> INVALIDATING -> BUSY -> FREE; FMRs also go from VALID
- * to BUSY; DEAD from any but BUSY. Each step is a cmpxchg, so of several who want
- * one, one makes it.
+ * to BUSY, user regions from VALID to REVOKED; DEAD from any but BUSY. Each step is
+ * a cmpxchg, so of several who want one, one makes it.
  */
 enum emu_region_state {
 	EMU_REGION_FREE,
@@ -58,11 +61,12 @@ enum emu_region_state {
 	EMU_REGION_VALID,
 	EMU_REGION_INVALIDATING,
 	EMU_REGION_DEAD,
+	EMU_REGION_REVOKED,
 };
 
 /*
  * Windows bound to a region are counted in emu_region.state, above the state, which
- * is VALID as long as there are some: the step away from VALID expects none.
+ * is VALID or REVOKED as long as there are some: the other steps expect none.
  */
 #define EMU_REGION_STATE	7
 #define EMU_REGION_ONE_WINDOW	8
@@ -85,11 +89,14 @@ enum emu_region_state {
  * @nr_pages: pages in use
  * @max_pages: pages there is room for
  * @pages: DMA addresses
+ * @backing: of a user region, what is behind its pages, instead of @pages
  * @edev: its device
  * @rcu: for the freeing
  *
  * From @key on, all but what never changes is written in state BUSY, with the gate
- * closed and empty; @key and @qpn are looked at from outside the gate too.
+ * closed and empty; @key and @qpn are looked at from outside the gate too. What
+ * pages a user region has is written by the one whom the midlayer lets, with the
+ * gate closed and empty.
  */
 struct emu_region {
 	struct emu_gate gate;
@@ -107,6 +114,7 @@ struct emu_region {
 	u32 nr_pages;
 	u32 max_pages;
 	u64 *pages;
+	struct emu_backing *backing;
 	struct emu_device *edev;
 	struct rcu_head rcu;
 };
@@ -115,12 +123,10 @@ struct emu_region {
  * struct emu_mr - a memory region
  * @ibmr: what the midlayer sees
  * @region: how it is reached
- * @umem: memory of a process, or NULL
  */
 struct emu_mr {
 	struct ib_mr ibmr;
 	struct emu_region region;
-	struct ib_umem *umem;
 };
 
 /**
@@ -167,6 +173,7 @@ struct emu_region *emu_region_enter(const struct emu_qp *qp, const struct ib_pd 
 				    const struct ib_sge *sge, int access,
 				    enum emu_syndrome *why);
 void emu_region_leave(struct emu_region *region);
+enum emu_syndrome emu_region_must_leave(const struct emu_region *region);
 void *emu_region_span(const struct emu_region *region, u64 addr, size_t *len);
 enum emu_verdict emu_region_register(struct emu_qp *qp, const struct emu_swqe *wqe,
 				     enum emu_syndrome *why);
@@ -176,13 +183,37 @@ enum emu_verdict emu_region_invalidate(struct emu_qp *qp, u32 key, enum emu_synd
 int emu_region_add(struct emu_region *region, struct ib_pd *pd, enum emu_region_kind kind,
 		   u32 max_pages);
 int emu_region_del(struct emu_region *region);
+void emu_region_revoke(struct emu_region *region);
 struct emu_region *emu_region_find(const struct emu_qp *qp, u32 key, enum emu_syndrome *why);
+enum emu_syndrome emu_region_closed(const struct emu_region *region);
 bool emu_region_seize(struct emu_region *region, enum emu_region_state from);
 enum emu_verdict emu_region_seize_free(struct emu_region *region);
 bool emu_region_seize_drained(struct emu_region *region);
 void emu_region_settle(struct emu_region *region, enum emu_region_state to);
 void emu_region_publish(struct emu_region *region);
 bool emu_region_set_range(struct emu_region *region, u64 iova, u64 length);
+
+/* backing.c */
+
+/**
+ * struct emu_backing - the memory behind a user region, by page
+ * @page_shift: log2 of the bytes in a page
+ * @nr_pages: entries of @pages
+ * @nr_maps: entries of @maps in use
+ * @maps: runs of memory that is not RAM, mapped; NULL if there are none
+ * @pages: kernel addresses. The first and the last page need not be memory all over,
+ *	but are where the region is.
+ */
+struct emu_backing {
+	u32 page_shift;
+	u32 nr_pages;
+	u32 nr_maps;
+	void **maps;
+	void *pages[];
+};
+
+struct emu_backing *emu_backing_create(struct emu_device *edev, struct ib_umem *umem, u64 iova);
+void emu_backing_free(struct emu_backing *backing);
 
 /* mr.c */
 struct emu_mr *emu_mr_create(struct ib_pd *pd, enum emu_region_kind kind, u32 max_pages);
@@ -192,8 +223,11 @@ int emu_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents, unsigne
 int emu_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 
 /* user.c */
-struct ib_mr *emu_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 virt_addr,
-			      int access, struct ib_udata *udata);
+struct ib_mr *emu_reg_umem_mr(struct ib_pd *pd, struct ib_umem *umem, u64 virt_addr, int access);
+void emu_open_mr(struct ib_mr *ibmr);
+void emu_revoke_mr(struct ib_mr *ibmr);
+void emu_pause_mr(struct ib_mr *ibmr);
+int emu_resume_mr(struct ib_mr *ibmr, struct ib_umem *umem);
 
 /* mw.c */
 int emu_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);

@@ -31,8 +31,8 @@ static __always_inline void emu_copy_simple(void *to, const void *from, u32 leng
 }
 
 /*
- * The responder, which may have to be entered first, if it has a receive queue of
- * its own; else NULL.
+ * The responder, which may have to be entered first, if its receives are those of
+ * its own queue, in order; else NULL.
  */
 static __always_inline struct emu_qp *emu_simple_peer(struct emu_exec *ex, struct emu_qp *qp)
 {
@@ -43,7 +43,7 @@ static __always_inline struct emu_qp *emu_simple_peer(struct emu_exec *ex, struc
 			return NULL;
 		peer = ex->peer;
 	}
-	return likely(!peer->srq) ? peer : NULL;
+	return likely(!atomic_read(&peer->recv_from)) ? peer : NULL;
 }
 
 /* The first @length bytes, EMU_SHORT_BYTES or fewer, of a list of one element in RAM. */

@@ -1,79 +1,92 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory regions of a process. The midlayer pins and maps the pages; they are let
- * go by emu_dereg_mr(), when nobody is inside the region any more.
+ * Regions of memory that the midlayer has got and mapped: a process's, another
+ * device's, a dma-buf's; and what can be taken away of it.
+ *
+ * The midlayer serialises all calls for one region, and releases the memory after
+ * the last. Between a pause and what follows, and after a revocation, the gate is
+ * closed and nothing leads to the memory any more: see region.c.
  */
 #include <linux/slab.h>
 #include <rdma/ib_umem.h>
 
 #include "region.h"
 
-/* Makes the region's page list from the pinned memory, and opens it. */
-static int emu_user_set(struct emu_mr *mr, struct ib_umem *umem, unsigned long page_size,
-			int access)
+/* Gives a region that nobody can enter its memory. */
+static int emu_user_attach(struct emu_mr *mr, struct ib_umem *umem, u64 iova)
 {
 	struct emu_region *region = &mr->region;
-	struct ib_block_iter iter;
+	struct emu_backing *backing;
 
-	rdma_umem_for_each_dma_block(umem, &iter, page_size) {
-		if (WARN_ON_ONCE(region->nr_pages == region->max_pages))
-			return -EINVAL;
-		region->pages[region->nr_pages++] = rdma_block_iter_dma_address(&iter);
-	}
-
-	emu_region_seize(region, EMU_REGION_FREE);
-	region->page_shift = ilog2(page_size);
-	region->access = access;
-	if (!emu_region_set_range(region, umem->iova, umem->length)) {
-		emu_region_settle(region, EMU_REGION_FREE);
+	backing = emu_backing_create(region->edev, umem, iova);
+	if (IS_ERR(backing))
+		return PTR_ERR(backing);
+	region->page_shift = backing->page_shift;
+	region->nr_pages = backing->nr_pages;
+	if (!emu_region_set_range(region, iova, umem->length)) {
+		emu_backing_free(backing);
 		return -EINVAL;
 	}
-	emu_region_publish(region);
+	region->backing = backing;
+	mr->ibmr.page_size = 1UL << backing->page_shift;
 	return 0;
 }
 
-static struct emu_mr *emu_user_create(struct ib_pd *pd, struct ib_umem *umem, u64 iova,
-				      int access)
+/* When it returns, nobody is inside, nor is there a way to the memory. */
+static void emu_user_detach(struct emu_region *region)
 {
-	unsigned long page_size;
+	emu_gate_drain(&region->gate);
+	emu_backing_free(region->backing);
+	region->backing = NULL;
+}
+
+struct ib_mr *emu_reg_umem_mr(struct ib_pd *pd, struct ib_umem *umem, u64 virt_addr, int access)
+{
 	struct emu_mr *mr;
-	size_t nr;
 	int err;
 
-	page_size = ib_umem_find_best_pgsz(umem, EMU_PAGE_SIZES, iova);
-	if (!page_size)
-		return ERR_PTR(-EINVAL);
-	nr = ib_umem_num_dma_blocks(umem, page_size);
-	if (!nr || nr > U32_MAX)
-		return ERR_PTR(-EINVAL);
-
-	mr = emu_mr_create(pd, EMU_REGION_USER, nr);
+	mr = emu_mr_create(pd, EMU_REGION_USER, 0);
 	if (IS_ERR(mr))
-		return mr;
-	err = emu_user_set(mr, umem, page_size, access);
+		return ERR_CAST(mr);
+	err = emu_user_attach(mr, umem, virt_addr);
 	if (err) {
 		emu_dereg_mr(&mr->ibmr, NULL);
 		return ERR_PTR(err);
 	}
-	mr->ibmr.iova = iova;
+	mr->ibmr.iova = virt_addr;
 	mr->ibmr.length = umem->length;
-	mr->ibmr.page_size = page_size;
-	mr->umem = umem;
-	return mr;
+	mr->region.access = access;
+	return &mr->ibmr;
 }
 
-struct ib_mr *emu_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 virt_addr,
-			      int access, struct ib_udata *udata)
+void emu_open_mr(struct ib_mr *ibmr)
 {
-	struct ib_umem *umem;
-	struct emu_mr *mr;
+	struct emu_region *region = &to_emr(ibmr)->region;
 
-	umem = ib_umem_get(pd->device, start, length, access);
-	if (IS_ERR(umem))
-		return ERR_CAST(umem);
-	mr = emu_user_create(pd, umem, virt_addr, access);
-	if (!IS_ERR(mr))
-		return &mr->ibmr;
-	ib_umem_release(umem);
-	return ERR_CAST(mr);
+	emu_region_seize(region, EMU_REGION_FREE);
+	emu_region_publish(region);
+}
+
+void emu_revoke_mr(struct ib_mr *ibmr)
+{
+	struct emu_region *region = &to_emr(ibmr)->region;
+
+	emu_region_revoke(region);
+	emu_user_detach(region);
+}
+
+void emu_pause_mr(struct ib_mr *ibmr)
+{
+	emu_user_detach(&to_emr(ibmr)->region);
+}
+
+int emu_resume_mr(struct ib_mr *ibmr, struct ib_umem *umem)
+{
+	struct emu_mr *mr = to_emr(ibmr);
+	int err;
+
+	err = emu_user_attach(mr, umem, mr->region.iova);
+	if (!err)
+		emu_gate_open(&mr->region.gate);
+	return err;
 }

@@ -12,7 +12,8 @@
  * @EMU_NO_RESPONSE: the peer does not answer; try again after the timeout
  * @EMU_RNR: the peer has no receive posted; try again after its timer
  * @EMU_AGAIN: something is in use for a moment; try again from a runner
- * @EMU_DELAYED: not yet, on purpose; try again after a while
+ * @EMU_DELAYED: not yet, on purpose or because memory is on the move; try again
+ *	after a while
  * @EMU_DROPPED: it has its completion, but its message was dropped
  */
 enum emu_verdict {
@@ -45,6 +46,7 @@ enum emu_syndrome {
 	EMU_SYN_ALIGNMENT,	/* atomic operand not at a multiple of 8 */
 	EMU_SYN_RD_ATOMIC,	/* no reads or atomics, by max_rd_atomic */
 	EMU_SYN_INJECTED,	/* wanted so, see fault.c */
+	EMU_SYN_PAUSED,		/* its memory is on the move: not told, but tried again */
 };
 
 #endif

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What is behind the pages of a user region: RAM, which the kernel has mapped, or
+ * memory of another device, on the bus, which is mapped here.
+ *
+ * A backing is made of a umem's list, and stays as it is until it is freed. It
+ * belongs to a region, which is given it, and loses it, while nobody is inside.
+ */
+#include <linux/dma-direct.h>
+#include <linux/io.h>
+#include <linux/ioport.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <rdma/ib_umem.h>
+
+#include "memory.h"
+#include "region.h"
+
+/* Runs of memory of other devices: room for as many as the umem can have. */
+static int emu_backing_alloc_maps(struct emu_backing *backing, struct ib_umem *umem)
+{
+	if (backing->maps)
+		return 0;
+	backing->maps = kvcalloc(umem->sgt_append.sgt.nents, sizeof(*backing->maps),
+				 GFP_KERNEL_ACCOUNT);
+	return backing->maps ? 0 : -ENOMEM;
+}
+
+/* Maps a run of what is not RAM. Returns the kernel address or an ERR_PTR. */
+static void *emu_backing_map(struct emu_backing *backing, struct emu_device *edev,
+			     struct ib_umem *umem, u64 addr, u64 len)
+{
+	phys_addr_t phys = dma_to_phys(&edev->pdev->dev, addr);
+	void *mem;
+	int err;
+
+	/* RAM that we do not know, or a part of it, is nothing that a device has. */
+	if (region_intersects(phys, len, IORESOURCE_SYSTEM_RAM, IORES_DESC_NONE) !=
+	    REGION_DISJOINT)
+		return ERR_PTR(-EFAULT);
+	err = emu_backing_alloc_maps(backing, umem);
+	if (err)
+		return ERR_PTR(err);
+	/* As its owner has it mapped: the kernel takes care that the kinds agree. */
+	mem = memremap(phys, len, MEMREMAP_WB | MEMREMAP_WC);
+	if (!mem)
+		return ERR_PTR(-ENOMEM);
+	backing->maps[backing->nr_maps++] = mem;
+	return mem;
+}
+
+/*
+ * Adds the pages of a run of contiguous memory. All but the first run begin, and all
+ * but the last end, where a page does: that is how the page size was chosen.
+ */
+static int emu_backing_add_run(struct emu_backing *backing, struct emu_device *edev,
+			       struct ib_umem *umem, u64 addr, u64 len, u32 *filled)
+{
+	u64 page_size = 1ULL << backing->page_shift;
+	u64 skip = addr & (page_size - 1), offset;
+	void *mem = emu_ram_run(edev, addr, len);
+
+	if (!mem)
+		mem = emu_backing_map(backing, edev, umem, addr, len);
+	if (IS_ERR(mem))
+		return PTR_ERR(mem);
+	for (offset = 0; offset < skip + len; offset += page_size) {
+		if (WARN_ON_ONCE(*filled == backing->nr_pages))
+			return -EINVAL;
+		backing->pages[(*filled)++] = mem - skip + offset;
+	}
+	return 0;
+}
+
+static int emu_backing_fill(struct emu_backing *backing, struct emu_device *edev,
+			    struct ib_umem *umem)
+{
+	struct scatterlist *sg;
+	u64 start = 0, len = 0;
+	u32 filled = 0;
+	unsigned int i;
+	int err;
+
+	for_each_sgtable_dma_sg(&umem->sgt_append.sgt, sg, i) {
+		if (len && sg_dma_address(sg) != start + len) {
+			err = emu_backing_add_run(backing, edev, umem, start, len, &filled);
+			if (err)
+				return err;
+			len = 0;
+		}
+		if (!len)
+			start = sg_dma_address(sg);
+		len += sg_dma_len(sg);
+	}
+	err = emu_backing_add_run(backing, edev, umem, start, len, &filled);
+	if (err)
+		return err;
+	return WARN_ON_ONCE(filled != backing->nr_pages) ? -EINVAL : 0;
+}
+
+/**
+ * emu_backing_create() - make the memory of a umem accessible
+ * @edev: device that it is mapped for
+ * @umem: the memory
+ * @iova: address of its first byte, as consumers name it
+ *
+ * Context: Process.
+ * Return: the backing; -EINVAL if the first byte cannot have that place in a page, or
+ * the range wraps around; -EFAULT if some of it is neither RAM nor another device's
+ * memory; -ENOMEM.
+ */
+struct emu_backing *emu_backing_create(struct emu_device *edev, struct ib_umem *umem, u64 iova)
+{
+	struct emu_backing *backing;
+	unsigned long page_size;
+	size_t nr;
+	int err;
+
+	page_size = ib_umem_find_best_pgsz(umem, EMU_PAGE_SIZES, iova);
+	if (!page_size)
+		return ERR_PTR(-EINVAL);
+	nr = ib_umem_num_dma_blocks(umem, page_size);
+	if (!nr || nr > U32_MAX)
+		return ERR_PTR(-EINVAL);
+	backing = kvzalloc(struct_size(backing, pages, nr), GFP_KERNEL_ACCOUNT);
+	if (!backing)
+		return ERR_PTR(-ENOMEM);
+	backing->page_shift = ilog2(page_size);
+	backing->nr_pages = nr;
+	err = emu_backing_fill(backing, edev, umem);
+	if (!err)
+		return backing;
+	emu_backing_free(backing);
+	return ERR_PTR(err);
+}
+
+/**
+ * emu_backing_free() - undo emu_backing_create()
+ * @backing: what nobody uses any more; or NULL
+ *
+ * Context: Process.
+ */
+void emu_backing_free(struct emu_backing *backing)
+{
+	if (!backing)
+		return;
+	while (backing->nr_maps)
+		memunmap(backing->maps[--backing->nr_maps]);
+	kvfree(backing->maps);
+	kvfree(backing);
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Receives that are held: taken from their queue for a message that could not be
+ * put into them, because memory was on the move. The next message goes there.
+ *
+ * A queue pair holds one. It is held, and taken, by engines inside the gate, or by
+ * whoever has the gate closed and empty. The responder of a connection has one
+ * requester, so it has one engine at a time, whose message it is that comes again. To
+ * a datagram queue pair several come at once: one at a time holds or takes, by the
+ * bit EMU_FROM_BUSY, and there may be no place for the receive of another.
+ */
+#include "exec.h"
+
+static bool emu_hold_step(struct emu_qp *qp, int from, int to)
+{
+	int srq = qp->srq ? EMU_FROM_SRQ : 0;
+
+	return atomic_cmpxchg(&qp->recv_from, srq | from, srq | to) == (srq | from);
+}
+
+/* Keeps a receive for the next message. Returns false if there is one already. */
+bool emu_hold(struct emu_qp *qp, const struct emu_recv *recv)
+{
+	if (!emu_hold_step(qp, 0, EMU_FROM_BUSY))
+		return false;
+	qp->held = *recv;
+	/* Full barrier, pairs with the first one in emu_claim_held(). */
+	emu_hold_step(qp, EMU_FROM_BUSY, EMU_FROM_HELD);
+	return true;
+}
+
+/**
+ * emu_claim_held() - take the receive that a queue pair holds
+ * @qp: queue pair
+ * @room: bytes it must have room for, or it is left where it is
+ * @recv: what was taken
+ *
+ * Context: Any, inside the gate of @qp; or alone.
+ * Return: EMU_DONE; EMU_RNR if there is none; EMU_FAILED if it is too short.
+ */
+enum emu_verdict emu_claim_held(struct emu_qp *qp, u64 room, struct emu_recv *recv)
+{
+	if (!emu_hold_step(qp, EMU_FROM_HELD, EMU_FROM_BUSY))
+		return EMU_RNR;
+	if (qp->held.wqe->length < room) {
+		emu_hold_step(qp, EMU_FROM_BUSY, EMU_FROM_HELD);
+		return EMU_FAILED;
+	}
+	*recv = qp->held;
+	emu_hold_step(qp, EMU_FROM_BUSY, 0);
+	return EMU_DONE;
+}
+
+/* Nobody will use it: an SRQ gets the place back. Of a queue pair that nobody is inside. */
+void emu_drop_held(struct emu_qp *qp)
+{
+	struct emu_recv recv;
+
+	if (emu_claim_held(qp, 0, &recv) == EMU_DONE)
+		emu_recv_free(&recv);
+}
