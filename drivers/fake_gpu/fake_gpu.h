@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The fake GPU: a driver of a device with its own memory, which processes register
+ * for RDMA: it is a peer-memory client, and exports dma-bufs. It does nothing else,
+ * so that authors of such drivers can read it as a template. That is, in less than
+ * 300 lines of code, this file and
+ *
+ *  memory.c	objects of memory: mapped by devices, and freed
+ *  peer.c	the peer-memory client
+ *
+ * Around them is what every driver has its own of already, in its simplest form:
+ *
+ *  device.c	devices, and which of their pages are free
+ *  node.c	/dev/fake_gpu<N>: processes allocate, map, move and free
+ *
+ * and inject.c, which makes all of it misbehave, for tests.
+ *
+ * An object is a dma-buf from its first moment on. The dma-buf's file counts the
+ * references: of its handle, mappings of processes, regions of RDMA, importers. Its
+ * address_space knows the mappings, and its reservation lock guards the rest of the
+ * object. FREE takes the memory away from all of them; its pages find a new owner
+ * when the last reference is gone.
+ *
+ * Lock protocol: an object's reservation lock is taken in page faults, thus within
+ * mmap_lock. fake_gpu.lock is innermost. No lock is held while the function
+ * invalidate_peer_memory runs: it calls functions of peer.c, which take the
+ * reservation lock, or waits for such that others are in.
+ */
+#ifndef FAKE_GPU_H
+#define FAKE_GPU_H
+
+#include <linux/dma-buf.h>
+#include <linux/dma-resv.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "device.h"
+#include "inject.h"
+
+/**
+ * struct fake_gpu_mem - an object
+ * @gpu: the device
+ * @dmabuf: counts references; its reservation lock guards what follows
+ * @regions: those of RDMA that have the memory, and that nobody invalidates yet
+ * @pins: of importers
+ * @freed: nobody gets the memory any more
+ * @kept: inject.c's
+ * @nr_pages: pages it has
+ * @page: their physical addresses, which change only while nobody has them
+ */
+struct fake_gpu_mem {
+	struct fake_gpu *gpu;
+	struct dma_buf *dmabuf;
+	struct list_head regions;
+	unsigned int pins;
+	bool freed;
+	bool kept;
+	u32 nr_pages;
+	phys_addr_t page[];
+};
+
+/* node.c */
+extern const struct vm_operations_struct fake_gpu_vm_ops;
+int fake_gpu_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma);
+
+/* memory.c */
+struct dma_buf *fake_gpu_mem_create(struct fake_gpu *gpu, u32 nr);
+void fake_gpu_mem_free(struct fake_gpu_mem *mem);
+void fake_gpu_mem_withdraw(struct fake_gpu_mem *mem);
+struct sg_table *fake_gpu_map(struct fake_gpu_mem *mem, u32 first, u32 nr, struct device *dev);
+void fake_gpu_unmap(struct sg_table *sgt, struct device *dev);
+
+/* peer.c */
+int fake_gpu_peer_register(struct fake_gpu *gpu);
+void fake_gpu_peer_unregister(struct fake_gpu *gpu);
+int fake_gpu_peer_acquire(struct fake_gpu *gpu, unsigned long addr, size_t size, void **context);
+void fake_gpu_peer_invalidate(struct fake_gpu_mem *mem);
+
+#endif /* FAKE_GPU_H */

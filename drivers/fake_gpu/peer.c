@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The peer-memory client: objects under RDMA.
+ *
+ * A region is what acquire() finds, and what the other functions are given. Its
+ * reference to the object keeps the pages where they are until release(). Between
+ * get_pages() and put_pages() it is in the object's list, unless FREE has taken it
+ * out: then FREE invalidates it, with no lock held.
+ *
+ * What a region may meet at any moment is FREE:
+ *  before get_pages()	which then fails;
+ *  before activation	the invalidation waits until dma_map() is through;
+ *  in use		the invalidation ends that;
+ *  in dma_unmap() or put_pages()	the invalidation leaves it to them, and does
+ *			not wait;
+ *  in release()	which waits until the invalidation has returned, for the
+ *			region is named there. So when the client is unregistered,
+ *			which waits for release(), nobody is in the registry any
+ *			more with the handle that goes then.
+ */
+#include "fake_gpu.h"
+
+/**
+ * struct peer_region - a range under RDMA, or on the way to it
+ * @list: in fake_gpu_mem.regions
+ * @mem: the object, a reference to it
+ * @first: page of the object that has the first byte
+ * @nr: pages that have bytes
+ * @writable: the process may write
+ * @core_context: names it for the registry
+ * @sgt: addresses that a device has; NULL if none has
+ * @dev: the device
+ * @invalidating: FREE has it
+ * @invalidated: it has it no more
+ */
+struct peer_region {
+	struct list_head list;
+	struct fake_gpu_mem *mem;
+	u32 first;
+	u32 nr;
+	bool writable;
+	u64 core_context;
+	struct sg_table *sgt;
+	struct device *dev;
+	bool invalidating;
+	struct completion invalidated;
+};
+
+/*
+ * The range must be in one mapping of one object of this device, with pages at multiples
+ * of their size: that is where the registry expects them. Whether the mapping stays
+ * does not matter: the memory is what is registered.
+ * Returns 1, or 0 if it is not ours.
+ */
+int fake_gpu_peer_acquire(struct fake_gpu *gpu, unsigned long addr, size_t size, void **context)
+{
+	struct peer_region *region = NULL;
+	struct vm_area_struct *vma;
+	struct fake_gpu_mem *mem;
+	u64 offset;
+
+	mmap_read_lock(current->mm);
+	vma = vma_lookup(current->mm, addr);
+	mem = vma && vma->vm_ops == &fake_gpu_vm_ops ? vma->vm_private_data : NULL;
+	if (mem && mem->gpu == gpu && size <= vma->vm_end - addr &&
+	    IS_ALIGNED(vma->vm_start - (vma->vm_pgoff << PAGE_SHIFT), FAKE_GPU_PAGE))
+		region = kzalloc(sizeof(*region), GFP_KERNEL);
+	if (region) {
+		offset = addr - vma->vm_start + ((u64)vma->vm_pgoff << PAGE_SHIFT);
+		region->first = offset / FAKE_GPU_PAGE;
+		region->nr = DIV_ROUND_UP(offset + size, FAKE_GPU_PAGE) - region->first;
+		region->writable = vma->vm_flags & VM_WRITE;
+		region->mem = mem;
+		init_completion(&region->invalidated);
+		get_dma_buf(mem->dmabuf);
+		*context = region;
+	}
+	mmap_read_unlock(current->mm);
+	return !!region;
+}
+
+/* From here on FREE sees the region, or this sees that it came too late. */
+static int peer_get_pages(unsigned long addr, size_t size, int write, int force,
+			  struct sg_table *sgt, void *context, peer_core_context_t core_context)
+{
+	struct peer_region *region = context;
+	struct fake_gpu_mem *mem = region->mem;
+	int ret = 0;
+
+	if (write && !region->writable)
+		return -EACCES;
+	region->core_context = core_context;
+	dma_resv_lock(mem->dmabuf->resv, NULL);
+	if (mem->freed)
+		ret = -ENODEV;
+	else
+		list_add(&region->list, &mem->regions);
+	dma_resv_unlock(mem->dmabuf->resv);
+	return ret;
+}
+
+/* FREE may have come, but waits for the end of this, or leaves the rest to dma_unmap(). */
+static int peer_dma_map(struct sg_table *sgt, void *context, struct device *dev, int dmasync,
+			int *nmap)
+{
+	struct peer_region *region = context;
+	struct sg_table *table = fake_gpu_map(region->mem, region->first, region->nr, dev);
+
+	if (IS_ERR(table))
+		return PTR_ERR(table);
+	region->sgt = table;
+	region->dev = dev;
+	*sgt = *table;
+	*nmap = table->nents;
+	return 0;
+}
+
+/* @sgt is the registry's copy of the table. */
+static int peer_dma_unmap(struct sg_table *sgt, void *context, struct device *dev)
+{
+	struct peer_region *region = context;
+
+	fake_gpu_unmap(region->sgt, region->dev);
+	region->sgt = NULL;
+	return 0;
+}
+
+static void peer_put_pages(struct sg_table *sgt, void *context)
+{
+	struct peer_region *region = context;
+
+	dma_resv_lock(region->mem->dmabuf->resv, NULL);
+	list_del_init(&region->list);
+	dma_resv_unlock(region->mem->dmabuf->resv);
+}
+
+static unsigned long peer_page_size(void *context)
+{
+	return FAKE_GPU_PAGE;
+}
+
+static void peer_release(void *context)
+{
+	struct peer_region *region = context;
+
+	if (region->invalidating)
+		wait_for_completion(&region->invalidated);
+	dma_buf_put(region->mem->dmabuf);
+	kfree(region);
+}
+
+/* The next region to be invalidated, which release() then leaves, or NULL. */
+static struct peer_region *next_region(struct fake_gpu_mem *mem)
+{
+	struct peer_region *region;
+
+	dma_resv_lock(mem->dmabuf->resv, NULL);
+	region = list_first_entry_or_null(&mem->regions, struct peer_region, list);
+	if (region) {
+		region->invalidating = true;
+		list_del_init(&region->list);
+	}
+	dma_resv_unlock(mem->dmabuf->resv);
+	return region;
+}
+
+/*
+ * Ends RDMA to an object that was freed. No region joins the list any more.
+ *
+ * 0: the registry is through with the region. What it has not unmapped is left to
+ * us, as PEER_MEM_INVALIDATE_UNMAPS says; after a registration that failed, or
+ * without that flag, there is nothing. -EINPROGRESS: another thread is about to
+ * unmap it. -ENOENT: it has done so.
+ */
+void fake_gpu_peer_invalidate(struct fake_gpu_mem *mem)
+{
+	struct fake_gpu *gpu = mem->gpu;
+	struct peer_region *region;
+
+	if (!gpu->revocable)
+		return;
+	while ((region = next_region(mem))) {
+		if (!gpu->invalidate(gpu->peer, region->core_context) && region->sgt)
+			peer_dma_unmap(NULL, region, NULL);
+		complete(&region->invalidated);
+	}
+}
+
+/*
+ * Before processes can allocate memory, because acquire() may be called at once, but
+ * @peer is set later. Returns 0, or -EINVAL after the registry has said why.
+ */
+int fake_gpu_peer_register(struct fake_gpu *gpu)
+{
+	struct peer_memory_client *client = &gpu->client.client;
+
+	client->get_pages = peer_get_pages;
+	client->dma_map = peer_dma_map;
+	client->dma_unmap = peer_dma_unmap;
+	client->put_pages = peer_put_pages;
+	client->get_page_size = peer_page_size;
+	client->release = peer_release;
+	client->version[0] = '1';
+	/* What follows the client is there. */
+	client->version[IB_PEER_MEMORY_VER_MAX - 1] = 1;
+	gpu->client.ex_size = sizeof(gpu->client);
+	gpu->client.flags = PEER_MEM_INVALIDATE_UNMAPS;
+	fake_gpu_inject_client(gpu);
+	gpu->peer = ib_register_peer_memory_client(client,
+						   gpu->revocable ? &gpu->invalidate : NULL);
+	fake_gpu_inject_registered(gpu);
+	return gpu->peer ? 0 : -EINVAL;
+}
+
+/* Waits until all regions have been released. */
+void fake_gpu_peer_unregister(struct fake_gpu *gpu)
+{
+	ib_unregister_peer_memory_client(gpu->peer);
+	gpu->peer = NULL;
+}
