@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The measurements. One runs at a time, with the device held; what they share are
+ * regions, each made and freed by one thread.
+ */
+#include <linux/cpumask.h>
+#include <linux/err.h>
+#include <linux/kthread.h>
+#include <linux/ktime.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/sched.h>
+#include <linux/sched/task.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_verbs.h>
+
+#include "peerbench.h"
+
+/* --- what regions cost ----------------------------------------------------------- */
+
+#define COST_MAX_BATCH	8U
+
+/**
+ * struct bench_cost - nanoseconds for each region
+ * @up: to make it
+ * @down: to free it
+ */
+struct bench_cost {
+	u64 up;
+	u64 down;
+};
+
+/*
+ * Batches are so small that among many of them there is one for which the allocator
+ * had everything at hand. It does not matter with large regions, which take much memory.
+ */
+static const struct {
+	u64 size;
+	u32 batch;
+	u32 batches;
+} cost_sizes[] = {
+	{ BENCH_SMALL, COST_MAX_BATCH, 256 },
+	{ BENCH_MIDDLE, COST_MAX_BATCH, 256 },
+	{ BENCH_LARGE, 4, 8 },
+};
+
+static void cost_best(struct bench_cost *best, u64 start, u64 middle, u64 end, u32 nr)
+{
+	best->up = min(best->up, div_u64(middle - start, nr));
+	best->down = min(best->down, div_u64(end - middle, nr));
+}
+
+static int cost_batch(struct ib_pd *pd, u64 size, u32 nr, struct bench_cost *best)
+{
+	struct ib_mr *mrs[COST_MAX_BATCH];
+	u64 start, middle;
+	u32 made = 0, i;
+	int ret = 0;
+
+	start = ktime_get_ns();
+	for (; made < nr; made++) {
+		mrs[made] = bench_reg(pd, BENCH_QUICK_ADDR, size);
+		if (IS_ERR(mrs[made]))
+			break;
+	}
+	middle = ktime_get_ns();
+	for (i = 0; i < made; i++)
+		ret = ib_dereg_mr(mrs[i]) ? : ret;
+	if (!ret && made == nr)
+		cost_best(best, start, middle, ktime_get_ns(), nr);
+	cond_resched();
+	return made < nr ? PTR_ERR(mrs[made]) : ret;
+}
+
+/* The same calls of the client's, and nothing else. */
+static int cost_client_batch(u64 size, struct bench_cost *best)
+{
+	u64 start, middle;
+	u32 i;
+
+	start = ktime_get_ns();
+	for (i = 0; i < COST_MAX_BATCH; i++) {
+		if (bench_client_up(size))
+			return -EIO;
+	}
+	middle = ktime_get_ns();
+	for (i = 0; i < COST_MAX_BATCH; i++)
+		bench_client_down();
+	cost_best(best, start, middle, ktime_get_ns(), COST_MAX_BATCH);
+	return 0;
+}
+
+static int cost_size(struct ib_pd *pd, int which, struct bench_cost *all,
+		     struct bench_cost *client)
+{
+	u64 size = cost_sizes[which].size;
+	u32 i;
+	int ret = 0;
+
+	*all = (struct bench_cost) { .up = U64_MAX, .down = U64_MAX };
+	*client = *all;
+	for (i = 0; !ret && i < cost_sizes[which].batches; i++)
+		ret = cost_batch(pd, size, cost_sizes[which].batch, all) ? :
+		      cost_client_batch(size, client);
+	return ret;
+}
+
+/* Returns 0, or an error of ib_reg_mem() or ib_dereg_mr(). */
+int bench_cost(struct seq_file *s, struct ib_pd *pd, unsigned int live)
+{
+	struct bench_cost all, client;
+	int i, ret = 0;
+
+	for (i = 0; i < ARRAY_SIZE(cost_sizes); i++) {
+		ret = cost_size(pd, i, &all, &client);
+		if (ret)
+			return ret;
+		seq_printf(s, "live=%u bytes=%llu pages=%llu reg_ns=%llu dereg_ns=%llu client_reg_ns=%llu client_dereg_ns=%llu\n",
+			   live, cost_sizes[i].size, cost_sizes[i].size / SZ_64K,
+			   all.up, all.down, client.up, client.down);
+	}
+	return 0;
+}
+
+/* --- on two CPUs -------------------------------------------------------------------- */
+
+/* A batch is so short that the machine's other work misses some. */
+#define CPUS_REGIONS	16U
+#define CPUS_MIN_BATCHES	64
+#define CPUS_MAX_BATCHES	4000
+
+/**
+ * struct bench_thread - one that makes and frees regions
+ * @task: it
+ * @pd: where
+ * @ready: it runs
+ * @go: they are to begin
+ * @away: how many have still to
+ * @start: when it did, nanoseconds
+ * @end: when it had ended
+ */
+struct bench_thread {
+	struct task_struct *task;
+	struct ib_pd *pd;
+	struct completion ready;
+	struct completion *go;
+	atomic_t *away;
+	u64 start;
+	u64 end;
+};
+
+static int bench_make_and_free(struct ib_pd *pd, u64 addr)
+{
+	struct ib_mr *mr = bench_reg(pd, addr, BENCH_SMALL);
+
+	return IS_ERR(mr) ? PTR_ERR(mr) : ib_dereg_mr(mr);
+}
+
+static int cpus_thread(void *arg)
+{
+	struct bench_thread *t = arg;
+	int ret = 0;
+	u32 i;
+
+	complete(&t->ready);
+	wait_for_completion(t->go);
+	/* One wakes up before the other, and is not to have the machine alone. */
+	atomic_dec(t->away);
+	while (atomic_read(t->away))
+		cpu_relax();
+	t->start = ktime_get_ns();
+	for (i = 0; !ret && i < CPUS_REGIONS; i++)
+		ret = bench_make_and_free(t->pd, BENCH_QUICK_ADDR);
+	t->end = ktime_get_ns();
+	return ret;
+}
+
+static int cpus_begin(struct bench_thread *t, unsigned int cpu)
+{
+	init_completion(&t->ready);
+	t->task = kthread_create_on_node(cpus_thread, t, cpu_to_node(cpu), "peerbench/%u",
+					 cpu);
+	if (IS_ERR(t->task))
+		return PTR_ERR(t->task);
+	get_task_struct(t->task);
+	kthread_bind(t->task, cpu);
+	wake_up_process(t->task);
+	wait_for_completion(&t->ready);
+	return 0;
+}
+
+static int cpus_end(struct bench_thread *t)
+{
+	int ret = kthread_stop(t->task);
+
+	put_task_struct(t->task);
+	return ret;
+}
+
+/* @nr threads, each on a CPU of its own; @ns: of a region, in the best batch. */
+static int cpus_batch(struct ib_pd *pd, u32 nr, u64 *ns)
+{
+	unsigned int cpu = cpumask_first(cpu_online_mask);
+	u64 start = U64_MAX, end = 0;
+	DECLARE_COMPLETION_ONSTACK(go);
+	struct bench_thread t[2];
+	int ret = 0, ended;
+	u32 made = 0, i;
+	atomic_t away;
+
+	for (; made < nr && !ret; cpu = cpumask_next(cpu, cpu_online_mask)) {
+		t[made] = (struct bench_thread) { .pd = pd, .go = &go, .away = &away };
+		ret = cpus_begin(&t[made], cpu);
+		if (!ret)
+			made++;
+	}
+	atomic_set(&away, made);
+	complete_all(&go);
+	for (i = 0; i < made; i++) {
+		ended = cpus_end(&t[i]);
+		ret = ret ? : ended;
+		start = min(start, t[i].start);
+		end = max(end, t[i].end);
+	}
+	if (!ret)
+		*ns = min(*ns, div_u64(end - start, nr * CPUS_REGIONS));
+	return ret;
+}
+
+/*
+ * They take turns, so that whatever else the machine does meets both. Returns 0; -ENXIO
+ * with one CPU; or an error of kthread_create(), or as bench_cost().
+ */
+int bench_cpus(struct seq_file *s, struct ib_pd *pd, u32 enough)
+{
+	u64 one = U64_MAX, two = U64_MAX, percent = 0;
+	int i, ret = 0;
+
+	if (num_online_cpus() < 2)
+		return -ENXIO;
+	for (i = 0; !ret && i < CPUS_MAX_BATCHES; i++) {
+		ret = cpus_batch(pd, 1, &one) ? : cpus_batch(pd, 2, &two);
+		percent = div64_u64(100 * one, max(two, 1ULL));
+		if (i >= CPUS_MIN_BATCHES && percent >= enough)
+			break;
+	}
+	if (!ret)
+		seq_printf(s, "batches=%d one_ns=%llu two_ns=%llu percent=%llu\n", i, one, two,
+			   percent);
+	return ret;
+}
+
+/* --- beside a slow client -------------------------------------------------------------- */
+
+/**
+ * struct bench_held - a region of the slow client's memory, one call for which does not
+ *	return until others have come and gone
+ * @work: makes and frees it
+ * @pd: where
+ * @ret: error
+ */
+struct bench_held {
+	struct work_struct work;
+	struct ib_pd *pd;
+	int ret;
+};
+
+static void slow_make_and_free(struct work_struct *work)
+{
+	struct bench_held *held = container_of(work, struct bench_held, work);
+
+	held->ret = bench_make_and_free(held->pd, BENCH_SLOW_ADDR);
+	/* If it did not come to the call. */
+	complete(&bench_hold.entered);
+}
+
+static void slow_hold(struct seq_file *s, struct ib_pd *pd, enum bench_call call)
+{
+	struct bench_held held = { .pd = pd };
+	int quick, same;
+
+	init_completion(&bench_hold.entered);
+	init_completion(&bench_hold.leave);
+	bench_hold.in_time = false;
+	bench_hold.call = call;
+
+	INIT_WORK_ONSTACK(&held.work, slow_make_and_free);
+	queue_work(system_unbound_wq, &held.work);
+	wait_for_completion(&bench_hold.entered);
+	quick = bench_make_and_free(pd, BENCH_QUICK_ADDR);
+	same = bench_make_and_free(pd, BENCH_SLOW_ADDR);
+	complete(&bench_hold.leave);
+	flush_work(&held.work);
+	destroy_work_on_stack(&held.work);
+	bench_hold.call = BENCH_CALLS;
+	seq_printf(s, "call=%s quick=%d same=%d held=%d waited=%d\n", bench_call_names[call],
+		   quick, same, held.ret, !bench_hold.in_time);
+}
+
+int bench_slow(struct seq_file *s, struct ib_pd *pd)
+{
+	enum bench_call call;
+
+	for (call = 0; call < BENCH_CALLS; call++)
+		slow_hold(s, pd, call);
+	return 0;
+}
