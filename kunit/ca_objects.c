@@ -115,6 +115,11 @@ static void expect_region(struct kunit *test,
 	KUNIT_EXPECT_EQ(test, reg->iova, attr->iova);
 	KUNIT_EXPECT_EQ(test, reg->access, attr->access);
 	KUNIT_EXPECT_EQ(test, KVERBS_CA_PATH_HOST, attr->path);
+	KUNIT_EXPECT_EQ(test, KVERBS_CA_MR_PINNED, attr->flags);
+	KUNIT_EXPECT_EQ(test, 0, attr->host_error);
+	KUNIT_EXPECT_EQ(test, 0, attr->peer_error);
+	KUNIT_EXPECT_EQ(test, 0, attr->dmabuf_error);
+	KUNIT_EXPECT_NULL(test, memchr_inv(attr->peer, 0, sizeof(attr->peer)));
 	KUNIT_EXPECT_NE(test, 0, attr->lkey);
 	KUNIT_EXPECT_NE(test, 0, attr->rkey);
 }
@@ -244,8 +249,8 @@ static const struct bad_reg bad_regs[] = {
 	WITH(version, 0, -EINVAL),
 	WITH(version, 2, -EINVAL),
 	WITH(size, 0, -EINVAL),
-	WITH(size, 55, -EINVAL),
-	WITH(size, 57, -EINVAL),
+	WITH(size, KVERBS_CA_REG_MR_SIZE_MIN, -EINVAL),
+	WITH(size, sizeof(struct kverbs_ca_reg_mr) + 1, -EINVAL),
 	WITH(pd, 0, -ENOENT),
 	WITH(pd, U64_MAX, -ENOENT),
 	WITH(start, 0, -EFAULT),
@@ -256,8 +261,14 @@ static const struct bad_reg bad_regs[] = {
 	WITH(iova, U64_MAX, -EINVAL),
 	WITH(access, BIT(31), -EINVAL),
 	WITH(access, KVERBS_CA_ACCESS_REMOTE_WRITE, -EINVAL),
-	WITH(path, 2, -EINVAL),
+	WITH(path, KVERBS_CA_PATH_PEER, -EOPNOTSUPP),
+	WITH(path, KVERBS_CA_PATH_DMABUF, -EINVAL),
+	WITH(path, KVERBS_CA_PATH_DMABUF + 1, -EINVAL),
 	WITH(path, U32_MAX, -EINVAL),
+	WITH(flags, BIT(1), -EINVAL),
+	WITH(flags, BIT(31), -EINVAL),
+	WITH(fd, 1, -EINVAL),
+	WITH(offset, PAGE_SIZE, -EINVAL),
 };
 
 static void bad_reg_name(const struct bad_reg *bad, char *desc)
@@ -297,7 +308,7 @@ static void structure_of_another_size_is_looked_at(struct kunit *test)
 	under_up(test, &u, false);
 	pd = pd_new(test, &u);
 	*reg = ca_rig_reg_of(pd, u.addr, PAGE_SIZE);
-	for (len = 0; len < known; len++) {
+	for (len = 0; len < KVERBS_CA_REG_MR_SIZE_MIN; len++) {
 		reg->size = len;
 		KUNIT_EXPECT_EQ(test, -EINVAL, reg_with(&u, reg, len, NULL, 0));
 	}
@@ -312,6 +323,10 @@ static void structure_of_another_size_is_looked_at(struct kunit *test)
 	reg->size = known + 8;
 	KUNIT_EXPECT_EQ(test, 0, reg_with(&u, reg, known + 8, NULL, 0));
 	KUNIT_EXPECT_EQ(test, 1, mock_calls(u.m, MOCK_reg_user_mr));
+	for (len = KVERBS_CA_REG_MR_SIZE_MIN; len < known; len++) {
+		reg->size = len;
+		KUNIT_EXPECT_EQ(test, 0, reg_with(&u, reg, len, NULL, 0));
+	}
 }
 
 static void answer_to_registration_may_be_cut_off(struct kunit *test)

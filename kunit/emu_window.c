@@ -2,6 +2,7 @@
 /*
  * Memory windows of one end of a rig.
  */
+#include <linux/export.h>
 #include <kunit/resource.h>
 
 #include "emu_rig.h"
@@ -12,6 +13,14 @@ static void win_end(void *arg)
 	ib_dealloc_mw(arg);
 }
 
+/**
+ * win_new() - make a window, freed with the case
+ * @test: the case, which fails if there is none
+ * @pd: its PD
+ * @type: its type
+ *
+ * Return: the window.
+ */
 struct ib_mw *win_new(struct kunit *test, struct ib_pd *pd,
 		      enum ib_mw_type type)
 {
@@ -21,11 +30,18 @@ struct ib_mw *win_new(struct kunit *test, struct ib_pd *pd,
 	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, win_end, mw));
 	return mw;
 }
+EXPORT_SYMBOL_GPL(win_new);
 
+/**
+ * win_free() - free a window now
+ * @test: the case
+ * @mw: of win_new()
+ */
 void win_free(struct kunit *test, struct ib_mw *mw)
 {
 	kunit_release_action(test, win_end, mw);
 }
+EXPORT_SYMBOL_GPL(win_free);
 
 /**
  * win_bind() - post the binding of a window of either type
@@ -71,7 +87,16 @@ int win_bind(struct rig_end *e, struct ib_mw *mw, struct ib_mr *mr, u64 at,
 		mw->rkey = wr.rkey;
 	return ret;
 }
+EXPORT_SYMBOL_GPL(win_bind);
 
+/**
+ * win_inv() - post the invalidation of a key
+ * @e: end whose QP is used
+ * @key: the key
+ * @id: work request id
+ *
+ * Return: as of ib_post_send().
+ */
 int win_inv(struct rig_end *e, u32 key, u64 id)
 {
 	struct ib_send_wr wr;
@@ -81,3 +106,4 @@ int win_inv(struct rig_end *e, u32 key, u64 id)
 	wr.ex.invalidate_rkey = key;
 	return ib_post_send(e->qp, &wr, NULL);
 }
+EXPORT_SYMBOL_GPL(win_inv);

@@ -651,7 +651,8 @@ static struct kunit_suite fail_nth_suite = {
 	.test_cases = fail_nth_cases,
 };
 
-kunit_test_suites(&fail_nth_suite, &fail_nth_ca_suite);
+kunit_test_suites(&fail_nth_suite, &fail_nth_ca_suite, &fail_nth_mem_suite,
+		  &peer_fail_nth_suite);
 
 MODULE_DESCRIPTION("KUnit: each allocation fails in turn");
 MODULE_LICENSE("GPL");

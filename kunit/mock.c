@@ -10,6 +10,7 @@
 #include <linux/etherdevice.h>
 #include <linux/module.h>
 #include <linux/netdevice.h>
+#include <linux/platform_device.h>
 #include <kunit/resource.h>
 
 #include "lib.h"
@@ -525,9 +526,26 @@ EXPORT_SYMBOL_GPL(mock_dealloc);
 
 static void mock_end(void *arg)
 {
-	mock_hold_end(arg);
-	mock_unregister(arg);
-	mock_dealloc(arg);
+	struct mock *m = arg;
+
+	mock_hold_end(m);
+	mock_unregister(m);
+	mock_dealloc(m);
+	platform_device_unregister(m->pdev);
+}
+
+static void mock_make_dma_device(struct kunit *test, struct mock *m)
+{
+	const struct platform_device_info info = {
+		.name = "kvt_mock",
+		.id = PLATFORM_DEVID_AUTO,
+		.dma_mask = DMA_BIT_MASK(64),
+	};
+
+	m->pdev = platform_device_register_full(&info);
+	if (IS_ERR(m->pdev))
+		m->pdev = NULL;
+	KUNIT_EXPECT_NOT_NULL(test, m->pdev);
 }
 
 /**
@@ -552,6 +570,8 @@ void mock_alloc(struct kunit *test, struct mock *m)
 	struct mock_ibdev *mib = ib_alloc_device(mock_ibdev, ibdev);
 
 	KUNIT_ASSERT_NOT_NULL(test, mib);
+	if (m->dma)
+		mock_make_dma_device(test, m);
 	mib->mock = m;
 	m->ibdev = &mib->ibdev;
 	if (m->eth) {
@@ -581,7 +601,8 @@ EXPORT_SYMBOL_GPL(mock_alloc);
  */
 int mock_register(struct mock *m, const char *name)
 {
-	int ret = ib_register_device(m->ibdev, name, NULL);
+	int ret = ib_register_device(m->ibdev, name,
+				     m->pdev ? &m->pdev->dev : NULL);
 
 	m->registered = !ret;
 	return ret;
@@ -605,6 +626,25 @@ struct mock *mock_up(struct kunit *test, const char *name)
 	return m;
 }
 EXPORT_SYMBOL_GPL(mock_up);
+
+/**
+ * mock_up_umem() - a registered device that is given memory of any kind
+ * @test: the running case
+ * @name: a name or a pattern with %d
+ *
+ * Return: the mock, with an empty log.
+ */
+struct mock *mock_up_umem(struct kunit *test, const char *name)
+{
+	struct mock *m = mock_new(test);
+
+	mock_by_umem(m);
+	mock_alloc(test, m);
+	KUNIT_ASSERT_EQ(test, 0, mock_register(m, name));
+	mock_log_reset(m);
+	return m;
+}
+EXPORT_SYMBOL_GPL(mock_up_umem);
 
 /**
  * mock_up_eth() - a registered device with one Ethernet port

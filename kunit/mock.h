@@ -13,6 +13,8 @@
 #include <rdma/ib_verbs.h>
 #include <kunit/test.h>
 
+struct platform_device;
+
 #define MOCK_MAX_PORTS	2
 #define MOCK_GIDS	8
 #define MOCK_PKEYS	4
@@ -43,6 +45,8 @@
 	X(create_qp) X(modify_qp) X(query_qp) X(destroy_qp)		\
 	X(post_send) X(post_recv)					\
 	X(get_dma_mr) X(alloc_mr) X(map_mr_sg) X(reg_user_mr) X(dereg_mr) \
+	X(reg_user_mr_dmabuf) X(reg_umem_mr) X(open_mr)			\
+	X(revoke_mr) X(pause_mr) X(resume_mr)				\
 	X(alloc_mw) X(dealloc_mw)					\
 	X(alloc_fmr) X(map_phys_fmr) X(unmap_fmr) X(dealloc_fmr)	\
 	X(open_ca) X(close_ca)						\
@@ -139,6 +143,8 @@ struct mock_hold {
  * @eth: ports are Ethernet; to be changed before mock_alloc()
  * @is_switch: a switch, whose port is number 0; to be changed before mock_alloc()
  * @no_local_lkey: there is no local_dma_lkey; before mock_register()
+ * @dma: has DMA addresses; to be changed before mock_alloc()
+ * @pdev: what it has them of
  * @registered: to be unregistered at the end of the case
  * @flush_ns: time until what is posted to a QP in error completes, from hard
  *	interrupt; 0 for at once
@@ -153,6 +159,7 @@ struct mock_hold {
  * @opened: the last opening of the CA, under @lock
  * @wrong_ca: close_ca found something else than open_ca had left there
  * @user_mr: the last region of user memory, perhaps gone
+ * @wrong_mr: calls that must not be of a region's methods
  * @port: by port number
  * @live: objects made and not destroyed
  * @next_key: where QP numbers and keys come from
@@ -169,6 +176,8 @@ struct mock {
 	bool eth;
 	bool is_switch;
 	bool no_local_lkey;
+	bool dma;
+	struct platform_device *pdev;
 	bool registered;
 	u64 flush_ns;
 	bool flush_lost;
@@ -182,6 +191,7 @@ struct mock {
 	struct mock_opening opened;
 	atomic_t wrong_ca;
 	struct ib_mr *user_mr;
+	atomic_t wrong_mr;
 	struct mock_port port[MOCK_MAX_PORTS + 1];
 	atomic_t live[MOCK_OBJ_NR];
 	atomic_t next_key;
@@ -265,7 +275,20 @@ void mock_cq_on_arm(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg),
 void mock_cq_on_destroy(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg),
 			void *arg);
 enum ib_qp_state mock_qp_state(struct ib_qp *qp);
+
+/* What a region of memory that the core got may do. */
+enum mock_mr_state {
+	MOCK_MR_MADE,
+	MOCK_MR_LIVE,
+	MOCK_MR_PAUSED,
+	MOCK_MR_REVOKED,
+};
+
 struct ib_umem *mock_mr_umem(struct ib_mr *mr);
+enum mock_mr_state mock_mr_state(struct ib_mr *mr);
+u64 mock_mr_dma(struct ib_mr *mr);
+void mock_by_umem(struct mock *m);
+struct mock *mock_up_umem(struct kunit *test, const char *name);
 
 struct mock_qp {
 	struct ib_qp ibqp;

@@ -8,9 +8,20 @@
 
 #include "mock.h"
 
+/**
+ * struct mock_mr - a region
+ * @ibmr: the core's part
+ * @umem: its memory, if it has got that itself
+ * @state: whether accesses go on, of memory that the core got
+ * @busy: methods that run
+ * @dma: where such memory begins, as it was last told
+ */
 struct mock_mr {
 	struct ib_mr ibmr;
 	struct ib_umem *umem;
+	enum mock_mr_state state;
+	atomic_t busy;
+	u64 dma;
 };
 
 struct mock_mw {
@@ -92,11 +103,131 @@ static int mock_map_mr_sg(struct ib_mr *mr, struct scatterlist *sg, int nents,
 	return ib_sg_to_pages(mr, sg, nents, offset, mock_set_page);
 }
 
+static struct ib_mr *mock_reg_user_mr_dmabuf(struct ib_pd *pd, u64 offset,
+					     u64 length, u64 virt_addr, int fd,
+					     int access,
+					     struct uverbs_attr_bundle *attrs)
+{
+	return mock_new_mr(mock_of(pd->device), MOCK_reg_user_mr_dmabuf, pd,
+			   offset, fd);
+}
+
+/* Regions of memory that the core got */
+
+static void mock_mr_wrong(struct mock *m, const char *what)
+{
+	if (atomic_inc_return(&m->wrong_mr) == 1)
+		pr_info("kvt: wrong: %s\n", what);
+}
+
+static int mock_mr_enter(struct ib_mr *mr, enum mock_op op)
+{
+	struct mock *m = mock_of(mr->device);
+
+	if (atomic_inc_return(&to_mmr(mr)->busy) != 1)
+		mock_mr_wrong(m, "two methods of a region at a time");
+	return mock_enter(m, op, mr, 0, 0);
+}
+
+static void mock_mr_leave(struct ib_mr *mr)
+{
+	atomic_dec(&to_mmr(mr)->busy);
+}
+
+/* The table that a device would go by. */
+static void mock_mr_place(struct mock *m, struct ib_mr *mr, struct ib_umem *umem)
+{
+	struct sg_table *sgt = &umem->sgt_append.sgt;
+	struct scatterlist *sg;
+	u64 length = 0;
+	unsigned int i;
+
+	for_each_sgtable_dma_sg(sgt, sg, i)
+		length += sg_dma_len(sg);
+	if (length != PAGE_ALIGN(umem->length + ib_umem_offset(umem)))
+		mock_mr_wrong(m, "memory that is not mapped, or more than that");
+	else
+		to_mmr(mr)->dma = sg_dma_address(sgt->sgl);
+}
+
+static struct ib_mr *mock_reg_umem_mr(struct ib_pd *pd, struct ib_umem *umem,
+				      u64 virt_addr, int access)
+{
+	struct mock *m = mock_of(pd->device);
+	struct ib_mr *mr;
+
+	mr = mock_new_mr(m, MOCK_reg_umem_mr, pd, umem->length, virt_addr);
+	if (IS_ERR(mr))
+		return mr;
+	mock_mr_place(m, mr, umem);
+	WRITE_ONCE(m->user_mr, mr);
+	return mr;
+}
+
+static void mock_open_mr(struct ib_mr *mr)
+{
+	mock_mr_enter(mr, MOCK_open_mr);
+	if (to_mmr(mr)->state != MOCK_MR_MADE)
+		mock_mr_wrong(mock_of(mr->device), "opening of what is open");
+	to_mmr(mr)->state = MOCK_MR_LIVE;
+	mock_mr_leave(mr);
+}
+
+static void mock_revoke_mr(struct ib_mr *mr)
+{
+	mock_mr_enter(mr, MOCK_revoke_mr);
+	if (to_mmr(mr)->state == MOCK_MR_MADE)
+		mock_mr_wrong(mock_of(mr->device), "revocation of what is not open");
+	to_mmr(mr)->state = MOCK_MR_REVOKED;
+	mock_mr_leave(mr);
+}
+
+static void mock_pause_mr(struct ib_mr *mr)
+{
+	mock_mr_enter(mr, MOCK_pause_mr);
+	if (to_mmr(mr)->state != MOCK_MR_LIVE)
+		mock_mr_wrong(mock_of(mr->device), "pause of what is not live");
+	to_mmr(mr)->state = MOCK_MR_PAUSED;
+	mock_mr_leave(mr);
+}
+
+static int mock_resume_mr(struct ib_mr *mr, struct ib_umem *umem)
+{
+	struct mock *m = mock_of(mr->device);
+	int ret = mock_mr_enter(mr, MOCK_resume_mr);
+
+	if (to_mmr(mr)->state != MOCK_MR_PAUSED)
+		mock_mr_wrong(m, "resumption of what is not paused");
+	mock_mr_place(m, mr, umem);
+	if (!ret)
+		to_mmr(mr)->state = MOCK_MR_LIVE;
+	mock_mr_leave(mr);
+	return ret;
+}
+
+/**
+ * mock_by_umem() - the device is given memory of any kind, by its DMA addresses
+ * @m: the mock, before mock_alloc()
+ */
+void mock_by_umem(struct mock *m)
+{
+	m->dma = true;
+	m->ops.reg_user_mr = NULL;
+	m->ops.reg_user_mr_dmabuf = NULL;
+	m->ops.reg_umem_mr = mock_reg_umem_mr;
+	m->ops.open_mr = mock_open_mr;
+	m->ops.revoke_mr = mock_revoke_mr;
+	m->ops.pause_mr = mock_pause_mr;
+	m->ops.resume_mr = mock_resume_mr;
+}
+EXPORT_SYMBOL_GPL(mock_by_umem);
+
 static int mock_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
 {
 	struct mock *m = mock_of(mr->device);
-	int ret = mock_enter(m, MOCK_dereg_mr, mr, 0, 0);
+	int ret = mock_mr_enter(mr, MOCK_dereg_mr);
 
+	mock_mr_leave(mr);
 	if (ret)
 		return ret;
 	ib_umem_release(to_mmr(mr)->umem);
@@ -107,7 +238,7 @@ static int mock_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
 
 /**
  * mock_mr_umem() - the memory behind a region
- * @mr: of ib_reg_user_mr()
+ * @mr: of ib_reg_user_mr(), by a device that gets the memory itself
  *
  * Return: the memory, pinned until the region goes.
  */
@@ -116,6 +247,30 @@ struct ib_umem *mock_mr_umem(struct ib_mr *mr)
 	return to_mmr(mr)->umem;
 }
 EXPORT_SYMBOL_GPL(mock_mr_umem);
+
+/**
+ * mock_mr_state() - whether accesses to a region go on
+ * @mr: of ib_reg_mem()
+ *
+ * Return: its state.
+ */
+enum mock_mr_state mock_mr_state(struct ib_mr *mr)
+{
+	return READ_ONCE(to_mmr(mr)->state);
+}
+EXPORT_SYMBOL_GPL(mock_mr_state);
+
+/**
+ * mock_mr_dma() - where a region is for the device
+ * @mr: of ib_reg_mem()
+ *
+ * Return: DMA address of its first page, as the device was last told.
+ */
+u64 mock_mr_dma(struct ib_mr *mr)
+{
+	return READ_ONCE(to_mmr(mr)->dma);
+}
+EXPORT_SYMBOL_GPL(mock_mr_dma);
 
 static int mock_alloc_mw(struct ib_mw *mw, struct ib_udata *udata)
 {
@@ -196,6 +351,7 @@ void mock_memory_methods(struct ib_device_ops *ops)
 	ops->alloc_mr = mock_alloc_mr;
 	ops->map_mr_sg = mock_map_mr_sg;
 	ops->reg_user_mr = mock_reg_user_mr;
+	ops->reg_user_mr_dmabuf = mock_reg_user_mr_dmabuf;
 	ops->dereg_mr = mock_dereg_mr;
 	ops->alloc_mw = mock_alloc_mw;
 	ops->dealloc_mw = mock_dealloc_mw;

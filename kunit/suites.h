@@ -9,8 +9,10 @@ struct kunit_suite;
 
 extern struct kunit_suite ca_change_suite;
 extern struct kunit_suite ca_objects_suite;
+extern struct kunit_suite ca_peer_suite;
 extern struct kunit_suite ca_stress_suite;
 extern struct kunit_suite core_device_bad_suite;
+extern struct kunit_suite core_dmabuf_suite;
 extern struct kunit_suite core_objects_qp_suite;
 extern struct kunit_suite core_srq_event_suite;
 extern struct kunit_suite core_umem_suite;
@@ -32,8 +34,16 @@ extern struct kunit_suite emu_cq_suite;
 extern struct kunit_suite emu_error_suite;
 extern struct kunit_suite emu_late_suite;
 extern struct kunit_suite emu_mapping_suite;
+extern struct kunit_suite emu_move_suite;
 extern struct kunit_suite emu_post_suite;
 extern struct kunit_suite emu_qp_state_suite;
 extern struct kunit_suite fail_nth_ca_suite;
+extern struct kunit_suite fail_nth_mem_suite;
+extern struct kunit_suite peer_fail_nth_suite;
+extern struct kunit_suite peer_invalidate_suite;
+extern struct kunit_suite peer_model_suite;
+extern struct kunit_suite peer_revoke_suite;
+extern struct kunit_suite peer_shapes_suite;
+extern struct kunit_suite peer_table_suite;
 
 #endif

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Each allocation of a registration of memory of another device fails in turn.
+ */
+#include <kunit/test.h>
+#include <rdma/ib_umem.h>
+#include <rdma/ib_verbs.h>
+
+#include "dmabuf_rig.h"
+#include "fail_nth.h"
+#include "lib.h"
+#include "objects.h"
+#include "peer_rig.h"
+#include "suites.h"
+
+#define LENGTH		SZ_1M
+
+/**
+ * struct target - where memory is registered
+ * @m: the device
+ * @pd: PD of it
+ * @client: driver of another device
+ * @buf: dma-buf
+ * @mem: what is registered
+ * @mr: what that has come to
+ */
+struct target {
+	struct mock *m;
+	struct ib_pd *pd;
+	struct peer_mock *client;
+	struct dmabuf_rig *buf;
+	struct ib_mem mem;
+	struct ib_mr *mr;
+};
+
+static void target_up(struct kunit *test, struct target *t)
+{
+	kvt_need_injection(test);
+	t->m = mock_up_umem(test, "kvtm_a");
+	t->pd = kvt_pd(test, t->m->ibdev);
+	t->client = peer_mock_up(test, 0, "kvt_gpu", PEER_CORE);
+	t->buf = dmabuf_rig_new(test, LENGTH);
+	/* Tables of more than one piece. */
+	t->client->page_size = PAGE_SIZE;
+	t->buf->piece = PAGE_SIZE;
+}
+
+static int make_mr(void *arg)
+{
+	struct target *t = arg;
+	struct peer_visit v;
+
+	peer_visit_begin(&v);
+	t->mr = ib_reg_mem(t->pd, &t->mem, 0, IB_ACCESS_LOCAL_WRITE);
+	peer_visit_end(&v);
+	return PTR_ERR_OR_ZERO(t->mr);
+}
+
+static void unmake_mr(void *arg)
+{
+	struct target *t = arg;
+	struct peer_visit v;
+
+	peer_visit_begin(&v);
+	WARN_ON(ib_dereg_mr(t->mr));
+	peer_visit_end(&v);
+}
+
+static void expect_nothing_left(struct kunit *test, struct target *t)
+{
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&t->pd->usecnt));
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&t->m->wrong_mr));
+	PEER_EXPECT_IDLE(test, t->client);
+	DMABUF_EXPECT_IDLE(test, t->buf);
+}
+
+static void memory_of_a_peer(struct kunit *test)
+{
+	static const struct victim victim = { "ib_reg_mem, peer", make_mr, unmake_mr };
+	struct target t = {
+		.mem = {
+			.path = IB_MEM_PEER,
+			.start = PEER_BASE(0),
+			.length = LENGTH,
+		},
+	};
+
+	target_up(test, &t);
+	sweep(test, t.m, &victim, &t);
+	expect_nothing_left(test, &t);
+}
+
+static void memory_of_a_dmabuf(struct kunit *test)
+{
+	static const struct victim victim = { "ib_reg_mem, dma-buf", make_mr, unmake_mr };
+	struct target t = {
+		.mem = {
+			.path = IB_MEM_DMABUF,
+			.length = LENGTH,
+			.has_fd = true,
+		},
+	};
+
+	target_up(test, &t);
+	t.mem.fd = t.buf->fd;
+	sweep(test, t.m, &victim, &t);
+	expect_nothing_left(test, &t);
+}
+
+static struct kunit_case fail_nth_mem_cases[] = {
+	KUNIT_CASE(memory_of_a_peer),
+	KUNIT_CASE(memory_of_a_dmabuf),
+	{}
+};
+
+struct kunit_suite fail_nth_mem_suite = {
+	.name = "fail_nth_mem",
+	.test_cases = fail_nth_mem_cases,
+};

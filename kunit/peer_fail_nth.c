@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Each allocation of a call of the peer-memory registry fails in turn.
+ */
+#include <linux/slab.h>
+#include <kunit/test.h>
+
+#include "fail_nth.h"
+#include "lib.h"
+#include "peer_rig.h"
+#include "suites.h"
+
+/* More entries than one piece of a scatter list has. */
+#define SIZE		(300UL * SZ_64K)
+
+static int make_client(void *arg)
+{
+	/* NULL is all it says, and only memory can be lacking. */
+	return peer_mock_register(arg) ? -ENOMEM : 0;
+}
+
+static void unmake_client(void *arg)
+{
+	peer_mock_unregister(arg);
+}
+
+static void registration_of_a_client(struct kunit *test)
+{
+	static const struct victim client = {
+		"ib_register_peer_memory_client", make_client, unmake_client,
+	};
+	struct peer_mock *m;
+	char text[16];
+
+	kvt_need_injection(test);
+	m = peer_mock_new(test, 0, "kvt_a", PEER_UNMAPS);
+	sweep(test, mock_new(test), &client, m);
+	KUNIT_EXPECT_EQ(test, -ENOENT, peer_read("kvt_a", "version", text, sizeof(text)));
+}
+
+static int make_region(void *arg)
+{
+	return peer_user_get(arg);
+}
+
+static void unmake_region(void *arg)
+{
+	peer_user_put(arg);
+}
+
+static const enum peer_kind kinds[] = { PEER_UNMAPS, PEER_CORE, PEER_NEVER };
+
+static void kind_name(const enum peer_kind *kind, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "kind %d", *kind);
+}
+
+KUNIT_ARRAY_PARAM(kind, kinds, kind_name);
+
+static const struct victim victim_region = {
+	"peer_region_get", make_region, unmake_region,
+};
+
+static void memory_of_a_client(struct kunit *test)
+{
+	struct peer_mock *m;
+	struct peer_user *u;
+
+	kvt_need_injection(test);
+	m = peer_mock_up(test, 0, "kvt_a", *(const enum peer_kind *)test->param_value);
+	u = peer_user_new(test, PEER_BASE(0), SIZE);
+	sweep(test, mock_new(test), &victim_region, u);
+	m->fill_early = true;
+	u->req.name = "kvt_a";
+	sweep(test, mock_new(test), &victim_region, u);
+	PEER_EXPECT_IDLE(test, m);
+	KUNIT_EXPECT_EQ(test, 0, peer_count(test, "kvt_a", "live_mrs"));
+	KUNIT_EXPECT_EQ(test, peer_count(test, "kvt_a", "num_alloc_mrs"),
+			peer_count(test, "kvt_a", "num_dealloc_mrs"));
+}
+
+/*
+ * What a device or a client waits for, with no memory at all. At the end of a region
+ * kfree_rcu() asks for some, and does without.
+ */
+static void taking_away_needs_no_memory(struct kunit *test)
+{
+	struct peer_mock *m;
+	struct peer_user *u;
+	int ret;
+
+	kvt_need_injection(test);
+	m = peer_mock_up(test, 0, "kvt_a", PEER_CORE);
+	u = peer_user_new(test, PEER_BASE(0), SIZE);
+	KUNIT_ASSERT_EQ(test, 0, peer_user_get(u));
+	kvt_fail_nth(1);
+	peer_user_activate(u);
+	ret = peer_pin_invalidate(u->pin);
+	peer_user_stop(u);
+	KUNIT_EXPECT_FALSE(test, kvt_failed_nth());
+	peer_user_put(u);
+	KUNIT_EXPECT_EQ(test, 0, ret);
+	KUNIT_EXPECT_EQ(test, 1, atomic_read(&u->revokes));
+	PEER_EXPECT_IDLE(test, m);
+}
+
+static struct kunit_case peer_fail_nth_cases[] = {
+	KUNIT_CASE(registration_of_a_client),
+	KUNIT_CASE_PARAM(memory_of_a_client, kind_gen_params),
+	KUNIT_CASE(taking_away_needs_no_memory),
+	{}
+};
+
+struct kunit_suite peer_fail_nth_suite = {
+	.name = "peer_fail_nth",
+	.test_cases = peer_fail_nth_cases,
+};

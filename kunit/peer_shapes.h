@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Clients in the shapes that drivers have, each with its own idea of the interface;
+ * so none of it is here.
+ */
+#ifndef KVT_PEER_SHAPES_H
+#define KVT_PEER_SHAPES_H
+
+#include <linux/atomic.h>
+#include <linux/sizes.h>
+#include <linux/types.h>
+
+#define SHAPE_PAGE	SZ_64K
+
+/* Addresses of all shapes: only one is registered at a time. */
+#define SHAPE_BASE	(1UL << 40)
+#define SHAPE_SPAN	(1UL << 39)
+
+/* Where the device sees the byte at SHAPE_BASE. */
+#define SHAPE_DMA	0x80000000ULL
+
+/**
+ * struct shape_pages - pinned pages of a GPU
+ * @first: address of the first
+ * @count: how many
+ */
+struct shape_pages {
+	unsigned long first;
+	unsigned int count;
+};
+
+struct shape_pages *shape_pin(unsigned long addr, size_t size);
+void shape_unpin(struct shape_pages *pages);
+
+static inline u64 shape_dma(const struct shape_pages *pages, unsigned int i)
+{
+	return SHAPE_DMA + (pages->first - SHAPE_BASE) + (u64)i * SHAPE_PAGE;
+}
+
+/* What must not be; and contexts that were not released. */
+extern atomic_t shape_wrong;
+extern atomic_t shape_contexts;
+
+/**
+ * struct peer_shape - a client
+ * @name: its name
+ * @up: registers it; returns 0 or a negative errno
+ * @down: unregisters it
+ * @take_away: invalidates what is registered, if anything; NULL if it never does
+ */
+struct peer_shape {
+	const char *name;
+	int (*up)(void);
+	void (*down)(void);
+	void (*take_away)(void);
+};
+
+extern const struct peer_shape shape_unmaps;
+extern const struct peer_shape shape_legacy;
+extern const struct peer_shape shape_persistent;
+extern const struct peer_shape shape_by_symbol;
+extern const struct peer_shape shape_early;
+extern const struct peer_shape shape_pointer;
+
+#endif
