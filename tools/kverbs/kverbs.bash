@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Completion of kverbs(1) for bash: commands, options and their values, devices, ports.
-# KVERBS_CA_DIR and KVERBS_SYSFS are for the tests of this file.
+# KVERBS_CA_DIR, KVERBS_SYSFS and KVERBS_PEERS are for the tests of this file.
 
 # The names in a directory that begin with what was typed.
 _kverbs_names() {
@@ -26,6 +26,15 @@ _kverbs_ports() {
 	done
 }
 
+# -p is --port of show, and --peer of reg.
+_kverbs_peers() {
+	if [[ $1 = -p && ${COMP_WORDS[1]} = show ]]; then
+		_kverbs_ports "$2"
+	else
+		_kverbs_names "${KVERBS_PEERS:-/sys/kernel/mm/memory_peers}" "$2"
+	fi
+}
+
 # A list with commas: the last word of it, from those that are not in it yet.
 _kverbs_access() {
 	local have='' word
@@ -41,8 +50,10 @@ _kverbs_access() {
 # _kverbs_value <option> <what was typed>: fails if it takes no value.
 _kverbs_value() {
 	case $1 in
-	--port | -p) _kverbs_ports "$2" ;;
-	--path | -P) _kverbs_words "any host" "$2" ;;
+	--port) _kverbs_ports "$2" ;;
+	--path | -P) _kverbs_words "any host peer dmabuf" "$2" ;;
+	--memory | -m) _kverbs_words "system udmabuf $(compgen -G '/dev/fake_gpu[0-9]*')" "$2" ;;
+	--peer | -p) _kverbs_peers "$1" "$2" ;;
 	--touch | -t) _kverbs_words "none read write" "$2" ;;
 	--size | -s) _kverbs_words "4K 64K 2M 1G" "$2" ;;
 	--access | -a) _kverbs_access "$2" ;;
@@ -60,7 +71,7 @@ _kverbs_options() {
 	list) echo "--json --help" ;;
 	show) echo "--port --json --all --help" ;;
 	monitor) echo "--json --count --help" ;;
-	reg) echo "--size --access --path --touch --count --json --help" ;;
+	reg) echo "--size --access --path --memory --peer --touch --count --json --help" ;;
 	esac
 }
 

@@ -4,6 +4,7 @@
  *
  *	main.c		commands, --help, --version
  *	list.c, show.c, monitor.c, reg.c	a command each
+ *	memory.c	memory to register
  *	fields.c	the attributes of CAs and ports, as tables
  *	text.c		names and units
  *	json.c		a writer
@@ -97,6 +98,33 @@ int say_request_error(const char *device, const char *what, int error);
 /* Flushes stdout. Return: status, or STATUS_FAILED if it cannot be written. */
 int finish_output(int status);
 
+/* memory.c */
+#define MEMORY_SYSTEM	"system"
+#define MEMORY_UDMABUF	"udmabuf"
+
+/**
+ * struct memory - memory to register
+ * @start: where this process has it
+ * @size: bytes, perhaps more than were asked for
+ * @dmabuf: a dma-buf of all of it, or -1
+ * @owner: whose it is, or -1
+ * @file: where it is, or -1
+ */
+struct memory {
+	char *start;
+	uint64_t size;
+	int dmabuf;
+	int owner;
+	int file;
+};
+
+/*
+ * source: MEMORY_*, or a device's file. Says what fails.
+ * Return: STATUS_OK or STATUS_FAILED, with nothing left to be put.
+ */
+int memory_get(struct memory *mem, const char *source, uint64_t size);
+void memory_put(struct memory *mem);
+
 /* text.c: names, never NULL. What has none gets one with its number, in buf. */
 #define TEXT_MAX	64
 
@@ -107,6 +135,8 @@ const char *text_gid_type(uint32_t type, char *buf);
 const char *text_node_type(uint32_t type, char *buf);
 const char *text_atomic(uint32_t cap, char *buf);
 const char *text_path(uint32_t path, char *buf);
+/* Why memory is not on a path, in words; error: a negative errno. */
+const char *text_path_error(uint32_t path, int error);
 const char *text_event(uint32_t type, char *buf);
 const char *text_speed(uint32_t speed, char *buf);
 /* Lanes of a link; 0 if the width is none. */
@@ -137,6 +167,7 @@ extern const struct name port_cap_names[];
 extern const struct name port_cap2_names[];
 extern const struct name access_names[];
 extern const struct name path_names[];
+extern const struct name mr_flag_names[];
 
 /* "read|write|none" and the like. Return: false if it is none of them. */
 bool parse_name(const struct name *names, const char *text, size_t len,

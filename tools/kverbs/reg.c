@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -43,13 +42,15 @@ struct times {
  * @size: bytes to register
  * @access: KVERBS_CA_ACCESS_*
  * @path: enum kverbs_ca_path
+ * @source: of the memory, as of memory_get()
+ * @peer: the only client to ask for memory of peers, or ""
  * @touch: enum touch: what is done to the memory before
  * @count: how often
  * @json: the result as JSON
  * @ca: the device
  * @memory: what is registered
  * @pd: under the handle
- * @attr: of the first registration
+ * @attr: of the last registration
  * @reg: nanoseconds of REG_MR
  * @dereg: nanoseconds of DEREG_MR
  */
@@ -58,11 +59,13 @@ struct reg {
 	uint64_t size;
 	uint64_t access;
 	uint64_t path;
+	const char *source;
+	const char *peer;
 	uint64_t touch;
 	uint64_t count;
 	bool json;
 	struct ca ca;
-	char *memory;
+	struct memory memory;
 	__u64 pd;
 	struct kverbs_ca_mr_attr attr;
 	struct times reg;
@@ -124,10 +127,44 @@ static int say_invalid(const struct reg *reg)
 			 "  Its limits: kverbs show %s", reg->device, reg->device);
 }
 
+/* Whether more can be said than of the system's memory. */
+static bool has_reasons(const struct reg *reg)
+{
+	int peer = reg->attr.peer_error;
+
+	return reg->attr.dmabuf_error ||
+	       (peer && (peer != -ENODEV || reg->path == KVERBS_CA_PATH_PEER));
+}
+
+static int say_reasons(const struct reg *reg)
+{
+	const struct kverbs_ca_mr_attr *attr = &reg->attr;
+	const struct {
+		const char *name;
+		uint32_t path;
+		int error;
+	} reasons[] = {
+		{ "dmabuf", KVERBS_CA_PATH_DMABUF, attr->dmabuf_error },
+		{ "host", KVERBS_CA_PATH_HOST, attr->host_error },
+		{ "peer", KVERBS_CA_PATH_PEER, attr->peer_error },
+	};
+	size_t i;
+
+	say_error("cannot register: %s gets at this memory in no way", reg->device);
+	for (i = 0; i < COUNT(reasons); i++) {
+		if (reasons[i].error)
+			fprintf(stderr, "  %s: %s\n", reasons[i].name,
+				text_path_error(reasons[i].path, reasons[i].error));
+	}
+	return STATUS_FAILED;
+}
+
 static int say_reg_error(const struct reg *reg, int error)
 {
 	char buf[TEXT_MAX];
 
+	if (has_reasons(reg))
+		return say_reasons(reg);
 	switch (error) {
 	case -ENOMEM:
 	case -EPERM:
@@ -157,35 +194,42 @@ static void touch_memory(const struct reg *reg)
 	/* Atomic, for the compiler to leave it in. */
 	for (i = 0; i < reg->size; i += step) {
 		if (reg->touch == TOUCH_WRITE)
-			__atomic_store_n(&reg->memory[i], 1, __ATOMIC_RELAXED);
+			__atomic_store_n(&reg->memory.start[i], 1, __ATOMIC_RELAXED);
 		else if (reg->touch == TOUCH_READ)
-			__atomic_load_n(&reg->memory[i], __ATOMIC_RELAXED);
+			__atomic_load_n(&reg->memory.start[i], __ATOMIC_RELAXED);
 	}
+}
+
+/* A dma-buf of the memory is given, if there is one and it may be the path. */
+static struct kverbs_ca_reg_mr what_to_register(const struct reg *reg)
+{
+	struct kverbs_ca_reg_mr in = {
+		.pd = reg->pd,
+		.start = (uintptr_t)reg->memory.start,
+		.length = reg->size,
+		.iova = (uintptr_t)reg->memory.start,
+		.access = reg->access,
+		.path = reg->path,
+	};
+
+	if (reg->memory.dmabuf >= 0 && reg->path != KVERBS_CA_PATH_HOST &&
+	    reg->path != KVERBS_CA_PATH_PEER) {
+		in.flags = KVERBS_CA_REG_FD;
+		in.fd = reg->memory.dmabuf;
+	}
+	return in;
 }
 
 static int register_once(struct reg *reg)
 {
-	struct kverbs_ca_reg_mr in = {
-		.pd = reg->pd,
-		.start = (uintptr_t)reg->memory,
-		.length = reg->size,
-		.iova = (uintptr_t)reg->memory,
-		.access = reg->access,
-		.path = reg->path,
-	};
+	struct kverbs_ca_reg_mr in = what_to_register(reg);
 	uint64_t start = now();
 	__u64 mr;
-	int ret = ca_reg_mr(&reg->ca, &in, &mr);
+	int ret = ca_reg_mr(&reg->ca, &in, &mr, &reg->attr);
 
 	if (ret)
 		return say_reg_error(reg, ret);
 	times_add(&reg->reg, now() - start);
-	if (!reg->attr.size) {
-		ret = ca_query_mr(&reg->ca, mr, &reg->attr);
-		if (ret)
-			return say_request_error(reg->device, "query the region",
-						 ret);
-	}
 	start = now();
 	ret = ca_dereg_mr(&reg->ca, mr);
 	if (ret)
@@ -212,18 +256,30 @@ static int with_pd(struct reg *reg)
 
 static int with_memory(struct reg *reg)
 {
-	char buf[TEXT_MAX];
-	int status;
+	int status = memory_get(&reg->memory, reg->source, reg->size);
 
-	reg->memory = mmap(NULL, reg->size, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (reg->memory == MAP_FAILED)
-		return say_error("cannot get %s of memory: %s. Take less: --size",
-				 text_bytes(reg->size, buf), strerror(errno));
-	touch_memory(reg);
-	status = with_pd(reg);
-	munmap(reg->memory, reg->size);
+	if (status != STATUS_OK)
+		return status;
+	if (reg->path == KVERBS_CA_PATH_DMABUF && reg->memory.dmabuf < 0) {
+		status = say_error("%s has no dma-buf\n"
+				   "  Try: --memory udmabuf", reg->source);
+	} else {
+		touch_memory(reg);
+		status = with_pd(reg);
+	}
+	memory_put(&reg->memory);
 	return status;
+}
+
+static int with_peer(struct reg *reg)
+{
+	int ret = *reg->peer ? ca_set_peer(&reg->ca, reg->peer) : 0;
+
+	if (ret == -EINVAL)
+		return say_error("no client has such a name: --peer");
+	if (ret)
+		return say_request_error(reg->device, "name the peer", ret);
+	return with_memory(reg);
 }
 
 /* --- its result ------------------------------------------------------------ */
@@ -244,7 +300,51 @@ static void print_times(const struct reg *reg, const char *what,
 
 static const char *path_explained(uint32_t path)
 {
-	return path == KVERBS_CA_PATH_HOST ? ": pages of the system's memory" : "";
+	switch (path) {
+	case KVERBS_CA_PATH_HOST:
+		return ": pages of the system's memory";
+	case KVERBS_CA_PATH_PEER:
+		return ": memory of another device, through its driver ";
+	case KVERBS_CA_PATH_DMABUF:
+		return ": memory of a dma-buf";
+	default:
+		return "";
+	}
+}
+
+static const char *stay_explained(const struct kverbs_ca_mr_attr *attr)
+{
+	if (attr->flags & KVERBS_CA_MR_REVOKED)
+		return "was taken back: using it is an error";
+	if (attr->flags & KVERBS_CA_MR_PINNED)
+		return "is pinned";
+	return attr->path == KVERBS_CA_PATH_DMABUF ? "may move about" :
+						     "may be taken back";
+}
+
+/* Of the paths that were tried before the one that it is. */
+static void print_reason(uint32_t path, int error)
+{
+	char buf[TEXT_MAX], what[TEXT_MAX + 4];
+
+	if (!error)
+		return;
+	snprintf(what, sizeof(what), "not %s", text_path(path, buf));
+	printf("  %-12s%s\n", what, text_path_error(path, error));
+}
+
+static void print_path(const struct kverbs_ca_mr_attr *attr)
+{
+	char buf[TEXT_MAX];
+
+	printf("  %-12s%s%s", "path", text_path(attr->path, buf),
+	       path_explained(attr->path));
+	print_text(stdout, attr->peer);
+	putchar('\n');
+	print_reason(KVERBS_CA_PATH_DMABUF, attr->dmabuf_error);
+	print_reason(KVERBS_CA_PATH_HOST, attr->host_error);
+	print_reason(KVERBS_CA_PATH_PEER, attr->peer_error);
+	printf("  %-12s%s\n", "memory", stay_explained(attr));
 }
 
 static void print_result(const struct reg *reg)
@@ -255,8 +355,7 @@ static void print_result(const struct reg *reg)
 
 	printf("%s: registered %s\n", reg->device,
 	       text_bytes(reg->attr.length, buf));
-	printf("  %-12s%s%s\n", "path", text_path(reg->attr.path, buf),
-	       path_explained(reg->attr.path));
+	print_path(&reg->attr);
 	printf("  %-12slr", "access");
 	while ((name = next_flag(access_names, &access, buf)))
 		printf(",%s", name);
@@ -276,16 +375,41 @@ static void json_times(struct json *json, const char *key,
 	json_end(json);
 }
 
-static void json_result(const struct reg *reg)
+/* The errno's name. */
+static void json_error(struct json *json, const char *key, int error)
+{
+	const char *name = error ? strerrorname_np(-error) : NULL;
+
+	if (name)
+		json_string(json, key, name);
+	else
+		json_null(json, key);
+}
+
+static void json_path(struct json *json, const struct kverbs_ca_mr_attr *attr)
 {
 	char buf[TEXT_MAX];
+
+	json_string(json, "path", text_path(attr->path, buf));
+	if (*attr->peer)
+		json_string(json, "peer", attr->peer);
+	else
+		json_null(json, "peer");
+	json_flags(json, "flags", mr_flag_names, attr->flags);
+	json_error(json, "dmabuf_error", attr->dmabuf_error);
+	json_error(json, "host_error", attr->host_error);
+	json_error(json, "peer_error", attr->peer_error);
+}
+
+static void json_result(const struct reg *reg)
+{
 	struct json json;
 
 	json_start(&json, stdout, false);
 	json_object(&json, NULL);
 	json_string(&json, "device", reg->device);
 	json_number(&json, "length", reg->attr.length);
-	json_string(&json, "path", text_path(reg->attr.path, buf));
+	json_path(&json, &reg->attr);
 	json_flags(&json, "access", access_names, reg->attr.access);
 	json_string(&json, "touched", touch_names[reg->touch].name);
 	json_number(&json, "lkey", reg->attr.lkey);
@@ -302,7 +426,7 @@ static int reg_run(struct reg *reg)
 
 	if (status != STATUS_OK)
 		return status;
-	status = with_memory(reg);
+	status = with_peer(reg);
 	ret = ca_close(&reg->ca);
 	if (ret && status == STATUS_OK)
 		status = say_request_error(reg->device,
@@ -374,6 +498,12 @@ static bool parse_value(struct reg *reg, int opt, const char *text)
 		return parse_access(text, &reg->access);
 	case 'P':
 		return parse_name(path_names, text, strlen(text), &reg->path);
+	case 'm':
+		reg->source = text;
+		return *text;
+	case 'p':
+		reg->peer = text;
+		return *text;
 	case 't':
 		return parse_name(touch_names, text, strlen(text), &reg->touch);
 	default:
@@ -394,6 +524,8 @@ static int run(const struct command *cmd, int argc, char **argv)
 		{ "size", required_argument, NULL, 's' },
 		{ "access", required_argument, NULL, 'a' },
 		{ "path", required_argument, NULL, 'P' },
+		{ "memory", required_argument, NULL, 'm' },
+		{ "peer", required_argument, NULL, 'p' },
 		{ "touch", required_argument, NULL, 't' },
 		{ "count", required_argument, NULL, 'c' },
 		{ "json", no_argument, NULL, 'j' },
@@ -401,10 +533,11 @@ static int run(const struct command *cmd, int argc, char **argv)
 		{}
 	};
 	struct reg reg = { .size = DEFAULT_SIZE, .access = DEFAULT_ACCESS,
+			   .source = MEMORY_SYSTEM, .peer = "",
 			   .touch = TOUCH_WRITE, .count = 1 };
 	int opt;
 
-	while ((opt = getopt_long(argc, argv, "s:a:P:t:c:jh", options,
+	while ((opt = getopt_long(argc, argv, "s:a:P:m:p:t:c:jh", options,
 				  NULL)) != -1) {
 		if (opt == 'h')
 			return command_help(cmd);
@@ -426,7 +559,9 @@ static int run(const struct command *cmd, int argc, char **argv)
 
 const struct command reg_command = {
 	.name = "reg",
-	.arguments = "<device> [--size <bytes>] [--access <list>] [--path any|host]\n"
+	.arguments = "<device> [--size <bytes>] [--access <list>]\n"
+		     "                  [--path any|host|peer|dmabuf]\n"
+		     "                  [--memory system|udmabuf|<file>] [--peer <name>]\n"
 		     "                  [--touch none|read|write] [--count <n>] [--json]",
 	.summary = "try a registration of memory, and undo it",
 	.help =
@@ -439,7 +574,12 @@ const struct command reg_command = {
 	"                       writes; rr, rw, ra: peers read, write, do atomics;\n"
 	"                       mw: windows are bound to it; ro: relaxed ordering.\n"
 	"                       lr always is\n"
-	"  -P, --path <path>    any (find out), host (pages of the system's memory)\n"
+	"  -P, --path <path>    where it is to be: any (find out), host (pages of the\n"
+	"                       system's memory), peer (another device's, through its\n"
+	"                       driver), dmabuf\n"
+	"  -m, --memory <what>  system (default); udmabuf: such memory as a dma-buf; or\n"
+	"                       the file of a fake GPU, whose memory is taken\n"
+	"  -p, --peer <name>    the only driver to ask for memory of peers\n"
 	"  -t, --touch <how>    what is done to the memory before: none, read, or\n"
 	"                       write (default)\n"
 	"  -c, --count <n>      so often (1)\n"

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <endian.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -65,6 +66,14 @@ static const struct name atomic_names[] = {
 const struct name path_names[] = {
 	{ KVERBS_CA_PATH_ANY,		"any" },
 	{ KVERBS_CA_PATH_HOST,		"host" },
+	{ KVERBS_CA_PATH_PEER,		"peer" },
+	{ KVERBS_CA_PATH_DMABUF,	"dmabuf" },
+	{}
+};
+
+const struct name mr_flag_names[] = {
+	{ KVERBS_CA_MR_REVOKED,		"revoked" },
+	{ KVERBS_CA_MR_PINNED,		"pinned" },
 	{}
 };
 
@@ -258,6 +267,40 @@ const char *text_atomic(uint32_t cap, char *buf)
 const char *text_path(uint32_t path, char *buf)
 {
 	return find_name(path_names, path, buf);
+}
+
+const char *text_path_error(uint32_t path, int error)
+{
+	static const struct {
+		uint32_t path;
+		int error;
+		const char *text;
+	} known[] = {
+		{ KVERBS_CA_PATH_HOST, EFAULT,
+		  "there is no memory of the system that may be used so" },
+		{ KVERBS_CA_PATH_HOST, ENOMEM,
+		  "this process may not lock as much, or no memory is left" },
+		{ KVERBS_CA_PATH_HOST, EPERM, "this process may lock no memory" },
+		{ KVERBS_CA_PATH_PEER, ENODEV, "no driver of peer memory has it" },
+		{ KVERBS_CA_PATH_PEER, ENOENT,
+		  "no driver of peer memory has this name" },
+		{ KVERBS_CA_PATH_PEER, EOPNOTSUPP,
+		  "the device cannot use memory that may be taken back" },
+		{ KVERBS_CA_PATH_PEER, ECANCELED,
+		  "its driver has just taken it back" },
+		{ KVERBS_CA_PATH_DMABUF, EBADF, "there is no such file" },
+		{ KVERBS_CA_PATH_DMABUF, EINVAL,
+		  "the file is no dma-buf, or does not have this range" },
+		{ KVERBS_CA_PATH_DMABUF, EOPNOTSUPP,
+		  "the device cannot use dma-bufs" },
+	};
+	size_t i;
+
+	for (i = 0; i < COUNT(known); i++) {
+		if (known[i].path == path && known[i].error == -error)
+			return known[i].text;
+	}
+	return strerror(-error);
 }
 
 const char *text_event(uint32_t type, char *buf)

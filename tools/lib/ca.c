@@ -297,14 +297,19 @@ int ca_dealloc_pd(const struct ca *ca, __u64 pd)
 	return ca_simple(ca, KVERBS_CA_DEALLOC_PD, pd);
 }
 
-int ca_reg_mr(const struct ca *ca, struct kverbs_ca_reg_mr *reg, __u64 *mr)
+int ca_reg_mr(const struct ca *ca, struct kverbs_ca_reg_mr *reg, __u64 *mr,
+	      struct kverbs_ca_mr_attr *attr)
 {
 	struct kverbs_ca_request req = {
 		.handle = ca->handle,
 		.in = (uintptr_t)reg,
 		.in_len = sizeof(*reg),
+		.out = (uintptr_t)attr,
+		.out_len = sizeof(*attr),
 	};
 	long ret;
+
+	memset(attr, 0, sizeof(*attr));
 
 	if (!reg->version)
 		reg->version = KVERBS_CA_VERSION;
@@ -328,8 +333,31 @@ int ca_query_mr(const struct ca *ca, __u64 mr, struct kverbs_ca_mr_attr *attr)
 		.out = (uintptr_t)attr,
 		.out_len = sizeof(*attr),
 	};
-	long ret = ca_request(ca->fd, KVERBS_CA_QUERY_MR, &req);
+	long ret;
 
+	memset(attr, 0, sizeof(*attr));
+	ret = ca_request(ca->fd, KVERBS_CA_QUERY_MR, &req);
 	/* A newer kernel knows more than there is room for. */
 	return ret < 0 && ret != -EOVERFLOW ? ret : 0;
+}
+
+int ca_set_peer(const struct ca *ca, const char *name)
+{
+	struct kverbs_ca_peer peer = {
+		.version = KVERBS_CA_VERSION,
+		.size = sizeof(peer),
+	};
+	struct kverbs_ca_request req = {
+		.handle = ca->handle,
+		.in = (uintptr_t)&peer,
+		.in_len = sizeof(peer),
+	};
+	size_t len = strlen(name);
+	long ret;
+
+	if (len >= sizeof(peer.name))
+		return -EINVAL;
+	memcpy(peer.name, name, len);
+	ret = ca_request(ca->fd, KVERBS_CA_SET_PEER, &req);
+	return ret < 0 ? ret : 0;
 }

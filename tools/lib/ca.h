@@ -85,9 +85,16 @@ __u16 ca_pkey(const struct kverbs_ca_port_attr *port, __u32 index);
 /* Objects. Return: 0 or what the kernel gives. */
 int ca_alloc_pd(const struct ca *ca, __u64 *pd);
 int ca_dealloc_pd(const struct ca *ca, __u64 pd);
-/* Sets version and size of reg, if they are 0. */
-int ca_reg_mr(const struct ca *ca, struct kverbs_ca_reg_mr *reg, __u64 *mr);
+/*
+ * Sets version and size of reg, if they are 0. attr: the region, or why there is
+ * none; of size 0 if the kernel tells nothing. What an older kernel does not know
+ * of it is 0.
+ */
+int ca_reg_mr(const struct ca *ca, struct kverbs_ca_reg_mr *reg, __u64 *mr,
+	      struct kverbs_ca_mr_attr *attr);
 int ca_dereg_mr(const struct ca *ca, __u64 mr);
 int ca_query_mr(const struct ca *ca, __u64 mr, struct kverbs_ca_mr_attr *attr);
+/* name: of the only client that is asked for memory of peers; "": all are. */
+int ca_set_peer(const struct ca *ca, const char *name);
 
 #endif /* KVERBS_TOOLS_CA_H */

@@ -253,7 +253,7 @@ static void bad_ports(void)
 /* --- requests that are not right --------------------------------------------- */
 
 #define FIRST_OP	KVERBS_CA_OPEN
-#define LAST_OP		KVERBS_CA_LIST
+#define LAST_OP		KVERBS_CA_SET_PEER
 
 enum { PORT = 1, HANDLE = 2, OBJECT = 4, IN = 8, OUT = 16 };
 
@@ -272,6 +272,7 @@ static const struct {
 	[KVERBS_CA_DEREG_MR] = { HANDLE | OBJECT },
 	[KVERBS_CA_QUERY_MR] = { HANDLE | OBJECT | OUT },
 	[KVERBS_CA_LIST] = { HANDLE | OUT },
+	[KVERBS_CA_SET_PEER] = { HANDLE | IN },
 };
 
 static char out_buffer[ANSWER_MAX];

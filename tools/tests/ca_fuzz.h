@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The fuzzer of channel-adapter requests: what its two files give each other.
+ * The fuzzer of channel-adapter requests: what its files give each other.
  *
- *	ca_fuzz.c		draws requests and makes them
+ *	ca_fuzz.c		makes requests, and what happens beside
+ *	ca_fuzz_draw.c		draws them
  *	ca_fuzz_look.c		looks at the answers
  */
 #ifndef KVERBS_CA_FUZZ_H
@@ -15,20 +16,50 @@
 #include "ca_call.h"
 
 #define BATCH		16	/* requests in a ring */
-#define OPS		(KVERBS_CA_LIST + 1)
+#define OPS		(KVERBS_CA_SET_PEER + 1)
+#define PATHS		(KVERBS_CA_PATH_DMABUF + 1)
 #define ERRNOS		256
+
+#define FILES		8
+#define HANDLES		8	/* remembered of a file */
+#define OBJECTS		8	/* remembered of a handle */
+#define FDS		8	/* to be tried as dma-bufs */
+
+#define PAGE		4096
+#define ARENA		(4 * PAGE)	/* private room for an answer */
+#define COMMON		(8 * PAGE)	/* rewritten all the time */
+#define SPACE		256		/* for a request and what is behind it */
+#define DMABUF_SIZE	(16 * PAGE)
+
+struct handle {
+	uint64_t id;
+	uint64_t pds[OBJECTS];
+	uint64_t mrs[OBJECTS];
+};
+
+/* Threads read and write these as they come: what is stale is as good. */
+struct file {
+	_Atomic int fd;
+	struct handle handles[HANDLES];
+};
 
 /* What is counted by all, forked processes too. */
 struct shared {
 	_Atomic uint64_t requests;
 	_Atomic uint64_t answers;
 	_Atomic uint64_t good[OPS];
+	_Atomic uint64_t paths[PATHS];
 	_Atomic uint64_t errors[ERRNOS];
 	_Atomic int failed;
 };
 
 extern struct shared *shared;
 extern uint64_t seed;
+extern struct file files[FILES];
+extern int fds[FDS];
+
+/* Memory: rewritten all the time; none; that cannot be written; to register. */
+extern char *common, *nothing, *constant, *memory;
 
 /**
  * struct attempt - a request
@@ -40,6 +71,7 @@ extern uint64_t seed;
  * @r: as drawn
  * @space: where @request is, mostly; two pages, and one behind that is not there
  * @reg: what goes in, of REG_MR; likewise
+ * @peer: and of SET_PEER
  * @room: private memory, with a page behind it that is not there
  * @watched: nobody else writes where the answer goes
  * @from: first byte that has the pattern
@@ -54,6 +86,7 @@ struct attempt {
 	struct kverbs_ca_request r;
 	unsigned char *space;
 	struct kverbs_ca_reg_mr *reg;
+	struct kverbs_ca_peer *peer;
 	unsigned char *room;
 	bool watched;
 	unsigned char *from;
@@ -68,6 +101,13 @@ struct thread {
 	struct io_uring ring;
 	bool has_ring;
 };
+
+uint64_t draw(struct thread *t);
+uint32_t below(struct thread *t, uint32_t n);
+bool one_in(struct thread *t, uint32_t n);
+uint64_t strange(struct thread *t);
+uint64_t draw_address(struct thread *t, const struct attempt *a);
+void draw_attempt(struct thread *t, struct attempt *a);
 
 void wrong(const struct thread *t, const struct attempt *a, long ret,
 	   const char *what, uint64_t value);

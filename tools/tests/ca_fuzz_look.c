@@ -136,6 +136,28 @@ static void look_at_ca(struct thread *t, const struct attempt *a, long ret,
 		wrong(t, a, ret, "the ports end at", at);
 }
 
+/* Whether a region is as it says, or why there is none. */
+static void look_at_region(struct thread *t, const struct attempt *a, long ret,
+			   const unsigned char *p, uint32_t len)
+{
+	struct kverbs_ca_mr_attr attr;
+
+	if (len < sizeof(attr))
+		return;
+	memcpy(&attr, p, sizeof(attr));
+	expect_text(t, a, ret, attr.peer, sizeof(attr.peer));
+	if (attr.path >= PATHS || (ret < 0) != (attr.path == KVERBS_CA_PATH_ANY))
+		wrong(t, a, ret, "a region with the path", attr.path);
+	else
+		atomic_fetch_add(&shared->paths[attr.path], 1);
+	if (ret < 0 && (attr.object || attr.lkey || attr.rkey || attr.flags))
+		wrong(t, a, ret, "a region that was not made is", attr.object);
+	if (attr.flags & ~(KVERBS_CA_MR_REVOKED | KVERBS_CA_MR_PINNED))
+		wrong(t, a, ret, "a region with the flags", attr.flags);
+	if (attr.host_error > 0 || attr.peer_error > 0 || attr.dmabuf_error > 0)
+		wrong(t, a, ret, "an error that is none", attr.host_error);
+}
+
 /* An answer of which all is there. */
 static void look_at_all(struct thread *t, const struct attempt *a, long ret,
 			const unsigned char *p, uint32_t len)
@@ -147,7 +169,23 @@ static void look_at_all(struct thread *t, const struct attempt *a, long ret,
 	case KVERBS_CA_QUERY_PORT:
 		look_at_port(t, a, ret, p, len);
 		break;
+	case KVERBS_CA_REG_MR:
+	case KVERBS_CA_QUERY_MR:
+		look_at_region(t, a, ret, p, len);
+		break;
 	}
+}
+
+/* Of a REG_MR that fails, which has an answer if the kernel has tried. */
+static long told_of_failure(const struct attempt *a)
+{
+	const unsigned char *p = (void *)(uintptr_t)a->r.out;
+	uint32_t size;
+
+	if (a->r.out_len < 8 || word(p) != KVERBS_CA_VERSION)
+		return 0;
+	size = word(p + 4);
+	return size < a->r.out_len ? size : a->r.out_len;
 }
 
 /* How many bytes an answer has; -1: it may have any number. */
@@ -158,6 +196,8 @@ static long told(struct thread *t, const struct attempt *a, long ret)
 
 	if (ret >= 0)
 		return ret;
+	if (a->op == KVERBS_CA_REG_MR)
+		return told_of_failure(a);
 	switch (ret) {
 	case -EFAULT:
 		return -1;
@@ -204,6 +244,8 @@ void look_at_answer(struct thread *t, const struct attempt *a, long ret)
 		look_for_leaks(t, a, ret, p, len);
 	if (len < a->to - p)
 		look_untouched(t, a, ret, p + len, a->to);
+	if (ret < 0 && len > 0 && a->op == KVERBS_CA_REG_MR)
+		look_at_region(t, a, ret, p, len);
 	if (ret <= 0)
 		return;
 	atomic_fetch_add(&shared->answers, 1);

@@ -129,7 +129,7 @@ AT(kverbs_ca_gid, gid, 0);
 AT(kverbs_ca_gid, type, 16);
 AT(kverbs_ca_gid, netdev, 20);
 
-SIZE(kverbs_ca_reg_mr, 48);
+SIZE(kverbs_ca_reg_mr, 64);
 AT(kverbs_ca_reg_mr, version, 0);
 AT(kverbs_ca_reg_mr, size, 4);
 AT(kverbs_ca_reg_mr, pd, 8);
@@ -138,8 +138,11 @@ AT(kverbs_ca_reg_mr, length, 24);
 AT(kverbs_ca_reg_mr, iova, 32);
 AT(kverbs_ca_reg_mr, access, 40);
 AT(kverbs_ca_reg_mr, path, 44);
+AT(kverbs_ca_reg_mr, flags, 48);
+AT(kverbs_ca_reg_mr, fd, 52);
+AT(kverbs_ca_reg_mr, offset, 56);
 
-SIZE(kverbs_ca_mr_attr, 64);
+SIZE(kverbs_ca_mr_attr, 144);
 AT(kverbs_ca_mr_attr, version, 0);
 AT(kverbs_ca_mr_attr, size, 4);
 AT(kverbs_ca_mr_attr, object, 8);
@@ -151,6 +154,17 @@ AT(kverbs_ca_mr_attr, access, 48);
 AT(kverbs_ca_mr_attr, path, 52);
 AT(kverbs_ca_mr_attr, lkey, 56);
 AT(kverbs_ca_mr_attr, rkey, 60);
+AT(kverbs_ca_mr_attr, flags, 64);
+AT(kverbs_ca_mr_attr, host_error, 68);
+AT(kverbs_ca_mr_attr, peer_error, 72);
+AT(kverbs_ca_mr_attr, dmabuf_error, 76);
+AT(kverbs_ca_mr_attr, peer, 80);
+
+SIZE(kverbs_ca_peer, 136);
+AT(kverbs_ca_peer, version, 0);
+AT(kverbs_ca_peer, size, 4);
+AT(kverbs_ca_peer, name, 8);
+AT(kverbs_ca_peer, data, 72);
 
 SIZE(kverbs_ca_object, 32);
 AT(kverbs_ca_object, object, 0);
@@ -177,4 +191,6 @@ AT(kverbs_ca_event, time_ns, 24);
 
 _Static_assert(KVERBS_CA_REQUEST_SIZE_MIN == 64, "the first version's requests");
 _Static_assert(KVERBS_CA_IOCTL(KVERBS_CA_OPEN) == 0xcac1, "the first command");
-_Static_assert(KVERBS_CA_IOCTL(KVERBS_CA_LIST) == 0xcaca, "the last command");
+_Static_assert(KVERBS_CA_IOCTL(KVERBS_CA_LIST) == 0xcaca, "the first version's last");
+_Static_assert(KVERBS_CA_IOCTL(KVERBS_CA_SET_PEER) == 0xcacb, "the last command");
+_Static_assert(KVERBS_CA_REG_MR_SIZE_MIN == 48, "the first version's regions");

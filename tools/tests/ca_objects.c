@@ -73,6 +73,10 @@ static void handles_not_reused(void)
 static long operate(unsigned int op, uint64_t h, uint64_t object)
 {
 	static char out[4096];
+	struct kverbs_ca_peer peer = {
+		.version = KVERBS_CA_VERSION,
+		.size = sizeof(peer),
+	};
 	struct kverbs_ca_reg_mr reg;
 	struct kverbs_ca_request r = { .handle = h };
 
@@ -81,6 +85,10 @@ static long operate(unsigned int op, uint64_t h, uint64_t object)
 		ca_fill_reg(&reg, object, memory, LENGTH);
 		r.in = (uintptr_t)&reg;
 		r.in_len = sizeof(reg);
+		break;
+	case KVERBS_CA_SET_PEER:
+		r.in = (uintptr_t)&peer;
+		r.in_len = sizeof(peer);
 		break;
 	case KVERBS_CA_LIST:
 	case KVERBS_CA_QUERY_MR:
@@ -97,7 +105,7 @@ static long operate(unsigned int op, uint64_t h, uint64_t object)
 static const unsigned int on_handle[] = {
 	KVERBS_CA_CLOSE, KVERBS_CA_ALLOC_PD, KVERBS_CA_DEALLOC_PD,
 	KVERBS_CA_REG_MR, KVERBS_CA_DEREG_MR, KVERBS_CA_QUERY_MR,
-	KVERBS_CA_LIST,
+	KVERBS_CA_LIST, KVERBS_CA_SET_PEER,
 };
 
 static void bad_handles(void)
@@ -251,6 +259,7 @@ static void region(void)
 		.out = (uintptr_t)&given,
 		.out_len = sizeof(given),
 	};
+	unsigned int i;
 
 	setup();
 	r.handle = handle;
@@ -271,13 +280,17 @@ static void region(void)
 	EXPECT_EQ(attr.access, reg.access);
 	EXPECT_EQ(attr.path, KVERBS_CA_PATH_HOST);
 	EXPECT(attr.lkey && attr.rkey);
+	EXPECT_EQ(attr.flags, KVERBS_CA_MR_PINNED);
+	EXPECT(!attr.host_error && !attr.peer_error && !attr.dmabuf_error);
+	for (i = 0; i < sizeof(attr.peer); i++)
+		EXPECT(!attr.peer[i]);
 	EXPECT_EQ(ca_dereg(fd, handle, r.object), 0);
 }
 
 /* QUERY_MR of any length. */
 static void region_lengths(void)
 {
-	unsigned char full[sizeof(struct kverbs_ca_mr_attr)], got[128];
+	unsigned char full[sizeof(struct kverbs_ca_mr_attr)], got[256];
 	struct kverbs_ca_mr_attr attr;
 	struct kverbs_ca_request r;
 	uint32_t len, told, i;
@@ -310,7 +323,7 @@ static void region_lengths(void)
 static void answers_of_reg(void)
 {
 	struct kverbs_ca_mr_attr attr;
-	unsigned char got[128], whole[sizeof(attr)];
+	unsigned char got[256], whole[sizeof(attr)];
 	struct kverbs_ca_reg_mr reg;
 	struct kverbs_ca_request r;
 	uint32_t len, told, i;
@@ -392,12 +405,13 @@ static void descriptions(void)
 	ca_fill_reg(&in.reg, pd, memory, LENGTH);
 	for (len = 0; len < size; len++) {
 		in.reg.size = len;
-		EXPECT_EQ(reg_with(&in.reg, len), -EINVAL);
+		if (len < KVERBS_CA_REG_MR_SIZE_MIN)
+			EXPECT_EQ(reg_with(&in.reg, len), -EINVAL);
 		EXPECT_EQ(reg_with(&in.reg, sizeof(in)), -EINVAL);
 		in.reg.size = size;
 		EXPECT_EQ(reg_with(&in.reg, len), -EINVAL);
 	}
-	for (len = size; len <= sizeof(in); len++) {
+	for (len = KVERBS_CA_REG_MR_SIZE_MIN; len <= sizeof(in); len++) {
 		in.reg.size = len;
 		EXPECT_EQ(reg_with(&in.reg, len), 0);
 	}
@@ -444,8 +458,8 @@ static void regions_that_cannot_be(void)
 	EXPECT_EQ(reg_as(at, LENGTH, write | 1U << 30, 0), -EINVAL);
 	EXPECT_EQ(reg_as(at, LENGTH, KVERBS_CA_ACCESS_REMOTE_WRITE, 0), -EINVAL);
 	EXPECT_EQ(reg_as(at, LENGTH, KVERBS_CA_ACCESS_REMOTE_ATOMIC, 0), -EINVAL);
-	EXPECT(reg_as(at, LENGTH, write, 77) < 0);
-	EXPECT(reg_as(at, LENGTH, write, ~0U) < 0);
+	EXPECT_EQ(reg_as(at, LENGTH, write, KVERBS_CA_PATH_DMABUF + 1), -EINVAL);
+	EXPECT_EQ(reg_as(at, LENGTH, write, ~0U), -EINVAL);
 	ro = mmap(NULL, LENGTH, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	EXPECT(ro != MAP_FAILED);
 	EXPECT_EQ(reg_as((uintptr_t)ro, LENGTH, write, 0), -EFAULT);

@@ -231,7 +231,7 @@ static void by_worker(void)
 
 static void wrong_commands(void)
 {
-	static const unsigned int unknown[] = { 0, 11, 0x3f, 0x1000 };
+	static const unsigned int unknown[] = { 0, KVERBS_CA_SET_PEER + 1, 0x3f, 0x1000 };
 	struct kverbs_ca_uring_cmd cmd = { .reserved = 1 };
 	struct io_uring_sqe *sqe;
 	unsigned int i;
