@@ -30,10 +30,14 @@ check() {
 	if "$@"; then pass "$what"; else fail "$what"; fi
 }
 
-# load <module> [parameters]: prefers the one under test to the kernel's own.
+# load <module> [parameters]: one under test, after those under test that it needs.
 load() {
 	name=$1
 	shift
+	all_needed=$(sed -n "s/^$name //p" /etc/depends)
+	for needed in $all_needed; do
+		loaded "$needed" || (load "$needed") || return 1
+	done
 	insmod "/modules/$name.ko" "$@" || {
 		fail "insmod $name $*"
 		return 1

@@ -118,6 +118,7 @@ usage() {
 		"show emu0 --port -1" "show --fly" "monitor --count 0" "reg" \
 		"reg emu0 --size 0" "reg emu0 --size 2X" "reg emu0 --size 99999999T" \
 		"reg emu0 --access lw,zz" "reg emu0 --path moon" "reg emu0 --touch it" \
+		"reg emu0 --memory" "reg emu0 --peer" \
 		"reg emu0 --count 0"; do
 		# shellcheck disable=SC2086
 		gives 2 kverbs $args && err "^kverbs" || return 1
@@ -384,9 +385,41 @@ registers() {
 		gives 0 kverbs reg emu0 --size 12345 --touch read --count 3 &&
 		out 'registered 12345 bytes' '  register .*on average, .* 3 times$' &&
 		gives 0 kverbs reg emu0 --count 4 --access lw,ra,mw --size 1MiB --json &&
-		json_has '^{"device":"emu0","length":1048576,"path":"host"' \
+		json_has '^{"device":"emu0","length":1048576,"path":"host","peer":null' \
+			'"flags":\["pinned"],"dmabuf_error":null,"host_error":null,' \
 			'"access":\["lw","ra","mw"],"touched":"write","lkey":[1-9]' \
 			'"count":4,"register_ns":{"min":[1-9][0-9]*,"mean":[1-9]' '}}$'
+}
+
+# Of memory that is a dma-buf, too, and with the name of a driver that is not there.
+registers_by_path() {
+	gives 0 kverbs reg emu0 --memory udmabuf --size 64K &&
+		out 'registered 64 KiB' 'path  *dmabuf: memory of a dma-buf$' 'memory  *is pinned' &&
+		gives 0 kverbs reg emu0 --memory udmabuf --path host &&
+		out 'path  *host: ' && count_is 0 /tmp/out 'not ' &&
+		gives 0 kverbs reg emu0 --memory udmabuf --path dmabuf --json &&
+		json_has '"path":"dmabuf","peer":null' '"peer_error":null' &&
+		gives 0 kverbs reg emu0 --peer nobody && out 'path  *host: ' &&
+		gives 1 kverbs reg emu0 --path peer && err 'gets at this memory in no way' \
+		'peer: no driver of peer memory has it' &&
+		gives 1 kverbs reg emu0 --path peer --peer nobody &&
+		err 'peer: no driver of peer memory has this name' &&
+		gives 1 kverbs reg emu0 --peer "$(printf '%064d' 0)" && err 'no client has such a name' &&
+		gives 1 kverbs reg emu0 --path dmabuf && err 'system has no dma-buf' &&
+		gives 1 kverbs reg emu0 --memory /dev/none && err 'cannot open /dev/none: No such' &&
+		gives 1 kverbs reg emu0 --memory /dev/zero && err '/dev/zero is no fake GPU'
+}
+
+# The same of a device whose memory is not the system's.
+registers_gpu() {
+	gives 0 kverbs reg emu0 --memory /dev/fake_gpu0 --path peer &&
+		out 'path  *peer: memory of another device, through its driver fake_gpu0$' \
+			'memory  *may be taken back$' &&
+		gives 0 kverbs reg emu0 --memory /dev/fake_gpu0 --path peer --peer fake_gpu0 --json &&
+		json_has '"path":"peer","peer":"fake_gpu0","flags":\[]' &&
+		gives 0 kverbs reg emu0 --memory /dev/fake_gpu0 && out 'path  *dmabuf: ' &&
+		gives 1 kverbs reg emu0 --memory /dev/fake_gpu0 --path host &&
+		err 'the device may not use this memory'
 }
 
 leaves_nothing() {
@@ -471,6 +504,12 @@ check "monitor watches devices that come" monitors_coming_and_going
 check "monitor ends with its device" monitors_removal
 
 check "reg tells keys, time and path" registers
+check "reg has memory of the path that is wanted" registers_by_path
+if [ -e /modules/kverbs_fake_gpu.ko ]; then
+	load kverbs_fake_gpu
+	check "reg has memory of another device" registers_gpu
+	unload kverbs_fake_gpu
+fi
 check "reg says why not" says_why_not
 check "users are told what they may not, and why" says_why_users_may_not
 check "nothing is left open" leaves_nothing

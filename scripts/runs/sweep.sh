@@ -27,6 +27,8 @@ SCALE=${SCALE:-1}
 CONFIG=/sys/kernel/config/kverbs_emu
 RUN="iters=8 window=4 pairs=2 size=64 timeout=5"
 
+sweep "loading the registry of peer memory" insmod /modules/kverbs_peer_mem.ko
+load kverbs_peer_mem || exit 1
 sweep "loading the core" insmod /modules/kverbs.ko
 load kverbs || exit 1
 load kverbs_emu || exit 1

@@ -1,0 +1,30 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# In the guest, on two processors: registrations of peer memory do not wait for each
+# other. Two CPUs make and free regions at MIN_PERCENT of the rate of one; and while a
+# call of a client's function does not return, regions of other memory come and go,
+# also the same client's.
+
+MIN_PERCENT=${MIN_PERCENT:-170}
+
+BENCH=$DEBUGFS/kverbs_peerbench
+
+load kverbs && load kverbs_emu devices=1 && load kverbs_peerbench || exit 1
+
+cat "$BENCH/slow" >/slow || fail "kverbs_peerbench: no result"
+calls=0
+while read -r line; do
+	calls=$((calls + 1))
+	check "while it is in a call: $line" \
+		[ "${line#* }" = "quick=0 same=0 held=0 waited=0" ]
+done </slow
+check "$calls functions were held up" [ $calls -eq 6 ]
+
+percent=0
+line=$(cat "$BENCH/cpus")
+result "progress: $line"
+case $line in
+*" percent="*) percent=${line##*=} ;;
+esac
+check "regions on two CPUs: $percent% of the rate of one" [ "$percent" -ge "$MIN_PERCENT" ]
