@@ -24,6 +24,8 @@
 
 MODULE_IMPORT_NS(DMA_BUF);
 
+static void remap_region(struct work_struct *work);
+
 static struct dma_buf_attachment *
 attach_to(struct ib_umem_dmabuf *d, struct dma_buf *dmabuf,
 	  const struct dma_buf_attach_ops *ops)
@@ -77,6 +79,7 @@ ib_umem_dmabuf_get(struct ib_device *device, unsigned long offset, size_t size,
 	}
 	umem_init(&d->umem, device, offset, size, access);
 	d->umem.is_dmabuf = true;
+	INIT_WORK(&d->remap, remap_region);
 	attach = attach_to(d, dmabuf, ops);
 	if (IS_ERR(attach)) {
 		ret = PTR_ERR(attach);
@@ -196,6 +199,23 @@ static int pin_and_map(struct ib_umem_dmabuf *d)
 	return ret;
 }
 
+/* What was got, if it was, mapped by @map; or an error, and it is released. */
+static struct ib_umem_dmabuf *map_new(struct ib_umem_dmabuf *d,
+				      int (*map)(struct ib_umem_dmabuf *d))
+{
+	int ret;
+
+	if (IS_ERR(d))
+		return d;
+	umem_lock(&d->umem);
+	ret = map(d);
+	umem_unlock(&d->umem);
+	if (!ret)
+		return d;
+	ib_umem_dmabuf_release(d);
+	return ERR_PTR(ret);
+}
+
 /**
  * ib_umem_dmabuf_get_pinned() - get memory of a dma-buf, pin and map it
  * @device: as of ib_umem_dmabuf_get()
@@ -212,19 +232,8 @@ struct ib_umem_dmabuf *
 ib_umem_dmabuf_get_pinned(struct ib_device *device, unsigned long offset,
 			  size_t size, int fd, int access)
 {
-	struct ib_umem_dmabuf *d;
-	int ret;
-
-	d = ib_umem_dmabuf_get(device, offset, size, fd, access, &pinned_ops);
-	if (IS_ERR(d))
-		return d;
-	umem_lock(&d->umem);
-	ret = pin_and_map(d);
-	umem_unlock(&d->umem);
-	if (!ret)
-		return d;
-	ib_umem_dmabuf_release(d);
-	return ERR_PTR(ret);
+	return map_new(ib_umem_dmabuf_get(device, offset, size, fd, access,
+					  &pinned_ops), pin_and_map);
 }
 EXPORT_SYMBOL_GPL(ib_umem_dmabuf_get_pinned);
 
@@ -240,8 +249,7 @@ void ib_umem_dmabuf_release(struct ib_umem_dmabuf *umem_dmabuf)
 	struct dma_buf *dmabuf = d->attach->dmabuf;
 
 	/* It uses the attachment. Without a region, a move starts it no more. */
-	if (d->remap.func)
-		cancel_work_sync(&d->remap);
+	cancel_work_sync(&d->remap);
 	umem_lock(&d->umem);
 	ib_umem_dmabuf_unmap_pages(d);
 	if (d->pinned)
@@ -302,35 +310,18 @@ static bool device_can_wait(const struct ib_device *device)
 	       umem_is_revocable(device);
 }
 
-static struct ib_umem_dmabuf *find_moving(struct ib_device *device,
-					  const struct ib_mem *mem, int access)
-{
-	struct ib_umem_dmabuf *d;
-	int ret;
-
-	d = ib_umem_dmabuf_get(device, mem->fd_offset, mem->length, mem->fd,
-			       access, &moving_ops);
-	if (IS_ERR(d))
-		return d;
-	INIT_WORK(&d->remap, remap_region);
-	/* Whether it can be mapped at all is to be known now. */
-	umem_lock(&d->umem);
-	ret = ib_umem_dmabuf_map_pages(d);
-	umem_unlock(&d->umem);
-	if (!ret)
-		return d;
-	ib_umem_dmabuf_release(d);
-	return ERR_PTR(ret);
-}
-
 /* For a region that the core makes, which may move if the device can stand it. */
 struct ib_umem *umem_dmabuf_find(struct ib_device *device,
 				 const struct ib_mem *mem, int access)
 {
 	struct ib_umem_dmabuf *d;
 
+	/* Whether it can be mapped at all is to be known now. */
 	if (device_can_wait(device))
-		d = find_moving(device, mem, access);
+		d = map_new(ib_umem_dmabuf_get(device, mem->fd_offset,
+					       mem->length, mem->fd, access,
+					       &moving_ops),
+			    ib_umem_dmabuf_map_pages);
 	else
 		d = ib_umem_dmabuf_get_pinned(device, mem->fd_offset,
 					      mem->length, mem->fd, access);
