@@ -226,15 +226,27 @@ static void expect_unmapped(struct kunit *test, struct scene *s, struct kvt_thre
 	scene_expect_waits(test, 1, 0);
 }
 
-static void invalidation_waits_for_get_pages(struct kunit *test)
+/*
+ * The registering thread is in a call when an invalidation comes, which waits; then it
+ * goes on, and the registration ends with @err. Returns the thread that invalidates.
+ */
+static struct kvt_thread *waited_for(struct kunit *test, struct scene *s,
+				     enum peer_call call, int err)
 {
-	struct scene *s = scene_unmapped(test);
-	struct kvt_thread *get = scene_held_in(test, s, PEER_GET_PAGES, scene_get), *t;
+	struct kvt_thread *get = scene_held_in(test, s, call, scene_get), *t;
 
 	t = kvt_thread_start(test, -1, scene_invalidate, s);
 	scene_until_waiting(test, 1);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(t));
-	KUNIT_EXPECT_EQ(test, -ECANCELED, scene_let_go(test, s, get));
+	KUNIT_EXPECT_EQ(test, err, scene_let_go(test, s, get));
+	return t;
+}
+
+static void invalidation_waits_for_get_pages(struct kunit *test)
+{
+	struct scene *s = scene_unmapped(test);
+	struct kvt_thread *t = waited_for(test, s, PEER_GET_PAGES, -ECANCELED);
+
 	expect_unmapped(test, s, t, "acquire get_pages put_pages release",
 			"acquire get_pages invalidate put_pages =0 release");
 }
@@ -242,12 +254,8 @@ static void invalidation_waits_for_get_pages(struct kunit *test)
 static void invalidation_waits_for_dma_map(struct kunit *test)
 {
 	struct scene *s = scene_up(test);
-	struct kvt_thread *get = scene_held_in(test, s, PEER_DMA_MAP, scene_get), *t;
+	struct kvt_thread *t = waited_for(test, s, PEER_DMA_MAP, -ECANCELED);
 
-	t = kvt_thread_start(test, -1, scene_invalidate, s);
-	scene_until_waiting(test, 1);
-	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(t));
-	KUNIT_EXPECT_EQ(test, -ECANCELED, scene_let_go(test, s, get));
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
 	KUNIT_EXPECT_EQ(test, 0, t->ret);
 	scene_expect(test, s, "acquire get_pages dma_map invalidate cleanup =0 release",
@@ -258,14 +266,10 @@ static void invalidation_waits_for_dma_map(struct kunit *test)
 static void registration_fails_while_an_invalidation_waits(struct kunit *test)
 {
 	struct scene *s = scene_unmapped(test);
-	struct kvt_thread *get, *t;
+	struct kvt_thread *t;
 
 	s->m->ret[PEER_GET_PAGES] = -EFAULT;
-	get = scene_held_in(test, s, PEER_GET_PAGES, scene_get);
-	t = kvt_thread_start(test, -1, scene_invalidate, s);
-	scene_until_waiting(test, 1);
-	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(t));
-	KUNIT_EXPECT_EQ(test, -EFAULT, scene_let_go(test, s, get));
+	t = waited_for(test, s, PEER_GET_PAGES, -EFAULT);
 	expect_unmapped(test, s, t, "acquire get_pages release",
 			"acquire get_pages invalidate =0 release");
 }
@@ -273,14 +277,10 @@ static void registration_fails_while_an_invalidation_waits(struct kunit *test)
 static void mapping_fails_while_an_invalidation_waits(struct kunit *test)
 {
 	struct scene *s = scene_unmapped(test);
-	struct kvt_thread *get, *t;
+	struct kvt_thread *t;
 
 	s->m->ret[PEER_DMA_MAP] = -EIO;
-	get = scene_held_in(test, s, PEER_DMA_MAP, scene_get);
-	t = kvt_thread_start(test, -1, scene_invalidate, s);
-	scene_until_waiting(test, 1);
-	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(t));
-	KUNIT_EXPECT_EQ(test, -EIO, scene_let_go(test, s, get));
+	t = waited_for(test, s, PEER_DMA_MAP, -EIO);
 	expect_unmapped(test, s, t, "acquire get_pages dma_map put_pages release",
 			"acquire get_pages dma_map invalidate put_pages =0 release");
 }
