@@ -16,15 +16,12 @@
 
 uint64_t draw(struct thread *t)
 {
-	t->random ^= t->random >> 12;
-	t->random ^= t->random << 25;
-	t->random ^= t->random >> 27;
-	return t->random * 0x2545f4914f6cdd1dULL;
+	return test_draw(&t->random);
 }
 
 uint32_t below(struct thread *t, uint32_t n)
 {
-	return (draw(t) >> 33) % n;
+	return test_below(&t->random, n);
 }
 
 bool one_in(struct thread *t, uint32_t n)

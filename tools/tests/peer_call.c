@@ -298,6 +298,26 @@ void must_move(int mover, const struct move *m)
 
 /* --- clients' counts ------------------------------------------------------------------------ */
 
+uint64_t random_options(int argc, char **argv, uint64_t *operations, uint64_t *seed)
+{
+	int i;
+
+	for (i = 1; i + 1 < argc; i += 2) {
+		if (!strcmp(argv[i], "--operations"))
+			*operations = strtoull(argv[i + 1], NULL, 0);
+		else if (!strcmp(argv[i], "--seed"))
+			*seed = strtoull(argv[i + 1], NULL, 0);
+		else
+			break;
+	}
+	if (i < argc) {
+		fprintf(stderr, "usage: %s [--operations N] [--seed S]\n",
+			program_invocation_short_name);
+		exit(2);
+	}
+	return (*seed + 1) * 0x9e3779b97f4a7c15ULL;
+}
+
 long long peer_count(unsigned int gpu, const char *file)
 {
 	char path[128], text[64];
@@ -309,19 +329,6 @@ long long peer_count(unsigned int gpu, const char *file)
 }
 
 /* --- bytes ------------------------------------------------------------------------------------ */
-
-uint64_t draw(uint64_t *state)
-{
-	*state ^= *state >> 12;
-	*state ^= *state << 25;
-	*state ^= *state >> 27;
-	return *state * 0x2545f4914f6cdd1dULL;
-}
-
-uint32_t below(uint64_t *state, uint32_t n)
-{
-	return (draw(state) >> 33) % n;
-}
 
 /* Never a byte of what is freed, nor 0. */
 static unsigned char byte_at(size_t i, uint32_t seed)

@@ -138,14 +138,20 @@ struct move {
 long mover_do(int mover, const struct move *move);
 void must_move(int mover, const struct move *move);
 
+/* --- random operations --------------------------------------------------------------- */
+
+/*
+ * Reads [--operations N] [--seed S] into what has their defaults; ends the program if
+ * there is anything else. Returns a state for test_draw().
+ */
+uint64_t random_options(int argc, char **argv, uint64_t *operations, uint64_t *seed);
+
 /* --- clients' counts ------------------------------------------------------------------ */
 
 long long peer_count(unsigned int gpu, const char *file);
 
 /* --- bytes ------------------------------------------------------------------------------ */
 
-uint64_t draw(uint64_t *state);
-uint32_t below(uint64_t *state, uint32_t n);
 void fill(void *at, size_t len, uint32_t seed);
 void expect_filled(const char *file, int line, const void *at, size_t len,
 		   uint32_t seed);

@@ -233,8 +233,8 @@ static void move_some(int mover, const char *op, struct side *own, struct side *
 		.own = &own->region,
 		.other = &other->region,
 		.len = len,
-		.own_at = below(&chance, LENGTH - len + 1),
-		.other_at = below(&chance, LENGTH - len + 1),
+		.own_at = test_below(&chance, LENGTH - len + 1),
+		.other_at = test_below(&chance, LENGTH - len + 1),
 	};
 	char *at;
 
@@ -244,8 +244,8 @@ static void move_some(int mover, const char *op, struct side *own, struct side *
 	}
 	at = other->model + BEFORE + m.other_at;
 	/* One in two compares well. */
-	m.a = draw(&chance);
-	m.b = draw(&chance);
+	m.a = test_draw(&chance);
+	m.b = test_draw(&chance);
 	if (*op == 'c' && m.b % 2)
 		memcpy(&m.a, at, sizeof(m.a));
 	must_move(mover, &m);

@@ -73,7 +73,7 @@ static void *change_clients(void *unused)
 
 	(void)unused;
 	while (!shared->over) {
-		gpu = below(&state, GPUS);
+		gpu = test_below(&state, GPUS);
 		await_operations(wanted / UNLOADS / 2);
 		shared->gpu[gpu]++;
 		gpu_set(gpu, "registered", "0");
@@ -93,7 +93,7 @@ static void *change_hcas(void *unused)
 
 	(void)unused;
 	while (!shared->over) {
-		hca = below(&state, HCAS);
+		hca = test_below(&state, HCAS);
 		await_operations(wanted / UNPLUGS * 3 / 4);
 		shared->hca[hca]++;
 		emu_enable(hca_names[hca], false);
@@ -159,8 +159,8 @@ static void look_after_workers(void)
 		while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 			bury(pid, status);
 		if (ops >= next_kill) {
-			kill(workers[below(&chance, WORKERS)].pid, SIGKILL);
-			next_kill = ops + 1 + below(&chance, 2 * wanted / KILLS);
+			kill(workers[test_below(&chance, WORKERS)].pid, SIGKILL);
+			next_kill = ops + 1 + test_below(&chance, 2 * wanted / KILLS);
 		}
 		if (ops != before)
 			alarm(HANG_SECONDS);
@@ -260,31 +260,12 @@ static void stress(void)
 	expect_all_reached();
 }
 
-static void options(int argc, char **argv)
-{
-	int i;
-
-	for (i = 1; i + 1 < argc; i += 2) {
-		if (!strcmp(argv[i], "--operations"))
-			wanted = strtoull(argv[i + 1], NULL, 0);
-		else if (!strcmp(argv[i], "--seed"))
-			seed = strtoull(argv[i + 1], NULL, 0);
-		else
-			break;
-	}
-	if (i < argc) {
-		fprintf(stderr, "usage: peer_stress [--operations N] [--seed S]\n");
-		exit(2);
-	}
-	chance = (seed + 1) * 0x9e3779b97f4a7c15ULL;
-}
-
 int main(int argc, char **argv)
 {
 	static char what[96];
 	const struct test_case cases[] = { { what, stress } };
 
-	options(argc, argv);
+	chance = random_options(argc, argv, &wanted, &seed);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED) {

@@ -119,8 +119,8 @@ static void expect_all_counts(void)
 
 static void allocate(unsigned int m)
 {
-	unsigned int gpu = below(&chance, GPUS);
-	size_t size = GPU_PAGE * (1 + below(&chance, PAGES_MAX));
+	unsigned int gpu = test_below(&chance, GPUS);
+	size_t size = GPU_PAGE * (1 + test_below(&chance, PAGES_MAX));
 	long ret;
 
 	mems[m].gpu = gpu;
@@ -150,18 +150,18 @@ static void release(unsigned int m)
 /* Any part of memory, or what fails because it is not all there. */
 static void register_region(unsigned int r)
 {
-	unsigned int m = below(&chance, MEMS);
+	unsigned int m = test_below(&chance, MEMS);
 	const struct mem *mem = &mems[m].mem;
 	size_t from, len;
 	long ret;
 
 	if (!mem->handle)
 		return;
-	from = below(&chance, mem->size);
-	len = 1 + below(&chance, mem->size - from);
-	if (!below(&chance, 16))
+	from = test_below(&chance, mem->size);
+	len = 1 + test_below(&chance, mem->size - from);
+	if (!test_below(&chance, 16))
 		len += mem->size;
-	ret = peer_reg_path(&cas[below(&chance, HCAS)], mem->at + from, len,
+	ret = peer_reg_path(&cas[test_below(&chance, HCAS)], mem->at + from, len,
 			    KVERBS_CA_PATH_PEER, &regions[r].region);
 	/* Areas of the same GPU that lie side by side are not one. */
 	if (from + len > mem->size) {
@@ -220,7 +220,7 @@ static void in_child(void *arg)
 /* A process registers all of some memory and is killed. */
 static void kill_child(unsigned int r)
 {
-	unsigned int m = below(&chance, MEMS), gpu = mems[m].gpu;
+	unsigned int m = test_below(&chance, MEMS), gpu = mems[m].gpu;
 	int tries = 500;
 
 	if (!mems[m].mem.handle)
@@ -239,9 +239,9 @@ static void kill_child(unsigned int r)
 
 static void operate(void)
 {
-	unsigned int m = below(&chance, MEMS), r = below(&chance, REGIONS);
+	unsigned int m = test_below(&chance, MEMS), r = test_below(&chance, REGIONS);
 
-	switch (below(&chance, 8)) {
+	switch (test_below(&chance, 8)) {
 	case 0:
 		if (mems[m].mem.handle)
 			release(m);
@@ -249,9 +249,9 @@ static void operate(void)
 			allocate(m);
 		break;
 	case 1:
-		if (!below(&chance, 100))
-			reregister(below(&chance, GPUS));
-		else if (!below(&chance, 100) && !regions[r].used)
+		if (!test_below(&chance, 100))
+			reregister(test_below(&chance, GPUS));
+		else if (!test_below(&chance, 100) && !regions[r].used)
 			kill_child(r);
 		break;
 	default:
@@ -289,7 +289,7 @@ static void counts_are_right(void)
 	expect_all_counts();
 	while (done < wanted) {
 		operate();
-		expect_count(below(&chance, GPUS), below(&chance, COUNTS));
+		expect_count(test_below(&chance, GPUS), test_below(&chance, COUNTS));
 		if (!(done % 100))
 			expect_all_counts();
 		/* A case has a time that it may take; this one has as long as it moves. */
@@ -326,25 +326,6 @@ static void files_are_there(void)
 	EXPECT(access(PEERS_DIR "fake_gpu0/none", F_OK));
 }
 
-static void options(int argc, char **argv)
-{
-	int i;
-
-	for (i = 1; i + 1 < argc; i += 2) {
-		if (!strcmp(argv[i], "--operations"))
-			wanted = strtoull(argv[i + 1], NULL, 0);
-		else if (!strcmp(argv[i], "--seed"))
-			seed = strtoull(argv[i + 1], NULL, 0);
-		else
-			break;
-	}
-	if (i < argc) {
-		fprintf(stderr, "usage: peer_sysfs [--operations N] [--seed S]\n");
-		exit(2);
-	}
-	chance = (seed + 1) * 0x9e3779b97f4a7c15ULL;
-}
-
 int main(int argc, char **argv)
 {
 	static char what[96];
@@ -353,7 +334,7 @@ int main(int argc, char **argv)
 		{ what, counts_are_right },
 	};
 
-	options(argc, argv);
+	chance = random_options(argc, argv, &wanted, &seed);
 	snprintf(what, sizeof(what), "counts after %llu operations from seed %llu",
 		 (unsigned long long)wanted, (unsigned long long)seed);
 	return test_main(1, argv, cases, TEST_COUNT(cases), emu_tidy);

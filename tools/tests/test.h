@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /**
  * struct test_case - a case
@@ -53,5 +54,9 @@ void test_expect_eq(const char *file, int line, const char *what,
 /* What a process of the case's own does, in turn; its failure is the case's. */
 int test_spawn(void (*run)(void *), void *arg);
 void test_join(int pid);
+
+/* The next number of a sequence, whose state is not 0; and one below @n. */
+uint64_t test_draw(uint64_t *state);
+uint32_t test_below(uint64_t *state, uint32_t n);
 
 #endif /* KVERBS_TEST_H */
