@@ -77,14 +77,16 @@ static bool is_mine(const struct ca_handle *h)
 	return !h->mm || h->mm == current->mm;
 }
 
-/* Under RCU. -ENOENT; -EACCES if it is another process's. */
+/* Under RCU. -ENOENT, also of one that is being closed; -EACCES if it is another process's. */
 static struct ca_handle *look_up(struct ca_space *space, u64 id)
 {
 	struct ca_handle *h = ca_handle_find(space, id);
 
 	if (!h)
 		return ERR_PTR(-ENOENT);
-	return is_mine(h) ? h : ERR_PTR(-EACCES);
+	if (is_mine(h))
+		return h;
+	return ERR_PTR(READ_ONCE(h->closed) ? -ENOENT : -EACCES);
 }
 
 /*

@@ -207,6 +207,7 @@ static int after_exec(char **argv)
 {
 	long want = atol(argv[4]), ret;
 	char shown[64];
+	pid_t pid;
 
 	ret = ca_query(atoi(argv[2]), strtoull(argv[3], NULL, 0), answer,
 		       sizeof(answer));
@@ -214,6 +215,11 @@ static int after_exec(char **argv)
 		printf("after exec: %ld, not %ld\n", ret, want);
 		return 3;
 	}
+	/* Who ends with the file open waits until what ended before is closed. */
+	pid = fork();
+	if (!pid)
+		_exit(0);
+	waitpid(pid, NULL, 0);
 	/* Nothing under it either, before the file is closed. */
 	snprintf(shown, sizeof(shown), "handle=%s ", argv[3]);
 	if (want < 0 && file_has(SHOWN, shown)) {
