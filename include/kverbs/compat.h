@@ -34,6 +34,20 @@
 #define kv_foll_read (FOLL_WRITE | FOLL_FORCE)
 #endif
 
+/* What it takes to pin memory of PCI devices that is there for peer-to-peer DMA. */
+#ifdef HAVE_FOLL_PCI_P2PDMA
+#define kv_foll_p2p FOLL_PCI_P2PDMA
+#else
+#define kv_foll_p2p 0
+#endif
+
+/* How the mark of a list's entry that is mapped by bus address is asked for. */
+#ifdef HAVE_SG_DMA_IS_BUS_ADDRESS
+#define kv_sg_is_bus_address(sg) sg_dma_is_bus_address(sg)
+#else
+#define kv_sg_is_bus_address(sg) sg_is_dma_bus_address(sg)
+#endif
+
 /* The flags of a mapping were once for all to write. */
 #ifdef HAVE_VM_FLAGS_SET
 #define kv_vm_flags_set(vma, flags) vm_flags_set(vma, flags)

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * PCI peer-to-peer DMA on kernels with and without CONFIG_PCI_P2PDMA: the calls that
+ * kernels with it have, and the lists of clients that orchestrators work with. See
+ * Documentation/p2pdma.rst for providers, clients and orchestrators.
+ *
+ * Where the kernel has CONFIG_PCI_P2PDMA, it keeps the memory, so that providers are
+ * found that know nothing of this header; else kverbs_p2pdma.ko does. The usual
+ * names, pci_*, are mapped to ours at the end of this file: the kernel itself has
+ * some of them. What has no name there, begins with kverbs_p2pdma_.
+ */
+#ifndef KVERBS_P2PDMA_H
+#define KVERBS_P2PDMA_H
+
+#include <linux/list.h>
+#include <linux/memremap.h>
+#include <linux/mm.h>
+#include <linux/pci.h>
+#include <linux/pci-p2pdma.h>
+#include <linux/scatterlist.h>
+
+/* &dev_pagemap.owner of the pages of our own provider. */
+#define KVERBS_P2PDMA_OWNER	((void *)0x6b763270UL)
+
+/**
+ * kverbs_is_p2pdma_page() - is this a page of peer-to-peer memory?
+ * @page: any page
+ *
+ * Right for memory of the kernel's providers and of ours, on all kernels.
+ *
+ * Context: Any.
+ * Return: whether it is.
+ */
+static inline bool kverbs_is_p2pdma_page(const struct page *page)
+{
+	return is_zone_device_page(page) &&
+	       (page->pgmap->type == MEMORY_DEVICE_PCI_P2PDMA ||
+		page->pgmap->owner == KVERBS_P2PDMA_OWNER);
+}
+
+/* --- routing ------------------------------------------------------------------- */
+
+/* How a client gets at a provider's memory. */
+enum kverbs_p2pdma_map {
+	KVERBS_P2PDMA_REFUSED,		/* not at all */
+	KVERBS_P2PDMA_BUS_ADDR,		/* by bus address, below the host bridge */
+	KVERBS_P2PDMA_HOST_BRIDGE,	/* by host address or IOVA, through it */
+};
+
+/* Why that is so. */
+enum kverbs_p2pdma_why {
+	KVERBS_P2PDMA_NOT_PCI,		/* refused: no PCI ancestor */
+	KVERBS_P2PDMA_SAME_FUNCTION,	/* bus address: client and provider are one */
+	KVERBS_P2PDMA_COMMON_BRIDGE,	/* bus address: &bridge is above both */
+	KVERBS_P2PDMA_ZEN,		/* host bridge: AMD's processors do, from Zen on */
+	KVERBS_P2PDMA_LISTED,		/* host bridge: known to forward such requests */
+	KVERBS_P2PDMA_ACS,		/* refused: &bridge redirects, host not known */
+	KVERBS_P2PDMA_NOT_LISTED,	/* refused: no common bridge, host not known */
+	KVERBS_P2PDMA_NOT_SAME_HOST,	/* refused: known, but only within one */
+	KVERBS_P2PDMA_BY_POLICY,	/* host bridge: would be refused, policy is not deny */
+	KVERBS_P2PDMA_WHYS
+};
+
+/**
+ * struct kverbs_p2pdma_route - the way from a client to a provider's memory
+ * @map: how it gets there
+ * @why: why that is so
+ * @hops: distance in ports passed: 0 for the same function, 2 for two functions of a
+ *	slot, 4 for two slots of a switch; likewise if it is refused. -1 without a PCI
+ *	ancestor
+ * @acs_ports: of these, and of the common bridge, how many redirect by ACS
+ * @domain: PCI domain of @bus and @devfn
+ * @has_bridge: @bus and @devfn are set
+ * @bus: the first bridge that redirects, seen from the provider; else the common one;
+ *	else the device that stands for the provider's host bridge
+ * @devfn: likewise
+ */
+struct kverbs_p2pdma_route {
+	enum kverbs_p2pdma_map map;
+	enum kverbs_p2pdma_why why;
+	int hops;
+	unsigned int acs_ports;
+	int domain;
+	bool has_bridge;
+	u8 bus;
+	u8 devfn;
+};
+
+int kverbs_p2pdma_route(struct pci_dev *provider, struct device *client,
+			struct kverbs_p2pdma_route *route);
+const char *kverbs_p2pdma_why_msg(enum kverbs_p2pdma_why why);
+const char *kverbs_p2pdma_map_msg(enum kverbs_p2pdma_map map);
+
+/* --- providers ----------------------------------------------------------------- */
+
+int kverbs_p2pdma_add_resource(struct pci_dev *pdev, int bar, size_t size, u64 offset);
+void kverbs_p2pmem_publish(struct pci_dev *pdev, bool publish);
+bool kverbs_has_p2pmem(struct pci_dev *pdev);
+
+/**
+ * struct kverbs_p2pdma_user - somebody who uses a provider's memory for long
+ * @revoke: the provider goes: stop using its memory, now, and free it. Called at most
+ *	once, in process context, before the provider's driver loses the device, with
+ *	that device locked: it may sleep, but not wait for that driver
+ * @provider: set by kverbs_p2pdma_user_add()
+ * @entry: likewise
+ */
+struct kverbs_p2pdma_user {
+	void (*revoke)(struct kverbs_p2pdma_user *user);
+	struct pci_dev *provider;
+	struct list_head entry;
+};
+
+int kverbs_p2pdma_user_add(struct kverbs_p2pdma_user *user, struct pci_dev *provider);
+void kverbs_p2pdma_user_del(struct kverbs_p2pdma_user *user);
+/* With a reference. */
+struct pci_dev *kverbs_p2pdma_page_provider(struct page *page);
+
+/* --- orchestrators ------------------------------------------------------------- */
+
+int kverbs_p2pdma_add_client(struct list_head *clients, struct device *dev);
+void kverbs_p2pdma_remove_client(struct list_head *clients, struct device *dev);
+void kverbs_p2pdma_client_list_free(struct list_head *clients);
+int kverbs_p2pdma_distance(struct pci_dev *provider, struct list_head *clients, bool verbose);
+bool kverbs_p2pdma_assign_provider(struct pci_dev *provider, struct list_head *clients);
+struct pci_dev *kverbs_p2pmem_find(struct list_head *clients);
+
+int kverbs_p2pdma_distance_many(struct pci_dev *provider, struct device **clients,
+				int num_clients, bool verbose);
+struct pci_dev *kverbs_p2pmem_find_many(struct device **clients, int num_clients);
+
+static inline int kverbs_p2pdma_distance_dev(struct pci_dev *provider, struct device *client,
+					     bool verbose)
+{
+	return kverbs_p2pdma_distance_many(provider, &client, 1, verbose);
+}
+
+static inline struct pci_dev *kverbs_p2pmem_find_dev(struct device *client)
+{
+	return kverbs_p2pmem_find_many(&client, 1);
+}
+
+/* --- memory -------------------------------------------------------------------- */
+
+void *kverbs_alloc_p2pmem(struct pci_dev *pdev, size_t size);
+void kverbs_free_p2pmem(struct pci_dev *pdev, void *addr, size_t size);
+pci_bus_addr_t kverbs_p2pmem_virt_to_bus(struct pci_dev *pdev, void *addr);
+struct scatterlist *kverbs_p2pmem_alloc_sgl(struct pci_dev *pdev, unsigned int *nents,
+					    u32 length);
+void kverbs_p2pmem_free_sgl(struct pci_dev *pdev, struct scatterlist *sgl);
+
+/* --- clients ------------------------------------------------------------------- */
+
+int kverbs_p2pdma_map_sgtable(struct device *dev, struct sg_table *sgt,
+			      enum dma_data_direction dir, unsigned long attrs);
+void kverbs_p2pdma_unmap_sgtable(struct device *dev, struct sg_table *sgt,
+				 enum dma_data_direction dir, unsigned long attrs);
+int kverbs_p2pdma_map_sg_attrs(struct device *dev, struct scatterlist *sg, int nents,
+			       enum dma_data_direction dir, unsigned long attrs);
+void kverbs_p2pdma_unmap_sg_attrs(struct device *dev, struct scatterlist *sg, int nents,
+				  enum dma_data_direction dir, unsigned long attrs);
+
+/* --- the usual names ----------------------------------------------------------- */
+
+#ifndef KVERBS_P2PDMA_NO_NAMES
+#define is_pci_p2pdma_page		kverbs_is_p2pdma_page
+#define pci_p2pdma_add_resource		kverbs_p2pdma_add_resource
+#define pci_p2pmem_publish		kverbs_p2pmem_publish
+#define pci_has_p2pmem			kverbs_has_p2pmem
+#define pci_p2pdma_add_client		kverbs_p2pdma_add_client
+#define pci_p2pdma_remove_client	kverbs_p2pdma_remove_client
+#define pci_p2pdma_client_list_free	kverbs_p2pdma_client_list_free
+#define pci_p2pdma_assign_provider	kverbs_p2pdma_assign_provider
+#define pci_p2pdma_distance_many	kverbs_p2pdma_distance_many
+#define pci_p2pmem_find_many		kverbs_p2pmem_find_many
+#define pci_alloc_p2pmem		kverbs_alloc_p2pmem
+#define pci_free_p2pmem			kverbs_free_p2pmem
+#define pci_p2pmem_virt_to_bus		kverbs_p2pmem_virt_to_bus
+#define pci_p2pmem_alloc_sgl		kverbs_p2pmem_alloc_sgl
+#define pci_p2pmem_free_sgl		kverbs_p2pmem_free_sgl
+#define pci_p2pdma_map_sg_attrs		kverbs_p2pdma_map_sg_attrs
+#define pci_p2pdma_unmap_sg_attrs	kverbs_p2pdma_unmap_sg_attrs
+#define pci_p2pdma_map_sg(dev, sg, nents, dir) \
+	kverbs_p2pdma_map_sg_attrs(dev, sg, nents, dir, 0)
+#define pci_p2pdma_unmap_sg(dev, sg, nents, dir) \
+	kverbs_p2pdma_unmap_sg_attrs(dev, sg, nents, dir, 0)
+
+/* Of a list of clients, or, as in newer kernels, of a single device. */
+#define kverbs_p2pdma_by_type(clients, of_list, of_device) \
+	__builtin_choose_expr(__same_type(clients, struct list_head *), of_list, of_device)
+#define pci_p2pdma_distance(provider, clients, verbose) \
+	kverbs_p2pdma_by_type(clients, kverbs_p2pdma_distance, \
+			      kverbs_p2pdma_distance_dev)(provider, clients, verbose)
+#define pci_p2pmem_find(clients) \
+	kverbs_p2pdma_by_type(clients, kverbs_p2pmem_find, kverbs_p2pmem_find_dev)(clients)
+#endif
+
+#endif

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * PCI peer-to-peer DMA: between the drivers of devices that have memory, of devices
+ * that can reach it, and those who bring the two together. It knows nothing of RDMA.
+ */
+#include <linux/module.h>
+
+#include "p2pdma.h"
+
+bool p2p_own_provider;
+module_param_named(own_provider, p2p_own_provider, bool, 0444);
+MODULE_PARM_DESC(own_provider,
+		 "Keep the memory of providers here, also where the kernel could (CONFIG_PCI_P2PDMA)");
+
+static int __init p2pdma_init(void)
+{
+	int ret = p2p_user_init();
+
+	if (ret)
+		return ret;
+	p2p_route_init();
+	p2p_debugfs_init();
+	return 0;
+}
+
+/* Providers hold the module, whose drivers use it, and lists those who made them. */
+static void __exit p2pdma_exit(void)
+{
+	p2p_debugfs_exit();
+	p2p_user_exit();
+}
+
+module_init(p2pdma_init);
+module_exit(p2pdma_exit);
+
+MODULE_DESCRIPTION("PCI peer-to-peer DMA, on kernels with and without it");
+MODULE_AUTHOR("The kverbs authors");
+MODULE_LICENSE("GPL");

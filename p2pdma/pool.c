@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What is free of a provider's memory: a pool for each of its resources, and before
+ * them, for pages, a few at each CPU's hand. Most allocations are of a page, and those
+ * need then not look for one, nor write what other CPUs write.
+ *
+ * There are no locks: pages at hand are in slots, which are emptied by xchg() and
+ * filled by cmpxchg(), by whichever CPU; so interrupts may do it at any time. Whose
+ * slots they are is a matter of speed only. What is handed over in a slot is an
+ * address; what is in the memory is ordered by those who allocate and free it.
+ *
+ * What is at hand is as good as free: before an allocation fails, all of it is put back
+ * into the pools. So it fails only if there is no piece that is large enough, but for
+ * what another CPU is just about to have at hand.
+ */
+#include <linux/genalloc.h>
+#include <linux/mm.h>
+#include <linux/percpu.h>
+#include <linux/rculist.h>
+
+#include "p2pdma.h"
+#include "provider.h"
+
+/* Pages at hand at most, and how many are got from a pool at once. */
+#define P2P_AT_HAND	16
+#define P2P_BATCH	(P2P_AT_HAND / 2)
+
+/**
+ * struct p2p_at_hand - pages of a CPU
+ * @page: where they are, or NULL
+ */
+struct p2p_at_hand {
+	void *page[P2P_AT_HAND];
+};
+
+/* The caller is a reader of RCU, here as below. */
+static void *pools_take(struct p2p_provider *provider, size_t size)
+{
+	struct p2p_resource *res;
+	void *addr;
+
+	list_for_each_entry_rcu(res, &provider->resources, entry) {
+		addr = (void *)gen_pool_alloc(res->pool, size);
+		if (addr)
+			return addr;
+	}
+	return NULL;
+}
+
+static void pools_put(void *addr, size_t size)
+{
+	struct p2p_resource *res = p2p_resource_of(virt_to_page(addr));
+
+	gen_pool_free(res->pool, (unsigned long)addr, size);
+}
+
+static void *slot_take(void **slot)
+{
+	return READ_ONCE(*slot) ? xchg(slot, NULL) : NULL;
+}
+
+static void *at_hand_take(struct p2p_at_hand *at_hand)
+{
+	void *addr;
+	int i;
+
+	for (i = 0; i < P2P_AT_HAND; i++) {
+		addr = slot_take(&at_hand->page[i]);
+		if (addr)
+			return addr;
+	}
+	return NULL;
+}
+
+static bool at_hand_put(struct p2p_at_hand *at_hand, void *addr)
+{
+	int i;
+
+	for (i = 0; i < P2P_AT_HAND; i++)
+		if (!READ_ONCE(at_hand->page[i]) &&
+		    !cmpxchg(&at_hand->page[i], NULL, addr))
+			return true;
+	return false;
+}
+
+static void page_put(struct p2p_provider *provider, void *addr)
+{
+	if (!at_hand_put(raw_cpu_ptr(provider->at_hand), addr))
+		pools_put(addr, PAGE_SIZE);
+}
+
+/* A page; further ones are at hand then. */
+static void *batch_take(struct p2p_provider *provider)
+{
+	void *addr = pools_take(provider, P2P_BATCH * PAGE_SIZE);
+	int i;
+
+	for (i = 1; addr && i < P2P_BATCH; i++)
+		page_put(provider, addr + i * PAGE_SIZE);
+	return addr;
+}
+
+static void *page_take(struct p2p_provider *provider)
+{
+	return at_hand_take(raw_cpu_ptr(provider->at_hand)) ?: batch_take(provider);
+}
+
+/* All that is free is in the pools, but for what is freed meanwhile. */
+void p2p_pool_drain(struct p2p_provider *provider)
+{
+	struct p2p_at_hand *at_hand;
+	void *addr;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		at_hand = per_cpu_ptr(provider->at_hand, cpu);
+		while ((addr = at_hand_take(at_hand)))
+			pools_put(addr, PAGE_SIZE);
+	}
+}
+
+/* Returns whole pages, or NULL. */
+void *p2p_pool_take(struct p2p_provider *provider, size_t size)
+{
+	void *addr = size && size <= PAGE_SIZE ? page_take(provider) :
+						 pools_take(provider, size);
+
+	if (likely(addr))
+		return addr;
+	p2p_pool_drain(provider);
+	return pools_take(provider, size);
+}
+
+void p2p_pool_put(struct p2p_provider *provider, void *addr, size_t size)
+{
+	if (size <= PAGE_SIZE)
+		page_put(provider, addr);
+	else
+		pools_put(addr, size);
+}
+
+static size_t at_hand_size(struct p2p_at_hand *at_hand)
+{
+	size_t size = 0;
+	int i;
+
+	for (i = 0; i < P2P_AT_HAND; i++)
+		if (READ_ONCE(at_hand->page[i]))
+			size += PAGE_SIZE;
+	return size;
+}
+
+void p2p_pool_count(struct p2p_provider *provider, struct p2p_memory *mem)
+{
+	struct p2p_resource *res;
+	int cpu;
+
+	list_for_each_entry_rcu(res, &provider->resources, entry) {
+		mem->size += gen_pool_size(res->pool);
+		mem->available += gen_pool_avail(res->pool);
+	}
+	for_each_possible_cpu(cpu)
+		mem->available += at_hand_size(per_cpu_ptr(provider->at_hand, cpu));
+	/* What is on its way from a pool to a slot is counted twice. */
+	mem->available = min(mem->available, mem->size);
+}
+
+int p2p_pool_init(struct p2p_provider *provider)
+{
+	provider->at_hand = alloc_percpu(struct p2p_at_hand);
+	return provider->at_hand ? 0 : -ENOMEM;
+}
+
+void p2p_pool_exit(struct p2p_provider *provider)
+{
+	free_percpu(provider->at_hand);
+}

@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Memory of devices, where it is us who keep it: given pages, handed out, and taken
+ * away when the device goes.
+ *
+ * Who owns what: a driver's device owns its provider by devres. So it is released
+ * when the driver has let go of the device, or its probe has failed, or a device
+ * without a driver goes; before what the driver had acquired by devres earlier, such
+ * as the BAR itself. A resource belongs to its provider and goes with it.
+ *
+ * Lock protocol: add_lock, a mutex, orders those who add memory. Within it, table_lock,
+ * a spinlock, guards the table of providers, which are looked up under RCU, also their
+ * resources. What keeps a provider from going is a reference of percpu_ref users: each
+ * allocation has one, and each page that is mapped by user space, until it is free.
+ *
+ * Who can reach a provider that is released, in the order in which it is shut off:
+ *
+ *   1. who allocates: users is killed, from then on there is no memory
+ *   2. users of kverbs_p2pdma_user_add(): revoke() has told them to free theirs
+ *   3. user space: `allocate` is removed, which unmaps its pages
+ *   4. who has memory: waited for, however long it takes
+ *   5. who frees: give_back is cancelled; there is nothing left to give back
+ *   6. who looks it up: a grace period after it was taken out of the table; readers
+ *	of its other files: these are removed
+ *   7. who looks up its pages: memunmap_pages() waits for them
+ *
+ * A page that user space has mapped is free when its last reference is dropped:
+ * page_free() is called, and mm sets the count to 1 again when that has returned. Not
+ * before that may anybody be given the page, so page_free() leaves it to a work item,
+ * which looks whether it has happened. While a page is allocated or on its way back,
+ * zone_device_data is ours: the bytes of the allocation that begins with it, or the
+ * link of the list of those that come back.
+ */
+#include <linux/genalloc.h>
+#include <linux/hashtable.h>
+#include <linux/jiffies.h>
+#include <linux/memremap.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+
+#include "p2pdma.h"
+#include "provider.h"
+#include "trace.h"
+
+/* How often who waits for memory to be freed says so. */
+#define P2P_WARN_INTERVAL	(10 * HZ)
+
+static DEFINE_MUTEX(add_lock);
+static DEFINE_SPINLOCK(table_lock);
+static DEFINE_HASHTABLE(providers, 6);
+
+/* Also one that goes. The caller is a reader of RCU. */
+static struct p2p_provider *provider_find(struct pci_dev *pdev)
+{
+	struct p2p_provider *provider;
+
+	hash_for_each_possible_rcu_notrace(providers, provider, node, (unsigned long)pdev)
+		if (provider->pdev == pdev)
+			return provider;
+	return NULL;
+}
+
+/* Of a device whose provider the caller knows to stay, if there is one. */
+static struct p2p_provider *provider_of(struct pci_dev *pdev)
+{
+	struct p2p_provider *provider;
+
+	rcu_read_lock();
+	provider = provider_find(pdev);
+	rcu_read_unlock();
+	return provider;
+}
+
+/* --- memory ---------------------------------------------------------------------- */
+
+static void provider_idle(struct percpu_ref *users)
+{
+	complete(&container_of(users, struct p2p_provider, users)->idle);
+}
+
+static void provider_memory(struct p2p_provider *provider, struct p2p_memory *mem)
+{
+	*mem = (struct p2p_memory){ .published = READ_ONCE(provider->published) };
+	p2p_pool_count(provider, mem);
+}
+
+/* As p2p_memory_of(). */
+bool p2p_provider_memory(struct pci_dev *pdev, struct p2p_memory *mem)
+{
+	struct p2p_provider *provider;
+
+	rcu_read_lock();
+	provider = provider_find(pdev);
+	if (provider)
+		provider_memory(provider, mem);
+	rcu_read_unlock();
+	return provider;
+}
+
+/* Does it provide memory, and does not go yet? */
+bool p2p_provider_is_live(struct pci_dev *pdev)
+{
+	struct p2p_provider *provider;
+	bool live;
+
+	rcu_read_lock();
+	provider = provider_find(pdev);
+	live = provider && !percpu_ref_is_dying(&provider->users);
+	rcu_read_unlock();
+	return live;
+}
+
+/* Sets @list, of @max entries, each with a reference. Returns how many there are. */
+int p2p_provider_list(struct pci_dev **list, int max, bool published)
+{
+	struct p2p_provider *provider;
+	int nr = 0, bucket;
+
+	rcu_read_lock();
+	hash_for_each_rcu(providers, bucket, provider, node) {
+		if (published && !READ_ONCE(provider->published))
+			continue;
+		if (nr < max)
+			list[nr] = pci_dev_get(provider->pdev);
+		nr++;
+	}
+	rcu_read_unlock();
+	return nr;
+}
+
+/* As kverbs_alloc_p2pmem(). */
+void *p2p_provider_alloc(struct pci_dev *pdev, size_t size)
+{
+	struct p2p_provider *provider;
+	void *addr = NULL;
+
+	rcu_read_lock();
+	provider = provider_find(pdev);
+	if (provider && percpu_ref_tryget_live_rcu(&provider->users)) {
+		addr = p2p_pool_take(provider, size);
+		if (addr)
+			virt_to_page(addr)->zone_device_data = (void *)size;
+		else
+			percpu_ref_put(&provider->users);
+	}
+	rcu_read_unlock();
+	return addr;
+}
+
+/* The resource of @pdev that has @addr, or NULL. The caller is a reader of RCU. */
+static struct p2p_resource *resource_find(struct pci_dev *pdev, const void *addr)
+{
+	struct p2p_provider *provider = provider_find(pdev);
+	struct p2p_resource *res;
+
+	if (!provider)
+		return NULL;
+	list_for_each_entry_rcu(res, &provider->resources, entry)
+		if (addr - res->addr < range_len(&res->pgmap.range))
+			return res;
+	return NULL;
+}
+
+static void provider_put(struct p2p_provider *provider, void *addr, size_t size)
+{
+	p2p_pool_put(provider, addr, size);
+	percpu_ref_put(&provider->users);
+}
+
+/* Is it what was allocated? If not, or not any more, it is better lost than had by two. */
+static bool memory_is_sound(struct p2p_resource *res, const void *addr, size_t size)
+{
+	return res && (size_t)virt_to_page(addr)->zone_device_data == size;
+}
+
+/* As kverbs_free_p2pmem(). */
+void p2p_provider_free(struct pci_dev *pdev, void *addr, size_t size)
+{
+	struct p2p_resource *res;
+
+	rcu_read_lock();
+	res = resource_find(pdev, addr);
+	if (!WARN_ON_ONCE(!memory_is_sound(res, addr, size))) {
+		virt_to_page(addr)->zone_device_data = NULL;
+		provider_put(res->provider, addr, size);
+	}
+	rcu_read_unlock();
+}
+
+/* As kverbs_p2pmem_virt_to_bus(). */
+pci_bus_addr_t p2p_provider_bus(struct pci_dev *pdev, void *addr)
+{
+	struct p2p_resource *res;
+	pci_bus_addr_t bus = 0;
+
+	rcu_read_lock();
+	res = resource_find(pdev, addr);
+	if (res)
+		bus = virt_to_phys(addr) + res->bus_offset;
+	rcu_read_unlock();
+	return bus;
+}
+
+/* Makes of an allocation of whole pages one for each page. */
+void p2p_provider_split(void *addr, size_t size)
+{
+	struct p2p_resource *res = p2p_resource_of(virt_to_page(addr));
+	void *end = addr + size;
+
+	percpu_ref_get_many(&res->provider->users, size / PAGE_SIZE - 1);
+	for (; addr < end; addr += PAGE_SIZE)
+		virt_to_page(addr)->zone_device_data = (void *)PAGE_SIZE;
+}
+
+/* --- pages that come back by their references ------------------------------------ */
+
+/* Not called for memory that is freed by kverbs_free_p2pmem(). */
+static void resource_page_free(struct page *page)
+{
+	struct p2p_provider *provider = p2p_resource_of(page)->provider;
+
+	BUILD_BUG_ON(sizeof(page->zone_device_data) != sizeof(struct llist_node));
+	if (llist_add((struct llist_node *)&page->zone_device_data, &provider->returned))
+		queue_delayed_work(system_wq, &provider->give_back, 0);
+}
+
+static const struct dev_pagemap_ops resource_ops = {
+	.page_free = resource_page_free,
+};
+
+static void provider_give_back(struct work_struct *work)
+{
+	struct p2p_provider *provider =
+		container_of(to_delayed_work(work), struct p2p_provider, give_back);
+	struct llist_node *node, *next;
+	struct page *page;
+
+	llist_for_each_safe(node, next, llist_del_all(&provider->returned)) {
+		page = container_of((void **)node, struct page, zone_device_data);
+		if (page_count(page) == 1)
+			provider_put(provider, page_address(page), PAGE_SIZE);
+		else if (llist_add(node, &provider->returned))
+			queue_delayed_work(system_wq, &provider->give_back, 1);
+	}
+}
+
+/* What user space and mm have done with is free when this returns. It may sleep. */
+void p2p_provider_settle(struct pci_dev *pdev)
+{
+	struct p2p_provider *provider = provider_of(pdev);
+
+	if (provider)
+		flush_delayed_work(&provider->give_back);
+}
+
+/* --- resources ------------------------------------------------------------------- */
+
+static void resource_destroy(struct p2p_resource *res)
+{
+	gen_pool_destroy(res->pool);
+	kfree(res);
+}
+
+/*
+ * The kernel takes pages of its own type for those of a provider of its own, and looks
+ * for that behind the &struct dev_pagemap.
+ */
+static enum memory_type pages_type(void)
+{
+	return IS_ENABLED(CONFIG_PCI_P2PDMA) ? MEMORY_DEVICE_GENERIC :
+					       MEMORY_DEVICE_PCI_P2PDMA;
+}
+
+static struct p2p_resource *resource_create(struct p2p_provider *provider, int bar,
+					    size_t size, u64 offset)
+{
+	struct p2p_resource *res = kzalloc(sizeof(*res), GFP_KERNEL);
+	struct pci_dev *pdev = provider->pdev;
+	phys_addr_t start = pci_resource_start(pdev, bar) + offset;
+	int nid = dev_to_node(&pdev->dev);
+
+	if (!res)
+		return NULL;
+	res->provider = provider;
+	res->bus_offset = pci_bus_address(pdev, bar) - pci_resource_start(pdev, bar);
+	res->pgmap.type = pages_type();
+	res->pgmap.owner = KVERBS_P2PDMA_OWNER;
+	res->pgmap.ops = &resource_ops;
+	res->pgmap.nr_range = 1;
+	res->pgmap.range = (struct range){ start, start + size - 1 };
+	res->pool = gen_pool_create(PAGE_SHIFT, nid);
+	if (res->pool && !gen_pool_add(res->pool, (unsigned long)__va(start), size, nid))
+		return res;
+	if (res->pool)
+		gen_pool_destroy(res->pool);
+	kfree(res);
+	return NULL;
+}
+
+/* The pages come last: with them, everybody can find the resource. */
+static int provider_add_resource(struct p2p_provider *provider, int bar, size_t size,
+				 u64 offset)
+{
+	struct p2p_resource *res = resource_create(provider, bar, size, offset);
+	void *addr;
+
+	if (!res)
+		return -ENOMEM;
+	trace_p2p_provider(provider->pdev, "pages", 0);
+	addr = memremap_pages(&res->pgmap, dev_to_node(&provider->pdev->dev));
+	if (IS_ERR(addr)) {
+		resource_destroy(res);
+		return PTR_ERR(addr);
+	}
+	res->addr = addr;
+	list_add_tail_rcu(&res->entry, &provider->resources);
+	return 0;
+}
+
+/* --- providers ------------------------------------------------------------------- */
+
+static void provider_free(struct p2p_provider *provider)
+{
+	percpu_ref_exit(&provider->users);
+	p2p_pool_exit(provider);
+	pci_dev_put(provider->pdev);
+	kfree(provider);
+}
+
+static struct p2p_provider *provider_alloc(struct pci_dev *pdev)
+{
+	struct p2p_provider *provider = kzalloc(sizeof(*provider), GFP_KERNEL);
+
+	if (!provider)
+		return NULL;
+	if (p2p_pool_init(provider))
+		goto err_provider;
+	if (percpu_ref_init(&provider->users, provider_idle, 0, GFP_KERNEL))
+		goto err_pool;
+	provider->pdev = pci_dev_get(pdev);
+	init_completion(&provider->idle);
+	INIT_LIST_HEAD(&provider->resources);
+	init_llist_head(&provider->returned);
+	INIT_DELAYED_WORK(&provider->give_back, provider_give_back);
+	return provider;
+
+err_pool:
+	p2p_pool_exit(provider);
+err_provider:
+	kfree(provider);
+	return NULL;
+}
+
+static void provider_wait_idle(struct p2p_provider *provider)
+{
+	struct p2p_memory mem;
+
+	while (!wait_for_completion_timeout(&provider->idle, P2P_WARN_INTERVAL)) {
+		rcu_read_lock();
+		provider_memory(provider, &mem);
+		rcu_read_unlock();
+		pci_warn(provider->pdev,
+			 "waits for %zu bytes of its peer-to-peer memory: end what uses them\n",
+			 mem.size - mem.available);
+	}
+}
+
+/* See at the top who can reach it when. */
+static void provider_release(void *data)
+{
+	struct p2p_provider *provider = data;
+	struct pci_dev *pdev = provider->pdev;
+	struct p2p_resource *res, *next;
+
+	trace_p2p_provider(pdev, "release", 0);
+	WRITE_ONCE(provider->published, false);
+	percpu_ref_kill(&provider->users);
+	p2p_users_revoke(pdev);
+	p2p_sysfs_stop(pdev);
+	provider_wait_idle(provider);
+	cancel_delayed_work_sync(&provider->give_back);
+	spin_lock(&table_lock);
+	hash_del_rcu(&provider->node);
+	spin_unlock(&table_lock);
+	p2p_sysfs_remove(pdev);
+	synchronize_rcu();
+	p2p_pool_drain(provider);
+	list_for_each_entry_safe(res, next, &provider->resources, entry) {
+		memunmap_pages(&res->pgmap);
+		resource_destroy(res);
+	}
+	trace_p2p_provider(pdev, "released", 0);
+	provider_free(provider);
+	module_put(THIS_MODULE);
+}
+
+/* What can fail before memory is there. */
+static int provider_prepare(struct p2p_provider *provider)
+{
+	struct pci_dev *pdev = provider->pdev;
+	int err = p2p_sysfs_add(pdev);
+
+	if (err)
+		return err;
+	err = devm_add_action(&pdev->dev, provider_release, provider);
+	if (err)
+		p2p_sysfs_remove(pdev);
+	else
+		__module_get(THIS_MODULE);
+	return err;
+}
+
+/* A new one, with its first resource. */
+static int provider_create(struct pci_dev *pdev, int bar, size_t size, u64 offset)
+{
+	struct p2p_provider *provider = provider_alloc(pdev);
+	int err;
+
+	if (!provider)
+		return -ENOMEM;
+	err = provider_prepare(provider);
+	if (err) {
+		provider_free(provider);
+		return err;
+	}
+	err = provider_add_resource(provider, bar, size, offset);
+	if (err) {
+		devm_release_action(&pdev->dev, provider_release, provider);
+		return err;
+	}
+	spin_lock(&table_lock);
+	hash_add_rcu(providers, &provider->node, (unsigned long)pdev);
+	spin_unlock(&table_lock);
+	return 0;
+}
+
+/* As kverbs_p2pdma_add_resource(), which has checked the arguments. */
+int p2p_provider_add(struct pci_dev *pdev, int bar, size_t size, u64 offset)
+{
+	struct p2p_provider *provider;
+	int err;
+
+	mutex_lock(&add_lock);
+	provider = provider_of(pdev);
+	if (provider)
+		err = provider_add_resource(provider, bar, size, offset);
+	else
+		err = provider_create(pdev, bar, size, offset);
+	mutex_unlock(&add_lock);
+	return err;
+}
+
+/* As kverbs_p2pmem_publish(). */
+void p2p_provider_publish(struct pci_dev *pdev, bool publish)
+{
+	struct p2p_provider *provider;
+
+	rcu_read_lock();
+	provider = provider_find(pdev);
+	if (provider)
+		WRITE_ONCE(provider->published, publish);
+	rcu_read_unlock();
+}
+
+/* As kverbs_has_p2pmem(). */
+bool p2p_provider_is_published(struct pci_dev *pdev)
+{
+	struct p2p_provider *provider;
+	bool published;
+
+	rcu_read_lock();
+	provider = provider_find(pdev);
+	published = provider && READ_ONCE(provider->published);
+	rcu_read_unlock();
+	return published;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A device's memory, where it is us who keep it.
+ */
+#ifndef KVERBS_P2PDMA_PROVIDER_H
+#define KVERBS_P2PDMA_PROVIDER_H
+
+#include <linux/completion.h>
+#include <linux/llist.h>
+#include <linux/memremap.h>
+#include <linux/percpu-refcount.h>
+#include <linux/rcupdate.h>
+#include <linux/types.h>
+#include <linux/workqueue.h>
+
+struct gen_pool;
+struct p2p_at_hand;
+struct p2p_memory;
+struct pci_dev;
+
+/**
+ * struct p2p_provider - a device that provides memory
+ * @pdev: the device, with a reference
+ * @node: in the table of providers
+ * @published: anybody may allocate
+ * @users: one for each allocation, and for each page that user space got
+ * @idle: completed when there are none, after @users was killed
+ * @at_hand: free pages, by CPU
+ * @resources: list of &struct p2p_resource, which only grows; walked under RCU
+ * @returned: pages that user space has let go of, not in their pool yet
+ * @give_back: puts them there
+ */
+struct p2p_provider {
+	struct pci_dev *pdev;
+	struct hlist_node node;
+	bool published;
+	struct percpu_ref users;
+	struct completion idle;
+	struct p2p_at_hand __percpu *at_hand;
+	struct list_head resources;
+	struct llist_head returned;
+	struct delayed_work give_back;
+};
+
+/**
+ * struct p2p_resource - a BAR of it, or a part of one
+ * @pgmap: its pages
+ * @provider: whose it is
+ * @addr: where they are
+ * @pool: what is free of it, and not at a CPU's hand
+ * @bus_offset: from an address of the host to that on the bus
+ * @entry: in the provider's list
+ */
+struct p2p_resource {
+	struct dev_pagemap pgmap;
+	struct p2p_provider *provider;
+	const void *addr;
+	struct gen_pool *pool;
+	u64 bus_offset;
+	struct list_head entry;
+};
+
+/* Of a page of ours, else NULL. */
+static inline struct p2p_resource *p2p_resource_of(const struct page *page)
+{
+	if (!is_zone_device_page(page) || page->pgmap->owner != KVERBS_P2PDMA_OWNER)
+		return NULL;
+	return container_of(page->pgmap, struct p2p_resource, pgmap);
+}
+
+bool p2p_provider_memory(struct pci_dev *pdev, struct p2p_memory *mem);
+bool p2p_provider_is_live(struct pci_dev *pdev);
+int p2p_provider_list(struct pci_dev **list, int max, bool published);
+void p2p_provider_split(void *addr, size_t size);
+void p2p_provider_settle(struct pci_dev *pdev);
+
+/* --- pool.c --- */
+
+int p2p_pool_init(struct p2p_provider *provider);
+void p2p_pool_exit(struct p2p_provider *provider);
+void *p2p_pool_take(struct p2p_provider *provider, size_t size);
+void p2p_pool_put(struct p2p_provider *provider, void *addr, size_t size);
+void p2p_pool_drain(struct p2p_provider *provider);
+void p2p_pool_count(struct p2p_provider *provider, struct p2p_memory *mem);
+
+/* --- sysfs.c --- */
+
+int p2p_sysfs_add(struct pci_dev *pdev);
+void p2p_sysfs_stop(struct pci_dev *pdev);
+void p2p_sysfs_remove(struct pci_dev *pdev);
+
+#endif

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Those who use a provider's memory for long, and want to know when it goes: before
+ * its driver loses the device, whoever keeps the memory.
+ *
+ * Lock protocol: users_lock guards the three lists below and the entries of the users
+ * in them. It is not held while a user's revoke() runs. A user is in the list
+ * of users until it is deleted or revoke() is called; then whoever calls it is in the
+ * list of revokers until it has returned. A user may be deleted, and freed, within
+ * its revoke(), so it is not touched afterwards.
+ *
+ * Between the beginning of a device's unbinding and its end, it is in the list of
+ * those that go: whoever would become its user then would not be told.
+ */
+#include <linux/device.h>
+#include <linux/export.h>
+#include <linux/notifier.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+
+#include "p2pdma.h"
+#include "trace.h"
+
+/**
+ * struct p2p_revoker - a task that tells a user
+ * @user: whom
+ * @task: the task
+ * @entry: in the list of them
+ */
+struct p2p_revoker {
+	const struct kverbs_p2pdma_user *user;
+	const struct task_struct *task;
+	struct list_head entry;
+};
+
+/**
+ * struct p2p_going - a device whose users have been told
+ * @pdev: the device, only to be compared
+ * @entry: in the list of them
+ */
+struct p2p_going {
+	const struct pci_dev *pdev;
+	struct list_head entry;
+};
+
+static DEFINE_SPINLOCK(users_lock);
+static LIST_HEAD(users);
+static LIST_HEAD(revokers);
+static LIST_HEAD(going);
+static DECLARE_WAIT_QUEUE_HEAD(revoked);
+
+static struct p2p_going *going_find(const struct pci_dev *pdev)
+{
+	struct p2p_going *g;
+
+	lockdep_assert_held(&users_lock);
+	list_for_each_entry(g, &going, entry)
+		if (g->pdev == pdev)
+			return g;
+	return NULL;
+}
+
+/**
+ * kverbs_p2pdma_user_add() - be told before a provider goes
+ * @user: &revoke is set
+ * @provider: whose memory it uses, or is going to
+ *
+ * Whoever adds itself deletes itself, too, also after revoke() has been called. That
+ * may be before this returns.
+ *
+ * Context: Process, may sleep.
+ * Return: 0, or -ENODEV: it goes already, or has no memory.
+ */
+int kverbs_p2pdma_user_add(struct kverbs_p2pdma_user *user, struct pci_dev *provider)
+{
+	int ret = -ENODEV;
+
+	user->provider = provider;
+	INIT_LIST_HEAD(&user->entry);
+	spin_lock(&users_lock);
+	if (p2p_memory_is_there(provider) && !going_find(provider)) {
+		list_add_tail(&user->entry, &users);
+		ret = 0;
+	}
+	spin_unlock(&users_lock);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(kverbs_p2pdma_user_add);
+
+static struct p2p_revoker *revoker_find(const struct kverbs_p2pdma_user *user)
+{
+	struct p2p_revoker *revoker;
+
+	lockdep_assert_held(&users_lock);
+	list_for_each_entry(revoker, &revokers, entry)
+		if (revoker->user == user)
+			return revoker;
+	return NULL;
+}
+
+/* Is it being told, by another task? */
+static bool user_is_revoked_now(const struct kverbs_p2pdma_user *user)
+{
+	struct p2p_revoker *revoker;
+	bool now;
+
+	spin_lock(&users_lock);
+	revoker = revoker_find(user);
+	now = revoker && revoker->task != current;
+	spin_unlock(&users_lock);
+	return now;
+}
+
+/**
+ * kverbs_p2pdma_user_del() - do not be told any more
+ * @user: of kverbs_p2pdma_user_add()
+ *
+ * When it returns, revoke() is not running and will not be called, unless it is the
+ * caller.
+ *
+ * Context: Process, may sleep.
+ */
+void kverbs_p2pdma_user_del(struct kverbs_p2pdma_user *user)
+{
+	spin_lock(&users_lock);
+	list_del_init(&user->entry);
+	spin_unlock(&users_lock);
+	wait_event(revoked, !user_is_revoked_now(user));
+}
+EXPORT_SYMBOL_GPL(kverbs_p2pdma_user_del);
+
+/* The next user of @pdev, out of the list. */
+static struct kverbs_p2pdma_user *user_take(const struct pci_dev *pdev)
+{
+	struct kverbs_p2pdma_user *user;
+
+	lockdep_assert_held(&users_lock);
+	list_for_each_entry(user, &users, entry) {
+		if (user->provider != pdev)
+			continue;
+		list_del_init(&user->entry);
+		return user;
+	}
+	return NULL;
+}
+
+static void users_revoke(struct pci_dev *pdev)
+	__must_hold(&users_lock)
+{
+	struct p2p_revoker self = { .task = current };
+	struct kverbs_p2pdma_user *user;
+
+	lockdep_assert_held(&users_lock);
+	while ((user = user_take(pdev))) {
+		self.user = user;
+		list_add(&self.entry, &revokers);
+		spin_unlock(&users_lock);
+		trace_p2p_provider(pdev, "revoke", 0);
+		user->revoke(user);
+		spin_lock(&users_lock);
+		list_del(&self.entry);
+		wake_up_all(&revoked);
+	}
+}
+
+/* Tells all users of @pdev. */
+void p2p_users_revoke(struct pci_dev *pdev)
+{
+	spin_lock(&users_lock);
+	users_revoke(pdev);
+	spin_unlock(&users_lock);
+}
+
+/* Likewise, and there will be no more until device_gone(). */
+static void device_goes(struct pci_dev *pdev)
+{
+	struct p2p_going *g;
+
+	if (!p2p_memory_is_there(pdev))
+		return;
+	/* A device that goes cannot be told to stay. */
+	g = kmalloc(sizeof(*g), GFP_KERNEL | __GFP_NOFAIL);
+	g->pdev = pdev;
+	spin_lock(&users_lock);
+	list_add(&g->entry, &going);
+	users_revoke(pdev);
+	spin_unlock(&users_lock);
+}
+
+static void device_gone(struct pci_dev *pdev)
+{
+	struct p2p_going *g;
+
+	spin_lock(&users_lock);
+	g = going_find(pdev);
+	if (g)
+		list_del(&g->entry);
+	spin_unlock(&users_lock);
+	kfree(g);
+}
+
+static int device_notify(struct notifier_block *nb, unsigned long event, void *data)
+{
+	struct device *dev = data;
+	struct pci_dev *pdev = to_pci_dev(dev);
+
+	switch (event) {
+	case BUS_NOTIFY_UNBIND_DRIVER:
+		device_goes(pdev);
+		break;
+	case BUS_NOTIFY_DEL_DEVICE:
+		/* With a driver, it will be unbound. */
+		if (!dev->driver)
+			device_goes(pdev);
+		break;
+	case BUS_NOTIFY_DRIVER_NOT_BOUND:
+		p2p_users_revoke(pdev);
+		break;
+	case BUS_NOTIFY_UNBOUND_DRIVER:
+	case BUS_NOTIFY_REMOVED_DEVICE:
+		device_gone(pdev);
+		break;
+	}
+	return NOTIFY_OK;
+}
+
+static struct notifier_block device_nb = {
+	.notifier_call = device_notify,
+};
+
+int p2p_user_init(void)
+{
+	return bus_register_notifier(&pci_bus_type, &device_nb);
+}
+
+void p2p_user_exit(void)
+{
+	bus_unregister_notifier(&pci_bus_type, &device_nb);
+	WARN_ON(!list_empty(&users));
+}
