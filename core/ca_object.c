@@ -44,7 +44,8 @@ MODULE_PARM_DESC(ca_max_objects,
 static_assert((int)KVERBS_CA_PATH_ANY == (int)IB_MEM_ANY &&
 	      (int)KVERBS_CA_PATH_HOST == (int)IB_MEM_HOST &&
 	      (int)KVERBS_CA_PATH_PEER == (int)IB_MEM_PEER &&
-	      (int)KVERBS_CA_PATH_DMABUF == (int)IB_MEM_DMABUF);
+	      (int)KVERBS_CA_PATH_DMABUF == (int)IB_MEM_DMABUF &&
+	      (int)KVERBS_CA_PATH_P2P == (int)IB_MEM_P2P);
 static_assert(sizeof_field(struct kverbs_ca_peer, name) ==
 	      IB_PEER_MEMORY_NAME_MAX &&
 	      sizeof_field(struct kverbs_ca_peer, data) ==
@@ -288,7 +289,7 @@ static int read_struct(const struct ca_call *call, void *to, u32 min, u32 size)
 static int check_reg(const struct kverbs_ca_reg_mr *reg)
 {
 	if (reg->access & ~CA_ACCESS || reg->flags & ~KVERBS_CA_REG_FD ||
-	    reg->path > KVERBS_CA_PATH_DMABUF)
+	    reg->path > KVERBS_CA_PATH_P2P)
 		return -EINVAL;
 	if (!(reg->flags & KVERBS_CA_REG_FD) && (reg->fd || reg->offset))
 		return -EINVAL;
@@ -344,16 +345,24 @@ static int make_region(struct ca_object *obj, const struct kverbs_ca_reg_mr *reg
 
 static u32 region_flags(struct ib_umem *umem)
 {
-	u32 flags = 0;
-
 	/* A driver that gets memory itself gets it for good. */
 	if (!umem)
 		return KVERBS_CA_MR_PINNED;
 	if (READ_ONCE(umem->revoked))
-		flags |= KVERBS_CA_MR_REVOKED;
-	if (!umem->is_peer && !umem_moves(umem))
-		flags |= KVERBS_CA_MR_PINNED;
-	return flags;
+		return KVERBS_CA_MR_REVOKED;
+	return umem->is_peer || umem_moves(umem) ? 0 : KVERBS_CA_MR_PINNED;
+}
+
+/* Whose memory it is, if it is not the system's. */
+static void name_owner(struct ib_umem *umem, struct kverbs_ca_mr_attr *attr)
+{
+	const char *name = "";
+
+	if (attr->path == KVERBS_CA_PATH_PEER)
+		name = peer_region_client(umem->peer);
+	else if (attr->path == KVERBS_CA_PATH_P2P)
+		name = umem_p2p_provider(umem);
+	strscpy(attr->peer, name, sizeof(attr->peer));
 }
 
 /* Of a region, or of why there is none. */
@@ -374,6 +383,7 @@ static void describe_region(const struct ca_object *obj,
 		.host_error = mem->error[IB_MEM_HOST],
 		.peer_error = mem->error[IB_MEM_PEER],
 		.dmabuf_error = mem->error[IB_MEM_DMABUF],
+		.p2p_error = mem->error[IB_MEM_P2P],
 	};
 	if (!obj->mr)
 		return;
@@ -381,9 +391,7 @@ static void describe_region(const struct ca_object *obj,
 	attr->lkey = obj->mr->lkey;
 	attr->rkey = obj->mr->rkey;
 	attr->flags = region_flags(obj->mr->umem);
-	if (mem->found == IB_MEM_PEER)
-		strscpy(attr->peer, peer_region_client(obj->mr->umem->peer),
-			sizeof(attr->peer));
+	name_owner(obj->mr->umem, attr);
 }
 
 /*

@@ -268,6 +268,16 @@ static ssize_t reply_image(const struct ca_call *call)
 			     call->out, call->out_len);
 }
 
+/* Does the caller take a part of the answer for all? */
+static bool is_enough(const struct ca_call *call)
+{
+	/* What was made is there, whether all of it was told or not. */
+	if (call->op == KVERBS_CA_REG_MR)
+		return true;
+	return call->op == KVERBS_CA_QUERY_MR &&
+	       call->out_len == KVERBS_CA_MR_ATTR_SIZE_MIN;
+}
+
 static ssize_t give_answer(struct ca_call *call)
 {
 	ssize_t ret = 0;
@@ -278,8 +288,7 @@ static ssize_t give_answer(struct ca_call *call)
 		ret = reply(call, call->list, call->list->size);
 	else if (call->mr.size)
 		ret = reply(call, &call->mr, call->mr.size);
-	/* What was made is there, whether all of it was told or not. */
-	if (ret == -EOVERFLOW && call->op == KVERBS_CA_REG_MR)
+	if (ret == -EOVERFLOW && is_enough(call))
 		ret = call->out_len;
 	return ret;
 }

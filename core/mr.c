@@ -13,6 +13,7 @@
 #include <linux/overflow.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
+#include <kverbs/p2pdma.h>
 #include <rdma/ib_verbs.h>
 
 #include "core_priv.h"
@@ -303,7 +304,8 @@ EXPORT_SYMBOL(ib_check_mr_status);
  * @nents: its entries
  *
  * Context: Any.
- * Return: @nents.
+ * Return: @nents; 0 if there is PCI peer-to-peer memory among it: the device is not on
+ * the bus.
  */
 int ib_dma_virt_map_sg(struct ib_device *dev, struct scatterlist *sg, int nents)
 {
@@ -311,6 +313,8 @@ int ib_dma_virt_map_sg(struct ib_device *dev, struct scatterlist *sg, int nents)
 	int i;
 
 	for_each_sg(sg, s, nents, i) {
+		if (is_pci_p2pdma_page(sg_page(s)))
+			return 0;
 		sg_dma_address(s) = (uintptr_t)sg_virt(s);
 		sg_dma_len(s) = s->length;
 	}

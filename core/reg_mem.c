@@ -6,9 +6,9 @@
  * Lock protocol: the lock of an ib_umem, umem_lock(), guards its region: the driver's
  * methods that open it, end it, revoke, pause and resume it run under it, so no two
  * of them at a time. It is held by whoever takes the memory back, the driver of a
- * GPU or the owner of a dma-buf, who may hold anything of his own meanwhile: under
- * it, nobody of them is called, and no memory is waited for. What the region is of
- * is got before, and released after.
+ * GPU, the owner of a dma-buf, or a provider of peer-to-peer memory, who may hold
+ * anything of his own meanwhile: under it, nobody of them is called, and no memory is
+ * waited for. What the region is of is got before, and released after.
  *
  * The notifier is active before the device hears of the memory: what is taken back
  * before the region is opened never gets there.
@@ -108,6 +108,7 @@ static struct ib_umem *(*const get_memory[IB_MEM_PATHS])(struct ib_device *,
 	[IB_MEM_HOST] = get_host,
 	[IB_MEM_PEER] = get_peer,
 	[IB_MEM_DMABUF] = umem_dmabuf_find,
+	[IB_MEM_P2P] = umem_p2p_get,
 };
 
 /* Lets the device at the memory, unless that has been revoked. Under its lock. */
@@ -218,7 +219,27 @@ static bool is_to_be_tried(const struct ib_mem *mem, enum ib_mem_path path)
 {
 	if (mem->path != IB_MEM_ANY)
 		return mem->path == path;
-	return path != IB_MEM_DMABUF || mem->has_fd;
+	switch (path) {
+	case IB_MEM_DMABUF:
+		return mem->has_fd;
+	case IB_MEM_P2P:
+		return mem->error[IB_MEM_HOST] == -EREMOTEIO;
+	default:
+		return true;
+	}
+}
+
+/* Why there is no region of memory that is peer-to-peer memory, some of it or all. */
+static int p2p_error(const struct ib_mem *mem)
+{
+	int error = mem->error[IB_MEM_P2P];
+
+	/* No such memory, or not any more: an address like any other; a part of it: mixed. */
+	if (error == -ECANCELED)
+		return -EFAULT;
+	if (error == -ENODEV)
+		return mem->path == IB_MEM_P2P ? -EFAULT : -EINVAL;
+	return error;
 }
 
 /* The one error that tells best why there is no region. */
@@ -229,6 +250,8 @@ static int mem_error(const struct ib_mem *mem)
 	/* Nobody has it, or has it any more: an address like any other. */
 	if (peer == -ENODEV || peer == -ECANCELED)
 		peer = -EFAULT;
+	if (mem->path == IB_MEM_P2P || mem->error[IB_MEM_P2P])
+		return p2p_error(mem);
 	if (mem->path != IB_MEM_ANY)
 		return mem->path == IB_MEM_PEER ? peer : mem->error[mem->path];
 	switch (mem->error[IB_MEM_PEER]) {
@@ -245,7 +268,7 @@ static struct ib_mr *try_paths(struct ib_pd *pd, struct ib_mem *mem,
 			       u64 virt_addr, int access)
 {
 	static const enum ib_mem_path order[] = {
-		IB_MEM_DMABUF, IB_MEM_HOST, IB_MEM_PEER,
+		IB_MEM_DMABUF, IB_MEM_HOST, IB_MEM_P2P, IB_MEM_PEER,
 	};
 	bool by_core = pd->device->ops.reg_umem_mr;
 	enum ib_mem_path path;
@@ -305,8 +328,9 @@ static int mem_check(struct ib_device *device, const struct ib_mem *mem,
  * Memory of the system is pinned until ib_dereg_mr(), which any process may call,
  * also after the owner has ended. What belongs to another device can be taken
  * back by its driver: the region is revoked then, and using it is an error as of a
- * key that is not valid, until ib_dereg_mr() frees it. A dma-buf's memory moves
- * about, if device and kernel can stand that, or is pinned.
+ * key that is not valid, until ib_dereg_mr() frees it. So it is with peer-to-peer
+ * memory when its provider goes. A dma-buf's memory moves about, if device and kernel
+ * can stand that, or is pinned.
  *
  * Context: Process, with the memory and files of a process, as far as @mem names
  * such.
@@ -316,8 +340,11 @@ static int mem_check(struct ib_device *device, const struct ib_mem *mem,
  * or what was wrong with the last path that led anywhere, see &ib_mem.error: of the
  * system, an error of ib_umem_get(); of peers, -EFAULT if no driver has it, or has it
  * any more, or an error of the driver that does; of a dma-buf, one of
- * ib_umem_dmabuf_get(); an error of the device's driver, -EINVAL if it cannot give
- * the first byte that place in a page.
+ * ib_umem_dmabuf_get(); of peer-to-peer memory, -EREMOTEIO if the device has no safe
+ * way there, -EINVAL if it is not all such, and of one provider, -EFAULT if it is none
+ * and was to be, or its provider goes, -EOPNOTSUPP if the device cannot give it back;
+ * an error of the device's driver, -EINVAL if it cannot give the first byte that place
+ * in a page.
  */
 struct ib_mr *ib_reg_mem(struct ib_pd *pd, struct ib_mem *mem, u64 virt_addr,
 			 int access_flags)

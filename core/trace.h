@@ -388,7 +388,8 @@ TRACE_EVENT(ib_ca_request,
 		{ IB_MEM_ANY, "any" },				\
 		{ IB_MEM_HOST, "host" },			\
 		{ IB_MEM_PEER, "peer" },			\
-		{ IB_MEM_DMABUF, "dma-buf" })
+		{ IB_MEM_DMABUF, "dma-buf" },			\
+		{ IB_MEM_P2P, "p2p" })
 
 /* Which memory was registered, or why none: 0 is a path not tried, or taken. */
 TRACE_EVENT(ib_reg_mem,
@@ -403,6 +404,7 @@ TRACE_EVENT(ib_reg_mem,
 		__field(int, host)
 		__field(int, peer)
 		__field(int, dmabuf)
+		__field(int, p2p)
 		__field(int, ret)
 	),
 	TP_fast_assign(
@@ -414,13 +416,15 @@ TRACE_EVENT(ib_reg_mem,
 		__entry->host = mem->error[IB_MEM_HOST];
 		__entry->peer = mem->error[IB_MEM_PEER];
 		__entry->dmabuf = mem->error[IB_MEM_DMABUF];
+		__entry->p2p = mem->error[IB_MEM_P2P];
 		__entry->ret = ret;
 	),
-	TP_printk("%s start=%#llx length=%llu asked=%s found=%s host=%d peer=%d dmabuf=%d ret=%d",
+	TP_printk("%s start=%#llx length=%llu asked=%s found=%s host=%d peer=%d dmabuf=%d p2p=%d ret=%d",
 		  __get_str(device), __entry->start, __entry->length,
 		  kv_show_mem_path(__entry->path),
 		  kv_show_mem_path(__entry->found),
-		  __entry->host, __entry->peer, __entry->dmabuf, __entry->ret)
+		  __entry->host, __entry->peer, __entry->dmabuf, __entry->p2p,
+		  __entry->ret)
 );
 
 /* A region has lost its memory. */

@@ -2,7 +2,7 @@
 /*
  * Memory of a process, for devices: pinned, counted against the process's limit
  * on locked memory, and DMA-mapped. And what is common to memory of other kinds,
- * which come from umem_peer.c and umem_dmabuf.c.
+ * which come from umem_peer.c, umem_dmabuf.c and umem_p2p.c.
  *
  * Lock protocol: none. Who got an ib_umem owns it and releases it once; mm's
  * count of pinned pages is atomic. The process may end before: the pages are
@@ -20,6 +20,7 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <kverbs/p2pdma.h>
 
 #include "umem.h"
 
@@ -82,7 +83,7 @@ static void umem_uncount(struct ib_umem *umem)
 	atomic64_sub(umem_nr_pages(umem), &umem->owning_mm->pinned_vm);
 }
 
-static void umem_unpin(struct ib_umem *umem, bool dirty)
+void umem_unpin_pages(struct ib_umem *umem, bool dirty)
 {
 	struct scatterlist *sg;
 	unsigned int i;
@@ -91,43 +92,93 @@ static void umem_unpin(struct ib_umem *umem, bool dirty)
 		unpin_user_page_range_dirty_lock(sg_page(sg),
 						 sg->length >> PAGE_SHIFT,
 						 dirty);
+}
+
+void umem_unpin(struct ib_umem *umem, bool dirty)
+{
+	umem_unpin_pages(umem, dirty);
 	sg_free_append_table(&umem->sgt_append);
+}
+
+/*
+ * Are the pages, some that have been pinned, of the kind that the memory is to be?
+ * Kernels without peer-to-peer memory of their own pin ours like any other.
+ */
+static int umem_check_pages(const struct ib_umem *umem, struct page **pages, int nr)
+{
+	int i;
+
+	for (i = 0; i < nr; i++) {
+		if (likely(is_pci_p2pdma_page(pages[i]) == umem->is_p2p))
+			continue;
+		if (!umem->is_p2p)
+			return -EREMOTEIO;
+		return i || umem->sgt_append.sgt.sgl ? -EINVAL : -ENODEV;
+	}
+	return 0;
+}
+
+/*
+ * Is it peer-to-peer memory? From 6.5 on, files of sysfs, which processes map it by, are
+ * among those whose pages are not pinned for long, whatever they are.
+ */
+static bool umem_is_p2p_at(unsigned long addr)
+{
+	struct page *page;
+	bool is_p2p;
+
+	if (get_user_pages_fast(addr, 1, kv_foll_p2p, &page) != 1)
+		return false;
+	is_p2p = is_pci_p2pdma_page(page);
+	put_page(page);
+	return is_p2p;
 }
 
 /* Returns how many of the @left pages from @addr on it pinned, or an error. */
 static long umem_pin_some(struct ib_umem *umem, unsigned long addr,
-			  unsigned long left, struct page **pages)
+			  unsigned long left, unsigned int flags,
+			  struct page **pages)
 {
-	unsigned int flags = umem->writable ? FOLL_WRITE : kv_foll_read;
 	int nr, ret;
 
-	nr = pin_user_pages_fast(addr, min(left, UMEM_BATCH),
-				 flags | FOLL_LONGTERM, pages);
+	nr = pin_user_pages_fast(addr, min(left, UMEM_BATCH), flags, pages);
+	if (nr == -EFAULT && !umem->is_p2p && umem_is_p2p_at(addr))
+		return -EREMOTEIO;
 	if (nr < 0)
 		return nr;
+	ret = umem_check_pages(umem, pages, nr);
+	if (ret)
+		goto err_unpin;
 	ret = sg_alloc_append_table_from_pages(&umem->sgt_append, pages, nr, 0,
 					       (unsigned long)nr << PAGE_SHIFT,
 					       ib_dma_max_seg_size(umem->ibdev),
 					       left - nr, GFP_KERNEL);
 	if (!ret)
 		return nr;
+err_unpin:
 	unpin_user_pages(pages, nr);
 	return ret;
 }
 
-static int umem_pin(struct ib_umem *umem)
+/*
+ * @flags: FOLL_*, besides what follows of who may write. Errors: -EREMOTEIO for
+ * peer-to-peer memory, if it is not to be such; else -ENODEV if it does not begin with
+ * such, -EINVAL if it does, but goes on with other; those of pin_user_pages_fast().
+ */
+int umem_pin(struct ib_umem *umem, unsigned int flags)
 {
 	unsigned long left = umem_nr_pages(umem);
 	unsigned long addr = umem->address & PAGE_MASK;
 	struct page **pages;
 	long nr = 0;
 
+	flags |= umem->writable ? FOLL_WRITE : kv_foll_read;
 	pages = (struct page **)__get_free_page(GFP_KERNEL);
 	if (!pages)
 		return -ENOMEM;
 	while (left) {
 		cond_resched();
-		nr = umem_pin_some(umem, addr, left, pages);
+		nr = umem_pin_some(umem, addr, left, flags, pages);
 		if (nr < 0)
 			break;
 		addr += nr << PAGE_SHIFT;
@@ -195,6 +246,7 @@ static void umem_unmap(struct ib_umem *umem)
  * -EFAULT if there is no memory at some of the addresses, or none that the
  * process may read, or write, or that can be pinned for long; or if the caller
  * is a kernel thread;
+ * -EREMOTEIO if some of it is PCI peer-to-peer memory, see %IB_MEM_P2P;
  * -EINTR if the process is being killed;
  * another error of pin_user_pages_fast() or dma_map_sgtable().
  */
@@ -218,7 +270,7 @@ struct ib_umem *ib_umem_get(struct ib_device *device, unsigned long addr,
 	ret = umem_count(umem);
 	if (ret)
 		goto err_free;
-	ret = umem_pin(umem);
+	ret = umem_pin(umem, FOLL_LONGTERM);
 	if (ret)
 		goto err_uncount;
 	ret = umem_map(umem, access);
@@ -265,6 +317,8 @@ void ib_umem_release(struct ib_umem *umem)
 		umem_peer_release(umem);
 	else if (umem->is_dmabuf)
 		ib_umem_dmabuf_release(to_ib_umem_dmabuf(umem));
+	else if (umem->is_p2p)
+		umem_p2p_release(umem);
 	else
 		umem_release(umem);
 }
@@ -279,7 +333,7 @@ EXPORT_SYMBOL(ib_umem_release);
  *
  * Context: Any.
  * Return: 0; -EINVAL, with nothing copied, for bytes beyond the end, or if it is not
- * memory of a process.
+ * the system's memory.
  */
 int ib_umem_copy_from(void *dst, struct ib_umem *umem, size_t offset,
 		      size_t length)
@@ -287,7 +341,7 @@ int ib_umem_copy_from(void *dst, struct ib_umem *umem, size_t offset,
 	struct sg_table *sgt = &umem->sgt_append.sgt;
 	size_t copied;
 
-	if (umem->is_peer || umem->is_dmabuf ||
+	if (umem->is_peer || umem->is_dmabuf || umem->is_p2p ||
 	    offset > umem->length || length > umem->length - offset)
 		return -EINVAL;
 	copied = sg_pcopy_to_buffer(sgt->sgl, sgt->orig_nents, dst, length,

@@ -5,6 +5,7 @@
  *	umem.c		a process's
  *	umem_peer.c	another device's
  *	umem_dmabuf.c	a dma-buf's
+ *	umem_p2p.c	a PCI device's, for peer-to-peer DMA
  *	reg_mem.c	regions of any of them
  */
 #ifndef KVERBS_UMEM_H
@@ -17,6 +18,9 @@
 int umem_check(unsigned long addr, size_t size, int access);
 void umem_init(struct ib_umem *umem, struct ib_device *device,
 	       unsigned long addr, size_t size, int access);
+int umem_pin(struct ib_umem *umem, unsigned int flags);
+void umem_unpin_pages(struct ib_umem *umem, bool dirty);
+void umem_unpin(struct ib_umem *umem, bool dirty);
 
 /* umem_peer.c */
 struct ib_umem *umem_peer_get(struct ib_device *device,
@@ -29,6 +33,13 @@ struct ib_umem *umem_dmabuf_find(struct ib_device *device,
 				 const struct ib_mem *mem, int access);
 int umem_dmabuf_ready(struct ib_umem *umem);
 bool umem_moves(struct ib_umem *umem);
+
+/* umem_p2p.c */
+struct ib_umem *umem_p2p_get(struct ib_device *device, const struct ib_mem *mem,
+			     int access);
+void umem_p2p_stop(struct ib_umem *umem);
+void umem_p2p_release(struct ib_umem *umem);
+const char *umem_p2p_provider(struct ib_umem *umem);
 
 /* reg_mem.c */
 void umem_lock(struct ib_umem *umem);

@@ -142,8 +142,8 @@ EXPORT_SYMBOL_GPL(ib_umem_activate_invalidation_notifier);
 
 /**
  * ib_umem_stop_invalidation_notifier() - give the memory back
- * @umem: of ib_umem_get_peer(), which the device no longer uses; anything else is
- *	left alone
+ * @umem: of ib_umem_get_peer(), which the device no longer uses; or peer-to-peer
+ *	memory that the midlayer has got; anything else is left alone
  *
  * The notifier is not running any more, and will not be called. ib_umem_release()
  * does this, too.
@@ -154,5 +154,7 @@ void ib_umem_stop_invalidation_notifier(struct ib_umem *umem)
 {
 	if (umem->is_peer)
 		peer_region_stop(umem->peer);
+	else if (umem->is_p2p)
+		umem_p2p_stop(umem);
 }
 EXPORT_SYMBOL_GPL(ib_umem_stop_invalidation_notifier);

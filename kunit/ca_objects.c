@@ -263,7 +263,7 @@ static const struct bad_reg bad_regs[] = {
 	WITH(access, KVERBS_CA_ACCESS_REMOTE_WRITE, -EINVAL),
 	WITH(path, KVERBS_CA_PATH_PEER, -EOPNOTSUPP),
 	WITH(path, KVERBS_CA_PATH_DMABUF, -EINVAL),
-	WITH(path, KVERBS_CA_PATH_DMABUF + 1, -EINVAL),
+	WITH(path, KVERBS_CA_PATH_P2P + 1, -EINVAL),
 	WITH(path, U32_MAX, -EINVAL),
 	WITH(flags, BIT(1), -EINVAL),
 	WITH(flags, BIT(31), -EINVAL),

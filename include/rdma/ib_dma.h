@@ -5,6 +5,9 @@
  *
  * A software device may have no DMA device: then a DMA address is the kernel
  * pointer, and mapping costs nothing. That needs all memory to be mapped.
+ *
+ * A scatter list may be of PCI peer-to-peer memory, all of it, and of one provider: see
+ * Documentation/p2pdma.rst. To map and unmap such may sleep.
  */
 #ifndef _RDMA_IB_DMA_H
 #define _RDMA_IB_DMA_H
@@ -16,6 +19,19 @@
 
 int ib_dma_virt_map_sg(struct ib_device *dev, struct scatterlist *sg,
 		       int nents);
+bool ib_dma_pci_p2p_dma_supported(struct ib_device *dev);
+int ib_dma_device_map_sg(struct ib_device *dev, struct scatterlist *sg,
+			 int nents, enum dma_data_direction direction,
+			 unsigned long dma_attrs);
+void ib_dma_device_unmap_sg(struct ib_device *dev, struct scatterlist *sg,
+			    int nents, enum dma_data_direction direction,
+			    unsigned long dma_attrs);
+int ib_dma_device_map_sgtable(struct ib_device *dev, struct sg_table *sgt,
+			      enum dma_data_direction direction,
+			      unsigned long dma_attrs);
+void ib_dma_device_unmap_sgtable(struct ib_device *dev, struct sg_table *sgt,
+				 enum dma_data_direction direction,
+				 unsigned long dma_attrs);
 
 /**
  * ib_uses_virt_dma() - tell whether DMA addresses are kernel pointers
@@ -24,22 +40,9 @@ int ib_dma_virt_map_sg(struct ib_device *dev, struct scatterlist *sg,
  * Context: Any.
  * Return: true if they are.
  */
-static inline bool ib_uses_virt_dma(struct ib_device *dev)
+static inline bool ib_uses_virt_dma(const struct ib_device *dev)
 {
 	return !IS_ENABLED(CONFIG_HIGHMEM) && !dev->dma_device;
-}
-
-/**
- * ib_dma_pci_p2p_dma_supported() - tell whether PCI peer memory can be mapped
- * @dev: the device
- *
- * Context: Any.
- * Return: true if it can.
- */
-static inline bool ib_dma_pci_p2p_dma_supported(struct ib_device *dev)
-{
-	return !ib_uses_virt_dma(dev) &&
-	       dma_pci_p2pdma_supported(dev->dma_device);
 }
 
 /**
@@ -172,6 +175,9 @@ static inline int ib_dma_map_sg_attrs(struct ib_device *dev,
 {
 	if (ib_uses_virt_dma(dev))
 		return ib_dma_virt_map_sg(dev, sg, nents);
+	if (unlikely(is_zone_device_page(sg_page(sg))))
+		return ib_dma_device_map_sg(dev, sg, nents, direction,
+					    dma_attrs);
 	return dma_map_sg_attrs(dev->dma_device, sg, nents, direction,
 				dma_attrs);
 }
@@ -191,7 +197,11 @@ static inline void ib_dma_unmap_sg_attrs(struct ib_device *dev,
 					 enum dma_data_direction direction,
 					 unsigned long dma_attrs)
 {
-	if (!ib_uses_virt_dma(dev))
+	if (ib_uses_virt_dma(dev))
+		return;
+	if (unlikely(is_zone_device_page(sg_page(sg))))
+		ib_dma_device_unmap_sg(dev, sg, nents, direction, dma_attrs);
+	else
 		dma_unmap_sg_attrs(dev->dma_device, sg, nents, direction,
 				   dma_attrs);
 }
@@ -236,7 +246,8 @@ static inline void ib_dma_unmap_sg(struct ib_device *dev,
  * @dma_attrs: DMA_ATTR_*
  *
  * Context: Any.
- * Return: 0, -EIO or another error of dma_map_sgtable().
+ * Return: 0, -EIO or another error of dma_map_sgtable(), or of
+ * ib_dma_device_map_sgtable() if it is a device's memory.
  */
 static inline int ib_dma_map_sgtable_attrs(struct ib_device *dev,
 					   struct sg_table *sgt,
@@ -245,9 +256,13 @@ static inline int ib_dma_map_sgtable_attrs(struct ib_device *dev,
 {
 	int nents;
 
-	if (!ib_uses_virt_dma(dev))
+	if (!ib_uses_virt_dma(dev)) {
+		if (unlikely(is_zone_device_page(sg_page(sgt->sgl))))
+			return ib_dma_device_map_sgtable(dev, sgt, direction,
+							 dma_attrs);
 		return dma_map_sgtable(dev->dma_device, sgt, direction,
 				       dma_attrs);
+	}
 
 	nents = ib_dma_virt_map_sg(dev, sgt->sgl, sgt->orig_nents);
 	if (!nents)
@@ -270,7 +285,11 @@ static inline void ib_dma_unmap_sgtable_attrs(struct ib_device *dev,
 					      enum dma_data_direction direction,
 					      unsigned long dma_attrs)
 {
-	if (!ib_uses_virt_dma(dev))
+	if (ib_uses_virt_dma(dev))
+		return;
+	if (unlikely(is_zone_device_page(sg_page(sgt->sgl))))
+		ib_dma_device_unmap_sgtable(dev, sgt, direction, dma_attrs);
+	else
 		dma_unmap_sgtable(dev->dma_device, sgt, direction, dma_attrs);
 }
 

@@ -70,10 +70,11 @@ enum ib_mr_rereg_flags {
 
 /* Where the memory of a region is; those that a registration can choose from. */
 enum ib_mem_path {
-	IB_MEM_ANY,		/* the dma-buf if there is one, else host, else peers */
+	IB_MEM_ANY,		/* the dma-buf if there is one, host, P2P, peers */
 	IB_MEM_HOST,		/* memory of the system, a process's */
 	IB_MEM_PEER,		/* another device's, through its driver: peer_mem.h */
 	IB_MEM_DMABUF,		/* a dma-buf's */
+	IB_MEM_P2P,		/* another PCI device's, for peer-to-peer DMA: p2pdma.h */
 	IB_MEM_PATHS
 };
 
@@ -89,7 +90,8 @@ enum ib_mem_path {
  * @peer_data: for that client, IB_PEER_MEMORY_DATA_MAX bytes, or NULL
  * @found: set: where it is
  * @error: set: why it is not on another path: by path, 0 if that was not tried;
- *	of %IB_MEM_PEER -ENODEV if no client has it
+ *	of %IB_MEM_PEER -ENODEV if no client has it; of %IB_MEM_HOST -EREMOTEIO if some
+ *	of it is peer-to-peer memory, without which %IB_MEM_ANY does not try that path
  */
 struct ib_mem {
 	enum ib_mem_path path;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Memory for regions: a process's, pinned; another device's, through its driver; a
- * dma-buf's. DMA-mapped for the device in any case. See core/umem.c.
+ * dma-buf's; a PCI device's, for peer-to-peer DMA. DMA-mapped for the device in any
+ * case. See core/umem.c.
  *
  * Drivers of channel adapters get it by reg_umem_mr(), or do so themselves in
  * reg_user_mr(), by the functions below.
@@ -33,8 +34,9 @@ struct peer_region;
  * @writable: the device may write
  * @is_peer: another device's
  * @is_dmabuf: a dma-buf's: part of a &struct ib_umem_dmabuf
- * @sgt_append: the memory, whole pages, DMA-mapped. Only if it is a process's
- *	do the entries have pages.
+ * @is_p2p: a PCI device's, for peer-to-peer DMA, which a process has mapped
+ * @sgt_append: the memory, whole pages, DMA-mapped. Only if a process has it
+ *	mapped do the entries have pages.
  * @peer: another device's: what the registry knows
  * @invalidate: of ib_umem_activate_invalidation_notifier()
  * @invalidate_priv: likewise
@@ -56,6 +58,7 @@ struct ib_umem {
 	u32			writable:1;
 	u32			is_peer:1;
 	u32			is_dmabuf:1;
+	u32			is_p2p:1;
 	struct sg_append_table	sgt_append;
 	struct peer_region	*peer;
 	void (*invalidate)(struct ib_umem *umem, void *priv);

@@ -29,6 +29,8 @@ RUN="iters=8 window=4 pairs=2 size=64 timeout=5"
 
 sweep "loading the registry of peer memory" insmod /modules/kverbs_peer_mem.ko
 load kverbs_peer_mem || exit 1
+sweep "loading P2P DMA" insmod /modules/kverbs_p2pdma.ko
+load kverbs_p2pdma || exit 1
 sweep "loading the core" insmod /modules/kverbs.ko
 load kverbs || exit 1
 load kverbs_emu || exit 1

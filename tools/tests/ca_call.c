@@ -344,6 +344,17 @@ void emu_make(const char *name, int ports)
 	emu_enable(name, true);
 }
 
+void emu_make_at(const char *name, const char *pci)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), EMU_CONFIG "%s", name);
+	make_dir(path);
+	snprintf(path, sizeof(path), "%s/pci", name);
+	emu_set(path, pci);
+	emu_enable(name, true);
+}
+
 void emu_drop(const char *name)
 {
 	if (!drop(name))

@@ -60,6 +60,8 @@ uint16_t pkey_of(struct kverbs_ca_port_attr *port, unsigned int n);
 void emu_make(const char *name, int ports);
 void emu_set(const char *path, const char *value);
 void emu_enable(const char *name, bool on);
+/* Likewise, with one port, as a child of a PCI function. */
+void emu_make_at(const char *name, const char *pci);
 void emu_drop(const char *name);
 void emu_tidy(void);
 

@@ -466,11 +466,12 @@ static bool reached_all(void)
 		       (unsigned long long)shared->good[i]);
 		all &= shared->good[i] > 0;
 	}
-	/* Path 0 is of regions that could not be made; there are no peers here. */
+	/* Path 0 is of regions that could not be made; only the system has memory here. */
 	for (i = 0; i < PATHS; i++) {
 		printf("# path %u: %llu answers\n", i,
 		       (unsigned long long)shared->paths[i]);
 		all &= shared->paths[i] > 0 || i == KVERBS_CA_PATH_PEER ||
+		       i == KVERBS_CA_PATH_P2P ||
 		       (i == KVERBS_CA_PATH_DMABUF && fds[0] < 0);
 	}
 	for (i = 0; i < ERRNOS; i++) {

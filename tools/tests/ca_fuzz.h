@@ -17,7 +17,7 @@
 
 #define BATCH		16	/* requests in a ring */
 #define OPS		(KVERBS_CA_SET_PEER + 1)
-#define PATHS		(KVERBS_CA_PATH_DMABUF + 1)
+#define PATHS		(KVERBS_CA_PATH_P2P + 1)
 #define ERRNOS		256
 
 #define FILES		8

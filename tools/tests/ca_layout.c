@@ -142,7 +142,7 @@ AT(kverbs_ca_reg_mr, flags, 48);
 AT(kverbs_ca_reg_mr, fd, 52);
 AT(kverbs_ca_reg_mr, offset, 56);
 
-SIZE(kverbs_ca_mr_attr, 144);
+SIZE(kverbs_ca_mr_attr, 152);
 AT(kverbs_ca_mr_attr, version, 0);
 AT(kverbs_ca_mr_attr, size, 4);
 AT(kverbs_ca_mr_attr, object, 8);
@@ -159,6 +159,8 @@ AT(kverbs_ca_mr_attr, host_error, 68);
 AT(kverbs_ca_mr_attr, peer_error, 72);
 AT(kverbs_ca_mr_attr, dmabuf_error, 76);
 AT(kverbs_ca_mr_attr, peer, 80);
+AT(kverbs_ca_mr_attr, p2p_error, 144);
+AT(kverbs_ca_mr_attr, reserved, 148);
 
 SIZE(kverbs_ca_peer, 136);
 AT(kverbs_ca_peer, version, 0);

@@ -97,6 +97,7 @@ static void expect_errors(const struct kverbs_ca_mr_attr *attr, int host, int pe
 	EXPECT_EQ(attr->host_error, host);
 	EXPECT_EQ(attr->peer_error, peer);
 	EXPECT_EQ(attr->dmabuf_error, dmabuf);
+	EXPECT_EQ(attr->p2p_error, 0);
 }
 
 /* It is made, is where it should be, and QUERY_MR says the same; then it is freed. */
@@ -187,7 +188,7 @@ static void bad_regions(void)
 	unsigned int bit;
 
 	setup();
-	refused(reg_of(memory, KVERBS_CA_PATH_DMABUF + 1), -EINVAL);
+	refused(reg_of(memory, KVERBS_CA_PATH_P2P + 1), -EINVAL);
 	for (bit = 1; bit < 32; bit++) {
 		reg = reg_of(memory, KVERBS_CA_PATH_ANY);
 		reg.flags = 1U << bit;

@@ -390,12 +390,13 @@ struct kverbs_ca_gid {
 enum kverbs_ca_path {
 	/*
 	 * Of a registration: find out. The dma-buf is tried, if there is one, then
-	 * the system's memory, then peers.
+	 * the system's memory, then peer-to-peer memory, then peers.
 	 */
 	KVERBS_CA_PATH_ANY	= 0,
 	KVERBS_CA_PATH_HOST	= 1,	/* pages of the system's memory */
 	KVERBS_CA_PATH_PEER	= 2,	/* another device's, through its driver */
 	KVERBS_CA_PATH_DMABUF	= 3,	/* a dma-buf */
+	KVERBS_CA_PATH_P2P	= 4,	/* a PCI device's, for peer-to-peer DMA */
 };
 
 /* kverbs_ca_reg_mr.flags */
@@ -456,7 +457,10 @@ struct kverbs_ca_reg_mr {
  *	tried; else a negative errno
  * @peer_error: likewise of peers; -ENODEV: no client has the memory
  * @dmabuf_error: likewise of the dma-buf
- * @peer: PEER: name of the client
+ * @peer: PEER: name of the client; P2P: PCI address of the provider
+ * @p2p_error: as @host_error, of peer-to-peer memory; -ENODEV: it does not begin
+ *	in such; -ECANCELED: its provider goes
+ * @reserved: 0
  *
  * A REG_MR that fails answers too, with @object 0 and the errors.
  */
@@ -477,7 +481,12 @@ struct kverbs_ca_mr_attr {
 	__s32 peer_error;
 	__s32 dmabuf_error;
 	char peer[64];
+	__s32 p2p_error;
+	__u32 reserved;
 };
+
+/* Of struct kverbs_ca_mr_attr in the first version; QUERY_MR fills in so much of it. */
+#define KVERBS_CA_MR_ATTR_SIZE_MIN	144
 
 /**
  * struct kverbs_ca_peer - SET_PEER: whom REG_MR asks for memory of peers
