@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is behind the pages of a user region: RAM, which the kernel has mapped, or
- * memory of another device, on the bus, which is mapped here.
+ * What is behind the pages of a user region: RAM or peer-to-peer memory, which the
+ * kernel has mapped, or other memory of a device, on the bus, which is mapped here.
  *
  * A backing is made of a umem's list, and stays as it is until it is freed. It
  * belongs to a region, which is given it, and loses it, while nobody is inside.
@@ -31,9 +31,11 @@ static void *emu_backing_map(struct emu_backing *backing, struct emu_device *ede
 			     struct ib_umem *umem, u64 addr, u64 len)
 {
 	phys_addr_t phys = dma_to_phys(&edev->pdev->dev, addr);
-	void *mem;
+	void *mem = emu_p2p_run(edev, phys, len);
 	int err;
 
+	if (mem)
+		return mem;
 	/* RAM that we do not know, or a part of it, is nothing that a device has. */
 	if (region_intersects(phys, len, IORESOURCE_SYSTEM_RAM, IORES_DESC_NONE) !=
 	    REGION_DISJOINT)
@@ -107,7 +109,8 @@ static int emu_backing_fill(struct emu_backing *backing, struct emu_device *edev
  * Context: Process.
  * Return: the backing; -EINVAL if the first byte cannot have that place in a page, or
  * the range wraps around; -EFAULT if some of it is neither RAM nor another device's
- * memory; -ENOMEM.
+ * memory; -EREMOTEIO if it is peer-to-peer memory to which the device has no way,
+ * -ENODEV if that goes; -ENOMEM.
  */
 struct emu_backing *emu_backing_create(struct emu_device *edev, struct ib_umem *umem, u64 iova)
 {

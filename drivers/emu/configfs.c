@@ -9,6 +9,8 @@
  *		separated by commas, for Ethernet, which sets the number of ports too.
  *		A device with one netdev or more in its ports' directories is Ethernet
  *   adaptive_moderation	1 lets the moderation of CQs follow their load (default 0)
+ *   pci		empty, or the address of a PCI function, as 0000:01:00.0, that the
+ *		device is to be a child of; when that goes, the device is disabled
  *   enable	1 creates the device <name>, 0 destroys it
  *
  * A directory is made with mkdir; the attributes of the device may be changed while
@@ -195,6 +197,40 @@ static ssize_t emu_config_adaptive_moderation_store(struct config_item *item, co
 }
 CONFIGFS_ATTR(emu_config_, adaptive_moderation);
 
+static ssize_t emu_config_pci_show(struct config_item *item, char *page)
+{
+	struct emu_config *config = to_config(item);
+	ssize_t len;
+
+	mutex_lock(&config->lock);
+	len = emu_place_show(&config->place, page);
+	mutex_unlock(&config->lock);
+	return len;
+}
+
+static int emu_config_set_pci(struct emu_config *config, const char *name)
+{
+	lockdep_assert_held(&config->lock);
+	return config->edev ? -EBUSY : emu_place_parse(&config->place, name);
+}
+
+static ssize_t emu_config_pci_store(struct config_item *item, const char *page, size_t len)
+{
+	struct emu_config *config = to_config(item);
+	char *copy;
+	int err;
+
+	copy = kstrdup(page, GFP_KERNEL);
+	if (!copy)
+		return -ENOMEM;
+	mutex_lock(&config->lock);
+	err = emu_config_set_pci(config, strim(copy));
+	mutex_unlock(&config->lock);
+	kfree(copy);
+	return err ?: len;
+}
+CONFIGFS_ATTR(emu_config_, pci);
+
 static ssize_t emu_config_enable_show(struct config_item *item, char *page)
 {
 	return sysfs_emit(page, "%d\n", !!READ_ONCE(to_config(item)->edev));
@@ -233,10 +269,17 @@ static int emu_config_enable(struct emu_config *config)
 		.ports = config->ports,
 	};
 	struct emu_device *edev;
+	int err;
 
+	err = emu_place_enter(config);
+	if (err)
+		return err;
+	spec.place = config->place.pdev;
 	edev = emu_device_create(&spec);
-	if (IS_ERR(edev))
+	if (IS_ERR(edev)) {
+		emu_place_leave(config);
 		return PTR_ERR(edev);
+	}
 	WRITE_ONCE(config->edev, edev);
 	return 0;
 }
@@ -245,6 +288,7 @@ static void emu_config_disable(struct emu_config *config)
 {
 	emu_device_destroy(config->edev);
 	WRITE_ONCE(config->edev, NULL);
+	emu_place_leave(config);
 }
 
 /* Then its ports' directories cannot be removed. */
@@ -274,6 +318,23 @@ static int emu_config_set_enable(struct emu_config *config, bool enable)
 	return err;
 }
 
+/**
+ * emu_config_evict() - disable a device whose place goes
+ * @config: its directory
+ * @parent: the place; a device that is elsewhere meanwhile is left alone
+ *
+ * Context: Process.
+ */
+void emu_config_evict(struct emu_config *config, const struct device *parent)
+{
+	mutex_lock(&config->lock);
+	if (config->edev && config->edev->pdev->dev.parent == parent) {
+		pr_info("%s goes with %s\n", config->name, dev_name(parent));
+		emu_config_set_enable(config, false);
+	}
+	mutex_unlock(&config->lock);
+}
+
 static ssize_t emu_config_enable_store(struct config_item *item, const char *page, size_t len)
 {
 	struct emu_config *config = to_config(item);
@@ -294,6 +355,7 @@ static struct configfs_attribute *emu_config_attrs[] = {
 	&emu_config_attr_ports,
 	&emu_config_attr_netdev,
 	&emu_config_attr_adaptive_moderation,
+	&emu_config_attr_pci,
 	&emu_config_attr_enable,
 	NULL,
 };
@@ -510,11 +572,13 @@ static int emu_config_start_param(struct emu_config *config)
 /**
  * emu_configfs_add() - create a device that has a directory from the start
  * @spec: what it is to be
+ * @pci: address of the PCI function to be a child of, or empty
  *
  * Context: Process context, before emu_configfs_init().
- * Return: 0; -ENOMEM; or what emu_device_create() returned.
+ * Return: 0; -EINVAL for what is no such address; -ENODEV if there is no such function;
+ * -ENOMEM; or what emu_device_create() returned.
  */
-int emu_configfs_add(const struct emu_device_spec *spec)
+int emu_configfs_add(const struct emu_device_spec *spec, const char *pci)
 {
 	struct emu_config *config = emu_config_new(spec->name);
 	int err;
@@ -525,7 +589,9 @@ int emu_configfs_add(const struct emu_device_spec *spec)
 	config->nr_ports = spec->nr_ports;
 	config->adaptive = spec->adaptive;
 	memcpy(config->ports, spec->ports, spec->nr_ports * sizeof(*spec->ports));
-	err = emu_config_start_param(config);
+	err = emu_place_parse(&config->place, pci);
+	if (!err)
+		err = emu_config_start_param(config);
 	if (err)
 		emu_config_put_param(config);
 	else

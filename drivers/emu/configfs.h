@@ -12,6 +12,25 @@
 #include "emu.h"
 
 struct emu_config_port;
+struct pci_dev;
+
+/**
+ * struct emu_place - a PCI function that a device is to be a child of
+ * @is_set: there is one
+ * @domain: of its address
+ * @bus: likewise
+ * @devfn: likewise
+ * @pdev: the function, while the device is enabled; with a reference
+ * @entry: on the list of those that are; see place.c
+ */
+struct emu_place {
+	bool is_set;
+	int domain;
+	u8 bus;
+	u8 devfn;
+	struct pci_dev *pdev;
+	struct list_head entry;
+};
 
 /**
  * struct emu_config - the directory of a device
@@ -21,6 +40,7 @@ struct emu_config_port;
  * @lock: guards all below
  * @nr_ports: ports that the device is to have
  * @adaptive: the moderation of CQs follows their load
+ * @place: on the PCI bus
  * @edev: the device, while it is enabled
  * @dirs: of its ports, as far as there are directories
  * @ports: what they are to be like
@@ -32,6 +52,7 @@ struct emu_config {
 	struct mutex lock;
 	u32 nr_ports;
 	bool adaptive;
+	struct emu_place place;
 	struct emu_device *edev;
 	struct emu_config_port *dirs[EMU_MAX_PORTS];
 	struct emu_port_config ports[EMU_MAX_PORTS];
@@ -49,7 +70,16 @@ struct emu_config_port {
 	u32 num;
 };
 
+/* configfs.c */
+void emu_config_evict(struct emu_config *config, const struct device *parent);
+
 /* configfs_port.c */
 struct emu_config_port *emu_config_port_new(struct emu_config *config, u32 num);
+
+/* place.c */
+int emu_place_parse(struct emu_place *place, const char *name);
+ssize_t emu_place_show(const struct emu_place *place, char *page);
+int emu_place_enter(struct emu_config *config);
+void emu_place_leave(struct emu_config *config);
 
 #endif

@@ -5,6 +5,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/pci.h>
 #include <linux/platform_device.h>
 #include <linux/rcupdate.h>
 
@@ -204,6 +205,7 @@ static const struct ib_device_ops emu_ops = {
 static struct emu_device *emu_device_alloc(const struct emu_device_spec *spec)
 {
 	const struct platform_device_info info = {
+		.parent = spec->place ? &spec->place->dev : NULL,
 		.name = KBUILD_MODNAME,
 		.id = PLATFORM_DEVID_AUTO,
 		.dma_mask = DMA_BIT_MASK(64),
@@ -228,6 +230,7 @@ static struct emu_device *emu_device_alloc(const struct emu_device_spec *spec)
 	xa_init_flags(&edev->qps, XA_FLAGS_ALLOC);
 	xa_init_flags(&edev->keys, XA_FLAGS_ALLOC);
 	xa_init_flags(&edev->cas, XA_FLAGS_ALLOC);
+	emu_p2p_init(edev);
 
 	edev->ibdev.node_type = RDMA_NODE_IB_CA;
 	edev->ibdev.phys_port_cnt = spec->nr_ports;
@@ -265,6 +268,7 @@ static void emu_device_free(struct emu_device *edev)
 	u32 i;
 
 	emu_faults_stop(edev);
+	emu_p2p_exit(edev);
 	for (i = 0; i < edev->nr_ports; i++)
 		emu_port_exit(&edev->ports[i]);
 	/* Engines of other devices may still look at our ports. A thousand devices wait here. */

@@ -23,6 +23,8 @@
 #include <linux/list.h>
 #include <linux/percpu.h>
 #include <linux/platform_device.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include <kverbs/ca.h>
 #include <rdma/ib_verbs.h>
@@ -32,6 +34,7 @@ struct dentry;
 struct emu_faults;
 struct emu_qp;
 struct net_device;
+struct pci_dev;
 struct seq_file;
 
 #define EMU_MAX_PORTS		4
@@ -177,6 +180,26 @@ struct emu_port {
 };
 
 /**
+ * struct emu_p2p - peer-to-peer memory that a device has met; see p2p.c
+ * @ranges: what it can reach
+ * @work: looks for a way to @asked
+ * @lock: guards the following
+ * @asked: physical address of memory that is to be looked for; 0 for none
+ * @refused: physical address of the last that there was no way to
+ * @refused_size: bytes of it; 0 for none, or that has been told
+ * @refused_at: when that was, in jiffies
+ */
+struct emu_p2p {
+	struct list_head ranges;
+	struct work_struct work;
+	spinlock_t lock;
+	u64 asked;
+	u64 refused;
+	u64 refused_size;
+	unsigned long refused_at;
+};
+
+/**
  * struct emu_device - one emulated channel adapter
  * @ibdev: what the midlayer sees; first, as ib_alloc_device() asks
  * @pdev: the parent, which gives a DMA mask
@@ -187,6 +210,7 @@ struct emu_port {
  * @keys: memory regions and windows by key index; readers under RCU
  * @next_key: where the search for the next index starts
  * @cas: who has it open, by the number of the doorbell, see ca.c
+ * @p2p: memory of other PCI devices
  * @faults: what goes wrong on purpose, see fault.c
  * @debugfs: directory, see debugfs.c
  * @ports: the ports, port number 1 first
@@ -201,6 +225,7 @@ struct emu_device {
 	struct xarray keys;
 	u32 next_key;
 	struct xarray cas;
+	struct emu_p2p p2p;
 	struct emu_faults *faults;
 	struct dentry *debugfs;
 	struct emu_port ports[EMU_MAX_PORTS];
@@ -306,6 +331,7 @@ int emu_get_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port
  * @nr_ports: 1 to EMU_MAX_PORTS
  * @ethernet: link layer of all ports; else InfiniBand
  * @adaptive: the moderation of CQs follows their load
+ * @place: PCI function to be a child of, or NULL
  * @ports: @nr_ports of them; used during the creation only
  */
 struct emu_device_spec {
@@ -313,6 +339,7 @@ struct emu_device_spec {
 	u32 nr_ports;
 	bool ethernet;
 	bool adaptive;
+	struct pci_dev *place;
 	const struct emu_port_config *ports;
 };
 
@@ -359,10 +386,18 @@ void emu_close_ca(struct ib_ca *ibca);
 void emu_ca_show(struct emu_device *edev, struct seq_file *s);
 
 /* configfs.c */
-int emu_configfs_add(const struct emu_device_spec *spec);
+int emu_configfs_add(const struct emu_device_spec *spec, const char *pci);
 int emu_configfs_init(void);
 void emu_configfs_exit(void);
 void emu_configfs_drop(void);
+
+/* p2p.c */
+void emu_p2p_init(struct emu_device *edev);
+void emu_p2p_exit(struct emu_device *edev);
+
+/* place.c */
+int emu_place_init(void);
+void emu_place_exit(void);
 
 /* debugfs.c */
 void emu_debugfs_init(void);

@@ -30,6 +30,11 @@ static int nr_netdevs;
 module_param_array(netdev, charp, &nr_netdevs, 0444);
 MODULE_PARM_DESC(netdev, "Network device for each device in turn, which makes it a one-port Ethernet (RoCE) device; empty or absent: InfiniBand");
 
+static char *pci[EMU_MAX_PARAM_DEVICES];
+static int nr_pcis;
+module_param_array(pci, charp, &nr_pcis, 0444);
+MODULE_PARM_DESC(pci, "PCI function for each device in turn, as 0000:01:00.0, which gives it a place on the PCI bus; empty or absent: none");
+
 static bool cq_dim;
 module_param(cq_dim, bool, 0444);
 MODULE_PARM_DESC(cq_dim, "Moderate the completion queues of the devices by their load (default no)");
@@ -62,7 +67,7 @@ static int __init emu_create_param_device(int i, struct emu_port_config *configs
 		if (strscpy(configs[0].netdev, netdev[i], IFNAMSIZ) < 0)
 			return -EINVAL;
 	}
-	return emu_configfs_add(&spec);
+	return emu_configfs_add(&spec, i < nr_pcis ? pci[i] : "");
 }
 
 static int __init emu_create_param_devices(void)
@@ -94,6 +99,10 @@ static int __init emu_check_params(void)
 		pr_err("netdev= names %d network devices for %u devices\n", nr_netdevs, devices);
 		return -EINVAL;
 	}
+	if (nr_pcis > devices) {
+		pr_err("pci= names %d PCI functions for %u devices\n", nr_pcis, devices);
+		return -EINVAL;
+	}
 	return 0;
 }
 
@@ -113,6 +122,9 @@ static int __init emu_init(void)
 	err = register_netdevice_notifier(&emu_netdev_nb);
 	if (err)
 		goto exit_engine;
+	err = emu_place_init();
+	if (err)
+		goto drop_netdev;
 	emu_debugfs_init();
 	err = emu_create_param_devices();
 	/* Last: whoever makes a directory holds the module, which must not fail then. */
@@ -125,6 +137,8 @@ static int __init emu_init(void)
 drop_devices:
 	emu_configfs_drop();
 	emu_debugfs_exit();
+	emu_place_exit();
+drop_netdev:
 	unregister_netdevice_notifier(&emu_netdev_nb);
 exit_engine:
 	emu_engine_exit();
@@ -138,6 +152,7 @@ static void __exit emu_exit(void)
 	emu_configfs_exit();
 	emu_configfs_drop();
 	emu_debugfs_exit();
+	emu_place_exit();
 	unregister_netdevice_notifier(&emu_netdev_nb);
 	emu_engine_exit();
 	emu_ram_exit();

@@ -124,11 +124,21 @@ void *emu_ram_run(struct emu_device *edev, u64 addr, u64 len)
 void *emu_dma_span_slow(struct emu_device *edev, u64 addr, u64 len)
 {
 	u64 encrypted = __sme_set(dma_to_phys(&edev->pdev->dev, addr));
-	void *mem = emu_ram_find(addr, len);
+	void *mem = NULL;
 
+	if (!list_empty(&edev->p2p.ranges))
+		mem = emu_p2p_span(edev, addr, len);
+	if (!mem)
+		mem = emu_ram_find(addr, len);
 	if (!mem && encrypted != addr)
 		mem = emu_ram_find(encrypted, len);
 	return mem;
+}
+
+/* The DMA address of what the current element calls @addr. */
+static u64 emu_cursor_dma(const struct emu_cursor *cur, u64 addr)
+{
+	return cur->region ? emu_region_dma(cur->region, addr) : addr;
 }
 
 static bool emu_cursor_open(struct emu_cursor *cur, const struct ib_sge *sge)
@@ -149,7 +159,7 @@ static bool emu_cursor_open(struct emu_cursor *cur, const struct ib_sge *sge)
 	}
 	if (cur->addr)
 		return true;
-	cur->why = EMU_SYN_ADDRESS;
+	cur->why = emu_p2p_syndrome(cur->qp->edev, emu_cursor_dma(cur, sge->addr), cur->len);
 	cur->len = 0;
 	cur->rest = 0;
 	return false;
@@ -163,7 +173,8 @@ bool emu_cursor_next_slow(struct emu_cursor *cur)
 		cur->len = cur->rest;
 		cur->addr = emu_region_span(cur->region, cur->dma, &cur->len);
 		if (!cur->addr) {
-			cur->why = EMU_SYN_ADDRESS;
+			cur->why = emu_p2p_syndrome(cur->qp->edev,
+						    emu_cursor_dma(cur, cur->dma), cur->len);
 			cur->len = 0;
 			return false;
 		}
@@ -190,7 +201,7 @@ static bool emu_cursor_check_sge(struct emu_cursor *cur, const struct ib_sge *sg
 	if (emu_cursor_is_dma_key(cur, sge)) {
 		if (emu_dma_span(cur->qp->edev, sge->addr, sge->length))
 			return true;
-		cur->why = EMU_SYN_ADDRESS;
+		cur->why = emu_p2p_syndrome(cur->qp->edev, sge->addr, sge->length);
 		return false;
 	}
 	region = emu_region_enter(cur->qp, cur->pd, sge, cur->access, &cur->why);

@@ -38,6 +38,11 @@ bool emu_ram_reached_by(struct device *dev);
 void *emu_dma_span_slow(struct emu_device *edev, u64 addr, u64 len);
 void *emu_ram_run(struct emu_device *edev, u64 addr, u64 len);
 
+/* p2p.c */
+void *emu_p2p_run(struct emu_device *edev, phys_addr_t phys, u64 len);
+void *emu_p2p_span(struct emu_device *edev, u64 addr, u64 len);
+enum emu_syndrome emu_p2p_syndrome(struct emu_device *edev, u64 addr, u64 len);
+
 /* The memory of a range of DMA addresses, if all of it is in @ram, else NULL. */
 static inline void *emu_ram_span(const struct emu_ram *ram, u64 addr, u64 len)
 {
@@ -55,11 +60,13 @@ static inline void *emu_ram_span(const struct emu_ram *ram, u64 addr, u64 len)
  * @len: bytes, not 0
  *
  * What a real adapter would reach over the bus is reached here through the
- * kernel's mapping of all memory, so a range must be RAM, all of it. Memory of other
- * devices is reached by user regions only: see backing.c.
+ * kernel's mapping of all memory, so a range must be RAM, all of it, or peer-to-peer
+ * memory of a PCI device: see p2p.c. Other memory of devices is reached by user regions
+ * only: see backing.c.
  *
  * Context: Any.
- * Return: the kernel address, or NULL if part of the range is not memory.
+ * Return: the kernel address, or NULL if part of the range is not memory;
+ * emu_p2p_syndrome() tells why.
  */
 static inline void *emu_dma_span(struct emu_device *edev, u64 addr, u64 len)
 {

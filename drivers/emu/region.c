@@ -188,6 +188,19 @@ void *emu_region_span(const struct emu_region *region, u64 addr, size_t *len)
 	return emu_dma_span(region->edev, region->pages[page] + offset, *len);
 }
 
+/* The DMA address of a part of a region, of which emu_region_span() found no memory. */
+u64 emu_region_dma(const struct emu_region *region, u64 addr)
+{
+	u64 page_size = 1ULL << region->page_shift, offset;
+
+	if (region->kind == EMU_REGION_WINDOW)
+		return emu_region_dma(region->parent, addr - region->iova + region->base);
+	if (region->kind == EMU_REGION_DMA)
+		return addr;
+	offset = (region->iova & (page_size - 1)) + (addr - region->iova);
+	return region->pages[offset >> region->page_shift] + (offset & (page_size - 1));
+}
+
 /*
  * Sets up @region, with room for @max_pages, and gives it a key that is not valid.
  * Returns 0 or -ENOMEM. Process context.

@@ -175,6 +175,7 @@ struct emu_region *emu_region_enter(const struct emu_qp *qp, const struct ib_pd 
 void emu_region_leave(struct emu_region *region);
 enum emu_syndrome emu_region_must_leave(const struct emu_region *region);
 void *emu_region_span(const struct emu_region *region, u64 addr, size_t *len);
+u64 emu_region_dma(const struct emu_region *region, u64 addr);
 enum emu_verdict emu_region_register(struct emu_qp *qp, const struct emu_swqe *wqe,
 				     enum emu_syndrome *why);
 enum emu_verdict emu_region_invalidate(struct emu_qp *qp, u32 key, enum emu_syndrome *why);

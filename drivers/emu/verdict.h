@@ -47,6 +47,7 @@ enum emu_syndrome {
 	EMU_SYN_RD_ATOMIC,	/* no reads or atomics, by max_rd_atomic */
 	EMU_SYN_INJECTED,	/* wanted so, see fault.c */
 	EMU_SYN_PAUSED,		/* its memory is on the move: not told, but tried again */
+	EMU_SYN_ROUTE,		/* another PCI device's memory, and no way there */
 };
 
 #endif
