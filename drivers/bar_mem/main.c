@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * kverbs_bar_mem: makes a provider of peer-to-peer memory of a device that has memory
+ * behind a BAR and no driver that offers it: accelerators, NVMe controllers with a
+ * controller memory buffer, QEMU's ivshmem.
+ *
+ * It binds to no device by itself. Either
+ *
+ *	echo kverbs_bar_mem >/sys/bus/pci/devices/<address>/driver_override
+ *	echo <address> >/sys/bus/pci/drivers_probe
+ *
+ * or, for all devices of a kind,
+ *
+ *	echo <vendor> <device> >/sys/bus/pci/drivers/kverbs_bar_mem/new_id
+ *
+ * The memory must be plain memory: see pci_p2pmem_publish().
+ */
+#include <kverbs/p2pdma.h>
+#include <linux/module.h>
+
+#include "bar_mem.h"
+
+#define BAR_CHOOSE	-1
+
+static int bar = BAR_CHOOSE;
+module_param(bar, int, 0644);
+MODULE_PARM_DESC(bar,
+	"BAR with the memory; -1: an NVMe controller's buffer, else the largest BAR (-1)");
+
+static unsigned long long offset;
+module_param(offset, ullong, 0644);
+MODULE_PARM_DESC(offset, "bytes from the start of BAR <bar>, a multiple of 2 MiB (0)");
+
+static unsigned long long size;
+module_param(size, ullong, 0644);
+MODULE_PARM_DESC(size, "bytes of BAR <bar>, a multiple of 2 MiB; 0: the rest of it (0)");
+
+static bool publish = true;
+module_param(publish, bool, 0644);
+MODULE_PARM_DESC(publish, "let every orchestrator find it (Y)");
+
+/* The largest BAR of memory: BAR 0 if there is none, which is refused later. */
+static int bar_mem_largest(struct pci_dev *pdev)
+{
+	int i, largest = 0;
+
+	for (i = 0; i < PCI_STD_NUM_BARS; i++) {
+		if (pci_resource_flags(pdev, i) & IORESOURCE_MEM &&
+		    pci_resource_len(pdev, i) > pci_resource_len(pdev, largest))
+			largest = i;
+	}
+	return largest;
+}
+
+/* The parameters are for the devices that are bound from now on. */
+static int bar_mem_choose(struct pci_dev *pdev, struct bar_mem_range *range)
+{
+	int wanted = READ_ONCE(bar);
+
+	*range = (struct bar_mem_range) {
+		.bar = wanted,
+		.offset = READ_ONCE(offset),
+		.size = READ_ONCE(size),
+	};
+	if (wanted != BAR_CHOOSE)
+		return wanted >= 0 && wanted < PCI_STD_NUM_BARS ? 0 : -EINVAL;
+	if (bar_mem_is_nvme(pdev))
+		return bar_mem_cmb(pdev, range);
+	range->bar = bar_mem_largest(pdev);
+	return 0;
+}
+
+static int bar_mem_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	struct bar_mem_range range;
+	int ret;
+
+	ret = pcim_enable_device(pdev);
+	if (ret)
+		return ret;
+	ret = bar_mem_choose(pdev, &range);
+	if (ret)
+		return dev_err_probe(&pdev->dev, ret, "no memory to provide\n");
+	ret = pci_request_region(pdev, range.bar, KBUILD_MODNAME);
+	if (ret)
+		return ret;
+	ret = pci_p2pdma_add_resource(pdev, range.bar, range.size, range.offset);
+	if (ret)
+		return dev_err_probe(&pdev->dev, ret, "BAR %d, %llu bytes from %llu on\n",
+				     range.bar, range.size, range.offset);
+	if (READ_ONCE(publish))
+		pci_p2pmem_publish(pdev, true);
+	return 0;
+}
+
+/* The memory goes with the binding; unbinding waits until it is free. */
+static struct pci_driver bar_mem_driver = {
+	.name = KBUILD_MODNAME,
+	.probe = bar_mem_probe,
+};
+module_pci_driver(bar_mem_driver);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Provider of peer-to-peer memory: a BAR of any device");

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The queue of requests of an engine, and how one is carried out: chunk by chunk, from
+ * memory to the buffer, from there to memory.
+ *
+ * All that is done with the device is done by one work item, which submitters,
+ * interrupts and, when there is none, time start. So what is under way needs no lock;
+ * edu_engine.lock is for the queue and the state, and is not held across callbacks.
+ *
+ * The device does not tell of failed transfers: what it cannot read is ones, what it
+ * cannot write is lost. All that can be seen is that it does not answer.
+ */
+#include <kverbs/p2pdma.h>
+#include <linux/completion.h>
+#include <linux/dma-mapping.h>
+#include <linux/jiffies.h>
+#include <linux/module.h>
+
+#include "edu.h"
+
+/* A transfer takes 0.1 s, of the time of a guest that may have to wait for its host. */
+#define EDU_TIMEOUT	(20 * HZ)
+
+/* --- memory ----------------------------------------------------------------------- */
+
+/* Peer-to-peer memory has its own way of being mapped; a list is all or nothing of it. */
+static int edu_map(struct edu_engine *edu, struct sg_table *sgt, enum dma_data_direction dir)
+{
+	struct device *dev = &edu->pdev->dev;
+
+	if (is_pci_p2pdma_page(sg_page(sgt->sgl)))
+		return kverbs_p2pdma_map_sgtable(dev, sgt, dir, 0);
+	return dma_map_sgtable(dev, sgt, dir, 0);
+}
+
+static void edu_unmap(struct edu_engine *edu, struct sg_table *sgt,
+		      enum dma_data_direction dir)
+{
+	struct device *dev = &edu->pdev->dev;
+
+	if (is_pci_p2pdma_page(sg_page(sgt->sgl)))
+		kverbs_p2pdma_unmap_sgtable(dev, sgt, dir, 0);
+	else
+		dma_unmap_sgtable(dev, sgt, dir, 0);
+}
+
+static int edu_copy_map(struct edu_engine *edu, struct edu_copy *copy)
+{
+	int ret;
+
+	ret = edu_map(edu, copy->from, DMA_TO_DEVICE);
+	if (ret)
+		return ret;
+	ret = edu_map(edu, copy->to, DMA_FROM_DEVICE);
+	if (ret) {
+		edu_unmap(edu, copy->from, DMA_TO_DEVICE);
+		return ret;
+	}
+	copy->place_from = (struct edu_place) { .sg = copy->from->sgl };
+	copy->place_to = (struct edu_place) { .sg = copy->to->sgl };
+	edu->mapped = true;
+	return 0;
+}
+
+static void edu_copy_unmap(struct edu_engine *edu, struct edu_copy *copy)
+{
+	edu_unmap(edu, copy->to, DMA_FROM_DEVICE);
+	edu_unmap(edu, copy->from, DMA_TO_DEVICE);
+	edu->mapped = false;
+}
+
+static dma_addr_t edu_place_addr(const struct edu_place *place)
+{
+	return sg_dma_address(place->sg) + place->offset;
+}
+
+static unsigned int edu_place_left(const struct edu_place *place)
+{
+	return sg_dma_len(place->sg) - place->offset;
+}
+
+static void edu_place_advance(struct edu_place *place, unsigned int len)
+{
+	place->offset += len;
+	if (edu_place_left(place))
+		return;
+	place->sg = sg_next(place->sg);
+	place->offset = 0;
+}
+
+/* --- transfers -------------------------------------------------------------------- */
+
+static void edu_move(struct edu_engine *edu, u64 source, u64 target, unsigned int len,
+		     u32 direction)
+{
+	edu->moving = true;
+	edu->deadline = jiffies + EDU_TIMEOUT;
+	writeq(source, edu->regs + EDU_DMA_SOURCE);
+	writeq(target, edu->regs + EDU_DMA_TARGET);
+	writeq(len, edu->regs + EDU_DMA_COUNT);
+	writel(EDU_DMA_RUN | EDU_DMA_IRQ | direction, edu->regs + EDU_DMA_COMMAND);
+}
+
+static void edu_fetch(struct edu_engine *edu, struct edu_copy *copy)
+{
+	copy->chunk = min3(edu_place_left(&copy->place_from), edu_place_left(&copy->place_to),
+			   (unsigned int)min_t(size_t, copy->len - copy->copied, EDU_CHUNK));
+	edu_move(edu, edu_place_addr(&copy->place_from), EDU_BUFFER, copy->chunk, 0);
+}
+
+static void edu_store(struct edu_engine *edu, struct edu_copy *copy)
+{
+	edu_move(edu, EDU_BUFFER, edu_place_addr(&copy->place_to), copy->chunk,
+		 EDU_DMA_TO_MEMORY);
+}
+
+/* The transfer that was under way has ended. */
+static void edu_moved(struct edu_engine *edu, struct edu_copy *copy)
+{
+	edu->moving = false;
+	if (edu->storing) {
+		edu_place_advance(&copy->place_from, copy->chunk);
+		edu_place_advance(&copy->place_to, copy->chunk);
+		copy->copied += copy->chunk;
+	}
+	edu->storing = !edu->storing;
+}
+
+/* It may be about to write to memory that others have by then. */
+static void edu_give_up(struct edu_engine *edu)
+{
+	pci_err(edu->pdev, "no answer: it is used no more\n");
+	pci_clear_master(edu->pdev);
+	edu->moving = false;
+	spin_lock_irq(&edu->lock);
+	edu->state = max(edu->state, EDU_BROKEN);
+	spin_unlock_irq(&edu->lock);
+}
+
+/* Is the device, still, at work? A device that is not there reads as ones. */
+static bool edu_is_busy(struct edu_engine *edu, struct edu_copy *copy)
+{
+	u32 command;
+
+	if (!edu->moving)
+		return false;
+	command = readl(edu->regs + EDU_DMA_COMMAND);
+	if (!(command & EDU_DMA_RUN))
+		edu_moved(edu, copy);
+	else if (PCI_POSSIBLE_ERROR(command) || time_after_eq(jiffies, edu->deadline))
+		edu_give_up(edu);
+	return edu->moving;
+}
+
+/* --- the work --------------------------------------------------------------------- */
+
+static int edu_errno(enum edu_state state)
+{
+	static const int errnos[] = {
+		[EDU_WORKS] = 0,
+		[EDU_BROKEN] = -EIO,
+		[EDU_GOES] = -ENODEV,
+	};
+
+	return errnos[state];
+}
+
+/* What requests end with from now on, or 0. */
+static int edu_status(struct edu_engine *edu)
+{
+	int ret;
+
+	spin_lock_irq(&edu->lock);
+	ret = edu_errno(edu->state);
+	spin_unlock_irq(&edu->lock);
+	return ret;
+}
+
+static struct edu_copy *edu_first(struct edu_engine *edu)
+{
+	struct edu_copy *copy;
+
+	spin_lock_irq(&edu->lock);
+	copy = list_first_entry_or_null(&edu->queue, struct edu_copy, entry);
+	spin_unlock_irq(&edu->lock);
+	return copy;
+}
+
+static void edu_end(struct edu_engine *edu, struct edu_copy *copy, int status)
+{
+	if (edu->mapped)
+		edu_copy_unmap(edu, copy);
+	edu->storing = false;
+	copy->status = status;
+	spin_lock_irq(&edu->lock);
+	list_del(&copy->entry);
+	spin_unlock_irq(&edu->lock);
+	copy->done(copy);
+}
+
+/* Lets the next transfer begin; false if there is none: @status tells why, 0 for success. */
+static bool edu_begin(struct edu_engine *edu, struct edu_copy *copy, int *status)
+{
+	*status = edu_status(edu);
+	if (!*status && !edu->mapped)
+		*status = edu_copy_map(edu, copy);
+	if (*status || copy->copied == copy->len)
+		return false;
+	if (edu->storing)
+		edu_store(edu, copy);
+	else
+		edu_fetch(edu, copy);
+	return true;
+}
+
+static void edu_work(struct work_struct *work)
+{
+	struct edu_engine *edu = container_of(work, struct edu_engine, work.work);
+	struct edu_copy *copy;
+	int status;
+
+	while ((copy = edu_first(edu)) && !edu_is_busy(edu, copy)) {
+		if (edu_begin(edu, copy, &status))
+			break;
+		edu_end(edu, copy, status);
+	}
+	/* An interrupt that was faster has made it pending: then it stays so. */
+	if (edu->moving)
+		queue_delayed_work(system_wq, &edu->work, EDU_TIMEOUT);
+	else
+		wake_up(&edu->idle);
+}
+
+/* Something has happened that the work has to see. Any context. */
+void edu_engine_kick(struct edu_engine *edu)
+{
+	mod_delayed_work(system_wq, &edu->work, 0);
+}
+
+void edu_engine_init(struct edu_engine *edu)
+{
+	kref_init(&edu->ref);
+	spin_lock_init(&edu->lock);
+	INIT_LIST_HEAD(&edu->queue);
+	init_waitqueue_head(&edu->idle);
+	INIT_DELAYED_WORK(&edu->work, edu_work);
+}
+
+static bool edu_is_idle(struct edu_engine *edu)
+{
+	return !edu_first(edu);
+}
+
+/*
+ * Ends all requests. The one under way ends with the transfer that cannot be called
+ * back, or when that takes too long.
+ */
+void edu_engine_stop(struct edu_engine *edu)
+{
+	spin_lock_irq(&edu->lock);
+	edu->state = EDU_GOES;
+	spin_unlock_irq(&edu->lock);
+	edu_engine_kick(edu);
+	wait_event(edu->idle, edu_is_idle(edu));
+}
+
+/* --- requests --------------------------------------------------------------------- */
+
+/* Has the list as much as that? */
+static bool edu_has(const struct sg_table *sgt, size_t len)
+{
+	struct scatterlist *sg;
+	unsigned int i;
+
+	for_each_sgtable_sg(sgt, sg, i) {
+		if (sg->length >= len)
+			return true;
+		len -= sg->length;
+	}
+	return false;
+}
+
+/**
+ * edu_submit() - have memory copied
+ * @edu: engine
+ * @copy: what, and whom to tell
+ *
+ * Context: Any.
+ * Return: 0: @copy->done will be called; -EINVAL: no length, or more than the lists
+ * have; -EIO: the device does not work; -ENODEV: it goes.
+ */
+int edu_submit(struct edu_engine *edu, struct edu_copy *copy)
+{
+	unsigned long flags;
+	bool first;
+	int ret;
+
+	if (!copy->len || !edu_has(copy->from, copy->len) || !edu_has(copy->to, copy->len))
+		return -EINVAL;
+	copy->copied = 0;
+	spin_lock_irqsave(&edu->lock, flags);
+	ret = edu_errno(edu->state);
+	first = list_empty(&edu->queue);
+	if (!ret)
+		list_add_tail(&copy->entry, &edu->queue);
+	/* Within the lock: later, the device may have gone, and @edu with it. */
+	if (!ret && first)
+		edu_engine_kick(edu);
+	spin_unlock_irqrestore(&edu->lock, flags);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(edu_submit);
+
+struct edu_waiter {
+	struct edu_copy copy;
+	struct completion done;
+};
+
+static void edu_copy_done(struct edu_copy *copy)
+{
+	complete(&container_of(copy, struct edu_waiter, copy)->done);
+}
+
+/**
+ * edu_copy() - copy memory, and wait for it
+ * @edu: engine
+ * @from: what to copy
+ * @to: where to
+ * @len: bytes
+ *
+ * Context: may sleep, 0.2 s for each 4 KiB and for what is queued already.
+ * Return: as edu_submit() and &edu_copy.status; or what mapping for the device failed
+ * with: -EREMOTEIO if it has no way to the memory.
+ */
+int edu_copy(struct edu_engine *edu, struct sg_table *from, struct sg_table *to, size_t len)
+{
+	struct edu_waiter waiter = {
+		.copy = {
+			.from = from,
+			.to = to,
+			.len = len,
+			.done = edu_copy_done,
+		},
+	};
+	int ret;
+
+	init_completion(&waiter.done);
+	ret = edu_submit(edu, &waiter.copy);
+	if (ret)
+		return ret;
+	wait_for_completion(&waiter.done);
+	return waiter.copy.status;
+}
+EXPORT_SYMBOL_GPL(edu_copy);
