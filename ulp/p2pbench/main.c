@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * kverbs_p2pbench: what allocating peer-to-peer memory costs, and whether CPUs get in
+ * each other's way. It uses the first device that has published memory.
+ *
+ *  <debugfs>/kverbs_p2pbench/
+ *	cost	read: a line for pages, and one for 1 MiB: bytes, used, which is how much
+ *		of the provider's memory is allocated besides, in per cent, and ns, of
+ *		one allocated and freed, in the best of several batches
+ *	cpus	read: pages allocated and freed: one_ns of a thread for each, two_ns of
+ *		two threads on two CPUs, and gain, the rate of the two in per cent of
+ *		that of the one. Likewise apart_gain of threads that share nothing, which
+ *		is what the machine can do: processors of a guest may be by turns on one
+ *		of the host's. percent is gain by apart_gain. The best of several
+ *		batches, up to where that is "enough" percent. -ENXIO with less than two
+ *		CPUs
+ *	enough	95
+ *
+ * Each is -ENODEV without a provider.
+ *
+ * Lock: bench_mutex is held for the time of a measurement, so that there is one. The
+ * provider stays because memory of it is allocated.
+ */
+#include <linux/debugfs.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/sched/task.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <kverbs/p2pdma.h>
+
+#define COST_BATCHES		5
+#define COST_EACH		2000
+/* Memory that is allocated besides, in per cent, comes in pieces of this size. */
+#define COST_PIECE		SZ_64K
+#define COST_MAX_PIECES		4096
+
+#define CPUS_EACH		50000
+/* Pages that a thread has at a time. */
+#define CPUS_PAGES		4
+#define CPUS_MIN_BATCHES	3
+#define CPUS_MAX_BATCHES	20
+
+static DEFINE_MUTEX(bench_mutex);
+static struct dentry *bench_dir;
+static u32 cpus_enough = 95;
+
+/* With a reference. */
+static struct pci_dev *bench_provider(void)
+{
+	struct pci_dev *pdev = NULL;
+
+	for_each_pci_dev(pdev)
+		if (pci_has_p2pmem(pdev))
+			break;
+	return pdev;
+}
+
+/* --- what it costs ----------------------------------------------------------------- */
+
+/**
+ * struct bench_fill - memory that is allocated besides
+ * @pdev: the provider
+ * @nr: pieces
+ * @piece: they
+ */
+struct bench_fill {
+	struct pci_dev *pdev;
+	unsigned int nr;
+	void *piece[COST_MAX_PIECES];
+};
+
+/* Allocates all there is, or as many pieces as there may be. */
+static void fill_all(struct bench_fill *fill)
+{
+	while (fill->nr < COST_MAX_PIECES &&
+	       (fill->piece[fill->nr] = pci_alloc_p2pmem(fill->pdev, COST_PIECE)))
+		fill->nr++;
+}
+
+static void fill_until(struct bench_fill *fill, unsigned int nr)
+{
+	while (fill->nr > nr)
+		pci_free_p2pmem(fill->pdev, fill->piece[--fill->nr], COST_PIECE);
+}
+
+static int cost_batch(struct pci_dev *pdev, size_t bytes, u64 *ns)
+{
+	u64 start = ktime_get_ns();
+	void *addr;
+	int i;
+
+	for (i = 0; i < COST_EACH; i++) {
+		addr = pci_alloc_p2pmem(pdev, bytes);
+		if (!addr)
+			return -ENOMEM;
+		pci_free_p2pmem(pdev, addr, bytes);
+	}
+	*ns = min(*ns, div_u64(ktime_get_ns() - start, COST_EACH));
+	return 0;
+}
+
+static int cost_line(struct seq_file *s, struct pci_dev *pdev, size_t bytes, int used)
+{
+	u64 ns = U64_MAX;
+	int i, ret = 0;
+
+	for (i = 0; !ret && i < COST_BATCHES; i++)
+		ret = cost_batch(pdev, bytes, &ns);
+	if (!ret)
+		seq_printf(s, "bytes=%zu used=%d ns=%llu\n", bytes, used, ns);
+	return ret;
+}
+
+static int cost_lines(struct seq_file *s, struct bench_fill *fill)
+{
+	int all, ret;
+
+	ret = cost_line(s, fill->pdev, PAGE_SIZE, 0) ?:
+	      cost_line(s, fill->pdev, SZ_1M, 0);
+	if (ret)
+		return ret;
+	fill_all(fill);
+	all = fill->nr;
+	fill_until(fill, all * 9 / 10);
+	ret = cost_line(s, fill->pdev, PAGE_SIZE, 90) ?:
+	      cost_line(s, fill->pdev, SZ_1M, 90);
+	fill_until(fill, 0);
+	return ret;
+}
+
+static int bench_cost(struct seq_file *s, struct pci_dev *pdev)
+{
+	struct bench_fill *fill = kvzalloc(sizeof(*fill), GFP_KERNEL);
+	int ret;
+
+	if (!fill)
+		return -ENOMEM;
+	fill->pdev = pdev;
+	ret = cost_lines(s, fill);
+	kvfree(fill);
+	return ret;
+}
+
+/* --- two CPUs ---------------------------------------------------------------------- */
+
+static int turn_pages(struct pci_dev *pdev)
+{
+	void *addr[CPUS_PAGES];
+	int i, ret = 0;
+
+	for (i = 0; i < CPUS_PAGES; i++)
+		addr[i] = pci_alloc_p2pmem(pdev, PAGE_SIZE);
+	for (i = 0; i < CPUS_PAGES; i++) {
+		if (addr[i])
+			pci_free_p2pmem(pdev, addr[i], PAGE_SIZE);
+		else
+			ret = -ENOMEM;
+	}
+	return ret;
+}
+
+/* As many atomic operations, and about as long, on what is this thread's alone. */
+static int turn_apart(struct pci_dev *pdev)
+{
+	void *slot[CPUS_PAGES] = {}, *taken;
+	int i, k;
+
+	for (k = 0; k < CPUS_PAGES; k++) {
+		for (i = 0; i < CPUS_PAGES; i++)
+			cmpxchg(&slot[i], NULL, pdev);
+		for (i = 0; i < CPUS_PAGES; i++) {
+			taken = xchg(&slot[i], NULL);
+			if (taken != pdev)
+				return -EIO;
+		}
+	}
+	return 0;
+}
+
+/**
+ * struct bench_thread - one that does something all the time
+ * @turn: what, CPUS_PAGES times
+ * @pdev: the provider
+ * @task: it
+ * @ready: completed when it is about to wait for @go
+ * @go: of all of them
+ * @away: threads that have not come to the start yet
+ * @start: when it has begun, in nanoseconds
+ * @end: when it was done
+ */
+struct bench_thread {
+	int (*turn)(struct pci_dev *pdev);
+	struct pci_dev *pdev;
+	struct task_struct *task;
+	struct completion ready;
+	struct completion *go;
+	atomic_t *away;
+	u64 start;
+	u64 end;
+};
+
+static int cpus_thread(void *arg)
+{
+	struct bench_thread *t = arg;
+	int i, ret = 0;
+
+	complete(&t->ready);
+	wait_for_completion(t->go);
+	/* One wakes up before the other, and is not to have the machine alone. */
+	atomic_dec(t->away);
+	while (atomic_read(t->away))
+		cpu_relax();
+	t->start = ktime_get_ns();
+	for (i = 0; !ret && i < CPUS_EACH / CPUS_PAGES; i++)
+		ret = t->turn(t->pdev);
+	t->end = ktime_get_ns();
+	return ret;
+}
+
+static int cpus_begin(struct bench_thread *t, unsigned int cpu)
+{
+	init_completion(&t->ready);
+	t->task = kthread_create_on_node(cpus_thread, t, cpu_to_node(cpu), "p2pbench/%u", cpu);
+	if (IS_ERR(t->task))
+		return PTR_ERR(t->task);
+	get_task_struct(t->task);
+	kthread_bind(t->task, cpu);
+	wake_up_process(t->task);
+	wait_for_completion(&t->ready);
+	return 0;
+}
+
+static int cpus_end(struct bench_thread *t)
+{
+	int ret = kthread_stop(t->task);
+
+	put_task_struct(t->task);
+	return ret;
+}
+
+/**
+ * struct bench_work - what threads are timed with
+ * @turn: of a &struct bench_thread
+ * @ns: nanoseconds for each time, of one thread and of two, in the best batches
+ */
+struct bench_work {
+	int (*turn)(struct pci_dev *pdev);
+	u64 ns[2];
+};
+
+/* Times @nr threads, each on a CPU of its own. */
+static int cpus_batch(struct bench_work *work, struct pci_dev *pdev, u32 nr)
+{
+	unsigned int cpu = cpumask_first(cpu_online_mask);
+	u64 start = U64_MAX, end = 0;
+	DECLARE_COMPLETION_ONSTACK(go);
+	struct bench_thread t[2];
+	int ret = 0, ended;
+	u32 made = 0, i;
+	atomic_t away;
+
+	for (; made < nr && !ret; cpu = cpumask_next(cpu, cpu_online_mask)) {
+		t[made] = (struct bench_thread) {
+			.turn = work->turn, .pdev = pdev, .go = &go, .away = &away,
+		};
+		ret = cpus_begin(&t[made], cpu);
+		if (!ret)
+			made++;
+	}
+	atomic_set(&away, made);
+	complete_all(&go);
+	for (i = 0; i < made; i++) {
+		ended = cpus_end(&t[i]);
+		ret = ret ?: ended;
+		start = min(start, t[i].start);
+		end = max(end, t[i].end);
+	}
+	if (!ret)
+		work->ns[nr - 1] = min(work->ns[nr - 1],
+				       div_u64(end - start, nr * CPUS_EACH));
+	return ret;
+}
+
+static int cpus_both(struct bench_work *work, struct pci_dev *pdev)
+{
+	return cpus_batch(work, pdev, 1) ?: cpus_batch(work, pdev, 2);
+}
+
+static u64 gain(const struct bench_work *work)
+{
+	return max(div64_u64(100 * work->ns[0], max(work->ns[1], 1ULL)), 1ULL);
+}
+
+/* They take turns, so that whatever else the machine does meets all. */
+static int bench_cpus(struct seq_file *s, struct pci_dev *pdev)
+{
+	struct bench_work pages = { turn_pages, { U64_MAX, U64_MAX } };
+	struct bench_work apart = { turn_apart, { U64_MAX, U64_MAX } };
+	u64 percent = 0;
+	int i, ret = 0;
+
+	if (num_online_cpus() < 2)
+		return -ENXIO;
+	for (i = 0; !ret && i < CPUS_MAX_BATCHES; i++) {
+		ret = cpus_both(&pages, pdev) ?: cpus_both(&apart, pdev);
+		percent = div64_u64(100 * gain(&pages), gain(&apart));
+		if (i >= CPUS_MIN_BATCHES && percent >= cpus_enough)
+			break;
+	}
+	if (!ret)
+		seq_printf(s, "batches=%d one_ns=%llu two_ns=%llu gain=%llu apart_gain=%llu percent=%llu\n",
+			   i, pages.ns[0], pages.ns[1], gain(&pages), gain(&apart), percent);
+	return ret;
+}
+
+/* --- files ------------------------------------------------------------------------- */
+
+static int bench_run(struct seq_file *s,
+		     int (*run)(struct seq_file *s, struct pci_dev *pdev))
+{
+	struct pci_dev *pdev = bench_provider();
+	void *hold;
+	int ret;
+
+	if (!pdev)
+		return -ENODEV;
+	hold = pci_alloc_p2pmem(pdev, PAGE_SIZE);
+	if (!hold) {
+		pci_dev_put(pdev);
+		return -ENOMEM;
+	}
+	mutex_lock(&bench_mutex);
+	ret = run(s, pdev);
+	mutex_unlock(&bench_mutex);
+	pci_free_p2pmem(pdev, hold, PAGE_SIZE);
+	pci_dev_put(pdev);
+	return ret;
+}
+
+static int cost_show(struct seq_file *s, void *unused)
+{
+	return bench_run(s, bench_cost);
+}
+DEFINE_SHOW_ATTRIBUTE(cost);
+
+static int cpus_show(struct seq_file *s, void *unused)
+{
+	return bench_run(s, bench_cpus);
+}
+DEFINE_SHOW_ATTRIBUTE(cpus);
+
+static int __init p2pbench_init(void)
+{
+	bench_dir = debugfs_create_dir(KBUILD_MODNAME, NULL);
+	debugfs_create_file("cost", 0400, bench_dir, NULL, &cost_fops);
+	debugfs_create_file("cpus", 0400, bench_dir, NULL, &cpus_fops);
+	debugfs_create_u32("enough", 0600, bench_dir, &cpus_enough);
+	return 0;
+}
+
+static void __exit p2pbench_exit(void)
+{
+	debugfs_remove(bench_dir);
+}
+
+module_init(p2pbench_init);
+module_exit(p2pbench_exit);
+
+MODULE_DESCRIPTION("What allocating peer-to-peer memory costs");
+MODULE_AUTHOR("The kverbs authors");
+MODULE_LICENSE("GPL");
