@@ -106,15 +106,8 @@ static void rig_device_end(void *arg)
 	rig_config_dir("/bin/rmdir", path);
 }
 
-/**
- * rig_device() - make a device that goes with the case
- * @test: the running case
- * @name: of the device
- * @ports: number of ports
- * @netdevs: network device of each port, separated by commas, for Ethernet; or NULL
- */
-void rig_device(struct kunit *test, const char *name, u32 ports,
-		const char *netdevs)
+/* Not enabled yet. */
+static void rig_device_make(struct kunit *test, const char *name, u32 ports)
 {
 	struct rig_device *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
 	char path[128];
@@ -133,12 +126,39 @@ void rig_device(struct kunit *test, const char *name, u32 ports,
 		KUNIT_ASSERT_EQ(test, 0, rig_config_dir("/bin/mkdir", path));
 		dev->ports = port;
 	}
+}
+
+/**
+ * rig_device() - make a device that goes with the case
+ * @test: the running case
+ * @name: of the device
+ * @ports: number of ports
+ * @netdevs: network device of each port, separated by commas, for Ethernet; or NULL
+ */
+void rig_device(struct kunit *test, const char *name, u32 ports,
+		const char *netdevs)
+{
+	rig_device_make(test, name, ports);
 	if (netdevs)
 		KUNIT_ASSERT_EQ(test, 0, rig_config_write(name, "netdev",
 							  netdevs));
 	KUNIT_ASSERT_EQ(test, 0, rig_config_write(name, "enable", "1"));
 }
 EXPORT_SYMBOL_GPL(rig_device);
+
+/**
+ * rig_device_at() - make a device with a place on the PCI bus, which goes with the case
+ * @test: the running case
+ * @name: of the device
+ * @pci: address of the PCI function that it is a child of
+ */
+void rig_device_at(struct kunit *test, const char *name, const char *pci)
+{
+	rig_device_make(test, name, 1);
+	KUNIT_ASSERT_EQ(test, 0, rig_config_write(name, "pci", pci));
+	KUNIT_ASSERT_EQ(test, 0, rig_config_write(name, "enable", "1"));
+}
+EXPORT_SYMBOL_GPL(rig_device_at);
 
 /**
  * rig_port_write() - write a setting of a port, as a person would

@@ -51,6 +51,7 @@ static inline bool rig_net_is_roce(const struct rig_net *net)
 
 void rig_device(struct kunit *test, const char *name, u32 ports,
 		const char *netdevs);
+void rig_device_at(struct kunit *test, const char *name, const char *pci);
 int rig_port_write(const char *name, u32 port, const char *file,
 		   const char *text);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Each allocation of a call fails in turn; see fail_nth.c.
+ * Each allocation of a call fails in turn; see sweep.c.
  */
 #ifndef KVT_FAIL_NTH_H
 #define KVT_FAIL_NTH_H

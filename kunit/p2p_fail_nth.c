@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Each allocation of a call of peer-to-peer DMA fails in turn.
+ */
+#include <linux/console.h>
+#include <linux/module.h>
+#include <linux/printk.h>
+#include <linux/scatterlist.h>
+#include <linux/string.h>
+#include <kunit/resource.h>
+#include <kunit/test.h>
+#include <kverbs/p2pdma.h>
+
+#include "../p2pdma/trace.h"
+#include "fail_nth.h"
+#include "lib.h"
+#include "p2p_rig.h"
+
+/* So many allocations there are not. */
+#define NEVER	1000000
+
+/**
+ * struct p2p_victim - what the calls work on
+ * @pdev: a provider, and client
+ * @clients: a list that has it
+ * @found: what was found
+ * @sgl: what was allocated
+ */
+struct p2p_victim {
+	struct pci_dev *pdev;
+	struct list_head clients;
+	struct pci_dev *found;
+	struct scatterlist *sgl;
+};
+
+static void victim_end(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	pci_p2pdma_client_list_free(&v->clients);
+}
+
+static struct p2p_victim *victim_new(struct kunit *test)
+{
+	struct p2p_victim *v = kunit_kzalloc(test, sizeof(*v), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, v);
+	v->pdev = p2p_rig_provider(test);
+	INIT_LIST_HEAD(&v->clients);
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, victim_end, v));
+	return v;
+}
+
+/*
+ * Giving the memory pages is up to the kernel, which does not survive all of it. It is
+ * the last thing that may fail; what has failed before, and was survived, counts.
+ */
+static void spare_the_kernel(void *unused, struct pci_dev *pdev, const char *what, int ret)
+{
+	if (!strcmp(what, "pages") && !kvt_failed_nth())
+		kvt_fail_nth(NEVER);
+}
+
+static void spare_end(void *unused)
+{
+	unregister_trace_p2p_provider(spare_the_kernel, NULL);
+	tracepoint_synchronize_unregister();
+}
+
+static void spare_begin(struct kunit *test)
+{
+	KUNIT_ASSERT_EQ(test, 0, register_trace_p2p_provider(spare_the_kernel, NULL));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, spare_end, NULL));
+}
+
+/* What was said before is printed, or not, as the level was. */
+static void set_loglevel(int level)
+{
+	console_lock();
+	console_unlock();
+	console_loglevel = level;
+}
+
+/* vmalloc() traces its caller when it fails: that is not for the console; errors are. */
+static int add_quietly(struct pci_dev *pdev, size_t size, u64 offset)
+{
+	int level = console_loglevel, err;
+
+	set_loglevel(LOGLEVEL_WARNING);
+	err = pci_p2pdma_add_resource(pdev, P2P_RIG_BAR, size, offset);
+	set_loglevel(level);
+	return err;
+}
+
+static int make_resource(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	return add_quietly(v->pdev, 0, 0);
+}
+
+static void unmake_resource(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	p2p_rig_unbind(v->pdev);
+	p2p_rig_bind(v->pdev);
+}
+
+static const struct victim victim_resource = {
+	"pci_p2pdma_add_resource", make_resource, unmake_resource,
+};
+
+static void memory_of_a_device(struct kunit *test)
+{
+	struct p2p_victim *v = victim_new(test);
+
+	kvt_need_injection(test);
+	if (!p2p_rig_is_own(v->pdev))
+		kunit_skip(test, "it is the kernel's");
+	unmake_resource(v);
+	spare_begin(test);
+	sweep(test, mock_new(test), &victim_resource, v);
+}
+
+static int make_part(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	return add_quietly(v->pdev, SZ_2M, SZ_2M);
+}
+
+static void unmake_part(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	unmake_resource(v);
+	pci_p2pdma_add_resource(v->pdev, P2P_RIG_BAR, SZ_2M, 0);
+}
+
+static const struct victim victim_part = {
+	"pci_p2pdma_add_resource, more", make_part, unmake_part,
+};
+
+static void more_memory_of_a_device(struct kunit *test)
+{
+	struct p2p_victim *v = victim_new(test);
+
+	kvt_need_injection(test);
+	if (!p2p_rig_is_own(v->pdev))
+		kunit_skip(test, "it is the kernel's");
+	unmake_part(v);
+	spare_begin(test);
+	sweep(test, mock_new(test), &victim_part, v);
+}
+
+static int make_sgl(void *arg)
+{
+	struct p2p_victim *v = arg;
+	unsigned int nents;
+
+	v->sgl = pci_p2pmem_alloc_sgl(v->pdev, &nents, 3 * PAGE_SIZE + 1);
+	return v->sgl ? 0 : -ENOMEM;
+}
+
+static void unmake_sgl(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	pci_p2pmem_free_sgl(v->pdev, v->sgl);
+}
+
+static const struct victim victim_sgl = {
+	"pci_p2pmem_alloc_sgl", make_sgl, unmake_sgl,
+};
+
+static void a_scatter_list(struct kunit *test)
+{
+	kvt_need_injection(test);
+	sweep(test, mock_new(test), &victim_sgl, victim_new(test));
+}
+
+static int make_client(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	return pci_p2pdma_add_client(&v->clients, &v->pdev->dev);
+}
+
+static void unmake_client(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	pci_p2pdma_remove_client(&v->clients, &v->pdev->dev);
+}
+
+static const struct victim victim_client = {
+	"pci_p2pdma_add_client", make_client, unmake_client,
+};
+
+static void a_client(struct kunit *test)
+{
+	struct p2p_victim *v = victim_new(test);
+
+	kvt_need_injection(test);
+	sweep(test, mock_new(test), &victim_client, v);
+	KUNIT_EXPECT_TRUE(test, list_empty(&v->clients));
+	/* Not the first of its list. */
+	KUNIT_ASSERT_EQ(test, 0, make_client(v));
+	sweep(test, mock_new(test), &victim_client, v);
+}
+
+static int make_assigned(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	return pci_p2pdma_assign_provider(v->pdev, &v->clients) ? 0 : -ENOMEM;
+}
+
+static void unmake_assigned(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	pci_p2pdma_client_list_free(&v->clients);
+	pci_p2pdma_add_client(&v->clients, &v->pdev->dev);
+}
+
+static int make_found(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	v->found = pci_p2pmem_find(&v->clients);
+	return v->found ? 0 : -ENOMEM;
+}
+
+/* It is not bound any more either. */
+static void unmake_found(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	pci_dev_put(v->found);
+	unmake_assigned(v);
+}
+
+static int make_found_many(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	v->found = pci_p2pmem_find(&v->pdev->dev);
+	return v->found ? 0 : -ENOMEM;
+}
+
+static void unmake_found_many(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	pci_dev_put(v->found);
+}
+
+static int make_distance_many(void *arg)
+{
+	struct p2p_victim *v = arg;
+	struct device *dev = &v->pdev->dev;
+
+	return pci_p2pdma_distance_many(v->pdev, &dev, 1, true) < 0 ? -ENOMEM : 0;
+}
+
+static int make_distance(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	return pci_p2pdma_distance(v->pdev, &v->clients, true) < 0 ? -ENOMEM : 0;
+}
+
+static void unmake_nothing(void *arg)
+{
+}
+
+static const struct victim victims_of_a_list[] = {
+	{ "pci_p2pmem_find", make_found, unmake_found },
+	{ "pci_p2pmem_find_many", make_found_many, unmake_found_many },
+	{ "pci_p2pdma_assign_provider", make_assigned, unmake_assigned },
+	{ "pci_p2pdma_distance", make_distance, unmake_nothing },
+	{ "pci_p2pdma_distance_many", make_distance_many, unmake_nothing },
+};
+
+static void victim_name(const struct victim *v, char *desc)
+{
+	strscpy(desc, v->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(victim, victims_of_a_list, victim_name);
+
+static void a_search(struct kunit *test)
+{
+	struct p2p_victim *v = victim_new(test);
+
+	kvt_need_injection(test);
+	KUNIT_ASSERT_EQ(test, 0, make_client(v));
+	sweep(test, mock_new(test), test->param_value, v);
+}
+
+/* Returns whether all of it worked, and without asking for memory of the system. */
+static bool use_memory(struct kunit *test, struct p2p_victim *v)
+{
+	void *addr;
+	int nents;
+	bool hit;
+
+	kvt_fail_nth(1);
+	addr = pci_alloc_p2pmem(v->pdev, 2 * PAGE_SIZE);
+	nents = pci_p2pdma_map_sg(&v->pdev->dev, v->sgl, 1, DMA_TO_DEVICE);
+	if (nents)
+		pci_p2pdma_unmap_sg(&v->pdev->dev, v->sgl, 1, DMA_TO_DEVICE);
+	if (addr)
+		pci_free_p2pmem(v->pdev, addr, 2 * PAGE_SIZE);
+	hit = kvt_failed_nth();
+	return addr && nents == 1 && !hit;
+}
+
+static void memory_of_a_device_needs_none_of_the_system(struct kunit *test)
+{
+	struct p2p_victim *v = victim_new(test);
+
+	kvt_need_injection(test);
+	if (!p2p_rig_is_own(v->pdev))
+		kunit_skip(test, "it is the kernel's");
+	KUNIT_ASSERT_EQ(test, 0, make_sgl(v));
+	KUNIT_EXPECT_TRUE(test, use_memory(test, v));
+	unmake_sgl(v);
+}
+
+static struct kunit_case p2p_fail_nth_cases[] = {
+	KUNIT_CASE(memory_of_a_device),
+	KUNIT_CASE(more_memory_of_a_device),
+	KUNIT_CASE(a_scatter_list),
+	KUNIT_CASE(a_client),
+	KUNIT_CASE_PARAM(a_search, victim_gen_params),
+	KUNIT_CASE(memory_of_a_device_needs_none_of_the_system),
+	{}
+};
+
+static struct kunit_suite p2p_fail_nth_suite = {
+	.name = "p2p_fail_nth",
+	.test_cases = p2p_fail_nth_cases,
+};
+
+kunit_test_suite(p2p_fail_nth_suite);
+
+MODULE_DESCRIPTION("KUnit: each allocation of peer-to-peer DMA fails in turn");
+MODULE_LICENSE("GPL");

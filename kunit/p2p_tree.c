@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Config space made of a table of functions: see p2p_tree.h.
+ *
+ * Firmware has been here: bridges have their bus numbers, and BARs their addresses,
+ * in a part of the address space where nothing is. Of what is written to config space,
+ * BARs, bus numbers and ACS control are kept, since the PCI core reads them again.
+ *
+ * Functions are scanned but not "added", which is the PCI core's word for giving them
+ * to drivers; so none is bound to the ports. Otherwise they are as any.
+ *
+ * Config space is written by one thread at a time: the scan's, then the case's.
+ */
+#include <linux/export.h>
+#include <linux/ioport.h>
+#include <linux/slab.h>
+#include <linux/xarray.h>
+#include <kunit/resource.h>
+#include <asm/processor.h>
+
+#include <kverbs/p2pdma.h>
+#include "lib.h"
+#include "p2p_tree.h"
+
+#define CONFIG_SIZE	0x200
+#define PCIE_CAP	0x40
+#define ACS_CAP		0x100
+
+/* Root buses of the hosts, and where their BARs are sought. */
+#define HOST_BUSES	0x80
+#define BAR_FIRST	(64ULL * SZ_1G)
+#define BAR_FLAGS	(PCI_BASE_ADDRESS_MEM_TYPE_64 | PCI_BASE_ADDRESS_MEM_PREFETCH)
+#define BAR_LAST	(512ULL * SZ_1G)
+
+/**
+ * struct p2p_config - config space of a function
+ * @fn: its row
+ * @bus: the bus it is on
+ * @space: little endian
+ */
+struct p2p_config {
+	struct p2p_fn fn;
+	u8 bus;
+	u8 space[CONFIG_SIZE];
+};
+
+/**
+ * struct p2p_layout - what has been given away while config space is made
+ * @tree: whose
+ * @next_bus: next number of a bus
+ * @next_bar: next address of a BAR
+ */
+struct p2p_layout {
+	struct p2p_tree *tree;
+	u8 next_bus;
+	u64 next_bar;
+};
+
+static bool is_bridge(const struct p2p_fn *fn)
+{
+	return fn->kind == P2P_ROOT_PORT || fn->kind == P2P_UPSTREAM ||
+	       fn->kind == P2P_DOWNSTREAM;
+}
+
+static void put16(struct p2p_config *cfg, int where, u16 value)
+{
+	cfg->space[where] = value;
+	cfg->space[where + 1] = value >> 8;
+}
+
+static void put32(struct p2p_config *cfg, int where, u32 value)
+{
+	put16(cfg, where, value);
+	put16(cfg, where + 2, value >> 16);
+}
+
+/* --- what the PCI core reads and writes ---------------------------------------- */
+
+static struct p2p_config *config_at(struct pci_bus *bus, unsigned int devfn)
+{
+	struct p2p_tree_host *host = container_of(to_pci_sysdata(bus), struct p2p_tree_host,
+						  sysdata);
+
+	return xa_load(&host->tree->places, PCI_DEVID(bus->number, devfn));
+}
+
+static int config_read(struct pci_bus *bus, unsigned int devfn, int where, int size, u32 *value)
+{
+	struct p2p_config *cfg = config_at(bus, devfn);
+	int i;
+
+	*value = cfg ? 0 : ~0U;
+	if (!cfg || where + size > CONFIG_SIZE)
+		return PCIBIOS_SUCCESSFUL;
+	for (i = 0; i < size; i++)
+		*value |= (u32)cfg->space[where + i] << 8 * i;
+	return PCIBIOS_SUCCESSFUL;
+}
+
+/* BAR 0 is found to be as large as the bits of it that do not stay 0. */
+static void write_bar(struct p2p_config *cfg, int where, u32 value)
+{
+	if (where == PCI_BASE_ADDRESS_0)
+		put32(cfg, where, (value & ~(P2P_TREE_BAR - 1)) | BAR_FLAGS);
+	else if (where == PCI_BASE_ADDRESS_1)
+		put32(cfg, where, value);
+}
+
+static int config_write(struct pci_bus *bus, unsigned int devfn, int where, int size, u32 value)
+{
+	struct p2p_config *cfg = config_at(bus, devfn);
+
+	if (!cfg)
+		return PCIBIOS_SUCCESSFUL;
+	if (cfg->fn.kind == P2P_ENDPOINT && size == 4)
+		write_bar(cfg, where, value);
+	if (is_bridge(&cfg->fn) && where == PCI_PRIMARY_BUS && size == 4)
+		put32(cfg, where, value);
+	if (where == ACS_CAP + PCI_ACS_CTRL && size == 2 && cfg->fn.acs != P2P_NO_ACS)
+		put16(cfg, where, value);
+	return PCIBIOS_SUCCESSFUL;
+}
+
+static struct pci_ops config_ops = {
+	.read = config_read,
+	.write = config_write,
+};
+
+/* --- the table becomes config space -------------------------------------------- */
+
+static u16 pcie_flags(enum p2p_kind kind)
+{
+	static const u8 types[] = {
+		[P2P_ROOT_PORT]		= PCI_EXP_TYPE_ROOT_PORT,
+		[P2P_UPSTREAM]		= PCI_EXP_TYPE_UPSTREAM,
+		[P2P_DOWNSTREAM]	= PCI_EXP_TYPE_DOWNSTREAM,
+		[P2P_ENDPOINT]		= PCI_EXP_TYPE_ENDPOINT,
+	};
+
+	return 2 | types[kind] << 4;
+}
+
+static void make_caps(struct p2p_config *cfg)
+{
+	if (cfg->fn.kind != P2P_INTEGRATED) {
+		put16(cfg, PCI_STATUS, PCI_STATUS_CAP_LIST);
+		cfg->space[PCI_CAPABILITY_LIST] = PCIE_CAP;
+		cfg->space[PCIE_CAP] = PCI_CAP_ID_EXP;
+		put16(cfg, PCIE_CAP + PCI_EXP_FLAGS, pcie_flags(cfg->fn.kind));
+		if (cfg->fn.acs != P2P_NO_ACS)
+			put32(cfg, ACS_CAP, PCI_EXT_CAP_ID_ACS | 1 << 16);
+	}
+}
+
+/* In each slot with several functions all say so. */
+static bool has_siblings(const struct p2p_tree *tree, const struct p2p_fn *fn)
+{
+	const struct p2p_fn *other;
+	int i;
+
+	for (i = 0; i < tree->nr; i++) {
+		other = &tree->config[i].fn;
+		if (other != fn && other->up == fn->up &&
+		    PCI_SLOT(other->devfn) == PCI_SLOT(fn->devfn))
+			return true;
+	}
+	return false;
+}
+
+static void make_header(struct p2p_tree *tree, struct p2p_config *cfg)
+{
+	const struct p2p_fn *fn = &cfg->fn;
+	bool bridge = is_bridge(fn);
+
+	put16(cfg, PCI_VENDOR_ID, fn->vendor ?: P2P_TREE_VENDOR);
+	put16(cfg, PCI_DEVICE_ID, fn->device ?: P2P_TREE_DEVICE);
+	put16(cfg, PCI_CLASS_DEVICE, bridge ? PCI_CLASS_BRIDGE_PCI : PCI_CLASS_MEMORY_OTHER);
+	cfg->space[PCI_HEADER_TYPE] = bridge ? PCI_HEADER_TYPE_BRIDGE : PCI_HEADER_TYPE_NORMAL;
+	if (has_siblings(tree, fn))
+		cfg->space[PCI_HEADER_TYPE] |= 0x80;
+	make_caps(cfg);
+}
+
+static int make_bus(struct p2p_layout *layout, int up, u8 bus);
+
+static int make_fn(struct p2p_layout *layout, int row, u8 bus)
+{
+	struct p2p_config *cfg = &layout->tree->config[row];
+	int err = 0;
+
+	cfg->bus = bus;
+	make_header(layout->tree, cfg);
+	if (cfg->fn.kind == P2P_ENDPOINT) {
+		put32(cfg, PCI_BASE_ADDRESS_0, lower_32_bits(layout->next_bar) | BAR_FLAGS);
+		put32(cfg, PCI_BASE_ADDRESS_1, upper_32_bits(layout->next_bar));
+		layout->next_bar += P2P_TREE_BAR;
+	} else if (is_bridge(&cfg->fn)) {
+		cfg->space[PCI_PRIMARY_BUS] = bus;
+		cfg->space[PCI_SECONDARY_BUS] = ++layout->next_bus;
+		put16(cfg, PCI_MEMORY_BASE, 0xfff0);
+		err = make_bus(layout, row, layout->next_bus);
+		cfg->space[PCI_SUBORDINATE_BUS] = layout->next_bus;
+	}
+	return err ?: xa_err(xa_store(&layout->tree->places, PCI_DEVID(bus, cfg->fn.devfn), cfg,
+				      GFP_KERNEL));
+}
+
+/* All functions of a bus, and what is below them. */
+static int make_bus(struct p2p_layout *layout, int up, u8 bus)
+{
+	int err = 0, row;
+
+	for (row = 0; row < layout->tree->nr && !err; row++)
+		if (layout->tree->config[row].fn.up == up)
+			err = make_fn(layout, row, bus);
+	return err;
+}
+
+/* Addresses for @nr BARs at which nothing is; 0 if there are none. */
+static u64 find_bars(int nr)
+{
+	u64 size = (u64)nr * P2P_TREE_BAR, start;
+
+	for (start = BAR_FIRST; start < BAR_LAST; start += SZ_1G)
+		if (region_intersects(start, size, 0, IORES_DESC_NONE) == REGION_DISJOINT)
+			return start;
+	return 0;
+}
+
+static int make_config(struct p2p_tree *tree)
+{
+	struct p2p_layout layout = { .tree = tree, .next_bar = find_bars(tree->nr) };
+	int err = layout.next_bar ? 0 : -EBUSY;
+	int i;
+
+	for (i = 0; i < P2P_TREE_HOSTS && !err; i++) {
+		layout.next_bus = i * HOST_BUSES;
+		err = make_bus(&layout, P2P_HOST(i), layout.next_bus);
+		tree->host[i].buses = (struct resource){
+			.name = "kvt",
+			.start = i * HOST_BUSES,
+			.end = layout.next_bus,
+			.flags = IORESOURCE_BUS,
+		};
+	}
+	return err;
+}
+
+/* --- trees come and go --------------------------------------------------------- */
+
+static bool host_is_used(const struct p2p_tree *tree, int nr)
+{
+	int row;
+
+	for (row = 0; row < tree->nr; row++)
+		if (tree->config[row].fn.up == P2P_HOST(nr))
+			return true;
+	return false;
+}
+
+static int scan_host(struct p2p_tree *tree, int nr)
+{
+	struct p2p_tree_host *host = &tree->host[nr];
+	LIST_HEAD(resources);
+
+	if (!host_is_used(tree, nr))
+		return 0;
+	host->tree = tree;
+	host->sysdata.domain = P2P_TREE_DOMAIN;
+	host->sysdata.node = NUMA_NO_NODE;
+	pci_add_resource(&resources, &host->buses);
+	host->bus = pci_create_root_bus(NULL, host->buses.start, &config_ops, &host->sysdata,
+					&resources);
+	if (!host->bus) {
+		pci_free_resource_list(&resources);
+		return -ENOMEM;
+	}
+	pci_scan_child_bus(host->bus);
+	return 0;
+}
+
+static void remove_host(struct pci_bus *bus)
+{
+	struct pci_host_bridge *bridge = to_pci_host_bridge(bus->bridge);
+
+	pci_stop_root_bus(bus);
+	pci_remove_root_bus(bus);
+	/* The reference of pci_create_root_bus(). */
+	pci_free_host_bridge(bridge);
+}
+
+static void remove_hosts(struct p2p_tree *tree)
+{
+	int i;
+
+	pci_lock_rescan_remove();
+	for (i = 0; i < P2P_TREE_HOSTS; i++)
+		if (tree->host[i].bus)
+			remove_host(tree->host[i].bus);
+	pci_unlock_rescan_remove();
+}
+
+static void tree_free(void *arg)
+{
+	struct p2p_tree *tree = arg;
+	int row;
+
+	remove_hosts(tree);
+	for (row = 0; row < tree->nr; row++)
+		pci_dev_put(tree->pdev[row]);
+	xa_destroy(&tree->places);
+	kvfree(tree->config);
+	kfree(tree);
+}
+
+/**
+ * p2p_tree_free() - take a tree away before its case ends
+ * @test: the case
+ * @tree: of p2p_tree_new()
+ *
+ * Context: Process.
+ */
+void p2p_tree_free(struct kunit *test, struct p2p_tree *tree)
+{
+	kunit_release_action(test, tree_free, tree);
+}
+EXPORT_SYMBOL_GPL(p2p_tree_free);
+
+static int scan(struct p2p_tree *tree)
+{
+	int err = 0, i;
+
+	pci_lock_rescan_remove();
+	for (i = 0; i < P2P_TREE_HOSTS && !err; i++)
+		err = scan_host(tree, i);
+	pci_unlock_rescan_remove();
+	return err;
+}
+
+/**
+ * p2p_tree_new() - make functions that are in no machine
+ * @test: the case; with it, they go
+ * @fns: the table, bridges before what is below them
+ * @nr: rows, P2P_TREE_FNS at most
+ *
+ * Context: Process.
+ * Return: the tree; the case ends if there is none.
+ */
+struct p2p_tree *p2p_tree_new(struct kunit *test, const struct p2p_fn *fns, int nr)
+{
+	struct p2p_tree *tree = kzalloc(sizeof(*tree), GFP_KERNEL);
+	const struct p2p_config *cfg;
+	int row;
+
+	KUNIT_ASSERT_NOT_NULL(test, tree);
+	KUNIT_ASSERT_LE(test, nr, P2P_TREE_FNS);
+	xa_init(&tree->places);
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, tree_free, tree));
+	tree->config = kvcalloc(nr, sizeof(*tree->config), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, tree->config);
+	tree->nr = nr;
+	for (row = 0; row < nr; row++)
+		tree->config[row].fn = fns[row];
+	KUNIT_ASSERT_EQ(test, 0, make_config(tree));
+	KUNIT_ASSERT_EQ(test, 0, scan(tree));
+	for (row = 0; row < nr; row++) {
+		cfg = &tree->config[row];
+		tree->pdev[row] = pci_get_domain_bus_and_slot(P2P_TREE_DOMAIN, cfg->bus,
+							      cfg->fn.devfn);
+		KUNIT_ASSERT_NOT_NULL(test, tree->pdev[row]);
+		p2p_tree_set_acs(tree, row, cfg->fn.acs);
+	}
+	return tree;
+}
+EXPORT_SYMBOL_GPL(p2p_tree_new);
+
+/**
+ * p2p_tree_pull() - remove a function, and what is below it
+ * @tree: the tree
+ * @row: which
+ *
+ * Context: Process.
+ */
+void p2p_tree_pull(struct p2p_tree *tree, int row)
+{
+	pci_stop_and_remove_bus_device_locked(tree->pdev[row]);
+	pci_dev_put(tree->pdev[row]);
+	tree->pdev[row] = NULL;
+}
+EXPORT_SYMBOL_GPL(p2p_tree_pull);
+
+/**
+ * p2p_tree_set_acs() - write a function's ACS control
+ * @tree: the tree
+ * @row: which; nothing is done if it has no ACS
+ * @acs: PCI_ACS_*
+ *
+ * Context: Process.
+ */
+void p2p_tree_set_acs(struct p2p_tree *tree, int row, u16 acs)
+{
+	struct pci_dev *pdev = tree->pdev[row];
+
+	if (pdev->acs_cap)
+		pci_write_config_word(pdev, pdev->acs_cap + PCI_ACS_CTRL, acs);
+}
+EXPORT_SYMBOL_GPL(p2p_tree_set_acs);
+
+/**
+ * p2p_tree_provide() - make a provider of a function's BAR
+ * @test: the case
+ * @tree: the tree
+ * @row: which
+ * @publish: its memory is published
+ *
+ * Context: Process.
+ */
+void p2p_tree_provide(struct kunit *test, struct p2p_tree *tree, int row, bool publish)
+{
+	KUNIT_ASSERT_EQ(test, 0, pci_p2pdma_add_resource(tree->pdev[row], 0, 0, 0));
+	if (publish)
+		pci_p2pmem_publish(tree->pdev[row], true);
+}
+EXPORT_SYMBOL_GPL(p2p_tree_provide);
+
+/* --- what else routes depend on ------------------------------------------------ */
+
+/**
+ * p2p_tree_own() - does kverbs_p2pdma keep the memory?
+ *
+ * Context: Process.
+ * Return: true if it does, false if the kernel does.
+ */
+bool p2p_tree_own(void)
+{
+	char text[8] = "";
+
+	if (!IS_ENABLED(CONFIG_PCI_P2PDMA))
+		return true;
+	kvt_read_file("/sys/module/kverbs_p2pdma/parameters/own_provider", text, sizeof(text));
+	return text[0] == 'Y';
+}
+EXPORT_SYMBOL_GPL(p2p_tree_own);
+
+/* What the processor said of itself, while it is made to say something else. */
+static struct {
+	bool saved;
+	u8 vendor;
+	u8 family;
+} real_cpu;
+
+static void restore_cpu(void *unused)
+{
+	cpu_data(0).x86_vendor = real_cpu.vendor;
+	cpu_data(0).x86 = real_cpu.family;
+	real_cpu.saved = false;
+}
+
+/**
+ * p2p_tree_amd() - have the processor be another
+ * @test: the case; with it, that ends
+ * @family: of AMD's; 0: one of Intel's
+ *
+ * Context: Process.
+ */
+void p2p_tree_amd(struct kunit *test, u8 family)
+{
+	struct cpuinfo_x86 *cpu = &cpu_data(0);
+
+	if (!real_cpu.saved) {
+		real_cpu.saved = true;
+		real_cpu.vendor = cpu->x86_vendor;
+		real_cpu.family = cpu->x86;
+		KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, restore_cpu, NULL));
+	}
+	cpu->x86_vendor = family ? X86_VENDOR_AMD : X86_VENDOR_INTEL;
+	cpu->x86 = family;
+}
+EXPORT_SYMBOL_GPL(p2p_tree_amd);
