@@ -104,10 +104,10 @@ told_to_load() {
 
 helps() {
 	gives 0 kverbs --version && out '^kverbs [0-9]' && gives 0 kverbs --help || return 1
-	for cmd in list show monitor reg; do
+	for cmd in list show monitor reg p2p; do
 		out "^  $cmd " || return 1
 	done
-	for cmd in list show monitor reg; do
+	for cmd in list show monitor reg p2p; do
 		gives 0 kverbs $cmd --help && out "^Usage: kverbs $cmd" '--json' || return 1
 		gives 0 kverbs --help
 	done

@@ -137,6 +137,12 @@ void json_number(struct json *json, const char *key, uint64_t value)
 	fprintf(json->out, "%" PRIu64, value);
 }
 
+void json_bool(struct json *json, const char *key, bool value)
+{
+	json_key(json, key);
+	fputs(value ? "true" : "false", json->out);
+}
+
 void json_null(struct json *json, const char *key)
 {
 	json_key(json, key);

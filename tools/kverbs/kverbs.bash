@@ -1,8 +1,9 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Completion of kverbs(1) for bash: commands, options and their values, devices, ports.
-# KVERBS_CA_DIR, KVERBS_SYSFS and KVERBS_PEERS are for the tests of this file.
+# Completion of kverbs(1) for bash: commands, options and their values, devices, ports,
+# PCI functions.
+# KVERBS_CA_DIR, KVERBS_SYSFS, KVERBS_PEERS and KVERBS_PCI are for the tests of this file.
 
 # The names in a directory that begin with what was typed.
 _kverbs_names() {
@@ -51,8 +52,9 @@ _kverbs_access() {
 _kverbs_value() {
 	case $1 in
 	--port) _kverbs_ports "$2" ;;
-	--path | -P) _kverbs_words "any host peer dmabuf" "$2" ;;
-	--memory | -m) _kverbs_words "system udmabuf $(compgen -G '/dev/fake_gpu[0-9]*')" "$2" ;;
+	--path | -P) _kverbs_words "any host p2p peer dmabuf" "$2" ;;
+	--memory | -m) _kverbs_words "system udmabuf $(compgen -G '/dev/fake_gpu[0-9]*'
+		compgen -G '/sys/bus/pci/devices/*/p2pmem/allocate')" "$2" ;;
 	--peer | -p) _kverbs_peers "$1" "$2" ;;
 	--touch | -t) _kverbs_words "none read write" "$2" ;;
 	--size | -s) _kverbs_words "4K 64K 2M 1G" "$2" ;;
@@ -69,6 +71,7 @@ _kverbs_words() {
 _kverbs_options() {
 	case $1 in
 	list) echo "--json --help" ;;
+	p2p) echo "--why --json --help" ;;
 	show) echo "--port --json --all --help" ;;
 	monitor) echo "--json --count --help" ;;
 	reg) echo "--size --access --path --memory --peer --touch --count --json --help" ;;
@@ -88,7 +91,7 @@ _kverbs() {
 	local word=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} previous
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_kverbs_words "list show monitor reg --help --version" "$word"
+		_kverbs_words "list show monitor reg p2p --help --version" "$word"
 		return
 	fi
 	previous=${COMP_WORDS[COMP_CWORD - 1]}
@@ -103,6 +106,7 @@ _kverbs() {
 	case $command in
 	show | reg) _kverbs_has_device || _kverbs_devices "$word" ;;
 	monitor) _kverbs_devices "$word" ;;
+	p2p) _kverbs_names "${KVERBS_PCI:-/sys/bus/pci/devices}" "$word" ;;
 	esac
 }
 

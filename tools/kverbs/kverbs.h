@@ -5,6 +5,7 @@
  *	main.c		commands, --help, --version
  *	list.c, show.c, monitor.c, reg.c	a command each
  *	memory.c	memory to register
+ *	p2p.c		a command with a header of its own, p2p.h
  *	fields.c	the attributes of CAs and ports, as tables
  *	text.c		names and units
  *	json.c		a writer
@@ -49,6 +50,7 @@ extern const struct command list_command;
 extern const struct command show_command;
 extern const struct command monitor_command;
 extern const struct command reg_command;
+extern const struct command p2p_command;
 
 /* main.c */
 /* The help of a command on stdout. Return: STATUS_OK. */
@@ -202,6 +204,7 @@ void json_array(struct json *json, const char *key);
 void json_end(struct json *json);
 void json_string(struct json *json, const char *key, const char *value);
 void json_number(struct json *json, const char *key, uint64_t value);
+void json_bool(struct json *json, const char *key, bool value);
 void json_null(struct json *json, const char *key);
 void json_flags(struct json *json, const char *key, const struct name *names,
 		uint64_t flags);

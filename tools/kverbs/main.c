@@ -16,6 +16,7 @@ static const struct command * const commands[] = {
 	&show_command,
 	&monitor_command,
 	&reg_command,
+	&p2p_command,
 };
 
 static int show_help(void)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory to register: the system's, a dma-buf that the kernel makes of such memory, or
- * a fake GPU's (drivers/fake_gpu), whose requests stand for those of a real one.
+ * Memory to register: the system's, a dma-buf that the kernel makes of such memory,
+ * peer-to-peer memory of a PCI device, or a fake GPU's (drivers/fake_gpu), whose requests
+ * stand for those of a real one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +17,8 @@
 #include "kverbs.h"
 
 #define UDMABUF_NODE	"/dev/udmabuf"
+/* What a provider of peer-to-peer memory has in its directory. */
+#define P2P_FILE	"/p2pmem/allocate"
 
 static int say_no_memory(const struct memory *mem, int error)
 {
@@ -79,6 +82,26 @@ static int get_udmabuf(struct memory *mem)
 	return mem->dmabuf < 0 ? say_no_udmabuf(mem, errno) : STATUS_OK;
 }
 
+static int get_p2p(struct memory *mem, const char *file)
+{
+	round_up(mem, sysconf(_SC_PAGESIZE));
+	mem->owner = open(file, O_RDWR | O_CLOEXEC);
+	if (mem->owner < 0)
+		return say_error("cannot open %s: %s\n"
+				 "  Who provides such memory: kverbs p2p",
+				 file, strerror(errno));
+	if (!map(mem, mem->owner, MAP_SHARED, 0))
+		return say_no_memory(mem, errno);
+	return STATUS_OK;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t len = strlen(text), end_len = strlen(end);
+
+	return len >= end_len && !strcmp(text + len - end_len, end);
+}
+
 static int get_fake_gpu(struct memory *mem, const char *node)
 {
 	struct fake_gpu_alloc alloc = { 0 };
@@ -89,7 +112,8 @@ static int get_fake_gpu(struct memory *mem, const char *node)
 		return say_error("cannot open %s: %s", node, strerror(errno));
 	if (ioctl(mem->owner, FAKE_GPU_INFO, &info) || !info.page_size)
 		return say_error("%s is no fake GPU\n"
-				 "  --memory takes system, udmabuf, or the file of one: /dev/fake_gpu0",
+				 "  --memory takes system, udmabuf, the file of one: /dev/fake_gpu0,\n"
+				 "  or that of a PCI device with peer-to-peer memory: .../p2pmem/allocate",
 				 node);
 	round_up(mem, info.page_size);
 	alloc.size = mem->size;
@@ -112,6 +136,8 @@ int memory_get(struct memory *mem, const char *source, uint64_t size)
 		status = get_system(mem);
 	else if (!strcmp(source, MEMORY_UDMABUF))
 		status = get_udmabuf(mem);
+	else if (ends_with(source, P2P_FILE))
+		status = get_p2p(mem, source);
 	else
 		status = get_fake_gpu(mem, source);
 	if (status != STATUS_OK)

@@ -132,7 +132,7 @@ static bool has_reasons(const struct reg *reg)
 {
 	int peer = reg->attr.peer_error;
 
-	return reg->attr.dmabuf_error ||
+	return reg->attr.dmabuf_error || reg->attr.p2p_error ||
 	       (peer && (peer != -ENODEV || reg->path == KVERBS_CA_PATH_PEER));
 }
 
@@ -146,6 +146,7 @@ static int say_reasons(const struct reg *reg)
 	} reasons[] = {
 		{ "dmabuf", KVERBS_CA_PATH_DMABUF, attr->dmabuf_error },
 		{ "host", KVERBS_CA_PATH_HOST, attr->host_error },
+		{ "p2p", KVERBS_CA_PATH_P2P, attr->p2p_error },
 		{ "peer", KVERBS_CA_PATH_PEER, attr->peer_error },
 	};
 	size_t i;
@@ -212,8 +213,8 @@ static struct kverbs_ca_reg_mr what_to_register(const struct reg *reg)
 		.path = reg->path,
 	};
 
-	if (reg->memory.dmabuf >= 0 && reg->path != KVERBS_CA_PATH_HOST &&
-	    reg->path != KVERBS_CA_PATH_PEER) {
+	if (reg->memory.dmabuf >= 0 && (reg->path == KVERBS_CA_PATH_ANY ||
+					reg->path == KVERBS_CA_PATH_DMABUF)) {
 		in.flags = KVERBS_CA_REG_FD;
 		in.fd = reg->memory.dmabuf;
 	}
@@ -307,6 +308,8 @@ static const char *path_explained(uint32_t path)
 		return ": memory of another device, through its driver ";
 	case KVERBS_CA_PATH_DMABUF:
 		return ": memory of a dma-buf";
+	case KVERBS_CA_PATH_P2P:
+		return ": peer-to-peer memory of PCI device ";
 	default:
 		return "";
 	}
@@ -343,6 +346,7 @@ static void print_path(const struct kverbs_ca_mr_attr *attr)
 	putchar('\n');
 	print_reason(KVERBS_CA_PATH_DMABUF, attr->dmabuf_error);
 	print_reason(KVERBS_CA_PATH_HOST, attr->host_error);
+	print_reason(KVERBS_CA_PATH_P2P, attr->p2p_error);
 	print_reason(KVERBS_CA_PATH_PEER, attr->peer_error);
 	printf("  %-12s%s\n", "memory", stay_explained(attr));
 }
@@ -398,6 +402,7 @@ static void json_path(struct json *json, const struct kverbs_ca_mr_attr *attr)
 	json_flags(json, "flags", mr_flag_names, attr->flags);
 	json_error(json, "dmabuf_error", attr->dmabuf_error);
 	json_error(json, "host_error", attr->host_error);
+	json_error(json, "p2p_error", attr->p2p_error);
 	json_error(json, "peer_error", attr->peer_error);
 }
 
@@ -560,7 +565,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 const struct command reg_command = {
 	.name = "reg",
 	.arguments = "<device> [--size <bytes>] [--access <list>]\n"
-		     "                  [--path any|host|peer|dmabuf]\n"
+		     "                  [--path any|host|p2p|peer|dmabuf]\n"
 		     "                  [--memory system|udmabuf|<file>] [--peer <name>]\n"
 		     "                  [--touch none|read|write] [--count <n>] [--json]",
 	.summary = "try a registration of memory, and undo it",
@@ -575,10 +580,11 @@ const struct command reg_command = {
 	"                       mw: windows are bound to it; ro: relaxed ordering.\n"
 	"                       lr always is\n"
 	"  -P, --path <path>    where it is to be: any (find out), host (pages of the\n"
-	"                       system's memory), peer (another device's, through its\n"
-	"                       driver), dmabuf\n"
+	"                       system's memory), p2p (a PCI device's, for peer-to-peer\n"
+	"                       DMA), peer (another device's, through its driver), dmabuf\n"
 	"  -m, --memory <what>  system (default); udmabuf: such memory as a dma-buf; or\n"
-	"                       the file of a fake GPU, whose memory is taken\n"
+	"                       the file of a fake GPU, or of a PCI device's\n"
+	"                       p2pmem/allocate, whose memory is taken\n"
 	"  -p, --peer <name>    the only driver to ask for memory of peers\n"
 	"  -t, --touch <how>    what is done to the memory before: none, read, or\n"
 	"                       write (default)\n"

@@ -68,6 +68,7 @@ const struct name path_names[] = {
 	{ KVERBS_CA_PATH_HOST,		"host" },
 	{ KVERBS_CA_PATH_PEER,		"peer" },
 	{ KVERBS_CA_PATH_DMABUF,	"dmabuf" },
+	{ KVERBS_CA_PATH_P2P,		"p2p" },
 	{}
 };
 
@@ -281,6 +282,16 @@ const char *text_path_error(uint32_t path, int error)
 		{ KVERBS_CA_PATH_HOST, ENOMEM,
 		  "this process may not lock as much, or no memory is left" },
 		{ KVERBS_CA_PATH_HOST, EPERM, "this process may lock no memory" },
+		{ KVERBS_CA_PATH_HOST, EREMOTEIO,
+		  "some of it is peer-to-peer memory of a PCI device" },
+		{ KVERBS_CA_PATH_P2P, ENODEV,
+		  "it is not peer-to-peer memory of a PCI device" },
+		{ KVERBS_CA_PATH_P2P, EINVAL,
+		  "not all of it is peer-to-peer memory of one PCI device" },
+		{ KVERBS_CA_PATH_P2P, EREMOTEIO,
+		  "the device has no safe way to it: see kverbs p2p" },
+		{ KVERBS_CA_PATH_P2P, EOPNOTSUPP,
+		  "the device cannot use memory that may be taken back" },
 		{ KVERBS_CA_PATH_PEER, ENODEV, "no driver of peer memory has it" },
 		{ KVERBS_CA_PATH_PEER, ENOENT,
 		  "no driver of peer memory has this name" },

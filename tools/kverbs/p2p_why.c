@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Routes in words: how a client gets at a provider's memory, why so, and what somebody
+ * can do about it who would have it otherwise.
+ */
+#include <string.h>
+
+#include "kverbs.h"
+#include "p2p.h"
+
+/* See enum kverbs_p2pdma_why in <kverbs/p2pdma.h>. */
+static const struct {
+	const char *why;
+	const char *words;
+} reasons[] = {
+	{ "same_function", "client and provider are one function" },
+	{ "common_bridge", "no port on the way redirects it" },
+	{ "zen", "processors of AMD Zen forward it" },
+	{ "listed", "the host bridge is known to forward it" },
+	{ "acs", "ports redirect it to the host bridge, which is not known to forward it" },
+	{ "not_listed", "no bridge is above both, and the host bridge is not known to forward it" },
+	{ "not_same_host", "the host bridges are known to forward it within one of them only" },
+	{ "by_policy", "it is not known to work, but the policy allows it" },
+	{ "not_pci", "the client is not below a PCI function" },
+};
+
+bool p2p_is_by_policy(const struct p2p_route *route)
+{
+	return !strcmp(route->why, "by_policy");
+}
+
+const char *p2p_reason(const struct p2p_route *route)
+{
+	size_t i;
+
+	for (i = 0; i < COUNT(reasons); i++)
+		if (!strcmp(reasons[i].why, route->why))
+			return reasons[i].words;
+	return route->why;
+}
+
+/* Does the kernel keep this provider's memory, and so decide alone? */
+static bool is_kernels(const struct p2p_matrix *matrix, const char *provider)
+{
+	size_t i;
+
+	for (i = 0; i < matrix->nr_providers; i++)
+		if (!strcmp(matrix->providers[i].name, provider))
+			return !strcmp(matrix->providers[i].keeper, "kernel");
+	return false;
+}
+
+static void print_ports(const struct p2p_route *route)
+{
+	const char *at;
+
+	if (!*route->redirects)
+		return;
+	printf("  Ports that redirect by ACS: %s\n", route->redirects);
+	printf("  They do not if the system is booted with:  pci=disable_acs_redir=");
+	/* The kernel wants semicolons there. */
+	for (at = route->redirects; *at; at++)
+		putchar(*at == ',' ? ';' : *at);
+	printf("\n  Then the IOMMU does not keep apart what is below them.\n");
+}
+
+static void print_bridge(const struct p2p_route *route)
+{
+	if (*route->redirects || !strcmp(route->bridge, "-"))
+		return;
+	if (!strcmp(route->why, "common_bridge"))
+		printf("  The bridge above both: %s\n", route->bridge);
+	else if (strcmp(route->why, "same_function"))
+		printf("  The provider's host bridge is known by: %s\n", route->bridge);
+}
+
+static void print_policy(const struct p2p_matrix *matrix, const struct p2p_route *route)
+{
+	if (is_kernels(matrix, route->provider))
+		printf("  This kernel keeps the memory itself, and there is no other way.\n");
+	else
+		printf("  If you know that the host bridge forwards it, have it tried, as root:\n"
+		       "  echo warn >" P2P_MODULE "/parameters/policy\n");
+}
+
+static void print_remedy(const struct p2p_matrix *matrix, const struct p2p_route *route)
+{
+	if (strcmp(route->map, "refused") || !strcmp(route->why, "not_pci"))
+		return;
+	if (!*route->redirects)
+		printf("  Put both below one switch, or take a provider that is.\n");
+	print_policy(matrix, route);
+}
+
+void p2p_print_why(const struct p2p_matrix *matrix, const struct p2p_route *route)
+{
+	char driver[P2P_WORD];
+
+	printf("%s (%s) to the memory of ", route->client, p2p_driver(route->client, driver));
+	printf("%s (%s):\n", route->provider, p2p_driver(route->provider, driver));
+	if (!strcmp(route->map, "refused"))
+		printf("  refused: %s\n", p2p_reason(route));
+	else
+		printf("  by %s, %d ports: %s\n",
+		       !strcmp(route->map, "bus") ? "bus address" : "the host bridge",
+		       route->hops, p2p_reason(route));
+	print_bridge(route);
+	print_ports(route);
+	print_remedy(matrix, route);
+}
