@@ -1,0 +1,17 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# In the guest, which has ivshmem devices: the KUnit suites of peer-to-peer DMA, twice:
+# the kernel keeps the memory of providers, and we do. SCALE multiplies the stress counts.
+
+for own in 0 1; do
+	load kverbs_p2pdma own_provider=$own || exit 1
+	load kverbs_kunit scale="${SCALE:-1}"
+	load kverbs_emu || exit 1
+	for path in /modules/kunit_*.ko; do
+		name=${path##*/}
+		name=${name%.ko}
+		load "$name" && unload "$name"
+	done
+	unload_all
+done

@@ -1,0 +1,57 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# In the guest: peer-to-peer memory under RDMA, with the program p2p_rdma of tools/tests,
+# each of whose cases is a check. The machine is scripts/p2p-machine's, and what is where
+# are the variables that it prints. OWN=1: our provider does the work on any kernel.
+
+# shellcheck source=ca_cases.sh
+. /bin/ca_cases.sh
+
+# shellcheck source=p2p_lib.sh
+. /bin/p2p_lib.sh
+
+CONFIG=/sys/kernel/config/kverbs_emu
+
+# An HCA below a function of the bus goes with that, and may come back with it.
+place_goes() {
+	mkdir $CONFIG/placed && echo "$hca0" >$CONFIG/placed/pci &&
+		echo 1 >$CONFIG/placed/enable && [ -e /sys/class/infiniband/placed ] &&
+		! echo >$CONFIG/placed/pci &&
+		echo 1 >"$PCI/devices/$hca0/remove" && is_gone "$hca0" &&
+		[ "$(cat $CONFIG/placed/enable)" = 0 ] &&
+		[ ! -e /sys/class/infiniband/placed ] &&
+		! echo 1 >$CONFIG/placed/enable &&
+		echo 1 >"$PCI/rescan" && soon is_there "$hca0" &&
+		[ "$(cat $CONFIG/placed/pci)" = "$hca0" ] &&
+		echo 1 >$CONFIG/placed/enable && [ -e /sys/class/infiniband/placed ]
+	done=$?
+	rmdir $CONFIG/placed
+	return $done
+}
+
+# bad_places <text>..
+bad_places() {
+	mkdir $CONFIG/placed || return
+	done=0
+	for text in "$@"; do
+		! echo "$text" >$CONFIG/placed/pci || done=1
+	done
+	rmdir $CONFIG/placed
+	return $done
+}
+
+load kverbs_p2pdma own_provider="${OWN:-0}" || exit 1
+load kverbs_bar_mem && load kverbs_emu devices=0 && load kverbs_peer_move || exit 1
+provide "${iv0:?}" "${pair0:?}" ${iv1:+"$iv1"}
+export hca0 iv0 pair0 iv1
+set_fault_knobs
+cases p2p_rdma
+check "what is no PCI address is no place" bad_places 1 0000:00 00:00.8 00:20.0 100:00.0 \
+	0000:00:00.0x x0000:00:00.0
+check "an HCA goes with its place on the bus" place_goes "${hca0:?}"
+unload kverbs_emu
+check "a place is taken when the module is loaded" \
+	load kverbs_emu devices=2 pci="$hca0"
+check "the first device is there" [ -e "$PCI/devices/$hca0/kverbs_emu"*/infiniband/emu0 ]
+check "the second is elsewhere" [ ! -e "$PCI/devices/$hca0/kverbs_emu"*/infiniband/emu1 ]

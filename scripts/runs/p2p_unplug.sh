@@ -1,0 +1,154 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# In the guest, on a machine of scripts/p2p-machine with QEMU's monitor on the third
+# serial port: providers that go while their memory is allocated, and a list of clients
+# is bound to them. Who uses it sees errors; nothing is freed under anybody.
+#
+# BY=button: devices are unplugged by the button at their slot; sysfs: as the button does
+# it, but not by the kernel's driver of slots, whose locks lockdep complains of (6.12).
+# SAYS: a word of what the log has of a provider that waits; empty: nothing. OWN=1: our
+# provider keeps the memory on any kernel.
+# shellcheck disable=SC2154
+
+# shellcheck source=p2p_lib.sh
+. /bin/p2p_lib.sh
+
+MONITOR=/dev/ttyS2
+
+monitor() {
+	printf '%s\n' "$*" >$MONITOR
+}
+
+# unplug <name> <address>: as by the button at the slot, which asks the driver to let go.
+# BY=sysfs: as an administrator does, who waits for it.
+unplug() {
+	if [ "$BY" = button ]; then
+		monitor device_del "$1"
+	else
+		(exec 4>&-; echo 1 >"$PCI/devices/$2/remove") &
+	fi
+}
+
+setup() {
+	session setup hca=emu0 peer=emu1 engine="$edu0" bytes=8192 "$@"
+}
+
+# Nobody gets memory of a provider that goes: it is not found, or has none.
+gives_none() {
+	exec 5>&4
+	session_open
+	! setup "$@" && { tells step=find || tells step=alloc; }
+	gave_none=$?
+	session_close
+	exec 4>&5 5>&-
+	return $gave_none
+}
+
+# The CPU gets at it as before: that is the first step of a run. The others find that
+# the provider goes, or are as before, where the kernel keeps the memory.
+keeps_memory() {
+	session run seed="$SEED" || ! tells step=prepare && ! tells step=none
+}
+
+# failed <pid>: it ends, with an error.
+failed() {
+	! wait "$1"
+}
+
+# Its driver has let go, and what made it do so is not done.
+waits() {
+	[ -z "$(driver_of "$1")" ] && is_there "$1" && kill -0 "$2"
+}
+
+# Our provider says what it waits for; so it does where the kernel has none of its own.
+says_so() {
+	dmesg | grep "$1" | grep -q "$SAYS"
+}
+
+stty -F $MONITOR raw -echo
+load kverbs_p2pdma own_provider="${OWN:-0}" && load kverbs_bar_mem && load kverbs_edu || exit 1
+load kverbs && load kverbs_emu devices=2 pci="$hca0" && load kverbs_p2p_offload || exit 1
+
+# Who is told of it lets go at once, also in the midst of a run.
+provide "$nvme0"
+session_open
+check "a session uses the provider" setup
+session run rounds=1000 seed="$SEED" &
+running=$!
+usleep 500000
+check "a run is under way" kill -0 $running
+unplug nvme0 "$nvme0"
+check "the provider is unplugged during a run" soon is_gone "$nvme0"
+check "the run has ended with an error" failed $running
+check "the session has nothing any more" session_fails 19 run
+session_close
+session_open
+check "there is no provider to be found" session_fails 18 setup hca=emu0 peer=emu1 \
+	engine="$edu0"
+session_close
+
+# Who keeps it holds up the unplugging, until it is freed.
+provide "$iv0"
+session_open
+check "a session keeps memory of it" setup provider="$iv0" keep=1
+unplug iv0 "$iv0"
+check "its driver lets it go" soon waits "$iv0" $$
+check "the memory is still there" keeps_memory
+check "nobody else gets any" gives_none provider="$iv0"
+check "the unplugging waits" waits "$iv0" $$
+[ -z "$SAYS" ] || check "the log tells for what" soon says_so "$iv0"
+session_close
+check "it ends when the memory is freed" soon is_gone "$iv0"
+
+# Likewise the unbinding of its driver. Whoever waits must not have the session's file.
+provide "$pair0"
+session_open
+check "another session keeps memory" setup keep=1
+(exec 4>&-; unbind "$pair0") &
+unbinding=$!
+check "the driver lets the provider go" soon waits "$pair0" $unbinding
+check "its memory is still there" keeps_memory
+check "nobody else gets any of it" gives_none
+check "the unbinding waits" waits "$pair0" $unbinding
+session_close
+check "the unbinding ends when the memory is freed" wait $unbinding
+check "no provider is left" [ ! -e "$PCI/devices/$pair0/p2pmem" ]
+
+# Likewise the removal of the device by sysfs.
+provide "$pair1"
+session_open
+check "a third session keeps memory" setup keep=1
+(exec 4>&-; echo 1 >"$PCI/devices/$pair1/remove") &
+removing=$!
+check "the driver lets it go" soon waits "$pair1" $removing
+check "its memory is there, too" keeps_memory
+session_close
+check "the removal ends when the memory is freed" wait $removing
+check "the device is gone" soon is_gone "$pair1"
+echo 1 >"$PCI"/rescan
+check "it is found again" soon is_there "$pair1"
+
+# A provider that is unbound, with nobody who keeps it, is not waited for.
+provide "$pair1"
+session_open
+check "a session lets go" setup
+check "unbinding does not wait" unbind "$pair1"
+check "that session has nothing any more" session_fails 19 run
+session_close
+
+# A client that goes.
+provide "$pair0"
+session_open
+check "a session uses the engine" setup
+session run rounds=1000 seed="$SEED" &
+running=$!
+usleep 500000
+check "another run is under way" kill -0 $running
+unplug edu0 "$edu0"
+check "the engine is unplugged during a run" soon is_gone "$edu0"
+check "that run has ended with an error" failed $running
+check "the session finds no engine" session_fails 19 run
+session_close
+check "all memory is free" cmp "$PCI/devices/$pair0/p2pmem/size" \
+	"$PCI/devices/$pair0/p2pmem/available"

@@ -1,0 +1,27 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# In the guest, under -icount: a nanosecond is an instruction. What an RDMA WRITE into
+# peer-to-peer memory costs, MAX_RATIO per cent at most of one into the system's memory,
+# through either kind of region. The machine is scripts/p2p-machine's.
+
+MAX_RATIO=${MAX_RATIO:-110}
+
+# shellcheck source=p2p_lib.sh
+. /bin/p2p_lib.sh
+
+load kverbs_bar_mem || exit 1
+provide "${iv0:?}"
+load kverbs && load kverbs_emu devices=1 pci="${hca0:?}" && load kverbs_p2pwrite || exit 1
+# Whatever booting or loading has left to do.
+sleep 2
+
+cat "$DEBUGFS/kverbs_p2pwrite/cost" >/cost || fail "kverbs_p2pwrite: no result"
+lines=0
+while read -r bytes region host p2p; do
+	lines=$((lines + 1))
+	ratio=$(((${p2p#*=} * 100 + ${host#*=} / 2) / ${host#*=}))
+	check "WRITE of ${bytes#*=} bytes, ${region#*=} region: ${p2p#*=} instructions, $ratio% of host memory's ${host#*=}" \
+		[ $ratio -le "$MAX_RATIO" ]
+done </cost
+check "all were measured" [ $lines -eq 6 ]
