@@ -2,9 +2,7 @@
 /*
  * Each allocation of a call of peer-to-peer DMA fails in turn.
  */
-#include <linux/console.h>
 #include <linux/module.h>
-#include <linux/printk.h>
 #include <linux/scatterlist.h>
 #include <linux/string.h>
 #include <kunit/resource.h>
@@ -73,30 +71,11 @@ static void spare_begin(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, spare_end, NULL));
 }
 
-/* What was said before is printed, or not, as the level was. */
-static void set_loglevel(int level)
-{
-	console_lock();
-	console_unlock();
-	console_loglevel = level;
-}
-
-/* vmalloc() traces its caller when it fails: that is not for the console; errors are. */
-static int add_quietly(struct pci_dev *pdev, size_t size, u64 offset)
-{
-	int level = console_loglevel, err;
-
-	set_loglevel(LOGLEVEL_WARNING);
-	err = pci_p2pdma_add_resource(pdev, P2P_RIG_BAR, size, offset);
-	set_loglevel(level);
-	return err;
-}
-
 static int make_resource(void *arg)
 {
 	struct p2p_victim *v = arg;
 
-	return add_quietly(v->pdev, 0, 0);
+	return pci_p2pdma_add_resource(v->pdev, P2P_RIG_BAR, 0, 0);
 }
 
 static void unmake_resource(void *arg)
@@ -127,7 +106,7 @@ static int make_part(void *arg)
 {
 	struct p2p_victim *v = arg;
 
-	return add_quietly(v->pdev, SZ_2M, SZ_2M);
+	return pci_p2pdma_add_resource(v->pdev, P2P_RIG_BAR, SZ_2M, SZ_2M);
 }
 
 static void unmake_part(void *arg)
