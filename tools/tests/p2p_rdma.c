@@ -10,10 +10,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "move_side.h"
 #include "p2p_call.h"
 
 #define DEVICE_A	"t-a"
@@ -37,7 +36,6 @@ enum kind { HOST, NEAR, NEXT, KINDS };
 
 static struct ca a, b;
 static const char *near, *next;
-static uint64_t chance = 1;
 
 static void setup(void)
 {
@@ -183,98 +181,17 @@ static void older_caller(void)
 
 /* --- data ---------------------------------------------------------------------------- */
 
-/**
- * struct side - memory of one side, and what must be in it
- * @at: all of the memory, of which a part is registered
- * @model: what must be in it
- * @region: the part
- */
-struct side {
-	char *at;
-	char *model;
-	struct region region;
-};
-
 static void side_make(struct side *side, const struct ca *ca, enum kind what,
 		      uint32_t seed)
 {
-	side->at = what == HOST ? pages(SIZE) : p2p_map(what == NEAR ? near : next, SIZE);
-	fill(side->at, SIZE, seed);
-	side->model = malloc(SIZE);
-	EXPECT(side->model);
-	fill(side->model, SIZE, seed);
-	side->region = must_reg_all(ca, side->at + BEFORE, LENGTH);
-	EXPECT_EQ(side->region.attr.path,
-		  what == HOST ? KVERBS_CA_PATH_HOST : KVERBS_CA_PATH_P2P);
-}
+	static const struct side_range range = { SIZE, BEFORE, LENGTH };
 
-static void side_expect(const struct side *side, const char *op)
-{
-	size_t i;
-
-	for (i = 0; i < SIZE; i++) {
-		if (side->at[i] != side->model[i])
-			test_fail(__FILE__, __LINE__, "after %s: byte %zu of %d: %#x, not %#x",
-				  op, i, SIZE, side->at[i] & 0xff, side->model[i] & 0xff);
-	}
-}
-
-static void side_drop(struct side *side)
-{
-	EXPECT_EQ(region_dereg(&side->region), 0);
-	EXPECT_EQ(munmap(side->at, SIZE), 0);
-	free(side->model);
-}
-
-static bool is_atomic(const char *op)
-{
-	return !strcmp(op, "cas") || !strcmp(op, "fadd");
-}
-
-/* What the operation does to what is in memory. */
-static void model_move(const struct move *m, char *own, char *other)
-{
-	uint64_t old, now;
-
-	if (!strcmp(m->op, "read")) {
-		memcpy(own, other, m->len);
-		return;
-	}
-	if (!is_atomic(m->op)) {
-		memcpy(other, own, m->len);
-		return;
-	}
-	memcpy(&old, other, sizeof(old));
-	now = *m->op == 'f' ? old + m->a : old == m->a ? m->b : old;
-	memcpy(own, &old, sizeof(old));
-	memcpy(other, &now, sizeof(now));
-}
-
-static void move_some(int mover, const char *op, struct side *own, struct side *other,
-		      uint32_t len)
-{
-	struct move m = {
-		.op = op,
-		.own = &own->region,
-		.other = &other->region,
-		.len = len,
-		.own_at = test_below(&chance, LENGTH - len + 1),
-		.other_at = test_below(&chance, LENGTH - len + 1),
-	};
-	char *at;
-
-	if (is_atomic(op)) {
-		m.own_at &= ~7UL;
-		m.other_at &= ~7UL;
-	}
-	at = other->model + BEFORE + m.other_at;
-	/* One in two compares well. */
-	m.a = test_draw(&chance);
-	m.b = test_draw(&chance);
-	if (*op == 'c' && m.b % 2)
-		memcpy(&m.a, at, sizeof(m.a));
-	must_move(mover, &m);
-	model_move(&m, own->model + BEFORE + m.own_at, at);
+	side->mem = (struct mem) { 0 };
+	if (what == HOST)
+		side_init(side, ca, pages(SIZE), &range, seed, KVERBS_CA_PATH_HOST);
+	else
+		side_init(side, ca, p2p_map(what == NEAR ? near : next, SIZE), &range, seed,
+			  KVERBS_CA_PATH_P2P);
 }
 
 static void move_between(const char *op, const struct ca *peer, enum kind own_kind,
@@ -282,17 +199,10 @@ static void move_between(const char *op, const struct ca *peer, enum kind own_ki
 {
 	static const uint32_t lens[] = { 1, 7, 64, PAGE, PAGE + 1, 16 * PAGE, LENGTH };
 	struct side own, other;
-	unsigned int i;
-	int mover;
 
 	side_make(&own, &a, own_kind, 1);
 	side_make(&other, peer, other_kind, 2);
-	mover = mover_open(&a, peer);
-	for (i = 0; i < TEST_COUNT(lens); i++)
-		move_some(mover, op, &own, &other, is_atomic(op) ? 8 : lens[i]);
-	side_expect(&own, op);
-	side_expect(&other, op);
-	close(mover);
+	side_move(op, &a, peer, &own, &other, lens, TEST_COUNT(lens));
 	side_drop(&own);
 	side_drop(&other);
 }
@@ -321,41 +231,6 @@ static void adds(void) { move_all("fadd"); }
 
 /* --- the provider goes ------------------------------------------------------------------ */
 
-/**
- * struct traffic - the same operation again and again, by a thread
- * @rounds: how often it was done
- * @mover: where
- * @move: what
- * @thread: the thread
- * @ret: how it ended
- */
-struct traffic {
-	_Atomic unsigned int rounds;
-	int mover;
-	struct move move;
-	pthread_t thread;
-	long ret;
-};
-
-static void *traffic_run(void *arg)
-{
-	struct traffic *t = arg;
-
-	do {
-		t->ret = mover_do(t->mover, &t->move);
-		t->rounds++;
-	} while (!t->ret);
-	return NULL;
-}
-
-static void traffic_start(struct traffic *t)
-{
-	t->rounds = 0;
-	EXPECT_EQ(pthread_create(&t->thread, NULL, traffic_run, t), 0);
-	while (t->rounds < 3)
-		sched_yield();
-}
-
 /*
  * The driver leaves the device under traffic, without a wait for the region, which is
  * still there; then it comes back, and its memory is as good as new.
@@ -378,8 +253,7 @@ static void unbind_under(const char *op, const struct ca *peer, bool own)
 	EXPECT(!region_revoked(&device.region));
 	EXPECT_EQ(p2p_unbind(near), 0);
 	EXPECT(region_revoked(&device.region));
-	pthread_join(t.thread, NULL);
-	EXPECT_EQ(t.ret, -EIO);
+	EXPECT_EQ(traffic_end(&t), -EIO);
 	moved = mover_result(t.mover);
 	EXPECT_EQ(moved.send, own ? WC_LOC_PROT_ERR : WC_REM_ACCESS_ERR);
 	EXPECT_EQ(mover_do(t.mover, &t.move), -EIO);

@@ -6,10 +6,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "peer_call.h"
+#include "move_side.h"
 
 #define DEVICE_A	"t-a"
 #define DEVICE_B	"t-b"
@@ -31,7 +29,6 @@ enum kind { HOST, GPU0, GPU1, KINDS };
 
 static struct ca a, b;
 static int gpu[2];
-static uint64_t chance = 1;
 
 static void setup(void)
 {
@@ -147,109 +144,16 @@ static void not_all_of_it(void)
 
 /* --- data ---------------------------------------------------------------------------- */
 
-/**
- * struct side - memory of one side, and what must be in it
- * @at: all of the memory, of which a part is registered
- * @mem: the GPU's
- * @model: what must be in it
- * @region: the part
- */
-struct side {
-	char *at;
-	struct mem mem;
-	char *model;
-	struct region region;
-};
-
 static void side_make(struct side *side, const struct ca *ca, enum kind what,
 		      uint32_t seed)
 {
+	static const struct side_range range = { SIZE, BEFORE, LENGTH };
+
 	side->mem = (struct mem) { 0 };
-	if (what == HOST) {
-		side->at = pages(SIZE);
-	} else {
+	if (what != HOST)
 		side->mem = gpu_alloc(gpu[what - GPU0], SIZE);
-		side->at = side->mem.at;
-	}
-	fill(side->at, SIZE, seed);
-	side->model = malloc(SIZE);
-	EXPECT(side->model);
-	fill(side->model, SIZE, seed);
-	side->region = must_reg_all(ca, side->at + BEFORE, LENGTH);
-	EXPECT_EQ(side->region.attr.path,
+	side_init(side, ca, what == HOST ? pages(SIZE) : side->mem.at, &range, seed,
 		  what == HOST ? KVERBS_CA_PATH_HOST : KVERBS_CA_PATH_PEER);
-}
-
-static void side_expect(const struct side *side, const char *op)
-{
-	size_t i;
-
-	if (!memcmp(side->at, side->model, SIZE))
-		return;
-	for (i = 0; side->at[i] == side->model[i]; i++)
-		;
-	test_fail(__FILE__, __LINE__, "after %s: byte %zu of %d: %#x, not %#x", op, i,
-		  SIZE, side->at[i] & 0xff, side->model[i] & 0xff);
-}
-
-static void side_drop(struct side *side)
-{
-	EXPECT_EQ(region_dereg(&side->region), 0);
-	EXPECT_EQ(munmap(side->at, SIZE), 0);
-	if (side->mem.handle)
-		EXPECT_EQ(gpu_free(&side->mem), 0);
-	free(side->model);
-}
-
-static bool is_atomic(const char *op)
-{
-	return !strcmp(op, "cas") || !strcmp(op, "fadd");
-}
-
-/* What the operation does to what is in memory. */
-static void model_move(const struct move *m, char *own, char *other)
-{
-	uint64_t old, now;
-
-	if (!strcmp(m->op, "read")) {
-		memcpy(own, other, m->len);
-		return;
-	}
-	if (!is_atomic(m->op)) {
-		memcpy(other, own, m->len);
-		return;
-	}
-	memcpy(&old, other, sizeof(old));
-	now = *m->op == 'f' ? old + m->a : old == m->a ? m->b : old;
-	memcpy(own, &old, sizeof(old));
-	memcpy(other, &now, sizeof(now));
-}
-
-static void move_some(int mover, const char *op, struct side *own, struct side *other,
-		      uint32_t len)
-{
-	struct move m = {
-		.op = op,
-		.own = &own->region,
-		.other = &other->region,
-		.len = len,
-		.own_at = test_below(&chance, LENGTH - len + 1),
-		.other_at = test_below(&chance, LENGTH - len + 1),
-	};
-	char *at;
-
-	if (is_atomic(op)) {
-		m.own_at &= ~7UL;
-		m.other_at &= ~7UL;
-	}
-	at = other->model + BEFORE + m.other_at;
-	/* One in two compares well. */
-	m.a = test_draw(&chance);
-	m.b = test_draw(&chance);
-	if (*op == 'c' && m.b % 2)
-		memcpy(&m.a, at, sizeof(m.a));
-	must_move(mover, &m);
-	model_move(&m, own->model + BEFORE + m.own_at, at);
 }
 
 static void move_between(const char *op, const struct ca *peer, enum kind own_kind,
@@ -259,17 +163,10 @@ static void move_between(const char *op, const struct ca *peer, enum kind own_ki
 		1, 7, 64, 4096, 4097, GPU_PAGE, GPU_PAGE + 4095, LENGTH,
 	};
 	struct side own, other;
-	unsigned int i;
-	int mover;
 
 	side_make(&own, &a, own_kind, 1);
 	side_make(&other, peer, other_kind, 2);
-	mover = mover_open(&a, peer);
-	for (i = 0; i < TEST_COUNT(lens); i++)
-		move_some(mover, op, &own, &other, is_atomic(op) ? 8 : lens[i]);
-	side_expect(&own, op);
-	side_expect(&other, op);
-	close(mover);
+	side_move(op, &a, peer, &own, &other, lens, TEST_COUNT(lens));
 	side_drop(&own);
 	side_drop(&other);
 }
@@ -295,51 +192,6 @@ static void swaps(void) { move_all("cas"); }
 static void adds(void) { move_all("fadd"); }
 
 /* --- traffic --------------------------------------------------------------------------- */
-
-/**
- * struct traffic - the same operation again and again, by a thread
- * @rounds: how often it was done
- * @stop: once more, and no more
- * @mover: where
- * @move: what
- * @thread: the thread
- * @ret: how it ended
- */
-struct traffic {
-	_Atomic unsigned int rounds;
-	_Atomic bool stop;
-	int mover;
-	struct move move;
-	pthread_t thread;
-	long ret;
-};
-
-static void *traffic_run(void *arg)
-{
-	struct traffic *t = arg;
-
-	do {
-		t->ret = mover_do(t->mover, &t->move);
-		t->rounds++;
-	} while (!t->ret && !t->stop);
-	return NULL;
-}
-
-/* Returns when it runs. */
-static void traffic_start(struct traffic *t)
-{
-	t->rounds = 0;
-	t->stop = false;
-	EXPECT_EQ(pthread_create(&t->thread, NULL, traffic_run, t), 0);
-	while (t->rounds < 3)
-		sched_yield();
-}
-
-static long traffic_end(struct traffic *t)
-{
-	pthread_join(t->thread, NULL);
-	return t->ret;
-}
 
 /* Statuses of a request whose own memory, or the other side's, is gone. */
 static void expect_gone(int mover, const char *op, bool own)
