@@ -41,6 +41,12 @@ static struct umem_p2p *to_p2p(struct ib_umem *umem)
 /* Nobody but us touches the memory before or after: there is nothing to hand over. */
 #define P2P_DMA_ATTRS	DMA_ATTR_SKIP_CPU_SYNC
 
+static void unmap(struct ib_umem *umem)
+{
+	kverbs_p2pdma_unmap_sgtable(umem->ibdev->dma_device, &umem->sgt_append.sgt,
+				    DMA_BIDIRECTIONAL, P2P_DMA_ATTRS);
+}
+
 /* The device does not use it any more. Its list stays. */
 static void give_back(struct umem_p2p *p)
 {
@@ -50,8 +56,7 @@ static void give_back(struct umem_p2p *p)
 	if (!p->held)
 		return;
 	p->held = false;
-	kverbs_p2pdma_unmap_sgtable(umem->ibdev->dma_device, &umem->sgt_append.sgt,
-				    DMA_BIDIRECTIONAL, P2P_DMA_ATTRS);
+	unmap(umem);
 	umem_unpin_pages(umem, false);
 }
 
@@ -88,8 +93,7 @@ static int map_and_watch(struct umem_p2p *p)
 	/* From here on it may be taken away. */
 	ret = kverbs_p2pdma_user_add(&p->user, p->provider);
 	if (ret)
-		kverbs_p2pdma_unmap_sgtable(umem->ibdev->dma_device, &umem->sgt_append.sgt,
-					    DMA_BIDIRECTIONAL, P2P_DMA_ATTRS);
+		unmap(umem);
 	return gone_error(ret);
 }
 

@@ -155,7 +155,9 @@ static int emu_config_set_netdev(struct emu_config *config, char *list)
 	return 0;
 }
 
-static ssize_t emu_config_netdev_store(struct config_item *item, const char *page, size_t len)
+/* What was written, without blanks around it, is for @set, under the lock. */
+static ssize_t emu_config_store_text(struct config_item *item, const char *page, size_t len,
+				     int (*set)(struct emu_config *config, char *text))
 {
 	struct emu_config *config = to_config(item);
 	char *copy;
@@ -165,10 +167,15 @@ static ssize_t emu_config_netdev_store(struct config_item *item, const char *pag
 	if (!copy)
 		return -ENOMEM;
 	mutex_lock(&config->lock);
-	err = emu_config_set_netdev(config, strim(copy));
+	err = set(config, strim(copy));
 	mutex_unlock(&config->lock);
 	kfree(copy);
 	return err ?: len;
+}
+
+static ssize_t emu_config_netdev_store(struct config_item *item, const char *page, size_t len)
+{
+	return emu_config_store_text(item, page, len, emu_config_set_netdev);
 }
 CONFIGFS_ATTR(emu_config_, netdev);
 
@@ -208,7 +215,7 @@ static ssize_t emu_config_pci_show(struct config_item *item, char *page)
 	return len;
 }
 
-static int emu_config_set_pci(struct emu_config *config, const char *name)
+static int emu_config_set_pci(struct emu_config *config, char *name)
 {
 	lockdep_assert_held(&config->lock);
 	return config->edev ? -EBUSY : emu_place_parse(&config->place, name);
@@ -216,18 +223,7 @@ static int emu_config_set_pci(struct emu_config *config, const char *name)
 
 static ssize_t emu_config_pci_store(struct config_item *item, const char *page, size_t len)
 {
-	struct emu_config *config = to_config(item);
-	char *copy;
-	int err;
-
-	copy = kstrdup(page, GFP_KERNEL);
-	if (!copy)
-		return -ENOMEM;
-	mutex_lock(&config->lock);
-	err = emu_config_set_pci(config, strim(copy));
-	mutex_unlock(&config->lock);
-	kfree(copy);
-	return err ?: len;
+	return emu_config_store_text(item, page, len, emu_config_set_pci);
 }
 CONFIGFS_ATTR(emu_config_, pci);
 

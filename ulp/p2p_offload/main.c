@@ -53,9 +53,10 @@ static int offload_set_text(char *to, size_t size, const char *value)
 	return strscpy(to, value, size) < 0 ? -EINVAL : 0;
 }
 
-static int offload_set_param(struct offload_params *params, const char *key,
-			     const char *value)
+static int offload_set_param(void *to, const char *key, const char *value)
 {
+	struct offload_params *params = to;
+
 	if (!strcmp(key, "hca"))
 		return offload_set_text(params->hca, sizeof(params->hca), value);
 	if (!strcmp(key, "peer"))
@@ -71,41 +72,51 @@ static int offload_set_param(struct offload_params *params, const char *key,
 	return -EINVAL;
 }
 
-static int offload_parse_setup(char *args, struct offload_params *params)
+/**
+ * struct offload_rounds - what a run is to do
+ * @rounds: how often
+ * @seed: of the patterns
+ */
+struct offload_rounds {
+	u32 rounds;
+	u64 seed;
+};
+
+static int offload_set_round(void *to, const char *key, const char *value)
+{
+	struct offload_rounds *run = to;
+
+	if (!strcmp(key, "rounds"))
+		return kstrtou32(value, 0, &run->rounds);
+	if (!strcmp(key, "seed"))
+		return kstrtou64(value, 0, &run->seed);
+	return -EINVAL;
+}
+
+/* Words of the form <key>=<value>. */
+static int offload_parse(char *args, int (*set)(void *to, const char *key, const char *value),
+			 void *to)
 {
 	char *key, *value;
 	int ret = 0;
 
-	*params = (struct offload_params) { .bytes = OFFLOAD_BYTES };
 	while (!ret && (value = strsep(&args, OFFLOAD_SPACE))) {
 		if (!*value)
 			continue;
 		key = strsep(&value, "=");
-		ret = value ? offload_set_param(params, key, value) : -EINVAL;
+		ret = value ? set(to, key, value) : -EINVAL;
 	}
-	if (!params->bytes || params->bytes > OFFLOAD_MAX_BYTES)
-		return -EINVAL;
 	return ret;
 }
 
-static int offload_parse_run(char *args, u32 *rounds, u64 *seed)
+static int offload_parse_setup(char *args, struct offload_params *params)
 {
-	char *key, *value;
-	int ret = 0;
+	int ret;
 
-	*rounds = 1;
-	*seed = 1;
-	while (!ret && (value = strsep(&args, OFFLOAD_SPACE))) {
-		if (!*value)
-			continue;
-		key = strsep(&value, "=");
-		if (value && !strcmp(key, "rounds"))
-			ret = kstrtou32(value, 0, rounds);
-		else if (value && !strcmp(key, "seed"))
-			ret = kstrtou64(value, 0, seed);
-		else
-			ret = -EINVAL;
-	}
+	*params = (struct offload_params) { .bytes = OFFLOAD_BYTES };
+	ret = offload_parse(args, offload_set_param, params);
+	if (!params->bytes || params->bytes > OFFLOAD_MAX_BYTES)
+		return -EINVAL;
 	return ret;
 }
 
@@ -152,14 +163,13 @@ static int offload_setup_locked(struct offload_session *session, char *args,
 static int offload_run_locked(struct offload_session *session, char *args,
 			      const char **step)
 {
-	u32 rounds;
-	u64 seed;
+	struct offload_rounds run = { .rounds = 1, .seed = 1 };
 	int ret;
 
-	ret = offload_parse_run(args, &rounds, &seed);
+	ret = offload_parse(args, offload_set_round, &run);
 	if (ret)
 		return ret;
-	return session->ready ? offload_run(session, rounds, seed, step) : -ENODEV;
+	return session->ready ? offload_run(session, run.rounds, run.seed, step) : -ENODEV;
 }
 
 /* Sessions get devices under offload_mutex: offload_remove() sees who has one. */
