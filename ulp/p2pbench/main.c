@@ -22,13 +22,13 @@
  * provider stays because memory of it is allocated.
  */
 #include <linux/debugfs.h>
-#include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
-#include <linux/sched/task.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <kverbs/p2pdma.h>
+
+#include "../two_cpus.h"
 
 #define COST_BATCHES		5
 #define COST_EACH		2000
@@ -145,7 +145,7 @@ static int bench_cost(struct seq_file *s, struct pci_dev *pdev)
 
 /* --- two CPUs ---------------------------------------------------------------------- */
 
-static int turn_pages(struct pci_dev *pdev)
+static int turn_pages(void *pdev)
 {
 	void *addr[CPUS_PAGES];
 	int i, ret = 0;
@@ -162,7 +162,7 @@ static int turn_pages(struct pci_dev *pdev)
 }
 
 /* As many atomic operations, and about as long, on what is this thread's alone. */
-static int turn_apart(struct pci_dev *pdev)
+static int turn_apart(void *pdev)
 {
 	void *slot[CPUS_PAGES] = {}, *taken;
 	int i, k;
@@ -179,139 +179,31 @@ static int turn_apart(struct pci_dev *pdev)
 	return 0;
 }
 
-/**
- * struct bench_thread - one that does something all the time
- * @turn: what, CPUS_PAGES times
- * @pdev: the provider
- * @task: it
- * @ready: completed when it is about to wait for @go
- * @go: of all of them
- * @away: threads that have not come to the start yet
- * @start: when it has begun, in nanoseconds
- * @end: when it was done
- */
-struct bench_thread {
-	int (*turn)(struct pci_dev *pdev);
-	struct pci_dev *pdev;
-	struct task_struct *task;
-	struct completion ready;
-	struct completion *go;
-	atomic_t *away;
-	u64 start;
-	u64 end;
-};
-
-static int cpus_thread(void *arg)
-{
-	struct bench_thread *t = arg;
-	int i, ret = 0;
-
-	complete(&t->ready);
-	wait_for_completion(t->go);
-	/* One wakes up before the other, and is not to have the machine alone. */
-	atomic_dec(t->away);
-	while (atomic_read(t->away))
-		cpu_relax();
-	t->start = ktime_get_ns();
-	for (i = 0; !ret && i < CPUS_EACH / CPUS_PAGES; i++)
-		ret = t->turn(t->pdev);
-	t->end = ktime_get_ns();
-	return ret;
-}
-
-static int cpus_begin(struct bench_thread *t, unsigned int cpu)
-{
-	init_completion(&t->ready);
-	t->task = kthread_create_on_node(cpus_thread, t, cpu_to_node(cpu), "p2pbench/%u", cpu);
-	if (IS_ERR(t->task))
-		return PTR_ERR(t->task);
-	get_task_struct(t->task);
-	kthread_bind(t->task, cpu);
-	wake_up_process(t->task);
-	wait_for_completion(&t->ready);
-	return 0;
-}
-
-static int cpus_end(struct bench_thread *t)
-{
-	int ret = kthread_stop(t->task);
-
-	put_task_struct(t->task);
-	return ret;
-}
-
-/**
- * struct bench_work - what threads are timed with
- * @turn: of a &struct bench_thread
- * @ns: nanoseconds for each time, of one thread and of two, in the best batches
- */
-struct bench_work {
-	int (*turn)(struct pci_dev *pdev);
-	u64 ns[2];
-};
-
-/* Times @nr threads, each on a CPU of its own. */
-static int cpus_batch(struct bench_work *work, struct pci_dev *pdev, u32 nr)
-{
-	unsigned int cpu = cpumask_first(cpu_online_mask);
-	u64 start = U64_MAX, end = 0;
-	DECLARE_COMPLETION_ONSTACK(go);
-	struct bench_thread t[2];
-	int ret = 0, ended;
-	u32 made = 0, i;
-	atomic_t away;
-
-	for (; made < nr && !ret; cpu = cpumask_next(cpu, cpu_online_mask)) {
-		t[made] = (struct bench_thread) {
-			.turn = work->turn, .pdev = pdev, .go = &go, .away = &away,
-		};
-		ret = cpus_begin(&t[made], cpu);
-		if (!ret)
-			made++;
-	}
-	atomic_set(&away, made);
-	complete_all(&go);
-	for (i = 0; i < made; i++) {
-		ended = cpus_end(&t[i]);
-		ret = ret ?: ended;
-		start = min(start, t[i].start);
-		end = max(end, t[i].end);
-	}
-	if (!ret)
-		work->ns[nr - 1] = min(work->ns[nr - 1],
-				       div_u64(end - start, nr * CPUS_EACH));
-	return ret;
-}
-
-static int cpus_both(struct bench_work *work, struct pci_dev *pdev)
-{
-	return cpus_batch(work, pdev, 1) ?: cpus_batch(work, pdev, 2);
-}
-
-static u64 gain(const struct bench_work *work)
-{
-	return max(div64_u64(100 * work->ns[0], max(work->ns[1], 1ULL)), 1ULL);
-}
-
 /* They take turns, so that whatever else the machine does meets all. */
 static int bench_cpus(struct seq_file *s, struct pci_dev *pdev)
 {
-	struct bench_work pages = { turn_pages, { U64_MAX, U64_MAX } };
-	struct bench_work apart = { turn_apart, { U64_MAX, U64_MAX } };
+	struct two_cpus pages = {
+		.turn = turn_pages, .arg = pdev, .turns = CPUS_EACH / CPUS_PAGES,
+		.each = CPUS_PAGES, .ns = { U64_MAX, U64_MAX },
+	};
+	struct two_cpus apart = pages;
 	u64 percent = 0;
 	int i, ret = 0;
 
 	if (num_online_cpus() < 2)
 		return -ENXIO;
+	apart.turn = turn_apart;
 	for (i = 0; !ret && i < CPUS_MAX_BATCHES; i++) {
-		ret = cpus_both(&pages, pdev) ?: cpus_both(&apart, pdev);
-		percent = div64_u64(100 * gain(&pages), gain(&apart));
+		ret = two_cpus_batches(&pages) ?: two_cpus_batches(&apart);
+		percent = div64_u64(100 * two_cpus_gain(&pages),
+				    max(two_cpus_gain(&apart), 1ULL));
 		if (i >= CPUS_MIN_BATCHES && percent >= cpus_enough)
 			break;
 	}
 	if (!ret)
 		seq_printf(s, "batches=%d one_ns=%llu two_ns=%llu gain=%llu apart_gain=%llu percent=%llu\n",
-			   i, pages.ns[0], pages.ns[1], gain(&pages), gain(&apart), percent);
+			   i, pages.ns[0], pages.ns[1], two_cpus_gain(&pages),
+			   two_cpus_gain(&apart), percent);
 	return ret;
 }
 

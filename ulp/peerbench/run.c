@@ -3,19 +3,16 @@
  * The measurements. One runs at a time, with the device held; what they share are
  * regions, each made and freed by one thread.
  */
-#include <linux/cpumask.h>
 #include <linux/err.h>
-#include <linux/kthread.h>
 #include <linux/ktime.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
-#include <linux/sched.h>
-#include <linux/sched/task.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 
+#include "../two_cpus.h"
 #include "peerbench.h"
 
 /* --- what regions cost ----------------------------------------------------------- */
@@ -131,26 +128,6 @@ int bench_cost(struct seq_file *s, struct ib_pd *pd, unsigned int live)
 #define CPUS_MIN_BATCHES	64
 #define CPUS_MAX_BATCHES	4000
 
-/**
- * struct bench_thread - one that makes and frees regions
- * @task: it
- * @pd: where
- * @ready: it runs
- * @go: they are to begin
- * @away: how many have still to
- * @start: when it did, nanoseconds
- * @end: when it had ended
- */
-struct bench_thread {
-	struct task_struct *task;
-	struct ib_pd *pd;
-	struct completion ready;
-	struct completion *go;
-	atomic_t *away;
-	u64 start;
-	u64 end;
-};
-
 static int bench_make_and_free(struct ib_pd *pd, u64 addr)
 {
 	struct ib_mr *mr = bench_reg(pd, addr, BENCH_SMALL);
@@ -158,97 +135,30 @@ static int bench_make_and_free(struct ib_pd *pd, u64 addr)
 	return IS_ERR(mr) ? PTR_ERR(mr) : ib_dereg_mr(mr);
 }
 
-static int cpus_thread(void *arg)
+static int cpus_turn(void *pd)
 {
-	struct bench_thread *t = arg;
-	int ret = 0;
-	u32 i;
-
-	complete(&t->ready);
-	wait_for_completion(t->go);
-	/* One wakes up before the other, and is not to have the machine alone. */
-	atomic_dec(t->away);
-	while (atomic_read(t->away))
-		cpu_relax();
-	t->start = ktime_get_ns();
-	for (i = 0; !ret && i < CPUS_REGIONS; i++)
-		ret = bench_make_and_free(t->pd, BENCH_QUICK_ADDR);
-	t->end = ktime_get_ns();
-	return ret;
+	return bench_make_and_free(pd, BENCH_QUICK_ADDR);
 }
 
-static int cpus_begin(struct bench_thread *t, unsigned int cpu)
-{
-	init_completion(&t->ready);
-	t->task = kthread_create_on_node(cpus_thread, t, cpu_to_node(cpu), "peerbench/%u",
-					 cpu);
-	if (IS_ERR(t->task))
-		return PTR_ERR(t->task);
-	get_task_struct(t->task);
-	kthread_bind(t->task, cpu);
-	wake_up_process(t->task);
-	wait_for_completion(&t->ready);
-	return 0;
-}
-
-static int cpus_end(struct bench_thread *t)
-{
-	int ret = kthread_stop(t->task);
-
-	put_task_struct(t->task);
-	return ret;
-}
-
-/* @nr threads, each on a CPU of its own; @ns: of a region, in the best batch. */
-static int cpus_batch(struct ib_pd *pd, u32 nr, u64 *ns)
-{
-	unsigned int cpu = cpumask_first(cpu_online_mask);
-	u64 start = U64_MAX, end = 0;
-	DECLARE_COMPLETION_ONSTACK(go);
-	struct bench_thread t[2];
-	int ret = 0, ended;
-	u32 made = 0, i;
-	atomic_t away;
-
-	for (; made < nr && !ret; cpu = cpumask_next(cpu, cpu_online_mask)) {
-		t[made] = (struct bench_thread) { .pd = pd, .go = &go, .away = &away };
-		ret = cpus_begin(&t[made], cpu);
-		if (!ret)
-			made++;
-	}
-	atomic_set(&away, made);
-	complete_all(&go);
-	for (i = 0; i < made; i++) {
-		ended = cpus_end(&t[i]);
-		ret = ret ? : ended;
-		start = min(start, t[i].start);
-		end = max(end, t[i].end);
-	}
-	if (!ret)
-		*ns = min(*ns, div_u64(end - start, nr * CPUS_REGIONS));
-	return ret;
-}
-
-/*
- * They take turns, so that whatever else the machine does meets both. Returns 0; -ENXIO
- * with one CPU; or an error of kthread_create(), or as bench_cost().
- */
+/* Returns 0; -ENXIO with one CPU; or an error of two_cpus_batches(), as bench_cost(). */
 int bench_cpus(struct seq_file *s, struct ib_pd *pd, u32 enough)
 {
-	u64 one = U64_MAX, two = U64_MAX, percent = 0;
+	struct two_cpus work = {
+		.turn = cpus_turn, .arg = pd, .turns = CPUS_REGIONS, .each = 1,
+		.ns = { U64_MAX, U64_MAX },
+	};
 	int i, ret = 0;
 
 	if (num_online_cpus() < 2)
 		return -ENXIO;
 	for (i = 0; !ret && i < CPUS_MAX_BATCHES; i++) {
-		ret = cpus_batch(pd, 1, &one) ? : cpus_batch(pd, 2, &two);
-		percent = div64_u64(100 * one, max(two, 1ULL));
-		if (i >= CPUS_MIN_BATCHES && percent >= enough)
+		ret = two_cpus_batches(&work);
+		if (i >= CPUS_MIN_BATCHES && two_cpus_gain(&work) >= enough)
 			break;
 	}
 	if (!ret)
-		seq_printf(s, "batches=%d one_ns=%llu two_ns=%llu percent=%llu\n", i, one, two,
-			   percent);
+		seq_printf(s, "batches=%d one_ns=%llu two_ns=%llu percent=%llu\n", i,
+			   work.ns[0], work.ns[1], two_cpus_gain(&work));
 	return ret;
 }
 
