@@ -12,55 +12,14 @@ NODES=/dev/infiniband/ca
 PARAMETERS=/sys/module/kverbs/parameters
 RAIL=$CONFIG/rail0
 
-# gives <status> command...: what it prints goes to /tmp/out and /tmp/err.
-gives() {
-	want=$1 status=0
-	shift
-	"$@" >/tmp/out 2>/tmp/err || status=$?
-	[ $status -eq "$want" ] || {
-		echo "$*: exit status $status, not $want"
-		cat /tmp/out /tmp/err
-		return 1
-	}
-}
-
-# has <file> pattern...: each is in it.
-has() {
-	file=$1
-	shift
-	for pattern in "$@"; do
-		grep -q -e "$pattern" "$file" || {
-			echo "no '$pattern' in:"
-			cat "$file"
-			return 1
-		}
-	done
-}
-
-out() { has /tmp/out "$@"; }
-
-# What went wrong is said on stderr alone.
-err() {
-	[ ! -s /tmp/out ] || {
-		echo "on stdout:"
-		cat /tmp/out
-		return 1
-	}
-	has /tmp/err "$@"
-}
-
-# Tells the host about the document in /tmp/out, which then is one line.
-json() {
-	tr -d '\n' </tmp/out >/tmp/line
-	result "json: $(cat /tmp/line)"
-	mv /tmp/line /tmp/out
-}
+# shellcheck source=tool_lib.sh
+. /bin/tool_lib.sh
 
 # json_has pattern...: blanks do not count.
 json_has() {
 	json
-	sed -i 's/: */:/g; s/, */,/g; s/\([[{]\) */\1/g; s/ *\([]}]\)/\1/g' /tmp/out
-	out "$@"
+	sed -i 's/: */:/g; s/, */,/g; s/\([[{]\) */\1/g; s/ *\([]}]\)/\1/g' /tmp/line
+	has /tmp/line "$@"
 }
 
 # count_is <n> <file> <pattern>
@@ -99,7 +58,7 @@ told_to_load() {
 		gives 1 kverbs show emu0 && err "modprobe $1" &&
 		gives 1 kverbs monitor && err "modprobe $1" &&
 		gives 1 kverbs reg emu0 && err "modprobe $1" &&
-		gives 0 kverbs list --json && json && out '^\[]$'
+		gives 0 kverbs list --json && json && has /tmp/line '^\[]$'
 }
 
 helps() {
@@ -212,7 +171,7 @@ shows_json() {
 		gives 0 kverbs show emu0 --json --port 2 --all &&
 		json_has '"ports":\[{"port":2,' '{"index":63,"gid":"::","type":"none"' \
 			'{"index":15,"pkey":0,"member":"none"}]}]}$' &&
-		count_is 0 /tmp/out '"port":1,' &&
+		count_is 0 /tmp/line '"port":1,' &&
 		gives 0 kverbs show emu1 --json &&
 		json_has '"netdev":"dummy0"' '"gid":"::ffff:10.0.0.1","type":"RoCE v2"'
 }

@@ -13,6 +13,9 @@
 # shellcheck source=p2p_lib.sh
 . /bin/p2p_lib.sh
 
+# shellcheck source=tool_lib.sh
+. /bin/tool_lib.sh
+
 P2P=$DEBUGFS/kverbs_p2pdma
 POLICY=/sys/module/kverbs_p2pdma/parameters/policy
 ACROSS=${ACROSS:-refused}
@@ -141,39 +144,6 @@ acs() {
 }
 
 # --- the command -------------------------------------------------------------------
-
-# gives <status> command...: what it prints goes to /tmp/out and /tmp/err.
-gives() {
-	want=$1 status=0
-	shift
-	"$@" >/tmp/out 2>/tmp/err || status=$?
-	[ $status -eq "$want" ] || {
-		echo "$*: exit status $status, not $want"
-		cat /tmp/out /tmp/err
-		return 1
-	}
-}
-
-# has <file> pattern...: each is in it.
-has() {
-	file=$1
-	shift
-	for pattern in "$@"; do
-		grep -q -e "$pattern" "$file" || {
-			echo "no '$pattern' in:"
-			cat "$file"
-			return 1
-		}
-	done
-}
-
-out() { has /tmp/out "$@"; }
-err() { has /tmp/err "$@"; }
-
-# Tells the host about the document in /tmp/out.
-json() {
-	result "json: $(tr -d '\n' </tmp/out)"
-}
 
 told_to_load() {
 	gives 1 kverbs p2p && err "modprobe kverbs_p2pdma"
