@@ -3,6 +3,7 @@
  * Scatter lists of peer-to-peer memory are mapped for clients as the route says.
  */
 #include <linux/dma-mapping.h>
+#include <linux/kref.h>
 #include <linux/platform_device.h>
 #include <linux/scatterlist.h>
 #include <kunit/resource.h>
@@ -99,6 +100,21 @@ static void expect_by_bus(struct kunit *test, const struct list *list)
 	}
 }
 
+/* What is not mapped looks like it: the next mapping may be by another way. */
+static void expect_no_mark(struct kunit *test, const struct list *list)
+{
+	struct scatterlist *sg;
+	unsigned int i;
+
+	for_each_sgtable_sg(&list->sgt, sg, i)
+		KUNIT_EXPECT_FALSE(test, kv_sg_is_bus_address(sg));
+}
+
+static unsigned int refs(struct pci_dev *pdev)
+{
+	return kref_read(&pdev->dev.kobj.kref);
+}
+
 static u64 dma_bytes(const struct list *list)
 {
 	struct scatterlist *sg;
@@ -125,13 +141,16 @@ static void a_device_reaches_its_own_memory_by_bus_address(struct kunit *test)
 {
 	struct pci_dev *pdev = p2p_rig_provider(test);
 	struct list *list = list_new(test, pdev, pdev);
+	unsigned int before = refs(pdev);
 	int i;
 
 	for (i = 0; i < 3; i++) {
 		KUNIT_ASSERT_EQ(test, 0, list_map(list, &pdev->dev));
 		expect_by_bus(test, list);
 		list_unmap(list, &pdev->dev);
+		expect_no_mark(test, list);
 	}
+	KUNIT_EXPECT_EQ(test, before, refs(pdev));
 }
 
 static void each_pair_is_mapped_as_its_route_says(struct kunit *test)

@@ -36,7 +36,7 @@ static void every_page_is_allocated_once(struct kunit *test)
 		KUNIT_ASSERT_LT(test, page, PAGES);
 		KUNIT_ASSERT_FALSE(test, __test_and_set_bit(page, seen));
 	}
-	KUNIT_EXPECT_NULL(test, pci_alloc_p2pmem(pdev, 1));
+	KUNIT_EXPECT_FALSE(test, p2p_rig_can_alloc(pdev, 1));
 	for (i = 0; i < PAGES; i++)
 		pci_free_p2pmem(pdev, mem[i], PAGE_SIZE);
 }
@@ -51,7 +51,7 @@ static void what_is_freed_is_in_one_piece_again(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, a);
 	KUNIT_ASSERT_NOT_NULL(test, b);
 	pci_free_p2pmem(pdev, a, P2P_RIG_SIZE / 2);
-	KUNIT_EXPECT_NULL(test, pci_alloc_p2pmem(pdev, P2P_RIG_SIZE));
+	KUNIT_EXPECT_FALSE(test, p2p_rig_can_alloc(pdev, P2P_RIG_SIZE));
 	pci_free_p2pmem(pdev, b, P2P_RIG_SIZE / 2);
 	c = pci_alloc_p2pmem(pdev, P2P_RIG_SIZE);
 	KUNIT_EXPECT_NOT_NULL(test, c);
@@ -66,31 +66,49 @@ static void whole_pages_are_allocated(struct kunit *test)
 
 	rest = pci_alloc_p2pmem(pdev, P2P_RIG_SIZE - 2 * PAGE_SIZE);
 	KUNIT_ASSERT_NOT_NULL(test, rest);
-	KUNIT_EXPECT_NULL(test, pci_alloc_p2pmem(pdev, 0));
-	KUNIT_EXPECT_NULL(test, pci_alloc_p2pmem(pdev, 2 * PAGE_SIZE + 1));
+	KUNIT_EXPECT_FALSE(test, p2p_rig_can_alloc(pdev, 0));
+	KUNIT_EXPECT_FALSE(test, p2p_rig_can_alloc(pdev, 2 * PAGE_SIZE + 1));
 	addr = pci_alloc_p2pmem(pdev, PAGE_SIZE + 1);
 	KUNIT_ASSERT_NOT_NULL(test, addr);
 	KUNIT_EXPECT_TRUE(test, PAGE_ALIGNED(addr));
-	KUNIT_EXPECT_NULL(test, pci_alloc_p2pmem(pdev, 1));
+	KUNIT_EXPECT_FALSE(test, p2p_rig_can_alloc(pdev, 1));
 	pci_free_p2pmem(pdev, addr, PAGE_SIZE + 1);
 	pci_free_p2pmem(pdev, rest, P2P_RIG_SIZE - 2 * PAGE_SIZE);
+}
+
+/* What the device shows when nobody has given its memory pages any more. */
+static void expect_on_device(struct kunit *test, struct pci_dev *pdev, u64 offset, u8 byte)
+{
+	u8 *seen = memremap(pci_resource_start(pdev, P2P_RIG_BAR) + offset, PAGE_SIZE,
+			    MEMREMAP_WC);
+
+	KUNIT_ASSERT_NOT_NULL(test, seen);
+	KUNIT_EXPECT_NULL(test, memchr_inv(seen, byte, PAGE_SIZE));
+	memunmap(seen);
 }
 
 static void it_is_the_memory_of_the_device(struct kunit *test)
 {
 	struct pci_dev *pdev = p2p_rig_provider(test);
-	u8 *addr = pci_alloc_p2pmem(pdev, PAGE_SIZE), *seen;
+	u8 *addr = pci_alloc_p2pmem(pdev, 2 * PAGE_SIZE);
+	u64 offset;
 
 	KUNIT_ASSERT_NOT_NULL(test, addr);
-	seen = memremap(pci_resource_start(pdev, P2P_RIG_BAR) + offset_of(pdev, addr),
-			PAGE_SIZE, MEMREMAP_WC);
+	offset = offset_of(pdev, addr);
 	memset(addr, 0xa5, PAGE_SIZE);
-	if (seen)
-		KUNIT_EXPECT_NULL(test, memchr_inv(seen, 0xa5, PAGE_SIZE));
-	else
-		KUNIT_EXPECT_NULL(test, memchr_inv(addr, 0xa5, PAGE_SIZE));
-	if (seen)
-		memunmap(seen);
+	memset(addr + PAGE_SIZE, 0x5a, PAGE_SIZE);
+	pci_free_p2pmem(pdev, addr, 2 * PAGE_SIZE);
+	p2p_rig_unbind(pdev);
+	expect_on_device(test, pdev, offset, 0xa5);
+	expect_on_device(test, pdev, offset + PAGE_SIZE, 0x5a);
+}
+
+static void its_bus_address_is_that_of_the_bar(struct kunit *test)
+{
+	struct pci_dev *pdev = p2p_rig_provider(test);
+	u8 *addr = pci_alloc_p2pmem(pdev, PAGE_SIZE);
+
+	KUNIT_ASSERT_NOT_NULL(test, addr);
 	KUNIT_EXPECT_EQ(test, pci_bus_address(pdev, P2P_RIG_BAR) + offset_of(pdev, addr),
 			pci_p2pmem_virt_to_bus(pdev, addr));
 	KUNIT_EXPECT_EQ(test, 0, pci_p2pmem_virt_to_bus(pdev, NULL));
@@ -133,7 +151,7 @@ static void nothing_comes_of_what_is_no_provider(struct kunit *test)
 	struct pci_dev *pdev = p2p_rig_new(test, 1)->pdev[0];
 	unsigned int nents = 7;
 
-	KUNIT_EXPECT_NULL(test, pci_alloc_p2pmem(pdev, PAGE_SIZE));
+	KUNIT_EXPECT_FALSE(test, p2p_rig_can_alloc(pdev, PAGE_SIZE));
 	KUNIT_EXPECT_NULL(test, pci_p2pmem_alloc_sgl(pdev, &nents, PAGE_SIZE));
 	KUNIT_EXPECT_EQ(test, 7, nents);
 	KUNIT_EXPECT_EQ(test, 0, pci_p2pmem_virt_to_bus(pdev, NULL));
@@ -167,7 +185,7 @@ static void a_list_is_as_long_as_asked(struct kunit *test)
 		sum += sg->length;
 	}
 	KUNIT_EXPECT_EQ(test, length, sum);
-	KUNIT_EXPECT_NULL(test, pci_alloc_p2pmem(pdev, P2P_RIG_SIZE));
+	KUNIT_EXPECT_FALSE(test, p2p_rig_can_alloc(pdev, P2P_RIG_SIZE));
 	pci_p2pmem_free_sgl(pdev, sgl);
 	all = pci_alloc_p2pmem(pdev, P2P_RIG_SIZE);
 	KUNIT_EXPECT_NOT_NULL(test, all);
@@ -190,6 +208,7 @@ static struct kunit_case p2p_memory_cases[] = {
 	KUNIT_CASE(what_is_freed_is_in_one_piece_again),
 	KUNIT_CASE(whole_pages_are_allocated),
 	KUNIT_CASE(it_is_the_memory_of_the_device),
+	KUNIT_CASE(its_bus_address_is_that_of_the_bar),
 	KUNIT_CASE(interrupts_allocate_and_free),
 	KUNIT_CASE(nothing_comes_of_what_is_no_provider),
 	KUNIT_CASE_PARAM(a_list_is_as_long_as_asked, length_gen_params),

@@ -88,7 +88,7 @@ static void what_is_not_memory_of_the_device_is_refused(struct kunit *test)
 	pci_p2pmem_publish(pdev, true);
 	KUNIT_EXPECT_FALSE(test, pci_has_p2pmem(pdev));
 	KUNIT_EXPECT_FALSE(test, has_pages(pdev, 0));
-	KUNIT_EXPECT_NULL(test, pci_alloc_p2pmem(pdev, PAGE_SIZE));
+	KUNIT_EXPECT_FALSE(test, p2p_rig_can_alloc(pdev, PAGE_SIZE));
 	/* Nothing is left of it that is in the way. */
 	KUNIT_EXPECT_EQ(test, 0, pci_p2pdma_add_resource(pdev, P2P_RIG_BAR, 0, 0));
 }
@@ -117,7 +117,7 @@ static void a_part_of_a_bar_is_taken(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bar_start(pdev) + SZ_2M, virt_to_phys(addr));
 	KUNIT_EXPECT_EQ(test, pci_bus_address(pdev, P2P_RIG_BAR) + SZ_2M + 5,
 			pci_p2pmem_virt_to_bus(pdev, addr + 5));
-	KUNIT_EXPECT_NULL(test, pci_alloc_p2pmem(pdev, 1));
+	KUNIT_EXPECT_FALSE(test, p2p_rig_can_alloc(pdev, 1));
 	pci_free_p2pmem(pdev, addr, SZ_4M);
 }
 
@@ -196,7 +196,7 @@ static void its_pages_are_told_from_others(struct kunit *test)
 static void expect_gone(struct kunit *test, struct pci_dev *pdev)
 {
 	KUNIT_EXPECT_FALSE(test, pci_has_p2pmem(pdev));
-	KUNIT_EXPECT_NULL(test, pci_alloc_p2pmem(pdev, PAGE_SIZE));
+	KUNIT_EXPECT_FALSE(test, p2p_rig_can_alloc(pdev, PAGE_SIZE));
 	KUNIT_EXPECT_FALSE(test, has_pages(pdev, 0));
 	/* Nothing happens. */
 	pci_p2pmem_publish(pdev, true);
@@ -284,7 +284,7 @@ static void what_is_allocated_stays_until_it_is_freed(struct kunit *test)
 	until_unpublished(test, pdev);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(thread));
 	KUNIT_EXPECT_FALSE(test, pci_has_p2pmem(pdev));
-	KUNIT_EXPECT_NULL(test, pci_alloc_p2pmem(pdev, PAGE_SIZE));
+	KUNIT_EXPECT_FALSE(test, p2p_rig_can_alloc(pdev, PAGE_SIZE));
 	KUNIT_EXPECT_TRUE(test, has_pages(pdev, 0));
 	WRITE_ONCE(*addr, 0x70327032);
 	KUNIT_EXPECT_EQ(test, 0x70327032, READ_ONCE(*addr));

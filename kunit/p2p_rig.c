@@ -159,3 +159,22 @@ bool p2p_rig_is_own(struct pci_dev *provider)
 	return own;
 }
 EXPORT_SYMBOL_GPL(p2p_rig_is_own);
+
+/**
+ * p2p_rig_can_alloc() - does a device have memory to give?
+ * @pdev: the device
+ * @size: bytes, in one piece
+ *
+ * It is freed again: who waits for the device to go, waits for it, too.
+ *
+ * Return: true if it has.
+ */
+bool p2p_rig_can_alloc(struct pci_dev *pdev, size_t size)
+{
+	void *addr = pci_alloc_p2pmem(pdev, size);
+
+	if (addr)
+		pci_free_p2pmem(pdev, addr, size);
+	return addr;
+}
+EXPORT_SYMBOL_GPL(p2p_rig_can_alloc);

@@ -38,5 +38,6 @@ struct pci_dev *p2p_rig_provider(struct kunit *test);
 void p2p_rig_unbind(struct pci_dev *pdev);
 bool p2p_rig_bind(struct pci_dev *pdev);
 bool p2p_rig_is_own(struct pci_dev *provider);
+bool p2p_rig_can_alloc(struct pci_dev *pdev, size_t size);
 
 #endif
