@@ -6,8 +6,8 @@
 # is told on the console.
 
 # Races of the kernel with itself, seen in runs: a CPU that goes idle looks at what
-# its timer interrupt writes.
-KERNEL_RACES=tick_nohz_idle_got_tick
+# its timer interrupt writes; the scheduler's tick looks at a timer of another CPU.
+KERNEL_RACES="tick_nohz_idle_got_tick hrtimer_active"
 
 # One access in so many is watched for a while, by each CPU.
 skip=/sys/module/kcsan/parameters/skip_watch
