@@ -16,8 +16,10 @@
 
 MONITOR=/dev/ttyS2
 
+# Its greeting may come before stty does, and what the terminal echoes of it is a line
+# that has begun: the first newline may end an escape sequence, the second ends the line.
 monitor() {
-	printf '%s\n' "$*" >$MONITOR
+	printf '\n\n%s\n' "$*" >$MONITOR
 }
 
 # unplug <name> <address>: as by the button at the slot, which asks the driver to let go.
