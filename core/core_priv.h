@@ -5,6 +5,7 @@
 #ifndef KVERBS_CORE_PRIV_H
 #define KVERBS_CORE_PRIV_H
 
+#include <linux/irq_work.h>
 #include <linux/list.h>
 #include <linux/llist.h>
 #include <linux/mutex.h>
@@ -63,7 +64,7 @@ struct ib_queued_event {
  * @gids: the GID table; set while the device is registered
  * @snapshot: P_Keys, LMC and state; replaced as a whole
  * @netdev: network device of an Ethernet port, held
- * @event_reserve: for each type of event, used where memory is lacking
+ * @event_reserve: for each type of event, used where no memory is to be had
  */
 struct ib_port_priv {
 	struct ib_gid_table *gids;
@@ -89,7 +90,8 @@ struct ib_port_priv {
  * @handlers: event handlers, read under RCU
  * @handlers_lock: writers of @handlers
  * @events: events that wait for @event_work
- * @fatal_reserve: for DEVICE_FATAL, used where memory is lacking
+ * @fatal_reserve: for DEVICE_FATAL, used where no memory is to be had
+ * @event_irq: queues @event_work, for events from NMI
  * @event_work: refreshes the caches, then calls the handlers
  * @events_on: events are accepted
  * @res: the device's objects
@@ -117,6 +119,7 @@ struct ib_device_priv {
 	spinlock_t handlers_lock;
 	struct llist_head events;
 	struct ib_queued_event fatal_reserve;
+	struct irq_work event_irq;
 	struct work_struct event_work;
 	bool events_on;
 	struct ib_restrack_root res[RDMA_RESTRACK_MAX];

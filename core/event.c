@@ -17,16 +17,23 @@
  * time, behind those that wait then: events of one kind may be merged, but one
  * is delivered after the last of them came.
  *
+ * In NMI neither memory nor the work queue is to be had: whatever was interrupted
+ * may hold their locks. The event takes a reserve, and an irq_work queues the work
+ * item.
+ *
  * The handlers are in a list that is walked under RCU; handlers_lock orders the
  * writers. A handler never sleeps, hence synchronize_rcu() after taking it off
  * the list is the fence.
  *
  * events_on is set before the caches are filled for the first time and cleared
  * after the last client has gone; synchronize_rcu() then ensures that nobody
- * queues any more.
+ * queues any more. What was queued is waited for in the order in which one leads
+ * to the other: the irq_work, then the work item.
  */
 #include <linux/atomic.h>
 #include <linux/export.h>
+#include <linux/irq_work.h>
+#include <linux/preempt.h>
 #include <linux/rculist.h>
 #include <linux/slab.h>
 
@@ -200,6 +207,25 @@ static void event_work(struct work_struct *work)
 	}
 }
 
+static void event_irq_work(struct irq_work *work)
+{
+	struct ib_device_priv *priv = container_of(work, struct ib_device_priv, event_irq);
+
+	queue_work(ib_core_wq, &priv->event_work);
+}
+
+/* The event first, then what comes for it, which may take it at once. */
+static void event_queue(struct ib_device_priv *priv, const struct ib_event *event)
+{
+	if (unlikely(in_nmi())) {
+		event_add_reserve(priv, event);
+		irq_work_queue(&priv->event_irq);
+	} else {
+		event_add(priv, event);
+		queue_work(ib_core_wq, &priv->event_work);
+	}
+}
+
 /**
  * ib_dispatch_event() - tell the consumers of a device that something happened
  * @event: PORT_ACTIVE, PORT_ERR, LID_CHANGE, PKEY_CHANGE, SM_CHANGE,
@@ -209,12 +235,13 @@ static void event_work(struct work_struct *work)
  * which the events were dispatched; for an event of a port after the core has
  * read the port's state and tables again. No event is lost between the first
  * add() of a client and the return of the last remove(), though where memory is
- * lacking, events of one type and port may be merged.
+ * lacking, and in NMI, events of one type and port may be merged: one is delivered
+ * after the last of them came.
  *
  * Other events are for the handlers of the objects that they are about. They,
  * and those of a port that is not there, are dropped with a warning.
  *
- * Context: Any. No lock is taken, and no handler called.
+ * Context: Any, NMI included. No handler is called within.
  */
 void ib_dispatch_event(const struct ib_event *event)
 {
@@ -229,8 +256,7 @@ void ib_dispatch_event(const struct ib_event *event)
 		      ib_event_msg(event->event)))
 		goto out;
 	trace_ib_event(event);
-	event_add(priv, event);
-	queue_work(ib_core_wq, &priv->event_work);
+	event_queue(priv, event);
 out:
 	rcu_read_unlock();
 }
@@ -244,6 +270,7 @@ void ib_events_init(struct ib_device *dev)
 	spin_lock_init(&priv->handlers_lock);
 	init_llist_head(&priv->events);
 	INIT_WORK(&priv->event_work, event_work);
+	init_irq_work(&priv->event_irq, event_irq_work);
 }
 
 /* The ports are set up: accept events. */
@@ -264,6 +291,7 @@ void ib_events_stop(struct ib_device *dev)
 	WRITE_ONCE(priv->events_on, false);
 	/* Rare, and a machine's shutdown waits for each of its devices. */
 	synchronize_rcu_expedited();
+	irq_work_sync(&priv->event_irq);
 	flush_work(&priv->event_work);
 	WARN_ONCE(!list_empty(&priv->handlers),
 		  "%s: a client left an event handler behind\n",

@@ -13,6 +13,7 @@
 #include "client.h"
 #include "lib.h"
 #include "mock.h"
+#include "suites.h"
 
 #define STORM_EVENTS	20000
 
@@ -518,7 +519,7 @@ static struct kunit_suite core_event_suite = {
 	.test_cases = core_event_cases,
 };
 
-kunit_test_suite(core_event_suite);
+kunit_test_suites(&core_event_suite, &core_nmi_suite);
 
 MODULE_DESCRIPTION("KUnit: asynchronous events");
 MODULE_LICENSE("GPL");

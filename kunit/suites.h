@@ -13,6 +13,7 @@ extern struct kunit_suite ca_peer_suite;
 extern struct kunit_suite ca_stress_suite;
 extern struct kunit_suite core_device_bad_suite;
 extern struct kunit_suite core_dmabuf_suite;
+extern struct kunit_suite core_nmi_suite;
 extern struct kunit_suite core_objects_qp_suite;
 extern struct kunit_suite core_srq_event_suite;
 extern struct kunit_suite core_umem_suite;

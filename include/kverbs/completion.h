@@ -4,8 +4,11 @@
  *
  * Consumers are promised that no callback runs inside one of their own verbs
  * calls, and that the completion handler of one completion queue never runs
- * twice at a time. A driver that reports through these calls keeps both
- * promises, from whatever context it calls.
+ * twice at a time. A driver that reports through these calls, and through
+ * ib_dispatch_event(), keeps both promises, from whatever context it calls: in a
+ * method that a consumer is in, with locks held, in a hard interrupt or an NMI.
+ * What it reports is put off to an irq_work or a work item, one at a time for each
+ * object.
  */
 #ifndef KVERBS_COMPLETION_H
 #define KVERBS_COMPLETION_H

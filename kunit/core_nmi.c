@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What drivers report from hard interrupts and from NMIs: completions and events of
+ * each kind reach their handlers, once, and outside of the call that reported them.
+ */
+#include <linux/irqflags.h>
+#include <linux/preempt.h>
+#include <linux/smp.h>
+#include <kunit/test.h>
+#include <kverbs/completion.h>
+#include <rdma/ib_verbs.h>
+
+#include "cq_rig.h"
+#include "lib.h"
+#include "mock.h"
+#include "nmi.h"
+#include "objects.h"
+#include "suites.h"
+
+#define CQ_SIZE		64
+
+/* NMIs of a case in which they come upon others that report. */
+#define STORM_NMIS	5000
+
+/**
+ * struct report - something that a driver reports, and who hears of it
+ * @fire: reports it
+ * @m: the device
+ * @cq: of the kinds that need one
+ * @qp: the same
+ * @srq: the same
+ * @cqe: what completes in @cq
+ * @handler: of the device's events
+ * @type: the event
+ * @cpu: where @fire runs, -1 where it does not
+ * @heard: calls of the handler
+ * @got: completed by each
+ * @inside: handlers running
+ * @concurrent: how often a second one was
+ * @nested: calls within @fire
+ * @in_nmi: calls in NMI
+ * @sent: reports of a storm
+ * @last: @sent as the handler found it
+ */
+struct report {
+	void (*fire)(struct report *r);
+	struct mock *m;
+	struct ib_cq *cq;
+	struct ib_qp *qp;
+	struct ib_srq *srq;
+	struct ib_cqe cqe;
+	struct ib_event_handler handler;
+	enum ib_event_type type;
+	int cpu;
+	atomic_t heard;
+	struct completion got;
+	atomic_t inside;
+	int concurrent;
+	int nested;
+	int in_nmi;
+	u32 sent;
+	u32 last;
+};
+
+/* Any handler of any kind ends up here. */
+static void heard(struct report *r)
+{
+	if (atomic_inc_return(&r->inside) != 1)
+		r->concurrent++;
+	/* Nothing else runs on that CPU until @fire returns: it is in hard interrupt. */
+	if (READ_ONCE(r->cpu) == raw_smp_processor_id())
+		r->nested++;
+	if (in_nmi())
+		r->in_nmi++;
+	WRITE_ONCE(r->last, READ_ONCE(r->sent));
+	atomic_dec(&r->inside);
+	atomic_inc(&r->heard);
+	complete(&r->got);
+}
+
+static void on_device_event(struct ib_event_handler *handler, struct ib_event *event)
+{
+	struct report *r = container_of(handler, struct report, handler);
+
+	if (event->event == r->type)
+		heard(r);
+}
+
+static void on_object_event(struct ib_event *event, void *context)
+{
+	heard(context);
+}
+
+static void on_comp(struct ib_cq *cq, void *context)
+{
+	heard(context);
+}
+
+static void on_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	heard(container_of(wc->wr_cqe, struct report, cqe));
+}
+
+static void fire_device_event(struct report *r)
+{
+	struct ib_event event = {
+		.device = r->m->ibdev,
+		.element.port_num = 1,
+		.event = r->type,
+	};
+
+	ib_dispatch_event(&event);
+}
+
+static void fire_comp(struct report *r)
+{
+	ib_cq_notify(r->cq);
+}
+
+static void fire_cq_event(struct report *r)
+{
+	ib_cq_notify_event(r->cq, IB_EVENT_CQ_ERR);
+}
+
+static void fire_qp_event(struct report *r)
+{
+	ib_qp_notify_event(r->qp, IB_EVENT_QP_FATAL);
+}
+
+static void fire_srq_event(struct report *r)
+{
+	ib_srq_notify_event(r->srq, IB_EVENT_SRQ_LIMIT_REACHED);
+}
+
+static struct report *report_new(struct kunit *test, void (*fire)(struct report *r))
+{
+	struct report *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, r);
+	r->fire = fire;
+	r->cpu = -1;
+	r->cqe.done = on_done;
+	init_completion(&r->got);
+	r->m = test->priv;
+	return r;
+}
+
+static void stop_listening(void *arg)
+{
+	ib_unregister_event_handler(arg);
+}
+
+static struct report *report_of_device(struct kunit *test, enum ib_event_type type)
+{
+	struct report *r = report_new(test, fire_device_event);
+
+	r->type = type;
+	INIT_IB_EVENT_HANDLER(&r->handler, r->m->ibdev, on_device_event);
+	ib_register_event_handler(&r->handler);
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, stop_listening, &r->handler));
+	return r;
+}
+
+static void destroy_cq(void *arg)
+{
+	ib_destroy_cq(arg);
+}
+
+static struct report *report_of_cq(struct kunit *test, void (*fire)(struct report *r))
+{
+	struct ib_cq_init_attr attr = { .cqe = CQ_SIZE };
+	struct report *r = report_new(test, fire);
+
+	r->cq = ib_create_cq(r->m->ibdev, on_comp, on_object_event, r, &attr);
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(r->cq));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, destroy_cq, r->cq));
+	return r;
+}
+
+/* In hard interrupt or NMI. */
+static void fire(void *arg)
+{
+	struct report *r = arg;
+
+	WRITE_ONCE(r->cpu, smp_processor_id());
+	r->fire(r);
+	WRITE_ONCE(r->cpu, -1);
+}
+
+/* In this thread, so that nothing that the NMI put off is done on this CPU meanwhile. */
+static void fire_in_nmi(struct kunit *test, struct report *r, int before)
+{
+	int early;
+	bool ran;
+
+	local_irq_disable();
+	ran = kvt_run_in_nmi(smp_processor_id(), fire, r);
+	early = atomic_read(&r->heard) - before;
+	local_irq_enable();
+	KUNIT_ASSERT_TRUE(test, ran);
+	KUNIT_EXPECT_EQ(test, 0, early);
+}
+
+static void expect_heard(struct kunit *test, struct report *r, int times)
+{
+	KUNIT_ASSERT_TRUE(test, kvt_wait(&r->got));
+	KUNIT_EXPECT_EQ(test, times, atomic_read(&r->heard));
+	KUNIT_EXPECT_EQ(test, 0, r->nested);
+	KUNIT_EXPECT_EQ(test, 0, r->in_nmi);
+}
+
+/* From both contexts, twice: the second shows that the first has left nothing behind. */
+static void reach_handler(struct kunit *test, struct report *r, void (*prepare)(struct report *r))
+{
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		if (prepare)
+			prepare(r);
+		if (i % 2)
+			kvt_run_in_hardirq(fire, r);
+		else
+			fire_in_nmi(test, r, i);
+		expect_heard(test, r, i + 1);
+	}
+}
+
+static void device_event_reaches_its_handler(struct kunit *test)
+{
+	reach_handler(test, report_of_device(test, IB_EVENT_DEVICE_FATAL), NULL);
+}
+
+static void port_event_reaches_its_handler(struct kunit *test)
+{
+	reach_handler(test, report_of_device(test, IB_EVENT_PKEY_CHANGE), NULL);
+}
+
+static void completion_reaches_its_handler(struct kunit *test)
+{
+	reach_handler(test, report_of_cq(test, fire_comp), NULL);
+}
+
+static void cq_event_reaches_its_handler(struct kunit *test)
+{
+	reach_handler(test, report_of_cq(test, fire_cq_event), NULL);
+}
+
+/* The lock of the mock's ring is not for NMIs: what completes is there before. */
+static void push_quiet(struct report *r)
+{
+	struct ib_wc wc = { .wr_cqe = &r->cqe };
+
+	mock_cq_push_quiet(r->cq, &wc);
+}
+
+static void completion_reaches_done(struct kunit *test)
+{
+	struct report *r = report_new(test, fire_comp);
+
+	r->cq = kvt_cq(test, r->m->ibdev, CQ_SIZE, cq_rig_param(test));
+	reach_handler(test, r, push_quiet);
+}
+
+static void qp_event_reaches_its_handler(struct kunit *test)
+{
+	struct report *r = report_new(test, fire_qp_event);
+	struct ib_cq *cq = kvt_cq(test, r->m->ibdev, CQ_SIZE, IB_POLL_SOFTIRQ);
+	struct ib_qp_init_attr init;
+
+	kvt_qp_init(&init, cq, cq);
+	init.event_handler = on_object_event;
+	init.qp_context = r;
+	r->qp = kvt_qp(test, kvt_pd(test, r->m->ibdev), &init);
+	reach_handler(test, r, NULL);
+}
+
+static void destroy_srq(void *arg)
+{
+	ib_destroy_srq(arg);
+}
+
+static void srq_event_reaches_its_handler(struct kunit *test)
+{
+	struct report *r = report_new(test, fire_srq_event);
+	struct ib_srq_init_attr init = {
+		.event_handler = on_object_event,
+		.srq_context = r,
+		.attr = { .max_wr = 8, .max_sge = 1 },
+	};
+
+	r->srq = ib_create_srq(kvt_pd(test, r->m->ibdev), &init);
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(r->srq));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, destroy_srq, r->srq));
+	reach_handler(test, r, NULL);
+}
+
+/* Where there is no such port, nothing is dispatched, nor is anything hurt. */
+static void event_of_a_dead_device_goes_nowhere(struct kunit *test)
+{
+	struct report *r = report_new(test, fire_device_event);
+
+	r->type = IB_EVENT_PKEY_CHANGE;
+	mock_unregister(r->m);
+	fire_in_nmi(test, r, 0);
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&r->heard));
+}
+
+static void fire_plain(void *arg)
+{
+	struct report *r = arg;
+
+	r->fire(r);
+}
+
+/* In NMI only: nobody else counts. */
+static void fire_counted(void *arg)
+{
+	struct report *r = arg;
+
+	WRITE_ONCE(r->sent, r->sent + 1);
+	r->fire(r);
+}
+
+/**
+ * struct storm - reports from a thread and from hard interrupt, for NMIs to fall upon
+ * @r: what is reported
+ * @count: how often it was
+ * @ahead: reports that the handler may be late by, 0 for any number
+ * @stop: it ends
+ */
+struct storm {
+	struct report *r;
+	u32 count;
+	u32 ahead;
+	int stop;
+};
+
+static int storm_fn(void *arg)
+{
+	struct storm *s = arg;
+
+	while (!READ_ONCE(s->stop)) {
+		cond_resched();
+		if (s->ahead && s->count - atomic_read(&s->r->heard) >= s->ahead)
+			continue;
+		if (s->count++ % 2)
+			kvt_run_in_hardirq(fire_plain, s->r);
+		else
+			fire_plain(s->r);
+	}
+	return 0;
+}
+
+/* The last NMI of all is heard of; those before it may have been merged. */
+static u32 send_nmis(struct kunit *test, struct storm *s, struct report *r)
+{
+	u32 i, nmis = kvt_count(STORM_NMIS);
+	struct kvt_thread *t;
+	bool ran = true;
+
+	kvt_seed(test, "NMIs upon a CPU that reports", nmis);
+	t = kvt_thread_start(test, kvt_other_cpu(), storm_fn, s);
+	for (i = 0; i < nmis && ran; i++) {
+		ran = kvt_run_in_nmi(kvt_other_cpu(), fire_counted, r);
+		cond_resched();
+	}
+	WRITE_ONCE(s->stop, 1);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
+	KUNIT_EXPECT_TRUE(test, ran);
+	while (READ_ONCE(r->last) != nmis)
+		KUNIT_ASSERT_TRUE(test, kvt_wait(&r->got));
+	KUNIT_EXPECT_EQ(test, 0, r->concurrent);
+	KUNIT_EXPECT_EQ(test, 0, r->in_nmi);
+	return nmis;
+}
+
+static void events_from_nmis_are_not_lost_among_others(struct kunit *test)
+{
+	struct report *r = report_of_device(test, IB_EVENT_DEVICE_FATAL);
+	struct report *other = report_of_device(test, IB_EVENT_PKEY_CHANGE);
+	/* So few that there is memory for all. */
+	struct storm s = { .r = other, .ahead = 64 };
+	u32 nmis = send_nmis(test, &s, r);
+
+	KUNIT_EXPECT_LE(test, atomic_read(&r->heard), nmis);
+	/* Those upon which the NMIs fell are not merged. */
+	while (atomic_read(&other->heard) < s.count)
+		KUNIT_ASSERT_TRUE(test, kvt_wait(&other->got));
+	KUNIT_EXPECT_EQ(test, s.count, atomic_read(&other->heard));
+	KUNIT_EXPECT_EQ(test, 0, other->concurrent);
+}
+
+static void completions_from_nmis_are_not_lost_among_others(struct kunit *test)
+{
+	struct report *r = report_of_cq(test, fire_comp);
+	struct storm s = { .r = r };
+	u32 nmis = send_nmis(test, &s, r);
+
+	KUNIT_EXPECT_LE(test, atomic_read(&r->heard), s.count + nmis);
+}
+
+static int core_nmi_init(struct kunit *test)
+{
+	kvt_nmi_up(test);
+	test->priv = mock_up(test, "kvtm_a");
+	return 0;
+}
+
+static struct kunit_case core_nmi_cases[] = {
+	KUNIT_CASE(device_event_reaches_its_handler),
+	KUNIT_CASE(port_event_reaches_its_handler),
+	KUNIT_CASE(completion_reaches_its_handler),
+	KUNIT_CASE_PARAM(completion_reaches_done, cq_rig_scheduled),
+	KUNIT_CASE(cq_event_reaches_its_handler),
+	KUNIT_CASE(qp_event_reaches_its_handler),
+	KUNIT_CASE(srq_event_reaches_its_handler),
+	KUNIT_CASE(event_of_a_dead_device_goes_nowhere),
+	KUNIT_CASE(events_from_nmis_are_not_lost_among_others),
+	KUNIT_CASE(completions_from_nmis_are_not_lost_among_others),
+	{}
+};
+
+struct kunit_suite core_nmi_suite = {
+	.name = "core_nmi",
+	.init = core_nmi_init,
+	.test_cases = core_nmi_cases,
+};
