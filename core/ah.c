@@ -21,6 +21,7 @@
 #include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
 
+#include "contract.h"
 #include "verbs.h"
 
 /* Hop limit of replies to datagrams: the sender's distance is not known. */
@@ -221,9 +222,10 @@ void ib_ah_drop_sgid(const struct ib_gid_attr **kept)
 /* Address handles */
 
 static struct ib_ah *ah_create(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
-			       u32 flags)
+			       u32 flags, unsigned long site)
 {
-	gfp_t gfp = flags & RDMA_CREATE_AH_SLEEPABLE ? GFP_KERNEL : GFP_ATOMIC;
+	bool may_sleep = flags & RDMA_CREATE_AH_SLEEPABLE;
+	gfp_t gfp = may_sleep ? GFP_KERNEL : GFP_ATOMIC;
 	struct rdma_ah_init_attr init_attr = {
 		.ah_attr = ah_attr,
 		.flags = flags,
@@ -240,13 +242,35 @@ static struct ib_ah *ah_create(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
 	ah->type = ah_attr->type;
 	ib_ah_keep_sgid(&ah->sgid_attr, ah_attr);
 
-	ret = device->ops.create_ah(ah, &init_attr, NULL);
+	ret = IB_IN_FRAME(device, &pd->res, "create_ah",
+			  may_sleep ? IB_FRAME_METHOD : IB_FRAME_ATOMIC, site,
+			  device->ops.create_ah(ah, &init_attr, NULL));
 	if (ret) {
 		ib_ah_drop_sgid(&ah->sgid_attr);
 		kfree(ah);
 		return ERR_PTR(ret);
 	}
 	atomic_inc(&pd->usecnt);
+	return ah;
+}
+
+static struct ib_ah *ah_create_filled(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
+				      u32 flags, unsigned long site)
+{
+	const struct ib_device_ops *ops = &pd->device->ops;
+	const struct ib_gid_attr *passed;
+	struct ib_ah *ah;
+	int ret;
+
+	might_sleep_if(flags & RDMA_CREATE_AH_SLEEPABLE);
+
+	if (!ops->create_ah || !ops->destroy_ah)
+		return ERR_PTR(-EOPNOTSUPP);
+	ret = ib_ah_attr_fill(pd->device, ah_attr, &passed);
+	if (ret)
+		return ERR_PTR(ret);
+	ah = ah_create(pd, ah_attr, flags, site);
+	ib_ah_attr_unfill(ah_attr, passed);
 	return ah;
 }
 
@@ -264,21 +288,7 @@ static struct ib_ah *ah_create(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
 struct ib_ah *rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
 			     u32 flags)
 {
-	const struct ib_device_ops *ops = &pd->device->ops;
-	const struct ib_gid_attr *passed;
-	struct ib_ah *ah;
-	int ret;
-
-	might_sleep_if(flags & RDMA_CREATE_AH_SLEEPABLE);
-
-	if (!ops->create_ah || !ops->destroy_ah)
-		return ERR_PTR(-EOPNOTSUPP);
-	ret = ib_ah_attr_fill(pd->device, ah_attr, &passed);
-	if (ret)
-		return ERR_PTR(ret);
-	ah = ah_create(pd, ah_attr, flags);
-	ib_ah_attr_unfill(ah_attr, passed);
-	return ah;
+	return ah_create_filled(pd, ah_attr, flags, _RET_IP_);
 }
 EXPORT_SYMBOL(rdma_create_ah);
 
@@ -306,7 +316,8 @@ int rdma_modify_ah(struct ib_ah *ah, struct rdma_ah_attr *ah_attr)
 	if (ret)
 		return ret;
 
-	ret = ah->device->ops.modify_ah(ah, ah_attr);
+	ret = IB_ATOMIC_METHOD(ah->device, &ah->pd->res, "modify_ah",
+			       ah->device->ops.modify_ah(ah, ah_attr));
 	if (!ret)
 		ib_ah_keep_sgid(&ah->sgid_attr, ah_attr);
 	ib_ah_attr_unfill(ah_attr, passed);
@@ -328,7 +339,8 @@ int rdma_query_ah(struct ib_ah *ah, struct rdma_ah_attr *ah_attr)
 
 	if (!ah->device->ops.query_ah)
 		return -EOPNOTSUPP;
-	ret = ah->device->ops.query_ah(ah, ah_attr);
+	ret = IB_ATOMIC_METHOD(ah->device, &ah->pd->res, "query_ah",
+			       ah->device->ops.query_ah(ah, ah_attr));
 	/* Drivers copy what they keep; the reference is not the caller's. */
 	ah_attr->grh.sgid_attr = NULL;
 	return ret;
@@ -352,7 +364,9 @@ int rdma_destroy_ah_user(struct ib_ah *ah, u32 flags, struct ib_udata *udata)
 
 	might_sleep_if(flags & RDMA_DESTROY_AH_SLEEPABLE);
 
-	ret = ah->device->ops.destroy_ah(ah, flags);
+	ret = IB_IN_FRAME(ah->device, &pd->res, "destroy_ah",
+			  flags & RDMA_DESTROY_AH_SLEEPABLE ? IB_FRAME_METHOD : IB_FRAME_ATOMIC,
+			  _RET_IP_, ah->device->ops.destroy_ah(ah, flags));
 	if (ret) {
 		ibdev_warn_ratelimited(ah->device,
 				       "the driver does not free an AH of %s: %d\n",
@@ -594,7 +608,7 @@ struct ib_ah *ib_create_ah_from_wc(struct ib_pd *pd, const struct ib_wc *wc,
 	ret = ib_init_ah_attr_from_wc(pd->device, port_num, wc, grh, &ah_attr);
 	if (ret)
 		return ERR_PTR(ret);
-	ah = rdma_create_ah(pd, &ah_attr, RDMA_CREATE_AH_SLEEPABLE);
+	ah = ah_create_filled(pd, &ah_attr, RDMA_CREATE_AH_SLEEPABLE, _RET_IP_);
 	rdma_destroy_ah_attr(&ah_attr);
 	return ah;
 }

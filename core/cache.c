@@ -13,6 +13,7 @@
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
 
+#include "contract.h"
 #include "core_priv.h"
 
 #define PKEY_FULL_MEMBER	0x8000
@@ -37,7 +38,8 @@ static int read_gids(struct ib_device *dev, u32 port, bool *changed)
 	if (rdma_protocol_roce(dev, port) || !dev->ops.query_gid)
 		return 0;
 	for (i = 0; i < len; i++) {
-		ret = dev->ops.query_gid(dev, port, i, &gid);
+		ret = IB_METHOD(dev, NULL, "query_gid",
+				dev->ops.query_gid(dev, port, i, &gid));
 		if (!ret)
 			ret = ib_gid_table_set(dev, port, i, &gid, changed);
 		if (ret)
@@ -53,7 +55,8 @@ static int read_pkeys(struct ib_device *dev, u32 port,
 	int ret;
 
 	for (i = 0; i < snap->nr_pkeys; i++) {
-		ret = dev->ops.query_pkey(dev, port, i, &snap->pkeys[i]);
+		ret = IB_METHOD(dev, NULL, "query_pkey",
+				dev->ops.query_pkey(dev, port, i, &snap->pkeys[i]));
 		if (ret)
 			return ret;
 	}
@@ -386,7 +389,8 @@ int ib_query_pkey(struct ib_device *device, u32 port_num, u16 index, u16 *pkey)
 		return -EINVAL;
 	if (!device->ops.query_pkey)
 		return -EOPNOTSUPP;
-	return device->ops.query_pkey(device, port_num, index, pkey);
+	return IB_METHOD(device, NULL, "query_pkey",
+			 device->ops.query_pkey(device, port_num, index, pkey));
 }
 EXPORT_SYMBOL(ib_query_pkey);
 

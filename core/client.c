@@ -40,6 +40,7 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
+#include "contract.h"
 #include "core_priv.h"
 #include "trace.h"
 
@@ -148,6 +149,42 @@ static void free_presence(struct presence *p)
 	ib_registry_changed();
 }
 
+/*
+ * For lockdep: what a client's method takes must not be held by who waits for one. A
+ * method may call what waits for methods of others, so those hold it as readers do.
+ */
+#ifdef CONFIG_LOCKDEP
+static struct lockdep_map client_method_map =
+	STATIC_LOCKDEP_MAP_INIT("kverbs_client_method", &client_method_map);
+#endif
+
+static bool in_method(void)
+{
+	struct presence *p;
+
+	lockdep_assert_held(&ib_registry_lock);
+	list_for_each_entry(p, &calls, call)
+		if (p->task == current)
+			return true;
+	return false;
+}
+
+/* The caller will wait for methods of clients, perhaps. Process context. */
+void ib_clients_might_be_called(void)
+{
+	bool nested;
+
+	if (!IS_ENABLED(CONFIG_LOCKDEP))
+		return;
+	mutex_lock(&ib_registry_lock);
+	nested = in_method();
+	mutex_unlock(&ib_registry_lock);
+	if (nested)
+		return;
+	lock_map_acquire(&client_method_map);
+	lock_map_release(&client_method_map);
+}
+
 /* Takes the lock off for a callback. */
 static void begin_callback(struct presence *p, enum presence_state state)
 {
@@ -155,10 +192,12 @@ static void begin_callback(struct presence *p, enum presence_state state)
 	p->task = current;
 	list_add(&p->call, &calls);
 	mutex_unlock(&ib_registry_lock);
+	lock_map_acquire_read(&client_method_map);
 }
 
 static void end_callback(struct presence *p)
 {
+	lock_map_release(&client_method_map);
 	mutex_lock(&ib_registry_lock);
 	list_del(&p->call);
 	p->state = CLIENT_PRESENT;
@@ -175,9 +214,42 @@ static void tell_new_name(struct presence *p)
 	while (p->rename_due && client->rename) {
 		p->rename_due = false;
 		begin_callback(p, CLIENT_CALLING);
-		client->rename(dev, ib_get_client_data(dev, client));
+		IB_CALL_BACK(dev, NULL, "rename()", IB_FRAME_CALLBACK_TASK, client->rename,
+			     client->rename(dev, ib_get_client_data(dev, client)));
 		end_callback(p);
 	}
+}
+
+/* An address in the client's module. */
+static unsigned long client_code(const struct ib_client *client)
+{
+	return (unsigned long)(client->add ?: (void *)client->remove);
+}
+
+/*
+ * The client will not use the device any more. Another one of its module may, and have
+ * made what is there.
+ */
+static void check_leaver(struct presence *p, const char *how)
+{
+	unsigned long code = client_code(p->client);
+	struct presence *other;
+
+	lockdep_assert_held(&ib_registry_lock);
+	list_for_each_entry(other, &ib_priv(p->device)->presences, on_device)
+		if (other != p && ib_same_module(code, client_code(other->client)))
+			return;
+	ib_contract_client_left(p->device, code, how);
+}
+
+static int call_add(struct ib_device *dev, struct ib_client *client)
+{
+	int ret = 0;
+
+	if (client->add)
+		IB_CALL_BACK(dev, NULL, "add()", IB_FRAME_CALLBACK_TASK, client->add,
+			     ret = client->add(dev));
+	return ret;
 }
 
 /*
@@ -204,15 +276,18 @@ static int add_presence(struct ib_device *dev, struct ib_client *client)
 	p->client = client;
 	list_add_tail(&p->list, &presences);
 	list_add_tail(&p->on_device, &ib_priv(dev)->presences);
+	ib_contract_client_back(dev, client_code(client));
 
 	begin_callback(p, CLIENT_ADDING);
-	ret = client->add ? client->add(dev) : 0;
+	ret = call_add(dev, client);
 	trace_ib_client_add(dev, client, ret);
 	end_callback(p);
-	if (ret)
+	if (ret) {
+		check_leaver(p, "add() failed");
 		free_presence(p);
-	else
+	} else {
 		tell_new_name(p);
+	}
 	return 0;
 }
 
@@ -229,9 +304,11 @@ static void remove_presence(struct presence *p)
 	}
 	begin_callback(p, CLIENT_REMOVING);
 	if (client->remove)
-		client->remove(dev, ib_get_client_data(dev, client));
+		IB_CALL_BACK(dev, NULL, "remove()", IB_FRAME_CALLBACK_TASK, client->remove,
+			     client->remove(dev, ib_get_client_data(dev, client)));
 	trace_ib_client_remove(dev, client);
 	end_callback(p);
+	check_leaver(p, "remove() returned");
 	free_presence(p);
 }
 
@@ -375,6 +452,7 @@ int ib_register_client(struct ib_client *client)
 		return -EINVAL;
 	}
 
+	ib_clients_might_be_called();
 	mutex_lock(&ib_registry_lock);
 	other = find_client(client->name);
 	if (other) {
@@ -420,6 +498,7 @@ void ib_unregister_client(struct ib_client *client)
 	if (ib_called_atomic("unregisters a client",
 			     __builtin_return_address(0)))
 		return;
+	ib_clients_might_be_called();
 	mutex_lock(&ib_registry_lock);
 	if (WARN_ONCE(xa_load(&clients, client->client_id) != client,
 		      "client %s is not registered\n", client->name))

@@ -87,6 +87,8 @@ struct ib_port_priv {
  * @cache_lock: one refresh of the caches at a time
  * @roce_lock: one comparison of RoCE GID tables with addresses at a time
  * @roce_on: the RoCE GID tables follow the addresses; under @roce_lock
+ * @leavers: modules whose clients have left, read under RCU; under ib_registry_lock
+ * @contract_suspect: a verbs call may be by somebody who must not make one
  * @handlers: event handlers, read under RCU
  * @handlers_lock: writers of @handlers
  * @events: events that wait for @event_work
@@ -115,6 +117,8 @@ struct ib_device_priv {
 	struct mutex cache_lock;
 	struct mutex roce_lock;
 	bool roce_on;
+	struct list_head leavers;
+	bool contract_suspect;
 	struct list_head handlers;
 	spinlock_t handlers_lock;
 	struct llist_head events;
@@ -176,6 +180,7 @@ void ib_device_exit(void);
 int ib_clients_add(struct ib_device *dev);
 void ib_clients_remove(struct ib_device *dev);
 void ib_clients_renamed(struct ib_device *dev);
+void ib_clients_might_be_called(void);
 bool ib_clients_calling_me(struct ib_device *dev);
 void ib_clients_show(struct ib_device *dev, struct seq_file *s);
 void ib_client_exit(void);
@@ -258,6 +263,9 @@ void ib_ca_show(struct ib_device *dev, struct seq_file *s);
 
 /* ca_request.c */
 void ib_ca_flush(void);
+
+/* strings.c */
+const char *ib_qp_state_name(unsigned int state);
 
 /* sysfs.c */
 int ib_sysfs_init(void);

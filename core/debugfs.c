@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
+ * /sys/kernel/debug/kverbs/contract: what the contract checker has found.
+ *
  * /sys/kernel/debug/kverbs/<device>/: info; the objects of each kind with their
  * number, the module that made them, and what matters about them; what polls the
  * CQs, and which of them are shared (cq/debugfs.c); who has the channel adapter
@@ -14,6 +16,7 @@
 #include <kverbs/peer_region.h>
 
 #include "../cq/cq.h"
+#include "contract.h"
 #include "core_priv.h"
 #include "umem.h"
 
@@ -72,23 +75,14 @@ static void show_pd(struct seq_file *s, const struct ib_pd *pd)
 
 static void show_qp(struct seq_file *s, struct ib_qp *qp)
 {
-	static const char * const states[] = {
-		[IB_QPS_RESET]	= "RESET",
-		[IB_QPS_INIT]	= "INIT",
-		[IB_QPS_RTR]	= "RTR",
-		[IB_QPS_RTS]	= "RTS",
-		[IB_QPS_SQD]	= "SQD",
-		[IB_QPS_SQE]	= "SQE",
-		[IB_QPS_ERR]	= "ERR",
-	};
 	struct ib_qp_init_attr init = {};
 	struct ib_qp_attr attr = {};
 	const char *state = "?";
 
 	if (qp->device->ops.query_qp &&
-	    !qp->device->ops.query_qp(qp, &attr, IB_QP_STATE, &init) &&
-	    attr.qp_state < ARRAY_SIZE(states))
-		state = states[attr.qp_state];
+	    !IB_METHOD(qp->device, &qp->res, "query_qp",
+		       qp->device->ops.query_qp(qp, &attr, IB_QP_STATE, &init)))
+		state = ib_qp_state_name(attr.qp_state);
 	seq_printf(s, " qpn=%u type=%d state=%s pd=%u scq=%u rcq=%u",
 		   qp->qp_num, qp->qp_type, state,
 		   qp->pd ? qp->pd->res.id : 0,
@@ -214,6 +208,13 @@ static int cq_pool_show(struct seq_file *s, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(cq_pool);
 
+static int contract_show(struct seq_file *s, void *unused)
+{
+	ib_contract_show(s);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(contract);
+
 static int ca_show(struct seq_file *s, void *unused)
 {
 	ib_ca_show(s->private, s);
@@ -261,6 +262,7 @@ void ib_debugfs_remove(struct ib_device *dev)
 void ib_debugfs_init(void)
 {
 	debugfs_root = debugfs_create_dir("kverbs", NULL);
+	debugfs_create_file("contract", 0400, debugfs_root, NULL, &contract_fops);
 }
 
 void ib_debugfs_exit(void)

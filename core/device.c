@@ -38,6 +38,7 @@
 #include <net/net_namespace.h>
 
 #include "../cq/cq.h"
+#include "contract.h"
 #include "core_priv.h"
 #include "trace.h"
 
@@ -59,6 +60,8 @@ bool ib_called_atomic(const char *what, const void *caller)
 	    !(IS_ENABLED(CONFIG_PREEMPT_COUNT) && !preemptible()))
 		return false;
 	pr_warn("kverbs: %pS %s in atomic context\n", caller, what);
+	ib_contract_report(IB_RULE_REGISTER, NULL, NULL, (unsigned long)caller,
+			   (unsigned long)caller, 1, "%s in atomic context", what);
 	return true;
 }
 
@@ -135,7 +138,9 @@ static void ib_dev_move(struct ib_device *dev, enum ib_dev_state to)
 	WARN_ONCE(!(legal[priv->state] & BIT(to)),
 		  "%s goes from state %d to %d\n", dev_name(&dev->dev),
 		  priv->state, to);
-	priv->state = to;
+	/* The contract checker reads it without the lock. */
+	WRITE_ONCE(priv->state, to);
+	ib_contract_watch_state(dev);
 	ib_registry_changed();
 }
 
@@ -179,6 +184,7 @@ struct ib_device *_ib_alloc_device(size_t size)
 
 	INIT_HLIST_NODE(&priv->by_name);
 	INIT_LIST_HEAD(&priv->presences);
+	INIT_LIST_HEAD(&priv->leavers);
 	INIT_LIST_HEAD(&priv->netdev_link);
 	mutex_init(&priv->cache_lock);
 	mutex_init(&priv->roce_lock);
@@ -213,6 +219,7 @@ void ib_dealloc_device(struct ib_device *device)
 	 * method of it can run.
 	 */
 	mutex_lock(&ib_registry_lock);
+	ib_contract_forget(device);
 	ib_dev_move(device, IB_DEV_RELEASED);
 	if (xa_load(&ib_devices, device->index) == device)
 		leave_table(device);
@@ -410,6 +417,8 @@ static int query_attrs(struct ib_device *dev)
 	ret = dev->ops.query_device(dev, &dev->attrs, &udata);
 	if (ret)
 		ibdev_warn(dev, "query_device failed (%d)\n", ret);
+	else if (!dev->attrs.max_cqe || !dev->attrs.max_qp_wr)
+		ib_output_missing(dev, NULL, "query_device", "gave no limits", 0);
 	return ret;
 }
 
@@ -553,6 +562,7 @@ int ib_register_device(struct ib_device *device, const char *name,
 	ret = check_mandatory(device, caller);
 	if (ret)
 		return ret;
+	ib_clients_might_be_called();
 	ret = begin_setup(device, name, caller);
 	if (ret)
 		return ret;
@@ -615,6 +625,7 @@ static void unregister_device(struct ib_device *dev)
 {
 	bool mine;
 
+	ib_clients_might_be_called();
 	mutex_lock(&ib_registry_lock);
 	if (WARN_ONCE(ib_clients_calling_me(dev),
 		      "%s is unregistered in a client's method for it\n",
@@ -790,6 +801,8 @@ struct ib_device *ib_device_get_by_name(const char *name,
 		    !ib_device_try_get(dev)))
 		dev = NULL;
 	mutex_unlock(&ib_registry_lock);
+	if (dev)
+		ib_contract_device_found(dev, _RET_IP_);
 	return dev;
 }
 EXPORT_SYMBOL(ib_device_get_by_name);
@@ -828,6 +841,8 @@ struct ib_device *ib_device_get_by_netdev(struct net_device *ndev,
 		break;
 	}
 	rcu_read_unlock();
+	if (found)
+		ib_contract_device_found(found, _RET_IP_);
 	return found;
 }
 EXPORT_SYMBOL(ib_device_get_by_netdev);
@@ -851,6 +866,7 @@ int ib_device_rename(struct ib_device *ibdev, const char *name)
 
 	if (strchr(name, '%'))
 		return -EINVAL;
+	ib_clients_might_be_called();
 	mutex_lock(&ib_registry_lock);
 	ret = -ENODEV;
 	if (ib_priv(ibdev)->state != IB_DEV_REGISTERED)

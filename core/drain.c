@@ -16,6 +16,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "../cq/cq.h"
+#include "contract.h"
 #include "core_priv.h"
 
 /* A device that never tells that the last request was taken is broken. */
@@ -128,6 +129,7 @@ void ib_drain_sq(struct ib_qp *qp)
 {
 	int ret;
 
+	ib_contract_call(qp->device, &qp->res, "ib_drain_sq", _RET_IP_);
 	if (qp->device->ops.drain_sq) {
 		qp->device->ops.drain_sq(qp);
 		return;
@@ -155,6 +157,7 @@ void ib_drain_rq(struct ib_qp *qp)
 {
 	int ret;
 
+	ib_contract_call(qp->device, &qp->res, "ib_drain_rq", _RET_IP_);
 	if (qp->device->ops.drain_rq) {
 		qp->device->ops.drain_rq(qp);
 		return;
@@ -188,6 +191,7 @@ static void drain_srq_qp(struct ib_qp *qp)
  */
 void ib_drain_qp(struct ib_qp *qp)
 {
+	ib_contract_call(qp->device, &qp->res, "ib_drain_qp", _RET_IP_);
 	if (qp->srq) {
 		drain_srq_qp(qp);
 		return;

@@ -37,6 +37,7 @@
 #include <linux/rculist.h>
 #include <linux/slab.h>
 
+#include "contract.h"
 #include "core_priv.h"
 #include "trace.h"
 
@@ -55,6 +56,7 @@ void ib_register_event_handler(struct ib_event_handler *event_handler)
 	struct ib_device_priv *priv = ib_priv(event_handler->device);
 	unsigned long flags;
 
+	ib_contract_call(event_handler->device, NULL, "ib_register_event_handler", _RET_IP_);
 	spin_lock_irqsave(&priv->handlers_lock, flags);
 	list_add_tail_rcu(&event_handler->list, &priv->handlers);
 	spin_unlock_irqrestore(&priv->handlers_lock, flags);
@@ -87,7 +89,8 @@ static void event_deliver(struct ib_device_priv *priv, struct ib_event *event)
 
 	rcu_read_lock();
 	list_for_each_entry_rcu(handler, &priv->handlers, list)
-		handler->handler(handler, event);
+		IB_CALL_BACK(event->device, NULL, "event handler", IB_FRAME_CALLBACK,
+			     handler->handler, handler->handler(handler, event));
 	rcu_read_unlock();
 	ib_ca_tell(event->device, event);
 }

@@ -13,6 +13,7 @@
 #include <linux/list.h>
 #include <rdma/ib_verbs.h>
 
+#include "contract.h"
 #include "core_priv.h"
 #include "verbs.h"
 
@@ -59,7 +60,9 @@ struct ib_fmr *ib_alloc_fmr(struct ib_pd *pd, int mr_access_flags,
 	if (ret)
 		return ERR_PTR(ret);
 
-	fmr = device->ops.alloc_fmr(pd, mr_access_flags, fmr_attr);
+	fmr = IB_METHOD(device, NULL, "alloc_fmr",
+			device->ops.alloc_fmr(pd, mr_access_flags, fmr_attr));
+	fmr = IB_OUTPUT(device, "alloc_fmr", _RET_IP_, fmr);
 	if (IS_ERR(fmr))
 		return fmr;
 	fmr->device = device;
@@ -68,7 +71,7 @@ struct ib_fmr *ib_alloc_fmr(struct ib_pd *pd, int mr_access_flags,
 	atomic_inc(&pd->usecnt);
 
 	rdma_restrack_new(&fmr->res, RDMA_RESTRACK_FMR);
-	rdma_restrack_set_name(&fmr->res, pd->res.kern_name);
+	rdma_restrack_set_maker(&fmr->res, pd->res.kern_name, _RET_IP_);
 	rdma_restrack_add(&fmr->res);
 	return fmr;
 }
@@ -97,7 +100,7 @@ int ib_unmap_fmr(struct list_head *fmr_list)
 		if (fmr->device != device)
 			return -EINVAL;
 	}
-	return device->ops.unmap_fmr(fmr_list);
+	return IB_METHOD(device, NULL, "unmap_fmr", device->ops.unmap_fmr(fmr_list));
 }
 EXPORT_SYMBOL(ib_unmap_fmr);
 
@@ -116,7 +119,7 @@ int ib_dealloc_fmr(struct ib_fmr *fmr)
 	int ret;
 
 	rdma_restrack_del(&fmr->res);
-	ret = device->ops.dealloc_fmr(fmr);
+	ret = IB_METHOD(device, &fmr->res, "dealloc_fmr", device->ops.dealloc_fmr(fmr));
 	if (ret) {
 		ib_restrack_readd(&fmr->res);
 		ibdev_warn(device, "the driver does not free FMR %u of %s: %d\n",

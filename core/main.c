@@ -8,6 +8,7 @@
 #include <linux/workqueue.h>
 
 #include "../cq/cq.h"
+#include "contract.h"
 #include "core_priv.h"
 
 /*
@@ -29,9 +30,12 @@ static int __init kverbs_init(void)
 	ib_unregister_wq = alloc_workqueue("kverbs_unregister", WQ_UNBOUND, 0);
 	if (!ib_unregister_wq)
 		goto err_wq;
-	ret = ib_sysfs_init();
+	ret = ib_contract_init();
 	if (ret)
 		goto err_unregister_wq;
+	ret = ib_sysfs_init();
+	if (ret)
+		goto err_contract;
 	ret = ib_cq_init();
 	if (ret)
 		goto err_sysfs;
@@ -50,6 +54,8 @@ err_cq:
 	ib_cq_exit();
 err_sysfs:
 	ib_sysfs_exit();
+err_contract:
+	ib_contract_exit();
 err_unregister_wq:
 	destroy_workqueue(ib_unregister_wq);
 err_wq:
@@ -67,6 +73,7 @@ static void __exit kverbs_exit(void)
 	ib_client_exit();
 	ib_device_exit();
 	ib_sysfs_exit();
+	ib_contract_exit();
 	destroy_workqueue(ib_core_wq);
 	/* Callbacks of call_rcu() are in this module's text. */
 	rcu_barrier();

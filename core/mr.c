@@ -16,14 +16,18 @@
 #include <kverbs/p2pdma.h>
 #include <rdma/ib_verbs.h>
 
+#include "contract.h"
 #include "core_priv.h"
 #include "umem.h"
 #include "verbs.h"
 
 /* The core's part of a region that the driver has made. */
 void ib_mr_init(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type,
-		struct ib_umem *umem)
+		struct ib_umem *umem, unsigned long site)
 {
+	if (!mr->lkey && !mr->rkey)
+		ib_output_missing(pd->device, NULL, "a method that makes regions",
+				  "gave no key", site);
 	mr->device = pd->device;
 	mr->pd = pd;
 	mr->type = type;
@@ -34,7 +38,7 @@ void ib_mr_init(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type,
 	atomic_inc(&pd->usecnt);
 
 	rdma_restrack_new(&mr->res, RDMA_RESTRACK_MR);
-	rdma_restrack_set_name(&mr->res, pd->res.kern_name);
+	rdma_restrack_set_maker(&mr->res, pd->res.kern_name, site);
 	rdma_restrack_add(&mr->res);
 }
 
@@ -63,9 +67,10 @@ struct ib_mr *ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_type,
 	if (mr_type != IB_MR_TYPE_MEM_REG && mr_type != IB_MR_TYPE_SG_GAPS)
 		return ERR_PTR(-EINVAL);
 
-	mr = ops->alloc_mr(pd, mr_type, max_num_sg);
+	mr = IB_METHOD(pd->device, NULL, "alloc_mr", ops->alloc_mr(pd, mr_type, max_num_sg));
+	mr = IB_OUTPUT(pd->device, "alloc_mr", _RET_IP_, mr);
 	if (!IS_ERR(mr))
-		ib_mr_init(mr, pd, mr_type, NULL);
+		ib_mr_init(mr, pd, mr_type, NULL, _RET_IP_);
 	return mr;
 }
 EXPORT_SYMBOL(ib_alloc_mr);
@@ -96,12 +101,14 @@ struct ib_mr *ib_alloc_mr_integrity(struct ib_pd *pd, u32 max_num_data_sg,
 	if (!sig_attrs)
 		return ERR_PTR(-ENOMEM);
 
-	mr = ops->alloc_mr_integrity(pd, max_num_data_sg, max_num_meta_sg);
+	mr = IB_METHOD(pd->device, NULL, "alloc_mr_integrity",
+		       ops->alloc_mr_integrity(pd, max_num_data_sg, max_num_meta_sg));
+	mr = IB_OUTPUT(pd->device, "alloc_mr_integrity", _RET_IP_, mr);
 	if (IS_ERR(mr)) {
 		kfree(sig_attrs);
 		return mr;
 	}
-	ib_mr_init(mr, pd, IB_MR_TYPE_INTEGRITY, NULL);
+	ib_mr_init(mr, pd, IB_MR_TYPE_INTEGRITY, NULL, _RET_IP_);
 	mr->sig_attrs = sig_attrs;
 	return mr;
 }
@@ -124,8 +131,9 @@ int ib_dereg_mr_user(struct ib_mr *mr, struct ib_udata *udata)
 	int ret;
 
 	rdma_restrack_del(&mr->res);
-	ret = umem ? umem_end_mr(umem, udata) :
-		     mr->device->ops.dereg_mr(mr, udata);
+	ret = IB_METHOD(mr->device, &mr->res, "dereg_mr",
+			umem ? umem_end_mr(umem, udata) :
+			       mr->device->ops.dereg_mr(mr, udata));
 	if (ret) {
 		ib_restrack_readd(&mr->res);
 		return ret;
@@ -163,7 +171,8 @@ int ib_map_mr_sg(struct ib_mr *mr, struct scatterlist *sg, int sg_nents,
 		return -EOPNOTSUPP;
 
 	mr->page_size = page_size;
-	return mr->device->ops.map_mr_sg(mr, sg, sg_nents, sg_offset);
+	return IB_ATOMIC_METHOD(mr->device, &mr->res, "map_mr_sg",
+				mr->device->ops.map_mr_sg(mr, sg, sg_nents, sg_offset));
 }
 EXPORT_SYMBOL(ib_map_mr_sg);
 
@@ -194,9 +203,10 @@ int ib_map_mr_sg_pi(struct ib_mr *mr, struct scatterlist *data_sg,
 		return -EINVAL;
 
 	mr->page_size = page_size;
-	return mr->device->ops.map_mr_sg_pi(mr, data_sg, data_sg_nents,
-					    data_sg_offset, meta_sg,
-					    meta_sg_nents, meta_sg_offset);
+	return IB_ATOMIC_METHOD(mr->device, &mr->res, "map_mr_sg_pi",
+				mr->device->ops.map_mr_sg_pi(mr, data_sg, data_sg_nents,
+							     data_sg_offset, meta_sg,
+							     meta_sg_nents, meta_sg_offset));
 }
 EXPORT_SYMBOL(ib_map_mr_sg_pi);
 
@@ -293,7 +303,8 @@ int ib_check_mr_status(struct ib_mr *mr, u32 check_mask,
 {
 	if (!mr->device->ops.check_mr_status)
 		return -EOPNOTSUPP;
-	return mr->device->ops.check_mr_status(mr, check_mask, mr_status);
+	return IB_ATOMIC_METHOD(mr->device, &mr->res, "check_mr_status",
+				mr->device->ops.check_mr_status(mr, check_mask, mr_status));
 }
 EXPORT_SYMBOL(ib_check_mr_status);
 

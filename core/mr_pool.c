@@ -7,6 +7,7 @@
  */
 #include <linux/err.h>
 #include <linux/export.h>
+#include <linux/instruction_pointer.h>
 #include <linux/list.h>
 #include <linux/spinlock.h>
 #include <rdma/mr_pool.h>
@@ -98,6 +99,8 @@ int ib_mr_pool_init(struct ib_qp *qp, struct list_head *list, int nr,
 			return PTR_ERR(mr);
 		}
 
+		/* Its maker is who wants the pool. */
+		WRITE_ONCE(mr->res.site, _RET_IP_);
 		spin_lock_irqsave(&qp->mr_lock, flags);
 		list_add_tail(&mr->qp_entry, list);
 		spin_unlock_irqrestore(&qp->mr_lock, flags);

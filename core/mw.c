@@ -13,6 +13,7 @@
 #include <linux/slab.h>
 #include <rdma/ib_verbs.h>
 
+#include "contract.h"
 #include "core_priv.h"
 #include "verbs.h"
 
@@ -65,13 +66,15 @@ struct ib_mw *ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type)
 	mw->pd = pd;
 	mw->type = type;
 	rdma_restrack_new(&mw->res, RDMA_RESTRACK_MW);
-	rdma_restrack_set_name(&mw->res, pd->res.kern_name);
+	rdma_restrack_set_maker(&mw->res, pd->res.kern_name, _RET_IP_);
 
-	ret = device->ops.alloc_mw(mw, NULL);
+	ret = IB_METHOD(device, NULL, "alloc_mw", device->ops.alloc_mw(mw, NULL));
 	if (ret) {
 		kfree_rcu(mw, rcu);
 		return ERR_PTR(ret);
 	}
+	if (!mw->rkey)
+		ib_output_missing(device, NULL, "alloc_mw", "gave no key", _RET_IP_);
 	atomic_inc(&pd->usecnt);
 	rdma_restrack_add(&mw->res);
 	return mw;
@@ -110,7 +113,7 @@ int ib_bind_mw(struct ib_qp *qp, struct ib_mw *mw, struct ib_mw_bind *mw_bind)
 	if (mw->type != IB_MW_TYPE_1 || mw->device != qp->device)
 		return -EINVAL;
 
-	ret = ib_post_send(qp, &wr.wr, NULL);
+	ret = ib_post_send_for(qp, &wr.wr, _RET_IP_);
 	if (!ret)
 		mw->rkey = wr.rkey;
 	return ret;
@@ -131,7 +134,7 @@ int ib_dealloc_mw(struct ib_mw *mw)
 	int ret;
 
 	rdma_restrack_del(&mw->res);
-	ret = mw->device->ops.dealloc_mw(mw);
+	ret = IB_METHOD(mw->device, &mw->res, "dealloc_mw", mw->device->ops.dealloc_mw(mw));
 	if (ret) {
 		ib_restrack_readd(&mw->res);
 		ibdev_warn(mw->device,

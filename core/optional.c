@@ -8,6 +8,8 @@
 #include <rdma/ib_addr.h>
 #include <rdma/ib_verbs.h>
 
+#include "contract.h"
+
 /* Multicast LIDs, IBTA vol. 1, 4.1.3; RoCE has none. */
 static bool mcast_lid_is_ok(const struct ib_qp *qp, u16 lid)
 {
@@ -53,7 +55,8 @@ int ib_attach_mcast(struct ib_qp *qp, union ib_gid *gid, u16 lid)
 	if (ret)
 		return ret;
 	atomic_inc(&qp->usecnt);
-	ret = qp->device->ops.attach_mcast(qp, gid, lid);
+	ret = IB_METHOD(qp->device, &qp->res, "attach_mcast",
+			qp->device->ops.attach_mcast(qp, gid, lid));
 	if (ret)
 		atomic_dec(&qp->usecnt);
 	return ret;
@@ -77,7 +80,8 @@ int ib_detach_mcast(struct ib_qp *qp, union ib_gid *gid, u16 lid)
 	ret = mcast_check(qp, gid, lid);
 	if (ret)
 		return ret;
-	ret = qp->device->ops.detach_mcast(qp, gid, lid);
+	ret = IB_METHOD(qp->device, &qp->res, "detach_mcast",
+			qp->device->ops.detach_mcast(qp, gid, lid));
 	if (!ret)
 		atomic_dec(&qp->usecnt);
 	return ret;
@@ -104,7 +108,8 @@ int ib_resize_cq(struct ib_cq *cq, int cqe)
 		return -EOPNOTSUPP;
 	if (cqe < 1 || cqe > cq->device->attrs.max_cqe)
 		return -EINVAL;
-	return cq->device->ops.resize_cq(cq, cqe, NULL);
+	return IB_METHOD(cq->device, &cq->res, "resize_cq",
+			 cq->device->ops.resize_cq(cq, cqe, NULL));
 }
 EXPORT_SYMBOL(ib_resize_cq);
 
@@ -122,7 +127,8 @@ int ib_set_vf_link_state(struct ib_device *device, int vf, u32 port, int state)
 {
 	if (!device->ops.set_vf_link_state)
 		return -EOPNOTSUPP;
-	return device->ops.set_vf_link_state(device, vf, port, state);
+	return IB_METHOD(device, NULL, "set_vf_link_state",
+			 device->ops.set_vf_link_state(device, vf, port, state));
 }
 EXPORT_SYMBOL(ib_set_vf_link_state);
 
@@ -141,7 +147,8 @@ int ib_get_vf_config(struct ib_device *device, int vf, u32 port,
 {
 	if (!device->ops.get_vf_config)
 		return -EOPNOTSUPP;
-	return device->ops.get_vf_config(device, vf, port, info);
+	return IB_METHOD(device, NULL, "get_vf_config",
+			 device->ops.get_vf_config(device, vf, port, info));
 }
 EXPORT_SYMBOL(ib_get_vf_config);
 
@@ -160,7 +167,8 @@ int ib_get_vf_stats(struct ib_device *device, int vf, u32 port,
 {
 	if (!device->ops.get_vf_stats)
 		return -EOPNOTSUPP;
-	return device->ops.get_vf_stats(device, vf, port, stats);
+	return IB_METHOD(device, NULL, "get_vf_stats",
+			 device->ops.get_vf_stats(device, vf, port, stats));
 }
 EXPORT_SYMBOL(ib_get_vf_stats);
 
@@ -181,7 +189,8 @@ int ib_get_vf_guid(struct ib_device *device, int vf, u32 port,
 {
 	if (!device->ops.get_vf_guid)
 		return -EOPNOTSUPP;
-	return device->ops.get_vf_guid(device, vf, port, node_guid, port_guid);
+	return IB_METHOD(device, NULL, "get_vf_guid",
+			 device->ops.get_vf_guid(device, vf, port, node_guid, port_guid));
 }
 EXPORT_SYMBOL(ib_get_vf_guid);
 
@@ -201,6 +210,7 @@ int ib_set_vf_guid(struct ib_device *device, int vf, u32 port, u64 guid,
 {
 	if (!device->ops.set_vf_guid)
 		return -EOPNOTSUPP;
-	return device->ops.set_vf_guid(device, vf, port, guid, type);
+	return IB_METHOD(device, NULL, "set_vf_guid",
+			 device->ops.set_vf_guid(device, vf, port, guid, type));
 }
 EXPORT_SYMBOL(ib_set_vf_guid);

@@ -22,6 +22,7 @@
 #include <linux/slab.h>
 #include <rdma/ib_mad.h>
 
+#include "contract.h"
 #include "core_priv.h"
 
 /* IBTA vol. 1: PortNum has 8 bits; indexes of P_Keys and of GIDs have 16. */
@@ -203,7 +204,10 @@ int ib_query_port(struct ib_device *device, u32 port_num,
 	if (!rdma_is_port_valid(device, port_num))
 		return -EINVAL;
 	memset(port_attr, 0, sizeof(*port_attr));
-	ret = device->ops.query_port(device, port_num, port_attr);
+	ret = IB_METHOD(device, NULL, "query_port",
+			device->ops.query_port(device, port_num, port_attr));
+	if (!ret && !port_attr->max_mtu)
+		ib_output_missing(device, NULL, "query_port", "gave no MTU", _RET_IP_);
 	if (!ret && !port_attr->subnet_prefix &&
 	    rdma_port_get_link_layer(device, port_num) ==
 	    IB_LINK_LAYER_INFINIBAND)
@@ -235,8 +239,9 @@ int ib_modify_port(struct ib_device *device, u32 port_num,
 	if (!rdma_is_port_valid(device, port_num))
 		return -EINVAL;
 	if (device->ops.modify_port) {
-		ret = device->ops.modify_port(device, port_num,
-					      port_modify_mask, port_modify);
+		ret = IB_METHOD(device, NULL, "modify_port",
+				device->ops.modify_port(device, port_num, port_modify_mask,
+							port_modify));
 		/* There may be no event that would tell. */
 		if (!ret)
 			ib_ca_refresh(device);
@@ -265,8 +270,8 @@ int ib_modify_device(struct ib_device *device, int device_modify_mask,
 
 	if (!device->ops.modify_device)
 		return -EOPNOTSUPP;
-	ret = device->ops.modify_device(device, device_modify_mask,
-					device_modify);
+	ret = IB_METHOD(device, NULL, "modify_device",
+			device->ops.modify_device(device, device_modify_mask, device_modify));
 	/* There is no event that would tell. */
 	if (!ret)
 		ib_ca_refresh(device);

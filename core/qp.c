@@ -21,6 +21,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "../cq/cq.h"
+#include "contract.h"
 #include "core_priv.h"
 #include "verbs.h"
 
@@ -43,7 +44,16 @@ static void qp_srq_event(struct ib_event *event, void *context)
 	if (event->event == IB_EVENT_QP_LAST_WQE_REACHED)
 		complete_all(&qp->srq_completion);
 	if (qp->registered_event_handler)
-		qp->registered_event_handler(event, context);
+		ib_call_qp_event_handler(event, context);
+}
+
+static void qp_set_handlers(struct ib_qp *qp, const struct ib_qp_init_attr *init)
+{
+	qp->registered_event_handler = init->event_handler;
+	if (init->srq)
+		qp->event_handler = qp_srq_event;
+	else if (init->event_handler)
+		qp->event_handler = ib_call_qp_event_handler;
 }
 
 static int qp_check_type(struct ib_device *device,
@@ -106,7 +116,8 @@ static int qp_check_init_attr(struct ib_device *device,
 }
 
 static void qp_init(struct ib_qp *qp, struct ib_pd *pd,
-		    const struct ib_qp_init_attr *init, const char *caller)
+		    const struct ib_qp_init_attr *init, const char *caller,
+		    unsigned long site)
 {
 	qp->device = pd->device;
 	qp->pd = pd;
@@ -117,8 +128,7 @@ static void qp_init(struct ib_qp *qp, struct ib_pd *pd,
 	qp->qp_type = init->qp_type;
 	qp->port = init->port_num;
 	qp->qp_context = init->qp_context;
-	qp->event_handler = init->srq ? qp_srq_event : init->event_handler;
-	qp->registered_event_handler = init->event_handler;
+	qp_set_handlers(qp, init);
 	qp->integrity_en = init->create_flags & IB_QP_CREATE_INTEGRITY_EN;
 
 	spin_lock_init(&qp->mr_lock);
@@ -127,7 +137,7 @@ static void qp_init(struct ib_qp *qp, struct ib_pd *pd,
 	init_completion(&qp->srq_completion);
 	ib_notify_init_qp(qp);
 	rdma_restrack_new(&qp->res, RDMA_RESTRACK_QP);
-	rdma_restrack_set_name(&qp->res, caller);
+	rdma_restrack_set_maker(&qp->res, caller, site);
 }
 
 static void qp_use_others(struct ib_qp *qp)
@@ -175,10 +185,11 @@ struct ib_qp *ib_create_qp_kernel(struct ib_pd *pd,
 	qp = rdma_zalloc_drv_obj_numa(device, ib_qp);
 	if (!qp)
 		return ERR_PTR(-ENOMEM);
-	qp_init(qp, pd, qp_init_attr, caller);
+	qp_init(qp, pd, qp_init_attr, caller, _RET_IP_);
 	qp_use_others(qp);
 
-	ret = device->ops.create_qp(qp, qp_init_attr, NULL);
+	ret = IB_METHOD(device, NULL, "create_qp",
+			device->ops.create_qp(qp, qp_init_attr, NULL));
 	if (ret) {
 		ib_notify_quiesce(&qp->notify);
 		qp_unuse_others(qp);
@@ -186,6 +197,8 @@ struct ib_qp *ib_create_qp_kernel(struct ib_pd *pd,
 		return ERR_PTR(ret);
 	}
 
+	if (!qp->qp_num && qp->qp_type != IB_QPT_SMI)
+		ib_output_missing(device, NULL, "create_qp", "gave no number", _RET_IP_);
 	qp->max_write_sge = qp_init_attr->cap.max_send_sge;
 	qp->max_read_sge = min_t(u32, qp_init_attr->cap.max_send_sge,
 				 device->attrs.max_sge_rd);
@@ -283,13 +296,16 @@ static void qp_modified(struct ib_qp *qp, const struct ib_qp_attr *attr,
 		ib_ah_keep_sgid(&qp->av_sgid_attr, &attr->ah_attr);
 	if (mask & IB_QP_ALT_PATH)
 		ib_ah_keep_sgid(&qp->alt_path_sgid_attr, &attr->alt_ah_attr);
+	if (mask & IB_QP_STATE)
+		WRITE_ONCE(qp->known_state, attr->qp_state);
 	/* The next time that the QP leaves its SRQ is another one. */
 	if ((mask & IB_QP_STATE) && attr->qp_state == IB_QPS_RESET)
 		reinit_completion(&qp->srq_completion);
 }
 
 /* With the source GIDs of the paths looked up for the time of the call. */
-static int qp_modify(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
+static int qp_modify(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
+		     unsigned long site)
 {
 	const struct ib_gid_attr *passed = NULL, *alt_passed = NULL;
 	int ret = 0;
@@ -303,7 +319,8 @@ static int qp_modify(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
 				      &alt_passed) ?:
 		      qp_check_alt_path(qp, attr, mask);
 	if (!ret)
-		ret = qp->device->ops.modify_qp(qp, attr, mask, NULL);
+		ret = IB_IN_FRAME(qp->device, &qp->res, "modify_qp", IB_FRAME_METHOD, site,
+				  qp->device->ops.modify_qp(qp, attr, mask, NULL));
 	if (!ret)
 		qp_modified(qp, attr, mask);
 
@@ -342,7 +359,7 @@ int ib_modify_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask)
 
 	qp_attr->xmit_slave = NULL;
 	qp_trim_psn(qp, qp_attr, qp_attr_mask);
-	return qp_modify(qp, qp_attr, qp_attr_mask);
+	return qp_modify(qp, qp_attr, qp_attr_mask, _RET_IP_);
 }
 EXPORT_SYMBOL(ib_modify_qp);
 
@@ -364,8 +381,9 @@ int ib_query_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
 	if (!qp->device->ops.query_qp)
 		return -EOPNOTSUPP;
 
-	ret = qp->device->ops.query_qp(qp->real_qp, qp_attr, qp_attr_mask,
-				       qp_init_attr);
+	ret = IB_METHOD(qp->device, &qp->res, "query_qp",
+			qp->device->ops.query_qp(qp->real_qp, qp_attr, qp_attr_mask,
+						 qp_init_attr));
 	/* Drivers copy what they keep; the references are not the caller's. */
 	qp_attr->ah_attr.grh.sgid_attr = NULL;
 	qp_attr->alt_ah_attr.grh.sgid_attr = NULL;
@@ -394,17 +412,22 @@ int ib_destroy_qp_user(struct ib_qp *qp, struct ib_udata *udata)
 {
 	int ret;
 
-	ret = ib_object_unused(qp->device, &qp->res, &qp->usecnt);
+	ret = ib_object_unused(qp->device, &qp->res, &qp->usecnt, _RET_IP_);
 	if (ret)
 		return ret;
-	if (qp->mrs_used > 0)
+	if (qp->mrs_used > 0) {
 		ibdev_warn(qp->device,
 			   "%s destroys QP 0x%x with %d pool regions in use\n",
 			   qp->res.kern_name, qp->qp_num, qp->mrs_used);
+		ib_contract_report(IB_RULE_BUSY, qp->device, &qp->res, _RET_IP_, _RET_IP_,
+				   qp->mrs_used, "destroyed with %d pool regions in use",
+				   qp->mrs_used);
+	}
 
 	rdma_restrack_del(&qp->res);
 	ib_notify_quiesce(&qp->notify);
-	ret = qp->device->ops.destroy_qp(qp, udata);
+	ret = IB_METHOD(qp->device, &qp->res, "destroy_qp",
+			qp->device->ops.destroy_qp(qp, udata));
 	if (ret) {
 		ib_notify_revive(&qp->notify);
 		ib_restrack_readd(&qp->res);

@@ -19,6 +19,7 @@
 #include <linux/export.h>
 #include <linux/overflow.h>
 
+#include "contract.h"
 #include "core_priv.h"
 #include "trace.h"
 #include "umem.h"
@@ -128,12 +129,13 @@ static int open_mr(struct ib_umem *umem, struct ib_mr *mr)
  * without the lock. Where it is no one can reach it until it is opened.
  */
 static struct ib_mr *give_to_device(struct ib_pd *pd, struct ib_umem *umem,
-				    u64 virt_addr, int access)
+				    u64 virt_addr, int access, unsigned long site)
 {
 	struct ib_mr *mr;
 	int ret;
 
-	mr = pd->device->ops.reg_umem_mr(pd, umem, virt_addr, access);
+	mr = IB_OUTPUT(pd->device, "reg_umem_mr", site,
+		       pd->device->ops.reg_umem_mr(pd, umem, virt_addr, access));
 	if (IS_ERR(mr))
 		return mr;
 	umem_lock(umem);
@@ -151,7 +153,7 @@ static struct ib_mr *give_to_device(struct ib_pd *pd, struct ib_umem *umem,
  */
 static struct ib_mr *give_dmabuf_to_device(struct ib_pd *pd,
 					   struct ib_umem *umem, u64 virt_addr,
-					   int access)
+					   int access, unsigned long site)
 {
 	struct ib_mr *mr;
 	int ret;
@@ -159,7 +161,8 @@ static struct ib_mr *give_dmabuf_to_device(struct ib_pd *pd,
 	umem_lock(umem);
 	ret = umem_dmabuf_ready(umem);
 	mr = ret ? ERR_PTR(ret) :
-		   pd->device->ops.reg_umem_mr(pd, umem, virt_addr, access);
+		   IB_OUTPUT(pd->device, "reg_umem_mr", site,
+			     pd->device->ops.reg_umem_mr(pd, umem, virt_addr, access));
 	if (!IS_ERR(mr))
 		open_mr(umem, mr);
 	umem_unlock(umem);
@@ -169,15 +172,16 @@ static struct ib_mr *give_dmabuf_to_device(struct ib_pd *pd,
 /* The driver has made it: it is the consumer's, and is seen. */
 static void present_mr(struct ib_mr *mr, struct ib_pd *pd,
 		       const struct ib_mem *mem, u64 virt_addr,
-		       struct ib_umem *umem)
+		       struct ib_umem *umem, unsigned long site)
 {
 	mr->iova = virt_addr;
 	mr->length = mem->length;
-	ib_mr_init(mr, pd, IB_MR_TYPE_USER, umem);
+	ib_mr_init(mr, pd, IB_MR_TYPE_USER, umem, site);
 }
 
 static struct ib_mr *make_mr(struct ib_pd *pd, const struct ib_mem *mem,
-			     enum ib_mem_path path, u64 virt_addr, int access)
+			     enum ib_mem_path path, u64 virt_addr, int access,
+			     unsigned long site)
 {
 	struct ib_umem *umem;
 	struct ib_mr *mr;
@@ -186,20 +190,20 @@ static struct ib_mr *make_mr(struct ib_pd *pd, const struct ib_mem *mem,
 	if (IS_ERR(umem))
 		return ERR_CAST(umem);
 	mr = umem->is_dmabuf ?
-	     give_dmabuf_to_device(pd, umem, virt_addr, access) :
-	     give_to_device(pd, umem, virt_addr, access);
+	     give_dmabuf_to_device(pd, umem, virt_addr, access, site) :
+	     give_to_device(pd, umem, virt_addr, access, site);
 	if (IS_ERR(mr)) {
 		ib_umem_release(umem);
 		return mr;
 	}
-	present_mr(mr, pd, mem, virt_addr, umem);
+	present_mr(mr, pd, mem, virt_addr, umem, site);
 	return mr;
 }
 
 /* By a driver that gets the memory itself. */
 static struct ib_mr *make_drivers_mr(struct ib_pd *pd, const struct ib_mem *mem,
 				     enum ib_mem_path path, u64 virt_addr,
-				     int access)
+				     int access, unsigned long site)
 {
 	const struct ib_device_ops *ops = &pd->device->ops;
 	struct ib_mr *mr = ERR_PTR(-EOPNOTSUPP);
@@ -210,8 +214,9 @@ static struct ib_mr *make_drivers_mr(struct ib_pd *pd, const struct ib_mem *mem,
 	else if (path == IB_MEM_DMABUF && ops->reg_user_mr_dmabuf)
 		mr = ops->reg_user_mr_dmabuf(pd, mem->fd_offset, mem->length,
 					     virt_addr, mem->fd, access, NULL);
+	mr = IB_OUTPUT(pd->device, "reg_user_mr", site, mr);
 	if (!IS_ERR(mr))
-		present_mr(mr, pd, mem, virt_addr, NULL);
+		present_mr(mr, pd, mem, virt_addr, NULL, site);
 	return mr;
 }
 
@@ -265,7 +270,7 @@ static int mem_error(const struct ib_mem *mem)
 }
 
 static struct ib_mr *try_paths(struct ib_pd *pd, struct ib_mem *mem,
-			       u64 virt_addr, int access)
+			       u64 virt_addr, int access, unsigned long site)
 {
 	static const enum ib_mem_path order[] = {
 		IB_MEM_DMABUF, IB_MEM_HOST, IB_MEM_P2P, IB_MEM_PEER,
@@ -280,8 +285,8 @@ static struct ib_mr *try_paths(struct ib_pd *pd, struct ib_mem *mem,
 		if (!is_to_be_tried(mem, path))
 			continue;
 		mr = by_core ?
-		     make_mr(pd, mem, path, virt_addr, access) :
-		     make_drivers_mr(pd, mem, path, virt_addr, access);
+		     make_mr(pd, mem, path, virt_addr, access, site) :
+		     make_drivers_mr(pd, mem, path, virt_addr, access, site);
 		if (!IS_ERR(mr)) {
 			mem->found = path;
 			return mr;
@@ -317,6 +322,23 @@ static int mem_check(struct ib_device *device, const struct ib_mem *mem,
 	return ib_check_mr_access(device, access);
 }
 
+static struct ib_mr *reg_mem(struct ib_pd *pd, struct ib_mem *mem, u64 virt_addr,
+			     int access_flags, unsigned long site)
+{
+	struct ib_mr *mr;
+	int ret;
+
+	mem->found = IB_MEM_ANY;
+	memset(mem->error, 0, sizeof(mem->error));
+	ret = mem_check(pd->device, mem, virt_addr, access_flags);
+	if (ret)
+		return ERR_PTR(ret);
+	mr = IB_IN_FRAME(pd->device, NULL, "reg_mr", IB_FRAME_METHOD, site,
+			 try_paths(pd, mem, virt_addr, access_flags, site));
+	trace_ib_reg_mem(pd->device, mem, PTR_ERR_OR_ZERO(mr));
+	return mr;
+}
+
 /**
  * ib_reg_mem() - make a region of memory of any kind
  * @pd: PD of the region
@@ -349,17 +371,7 @@ static int mem_check(struct ib_device *device, const struct ib_mem *mem,
 struct ib_mr *ib_reg_mem(struct ib_pd *pd, struct ib_mem *mem, u64 virt_addr,
 			 int access_flags)
 {
-	struct ib_mr *mr;
-	int ret;
-
-	mem->found = IB_MEM_ANY;
-	memset(mem->error, 0, sizeof(mem->error));
-	ret = mem_check(pd->device, mem, virt_addr, access_flags);
-	if (ret)
-		return ERR_PTR(ret);
-	mr = try_paths(pd, mem, virt_addr, access_flags);
-	trace_ib_reg_mem(pd->device, mem, PTR_ERR_OR_ZERO(mr));
-	return mr;
+	return reg_mem(pd, mem, virt_addr, access_flags, _RET_IP_);
 }
 EXPORT_SYMBOL_GPL(ib_reg_mem);
 
@@ -381,6 +393,6 @@ struct ib_mr *ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
 {
 	struct ib_mem mem = { .start = start, .length = length };
 
-	return ib_reg_mem(pd, &mem, virt_addr, access_flags);
+	return reg_mem(pd, &mem, virt_addr, access_flags, _RET_IP_);
 }
 EXPORT_SYMBOL(ib_reg_user_mr);

@@ -106,15 +106,17 @@ void rdma_restrack_new(struct rdma_restrack_entry *res,
 }
 
 /**
- * rdma_restrack_set_name() - record who makes the object
+ * rdma_restrack_set_maker() - record who makes the object
  * @res: the object's tracking entry
  * @caller: KBUILD_MODNAME of the maker, which is copied; or %NULL
+ * @site: where it calls
  *
  * Context: Any.
  */
-void rdma_restrack_set_name(struct rdma_restrack_entry *res,
-			    const char *caller)
+void rdma_restrack_set_maker(struct rdma_restrack_entry *res,
+			     const char *caller, unsigned long site)
 {
+	res->site = site;
 	res->kern_name = NULL;
 	if (!caller)
 		return;

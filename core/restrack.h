@@ -21,8 +21,8 @@ void rdma_restrack_init(struct ib_device *dev);
 void rdma_restrack_clean(struct ib_device *dev);
 void rdma_restrack_new(struct rdma_restrack_entry *res,
 		       enum rdma_restrack_type type);
-void rdma_restrack_set_name(struct rdma_restrack_entry *res,
-			    const char *caller);
+void rdma_restrack_set_maker(struct rdma_restrack_entry *res,
+			     const char *caller, unsigned long site);
 void rdma_restrack_add(struct rdma_restrack_entry *res);
 void rdma_restrack_del(struct rdma_restrack_entry *res);
 struct ib_device *rdma_restrack_dev(const struct rdma_restrack_entry *res);

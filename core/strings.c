@@ -8,6 +8,8 @@
 #include <linux/kernel.h>
 #include <rdma/ib_verbs.h>
 
+#include "core_priv.h"
+
 static const char * const event_names[] = {
 	[IB_EVENT_CQ_ERR]		= "CQ error",
 	[IB_EVENT_QP_FATAL]		= "QP fatal error",
@@ -173,6 +175,22 @@ __attribute_const__ int ib_rate_to_mbps(enum ib_rate rate)
 	return rates[index].mbps;
 }
 EXPORT_SYMBOL(ib_rate_to_mbps);
+
+/* @state: &enum ib_qp_state, or what a driver says is one. */
+const char *ib_qp_state_name(unsigned int state)
+{
+	static const char * const states[] = {
+		[IB_QPS_RESET]	= "RESET",
+		[IB_QPS_INIT]	= "INIT",
+		[IB_QPS_RTR]	= "RTR",
+		[IB_QPS_RTS]	= "RTS",
+		[IB_QPS_SQD]	= "SQD",
+		[IB_QPS_SQE]	= "SQE",
+		[IB_QPS_ERR]	= "ERR",
+	};
+
+	return state < ARRAY_SIZE(states) ? states[state] : "?";
+}
 
 /**
  * ibdev_printk() - print a message about a device

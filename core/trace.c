@@ -3,13 +3,16 @@
  * The watched forms of the data path calls.
  *
  * ib_post_send() and its like test one static key and call the driver. While
- * somebody watches - a tracepoint is enabled - the key sends them here.
+ * somebody watches - a tracepoint is enabled, or the contract checker is on - the
+ * key sends them here.
  */
 #include <linux/export.h>
 #include <linux/jump_label.h>
 #include <linux/rcupdate.h>
 
+#include "contract.h"
 #include "core_priv.h"
+#include "verbs.h"
 
 #define CREATE_TRACE_POINTS
 #include "trace.h"
@@ -52,15 +55,101 @@ static unsigned int nr_recv_wrs(const struct ib_recv_wr *wr)
 }
 
 /*
+ * Where the consumer has put a QP that it may not post to yet, IBTA vol. 1, 10.8.2 and
+ * 10.3.1: requests to send from RTS on, to receive from INIT on.
+ */
+static __always_inline bool may_not_send(const struct ib_qp *qp)
+{
+	return READ_ONCE(qp->known_state) < IB_QPS_RTS;
+}
+
+static __always_inline bool may_not_receive(const struct ib_qp *qp)
+{
+	return READ_ONCE(qp->known_state) == IB_QPS_RESET;
+}
+
+static noinline void bad_state(struct ib_qp *qp, const char *what, unsigned long site)
+{
+	ib_contract_report(IB_RULE_STATE, qp->device, &qp->res, ib_contract_culprit(site), site, 1,
+			   "%s in state %s", what, ib_qp_state_name(READ_ONCE(qp->known_state)));
+}
+
+static noinline int post_send_nested(struct ib_qp *qp, const struct ib_send_wr *wr,
+				     const struct ib_send_wr **bad_wr, unsigned long site)
+{
+	return IB_IN_FRAME(qp->device, &qp->res, "post_send", IB_FRAME_ATOMIC, site,
+			   qp->device->ops.post_send(qp, wr, bad_wr));
+}
+
+static __always_inline int do_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
+					const struct ib_send_wr **bad_wr, unsigned long site)
+{
+	const struct ib_device *dev = qp->device;
+
+	if (!ib_contract_on())
+		return dev->ops.post_send(qp, wr, bad_wr);
+	if (unlikely(may_not_send(qp)))
+		bad_state(qp, "post_send", site);
+	return IB_FAST_METHOD(dev, &qp->res, "post_send", site,
+			      dev->ops.post_send(qp, wr, bad_wr),
+			      post_send_nested(qp, wr, bad_wr, site));
+}
+
+static noinline int post_recv_nested(struct ib_qp *qp, const struct ib_recv_wr *wr,
+				     const struct ib_recv_wr **bad_wr, unsigned long site)
+{
+	return IB_IN_FRAME(qp->device, &qp->res, "post_recv", IB_FRAME_ATOMIC, site,
+			   qp->device->ops.post_recv(qp, wr, bad_wr));
+}
+
+static __always_inline int do_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
+					const struct ib_recv_wr **bad_wr, unsigned long site)
+{
+	const struct ib_device *dev = qp->device;
+
+	if (!ib_contract_on())
+		return dev->ops.post_recv(qp, wr, bad_wr);
+	if (unlikely(may_not_receive(qp)))
+		bad_state(qp, "post_recv", site);
+	return IB_FAST_METHOD(dev, &qp->res, "post_recv", site,
+			      dev->ops.post_recv(qp, wr, bad_wr),
+			      post_recv_nested(qp, wr, bad_wr, site));
+}
+
+/*
  * Once posted, a request belongs to whoever reaps its completion and may be
  * gone, so what the tracepoints show of it is copied first.
  */
+
+static noinline int post_send_traced(struct ib_qp *qp, const struct ib_send_wr *wr,
+				     const struct ib_send_wr **bad_wr, unsigned long site)
+{
+	const struct ib_send_wr first = wr ? *wr : (struct ib_send_wr) {};
+	unsigned int nr = nr_send_wrs(wr);
+	int ret;
+
+	ret = do_post_send(qp, wr, bad_wr, site);
+	trace_ib_post_send(qp, &first, nr, ret);
+	return ret;
+}
+
+static noinline int post_recv_traced(struct ib_qp *qp, const struct ib_recv_wr *wr,
+				     const struct ib_recv_wr **bad_wr, unsigned long site)
+{
+	const struct ib_recv_wr first = wr ? *wr : (struct ib_recv_wr) {};
+	unsigned int nr = nr_recv_wrs(wr);
+	int ret;
+
+	ret = do_post_recv(qp, wr, bad_wr, site);
+	trace_ib_post_recv(qp->device, "qp", qp->qp_num, &first, nr, ret);
+	return ret;
+}
 
 /**
  * ib_post_send_watched() - ib_post_send() while somebody watches
  * @qp: the QP
  * @wr: chain of work requests
- * @bad_wr: the first request that was not accepted; may be %NULL
+ * @bad_wr: the first request that was not accepted
  *
  * Context: Any.
  * Return: what the driver's post_send method returns.
@@ -68,22 +157,27 @@ static unsigned int nr_recv_wrs(const struct ib_recv_wr *wr)
 int ib_post_send_watched(struct ib_qp *qp, const struct ib_send_wr *wr,
 			 const struct ib_send_wr **bad_wr)
 {
-	const struct ib_send_wr first = wr ? *wr : (struct ib_send_wr) {};
-	unsigned int nr = nr_send_wrs(wr);
-	const struct ib_send_wr *dummy;
-	int ret;
-
-	ret = qp->device->ops.post_send(qp, wr, bad_wr ? : &dummy);
-	trace_ib_post_send(qp, &first, nr, ret);
-	return ret;
+	if (trace_ib_post_send_enabled())
+		return post_send_traced(qp, wr, bad_wr, _RET_IP_);
+	return do_post_send(qp, wr, bad_wr, _RET_IP_);
 }
 EXPORT_SYMBOL(ib_post_send_watched);
+
+/* ib_post_send() for somebody, who called at @site. */
+int ib_post_send_for(struct ib_qp *qp, const struct ib_send_wr *wr, unsigned long site)
+{
+	const struct ib_send_wr *bad;
+
+	if (trace_ib_post_send_enabled())
+		return post_send_traced(qp, wr, &bad, site);
+	return do_post_send(qp, wr, &bad, site);
+}
 
 /**
  * ib_post_recv_watched() - ib_post_recv() while somebody watches
  * @qp: the QP
  * @wr: chain of work requests
- * @bad_wr: the first request that was not accepted; may be %NULL
+ * @bad_wr: the first request that was not accepted
  *
  * Context: Any.
  * Return: what the driver's post_recv method returns.
@@ -91,14 +185,9 @@ EXPORT_SYMBOL(ib_post_send_watched);
 int ib_post_recv_watched(struct ib_qp *qp, const struct ib_recv_wr *wr,
 			 const struct ib_recv_wr **bad_wr)
 {
-	const struct ib_recv_wr first = wr ? *wr : (struct ib_recv_wr) {};
-	unsigned int nr = nr_recv_wrs(wr);
-	const struct ib_recv_wr *dummy;
-	int ret;
-
-	ret = qp->device->ops.post_recv(qp, wr, bad_wr ? : &dummy);
-	trace_ib_post_recv(qp->device, "qp", qp->qp_num, &first, nr, ret);
-	return ret;
+	if (trace_ib_post_recv_enabled())
+		return post_recv_traced(qp, wr, bad_wr, _RET_IP_);
+	return do_post_recv(qp, wr, bad_wr, _RET_IP_);
 }
 EXPORT_SYMBOL(ib_post_recv_watched);
 
@@ -106,7 +195,7 @@ EXPORT_SYMBOL(ib_post_recv_watched);
  * ib_post_srq_recv_watched() - ib_post_srq_recv() while somebody watches
  * @srq: the SRQ
  * @wr: chain of work requests
- * @bad_wr: the first request that was not accepted; may be %NULL
+ * @bad_wr: the first request that was not accepted
  *
  * Context: Any.
  * Return: what the driver's post_srq_recv method returns.
@@ -116,14 +205,51 @@ int ib_post_srq_recv_watched(struct ib_srq *srq, const struct ib_recv_wr *wr,
 {
 	const struct ib_recv_wr first = wr ? *wr : (struct ib_recv_wr) {};
 	unsigned int nr = nr_recv_wrs(wr);
-	const struct ib_recv_wr *dummy;
 	int ret;
 
-	ret = srq->device->ops.post_srq_recv(srq, wr, bad_wr ? : &dummy);
+	ret = IB_ATOMIC_METHOD(srq->device, &srq->res, "post_srq_recv",
+			       srq->device->ops.post_srq_recv(srq, wr, bad_wr));
 	trace_ib_post_recv(srq->device, "srq", srq->res.id, &first, nr, ret);
 	return ret;
 }
 EXPORT_SYMBOL(ib_post_srq_recv_watched);
+
+/**
+ * ib_map_phys_fmr_watched() - ib_map_phys_fmr() while somebody watches
+ * @fmr: the FMR
+ * @page_list: DMA addresses of pages
+ * @list_len: pages
+ * @iova: address of the first byte
+ *
+ * Context: Any.
+ * Return: what the driver's map_phys_fmr method returns.
+ */
+int ib_map_phys_fmr_watched(struct ib_fmr *fmr, u64 *page_list, int list_len, u64 iova)
+{
+	return IB_ATOMIC_METHOD(fmr->device, &fmr->res, "map_phys_fmr",
+				fmr->device->ops.map_phys_fmr(fmr, page_list, list_len, iova));
+}
+EXPORT_SYMBOL(ib_map_phys_fmr_watched);
+
+/* What a driver gave as completions. */
+static void check_completions(struct ib_cq *cq, int asked, const struct ib_wc *wc, int got,
+			      unsigned long site)
+{
+	int i;
+
+	if (got > asked) {
+		ib_output_missing(cq->device, &cq->res, "poll_cq",
+				  "gave more than was asked for", site);
+		return;
+	}
+	/* Whose should they be? */
+	if (!atomic_read(&cq->usecnt))
+		return;
+	for (i = 0; i < got; i++)
+		if (!wc[i].qp)
+			ib_output_missing(cq->device, &cq->res, "poll_cq",
+					  "named no QP of a completion", site);
+}
 
 /**
  * ib_poll_cq_watched() - ib_poll_cq() while somebody watches
@@ -143,7 +269,10 @@ int ib_poll_cq_watched(struct ib_cq *cq, int num_entries, struct ib_wc *wc)
 	 * polled. Its memory goes a grace period later, see ib_qp.rcu.
 	 */
 	rcu_read_lock();
-	ret = cq->device->ops.poll_cq(cq, num_entries, wc);
+	ret = IB_ATOMIC_METHOD(cq->device, &cq->res, "poll_cq",
+			       cq->device->ops.poll_cq(cq, num_entries, wc));
+	if (ib_contract_on() && ret > 0)
+		check_completions(cq, num_entries, wc, ret, _RET_IP_);
 	trace_ib_poll_cq(cq, num_entries, ret);
 	for (i = 0; i < ret; i++)
 		trace_ib_completion(cq, &wc[i]);
@@ -162,7 +291,8 @@ EXPORT_SYMBOL(ib_poll_cq_watched);
  */
 int ib_req_notify_cq_watched(struct ib_cq *cq, enum ib_cq_notify_flags flags)
 {
-	int ret = cq->device->ops.req_notify_cq(cq, flags);
+	int ret = IB_ATOMIC_METHOD(cq->device, &cq->res, "req_notify_cq",
+				   cq->device->ops.req_notify_cq(cq, flags));
 
 	trace_ib_req_notify_cq(cq, flags, ret);
 	return ret;

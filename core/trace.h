@@ -12,9 +12,12 @@
 
 #include <linux/tracepoint.h>
 #include <kverbs/ca.h>
+#include <kverbs/contract.h>
 #include <rdma/ib_verbs.h>
 
 #include "restrack.h"
+
+struct ib_contract_report;
 
 int ib_verbs_watch(void);
 void ib_verbs_unwatch(void);
@@ -308,7 +311,7 @@ DEFINE_EVENT(kv_poll, ib_cq_poll,
 	TP_ARGS(cq, asked, ret)
 );
 
-TRACE_EVENT(ib_cq_done,
+TRACE_EVENT_FN(ib_cq_done,
 	TP_PROTO(const struct ib_cq *cq, const struct ib_wc *wc),
 	TP_ARGS(cq, wc),
 	TP_STRUCT__entry(
@@ -329,7 +332,8 @@ TRACE_EVENT(ib_cq_done,
 	),
 	TP_printk("%s cq=%u qp=%u wr_id=%#llx %ps %s", __get_str(device),
 		  __entry->id, __entry->qpn, __entry->wr_id, __entry->done,
-		  __get_str(status))
+		  __get_str(status)),
+	ib_verbs_watch, ib_verbs_unwatch
 );
 
 TRACE_EVENT(ib_cq_rearm,
@@ -425,6 +429,34 @@ TRACE_EVENT(ib_reg_mem,
 		  kv_show_mem_path(__entry->found),
 		  __entry->host, __entry->peer, __entry->dmabuf, __entry->p2p,
 		  __entry->ret)
+);
+
+/* A rule of the contract was broken. */
+TRACE_EVENT(ib_contract,
+	TP_PROTO(const struct ib_contract_report *report),
+	TP_ARGS(report),
+	TP_STRUCT__entry(
+		__field(unsigned int, rule)
+		__field(unsigned int, count)
+		__field(unsigned long, site)
+		__string(device, report->device)
+		__string(module, report->module)
+		__string(object, report->object)
+		__string(what, report->what)
+	),
+	TP_fast_assign(
+		__entry->rule = report->rule;
+		__entry->count = report->count;
+		__entry->site = report->site;
+		kv_assign_str(device, report->device);
+		kv_assign_str(module, report->module);
+		kv_assign_str(object, report->object);
+		kv_assign_str(what, report->what);
+	),
+	TP_printk("rule=%u module=%s device=%s object=\"%s\" count=%u site=%pS: %s",
+		  __entry->rule, __get_str(module), __get_str(device),
+		  __get_str(object), __entry->count, (void *)__entry->site,
+		  __get_str(what))
 );
 
 /* A region has lost its memory. */

@@ -20,6 +20,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "../cq/cq.h"
+#include "contract.h"
 #include "core_priv.h"
 #include "verbs.h"
 
@@ -40,13 +41,14 @@ void ib_restrack_readd(struct rdma_restrack_entry *res)
  * @dev: its device
  * @res: its tracking entry
  * @usecnt: how often it is used
+ * @site: who wants to destroy it; 0 for the midlayer itself
  *
  * Context: Any.
  * Return: 0, or -EBUSY with a warning that names the maker of the object.
  */
 int ib_object_unused(struct ib_device *dev,
 		     const struct rdma_restrack_entry *res,
-		     const atomic_t *usecnt)
+		     const atomic_t *usecnt, unsigned long site)
 {
 	int users = atomic_read(usecnt);
 
@@ -55,6 +57,9 @@ int ib_object_unused(struct ib_device *dev,
 	ibdev_warn(dev, "%s destroys its %s %u, which is still used %d times\n",
 		   res->kern_name, rdma_restrack_kind(res->type), res->id,
 		   users);
+	if (site)
+		ib_contract_report(IB_RULE_BUSY, dev, res, site, site, users,
+				   "destroyed while used %d times", users);
 	return -EBUSY;
 }
 
@@ -62,9 +67,12 @@ int ib_object_unused(struct ib_device *dev,
 
 static int pd_map_all_memory(struct ib_pd *pd, int access)
 {
+	unsigned long site = pd->res.site;
 	struct ib_mr *mr;
 
-	mr = pd->device->ops.get_dma_mr(pd, access);
+	mr = IB_IN_FRAME(pd->device, NULL, "get_dma_mr", IB_FRAME_METHOD, site,
+			 pd->device->ops.get_dma_mr(pd, access));
+	mr = IB_OUTPUT(pd->device, "get_dma_mr", site, mr);
 	if (IS_ERR(mr))
 		return PTR_ERR(mr);
 
@@ -77,7 +85,7 @@ static int pd_map_all_memory(struct ib_pd *pd, int access)
 	return 0;
 }
 
-static int pd_unmap_all_memory(struct ib_pd *pd)
+static int pd_unmap_all_memory(struct ib_pd *pd, unsigned long site)
 {
 	struct ib_mr *mr = pd->__internal_mr;
 	bool own_lkey;
@@ -86,7 +94,8 @@ static int pd_unmap_all_memory(struct ib_pd *pd)
 	if (!mr)
 		return 0;
 	own_lkey = !(pd->device->attrs.kernel_cap_flags & IBK_LOCAL_DMA_LKEY);
-	ret = pd->device->ops.dereg_mr(mr, NULL);
+	ret = IB_IN_FRAME(pd->device, &pd->res, "dereg_mr", IB_FRAME_METHOD, site,
+			  pd->device->ops.dereg_mr(mr, NULL));
 	if (ret)
 		return ret;
 	pd->__internal_mr = NULL;
@@ -126,7 +135,8 @@ static int pd_get_keys(struct ib_pd *pd)
 }
 
 static struct ib_pd *alloc_pd(struct ib_device *device, unsigned int flags,
-			      const char *caller, bool with_keys)
+			      const char *caller, unsigned long site,
+			      bool with_keys)
 {
 	struct ib_pd *pd;
 	int ret;
@@ -137,9 +147,10 @@ static struct ib_pd *alloc_pd(struct ib_device *device, unsigned int flags,
 	pd->device = device;
 	pd->flags = flags;
 	rdma_restrack_new(&pd->res, RDMA_RESTRACK_PD);
-	rdma_restrack_set_name(&pd->res, caller);
+	rdma_restrack_set_maker(&pd->res, caller, site);
 
-	ret = device->ops.alloc_pd(pd, NULL);
+	ret = IB_IN_FRAME(device, NULL, "alloc_pd", IB_FRAME_METHOD, site,
+			  device->ops.alloc_pd(pd, NULL));
 	if (ret)
 		goto err_free;
 	ret = with_keys ? pd_get_keys(pd) : 0;
@@ -159,7 +170,7 @@ err_free:
 struct ib_pd *ib_alloc_pd_without_keys(struct ib_device *device,
 				       const char *caller)
 {
-	return alloc_pd(device, 0, caller, false);
+	return alloc_pd(device, 0, caller, _RET_IP_, false);
 }
 
 /**
@@ -181,7 +192,7 @@ struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags,
 {
 	if (flags & ~IB_PD_UNSAFE_GLOBAL_RKEY)
 		return ERR_PTR(-EINVAL);
-	return alloc_pd(device, flags, caller, true);
+	return alloc_pd(device, flags, caller, _RET_IP_, true);
 }
 EXPORT_SYMBOL(__ib_alloc_pd);
 
@@ -200,14 +211,15 @@ int ib_dealloc_pd_user(struct ib_pd *pd, struct ib_udata *udata)
 	struct ib_device *device = pd->device;
 	int ret;
 
-	ret = ib_object_unused(device, &pd->res, &pd->usecnt);
+	ret = ib_object_unused(device, &pd->res, &pd->usecnt, _RET_IP_);
 	if (ret)
 		return ret;
 
 	rdma_restrack_del(&pd->res);
-	ret = pd_unmap_all_memory(pd);
+	ret = pd_unmap_all_memory(pd, _RET_IP_);
 	if (!ret)
-		ret = device->ops.dealloc_pd(pd, udata);
+		ret = IB_METHOD(device, &pd->res, "dealloc_pd",
+				device->ops.dealloc_pd(pd, udata));
 	if (ret) {
 		ib_restrack_readd(&pd->res);
 		ibdev_warn(device, "the driver does not free PD %u of %s: %d\n",
@@ -269,19 +281,24 @@ struct ib_srq *ib_create_srq_user(struct ib_pd *pd,
 	srq->device = device;
 	srq->pd = pd;
 	srq->uobject = uobject;
-	srq->event_handler = srq_init_attr->event_handler;
+	srq->registered_event_handler = srq_init_attr->event_handler;
+	if (srq->registered_event_handler)
+		srq->event_handler = ib_call_srq_event_handler;
 	srq->srq_context = srq_init_attr->srq_context;
 	srq->srq_type = srq_init_attr->srq_type;
 	ib_notify_init_srq(srq);
 	rdma_restrack_new(&srq->res, RDMA_RESTRACK_SRQ);
-	rdma_restrack_set_name(&srq->res, pd->res.kern_name);
+	rdma_restrack_set_maker(&srq->res, pd->res.kern_name, _RET_IP_);
 
-	ret = device->ops.create_srq(srq, srq_init_attr, udata);
+	ret = IB_METHOD(device, NULL, "create_srq",
+			device->ops.create_srq(srq, srq_init_attr, udata));
 	if (ret) {
 		ib_notify_quiesce(&srq->notify);
 		kfree_rcu(srq, rcu);
 		return ERR_PTR(ret);
 	}
+	if (!srq_init_attr->attr.max_wr)
+		ib_output_missing(device, NULL, "create_srq", "gave no size", _RET_IP_);
 	atomic_inc(&pd->usecnt);
 	rdma_restrack_add(&srq->res);
 	return srq;
@@ -313,7 +330,8 @@ int ib_modify_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr,
 	if ((srq_attr_mask & IB_SRQ_MAX_WR) &&
 	    srq_attr->max_wr > device->attrs.max_srq_wr)
 		return -EINVAL;
-	return device->ops.modify_srq(srq, srq_attr, srq_attr_mask, NULL);
+	return IB_METHOD(device, &srq->res, "modify_srq",
+			 device->ops.modify_srq(srq, srq_attr, srq_attr_mask, NULL));
 }
 EXPORT_SYMBOL(ib_modify_srq);
 
@@ -329,7 +347,8 @@ int ib_query_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr)
 {
 	if (!srq->device->ops.query_srq)
 		return -EOPNOTSUPP;
-	return srq->device->ops.query_srq(srq, srq_attr);
+	return IB_METHOD(srq->device, &srq->res, "query_srq",
+			 srq->device->ops.query_srq(srq, srq_attr));
 }
 EXPORT_SYMBOL(ib_query_srq);
 
@@ -349,13 +368,14 @@ int ib_destroy_srq_user(struct ib_srq *srq, struct ib_udata *udata)
 	struct ib_pd *pd = srq->pd;
 	int ret;
 
-	ret = ib_object_unused(srq->device, &srq->res, &srq->usecnt);
+	ret = ib_object_unused(srq->device, &srq->res, &srq->usecnt, _RET_IP_);
 	if (ret)
 		return ret;
 
 	rdma_restrack_del(&srq->res);
 	ib_notify_quiesce(&srq->notify);
-	ret = srq->device->ops.destroy_srq(srq, udata);
+	ret = IB_METHOD(srq->device, &srq->res, "destroy_srq",
+			srq->device->ops.destroy_srq(srq, udata));
 	if (ret) {
 		ib_notify_revive(&srq->notify);
 		ib_restrack_readd(&srq->res);

@@ -15,11 +15,14 @@ struct ib_pd *ib_alloc_pd_without_keys(struct ib_device *device,
 void ib_restrack_readd(struct rdma_restrack_entry *res);
 int ib_object_unused(struct ib_device *dev,
 		     const struct rdma_restrack_entry *res,
-		     const atomic_t *usecnt);
+		     const atomic_t *usecnt, unsigned long site);
+
+/* trace.c */
+int ib_post_send_for(struct ib_qp *qp, const struct ib_send_wr *wr, unsigned long site);
 
 /* mr.c */
 void ib_mr_init(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type,
-		struct ib_umem *umem);
+		struct ib_umem *umem, unsigned long site);
 
 /* ah.c */
 int ib_ah_attr_fill(struct ib_device *device, struct rdma_ah_attr *ah_attr,

@@ -15,12 +15,13 @@
 #include <linux/export.h>
 #include <linux/slab.h>
 
+#include "../core/contract.h"
 #include "../core/restrack.h"
 #include "../core/verbs.h"
 #include "cq.h"
 
 static struct ib_cq *ib_cq_new(struct ib_device *dev, const struct ib_cq_init_attr *attr,
-			       const char *caller)
+			       const char *caller, unsigned long site)
 {
 	struct ib_cq *cq;
 
@@ -35,8 +36,26 @@ static struct ib_cq *ib_cq_new(struct ib_device *dev, const struct ib_cq_init_at
 	atomic_set(&cq->usecnt, 0);
 	ib_notify_init_cq(cq);
 	rdma_restrack_new(&cq->res, RDMA_RESTRACK_CQ);
-	rdma_restrack_set_name(&cq->res, caller);
+	rdma_restrack_set_maker(&cq->res, caller, site);
 	return cq;
+}
+
+static int ib_cq_make(struct ib_cq *cq, const struct ib_cq_init_attr *attr)
+{
+	struct ib_device *dev = cq->device;
+	int err;
+
+	err = IB_IN_FRAME(dev, NULL, "create_cq", IB_FRAME_METHOD, cq->res.site,
+			  dev->ops.create_cq(cq, attr, NULL));
+	if (!err && !cq->cqe)
+		ib_output_missing(dev, NULL, "create_cq", "gave no size", cq->res.site);
+	return err;
+}
+
+static int ib_cq_unmake(struct ib_cq *cq, struct ib_udata *udata, unsigned long site)
+{
+	return IB_IN_FRAME(cq->device, &cq->res, "destroy_cq", IB_FRAME_METHOD, site,
+			   cq->device->ops.destroy_cq(cq, udata));
 }
 
 static void ib_cq_free(struct ib_cq *cq)
@@ -70,14 +89,18 @@ struct ib_cq *__ib_create_cq(struct ib_device *device, ib_comp_handler comp_hand
 	struct ib_cq *cq;
 	int err;
 
-	cq = ib_cq_new(device, cq_attr, caller);
+	cq = ib_cq_new(device, cq_attr, caller, _RET_IP_);
 	if (IS_ERR(cq))
 		return cq;
-	cq->comp_handler = comp_handler;
-	cq->event_handler = event_handler;
+	cq->registered_comp_handler = comp_handler;
+	if (comp_handler)
+		cq->comp_handler = ib_call_comp_handler;
+	cq->registered_event_handler = event_handler;
+	if (event_handler)
+		cq->event_handler = ib_call_cq_event_handler;
 	cq->cq_context = cq_context;
 
-	err = device->ops.create_cq(cq, cq_attr, NULL);
+	err = ib_cq_make(cq, cq_attr);
 	if (err) {
 		ib_cq_free(cq);
 		return ERR_PTR(err);
@@ -110,12 +133,12 @@ int ib_destroy_cq_user(struct ib_cq *cq, struct ib_udata *udata)
 			   cq->res.kern_name);
 		return -EINVAL;
 	}
-	err = ib_object_unused(cq->device, &cq->res, &cq->usecnt);
+	err = ib_object_unused(cq->device, &cq->res, &cq->usecnt, _RET_IP_);
 	if (err)
 		return err;
 	rdma_restrack_del(&cq->res);
 	ib_notify_quiesce(&cq->notify);
-	err = cq->device->ops.destroy_cq(cq, udata);
+	err = ib_cq_unmake(cq, udata, _RET_IP_);
 	if (err) {
 		ib_notify_revive(&cq->notify);
 		ib_restrack_readd(&cq->res);
@@ -128,6 +151,48 @@ int ib_destroy_cq_user(struct ib_cq *cq, struct ib_udata *udata)
 	return 0;
 }
 EXPORT_SYMBOL(ib_destroy_cq_user);
+
+static struct ib_cq *ib_cq_alloc(struct ib_device *dev, void *private, int nr_cqe, int comp_vector,
+				 enum ib_poll_context poll_ctx, const char *caller,
+				 unsigned long site)
+{
+	struct ib_cq_init_attr attr = {
+		.cqe = nr_cqe,
+		.comp_vector = comp_vector,
+	};
+	struct ib_cq_lane *lane;
+	struct ib_cq *cq;
+	int err;
+
+	if ((unsigned int)poll_ctx >= IB_CQ_CONTEXTS || nr_cqe < 0)
+		return ERR_PTR(-EINVAL);
+	cq = ib_cq_new(dev, &attr, caller, site);
+	if (IS_ERR(cq))
+		return cq;
+	cq->cq_context = private;
+	cq->poll_ctx = poll_ctx;
+
+	lane = ib_cq_get_lane(dev, comp_vector, poll_ctx);
+	if (IS_ERR(lane)) {
+		err = PTR_ERR(lane);
+		goto free_cq;
+	}
+	ib_cq_lane_init_cq(cq, lane);
+	err = ib_cq_make(cq, &attr);
+	if (err)
+		goto free_cq;
+	ib_cq_dim_init(cq);
+	rdma_restrack_add(&cq->res);
+	if (!ib_cq_is_direct(cq)) {
+		cq->stats.rearms++;
+		ib_req_notify_cq(cq, IB_CQ_NEXT_COMP);
+	}
+	return cq;
+
+free_cq:
+	ib_cq_free(cq);
+	return ERR_PTR(err);
+}
 
 /**
  * __ib_alloc_cq() - make a CQ that is polled for the consumer; see ib_alloc_cq()
@@ -146,42 +211,7 @@ EXPORT_SYMBOL(ib_destroy_cq_user);
 struct ib_cq *__ib_alloc_cq(struct ib_device *dev, void *private, int nr_cqe, int comp_vector,
 			    enum ib_poll_context poll_ctx, const char *caller)
 {
-	struct ib_cq_init_attr attr = {
-		.cqe = nr_cqe,
-		.comp_vector = comp_vector,
-	};
-	struct ib_cq_lane *lane;
-	struct ib_cq *cq;
-	int err;
-
-	if ((unsigned int)poll_ctx >= IB_CQ_CONTEXTS || nr_cqe < 0)
-		return ERR_PTR(-EINVAL);
-	cq = ib_cq_new(dev, &attr, caller);
-	if (IS_ERR(cq))
-		return cq;
-	cq->cq_context = private;
-	cq->poll_ctx = poll_ctx;
-
-	lane = ib_cq_get_lane(dev, comp_vector, poll_ctx);
-	if (IS_ERR(lane)) {
-		err = PTR_ERR(lane);
-		goto free_cq;
-	}
-	ib_cq_lane_init_cq(cq, lane);
-	err = dev->ops.create_cq(cq, &attr, NULL);
-	if (err)
-		goto free_cq;
-	ib_cq_dim_init(cq);
-	rdma_restrack_add(&cq->res);
-	if (!ib_cq_is_direct(cq)) {
-		cq->stats.rearms++;
-		ib_req_notify_cq(cq, IB_CQ_NEXT_COMP);
-	}
-	return cq;
-
-free_cq:
-	ib_cq_free(cq);
-	return ERR_PTR(err);
+	return ib_cq_alloc(dev, private, nr_cqe, comp_vector, poll_ctx, caller, _RET_IP_);
 }
 EXPORT_SYMBOL(__ib_alloc_cq);
 
@@ -204,8 +234,8 @@ struct ib_cq *__ib_alloc_cq_any(struct ib_device *dev, void *private, int nr_cqe
 	static atomic_t turn;
 	unsigned int vectors = clamp(dev->num_comp_vectors, 1, (int)num_online_cpus());
 
-	return __ib_alloc_cq(dev, private, nr_cqe, (u32)atomic_inc_return(&turn) % vectors,
-			     poll_ctx, caller);
+	return ib_cq_alloc(dev, private, nr_cqe, (u32)atomic_inc_return(&turn) % vectors,
+			   poll_ctx, caller, _RET_IP_);
 }
 EXPORT_SYMBOL(__ib_alloc_cq_any);
 
@@ -213,20 +243,20 @@ EXPORT_SYMBOL(__ib_alloc_cq_any);
  * Destroys a CQ of __ib_alloc_cq(), also one of the pool. Returns false, with a
  * warning, if it is still there: in use, or the driver does not let it go.
  */
-bool ib_cq_destroy(struct ib_cq *cq)
+bool ib_cq_destroy(struct ib_cq *cq, unsigned long site)
 {
 	int err;
 
 	if (WARN(ib_cq_polled_by_caller(cq) && cq->lane->cq == cq,
 		 "%s frees a CQ in a done() of it\n", cq->res.kern_name))
 		return false;
-	if (ib_object_unused(cq->device, &cq->res, &cq->usecnt))
+	if (ib_object_unused(cq->device, &cq->res, &cq->usecnt, site))
 		return false;
 	rdma_restrack_del(&cq->res);
 	ib_notify_quiesce(&cq->notify);
 	ib_cq_stop(cq);
 	ib_cq_dim_exit(cq);
-	err = cq->device->ops.destroy_cq(cq, NULL);
+	err = ib_cq_unmake(cq, NULL, site);
 	/* It may still write there: the memory is left to it. */
 	if (WARN_ONCE(err, "%s: driver refuses to destroy a CQ: %d\n", cq->res.kern_name, err))
 		return false;
@@ -254,6 +284,6 @@ void ib_free_cq(struct ib_cq *cq)
 			   "ib_create_cq() is freed by ib_destroy_cq()");
 		return;
 	}
-	ib_cq_destroy(cq);
+	ib_cq_destroy(cq, _RET_IP_);
 }
 EXPORT_SYMBOL(ib_free_cq);

@@ -151,7 +151,7 @@ struct ib_cq_vectors {
 };
 
 /* cq.c */
-bool ib_cq_destroy(struct ib_cq *cq);
+bool ib_cq_destroy(struct ib_cq *cq, unsigned long site);
 
 /* lane.c */
 void ib_cq_lane_init_cq(struct ib_cq *cq, struct ib_cq_lane *lane);
@@ -212,6 +212,8 @@ void ib_notify_revive(struct ib_notify *notify);
 /* pool.c */
 int ib_cq_pool_init(struct ib_device *dev);
 void ib_cq_pool_cleanup(struct ib_device *dev);
+void ib_cq_pool_for_each(struct ib_device *dev, void (*visit)(void *context, unsigned long site),
+			 void *context);
 void ib_cq_pool_show(struct ib_device *dev, struct seq_file *s);
 
 /* debugfs.c */

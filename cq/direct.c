@@ -17,6 +17,7 @@
 #include <linux/sched.h>
 #include <linux/wait_bit.h>
 
+#include "../core/contract.h"
 #include "cq.h"
 
 static bool ib_cq_claim_or_wait(struct ib_cq *cq)
@@ -72,6 +73,7 @@ int ib_process_cq_direct(struct ib_cq *cq, int budget)
 {
 	int completed;
 
+	ib_contract_call(cq->device, &cq->res, "ib_process_cq_direct", _RET_IP_);
 	if (unlikely(!cq->lane || !ib_cq_is_direct(cq))) {
 		ibdev_warn_ratelimited(cq->device,
 				       "%s: %s() is for CQs of IB_POLL_DIRECT\n",

@@ -42,6 +42,7 @@
 #include <linux/sched/clock.h>
 #include <kverbs/completion.h>
 
+#include "../core/contract.h"
 #include "../core/trace.h"
 #include "cq.h"
 
@@ -189,15 +190,31 @@ static noinline void ib_cq_account_latency(struct ib_cq *cq, const struct ib_wc 
 		cq->stats.latency[min(fls64(now - wc->timestamp), IB_CQ_LATENCIES - 1)]++;
 }
 
+/* With one key for the tracepoint and the contract checker. */
+static noinline void ib_cq_done_watched(struct ib_cq *cq, struct ib_wc *wc)
+{
+	bool may_sleep = ib_cq_is_direct(cq) || cq->lane->ctx->may_sleep;
+	void (*done)(struct ib_cq *cq, struct ib_wc *wc) = wc->wr_cqe ? wc->wr_cqe->done : NULL;
+
+	trace_ib_cq_done(cq, wc);
+	if (!done)
+		ib_cq_report_undone(cq, wc);
+	else
+		IB_CALL_BACK(cq->device, &cq->res, "done()",
+			     may_sleep ? IB_FRAME_CALLBACK_TASK : IB_FRAME_CALLBACK, done,
+			     done(cq, wc));
+}
+
 static __always_inline void ib_cq_dispatch(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct ib_cqe *cqe = wc->wr_cqe;
 
 	if (ib_cq_timing())
 		ib_cq_account_latency(cq, wc);
-	trace_ib_cq_done(cq, wc);
 	/* Neither @cqe nor wc->qp may be touched after done(). */
-	if (likely(cqe && cqe->done))
+	if (static_branch_unlikely(&ib_verbs_watched))
+		ib_cq_done_watched(cq, wc);
+	else if (likely(cqe && cqe->done))
 		cqe->done(cq, wc);
 	else
 		ib_cq_report_undone(cq, wc);

@@ -18,6 +18,7 @@
 #include <linux/mutex.h>
 #include <linux/slab.h>
 
+#include "../core/contract.h"
 #include "cq.h"
 
 /* A driver that does not tell its limit judges for itself. */
@@ -144,13 +145,14 @@ void ib_cq_dim_round(struct ib_cq *cq)
 		rdma_dim(cq->dim, came);
 }
 
-static int ib_cq_set_fixed(struct ib_cq *cq, u16 count, u16 period)
+static int ib_cq_set_fixed(struct ib_cq *cq, u16 count, u16 period, unsigned long site)
 {
 	struct ib_cq_dim *cdim = to_cq_dim(cq->dim);
 	int err;
 
 	mutex_lock(&cdim->lock);
-	err = cq->device->ops.modify_cq(cq, count, period);
+	err = IB_IN_FRAME(cq->device, &cq->res, "modify_cq", IB_FRAME_METHOD, site,
+			  cq->device->ops.modify_cq(cq, count, period));
 	if (!err)
 		WRITE_ONCE(cdim->fixed, true);
 	mutex_unlock(&cdim->lock);
@@ -159,7 +161,7 @@ static int ib_cq_set_fixed(struct ib_cq *cq, u16 count, u16 period)
 
 #else
 
-static int ib_cq_set_fixed(struct ib_cq *cq, u16 count, u16 period)
+static int ib_cq_set_fixed(struct ib_cq *cq, u16 count, u16 period, unsigned long site)
 {
 	return -EOPNOTSUPP;
 }
@@ -195,7 +197,8 @@ int rdma_set_cq_moderation(struct ib_cq *cq, u16 cq_count, u16 cq_period)
 	    ib_cq_limit(cq_period, caps->max_cq_moderation_period) != cq_period)
 		return -EINVAL;
 	if (cq->dim)
-		return ib_cq_set_fixed(cq, cq_count, cq_period);
-	return dev->ops.modify_cq(cq, cq_count, cq_period);
+		return ib_cq_set_fixed(cq, cq_count, cq_period, _RET_IP_);
+	return IB_METHOD(dev, &cq->res, "modify_cq",
+			 dev->ops.modify_cq(cq, cq_count, cq_period));
 }
 EXPORT_SYMBOL(rdma_set_cq_moderation);

@@ -14,6 +14,7 @@
  */
 #include <linux/cpumask.h>
 #include <linux/export.h>
+#include <linux/instruction_pointer.h>
 #include <linux/jiffies.h>
 #include <linux/list.h>
 #include <linux/module.h>
@@ -23,6 +24,7 @@
 #include <linux/topology.h>
 #include <linux/workqueue.h>
 
+#include "../core/contract.h"
 #include "cq.h"
 
 /* Entries of a CQ made for the pool: a few consumers' worth. */
@@ -75,11 +77,13 @@ struct ib_cq_share {
  * @node: in ib_cq_share.users
  * @nr_cqe: how many
  * @name: of the module; copied, for the user may forget to give them back
+ * @site: where it asked for them
  */
 struct ib_cq_user {
 	struct list_head node;
 	unsigned int nr_cqe;
 	char name[MODULE_NAME_LEN];
+	unsigned long site;
 };
 
 static struct ib_cq_share *ib_cq_share(const struct ib_cq *cq)
@@ -228,6 +232,7 @@ struct ib_cq *__ib_cq_pool_get(struct ib_device *dev, unsigned int nr_cqe, int c
 	unsigned int vector;
 	struct ib_cq *cq;
 
+	ib_contract_call(dev, NULL, "ib_cq_pool_get", _RET_IP_);
 	if (!pool)
 		return ERR_PTR(-ENODEV);
 	if ((unsigned int)poll_ctx > IB_POLL_LAST_POOL_TYPE || !nr_cqe ||
@@ -238,6 +243,7 @@ struct ib_cq *__ib_cq_pool_get(struct ib_device *dev, unsigned int nr_cqe, int c
 		return ERR_PTR(-ENOMEM);
 	user->nr_cqe = nr_cqe;
 	strscpy(user->name, caller, sizeof(user->name));
+	user->site = _RET_IP_;
 
 	mutex_lock(&pool->lock);
 	vector = ib_cq_pool_vector(pool, comp_vector_hint);
@@ -312,6 +318,7 @@ void __ib_cq_pool_put(struct ib_cq *cq, unsigned int nr_cqe, const char *caller)
 	struct ib_cq_pool *pool = cq->device->cq_pool;
 	struct ib_cq_user *user;
 
+	ib_contract_call(cq->device, &cq->res, "ib_cq_pool_put", _RET_IP_);
 	if (!cq->shared || !pool) {
 		ibdev_warn(cq->device, "%s puts a CQ of %s into the pool\n", caller,
 			   cq->res.kern_name);
@@ -332,7 +339,8 @@ static void ib_cq_pool_destroy(struct ib_cq *cq)
 {
 	struct ib_cq_share *share = ib_cq_share(cq);
 
-	if (ib_cq_destroy(cq))
+	/* Who left a QP on it is known by the QP. */
+	if (ib_cq_destroy(cq, 0))
 		kfree(share);
 }
 
@@ -439,6 +447,25 @@ void ib_cq_pool_cleanup(struct ib_device *dev)
 	}
 	mutex_destroy(&pool->lock);
 	kfree(pool);
+}
+
+/* Visits who has entries, by the place where they were asked for. */
+void ib_cq_pool_for_each(struct ib_device *dev, void (*visit)(void *context, unsigned long site),
+			 void *context)
+{
+	struct ib_cq_pool *pool = dev->cq_pool;
+	struct ib_cq_user *user;
+	struct ib_cq *cq;
+	int i;
+
+	if (!pool)
+		return;
+	mutex_lock(&pool->lock);
+	for (i = 0; i < IB_CQ_POOL_CONTEXTS; i++)
+		list_for_each_entry(cq, &pool->cqs[i], pool_entry)
+			list_for_each_entry(user, &ib_cq_share(cq)->users, node)
+				visit(context, user->site);
+	mutex_unlock(&pool->lock);
 }
 
 /* Lists the pool, a line for each CQ and for each of its users. */

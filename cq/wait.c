@@ -25,6 +25,7 @@
 #include <linux/sched.h>
 #include <linux/wait_bit.h>
 
+#include "../core/contract.h"
 #include "cq.h"
 
 /**
@@ -125,6 +126,7 @@ int ib_cq_flush(struct ib_cq *cq)
 {
 	struct ib_cq_waiter waiter;
 
+	ib_contract_call(cq->device, &cq->res, "ib_cq_flush", _RET_IP_);
 	if (!cq->lane)
 		return -EINVAL;
 	if (ib_cq_polled_by_caller(cq))

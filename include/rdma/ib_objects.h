@@ -173,9 +173,9 @@ struct ib_cq_stats {
  * struct ib_cq - completion queue
  * @device: device of the CQ
  * @uobject: NULL
- * @comp_handler: called once for each time the CQ was armed and completed; NULL
- *	for CQs of ib_alloc_cq()
- * @event_handler: called on events of the CQ; must not sleep
+ * @comp_handler: what a driver calls once for each time the CQ was armed and
+ *	completed; NULL for CQs of ib_alloc_cq()
+ * @event_handler: what a driver calls on events of the CQ; NULL if nobody listens
  * @cq_context: passed to both
  * @cqe: entries it has
  * @cqe_used: entries given out by the pool
@@ -196,6 +196,9 @@ struct ib_cq_stats {
  * @dim: adaptive moderation, or NULL
  * @pool_entry: the pool's
  * @shared: belongs to the pool
+ * @registered_comp_handler: what the consumer gave; only the core calls it
+ * @registered_event_handler: likewise; must not sleep
+ * @handlers: completion handlers that run now, while the contract is watched
  * @res: the core's
  */
 struct ib_cq {
@@ -228,6 +231,10 @@ struct ib_cq {
 	u8			shared:1;
 
 	/* The core's. */
+	ib_comp_handler		registered_comp_handler;
+	void			(*registered_event_handler)(struct ib_event *event,
+							    void *cq_context);
+	atomic_t		handlers;
 	struct rdma_restrack_entry res;
 };
 
@@ -236,12 +243,14 @@ struct ib_cq {
  * @device: device of the SRQ
  * @pd: its PD
  * @uobject: NULL
- * @event_handler: called on events of the SRQ; must not sleep
+ * @event_handler: what a driver calls on events of the SRQ; NULL if nobody listens
  * @srq_context: passed to it
  * @srq_type: %IB_SRQT_BASIC
  * @usecnt: QPs that use it
  * @ext: for other types
  * @ext.cq: completion queue
+ * @registered_event_handler: what the consumer gave; only the core calls it; must
+ *	not sleep
  * @res: the core's
  * @notify: deferral of the event handler
  * @rcu: the core frees the SRQ a grace period after the driver's destroy_srq,
@@ -261,6 +270,8 @@ struct ib_srq {
 	} ext;
 
 	/* The core's. */
+	void			(*registered_event_handler)(struct ib_event *event,
+							    void *srq_context);
 	struct rdma_restrack_entry res;
 	struct ib_notify	notify;
 	struct rcu_head		rcu;
@@ -280,8 +291,9 @@ struct ib_srq {
  * @usecnt: references that forbid to destroy the QP
  * @real_qp: the QP itself
  * @uobject: NULL
- * @event_handler: what a driver calls on events of the QP; must not sleep
- * @registered_event_handler: what the consumer gave; only the core calls it
+ * @event_handler: what a driver calls on events of the QP; NULL if nobody listens
+ * @registered_event_handler: what the consumer gave; only the core calls it; must
+ *	not sleep
  * @srq_completion: the device took its last request from @srq
  * @qp_context: passed to both
  * @av_sgid_attr: source GID of the path, referenced, or NULL
@@ -292,6 +304,7 @@ struct ib_srq {
  * @qp_type: transport
  * @port: port, once it is known
  * @integrity_en: made with %IB_QP_CREATE_INTEGRITY_EN
+ * @known_state: &enum ib_qp_state that the consumer set last
  * @res: the core's
  * @notify: deferral of the event handler
  * @rcu: the core frees the QP a grace period after the driver's destroy_qp,
@@ -326,6 +339,7 @@ struct ib_qp {
 	bool			integrity_en;
 
 	/* The core's. */
+	u8			known_state;
 	struct rdma_restrack_entry res;
 	struct ib_notify	notify;
 	struct rcu_head		rcu;

@@ -383,8 +383,9 @@ static inline u16 rdma_get_udp_sport(u32 fl, u32 lqpn, u32 rqpn)
 }
 
 /*
- * Hot paths. While nobody traces posts and polls, each of these calls is the
- * driver's method and nothing else; else the call goes through core/trace.c.
+ * Hot paths. While nobody traces posts and polls, or watches the contract, each of
+ * these calls is the driver's method and nothing else; else the call goes through
+ * core/trace.c.
  */
 
 DECLARE_STATIC_KEY_FALSE(ib_verbs_watched);
@@ -398,6 +399,8 @@ int ib_post_srq_recv_watched(struct ib_srq *srq,
 			     const struct ib_recv_wr **bad_recv_wr);
 int ib_poll_cq_watched(struct ib_cq *cq, int num_entries, struct ib_wc *wc);
 int ib_req_notify_cq_watched(struct ib_cq *cq, enum ib_cq_notify_flags flags);
+int ib_map_phys_fmr_watched(struct ib_fmr *fmr, u64 *page_list, int list_len,
+			    u64 iova);
 
 /**
  * ib_post_send() - post work requests to a send queue
@@ -785,6 +788,8 @@ int ib_dealloc_fmr(struct ib_fmr *fmr);
 static inline int ib_map_phys_fmr(struct ib_fmr *fmr, u64 *page_list,
 				  int list_len, u64 iova)
 {
+	if (static_branch_unlikely(&ib_verbs_watched))
+		return ib_map_phys_fmr_watched(fmr, page_list, list_len, iova);
 	return fmr->device->ops.map_phys_fmr(fmr, page_list, list_len, iova);
 }
 

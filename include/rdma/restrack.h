@@ -40,6 +40,7 @@ enum rdma_restrack_type {
  * @type: kind of the object
  * @user: made for a user process
  * @id: number, unique for a device and kind
+ * @site: where the object was made: the call into the midlayer
  */
 struct rdma_restrack_entry {
 	bool			valid;
@@ -52,6 +53,7 @@ struct rdma_restrack_entry {
 	enum rdma_restrack_type	type;
 	bool			user;
 	u32			id;
+	unsigned long		site;
 };
 
 /**

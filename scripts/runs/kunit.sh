@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # In the guest: every KUnit module in turn, which runs its suites as it loads.
-# SCALE multiplies the stress counts.
+# SCALE multiplies the stress counts. CONTRACT is what the contract checker does.
 
-for ko in kverbs kverbs_emu; do
-	load $ko
-done
+load kverbs contract="${CONTRACT:-warn}"
+load kverbs_emu
 load kverbs_kunit scale="${SCALE:-1}"
 for path in /modules/kunit_*.ko; do
 	name=${path##*/}

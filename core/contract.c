@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The contract checker: its switch, and what becomes of its reports.
+ *
+ * A report is logged, traced, counted and kept. Whoever reports may be in any context,
+ * NMI included.
+ *
+ * Lock protocol: mode_lock (a mutex) orders changes of the mode. kept_lock (a raw
+ * spinlock, taken with interrupts off) guards the reports that are kept; nothing is
+ * taken inside it. A report from an NMI that finds it taken is not kept, only logged,
+ * traced and counted.
+ */
+#include <linux/atomic.h>
+#include <linux/export.h>
+#include <linux/kernel.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/ratelimit.h>
+#include <linux/seq_file.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
+
+#include "contract.h"
+#include "trace.h"
+
+/* Enough to see what came before the one that was noticed. */
+#define KEPT_REPORTS	32
+
+/* Of a rule that is broken by each message, the first few lines tell all. */
+#define LOG_INTERVAL	(5 * HZ)
+#define LOG_BURST	20
+
+DEFINE_STATIC_KEY_FALSE(ib_contract_key);
+
+static const char * const mode_names[IB_CONTRACT_MODES] = {
+	[IB_CONTRACT_OFF]	= "off",
+	[IB_CONTRACT_WARN]	= "warn",
+	[IB_CONTRACT_PANIC]	= "panic",
+};
+
+static const char * const rule_names[IB_RULES] = {
+	[IB_RULE_SLEEP]			= "sleep in a method",
+	[IB_RULE_REENTRANT]		= "reentrant methods",
+	[IB_RULE_CHAIN]			= "callback in a call chain",
+	[IB_RULE_ONE_HANDLER]		= "one handler at a time",
+	[IB_RULE_CALLBACK_SLEEP]	= "sleep in a callback",
+	[IB_RULE_CALLBACK_CONTEXT]	= "context changed by a callback",
+	[IB_RULE_LEFT]			= "left behind",
+	[IB_RULE_GONE]			= "use after the end",
+	[IB_RULE_OUTPUT]		= "output missing",
+	[IB_RULE_REGISTER]		= "registration in atomic context",
+	[IB_RULE_BUSY]			= "destroyed in use",
+	[IB_RULE_STATE]			= "post in a wrong state",
+};
+
+static DEFINE_MUTEX(mode_lock);
+static enum ib_contract_mode contract_mode;
+
+static atomic64_t counts[IB_RULES];
+static atomic64_t last_nr;
+
+static DEFINE_RAW_SPINLOCK(kept_lock);
+static struct ib_contract_report kept[KEPT_REPORTS];
+static unsigned int nr_kept;
+
+static DEFINE_RATELIMIT_STATE(log_limit, LOG_INTERVAL, LOG_BURST);
+
+/**
+ * ib_contract_get_mode() - what the checker does
+ *
+ * Context: Any.
+ * Return: the mode.
+ */
+enum ib_contract_mode ib_contract_get_mode(void)
+{
+	return READ_ONCE(contract_mode);
+}
+EXPORT_SYMBOL_GPL(ib_contract_get_mode);
+
+/**
+ * ib_contract_set_mode() - switch the checker; as the module parameter does
+ * @mode: the mode
+ *
+ * What is under way when it is switched on is not watched; what is when it is switched
+ * off is watched to its end.
+ *
+ * Context: Process, may sleep.
+ * Return: 0, or -EINVAL if there is no such mode.
+ */
+int ib_contract_set_mode(enum ib_contract_mode mode)
+{
+	if ((unsigned int)mode >= IB_CONTRACT_MODES)
+		return -EINVAL;
+	mutex_lock(&mode_lock);
+	if (mode != IB_CONTRACT_OFF && !static_key_enabled(&ib_contract_key)) {
+		static_branch_enable(&ib_contract_key);
+		/* Posts and polls have one key for all who watch them. */
+		ib_verbs_watch();
+	} else if (mode == IB_CONTRACT_OFF && static_key_enabled(&ib_contract_key)) {
+		ib_verbs_unwatch();
+		static_branch_disable(&ib_contract_key);
+	}
+	WRITE_ONCE(contract_mode, mode);
+	mutex_unlock(&mode_lock);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(ib_contract_set_mode);
+
+static int contract_param_set(const char *val, const struct kernel_param *kp)
+{
+	int mode = sysfs_match_string(mode_names, val);
+
+	if (mode < 0) {
+		pr_warn("kverbs: contract is off, warn or panic\n");
+		return mode;
+	}
+	return ib_contract_set_mode(mode);
+}
+
+static int contract_param_get(char *buf, const struct kernel_param *kp)
+{
+	return sysfs_emit(buf, "%s\n", mode_names[ib_contract_get_mode()]);
+}
+
+static const struct kernel_param_ops contract_param_ops = {
+	.set = contract_param_set,
+	.get = contract_param_get,
+};
+module_param_cb(contract, &contract_param_ops, NULL, 0644);
+MODULE_PARM_DESC(contract,
+		 "watch whether drivers and clients keep the contract: off, warn, or panic (off)");
+
+/**
+ * ib_contract_count() - how often a rule was seen broken
+ * @rule: the rule
+ *
+ * Context: Any.
+ * Return: the number of reports since the module was loaded; 0 if there is no such rule.
+ */
+u64 ib_contract_count(enum ib_contract_rule rule)
+{
+	return (unsigned int)rule < IB_RULES ? atomic64_read(&counts[rule]) : 0;
+}
+EXPORT_SYMBOL_GPL(ib_contract_count);
+
+/**
+ * ib_contract_read() - read one of the last reports
+ * @back: which: 0 is the last, 1 the one before
+ * @report: filled in
+ *
+ * Context: Any but NMI.
+ * Return: false if there have not been so many, or it is not kept any more.
+ */
+bool ib_contract_read(unsigned int back, struct ib_contract_report *report)
+{
+	unsigned long flags;
+	bool found;
+
+	raw_spin_lock_irqsave(&kept_lock, flags);
+	found = back < min_t(unsigned int, nr_kept, KEPT_REPORTS);
+	if (found)
+		*report = kept[(nr_kept - 1 - back) % KEPT_REPORTS];
+	raw_spin_unlock_irqrestore(&kept_lock, flags);
+	return found;
+}
+EXPORT_SYMBOL_GPL(ib_contract_read);
+
+static void keep(const struct ib_contract_report *report)
+{
+	unsigned long flags;
+
+	if (in_nmi()) {
+		if (!raw_spin_trylock_irqsave(&kept_lock, flags))
+			return;
+	} else {
+		raw_spin_lock_irqsave(&kept_lock, flags);
+	}
+	kept[nr_kept++ % KEPT_REPORTS] = *report;
+	/* The number of those kept, and where the next one goes, stay right. */
+	if (unlikely(nr_kept == UINT_MAX))
+		nr_kept = nr_kept % KEPT_REPORTS + KEPT_REPORTS;
+	raw_spin_unlock_irqrestore(&kept_lock, flags);
+}
+
+/* An address that tells which module the driver of a device is. */
+unsigned long ib_contract_driver(const struct ib_device *dev)
+{
+	return (unsigned long)dev->ops.query_device;
+}
+
+static void describe(struct ib_contract_report *report, const struct ib_device *dev,
+		     const struct rdma_restrack_entry *res, unsigned long culprit)
+{
+	if (dev)
+		strscpy(report->device, dev_name(&dev->dev) ?: "?", sizeof(report->device));
+	if (res)
+		snprintf(report->object, sizeof(report->object), "%s %u",
+			 rdma_restrack_kind(res->type), res->id);
+	ib_module_name(culprit, report->module, sizeof(report->module));
+}
+
+/**
+ * ib_contract_report() - tell that a rule was broken
+ * @rule: which
+ * @dev: the device, or NULL
+ * @res: tracking entry of the object, or NULL
+ * @culprit: an address in the module that is to blame
+ * @site: where, see &struct ib_contract_report
+ * @count: how often, or how many objects
+ * @fmt: what happened
+ *
+ * Does nothing while the checker is off.
+ *
+ * Context: Any, NMI included.
+ */
+void ib_contract_report(enum ib_contract_rule rule, const struct ib_device *dev,
+			const struct rdma_restrack_entry *res, unsigned long culprit,
+			unsigned long site, unsigned int count, const char *fmt, ...)
+{
+	struct ib_contract_report report = {
+		.rule = rule,
+		.count = count,
+		.site = site,
+	};
+	va_list args;
+
+	if (!ib_contract_on())
+		return;
+	report.nr = atomic64_inc_return(&last_nr);
+	describe(&report, dev, res, culprit);
+	va_start(args, fmt);
+	vscnprintf(report.what, sizeof(report.what), fmt, args);
+	va_end(args);
+
+	atomic64_inc(&counts[rule]);
+	keep(&report);
+	trace_ib_contract(&report);
+	if (__ratelimit(&log_limit))
+		pr_warn("kverbs: contract, rule %u: %s: %s: %s%s%s, %pS\n", rule, report.module,
+			report.device[0] ? report.device : "no device",
+			report.object, report.object[0] ? ": " : "", report.what, (void *)site);
+	if (ib_contract_get_mode() == IB_CONTRACT_PANIC)
+		panic("kverbs: rule %u of the contract was broken by %s\n", rule, report.module);
+}
+
+/* The file "contract" in debugfs. */
+void ib_contract_show(struct seq_file *s)
+{
+	struct ib_contract_report report;
+	unsigned int i;
+
+	seq_printf(s, "mode: %s\n", mode_names[ib_contract_get_mode()]);
+	for (i = IB_RULE_SLEEP; i < IB_RULES; i++)
+		if (i != IB_RULE_REENTRANT)
+			seq_printf(s, "rule %u, %s: %llu\n", i, rule_names[i],
+				   ib_contract_count(i));
+	seq_printf(s, "not watched for lack of room: %u\n", ib_chains_missed());
+	for (i = 0; ib_contract_read(i, &report); i++)
+		seq_printf(s, "report=%llu rule=%u module=%s device=%s object=\"%s\" count=%u site=%pS: %s\n",
+			   report.nr, report.rule, report.module,
+			   report.device[0] ? report.device : "-", report.object, report.count,
+			   (void *)report.site, report.what);
+}

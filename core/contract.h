@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The contract checker, for the midlayer itself.
+ *
+ * What is under way is known by frames: one for each driver's method and each
+ * consumer's callback, on the stack of who calls it. Those of one context - a task, or
+ * the softirq, interrupt or NMI that interrupts it - are a chain. So it is seen
+ * whether a callback runs inside a method, and what a method or callback did to its
+ * context while it ran.
+ */
+#ifndef KVERBS_CORE_CONTRACT_H
+#define KVERBS_CORE_CONTRACT_H
+
+#include <linux/hash.h>
+#include <linux/instruction_pointer.h>
+#include <linux/jump_label.h>
+#include <linux/preempt.h>
+#include <linux/sched.h>
+#include <kverbs/contract.h>
+
+#include "core_priv.h"
+
+struct ib_chain;
+struct rdma_restrack_entry;
+struct seq_file;
+
+enum ib_frame_kind {
+	IB_FRAME_METHOD,	/* a method that may sleep */
+	IB_FRAME_ATOMIC,	/* a method that must not */
+	IB_FRAME_CALLBACK,	/* a callback that must not sleep */
+	IB_FRAME_CALLBACK_TASK,	/* a callback that may */
+};
+
+/**
+ * struct ib_frame - a method or callback under way
+ * @chain: the chain it is in; NULL: it is not watched
+ * @prev: the frame around it, or NULL
+ * @dev: the device
+ * @res: the object, or NULL
+ * @what: name of the method or callback
+ * @site: of a method: who called into the midlayer; else the callback
+ * @switches: how often the task had slept before
+ * @kind: what it is
+ * @irqs_off: of callbacks, as it was before
+ * @preempt: likewise
+ * @locks: likewise, where the kernel counts them
+ */
+struct ib_frame {
+	struct ib_chain *chain;
+	struct ib_frame *prev;
+	const struct ib_device *dev;
+	const struct rdma_restrack_entry *res;
+	const char *what;
+	unsigned long site;
+	unsigned long switches;
+	u8 kind;
+	bool irqs_off;
+	int preempt;
+	int locks;
+};
+
+/**
+ * struct ib_chain - the frames of a context
+ * @task: whose, for contexts of tasks; NULL: free
+ * @top: the innermost frame
+ * @first: for a method of the data path that is the task's outermost frame
+ *
+ * Whoever has taken a chain touches it alone. The chains of tasks are in a table, by
+ * hash; @top points to @first while they are free.
+ */
+struct ib_chain {
+	struct task_struct *task;
+	struct ib_frame *top;
+	struct ib_frame first;
+} ____cacheline_aligned;
+
+/* Tasks inside methods at a time are few. */
+#define IB_CHAIN_BITS	9
+
+extern struct ib_chain ib_task_chains[1 << IB_CHAIN_BITS];
+
+DECLARE_STATIC_KEY_FALSE(ib_contract_key);
+
+static __always_inline bool ib_contract_on(void)
+{
+	return static_branch_unlikely(&ib_contract_key);
+}
+
+/* contract.c */
+__printf(7, 8) __cold
+void ib_contract_report(enum ib_contract_rule rule, const struct ib_device *dev,
+			const struct rdma_restrack_entry *res, unsigned long culprit,
+			unsigned long site, unsigned int count, const char *fmt, ...);
+unsigned long ib_contract_driver(const struct ib_device *dev);
+void ib_contract_show(struct seq_file *s);
+
+/* contract_frame.c */
+void ib_frame_push(struct ib_frame *f);
+void ib_chains_init(void);
+unsigned int ib_chains_missed(void);
+unsigned long ib_callback_here(void);
+__cold void ib_contract_slept(const struct ib_frame *f);
+void ib_method_enter(struct ib_frame *f, const struct ib_device *dev,
+		     const struct rdma_restrack_entry *res, const char *what,
+		     enum ib_frame_kind kind, unsigned long site);
+void ib_method_leave(struct ib_frame *f);
+void ib_callback_enter(struct ib_frame *f, const struct ib_device *dev,
+		       const struct rdma_restrack_entry *res, const char *what,
+		       enum ib_frame_kind kind, const void *function);
+void ib_callback_leave(struct ib_frame *f);
+void ib_call_comp_handler(struct ib_cq *cq, void *cq_context);
+void ib_call_cq_event_handler(struct ib_event *event, void *cq_context);
+void ib_call_qp_event_handler(struct ib_event *event, void *qp_context);
+void ib_call_srq_event_handler(struct ib_event *event, void *srq_context);
+void ib_output_missing(const struct ib_device *dev, const struct rdma_restrack_entry *res,
+		       const char *method, const char *output, unsigned long site);
+
+/* contract_owner.c */
+unsigned long ib_contract_culprit(unsigned long site);
+bool ib_same_module(unsigned long a, unsigned long b);
+void ib_module_name(unsigned long addr, char *name, size_t size);
+__cold void ib_contract_suspect(const struct ib_device *dev,
+				const struct rdma_restrack_entry *res, const char *what,
+				unsigned long site);
+void ib_contract_device_found(struct ib_device *dev, unsigned long addr);
+void ib_contract_client_back(struct ib_device *dev, unsigned long addr);
+void ib_contract_client_left(struct ib_device *dev, unsigned long addr, const char *how);
+void ib_contract_forget(struct ib_device *dev);
+void ib_contract_watch_state(struct ib_device *dev);
+int ib_contract_init(void);
+void ib_contract_exit(void);
+
+/* A verbs call that leads to others from here: by whom, the others cannot tell. */
+static __always_inline void ib_contract_call(const struct ib_device *dev,
+					     const struct rdma_restrack_entry *res,
+					     const char *what, unsigned long site)
+{
+	if (ib_contract_on() && unlikely(READ_ONCE(ib_priv(dev)->contract_suspect)))
+		ib_contract_suspect(dev, res, what, site);
+}
+
+static __always_inline struct ib_chain *ib_chain_here(void)
+{
+	return &ib_task_chains[hash_ptr(current, IB_CHAIN_BITS)];
+}
+
+/*
+ * A task that is in no frame takes its chain, ib_chain_here(). False in interrupts, for
+ * tasks that are in a frame, and where another task has taken the place.
+ */
+static __always_inline bool ib_chain_claim(struct ib_chain *chain)
+{
+	struct task_struct *free = NULL;
+
+	if (unlikely(preempt_count() & (NMI_MASK | HARDIRQ_MASK | SOFTIRQ_OFFSET)))
+		return false;
+	return likely(try_cmpxchg_acquire(&chain->task, &free, current));
+}
+
+static __always_inline void ib_chain_release(struct ib_chain *chain)
+{
+	smp_store_release(&chain->task, NULL);
+}
+
+static __always_inline void ib_frame_fill(struct ib_frame *f, const struct ib_device *dev,
+					  const struct rdma_restrack_entry *res,
+					  const char *what, enum ib_frame_kind kind,
+					  unsigned long site)
+{
+	f->dev = dev;
+	f->res = res;
+	f->what = what;
+	f->site = site;
+	f->kind = kind;
+	f->switches = current->nvcsw;
+}
+
+/**
+ * IB_FAST_METHOD() - as IB_ATOMIC_METHOD(), for the data path, while the checker is on
+ * @dev: the device
+ * @res: tracking entry of the object
+ * @what: name of the method
+ * @site: who called into the midlayer
+ * @call: the call
+ * @slow: the same by IB_IN_FRAME(), in a function of its own
+ *
+ * A frame on the stack would cost what it takes to clear it, and to guard the stack.
+ */
+#define IB_FAST_METHOD(dev, res, what, site, call, slow)		\
+({									\
+	struct ib_chain *__chain = ib_chain_here();			\
+	typeof(call) __ret;						\
+									\
+	if (likely(!READ_ONCE(ib_priv(dev)->contract_suspect) &&	\
+		   ib_chain_claim(__chain))) {				\
+		ib_frame_fill(&__chain->first, dev, res, what,		\
+			      IB_FRAME_ATOMIC, site);			\
+		__ret = (call);						\
+		if (unlikely(current->nvcsw != __chain->first.switches)) \
+			ib_contract_slept(&__chain->first);		\
+		ib_chain_release(__chain);				\
+	} else {							\
+		__ret = (slow);						\
+	}								\
+	__ret;								\
+})
+
+/**
+ * IB_IN_FRAME() - the value of a call of a driver's method, watched
+ * @dev: the device
+ * @res: tracking entry of the object, or NULL
+ * @what: name of the method
+ * @kind: %IB_FRAME_METHOD or %IB_FRAME_ATOMIC
+ * @site: who called into the midlayer
+ * @call: the call
+ */
+#define IB_IN_FRAME(dev, res, what, kind, site, call)			\
+({									\
+	typeof(call) __ret;						\
+									\
+	if (ib_contract_on()) {						\
+		struct ib_frame __frame;				\
+									\
+		ib_method_enter(&__frame, dev, res, what, kind, site);	\
+		__ret = (call);						\
+		ib_method_leave(&__frame);				\
+	} else {							\
+		__ret = (call);						\
+	}								\
+	__ret;								\
+})
+
+/* As IB_IN_FRAME(), for the caller of the function it stands in. */
+#define IB_METHOD(dev, res, what, call)					\
+	IB_IN_FRAME(dev, res, what, IB_FRAME_METHOD, _RET_IP_, call)
+#define IB_ATOMIC_METHOD(dev, res, what, call)				\
+	IB_IN_FRAME(dev, res, what, IB_FRAME_ATOMIC, _RET_IP_, call)
+
+/**
+ * IB_CALL_BACK() - call a consumer's function, watched
+ * @dev: the device
+ * @res: tracking entry of the object, or NULL
+ * @what: what the function is
+ * @kind: %IB_FRAME_CALLBACK or %IB_FRAME_CALLBACK_TASK
+ * @function: the function
+ * @call: the call
+ */
+#define IB_CALL_BACK(dev, res, what, kind, function, call)		\
+do {									\
+	if (ib_contract_on()) {						\
+		struct ib_frame __frame;				\
+									\
+		ib_callback_enter(&__frame, dev, res, what, kind, function); \
+		call;							\
+		ib_callback_leave(&__frame);				\
+	} else {							\
+		call;							\
+	}								\
+} while (0)
+
+/**
+ * IB_OUTPUT() - what a method made; an error where it made nothing and said so to nobody
+ * @dev: the device
+ * @method: name of the method
+ * @site: who called into the midlayer
+ * @made: what the method returned, or the error that it means instead
+ */
+#define IB_OUTPUT(dev, method, site, made)				\
+({									\
+	typeof(made) __made = (made);					\
+									\
+	if (unlikely(!__made)) {					\
+		ib_output_missing(dev, NULL, method, "returned NULL", site); \
+		__made = ERR_PTR(-EINVAL);				\
+	}								\
+	__made;								\
+})
+
+#endif

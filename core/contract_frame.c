@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The contract checker: methods and callbacks under way.
+ *
+ * A frame lies on the stack of who calls a method or callback, from before the call to
+ * after it, in the chain of its context; for the data path, in the chain itself. A chain
+ * of a task is taken out of a table by its outermost frame and given back after it; an
+ * interrupt's is its CPU's, and empty when the interrupt is over. Only the context itself reads or writes its chain, so
+ * nothing is locked. What an interrupt finds is its own chain, not that of what it
+ * interrupts: that is another call chain.
+ *
+ * Whether somebody slept is told by the count of voluntary switches of the task, which
+ * each kernel keeps, and which does not grow when the task is merely preempted.
+ */
+#include <linux/debug_locks.h>
+#include <linux/irqflags.h>
+#include <linux/percpu.h>
+#include <linux/rcupdate.h>
+
+#include "contract.h"
+
+struct ib_chain ib_task_chains[1 << IB_CHAIN_BITS];
+
+/* Softirq, interrupt, NMI. */
+static DEFINE_PER_CPU_ALIGNED(struct ib_chain [3], interrupt_chains);
+
+static atomic_t chains_missed;
+
+void ib_chains_init(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(ib_task_chains); i++)
+		ib_task_chains[i].top = &ib_task_chains[i].first;
+}
+
+/* A frame in the caller's context: its chain is NULL if there is no room for one. */
+void ib_frame_push(struct ib_frame *f)
+{
+	int level = interrupt_context_level();
+	struct ib_chain *chain;
+
+	f->prev = NULL;
+	if (level) {
+		/* The CPU stays the same at such a level. */
+		chain = &(*this_cpu_ptr(&interrupt_chains))[level - 1];
+		f->prev = chain->top;
+	} else {
+		chain = ib_chain_here();
+		if (READ_ONCE(chain->task) == current)
+			f->prev = chain->top;
+		else if (!ib_chain_claim(chain))
+			chain = NULL;
+	}
+	f->chain = chain;
+	if (chain)
+		chain->top = f;
+	else
+		atomic_inc(&chains_missed);
+}
+
+static void frame_pop(struct ib_frame *f)
+{
+	struct ib_chain *chain = f->chain;
+
+	if (f->prev || !READ_ONCE(chain->task)) {
+		chain->top = f->prev;
+		return;
+	}
+	chain->top = &chain->first;
+	ib_chain_release(chain);
+}
+
+/*
+ * The function of the consumer that the caller is in, and which may have ended in a call
+ * of ours: then it does not show as the place of the call. 0 if there is none.
+ */
+unsigned long ib_callback_here(void)
+{
+	int level = interrupt_context_level();
+	const struct ib_frame *f = NULL;
+	struct ib_chain *chain;
+
+	if (level) {
+		f = (*this_cpu_ptr(&interrupt_chains))[level - 1].top;
+	} else {
+		chain = ib_chain_here();
+		if (READ_ONCE(chain->task) == current && chain->top != &chain->first)
+			f = chain->top;
+	}
+	while (f && f->kind < IB_FRAME_CALLBACK)
+		f = f->prev;
+	return f ? f->site : 0;
+}
+
+unsigned int ib_chains_missed(void)
+{
+	return atomic_read(&chains_missed);
+}
+
+/* A method or callback that must not sleep did. */
+void ib_contract_slept(const struct ib_frame *f)
+{
+	bool callback = f->kind == IB_FRAME_CALLBACK;
+
+	ib_contract_report(callback ? IB_RULE_CALLBACK_SLEEP : IB_RULE_SLEEP, f->dev, f->res,
+			   callback ? f->site : ib_contract_driver(f->dev), f->site, 1,
+			   "%s slept", f->what);
+}
+
+/* A driver's method is called. */
+void ib_method_enter(struct ib_frame *f, const struct ib_device *dev,
+		     const struct rdma_restrack_entry *res, const char *what,
+		     enum ib_frame_kind kind, unsigned long site)
+{
+	if (READ_ONCE(ib_priv(dev)->contract_suspect))
+		ib_contract_suspect(dev, res, what, site);
+	ib_frame_fill(f, dev, res, what, kind, site);
+	ib_frame_push(f);
+}
+
+/* It has returned. */
+void ib_method_leave(struct ib_frame *f)
+{
+	if (f->chain)
+		frame_pop(f);
+	if (f->kind == IB_FRAME_ATOMIC && current->nvcsw != f->switches)
+		ib_contract_slept(f);
+}
+
+static bool lockdep_counts(void)
+{
+#ifdef CONFIG_LOCKDEP
+	return READ_ONCE(debug_locks);
+#else
+	return false;
+#endif
+}
+
+static int locks_held(void)
+{
+#ifdef CONFIG_LOCKDEP
+	return current->lockdep_depth;
+#else
+	return 0;
+#endif
+}
+
+/* A method of the same device is under way, and the driver calls back from within it. */
+static void check_chain(const struct ib_frame *f)
+{
+	const struct ib_frame *outer;
+
+	for (outer = f->prev; outer; outer = outer->prev) {
+		if (outer->dev != f->dev || outer->kind >= IB_FRAME_CALLBACK)
+			continue;
+		ib_contract_report(IB_RULE_CHAIN, f->dev, f->res, ib_contract_driver(f->dev),
+				   outer->site, 1, "%s inside %s", f->what, outer->what);
+		return;
+	}
+}
+
+/**
+ * ib_callback_enter() - a consumer's function is called
+ * @f: the frame, until ib_callback_leave()
+ * @dev: the device
+ * @res: tracking entry of the object, or NULL
+ * @what: what the function is
+ * @kind: %IB_FRAME_CALLBACK or %IB_FRAME_CALLBACK_TASK
+ * @function: the function
+ *
+ * Context: Any; that of the callback.
+ */
+void ib_callback_enter(struct ib_frame *f, const struct ib_device *dev,
+		       const struct rdma_restrack_entry *res, const char *what,
+		       enum ib_frame_kind kind, const void *function)
+{
+	ib_frame_fill(f, dev, res, what, kind, (unsigned long)function);
+	ib_frame_push(f);
+	if (f->chain)
+		check_chain(f);
+	f->preempt = preempt_count();
+	f->irqs_off = irqs_disabled();
+	f->locks = locks_held();
+}
+
+/* So that the machine goes on. Locks cannot be given back for somebody. */
+static void restore_context(const struct ib_frame *f)
+{
+	preempt_count_set(f->preempt);
+	if (f->irqs_off && !irqs_disabled())
+		local_irq_disable();
+	else if (!f->irqs_off && irqs_disabled())
+		local_irq_enable();
+}
+
+static void check_context(const struct ib_frame *f)
+{
+	const char *changed = NULL;
+
+	if (preempt_count() != f->preempt)
+		changed = "preemption";
+	else if (irqs_disabled() != f->irqs_off)
+		changed = "interrupts";
+	/* After a complaint of its own, lockdep counts no more. */
+	else if (locks_held() != f->locks && lockdep_counts())
+		changed = "locks";
+	if (likely(!changed))
+		return;
+	restore_context(f);
+	ib_contract_report(IB_RULE_CALLBACK_CONTEXT, f->dev, f->res, f->site, f->site, 1,
+			   "%s changed %s", f->what, changed);
+}
+
+/* The consumer's function has returned. */
+void ib_callback_leave(struct ib_frame *f)
+{
+	check_context(f);
+	if (f->chain)
+		frame_pop(f);
+	if (f->kind == IB_FRAME_CALLBACK && current->nvcsw != f->switches)
+		ib_contract_slept(f);
+}
+
+/*
+ * What stands in the objects as handlers, so that they are watched also where a driver
+ * calls them by itself.
+ */
+
+static void call_comp_handler_watched(struct ib_cq *cq, void *cq_context)
+{
+	struct ib_frame f;
+
+	ib_callback_enter(&f, cq->device, &cq->res, "completion handler", IB_FRAME_CALLBACK,
+			  cq->registered_comp_handler);
+	if (atomic_inc_return(&cq->handlers) > 1)
+		ib_contract_report(IB_RULE_ONE_HANDLER, cq->device, &cq->res,
+				   ib_contract_driver(cq->device), f.site, 1,
+				   "two completion handlers at a time");
+	cq->registered_comp_handler(cq, cq_context);
+	atomic_dec(&cq->handlers);
+	ib_callback_leave(&f);
+}
+
+void ib_call_comp_handler(struct ib_cq *cq, void *cq_context)
+{
+	if (ib_contract_on())
+		call_comp_handler_watched(cq, cq_context);
+	else
+		cq->registered_comp_handler(cq, cq_context);
+}
+
+static void call_event_handler(void (*handler)(struct ib_event *event, void *context),
+			       struct ib_event *event, const struct ib_device *dev,
+			       const struct rdma_restrack_entry *res, void *context)
+{
+	struct ib_frame f;
+
+	if (!ib_contract_on()) {
+		handler(event, context);
+		return;
+	}
+	ib_callback_enter(&f, dev, res, "event handler", IB_FRAME_CALLBACK, handler);
+	handler(event, context);
+	ib_callback_leave(&f);
+}
+
+void ib_call_cq_event_handler(struct ib_event *event, void *cq_context)
+{
+	struct ib_cq *cq = event->element.cq;
+
+	call_event_handler(cq->registered_event_handler, event, cq->device, &cq->res,
+			   cq_context);
+}
+
+void ib_call_qp_event_handler(struct ib_event *event, void *qp_context)
+{
+	struct ib_qp *qp = event->element.qp;
+
+	call_event_handler(qp->registered_event_handler, event, qp->device, &qp->res,
+			   qp_context);
+}
+
+void ib_call_srq_event_handler(struct ib_event *event, void *srq_context)
+{
+	struct ib_srq *srq = event->element.srq;
+
+	call_event_handler(srq->registered_event_handler, event, srq->device, &srq->res,
+			   srq_context);
+}
+
+/* A method told of success, and @output says what it did not give. */
+void ib_output_missing(const struct ib_device *dev, const struct rdma_restrack_entry *res,
+		       const char *method, const char *output, unsigned long site)
+{
+	ib_contract_report(IB_RULE_OUTPUT, dev, res, ib_contract_driver(dev), site, 1, "%s %s",
+			   method, output);
+}

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The contract checker: whose code is where, who has left a device, and what it left.
+ *
+ * Clients are known by their modules: a module that uses this one is loaded after it,
+ * so we are told of it, and remember it until it goes. A module has left a device when
+ * remove() has returned for the last of its clients there, and has come back when add()
+ * is called again, or when it looks the device up. The driver of a device is not watched
+ * there: what it does with its own device is its own affair.
+ *
+ * Who has left is kept also while the checker is off, so that it knows when it is
+ * switched on.
+ *
+ * Lock protocol: modules_lock (a spinlock) guards the list of modules, and is innermost.
+ * A device's list of those who left is changed under ib_registry_lock. Both are read
+ * under RCU; contract_suspect tells the data path that it has to look.
+ */
+#include <linux/list.h>
+#include <linux/module.h>
+#include <linux/notifier.h>
+#include <linux/rculist.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
+
+#include "../cq/cq.h"
+#include "contract.h"
+
+/* Places of allocation told apart in what a client left, for each kind of object. */
+#define LEFT_SITES	8
+
+/**
+ * struct loaded - a module that may use this one
+ * @list: of all
+ * @mod: the module
+ * @rcu: readers of the list
+ */
+struct loaded {
+	struct list_head list;
+	struct module *mod;
+	struct rcu_head rcu;
+};
+
+/**
+ * struct leaver - a module that has left a device
+ * @list: of the device
+ * @mod: the module
+ * @back: it has looked the device up since, and may use what it found
+ * @rcu: readers of the list
+ */
+struct leaver {
+	struct list_head list;
+	const struct module *mod;
+	bool back;
+	struct rcu_head rcu;
+};
+
+static DEFINE_SPINLOCK(modules_lock);
+static LIST_HEAD(modules);
+
+/* What is there only while the module begins goes without our knowing. */
+static bool is_within(unsigned long addr, const struct module *mod)
+{
+	return data_race(within_module(addr, mod));
+}
+
+/* NULL: not a module that came after us. Under RCU. */
+static struct module *module_at(unsigned long addr)
+{
+	struct loaded *l;
+
+	list_for_each_entry_rcu(l, &modules, list)
+		if (is_within(addr, l->mod))
+			return l->mod;
+	return NULL;
+}
+
+/*
+ * Who is to blame for a call made at @site: a client's function that ends in a call of
+ * ours is not where that returns to. Any context.
+ */
+unsigned long ib_contract_culprit(unsigned long site)
+{
+	unsigned long callback;
+	bool known;
+
+	rcu_read_lock();
+	known = module_at(site);
+	rcu_read_unlock();
+	callback = known ? 0 : ib_callback_here();
+	return callback ?: site;
+}
+
+/* False also where we know neither. Any context. */
+bool ib_same_module(unsigned long a, unsigned long b)
+{
+	const struct module *mod;
+	bool same;
+
+	rcu_read_lock();
+	mod = module_at(a);
+	same = mod && is_within(b, mod);
+	rcu_read_unlock();
+	return same;
+}
+
+/* Any context. */
+void ib_module_name(unsigned long addr, char *name, size_t size)
+{
+	const struct module *mod;
+
+	rcu_read_lock();
+	mod = module_at(addr);
+	if (!mod && is_within(addr, THIS_MODULE))
+		mod = THIS_MODULE;
+	strscpy(name, mod ? mod->name : "?", size);
+	rcu_read_unlock();
+}
+
+static bool is_driver(const struct ib_device *dev, const struct module *mod)
+{
+	return mod == dev->ops.owner || is_within(ib_contract_driver(dev), mod);
+}
+
+/* A state, or a list of those who left, has changed. */
+void ib_contract_watch_state(struct ib_device *dev)
+{
+	struct ib_device_priv *priv = ib_priv(dev);
+
+	lockdep_assert_held(&ib_registry_lock);
+	WRITE_ONCE(priv->contract_suspect, priv->state == IB_DEV_UNREGISTERED ||
+					   priv->state == IB_DEV_RELEASED ||
+					   !list_empty(&priv->leavers));
+}
+
+static bool has_left(const struct ib_device *dev, unsigned long site)
+{
+	struct leaver *l;
+
+	list_for_each_entry_rcu(l, &ib_priv(dev)->leavers, list)
+		if (!READ_ONCE(l->back) && is_within(site, l->mod))
+			return true;
+	return false;
+}
+
+/* A verbs call where somebody may not make one: look who it is. Any context. */
+void ib_contract_suspect(const struct ib_device *dev, const struct rdma_restrack_entry *res,
+			 const char *what, unsigned long site)
+{
+	enum ib_dev_state state = READ_ONCE(ib_priv(dev)->state);
+	bool gone = state == IB_DEV_UNREGISTERED || state == IB_DEV_RELEASED;
+	bool left = false, own;
+	struct module *mod;
+
+	site = ib_contract_culprit(site);
+	rcu_read_lock();
+	mod = module_at(site);
+	own = !mod || is_driver(dev, mod);
+	if (!own && !gone)
+		left = has_left(dev, site);
+	rcu_read_unlock();
+	if (own || !(gone || left))
+		return;
+	ib_contract_report(IB_RULE_GONE, dev, res, site, site, 1, "%s after %s", what,
+			   gone ? "ib_unregister_device() returned" : "its remove() returned");
+}
+
+static void drop_leaver(struct ib_device *dev, const struct module *mod)
+{
+	struct leaver *l, *next;
+
+	lockdep_assert_held(&ib_registry_lock);
+	list_for_each_entry_safe(l, next, &ib_priv(dev)->leavers, list) {
+		if (mod && l->mod != mod)
+			continue;
+		list_del_rcu(&l->list);
+		kfree_rcu(l, rcu);
+	}
+	ib_contract_watch_state(dev);
+}
+
+/* The module at @addr has found the device, which it may use now. Any context. */
+void ib_contract_device_found(struct ib_device *dev, unsigned long addr)
+{
+	struct leaver *l;
+
+	if (!READ_ONCE(ib_priv(dev)->contract_suspect))
+		return;
+	rcu_read_lock();
+	list_for_each_entry_rcu(l, &ib_priv(dev)->leavers, list)
+		if (is_within(addr, l->mod))
+			WRITE_ONCE(l->back, true);
+	rcu_read_unlock();
+}
+
+/* A client of the module at @addr is about to be added. */
+void ib_contract_client_back(struct ib_device *dev, unsigned long addr)
+{
+	struct module *mod;
+
+	lockdep_assert_held(&ib_registry_lock);
+	if (list_empty(&ib_priv(dev)->leavers))
+		return;
+	rcu_read_lock();
+	mod = module_at(addr);
+	rcu_read_unlock();
+	if (mod)
+		drop_leaver(dev, mod);
+}
+
+/* The device goes. */
+void ib_contract_forget(struct ib_device *dev)
+{
+	drop_leaver(dev, NULL);
+}
+
+/**
+ * struct left - things of one kind that a module left, by where it made them
+ * @mod: the module
+ * @nr_sites: places so far
+ * @sites: the places
+ * @sites.addr: where
+ * @sites.count: how many
+ * @others: how many from places for which there was no room
+ */
+struct left {
+	const struct module *mod;
+	unsigned int nr_sites;
+	struct {
+		unsigned long addr;
+		unsigned int count;
+	} sites[LEFT_SITES];
+	unsigned int others;
+};
+
+static void count_left(void *context, unsigned long site)
+{
+	struct left *left = context;
+	unsigned int i;
+
+	if (!is_within(site, left->mod))
+		return;
+	for (i = 0; i < left->nr_sites; i++) {
+		if (left->sites[i].addr == site) {
+			left->sites[i].count++;
+			return;
+		}
+	}
+	if (i == LEFT_SITES) {
+		left->others++;
+		return;
+	}
+	left->sites[i].addr = site;
+	left->sites[i].count = 1;
+	left->nr_sites++;
+}
+
+static void report_left(struct ib_device *dev, const struct left *left, const char *kind,
+			const char *how)
+{
+	unsigned int i;
+
+	for (i = 0; i < left->nr_sites; i++)
+		ib_contract_report(IB_RULE_LEFT, dev, NULL, left->sites[i].addr,
+				   left->sites[i].addr, left->sites[i].count,
+				   "%u %s left when %s", left->sites[i].count, kind, how);
+	if (left->others)
+		ib_contract_report(IB_RULE_LEFT, dev, NULL, left->sites[0].addr, 0, left->others,
+				   "%u more %s left when %s", left->others, kind, how);
+}
+
+static void look_for_objects(struct ib_device *dev, const struct module *mod, const char *how)
+{
+	struct rdma_restrack_entry *res;
+	unsigned long id;
+	unsigned int i;
+
+	for (i = 0; i < RDMA_RESTRACK_MAX; i++) {
+		struct left left = { .mod = mod };
+
+		for (id = 0; (res = rdma_restrack_next(dev, i, &id)); id++) {
+			count_left(&left, READ_ONCE(res->site));
+			rdma_restrack_put(res);
+		}
+		report_left(dev, &left, rdma_restrack_kind(i), how);
+	}
+}
+
+static void look_for_handlers(struct ib_device *dev, const struct module *mod, const char *how)
+{
+	struct left left = { .mod = mod };
+	struct ib_event_handler *handler;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(handler, &ib_priv(dev)->handlers, list)
+		count_left(&left, (unsigned long)handler->handler);
+	rcu_read_unlock();
+	report_left(dev, &left, "event handler", how);
+}
+
+static void look_for_shares(struct ib_device *dev, const struct module *mod, const char *how)
+{
+	struct left left = { .mod = mod };
+
+	ib_cq_pool_for_each(dev, count_left, &left);
+	report_left(dev, &left, "share of the CQ pool", how);
+}
+
+static void remember_leaver(struct ib_device *dev, const struct module *mod)
+{
+	struct leaver *l;
+
+	drop_leaver(dev, mod);
+	l = kmalloc(sizeof(*l), GFP_KERNEL | __GFP_NOWARN);
+	/* Then it is not watched. */
+	if (!l)
+		return;
+	l->mod = mod;
+	l->back = false;
+	list_add_rcu(&l->list, &ib_priv(dev)->leavers);
+	ib_contract_watch_state(dev);
+}
+
+/*
+ * The last client of the module at @addr has left the device, as @how says. The lock
+ * keeps its next client there from making anything meanwhile.
+ */
+void ib_contract_client_left(struct ib_device *dev, unsigned long addr, const char *how)
+{
+	struct module *mod;
+
+	lockdep_assert_held(&ib_registry_lock);
+	rcu_read_lock();
+	mod = module_at(addr);
+	rcu_read_unlock();
+	/* It cannot go: its client is being removed. */
+	if (!mod || is_driver(dev, mod))
+		return;
+	if (ib_contract_on()) {
+		look_for_objects(dev, mod, how);
+		look_for_handlers(dev, mod, how);
+		look_for_shares(dev, mod, how);
+	}
+	remember_leaver(dev, mod);
+}
+
+static void module_comes(struct module *mod)
+{
+	struct loaded *l = kmalloc(sizeof(*l), GFP_KERNEL | __GFP_NOWARN);
+
+	/* Then it is not watched. */
+	if (!l)
+		return;
+	l->mod = mod;
+	spin_lock(&modules_lock);
+	list_add_rcu(&l->list, &modules);
+	spin_unlock(&modules_lock);
+}
+
+static void module_goes(struct module *mod)
+{
+	struct loaded *l, *found = NULL;
+	struct ib_device *dev;
+	unsigned long index;
+
+	mutex_lock(&ib_registry_lock);
+	xa_for_each(&ib_devices, index, dev)
+		drop_leaver(dev, mod);
+	mutex_unlock(&ib_registry_lock);
+
+	spin_lock(&modules_lock);
+	list_for_each_entry(l, &modules, list)
+		if (l->mod == mod)
+			found = l;
+	if (found)
+		list_del_rcu(&found->list);
+	spin_unlock(&modules_lock);
+	/* Readers look into the module that is freed next. */
+	synchronize_rcu();
+	kfree(found);
+}
+
+static int module_event(struct notifier_block *nb, unsigned long event, void *data)
+{
+	if (event == MODULE_STATE_COMING)
+		module_comes(data);
+	else if (event == MODULE_STATE_GOING)
+		module_goes(data);
+	return NOTIFY_OK;
+}
+
+static struct notifier_block module_notifier = { .notifier_call = module_event };
+
+int ib_contract_init(void)
+{
+	ib_chains_init();
+	return register_module_notifier(&module_notifier);
+}
+
+void ib_contract_exit(void)
+{
+	struct loaded *l, *next;
+
+	unregister_module_notifier(&module_notifier);
+	list_for_each_entry_safe(l, next, &modules, list)
+		kfree(l);
+	ib_contract_set_mode(IB_CONTRACT_OFF);
+}
