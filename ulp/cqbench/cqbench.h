@@ -6,6 +6,7 @@
  * run.c    one run from start to result; its CQs and queue pairs
  * burst.c  mode=burst: what a completion costs
  * load.c   mode=load: rate and delay under load
+ * post.c   mode=post: what a post costs
  */
 #ifndef KVERBS_CQBENCH_H
 #define KVERBS_CQBENCH_H
@@ -156,6 +157,7 @@ struct cqb_mode {
 
 extern const struct cqb_mode cqb_burst_mode;	/* burst.c */
 extern const struct cqb_mode cqb_load_mode;	/* load.c */
+extern const struct cqb_mode cqb_post_mode;	/* post.c */
 
 /* run.c */
 int cqb_run_prepare(struct cqb_run *run);

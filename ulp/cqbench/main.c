@@ -31,6 +31,8 @@ static const char cqb_help[] =
 "mode=burst     what a completion costs. All messages of a burst are complete\n"
 "               before the first one is polled. Needs one processor.\n"
 "mode=load      rate and delay; messages come at a rate, or one for another\n"
+"mode=post      what a post costs; with ctx=bare the driver's method alone, else\n"
+"               with ctx=direct. Needs one processor.\n"
 "ctx=workqueue  softirq, workqueue, unbound, thread (kverbs only), direct;\n"
 "               with mode=burst also bare: a plain loop of ib_poll_cq()\n"
 "device=        name of the device; the first one\n"

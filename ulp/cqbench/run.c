@@ -37,6 +37,7 @@ static const int cqb_qp_masks[] = {
 static const struct cqb_mode * const cqb_modes[] = {
 	&cqb_burst_mode,
 	&cqb_load_mode,
+	&cqb_post_mode,
 };
 
 static const struct {

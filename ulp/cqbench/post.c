@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * mode=post: what a call of ib_post_send() costs, with what the device does in it.
+ *
+ * The clock is read before the first and after the last post of a round; completions
+ * are polled between the rounds. With ctx=bare the driver's method is called instead, so
+ * the difference is what the midlayer adds.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/cpumask.h>
+#include <linux/jiffies.h>
+#include <linux/ktime.h>
+#include <linux/math64.h>
+#include <linux/printk.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+
+#include "cqbench.h"
+
+#define CQB_MAX_POSTS	16000
+#define CQB_MAX_ROUNDS	1000
+
+/**
+ * struct cqb_posts - rounds of posts
+ * @cqe: of all messages
+ * @run: the run
+ * @seen: completions of this round so far
+ * @wr: the work request
+ */
+struct cqb_posts {
+	struct ib_cqe cqe;
+	struct cqb_run *run;
+	u32 seen;
+	struct ib_rdma_wr wr;
+};
+
+static void cqb_post_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct cqb_posts *p = container_of(wc->wr_cqe, struct cqb_posts, cqe);
+
+	p->seen++;
+	if (wc->status != IB_WC_SUCCESS)
+		cqb_stop(p->run, -EIO);
+}
+
+static __always_inline u64 cqb_post_round(struct cqb_posts *p, struct ib_qp *qp, bool bare,
+					  int *ret)
+{
+	const struct ib_send_wr *bad;
+	u64 start = ktime_get_ns();
+	u32 i;
+
+	for (i = 0; i < p->run->p.count && !*ret; i++)
+		*ret = bare ? qp->device->ops.post_send(qp, &p->wr.wr, &bad) :
+			      ib_post_send(qp, &p->wr.wr, &bad);
+	return ktime_get_ns() - start;
+}
+
+/* Nothing else polls the CQ. */
+static int cqb_post_poll(struct cqb_posts *p, struct ib_cq *cq)
+{
+	unsigned long end = jiffies + p->run->p.timeout * HZ;
+
+	while (p->seen < p->run->p.count) {
+		ib_process_cq_direct(cq, -1);
+		if (time_after(jiffies, end))
+			return -ETIMEDOUT;
+		cond_resched();
+	}
+	return READ_ONCE(p->run->err);
+}
+
+static int cqb_post_measure(struct cqb_run *run, struct cqb_result *res)
+{
+	struct cqb_cq *c = &run->cqs[0];
+	struct cqb_posts *p;
+	u32 round;
+	int ret = 0;
+	u64 ns;
+
+	p = kzalloc(sizeof(*p), GFP_KERNEL);
+	if (!p)
+		return -ENOMEM;
+	run->priv = p;
+	p->run = run;
+	p->cqe.done = cqb_post_done;
+	cqb_wr_init(&p->wr, &p->cqe);
+	/* The first one warms up. */
+	for (round = 0; round <= run->p.rounds && !ret; round++) {
+		p->seen = 0;
+		ns = run->bare ? cqb_post_round(p, c->qp, true, &ret) :
+				 cqb_post_round(p, c->qp, false, &ret);
+		ret = ret ?: cqb_post_poll(p, c->cq);
+		if (round && (!res->ns || ns < res->ns))
+			res->ns = ns;
+	}
+	res->done = (u64)run->p.count * run->p.rounds;
+	res->each_ps = div_u64(res->ns * 1000, run->p.count);
+	return ret;
+}
+
+static void cqb_post_free(struct cqb_run *run)
+{
+	kfree(run->priv);
+}
+
+static int cqb_post_check(struct cqb_run *run)
+{
+	if (num_online_cpus() > 1) {
+		pr_err("mode=post: the machine must have one processor only\n");
+		return -EINVAL;
+	}
+	if (run->ctx != IB_POLL_DIRECT) {
+		pr_err("mode=post: ctx is bare or direct\n");
+		return -EINVAL;
+	}
+	run->depth = run->p.count;
+	return cqb_range("cqs", run->p.cqs, 1, 1) ?:
+	       cqb_range("count", run->p.count, 2, CQB_MAX_POSTS) ?:
+	       cqb_range("rounds", run->p.rounds, 1, CQB_MAX_ROUNDS);
+}
+
+const struct cqb_mode cqb_post_mode = {
+	.name = "post",
+	.check = cqb_post_check,
+	.measure = cqb_post_measure,
+	.free = cqb_post_free,
+};
