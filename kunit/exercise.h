@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The randomised exerciser: threads make random calls of the verbs interface over the
+ * emulated HCA, and a model says what each of them must do.
+ *
+ *	exercise.c		threads, shrinking, the suite
+ *	exercise_ops.c		the table of operations, how they are drawn and written
+ *	exercise_objects.c	operations on PDs, CQs, SRQs and multicast groups
+ *	exercise_qp.c		operations on queue pairs
+ *	exercise_post.c		work requests and their completions
+ *	exercise_memory.c	operations on regions, windows and addresses
+ *	exercise_query.c	queries, events, requests to the channel adapter
+ *	exercise_model.c	the model; calls nothing of the interface
+ *
+ * A thread has a world: objects of its own, in slots, and what the model knows of
+ * them. Slot 0 of PDs, CQs and SRQs is shared by all threads. A world lives for an
+ * episode, a bounded number of operations, so that a failure is to be looked for in
+ * few. What an operation does is drawn from the seed, the thread and its number alone;
+ * one that refers to what is not there does nothing. So any part of an episode can be
+ * run by itself.
+ */
+#ifndef KVT_EXERCISE_H
+#define KVT_EXERCISE_H
+
+#include <linux/wait.h>
+#include <kverbs/ca.h>
+#include <rdma/ib_verbs.h>
+
+/* Devices, and slots of each kind of object. */
+#define X_DEVS		2
+#define X_SLOTS		5
+/* Slot of what all threads share. */
+#define X_SHARED	0
+
+#define X_PORT		1
+#define X_QKEY		0x11223344
+/* Nobody has this number. */
+#define X_NOBODY	0xfffff0
+
+/* Depth of queues of a queue pair and of SRQs, and requests remembered of each. */
+#define X_DEPTH		8
+#define X_SRQ_DEPTH	16
+#define X_WRS		32
+/* Requests in a chain. */
+#define X_CHAIN		4
+/* Bytes of a message and its header, and of a buffer for one. */
+#define X_BYTES		128
+#define X_GRH		40
+/* All can complete at once in one queue, several times. */
+#define X_CQE		512
+
+/* Pages of a region. */
+#define X_PAGES		4
+#define X_FMR_MAPS	3
+/* Multicast groups of a thread. */
+#define X_GROUPS	2
+
+enum x_kind {
+	X_PD,
+	X_CQ,
+	X_SRQ,
+	X_QP,
+	X_MR,
+	X_MW,
+	X_FMR,
+	X_AH,
+	X_KINDS
+};
+
+/* Mistakes for the self-test, in the model or between it and the interface. */
+enum x_lie {
+	X_TRUE,
+	X_LIE_COUNT,		/* model: a region does not keep its PD */
+	X_LIE_STATE,		/* model: INIT may not go to ERR */
+	X_LIE_STATUS,		/* model: what is flushed succeeds */
+	X_LIE_EVER,		/* model: a queue is never full */
+	X_LIE_LOST,		/* interface: completions of flushed receives are lost */
+	X_LIE_TWICE,		/* interface: successful sends complete twice */
+	X_LIE_QUERY,		/* interface: a changed address reads as before */
+	X_LIE_LEAK,		/* interface: regions are not freed */
+	X_LIES
+};
+
+/* Of enum ib_wc_status. */
+#define X_STATUSES	(IB_WC_GENERAL_ERR + 1)
+
+/* What came of an operation. */
+enum x_verdict {
+	X_FAILED = -1,
+	X_DONE,
+	X_SKIPPED,		/* it refers to what is not there */
+};
+
+/**
+ * struct x_op - an operation
+ * @kind: place in the table of operations
+ * @a: a slot, mostly
+ * @b: another one
+ * @c: another one
+ * @r: random bits
+ */
+struct x_op {
+	u8 kind;
+	u8 a;
+	u8 b;
+	u8 c;
+	u32 r;
+};
+
+struct x_world;
+struct x_queue;
+
+/* Of x_wr.state. */
+enum {
+	X_IDLE,
+	X_POSTED,
+	X_COMPLETED,
+};
+
+/* What a work request does, as far as the model cares. */
+enum x_what {
+	X_SEND,
+	X_WRITE,
+	X_READ,
+	X_REG,
+	X_INV,
+	X_RECV,
+};
+
+/**
+ * struct x_wr - a work request
+ * @cqe: calls x_done()
+ * @q: its queue
+ * @state: exchanged by whoever gets the completion
+ * @status: seen
+ * @len: bytes seen
+ * @order: of the queue's completions, which it was
+ * @what: model: what it does
+ * @bytes: model: of the message, or of the receive
+ * @signaled: model: completes even if it succeeds
+ * @bad_key: model: the local key is wrong
+ * @mr: model: slot of the region
+ * @dest: model: queue pair that a datagram goes to, a slot, or -1 for nowhere
+ * @ended: model: it has ended
+ * @completes: model: there is a completion
+ * @want: model: its status
+ * @want_len: model: its bytes, if it is a receive that succeeds
+ * @want_order: model: its order
+ * @payload: first bytes of the message
+ * @want_payload: model: first bytes of what is received
+ */
+struct x_wr {
+	struct ib_cqe cqe;
+	struct x_queue *q;
+	atomic_t state;
+	int status;
+	u32 len;
+	u32 order;
+
+	u8 what;
+	u8 bytes;
+	bool signaled;
+	bool bad_key;
+	s8 mr;
+	s8 dest;
+	bool ended;
+	bool completes;
+	int want;
+	u32 want_len;
+	u32 want_order;
+	u64 payload;
+	u64 want_payload;
+};
+
+/**
+ * struct x_queue - a send queue, a receive queue, a shared one
+ * @w: its world
+ * @name: for reports
+ * @base: bytes in the world's buffer before those of the queue
+ * @depth: requests it has room for
+ * @head: requests that were posted
+ * @next: model: those that have ended
+ * @checked: those that were compared with the model
+ * @retired: model: those that do not take room any more
+ * @floor: model: those before do not, though they are in it
+ * @order: completions seen
+ * @completions: model: completions so far
+ * @shared: not in order, for it is of more than one queue pair
+ * @wr: the requests, by number
+ */
+struct x_queue {
+	struct x_world *w;
+	const char *name;
+	u32 base;
+	u32 depth;
+	u32 head;
+	u32 next;
+	u32 checked;
+	u32 retired;
+	u32 floor;
+	atomic_t order;
+	u32 completions;
+	bool shared;
+	struct x_wr wr[X_WRS];
+};
+
+/**
+ * struct x_obj - model: an object
+ * @there: it exists
+ * @dev: of this device
+ * @users: objects that use it
+ * @nr: entries of @kind and @slot
+ * @kind: what it uses: kinds
+ * @slot: what it uses: slots
+ */
+struct x_obj {
+	bool there;
+	u8 dev;
+	u8 users;
+	u8 nr;
+	u8 kind[4];
+	u8 slot[4];
+};
+
+/**
+ * struct x_qp - model: a queue pair
+ * @state: its state
+ * @type: its type
+ * @num: its number
+ * @pd: slot
+ * @srq: slot, or -1
+ * @scq: slot
+ * @rcq: slot
+ * @dest_dev: device that it is connected to, or -1
+ * @dest: number that it is connected to
+ * @rnr_retry: how often it tries again; 7: for ever
+ * @sig_all: all requests complete
+ * @groups: bits: joined
+ * @sq: its send queue
+ * @rq: its receive queue
+ */
+struct x_qp {
+	enum ib_qp_state state;
+	enum ib_qp_type type;
+	u32 num;
+	u8 pd;
+	s8 srq;
+	u8 scq;
+	u8 rcq;
+	s8 dest_dev;
+	u32 dest;
+	u8 rnr_retry;
+	bool sig_all;
+	u8 groups;
+	struct x_queue sq;
+	struct x_queue rq;
+};
+
+/**
+ * struct x_mr - model: a region
+ * @pd: slot
+ * @max: pages it can hold
+ * @mapped: bytes that are mapped; 0 if never
+ * @valid: registered
+ * @access: rights
+ */
+struct x_mr {
+	u8 pd;
+	u8 max;
+	u32 mapped;
+	bool valid;
+	int access;
+};
+
+struct x_fmr {
+	u8 maps;
+};
+
+enum x_cq_how {
+	X_CQ_HANDLER,		/* of ib_create_cq(), polled by its handler */
+	X_CQ_POLLED,		/* of ib_create_cq(), polled by the thread */
+	X_CQ_DIRECT,
+	X_CQ_SOFTIRQ,
+	X_CQ_WORKQUEUE,
+	X_CQ_UNBOUND,
+	X_CQ_THREAD,
+	X_CQ_POOL,
+	X_CQ_HOWS
+};
+
+/**
+ * struct x_shared - what all threads have
+ * @dev: devices
+ * @lid: of their ports
+ * @gid: first ones of their ports
+ * @pd: slot 0
+ * @cq: slot 0
+ * @srq: slot 0
+ */
+struct x_shared {
+	struct ib_device *dev[X_DEVS];
+	u16 lid[X_DEVS];
+	union ib_gid gid[X_DEVS];
+	struct ib_pd *pd;
+	struct ib_cq *cq;
+	struct ib_srq *srq;
+};
+
+/**
+ * struct x_world - objects of a thread, and the model of them
+ * @s: what is shared
+ * @lie: mistake for the self-test
+ * @patience: jiffies to wait for what must happen
+ * @id: unique among the threads
+ * @ptr: the objects
+ * @obj: model: the objects
+ * @qp: model: queue pairs
+ * @srq: model: SRQs
+ * @srq_limit: model: SRQ limits
+ * @mr: model: regions
+ * @fmr: model: FMRs
+ * @ah: model: addresses
+ * @cq_how: of CQs: who polls them
+ * @pool_cqe: of CQs of the pool: entries
+ * @async: model: something has ended that may not have happened yet, and on which
+ *	more depends than on what was posted after it
+ * @expected: model: completions so far
+ * @seen: completions
+ * @stray: completions of what was not posted, or was completed before
+ * @events: events that queue pairs and SRQs had
+ * @wait: woken when @seen is as expected
+ * @ended: requests that completed as expected, by status
+ * @payload: number of messages
+ * @buf: for messages, and after that for regions
+ * @dma: of @buf, by device
+ * @leaked: regions that a lie kept
+ * @nr_leaked: entries of @leaked
+ * @ca: handles of open channel adapters
+ * @ca_pd: PDs that were made by requests
+ * @handler: event handler
+ * @heard: of @handler: events
+ * @listening: @handler may be called
+ * @why: why it failed
+ */
+struct x_world {
+	struct x_shared *s;
+	enum x_lie lie;
+	unsigned long patience;
+	u32 id;
+	void *ptr[X_KINDS][X_SLOTS];
+	struct x_obj obj[X_KINDS][X_SLOTS];
+	struct x_qp qp[X_SLOTS];
+	struct x_queue srq[X_SLOTS];
+	struct x_mr mr[X_SLOTS];
+	struct x_fmr fmr[X_SLOTS];
+	struct rdma_ah_attr ah[X_SLOTS];
+	u8 cq_how[X_SLOTS];
+	u32 pool_cqe[X_SLOTS];
+
+	bool async;
+	u32 expected;
+	atomic_t seen;
+	atomic_t stray;
+	atomic_t events;
+	wait_queue_head_t wait;
+	u32 ended[X_STATUSES];
+	u64 payload;
+	u8 *buf;
+	u64 dma[X_DEVS];
+
+	struct ib_mr *leaked[8];
+	int nr_leaked;
+	u64 ca[X_DEVS];
+	u64 ca_pd[X_DEVS];
+	struct ib_event_handler handler;
+	atomic_t heard;
+	int listening;
+	char why[160];
+};
+
+#define X_QUEUE_BYTES	(X_WRS * X_BYTES)
+/* Buffers of all queues, then pages of regions. */
+#define X_PAGES_AT	ALIGN((3 * X_SLOTS) * X_QUEUE_BYTES, PAGE_SIZE)
+#define X_BUF		(X_PAGES_AT + X_PAGES * PAGE_SIZE)
+
+/* --- the model --- */
+
+bool xm_may_modify(enum ib_qp_state from, enum ib_qp_state to, enum ib_qp_type type, int mask);
+int xm_required(enum ib_qp_state from, enum ib_qp_state to, enum ib_qp_type type);
+void xm_make(struct x_world *w, enum x_kind kind, int slot, int dev);
+void xm_use(struct x_world *w, enum x_kind kind, int slot, enum x_kind used, int used_slot);
+int xm_may_destroy(const struct x_world *w, enum x_kind kind, int slot);
+void xm_gone(struct x_world *w, enum x_kind kind, int slot);
+void xm_queue_init(struct x_queue *q, struct x_world *w, const char *name, u32 base, u32 depth);
+void xm_queue_clear(struct x_queue *q);
+u32 xm_queue_used(const struct x_queue *q);
+void xm_queue_retire(struct x_queue *q, bool sends);
+void xm_moved(struct x_world *w, struct x_qp *qp, enum ib_qp_state to);
+struct x_qp *xm_peer(struct x_world *w, struct x_qp *qp);
+struct x_queue *xm_receives(struct x_world *w, struct x_qp *qp);
+bool xm_is_blocked(const struct x_qp *qp);
+void xm_run(struct x_world *w);
+
+static inline struct x_wr *xm_wr(struct x_queue *q, u32 pos)
+{
+	return &q->wr[pos % X_WRS];
+}
+
+static inline bool xm_there(const struct x_world *w, enum x_kind kind, int slot)
+{
+	return w->obj[kind][slot].there;
+}
+
+static inline int xm_dev(const struct x_world *w, enum x_kind kind, int slot)
+{
+	return w->obj[kind][slot].dev;
+}
+
+/* --- operations --- */
+
+__printf(2, 3) enum x_verdict x_fail(struct x_world *w, const char *format, ...);
+enum x_verdict x_want(struct x_world *w, const char *what, long want, long got);
+
+void x_draw(struct x_op *op, u32 seed, u32 thread, u32 number);
+enum x_verdict x_run_op(struct x_world *w, const struct x_op *op);
+const char *x_op_name(int kind);
+int x_write_op(const struct x_op *op, char *buf, size_t len);
+int x_read_op(struct x_op *op, const char *text);
+
+enum x_verdict x_settle(struct x_world *w);
+enum x_verdict x_settle_if(struct x_world *w, bool needed);
+void x_comp_handler(struct ib_cq *cq, void *context);
+void x_poll_all(struct x_world *w);
+void x_event(struct ib_event *event, void *context);
+
+typedef enum x_verdict x_op_fn(struct x_world *w, const struct x_op *op);
+x_op_fn x_pd_alloc, x_pd_free;
+x_op_fn x_cq_make, x_cq_free, x_cq_poll, x_cq_arm, x_cq_resize, x_cq_tune;
+x_op_fn x_srq_make, x_srq_free, x_srq_modify, x_srq_query, x_srq_recv;
+x_op_fn x_qp_make, x_qp_free, x_qp_up, x_qp_err, x_qp_modify, x_qp_query, x_qp_drain;
+x_op_fn x_qp_recv, x_qp_send, x_mr_post, x_rdma;
+x_op_fn x_mcast_join, x_mcast_leave;
+x_op_fn x_ah_make, x_ah_modify, x_ah_query, x_ah_free;
+x_op_fn x_mr_alloc, x_mr_map, x_mr_free, x_mw_alloc, x_mw_free;
+x_op_fn x_fmr_alloc, x_fmr_map, x_fmr_unmap, x_fmr_free;
+x_op_fn x_query, x_find, x_listen, x_ca;
+
+#endif

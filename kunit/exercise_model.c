@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The model of the exerciser: which objects use which, which changes of state are
+ * legal, how each work request ends. It calls nothing of the interface.
+ *
+ * A request of a thread is executed at once, as far as the model goes: the thread
+ * sees to it that nothing that matters depends on when it really happens, see
+ * x_world.async. All of it is the thread's own, without locks.
+ */
+#include "exercise.h"
+
+/* --- changes of state: IBTA vol. 1, table 91, a row for each type --- */
+
+#define PATH		(IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN)
+#define MIGRATE		(IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE | IB_QP_ACCESS_FLAGS)
+#define RETRY		(IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | \
+			 IB_QP_MAX_QP_RD_ATOMIC)
+
+struct x_move {
+	u8 type;
+	u8 from;
+	u8 to;
+	int required;
+	int optional;
+};
+
+#define MOVE(type, from, to, required, optional) \
+	{ IB_QPT_##type, IB_QPS_##from, IB_QPS_##to, required, optional }
+
+static const struct x_move moves[] = {
+	MOVE(RC, RESET, INIT, IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS, 0),
+	MOVE(RC, INIT, INIT, 0, IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS),
+	MOVE(RC, INIT, RTR, PATH | IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER,
+	     IB_QP_ALT_PATH | IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX),
+	MOVE(RC, RTR, RTS, IB_QP_SQ_PSN | RETRY,
+	     IB_QP_CUR_STATE | MIGRATE | IB_QP_MIN_RNR_TIMER),
+	MOVE(RC, RTS, RTS, 0, IB_QP_CUR_STATE | MIGRATE | IB_QP_MIN_RNR_TIMER),
+	MOVE(RC, RTS, SQD, 0, IB_QP_EN_SQD_ASYNC_NOTIFY),
+	MOVE(RC, SQD, RTS, 0, IB_QP_CUR_STATE | MIGRATE | IB_QP_MIN_RNR_TIMER),
+	MOVE(RC, SQD, SQD, 0, IB_QP_PORT | IB_QP_AV | RETRY | IB_QP_MAX_DEST_RD_ATOMIC |
+	     MIGRATE | IB_QP_PKEY_INDEX | IB_QP_MIN_RNR_TIMER),
+
+	MOVE(UC, RESET, INIT, IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS, 0),
+	MOVE(UC, INIT, INIT, 0, IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS),
+	MOVE(UC, INIT, RTR, PATH, IB_QP_ALT_PATH | IB_QP_ACCESS_FLAGS | IB_QP_PKEY_INDEX),
+	MOVE(UC, RTR, RTS, IB_QP_SQ_PSN, IB_QP_CUR_STATE | MIGRATE),
+	MOVE(UC, RTS, RTS, 0, IB_QP_CUR_STATE | MIGRATE),
+	MOVE(UC, RTS, SQD, 0, IB_QP_EN_SQD_ASYNC_NOTIFY),
+	MOVE(UC, SQD, RTS, 0, IB_QP_CUR_STATE | MIGRATE),
+	MOVE(UC, SQD, SQD, 0, IB_QP_AV | MIGRATE | IB_QP_PKEY_INDEX),
+	MOVE(UC, SQE, RTS, 0, IB_QP_CUR_STATE | IB_QP_ACCESS_FLAGS),
+
+	MOVE(UD, RESET, INIT, IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_QKEY, 0),
+	MOVE(UD, INIT, INIT, 0, IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_QKEY),
+	MOVE(UD, INIT, RTR, 0, IB_QP_PKEY_INDEX | IB_QP_QKEY),
+	MOVE(UD, RTR, RTS, IB_QP_SQ_PSN, IB_QP_CUR_STATE | IB_QP_QKEY),
+	MOVE(UD, RTS, RTS, 0, IB_QP_CUR_STATE | IB_QP_QKEY),
+	MOVE(UD, RTS, SQD, 0, IB_QP_EN_SQD_ASYNC_NOTIFY),
+	MOVE(UD, SQD, RTS, 0, IB_QP_CUR_STATE | IB_QP_QKEY),
+	MOVE(UD, SQD, SQD, 0, IB_QP_PKEY_INDEX | IB_QP_QKEY),
+	MOVE(UD, SQE, RTS, 0, IB_QP_CUR_STATE | IB_QP_QKEY),
+};
+
+static const struct x_move *find_move(enum ib_qp_state from, enum ib_qp_state to,
+				      enum ib_qp_type type)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(moves); i++) {
+		if (moves[i].type == type && moves[i].from == from && moves[i].to == to)
+			return &moves[i];
+	}
+	return NULL;
+}
+
+/* Is a change of state legal with these attributes? Without IB_QP_STATE in @mask. */
+bool xm_may_modify(enum ib_qp_state from, enum ib_qp_state to, enum ib_qp_type type, int mask)
+{
+	const struct x_move *move;
+
+	/* Away from wherever it is, without attributes. */
+	if (to == IB_QPS_RESET || (to == IB_QPS_ERR && from != IB_QPS_RESET))
+		return !mask;
+	move = find_move(from, to, type);
+	return move && (mask & move->required) == move->required &&
+	       !(mask & ~(move->required | move->optional));
+}
+
+/* Attributes that a change of state needs. */
+int xm_required(enum ib_qp_state from, enum ib_qp_state to, enum ib_qp_type type)
+{
+	const struct x_move *move = find_move(from, to, type);
+
+	return move ? move->required : 0;
+}
+
+/* --- objects: who uses whom --- */
+
+void xm_make(struct x_world *w, enum x_kind kind, int slot, int dev)
+{
+	w->obj[kind][slot] = (struct x_obj){ .there = true, .dev = dev };
+}
+
+void xm_use(struct x_world *w, enum x_kind kind, int slot, enum x_kind used, int used_slot)
+{
+	struct x_obj *obj = &w->obj[kind][slot];
+
+	if (w->lie == X_LIE_COUNT && kind == X_MR)
+		return;
+	obj->kind[obj->nr] = used;
+	obj->slot[obj->nr++] = used_slot;
+	w->obj[used][used_slot].users++;
+}
+
+/* Returns 0 or -EBUSY. */
+int xm_may_destroy(const struct x_world *w, enum x_kind kind, int slot)
+{
+	if (kind == X_QP && w->qp[slot].groups)
+		return -EBUSY;
+	return w->obj[kind][slot].users ? -EBUSY : 0;
+}
+
+void xm_gone(struct x_world *w, enum x_kind kind, int slot)
+{
+	struct x_obj *obj = &w->obj[kind][slot];
+
+	while (obj->nr--)
+		w->obj[obj->kind[obj->nr]][obj->slot[obj->nr]].users--;
+	memset(obj, 0, sizeof(*obj));
+}
+
+/* --- queues --- */
+
+void xm_queue_init(struct x_queue *q, struct x_world *w, const char *name, u32 base, u32 depth)
+{
+	memset(q, 0, sizeof(*q));
+	q->w = w;
+	q->name = name;
+	q->base = base;
+	q->depth = depth;
+}
+
+/* What is left in it never completes. */
+void xm_queue_clear(struct x_queue *q)
+{
+	int i;
+
+	q->head = 0;
+	q->next = 0;
+	q->checked = 0;
+	q->retired = 0;
+	q->floor = 0;
+	q->completions = 0;
+	atomic_set(&q->order, 0);
+	for (i = 0; i < X_WRS; i++)
+		atomic_set(&q->wr[i].state, X_IDLE);
+}
+
+u32 xm_queue_used(const struct x_queue *q)
+{
+	return q->w->lie == X_LIE_EVER ? 0 : q->head - q->retired;
+}
+
+/*
+ * All that has ended has completed. A send without a completion takes room until a
+ * later one completes.
+ */
+void xm_queue_retire(struct x_queue *q, bool sends)
+{
+	u32 pos = q->next;
+
+	/* What was there when its size was changed does not count. */
+	if ((s32)(q->floor - pos) > 0)
+		pos = q->floor;
+	while (sends && pos != q->retired && !xm_wr(q, pos - 1)->completes)
+		pos--;
+	q->retired = pos;
+}
+
+static void end_wr(struct x_queue *q, enum ib_wc_status status)
+{
+	struct x_wr *wr = xm_wr(q, q->next++);
+
+	wr->ended = true;
+	wr->want = status;
+	wr->completes = wr->what == X_RECV || wr->signaled || status != IB_WC_SUCCESS;
+	if (wr->completes) {
+		wr->want_order = ++q->completions;
+		q->w->expected++;
+	}
+}
+
+static bool flush(struct x_queue *q)
+{
+	bool any = q->next != q->head;
+	int status = q->w->lie == X_LIE_STATUS ? IB_WC_SUCCESS : IB_WC_WR_FLUSH_ERR;
+
+	while (q->next != q->head)
+		end_wr(q, status);
+	return any;
+}
+
+/* --- execution --- */
+
+static bool responds(const struct x_qp *qp)
+{
+	switch (qp->state) {
+	case IB_QPS_RTR:
+	case IB_QPS_RTS:
+	case IB_QPS_SQD:
+	case IB_QPS_SQE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The other end of a connection, if it answers. */
+struct x_qp *xm_peer(struct x_world *w, struct x_qp *qp)
+{
+	int own = xm_dev(w, X_QP, qp - w->qp), i;
+	struct x_qp *peer;
+
+	for (i = 0; i < X_SLOTS; i++) {
+		peer = &w->qp[i];
+		if (!xm_there(w, X_QP, i) || xm_dev(w, X_QP, i) != qp->dest_dev ||
+		    peer->num != qp->dest)
+			continue;
+		return peer->type == qp->type && peer->dest_dev == own &&
+		       peer->dest == qp->num && responds(peer) ? peer : NULL;
+	}
+	return NULL;
+}
+
+/* Where the messages go that a queue pair receives. */
+struct x_queue *xm_receives(struct x_world *w, struct x_qp *qp)
+{
+	return qp->srq < 0 ? &qp->rq : &w->srq[qp->srq];
+}
+
+static struct x_wr *next_receive(struct x_world *w, struct x_qp *qp)
+{
+	struct x_queue *q = xm_receives(w, qp);
+
+	return q->next != q->head ? xm_wr(q, q->next) : NULL;
+}
+
+static bool fail_sends(struct x_world *w, struct x_qp *qp, enum ib_wc_status status)
+{
+	end_wr(&qp->sq, status);
+	qp->state = qp->type == IB_QPT_RC ? IB_QPS_ERR : IB_QPS_SQE;
+	w->async = true;
+	return true;
+}
+
+/* The responder finds fault with the requester. */
+static bool fail_both(struct x_world *w, struct x_qp *qp, struct x_qp *peer,
+		      enum ib_wc_status status)
+{
+	fail_sends(w, qp, status);
+	peer->state = IB_QPS_ERR;
+	return true;
+}
+
+static void receive(struct x_world *w, struct x_qp *peer, const struct x_wr *wr, u32 header)
+{
+	struct x_wr *recv = next_receive(w, peer);
+
+	recv->want_len = wr->bytes + header;
+	recv->want_payload = wr->payload;
+	end_wr(xm_receives(w, peer), IB_WC_SUCCESS);
+}
+
+static bool succeed(struct x_qp *qp)
+{
+	end_wr(&qp->sq, IB_WC_SUCCESS);
+	return true;
+}
+
+/* A message that nobody hears of. */
+static bool drop(struct x_world *w, struct x_qp *qp)
+{
+	w->async = true;
+	return succeed(qp);
+}
+
+static bool exec_datagram(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
+{
+	struct x_qp *to = wr->dest < 0 ? NULL : &w->qp[wr->dest];
+	struct x_wr *recv;
+
+	if (!to || !xm_there(w, X_QP, wr->dest) || to->type != IB_QPT_UD || !responds(to))
+		return drop(w, qp);
+	recv = next_receive(w, to);
+	if (!recv || recv->bytes < wr->bytes + X_GRH)
+		return drop(w, qp);
+	receive(w, to, wr, X_GRH);
+	return succeed(qp);
+}
+
+static bool exec_unreliable(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
+{
+	struct x_qp *peer = xm_peer(w, qp);
+	struct x_wr *recv = peer ? next_receive(w, peer) : NULL;
+
+	if (!recv || recv->bytes < wr->bytes)
+		return drop(w, qp);
+	receive(w, peer, wr, 0);
+	return succeed(qp);
+}
+
+static bool exec_send(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
+{
+	struct x_qp *peer;
+	struct x_wr *recv;
+
+	if (wr->bad_key)
+		return fail_sends(w, qp, IB_WC_LOC_PROT_ERR);
+	if (qp->type == IB_QPT_UD)
+		return exec_datagram(w, qp, wr);
+	if (qp->type == IB_QPT_UC)
+		return exec_unreliable(w, qp, wr);
+
+	peer = xm_peer(w, qp);
+	if (!peer)
+		return fail_sends(w, qp, IB_WC_RETRY_EXC_ERR);
+	recv = next_receive(w, peer);
+	if (!recv) {
+		/* For ever: it waits for a receive. */
+		if (qp->rnr_retry == 7)
+			return false;
+		return fail_sends(w, qp, IB_WC_RNR_RETRY_EXC_ERR);
+	}
+	if (recv->bytes < wr->bytes) {
+		end_wr(xm_receives(w, peer), IB_WC_LOC_LEN_ERR);
+		return fail_both(w, qp, peer, IB_WC_REM_INV_REQ_ERR);
+	}
+	receive(w, peer, wr, 0);
+	return succeed(qp);
+}
+
+static bool exec_rdma(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
+{
+	int access = wr->what == X_READ ? IB_ACCESS_REMOTE_READ : IB_ACCESS_REMOTE_WRITE;
+	struct x_mr *mr = &w->mr[wr->mr];
+	struct x_qp *peer;
+
+	if (wr->bad_key)
+		return fail_sends(w, qp, IB_WC_LOC_PROT_ERR);
+	peer = xm_peer(w, qp);
+	if (!peer)
+		return fail_sends(w, qp, IB_WC_RETRY_EXC_ERR);
+	if (!xm_there(w, X_MR, wr->mr) || !mr->valid || mr->pd != peer->pd ||
+	    !(mr->access & access) || wr->bytes > mr->mapped)
+		return fail_both(w, qp, peer, IB_WC_REM_ACCESS_ERR);
+	return succeed(qp);
+}
+
+static bool exec_mr(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
+{
+	struct x_mr *mr = &w->mr[wr->mr];
+
+	/* A region that is not valid can be invalidated. */
+	if (mr->pd != qp->pd || (wr->what == X_REG && mr->valid))
+		return fail_sends(w, qp, IB_WC_MW_BIND_ERR);
+	mr->valid = wr->what == X_REG;
+	return succeed(qp);
+}
+
+/* Executes the oldest request. Returns false if it waits. */
+static bool exec(struct x_world *w, struct x_qp *qp)
+{
+	struct x_wr *wr = xm_wr(&qp->sq, qp->sq.next);
+
+	switch (wr->what) {
+	case X_SEND:
+		return exec_send(w, qp, wr);
+	case X_WRITE:
+	case X_READ:
+		return exec_rdma(w, qp, wr);
+	default:
+		return exec_mr(w, qp, wr);
+	}
+}
+
+static bool step(struct x_world *w, struct x_qp *qp)
+{
+	switch (qp->state) {
+	case IB_QPS_ERR:
+		return flush(&qp->sq) | flush(&qp->rq);
+	case IB_QPS_SQE:
+		return flush(&qp->sq);
+	case IB_QPS_RTS:
+		return qp->sq.next != qp->sq.head && exec(w, qp);
+	default:
+		return false;
+	}
+}
+
+/* Requests wait that were to be executed. */
+bool xm_is_blocked(const struct x_qp *qp)
+{
+	return qp->sq.next != qp->sq.head;
+}
+
+/* Executes all that can be. */
+void xm_run(struct x_world *w)
+{
+	bool more;
+	int i;
+
+	do {
+		more = false;
+		for (i = 0; i < X_SLOTS; i++) {
+			while (xm_there(w, X_QP, i) && step(w, &w->qp[i]))
+				more = true;
+		}
+	} while (more);
+}
+
+/* A change of state that was legal. */
+void xm_moved(struct x_world *w, struct x_qp *qp, enum ib_qp_state to)
+{
+	if (to == IB_QPS_RESET) {
+		xm_queue_clear(&qp->sq);
+		xm_queue_clear(&qp->rq);
+		qp->dest_dev = -1;
+	}
+	qp->state = to;
+	xm_run(w);
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The exerciser: the table of operations, how they are drawn, and their text.
+ *
+ * The text of a sequence is name.a.b.c.r for each operation, numbers in hexadecimal,
+ * with a slash between two.
+ */
+#include <linux/kernel.h>
+#include <linux/string.h>
+
+#include "exercise.h"
+
+/**
+ * struct x_kind_of_op - what can be done
+ * @name: in texts
+ * @weight: how often it is drawn, among the others
+ * @a: values of x_op.a, which is the slot
+ * @run: does it
+ */
+struct x_kind_of_op {
+	const char *name;
+	u8 weight;
+	u8 a;
+	x_op_fn *run;
+};
+
+static const struct x_kind_of_op kinds[] = {
+	{ "pd_alloc", 12, 3, x_pd_alloc },
+	{ "pd_free", 6, 3, x_pd_free },
+	{ "cq_make", 24, 5, x_cq_make },
+	{ "cq_free", 6, 5, x_cq_free },
+	{ "cq_poll", 24, 1, x_cq_poll },
+	{ "cq_arm", 12, 5, x_cq_arm },
+	{ "cq_resize", 2, 5, x_cq_resize },
+	{ "cq_tune", 8, 5, x_cq_tune },
+	{ "srq_make", 10, 3, x_srq_make },
+	{ "srq_free", 6, 3, x_srq_free },
+	{ "srq_modify", 4, 3, x_srq_modify },
+	{ "srq_query", 8, 3, x_srq_query },
+	{ "srq_recv", 30, 3, x_srq_recv },
+	{ "qp_make", 40, 4, x_qp_make },
+	{ "qp_free", 4, 4, x_qp_free },
+	{ "qp_up", 120, 4, x_qp_up },
+	{ "qp_err", 4, 4, x_qp_err },
+	{ "qp_modify", 16, 4, x_qp_modify },
+	{ "qp_query", 20, 4, x_qp_query },
+	{ "qp_drain", 3, 4, x_qp_drain },
+	{ "qp_recv", 120, 4, x_qp_recv },
+	{ "qp_send", 180, 4, x_qp_send },
+	{ "mr_post", 40, 4, x_mr_post },
+	{ "rdma", 60, 4, x_rdma },
+	{ "mcast_join", 10, 4, x_mcast_join },
+	{ "mcast_leave", 10, 4, x_mcast_leave },
+	{ "ah_make", 30, 4, x_ah_make },
+	{ "ah_modify", 16, 4, x_ah_modify },
+	{ "ah_query", 20, 4, x_ah_query },
+	{ "ah_free", 16, 4, x_ah_free },
+	{ "mr_alloc", 30, 3, x_mr_alloc },
+	{ "mr_map", 30, 3, x_mr_map },
+	{ "mr_free", 10, 3, x_mr_free },
+	{ "mw_alloc", 10, 2, x_mw_alloc },
+	{ "mw_free", 10, 2, x_mw_free },
+	{ "fmr_alloc", 10, 2, x_fmr_alloc },
+	{ "fmr_map", 24, 2, x_fmr_map },
+	{ "fmr_unmap", 6, 2, x_fmr_unmap },
+	{ "fmr_free", 6, 2, x_fmr_free },
+	{ "query", 40, 2, x_query },
+	{ "find", 30, 2, x_find },
+	{ "listen", 2, 1, x_listen },
+	{ "ca", 16, 2, x_ca },
+};
+
+/**
+ * x_fail() - note why a world failed
+ * @w: the world
+ * @format: the reason; the first one counts
+ *
+ * Return: %X_FAILED.
+ */
+enum x_verdict x_fail(struct x_world *w, const char *format, ...)
+{
+	va_list args;
+
+	if (*w->why)
+		return X_FAILED;
+	va_start(args, format);
+	vsnprintf(w->why, sizeof(w->why), format, args);
+	va_end(args);
+	return X_FAILED;
+}
+
+/**
+ * x_want() - compare what the model expects with what was seen
+ * @w: the world
+ * @what: what it is
+ * @want: expected
+ * @got: seen
+ *
+ * Return: %X_DONE or %X_FAILED.
+ */
+enum x_verdict x_want(struct x_world *w, const char *what, long want, long got)
+{
+	if (want == got)
+		return X_DONE;
+	return x_fail(w, "%s: expected %ld, saw %ld", what, want, got);
+}
+
+/* Random bits that depend on all of it: splitmix64. */
+static u64 mix(u64 x)
+{
+	x += 0x9e3779b97f4a7c15ULL;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebULL;
+	return x ^ x >> 31;
+}
+
+static u32 total_weight(void)
+{
+	u32 sum = 0;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++)
+		sum += kinds[i].weight;
+	return sum;
+}
+
+/**
+ * x_draw() - operation @number of a thread
+ * @op: filled in
+ * @seed: of the run
+ * @thread: number of the thread
+ * @number: of the operation
+ */
+void x_draw(struct x_op *op, u32 seed, u32 thread, u32 number)
+{
+	u64 bits = mix(mix((u64)seed << 32 | thread) + number);
+	u32 at = (u32)bits % total_weight();
+
+	op->kind = 0;
+	while (at >= kinds[op->kind].weight)
+		at -= kinds[op->kind++].weight;
+	bits = mix(bits);
+	op->a = (bits & 0xff) % kinds[op->kind].a;
+	op->b = (bits >> 8 & 0xff) % X_SLOTS;
+	op->c = bits >> 16 & 15;
+	op->r = bits >> 32;
+	/* Eight CQs, and eight states. */
+	if (kinds[op->kind].run == x_cq_make || kinds[op->kind].run == x_qp_modify)
+		op->b = bits >> 8 & 7;
+}
+
+/**
+ * x_run_op() - do it, and compare with the model
+ * @w: the world
+ * @op: the operation
+ *
+ * Return: whether it was done, or failed; then x_world.why tells.
+ */
+enum x_verdict x_run_op(struct x_world *w, const struct x_op *op)
+{
+	return kinds[op->kind].run(w, op);
+}
+
+/* NULL after the last one. */
+const char *x_op_name(int kind)
+{
+	return kind < ARRAY_SIZE(kinds) ? kinds[kind].name : NULL;
+}
+
+int x_write_op(const struct x_op *op, char *buf, size_t len)
+{
+	return scnprintf(buf, len, "%s.%x.%x.%x.%x", kinds[op->kind].name, op->a, op->b,
+			 op->c, op->r);
+}
+
+/* Returns the characters that were read, or -EINVAL. */
+int x_read_op(struct x_op *op, const char *text)
+{
+	size_t len = strcspn(text, "./");
+	unsigned int a, b, c, r;
+	int i, used = 0;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		if (strlen(kinds[i].name) == len && !strncmp(kinds[i].name, text, len))
+			break;
+	}
+	if (i == ARRAY_SIZE(kinds) ||
+	    sscanf(text + len, ".%x.%x.%x.%x%n", &a, &b, &c, &r, &used) < 4 ||
+	    a >= kinds[i].a || b > 7 || c > 15)
+		return -EINVAL;
+	*op = (struct x_op){ .kind = i, .a = a, .b = b, .c = c, .r = r };
+	return len + used;
+}

@@ -1,0 +1,551 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The exerciser: work requests and their completions.
+ *
+ * Completions come in any context, while the thread goes on. Who has one takes the
+ * request from X_POSTED to X_COMPLETED, and counts; x_settle() waits until as many
+ * were counted as the model expects, and compares. What was seen of a request is
+ * written before its state, which is a full barrier, as is the counting.
+ */
+#include <linux/ktime.h>
+#include <linux/sched.h>
+
+#include "exercise.h"
+
+/* Completions that are polled at a time. */
+#define X_POLL		8
+
+static void record(struct x_wr *wr, const struct ib_wc *wc)
+{
+	struct x_queue *q = wr->q;
+	struct x_world *w = q->w;
+
+	wr->status = wc->status;
+	wr->len = wc->byte_len;
+	wr->order = atomic_inc_return(&q->order);
+	if (atomic_cmpxchg(&wr->state, X_POSTED, X_COMPLETED) != X_POSTED)
+		atomic_inc(&w->stray);
+	/* Pairs with x_settle(), which writes @expected before it looks at @seen. */
+	if (atomic_inc_return(&w->seen) >= READ_ONCE(w->expected))
+		wake_up(&w->wait);
+}
+
+static void x_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct x_wr *wr = container_of(wc->wr_cqe, struct x_wr, cqe);
+	enum x_lie lie = wr->q->w->lie;
+
+	if (lie == X_LIE_LOST && wr->what == X_RECV && wc->status == IB_WC_WR_FLUSH_ERR)
+		return;
+	record(wr, wc);
+	if (lie == X_LIE_TWICE && wr->what == X_SEND && wc->status == IB_WC_SUCCESS)
+		record(wr, wc);
+}
+
+static int poll_some(struct ib_cq *cq)
+{
+	struct ib_wc wc[X_POLL];
+	int i, n = ib_poll_cq(cq, X_POLL, wc);
+
+	for (i = 0; i < n; i++)
+		wc[i].wr_cqe->done(cq, &wc[i]);
+	return n;
+}
+
+/* Of X_CQ_HANDLER: polls all there is, and arms. */
+void x_comp_handler(struct ib_cq *cq, void *context)
+{
+	do {
+		while (poll_some(cq) > 0)
+			;
+	} while (ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0);
+}
+
+void x_event(struct ib_event *event, void *context)
+{
+	struct x_world *w = context;
+
+	atomic_inc(&w->events);
+}
+
+/* Polls what nobody else does. */
+void x_poll_all(struct x_world *w)
+{
+	int i;
+
+	for (i = 0; i < X_SLOTS; i++) {
+		if (!xm_there(w, X_CQ, i))
+			continue;
+		if (w->cq_how[i] == X_CQ_DIRECT)
+			ib_process_cq_direct(w->ptr[X_CQ][i], -1);
+		else if (w->cq_how[i] == X_CQ_POLLED)
+			while (poll_some(w->ptr[X_CQ][i]) > 0)
+				;
+	}
+}
+
+static bool polls_itself(const struct x_world *w)
+{
+	int i;
+
+	for (i = 0; i < X_SLOTS; i++) {
+		if (xm_there(w, X_CQ, i) && w->obj[X_CQ][i].users &&
+		    (w->cq_how[i] == X_CQ_DIRECT || w->cq_how[i] == X_CQ_POLLED))
+			return true;
+	}
+	return false;
+}
+
+static bool all_seen(struct x_world *w)
+{
+	return atomic_read(&w->seen) >= READ_ONCE(w->expected);
+}
+
+static void wait_for_all(struct x_world *w)
+{
+	u64 end = ktime_get_ns() + jiffies_to_nsecs(w->patience);
+
+	/* Full barrier, with the loads that follow: pairs with record(). */
+	smp_mb();
+	if (!polls_itself(w)) {
+		wait_event_timeout(w->wait, all_seen(w), w->patience);
+		return;
+	}
+	do {
+		x_poll_all(w);
+		if (all_seen(w))
+			return;
+		cond_resched();
+	} while (ktime_get_ns() < end);
+}
+
+static u64 received(struct x_world *w, const struct x_queue *q, u32 pos, u32 header)
+{
+	return *(u64 *)(w->buf + q->base + (pos % X_WRS) * X_BYTES + header);
+}
+
+static enum x_verdict check_receive(struct x_world *w, struct x_queue *q, u32 pos)
+{
+	struct x_wr *wr = xm_wr(q, pos);
+	/* A datagram's header is the only thing that is no multiple of a message. */
+	u32 header = wr->want_len % 16 ? X_GRH : 0;
+
+	if (wr->len != wr->want_len)
+		return x_want(w, "bytes received", wr->want_len, wr->len);
+	if (received(w, q, pos, header) != wr->want_payload)
+		return x_want(w, "message received", wr->want_payload,
+			      received(w, q, pos, header));
+	return X_DONE;
+}
+
+static enum x_verdict check_wr(struct x_world *w, struct x_queue *q, u32 pos)
+{
+	struct x_wr *wr = xm_wr(q, pos);
+	int state = atomic_xchg(&wr->state, X_IDLE);
+
+	if (state != (wr->completes ? X_COMPLETED : X_POSTED))
+		return x_fail(w, "%s request %u: %s completion", q->name, pos,
+			      wr->completes ? "no" : "unexpected");
+	if (!wr->completes)
+		return X_DONE;
+	if (wr->status != wr->want)
+		return x_fail(w, "%s request %u: expected '%s', saw '%s'", q->name, pos,
+			      ib_wc_status_msg(wr->want), ib_wc_status_msg(wr->status));
+	if (!q->shared && wr->order != wr->want_order)
+		return x_want(w, "order of completions", wr->want_order, wr->order);
+	w->ended[wr->want]++;
+	if (wr->what == X_RECV && wr->want == IB_WC_SUCCESS)
+		return check_receive(w, q, pos);
+	return X_DONE;
+}
+
+static enum x_verdict check_queue(struct x_world *w, struct x_queue *q, bool sends)
+{
+	for (; q->checked != q->next; q->checked++) {
+		if (check_wr(w, q, q->checked))
+			return X_FAILED;
+	}
+	xm_queue_retire(q, sends);
+	return X_DONE;
+}
+
+/* Waits until all has happened that the model knows of, and compares. */
+enum x_verdict x_settle(struct x_world *w)
+{
+	int i, seen;
+
+	if (!all_seen(w))
+		wait_for_all(w);
+	w->async = false;
+	seen = atomic_read(&w->seen);
+	if (seen != w->expected)
+		return x_want(w, "completions", w->expected, seen);
+	if (atomic_read(&w->stray))
+		return x_want(w, "completions of nothing", 0, atomic_read(&w->stray));
+	for (i = 0; i < X_SLOTS; i++) {
+		if (xm_there(w, X_QP, i) && (check_queue(w, &w->qp[i].sq, true) ||
+					     check_queue(w, &w->qp[i].rq, false)))
+			return X_FAILED;
+		if (xm_there(w, X_SRQ, i) && check_queue(w, &w->srq[i], false))
+			return X_FAILED;
+	}
+	return X_DONE;
+}
+
+enum x_verdict x_settle_if(struct x_world *w, bool needed)
+{
+	return needed ? x_settle(w) : X_DONE;
+}
+
+/* The next request of a queue, after @ahead others. */
+static struct x_wr *new_wr(struct x_world *w, struct x_queue *q, u32 ahead, enum x_what what,
+			   struct ib_sge *sge, u32 bytes, int dev)
+{
+	u32 pos = q->head + ahead;
+	struct x_wr *wr = xm_wr(q, pos);
+	u32 offset = q->base + (pos % X_WRS) * X_BYTES;
+
+	wr->cqe.done = x_done;
+	wr->q = q;
+	wr->what = what;
+	wr->bytes = bytes;
+	wr->signaled = true;
+	wr->bad_key = false;
+	wr->mr = -1;
+	wr->dest = -1;
+	wr->ended = false;
+	wr->payload = ++w->payload;
+	*(u64 *)(w->buf + offset) = wr->payload;
+	*sge = (struct ib_sge){ w->dma[dev] + offset, bytes, w->s->dev[dev]->local_dma_lkey };
+	atomic_set(&wr->state, X_POSTED);
+	return wr;
+}
+
+/* How many of @n requests there is room for, after a look at what has completed. */
+static enum x_verdict make_room(struct x_world *w, struct x_queue *q, u32 n, u32 *room)
+{
+	bool full = xm_queue_used(q) + n > q->depth;
+
+	if (x_settle_if(w, full || q->head + n - q->checked > X_WRS))
+		return X_FAILED;
+	*room = min(n, q->depth - min(q->depth, xm_queue_used(q)));
+	return X_DONE;
+}
+
+/* The first @posted of @n requests of a chain are posted, the others are not. */
+static void posted(struct x_world *w, struct x_queue *q, u32 posted, u32 n)
+{
+	u32 i;
+
+	for (i = posted; i < n; i++)
+		atomic_set(&xm_wr(q, q->head + i)->state, X_IDLE);
+	q->head += posted;
+	xm_run(w);
+}
+
+/* --- receives --- */
+
+struct x_recvs {
+	struct ib_recv_wr wr[X_CHAIN];
+	struct ib_sge sge[X_CHAIN];
+};
+
+static void build_recvs(struct x_world *w, struct x_queue *q, struct x_recvs *chain, u32 n,
+			u32 r, int dev)
+{
+	struct x_wr *wr;
+	u32 i;
+
+	for (i = 0; i < n; i++, r >>= 4) {
+		wr = new_wr(w, q, i, X_RECV, &chain->sge[i], r & 15 ? X_BYTES : 16, dev);
+		chain->wr[i] = (struct ib_recv_wr){
+			.next = i + 1 < n ? &chain->wr[i + 1] : NULL,
+			.wr_cqe = &wr->cqe,
+			.sg_list = &chain->sge[i],
+			.num_sge = 1,
+		};
+	}
+}
+
+/* @may: 0, or what it returns whatever room there is. */
+static enum x_verdict post_recvs(struct x_world *w, const struct x_op *op, struct x_queue *q,
+				 struct ib_qp *qp, struct ib_srq *srq, int may)
+{
+	int dev = xm_dev(w, qp ? X_QP : X_SRQ, op->a);
+	const struct ib_recv_wr *bad = NULL;
+	u32 n = 1 + op->c % X_CHAIN, room;
+	struct x_recvs chain;
+	int want, ret;
+
+	if (x_settle_if(w, w->async) || make_room(w, q, n, &room))
+		return X_FAILED;
+	if (may)
+		room = 0;
+	want = may ?: room < n ? -ENOMEM : 0;
+	build_recvs(w, q, &chain, n, op->r, dev);
+	ret = qp ? ib_post_recv(qp, chain.wr, &bad) : ib_post_srq_recv(srq, chain.wr, &bad);
+	posted(w, q, room, n);
+	if (ret != want)
+		return x_want(w, "posting receives", want, ret);
+	if (ret && bad != &chain.wr[room])
+		return x_want(w, "bad_wr of receives", room, bad - chain.wr);
+	return X_DONE;
+}
+
+enum x_verdict x_qp_recv(struct x_world *w, const struct x_op *op)
+{
+	struct x_qp *qp = &w->qp[op->a];
+	int may = 0;
+
+	if (!xm_there(w, X_QP, op->a))
+		return X_SKIPPED;
+	if (qp->srq >= 0 || qp->state == IB_QPS_RESET) {
+		/* Once in a while is enough. */
+		if (op->r % 8)
+			return X_SKIPPED;
+		may = -EINVAL;
+	}
+	return post_recvs(w, op, &qp->rq, w->ptr[X_QP][op->a], NULL, may);
+}
+
+enum x_verdict x_srq_recv(struct x_world *w, const struct x_op *op)
+{
+	/* Whose receives a shared one's were depends on other threads. */
+	if (op->a == X_SHARED || !xm_there(w, X_SRQ, op->a))
+		return X_SKIPPED;
+	return post_recvs(w, op, &w->srq[op->a], NULL, w->ptr[X_SRQ][op->a], 0);
+}
+
+/* --- sends --- */
+
+struct x_sends {
+	struct ib_ud_wr wr[X_CHAIN];
+	struct ib_sge sge[X_CHAIN];
+};
+
+static bool may_send(const struct x_qp *qp)
+{
+	return qp->state != IB_QPS_RESET && qp->state != IB_QPS_INIT &&
+	       qp->state != IB_QPS_RTR;
+}
+
+/* How many messages there are receives for. */
+static u32 receives_for(struct x_world *w, struct x_qp *qp)
+{
+	struct x_qp *peer = xm_peer(w, qp);
+	struct x_queue *q = peer ? xm_receives(w, peer) : NULL;
+
+	return q ? q->head - q->next : 0;
+}
+
+static bool has_bad_key(const struct x_op *op)
+{
+	return !(op->r >> 8 & 63);
+}
+
+/* Will these succeed, whatever else is under way? */
+static bool are_plain(struct x_world *w, struct x_qp *qp, const struct x_op *op, u32 n)
+{
+	struct x_qp *peer = xm_peer(w, qp);
+	u32 i;
+
+	if (qp->type != IB_QPT_RC || w->async || has_bad_key(op) || xm_is_blocked(qp) ||
+	    peer->srq >= 0)
+		return false;
+	for (i = 0; i < n; i++) {
+		if (xm_wr(&peer->rq, peer->rq.next + i)->bytes != X_BYTES)
+			return false;
+	}
+	return true;
+}
+
+/* Which queue pair of ours gets a datagram, if any. */
+static int datagram_dest(const struct x_world *w, const struct x_op *op, int ah)
+{
+	int dev = w->ah[ah].ib.dlid == w->s->lid[0] ? 0 : 1;
+
+	return xm_there(w, X_QP, op->b) && xm_dev(w, X_QP, op->b) == dev ? op->b : -1;
+}
+
+static void build_datagram(struct x_world *w, const struct x_op *op, struct ib_ud_wr *ud,
+			   struct x_wr *wr, int ah)
+{
+	bool right_key = op->r >> 28;
+
+	ud->ah = xm_there(w, X_AH, ah) ? w->ptr[X_AH][ah] : NULL;
+	ud->remote_qpn = xm_there(w, X_QP, op->b) ? w->qp[op->b].num : X_NOBODY;
+	ud->remote_qkey = X_QKEY + w->id + !right_key;
+	wr->dest = right_key && ud->ah ? datagram_dest(w, op, ah) : -1;
+}
+
+static void build_sends(struct x_world *w, const struct x_op *op, struct x_sends *chain, u32 n)
+{
+	static const u8 bytes[4] = { 16, 32, 64, 16 };
+	struct x_qp *qp = &w->qp[op->a];
+	int dev = xm_dev(w, X_QP, op->a);
+	u32 i, r = op->r;
+	struct x_wr *wr;
+
+	for (i = 0; i < n; i++, r >>= 5) {
+		wr = new_wr(w, &qp->sq, i, X_SEND, &chain->sge[i], bytes[r & 3], dev);
+		wr->signaled = qp->sig_all || r & 4 || i == n - 1;
+		chain->wr[i] = (struct ib_ud_wr){ .wr = {
+			.next = i + 1 < n ? &chain->wr[i + 1].wr : NULL,
+			.wr_cqe = &wr->cqe,
+			.sg_list = &chain->sge[i],
+			.num_sge = 1,
+			.opcode = r & 8 ? IB_WR_SEND_WITH_IMM : IB_WR_SEND,
+			.send_flags = wr->signaled && !qp->sig_all ? IB_SEND_SIGNALED : 0,
+		} };
+		if (has_bad_key(op) && !i) {
+			wr->bad_key = true;
+			chain->sge[i].lkey = 0xffffff00;
+		} else if (r & 16) {
+			chain->sge[i].addr = (uintptr_t)w->buf + chain->sge[i].addr - w->dma[dev];
+			chain->wr[i].wr.send_flags |= IB_SEND_INLINE;
+		}
+		if (qp->type == IB_QPT_UD)
+			build_datagram(w, op, &chain->wr[i], wr, op->c >> 2);
+	}
+}
+
+static enum x_verdict post_sends(struct x_world *w, const struct x_op *op, u32 n, int may)
+{
+	struct x_qp *qp = &w->qp[op->a];
+	const struct ib_send_wr *bad = NULL;
+	struct x_sends chain;
+	int want, ret;
+	u32 room;
+
+	if (make_room(w, &qp->sq, n, &room))
+		return X_FAILED;
+	if (may)
+		room = 0;
+	want = may ?: room < n ? -ENOMEM : 0;
+	build_sends(w, op, &chain, n);
+	ret = ib_post_send(w->ptr[X_QP][op->a], &chain.wr[0].wr, &bad);
+	posted(w, &qp->sq, room, n);
+	if (ret != want)
+		return x_want(w, "posting sends", want, ret);
+	if (ret && bad != &chain.wr[room].wr)
+		return x_want(w, "bad_wr of sends", room, -1);
+	return X_DONE;
+}
+
+static enum x_verdict send_datagrams(struct x_world *w, const struct x_op *op, u32 n)
+{
+	int ah = op->c >> 2;
+	bool good = xm_there(w, X_AH, ah) &&
+		    xm_dev(w, X_AH, ah) == xm_dev(w, X_QP, op->a);
+
+	if (!good && (op->r >> 20) % 8)
+		return X_SKIPPED;
+	/* What a datagram finds depends on all that was posted before. */
+	if (x_settle(w))
+		return X_FAILED;
+	return post_sends(w, op, n, good ? 0 : -EINVAL);
+}
+
+enum x_verdict x_qp_send(struct x_world *w, const struct x_op *op)
+{
+	struct x_qp *qp = &w->qp[op->a];
+	u32 n = 1 + op->c % X_CHAIN, ready;
+
+	if (!xm_there(w, X_QP, op->a))
+		return X_SKIPPED;
+	if (!may_send(qp))
+		return op->r % 8 ? X_SKIPPED : post_sends(w, op, n, -EINVAL);
+	if (qp->type == IB_QPT_UD)
+		return send_datagrams(w, op, n);
+	if (qp->state == IB_QPS_RTS && (op->r >> 20) % 16) {
+		ready = receives_for(w, qp);
+		if (!ready)
+			return X_SKIPPED;
+		n = min(n, ready);
+		if (are_plain(w, qp, op, n))
+			return post_sends(w, op, n, 0);
+	}
+	return x_settle(w) ? X_FAILED : post_sends(w, op, n, 0);
+}
+
+/* Posts one request, of whatever kind, that is all set up but for its completion. */
+static enum x_verdict post_one(struct x_world *w, int slot, struct ib_send_wr *send,
+			       struct x_wr *wr, int may)
+{
+	struct x_qp *qp = &w->qp[slot];
+	int ret;
+
+	wr->signaled = true;
+	send->wr_cqe = &wr->cqe;
+	send->send_flags = IB_SEND_SIGNALED;
+	ret = ib_post_send(w->ptr[X_QP][slot], send, NULL);
+	posted(w, &qp->sq, may ? 0 : 1, 1);
+	return x_want(w, "posting a request", may, ret);
+}
+
+/* Registers a region or takes it out of use. */
+enum x_verdict x_mr_post(struct x_world *w, const struct x_op *op)
+{
+	bool invalidate = op->c & 1;
+	struct x_qp *qp = &w->qp[op->a];
+	struct ib_reg_wr reg = {};
+	struct ib_sge sge;
+	struct x_wr *wr;
+	u32 room;
+	bool good;
+
+	if (!xm_there(w, X_QP, op->a) || !xm_there(w, X_MR, op->b) || qp->type == IB_QPT_UD)
+		return X_SKIPPED;
+	/* Keys of two devices may be the same. */
+	if (invalidate && xm_dev(w, X_QP, op->a) != xm_dev(w, X_MR, op->b))
+		return X_SKIPPED;
+	good = may_send(qp) && (invalidate || (w->mr[op->b].mapped &&
+		xm_dev(w, X_QP, op->a) == xm_dev(w, X_MR, op->b)));
+	if (!good && op->r % 8)
+		return X_SKIPPED;
+	if (x_settle(w) || make_room(w, &qp->sq, 1, &room))
+		return X_FAILED;
+	wr = new_wr(w, &qp->sq, 0, invalidate ? X_INV : X_REG, &sge, 8, 0);
+	wr->mr = op->b;
+	reg.mr = w->ptr[X_MR][op->b];
+	reg.key = reg.mr->rkey;
+	reg.access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ |
+		     (op->r & 16 ? IB_ACCESS_REMOTE_WRITE : 0);
+	reg.wr.opcode = invalidate ? IB_WR_LOCAL_INV : IB_WR_REG_MR;
+	if (invalidate)
+		reg.wr.ex.invalidate_rkey = reg.key;
+	else if (good && room && !w->mr[op->b].valid)
+		w->mr[op->b].access = reg.access;
+	return post_one(w, op->a, &reg.wr, wr, !good ? -EINVAL : room ? 0 : -ENOMEM);
+}
+
+/* Writes into a region, or reads it. */
+enum x_verdict x_rdma(struct x_world *w, const struct x_op *op)
+{
+	struct x_qp *qp = &w->qp[op->a], *peer;
+	bool read = op->c & 1;
+	struct ib_rdma_wr rdma = {};
+	struct ib_sge sge;
+	struct x_wr *wr;
+	u32 room;
+
+	if (!xm_there(w, X_QP, op->a) || qp->type != IB_QPT_RC || !may_send(qp) ||
+	    !xm_there(w, X_MR, op->b) || !w->mr[op->b].mapped)
+		return X_SKIPPED;
+	/* Keys of two devices may be the same; nor is a bad one wanted often. */
+	peer = xm_peer(w, qp);
+	if (!peer || xm_dev(w, X_MR, op->b) != xm_dev(w, X_QP, peer - w->qp) ||
+	    (!w->mr[op->b].valid && op->r % 16))
+		return X_SKIPPED;
+	if (x_settle(w) || make_room(w, &qp->sq, 1, &room))
+		return X_FAILED;
+	wr = new_wr(w, &qp->sq, 0, read ? X_READ : X_WRITE, &sge, 64,
+		    xm_dev(w, X_QP, op->a));
+	wr->mr = op->b;
+	rdma.wr.opcode = read ? IB_WR_RDMA_READ : IB_WR_RDMA_WRITE;
+	rdma.wr.sg_list = &sge;
+	rdma.wr.num_sge = 1;
+	rdma.rkey = ((struct ib_mr *)w->ptr[X_MR][op->b])->rkey;
+	rdma.remote_addr = ((struct ib_mr *)w->ptr[X_MR][op->b])->iova;
+	return post_one(w, op->a, &rdma.wr, wr, room ? 0 : -ENOMEM);
+}

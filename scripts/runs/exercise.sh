@@ -1,0 +1,17 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# In the guest: the randomised exerciser alone. PARAMS are those of its module, with
+# commas between them.
+
+for ko in kverbs kverbs_emu; do
+	load $ko
+done
+load kverbs_kunit
+# shellcheck disable=SC2046
+load kunit_exercise $(echo "$PARAMS" | tr , ' ')
+# What it said; a sequence is a line for each operation there.
+dmesg | sed -n 's/.*random_calls_do_what_the_model_says: //p' | awk '
+	/^replay: / { text = text $2; next }
+	!/FAILED/ { print "exercise: " $0 }
+	END { if (text != "") print "exercise: --replay " text }' >"$RESULTS"
