@@ -23,13 +23,13 @@
 #define THREADS		4
 #define MAX_THREADS	16
 /* Operations of an episode, those that do nothing included. */
-#define EPISODE		400
+#define EPISODE		1000
 /* So many are enough to find each mistake of the self-test. */
 #define LIE_OPERATIONS	40000
 /* To what each of them is to be shrunk, if not to less. */
 #define LIE_LENGTH	10
 /* So many show all there is: each operation, each way in which a request ends. */
-#define ENOUGH		20000
+#define ENOUGH		50000
 /* More than there are kinds of operations. */
 #define KINDS		64
 /* While a failure is shrunk, what does not come in this time does not come. */

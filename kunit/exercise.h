@@ -43,6 +43,8 @@
 #define X_WRS		32
 /* Requests in a chain. */
 #define X_CHAIN		4
+/* Bytes of a window. */
+#define X_WINDOW	256
 /* Bytes of a message and its header, and of a buffer for one. */
 #define X_BYTES		128
 #define X_GRH		40
@@ -124,6 +126,8 @@ enum x_what {
 	X_READ,
 	X_REG,
 	X_INV,
+	X_BIND,
+	X_INV_MW,
 	X_RECV,
 };
 
@@ -139,7 +143,10 @@ enum x_what {
  * @bytes: model: of the message, or of the receive
  * @signaled: model: completes even if it succeeds
  * @bad_key: model: the local key is wrong
- * @mr: model: slot of the region
+ * @mr: model: slot of the region, or -1 for none
+ * @key: model: of the region, when it was posted
+ * @mw: model: slot of the window
+ * @access: model: rights of a binding
  * @dest: model: queue pair that a datagram goes to, a slot, or -1 for nowhere
  * @ended: model: it has ended
  * @completes: model: there is a completion
@@ -162,7 +169,10 @@ struct x_wr {
 	bool signaled;
 	bool bad_key;
 	s8 mr;
+	u32 key;
+	s8 mw;
 	s8 dest;
+	int access;
 	bool ended;
 	bool completes;
 	int want;
@@ -259,17 +269,39 @@ struct x_qp {
 /**
  * struct x_mr - model: a region
  * @pd: slot
+ * @key: its key
  * @max: pages it can hold
  * @mapped: bytes that are mapped; 0 if never
  * @valid: registered
  * @access: rights
+ * @windows: that are bound to it
  */
 struct x_mr {
 	u8 pd;
+	u32 key;
 	u8 max;
 	u32 mapped;
 	bool valid;
 	int access;
+	u8 windows;
+};
+
+/**
+ * struct x_mw - model: a window
+ * @pd: slot
+ * @two: it is of type 2
+ * @mr: slot of the region that it is bound to, or -1
+ * @qpn: of type 2: queue pair that it is bound to
+ * @access: rights
+ * @stale: the key that the consumer has is not that of the binding
+ */
+struct x_mw {
+	u8 pd;
+	bool two;
+	s8 mr;
+	u32 qpn;
+	int access;
+	bool stale;
 };
 
 struct x_fmr {
@@ -318,6 +350,7 @@ struct x_shared {
  * @srq: model: SRQs
  * @srq_limit: model: SRQ limits
  * @mr: model: regions
+ * @mw: model: windows
  * @fmr: model: FMRs
  * @ah: model: addresses
  * @cq_how: of CQs: who polls them
@@ -352,6 +385,7 @@ struct x_world {
 	struct x_qp qp[X_SLOTS];
 	struct x_queue srq[X_SLOTS];
 	struct x_mr mr[X_SLOTS];
+	struct x_mw mw[X_SLOTS];
 	struct x_fmr fmr[X_SLOTS];
 	struct rdma_ah_attr ah[X_SLOTS];
 	u8 cq_how[X_SLOTS];
@@ -395,6 +429,7 @@ void xm_queue_init(struct x_queue *q, struct x_world *w, const char *name, u32 b
 void xm_queue_clear(struct x_queue *q);
 u32 xm_queue_used(const struct x_queue *q);
 void xm_queue_retire(struct x_queue *q, bool sends);
+void xm_unbind(struct x_world *w, int mw);
 void xm_moved(struct x_world *w, struct x_qp *qp, enum ib_qp_state to);
 struct x_qp *xm_peer(struct x_world *w, struct x_qp *qp);
 struct x_queue *xm_receives(struct x_world *w, struct x_qp *qp);
@@ -438,7 +473,7 @@ x_op_fn x_pd_alloc, x_pd_free;
 x_op_fn x_cq_make, x_cq_free, x_cq_poll, x_cq_arm, x_cq_resize, x_cq_tune;
 x_op_fn x_srq_make, x_srq_free, x_srq_modify, x_srq_query, x_srq_recv;
 x_op_fn x_qp_make, x_qp_free, x_qp_up, x_qp_err, x_qp_modify, x_qp_query, x_qp_drain;
-x_op_fn x_qp_recv, x_qp_send, x_mr_post, x_rdma;
+x_op_fn x_qp_recv, x_qp_send, x_mr_post, x_mw_post, x_rdma, x_rdma_mw;
 x_op_fn x_mcast_join, x_mcast_leave;
 x_op_fn x_ah_make, x_ah_modify, x_ah_query, x_ah_free;
 x_op_fn x_mr_alloc, x_mr_map, x_mr_free, x_mw_alloc, x_mw_free;

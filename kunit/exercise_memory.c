@@ -27,7 +27,7 @@ enum x_verdict x_mr_alloc(struct x_world *w, const struct x_op *op)
 	if (IS_ERR(mr))
 		return x_want(w, "making a region", want, PTR_ERR(mr));
 	w->ptr[X_MR][op->a] = mr;
-	w->mr[op->a] = (struct x_mr){ .pd = pd, .max = max };
+	w->mr[op->a] = (struct x_mr){ .pd = pd, .key = mr->rkey, .max = max };
 	xm_make(w, X_MR, op->a, xm_dev(w, X_PD, pd));
 	xm_use(w, X_MR, op->a, X_PD, pd);
 	return x_want(w, "making a region", want, 0);
@@ -66,18 +66,19 @@ static int free_mr(struct x_world *w, struct ib_mr *mr)
 
 enum x_verdict x_mr_free(struct x_world *w, const struct x_op *op)
 {
-	int ret;
+	int want, ret;
 
 	if (!xm_there(w, X_MR, op->a))
 		return X_SKIPPED;
 	if (x_settle(w))
 		return X_FAILED;
+	want = w->mr[op->a].windows ? -EINVAL : 0;
 	ret = free_mr(w, w->ptr[X_MR][op->a]);
 	if (!ret) {
 		w->ptr[X_MR][op->a] = NULL;
 		xm_gone(w, X_MR, op->a);
 	}
-	return x_want(w, "freeing a region", 0, ret);
+	return x_want(w, "freeing a region", want, ret);
 }
 
 /* --- windows --- */
@@ -94,6 +95,7 @@ enum x_verdict x_mw_alloc(struct x_world *w, const struct x_op *op)
 	if (IS_ERR(mw))
 		return x_want(w, "making a window", want, PTR_ERR(mw));
 	w->ptr[X_MW][op->a] = mw;
+	w->mw[op->a] = (struct x_mw){ .pd = pd, .two = type == IB_MW_TYPE_2, .mr = -1 };
 	xm_make(w, X_MW, op->a, xm_dev(w, X_PD, pd));
 	xm_use(w, X_MW, op->a, X_PD, pd);
 	return x_want(w, "making a window", want, 0);
@@ -105,8 +107,11 @@ enum x_verdict x_mw_free(struct x_world *w, const struct x_op *op)
 
 	if (!xm_there(w, X_MW, op->a))
 		return X_SKIPPED;
+	if (x_settle(w))
+		return X_FAILED;
 	ret = ib_dealloc_mw(w->ptr[X_MW][op->a]);
 	if (!ret) {
+		xm_unbind(w, op->a);
 		w->ptr[X_MW][op->a] = NULL;
 		xm_gone(w, X_MW, op->a);
 	}

@@ -183,6 +183,9 @@ static void end_wr(struct x_queue *q, enum ib_wc_status status)
 
 	wr->ended = true;
 	wr->want = status;
+	/* The key of type 1 is a new one when the binding is posted. */
+	if (wr->what == X_BIND && !q->w->mw[wr->mw].two)
+		q->w->mw[wr->mw].stale = status != IB_WC_SUCCESS;
 	wr->completes = wr->what == X_RECV || wr->signaled || status != IB_WC_SUCCESS;
 	if (wr->completes) {
 		wr->want_order = ++q->completions;
@@ -339,10 +342,28 @@ static bool exec_send(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 	return succeed(qp);
 }
 
-static bool exec_rdma(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
+/* Is the region still there that a request is about? */
+static bool has_mr(const struct x_world *w, const struct x_wr *wr)
+{
+	return xm_there(w, X_MR, wr->mr) && w->mr[wr->mr].key == wr->key;
+}
+
+/* May a message get into the window, or the region, of the peer? */
+static bool may_access(struct x_world *w, const struct x_qp *peer, const struct x_wr *wr)
 {
 	int access = wr->what == X_READ ? IB_ACCESS_REMOTE_READ : IB_ACCESS_REMOTE_WRITE;
 	struct x_mr *mr = &w->mr[wr->mr];
+	struct x_mw *mw = &w->mw[wr->mw];
+
+	if (wr->mw < 0)
+		return has_mr(w, wr) && mr->valid && mr->pd == peer->pd &&
+		       mr->access & access && wr->bytes <= mr->mapped;
+	return xm_there(w, X_MW, wr->mw) && mw->mr >= 0 && !mw->stale && mw->pd == peer->pd &&
+	       mw->access & access && (!mw->two || mw->qpn == peer->num);
+}
+
+static bool exec_rdma(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
+{
 	struct x_qp *peer;
 
 	if (wr->bad_key)
@@ -350,8 +371,7 @@ static bool exec_rdma(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 	peer = xm_peer(w, qp);
 	if (!peer)
 		return fail_sends(w, qp, IB_WC_RETRY_EXC_ERR);
-	if (!xm_there(w, X_MR, wr->mr) || !mr->valid || mr->pd != peer->pd ||
-	    !(mr->access & access) || wr->bytes > mr->mapped)
+	if (!may_access(w, peer, wr))
 		return fail_both(w, qp, peer, IB_WC_REM_ACCESS_ERR);
 	return succeed(qp);
 }
@@ -361,9 +381,61 @@ static bool exec_mr(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 	struct x_mr *mr = &w->mr[wr->mr];
 
 	/* A region that is not valid can be invalidated. */
-	if (mr->pd != qp->pd || (wr->what == X_REG && mr->valid))
+	if (!has_mr(w, wr) || mr->pd != qp->pd || mr->windows || (wr->what == X_REG && mr->valid))
 		return fail_sends(w, qp, IB_WC_MW_BIND_ERR);
 	mr->valid = wr->what == X_REG;
+	if (mr->valid)
+		mr->access = wr->access;
+	return succeed(qp);
+}
+
+/* A window loses its binding, if it has one. */
+void xm_unbind(struct x_world *w, int slot)
+{
+	struct x_mw *mw = &w->mw[slot];
+
+	if (mw->mr >= 0)
+		w->mr[mw->mr].windows--;
+	mw->mr = -1;
+	mw->qpn = 0;
+}
+
+static bool may_bind(const struct x_world *w, const struct x_qp *qp, const struct x_wr *wr)
+{
+	const struct x_mw *mw = &w->mw[wr->mw];
+	const struct x_mr *mr = &w->mr[wr->mr];
+
+	if (mw->pd != qp->pd)
+		return false;
+	/* Only type 1 is bound anew, or to nothing. */
+	if (mw->two && (wr->mr < 0 || mw->mr >= 0))
+		return false;
+	return wr->mr < 0 || (mr->valid && mr->pd == qp->pd && mr->access & IB_ACCESS_MW_BIND);
+}
+
+static bool exec_bind(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
+{
+	struct x_mw *mw = &w->mw[wr->mw];
+
+	if (!may_bind(w, qp, wr))
+		return fail_sends(w, qp, IB_WC_MW_BIND_ERR);
+	xm_unbind(w, wr->mw);
+	mw->mr = wr->mr;
+	if (mw->mr >= 0) {
+		mw->access = wr->access;
+		mw->qpn = mw->two ? qp->num : 0;
+		w->mr[mw->mr].windows++;
+	}
+	return succeed(qp);
+}
+
+static bool exec_inv_mw(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
+{
+	struct x_mw *mw = &w->mw[wr->mw];
+
+	if (mw->pd != qp->pd || !mw->two || (mw->mr >= 0 && mw->qpn != qp->num))
+		return fail_sends(w, qp, IB_WC_MW_BIND_ERR);
+	xm_unbind(w, wr->mw);
 	return succeed(qp);
 }
 
@@ -378,6 +450,10 @@ static bool exec(struct x_world *w, struct x_qp *qp)
 	case X_WRITE:
 	case X_READ:
 		return exec_rdma(w, qp, wr);
+	case X_BIND:
+		return exec_bind(w, qp, wr);
+	case X_INV_MW:
+		return exec_inv_mw(w, qp, wr);
 	default:
 		return exec_mr(w, qp, wr);
 	}

@@ -212,6 +212,7 @@ static struct x_wr *new_wr(struct x_world *w, struct x_queue *q, u32 ahead, enum
 	wr->signaled = true;
 	wr->bad_key = false;
 	wr->mr = -1;
+	wr->mw = -1;
 	wr->dest = -1;
 	wr->ended = false;
 	wr->payload = ++w->payload;
@@ -329,6 +330,12 @@ static bool may_send(const struct x_qp *qp)
 	       qp->state != IB_QPS_RTR;
 }
 
+/* Will what is posted be executed at once, or flushed? */
+static bool executes(const struct x_qp *qp)
+{
+	return qp->state != IB_QPS_SQD && !xm_is_blocked(qp);
+}
+
 /* How many messages there are receives for. */
 static u32 receives_for(struct x_world *w, struct x_qp *qp)
 {
@@ -360,22 +367,23 @@ static bool are_plain(struct x_world *w, struct x_qp *qp, const struct x_op *op,
 }
 
 /* Which queue pair of ours gets a datagram, if any. */
-static int datagram_dest(const struct x_world *w, const struct x_op *op, int ah)
+static int datagram_dest(const struct x_world *w, int slot, int ah)
 {
 	int dev = w->ah[ah].ib.dlid == w->s->lid[0] ? 0 : 1;
 
-	return xm_there(w, X_QP, op->b) && xm_dev(w, X_QP, op->b) == dev ? op->b : -1;
+	return xm_there(w, X_QP, slot) && xm_dev(w, X_QP, slot) == dev ? slot : -1;
 }
 
 static void build_datagram(struct x_world *w, const struct x_op *op, struct ib_ud_wr *ud,
 			   struct x_wr *wr, int ah)
 {
+	int to = op->r >> 26 & 3 ? op->a : op->b;
 	bool right_key = op->r >> 28;
 
 	ud->ah = xm_there(w, X_AH, ah) ? w->ptr[X_AH][ah] : NULL;
-	ud->remote_qpn = xm_there(w, X_QP, op->b) ? w->qp[op->b].num : X_NOBODY;
+	ud->remote_qpn = xm_there(w, X_QP, to) ? w->qp[to].num : X_NOBODY;
 	ud->remote_qkey = X_QKEY + w->id + !right_key;
-	wr->dest = right_key && ud->ah ? datagram_dest(w, op, ah) : -1;
+	wr->dest = right_key && ud->ah ? datagram_dest(w, to, ah) : -1;
 }
 
 static void build_sends(struct x_world *w, const struct x_op *op, struct x_sends *chain, u32 n)
@@ -457,7 +465,7 @@ enum x_verdict x_qp_send(struct x_world *w, const struct x_op *op)
 		return op->r % 8 ? X_SKIPPED : post_sends(w, op, n, -EINVAL);
 	if (qp->type == IB_QPT_UD)
 		return send_datagrams(w, op, n);
-	if (qp->state == IB_QPS_RTS && (op->r >> 20) % 16) {
+	if (qp->state == IB_QPS_RTS && (op->r >> 20) % 8) {
 		ready = receives_for(w, qp);
 		if (!ready)
 			return X_SKIPPED;
@@ -496,6 +504,9 @@ enum x_verdict x_mr_post(struct x_world *w, const struct x_op *op)
 
 	if (!xm_there(w, X_QP, op->a) || !xm_there(w, X_MR, op->b) || qp->type == IB_QPT_UD)
 		return X_SKIPPED;
+	/* Its pages are not to change before it is executed. */
+	if (!invalidate && !executes(qp))
+		return X_SKIPPED;
 	/* Keys of two devices may be the same. */
 	if (invalidate && xm_dev(w, X_QP, op->a) != xm_dev(w, X_MR, op->b))
 		return X_SKIPPED;
@@ -507,45 +518,146 @@ enum x_verdict x_mr_post(struct x_world *w, const struct x_op *op)
 		return X_FAILED;
 	wr = new_wr(w, &qp->sq, 0, invalidate ? X_INV : X_REG, &sge, 8, 0);
 	wr->mr = op->b;
+	wr->key = w->mr[op->b].key;
 	reg.mr = w->ptr[X_MR][op->b];
 	reg.key = reg.mr->rkey;
 	reg.access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ |
-		     (op->r & 16 ? IB_ACCESS_REMOTE_WRITE : 0);
+		     (op->r & 0x30 ? IB_ACCESS_REMOTE_WRITE : 0) |
+		     (op->r & 0xc0 ? IB_ACCESS_MW_BIND : 0);
+	wr->access = reg.access;
 	reg.wr.opcode = invalidate ? IB_WR_LOCAL_INV : IB_WR_REG_MR;
 	if (invalidate)
 		reg.wr.ex.invalidate_rkey = reg.key;
-	else if (good && room && !w->mr[op->b].valid)
-		w->mr[op->b].access = reg.access;
 	return post_one(w, op->a, &reg.wr, wr, !good ? -EINVAL : room ? 0 : -ENOMEM);
 }
 
-/* Writes into a region, or reads it. */
-enum x_verdict x_rdma(struct x_world *w, const struct x_op *op)
+/* A window is bound; @mr is -1 for nothing. Its key is a new one if that succeeds. */
+static enum x_verdict bind(struct x_world *w, int slot, int mw_slot, struct x_wr *wr,
+			   bool good)
 {
-	struct x_qp *qp = &w->qp[op->a], *peer;
-	bool read = op->c & 1;
-	struct ib_rdma_wr rdma = {};
+	struct ib_mw *mw = w->ptr[X_MW][mw_slot];
+	struct ib_bind_mw_wr wr2 = { .wr.opcode = IB_WR_BIND_MW, .mw = mw };
+	struct ib_mr *mr = wr->mr < 0 ? NULL : w->ptr[X_MR][wr->mr];
+	u32 key = ib_inc_rkey(mw->rkey);
+	struct ib_mw_bind one = {};
+	enum x_verdict verdict;
+	int ret;
+
+	wr2.rkey = key;
+	wr2.bind_info.mr = mr;
+	wr2.bind_info.addr = mr ? mr->iova : 0;
+	wr2.bind_info.length = mr ? X_WINDOW : 0;
+	wr2.bind_info.mw_access_flags = wr->access;
+	if (mw->type == IB_MW_TYPE_2) {
+		verdict = post_one(w, slot, &wr2.wr, wr, good ? 0 : -EINVAL);
+		if (w->mw[mw_slot].mr >= 0 && wr->want == IB_WC_SUCCESS && wr->ended)
+			mw->rkey = key;
+		return verdict;
+	}
+	one.wr_id = (uintptr_t)&wr->cqe;
+	one.send_flags = IB_SEND_SIGNALED;
+	one.bind_info = wr2.bind_info;
+	ret = ib_bind_mw(w->ptr[X_QP][slot], mw, &one);
+	posted(w, &w->qp[slot].sq, good ? 1 : 0, 1);
+	return x_want(w, "binding a window", good ? 0 : -EINVAL, ret);
+}
+
+/* Binds a window, or takes it out of use. */
+enum x_verdict x_mw_post(struct x_world *w, const struct x_op *op)
+{
+	int mw = op->c & 1, mr = op->r & 3 ? op->b % 3 : -1;
+	bool invalidate = op->c & 8, good;
+	struct x_qp *qp = &w->qp[op->a];
+	struct ib_send_wr inv = { .opcode = IB_WR_LOCAL_INV };
 	struct ib_sge sge;
 	struct x_wr *wr;
 	u32 room;
 
-	if (!xm_there(w, X_QP, op->a) || qp->type != IB_QPT_RC || !may_send(qp) ||
-	    !xm_there(w, X_MR, op->b) || !w->mr[op->b].mapped)
+	/* It is executed at once, so that its key is known. */
+	if (!xm_there(w, X_QP, op->a) || !xm_there(w, X_MW, mw) || qp->type == IB_QPT_UD ||
+	    !may_send(qp) || !executes(qp))
 		return X_SKIPPED;
+	good = xm_dev(w, X_QP, op->a) == xm_dev(w, X_MW, mw);
+	if (mr >= 0 && !invalidate) {
+		if (!xm_there(w, X_MR, mr) || !w->mr[mr].mapped)
+			return X_SKIPPED;
+		good &= xm_dev(w, X_QP, op->a) == xm_dev(w, X_MR, mr);
+	}
 	/* Keys of two devices may be the same; nor is a bad one wanted often. */
-	peer = xm_peer(w, qp);
-	if (!peer || xm_dev(w, X_MR, op->b) != xm_dev(w, X_QP, peer - w->qp) ||
-	    (!w->mr[op->b].valid && op->r % 16))
+	if (!good && (invalidate || op->r % 8))
 		return X_SKIPPED;
+	if (x_settle(w) || make_room(w, &qp->sq, 1, &room))
+		return X_FAILED;
+	if (!room)
+		return X_SKIPPED;
+	wr = new_wr(w, &qp->sq, 0, invalidate ? X_INV_MW : X_BIND, &sge, 8, 0);
+	wr->mw = mw;
+	wr->mr = mr;
+	wr->access = IB_ACCESS_REMOTE_READ | (op->r & 0x10 ? IB_ACCESS_REMOTE_WRITE : 0);
+	wr->key = mr < 0 ? 0 : w->mr[mr].key;
+	if (!invalidate)
+		return bind(w, op->a, mw, wr, good);
+	inv.ex.invalidate_rkey = ((struct ib_mw *)w->ptr[X_MW][mw])->rkey;
+	return post_one(w, op->a, &inv, wr, 0);
+}
+
+/* Writes into a region or a window, or reads it. */
+static enum x_verdict post_rdma(struct x_world *w, const struct x_op *op, int mr, int mw,
+				u32 rkey)
+{
+	struct x_qp *qp = &w->qp[op->a];
+	struct ib_rdma_wr rdma = {};
+	bool read = op->c & 2;
+	struct ib_sge sge;
+	struct x_wr *wr;
+	u32 room;
+
 	if (x_settle(w) || make_room(w, &qp->sq, 1, &room))
 		return X_FAILED;
 	wr = new_wr(w, &qp->sq, 0, read ? X_READ : X_WRITE, &sge, 64,
 		    xm_dev(w, X_QP, op->a));
-	wr->mr = op->b;
+	wr->mr = mr;
+	wr->key = w->mr[mr].key;
+	wr->mw = mw;
 	rdma.wr.opcode = read ? IB_WR_RDMA_READ : IB_WR_RDMA_WRITE;
 	rdma.wr.sg_list = &sge;
 	rdma.wr.num_sge = 1;
-	rdma.rkey = ((struct ib_mr *)w->ptr[X_MR][op->b])->rkey;
-	rdma.remote_addr = ((struct ib_mr *)w->ptr[X_MR][op->b])->iova;
+	rdma.rkey = rkey;
+	rdma.remote_addr = ((struct ib_mr *)w->ptr[X_MR][mr])->iova;
 	return post_one(w, op->a, &rdma.wr, wr, room ? 0 : -ENOMEM);
+}
+
+/* The queue pair that does what another one asks for, or NULL. */
+static struct x_qp *responder(struct x_world *w, const struct x_op *op)
+{
+	struct x_qp *qp = &w->qp[op->a];
+
+	if (!xm_there(w, X_QP, op->a) || qp->type != IB_QPT_RC || !may_send(qp))
+		return NULL;
+	return xm_peer(w, qp);
+}
+
+enum x_verdict x_rdma(struct x_world *w, const struct x_op *op)
+{
+	struct x_qp *peer = responder(w, op);
+	int mr = op->b % 3;
+
+	/* Keys of two devices may be the same; nor is a bad one wanted often. */
+	if (!peer || !xm_there(w, X_MR, mr) || !w->mr[mr].mapped ||
+	    xm_dev(w, X_MR, mr) != xm_dev(w, X_QP, peer - w->qp) ||
+	    (!w->mr[mr].valid && op->r % 8))
+		return X_SKIPPED;
+	return post_rdma(w, op, mr, -1, ((struct ib_mr *)w->ptr[X_MR][mr])->rkey);
+}
+
+enum x_verdict x_rdma_mw(struct x_world *w, const struct x_op *op)
+{
+	struct x_qp *peer = responder(w, op);
+	int mw = op->c & 1;
+
+	/* Nor is the window to be bound to something else before. */
+	if (!peer || !executes(&w->qp[op->a]) || !xm_there(w, X_MW, mw) || w->mw[mw].mr < 0 ||
+	    xm_dev(w, X_MW, mw) != xm_dev(w, X_QP, peer - w->qp))
+		return X_SKIPPED;
+	return post_rdma(w, op, w->mw[mw].mr, mw, ((struct ib_mw *)w->ptr[X_MW][mw])->rkey);
 }

@@ -61,11 +61,18 @@ static void made(struct x_world *w, const struct x_op *op, struct ib_qp *ibqp,
 
 enum x_verdict x_qp_make(struct x_world *w, const struct x_op *op)
 {
-	static const u8 types[8] = {
-		IB_QPT_RC, IB_QPT_RC, IB_QPT_RC, IB_QPT_RC, IB_QPT_UD, IB_QPT_UD, IB_QPT_UC,
-		IB_QPT_RC,
+	/* By slot: two that are connected, two that are so with themselves. */
+	static const u8 types[X_SLOTS][8] = {
+		{ IB_QPT_RC, IB_QPT_RC, IB_QPT_RC, IB_QPT_RC, IB_QPT_RC, IB_QPT_RC, IB_QPT_RC,
+		  IB_QPT_UC },
+		{ IB_QPT_RC, IB_QPT_RC, IB_QPT_RC, IB_QPT_RC, IB_QPT_RC, IB_QPT_RC, IB_QPT_RC,
+		  IB_QPT_UD },
+		{ IB_QPT_RC, IB_QPT_RC, IB_QPT_RC, IB_QPT_UC, IB_QPT_UC, IB_QPT_UC, IB_QPT_UC,
+		  IB_QPT_UD },
+		{ IB_QPT_UD, IB_QPT_UD, IB_QPT_UD, IB_QPT_UD, IB_QPT_UD, IB_QPT_UD, IB_QPT_RC,
+		  IB_QPT_UC },
 	};
-	struct x_qp is = { .pd = op->b % 3, .type = types[op->r & 7], .srq = -1 };
+	struct x_qp is = { .pd = op->b % 3, .type = types[op->a][op->r & 7], .srq = -1 };
 	int dev = xm_dev(w, X_PD, is.pd), want;
 	struct ib_qp_init_attr init = {};
 	struct ib_qp *qp;
@@ -83,7 +90,7 @@ enum x_verdict x_qp_make(struct x_world *w, const struct x_op *op)
 			    (is.srq != X_SHARED && w->obj[X_SRQ][is.srq].users)))
 		return X_SKIPPED;
 	is.sig_all = op->r >> 12 & 1;
-	is.rnr_retry = (op->r >> 13) % 4 ? 7 : op->r >> 15 & 1;
+	is.rnr_retry = op->r >> 13 & 1 ? 7 : op->r >> 15 & 1;
 
 	init.qp_type = is.type;
 	init.sq_sig_type = is.sig_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR;
@@ -202,7 +209,7 @@ static enum x_verdict modify(struct x_world *w, int slot, int peer, enum ib_qp_s
 	return X_DONE;
 }
 
-/* One step towards RTS. Connections are of two neighbours, or with themselves. */
+/* One step towards RTS. */
 enum x_verdict x_qp_up(struct x_world *w, const struct x_op *op)
 {
 	static const u8 next[] = {
@@ -219,7 +226,7 @@ enum x_verdict x_qp_up(struct x_world *w, const struct x_op *op)
 	to = next[from];
 	if (from == IB_QPS_RTS)
 		return X_SKIPPED;
-	return modify(w, op->a, op->r % 4 ? op->a ^ 1 : op->a, to,
+	return modify(w, op->a, (op->a < 2) == !!(op->r % 8) ? op->a ^ 1 : op->a, to,
 		      IB_QP_STATE | xm_required(from, to, w->qp[op->a].type));
 }
 
