@@ -9,6 +9,19 @@ said() {
 	[ "$(dmesg | grep -c "$1")" -eq "$2" ] || fail "not $2 times in the log: $1"
 }
 
+# soon_said <what>: in the kernel log before long.
+soon_said() {
+	tries=100
+	until dmesg | grep -q "$1"; do
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] || {
+			fail "not in the log: $1"
+			return 1
+		}
+		usleep 100000
+	done
+}
+
 # example <module> <what it says on each device>
 example() {
 	load "$1" || return
@@ -41,4 +54,25 @@ program ca_ioctl \
 program ca_uring '^emu0: 1 ports, 16 regions$' 1
 unload kverbs_emu
 said 'left its channel adapter open' 0
+
+# The driver among the examples, and the ULPs on it.
+load wire
+load watch
+for ulp in hello cq_before cq_after; do
+	load $ulp && unload $ulp
+done
+said 'hello from wire0: success, 42' 1
+said 'cq_before: 64 messages on wire0$' 1
+said 'cq_after: 64 messages on wire0$' 1
+said 'cannot drain' 0
+echo 0 >/sys/class/infiniband/wire0/up
+soon_said 'watch: wire0: port error$'
+soon_said 'watch: wire0: port 1 is in state 1$'
+echo 1 >/sys/class/infiniband/wire0/up
+soon_said 'watch: wire0: port active$'
+soon_said 'watch: wire0: port 1 is in state 4$'
+unload watch
+! echo maybe >/sys/class/infiniband/wire0/up 2>/dev/null ||
+	fail "the port of wire0 can be something else than up or down"
+unload wire
 unload kverbs
