@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Work requests. Each has a slot, which counts how often it was posted, less its
+ * completions. A send or receive that succeeds is posted again, until the session
+ * ends or has sent enough.
+ *
+ * Lock protocol: hp_queue.lock is held around each post, and while stopping is
+ * set: after that nobody posts, which is what a drain asks for. It is the innermost
+ * lock, and taken in every polling context: softirqs are off under it. poll_lock
+ * orders the end of the polling with a handler of ours that asks for it.
+ *
+ * left is one more than the requests that are out until stopping is set, hence
+ * idle is completed once, and not before. Nobody looks at the slot or the queue
+ * after he has taken his share off left.
+ */
+#include <linux/printk.h>
+
+#include "hotplug.h"
+
+#define HP_BATCH	16	/* completions polled at a time */
+
+/* A fault is seeded once. */
+static bool hp_fault_once(enum hp_fault fault)
+{
+	static atomic_t done;
+
+	return unlikely(hp_fault == fault) && !atomic_xchg(&done, 1);
+}
+
+static struct ib_sge hp_sge(const struct hp_slot *slot)
+{
+	const struct hp_session *s = slot->qp->queue->session;
+
+	return (struct ib_sge) {
+		.addr = s->dma + (slot->recv ? HP_MSG : 0),
+		.length = HP_MSG,
+		.lkey = slot->bad ? ~s->pd->local_dma_lkey : s->pd->local_dma_lkey,
+	};
+}
+
+static int hp_post_recv(struct hp_slot *slot)
+{
+	struct ib_sge sge = hp_sge(slot);
+	struct ib_recv_wr wr = {
+		.wr_cqe = &slot->cqe,
+		.sg_list = &sge,
+		.num_sge = 1,
+	};
+
+	return ib_post_recv(slot->qp->qp, &wr, NULL);
+}
+
+static int hp_post_send(struct hp_slot *slot)
+{
+	struct ib_sge sge = hp_sge(slot);
+	struct ib_send_wr wr = {
+		.wr_cqe = &slot->cqe,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IB_WR_SEND,
+		.send_flags = IB_SEND_SIGNALED,
+	};
+
+	return ib_post_send(slot->qp->qp, &wr, NULL);
+}
+
+static void hp_put_left(struct hp_queue *queue)
+{
+	if (atomic_dec_and_test(&queue->left))
+		complete(&queue->idle);
+}
+
+/* Returns 0, also if nothing is to be posted any more, or the errno of the post. */
+static int hp_post(struct hp_slot *slot)
+{
+	struct hp_queue *queue = slot->qp->queue;
+	int ret = 0;
+
+	spin_lock_bh(&queue->lock);
+	if (queue->stopping)
+		goto unlock;
+	atomic_inc(&queue->left);
+	atomic_inc(&slot->out);
+	ret = slot->recv ? hp_post_recv(slot) : hp_post_send(slot);
+	if (ret) {
+		atomic_dec(&slot->out);
+		hp_put_left(queue);
+		goto unlock;
+	}
+	atomic_inc(&hp_stats.posted);
+unlock:
+	spin_unlock_bh(&queue->lock);
+	return ret;
+}
+
+/**
+ * hp_post_all - post every request of a queue pair
+ * @q: the queue pair
+ *
+ * Return: 0 or the errno of a post.
+ */
+int hp_post_all(struct hp_qp *q)
+{
+	int ret = 0;
+	u32 i;
+
+	if (hp_fault == HP_IDLE)
+		return 0;
+	for (i = 0; !ret && i < q->nr; i++)
+		ret = hp_post(&q->slots[i]);
+	return ret;
+}
+
+static void hp_account(struct hp_slot *slot, enum ib_wc_status status)
+{
+	if (READ_ONCE(slot->qp->queue->closed))
+		atomic_inc(&hp_stats.late);
+	if (atomic_dec_return(&slot->out) < 0)
+		atomic_inc(&hp_stats.doubled);
+
+	/* A send that waits for its peer gives up when the link goes down. */
+	if (slot->held && status != IB_WC_WR_FLUSH_ERR && status != IB_WC_RETRY_EXC_ERR)
+		atomic_inc(&hp_stats.wrong);
+	if (status == IB_WC_SUCCESS)
+		atomic_inc(&hp_stats.completed);
+	else if (status == IB_WC_WR_FLUSH_ERR)
+		atomic_inc(&hp_stats.flushed);
+	else if (slot->bad && status == IB_WC_LOC_PROT_ERR)
+		atomic_inc(&hp_stats.bad);
+	else
+		atomic_inc(&hp_stats.errors);
+}
+
+static void hp_repost(struct hp_slot *slot)
+{
+	struct hp_queue *queue = slot->qp->queue;
+	int ret;
+
+	if (!slot->recv) {
+		atomic_inc(&hp_stats.moved[queue->kind]);
+		if (atomic_dec_and_test(&queue->warm))
+			complete_all(&queue->moves);
+		if (atomic_dec_if_positive(&queue->budget) < 0)
+			return;
+	}
+	ret = hp_post(slot);
+	if (ret) {
+		pr_err("a request is not posted: %d\n", ret);
+		atomic_inc(&hp_stats.errors);
+	}
+}
+
+/* After a failure there is no more traffic. */
+static void hp_stop_waiting(struct hp_queue *queue)
+{
+	atomic_set(&queue->budget, 0);
+	complete_all(&queue->moves);
+}
+
+/**
+ * hp_slot_done - a request has completed
+ * @cq: where
+ * @wc: how
+ *
+ * Context: that of the queue.
+ */
+void hp_slot_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct hp_slot *slot = container_of(wc->wr_cqe, struct hp_slot, cqe);
+	struct hp_queue *queue = slot->qp->queue;
+
+	if (hp_fault_once(HP_LOSE)) {
+		hp_put_left(queue);
+		return;
+	}
+	hp_account(slot, wc->status);
+	if (hp_fault_once(HP_DOUBLE))
+		hp_account(slot, wc->status);
+	if (wc->status == IB_WC_SUCCESS)
+		hp_repost(slot);
+	else
+		hp_stop_waiting(queue);
+	hp_put_left(queue);
+}
+
+/* Has @work look again, unless it has been stopped. */
+void hp_queue_poll_again(struct hp_queue *queue)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&queue->poll_lock, flags);
+	if (!queue->unwatched)
+		queue_work(hp_wq, &queue->work);
+	spin_unlock_irqrestore(&queue->poll_lock, flags);
+}
+
+/* Of the CQ that is ours to poll: in undefined context, so it is left to a work item. */
+void hp_plain_handler(struct ib_cq *cq, void *context)
+{
+	hp_queue_poll_again(context);
+}
+
+/* Returns true if there may be more. */
+static bool hp_plain_poll(struct hp_queue *queue)
+{
+	struct ib_wc wc[HP_BATCH];
+	int i, n;
+
+	n = ib_poll_cq(queue->cq, HP_BATCH, wc);
+	for (i = 0; i < n; i++)
+		wc[i].wr_cqe->done(queue->cq, &wc[i]);
+	return n == HP_BATCH || ib_req_notify_cq(queue->cq, IB_CQ_NEXT_COMP |
+						 IB_CQ_REPORT_MISSED_EVENTS) > 0;
+}
+
+/* Nobody tells of completions: look while there is traffic. */
+static bool hp_direct_poll(struct hp_queue *queue)
+{
+	ib_process_cq_direct(queue->cq, HP_BATCH);
+	return atomic_read(&queue->budget) > 0;
+}
+
+/* The work item that polls a queue. */
+void hp_poll_work(struct work_struct *work)
+{
+	struct hp_queue *queue = container_of(work, struct hp_queue, work);
+	bool again;
+
+	if (queue->kind == HP_PLAIN)
+		again = hp_plain_poll(queue);
+	else
+		again = hp_direct_poll(queue);
+	if (again)
+		hp_queue_poll_again(queue);
+}
