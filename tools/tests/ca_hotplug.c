@@ -23,7 +23,7 @@
 #define DEVICE	"t-hotplug"
 #define LENGTH	16384
 #define FORMER	8	/* files of devices that have gone, kept open */
-#define UNPLUGS	16
+#define UNPLUGS	6
 #define COMES	20	/* milliseconds until a device is looked for again */
 
 /**
