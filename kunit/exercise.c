@@ -32,6 +32,8 @@
 #define ENOUGH		50000
 /* More than there are kinds of operations. */
 #define KINDS		64
+/* A sequence of so many is short: more is tried to make it shorter. */
+#define SHORT		24
 /* While a failure is shrunk, what does not come in this time does not come. */
 #define SHRINK_PATIENCE	(2 * HZ)
 /* The same where it is known that something does not come. */
@@ -411,6 +413,22 @@ static void shrink(struct run *run, u32 thread)
 	} while (run->nr_ops);
 }
 
+/* Leaves out any run of operations, of any length: one that undoes what one did. */
+static bool shrink_anywhere(struct run *run, u32 thread)
+{
+	u32 len, start;
+
+	if (run->nr_ops > SHORT)
+		return false;
+	for (len = run->nr_ops - 1; len > 1; len--) {
+		for (start = 0; start + len <= run->nr_ops; start++) {
+			if (shrink_by(run, thread, start, len))
+				return true;
+		}
+	}
+	return false;
+}
+
 /*
  * Takes what is shared by all, and what is connected to itself, where that will do: the
  * arguments are 0. Returns false if it never does.
@@ -450,7 +468,7 @@ static bool find_short(struct run *run, const struct failure *f)
 		return false;
 	do
 		shrink(run, f->thread);
-	while (simplify(run, f->thread));
+	while (simplify(run, f->thread) || shrink_anywhere(run, f->thread));
 	return true;
 }
 

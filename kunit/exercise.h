@@ -109,6 +109,14 @@ struct x_op {
 	u32 r;
 };
 
+/* Slot of the PD that an operation makes something in: often the same. */
+static inline int x_pd_of(const struct x_op *op)
+{
+	static const u8 slots[8] = { 0, 0, 0, 0, 0, 1, 2, 2 };
+
+	return slots[op->b & 7];
+}
+
 struct x_world;
 struct x_queue;
 

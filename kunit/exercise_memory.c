@@ -6,8 +6,6 @@
 
 #include "exercise.h"
 
-#define X_PDS		3
-
 static u64 page_at(const struct x_world *w, int dev, int page)
 {
 	return w->dma[dev] + X_PAGES_AT + page * PAGE_SIZE;
@@ -17,7 +15,7 @@ static u64 page_at(const struct x_world *w, int dev, int page)
 
 enum x_verdict x_mr_alloc(struct x_world *w, const struct x_op *op)
 {
-	int pd = op->b % X_PDS, max = op->r % 16 ? 1 + op->r % X_PAGES : 0;
+	int pd = x_pd_of(op), max = op->r % 16 ? 1 + op->r % X_PAGES : 0;
 	int want = max ? 0 : -EINVAL;
 	struct ib_mr *mr;
 
@@ -86,7 +84,7 @@ enum x_verdict x_mr_free(struct x_world *w, const struct x_op *op)
 enum x_verdict x_mw_alloc(struct x_world *w, const struct x_op *op)
 {
 	static const u8 types[4] = { IB_MW_TYPE_1, IB_MW_TYPE_2, IB_MW_TYPE_2, 77 };
-	int pd = op->b % X_PDS, type = types[op->r & 3], want = type == 77 ? -EINVAL : 0;
+	int pd = x_pd_of(op), type = types[op->r & 3], want = type == 77 ? -EINVAL : 0;
 	struct ib_mw *mw;
 
 	if (xm_there(w, X_MW, op->a) || !xm_there(w, X_PD, pd))
@@ -127,7 +125,7 @@ enum x_verdict x_fmr_alloc(struct x_world *w, const struct x_op *op)
 		.max_maps = op->r % 16 ? X_FMR_MAPS : 0,
 		.page_shift = PAGE_SHIFT,
 	};
-	int pd = op->b % X_PDS, want = attr.max_maps ? 0 : -EINVAL;
+	int pd = x_pd_of(op), want = attr.max_maps ? 0 : -EINVAL;
 	struct ib_fmr *fmr;
 
 	if (xm_there(w, X_FMR, op->a) || !xm_there(w, X_PD, pd))
@@ -163,8 +161,9 @@ enum x_verdict x_fmr_map(struct x_world *w, const struct x_op *op)
 /* One of them or, perhaps, two; perhaps of two devices. */
 enum x_verdict x_fmr_unmap(struct x_world *w, const struct x_op *op)
 {
-	struct ib_fmr *fmr = w->ptr[X_FMR][op->a], *other = w->ptr[X_FMR][op->b];
-	bool both = op->c & 1 && op->a != op->b && other;
+	int to = op->b % X_SLOTS;
+	struct ib_fmr *fmr = w->ptr[X_FMR][op->a], *other = w->ptr[X_FMR][to];
+	bool both = op->c & 1 && op->a != to && other;
 	int want = 0, ret;
 	LIST_HEAD(list);
 
@@ -173,7 +172,7 @@ enum x_verdict x_fmr_unmap(struct x_world *w, const struct x_op *op)
 	list_add_tail(&fmr->list, &list);
 	if (both) {
 		list_add_tail(&other->list, &list);
-		if (xm_dev(w, X_FMR, op->a) != xm_dev(w, X_FMR, op->b))
+		if (xm_dev(w, X_FMR, op->a) != xm_dev(w, X_FMR, to))
 			want = -EINVAL;
 	}
 	ret = ib_unmap_fmr(&list);
@@ -183,7 +182,7 @@ enum x_verdict x_fmr_unmap(struct x_world *w, const struct x_op *op)
 	if (!ret) {
 		w->fmr[op->a].maps = 0;
 		if (both)
-			w->fmr[op->b].maps = 0;
+			w->fmr[to].maps = 0;
 	}
 	return x_want(w, "unmapping FMRs", want, ret);
 }
@@ -215,7 +214,7 @@ static void random_ah(const struct x_world *w, u32 r, struct rdma_ah_attr *attr)
 
 enum x_verdict x_ah_make(struct x_world *w, const struct x_op *op)
 {
-	int pd = op->b % X_PDS, want;
+	int pd = x_pd_of(op), want;
 	struct rdma_ah_attr attr;
 	struct ib_ah *ah;
 

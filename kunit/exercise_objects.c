@@ -185,7 +185,7 @@ enum x_verdict x_cq_tune(struct x_world *w, const struct x_op *op)
 enum x_verdict x_srq_make(struct x_world *w, const struct x_op *op)
 {
 	struct ib_srq_init_attr init = { .event_handler = x_event, .srq_context = w };
-	int slot = op->a % X_SRQS, pd = op->b % X_PDS, want;
+	int slot = op->a % X_SRQS, pd = x_pd_of(op), want;
 	struct ib_srq *srq;
 
 	if (xm_there(w, X_SRQ, slot) || !xm_there(w, X_PD, pd))

@@ -143,12 +143,9 @@ void x_draw(struct x_op *op, u32 seed, u32 thread, u32 number)
 		at -= kinds[op->kind++].weight;
 	bits = mix(bits);
 	op->a = (bits & 0xff) % kinds[op->kind].a;
-	op->b = (bits >> 8 & 0xff) % X_SLOTS;
+	op->b = bits >> 8 & 7;
 	op->c = bits >> 16 & 15;
 	op->r = bits >> 32;
-	/* Eight CQs, and eight states. */
-	if (kinds[op->kind].run == x_cq_make || kinds[op->kind].run == x_qp_modify)
-		op->b = bits >> 8 & 7;
 }
 
 /**

@@ -377,7 +377,7 @@ static int datagram_dest(const struct x_world *w, int slot, int ah)
 static void build_datagram(struct x_world *w, const struct x_op *op, struct ib_ud_wr *ud,
 			   struct x_wr *wr, int ah)
 {
-	int to = op->r >> 26 & 3 ? op->a : op->b;
+	int to = op->r >> 26 & 3 ? op->a : op->b % X_SLOTS;
 	bool right_key = op->r >> 28;
 
 	ud->ah = xm_there(w, X_AH, ah) ? w->ptr[X_AH][ah] : NULL;
@@ -496,30 +496,31 @@ enum x_verdict x_mr_post(struct x_world *w, const struct x_op *op)
 {
 	bool invalidate = op->c & 1;
 	struct x_qp *qp = &w->qp[op->a];
+	int mr = op->b % 3;
 	struct ib_reg_wr reg = {};
 	struct ib_sge sge;
 	struct x_wr *wr;
 	u32 room;
 	bool good;
 
-	if (!xm_there(w, X_QP, op->a) || !xm_there(w, X_MR, op->b) || qp->type == IB_QPT_UD)
+	if (!xm_there(w, X_QP, op->a) || !xm_there(w, X_MR, mr) || qp->type == IB_QPT_UD)
 		return X_SKIPPED;
 	/* Its pages are not to change before it is executed. */
 	if (!invalidate && !executes(qp))
 		return X_SKIPPED;
 	/* Keys of two devices may be the same. */
-	if (invalidate && xm_dev(w, X_QP, op->a) != xm_dev(w, X_MR, op->b))
+	if (invalidate && xm_dev(w, X_QP, op->a) != xm_dev(w, X_MR, mr))
 		return X_SKIPPED;
-	good = may_send(qp) && (invalidate || (w->mr[op->b].mapped &&
-		xm_dev(w, X_QP, op->a) == xm_dev(w, X_MR, op->b)));
+	good = may_send(qp) && (invalidate || (w->mr[mr].mapped &&
+					       xm_dev(w, X_QP, op->a) == xm_dev(w, X_MR, mr)));
 	if (!good && op->r % 8)
 		return X_SKIPPED;
 	if (x_settle(w) || make_room(w, &qp->sq, 1, &room))
 		return X_FAILED;
 	wr = new_wr(w, &qp->sq, 0, invalidate ? X_INV : X_REG, &sge, 8, 0);
-	wr->mr = op->b;
-	wr->key = w->mr[op->b].key;
-	reg.mr = w->ptr[X_MR][op->b];
+	wr->mr = mr;
+	wr->key = w->mr[mr].key;
+	reg.mr = w->ptr[X_MR][mr];
 	reg.key = reg.mr->rkey;
 	reg.access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ |
 		     (op->r & 0x30 ? IB_ACCESS_REMOTE_WRITE : 0) |

@@ -72,7 +72,7 @@ enum x_verdict x_qp_make(struct x_world *w, const struct x_op *op)
 		{ IB_QPT_UD, IB_QPT_UD, IB_QPT_UD, IB_QPT_UD, IB_QPT_UD, IB_QPT_UD, IB_QPT_RC,
 		  IB_QPT_UC },
 	};
-	struct x_qp is = { .pd = op->b % 3, .type = types[op->a][op->r & 7], .srq = -1 };
+	struct x_qp is = { .pd = x_pd_of(op), .type = types[op->a][op->r & 7], .srq = -1 };
 	int dev = xm_dev(w, X_PD, is.pd), want;
 	struct ib_qp_init_attr init = {};
 	struct ib_qp *qp;
