@@ -408,7 +408,7 @@ static void abandon_setup(struct ib_device *dev, bool was_added)
 	mutex_unlock(&ib_registry_lock);
 }
 
-static int query_attrs(struct ib_device *dev)
+static int query_attrs(struct ib_device *dev, unsigned long site)
 {
 	struct ib_udata udata = {};
 	int ret;
@@ -418,19 +418,19 @@ static int query_attrs(struct ib_device *dev)
 	if (ret)
 		ibdev_warn(dev, "query_device failed (%d)\n", ret);
 	else if (!dev->attrs.max_cqe || !dev->attrs.max_qp_wr)
-		ib_output_missing(dev, NULL, "query_device", "gave no limits", 0);
+		ib_output_missing(dev, NULL, "query_device", "gave no limits", site);
 	return ret;
 }
 
 /* All that the first consumer needs. */
-static int prepare_device(struct ib_device *dev)
+static int prepare_device(struct ib_device *dev, unsigned long site)
 {
 	int ret;
 
 	ret = ib_port_data_setup(dev);
 	if (ret)
 		return ret;
-	ret = query_attrs(dev);
+	ret = query_attrs(dev, site);
 	if (ret)
 		return ret;
 	ret = ib_cache_setup(dev);
@@ -570,7 +570,7 @@ int ib_register_device(struct ib_device *device, const char *name,
 	WARN_ON(dma_device && !dma_device->dma_parms);
 	device->dma_device = dma_device;
 	device->kverbs_provider = true;
-	ret = prepare_device(device);
+	ret = prepare_device(device, (unsigned long)caller);
 	if (ret)
 		goto err_abandon;
 	ret = ib_sysfs_add(device, &was_added);
