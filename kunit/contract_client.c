@@ -1,0 +1,681 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The contract checker: what clients leave on a device, and use when they may not.
+ */
+#include <linux/list.h>
+#include <kunit/test.h>
+
+#include "contract_rig.h"
+#include "suites.h"
+
+/* A client's module has made these on the device. */
+struct things {
+	struct mock *m;
+	struct ib_pd *pd;
+	struct ib_cq *cq;
+	struct ib_qp *qp;
+	struct ib_pd *own_pd;
+	struct ib_cq *own_cq;
+	struct ib_srq *srq;
+	struct ib_mr *mr;
+	struct ib_mw *mw;
+	struct ib_fmr *fmr;
+	struct ib_cq *shared;
+	struct ib_event_handler handler;
+};
+
+/**
+ * struct member - a client of this module
+ * @client: what the core sees
+ * @things: what it looks after; NULL: it is not registered
+ * @on_add: called in add(), which returns what it returns; or NULL
+ * @on_remove: called in remove(); or NULL
+ */
+struct member {
+	struct ib_client client;
+	struct things *things;
+	int (*on_add)(struct things *t);
+	void (*on_remove)(struct things *t);
+};
+
+static int member_add(struct member *member, struct ib_device *dev)
+{
+	if (!member->things || dev != member->things->m->ibdev)
+		return -EOPNOTSUPP;
+	return member->on_add ? member->on_add(member->things) : 0;
+}
+
+static void member_remove(struct member *member)
+{
+	if (member->on_remove)
+		member->on_remove(member->things);
+}
+
+static struct member first, second;
+
+static int first_add(struct ib_device *dev)
+{
+	return member_add(&first, dev);
+}
+
+static void first_remove(struct ib_device *dev, void *data)
+{
+	member_remove(&first);
+}
+
+static int second_add(struct ib_device *dev)
+{
+	return member_add(&second, dev);
+}
+
+static void second_remove(struct ib_device *dev, void *data)
+{
+	member_remove(&second);
+}
+
+static struct member first = {
+	.client = { .name = "contract_1", .add = first_add, .remove = first_remove },
+};
+
+static struct member second = {
+	.client = { .name = "contract_2", .add = second_add, .remove = second_remove },
+};
+
+static void member_leave(struct member *member)
+{
+	if (member->things)
+		ib_unregister_client(&member->client);
+	member->things = NULL;
+}
+
+static void member_end(void *arg)
+{
+	member_leave(arg);
+}
+
+static void member_join(struct kunit *test, struct member *member, struct things *t,
+			int (*on_add)(struct things *t), void (*on_remove)(struct things *t))
+{
+	member->things = t;
+	member->on_add = on_add;
+	member->on_remove = on_remove;
+	KUNIT_ASSERT_EQ(test, 0, ib_register_client(&member->client));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, member_end, member));
+}
+
+/* The PD, CQ and QP that the others need are the driver's own. */
+static struct things *things_new(struct kunit *test)
+{
+	struct things *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct ib_qp_init_attr init;
+
+	KUNIT_ASSERT_NOT_NULL(test, t);
+	t->m = mock_up(test, CONTRACT_DEVICE);
+	t->pd = kvt_pd(test, t->m->ibdev);
+	t->cq = kvt_cq(test, t->m->ibdev, 16, IB_POLL_DIRECT);
+	kvt_qp_init(&init, t->cq, t->cq);
+	t->qp = kvt_qp(test, t->pd, &init);
+	return t;
+}
+
+/* Things of each kind, made here */
+
+static noinline int make_pd(struct things *t)
+{
+	t->own_pd = CONTRACT_CALL(ib_alloc_pd(t->m->ibdev, 0));
+	return PTR_ERR_OR_ZERO(t->own_pd);
+}
+
+static void unmake_pd(struct things *t)
+{
+	ib_dealloc_pd(t->own_pd);
+}
+
+static noinline int make_cq(struct things *t)
+{
+	struct ib_cq_init_attr attr = { .cqe = 16 };
+
+	t->own_cq = CONTRACT_CALL(ib_create_cq(t->m->ibdev, NULL, NULL, NULL, &attr));
+	return PTR_ERR_OR_ZERO(t->own_cq);
+}
+
+static void unmake_cq(struct things *t)
+{
+	ib_destroy_cq(t->own_cq);
+}
+
+static noinline int make_polled_cq(struct things *t)
+{
+	t->own_cq = CONTRACT_CALL(ib_alloc_cq(t->m->ibdev, NULL, 16, 0, IB_POLL_SOFTIRQ));
+	return PTR_ERR_OR_ZERO(t->own_cq);
+}
+
+static void unmake_polled_cq(struct things *t)
+{
+	ib_free_cq(t->own_cq);
+}
+
+static struct ib_qp *new_qps[4];
+
+static noinline int make_qp(struct things *t)
+{
+	struct ib_qp_init_attr init;
+
+	kvt_qp_init(&init, t->cq, t->cq);
+	new_qps[0] = CONTRACT_CALL(ib_create_qp(t->pd, &init));
+	return PTR_ERR_OR_ZERO(new_qps[0]);
+}
+
+static void unmake_qp(struct things *t)
+{
+	ib_destroy_qp(new_qps[0]);
+}
+
+static noinline int make_srq(struct things *t)
+{
+	struct ib_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
+
+	t->srq = CONTRACT_CALL(ib_create_srq(t->pd, &init));
+	return PTR_ERR_OR_ZERO(t->srq);
+}
+
+static void unmake_srq(struct things *t)
+{
+	ib_destroy_srq(t->srq);
+}
+
+static noinline int make_mr(struct things *t)
+{
+	t->mr = CONTRACT_CALL(ib_alloc_mr(t->pd, IB_MR_TYPE_MEM_REG, 1));
+	return PTR_ERR_OR_ZERO(t->mr);
+}
+
+static void unmake_mr(struct things *t)
+{
+	ib_dereg_mr(t->mr);
+}
+
+static noinline int make_mw(struct things *t)
+{
+	t->mw = CONTRACT_CALL(ib_alloc_mw(t->pd, IB_MW_TYPE_2));
+	return PTR_ERR_OR_ZERO(t->mw);
+}
+
+static void unmake_mw(struct things *t)
+{
+	ib_dealloc_mw(t->mw);
+}
+
+static noinline int make_fmr(struct things *t)
+{
+	struct ib_fmr_attr attr = { .max_pages = 1, .max_maps = 1, .page_shift = PAGE_SHIFT };
+
+	t->fmr = CONTRACT_CALL(ib_alloc_fmr(t->pd, 0, &attr));
+	return PTR_ERR_OR_ZERO(t->fmr);
+}
+
+static void unmake_fmr(struct things *t)
+{
+	ib_dealloc_fmr(t->fmr);
+}
+
+static void on_event(struct ib_event_handler *handler, struct ib_event *event)
+{
+}
+
+static int make_handler(struct things *t)
+{
+	INIT_IB_EVENT_HANDLER(&t->handler, t->m->ibdev, on_event);
+	ib_register_event_handler(&t->handler);
+	return 0;
+}
+
+static void unmake_handler(struct things *t)
+{
+	ib_unregister_event_handler(&t->handler);
+}
+
+static noinline int make_share(struct things *t)
+{
+	t->shared = CONTRACT_CALL(ib_cq_pool_get(t->m->ibdev, 8, -1, IB_POLL_SOFTIRQ));
+	return PTR_ERR_OR_ZERO(t->shared);
+}
+
+static void unmake_share(struct things *t)
+{
+	ib_cq_pool_put(t->shared, 8);
+}
+
+/**
+ * struct kind - a kind of thing that can be left
+ * @name: as the report has it
+ * @make: makes one
+ * @unmake: frees it
+ * @site: where the report says it was made; NULL: @make
+ */
+struct kind {
+	const char *name;
+	int (*make)(struct things *t);
+	void (*unmake)(struct things *t);
+	const void *site;
+};
+
+static const struct kind kinds[] = {
+	{ "pd", make_pd, unmake_pd },
+	{ "cq", make_cq, unmake_cq },
+	{ "qp", make_qp, unmake_qp },
+	{ "srq", make_srq, unmake_srq },
+	{ "mr", make_mr, unmake_mr },
+	{ "mw", make_mw, unmake_mw },
+	{ "fmr", make_fmr, unmake_fmr },
+	{ "cq", make_polled_cq, unmake_polled_cq },
+	{ "event handler", make_handler, unmake_handler, on_event },
+	{ "share of the CQ pool", make_share, unmake_share },
+};
+
+/* The first of them may stay on a device that goes, and nothing else complains. */
+#define NR_OBJECTS	7
+
+static void kind_name(const struct kind *kind, char *desc)
+{
+	strscpy(desc, kind->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(kinds, kinds, kind_name);
+
+static const void *objects_gen_params(const void *prev, char *desc)
+{
+	const struct kind *kind = prev ? (const struct kind *)prev + 1 : kinds;
+
+	if (kind == kinds + NR_OBJECTS)
+		return NULL;
+	kind_name(kind, desc);
+	return kind;
+}
+
+/* Rule 7 */
+
+static struct contract_expected expected_of(const struct kind *kind, char *what, size_t size,
+					    const char *when)
+{
+	snprintf(what, size, "1 %s left when %s", kind->name, when);
+	return (struct contract_expected) {
+		.rule = IB_RULE_LEFT, .module = CONTRACT_SELF, .what = what,
+		.site = kind->site ?: kind->make };
+}
+
+static void what_a_client_leaves_is_reported(struct kunit *test)
+{
+	const struct kind *kind = test->param_value;
+	struct things *t = things_new(test);
+	struct contract_expected expected;
+	char what[64];
+
+	member_join(test, &first, t, kind->make, NULL);
+	contract_expect_none(test);
+	member_leave(&first);
+	expected = expected_of(kind, what, sizeof(what), "remove() returned");
+	contract_expect(test, &expected);
+	contract_off(test);
+	kind->unmake(t);
+}
+
+static void what_a_client_takes_along_is_not(struct kunit *test)
+{
+	const struct kind *kind = test->param_value;
+	struct things *t = things_new(test);
+
+	member_join(test, &first, t, kind->make, kind->unmake);
+	member_leave(&first);
+	contract_expect_none(test);
+}
+
+static const struct kind *made;
+
+static int make_and_fail(struct things *t)
+{
+	return made->make(t) ?: -ENODEV;
+}
+
+static void what_a_failed_add_leaves_is_reported(struct kunit *test)
+{
+	const struct kind *kind = test->param_value;
+	struct things *t = things_new(test);
+	struct contract_expected expected;
+	char what[64];
+
+	made = kind;
+	member_join(test, &first, t, make_and_fail, NULL);
+	expected = expected_of(kind, what, sizeof(what), "add() failed");
+	contract_expect(test, &expected);
+	contract_off(test);
+	kind->unmake(t);
+}
+
+/* The device goes, rather than the client. */
+static void what_is_left_on_a_device_that_goes_is_reported(struct kunit *test)
+{
+	const struct kind *kind = test->param_value;
+	struct things *t = things_new(test);
+	struct contract_expected expected;
+	char what[64];
+
+	member_join(test, &first, t, kind->make, NULL);
+	mock_unregister(t->m);
+	expected = expected_of(kind, what, sizeof(what), "remove() returned");
+	contract_expect(test, &expected);
+	contract_off(test);
+	kind->unmake(t);
+}
+
+static noinline int make_three_qps(struct things *t)
+{
+	struct ib_qp_init_attr init;
+	int i;
+
+	for (i = 1; i < 4; i++) {
+		kvt_qp_init(&init, t->cq, t->cq);
+		new_qps[i] = CONTRACT_CALL(ib_create_qp(t->pd, &init));
+		if (IS_ERR(new_qps[i]))
+			return PTR_ERR(new_qps[i]);
+	}
+	return 0;
+}
+
+static int make_four_qps(struct things *t)
+{
+	return make_three_qps(t) ?: make_qp(t);
+}
+
+static void things_left_are_counted_by_site(struct kunit *test)
+{
+	const struct contract_expected expected[] = {
+		{ .rule = IB_RULE_LEFT, .module = CONTRACT_SELF, .count = 3,
+		  .what = "3 qp left when remove() returned", .site = make_three_qps },
+		{ .rule = IB_RULE_LEFT, .module = CONTRACT_SELF, .count = 1,
+		  .what = "1 qp left when remove() returned", .site = make_qp },
+	};
+	struct things *t = things_new(test);
+	int i;
+
+	member_join(test, &first, t, make_four_qps, NULL);
+	member_leave(&first);
+	contract_expect_all(test, expected, ARRAY_SIZE(expected));
+	contract_off(test);
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_EQ(test, 0, ib_destroy_qp(new_qps[i]));
+}
+
+/* What one client made may be for another one of the module. */
+static void the_last_client_of_a_module_leaves(struct kunit *test)
+{
+	struct things *t = things_new(test);
+
+	member_join(test, &first, t, make_pd, NULL);
+	member_join(test, &second, t, NULL, NULL);
+	member_leave(&first);
+	contract_expect_none(test);
+	KUNIT_EXPECT_EQ(test, 0, make_mr(t));
+	contract_expect_none(test);
+	unmake_mr(t);
+	member_leave(&second);
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_LEFT, .module = CONTRACT_SELF, .site = make_pd,
+		.what = "1 pd left when remove() returned" });
+	contract_off(test);
+	unmake_pd(t);
+}
+
+/* Rule 8 */
+
+static noinline int use_post_send(struct things *t)
+{
+	struct ib_send_wr wr = { .opcode = IB_WR_SEND };
+	const struct ib_send_wr *bad;
+
+	return CONTRACT_CALL(ib_post_send(t->qp, &wr, &bad));
+}
+
+static noinline int use_poll_cq(struct things *t)
+{
+	struct ib_wc wc;
+
+	return CONTRACT_CALL(ib_poll_cq(t->cq, 1, &wc));
+}
+
+static noinline int use_modify_qp(struct things *t)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	return CONTRACT_CALL(ib_modify_qp(t->qp, &attr, IB_QP_STATE));
+}
+
+static noinline int use_query_port(struct things *t)
+{
+	struct ib_port_attr attr;
+
+	return CONTRACT_CALL(ib_query_port(t->m->ibdev, 1, &attr));
+}
+
+/**
+ * struct use - a verbs call that a client may not make any more
+ * @name: of the method that the report names
+ * @call: makes it
+ * @object: kind of its object in the report, or NULL
+ */
+struct use {
+	const char *name;
+	int (*call)(struct things *t);
+	const char *object;
+};
+
+static const struct use uses[] = {
+	{ "post_send", use_post_send, "qp" },
+	{ "poll_cq", use_poll_cq, "cq" },
+	{ "modify_qp", use_modify_qp, "qp" },
+	{ "query_port", use_query_port },
+	{ "alloc_pd", make_pd },
+	{ "alloc_mr", make_mr },
+	{ "create_cq", make_cq },
+	{ "create_qp", make_qp },
+};
+
+static void use_name(const struct use *use, char *desc)
+{
+	strscpy(desc, use->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(uses, uses, use_name);
+
+static void free_what_use_made(struct kunit *test, const struct use *use, struct things *t)
+{
+	contract_off(test);
+	if (use->call == make_pd)
+		unmake_pd(t);
+	if (use->call == make_mr)
+		unmake_mr(t);
+	if (use->call == make_cq)
+		unmake_cq(t);
+	if (use->call == make_qp)
+		unmake_qp(t);
+}
+
+/* One that may be posted to. */
+static struct things *things_in_error(struct kunit *test)
+{
+	struct things *t = things_new(test);
+
+	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_init(t->qp, 1));
+	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_err(t->qp));
+	return t;
+}
+
+static void expect_gone(struct kunit *test, struct things *t, const char *after)
+{
+	const struct use *use = test->param_value;
+	char what[64];
+	u32 id = 0;
+
+	snprintf(what, sizeof(what), "%s after %s", use->name, after);
+	if (use->object)
+		id = !strcmp(use->object, "qp") ? t->qp->res.id : t->cq->res.id;
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_GONE, .module = CONTRACT_SELF, .what = what,
+		.object = use->object, .id = id, .site = use->call });
+}
+
+static void use_after_remove_is_reported(struct kunit *test)
+{
+	const struct use *use = test->param_value;
+	struct things *t = things_in_error(test);
+
+	member_join(test, &first, t, NULL, NULL);
+	member_leave(&first);
+	contract_expect_none(test);
+	KUNIT_EXPECT_LE(test, 0, use->call(t));
+	expect_gone(test, t, "its remove() returned");
+	free_what_use_made(test, use, t);
+}
+
+static void use_after_failed_add_is_reported(struct kunit *test)
+{
+	const struct use *use = test->param_value;
+	struct things *t = things_in_error(test);
+	static const struct kind nothing = { "nothing", use_query_port };
+
+	made = &nothing;
+	member_join(test, &first, t, make_and_fail, NULL);
+	contract_expect_none(test);
+	KUNIT_EXPECT_LE(test, 0, use->call(t));
+	expect_gone(test, t, "its remove() returned");
+	free_what_use_made(test, use, t);
+}
+
+static void use_after_unregistration_is_reported(struct kunit *test)
+{
+	const struct use *use = test->param_value;
+	struct things *t = things_in_error(test);
+
+	mock_unregister(t->m);
+	contract_expect_none(test);
+	KUNIT_EXPECT_LE(test, 0, use->call(t));
+	expect_gone(test, t, "ib_unregister_device() returned");
+	free_what_use_made(test, use, t);
+}
+
+/* It was not seen to leave, but is seen to use. */
+static void use_is_reported_by_a_checker_that_was_off(struct kunit *test)
+{
+	const struct use *use = test->param_value;
+	struct things *t = things_in_error(test);
+
+	member_join(test, &first, t, NULL, NULL);
+	contract_off(test);
+	member_leave(&first);
+	KUNIT_ASSERT_EQ(test, 0, ib_contract_set_mode(IB_CONTRACT_WARN));
+	KUNIT_EXPECT_LE(test, 0, use->call(t));
+	expect_gone(test, t, "its remove() returned");
+	free_what_use_made(test, use, t);
+}
+
+static const struct use *used;
+
+static int use_in_add(struct things *t)
+{
+	int ret = used->call(t);
+
+	return min(ret, 0);
+}
+
+static void use_in_remove(struct things *t)
+{
+	used->call(t);
+	if (used->call == make_pd)
+		unmake_pd(t);
+	if (used->call == make_mr)
+		unmake_mr(t);
+	if (used->call == make_cq)
+		unmake_cq(t);
+	if (used->call == make_qp)
+		unmake_qp(t);
+}
+
+static void use_in_remove_is_not(struct kunit *test)
+{
+	struct things *t = things_in_error(test);
+
+	used = test->param_value;
+	member_join(test, &first, t, NULL, use_in_remove);
+	member_leave(&first);
+	contract_expect_none(test);
+	/* Likewise when the device goes. */
+	member_join(test, &first, t, NULL, use_in_remove);
+	mock_unregister(t->m);
+	contract_expect_none(test);
+}
+
+/* A module that was a client, and is one again. */
+static void use_by_a_client_that_is_back_is_not(struct kunit *test)
+{
+	struct things *t = things_in_error(test);
+
+	used = test->param_value;
+	member_join(test, &first, t, NULL, NULL);
+	member_leave(&first);
+	member_join(test, &second, t, use_in_add, NULL);
+	contract_expect_none(test);
+	free_what_use_made(test, used, t);
+}
+
+/* Not a client, but one that found the device by its name. */
+static void use_of_a_device_that_was_found_is_not(struct kunit *test)
+{
+	const struct use *use = test->param_value;
+	struct things *t = things_in_error(test);
+	struct ib_device *dev;
+
+	member_join(test, &first, t, NULL, NULL);
+	member_leave(&first);
+	dev = ib_device_get_by_name(CONTRACT_DEVICE, RDMA_DRIVER_UNKNOWN);
+	KUNIT_ASSERT_PTR_EQ(test, t->m->ibdev, dev);
+	KUNIT_EXPECT_LE(test, 0, use->call(t));
+	contract_expect_none(test);
+	free_what_use_made(test, use, t);
+	ib_device_put(dev);
+}
+
+/* These calls are the driver's, of its own device. */
+static void use_by_the_driver_is_not(struct kunit *test)
+{
+	struct things *t = things_in_error(test);
+
+	mock_unregister(t->m);
+	KUNIT_EXPECT_EQ(test, 0, kvt_qp_to_err(t->qp));
+	kvt_qp_put(test, t->qp);
+	contract_expect_none(test);
+}
+
+static struct kunit_case contract_client_cases[] = {
+	KUNIT_CASE_PARAM(what_a_client_leaves_is_reported, kinds_gen_params),
+	KUNIT_CASE_PARAM(what_a_client_takes_along_is_not, kinds_gen_params),
+	KUNIT_CASE_PARAM(what_a_failed_add_leaves_is_reported, kinds_gen_params),
+	KUNIT_CASE_PARAM(what_is_left_on_a_device_that_goes_is_reported, objects_gen_params),
+	KUNIT_CASE(things_left_are_counted_by_site),
+	KUNIT_CASE(the_last_client_of_a_module_leaves),
+	KUNIT_CASE_PARAM(use_after_remove_is_reported, uses_gen_params),
+	KUNIT_CASE_PARAM(use_after_failed_add_is_reported, uses_gen_params),
+	KUNIT_CASE_PARAM(use_after_unregistration_is_reported, uses_gen_params),
+	KUNIT_CASE_PARAM(use_is_reported_by_a_checker_that_was_off, uses_gen_params),
+	KUNIT_CASE_PARAM(use_in_remove_is_not, uses_gen_params),
+	KUNIT_CASE_PARAM(use_by_a_client_that_is_back_is_not, uses_gen_params),
+	KUNIT_CASE_PARAM(use_of_a_device_that_was_found_is_not, uses_gen_params),
+	KUNIT_CASE(use_by_the_driver_is_not),
+	{}
+};
+
+struct kunit_suite contract_client_suite = {
+	.name = "contract_client",
+	.init = contract_init,
+	.exit = contract_exit,
+	.test_cases = contract_client_cases,
+};

@@ -1,0 +1,503 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The contract checker: what consumers do in callbacks, destroy and post.
+ */
+#include <linux/debug_locks.h>
+#include <linux/irqflags.h>
+#include <linux/mutex.h>
+#include <linux/preempt.h>
+#include <kunit/test.h>
+
+#include "contract_rig.h"
+#include "suites.h"
+
+/**
+ * struct callback - a consumer's function, called by the driver
+ * @name: which
+ * @call: calls it
+ * @object: kind of the object in the report
+ * @what: how the report names it
+ * @handler: the function
+ */
+struct callback {
+	const char *name;
+	void (*call)(struct contract_scene *scene);
+	const char *object;
+	const char *what;
+	const void *handler;
+};
+
+static const struct callback callbacks[] = {
+	{ "completion of a CQ", contract_call_comp_handler, "cq", "completion handler",
+	  contract_comp_handler },
+	{ "event of a CQ", contract_call_cq_event_handler, "cq", "event handler",
+	  contract_event_handler },
+	{ "event of a QP", contract_call_qp_event_handler, "qp", "event handler",
+	  contract_event_handler },
+	{ "event of an SRQ", contract_call_srq_event_handler, "srq", "event handler",
+	  contract_event_handler },
+};
+
+static void callback_name(const struct callback *callback, char *desc)
+{
+	strscpy(desc, callback->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(callbacks, callbacks, callback_name);
+
+static u32 id_of(const struct contract_scene *scene, const char *kind)
+{
+	if (!strcmp(kind, "qp"))
+		return scene->qp->res.id;
+	return !strcmp(kind, "srq") ? scene->srq->res.id : scene->cq->res.id;
+}
+
+static void expect_of_callback(struct kunit *test, struct contract_scene *scene,
+			       enum ib_contract_rule rule, const char *did)
+{
+	const struct callback *callback = test->param_value;
+	char what[64];
+
+	snprintf(what, sizeof(what), "%s %s", callback->what, did);
+	contract_expect(test, &(struct contract_expected) {
+		.rule = rule, .module = CONTRACT_SELF, .what = what,
+		.object = callback->object, .id = id_of(scene, callback->object),
+		.site = callback->handler });
+}
+
+static struct contract_scene *call_with(struct kunit *test,
+					void (*in_handler)(struct contract_scene *scene))
+{
+	struct contract_scene *scene = contract_scene_up(test);
+	const struct callback *callback = test->param_value;
+
+	scene->in_handler = in_handler;
+	callback->call(scene);
+	KUNIT_EXPECT_TRUE(test, completion_done(&scene->handled));
+	return scene;
+}
+
+/* Rule 5 */
+
+static void sleep_in_callback_is_reported(struct kunit *test)
+{
+	struct contract_scene *scene = call_with(test, contract_sleep);
+
+	expect_of_callback(test, scene, IB_RULE_CALLBACK_SLEEP, "slept");
+}
+
+static void callback_may_take_time(struct kunit *test)
+{
+	call_with(test, contract_stay_awake);
+	contract_expect_none(test);
+}
+
+/* Rule 6 */
+
+static void keep_preemption_off(struct contract_scene *scene)
+{
+	preempt_disable();
+}
+
+static void keep_interrupts_off(struct contract_scene *scene)
+{
+	local_irq_disable();
+}
+
+static void switch_both_and_back(struct contract_scene *scene)
+{
+	unsigned long flags;
+
+	preempt_disable();
+	local_irq_save(flags);
+	local_irq_restore(flags);
+	preempt_enable();
+}
+
+static DEFINE_MUTEX(kept);
+
+static void keep_lock(struct contract_scene *scene)
+{
+	mutex_lock(&kept);
+}
+
+static void change_all_and_back(struct contract_scene *scene)
+{
+	switch_both_and_back(scene);
+	mutex_lock(&kept);
+	mutex_unlock(&kept);
+}
+
+static void need_preempt_count(struct kunit *test)
+{
+	if (!IS_ENABLED(CONFIG_PREEMPT_COUNT))
+		kunit_skip(test, "the kernel does not count");
+}
+
+static void need_lockdep(struct kunit *test)
+{
+	if (!IS_ENABLED(CONFIG_LOCKDEP) || !debug_locks)
+		kunit_skip(test, "the kernel does not know what is locked");
+}
+
+static void preemption_left_off_is_reported(struct kunit *test)
+{
+	struct contract_scene *scene;
+
+	need_preempt_count(test);
+	scene = call_with(test, keep_preemption_off);
+	KUNIT_EXPECT_TRUE(test, preemptible());
+	expect_of_callback(test, scene, IB_RULE_CALLBACK_CONTEXT, "changed preemption");
+}
+
+static void interrupts_left_off_are_reported(struct kunit *test)
+{
+	struct contract_scene *scene = call_with(test, keep_interrupts_off);
+
+	KUNIT_EXPECT_FALSE(test, irqs_disabled());
+	expect_of_callback(test, scene, IB_RULE_CALLBACK_CONTEXT, "changed interrupts");
+}
+
+static void lock_left_taken_is_reported(struct kunit *test)
+{
+	struct contract_scene *scene;
+
+	need_lockdep(test);
+	scene = call_with(test, keep_lock);
+	mutex_unlock(&kept);
+	expect_of_callback(test, scene, IB_RULE_CALLBACK_CONTEXT, "changed locks");
+}
+
+static void context_left_as_it_was_is_not(struct kunit *test)
+{
+	call_with(test, change_all_and_back);
+	contract_expect_none(test);
+}
+
+/* done() */
+
+/**
+ * struct done_case - a completion of a CQ that the core polls
+ * @cqe: what it completes
+ * @cq: the CQ
+ * @qp: a QP that has completions there
+ * @in_done: called in done()
+ * @handled: completed after that
+ */
+struct done_case {
+	struct ib_cqe cqe;
+	struct ib_cq *cq;
+	struct ib_qp *qp;
+	void (*in_done)(struct contract_scene *scene);
+	struct completion handled;
+};
+
+static void done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct done_case *dc = container_of(wc->wr_cqe, struct done_case, cqe);
+
+	dc->in_done(NULL);
+	complete(&dc->handled);
+}
+
+static struct done_case *done_case_up(struct kunit *test, enum ib_poll_context ctx)
+{
+	struct done_case *dc = kunit_kzalloc(test, sizeof(*dc), GFP_KERNEL);
+	struct mock *m = mock_up(test, CONTRACT_DEVICE);
+	struct ib_qp_init_attr init;
+
+	KUNIT_ASSERT_NOT_NULL(test, dc);
+	init_completion(&dc->handled);
+	dc->cqe.done = done;
+	dc->cq = kvt_cq(test, m->ibdev, 16, ctx);
+	kvt_qp_init(&init, dc->cq, dc->cq);
+	dc->qp = kvt_qp(test, kvt_pd(test, m->ibdev), &init);
+	return dc;
+}
+
+/* Returns when done() has returned, and who watched it has looked. */
+static void run_done(struct kunit *test, struct done_case *dc,
+		     void (*in_done)(struct contract_scene *scene))
+{
+	struct ib_wc wc = { .wr_cqe = &dc->cqe, .qp = dc->qp };
+
+	dc->in_done = in_done;
+	KUNIT_ASSERT_TRUE(test, mock_cq_push(dc->cq, &wc, true));
+	KUNIT_ASSERT_TRUE(test, kvt_wait(&dc->handled));
+	kvt_qp_put(test, dc->qp);
+	kvt_cq_put(test, dc->cq);
+}
+
+static void done_in_workqueue_may_sleep(struct kunit *test)
+{
+	struct done_case *dc = done_case_up(test, IB_POLL_WORKQUEUE);
+
+	run_done(test, dc, contract_sleep);
+	contract_expect_none(test);
+}
+
+static void expect_of_done(struct kunit *test, u32 id, const char *what)
+{
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_CALLBACK_CONTEXT, .module = CONTRACT_SELF, .what = what,
+		.object = "cq", .id = id, .site = done });
+}
+
+static void done_that_keeps_preemption_off_is_reported(struct kunit *test)
+{
+	struct done_case *dc;
+	u32 id;
+
+	need_preempt_count(test);
+	dc = done_case_up(test, IB_POLL_WORKQUEUE);
+	id = dc->cq->res.id;
+	run_done(test, dc, keep_preemption_off);
+	expect_of_done(test, id, "done() changed preemption");
+}
+
+static void done_that_keeps_interrupts_off_is_reported(struct kunit *test)
+{
+	struct done_case *dc = done_case_up(test, IB_POLL_SOFTIRQ);
+	u32 id = dc->cq->res.id;
+
+	run_done(test, dc, keep_interrupts_off);
+	expect_of_done(test, id, "done() changed interrupts");
+}
+
+static void done_that_keeps_its_context_is_not(struct kunit *test)
+{
+	struct done_case *dc = done_case_up(test, IB_POLL_SOFTIRQ);
+
+	run_done(test, dc, switch_both_and_back);
+	contract_expect_none(test);
+}
+
+/* Rule 11 */
+
+static noinline int destroy_pd(struct contract_scene *scene)
+{
+	return CONTRACT_CALL(ib_dealloc_pd_user(scene->pd, NULL));
+}
+
+static noinline int destroy_cq(struct contract_scene *scene)
+{
+	return CONTRACT_CALL(ib_destroy_cq_user(scene->cq, NULL));
+}
+
+static noinline int destroy_srq(struct contract_scene *scene)
+{
+	return CONTRACT_CALL(ib_destroy_srq_user(scene->srq, NULL));
+}
+
+static noinline int destroy_qp(struct contract_scene *scene)
+{
+	return CONTRACT_CALL(ib_destroy_qp(scene->qp));
+}
+
+static void expect_busy(struct kunit *test, const char *object, u32 id, unsigned int users,
+			const void *site)
+{
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_BUSY, .module = CONTRACT_SELF, .what = "destroyed while used",
+		.object = object, .id = id, .count = users, .site = site });
+}
+
+/* It has a QP, an SRQ, an MR, an FMR and an AH. */
+static void pd_in_use_is_reported(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+
+	KUNIT_EXPECT_EQ(test, -EBUSY, destroy_pd(scene));
+	expect_busy(test, "pd", scene->pd->res.id, 5, destroy_pd);
+}
+
+/* By a QP, for sends and for receives. */
+static void cq_in_use_is_reported(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+
+	KUNIT_EXPECT_EQ(test, -EBUSY, destroy_cq(scene));
+	expect_busy(test, "cq", scene->cq->res.id, 2, destroy_cq);
+}
+
+static void srq_in_use_is_reported(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+	struct ib_qp_init_attr init;
+	struct ib_qp *qp;
+
+	kvt_qp_init(&init, scene->cq, scene->cq);
+	init.srq = scene->srq;
+	init.cap.max_recv_wr = 0;
+	init.cap.max_recv_sge = 0;
+	qp = ib_create_qp(scene->pd, &init);
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(qp));
+	KUNIT_EXPECT_EQ(test, -EBUSY, destroy_srq(scene));
+	expect_busy(test, "srq", scene->srq->res.id, 1, destroy_srq);
+	KUNIT_EXPECT_EQ(test, 0, ib_destroy_qp(qp));
+	KUNIT_EXPECT_EQ(test, 0, destroy_srq(scene));
+	scene->srq = NULL;
+	contract_expect_none(test);
+}
+
+static int mcast(struct ib_qp *qp, union ib_gid *gid, u16 lid)
+{
+	return 0;
+}
+
+static void attached_qp_is_reported(struct kunit *test)
+{
+	union ib_gid gid = { .raw = { 0xff, 0x12 } };
+	struct contract_scene *scene = contract_scene_up(test);
+	struct ib_qp_init_attr init;
+
+	scene->m->ibdev->ops.attach_mcast = mcast;
+	scene->m->ibdev->ops.detach_mcast = mcast;
+	KUNIT_ASSERT_EQ(test, 0, destroy_qp(scene));
+	kvt_qp_init(&init, scene->cq, scene->cq);
+	init.qp_type = IB_QPT_UD;
+	scene->qp = ib_create_qp(scene->pd, &init);
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(scene->qp));
+	KUNIT_ASSERT_EQ(test, 0, ib_attach_mcast(scene->qp, &gid, 0xc001));
+	KUNIT_EXPECT_EQ(test, -EBUSY, destroy_qp(scene));
+	expect_busy(test, "qp", scene->qp->res.id, 1, destroy_qp);
+	KUNIT_ASSERT_EQ(test, 0, ib_detach_mcast(scene->qp, &gid, 0xc001));
+}
+
+static void unused_objects_are_not(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+
+	KUNIT_EXPECT_EQ(test, 0, destroy_qp(scene));
+	scene->qp = NULL;
+	KUNIT_EXPECT_EQ(test, 0, destroy_srq(scene));
+	scene->srq = NULL;
+	KUNIT_EXPECT_EQ(test, 0, destroy_cq(scene));
+	scene->cq = NULL;
+	contract_expect_none(test);
+}
+
+/* Rule 12 */
+
+static noinline int send(struct contract_scene *scene)
+{
+	struct ib_send_wr wr = { .opcode = IB_WR_SEND };
+	const struct ib_send_wr *bad;
+
+	return CONTRACT_CALL(ib_post_send(scene->qp, &wr, &bad));
+}
+
+static noinline int receive(struct contract_scene *scene)
+{
+	struct ib_recv_wr wr = {};
+	const struct ib_recv_wr *bad;
+
+	return CONTRACT_CALL(ib_post_recv(scene->qp, &wr, &bad));
+}
+
+/* From INIT. */
+static void move_to(struct kunit *test, struct ib_qp *qp, enum ib_qp_state state)
+{
+	struct ib_qp_attr attr = { .path_mtu = IB_MTU_1024, .min_rnr_timer = 1, .timeout = 1 };
+	int rtr = IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
+		  IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER;
+	int rts = IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY |
+		  IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC;
+
+	attr.qp_state = state;
+	if (state == IB_QPS_RESET || state == IB_QPS_ERR) {
+		KUNIT_ASSERT_EQ(test, 0, ib_modify_qp(qp, &attr, IB_QP_STATE));
+		return;
+	}
+	attr.ah_attr.type = RDMA_AH_ATTR_TYPE_IB;
+	rdma_ah_set_port_num(&attr.ah_attr, 1);
+	rdma_ah_set_dlid(&attr.ah_attr, 0x22);
+	attr.qp_state = IB_QPS_RTR;
+	if (state != IB_QPS_INIT)
+		KUNIT_ASSERT_EQ(test, 0, ib_modify_qp(qp, &attr, rtr));
+	attr.qp_state = IB_QPS_RTS;
+	if (state == IB_QPS_RTS)
+		KUNIT_ASSERT_EQ(test, 0, ib_modify_qp(qp, &attr, rts));
+}
+
+/**
+ * struct posting - may one post in this state?
+ * @state: the state
+ * @send: how the report on a send begins; NULL: one may
+ * @receive: likewise
+ */
+struct posting {
+	enum ib_qp_state state;
+	const char *send;
+	const char *receive;
+};
+
+static const struct posting postings[] = {
+	{ IB_QPS_RESET, "post_send in state RESET", "post_recv in state RESET" },
+	{ IB_QPS_INIT, "post_send in state INIT" },
+	{ IB_QPS_RTR, "post_send in state RTR" },
+	{ IB_QPS_RTS },
+	{ IB_QPS_ERR },
+};
+
+static void posting_name(const struct posting *posting, char *desc)
+{
+	static const char * const names[] = {
+		[IB_QPS_RESET] = "RESET", [IB_QPS_INIT] = "INIT", [IB_QPS_RTR] = "RTR",
+		[IB_QPS_RTS] = "RTS", [IB_QPS_ERR] = "ERR",
+	};
+
+	strscpy(desc, names[posting->state], KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(postings, postings, posting_name);
+
+static void expect_of_post(struct kunit *test, struct contract_scene *scene, const char *what,
+			   const void *site)
+{
+	if (!what)
+		contract_expect_none(test);
+	else
+		contract_expect(test, &(struct contract_expected) {
+			.rule = IB_RULE_STATE, .module = CONTRACT_SELF, .what = what,
+			.object = "qp", .id = scene->qp->res.id, .site = site });
+}
+
+static void post_where_the_state_forbids_it_is_reported(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+	const struct posting *posting = test->param_value;
+
+	move_to(test, scene->qp, posting->state);
+	KUNIT_EXPECT_EQ(test, 0, send(scene));
+	expect_of_post(test, scene, posting->send, send);
+	KUNIT_EXPECT_EQ(test, 0, receive(scene));
+	expect_of_post(test, scene, posting->receive, receive);
+}
+
+static struct kunit_case contract_consumer_cases[] = {
+	KUNIT_CASE_PARAM(sleep_in_callback_is_reported, callbacks_gen_params),
+	KUNIT_CASE_PARAM(callback_may_take_time, callbacks_gen_params),
+	KUNIT_CASE_PARAM(preemption_left_off_is_reported, callbacks_gen_params),
+	KUNIT_CASE_PARAM(interrupts_left_off_are_reported, callbacks_gen_params),
+	KUNIT_CASE_PARAM(lock_left_taken_is_reported, callbacks_gen_params),
+	KUNIT_CASE_PARAM(context_left_as_it_was_is_not, callbacks_gen_params),
+	KUNIT_CASE(done_in_workqueue_may_sleep),
+	KUNIT_CASE(done_that_keeps_preemption_off_is_reported),
+	KUNIT_CASE(done_that_keeps_interrupts_off_is_reported),
+	KUNIT_CASE(done_that_keeps_its_context_is_not),
+	KUNIT_CASE(pd_in_use_is_reported),
+	KUNIT_CASE(cq_in_use_is_reported),
+	KUNIT_CASE(srq_in_use_is_reported),
+	KUNIT_CASE(attached_qp_is_reported),
+	KUNIT_CASE(unused_objects_are_not),
+	KUNIT_CASE_PARAM(post_where_the_state_forbids_it_is_reported, postings_gen_params),
+	{}
+};
+
+struct kunit_suite contract_consumer_suite = {
+	.name = "contract_consumer",
+	.init = contract_init,
+	.exit = contract_exit,
+	.test_cases = contract_consumer_cases,
+};

@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The contract checker: drivers that break the contract, and drivers that do not.
+ */
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/scatterlist.h>
+#include <kunit/test.h>
+#include <kverbs/completion.h>
+
+#include "contract_rig.h"
+#include "suites.h"
+
+/* A verbs call, made by a function whose name the report must have. */
+struct verb {
+	const char *name;
+	int (*call)(struct contract_scene *scene);
+	const char *object;
+	bool under_rcu;
+};
+
+static void verb_name(const struct verb *verb, char *desc)
+{
+	strscpy(desc, verb->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+static noinline int call_post_send(struct contract_scene *scene)
+{
+	struct ib_send_wr wr = { .opcode = IB_WR_SEND };
+	const struct ib_send_wr *bad;
+
+	return CONTRACT_CALL(ib_post_send(scene->qp, &wr, &bad));
+}
+
+static noinline int call_post_recv(struct contract_scene *scene)
+{
+	struct ib_recv_wr wr = {};
+	const struct ib_recv_wr *bad;
+
+	return CONTRACT_CALL(ib_post_recv(scene->qp, &wr, &bad));
+}
+
+static noinline int call_post_srq_recv(struct contract_scene *scene)
+{
+	struct ib_recv_wr wr = {};
+	const struct ib_recv_wr *bad;
+
+	return CONTRACT_CALL(ib_post_srq_recv(scene->srq, &wr, &bad));
+}
+
+static noinline int call_poll_cq(struct contract_scene *scene)
+{
+	struct ib_wc wc;
+
+	return CONTRACT_CALL(ib_poll_cq(scene->cq, 1, &wc));
+}
+
+static noinline int call_req_notify_cq(struct contract_scene *scene)
+{
+	return CONTRACT_CALL(ib_req_notify_cq(scene->cq, IB_CQ_NEXT_COMP));
+}
+
+static void ah_attr_init(struct rdma_ah_attr *attr)
+{
+	memset(attr, 0, sizeof(*attr));
+	attr->type = RDMA_AH_ATTR_TYPE_IB;
+	rdma_ah_set_port_num(attr, 1);
+	rdma_ah_set_dlid(attr, 0x23);
+}
+
+static __always_inline int remake_ah(struct contract_scene *scene, u32 flags)
+{
+	struct rdma_ah_attr attr;
+	struct ib_ah *ah;
+
+	ah_attr_init(&attr);
+	ah = rdma_create_ah(scene->pd, &attr, flags);
+	if (IS_ERR(ah))
+		return PTR_ERR(ah);
+	scene->in_method = NULL;
+	return rdma_destroy_ah_user(ah, 0, NULL);
+}
+
+static noinline int call_create_ah(struct contract_scene *scene)
+{
+	return remake_ah(scene, 0);
+}
+
+static noinline int call_create_ah_sleepable(struct contract_scene *scene)
+{
+	return remake_ah(scene, RDMA_CREATE_AH_SLEEPABLE);
+}
+
+static noinline int call_modify_ah(struct contract_scene *scene)
+{
+	struct rdma_ah_attr attr;
+
+	ah_attr_init(&attr);
+	return CONTRACT_CALL(rdma_modify_ah(scene->ah, &attr));
+}
+
+static noinline int call_query_ah(struct contract_scene *scene)
+{
+	struct rdma_ah_attr attr;
+
+	return CONTRACT_CALL(rdma_query_ah(scene->ah, &attr));
+}
+
+static noinline int call_destroy_ah(struct contract_scene *scene)
+{
+	int ret = CONTRACT_CALL(rdma_destroy_ah_user(scene->ah, 0, NULL));
+
+	scene->ah = NULL;
+	return ret;
+}
+
+static noinline int call_map_phys_fmr(struct contract_scene *scene)
+{
+	u64 page = 0;
+
+	return CONTRACT_CALL(ib_map_phys_fmr(scene->fmr, &page, 1, 0));
+}
+
+static noinline int call_map_mr_sg(struct contract_scene *scene)
+{
+	struct scatterlist sg;
+
+	sg_init_one(&sg, scene, sizeof(*scene));
+	return CONTRACT_CALL(ib_map_mr_sg(scene->mr, &sg, 1, NULL, PAGE_SIZE)) != 1;
+}
+
+static noinline int call_modify_qp(struct contract_scene *scene)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	return CONTRACT_CALL(ib_modify_qp(scene->qp, &attr, IB_QP_STATE));
+}
+
+static noinline int call_destroy_qp(struct contract_scene *scene)
+{
+	int ret = CONTRACT_CALL(ib_destroy_qp(scene->qp));
+
+	scene->qp = NULL;
+	return ret;
+}
+
+static noinline int call_destroy_cq(struct contract_scene *scene)
+{
+	int ret = CONTRACT_CALL(ib_destroy_cq_user(scene->cq, NULL));
+
+	scene->cq = NULL;
+	return ret;
+}
+
+/* To a state in which anything can be posted. */
+static void to_error(struct kunit *test, struct contract_scene *scene)
+{
+	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_err(scene->qp));
+}
+
+static u32 object_id(struct contract_scene *scene, const char *kind)
+{
+	if (!strcmp(kind, "qp"))
+		return scene->qp->res.id;
+	if (!strcmp(kind, "srq"))
+		return scene->srq->res.id;
+	if (!strcmp(kind, "cq"))
+		return scene->cq->res.id;
+	if (!strcmp(kind, "fmr"))
+		return scene->fmr->res.id;
+	if (!strcmp(kind, "mr"))
+		return scene->mr->res.id;
+	/* An AH has no number; its PD has. */
+	return scene->pd->res.id;
+}
+
+/* Rule 1 */
+
+#define VERB(verb, kind)	{ .name = #verb, .call = call_##verb, .object = kind }
+static const struct verb atomic_verbs[] = {
+	VERB(post_send, "qp"), VERB(post_recv, "qp"), VERB(post_srq_recv, "srq"),
+	{ .name = "poll_cq", .call = call_poll_cq, .object = "cq", .under_rcu = true },
+	VERB(req_notify_cq, "cq"), VERB(create_ah, "pd"), VERB(modify_ah, "pd"),
+	VERB(query_ah, "pd"), VERB(destroy_ah, "pd"), VERB(map_phys_fmr, "fmr"),
+	VERB(map_mr_sg, "mr"),
+};
+
+KUNIT_ARRAY_PARAM(atomic_verbs, atomic_verbs, verb_name);
+
+static void sleep_in_atomic_method_is_reported(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+	const struct verb *verb = test->param_value;
+	char what[32];
+
+	snprintf(what, sizeof(what), "%s slept", verb->name);
+	to_error(test, scene);
+	scene->in_method = verb->under_rcu ? contract_count_as_sleep : contract_sleep;
+	KUNIT_EXPECT_EQ(test, 0, verb->call(scene));
+	scene->in_method = NULL;
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_SLEEP, .module = CONTRACT_DRIVER, .what = what,
+		.object = verb->object, .id = object_id(scene, verb->object),
+		.site = verb->call });
+}
+
+static void atomic_method_may_take_time(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+	const struct verb *verb = test->param_value;
+
+	to_error(test, scene);
+	scene->in_method = contract_stay_awake;
+	KUNIT_EXPECT_EQ(test, 0, verb->call(scene));
+	scene->in_method = NULL;
+	contract_expect_none(test);
+}
+
+static void methods_that_may_sleep_may(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+
+	scene->in_method = contract_sleep;
+	KUNIT_EXPECT_EQ(test, 0, call_create_ah_sleepable(scene));
+	scene->in_method = contract_sleep;
+	KUNIT_EXPECT_EQ(test, 0, rdma_destroy_ah_user(scene->ah, RDMA_DESTROY_AH_SLEEPABLE, NULL));
+	scene->ah = NULL;
+	KUNIT_EXPECT_EQ(test, 0, call_modify_qp(scene));
+	KUNIT_EXPECT_EQ(test, 0, call_destroy_qp(scene));
+	KUNIT_EXPECT_EQ(test, 0, call_destroy_cq(scene));
+	contract_expect_none(test);
+}
+
+/* Rule 3 */
+
+static const struct verb calling_verbs[] = {
+	VERB(post_send, "cq"), VERB(post_recv, "cq"), VERB(post_srq_recv, "cq"),
+	VERB(modify_qp, "cq"), VERB(destroy_qp, "cq"), VERB(destroy_cq, "cq"),
+	VERB(poll_cq, "cq"), VERB(req_notify_cq, "cq"),
+};
+
+KUNIT_ARRAY_PARAM(calling_verbs, calling_verbs, verb_name);
+
+/* Those after which what they told of is still there. */
+static const struct verb telling_verbs[] = {
+	VERB(post_send, "qp"), VERB(post_recv, "qp"), VERB(modify_qp, "qp"),
+};
+
+KUNIT_ARRAY_PARAM(telling_verbs, telling_verbs, verb_name);
+
+/* In a state in which the verb is legal. */
+static struct contract_scene *scene_for(struct kunit *test, const struct verb *verb)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+
+	if (verb->call == call_destroy_cq)
+		KUNIT_ASSERT_EQ(test, 0, call_destroy_qp(scene));
+	else if (verb->call != call_modify_qp)
+		to_error(test, scene);
+	return scene;
+}
+
+static void comp_handler_inside_verb_is_reported(struct kunit *test)
+{
+	const struct verb *verb = test->param_value;
+	struct contract_scene *scene = scene_for(test, verb);
+	u32 id = scene->cq->res.id;
+	char what[64];
+
+	snprintf(what, sizeof(what), "completion handler inside %s", verb->name);
+	scene->in_method = contract_call_comp_handler;
+	KUNIT_EXPECT_EQ(test, 0, verb->call(scene));
+	scene->in_method = NULL;
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_CHAIN, .module = CONTRACT_DRIVER, .what = what,
+		.object = "cq", .id = id, .site = verb->call });
+}
+
+static void event_handler_inside_verb_is_reported(struct kunit *test)
+{
+	const struct verb *verb = test->param_value;
+	struct contract_scene *scene = scene_for(test, verb);
+	char what[64];
+
+	snprintf(what, sizeof(what), "event handler inside %s", verb->name);
+	scene->in_method = contract_call_qp_event_handler;
+	KUNIT_EXPECT_EQ(test, 0, verb->call(scene));
+	scene->in_method = NULL;
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_CHAIN, .module = CONTRACT_DRIVER, .what = what,
+		.object = "qp", .id = scene->qp->res.id, .site = verb->call });
+}
+
+static void notify_cq(struct contract_scene *scene)
+{
+	ib_cq_notify(scene->cq);
+}
+
+static void notify_qp_event(struct contract_scene *scene)
+{
+	ib_qp_notify_event(scene->qp, IB_EVENT_QP_FATAL);
+}
+
+static void completion_told_by_notify_is_not(struct kunit *test)
+{
+	const struct verb *verb = test->param_value;
+	struct contract_scene *scene = scene_for(test, verb);
+
+	scene->in_method = notify_cq;
+	KUNIT_EXPECT_EQ(test, 0, verb->call(scene));
+	/* Nobody is told of a CQ that is being destroyed. */
+	if (scene->cq)
+		KUNIT_EXPECT_TRUE(test, kvt_wait(&scene->handled));
+	scene->in_method = NULL;
+	contract_expect_none(test);
+}
+
+static void event_told_by_notify_is_not(struct kunit *test)
+{
+	const struct verb *verb = test->param_value;
+	struct contract_scene *scene = scene_for(test, verb);
+
+	scene->in_method = notify_qp_event;
+	KUNIT_EXPECT_EQ(test, 0, verb->call(scene));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&scene->handled));
+	scene->in_method = NULL;
+	contract_expect_none(test);
+}
+
+static void post_once(struct contract_scene *scene)
+{
+	scene->in_handler = NULL;
+	call_post_send(scene);
+}
+
+/* The other way round is what handlers are for. */
+static void verb_inside_handler_is_not(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+
+	to_error(test, scene);
+	scene->in_handler = post_once;
+	contract_call_comp_handler(scene);
+	contract_expect_none(test);
+}
+
+/* Rule 4 */
+
+/* Both handlers are inside at a time, unless the other one does not come. */
+static atomic_t inside;
+
+static void meet_the_other(struct contract_scene *scene)
+{
+	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
+
+	atomic_inc(&inside);
+	while (atomic_read(&inside) < 2 && ktime_get_ns() < end)
+		cond_resched();
+}
+
+static int call_in_thread(void *arg)
+{
+	contract_call_comp_handler(arg);
+	return 0;
+}
+
+static void two_handlers_at_a_time_are_reported(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+	struct kvt_thread *a, *b;
+
+	atomic_set(&inside, 0);
+	scene->in_handler = meet_the_other;
+	a = kvt_thread_start(test, 0, call_in_thread, scene);
+	b = kvt_thread_start(test, kvt_other_cpu(), call_in_thread, scene);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(a));
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(b));
+	KUNIT_EXPECT_EQ(test, 2, atomic_read(&inside));
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_ONE_HANDLER, .module = CONTRACT_DRIVER,
+		.what = "two completion handlers at a time",
+		.object = "cq", .id = scene->cq->res.id, .site = contract_comp_handler });
+}
+
+static void one_handler_after_another_is_not(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+	struct kvt_thread *t;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		t = kvt_thread_start(test, i ? kvt_other_cpu() : 0, call_in_thread, scene);
+		KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
+		KUNIT_EXPECT_TRUE(test, kvt_wait(&scene->handled));
+	}
+	contract_expect_none(test);
+}
+
+static int notify_in_thread(void *arg)
+{
+	unsigned int i;
+
+	for (i = 0; i < 100; i++)
+		notify_cq(arg);
+	return 0;
+}
+
+static void handlers_told_by_notify_are_not(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+	struct kvt_thread *a, *b;
+
+	scene->in_handler = contract_stay_awake;
+	a = kvt_thread_start(test, 0, notify_in_thread, scene);
+	b = kvt_thread_start(test, kvt_other_cpu(), notify_in_thread, scene);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(a));
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(b));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&scene->handled));
+	contract_expect_none(test);
+}
+
+static struct kunit_case contract_driver_cases[] = {
+	KUNIT_CASE_PARAM(sleep_in_atomic_method_is_reported, atomic_verbs_gen_params),
+	KUNIT_CASE_PARAM(atomic_method_may_take_time, atomic_verbs_gen_params),
+	KUNIT_CASE(methods_that_may_sleep_may),
+	KUNIT_CASE_PARAM(comp_handler_inside_verb_is_reported, calling_verbs_gen_params),
+	KUNIT_CASE_PARAM(event_handler_inside_verb_is_reported, telling_verbs_gen_params),
+	KUNIT_CASE_PARAM(completion_told_by_notify_is_not, calling_verbs_gen_params),
+	KUNIT_CASE_PARAM(event_told_by_notify_is_not, telling_verbs_gen_params),
+	KUNIT_CASE(verb_inside_handler_is_not),
+	KUNIT_CASE(two_handlers_at_a_time_are_reported),
+	KUNIT_CASE(one_handler_after_another_is_not),
+	KUNIT_CASE(handlers_told_by_notify_are_not),
+	{}
+};
+
+static struct kunit_suite contract_driver_suite = {
+	.name = "contract_driver",
+	.init = contract_init,
+	.exit = contract_exit,
+	.test_cases = contract_driver_cases,
+};
+
+kunit_test_suites(&contract_driver_suite, &contract_output_suite, &contract_consumer_suite,
+		  &contract_client_suite, &contract_switch_suite);
+
+MODULE_DESCRIPTION("KUnit: the contract checker");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The contract checker: methods that tell of success and do not give what they should.
+ */
+#include <linux/sizes.h>
+#include <kunit/test.h>
+
+#include "contract_rig.h"
+#include "suites.h"
+
+/* The mock's methods, which these are built on. */
+static struct ib_device_ops whole;
+
+static struct ib_mr *no_dma_mr(struct ib_pd *pd, int access)
+{
+	return NULL;
+}
+
+static struct ib_mr *no_mr(struct ib_pd *pd, enum ib_mr_type type, u32 max_num_sg)
+{
+	return NULL;
+}
+
+static struct ib_mr *no_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 virt_addr,
+				int access, struct ib_udata *udata)
+{
+	return NULL;
+}
+
+static struct ib_fmr *no_fmr(struct ib_pd *pd, int access, struct ib_fmr_attr *attr)
+{
+	return NULL;
+}
+
+static int cq_without_size(struct ib_cq *cq, const struct ib_cq_init_attr *attr,
+			   struct uverbs_attr_bundle *attrs)
+{
+	int ret = whole.create_cq(cq, attr, attrs);
+
+	cq->cqe = 0;
+	return ret;
+}
+
+static int qp_without_number(struct ib_qp *qp, struct ib_qp_init_attr *init,
+			     struct ib_udata *udata)
+{
+	int ret = whole.create_qp(qp, init, udata);
+
+	qp->qp_num = 0;
+	return ret;
+}
+
+static int srq_without_size(struct ib_srq *srq, struct ib_srq_init_attr *init,
+			    struct ib_udata *udata)
+{
+	int ret = whole.create_srq(srq, init, udata);
+
+	init->attr.max_wr = 0;
+	return ret;
+}
+
+static int mw_without_key(struct ib_mw *mw, struct ib_udata *udata)
+{
+	int ret = whole.alloc_mw(mw, udata);
+
+	mw->rkey = 0;
+	return ret;
+}
+
+static int port_without_mtu(struct ib_device *dev, u32 port, struct ib_port_attr *attr)
+{
+	int ret = whole.query_port(dev, port, attr);
+
+	attr->max_mtu = 0;
+	return ret;
+}
+
+static int too_many_completions(struct ib_cq *cq, int nr, struct ib_wc *wc)
+{
+	memset(wc, 0, sizeof(*wc));
+	return nr + 1;
+}
+
+static int completion_without_qp(struct ib_cq *cq, int nr, struct ib_wc *wc)
+{
+	memset(wc, 0, sizeof(*wc));
+	return 1;
+}
+
+static void break_get_dma_mr(struct ib_device_ops *ops)
+{
+	ops->get_dma_mr = no_dma_mr;
+}
+
+static void break_alloc_mr(struct ib_device_ops *ops)
+{
+	ops->alloc_mr = no_mr;
+}
+
+static void break_reg_user_mr(struct ib_device_ops *ops)
+{
+	ops->reg_user_mr = no_user_mr;
+}
+
+static void break_alloc_fmr(struct ib_device_ops *ops)
+{
+	ops->alloc_fmr = no_fmr;
+}
+
+static void break_create_cq(struct ib_device_ops *ops)
+{
+	ops->create_cq = cq_without_size;
+}
+
+static void break_create_qp(struct ib_device_ops *ops)
+{
+	ops->create_qp = qp_without_number;
+}
+
+static void break_create_srq(struct ib_device_ops *ops)
+{
+	ops->create_srq = srq_without_size;
+}
+
+static void break_alloc_mw(struct ib_device_ops *ops)
+{
+	ops->alloc_mw = mw_without_key;
+}
+
+static void break_query_port(struct ib_device_ops *ops)
+{
+	ops->query_port = port_without_mtu;
+}
+
+static void break_poll_cq_count(struct ib_device_ops *ops)
+{
+	ops->poll_cq = too_many_completions;
+}
+
+static void break_poll_cq_qp(struct ib_device_ops *ops)
+{
+	ops->poll_cq = completion_without_qp;
+}
+
+/* Each makes something of the objects that are there, and frees it. */
+
+static noinline int make_pd(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
+{
+	struct ib_pd *more = CONTRACT_CALL(ib_alloc_pd(pd->device, IB_PD_UNSAFE_GLOBAL_RKEY));
+
+	if (IS_ERR(more))
+		return PTR_ERR(more);
+	ib_dealloc_pd(more);
+	return 0;
+}
+
+static noinline int make_mr(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
+{
+	struct ib_mr *mr = CONTRACT_CALL(ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 1));
+
+	return IS_ERR(mr) ? PTR_ERR(mr) : ib_dereg_mr(mr);
+}
+
+/* There is no memory at the address: a driver that looks says so. */
+static noinline int make_user_mr(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
+{
+	struct ib_mr *mr = CONTRACT_CALL(ib_reg_user_mr(pd, PAGE_SIZE, PAGE_SIZE, 0,
+							IB_ACCESS_LOCAL_WRITE));
+
+	return IS_ERR(mr) ? PTR_ERR(mr) : ib_dereg_mr(mr);
+}
+
+static noinline int make_fmr(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
+{
+	struct ib_fmr_attr attr = { .max_pages = 1, .max_maps = 1, .page_shift = PAGE_SHIFT };
+	struct ib_fmr *fmr = CONTRACT_CALL(ib_alloc_fmr(pd, 0, &attr));
+
+	return IS_ERR(fmr) ? PTR_ERR(fmr) : ib_dealloc_fmr(fmr);
+}
+
+static noinline int make_cq(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
+{
+	struct ib_cq_init_attr attr = { .cqe = 16 };
+	struct ib_cq *more = CONTRACT_CALL(ib_create_cq(pd->device, NULL, NULL, NULL, &attr));
+
+	return IS_ERR(more) ? PTR_ERR(more) : ib_destroy_cq_user(more, NULL);
+}
+
+static noinline int make_qp(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
+{
+	struct ib_qp_init_attr init;
+	struct ib_qp *qp;
+
+	kvt_qp_init(&init, cq, cq);
+	qp = CONTRACT_CALL(ib_create_qp(pd, &init));
+	return IS_ERR(qp) ? PTR_ERR(qp) : ib_destroy_qp(qp);
+}
+
+static noinline int make_srq(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
+{
+	struct ib_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct ib_srq *srq = CONTRACT_CALL(ib_create_srq(pd, &init));
+
+	return IS_ERR(srq) ? PTR_ERR(srq) : ib_destroy_srq_user(srq, NULL);
+}
+
+static noinline int make_mw(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
+{
+	struct ib_mw *mw = CONTRACT_CALL(ib_alloc_mw(pd, IB_MW_TYPE_2));
+
+	return IS_ERR(mw) ? PTR_ERR(mw) : ib_dealloc_mw(mw);
+}
+
+static noinline int ask_port(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
+{
+	struct ib_port_attr attr;
+
+	return CONTRACT_CALL(ib_query_port(pd->device, 1, &attr));
+}
+
+static noinline int poll(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
+{
+	struct ib_wc wc[2];
+	int ret = CONTRACT_CALL(ib_poll_cq(cq, 1, wc));
+
+	return min(ret, 0);
+}
+
+/**
+ * struct output - what a method gives
+ * @name: the method
+ * @break_it: makes it give nothing
+ * @call: has it called
+ * @what: how the report begins
+ * @object: kind of the object in the report; NULL: the object is not made yet
+ * @ret: what the caller gets then; a whole method: 0
+ */
+struct output {
+	const char *name;
+	void (*break_it)(struct ib_device_ops *ops);
+	int (*call)(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq);
+	const char *what;
+	const char *object;
+	int ret;
+};
+
+static const struct output outputs[] = {
+	{ "get_dma_mr", break_get_dma_mr, make_pd, "get_dma_mr returned NULL", NULL, -EINVAL },
+	{ "alloc_mr", break_alloc_mr, make_mr, "alloc_mr returned NULL", NULL, -EINVAL },
+	{ "reg_user_mr", break_reg_user_mr, make_user_mr, "reg_user_mr returned NULL", NULL,
+	  -EINVAL },
+	{ "alloc_fmr", break_alloc_fmr, make_fmr, "alloc_fmr returned NULL", NULL, -EINVAL },
+	{ "create_cq", break_create_cq, make_cq, "create_cq gave no size" },
+	{ "create_qp", break_create_qp, make_qp, "create_qp gave no number" },
+	{ "create_srq", break_create_srq, make_srq, "create_srq gave no size" },
+	{ "alloc_mw", break_alloc_mw, make_mw, "alloc_mw gave no key" },
+	{ "query_port", break_query_port, ask_port, "query_port gave no MTU" },
+	{ "poll_cq, too many", break_poll_cq_count, poll, "poll_cq gave more", "cq" },
+	{ "poll_cq, no QP", break_poll_cq_qp, poll, "poll_cq gave a completion without", "cq" },
+};
+
+static void output_name(const struct output *output, char *desc)
+{
+	strscpy(desc, output->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(outputs, outputs, output_name);
+
+/* The device comes up with its methods whole. */
+static struct mock *device_up(struct kunit *test)
+{
+	struct mock *m = mock_up(test, CONTRACT_DEVICE);
+
+	whole = m->ibdev->ops;
+	return m;
+}
+
+static void missing_output_is_reported(struct kunit *test)
+{
+	const struct output *output = test->param_value;
+	struct mock *m = device_up(test);
+	struct ib_pd *pd = kvt_pd(test, m->ibdev);
+	struct ib_cq *cq = kvt_cq(test, m->ibdev, 16, IB_POLL_DIRECT);
+
+	output->break_it(&m->ibdev->ops);
+	KUNIT_EXPECT_EQ(test, output->ret, output->call(test, pd, cq));
+	m->ibdev->ops = whole;
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_OUTPUT, .module = CONTRACT_DRIVER, .what = output->what,
+		.object = output->object, .id = cq->res.id, .site = output->call });
+}
+
+static void output_that_is_there_is_not(struct kunit *test)
+{
+	const struct output *output = test->param_value;
+	struct mock *m = device_up(test);
+	struct ib_pd *pd = kvt_pd(test, m->ibdev);
+	struct ib_cq *cq = kvt_cq(test, m->ibdev, 16, IB_POLL_DIRECT);
+	int ret = output->call(test, pd, cq);
+
+	/* An error is an answer, too. */
+	if (output->call != make_user_mr)
+		KUNIT_EXPECT_EQ(test, 0, ret);
+	contract_expect_none(test);
+}
+
+/* What fails need not give anything. */
+static void failed_method_is_not(struct kunit *test)
+{
+	struct mock *m = device_up(test);
+	struct ib_pd *pd = kvt_pd(test, m->ibdev);
+	struct ib_cq *cq = kvt_cq(test, m->ibdev, 16, IB_POLL_DIRECT);
+	unsigned int i;
+
+	mock_fail(m, MOCK_get_dma_mr, -ENOMEM);
+	mock_fail(m, MOCK_alloc_mr, -ENOMEM);
+	mock_fail(m, MOCK_reg_user_mr, -ENOMEM);
+	mock_fail(m, MOCK_alloc_fmr, -ENOMEM);
+	mock_fail(m, MOCK_create_cq, -ENOMEM);
+	mock_fail(m, MOCK_create_qp, -ENOMEM);
+	mock_fail(m, MOCK_create_srq, -ENOMEM);
+	mock_fail(m, MOCK_alloc_mw, -ENOMEM);
+	mock_fail(m, MOCK_query_port, -EIO);
+	mock_fail(m, MOCK_poll_cq, -EIO);
+	for (i = 0; i < ARRAY_SIZE(outputs); i++)
+		KUNIT_EXPECT_GT(test, 0, outputs[i].call(test, pd, cq));
+	mock_fail_none(m);
+	contract_expect_none(test);
+}
+
+static void no_limits(struct ib_device_attr *attr)
+{
+	attr->max_cqe = 0;
+}
+
+static noinline int register_here(struct mock *m)
+{
+	int ret = CONTRACT_CALL(ib_register_device(m->ibdev, CONTRACT_DEVICE, NULL));
+
+	m->registered = !ret;
+	return ret;
+}
+
+static void device_without_limits_is_reported(struct kunit *test)
+{
+	struct mock *m = mock_new(test);
+
+	m->fill = no_limits;
+	mock_alloc(test, m);
+	KUNIT_EXPECT_EQ(test, 0, register_here(m));
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_OUTPUT, .module = CONTRACT_DRIVER,
+		.what = "query_device gave no limits", .site = register_here });
+}
+
+static void device_with_limits_is_not(struct kunit *test)
+{
+	struct mock *m = mock_new(test);
+
+	mock_alloc(test, m);
+	KUNIT_EXPECT_EQ(test, 0, register_here(m));
+	contract_expect_none(test);
+}
+
+static struct kunit_case contract_output_cases[] = {
+	KUNIT_CASE_PARAM(missing_output_is_reported, outputs_gen_params),
+	KUNIT_CASE_PARAM(output_that_is_there_is_not, outputs_gen_params),
+	KUNIT_CASE(failed_method_is_not),
+	KUNIT_CASE(device_without_limits_is_reported),
+	KUNIT_CASE(device_with_limits_is_not),
+	{}
+};
+
+struct kunit_suite contract_output_suite = {
+	.name = "contract_output",
+	.init = contract_init,
+	.exit = contract_exit,
+	.test_cases = contract_output_cases,
+};

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The contract checker: its switch, what it keeps, and registration.
+ */
+#include <linux/irqflags.h>
+#include <linux/preempt.h>
+#include <kunit/test.h>
+
+#include "contract_rig.h"
+#include "suites.h"
+
+#define PARAMETER	"/sys/module/kverbs/parameters/contract"
+
+/* Breaks rule 12, once. */
+static noinline int send_in_init(struct contract_scene *scene)
+{
+	struct ib_send_wr wr = { .opcode = IB_WR_SEND };
+	const struct ib_send_wr *bad;
+
+	return CONTRACT_CALL(ib_post_send(scene->qp, &wr, &bad));
+}
+
+static void expect_send(struct kunit *test, struct contract_scene *scene)
+{
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_STATE, .module = CONTRACT_SELF,
+		.what = "post_send in state INIT", .object = "qp", .id = scene->qp->res.id,
+		.site = send_in_init });
+}
+
+static void nothing_is_reported_while_it_is_off(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+	struct ib_contract_report before = {}, after = {};
+
+	ib_contract_read(0, &before);
+	KUNIT_ASSERT_EQ(test, 0, ib_contract_set_mode(IB_CONTRACT_OFF));
+	KUNIT_EXPECT_EQ(test, IB_CONTRACT_OFF, ib_contract_get_mode());
+	scene->in_method = contract_sleep;
+	KUNIT_EXPECT_EQ(test, 0, send_in_init(scene));
+	scene->in_method = NULL;
+	scene->in_handler = contract_sleep;
+	contract_call_comp_handler(scene);
+	KUNIT_EXPECT_EQ(test, -EBUSY, ib_dealloc_pd_user(scene->pd, NULL));
+	contract_expect_none(test);
+	ib_contract_read(0, &after);
+	KUNIT_EXPECT_EQ(test, before.nr, after.nr);
+
+	KUNIT_ASSERT_EQ(test, 0, ib_contract_set_mode(IB_CONTRACT_WARN));
+	KUNIT_EXPECT_EQ(test, 0, send_in_init(scene));
+	expect_send(test, scene);
+}
+
+/* What is under way is not watched, nor does its end disturb anybody. */
+static void switch_on(struct contract_scene *scene)
+{
+	ib_contract_set_mode(IB_CONTRACT_WARN);
+	contract_sleep(scene);
+}
+
+static void switch_off(struct contract_scene *scene)
+{
+	ib_contract_set_mode(IB_CONTRACT_OFF);
+	contract_sleep(scene);
+}
+
+static void it_is_switched_while_a_method_runs(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+
+	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_err(scene->qp));
+	scene->in_method = switch_off;
+	KUNIT_EXPECT_EQ(test, 0, send_in_init(scene));
+	contract_expect_none(test);
+	scene->in_method = switch_on;
+	KUNIT_EXPECT_EQ(test, 0, send_in_init(scene));
+	contract_expect_none(test);
+	scene->in_method = NULL;
+	KUNIT_EXPECT_EQ(test, 0, send_in_init(scene));
+	contract_expect_none(test);
+	/* No method is under way any more, for which this would be a chain. */
+	contract_call_comp_handler(scene);
+	contract_expect_none(test);
+}
+
+static void set_mode_refuses_what_is_no_mode(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_contract_set_mode(IB_CONTRACT_MODES));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_contract_set_mode(-1));
+	KUNIT_EXPECT_EQ(test, IB_CONTRACT_WARN, ib_contract_get_mode());
+	KUNIT_EXPECT_EQ(test, 0, ib_contract_set_mode(IB_CONTRACT_WARN));
+	KUNIT_EXPECT_EQ(test, IB_CONTRACT_WARN, ib_contract_get_mode());
+}
+
+static void the_parameter_is_the_switch(struct kunit *test)
+{
+	static const struct {
+		const char *text;
+		enum ib_contract_mode mode;
+	} modes[] = {
+		/* Nothing is broken meanwhile, or the machine would stop. */
+		{ "panic", IB_CONTRACT_PANIC }, { "off", IB_CONTRACT_OFF },
+		{ "warn", IB_CONTRACT_WARN },
+	};
+	static const char * const others[] = { "", "on", "1", "warning", "of" };
+	char text[16];
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(modes); i++) {
+		KUNIT_EXPECT_EQ(test, 0, kvt_write_file(PARAMETER, modes[i].text));
+		KUNIT_EXPECT_EQ(test, modes[i].mode, ib_contract_get_mode());
+		KUNIT_EXPECT_LT(test, 0, kvt_read_file(PARAMETER, text, sizeof(text)));
+		KUNIT_EXPECT_STREQ(test, modes[i].text, (const char *)text);
+	}
+	for (i = 0; i < ARRAY_SIZE(others); i++)
+		if (*others[i])
+			KUNIT_EXPECT_EQ(test, -EINVAL, kvt_write_file(PARAMETER, others[i]));
+	KUNIT_EXPECT_EQ(test, IB_CONTRACT_WARN, ib_contract_get_mode());
+}
+
+/* The last is the first; so many are kept, and no more. */
+static void reports_are_read_from_the_last(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+	struct ib_contract_report report, next;
+	unsigned int i, kept;
+
+	for (i = 0; i < 40; i++) {
+		KUNIT_EXPECT_EQ(test, 0, send_in_init(scene));
+		expect_send(test, scene);
+	}
+	KUNIT_ASSERT_EQ(test, -EBUSY, ib_dealloc_pd_user(scene->pd, NULL));
+	KUNIT_ASSERT_TRUE(test, ib_contract_read(0, &next));
+	KUNIT_EXPECT_EQ(test, IB_RULE_BUSY, next.rule);
+	for (kept = 1; ib_contract_read(kept, &report); kept++) {
+		KUNIT_EXPECT_EQ(test, next.nr - 1, report.nr);
+		KUNIT_EXPECT_EQ(test, IB_RULE_STATE, report.rule);
+		next = report;
+	}
+	KUNIT_EXPECT_EQ(test, 32, kept);
+	KUNIT_EXPECT_FALSE(test, ib_contract_read(UINT_MAX, &report));
+	contract_expect_counted(test, IB_RULE_BUSY, 1);
+}
+
+static void there_is_no_count_of_what_is_no_rule(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, 0, ib_contract_count(0));
+	KUNIT_EXPECT_EQ(test, 0, ib_contract_count(IB_RULES));
+	KUNIT_EXPECT_EQ(test, 0, ib_contract_count(-1));
+}
+
+/* Rule 10 */
+
+static int nothing_to_add(struct ib_device *dev)
+{
+	return -EOPNOTSUPP;
+}
+
+static struct ib_client client = { .name = "contract_3", .add = nothing_to_add };
+static struct mock *mock;
+
+static noinline int call_register_client(void)
+{
+	return CONTRACT_CALL(ib_register_client(&client));
+}
+
+static noinline int call_unregister_client(void)
+{
+	ib_unregister_client(&client);
+	return CONTRACT_CALL(-EINVAL);
+}
+
+static noinline int call_register_device(void)
+{
+	return CONTRACT_CALL(ib_register_device(mock->ibdev, CONTRACT_DEVICE, NULL));
+}
+
+static noinline int call_unregister_device(void)
+{
+	ib_unregister_device(mock->ibdev);
+	return CONTRACT_CALL(-EINVAL);
+}
+
+/**
+ * struct call - what may not be called in atomic context
+ * @name: it
+ * @call: calls it; returns -EINVAL where it must have been refused
+ * @what: how the report begins
+ */
+struct call {
+	const char *name;
+	int (*call)(void);
+	const char *what;
+};
+
+/* In this order all of them are legal. */
+static const struct call calls[] = {
+	{ "ib_register_client", call_register_client, "registers a client in atomic" },
+	{ "ib_unregister_client", call_unregister_client, "unregisters a client in atomic" },
+	{ "ib_register_device", call_register_device, "registers a device in atomic" },
+	{ "ib_unregister_device", call_unregister_device, "unregisters a device in atomic" },
+};
+
+static void call_name(const struct call *call, char *desc)
+{
+	strscpy(desc, call->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(calls, calls, call_name);
+
+static void mock_for_calls(struct kunit *test)
+{
+	mock = mock_new(test);
+	mock_alloc(test, mock);
+}
+
+static void expect_refused(struct kunit *test, const struct call *call, int ret)
+{
+	KUNIT_EXPECT_EQ(test, -EINVAL, ret);
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_REGISTER, .module = CONTRACT_SELF, .what = call->what,
+		.site = call->call, .no_device = true });
+}
+
+static void registration_with_interrupts_off_is_reported(struct kunit *test)
+{
+	const struct call *call = test->param_value;
+	int ret;
+
+	mock_for_calls(test);
+	local_irq_disable();
+	ret = call->call();
+	local_irq_enable();
+	expect_refused(test, call, ret);
+}
+
+static void registration_with_preemption_off_is_reported(struct kunit *test)
+{
+	const struct call *call = test->param_value;
+	int ret;
+
+	if (!IS_ENABLED(CONFIG_PREEMPT_COUNT))
+		kunit_skip(test, "the kernel does not count");
+	mock_for_calls(test);
+	preempt_disable();
+	ret = call->call();
+	preempt_enable();
+	expect_refused(test, call, ret);
+}
+
+static void registration_from_a_process_is_not(struct kunit *test)
+{
+	unsigned int i;
+
+	mock_for_calls(test);
+	for (i = 0; i < ARRAY_SIZE(calls); i++)
+		calls[i].call();
+	contract_expect_none(test);
+}
+
+static struct kunit_case contract_switch_cases[] = {
+	KUNIT_CASE(nothing_is_reported_while_it_is_off),
+	KUNIT_CASE(it_is_switched_while_a_method_runs),
+	KUNIT_CASE(set_mode_refuses_what_is_no_mode),
+	KUNIT_CASE(the_parameter_is_the_switch),
+	KUNIT_CASE(reports_are_read_from_the_last),
+	KUNIT_CASE(there_is_no_count_of_what_is_no_rule),
+	KUNIT_CASE_PARAM(registration_with_interrupts_off_is_reported, calls_gen_params),
+	KUNIT_CASE_PARAM(registration_with_preemption_off_is_reported, calls_gen_params),
+	KUNIT_CASE(registration_from_a_process_is_not),
+	{}
+};
+
+struct kunit_suite contract_switch_suite = {
+	.name = "contract_switch",
+	.init = contract_init,
+	.exit = contract_exit,
+	.test_cases = contract_switch_cases,
+};
