@@ -49,7 +49,7 @@
 #define X_BYTES		128
 #define X_GRH		40
 /* All can complete at once in one queue, several times. */
-#define X_CQE		512
+#define X_CQE		256
 
 /* Pages of a region. */
 #define X_PAGES		4
@@ -194,7 +194,8 @@ struct x_wr {
  * struct x_queue - a send queue, a receive queue, a shared one
  * @w: its world
  * @name: for reports
- * @base: bytes in the world's buffer before those of the queue
+ * @base: bytes in the device's buffer before those of the queue
+ * @dev: of this device
  * @depth: requests it has room for
  * @head: requests that were posted
  * @next: model: those that have ended
@@ -210,6 +211,7 @@ struct x_queue {
 	struct x_world *w;
 	const char *name;
 	u32 base;
+	int dev;
 	u32 depth;
 	u32 head;
 	u32 next;
@@ -372,7 +374,7 @@ struct x_shared {
  * @wait: woken when @seen is as expected
  * @ended: requests that completed as expected, by status
  * @payload: number of messages
- * @buf: for messages, and after that for regions
+ * @buf: of each device, for messages, and after that for regions
  * @dma: of @buf, by device
  * @leaked: regions that a lie kept
  * @nr_leaked: entries of @leaked
@@ -407,7 +409,7 @@ struct x_world {
 	wait_queue_head_t wait;
 	u32 ended[X_STATUSES];
 	u64 payload;
-	u8 *buf;
+	u8 *buf[X_DEVS];
 	u64 dma[X_DEVS];
 
 	struct ib_mr *leaked[8];
@@ -433,7 +435,8 @@ void xm_make(struct x_world *w, enum x_kind kind, int slot, int dev);
 void xm_use(struct x_world *w, enum x_kind kind, int slot, enum x_kind used, int used_slot);
 int xm_may_destroy(const struct x_world *w, enum x_kind kind, int slot);
 void xm_gone(struct x_world *w, enum x_kind kind, int slot);
-void xm_queue_init(struct x_queue *q, struct x_world *w, const char *name, u32 base, u32 depth);
+void xm_queue_init(struct x_queue *q, struct x_world *w, const char *name, int dev, u32 base,
+		   u32 depth);
 void xm_queue_clear(struct x_queue *q);
 u32 xm_queue_used(const struct x_queue *q);
 void xm_queue_retire(struct x_queue *q, bool sends);

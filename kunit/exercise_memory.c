@@ -43,7 +43,7 @@ enum x_verdict x_mr_map(struct x_world *w, const struct x_op *op)
 		return X_FAILED;
 	sg_init_table(sg, n);
 	for (i = 0; i < n; i++) {
-		sg_set_buf(&sg[i], w->buf + X_PAGES_AT + i * PAGE_SIZE, PAGE_SIZE);
+		sg_set_buf(&sg[i], w->buf[dev] + X_PAGES_AT + i * PAGE_SIZE, PAGE_SIZE);
 		sg_dma_address(&sg[i]) = page_at(w, dev, i);
 		sg_dma_len(&sg[i]) = PAGE_SIZE;
 	}

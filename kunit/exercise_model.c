@@ -131,11 +131,13 @@ void xm_gone(struct x_world *w, enum x_kind kind, int slot)
 
 /* --- queues --- */
 
-void xm_queue_init(struct x_queue *q, struct x_world *w, const char *name, u32 base, u32 depth)
+void xm_queue_init(struct x_queue *q, struct x_world *w, const char *name, int dev, u32 base,
+		   u32 depth)
 {
 	memset(q, 0, sizeof(*q));
 	q->w = w;
 	q->name = name;
+	q->dev = dev;
 	q->base = base;
 	q->depth = depth;
 }

@@ -199,8 +199,8 @@ enum x_verdict x_srq_make(struct x_world *w, const struct x_op *op)
 	w->ptr[X_SRQ][slot] = srq;
 	xm_make(w, X_SRQ, slot, pd_dev[pd]);
 	xm_use(w, X_SRQ, slot, X_PD, pd);
-	xm_queue_init(&w->srq[slot], w, "shared receive", (2 * X_SLOTS + slot) * X_QUEUE_BYTES,
-		      X_SRQ_DEPTH);
+	xm_queue_init(&w->srq[slot], w, "shared receive", pd_dev[pd],
+		      (2 * X_SLOTS + slot) * X_QUEUE_BYTES, X_SRQ_DEPTH);
 	w->srq[slot].shared = true;
 	return x_want(w, "making an SRQ", want, 0);
 }

@@ -121,7 +121,7 @@ static void wait_for_all(struct x_world *w)
 
 static u64 received(struct x_world *w, const struct x_queue *q, u32 pos, u32 header)
 {
-	return *(u64 *)(w->buf + q->base + (pos % X_WRS) * X_BYTES + header);
+	return *(u64 *)(w->buf[q->dev] + q->base + (pos % X_WRS) * X_BYTES + header);
 }
 
 static enum x_verdict check_receive(struct x_world *w, struct x_queue *q, u32 pos)
@@ -199,7 +199,7 @@ enum x_verdict x_settle_if(struct x_world *w, bool needed)
 
 /* The next request of a queue, after @ahead others. */
 static struct x_wr *new_wr(struct x_world *w, struct x_queue *q, u32 ahead, enum x_what what,
-			   struct ib_sge *sge, u32 bytes, int dev)
+			   struct ib_sge *sge, u32 bytes)
 {
 	u32 pos = q->head + ahead;
 	struct x_wr *wr = xm_wr(q, pos);
@@ -216,8 +216,12 @@ static struct x_wr *new_wr(struct x_world *w, struct x_queue *q, u32 ahead, enum
 	wr->dest = -1;
 	wr->ended = false;
 	wr->payload = ++w->payload;
-	*(u64 *)(w->buf + offset) = wr->payload;
-	*sge = (struct ib_sge){ w->dma[dev] + offset, bytes, w->s->dev[dev]->local_dma_lkey };
+	*(u64 *)(w->buf[q->dev] + offset) = wr->payload;
+	*sge = (struct ib_sge){
+		.addr = w->dma[q->dev] + offset,
+		.length = bytes,
+		.lkey = w->s->dev[q->dev]->local_dma_lkey,
+	};
 	atomic_set(&wr->state, X_POSTED);
 	return wr;
 }
@@ -252,13 +256,13 @@ struct x_recvs {
 };
 
 static void build_recvs(struct x_world *w, struct x_queue *q, struct x_recvs *chain, u32 n,
-			u32 r, int dev)
+			u32 r)
 {
 	struct x_wr *wr;
 	u32 i;
 
 	for (i = 0; i < n; i++, r >>= 4) {
-		wr = new_wr(w, q, i, X_RECV, &chain->sge[i], r & 15 ? X_BYTES : 16, dev);
+		wr = new_wr(w, q, i, X_RECV, &chain->sge[i], r & 15 ? X_BYTES : 16);
 		chain->wr[i] = (struct ib_recv_wr){
 			.next = i + 1 < n ? &chain->wr[i + 1] : NULL,
 			.wr_cqe = &wr->cqe,
@@ -272,7 +276,6 @@ static void build_recvs(struct x_world *w, struct x_queue *q, struct x_recvs *ch
 static enum x_verdict post_recvs(struct x_world *w, const struct x_op *op, struct x_queue *q,
 				 struct ib_qp *qp, struct ib_srq *srq, int may)
 {
-	int dev = xm_dev(w, qp ? X_QP : X_SRQ, op->a);
 	const struct ib_recv_wr *bad = NULL;
 	u32 n = 1 + op->c % X_CHAIN, room;
 	struct x_recvs chain;
@@ -283,7 +286,7 @@ static enum x_verdict post_recvs(struct x_world *w, const struct x_op *op, struc
 	if (may)
 		room = 0;
 	want = may ?: room < n ? -ENOMEM : 0;
-	build_recvs(w, q, &chain, n, op->r, dev);
+	build_recvs(w, q, &chain, n, op->r);
 	ret = qp ? ib_post_recv(qp, chain.wr, &bad) : ib_post_srq_recv(srq, chain.wr, &bad);
 	posted(w, q, room, n);
 	if (ret != want)
@@ -395,7 +398,7 @@ static void build_sends(struct x_world *w, const struct x_op *op, struct x_sends
 	struct x_wr *wr;
 
 	for (i = 0; i < n; i++, r >>= 5) {
-		wr = new_wr(w, &qp->sq, i, X_SEND, &chain->sge[i], bytes[r & 3], dev);
+		wr = new_wr(w, &qp->sq, i, X_SEND, &chain->sge[i], bytes[r & 3]);
 		wr->signaled = qp->sig_all || r & 4 || i == n - 1;
 		chain->wr[i] = (struct ib_ud_wr){ .wr = {
 			.next = i + 1 < n ? &chain->wr[i + 1].wr : NULL,
@@ -409,7 +412,8 @@ static void build_sends(struct x_world *w, const struct x_op *op, struct x_sends
 			wr->bad_key = true;
 			chain->sge[i].lkey = 0xffffff00;
 		} else if (r & 16) {
-			chain->sge[i].addr = (uintptr_t)w->buf + chain->sge[i].addr - w->dma[dev];
+			chain->sge[i].addr = (uintptr_t)w->buf[dev] + chain->sge[i].addr -
+					    w->dma[dev];
 			chain->wr[i].wr.send_flags |= IB_SEND_INLINE;
 		}
 		if (qp->type == IB_QPT_UD)
@@ -517,7 +521,7 @@ enum x_verdict x_mr_post(struct x_world *w, const struct x_op *op)
 		return X_SKIPPED;
 	if (x_settle(w) || make_room(w, &qp->sq, 1, &room))
 		return X_FAILED;
-	wr = new_wr(w, &qp->sq, 0, invalidate ? X_INV : X_REG, &sge, 8, 0);
+	wr = new_wr(w, &qp->sq, 0, invalidate ? X_INV : X_REG, &sge, 8);
 	wr->mr = mr;
 	wr->key = w->mr[mr].key;
 	reg.mr = w->ptr[X_MR][mr];
@@ -591,7 +595,7 @@ enum x_verdict x_mw_post(struct x_world *w, const struct x_op *op)
 		return X_FAILED;
 	if (!room)
 		return X_SKIPPED;
-	wr = new_wr(w, &qp->sq, 0, invalidate ? X_INV_MW : X_BIND, &sge, 8, 0);
+	wr = new_wr(w, &qp->sq, 0, invalidate ? X_INV_MW : X_BIND, &sge, 8);
 	wr->mw = mw;
 	wr->mr = mr;
 	wr->access = IB_ACCESS_REMOTE_READ | (op->r & 0x10 ? IB_ACCESS_REMOTE_WRITE : 0);
@@ -615,8 +619,7 @@ static enum x_verdict post_rdma(struct x_world *w, const struct x_op *op, int mr
 
 	if (x_settle(w) || make_room(w, &qp->sq, 1, &room))
 		return X_FAILED;
-	wr = new_wr(w, &qp->sq, 0, read ? X_READ : X_WRITE, &sge, 64,
-		    xm_dev(w, X_QP, op->a));
+	wr = new_wr(w, &qp->sq, 0, read ? X_READ : X_WRITE, &sge, 64);
 	wr->mr = mr;
 	wr->key = w->mr[mr].key;
 	wr->mw = mw;

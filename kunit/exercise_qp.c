@@ -35,10 +35,11 @@ static void made(struct x_world *w, const struct x_op *op, struct ib_qp *ibqp,
 		 const struct x_qp *is)
 {
 	struct x_qp *qp = &w->qp[op->a];
+	int dev = xm_dev(w, X_PD, is->pd);
 	u32 base = 2 * op->a * X_QUEUE_BYTES;
 
 	w->ptr[X_QP][op->a] = ibqp;
-	xm_make(w, X_QP, op->a, xm_dev(w, X_PD, is->pd));
+	xm_make(w, X_QP, op->a, dev);
 	xm_use(w, X_QP, op->a, X_PD, is->pd);
 	xm_use(w, X_QP, op->a, X_CQ, is->scq);
 	xm_use(w, X_QP, op->a, X_CQ, is->rcq);
@@ -55,8 +56,8 @@ static void made(struct x_world *w, const struct x_op *op, struct ib_qp *ibqp,
 	qp->rnr_retry = is->rnr_retry;
 	qp->sig_all = is->sig_all;
 	qp->groups = 0;
-	xm_queue_init(&qp->sq, w, "send", base, X_DEPTH);
-	xm_queue_init(&qp->rq, w, "receive", base + X_QUEUE_BYTES, X_DEPTH);
+	xm_queue_init(&qp->sq, w, "send", dev, base, X_DEPTH);
+	xm_queue_init(&qp->rq, w, "receive", dev, base + X_QUEUE_BYTES, X_DEPTH);
 }
 
 enum x_verdict x_qp_make(struct x_world *w, const struct x_op *op)
