@@ -355,11 +355,12 @@ static bool may_access(struct x_world *w, const struct x_qp *peer, const struct 
 {
 	int access = wr->what == X_READ ? IB_ACCESS_REMOTE_READ : IB_ACCESS_REMOTE_WRITE;
 	struct x_mr *mr = &w->mr[wr->mr];
-	struct x_mw *mw = &w->mw[wr->mw];
+	struct x_mw *mw;
 
 	if (wr->mw < 0)
 		return has_mr(w, wr) && mr->valid && mr->pd == peer->pd &&
 		       mr->access & access && wr->bytes <= mr->mapped;
+	mw = &w->mw[wr->mw];
 	return xm_there(w, X_MW, wr->mw) && mw->mr >= 0 && !mw->stale && mw->pd == peer->pd &&
 	       mw->access & access && (!mw->two || mw->qpn == peer->num);
 }
@@ -405,14 +406,17 @@ void xm_unbind(struct x_world *w, int slot)
 static bool may_bind(const struct x_world *w, const struct x_qp *qp, const struct x_wr *wr)
 {
 	const struct x_mw *mw = &w->mw[wr->mw];
-	const struct x_mr *mr = &w->mr[wr->mr];
+	const struct x_mr *mr;
 
 	if (mw->pd != qp->pd)
 		return false;
 	/* Only type 1 is bound anew, or to nothing. */
 	if (mw->two && (wr->mr < 0 || mw->mr >= 0))
 		return false;
-	return wr->mr < 0 || (mr->valid && mr->pd == qp->pd && mr->access & IB_ACCESS_MW_BIND);
+	if (wr->mr < 0)
+		return true;
+	mr = &w->mr[wr->mr];
+	return mr->valid && mr->pd == qp->pd && mr->access & IB_ACCESS_MW_BIND;
 }
 
 static bool exec_bind(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
