@@ -98,11 +98,17 @@ unsigned int ib_chains_missed(void)
 	return atomic_read(&chains_missed);
 }
 
-/* A method or callback that must not sleep did. */
+/*
+ * A method or callback that must not sleep did. Those around it have not done so
+ * themselves, and are not told of it again.
+ */
 void ib_contract_slept(const struct ib_frame *f)
 {
 	bool callback = f->kind == IB_FRAME_CALLBACK;
+	struct ib_frame *outer;
 
+	for (outer = f->prev; outer; outer = outer->prev)
+		outer->switches = current->nvcsw;
 	ib_contract_report(callback ? IB_RULE_CALLBACK_SLEEP : IB_RULE_SLEEP, f->dev, f->res,
 			   callback ? f->site : ib_contract_driver(f->dev), f->site, 1,
 			   "%s slept", f->what);
@@ -194,6 +200,18 @@ static void restore_context(const struct ib_frame *f)
 		local_irq_enable();
 }
 
+/* Locks that it took stay with those around it, who did not take them. */
+static void excuse_outer(const struct ib_frame *f)
+{
+	int more = locks_held() - f->locks;
+	struct ib_frame *outer;
+
+	if (!f->chain)
+		return;
+	for (outer = f->prev; outer; outer = outer->prev)
+		outer->locks += more;
+}
+
 static void check_context(const struct ib_frame *f)
 {
 	const char *changed = NULL;
@@ -208,6 +226,7 @@ static void check_context(const struct ib_frame *f)
 	if (likely(!changed))
 		return;
 	restore_context(f);
+	excuse_outer(f);
 	ib_contract_report(IB_RULE_CALLBACK_CONTEXT, f->dev, f->res, f->site, f->site, 1,
 			   "%s changed %s", f->what, changed);
 }
