@@ -2,7 +2,8 @@
 /*
  * The contract checker: what clients leave on a device, and use when they may not.
  */
-#include <linux/list.h>
+#include <linux/irqflags.h>
+#include <linux/preempt.h>
 #include <kunit/test.h>
 
 #include "contract_rig.h"
@@ -426,6 +427,80 @@ static void the_last_client_of_a_module_leaves(struct kunit *test)
 	unmake_pd(t);
 }
 
+/* Rule 6 */
+
+static int add_with_interrupts_off(struct things *t)
+{
+	local_irq_disable();
+	return 0;
+}
+
+static void remove_with_interrupts_off(struct things *t)
+{
+	local_irq_disable();
+}
+
+static int add_with_preemption_off(struct things *t)
+{
+	preempt_disable();
+	return 0;
+}
+
+static void remove_with_preemption_off(struct things *t)
+{
+	preempt_disable();
+}
+
+static void expect_context(struct kunit *test, const char *what, const void *method)
+{
+	KUNIT_EXPECT_FALSE(test, irqs_disabled());
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_CALLBACK_CONTEXT, .module = CONTRACT_SELF, .what = what,
+		.site = method });
+}
+
+static void interrupts_left_off_by_a_client_are_reported(struct kunit *test)
+{
+	struct things *t = things_new(test);
+
+	member_join(test, &first, t, add_with_interrupts_off, remove_with_interrupts_off);
+	expect_context(test, "add() changed interrupts", first_add);
+	member_leave(&first);
+	expect_context(test, "remove() changed interrupts", first_remove);
+}
+
+static void preemption_left_off_by_a_client_is_reported(struct kunit *test)
+{
+	struct things *t = things_new(test);
+
+	if (!IS_ENABLED(CONFIG_PREEMPT_COUNT))
+		kunit_skip(test, "the kernel does not count");
+	member_join(test, &first, t, add_with_preemption_off, remove_with_preemption_off);
+	expect_context(test, "add() changed preemption", first_add);
+	member_leave(&first);
+	expect_context(test, "remove() changed preemption", first_remove);
+}
+
+static int sleep_in_add(struct things *t)
+{
+	contract_sleep(NULL);
+	return 0;
+}
+
+static void sleep_in_remove(struct things *t)
+{
+	contract_sleep(NULL);
+}
+
+static void clients_may_sleep(struct kunit *test)
+{
+	struct things *t = things_new(test);
+
+	member_join(test, &first, t, sleep_in_add, sleep_in_remove);
+	member_leave(&first);
+	contract_expect_none(test);
+}
+
 /* Rule 8 */
 
 static noinline int use_post_send(struct things *t)
@@ -487,17 +562,19 @@ static void use_name(const struct use *use, char *desc)
 
 KUNIT_ARRAY_PARAM(uses, uses, use_name);
 
+static void undo(const struct use *use, struct things *t)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (kinds[i].make == use->call)
+			kinds[i].unmake(t);
+}
+
 static void free_what_use_made(struct kunit *test, const struct use *use, struct things *t)
 {
 	contract_off(test);
-	if (use->call == make_pd)
-		unmake_pd(t);
-	if (use->call == make_mr)
-		unmake_mr(t);
-	if (use->call == make_cq)
-		unmake_cq(t);
-	if (use->call == make_qp)
-		unmake_qp(t);
+	undo(use, t);
 }
 
 /* One that may be posted to. */
@@ -590,14 +667,7 @@ static int use_in_add(struct things *t)
 static void use_in_remove(struct things *t)
 {
 	used->call(t);
-	if (used->call == make_pd)
-		unmake_pd(t);
-	if (used->call == make_mr)
-		unmake_mr(t);
-	if (used->call == make_cq)
-		unmake_cq(t);
-	if (used->call == make_qp)
-		unmake_qp(t);
+	undo(used, t);
 }
 
 static void use_in_remove_is_not(struct kunit *test)
@@ -662,6 +732,9 @@ static struct kunit_case contract_client_cases[] = {
 	KUNIT_CASE_PARAM(what_is_left_on_a_device_that_goes_is_reported, objects_gen_params),
 	KUNIT_CASE(things_left_are_counted_by_site),
 	KUNIT_CASE(the_last_client_of_a_module_leaves),
+	KUNIT_CASE(interrupts_left_off_by_a_client_are_reported),
+	KUNIT_CASE(preemption_left_off_by_a_client_is_reported),
+	KUNIT_CASE(clients_may_sleep),
 	KUNIT_CASE_PARAM(use_after_remove_is_reported, uses_gen_params),
 	KUNIT_CASE_PARAM(use_after_failed_add_is_reported, uses_gen_params),
 	KUNIT_CASE_PARAM(use_after_unregistration_is_reported, uses_gen_params),

@@ -174,6 +174,69 @@ static void context_left_as_it_was_is_not(struct kunit *test)
 	contract_expect_none(test);
 }
 
+/* Handlers of a device's events, which run under RCU */
+
+/**
+ * struct event_case - a handler of a device's events
+ * @handler: as the core knows it
+ * @in_handler: called in it
+ * @handled: completed after that
+ */
+struct event_case {
+	struct ib_event_handler handler;
+	void (*in_handler)(struct contract_scene *scene);
+	struct completion handled;
+};
+
+static void on_device_event(struct ib_event_handler *handler, struct ib_event *event)
+{
+	struct event_case *ec = container_of(handler, struct event_case, handler);
+
+	ec->in_handler(NULL);
+	complete(&ec->handled);
+}
+
+/* Returns when the handler has, and who watched it has looked. */
+static void handle_event(struct kunit *test, void (*in_handler)(struct contract_scene *scene))
+{
+	struct event_case *ec = kunit_kzalloc(test, sizeof(*ec), GFP_KERNEL);
+	struct mock *m = mock_up(test, CONTRACT_DEVICE);
+	struct ib_event event = { .device = m->ibdev, .event = IB_EVENT_DEVICE_FATAL };
+
+	KUNIT_ASSERT_NOT_NULL(test, ec);
+	init_completion(&ec->handled);
+	ec->in_handler = in_handler;
+	INIT_IB_EVENT_HANDLER(&ec->handler, m->ibdev, on_device_event);
+	ib_register_event_handler(&ec->handler);
+	ib_dispatch_event(&event);
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&ec->handled));
+	ib_unregister_event_handler(&ec->handler);
+}
+
+static void expect_of_event(struct kunit *test, enum ib_contract_rule rule, const char *what)
+{
+	contract_expect(test, &(struct contract_expected) {
+		.rule = rule, .module = CONTRACT_SELF, .what = what, .site = on_device_event });
+}
+
+static void sleep_in_device_event_handler_is_reported(struct kunit *test)
+{
+	handle_event(test, contract_count_as_sleep);
+	expect_of_event(test, IB_RULE_CALLBACK_SLEEP, "event handler slept");
+}
+
+static void interrupts_left_off_by_device_event_handler_are_reported(struct kunit *test)
+{
+	handle_event(test, keep_interrupts_off);
+	expect_of_event(test, IB_RULE_CALLBACK_CONTEXT, "event handler changed interrupts");
+}
+
+static void device_event_handler_may_take_time(struct kunit *test)
+{
+	handle_event(test, contract_stay_awake);
+	contract_expect_none(test);
+}
+
 /* done() */
 
 /**
@@ -482,6 +545,9 @@ static struct kunit_case contract_consumer_cases[] = {
 	KUNIT_CASE_PARAM(interrupts_left_off_are_reported, callbacks_gen_params),
 	KUNIT_CASE_PARAM(lock_left_taken_is_reported, callbacks_gen_params),
 	KUNIT_CASE_PARAM(context_left_as_it_was_is_not, callbacks_gen_params),
+	KUNIT_CASE(sleep_in_device_event_handler_is_reported),
+	KUNIT_CASE(interrupts_left_off_by_device_event_handler_are_reported),
+	KUNIT_CASE(device_event_handler_may_take_time),
 	KUNIT_CASE(done_in_workqueue_may_sleep),
 	KUNIT_CASE(done_that_keeps_preemption_off_is_reported),
 	KUNIT_CASE(done_that_keeps_interrupts_off_is_reported),

@@ -231,6 +231,27 @@ static void methods_that_may_sleep_may(struct kunit *test)
 	contract_expect_none(test);
 }
 
+static void post_once(struct contract_scene *scene)
+{
+	scene->in_handler = NULL;
+	call_post_send(scene);
+}
+
+/* The consumer has only called it: it is told of once, and as the driver's fault. */
+static void sleep_in_method_is_not_the_callers(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+
+	to_error(test, scene);
+	scene->in_handler = post_once;
+	scene->in_method = contract_sleep;
+	contract_call_comp_handler(scene);
+	scene->in_method = NULL;
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_SLEEP, .module = CONTRACT_DRIVER, .what = "post_send slept",
+		.object = "qp", .id = scene->qp->res.id, .site = call_post_send });
+}
+
 /* Rule 3 */
 
 static const struct verb calling_verbs[] = {
@@ -327,12 +348,6 @@ static void event_told_by_notify_is_not(struct kunit *test)
 	contract_expect_none(test);
 }
 
-static void post_once(struct contract_scene *scene)
-{
-	scene->in_handler = NULL;
-	call_post_send(scene);
-}
-
 /* The other way round is what handlers are for. */
 static void verb_inside_handler_is_not(struct kunit *test)
 {
@@ -423,6 +438,7 @@ static struct kunit_case contract_driver_cases[] = {
 	KUNIT_CASE_PARAM(sleep_in_atomic_method_is_reported, atomic_verbs_gen_params),
 	KUNIT_CASE_PARAM(atomic_method_may_take_time, atomic_verbs_gen_params),
 	KUNIT_CASE(methods_that_may_sleep_may),
+	KUNIT_CASE(sleep_in_method_is_not_the_callers),
 	KUNIT_CASE_PARAM(comp_handler_inside_verb_is_reported, calling_verbs_gen_params),
 	KUNIT_CASE_PARAM(event_handler_inside_verb_is_reported, telling_verbs_gen_params),
 	KUNIT_CASE_PARAM(completion_told_by_notify_is_not, calling_verbs_gen_params),
