@@ -10,6 +10,7 @@
 #include <kunit/test.h>
 #include <kverbs/edu.h>
 
+#include "fail_nth.h"
 #include "lib.h"
 
 /* Pieces of an area, and its size: what the engine copies in three seconds. */
@@ -234,12 +235,29 @@ static void others_have_no_engine(struct kunit *test)
 	pci_dev_put(pdev);
 }
 
+static void requests_need_no_memory(struct kunit *test)
+{
+	struct edu_rig *rig = edu_rig_up(test);
+	struct area *from = area_whole(test), *to = area_whole(test);
+	struct request *req = request_new(test, rig, kvt_trace_new(test), "a", 1);
+	struct edu_engine *edu;
+
+	kvt_need_injection(test);
+	edu = QUIET(test, edu_engine_get(rig->pdev));
+	KUNIT_ASSERT_PTR_EQ(test, rig->edu, edu);
+	KUNIT_EXPECT_EQ(test, 0, QUIET(test, edu_copy(edu, &from->sgt, &to->sgt, 8)));
+	KUNIT_EXPECT_EQ(test, 0, QUIET(test, edu_submit(edu, &req->copy)));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&req->done));
+	QUIET_VOID(test, edu_engine_put(edu));
+}
+
 static struct kunit_case edu_cases[] = {
 	KUNIT_CASE(copies_what_is_scattered),
 	KUNIT_CASE(refuses_what_the_lists_do_not_have),
 	KUNIT_CASE(ends_requests_in_order),
 	KUNIT_CASE(going_ends_all_requests),
 	KUNIT_CASE(others_have_no_engine),
+	KUNIT_CASE_PARAM(requests_need_no_memory, quiet_gen_params),
 	{ }
 };
 

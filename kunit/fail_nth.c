@@ -60,6 +60,7 @@ static int make_device(void *arg)
 	return ret;
 }
 
+/* ib_unregister_device(), ib_dealloc_device() */
 static void unmake_device(void *arg)
 {
 	struct reg *r = arg;
@@ -81,6 +82,51 @@ static void sweep_registration(struct kunit *test, struct reg *r)
 	mock_dealloc(r->m);
 	sweep(test, r->m, &device, r);
 	KUNIT_EXPECT_FALSE(test, mock_exists("kvtm0"));
+}
+
+/* The ways in which a device goes that the core frees. */
+static void unmake_and_put(void *arg)
+{
+	struct reg *r = arg;
+
+	KUNIT_ASSERT_TRUE(r->test, ib_device_try_get(r->m->ibdev));
+	ib_unregister_device_and_put(r->m->ibdev);
+}
+
+static void unmake_driver(void *arg)
+{
+	ib_unregister_driver(RDMA_DRIVER_CXGB4);
+}
+
+/* What is queued is over when the driver is unregistered. */
+static void unmake_queued(void *arg)
+{
+	struct reg *r = arg;
+
+	ib_unregister_device_queued(r->m->ibdev);
+	unmake_driver(arg);
+}
+
+static void device_unregistration(struct kunit *test)
+{
+	static const struct victim ways[] = {
+		{ "ib_unregister_device_and_put", make_device, unmake_and_put },
+		{ "ib_unregister_driver", make_device, unmake_driver },
+		{ "ib_unregister_device_queued", make_device, unmake_queued },
+	};
+	struct reg r = { .test = test };
+	int i;
+
+	kvt_need_injection(test);
+	r.m = mock_new(test);
+	r.m->ops.driver_id = RDMA_DRIVER_CXGB4;
+	mock_dealloc_by_core(r.m, true);
+	mock_alloc(test, r.m);
+	mock_dealloc(r.m);
+	for (i = 0; i < ARRAY_SIZE(ways); i++) {
+		sweep_undo(test, r.m, &ways[i], &r);
+		KUNIT_EXPECT_FALSE(test, mock_exists("kvtm0"));
+	}
 }
 
 static void device_registration(struct kunit *test)
@@ -120,6 +166,7 @@ static int make_pooled(void *arg)
 	return PTR_ERR_OR_ZERO(r->cq);
 }
 
+/* __ib_cq_pool_put() */
 static void unmake_pooled(void *arg)
 {
 	struct reg *r = arg;
@@ -148,6 +195,7 @@ static int make_client(void *arg)
 	return kvt_client_register(arg);
 }
 
+/* ib_unregister_client() */
 static void unmake_client(void *arg)
 {
 	kvt_client_unregister(arg);
@@ -355,27 +403,27 @@ static void unmake_srq(void *arg)
 	ib_destroy_srq(o->srq);
 }
 
-static const struct victim victim_pd = { "ib_alloc_pd", make_pd, unmake_pd };
-static const struct victim victim_cq = { "ib_alloc_cq", make_cq, unmake_cq };
+static const struct victim victim_pd = { "ib_alloc_pd", make_pd, unmake_pd, UNDO_QUIET };
+static const struct victim victim_cq = { "ib_alloc_cq", make_cq, unmake_cq, UNDO_QUIET };
 static const struct victim victim_user_cq = {
-	"ib_create_cq", make_user_cq, unmake_user_cq,
+	"ib_create_cq", make_user_cq, unmake_user_cq, UNDO_QUIET,
 };
 
 static const struct victim victims_in_pd[] = {
-	{ "ib_create_qp", make_qp, unmake_qp },
-	{ "ib_alloc_mr", make_mr, unmake_mr },
-	{ "ib_alloc_mw", make_mw, unmake_mw },
-	{ "ib_alloc_fmr", make_fmr, unmake_fmr },
-	{ "rdma_create_ah", make_ah, unmake_ah },
-	{ "ib_create_srq", make_srq, unmake_srq },
+	{ "ib_create_qp", make_qp, unmake_qp, UNDO_QUIET },
+	{ "ib_alloc_mr", make_mr, unmake_mr, UNDO_QUIET },
+	{ "ib_alloc_mw", make_mw, unmake_mw, UNDO_QUIET },
+	{ "ib_alloc_fmr", make_fmr, unmake_fmr, UNDO_QUIET },
+	{ "rdma_create_ah", make_ah, unmake_ah, UNDO_QUIET },
+	{ "ib_create_srq", make_srq, unmake_srq, UNDO_QUIET },
 };
 
 static const struct victim victim_user_mr = {
-	"ib_reg_user_mr", make_user_mr, unmake_mr,
+	"ib_reg_user_mr", make_user_mr, unmake_mr, UNDO_QUIET,
 };
 
 static const struct victim victim_pool = {
-	"ib_mr_pool_init", make_pool, unmake_pool,
+	"ib_mr_pool_init", make_pool, unmake_pool, UNDO_QUIET,
 };
 
 static void protection_domain(struct kunit *test)
@@ -591,6 +639,7 @@ static void events_without_memory_keep_their_order(struct kunit *test)
 
 static struct kunit_case fail_nth_cases[] = {
 	KUNIT_CASE_SLOW(device_registration),
+	KUNIT_CASE_SLOW(device_unregistration),
 	KUNIT_CASE_SLOW(roce_device_registration),
 	KUNIT_CASE_SLOW(pooled_completion_queue),
 	KUNIT_CASE(client_registration),
@@ -609,7 +658,7 @@ static struct kunit_suite fail_nth_suite = {
 };
 
 kunit_test_suites(&fail_nth_suite, &fail_nth_ca_suite, &fail_nth_mem_suite,
-		  &peer_fail_nth_suite);
+		  &fail_nth_more_suite, &fail_nth_none_suite, &peer_fail_nth_suite);
 
 MODULE_DESCRIPTION("KUnit: each allocation fails in turn");
 MODULE_LICENSE("GPL");

@@ -87,7 +87,7 @@ static void unmake_resource(void *arg)
 }
 
 static const struct victim victim_resource = {
-	"pci_p2pdma_add_resource", make_resource, unmake_resource,
+	"pci_p2pdma_add_resource", make_resource, unmake_resource, UNDO_MAKES,
 };
 
 static void memory_of_a_device(struct kunit *test)
@@ -118,7 +118,7 @@ static void unmake_part(void *arg)
 }
 
 static const struct victim victim_part = {
-	"pci_p2pdma_add_resource, more", make_part, unmake_part,
+	"pci_p2pdma_add_resource, more", make_part, unmake_part, UNDO_MAKES,
 };
 
 static void more_memory_of_a_device(struct kunit *test)
@@ -150,7 +150,7 @@ static void unmake_sgl(void *arg)
 }
 
 static const struct victim victim_sgl = {
-	"pci_p2pmem_alloc_sgl", make_sgl, unmake_sgl,
+	"pci_p2pmem_alloc_sgl", make_sgl, unmake_sgl, UNDO_QUIET,
 };
 
 static void a_scatter_list(struct kunit *test)
@@ -174,7 +174,7 @@ static void unmake_client(void *arg)
 }
 
 static const struct victim victim_client = {
-	"pci_p2pdma_add_client", make_client, unmake_client,
+	"pci_p2pdma_add_client", make_client, unmake_client, UNDO_QUIET,
 };
 
 static void a_client(struct kunit *test)
@@ -256,9 +256,9 @@ static void unmake_nothing(void *arg)
 }
 
 static const struct victim victims_of_a_list[] = {
-	{ "pci_p2pmem_find", make_found, unmake_found },
-	{ "pci_p2pmem_find_many", make_found_many, unmake_found_many },
-	{ "pci_p2pdma_assign_provider", make_assigned, unmake_assigned },
+	{ "pci_p2pmem_find", make_found, unmake_found, UNDO_MAKES },
+	{ "pci_p2pmem_find_many", make_found_many, unmake_found_many, UNDO_QUIET },
+	{ "pci_p2pdma_assign_provider", make_assigned, unmake_assigned, UNDO_MAKES },
 	{ "pci_p2pdma_distance", make_distance, unmake_nothing },
 	{ "pci_p2pdma_distance_many", make_distance_many, unmake_nothing },
 };
@@ -282,19 +282,24 @@ static void a_search(struct kunit *test)
 /* Returns whether all of it worked, and without asking for memory of the system. */
 static bool use_memory(struct kunit *test, struct p2p_victim *v)
 {
+	struct sg_table sgt = { .sgl = v->sgl, .nents = 1, .orig_nents = 1 };
+	struct device *dev = &v->pdev->dev;
 	void *addr;
-	int nents;
+	int nents, err;
 	bool hit;
 
 	kvt_fail_nth(1);
 	addr = pci_alloc_p2pmem(v->pdev, 2 * PAGE_SIZE);
-	nents = pci_p2pdma_map_sg(&v->pdev->dev, v->sgl, 1, DMA_TO_DEVICE);
+	nents = pci_p2pdma_map_sg(dev, v->sgl, 1, DMA_TO_DEVICE);
 	if (nents)
-		pci_p2pdma_unmap_sg(&v->pdev->dev, v->sgl, 1, DMA_TO_DEVICE);
+		pci_p2pdma_unmap_sg(dev, v->sgl, 1, DMA_TO_DEVICE);
+	err = kverbs_p2pdma_map_sgtable(dev, &sgt, DMA_TO_DEVICE, 0);
+	if (!err)
+		kverbs_p2pdma_unmap_sgtable(dev, &sgt, DMA_TO_DEVICE, 0);
 	if (addr)
 		pci_free_p2pmem(v->pdev, addr, 2 * PAGE_SIZE);
 	hit = kvt_failed_nth();
-	return addr && nents == 1 && !hit;
+	return addr && nents == 1 && !err && !hit;
 }
 
 static void memory_of_a_device_needs_none_of_the_system(struct kunit *test)
@@ -309,6 +314,47 @@ static void memory_of_a_device_needs_none_of_the_system(struct kunit *test)
 	unmake_sgl(v);
 }
 
+static void nobody(struct kverbs_p2pdma_user *user)
+{
+}
+
+static void users_of_a_provider(struct kunit *test)
+{
+	struct kverbs_p2pdma_user user = { .revoke = nobody };
+	struct pci_dev *pdev = p2p_rig_provider(test);
+
+	kvt_need_injection(test);
+	KUNIT_EXPECT_EQ(test, 0, QUIET(test, kverbs_p2pdma_user_add(&user, pdev)));
+	QUIET_VOID(test, kverbs_p2pdma_user_del(&user));
+}
+
+/* But for allocating, of what the kernel keeps: it counts users, in memory. */
+static void queries_of_a_provider(struct kunit *test)
+{
+	struct p2p_victim *v = victim_new(test);
+	struct kverbs_p2pdma_route route;
+	struct pci_dev *found;
+	void *addr;
+
+	kvt_need_injection(test);
+	KUNIT_EXPECT_TRUE(test, QUIET(test, pci_has_p2pmem(v->pdev)));
+	KUNIT_EXPECT_EQ(test, 0, QUIET(test, kverbs_p2pdma_route(v->pdev, &v->pdev->dev,
+								 &route)));
+	KUNIT_EXPECT_NOT_NULL(test, QUIET(test, kverbs_p2pdma_why_msg(route.why)));
+	KUNIT_EXPECT_NOT_NULL(test, QUIET(test, kverbs_p2pdma_map_msg(route.map)));
+	QUIET_VOID(test, pci_p2pmem_publish(v->pdev, false));
+	QUIET_VOID(test, pci_p2pmem_publish(v->pdev, true));
+	addr = pci_alloc_p2pmem(v->pdev, PAGE_SIZE);
+	KUNIT_ASSERT_NOT_NULL(test, addr);
+	KUNIT_EXPECT_NE(test, 0, QUIET(test, pci_p2pmem_virt_to_bus(v->pdev, addr)));
+	found = QUIET(test, kverbs_p2pdma_page_provider(virt_to_page(addr)));
+	KUNIT_EXPECT_PTR_EQ(test, v->pdev, found);
+	pci_dev_put(found);
+	pci_free_p2pmem(v->pdev, addr, PAGE_SIZE);
+	KUNIT_ASSERT_EQ(test, 0, make_client(v));
+	QUIET_VOID(test, pci_p2pdma_client_list_free(&v->clients));
+}
+
 static struct kunit_case p2p_fail_nth_cases[] = {
 	KUNIT_CASE(memory_of_a_device),
 	KUNIT_CASE(more_memory_of_a_device),
@@ -316,6 +362,8 @@ static struct kunit_case p2p_fail_nth_cases[] = {
 	KUNIT_CASE(a_client),
 	KUNIT_CASE_PARAM(a_search, victim_gen_params),
 	KUNIT_CASE(memory_of_a_device_needs_none_of_the_system),
+	KUNIT_CASE_PARAM(users_of_a_provider, quiet_gen_params),
+	KUNIT_CASE_PARAM(queries_of_a_provider, quiet_gen_params),
 	{}
 };
 

@@ -19,6 +19,7 @@ static int make_client(void *arg)
 	return peer_mock_register(arg) ? -ENOMEM : 0;
 }
 
+/* ib_unregister_peer_memory_client() */
 static void unmake_client(void *arg)
 {
 	peer_mock_unregister(arg);
@@ -43,6 +44,7 @@ static int make_region(void *arg)
 	return peer_user_get(arg);
 }
 
+/* peer_region_put() */
 static void unmake_region(void *arg)
 {
 	peer_user_put(arg);
@@ -93,7 +95,10 @@ static void taking_away_needs_no_memory(struct kunit *test)
 	m = peer_mock_up(test, 0, "kvt_a", PEER_CORE);
 	u = peer_user_new(test, PEER_BASE(0), SIZE);
 	KUNIT_ASSERT_EQ(test, 0, peer_user_get(u));
+	KUNIT_EXPECT_NOT_NULL(test, QUIET(test, peer_region_table(u->region)));
+	KUNIT_EXPECT_STREQ(test, "kvt_a", QUIET(test, peer_region_client(u->region)));
 	kvt_fail_nth(1);
+	/* peer_region_activate(), peer_region_stop() */
 	peer_user_activate(u);
 	ret = peer_pin_invalidate(u->pin);
 	peer_user_stop(u);
@@ -104,7 +109,54 @@ static void taking_away_needs_no_memory(struct kunit *test)
 	PEER_EXPECT_IDLE(test, m);
 }
 
+/**
+ * struct part - of a mapped list
+ * @list: the list, whose entries have gaps between
+ * @table: the part
+ */
+struct part {
+	struct scatterlist *list;
+	struct sg_table table;
+};
+
+#define ENTRIES		300
+
+static int make_part(void *arg)
+{
+	struct part *p = arg;
+
+	return peer_table_trim(&p->table, p->list, ENTRIES, PAGE_SIZE,
+			       (ENTRIES - 2) * PAGE_SIZE);
+}
+
+static void unmake_part(void *arg)
+{
+	struct part *p = arg;
+
+	sg_free_table(&p->table);
+}
+
+static void part_of_a_list(struct kunit *test)
+{
+	static const struct victim part = {
+		"peer_table_trim", make_part, unmake_part, UNDO_QUIET,
+	};
+	struct part p = {};
+	int i;
+
+	kvt_need_injection(test);
+	p.list = kunit_kcalloc(test, ENTRIES, sizeof(*p.list), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, p.list);
+	sg_init_table(p.list, ENTRIES);
+	for (i = 0; i < ENTRIES; i++) {
+		sg_dma_address(&p.list[i]) = PEER_DMA + 2 * i * PAGE_SIZE;
+		sg_dma_len(&p.list[i]) = PAGE_SIZE;
+	}
+	sweep(test, mock_new(test), &part, &p);
+}
+
 static struct kunit_case peer_fail_nth_cases[] = {
+	KUNIT_CASE(part_of_a_list),
 	KUNIT_CASE(registration_of_a_client),
 	KUNIT_CASE_PARAM(memory_of_a_client, kind_gen_params),
 	KUNIT_CASE(taking_away_needs_no_memory),

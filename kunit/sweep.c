@@ -8,6 +8,7 @@
  * N; "verbose" had better be 0.
  */
 #include <linux/export.h>
+#include <linux/string.h>
 #include <kunit/test.h>
 
 #include "fail_nth.h"
@@ -18,13 +19,50 @@
 #define MAX_ALLOCS	2000
 
 /**
+ * sweep_undo() - let each allocation fail that undoing a call makes
+ * @test: the running case
+ * @m: whose objects are counted
+ * @v: the call
+ * @arg: for @v
+ *
+ * Who frees something cannot be told that there is no memory: it is freed.
+ */
+void sweep_undo(struct kunit *test, struct mock *m, const struct victim *v,
+		void *arg)
+{
+	int live = mock_live(m);
+	bool hit = true;
+	unsigned int n;
+
+	for (n = 0; hit && n < MAX_ALLOCS; n++) {
+		KUNIT_ASSERT_EQ(test, 0, v->make(arg));
+		kvt_fail_nth(n + 1);
+		v->unmake(arg);
+		hit = kvt_failed_nth();
+		KUNIT_ASSERT_EQ_MSG(test, live, mock_live(m), "%s undone, n=%u",
+				    v->name, n + 1);
+	}
+	KUNIT_EXPECT_LT(test, n, MAX_ALLOCS);
+	/* What KASAN asks for, when it sees a call chain free for the first time, is over. */
+	if (v->undo == UNDO_QUIET) {
+		KUNIT_ASSERT_EQ(test, 0, v->make(arg));
+		kvt_fail_nth(1);
+		v->unmake(arg);
+		KUNIT_EXPECT_FALSE_MSG(test, kvt_failed_nth(), "%s undone", v->name);
+	}
+	kunit_info(test, "%s: undone, %u allocations failed", v->name, n - 1);
+}
+EXPORT_SYMBOL_GPL(sweep_undo);
+
+/**
  * sweep() - let each allocation of a call fail
  * @test: the running case
  * @m: whose objects are counted
  * @v: the call
  * @arg: for @v
  *
- * Some failures may be survived: then the call works, and is undone.
+ * Some failures may be survived: then the call works, and is undone. In the end
+ * it is undone with failures.
  */
 void sweep(struct kunit *test, struct mock *m, const struct victim *v,
 	   void *arg)
@@ -58,5 +96,57 @@ void sweep(struct kunit *test, struct mock *m, const struct victim *v,
 	KUNIT_ASSERT_EQ(test, 0, v->make(arg));
 	v->unmake(arg);
 	KUNIT_EXPECT_EQ(test, live, mock_live(m));
+	if (v->undo != UNDO_MAKES)
+		sweep_undo(test, m, v, arg);
 }
 EXPORT_SYMBOL_GPL(sweep);
+
+static const char * const quiet_passes[] = { "unseen", "watched" };
+
+/**
+ * quiet_gen_params() - let a case run twice, and watch its calls the second time
+ * @prev: the pass before, or NULL
+ * @desc: what it is called
+ *
+ * The first time KASAN sees a call chain free something, it may ask for memory.
+ *
+ * Return: the pass, or NULL after the last one.
+ */
+const void *quiet_gen_params(const void *prev, char *desc)
+{
+	const char * const *pass = prev ? (const char * const *)prev + 1 : quiet_passes;
+
+	if (pass == quiet_passes + ARRAY_SIZE(quiet_passes))
+		return NULL;
+	strscpy(desc, *pass, KUNIT_PARAM_DESC_SIZE);
+	return pass;
+}
+EXPORT_SYMBOL_GPL(quiet_gen_params);
+
+static bool is_watched(const struct kunit *test)
+{
+	return test->param_value != &quiet_passes[0];
+}
+
+/**
+ * quiet_begin() - the next allocation fails
+ * @test: the running case
+ */
+void quiet_begin(struct kunit *test)
+{
+	if (is_watched(test))
+		kvt_fail_nth(1);
+}
+EXPORT_SYMBOL_GPL(quiet_begin);
+
+/**
+ * quiet_end() - there was none
+ * @test: the running case
+ * @call: what was called
+ */
+void quiet_end(struct kunit *test, const char *call)
+{
+	if (is_watched(test))
+		KUNIT_EXPECT_FALSE_MSG(test, kvt_failed_nth(), "%s asks for memory", call);
+}
+EXPORT_SYMBOL_GPL(quiet_end);
