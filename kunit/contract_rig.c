@@ -114,9 +114,12 @@ void contract_expect_all(struct kunit *test, const struct contract_expected *exp
 	unsigned int i;
 
 	expect_counts(test, expected, nr);
+	/* The case goes on anyway: it has things to free. */
 	for (i = 0; i < nr; i++) {
-		KUNIT_ASSERT_TRUE(test, ib_contract_read(nr - 1 - i, &report));
-		expect_report(test, &expected[i], &report);
+		if (ib_contract_read(nr - 1 - i, &report))
+			expect_report(test, &expected[i], &report);
+		else
+			KUNIT_FAIL(test, "there is no report");
 	}
 }
 
