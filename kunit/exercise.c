@@ -177,7 +177,14 @@ static void end_qp(struct x_world *w, int slot)
 		if (w->qp[slot].groups & BIT(op.b))
 			x_mcast_leave(w, &op);
 	}
+	/* What waits for it finds nobody from here on, and fails. */
+	if (!*w->why)
+		x_settle(w);
 	x_want(w, "destroying a QP at the end", 0, ib_destroy_qp(w->ptr[X_QP][slot]));
+	xm_queue_clear(&w->qp[slot].sq);
+	xm_queue_clear(&w->qp[slot].rq);
+	xm_gone(w, X_QP, slot);
+	xm_run(w);
 }
 
 static void end_cq(struct x_world *w, int slot)
