@@ -1,0 +1,94 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# In the guest: each allocation of the init of each module fails in turn, see
+# guest.d/failnth.c. Where that made init fail, nothing may be left: no module, nothing in
+# sysfs or debugfs, no memory. A driver's init with a device there is that of the device,
+# too. Not so of bar_mem: giving memory pages is up to the kernel, which does not survive
+# all of it; the suite p2p_fail_nth has what is ours of it.
+
+# What modules leave behind shows here.
+places() {
+	find /sys/module /sys/bus/*/drivers /sys/bus/*/devices /sys/class \
+		"$DEBUGFS" /sys/kernel/config /sys/kernel/mm /sys/kernel/tracing/events \
+		-maxdepth 2 2>/dev/null | sort
+	cut -d ' ' -f 1 /proc/modules | sort
+	cat /proc/misc
+}
+
+# What init may fail with, but for ENOMEM: where a client has no memory for a device, it
+# has no device (ENODEV); where the kernel has none for the directory of a module's
+# drivers, it says EINVAL.
+may_fail_with() {
+	case $1 in
+	kverbs_pingpong | kverbs_scale) echo 19 ;;
+	kverbs_edu | kverbs_fake_gpu | kverbs_bar_mem) echo 22 ;;
+	esac
+}
+
+# sweep <module> [parameters]
+sweep() {
+	module=$1
+	shift
+	places >/tmp/before
+	read -r began _ </proc/uptime
+	if ! out=$(ERRNO=$(may_fail_with "$module") \
+		failnth insmod "/modules/$module.ko" "$*" 2>&1); then
+		fail "allocation failures in the init of $module: $out"
+		! loaded "$module" || unload "$module"
+		return
+	fi
+	read -r now _ </proc/uptime
+	result "progress: init of $module${*:+, $*}: $out ($((${now%.*} - ${began%.*})) s)"
+	places >/tmp/after
+	if cmp -s /tmp/before /tmp/after; then
+		pass "allocation failures in the init of $module"
+	else
+		diff /tmp/before /tmp/after | head -n 20
+		fail "the init of $module leaves something behind"
+	fi
+}
+
+# All of them, or a list, as MODULES=kverbs_scale:kverbs_edu.
+wanted() {
+	[ -z "${MODULES:-}" ] && return 0
+	case ":$MODULES:" in
+	*":$1:"*) ;;
+	*) return 1 ;;
+	esac
+}
+
+# swept <module> [parameters], if it is here and wanted
+swept() {
+	wanted "$1" || return 0
+	[ -e "/modules/$1.ko" ] || {
+		fail "$1 is not here"
+		return
+	}
+	sweep "$@"
+}
+
+# What others are loaded on top of stays.
+swept kverbs_peer_mem
+load kverbs_peer_mem || exit 1
+swept kverbs_p2pdma
+load kverbs_p2pdma || exit 1
+swept kverbs
+load kverbs || exit 1
+swept kverbs_emu devices=1
+load kverbs_emu devices=2 || exit 1
+
+swept kverbs_edu
+load kverbs_edu || exit 1
+swept kverbs_fake_gpu size_mb=1
+swept kverbs_bar_mem
+swept kverbs_pingpong run=1 iters=4 window=2 pairs=1 size=64 timeout=5
+swept kverbs_cqbench
+swept kverbs_scale clients=2 qps=4 depth=2 messages=4 size=8
+swept kverbs_cabench
+swept kverbs_peerbench
+swept kverbs_peer_move
+swept kverbs_p2p_offload
+swept kverbs_p2pbench
+swept kverbs_p2pwrite
+[ ! -e /modules/kverbs_hotplug.ko ] || swept kverbs_hotplug
