@@ -40,7 +40,10 @@
 /* A timer's events: so many at a time at most, and so many not handled yet. */
 #define BURST		128
 #define AHEAD		1024
-#define TIMER_NS	(50 * NSEC_PER_USEC)
+
+/* Between two bursts on average; more where there was none, to leave time to handle them. */
+#define TIMER_NS	(50 * NSEC_PER_USEC * DEBUG_SHARE)
+#define HELD_NS		(4 * TIMER_NS)
 
 /*
  * Once in so many times that the first timer comes, both hold their events back until all
@@ -270,14 +273,16 @@ static void dispatch_burst(struct source *src)
 static enum hrtimer_restart source_fn(struct hrtimer *timer)
 {
 	struct source *src = container_of(timer, struct source, timer);
+	bool held = paused(src) || too_far_ahead(src);
+	u32 ns = held ? HELD_NS : TIMER_NS;
 
-	if (!paused(src))
+	if (!held)
 		dispatch_burst(src);
 	if (!src->left || READ_ONCE(src->s->stop)) {
 		complete(&src->done);
 		return HRTIMER_NORESTART;
 	}
-	hrtimer_forward_now(timer, ns_to_ktime(TIMER_NS / 2 + kvt_rand(&src->rng) % TIMER_NS));
+	hrtimer_forward_now(timer, ns_to_ktime(ns / 2 + kvt_rand(&src->rng) % ns));
 	return HRTIMER_RESTART;
 }
 
