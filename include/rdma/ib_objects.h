@@ -39,6 +39,7 @@ struct ib_uobject;
 struct ib_uqp_object;
 struct ib_uverbs_file;
 struct ib_usrq_object;
+struct rdma_netdev_alloc_params;
 struct uverbs_attr_bundle;
 
 /* User contexts. No caller makes them; drivers' methods have them as types. */
@@ -400,55 +401,6 @@ struct rdma_hw_stats {
 enum rdma_netdev_t {
 	RDMA_NETDEV_OPA_VNIC,
 	RDMA_NETDEV_IPOIB,
-};
-
-/**
- * struct rdma_netdev - private data of an accelerated network device
- * @clnt_priv: the client's
- * @hca: device below
- * @port_num: its port
- * @mtu: MTU in bytes
- * @free_rdma_netdev: undoes the creation
- * @set_id: sets the P_Key index
- * @send: sends a packet
- * @attach_mcast: joins a multicast group
- * @detach_mcast: leaves it
- * @tx_timeout: a transmit queue is stuck
- */
-struct rdma_netdev {
-	void			*clnt_priv;
-	struct ib_device	*hca;
-	u32			port_num;
-	int			mtu;
-
-	void (*free_rdma_netdev)(struct net_device *netdev);
-	void (*set_id)(struct net_device *netdev, int id);
-	int (*send)(struct net_device *dev, struct sk_buff *skb,
-		    struct ib_ah *address, u32 dqpn);
-	int (*attach_mcast)(struct net_device *dev, struct ib_device *hca,
-			    union ib_gid *gid, u16 mlid, int set_qkey,
-			    u32 qkey);
-	int (*detach_mcast)(struct net_device *dev, struct ib_device *hca,
-			    union ib_gid *gid, u16 mlid);
-	void (*tx_timeout)(struct net_device *dev, unsigned int txqueue);
-};
-
-/**
- * struct rdma_netdev_alloc_params - how to make such a network device
- * @sizeof_priv: bytes of private data
- * @txqs: transmit queues
- * @rxqs: receive queues
- * @param: for @initialize_rdma_netdev
- * @initialize_rdma_netdev: sets the network device up
- */
-struct rdma_netdev_alloc_params {
-	size_t			sizeof_priv;
-	unsigned int		txqs;
-	unsigned int		rxqs;
-	void			*param;
-
-	int (*initialize_rdma_netdev)(struct ib_device *device, u32 port_num,
-				      struct net_device *netdev, void *param);
 };
 
 enum ib_pd_flags {
