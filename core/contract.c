@@ -243,6 +243,18 @@ void ib_contract_report(enum ib_contract_rule rule, const struct ib_device *dev,
 		panic("kverbs: rule %u of the contract was broken by %s\n", rule, report.module);
 }
 
+/* Is the caller in a context where it may not sleep? Then it is told. */
+bool ib_called_atomic(const char *what, const void *caller)
+{
+	if (!in_interrupt() && !irqs_disabled() &&
+	    !(IS_ENABLED(CONFIG_PREEMPT_COUNT) && !preemptible()))
+		return false;
+	pr_warn("kverbs: %pS %s in atomic context\n", caller, what);
+	ib_contract_report(IB_RULE_REGISTER, NULL, NULL, (unsigned long)caller,
+			   (unsigned long)caller, 1, "%s in atomic context", what);
+	return true;
+}
+
 /* The file "contract" in debugfs. */
 void ib_contract_show(struct seq_file *s)
 {

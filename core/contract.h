@@ -92,6 +92,7 @@ void ib_contract_report(enum ib_contract_rule rule, const struct ib_device *dev,
 			const struct rdma_restrack_entry *res, unsigned long culprit,
 			unsigned long site, unsigned int count, const char *fmt, ...);
 unsigned long ib_contract_driver(const struct ib_device *dev);
+bool ib_called_atomic(const char *what, const void *caller);
 void ib_contract_show(struct seq_file *s);
 
 /* contract_frame.c */
@@ -154,11 +155,13 @@ static __always_inline bool ib_chain_claim(struct ib_chain *chain)
 
 	if (unlikely(preempt_count() & (NMI_MASK | HARDIRQ_MASK | SOFTIRQ_OFFSET)))
 		return false;
+	/* Pairs with ib_chain_release(). */
 	return likely(try_cmpxchg_acquire(&chain->task, &free, current));
 }
 
 static __always_inline void ib_chain_release(struct ib_chain *chain)
 {
+	/* Pairs with ib_chain_claim(): the next owner finds the chain as it was. */
 	smp_store_release(&chain->task, NULL);
 }
 

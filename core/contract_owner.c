@@ -58,9 +58,9 @@ struct leaver {
 static DEFINE_SPINLOCK(modules_lock);
 static LIST_HEAD(modules);
 
-/* What is there only while the module begins goes without our knowing. */
 static bool is_within(unsigned long addr, const struct module *mod)
 {
+	/* What is there only while the module begins goes without our knowing. */
 	return data_race(within_module(addr, mod));
 }
 

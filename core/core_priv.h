@@ -169,7 +169,6 @@ extern struct xarray ib_devices;
 
 #define IB_DEVICE_REGISTERED	XA_MARK_1
 
-bool ib_called_atomic(const char *what, const void *caller);
 void ib_registry_changed(void);
 void ib_registry_wait(void);
 unsigned long ib_registry_now(void);

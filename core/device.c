@@ -53,18 +53,6 @@ static u32 next_index;
 /* The same devices by name: looked up for each new one. */
 static DEFINE_HASHTABLE(device_names, 8);
 
-/* Is the caller in a context where it may not sleep? Then it is told. */
-bool ib_called_atomic(const char *what, const void *caller)
-{
-	if (!in_interrupt() && !irqs_disabled() &&
-	    !(IS_ENABLED(CONFIG_PREEMPT_COUNT) && !preemptible()))
-		return false;
-	pr_warn("kverbs: %pS %s in atomic context\n", caller, what);
-	ib_contract_report(IB_RULE_REGISTER, NULL, NULL, (unsigned long)caller,
-			   (unsigned long)caller, 1, "%s in atomic context", what);
-	return true;
-}
-
 /* Something that a waiter may wait for has changed. */
 void ib_registry_changed(void)
 {
