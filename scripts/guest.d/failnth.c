@@ -8,7 +8,7 @@
  *
  * A module's init may fail with ENOMEM, and with what the variable ERRNO names: a list
  * of numbers with commas. Then nothing of the module may be left, and now and then it
- * is loaded and removed undisturbed.
+ * is loaded and removed undisturbed. With STRIDE=n each n-th allocation fails only.
  *
  * Prints one line: how many allocations failed in turn, how often the action
  * failed, and how often it survived. Needs CONFIG_FAULT_INJECTION, and the
@@ -37,14 +37,19 @@
 /* After so many tries they grow as well: some inits make thousands of allocations. */
 #define MAX_TRIED 200
 
-/* So many harmless ones in a row, in growing steps, are not of the init any more. */
+/*
+ * So many harmless ones in a row, in growing steps, are not of the init any more; after the
+ * first error, which is one of the init's last allocations, fewer.
+ */
 #define MAX_ROW 90
+#define MAX_ROW_AFTER 40
 
 /*
- * What the loader allocates is not the same each time: init may be reached again by
- * the failure of an earlier allocation.
+ * What the loader allocates is not the same each time: init may be reached again by the
+ * failure of an earlier allocation. Much earlier ones are those of the kernel's tracing,
+ * which complains of their failure as of a bug.
  */
-#define MAX_MISSED 6
+#define MAX_MISSED 2
 
 /* After so many failures, the module is loaded undisturbed. */
 #define REFRAIN 16
@@ -218,10 +223,19 @@ static void load_undisturbed(const char *path, void *image, size_t len, const ch
 	tally.undisturbed++;
 }
 
+/* Each so many of the allocations fail in turn: the variable STRIDE, or 1. */
+static int stride(void)
+{
+	const char *text = getenv("STRIDE");
+	int n = text ? atoi(text) : 1;
+
+	return n > 0 ? n : 1;
+}
+
 /* @row: how many failures were harmless since the last one that was not. */
 static int next_step(int row)
 {
-	int step = 1;
+	int step = stride();
 
 	if (row > MAX_SURVIVED)
 		step += (row - MAX_SURVIVED) / GROWTH;
@@ -242,12 +256,14 @@ static void sweep_insmod(const char *path, const char *params)
 	size_t len;
 	void *image = read_file(path, &len);
 	int n, err, left, missed = 0, row = 0;
+	int limit = MAX_ROW;
 
 	write_file(INIT_EVENT, "1");
 	n = MAX_N - try_insmod(MAX_N, image, len, params, &err);
 	must_work(err);
 	remove_module(path);
-	for (; n > 0 && missed < MAX_MISSED && row < MAX_ROW; n -= next_step(row)) {
+	n -= getpid() % stride();
+	for (; n > 0 && missed < MAX_MISSED && row < limit; n -= next_step(row)) {
 		write_file(TRACING "trace", "");
 		left = try_insmod(n, image, len, params, &err);
 		if (!err)
@@ -260,8 +276,10 @@ static void sweep_insmod(const char *path, const char *params)
 		}
 		missed = 0;
 		row = err ? 0 : row + 1;
-		if (err)
+		if (err) {
+			limit = MAX_ROW_AFTER;
 			must_be_gone(path, n, err);
+		}
 		tally.refused += !!err;
 		if (++tally.failed % REFRAIN == 0)
 			load_undisturbed(path, image, len, params);
