@@ -358,7 +358,6 @@ struct x_shared {
  * @obj: model: the objects
  * @qp: model: queue pairs
  * @srq: model: SRQs
- * @srq_limit: model: SRQ limits
  * @mr: model: regions
  * @mw: model: windows
  * @fmr: model: FMRs
