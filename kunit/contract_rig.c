@@ -159,11 +159,11 @@ void contract_count_as_sleep(struct contract_scene *scene)
 	current->nvcsw++;
 }
 
-/* It may be preempted meanwhile, which is no sleep. */
+/* It may be preempted meanwhile, which is no sleep, but where the kernel would complain. */
 void contract_stay_awake(struct contract_scene *scene)
 {
 	udelay(SPIN_US);
-	if (preemptible())
+	if (preemptible() && !rcu_preempt_depth())
 		cond_resched();
 }
 
