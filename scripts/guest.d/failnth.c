@@ -6,10 +6,6 @@
  *   failnth write <file> <text> [<text>]      what a write allocates; the second
  *                                             text undoes one that succeeded
  *
- * A module's init may fail with ENOMEM, and with what the variable ERRNO names: a list
- * of numbers with commas. Then nothing of the module may be left, and now and then it
- * is loaded and removed undisturbed. With STRIDE=n each n-th allocation fails only.
- *
  * Prints one line: how many allocations failed in turn, how often the action
  * failed, and how often it survived. Needs CONFIG_FAULT_INJECTION, and the
  * knobs of failslab and fail_page_alloc set as init does.
@@ -27,32 +23,11 @@
 #define MAX_N 200000
 
 /*
- * Failures that do no harm are many in a row: of the loader, which makes them after
- * init and before, and of an init that has much to do. After so many of them the
- * steps grow by one with every few, until an error is seen.
+ * After the last allocation of init, the loader makes some more that do no harm
+ * when they fail. Before the first one, so many in a row are the loader's again.
  */
-#define MAX_SURVIVED 60
-#define GROWTH 4
-
-/* After so many tries they grow as well: some inits make thousands of allocations. */
-#define MAX_TRIED 200
-
-/*
- * So many harmless ones in a row, in growing steps, are not of the init any more; after the
- * first error, which is one of the init's last allocations, fewer.
- */
-#define MAX_ROW 90
-#define MAX_ROW_AFTER 40
-
-/*
- * What the loader allocates is not the same each time: init may be reached again by the
- * failure of an earlier allocation. Much earlier ones are those of the kernel's tracing,
- * which complains of their failure as of a bug.
- */
-#define MAX_MISSED 2
-
-/* After so many failures, the module is loaded undisturbed. */
-#define REFRAIN 16
+#define MAX_SURVIVED_AFTER 200
+#define MAX_SURVIVED 24
 
 /* Says in the trace when a module's init is called. */
 #define TRACING "/sys/kernel/tracing/"
@@ -63,9 +38,7 @@ static int nth_fd;
 static struct {
 	int failed;
 	int refused;
-	int widest;
-	int undisturbed;
-} tally = { .widest = 1 };
+} tally;
 
 static void die(const char *what)
 {
@@ -107,53 +80,14 @@ static void *read_file(const char *path, size_t *len)
 	return image;
 }
 
-static void module_name(const char *path, char *name, size_t len)
-{
-	const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-
-	snprintf(name, len, "%.*s", (int)strcspn(base, "."), base);
-}
-
 static void remove_module(const char *path)
 {
+	const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 	char name[64];
 
-	module_name(path, name, sizeof(name));
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(base, "."), base);
 	if (syscall(SYS_delete_module, name, O_NONBLOCK))
 		die("cannot remove the module that was inserted");
-}
-
-static int errno_is_allowed(int err)
-{
-	const char *list = getenv("ERRNO");
-	char *end;
-
-	if (err == ENOMEM)
-		return 1;
-	while (list && *list) {
-		if (strtol(list, &end, 10) == err)
-			return 1;
-		list = *end ? end + 1 : end;
-	}
-	return 0;
-}
-
-/* Its init has failed. */
-static void must_be_gone(const char *path, int n, int err)
-{
-	char name[64], dir[128];
-
-	if (!errno_is_allowed(err)) {
-		fprintf(stderr, "failnth: allocation %d: init fails with %d: %s\n", n, err,
-			strerror(err));
-		exit(1);
-	}
-	module_name(path, name, sizeof(name));
-	snprintf(dir, sizeof(dir), "/sys/module/%s", name);
-	if (access(dir, F_OK))
-		return;
-	fprintf(stderr, "failnth: allocation %d: %s is left\n", n, dir);
-	exit(1);
 }
 
 static void write_file(const char *path, const char *text)
@@ -214,38 +148,6 @@ static void must_work(int err)
 	die("undisturbed, the action fails");
 }
 
-static void load_undisturbed(const char *path, void *image, size_t len, const char *params)
-{
-	int err = syscall(SYS_init_module, image, len, params) ? errno : 0;
-
-	must_work(err);
-	remove_module(path);
-	tally.undisturbed++;
-}
-
-/* Each so many of the allocations fail in turn: the variable STRIDE, or 1. */
-static int stride(void)
-{
-	const char *text = getenv("STRIDE");
-	int n = text ? atoi(text) : 1;
-
-	return n > 0 ? n : 1;
-}
-
-/* @row: how many failures were harmless since the last one that was not. */
-static int next_step(int row)
-{
-	int step = stride();
-
-	if (row > MAX_SURVIVED)
-		step += (row - MAX_SURVIVED) / GROWTH;
-	if (tally.failed > MAX_TRIED)
-		step += (tally.failed - MAX_TRIED) / GROWTH;
-	if (step > tally.widest)
-		tally.widest = step;
-	return step;
-}
-
 /*
  * Loading a module allocates a thousand times before the module's own code
  * runs, and not all of the kernel's loader is at ease with failures. So from
@@ -255,15 +157,14 @@ static void sweep_insmod(const char *path, const char *params)
 {
 	size_t len;
 	void *image = read_file(path, &len);
-	int n, err, left, missed = 0, row = 0;
-	int limit = MAX_ROW;
+	int n, err, left, missed = 0, survived = 0;
+	int limit = MAX_SURVIVED_AFTER;
 
 	write_file(INIT_EVENT, "1");
 	n = MAX_N - try_insmod(MAX_N, image, len, params, &err);
 	must_work(err);
 	remove_module(path);
-	n -= getpid() % stride();
-	for (; n > 0 && missed < MAX_MISSED && row < limit; n -= next_step(row)) {
+	for (; n > 0 && missed < 2 && survived < limit; n--) {
 		write_file(TRACING "trace", "");
 		left = try_insmod(n, image, len, params, &err);
 		if (!err)
@@ -275,16 +176,12 @@ static void sweep_insmod(const char *path, const char *params)
 			continue;
 		}
 		missed = 0;
-		row = err ? 0 : row + 1;
-		if (err) {
-			limit = MAX_ROW_AFTER;
-			must_be_gone(path, n, err);
-		}
+		survived = err ? 0 : survived + 1;
+		if (err)
+			limit = MAX_SURVIVED;
+		tally.failed++;
 		tally.refused += !!err;
-		if (++tally.failed % REFRAIN == 0)
-			load_undisturbed(path, image, len, params);
 	}
-	load_undisturbed(path, image, len, params);
 	write_file(INIT_EVENT, "0");
 }
 
@@ -325,11 +222,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "failnth: nothing failed\n");
 		return 1;
 	}
-	printf("%d allocations failed in turn: %d errors, %d survived",
+	printf("%d allocations failed in turn: %d errors, %d survived\n",
 	       tally.failed, tally.refused, tally.failed - tally.refused);
-	if (insmod)
-		printf("; steps of up to %d; %d times undisturbed", tally.widest,
-		       tally.undisturbed);
-	putchar('\n');
 	return 0;
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # In the guest: each allocation of the init of each module, or each STRIDE-th, fails in
-# turn, see guest.d/failnth.c. Where that made init fail, nothing may be left: no module, nothing in
+# turn, see guest.d/failinit.c. Where that made init fail, nothing may be left: no module, nothing in
 # sysfs or debugfs, no memory. A driver's init with a device there is that of the device,
 # too. Not so of bar_mem: giving memory pages is up to the kernel, which does not survive
 # all of it; the suite p2p_fail_nth has what is ours of it.
@@ -33,7 +33,7 @@ sweep() {
 	places >/tmp/before
 	read -r began _ </proc/uptime
 	if ! out=$(ERRNO=$(may_fail_with "$module") STRIDE=${STRIDE:-1} \
-		failnth insmod "/modules/$module.ko" "$*" 2>&1); then
+		failinit insmod "/modules/$module.ko" "$*" 2>&1); then
 		fail "allocation failures in the init of $module: $out"
 		! loaded "$module" || unload "$module"
 		return
