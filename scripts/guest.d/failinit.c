@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Fails each allocation of one action in turn.
+ * failinit <file.ko> [parameters]: fails each allocation of a module's init in turn.
  *
- *   failinit insmod <file.ko> [parameters]     what the module's init allocates
- *   failinit write <file> <text> [<text>]      what a write allocates; the second
- *                                             text undoes one that succeeded
- *
- * A module's init may fail with ENOMEM, and with what the variable ERRNO names: a list
+ * The init may fail with ENOMEM, and with what the variable ERRNO names: a list
  * of numbers with commas. Then nothing of the module may be left, and now and then it
  * is loaded and removed undisturbed. With STRIDE=n each n-th allocation fails only.
  *
- * Prints one line: how many allocations failed in turn, how often the action
+ * Prints one line: how many allocations failed in turn, how often the init
  * failed, and how often it survived. Needs CONFIG_FAULT_INJECTION, and the
  * knobs of failslab and fail_page_alloc set as init does.
  */
@@ -178,21 +174,6 @@ static int try_insmod(int n, void *image, size_t len, const char *params,
 	return left;
 }
 
-static int try_write(int n, const char *path, const char *text, int *err)
-{
-	int fd = open(path, O_WRONLY);
-	int left;
-
-	if (fd < 0)
-		die(path);
-	set_nth(n);
-	*err = write(fd, text, strlen(text)) < 0 ? errno : 0;
-	left = get_nth();
-	set_nth(0);
-	close(fd);
-	return left;
-}
-
 static int init_was_called(void)
 {
 	char text[16384];
@@ -288,48 +269,22 @@ static void sweep_insmod(const char *path, const char *params)
 	write_file(INIT_EVENT, "0");
 }
 
-static void sweep_write(const char *path, const char *text, const char *undo)
-{
-	int n, err;
-
-	for (n = 1; n < MAX_N; n++) {
-		int left = try_write(n, path, text, &err);
-
-		if (!err && undo)
-			write_file(path, undo);
-		if (left)
-			break;
-		tally.failed++;
-		tally.refused += !!err;
-	}
-	must_work(err);
-}
-
 int main(int argc, char **argv)
 {
-	int insmod = argc >= 3 && !strcmp(argv[1], "insmod");
-
-	if (!insmod && (argc < 4 || strcmp(argv[1], "write"))) {
-		fprintf(stderr, "usage: failinit insmod <file.ko> [parameters]\n"
-			"       failinit write <file> <text> [<undo>]\n");
+	if (argc < 2) {
+		fprintf(stderr, "usage: failinit <file.ko> [parameters]\n");
 		return 2;
 	}
 	nth_fd = open("/proc/self/fail-nth", O_RDWR | O_CLOEXEC);
 	if (nth_fd < 0)
 		die("/proc/self/fail-nth");
-	if (insmod)
-		sweep_insmod(argv[2], argc > 3 ? argv[3] : "");
-	else
-		sweep_write(argv[2], argv[3], argc > 4 ? argv[4] : NULL);
+	sweep_insmod(argv[1], argc > 2 ? argv[2] : "");
 	if (!tally.failed) {
 		fprintf(stderr, "failinit: nothing failed\n");
 		return 1;
 	}
-	printf("%d allocations failed in turn: %d errors, %d survived",
-	       tally.failed, tally.refused, tally.failed - tally.refused);
-	if (insmod)
-		printf("; steps of up to %d; %d times undisturbed", tally.widest,
-		       tally.undisturbed);
-	putchar('\n');
+	printf("%d allocations failed in turn: %d errors, %d survived; steps of up to %d; %d times undisturbed\n",
+	       tally.failed, tally.refused, tally.failed - tally.refused, tally.widest,
+	       tally.undisturbed);
 	return 0;
 }

@@ -33,7 +33,7 @@ sweep() {
 	places >/tmp/before
 	read -r began _ </proc/uptime
 	if ! out=$(ERRNO=$(may_fail_with "$module") STRIDE=${STRIDE:-1} \
-		failinit insmod "/modules/$module.ko" "$*" 2>&1); then
+		failinit "/modules/$module.ko" "$*" 2>&1); then
 		fail "allocation failures in the init of $module: $out"
 		! loaded "$module" || unload "$module"
 		return
