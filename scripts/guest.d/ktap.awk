@@ -1,14 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Reads a console, prints one line for each KUnit case ("ok|not ok|skip
-# suite.case", with the reason of a skip behind it), then "suites <n>" of those
-# complete, and "broken <why>" for each that is not: a plan not fulfilled, or no
-# closing line.
+# suite.case", with the reason of a skip behind it; after one that is not ok, "said
+# <line>" for the first lines of what it said), then "suites <n>" of those complete, and
+# "broken <why>" for each that is not: a plan not fulfilled, or no closing line.
+
+BEGIN {
+	most_said = 12
+}
 
 function finish() {
 	if (suite != "")
 		print "broken suite " suite ": ended after " cases " of " plan " cases"
 	suite = ""
+}
+
+# What a case said is of interest if it fails: with parameters, since the one before.
+function keep_said(bad) {
+	if (!bad && !failed_parameter)
+		said = 0
+	failed_parameter = failed_parameter || bad
+}
+
+function print_said(  i) {
+	for (i = 0; i < said; i++)
+		print "said " words[i]
 }
 
 {
@@ -19,7 +35,7 @@ function finish() {
 /^    # Subtest: / {
 	finish()
 	suite = $3
-	plan = cases = failed = 0
+	plan = cases = failed = said = failed_parameter = 0
 	next
 }
 
@@ -36,8 +52,22 @@ function finish() {
 	if (match($0, / # SKIP /))
 		why = " " substr($0, RSTART + RLENGTH)
 	print verdict " " suite "." name why
+	if (bad)
+		print_said()
+	said = failed_parameter = 0
 	cases++
 	failed += bad
+	next
+}
+
+/^     +(not )?ok [0-9]+ / {
+	keep_said($1 == "not")
+	next
+}
+
+/^    / && !failed_parameter && said < most_said {
+	sub(/^ */, "")
+	words[said++] = $0
 	next
 }
 
