@@ -33,8 +33,10 @@
 #define X_SHARED	0
 
 #define X_PORT		1
+/* Each thread has its own, from here on: it hears nothing of the others. */
 #define X_QKEY		0x11223344
-/* Nobody has this number. */
+/* Nobody has this one, nor this number. */
+#define X_NO_QKEY	(X_QKEY - 1)
 #define X_NOBODY	0xfffff0
 
 /* Depth of queues of a queue pair and of SRQs, and requests remembered of each. */

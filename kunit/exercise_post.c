@@ -369,12 +369,19 @@ static bool are_plain(struct x_world *w, struct x_qp *qp, const struct x_op *op,
 	return true;
 }
 
-/* Which queue pair of ours gets a datagram, if any. */
-static int datagram_dest(const struct x_world *w, int slot, int ah)
+/*
+ * Which queue pair of ours gets a datagram, if any: numbers are those of a device, and
+ * one of the other device may have the same.
+ */
+static int datagram_dest(const struct x_world *w, u32 num, int ah)
 {
-	int dev = w->ah[ah].ib.dlid == w->s->lid[0] ? 0 : 1;
+	int dev = w->ah[ah].ib.dlid == w->s->lid[0] ? 0 : 1, i;
 
-	return xm_there(w, X_QP, slot) && xm_dev(w, X_QP, slot) == dev ? slot : -1;
+	for (i = 0; i < X_SLOTS; i++) {
+		if (xm_there(w, X_QP, i) && xm_dev(w, X_QP, i) == dev && w->qp[i].num == num)
+			return i;
+	}
+	return -1;
 }
 
 static void build_datagram(struct x_world *w, const struct x_op *op, struct ib_ud_wr *ud,
@@ -385,8 +392,8 @@ static void build_datagram(struct x_world *w, const struct x_op *op, struct ib_u
 
 	ud->ah = xm_there(w, X_AH, ah) ? w->ptr[X_AH][ah] : NULL;
 	ud->remote_qpn = xm_there(w, X_QP, to) ? w->qp[to].num : X_NOBODY;
-	ud->remote_qkey = X_QKEY + w->id + !right_key;
-	wr->dest = right_key && ud->ah ? datagram_dest(w, to, ah) : -1;
+	ud->remote_qkey = right_key ? X_QKEY + w->id : X_NO_QKEY;
+	wr->dest = right_key && ud->ah ? datagram_dest(w, ud->remote_qpn, ah) : -1;
 }
 
 static void build_sends(struct x_world *w, const struct x_op *op, struct x_sends *chain, u32 n)
