@@ -39,12 +39,17 @@
 #define X_NO_QKEY	(X_QKEY - 1)
 #define X_NOBODY	0xfffff0
 
-/* Depth of queues of a queue pair and of SRQs, and requests remembered of each. */
+/* Depth of queues of a queue pair and of SRQs. */
 #define X_DEPTH		8
 #define X_SRQ_DEPTH	16
-#define X_WRS		32
 /* Requests in a chain. */
 #define X_CHAIN		4
+/*
+ * Requests remembered of each: an SRQ has room for as many again after its size was
+ * changed, and more are tried.
+ */
+#define X_WRS		40
+static_assert(X_WRS >= 2 * X_SRQ_DEPTH + X_CHAIN);
 /* Bytes of a window. */
 #define X_WINDOW	256
 /* Bytes of a message and its header, and of a buffer for one. */
