@@ -175,8 +175,9 @@ static noinline enum emu_verdict emu_fail_recv(struct emu_exec *ex, struct emu_s
 					       enum ib_wc_status status,
 					       enum ib_wc_status rstatus, enum emu_syndrome why)
 {
-	emu_respond(ex, wqe, recv, status, why);
+	/* Its receives are not flushed before its gate is left. */
 	emu_qp_fatal(ex->peer);
+	emu_respond(ex, wqe, recv, status, why);
 	if (!emu_is_reliable(ex))
 		return emu_succeed(ex, wqe, pos);
 	return emu_fail_local(ex, wqe, pos, rstatus, EMU_SYN_REMOTE);

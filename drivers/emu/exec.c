@@ -60,16 +60,17 @@ void emu_complete_send(struct emu_qp *qp, const struct emu_swqe *wqe, u32 pos,
 
 /*
  * Ends an entry that the requester itself cannot execute. Unreliable transports
- * go on receiving: IBTA vol. 1, 10.3.1.5, the SQE state.
+ * go on receiving: IBTA vol. 1, 10.3.1.5, the SQE state. Who sees the completion
+ * finds the state changed.
  */
 enum emu_verdict emu_fail_local(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 				enum ib_wc_status status, enum emu_syndrome why)
 {
-	emu_complete_send(ex->qp, wqe, pos, status, why);
 	if (ex->qp->ibqp.qp_type == IB_QPT_RC)
 		emu_qp_fail(ex->qp);
 	else
 		emu_qp_fail_sends(ex->qp);
+	emu_complete_send(ex->qp, wqe, pos, status, why);
 	return EMU_FAILED;
 }
 

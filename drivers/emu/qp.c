@@ -281,9 +281,10 @@ int emu_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct emu_qp *qp = to_eqp(ibqp);
 
-	emu_qp_unpublish(qp);
 	mutex_lock(&qp->lock);
 	emu_qp_freeze(qp);
+	/* Not before: one that is connected to itself would miss its peer, and fail. */
+	emu_qp_unpublish(qp);
 	atomic_set(&qp->state, IB_QPS_RESET);
 	emu_gate_drain(&qp->gate);
 	emu_qp_forget_completions(qp);
