@@ -13,6 +13,7 @@
  * destroys it.
  */
 #include <linux/export.h>
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
 
 #include "../core/contract.h"
@@ -40,6 +41,14 @@ static struct ib_cq *ib_cq_new(struct ib_device *dev, const struct ib_cq_init_at
 	return cq;
 }
 
+/* On return no handler of the CQ runs, none is polled for it, and none will be. */
+static void ib_cq_end_callbacks(struct ib_cq *cq)
+{
+	ib_notify_quiesce(&cq->notify);
+	if (cq->lane)
+		ib_cq_stop(cq);
+}
+
 static int ib_cq_make(struct ib_cq *cq, const struct ib_cq_init_attr *attr)
 {
 	struct ib_device *dev = cq->device;
@@ -49,6 +58,9 @@ static int ib_cq_make(struct ib_cq *cq, const struct ib_cq_init_attr *attr)
 			  dev->ops.create_cq(cq, attr, NULL));
 	if (!err && !cq->cqe)
 		ib_output_missing(dev, NULL, "create_cq", "gave no size", cq->res.site);
+	/* Before it failed, the driver may have reported something. */
+	if (err)
+		ib_cq_end_callbacks(cq);
 	return err;
 }
 
@@ -62,7 +74,7 @@ static void ib_cq_free(struct ib_cq *cq)
 {
 	if (cq->lane)
 		ib_cq_put_lane(cq->lane);
-	kfree(cq);
+	kfree_rcu(cq, rcu);
 }
 
 /**
@@ -253,8 +265,7 @@ bool ib_cq_destroy(struct ib_cq *cq, unsigned long site)
 	if (ib_object_unused(cq->device, &cq->res, &cq->usecnt, site))
 		return false;
 	rdma_restrack_del(&cq->res);
-	ib_notify_quiesce(&cq->notify);
-	ib_cq_stop(cq);
+	ib_cq_end_callbacks(cq);
 	ib_cq_dim_exit(cq);
 	err = ib_cq_unmake(cq, NULL, site);
 	/* It may still write there: the memory is left to it. */

@@ -24,6 +24,12 @@
  * may be reporting up to the moment at which they return from destroying it: who
  * was about to queue the irq_work then has done so, and ib_notify_fence() waits
  * for that too.
+ *
+ * irq_work_sync() alone does neither. A CPU that has called our function marks the
+ * irq_work as idle after that, by the flags that it began with; if another CPU has
+ * claimed it since, and is calling our function in turn, the flags are the same. So
+ * RUNNING tells whether handlers are being called; and for the CPU that only has to
+ * write its mark, objects are freed after a grace period: interrupts are readers.
  */
 #include <linux/export.h>
 #include <linux/irq_work.h>
@@ -176,9 +182,15 @@ void ib_notify_quiesce(struct ib_notify *notify)
 {
 	atomic_or(IB_NOTIFY_DEAD, &notify->state);
 	irq_work_sync(&notify->work);
+	/* acquire: all that the handlers did is done */
+	while (atomic_read_acquire(&notify->state) & IB_NOTIFY_RUNNING)
+		cpu_relax();
 }
 
-/* After the driver has destroyed the object: its memory is not used any more. */
+/*
+ * After the driver has destroyed the object: a grace period later its memory is not
+ * used any more.
+ */
 void ib_notify_fence(struct ib_notify *notify)
 {
 	irq_work_sync(&notify->work);
@@ -202,7 +214,9 @@ void ib_notify_revive(struct ib_notify *notify)
  *
  * A driver does not call it any more once its destroy_cq method has returned.
  *
- * Context: Any, NMI included. Takes no lock of its own.
+ * Context: Any, NMI included where the architecture's irq_work is for it. What is put
+ * up for polling outside of NMI may wake a thread or queue a work item: not under a
+ * lock of the scheduler or of a workqueue.
  */
 void ib_cq_notify(struct ib_cq *cq)
 {
@@ -223,6 +237,8 @@ EXPORT_SYMBOL_GPL(ib_cq_notify);
  * no completion into the CQ any more, but for those that it was writing in a
  * section without preemption.
  *
+ * A driver does not call it any more once its destroy_cq method has returned.
+ *
  * Context: Any, NMI included.
  */
 void ib_cq_notify_event(struct ib_cq *cq, enum ib_event_type event)
@@ -241,6 +257,8 @@ EXPORT_SYMBOL_GPL(ib_cq_notify_event);
  * is delivered once; different events are delivered in the order of their
  * numbers.
  *
+ * A driver does not call it any more once its destroy_qp method has returned.
+ *
  * Context: Any, NMI included.
  */
 void ib_qp_notify_event(struct ib_qp *qp, enum ib_event_type event)
@@ -257,6 +275,8 @@ EXPORT_SYMBOL_GPL(ib_qp_notify_event);
  * The consumer's event handler runs later. An event reported again before that
  * is delivered once; different events are delivered in the order of their
  * numbers.
+ *
+ * A driver does not call it any more once its destroy_srq method has returned.
  *
  * Context: Any, NMI included.
  */

@@ -3,6 +3,7 @@
  * What drivers report from hard interrupts and from NMIs: completions and events of
  * each kind reach their handlers, once, and outside of the call that reported them.
  */
+#include <linux/delay.h>
 #include <linux/irqflags.h>
 #include <linux/preempt.h>
 #include <linux/smp.h>
@@ -21,6 +22,8 @@
 
 /* NMIs of a case in which they come upon others that report. */
 #define STORM_NMIS	5000
+/* CQs that come and go while NMIs report. */
+#define LIFE_ROUNDS	1000
 
 /**
  * struct report - something that a driver reports, and who hears of it
@@ -301,8 +304,9 @@ static void event_of_a_dead_device_goes_nowhere(struct kunit *test)
 
 	r->type = IB_EVENT_PKEY_CHANGE;
 	mock_unregister(r->m);
+	mock_log_reset(r->m);
 	fire_in_nmi(test, r, 0);
-	KUNIT_EXPECT_EQ(test, 0, atomic_read(&r->heard));
+	KUNIT_EXPECT_FALSE(test, mock_event_is_taken(r->m));
 }
 
 static void fire_plain(void *arg)
@@ -399,6 +403,144 @@ static void completions_from_nmis_are_not_lost_among_others(struct kunit *test)
 	KUNIT_EXPECT_LE(test, atomic_read(&r->heard), s.count + nmis);
 }
 
+/**
+ * struct life - CQs that come and go while NMIs report completions and errors of them
+ * @cq: the one that there is, for NMIs
+ * @inside: NMIs that report
+ * @there: it may be heard of
+ * @late: it was, though it may not
+ * @heard: how often it was
+ * @sent: NMIs that found one
+ * @stop: it ends
+ */
+struct life {
+	struct ib_cq *cq;
+	atomic_t inside;
+	bool there;
+	int late;
+	atomic_t heard;
+	int sent;
+	int stop;
+};
+
+static void life_heard(struct life *l)
+{
+	if (!READ_ONCE(l->there))
+		l->late++;
+	atomic_inc(&l->heard);
+}
+
+static void life_comp(struct ib_cq *cq, void *context)
+{
+	life_heard(context);
+}
+
+static void life_event(struct ib_event *event, void *context)
+{
+	life_heard(context);
+}
+
+static void life_fire(void *arg)
+{
+	struct life *l = arg;
+	struct ib_cq *cq;
+
+	atomic_inc(&l->inside);
+	/* Pairs with the one in life_end(): it waits for us, or we find none. */
+	smp_mb__after_atomic();
+	cq = READ_ONCE(l->cq);
+	if (cq) {
+		ib_cq_notify(cq);
+		ib_cq_notify_event(cq, IB_EVENT_CQ_ERR);
+		l->sent++;
+	}
+	atomic_dec(&l->inside);
+}
+
+static int life_nmis_fn(void *arg)
+{
+	struct life *l = arg;
+
+	while (!READ_ONCE(l->stop)) {
+		kvt_run_in_nmi(kvt_other_cpu(), life_fire, l);
+		cond_resched();
+	}
+	return 0;
+}
+
+/* Within the driver's destroy_cq: from its return on, it does not report. */
+static void life_end(struct ib_cq *cq, void *arg)
+{
+	struct life *l = arg;
+
+	WRITE_ONCE(l->cq, NULL);
+	/* Pairs with the one in life_fire(). */
+	smp_mb();
+	while (atomic_read(&l->inside))
+		cpu_relax();
+}
+
+static struct ib_cq *make_plain(struct kunit *test, struct life *l)
+{
+	struct ib_cq_init_attr attr = { .cqe = CQ_SIZE };
+	struct mock *m = test->priv;
+
+	return ib_create_cq(m->ibdev, life_comp, life_event, l, &attr);
+}
+
+static struct ib_cq *make_of_lane(struct kunit *test, struct life *l)
+{
+	struct mock *m = test->priv;
+
+	return ib_alloc_cq(m->ibdev, l, CQ_SIZE, 0, cq_rig_param(test));
+}
+
+static void come_and_go(struct kunit *test, struct life *l,
+			struct ib_cq *(*make)(struct kunit *test, struct life *l))
+{
+	u32 rounds = kvt_count(LIFE_ROUNDS), i;
+	struct kvt_thread *t;
+	struct ib_cq *cq;
+
+	t = kvt_thread_start(test, kvt_other_cpu(), life_nmis_fn, l);
+	for (i = 0; i < rounds; i++) {
+		cq = make(test, l);
+		KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
+		mock_cq_on_destroy(cq, life_end, l);
+		WRITE_ONCE(l->there, true);
+		WRITE_ONCE(l->cq, cq);
+		udelay(i % 64);
+		if (cq->lane)
+			ib_free_cq(cq);
+		else
+			KUNIT_ASSERT_EQ(test, 0, ib_destroy_cq_user(cq, NULL));
+		WRITE_ONCE(l->there, false);
+	}
+	WRITE_ONCE(l->stop, 1);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
+	KUNIT_EXPECT_EQ(test, 0, l->late);
+	KUNIT_EXPECT_GT(test, l->sent, 0);
+	kunit_info(test, "%u CQs, %d reports, %d calls of handlers", rounds, l->sent,
+		   atomic_read(&l->heard));
+}
+
+static void cqs_come_and_go_under_nmis(struct kunit *test)
+{
+	struct life *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, l);
+	come_and_go(test, l, make_plain);
+	KUNIT_EXPECT_GT(test, atomic_read(&l->heard), 0);
+}
+
+static void polled_cqs_come_and_go_under_nmis(struct kunit *test)
+{
+	struct life *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, l);
+	come_and_go(test, l, make_of_lane);
+}
+
 static int core_nmi_init(struct kunit *test)
 {
 	kvt_nmi_up(test);
@@ -417,6 +559,8 @@ static struct kunit_case core_nmi_cases[] = {
 	KUNIT_CASE(event_of_a_dead_device_goes_nowhere),
 	KUNIT_CASE(events_from_nmis_are_not_lost_among_others),
 	KUNIT_CASE(completions_from_nmis_are_not_lost_among_others),
+	KUNIT_CASE(cqs_come_and_go_under_nmis),
+	KUNIT_CASE_PARAM(polled_cqs_come_and_go_under_nmis, cq_rig_scheduled),
 	{}
 };
 

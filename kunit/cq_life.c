@@ -471,12 +471,81 @@ static void null_wr_cqe_of_an_error_is_no_news(struct kunit *test)
 	undone(test, IB_POLL_SOFTIRQ, NULL, IB_WC_WR_FLUSH_ERR, "without", 0);
 }
 
+/* What the driver of a CQ does that it does not make after all. */
+static int notify_and_fail(struct ib_cq *cq, const struct ib_cq_init_attr *attr,
+			   struct uverbs_attr_bundle *attrs)
+{
+	ib_cq_notify(cq);
+	ib_cq_notify_event(cq, IB_EVENT_CQ_ERR);
+	return -EIO;
+}
+
+static int poll_nothing(struct ib_cq *cq, int num, struct ib_wc *wc)
+{
+	return 0;
+}
+
+static int arm_nothing(struct ib_cq *cq, enum ib_cq_notify_flags flags)
+{
+	return 0;
+}
+
+static struct mock *notifier_up(struct kunit *test)
+{
+	struct mock *m = mock_new(test);
+
+	m->ops.create_cq = notify_and_fail;
+	m->ops.poll_cq = poll_nothing;
+	m->ops.req_notify_cq = arm_nothing;
+	mock_alloc(test, m);
+	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	return m;
+}
+
+/* Else KASAN sees the lane poll it. */
+static void cq_that_is_not_made_is_polled_no_more(struct kunit *test)
+{
+	struct mock *m = notifier_up(test);
+	int i;
+
+	for (i = 0; i < ROUNDS; i++)
+		KUNIT_ASSERT_EQ(test, -EIO,
+				PTR_ERR_OR_ZERO(ib_alloc_cq(m->ibdev, NULL, 4, 0,
+							    cq_rig_param(test))));
+}
+
+static void count_call(struct ib_cq *cq, void *calls)
+{
+	atomic_inc(calls);
+}
+
+/* Else it may be called later. */
+static void cq_that_is_not_made_is_told_of_no_more(struct kunit *test)
+{
+	struct ib_cq_init_attr attr = { .cqe = 4 };
+	struct mock *m = notifier_up(test);
+	atomic_t calls = ATOMIC_INIT(0);
+	int i, before;
+
+	for (i = 0; i < ROUNDS; i++) {
+		KUNIT_ASSERT_EQ(test, -EIO,
+				PTR_ERR_OR_ZERO(ib_create_cq(m->ibdev, count_call, NULL, &calls,
+							     &attr)));
+		before = atomic_read(&calls);
+		/* Any interrupt that is under way has ended then. */
+		synchronize_rcu();
+		KUNIT_ASSERT_EQ(test, before, atomic_read(&calls));
+	}
+}
+
 static struct kunit_case cq_life_cases[] = {
 	KUNIT_CASE_PARAM(cqs_of_a_lane_are_freed_in_a_storm, cq_rig_scheduled),
 	KUNIT_CASE_PARAM(cqs_are_freed_while_the_device_goes, cq_rig_scheduled),
 	KUNIT_CASE_PARAM(done_may_free_another_cq_of_its_lane, cq_rig_sleeping),
 	KUNIT_CASE_PARAM(done_may_free_another_cq_of_its_own, cq_rig_sleeping),
 	KUNIT_CASE_PARAM(done_may_free_what_completed, cq_rig_all),
+	KUNIT_CASE_PARAM(cq_that_is_not_made_is_polled_no_more, cq_rig_all),
+	KUNIT_CASE(cq_that_is_not_made_is_told_of_no_more),
 	KUNIT_CASE_PARAM(done_may_post_again, cq_rig_all),
 	KUNIT_CASE_PARAM(null_done_is_reported_with_qp_and_owner, cq_rig_all),
 	KUNIT_CASE(null_done_is_reported_of_an_error_too),

@@ -201,6 +201,7 @@ struct ib_cq_stats {
  * @registered_event_handler: likewise; must not sleep
  * @handlers: completion handlers that run now, while the contract is watched
  * @res: the core's
+ * @rcu: the core frees the CQ a grace period after the driver's destroy_cq
  */
 struct ib_cq {
 	struct ib_device	*device;
@@ -237,6 +238,7 @@ struct ib_cq {
 							    void *cq_context);
 	atomic_t		handlers;
 	struct rdma_restrack_entry res;
+	struct rcu_head		rcu;
 };
 
 /**
