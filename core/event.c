@@ -11,7 +11,9 @@
  * channel-adapter queries (ca.c); calling the handlers takes no lock. Readers of
  * the device's file are told after the handlers.
  *
- * No event needs memory to get through. Where a copy cannot be allocated, a
+ * Where there is no memory to read a port again, the event is put off until there is.
+ *
+ * No event needs memory of its own to get through. Where a copy cannot be allocated, a
  * reserve takes its place in the queue, of which there is one for each type and
  * port. If that waits in the queue already, the event is delivered a second
  * time, behind those that wait then: events of one kind may be merged, but one
@@ -28,7 +30,7 @@
  * events_on is set before the caches are filled for the first time and cleared
  * after the last client has gone; synchronize_rcu() then ensures that nobody
  * queues any more. What was queued is waited for in the order in which one leads
- * to the other: the irq_work, then the work item.
+ * to the other: the irq_work, then the work items.
  */
 #include <linux/atomic.h>
 #include <linux/export.h>
@@ -40,6 +42,9 @@
 #include "contract.h"
 #include "core_priv.h"
 #include "trace.h"
+
+/* When memory was lacking. */
+#define RETRY_DELAY	(HZ / 4)
 
 /**
  * ib_register_event_handler() - ask for the events of a device
@@ -121,7 +126,8 @@ static bool event_is_valid(const struct ib_event *event)
 	return event->event == IB_EVENT_DEVICE_FATAL;
 }
 
-static void refresh_port(struct ib_device *dev, u32 port, bool tell)
+/* Returns an error if there was no memory to read all of it. */
+static int refresh_port(struct ib_device *dev, u32 port, bool tell)
 {
 	struct ib_event event = {
 		.device = dev,
@@ -139,6 +145,7 @@ static void refresh_port(struct ib_device *dev, u32 port, bool tell)
 	ib_ca_refresh(dev);
 	if (gids_changed && tell)
 		event_deliver(ib_priv(dev), &event);
+	return ret == -ENOMEM ? ret : 0;
 }
 
 static struct ib_queued_event *event_reserve(const struct ib_event *event)
@@ -188,11 +195,46 @@ static void event_finish(struct ib_device_priv *priv,
 		event_add_reserve(priv, event);
 }
 
+static struct ib_device *device_of(struct ib_device_priv *priv)
+{
+	return (struct ib_device *)(priv + 1);
+}
+
+/* The port is to be read again once there is memory, before anybody is told. */
+static void event_put_off(struct ib_device_priv *priv, const struct ib_event *event)
+{
+	struct ib_port_priv *port = ib_port(device_of(priv), event->element.port_num);
+
+	/* Nobody is there any more. Pairs with ib_events_stop(), which flushes twice. */
+	if (!READ_ONCE(priv->events_on))
+		return;
+	set_bit(event->event, &port->events_put_off);
+	queue_delayed_work(ib_core_wq, &priv->event_again, RETRY_DELAY);
+}
+
+static void event_again(struct work_struct *work)
+{
+	struct ib_device_priv *priv =
+		container_of(to_delayed_work(work), struct ib_device_priv, event_again);
+	struct ib_event event = { .device = device_of(priv) };
+	unsigned long events;
+	unsigned int bit;
+
+	rdma_for_each_port(event.device, event.element.port_num) {
+		events = xchg(&ib_port(event.device, event.element.port_num)->events_put_off, 0);
+		for_each_set_bit(bit, &events, BITS_PER_LONG) {
+			event.event = bit;
+			event_add_reserve(priv, &event);
+		}
+	}
+	queue_work(ib_core_wq, &priv->event_work);
+}
+
 static void event_work(struct work_struct *work)
 {
 	struct ib_device_priv *priv =
 		container_of(work, struct ib_device_priv, event_work);
-	struct ib_device *dev = (struct ib_device *)(priv + 1);
+	struct ib_device *dev = device_of(priv);
 	struct ib_queued_event *item, *next;
 	struct llist_node *list;
 	struct ib_event event;
@@ -202,10 +244,12 @@ static void event_work(struct work_struct *work)
 		llist_for_each_entry_safe(item, next, list, node) {
 			event = item->event;
 			event_finish(priv, item, &event);
-			if (event_is_of_port(&event))
-				refresh_port(dev, event.element.port_num,
-					     event.event != IB_EVENT_GID_CHANGE);
-			event_deliver(priv, &event);
+			if (event_is_of_port(&event) &&
+			    refresh_port(dev, event.element.port_num,
+					 event.event != IB_EVENT_GID_CHANGE))
+				event_put_off(priv, &event);
+			else
+				event_deliver(priv, &event);
 		}
 	}
 }
@@ -236,7 +280,8 @@ static void event_queue(struct ib_device_priv *priv, const struct ib_event *even
  *
  * For drivers. The handlers are called later, by a work item, in the order in
  * which the events were dispatched; for an event of a port after the core has
- * read the port's state and tables again. No event is lost between the first
+ * read the port's state and tables again, which it tries until there is memory for
+ * them. No event is lost between the first
  * add() of a client and the return of the last remove(), though where memory is
  * lacking, and in NMI, events of one type and port may be merged: one is delivered
  * after the last of them came.
@@ -273,6 +318,7 @@ void ib_events_init(struct ib_device *dev)
 	spin_lock_init(&priv->handlers_lock);
 	init_llist_head(&priv->events);
 	INIT_WORK(&priv->event_work, event_work);
+	INIT_DELAYED_WORK(&priv->event_again, event_again);
 	init_irq_work(&priv->event_irq, event_irq_work);
 }
 
@@ -294,7 +340,12 @@ void ib_events_stop(struct ib_device *dev)
 	WRITE_ONCE(priv->events_on, false);
 	/* Rare, and a machine's shutdown waits for each of its devices. */
 	synchronize_rcu_expedited();
+	/* It may miss what a CPU has begun, see cq/notify.c; the grace period does not. */
 	irq_work_sync(&priv->event_irq);
+	synchronize_rcu_expedited();
+	/* They queue each other; but not from here on. */
+	flush_work(&priv->event_work);
+	cancel_delayed_work_sync(&priv->event_again);
 	flush_work(&priv->event_work);
 	WARN_ONCE(!list_empty(&priv->handlers),
 		  "%s: a client left an event handler behind\n",

@@ -147,6 +147,14 @@ static void discard_entry(struct gid_entry *entry)
 	kfree(entry);
 }
 
+static void install_entry(struct ib_gid_table *table, int index, struct gid_entry *entry)
+{
+	lockdep_assert_held(&table->lock);
+	refcount_inc(&table->refs);
+	entry->table = table;
+	rcu_assign_pointer(table->slots[index], entry);
+}
+
 static int add_entry(struct ib_device *dev, u32 port,
 		     struct ib_gid_table *table, int index,
 		     const struct ib_gid_want *want)
@@ -154,7 +162,6 @@ static int add_entry(struct ib_device *dev, u32 port,
 	struct gid_entry *entry;
 	int ret = 0;
 
-	lockdep_assert_held(&table->lock);
 	entry = new_entry(dev, port, index, want);
 	if (!entry)
 		return -ENOMEM;
@@ -164,9 +171,7 @@ static int add_entry(struct ib_device *dev, u32 port,
 		discard_entry(entry);
 		return ret;
 	}
-	refcount_inc(&table->refs);
-	entry->table = table;
-	rcu_assign_pointer(table->slots[index], entry);
+	install_entry(table, index, entry);
 	return 0;
 }
 
@@ -249,28 +254,34 @@ void ib_gid_table_release(struct ib_device *dev, u32 port)
 	put_table(table);
 }
 
-/* Write one slot of a table that the driver keeps; a zero GID empties it. */
+/*
+ * Write one slot of a table that the driver keeps; a zero GID empties it. Without memory
+ * it stays as it is.
+ */
 int ib_gid_table_set(struct ib_device *dev, u32 port, int index,
 		     const union ib_gid *gid, bool *changed)
 {
 	struct ib_gid_want want = { .gid = *gid, .type = IB_GID_TYPE_IB };
 	struct ib_gid_table *table = ib_port(dev, port)->gids;
-	struct gid_entry *entry;
+	struct gid_entry *old, *entry = NULL;
 	int ret = 0;
 
 	mutex_lock(&table->lock);
-	entry = own_entry(table, index);
-	if (entry && !memcmp(&entry->attr.gid, gid, sizeof(*gid)))
+	old = own_entry(table, index);
+	if (old ? !memcmp(&old->attr.gid, gid, sizeof(*gid)) : rdma_is_zero_gid(gid))
 		goto out;
-	if (entry) {
-		del_entry(dev, port, table, entry);
-		*changed = true;
+	if (!rdma_is_zero_gid(gid)) {
+		entry = new_entry(dev, port, index, &want);
+		if (!entry) {
+			ret = -ENOMEM;
+			goto out;
+		}
 	}
-	if (rdma_is_zero_gid(gid))
-		goto out;
-	ret = add_entry(dev, port, table, index, &want);
-	if (!ret)
-		*changed = true;
+	if (old)
+		del_entry(dev, port, table, old);
+	if (entry)
+		install_entry(table, index, entry);
+	*changed = true;
 out:
 	mutex_unlock(&table->lock);
 	return ret;

@@ -345,6 +345,40 @@ static void failing_refresh_does_not_lose_the_event(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0xffff, pkey);
 }
 
+/* It comes late, but when it comes the cache is right. */
+static void refresh_without_memory_is_done_again(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct kvt_trace *tr = kvt_trace_new(test);
+	struct listener *l = listener_new(test, m, "A", NULL);
+
+	l->on_event = look_up_pkey;
+	l->arg = tr;
+	listener_start(test, l);
+	m->port[1].pkeys[2] = 0x8123;
+	mock_log_reset(m);
+	mock_fail_nth(m, MOCK_query_pkey, 1, -ENOMEM);
+	dispatch(m, IB_EVENT_PKEY_CHANGE);
+	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
+	KVT_EXPECT_TRACE(test, tr, "pkey:0x8123 find:0");
+	/* The one that failed, and the whole table. */
+	KUNIT_EXPECT_EQ(test, 1 + MOCK_PKEYS, mock_calls(m, MOCK_query_pkey));
+}
+
+/* What was put off is forgotten. */
+static void device_goes_while_there_is_no_memory(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+
+	mock_fail(m, MOCK_query_pkey, -ENOMEM);
+	mock_hold(m, MOCK_query_pkey);
+	dispatch(m, IB_EVENT_PKEY_CHANGE);
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&m->hold.entered));
+	mock_hold_end(m);
+	mock_unregister(m);
+	KUNIT_EXPECT_FALSE(test, mock_exists("kvtm_a"));
+}
+
 struct fence {
 	struct kvt_gate gate;
 	struct completion unregistering;
@@ -439,9 +473,11 @@ static void events_reach_the_handler_until_remove_ends(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&l->seen));
 	mock_unregister(m);
 	KVT_EXPECT_TRACE(test, tr, "A+kvtm_a A-kvtm_a seen:1 seen:2");
-	/* The driver may still dispatch; nobody listens. */
+	/* The driver may still dispatch; it is not asked for its tables any more. */
+	mock_log_reset(m);
 	dispatch(m, IB_EVENT_DEVICE_FATAL);
 	dispatch(m, IB_EVENT_PKEY_CHANGE);
+	KUNIT_EXPECT_FALSE(test, mock_event_is_taken(m));
 	KUNIT_EXPECT_EQ(test, 2, atomic_read(&l->seen));
 }
 
@@ -508,6 +544,8 @@ static struct kunit_case core_event_cases[] = {
 	KUNIT_CASE(lid_change_is_in_the_cache_when_told),
 	KUNIT_CASE(gid_change_is_in_the_cache_when_told),
 	KUNIT_CASE(failing_refresh_does_not_lose_the_event),
+	KUNIT_CASE(refresh_without_memory_is_done_again),
+	KUNIT_CASE(device_goes_while_there_is_no_memory),
 	KUNIT_CASE(unregister_waits_for_a_running_handler),
 	KUNIT_CASE(events_reach_the_handler_until_remove_ends),
 	KUNIT_CASE(no_event_of_a_storm_is_lost),

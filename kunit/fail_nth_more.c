@@ -8,6 +8,7 @@
 #include <linux/mman.h>
 #include <linux/sched.h>
 #include <kunit/test.h>
+#include <rdma/ib_cache.h>
 #include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
 
@@ -27,6 +28,18 @@
 #define LENGTH		SZ_1M
 
 #define ACCESS		IB_ACCESS_LOCAL_WRITE
+
+/**
+ * struct heard - a handler of events that looks at a GID
+ * @handler: what the core sees
+ * @gid: in the cache when an event came
+ * @got: completed by each
+ */
+struct heard {
+	struct ib_event_handler handler;
+	union ib_gid gid;
+	struct completion got;
+};
 
 /**
  * struct target - what the calls are made on
@@ -342,6 +355,59 @@ static void gids_of_a_port(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, hit);
 }
 
+/* The mock's. */
+static typeof_member(struct ib_device_ops, query_gid) query_gid;
+
+/* The thread that reads the port again finds no memory for a new GID, once. */
+static int gid_without_memory(struct ib_device *ibdev, u32 port, int index, union ib_gid *gid)
+{
+	int ret = query_gid(ibdev, port, index, gid);
+
+	if (ret != -EAGAIN)
+		return ret;
+	*gid = mock_of(ibdev)->port[port].gids[index];
+	kvt_fail_nth(1);
+	return 0;
+}
+
+static void note_gid(struct ib_event_handler *handler, struct ib_event *event)
+{
+	struct heard *h = container_of(handler, struct heard, handler);
+
+	rdma_query_gid(event->device, event->element.port_num, 3, &h->gid);
+	complete(&h->got);
+}
+
+/* Nobody is told of anything before they are. */
+static void gids_that_are_read_again(struct kunit *test)
+{
+	struct heard *h = kunit_kzalloc(test, sizeof(*h), GFP_KERNEL);
+	struct mock *m = mock_new(test);
+	union ib_gid gid;
+
+	kvt_need_injection(test);
+	KUNIT_ASSERT_NOT_NULL(test, h);
+	query_gid = m->ops.query_gid;
+	m->ops.query_gid = gid_without_memory;
+	mock_alloc(test, m);
+	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	init_completion(&h->got);
+	INIT_IB_EVENT_HANDLER(&h->handler, m->ibdev, note_gid);
+	m->port[1].gids[3].raw[15] ^= 0x55;
+	gid = m->port[1].gids[3];
+
+	mock_log_reset(m);
+	mock_fail_nth(m, MOCK_query_gid, 4, -EAGAIN);
+	ib_register_event_handler(&h->handler);
+	ib_dispatch_event(&(struct ib_event){ .device = m->ibdev, .element.port_num = 1,
+					      .event = IB_EVENT_PKEY_CHANGE });
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&h->got));
+	ib_unregister_event_handler(&h->handler);
+	/* Up to that GID, and once more from the first one on. */
+	KUNIT_EXPECT_EQ(test, 4 + MOCK_GIDS, mock_calls(m, MOCK_query_gid));
+	KUNIT_EXPECT_EQ(test, 0, memcmp(&gid, &h->gid, sizeof(gid)));
+}
+
 static const struct rdma_stat_desc stats[] = { { .name = "a" }, { .name = "b" } };
 
 /* NULL is all it says. */
@@ -541,6 +607,7 @@ static struct kunit_case fail_nth_more_cases[] = {
 	KUNIT_CASE(network_device_of_a_port),
 	KUNIT_CASE(changes_that_the_driver_has_made),
 	KUNIT_CASE(gids_of_a_port),
+	KUNIT_CASE(gids_that_are_read_again),
 	KUNIT_CASE(counters_of_a_driver),
 	KUNIT_CASE(memory_of_the_process),
 	KUNIT_CASE(memory_of_a_peer),

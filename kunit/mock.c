@@ -13,6 +13,7 @@
 #include <linux/platform_device.h>
 #include <kunit/resource.h>
 
+#include "../core/core_priv.h"
 #include "lib.h"
 #include "mock.h"
 
@@ -221,6 +222,25 @@ bool mock_last(struct mock *m, enum mock_op op, struct mock_call *call)
 	return found;
 }
 EXPORT_SYMBOL_GPL(mock_last);
+
+/**
+ * mock_event_is_taken() - has the core taken an event of a port?
+ * @m: the mock; its log was reset before the event was dispatched
+ *
+ * For events that it must not take: if it did, it is on the way to asking for the P_Keys
+ * of the port, or has done so.
+ *
+ * Context: process.
+ * Return: true if it is handling an event of the device, or has done so.
+ */
+bool mock_event_is_taken(struct mock *m)
+{
+	struct ib_device_priv *priv = ib_priv(m->ibdev);
+
+	irq_work_sync(&priv->event_irq);
+	return work_busy(&priv->event_work) || mock_calls(m, MOCK_query_pkey);
+}
+EXPORT_SYMBOL_GPL(mock_event_is_taken);
 
 /**
  * mock_live() - objects made and not destroyed

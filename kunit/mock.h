@@ -241,6 +241,8 @@ bool mock_last(struct mock *m, enum mock_op op, struct mock_call *call);
 int mock_enter(struct mock *m, enum mock_op op, const void *obj, u64 arg,
 	       u64 arg2);
 
+bool mock_event_is_taken(struct mock *m);
+
 int mock_live(struct mock *m);
 #define MOCK_EXPECT_IDLE(test, m) KUNIT_EXPECT_EQ(test, 0, mock_live(m))
 
