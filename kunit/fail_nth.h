@@ -28,12 +28,14 @@ enum undo {
  * @make: the call; returns 0 or a negative errno
  * @unmake: undoes a @make that worked
  * @undo: what that does
+ * @held: what the call might leave behind, besides objects of the device; or NULL
  */
 struct victim {
 	const char *name;
 	int (*make)(void *arg);
 	void (*unmake)(void *arg);
 	enum undo undo;
+	int (*held)(void *arg);
 };
 
 void sweep(struct kunit *test, struct mock *m, const struct victim *v,

@@ -39,6 +39,12 @@ static void sweep_quiet_undo(struct kunit *test, const struct victim *v, void *a
 	KUNIT_EXPECT_FALSE_MSG(test, hit, "%s undone", v->name);
 }
 
+/* Whatever is there before a call and must be there again after it. */
+static int count_held(struct mock *m, const struct victim *v, void *arg)
+{
+	return mock_live(m) + (v->held ? v->held(arg) : 0);
+}
+
 /**
  * sweep_undo() - let each allocation fail that undoing a call makes
  * @test: the running case
@@ -51,7 +57,7 @@ static void sweep_quiet_undo(struct kunit *test, const struct victim *v, void *a
 void sweep_undo(struct kunit *test, struct mock *m, const struct victim *v,
 		void *arg)
 {
-	int live = mock_live(m);
+	int held = count_held(m, v, arg);
 	bool hit = true;
 	unsigned int n;
 
@@ -60,7 +66,7 @@ void sweep_undo(struct kunit *test, struct mock *m, const struct victim *v,
 		kvt_fail_nth(n + 1);
 		v->unmake(arg);
 		hit = kvt_failed_nth();
-		KUNIT_ASSERT_EQ_MSG(test, live, mock_live(m), "%s undone, n=%u",
+		KUNIT_ASSERT_EQ_MSG(test, held, count_held(m, v, arg), "%s undone, n=%u",
 				    v->name, n + 1);
 	}
 	KUNIT_EXPECT_LT(test, n, MAX_ALLOCS);
@@ -83,7 +89,7 @@ EXPORT_SYMBOL_GPL(sweep_undo);
 void sweep(struct kunit *test, struct mock *m, const struct victim *v,
 	   void *arg)
 {
-	int live = mock_live(m), survived = 0;
+	int held = count_held(m, v, arg), survived = 0;
 	unsigned int n;
 
 	for (n = 1; n < MAX_ALLOCS; n++) {
@@ -100,7 +106,7 @@ void sweep(struct kunit *test, struct mock *m, const struct victim *v,
 			KUNIT_EXPECT_EQ_MSG(test, -ENOMEM, ret, "%s, n=%u",
 					    v->name, n);
 		}
-		KUNIT_ASSERT_EQ_MSG(test, live, mock_live(m), "%s, n=%u",
+		KUNIT_ASSERT_EQ_MSG(test, held, count_held(m, v, arg), "%s, n=%u",
 				    v->name, n);
 		if (!hit)
 			break;
@@ -111,7 +117,7 @@ void sweep(struct kunit *test, struct mock *m, const struct victim *v,
 	KUNIT_EXPECT_LT(test, n, MAX_ALLOCS);
 	KUNIT_ASSERT_EQ(test, 0, v->make(arg));
 	v->unmake(arg);
-	KUNIT_EXPECT_EQ(test, live, mock_live(m));
+	KUNIT_EXPECT_EQ(test, held, count_held(m, v, arg));
 	if (v->undo != UNDO_MAKES)
 		sweep_undo(test, m, v, arg);
 }
