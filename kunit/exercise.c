@@ -31,14 +31,16 @@
 /* So many show all there is: each operation, each way in which a request ends. */
 #define ENOUGH		200000
 /*
- * Runs, with seeds of their own: the kernel's detector of hung tasks takes a case that
- * goes on for a minute for one.
+ * Operations of a part, which has a seed of its own: the kernel's detector of hung tasks
+ * takes a case that goes on for a minute for one.
  */
-#define PARTS		10
+#define PART		(100000 / DEBUG_SHARE)
 /* More than there are kinds of operations. */
 #define KINDS		64
 /* A sequence of so many is short: more is tried to make it shorter. */
 #define SHORT		24
+/* So often an episode is run by itself, before its failure is taken for one of chance. */
+#define TRIES		20
 /* While a failure is shrunk, what does not come in this time does not come. */
 #define SHRINK_PATIENCE	(2 * HZ)
 /* The same where it is known that something does not come. */
@@ -112,6 +114,7 @@ struct x_thread {
  * @ops: a sequence, for shrinking
  * @nr_ops: its length
  * @trial: a part of it
+ * @why: how the sequence failed last
  */
 struct run {
 	struct x_shared s;
@@ -124,6 +127,7 @@ struct run {
 	struct x_op ops[EPISODE];
 	u32 nr_ops;
 	struct x_op trial[EPISODE];
+	char why[160];
 };
 
 /* --- worlds --- */
@@ -357,17 +361,23 @@ static bool join(const struct run *run, struct kvt_thread *t)
 static struct failure *run_threads(struct kunit *test, struct run *run)
 {
 	struct kvt_thread *k[MAX_THREADS];
-	u32 i;
+	struct failure *first = NULL;
+	u32 i, hangs;
 
 	for (i = 0; i < run->threads; i++)
 		k[i] = kvt_thread_start(test, i % 2 ? kvt_other_cpu() : 0, thread_fn, &run->t[i]);
-	for (i = 0; i < run->threads; i++)
-		KUNIT_ASSERT_TRUE_MSG(test, join(run, k[i]), "thread %u hangs", i);
+	for (i = 0; i < run->threads && join(run, k[i]); i++)
+		;
+	hangs = i;
+	WRITE_ONCE(run->stop, true);
 	for (i = 0; i < run->threads; i++) {
-		if (run->t[i].failure.there)
-			return &run->t[i].failure;
+		if (!run->t[i].failure.there)
+			continue;
+		kunit_info(test, "thread %u: %s", i, run->t[i].failure.why);
+		first = first ?: &run->t[i].failure;
 	}
-	return NULL;
+	KUNIT_ASSERT_EQ_MSG(test, hangs, run->threads, "thread %u hangs", hangs);
+	return first;
 }
 
 /* --- shrinking --- */
@@ -383,7 +393,10 @@ static int try(struct run *run, u32 thread, const struct x_op *ops, u32 nr)
 		if (x_run_op(w, &ops[i]) == X_FAILED)
 			break;
 	}
-	return end_world(w) ? (int)i : -1;
+	if (!end_world(w))
+		return -1;
+	strscpy(run->why, w->why, sizeof(run->why));
+	return i;
 }
 
 /* Leaves out @len operations from @start on, if it fails nevertheless. */
@@ -477,12 +490,26 @@ static bool find_short(struct run *run, const struct failure *f)
 	run->nr_ops = min_t(u32, f->at + 1, EPISODE);
 	for (i = 0; i < run->nr_ops; i++)
 		x_draw(&run->ops[i], run->seed, f->thread, f->first + i);
-	if (try(run, f->thread, run->ops, run->nr_ops) < 0)
-		return false;
+	for (i = 0; try(run, f->thread, run->ops, run->nr_ops) < 0; i++) {
+		if (i == TRIES)
+			return false;
+	}
 	do
 		shrink(run, f->thread);
 	while (simplify(run, f->thread) || shrink_anywhere(run, f->thread));
 	return true;
+}
+
+/* The operations before a failure that chance has a part in. */
+static void print_last(struct kunit *test, const struct run *run)
+{
+	char line[64];
+	u32 i;
+
+	for (i = run->nr_ops - min(run->nr_ops, (u32)SHORT); i < run->nr_ops; i++) {
+		x_write_op(&run->ops[i], line, sizeof(line));
+		kunit_info(test, "before it: %s", line);
+	}
 }
 
 static void print_sequence(struct kunit *test, struct run *run)
@@ -501,11 +528,11 @@ static void report(struct kunit *test, struct run *run, const struct failure *f)
 	kunit_err(test, "seed %u, thread %u, operation %u: %s", run->seed, f->thread,
 		  f->first + f->at, f->why);
 	if (!find_short(run, f)) {
-		kunit_err(test, "by itself, the episode does not fail");
+		kunit_err(test, "by itself, the episode does not fail in %u runs", TRIES);
+		print_last(test, run);
 		return;
 	}
-	try(run, f->thread, run->ops, run->nr_ops);
-	kunit_err(test, "shrunk to %u operations: %s", run->nr_ops, run->t[f->thread].w->why);
+	kunit_err(test, "shrunk to %u operations: %s", run->nr_ops, run->why);
 	print_sequence(test, run);
 }
 
@@ -648,12 +675,15 @@ static struct run *new_run(struct kunit *test, u64 count, u32 threads, enum x_li
 
 /* --- the suite --- */
 
+/* A seed that was given is that of the first part; the others have those behind it. */
 static u32 the_seed(struct kunit *test, u64 count, u32 part)
 {
-	if (!seed_param)
-		return kvt_seed(test, "operations", count);
-	kunit_info(test, "%llu operations, seed %u", count, seed_param + part);
-	return seed_param + part;
+	u32 seed = seed_param;
+
+	if (!seed)
+		seed = kvt_seed(test, "operations", count);
+	kunit_info(test, "part %u: seed %u", part, seed + part);
+	return seed + part;
 }
 
 static void read_sequence(struct kunit *test, struct run *run, const char *text)
@@ -678,8 +708,8 @@ static void replay(struct kunit *test)
 	read_sequence(test, run, replay_param);
 	at = try(run, 0, run->ops, run->nr_ops);
 	if (at >= 0) {
-		kunit_err(test, "operation %d: %s", at, run->t[0].w->why);
-		KUNIT_FAIL(test, "%s", run->t[0].w->why);
+		kunit_err(test, "operation %d: %s", at, run->why);
+		KUNIT_FAIL(test, "%s", run->why);
 	}
 	check_shared(test, &run->s);
 }
@@ -726,30 +756,41 @@ static void check_statuses(struct kunit *test)
 	}
 }
 
-static const u32 parts[PARTS] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 };
-
-static void part_name(const u32 *part, char *desc)
+static u64 all_operations(void)
 {
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "part %u", *part);
+	return count_param ?: max_t(u64, 1000, kvt_count(OPERATIONS) / DEBUG_SHARE);
 }
 
-KUNIT_ARRAY_PARAM(part, parts, part_name);
+static u32 nr_parts(void)
+{
+	return replay_param ? 1 : DIV_ROUND_UP_ULL(all_operations(), PART);
+}
+
+/* KUnit wants a pointer for each; they are the number of the part, and 1. */
+static const void *part_gen_params(const void *prev, char *desc)
+{
+	uintptr_t part = (uintptr_t)prev;
+
+	if (part == nr_parts())
+		return NULL;
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "part %lu", part);
+	return (const void *)(part + 1);
+}
 
 static void random_calls_do_what_the_model_says(struct kunit *test)
 {
-	u64 count = count_param ?: max_t(u64, 1000, kvt_count(OPERATIONS) / DEBUG_SHARE);
-	const u32 *part = test->param_value;
-	u64 skipped = 0;
+	u32 part = (uintptr_t)test->param_value - 1;
+	u64 count = all_operations(), skipped = 0;
 	struct failure *f;
 	struct run *run;
 	u32 i;
 
 	if (replay_param) {
-		if (!*part)
-			replay(test);
+		replay(test);
 		return;
 	}
-	run = new_run(test, count / PARTS, threads_param, lie_param, the_seed(test, count / PARTS, *part));
+	count = min_t(u64, count, PART);
+	run = new_run(test, count, threads_param, lie_param, the_seed(test, count, part));
 	f = run_threads(test, run);
 	for (i = 0; i < run->threads; i++)
 		skipped += run->t[i].skipped;
@@ -760,7 +801,7 @@ static void random_calls_do_what_the_model_says(struct kunit *test)
 		KUNIT_FAIL(test, "%s", f->why);
 	}
 	add_up(run);
-	if (!f && count >= ENOUGH && *part == PARTS - 1) {
+	if (!f && all_operations() >= ENOUGH && part == nr_parts() - 1) {
 		check_kinds(test);
 		check_statuses(test);
 	}

@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # In the guest: the randomised exerciser alone. PARAMS are those of its module, with
-# commas between them.
+# commas between them. CONTRACT is what the contract checker does.
 
-for ko in kverbs kverbs_emu; do
-	load $ko
-done
+load kverbs contract="${CONTRACT:-warn}"
+load kverbs_emu
 load kverbs_kunit
 # shellcheck disable=SC2046
 load kunit_exercise $(echo "$PARAMS" | tr , ' ')
