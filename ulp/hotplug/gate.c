@@ -65,7 +65,7 @@ static void gate_wait(struct ib_device *dev, enum gate_word word)
 	struct ib_cq *cq;
 
 	WRITE_ONCE(gate_waits, word);
-	if (!wait_for_completion_timeout(&gate_go, 2 * HP_TIMEOUT))
+	if (hp_fault != HP_OPEN && !wait_for_completion_timeout(&gate_go, 2 * HP_TIMEOUT))
 		pr_err("BUG: nobody has opened the gate of %s\n", gate_words[word]);
 	pd = ib_alloc_pd(dev, 0);
 	cq = ib_alloc_cq(dev, NULL, 1, 0, IB_POLL_WORKQUEUE);

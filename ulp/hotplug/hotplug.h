@@ -23,6 +23,7 @@
 #define HP_RECVS	(2 * HP_WINDOW)
 #define HP_HELD		3	/* requests of each kind on others */
 #define HP_WARM		(2 * HP_WINDOW)	/* sends done: traffic moves */
+#define HP_PACE_MS	20	/* from when on receives are posted again at intervals */
 #define HP_SPARE_WR	2	/* a drain's own */
 #define HP_MSG		64	/* bytes of a message */
 #define HP_TIMEOUT	(30 * HZ)	/* of what must come soon */
@@ -58,9 +59,12 @@ enum hp_kind {
  * @HP_DOUBLE: one is, twice
  * @HP_LATE: the accounts are closed before the queues are drained
  * @HP_NO_DRAIN: the queues are not drained
- * @HP_FORGET: a queue pair is left
+ * @HP_FORGET: queue pairs are left
  * @HP_SLOW: remove() takes longer than allowed
  * @HP_IDLE: no work is posted
+ * @HP_WRONG: a send that nothing should complete finds a receive
+ * @HP_ERROR: a send is from memory that is not there
+ * @HP_OPEN: the gate does not wait
  * @HP_FAULTS: how many there are
  */
 enum hp_fault {
@@ -72,7 +76,24 @@ enum hp_fault {
 	HP_FORGET,
 	HP_SLOW,
 	HP_IDLE,
+	HP_WRONG,
+	HP_ERROR,
+	HP_OPEN,
 	HP_FAULTS,
+};
+
+/**
+ * enum hp_choice - what is not the same in each session
+ * @HP_WAIT: add() waits for traffic, or does not
+ * @HP_BREAK: queue pairs are moved to ERR before posting stops, or are not
+ * @HP_CONTEXT: what polls the queue pairs in every state
+ * @HP_VECTOR: the completion vector of the first queue
+ */
+enum hp_choice {
+	HP_WAIT,
+	HP_BREAK,
+	HP_CONTEXT,
+	HP_VECTOR,
 };
 
 struct hp_queue;
@@ -85,6 +106,7 @@ struct hp_session;
  * @recv: a receive
  * @held: nothing completes it but a flush
  * @bad: a send from memory that is not there
+ * @rests: a receive that has completed, and is posted again by and by
  * @out: times that it was posted, less completions: 0 or 1
  */
 struct hp_slot {
@@ -93,6 +115,7 @@ struct hp_slot {
 	bool recv;
 	bool held;
 	bool bad;
+	bool rests;
 	atomic_t out;
 };
 
@@ -124,7 +147,8 @@ struct hp_qp {
  * @closed: every completion should have come
  * @poll_lock: guards @unwatched
  * @unwatched: @work is not to be queued any more
- * @budget: sends that may still be posted again
+ * @failed: a request has failed: there is no traffic any more
+ * @budget: receives that may still be posted again at once
  * @warm: sends until @moves
  * @moves: completed when traffic moves, or a request has failed
  * @left: requests that are out, and one until @stopping
@@ -140,6 +164,7 @@ struct hp_queue {
 	spinlock_t lock;
 	bool stopping;
 	bool closed;
+	bool failed;
 	spinlock_t poll_lock;
 	bool unwatched;
 	atomic_t budget;
@@ -153,12 +178,13 @@ struct hp_queue {
 /**
  * struct hp_session - the client's time on a device
  * @dev: the device
- * @nr: counts sessions; what is not the same in each follows it
+ * @nr: counts sessions; each &enum hp_choice follows it
  * @port: what the port says of itself
  * @ah: the way to the port itself
  * @pd: of all
  * @mem: what is sent and what is received, mapped at @dma
  * @dma: likewise
+ * @pace: posts the receives that rest
  * @queues: by &enum hp_kind
  */
 struct hp_session {
@@ -169,6 +195,7 @@ struct hp_session {
 	struct ib_pd *pd;
 	void *mem;
 	u64 dma;
+	struct delayed_work pace;
 	struct hp_queue queues[HP_KINDS];
 };
 
@@ -181,14 +208,18 @@ struct hp_session {
  * @completed: those that succeeded
  * @flushed: those that were flushed
  * @bad: those that failed because they were meant to
+ * @retries: those that gave up because the link was down, where it may be
  * @errors: those that failed otherwise
  * @lost: those that did not complete
  * @doubled: completions too many
  * @late: completions after the last one should have come
  * @wrong: requests that nothing should complete but a flush, and something did
+ * @idle: times that a queue had nothing under way when its session ended
  * @over: calls of remove() that took too long
  * @longest_us: the longest
  * @moved: by &enum hp_kind, sends that were done
+ * @out: by &enum hp_kind, requests under way when sessions ended; of queue pairs with
+ *	 traffic, sends
  * @states: by &enum ib_qp_state, queue pairs that were so when remove() came
  */
 struct hp_stats {
@@ -199,14 +230,17 @@ struct hp_stats {
 	atomic_t completed;
 	atomic_t flushed;
 	atomic_t bad;
+	atomic_t retries;
 	atomic_t errors;
 	atomic_t lost;
 	atomic_t doubled;
 	atomic_t late;
 	atomic_t wrong;
+	atomic_t idle;
 	atomic_t over;
 	atomic_t longest_us;
 	atomic_t moved[HP_KINDS];
+	atomic_t out[HP_KINDS];
 	atomic_t states[HP_QP_STATES];
 };
 
@@ -215,11 +249,13 @@ extern enum hp_fault hp_fault;
 extern unsigned int hp_bound_ms;
 extern unsigned int hp_messages;
 extern unsigned int hp_first;
+extern bool hp_links;
 extern struct workqueue_struct *hp_wq;
 
 /* session.c */
 struct hp_session *hp_session_begin(struct ib_device *dev);
 void hp_session_end(struct hp_session *s);
+u32 hp_choose(const struct hp_session *s, enum hp_choice choice, u32 n);
 
 /* qp.c */
 int hp_qp_create(struct hp_queue *queue, struct hp_qp *q, enum ib_qp_type type,
@@ -229,7 +265,9 @@ int hp_states_setup(struct hp_queue *queue);
 void hp_states_count(struct hp_queue *queue);
 
 /* traffic.c */
+bool hp_fault_once(enum hp_fault fault);
 int hp_post_all(struct hp_qp *q);
+void hp_pace_work(struct work_struct *work);
 void hp_plain_handler(struct ib_cq *cq, void *context);
 void hp_poll_work(struct work_struct *work);
 void hp_queue_poll_again(struct hp_queue *queue);

@@ -6,15 +6,16 @@
  *
  * Parameters:
  *
- *  messages=50     sends of each kind of queue in a session that are posted again
- *		    after the first ones
+ *  messages=50     messages of each kind of queue in a session that follow each other
+ *		    at once; after that they go on, at intervals
  *  first=0	    the number of the first session: they vary what they do by that
+ *  links=0	    links go down meanwhile: sends may give up
  *  bound_ms=10000  what remove() may take
  *  fault=none      a bug of this module: lose, double, late, no_drain, forget, slow,
- *		    idle; see enum hp_fault
+ *		    idle, wrong, error, open; see enum hp_fault
  *
  * <debugfs>/kverbs_hotplug/stats has the counts of struct hp_stats, a line of
- * key=value; those that are not 0 and should be are also told in the kernel's log,
+ * key=value; those that should be 0 and are not are also told in the kernel's log,
  * with "BUG:", at the end of each session. The longest remove() is told there when
  * the module goes. <debugfs>/kverbs_hotplug/gate: see gate.c.
  */
@@ -34,11 +35,15 @@ struct workqueue_struct *hp_wq;
 
 unsigned int hp_messages = 50;
 module_param_named(messages, hp_messages, uint, 0444);
-MODULE_PARM_DESC(messages, "sends of each kind of queue that are posted again");
+MODULE_PARM_DESC(messages, "messages of each kind of queue that follow each other at once");
 
 unsigned int hp_first;
 module_param_named(first, hp_first, uint, 0444);
 MODULE_PARM_DESC(first, "number of the first session, which what is varied follows");
+
+bool hp_links;
+module_param_named(links, hp_links, bool, 0444);
+MODULE_PARM_DESC(links, "links go down: sends may give up");
 
 unsigned int hp_bound_ms = 10000;
 module_param_named(bound_ms, hp_bound_ms, uint, 0444);
@@ -46,7 +51,7 @@ MODULE_PARM_DESC(bound_ms, "milliseconds that remove() may take");
 
 static char *fault = "none";
 module_param(fault, charp, 0444);
-MODULE_PARM_DESC(fault, "bug to seed: none, lose, double, late, no_drain, forget, slow or idle");
+MODULE_PARM_DESC(fault, "bug to seed: none, lose, double, late, no_drain, ...");
 
 static const char * const hp_fault_names[HP_FAULTS] = {
 	[HP_NO_FAULT] = "none",
@@ -57,6 +62,9 @@ static const char * const hp_fault_names[HP_FAULTS] = {
 	[HP_FORGET] = "forget",
 	[HP_SLOW] = "slow",
 	[HP_IDLE] = "idle",
+	[HP_WRONG] = "wrong",
+	[HP_ERROR] = "error",
+	[HP_OPEN] = "open",
 };
 
 static const char * const hp_kind_names[HP_KINDS] = {
@@ -118,13 +126,14 @@ static void hp_note_time(u64 start)
 /* What is never to be, in a line for who looks at the log. */
 static void hp_complain(const char *name)
 {
+	int failed = atomic_read(&hp_stats.failed), errors = atomic_read(&hp_stats.errors);
 	int lost = atomic_read(&hp_stats.lost), doubled = atomic_read(&hp_stats.doubled);
 	int late = atomic_read(&hp_stats.late), wrong = atomic_read(&hp_stats.wrong);
-	int over = atomic_read(&hp_stats.over);
+	int idle = atomic_read(&hp_stats.idle), over = atomic_read(&hp_stats.over);
 
-	if (lost || doubled || late || wrong || over)
-		pr_err("BUG: %s: lost=%d doubled=%d late=%d wrong=%d over=%d longest_us=%d\n",
-		       name, lost, doubled, late, wrong, over,
+	if (failed || errors || lost || doubled || late || wrong || idle || over)
+		pr_err("BUG: %s: failed=%d errors=%d lost=%d doubled=%d late=%d wrong=%d idle=%d over=%d longest_us=%d\n",
+		       name, failed, errors, lost, doubled, late, wrong, idle, over,
 		       atomic_read(&hp_stats.longest_us));
 }
 
@@ -153,11 +162,13 @@ static int hp_stats_show(struct seq_file *m, void *unused)
 		{ "completed", &hp_stats.completed },
 		{ "flushed", &hp_stats.flushed },
 		{ "bad", &hp_stats.bad },
+		{ "retries", &hp_stats.retries },
 		{ "errors", &hp_stats.errors },
 		{ "lost", &hp_stats.lost },
 		{ "doubled", &hp_stats.doubled },
 		{ "late", &hp_stats.late },
 		{ "wrong", &hp_stats.wrong },
+		{ "idle", &hp_stats.idle },
 		{ "over", &hp_stats.over },
 		{ "longest_us", &hp_stats.longest_us },
 	};
@@ -167,6 +178,8 @@ static int hp_stats_show(struct seq_file *m, void *unused)
 		seq_printf(m, "%s=%d ", counts[i].name, atomic_read(counts[i].value));
 	for (i = 0; i < HP_STATES; i++)
 		seq_printf(m, "%s=%d ", hp_kind_names[i], atomic_read(&hp_stats.moved[i]));
+	for (i = 0; i < HP_KINDS; i++)
+		seq_printf(m, "%s_out=%d ", hp_kind_names[i], atomic_read(&hp_stats.out[i]));
 	for (i = 0; i < HP_QP_STATES; i++)
 		seq_printf(m, "%s=%d ", hp_state_names[i], atomic_read(&hp_stats.states[i]));
 	seq_putc(m, '\n');

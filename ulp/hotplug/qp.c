@@ -17,9 +17,9 @@
 
 #include "hotplug.h"
 
-#define HP_ACK_TIMEOUT	14	/* 4.096 us * 2^14 = 67 ms */
+#define HP_ACK_TIMEOUT	17	/* 4.096 us * 2^17 = 537 ms: a link may be down for moments */
 #define HP_RETRIES	7	/* of requests to a peer without receive: for ever */
-#define HP_RNR_TIMER	16	/* 2.56 ms */
+#define HP_RNR_TIMER	20	/* 10.24 ms: sends wait for receives much of the time */
 
 /* What must be given on the way from RESET to INIT, to RTR and to RTS. */
 static const int hp_rc_masks[] = {
@@ -153,11 +153,12 @@ static const struct {
 static int hp_state_setup(struct hp_queue *queue, enum ib_qp_state state)
 {
 	struct hp_qp *q = &queue->qps[state];
+	u32 i, recvs = hp_states[state].recvs;
 	int ret;
-	u32 i;
 
-	ret = hp_qp_create(queue, q, hp_states[state].type, hp_states[state].sends,
-			   hp_states[state].recvs);
+	if (state == IB_QPS_RTS && hp_fault == HP_WRONG)
+		recvs = 1;
+	ret = hp_qp_create(queue, q, hp_states[state].type, hp_states[state].sends, recvs);
 	if (ret)
 		return ret;
 	for (i = 0; i < q->nr; i++)

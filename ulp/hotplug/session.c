@@ -4,15 +4,18 @@
  *
  * At the end, whatever is under way:
  *  1. queue pairs are moved to ERR with traffic on, in every other session;
- *  2. stopping is set, with the lock: nothing is posted after it;
+ *  2. stopping is set, with the lock: nothing is posted after it. Until then there is
+ *     traffic, and each queue has requests under way, which are counted;
  *  3. our own polling ends, the queues are drained: each request has completed;
  *  4. the books are closed, and looked at: what is out now is lost;
- *  5. queue pairs and CQs are destroyed: a completion that comes now is late;
+ *  5. queue pairs are destroyed, what is in the CQs is taken out, CQs are destroyed:
+ *     a completion that comes now is late;
  *  6. no handler runs any more, so the slots and the memory can go.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/ipv6.h>
+#include <linux/jhash.h>
 #include <linux/printk.h>
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
@@ -22,7 +25,7 @@
 #define HP_HOP_LIMIT	64
 #define HP_CQE		128
 
-/* Of the queue pairs in every state, in turn. */
+/* Of the queue pairs in every state. */
 static const enum ib_poll_context hp_contexts[] = {
 	IB_POLL_SOFTIRQ, IB_POLL_THREAD, IB_POLL_WORKQUEUE, IB_POLL_UNBOUND_WORKQUEUE,
 };
@@ -34,6 +37,19 @@ static const enum ib_poll_context hp_kinds[] = {
 	[HP_WORKQUEUE] = IB_POLL_WORKQUEUE,
 	[HP_UNBOUND] = IB_POLL_UNBOUND_WORKQUEUE,
 };
+
+/**
+ * hp_choose - what a session does
+ * @s: the session
+ * @choice: of what
+ * @n: in how many ways it can be done
+ *
+ * Return: one of them: the same for each session of this number, and as if by chance.
+ */
+u32 hp_choose(const struct hp_session *s, enum hp_choice choice, u32 n)
+{
+	return jhash_2words(s->nr, choice, 0) % n;
+}
 
 /* The first GID there is, of an Ethernet port. */
 static int hp_gid_address(struct hp_session *s)
@@ -85,16 +101,19 @@ static int hp_memory(struct hp_session *s)
 static struct ib_cq *hp_cq_create(struct hp_queue *queue)
 {
 	struct hp_session *s = queue->session;
+	u32 vectors = s->dev->num_comp_vectors;
 	struct ib_cq_init_attr attr = {
 		.cqe = HP_CQE,
-		.comp_vector = (s->nr + queue->kind) % s->dev->num_comp_vectors,
+		.comp_vector = (hp_choose(s, HP_VECTOR, vectors) + queue->kind) % vectors,
 	};
 	enum ib_poll_context ctx;
 
 	if (queue->kind == HP_PLAIN)
 		return ib_create_cq(s->dev, hp_plain_handler, NULL, queue, &attr);
-	ctx = queue->kind == HP_STATES ? hp_contexts[s->nr % ARRAY_SIZE(hp_contexts)] :
-	      hp_kinds[queue->kind];
+	if (queue->kind == HP_STATES)
+		ctx = hp_contexts[hp_choose(s, HP_CONTEXT, ARRAY_SIZE(hp_contexts))];
+	else
+		ctx = hp_kinds[queue->kind];
 	return ib_alloc_cq(s->dev, queue, HP_CQE, attr.comp_vector, ctx);
 }
 
@@ -152,12 +171,12 @@ static void hp_queue_init(struct hp_session *s, enum hp_kind kind)
 	INIT_WORK(&queue->work, hp_poll_work);
 }
 
-/* In every other session, traffic moves when add() returns. */
+/* In half of the sessions, traffic moves when add() returns. */
 static int hp_wait_moves(struct hp_session *s)
 {
 	enum hp_kind kind;
 
-	if (s->nr % 2 || hp_fault == HP_IDLE)
+	if (!hp_choose(s, HP_WAIT, 2) || hp_fault == HP_IDLE)
 		return 0;
 	for (kind = 0; kind < HP_STATES; kind++) {
 		if (!wait_for_completion_timeout(&s->queues[kind].moves, HP_TIMEOUT))
@@ -189,7 +208,10 @@ static int hp_session_setup(struct hp_session *s)
 		else
 			ret = hp_traffic_setup(&s->queues[kind]);
 	}
-	return ret ?: hp_wait_moves(s);
+	if (ret)
+		return ret;
+	queue_delayed_work(hp_wq, &s->pace, msecs_to_jiffies(HP_PACE_MS));
+	return hp_wait_moves(s);
 }
 
 /* Whoever posts finds them so, or has posted before. */
@@ -202,6 +224,29 @@ static void hp_queue_break(struct hp_queue *queue)
 		if (queue->qps[i].at != IB_QPS_RESET)
 			ib_modify_qp(queue->qps[i].qp, &attr, IB_QP_STATE);
 	}
+}
+
+static u32 hp_qp_out(const struct hp_qp *q)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < q->nr; i++)
+		n += atomic_read(&q->slots[i].out) > 0;
+	return n;
+}
+
+/* The device goes while it has work. Not so where a link has gone before. */
+static void hp_queue_count_out(struct hp_queue *queue)
+{
+	u32 i, n = hp_qp_out(&queue->qps[0]);
+
+	if (hp_links && queue->kind != HP_STATES && READ_ONCE(queue->failed))
+		return;
+	for (i = 1; queue->kind == HP_STATES && i < queue->nr_qps; i++)
+		n += hp_qp_out(&queue->qps[i]);
+	atomic_add(n, &hp_stats.out[queue->kind]);
+	if (!n)
+		atomic_inc(&hp_stats.idle);
 }
 
 static void hp_queue_stop(struct hp_queue *queue)
@@ -220,7 +265,7 @@ static void hp_queue_unwatch(struct hp_queue *queue)
 	cancel_work_sync(&queue->work);
 }
 
-/* What is drained by ib_drain_qp() for the others. */
+/* The same as ib_drain_qp(), which does it for the others. */
 static void hp_plain_drain(struct hp_queue *queue)
 {
 	hp_queue_break(queue);
@@ -259,6 +304,17 @@ static void hp_queue_check(struct hp_queue *queue)
 	}
 }
 
+/* What nobody would poll any more: it is late. */
+static void hp_queue_empty(struct hp_queue *queue)
+{
+	struct ib_wc wc;
+
+	if (queue->kind == HP_DIRECT)
+		ib_process_cq_direct(queue->cq, -1);
+	while (queue->kind == HP_PLAIN && ib_poll_cq(queue->cq, 1, &wc) > 0)
+		wc.wr_cqe->done(queue->cq, &wc);
+}
+
 static void hp_queue_destroy(struct hp_queue *queue)
 {
 	struct hp_qp *q;
@@ -267,6 +323,8 @@ static void hp_queue_destroy(struct hp_queue *queue)
 		if (q->qp && hp_fault != HP_FORGET)
 			ib_destroy_qp(q->qp);
 	}
+	if (queue->cq)
+		hp_queue_empty(queue);
 	if (queue->cq && queue->kind == HP_PLAIN)
 		ib_destroy_cq(queue->cq);
 	else if (queue->cq)
@@ -280,10 +338,11 @@ static void hp_session_drain(struct hp_session *s)
 {
 	enum hp_kind kind;
 
-	for (kind = 0; kind < HP_KINDS && s->nr / 2 % 2; kind++)
+	for (kind = 0; kind < HP_KINDS && hp_choose(s, HP_BREAK, 2); kind++)
 		hp_queue_break(&s->queues[kind]);
 	for (kind = 0; kind < HP_KINDS; kind++)
 		hp_queue_stop(&s->queues[kind]);
+	cancel_delayed_work_sync(&s->pace);
 	for (kind = 0; kind < HP_KINDS; kind++) {
 		if (hp_fault == HP_LATE)
 			WRITE_ONCE(s->queues[kind].closed, true);
@@ -327,6 +386,7 @@ struct hp_session *hp_session_begin(struct ib_device *dev)
 		return ERR_PTR(-ENOMEM);
 	s->dev = dev;
 	s->nr = hp_first + atomic_fetch_inc(&sessions);
+	INIT_DELAYED_WORK(&s->pace, hp_pace_work);
 	for (kind = 0; kind < HP_KINDS; kind++)
 		hp_queue_init(s, kind);
 	ret = hp_session_setup(s);
@@ -344,6 +404,10 @@ struct hp_session *hp_session_begin(struct ib_device *dev)
  */
 void hp_session_end(struct hp_session *s)
 {
+	enum hp_kind kind;
+
 	hp_states_count(&s->queues[HP_STATES]);
+	for (kind = 0; kind < HP_KINDS; kind++)
+		hp_queue_count_out(&s->queues[kind]);
 	hp_session_free(s);
 }

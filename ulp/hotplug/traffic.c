@@ -2,7 +2,9 @@
 /*
  * Work requests. Each has a slot, which counts how often it was posted, less its
  * completions. A send or receive that succeeds is posted again, until the session
- * ends or has sent enough.
+ * ends. After the first messages, receives are posted again at intervals only: sends
+ * wait for them. So there are always sends under way, and the processors are not
+ * kept busy.
  *
  * Lock protocol: hp_queue.lock is held around each post, and while stopping is
  * set: after that nobody posts, which is what a drain asks for. It is the innermost
@@ -20,21 +22,30 @@
 #define HP_BATCH	16	/* completions polled at a time */
 
 /* A fault is seeded once. */
-static bool hp_fault_once(enum hp_fault fault)
+bool hp_fault_once(enum hp_fault fault)
 {
 	static atomic_t done;
 
 	return unlikely(hp_fault == fault) && !atomic_xchg(&done, 1);
 }
 
+static bool hp_is_traffic(const struct hp_slot *slot)
+{
+	return slot->qp->queue->kind != HP_STATES;
+}
+
 static struct ib_sge hp_sge(const struct hp_slot *slot)
 {
 	const struct hp_session *s = slot->qp->queue->session;
+	bool bad = slot->bad;
+
+	if (!slot->recv && hp_is_traffic(slot) && hp_fault_once(HP_ERROR))
+		bad = true;
 
 	return (struct ib_sge) {
 		.addr = s->dma + (slot->recv ? HP_MSG : 0),
 		.length = HP_MSG,
-		.lkey = slot->bad ? ~s->pd->local_dma_lkey : s->pd->local_dma_lkey,
+		.lkey = bad ? ~s->pd->local_dma_lkey : s->pd->local_dma_lkey,
 	};
 }
 
@@ -118,8 +129,11 @@ static void hp_account(struct hp_slot *slot, enum ib_wc_status status)
 	if (atomic_dec_return(&slot->out) < 0)
 		atomic_inc(&hp_stats.doubled);
 
-	/* A send that waits for its peer gives up when the link goes down. */
-	if (slot->held && status != IB_WC_WR_FLUSH_ERR && status != IB_WC_RETRY_EXC_ERR)
+	if (hp_links && status == IB_WC_RETRY_EXC_ERR) {
+		atomic_inc(&hp_stats.retries);
+		return;
+	}
+	if (slot->held && status != IB_WC_WR_FLUSH_ERR)
 		atomic_inc(&hp_stats.wrong);
 	if (status == IB_WC_SUCCESS)
 		atomic_inc(&hp_stats.completed);
@@ -131,30 +145,66 @@ static void hp_account(struct hp_slot *slot, enum ib_wc_status status)
 		atomic_inc(&hp_stats.errors);
 }
 
-static void hp_repost(struct hp_slot *slot)
+static void hp_post_again(struct hp_slot *slot)
 {
-	struct hp_queue *queue = slot->qp->queue;
-	int ret;
+	int ret = hp_post(slot);
 
-	if (!slot->recv) {
-		atomic_inc(&hp_stats.moved[queue->kind]);
-		if (atomic_dec_and_test(&queue->warm))
-			complete_all(&queue->moves);
-		if (atomic_dec_if_positive(&queue->budget) < 0)
-			return;
-	}
-	ret = hp_post(slot);
 	if (ret) {
 		pr_err("a request is not posted: %d\n", ret);
 		atomic_inc(&hp_stats.errors);
 	}
 }
 
-/* After a failure there is no more traffic. */
-static void hp_stop_waiting(struct hp_queue *queue)
+static void hp_succeeded(struct hp_slot *slot)
 {
+	struct hp_queue *queue = slot->qp->queue;
+
+	if (slot->recv && atomic_dec_if_positive(&queue->budget) < 0) {
+		/* Pairs with hp_queue_pace(): the slot is done with. */
+		smp_store_release(&slot->rests, true);
+		return;
+	}
+	if (!slot->recv) {
+		atomic_inc(&hp_stats.moved[queue->kind]);
+		if (atomic_dec_and_test(&queue->warm))
+			complete_all(&queue->moves);
+	}
+	hp_post_again(slot);
+}
+
+/* There is no more traffic. */
+static void hp_failed(struct hp_queue *queue)
+{
+	WRITE_ONCE(queue->failed, true);
 	atomic_set(&queue->budget, 0);
 	complete_all(&queue->moves);
+}
+
+static void hp_queue_pace(struct hp_queue *queue)
+{
+	struct hp_qp *to = &queue->qps[1];
+	u32 i;
+
+	for (i = 0; i < to->nr; i++) {
+		/* Pairs with hp_succeeded(). */
+		if (!smp_load_acquire(&to->slots[i].rests))
+			continue;
+		WRITE_ONCE(to->slots[i].rests, false);
+		hp_post_again(&to->slots[i]);
+	}
+	if (queue->kind == HP_DIRECT)
+		hp_queue_poll_again(queue);
+}
+
+/* At intervals, of a session that is set up. */
+void hp_pace_work(struct work_struct *work)
+{
+	struct hp_session *s = container_of(to_delayed_work(work), struct hp_session, pace);
+	enum hp_kind kind;
+
+	for (kind = 0; kind < HP_STATES; kind++)
+		hp_queue_pace(&s->queues[kind]);
+	queue_delayed_work(hp_wq, &s->pace, msecs_to_jiffies(HP_PACE_MS));
 }
 
 /**
@@ -177,9 +227,9 @@ void hp_slot_done(struct ib_cq *cq, struct ib_wc *wc)
 	if (hp_fault_once(HP_DOUBLE))
 		hp_account(slot, wc->status);
 	if (wc->status == IB_WC_SUCCESS)
-		hp_repost(slot);
+		hp_succeeded(slot);
 	else
-		hp_stop_waiting(queue);
+		hp_failed(queue);
 	hp_put_left(queue);
 }
 
@@ -213,7 +263,7 @@ static bool hp_plain_poll(struct hp_queue *queue)
 						 IB_CQ_REPORT_MISSED_EVENTS) > 0;
 }
 
-/* Nobody tells of completions: look while there is traffic. */
+/* Nobody tells of completions: look as long as they follow each other. */
 static bool hp_direct_poll(struct hp_queue *queue)
 {
 	ib_process_cq_direct(queue->cq, HP_BATCH);
