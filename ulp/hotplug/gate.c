@@ -14,7 +14,8 @@
  * and tells "waiting in <word>", or "open" when nobody waits. Each who was let go
  * uses the device before he returns: a device is there until the last remove() is
  * done. The words add, remove and event take effect on the device that is asked for:
- * "add emu0".
+ * "add emu0". Is that a device of provider.c, then "unplug" can be added, "event
+ * hotplug0 unplug": whoever waits has it unregistered first, himself.
  *
  * Locks: gate_mutex orders the registration and unregistration of the client, and is
  * held meanwhile; "go" does not take it. gate_word is set before the client is
@@ -55,6 +56,7 @@ struct gate {
 static DEFINE_MUTEX(gate_mutex);
 static enum gate_word gate_word;
 static char gate_name[IB_DEVICE_NAME_MAX];
+static bool gate_unplugs;
 static enum gate_word gate_waits;
 static struct completion gate_go;
 
@@ -64,6 +66,8 @@ static void gate_wait(struct ib_device *dev, enum gate_word word)
 	struct ib_pd *pd;
 	struct ib_cq *cq;
 
+	if (gate_unplugs && hp_is_own_device(dev))
+		ib_unregister_device_queued(dev);
 	WRITE_ONCE(gate_waits, word);
 	if (hp_fault != HP_OPEN && !wait_for_completion_timeout(&gate_go, 2 * HP_TIMEOUT))
 		pr_err("BUG: nobody has opened the gate of %s\n", gate_words[word]);
@@ -139,15 +143,20 @@ static void gate_off(void)
 	gate_word = GATE_OFF;
 }
 
-static int gate_on(enum gate_word word, const char *name)
+/* @text: the device, and perhaps what is to be done with it */
+static int gate_on(enum gate_word word, char *text)
 {
+	const char *name = strsep(&text, " ");
 	int ret;
 
 	lockdep_assert_held(&gate_mutex);
 	if (gate_word != GATE_OFF)
 		return -EBUSY;
-	if (strscpy(gate_name, name, sizeof(gate_name)) <= 0)
+	if (!name || strscpy(gate_name, name, sizeof(gate_name)) <= 0)
 		return -EINVAL;
+	if (text && strcmp(text, "unplug"))
+		return -EINVAL;
+	gate_unplugs = text;
 	reinit_completion(&gate_go);
 	gate_word = word;
 	ret = ib_register_client(&gate_client);
@@ -172,7 +181,7 @@ static int gate_command(char *text)
 	if (word == GATE_OFF)
 		gate_off();
 	else
-		ret = gate_on(word, text ?: "");
+		ret = gate_on(word, text);
 	mutex_unlock(&gate_mutex);
 	return ret;
 }

@@ -7,6 +7,7 @@
  * qp.c       queue pairs, in every state
  * traffic.c  work requests, each in a slot, and their completions
  * gate.c     a second client, which is held up in one of its callbacks
+ * provider.c a device that anybody can unregister
  */
 #ifndef KVERBS_HOTPLUG_H
 #define KVERBS_HOTPLUG_H
@@ -277,5 +278,10 @@ void hp_slot_done(struct ib_cq *cq, struct ib_wc *wc);
 struct dentry;
 void hp_gate_init(struct dentry *dir);
 void hp_gate_exit(void);
+
+/* provider.c */
+bool hp_is_own_device(const struct ib_device *dev);
+void hp_provider_init(struct dentry *dir);
+void hp_provider_exit(void);
 
 #endif

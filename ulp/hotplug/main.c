@@ -17,7 +17,7 @@
  * <debugfs>/kverbs_hotplug/stats has the counts of struct hp_stats, a line of
  * key=value; those that should be 0 and are not are also told in the kernel's log,
  * with "BUG:", at the end of each session. The longest remove() is told there when
- * the module goes. <debugfs>/kverbs_hotplug/gate: see gate.c.
+ * the module goes. <debugfs>/kverbs_hotplug/gate and device: see gate.c, provider.c.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -100,8 +100,11 @@ static struct dentry *hp_dir;
 
 static int hp_add(struct ib_device *dev)
 {
-	struct hp_session *s = hp_session_begin(dev);
+	struct hp_session *s;
 
+	if (hp_is_own_device(dev))
+		return -EOPNOTSUPP;
+	s = hp_session_begin(dev);
 	if (IS_ERR(s)) {
 		atomic_inc(&hp_stats.failed);
 		pr_err("%s: no session: %ld\n", dev_name(&dev->dev), PTR_ERR(s));
@@ -209,12 +212,14 @@ static int __init hp_init(void)
 		return ret;
 	}
 	hp_gate_init(hp_dir);
+	hp_provider_init(hp_dir);
 	return 0;
 }
 
 static void __exit hp_exit(void)
 {
 	debugfs_remove(hp_dir);
+	hp_provider_exit();
 	hp_gate_exit();
 	ib_unregister_client(&hp_client);
 	destroy_workqueue(hp_wq);
