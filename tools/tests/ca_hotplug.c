@@ -7,8 +7,8 @@
  * ca_hotplug hold <device> <file>	has the device open, as long as the file is there,
  *					whoever unplugs it: opened anew when it comes back,
  *					with files of former times still open. Prints how
- *					many unplugs it has seen. Exit status: 0, or 1 after
- *					saying what was not as documented
+ *					many unplugs it has seen with all that set up. Exit
+ *					status: 0, or 1 after saying what was not as documented
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -60,6 +60,23 @@ static void setup(void)
 	emu_make(DEVICE, 1);
 }
 
+/* The last event was that it has gone; who has read that learns it once more. */
+static void expect_hung_up(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct kverbs_ca_event e[16];
+	ssize_t n;
+
+	EXPECT_EQ(poll(&p, 1, 0), 1);
+	EXPECT_EQ(p.revents & (POLLHUP | POLLERR), POLLHUP | POLLERR);
+	while ((n = read(fd, e, sizeof(e))) > 0)
+		;
+	EXPECT_EQ(n, -1);
+	EXPECT_EQ(errno, ENODEV);
+	EXPECT_EQ(poll(&p, 1, 0), 1);
+	EXPECT_EQ(p.revents & (POLLHUP | POLLERR), POLLHUP | POLLERR);
+}
+
 /* Every request there is, and what else can be asked of the file. */
 static void expect_gone(const struct user *u)
 {
@@ -75,6 +92,7 @@ static void expect_gone(const struct user *u)
 	EXPECT_EQ(ca_dereg(u->fd, u->handle, u->mr), -ENODEV);
 	EXPECT_EQ(ca_dealloc_pd(u->fd, u->handle, u->pd), -ENODEV);
 	EXPECT_EQ(ca_close(u->fd, u->handle), -ENODEV);
+	expect_hung_up(u->fd);
 }
 
 static void each_request(void)
@@ -158,7 +176,7 @@ static int complain(const char *what, long ret)
 	return 1;
 }
 
-/* Returns 0 for nothing unusual, though the device may have gone meanwhile. */
+/* Returns 0, -ENODEV if the device has gone meanwhile, or 1 after saying what is wrong. */
 static int take(struct user *u)
 {
 	long ret;
@@ -168,7 +186,7 @@ static int take(struct user *u)
 		ret = ca_alloc_pd(u->fd, u->handle, &u->pd);
 	if (!ret)
 		ret = ca_reg(u->fd, u->handle, u->pd, memory, LENGTH, &u->mr);
-	return ret && ret != -ENODEV ? complain("a device is used", ret) : 0;
+	return ret && ret != -ENODEV ? complain("a device is used", ret) : ret;
 }
 
 /* Until the device goes. Returns 1 when it has, 0 if nobody wants to know any more. */
@@ -200,11 +218,39 @@ static int refused(const struct user *u)
 	return ret == -ENODEV ? 0 : complain("a device that has gone", ret);
 }
 
+/*
+ * A file of the device, with all that is set up under it, until it goes. Returns 1 when
+ * that was so, 0 if the device went before, or nobody wants to know any more, -1 after
+ * saying what is wrong.
+ */
+static int hold_once(struct user *u, const char *stop)
+{
+	int ret = take(u);
+
+	if (ret > 0)
+		return -1;
+	if (!await_removal(u, stop))
+		return 0;
+	if (refused(u))
+		return -1;
+	return !ret;
+}
+
+/* Lets go of what was opened there long ago, and opens anew; -1 if there is no device. */
+static int open_anew(struct user *u, const char *path)
+{
+	if (u->fd > 0)
+		close(u->fd);
+	*u = (struct user) { .fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC) };
+	return u->fd;
+}
+
 static int hold(const char *device, const char *stop)
 {
 	struct user former[FORMER] = {}, *u;
-	unsigned int seen = 0;
+	unsigned int opened = 0, seen = 0;
 	char path[128];
+	int ret;
 
 	memory = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 		      -1, 0);
@@ -212,22 +258,18 @@ static int hold(const char *device, const char *stop)
 		return complain("mmap", -errno);
 	snprintf(path, sizeof(path), CA_DIR "%s", device);
 	while (!access(stop, F_OK)) {
-		u = &former[seen % FORMER];
-		if (u->fd > 0 && (refused(u) || close(u->fd)))
+		u = &former[opened % FORMER];
+		if (u->fd > 0 && refused(u))
 			return 1;
-		u->fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-		if (u->fd < 0) {
-			u->fd = 0;
+		if (open_anew(u, path) < 0) {
 			poll(NULL, 0, COMES);
 			continue;
 		}
-		if (take(u))
+		opened++;
+		ret = hold_once(u, stop);
+		if (ret < 0)
 			return 1;
-		if (!await_removal(u, stop))
-			break;
-		if (refused(u))
-			return 1;
-		seen++;
+		seen += ret;
 	}
 	printf("%u\n", seen);
 	return 0;
