@@ -4,9 +4,10 @@
 # In the guest: devices and clients that come and go, in every way and at any moment,
 # with traffic. Documentation/hotplug.rst tells what is promised.
 #
-# CYCLES: how often (20); BOUND: milliseconds that remove() may take (2000); CASES: which
-# groups of checks, with colons between (all); FAULT: a bug of kverbs_hotplug's. The
-# programs need /bin/ca_hotplug.
+# CYCLES: how often (20); BOUND: milliseconds that remove(), the unplugging of a device and
+# the unloading of the client may take (2000); CASES: which groups of checks, with colons
+# between (all); FAULT: a bug of kverbs_hotplug's; TRIES: how often it is looked, 20 times
+# a second, whether what must come has come (300). The programs need /bin/ca_hotplug.
 
 # shellcheck source=ca_cases.sh
 . /bin/ca_cases.sh
@@ -16,10 +17,12 @@ HOTPLUG=$DEBUGFS/kverbs_hotplug
 CYCLES=${CYCLES:-20}
 BOUND=${BOUND:-2000}
 FAULT=${FAULT:-fault=none}
+TRIES=${TRIES:-300}
 CASES=${CASES:-devices:clients:both:netdevs:cpus:peers:moments:orders:programs}
 
-# The longest remove() so far, in microseconds.
-longest=0
+# What took longest so far: remove() in microseconds, the others in milliseconds.
+longest=0 longest_unplug=0 longest_unload=0
+KINDS="direct softirq thread workqueue unbound plain"
 
 # put <value> <file>
 put() {
@@ -36,10 +39,30 @@ insert_client() {
 	insmod /modules/kverbs_hotplug.ko bound_ms="$BOUND" "$FAULT" "$@"
 }
 
+# Sets hundredths, the seconds since the boot times hundred.
+clock() {
+	read -r hundredths _ </proc/uptime
+	hundredths=${hundredths%.*}${hundredths#*.}
+}
+
+# timed <command>...: within the bound. Sets took, in milliseconds.
+timed() {
+	clock
+	began=$hundredths
+	"$@" || return 1
+	clock
+	took=$(((hundredths - began) * 10))
+	[ $took -lt "$BOUND" ] || {
+		echo "hotplug: $* took $took ms"
+		return 1
+	}
+}
+
 # It tells the log how long its longest remove() took.
 remove_client() {
 	dmesg -c >/dev/null
-	rmmod kverbs_hotplug || return 1
+	timed rmmod kverbs_hotplug || return 1
+	[ "$took" -le "$longest_unload" ] || longest_unload=$took
 	dmesg >/tmp/dmesg
 	while read -r line; do
 		case $line in
@@ -52,20 +75,26 @@ remove_client() {
 
 # tell_longest <what>: and begin anew
 tell_longest() {
-	result "progress: $1: remove() took $longest us at most"
-	longest=0
+	result "progress: $1: remove() took $longest us, unplugging $longest_unplug ms," \
+		"unloading the client $longest_unload ms at most"
+	longest=0 longest_unplug=0 longest_unload=0
 }
 
 insert_all() {
 	load_core && load kverbs_emu && insert_client
 }
 
+# count_in <counts> <key>: sets value.
+count_in() {
+	value=" $1"
+	value=${value#* "$2"=}
+	value=${value%% *}
+}
+
 # count <key>: sets value, to a count of kverbs_hotplug's.
 count() {
 	read -r counts <"$HOTPLUG/stats"
-	value=" $counts"
-	value=${value#* "$1"=}
-	value=${value%% *}
+	count_in "$counts" "$1"
 }
 
 # zero <keys>: what is not to be.
@@ -94,7 +123,8 @@ moved() {
 
 # traffic <count>: each kind of queue has sent that many.
 traffic() {
-	moved "$1" direct softirq thread workqueue unbound plain
+	# shellcheck disable=SC2086
+	moved "$1" $KINDS
 }
 
 # states <count>: that many times a queue pair in each state was left to remove().
@@ -117,11 +147,37 @@ accounted() {
 	fi
 }
 
+# More than in the counts before: each kind of queue has sent.
+has_grown() {
+	for key in $KINDS; do
+		count_in "$before" "$key"
+		grown=$value
+		count "$key"
+		[ "$value" -gt "$grown" ] || return 1
+	done
+}
+
+# Traffic moves, now, on each kind of queue.
+grows() {
+	read -r before <"$HOTPLUG/stats"
+	soon has_grown || {
+		echo "hotplug: before: $before now: $counts"
+		return 1
+	}
+}
+
 on() {
 	put 1 "$CONFIG/$1/enable"
 }
 
+# In time.
 off() {
+	timed put 0 "$CONFIG/$1/enable" || return 1
+	[ "$took" -le "$longest_unplug" ] || longest_unplug=$took
+}
+
+# However long somebody holds it up.
+off_held() {
 	put 0 "$CONFIG/$1/enable"
 }
 
@@ -130,7 +186,7 @@ soon() {
 	tries=0
 	until "$@"; do
 		tries=$((tries + 1))
-		[ $tries -lt 300 ] || return 1
+		[ $tries -lt "$TRIES" ] || return 1
 		usleep 50000
 	done
 }
@@ -149,12 +205,19 @@ finish() {
 
 # --- devices and clients -----------------------------------------------------------
 
-# device_cycles <number>: of unplugs, in turn
-device_cycles() {
+# The <n>-th.
+device_cycle() {
+	off emu$((n % 2)) && on emu$((n % 2))
+}
+
+# cycles <number> <command>...
+cycles() {
+	number=$1
+	shift
 	n=0
-	while [ $n -lt "$1" ]; do
-		off emu0 && on emu0 && off emu1 && on emu1 || return 1
-		n=$((n + 2))
+	while [ $n -lt "$number" ]; do
+		"$@" || return 1
+		n=$((n + 1))
 	done
 }
 
@@ -184,7 +247,7 @@ handles_seen() {
 case_devices() {
 	insert_all || return
 	check "$CYCLES devices are unplugged and plugged in, with handles open" \
-		holds device_cycles "$CYCLES"
+		holds cycles "$CYCLES" device_cycle
 	check "processes have seen them go" handles_seen
 	check "each kind of queue had traffic" traffic "$CYCLES"
 	check "queue pairs were in every state" states "$CYCLES"
@@ -192,47 +255,72 @@ case_devices() {
 	finish devices
 }
 
-# client_cycles <number>: with a device there
-client_cycles() {
-	n=0
-	while [ $n -lt "$1" ]; do
-		insert_client first=$n || return 1
-		moved 1 adds && soon traffic 1 && zero failed errors || return 1
-		remove_client || return 1
-		n=$((n + 1))
-	done
+# With a device there.
+client_cycle() {
+	insert_client first="$n" && moved 1 adds && soon traffic 1 && zero failed errors &&
+		remove_client
 }
 
 case_clients() {
 	load_core && load kverbs_emu devices=1 || return
-	check "$CYCLES clients are loaded and unloaded" client_cycles "$CYCLES"
+	check "$CYCLES clients are loaded and unloaded" cycles "$CYCLES" client_cycle
 	tell_longest clients
 	unload_all
 }
 
-# Whether a device is there when the client comes is by chance: met counts them.
-loose_client_cycles() {
-	n=0 met=0
-	while [ $n -lt "$1" ]; do
-		insert_client first=$n || return 1
-		zero failed errors && count adds || return 1
-		met=$((met + value))
-		remove_client || return 1
-		n=$((n + 1))
-	done
+# far <name>: sets far, how often that loop has gone round.
+far() {
+	far=
+	read -r far <"/tmp/loop.$1"
+	[ -n "$far" ] || far=0
 }
 
-both_cycles() {
-	(device_cycles "$1") &
-	devices=$!
-	loose_client_cycles "$1" && wait $devices
+# loop <name> <other> <number> <command>...: so often, and until the other has come as
+# far. Sets overlap: how often the other has gone round meanwhile.
+loop() {
+	me=$1 other=$2 number=$3
+	shift 3
+	far "$other"
+	first=$far
+	n=0
+	while far "$other" && { [ $n -lt "$number" ] || [ "$far" -lt "$number" ]; }; do
+		[ ! -e /tmp/loop.failed ] || return 1
+		"$@" || {
+			put "$n" /tmp/loop.failed
+			return 1
+		}
+		n=$((n + 1))
+		put $n "/tmp/loop.$me"
+	done
+	overlap=$((far - first))
+}
+
+# at_once <number> <command> <command>: each so often at least, at the same time.
+at_once() {
+	rm -f /tmp/loop.*
+	put 0 /tmp/loop.this
+	put 0 /tmp/loop.that
+	(loop that this "$1" "$2") &
+	that=$!
+	loop this that "$1" "$3"
+	this=$?
+	wait $that && [ $this -eq 0 ] || return 1
+	result "progress: $n of $3, $overlap of $2 meanwhile"
+	[ "$overlap" -ge $(($1 - 2)) ]
+}
+
+# Whether a device is there when the client comes is by chance: met counts them.
+loose_client_cycle() {
+	insert_client first="$n" && zero failed errors && count adds || return 1
+	met=$((met + value))
+	remove_client
 }
 
 case_both() {
 	load_core && load kverbs_emu || return
-	half=$((CYCLES / 2))
-	check "$half devices and $half clients come and go at once" both_cycles $half
-	check "they met" [ "${met:-0}" -ge $half ]
+	half=$((CYCLES / 2)) met=0
+	check "$half devices and $half clients come and go at once" at_once $half device_cycle loose_client_cycle
+	check "they met" [ "$met" -ge $half ]
 	tell_longest both
 	unload_all
 }
@@ -240,32 +328,47 @@ case_both() {
 # --- network devices -----------------------------------------------------------------
 
 port_is() {
-	grep -q "$1" /sys/class/infiniband/roce0/ports/1/state
+	grep -q "$1" $PORT/state
+}
+
+PORT=/sys/class/infiniband/roce0/ports/1
+
+# ndev_is <name>: the GID is of that network device.
+ndev_is() {
+	grep -qsx "$1" $PORT/gid_attrs/ndevs/0
+}
+
+# No GID, and no network device of one; those that cannot be read are empty.
+gids_are_gone() {
+	! grep -qv '^0000:0000:0000:0000:0000:0000:0000:0000$' $PORT/gids/* &&
+		! grep -qs . $PORT/gid_attrs/ndevs/*
+}
+
+# While it is up, where the kernel can: not Debian's 6.1.
+rename() {
+	case $(uname -r) in
+	6.1.*) ip link set hp0 down && ip link set hp0 name hp1 && ip link set hp1 up ;;
+	*) ip link set hp0 name hp1 ;;
+	esac
 }
 
 # A port that is bound to a network device that gets another name, goes and comes back.
 netdev_cycle() {
 	ip link add hp0 type dummy && ip link set hp0 up && put hp0 $CONFIG/roce0/netdev &&
-		on roce0 || return 1
-	ip link set hp0 down && ip link set hp0 name hp1 && ip link set hp1 up &&
-		soon port_is ACTIVE && ip link del hp1 && soon port_is DOWN || return 1
+		on roce0 && soon ndev_is hp0 && grows || return 1
+	rename && soon ndev_is hp1 && soon port_is ACTIVE && grows || return 1
+	ip link set hp1 down && soon port_is DOWN && ip link set hp1 up &&
+		soon port_is ACTIVE && soon ndev_is hp1 && grows || return 1
+	ip link del hp1 && soon port_is DOWN && soon gids_are_gone || return 1
 	ip link add hp0 type dummy && ip link set hp0 up &&
 		put hp0 $CONFIG/roce0/port1/netdev && soon port_is ACTIVE &&
 		ip link del hp0 && off roce0
 }
 
-netdev_cycles() {
-	n=0
-	while [ $n -lt "$1" ]; do
-		netdev_cycle || return 1
-		n=$((n + 1))
-	done
-}
-
 case_netdevs() {
 	load_core && load kverbs_emu devices=0 && insert_client links=1 || return
 	mkdir $CONFIG/roce0
-	check "$((CYCLES / 4)) network devices go under a bound port" netdev_cycles $((CYCLES / 4))
+	check "$((CYCLES / 4)) network devices go under a bound port" cycles $((CYCLES / 4)) netdev_cycle
 	check "there was traffic over them" traffic $((CYCLES / 8))
 	rmdir $CONFIG/roce0
 	check "netdevs: each request has completed once, in time" accounted
@@ -276,33 +379,20 @@ case_netdevs() {
 
 CPU1=/sys/devices/system/cpu/cpu1/online
 
-cpu_cycles() {
-	n=0
-	while [ $n -lt "$1" ]; do
-		put 0 $CPU1 && off emu0 && on emu0 && put 1 $CPU1 && off emu1 && put 0 $CPU1 &&
-			on emu1 && put 1 $CPU1 || return 1
-		n=$((n + 1))
-	done
+# Traffic moves while the CPU is gone, and on a device that came meanwhile.
+cpu_cycle() {
+	put 0 $CPU1 && grows && off emu0 && on emu0 && grows && put 1 $CPU1 && off emu1 &&
+		put 0 $CPU1 && on emu1 && grows && put 1 $CPU1
 }
 
-cpu_toggles() {
-	n=0
-	while [ $n -lt "$1" ]; do
-		put 0 $CPU1 && put 1 $CPU1 || return 1
-		n=$((n + 1))
-	done
-}
-
-cpus_at_once() {
-	(device_cycles "$1") &
-	devices=$!
-	cpu_toggles "$1" && wait $devices
+cpu_toggle() {
+	put 0 $CPU1 && put 1 $CPU1
 }
 
 case_cpus() {
 	load_core && load kverbs_emu && insert_client || return
-	check "the CPU of a vector goes, $((CYCLES / 5)) times" cpu_cycles $((CYCLES / 5))
-	check "it goes and comes at any moment" cpus_at_once $((CYCLES / 2))
+	check "the CPU of a vector goes, $((CYCLES / 5)) times" cycles $((CYCLES / 5)) cpu_cycle
+	check "it goes and comes at any moment" at_once $((CYCLES / 2)) device_cycle cpu_toggle
 	check "cpus: there was traffic" traffic 1
 	check "cpus: no session has failed" zero failed errors
 	finish cpus
@@ -310,26 +400,36 @@ case_cpus() {
 
 # --- peers ------------------------------------------------------------------------------
 
-# Runs between two devices, one of which goes; stopped: those that had begun.
-peer_cycles() {
-	n=0 stopped=0
-	while [ $n -lt "$1" ]; do
-		put "initiator=emu0 target=emu1 op=write iters=1000000 window=16 timeout=30" \
-			"$DEBUGFS/kverbs_pingpong/run" 2>/dev/null &
-		run=$!
-		# Another moment each time.
-		usleep $((n * 20000))
-		off emu$((n % 2))
-		wait $run || stopped=$((stopped + 1))
-		on emu$((n % 2)) || return 1
-		n=$((n + 1))
-	done
+# Of emu0: of the runs between the two mostly, for their messages are long.
+sent() {
+	read -r sent </sys/class/infiniband/emu0/ports/1/counters/port_xmit_data
+}
+
+has_sent() {
+	sent && [ "$sent" -ge "$1" ]
+}
+
+# Starts a run between two devices, and waits until it sends.
+start_run() {
+	sent
+	put "initiator=emu0 target=emu1 op=write size=4096 iters=1000000 window=16 timeout=30" \
+		"$DEBUGFS/kverbs_pingpong/run" 2>/dev/null &
+	run=$!
+	soon has_sent $((sent + 500000))
+}
+
+# It has ended, and says that a device has gone: ENODEV.
+run_lost_device() {
+	! wait "$1" && grep -q ' err=-19 ' "$DEBUGFS/kverbs_pingpong/result"
+}
+
+peer_cycle() {
+	start_run && off emu$((n % 2)) && run_lost_device $run && on emu$((n % 2))
 }
 
 case_peers() {
 	insert_all && load kverbs_pingpong run=0 || return
-	check "one of two devices goes in the midst of traffic between them" peer_cycles 6
-	check "the traffic has ended" [ "${stopped:-0}" -eq 6 ]
+	check "one of two devices goes in the midst of traffic between them" cycles 6 peer_cycle
 	unload kverbs_pingpong
 	finish peers
 }
@@ -343,6 +443,14 @@ gate() {
 gate_waits() {
 	read -r state <"$HOTPLUG/gate"
 	[ "$state" = "waiting in $1" ]
+}
+
+device() {
+	put "$1" "$HOTPLUG/device"
+}
+
+is_gone() {
+	[ ! -e "/sys/class/infiniband/$1" ]
 }
 
 # Processes that are there, and asleep until something happens in the kernel.
@@ -377,19 +485,39 @@ unplug_in_add() {
 	gate add emu0 &
 	adder=$!
 	soon gate_waits add || return 1
-	off emu0 &
-	held add $adder $! && [ ! -e /sys/class/infiniband/emu0 ] && gate off && on emu0
+	off_held emu0 &
+	held add $adder $! && is_gone emu0 && gate off && on emu0
 }
 
-# The device was there first, or the client.
-plug_in_add() {
-	off emu0
-	gate add emu0
-	on emu0 &
+# ib_unregister_device() while ib_register_device() is under way.
+unregister_in_register() {
+	gate add hotplug0
+	device on &
 	plug=$!
 	soon gate_waits add || return 1
-	off emu0 &
-	held add $plug $! && [ ! -e /sys/class/infiniband/emu0 ] && gate off && on emu0
+	device off &
+	held add $plug $! && is_gone hotplug0 && gate off
+}
+
+# The others use ib_unregister_device_queued(), from inside of the client.
+unregister_in_add() {
+	gate add hotplug0 unplug
+	device on &
+	held add $! && soon is_gone hotplug0 && gate off
+}
+
+unregister_in_remove() {
+	gate remove hotplug0 unplug && device on || return 1
+	gate off &
+	held remove $! && soon is_gone hotplug0
+}
+
+# The event says that the device is broken; the work item that its handler queues takes
+# it away, and still uses it.
+unregister_in_event() {
+	gate event hotplug0 unplug && device on && device fatal && soon gate_waits event ||
+		return 1
+	held event && soon is_gone hotplug0 && gate off
 }
 
 unplug_in_remove() {
@@ -397,26 +525,26 @@ unplug_in_remove() {
 	gate off &
 	remover=$!
 	soon gate_waits remove || return 1
-	off emu0 &
-	held remove $remover $! && [ ! -e /sys/class/infiniband/emu0 ] && on emu0
+	off_held emu0 &
+	held remove $remover $! && is_gone emu0 && on emu0
 }
 
 # The other way round: the client is unloaded as the device goes.
 unload_in_remove() {
 	gate remove emu0
-	off emu0 &
+	off_held emu0 &
 	unplug=$!
 	soon gate_waits remove || return 1
 	gate off &
-	held remove $unplug $! && [ ! -e /sys/class/infiniband/emu0 ] && on emu0
+	held remove $unplug $! && is_gone emu0 && on emu0
 }
 
 unplug_in_event() {
 	gate event emu0
 	put down $CONFIG/emu0/port1/state
 	soon gate_waits event || return 1
-	off emu0 &
-	held event $! && [ ! -e /sys/class/infiniband/emu0 ] && gate off &&
+	off_held emu0 &
+	held event $! && is_gone emu0 && gate off &&
 		put active $CONFIG/emu0/port1/state && on emu0
 }
 
@@ -427,14 +555,17 @@ unload_in_event() {
 	gate off &
 	unloader=$!
 	soon blocked $unloader || return 1
-	off emu0 &
+	off_held emu0 &
 	held event $unloader $! && put active $CONFIG/emu0/port1/state && on emu0
 }
 
 case_moments() {
 	load_core && load kverbs_emu && insert_client links=1 || return
 	check "a device goes while a client comes to it" unplug_in_add
-	check "a device goes while it comes" plug_in_add
+	check "a device goes while it comes" unregister_in_register
+	check "a client has its device go from add()" unregister_in_add
+	check "a client has its device go from remove()" unregister_in_remove
+	check "a client has its device go from an event's work" unregister_in_event
 	check "a device goes while a client leaves it" unplug_in_remove
 	check "a client leaves a device while that goes" unload_in_remove
 	check "a device goes while an event of it is being handled" unplug_in_event
@@ -463,6 +594,13 @@ unload_order() {
 	in_use kverbs_p2pdma kverbs_peer_mem && rmmod kverbs "$4" "$5"
 }
 
+# A run between two devices holds kverbs_pingpong, and nothing else: it loses the devices.
+unload_in_run() {
+	insert_all && load kverbs_pingpong run=0 && start_run || return 1
+	in_use kverbs_pingpong kverbs && rmmod kverbs_hotplug kverbs_emu &&
+		run_lost_device "$run" && rmmod kverbs_pingpong kverbs kverbs_p2pdma kverbs_peer_mem
+}
+
 # A directory, and an open file, hold a module too.
 held_modules() {
 	insert_all && mkdir $CONFIG/held || return 1
@@ -475,17 +613,19 @@ held_modules() {
 }
 
 case_orders() {
-	core="kverbs_p2pdma kverbs_peer_mem"
 	for order in "emu hotplug pingpong" "emu pingpong hotplug" "hotplug emu pingpong" \
 		"hotplug pingpong emu" "pingpong emu hotplug" "pingpong hotplug emu"; do
 		modules=
 		for name in $order; do
 			modules="$modules kverbs_$name"
 		done
-		# shellcheck disable=SC2086
-		check "unloading in the order $order, core" unload_order $modules $core
-		core="${core#* } ${core% *}"
+		for core in "p2pdma peer_mem" "peer_mem p2pdma"; do
+			# shellcheck disable=SC2086
+			check "unloading in the order $order, core, $core" \
+				unload_order $modules kverbs_${core% *} kverbs_${core#* }
+		done
 	done
+	check "modules go while a run is under way" unload_in_run
 	check "what is held is not unloaded" held_modules
 }
 
