@@ -24,7 +24,7 @@
 #define HP_RECVS	(2 * HP_WINDOW)
 #define HP_HELD		3	/* requests of each kind on others */
 #define HP_WARM		(2 * HP_WINDOW)	/* sends done: traffic moves */
-#define HP_PACE_MS	20	/* from when on receives are posted again at intervals */
+#define HP_PACE_MS	50	/* from when on receives are posted again at intervals */
 #define HP_SPARE_WR	2	/* a drain's own */
 #define HP_MSG		64	/* bytes of a message */
 #define HP_TIMEOUT	(30 * HZ)	/* of what must come soon */

@@ -19,7 +19,7 @@
 
 #define HP_ACK_TIMEOUT	17	/* 4.096 us * 2^17 = 537 ms: a link may be down for moments */
 #define HP_RETRIES	7	/* of requests to a peer without receive: for ever */
-#define HP_RNR_TIMER	20	/* 10.24 ms: sends wait for receives much of the time */
+#define HP_RNR_TIMER	23	/* 30.72 ms: sends wait for receives much of the time */
 
 /* What must be given on the way from RESET to INIT, to RTR and to RTS. */
 static const int hp_rc_masks[] = {
