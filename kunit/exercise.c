@@ -23,7 +23,7 @@
 #define THREADS		4
 #define MAX_THREADS	16
 /* Operations of an episode, those that do nothing included. */
-#define EPISODE		1000
+#define EPISODE		1200
 /* So many are enough to find each mistake of the self-test. */
 #define LIE_OPERATIONS	40000
 /* To what each of them is to be shrunk, if not to less. */
@@ -36,7 +36,7 @@
  */
 #define PART		(100000 / DEBUG_SHARE)
 /* More than there are kinds of operations. */
-#define KINDS		64
+#define KINDS		96
 /* A sequence of so many is short: more is tried to make it shorter. */
 #define SHORT		24
 /* So often an episode is run by itself, before its failure is taken for one of chance. */
@@ -157,6 +157,7 @@ static void begin_world(struct x_world *w, enum x_lie lie, unsigned long patienc
 	w->lie = lie;
 	w->patience = wait;
 	init_waitqueue_head(&w->wait);
+	x_clear_words(w);
 	share(w, X_PD, s->pd);
 	share(w, X_CQ, s->cq);
 	w->cq_how[X_SHARED] = X_CQ_SOFTIRQ;

@@ -8,6 +8,7 @@
  *	exercise_objects.c	operations on PDs, CQs, SRQs and multicast groups
  *	exercise_qp.c		operations on queue pairs
  *	exercise_post.c		work requests and their completions
+ *	exercise_atomic.c	atomic operations
  *	exercise_memory.c	operations on regions, windows and addresses
  *	exercise_query.c	queries, events, requests to the channel adapter
  *	exercise_model.c	the model; calls nothing of the interface
@@ -61,6 +62,9 @@ static_assert(X_WRS >= 2 * X_SRQ_DEPTH + X_CHAIN);
 /* Pages of a region. */
 #define X_PAGES		4
 #define X_FMR_MAPS	3
+/* Words for atomics in a region of each device, from this byte on. */
+#define X_WORDS		4
+#define X_WORDS_AT	128
 /* Multicast groups of a thread. */
 #define X_GROUPS	2
 
@@ -139,6 +143,7 @@ enum x_what {
 	X_SEND,
 	X_WRITE,
 	X_READ,
+	X_ATOMIC,
 	X_REG,
 	X_INV,
 	X_BIND,
@@ -163,13 +168,17 @@ enum x_what {
  * @mw: model: slot of the window
  * @access: model: rights of a binding
  * @dest: model: queue pair that a datagram goes to, a slot, or -1 for nowhere
+ * @word: model: of an atomic: word, -1 for one that is not aligned, or X_WORDS for one
+ *	that is not in the region
+ * @swaps: model: of an atomic: compares and swaps, rather than adds
+ * @operand: model: of an atomic: compared, or added
  * @ended: model: it has ended
  * @completes: model: there is a completion
  * @want: model: its status
  * @want_len: model: its bytes, if it is a receive that succeeds
  * @want_order: model: its order
- * @payload: first bytes of the message
- * @want_payload: model: first bytes of what is received
+ * @payload: first bytes of the message; of an atomic: swapped
+ * @want_payload: model: first bytes of what is received; of an atomic: what was there
  */
 struct x_wr {
 	struct ib_cqe cqe;
@@ -187,6 +196,9 @@ struct x_wr {
 	u32 key;
 	s8 mw;
 	s8 dest;
+	s8 word;
+	bool swaps;
+	u64 operand;
 	int access;
 	bool ended;
 	bool completes;
@@ -262,6 +274,7 @@ struct x_obj {
  * @dest: number that it is connected to
  * @rnr_retry: how often it tries again; 7: for ever
  * @sig_all: all requests complete
+ * @access: rights of the peer
  * @groups: bits: joined
  * @sq: its send queue
  * @rq: its receive queue
@@ -278,6 +291,7 @@ struct x_qp {
 	u32 dest;
 	u8 rnr_retry;
 	bool sig_all;
+	int access;
 	u8 groups;
 	struct x_queue sq;
 	struct x_queue rq;
@@ -378,6 +392,7 @@ struct x_shared {
  * @stray: completions of what was not posted, or was completed before
  * @events: events that queue pairs and SRQs had
  * @wait: woken when @seen is as expected
+ * @word: model: words that atomics change, by device
  * @ended: requests that completed as expected, by status
  * @payload: number of messages
  * @buf: of each device, for messages, and after that for regions
@@ -413,6 +428,7 @@ struct x_world {
 	atomic_t stray;
 	atomic_t events;
 	wait_queue_head_t wait;
+	u64 word[X_DEVS][X_WORDS];
 	u32 ended[X_STATUSES];
 	u64 payload;
 	u8 *buf[X_DEVS];
@@ -485,12 +501,22 @@ void x_comp_handler(struct ib_cq *cq, void *context);
 void x_poll_all(struct x_world *w);
 void x_event(struct ib_event *event, void *context);
 
+void x_clear_words(struct x_world *w);
+bool x_may_send(const struct x_qp *qp);
+bool x_executes(const struct x_qp *qp);
+struct x_qp *x_responder(struct x_world *w, const struct x_op *op);
+struct x_wr *x_new_wr(struct x_world *w, struct x_queue *q, u32 ahead, enum x_what what,
+		      struct ib_sge *sge, u32 bytes);
+enum x_verdict x_make_room(struct x_world *w, struct x_queue *q, u32 n, u32 *room);
+enum x_verdict x_post_one(struct x_world *w, int slot, struct ib_send_wr *send, struct x_wr *wr,
+			  int may);
+
 typedef enum x_verdict x_op_fn(struct x_world *w, const struct x_op *op);
 x_op_fn x_pd_alloc, x_pd_free;
 x_op_fn x_cq_make, x_cq_free, x_cq_poll, x_cq_arm, x_cq_resize, x_cq_tune;
 x_op_fn x_srq_make, x_srq_free, x_srq_modify, x_srq_query, x_srq_recv;
 x_op_fn x_qp_make, x_qp_free, x_qp_up, x_qp_err, x_qp_modify, x_qp_query, x_qp_drain;
-x_op_fn x_qp_recv, x_qp_send, x_mr_post, x_mw_post, x_rdma, x_rdma_mw;
+x_op_fn x_qp_recv, x_qp_send, x_mr_post, x_mw_post, x_rdma, x_rdma_mw, x_atomic;
 x_op_fn x_mcast_join, x_mcast_leave;
 x_op_fn x_ah_make, x_ah_modify, x_ah_query, x_ah_free;
 x_op_fn x_mr_alloc, x_mr_map, x_mr_free, x_mw_alloc, x_mw_free;

@@ -379,6 +379,38 @@ static bool exec_rdma(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 	return succeed(qp);
 }
 
+/* May an atomic change a word of the peer's region? */
+static bool may_change(const struct x_world *w, const struct x_qp *peer, const struct x_wr *wr)
+{
+	const struct x_mr *mr = &w->mr[wr->mr];
+
+	return has_mr(w, wr) && mr->valid && mr->pd == peer->pd &&
+	       mr->access & IB_ACCESS_REMOTE_ATOMIC && wr->word < X_WORDS;
+}
+
+static bool exec_atomic(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
+{
+	struct x_qp *peer;
+	u64 *word;
+
+	if (wr->bad_key)
+		return fail_sends(w, qp, IB_WC_LOC_PROT_ERR);
+	peer = xm_peer(w, qp);
+	if (!peer)
+		return fail_sends(w, qp, IB_WC_RETRY_EXC_ERR);
+	if (wr->word < 0 || !(peer->access & IB_ACCESS_REMOTE_ATOMIC))
+		return fail_both(w, qp, peer, IB_WC_REM_INV_REQ_ERR);
+	if (!may_change(w, peer, wr))
+		return fail_both(w, qp, peer, IB_WC_REM_ACCESS_ERR);
+	word = &w->word[qp->dest_dev][wr->word];
+	wr->want_payload = *word;
+	if (!wr->swaps)
+		*word += wr->operand;
+	else if (*word == wr->operand)
+		*word = wr->payload;
+	return succeed(qp);
+}
+
 static bool exec_mr(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 {
 	struct x_mr *mr = &w->mr[wr->mr];
@@ -456,6 +488,8 @@ static bool exec(struct x_world *w, struct x_qp *qp)
 	case X_WRITE:
 	case X_READ:
 		return exec_rdma(w, qp, wr);
+	case X_ATOMIC:
+		return exec_atomic(w, qp, wr);
 	case X_BIND:
 		return exec_bind(w, qp, wr);
 	case X_INV_MW:

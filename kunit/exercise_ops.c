@@ -49,6 +49,7 @@ static const struct x_kind_of_op kinds[] = {
 	{ "qp_send", 250, 4, x_qp_send },
 	{ "mr_post", 60, 4, x_mr_post },
 	{ "rdma", 100, 4, x_rdma },
+	{ "atomic", 200, 4, x_atomic },
 	{ "mcast_join", 10, 4, x_mcast_join },
 	{ "mcast_leave", 10, 4, x_mcast_leave },
 	{ "ah_make", 30, 4, x_ah_make },

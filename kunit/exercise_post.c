@@ -156,6 +156,9 @@ static enum x_verdict check_wr(struct x_world *w, struct x_queue *q, u32 pos)
 	w->ended[wr->want]++;
 	if (wr->what == X_RECV && wr->want == IB_WC_SUCCESS)
 		return check_receive(w, q, pos);
+	if (wr->what == X_ATOMIC && wr->want == IB_WC_SUCCESS)
+		return x_want(w, "what an atomic found", wr->want_payload,
+			      received(w, q, pos, 0));
 	return X_DONE;
 }
 
@@ -198,8 +201,8 @@ enum x_verdict x_settle_if(struct x_world *w, bool needed)
 }
 
 /* The next request of a queue, after @ahead others. */
-static struct x_wr *new_wr(struct x_world *w, struct x_queue *q, u32 ahead, enum x_what what,
-			   struct ib_sge *sge, u32 bytes)
+struct x_wr *x_new_wr(struct x_world *w, struct x_queue *q, u32 ahead, enum x_what what,
+		      struct ib_sge *sge, u32 bytes)
 {
 	u32 pos = q->head + ahead;
 	struct x_wr *wr = xm_wr(q, pos);
@@ -227,7 +230,7 @@ static struct x_wr *new_wr(struct x_world *w, struct x_queue *q, u32 ahead, enum
 }
 
 /* How many of @n requests there is room for, after a look at what has completed. */
-static enum x_verdict make_room(struct x_world *w, struct x_queue *q, u32 n, u32 *room)
+enum x_verdict x_make_room(struct x_world *w, struct x_queue *q, u32 n, u32 *room)
 {
 	bool full = xm_queue_used(q) + n > q->depth;
 
@@ -262,7 +265,7 @@ static void build_recvs(struct x_world *w, struct x_queue *q, struct x_recvs *ch
 	u32 i;
 
 	for (i = 0; i < n; i++, r >>= 4) {
-		wr = new_wr(w, q, i, X_RECV, &chain->sge[i], r & 15 ? X_BYTES : 16);
+		wr = x_new_wr(w, q, i, X_RECV, &chain->sge[i], r & 15 ? X_BYTES : 16);
 		chain->wr[i] = (struct ib_recv_wr){
 			.next = i + 1 < n ? &chain->wr[i + 1] : NULL,
 			.wr_cqe = &wr->cqe,
@@ -281,7 +284,7 @@ static enum x_verdict post_recvs(struct x_world *w, const struct x_op *op, struc
 	struct x_recvs chain;
 	int want, ret;
 
-	if (x_settle_if(w, w->async) || make_room(w, q, n, &room))
+	if (x_settle_if(w, w->async) || x_make_room(w, q, n, &room))
 		return X_FAILED;
 	if (may)
 		room = 0;
@@ -327,14 +330,14 @@ struct x_sends {
 	struct ib_sge sge[X_CHAIN];
 };
 
-static bool may_send(const struct x_qp *qp)
+bool x_may_send(const struct x_qp *qp)
 {
 	return qp->state != IB_QPS_RESET && qp->state != IB_QPS_INIT &&
 	       qp->state != IB_QPS_RTR;
 }
 
 /* Will what is posted be executed at once, or flushed? */
-static bool executes(const struct x_qp *qp)
+bool x_executes(const struct x_qp *qp)
 {
 	return qp->state != IB_QPS_SQD && !xm_is_blocked(qp);
 }
@@ -405,7 +408,7 @@ static void build_sends(struct x_world *w, const struct x_op *op, struct x_sends
 	struct x_wr *wr;
 
 	for (i = 0; i < n; i++, r >>= 5) {
-		wr = new_wr(w, &qp->sq, i, X_SEND, &chain->sge[i], bytes[r & 3]);
+		wr = x_new_wr(w, &qp->sq, i, X_SEND, &chain->sge[i], bytes[r & 3]);
 		wr->signaled = qp->sig_all || r & 4 || i == n - 1;
 		chain->wr[i] = (struct ib_ud_wr){ .wr = {
 			.next = i + 1 < n ? &chain->wr[i + 1].wr : NULL,
@@ -436,7 +439,7 @@ static enum x_verdict post_sends(struct x_world *w, const struct x_op *op, u32 n
 	int want, ret;
 	u32 room;
 
-	if (make_room(w, &qp->sq, n, &room))
+	if (x_make_room(w, &qp->sq, n, &room))
 		return X_FAILED;
 	if (may)
 		room = 0;
@@ -472,7 +475,7 @@ enum x_verdict x_qp_send(struct x_world *w, const struct x_op *op)
 
 	if (!xm_there(w, X_QP, op->a))
 		return X_SKIPPED;
-	if (!may_send(qp))
+	if (!x_may_send(qp))
 		return op->r % 8 ? X_SKIPPED : post_sends(w, op, n, -EINVAL);
 	if (qp->type == IB_QPT_UD)
 		return send_datagrams(w, op, n);
@@ -488,8 +491,8 @@ enum x_verdict x_qp_send(struct x_world *w, const struct x_op *op)
 }
 
 /* Posts one request, of whatever kind, that is all set up but for its completion. */
-static enum x_verdict post_one(struct x_world *w, int slot, struct ib_send_wr *send,
-			       struct x_wr *wr, int may)
+enum x_verdict x_post_one(struct x_world *w, int slot, struct ib_send_wr *send, struct x_wr *wr,
+			  int may)
 {
 	struct x_qp *qp = &w->qp[slot];
 	int ret;
@@ -517,30 +520,31 @@ enum x_verdict x_mr_post(struct x_world *w, const struct x_op *op)
 	if (!xm_there(w, X_QP, op->a) || !xm_there(w, X_MR, mr) || qp->type == IB_QPT_UD)
 		return X_SKIPPED;
 	/* Its pages are not to change before it is executed. */
-	if (!invalidate && !executes(qp))
+	if (!invalidate && !x_executes(qp))
 		return X_SKIPPED;
 	/* Keys of two devices may be the same. */
 	if (invalidate && xm_dev(w, X_QP, op->a) != xm_dev(w, X_MR, mr))
 		return X_SKIPPED;
-	good = may_send(qp) && (invalidate || (w->mr[mr].mapped &&
+	good = x_may_send(qp) && (invalidate || (w->mr[mr].mapped &&
 					       xm_dev(w, X_QP, op->a) == xm_dev(w, X_MR, mr)));
 	if (!good && op->r % 8)
 		return X_SKIPPED;
-	if (x_settle(w) || make_room(w, &qp->sq, 1, &room))
+	if (x_settle(w) || x_make_room(w, &qp->sq, 1, &room))
 		return X_FAILED;
-	wr = new_wr(w, &qp->sq, 0, invalidate ? X_INV : X_REG, &sge, 8);
+	wr = x_new_wr(w, &qp->sq, 0, invalidate ? X_INV : X_REG, &sge, 8);
 	wr->mr = mr;
 	wr->key = w->mr[mr].key;
 	reg.mr = w->ptr[X_MR][mr];
 	reg.key = reg.mr->rkey;
 	reg.access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ |
 		     (op->r & 0x30 ? IB_ACCESS_REMOTE_WRITE : 0) |
-		     (op->r & 0xc0 ? IB_ACCESS_MW_BIND : 0);
+		     (op->r & 0xc0 ? IB_ACCESS_MW_BIND : 0) |
+		     (op->r & 0x300 ? IB_ACCESS_REMOTE_ATOMIC : 0);
 	wr->access = reg.access;
 	reg.wr.opcode = invalidate ? IB_WR_LOCAL_INV : IB_WR_REG_MR;
 	if (invalidate)
 		reg.wr.ex.invalidate_rkey = reg.key;
-	return post_one(w, op->a, &reg.wr, wr, !good ? -EINVAL : room ? 0 : -ENOMEM);
+	return x_post_one(w, op->a, &reg.wr, wr, !good ? -EINVAL : room ? 0 : -ENOMEM);
 }
 
 /* A window is bound; @mr is -1 for nothing. Its key is a new one if that succeeds. */
@@ -561,7 +565,7 @@ static enum x_verdict bind(struct x_world *w, int slot, int mw_slot, struct x_wr
 	wr2.bind_info.length = mr ? X_WINDOW : 0;
 	wr2.bind_info.mw_access_flags = wr->access;
 	if (mw->type == IB_MW_TYPE_2) {
-		verdict = post_one(w, slot, &wr2.wr, wr, good ? 0 : -EINVAL);
+		verdict = x_post_one(w, slot, &wr2.wr, wr, good ? 0 : -EINVAL);
 		if (w->mw[mw_slot].mr >= 0 && wr->want == IB_WC_SUCCESS && wr->ended)
 			mw->rkey = key;
 		return verdict;
@@ -587,7 +591,7 @@ enum x_verdict x_mw_post(struct x_world *w, const struct x_op *op)
 
 	/* It is executed at once, so that its key is known. */
 	if (!xm_there(w, X_QP, op->a) || !xm_there(w, X_MW, mw) || qp->type == IB_QPT_UD ||
-	    !may_send(qp) || !executes(qp))
+	    !x_may_send(qp) || !x_executes(qp))
 		return X_SKIPPED;
 	good = xm_dev(w, X_QP, op->a) == xm_dev(w, X_MW, mw);
 	if (mr >= 0 && !invalidate) {
@@ -598,11 +602,11 @@ enum x_verdict x_mw_post(struct x_world *w, const struct x_op *op)
 	/* Keys of two devices may be the same; nor is a bad one wanted often. */
 	if (!good && (invalidate || op->r % 8))
 		return X_SKIPPED;
-	if (x_settle(w) || make_room(w, &qp->sq, 1, &room))
+	if (x_settle(w) || x_make_room(w, &qp->sq, 1, &room))
 		return X_FAILED;
 	if (!room)
 		return X_SKIPPED;
-	wr = new_wr(w, &qp->sq, 0, invalidate ? X_INV_MW : X_BIND, &sge, 8);
+	wr = x_new_wr(w, &qp->sq, 0, invalidate ? X_INV_MW : X_BIND, &sge, 8);
 	wr->mw = mw;
 	wr->mr = mr;
 	wr->access = IB_ACCESS_REMOTE_READ | (op->r & 0x10 ? IB_ACCESS_REMOTE_WRITE : 0);
@@ -610,7 +614,7 @@ enum x_verdict x_mw_post(struct x_world *w, const struct x_op *op)
 	if (!invalidate)
 		return bind(w, op->a, mw, wr, good);
 	inv.ex.invalidate_rkey = ((struct ib_mw *)w->ptr[X_MW][mw])->rkey;
-	return post_one(w, op->a, &inv, wr, 0);
+	return x_post_one(w, op->a, &inv, wr, 0);
 }
 
 /* Writes into a region or a window, or reads it. */
@@ -624,9 +628,9 @@ static enum x_verdict post_rdma(struct x_world *w, const struct x_op *op, int mr
 	struct x_wr *wr;
 	u32 room;
 
-	if (x_settle(w) || make_room(w, &qp->sq, 1, &room))
+	if (x_settle(w) || x_make_room(w, &qp->sq, 1, &room))
 		return X_FAILED;
-	wr = new_wr(w, &qp->sq, 0, read ? X_READ : X_WRITE, &sge, 64);
+	wr = x_new_wr(w, &qp->sq, 0, read ? X_READ : X_WRITE, &sge, 64);
 	wr->mr = mr;
 	wr->key = w->mr[mr].key;
 	wr->mw = mw;
@@ -635,22 +639,22 @@ static enum x_verdict post_rdma(struct x_world *w, const struct x_op *op, int mr
 	rdma.wr.num_sge = 1;
 	rdma.rkey = rkey;
 	rdma.remote_addr = ((struct ib_mr *)w->ptr[X_MR][mr])->iova;
-	return post_one(w, op->a, &rdma.wr, wr, room ? 0 : -ENOMEM);
+	return x_post_one(w, op->a, &rdma.wr, wr, room ? 0 : -ENOMEM);
 }
 
 /* The queue pair that does what another one asks for, or NULL. */
-static struct x_qp *responder(struct x_world *w, const struct x_op *op)
+struct x_qp *x_responder(struct x_world *w, const struct x_op *op)
 {
 	struct x_qp *qp = &w->qp[op->a];
 
-	if (!xm_there(w, X_QP, op->a) || qp->type != IB_QPT_RC || !may_send(qp))
+	if (!xm_there(w, X_QP, op->a) || qp->type != IB_QPT_RC || !x_may_send(qp))
 		return NULL;
 	return xm_peer(w, qp);
 }
 
 enum x_verdict x_rdma(struct x_world *w, const struct x_op *op)
 {
-	struct x_qp *peer = responder(w, op);
+	struct x_qp *peer = x_responder(w, op);
 	int mr = op->b % 3;
 
 	/* Keys of two devices may be the same; nor is a bad one wanted often. */
@@ -663,11 +667,11 @@ enum x_verdict x_rdma(struct x_world *w, const struct x_op *op)
 
 enum x_verdict x_rdma_mw(struct x_world *w, const struct x_op *op)
 {
-	struct x_qp *peer = responder(w, op);
+	struct x_qp *peer = x_responder(w, op);
 	int mw = op->c & 1;
 
 	/* Nor is the window to be bound to something else before. */
-	if (!peer || !executes(&w->qp[op->a]) || !xm_there(w, X_MW, mw) || w->mw[mw].mr < 0 ||
+	if (!peer || !x_executes(&w->qp[op->a]) || !xm_there(w, X_MW, mw) || w->mw[mw].mr < 0 ||
 	    xm_dev(w, X_MW, mw) != xm_dev(w, X_QP, peer - w->qp))
 		return X_SKIPPED;
 	return post_rdma(w, op, w->mw[mw].mr, mw, ((struct ib_mw *)w->ptr[X_MW][mw])->rkey);

@@ -55,6 +55,7 @@ static void made(struct x_world *w, const struct x_op *op, struct ib_qp *ibqp,
 	qp->dest_dev = -1;
 	qp->rnr_retry = is->rnr_retry;
 	qp->sig_all = is->sig_all;
+	qp->access = is->access;
 	qp->groups = 0;
 	xm_queue_init(&qp->sq, w, "send", dev, base, X_DEPTH);
 	xm_queue_init(&qp->rq, w, "receive", dev, base + X_QUEUE_BYTES, X_DEPTH);
@@ -91,6 +92,7 @@ enum x_verdict x_qp_make(struct x_world *w, const struct x_op *op)
 			    (is.srq != X_SHARED && w->obj[X_SRQ][is.srq].users)))
 		return X_SKIPPED;
 	is.sig_all = op->r >> 12 & 1;
+	is.access = X_ACCESS | (op->r >> 22 & 7 ? IB_ACCESS_REMOTE_ATOMIC : 0);
 	is.rnr_retry = op->r >> 13 & 1 ? 7 : op->r >> 15 & 1;
 
 	init.qp_type = is.type;
@@ -157,7 +159,7 @@ static void fill_attr(struct x_world *w, int slot, int peer, struct ib_qp_attr *
 		.rq_psn = 100,
 		.sq_psn = 100,
 		.dest_qp_num = num,
-		.qp_access_flags = X_ACCESS,
+		.qp_access_flags = qp->access,
 		.pkey_index = 0,
 		.max_rd_atomic = 4,
 		.max_dest_rd_atomic = 4,
