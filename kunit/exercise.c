@@ -9,7 +9,10 @@
  * Locking: a world is its thread's; see exercise_post.c for what completions do to it.
  * What is shared is there before the threads and after them.
  */
+#include <linux/kthread.h>
+#include <linux/mman.h>
 #include <linux/module.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <kunit/test.h>
 
@@ -23,7 +26,7 @@
 #define THREADS		4
 #define MAX_THREADS	16
 /* Operations of an episode, those that do nothing included. */
-#define EPISODE		1200
+#define EPISODE		1300
 /* So many are enough to find each mistake of the self-test. */
 #define LIE_OPERATIONS	40000
 /* To what each of them is to be shrunk, if not to less. */
@@ -143,6 +146,7 @@ static void begin_world(struct x_world *w, enum x_lie lie, unsigned long patienc
 {
 	unsigned long wait = lie == X_LIE_LOST ? LOST_PATIENCE : patience;
 	struct x_shared *s = w->s;
+	unsigned long mem = w->user_mem;
 	u32 id = w->id;
 	u64 dma[X_DEVS];
 	u8 *buf[X_DEVS];
@@ -152,12 +156,14 @@ static void begin_world(struct x_world *w, enum x_lie lie, unsigned long patienc
 	memset(w, 0, sizeof(*w));
 	w->s = s;
 	w->id = id;
+	w->user_mem = mem;
 	memcpy(w->buf, buf, sizeof(buf));
 	memcpy(w->dma, dma, sizeof(dma));
 	w->lie = lie;
 	w->patience = wait;
 	init_waitqueue_head(&w->wait);
 	x_clear_words(w);
+	x_clear_user(w);
 	share(w, X_PD, s->pd);
 	share(w, X_CQ, s->cq);
 	w->cq_how[X_SHARED] = X_CQ_SOFTIRQ;
@@ -226,6 +232,7 @@ static void end_obj(struct x_world *w, enum x_kind kind, int slot)
 	case X_QP:
 		return end_qp(w, slot);
 	case X_MR:
+	case X_USER:
 		x_want(w, "freeing a region at the end", 0, ib_dereg_mr(ptr));
 		break;
 	case X_MW:
@@ -261,7 +268,7 @@ static void end_kind(struct x_world *w, enum x_kind kind)
 /* After a failure, too: then the first one counts, and all is freed as it can be. */
 static enum x_verdict end_world(struct x_world *w)
 {
-	static const u8 order[] = { X_QP, X_MW, X_MR, X_FMR, X_AH, X_SRQ, X_CQ, X_PD };
+	static const u8 order[] = { X_QP, X_MW, X_MR, X_USER, X_FMR, X_AH, X_SRQ, X_CQ, X_PD };
 	int i;
 
 	if (!*w->why)
@@ -326,12 +333,14 @@ static int thread_fn(void *arg)
 	struct x_thread *t = arg;
 	u32 first = 0;
 
+	kthread_use_mm(t->run->s.mm);
 	while (t->done < t->run->quota && !READ_ONCE(t->run->stop)) {
 		if (!run_episode(t, first))
 			break;
 		first += EPISODE;
 		cond_resched();
 	}
+	kthread_unuse_mm(t->run->s.mm);
 	return 0;
 }
 
@@ -628,6 +637,10 @@ static struct x_world *new_world(struct kunit *test, struct x_shared *s, u32 id)
 	KUNIT_ASSERT_NOT_NULL(test, w);
 	w->s = s;
 	w->id = id;
+	w->user_mem = kunit_vm_mmap(test, NULL, 0, X_USER_PAGES * PAGE_SIZE,
+				    PROT_READ | PROT_WRITE, MAP_ANONYMOUS | MAP_PRIVATE, 0);
+	KUNIT_ASSERT_NE(test, 0, w->user_mem);
+	s->mm = current->mm;
 	defer(test, free_world, w);
 	for (i = 0; i < X_DEVS; i++) {
 		w->buf[i] = kzalloc(X_BUF, GFP_KERNEL);

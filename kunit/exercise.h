@@ -10,6 +10,8 @@
  *	exercise_post.c		work requests and their completions
  *	exercise_atomic.c	atomic operations
  *	exercise_memory.c	operations on regions, windows and addresses
+ *	exercise_user.c		regions of user memory
+ *	exercise_mcast.c	datagrams to groups
  *	exercise_query.c	queries, events, requests to the channel adapter
  *	exercise_model.c	the model; calls nothing of the interface
  *
@@ -65,6 +67,9 @@ static_assert(X_WRS >= 2 * X_SRQ_DEPTH + X_CHAIN);
 /* Words for atomics in a region of each device, from this byte on. */
 #define X_WORDS		4
 #define X_WORDS_AT	128
+/* User memory: pages of a thread, and bytes from the start of a region to the next one's. */
+#define X_USER_PAGES	2
+#define X_USER_AT	256
 /* Multicast groups of a thread. */
 #define X_GROUPS	2
 
@@ -77,6 +82,7 @@ enum x_kind {
 	X_MW,
 	X_FMR,
 	X_AH,
+	X_USER,
 	X_KINDS
 };
 
@@ -144,6 +150,7 @@ enum x_what {
 	X_WRITE,
 	X_READ,
 	X_ATOMIC,
+	X_MCAST,
 	X_REG,
 	X_INV,
 	X_BIND,
@@ -167,7 +174,9 @@ enum x_what {
  * @key: model: of the region, when it was posted
  * @mw: model: slot of the window
  * @access: model: rights of a binding
- * @dest: model: queue pair that a datagram goes to, a slot, or -1 for nowhere
+ * @user: model: slot of a region of user memory, or -1 for none
+ * @dest: model: queue pair that a datagram goes to, a slot, or -1 for nowhere; a group, if
+ *	it goes to one, or -1 if nobody takes it
  * @word: model: of an atomic: word, -1 for one that is not aligned, or X_WORDS for one
  *	that is not in the region
  * @swaps: model: of an atomic: compares and swaps, rather than adds
@@ -195,6 +204,7 @@ struct x_wr {
 	s8 mr;
 	u32 key;
 	s8 mw;
+	s8 user;
 	s8 dest;
 	s8 word;
 	bool swaps;
@@ -339,6 +349,18 @@ struct x_fmr {
 	u8 maps;
 };
 
+/**
+ * struct x_user - model: a region of user memory
+ * @pd: slot
+ * @key: its key
+ * @access: rights
+ */
+struct x_user {
+	u8 pd;
+	u32 key;
+	int access;
+};
+
 enum x_cq_how {
 	X_CQ_HANDLER,		/* of ib_create_cq(), polled by its handler */
 	X_CQ_POLLED,		/* of ib_create_cq(), polled by the thread */
@@ -359,6 +381,7 @@ enum x_cq_how {
  * @pd: slot 0
  * @cq: slot 0
  * @srq: slot 0
+ * @mm: what the threads' user memory is in
  */
 struct x_shared {
 	struct ib_device *dev[X_DEVS];
@@ -367,6 +390,7 @@ struct x_shared {
 	struct ib_pd *pd;
 	struct ib_cq *cq;
 	struct ib_srq *srq;
+	struct mm_struct *mm;
 };
 
 /**
@@ -382,6 +406,7 @@ struct x_shared {
  * @mr: model: regions
  * @mw: model: windows
  * @fmr: model: FMRs
+ * @user: model: regions of user memory
  * @ah: model: addresses
  * @cq_how: of CQs: who polls them
  * @pool_cqe: of CQs of the pool: entries
@@ -392,6 +417,8 @@ struct x_shared {
  * @stray: completions of what was not posted, or was completed before
  * @events: events that queue pairs and SRQs had
  * @wait: woken when @seen is as expected
+ * @user_word: model: first word of each region of user memory
+ * @user_mem: address of the user memory
  * @word: model: words that atomics change, by device
  * @ended: requests that completed as expected, by status
  * @payload: number of messages
@@ -418,6 +445,7 @@ struct x_world {
 	struct x_mr mr[X_SLOTS];
 	struct x_mw mw[X_SLOTS];
 	struct x_fmr fmr[X_SLOTS];
+	struct x_user user[X_SLOTS];
 	struct rdma_ah_attr ah[X_SLOTS];
 	u8 cq_how[X_SLOTS];
 	u32 pool_cqe[X_SLOTS];
@@ -428,6 +456,8 @@ struct x_world {
 	atomic_t stray;
 	atomic_t events;
 	wait_queue_head_t wait;
+	u64 user_word[X_SLOTS];
+	unsigned long user_mem;
 	u64 word[X_DEVS][X_WORDS];
 	u32 ended[X_STATUSES];
 	u64 payload;
@@ -502,6 +532,9 @@ void x_poll_all(struct x_world *w);
 void x_event(struct ib_event *event, void *context);
 
 void x_clear_words(struct x_world *w);
+void x_clear_user(struct x_world *w);
+void x_group_gid(const struct x_world *w, int group, union ib_gid *gid);
+u16 x_group_lid(const struct x_world *w, int group);
 bool x_may_send(const struct x_qp *qp);
 bool x_executes(const struct x_qp *qp);
 struct x_qp *x_responder(struct x_world *w, const struct x_op *op);
@@ -517,7 +550,8 @@ x_op_fn x_cq_make, x_cq_free, x_cq_poll, x_cq_arm, x_cq_resize, x_cq_tune;
 x_op_fn x_srq_make, x_srq_free, x_srq_modify, x_srq_query, x_srq_recv;
 x_op_fn x_qp_make, x_qp_free, x_qp_up, x_qp_err, x_qp_modify, x_qp_query, x_qp_drain;
 x_op_fn x_qp_recv, x_qp_send, x_mr_post, x_mw_post, x_rdma, x_rdma_mw, x_atomic;
-x_op_fn x_mcast_join, x_mcast_leave;
+x_op_fn x_mcast_join, x_mcast_leave, x_mcast_send;
+x_op_fn x_user_make, x_user_free, x_user_rdma;
 x_op_fn x_ah_make, x_ah_modify, x_ah_query, x_ah_free;
 x_op_fn x_mr_alloc, x_mr_map, x_mr_free, x_mw_alloc, x_mw_free;
 x_op_fn x_fmr_alloc, x_fmr_map, x_fmr_unmap, x_fmr_free;

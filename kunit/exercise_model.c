@@ -303,6 +303,24 @@ static bool exec_datagram(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 	return succeed(qp);
 }
 
+/* Each member that has room gets a copy, the sender too. */
+static bool exec_mcast(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
+{
+	struct x_wr *recv;
+	struct x_qp *to;
+	int i;
+
+	for (i = 0; i < X_SLOTS && wr->dest >= 0; i++) {
+		to = &w->qp[i];
+		if (!xm_there(w, X_QP, i) || !(to->groups & BIT(wr->dest)) || !responds(to))
+			continue;
+		recv = next_receive(w, to);
+		if (recv && recv->bytes >= wr->bytes + X_GRH)
+			receive(w, to, wr, X_GRH);
+	}
+	return drop(w, qp);
+}
+
 static bool exec_unreliable(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 {
 	struct x_qp *peer = xm_peer(w, qp);
@@ -350,13 +368,25 @@ static bool has_mr(const struct x_world *w, const struct x_wr *wr)
 	return xm_there(w, X_MR, wr->mr) && w->mr[wr->mr].key == wr->key;
 }
 
+static bool may_access_user(const struct x_world *w, const struct x_qp *peer,
+			    const struct x_wr *wr, int access)
+{
+	const struct x_user *user = &w->user[wr->user];
+
+	return xm_there(w, X_USER, wr->user) && user->key == wr->key && user->pd == peer->pd &&
+	       user->access & access;
+}
+
 /* May a message get into the window, or the region, of the peer? */
 static bool may_access(struct x_world *w, const struct x_qp *peer, const struct x_wr *wr)
 {
 	int access = wr->what == X_READ ? IB_ACCESS_REMOTE_READ : IB_ACCESS_REMOTE_WRITE;
-	struct x_mr *mr = &w->mr[wr->mr];
+	struct x_mr *mr;
 	struct x_mw *mw;
 
+	if (wr->user >= 0)
+		return may_access_user(w, peer, wr, access);
+	mr = &w->mr[wr->mr];
 	if (wr->mw < 0)
 		return has_mr(w, wr) && mr->valid && mr->pd == peer->pd &&
 		       mr->access & access && wr->bytes <= mr->mapped;
@@ -376,6 +406,10 @@ static bool exec_rdma(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 		return fail_sends(w, qp, IB_WC_RETRY_EXC_ERR);
 	if (!may_access(w, peer, wr))
 		return fail_both(w, qp, peer, IB_WC_REM_ACCESS_ERR);
+	if (wr->user >= 0 && wr->what == X_WRITE)
+		w->user_word[wr->user] = wr->payload;
+	else if (wr->user >= 0)
+		wr->want_payload = w->user_word[wr->user];
 	return succeed(qp);
 }
 
@@ -490,6 +524,8 @@ static bool exec(struct x_world *w, struct x_qp *qp)
 		return exec_rdma(w, qp, wr);
 	case X_ATOMIC:
 		return exec_atomic(w, qp, wr);
+	case X_MCAST:
+		return exec_mcast(w, qp, wr);
 	case X_BIND:
 		return exec_bind(w, qp, wr);
 	case X_INV_MW:

@@ -259,7 +259,7 @@ enum x_verdict x_srq_query(struct x_world *w, const struct x_op *op)
 
 /* --- multicast groups --- */
 
-static void group_gid(const struct x_world *w, int group, union ib_gid *gid)
+void x_group_gid(const struct x_world *w, int group, union ib_gid *gid)
 {
 	memset(gid, 0, sizeof(*gid));
 	gid->raw[0] = 0xff;
@@ -268,7 +268,7 @@ static void group_gid(const struct x_world *w, int group, union ib_gid *gid)
 	gid->raw[15] = group;
 }
 
-static u16 group_lid(const struct x_world *w, int group)
+u16 x_group_lid(const struct x_world *w, int group)
 {
 	return 0xc100 + w->id * X_GROUPS + group;
 }
@@ -283,8 +283,8 @@ enum x_verdict x_mcast_join(struct x_world *w, const struct x_op *op)
 		return X_SKIPPED;
 	if (qp->type != IB_QPT_UD || qp->state == IB_QPS_RESET || qp->groups & BIT(group))
 		want = -EINVAL;
-	group_gid(w, group, &gid);
-	ret = ib_attach_mcast(w->ptr[X_QP][op->a], &gid, group_lid(w, group));
+	x_group_gid(w, group, &gid);
+	ret = ib_attach_mcast(w->ptr[X_QP][op->a], &gid, x_group_lid(w, group));
 	if (!ret)
 		qp->groups |= BIT(group);
 	return x_want(w, "joining a group", want, ret);
@@ -299,8 +299,8 @@ enum x_verdict x_mcast_leave(struct x_world *w, const struct x_op *op)
 	if (!xm_there(w, X_QP, op->a) || (!(qp->groups & BIT(group)) && op->r % 16))
 		return X_SKIPPED;
 	want = qp->groups & BIT(group) ? 0 : -EINVAL;
-	group_gid(w, group, &gid);
-	ret = ib_detach_mcast(w->ptr[X_QP][op->a], &gid, group_lid(w, group));
+	x_group_gid(w, group, &gid);
+	ret = ib_detach_mcast(w->ptr[X_QP][op->a], &gid, x_group_lid(w, group));
 	if (!ret)
 		qp->groups &= ~BIT(group);
 	return x_want(w, "leaving a group", want, ret);

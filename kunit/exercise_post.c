@@ -156,8 +156,9 @@ static enum x_verdict check_wr(struct x_world *w, struct x_queue *q, u32 pos)
 	w->ended[wr->want]++;
 	if (wr->what == X_RECV && wr->want == IB_WC_SUCCESS)
 		return check_receive(w, q, pos);
-	if (wr->what == X_ATOMIC && wr->want == IB_WC_SUCCESS)
-		return x_want(w, "what an atomic found", wr->want_payload,
+	if (wr->want == IB_WC_SUCCESS &&
+	    (wr->what == X_ATOMIC || (wr->what == X_READ && wr->user >= 0)))
+		return x_want(w, "what was found there", wr->want_payload,
 			      received(w, q, pos, 0));
 	return X_DONE;
 }
@@ -216,6 +217,7 @@ struct x_wr *x_new_wr(struct x_world *w, struct x_queue *q, u32 ahead, enum x_wh
 	wr->bad_key = false;
 	wr->mr = -1;
 	wr->mw = -1;
+	wr->user = -1;
 	wr->dest = -1;
 	wr->ended = false;
 	wr->payload = ++w->payload;
