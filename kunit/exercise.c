@@ -18,15 +18,16 @@
 
 #include "exercise.h"
 #include "lib.h"
+#include "mock.h"
 
 /* In full. */
 #define OPERATIONS	10000000ULL
 /* Where instrumentation makes each of them cost so much more. */
 #define DEBUG_SHARE	(IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_KCSAN) ? 10 : 1)
 #define THREADS		4
-#define MAX_THREADS	16
+#define MAX_THREADS	X_MAX_THREADS
 /* Operations of an episode, those that do nothing included. */
-#define EPISODE		1300
+#define EPISODE		1400
 /* So many are enough to find each mistake of the self-test. */
 #define LIE_OPERATIONS	40000
 /* To what each of them is to be shrunk, if not to less. */
@@ -147,6 +148,7 @@ static void begin_world(struct x_world *w, enum x_lie lie, unsigned long patienc
 	unsigned long wait = lie == X_LIE_LOST ? LOST_PATIENCE : patience;
 	struct x_shared *s = w->s;
 	unsigned long mem = w->user_mem;
+	struct mock *mock = w->mock;
 	u32 id = w->id;
 	u64 dma[X_DEVS];
 	u8 *buf[X_DEVS];
@@ -157,6 +159,7 @@ static void begin_world(struct x_world *w, enum x_lie lie, unsigned long patienc
 	w->s = s;
 	w->id = id;
 	w->user_mem = mem;
+	w->mock = mock;
 	memcpy(w->buf, buf, sizeof(buf));
 	memcpy(w->dma, dma, sizeof(dma));
 	w->lie = lie;
@@ -276,6 +279,7 @@ static enum x_verdict end_world(struct x_world *w)
 	if (w->listening)
 		x_listen(w, &(struct x_op){});
 	end_ca(w);
+	x_end_registry(w);
 	for (i = 0; i < ARRAY_SIZE(order); i++)
 		end_kind(w, order[i]);
 	for (i = 0; i < w->nr_leaked; i++)
@@ -641,6 +645,7 @@ static struct x_world *new_world(struct kunit *test, struct x_shared *s, u32 id)
 				    PROT_READ | PROT_WRITE, MAP_ANONYMOUS | MAP_PRIVATE, 0);
 	KUNIT_ASSERT_NE(test, 0, w->user_mem);
 	s->mm = current->mm;
+	w->mock = mock_new(test);
 	defer(test, free_world, w);
 	for (i = 0; i < X_DEVS; i++) {
 		w->buf[i] = kzalloc(X_BUF, GFP_KERNEL);

@@ -13,6 +13,9 @@
  *	exercise_user.c		regions of user memory
  *	exercise_mcast.c	datagrams to groups
  *	exercise_query.c	queries, events, requests to the channel adapter
+ *	exercise_more.c		draining one queue, moderation, pools, what there is not
+ *	exercise_lookup.c	GIDs, senders of datagrams, objects by their number
+ *	exercise_registry.c	a client and a device of each thread
  *	exercise_model.c	the model; calls nothing of the interface
  *
  * A thread has a world: objects of its own, in slots, and what the model knows of
@@ -32,6 +35,7 @@
 /* Devices, and slots of each kind of object. */
 #define X_DEVS		2
 #define X_SLOTS		5
+#define X_MAX_THREADS	16
 /* Slot of what all threads share. */
 #define X_SHARED	0
 
@@ -134,6 +138,7 @@ static inline int x_pd_of(const struct x_op *op)
 	return slots[op->b & 7];
 }
 
+struct mock;
 struct x_world;
 struct x_queue;
 
@@ -361,6 +366,16 @@ struct x_user {
 	int access;
 };
 
+/**
+ * struct x_number - the number of an object that was there
+ * @id: its number, or 0
+ * @dev: of this device
+ */
+struct x_number {
+	u32 id;
+	u8 dev;
+};
+
 enum x_cq_how {
 	X_CQ_HANDLER,		/* of ib_create_cq(), polled by its handler */
 	X_CQ_POLLED,		/* of ib_create_cq(), polled by the thread */
@@ -431,6 +446,10 @@ struct x_shared {
  * @handler: event handler
  * @heard: of @handler: events
  * @listening: @handler may be called
+ * @number: of the objects that were looked up last, in each slot
+ * @mock: tables and methods of the thread's device
+ * @own: the thread's device, or NULL
+ * @own_name: which of its names it has
  * @why: why it failed
  */
 struct x_world {
@@ -471,6 +490,10 @@ struct x_world {
 	struct ib_event_handler handler;
 	atomic_t heard;
 	int listening;
+	struct x_number number[X_KINDS][X_SLOTS];
+	struct mock *mock;
+	struct ib_device *own;
+	int own_name;
 	char why[160];
 };
 
@@ -533,6 +556,7 @@ void x_event(struct ib_event *event, void *context);
 
 void x_clear_words(struct x_world *w);
 void x_clear_user(struct x_world *w);
+void x_end_registry(struct x_world *w);
 void x_group_gid(const struct x_world *w, int group, union ib_gid *gid);
 u16 x_group_lid(const struct x_world *w, int group);
 bool x_may_send(const struct x_qp *qp);
@@ -556,5 +580,8 @@ x_op_fn x_ah_make, x_ah_modify, x_ah_query, x_ah_free;
 x_op_fn x_mr_alloc, x_mr_map, x_mr_free, x_mw_alloc, x_mw_free;
 x_op_fn x_fmr_alloc, x_fmr_map, x_fmr_unmap, x_fmr_free;
 x_op_fn x_query, x_find, x_listen, x_ca;
+x_op_fn x_drain_one, x_cq_moderate, x_pool, x_optional;
+x_op_fn x_gid, x_reply, x_restrack;
+x_op_fn x_client, x_device;
 
 #endif

@@ -75,6 +75,15 @@ static const struct x_kind_of_op kinds[] = {
 	{ "find", 20, 2, x_find },
 	{ "listen", 2, 1, x_listen },
 	{ "ca", 16, 2, x_ca },
+	{ "drain_one", 4, 4, x_drain_one },
+	{ "cq_moderate", 8, 5, x_cq_moderate },
+	{ "pool", 8, 4, x_pool },
+	{ "optional", 6, 2, x_optional },
+	{ "gid", 16, 2, x_gid },
+	{ "reply", 16, 1, x_reply },
+	{ "restrack", 24, 4, x_restrack },
+	{ "client", 3, 1, x_client },
+	{ "device", 4, 1, x_device },
 };
 
 /**

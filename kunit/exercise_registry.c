@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The exerciser: a client and a device of each thread. Clients of all threads see the
+ * devices of all come and go; what the model knows of a client for sure is its own
+ * device, the emulated ones, and that in the end all have gone that had come.
+ *
+ * The methods of a client run in any thread, so their counts are atomic. They are
+ * compared when no call is under way: after registering and unregistering what is the
+ * thread's own.
+ */
+#include <linux/kernel.h>
+#include <linux/stringify.h>
+
+#include "exercise.h"
+#include "mock.h"
+
+/**
+ * struct x_client - a thread's client
+ * @client: what the core sees
+ * @name: its name
+ * @adds: calls of add
+ * @removes: calls of remove
+ * @renames: calls of rename
+ * @wrong: calls of remove and rename with other data than add has set
+ * @here: devices that it has, of x_shared.dev and the thread's own: one each
+ * @w: its world
+ * @registered: model: it is
+ */
+struct x_client {
+	struct ib_client client;
+	char name[16];
+	atomic_t adds;
+	atomic_t removes;
+	atomic_t renames;
+	atomic_t wrong;
+	atomic_t here[X_DEVS + 1];
+	struct x_world *w;
+	bool registered;
+};
+
+static struct x_client x_clients[X_MAX_THREADS];
+
+static void count(struct x_client *c, struct ib_device *ibdev, int by)
+{
+	int i;
+
+	for (i = 0; i < X_DEVS; i++) {
+		if (ibdev == c->w->s->dev[i])
+			atomic_add(by, &c->here[i]);
+	}
+	if (ibdev == READ_ONCE(c->w->own))
+		atomic_add(by, &c->here[X_DEVS]);
+}
+
+static int on_add(struct x_client *c, struct ib_device *ibdev)
+{
+	atomic_inc(&c->adds);
+	count(c, ibdev, 1);
+	ib_set_client_data(ibdev, &c->client, c);
+	return 0;
+}
+
+static void on_remove(struct x_client *c, struct ib_device *ibdev, void *data)
+{
+	atomic_inc(&c->removes);
+	count(c, ibdev, -1);
+	if (data != c)
+		atomic_inc(&c->wrong);
+}
+
+static void on_rename(struct x_client *c, struct ib_device *ibdev, void *data)
+{
+	if (ibdev == READ_ONCE(c->w->own))
+		atomic_inc(&c->renames);
+	if (data != c)
+		atomic_inc(&c->wrong);
+}
+
+/* The core does not tell a method which client it is of: each has methods of its own. */
+#define METHODS(n)							\
+static int add_##n(struct ib_device *ibdev)				\
+{									\
+	return on_add(&x_clients[n], ibdev);				\
+}									\
+static void remove_##n(struct ib_device *ibdev, void *data)		\
+{									\
+	on_remove(&x_clients[n], ibdev, data);				\
+}									\
+static void rename_##n(struct ib_device *ibdev, void *data)		\
+{									\
+	on_rename(&x_clients[n], ibdev, data);				\
+}
+
+METHODS(0) METHODS(1) METHODS(2) METHODS(3) METHODS(4) METHODS(5) METHODS(6) METHODS(7)
+METHODS(8) METHODS(9) METHODS(10) METHODS(11) METHODS(12) METHODS(13) METHODS(14) METHODS(15)
+
+#define CLIENT(n)	{ .add = add_##n, .remove = remove_##n, .rename = rename_##n }
+static const struct ib_client methods[X_MAX_THREADS] = {
+	CLIENT(0), CLIENT(1), CLIENT(2), CLIENT(3), CLIENT(4), CLIENT(5), CLIENT(6), CLIENT(7),
+	CLIENT(8), CLIENT(9), CLIENT(10), CLIENT(11), CLIENT(12), CLIENT(13), CLIENT(14),
+	CLIENT(15),
+};
+
+static struct x_client *client_of(const struct x_world *w)
+{
+	return &x_clients[w->id];
+}
+
+/* What is known of the client now. */
+static enum x_verdict check(struct x_world *w)
+{
+	struct x_client *c = client_of(w);
+	int i, own = c->registered && w->own;
+
+	for (i = 0; i < X_DEVS; i++) {
+		if (atomic_read(&c->here[i]) != c->registered)
+			return x_want(w, "a client at a device", c->registered,
+				      atomic_read(&c->here[i]));
+	}
+	if (atomic_read(&c->here[X_DEVS]) != own)
+		return x_want(w, "a client at the thread's device", own,
+			      atomic_read(&c->here[X_DEVS]));
+	if (!c->registered && atomic_read(&c->adds) != atomic_read(&c->removes))
+		return x_want(w, "devices that have gone", atomic_read(&c->adds),
+			      atomic_read(&c->removes));
+	if (c->registered && ib_get_client_data(w->s->dev[0], &c->client) != c)
+		return x_fail(w, "a client has other data");
+	return x_want(w, "calls with other data", 0, atomic_read(&c->wrong));
+}
+
+static enum x_verdict register_client(struct x_world *w)
+{
+	struct x_client *c = client_of(w);
+	int ret;
+
+	memset(c, 0, sizeof(*c));
+	snprintf(c->name, sizeof(c->name), "exercise%u", w->id);
+	c->client = methods[w->id];
+	c->client.name = c->name;
+	c->w = w;
+	ret = ib_register_client(&c->client);
+	if (ret)
+		return x_want(w, "registering a client", 0, ret);
+	c->registered = true;
+	return check(w);
+}
+
+static enum x_verdict unregister_client(struct x_world *w)
+{
+	struct x_client *c = client_of(w);
+
+	ib_unregister_client(&c->client);
+	c->registered = false;
+	return check(w);
+}
+
+enum x_verdict x_client(struct x_world *w, const struct x_op *op)
+{
+	return client_of(w)->registered ? unregister_client(w) : register_client(w);
+}
+
+/* --- the thread's device --- */
+
+static void own_name(const struct x_world *w, int which, char *name, size_t len)
+{
+	snprintf(name, len, "kvtx%u_%d", w->id, which);
+}
+
+static enum x_verdict register_device(struct x_world *w)
+{
+	struct mock_ibdev *mib = ib_alloc_device(mock_ibdev, ibdev);
+	char name[IB_DEVICE_NAME_MAX];
+	int ret;
+
+	if (!mib)
+		return x_fail(w, "no memory for a device");
+	mib->mock = w->mock;
+	ib_set_device_ops(&mib->ibdev, &w->mock->ops);
+	mib->ibdev.node_type = RDMA_NODE_IB_CA;
+	mib->ibdev.phys_port_cnt = 1;
+	mib->ibdev.num_comp_vectors = 1;
+	mib->ibdev.local_dma_lkey = MOCK_LKEY;
+	w->own_name = 0;
+	own_name(w, 0, name, sizeof(name));
+	WRITE_ONCE(w->own, &mib->ibdev);
+	ret = ib_register_device(&mib->ibdev, name, NULL);
+	if (!ret)
+		return check(w);
+	WRITE_ONCE(w->own, NULL);
+	ib_dealloc_device(&mib->ibdev);
+	return x_want(w, "registering a device", 0, ret);
+}
+
+static enum x_verdict unregister_device(struct x_world *w)
+{
+	struct ib_device *ibdev = w->own;
+
+	ib_unregister_device(ibdev);
+	WRITE_ONCE(w->own, NULL);
+	ib_dealloc_device(ibdev);
+	return check(w);
+}
+
+/* Does the name find the device, or nothing? */
+static enum x_verdict find_own(struct x_world *w, int which, const struct ib_device *want)
+{
+	char name[IB_DEVICE_NAME_MAX];
+	struct ib_device *ibdev;
+	bool right;
+
+	own_name(w, which, name, sizeof(name));
+	ibdev = ib_device_get_by_name(name, RDMA_DRIVER_UNKNOWN);
+	right = ibdev == want;
+	if (ibdev)
+		ib_device_put(ibdev);
+	return x_want(w, "finding the thread's device", true, right);
+}
+
+static enum x_verdict rename_own(struct x_world *w, bool taken)
+{
+	int before = atomic_read(&client_of(w)->renames), told, ret;
+	char name[IB_DEVICE_NAME_MAX] = "emu0";
+
+	if (taken)
+		return x_want(w, "a name that is taken", -EEXIST, ib_device_rename(w->own, name));
+	own_name(w, !w->own_name, name, sizeof(name));
+	ret = ib_device_rename(w->own, name);
+	if (ret)
+		return x_want(w, "renaming a device", 0, ret);
+	w->own_name = !w->own_name;
+	told = atomic_read(&client_of(w)->renames) - before;
+	return x_want(w, "clients told of a new name", client_of(w)->registered, told);
+}
+
+enum x_verdict x_device(struct x_world *w, const struct x_op *op)
+{
+	if (!w->own)
+		return register_device(w);
+	switch (op->c & 3) {
+	case 0:
+		return unregister_device(w);
+	case 1:
+		if (find_own(w, !w->own_name, NULL))
+			return X_FAILED;
+		return find_own(w, w->own_name, w->own);
+	default:
+		return rename_own(w, !(op->r % 8));
+	}
+}
+
+/* At the end of a world: nothing is left registered. */
+void x_end_registry(struct x_world *w)
+{
+	if (w->own)
+		unregister_device(w);
+	if (client_of(w)->registered)
+		unregister_client(w);
+}
