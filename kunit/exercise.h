@@ -176,7 +176,7 @@ enum x_what {
  * @signaled: model: completes even if it succeeds
  * @bad_key: model: the local key is wrong
  * @mr: model: slot of the region, or -1 for none
- * @key: model: of the region, when it was posted
+ * @key: model: of the region, when it was posted; of a datagram: number that it goes to
  * @mw: model: slot of the window
  * @access: model: rights of a binding
  * @user: model: slot of a region of user memory, or -1 for none

@@ -36,7 +36,7 @@ static enum x_verdict post_to_group(struct x_world *w, const struct x_op *op, st
 	ud.wr.num_sge = 1;
 	ud.ah = ah;
 	ud.remote_qpn = IB_MULTICAST_QPN;
-	ud.remote_qkey = X_QKEY + w->id + !right_key;
+	ud.remote_qkey = right_key ? X_QKEY + w->id : X_NO_QKEY;
 	return x_post_one(w, op->a, &ud.wr, wr, room ? 0 : -ENOMEM);
 }
 

@@ -294,7 +294,9 @@ static bool exec_datagram(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 	struct x_qp *to = wr->dest < 0 ? NULL : &w->qp[wr->dest];
 	struct x_wr *recv;
 
-	if (!to || !xm_there(w, X_QP, wr->dest) || to->type != IB_QPT_UD || !responds(to))
+	/* What waited in SQD may find that there is another one in its place. */
+	if (!to || !xm_there(w, X_QP, wr->dest) || to->num != wr->key ||
+	    to->type != IB_QPT_UD || !responds(to))
 		return drop(w, qp);
 	recv = next_receive(w, to);
 	if (!recv || recv->bytes < wr->bytes + X_GRH)

@@ -399,6 +399,7 @@ static void build_datagram(struct x_world *w, const struct x_op *op, struct ib_u
 	ud->remote_qpn = xm_there(w, X_QP, to) ? w->qp[to].num : X_NOBODY;
 	ud->remote_qkey = right_key ? X_QKEY + w->id : X_NO_QKEY;
 	wr->dest = right_key && ud->ah ? datagram_dest(w, ud->remote_qpn, ah) : -1;
+	wr->key = ud->remote_qpn;
 }
 
 static void build_sends(struct x_world *w, const struct x_op *op, struct x_sends *chain, u32 n)
