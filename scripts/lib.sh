@@ -157,6 +157,16 @@ run_modules() {
 	done
 }
 
+# --- what kernels say -------------------------------------------------------
+
+# What a kernel says when something is wrong. "INFO:" also starts harmless
+# lines, so those are spelled out.
+SPLATS='BUG:|WARNING:|INFO: (task|rcu|suspicious|trying to register)'
+SPLATS+='|INFO: .* (blocked for|detected stall)|possible recursive locking'
+SPLATS+='|UBSAN:|KASAN:|KCSAN:|Oops|general protection|unreferenced object'
+SPLATS+='|refcount_t:|Kernel panic|Call Trace:|ODEBUG:|soft lockup|stack guard'
+SPLATS+='|list_(add|del) corruption|scheduling while atomic|DMA-API: .*device'
+
 # --- checks and their tally --------------------------------------------------
 
 # Each check of a script is one line, and one line of $KV_TALLY.
