@@ -60,7 +60,6 @@ static int make_device(void *arg)
 	return ret;
 }
 
-/* ib_unregister_device(), ib_dealloc_device() */
 static void unmake_device(void *arg)
 {
 	struct reg *r = arg;
@@ -134,6 +133,7 @@ static void device_registration(struct kunit *test)
 	struct reg r = { .nports = 1 };
 	struct kvt_trace *tr = kvt_trace_new(test);
 
+	/* covers: ib_register_device, ib_unregister_device, ib_dealloc_device */
 	kvt_need_injection(test);
 	kvt_client_up(test, "A", tr);
 	r.m = mock_new(test);
@@ -195,7 +195,6 @@ static int make_client(void *arg)
 	return kvt_client_register(arg);
 }
 
-/* ib_unregister_client() */
 static void unmake_client(void *arg)
 {
 	kvt_client_unregister(arg);
@@ -209,6 +208,7 @@ static void client_registration(struct kunit *test)
 	struct kvt_trace *tr = kvt_trace_new(test);
 	struct mock *m;
 
+	/* covers: ib_register_client, ib_unregister_client */
 	kvt_need_injection(test);
 	m = mock_up(test, "kvtm_a");
 	sweep(test, m, &client, kvt_client_new(test, "A", tr));

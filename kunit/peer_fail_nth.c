@@ -19,7 +19,6 @@ static int make_client(void *arg)
 	return peer_mock_register(arg) ? -ENOMEM : 0;
 }
 
-/* ib_unregister_peer_memory_client() */
 static void unmake_client(void *arg)
 {
 	peer_mock_unregister(arg);
@@ -33,6 +32,7 @@ static void registration_of_a_client(struct kunit *test)
 	struct peer_mock *m;
 	char text[16];
 
+	/* covers: ib_register_peer_memory_client, ib_unregister_peer_memory_client */
 	kvt_need_injection(test);
 	m = peer_mock_new(test, 0, "kvt_a", PEER_UNMAPS);
 	sweep(test, mock_new(test), &client, m);
@@ -44,7 +44,6 @@ static int make_region(void *arg)
 	return peer_user_get(arg);
 }
 
-/* peer_region_put() */
 static void unmake_region(void *arg)
 {
 	peer_user_put(arg);
@@ -68,6 +67,7 @@ static void memory_of_a_client(struct kunit *test)
 	struct peer_mock *m;
 	struct peer_user *u;
 
+	/* covers: peer_region_get, peer_region_put */
 	kvt_need_injection(test);
 	m = peer_mock_up(test, 0, "kvt_a", *(const enum peer_kind *)test->param_value);
 	u = peer_user_new(test, PEER_BASE(0), SIZE);
@@ -98,7 +98,7 @@ static void taking_away_needs_no_memory(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, QUIET(test, peer_region_table(u->region)));
 	KUNIT_EXPECT_STREQ(test, "kvt_a", QUIET(test, peer_region_client(u->region)));
 	kvt_fail_nth(1);
-	/* peer_region_activate(), peer_region_stop() */
+	/* covers: peer_region_activate, peer_region_stop */
 	peer_user_activate(u);
 	ret = peer_pin_invalidate(u->pin);
 	peer_user_stop(u);
