@@ -1,28 +1,26 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest: each allocation of the init of each module, or each STRIDE-th, fails in
-# turn, see guest.d/failinit.c. Where that made init fail, nothing may be left: no module, nothing in
+# In the guest: each allocation of the init of each module fails in turn, see
+# guest.d/failinit.c. Where that made init fail, nothing may be left: no module, nothing in
 # sysfs or debugfs, no memory. A driver's init with a device there is that of the device,
 # too. Not so of bar_mem: giving memory pages is up to the kernel, which does not survive
 # all of it; the suite p2p_fail_nth has what is ours of it.
 
-# What modules leave behind shows here.
-places() {
-	find /sys/module /sys/bus/*/drivers /sys/bus/*/devices /sys/class \
-		"$DEBUGFS" /sys/kernel/config /sys/kernel/mm /sys/kernel/tracing/events \
-		-maxdepth 2 2>/dev/null | sort
-	cut -d ' ' -f 1 /proc/modules | sort
-	cat /proc/misc
-}
-
 # What init may fail with, but for ENOMEM: where a client has no memory for a device, it
-# has no device (ENODEV); where the kernel has none for the directory of a module's
-# drivers, it says EINVAL.
+# has no device (ENODEV); where the kernel has none for the name of a platform device, or
+# for the directory of a module's drivers, it says EINVAL.
 may_fail_with() {
 	case $1 in
 	kverbs_pingpong | kverbs_scale) echo 19 ;;
-	kverbs_edu | kverbs_fake_gpu | kverbs_bar_mem) echo 22 ;;
+	kverbs_emu | kverbs_edu | kverbs_fake_gpu | kverbs_bar_mem) echo 22 ;;
+	esac
+}
+
+# Whose init asks for nothing but files in debugfs, without which it does.
+survives() {
+	case $1 in
+	kverbs_p2pdma | kverbs_p2pbench) echo 1 ;;
 	esac
 }
 
@@ -30,23 +28,17 @@ may_fail_with() {
 sweep() {
 	module=$1
 	shift
-	places >/tmp/before
+	result "progress: init of $module${*:+, $*}"
 	read -r began _ </proc/uptime
-	if ! out=$(ERRNO=$(may_fail_with "$module") STRIDE=${STRIDE:-1} \
+	if ! out=$(ERRNO=$(may_fail_with "$module") SURVIVES=$(survives "$module") \
 		failinit "/modules/$module.ko" "$*" 2>&1); then
 		fail "allocation failures in the init of $module: $out"
 		! loaded "$module" || unload "$module"
 		return
 	fi
 	read -r now _ </proc/uptime
-	result "progress: init of $module${*:+, $*}: $out ($((${now%.*} - ${began%.*})) s)"
-	places >/tmp/after
-	if cmp -s /tmp/before /tmp/after; then
-		pass "allocation failures in the init of $module"
-	else
-		diff /tmp/before /tmp/after | head -n 20
-		fail "the init of $module leaves something behind"
-	fi
+	result "progress: $out ($((${now%.*} - ${began%.*})) s)"
+	pass "allocation failures in the init of $module"
 }
 
 # All of them, or a list, as MODULES=kverbs_scale:kverbs_edu.
@@ -68,6 +60,7 @@ swept() {
 	sweep "$@"
 }
 
+load kverbs_initfail || exit 1
 # What others are loaded on top of stays.
 swept kverbs_peer_mem
 load kverbs_peer_mem || exit 1
@@ -78,6 +71,15 @@ load kverbs || exit 1
 swept kverbs_emu devices=1
 load kverbs_emu devices=2 || exit 1
 
+# Not all of the kernel is at ease with failures. It enables the device by ACPI, which uses
+# what it has freed: that is done before. And it warns when files of an interrupt go that
+# could not be made: one that is no MSI has them from the first time on.
+for device in /sys/bus/pci/devices/*; do
+	[ "$(cat "$device/vendor" "$device/device")" = "0x1234
+0x11e8" ] || continue
+	echo 0 >"$device/msi_bus"
+	echo 1 >"$device/enable"
+done
 swept kverbs_edu
 load kverbs_edu || exit 1
 swept kverbs_fake_gpu size_mb=1

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What those share that fail each allocation of an action in turn; each is one program of
+ * one file, which says in PROGRAM what it is called.
+ */
+#ifndef NTH_H
+#define NTH_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* No action of ours allocates as often: it is a loop that never ends, which is an error. */
+#define MAX_N 20000
+
+static struct {
+	int refused;
+	int survived;
+} tally;
+
+static void die(const char *what)
+{
+	fprintf(stderr, PROGRAM ": %s: %s\n", what, strerror(errno));
+	exit(2);
+}
+
+static void put_number(int fd, const char *what, int n)
+{
+	char text[16];
+	int len = snprintf(text, sizeof(text), "%d", n);
+
+	if (pwrite(fd, text, len, 0) != len)
+		die(what);
+}
+
+static int get_number(int fd, const char *what)
+{
+	char text[16] = "";
+
+	if (pread(fd, text, sizeof(text) - 1, 0) <= 0)
+		die(what);
+	return atoi(text);
+}
+
+/* Beside ENOMEM what the variable ERRNO names: a list of numbers with commas. */
+static int errno_is_allowed(int err)
+{
+	const char *list = getenv("ERRNO");
+	char *end;
+
+	if (err == ENOMEM)
+		return 1;
+	while (list && *list) {
+		if (strtol(list, &end, 10) == err)
+			return 1;
+		list = *end ? end + 1 : end;
+	}
+	return 0;
+}
+
+/* Counts how the action ended whose n-th allocation failed. */
+static void count(int n, int err)
+{
+	if (err && !errno_is_allowed(err)) {
+		fprintf(stderr, PROGRAM ": allocation %d: it fails with %d: %s\n", n, err,
+			strerror(err));
+		exit(1);
+	}
+	tally.refused += !!err;
+	tally.survived += !err;
+}
+
+static void must_work(int err)
+{
+	if (!err)
+		return;
+	errno = err;
+	die("undisturbed, the action fails");
+}
+
+static void must_end(int n)
+{
+	if (n <= MAX_N)
+		return;
+	fprintf(stderr, PROGRAM ": after %d allocations there is no end\n", MAX_N);
+	exit(1);
+}
+
+#endif
