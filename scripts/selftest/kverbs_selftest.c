@@ -3,6 +3,7 @@
  * Seeded bugs, one chosen by the parameter "fault". Each must turn a run of
  * the test harness red; "none" must leave it green.
  */
+#include <linux/debugfs.h>
 #include <linux/kdebug.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -12,7 +13,8 @@
 
 static char *fault = "none";
 module_param(fault, charp, 0444);
-MODULE_PARM_DESC(fault, "none, leak, uaf, locks, atomic, hang, breakpoints, panic or warn");
+MODULE_PARM_DESC(fault,
+		 "none, leak, uaf, locks, atomic, hang, breakpoints, panic, warn, init_good, init_leak, init_left, init_errno or init_deaf");
 
 static DEFINE_MUTEX(first);
 static DEFINE_MUTEX(second);
@@ -92,6 +94,59 @@ static int breakpoints(void)
 	return 0;
 }
 
+/* It gives back what it has when its third allocation fails; and what else it does then. */
+static int fail_third(int ret, int (*wrong)(void))
+{
+	void *things[3] = {};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(things); i++) {
+		things[i] = kmalloc(64, GFP_KERNEL);
+		if (!things[i])
+			break;
+	}
+	if (i == 2 && wrong)
+		wrong();
+	if (i < 2)
+		ret = -ENOMEM;
+	if (i == ARRAY_SIZE(things))
+		ret = 0;
+	while (i--)
+		kfree(things[i]);
+	return ret;
+}
+
+static int leave_directory(void)
+{
+	return PTR_ERR_OR_ZERO(debugfs_create_dir("kverbs_selftest_left", NULL));
+}
+
+static int init_good(void)
+{
+	return fail_third(-ENOMEM, NULL);
+}
+
+static int init_leak(void)
+{
+	return fail_third(-ENOMEM, leak);
+}
+
+static int init_left(void)
+{
+	return fail_third(-ENOMEM, leave_directory);
+}
+
+static int init_errno(void)
+{
+	return fail_third(-EIO, NULL);
+}
+
+static int init_deaf(void)
+{
+	kfree(kmalloc(64, GFP_KERNEL));
+	return 0;
+}
+
 static const struct {
 	const char *name;
 	int (*run)(void);
@@ -102,6 +157,11 @@ static const struct {
 	{ "atomic", sleep_in_atomic },
 	{ "hang", hang },
 	{ "breakpoints", breakpoints },
+	{ "init_good", init_good },
+	{ "init_leak", init_leak },
+	{ "init_left", init_left },
+	{ "init_errno", init_errno },
+	{ "init_deaf", init_deaf },
 };
 
 static int __init selftest_init(void)
