@@ -518,9 +518,9 @@ static bool find_short(struct run *run, const struct failure *f)
 static void print_last(struct kunit *test, const struct run *run)
 {
 	char line[64];
-	u32 i;
+	u32 i = run->nr_ops > SHORT ? run->nr_ops - SHORT : 0;
 
-	for (i = run->nr_ops - min(run->nr_ops, (u32)SHORT); i < run->nr_ops; i++) {
+	for (; i < run->nr_ops; i++) {
 		x_write_op(&run->ops[i], line, sizeof(line));
 		kunit_info(test, "before it: %s", line);
 	}

@@ -168,8 +168,10 @@ static const struct ib_device_ops hp_device_ops = {
 };
 
 /**
- * hp_is_own_device - is it the one of this file?
+ * hp_is_own_device() - is it the one of this file?
  * @dev: a device
+ *
+ * Return: true if it is.
  */
 bool hp_is_own_device(const struct ib_device *dev)
 {
