@@ -453,6 +453,11 @@ is_gone() {
 	[ ! -e "/sys/class/infiniband/$1" ]
 }
 
+# The device of kverbs_hotplug goes by itself; then its name is free.
+went() {
+	soon is_gone hotplug0 && device off
+}
+
 # Processes that are there, and asleep until something happens in the kernel.
 blocked() {
 	for pid in "$@"; do
@@ -496,20 +501,20 @@ unregister_in_register() {
 	plug=$!
 	soon gate_waits add || return 1
 	device off &
-	held add $plug $! && is_gone hotplug0 && gate off
+	held add $plug $! && went && gate off
 }
 
 # The others use ib_unregister_device_queued(), from inside of the client.
 unregister_in_add() {
 	gate add hotplug0 unplug
 	device on &
-	held add $! && soon is_gone hotplug0 && gate off
+	held add $! && went && gate off
 }
 
 unregister_in_remove() {
 	gate remove hotplug0 unplug && device on || return 1
 	gate off &
-	held remove $! && soon is_gone hotplug0
+	held remove $! && went
 }
 
 # The event says that the device is broken; the work item that its handler queues takes
@@ -517,7 +522,7 @@ unregister_in_remove() {
 unregister_in_event() {
 	gate event hotplug0 unplug && device on && device fatal && soon gate_waits event ||
 		return 1
-	held event && soon is_gone hotplug0 && gate off
+	held event && went && gate off
 }
 
 unplug_in_remove() {

@@ -5,7 +5,7 @@
  * work item of an event handler. What is written to <debugfs>/kverbs_hotplug/device:
  *
  *  on     register it; returns when its clients have been told
- *  off    unregister it, and wait until it is gone
+ *  off    unregister it, and wait until it is gone, if it is there
  *  fatal  tell that it is broken
  *
  * The device is freed as its unregistration ends. It is found by its name, hence no
@@ -198,16 +198,24 @@ static int hp_device_on(void)
 	return ret;
 }
 
-static int hp_device_off(struct ib_device *dev)
+static int hp_device_off(void)
 {
-	ib_unregister_device_and_put(dev);
+	struct ib_device *dev = ib_device_get_by_name(HP_DEVICE, HP_DRIVER);
+
+	if (dev)
+		ib_unregister_device_and_put(dev);
+	/* One that is going already is not found, but has the name. */
+	ib_unregister_driver(HP_DRIVER);
 	return 0;
 }
 
-static int hp_device_fatal(struct ib_device *dev)
+static int hp_device_fatal(void)
 {
+	struct ib_device *dev = ib_device_get_by_name(HP_DEVICE, HP_DRIVER);
 	struct ib_event event = { .device = dev, .event = IB_EVENT_DEVICE_FATAL };
 
+	if (!dev)
+		return -ENODEV;
 	ib_dispatch_event(&event);
 	ib_device_put(dev);
 	return 0;
@@ -215,16 +223,11 @@ static int hp_device_fatal(struct ib_device *dev)
 
 static int hp_device_command(const char *word)
 {
-	struct ib_device *dev;
-
 	if (!strcmp(word, "on"))
 		return hp_device_on();
-	if (strcmp(word, "off") && strcmp(word, "fatal"))
-		return -EINVAL;
-	dev = ib_device_get_by_name(HP_DEVICE, HP_DRIVER);
-	if (!dev)
-		return -ENODEV;
-	return strcmp(word, "off") ? hp_device_fatal(dev) : hp_device_off(dev);
+	if (!strcmp(word, "off"))
+		return hp_device_off();
+	return strcmp(word, "fatal") ? -EINVAL : hp_device_fatal();
 }
 
 static ssize_t hp_device_write(struct file *file, const char __user *buf, size_t len,
