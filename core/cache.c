@@ -104,8 +104,8 @@ static int replace_snapshot(struct ib_device *dev, u32 port)
 }
 
 /*
- * Read everything again. The old contents stay where that fails; the first
- * error is returned.
+ * Read everything again. The old contents stay where that fails. Returns -ENOMEM if that
+ * was all that was wrong with something, or the first error.
  */
 int ib_cache_refresh(struct ib_device *dev, u32 port, bool *gids_changed)
 {
@@ -116,6 +116,8 @@ int ib_cache_refresh(struct ib_device *dev, u32 port, bool *gids_changed)
 	gids_ret = read_gids(dev, port, gids_changed);
 	ret = replace_snapshot(dev, port);
 	mutex_unlock(&priv->cache_lock);
+	if (ret == -ENOMEM)
+		return ret;
 	return gids_ret ? : ret;
 }
 

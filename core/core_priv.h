@@ -65,14 +65,19 @@ struct ib_queued_event {
  * @snapshot: P_Keys, LMC and state; replaced as a whole
  * @netdev: network device of an Ethernet port, held
  * @event_reserve: for each type of event, used where no memory is to be had
- * @events_put_off: bits: types of events that wait for memory to read the port by
+ * @put_off: types of events that wait for memory to read the port by, in the order in
+ *	which the last of each came; the event work's, as those below
+ * @nr_put_off: entries of @put_off
+ * @tries: that found no memory, while there are any
  */
 struct ib_port_priv {
 	struct ib_gid_table *gids;
 	struct ib_port_snapshot __rcu *snapshot;
 	struct net_device __rcu *netdev;
 	struct ib_queued_event event_reserve[IB_EVENT_WQ_FATAL + 1];
-	unsigned long events_put_off;
+	u8 put_off[IB_EVENT_WQ_FATAL + 1];
+	unsigned int nr_put_off;
+	unsigned int tries;
 };
 
 /**
@@ -97,7 +102,8 @@ struct ib_port_priv {
  * @fatal_reserve: for DEVICE_FATAL, used where no memory is to be had
  * @event_irq: queues @event_work, for events from NMI
  * @event_work: refreshes the caches, then calls the handlers
- * @event_again: queues events that were put off
+ * @event_again: has @event_work look at events that were put off
+ * @put_off_due: it is to do so
  * @events_on: events are accepted
  * @res: the device's objects
  * @ca: channel-adapter requests; set before the device is visible, cleared
@@ -129,6 +135,7 @@ struct ib_device_priv {
 	struct irq_work event_irq;
 	struct work_struct event_work;
 	struct delayed_work event_again;
+	bool put_off_due;
 	bool events_on;
 	struct ib_restrack_root res[RDMA_RESTRACK_MAX];
 	struct ca_device *ca;

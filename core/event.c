@@ -11,7 +11,9 @@
  * channel-adapter queries (ca.c); calling the handlers takes no lock. Readers of
  * the device's file are told after the handlers.
  *
- * Where there is no memory to read a port again, the event is put off until there is.
+ * Where there is no memory to read a port again, the event is put off, and those of the
+ * port that come after it too: the order stays. After some tries they are delivered
+ * nevertheless. Only the work item touches what is put off.
  *
  * No event needs memory of its own to get through. Where a copy cannot be allocated, a
  * reserve takes its place in the queue, of which there is one for each type and
@@ -43,8 +45,9 @@
 #include "core_priv.h"
 #include "trace.h"
 
-/* When memory was lacking. */
+/* When memory was lacking: so long after, and so often, two seconds in all. */
 #define RETRY_DELAY	(HZ / 4)
+#define RETRIES		8
 
 /**
  * ib_register_event_handler() - ask for the events of a device
@@ -126,8 +129,13 @@ static bool event_is_valid(const struct ib_event *event)
 	return event->event == IB_EVENT_DEVICE_FATAL;
 }
 
-/* Returns an error if there was no memory to read all of it. */
-static int refresh_port(struct ib_device *dev, u32 port, bool tell)
+static struct ib_device *device_of(struct ib_device_priv *priv)
+{
+	return (struct ib_device *)(priv + 1);
+}
+
+/* Returns false if there was no memory to read all of it. */
+static bool refresh_port(struct ib_device *dev, u32 port, bool tell)
 {
 	struct ib_event event = {
 		.device = dev,
@@ -138,14 +146,14 @@ static int refresh_port(struct ib_device *dev, u32 port, bool tell)
 	int ret;
 
 	ret = ib_cache_refresh(dev, port, &gids_changed);
-	if (ret)
+	if (ret && ret != -ENOMEM)
 		ibdev_warn(dev, "port %u: caches not refreshed (%d)\n", port,
 			   ret);
 	/* Out of the caches, and before anybody is told. */
 	ib_ca_refresh(dev);
 	if (gids_changed && tell)
 		event_deliver(ib_priv(dev), &event);
-	return ret == -ENOMEM ? ret : 0;
+	return ret != -ENOMEM;
 }
 
 static struct ib_queued_event *event_reserve(const struct ib_event *event)
@@ -195,59 +203,94 @@ static void event_finish(struct ib_device_priv *priv,
 		event_add_reserve(priv, event);
 }
 
-static struct ib_device *device_of(struct ib_device_priv *priv)
+/* Not once nobody is left to be told: this is why ib_events_stop() flushes twice. */
+static void event_look_again(struct ib_device_priv *priv)
 {
-	return (struct ib_device *)(priv + 1);
-}
-
-/* The port is to be read again once there is memory, before anybody is told. */
-static void event_put_off(struct ib_device_priv *priv, const struct ib_event *event)
-{
-	struct ib_port_priv *port = ib_port(device_of(priv), event->element.port_num);
-
-	/* Nobody is there any more. Pairs with ib_events_stop(), which flushes twice. */
-	if (!READ_ONCE(priv->events_on))
-		return;
-	set_bit(event->event, &port->events_put_off);
-	queue_delayed_work(ib_core_wq, &priv->event_again, RETRY_DELAY);
+	if (READ_ONCE(priv->events_on))
+		queue_delayed_work(ib_core_wq, &priv->event_again, RETRY_DELAY);
 }
 
 static void event_again(struct work_struct *work)
 {
 	struct ib_device_priv *priv =
 		container_of(to_delayed_work(work), struct ib_device_priv, event_again);
-	struct ib_event event = { .device = device_of(priv) };
-	unsigned long events;
-	unsigned int bit;
 
-	rdma_for_each_port(event.device, event.element.port_num) {
-		events = xchg(&ib_port(event.device, event.element.port_num)->events_put_off, 0);
-		for_each_set_bit(bit, &events, BITS_PER_LONG) {
-			event.event = bit;
-			event_add_reserve(priv, &event);
-		}
-	}
+	xchg(&priv->put_off_due, true);
 	queue_work(ib_core_wq, &priv->event_work);
+}
+
+/* Behind the others; of one type only the last. */
+static void event_put_off(struct ib_device_priv *priv, const struct ib_event *event)
+{
+	struct ib_port_priv *port = ib_port(event->device, event->element.port_num);
+	unsigned int i, kept = 0;
+
+	for (i = 0; i < port->nr_put_off; i++)
+		if (port->put_off[i] != event->event)
+			port->put_off[kept++] = port->put_off[i];
+	port->put_off[kept++] = event->event;
+	port->nr_put_off = kept;
+	event_look_again(priv);
+}
+
+/* The port is read before anybody is told, and events keep their order. */
+static void event_of_port(struct ib_device_priv *priv, struct ib_event *event)
+{
+	u32 port = event->element.port_num;
+
+	if (ib_port(event->device, port)->nr_put_off) {
+		event_put_off(priv, event);
+	} else if (refresh_port(event->device, port, event->event != IB_EVENT_GID_CHANGE)) {
+		event_deliver(priv, event);
+	} else {
+		ibdev_warn(event->device, "port %u: no memory for the caches, events wait\n",
+			   port);
+		event_put_off(priv, event);
+	}
+}
+
+static void events_put_off_of_port(struct ib_device_priv *priv, u32 num)
+{
+	struct ib_event event = { .device = device_of(priv), .element.port_num = num };
+	struct ib_port_priv *port = ib_port(event.device, num);
+	unsigned int i;
+
+	if (!port->nr_put_off)
+		return;
+	if (!refresh_port(event.device, num, true)) {
+		if (++port->tries < RETRIES) {
+			event_look_again(priv);
+			return;
+		}
+		ibdev_warn(event.device, "port %u: caches not refreshed: no memory\n", num);
+	}
+	for (i = 0; i < port->nr_put_off; i++) {
+		event.event = port->put_off[i];
+		event_deliver(priv, &event);
+	}
+	port->nr_put_off = 0;
+	port->tries = 0;
 }
 
 static void event_work(struct work_struct *work)
 {
 	struct ib_device_priv *priv =
 		container_of(work, struct ib_device_priv, event_work);
-	struct ib_device *dev = device_of(priv);
 	struct ib_queued_event *item, *next;
 	struct llist_node *list;
 	struct ib_event event;
+	u32 port;
 
+	if (xchg(&priv->put_off_due, false))
+		rdma_for_each_port(device_of(priv), port)
+			events_put_off_of_port(priv, port);
 	/* Until it is empty, for what event_finish() adds. */
 	while ((list = llist_reverse_order(llist_del_all(&priv->events)))) {
 		llist_for_each_entry_safe(item, next, list, node) {
 			event = item->event;
 			event_finish(priv, item, &event);
-			if (event_is_of_port(&event) &&
-			    refresh_port(dev, event.element.port_num,
-					 event.event != IB_EVENT_GID_CHANGE))
-				event_put_off(priv, &event);
+			if (event_is_of_port(&event))
+				event_of_port(priv, &event);
 			else
 				event_deliver(priv, &event);
 		}
@@ -280,9 +323,9 @@ static void event_queue(struct ib_device_priv *priv, const struct ib_event *even
  *
  * For drivers. The handlers are called later, by a work item, in the order in
  * which the events were dispatched; for an event of a port after the core has
- * read the port's state and tables again, which it tries until there is memory for
- * them. No event is lost between the first
- * add() of a client and the return of the last remove(), though where memory is
+ * read the port's state and tables again. Where memory for that is lacking, it and those
+ * of the port that follow wait, for two seconds at most. No event is lost between the
+ * first add() of a client and the return of the last remove(), though where memory is
  * lacking, and in NMI, events of one type and port may be merged: one is delivered
  * after the last of them came.
  *
@@ -336,6 +379,7 @@ void ib_events_start(struct ib_device *dev)
 void ib_events_stop(struct ib_device *dev)
 {
 	struct ib_device_priv *priv = ib_priv(dev);
+	u32 port;
 
 	WRITE_ONCE(priv->events_on, false);
 	/* Rare, and a machine's shutdown waits for each of its devices. */
@@ -347,6 +391,10 @@ void ib_events_stop(struct ib_device *dev)
 	flush_work(&priv->event_work);
 	cancel_delayed_work_sync(&priv->event_again);
 	flush_work(&priv->event_work);
+	/* The device may be registered again. */
+	priv->put_off_due = false;
+	for (port = 0; priv->ports && port <= priv->last_port; port++)
+		priv->ports[port].nr_put_off = 0;
 	WARN_ONCE(!list_empty(&priv->handlers),
 		  "%s: a client left an event handler behind\n",
 		  dev_name(&dev->dev));

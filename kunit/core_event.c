@@ -365,6 +365,44 @@ static void refresh_without_memory_is_done_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1 + MOCK_PKEYS, mock_calls(m, MOCK_query_pkey));
 }
 
+/* Those that come after it wait as well; of two of a kind, the last one counts. */
+static void events_that_wait_for_memory_keep_their_order(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct kvt_trace *tr = kvt_trace_new(test);
+	struct listener *l = listener_up(test, m, "A", tr);
+	int i;
+
+	mock_fail(m, MOCK_query_pkey, -ENOMEM);
+	dispatch(m, IB_EVENT_PORT_ERR);
+	dispatch(m, IB_EVENT_PORT_ACTIVE);
+	dispatch(m, IB_EVENT_LID_CHANGE);
+	dispatch(m, IB_EVENT_PORT_ERR);
+	dispatch(m, IB_EVENT_PORT_ACTIVE);
+	mock_events_flush(m);
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&l->seen));
+	mock_fail_none(m);
+	for (i = 0; i < 3; i++)
+		KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
+	KVT_EXPECT_TRACE(test, tr, "A:11 A:10 A:9");
+}
+
+static void event_is_told_though_memory_never_comes(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct listener *l = listener_up(test, m, "A", NULL);
+
+	mock_fail(m, MOCK_query_pkey, -ENOMEM);
+	dispatch(m, IB_EVENT_PORT_ERR);
+	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
+	KUNIT_EXPECT_EQ(test, IB_EVENT_PORT_ERR, l->last.event);
+	/* And the next one does not wait for it. */
+	mock_fail_none(m);
+	dispatch(m, IB_EVENT_PORT_ACTIVE);
+	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
+	KUNIT_EXPECT_EQ(test, IB_EVENT_PORT_ACTIVE, l->last.event);
+}
+
 /* What was put off is forgotten. */
 static void device_goes_while_there_is_no_memory(struct kunit *test)
 {
@@ -545,6 +583,8 @@ static struct kunit_case core_event_cases[] = {
 	KUNIT_CASE(gid_change_is_in_the_cache_when_told),
 	KUNIT_CASE(failing_refresh_does_not_lose_the_event),
 	KUNIT_CASE(refresh_without_memory_is_done_again),
+	KUNIT_CASE(events_that_wait_for_memory_keep_their_order),
+	KUNIT_CASE(event_is_told_though_memory_never_comes),
 	KUNIT_CASE(device_goes_while_there_is_no_memory),
 	KUNIT_CASE(unregister_waits_for_a_running_handler),
 	KUNIT_CASE(events_reach_the_handler_until_remove_ends),

@@ -224,6 +224,20 @@ bool mock_last(struct mock *m, enum mock_op op, struct mock_call *call)
 EXPORT_SYMBOL_GPL(mock_last);
 
 /**
+ * mock_events_flush() - wait until the core has looked at each event of a device
+ * @m: the mock
+ *
+ * What was dispatched before has been delivered, or put off.
+ *
+ * Context: process.
+ */
+void mock_events_flush(struct mock *m)
+{
+	flush_work(&ib_priv(m->ibdev)->event_work);
+}
+EXPORT_SYMBOL_GPL(mock_events_flush);
+
+/**
  * mock_event_is_taken() - has the core taken an event of a port?
  * @m: the mock; its log was reset before the event was dispatched
  *

@@ -241,6 +241,7 @@ bool mock_last(struct mock *m, enum mock_op op, struct mock_call *call);
 int mock_enter(struct mock *m, enum mock_op op, const void *obj, u64 arg,
 	       u64 arg2);
 
+void mock_events_flush(struct mock *m);
 bool mock_event_is_taken(struct mock *m);
 
 int mock_live(struct mock *m);
