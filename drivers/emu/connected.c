@@ -139,9 +139,9 @@ static noinline enum emu_verdict emu_refuse(struct emu_exec *ex, struct emu_swqe
 		emu_not_taken(ex, wqe, pos, EMU_RNR);
 		return EMU_DROPPED;
 	}
+	emu_qp_fail(ex->peer);
 	ib_qp_notify_event(&ex->peer->ibqp, status == IB_WC_REM_ACCESS_ERR ?
 			   IB_EVENT_QP_ACCESS_ERR : IB_EVENT_QP_REQ_ERR);
-	emu_qp_fail(ex->peer);
 	return emu_fail_local(ex, wqe, pos, status, why);
 }
 
@@ -175,9 +175,9 @@ static noinline enum emu_verdict emu_fail_recv(struct emu_exec *ex, struct emu_s
 					       enum ib_wc_status status,
 					       enum ib_wc_status rstatus, enum emu_syndrome why)
 {
-	/* Its receives are not flushed before its gate is left. */
-	emu_qp_fatal(ex->peer);
+	/* The cause first: what the peer has to send is flushed as soon as it has failed. */
 	emu_respond(ex, wqe, recv, status, why);
+	emu_qp_fatal(ex->peer);
 	if (!emu_is_reliable(ex))
 		return emu_succeed(ex, wqe, pos);
 	return emu_fail_local(ex, wqe, pos, rstatus, EMU_SYN_REMOTE);

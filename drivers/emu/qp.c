@@ -115,9 +115,9 @@ void emu_qp_drained(struct emu_qp *qp)
  */
 void emu_qp_fatal(struct emu_qp *qp)
 {
+	emu_qp_fail(qp);
 	if (!atomic_xchg(&qp->fatal, 1))
 		ib_qp_notify_event(&qp->ibqp, IB_EVENT_QP_FATAL);
-	emu_qp_fail(qp);
 }
 
 /**
