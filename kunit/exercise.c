@@ -384,6 +384,9 @@ static struct failure *run_threads(struct kunit *test, struct run *run)
 		;
 	hangs = i;
 	WRITE_ONCE(run->stop, true);
+	/* Those behind it end soon, or hang as well. */
+	for (i++; i < run->threads; i++)
+		kvt_thread_join(k[i]);
 	for (i = 0; i < run->threads; i++) {
 		if (!run->t[i].failure.there)
 			continue;
