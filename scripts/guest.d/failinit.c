@@ -22,13 +22,6 @@
 
 #define NTH "/sys/module/kverbs_initfail/parameters/nth"
 
-/*
- * The kernel does not allocate equally often each time: how full its slabs are, and which
- * stacks KASAN has seen before, differs. So there is an end only where something was left
- * so many times running.
- */
-#define ENDS 3
-
 /* What modules leave behind shows here. */
 static const char *const places[] = {
 	"/sys/module/*", "/sys/bus/*", "/sys/bus/*/drivers/*", "/sys/bus/*/devices/*",

@@ -43,17 +43,19 @@ static int try_write(int n, const char *path, const char *text, int *err)
 
 static void sweep(const char *path, const char *text, const char *undo)
 {
-	int n, err, left = 0;
+	int n, err, left, ends = 0;
 
-	for (n = 1; !left; n++) {
+	for (n = 1; ends < ENDS; n++) {
 		must_end(n);
 		left = try_write(n, path, text, &err);
+		if (left)
+			must_work(err);
+		else
+			count(n, err);
 		if (!err && undo)
 			write_file(path, undo);
-		if (!left)
-			count(n, err);
+		ends = left ? ends + 1 : 0;
 	}
-	must_work(err);
 }
 
 int main(int argc, char **argv)
