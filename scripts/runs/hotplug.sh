@@ -293,6 +293,7 @@ loop() {
 		put $n "/tmp/loop.$me"
 	done
 	overlap=$((far - first))
+	put "$longest_unplug" "/tmp/loop.$me.unplug"
 }
 
 # at_once <number> <command> <command>: each so often at least, at the same time.
@@ -305,6 +306,9 @@ at_once() {
 	loop this that "$1" "$3"
 	this=$?
 	wait $that && [ $this -eq 0 ] || return 1
+	# The other shell's.
+	read -r took </tmp/loop.that.unplug
+	[ "$took" -le "$longest_unplug" ] || longest_unplug=$took
 	result "progress: $n of $3, $overlap of $2 meanwhile"
 	[ "$overlap" -ge $(($1 - 2)) ]
 }

@@ -17,7 +17,7 @@
 
 #include "hotplug.h"
 
-#define HP_ACK_TIMEOUT	17	/* 4.096 us * 2^17 = 537 ms: a link may be down for moments */
+#define HP_ACK_TIMEOUT	18	/* 4.096 us * 2^18 = 1.1 s: a link may be down for moments */
 #define HP_RETRIES	7	/* of requests to a peer without receive: for ever */
 #define HP_RNR_TIMER	23	/* 30.72 ms: sends wait for receives much of the time */
 
