@@ -393,8 +393,10 @@ void ib_events_stop(struct ib_device *dev)
 	flush_work(&priv->event_work);
 	/* The device may be registered again. */
 	priv->put_off_due = false;
-	for (port = 0; priv->ports && port <= priv->last_port; port++)
+	for (port = 0; priv->ports && port <= priv->last_port; port++) {
 		priv->ports[port].nr_put_off = 0;
+		priv->ports[port].tries = 0;
+	}
 	WARN_ONCE(!list_empty(&priv->handlers),
 		  "%s: a client left an event handler behind\n",
 		  dev_name(&dev->dev));
