@@ -28,11 +28,11 @@
  * each client learns of the last name, if not of each one before it.
  *
  * A device loses its clients in the reverse order of their registration; a
- * client leaves its devices in the order in which it came. Either waits for presences that another
- * thread is busy with. A presence keeps its client and its device from
- * going: ib_unregister_client() and ib_clients_remove() return when none is
- * left. A callback that unregisters its own client, or its own device, would
- * wait for itself; that is refused with a warning.
+ * client leaves its devices in the order in which it came. Either waits for
+ * presences that another thread is busy with. A presence keeps its client and
+ * its device from going: ib_unregister_client() and ib_clients_remove() return
+ * when none is left. A callback that unregisters its own client, or its own
+ * device, would wait for itself; that is refused with a warning.
  */
 #include <linux/export.h>
 #include <linux/jiffies.h>
@@ -56,7 +56,7 @@ enum presence_state {
 /**
  * struct presence - one client on one device
  * @list: of all, in the order in which add() was called
- * @on_device: likewise, of those on the same device
+ * @on_device: of those on the same device, in the order of registration
  * @device: where
  * @client: who
  * @state: who may touch it
@@ -111,13 +111,21 @@ static struct presence *first_of_client(struct ib_client *client)
 /* That of the client which was registered last. */
 static struct presence *last_of_device(struct ib_device *dev)
 {
-	struct presence *p, *last = NULL;
+	lockdep_assert_held(&ib_registry_lock);
+	return list_empty(&ib_priv(dev)->presences) ? NULL :
+		list_last_entry(&ib_priv(dev)->presences, struct presence, on_device);
+}
+
+/* A client is mostly the last to come to a device; see who adds it, above. */
+static void join_device(struct presence *p)
+{
+	struct presence *before;
 
 	lockdep_assert_held(&ib_registry_lock);
-	list_for_each_entry(p, &ib_priv(dev)->presences, on_device)
-		if (!last || p->client->client_id > last->client->client_id)
-			last = p;
-	return last;
+	list_for_each_entry_reverse(before, &ib_priv(p->device)->presences, on_device)
+		if (before->client->client_id < p->client->client_id)
+			break;
+	list_add(&p->on_device, &before->on_device);
 }
 
 /* Is the current thread in a callback of this client, or for this device? */
@@ -275,7 +283,7 @@ static int add_presence(struct ib_device *dev, struct ib_client *client)
 	p->device = dev;
 	p->client = client;
 	list_add_tail(&p->list, &presences);
-	list_add_tail(&p->on_device, &ib_priv(dev)->presences);
+	join_device(p);
 	ib_contract_client_back(dev, client_code(client));
 
 	begin_callback(p, CLIENT_ADDING);

@@ -33,12 +33,12 @@
 
 #include "scale.h"
 
-#define SCALE_MAX_CLIENTS	64
+#define SCALE_MAX_CLIENTS	256
 #define SCALE_MAX_QPS		100000
 
 static unsigned int clients = 1;
 module_param(clients, uint, 0444);
-MODULE_PARM_DESC(clients, "clients to register, 1 to 64");
+MODULE_PARM_DESC(clients, "clients to register, 1 to 256");
 
 static struct scale_params params = {
 	.port = 1,
