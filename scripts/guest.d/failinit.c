@@ -37,6 +37,7 @@ static struct {
 	size_t len;
 	glob_t before;
 	int nth_fd;
+	FILE *kmsg;
 } victim;
 
 static void read_module(const char *path)
@@ -134,12 +135,20 @@ static bool fail_nth(int n)
 	return !left;
 }
 
+/* On the console: a sweep takes minutes, and where it hangs is of interest. */
+static void tell(int n)
+{
+	if (n % 50 == 0 && victim.kmsg)
+		fprintf(victim.kmsg, PROGRAM ": %s: allocation %d\n", victim.name, n);
+}
+
 static int sweep(void)
 {
 	int n, ends = 0;
 
 	for (n = 1; ends < ENDS; n++) {
 		must_end(n);
+		tell(n);
 		ends = fail_nth(n) ? 0 : ends + 1;
 	}
 	return n - 1 - ENDS;
@@ -158,6 +167,9 @@ int main(int argc, char **argv)
 	victim.nth_fd = open(NTH, O_RDWR | O_CLOEXEC);
 	if (victim.nth_fd < 0)
 		die(NTH);
+	victim.kmsg = fopen("/dev/kmsg", "we");
+	if (victim.kmsg)
+		setlinebuf(victim.kmsg);
 	read_module(argv[1]);
 	/* What the kernel keeps of a module that it sees for the first time, it has then. */
 	load_undisturbed();
