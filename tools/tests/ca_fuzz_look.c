@@ -4,6 +4,7 @@
  * form, and that nothing is in it that the kernel did not mean to tell. See ca_fuzz.c.
  */
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -55,6 +56,22 @@ static bool is_address(uint32_t w)
 	return w >= 0xffff8000 && w < 0xffffffff;
 }
 
+/* Of a list: the numbers of objects, whose upper halves may have any value. */
+static bool is_number(const struct attempt *a, const unsigned char *p, uint32_t i)
+{
+	struct kverbs_ca_list list;
+	uint32_t at;
+
+	if ((a->op != KVERBS_CA_LIST && a->op != KVERBS_CA_CLOSE) || i < sizeof(list))
+		return false;
+	memcpy(&list, p, sizeof(list));
+	if (i < list.entry_offset || !list.entry_size)
+		return false;
+	at = (i - list.entry_offset) % list.entry_size;
+	return at == offsetof(struct kverbs_ca_object, object) + 4 ||
+	       at == offsetof(struct kverbs_ca_object, parent) + 4;
+}
+
 static void look_for_leaks(struct thread *t, const struct attempt *a, long ret,
 			   const unsigned char *p, uint32_t len)
 {
@@ -67,7 +84,8 @@ static void look_for_leaks(struct thread *t, const struct attempt *a, long ret,
 			wrong(t, a, ret, "memory that nobody has set, at", i);
 			return;
 		}
-		if (!own && i % 8 == 4 && is_address(word(p + i))) {
+		if (!own && i % 8 == 4 && is_address(word(p + i)) &&
+		    !is_number(a, p, i)) {
 			wrong(t, a, ret, "an address of the kernel's, at", i);
 			return;
 		}
