@@ -8,6 +8,7 @@
  *	exercise_objects.c	operations on PDs, CQs, SRQs and multicast groups
  *	exercise_qp.c		operations on queue pairs
  *	exercise_post.c		work requests and their completions
+ *	exercise_flight.c	queue pairs that end with requests under way; overruns of CQs
  *	exercise_atomic.c	atomic operations
  *	exercise_memory.c	operations on regions, windows and addresses
  *	exercise_user.c		regions of user memory
@@ -49,6 +50,8 @@
 /* Depth of queues of a queue pair and of SRQs. */
 #define X_DEPTH		8
 #define X_SRQ_DEPTH	16
+/* The same of those that end with requests under way. */
+#define X_FLIGHT	16
 /* Requests in a chain. */
 #define X_CHAIN		4
 /*
@@ -500,7 +503,9 @@ struct x_world {
 #define X_QUEUE_BYTES	(X_WRS * X_BYTES)
 /* Buffers of all queues, then pages of regions. */
 #define X_PAGES_AT	ALIGN((3 * X_SLOTS) * X_QUEUE_BYTES, PAGE_SIZE)
-#define X_BUF		(X_PAGES_AT + X_PAGES * PAGE_SIZE)
+/* Then what exercise_flight.c sends and receives. */
+#define X_FLIGHT_AT	(X_PAGES_AT + X_PAGES * PAGE_SIZE)
+#define X_BUF		(X_FLIGHT_AT + 2 * X_FLIGHT * X_BYTES)
 
 /* --- the model --- */
 
@@ -554,6 +559,7 @@ void x_comp_handler(struct ib_cq *cq, void *context);
 void x_poll_all(struct x_world *w);
 void x_event(struct ib_event *event, void *context);
 
+void x_fill_attr(struct x_world *w, int slot, int peer, struct ib_qp_attr *attr);
 void x_clear_words(struct x_world *w);
 void x_clear_user(struct x_world *w);
 void x_end_registry(struct x_world *w);
@@ -574,6 +580,7 @@ x_op_fn x_cq_make, x_cq_free, x_cq_poll, x_cq_arm, x_cq_resize, x_cq_tune;
 x_op_fn x_srq_make, x_srq_free, x_srq_modify, x_srq_query, x_srq_recv;
 x_op_fn x_qp_make, x_qp_free, x_qp_up, x_qp_err, x_qp_modify, x_qp_query, x_qp_drain;
 x_op_fn x_qp_recv, x_qp_send, x_mr_post, x_mw_post, x_rdma, x_rdma_mw, x_atomic;
+x_op_fn x_flight, x_overrun;
 x_op_fn x_mcast_join, x_mcast_leave, x_mcast_send;
 x_op_fn x_user_make, x_user_free, x_user_rdma;
 x_op_fn x_ah_make, x_ah_modify, x_ah_query, x_ah_free;

@@ -84,6 +84,8 @@ static const struct x_kind_of_op kinds[] = {
 	{ "restrack", 24, 4, x_restrack },
 	{ "client", 3, 1, x_client },
 	{ "device", 4, 1, x_device },
+	{ "flight", 12, 3, x_flight },
+	{ "overrun", 3, 3, x_overrun },
 };
 
 /**

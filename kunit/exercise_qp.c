@@ -141,7 +141,7 @@ enum x_verdict x_qp_free(struct x_world *w, const struct x_op *op)
 /* --- changes of state --- */
 
 /* Fills in all attributes, so that none of them changes by accident. */
-static void fill_attr(struct x_world *w, int slot, int peer, struct ib_qp_attr *attr)
+void x_fill_attr(struct x_world *w, int slot, int peer, struct ib_qp_attr *attr)
 {
 	struct x_qp *qp = &w->qp[slot];
 	int dev = qp->dest_dev;
@@ -195,7 +195,7 @@ static enum x_verdict modify(struct x_world *w, int slot, int peer, enum ib_qp_s
 		return X_SKIPPED;
 	if (x_settle(w))
 		return X_FAILED;
-	fill_attr(w, slot, peer, &attr);
+	x_fill_attr(w, slot, peer, &attr);
 	want = modify_want(w, qp, to, mask);
 	attr.qp_state = to;
 	ret = ib_modify_qp(w->ptr[X_QP][slot], &attr, mask);
