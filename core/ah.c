@@ -267,8 +267,10 @@ static struct ib_ah *ah_create_filled(struct ib_pd *pd, struct rdma_ah_attr *ah_
 	if (!ops->create_ah || !ops->destroy_ah)
 		return ERR_PTR(-EOPNOTSUPP);
 	ret = ib_ah_attr_fill(pd->device, ah_attr, &passed);
-	if (ret)
+	if (ret) {
+		ib_contract_call(pd->device, &pd->res, "create_ah", site);
 		return ERR_PTR(ret);
+	}
 	ah = ah_create(pd, ah_attr, flags, site);
 	ib_ah_attr_unfill(ah_attr, passed);
 	return ah;
@@ -313,8 +315,10 @@ int rdma_modify_ah(struct ib_ah *ah, struct rdma_ah_attr *ah_attr)
 	if (ah->type != ah_attr->type)
 		return -EINVAL;
 	ret = ib_ah_attr_fill(ah->device, ah_attr, &passed);
-	if (ret)
+	if (ret) {
+		ib_contract_call(ah->device, &ah->pd->res, "modify_ah", _RET_IP_);
 		return ret;
+	}
 
 	ret = IB_ATOMIC_METHOD(ah->device, &ah->pd->res, "modify_ah",
 			       ah->device->ops.modify_ah(ah, ah_attr));

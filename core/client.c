@@ -453,7 +453,7 @@ int ib_register_client(struct ib_client *client)
 	struct ib_client *other;
 	int ret;
 
-	if (ib_called_atomic("registers a client", caller))
+	if (ib_called_atomic(NULL, "registers a client", caller))
 		return -EINVAL;
 	if (!client->name) {
 		pr_warn("kverbs: client without a name, from %pS\n", caller);
@@ -503,7 +503,7 @@ EXPORT_SYMBOL(ib_register_client);
  */
 void ib_unregister_client(struct ib_client *client)
 {
-	if (ib_called_atomic("unregisters a client",
+	if (ib_called_atomic(NULL, "unregisters a client",
 			     __builtin_return_address(0)))
 		return;
 	ib_clients_might_be_called();

@@ -16,6 +16,7 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/ratelimit.h>
+#include <linux/rcupdate.h>
 #include <linux/seq_file.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
@@ -85,12 +86,16 @@ EXPORT_SYMBOL_GPL(ib_contract_get_mode);
  * off is watched to its end.
  *
  * Context: Process, may sleep.
- * Return: 0, or -EINVAL if there is no such mode.
+ * Return: 0; -EINVAL if there is no such mode; -EOPNOTSUPP on a kernel with PREEMPT_RT,
+ * which has none but off.
  */
 int ib_contract_set_mode(enum ib_contract_mode mode)
 {
 	if ((unsigned int)mode >= IB_CONTRACT_MODES)
 		return -EINVAL;
+	/* Who waits for a lock there has slept, and a softirq is a task. */
+	if (IS_ENABLED(CONFIG_PREEMPT_RT) && mode != IB_CONTRACT_OFF)
+		return -EOPNOTSUPP;
 	mutex_lock(&mode_lock);
 	if (mode != IB_CONTRACT_OFF && !static_key_enabled(&ib_contract_key)) {
 		static_branch_enable(&ib_contract_key);
@@ -114,6 +119,8 @@ static int contract_param_set(const char *val, const struct kernel_param *kp)
 		pr_warn("kverbs: contract is off, warn or panic\n");
 		return mode;
 	}
+	if (IS_ENABLED(CONFIG_PREEMPT_RT) && mode != IB_CONTRACT_OFF)
+		pr_warn("kverbs: with PREEMPT_RT, contract can only be off\n");
 	return ib_contract_set_mode(mode);
 }
 
@@ -243,15 +250,20 @@ void ib_contract_report(enum ib_contract_rule rule, const struct ib_device *dev,
 		panic("kverbs: rule %u of the contract was broken by %s\n", rule, report.module);
 }
 
-/* Is the caller in a context where it may not sleep? Then it is told. */
-bool ib_called_atomic(const char *what, const void *caller)
+/*
+ * Is the caller in a context where it may not sleep? Then it is told. @dev is NULL where
+ * it is about no device.
+ */
+bool ib_called_atomic(const struct ib_device *dev, const char *what, const void *caller)
 {
-	if (!in_interrupt() && !irqs_disabled() &&
+	unsigned long site = (unsigned long)caller;
+
+	if (!in_interrupt() && !irqs_disabled() && !rcu_preempt_depth() &&
 	    !(IS_ENABLED(CONFIG_PREEMPT_COUNT) && !preemptible()))
 		return false;
 	pr_warn("kverbs: %pS %s in atomic context\n", caller, what);
-	ib_contract_report(IB_RULE_REGISTER, NULL, NULL, (unsigned long)caller,
-			   (unsigned long)caller, 1, "%s in atomic context", what);
+	ib_contract_report(IB_RULE_REGISTER, dev, NULL, ib_contract_culprit(site), site, 1,
+			   "%s in atomic context", what);
 	return true;
 }
 

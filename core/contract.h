@@ -14,6 +14,7 @@
 #include <linux/hash.h>
 #include <linux/instruction_pointer.h>
 #include <linux/jump_label.h>
+#include <linux/percpu.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
 #include <kverbs/contract.h>
@@ -25,8 +26,8 @@ struct rdma_restrack_entry;
 struct seq_file;
 
 enum ib_frame_kind {
-	IB_FRAME_METHOD,	/* a method that may sleep */
-	IB_FRAME_ATOMIC,	/* a method that must not */
+	IB_FRAME_ATOMIC,	/* a method that must not sleep */
+	IB_FRAME_METHOD,	/* a method that may */
 	IB_FRAME_CALLBACK,	/* a callback that must not sleep */
 	IB_FRAME_CALLBACK_TASK,	/* a callback that may */
 };
@@ -64,6 +65,7 @@ struct ib_frame {
  * @task: whose, for contexts of tasks; NULL: free
  * @top: the innermost frame
  * @first: for a method of the data path that is the task's outermost frame
+ * @inner: for one inside a callback, or in a softirq; its @what is NULL while it is free
  *
  * Whoever has taken a chain touches it alone. The chains of tasks are in a table, by
  * hash; @top points to @first while they are free.
@@ -72,12 +74,17 @@ struct ib_chain {
 	struct task_struct *task;
 	struct ib_frame *top;
 	struct ib_frame first;
+	struct ib_frame inner;
 } ____cacheline_aligned;
 
 /* Tasks inside methods at a time are few. */
 #define IB_CHAIN_BITS	9
 
 extern struct ib_chain ib_task_chains[1 << IB_CHAIN_BITS];
+
+/* Of a CPU: softirq, interrupt, NMI. */
+typedef struct ib_chain ib_chains_t[3];
+DECLARE_PER_CPU_ALIGNED(ib_chains_t, ib_interrupt_chains);
 
 DECLARE_STATIC_KEY_FALSE(ib_contract_key);
 
@@ -92,11 +99,10 @@ void ib_contract_report(enum ib_contract_rule rule, const struct ib_device *dev,
 			const struct rdma_restrack_entry *res, unsigned long culprit,
 			unsigned long site, unsigned int count, const char *fmt, ...);
 unsigned long ib_contract_driver(const struct ib_device *dev);
-bool ib_called_atomic(const char *what, const void *caller);
+bool ib_called_atomic(const struct ib_device *dev, const char *what, const void *caller);
 void ib_contract_show(struct seq_file *s);
 
 /* contract_frame.c */
-void ib_frame_push(struct ib_frame *f);
 void ib_chains_init(void);
 unsigned int ib_chains_missed(void);
 unsigned long ib_callback_here(void);
@@ -118,6 +124,7 @@ void ib_output_missing(const struct ib_device *dev, const struct rdma_restrack_e
 
 /* contract_owner.c */
 unsigned long ib_contract_culprit(unsigned long site);
+bool ib_contract_is_ours(unsigned long addr);
 bool ib_same_module(unsigned long a, unsigned long b);
 void ib_module_name(unsigned long addr, char *name, size_t size);
 __cold void ib_contract_suspect(const struct ib_device *dev,
@@ -131,12 +138,18 @@ void ib_contract_watch_state(struct ib_device *dev);
 int ib_contract_init(void);
 void ib_contract_exit(void);
 
+/* Is there reason to look closer at who uses the device? */
+static __always_inline bool ib_contract_suspects(const struct ib_device *dev)
+{
+	return READ_ONCE(ib_priv(dev)->contract_suspect);
+}
+
 /* A verbs call that leads to others from here: by whom, the others cannot tell. */
 static __always_inline void ib_contract_call(const struct ib_device *dev,
 					     const struct rdma_restrack_entry *res,
 					     const char *what, unsigned long site)
 {
-	if (ib_contract_on() && unlikely(READ_ONCE(ib_priv(dev)->contract_suspect)))
+	if (ib_contract_on() && unlikely(ib_contract_suspects(dev)))
 		ib_contract_suspect(dev, res, what, site);
 }
 
@@ -145,18 +158,20 @@ static __always_inline struct ib_chain *ib_chain_here(void)
 	return &ib_task_chains[hash_ptr(current, IB_CHAIN_BITS)];
 }
 
-/*
- * A task that is in no frame takes its chain, ib_chain_here(). False in interrupts, for
- * tasks that are in a frame, and where another task has taken the place.
- */
-static __always_inline bool ib_chain_claim(struct ib_chain *chain)
+/* 0 for a task, SOFTIRQ_OFFSET for a softirq, anything else in interrupts. */
+static __always_inline int ib_chain_context(void)
 {
-	struct task_struct *free = NULL;
+	return preempt_count() & (NMI_MASK | HARDIRQ_MASK | SOFTIRQ_OFFSET);
+}
 
-	if (unlikely(preempt_count() & (NMI_MASK | HARDIRQ_MASK | SOFTIRQ_OFFSET)))
-		return false;
+/*
+ * A task that is in no frame takes its chain, ib_chain_here(). False for those that are in
+ * one, and where another task has taken the place: @owner is who. Not in interrupts.
+ */
+static __always_inline bool ib_chain_claim(struct ib_chain *chain, struct task_struct **owner)
+{
 	/* Pairs with ib_chain_release(). */
-	return likely(try_cmpxchg_acquire(&chain->task, &free, current));
+	return likely(try_cmpxchg_acquire(&chain->task, owner, current));
 }
 
 static __always_inline void ib_chain_release(struct ib_chain *chain)
@@ -167,15 +182,46 @@ static __always_inline void ib_chain_release(struct ib_chain *chain)
 
 static __always_inline void ib_frame_fill(struct ib_frame *f, const struct ib_device *dev,
 					  const struct rdma_restrack_entry *res,
-					  const char *what, enum ib_frame_kind kind,
-					  unsigned long site)
+					  const char *what, unsigned long site)
 {
 	f->dev = dev;
 	f->res = res;
 	f->what = what;
 	f->site = site;
-	f->kind = kind;
 	f->switches = current->nvcsw;
+}
+
+/*
+ * The frame of a method of the data path in a callback, or in a softirq: @owner has the
+ * task's chain. There is none for those in hard interrupts, and in callbacks inside such
+ * a method.
+ */
+static __always_inline bool ib_inner_frame(int context, struct ib_chain *chain,
+					   const struct task_struct *owner,
+					   struct ib_frame **f)
+{
+	if (context == SOFTIRQ_OFFSET)
+		chain = &(*this_cpu_ptr(&ib_interrupt_chains))[0];
+	else if (unlikely(context || owner != current))
+		return false;
+	*f = &chain->inner;
+	return likely(!chain->inner.what);
+}
+
+static __always_inline void ib_inner_begin(struct ib_frame *f)
+{
+	struct ib_chain *chain = container_of(f, struct ib_chain, inner);
+
+	f->prev = chain->top;
+	chain->top = f;
+}
+
+static __always_inline void ib_inner_end(struct ib_frame *f)
+{
+	struct ib_chain *chain = container_of(f, struct ib_chain, inner);
+
+	chain->top = f->prev;
+	f->what = NULL;
 }
 
 /**
@@ -192,16 +238,25 @@ static __always_inline void ib_frame_fill(struct ib_frame *f, const struct ib_de
 #define IB_FAST_METHOD(dev, res, what, site, call, slow)		\
 ({									\
 	struct ib_chain *__chain = ib_chain_here();			\
+	struct task_struct *__owner = NULL;				\
+	int __context = ib_chain_context();				\
+	struct ib_frame *__f;						\
 	typeof(call) __ret;						\
 									\
-	if (likely(!READ_ONCE(ib_priv(dev)->contract_suspect) &&	\
-		   ib_chain_claim(__chain))) {				\
-		ib_frame_fill(&__chain->first, dev, res, what,		\
-			      IB_FRAME_ATOMIC, site);			\
+	if (likely(!__context) && ib_chain_claim(__chain, &__owner)) {	\
+		__f = &__chain->first;					\
+		ib_frame_fill(__f, dev, res, what, site);		\
 		__ret = (call);						\
-		if (unlikely(current->nvcsw != __chain->first.switches)) \
-			ib_contract_slept(&__chain->first);		\
+		if (unlikely(current->nvcsw != __f->switches))		\
+			ib_contract_slept(__f);				\
 		ib_chain_release(__chain);				\
+	} else if (ib_inner_frame(__context, __chain, __owner, &__f)) {	\
+		ib_frame_fill(__f, dev, res, what, site);		\
+		ib_inner_begin(__f);					\
+		__ret = (call);						\
+		if (unlikely(current->nvcsw != __f->switches))		\
+			ib_contract_slept(__f);				\
+		ib_inner_end(__f);					\
 	} else {							\
 		__ret = (slow);						\
 	}								\

@@ -5,24 +5,22 @@
  * A frame lies on the stack of who calls a method or callback, from before the call to
  * after it, in the chain of its context; for the data path, in the chain itself. A chain
  * of a task is taken out of a table by its outermost frame and given back after it; an
- * interrupt's is its CPU's, and empty when the interrupt is over. Only the context itself reads or writes its chain, so
- * nothing is locked. What an interrupt finds is its own chain, not that of what it
- * interrupts: that is another call chain.
+ * interrupt's is its CPU's, and empty when the interrupt is over. Only the context itself
+ * reads or writes its chain, so nothing is locked. What an interrupt finds is its own
+ * chain, not that of what it interrupts: that is another call chain.
  *
  * Whether somebody slept is told by the count of voluntary switches of the task, which
  * each kernel keeps, and which does not grow when the task is merely preempted.
  */
 #include <linux/debug_locks.h>
 #include <linux/irqflags.h>
-#include <linux/percpu.h>
 #include <linux/rcupdate.h>
 
 #include "contract.h"
 
 struct ib_chain ib_task_chains[1 << IB_CHAIN_BITS];
 
-/* Softirq, interrupt, NMI. */
-static DEFINE_PER_CPU_ALIGNED(struct ib_chain [3], interrupt_chains);
+DEFINE_PER_CPU_ALIGNED(ib_chains_t, ib_interrupt_chains);
 
 static atomic_t chains_missed;
 
@@ -35,25 +33,28 @@ void ib_chains_init(void)
 }
 
 /* A frame in the caller's context: its chain is NULL if there is no room for one. */
-void ib_frame_push(struct ib_frame *f)
+static void frame_push(struct ib_frame *f)
 {
 	int level = interrupt_context_level();
+	struct task_struct *owner = NULL;
 	struct ib_chain *chain;
 
 	f->prev = NULL;
 	if (level) {
 		/* The CPU stays the same at such a level. */
-		chain = &(*this_cpu_ptr(&interrupt_chains))[level - 1];
+		chain = &(*this_cpu_ptr(&ib_interrupt_chains))[level - 1];
 		f->prev = chain->top;
 	} else {
 		chain = ib_chain_here();
-		if (READ_ONCE(chain->task) == current)
-			f->prev = chain->top;
-		else if (!ib_chain_claim(chain))
-			chain = NULL;
+		if (!ib_chain_claim(chain, &owner)) {
+			if (owner == current)
+				f->prev = chain->top;
+			else
+				chain = NULL;
+		}
 	}
 	f->chain = chain;
-	if (chain)
+	if (likely(chain))
 		chain->top = f;
 	else
 		atomic_inc(&chains_missed);
@@ -63,6 +64,8 @@ static void frame_pop(struct ib_frame *f)
 {
 	struct ib_chain *chain = f->chain;
 
+	if (unlikely(!chain))
+		return;
 	if (f->prev || !READ_ONCE(chain->task)) {
 		chain->top = f->prev;
 		return;
@@ -82,7 +85,7 @@ unsigned long ib_callback_here(void)
 	struct ib_chain *chain;
 
 	if (level) {
-		f = (*this_cpu_ptr(&interrupt_chains))[level - 1].top;
+		f = (*this_cpu_ptr(&ib_interrupt_chains))[level - 1].top;
 	} else {
 		chain = ib_chain_here();
 		if (READ_ONCE(chain->task) == current && chain->top != &chain->first)
@@ -119,17 +122,17 @@ void ib_method_enter(struct ib_frame *f, const struct ib_device *dev,
 		     const struct rdma_restrack_entry *res, const char *what,
 		     enum ib_frame_kind kind, unsigned long site)
 {
-	if (READ_ONCE(ib_priv(dev)->contract_suspect))
+	if (ib_contract_suspects(dev))
 		ib_contract_suspect(dev, res, what, site);
-	ib_frame_fill(f, dev, res, what, kind, site);
-	ib_frame_push(f);
+	ib_frame_fill(f, dev, res, what, site);
+	f->kind = kind;
+	frame_push(f);
 }
 
 /* It has returned. */
 void ib_method_leave(struct ib_frame *f)
 {
-	if (f->chain)
-		frame_pop(f);
+	frame_pop(f);
 	if (f->kind == IB_FRAME_ATOMIC && current->nvcsw != f->switches)
 		ib_contract_slept(f);
 }
@@ -181,8 +184,9 @@ void ib_callback_enter(struct ib_frame *f, const struct ib_device *dev,
 		       const struct rdma_restrack_entry *res, const char *what,
 		       enum ib_frame_kind kind, const void *function)
 {
-	ib_frame_fill(f, dev, res, what, kind, (unsigned long)function);
-	ib_frame_push(f);
+	ib_frame_fill(f, dev, res, what, (unsigned long)function);
+	f->kind = kind;
+	frame_push(f);
 	if (f->chain)
 		check_chain(f);
 	f->preempt = preempt_count();
@@ -235,8 +239,7 @@ static void check_context(const struct ib_frame *f)
 void ib_callback_leave(struct ib_frame *f)
 {
 	check_context(f);
-	if (f->chain)
-		frame_pop(f);
+	frame_pop(f);
 	if (f->kind == IB_FRAME_CALLBACK && current->nvcsw != f->switches)
 		ib_contract_slept(f);
 }
@@ -246,7 +249,8 @@ void ib_callback_leave(struct ib_frame *f)
  * calls them by itself.
  */
 
-static void call_comp_handler_watched(struct ib_cq *cq, void *cq_context)
+/* From @caller: the driver's, if it does so by itself. */
+static void call_comp_handler_watched(struct ib_cq *cq, void *cq_context, unsigned long caller)
 {
 	struct ib_frame f;
 
@@ -254,7 +258,8 @@ static void call_comp_handler_watched(struct ib_cq *cq, void *cq_context)
 			  cq->registered_comp_handler);
 	if (atomic_inc_return(&cq->handlers) > 1)
 		ib_contract_report(IB_RULE_ONE_HANDLER, cq->device, &cq->res,
-				   ib_contract_driver(cq->device), f.site, 1,
+				   ib_contract_driver(cq->device),
+				   ib_contract_is_ours(caller) ? f.site : caller, 1,
 				   "two completion handlers at a time");
 	cq->registered_comp_handler(cq, cq_context);
 	atomic_dec(&cq->handlers);
@@ -264,7 +269,7 @@ static void call_comp_handler_watched(struct ib_cq *cq, void *cq_context)
 void ib_call_comp_handler(struct ib_cq *cq, void *cq_context)
 {
 	if (ib_contract_on())
-		call_comp_handler_watched(cq, cq_context);
+		call_comp_handler_watched(cq, cq_context, _RET_IP_);
 	else
 		cq->registered_comp_handler(cq, cq_context);
 }

@@ -45,12 +45,14 @@ struct loaded {
  * struct leaver - a module that has left a device
  * @list: of the device
  * @mod: the module
+ * @how: what was the last that it did there
  * @back: it has looked the device up since, and may use what it found
  * @rcu: readers of the list
  */
 struct leaver {
 	struct list_head list;
 	const struct module *mod;
+	const char *how;
 	bool back;
 	struct rcu_head rcu;
 };
@@ -62,6 +64,11 @@ static bool is_within(unsigned long addr, const struct module *mod)
 {
 	/* What is there only while the module begins goes without our knowing. */
 	return data_race(within_module(addr, mod));
+}
+
+bool ib_contract_is_ours(unsigned long addr)
+{
+	return is_within(addr, THIS_MODULE);
 }
 
 /* NULL: not a module that came after us. Under RCU. */
@@ -111,7 +118,7 @@ void ib_module_name(unsigned long addr, char *name, size_t size)
 
 	rcu_read_lock();
 	mod = module_at(addr);
-	if (!mod && is_within(addr, THIS_MODULE))
+	if (!mod && ib_contract_is_ours(addr))
 		mod = THIS_MODULE;
 	strscpy(name, mod ? mod->name : "?", size);
 	rcu_read_unlock();
@@ -133,14 +140,15 @@ void ib_contract_watch_state(struct ib_device *dev)
 					   !list_empty(&priv->leavers));
 }
 
-static bool has_left(const struct ib_device *dev, unsigned long site)
+/* How the module at @site has left the device, or NULL. Under RCU. */
+static const char *has_left(const struct ib_device *dev, unsigned long site)
 {
 	struct leaver *l;
 
 	list_for_each_entry_rcu(l, &ib_priv(dev)->leavers, list)
 		if (!READ_ONCE(l->back) && is_within(site, l->mod))
-			return true;
-	return false;
+			return l->how;
+	return NULL;
 }
 
 /* A verbs call where somebody may not make one: look who it is. Any context. */
@@ -149,8 +157,9 @@ void ib_contract_suspect(const struct ib_device *dev, const struct rdma_restrack
 {
 	enum ib_dev_state state = READ_ONCE(ib_priv(dev)->state);
 	bool gone = state == IB_DEV_UNREGISTERED || state == IB_DEV_RELEASED;
-	bool left = false, own;
+	const char *left = NULL;
 	struct module *mod;
+	bool own;
 
 	site = ib_contract_culprit(site);
 	rcu_read_lock();
@@ -161,8 +170,8 @@ void ib_contract_suspect(const struct ib_device *dev, const struct rdma_restrack
 	rcu_read_unlock();
 	if (own || !(gone || left))
 		return;
-	ib_contract_report(IB_RULE_GONE, dev, res, site, site, 1, "%s after %s", what,
-			   gone ? "ib_unregister_device() returned" : "its remove() returned");
+	ib_contract_report(IB_RULE_GONE, dev, res, site, site, 1, "%s after %s%s", what,
+			   gone ? "ib_unregister_device() returned" : "its ", left ?: "");
 }
 
 static void drop_leaver(struct ib_device *dev, const struct module *mod)
@@ -306,7 +315,7 @@ static void look_for_shares(struct ib_device *dev, const struct module *mod, con
 	report_left(dev, &left, "share of the CQ pool", how);
 }
 
-static void remember_leaver(struct ib_device *dev, const struct module *mod)
+static void remember_leaver(struct ib_device *dev, const struct module *mod, const char *how)
 {
 	struct leaver *l;
 
@@ -316,6 +325,7 @@ static void remember_leaver(struct ib_device *dev, const struct module *mod)
 	if (!l)
 		return;
 	l->mod = mod;
+	l->how = how;
 	l->back = false;
 	list_add_rcu(&l->list, &ib_priv(dev)->leavers);
 	ib_contract_watch_state(dev);
@@ -341,7 +351,7 @@ void ib_contract_client_left(struct ib_device *dev, unsigned long addr, const ch
 		look_for_handlers(dev, mod, how);
 		look_for_shares(dev, mod, how);
 	}
-	remember_leaver(dev, mod);
+	remember_leaver(dev, mod, how);
 }
 
 static void module_comes(struct module *mod)

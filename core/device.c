@@ -545,7 +545,7 @@ int ib_register_device(struct ib_device *device, const char *name,
 	bool was_added = false;
 	int ret;
 
-	if (ib_called_atomic("registers a device", caller))
+	if (ib_called_atomic(device, "registers a device", caller))
 		return -EINVAL;
 	ret = check_mandatory(device, caller);
 	if (ret)
@@ -644,7 +644,7 @@ static void unregister_device(struct ib_device *dev)
  */
 void ib_unregister_device(struct ib_device *device)
 {
-	if (ib_called_atomic("unregisters a device",
+	if (ib_called_atomic(device, "unregisters a device",
 			     __builtin_return_address(0)))
 		return;
 	get_device(&device->dev);
@@ -665,7 +665,7 @@ EXPORT_SYMBOL(ib_unregister_device);
  */
 void ib_unregister_device_and_put(struct ib_device *device)
 {
-	if (ib_called_atomic("unregisters a device",
+	if (ib_called_atomic(device, "unregisters a device",
 			     __builtin_return_address(0)))
 		return;
 	WARN_ON(!device->ops.dealloc_driver);
@@ -719,7 +719,7 @@ void ib_unregister_driver(enum rdma_driver_id driver_id)
 	struct ib_device *dev;
 	unsigned long index;
 
-	if (ib_called_atomic("unregisters its devices",
+	if (ib_called_atomic(NULL, "unregisters its devices",
 			     __builtin_return_address(0)))
 		return;
 	mutex_lock(&ib_registry_lock);

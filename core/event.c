@@ -84,6 +84,7 @@ void ib_unregister_event_handler(struct ib_event_handler *event_handler)
 	struct ib_device_priv *priv = ib_priv(event_handler->device);
 	unsigned long flags;
 
+	ib_contract_call(event_handler->device, NULL, "ib_unregister_event_handler", _RET_IP_);
 	spin_lock_irqsave(&priv->handlers_lock, flags);
 	list_del_rcu(&event_handler->list);
 	spin_unlock_irqrestore(&priv->handlers_lock, flags);

@@ -180,7 +180,8 @@ enum rdma_link_layer rdma_port_get_link_layer(struct ib_device *device,
 					      u32 port_num)
 {
 	if (device->ops.get_link_layer)
-		return device->ops.get_link_layer(device, port_num);
+		return IB_ATOMIC_METHOD(device, NULL, "get_link_layer",
+					device->ops.get_link_layer(device, port_num));
 	if (rdma_node_get_transport(device->node_type) == RDMA_TRANSPORT_IB)
 		return IB_LINK_LAYER_INFINIBAND;
 	return IB_LINK_LAYER_ETHERNET;

@@ -312,8 +312,10 @@ static int qp_modify(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 
 	if (mask & IB_QP_AV)
 		ret = ib_ah_attr_fill(qp->device, &attr->ah_attr, &passed);
-	if (ret)
+	if (ret) {
+		ib_contract_call(qp->device, &qp->res, "modify_qp", site);
 		return ret;
+	}
 	if (mask & IB_QP_ALT_PATH)
 		ret = ib_ah_attr_fill(qp->device, &attr->alt_ah_attr,
 				      &alt_passed) ?:
@@ -419,7 +421,8 @@ int ib_destroy_qp_user(struct ib_qp *qp, struct ib_udata *udata)
 		ibdev_warn(qp->device,
 			   "%s destroys QP 0x%x with %d pool regions in use\n",
 			   qp->res.kern_name, qp->qp_num, qp->mrs_used);
-		ib_contract_report(IB_RULE_BUSY, qp->device, &qp->res, _RET_IP_, _RET_IP_,
+		ib_contract_report(IB_RULE_BUSY, qp->device, &qp->res,
+				   ib_contract_culprit(_RET_IP_), _RET_IP_,
 				   qp->mrs_used, "destroyed with %d pool regions in use",
 				   qp->mrs_used);
 	}

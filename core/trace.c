@@ -74,9 +74,11 @@ static noinline void bad_state(struct ib_qp *qp, const char *what, unsigned long
 			   "%s in state %s", what, ib_qp_state_name(READ_ONCE(qp->known_state)));
 }
 
-static noinline int post_send_nested(struct ib_qp *qp, const struct ib_send_wr *wr,
+static noinline int post_send_closer(struct ib_qp *qp, const struct ib_send_wr *wr,
 				     const struct ib_send_wr **bad_wr, unsigned long site)
 {
+	if (may_not_send(qp))
+		bad_state(qp, "post_send", site);
 	return IB_IN_FRAME(qp->device, &qp->res, "post_send", IB_FRAME_ATOMIC, site,
 			   qp->device->ops.post_send(qp, wr, bad_wr));
 }
@@ -88,16 +90,18 @@ static __always_inline int do_post_send(struct ib_qp *qp, const struct ib_send_w
 
 	if (!ib_contract_on())
 		return dev->ops.post_send(qp, wr, bad_wr);
-	if (unlikely(may_not_send(qp)))
-		bad_state(qp, "post_send", site);
+	if (unlikely(may_not_send(qp) || ib_contract_suspects(dev)))
+		return post_send_closer(qp, wr, bad_wr, site);
 	return IB_FAST_METHOD(dev, &qp->res, "post_send", site,
 			      dev->ops.post_send(qp, wr, bad_wr),
-			      post_send_nested(qp, wr, bad_wr, site));
+			      post_send_closer(qp, wr, bad_wr, site));
 }
 
-static noinline int post_recv_nested(struct ib_qp *qp, const struct ib_recv_wr *wr,
+static noinline int post_recv_closer(struct ib_qp *qp, const struct ib_recv_wr *wr,
 				     const struct ib_recv_wr **bad_wr, unsigned long site)
 {
+	if (may_not_receive(qp))
+		bad_state(qp, "post_recv", site);
 	return IB_IN_FRAME(qp->device, &qp->res, "post_recv", IB_FRAME_ATOMIC, site,
 			   qp->device->ops.post_recv(qp, wr, bad_wr));
 }
@@ -109,11 +113,33 @@ static __always_inline int do_post_recv(struct ib_qp *qp, const struct ib_recv_w
 
 	if (!ib_contract_on())
 		return dev->ops.post_recv(qp, wr, bad_wr);
-	if (unlikely(may_not_receive(qp)))
-		bad_state(qp, "post_recv", site);
+	if (unlikely(may_not_receive(qp) || ib_contract_suspects(dev)))
+		return post_recv_closer(qp, wr, bad_wr, site);
 	return IB_FAST_METHOD(dev, &qp->res, "post_recv", site,
 			      dev->ops.post_recv(qp, wr, bad_wr),
-			      post_recv_nested(qp, wr, bad_wr, site));
+			      post_recv_closer(qp, wr, bad_wr, site));
+}
+
+static noinline int post_srq_recv_closer(struct ib_srq *srq, const struct ib_recv_wr *wr,
+					 const struct ib_recv_wr **bad_wr, unsigned long site)
+{
+	return IB_IN_FRAME(srq->device, &srq->res, "post_srq_recv", IB_FRAME_ATOMIC, site,
+			   srq->device->ops.post_srq_recv(srq, wr, bad_wr));
+}
+
+static __always_inline int do_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr,
+					    const struct ib_recv_wr **bad_wr,
+					    unsigned long site)
+{
+	const struct ib_device *dev = srq->device;
+
+	if (!ib_contract_on())
+		return dev->ops.post_srq_recv(srq, wr, bad_wr);
+	if (unlikely(ib_contract_suspects(dev)))
+		return post_srq_recv_closer(srq, wr, bad_wr, site);
+	return IB_FAST_METHOD(dev, &srq->res, "post_srq_recv", site,
+			      dev->ops.post_srq_recv(srq, wr, bad_wr),
+			      post_srq_recv_closer(srq, wr, bad_wr, site));
 }
 
 /*
@@ -142,6 +168,18 @@ static noinline int post_recv_traced(struct ib_qp *qp, const struct ib_recv_wr *
 
 	ret = do_post_recv(qp, wr, bad_wr, site);
 	trace_ib_post_recv(qp->device, "qp", qp->qp_num, &first, nr, ret);
+	return ret;
+}
+
+static noinline int post_srq_recv_traced(struct ib_srq *srq, const struct ib_recv_wr *wr,
+					 const struct ib_recv_wr **bad_wr, unsigned long site)
+{
+	const struct ib_recv_wr first = wr ? *wr : (struct ib_recv_wr) {};
+	unsigned int nr = nr_recv_wrs(wr);
+	int ret;
+
+	ret = do_post_srq_recv(srq, wr, bad_wr, site);
+	trace_ib_post_recv(srq->device, "srq", srq->res.id, &first, nr, ret);
 	return ret;
 }
 
@@ -203,14 +241,9 @@ EXPORT_SYMBOL(ib_post_recv_watched);
 int ib_post_srq_recv_watched(struct ib_srq *srq, const struct ib_recv_wr *wr,
 			     const struct ib_recv_wr **bad_wr)
 {
-	const struct ib_recv_wr first = wr ? *wr : (struct ib_recv_wr) {};
-	unsigned int nr = nr_recv_wrs(wr);
-	int ret;
-
-	ret = IB_ATOMIC_METHOD(srq->device, &srq->res, "post_srq_recv",
-			       srq->device->ops.post_srq_recv(srq, wr, bad_wr));
-	trace_ib_post_recv(srq->device, "srq", srq->res.id, &first, nr, ret);
-	return ret;
+	if (trace_ib_post_recv_enabled())
+		return post_srq_recv_traced(srq, wr, bad_wr, _RET_IP_);
+	return do_post_srq_recv(srq, wr, bad_wr, _RET_IP_);
 }
 EXPORT_SYMBOL(ib_post_srq_recv_watched);
 

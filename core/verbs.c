@@ -58,8 +58,8 @@ int ib_object_unused(struct ib_device *dev,
 		   res->kern_name, rdma_restrack_kind(res->type), res->id,
 		   users);
 	if (site)
-		ib_contract_report(IB_RULE_BUSY, dev, res, site, site, users,
-				   "destroyed while used %d times", users);
+		ib_contract_report(IB_RULE_BUSY, dev, res, ib_contract_culprit(site), site,
+				   users, "destroyed while used %d times", users);
 	return -EBUSY;
 }
 

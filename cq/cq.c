@@ -164,6 +164,15 @@ int ib_destroy_cq_user(struct ib_cq *cq, struct ib_udata *udata)
 }
 EXPORT_SYMBOL(ib_destroy_cq_user);
 
+/* Completions that @cq has, counted up to @limit; 0 if its device cannot tell. */
+int ib_cq_peek(struct ib_cq *cq, int limit)
+{
+	if (!cq->device->ops.peek_cq)
+		return 0;
+	return IB_ATOMIC_METHOD(cq->device, &cq->res, "peek_cq",
+				cq->device->ops.peek_cq(cq, limit));
+}
+
 static struct ib_cq *ib_cq_alloc(struct ib_device *dev, void *private, int nr_cqe, int comp_vector,
 				 enum ib_poll_context poll_ctx, const char *caller,
 				 unsigned long site)
@@ -186,6 +195,7 @@ static struct ib_cq *ib_cq_alloc(struct ib_device *dev, void *private, int nr_cq
 
 	lane = ib_cq_get_lane(dev, comp_vector, poll_ctx);
 	if (IS_ERR(lane)) {
+		ib_contract_call(dev, NULL, "create_cq", site);
 		err = PTR_ERR(lane);
 		goto free_cq;
 	}

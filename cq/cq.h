@@ -152,6 +152,7 @@ struct ib_cq_vectors {
 
 /* cq.c */
 bool ib_cq_destroy(struct ib_cq *cq, unsigned long site);
+int ib_cq_peek(struct ib_cq *cq, int limit);
 
 /* lane.c */
 void ib_cq_lane_init_cq(struct ib_cq *cq, struct ib_cq_lane *lane);
@@ -241,12 +242,6 @@ static inline void ib_cq_dim_add(struct ib_cq *cq)
 static inline bool ib_cq_is_direct(const struct ib_cq *cq)
 {
 	return cq->poll_ctx == IB_POLL_DIRECT;
-}
-
-/* Completions that @cq has, counted up to @limit; 0 if its device cannot tell. */
-static inline int ib_cq_peek(struct ib_cq *cq, int limit)
-{
-	return cq->device->ops.peek_cq ? cq->device->ops.peek_cq(cq, limit) : 0;
 }
 
 /* Whether the caller runs the lane of @cq: is in a done() that it called. */

@@ -119,7 +119,7 @@ void ib_cq_show(struct ib_cq *cq, struct seq_file *s)
 		   cq->lane ? cq->lane->ctx->name : "handler", cq->comp_vector, depth,
 		   atomic_read(&cq->usecnt));
 	if (cq->device->ops.peek_cq)
-		seq_printf(s, " pending=%d", cq->device->ops.peek_cq(cq, depth));
+		seq_printf(s, " pending=%d", ib_cq_peek(cq, depth));
 	seq_printf(s, " errors=%d", atomic_read(&cq->stats.errors));
 	if (!cq->lane)
 		return;

@@ -231,9 +231,10 @@ static int make_handler(struct things *t)
 	return 0;
 }
 
-static void unmake_handler(struct things *t)
+static noinline void unmake_handler(struct things *t)
 {
 	ib_unregister_event_handler(&t->handler);
+	barrier();
 }
 
 static noinline int make_share(struct things *t)
@@ -594,7 +595,9 @@ static void expect_gone(struct kunit *test, struct things *t, const char *after)
 	u32 id = 0;
 
 	snprintf(what, sizeof(what), "%s after %s", use->name, after);
-	if (use->object)
+	if (use->object && !strcmp(use->object, "pd"))
+		id = t->pd->res.id;
+	else if (use->object)
 		id = !strcmp(use->object, "qp") ? t->qp->res.id : t->cq->res.id;
 	contract_expect(test, &(struct contract_expected) {
 		.rule = IB_RULE_GONE, .module = CONTRACT_SELF, .what = what,
@@ -624,7 +627,7 @@ static void use_after_failed_add_is_reported(struct kunit *test)
 	member_join(test, &first, t, make_and_fail, NULL);
 	contract_expect_none(test);
 	KUNIT_EXPECT_LE(test, 0, use->call(t));
-	expect_gone(test, t, "its remove() returned");
+	expect_gone(test, t, "its add() failed");
 	free_what_use_made(test, use, t);
 }
 
@@ -638,6 +641,70 @@ static void use_after_unregistration_is_reported(struct kunit *test)
 	KUNIT_EXPECT_LE(test, 0, use->call(t));
 	expect_gone(test, t, "ib_unregister_device() returned");
 	free_what_use_made(test, use, t);
+}
+
+/* What fails before the driver is asked is no better. */
+
+static noinline int refused_alloc_cq(struct things *t)
+{
+	return CONTRACT_CALL(PTR_ERR_OR_ZERO(ib_alloc_cq(t->m->ibdev, NULL, 1, 0,
+							 IB_POLL_SOFTIRQ)));
+}
+
+static void path_init(struct rdma_ah_attr *attr)
+{
+	attr->type = RDMA_AH_ATTR_TYPE_IB;
+	rdma_ah_set_port_num(attr, 1);
+	rdma_ah_set_grh(attr, NULL, 0, 0, 1, 0);
+}
+
+static noinline int refused_create_ah(struct things *t)
+{
+	struct rdma_ah_attr attr = {};
+
+	path_init(&attr);
+	return CONTRACT_CALL(PTR_ERR_OR_ZERO(rdma_create_ah(t->pd, &attr, 0)));
+}
+
+static noinline int refused_modify_qp(struct things *t)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_SQD };
+
+	path_init(&attr.ah_attr);
+	return CONTRACT_CALL(ib_modify_qp(t->qp, &attr, IB_QP_AV));
+}
+
+static const struct use refusals[] = {
+	{ "create_cq", refused_alloc_cq },
+	{ "create_ah", refused_create_ah, "pd" },
+	{ "modify_qp", refused_modify_qp, "qp" },
+};
+
+KUNIT_ARRAY_PARAM(refusals, refusals, use_name);
+
+static void refused_use_after_unregistration_is_reported(struct kunit *test)
+{
+	const struct use *use = test->param_value;
+	struct things *t = things_in_error(test);
+
+	mock_unregister(t->m);
+	KUNIT_EXPECT_GT(test, 0, use->call(t));
+	expect_gone(test, t, "ib_unregister_device() returned");
+}
+
+static void handler_given_back_after_remove_is_reported(struct kunit *test)
+{
+	struct things *t = things_new(test);
+
+	member_join(test, &first, t, make_handler, NULL);
+	member_leave(&first);
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_LEFT, .module = CONTRACT_SELF, .site = on_event,
+		.what = "1 event handler left when remove() returned" });
+	unmake_handler(t);
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_GONE, .module = CONTRACT_SELF, .site = unmake_handler,
+		.what = "ib_unregister_event_handler after its remove() returned" });
 }
 
 /* It was not seen to leave, but is seen to use. */
@@ -738,6 +805,8 @@ static struct kunit_case contract_client_cases[] = {
 	KUNIT_CASE_PARAM(use_after_remove_is_reported, uses_gen_params),
 	KUNIT_CASE_PARAM(use_after_failed_add_is_reported, uses_gen_params),
 	KUNIT_CASE_PARAM(use_after_unregistration_is_reported, uses_gen_params),
+	KUNIT_CASE_PARAM(refused_use_after_unregistration_is_reported, refusals_gen_params),
+	KUNIT_CASE(handler_given_back_after_remove_is_reported),
 	KUNIT_CASE_PARAM(use_is_reported_by_a_checker_that_was_off, uses_gen_params),
 	KUNIT_CASE_PARAM(use_in_remove_is_not, uses_gen_params),
 	KUNIT_CASE_PARAM(use_by_a_client_that_is_back_is_not, uses_gen_params),

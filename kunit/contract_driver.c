@@ -129,6 +129,19 @@ static noinline int call_map_mr_sg(struct contract_scene *scene)
 	return CONTRACT_CALL(ib_map_mr_sg(scene->mr, &sg, 1, NULL, PAGE_SIZE)) != 1;
 }
 
+static noinline int call_check_mr_status(struct contract_scene *scene)
+{
+	struct ib_mr_status status;
+
+	return CONTRACT_CALL(ib_check_mr_status(scene->mr, IB_MR_CHECK_SIG_STATUS, &status));
+}
+
+static noinline int call_get_link_layer(struct contract_scene *scene)
+{
+	return CONTRACT_CALL(rdma_port_get_link_layer(scene->m->ibdev, 1)) ==
+	       IB_LINK_LAYER_UNSPECIFIED;
+}
+
 static noinline int call_modify_qp(struct contract_scene *scene)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
@@ -182,7 +195,7 @@ static const struct verb atomic_verbs[] = {
 	{ .name = "poll_cq", .call = call_poll_cq, .object = "cq", .under_rcu = true },
 	VERB(req_notify_cq, "cq"), VERB(create_ah, "pd"), VERB(modify_ah, "pd"),
 	VERB(query_ah, "pd"), VERB(destroy_ah, "pd"), VERB(map_phys_fmr, "fmr"),
-	VERB(map_mr_sg, "mr"),
+	VERB(map_mr_sg, "mr"), VERB(check_mr_status, "mr"), VERB(get_link_layer, NULL),
 };
 
 KUNIT_ARRAY_PARAM(atomic_verbs, atomic_verbs, verb_name);
@@ -200,7 +213,8 @@ static void sleep_in_atomic_method_is_reported(struct kunit *test)
 	scene->in_method = NULL;
 	contract_expect(test, &(struct contract_expected) {
 		.rule = IB_RULE_SLEEP, .module = CONTRACT_DRIVER, .what = what,
-		.object = verb->object, .id = object_id(scene, verb->object),
+		.object = verb->object,
+		.id = verb->object ? object_id(scene, verb->object) : 0,
 		.site = verb->call });
 }
 
@@ -394,7 +408,7 @@ static void two_handlers_at_a_time_are_reported(struct kunit *test)
 	contract_expect(test, &(struct contract_expected) {
 		.rule = IB_RULE_ONE_HANDLER, .module = CONTRACT_DRIVER,
 		.what = "two completion handlers at a time",
-		.object = "cq", .id = scene->cq->res.id, .site = contract_comp_handler });
+		.object = "cq", .id = scene->cq->res.id, .site = contract_call_comp_handler });
 }
 
 static void one_handler_after_another_is_not(struct kunit *test)
@@ -458,7 +472,7 @@ static struct kunit_suite contract_driver_suite = {
 };
 
 kunit_test_suites(&contract_driver_suite, &contract_output_suite, &contract_consumer_suite,
-		  &contract_client_suite, &contract_switch_suite);
+		  &contract_client_suite, &contract_switch_suite, &contract_tail_suite);
 
 MODULE_DESCRIPTION("KUnit: the contract checker");
 MODULE_LICENSE("GPL");

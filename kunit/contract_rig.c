@@ -84,7 +84,8 @@ static void expect_report(struct kunit *test, const struct contract_expected *ex
 		snprintf(object, sizeof(object), "%s %u", expected->object, expected->id);
 	KUNIT_EXPECT_EQ(test, expected->rule, report->rule);
 	KUNIT_EXPECT_STREQ(test, expected->module, report->module);
-	KUNIT_EXPECT_STREQ(test, expected->no_device ? "" : CONTRACT_DEVICE, report->device);
+	KUNIT_EXPECT_STREQ(test, expected->no_device ? "" : expected->device ?: CONTRACT_DEVICE,
+			   report->device);
 	KUNIT_EXPECT_STREQ(test, (const char *)object, report->object);
 	KUNIT_EXPECT_EQ(test, expected->count ?: 1, report->count);
 	KUNIT_EXPECT_TRUE_MSG(test, strstarts(report->what, expected->what),
@@ -249,8 +250,20 @@ static int map_mr_sg(struct ib_mr *mr, struct scatterlist *sg, int nr, unsigned 
 	return nr;
 }
 
+static int check_mr_status(struct ib_mr *mr, u32 check, struct ib_mr_status *status)
+{
+	in_method();
+	return 0;
+}
+
 /* Those of the mock that go on after what the case says. */
 static struct ib_device_ops mocks;
+
+static enum rdma_link_layer get_link_layer(struct ib_device *ibdev, u32 port)
+{
+	in_method();
+	return IB_LINK_LAYER_INFINIBAND;
+}
 
 static int modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 		     struct ib_udata *udata)
@@ -285,6 +298,8 @@ static void contract_methods(struct ib_device_ops *ops)
 	ops->destroy_ah = destroy_ah;
 	ops->map_phys_fmr = map_phys_fmr;
 	ops->map_mr_sg = map_mr_sg;
+	ops->check_mr_status = check_mr_status;
+	ops->get_link_layer = get_link_layer;
 	ops->modify_qp = modify_qp;
 	ops->destroy_qp = destroy_qp;
 	ops->destroy_cq = destroy_cq;

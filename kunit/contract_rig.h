@@ -31,6 +31,7 @@
  * @site: function that the site is in
  * @count: 0 stands for 1
  * @no_device: the report is about none
+ * @device: name of the device; NULL: CONTRACT_DEVICE
  */
 struct contract_expected {
 	enum ib_contract_rule rule;
@@ -41,6 +42,7 @@ struct contract_expected {
 	const void *site;
 	unsigned int count;
 	bool no_device;
+	const char *device;
 };
 
 /* For the suites: the checker is on in each case, and as it was before after it. */

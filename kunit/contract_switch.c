@@ -181,24 +181,34 @@ static noinline int call_unregister_device(void)
 	return CONTRACT_CALL(-EINVAL);
 }
 
+static noinline int call_unregister_driver(void)
+{
+	/* Nobody here is one. */
+	ib_unregister_driver(RDMA_DRIVER_OCRDMA);
+	return CONTRACT_CALL(-EINVAL);
+}
+
 /**
  * struct call - what may not be called in atomic context
  * @name: it
  * @call: calls it; returns -EINVAL where it must have been refused
  * @what: how the report begins
+ * @device: what it names of a device that has no name yet; NULL: it is about none
  */
 struct call {
 	const char *name;
 	int (*call)(void);
 	const char *what;
+	const char *device;
 };
 
 /* In this order all of them are legal. */
 static const struct call calls[] = {
 	{ "ib_register_client", call_register_client, "registers a client in atomic" },
 	{ "ib_unregister_client", call_unregister_client, "unregisters a client in atomic" },
-	{ "ib_register_device", call_register_device, "registers a device in atomic" },
-	{ "ib_unregister_device", call_unregister_device, "unregisters a device in atomic" },
+	{ "ib_register_device", call_register_device, "registers a device in atomic", "?" },
+	{ "ib_unregister_device", call_unregister_device, "unregisters a device in atomic", "?" },
+	{ "ib_unregister_driver", call_unregister_driver, "unregisters its devices in atomic" },
 };
 
 static void call_name(const struct call *call, char *desc)
@@ -219,7 +229,7 @@ static void expect_refused(struct kunit *test, const struct call *call, int ret)
 	KUNIT_EXPECT_EQ(test, -EINVAL, ret);
 	contract_expect(test, &(struct contract_expected) {
 		.rule = IB_RULE_REGISTER, .module = CONTRACT_SELF, .what = call->what,
-		.site = call->call, .no_device = true });
+		.site = call->call, .no_device = !call->device, .device = call->device });
 }
 
 static void registration_with_interrupts_off_is_reported(struct kunit *test)
@@ -248,6 +258,21 @@ static void registration_with_preemption_off_is_reported(struct kunit *test)
 	expect_refused(test, call, ret);
 }
 
+/* In an event handler, say: it is the end of this section that would be waited for. */
+static void registration_under_rcu_is_reported(struct kunit *test)
+{
+	const struct call *call = test->param_value;
+	int ret;
+
+	if (!IS_ENABLED(CONFIG_PREEMPT_RCU) && !IS_ENABLED(CONFIG_PREEMPT_COUNT))
+		kunit_skip(test, "the kernel does not count");
+	mock_for_calls(test);
+	rcu_read_lock();
+	ret = call->call();
+	rcu_read_unlock();
+	expect_refused(test, call, ret);
+}
+
 static void registration_from_a_process_is_not(struct kunit *test)
 {
 	unsigned int i;
@@ -267,6 +292,7 @@ static struct kunit_case contract_switch_cases[] = {
 	KUNIT_CASE(there_is_no_count_of_what_is_no_rule),
 	KUNIT_CASE_PARAM(registration_with_interrupts_off_is_reported, calls_gen_params),
 	KUNIT_CASE_PARAM(registration_with_preemption_off_is_reported, calls_gen_params),
+	KUNIT_CASE_PARAM(registration_under_rcu_is_reported, calls_gen_params),
 	KUNIT_CASE(registration_from_a_process_is_not),
 	{}
 };

@@ -15,6 +15,7 @@ extern struct kunit_suite contract_client_suite;
 extern struct kunit_suite contract_consumer_suite;
 extern struct kunit_suite contract_output_suite;
 extern struct kunit_suite contract_switch_suite;
+extern struct kunit_suite contract_tail_suite;
 extern struct kunit_suite core_device_bad_suite;
 extern struct kunit_suite core_dmabuf_suite;
 extern struct kunit_suite core_nmi_suite;
