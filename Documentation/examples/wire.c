@@ -14,11 +14,12 @@ static void wire_complete(struct ib_cq *ibcq, const struct ib_wc *wc, bool solic
 {
 	struct wire_cq *cq = to_wcq(ibcq);
 
-	lockdep_assert_held(&wire_lock);
-	if (cq->head - cq->tail == WIRE_CQES) {
+	if (!cq->overrun && cq->head - cq->tail == WIRE_CQES) {
+		cq->overrun = true;
 		ib_cq_notify_event(ibcq, IB_EVENT_CQ_ERR);
-		return;
 	}
+	if (cq->overrun)
+		return;
 	cq->ring[cq->head++ % WIRE_CQES] = *wc;
 	if (cq->armed & IB_CQ_NEXT_COMP || (cq->armed && solicited)) {
 		cq->armed = 0;
@@ -99,8 +100,6 @@ static enum ib_wc_status wire_send(struct wire_qp *qp, const struct ib_send_wr *
 	struct ib_wc wc = { .byte_len = from.length, .src_qp = qp->ibqp.qp_num };
 	struct ib_sge *to = &qp->rq[qp->tail % WIRE_WRS].sge;
 
-	if (qp->state == IB_QPS_ERR)
-		return IB_WC_WR_FLUSH_ERR;
 	if (!READ_ONCE(wire_up))
 		return IB_WC_RETRY_EXC_ERR;
 	if (qp->tail == qp->head)
@@ -132,7 +131,7 @@ static int wire_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	for (; wr && wire_can_send(qp, wr); wr = wr->next) {
 		struct ib_wc wc = { .wr_id = wr->wr_id, .opcode = IB_WC_SEND, .qp = ibqp };
 
-		wc.status = wire_send(qp, wr);
+		wc.status = qp->state == IB_QPS_ERR ? IB_WC_WR_FLUSH_ERR : wire_send(qp, wr);
 		if (wc.status || qp->signal_all || wr->send_flags & IB_SEND_SIGNALED)
 			wire_complete(ibqp->send_cq, &wc, wc.status);
 		if (wc.status)

@@ -33,6 +33,7 @@ struct wire_cq {
 	struct ib_wc ring[WIRE_CQES];
 	u32 head, tail;			/* written at head, polled from tail */
 	int armed;			/* what wire_req_notify_cq() was asked for */
+	bool overrun;			/* a completion found no room: it takes no more */
 };
 
 struct wire_qp {
