@@ -41,13 +41,15 @@ sweep() {
 	pass "allocation failures in the init of $module"
 }
 
-# All of them, or a list, as MODULES=kverbs_scale:kverbs_edu.
+# All of them, or a list, as MODULES=kverbs_scale:kverbs_edu; or OTHERS than those of it.
 wanted() {
-	[ -z "${MODULES:-}" ] && return 0
-	case ":$MODULES:" in
-	*":$1:"*) ;;
-	*) return 1 ;;
+	case ":${OTHERS:-}:" in
+	*":$1:"*) return 1 ;;
 	esac
+	case ":${MODULES:-$1}:" in
+	*":$1:"*) return 0 ;;
+	esac
+	return 1
 }
 
 # swept <module> [parameters], if it is here and wanted
