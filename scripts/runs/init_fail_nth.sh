@@ -95,4 +95,4 @@ swept kverbs_peer_move
 swept kverbs_p2p_offload
 swept kverbs_p2pbench
 swept kverbs_p2pwrite
-[ ! -e /modules/kverbs_hotplug.ko ] || swept kverbs_hotplug
+[ ! -e /modules/kverbs_hotplug.ko ] || swept kverbs_hotplug starved=1

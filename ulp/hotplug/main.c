@@ -11,6 +11,8 @@
  *  first=0	    the number of the first session: they vary what they do by that
  *  links=0	    links go down meanwhile: sends may give up
  *  bound_ms=10000  what remove() may take
+ *  starved=0	    allocations are made to fail: no session for lack of memory is no
+ *		    failure
  *  fault=none      a bug of this module: lose, double, late, no_drain, forget, slow,
  *		    idle, wrong, error, open; see enum hp_fault
  *
@@ -48,6 +50,10 @@ MODULE_PARM_DESC(links, "links go down: sends may give up");
 unsigned int hp_bound_ms = 10000;
 module_param_named(bound_ms, hp_bound_ms, uint, 0444);
 MODULE_PARM_DESC(bound_ms, "milliseconds that remove() may take");
+
+static bool starved;
+module_param(starved, bool, 0444);
+MODULE_PARM_DESC(starved, "allocations are made to fail: no session for lack of memory is no failure");
 
 static char *fault = "none";
 module_param(fault, charp, 0444);
@@ -106,7 +112,8 @@ static int hp_add(struct ib_device *dev)
 		return -EOPNOTSUPP;
 	s = hp_session_begin(dev);
 	if (IS_ERR(s)) {
-		atomic_inc(&hp_stats.failed);
+		if (!starved || PTR_ERR(s) != -ENOMEM)
+			atomic_inc(&hp_stats.failed);
 		pr_err("%s: no session: %ld\n", dev_name(&dev->dev), PTR_ERR(s));
 		return PTR_ERR(s);
 	}
