@@ -119,8 +119,11 @@ static int contract_param_set(const char *val, const struct kernel_param *kp)
 		pr_warn("kverbs: contract is off, warn or panic\n");
 		return mode;
 	}
-	if (IS_ENABLED(CONFIG_PREEMPT_RT) && mode != IB_CONTRACT_OFF)
-		pr_warn("kverbs: with PREEMPT_RT, contract can only be off\n");
+	/* No reason not to be loaded. */
+	if (IS_ENABLED(CONFIG_PREEMPT_RT) && mode != IB_CONTRACT_OFF) {
+		pr_warn("kverbs: with PREEMPT_RT, contract stays off\n");
+		return 0;
+	}
 	return ib_contract_set_mode(mode);
 }
 

@@ -77,6 +77,9 @@ struct ib_chain {
 	struct ib_frame inner;
 } ____cacheline_aligned;
 
+/* Nobody sets it in these two. */
+static_assert(IB_FRAME_ATOMIC == 0);
+
 /* Tasks inside methods at a time are few. */
 #define IB_CHAIN_BITS	9
 

@@ -168,6 +168,13 @@ enum rdma_transport_type rdma_node_get_transport(unsigned int node_type)
 }
 EXPORT_SYMBOL(rdma_node_get_transport);
 
+static enum rdma_link_layer link_layer_by_node(const struct ib_device *device)
+{
+	if (rdma_node_get_transport(device->node_type) == RDMA_TRANSPORT_IB)
+		return IB_LINK_LAYER_INFINIBAND;
+	return IB_LINK_LAYER_ETHERNET;
+}
+
 /**
  * rdma_port_get_link_layer() - link layer of a port
  * @device: the device
@@ -182,11 +189,17 @@ enum rdma_link_layer rdma_port_get_link_layer(struct ib_device *device,
 	if (device->ops.get_link_layer)
 		return IB_ATOMIC_METHOD(device, NULL, "get_link_layer",
 					device->ops.get_link_layer(device, port_num));
-	if (rdma_node_get_transport(device->node_type) == RDMA_TRANSPORT_IB)
-		return IB_LINK_LAYER_INFINIBAND;
-	return IB_LINK_LAYER_ETHERNET;
+	return link_layer_by_node(device);
 }
 EXPORT_SYMBOL(rdma_port_get_link_layer);
+
+/* For a call that is watched by itself. */
+static enum rdma_link_layer link_layer(struct ib_device *device, u32 port_num)
+{
+	if (device->ops.get_link_layer)
+		return device->ops.get_link_layer(device, port_num);
+	return link_layer_by_node(device);
+}
 
 /**
  * ib_query_port() - state and limits of a port
@@ -210,10 +223,8 @@ int ib_query_port(struct ib_device *device, u32 port_num,
 	if (!ret && !port_attr->max_mtu)
 		ib_output_missing(device, NULL, "query_port", "gave no MTU", _RET_IP_);
 	if (!ret && !port_attr->subnet_prefix &&
-	    rdma_port_get_link_layer(device, port_num) ==
-	    IB_LINK_LAYER_INFINIBAND)
-		port_attr->subnet_prefix =
-			ib_cache_subnet_prefix(device, port_num);
+	    link_layer(device, port_num) == IB_LINK_LAYER_INFINIBAND)
+		port_attr->subnet_prefix = ib_cache_subnet_prefix(device, port_num);
 	return ret;
 }
 EXPORT_SYMBOL(ib_query_port);

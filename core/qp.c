@@ -320,7 +320,9 @@ static int qp_modify(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 		ret = ib_ah_attr_fill(qp->device, &attr->alt_ah_attr,
 				      &alt_passed) ?:
 		      qp_check_alt_path(qp, attr, mask);
-	if (!ret)
+	if (ret)
+		ib_contract_call(qp->device, &qp->res, "modify_qp", site);
+	else
 		ret = IB_IN_FRAME(qp->device, &qp->res, "modify_qp", IB_FRAME_METHOD, site,
 				  qp->device->ops.modify_qp(qp, attr, mask, NULL));
 	if (!ret)

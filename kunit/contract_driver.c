@@ -2,6 +2,7 @@
 /*
  * The contract checker: drivers that break the contract, and drivers that do not.
  */
+#include <linux/interrupt.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
 #include <linux/scatterlist.h>
@@ -251,22 +252,85 @@ static void post_once(struct contract_scene *scene)
 	call_post_send(scene);
 }
 
-/* The consumer has only called it: it is told of once, and as the driver's fault. */
-static void sleep_in_method_is_not_the_callers(struct kunit *test)
+static void sleep_of_a_post_by(struct kunit *test, struct contract_scene *scene,
+			       void (*call)(struct contract_scene *scene),
+			       void (*sleep)(struct contract_scene *scene))
 {
-	struct contract_scene *scene = contract_scene_up(test);
-
-	to_error(test, scene);
 	scene->in_handler = post_once;
-	scene->in_method = contract_sleep;
-	contract_call_comp_handler(scene);
+	scene->in_method = sleep;
+	call(scene);
 	scene->in_method = NULL;
 	contract_expect(test, &(struct contract_expected) {
 		.rule = IB_RULE_SLEEP, .module = CONTRACT_DRIVER, .what = "post_send slept",
 		.object = "qp", .id = scene->qp->res.id, .site = call_post_send });
 }
 
+/* The consumer has only called it: it is told of once, and as the driver's fault. */
+static void sleep_in_method_is_not_the_callers(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+
+	to_error(test, scene);
+	sleep_of_a_post_by(test, scene, contract_call_comp_handler, contract_sleep);
+}
+
+struct softirq_call {
+	struct tasklet_struct tasklet;
+	struct contract_scene *scene;
+};
+
+static void call_here(struct tasklet_struct *tasklet)
+{
+	struct softirq_call *s = container_of(tasklet, struct softirq_call, tasklet);
+
+	contract_call_comp_handler(s->scene);
+}
+
+static void call_in_softirq(struct contract_scene *scene)
+{
+	struct softirq_call s = { .scene = scene };
+
+	tasklet_setup(&s.tasklet, call_here);
+	tasklet_schedule(&s.tasklet);
+	kvt_wait(&scene->handled);
+	tasklet_kill(&s.tasklet);
+}
+
+static void post_in_softirq_is_watched(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+
+	to_error(test, scene);
+	sleep_of_a_post_by(test, scene, call_in_softirq, contract_count_as_sleep);
+	/* The frame of the first one is free again. */
+	sleep_of_a_post_by(test, scene, call_in_softirq, contract_count_as_sleep);
+}
+
 /* Rule 3 */
+
+/* A handler that posts as well. */
+static void tell_of_qp(struct contract_scene *scene)
+{
+	scene->in_method = NULL;
+	scene->in_handler = post_once;
+	contract_call_qp_event_handler(scene);
+}
+
+static void handler_inside_a_post_of_a_handler_is_reported(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+
+	to_error(test, scene);
+	scene->in_handler = post_once;
+	scene->in_method = tell_of_qp;
+	contract_call_comp_handler(scene);
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_CHAIN, .module = CONTRACT_DRIVER,
+		.what = "event handler inside post_send",
+		.object = "qp", .id = scene->qp->res.id, .site = call_post_send });
+	/* The frames of all four are gone. */
+	sleep_of_a_post_by(test, scene, contract_call_comp_handler, contract_sleep);
+}
 
 static const struct verb calling_verbs[] = {
 	VERB(post_send, "cq"), VERB(post_recv, "cq"), VERB(post_srq_recv, "cq"),
@@ -453,6 +517,8 @@ static struct kunit_case contract_driver_cases[] = {
 	KUNIT_CASE_PARAM(atomic_method_may_take_time, atomic_verbs_gen_params),
 	KUNIT_CASE(methods_that_may_sleep_may),
 	KUNIT_CASE(sleep_in_method_is_not_the_callers),
+	KUNIT_CASE(post_in_softirq_is_watched),
+	KUNIT_CASE(handler_inside_a_post_of_a_handler_is_reported),
 	KUNIT_CASE_PARAM(comp_handler_inside_verb_is_reported, calling_verbs_gen_params),
 	KUNIT_CASE_PARAM(event_handler_inside_verb_is_reported, telling_verbs_gen_params),
 	KUNIT_CASE_PARAM(completion_told_by_notify_is_not, calling_verbs_gen_params),

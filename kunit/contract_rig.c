@@ -434,6 +434,8 @@ void contract_event_handler(struct ib_event *event, void *context)
 void contract_call_comp_handler(struct contract_scene *scene)
 {
 	scene->cq->comp_handler(scene->cq, scene->cq->cq_context);
+	/* It is not the last thing here: the call returns to this function. */
+	barrier();
 }
 
 void contract_call_cq_event_handler(struct contract_scene *scene)
