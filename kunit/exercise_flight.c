@@ -322,7 +322,7 @@ static enum x_verdict check_flushed(struct flight *f)
 	if (f->recvs.good < f->sends.good)
 		return x_want(f->w, "receives of messages that arrived", f->sends.good,
 			      f->recvs.good);
-	f->w->ended[IB_WC_WR_FLUSH_ERR] += f->sends.posted - f->sends.good;
+	f->w->ended[IB_WC_WR_FLUSH_ERR] += f->sends.done - f->sends.good;
 	return X_DONE;
 }
 
