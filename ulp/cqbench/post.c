@@ -72,8 +72,10 @@ static void cqb_post_first_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct cqb_posts *p = container_of(wc->wr_cqe, struct cqb_posts, first);
 
-	if (wc->status != IB_WC_SUCCESS)
+	if (wc->status != IB_WC_SUCCESS) {
+		cqb_stop(p->run, -EIO);
 		p->ret = -EIO;
+	}
 	p->wr.wr.wr_cqe = &p->cqe;
 	p->ns = cqb_post_round(p, p->run->cqs[0].qp, false, &p->ret);
 	if (p->ret)
@@ -91,7 +93,7 @@ static int cqb_post_there(struct cqb_posts *p, struct ib_qp *qp)
 		return ret;
 	if (!wait_for_completion_timeout(&p->over, p->run->p.timeout * HZ))
 		return -ETIMEDOUT;
-	return p->ret;
+	return READ_ONCE(p->run->err) ?: p->ret;
 }
 
 /* Nothing else polls the CQ. */
@@ -143,7 +145,7 @@ static int cqb_post_measure(struct cqb_run *run, struct cqb_result *res)
 	}
 	res->done = (u64)run->p.count * run->p.rounds;
 	res->each_ps = div_u64(res->ns * 1000, run->p.count);
-	return ret ?: READ_ONCE(run->err);
+	return READ_ONCE(run->err) ?: ret;
 }
 
 static void cqb_post_free(struct cqb_run *run)
