@@ -9,6 +9,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/bottom_half.h>
 #include <linux/completion.h>
 #include <linux/cpumask.h>
 #include <linux/jiffies.h>
@@ -88,7 +89,10 @@ static int cqb_post_there(struct cqb_posts *p, struct ib_qp *qp)
 	int ret;
 
 	p->wr.wr.wr_cqe = &p->first;
+	/* A device may do in the caller's context what is posted: be done with it before. */
+	local_bh_disable();
 	ret = ib_post_send(qp, &p->wr.wr, NULL);
+	local_bh_enable();
 	if (ret)
 		return ret;
 	if (!wait_for_completion_timeout(&p->over, p->run->p.timeout * HZ))
