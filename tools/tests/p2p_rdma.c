@@ -402,10 +402,15 @@ static long reg_fails_nth(int fd, unsigned int nth, char *at, bool *failed)
 	return ret;
 }
 
+/*
+ * The system's allocator and kmemleak allocate for themselves, now and then, and that counts:
+ * one sweep may step over an allocation of ours, several hardly over the same one.
+ */
 static void allocations_fail(void)
 {
+	enum { SWEEPS = 4 };
 	int fd = open("/proc/self/fail-nth", O_RDWR | O_CLOEXEC);
-	unsigned int n = 0, failures = 0;
+	unsigned int sweep, n, failures = 0;
 	bool failed;
 	char *at;
 	long ret;
@@ -414,12 +419,16 @@ static void allocations_fail(void)
 		test_skip("the kernel does not inject failures");
 	setup();
 	at = p2p_map(near, SIZE);
-	do {
-		ret = reg_fails_nth(fd, ++n, at, &failed);
-		EXPECT(!ret || (failed && ret == -ENOMEM));
-		failures += !!ret;
-	} while (failed);
-	EXPECT(failures > 5);
+	for (sweep = 0; sweep < SWEEPS; sweep++) {
+		n = 0;
+		do {
+			ret = reg_fails_nth(fd, ++n, at, &failed);
+			EXPECT(!ret || (failed && ret == -ENOMEM));
+			failures += !!ret;
+		} while (failed);
+	}
+	/* Four to nine were seen in a sweep. */
+	EXPECT(failures > 2 * SWEEPS);
 	EXPECT_EQ(munmap(at, SIZE), 0);
 	expect_all_free(near);
 }
