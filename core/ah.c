@@ -251,6 +251,7 @@ static struct ib_ah *ah_create(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
 		return ERR_PTR(ret);
 	}
 	atomic_inc(&pd->usecnt);
+	ib_contract_ah_made(ah, site);
 	return ah;
 }
 
@@ -377,6 +378,7 @@ int rdma_destroy_ah_user(struct ib_ah *ah, u32 flags, struct ib_udata *udata)
 				       pd->res.kern_name, ret);
 		return ret;
 	}
+	ib_contract_ah_gone(ah);
 	ib_ah_drop_sgid(&ah->sgid_attr);
 	kfree(ah);
 	atomic_dec(&pd->usecnt);

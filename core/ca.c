@@ -188,8 +188,10 @@ void ib_ca_show(struct ib_device *dev, struct seq_file *s)
 		   READ_ONCE(ca->image_stale) ? " (stale)" : "");
 	ca_space_show(&ca->kernel, s);
 	mutex_lock(&ca->files_lock);
-	list_for_each_entry(f, &ca->files, node)
+	list_for_each_entry(f, &ca->files, node) {
+		ca_events_show(&f->events, s);
 		ca_space_show(&f->space, s);
+	}
 	mutex_unlock(&ca->files_lock);
 }
 

@@ -172,6 +172,7 @@ struct ca_file {
  * @peer: of SET_PEER
  * @closed: being closed, no new ones
  * @owner: module of a kernel caller, or the process's name
+ * @site: where that opened it; 0: a process did
  * @mm: whose handle it is, only compared: it goes before a lookup may have ended;
  *	NULL: anybody's who has the file
  * @of: the same, held; NULL likewise
@@ -195,6 +196,7 @@ struct ca_handle {
 	struct kverbs_ca_peer peer;
 	bool closed;
 	char owner[64];
+	unsigned long site;
 	struct mm_struct *mm;
 	struct ca_mm *of;
 	struct list_head of_mm;
@@ -211,6 +213,7 @@ struct ca_handle {
  * @writable: may make and free objects
  * @may_sleep: process context
  * @owner: module of a kernel caller, or NULL
+ * @site: where that made the request; 0: a process did
  * @op: as in &struct kverbs_ca_request; so are the following
  * @version: as above
  * @flags: as above
@@ -237,6 +240,7 @@ struct ca_call {
 	bool writable;
 	bool may_sleep;
 	const char *owner;
+	unsigned long site;
 	u32 op;
 	u32 version;
 	u32 flags;
@@ -324,6 +328,7 @@ void ca_node_remove(struct ca_device *ca);
 /* ca_event.c */
 void ca_events_init(struct ca_events *events);
 void ca_events_tell(struct ca_device *ca, u32 type, u32 port);
+void ca_events_show(struct ca_events *events, struct seq_file *s);
 ssize_t ca_events_read(struct ca_events *events, struct iov_iter *to,
 		       bool nonblock);
 __poll_t ca_events_poll(struct ca_events *events, struct file *file,

@@ -19,6 +19,7 @@
  */
 #include <linux/ktime.h>
 #include <linux/poll.h>
+#include <linux/seq_file.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
 
@@ -132,6 +133,18 @@ static void drop_first(struct ca_events *events)
 		events->overflow.lost = 0;
 	else
 		events->removed_read = true;
+}
+
+/* What waits for the reader of a file, as a line. */
+void ca_events_show(struct ca_events *events, struct seq_file *s)
+{
+	u32 waiting, lost;
+
+	spin_lock(&events->lock);
+	waiting = events->head - events->tail;
+	lost = events->overflow.lost;
+	spin_unlock(&events->lock);
+	seq_printf(s, "file events=%u lost=%u\n", waiting, lost);
 }
 
 /* All or nothing, without page faults. */

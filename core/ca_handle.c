@@ -33,6 +33,7 @@
 #include <linux/wait_bit.h>
 
 #include "ca.h"
+#include "contract.h"
 #include "core_priv.h"
 
 static unsigned int ca_max_handles = 64;
@@ -257,6 +258,7 @@ static struct ca_handle *alloc_handle(struct ca_call *call)
 	h->ca->device = device;
 	h->ca->user = call->space->user;
 	h->space = call->space;
+	h->site = call->site;
 	refcount_set(&h->users, 1);
 	init_completion(&h->unused);
 	mutex_init(&h->lock);
@@ -300,7 +302,8 @@ static int open_for(struct ca_call *call, struct ca_handle *h)
 	if (ret)
 		return ret;
 	if (device->ops.open_ca)
-		ret = device->ops.open_ca(h->ca, vendor, call->in_len);
+		ret = IB_IN_FRAME(device, NULL, "open_ca", IB_FRAME_METHOD, call->site,
+				  device->ops.open_ca(h->ca, vendor, call->in_len));
 	else if (vendor)
 		ret = -EOPNOTSUPP;
 	if (ret) {
@@ -361,7 +364,8 @@ static void finish_close(struct ca_handle *h)
 	wait_for_completion(&h->unused);
 	ca_objects_release(h);
 	if (device->ops.close_ca)
-		device->ops.close_ca(h->ca);
+		IB_IN_FRAME(device, NULL, "close_ca", IB_FRAME_METHOD, h->site,
+			    (device->ops.close_ca(h->ca), 0));
 	give_up_number(space, h->id);
 	free_handle(h);
 }
@@ -422,6 +426,22 @@ void ca_space_close(struct ca_space *space)
 		force_close(h);
 		rcu_read_lock();
 	}
+	rcu_read_unlock();
+}
+
+/* Of each that kernel callers have open: where that was done. Any context but NMI. */
+void ib_ca_visit_open(struct ib_device *device,
+		      void (*visit)(void *context, unsigned long site), void *context)
+{
+	struct ca_device *ca;
+	struct ca_handle *h;
+	unsigned long index;
+
+	rcu_read_lock();
+	ca = ib_ca_of(device);
+	if (ca)
+		xa_for_each(&ca->kernel.handles.entries, index, h)
+			visit(context, h->site);
 	rcu_read_unlock();
 }
 

@@ -22,6 +22,7 @@
 #include <linux/sched/mm.h>
 
 #include "ca.h"
+#include "contract.h"
 #include "core_priv.h"
 #include "trace.h"
 
@@ -316,13 +317,15 @@ ssize_t ca_call_end(struct ca_call *call, int ret)
 }
 
 static void call_of_request(struct ca_call *call, struct ib_device *device,
-			    const struct ib_ca_request *req, const char *owner)
+			    const struct ib_ca_request *req, const char *owner,
+			    unsigned long site)
 {
 	*call = (struct ca_call) {
 		.ca = ib_priv(device)->ca,
 		.space = &ib_priv(device)->ca->kernel,
 		.writable = true,
 		.owner = owner,
+		.site = site,
 		.op = req->op,
 		.version = req->version,
 		.flags = req->flags,
@@ -337,12 +340,12 @@ static void call_of_request(struct ca_call *call, struct ib_device *device,
 }
 
 static ssize_t run_request(struct ib_device *device, struct ib_ca_request *req,
-			   const char *owner)
+			   const char *owner, unsigned long site)
 {
 	struct ca_call call;
 	ssize_t ret;
 
-	call_of_request(&call, device, req, owner);
+	call_of_request(&call, device, req, owner, site);
 	call.may_sleep = true;
 	ret = ca_call_begin(&call) ? : ca_call_run(&call);
 	req->handle = call.handle;
@@ -355,12 +358,12 @@ static ssize_t run_in_work(struct ib_ca_request *req)
 	ssize_t ret;
 
 	if (!req->mm)
-		return run_request(req->device, req, req->owner);
+		return run_request(req->device, req, req->owner, req->site);
 	/* The process may have ended; then there is no memory to register. */
 	if (!mmget_not_zero(req->mm))
 		return -EFAULT;
 	kthread_use_mm(req->mm);
-	ret = run_request(req->device, req, req->owner);
+	ret = run_request(req->device, req, req->owner, req->site);
 	kthread_unuse_mm(req->mm);
 	mmput(req->mm);
 	return ret;
@@ -371,6 +374,7 @@ static void request_work(struct work_struct *work)
 	struct ib_ca_request *req =
 		container_of(work, struct ib_ca_request, work);
 	struct ib_device *device = req->device;
+	ib_ca_done_fn done = req->done;
 
 	if (atomic_cmpxchg(&req->state, REQUEST_QUEUED, REQUEST_RUNNING) ==
 	    REQUEST_QUEUED)
@@ -379,17 +383,19 @@ static void request_work(struct work_struct *work)
 		req->result = -ECANCELED;
 	if (req->mm)
 		mmdrop(req->mm);
-	req->done(req);
+	IB_CALL_BACK(device, NULL, "done() of a request", IB_FRAME_CALLBACK, done, done(req));
 	/* Now, so that done() is through before the device can go. */
 	ib_device_put(device);
 }
 
 /* It takes over the caller's use of the device. */
 static ssize_t queue_request(struct ib_device *device,
-			     struct ib_ca_request *req, const char *owner)
+			     struct ib_ca_request *req, const char *owner,
+			     unsigned long site)
 {
 	req->device = device;
 	req->owner = owner;
+	req->site = site;
 	req->mm = NULL;
 	if (req->op == KVERBS_CA_REG_MR && in_task() && current->mm) {
 		req->mm = current->mm;
@@ -404,7 +410,7 @@ static ssize_t queue_request(struct ib_device *device,
 /* Not inline: the stack that it takes is cleared, whether it is used or not. */
 static noinline ssize_t submit_call(struct ib_device *device,
 				    struct ib_ca_request *req,
-				    const char *owner)
+				    const char *owner, unsigned long site)
 {
 	struct ca_call call;
 	ssize_t result;
@@ -412,11 +418,11 @@ static noinline ssize_t submit_call(struct ib_device *device,
 
 	if (!ib_device_try_get(device))
 		return -ENODEV;
-	call_of_request(&call, device, req, owner);
+	call_of_request(&call, device, req, owner, site);
 	ret = ca_call_begin(&call);
 	if (!ret && !is_quick(&call)) {
 		if (req->done)
-			return queue_request(device, req, owner);
+			return queue_request(device, req, owner, site);
 		ret = -EINVAL;
 	}
 	result = ca_call_end(&call, ret ? : ca_call_run(&call));
@@ -490,9 +496,10 @@ static ssize_t run_plain_query(struct ib_device *device,
 ssize_t __ib_ca_submit(struct ib_device *device, struct ib_ca_request *req,
 		       const char *owner)
 {
+	ib_contract_call(device, NULL, "ib_ca_submit", _RET_IP_);
 	if (likely(is_plain_query(req)))
 		return run_plain_query(device, req);
-	return submit_call(device, req, owner);
+	return submit_call(device, req, owner, _RET_IP_);
 }
 EXPORT_SYMBOL_GPL(__ib_ca_submit);
 
@@ -514,9 +521,10 @@ ssize_t __ib_ca_call(struct ib_device *device, struct ib_ca_request *req,
 	ssize_t ret;
 
 	might_sleep();
+	ib_contract_call(device, NULL, "ib_ca_call", _RET_IP_);
 	if (!ib_device_try_get(device))
 		return -ENODEV;
-	ret = run_request(device, req, owner);
+	ret = run_request(device, req, owner, _RET_IP_);
 	ib_device_put(device);
 	return ret;
 }

@@ -238,7 +238,7 @@ static unsigned long client_code(const struct ib_client *client)
  * The client will not use the device any more. Another one of its module may, and have
  * made what is there.
  */
-static void check_leaver(struct presence *p, const char *how)
+static void check_leaver(struct presence *p, const char *how, bool declined)
 {
 	unsigned long code = client_code(p->client);
 	struct presence *other;
@@ -247,7 +247,7 @@ static void check_leaver(struct presence *p, const char *how)
 	list_for_each_entry(other, &ib_priv(p->device)->presences, on_device)
 		if (other != p && ib_same_module(code, client_code(other->client)))
 			return;
-	ib_contract_client_left(p->device, code, how);
+	ib_contract_client_left(p->device, code, how, declined);
 }
 
 static int call_add(struct ib_device *dev, struct ib_client *client)
@@ -291,7 +291,7 @@ static int add_presence(struct ib_device *dev, struct ib_client *client)
 	trace_ib_client_add(dev, client, ret);
 	end_callback(p);
 	if (ret) {
-		check_leaver(p, "add() failed");
+		check_leaver(p, "add() failed", ret == -EOPNOTSUPP);
 		free_presence(p);
 	} else {
 		tell_new_name(p);
@@ -316,7 +316,7 @@ static void remove_presence(struct presence *p)
 			     client->remove(dev, ib_get_client_data(dev, client)));
 	trace_ib_client_remove(dev, client);
 	end_callback(p);
-	check_leaver(p, "remove() returned");
+	check_leaver(p, "remove() returned", false);
 	free_presence(p);
 }
 

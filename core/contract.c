@@ -82,8 +82,8 @@ EXPORT_SYMBOL_GPL(ib_contract_get_mode);
  * ib_contract_set_mode() - switch the checker; as the module parameter does
  * @mode: the mode
  *
- * What is under way when it is switched on is not watched; what is when it is switched
- * off is watched to its end.
+ * What is under way when it is switched on is not watched, and what is when it is switched
+ * off is not reported any more.
  *
  * Context: Process, may sleep.
  * Return: 0; -EINVAL if there is no such mode; -EOPNOTSUPP on a kernel with PREEMPT_RT,

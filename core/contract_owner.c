@@ -13,7 +13,8 @@
  *
  * Lock protocol: modules_lock (a spinlock) guards the list of modules, and is innermost.
  * A device's list of those who left is changed under ib_registry_lock. Both are read
- * under RCU; contract_suspect tells the data path that it has to look.
+ * under RCU. A device's ahs_lock guards the list of its address handles, which have no
+ * table: those that were made while the checker was on; contract_suspect tells the data path that it has to look.
  */
 #include <linux/list.h>
 #include <linux/module.h>
@@ -315,6 +316,53 @@ static void look_for_shares(struct ib_device *dev, const struct module *mod, con
 	report_left(dev, &left, "share of the CQ pool", how);
 }
 
+/* Any context but NMI. */
+void ib_contract_ah_made(struct ib_ah *ah, unsigned long site)
+{
+	struct ib_device_priv *priv = ib_priv(ah->device);
+	unsigned long flags;
+
+	if (!ib_contract_on())
+		return;
+	ah->site = site;
+	spin_lock_irqsave(&priv->ahs_lock, flags);
+	list_add_tail(&ah->on_device, &priv->ahs);
+	spin_unlock_irqrestore(&priv->ahs_lock, flags);
+}
+
+void ib_contract_ah_gone(struct ib_ah *ah)
+{
+	struct ib_device_priv *priv = ib_priv(ah->device);
+	unsigned long flags;
+
+	if (!ah->site)
+		return;
+	spin_lock_irqsave(&priv->ahs_lock, flags);
+	list_del(&ah->on_device);
+	spin_unlock_irqrestore(&priv->ahs_lock, flags);
+}
+
+static void look_for_ahs(struct ib_device *dev, const struct module *mod, const char *how)
+{
+	struct ib_device_priv *priv = ib_priv(dev);
+	struct left left = { .mod = mod };
+	struct ib_ah *ah;
+
+	spin_lock_irq(&priv->ahs_lock);
+	list_for_each_entry(ah, &priv->ahs, on_device)
+		count_left(&left, ah->site);
+	spin_unlock_irq(&priv->ahs_lock);
+	report_left(dev, &left, "ah", how);
+}
+
+static void look_for_adapters(struct ib_device *dev, const struct module *mod, const char *how)
+{
+	struct left left = { .mod = mod };
+
+	ib_ca_visit_open(dev, count_left, &left);
+	report_left(dev, &left, "channel adapter", how);
+}
+
 static void remember_leaver(struct ib_device *dev, const struct module *mod, const char *how)
 {
 	struct leaver *l;
@@ -332,10 +380,13 @@ static void remember_leaver(struct ib_device *dev, const struct module *mod, con
 }
 
 /*
- * The last client of the module at @addr has left the device, as @how says. The lock
- * keeps its next client there from making anything meanwhile.
+ * The last client of the module at @addr has left the device, as @how says; or it has
+ * @declined it: then it is not remembered. That is ordinary, and to look who it is that
+ * posts takes three times as long. The lock keeps its next client there from making
+ * anything meanwhile.
  */
-void ib_contract_client_left(struct ib_device *dev, unsigned long addr, const char *how)
+void ib_contract_client_left(struct ib_device *dev, unsigned long addr, const char *how,
+			     bool declined)
 {
 	struct module *mod;
 
@@ -348,10 +399,15 @@ void ib_contract_client_left(struct ib_device *dev, unsigned long addr, const ch
 		return;
 	if (ib_contract_on()) {
 		look_for_objects(dev, mod, how);
+		look_for_ahs(dev, mod, how);
+		look_for_adapters(dev, mod, how);
 		look_for_handlers(dev, mod, how);
 		look_for_shares(dev, mod, how);
 	}
-	remember_leaver(dev, mod, how);
+	if (declined)
+		drop_leaver(dev, mod);
+	else
+		remember_leaver(dev, mod, how);
 }
 
 static void module_comes(struct module *mod)

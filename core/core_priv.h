@@ -95,6 +95,8 @@ struct ib_port_priv {
  * @roce_lock: one comparison of RoCE GID tables with addresses at a time
  * @roce_on: the RoCE GID tables follow the addresses; under @roce_lock
  * @leavers: modules whose clients have left, read under RCU; under ib_registry_lock
+ * @ahs: address handles that the contract checker has seen made
+ * @ahs_lock: of @ahs; any context but NMI
  * @contract_suspect: a verbs call may be by somebody who must not make one
  * @handlers: event handlers, read under RCU
  * @handlers_lock: writers of @handlers
@@ -127,6 +129,8 @@ struct ib_device_priv {
 	struct mutex roce_lock;
 	bool roce_on;
 	struct list_head leavers;
+	struct list_head ahs;
+	spinlock_t ahs_lock;
 	bool contract_suspect;
 	struct list_head handlers;
 	spinlock_t handlers_lock;
@@ -273,6 +277,8 @@ void ib_ca_show(struct ib_device *dev, struct seq_file *s);
 
 /* ca_request.c */
 void ib_ca_flush(void);
+void ib_ca_visit_open(struct ib_device *device,
+		      void (*visit)(void *context, unsigned long site), void *context);
 
 /* strings.c */
 const char *ib_qp_state_name(unsigned int state);

@@ -173,6 +173,8 @@ struct ib_device *_ib_alloc_device(size_t size)
 	INIT_HLIST_NODE(&priv->by_name);
 	INIT_LIST_HEAD(&priv->presences);
 	INIT_LIST_HEAD(&priv->leavers);
+	INIT_LIST_HEAD(&priv->ahs);
+	spin_lock_init(&priv->ahs_lock);
 	INIT_LIST_HEAD(&priv->netdev_link);
 	mutex_init(&priv->cache_lock);
 	mutex_init(&priv->roce_lock);

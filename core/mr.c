@@ -21,13 +21,12 @@
 #include "umem.h"
 #include "verbs.h"
 
-/* The core's part of a region that the driver has made. */
-void ib_mr_init(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type,
+/* The core's part of a region that @method has made. */
+void ib_mr_init(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type, const char *method,
 		struct ib_umem *umem, unsigned long site)
 {
 	if (!mr->lkey && !mr->rkey)
-		ib_output_missing(pd->device, NULL, "a method that makes regions",
-				  "gave no key", site);
+		ib_output_missing(pd->device, NULL, method, "gave no key", site);
 	mr->device = pd->device;
 	mr->pd = pd;
 	mr->type = type;
@@ -70,7 +69,7 @@ struct ib_mr *ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_type,
 	mr = IB_METHOD(pd->device, NULL, "alloc_mr", ops->alloc_mr(pd, mr_type, max_num_sg));
 	mr = IB_OUTPUT(pd->device, "alloc_mr", _RET_IP_, mr);
 	if (!IS_ERR(mr))
-		ib_mr_init(mr, pd, mr_type, NULL, _RET_IP_);
+		ib_mr_init(mr, pd, mr_type, "alloc_mr", NULL, _RET_IP_);
 	return mr;
 }
 EXPORT_SYMBOL(ib_alloc_mr);
@@ -108,7 +107,7 @@ struct ib_mr *ib_alloc_mr_integrity(struct ib_pd *pd, u32 max_num_data_sg,
 		kfree(sig_attrs);
 		return mr;
 	}
-	ib_mr_init(mr, pd, IB_MR_TYPE_INTEGRITY, NULL, _RET_IP_);
+	ib_mr_init(mr, pd, IB_MR_TYPE_INTEGRITY, "alloc_mr_integrity", NULL, _RET_IP_);
 	mr->sig_attrs = sig_attrs;
 	return mr;
 }
@@ -136,6 +135,10 @@ int ib_dereg_mr_user(struct ib_mr *mr, struct ib_udata *udata)
 			       mr->device->ops.dereg_mr(mr, udata));
 	if (ret) {
 		ib_restrack_readd(&mr->res);
+		if (ret == -EBUSY)
+			ib_contract_report(IB_RULE_BUSY, mr->device, &mr->res,
+					   ib_contract_culprit(_RET_IP_), _RET_IP_, 1,
+					   "destroyed while the driver has it in use");
 		return ret;
 	}
 	ib_umem_release(umem);

@@ -176,7 +176,7 @@ static void present_mr(struct ib_mr *mr, struct ib_pd *pd,
 {
 	mr->iova = virt_addr;
 	mr->length = mem->length;
-	ib_mr_init(mr, pd, IB_MR_TYPE_USER, umem, site);
+	ib_mr_init(mr, pd, IB_MR_TYPE_USER, umem ? "reg_umem_mr" : "reg_user_mr", umem, site);
 }
 
 static struct ib_mr *make_mr(struct ib_pd *pd, const struct ib_mem *mem,

@@ -90,9 +90,10 @@ static void ib_cq_dim_work(struct work_struct *work)
 	mutex_lock(&cdim->lock);
 	/* If the driver refuses, the CQ stays as it is; there is nobody to tell. */
 	if (!cdim->fixed)
-		dev->ops.modify_cq(cdim->cq,
-				   ib_cq_limit(level->count, caps->max_cq_moderation_count),
-				   ib_cq_limit(level->period, caps->max_cq_moderation_period));
+		IB_METHOD(dev, &cdim->cq->res, "modify_cq",
+			  dev->ops.modify_cq(cdim->cq,
+				ib_cq_limit(level->count, caps->max_cq_moderation_count),
+				ib_cq_limit(level->period, caps->max_cq_moderation_period)));
 	mutex_unlock(&cdim->lock);
 	/* The library measures again; it does nothing before. */
 	WRITE_ONCE(cdim->dim.state, DIM_START_MEASURE);

@@ -78,6 +78,7 @@ struct ib_ca_request {
 	/* private: the core's, from the submission to the callback */
 	struct ib_device *device;
 	const char *owner;
+	unsigned long site;
 	struct mm_struct *mm;
 	struct work_struct work;
 	atomic_t state;

@@ -102,6 +102,8 @@ struct ib_pd {
  * @uobject: NULL
  * @sgid_attr: source GID, referenced, or NULL
  * @type: kind of address
+ * @on_device: among those of the device whose @site is known
+ * @site: where it was made, if the contract checker was on
  */
 struct ib_ah {
 	struct ib_device	*device;
@@ -109,6 +111,8 @@ struct ib_ah {
 	struct ib_uobject	*uobject;
 	const struct ib_gid_attr *sgid_attr;
 	enum rdma_ah_attr_type	type;
+	struct list_head	on_device;
+	unsigned long		site;
 };
 
 typedef void (*ib_comp_handler)(struct ib_cq *cq, void *cq_context);
