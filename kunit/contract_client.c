@@ -21,6 +21,8 @@ struct things {
 	struct ib_mr *mr;
 	struct ib_mw *mw;
 	struct ib_fmr *fmr;
+	struct ib_ah *ah;
+	u64 ca;
 	struct ib_cq *shared;
 	struct ib_event_handler handler;
 };
@@ -220,6 +222,38 @@ static void unmake_fmr(struct things *t)
 	ib_dealloc_fmr(t->fmr);
 }
 
+static noinline int make_ah(struct things *t)
+{
+	struct rdma_ah_attr attr = { .type = RDMA_AH_ATTR_TYPE_IB };
+
+	rdma_ah_set_port_num(&attr, 1);
+	t->ah = CONTRACT_CALL(rdma_create_ah(t->pd, &attr, 0));
+	return PTR_ERR_OR_ZERO(t->ah);
+}
+
+static void unmake_ah(struct things *t)
+{
+	rdma_destroy_ah(t->ah, 0);
+}
+
+static noinline int make_ca(struct things *t)
+{
+	struct ib_ca_request req = { .op = KVERBS_CA_OPEN, .version = KVERBS_CA_VERSION };
+	int ret = CONTRACT_CALL(ib_ca_call(t->m->ibdev, &req));
+
+	t->ca = req.handle;
+	return ret;
+}
+
+static void unmake_ca(struct things *t)
+{
+	struct ib_ca_request req = {
+		.op = KVERBS_CA_CLOSE, .version = KVERBS_CA_VERSION, .handle = t->ca,
+	};
+
+	ib_ca_call(t->m->ibdev, &req);
+}
+
 static void on_event(struct ib_event_handler *handler, struct ib_event *event)
 {
 }
@@ -270,13 +304,15 @@ static const struct kind kinds[] = {
 	{ "mr", make_mr, unmake_mr },
 	{ "mw", make_mw, unmake_mw },
 	{ "fmr", make_fmr, unmake_fmr },
+	{ "ah", make_ah, unmake_ah },
 	{ "cq", make_polled_cq, unmake_polled_cq },
+	{ "channel adapter", make_ca, unmake_ca },
 	{ "event handler", make_handler, unmake_handler, on_event },
 	{ "share of the CQ pool", make_share, unmake_share },
 };
 
 /* The first of them may stay on a device that goes, and nothing else complains. */
-#define NR_OBJECTS	7
+#define NR_OBJECTS	8
 
 static void kind_name(const struct kind *kind, char *desc)
 {
@@ -631,6 +667,23 @@ static void use_after_failed_add_is_reported(struct kunit *test)
 	free_what_use_made(test, use, t);
 }
 
+static int decline(struct things *t)
+{
+	return -EOPNOTSUPP;
+}
+
+/* Which is ordinary, so that those who declined are not remembered. */
+static void use_of_a_device_that_was_declined_is_not(struct kunit *test)
+{
+	const struct use *use = test->param_value;
+	struct things *t = things_in_error(test);
+
+	member_join(test, &first, t, decline, NULL);
+	KUNIT_EXPECT_LE(test, 0, use->call(t));
+	contract_expect_none(test);
+	free_what_use_made(test, use, t);
+}
+
 static void use_after_unregistration_is_reported(struct kunit *test)
 {
 	const struct use *use = test->param_value;
@@ -674,10 +727,26 @@ static noinline int refused_modify_qp(struct things *t)
 	return CONTRACT_CALL(ib_modify_qp(t->qp, &attr, IB_QP_AV));
 }
 
+static noinline int refused_ca_call(struct things *t)
+{
+	struct ib_ca_request req = { .op = KVERBS_CA_OPEN, .version = KVERBS_CA_VERSION };
+
+	return CONTRACT_CALL(ib_ca_call(t->m->ibdev, &req));
+}
+
+static noinline int refused_ca_submit(struct things *t)
+{
+	struct ib_ca_request req = { .op = KVERBS_CA_OPEN, .version = KVERBS_CA_VERSION };
+
+	return CONTRACT_CALL(ib_ca_submit(t->m->ibdev, &req));
+}
+
 static const struct use refusals[] = {
 	{ "create_cq", refused_alloc_cq },
 	{ "create_ah", refused_create_ah, "pd" },
 	{ "modify_qp", refused_modify_qp, "qp" },
+	{ "ib_ca_call", refused_ca_call },
+	{ "ib_ca_submit", refused_ca_submit },
 };
 
 KUNIT_ARRAY_PARAM(refusals, refusals, use_name);
@@ -804,6 +873,7 @@ static struct kunit_case contract_client_cases[] = {
 	KUNIT_CASE(clients_may_sleep),
 	KUNIT_CASE_PARAM(use_after_remove_is_reported, uses_gen_params),
 	KUNIT_CASE_PARAM(use_after_failed_add_is_reported, uses_gen_params),
+	KUNIT_CASE_PARAM(use_of_a_device_that_was_declined_is_not, uses_gen_params),
 	KUNIT_CASE_PARAM(use_after_unregistration_is_reported, uses_gen_params),
 	KUNIT_CASE_PARAM(refused_use_after_unregistration_is_reported, refusals_gen_params),
 	KUNIT_CASE(handler_given_back_after_remove_is_reported),

@@ -92,6 +92,39 @@ static void callback_may_take_time(struct kunit *test)
 	contract_expect_none(test);
 }
 
+/* That of a request, which a work item calls. */
+static void run_request(struct kunit *test, struct contract_scene *scene,
+			void (*in_done)(struct contract_scene *scene))
+{
+	struct kverbs_ca_list list;
+	struct ib_ca_request req = {
+		.op = KVERBS_CA_LIST, .version = KVERBS_CA_VERSION, .handle = 1,
+		.out = &list, .out_len = sizeof(list),
+		.done = contract_request_done, .context = scene,
+	};
+
+	scene->in_handler = in_done;
+	KUNIT_ASSERT_EQ(test, -EINPROGRESS, ib_ca_submit(scene->m->ibdev, &req));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&scene->handled));
+	KUNIT_EXPECT_EQ(test, -ENOENT, req.result);
+	/* Until who watched it has looked. */
+	mock_unregister(scene->m);
+}
+
+static void sleep_in_done_of_a_request_is_reported(struct kunit *test)
+{
+	run_request(test, contract_scene_up(test), contract_sleep);
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_CALLBACK_SLEEP, .module = CONTRACT_SELF,
+		.what = "done() of a request slept", .site = contract_request_done });
+}
+
+static void done_of_a_request_may_take_time(struct kunit *test)
+{
+	run_request(test, contract_scene_up(test), contract_stay_awake);
+	contract_expect_none(test);
+}
+
 /* Rule 6 */
 
 static void keep_preemption_off(struct contract_scene *scene)
@@ -306,6 +339,17 @@ static void expect_of_done(struct kunit *test, u32 id, const char *what)
 		.object = "cq", .id = id, .site = done });
 }
 
+static void sleep_in_done_in_softirq_is_reported(struct kunit *test)
+{
+	struct done_case *dc = done_case_up(test, IB_POLL_SOFTIRQ);
+	u32 id = dc->cq->res.id;
+
+	run_done(test, dc, contract_count_as_sleep);
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_CALLBACK_SLEEP, .module = CONTRACT_SELF,
+		.what = "done() slept", .object = "cq", .id = id, .site = done });
+}
+
 static void done_that_keeps_preemption_off_is_reported(struct kunit *test)
 {
 	struct done_case *dc;
@@ -355,6 +399,11 @@ static noinline int destroy_srq(struct contract_scene *scene)
 static noinline int destroy_qp(struct contract_scene *scene)
 {
 	return CONTRACT_CALL(ib_destroy_qp(scene->qp));
+}
+
+static noinline int dereg_mr(struct contract_scene *scene)
+{
+	return CONTRACT_CALL(ib_dereg_mr(scene->mr));
 }
 
 static void expect_busy(struct kunit *test, const char *object, u32 id, unsigned int users,
@@ -425,6 +474,63 @@ static void attached_qp_is_reported(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EBUSY, destroy_qp(scene));
 	expect_busy(test, "qp", scene->qp->res.id, 1, destroy_qp);
 	KUNIT_ASSERT_EQ(test, 0, ib_detach_mcast(scene->qp, &gid, 0xc001));
+	KUNIT_EXPECT_EQ(test, 0, destroy_qp(scene));
+	scene->qp = NULL;
+	contract_expect_none(test);
+}
+
+/* A window is bound to it, which only the driver knows. */
+static void region_that_the_driver_has_in_use_is_reported(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+
+	mock_fail(scene->m, MOCK_dereg_mr, -EBUSY);
+	KUNIT_EXPECT_EQ(test, -EBUSY, dereg_mr(scene));
+	mock_fail_none(scene->m);
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_BUSY, .module = CONTRACT_SELF, .object = "mr",
+		.what = "destroyed while the driver has it in use",
+		.id = scene->mr->res.id, .site = dereg_mr });
+}
+
+static void region_that_the_driver_cannot_free_is_not(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+
+	mock_fail(scene->m, MOCK_dereg_mr, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO, dereg_mr(scene));
+	mock_fail_none(scene->m);
+	contract_expect_none(test);
+}
+
+/* Its regions of the pool are freed with the pool, before the QP. */
+static void qp_with_pool_regions_in_use_is_reported(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+	u32 id = scene->qp->res.id;
+
+	scene->qp->mrs_used = 3;
+	KUNIT_EXPECT_EQ(test, 0, destroy_qp(scene));
+	scene->qp = NULL;
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_BUSY, .module = CONTRACT_SELF, .object = "qp", .id = id,
+		.what = "destroyed with 3 pool regions in use", .count = 3,
+		.site = destroy_qp });
+}
+
+static noinline void free_cq(struct ib_cq *cq)
+{
+	ib_free_cq(cq);
+	barrier();
+}
+
+static void polled_cq_in_use_is_reported(struct kunit *test)
+{
+	struct done_case *dc = done_case_up(test, IB_POLL_SOFTIRQ);
+	u32 id = dc->cq->res.id;
+
+	free_cq(dc->cq);
+	expect_busy(test, "cq", id, 2, free_cq);
 }
 
 static void unused_objects_are_not(struct kunit *test)
@@ -437,6 +543,14 @@ static void unused_objects_are_not(struct kunit *test)
 	scene->srq = NULL;
 	KUNIT_EXPECT_EQ(test, 0, destroy_cq(scene));
 	scene->cq = NULL;
+	KUNIT_EXPECT_EQ(test, 0, dereg_mr(scene));
+	scene->mr = NULL;
+	KUNIT_EXPECT_EQ(test, 0, ib_dealloc_fmr(scene->fmr));
+	scene->fmr = NULL;
+	rdma_destroy_ah(scene->ah, 0);
+	scene->ah = NULL;
+	KUNIT_EXPECT_EQ(test, 0, destroy_pd(scene));
+	scene->pd = NULL;
 	contract_expect_none(test);
 }
 
@@ -548,7 +662,10 @@ static struct kunit_case contract_consumer_cases[] = {
 	KUNIT_CASE(sleep_in_device_event_handler_is_reported),
 	KUNIT_CASE(interrupts_left_off_by_device_event_handler_are_reported),
 	KUNIT_CASE(device_event_handler_may_take_time),
+	KUNIT_CASE(sleep_in_done_of_a_request_is_reported),
+	KUNIT_CASE(done_of_a_request_may_take_time),
 	KUNIT_CASE(done_in_workqueue_may_sleep),
+	KUNIT_CASE(sleep_in_done_in_softirq_is_reported),
 	KUNIT_CASE(done_that_keeps_preemption_off_is_reported),
 	KUNIT_CASE(done_that_keeps_interrupts_off_is_reported),
 	KUNIT_CASE(done_that_keeps_its_context_is_not),
@@ -556,6 +673,10 @@ static struct kunit_case contract_consumer_cases[] = {
 	KUNIT_CASE(cq_in_use_is_reported),
 	KUNIT_CASE(srq_in_use_is_reported),
 	KUNIT_CASE(attached_qp_is_reported),
+	KUNIT_CASE(region_that_the_driver_has_in_use_is_reported),
+	KUNIT_CASE(region_that_the_driver_cannot_free_is_not),
+	KUNIT_CASE(qp_with_pool_regions_in_use_is_reported),
+	KUNIT_CASE(polled_cq_in_use_is_reported),
 	KUNIT_CASE(unused_objects_are_not),
 	KUNIT_CASE_PARAM(post_where_the_state_forbids_it_is_reported, postings_gen_params),
 	{}

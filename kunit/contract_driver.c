@@ -130,6 +130,20 @@ static noinline int call_map_mr_sg(struct contract_scene *scene)
 	return CONTRACT_CALL(ib_map_mr_sg(scene->mr, &sg, 1, NULL, PAGE_SIZE)) != 1;
 }
 
+/* Of the type that it has to be. */
+static noinline int call_map_mr_sg_pi(struct contract_scene *scene)
+{
+	enum ib_mr_type type = scene->mr->type;
+	struct scatterlist sg;
+	int ret;
+
+	sg_init_one(&sg, scene, sizeof(*scene));
+	scene->mr->type = IB_MR_TYPE_INTEGRITY;
+	ret = ib_map_mr_sg_pi(scene->mr, &sg, 1, NULL, NULL, 0, NULL, PAGE_SIZE);
+	scene->mr->type = type;
+	return ret;
+}
+
 static noinline int call_check_mr_status(struct contract_scene *scene)
 {
 	struct ib_mr_status status;
@@ -166,6 +180,39 @@ static noinline int call_destroy_cq(struct contract_scene *scene)
 	return ret;
 }
 
+static __always_inline int request(struct contract_scene *scene, u32 op, u64 *handle)
+{
+	struct ib_ca_request req = {
+		.op = op, .version = KVERBS_CA_VERSION, .handle = *handle,
+	};
+	int ret = ib_ca_call(scene->m->ibdev, &req);
+
+	*handle = req.handle;
+	return ret;
+}
+
+static noinline int call_open_ca(struct contract_scene *scene)
+{
+	u64 handle = 0;
+	int ret = request(scene, KVERBS_CA_OPEN, &handle);
+
+	scene->in_method = NULL;
+	return ret ?: request(scene, KVERBS_CA_CLOSE, &handle);
+}
+
+/* It is told of where it was opened: a process's end may close it. */
+static noinline int call_close_ca(struct contract_scene *scene)
+{
+	void (*in_method)(struct contract_scene *scene) = scene->in_method;
+	u64 handle = 0;
+	int ret;
+
+	scene->in_method = NULL;
+	ret = request(scene, KVERBS_CA_OPEN, &handle);
+	scene->in_method = in_method;
+	return ret ?: CONTRACT_CALL(request(scene, KVERBS_CA_CLOSE, &handle));
+}
+
 /* To a state in which anything can be posted. */
 static void to_error(struct kunit *test, struct contract_scene *scene)
 {
@@ -196,7 +243,8 @@ static const struct verb atomic_verbs[] = {
 	{ .name = "poll_cq", .call = call_poll_cq, .object = "cq", .under_rcu = true },
 	VERB(req_notify_cq, "cq"), VERB(create_ah, "pd"), VERB(modify_ah, "pd"),
 	VERB(query_ah, "pd"), VERB(destroy_ah, "pd"), VERB(map_phys_fmr, "fmr"),
-	VERB(map_mr_sg, "mr"), VERB(check_mr_status, "mr"), VERB(get_link_layer, NULL),
+	VERB(map_mr_sg, "mr"), VERB(map_mr_sg_pi, "mr"), VERB(check_mr_status, "mr"),
+	VERB(get_link_layer, NULL),
 };
 
 KUNIT_ARRAY_PARAM(atomic_verbs, atomic_verbs, verb_name);
@@ -244,6 +292,37 @@ static void methods_that_may_sleep_may(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, call_destroy_qp(scene));
 	KUNIT_EXPECT_EQ(test, 0, call_destroy_cq(scene));
 	contract_expect_none(test);
+}
+
+static int peek_cq(struct ib_cq *cq, int limit)
+{
+	return 0;
+}
+
+static int peek_cq_and_sleep(struct ib_cq *cq, int limit)
+{
+	current->nvcsw++;
+	return 0;
+}
+
+/* The core asks by itself: how many there may be, and whether none is left. */
+static void sleep_in_peek_cq_is_reported(struct kunit *test)
+{
+	struct contract_expected expected[2] = {
+		{ .rule = IB_RULE_SLEEP, .module = CONTRACT_DRIVER, .what = "peek_cq slept",
+		  .object = "cq" },
+	};
+	struct mock *m = mock_up(test, CONTRACT_DEVICE);
+	struct ib_cq *cq = kvt_cq(test, m->ibdev, 16, IB_POLL_DIRECT);
+
+	m->ibdev->ops.peek_cq = peek_cq;
+	KUNIT_EXPECT_EQ(test, 0, ib_cq_flush(cq));
+	contract_expect_none(test);
+	m->ibdev->ops.peek_cq = peek_cq_and_sleep;
+	KUNIT_EXPECT_EQ(test, 0, ib_cq_flush(cq));
+	expected[0].id = cq->res.id;
+	expected[1] = expected[0];
+	contract_expect_all(test, expected, ARRAY_SIZE(expected));
 }
 
 static void post_once(struct contract_scene *scene)
@@ -336,6 +415,7 @@ static const struct verb calling_verbs[] = {
 	VERB(post_send, "cq"), VERB(post_recv, "cq"), VERB(post_srq_recv, "cq"),
 	VERB(modify_qp, "cq"), VERB(destroy_qp, "cq"), VERB(destroy_cq, "cq"),
 	VERB(poll_cq, "cq"), VERB(req_notify_cq, "cq"),
+	VERB(open_ca, "cq"), VERB(close_ca, "cq"),
 };
 
 KUNIT_ARRAY_PARAM(calling_verbs, calling_verbs, verb_name);
@@ -516,6 +596,7 @@ static struct kunit_case contract_driver_cases[] = {
 	KUNIT_CASE_PARAM(sleep_in_atomic_method_is_reported, atomic_verbs_gen_params),
 	KUNIT_CASE_PARAM(atomic_method_may_take_time, atomic_verbs_gen_params),
 	KUNIT_CASE(methods_that_may_sleep_may),
+	KUNIT_CASE(sleep_in_peek_cq_is_reported),
 	KUNIT_CASE(sleep_in_method_is_not_the_callers),
 	KUNIT_CASE(post_in_softirq_is_watched),
 	KUNIT_CASE(handler_inside_a_post_of_a_handler_is_reported),

@@ -16,6 +16,46 @@ static struct ib_mr *no_dma_mr(struct ib_pd *pd, int access)
 	return NULL;
 }
 
+static struct ib_mr *dma_mr_without_key(struct ib_pd *pd, int access)
+{
+	struct ib_mr *mr = whole.get_dma_mr(pd, access);
+
+	if (!IS_ERR(mr)) {
+		mr->lkey = 0;
+		mr->rkey = 0;
+	}
+	return mr;
+}
+
+static struct ib_mr *mr_without_key(struct ib_pd *pd, enum ib_mr_type type, u32 max_num_sg)
+{
+	struct ib_mr *mr = whole.alloc_mr(pd, type, max_num_sg);
+
+	if (!IS_ERR(mr)) {
+		mr->lkey = 0;
+		mr->rkey = 0;
+	}
+	return mr;
+}
+
+/* The mock has none of these. */
+static struct ib_mr *integrity_mr(struct ib_pd *pd, u32 max_data, u32 max_meta)
+{
+	return whole.alloc_mr(pd, IB_MR_TYPE_INTEGRITY, max_data);
+}
+
+static int map_nothing(struct ib_mr *mr, struct scatterlist *data, int nr_data,
+		       unsigned int *data_offset, struct scatterlist *meta, int nr_meta,
+		       unsigned int *meta_offset)
+{
+	return -EIO;
+}
+
+static struct ib_mr *no_integrity_mr(struct ib_pd *pd, u32 max_data, u32 max_meta)
+{
+	return NULL;
+}
+
 static struct ib_mr *no_mr(struct ib_pd *pd, enum ib_mr_type type, u32 max_num_sg)
 {
 	return NULL;
@@ -92,6 +132,21 @@ static void break_get_dma_mr(struct ib_device_ops *ops)
 	ops->get_dma_mr = no_dma_mr;
 }
 
+static void break_dma_mr_key(struct ib_device_ops *ops)
+{
+	ops->get_dma_mr = dma_mr_without_key;
+}
+
+static void break_mr_key(struct ib_device_ops *ops)
+{
+	ops->alloc_mr = mr_without_key;
+}
+
+static void break_alloc_mr_integrity(struct ib_device_ops *ops)
+{
+	ops->alloc_mr_integrity = no_integrity_mr;
+}
+
 static void break_alloc_mr(struct ib_device_ops *ops)
 {
 	ops->alloc_mr = no_mr;
@@ -157,6 +212,14 @@ static noinline int make_pd(struct kunit *test, struct ib_pd *pd, struct ib_cq *
 static noinline int make_mr(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
 {
 	struct ib_mr *mr = CONTRACT_CALL(ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 1));
+
+	return IS_ERR(mr) ? PTR_ERR(mr) : ib_dereg_mr(mr);
+}
+
+/* The twin's device makes some. */
+static noinline int make_integrity_mr(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
+{
+	struct ib_mr *mr = CONTRACT_CALL(ib_alloc_mr_integrity(pd, 1, 1));
 
 	return IS_ERR(mr) ? PTR_ERR(mr) : ib_dereg_mr(mr);
 }
@@ -246,7 +309,11 @@ struct output {
 
 static const struct output outputs[] = {
 	{ "get_dma_mr", break_get_dma_mr, make_pd, "get_dma_mr returned NULL", NULL, -EINVAL },
+	{ "get_dma_mr, no key", break_dma_mr_key, make_pd, "get_dma_mr gave no key" },
 	{ "alloc_mr", break_alloc_mr, make_mr, "alloc_mr returned NULL", NULL, -EINVAL },
+	{ "alloc_mr, no key", break_mr_key, make_mr, "alloc_mr gave no key" },
+	{ "alloc_mr_integrity", break_alloc_mr_integrity, make_integrity_mr,
+	  "alloc_mr_integrity returned NULL", NULL, -EINVAL },
 	{ "reg_user_mr", break_reg_user_mr, make_user_mr, "reg_user_mr returned NULL", NULL,
 	  -EINVAL },
 	{ "alloc_fmr", break_alloc_fmr, make_fmr, "alloc_fmr returned NULL", NULL, -EINVAL },
@@ -271,6 +338,8 @@ static struct mock *device_up(struct kunit *test)
 {
 	struct mock *m = mock_up(test, CONTRACT_DEVICE);
 
+	m->ibdev->ops.alloc_mr_integrity = integrity_mr;
+	m->ibdev->ops.map_mr_sg_pi = map_nothing;
 	whole = m->ibdev->ops;
 	return m;
 }

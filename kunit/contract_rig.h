@@ -10,6 +10,7 @@
 
 #include <linux/completion.h>
 #include <kunit/test.h>
+#include <kverbs/ca.h>
 #include <kverbs/contract.h>
 #include <rdma/ib_verbs.h>
 
@@ -28,7 +29,7 @@
  * @object: kind of the object; NULL: the report is about none
  * @id: its number
  * @what: how the report begins
- * @site: function that the site is in
+ * @site: function that the site is in; NULL: one of the core's
  * @count: 0 stands for 1
  * @no_device: the report is about none
  * @device: name of the device; NULL: CONTRACT_DEVICE
@@ -102,6 +103,7 @@ void contract_scene_device(struct kunit *test, struct contract_scene *scene);
 void contract_scene_objects(struct kunit *test, struct contract_scene *scene);
 struct contract_scene *contract_scene_up(struct kunit *test);
 
+void contract_request_done(struct ib_ca_request *req);
 void contract_comp_handler(struct ib_cq *cq, void *context);
 void contract_event_handler(struct ib_event *event, void *context);
 
