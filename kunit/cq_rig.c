@@ -413,7 +413,10 @@ EXPORT_SYMBOL_GPL(cq_hold_begin);
 bool cq_hold_end(struct cq_hold *h)
 {
 	cq_gate_open(&h->g);
-	/* The pusher may wait for its CPU until the case ends, if the lane goes on there. */
+	/* It has the CQ until it returns. */
+	if (h->rec->ctx == IB_POLL_DIRECT && !kvt_thread_join(h->pusher))
+		return false;
+	/* Any other may wait for its CPU until the case ends, if the lane goes on there. */
 	return kvt_wait(&h->rec->all) && h->g.gate.in_time;
 }
 EXPORT_SYMBOL_GPL(cq_hold_end);

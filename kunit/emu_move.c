@@ -377,7 +377,7 @@ static int stream(void *arg)
 
 	while (!ret && !READ_ONCE(s->stop)) {
 		ret = stream_once(s, ++seed);
-		s->done++;
+		WRITE_ONCE(s->done, s->done + 1);
 	}
 	return ret;
 }
@@ -403,6 +403,9 @@ static void memory_moves_under_traffic(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, s);
 	s->t = traffic_up(test, c, use_of(test), &rig_pairs[1]);
 	thread = kvt_thread_start(test, kvt_other_cpu(), stream, s);
+	/* Or all moves might be over before it begins. */
+	while (!READ_ONCE(s->done) && kvt_thread_running(thread))
+		cond_resched();
 	for (i = 0; i < n; i++) {
 		KUNIT_EXPECT_EQ(test, 0, move_once(s->t));
 		end = ktime_get_ns() + kvt_rand(&seed) % 200000;

@@ -135,6 +135,28 @@ static inline int two_cpus_batches(struct two_cpus *work)
 	return two_cpus_batch(work, 1) ?: two_cpus_batch(work, 2);
 }
 
+#define TWO_CPUS_SLOTS	32
+
+/*
+ * A turn that shares nothing with the other thread's, of atomic operations on its own stack:
+ * what such threads gain is what the machine has to give. @slots: at most TWO_CPUS_SLOTS, of
+ * which a turn takes and frees each so often.
+ */
+static inline int two_cpus_apart(unsigned int slots)
+{
+	void *slot[TWO_CPUS_SLOTS] = {};
+	unsigned int i, k;
+
+	for (k = 0; k < slots; k++) {
+		for (i = 0; i < slots; i++)
+			cmpxchg(&slot[i], NULL, &slot);
+		for (i = 0; i < slots; i++)
+			if (xchg(&slot[i], NULL) != &slot)
+				return -EIO;
+	}
+	return 0;
+}
+
 /* The rate of two threads, in per cent of that of one. */
 static inline u64 two_cpus_gain(const struct two_cpus *work)
 {

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # In the guest, on two processors: registrations of peer memory do not wait for each
-# other. Two CPUs make and free regions at MIN_PERCENT of the rate of one; and while a
-# call of a client's function does not return, regions of other memory come and go,
+# other. Two CPUs make and free regions at MIN_PERCENT of the rate of one; or, where the
+# host has not got two whole processors to give, gain MIN_SHARE per cent of what threads
+# gain that share nothing. And while a call of a client's function does not return, regions of other memory come and go,
 # also the same client's.
 
 MIN_PERCENT=${MIN_PERCENT:-170}
+MIN_SHARE=${MIN_SHARE:-90}
 
 BENCH=$DEBUGFS/kverbs_peerbench
 
@@ -21,10 +23,19 @@ while read -r line; do
 done </slow
 check "$calls functions were held up" [ $calls -eq 6 ]
 
-percent=0
+percent=0 apart=0
 line=$(cat "$BENCH/cpus")
 result "progress: $line"
 case $line in
-*" percent="*) percent=${line##*=} ;;
+*" percent="*)
+	percent=${line##*=}
+	apart=${line##*apart_gain=}
+	apart=${apart%% *} ;;
 esac
-check "regions on two CPUs: $percent% of the rate of one" [ "$percent" -ge "$MIN_PERCENT" ]
+
+gains() {
+	[ "$percent" -ge "$MIN_PERCENT" ] ||
+		{ [ "$percent" -gt 130 ] && [ $((100 * percent)) -ge $((MIN_SHARE * apart)) ]; }
+}
+
+check "regions on two CPUs: $percent% of the rate of one, $apart% of what shares nothing" gains

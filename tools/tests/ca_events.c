@@ -279,7 +279,11 @@ static void handler(int signal)
 static void interrupted(void)
 {
 	struct sigaction sa = { .sa_handler = handler };
-	struct itimerspec when = { .it_value.tv_nsec = 50 * 1000 * 1000 };
+	/* Again and again: the first may come before the process waits. */
+	struct itimerspec when = {
+		.it_value.tv_nsec = 50 * 1000 * 1000,
+		.it_interval.tv_nsec = 50 * 1000 * 1000,
+	};
 	struct sigevent how = {
 		.sigev_notify = SIGEV_SIGNAL,
 		.sigev_signo = SIGUSR1,

@@ -36,11 +36,11 @@
 #define COST_PIECE		SZ_64K
 #define COST_MAX_PIECES		4096
 
-#define CPUS_EACH		50000
+#define CPUS_EACH		10000
 /* Pages that a thread has at a time. */
 #define CPUS_PAGES		4
-#define CPUS_MIN_BATCHES	3
-#define CPUS_MAX_BATCHES	20
+#define CPUS_MIN_BATCHES	10
+#define CPUS_MAX_BATCHES	200
 
 static DEFINE_MUTEX(bench_mutex);
 static struct dentry *bench_dir;
@@ -164,19 +164,7 @@ static int turn_pages(void *pdev)
 /* As many atomic operations, and about as long, on what is this thread's alone. */
 static int turn_apart(void *pdev)
 {
-	void *slot[CPUS_PAGES] = {}, *taken;
-	int i, k;
-
-	for (k = 0; k < CPUS_PAGES; k++) {
-		for (i = 0; i < CPUS_PAGES; i++)
-			cmpxchg(&slot[i], NULL, pdev);
-		for (i = 0; i < CPUS_PAGES; i++) {
-			taken = xchg(&slot[i], NULL);
-			if (taken != pdev)
-				return -EIO;
-		}
-	}
-	return 0;
+	return two_cpus_apart(CPUS_PAGES);
 }
 
 /* They take turns, so that whatever else the machine does meets all. */

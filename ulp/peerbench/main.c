@@ -12,7 +12,8 @@
  *		client_dereg_ns are the client's
  *	cpus	read: regions of 64 KiB made and freed, all in one PD and of one
  *		client's memory: one_ns of a thread for each, two_ns of two threads on
- *		two CPUs, and percent, the rate of the two by that of the one. The best
+ *		two CPUs, percent, the rate of the two by that of the one, and apart_gain,
+ *		the same of threads that share nothing. The best
  *		of several batches, up to where the rate is "enough" percent. -ENXIO
  *		with less than two CPUs
  *	enough	175
