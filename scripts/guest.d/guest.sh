@@ -63,6 +63,29 @@ unload_all() {
 	done </tmp/modules
 }
 
+# How often each rule of the contract was seen broken so far, as lines "rule count".
+contract_counts() {
+	sed -n 's/^rule \([0-9]*\), .*: \([0-9]*\)$/\1 \2/p' $DEBUGFS/kverbs/contract
+}
+
+# The rules that were not broken by what comes now, see contract_kept.
+contract_begins() {
+	contract_counts >/tmp/contract
+}
+
+# contract_kept <what> [rules]: since contract_begins, no rule was broken but these.
+contract_kept() {
+	what=$1
+	shift
+	contract_counts | awk -v meant=" $* " 'NR == FNR { before[$1] = $2; next }
+		$2 != before[$1] && !index(meant, " " $1 " ") {
+			text = text " rule " $1 ", " $2 - before[$1] " times" }
+		END { if (text != "") print text }' /tmp/contract - >/tmp/broken
+	[ -s /tmp/broken ] || return 0
+	grep '^report=' $DEBUGFS/kverbs/contract
+	fail "$what broke the contract:$(cat /tmp/broken)"
+}
+
 # Allocation failures reach every allocation that may fail, and quietly.
 set_fault_knobs() {
 	for dir in "$DEBUGFS/failslab" "$DEBUGFS/fail_page_alloc"; do

@@ -41,7 +41,7 @@ program() {
 		fail "$1 left the channel adapter open"
 }
 
-load kverbs
+load kverbs contract=warn
 load kverbs_emu
 example hello 'hello from emu[01]: success, 42'
 example cq_before 'cq_before: 64 messages on emu[01]$'

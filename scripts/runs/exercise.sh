@@ -7,6 +7,7 @@
 load kverbs contract="${CONTRACT:-warn}"
 load kverbs_emu
 load kverbs_kunit
+contract_begins
 # shellcheck disable=SC2046
 load kunit_exercise $(echo "$PARAMS" | tr , ' ')
 # What it said; a sequence is a line for each operation there.
@@ -14,3 +15,5 @@ dmesg | sed -n 's/.*random_calls_do_what_the_model_says: //p' | awk '
 	/^replay: / { text = text $2; next }
 	!/FAILED/ { print "exercise: " $0 }
 	END { if (text != "") print "exercise: --replay " text }' >"$RESULTS"
+# It destroys what is in use, posts in any state, and uses devices as no client of theirs.
+contract_kept kunit_exercise 7 8 11 12

@@ -1,9 +1,8 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest, on the KCSAN kernel: every KUnit module in turn, as kunit.sh, with
-# the detector of data races switched on; it is off when the kernel starts. A race
-# is told on the console.
+# In the guest, on the KCSAN kernel: another run script, /bin/$RUN, with the detector of
+# data races switched on; it is off when the kernel starts. A race is told on the console.
 
 # Races of the kernel with itself, seen in runs: a CPU that goes idle looks at what
 # its timer interrupt writes; the scheduler's tick looks at a timer of another CPU.
@@ -18,15 +17,8 @@ done
 echo on >"$DEBUGFS/kcsan"
 check "KCSAN is on" grep -q "^enabled: 1" "$DEBUGFS/kcsan"
 
-for ko in kverbs kverbs_emu; do
-	load $ko
-done
-load kverbs_kunit scale="${SCALE:-1}"
-for path in /modules/kunit_*.ko; do
-	name=${path##*/}
-	name=${name%.ko}
-	load "$name" && unload "$name"
-done
+# shellcheck source=kunit.sh
+(. "/bin/$RUN") || fail "$RUN: exit status $?"
 
 check "KCSAN is still on" grep -q "^enabled: 1" "$DEBUGFS/kcsan"
 echo off >"$DEBUGFS/kcsan"

@@ -6,6 +6,7 @@
 
 for own in 0 1; do
 	load kverbs_p2pdma own_provider=$own || exit 1
+	load kverbs contract=warn || exit 1
 	load kverbs_kunit scale="${SCALE:-1}"
 	load kverbs_emu || exit 1
 	for path in /modules/kunit_*.ko; do
