@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Seeded breaches of the contract that no KUnit case can have: one stops the machine,
- * the other one is lockdep's to find. Chosen by the parameter "fault"; each must turn a
+ * Seeded breaches of the contract that no KUnit case can have: one stops the machine, one
+ * is only reported, and one is lockdep's to find. Chosen by the parameter "fault"; each must turn a
  * run red, "contract_none" must leave it green. There must be a device.
  */
 #include <linux/irqflags.h>
@@ -12,7 +12,7 @@
 
 static char *fault = "contract_none";
 module_param(fault, charp, 0444);
-MODULE_PARM_DESC(fault, "contract_none, contract_panic or contract_locks");
+MODULE_PARM_DESC(fault, "contract_none, contract_panic, contract_warn or contract_locks");
 
 static DEFINE_MUTEX(config);
 static unsigned int nr_devices;
@@ -64,9 +64,9 @@ static int register_before_lock(void)
 	return ret;
 }
 
-static int register_atomically(void)
+static int register_atomically(enum ib_contract_mode mode)
 {
-	int ret = ib_contract_set_mode(IB_CONTRACT_PANIC);
+	int ret = ib_contract_set_mode(mode);
 
 	if (ret)
 		return ret;
@@ -81,7 +81,9 @@ static int __init selftest_init(void)
 	int ret;
 
 	if (!strcmp(fault, "contract_panic"))
-		return register_atomically();
+		return register_atomically(IB_CONTRACT_PANIC);
+	if (!strcmp(fault, "contract_warn"))
+		return register_atomically(IB_CONTRACT_WARN) == -EINVAL ? 0 : -ENODATA;
 	ret = ib_register_client(&locking);
 	if (ret)
 		return ret;
@@ -97,7 +99,8 @@ module_init(selftest_init);
 
 static void __exit selftest_exit(void)
 {
-	ib_unregister_client(&locking);
+	if (strcmp(fault, "contract_warn"))
+		ib_unregister_client(&locking);
 }
 module_exit(selftest_exit);
 
