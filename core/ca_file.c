@@ -30,7 +30,6 @@
 #include kv_io_uring_cmd_h
 
 #include "ca.h"
-#include "contract.h"
 #include "core_priv.h"
 
 /* All that a major number has. */
@@ -484,14 +483,12 @@ static const struct file_operations ca_fops = {
 	.uring_cmd = ca_file_uring_cmd,
 };
 
-static struct ib_ca_pd *borrow_pd(struct ca_file *f, u64 handle, u64 object,
-				  unsigned long site)
+static struct ib_ca_pd *borrow_pd(struct ca_file *f, u64 handle, u64 object)
 {
 	struct ib_device *dev = f->ca->device;
 	struct ib_ca_pd *pd;
 	struct ca_handle *h;
 
-	ib_contract_call(dev, NULL, "ib_ca_pd_get", site);
 	if (!ib_device_try_get(dev))
 		return ERR_PTR(-ENODEV);
 	h = ca_handle_get(&f->space, handle);
@@ -535,7 +532,7 @@ struct ib_ca_pd *ib_ca_pd_get(int fd, u64 handle, u64 object)
 	if (file->f_op != &ca_fops)
 		pd = ERR_PTR(-EINVAL);
 	else if (file->f_mode & FMODE_WRITE)
-		pd = borrow_pd(file->private_data, handle, object, _RET_IP_);
+		pd = borrow_pd(file->private_data, handle, object);
 	fput(file);
 	return pd;
 }

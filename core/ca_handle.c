@@ -291,6 +291,12 @@ static void give_up_number(struct ca_space *space, u64 id)
 	mutex_unlock(&space->lock);
 }
 
+/* Of a frame. Whether the caller may make requests was looked at when this one came. */
+static unsigned long call_site(const struct ca_call *call)
+{
+	return ib_contract_suspects(call->ca->device) ? 0 : call->site;
+}
+
 /* On success @h is another's to close, who may have guessed its number. */
 static int open_for(struct ca_call *call, struct ca_handle *h)
 {
@@ -302,7 +308,7 @@ static int open_for(struct ca_call *call, struct ca_handle *h)
 	if (ret)
 		return ret;
 	if (device->ops.open_ca)
-		ret = IB_IN_FRAME(device, NULL, "open_ca", IB_FRAME_METHOD, call->site,
+		ret = IB_IN_FRAME(device, NULL, "open_ca", IB_FRAME_METHOD, call_site(call),
 				  device->ops.open_ca(h->ca, vendor, call->in_len));
 	else if (vendor)
 		ret = -EOPNOTSUPP;
@@ -349,8 +355,8 @@ static int begin_close(struct ca_handle *h, bool force)
 	return ret;
 }
 
-/* Of whoever has set @closed, and uses it no more. */
-static void finish_close(struct ca_handle *h)
+/* Of whoever has set @closed, and uses it no more. @site: a kernel caller's, or 0. */
+static void finish_close(struct ca_handle *h, unsigned long site)
 {
 	struct ca_space *space = h->space;
 	struct ib_device *device = h->ca->device;
@@ -364,7 +370,7 @@ static void finish_close(struct ca_handle *h)
 	wait_for_completion(&h->unused);
 	ca_objects_release(h);
 	if (device->ops.close_ca)
-		IB_IN_FRAME(device, NULL, "close_ca", IB_FRAME_METHOD, h->site,
+		IB_IN_FRAME(device, NULL, "close_ca", IB_FRAME_METHOD, site,
 			    (device->ops.close_ca(h->ca), 0));
 	give_up_number(space, h->id);
 	free_handle(h);
@@ -386,7 +392,7 @@ int ca_close(struct ca_call *call)
 		ca_list(call, h);
 	ca_handle_put(h);
 	if (!ret)
-		finish_close(h);
+		finish_close(h, call_site(call));
 	return ret;
 }
 
@@ -404,7 +410,7 @@ static void force_close(struct ca_handle *h)
 
 	ca_handle_put(h);
 	if (!ret)
-		finish_close(h);
+		finish_close(h, 0);
 }
 
 /*
@@ -469,7 +475,7 @@ static void close_ended(struct work_struct *work)
 	struct ca_device *ca = f->ca;
 
 	kref_get(&f->ref);
-	finish_close(h);
+	finish_close(h, 0);
 	if (atomic_dec_and_test(&f->closing))
 		wake_up_var(&f->closing);
 	ca_file_put(f);

@@ -13,8 +13,9 @@
  *
  * Lock protocol: modules_lock (a spinlock) guards the list of modules, and is innermost.
  * A device's list of those who left is changed under ib_registry_lock. Both are read
- * under RCU. A device's ahs_lock guards the list of its address handles, which have no
- * table: those that were made while the checker was on; contract_suspect tells the data path that it has to look.
+ * under RCU; contract_suspect tells the data path that it has to look. A device's ahs_lock
+ * guards the list of those of its address handles that were made while the checker was on;
+ * they have no table. It is held as long as it takes to count them, with interrupts off.
  */
 #include <linux/list.h>
 #include <linux/module.h>
@@ -404,9 +405,7 @@ void ib_contract_client_left(struct ib_device *dev, unsigned long addr, const ch
 		look_for_handlers(dev, mod, how);
 		look_for_shares(dev, mod, how);
 	}
-	if (declined)
-		drop_leaver(dev, mod);
-	else
+	if (!declined)
 		remember_leaver(dev, mod, how);
 }
 

@@ -135,7 +135,8 @@ int ib_dereg_mr_user(struct ib_mr *mr, struct ib_udata *udata)
 			       mr->device->ops.dereg_mr(mr, udata));
 	if (ret) {
 		ib_restrack_readd(&mr->res);
-		if (ret == -EBUSY)
+		/* A process's region may be: it is told. */
+		if (ret == -EBUSY && !ib_contract_is_ours(_RET_IP_))
 			ib_contract_report(IB_RULE_BUSY, mr->device, &mr->res,
 					   ib_contract_culprit(_RET_IP_), _RET_IP_, 1,
 					   "destroyed while the driver has it in use");

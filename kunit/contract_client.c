@@ -6,26 +6,8 @@
 #include <linux/preempt.h>
 #include <kunit/test.h>
 
-#include "contract_rig.h"
+#include "contract_things.h"
 #include "suites.h"
-
-/* A client's module has made these on the device. */
-struct things {
-	struct mock *m;
-	struct ib_pd *pd;
-	struct ib_cq *cq;
-	struct ib_qp *qp;
-	struct ib_pd *own_pd;
-	struct ib_cq *own_cq;
-	struct ib_srq *srq;
-	struct ib_mr *mr;
-	struct ib_mw *mw;
-	struct ib_fmr *fmr;
-	struct ib_ah *ah;
-	u64 ca;
-	struct ib_cq *shared;
-	struct ib_event_handler handler;
-};
 
 /**
  * struct member - a client of this module
@@ -121,211 +103,18 @@ static struct things *things_new(struct kunit *test)
 	return t;
 }
 
-/* Things of each kind, made here */
-
-static noinline int make_pd(struct things *t)
-{
-	t->own_pd = CONTRACT_CALL(ib_alloc_pd(t->m->ibdev, 0));
-	return PTR_ERR_OR_ZERO(t->own_pd);
-}
-
-static void unmake_pd(struct things *t)
-{
-	ib_dealloc_pd(t->own_pd);
-}
-
-static noinline int make_cq(struct things *t)
-{
-	struct ib_cq_init_attr attr = { .cqe = 16 };
-
-	t->own_cq = CONTRACT_CALL(ib_create_cq(t->m->ibdev, NULL, NULL, NULL, &attr));
-	return PTR_ERR_OR_ZERO(t->own_cq);
-}
-
-static void unmake_cq(struct things *t)
-{
-	ib_destroy_cq(t->own_cq);
-}
-
-static noinline int make_polled_cq(struct things *t)
-{
-	t->own_cq = CONTRACT_CALL(ib_alloc_cq(t->m->ibdev, NULL, 16, 0, IB_POLL_SOFTIRQ));
-	return PTR_ERR_OR_ZERO(t->own_cq);
-}
-
-static void unmake_polled_cq(struct things *t)
-{
-	ib_free_cq(t->own_cq);
-}
-
-static struct ib_qp *new_qps[4];
-
-static noinline int make_qp(struct things *t)
-{
-	struct ib_qp_init_attr init;
-
-	kvt_qp_init(&init, t->cq, t->cq);
-	new_qps[0] = CONTRACT_CALL(ib_create_qp(t->pd, &init));
-	return PTR_ERR_OR_ZERO(new_qps[0]);
-}
-
-static void unmake_qp(struct things *t)
-{
-	ib_destroy_qp(new_qps[0]);
-}
-
-static noinline int make_srq(struct things *t)
-{
-	struct ib_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
-
-	t->srq = CONTRACT_CALL(ib_create_srq(t->pd, &init));
-	return PTR_ERR_OR_ZERO(t->srq);
-}
-
-static void unmake_srq(struct things *t)
-{
-	ib_destroy_srq(t->srq);
-}
-
-static noinline int make_mr(struct things *t)
-{
-	t->mr = CONTRACT_CALL(ib_alloc_mr(t->pd, IB_MR_TYPE_MEM_REG, 1));
-	return PTR_ERR_OR_ZERO(t->mr);
-}
-
-static void unmake_mr(struct things *t)
-{
-	ib_dereg_mr(t->mr);
-}
-
-static noinline int make_mw(struct things *t)
-{
-	t->mw = CONTRACT_CALL(ib_alloc_mw(t->pd, IB_MW_TYPE_2));
-	return PTR_ERR_OR_ZERO(t->mw);
-}
-
-static void unmake_mw(struct things *t)
-{
-	ib_dealloc_mw(t->mw);
-}
-
-static noinline int make_fmr(struct things *t)
-{
-	struct ib_fmr_attr attr = { .max_pages = 1, .max_maps = 1, .page_shift = PAGE_SHIFT };
-
-	t->fmr = CONTRACT_CALL(ib_alloc_fmr(t->pd, 0, &attr));
-	return PTR_ERR_OR_ZERO(t->fmr);
-}
-
-static void unmake_fmr(struct things *t)
-{
-	ib_dealloc_fmr(t->fmr);
-}
-
-static noinline int make_ah(struct things *t)
-{
-	struct rdma_ah_attr attr = { .type = RDMA_AH_ATTR_TYPE_IB };
-
-	rdma_ah_set_port_num(&attr, 1);
-	t->ah = CONTRACT_CALL(rdma_create_ah(t->pd, &attr, 0));
-	return PTR_ERR_OR_ZERO(t->ah);
-}
-
-static void unmake_ah(struct things *t)
-{
-	rdma_destroy_ah(t->ah, 0);
-}
-
-static noinline int make_ca(struct things *t)
-{
-	struct ib_ca_request req = { .op = KVERBS_CA_OPEN, .version = KVERBS_CA_VERSION };
-	int ret = CONTRACT_CALL(ib_ca_call(t->m->ibdev, &req));
-
-	t->ca = req.handle;
-	return ret;
-}
-
-static void unmake_ca(struct things *t)
-{
-	struct ib_ca_request req = {
-		.op = KVERBS_CA_CLOSE, .version = KVERBS_CA_VERSION, .handle = t->ca,
-	};
-
-	ib_ca_call(t->m->ibdev, &req);
-}
-
-static void on_event(struct ib_event_handler *handler, struct ib_event *event)
-{
-}
-
-static int make_handler(struct things *t)
-{
-	INIT_IB_EVENT_HANDLER(&t->handler, t->m->ibdev, on_event);
-	ib_register_event_handler(&t->handler);
-	return 0;
-}
-
-static noinline void unmake_handler(struct things *t)
-{
-	ib_unregister_event_handler(&t->handler);
-	barrier();
-}
-
-static noinline int make_share(struct things *t)
-{
-	t->shared = CONTRACT_CALL(ib_cq_pool_get(t->m->ibdev, 8, -1, IB_POLL_SOFTIRQ));
-	return PTR_ERR_OR_ZERO(t->shared);
-}
-
-static void unmake_share(struct things *t)
-{
-	ib_cq_pool_put(t->shared, 8);
-}
-
-/**
- * struct kind - a kind of thing that can be left
- * @name: as the report has it
- * @make: makes one
- * @unmake: frees it
- * @site: where the report says it was made; NULL: @make
- */
-struct kind {
-	const char *name;
-	int (*make)(struct things *t);
-	void (*unmake)(struct things *t);
-	const void *site;
-};
-
-static const struct kind kinds[] = {
-	{ "pd", make_pd, unmake_pd },
-	{ "cq", make_cq, unmake_cq },
-	{ "qp", make_qp, unmake_qp },
-	{ "srq", make_srq, unmake_srq },
-	{ "mr", make_mr, unmake_mr },
-	{ "mw", make_mw, unmake_mw },
-	{ "fmr", make_fmr, unmake_fmr },
-	{ "ah", make_ah, unmake_ah },
-	{ "cq", make_polled_cq, unmake_polled_cq },
-	{ "channel adapter", make_ca, unmake_ca },
-	{ "event handler", make_handler, unmake_handler, on_event },
-	{ "share of the CQ pool", make_share, unmake_share },
-};
-
-/* The first of them may stay on a device that goes, and nothing else complains. */
-#define NR_OBJECTS	8
-
 static void kind_name(const struct kind *kind, char *desc)
 {
 	strscpy(desc, kind->name, KUNIT_PARAM_DESC_SIZE);
 }
 
-KUNIT_ARRAY_PARAM(kinds, kinds, kind_name);
+KUNIT_ARRAY_PARAM(kinds, contract_kinds, kind_name);
 
 static const void *objects_gen_params(const void *prev, char *desc)
 {
-	const struct kind *kind = prev ? (const struct kind *)prev + 1 : kinds;
+	const struct kind *kind = prev ? (const struct kind *)prev + 1 : contract_kinds;
 
-	if (kind == kinds + NR_OBJECTS)
+	if (kind == contract_kinds + NR_OBJECTS)
 		return NULL;
 	kind_name(kind, desc);
 	return kind;
@@ -375,7 +164,12 @@ static int make_and_fail(struct things *t)
 	return made->make(t) ?: -ENODEV;
 }
 
-static void what_a_failed_add_leaves_is_reported(struct kunit *test)
+static int make_and_decline(struct things *t)
+{
+	return made->make(t) ?: -EOPNOTSUPP;
+}
+
+static void left_by_add(struct kunit *test, int (*add)(struct things *t))
 {
 	const struct kind *kind = test->param_value;
 	struct things *t = things_new(test);
@@ -383,11 +177,21 @@ static void what_a_failed_add_leaves_is_reported(struct kunit *test)
 	char what[64];
 
 	made = kind;
-	member_join(test, &first, t, make_and_fail, NULL);
+	member_join(test, &first, t, add, NULL);
 	expected = expected_of(kind, what, sizeof(what), "add() failed");
 	contract_expect(test, &expected);
 	contract_off(test);
 	kind->unmake(t);
+}
+
+static void what_a_failed_add_leaves_is_reported(struct kunit *test)
+{
+	left_by_add(test, make_and_fail);
+}
+
+static void what_a_declining_add_leaves_is_reported(struct kunit *test)
+{
+	left_by_add(test, make_and_decline);
 }
 
 /* The device goes, rather than the client. */
@@ -413,16 +217,16 @@ static noinline int make_three_qps(struct things *t)
 
 	for (i = 1; i < 4; i++) {
 		kvt_qp_init(&init, t->cq, t->cq);
-		new_qps[i] = CONTRACT_CALL(ib_create_qp(t->pd, &init));
-		if (IS_ERR(new_qps[i]))
-			return PTR_ERR(new_qps[i]);
+		t->qps[i] = CONTRACT_CALL(ib_create_qp(t->pd, &init));
+		if (IS_ERR(t->qps[i]))
+			return PTR_ERR(t->qps[i]);
 	}
 	return 0;
 }
 
 static int make_four_qps(struct things *t)
 {
-	return make_three_qps(t) ?: make_qp(t);
+	return make_three_qps(t) ?: thing_make_qp(t);
 }
 
 static void things_left_are_counted_by_site(struct kunit *test)
@@ -431,7 +235,7 @@ static void things_left_are_counted_by_site(struct kunit *test)
 		{ .rule = IB_RULE_LEFT, .module = CONTRACT_SELF, .count = 3,
 		  .what = "3 qp left when remove() returned", .site = make_three_qps },
 		{ .rule = IB_RULE_LEFT, .module = CONTRACT_SELF, .count = 1,
-		  .what = "1 qp left when remove() returned", .site = make_qp },
+		  .what = "1 qp left when remove() returned", .site = thing_make_qp },
 	};
 	struct things *t = things_new(test);
 	int i;
@@ -441,7 +245,7 @@ static void things_left_are_counted_by_site(struct kunit *test)
 	contract_expect_all(test, expected, ARRAY_SIZE(expected));
 	contract_off(test);
 	for (i = 0; i < 4; i++)
-		KUNIT_EXPECT_EQ(test, 0, ib_destroy_qp(new_qps[i]));
+		KUNIT_EXPECT_EQ(test, 0, ib_destroy_qp(t->qps[i]));
 }
 
 /* What one client made may be for another one of the module. */
@@ -449,19 +253,19 @@ static void the_last_client_of_a_module_leaves(struct kunit *test)
 {
 	struct things *t = things_new(test);
 
-	member_join(test, &first, t, make_pd, NULL);
+	member_join(test, &first, t, thing_make_pd, NULL);
 	member_join(test, &second, t, NULL, NULL);
 	member_leave(&first);
 	contract_expect_none(test);
-	KUNIT_EXPECT_EQ(test, 0, make_mr(t));
+	KUNIT_EXPECT_EQ(test, 0, thing_make_mr(t));
 	contract_expect_none(test);
-	unmake_mr(t);
+	thing_unmake_mr(t);
 	member_leave(&second);
 	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_LEFT, .module = CONTRACT_SELF, .site = make_pd,
+		.rule = IB_RULE_LEFT, .module = CONTRACT_SELF, .site = thing_make_pd,
 		.what = "1 pd left when remove() returned" });
 	contract_off(test);
-	unmake_pd(t);
+	thing_unmake_pd(t);
 }
 
 /* Rule 6 */
@@ -586,10 +390,10 @@ static const struct use uses[] = {
 	{ "poll_cq", use_poll_cq, "cq" },
 	{ "modify_qp", use_modify_qp, "qp" },
 	{ "query_port", use_query_port },
-	{ "alloc_pd", make_pd },
-	{ "alloc_mr", make_mr },
-	{ "create_cq", make_cq },
-	{ "create_qp", make_qp },
+	{ "alloc_pd", thing_make_pd },
+	{ "alloc_mr", thing_make_mr },
+	{ "create_cq", thing_make_cq },
+	{ "create_qp", thing_make_qp },
 };
 
 static void use_name(const struct use *use, char *desc)
@@ -603,9 +407,9 @@ static void undo(const struct use *use, struct things *t)
 {
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(kinds); i++)
-		if (kinds[i].make == use->call)
-			kinds[i].unmake(t);
+	for (i = 0; i < ARRAY_SIZE(contract_kinds); i++)
+		if (contract_kinds[i].make == use->call)
+			contract_kinds[i].unmake(t);
 }
 
 static void free_what_use_made(struct kunit *test, const struct use *use, struct things *t)
@@ -696,6 +500,21 @@ static void use_after_unregistration_is_reported(struct kunit *test)
 	free_what_use_made(test, use, t);
 }
 
+/* One misuse is one report: the methods that the request leads to have none. */
+static void request_after_remove_is_reported_once(struct kunit *test)
+{
+	struct things *t = things_new(test);
+
+	member_join(test, &first, t, NULL, NULL);
+	member_leave(&first);
+	KUNIT_EXPECT_EQ(test, 0, thing_make_ca(t));
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_GONE, .module = CONTRACT_SELF, .site = thing_make_ca,
+		.what = "ib_ca_call after its remove() returned" });
+	contract_off(test);
+	thing_unmake_ca(t);
+}
+
 /* What fails before the driver is asked is no better. */
 
 static noinline int refused_alloc_cq(struct things *t)
@@ -765,14 +584,14 @@ static void handler_given_back_after_remove_is_reported(struct kunit *test)
 {
 	struct things *t = things_new(test);
 
-	member_join(test, &first, t, make_handler, NULL);
+	member_join(test, &first, t, thing_make_handler, NULL);
 	member_leave(&first);
 	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_LEFT, .module = CONTRACT_SELF, .site = on_event,
+		.rule = IB_RULE_LEFT, .module = CONTRACT_SELF, .site = thing_on_event,
 		.what = "1 event handler left when remove() returned" });
-	unmake_handler(t);
+	thing_unmake_handler(t);
 	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_GONE, .module = CONTRACT_SELF, .site = unmake_handler,
+		.rule = IB_RULE_GONE, .module = CONTRACT_SELF, .site = thing_unmake_handler,
 		.what = "ib_unregister_event_handler after its remove() returned" });
 }
 
@@ -865,6 +684,7 @@ static struct kunit_case contract_client_cases[] = {
 	KUNIT_CASE_PARAM(what_a_client_leaves_is_reported, kinds_gen_params),
 	KUNIT_CASE_PARAM(what_a_client_takes_along_is_not, kinds_gen_params),
 	KUNIT_CASE_PARAM(what_a_failed_add_leaves_is_reported, kinds_gen_params),
+	KUNIT_CASE_PARAM(what_a_declining_add_leaves_is_reported, kinds_gen_params),
 	KUNIT_CASE_PARAM(what_is_left_on_a_device_that_goes_is_reported, objects_gen_params),
 	KUNIT_CASE(things_left_are_counted_by_site),
 	KUNIT_CASE(the_last_client_of_a_module_leaves),
@@ -876,6 +696,7 @@ static struct kunit_case contract_client_cases[] = {
 	KUNIT_CASE_PARAM(use_of_a_device_that_was_declined_is_not, uses_gen_params),
 	KUNIT_CASE_PARAM(use_after_unregistration_is_reported, uses_gen_params),
 	KUNIT_CASE_PARAM(refused_use_after_unregistration_is_reported, refusals_gen_params),
+	KUNIT_CASE(request_after_remove_is_reported_once),
 	KUNIT_CASE(handler_given_back_after_remove_is_reported),
 	KUNIT_CASE_PARAM(use_is_reported_by_a_checker_that_was_off, uses_gen_params),
 	KUNIT_CASE_PARAM(use_in_remove_is_not, uses_gen_params),

@@ -96,17 +96,19 @@ static void callback_may_take_time(struct kunit *test)
 static void run_request(struct kunit *test, struct contract_scene *scene,
 			void (*in_done)(struct contract_scene *scene))
 {
+	struct ib_ca_request *req = kunit_kzalloc(test, sizeof(*req), GFP_KERNEL);
 	struct kverbs_ca_list list;
-	struct ib_ca_request req = {
+
+	KUNIT_ASSERT_NOT_NULL(test, req);
+	*req = (struct ib_ca_request) {
 		.op = KVERBS_CA_LIST, .version = KVERBS_CA_VERSION, .handle = 1,
 		.out = &list, .out_len = sizeof(list),
 		.done = contract_request_done, .context = scene,
 	};
-
 	scene->in_handler = in_done;
-	KUNIT_ASSERT_EQ(test, -EINPROGRESS, ib_ca_submit(scene->m->ibdev, &req));
+	KUNIT_ASSERT_EQ(test, -EINPROGRESS, ib_ca_submit(scene->m->ibdev, req));
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&scene->handled));
-	KUNIT_EXPECT_EQ(test, -ENOENT, req.result);
+	KUNIT_EXPECT_EQ(test, -ENOENT, req->result);
 	/* Until who watched it has looked. */
 	mock_unregister(scene->m);
 }

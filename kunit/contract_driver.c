@@ -200,7 +200,6 @@ static noinline int call_open_ca(struct contract_scene *scene)
 	return ret ?: request(scene, KVERBS_CA_CLOSE, &handle);
 }
 
-/* It is told of where it was opened: a process's end may close it. */
 static noinline int call_close_ca(struct contract_scene *scene)
 {
 	void (*in_method)(struct contract_scene *scene) = scene->in_method;

@@ -75,6 +75,14 @@ static bool is_in(unsigned long site, const void *function)
 	return !strcmp(at, name);
 }
 
+static bool is_of_core(unsigned long site)
+{
+	char at[KSYM_SYMBOL_LEN];
+
+	snprintf(at, sizeof(at), "%pS", (void *)site);
+	return strstr(at, " [kverbs]");
+}
+
 static void expect_report(struct kunit *test, const struct contract_expected *expected,
 			  const struct ib_contract_report *report)
 {
@@ -94,6 +102,9 @@ static void expect_report(struct kunit *test, const struct contract_expected *ex
 		KUNIT_EXPECT_TRUE_MSG(test, is_in(report->site, expected->site),
 				      "%pS is not in %ps", (void *)report->site,
 				      expected->site);
+	else
+		KUNIT_EXPECT_TRUE_MSG(test, is_of_core(report->site), "%pS is not of the core",
+				      (void *)report->site);
 }
 
 static void expect_counts(struct kunit *test, const struct contract_expected *expected,

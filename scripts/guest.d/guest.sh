@@ -71,12 +71,15 @@ contract_counts() {
 # The rules that were not broken by what comes now, see contract_kept.
 contract_begins() {
 	contract_counts >/tmp/contract
+	[ -s /tmp/contract ] || fail "the contract checker has no counts"
 }
 
 # contract_kept <what> [rules]: since contract_begins, no rule was broken but these.
 contract_kept() {
 	what=$1
 	shift
+	[ "${CONTRACT:-warn}" = off ] || grep -q '^mode: warn' $DEBUGFS/kverbs/contract ||
+		fail "$what switched the contract checker off"
 	contract_counts | awk -v meant=" $* " 'NR == FNR { before[$1] = $2; next }
 		$2 != before[$1] && !index(meant, " " $1 " ") {
 			text = text " rule " $1 ", " $2 - before[$1] " times" }

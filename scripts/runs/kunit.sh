@@ -9,14 +9,14 @@
 breaks() {
 	case $1 in
 	kunit_ca_async) echo 5 8 ;;
-	kunit_ca_open) echo 8 11 ;;
+	kunit_ca_open) echo 8 ;;
 	kunit_core_device) echo 10 ;;
 	kunit_core_memory) echo 11 12 ;;
 	kunit_core_objects | kunit_core_reg_mem | kunit_emu_conform | kunit_emu_datagram | \
 	kunit_emu_srq) echo 11 ;;
 	kunit_cq_life) echo 9 ;;
 	kunit_cq_pool) echo 8 ;;
-	kunit_emu_ops) echo 12 ;;
+	kunit_emu_ops | kunit_fail_nth) echo 12 ;;
 	kunit_exercise) echo 7 8 11 12 ;;
 	esac
 }

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Things that a client can leave on a device, made in this module: the place of each is the
+ * function that makes it.
+ */
+#ifndef KVT_CONTRACT_THINGS_H
+#define KVT_CONTRACT_THINGS_H
+
+#include "contract_rig.h"
+
+/* A client's module has made these on the device. */
+struct things {
+	struct mock *m;
+	struct ib_pd *pd;
+	struct ib_cq *cq;
+	struct ib_qp *qp;
+	struct ib_pd *own_pd;
+	struct ib_cq *own_cq;
+	struct ib_srq *srq;
+	struct ib_mr *mr;
+	struct ib_mw *mw;
+	struct ib_fmr *fmr;
+	struct ib_ah *ah;
+	u64 ca;
+	struct ib_cq *shared;
+	struct ib_qp *qps[4];
+	struct ib_event_handler handler;
+};
+
+/**
+ * struct kind - a kind of thing that can be left
+ * @name: as the report has it
+ * @make: makes one
+ * @unmake: frees it
+ * @site: where the report says it was made; NULL: @make
+ */
+struct kind {
+	const char *name;
+	int (*make)(struct things *t);
+	void (*unmake)(struct things *t);
+	const void *site;
+};
+
+#define CONTRACT_KINDS	12
+/* The first of them may stay on a device that goes, and nothing else complains. */
+#define NR_OBJECTS	9
+
+extern const struct kind contract_kinds[CONTRACT_KINDS];
+
+int thing_make_pd(struct things *t);
+void thing_unmake_pd(struct things *t);
+int thing_make_cq(struct things *t);
+int thing_make_qp(struct things *t);
+int thing_make_mr(struct things *t);
+void thing_unmake_mr(struct things *t);
+int thing_make_ca(struct things *t);
+void thing_unmake_ca(struct things *t);
+int thing_make_handler(struct things *t);
+void thing_unmake_handler(struct things *t);
+void thing_on_event(struct ib_event_handler *handler, struct ib_event *event);
+
+#endif
