@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # In the guest, on two processors: registrations of peer memory do not wait for each
-# other. Two CPUs make and free regions at MIN_PERCENT of the rate of one; or, where the
-# host has not got two whole processors to give, gain MIN_SHARE per cent of what threads
-# gain that share nothing. And while a call of a client's function does not return, regions of other memory come and go,
+# other. Two CPUs make and free regions at MIN_PERCENT of the rate of one. A busy host does
+# not have so much to give: there it is MIN_SHARE per cent of the rate of two threads that
+# share nothing, and LEAST at the least. And while a call of a client's function does not return, regions of other memory come and go,
 # also the same client's.
 
 MIN_PERCENT=${MIN_PERCENT:-170}
 MIN_SHARE=${MIN_SHARE:-90}
+LEAST=${LEAST:-130}
 
 BENCH=$DEBUGFS/kverbs_peerbench
 
@@ -35,7 +36,7 @@ esac
 
 gains() {
 	[ "$percent" -ge "$MIN_PERCENT" ] ||
-		{ [ "$percent" -gt 130 ] && [ $((100 * percent)) -ge $((MIN_SHARE * apart)) ]; }
+		{ [ "$percent" -ge "$LEAST" ] && [ $((100 * percent)) -ge $((MIN_SHARE * apart)) ]; }
 }
 
 check "regions on two CPUs: $percent% of the rate of one, $apart% of what shares nothing" gains

@@ -13,9 +13,10 @@
  *	cpus	read: regions of 64 KiB made and freed, all in one PD and of one
  *		client's memory: one_ns of a thread for each, two_ns of two threads on
  *		two CPUs, percent, the rate of the two by that of the one, and apart_gain,
- *		the same of threads that share nothing. The best
- *		of several batches, up to where the rate is "enough" percent. -ENXIO
- *		with less than two CPUs
+ *		the same of threads that share nothing and take apart_ns. The best of
+ *		several batches, up to where the rate is "enough" percent, or, after
+ *		a thousand, nearly that of what shares nothing. -ENXIO with less than
+ *		two CPUs
  *	enough	175
  *	slow	read: a line for each function of the slow client: one call of it is
  *		held up until other regions have been made and freed: errors of

@@ -177,8 +177,8 @@ int bench_cpus(struct seq_file *s, struct ib_pd *pd, u32 enough)
 			break;
 	}
 	if (!ret)
-		seq_printf(s, "batches=%d one_ns=%llu two_ns=%llu apart_gain=%llu percent=%llu\n",
-			   i, work.ns[0], work.ns[1], most, gain);
+		seq_printf(s, "batches=%d one_ns=%llu two_ns=%llu apart_ns=%llu apart_gain=%llu percent=%llu\n",
+			   i, work.ns[0], work.ns[1], apart.ns[0], most, gain);
 	return ret;
 }
 
