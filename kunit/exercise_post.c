@@ -277,15 +277,32 @@ static void build_recvs(struct x_world *w, struct x_queue *q, struct x_recvs *ch
 	}
 }
 
+/* Whose timer ends first gets the first receive: the model does not know. */
+static bool several_wait(struct x_world *w, const struct x_queue *q)
+{
+	int i, waiting = 0;
+	struct x_qp *peer;
+
+	for (i = 0; i < X_SLOTS; i++) {
+		if (!xm_there(w, X_QP, i) || !xm_is_blocked(&w->qp[i]))
+			continue;
+		peer = xm_peer(w, &w->qp[i]);
+		waiting += peer && xm_receives(w, peer) == q;
+	}
+	return waiting > 1;
+}
+
 /* @may: 0, or what it returns whatever room there is. */
 static enum x_verdict post_recvs(struct x_world *w, const struct x_op *op, struct x_queue *q,
 				 struct ib_qp *qp, struct ib_srq *srq, int may)
 {
 	const struct ib_recv_wr *bad = NULL;
-	u32 n = 1 + op->c % X_CHAIN, room;
+	u32 n = 1 + op->c % X_CHAIN, room, was;
 	struct x_recvs chain;
 	int want, ret;
 
+	if (several_wait(w, q))
+		return X_SKIPPED;
 	if (x_settle_if(w, w->async) || x_make_room(w, q, n, &room))
 		return X_FAILED;
 	if (may)
@@ -293,7 +310,10 @@ static enum x_verdict post_recvs(struct x_world *w, const struct x_op *op, struc
 	want = may ?: room < n ? -ENOMEM : 0;
 	build_recvs(w, q, &chain, n, op->r);
 	ret = qp ? ib_post_recv(qp, chain.wr, &bad) : ib_post_srq_recv(srq, chain.wr, &bad);
+	was = q->next;
 	posted(w, q, room, n);
+	/* Who waited for them tries again when its timer ends. */
+	w->async |= q->next != was;
 	if (ret != want)
 		return x_want(w, "posting receives", want, ret);
 	if (ret && bad != &chain.wr[room])
