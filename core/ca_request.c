@@ -317,15 +317,14 @@ ssize_t ca_call_end(struct ca_call *call, int ret)
 }
 
 static void call_of_request(struct ca_call *call, struct ib_device *device,
-			    const struct ib_ca_request *req, const char *owner,
-			    unsigned long site)
+			    const struct ib_ca_request *req)
 {
 	*call = (struct ca_call) {
 		.ca = ib_priv(device)->ca,
 		.space = &ib_priv(device)->ca->kernel,
 		.writable = true,
-		.owner = owner,
-		.site = site,
+		.owner = req->owner,
+		.site = req->site,
 		.op = req->op,
 		.version = req->version,
 		.flags = req->flags,
@@ -339,13 +338,12 @@ static void call_of_request(struct ca_call *call, struct ib_device *device,
 	};
 }
 
-static ssize_t run_request(struct ib_device *device, struct ib_ca_request *req,
-			   const char *owner, unsigned long site)
+static ssize_t run_request(struct ib_device *device, struct ib_ca_request *req)
 {
 	struct ca_call call;
 	ssize_t ret;
 
-	call_of_request(&call, device, req, owner, site);
+	call_of_request(&call, device, req);
 	call.may_sleep = true;
 	ret = ca_call_begin(&call) ? : ca_call_run(&call);
 	req->handle = call.handle;
@@ -358,12 +356,12 @@ static ssize_t run_in_work(struct ib_ca_request *req)
 	ssize_t ret;
 
 	if (!req->mm)
-		return run_request(req->device, req, req->owner, req->site);
+		return run_request(req->device, req);
 	/* The process may have ended; then there is no memory to register. */
 	if (!mmget_not_zero(req->mm))
 		return -EFAULT;
 	kthread_use_mm(req->mm);
-	ret = run_request(req->device, req, req->owner, req->site);
+	ret = run_request(req->device, req);
 	kthread_unuse_mm(req->mm);
 	mmput(req->mm);
 	return ret;
@@ -390,12 +388,9 @@ static void request_work(struct work_struct *work)
 
 /* It takes over the caller's use of the device. */
 static ssize_t queue_request(struct ib_device *device,
-			     struct ib_ca_request *req, const char *owner,
-			     unsigned long site)
+			     struct ib_ca_request *req)
 {
 	req->device = device;
-	req->owner = owner;
-	req->site = site;
 	req->mm = NULL;
 	if (req->op == KVERBS_CA_REG_MR && in_task() && current->mm) {
 		req->mm = current->mm;
@@ -409,8 +404,7 @@ static ssize_t queue_request(struct ib_device *device,
 
 /* Not inline: the stack that it takes is cleared, whether it is used or not. */
 static noinline ssize_t submit_call(struct ib_device *device,
-				    struct ib_ca_request *req,
-				    const char *owner, unsigned long site)
+				    struct ib_ca_request *req)
 {
 	struct ca_call call;
 	ssize_t result;
@@ -418,11 +412,11 @@ static noinline ssize_t submit_call(struct ib_device *device,
 
 	if (!ib_device_try_get(device))
 		return -ENODEV;
-	call_of_request(&call, device, req, owner, site);
+	call_of_request(&call, device, req);
 	ret = ca_call_begin(&call);
 	if (!ret && !is_quick(&call)) {
 		if (req->done)
-			return queue_request(device, req, owner, site);
+			return queue_request(device, req);
 		ret = -EINVAL;
 	}
 	result = ca_call_end(&call, ret ? : ca_call_run(&call));
@@ -499,7 +493,9 @@ ssize_t __ib_ca_submit(struct ib_device *device, struct ib_ca_request *req,
 	ib_contract_call(device, NULL, "ib_ca_submit", _RET_IP_);
 	if (likely(is_plain_query(req)))
 		return run_plain_query(device, req);
-	return submit_call(device, req, owner, _RET_IP_);
+	req->owner = owner;
+	req->site = _RET_IP_;
+	return submit_call(device, req);
 }
 EXPORT_SYMBOL_GPL(__ib_ca_submit);
 
@@ -524,7 +520,9 @@ ssize_t __ib_ca_call(struct ib_device *device, struct ib_ca_request *req,
 	ib_contract_call(device, NULL, "ib_ca_call", _RET_IP_);
 	if (!ib_device_try_get(device))
 		return -ENODEV;
-	ret = run_request(device, req, owner, _RET_IP_);
+	req->owner = owner;
+	req->site = _RET_IP_;
+	ret = run_request(device, req);
 	ib_device_put(device);
 	return ret;
 }

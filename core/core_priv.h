@@ -277,6 +277,8 @@ void ib_ca_show(struct ib_device *dev, struct seq_file *s);
 
 /* ca_request.c */
 void ib_ca_flush(void);
+
+/* ca_handle.c */
 void ib_ca_visit_open(struct ib_device *device,
 		      void (*visit)(void *context, unsigned long site), void *context);
 

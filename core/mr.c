@@ -21,12 +21,19 @@
 #include "umem.h"
 #include "verbs.h"
 
+/* A region that @method has made, of which one key may be 0. */
+void ib_mr_need_key(const struct ib_device *device, const struct ib_mr *mr, const char *method,
+		    unsigned long site)
+{
+	if (!mr->lkey && !mr->rkey)
+		ib_output_missing(device, NULL, method, "gave no key", site);
+}
+
 /* The core's part of a region that @method has made. */
 void ib_mr_init(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type, const char *method,
 		struct ib_umem *umem, unsigned long site)
 {
-	if (!mr->lkey && !mr->rkey)
-		ib_output_missing(pd->device, NULL, method, "gave no key", site);
+	ib_mr_need_key(pd->device, mr, method, site);
 	mr->device = pd->device;
 	mr->pd = pd;
 	mr->type = type;

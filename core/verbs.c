@@ -75,9 +75,8 @@ static int pd_map_all_memory(struct ib_pd *pd, int access)
 	mr = IB_OUTPUT(pd->device, "get_dma_mr", site, mr);
 	if (IS_ERR(mr))
 		return PTR_ERR(mr);
-	if (!mr->lkey && !mr->rkey)
-		ib_output_missing(pd->device, NULL, "get_dma_mr", "gave no key", site);
 
+	ib_mr_need_key(pd->device, mr, "get_dma_mr", site);
 	mr->device = pd->device;
 	mr->pd = pd;
 	mr->type = IB_MR_TYPE_DMA;

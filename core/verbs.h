@@ -21,6 +21,8 @@ int ib_object_unused(struct ib_device *dev,
 int ib_post_send_for(struct ib_qp *qp, const struct ib_send_wr *wr, unsigned long site);
 
 /* mr.c */
+void ib_mr_need_key(const struct ib_device *device, const struct ib_mr *mr, const char *method,
+		    unsigned long site);
 void ib_mr_init(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type, const char *method,
 		struct ib_umem *umem, unsigned long site);
 

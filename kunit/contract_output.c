@@ -16,10 +16,8 @@ static struct ib_mr *no_dma_mr(struct ib_pd *pd, int access)
 	return NULL;
 }
 
-static struct ib_mr *dma_mr_without_key(struct ib_pd *pd, int access)
+static struct ib_mr *without_key(struct ib_mr *mr)
 {
-	struct ib_mr *mr = whole.get_dma_mr(pd, access);
-
 	if (!IS_ERR(mr)) {
 		mr->lkey = 0;
 		mr->rkey = 0;
@@ -27,15 +25,14 @@ static struct ib_mr *dma_mr_without_key(struct ib_pd *pd, int access)
 	return mr;
 }
 
+static struct ib_mr *dma_mr_without_key(struct ib_pd *pd, int access)
+{
+	return without_key(whole.get_dma_mr(pd, access));
+}
+
 static struct ib_mr *mr_without_key(struct ib_pd *pd, enum ib_mr_type type, u32 max_num_sg)
 {
-	struct ib_mr *mr = whole.alloc_mr(pd, type, max_num_sg);
-
-	if (!IS_ERR(mr)) {
-		mr->lkey = 0;
-		mr->rkey = 0;
-	}
-	return mr;
+	return without_key(whole.alloc_mr(pd, type, max_num_sg));
 }
 
 /* The mock has none of these. */

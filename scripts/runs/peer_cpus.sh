@@ -4,8 +4,8 @@
 # In the guest, on two processors: registrations of peer memory do not wait for each
 # other. Two CPUs make and free regions at MIN_PERCENT of the rate of one. A busy host does
 # not have so much to give: there it is MIN_SHARE per cent of the rate of two threads that
-# share nothing, and LEAST at the least. And while a call of a client's function does not return, regions of other memory come and go,
-# also the same client's.
+# share nothing, and LEAST at the least. And while a call of a client's function does not
+# return, regions of other memory come and go, also the same client's.
 
 MIN_PERCENT=${MIN_PERCENT:-170}
 MIN_SHARE=${MIN_SHARE:-90}
