@@ -724,6 +724,7 @@ void ib_unregister_driver(enum rdma_driver_id driver_id)
 	if (ib_called_atomic(NULL, "unregisters its devices",
 			     __builtin_return_address(0)))
 		return;
+	ib_clients_might_be_called();
 	mutex_lock(&ib_registry_lock);
 	xa_for_each(&ib_devices, index, dev) {
 		if (dev->ops.driver_id != driver_id)

@@ -2,8 +2,10 @@
 /*
  * The contract checker: methods that tell of success and do not give what they should.
  */
+#include <linux/mman.h>
 #include <linux/sizes.h>
 #include <kunit/test.h>
+#include <rdma/ib_umem.h>
 
 #include "contract_rig.h"
 #include "suites.h"
@@ -62,6 +64,17 @@ static struct ib_mr *no_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 vir
 				int access, struct ib_udata *udata)
 {
 	return NULL;
+}
+
+static struct ib_mr *no_umem_mr(struct ib_pd *pd, struct ib_umem *umem, u64 virt_addr, int access)
+{
+	return NULL;
+}
+
+static struct ib_mr *umem_mr_without_key(struct ib_pd *pd, struct ib_umem *umem, u64 virt_addr,
+					 int access)
+{
+	return without_key(whole.reg_umem_mr(pd, umem, virt_addr, access));
 }
 
 static struct ib_fmr *no_fmr(struct ib_pd *pd, int access, struct ib_fmr_attr *attr)
@@ -154,6 +167,16 @@ static void break_reg_user_mr(struct ib_device_ops *ops)
 	ops->reg_user_mr = no_user_mr;
 }
 
+static void break_reg_umem_mr(struct ib_device_ops *ops)
+{
+	ops->reg_umem_mr = no_umem_mr;
+}
+
+static void break_umem_mr_key(struct ib_device_ops *ops)
+{
+	ops->reg_umem_mr = umem_mr_without_key;
+}
+
 static void break_alloc_fmr(struct ib_device_ops *ops)
 {
 	ops->alloc_fmr = no_fmr;
@@ -230,6 +253,18 @@ static noinline int make_user_mr(struct kunit *test, struct ib_pd *pd, struct ib
 	return IS_ERR(mr) ? PTR_ERR(mr) : ib_dereg_mr(mr);
 }
 
+static noinline int make_umem_mr(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
+{
+	struct ib_mem mem = { .path = IB_MEM_HOST, .length = PAGE_SIZE };
+	struct ib_mr *mr;
+
+	mem.start = kunit_vm_mmap(test, NULL, 0, PAGE_SIZE, PROT_READ | PROT_WRITE,
+				  MAP_ANONYMOUS | MAP_PRIVATE, 0);
+	KUNIT_ASSERT_NE(test, 0, mem.start);
+	mr = CONTRACT_CALL(ib_reg_mem(pd, &mem, mem.start, IB_ACCESS_LOCAL_WRITE));
+	return IS_ERR(mr) ? PTR_ERR(mr) : ib_dereg_mr(mr);
+}
+
 static noinline int make_fmr(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
 {
 	struct ib_fmr_attr attr = { .max_pages = 1, .max_maps = 1, .page_shift = PAGE_SHIFT };
@@ -294,6 +329,7 @@ static noinline int poll(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
  * @what: how the report begins
  * @object: kind of the object in the report; NULL: the object is not made yet
  * @ret: what the caller gets then; a whole method: 0
+ * @by_umem: the device has reg_umem_mr()
  */
 struct output {
 	const char *name;
@@ -302,6 +338,7 @@ struct output {
 	const char *what;
 	const char *object;
 	int ret;
+	bool by_umem;
 };
 
 static const struct output outputs[] = {
@@ -313,6 +350,10 @@ static const struct output outputs[] = {
 	  "alloc_mr_integrity returned NULL", NULL, -EINVAL },
 	{ "reg_user_mr", break_reg_user_mr, make_user_mr, "reg_user_mr returned NULL", NULL,
 	  -EINVAL },
+	{ "reg_umem_mr", break_reg_umem_mr, make_umem_mr, "reg_umem_mr returned NULL", NULL,
+	  -EINVAL, true },
+	{ "reg_umem_mr, no key", break_umem_mr_key, make_umem_mr, "reg_umem_mr gave no key", NULL,
+	  0, true },
 	{ "alloc_fmr", break_alloc_fmr, make_fmr, "alloc_fmr returned NULL", NULL, -EINVAL },
 	{ "create_cq", break_create_cq, make_cq, "create_cq gave no size" },
 	{ "create_qp", break_create_qp, make_qp, "create_qp gave no number" },
@@ -331,9 +372,10 @@ static void output_name(const struct output *output, char *desc)
 KUNIT_ARRAY_PARAM(outputs, outputs, output_name);
 
 /* The device comes up with its methods whole. */
-static struct mock *device_up(struct kunit *test)
+static struct mock *device_up(struct kunit *test, bool by_umem)
 {
-	struct mock *m = mock_up(test, CONTRACT_DEVICE);
+	struct mock *m = by_umem ? mock_up_umem(test, CONTRACT_DEVICE) :
+				   mock_up(test, CONTRACT_DEVICE);
 
 	m->ibdev->ops.alloc_mr_integrity = integrity_mr;
 	m->ibdev->ops.map_mr_sg_pi = map_nothing;
@@ -344,7 +386,7 @@ static struct mock *device_up(struct kunit *test)
 static void missing_output_is_reported(struct kunit *test)
 {
 	const struct output *output = test->param_value;
-	struct mock *m = device_up(test);
+	struct mock *m = device_up(test, output->by_umem);
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 	struct ib_cq *cq = kvt_cq(test, m->ibdev, 16, IB_POLL_DIRECT);
 
@@ -362,7 +404,7 @@ static void missing_output_is_reported(struct kunit *test)
 static void output_that_is_there_is_not(struct kunit *test)
 {
 	const struct output *output = test->param_value;
-	struct mock *m = device_up(test);
+	struct mock *m = device_up(test, output->by_umem);
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 	struct ib_cq *cq = kvt_cq(test, m->ibdev, 16, IB_POLL_DIRECT);
 	int ret = output->call(test, pd, cq);
@@ -376,7 +418,7 @@ static void output_that_is_there_is_not(struct kunit *test)
 /* What fails need not give anything. */
 static void failed_method_is_not(struct kunit *test)
 {
-	struct mock *m = device_up(test);
+	struct mock *m = device_up(test, false);
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 	struct ib_cq *cq = kvt_cq(test, m->ibdev, 16, IB_POLL_DIRECT);
 	unsigned int i;

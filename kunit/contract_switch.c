@@ -3,7 +3,11 @@
  * The contract checker: its switch, what it keeps, and registration.
  */
 #include <linux/irqflags.h>
+#include <linux/lockdep.h>
 #include <linux/preempt.h>
+#include <linux/sched.h>
+#include <linux/string.h>
+#include <linux/tracepoint.h>
 #include <kunit/test.h>
 
 #include "contract_rig.h"
@@ -283,6 +287,110 @@ static void registration_from_a_process_is_not(struct kunit *test)
 	contract_expect_none(test);
 }
 
+/*
+ * Rule 10 of who holds a lock is lockdep's to tell: who registers or unregisters takes a
+ * class that clients' methods have taken as readers. Here it is looked for as it is taken.
+ */
+static struct {
+	struct tracepoint *tp;
+	struct task_struct *task;
+	unsigned int writes, reads;
+} method_class;
+
+static void find_lock_acquire(struct tracepoint *tp, void *data)
+{
+	if (!strcmp(tp->name, "lock_acquire"))
+		method_class.tp = tp;
+}
+
+#ifdef CONFIG_LOCKDEP
+static bool is_method_class(const struct lockdep_map *lock)
+{
+	return lock->name && !strcmp(lock->name, "kverbs_client_method");
+}
+#else
+/* There is no such tracepoint. */
+static bool is_method_class(const struct lockdep_map *lock)
+{
+	return false;
+}
+#endif
+
+static void probe_lock_acquire(void *data, struct lockdep_map *lock, unsigned int subclass,
+			       int trylock, int read, int check, struct lockdep_map *next,
+			       unsigned long ip)
+{
+	if (current != method_class.task || !is_method_class(lock))
+		return;
+	if (read)
+		method_class.reads++;
+	else
+		method_class.writes++;
+}
+
+static void unwatch_class(void *arg)
+{
+	tracepoint_probe_unregister(method_class.tp, probe_lock_acquire, NULL);
+	tracepoint_synchronize_unregister();
+}
+
+static void watch_class(struct kunit *test)
+{
+	method_class.tp = NULL;
+	for_each_kernel_tracepoint(find_lock_acquire, NULL);
+	if (!method_class.tp)
+		kunit_skip(test, "lockdep is not built in");
+	method_class.task = current;
+	KUNIT_ASSERT_EQ(test, 0, tracepoint_probe_register(method_class.tp, probe_lock_acquire,
+							   NULL));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, unwatch_class, NULL));
+}
+
+static void registration_has_a_class_for_lockdep(struct kunit *test)
+{
+	unsigned int i;
+
+	mock_for_calls(test);
+	watch_class(test);
+	for (i = 0; i < ARRAY_SIZE(calls); i++) {
+		method_class.writes = 0;
+		calls[i].call();
+		KUNIT_EXPECT_NE_MSG(test, 0, method_class.writes, "%s", calls[i].name);
+	}
+}
+
+/* What the inner registration finds. */
+static unsigned int nested_reads, nested_writes;
+
+static int add_registers(struct ib_device *dev)
+{
+	if (dev != mock->ibdev)
+		return -EOPNOTSUPP;
+	nested_reads = method_class.reads;
+	method_class.writes = 0;
+	call_register_client();
+	call_unregister_client();
+	nested_writes = method_class.writes;
+	return -EOPNOTSUPP;
+}
+
+/* A method holds it; what it registers itself would be a deadlock to lockdep. */
+static void methods_have_a_class_for_lockdep(struct kunit *test)
+{
+	struct ib_client outer = { .name = "contract_outer", .add = add_registers };
+
+	mock_for_calls(test);
+	KUNIT_ASSERT_EQ(test, 0, mock_register(mock, CONTRACT_DEVICE));
+	watch_class(test);
+	method_class.reads = 0;
+	nested_reads = 0;
+	KUNIT_ASSERT_EQ(test, 0, ib_register_client(&outer));
+	KUNIT_EXPECT_NE(test, 0, nested_reads);
+	KUNIT_EXPECT_EQ(test, 0, nested_writes);
+	ib_unregister_client(&outer);
+	contract_expect_none(test);
+}
+
 static struct kunit_case contract_switch_cases[] = {
 	KUNIT_CASE(nothing_is_reported_while_it_is_off),
 	KUNIT_CASE(it_is_switched_while_a_method_runs),
@@ -294,6 +402,8 @@ static struct kunit_case contract_switch_cases[] = {
 	KUNIT_CASE_PARAM(registration_with_preemption_off_is_reported, calls_gen_params),
 	KUNIT_CASE_PARAM(registration_under_rcu_is_reported, calls_gen_params),
 	KUNIT_CASE(registration_from_a_process_is_not),
+	KUNIT_CASE(registration_has_a_class_for_lockdep),
+	KUNIT_CASE(methods_have_a_class_for_lockdep),
 	{}
 };
 
