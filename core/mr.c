@@ -29,11 +29,9 @@ void ib_mr_need_key(const struct ib_device *device, const struct ib_mr *mr, cons
 		ib_output_missing(device, NULL, method, "gave no key", site);
 }
 
-/* The core's part of a region that @method has made. */
-void ib_mr_init(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type, const char *method,
-		struct ib_umem *umem, unsigned long site)
+/* What a region is, before other methods of the driver can be called for it. */
+void ib_mr_fill(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type, struct ib_umem *umem)
 {
-	ib_mr_need_key(pd->device, mr, method, site);
 	mr->device = pd->device;
 	mr->pd = pd;
 	mr->type = type;
@@ -41,11 +39,26 @@ void ib_mr_init(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type, const 
 	mr->need_inval = false;
 	mr->sig_attrs = NULL;
 	mr->umem = umem;
-	atomic_inc(&pd->usecnt);
+}
 
+/* A region that is filled, and that @method has made, is the consumer's, and is seen. */
+void ib_mr_present(struct ib_mr *mr, const char *method, unsigned long site)
+{
+	struct ib_pd *pd = mr->pd;
+
+	ib_mr_need_key(pd->device, mr, method, site);
+	atomic_inc(&pd->usecnt);
 	rdma_restrack_new(&mr->res, RDMA_RESTRACK_MR);
 	rdma_restrack_set_maker(&mr->res, pd->res.kern_name, site);
 	rdma_restrack_add(&mr->res);
+}
+
+/* It has no memory yet, so nobody else has a method called for it. */
+static void present_new(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type,
+			const char *method, unsigned long site)
+{
+	ib_mr_fill(mr, pd, type, NULL);
+	ib_mr_present(mr, method, site);
 }
 
 /**
@@ -76,7 +89,7 @@ struct ib_mr *ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_type,
 	mr = IB_METHOD(pd->device, NULL, "alloc_mr", ops->alloc_mr(pd, mr_type, max_num_sg));
 	mr = IB_OUTPUT(pd->device, "alloc_mr", _RET_IP_, mr);
 	if (!IS_ERR(mr))
-		ib_mr_init(mr, pd, mr_type, "alloc_mr", NULL, _RET_IP_);
+		present_new(mr, pd, mr_type, "alloc_mr", _RET_IP_);
 	return mr;
 }
 EXPORT_SYMBOL(ib_alloc_mr);
@@ -114,7 +127,7 @@ struct ib_mr *ib_alloc_mr_integrity(struct ib_pd *pd, u32 max_num_data_sg,
 		kfree(sig_attrs);
 		return mr;
 	}
-	ib_mr_init(mr, pd, IB_MR_TYPE_INTEGRITY, "alloc_mr_integrity", NULL, _RET_IP_);
+	present_new(mr, pd, IB_MR_TYPE_INTEGRITY, "alloc_mr_integrity", _RET_IP_);
 	mr->sig_attrs = sig_attrs;
 	return mr;
 }

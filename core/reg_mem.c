@@ -112,10 +112,18 @@ static struct ib_umem *(*const get_memory[IB_MEM_PATHS])(struct ib_device *,
 	[IB_MEM_P2P] = umem_p2p_get,
 };
 
+/* Once it is open, its memory may move or go: what is asked of it is there before. */
+static void fill_mr(struct ib_mr *mr, struct ib_pd *pd, u64 length, u64 virt_addr,
+		    struct ib_umem *umem)
+{
+	mr->iova = virt_addr;
+	mr->length = length;
+	ib_mr_fill(mr, pd, IB_MR_TYPE_USER, umem);
+}
+
 /* Lets the device at the memory, unless that has been revoked. Under its lock. */
 static int open_mr(struct ib_umem *umem, struct ib_mr *mr)
 {
-	mr->device = umem->ibdev;
 	if (umem->revoked)
 		return -ECANCELED;
 	umem->mr = mr;
@@ -138,6 +146,7 @@ static struct ib_mr *give_to_device(struct ib_pd *pd, struct ib_umem *umem,
 		       pd->device->ops.reg_umem_mr(pd, umem, virt_addr, access));
 	if (IS_ERR(mr))
 		return mr;
+	fill_mr(mr, pd, umem->length, virt_addr, umem);
 	umem_lock(umem);
 	ret = open_mr(umem, mr);
 	umem_unlock(umem);
@@ -163,20 +172,12 @@ static struct ib_mr *give_dmabuf_to_device(struct ib_pd *pd,
 	mr = ret ? ERR_PTR(ret) :
 		   IB_OUTPUT(pd->device, "reg_umem_mr", site,
 			     pd->device->ops.reg_umem_mr(pd, umem, virt_addr, access));
-	if (!IS_ERR(mr))
+	if (!IS_ERR(mr)) {
+		fill_mr(mr, pd, umem->length, virt_addr, umem);
 		open_mr(umem, mr);
+	}
 	umem_unlock(umem);
 	return mr;
-}
-
-/* The driver has made it: it is the consumer's, and is seen. */
-static void present_mr(struct ib_mr *mr, struct ib_pd *pd,
-		       const struct ib_mem *mem, u64 virt_addr,
-		       struct ib_umem *umem, unsigned long site)
-{
-	mr->iova = virt_addr;
-	mr->length = mem->length;
-	ib_mr_init(mr, pd, IB_MR_TYPE_USER, umem ? "reg_umem_mr" : "reg_user_mr", umem, site);
 }
 
 static struct ib_mr *make_mr(struct ib_pd *pd, const struct ib_mem *mem,
@@ -196,7 +197,7 @@ static struct ib_mr *make_mr(struct ib_pd *pd, const struct ib_mem *mem,
 		ib_umem_release(umem);
 		return mr;
 	}
-	present_mr(mr, pd, mem, virt_addr, umem, site);
+	ib_mr_present(mr, "reg_umem_mr", site);
 	return mr;
 }
 
@@ -215,8 +216,10 @@ static struct ib_mr *make_drivers_mr(struct ib_pd *pd, const struct ib_mem *mem,
 		mr = ops->reg_user_mr_dmabuf(pd, mem->fd_offset, mem->length,
 					     virt_addr, mem->fd, access, NULL);
 	mr = IB_OUTPUT(pd->device, "reg_user_mr", site, mr);
-	if (!IS_ERR(mr))
-		present_mr(mr, pd, mem, virt_addr, NULL, site);
+	if (!IS_ERR(mr)) {
+		fill_mr(mr, pd, mem->length, virt_addr, NULL);
+		ib_mr_present(mr, "reg_user_mr", site);
+	}
 	return mr;
 }
 

@@ -23,8 +23,8 @@ int ib_post_send_for(struct ib_qp *qp, const struct ib_send_wr *wr, unsigned lon
 /* mr.c */
 void ib_mr_need_key(const struct ib_device *device, const struct ib_mr *mr, const char *method,
 		    unsigned long site);
-void ib_mr_init(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type, const char *method,
-		struct ib_umem *umem, unsigned long site);
+void ib_mr_fill(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type, struct ib_umem *umem);
+void ib_mr_present(struct ib_mr *mr, const char *method, unsigned long site);
 
 /* ah.c */
 int ib_ah_attr_fill(struct ib_device *device, struct rdma_ah_attr *ah_attr,
