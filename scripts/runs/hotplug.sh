@@ -23,6 +23,7 @@ CASES=${CASES:-devices:clients:both:netdevs:cpus:peers:moments:orders:programs}
 # What took longest so far: remove() in microseconds, the others in milliseconds.
 longest=0 longest_unplug=0 longest_unload=0
 KINDS="direct softirq thread workqueue unbound plain"
+OPERATIONS="sends writes reads atomics"
 
 # put <value> <file>
 put() {
@@ -121,10 +122,11 @@ moved() {
 	done
 }
 
-# traffic <count>: each kind of queue has sent that many.
+# traffic <count>: each kind of queue has done that many requests, and there were as many
+# of each operation.
 traffic() {
 	# shellcheck disable=SC2086
-	moved "$1" $KINDS
+	moved "$1" $KINDS $OPERATIONS
 }
 
 # states <count>: that many times a queue pair in each state was left to remove().
@@ -250,6 +252,7 @@ case_devices() {
 		holds cycles "$CYCLES" device_cycle
 	check "processes have seen them go" handles_seen
 	check "each kind of queue had traffic" traffic "$CYCLES"
+	check "receives of SRQs were among them" moved "$CYCLES" shared
 	check "queue pairs were in every state" states "$CYCLES"
 	check "no session has failed" zero failed errors
 	finish devices

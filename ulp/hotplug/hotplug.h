@@ -20,13 +20,16 @@
 #include <rdma/ib_verbs.h>
 
 #define HP_PORT		1
-#define HP_WINDOW	4	/* sends under way of a queue pair with traffic */
+#define HP_WINDOW	HP_OPS	/* requests under way of a queue pair with traffic */
 #define HP_RECVS	(2 * HP_WINDOW)
 #define HP_HELD		3	/* requests of each kind on others */
-#define HP_WARM		(2 * HP_WINDOW)	/* sends done: traffic moves */
+#define HP_WARM		(2 * HP_WINDOW)	/* requests done: traffic moves */
 #define HP_PACE_MS	50	/* from when on receives are posted again at intervals */
 #define HP_SPARE_WR	2	/* a drain's own */
 #define HP_MSG		64	/* bytes of a message */
+#define HP_AREAS	16	/* of that size, of each queue */
+#define HP_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
+			 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC)
 #define HP_TIMEOUT	(30 * HZ)	/* of what must come soon */
 
 #define HP_QP_STATES	(IB_QPS_ERR + 1)
@@ -51,6 +54,24 @@ enum hp_kind {
 	HP_PLAIN,
 	HP_STATES,
 	HP_KINDS,
+};
+
+/**
+ * enum hp_op - what the requests of a queue pair with traffic do
+ * @HP_SEND: takes a receive of the peer
+ * @HP_WRITE: as well, for its immediate data, and writes to the region
+ * @HP_READ: reads from there
+ * @HP_ADD: adds to a word there
+ * @HP_OPS: how many are posted again and again
+ * @HP_REG: makes the region valid, before all others
+ */
+enum hp_op {
+	HP_SEND,
+	HP_WRITE,
+	HP_READ,
+	HP_ADD,
+	HP_OPS,
+	HP_REG = HP_OPS,
 };
 
 /**
@@ -89,12 +110,14 @@ enum hp_fault {
  * @HP_BREAK: queue pairs are moved to ERR before posting stops, or are not
  * @HP_CONTEXT: what polls the queue pairs in every state
  * @HP_VECTOR: the completion vector of the first queue
+ * @HP_SHARED: receives of the queue pairs with traffic are those of an SRQ, or their own
  */
 enum hp_choice {
 	HP_WAIT,
 	HP_BREAK,
 	HP_CONTEXT,
 	HP_VECTOR,
+	HP_SHARED,
 };
 
 struct hp_queue;
@@ -104,7 +127,10 @@ struct hp_session;
  * struct hp_slot - a work request, posted again when it is done
  * @cqe: its completion
  * @qp: where it is posted
+ * @op: of a send: what it does
+ * @area: its memory, of its queue's
  * @recv: a receive
+ * @shared: a receive of an SRQ, which nothing flushes
  * @held: nothing completes it but a flush
  * @bad: a send from memory that is not there
  * @rests: a receive that has completed, and is posted again by and by
@@ -113,7 +139,10 @@ struct hp_session;
 struct hp_slot {
 	struct ib_cqe cqe;
 	struct hp_qp *qp;
+	enum hp_op op;
+	u32 area;
 	bool recv;
+	bool shared;
 	bool held;
 	bool bad;
 	bool rests;
@@ -141,6 +170,8 @@ struct hp_qp {
  * @session: the session
  * @kind: what polls it
  * @cq: the completion queue
+ * @srq: where its queue pair that receives has its receives, or NULL
+ * @mr: the region that requests write to and read from; of those with traffic
  * @qps: its queue pairs
  * @nr_qps: how many
  * @lock: guards @stopping, and is held around posts: none comes after that
@@ -150,9 +181,9 @@ struct hp_qp {
  * @unwatched: @work is not to be queued any more
  * @failed: a request has failed: there is no traffic any more
  * @budget: receives that may still be posted again at once
- * @warm: sends until @moves
+ * @warm: requests until @moves
  * @moves: completed when traffic moves, or a request has failed
- * @left: requests that are out, and one until @stopping
+ * @left: requests that are out, but those of an SRQ, and one until @stopping
  * @idle: completed when none is out
  * @work: polls, where the core does not
  */
@@ -160,6 +191,8 @@ struct hp_queue {
 	struct hp_session *session;
 	enum hp_kind kind;
 	struct ib_cq *cq;
+	struct ib_srq *srq;
+	struct ib_mr *mr;
 	struct hp_qp *qps;
 	u32 nr_qps;
 	spinlock_t lock;
@@ -183,7 +216,7 @@ struct hp_queue {
  * @port: what the port says of itself
  * @ah: the way to the port itself
  * @pd: of all
- * @mem: what is sent and what is received, mapped at @dma
+ * @mem: %HP_AREAS of each queue, mapped at @dma
  * @dma: likewise
  * @pace: posts the receives that rest
  * @queues: by &enum hp_kind
@@ -218,7 +251,9 @@ struct hp_session {
  * @idle: times that a queue had nothing under way when its session ended
  * @over: calls of remove() that took too long
  * @longest_us: the longest
- * @moved: by &enum hp_kind, sends that were done
+ * @shared: receives of SRQs that were done
+ * @moved: by &enum hp_kind, requests to a peer that were done
+ * @done: by &enum hp_op, those of all kinds
  * @out: by &enum hp_kind, requests under way when sessions ended; of queue pairs with
  *	 traffic, sends
  * @states: by &enum ib_qp_state, queue pairs that were so when remove() came
@@ -240,7 +275,9 @@ struct hp_stats {
 	atomic_t idle;
 	atomic_t over;
 	atomic_t longest_us;
+	atomic_t shared;
 	atomic_t moved[HP_KINDS];
+	atomic_t done[HP_OPS + 1];
 	atomic_t out[HP_KINDS];
 	atomic_t states[HP_QP_STATES];
 };
@@ -256,6 +293,7 @@ extern struct workqueue_struct *hp_wq;
 /* session.c */
 struct hp_session *hp_session_begin(struct ib_device *dev);
 void hp_session_end(struct hp_session *s);
+u32 hp_area_offset(const struct hp_queue *queue, u32 area);
 u32 hp_choose(const struct hp_session *s, enum hp_choice choice, u32 n);
 
 /* qp.c */

@@ -83,6 +83,13 @@ static const char * const hp_kind_names[HP_KINDS] = {
 	[HP_STATES] = "states",
 };
 
+static const char * const hp_op_names[HP_OPS] = {
+	[HP_SEND] = "sends",
+	[HP_WRITE] = "writes",
+	[HP_READ] = "reads",
+	[HP_ADD] = "atomics",
+};
+
 static const char * const hp_state_names[HP_QP_STATES] = {
 	[IB_QPS_RESET] = "reset",
 	[IB_QPS_INIT] = "init",
@@ -181,11 +188,14 @@ static int hp_stats_show(struct seq_file *m, void *unused)
 		{ "idle", &hp_stats.idle },
 		{ "over", &hp_stats.over },
 		{ "longest_us", &hp_stats.longest_us },
+		{ "shared", &hp_stats.shared },
 	};
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(counts); i++)
 		seq_printf(m, "%s=%d ", counts[i].name, atomic_read(counts[i].value));
+	for (i = 0; i < HP_OPS; i++)
+		seq_printf(m, "%s=%d ", hp_op_names[i], atomic_read(&hp_stats.done[i]));
 	for (i = 0; i < HP_STATES; i++)
 		seq_printf(m, "%s=%d ", hp_kind_names[i], atomic_read(&hp_stats.moved[i]));
 	for (i = 0; i < HP_KINDS; i++)

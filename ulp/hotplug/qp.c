@@ -51,7 +51,7 @@ static const enum ib_qp_state hp_ways[HP_QP_STATES][4] = {
  * @q: set up
  * @type: RC or UC
  * @nr_sends: its sends
- * @nr_recvs: its receives
+ * @nr_recvs: its receives, of the queue's SRQ if there is one
  *
  * Return: 0 or an errno; what there is of it is in @q in any case.
  */
@@ -61,11 +61,12 @@ int hp_qp_create(struct hp_queue *queue, struct hp_qp *q, enum ib_qp_type type,
 	struct ib_qp_init_attr init = {
 		.send_cq = queue->cq,
 		.recv_cq = queue->cq,
+		.srq = nr_recvs ? queue->srq : NULL,
 		.qp_type = type,
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
 		.cap = {
 			.max_send_wr = nr_sends + HP_SPARE_WR,
-			.max_recv_wr = nr_recvs + HP_SPARE_WR,
+			.max_recv_wr = nr_recvs && queue->srq ? 0 : nr_recvs + HP_SPARE_WR,
 			.max_send_sge = 1,
 			.max_recv_sge = 1,
 		},
@@ -81,7 +82,9 @@ int hp_qp_create(struct hp_queue *queue, struct hp_qp *q, enum ib_qp_type type,
 	for (i = 0; i < q->nr; i++) {
 		q->slots[i].cqe.done = hp_slot_done;
 		q->slots[i].qp = q;
+		q->slots[i].area = i;
 		q->slots[i].recv = i < nr_recvs;
+		q->slots[i].shared = q->slots[i].recv && queue->srq;
 	}
 	qp = ib_create_qp(queue->session->pd, &init);
 	if (IS_ERR(qp))
@@ -100,6 +103,7 @@ static int hp_qp_move(struct hp_qp *q, enum ib_qp_state to, u32 dest)
 		.ah_attr = s->ah,
 		.path_mtu = s->port.active_mtu,
 		.dest_qp_num = dest,
+		.qp_access_flags = HP_ACCESS,
 		.max_dest_rd_atomic = 1,
 		.min_rnr_timer = HP_RNR_TIMER,
 		.timeout = HP_ACK_TIMEOUT,

@@ -17,6 +17,7 @@
 #include <linux/ipv6.h>
 #include <linux/jhash.h>
 #include <linux/printk.h>
+#include <linux/scatterlist.h>
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
 
@@ -24,6 +25,7 @@
 
 #define HP_HOP_LIMIT	64
 #define HP_CQE		128
+#define HP_MEMORY	(HP_KINDS * HP_AREAS * HP_MSG)
 
 /* Of the queue pairs in every state. */
 static const enum ib_poll_context hp_contexts[] = {
@@ -85,12 +87,24 @@ static int hp_address(struct hp_session *s)
 	return 0;
 }
 
+/**
+ * hp_area_offset - where there is memory
+ * @queue: whose
+ * @area: which of it, below %HP_AREAS
+ *
+ * Return: bytes from the beginning of the session's memory.
+ */
+u32 hp_area_offset(const struct hp_queue *queue, u32 area)
+{
+	return (queue->kind * HP_AREAS + area) * HP_MSG;
+}
+
 static int hp_memory(struct hp_session *s)
 {
-	s->mem = kzalloc(2 * HP_MSG, GFP_KERNEL);
+	s->mem = kzalloc(HP_MEMORY, GFP_KERNEL);
 	if (!s->mem)
 		return -ENOMEM;
-	s->dma = ib_dma_map_single(s->dev, s->mem, 2 * HP_MSG, DMA_BIDIRECTIONAL);
+	s->dma = ib_dma_map_single(s->dev, s->mem, HP_MEMORY, DMA_BIDIRECTIONAL);
 	if (!ib_dma_mapping_error(s->dev, s->dma))
 		return 0;
 	kfree(s->mem);
@@ -133,13 +147,67 @@ static int hp_queue_create(struct hp_queue *queue)
 	return queue->kind == HP_PLAIN ? ib_req_notify_cq(cq, IB_CQ_NEXT_COMP) : 0;
 }
 
+static int hp_srq_create(struct hp_queue *queue)
+{
+	struct ib_srq_init_attr init = { .attr = { .max_wr = HP_RECVS, .max_sge = 1 } };
+	struct ib_srq *srq;
+
+	if (!hp_choose(queue->session, HP_SHARED, 2))
+		return 0;
+	srq = ib_create_srq(queue->session->pd, &init);
+	if (IS_ERR(srq))
+		return PTR_ERR(srq);
+	queue->srq = srq;
+	return 0;
+}
+
+/* A region of the queue's last area; a request makes it valid. */
+static int hp_mr_create(struct hp_queue *queue)
+{
+	struct hp_session *s = queue->session;
+	u32 offset = hp_area_offset(queue, HP_AREAS - 1);
+	struct scatterlist sg;
+	struct ib_mr *mr;
+	int n;
+
+	mr = ib_alloc_mr(s->pd, IB_MR_TYPE_MEM_REG, 1);
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	queue->mr = mr;
+	sg_init_one(&sg, s->mem + offset, HP_MSG);
+	sg_dma_address(&sg) = s->dma + offset;
+	sg_dma_len(&sg) = HP_MSG;
+	n = ib_map_mr_sg(mr, &sg, 1, NULL, PAGE_SIZE);
+	return n == 1 ? 0 : n < 0 ? n : -EINVAL;
+}
+
+/*
+ * The region first, then one of each; they are executed one after the other. Receives
+ * have the areas before theirs.
+ */
+static void hp_choose_ops(struct hp_qp *from)
+{
+	u32 i;
+
+	for (i = 0; i < from->nr; i++) {
+		from->slots[i].op = i ? i - 1 : HP_REG;
+		from->slots[i].area = HP_RECVS + i;
+	}
+}
+
 /* The first queue pair sends, the second receives. */
 static int hp_traffic_setup(struct hp_queue *queue)
 {
 	struct hp_qp *from = &queue->qps[0], *to = &queue->qps[1];
 	int ret;
 
-	ret = hp_qp_create(queue, from, IB_QPT_RC, HP_WINDOW, 0);
+	ret = hp_mr_create(queue);
+	if (!ret)
+		ret = hp_qp_create(queue, from, IB_QPT_RC, 1 + HP_WINDOW, 0);
+	if (!ret)
+		hp_choose_ops(from);
+	if (!ret)
+		ret = hp_srq_create(queue);
 	if (!ret)
 		ret = hp_qp_create(queue, to, IB_QPT_RC, 0, HP_RECVS);
 	if (!ret)
@@ -293,6 +361,17 @@ static void hp_queue_drain(struct hp_queue *queue)
 	}
 }
 
+/* An SRQ keeps what nobody has sent to. */
+static void hp_slot_check(const struct hp_slot *slot)
+{
+	int out = max(atomic_read(&slot->out), 0);
+
+	if (slot->shared)
+		atomic_sub(out, &hp_stats.posted);
+	else
+		atomic_add(out, &hp_stats.lost);
+}
+
 static void hp_queue_check(struct hp_queue *queue)
 {
 	struct hp_qp *q;
@@ -300,7 +379,7 @@ static void hp_queue_check(struct hp_queue *queue)
 
 	for (q = queue->qps; q < queue->qps + queue->nr_qps; q++) {
 		for (i = 0; i < q->nr; i++)
-			atomic_add(max(atomic_read(&q->slots[i].out), 0), &hp_stats.lost);
+			hp_slot_check(&q->slots[i]);
 	}
 }
 
@@ -323,6 +402,10 @@ static void hp_queue_destroy(struct hp_queue *queue)
 		if (q->qp && hp_fault != HP_FORGET)
 			ib_destroy_qp(q->qp);
 	}
+	if (queue->srq && hp_fault != HP_FORGET)
+		ib_destroy_srq(queue->srq);
+	if (queue->mr)
+		ib_dereg_mr(queue->mr);
 	if (queue->cq)
 		hp_queue_empty(queue);
 	if (queue->cq && queue->kind == HP_PLAIN)
@@ -360,7 +443,7 @@ static void hp_session_free(struct hp_session *s)
 	for (kind = 0; kind < HP_KINDS; kind++)
 		hp_queue_destroy(&s->queues[kind]);
 	if (s->mem)
-		ib_dma_unmap_single(s->dev, s->dma, 2 * HP_MSG, DMA_BIDIRECTIONAL);
+		ib_dma_unmap_single(s->dev, s->dma, HP_MEMORY, DMA_BIDIRECTIONAL);
 	kfree(s->mem);
 	if (s->pd)
 		ib_dealloc_pd(s->pd);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Work requests. Each has a slot, which counts how often it was posted, less its
- * completions. A send or receive that succeeds is posted again, until the session
+ * completions. A request or receive that succeeds is posted again, until the session
  * ends. After the first messages, receives are posted again at intervals only: sends
  * wait for them. So there are always sends under way, and the processors are not
  * kept busy.
@@ -36,15 +36,16 @@ static bool hp_is_traffic(const struct hp_slot *slot)
 
 static struct ib_sge hp_sge(const struct hp_slot *slot)
 {
-	const struct hp_session *s = slot->qp->queue->session;
+	const struct hp_queue *queue = slot->qp->queue;
+	const struct hp_session *s = queue->session;
 	bool bad = slot->bad;
 
 	if (!slot->recv && hp_is_traffic(slot) && hp_fault_once(HP_ERROR))
 		bad = true;
 
 	return (struct ib_sge) {
-		.addr = s->dma + (slot->recv ? HP_MSG : 0),
-		.length = HP_MSG,
+		.addr = s->dma + hp_area_offset(queue, slot->area),
+		.length = !slot->recv && slot->op == HP_ADD ? sizeof(u64) : HP_MSG,
 		.lkey = bad ? ~s->pd->local_dma_lkey : s->pd->local_dma_lkey,
 	};
 }
@@ -58,7 +59,66 @@ static int hp_post_recv(struct hp_slot *slot)
 		.num_sge = 1,
 	};
 
+	if (slot->shared)
+		return ib_post_srq_recv(slot->qp->queue->srq, &wr, NULL);
 	return ib_post_recv(slot->qp->qp, &wr, NULL);
+}
+
+static int hp_post_reg(struct hp_slot *slot)
+{
+	struct ib_mr *mr = slot->qp->queue->mr;
+	struct ib_reg_wr reg = {
+		.wr = {
+			.wr_cqe = &slot->cqe,
+			.opcode = IB_WR_REG_MR,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+		.mr = mr,
+		.key = mr->rkey,
+		.access = HP_ACCESS,
+	};
+
+	return ib_post_send(slot->qp->qp, &reg.wr, NULL);
+}
+
+static int hp_post_add(struct hp_slot *slot)
+{
+	const struct ib_mr *mr = slot->qp->queue->mr;
+	struct ib_sge sge = hp_sge(slot);
+	struct ib_atomic_wr add = {
+		.wr = {
+			.wr_cqe = &slot->cqe,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = IB_WR_ATOMIC_FETCH_AND_ADD,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+		.remote_addr = mr->iova,
+		.compare_add = 1,
+		.rkey = mr->rkey,
+	};
+
+	return ib_post_send(slot->qp->qp, &add.wr, NULL);
+}
+
+static int hp_post_rdma(struct hp_slot *slot)
+{
+	const struct ib_mr *mr = slot->qp->queue->mr;
+	struct ib_sge sge = hp_sge(slot);
+	struct ib_rdma_wr rdma = {
+		.wr = {
+			.wr_cqe = &slot->cqe,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = slot->op == HP_READ ? IB_WR_RDMA_READ :
+							IB_WR_RDMA_WRITE_WITH_IMM,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+		.remote_addr = mr->iova,
+		.rkey = mr->rkey,
+	};
+
+	return ib_post_send(slot->qp->qp, &rdma.wr, NULL);
 }
 
 static int hp_post_send(struct hp_slot *slot)
@@ -75,9 +135,35 @@ static int hp_post_send(struct hp_slot *slot)
 	return ib_post_send(slot->qp->qp, &wr, NULL);
 }
 
-static void hp_put_left(struct hp_queue *queue)
+static int hp_post_one(struct hp_slot *slot)
 {
-	if (atomic_dec_and_test(&queue->left))
+	if (slot->recv)
+		return hp_post_recv(slot);
+	switch (slot->op) {
+	case HP_REG:
+		return hp_post_reg(slot);
+	case HP_ADD:
+		return hp_post_add(slot);
+	case HP_READ:
+	case HP_WRITE:
+		return hp_post_rdma(slot);
+	default:
+		return hp_post_send(slot);
+	}
+}
+
+static void hp_get_left(const struct hp_slot *slot)
+{
+	if (!slot->shared)
+		atomic_inc(&slot->qp->queue->left);
+}
+
+/* Nothing waits for what an SRQ may keep. */
+static void hp_put_left(struct hp_slot *slot)
+{
+	struct hp_queue *queue = slot->qp->queue;
+
+	if (!slot->shared && atomic_dec_and_test(&queue->left))
 		complete(&queue->idle);
 }
 
@@ -90,12 +176,12 @@ static int hp_post(struct hp_slot *slot)
 	spin_lock_bh(&queue->lock);
 	if (queue->stopping)
 		goto unlock;
-	atomic_inc(&queue->left);
+	hp_get_left(slot);
 	atomic_inc(&slot->out);
-	ret = slot->recv ? hp_post_recv(slot) : hp_post_send(slot);
+	ret = hp_post_one(slot);
 	if (ret) {
 		atomic_dec(&slot->out);
-		hp_put_left(queue);
+		hp_put_left(slot);
 		goto unlock;
 	}
 	atomic_inc(&hp_stats.posted);
@@ -164,7 +250,13 @@ static void hp_succeeded(struct hp_slot *slot)
 		smp_store_release(&slot->rests, true);
 		return;
 	}
+	if (slot->shared)
+		atomic_inc(&hp_stats.shared);
 	if (!slot->recv) {
+		atomic_inc(&hp_stats.done[slot->op]);
+		/* The region stays as it is. */
+		if (slot->op == HP_REG)
+			return;
 		atomic_inc(&hp_stats.moved[queue->kind]);
 		if (atomic_dec_and_test(&queue->warm))
 			complete_all(&queue->moves);
@@ -220,7 +312,7 @@ void hp_slot_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct hp_queue *queue = slot->qp->queue;
 
 	if (hp_fault_once(HP_LOSE)) {
-		hp_put_left(queue);
+		hp_put_left(slot);
 		return;
 	}
 	hp_account(slot, wc->status);
@@ -230,7 +322,7 @@ void hp_slot_done(struct ib_cq *cq, struct ib_wc *wc)
 		hp_succeeded(slot);
 	else
 		hp_failed(queue);
-	hp_put_left(queue);
+	hp_put_left(slot);
 }
 
 /* Has @work look again, unless it has been stopped. */
