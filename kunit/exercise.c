@@ -49,8 +49,6 @@
 #define TRIES		20
 /* While a failure is shrunk, what does not come in this time does not come. */
 #define SHRINK_PATIENCE	(2 * HZ)
-/* The same where it is known that something does not come. */
-#define LOST_PATIENCE	(HZ / 4)
 
 static unsigned int seed_param;
 module_param_named(seed, seed_param, uint, 0444);
@@ -147,7 +145,6 @@ static void share(struct x_world *w, enum x_kind kind, void *ptr)
 /* An empty world: all but its buffer starts anew. */
 static void begin_world(struct x_world *w, enum x_lie lie, unsigned long patience)
 {
-	unsigned long wait = lie == X_LIE_LOST ? LOST_PATIENCE : patience;
 	struct x_shared *s = w->s;
 	unsigned long mem = w->user_mem;
 	struct mock *mock = w->mock;
@@ -165,7 +162,7 @@ static void begin_world(struct x_world *w, enum x_lie lie, unsigned long patienc
 	memcpy(w->buf, buf, sizeof(buf));
 	memcpy(w->dma, dma, sizeof(dma));
 	w->lie = lie;
-	w->patience = wait;
+	w->patience = patience;
 	init_waitqueue_head(&w->wait);
 	x_clear_words(w);
 	x_clear_user(w);

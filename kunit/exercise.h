@@ -432,9 +432,10 @@ struct x_shared {
  *	more depends than on what was posted after it
  * @expected: model: completions so far
  * @seen: completions
+ * @lost: those that %X_LIE_LOST has lost
  * @stray: completions of what was not posted, or was completed before
  * @events: events that queue pairs and SRQs had
- * @wait: woken when @seen is as expected
+ * @wait: woken when @seen and @lost are as expected
  * @user_word: model: first word of each region of user memory
  * @user_mem: address of the user memory
  * @word: model: words that atomics change, by device
@@ -475,6 +476,7 @@ struct x_world {
 	bool async;
 	u32 expected;
 	atomic_t seen;
+	atomic_t lost;
 	atomic_t stray;
 	atomic_t events;
 	wait_queue_head_t wait;

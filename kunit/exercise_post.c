@@ -15,6 +15,19 @@
 /* Completions that are polled at a time. */
 #define X_POLL		8
 
+static bool all_seen(struct x_world *w)
+{
+	return atomic_read(&w->seen) + atomic_read(&w->lost) >= READ_ONCE(w->expected);
+}
+
+static void count(struct x_world *w, atomic_t *what)
+{
+	/* Full barrier: pairs with wait_for_all(), after @expected was written. */
+	atomic_inc_return(what);
+	if (all_seen(w))
+		wake_up(&w->wait);
+}
+
 static void record(struct x_wr *wr, const struct ib_wc *wc)
 {
 	struct x_queue *q = wr->q;
@@ -25,9 +38,7 @@ static void record(struct x_wr *wr, const struct ib_wc *wc)
 	wr->order = atomic_inc_return(&q->order);
 	if (atomic_cmpxchg(&wr->state, X_POSTED, X_COMPLETED) != X_POSTED)
 		atomic_inc(&w->stray);
-	/* Pairs with x_settle(), which writes @expected before it looks at @seen. */
-	if (atomic_inc_return(&w->seen) >= READ_ONCE(w->expected))
-		wake_up(&w->wait);
+	count(w, &w->seen);
 }
 
 static void x_done(struct ib_cq *cq, struct ib_wc *wc)
@@ -35,8 +46,10 @@ static void x_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct x_wr *wr = container_of(wc->wr_cqe, struct x_wr, cqe);
 	enum x_lie lie = wr->q->w->lie;
 
-	if (lie == X_LIE_LOST && wr->what == X_RECV && wc->status == IB_WC_WR_FLUSH_ERR)
+	if (lie == X_LIE_LOST && wr->what == X_RECV && wc->status == IB_WC_WR_FLUSH_ERR) {
+		count(wr->q->w, &wr->q->w->lost);
 		return;
+	}
 	record(wr, wc);
 	if (lie == X_LIE_TWICE && wr->what == X_SEND && wc->status == IB_WC_SUCCESS)
 		record(wr, wc);
@@ -96,16 +109,11 @@ static bool polls_itself(const struct x_world *w)
 	return false;
 }
 
-static bool all_seen(struct x_world *w)
-{
-	return atomic_read(&w->seen) >= READ_ONCE(w->expected);
-}
-
 static void wait_for_all(struct x_world *w)
 {
 	u64 end = ktime_get_ns() + jiffies_to_nsecs(w->patience);
 
-	/* Full barrier, with the loads that follow: pairs with record(). */
+	/* Full barrier, with the loads that follow: pairs with count(). */
 	smp_mb();
 	if (!polls_itself(w)) {
 		wait_event_timeout(w->wait, all_seen(w), w->patience);
@@ -277,8 +285,8 @@ static void build_recvs(struct x_world *w, struct x_queue *q, struct x_recvs *ch
 	}
 }
 
-/* Whose timer ends first gets the first receive: the model does not know. */
-static bool several_wait(struct x_world *w, const struct x_queue *q)
+/* How many wait for receives of this queue. */
+static int waiting_for(struct x_world *w, const struct x_queue *q)
 {
 	int i, waiting = 0;
 	struct x_qp *peer;
@@ -289,7 +297,7 @@ static bool several_wait(struct x_world *w, const struct x_queue *q)
 		peer = xm_peer(w, &w->qp[i]);
 		waiting += peer && xm_receives(w, peer) == q;
 	}
-	return waiting > 1;
+	return waiting;
 }
 
 /* @may: 0, or what it returns whatever room there is. */
@@ -301,10 +309,14 @@ static enum x_verdict post_recvs(struct x_world *w, const struct x_op *op, struc
 	struct x_recvs chain;
 	int want, ret;
 
-	if (several_wait(w, q))
+	/* Whose timer ends first gets the first receive: the model does not know. */
+	if (waiting_for(w, q) > 1)
 		return X_SKIPPED;
 	if (x_settle_if(w, w->async) || x_make_room(w, q, n, &room))
 		return X_FAILED;
+	/* Nor whether the first is taken when the last is posted, for which there is room then. */
+	if (room < n && waiting_for(w, q))
+		return X_SKIPPED;
 	if (may)
 		room = 0;
 	want = may ?: room < n ? -ENOMEM : 0;
