@@ -608,6 +608,16 @@ unload_order() {
 	in_use kverbs_p2pdma kverbs_peer_mem && rmmod kverbs "$4" "$5"
 }
 
+# unload_providers_order <names>: of all modules, with those that provide memory.
+unload_providers_order() {
+	insert_all && load kverbs_pingpong run=0 && load kverbs_fake_gpu size_mb=1 &&
+		load kverbs_bar_mem || return 1
+	for module in "$@"; do
+		[ "$module" != kverbs ] || in_use kverbs_p2pdma kverbs_peer_mem || return 1
+		rmmod "$module" || return 1
+	done
+}
+
 # A run between two devices holds kverbs_pingpong, and nothing else: it loses the devices.
 unload_in_run() {
 	insert_all && load kverbs_pingpong run=0 && start_run || return 1
@@ -638,6 +648,19 @@ case_orders() {
 			check "unloading in the order $order, core, $core" \
 				unload_order $modules kverbs_${core% *} kverbs_${core#* }
 		done
+	done
+	for order in \
+		"fake_gpu bar_mem emu hotplug pingpong - p2pdma peer_mem" \
+		"bar_mem emu fake_gpu pingpong hotplug - peer_mem p2pdma" \
+		"hotplug emu pingpong - fake_gpu peer_mem bar_mem p2pdma" \
+		"emu pingpong hotplug - bar_mem p2pdma fake_gpu peer_mem"; do
+		modules=
+		for name in $order; do
+			modules="$modules kverbs_$name"
+		done
+		# shellcheck disable=SC2086
+		check "unloading in the order $order" \
+			unload_providers_order ${modules%kverbs_-*}kverbs ${modules#*kverbs_- }
 	done
 	check "modules go while a run is under way" unload_in_run
 	check "what is held is not unloaded" held_modules
