@@ -65,7 +65,7 @@ struct ib_frame {
  * @task: whose, for contexts of tasks; NULL: free
  * @top: the innermost frame
  * @first: for a method of the data path that is the task's outermost frame
- * @inner: for one inside a callback, or in a softirq; its @what is NULL while it is free
+ * @inner: for one inside a callback, or in an interrupt; its @what is NULL while it is free
  *
  * Whoever has taken a chain touches it alone. The chains of tasks are in a table, by
  * hash; @top points to @first while they are free.
@@ -164,7 +164,7 @@ static __always_inline struct ib_chain *ib_chain_here(void)
 	return &ib_task_chains[hash_ptr(current, IB_CHAIN_BITS)];
 }
 
-/* 0 for a task, SOFTIRQ_OFFSET for a softirq, anything else in interrupts. */
+/* 0 for a task, SOFTIRQ_OFFSET for a softirq, anything else in hard interrupts. */
 static __always_inline int ib_chain_context(void)
 {
 	return preempt_count() & (NMI_MASK | HARDIRQ_MASK | SOFTIRQ_OFFSET);
@@ -198,9 +198,8 @@ static __always_inline void ib_frame_fill(struct ib_frame *f, const struct ib_de
 }
 
 /*
- * The frame of a method of the data path in a callback, or in a softirq: @owner has the
- * task's chain. There is none for those in hard interrupts, and in callbacks inside such
- * a method.
+ * The frame of a method of the data path in a callback, or in an interrupt: @owner has the
+ * task's chain. There is none for those in NMIs, and in callbacks inside such a method.
  */
 static __always_inline bool ib_inner_frame(int context, struct ib_chain *chain,
 					   const struct task_struct *owner,
@@ -208,6 +207,8 @@ static __always_inline bool ib_inner_frame(int context, struct ib_chain *chain,
 {
 	if (context == SOFTIRQ_OFFSET)
 		chain = &(*this_cpu_ptr(&ib_interrupt_chains))[0];
+	else if (context && !(context & NMI_MASK))
+		chain = &(*this_cpu_ptr(&ib_interrupt_chains))[1];
 	else if (unlikely(context || owner != current))
 		return false;
 	*f = &chain->inner;

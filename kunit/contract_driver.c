@@ -3,6 +3,7 @@
  * The contract checker: drivers that break the contract, and drivers that do not.
  */
 #include <linux/interrupt.h>
+#include <linux/irq_work.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
 #include <linux/scatterlist.h>
@@ -384,6 +385,35 @@ static void post_in_softirq_is_watched(struct kunit *test)
 	sleep_of_a_post_by(test, scene, call_in_softirq, contract_count_as_sleep);
 }
 
+struct hardirq_call {
+	struct irq_work irq;
+	struct contract_scene *scene;
+};
+
+static void call_in_irq_work(struct irq_work *irq)
+{
+	contract_call_comp_handler(container_of(irq, struct hardirq_call, irq)->scene);
+}
+
+static void call_in_hardirq(struct contract_scene *scene)
+{
+	struct hardirq_call h = { .scene = scene };
+
+	init_irq_work(&h.irq, call_in_irq_work);
+	irq_work_queue(&h.irq);
+	irq_work_sync(&h.irq);
+	kvt_wait(&scene->handled);
+}
+
+static void post_in_hardirq_is_watched(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+
+	to_error(test, scene);
+	sleep_of_a_post_by(test, scene, call_in_hardirq, contract_count_as_sleep);
+	sleep_of_a_post_by(test, scene, call_in_hardirq, contract_count_as_sleep);
+}
+
 /* Rule 3 */
 
 /* A handler that posts as well. */
@@ -598,6 +628,7 @@ static struct kunit_case contract_driver_cases[] = {
 	KUNIT_CASE(sleep_in_peek_cq_is_reported),
 	KUNIT_CASE(sleep_in_method_is_not_the_callers),
 	KUNIT_CASE(post_in_softirq_is_watched),
+	KUNIT_CASE(post_in_hardirq_is_watched),
 	KUNIT_CASE(handler_inside_a_post_of_a_handler_is_reported),
 	KUNIT_CASE_PARAM(comp_handler_inside_verb_is_reported, calling_verbs_gen_params),
 	KUNIT_CASE_PARAM(event_handler_inside_verb_is_reported, telling_verbs_gen_params),

@@ -42,5 +42,8 @@ cost() {
 
 # thousandths with one digit behind the point, rounded
 tenths() {
-	echo "$((($1 + 50) / 1000)).$((($1 + 50) % 1000 / 100))"
+	tenths=$((($1 < 0 ? -$1 : $1) + 50))
+	sign=
+	[ "$1" -ge 0 ] || sign=-
+	echo "$sign$((tenths / 1000)).$((tenths % 1000 / 100))"
 }

@@ -258,6 +258,10 @@ static int cqb_burst_check(struct cqb_run *run)
 		pr_err("mode=burst: the machine must have one processor only\n");
 		return -EINVAL;
 	}
+	if (run->hardirq) {
+		pr_err("ctx=hardirq is for mode=post only\n");
+		return -EINVAL;
+	}
 	run->depth = run->p.count;
 	return cqb_range("count", run->p.count, 2, CQB_MAX_BURST) ?:
 	       cqb_range("rounds", run->p.rounds, 1, CQB_MAX_ROUNDS);

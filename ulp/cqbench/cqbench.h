@@ -117,6 +117,7 @@ struct cqb_cq {
  * @mode: what is measured
  * @ctx: polling context
  * @bare: poll with ib_poll_cq(), without the CQ layer
+ * @hardirq: post in hard interrupt
  * @depth: messages that a queue pair can have outstanding
  * @dev: the device
  * @pd: protection domain of all queue pairs
@@ -130,6 +131,7 @@ struct cqb_run {
 	const struct cqb_mode *mode;
 	enum ib_poll_context ctx;
 	bool bare;
+	bool hardirq;
 	u32 depth;
 	struct ib_device *dev;
 	struct ib_pd *pd;

@@ -334,8 +334,8 @@ static int cqb_load_check(struct cqb_run *run)
 	struct cqb_params *p = &run->p;
 	u32 all = p->rate ? CQB_OUTSTANDING : max(p->window, p->cqs);
 
-	if (run->bare) {
-		pr_err("ctx=bare is for mode=burst only\n");
+	if (run->bare || run->hardirq) {
+		pr_err("ctx=%s is not for mode=load\n", p->ctx);
 		return -EINVAL;
 	}
 	run->depth = clamp_t(u32, DIV_ROUND_UP(all, p->cqs ?: 1),

@@ -4,14 +4,15 @@
  *
  * The clock is read before the first and after the last post of a round; completions
  * are polled between the rounds. With ctx=bare the driver's method is called instead, so
- * the difference is what the midlayer adds. With ctx=direct and bare a task posts; else
- * the done() of a first message does, in that context.
+ * the difference is what the midlayer adds. With ctx=direct and bare a task posts, with
+ * ctx=hardirq a hard interrupt; else the done() of a first message does, in that context.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/bottom_half.h>
 #include <linux/completion.h>
 #include <linux/cpumask.h>
+#include <linux/irq_work.h>
 #include <linux/jiffies.h>
 #include <linux/ktime.h>
 #include <linux/math64.h>
@@ -28,6 +29,7 @@
  * struct cqb_posts - rounds of posts
  * @cqe: of all messages
  * @first: of the message before them
+ * @irq: posts, in hard interrupt
  * @run: the run
  * @seen: completions of this round so far
  * @ns: time that the posts of this round took
@@ -38,6 +40,7 @@
 struct cqb_posts {
 	struct ib_cqe cqe;
 	struct ib_cqe first;
+	struct irq_work irq;
 	struct cqb_run *run;
 	u32 seen;
 	u64 ns;
@@ -83,6 +86,13 @@ static void cqb_post_first_done(struct ib_cq *cq, struct ib_wc *wc)
 		complete(&p->over);
 }
 
+static void cqb_post_in_irq(struct irq_work *irq)
+{
+	struct cqb_posts *p = container_of(irq, struct cqb_posts, irq);
+
+	p->ns = cqb_post_round(p, p->run->cqs[0].qp, false, &p->ret);
+}
+
 /* In the context of the CQ. */
 static int cqb_post_there(struct cqb_posts *p, struct ib_qp *qp)
 {
@@ -118,6 +128,11 @@ static int cqb_post_here(struct cqb_posts *p, struct cqb_cq *c)
 {
 	int ret = 0;
 
+	if (p->run->hardirq) {
+		irq_work_queue(&p->irq);
+		irq_work_sync(&p->irq);
+		return p->ret ?: cqb_post_poll(p, c->cq);
+	}
 	p->ns = p->run->bare ? cqb_post_round(p, c->qp, true, &ret) :
 			       cqb_post_round(p, c->qp, false, &ret);
 	return ret ?: cqb_post_poll(p, c->cq);
@@ -138,6 +153,7 @@ static int cqb_post_measure(struct cqb_run *run, struct cqb_result *res)
 	p->cqe.done = cqb_post_done;
 	p->first.done = cqb_post_first_done;
 	init_completion(&p->over);
+	init_irq_work(&p->irq, cqb_post_in_irq);
 	cqb_wr_init(&p->wr, &p->cqe);
 	/* The first one warms up. */
 	for (round = 0; round <= run->p.rounds && !ret; round++) {

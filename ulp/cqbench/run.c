@@ -44,8 +44,10 @@ static const struct {
 	const char *name;
 	enum ib_poll_context ctx;
 	bool bare;
+	bool hardirq;
 } cqb_contexts[] = {
-	{ "bare", IB_POLL_DIRECT, true },
+	{ "bare", IB_POLL_DIRECT, .bare = true },
+	{ "hardirq", IB_POLL_DIRECT, .hardirq = true },
 	{ "direct", IB_POLL_DIRECT },
 	{ "softirq", IB_POLL_SOFTIRQ },
 #ifdef IB_POLL_THREAD
@@ -94,6 +96,7 @@ static int cqb_find_ctx(struct cqb_run *run)
 		if (!strcmp(run->p.ctx, cqb_contexts[i].name)) {
 			run->ctx = cqb_contexts[i].ctx;
 			run->bare = cqb_contexts[i].bare;
+			run->hardirq = cqb_contexts[i].hardirq;
 			return 0;
 		}
 	}
