@@ -439,6 +439,18 @@ static void failed_method_is_not(struct kunit *test)
 	contract_expect_none(test);
 }
 
+static void failed_reg_umem_mr_is_not(struct kunit *test)
+{
+	struct mock *m = device_up(test, true);
+	struct ib_pd *pd = kvt_pd(test, m->ibdev);
+
+	mock_fail(m, MOCK_reg_umem_mr, -ENOMEM);
+	KUNIT_EXPECT_EQ(test, -ENOMEM, make_umem_mr(test, pd, NULL));
+	KUNIT_EXPECT_EQ(test, 1, mock_calls(m, MOCK_reg_umem_mr));
+	mock_fail_none(m);
+	contract_expect_none(test);
+}
+
 static void no_limits(struct ib_device_attr *attr)
 {
 	attr->max_cqe = 0;
@@ -477,6 +489,7 @@ static struct kunit_case contract_output_cases[] = {
 	KUNIT_CASE_PARAM(missing_output_is_reported, outputs_gen_params),
 	KUNIT_CASE_PARAM(output_that_is_there_is_not, outputs_gen_params),
 	KUNIT_CASE(failed_method_is_not),
+	KUNIT_CASE(failed_reg_umem_mr_is_not),
 	KUNIT_CASE(device_without_limits_is_reported),
 	KUNIT_CASE(device_with_limits_is_not),
 	{}

@@ -191,7 +191,7 @@ static void end_wr(struct x_queue *q, enum ib_wc_status status)
 	wr->completes = wr->what == X_RECV || wr->signaled || status != IB_WC_SUCCESS;
 	if (wr->completes) {
 		wr->want_order = ++q->completions;
-		/* record() looks at it at any moment. */
+		/* Whoever has a completion looks at it, at any moment. */
 		WRITE_ONCE(q->w->expected, q->w->expected + 1);
 	}
 }

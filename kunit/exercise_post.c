@@ -285,19 +285,20 @@ static void build_recvs(struct x_world *w, struct x_queue *q, struct x_recvs *ch
 	}
 }
 
-/* How many wait for receives of this queue. */
-static int waiting_for(struct x_world *w, const struct x_queue *q)
+/* Does somebody wait for a receive? One at most: a queue has one user, and that one peer. */
+static bool is_waited_for(struct x_world *w, const struct x_queue *q)
 {
-	int i, waiting = 0;
 	struct x_qp *peer;
+	int i;
 
 	for (i = 0; i < X_SLOTS; i++) {
 		if (!xm_there(w, X_QP, i) || !xm_is_blocked(&w->qp[i]))
 			continue;
 		peer = xm_peer(w, &w->qp[i]);
-		waiting += peer && xm_receives(w, peer) == q;
+		if (peer && xm_receives(w, peer) == q)
+			return true;
 	}
-	return waiting;
+	return false;
 }
 
 /* @may: 0, or what it returns whatever room there is. */
@@ -309,13 +310,10 @@ static enum x_verdict post_recvs(struct x_world *w, const struct x_op *op, struc
 	struct x_recvs chain;
 	int want, ret;
 
-	/* Whose timer ends first gets the first receive: the model does not know. */
-	if (waiting_for(w, q) > 1)
-		return X_SKIPPED;
 	if (x_settle_if(w, w->async) || x_make_room(w, q, n, &room))
 		return X_FAILED;
-	/* Nor whether the first is taken when the last is posted, for which there is room then. */
-	if (room < n && waiting_for(w, q))
+	/* If the first is taken before the last is posted, there is room for that. */
+	if (room < n && is_waited_for(w, q))
 		return X_SKIPPED;
 	if (may)
 		room = 0;

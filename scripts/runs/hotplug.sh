@@ -613,8 +613,11 @@ unload_providers_order() {
 	insert_all && load kverbs_pingpong run=0 && load kverbs_fake_gpu size_mb=1 &&
 		load kverbs_bar_mem || return 1
 	for module in "$@"; do
-		[ "$module" != kverbs ] || in_use kverbs_p2pdma kverbs_peer_mem || return 1
-		rmmod "$module" || return 1
+		case $module in
+		kverbs) in_use kverbs_p2pdma kverbs_peer_mem ;;
+		kverbs_bar_mem) in_use kverbs_p2pdma ;;
+		kverbs_fake_gpu) in_use kverbs_peer_mem ;;
+		esac && rmmod "$module" || return 1
 	done
 }
 

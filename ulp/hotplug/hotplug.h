@@ -181,6 +181,7 @@ struct hp_qp {
  * @unwatched: @work is not to be queued any more
  * @failed: a request has failed: there is no traffic any more
  * @budget: receives that may still be posted again at once
+ * @owed: with an SRQ: messages that took a receive of it, less those that completed
  * @warm: requests until @moves
  * @moves: completed when traffic moves, or a request has failed
  * @left: requests that are out, but those of an SRQ, and one until @stopping
@@ -202,6 +203,7 @@ struct hp_queue {
 	spinlock_t poll_lock;
 	bool unwatched;
 	atomic_t budget;
+	atomic_t owed;
 	atomic_t warm;
 	struct completion moves;
 	atomic_t left;
@@ -238,7 +240,7 @@ struct hp_session {
  * @adds: sessions that began
  * @removes: sessions that ended
  * @failed: sessions that could not begin
- * @posted: requests
+ * @posted: requests, but receives that an SRQ has kept to the end
  * @completed: those that succeeded
  * @flushed: those that were flushed
  * @bad: those that failed because they were meant to
@@ -255,7 +257,7 @@ struct hp_session {
  * @moved: by &enum hp_kind, requests to a peer that were done
  * @done: by &enum hp_op, those of all kinds
  * @out: by &enum hp_kind, requests under way when sessions ended; of queue pairs with
- *	 traffic, sends
+ *	 traffic, those to the peer
  * @states: by &enum ib_qp_state, queue pairs that were so when remove() came
  */
 struct hp_stats {

@@ -6,10 +6,11 @@
  *  1. queue pairs are moved to ERR with traffic on, in every other session;
  *  2. stopping is set, with the lock: nothing is posted after it. Until then there is
  *     traffic, and each queue has requests under way, which are counted;
- *  3. our own polling ends, the queues are drained: each request has completed;
- *  4. the books are closed, and looked at: what is out now is lost;
- *  5. queue pairs are destroyed, what is in the CQs is taken out, CQs are destroyed:
- *     a completion that comes now is late;
+ *  3. our own polling ends, the queues are drained: each request has completed, but
+ *     receives of an SRQ that no message has taken;
+ *  4. the books are closed, and looked at: what else is out now is lost;
+ *  5. queue pairs, SRQs and regions are destroyed, what is in the CQs is taken out, CQs
+ *     are destroyed: a completion that comes now is late;
  *  6. no handler runs any more, so the slots and the memory can go.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -333,7 +334,10 @@ static void hp_queue_unwatch(struct hp_queue *queue)
 	cancel_work_sync(&queue->work);
 }
 
-/* The same as ib_drain_qp(), which does it for the others. */
+/*
+ * The same as ib_drain_qp(), which does it for the others. A receive of an SRQ is in the
+ * CQ before the message that took it.
+ */
 static void hp_plain_drain(struct hp_queue *queue)
 {
 	hp_queue_break(queue);
@@ -361,7 +365,7 @@ static void hp_queue_drain(struct hp_queue *queue)
 	}
 }
 
-/* An SRQ keeps what nobody has sent to. */
+/* An SRQ keeps the receives that no message has taken. */
 static void hp_slot_check(const struct hp_slot *slot)
 {
 	int out = max(atomic_read(&slot->out), 0);
@@ -381,6 +385,8 @@ static void hp_queue_check(struct hp_queue *queue)
 		for (i = 0; i < q->nr; i++)
 			hp_slot_check(&q->slots[i]);
 	}
+	if (queue->srq)
+		atomic_add(max(atomic_read(&queue->owed), 0), &hp_stats.lost);
 }
 
 /* What nobody would poll any more: it is late. */

@@ -13,7 +13,9 @@
  *
  * left is one more than the requests that are out until stopping is set, hence
  * idle is completed once, and not before. Nobody looks at the slot or the queue
- * after he has taken his share off left.
+ * after he has taken his share off left. Receives of an SRQ have no share: nothing
+ * flushes those that are not taken. They complete before the message that takes them
+ * does, in the same CQ, and are done with when the handlers of that are.
  */
 #include <linux/printk.h>
 
@@ -245,15 +247,19 @@ static void hp_succeeded(struct hp_slot *slot)
 {
 	struct hp_queue *queue = slot->qp->queue;
 
+	if (slot->shared) {
+		atomic_inc(&hp_stats.shared);
+		atomic_dec(&queue->owed);
+	}
 	if (slot->recv && atomic_dec_if_positive(&queue->budget) < 0) {
 		/* Pairs with hp_queue_pace(): the slot is done with. */
 		smp_store_release(&slot->rests, true);
 		return;
 	}
-	if (slot->shared)
-		atomic_inc(&hp_stats.shared);
 	if (!slot->recv) {
 		atomic_inc(&hp_stats.done[slot->op]);
+		if (slot->op == HP_SEND || slot->op == HP_WRITE)
+			atomic_inc(&queue->owed);
 		/* The region stays as it is. */
 		if (slot->op == HP_REG)
 			return;
