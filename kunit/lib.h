@@ -16,7 +16,7 @@ struct net_device;
 struct task_struct;
 
 /* How long anything that must happen may take: KASAN under TCG is slow. */
-#define KVT_TIMEOUT	(20 * HZ)
+#define KVT_TIMEOUT	(60 * HZ)
 
 #define KVT_TRACE_LEN	2048
 
