@@ -77,11 +77,7 @@ static int pd_map_all_memory(struct ib_pd *pd, int access)
 		return PTR_ERR(mr);
 
 	ib_mr_need_key(pd->device, mr, "get_dma_mr", site);
-	mr->device = pd->device;
-	mr->pd = pd;
-	mr->type = IB_MR_TYPE_DMA;
-	mr->uobject = NULL;
-	mr->need_inval = false;
+	ib_mr_fill(mr, pd, IB_MR_TYPE_DMA, NULL);
 	pd->__internal_mr = mr;
 	return 0;
 }
