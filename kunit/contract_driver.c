@@ -2,8 +2,6 @@
 /*
  * The contract checker: drivers that break the contract, and drivers that do not.
  */
-#include <linux/interrupt.h>
-#include <linux/irq_work.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
 #include <linux/scatterlist.h>
@@ -353,26 +351,19 @@ static void sleep_in_method_is_not_the_callers(struct kunit *test)
 	sleep_of_a_post_by(test, scene, contract_call_comp_handler, contract_sleep);
 }
 
-struct softirq_call {
-	struct tasklet_struct tasklet;
-	struct contract_scene *scene;
-};
-
-static void call_here(struct tasklet_struct *tasklet)
+static void call_here(void *scene)
 {
-	struct softirq_call *s = container_of(tasklet, struct softirq_call, tasklet);
-
-	contract_call_comp_handler(s->scene);
+	contract_call_comp_handler(scene);
 }
 
 static void call_in_softirq(struct contract_scene *scene)
 {
-	struct softirq_call s = { .scene = scene };
+	kvt_run_in_softirq(call_here, scene);
+}
 
-	tasklet_setup(&s.tasklet, call_here);
-	tasklet_schedule(&s.tasklet);
-	kvt_wait(&scene->handled);
-	tasklet_kill(&s.tasklet);
+static void call_in_hardirq(struct contract_scene *scene)
+{
+	kvt_run_in_hardirq(call_here, scene);
 }
 
 static void post_in_softirq_is_watched(struct kunit *test)
@@ -383,26 +374,6 @@ static void post_in_softirq_is_watched(struct kunit *test)
 	sleep_of_a_post_by(test, scene, call_in_softirq, contract_count_as_sleep);
 	/* The frame of the first one is free again. */
 	sleep_of_a_post_by(test, scene, call_in_softirq, contract_count_as_sleep);
-}
-
-struct hardirq_call {
-	struct irq_work irq;
-	struct contract_scene *scene;
-};
-
-static void call_in_irq_work(struct irq_work *irq)
-{
-	contract_call_comp_handler(container_of(irq, struct hardirq_call, irq)->scene);
-}
-
-static void call_in_hardirq(struct contract_scene *scene)
-{
-	struct hardirq_call h = { .scene = scene };
-
-	init_irq_work(&h.irq, call_in_irq_work);
-	irq_work_queue(&h.irq);
-	irq_work_sync(&h.irq);
-	kvt_wait(&scene->handled);
 }
 
 static void post_in_hardirq_is_watched(struct kunit *test)

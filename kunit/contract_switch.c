@@ -297,12 +297,6 @@ static struct {
 	unsigned int writes, reads;
 } method_class;
 
-static void find_lock_acquire(struct tracepoint *tp, void *data)
-{
-	if (!strcmp(tp->name, "lock_acquire"))
-		method_class.tp = tp;
-}
-
 #ifdef CONFIG_LOCKDEP
 static bool is_method_class(const struct lockdep_map *lock)
 {
@@ -336,8 +330,7 @@ static void unwatch_class(void *arg)
 
 static void watch_class(struct kunit *test)
 {
-	method_class.tp = NULL;
-	for_each_kernel_tracepoint(find_lock_acquire, NULL);
+	method_class.tp = kvt_tracepoint("lock_acquire");
 	if (!method_class.tp)
 		kunit_skip(test, "lockdep is not built in");
 	method_class.task = current;

@@ -15,6 +15,8 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
+#include <linux/string.h>
+#include <linux/tracepoint.h>
 #include <linux/uio.h>
 
 #include "lib.h"
@@ -362,6 +364,36 @@ int kvt_other_cpu(void)
 	return cpu < nr_cpu_ids ? cpu : 0;
 }
 EXPORT_SYMBOL_GPL(kvt_other_cpu);
+
+/* What kvt_tracepoint() looks for. */
+struct kvt_tracepoint_search {
+	const char *name;
+	struct tracepoint *found;
+};
+
+static void kvt_tracepoint_visit(struct tracepoint *tp, void *data)
+{
+	struct kvt_tracepoint_search *search = data;
+
+	if (!strcmp(tp->name, search->name))
+		search->found = tp;
+}
+
+/**
+ * kvt_tracepoint() - find a tracepoint of the kernel's own
+ * @name: its name
+ *
+ * Context: process.
+ * Return: the tracepoint, or %NULL if the kernel is built without.
+ */
+struct tracepoint *kvt_tracepoint(const char *name)
+{
+	struct kvt_tracepoint_search search = { .name = name };
+
+	for_each_kernel_tracepoint(kvt_tracepoint_visit, &search);
+	return search.found;
+}
+EXPORT_SYMBOL_GPL(kvt_tracepoint);
 
 /**
  * kvt_count() - how often a stress case repeats

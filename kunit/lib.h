@@ -14,6 +14,7 @@
 
 struct net_device;
 struct task_struct;
+struct tracepoint;
 
 /* How long anything that must happen may take: KASAN under TCG is slow. */
 #define KVT_TIMEOUT	(60 * HZ)
@@ -81,6 +82,7 @@ void kvt_gate_init(struct kvt_gate *g);
 void kvt_gate_pass(struct kvt_gate *g);
 void kvt_gate_open(struct kvt_gate *g);
 
+struct tracepoint *kvt_tracepoint(const char *name);
 void kvt_run_in_hardirq(void (*fn)(void *arg), void *arg);
 void kvt_run_in_softirq(void (*fn)(void *arg), void *arg);
 int kvt_other_cpu(void);

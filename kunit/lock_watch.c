@@ -30,6 +30,7 @@
 #include <linux/tracepoint.h>
 #include <kunit/test.h>
 
+#include "lib.h"
 #include "lock_watch.h"
 
 /* Deep enough from a lock in the scheduler up to the watched code. */
@@ -205,15 +206,6 @@ static struct {
 	{ "mm_page_alloc", probe_page_alloc },
 };
 
-static void watch_find(struct tracepoint *tp, void *data)
-{
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(probes); i++)
-		if (!strcmp(tp->name, probes[i].name))
-			probes[i].tp = tp;
-}
-
 /**
  * watch_possible() - does this kernel tell of locks?
  * @test: the running case; skipped if not
@@ -224,8 +216,8 @@ bool watch_possible(struct kunit *test)
 {
 	int i;
 
-	for_each_kernel_tracepoint(watch_find, NULL);
 	for (i = 0; i < ARRAY_SIZE(probes); i++) {
+		probes[i].tp = kvt_tracepoint(probes[i].name);
 		if (probes[i].tp)
 			continue;
 		kunit_mark_skipped(test, "no tracepoint %s: lockdep is not built in",
