@@ -599,25 +599,21 @@ in_use() {
 	done
 }
 
-# unload_order <modules>: those that are used by nobody, in this order, then the rest.
+# unload_order <names>: in this order, all modules, with those that provide memory if they
+# are among them. What is used by another one cannot go.
 unload_order() {
 	insert_all && load kverbs_pingpong run=0 || return 1
-	for module in "$1" "$2" "$3"; do
-		in_use kverbs kverbs_p2pdma kverbs_peer_mem && rmmod "$module" || return 1
-	done
-	in_use kverbs_p2pdma kverbs_peer_mem && rmmod kverbs "$4" "$5"
-}
-
-# unload_providers_order <names>: of all modules, with those that provide memory.
-unload_providers_order() {
-	insert_all && load kverbs_pingpong run=0 && load kverbs_fake_gpu size_mb=1 &&
-		load kverbs_bar_mem || return 1
+	case " $* " in
+	*" fake_gpu "*) load kverbs_fake_gpu size_mb=1 && load kverbs_bar_mem || return 1 ;;
+	esac
 	for module in "$@"; do
 		case $module in
-		kverbs) in_use kverbs_p2pdma kverbs_peer_mem ;;
-		kverbs_bar_mem) in_use kverbs_p2pdma ;;
-		kverbs_fake_gpu) in_use kverbs_peer_mem ;;
-		esac && rmmod "$module" || return 1
+		kverbs) in_use kverbs_p2pdma kverbs_peer_mem && rmmod kverbs || return 1
+			continue ;;
+		bar_mem) in_use kverbs_p2pdma ;;
+		fake_gpu) in_use kverbs_peer_mem ;;
+		emu | hotplug | pingpong) in_use kverbs kverbs_p2pdma kverbs_peer_mem ;;
+		esac && rmmod "kverbs_$module" || return 1
 	done
 }
 
@@ -642,28 +638,19 @@ held_modules() {
 case_orders() {
 	for order in "emu hotplug pingpong" "emu pingpong hotplug" "hotplug emu pingpong" \
 		"hotplug pingpong emu" "pingpong emu hotplug" "pingpong hotplug emu"; do
-		modules=
-		for name in $order; do
-			modules="$modules kverbs_$name"
-		done
 		for core in "p2pdma peer_mem" "peer_mem p2pdma"; do
 			# shellcheck disable=SC2086
 			check "unloading in the order $order, core, $core" \
-				unload_order $modules kverbs_${core% *} kverbs_${core#* }
+				unload_order $order kverbs $core
 		done
 	done
 	for order in \
-		"fake_gpu bar_mem emu hotplug pingpong - p2pdma peer_mem" \
-		"bar_mem emu fake_gpu pingpong hotplug - peer_mem p2pdma" \
-		"hotplug emu pingpong - fake_gpu peer_mem bar_mem p2pdma" \
-		"emu pingpong hotplug - bar_mem p2pdma fake_gpu peer_mem"; do
-		modules=
-		for name in $order; do
-			modules="$modules kverbs_$name"
-		done
+		"fake_gpu bar_mem emu hotplug pingpong kverbs p2pdma peer_mem" \
+		"bar_mem emu fake_gpu pingpong hotplug kverbs peer_mem p2pdma" \
+		"hotplug emu pingpong kverbs fake_gpu peer_mem bar_mem p2pdma" \
+		"emu pingpong hotplug kverbs bar_mem p2pdma fake_gpu peer_mem"; do
 		# shellcheck disable=SC2086
-		check "unloading in the order $order" \
-			unload_providers_order ${modules%kverbs_-*}kverbs ${modules#*kverbs_- }
+		check "unloading in the order $order" unload_order $order
 	done
 	check "modules go while a run is under way" unload_in_run
 	check "what is held is not unloaded" held_modules

@@ -279,7 +279,7 @@ struct hp_stats {
 	atomic_t longest_us;
 	atomic_t shared;
 	atomic_t moved[HP_KINDS];
-	atomic_t done[HP_OPS + 1];
+	atomic_t done[HP_OPS];
 	atomic_t out[HP_KINDS];
 	atomic_t states[HP_QP_STATES];
 };

@@ -66,15 +66,30 @@ static int hp_post_recv(struct hp_slot *slot)
 	return ib_post_recv(slot->qp->qp, &wr, NULL);
 }
 
+static const enum ib_wr_opcode hp_opcodes[] = {
+	[HP_SEND] = IB_WR_SEND,
+	[HP_WRITE] = IB_WR_RDMA_WRITE_WITH_IMM,
+	[HP_READ] = IB_WR_RDMA_READ,
+	[HP_ADD] = IB_WR_ATOMIC_FETCH_AND_ADD,
+	[HP_REG] = IB_WR_REG_MR,
+};
+
+static struct ib_send_wr hp_send_wr(struct hp_slot *slot, struct ib_sge *sge)
+{
+	return (struct ib_send_wr) {
+		.wr_cqe = &slot->cqe,
+		.sg_list = sge,
+		.num_sge = sge ? 1 : 0,
+		.opcode = hp_opcodes[slot->op],
+		.send_flags = IB_SEND_SIGNALED,
+	};
+}
+
 static int hp_post_reg(struct hp_slot *slot)
 {
 	struct ib_mr *mr = slot->qp->queue->mr;
 	struct ib_reg_wr reg = {
-		.wr = {
-			.wr_cqe = &slot->cqe,
-			.opcode = IB_WR_REG_MR,
-			.send_flags = IB_SEND_SIGNALED,
-		},
+		.wr = hp_send_wr(slot, NULL),
 		.mr = mr,
 		.key = mr->rkey,
 		.access = HP_ACCESS,
@@ -88,13 +103,7 @@ static int hp_post_add(struct hp_slot *slot)
 	const struct ib_mr *mr = slot->qp->queue->mr;
 	struct ib_sge sge = hp_sge(slot);
 	struct ib_atomic_wr add = {
-		.wr = {
-			.wr_cqe = &slot->cqe,
-			.sg_list = &sge,
-			.num_sge = 1,
-			.opcode = IB_WR_ATOMIC_FETCH_AND_ADD,
-			.send_flags = IB_SEND_SIGNALED,
-		},
+		.wr = hp_send_wr(slot, &sge),
 		.remote_addr = mr->iova,
 		.compare_add = 1,
 		.rkey = mr->rkey,
@@ -108,14 +117,7 @@ static int hp_post_rdma(struct hp_slot *slot)
 	const struct ib_mr *mr = slot->qp->queue->mr;
 	struct ib_sge sge = hp_sge(slot);
 	struct ib_rdma_wr rdma = {
-		.wr = {
-			.wr_cqe = &slot->cqe,
-			.sg_list = &sge,
-			.num_sge = 1,
-			.opcode = slot->op == HP_READ ? IB_WR_RDMA_READ :
-							IB_WR_RDMA_WRITE_WITH_IMM,
-			.send_flags = IB_SEND_SIGNALED,
-		},
+		.wr = hp_send_wr(slot, &sge),
 		.remote_addr = mr->iova,
 		.rkey = mr->rkey,
 	};
@@ -126,13 +128,7 @@ static int hp_post_rdma(struct hp_slot *slot)
 static int hp_post_send(struct hp_slot *slot)
 {
 	struct ib_sge sge = hp_sge(slot);
-	struct ib_send_wr wr = {
-		.wr_cqe = &slot->cqe,
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IB_WR_SEND,
-		.send_flags = IB_SEND_SIGNALED,
-	};
+	struct ib_send_wr wr = hp_send_wr(slot, &sge);
 
 	return ib_post_send(slot->qp->qp, &wr, NULL);
 }
@@ -257,12 +253,12 @@ static void hp_succeeded(struct hp_slot *slot)
 		return;
 	}
 	if (!slot->recv) {
-		atomic_inc(&hp_stats.done[slot->op]);
-		if (slot->op == HP_SEND || slot->op == HP_WRITE)
-			atomic_inc(&queue->owed);
 		/* The region stays as it is. */
 		if (slot->op == HP_REG)
 			return;
+		if (slot->op == HP_SEND || slot->op == HP_WRITE)
+			atomic_inc(&queue->owed);
+		atomic_inc(&hp_stats.done[slot->op]);
 		atomic_inc(&hp_stats.moved[queue->kind]);
 		if (atomic_dec_and_test(&queue->warm))
 			complete_all(&queue->moves);
