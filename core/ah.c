@@ -344,8 +344,11 @@ int rdma_query_ah(struct ib_ah *ah, struct rdma_ah_attr *ah_attr)
 
 	if (!ah->device->ops.query_ah)
 		return -EOPNOTSUPP;
+	rdma_ah_set_port_num(ah_attr, 0);
 	ret = IB_ATOMIC_METHOD(ah->device, &ah->pd->res, "query_ah",
 			       ah->device->ops.query_ah(ah, ah_attr));
+	if (!ret && !rdma_ah_get_port_num(ah_attr))
+		ib_output_missing(ah->device, &ah->pd->res, "query_ah", "gave no port", _RET_IP_);
 	/* Drivers copy what they keep; the reference is not the caller's. */
 	ah_attr->grh.sgid_attr = NULL;
 	return ret;

@@ -11,6 +11,7 @@
  */
 #include <linux/export.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 #include <rdma/ib_cache.h>
 
 #include "contract.h"
@@ -28,6 +29,20 @@ struct ib_port_snapshot {
 	u16 pkeys[];
 };
 
+/* One that the driver leaves as it was is none: this is not the address of any port. */
+static int read_gid(struct ib_device *dev, u32 port, int index, union ib_gid *gid)
+{
+	int ret;
+
+	memset(gid, 0xff, sizeof(*gid));
+	ret = IB_METHOD(dev, NULL, "query_gid", dev->ops.query_gid(dev, port, index, gid));
+	if (!ret && !memchr_inv(gid, 0xff, sizeof(*gid))) {
+		ib_output_missing(dev, NULL, "query_gid", "gave no GID", _THIS_IP_);
+		*gid = zgid;
+	}
+	return ret;
+}
+
 static int read_gids(struct ib_device *dev, u32 port, bool *changed)
 {
 	int len = dev->port_data[port].immutable.gid_tbl_len;
@@ -38,8 +53,7 @@ static int read_gids(struct ib_device *dev, u32 port, bool *changed)
 	if (rdma_protocol_roce(dev, port) || !dev->ops.query_gid)
 		return 0;
 	for (i = 0; i < len; i++) {
-		ret = IB_METHOD(dev, NULL, "query_gid",
-				dev->ops.query_gid(dev, port, i, &gid));
+		ret = read_gid(dev, port, i, &gid);
 		if (!ret)
 			ret = ib_gid_table_set(dev, port, i, &gid, changed);
 		if (ret)

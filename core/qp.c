@@ -31,6 +31,9 @@
 #define QP_RNR_TIMER_MAX	31
 #define QP_RETRY_MAX		7
 
+/* What a driver that gives no state leaves there. */
+#define QP_NO_STATE		((enum ib_qp_state)(IB_QPS_ERR + 1))
+
 #define QP_ATTR_KNOWN		(IB_QP_ATTR_STANDARD_BITS | IB_QP_RATE_LIMIT)
 
 /*
@@ -380,14 +383,23 @@ EXPORT_SYMBOL(ib_modify_qp);
 int ib_query_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
 		struct ib_qp_init_attr *qp_init_attr)
 {
+	enum ib_qp_state before = qp_attr->qp_state;
 	int ret;
 
 	if (!qp->device->ops.query_qp)
 		return -EOPNOTSUPP;
 
+	if (qp_attr_mask & IB_QP_STATE)
+		qp_attr->qp_state = QP_NO_STATE;
 	ret = IB_METHOD(qp->device, &qp->res, "query_qp",
 			qp->device->ops.query_qp(qp->real_qp, qp_attr, qp_attr_mask,
 						 qp_init_attr));
+	if ((qp_attr_mask & IB_QP_STATE) && qp_attr->qp_state == QP_NO_STATE) {
+		qp_attr->qp_state = before;
+		if (!ret)
+			ib_output_missing(qp->device, &qp->res, "query_qp", "gave no state",
+					  _RET_IP_);
+	}
 	/* Drivers copy what they keep; the references are not the caller's. */
 	qp_attr->ah_attr.grh.sgid_attr = NULL;
 	qp_attr->alt_ah_attr.grh.sgid_attr = NULL;

@@ -342,10 +342,16 @@ EXPORT_SYMBOL(ib_modify_srq);
  */
 int ib_query_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr)
 {
+	int ret;
+
 	if (!srq->device->ops.query_srq)
 		return -EOPNOTSUPP;
-	return IB_METHOD(srq->device, &srq->res, "query_srq",
-			 srq->device->ops.query_srq(srq, srq_attr));
+	srq_attr->max_wr = 0;
+	ret = IB_METHOD(srq->device, &srq->res, "query_srq",
+			srq->device->ops.query_srq(srq, srq_attr));
+	if (!ret && !srq_attr->max_wr)
+		ib_output_missing(srq->device, &srq->res, "query_srq", "gave no size", _RET_IP_);
+	return ret;
 }
 EXPORT_SYMBOL(ib_query_srq);
 

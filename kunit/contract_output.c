@@ -5,6 +5,7 @@
 #include <linux/mman.h>
 #include <linux/sizes.h>
 #include <kunit/test.h>
+#include <rdma/ib_cache.h>
 #include <rdma/ib_umem.h>
 
 #include "contract_rig.h"
@@ -137,6 +138,27 @@ static int completion_without_qp(struct ib_cq *cq, int nr, struct ib_wc *wc)
 	return 1;
 }
 
+static struct ib_mr *integrity_mr_without_key(struct ib_pd *pd, u32 max_data, u32 max_meta)
+{
+	return without_key(integrity_mr(pd, max_data, max_meta));
+}
+
+static int query_no_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
+		       struct ib_qp_init_attr *init)
+{
+	return 0;
+}
+
+static int query_no_srq(struct ib_srq *srq, struct ib_srq_attr *attr)
+{
+	return 0;
+}
+
+static int query_no_ah(struct ib_ah *ah, struct rdma_ah_attr *attr)
+{
+	return 0;
+}
+
 static void break_get_dma_mr(struct ib_device_ops *ops)
 {
 	ops->get_dma_mr = no_dma_mr;
@@ -216,6 +238,29 @@ static void break_poll_cq_qp(struct ib_device_ops *ops)
 {
 	ops->poll_cq = completion_without_qp;
 }
+
+static void break_integrity_mr_key(struct ib_device_ops *ops)
+{
+	ops->alloc_mr_integrity = integrity_mr_without_key;
+}
+
+static void break_query_qp(struct ib_device_ops *ops)
+{
+	ops->query_qp = query_no_qp;
+}
+
+static void break_query_srq(struct ib_device_ops *ops)
+{
+	ops->query_srq = query_no_srq;
+}
+
+static void break_query_ah(struct ib_device_ops *ops)
+{
+	ops->query_ah = query_no_ah;
+}
+
+/* Number of the object that a report is about. */
+static u32 asked;
 
 /* Each makes something of the objects that are there, and frees it. */
 
@@ -318,7 +363,58 @@ static noinline int poll(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
 	struct ib_wc wc[2];
 	int ret = CONTRACT_CALL(ib_poll_cq(cq, 1, wc));
 
+	asked = cq->res.id;
 	return min(ret, 0);
+}
+
+/* What was there before stays where the driver gives nothing. */
+static noinline int ask_qp(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+	struct ib_qp_init_attr init;
+	struct ib_qp *qp;
+	int ret;
+
+	kvt_qp_init(&init, cq, cq);
+	qp = ib_create_qp(pd, &init);
+	if (IS_ERR(qp))
+		return PTR_ERR(qp);
+	asked = qp->res.id;
+	ret = CONTRACT_CALL(ib_query_qp(qp, &attr, IB_QP_STATE, &init));
+	if (!ret)
+		KUNIT_EXPECT_EQ(test, IB_QPS_RESET, attr.qp_state);
+	ib_destroy_qp(qp);
+	return ret;
+}
+
+static noinline int ask_srq(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
+{
+	struct ib_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct ib_srq *srq = ib_create_srq(pd, &init);
+	struct ib_srq_attr attr;
+	int ret;
+
+	if (IS_ERR(srq))
+		return PTR_ERR(srq);
+	asked = srq->res.id;
+	ret = CONTRACT_CALL(ib_query_srq(srq, &attr));
+	ib_destroy_srq_user(srq, NULL);
+	return ret;
+}
+
+static noinline int ask_ah(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
+{
+	struct rdma_ah_attr attr = { .type = RDMA_AH_ATTR_TYPE_IB, .port_num = 1 };
+	struct ib_ah *ah = rdma_create_ah(pd, &attr, RDMA_CREATE_AH_SLEEPABLE);
+	int ret;
+
+	if (IS_ERR(ah))
+		return PTR_ERR(ah);
+	/* Handles have no number of their own. */
+	asked = pd->res.id;
+	ret = CONTRACT_CALL(rdma_query_ah(ah, &attr));
+	rdma_destroy_ah(ah, RDMA_DESTROY_AH_SLEEPABLE);
+	return ret;
 }
 
 /**
@@ -360,6 +456,11 @@ static const struct output outputs[] = {
 	{ "create_srq", break_create_srq, make_srq, "create_srq gave no size" },
 	{ "alloc_mw", break_alloc_mw, make_mw, "alloc_mw gave no key" },
 	{ "query_port", break_query_port, ask_port, "query_port gave no MTU" },
+	{ "alloc_mr_integrity, no key", break_integrity_mr_key, make_integrity_mr,
+	  "alloc_mr_integrity gave no key" },
+	{ "query_qp", break_query_qp, ask_qp, "query_qp gave no state", "qp" },
+	{ "query_srq", break_query_srq, ask_srq, "query_srq gave no size", "srq" },
+	{ "query_ah", break_query_ah, ask_ah, "query_ah gave no port", "pd" },
 	{ "poll_cq, too many", break_poll_cq_count, poll, "poll_cq gave more", "cq" },
 	{ "poll_cq, no QP", break_poll_cq_qp, poll, "poll_cq named no QP", "cq" },
 };
@@ -398,7 +499,7 @@ static void missing_output_is_reported(struct kunit *test)
 	m->ibdev->ops = whole;
 	contract_expect(test, &(struct contract_expected) {
 		.rule = IB_RULE_OUTPUT, .module = CONTRACT_DRIVER, .what = output->what,
-		.object = output->object, .id = cq->res.id, .site = output->call });
+		.object = output->object, .id = asked, .site = output->call });
 }
 
 static void output_that_is_there_is_not(struct kunit *test)
@@ -432,6 +533,7 @@ static void failed_method_is_not(struct kunit *test)
 	mock_fail(m, MOCK_create_srq, -ENOMEM);
 	mock_fail(m, MOCK_alloc_mw, -ENOMEM);
 	mock_fail(m, MOCK_query_port, -EIO);
+	mock_fail(m, MOCK_create_ah, -ENOMEM);
 	mock_fail(m, MOCK_poll_cq, -EIO);
 	for (i = 0; i < ARRAY_SIZE(outputs); i++)
 		KUNIT_EXPECT_GT(test, 0, outputs[i].call(test, pd, cq));
@@ -485,6 +587,27 @@ static void device_with_limits_is_not(struct kunit *test)
 	contract_expect_none(test);
 }
 
+static int query_no_gid(struct ib_device *dev, u32 port, int index, union ib_gid *gid)
+{
+	return 0;
+}
+
+/* The addresses of a port are read when its device is registered. */
+static void port_without_addresses_is_reported(struct kunit *test)
+{
+	struct mock *m = mock_new(test);
+	union ib_gid gid;
+
+	m->port[1].attr.gid_tbl_len = 1;
+	mock_alloc(test, m);
+	m->ibdev->ops.query_gid = query_no_gid;
+	KUNIT_EXPECT_EQ(test, 0, register_here(m));
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_OUTPUT, .module = CONTRACT_DRIVER,
+		.what = "query_gid gave no GID" });
+	KUNIT_EXPECT_NE(test, 0, rdma_query_gid(m->ibdev, 1, 0, &gid));
+}
+
 static struct kunit_case contract_output_cases[] = {
 	KUNIT_CASE_PARAM(missing_output_is_reported, outputs_gen_params),
 	KUNIT_CASE_PARAM(output_that_is_there_is_not, outputs_gen_params),
@@ -492,6 +615,7 @@ static struct kunit_case contract_output_cases[] = {
 	KUNIT_CASE(failed_reg_umem_mr_is_not),
 	KUNIT_CASE(device_without_limits_is_reported),
 	KUNIT_CASE(device_with_limits_is_not),
+	KUNIT_CASE(port_without_addresses_is_reported),
 	{}
 };
 

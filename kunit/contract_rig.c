@@ -242,6 +242,7 @@ static int modify_ah(struct ib_ah *ah, struct rdma_ah_attr *attr)
 static int query_ah(struct ib_ah *ah, struct rdma_ah_attr *attr)
 {
 	in_method();
+	rdma_ah_set_port_num(attr, 1);
 	return 0;
 }
 
