@@ -133,6 +133,33 @@ struct ib_mr *ib_alloc_mr_integrity(struct ib_pd *pd, u32 max_num_data_sg,
 }
 EXPORT_SYMBOL(ib_alloc_mr_integrity);
 
+/* As ib_dereg_mr_user(), for who called at @site. */
+int ib_mr_free(struct ib_mr *mr, struct ib_udata *udata, unsigned long site)
+{
+	struct ib_sig_attrs *sig_attrs = mr->sig_attrs;
+	struct ib_umem *umem = mr->umem;
+	struct ib_pd *pd = mr->pd;
+	int ret;
+
+	rdma_restrack_del(&mr->res);
+	ret = IB_IN_FRAME(mr->device, &mr->res, "dereg_mr", IB_FRAME_METHOD, site,
+			  umem ? umem_end_mr(umem, udata) :
+				 mr->device->ops.dereg_mr(mr, udata));
+	if (ret) {
+		ib_restrack_readd(&mr->res);
+		/* A process's region may be: it is told. */
+		if (ret == -EBUSY && !ib_contract_is_ours(site))
+			ib_contract_report(IB_RULE_BUSY, mr->device, &mr->res,
+					   ib_contract_culprit(site), site, 1,
+					   "destroyed while the driver has it in use");
+		return ret;
+	}
+	ib_umem_release(umem);
+	kfree(sig_attrs);
+	atomic_dec(&pd->usecnt);
+	return 0;
+}
+
 /**
  * ib_dereg_mr_user() - free a memory region
  * @mr: the region
@@ -144,28 +171,7 @@ EXPORT_SYMBOL(ib_alloc_mr_integrity);
  */
 int ib_dereg_mr_user(struct ib_mr *mr, struct ib_udata *udata)
 {
-	struct ib_sig_attrs *sig_attrs = mr->sig_attrs;
-	struct ib_umem *umem = mr->umem;
-	struct ib_pd *pd = mr->pd;
-	int ret;
-
-	rdma_restrack_del(&mr->res);
-	ret = IB_METHOD(mr->device, &mr->res, "dereg_mr",
-			umem ? umem_end_mr(umem, udata) :
-			       mr->device->ops.dereg_mr(mr, udata));
-	if (ret) {
-		ib_restrack_readd(&mr->res);
-		/* A process's region may be: it is told. */
-		if (ret == -EBUSY && !ib_contract_is_ours(_RET_IP_))
-			ib_contract_report(IB_RULE_BUSY, mr->device, &mr->res,
-					   ib_contract_culprit(_RET_IP_), _RET_IP_, 1,
-					   "destroyed while the driver has it in use");
-		return ret;
-	}
-	ib_umem_release(umem);
-	kfree(sig_attrs);
-	atomic_dec(&pd->usecnt);
-	return 0;
+	return ib_mr_free(mr, udata, _RET_IP_);
 }
 EXPORT_SYMBOL(ib_dereg_mr_user);
 

@@ -12,6 +12,9 @@
 #include <linux/spinlock.h>
 #include <rdma/mr_pool.h>
 
+#include "contract.h"
+#include "verbs.h"
+
 /* Takes a region out of the list, without counting it as used. */
 static struct ib_mr *mr_pool_pop(struct ib_qp *qp, struct list_head *list)
 {
@@ -68,6 +71,28 @@ void ib_mr_pool_put(struct ib_qp *qp, struct list_head *list, struct ib_mr *mr)
 }
 EXPORT_SYMBOL(ib_mr_pool_put);
 
+/* What the driver does not free stays in the pool. */
+static void mr_pool_empty(struct ib_qp *qp, struct list_head *list, unsigned long site)
+{
+	LIST_HEAD(stuck);
+	struct ib_mr *mr;
+	int ret;
+
+	spin_lock_irq(&qp->mr_lock);
+	while ((mr = mr_pool_pop(qp, list))) {
+		spin_unlock_irq(&qp->mr_lock);
+		ret = ib_mr_free(mr, NULL, site);
+		if (ret) {
+			ibdev_warn(qp->device, "qp %u: mr %u stays in its pool: %d\n",
+				   qp->res.id, mr->res.id, ret);
+			list_add_tail(&mr->qp_entry, &stuck);
+		}
+		spin_lock_irq(&qp->mr_lock);
+	}
+	list_splice_tail(&stuck, list);
+	spin_unlock_irq(&qp->mr_lock);
+}
+
 /**
  * ib_mr_pool_init() - fill a pool
  * @qp: the QP; regions are made in its PD
@@ -88,6 +113,7 @@ int ib_mr_pool_init(struct ib_qp *qp, struct list_head *list, int nr,
 	struct ib_mr *mr;
 	int i;
 
+	ib_contract_call(qp->device, &qp->res, "ib_mr_pool_init", _RET_IP_);
 	for (i = 0; i < nr; i++) {
 		if (type == IB_MR_TYPE_INTEGRITY)
 			mr = ib_alloc_mr_integrity(qp->pd, max_num_sg,
@@ -95,7 +121,7 @@ int ib_mr_pool_init(struct ib_qp *qp, struct list_head *list, int nr,
 		else
 			mr = ib_alloc_mr(qp->pd, type, max_num_sg);
 		if (IS_ERR(mr)) {
-			ib_mr_pool_destroy(qp, list);
+			mr_pool_empty(qp, list, _RET_IP_);
 			return PTR_ERR(mr);
 		}
 
@@ -114,20 +140,13 @@ EXPORT_SYMBOL(ib_mr_pool_init);
  * @qp: the QP
  * @list: the pool; regions taken from it are not its own any more
  *
+ * A region that the driver does not free, with a warning, is still in the pool.
+ *
  * Context: Process.
  */
 void ib_mr_pool_destroy(struct ib_qp *qp, struct list_head *list)
 {
-	unsigned long flags;
-	struct ib_mr *mr;
-
-	for (;;) {
-		spin_lock_irqsave(&qp->mr_lock, flags);
-		mr = mr_pool_pop(qp, list);
-		spin_unlock_irqrestore(&qp->mr_lock, flags);
-		if (!mr)
-			return;
-		ib_dereg_mr(mr);
-	}
+	ib_contract_call(qp->device, &qp->res, "ib_mr_pool_destroy", _RET_IP_);
+	mr_pool_empty(qp, list, _RET_IP_);
 }
 EXPORT_SYMBOL(ib_mr_pool_destroy);

@@ -300,6 +300,7 @@ EXPORT_SYMBOL(ib_modify_device);
  */
 void ib_get_device_fw_str(struct ib_device *dev, char *str)
 {
+	ib_contract_call(dev, NULL, "ib_get_device_fw_str", _RET_IP_);
 	if (dev->ops.get_dev_fw_str)
 		dev->ops.get_dev_fw_str(dev, str);
 	else
@@ -433,6 +434,7 @@ struct net_device *ib_device_get_netdev(struct ib_device *ib_dev, u32 port)
 	struct ib_port_priv *p = ib_port_or_null(ib_dev, port);
 	struct net_device *ndev;
 
+	ib_contract_call(ib_dev, NULL, "ib_device_get_netdev", _RET_IP_);
 	if (!p)
 		return NULL;
 	if (ib_dev->ops.get_netdev)

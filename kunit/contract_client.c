@@ -3,8 +3,10 @@
  * The contract checker: what clients leave on a device, and use when they may not.
  */
 #include <linux/irqflags.h>
+#include <linux/netdevice.h>
 #include <linux/preempt.h>
 #include <kunit/test.h>
+#include <rdma/mr_pool.h>
 
 #include "contract_things.h"
 #include "suites.h"
@@ -373,6 +375,36 @@ static noinline int use_query_port(struct things *t)
 	return CONTRACT_CALL(ib_query_port(t->m->ibdev, 1, &attr));
 }
 
+static noinline int use_fw_str(struct things *t)
+{
+	char version[IB_FW_VERSION_NAME_MAX];
+
+	ib_get_device_fw_str(t->m->ibdev, version);
+	barrier();
+	return 0;
+}
+
+static noinline int use_netdev(struct things *t)
+{
+	struct net_device *ndev = CONTRACT_CALL(ib_device_get_netdev(t->m->ibdev, 1));
+
+	dev_put(ndev);
+	return 0;
+}
+
+static noinline int use_pool_init(struct things *t)
+{
+	return CONTRACT_CALL(ib_mr_pool_init(t->qp, &t->qp->rdma_mrs, 0, IB_MR_TYPE_MEM_REG, 1,
+					     0));
+}
+
+static noinline int use_pool_destroy(struct things *t)
+{
+	ib_mr_pool_destroy(t->qp, &t->qp->rdma_mrs);
+	barrier();
+	return 0;
+}
+
 /**
  * struct use - a verbs call that a client may not make any more
  * @name: of the method that the report names
@@ -390,6 +422,10 @@ static const struct use uses[] = {
 	{ "poll_cq", use_poll_cq, "cq" },
 	{ "modify_qp", use_modify_qp, "qp" },
 	{ "query_port", use_query_port },
+	{ "ib_get_device_fw_str", use_fw_str },
+	{ "ib_device_get_netdev", use_netdev },
+	{ "ib_mr_pool_init", use_pool_init, "qp" },
+	{ "ib_mr_pool_destroy", use_pool_destroy, "qp" },
 	{ "alloc_pd", thing_make_pd },
 	{ "alloc_mr", thing_make_mr },
 	{ "create_cq", thing_make_cq },

@@ -7,6 +7,7 @@
 #include <linux/mutex.h>
 #include <linux/preempt.h>
 #include <kunit/test.h>
+#include <rdma/mr_pool.h>
 
 #include "contract_rig.h"
 #include "suites.h"
@@ -505,6 +506,35 @@ static void region_that_the_driver_cannot_free_is_not(struct kunit *test)
 	contract_expect_none(test);
 }
 
+static noinline void destroy_pool(struct ib_qp *qp)
+{
+	ib_mr_pool_destroy(qp, &qp->rdma_mrs);
+	barrier();
+}
+
+/* It stays there, and can be freed later. */
+static void pool_region_that_the_driver_has_in_use_is_reported(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+	struct ib_qp *qp = scene->qp;
+	struct ib_mr *mr;
+
+	KUNIT_ASSERT_EQ(test, 0, ib_mr_pool_init(qp, &qp->rdma_mrs, 3, IB_MR_TYPE_MEM_REG, 1, 0));
+	mr = list_first_entry(&qp->rdma_mrs, struct ib_mr, qp_entry);
+	mock_fail_nth(scene->m, MOCK_dereg_mr, 1, -EBUSY);
+	destroy_pool(qp);
+	mock_fail_none(scene->m);
+	KUNIT_ASSERT_PTR_EQ(test, &mr->qp_entry, qp->rdma_mrs.next);
+	KUNIT_EXPECT_TRUE(test, list_is_singular(&qp->rdma_mrs));
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_BUSY, .module = CONTRACT_SELF, .object = "mr",
+		.what = "destroyed while the driver has it in use",
+		.id = mr->res.id, .site = destroy_pool });
+	destroy_pool(qp);
+	KUNIT_EXPECT_TRUE(test, list_empty(&qp->rdma_mrs));
+	contract_expect_none(test);
+}
+
 /* Its regions of the pool are freed with the pool, before the QP. */
 static void qp_with_pool_regions_in_use_is_reported(struct kunit *test)
 {
@@ -677,6 +707,7 @@ static struct kunit_case contract_consumer_cases[] = {
 	KUNIT_CASE(attached_qp_is_reported),
 	KUNIT_CASE(region_that_the_driver_has_in_use_is_reported),
 	KUNIT_CASE(region_that_the_driver_cannot_free_is_not),
+	KUNIT_CASE(pool_region_that_the_driver_has_in_use_is_reported),
 	KUNIT_CASE(qp_with_pool_regions_in_use_is_reported),
 	KUNIT_CASE(polled_cq_in_use_is_reported),
 	KUNIT_CASE(unused_objects_are_not),
