@@ -659,8 +659,8 @@ EXPORT_SYMBOL(ib_unregister_device);
  * ib_unregister_device_and_put() - unregister a device that the caller uses
  * @device: device found by ib_device_get_by_name() or its like
  *
- * As ib_unregister_device(), and gives up the caller's use. May be called by
- * several threads at once; in all of them it returns when the device is
+ * As ib_unregister_device(), and gives up the caller's use, also where the context is
+ * wrong and the device stays. May be called by several threads at once; in all of them it returns when the device is
  * unregistered. The driver must have a dealloc_driver method.
  *
  * Context: Process, may sleep; not from a client's method for this device.
@@ -668,8 +668,10 @@ EXPORT_SYMBOL(ib_unregister_device);
 void ib_unregister_device_and_put(struct ib_device *device)
 {
 	if (ib_called_atomic(device, "unregisters a device",
-			     __builtin_return_address(0)))
+			     __builtin_return_address(0))) {
+		ib_device_put(device);
 		return;
+	}
 	WARN_ON(!device->ops.dealloc_driver);
 	get_device(&device->dev);
 	ib_device_put(device);

@@ -277,6 +277,28 @@ static void registration_under_rcu_is_reported(struct kunit *test)
 	expect_refused(test, call, ret);
 }
 
+/* The caller's use is over all the same: or the device could not go later. */
+static noinline void call_unregister_and_put(struct ib_device *dev)
+{
+	ib_unregister_device_and_put(dev);
+	barrier();
+}
+
+static void unregistering_a_used_device_is_reported(struct kunit *test)
+{
+	struct mock *m = mock_up(test, CONTRACT_DEVICE);
+	unsigned int users = refcount_read(&m->ibdev->refcount);
+
+	KUNIT_ASSERT_TRUE(test, ib_device_try_get(m->ibdev));
+	local_irq_disable();
+	call_unregister_and_put(m->ibdev);
+	local_irq_enable();
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_REGISTER, .module = CONTRACT_SELF,
+		.what = "unregisters a device in atomic", .site = call_unregister_and_put });
+	KUNIT_EXPECT_EQ(test, users, refcount_read(&m->ibdev->refcount));
+}
+
 static void registration_from_a_process_is_not(struct kunit *test)
 {
 	unsigned int i;
@@ -394,6 +416,7 @@ static struct kunit_case contract_switch_cases[] = {
 	KUNIT_CASE_PARAM(registration_with_interrupts_off_is_reported, calls_gen_params),
 	KUNIT_CASE_PARAM(registration_with_preemption_off_is_reported, calls_gen_params),
 	KUNIT_CASE_PARAM(registration_under_rcu_is_reported, calls_gen_params),
+	KUNIT_CASE(unregistering_a_used_device_is_reported),
 	KUNIT_CASE(registration_from_a_process_is_not),
 	KUNIT_CASE(registration_has_a_class_for_lockdep),
 	KUNIT_CASE(methods_have_a_class_for_lockdep),
