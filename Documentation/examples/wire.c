@@ -198,11 +198,14 @@ static int wire_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
 static ssize_t up_store(struct device *dev, struct device_attribute *a, const char *buf, size_t len)
 {
 	struct ib_event event = { .device = rdma_device_to_ibdev(dev), .element.port_num = 1 };
-	int ret = kstrtobool(buf, &wire_up);
+	bool up;
 
-	event.event = READ_ONCE(wire_up) ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR;
+	if (kstrtobool(buf, &up))
+		return -EINVAL;
+	WRITE_ONCE(wire_up, up);
+	event.event = up ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR;
 	ib_dispatch_event(&event);
-	return ret ?: len;
+	return len;
 }
 static DEVICE_ATTR_WO(up);
 
