@@ -16,9 +16,10 @@ BEGIN {
 	# A CPU that goes idle looks at what its timer interrupt writes; the scheduler's tick
 	# looks at a timer of another CPU, and at flags of the worker that it interrupts; who
 	# sleeps looks at what the timer's end writes; timers of a CPU that wakes are looked at
-	# by the one that had them meanwhile.
+	# by the one that had them meanwhile; who closes a serial port looks whether its
+	# interrupt is under way.
 	split("tick_nohz_idle_got_tick hrtimer_active kthread_data do_nanosleep " \
-	      "__tmigr_cpu_activate", names)
+	      "__tmigr_cpu_activate __synchronize_hardirq", names)
 	for (i in names)
 		kernels[names[i]] = 1
 }
