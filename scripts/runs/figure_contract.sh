@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # In the guest, under -icount: a nanosecond is an instruction. What the contract
-# checker adds to a post, beyond the driver's own method. MAX_OFF and MAX_WARN are the
-# limits while it is off and while it warns.
+# checker adds to ib_post_send() and ib_post_recv(), beyond the driver's own method.
+# MAX_OFF and MAX_WARN are the limits while it is off and while it warns.
 
 # shellcheck source=cqbench.sh
 . /bin/cqbench.sh
@@ -19,44 +19,47 @@ switch() {
 	return 1
 }
 
-# post_cost <mode of the checker> <context>: sets each_ps.
+# post_cost <verb> <mode of the checker> <context>: sets each_ps. The verb is cqbench's
+# mode: post or recv.
 post_cost() {
-	switch "$1" && cqbench mode=post ctx="$2" count=4096
+	switch "$2" && cqbench mode="$1" ctx="$3" count=4096
 }
 
-# difference <mode> <context> <context to compare with, while the checker is off>: sets
-# more, the middle one of five. Where a run's memory lies makes a difference of some
+# difference <verb> <mode> <context> <context to compare with, while the checker is off>:
+# sets more, the middle one of five. Where a run's memory lies makes a difference of some
 # instructions too, so what is compared is measured in turn.
 difference() {
 	: >/tmp/differences
 	for _ in 1 2 3 4 5; do
-		post_cost off "$3" || return 1
+		post_cost "$1" off "$4" || return 1
 		before=$each_ps
-		post_cost "$1" "$2" || return 1
+		post_cost "$1" "$2" "$3" || return 1
 		echo $((each_ps - before)) >>/tmp/differences
 	done
 	more=$(sort -n /tmp/differences | sed -n 3p)
 	[ "$before" -gt 0 ] || fail "nothing is measured"
 }
 
-# check_post <mode of the checker> <context> <context to compare with> <limit>
-check_post() {
-	difference "$1" "$2" "$3" || exit 1
-	check "a post costs $(tenths "$more") instructions more with contract=$1, ctx=$2" \
-		[ "$more" -le $(($4 * 1000)) ]
-	[ "$1" = off ] || [ "$more" -gt 0 ] || fail "the checker costs nothing: it is off"
+# check_cost <verb> <mode of the checker> <context> <context to compare with> <limit>
+check_cost() {
+	difference "$1" "$2" "$3" "$4" || exit 1
+	check "a $1 costs $(tenths "$more") instructions more with contract=$2, ctx=$3" \
+		[ "$more" -le $(($5 * 1000)) ]
+	[ "$2" = off ] || [ "$more" -gt 0 ] || fail "the checker costs nothing: it is off"
 }
 
 load kverbs contract=off || exit 1
 for ko in kverbs_emu kverbs_cqbench; do
 	load $ko || exit 1
 done
-check_post off direct bare "$MAX_OFF"
-check_post warn direct bare "$MAX_WARN"
-# By a done(), and in hard interrupt: what it costs there without the checker is not the
-# driver's method's alone.
-for ctx in softirq workqueue thread hardirq; do
-	check_post warn $ctx $ctx "$MAX_WARN"
+for verb in post recv; do
+	check_cost $verb off direct bare "$MAX_OFF"
+	check_cost $verb warn direct bare "$MAX_WARN"
+	# By a done(), and in hard interrupt: what it costs there without the checker is not
+	# the driver's method's alone.
+	for ctx in softirq workqueue thread hardirq; do
+		check_cost $verb warn $ctx $ctx "$MAX_WARN"
+	done
 done
 # None of it may have been a report.
 check "the checker found nothing" \

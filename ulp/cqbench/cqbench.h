@@ -119,6 +119,7 @@ struct cqb_cq {
  * @bare: poll with ib_poll_cq(), without the CQ layer
  * @hardirq: post in hard interrupt
  * @depth: messages that a queue pair can have outstanding
+ * @recv_depth: receives that it can have
  * @dev: the device
  * @pd: protection domain of all queue pairs
  * @cqs: array of @p.cqs
@@ -133,6 +134,7 @@ struct cqb_run {
 	bool bare;
 	bool hardirq;
 	u32 depth;
+	u32 recv_depth;
 	struct ib_device *dev;
 	struct ib_pd *pd;
 	struct cqb_cq *cqs;
@@ -144,8 +146,8 @@ struct cqb_run {
 /**
  * struct cqb_mode - a kind of measurement
  * @name: for people
- * @check: prepares a run: looks at its parameters, sets @depth. Returns 0 or
- *	-ERANGE
+ * @check: prepares a run: looks at its parameters, sets @depth and @recv_depth.
+ *	Returns 0 or -ERANGE
  * @measure: does it, once queue pairs are connected, and fills in the result.
  *	Returns 0 or why it failed
  * @free: frees what @measure left in @priv, when no message is under way
@@ -160,6 +162,7 @@ struct cqb_mode {
 extern const struct cqb_mode cqb_burst_mode;	/* burst.c */
 extern const struct cqb_mode cqb_load_mode;	/* load.c */
 extern const struct cqb_mode cqb_post_mode;	/* post.c */
+extern const struct cqb_mode cqb_recv_mode;
 
 /* run.c */
 int cqb_run_prepare(struct cqb_run *run);

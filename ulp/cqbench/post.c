@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * mode=post: what a call of ib_post_send() costs, with what the device does in it.
+ * mode=recv: the same of ib_post_recv().
  *
  * The clock is read before the first and after the last post of a round; completions
  * are polled between the rounds. With ctx=bare the driver's method is called instead, so
  * the difference is what the midlayer adds. With ctx=direct and bare a task posts, with
  * ctx=hardirq a hard interrupt; else the done() of a first message does, in that context.
+ * Receives are ended by as many messages of the task, after the clock was read.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -31,22 +33,28 @@
  * @first: of the message before them
  * @irq: posts, in hard interrupt
  * @run: the run
+ * @recvs: receives are posted, mode=recv
+ * @due: completions of a round
  * @seen: completions of this round so far
  * @ns: time that the posts of this round took
  * @ret: what they returned
- * @over: the round is
+ * @over: the round is, or as far as done() posts it
  * @wr: the work request
+ * @recv: the receive
  */
 struct cqb_posts {
 	struct ib_cqe cqe;
 	struct ib_cqe first;
 	struct irq_work irq;
 	struct cqb_run *run;
+	bool recvs;
+	u32 due;
 	u32 seen;
 	u64 ns;
 	int ret;
 	struct completion over;
 	struct ib_rdma_wr wr;
+	struct ib_recv_wr recv;
 };
 
 static void cqb_post_done(struct ib_cq *cq, struct ib_wc *wc)
@@ -55,42 +63,90 @@ static void cqb_post_done(struct ib_cq *cq, struct ib_wc *wc)
 
 	if (wc->status != IB_WC_SUCCESS)
 		cqb_stop(p->run, -EIO);
-	if (++p->seen == p->run->p.count)
+	if (++p->seen == p->due)
 		complete(&p->over);
 }
 
-static __always_inline u64 cqb_post_round(struct cqb_posts *p, struct ib_qp *qp, bool bare,
-					  int *ret)
+static __always_inline int cqb_post_one(struct cqb_posts *p, struct ib_qp *qp, bool recv,
+					bool bare)
 {
+	const struct ib_recv_wr *bad_recv;
 	const struct ib_send_wr *bad;
+
+	if (recv)
+		return bare ? qp->device->ops.post_recv(qp, &p->recv, &bad_recv) :
+			      ib_post_recv(qp, &p->recv, &bad_recv);
+	return bare ? qp->device->ops.post_send(qp, &p->wr.wr, &bad) :
+		      ib_post_send(qp, &p->wr.wr, &bad);
+}
+
+/* With constants for @recv and @bare: no choice is made within the time that is taken. */
+static __always_inline void cqb_post_timed(struct cqb_posts *p, struct ib_qp *qp, bool recv,
+					   bool bare)
+{
 	u64 start = ktime_get_ns();
+	int ret = 0;
 	u32 i;
 
-	for (i = 0; i < p->run->p.count && !*ret; i++)
-		*ret = bare ? qp->device->ops.post_send(qp, &p->wr.wr, &bad) :
-			      ib_post_send(qp, &p->wr.wr, &bad);
-	return ktime_get_ns() - start;
+	for (i = 0; i < p->run->p.count && !ret; i++)
+		ret = cqb_post_one(p, qp, recv, bare);
+	p->ns = ktime_get_ns() - start;
+	p->ret = ret;
+}
+
+static void cqb_post_round(struct cqb_posts *p)
+{
+	struct ib_qp *qp = p->run->cqs[0].qp;
+
+	if (p->recvs && p->run->bare)
+		cqb_post_timed(p, qp, true, true);
+	else if (p->recvs)
+		cqb_post_timed(p, qp, true, false);
+	else if (p->run->bare)
+		cqb_post_timed(p, qp, false, true);
+	else
+		cqb_post_timed(p, qp, false, false);
 }
 
 static void cqb_post_first_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct cqb_posts *p = container_of(wc->wr_cqe, struct cqb_posts, first);
 
-	if (wc->status != IB_WC_SUCCESS) {
+	if (wc->status != IB_WC_SUCCESS)
 		cqb_stop(p->run, -EIO);
-		p->ret = -EIO;
-	}
 	p->wr.wr.wr_cqe = &p->cqe;
-	p->ns = cqb_post_round(p, p->run->cqs[0].qp, false, &p->ret);
-	if (p->ret)
+	cqb_post_round(p);
+	/* Receives are not over before the task has sent something. */
+	if (p->ret || p->recvs)
 		complete(&p->over);
 }
 
 static void cqb_post_in_irq(struct irq_work *irq)
 {
-	struct cqb_posts *p = container_of(irq, struct cqb_posts, irq);
+	cqb_post_round(container_of(irq, struct cqb_posts, irq));
+}
 
-	p->ns = cqb_post_round(p, p->run->cqs[0].qp, false, &p->ret);
+/* One message for each receive. */
+static int cqb_post_sends(struct cqb_posts *p, struct ib_qp *qp)
+{
+	struct ib_send_wr wr = {
+		.wr_cqe = &p->cqe,
+		.opcode = IB_WR_SEND,
+		.send_flags = IB_SEND_SIGNALED,
+	};
+	int ret = 0;
+	u32 i;
+
+	for (i = 0; i < p->run->p.count && !ret; i++)
+		ret = ib_post_send(qp, &wr, NULL);
+	return ret;
+}
+
+static int cqb_post_wait(struct cqb_posts *p)
+{
+	if (!wait_for_completion_timeout(&p->over, p->run->p.timeout * HZ))
+		return -ETIMEDOUT;
+	return READ_ONCE(p->run->err) ?: p->ret;
 }
 
 /* In the context of the CQ. */
@@ -103,11 +159,10 @@ static int cqb_post_there(struct cqb_posts *p, struct ib_qp *qp)
 	local_bh_disable();
 	ret = ib_post_send(qp, &p->wr.wr, NULL);
 	local_bh_enable();
-	if (ret)
+	ret = ret ?: cqb_post_wait(p);
+	if (ret || !p->recvs)
 		return ret;
-	if (!wait_for_completion_timeout(&p->over, p->run->p.timeout * HZ))
-		return -ETIMEDOUT;
-	return READ_ONCE(p->run->err) ?: p->ret;
+	return cqb_post_sends(p, qp) ?: cqb_post_wait(p);
 }
 
 /* Nothing else polls the CQ. */
@@ -115,7 +170,7 @@ static int cqb_post_poll(struct cqb_posts *p, struct ib_cq *cq)
 {
 	unsigned long end = jiffies + p->run->p.timeout * HZ;
 
-	while (p->seen < p->run->p.count) {
+	while (p->seen < p->due) {
 		ib_process_cq_direct(cq, -1);
 		if (time_after(jiffies, end))
 			return -ETIMEDOUT;
@@ -126,15 +181,17 @@ static int cqb_post_poll(struct cqb_posts *p, struct ib_cq *cq)
 
 static int cqb_post_here(struct cqb_posts *p, struct cqb_cq *c)
 {
-	int ret = 0;
+	int ret;
 
 	if (p->run->hardirq) {
 		irq_work_queue(&p->irq);
 		irq_work_sync(&p->irq);
-		return p->ret ?: cqb_post_poll(p, c->cq);
+	} else {
+		cqb_post_round(p);
 	}
-	p->ns = p->run->bare ? cqb_post_round(p, c->qp, true, &ret) :
-			       cqb_post_round(p, c->qp, false, &ret);
+	ret = p->ret;
+	if (!ret && p->recvs)
+		ret = cqb_post_sends(p, c->qp);
 	return ret ?: cqb_post_poll(p, c->cq);
 }
 
@@ -150,11 +207,14 @@ static int cqb_post_measure(struct cqb_run *run, struct cqb_result *res)
 		return -ENOMEM;
 	run->priv = p;
 	p->run = run;
+	p->recvs = run->mode == &cqb_recv_mode;
+	p->due = p->recvs ? 2 * run->p.count : run->p.count;
 	p->cqe.done = cqb_post_done;
 	p->first.done = cqb_post_first_done;
 	init_completion(&p->over);
 	init_irq_work(&p->irq, cqb_post_in_irq);
 	cqb_wr_init(&p->wr, &p->cqe);
+	p->recv.wr_cqe = &p->cqe;
 	/* The first one warms up. */
 	for (round = 0; round <= run->p.rounds && !ret; round++) {
 		p->seen = 0;
@@ -163,7 +223,7 @@ static int cqb_post_measure(struct cqb_run *run, struct cqb_result *res)
 		if (round && (!res->ns || p->ns < res->ns))
 			res->ns = p->ns;
 	}
-	res->done = (u64)run->p.count * run->p.rounds;
+	res->done = (u64)p->due * run->p.rounds;
 	res->each_ps = div_u64(res->ns * 1000, run->p.count);
 	return READ_ONCE(run->err) ?: ret;
 }
@@ -176,11 +236,13 @@ static void cqb_post_free(struct cqb_run *run)
 static int cqb_post_check(struct cqb_run *run)
 {
 	if (num_online_cpus() > 1) {
-		pr_err("mode=post: the machine must have one processor only\n");
+		pr_err("mode=%s: the machine must have one processor only\n", run->p.mode);
 		return -EINVAL;
 	}
 	/* And one that is first. */
 	run->depth = run->p.count + 1;
+	if (run->mode == &cqb_recv_mode)
+		run->recv_depth = run->p.count;
 	return cqb_range("cqs", run->p.cqs, 1, 1) ?:
 	       cqb_range("count", run->p.count, 2, CQB_MAX_POSTS) ?:
 	       cqb_range("rounds", run->p.rounds, 1, CQB_MAX_ROUNDS);
@@ -188,6 +250,13 @@ static int cqb_post_check(struct cqb_run *run)
 
 const struct cqb_mode cqb_post_mode = {
 	.name = "post",
+	.check = cqb_post_check,
+	.measure = cqb_post_measure,
+	.free = cqb_post_free,
+};
+
+const struct cqb_mode cqb_recv_mode = {
+	.name = "recv",
 	.check = cqb_post_check,
 	.measure = cqb_post_measure,
 	.free = cqb_post_free,

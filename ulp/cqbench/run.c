@@ -38,6 +38,7 @@ static const struct cqb_mode * const cqb_modes[] = {
 	&cqb_burst_mode,
 	&cqb_load_mode,
 	&cqb_post_mode,
+	&cqb_recv_mode,
 };
 
 static const struct {
@@ -271,7 +272,7 @@ static int cqb_cq_setup(struct cqb_cq *c, const struct ib_port_attr *port)
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
 		.cap = {
 			.max_send_wr = run->depth + CQB_SPARE_WR,
-			.max_recv_wr = CQB_SPARE_WR,
+			.max_recv_wr = run->recv_depth + CQB_SPARE_WR,
 			.max_send_sge = 1,
 			.max_recv_sge = 1,
 		},
@@ -279,7 +280,7 @@ static int cqb_cq_setup(struct cqb_cq *c, const struct ib_port_attr *port)
 	struct ib_cq *cq;
 	struct ib_qp *qp;
 
-	cq = ib_alloc_cq(run->dev, c, run->depth + 2 * CQB_SPARE_WR,
+	cq = ib_alloc_cq(run->dev, c, run->depth + run->recv_depth + 2 * CQB_SPARE_WR,
 			 nr % max(run->dev->num_comp_vectors, 1), run->ctx);
 	if (IS_ERR(cq))
 		return PTR_ERR(cq);
