@@ -12,7 +12,8 @@
  * Lock protocol: none. A request that waits is its work item's, but for its
  * state, which is moved by cmpxchg: whoever takes it from QUEUED decides whether
  * it is carried out or cancelled. The work item calls done() in either case, and
- * does not touch the request after.
+ * does not touch the request after. While done() runs it is a reader of done_srcu, so
+ * that a client which goes can wait for its own, and not for what others requested.
  */
 #include <linux/export.h>
 #include <linux/kthread.h>
@@ -20,6 +21,7 @@
 #include <linux/module.h>
 #include <linux/preempt.h>
 #include <linux/sched/mm.h>
+#include <linux/srcu.h>
 
 #include "ca.h"
 #include "contract.h"
@@ -34,6 +36,7 @@ enum request_state {
 };
 
 static struct workqueue_struct *ca_wq;
+DEFINE_STATIC_SRCU(done_srcu);
 
 /* Members of a request that an operation uses. */
 enum {
@@ -373,6 +376,7 @@ static void request_work(struct work_struct *work)
 		container_of(work, struct ib_ca_request, work);
 	struct ib_device *device = req->device;
 	ib_ca_done_fn done = req->done;
+	int idx;
 
 	if (atomic_cmpxchg(&req->state, REQUEST_QUEUED, REQUEST_RUNNING) ==
 	    REQUEST_QUEUED)
@@ -381,7 +385,9 @@ static void request_work(struct work_struct *work)
 		req->result = -ECANCELED;
 	if (req->mm)
 		mmdrop(req->mm);
+	idx = srcu_read_lock(&done_srcu);
 	IB_CALL_BACK(device, NULL, "done() of a request", IB_FRAME_CALLBACK, done, done(req));
+	srcu_read_unlock(&done_srcu, idx);
 	/* Now, so that done() is through before the device can go. */
 	ib_device_put(device);
 }
@@ -549,13 +555,10 @@ int ib_ca_cancel(struct ib_ca_request *req)
 }
 EXPORT_SYMBOL_GPL(ib_ca_cancel);
 
-/*
- * When it returns, the work items of requests that were through have ended: a
- * client's done() is not running any more.
- */
-void ib_ca_flush(void)
+/* Waits for each done() that runs now, not for requests that are under way. */
+void ib_ca_wait_done(void)
 {
-	flush_workqueue(ca_wq);
+	synchronize_srcu(&done_srcu);
 }
 
 int ca_request_init(void)

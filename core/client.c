@@ -483,7 +483,7 @@ out:
 	mutex_unlock(&ib_registry_lock);
 	/* As in ib_unregister_client(). */
 	if (ret)
-		ib_ca_flush();
+		ib_ca_wait_done();
 	if (ret == -EEXIST)
 		pr_warn("kverbs: client %s from %pS is already registered\n",
 			client->name, caller);
@@ -496,8 +496,8 @@ EXPORT_SYMBOL(ib_register_client);
  * @client: a registered client
  *
  * remove() is called for each device that add() succeeded on. When this
- * returns, no method of the client is running or will be called, nor is the
- * callback of a channel-adapter request that had been made before.
+ * returns, no method of the client is running or will be called, and each done() of a
+ * channel-adapter request that had been called before has returned.
  *
  * Context: Process, may sleep; not from the client's own methods.
  */
@@ -520,8 +520,8 @@ void ib_unregister_client(struct ib_client *client)
 	forget_client(client);
 out:
 	mutex_unlock(&ib_registry_lock);
-	/* A request of the client's may be through, and its done() not yet. */
-	ib_ca_flush();
+	/* The client has waited for its requests; their done() may not have returned yet. */
+	ib_ca_wait_done();
 }
 EXPORT_SYMBOL(ib_unregister_client);
 

@@ -276,7 +276,7 @@ void ib_ca_free(struct ib_device *dev);
 void ib_ca_show(struct ib_device *dev, struct seq_file *s);
 
 /* ca_request.c */
-void ib_ca_flush(void);
+void ib_ca_wait_done(void);
 
 /* ca_handle.c */
 void ib_ca_visit_open(struct ib_device *device,

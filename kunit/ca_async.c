@@ -14,6 +14,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "ca_rig.h"
+#include "client.h"
 #include "lib.h"
 #include "mock.h"
 #include "suites.h"
@@ -504,6 +505,56 @@ static void unregistration_waits_for_a_running_callback(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -ENOENT, g->req.result);
 }
 
+static int client_goes_fn(void *arg)
+{
+	kvt_client_unregister(arg);
+	return 0;
+}
+
+/* It may be the client's. */
+static void client_that_goes_waits_for_a_running_callback(struct kunit *test)
+{
+	struct gated *g = kunit_kzalloc(test, sizeof(*g), GFP_KERNEL);
+	struct kvt_trace *trace = kvt_trace_new(test);
+	struct kvt_thread *goes;
+	struct kvt_client *c;
+	struct mock *m;
+
+	KUNIT_ASSERT_NOT_NULL(test, g);
+	init_completion(&g->entered);
+	init_completion(&g->leave);
+	m = mock_up(test, "kvtm_a");
+	c = kvt_client_up(test, "kvt_goes", trace);
+	g->req = CA_REQ(ALLOC_PD, .handle = 1, .done = done_at_gate);
+	KUNIT_ASSERT_EQ(test, -EINPROGRESS, ib_ca_submit(m->ibdev, &g->req));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&g->entered));
+	goes = kvt_thread_start(test, -1, client_goes_fn, c);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(goes));
+	complete(&g->leave);
+	KUNIT_ASSERT_TRUE(test, kvt_thread_join(goes));
+	/* Until the request has let the device go. */
+	mock_unregister(m);
+}
+
+/* A process can hold up its request for as long as it likes. */
+static void client_that_goes_does_not_wait_for_requests(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct ca_async *a = ca_async_new(test, &CA_REQ(OPEN));
+	struct kvt_client *c = kvt_client_up(test, "kvt_goes", kvt_trace_new(test));
+	struct kvt_thread *goes;
+
+	mock_hold(m, MOCK_open_ca);
+	KUNIT_ASSERT_EQ(test, -EINPROGRESS, ib_ca_submit(m->ibdev, &a->req));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&m->hold.entered));
+	goes = kvt_thread_start(test, -1, client_goes_fn, c);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(goes));
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&a->calls));
+	mock_hold_end(m);
+	KUNIT_ASSERT_EQ(test, 0, ca_async_wait(a));
+	KUNIT_EXPECT_EQ(test, 0, ca_rig_close(m->ibdev, a->req.handle));
+}
+
 static void close_with_requests_in_flight_is_safe(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
@@ -548,6 +599,8 @@ static struct kunit_case ca_async_cases[] = {
 	KUNIT_CASE(callback_may_free_the_request),
 	KUNIT_CASE_SLOW(unregistration_waits_for_all_callbacks),
 	KUNIT_CASE(unregistration_waits_for_a_running_callback),
+	KUNIT_CASE(client_that_goes_waits_for_a_running_callback),
+	KUNIT_CASE(client_that_goes_does_not_wait_for_requests),
 	KUNIT_CASE(close_with_requests_in_flight_is_safe),
 	{}
 };
