@@ -307,7 +307,7 @@ int ib_poll_cq_watched(struct ib_cq *cq, int num_entries, struct ib_wc *wc)
 	if (ib_contract_on() && ret > 0)
 		check_completions(cq, num_entries, wc, ret, _RET_IP_);
 	trace_ib_poll_cq(cq, num_entries, ret);
-	for (i = 0; i < ret; i++)
+	for (i = 0; i < min(ret, num_entries); i++)
 		trace_ib_completion(cq, &wc[i]);
 	rcu_read_unlock();
 	return ret;

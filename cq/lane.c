@@ -94,10 +94,17 @@ static const struct kernel_param_ops ib_cq_timing_ops = {
 module_param_cb(cq_timing, &ib_cq_timing_ops, NULL, 0644);
 MODULE_PARM_DESC(cq_timing, "measure the latency of completions, shown in debugfs (N)");
 
+/* For drivers that call the handler by themselves, instead of ib_cq_notify(). */
+static void ib_cq_call_notify(struct ib_cq *cq, void *cq_context)
+{
+	ib_cq_notify(cq);
+}
+
 /* Before the driver sees @cq. */
 void ib_cq_lane_init_cq(struct ib_cq *cq, struct ib_cq_lane *lane)
 {
 	cq->lane = lane;
+	cq->comp_handler = ib_cq_call_notify;
 	cq->weight = 1;
 	atomic_set(&cq->state, 0);
 	init_llist_head(&cq->waiters);
@@ -231,6 +238,8 @@ int ib_cq_take(struct ib_cq_lane *lane, struct ib_cq *cq, int wanted)
 
 	n = ib_poll_cq(cq, wanted, wc);
 	trace_ib_cq_poll(cq, wanted, n);
+	/* Whatever a driver says, there are no more. */
+	n = min(n, wanted);
 	cq->stats.polls++;
 	if (n <= 0) {
 		cq->stats.empty_polls++;

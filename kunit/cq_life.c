@@ -514,6 +514,66 @@ static void cq_that_is_not_made_is_polled_no_more(struct kunit *test)
 							    cq_rig_param(test))));
 }
 
+/**
+ * struct greedy - a CQ whose driver gives one completion too many
+ * @cqe: of all completions
+ * @given: completions that were there
+ * @dones: calls of done()
+ * @handled: completed by the last one
+ */
+struct greedy {
+	struct ib_cqe cqe;
+	int given;
+	atomic_t dones;
+	struct completion handled;
+};
+
+static int poll_too_many(struct ib_cq *cq, int num, struct ib_wc *wc)
+{
+	struct greedy *g = cq->cq_context;
+	int i;
+
+	if (g->given)
+		return 0;
+	g->given = num;
+	for (i = 0; i < num; i++)
+		wc[i] = (struct ib_wc) { .wr_cqe = &g->cqe };
+	return num + 1;
+}
+
+static void greedy_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct greedy *g = cq->cq_context;
+
+	if (atomic_inc_return(&g->dones) == g->given)
+		complete(&g->handled);
+}
+
+/* A driver as in mainline: it calls what it finds in the CQ. */
+static void driver_that_gives_too_many_is_not_believed(struct kunit *test)
+{
+	struct greedy *g = kunit_kzalloc(test, sizeof(*g), GFP_KERNEL);
+	struct mock *m = mock_new(test);
+	struct ib_cq *cq;
+
+	KUNIT_ASSERT_NOT_NULL(test, g);
+	g->cqe.done = greedy_done;
+	init_completion(&g->handled);
+	m->ops.poll_cq = poll_too_many;
+	m->ops.req_notify_cq = arm_nothing;
+	mock_alloc(test, m);
+	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	cq = ib_alloc_cq(m->ibdev, g, 64, 0, cq_rig_param(test));
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
+	cq->comp_handler(cq, cq->cq_context);
+	if (cq_rig_param(test) == IB_POLL_DIRECT)
+		ib_process_cq_direct(cq, -1);
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&g->handled));
+	KUNIT_EXPECT_EQ(test, g->given, cq->stats.completions);
+	ib_free_cq(cq);
+	KUNIT_EXPECT_EQ(test, g->given, atomic_read(&g->dones));
+}
+
 static void count_call(struct ib_cq *cq, void *calls)
 {
 	atomic_inc(calls);
@@ -546,6 +606,7 @@ static struct kunit_case cq_life_cases[] = {
 	KUNIT_CASE_PARAM(done_may_free_what_completed, cq_rig_all),
 	KUNIT_CASE_PARAM(cq_that_is_not_made_is_polled_no_more, cq_rig_all),
 	KUNIT_CASE(cq_that_is_not_made_is_told_of_no_more),
+	KUNIT_CASE_PARAM(driver_that_gives_too_many_is_not_believed, cq_rig_all),
 	KUNIT_CASE_PARAM(done_may_post_again, cq_rig_all),
 	KUNIT_CASE_PARAM(null_done_is_reported_with_qp_and_owner, cq_rig_all),
 	KUNIT_CASE(null_done_is_reported_of_an_error_too),

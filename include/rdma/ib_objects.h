@@ -178,8 +178,8 @@ struct ib_cq_stats {
  * struct ib_cq - completion queue
  * @device: device of the CQ
  * @uobject: NULL
- * @comp_handler: what a driver calls once for each time the CQ was armed and
- *	completed; NULL for CQs of ib_alloc_cq()
+ * @comp_handler: what a driver that does not use ib_cq_notify() calls once for each
+ *	time the CQ was armed and completed; NULL if nobody listens
  * @event_handler: what a driver calls on events of the CQ; NULL if nobody listens
  * @cq_context: passed to both
  * @cqe: entries it has
