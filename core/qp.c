@@ -302,8 +302,10 @@ static void qp_modified(struct ib_qp *qp, const struct ib_qp_attr *attr,
 	if (mask & IB_QP_STATE)
 		WRITE_ONCE(qp->known_state, attr->qp_state);
 	/* The next time that the QP leaves its SRQ is another one. */
-	if ((mask & IB_QP_STATE) && attr->qp_state == IB_QPS_RESET)
+	if ((mask & IB_QP_STATE) && attr->qp_state == IB_QPS_RESET && qp->srq) {
+		ib_notify_settle(&qp->notify, IB_EVENT_QP_LAST_WQE_REACHED);
 		reinit_completion(&qp->srq_completion);
+	}
 }
 
 /* With the source GIDs of the paths looked up for the time of the call. */
@@ -343,6 +345,9 @@ static int qp_modify(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
  * @qp: the QP
  * @qp_attr: the new values; for RoCE paths with the Ethernet address
  * @qp_attr_mask: &enum ib_qp_attr_mask, those that count
+ *
+ * To RESET, a QP with an SRQ goes when its event handler has been told that it took its
+ * last request from there, if the device has reported that.
  *
  * Context: Process.
  * Return: 0; -EINVAL for a mask or values that no device can take, beyond the

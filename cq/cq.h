@@ -207,6 +207,7 @@ void ib_notify_init_cq(struct ib_cq *cq);
 void ib_notify_init_qp(struct ib_qp *qp);
 void ib_notify_init_srq(struct ib_srq *srq);
 void ib_notify_quiesce(struct ib_notify *notify);
+void ib_notify_settle(struct ib_notify *notify, enum ib_event_type event);
 void ib_notify_fence(struct ib_notify *notify);
 void ib_notify_revive(struct ib_notify *notify);
 

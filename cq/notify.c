@@ -43,11 +43,31 @@
 #define IB_NOTIFY_EVENT(event)	BIT(3 + (event))
 #define IB_NOTIFY_EVENTS(due)	((due) >> 3)
 
+/* What is reported of each kind of object. */
+#define CQ_EVENTS	BIT(IB_EVENT_CQ_ERR)
+#define QP_EVENTS	(BIT(IB_EVENT_QP_FATAL) | BIT(IB_EVENT_QP_REQ_ERR) |	\
+			 BIT(IB_EVENT_QP_ACCESS_ERR) | BIT(IB_EVENT_COMM_EST) |	\
+			 BIT(IB_EVENT_SQ_DRAINED) | BIT(IB_EVENT_PATH_MIG) |	\
+			 BIT(IB_EVENT_PATH_MIG_ERR) |				\
+			 BIT(IB_EVENT_QP_LAST_WQE_REACHED))
+#define SRQ_EVENTS	(BIT(IB_EVENT_SRQ_ERR) | BIT(IB_EVENT_SRQ_LIMIT_REACHED))
+
 /* Any context, NMI included. */
 static void ib_notify_raise(struct ib_notify *notify, int bit)
 {
 	if (!atomic_fetch_or(bit, &notify->state))
 		irq_work_queue(&notify->work);
+}
+
+/* Whether @event is among @events. Any context, NMI included. */
+static bool ib_notify_is_event(const struct ib_device *device, enum ib_event_type event,
+			       unsigned long events)
+{
+	if (likely((unsigned int)event < BITS_PER_LONG && (events & BIT(event))))
+		return true;
+	ibdev_warn_ratelimited(device, "event %d (%s) is dropped: not of such an object\n",
+			       event, ib_event_msg(event));
+	return false;
 }
 
 /* Returns what is due, or 0 if nothing may be called. */
@@ -187,6 +207,24 @@ void ib_notify_quiesce(struct ib_notify *notify)
 		cpu_relax();
 }
 
+/**
+ * ib_notify_settle() - wait until an event of an object has been delivered
+ * @notify: of the object, which lives
+ * @event: one that its driver does not report any more
+ *
+ * On return the handlers have been called with what was reported of it.
+ *
+ * Context: Process context.
+ */
+void ib_notify_settle(struct ib_notify *notify, enum ib_event_type event)
+{
+	do {
+		irq_work_sync(&notify->work);
+		/* acquire: all that the handlers did is done */
+	} while (atomic_read_acquire(&notify->state) &
+		 (IB_NOTIFY_EVENT(event) | IB_NOTIFY_RUNNING));
+}
+
 /*
  * After the driver has destroyed the object: a grace period later its memory is not
  * used any more.
@@ -230,7 +268,7 @@ EXPORT_SYMBOL_GPL(ib_cq_notify);
 /**
  * ib_cq_notify_event() - report an asynchronous event of a CQ
  * @cq: the CQ
- * @event: %IB_EVENT_CQ_ERR
+ * @event: %IB_EVENT_CQ_ERR; others are dropped with a warning
  *
  * The consumer's event handler runs later. An event reported again before that
  * is delivered once. Who drains a QP of the CQ gives up then, so the driver writes
@@ -243,6 +281,8 @@ EXPORT_SYMBOL_GPL(ib_cq_notify);
  */
 void ib_cq_notify_event(struct ib_cq *cq, enum ib_event_type event)
 {
+	if (!ib_notify_is_event(cq->device, event, CQ_EVENTS))
+		return;
 	atomic_inc(&cq->stats.errors);
 	ib_notify_raise(&cq->notify, IB_NOTIFY_EVENT(event));
 }
@@ -251,7 +291,7 @@ EXPORT_SYMBOL_GPL(ib_cq_notify_event);
 /**
  * ib_qp_notify_event() - report an asynchronous event of a QP
  * @qp: the QP
- * @event: the event, one that names a QP
+ * @event: the event, one that names a QP; others are dropped with a warning
  *
  * The consumer's event handler runs later. An event reported again before that
  * is delivered once; different events are delivered in the order of their
@@ -263,14 +303,16 @@ EXPORT_SYMBOL_GPL(ib_cq_notify_event);
  */
 void ib_qp_notify_event(struct ib_qp *qp, enum ib_event_type event)
 {
-	ib_notify_raise(&qp->notify, IB_NOTIFY_EVENT(event));
+	if (ib_notify_is_event(qp->device, event, QP_EVENTS))
+		ib_notify_raise(&qp->notify, IB_NOTIFY_EVENT(event));
 }
 EXPORT_SYMBOL_GPL(ib_qp_notify_event);
 
 /**
  * ib_srq_notify_event() - report an asynchronous event of an SRQ
  * @srq: the SRQ
- * @event: %IB_EVENT_SRQ_LIMIT_REACHED or %IB_EVENT_SRQ_ERR
+ * @event: %IB_EVENT_SRQ_LIMIT_REACHED or %IB_EVENT_SRQ_ERR; others are dropped with
+ *	a warning
  *
  * The consumer's event handler runs later. An event reported again before that
  * is delivered once; different events are delivered in the order of their
@@ -282,6 +324,7 @@ EXPORT_SYMBOL_GPL(ib_qp_notify_event);
  */
 void ib_srq_notify_event(struct ib_srq *srq, enum ib_event_type event)
 {
-	ib_notify_raise(&srq->notify, IB_NOTIFY_EVENT(event));
+	if (ib_notify_is_event(srq->device, event, SRQ_EVENTS))
+		ib_notify_raise(&srq->notify, IB_NOTIFY_EVENT(event));
 }
 EXPORT_SYMBOL_GPL(ib_srq_notify_event);

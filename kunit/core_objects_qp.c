@@ -2,7 +2,12 @@
 /*
  * QPs on the mock device: limits, references, failures, draining.
  */
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/irqflags.h>
+#include <linux/ktime.h>
 #include <kunit/test.h>
+#include <kverbs/completion.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/mr_pool.h>
 
@@ -184,6 +189,119 @@ static void qp_holds_its_srq(struct kunit *test)
 	expect_unused(test, &r);
 }
 
+/**
+ * struct told - what the event handler of a QP was told
+ * @count: calls
+ * @events: a bit for each event
+ * @called: completed by each call
+ */
+struct told {
+	atomic_t count;
+	atomic_t events;
+	struct completion called;
+};
+
+static void on_event(struct ib_event *event, void *context)
+{
+	struct told *told = context;
+
+	atomic_inc(&told->count);
+	atomic_or(BIT(event->event), &told->events);
+	complete(&told->called);
+}
+
+static struct ib_qp *watched_qp(struct kunit *test, struct rig *r, struct told *told)
+{
+	atomic_set(&told->count, 0);
+	atomic_set(&told->events, 0);
+	init_completion(&told->called);
+	r->init.event_handler = on_event;
+	r->init.qp_context = told;
+	return kvt_qp(test, r->pd, &r->init);
+}
+
+static void what_is_no_event_of_a_qp_is_dropped(struct kunit *test)
+{
+	struct told *told = kunit_kzalloc(test, sizeof(*told), GFP_KERNEL);
+	struct ib_qp *qp;
+	struct rig r;
+
+	KUNIT_ASSERT_NOT_NULL(test, told);
+	rig_up(test, &r, IB_POLL_SOFTIRQ);
+	qp = watched_qp(test, &r, told);
+	ib_qp_notify_event(qp, IB_EVENT_SRQ_ERR);
+	ib_qp_notify_event(qp, 40);
+	ib_qp_notify_event(qp, -1);
+	ib_qp_notify_event(qp, IB_EVENT_COMM_EST);
+	KUNIT_ASSERT_TRUE(test, kvt_wait(&told->called));
+	kvt_qp_put(test, qp);
+	KUNIT_EXPECT_EQ(test, BIT(IB_EVENT_COMM_EST), atomic_read(&told->events));
+	KUNIT_EXPECT_EQ(test, 1, atomic_read(&told->count));
+}
+
+/* Time to return from a call that does not wait. */
+#define LINGER_US	2000
+
+/**
+ * struct reporter - reports that a QP took its last request from its SRQ
+ * @qp: the QP
+ * @reported: completed then, with interrupts still off
+ * @resets: the QP is about to be reset
+ */
+struct reporter {
+	struct ib_qp *qp;
+	struct completion reported;
+	int resets;
+};
+
+static int report_fn(void *arg)
+{
+	ktime_t end = ktime_add_ns(ktime_get(), jiffies_to_nsecs(KVT_TIMEOUT));
+	struct reporter *r = arg;
+	unsigned long flags;
+
+	local_irq_save(flags);
+	ib_qp_notify_event(r->qp, IB_EVENT_QP_LAST_WQE_REACHED);
+	complete(&r->reported);
+	while (!READ_ONCE(r->resets) && ktime_before(ktime_get(), end))
+		cpu_relax();
+	udelay(LINGER_US);
+	local_irq_restore(flags);
+	return 0;
+}
+
+/* Else the QP's next drain takes it for its own. */
+static void reset_waits_for_the_last_event_of_the_srq(struct kunit *test)
+{
+	struct ib_srq_init_attr srq_init = { .attr = { .max_wr = 16, .max_sge = 1 } };
+	struct told *told = kunit_kzalloc(test, sizeof(*told), GFP_KERNEL);
+	struct reporter *reporter = kunit_kzalloc(test, sizeof(*reporter), GFP_KERNEL);
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+	struct kvt_thread *t;
+	struct rig r;
+
+	if (!kvt_other_cpu())
+		kunit_skip(test, "needs two CPUs");
+	KUNIT_ASSERT_NOT_NULL(test, told);
+	KUNIT_ASSERT_NOT_NULL(test, reporter);
+	kvt_stay_on_first_cpu();
+	rig_up(test, &r, IB_POLL_SOFTIRQ);
+	r.init.srq = ib_create_srq(r.pd, &srq_init);
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(r.init.srq));
+	reporter->qp = watched_qp(test, &r, told);
+	init_completion(&reporter->reported);
+	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_init(reporter->qp, 1));
+	t = kvt_thread_start(test, kvt_other_cpu(), report_fn, reporter);
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&reporter->reported));
+	WRITE_ONCE(reporter->resets, 1);
+	KUNIT_EXPECT_EQ(test, 0, ib_modify_qp(reporter->qp, &attr, IB_QP_STATE));
+	KUNIT_EXPECT_EQ(test, 1, atomic_read(&told->count));
+	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
+	KUNIT_EXPECT_FALSE(test, completion_done(&reporter->qp->srq_completion));
+	kvt_qp_put(test, reporter->qp);
+	KUNIT_EXPECT_EQ(test, 0, ib_destroy_srq_user(r.init.srq, NULL));
+}
+
 static void modify_reaches_the_driver(struct kunit *test)
 {
 	struct ib_qp_init_attr init = {};
@@ -357,6 +475,8 @@ static struct kunit_case core_objects_qp_cases[] = {
 	KUNIT_CASE(cq_of_another_device_is_refused),
 	KUNIT_CASE(qp_failure_leaves_nothing),
 	KUNIT_CASE(qp_holds_its_srq),
+	KUNIT_CASE(what_is_no_event_of_a_qp_is_dropped),
+	KUNIT_CASE(reset_waits_for_the_last_event_of_the_srq),
 	KUNIT_CASE(modify_reaches_the_driver),
 	KUNIT_CASE(modify_with_a_bad_port_is_refused),
 	KUNIT_CASE(path_holds_its_source_gid),

@@ -139,6 +139,21 @@ static void events_are_not_told_in_the_drivers_call(struct kunit *test)
 			      BIT(IB_EVENT_SRQ_ERR), atomic_read(&w->events));
 }
 
+static void what_is_no_event_of_an_srq_is_dropped(struct kunit *test)
+{
+	struct watched *w = watched_up(test, mock_up(test, "kvtm_a"));
+
+	ib_srq_notify_event(w->srq, IB_EVENT_CQ_ERR);
+	ib_srq_notify_event(w->srq, 40);
+	ib_srq_notify_event(w->srq, -1);
+	ib_srq_notify_event(w->srq, IB_EVENT_SRQ_ERR);
+	KUNIT_ASSERT_TRUE(test, kvt_wait(&w->called));
+	KUNIT_EXPECT_EQ(test, 0, ib_destroy_srq_user(w->srq, NULL));
+	w->srq = NULL;
+	KUNIT_EXPECT_EQ(test, BIT(IB_EVENT_SRQ_ERR), atomic_read(&w->events));
+	KUNIT_EXPECT_EQ(test, 1, atomic_read(&w->calls));
+}
+
 static void report_limit(void *arg)
 {
 	ib_srq_notify_event(arg, IB_EVENT_SRQ_LIMIT_REACHED);
@@ -253,6 +268,7 @@ static void srq_without_a_handler_is_fine(struct kunit *test)
 static struct kunit_case core_srq_event_cases[] = {
 	KUNIT_CASE(each_event_reaches_the_handler),
 	KUNIT_CASE(events_are_not_told_in_the_drivers_call),
+	KUNIT_CASE(what_is_no_event_of_an_srq_is_dropped),
 	KUNIT_CASE(events_come_from_any_context),
 	KUNIT_CASE(nothing_is_told_of_a_destroyed_srq),
 	KUNIT_CASE(srq_that_the_driver_keeps_has_its_events),

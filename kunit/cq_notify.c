@@ -331,6 +331,24 @@ static void cq_event_reaches_its_handler(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&w->calls));
 }
 
+static void what_is_no_event_of_a_cq_is_dropped(struct kunit *test)
+{
+	struct watcher *w = watcher_up(test, mock_up(test, "kvtm_a"));
+
+	ib_cq_notify_event(w->cq, IB_EVENT_PORT_ERR);
+	ib_cq_notify_event(w->cq, 40);
+	ib_cq_notify_event(w->cq, -1);
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&w->cq->stats.errors));
+	/* It would come before this one, or with it. */
+	ib_cq_notify_event(w->cq, IB_EVENT_CQ_ERR);
+	KUNIT_ASSERT_TRUE(test, kvt_wait(&w->got_event));
+	ib_destroy_cq(w->cq);
+	w->cq = NULL;
+	KUNIT_EXPECT_EQ(test, IB_EVENT_CQ_ERR, w->event);
+	KUNIT_EXPECT_EQ(test, 1, atomic_read(&w->events));
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&w->calls));
+}
+
 static struct kunit_case cq_notify_cases[] = {
 	KUNIT_CASE(c8_handler_is_called_once_for_each_arm),
 	KUNIT_CASE(c11_handler_is_not_called_in_the_drivers_call),
@@ -341,6 +359,7 @@ static struct kunit_case cq_notify_cases[] = {
 	KUNIT_CASE(destroy_waits_for_the_handler),
 	KUNIT_CASE(cq_without_a_handler_is_fine),
 	KUNIT_CASE(cq_event_reaches_its_handler),
+	KUNIT_CASE(what_is_no_event_of_a_cq_is_dropped),
 	{}
 };
 
