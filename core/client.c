@@ -63,6 +63,7 @@ enum presence_state {
  * @rename_due: the device has a name that the client was not told
  * @call: in the list of callbacks under way
  * @task: the thread that runs the callback
+ * @told: that who removes the client waits for the callback
  */
 struct presence {
 	struct list_head list;
@@ -73,6 +74,7 @@ struct presence {
 	bool rename_due;
 	struct list_head call;
 	struct task_struct *task;
+	bool told;
 };
 
 /* By client_id, which grows in the order of registration. */
@@ -299,6 +301,18 @@ static int add_presence(struct ib_device *dev, struct ib_client *client)
 	return 0;
 }
 
+/* Another thread is busy with it. */
+static void wait_for_callback(struct presence *p)
+{
+	lockdep_assert_held(&ib_registry_lock);
+	/* If nothing has changed, it is still there. */
+	if (ib_registry_wait_for(p->told ? MAX_SCHEDULE_TIMEOUT : ib_patience()))
+		return;
+	p->told = true;
+	ibdev_warn(p->device, "the removal of client %s waits: a callback of it has not returned\n",
+		   p->client->name);
+}
+
 /* Removes it, or waits while another thread is busy with it. */
 static void remove_presence(struct presence *p)
 {
@@ -307,7 +321,7 @@ static void remove_presence(struct presence *p)
 
 	lockdep_assert_held(&ib_registry_lock);
 	if (p->state != CLIENT_PRESENT) {
-		ib_registry_wait();
+		wait_for_callback(p);
 		return;
 	}
 	begin_callback(p, CLIENT_REMOVING);
@@ -444,8 +458,8 @@ static void forget_client(struct ib_client *client)
  * is called for it. That is not an error of this function.
  *
  * Context: Process, may sleep; also from add() and remove() of other clients.
- * Return: 0; -EINVAL without a name or in atomic context; -EEXIST if there is a client of that name;
- *	   -ENOMEM.
+ * Return: 0; -EINVAL without a name or in atomic context; -EEXIST if there is a
+ *	   client of that name; -ENOMEM.
  */
 int ib_register_client(struct ib_client *client)
 {

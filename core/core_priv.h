@@ -178,15 +178,20 @@ static inline struct ib_port_priv *ib_port_or_null(const struct ib_device *dev,
 extern struct workqueue_struct *ib_core_wq;
 extern struct workqueue_struct *ib_unregister_wq;
 
-/* device.c */
+/* registry.c */
 extern struct mutex ib_registry_lock;
+
+void ib_registry_changed(void);
+void ib_registry_wait(void);
+bool ib_registry_wait_for(unsigned long timeout);
+unsigned long ib_patience(void);
+unsigned long ib_registry_now(void);
+
+/* device.c */
 extern struct xarray ib_devices;
 
 #define IB_DEVICE_REGISTERED	XA_MARK_1
 
-void ib_registry_changed(void);
-void ib_registry_wait(void);
-unsigned long ib_registry_now(void);
 bool ib_device_is_going(const struct ib_device *dev);
 void ib_device_exit(void);
 

@@ -2,12 +2,8 @@
 /*
  * Devices: from allocation through registration to release.
  *
- * Lock protocol: ib_registry_lock (a mutex) guards the table of devices, their
- * names, marks and states, and the clients (client.c). Any lock of a consumer
- * or driver may be held around it, since it is not held while a method of either
- * runs, nor while waiting: ib_registry_wait() gives it up and returns, with the
- * lock, after something has changed; whoever changes something calls
- * ib_registry_changed().
+ * Lock protocol: ib_registry_lock (registry.c) guards the table of devices, their
+ * names, marks and states, and the clients (client.c).
  *
  * The state says who may act. In SETUP, ENABLING and DISABLING one thread owns
  * the device; others wait for its next state.
@@ -34,7 +30,6 @@
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/stringhash.h>
-#include <linux/wait.h>
 #include <net/net_namespace.h>
 
 #include "../cq/cq.h"
@@ -42,43 +37,12 @@
 #include "core_priv.h"
 #include "trace.h"
 
-DEFINE_MUTEX(ib_registry_lock);
-static unsigned long registry_changes;
-static DECLARE_WAIT_QUEUE_HEAD(registry_waiters);
-
 /* By ib_device.index; from the choice of a name to ib_dealloc_device(). */
 DEFINE_XARRAY_ALLOC(ib_devices);
 static u32 next_index;
 
 /* The same devices by name: looked up for each new one. */
 static DEFINE_HASHTABLE(device_names, 8);
-
-/* Something that a waiter may wait for has changed. */
-void ib_registry_changed(void)
-{
-	lockdep_assert_held(&ib_registry_lock);
-	WRITE_ONCE(registry_changes, registry_changes + 1);
-	wake_up_all(&registry_waiters);
-}
-
-/* The number of changes so far: which of two came first? */
-unsigned long ib_registry_now(void)
-{
-	lockdep_assert_held(&ib_registry_lock);
-	return registry_changes;
-}
-
-/* Gives up the lock until something has changed. */
-void ib_registry_wait(void)
-{
-	unsigned long seen;
-
-	lockdep_assert_held(&ib_registry_lock);
-	seen = registry_changes;
-	mutex_unlock(&ib_registry_lock);
-	wait_event(registry_waiters, READ_ONCE(registry_changes) != seen);
-	mutex_lock(&ib_registry_lock);
-}
 
 static struct ib_device *ib_device_of(struct ib_device_priv *priv)
 {
@@ -450,6 +414,14 @@ static void unprepare_device(struct ib_device *dev)
 	ib_ca_free(dev);
 }
 
+/* Who has leaked a use would not know why nothing goes on. */
+static void wait_for_users(struct ib_device *dev)
+{
+	while (!wait_for_completion_timeout(&dev->unreg_completion, ib_patience()))
+		ibdev_warn(dev, "its unregistration waits: %u uses are left\n",
+			   refcount_read(&dev->refcount));
+}
+
 /* The device is DISABLING and this thread owns it. */
 static void take_down(struct ib_device *dev)
 {
@@ -458,7 +430,7 @@ static void take_down(struct ib_device *dev)
 	mutex_unlock(&ib_registry_lock);
 	/* The use that begin_enable() took for the table. */
 	ib_device_put(dev);
-	wait_for_completion(&dev->unreg_completion);
+	wait_for_users(dev);
 	ib_ca_remove(dev);
 
 	trace_ib_device_remove(dev);
@@ -640,7 +612,9 @@ static void unregister_device(struct ib_device *dev)
  *
  * Clients are removed in the reverse order of their addition. When this
  * returns, no consumer uses the device any more; until then its methods must
- * work. If the driver has a dealloc_driver method, the device is freed.
+ * work. If the driver has a dealloc_driver method, the device is freed. While it
+ * waits for a client, or for uses that were not given back, it says so in the log
+ * each time that as long has passed as the module parameter wait_warn_ms has it.
  *
  * Context: Process, may sleep; not from a client's method for this device.
  */
@@ -660,8 +634,8 @@ EXPORT_SYMBOL(ib_unregister_device);
  * @device: device found by ib_device_get_by_name() or its like
  *
  * As ib_unregister_device(), and gives up the caller's use, also where the context is
- * wrong and the device stays. May be called by several threads at once; in all of them it returns when the device is
- * unregistered. The driver must have a dealloc_driver method.
+ * wrong and the device stays. May be called by several threads at once; in all of them
+ * it returns when the device is unregistered. The driver must have a dealloc_driver method.
  *
  * Context: Process, may sleep; not from a client's method for this device.
  */

@@ -730,7 +730,8 @@ static struct kunit_suite core_device_suite = {
 	.test_cases = core_device_cases,
 };
 
-kunit_test_suites(&core_device_suite, &core_device_bad_suite);
+kunit_test_suites(&core_device_suite, &core_device_bad_suite,
+		  &core_device_wait_suite);
 
 MODULE_DESCRIPTION("KUnit: life of devices and clients");
 MODULE_LICENSE("GPL");

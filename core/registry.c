@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Devices and clients: their lock, and waiting under it.
+ *
+ * Lock protocol: ib_registry_lock (a mutex) guards the table of devices and their states
+ * (device.c) and the clients (client.c). Any lock of a consumer or driver may be held
+ * around it, since it is not held while a method of either runs, nor while waiting:
+ * ib_registry_wait() gives it up and returns, with the lock, after something has changed;
+ * whoever changes something calls ib_registry_changed().
+ */
+#include <linux/jiffies.h>
+#include <linux/moduleparam.h>
+#include <linux/sched.h>
+#include <linux/wait.h>
+
+#include "core_priv.h"
+
+/* Long for a use or a callback, and what one who waits at a terminal still waits for. */
+static unsigned int wait_warn_ms = 10000;
+module_param(wait_warn_ms, uint, 0644);
+MODULE_PARM_DESC(wait_warn_ms,
+		 "milliseconds after which an unregistration tells what it waits for; 0: never (10000)");
+
+DEFINE_MUTEX(ib_registry_lock);
+static unsigned long registry_changes;
+static DECLARE_WAIT_QUEUE_HEAD(registry_waiters);
+
+/* Something that a waiter may wait for has changed. */
+void ib_registry_changed(void)
+{
+	lockdep_assert_held(&ib_registry_lock);
+	WRITE_ONCE(registry_changes, registry_changes + 1);
+	wake_up_all(&registry_waiters);
+}
+
+/* The number of changes so far: which of two came first? */
+unsigned long ib_registry_now(void)
+{
+	lockdep_assert_held(&ib_registry_lock);
+	return registry_changes;
+}
+
+/* How long to wait, in jiffies, before one tells what for. */
+unsigned long ib_patience(void)
+{
+	unsigned int ms = READ_ONCE(wait_warn_ms);
+
+	return ms ? msecs_to_jiffies(ms) : MAX_SCHEDULE_TIMEOUT;
+}
+
+/* Gives up the lock until something has changed. Returns false if nothing has in that time. */
+bool ib_registry_wait_for(unsigned long timeout)
+{
+	unsigned long seen;
+
+	lockdep_assert_held(&ib_registry_lock);
+	seen = registry_changes;
+	mutex_unlock(&ib_registry_lock);
+	wait_event_timeout(registry_waiters, READ_ONCE(registry_changes) != seen, timeout);
+	mutex_lock(&ib_registry_lock);
+	return registry_changes != seen;
+}
+
+void ib_registry_wait(void)
+{
+	ib_registry_wait_for(MAX_SCHEDULE_TIMEOUT);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the kernel's log is told while a case runs.
+ */
+#ifndef KVT_CONSOLE_H
+#define KVT_CONSOLE_H
+
+#include <linux/atomic.h>
+#include <linux/completion.h>
+#include <kunit/test.h>
+
+/**
+ * struct kvt_console - looks for a message
+ * @words: that are in it
+ * @times: how often it came
+ * @told: completed each time
+ */
+struct kvt_console {
+	const char *words;
+	atomic_t times;
+	struct completion told;
+};
+
+struct kvt_console *kvt_console_watch(struct kunit *test, const char *words);
+bool kvt_console_wait(struct kvt_console *c);
+unsigned int kvt_console_times(struct kvt_console *c);
+
+#endif
