@@ -117,15 +117,17 @@ int ib_dealloc_fmr(struct ib_fmr *fmr)
 	struct ib_device *device = fmr->device;
 	struct ib_pd *pd = fmr->pd;
 	int ret;
+	u32 id;
 
-	rdma_restrack_del(&fmr->res);
+	id = rdma_restrack_del(&fmr->res);
 	ret = IB_METHOD(device, &fmr->res, "dealloc_fmr", device->ops.dealloc_fmr(fmr));
 	if (ret) {
-		ib_restrack_readd(&fmr->res);
+		rdma_restrack_readd(&fmr->res);
 		ibdev_warn(device, "the driver does not free FMR %u of %s: %d\n",
 			   fmr->res.id, fmr->res.kern_name, ret);
 		return ret;
 	}
+	rdma_restrack_forget(device, RDMA_RESTRACK_FMR, id);
 	atomic_dec(&pd->usecnt);
 	return 0;
 }

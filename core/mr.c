@@ -137,16 +137,18 @@ EXPORT_SYMBOL(ib_alloc_mr_integrity);
 int ib_mr_free(struct ib_mr *mr, struct ib_udata *udata, unsigned long site)
 {
 	struct ib_sig_attrs *sig_attrs = mr->sig_attrs;
+	struct ib_device *device = mr->device;
 	struct ib_umem *umem = mr->umem;
 	struct ib_pd *pd = mr->pd;
 	int ret;
+	u32 id;
 
-	rdma_restrack_del(&mr->res);
+	id = rdma_restrack_del(&mr->res);
 	ret = IB_IN_FRAME(mr->device, &mr->res, "dereg_mr", IB_FRAME_METHOD, site,
 			  umem ? umem_end_mr(umem, udata) :
 				 mr->device->ops.dereg_mr(mr, udata));
 	if (ret) {
-		ib_restrack_readd(&mr->res);
+		rdma_restrack_readd(&mr->res);
 		/* A process's region may be: it is told. */
 		if (ret == -EBUSY && !ib_contract_is_ours(site))
 			ib_contract_report(IB_RULE_BUSY, mr->device, &mr->res,
@@ -154,6 +156,7 @@ int ib_mr_free(struct ib_mr *mr, struct ib_udata *udata, unsigned long site)
 					   "destroyed while the driver has it in use");
 		return ret;
 	}
+	rdma_restrack_forget(device, RDMA_RESTRACK_MR, id);
 	ib_umem_release(umem);
 	kfree(sig_attrs);
 	atomic_dec(&pd->usecnt);

@@ -132,16 +132,18 @@ int ib_dealloc_mw(struct ib_mw *mw)
 {
 	struct ib_pd *pd = mw->pd;
 	int ret;
+	u32 id;
 
-	rdma_restrack_del(&mw->res);
+	id = rdma_restrack_del(&mw->res);
 	ret = IB_METHOD(mw->device, &mw->res, "dealloc_mw", mw->device->ops.dealloc_mw(mw));
 	if (ret) {
-		ib_restrack_readd(&mw->res);
+		rdma_restrack_readd(&mw->res);
 		ibdev_warn(mw->device,
 			   "the driver does not free window %u of %s: %d\n",
 			   mw->res.id, mw->res.kern_name, ret);
 		return ret;
 	}
+	rdma_restrack_forget(mw->device, RDMA_RESTRACK_MW, id);
 	kfree_rcu(mw, rcu);
 	atomic_dec(&pd->usecnt);
 	return 0;

@@ -432,6 +432,7 @@ EXPORT_SYMBOL(ib_query_qp);
 int ib_destroy_qp_user(struct ib_qp *qp, struct ib_udata *udata)
 {
 	int ret;
+	u32 id;
 
 	ret = ib_object_unused(qp->device, &qp->res, &qp->usecnt, _RET_IP_);
 	if (ret)
@@ -446,19 +447,20 @@ int ib_destroy_qp_user(struct ib_qp *qp, struct ib_udata *udata)
 				   qp->mrs_used);
 	}
 
-	rdma_restrack_del(&qp->res);
+	id = rdma_restrack_del(&qp->res);
 	ib_notify_quiesce(&qp->notify);
 	ret = IB_METHOD(qp->device, &qp->res, "destroy_qp",
 			qp->device->ops.destroy_qp(qp, udata));
 	if (ret) {
 		ib_notify_revive(&qp->notify);
-		ib_restrack_readd(&qp->res);
+		rdma_restrack_readd(&qp->res);
 		ibdev_warn(qp->device,
 			   "the driver does not free QP 0x%x of %s: %d\n",
 			   qp->qp_num, qp->res.kern_name, ret);
 		return ret;
 	}
 
+	rdma_restrack_forget(qp->device, RDMA_RESTRACK_QP, id);
 	ib_cq_forget_qp(qp);
 	ib_ah_drop_sgid(&qp->av_sgid_attr);
 	ib_ah_drop_sgid(&qp->alt_path_sgid_attr);

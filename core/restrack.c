@@ -6,7 +6,8 @@
  * removals. A reader that found an entry under RCU takes a reference unless it
  * has dropped to zero; rdma_restrack_del() takes the entry out, then waits for
  * the readers, and only then may the object be destroyed. No lock is held while
- * waiting.
+ * waiting. Until it is destroyed its number is reserved: if the driver refuses, the
+ * entry is put back where it was, for which no memory is needed.
  *
  * An object that cannot be listed for lack of memory works all the same; it is
  * merely not seen in debugfs.
@@ -103,6 +104,7 @@ void rdma_restrack_new(struct rdma_restrack_entry *res,
 	kref_init(&res->kref);
 	init_completion(&res->comp);
 	res->type = type;
+	res->id = 0;
 }
 
 /**
@@ -140,6 +142,8 @@ void rdma_restrack_add(struct rdma_restrack_entry *res)
 	root = &ib_priv(dev)->res[res->type];
 	res->valid = xa_alloc_cyclic(&root->xa, &res->id, res, RESTRACK_LIMIT,
 				     &root->next, GFP_KERNEL) >= 0;
+	if (!res->valid)
+		res->id = 0;
 	trace_ib_object_create(dev, res);
 }
 
@@ -147,23 +151,65 @@ void rdma_restrack_add(struct rdma_restrack_entry *res)
  * rdma_restrack_del() - the first step of destroying an object
  * @res: the object's tracking entry
  *
- * Returns when nobody who found the object in the lists looks at it any more.
+ * Returns when nobody who found the object in the lists looks at it any more. Then
+ * comes rdma_restrack_readd() or rdma_restrack_forget().
  *
  * Context: Process, may sleep.
+ * Return: the number of the object, which stays reserved; 0: it has none.
  */
-void rdma_restrack_del(struct rdma_restrack_entry *res)
+u32 rdma_restrack_del(struct rdma_restrack_entry *res)
+{
+	struct ib_device *dev = rdma_restrack_dev(res);
+
+	if (!dev || res->no_track)
+		return 0;
+	trace_ib_object_destroy(dev, res);
+	if (!res->valid)
+		return 0;
+	/* In such an xarray that reserves the place; it has its memory. */
+	xa_store(&ib_priv(dev)->res[res->type].xa, res->id, NULL, GFP_NOWAIT);
+	res->valid = false;
+	rdma_restrack_put(res);
+	wait_for_completion(&res->comp);
+	return res->id;
+}
+
+/**
+ * rdma_restrack_readd() - list an object again that could not be destroyed
+ * @res: the object's tracking entry, after rdma_restrack_del()
+ *
+ * It has the number that it had before.
+ *
+ * Context: Process.
+ */
+void rdma_restrack_readd(struct rdma_restrack_entry *res)
 {
 	struct ib_device *dev = rdma_restrack_dev(res);
 
 	if (!dev || res->no_track)
 		return;
-	trace_ib_object_destroy(dev, res);
-	if (!res->valid)
-		return;
-	xa_erase(&ib_priv(dev)->res[res->type].xa, res->id);
-	res->valid = false;
-	rdma_restrack_put(res);
-	wait_for_completion(&res->comp);
+	if (res->id) {
+		kref_init(&res->kref);
+		init_completion(&res->comp);
+		res->valid = true;
+		WARN_ON(xa_is_err(xa_store(&ib_priv(dev)->res[res->type].xa, res->id, res,
+					   GFP_NOWAIT)));
+	}
+	trace_ib_object_create(dev, res);
+}
+
+/**
+ * rdma_restrack_forget() - the object is destroyed: its number is free
+ * @dev: the device
+ * @type: kind of the object
+ * @id: of rdma_restrack_del()
+ *
+ * Context: Any.
+ */
+void rdma_restrack_forget(struct ib_device *dev, enum rdma_restrack_type type, u32 id)
+{
+	if (id)
+		xa_erase(&ib_priv(dev)->res[type].xa, id);
 }
 
 /**

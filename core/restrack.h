@@ -24,7 +24,9 @@ void rdma_restrack_new(struct rdma_restrack_entry *res,
 void rdma_restrack_set_maker(struct rdma_restrack_entry *res,
 			     const char *caller, unsigned long site);
 void rdma_restrack_add(struct rdma_restrack_entry *res);
-void rdma_restrack_del(struct rdma_restrack_entry *res);
+u32 rdma_restrack_del(struct rdma_restrack_entry *res);
+void rdma_restrack_readd(struct rdma_restrack_entry *res);
+void rdma_restrack_forget(struct ib_device *dev, enum rdma_restrack_type type, u32 id);
 struct ib_device *rdma_restrack_dev(const struct rdma_restrack_entry *res);
 struct rdma_restrack_entry *
 rdma_restrack_next(struct ib_device *dev, enum rdma_restrack_type type,

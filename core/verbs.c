@@ -25,18 +25,6 @@
 #include "verbs.h"
 
 /**
- * ib_restrack_readd() - list an object again that could not be destroyed
- * @res: the object's tracking entry, after rdma_restrack_del()
- *
- * Context: Process.
- */
-void ib_restrack_readd(struct rdma_restrack_entry *res)
-{
-	rdma_restrack_new(res, res->type);
-	rdma_restrack_add(res);
-}
-
-/**
  * ib_object_unused() - test whether an object may be destroyed
  * @dev: its device
  * @res: its tracking entry
@@ -207,22 +195,24 @@ int ib_dealloc_pd_user(struct ib_pd *pd, struct ib_udata *udata)
 {
 	struct ib_device *device = pd->device;
 	int ret;
+	u32 id;
 
 	ret = ib_object_unused(device, &pd->res, &pd->usecnt, _RET_IP_);
 	if (ret)
 		return ret;
 
-	rdma_restrack_del(&pd->res);
+	id = rdma_restrack_del(&pd->res);
 	ret = pd_unmap_all_memory(pd, _RET_IP_);
 	if (!ret)
 		ret = IB_METHOD(device, &pd->res, "dealloc_pd",
 				device->ops.dealloc_pd(pd, udata));
 	if (ret) {
-		ib_restrack_readd(&pd->res);
+		rdma_restrack_readd(&pd->res);
 		ibdev_warn(device, "the driver does not free PD %u of %s: %d\n",
 			   pd->res.id, pd->res.kern_name, ret);
 		return ret;
 	}
+	rdma_restrack_forget(device, RDMA_RESTRACK_PD, id);
 	kfree(pd);
 	return 0;
 }
@@ -370,23 +360,25 @@ int ib_destroy_srq_user(struct ib_srq *srq, struct ib_udata *udata)
 {
 	struct ib_pd *pd = srq->pd;
 	int ret;
+	u32 id;
 
 	ret = ib_object_unused(srq->device, &srq->res, &srq->usecnt, _RET_IP_);
 	if (ret)
 		return ret;
 
-	rdma_restrack_del(&srq->res);
+	id = rdma_restrack_del(&srq->res);
 	ib_notify_quiesce(&srq->notify);
 	ret = IB_METHOD(srq->device, &srq->res, "destroy_srq",
 			srq->device->ops.destroy_srq(srq, udata));
 	if (ret) {
 		ib_notify_revive(&srq->notify);
-		ib_restrack_readd(&srq->res);
+		rdma_restrack_readd(&srq->res);
 		ibdev_warn(srq->device,
 			   "the driver does not free SRQ %u of %s: %d\n",
 			   srq->res.id, srq->res.kern_name, ret);
 		return ret;
 	}
+	rdma_restrack_forget(srq->device, RDMA_RESTRACK_SRQ, id);
 	atomic_dec(&pd->usecnt);
 	ib_notify_fence(&srq->notify);
 	kfree_rcu(srq, rcu);

@@ -12,7 +12,6 @@
 /* verbs.c */
 struct ib_pd *ib_alloc_pd_without_keys(struct ib_device *device,
 				       const char *caller);
-void ib_restrack_readd(struct rdma_restrack_entry *res);
 int ib_object_unused(struct ib_device *dev,
 		     const struct rdma_restrack_entry *res,
 		     const atomic_t *usecnt, unsigned long site);

@@ -137,6 +137,7 @@ EXPORT_SYMBOL(__ib_create_cq);
 int ib_destroy_cq_user(struct ib_cq *cq, struct ib_udata *udata)
 {
 	int err;
+	u32 id;
 
 	if (cq->shared)
 		return -EOPNOTSUPP;
@@ -148,16 +149,17 @@ int ib_destroy_cq_user(struct ib_cq *cq, struct ib_udata *udata)
 	err = ib_object_unused(cq->device, &cq->res, &cq->usecnt, _RET_IP_);
 	if (err)
 		return err;
-	rdma_restrack_del(&cq->res);
+	id = rdma_restrack_del(&cq->res);
 	ib_notify_quiesce(&cq->notify);
 	err = ib_cq_unmake(cq, udata, _RET_IP_);
 	if (err) {
 		ib_notify_revive(&cq->notify);
-		ib_restrack_readd(&cq->res);
+		rdma_restrack_readd(&cq->res);
 		ibdev_warn(cq->device, "the driver does not free a CQ of %s: %d\n",
 			   cq->res.kern_name, err);
 		return err;
 	}
+	rdma_restrack_forget(cq->device, RDMA_RESTRACK_CQ, id);
 	ib_notify_fence(&cq->notify);
 	ib_cq_free(cq);
 	return 0;
@@ -274,7 +276,7 @@ bool ib_cq_destroy(struct ib_cq *cq, unsigned long site)
 		return false;
 	if (ib_object_unused(cq->device, &cq->res, &cq->usecnt, site))
 		return false;
-	rdma_restrack_del(&cq->res);
+	rdma_restrack_forget(cq->device, RDMA_RESTRACK_CQ, rdma_restrack_del(&cq->res));
 	ib_cq_end_callbacks(cq);
 	ib_cq_dim_exit(cq);
 	err = ib_cq_unmake(cq, NULL, site);

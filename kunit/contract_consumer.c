@@ -8,6 +8,7 @@
 #include <linux/preempt.h>
 #include <kunit/test.h>
 #include <rdma/mr_pool.h>
+#include <rdma/restrack.h>
 
 #include "contract_rig.h"
 #include "suites.h"
@@ -482,18 +483,38 @@ static void attached_qp_is_reported(struct kunit *test)
 	contract_expect_none(test);
 }
 
+/* Set by the method below: what a lookup of the region finds meanwhile. */
+static long found_meanwhile;
+
+static int look_and_refuse(struct ib_mr *mr, struct ib_udata *udata)
+{
+	struct rdma_restrack_entry *res;
+
+	res = rdma_restrack_get_byid(mr->device, RDMA_RESTRACK_MR, mr->res.id);
+	found_meanwhile = PTR_ERR_OR_ZERO(res);
+	if (!IS_ERR(res))
+		rdma_restrack_put(res);
+	return -EBUSY;
+}
+
 /* A window is bound to it, which only the driver knows. */
 static void region_that_the_driver_has_in_use_is_reported(struct kunit *test)
 {
 	struct contract_scene *scene = contract_scene_up(test);
+	struct ib_device_ops *ops = &scene->m->ibdev->ops;
+	int (*dereg)(struct ib_mr *mr, struct ib_udata *udata) = ops->dereg_mr;
+	u32 id = scene->mr->res.id;
 
-	mock_fail(scene->m, MOCK_dereg_mr, -EBUSY);
+	found_meanwhile = 0;
+	ops->dereg_mr = look_and_refuse;
 	KUNIT_EXPECT_EQ(test, -EBUSY, dereg_mr(scene));
-	mock_fail_none(scene->m);
+	ops->dereg_mr = dereg;
 	contract_expect(test, &(struct contract_expected) {
 		.rule = IB_RULE_BUSY, .module = CONTRACT_SELF, .object = "mr",
 		.what = "destroyed while the driver has it in use",
-		.id = scene->mr->res.id, .site = dereg_mr });
+		.id = id, .site = dereg_mr });
+	KUNIT_EXPECT_EQ(test, -ENOENT, found_meanwhile);
+	kvt_expect_kept(test, scene->m->ibdev, &scene->mr->res, id);
 }
 
 static void region_that_the_driver_cannot_free_is_not(struct kunit *test)
@@ -518,18 +539,21 @@ static void pool_region_that_the_driver_has_in_use_is_reported(struct kunit *tes
 	struct contract_scene *scene = contract_scene_up(test);
 	struct ib_qp *qp = scene->qp;
 	struct ib_mr *mr;
+	u32 id;
 
 	KUNIT_ASSERT_EQ(test, 0, ib_mr_pool_init(qp, &qp->rdma_mrs, 3, IB_MR_TYPE_MEM_REG, 1, 0));
 	mr = list_first_entry(&qp->rdma_mrs, struct ib_mr, qp_entry);
+	id = mr->res.id;
 	mock_fail_nth(scene->m, MOCK_dereg_mr, 1, -EBUSY);
 	destroy_pool(qp);
 	mock_fail_none(scene->m);
+	kvt_expect_kept(test, scene->m->ibdev, &mr->res, id);
 	KUNIT_ASSERT_PTR_EQ(test, &mr->qp_entry, qp->rdma_mrs.next);
 	KUNIT_EXPECT_TRUE(test, list_is_singular(&qp->rdma_mrs));
 	contract_expect(test, &(struct contract_expected) {
 		.rule = IB_RULE_BUSY, .module = CONTRACT_SELF, .object = "mr",
 		.what = "destroyed while the driver has it in use",
-		.id = mr->res.id, .site = destroy_pool });
+		.id = id, .site = destroy_pool });
 	destroy_pool(qp);
 	KUNIT_EXPECT_TRUE(test, list_empty(&qp->rdma_mrs));
 	contract_expect_none(test);

@@ -88,6 +88,7 @@ static void mw_failure_leaves_nothing(struct kunit *test)
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 	struct ib_mw *mw;
+	u32 id;
 
 	mock_fail(m, MOCK_alloc_mw, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, mw_error(pd, IB_MW_TYPE_1));
@@ -95,10 +96,11 @@ static void mw_failure_leaves_nothing(struct kunit *test)
 	mock_fail_none(m);
 	mw = ib_alloc_mw(pd, IB_MW_TYPE_1);
 	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mw));
+	id = mw->res.id;
 	mock_fail(m, MOCK_dealloc_mw, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, ib_dealloc_mw(mw));
+	kvt_expect_kept(test, m->ibdev, &mw->res, id);
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&pd->usecnt));
-	KUNIT_EXPECT_TRUE(test, mw->res.valid);
 	mock_fail_none(m);
 	KUNIT_EXPECT_EQ(test, 0, ib_dealloc_mw(mw));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&pd->usecnt));
@@ -301,6 +303,7 @@ static void fmr_failure_leaves_nothing(struct kunit *test)
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 	struct ib_fmr *fmr;
+	u32 id;
 
 	mock_fail(m, MOCK_alloc_fmr, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL,
@@ -309,10 +312,11 @@ static void fmr_failure_leaves_nothing(struct kunit *test)
 	mock_fail_none(m);
 	fmr = ib_alloc_fmr(pd, 0, &attr);
 	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(fmr));
+	id = fmr->res.id;
 	mock_fail(m, MOCK_dealloc_fmr, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, ib_dealloc_fmr(fmr));
+	kvt_expect_kept(test, m->ibdev, &fmr->res, id);
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&pd->usecnt));
-	KUNIT_EXPECT_TRUE(test, fmr->res.valid);
 	mock_fail_none(m);
 	KUNIT_EXPECT_EQ(test, 0, ib_dealloc_fmr(fmr));
 }

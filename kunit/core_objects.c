@@ -91,10 +91,13 @@ static void pd_that_the_driver_keeps_is_still_there(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_pd *pd = ib_alloc_pd(m->ibdev, 0);
+	u32 id;
 
 	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(pd));
+	id = pd->res.id;
 	mock_fail(m, MOCK_dealloc_pd, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, ib_dealloc_pd_user(pd, NULL));
+	kvt_expect_kept(test, m->ibdev, &pd->res, id);
 	mock_fail_none(m);
 	KUNIT_EXPECT_EQ(test, 0, ib_dealloc_pd_user(pd, NULL));
 	MOCK_EXPECT_IDLE(test, m);
@@ -187,6 +190,7 @@ static void cq_failure_leaves_nothing(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_cq *cq;
+	u32 id;
 
 	mock_fail(m, MOCK_create_cq, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, PTR_ERR_OR_ZERO(make_cq(m, 10, 0)));
@@ -195,8 +199,10 @@ static void cq_failure_leaves_nothing(struct kunit *test)
 
 	cq = make_cq(m, 10, 0);
 	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
+	id = cq->res.id;
 	mock_fail(m, MOCK_destroy_cq, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, ib_destroy_cq_user(cq, NULL));
+	kvt_expect_kept(test, m->ibdev, &cq->res, id);
 	mock_fail_none(m);
 	KUNIT_EXPECT_EQ(test, 0, ib_destroy_cq_user(cq, NULL));
 	MOCK_EXPECT_IDLE(test, m);
@@ -412,6 +418,7 @@ static void srq_failure_leaves_nothing(struct kunit *test)
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 	struct ib_srq *srq;
+	u32 id;
 
 	mock_fail(m, MOCK_create_srq, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, PTR_ERR_OR_ZERO(make_srq(pd, 8, 1)));
@@ -419,8 +426,10 @@ static void srq_failure_leaves_nothing(struct kunit *test)
 	mock_fail_none(m);
 	srq = make_srq(pd, 8, 1);
 	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(srq));
+	id = srq->res.id;
 	mock_fail(m, MOCK_destroy_srq, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, ib_destroy_srq_user(srq, NULL));
+	kvt_expect_kept(test, m->ibdev, &srq->res, id);
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&pd->usecnt));
 	mock_fail_none(m);
 	KUNIT_EXPECT_EQ(test, 0, ib_destroy_srq_user(srq, NULL));
@@ -466,6 +475,7 @@ static void mr_failure_leaves_nothing(struct kunit *test)
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 	struct ib_mr *mr;
+	u32 id;
 
 	mock_fail(m, MOCK_alloc_mr, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL,
@@ -474,8 +484,10 @@ static void mr_failure_leaves_nothing(struct kunit *test)
 	mock_fail_none(m);
 	mr = ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4);
 	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+	id = mr->res.id;
 	mock_fail(m, MOCK_dereg_mr, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, ib_dereg_mr(mr));
+	kvt_expect_kept(test, m->ibdev, &mr->res, id);
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&pd->usecnt));
 	mock_fail_none(m);
 	KUNIT_EXPECT_EQ(test, 0, ib_dereg_mr(mr));

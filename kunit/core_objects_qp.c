@@ -148,6 +148,7 @@ static void qp_failure_leaves_nothing(struct kunit *test)
 {
 	struct rig r;
 	struct ib_qp *qp;
+	u32 id;
 
 	rig_up(test, &r, IB_POLL_SOFTIRQ);
 	mock_fail(r.m, MOCK_create_qp, -EXFULL);
@@ -156,8 +157,10 @@ static void qp_failure_leaves_nothing(struct kunit *test)
 	mock_fail_none(r.m);
 
 	qp = kvt_qp(test, r.pd, &r.init);
+	id = qp->res.id;
 	mock_fail(r.m, MOCK_destroy_qp, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, ib_destroy_qp(qp));
+	kvt_expect_kept(test, r.m->ibdev, &qp->res, id);
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&r.pd->usecnt));
 	mock_fail_none(r.m);
 	kvt_qp_put(test, qp);

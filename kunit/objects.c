@@ -3,8 +3,10 @@
  * Verbs objects that vanish with the case, in the reverse order of their
  * making.
  */
+#include <linux/err.h>
 #include <linux/export.h>
 #include <kunit/resource.h>
+#include <rdma/restrack.h>
 
 #include "objects.h"
 
@@ -171,3 +173,23 @@ int kvt_qp_to_err(struct ib_qp *qp)
 	return ib_modify_qp(qp, &attr, IB_QP_STATE);
 }
 EXPORT_SYMBOL_GPL(kvt_qp_to_err);
+
+/**
+ * kvt_expect_kept() - expect that an object is listed, under the number that it had
+ * @test: the running case
+ * @ibdev: the device
+ * @res: tracking entry of the object, whose destruction the driver has refused
+ * @id: its number before that
+ */
+void kvt_expect_kept(struct kunit *test, struct ib_device *ibdev,
+		     struct rdma_restrack_entry *res, u32 id)
+{
+	struct rdma_restrack_entry *found = rdma_restrack_get_byid(ibdev, res->type, id);
+
+	KUNIT_EXPECT_NE(test, 0, id);
+	KUNIT_EXPECT_EQ(test, id, res->id);
+	KUNIT_EXPECT_PTR_EQ(test, res, found);
+	if (!IS_ERR(found))
+		rdma_restrack_put(found);
+}
+EXPORT_SYMBOL_GPL(kvt_expect_kept);
