@@ -22,6 +22,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "contract.h"
+#include "core_priv.h"
 #include "verbs.h"
 
 /* Hop limit of replies to datagrams: the sender's distance is not known. */
@@ -32,6 +33,25 @@
 
 /* Address vectors */
 
+/* What the call at @site has of the source GID's references goes. */
+static void drop_sgid_by(struct rdma_ah_attr *ah_attr, unsigned long site)
+{
+	if (!ah_attr->grh.sgid_attr)
+		return;
+	ib_gid_put_by(ah_attr->grh.sgid_attr, site);
+	ah_attr->grh.sgid_attr = NULL;
+}
+
+static void copy_for(struct rdma_ah_attr *dest, const struct rdma_ah_attr *src,
+		     unsigned long site)
+{
+	*dest = *src;
+	if (!dest->grh.sgid_attr)
+		return;
+	ib_gid_hold(dest->grh.sgid_attr);
+	ib_gid_given(dest->grh.sgid_attr, site);
+}
+
 /**
  * rdma_destroy_ah_attr() - drop the source GID of an address vector
  * @ah_attr: the address vector; zeroed or used before
@@ -40,10 +60,7 @@
  */
 void rdma_destroy_ah_attr(struct rdma_ah_attr *ah_attr)
 {
-	if (!ah_attr->grh.sgid_attr)
-		return;
-	rdma_put_gid_attr(ah_attr->grh.sgid_attr);
-	ah_attr->grh.sgid_attr = NULL;
+	drop_sgid_by(ah_attr, _RET_IP_);
 }
 EXPORT_SYMBOL(rdma_destroy_ah_attr);
 
@@ -57,9 +74,7 @@ EXPORT_SYMBOL(rdma_destroy_ah_attr);
 void rdma_copy_ah_attr(struct rdma_ah_attr *dest,
 		       const struct rdma_ah_attr *src)
 {
-	*dest = *src;
-	if (dest->grh.sgid_attr)
-		rdma_hold_gid_attr(dest->grh.sgid_attr);
+	copy_for(dest, src, _RET_IP_);
 }
 EXPORT_SYMBOL(rdma_copy_ah_attr);
 
@@ -76,8 +91,8 @@ void rdma_replace_ah_attr(struct rdma_ah_attr *old,
 	struct rdma_ah_attr copy;
 
 	/* Both may be the same: hold first. */
-	rdma_copy_ah_attr(&copy, new);
-	rdma_destroy_ah_attr(old);
+	copy_for(&copy, new, _RET_IP_);
+	drop_sgid_by(old, _RET_IP_);
 	*old = copy;
 }
 EXPORT_SYMBOL(rdma_replace_ah_attr);
@@ -91,7 +106,7 @@ EXPORT_SYMBOL(rdma_replace_ah_attr);
  */
 void rdma_move_ah_attr(struct rdma_ah_attr *dest, struct rdma_ah_attr *src)
 {
-	rdma_destroy_ah_attr(dest);
+	drop_sgid_by(dest, _RET_IP_);
 	*dest = *src;
 	src->grh.sgid_attr = NULL;
 }
@@ -162,8 +177,7 @@ int ib_ah_attr_fill(struct ib_device *device, struct rdma_ah_attr *ah_attr,
 	if (ret || !(ah_attr->ah_flags & IB_AH_GRH) || grh->sgid_attr)
 		return ret;
 
-	sgid_attr = rdma_get_gid_attr(device, ah_attr->port_num,
-				      grh->sgid_index);
+	sgid_attr = ib_gid_get(device, ah_attr->port_num, grh->sgid_index);
 	if (IS_ERR(sgid_attr))
 		return PTR_ERR(sgid_attr);
 	grh->sgid_attr = sgid_attr;
@@ -180,8 +194,12 @@ int ib_ah_attr_fill(struct ib_device *device, struct rdma_ah_attr *ah_attr,
 void ib_ah_attr_unfill(struct rdma_ah_attr *ah_attr,
 		       const struct ib_gid_attr *passed)
 {
-	if (ah_attr->grh.sgid_attr != passed)
-		rdma_destroy_ah_attr(ah_attr);
+	const struct ib_gid_attr *filled = ah_attr->grh.sgid_attr;
+
+	if (!filled || filled == passed)
+		return;
+	ib_gid_put(filled);
+	ah_attr->grh.sgid_attr = NULL;
 }
 
 /**
@@ -198,11 +216,11 @@ void ib_ah_keep_sgid(const struct ib_gid_attr **kept,
 
 	if (ah_attr->ah_flags & IB_AH_GRH) {
 		new = ah_attr->grh.sgid_attr;
-		rdma_hold_gid_attr(new);
+		ib_gid_hold(new);
 	}
 	old = xchg(kept, new);
 	if (old)
-		rdma_put_gid_attr(old);
+		ib_gid_put(old);
 }
 
 /**
@@ -216,7 +234,7 @@ void ib_ah_drop_sgid(const struct ib_gid_attr **kept)
 	const struct ib_gid_attr *old = xchg(kept, NULL);
 
 	if (old)
-		rdma_put_gid_attr(old);
+		ib_gid_put(old);
 }
 
 /* Address handles */
@@ -529,8 +547,7 @@ static int wc_init_roce(struct ib_device *device, const struct ib_wc *wc,
 	ret = wc_get_dmac(wc, &sender, filter.type, ah_attr->roce.dmac);
 	if (ret)
 		return ret;
-	attr = rdma_find_gid_by_filter(device, &receiver, ah_attr->port_num,
-				       wc_gid_matches, &filter);
+	attr = ib_gid_find(device, &receiver, ah_attr->port_num, wc_gid_matches, &filter);
 	if (IS_ERR(attr))
 		return PTR_ERR(attr);
 	wc_set_route(ah_attr, grh, &sender, attr);
@@ -552,14 +569,28 @@ static int wc_init_ib(struct ib_device *device, const struct ib_wc *wc,
 	sender = grh->sgid;
 	receiver = grh->dgid;
 	if (receiver.global.interface_id == cpu_to_be64(IB_SA_WELL_KNOWN_GUID))
-		attr = rdma_get_gid_attr(device, port, 0);
+		attr = ib_gid_get(device, port, 0);
 	else
-		attr = rdma_find_gid_by_port(device, &receiver, IB_GID_TYPE_IB,
-					     port, NULL);
+		attr = ib_gid_find_type(device, &receiver, IB_GID_TYPE_IB, port, NULL);
 	if (IS_ERR(attr))
 		return PTR_ERR(attr);
 	wc_set_route(ah_attr, grh, &sender, attr);
 	return 0;
+}
+
+static int init_from_wc(struct ib_device *device, u32 port_num, const struct ib_wc *wc,
+			const struct ib_grh *grh, struct rdma_ah_attr *ah_attr)
+{
+	memset(ah_attr, 0, sizeof(*ah_attr));
+	if (!rdma_is_port_valid(device, port_num))
+		return -EINVAL;
+
+	ah_attr->type = rdma_ah_find_type(device, port_num);
+	rdma_ah_set_sl(ah_attr, wc->sl);
+	rdma_ah_set_port_num(ah_attr, port_num);
+	if (ah_attr->type == RDMA_AH_ATTR_TYPE_ROCE)
+		return wc_init_roce(device, wc, grh, ah_attr);
+	return wc_init_ib(device, wc, grh, ah_attr);
 }
 
 /**
@@ -583,16 +614,11 @@ int ib_init_ah_attr_from_wc(struct ib_device *device, u32 port_num,
 			    const struct ib_wc *wc, const struct ib_grh *grh,
 			    struct rdma_ah_attr *ah_attr)
 {
-	memset(ah_attr, 0, sizeof(*ah_attr));
-	if (!rdma_is_port_valid(device, port_num))
-		return -EINVAL;
+	int ret = init_from_wc(device, port_num, wc, grh, ah_attr);
 
-	ah_attr->type = rdma_ah_find_type(device, port_num);
-	rdma_ah_set_sl(ah_attr, wc->sl);
-	rdma_ah_set_port_num(ah_attr, port_num);
-	if (ah_attr->type == RDMA_AH_ATTR_TYPE_ROCE)
-		return wc_init_roce(device, wc, grh, ah_attr);
-	return wc_init_ib(device, wc, grh, ah_attr);
+	if (!ret && ah_attr->grh.sgid_attr)
+		ib_gid_given(ah_attr->grh.sgid_attr, _RET_IP_);
+	return ret;
 }
 EXPORT_SYMBOL(ib_init_ah_attr_from_wc);
 
@@ -614,11 +640,11 @@ struct ib_ah *ib_create_ah_from_wc(struct ib_pd *pd, const struct ib_wc *wc,
 	struct ib_ah *ah;
 	int ret;
 
-	ret = ib_init_ah_attr_from_wc(pd->device, port_num, wc, grh, &ah_attr);
+	ret = init_from_wc(pd->device, port_num, wc, grh, &ah_attr);
 	if (ret)
 		return ERR_PTR(ret);
 	ah = ah_create_filled(pd, &ah_attr, RDMA_CREATE_AH_SLEEPABLE, _RET_IP_);
-	rdma_destroy_ah_attr(&ah_attr);
+	ib_ah_attr_unfill(&ah_attr, NULL);
 	return ah;
 }
 EXPORT_SYMBOL(ib_create_ah_from_wc);

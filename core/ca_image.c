@@ -439,13 +439,13 @@ static void fill_gids(struct ca_image *image, struct kverbs_ca_port_attr *attr,
 	u32 i;
 
 	for (i = 0; i < attr->gid_count; i++) {
-		from = rdma_get_gid_attr(dev, attr->port, i);
+		from = ib_gid_get(dev, attr->port, i);
 		if (IS_ERR(from))
 			continue;
 		rcu_read_lock();
 		fill_gid(image, &gids[i], from);
 		rcu_read_unlock();
-		rdma_put_gid_attr(from);
+		ib_gid_put(from);
 	}
 }
 

@@ -128,6 +128,7 @@ void ib_output_missing(const struct ib_device *dev, const struct rdma_restrack_e
 /* contract_owner.c */
 unsigned long ib_contract_culprit(unsigned long site);
 bool ib_contract_is_ours(unsigned long addr);
+bool ib_contract_is_known(unsigned long addr);
 bool ib_same_module(unsigned long a, unsigned long b);
 void ib_module_name(unsigned long addr, char *name, size_t size);
 __cold void ib_contract_suspect(const struct ib_device *dev,

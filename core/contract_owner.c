@@ -35,12 +35,12 @@
  * struct loaded - a module that may use this one
  * @list: of all
  * @mod: the module
- * @rcu: readers of the list
+ *
+ * Readers of the list are under RCU; it is freed after a grace period.
  */
 struct loaded {
 	struct list_head list;
 	struct module *mod;
-	struct rcu_head rcu;
 };
 
 /**
@@ -84,19 +84,25 @@ static struct module *module_at(unsigned long addr)
 	return NULL;
 }
 
+/* Is it in a module that the checker watches? Any context. */
+bool ib_contract_is_known(unsigned long addr)
+{
+	bool known;
+
+	rcu_read_lock();
+	known = module_at(addr);
+	rcu_read_unlock();
+	return known;
+}
+
 /*
  * Who is to blame for a call made at @site: a client's function that ends in a call of
  * ours is not where that returns to. Any context.
  */
 unsigned long ib_contract_culprit(unsigned long site)
 {
-	unsigned long callback;
-	bool known;
+	unsigned long callback = ib_contract_is_known(site) ? 0 : ib_callback_here();
 
-	rcu_read_lock();
-	known = module_at(site);
-	rcu_read_unlock();
-	callback = known ? 0 : ib_callback_here();
 	return callback ?: site;
 }
 
@@ -364,6 +370,14 @@ static void look_for_adapters(struct ib_device *dev, const struct module *mod, c
 	report_left(dev, &left, "channel adapter", how);
 }
 
+static void look_for_gids(struct ib_device *dev, const struct module *mod, const char *how)
+{
+	struct left left = { .mod = mod };
+
+	ib_gid_visit_held(dev, count_left, &left);
+	report_left(dev, &left, "gid reference", how);
+}
+
 static void remember_leaver(struct ib_device *dev, const struct module *mod, const char *how)
 {
 	struct leaver *l;
@@ -404,6 +418,7 @@ void ib_contract_client_left(struct ib_device *dev, unsigned long addr, const ch
 		look_for_adapters(dev, mod, how);
 		look_for_handlers(dev, mod, how);
 		look_for_shares(dev, mod, how);
+		look_for_gids(dev, mod, how);
 	}
 	if (!declined)
 		remember_leaver(dev, mod, how);
@@ -429,8 +444,10 @@ static void module_goes(struct module *mod)
 	unsigned long index;
 
 	mutex_lock(&ib_registry_lock);
-	xa_for_each(&ib_devices, index, dev)
+	xa_for_each(&ib_devices, index, dev) {
 		drop_leaver(dev, mod);
+		ib_gid_forget_held(dev, mod);
+	}
 	mutex_unlock(&ib_registry_lock);
 
 	spin_lock(&modules_lock);

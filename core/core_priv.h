@@ -20,6 +20,7 @@ struct ca_device;
 struct dentry;
 struct ib_gid_table;
 struct ib_port_snapshot;
+struct module;
 struct seq_file;
 
 /**
@@ -248,6 +249,21 @@ int ib_gid_table_set(struct ib_device *dev, u32 port, int index,
 int ib_gid_table_sync(struct ib_device *dev, u32 port,
 		      struct ib_gid_want *want, unsigned int nr);
 const char *ib_gid_type_str(enum ib_gid_type type);
+const struct ib_gid_attr *ib_gid_get(struct ib_device *device, u32 port, int index);
+void ib_gid_hold(const struct ib_gid_attr *attr);
+void ib_gid_put(const struct ib_gid_attr *attr);
+void ib_gid_given(const struct ib_gid_attr *attr, unsigned long site);
+void ib_gid_put_by(const struct ib_gid_attr *attr, unsigned long site);
+const struct ib_gid_attr *
+ib_gid_find(struct ib_device *device, const union ib_gid *gid, u32 port,
+	    bool (*filter)(const union ib_gid *gid, const struct ib_gid_attr *attr,
+			   void *context), void *context);
+const struct ib_gid_attr *ib_gid_find_type(struct ib_device *device, const union ib_gid *gid,
+					   enum ib_gid_type type, u32 port,
+					   struct net_device *ndev);
+void ib_gid_visit_held(struct ib_device *device,
+		       void (*visit)(void *context, unsigned long site), void *context);
+void ib_gid_forget_held(struct ib_device *device, const struct module *mod);
 
 /* roce_gid.c */
 unsigned long ib_roce_gid_types(const struct ib_device *dev, u32 port);

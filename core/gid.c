@@ -15,6 +15,10 @@
  * refer to the hardware's table by index. The last put may come in any context:
  * it empties the slot by cmpxchg and frees by RCU. An entry holds its table, so
  * that a reference that is put late, even after the device has gone, is safe.
+ *
+ * The midlayer's own files take and put references by ib_gid_get() and the like. Those
+ * of the rdma_ calls are the consumers', and are noted for the contract checker in the
+ * table; by which of them each is given back does not matter.
  */
 #include <linux/etherdevice.h>
 #include <linux/export.h>
@@ -25,7 +29,9 @@
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
 
+#include "contract.h"
 #include "core_priv.h"
+#include "held.h"
 
 /* "No VLAN", as the callers of rdma_read_gid_l2_fields() expect it. */
 #define NO_VLAN		0xffff
@@ -58,6 +64,7 @@ struct ib_gid_table {
 	unsigned int size;
 	unsigned int nr_default;
 	bool keeps_slots;
+	struct ib_held held;
 	struct rcu_head rcu;
 	struct gid_entry __rcu *slots[];
 };
@@ -214,6 +221,7 @@ int ib_gid_table_create(struct ib_device *dev, u32 port)
 		return -ENOMEM;
 	refcount_set(&table->refs, 1);
 	mutex_init(&table->lock);
+	ib_held_init(&table->held);
 	table->size = size;
 	table->keeps_slots = rdma_protocol_roce(dev, port);
 	if (table->keeps_slots)
@@ -421,6 +429,78 @@ int rdma_query_gid(struct ib_device *device, u32 port_num, int index,
 }
 EXPORT_SYMBOL(rdma_query_gid);
 
+/* rdma_get_gid_attr() for the midlayer itself. */
+const struct ib_gid_attr *ib_gid_get(struct ib_device *device, u32 port, int index)
+{
+	struct ib_gid_table *table = table_of(device, port);
+	const struct ib_gid_attr *attr = ERR_PTR(-ENODATA);
+	struct gid_entry *entry;
+
+	if (!table || index < 0 || index >= table->size)
+		return ERR_PTR(-EINVAL);
+	rcu_read_lock();
+	entry = live_entry(table, index);
+	if (entry && get_entry(entry))
+		attr = &entry->attr;
+	rcu_read_unlock();
+	return attr;
+}
+
+void ib_gid_hold(const struct ib_gid_attr *attr)
+{
+	refcount_inc(&to_entry(attr)->refs);
+}
+
+void ib_gid_put(const struct ib_gid_attr *attr)
+{
+	/* There may be a GID that found the table full. */
+	if (put_entry(to_entry(attr)))
+		ib_roce_resync();
+}
+
+/* A reference, or an error, goes to who calls at @site. */
+void ib_gid_given(const struct ib_gid_attr *attr, unsigned long site)
+{
+	if (!IS_ERR(attr))
+		ib_held_take(&to_entry(attr)->table->held, attr, site);
+}
+
+/* Who calls at @site gives a reference back. */
+void ib_gid_put_by(const struct ib_gid_attr *attr, unsigned long site)
+{
+	ib_held_give(&to_entry(attr)->table->held, attr, site);
+	ib_gid_put(attr);
+}
+
+/* Of each reference of a consumer: where it was taken. For a device that is registered. */
+void ib_gid_visit_held(struct ib_device *device,
+		       void (*visit)(void *context, unsigned long site), void *context)
+{
+	struct ib_gid_table *table;
+	u32 port;
+
+	rdma_for_each_port(device, port) {
+		table = table_of(device, port);
+		if (table)
+			ib_held_visit(&table->held, visit, context);
+	}
+}
+
+/* The module goes; the device may be in any state. */
+void ib_gid_forget_held(struct ib_device *device, const struct module *mod)
+{
+	struct ib_gid_table *table;
+	u32 port;
+
+	rcu_read_lock();
+	rdma_for_each_port(device, port) {
+		table = table_of(device, port);
+		if (table)
+			ib_held_forget(&table->held, mod);
+	}
+	rcu_read_unlock();
+}
+
 /**
  * rdma_get_gid_attr() - hold an entry of the GID table
  * @device: the device
@@ -437,17 +517,9 @@ EXPORT_SYMBOL(rdma_query_gid);
 const struct ib_gid_attr *rdma_get_gid_attr(struct ib_device *device,
 					    u32 port_num, int index)
 {
-	struct ib_gid_table *table = table_of(device, port_num);
-	const struct ib_gid_attr *attr = ERR_PTR(-ENODATA);
-	struct gid_entry *entry;
+	const struct ib_gid_attr *attr = ib_gid_get(device, port_num, index);
 
-	if (!table || index < 0 || index >= table->size)
-		return ERR_PTR(-EINVAL);
-	rcu_read_lock();
-	entry = live_entry(table, index);
-	if (entry && get_entry(entry))
-		attr = &entry->attr;
-	rcu_read_unlock();
+	ib_gid_given(attr, _RET_IP_);
 	return attr;
 }
 EXPORT_SYMBOL(rdma_get_gid_attr);
@@ -460,7 +532,8 @@ EXPORT_SYMBOL(rdma_get_gid_attr);
  */
 void rdma_hold_gid_attr(const struct ib_gid_attr *attr)
 {
-	refcount_inc(&to_entry(attr)->refs);
+	ib_gid_hold(attr);
+	ib_gid_given(attr, _RET_IP_);
 }
 EXPORT_SYMBOL(rdma_hold_gid_attr);
 
@@ -472,9 +545,7 @@ EXPORT_SYMBOL(rdma_hold_gid_attr);
  */
 void rdma_put_gid_attr(const struct ib_gid_attr *attr)
 {
-	/* There may be a GID that found the table full. */
-	if (put_entry(to_entry(attr)))
-		ib_roce_resync();
+	ib_gid_put_by(attr, _RET_IP_);
 }
 EXPORT_SYMBOL(rdma_put_gid_attr);
 
@@ -529,6 +600,32 @@ static bool match_type_and_ndev(const union ib_gid *gid,
 	       (!match->ndev || rcu_access_pointer(attr->ndev) == match->ndev);
 }
 
+/* rdma_find_gid_by_port() for the midlayer itself. */
+const struct ib_gid_attr *ib_gid_find_type(struct ib_device *device, const union ib_gid *gid,
+					   enum ib_gid_type type, u32 port,
+					   struct net_device *ndev)
+{
+	struct type_and_ndev match = { .type = type, .ndev = ndev };
+	struct ib_gid_table *table = table_of(device, port);
+	const struct ib_gid_attr *attr = NULL;
+
+	if (table)
+		attr = search_table(table, gid, match_type_and_ndev, &match);
+	return attr ? : ERR_PTR(-ENOENT);
+}
+
+/* rdma_find_gid_by_filter() for the midlayer itself. */
+const struct ib_gid_attr *
+ib_gid_find(struct ib_device *device, const union ib_gid *gid, u32 port,
+	    gid_filter filter, void *context)
+{
+	struct ib_gid_table *table = table_of(device, port);
+
+	if (!table)
+		return ERR_PTR(-EINVAL);
+	return search_table(table, gid, filter, context) ? : ERR_PTR(-ENOENT);
+}
+
 /**
  * rdma_find_gid_by_port() - find a GID in the table of a port
  * @ib_dev: the device
@@ -547,13 +644,10 @@ const struct ib_gid_attr *rdma_find_gid_by_port(struct ib_device *ib_dev,
 						u32 port,
 						struct net_device *ndev)
 {
-	struct type_and_ndev match = { .type = gid_type, .ndev = ndev };
-	struct ib_gid_table *table = table_of(ib_dev, port);
-	const struct ib_gid_attr *attr = NULL;
+	const struct ib_gid_attr *attr = ib_gid_find_type(ib_dev, gid, gid_type, port, ndev);
 
-	if (table)
-		attr = search_table(table, gid, match_type_and_ndev, &match);
-	return attr ? : ERR_PTR(-ENOENT);
+	ib_gid_given(attr, _RET_IP_);
+	return attr;
 }
 EXPORT_SYMBOL(rdma_find_gid_by_port);
 
@@ -577,9 +671,11 @@ const struct ib_gid_attr *rdma_find_gid(struct ib_device *device,
 	u32 port;
 
 	rdma_for_each_port(device, port) {
-		attr = rdma_find_gid_by_port(device, gid, gid_type, port, ndev);
-		if (!IS_ERR(attr))
+		attr = ib_gid_find_type(device, gid, gid_type, port, ndev);
+		if (!IS_ERR(attr)) {
+			ib_gid_given(attr, _RET_IP_);
 			return attr;
+		}
 	}
 	return ERR_PTR(-ENOENT);
 }
@@ -606,11 +702,10 @@ rdma_find_gid_by_filter(struct ib_device *device, const union ib_gid *gid,
 				       void *context),
 			void *context)
 {
-	struct ib_gid_table *table = table_of(device, port_num);
+	const struct ib_gid_attr *attr = ib_gid_find(device, gid, port_num, filter, context);
 
-	if (!table)
-		return ERR_PTR(-EINVAL);
-	return search_table(table, gid, filter, context) ? : ERR_PTR(-ENOENT);
+	ib_gid_given(attr, _RET_IP_);
+	return attr;
 }
 EXPORT_SYMBOL(rdma_find_gid_by_filter);
 

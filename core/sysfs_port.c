@@ -291,7 +291,7 @@ static ssize_t show_ndev(struct ib_device *dev, u32 port,
 	struct net_device *ndev;
 	ssize_t ret = -EINVAL;
 
-	gid = rdma_get_gid_attr(dev, port, table_index(attr));
+	gid = ib_gid_get(dev, port, table_index(attr));
 	if (IS_ERR(gid))
 		return -EINVAL;
 	rcu_read_lock();
@@ -299,7 +299,7 @@ static ssize_t show_ndev(struct ib_device *dev, u32 port,
 	if (!IS_ERR(ndev))
 		ret = sysfs_emit(buf, "%s\n", ndev->name);
 	rcu_read_unlock();
-	rdma_put_gid_attr(gid);
+	ib_gid_put(gid);
 	return ret;
 }
 
@@ -309,11 +309,11 @@ static ssize_t show_type(struct ib_device *dev, u32 port,
 	const struct ib_gid_attr *gid;
 	ssize_t ret;
 
-	gid = rdma_get_gid_attr(dev, port, table_index(attr));
+	gid = ib_gid_get(dev, port, table_index(attr));
 	if (IS_ERR(gid))
 		return -EINVAL;
 	ret = sysfs_emit(buf, "%s\n", ib_gid_type_str(gid->gid_type));
-	rdma_put_gid_attr(gid);
+	ib_gid_put(gid);
 	return ret;
 }
 

@@ -3,6 +3,7 @@
  * Things that a client can leave on a device, made in this module.
  */
 #include <linux/err.h>
+#include <rdma/ib_cache.h>
 
 #include "contract_things.h"
 
@@ -163,6 +164,131 @@ static void unmake_share(struct things *t)
 	ib_cq_pool_put(t->shared, 8);
 }
 
+/* References on GIDs, taken by each of the calls that do so. */
+
+noinline int thing_make_gid(struct things *t)
+{
+	t->gid = CONTRACT_CALL(rdma_get_gid_attr(t->m->ibdev, 1, 1));
+	return PTR_ERR_OR_ZERO(t->gid);
+}
+
+void thing_unmake_gid(struct things *t)
+{
+	rdma_put_gid_attr(t->gid);
+}
+
+static noinline int find_gid(struct things *t)
+{
+	t->gid = CONTRACT_CALL(rdma_find_gid(t->m->ibdev, &t->m->port[1].gids[1],
+					     IB_GID_TYPE_IB, NULL));
+	return PTR_ERR_OR_ZERO(t->gid);
+}
+
+static noinline int find_gid_by_port(struct things *t)
+{
+	t->gid = CONTRACT_CALL(rdma_find_gid_by_port(t->m->ibdev, &t->m->port[1].gids[1],
+						     IB_GID_TYPE_IB, 1, NULL));
+	return PTR_ERR_OR_ZERO(t->gid);
+}
+
+static bool any_gid(const union ib_gid *gid, const struct ib_gid_attr *attr, void *context)
+{
+	return true;
+}
+
+static noinline int find_gid_by_filter(struct things *t)
+{
+	t->gid = CONTRACT_CALL(rdma_find_gid_by_filter(t->m->ibdev, &t->m->port[1].gids[1], 1,
+						       any_gid, NULL));
+	return PTR_ERR_OR_ZERO(t->gid);
+}
+
+/* The one by which it was found is given back. */
+static noinline int hold_gid(struct things *t)
+{
+	const struct ib_gid_attr *gid = CONTRACT_CALL(rdma_get_gid_attr(t->m->ibdev, 1, 1));
+
+	if (IS_ERR(gid))
+		return PTR_ERR(gid);
+	t->gid = gid;
+	rdma_hold_gid_attr(gid);
+	rdma_put_gid_attr(gid);
+	barrier();
+	return 0;
+}
+
+/* It becomes the path's. */
+static noinline int make_path(struct things *t)
+{
+	const struct ib_gid_attr *gid = CONTRACT_CALL(rdma_get_gid_attr(t->m->ibdev, 1, 1));
+
+	if (IS_ERR(gid))
+		return PTR_ERR(gid);
+	t->path = (struct rdma_ah_attr) { .type = RDMA_AH_ATTR_TYPE_IB };
+	rdma_ah_set_port_num(&t->path, 1);
+	rdma_move_grh_sgid_attr(&t->path, NULL, 0, 1, 0, gid);
+	barrier();
+	return 0;
+}
+
+static void unmake_path(struct things *t)
+{
+	rdma_destroy_ah_attr(&t->path);
+}
+
+static noinline int copy_path(struct things *t)
+{
+	struct rdma_ah_attr original;
+	int ret = make_path(t);
+
+	if (ret)
+		return ret;
+	original = t->path;
+	rdma_copy_ah_attr(&t->path, &original);
+	rdma_destroy_ah_attr(&original);
+	barrier();
+	return 0;
+}
+
+/* Over one that has a reference of its own. */
+static noinline int replace_path(struct things *t)
+{
+	struct rdma_ah_attr other;
+	int ret = make_path(t);
+
+	if (ret)
+		return ret;
+	other = t->path;
+	rdma_hold_gid_attr(other.grh.sgid_attr);
+	rdma_replace_ah_attr(&t->path, &other);
+	rdma_destroy_ah_attr(&other);
+	barrier();
+	return 0;
+}
+
+static noinline int move_path(struct things *t)
+{
+	struct rdma_ah_attr other;
+	int ret = make_path(t);
+
+	if (ret)
+		return ret;
+	rdma_copy_ah_attr(&other, &t->path);
+	rdma_move_ah_attr(&t->path, &other);
+	rdma_destroy_ah_attr(&other);
+	barrier();
+	return 0;
+}
+
+/* Of who has sent a datagram. */
+static noinline int path_of_wc(struct things *t)
+{
+	struct ib_wc wc = { .wc_flags = IB_WC_GRH };
+	struct ib_grh grh = { .dgid = t->m->port[1].gids[1], .sgid = t->m->port[1].gids[1] };
+
+	return CONTRACT_CALL(ib_init_ah_attr_from_wc(t->m->ibdev, 1, &wc, &grh, &t->path));
+}
+
 const struct kind contract_kinds[CONTRACT_KINDS] = {
 	{ "pd", thing_make_pd, thing_unmake_pd },
 	{ "cq", thing_make_cq, unmake_cq },
@@ -176,4 +302,14 @@ const struct kind contract_kinds[CONTRACT_KINDS] = {
 	{ "cq", make_polled_cq, unmake_polled_cq },
 	{ "event handler", thing_make_handler, thing_unmake_handler, thing_on_event },
 	{ "share of the CQ pool", make_share, unmake_share },
+	{ "gid reference", thing_make_gid, thing_unmake_gid },
+	{ "gid reference", find_gid, thing_unmake_gid },
+	{ "gid reference", find_gid_by_port, thing_unmake_gid },
+	{ "gid reference", find_gid_by_filter, thing_unmake_gid },
+	{ "gid reference", hold_gid, thing_unmake_gid },
+	{ "gid reference", make_path, unmake_path },
+	{ "gid reference", copy_path, unmake_path, make_path },
+	{ "gid reference", replace_path, unmake_path, make_path },
+	{ "gid reference", move_path, unmake_path, make_path },
+	{ "gid reference", path_of_wc, unmake_path },
 };

@@ -21,6 +21,8 @@ struct things {
 	struct ib_mw *mw;
 	struct ib_fmr *fmr;
 	struct ib_ah *ah;
+	const struct ib_gid_attr *gid;
+	struct rdma_ah_attr path;
 	u64 ca;
 	struct ib_cq *shared;
 	struct ib_qp *qps[4];
@@ -41,7 +43,7 @@ struct kind {
 	const void *site;
 };
 
-#define CONTRACT_KINDS	12
+#define CONTRACT_KINDS	22
 /* The first of them may stay on a device that goes, and nothing else complains. */
 #define NR_OBJECTS	9
 
@@ -55,6 +57,8 @@ int thing_make_mr(struct things *t);
 void thing_unmake_mr(struct things *t);
 int thing_make_ca(struct things *t);
 void thing_unmake_ca(struct things *t);
+int thing_make_gid(struct things *t);
+void thing_unmake_gid(struct things *t);
 int thing_make_handler(struct things *t);
 void thing_unmake_handler(struct things *t);
 void thing_on_event(struct ib_event_handler *handler, struct ib_event *event);

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The contract checker: references that modules have taken and not given back.
+ *
+ * Who gives a reference back need not be who took it, and the checker may not have seen
+ * it taken, or by whom. What it has noted of a thing must never be more than what is
+ * held, or somebody would be blamed for nothing. So each reference that is given back
+ * takes one off: of the same module if there is one, the last that it took; else of
+ * whoever has one on that thing; else there was none noted. Errors are thus to the other
+ * side: a reference that is left may not be noted any more. The midlayer's own references
+ * are taken and given back by other calls, and are in no such count.
+ *
+ * Lock protocol: the lock guards the places, in any context but NMI; innermost, but for
+ * RCU.
+ */
+#include <linux/module.h>
+#include <linux/spinlock.h>
+
+#include "contract.h"
+#include "held.h"
+
+void ib_held_init(struct ib_held *held)
+{
+	raw_spin_lock_init(&held->lock);
+}
+
+static struct ib_held_place *place_of(struct ib_held *held, const void *thing,
+				      unsigned long site)
+{
+	struct ib_held_place *p, *free = NULL;
+
+	lockdep_assert_held(&held->lock);
+	for (p = held->places; p < held->places + IB_HELD_PLACES; p++) {
+		if (!p->count)
+			free = free ?: p;
+		else if (p->thing == thing && p->site == site)
+			return p;
+	}
+	return free;
+}
+
+/* By ib_held_take(). One for which there is no room is not noted. */
+void __ib_held_take(struct ib_held *held, const void *thing, unsigned long site)
+{
+	struct ib_held_place *p;
+	unsigned long flags;
+
+	site = ib_contract_culprit(site);
+	if (!ib_contract_is_known(site))
+		return;
+	raw_spin_lock_irqsave(&held->lock, flags);
+	p = place_of(held, thing, site);
+	if (p) {
+		if (!p->count)
+			WRITE_ONCE(held->nr, held->nr + 1);
+		p->thing = thing;
+		p->site = site;
+		p->count++;
+		p->turn = ++held->turn;
+	}
+	raw_spin_unlock_irqrestore(&held->lock, flags);
+}
+
+/* The last that the module at @site took; of any module if it has none. */
+static struct ib_held_place *last_place(struct ib_held *held, const void *thing,
+					unsigned long site)
+{
+	struct ib_held_place *p, *last = NULL;
+	bool own = false, same;
+
+	lockdep_assert_held(&held->lock);
+	for (p = held->places; p < held->places + IB_HELD_PLACES; p++) {
+		if (!p->count || p->thing != thing)
+			continue;
+		same = ib_same_module(site, p->site);
+		if (last && (own > same || (own == same && (int)(p->turn - last->turn) < 0)))
+			continue;
+		last = p;
+		own = same;
+	}
+	return last;
+}
+
+/* By ib_held_give(). */
+void __ib_held_give(struct ib_held *held, const void *thing, unsigned long site)
+{
+	struct ib_held_place *p;
+	unsigned long flags;
+
+	site = ib_contract_culprit(site);
+	raw_spin_lock_irqsave(&held->lock, flags);
+	p = last_place(held, thing, site);
+	if (p && !--p->count)
+		WRITE_ONCE(held->nr, held->nr - 1);
+	raw_spin_unlock_irqrestore(&held->lock, flags);
+}
+
+/* For each reference: where it was taken. Any context but NMI; so is @visit called. */
+void ib_held_visit(struct ib_held *held, void (*visit)(void *context, unsigned long site),
+		   void *context)
+{
+	struct ib_held_place *p;
+	unsigned long flags;
+	unsigned int i;
+
+	raw_spin_lock_irqsave(&held->lock, flags);
+	for (p = held->places; p < held->places + IB_HELD_PLACES; p++)
+		for (i = 0; i < p->count; i++)
+			visit(context, p->site);
+	raw_spin_unlock_irqrestore(&held->lock, flags);
+}
+
+/* The module goes: another one may come where it was. */
+void ib_held_forget(struct ib_held *held, const struct module *mod)
+{
+	struct ib_held_place *p;
+	unsigned long flags;
+
+	if (!READ_ONCE(held->nr))
+		return;
+	raw_spin_lock_irqsave(&held->lock, flags);
+	for (p = held->places; p < held->places + IB_HELD_PLACES; p++) {
+		if (!p->count || !within_module(p->site, mod))
+			continue;
+		p->count = 0;
+		WRITE_ONCE(held->nr, held->nr - 1);
+	}
+	raw_spin_unlock_irqrestore(&held->lock, flags);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * References that the contract checker has seen modules take: see held.c.
+ */
+#ifndef KVERBS_CORE_HELD_H
+#define KVERBS_CORE_HELD_H
+
+#include <linux/spinlock_types.h>
+#include <linux/types.h>
+
+struct module;
+
+/* Things and places of references told apart at a time: clients hold few for long. */
+#define IB_HELD_PLACES	16
+
+/**
+ * struct ib_held_place - references on one thing that were taken at one place
+ * @thing: on what
+ * @site: where
+ * @count: how many; 0: the entry is free
+ * @turn: when the last was taken
+ */
+struct ib_held_place {
+	const void *thing;
+	unsigned long site;
+	unsigned int count;
+	unsigned int turn;
+};
+
+/**
+ * struct ib_held - references on things of one kind
+ * @lock: of the following; any context but NMI
+ * @nr: entries of @places in use
+ * @turn: of the last reference
+ * @places: where they were taken
+ */
+struct ib_held {
+	raw_spinlock_t lock;
+	unsigned int nr;
+	unsigned int turn;
+	struct ib_held_place places[IB_HELD_PLACES];
+};
+
+void ib_held_init(struct ib_held *held);
+void __ib_held_take(struct ib_held *held, const void *thing, unsigned long site);
+void __ib_held_give(struct ib_held *held, const void *thing, unsigned long site);
+void ib_held_visit(struct ib_held *held, void (*visit)(void *context, unsigned long site),
+		   void *context);
+void ib_held_forget(struct ib_held *held, const struct module *mod);
+
+/*
+ * A module has taken a reference on @thing by a call from @site; after it was taken.
+ * Nothing is noted while the checker is off.
+ */
+#define ib_held_take(held, thing, site)					\
+do {									\
+	if (ib_contract_on())						\
+		__ib_held_take(held, thing, site);			\
+} while (0)
+
+/* It gives one back by a call from @site: before that is done. Also while it is off. */
+#define ib_held_give(held, thing, site)					\
+do {									\
+	struct ib_held *__held = (held);				\
+									\
+	if (unlikely(READ_ONCE(__held->nr)))				\
+		__ib_held_give(__held, thing, site);			\
+} while (0)
+
+#endif

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The contract checker: references on GIDs that are given back by somebody else than who
+ * took them, as far as one can tell. contract_things.c has the calls that take them. This
+ * file is built so that functions may end in calls of ours, as contract_tail.c is.
+ */
+#include <linux/workqueue.h>
+#include <kunit/test.h>
+#include <rdma/ib_cache.h>
+
+#include "contract_things.h"
+#include "suites.h"
+
+/* What the client below looks after; NULL: it is not registered. */
+static struct things *things;
+static void (*on_remove)(struct things *t);
+
+static int gids_add(struct ib_device *dev)
+{
+	return things && dev == things->m->ibdev ? 0 : -EOPNOTSUPP;
+}
+
+static void gids_remove(struct ib_device *dev, void *data)
+{
+	if (on_remove)
+		on_remove(things);
+}
+
+static struct ib_client gids_client = {
+	.name = "contract_gids", .add = gids_add, .remove = gids_remove,
+};
+
+static void leave(void *arg)
+{
+	if (things)
+		ib_unregister_client(&gids_client);
+	things = NULL;
+}
+
+static struct things *join(struct kunit *test, void (*remove)(struct things *t))
+{
+	struct things *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, t);
+	t->m = mock_up(test, CONTRACT_DEVICE);
+	on_remove = remove;
+	things = t;
+	KUNIT_ASSERT_EQ(test, 0, ib_register_client(&gids_client));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, leave, NULL));
+	return t;
+}
+
+static void expect_left(struct kunit *test, const char *what, unsigned int count,
+			const void *site)
+{
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_LEFT, .module = CONTRACT_SELF, .count = count,
+		.what = what, .site = site });
+}
+
+static void references_left_are_counted(struct kunit *test)
+{
+	struct things *t = join(test, NULL);
+	int i;
+
+	for (i = 0; i < 3; i++)
+		KUNIT_ASSERT_EQ(test, 0, thing_make_gid(t));
+	thing_unmake_gid(t);
+	leave(NULL);
+	expect_left(test, "2 gid reference left when remove() returned", 2, thing_make_gid);
+	contract_off(test);
+	thing_unmake_gid(t);
+	thing_unmake_gid(t);
+}
+
+/* Nor is there any room lost. */
+static void references_given_back_are_not(struct kunit *test)
+{
+	struct things *t = join(test, NULL);
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		KUNIT_ASSERT_EQ(test, 0, thing_make_gid(t));
+		thing_unmake_gid(t);
+	}
+	leave(NULL);
+	contract_expect_none(test);
+}
+
+/* These end in the call, so that it is made from where they are called, it seems. */
+
+static void put_in_remove(struct things *t)
+{
+	rdma_put_gid_attr(t->gid);
+}
+
+static void put_anywhere(void *arg)
+{
+	rdma_put_gid_attr(arg);
+}
+
+struct put_work {
+	struct work_struct work;
+	const struct ib_gid_attr *gid;
+};
+
+static void put_in_work(struct work_struct *work)
+{
+	rdma_put_gid_attr(container_of(work, struct put_work, work)->gid);
+}
+
+static void reference_that_remove_gives_back_last_is_not(struct kunit *test)
+{
+	struct things *t = join(test, put_in_remove);
+
+	KUNIT_ASSERT_EQ(test, 0, thing_make_gid(t));
+	leave(NULL);
+	contract_expect_none(test);
+}
+
+/* The call returns to another module. */
+static void reference_that_another_module_gives_back_is_not(struct kunit *test)
+{
+	struct things *t = join(test, NULL);
+
+	KUNIT_ASSERT_EQ(test, 0, thing_make_gid(t));
+	kvt_run_in_hardirq(put_anywhere, (void *)t->gid);
+	leave(NULL);
+	contract_expect_none(test);
+}
+
+/* The call returns to the kernel. */
+static void reference_that_work_gives_back_is_not(struct kunit *test)
+{
+	struct things *t = join(test, NULL);
+	struct put_work put;
+
+	KUNIT_ASSERT_EQ(test, 0, thing_make_gid(t));
+	put.gid = t->gid;
+	INIT_WORK_ONSTACK(&put.work, put_in_work);
+	schedule_work(&put.work);
+	flush_work(&put.work);
+	destroy_work_on_stack(&put.work);
+	leave(NULL);
+	contract_expect_none(test);
+}
+
+static void reference_that_the_checker_did_not_see_taken_is_not(struct kunit *test)
+{
+	struct things *t = join(test, NULL);
+
+	contract_off(test);
+	KUNIT_ASSERT_EQ(test, 0, thing_make_gid(t));
+	KUNIT_ASSERT_EQ(test, 0, ib_contract_set_mode(IB_CONTRACT_WARN));
+	/* There is none noted that it could be taken off from. */
+	thing_unmake_gid(t);
+	KUNIT_ASSERT_EQ(test, 0, thing_make_gid(t));
+	leave(NULL);
+	expect_left(test, "1 gid reference left when remove() returned", 1, thing_make_gid);
+	contract_off(test);
+	thing_unmake_gid(t);
+}
+
+static void reference_that_is_given_back_while_it_is_off_is_not(struct kunit *test)
+{
+	struct things *t = join(test, NULL);
+
+	KUNIT_ASSERT_EQ(test, 0, thing_make_gid(t));
+	contract_off(test);
+	thing_unmake_gid(t);
+	KUNIT_ASSERT_EQ(test, 0, ib_contract_set_mode(IB_CONTRACT_WARN));
+	leave(NULL);
+	contract_expect_none(test);
+}
+
+static noinline struct ib_ah *make_ah_with_grh(struct ib_pd *pd)
+{
+	struct rdma_ah_attr attr = { .type = RDMA_AH_ATTR_TYPE_IB };
+
+	rdma_ah_set_port_num(&attr, 1);
+	rdma_ah_set_grh(&attr, NULL, 0, 1, 1, 0);
+	return CONTRACT_CALL(rdma_create_ah(pd, &attr, 0));
+}
+
+/* What the midlayer holds for an object of the client's is the object's. */
+static void reference_of_an_object_is_not(struct kunit *test)
+{
+	struct things *t = join(test, NULL);
+	struct ib_pd *pd = kvt_pd(test, t->m->ibdev);
+	struct ib_ah *ah = make_ah_with_grh(pd);
+
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(ah));
+	KUNIT_EXPECT_NOT_NULL(test, ah->sgid_attr);
+	/* Nor is it taken for the client's when it goes. */
+	KUNIT_ASSERT_EQ(test, 0, thing_make_gid(t));
+	rdma_destroy_ah(ah, 0);
+	leave(NULL);
+	expect_left(test, "1 gid reference left when remove() returned", 1, thing_make_gid);
+	contract_off(test);
+	thing_unmake_gid(t);
+}
+
+static struct kunit_case contract_gids_cases[] = {
+	KUNIT_CASE(references_left_are_counted),
+	KUNIT_CASE(references_given_back_are_not),
+	KUNIT_CASE(reference_that_remove_gives_back_last_is_not),
+	KUNIT_CASE(reference_that_another_module_gives_back_is_not),
+	KUNIT_CASE(reference_that_work_gives_back_is_not),
+	KUNIT_CASE(reference_that_the_checker_did_not_see_taken_is_not),
+	KUNIT_CASE(reference_that_is_given_back_while_it_is_off_is_not),
+	KUNIT_CASE(reference_of_an_object_is_not),
+	{}
+};
+
+struct kunit_suite contract_gids_suite = {
+	.name = "contract_gids",
+	.init = contract_init,
+	.exit = contract_exit,
+	.test_cases = contract_gids_cases,
+};
