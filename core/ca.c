@@ -86,6 +86,7 @@ int ib_ca_setup(struct ib_device *dev)
 	INIT_LIST_HEAD(&ca->files);
 	mutex_init(&ca->files_lock);
 	init_completion(&ca->closed);
+	ib_held_init(&ca->lent);
 	/*
 	 * Before the image is made: a change that comes later has an event
 	 * which makes it again. Pairs with the acquire in ib_ca_of().

@@ -28,6 +28,8 @@
 #include <linux/xarray.h>
 #include <kverbs/ca.h>
 
+#include "held.h"
+
 struct ca_image;
 struct ca_mm;
 struct ib_event;
@@ -92,6 +94,7 @@ struct ca_space {
  *	ca_closing_end(); under @files_lock
  * @gone: the device goes, and its end closes all that is open; under @files_lock
  * @closed: that is done
+ * @lent: PDs that modules have borrowed
  */
 struct ca_device {
 	struct rcu_head rcu;
@@ -108,6 +111,7 @@ struct ca_device {
 	unsigned int closers;
 	bool gone;
 	struct completion closed;
+	struct ib_held lent;
 };
 
 /* A power of two; 4 KiB of events. */
@@ -314,7 +318,7 @@ int ca_dereg_mr(struct ca_call *call, struct ca_handle *h);
 int ca_query_mr(struct ca_call *call, struct ca_handle *h);
 int ca_list(struct ca_call *call, struct ca_handle *h);
 int ca_set_peer(struct ca_call *call, struct ca_handle *h);
-struct ib_ca_pd *ca_borrow_pd(struct ca_handle *h, u64 id);
+struct ib_ca_pd *ca_borrow_pd(struct ca_handle *h, u64 id, unsigned long site);
 void ca_objects_release(struct ca_handle *h);
 
 /* ca_file.c */

@@ -483,7 +483,8 @@ static const struct file_operations ca_fops = {
 	.uring_cmd = ca_file_uring_cmd,
 };
 
-static struct ib_ca_pd *borrow_pd(struct ca_file *f, u64 handle, u64 object)
+static struct ib_ca_pd *borrow_pd(struct ca_file *f, u64 handle, u64 object,
+				  unsigned long site)
 {
 	struct ib_device *dev = f->ca->device;
 	struct ib_ca_pd *pd;
@@ -497,7 +498,7 @@ static struct ib_ca_pd *borrow_pd(struct ca_file *f, u64 handle, u64 object)
 	} else {
 		/* Nobody would tell the borrower any more to give it back. */
 		pd = ib_device_is_going(dev) ? ERR_PTR(-ENODEV) :
-					       ca_borrow_pd(h, object);
+					       ca_borrow_pd(h, object, site);
 		ca_handle_put(h);
 	}
 	ib_device_put(dev);
@@ -532,7 +533,7 @@ struct ib_ca_pd *ib_ca_pd_get(int fd, u64 handle, u64 object)
 	if (file->f_op != &ca_fops)
 		pd = ERR_PTR(-EINVAL);
 	else if (file->f_mode & FMODE_WRITE)
-		pd = borrow_pd(file->private_data, handle, object);
+		pd = borrow_pd(file->private_data, handle, object, _RET_IP_);
 	fput(file);
 	return pd;
 }

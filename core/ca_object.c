@@ -25,6 +25,7 @@
 #include <rdma/peer_mem.h>
 
 #include "ca.h"
+#include "contract.h"
 #include "core_priv.h"
 #include "umem.h"
 #include "verbs.h"
@@ -561,9 +562,10 @@ void ca_objects_release(struct ca_handle *h)
 	release_objects(h, KVERBS_CA_OBJECT_PD);
 }
 
-/* For a ULP: the PD, held. Errors: -ENOENT. */
-struct ib_ca_pd *ca_borrow_pd(struct ca_handle *h, u64 id)
+/* For a ULP, which calls at @site: the PD, held. Errors: -ENOENT. */
+struct ib_ca_pd *ca_borrow_pd(struct ca_handle *h, u64 id, unsigned long site)
 {
+	struct ca_device *ca = ib_ca_of(h->ca->device);
 	struct ca_object *obj;
 
 	mutex_lock(&h->lock);
@@ -571,9 +573,47 @@ struct ib_ca_pd *ca_borrow_pd(struct ca_handle *h, u64 id)
 	if (obj) {
 		refcount_inc(&obj->refs);
 		obj->lent.pd = obj->pd;
+		ib_held_take(&ca->lent, &obj->lent, site);
 	}
 	mutex_unlock(&h->lock);
 	return obj ? &obj->lent : ERR_PTR(-ENOENT);
+}
+
+/* Of each PD that a ULP has borrowed, as often as it has: where. Any context but NMI. */
+void ib_ca_visit_lent(struct ib_device *device,
+		      void (*visit)(void *context, unsigned long site), void *context)
+{
+	struct ca_device *ca;
+
+	rcu_read_lock();
+	ca = ib_ca_of(device);
+	if (ca)
+		ib_held_visit(&ca->lent, visit, context);
+	rcu_read_unlock();
+}
+
+/* The module goes; the device may be in any state. */
+void ib_ca_forget_lent(struct ib_device *device, const struct module *mod)
+{
+	struct ca_device *ca;
+
+	rcu_read_lock();
+	ca = ib_ca_of(device);
+	if (ca)
+		ib_held_forget(&ca->lent, mod);
+	rcu_read_unlock();
+}
+
+/* It may be late, and the device's end over. */
+static void note_return(struct ib_ca_pd *pd, unsigned long site)
+{
+	struct ca_device *ca;
+
+	rcu_read_lock();
+	ca = ib_ca_of(pd->pd->device);
+	if (ca)
+		ib_held_give(&ca->lent, pd, site);
+	rcu_read_unlock();
 }
 
 /**
@@ -584,6 +624,7 @@ struct ib_ca_pd *ca_borrow_pd(struct ca_handle *h, u64 id)
  */
 void ib_ca_pd_put(struct ib_ca_pd *pd)
 {
+	note_return(pd, _RET_IP_);
 	put_pd(container_of(pd, struct ca_object, lent));
 }
 EXPORT_SYMBOL_GPL(ib_ca_pd_put);

@@ -370,6 +370,14 @@ static void look_for_adapters(struct ib_device *dev, const struct module *mod, c
 	report_left(dev, &left, "channel adapter", how);
 }
 
+static void look_for_lent(struct ib_device *dev, const struct module *mod, const char *how)
+{
+	struct left left = { .mod = mod };
+
+	ib_ca_visit_lent(dev, count_left, &left);
+	report_left(dev, &left, "borrowed pd", how);
+}
+
 static void look_for_gids(struct ib_device *dev, const struct module *mod, const char *how)
 {
 	struct left left = { .mod = mod };
@@ -416,6 +424,7 @@ void ib_contract_client_left(struct ib_device *dev, unsigned long addr, const ch
 		look_for_objects(dev, mod, how);
 		look_for_ahs(dev, mod, how);
 		look_for_adapters(dev, mod, how);
+		look_for_lent(dev, mod, how);
 		look_for_handlers(dev, mod, how);
 		look_for_shares(dev, mod, how);
 		look_for_gids(dev, mod, how);
@@ -447,6 +456,7 @@ static void module_goes(struct module *mod)
 	xa_for_each(&ib_devices, index, dev) {
 		drop_leaver(dev, mod);
 		ib_gid_forget_held(dev, mod);
+		ib_ca_forget_lent(dev, mod);
 	}
 	mutex_unlock(&ib_registry_lock);
 

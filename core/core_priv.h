@@ -303,6 +303,11 @@ void ib_ca_wait_done(void);
 void ib_ca_visit_open(struct ib_device *device,
 		      void (*visit)(void *context, unsigned long site), void *context);
 
+/* ca_object.c */
+void ib_ca_visit_lent(struct ib_device *device,
+		      void (*visit)(void *context, unsigned long site), void *context);
+void ib_ca_forget_lent(struct ib_device *device, const struct module *mod);
+
 /* strings.c */
 const char *ib_qp_state_name(unsigned int state);
 

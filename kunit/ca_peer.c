@@ -6,8 +6,10 @@
 #include <linux/fdtable.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/module.h>
 #include <linux/uaccess.h>
 #include <kunit/test.h>
+#include <kverbs/contract.h>
 #include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
 
@@ -496,6 +498,88 @@ static void pd_of_a_device_that_is_gone_is_not_lent(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, close_fd(p.fd));
 }
 
+/* A client that borrows a PD once more than it gives it back, or as often. */
+static struct borrower {
+	struct ib_device *ibdev;
+	struct ib_ca_pd *pd;
+	bool returns;
+} borrower;
+
+static int borrower_add(struct ib_device *dev)
+{
+	return dev == borrower.ibdev ? 0 : -EOPNOTSUPP;
+}
+
+static void borrower_remove(struct ib_device *dev, void *data)
+{
+	if (borrower.returns)
+		ib_ca_pd_put(borrower.pd);
+}
+
+static struct ib_client borrower_client = {
+	.name = "kvt_borrower", .add = borrower_add, .remove = borrower_remove,
+};
+
+static noinline void borrow_twice(struct kunit *test, struct process *p)
+{
+	borrower.pd = ib_ca_pd_get(p->fd, p->h, p->pd);
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(borrower.pd));
+	KUNIT_EXPECT_PTR_EQ(test, borrower.pd, ib_ca_pd_get(p->fd, p->h, p->pd));
+	ib_ca_pd_put(borrower.pd);
+	barrier();
+}
+
+static void restore_contract(void *mode)
+{
+	ib_contract_set_mode((unsigned long)mode);
+}
+
+/* Returns how often rule 7 was seen broken when it has left. */
+static unsigned int borrow_and_leave(struct kunit *test, struct process *p, bool returns)
+{
+	unsigned long mode = ib_contract_get_mode();
+	u64 before;
+
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, restore_contract,
+							   (void *)mode));
+	KUNIT_ASSERT_EQ(test, 0, ib_contract_set_mode(IB_CONTRACT_WARN));
+	process_up(test, p);
+	borrower.ibdev = p->m->ibdev;
+	borrower.returns = returns;
+	KUNIT_ASSERT_EQ(test, 0, ib_register_client(&borrower_client));
+	borrow_twice(test, p);
+	before = ib_contract_count(IB_RULE_LEFT);
+	ib_unregister_client(&borrower_client);
+	return ib_contract_count(IB_RULE_LEFT) - before;
+}
+
+static void pd_that_a_client_keeps_is_reported(struct kunit *test)
+{
+	struct ib_contract_report report = {};
+	struct process p;
+
+	KUNIT_EXPECT_EQ(test, 1, borrow_and_leave(test, &p, false));
+	KUNIT_EXPECT_TRUE(test, ib_contract_read(0, &report));
+	KUNIT_EXPECT_EQ(test, IB_RULE_LEFT, report.rule);
+	KUNIT_EXPECT_STREQ(test, "kunit_ca_open", report.module);
+	KUNIT_EXPECT_STREQ(test, "kvtm_a", report.device);
+	KUNIT_EXPECT_STREQ(test, "1 borrowed pd left when remove() returned", report.what);
+	KUNIT_EXPECT_EQ(test, 1, report.count);
+	KUNIT_EXPECT_TRUE(test, within_module(report.site, THIS_MODULE));
+	ib_ca_pd_put(borrower.pd);
+	process_end(test, &p);
+	MOCK_EXPECT_IDLE(test, p.m);
+}
+
+static void pd_that_a_client_gives_back_is_not(struct kunit *test)
+{
+	struct process p;
+
+	KUNIT_EXPECT_EQ(test, 0, borrow_and_leave(test, &p, true));
+	process_end(test, &p);
+	MOCK_EXPECT_IDLE(test, p.m);
+}
+
 static struct kunit_case ca_peer_cases[] = {
 	KUNIT_CASE(region_tells_whose_memory_it_is),
 	KUNIT_CASE(region_tells_that_it_lost_its_memory),
@@ -508,6 +592,8 @@ static struct kunit_case ca_peer_cases[] = {
 	KUNIT_CASE(pd_that_is_lent_outlives_its_process),
 	KUNIT_CASE(pd_of_others_is_not_lent),
 	KUNIT_CASE(pd_of_a_device_that_is_gone_is_not_lent),
+	KUNIT_CASE(pd_that_a_client_keeps_is_reported),
+	KUNIT_CASE(pd_that_a_client_gives_back_is_not),
 	{}
 };
 

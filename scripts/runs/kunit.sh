@@ -11,7 +11,7 @@
 breaks() {
 	case $1 in
 	kunit_ca_async) echo 5 8 ;;
-	kunit_ca_open) echo 8 ;;
+	kunit_ca_open) echo 7 8 ;;
 	kunit_core_device) echo 10 ;;
 	kunit_core_memory) echo 11 12 ;;
 	kunit_core_objects | kunit_core_reg_mem | kunit_emu_conform | kunit_emu_datagram | \
