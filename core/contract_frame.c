@@ -12,6 +12,7 @@
  * Whether somebody slept is told by the count of voluntary switches of the task, which
  * each kernel keeps, and which does not grow when the task is merely preempted.
  */
+#include <linux/bottom_half.h>
 #include <linux/debug_locks.h>
 #include <linux/irqflags.h>
 #include <linux/rcupdate.h>
@@ -194,14 +195,36 @@ void ib_callback_enter(struct ib_frame *f, const struct ib_device *dev,
 	f->locks = locks_held();
 }
 
+/*
+ * By the calls that the callback owes: these run the softirqs that were raised meanwhile,
+ * and tell lockdep. Who enabled them too often may have borrowed from the counts around.
+ */
+static void restore_bottom_halves(const struct ib_frame *f)
+{
+	int levels = NMI_MASK | HARDIRQ_MASK | SOFTIRQ_OFFSET;
+	int before = f->preempt & SOFTIRQ_MASK;
+
+	if (f->preempt & (NMI_MASK | HARDIRQ_MASK) || (preempt_count() ^ f->preempt) & levels)
+		return;
+	while (softirq_count() > before) {
+		if (irqs_disabled())
+			_local_bh_enable();
+		else
+			local_bh_enable();
+	}
+	while (softirq_count() < before)
+		local_bh_disable();
+}
+
 /* So that the machine goes on. Locks cannot be given back for somebody. */
 static void restore_context(const struct ib_frame *f)
 {
+	if (!f->irqs_off && irqs_disabled())
+		local_irq_enable();
+	restore_bottom_halves(f);
 	preempt_count_set(f->preempt);
 	if (f->irqs_off && !irqs_disabled())
 		local_irq_disable();
-	else if (!f->irqs_off && irqs_disabled())
-		local_irq_enable();
 }
 
 /* Locks that it took stay with those around it, who did not take them. */
@@ -218,15 +241,21 @@ static void excuse_outer(const struct ib_frame *f)
 
 static void check_context(const struct ib_frame *f)
 {
+	int counts = preempt_count() ^ f->preempt;
 	const char *changed = NULL;
 
-	if (preempt_count() != f->preempt)
+	/*
+	 * Locks first: a spinlock changes other things as well. After a complaint of its
+	 * own, lockdep counts no more.
+	 */
+	if (locks_held() != f->locks && lockdep_counts())
+		changed = "locks";
+	else if (counts & ~SOFTIRQ_MASK)
 		changed = "preemption";
+	else if (counts)
+		changed = "bottom halves";
 	else if (irqs_disabled() != f->irqs_off)
 		changed = "interrupts";
-	/* After a complaint of its own, lockdep counts no more. */
-	else if (locks_held() != f->locks && lockdep_counts())
-		changed = "locks";
 	if (likely(!changed))
 		return;
 	restore_context(f);
