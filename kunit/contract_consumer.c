@@ -2,15 +2,11 @@
 /*
  * The contract checker: what consumers do in callbacks, destroy and post.
  */
-#include <linux/debug_locks.h>
-#include <linux/irqflags.h>
-#include <linux/mutex.h>
-#include <linux/preempt.h>
 #include <kunit/test.h>
 #include <rdma/mr_pool.h>
 #include <rdma/restrack.h>
 
-#include "contract_rig.h"
+#include "contract_callbacks.h"
 #include "suites.h"
 
 /**
@@ -94,30 +90,9 @@ static void callback_may_take_time(struct kunit *test)
 	contract_expect_none(test);
 }
 
-/* That of a request, which a work item calls. */
-static void run_request(struct kunit *test, struct contract_scene *scene,
-			void (*in_done)(struct contract_scene *scene))
-{
-	struct ib_ca_request *req = kunit_kzalloc(test, sizeof(*req), GFP_KERNEL);
-	struct kverbs_ca_list list;
-
-	KUNIT_ASSERT_NOT_NULL(test, req);
-	*req = (struct ib_ca_request) {
-		.op = KVERBS_CA_LIST, .version = KVERBS_CA_VERSION, .handle = 1,
-		.out = &list, .out_len = sizeof(list),
-		.done = contract_request_done, .context = scene,
-	};
-	scene->in_handler = in_done;
-	KUNIT_ASSERT_EQ(test, -EINPROGRESS, ib_ca_submit(scene->m->ibdev, req));
-	KUNIT_EXPECT_TRUE(test, kvt_wait(&scene->handled));
-	KUNIT_EXPECT_EQ(test, -ENOENT, req->result);
-	/* Until who watched it has looked. */
-	mock_unregister(scene->m);
-}
-
 static void sleep_in_done_of_a_request_is_reported(struct kunit *test)
 {
-	run_request(test, contract_scene_up(test), contract_sleep);
+	contract_run_request(test, contract_sleep);
 	contract_expect(test, &(struct contract_expected) {
 		.rule = IB_RULE_CALLBACK_SLEEP, .module = CONTRACT_SELF,
 		.what = "done() of a request slept", .site = contract_request_done });
@@ -125,262 +100,49 @@ static void sleep_in_done_of_a_request_is_reported(struct kunit *test)
 
 static void done_of_a_request_may_take_time(struct kunit *test)
 {
-	run_request(test, contract_scene_up(test), contract_stay_awake);
-	contract_expect_none(test);
-}
-
-/* Rule 6 */
-
-static void keep_preemption_off(struct contract_scene *scene)
-{
-	preempt_disable();
-}
-
-static void keep_interrupts_off(struct contract_scene *scene)
-{
-	local_irq_disable();
-}
-
-static void switch_both_and_back(struct contract_scene *scene)
-{
-	unsigned long flags;
-
-	preempt_disable();
-	local_irq_save(flags);
-	local_irq_restore(flags);
-	preempt_enable();
-}
-
-static DEFINE_MUTEX(kept);
-
-static void keep_lock(struct contract_scene *scene)
-{
-	mutex_lock(&kept);
-}
-
-static void change_all_and_back(struct contract_scene *scene)
-{
-	switch_both_and_back(scene);
-	mutex_lock(&kept);
-	mutex_unlock(&kept);
-}
-
-static void need_preempt_count(struct kunit *test)
-{
-	if (!IS_ENABLED(CONFIG_PREEMPT_COUNT))
-		kunit_skip(test, "the kernel does not count");
-}
-
-static void need_lockdep(struct kunit *test)
-{
-	if (!IS_ENABLED(CONFIG_LOCKDEP) || !debug_locks)
-		kunit_skip(test, "the kernel does not know what is locked");
-}
-
-static void preemption_left_off_is_reported(struct kunit *test)
-{
-	struct contract_scene *scene;
-
-	need_preempt_count(test);
-	scene = call_with(test, keep_preemption_off);
-	KUNIT_EXPECT_TRUE(test, preemptible());
-	expect_of_callback(test, scene, IB_RULE_CALLBACK_CONTEXT, "changed preemption");
-}
-
-static void interrupts_left_off_are_reported(struct kunit *test)
-{
-	struct contract_scene *scene = call_with(test, keep_interrupts_off);
-
-	KUNIT_EXPECT_FALSE(test, irqs_disabled());
-	expect_of_callback(test, scene, IB_RULE_CALLBACK_CONTEXT, "changed interrupts");
-}
-
-static void lock_left_taken_is_reported(struct kunit *test)
-{
-	struct contract_scene *scene;
-
-	need_lockdep(test);
-	scene = call_with(test, keep_lock);
-	mutex_unlock(&kept);
-	expect_of_callback(test, scene, IB_RULE_CALLBACK_CONTEXT, "changed locks");
-}
-
-static void context_left_as_it_was_is_not(struct kunit *test)
-{
-	call_with(test, change_all_and_back);
+	contract_run_request(test, contract_stay_awake);
 	contract_expect_none(test);
 }
 
 /* Handlers of a device's events, which run under RCU */
 
-/**
- * struct event_case - a handler of a device's events
- * @handler: as the core knows it
- * @in_handler: called in it
- * @handled: completed after that
- */
-struct event_case {
-	struct ib_event_handler handler;
-	void (*in_handler)(struct contract_scene *scene);
-	struct completion handled;
-};
-
-static void on_device_event(struct ib_event_handler *handler, struct ib_event *event)
-{
-	struct event_case *ec = container_of(handler, struct event_case, handler);
-
-	ec->in_handler(NULL);
-	complete(&ec->handled);
-}
-
-/* Returns when the handler has, and who watched it has looked. */
-static void handle_event(struct kunit *test, void (*in_handler)(struct contract_scene *scene))
-{
-	struct event_case *ec = kunit_kzalloc(test, sizeof(*ec), GFP_KERNEL);
-	struct mock *m = mock_up(test, CONTRACT_DEVICE);
-	struct ib_event event = { .device = m->ibdev, .event = IB_EVENT_DEVICE_FATAL };
-
-	KUNIT_ASSERT_NOT_NULL(test, ec);
-	init_completion(&ec->handled);
-	ec->in_handler = in_handler;
-	INIT_IB_EVENT_HANDLER(&ec->handler, m->ibdev, on_device_event);
-	ib_register_event_handler(&ec->handler);
-	ib_dispatch_event(&event);
-	KUNIT_EXPECT_TRUE(test, kvt_wait(&ec->handled));
-	ib_unregister_event_handler(&ec->handler);
-}
-
 static void expect_of_event(struct kunit *test, enum ib_contract_rule rule, const char *what)
 {
 	contract_expect(test, &(struct contract_expected) {
-		.rule = rule, .module = CONTRACT_SELF, .what = what, .site = on_device_event });
+		.rule = rule, .module = CONTRACT_SELF, .what = what, .site = contract_on_device_event });
 }
 
 static void sleep_in_device_event_handler_is_reported(struct kunit *test)
 {
-	handle_event(test, contract_count_as_sleep);
+	contract_run_event(test, contract_count_as_sleep);
 	expect_of_event(test, IB_RULE_CALLBACK_SLEEP, "event handler slept");
-}
-
-static void interrupts_left_off_by_device_event_handler_are_reported(struct kunit *test)
-{
-	handle_event(test, keep_interrupts_off);
-	expect_of_event(test, IB_RULE_CALLBACK_CONTEXT, "event handler changed interrupts");
 }
 
 static void device_event_handler_may_take_time(struct kunit *test)
 {
-	handle_event(test, contract_stay_awake);
+	contract_run_event(test, contract_stay_awake);
 	contract_expect_none(test);
 }
 
 /* done() */
 
-/**
- * struct done_case - a completion of a CQ that the core polls
- * @cqe: what it completes
- * @cq: the CQ
- * @qp: a QP that has completions there
- * @in_done: called in done()
- * @handled: completed after that
- */
-struct done_case {
-	struct ib_cqe cqe;
-	struct ib_cq *cq;
-	struct ib_qp *qp;
-	void (*in_done)(struct contract_scene *scene);
-	struct completion handled;
-};
-
-static void done(struct ib_cq *cq, struct ib_wc *wc)
-{
-	struct done_case *dc = container_of(wc->wr_cqe, struct done_case, cqe);
-
-	dc->in_done(NULL);
-	complete(&dc->handled);
-}
-
-static struct done_case *done_case_up(struct kunit *test, enum ib_poll_context ctx)
-{
-	struct done_case *dc = kunit_kzalloc(test, sizeof(*dc), GFP_KERNEL);
-	struct mock *m = mock_up(test, CONTRACT_DEVICE);
-	struct ib_qp_init_attr init;
-
-	KUNIT_ASSERT_NOT_NULL(test, dc);
-	init_completion(&dc->handled);
-	dc->cqe.done = done;
-	dc->cq = kvt_cq(test, m->ibdev, 16, ctx);
-	kvt_qp_init(&init, dc->cq, dc->cq);
-	dc->qp = kvt_qp(test, kvt_pd(test, m->ibdev), &init);
-	return dc;
-}
-
-/* Returns when done() has returned, and who watched it has looked. */
-static void run_done(struct kunit *test, struct done_case *dc,
-		     void (*in_done)(struct contract_scene *scene))
-{
-	struct ib_wc wc = { .wr_cqe = &dc->cqe, .qp = dc->qp };
-
-	dc->in_done = in_done;
-	KUNIT_ASSERT_TRUE(test, mock_cq_push(dc->cq, &wc, true));
-	KUNIT_ASSERT_TRUE(test, kvt_wait(&dc->handled));
-	kvt_qp_put(test, dc->qp);
-	kvt_cq_put(test, dc->cq);
-}
-
 static void done_in_workqueue_may_sleep(struct kunit *test)
 {
-	struct done_case *dc = done_case_up(test, IB_POLL_WORKQUEUE);
+	struct contract_done *dc = contract_done_up(test, IB_POLL_WORKQUEUE);
 
-	run_done(test, dc, contract_sleep);
+	contract_run_done(test, dc, contract_sleep);
 	contract_expect_none(test);
-}
-
-static void expect_of_done(struct kunit *test, u32 id, const char *what)
-{
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_CALLBACK_CONTEXT, .module = CONTRACT_SELF, .what = what,
-		.object = "cq", .id = id, .site = done });
 }
 
 static void sleep_in_done_in_softirq_is_reported(struct kunit *test)
 {
-	struct done_case *dc = done_case_up(test, IB_POLL_SOFTIRQ);
+	struct contract_done *dc = contract_done_up(test, IB_POLL_SOFTIRQ);
 	u32 id = dc->cq->res.id;
 
-	run_done(test, dc, contract_count_as_sleep);
+	contract_run_done(test, dc, contract_count_as_sleep);
 	contract_expect(test, &(struct contract_expected) {
 		.rule = IB_RULE_CALLBACK_SLEEP, .module = CONTRACT_SELF,
-		.what = "done() slept", .object = "cq", .id = id, .site = done });
-}
-
-static void done_that_keeps_preemption_off_is_reported(struct kunit *test)
-{
-	struct done_case *dc;
-	u32 id;
-
-	need_preempt_count(test);
-	dc = done_case_up(test, IB_POLL_WORKQUEUE);
-	id = dc->cq->res.id;
-	run_done(test, dc, keep_preemption_off);
-	expect_of_done(test, id, "done() changed preemption");
-}
-
-static void done_that_keeps_interrupts_off_is_reported(struct kunit *test)
-{
-	struct done_case *dc = done_case_up(test, IB_POLL_SOFTIRQ);
-	u32 id = dc->cq->res.id;
-
-	run_done(test, dc, keep_interrupts_off);
-	expect_of_done(test, id, "done() changed interrupts");
-}
-
-static void done_that_keeps_its_context_is_not(struct kunit *test)
-{
-	struct done_case *dc = done_case_up(test, IB_POLL_SOFTIRQ);
-
-	run_done(test, dc, switch_both_and_back);
-	contract_expect_none(test);
+		.what = "done() slept", .object = "cq", .id = id, .site = contract_done_fn });
 }
 
 /* Rule 11 */
@@ -582,7 +344,7 @@ static noinline void free_cq(struct ib_cq *cq)
 
 static void polled_cq_in_use_is_reported(struct kunit *test)
 {
-	struct done_case *dc = done_case_up(test, IB_POLL_SOFTIRQ);
+	struct contract_done *dc = contract_done_up(test, IB_POLL_SOFTIRQ);
 	u32 id = dc->cq->res.id;
 
 	free_cq(dc->cq);
@@ -711,20 +473,12 @@ static void post_where_the_state_forbids_it_is_reported(struct kunit *test)
 static struct kunit_case contract_consumer_cases[] = {
 	KUNIT_CASE_PARAM(sleep_in_callback_is_reported, callbacks_gen_params),
 	KUNIT_CASE_PARAM(callback_may_take_time, callbacks_gen_params),
-	KUNIT_CASE_PARAM(preemption_left_off_is_reported, callbacks_gen_params),
-	KUNIT_CASE_PARAM(interrupts_left_off_are_reported, callbacks_gen_params),
-	KUNIT_CASE_PARAM(lock_left_taken_is_reported, callbacks_gen_params),
-	KUNIT_CASE_PARAM(context_left_as_it_was_is_not, callbacks_gen_params),
 	KUNIT_CASE(sleep_in_device_event_handler_is_reported),
-	KUNIT_CASE(interrupts_left_off_by_device_event_handler_are_reported),
 	KUNIT_CASE(device_event_handler_may_take_time),
 	KUNIT_CASE(sleep_in_done_of_a_request_is_reported),
 	KUNIT_CASE(done_of_a_request_may_take_time),
 	KUNIT_CASE(done_in_workqueue_may_sleep),
 	KUNIT_CASE(sleep_in_done_in_softirq_is_reported),
-	KUNIT_CASE(done_that_keeps_preemption_off_is_reported),
-	KUNIT_CASE(done_that_keeps_interrupts_off_is_reported),
-	KUNIT_CASE(done_that_keeps_its_context_is_not),
 	KUNIT_CASE(pd_in_use_is_reported),
 	KUNIT_CASE(cq_in_use_is_reported),
 	KUNIT_CASE(srq_in_use_is_reported),

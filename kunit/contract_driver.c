@@ -620,8 +620,8 @@ static struct kunit_suite contract_driver_suite = {
 };
 
 kunit_test_suites(&contract_driver_suite, &contract_output_suite, &contract_consumer_suite,
-		  &contract_client_suite, &contract_gids_suite, &contract_switch_suite,
-		  &contract_tail_suite);
+		  &contract_client_suite, &contract_gids_suite, &contract_context_suite,
+		  &contract_switch_suite, &contract_tail_suite);
 
 MODULE_DESCRIPTION("KUnit: the contract checker");
 MODULE_LICENSE("GPL");

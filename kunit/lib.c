@@ -367,6 +367,7 @@ EXPORT_SYMBOL_GPL(kvt_other_cpu);
 
 /* What kvt_tracepoint() looks for. */
 struct kvt_tracepoint_search {
+	struct notifier_block nb;
 	const char *name;
 	struct tracepoint *found;
 };
@@ -379,18 +380,36 @@ static void kvt_tracepoint_visit(struct tracepoint *tp, void *data)
 		search->found = tp;
 }
 
+/* Each module that is there is told of as one that comes, and then as one that goes. */
+static int kvt_tracepoint_module(struct notifier_block *nb, unsigned long state, void *data)
+{
+	struct tp_module *tp_mod = data;
+	unsigned int i;
+
+	if (state != MODULE_STATE_COMING)
+		return NOTIFY_DONE;
+	for (i = 0; i < tp_mod->mod->num_tracepoints; i++)
+		kvt_tracepoint_visit(tracepoint_ptr_deref(tp_mod->mod->tracepoints_ptrs + i),
+				     container_of(nb, struct kvt_tracepoint_search, nb));
+	return NOTIFY_DONE;
+}
+
 /**
- * kvt_tracepoint() - find a tracepoint of the kernel's own
+ * kvt_tracepoint() - find a tracepoint of the kernel or of a module
  * @name: its name
  *
  * Context: process.
- * Return: the tracepoint, or %NULL if the kernel is built without.
+ * Return: the tracepoint, or %NULL if there is none. Of a module it is as long as that.
  */
 struct tracepoint *kvt_tracepoint(const char *name)
 {
-	struct kvt_tracepoint_search search = { .name = name };
+	struct kvt_tracepoint_search search = {
+		.nb.notifier_call = kvt_tracepoint_module, .name = name,
+	};
 
 	for_each_kernel_tracepoint(kvt_tracepoint_visit, &search);
+	if (!search.found && !register_tracepoint_module_notifier(&search.nb))
+		unregister_tracepoint_module_notifier(&search.nb);
 	return search.found;
 }
 EXPORT_SYMBOL_GPL(kvt_tracepoint);

@@ -13,6 +13,7 @@ extern struct kunit_suite ca_peer_suite;
 extern struct kunit_suite ca_stress_suite;
 extern struct kunit_suite contract_client_suite;
 extern struct kunit_suite contract_consumer_suite;
+extern struct kunit_suite contract_context_suite;
 extern struct kunit_suite contract_gids_suite;
 extern struct kunit_suite contract_output_suite;
 extern struct kunit_suite contract_switch_suite;
