@@ -261,8 +261,7 @@ bool ib_called_atomic(const struct ib_device *dev, const char *what, const void 
 {
 	unsigned long site = (unsigned long)caller;
 
-	if (!in_interrupt() && !irqs_disabled() && !rcu_preempt_depth() &&
-	    !(IS_ENABLED(CONFIG_PREEMPT_COUNT) && !preemptible()))
+	if (!ib_in_atomic())
 		return false;
 	pr_warn("kverbs: %pS %s in atomic context\n", caller, what);
 	ib_contract_report(IB_RULE_REGISTER, dev, NULL, ib_contract_culprit(site), site, 1,

@@ -13,9 +13,11 @@
 
 #include <linux/hash.h>
 #include <linux/instruction_pointer.h>
+#include <linux/irqflags.h>
 #include <linux/jump_label.h>
 #include <linux/percpu.h>
 #include <linux/preempt.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <kverbs/contract.h>
 
@@ -28,8 +30,11 @@ struct seq_file;
 enum ib_frame_kind {
 	IB_FRAME_ATOMIC,	/* a method that must not sleep */
 	IB_FRAME_METHOD,	/* a method that may */
+	IB_FRAME_DRAIN,		/* likewise, and have done() called */
 	IB_FRAME_CALLBACK,	/* a callback that must not sleep */
-	IB_FRAME_CALLBACK_TASK,	/* a callback that may */
+	IB_FRAME_DONE,		/* done() of a completion that must not */
+	IB_FRAME_DONE_TASK,	/* one that may */
+	IB_FRAME_CALLBACK_TASK,	/* any other callback that may */
 };
 
 /**
@@ -160,6 +165,13 @@ static __always_inline void ib_contract_call(const struct ib_device *dev,
 		ib_contract_suspect(dev, res, what, site);
 }
 
+/* Is the caller where it may not sleep, as far as the kernel can tell? */
+static inline bool ib_in_atomic(void)
+{
+	return in_interrupt() || irqs_disabled() || rcu_preempt_depth() ||
+	       (IS_ENABLED(CONFIG_PREEMPT_COUNT) && !preemptible());
+}
+
 static __always_inline struct ib_chain *ib_chain_here(void)
 {
 	return &ib_task_chains[hash_ptr(current, IB_CHAIN_BITS)];
@@ -276,7 +288,7 @@ static __always_inline void ib_inner_end(struct ib_frame *f)
  * @dev: the device
  * @res: tracking entry of the object, or NULL
  * @what: name of the method
- * @kind: %IB_FRAME_METHOD or %IB_FRAME_ATOMIC
+ * @kind: %IB_FRAME_METHOD, %IB_FRAME_ATOMIC or %IB_FRAME_DRAIN
  * @site: who called into the midlayer
  * @call: the call
  */
@@ -307,7 +319,7 @@ static __always_inline void ib_inner_end(struct ib_frame *f)
  * @dev: the device
  * @res: tracking entry of the object, or NULL
  * @what: what the function is
- * @kind: %IB_FRAME_CALLBACK or %IB_FRAME_CALLBACK_TASK
+ * @kind: %IB_FRAME_CALLBACK or one of those after it
  * @function: the function
  * @call: the call
  */

@@ -108,7 +108,7 @@ unsigned int ib_chains_missed(void)
  */
 void ib_contract_slept(const struct ib_frame *f)
 {
-	bool callback = f->kind == IB_FRAME_CALLBACK;
+	bool callback = f->kind >= IB_FRAME_CALLBACK;
 	struct ib_frame *outer;
 
 	for (outer = f->prev; outer; outer = outer->prev)
@@ -156,6 +156,11 @@ static int locks_held(void)
 #endif
 }
 
+static bool is_done(const struct ib_frame *f)
+{
+	return f->kind == IB_FRAME_DONE || f->kind == IB_FRAME_DONE_TASK;
+}
+
 /* A method of the same device is under way, and the driver calls back from within it. */
 static void check_chain(const struct ib_frame *f)
 {
@@ -163,6 +168,9 @@ static void check_chain(const struct ib_frame *f)
 
 	for (outer = f->prev; outer; outer = outer->prev) {
 		if (outer->dev != f->dev || outer->kind >= IB_FRAME_CALLBACK)
+			continue;
+		/* It may poll the CQ. */
+		if (outer->kind == IB_FRAME_DRAIN && is_done(f))
 			continue;
 		ib_contract_report(IB_RULE_CHAIN, f->dev, f->res, ib_contract_driver(f->dev),
 				   outer->site, 1, "%s inside %s", f->what, outer->what);
@@ -176,7 +184,7 @@ static void check_chain(const struct ib_frame *f)
  * @dev: the device
  * @res: tracking entry of the object, or NULL
  * @what: what the function is
- * @kind: %IB_FRAME_CALLBACK or %IB_FRAME_CALLBACK_TASK
+ * @kind: %IB_FRAME_CALLBACK or one of those after it
  * @function: the function
  *
  * Context: Any; that of the callback.
@@ -269,7 +277,8 @@ void ib_callback_leave(struct ib_frame *f)
 {
 	check_context(f);
 	frame_pop(f);
-	if (f->kind == IB_FRAME_CALLBACK && current->nvcsw != f->switches)
+	if ((f->kind == IB_FRAME_CALLBACK || f->kind == IB_FRAME_DONE) &&
+	    current->nvcsw != f->switches)
 		ib_contract_slept(f);
 }
 

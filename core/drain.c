@@ -112,6 +112,13 @@ static int drain_leave_srq(struct ib_qp *qp)
 	return 0;
 }
 
+/* The driver's own way, which may be to poll the CQ. */
+static void drain_by_driver(struct ib_qp *qp, const char *what,
+			    void (*method)(struct ib_qp *qp), unsigned long site)
+{
+	IB_IN_FRAME(qp->device, &qp->res, what, IB_FRAME_DRAIN, site, ({ method(qp); 0; }));
+}
+
 /**
  * ib_drain_sq() - wait until all send completions have been handled
  * @qp: the QP; it is in the error state on return
@@ -131,7 +138,7 @@ void ib_drain_sq(struct ib_qp *qp)
 
 	ib_contract_call(qp->device, &qp->res, "ib_drain_sq", _RET_IP_);
 	if (qp->device->ops.drain_sq) {
-		qp->device->ops.drain_sq(qp);
+		drain_by_driver(qp, "drain_sq", qp->device->ops.drain_sq, _RET_IP_);
 		return;
 	}
 	ret = drain_send_queue(qp);
@@ -159,7 +166,7 @@ void ib_drain_rq(struct ib_qp *qp)
 
 	ib_contract_call(qp->device, &qp->res, "ib_drain_rq", _RET_IP_);
 	if (qp->device->ops.drain_rq) {
-		qp->device->ops.drain_rq(qp);
+		drain_by_driver(qp, "drain_rq", qp->device->ops.drain_rq, _RET_IP_);
 		return;
 	}
 	ret = drain_recv_queue(qp);

@@ -200,7 +200,7 @@ static noinline void ib_cq_account_latency(struct ib_cq *cq, const struct ib_wc 
 /* With one key for the tracepoint and the contract checker. */
 static noinline void ib_cq_done_watched(struct ib_cq *cq, struct ib_wc *wc)
 {
-	bool may_sleep = ib_cq_is_direct(cq) || cq->lane->ctx->may_sleep;
+	bool may_sleep = ib_cq_is_direct(cq) ? !ib_in_atomic() : cq->lane->ctx->may_sleep;
 	void (*done)(struct ib_cq *cq, struct ib_wc *wc) = wc->wr_cqe ? wc->wr_cqe->done : NULL;
 
 	trace_ib_cq_done(cq, wc);
@@ -208,7 +208,7 @@ static noinline void ib_cq_done_watched(struct ib_cq *cq, struct ib_wc *wc)
 		ib_cq_report_undone(cq, wc);
 	else
 		IB_CALL_BACK(cq->device, &cq->res, "done()",
-			     may_sleep ? IB_FRAME_CALLBACK_TASK : IB_FRAME_CALLBACK, done,
+			     may_sleep ? IB_FRAME_DONE_TASK : IB_FRAME_DONE, done,
 			     done(cq, wc));
 }
 

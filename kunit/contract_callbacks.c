@@ -91,13 +91,18 @@ struct contract_done *contract_done_up(struct kunit *test, enum ib_poll_context 
 	return dc;
 }
 
-/* Returns when done() has returned, and who watched it has looked. */
-void contract_run_done(struct kunit *test, struct contract_done *dc, contract_fn inside)
+void contract_push_done(struct kunit *test, struct contract_done *dc, contract_fn inside)
 {
 	struct ib_wc wc = { .wr_cqe = &dc->cqe, .qp = dc->qp };
 
 	dc->inside = inside;
 	KUNIT_ASSERT_TRUE(test, mock_cq_push(dc->cq, &wc, true));
+}
+
+/* Returns when done() has returned, and who watched it has looked. */
+void contract_run_done(struct kunit *test, struct contract_done *dc, contract_fn inside)
+{
+	contract_push_done(test, dc, inside);
 	if (dc->cq->poll_ctx == IB_POLL_DIRECT)
 		KUNIT_EXPECT_EQ(test, 1, ib_process_cq_direct(dc->cq, -1));
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&dc->handled));

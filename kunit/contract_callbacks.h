@@ -61,6 +61,7 @@ struct contract_done {
 };
 
 struct contract_done *contract_done_up(struct kunit *test, enum ib_poll_context ctx);
+void contract_push_done(struct kunit *test, struct contract_done *dc, contract_fn inside);
 void contract_run_done(struct kunit *test, struct contract_done *dc, contract_fn inside);
 void contract_done_fn(struct ib_cq *cq, struct ib_wc *wc);
 

@@ -2,6 +2,10 @@
 /*
  * The contract checker: what consumers do in callbacks, destroy and post.
  */
+#include <linux/bottom_half.h>
+#include <linux/irqflags.h>
+#include <linux/preempt.h>
+#include <linux/rcupdate.h>
 #include <kunit/test.h>
 #include <rdma/mr_pool.h>
 #include <rdma/restrack.h>
@@ -143,6 +147,111 @@ static void sleep_in_done_in_softirq_is_reported(struct kunit *test)
 	contract_expect(test, &(struct contract_expected) {
 		.rule = IB_RULE_CALLBACK_SLEEP, .module = CONTRACT_SELF,
 		.what = "done() slept", .object = "cq", .id = id, .site = contract_done_fn });
+}
+
+/* Where the caller polls */
+
+static void poll_direct(void *cq)
+{
+	ib_process_cq_direct(cq, -1);
+}
+
+static void poll_under_rcu(struct ib_cq *cq)
+{
+	rcu_read_lock();
+	poll_direct(cq);
+	rcu_read_unlock();
+}
+
+static void poll_with_preemption_off(struct ib_cq *cq)
+{
+	preempt_disable();
+	poll_direct(cq);
+	preempt_enable();
+}
+
+static void poll_with_bh_off(struct ib_cq *cq)
+{
+	local_bh_disable();
+	poll_direct(cq);
+	local_bh_enable();
+}
+
+static void poll_with_interrupts_off(struct ib_cq *cq)
+{
+	local_irq_disable();
+	poll_direct(cq);
+	local_irq_enable();
+}
+
+static void poll_in_softirq(struct ib_cq *cq)
+{
+	kvt_run_in_softirq(poll_direct, cq);
+}
+
+/**
+ * struct poller - where somebody polls
+ * @name: where
+ * @poll: does so
+ * @counted: the kernel knows that one does not sleep there
+ */
+struct poller {
+	const char *name;
+	void (*poll)(struct ib_cq *cq);
+	bool counted;
+};
+
+static const struct poller pollers[] = {
+	{ "RCU", poll_under_rcu, IS_ENABLED(CONFIG_PREEMPT_RCU) },
+	{ "preemption off", poll_with_preemption_off, IS_ENABLED(CONFIG_PREEMPT_COUNT) },
+	{ "BH off", poll_with_bh_off, true },
+	{ "interrupts off", poll_with_interrupts_off, true },
+	{ "softirq", poll_in_softirq, true },
+};
+
+static void poller_name(const struct poller *poller, char *desc)
+{
+	strscpy(desc, poller->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(pollers, pollers, poller_name);
+
+static void sleep_in_done_of_a_poller_that_may_not_is_reported(struct kunit *test)
+{
+	struct contract_done *dc = contract_done_up(test, IB_POLL_DIRECT);
+	const struct poller *poller = test->param_value;
+
+	contract_push_done(test, dc, contract_count_as_sleep);
+	poller->poll(dc->cq);
+	KUNIT_EXPECT_TRUE(test, completion_done(&dc->handled));
+	if (poller->counted)
+		contract_expect(test, &(struct contract_expected) {
+			.rule = IB_RULE_CALLBACK_SLEEP, .module = CONTRACT_SELF,
+			.what = "done() slept", .object = "cq", .id = dc->cq->res.id,
+			.site = contract_done_fn });
+	else
+		contract_expect_none(test);
+}
+
+static void done_of_a_poller_that_may_sleep_may(struct kunit *test)
+{
+	struct contract_done *dc = contract_done_up(test, IB_POLL_DIRECT);
+
+	contract_push_done(test, dc, contract_sleep);
+	poll_direct(dc->cq);
+	KUNIT_EXPECT_TRUE(test, completion_done(&dc->handled));
+	contract_expect_none(test);
+}
+
+static void done_of_a_poller_may_take_time(struct kunit *test)
+{
+	struct contract_done *dc = contract_done_up(test, IB_POLL_DIRECT);
+	const struct poller *poller = test->param_value;
+
+	contract_push_done(test, dc, contract_stay_awake);
+	poller->poll(dc->cq);
+	KUNIT_EXPECT_TRUE(test, completion_done(&dc->handled));
+	contract_expect_none(test);
 }
 
 /* Rule 11 */
@@ -479,6 +588,9 @@ static struct kunit_case contract_consumer_cases[] = {
 	KUNIT_CASE(done_of_a_request_may_take_time),
 	KUNIT_CASE(done_in_workqueue_may_sleep),
 	KUNIT_CASE(sleep_in_done_in_softirq_is_reported),
+	KUNIT_CASE_PARAM(sleep_in_done_of_a_poller_that_may_not_is_reported, pollers_gen_params),
+	KUNIT_CASE_PARAM(done_of_a_poller_may_take_time, pollers_gen_params),
+	KUNIT_CASE(done_of_a_poller_that_may_sleep_may),
 	KUNIT_CASE(pd_in_use_is_reported),
 	KUNIT_CASE(cq_in_use_is_reported),
 	KUNIT_CASE(srq_in_use_is_reported),

@@ -179,6 +179,18 @@ static noinline int call_destroy_cq(struct contract_scene *scene)
 	return ret;
 }
 
+static noinline int call_drain_sq(struct contract_scene *scene)
+{
+	ib_drain_sq(scene->qp);
+	return CONTRACT_CALL(0);
+}
+
+static noinline int call_drain_rq(struct contract_scene *scene)
+{
+	ib_drain_rq(scene->qp);
+	return CONTRACT_CALL(0);
+}
+
 static __always_inline int request(struct contract_scene *scene, u32 op, u64 *handle)
 {
 	struct ib_ca_request req = {
@@ -415,6 +427,7 @@ static const struct verb calling_verbs[] = {
 	VERB(post_send, "cq"), VERB(post_recv, "cq"), VERB(post_srq_recv, "cq"),
 	VERB(modify_qp, "cq"), VERB(destroy_qp, "cq"), VERB(destroy_cq, "cq"),
 	VERB(poll_cq, "cq"), VERB(req_notify_cq, "cq"),
+	VERB(drain_sq, "cq"), VERB(drain_rq, "cq"),
 	VERB(open_ca, "cq"), VERB(close_ca, "cq"),
 };
 
@@ -439,35 +452,130 @@ static struct contract_scene *scene_for(struct kunit *test, const struct verb *v
 	return scene;
 }
 
-static void comp_handler_inside_verb_is_reported(struct kunit *test)
-{
-	const struct verb *verb = test->param_value;
-	struct contract_scene *scene = scene_for(test, verb);
-	u32 id = scene->cq->res.id;
-	char what[64];
+/* Another CQ, which the driver polls from within a method: once, and not in there again. */
+static struct {
+	struct ib_cq *cq;
+	struct ib_cqe cqe;
+	int (*other)(struct ib_cq *cq, int nr, struct ib_wc *wc);
+	unsigned int left;
+	unsigned int done;
+} direct;
 
-	snprintf(what, sizeof(what), "completion handler inside %s", verb->name);
-	scene->in_method = contract_call_comp_handler;
-	KUNIT_EXPECT_EQ(test, 0, verb->call(scene));
-	scene->in_method = NULL;
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_CHAIN, .module = CONTRACT_DRIVER, .what = what,
-		.object = "cq", .id = id, .site = verb->call });
+static void on_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	direct.done++;
 }
 
-static void event_handler_inside_verb_is_reported(struct kunit *test)
+static int poll_once(struct ib_cq *cq, int nr, struct ib_wc *wc)
 {
-	const struct verb *verb = test->param_value;
+	if (cq != direct.cq)
+		return direct.other(cq, nr, wc);
+	if (!direct.left)
+		return 0;
+	direct.left--;
+	memset(wc, 0, sizeof(*wc));
+	wc->wr_cqe = &direct.cqe;
+	return 1;
+}
+
+static void poll_direct(struct contract_scene *scene)
+{
+	direct.left = 1;
+	ib_process_cq_direct(direct.cq, 1);
+}
+
+static void direct_up(struct kunit *test, struct contract_scene *scene)
+{
+	struct ib_device *dev = scene->m->ibdev;
+
+	memset(&direct, 0, sizeof(direct));
+	direct.cq = kvt_cq(test, dev, 16, IB_POLL_DIRECT);
+	direct.cqe.done = on_done;
+	direct.other = dev->ops.poll_cq;
+	dev->ops.poll_cq = poll_once;
+}
+
+/**
+ * struct inner - a callback that a driver has called from within a method
+ * @name: which
+ * @call: calls it
+ * @object: kind of its object; NULL: the CQ above
+ * @what: how the report names it
+ */
+struct inner {
+	const char *name;
+	void (*call)(struct contract_scene *scene);
+	const char *object;
+	const char *what;
+};
+
+static const struct inner inners[] = {
+	{ "completion", contract_call_comp_handler, "cq", "completion handler" },
+	{ "CQ event", contract_call_cq_event_handler, "cq", "event handler" },
+	{ "QP event", contract_call_qp_event_handler, "qp", "event handler" },
+	{ "SRQ event", contract_call_srq_event_handler, "srq", "event handler" },
+	{ "done()", poll_direct, NULL, "done()" },
+};
+
+#define NR_INSIDE	(ARRAY_SIZE(calling_verbs) * ARRAY_SIZE(inners))
+
+/* A verb and a callback inside it are a place in here. */
+static const char insides[NR_INSIDE];
+
+static const struct verb *verb_of(const char *inside)
+{
+	return &calling_verbs[(inside - insides) / ARRAY_SIZE(inners)];
+}
+
+static const struct inner *inner_of(const char *inside)
+{
+	return &inners[(inside - insides) % ARRAY_SIZE(inners)];
+}
+
+static const void *insides_gen_params(const void *prev, char *desc)
+{
+	const char *inside = prev ? (const char *)prev + 1 : insides;
+
+	if (inside == insides + NR_INSIDE)
+		return NULL;
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s: %s", verb_of(inside)->name,
+		 inner_of(inside)->name);
+	return inside;
+}
+
+/* It is what they are there for. */
+static bool is_legal(const struct verb *verb, const struct inner *inner)
+{
+	return inner->call == poll_direct &&
+	       (verb->call == call_drain_sq || verb->call == call_drain_rq);
+}
+
+static void callback_inside_verb_is_reported(struct kunit *test)
+{
+	const struct verb *verb = verb_of(test->param_value);
+	const struct inner *inner = inner_of(test->param_value);
 	struct contract_scene *scene = scene_for(test, verb);
 	char what[64];
+	u32 id;
 
-	snprintf(what, sizeof(what), "event handler inside %s", verb->name);
-	scene->in_method = contract_call_qp_event_handler;
+	if (inner->call == contract_call_qp_event_handler && !scene->qp)
+		kunit_skip(test, "a CQ that is destroyed has no QP");
+	direct_up(test, scene);
+	id = inner->object ? object_id(scene, inner->object) : direct.cq->res.id;
+	snprintf(what, sizeof(what), "%s inside %s", inner->what, verb->name);
+	scene->in_method = inner->call;
 	KUNIT_EXPECT_EQ(test, 0, verb->call(scene));
 	scene->in_method = NULL;
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_CHAIN, .module = CONTRACT_DRIVER, .what = what,
-		.object = "qp", .id = scene->qp->res.id, .site = verb->call });
+	if (inner->call == poll_direct)
+		KUNIT_EXPECT_EQ(test, 1, direct.done);
+	else
+		KUNIT_EXPECT_TRUE(test, completion_done(&scene->handled));
+	if (is_legal(verb, inner))
+		contract_expect_none(test);
+	else
+		contract_expect(test, &(struct contract_expected) {
+			.rule = IB_RULE_CHAIN, .module = CONTRACT_DRIVER, .what = what,
+			.object = inner->object ?: "cq", .id = id, .site = verb->call });
 }
 
 static void notify_cq(struct contract_scene *scene)
@@ -601,8 +709,7 @@ static struct kunit_case contract_driver_cases[] = {
 	KUNIT_CASE(post_in_softirq_is_watched),
 	KUNIT_CASE(post_in_hardirq_is_watched),
 	KUNIT_CASE(handler_inside_a_post_of_a_handler_is_reported),
-	KUNIT_CASE_PARAM(comp_handler_inside_verb_is_reported, calling_verbs_gen_params),
-	KUNIT_CASE_PARAM(event_handler_inside_verb_is_reported, telling_verbs_gen_params),
+	KUNIT_CASE_PARAM(callback_inside_verb_is_reported, insides_gen_params),
 	KUNIT_CASE_PARAM(completion_told_by_notify_is_not, calling_verbs_gen_params),
 	KUNIT_CASE_PARAM(event_told_by_notify_is_not, telling_verbs_gen_params),
 	KUNIT_CASE(verb_inside_handler_is_not),

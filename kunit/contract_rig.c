@@ -306,6 +306,11 @@ static int destroy_cq(struct ib_cq *cq, struct ib_udata *udata)
 	return mocks.destroy_cq(cq, udata);
 }
 
+static void drain(struct ib_qp *qp)
+{
+	in_method();
+}
+
 static int open_ca(struct ib_ca *ca, const void *vendor, size_t len)
 {
 	in_method();
@@ -338,6 +343,8 @@ static void contract_methods(struct ib_device_ops *ops)
 	ops->modify_qp = modify_qp;
 	ops->destroy_qp = destroy_qp;
 	ops->destroy_cq = destroy_cq;
+	ops->drain_sq = drain;
+	ops->drain_rq = drain;
 	ops->open_ca = open_ca;
 	ops->close_ca = close_ca;
 }
