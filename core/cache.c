@@ -20,6 +20,9 @@
 #define PKEY_FULL_MEMBER	0x8000
 #define PKEY_NUMBER		0x7fff
 
+/* In no table: its number is that of no partition, IBTA vol. 1, 10.9.1. */
+#define PKEY_NONE		0x8000
+
 struct ib_port_snapshot {
 	struct rcu_head rcu;
 	u64 subnet_prefix;
@@ -30,20 +33,22 @@ struct ib_port_snapshot {
 };
 
 /* One that the driver leaves as it was is none: this is not the address of any port. */
-static int read_gid(struct ib_device *dev, u32 port, int index, union ib_gid *gid)
+static int read_gid(struct ib_device *dev, u32 port, int index, union ib_gid *gid,
+		    unsigned long site)
 {
 	int ret;
 
 	memset(gid, 0xff, sizeof(*gid));
-	ret = IB_METHOD(dev, NULL, "query_gid", dev->ops.query_gid(dev, port, index, gid));
+	ret = IB_IN_FRAME(dev, NULL, "query_gid", IB_FRAME_METHOD, site,
+			  dev->ops.query_gid(dev, port, index, gid));
 	if (!ret && !memchr_inv(gid, 0xff, sizeof(*gid))) {
-		ib_output_missing(dev, NULL, "query_gid", "gave no GID", _THIS_IP_);
+		ib_output_missing(dev, NULL, "query_gid", "gave no GID", site);
 		*gid = zgid;
 	}
 	return ret;
 }
 
-static int read_gids(struct ib_device *dev, u32 port, bool *changed)
+static int read_gids(struct ib_device *dev, u32 port, bool *changed, unsigned long site)
 {
 	int len = dev->port_data[port].immutable.gid_tbl_len;
 	union ib_gid gid;
@@ -53,7 +58,7 @@ static int read_gids(struct ib_device *dev, u32 port, bool *changed)
 	if (rdma_protocol_roce(dev, port) || !dev->ops.query_gid)
 		return 0;
 	for (i = 0; i < len; i++) {
-		ret = read_gid(dev, port, i, &gid);
+		ret = read_gid(dev, port, i, &gid, site);
 		if (!ret)
 			ret = ib_gid_table_set(dev, port, i, &gid, changed);
 		if (ret)
@@ -62,23 +67,40 @@ static int read_gids(struct ib_device *dev, u32 port, bool *changed)
 	return 0;
 }
 
-static int read_pkeys(struct ib_device *dev, u32 port,
-		      struct ib_port_snapshot *snap)
+/* Likewise. After an error, *@pkey is as it was. */
+static int read_pkey(struct ib_device *dev, u32 port, u16 index, u16 *pkey, unsigned long site)
+{
+	u16 given = PKEY_NONE;
+	int ret;
+
+	ret = IB_IN_FRAME(dev, NULL, "query_pkey", IB_FRAME_METHOD, site,
+			  dev->ops.query_pkey(dev, port, index, &given));
+	if (ret)
+		return ret;
+	if (given == PKEY_NONE) {
+		ib_output_missing(dev, NULL, "query_pkey", "gave no P_Key", site);
+		given = 0;
+	}
+	*pkey = given;
+	return 0;
+}
+
+static int read_pkeys(struct ib_device *dev, u32 port, struct ib_port_snapshot *snap,
+		      unsigned long site)
 {
 	u16 i;
 	int ret;
 
 	for (i = 0; i < snap->nr_pkeys; i++) {
-		ret = IB_METHOD(dev, NULL, "query_pkey",
-				dev->ops.query_pkey(dev, port, i, &snap->pkeys[i]));
+		ret = read_pkey(dev, port, i, &snap->pkeys[i], site);
 		if (ret)
 			return ret;
 	}
 	return 0;
 }
 
-static int read_port(struct ib_device *dev, u32 port,
-		     struct ib_port_snapshot *snap)
+static int read_port(struct ib_device *dev, u32 port, struct ib_port_snapshot *snap,
+		     unsigned long site)
 {
 	struct ib_port_attr attr;
 	union ib_gid gid;
@@ -92,10 +114,10 @@ static int read_port(struct ib_device *dev, u32 port,
 	if (!rdma_protocol_roce(dev, port) &&
 	    !rdma_query_gid(dev, port, 0, &gid))
 		snap->subnet_prefix = be64_to_cpu(gid.global.subnet_prefix);
-	return read_pkeys(dev, port, snap);
+	return read_pkeys(dev, port, snap, site);
 }
 
-static int replace_snapshot(struct ib_device *dev, u32 port)
+static int replace_snapshot(struct ib_device *dev, u32 port, unsigned long site)
 {
 	u16 nr = dev->port_data[port].immutable.pkey_tbl_len;
 	struct ib_port_snapshot *snap, *old;
@@ -105,7 +127,7 @@ static int replace_snapshot(struct ib_device *dev, u32 port)
 	if (!snap)
 		return -ENOMEM;
 	snap->nr_pkeys = nr;
-	ret = read_port(dev, port, snap);
+	ret = read_port(dev, port, snap, site);
 	if (ret) {
 		kfree(snap);
 		return ret;
@@ -119,16 +141,16 @@ static int replace_snapshot(struct ib_device *dev, u32 port)
 
 /*
  * Read everything again. The old contents stay where that fails. Returns -ENOMEM if that
- * was all that was wrong with something, or the first error.
+ * was all that was wrong with something, or the first error. @site is where it was asked for.
  */
-int ib_cache_refresh(struct ib_device *dev, u32 port, bool *gids_changed)
+int ib_cache_refresh(struct ib_device *dev, u32 port, bool *gids_changed, unsigned long site)
 {
 	struct ib_device_priv *priv = ib_priv(dev);
 	int gids_ret, ret;
 
 	mutex_lock(&priv->cache_lock);
-	gids_ret = read_gids(dev, port, gids_changed);
-	ret = replace_snapshot(dev, port);
+	gids_ret = read_gids(dev, port, gids_changed, site);
+	ret = replace_snapshot(dev, port, site);
 	mutex_unlock(&priv->cache_lock);
 	if (ret == -ENOMEM)
 		return ret;
@@ -172,14 +194,14 @@ void ib_cache_cleanup(struct ib_device *dev)
 		ib_gid_table_clear(dev, port);
 }
 
-static int fill_ports(struct ib_device *dev)
+static int fill_ports(struct ib_device *dev, unsigned long site)
 {
 	bool changed = false;
 	u32 port;
 	int ret;
 
 	rdma_for_each_port(dev, port) {
-		ret = ib_cache_refresh(dev, port, &changed);
+		ret = ib_cache_refresh(dev, port, &changed, site);
 		if (ret) {
 			ibdev_warn(dev, "port %u: cannot read its tables (%d)\n",
 				   port, ret);
@@ -189,7 +211,8 @@ static int fill_ports(struct ib_device *dev)
 	return ib_roce_start(dev);
 }
 
-int ib_cache_setup(struct ib_device *dev)
+/* The device is being registered, at @site. */
+int ib_cache_setup(struct ib_device *dev, unsigned long site)
 {
 	u32 port;
 	int ret;
@@ -203,7 +226,7 @@ int ib_cache_setup(struct ib_device *dev)
 	}
 	/* From here on the driver's events refresh what is read below. */
 	ib_events_start(dev);
-	ret = fill_ports(dev);
+	ret = fill_ports(dev, site);
 	if (ret)
 		ib_cache_cleanup(dev);
 	return ret;
@@ -405,8 +428,7 @@ int ib_query_pkey(struct ib_device *device, u32 port_num, u16 index, u16 *pkey)
 		return -EINVAL;
 	if (!device->ops.query_pkey)
 		return -EOPNOTSUPP;
-	return IB_METHOD(device, NULL, "query_pkey",
-			 device->ops.query_pkey(device, port_num, index, pkey));
+	return read_pkey(device, port_num, index, pkey, _RET_IP_);
 }
 EXPORT_SYMBOL(ib_query_pkey);
 

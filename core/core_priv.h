@@ -206,7 +206,7 @@ void ib_clients_show(struct ib_device *dev, struct seq_file *s);
 void ib_client_exit(void);
 
 /* port.c */
-int ib_port_data_setup(struct ib_device *dev);
+int ib_port_data_setup(struct ib_device *dev, unsigned long site);
 void ib_port_data_free(struct ib_device *dev);
 void ib_port_put_netdevs(struct ib_device *dev);
 void ib_ports_forget_netdev(struct net_device *ndev);
@@ -217,10 +217,10 @@ void ib_events_start(struct ib_device *dev);
 void ib_events_stop(struct ib_device *dev);
 
 /* cache.c */
-int ib_cache_setup(struct ib_device *dev);
+int ib_cache_setup(struct ib_device *dev, unsigned long site);
 void ib_cache_cleanup(struct ib_device *dev);
 void ib_cache_release(struct ib_device *dev);
-int ib_cache_refresh(struct ib_device *dev, u32 port, bool *gids_changed);
+int ib_cache_refresh(struct ib_device *dev, u32 port, bool *gids_changed, unsigned long site);
 u64 ib_cache_subnet_prefix(struct ib_device *dev, u32 port);
 
 /* gid.c */

@@ -381,13 +381,13 @@ static int prepare_device(struct ib_device *dev, unsigned long site)
 {
 	int ret;
 
-	ret = ib_port_data_setup(dev);
+	ret = ib_port_data_setup(dev, site);
 	if (ret)
 		return ret;
 	ret = query_attrs(dev, site);
 	if (ret)
 		return ret;
-	ret = ib_cache_setup(dev);
+	ret = ib_cache_setup(dev, site);
 	if (ret)
 		return ret;
 	ret = ib_cq_device_init(dev);

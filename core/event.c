@@ -146,7 +146,7 @@ static bool refresh_port(struct ib_device *dev, u32 port, bool tell)
 	bool gids_changed = false;
 	int ret;
 
-	ret = ib_cache_refresh(dev, port, &gids_changed);
+	ret = ib_cache_refresh(dev, port, &gids_changed, _THIS_IP_);
 	if (ret && ret != -ENOMEM)
 		ibdev_warn(dev, "port %u: caches not refreshed (%d)\n", port,
 			   ret);

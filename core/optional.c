@@ -104,12 +104,18 @@ EXPORT_SYMBOL(ib_detach_mcast);
  */
 int ib_resize_cq(struct ib_cq *cq, int cqe)
 {
+	int ret;
+
 	if (cq->shared || !cq->device->ops.resize_cq)
 		return -EOPNOTSUPP;
 	if (cqe < 1 || cqe > cq->device->attrs.max_cqe)
 		return -EINVAL;
-	return IB_METHOD(cq->device, &cq->res, "resize_cq",
-			 cq->device->ops.resize_cq(cq, cqe, NULL));
+	ret = IB_METHOD(cq->device, &cq->res, "resize_cq",
+			cq->device->ops.resize_cq(cq, cqe, NULL));
+	if (!ret && cq->cqe < cqe)
+		ib_output_missing(cq->device, &cq->res, "resize_cq",
+				  "gave fewer entries than were asked for", _RET_IP_);
+	return ret;
 }
 EXPORT_SYMBOL(ib_resize_cq);
 

@@ -29,6 +29,11 @@
 #define MAX_PORTS	255
 #define MAX_TABLE_LEN	U16_MAX
 
+/* A port has one of them. */
+#define PROTOCOLS	(RDMA_CORE_CAP_PROT_IB | RDMA_CORE_CAP_PROT_ROCE |		\
+			 RDMA_CORE_CAP_PROT_ROCE_UDP_ENCAP | RDMA_CORE_CAP_PROT_IWARP |	\
+			 RDMA_CORE_CAP_PROT_RAW_PACKET | RDMA_CORE_CAP_PROT_USNIC)
+
 static DEFINE_MUTEX(alloc_lock);
 static DEFINE_SPINLOCK(netdev_lock);
 static LIST_HEAD(netdev_owners);
@@ -119,7 +124,8 @@ static int check_immutable(const struct ib_device *dev, u32 port)
 	return 0;
 }
 
-int ib_port_data_setup(struct ib_device *dev)
+/* The device is being registered, at @site. */
+int ib_port_data_setup(struct ib_device *dev, unsigned long site)
 {
 	u32 port;
 	int ret;
@@ -135,6 +141,9 @@ int ib_port_data_setup(struct ib_device *dev)
 				   port, ret);
 			return ret;
 		}
+		if (!(dev->port_data[port].immutable.core_cap_flags & PROTOCOLS))
+			ib_output_missing(dev, NULL, "get_port_immutable", "gave no protocol",
+					  site);
 		ret = check_immutable(dev, port);
 		if (ret)
 			return ret;

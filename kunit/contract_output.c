@@ -2,6 +2,7 @@
 /*
  * The contract checker: methods that tell of success and do not give what they should.
  */
+#include <linux/completion.h>
 #include <linux/mman.h>
 #include <linux/sizes.h>
 #include <kunit/test.h>
@@ -157,6 +158,38 @@ static int query_no_srq(struct ib_srq *srq, struct ib_srq_attr *attr)
 static int query_no_ah(struct ib_ah *ah, struct rdma_ah_attr *attr)
 {
 	return 0;
+}
+
+static int query_no_pkey(struct ib_device *dev, u32 port, u16 index, u16 *pkey)
+{
+	return 0;
+}
+
+static int cq_not_resized(struct ib_cq *cq, int cqe, struct ib_udata *udata)
+{
+	return 0;
+}
+
+static int map_without_keys(struct ib_fmr *fmr, u64 *pages, int nr, u64 iova)
+{
+	fmr->lkey = 0;
+	fmr->rkey = 0;
+	return 0;
+}
+
+static void break_query_pkey(struct ib_device_ops *ops)
+{
+	ops->query_pkey = query_no_pkey;
+}
+
+static void break_resize_cq(struct ib_device_ops *ops)
+{
+	ops->resize_cq = cq_not_resized;
+}
+
+static void break_map_phys_fmr(struct ib_device_ops *ops)
+{
+	ops->map_phys_fmr = map_without_keys;
 }
 
 static void break_get_dma_mr(struct ib_device_ops *ops)
@@ -417,6 +450,39 @@ static noinline int ask_ah(struct kunit *test, struct ib_pd *pd, struct ib_cq *c
 	return ret;
 }
 
+/* The invalid one is what the caller gets where the driver gives none. */
+static noinline int ask_pkey(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
+{
+	u16 pkey = 1;
+	int ret = CONTRACT_CALL(ib_query_pkey(pd->device, 1, 0, &pkey));
+	bool none = pd->device->ops.query_pkey == query_no_pkey;
+
+	if (!ret)
+		KUNIT_EXPECT_EQ(test, none, !pkey);
+	return ret;
+}
+
+static noinline int resize(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
+{
+	asked = cq->res.id;
+	return CONTRACT_CALL(ib_resize_cq(cq, cq->cqe + 1));
+}
+
+static noinline int map_fmr(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
+{
+	struct ib_fmr_attr attr = { .max_pages = 1, .max_maps = 1, .page_shift = PAGE_SHIFT };
+	struct ib_fmr *fmr = ib_alloc_fmr(pd, 0, &attr);
+	u64 page = 0;
+	int ret;
+
+	if (IS_ERR(fmr))
+		return PTR_ERR(fmr);
+	asked = fmr->res.id;
+	ret = CONTRACT_CALL(ib_map_phys_fmr(fmr, &page, 1, 0));
+	ib_dealloc_fmr(fmr);
+	return ret;
+}
+
 /**
  * struct output - what a method gives
  * @name: the method
@@ -461,6 +527,9 @@ static const struct output outputs[] = {
 	{ "query_qp", break_query_qp, ask_qp, "query_qp gave no state", "qp" },
 	{ "query_srq", break_query_srq, ask_srq, "query_srq gave no size", "srq" },
 	{ "query_ah", break_query_ah, ask_ah, "query_ah gave no port", "pd" },
+	{ "query_pkey", break_query_pkey, ask_pkey, "query_pkey gave no P_Key" },
+	{ "resize_cq", break_resize_cq, resize, "resize_cq gave fewer", "cq" },
+	{ "map_phys_fmr", break_map_phys_fmr, map_fmr, "map_phys_fmr gave no keys", "fmr" },
 	{ "poll_cq, too many", break_poll_cq_count, poll, "poll_cq gave more", "cq" },
 	{ "poll_cq, no QP", break_poll_cq_qp, poll, "poll_cq named no QP", "cq" },
 };
@@ -533,6 +602,8 @@ static void failed_method_is_not(struct kunit *test)
 	mock_fail(m, MOCK_create_srq, -ENOMEM);
 	mock_fail(m, MOCK_alloc_mw, -ENOMEM);
 	mock_fail(m, MOCK_query_port, -EIO);
+	mock_fail(m, MOCK_query_pkey, -EIO);
+	mock_fail(m, MOCK_resize_cq, -ENOMEM);
 	mock_fail(m, MOCK_create_ah, -ENOMEM);
 	mock_fail(m, MOCK_poll_cq, -EIO);
 	for (i = 0; i < ARRAY_SIZE(outputs); i++)
@@ -553,9 +624,44 @@ static void failed_reg_umem_mr_is_not(struct kunit *test)
 	contract_expect_none(test);
 }
 
+/* What is asked when the device is registered */
+
 static void no_limits(struct ib_device_attr *attr)
 {
 	attr->max_cqe = 0;
+}
+
+static void break_query_device(struct mock *m)
+{
+	m->fill = no_limits;
+}
+
+static int no_protocol(struct ib_device *dev, u32 port, struct ib_port_immutable *immutable)
+{
+	int ret = whole.get_port_immutable(dev, port, immutable);
+
+	immutable->core_cap_flags = 0;
+	return ret;
+}
+
+static void break_get_port_immutable(struct mock *m)
+{
+	m->ops.get_port_immutable = no_protocol;
+}
+
+static int query_no_gid(struct ib_device *dev, u32 port, int index, union ib_gid *gid)
+{
+	return 0;
+}
+
+static void break_query_gid(struct mock *m)
+{
+	m->ops.query_gid = query_no_gid;
+}
+
+static void break_query_pkey_early(struct mock *m)
+{
+	m->ops.query_pkey = query_no_pkey;
 }
 
 static noinline int register_here(struct mock *m)
@@ -566,46 +672,100 @@ static noinline int register_here(struct mock *m)
 	return ret;
 }
 
-static void device_without_limits_is_reported(struct kunit *test)
+/**
+ * struct early - a method that is called when the device is registered
+ * @name: the method
+ * @break_it: makes it give nothing
+ * @what: the report
+ */
+struct early {
+	const char *name;
+	void (*break_it)(struct mock *m);
+	const char *what;
+};
+
+static const struct early earlies[] = {
+	{ "query_device", break_query_device, "query_device gave no limits" },
+	{ "get_port_immutable", break_get_port_immutable, "get_port_immutable gave no protocol" },
+	{ "query_gid", break_query_gid, "query_gid gave no GID" },
+	{ "query_pkey", break_query_pkey_early, "query_pkey gave no P_Key" },
+};
+
+static void early_name(const struct early *early, char *desc)
+{
+	strscpy(desc, early->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(earlies, earlies, early_name);
+
+/* Each of the methods is called once: a port, an address and a partition. */
+static struct mock *small_device(struct kunit *test)
 {
 	struct mock *m = mock_new(test);
 
-	m->fill = no_limits;
+	m->nports = 1;
+	m->port[1].attr.gid_tbl_len = 1;
+	m->port[1].attr.pkey_tbl_len = 1;
+	whole = m->ops;
+	return m;
+}
+
+static void registration_without_output_is_reported(struct kunit *test)
+{
+	const struct early *early = test->param_value;
+	struct mock *m = small_device(test);
+	union ib_gid gid;
+	u16 pkey = 1;
+
+	early->break_it(m);
 	mock_alloc(test, m);
 	KUNIT_EXPECT_EQ(test, 0, register_here(m));
 	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_OUTPUT, .module = CONTRACT_DRIVER,
-		.what = "query_device gave no limits", .site = register_here });
+		.rule = IB_RULE_OUTPUT, .module = CONTRACT_DRIVER, .what = early->what,
+		.site = register_here });
+	/* What is missing is as if it was not there. */
+	if (early->break_it == break_query_gid)
+		KUNIT_EXPECT_NE(test, 0, rdma_query_gid(m->ibdev, 1, 0, &gid));
+	KUNIT_EXPECT_EQ(test, 0, ib_get_cached_pkey(m->ibdev, 1, 0, &pkey));
+	KUNIT_EXPECT_EQ(test, early->break_it == break_query_pkey_early, !pkey);
 }
 
-static void device_with_limits_is_not(struct kunit *test)
+static void registration_with_output_is_not(struct kunit *test)
 {
-	struct mock *m = mock_new(test);
+	struct mock *m = small_device(test);
 
 	mock_alloc(test, m);
 	KUNIT_EXPECT_EQ(test, 0, register_here(m));
 	contract_expect_none(test);
 }
 
-static int query_no_gid(struct ib_device *dev, u32 port, int index, union ib_gid *gid)
+static DECLARE_COMPLETION(asked_again);
+
+static int query_no_pkey_again(struct ib_device *dev, u32 port, u16 index, u16 *pkey)
 {
+	complete(&asked_again);
 	return 0;
 }
 
-/* The addresses of a port are read when its device is registered. */
-static void port_without_addresses_is_reported(struct kunit *test)
+/* The driver has said that its tables have changed: the core reads them by itself. */
+static void table_that_is_read_again_without_output_is_reported(struct kunit *test)
 {
-	struct mock *m = mock_new(test);
-	union ib_gid gid;
+	struct mock *m = small_device(test);
+	struct ib_event event = { .event = IB_EVENT_PKEY_CHANGE, .element.port_num = 1 };
 
-	m->port[1].attr.gid_tbl_len = 1;
 	mock_alloc(test, m);
-	m->ibdev->ops.query_gid = query_no_gid;
 	KUNIT_EXPECT_EQ(test, 0, register_here(m));
+	contract_expect_none(test);
+	reinit_completion(&asked_again);
+	m->ibdev->ops.query_pkey = query_no_pkey_again;
+	event.device = m->ibdev;
+	ib_dispatch_event(&event);
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&asked_again));
+	/* Until who asked has looked. */
+	mock_unregister(m);
 	contract_expect(test, &(struct contract_expected) {
 		.rule = IB_RULE_OUTPUT, .module = CONTRACT_DRIVER,
-		.what = "query_gid gave no GID" });
-	KUNIT_EXPECT_NE(test, 0, rdma_query_gid(m->ibdev, 1, 0, &gid));
+		.what = "query_pkey gave no P_Key" });
 }
 
 static struct kunit_case contract_output_cases[] = {
@@ -613,9 +773,9 @@ static struct kunit_case contract_output_cases[] = {
 	KUNIT_CASE_PARAM(output_that_is_there_is_not, outputs_gen_params),
 	KUNIT_CASE(failed_method_is_not),
 	KUNIT_CASE(failed_reg_umem_mr_is_not),
-	KUNIT_CASE(device_without_limits_is_reported),
-	KUNIT_CASE(device_with_limits_is_not),
-	KUNIT_CASE(port_without_addresses_is_reported),
+	KUNIT_CASE_PARAM(registration_without_output_is_reported, earlies_gen_params),
+	KUNIT_CASE(registration_with_output_is_not),
+	KUNIT_CASE(table_that_is_read_again_without_output_is_reported),
 	{}
 };
 

@@ -124,7 +124,11 @@ static int mock_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
 
 static int mock_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 {
-	return mock_enter(mock_of(ibcq->device), MOCK_resize_cq, ibcq, cqe, 0);
+	int ret = mock_enter(mock_of(ibcq->device), MOCK_resize_cq, ibcq, cqe, 0);
+
+	if (!ret)
+		ibcq->cqe = cqe;
+	return ret;
 }
 
 static int mock_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
