@@ -4,7 +4,8 @@
  *
  * Locking: mock->lock guards the log and the failures, is taken with
  * interrupts off because methods come from any context, and is innermost.
- * The tables in mock->port are written by the case alone, while no method
+ * It also guards the attributes of a port where a method changes them. The
+ * tables in mock->port are else written by the case alone, while no method
  * reads them or where the reader may see either value.
  */
 #include <linux/etherdevice.h>
@@ -324,12 +325,15 @@ static int mock_query_port(struct ib_device *ibdev, u32 port,
 {
 	struct mock *m = to_mock(ibdev);
 	int ret = mock_enter(m, MOCK_query_port, ibdev, port, 0);
+	unsigned long flags;
 
 	if (ret)
 		return ret;
 	if (m->is_switch ? port : port < 1 || port > m->nports)
 		return -EINVAL;
+	spin_lock_irqsave(&m->lock, flags);
 	*attr = m->port[port].attr;
+	spin_unlock_irqrestore(&m->lock, flags);
 	return 0;
 }
 
@@ -359,10 +363,13 @@ static enum rdma_link_layer mock_get_link_layer(struct ib_device *ibdev,
 
 static struct net_device *mock_get_netdev(struct ib_device *ibdev, u32 port)
 {
-	struct net_device *ndev = READ_ONCE(to_mock(ibdev)->port[port].ndev);
+	struct net_device *ndev;
 
-	if (ndev)
-		dev_hold(ndev);
+	/* One that is taken from the port, and unregistered then, is there until here. */
+	rcu_read_lock();
+	ndev = READ_ONCE(to_mock(ibdev)->port[port].ndev);
+	dev_hold(ndev);
+	rcu_read_unlock();
 	return ndev;
 }
 
@@ -429,6 +436,20 @@ static int mock_del_gid(const struct ib_gid_attr *attr, void **context)
 	*context = NULL;
 	return 0;
 }
+
+/**
+ * mock_eth_methods() - what a device with Ethernet ports has
+ * @ops: its methods; mock.eth is set, too
+ * @get_netdev: it tells which network devices are its ports', mock_port.ndev; else
+ *	ib_device_set_netdev() does
+ */
+void mock_eth_methods(struct ib_device_ops *ops, bool get_netdev)
+{
+	ops->add_gid = mock_add_gid;
+	ops->del_gid = mock_del_gid;
+	ops->get_netdev = get_netdev ? mock_get_netdev : NULL;
+}
+EXPORT_SYMBOL_GPL(mock_eth_methods);
 
 static int mock_enable_driver(struct ib_device *ibdev)
 {
@@ -608,11 +629,8 @@ void mock_alloc(struct kunit *test, struct mock *m)
 		mock_make_dma_device(test, m);
 	mib->mock = m;
 	m->ibdev = &mib->ibdev;
-	if (m->eth) {
-		m->ops.add_gid = mock_add_gid;
-		m->ops.del_gid = mock_del_gid;
-		m->ops.get_netdev = mock_get_netdev;
-	}
+	if (m->eth)
+		mock_eth_methods(&m->ops, true);
 	ib_set_device_ops(&mib->ibdev, &m->ops);
 	mib->ibdev.node_type = m->is_switch ? RDMA_NODE_IB_SWITCH :
 					      RDMA_NODE_IB_CA;

@@ -30,6 +30,8 @@ struct platform_device;
 #define MOCK_MAX_MAPS	4
 #define MOCK_LKEY	0x4d6f636b
 #define MOCK_MAD_SIZE	256
+/* Virtual functions of each port, if it has such. */
+#define MOCK_VFS	2
 /* What the mock keeps of what came with the opening of a CA. */
 #define MOCK_VENDOR	16
 
@@ -49,6 +51,10 @@ struct platform_device;
 	X(revoke_mr) X(pause_mr) X(resume_mr)				\
 	X(alloc_mw) X(dealloc_mw)					\
 	X(alloc_fmr) X(map_phys_fmr) X(unmap_fmr) X(dealloc_fmr)	\
+	X(alloc_mr_integrity) X(map_mr_sg_pi) X(check_mr_status)	\
+	X(modify_port) X(modify_device)					\
+	X(set_vf_link_state) X(get_vf_config) X(get_vf_stats)		\
+	X(get_vf_guid) X(set_vf_guid)					\
 	X(open_ca) X(close_ca)						\
 	X(enable_driver) X(dealloc_driver)
 
@@ -106,6 +112,20 @@ struct mock_port {
 };
 
 /**
+ * struct mock_vf - a virtual function
+ * @node_guid: set for it, as is what follows
+ * @port_guid: likewise
+ * @link_state: IFLA_VF_LINK_STATE_*
+ * @sets: how often something was set
+ */
+struct mock_vf {
+	u64 node_guid;
+	u64 port_guid;
+	int link_state;
+	u32 sets;
+};
+
+/**
  * struct mock_opening - what open_ca was given
  * @handle: the handle
  * @user: opened by a process
@@ -160,6 +180,9 @@ struct mock_hold {
  * @wrong_ca: close_ca found something else than open_ca had left there
  * @user_mr: the last region of user memory, perhaps gone
  * @wrong_mr: calls that must not be of a region's methods
+ * @bad_sig: key of the region with integrity whose checks fail
+ * @fw: what the text of the firmware's version is made of
+ * @vf: virtual functions, by port
  * @port: by port number
  * @live: objects made and not destroyed
  * @next_key: where QP numbers and keys come from
@@ -192,6 +215,9 @@ struct mock {
 	atomic_t wrong_ca;
 	struct ib_mr *user_mr;
 	atomic_t wrong_mr;
+	u32 bad_sig;
+	u32 fw;
+	struct mock_vf vf[MOCK_MAX_PORTS + 1][MOCK_VFS];
 	struct mock_port port[MOCK_MAX_PORTS + 1];
 	atomic_t live[MOCK_OBJ_NR];
 	atomic_t next_key;
@@ -308,5 +334,10 @@ void mock_object_methods(struct ib_device_ops *ops);
 void mock_memory_methods(struct ib_device_ops *ops);
 void mock_cq_methods(struct ib_device_ops *ops);
 void mock_ca_methods(struct ib_device_ops *ops);
+
+/* Those that a case adds to ib_device_ops itself. */
+void mock_eth_methods(struct ib_device_ops *ops, bool get_netdev);
+void mock_integrity_methods(struct ib_device_ops *ops);
+void mock_optional_methods(struct ib_device_ops *ops);
 
 #endif

@@ -15,6 +15,8 @@
  * @state: whether accesses go on, of memory that the core got
  * @busy: methods that run
  * @dma: where such memory begins, as it was last told
+ * @max_data: entries of data that it takes, of one with integrity
+ * @max_meta: entries of protection information likewise
  */
 struct mock_mr {
 	struct ib_mr ibmr;
@@ -22,6 +24,8 @@ struct mock_mr {
 	enum mock_mr_state state;
 	atomic_t busy;
 	u64 dma;
+	u32 max_data;
+	u32 max_meta;
 };
 
 struct mock_mw {
@@ -271,6 +275,74 @@ u64 mock_mr_dma(struct ib_mr *mr)
 	return READ_ONCE(to_mmr(mr)->dma);
 }
 EXPORT_SYMBOL_GPL(mock_mr_dma);
+
+/* Regions with integrity */
+
+static struct ib_mr *mock_alloc_mr_integrity(struct ib_pd *pd, u32 max_num_data_sg,
+					     u32 max_num_meta_sg)
+{
+	struct ib_mr *mr;
+
+	if (max_num_data_sg > MOCK_MAX_PAGES || max_num_meta_sg > MOCK_MAX_PAGES)
+		return ERR_PTR(-EINVAL);
+	mr = mock_new_mr(mock_of(pd->device), MOCK_alloc_mr_integrity, pd, max_num_data_sg,
+			 max_num_meta_sg);
+	if (!IS_ERR(mr)) {
+		to_mmr(mr)->max_data = max_num_data_sg;
+		to_mmr(mr)->max_meta = max_num_meta_sg;
+	}
+	return mr;
+}
+
+/* The length is that of both lists. */
+static int mock_map_mr_sg_pi(struct ib_mr *mr, struct scatterlist *data_sg, int data_sg_nents,
+			     unsigned int *data_sg_offset, struct scatterlist *meta_sg,
+			     int meta_sg_nents, unsigned int *meta_sg_offset)
+{
+	int i, ret = mock_enter(mock_of(mr->device), MOCK_map_mr_sg_pi, mr, data_sg_nents,
+				meta_sg_nents);
+	struct scatterlist *sg;
+
+	if (ret)
+		return ret;
+	if (data_sg_nents > to_mmr(mr)->max_data || meta_sg_nents > to_mmr(mr)->max_meta)
+		return -EINVAL;
+	ret = ib_sg_to_pages(mr, data_sg, data_sg_nents, data_sg_offset, mock_set_page);
+	if (ret < 0)
+		return ret;
+	if (ret != data_sg_nents)
+		return -EINVAL;
+	for_each_sg(meta_sg, sg, meta_sg_nents, i)
+		mr->length += sg_dma_len(sg);
+	return 0;
+}
+
+static int mock_check_mr_status(struct ib_mr *mr, u32 check_mask, struct ib_mr_status *status)
+{
+	struct mock *m = mock_of(mr->device);
+	int ret = mock_enter(m, MOCK_check_mr_status, mr, check_mask, 0);
+
+	if (ret)
+		return ret;
+	*status = (struct ib_mr_status){};
+	if (READ_ONCE(m->bad_sig) == mr->rkey) {
+		status->fail_status = check_mask;
+		status->sig_err.key = mr->rkey;
+	}
+	return 0;
+}
+
+/**
+ * mock_integrity_methods() - what a device has that makes regions with integrity
+ * @ops: its methods
+ */
+void mock_integrity_methods(struct ib_device_ops *ops)
+{
+	ops->alloc_mr_integrity = mock_alloc_mr_integrity;
+	ops->map_mr_sg_pi = mock_map_mr_sg_pi;
+	ops->check_mr_status = mock_check_mr_status;
+}
+EXPORT_SYMBOL_GPL(mock_integrity_methods);
 
 static int mock_alloc_mw(struct ib_mw *mw, struct ib_udata *udata)
 {

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Methods of the mock that few devices have: virtual functions, changes of ports and of
+ * the device itself, the text of the firmware's version.
+ *
+ * Locking: mock->vf is the case's; nobody else calls its methods meanwhile. Attributes of
+ * ports are changed under mock->lock, since the core asks for them at any time.
+ */
+#include <linux/export.h>
+#include <linux/if_link.h>
+#include <linux/kernel.h>
+
+#include "mock.h"
+
+static struct mock_vf *vf_of(struct mock *m, int vf, u32 port)
+{
+	if (vf < 0 || vf >= MOCK_VFS || port < 1 || port > m->nports)
+		return NULL;
+	return &m->vf[port][vf];
+}
+
+static int mock_set_vf_link_state(struct ib_device *ibdev, int vf, u32 port, int state)
+{
+	struct mock *m = mock_of(ibdev);
+	struct mock_vf *v = vf_of(m, vf, port);
+	int ret = mock_enter(m, MOCK_set_vf_link_state, ibdev, port, vf);
+
+	if (ret || !v)
+		return ret ?: -EINVAL;
+	v->link_state = state;
+	v->sets++;
+	return 0;
+}
+
+static int mock_get_vf_config(struct ib_device *ibdev, int vf, u32 port,
+			      struct ifla_vf_info *info)
+{
+	struct mock *m = mock_of(ibdev);
+	struct mock_vf *v = vf_of(m, vf, port);
+	int ret = mock_enter(m, MOCK_get_vf_config, ibdev, port, vf);
+
+	if (ret || !v)
+		return ret ?: -EINVAL;
+	info->vf = vf;
+	info->linkstate = v->link_state;
+	return 0;
+}
+
+/* Each setting is a packet. */
+static int mock_get_vf_stats(struct ib_device *ibdev, int vf, u32 port,
+			     struct ifla_vf_stats *stats)
+{
+	struct mock *m = mock_of(ibdev);
+	struct mock_vf *v = vf_of(m, vf, port);
+	int ret = mock_enter(m, MOCK_get_vf_stats, ibdev, port, vf);
+
+	if (ret || !v)
+		return ret ?: -EINVAL;
+	stats->rx_packets = v->sets;
+	return 0;
+}
+
+static int mock_get_vf_guid(struct ib_device *ibdev, int vf, u32 port,
+			    struct ifla_vf_guid *node_guid, struct ifla_vf_guid *port_guid)
+{
+	struct mock *m = mock_of(ibdev);
+	struct mock_vf *v = vf_of(m, vf, port);
+	int ret = mock_enter(m, MOCK_get_vf_guid, ibdev, port, vf);
+
+	if (ret || !v)
+		return ret ?: -EINVAL;
+	node_guid->guid = v->node_guid;
+	port_guid->guid = v->port_guid;
+	return 0;
+}
+
+static int mock_set_vf_guid(struct ib_device *ibdev, int vf, u32 port, u64 guid, int type)
+{
+	struct mock *m = mock_of(ibdev);
+	struct mock_vf *v = vf_of(m, vf, port);
+	int ret = mock_enter(m, MOCK_set_vf_guid, ibdev, port, vf);
+
+	if (ret || !v)
+		return ret ?: -EINVAL;
+	if (type == IFLA_VF_IB_NODE_GUID)
+		v->node_guid = guid;
+	else
+		v->port_guid = guid;
+	v->sets++;
+	return 0;
+}
+
+static int mock_modify_port(struct ib_device *ibdev, u32 port, int mask,
+			    struct ib_port_modify *change)
+{
+	struct mock *m = mock_of(ibdev);
+	int ret = mock_enter(m, MOCK_modify_port, ibdev, port, mask);
+	unsigned long flags;
+
+	if (ret)
+		return ret;
+	spin_lock_irqsave(&m->lock, flags);
+	m->port[port].attr.port_cap_flags |= change->set_port_cap_mask;
+	m->port[port].attr.port_cap_flags &= ~change->clr_port_cap_mask;
+	spin_unlock_irqrestore(&m->lock, flags);
+	return 0;
+}
+
+static int mock_modify_device(struct ib_device *ibdev, int mask,
+			      struct ib_device_modify *change)
+{
+	int ret = mock_enter(mock_of(ibdev), MOCK_modify_device, ibdev, mask, 0);
+
+	if (ret)
+		return ret;
+	if (mask & ~IB_DEVICE_MODIFY_NODE_DESC)
+		return -EOPNOTSUPP;
+	memcpy(ibdev->node_desc, change->node_desc, sizeof(ibdev->node_desc));
+	return 0;
+}
+
+static void mock_get_dev_fw_str(struct ib_device *ibdev, char *str)
+{
+	snprintf(str, IB_FW_VERSION_NAME_MAX, "mock %u", READ_ONCE(mock_of(ibdev)->fw));
+}
+
+/**
+ * mock_optional_methods() - what few devices have
+ * @ops: methods of one that does
+ */
+void mock_optional_methods(struct ib_device_ops *ops)
+{
+	ops->set_vf_link_state = mock_set_vf_link_state;
+	ops->get_vf_config = mock_get_vf_config;
+	ops->get_vf_stats = mock_get_vf_stats;
+	ops->get_vf_guid = mock_get_vf_guid;
+	ops->set_vf_guid = mock_set_vf_guid;
+	ops->modify_port = mock_modify_port;
+	ops->modify_device = mock_modify_device;
+	ops->get_dev_fw_str = mock_get_dev_fw_str;
+}
+EXPORT_SYMBOL_GPL(mock_optional_methods);
