@@ -18,7 +18,6 @@
 
 #include "exercise.h"
 #include "lib.h"
-#include "mock.h"
 
 /* In full. */
 #define OPERATIONS	10000000ULL
@@ -147,7 +146,7 @@ static void begin_world(struct x_world *w, enum x_lie lie, unsigned long patienc
 {
 	struct x_shared *s = w->s;
 	unsigned long mem = w->user_mem;
-	struct mock *mock = w->mock;
+	struct x_own *own = w->own;
 	u32 id = w->id;
 	u64 dma[X_DEVS];
 	u8 *buf[X_DEVS];
@@ -158,7 +157,7 @@ static void begin_world(struct x_world *w, enum x_lie lie, unsigned long patienc
 	w->s = s;
 	w->id = id;
 	w->user_mem = mem;
-	w->mock = mock;
+	w->own = own;
 	memcpy(w->buf, buf, sizeof(buf));
 	memcpy(w->dma, dma, sizeof(dma));
 	w->lie = lie;
@@ -166,25 +165,11 @@ static void begin_world(struct x_world *w, enum x_lie lie, unsigned long patienc
 	init_waitqueue_head(&w->wait);
 	x_clear_words(w);
 	x_clear_user(w);
+	x_own_begin(w);
 	share(w, X_PD, s->pd);
 	share(w, X_CQ, s->cq);
 	w->cq_how[X_SHARED] = X_CQ_SOFTIRQ;
 	share(w, X_SRQ, s->srq);
-}
-
-static void end_ca(struct x_world *w)
-{
-	static const struct x_op close[2] = { { .b = 1 }, { .b = 3 } };
-	struct x_op op;
-	int dev, i;
-
-	for (dev = 0; dev < X_DEVS; dev++) {
-		for (i = w->ca_pd[dev] ? 0 : 1; i < 2 && w->ca[dev]; i++) {
-			op = close[i];
-			op.a = dev;
-			x_ca(w, &op);
-		}
-	}
 }
 
 static void end_qp(struct x_world *w, int slot)
@@ -277,7 +262,7 @@ static enum x_verdict end_world(struct x_world *w)
 		x_settle(w);
 	if (w->listening)
 		x_listen(w, &(struct x_op){});
-	end_ca(w);
+	x_end_ca(w);
 	x_end_registry(w);
 	for (i = 0; i < ARRAY_SIZE(order); i++)
 		end_kind(w, order[i]);
@@ -647,7 +632,7 @@ static struct x_world *new_world(struct kunit *test, struct x_shared *s, u32 id)
 				    PROT_READ | PROT_WRITE, MAP_ANONYMOUS | MAP_PRIVATE, 0);
 	KUNIT_ASSERT_NE(test, 0, w->user_mem);
 	s->mm = current->mm;
-	w->mock = mock_new(test);
+	x_own_new(test, w);
 	defer(test, free_world, w);
 	for (i = 0; i < X_DEVS; i++) {
 		w->buf[i] = kzalloc(X_BUF, GFP_KERNEL);

@@ -13,10 +13,13 @@
  *	exercise_memory.c	operations on regions, windows and addresses
  *	exercise_user.c		regions of user memory
  *	exercise_mcast.c	datagrams to groups
- *	exercise_query.c	queries, events, requests to the channel adapter
+ *	exercise_query.c	queries, events, requests that a thread waits for
  *	exercise_more.c		draining one queue, moderation, pools, what there is not
  *	exercise_lookup.c	GIDs, senders of datagrams, objects by their number
  *	exercise_registry.c	a client and a device of each thread
+ *	exercise_own.c		what only such a device has: virtual functions, integrity
+ *	exercise_roce.c		its network devices and GIDs, address vectors
+ *	exercise_ca.c		requests to channel adapters that take time, PDs lent
  *	exercise_model.c	the model; calls nothing of the interface
  *
  * A thread has a world: objects of its own, in slots, and what the model knows of
@@ -71,11 +74,15 @@ static_assert(X_WRS >= 2 * X_SRQ_DEPTH + X_CHAIN);
 /* Pages of a region. */
 #define X_PAGES		4
 #define X_FMR_MAPS	3
+/* Regions in a pool. */
+#define X_POOL		3
 /* Words for atomics in a region of each device, from this byte on. */
 #define X_WORDS		4
 #define X_WORDS_AT	128
-/* User memory: pages of a thread, and bytes from the start of a region to the next one's. */
-#define X_USER_PAGES	2
+/* User memory: pages of a thread, bytes from the start of a region to the next one's. */
+#define X_USER_PAGES	3
+/* Where the structures of a thread's requests are, behind all regions. */
+#define X_USER_ROOM	(2 * PAGE_SIZE)
 #define X_USER_AT	256
 /* Multicast groups of a thread. */
 #define X_GROUPS	2
@@ -141,7 +148,8 @@ static inline int x_pd_of(const struct x_op *op)
 	return slots[op->b & 7];
 }
 
-struct mock;
+struct kunit;
+struct x_own;
 struct x_world;
 struct x_queue;
 
@@ -451,9 +459,7 @@ struct x_shared {
  * @heard: of @handler: events
  * @listening: @handler may be called
  * @number: of the objects that were looked up last, in each slot
- * @mock: tables and methods of the thread's device
- * @own: the thread's device, or NULL
- * @own_name: which of its names it has
+ * @own: the thread's device, and what goes with it
  * @why: why it failed
  */
 struct x_world {
@@ -496,9 +502,7 @@ struct x_world {
 	atomic_t heard;
 	int listening;
 	struct x_number number[X_KINDS][X_SLOTS];
-	struct mock *mock;
-	struct ib_device *own;
-	int own_name;
+	struct x_own *own;
 	char why[160];
 };
 
@@ -564,7 +568,10 @@ void x_event(struct ib_event *event, void *context);
 void x_fill_attr(struct x_world *w, int slot, int peer, struct ib_qp_attr *attr);
 void x_clear_words(struct x_world *w);
 void x_clear_user(struct x_world *w);
+void x_own_new(struct kunit *test, struct x_world *w);
+void x_own_begin(struct x_world *w);
 void x_end_registry(struct x_world *w);
+void x_end_ca(struct x_world *w);
 void x_group_gid(const struct x_world *w, int group, union ib_gid *gid);
 u16 x_group_lid(const struct x_world *w, int group);
 bool x_may_send(const struct x_qp *qp);
@@ -575,6 +582,8 @@ struct x_wr *x_new_wr(struct x_world *w, struct x_queue *q, u32 ahead, enum x_wh
 enum x_verdict x_make_room(struct x_world *w, struct x_queue *q, u32 n, u32 *room);
 enum x_verdict x_post_one(struct x_world *w, int slot, struct ib_send_wr *send, struct x_wr *wr,
 			  int may);
+
+enum x_verdict x_use_pool(struct x_world *w, struct ib_qp *qp, struct list_head *pool, int nr);
 
 typedef enum x_verdict x_op_fn(struct x_world *w, const struct x_op *op);
 x_op_fn x_pd_alloc, x_pd_free;
@@ -592,5 +601,8 @@ x_op_fn x_query, x_find, x_listen, x_ca;
 x_op_fn x_drain_one, x_cq_moderate, x_pool, x_optional;
 x_op_fn x_gid, x_reply, x_restrack;
 x_op_fn x_client, x_device;
+x_op_fn x_vf, x_modify, x_pi, x_pi_pool;
+x_op_fn x_netdev, x_netdev_find, x_av;
+x_op_fn x_ca_submit, x_ca_cancel, x_ca_wait, x_ca_file;
 
 #endif

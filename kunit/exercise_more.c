@@ -13,8 +13,6 @@
 /* More than a device takes, and a time that is short for a test: microseconds. */
 #define X_LONG		40000
 #define X_BRIEF		20
-/* Regions in a pool. */
-#define X_POOL		3
 
 /* --- draining --- */
 
@@ -77,25 +75,25 @@ enum x_verdict x_cq_moderate(struct x_world *w, const struct x_op *op)
 /* --- pools --- */
 
 /* Takes all of them and one more, and gives them back: the last one is the next one. */
-static enum x_verdict use_pool(struct x_world *w, struct ib_qp *qp, int nr)
+enum x_verdict x_use_pool(struct x_world *w, struct ib_qp *qp, struct list_head *pool, int nr)
 {
 	struct ib_mr *mr[X_POOL + 1];
 	int i;
 
 	for (i = 0; i <= nr; i++) {
-		mr[i] = ib_mr_pool_get(qp, &qp->rdma_mrs);
+		mr[i] = ib_mr_pool_get(qp, pool);
 		if (!mr[i] != (i == nr))
 			x_want(w, "regions in a pool", nr, i);
 	}
 	for (i = 0; i <= nr; i++) {
 		if (mr[i])
-			ib_mr_pool_put(qp, &qp->rdma_mrs, mr[i]);
+			ib_mr_pool_put(qp, pool, mr[i]);
 	}
 	if (!nr)
 		return X_DONE;
-	mr[nr] = ib_mr_pool_get(qp, &qp->rdma_mrs);
+	mr[nr] = ib_mr_pool_get(qp, pool);
 	if (mr[nr])
-		ib_mr_pool_put(qp, &qp->rdma_mrs, mr[nr]);
+		ib_mr_pool_put(qp, pool, mr[nr]);
 	return x_want(w, "the region put last comes first", true, mr[nr] == mr[nr - 1]);
 }
 
@@ -112,7 +110,7 @@ enum x_verdict x_pool(struct x_world *w, const struct x_op *op)
 	ret = ib_mr_pool_init(qp, &qp->rdma_mrs, nr, type, pages, 1);
 	verdict = x_want(w, "filling a pool", want, ret);
 	if (!verdict)
-		verdict = use_pool(w, qp, ret ? 0 : nr);
+		verdict = x_use_pool(w, qp, &qp->rdma_mrs, ret ? 0 : nr);
 	ib_mr_pool_destroy(qp, &qp->rdma_mrs);
 	if (!list_empty(&qp->rdma_mrs))
 		return x_fail(w, "a pool is not empty");
@@ -153,7 +151,7 @@ static int integrity_call(struct x_world *w, const struct x_op *op)
 	return PTR_ERR_OR_ZERO(ib_alloc_mr_integrity(w->ptr[X_PD][pd], 1, 1));
 }
 
-/* Optional parts of a device, none of which the emulated one has. */
+/* Optional parts of a device, none of which the emulated one has; see exercise_own.c. */
 enum x_verdict x_optional(struct x_world *w, const struct x_op *op)
 {
 	struct ib_device *ibdev = w->s->dev[op->a];

@@ -8,7 +8,7 @@
 #include <linux/kernel.h>
 #include <linux/string.h>
 
-#include "exercise.h"
+#include "exercise_own.h"
 
 /**
  * struct x_kind_of_op - what can be done
@@ -83,7 +83,18 @@ static const struct x_kind_of_op kinds[] = {
 	{ "reply", 16, 1, x_reply },
 	{ "restrack", 24, 4, x_restrack },
 	{ "client", 3, 1, x_client },
-	{ "device", 4, 1, x_device },
+	{ "device", 6, 1, x_device },
+	{ "vf", 12, MOCK_VFS + 1, x_vf },
+	{ "modify", 6, 1, x_modify },
+	{ "pi", 24, X_PIS, x_pi },
+	{ "pi_pool", 4, 1, x_pi_pool },
+	{ "netdev", 12, X_NDEVS, x_netdev },
+	{ "netdev_find", 12, X_NDEVS, x_netdev_find },
+	{ "av", 24, X_AVS, x_av },
+	{ "ca_submit", 40, X_CA_REQS, x_ca_submit },
+	{ "ca_cancel", 8, X_CA_REQS, x_ca_cancel },
+	{ "ca_wait", 40, X_CA_REQS, x_ca_wait },
+	{ "ca_file", 24, 2, x_ca_file },
 	{ "flight", 12, 3, x_flight },
 	{ "overrun", 3, 3, x_overrun },
 };

@@ -11,8 +11,7 @@
 #include <linux/kernel.h>
 #include <linux/stringify.h>
 
-#include "exercise.h"
-#include "mock.h"
+#include "exercise_own.h"
 
 /**
  * struct x_client - a thread's client
@@ -48,7 +47,7 @@ static void count(struct x_client *c, struct ib_device *ibdev, int by)
 		if (ibdev == c->w->s->dev[i])
 			atomic_add(by, &c->here[i]);
 	}
-	if (ibdev == READ_ONCE(c->w->own))
+	if (ibdev == READ_ONCE(c->w->own->dev))
 		atomic_add(by, &c->here[X_DEVS]);
 }
 
@@ -70,7 +69,7 @@ static void on_remove(struct x_client *c, struct ib_device *ibdev, void *data)
 
 static void on_rename(struct x_client *c, struct ib_device *ibdev, void *data)
 {
-	if (ibdev == READ_ONCE(c->w->own))
+	if (ibdev == READ_ONCE(c->w->own->dev))
 		atomic_inc(&c->renames);
 	if (data != c)
 		atomic_inc(&c->wrong);
@@ -110,7 +109,7 @@ static struct x_client *client_of(const struct x_world *w)
 static enum x_verdict check(struct x_world *w)
 {
 	struct x_client *c = client_of(w);
-	int i, own = c->registered && w->own;
+	int i, own = c->registered && w->own->dev;
 
 	for (i = 0; i < X_DEVS; i++) {
 		if (atomic_read(&c->here[i]) != c->registered)
@@ -166,39 +165,34 @@ static void own_name(const struct x_world *w, int which, char *name, size_t len)
 	snprintf(name, len, "kvtx%u_%d", w->id, which);
 }
 
-static enum x_verdict register_device(struct x_world *w)
+static enum x_verdict register_device(struct x_world *w, u32 r)
 {
-	struct mock_ibdev *mib = ib_alloc_device(mock_ibdev, ibdev);
+	struct x_ibdev *made = ib_alloc_device(x_ibdev, mib.ibdev);
 	char name[IB_DEVICE_NAME_MAX];
+	struct x_own *own = w->own;
+	struct ib_device *ibdev;
 	int ret;
 
-	if (!mib)
+	if (!made)
 		return x_fail(w, "no memory for a device");
-	mib->mock = w->mock;
-	ib_set_device_ops(&mib->ibdev, &w->mock->ops);
-	mib->ibdev.node_type = RDMA_NODE_IB_CA;
-	mib->ibdev.phys_port_cnt = 1;
-	mib->ibdev.num_comp_vectors = 1;
-	mib->ibdev.local_dma_lkey = MOCK_LKEY;
-	w->own_name = 0;
+	x_own_prepare(w, r);
+	made->own = own;
+	made->mib.mock = own->mock;
+	ibdev = &made->mib.ibdev;
+	ib_set_device_ops(ibdev, &own->ops);
+	ibdev->node_type = RDMA_NODE_IB_CA;
+	ibdev->phys_port_cnt = own->ports;
+	ibdev->num_comp_vectors = 1;
+	ibdev->local_dma_lkey = MOCK_LKEY;
 	own_name(w, 0, name, sizeof(name));
-	WRITE_ONCE(w->own, &mib->ibdev);
-	ret = ib_register_device(&mib->ibdev, name, NULL);
+	WRITE_ONCE(own->dev, ibdev);
+	x_roce_prepare(w, r >> 5);
+	ret = ib_register_device(ibdev, name, NULL);
 	if (!ret)
-		return check(w);
-	WRITE_ONCE(w->own, NULL);
-	ib_dealloc_device(&mib->ibdev);
-	return x_want(w, "registering a device", 0, ret);
-}
-
-static enum x_verdict unregister_device(struct x_world *w)
-{
-	struct ib_device *ibdev = w->own;
-
-	ib_unregister_device(ibdev);
-	WRITE_ONCE(w->own, NULL);
+		return check(w) ?: x_roce_check(w);
+	WRITE_ONCE(own->dev, NULL);
 	ib_dealloc_device(ibdev);
-	return check(w);
+	return x_want(w, "registering a device", 0, ret);
 }
 
 /* Does the name find the device, or nothing? */
@@ -216,33 +210,87 @@ static enum x_verdict find_own(struct x_world *w, int which, const struct ib_dev
 	return x_want(w, "finding the thread's device", true, right);
 }
 
+/* Of a driver that frees its device when that is unregistered, in any of these ways. */
+static void unregister_freed(struct x_world *w, struct ib_device *ibdev, u32 how)
+{
+	bool queued = how & 2, put = how & 1;
+
+	if (put && !ib_device_try_get(ibdev)) {
+		x_fail(w, "a registered device cannot be used");
+		put = false;
+	}
+	if (queued)
+		ib_unregister_device_queued(ibdev);
+	if (put)
+		ib_unregister_device_and_put(ibdev);
+	else if (!queued)
+		ib_unregister_device(ibdev);
+	else if (!wait_for_completion_timeout(&w->own->gone, w->patience))
+		x_fail(w, "a device whose unregistration is queued does not go");
+	/* By now, unless it was only queued. */
+	if (atomic_read(&w->own->freed) != 1)
+		x_want(w, "calls of dealloc_driver", 1, atomic_read(&w->own->freed));
+	/* The name is free when this returns, whoever unregisters the device. */
+	ib_unregister_device(ibdev);
+}
+
+/* Nothing of it is left. */
+static enum x_verdict check_gone(struct x_world *w)
+{
+	if (x_ca_gone(w) || find_own(w, w->own->name, NULL) || check(w))
+		return X_FAILED;
+	if (atomic_read(&w->own->freed) != w->own->frees)
+		return x_want(w, "calls of dealloc_driver", w->own->frees,
+			      atomic_read(&w->own->freed));
+	if (atomic_read(&w->own->mock->wrong_ca))
+		return x_fail(w, "CAs are closed that are not those that were opened");
+	return x_want(w, "objects of a device that has gone", 0, mock_live(w->own->mock));
+}
+
+static enum x_verdict unregister_device(struct x_world *w, u32 r)
+{
+	struct ib_device *ibdev = w->own->dev;
+
+	x_own_leave(w, r & 4);
+	get_device(&ibdev->dev);
+	if (w->own->frees)
+		unregister_freed(w, ibdev, r & 3);
+	else
+		ib_unregister_device(ibdev);
+	WRITE_ONCE(w->own->dev, NULL);
+	if (!w->own->frees)
+		ib_dealloc_device(ibdev);
+	put_device(&ibdev->dev);
+	return *w->why ? X_FAILED : check_gone(w);
+}
+
 static enum x_verdict rename_own(struct x_world *w, bool taken)
 {
 	int before = atomic_read(&client_of(w)->renames), told, ret;
 	char name[IB_DEVICE_NAME_MAX] = "emu0";
 
 	if (taken)
-		return x_want(w, "a name that is taken", -EEXIST, ib_device_rename(w->own, name));
-	own_name(w, !w->own_name, name, sizeof(name));
-	ret = ib_device_rename(w->own, name);
+		return x_want(w, "a name that is taken", -EEXIST, ib_device_rename(w->own->dev, name));
+	own_name(w, !w->own->name, name, sizeof(name));
+	ret = ib_device_rename(w->own->dev, name);
 	if (ret)
 		return x_want(w, "renaming a device", 0, ret);
-	w->own_name = !w->own_name;
+	w->own->name = !w->own->name;
 	told = atomic_read(&client_of(w)->renames) - before;
 	return x_want(w, "clients told of a new name", client_of(w)->registered, told);
 }
 
 enum x_verdict x_device(struct x_world *w, const struct x_op *op)
 {
-	if (!w->own)
-		return register_device(w);
+	if (!w->own->dev)
+		return register_device(w, op->r);
 	switch (op->c & 3) {
 	case 0:
-		return unregister_device(w);
+		return unregister_device(w, op->r);
 	case 1:
-		if (find_own(w, !w->own_name, NULL))
+		if (find_own(w, !w->own->name, NULL))
 			return X_FAILED;
-		return find_own(w, w->own_name, w->own);
+		return find_own(w, w->own->name, w->own->dev);
 	default:
 		return rename_own(w, !(op->r % 8));
 	}
@@ -251,8 +299,8 @@ enum x_verdict x_device(struct x_world *w, const struct x_op *op)
 /* At the end of a world: nothing is left registered. */
 void x_end_registry(struct x_world *w)
 {
-	if (w->own)
-		unregister_device(w);
+	if (w->own->dev)
+		unregister_device(w, 0);
 	if (client_of(w)->registered)
 		unregister_client(w);
 }

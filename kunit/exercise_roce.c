@@ -1,0 +1,610 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The exerciser: network devices of the ports of a thread's own device, the GIDs that
+ * come of them, and address vectors that hold these.
+ *
+ * The core also follows the network devices by itself, in a work item, for all devices.
+ * After each change the thread has its own device looked at; from then on the work item
+ * finds nothing to do there, and the tables are the thread's to compare.
+ */
+#include <linux/ethtool.h>
+#include <linux/etherdevice.h>
+#include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
+#include <rdma/ib_cache.h>
+
+#include "exercise_own.h"
+#include "lib.h"
+
+/* There is no such port. */
+#define X_NO_PORT	99
+/* GIDs of both types: of the Ethernet address; in all. */
+#define X_TYPES		2
+#define X_DEFAULTS	X_TYPES
+
+/* What a network device of ours has for itself. */
+struct x_netdev {
+	u32 mbps;
+};
+
+static netdev_tx_t xmit(struct sk_buff *skb, struct net_device *ndev)
+{
+	dev_kfree_skb(skb);
+	return NETDEV_TX_OK;
+}
+
+static const struct net_device_ops ndev_ops = {
+	.ndo_start_xmit = xmit,
+};
+
+static int get_settings(struct net_device *ndev, struct ethtool_link_ksettings *cmd)
+{
+	struct x_netdev *priv = netdev_priv(ndev);
+
+	cmd->base.speed = priv->mbps;
+	return 0;
+}
+
+static const struct ethtool_ops ndev_ethtool_ops = {
+	.get_link_ksettings = get_settings,
+};
+
+/* It stays down: IPv6 gives it no addresses. */
+static void setup(struct net_device *ndev)
+{
+	ether_setup(ndev);
+	ndev->netdev_ops = &ndev_ops;
+	ndev->ethtool_ops = &ndev_ethtool_ops;
+	ndev->needs_free_netdev = true;
+	eth_hw_addr_random(ndev);
+}
+
+static struct net_device *new_netdev(void)
+{
+	struct net_device *ndev;
+
+	ndev = alloc_netdev(sizeof(struct x_netdev), "kvtx%d", NET_NAME_ENUM, setup);
+	if (ndev && register_netdev(ndev)) {
+		free_netdev(ndev);
+		ndev = NULL;
+	}
+	return ndev;
+}
+
+/**
+ * x_roce_new() - the network devices of a thread
+ * @test: the running case
+ * @own: what they are for
+ */
+void x_roce_new(struct kunit *test, struct x_own *own)
+{
+	int i;
+
+	for (i = 0; i < X_NDEVS; i++) {
+		own->ndev[i] = new_netdev();
+		KUNIT_EXPECT_NOT_NULL(test, own->ndev[i]);
+	}
+	own->idle = alloc_netdev(sizeof(struct x_netdev), "kvtx%d", NET_NAME_ENUM, setup);
+	KUNIT_EXPECT_NOT_NULL(test, own->idle);
+}
+
+/**
+ * x_roce_end() - they go
+ * @own: what they were for
+ */
+void x_roce_end(struct x_own *own)
+{
+	int i;
+
+	for (i = 0; i < X_NDEVS; i++) {
+		if (own->ndev[i])
+			unregister_netdev(own->ndev[i]);
+	}
+	if (own->idle)
+		free_netdev(own->idle);
+}
+
+/* --- GIDs: what there must be --- */
+
+static __be32 ip_of(const struct x_world *w, int ndev, int addr)
+{
+	return htonl(10U << 24 | (w->id + 1) << 16 | (ndev * X_ADDRS + addr + 1) << 8 | 1);
+}
+
+/* Of an address, or for -1 of the Ethernet address: EUI-64 with the local bit turned. */
+static void gid_of(const struct x_world *w, int ndev, int addr, union ib_gid *gid)
+{
+	const u8 *mac = w->own->ndev[ndev]->dev_addr;
+	__be32 ip = ip_of(w, ndev, addr);
+
+	memset(gid, 0, sizeof(*gid));
+	if (addr >= 0) {
+		gid->raw[10] = 0xff;
+		gid->raw[11] = 0xff;
+		memcpy(&gid->raw[12], &ip, sizeof(ip));
+		return;
+	}
+	gid->raw[0] = 0xfe;
+	gid->raw[1] = 0x80;
+	memcpy(&gid->raw[8], mac, 3);
+	gid->raw[8] ^= 2;
+	gid->raw[11] = 0xff;
+	gid->raw[12] = 0xfe;
+	memcpy(&gid->raw[13], mac + 3, 3);
+}
+
+static enum ib_gid_type type_of(int i)
+{
+	return i ? IB_GID_TYPE_ROCE_UDP_ENCAP : IB_GID_TYPE_ROCE;
+}
+
+static bool is_wanted(const struct x_own *own, u32 port, int ndev, int addr)
+{
+	return own->eth && own->bound[port] == ndev &&
+	       (addr < 0 || own->addrs[ndev] & BIT(addr));
+}
+
+/* Places of a table, default ones or others, that address vectors keep occupied. */
+static int kept(const struct x_own *own, u32 port, bool defaults)
+{
+	const struct x_av *av;
+	int i, j, n = 0;
+
+	for (i = 0; i < X_AVS; i++) {
+		av = &own->av[i];
+		if (!av->there || av->live || av->port != port || (av->addr < 0) != defaults)
+			continue;
+		for (j = 0; j < i && own->av[j].entry != av->entry; j++)
+			;
+		n += j == i;
+	}
+	return n;
+}
+
+/* Entries of one GID that are found: 0 to 2, or -1 if one is not as it should be. */
+static int count_found(struct x_world *w, u32 port, int ndev, int addr)
+{
+	const struct ib_gid_attr *attr;
+	union ib_gid gid;
+	int i, n = 0;
+	bool right;
+
+	gid_of(w, ndev, addr, &gid);
+	for (i = 0; i < X_TYPES; i++) {
+		attr = rdma_find_gid_by_port(w->own->dev, &gid, type_of(i), port,
+					     w->own->ndev[ndev]);
+		if (IS_ERR(attr))
+			continue;
+		right = attr->port_num == port && (attr->index < X_DEFAULTS) == (addr < 0);
+		rdma_put_gid_attr(attr);
+		if (!right)
+			return -1;
+		n++;
+	}
+	return n;
+}
+
+/* As many of the wanted ones as there are places, and none of the others. */
+static enum x_verdict check_table(struct x_world *w, u32 port)
+{
+	struct x_own *own = w->own;
+	int want[2] = {}, got[2] = {}, ndev, addr, n;
+
+	for (ndev = 0; ndev < X_NDEVS; ndev++) {
+		for (addr = -1; addr < X_ADDRS; addr++) {
+			n = count_found(w, port, ndev, addr);
+			if (n < 0)
+				return x_fail(w, "a GID is at a wrong place");
+			if (n && !is_wanted(own, port, ndev, addr))
+				return x_fail(w, "a GID that is not to be there");
+			got[addr < 0] += n;
+			want[addr < 0] += is_wanted(own, port, ndev, addr) ? X_TYPES : 0;
+		}
+	}
+	want[1] = min(want[1], X_DEFAULTS - kept(own, port, true));
+	want[0] = min(want[0], MOCK_GIDS - X_DEFAULTS - kept(own, port, false));
+	if (x_want(w, "default GIDs of a port", want[1], got[1]) ||
+	    x_want(w, "GIDs of a port's addresses", want[0], got[0]))
+		return X_FAILED;
+	return x_want(w, "GIDs that the driver has", want[0] + want[1],
+		      hweight_long(own->mock->port[port].valid));
+}
+
+static enum x_verdict check_bound(struct x_world *w, u32 port)
+{
+	int slot = w->own->bound[port];
+	struct net_device *ndev = ib_device_get_netdev(w->own->dev, port);
+	bool right = ndev == (slot < 0 ? NULL : w->own->ndev[slot]);
+
+	dev_put(ndev);
+	return x_want(w, "the network device of a port", true, right);
+}
+
+/* An address vector keeps what it has, whether it is in the table still or not. */
+static enum x_verdict check_av(struct x_world *w, struct x_av *av)
+{
+	const struct ib_gid_attr *entry = av->attr.grh.sgid_attr, *now;
+	u16 vlan = 0;
+	u8 mac[ETH_ALEN];
+	int ret;
+
+	if (!av->there)
+		return x_want(w, "an address vector that is empty", true, !entry);
+	if (entry != av->entry || entry->index != av->index || entry->port_num != av->port ||
+	    memcmp(&entry->gid, &av->gid, sizeof(av->gid)))
+		return x_fail(w, "the source of an address vector is another one");
+	if (av->attr.grh.sgid_index != av->index)
+		return x_want(w, "its place", av->index, av->attr.grh.sgid_index);
+	if (rdma_ah_get_sl(&av->attr) != av->sl)
+		return x_want(w, "service level of an address vector", av->sl,
+			      rdma_ah_get_sl(&av->attr));
+	ret = rdma_read_gid_l2_fields(entry, &vlan, mac);
+	if (ret || !av->live)
+		return x_want(w, "network device of a source", av->live ? 0 : -ENODEV, ret);
+	if (!ether_addr_equal(mac, w->own->ndev[av->ndev]->dev_addr) || vlan != 0xffff)
+		return x_fail(w, "Ethernet address of a source");
+	now = rdma_get_gid_attr(w->own->dev, av->port, av->index);
+	if (!IS_ERR(now))
+		rdma_put_gid_attr(now);
+	return x_want(w, "a source that is in the table", true, now == entry);
+}
+
+/* The place of one that is not is nobody's. */
+static enum x_verdict check_place(struct x_world *w, const struct x_av *av)
+{
+	const struct ib_gid_attr *now;
+
+	if (!av->there || av->live)
+		return X_DONE;
+	now = rdma_get_gid_attr(w->own->dev, av->port, av->index);
+	if (!IS_ERR(now))
+		rdma_put_gid_attr(now);
+	return x_want(w, "a place that is kept", -ENODATA, PTR_ERR_OR_ZERO(now));
+}
+
+/**
+ * x_roce_check() - what there is now of the ports of the thread's device
+ * @w: the world; the device is registered
+ *
+ * Return: %X_DONE or %X_FAILED.
+ */
+enum x_verdict x_roce_check(struct x_world *w)
+{
+	u32 port;
+	int i;
+
+	rdma_roce_rescan_device(w->own->dev);
+	for (port = 1; port <= w->own->ports; port++) {
+		if (check_bound(w, port) || check_table(w, port))
+			return X_FAILED;
+	}
+	for (i = 0; i < X_AVS; i++) {
+		if (check_av(w, &w->own->av[i]) || check_place(w, &w->own->av[i]))
+			return X_FAILED;
+	}
+	return X_DONE;
+}
+
+/* --- changes --- */
+
+/* Address vectors hold what is in the table no more. */
+static void forget(struct x_own *own, int port, int ndev, int addr)
+{
+	struct x_av *av;
+	int i;
+
+	for (i = 0; i < X_AVS; i++) {
+		av = &own->av[i];
+		if ((port < 0 || av->port == port) && av->ndev == ndev &&
+		    (addr < 0 || av->addr == addr))
+			av->live = false;
+	}
+}
+
+static int bind_port(struct x_own *own, u32 port, int slot)
+{
+	struct net_device *ndev = slot < 0 ? NULL : own->ndev[slot];
+	int was = own->bound[port], ret = 0;
+
+	if (own->asks)
+		WRITE_ONCE(own->mock->port[port].ndev, ndev);
+	else
+		ret = ib_device_set_netdev(own->dev, ndev, port);
+	if (ret)
+		return ret;
+	if (was >= 0 && was != slot)
+		forget(own, port, was, -1);
+	own->bound[port] = slot;
+	return 0;
+}
+
+/**
+ * x_roce_prepare() - before the thread's device is registered
+ * @w: the world
+ * @r: random bits: the network devices of the ports
+ */
+void x_roce_prepare(struct x_world *w, u32 r)
+{
+	struct x_own *own = w->own;
+	u32 port;
+
+	memset(own->av, 0, sizeof(own->av));
+	for (port = 1; port <= own->ports; port++, r >>= 2) {
+		WRITE_ONCE(own->mock->port[port].ndev, NULL);
+		own->bound[port] = -1;
+		if (r & 1)
+			x_want(w, "a network device for a port to be", 0,
+			       bind_port(own, port, r >> 1 & 1));
+	}
+}
+
+static enum x_verdict set_bad(struct x_world *w, u32 port, u32 r)
+{
+	int want = r & 1 ? -EINVAL : -ENODEV, ret;
+
+	ret = ib_device_set_netdev(w->own->dev, r & 1 ? w->own->ndev[0] : w->own->idle,
+				   r & 1 ? X_NO_PORT : port);
+	return x_want(w, "a network device, or port, that there is not", want, ret) ?:
+	       x_roce_check(w);
+}
+
+static int change_addr(struct x_world *w, int ndev, int addr)
+{
+	struct x_own *own = w->own;
+	bool add = !(own->addrs[ndev] & BIT(addr));
+	int ret = kvt_netdev_ip4(own->ndev[ndev], ip_of(w, ndev, addr), add);
+
+	if (ret)
+		return ret;
+	own->addrs[ndev] ^= BIT(addr);
+	if (!add)
+		forget(own, -1, ndev, addr);
+	return 0;
+}
+
+/* It goes while ports have it, which the core hears of. Another one comes. */
+static enum x_verdict replug(struct x_world *w, int slot)
+{
+	struct x_own *own = w->own;
+	u32 port;
+
+	for (port = 1; port <= MOCK_MAX_PORTS; port++) {
+		if (own->bound[port] != slot)
+			continue;
+		if (own->asks)
+			WRITE_ONCE(own->mock->port[port].ndev, NULL);
+		own->bound[port] = -1;
+	}
+	forget(own, -1, slot, -1);
+	unregister_netdev(own->ndev[slot]);
+	own->addrs[slot] = 0;
+	own->mbps[slot] = 0;
+	own->ndev[slot] = new_netdev();
+	if (!own->ndev[slot])
+		return x_fail(w, "no network device");
+	return own->dev ? x_roce_check(w) : X_DONE;
+}
+
+static void set_speed(struct x_own *own, int slot, u32 mbps)
+{
+	struct x_netdev *priv = netdev_priv(own->ndev[slot]);
+
+	own->mbps[slot] = mbps;
+	/* Who asks for it has it, too. */
+	rtnl_lock();
+	priv->mbps = mbps;
+	rtnl_unlock();
+}
+
+enum x_verdict x_netdev(struct x_world *w, const struct x_op *op)
+{
+	static const u32 speeds[8] = { 1000, 10000, 25000, 40000, 100000, 400000, 30000,
+				       (u32)SPEED_UNKNOWN };
+	u32 port = 1 + op->c % 2 % w->own->ports;
+
+	if (!w->own->dev || !w->own->ndev[op->a])
+		return X_SKIPPED;
+	switch (op->b) {
+	case 0:
+	case 1:
+	case 2:
+		return x_want(w, "a network device for a port", 0,
+			      bind_port(w->own, port, op->a)) ?: x_roce_check(w);
+	case 3:
+		return x_want(w, "no network device for a port", 0,
+			      bind_port(w->own, port, -1)) ?: x_roce_check(w);
+	case 4:
+		return set_bad(w, port, op->r);
+	case 5:
+		set_speed(w->own, op->a, speeds[op->r & 7]);
+		return X_DONE;
+	case 6:
+		if (op->r % 16 == 1)
+			return replug(w, op->a);
+		fallthrough;
+	default:
+		return x_want(w, "changing an address", 0,
+			      change_addr(w, op->a, op->r >> 4 & 1)) ?: x_roce_check(w);
+	}
+}
+
+/* --- looking for them --- */
+
+static enum x_verdict find_by_netdev(struct x_world *w, int slot, bool other_driver)
+{
+	struct x_own *own = w->own;
+	struct ib_device *want = NULL, *ibdev;
+	u32 port;
+
+	/* It tells the core nothing, if it is asked. */
+	for (port = 1; own->dev && port <= own->ports; port++) {
+		if (own->bound[port] == slot && !own->asks && !other_driver)
+			want = own->dev;
+	}
+	ibdev = ib_device_get_by_netdev(own->ndev[slot], other_driver ? RDMA_DRIVER_MLX5 :
+								       RDMA_DRIVER_UNKNOWN);
+	if (ibdev)
+		ib_device_put(ibdev);
+	return x_want(w, "finding the device of a network device", true, ibdev == want);
+}
+
+/* IBTA has no such speeds: the closest from below. Width, and speed behind it. */
+static u32 ib_speed(u32 mbps)
+{
+	switch (mbps) {
+	case 10000:
+		return IB_WIDTH_1X << 16 | IB_SPEED_FDR10;
+	case 25000:
+	case 30000:
+		return IB_WIDTH_1X << 16 | IB_SPEED_EDR;
+	case 40000:
+		return IB_WIDTH_4X << 16 | IB_SPEED_FDR10;
+	case 100000:
+		return IB_WIDTH_4X << 16 | IB_SPEED_EDR;
+	case 400000:
+		return IB_WIDTH_4X << 16 | IB_SPEED_NDR;
+	default:
+		return IB_WIDTH_1X << 16 | IB_SPEED_SDR;
+	}
+}
+
+static enum x_verdict check_speed(struct x_world *w, u32 port, bool bad)
+{
+	int want = 0, slot = w->own->bound[port], ret;
+	u16 speed = 0;
+	u8 width = 0;
+
+	if (bad || !w->own->eth)
+		want = -EINVAL;
+	else if (slot < 0)
+		want = -ENODEV;
+	ret = ib_get_eth_speed(w->own->dev, bad ? X_NO_PORT : port, &speed, &width);
+	if (ret || want)
+		return x_want(w, "speed of a port", want, ret);
+	return x_want(w, "width and speed of a port", ib_speed(w->own->mbps[slot]),
+		      (u32)width << 16 | speed);
+}
+
+enum x_verdict x_netdev_find(struct x_world *w, const struct x_op *op)
+{
+	u32 port = 1 + op->c % 2 % w->own->ports;
+
+	if (!w->own->ndev[op->a])
+		return X_SKIPPED;
+	if (op->b < 3)
+		return find_by_netdev(w, op->a, !(op->r % 8));
+	if (!w->own->dev)
+		return X_SKIPPED;
+	if (op->b < 6)
+		return check_speed(w, port, !(op->r % 8));
+	return x_roce_check(w);
+}
+
+/* --- address vectors --- */
+
+static void drop_av(struct x_av *av)
+{
+	rdma_destroy_ah_attr(&av->attr);
+	*av = (struct x_av){};
+}
+
+/* With a GID that is in the table. */
+static enum x_verdict take_gid(struct x_world *w, struct x_av *av, u32 port, u32 r)
+{
+	int slot = w->own->bound[port], addr = r & 1 ? (int)(r >> 1 & 1) : -1;
+	const struct ib_gid_attr *entry;
+	union ib_gid gid, to = {};
+
+	if (slot < 0 || !is_wanted(w->own, port, slot, addr))
+		return X_SKIPPED;
+	gid_of(w, slot, addr, &gid);
+	entry = rdma_find_gid_by_port(w->own->dev, &gid, type_of(r >> 2 & 1), port, NULL);
+	/* There may have been no place for it. */
+	if (IS_ERR(entry))
+		return x_want(w, "a GID that is not there", -ENOENT, PTR_ERR(entry));
+	*av = (struct x_av){
+		.there = true, .live = true, .entry = entry, .gid = gid,
+		.index = entry->index, .port = port, .ndev = slot, .addr = addr,
+		.sl = r >> 3 & 7,
+	};
+	av->attr.type = RDMA_AH_ATTR_TYPE_ROCE;
+	rdma_ah_set_port_num(&av->attr, port);
+	rdma_ah_set_sl(&av->attr, av->sl);
+	rdma_move_grh_sgid_attr(&av->attr, &to, 0, 1, 0, entry);
+	return X_DONE;
+}
+
+/* The model of @to becomes that of @from; the calls have seen to the rest. */
+static void same_model(struct x_av *to, const struct x_av *from)
+{
+	struct rdma_ah_attr attr = to->attr;
+
+	*to = *from;
+	to->attr = attr;
+}
+
+static enum x_verdict change_av(struct x_world *w, struct x_av *av, struct x_av *next,
+				const struct x_op *op)
+{
+	u32 port = 1 + op->c % 2 % w->own->ports;
+
+	switch (op->b) {
+	case 0:
+	case 1:
+	case 2:
+		drop_av(av);
+		return take_gid(w, av, port, op->r);
+	case 3:
+	case 4:
+		drop_av(next);
+		rdma_copy_ah_attr(&next->attr, &av->attr);
+		same_model(next, av);
+		return X_DONE;
+	case 5:
+		/* Of itself, perhaps. */
+		if (op->r % 4 == 1)
+			next = av;
+		rdma_replace_ah_attr(&next->attr, &av->attr);
+		same_model(next, av);
+		return X_DONE;
+	case 6:
+		rdma_move_ah_attr(&next->attr, &av->attr);
+		same_model(next, av);
+		same_model(av, &(struct x_av){});
+		return X_DONE;
+	default:
+		drop_av(av);
+		return X_DONE;
+	}
+}
+
+enum x_verdict x_av(struct x_world *w, const struct x_op *op)
+{
+	struct x_own *own = w->own;
+	struct x_av *av = &own->av[op->a];
+	enum x_verdict verdict;
+
+	if (!own->dev || !own->eth || (op->b > 2 && !av->there))
+		return X_SKIPPED;
+	verdict = change_av(w, av, &own->av[(op->a + 1) % X_AVS], op);
+	return verdict == X_FAILED ? verdict : x_roce_check(w) ?: verdict;
+}
+
+/**
+ * x_roce_leave() - before the thread's device goes
+ * @w: the world
+ */
+void x_roce_leave(struct x_world *w)
+{
+	struct x_own *own = w->own;
+	int i, addr;
+
+	for (i = 0; i < X_AVS; i++)
+		drop_av(&own->av[i]);
+	for (i = 0; i < X_NDEVS; i++) {
+		for (addr = 0; addr < X_ADDRS; addr++) {
+			if (own->addrs[i] & BIT(addr))
+				x_want(w, "an address that goes", 0, change_addr(w, i, addr));
+		}
+	}
+}
