@@ -60,6 +60,7 @@ void x_own_begin(struct x_world *w)
 		init_completion(&own->req[i].over);
 	for (i = 0; i <= MOCK_MAX_PORTS; i++)
 		own->bound[i] = -1;
+	x_roce_begin(own);
 }
 
 static void on_freed(struct ib_device *ibdev)
@@ -97,8 +98,13 @@ void x_own_prepare(struct x_world *w, u32 r)
 	own->ops.dealloc_driver = own->frees ? on_freed : NULL;
 	memset(m->vf, 0, sizeof(m->vf));
 	memset(own->vf, 0, sizeof(own->vf));
+	/* After a failure something may be left of the last one. */
+	atomic_set(&m->wrong_ca, 0);
+	for (i = 0; i < MOCK_OBJ_NR; i++)
+		atomic_set(&m->live[i], 0);
 	for (i = 0; i <= MOCK_MAX_PORTS; i++) {
 		own->caps[i] = 0;
+		WRITE_ONCE(m->port[i].valid, 0);
 		m->port[i].attr.port_cap_flags = 0;
 	}
 	mock_log_reset(m);

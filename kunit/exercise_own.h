@@ -183,6 +183,8 @@ struct x_ca_file {
  * @mock: tables and methods of the device
  * @ndev: network devices
  * @idle: one that was never registered
+ * @fresh: references on each network device when it was made
+ * @before: the same when the world began
  * @dev: the device, or NULL
  * @ops: methods of the next one
  * @name: which of its names it has
@@ -209,6 +211,8 @@ struct x_own {
 	struct mock *mock;
 	struct net_device *ndev[X_NDEVS];
 	struct net_device *idle;
+	int fresh[X_NDEVS];
+	int before[X_NDEVS];
 
 	struct ib_device *dev;
 	struct ib_device_ops ops;
@@ -246,6 +250,8 @@ void x_roce_new(struct kunit *test, struct x_own *own);
 void x_roce_prepare(struct x_world *w, u32 r);
 enum x_verdict x_roce_check(struct x_world *w);
 void x_roce_leave(struct x_world *w);
+void x_roce_begin(struct x_own *own);
+enum x_verdict x_roce_gone(struct x_world *w);
 void x_roce_end(struct x_own *own);
 
 /* exercise_ca.c */

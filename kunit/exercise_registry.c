@@ -237,7 +237,7 @@ static void unregister_freed(struct x_world *w, struct ib_device *ibdev, u32 how
 /* Nothing of it is left. */
 static enum x_verdict check_gone(struct x_world *w)
 {
-	if (x_ca_gone(w) || find_own(w, w->own->name, NULL) || check(w))
+	if (x_ca_gone(w) || find_own(w, w->own->name, NULL) || check(w) || x_roce_gone(w))
 		return X_FAILED;
 	if (atomic_read(&w->own->freed) != w->own->frees)
 		return x_want(w, "calls of dealloc_driver", w->own->frees,
@@ -270,7 +270,8 @@ static enum x_verdict rename_own(struct x_world *w, bool taken)
 	char name[IB_DEVICE_NAME_MAX] = "emu0";
 
 	if (taken)
-		return x_want(w, "a name that is taken", -EEXIST, ib_device_rename(w->own->dev, name));
+		return x_want(w, "a name that is taken", -EEXIST,
+			      ib_device_rename(w->own->dev, name));
 	own_name(w, !w->own->name, name, sizeof(name));
 	ret = ib_device_rename(w->own->dev, name);
 	if (ret)

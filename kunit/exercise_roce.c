@@ -9,6 +9,7 @@
  */
 #include <linux/ethtool.h>
 #include <linux/etherdevice.h>
+#include <linux/module.h>
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
 #include <rdma/ib_cache.h>
@@ -82,10 +83,22 @@ void x_roce_new(struct kunit *test, struct x_own *own)
 
 	for (i = 0; i < X_NDEVS; i++) {
 		own->ndev[i] = new_netdev();
-		KUNIT_EXPECT_NOT_NULL(test, own->ndev[i]);
+		KUNIT_ASSERT_NOT_NULL(test, own->ndev[i]);
+		own->fresh[i] = netdev_refcnt_read(own->ndev[i]);
 	}
 	own->idle = alloc_netdev(sizeof(struct x_netdev), "kvtx%d", NET_NAME_ENUM, setup);
 	KUNIT_EXPECT_NOT_NULL(test, own->idle);
+}
+
+/* Its end waits for whoever holds it: for ever, if a reference was lost in a failure. */
+static void end_netdev(struct net_device *ndev, int fresh)
+{
+	if (netdev_refcnt_read(ndev) == fresh) {
+		unregister_netdev(ndev);
+		return;
+	}
+	pr_err("kvt: %s is held still, and stays\n", ndev->name);
+	__module_get(THIS_MODULE);
 }
 
 /**
@@ -98,7 +111,7 @@ void x_roce_end(struct x_own *own)
 
 	for (i = 0; i < X_NDEVS; i++) {
 		if (own->ndev[i])
-			unregister_netdev(own->ndev[i]);
+			end_netdev(own->ndev[i], own->fresh[i]);
 	}
 	if (own->idle)
 		free_netdev(own->idle);
@@ -207,7 +220,7 @@ static enum x_verdict check_table(struct x_world *w, u32 port)
 	    x_want(w, "GIDs of a port's addresses", want[0], got[0]))
 		return X_FAILED;
 	return x_want(w, "GIDs that the driver has", want[0] + want[1],
-		      hweight_long(own->mock->port[port].valid));
+		      hweight_long(READ_ONCE(own->mock->port[port].valid)));
 }
 
 static enum x_verdict check_bound(struct x_world *w, u32 port)
@@ -382,6 +395,8 @@ static enum x_verdict replug(struct x_world *w, int slot)
 	own->ndev[slot] = new_netdev();
 	if (!own->ndev[slot])
 		return x_fail(w, "no network device");
+	own->fresh[slot] = netdev_refcnt_read(own->ndev[slot]);
+	own->before[slot] = own->fresh[slot];
 	return own->dev ? x_roce_check(w) : X_DONE;
 }
 
@@ -607,4 +622,41 @@ void x_roce_leave(struct x_world *w)
 				x_want(w, "an address that goes", 0, change_addr(w, i, addr));
 		}
 	}
+}
+
+/**
+ * x_roce_begin() - a world begins
+ * @own: what the thread has; no device is there
+ */
+void x_roce_begin(struct x_own *own)
+{
+	int i;
+
+	/* After a failure they may still be held by what has gone. */
+	rcu_barrier();
+	for (i = 0; i < X_NDEVS; i++) {
+		if (own->ndev[i])
+			own->before[i] = netdev_refcnt_read(own->ndev[i]);
+	}
+}
+
+/**
+ * x_roce_gone() - the thread's device has gone: nobody holds its network devices
+ * @w: the world
+ *
+ * Return: %X_DONE or %X_FAILED.
+ */
+enum x_verdict x_roce_gone(struct x_world *w)
+{
+	struct x_own *own = w->own;
+	int i;
+
+	/* GIDs hold them for a grace period. */
+	rcu_barrier();
+	for (i = 0; i < X_NDEVS; i++) {
+		if (own->ndev[i] && x_want(w, "references on a network device", own->before[i],
+					   netdev_refcnt_read(own->ndev[i])))
+			return X_FAILED;
+	}
+	return X_DONE;
 }
