@@ -196,6 +196,9 @@ extern struct xarray ib_devices;
 bool ib_device_is_going(const struct ib_device *dev);
 void ib_device_exit(void);
 
+/* gone.c */
+void ib_device_gone(struct ib_device *dev);
+
 /* client.c */
 int ib_clients_add(struct ib_device *dev);
 void ib_clients_remove(struct ib_device *dev);

@@ -159,7 +159,9 @@ EXPORT_SYMBOL(_ib_alloc_device);
  * @device: from ib_alloc_device(), not registered
  *
  * Calls the driver's dealloc_driver method if there is one. Drivers that have
- * one call this only where ib_register_device() has failed.
+ * one call this only where ib_register_device() has failed. Where somebody has left
+ * objects on the device the log says whose they are; they can be used no more, and
+ * the memory of the device is not freed.
  *
  * Context: Process, may sleep.
  */
@@ -183,7 +185,8 @@ void ib_dealloc_device(struct ib_device *device)
 	device->dev.parent = NULL;
 	ib_port_put_netdevs(device);
 	WARN_ON(!xa_empty(&device->client_data));
-	rdma_restrack_clean(device);
+	if (!rdma_restrack_clean(device))
+		ib_device_gone(device);
 	put_device(&device->dev);
 }
 EXPORT_SYMBOL(ib_dealloc_device);

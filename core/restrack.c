@@ -15,6 +15,7 @@
 #include <linux/export.h>
 #include <linux/slab.h>
 
+#include "contract.h"
 #include "core_priv.h"
 #include "trace.h"
 
@@ -48,24 +49,35 @@ void rdma_restrack_init(struct ib_device *dev)
 		xa_init_flags(&priv->res[i].xa, XA_FLAGS_ALLOC);
 }
 
-/* The device goes: say who left what behind. */
-void rdma_restrack_clean(struct ib_device *dev)
+static void tell_of_left(struct ib_device *dev, struct rdma_restrack_entry *res)
+{
+	ibdev_err(dev, "%s left %s %u behind\n", res->kern_name, rdma_restrack_kind(res->type),
+		  res->id);
+	ib_contract_report(IB_RULE_LEFT, dev, res, res->site, res->site, 1,
+			   "left when the device was freed");
+}
+
+/*
+ * The device goes: say who left what behind. Returns false if somebody did. Then the
+ * lists stay as they are, for who uses or destroys what is in them.
+ */
+bool rdma_restrack_clean(struct ib_device *dev)
 {
 	struct ib_device_priv *priv = ib_priv(dev);
 	struct rdma_restrack_entry *res;
+	bool clean = true;
 	unsigned long id;
 	unsigned int i;
 
 	for (i = 0; i < RDMA_RESTRACK_MAX; i++) {
+		clean &= xa_empty(&priv->res[i].xa);
 		xa_for_each(&priv->res[i].xa, id, res)
-			ibdev_err(dev, "%s left %s %u behind\n",
-				  res->kern_name, rdma_restrack_kind(i),
-				  res->id);
-		WARN_ONCE(!xa_empty(&priv->res[i].xa),
-			  "%s is freed with objects left\n",
-			  dev_name(&dev->dev));
-		xa_destroy(&priv->res[i].xa);
+			tell_of_left(dev, res);
 	}
+	/* The contract checker's report is what is looked for where it is on. */
+	WARN_ONCE(!clean && !ib_contract_on(), "%s is freed with objects left\n",
+		  dev_name(&dev->dev));
+	return clean;
 }
 
 struct ib_device *rdma_restrack_dev(const struct rdma_restrack_entry *res)

@@ -18,7 +18,7 @@ struct ib_restrack_root {
 };
 
 void rdma_restrack_init(struct ib_device *dev);
-void rdma_restrack_clean(struct ib_device *dev);
+bool rdma_restrack_clean(struct ib_device *dev);
 void rdma_restrack_new(struct rdma_restrack_entry *res,
 		       enum rdma_restrack_type type);
 void rdma_restrack_set_maker(struct rdma_restrack_entry *res,

@@ -536,6 +536,80 @@ static void use_after_unregistration_is_reported(struct kunit *test)
 	free_what_use_made(test, use, t);
 }
 
+/* What was left on it is told of when it is freed, and it stays there for this. */
+static void free_device(struct kunit *test, struct things *t)
+{
+	const struct contract_expected expected[] = {
+		{ .rule = IB_RULE_LEFT, .module = CONTRACT_DRIVER, .object = "pd",
+		  .id = t->pd->res.id, .what = "left when the device was freed", .site = kvt_pd },
+		{ .rule = IB_RULE_LEFT, .module = CONTRACT_DRIVER, .object = "cq",
+		  .id = t->cq->res.id, .what = "left when the device was freed", .site = kvt_cq },
+		{ .rule = IB_RULE_LEFT, .module = CONTRACT_DRIVER, .object = "qp",
+		  .id = t->qp->res.id, .what = "left when the device was freed", .site = kvt_qp },
+	};
+	struct ib_device *dev = t->m->ibdev;
+
+	mock_unregister(t->m);
+	contract_expect_none(test);
+	mock_dealloc(t->m);
+	contract_expect_all(test, expected, ARRAY_SIZE(expected));
+	/* Where the cases look for it. */
+	t->m->ibdev = dev;
+}
+
+/* As if its driver were still there, so that the case leaves nothing. */
+static void free_for_good(struct kunit *test, struct things *t, const struct ib_device_ops *ops)
+{
+	struct ib_device *dev = t->m->ibdev;
+
+	contract_off(test);
+	dev->ops = *ops;
+	kvt_qp_put(test, t->qp);
+	kvt_cq_put(test, t->cq);
+	kvt_pd_put(test, t->pd);
+	t->m->ibdev = NULL;
+	put_device(&dev->dev);
+}
+
+static void use_of_a_device_that_was_freed_is_reported(struct kunit *test)
+{
+	const struct use *use = test->param_value;
+	struct things *t = things_in_error(test);
+	struct ib_device_ops *ops;
+	int ret;
+
+	ops = kunit_kzalloc(test, sizeof(*ops), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, ops);
+	*ops = t->m->ibdev->ops;
+	free_device(test, t);
+	mock_log_reset(t->m);
+	ret = use->call(t);
+	/* A device without such regions is asked for none. */
+	if (use->call == thing_make_mr)
+		KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, ret);
+	else
+		expect_gone(test, t, "ib_unregister_device() returned");
+	KUNIT_EXPECT_EQ(test, 0, t->m->ncalls);
+	free_for_good(test, t, ops);
+}
+
+/* They stay, as when a driver refuses. */
+static void objects_of_a_device_that_was_freed_are_kept(struct kunit *test)
+{
+	struct things *t = things_in_error(test);
+	struct ib_device_ops *ops;
+
+	ops = kunit_kzalloc(test, sizeof(*ops), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, ops);
+	*ops = t->m->ibdev->ops;
+	free_device(test, t);
+	contract_off(test);
+	KUNIT_EXPECT_EQ(test, -ENODEV, ib_destroy_qp(t->qp));
+	kvt_expect_kept(test, t->m->ibdev, &t->qp->res, t->qp->res.id);
+	KUNIT_EXPECT_EQ(test, -EBUSY, ib_dealloc_pd_user(t->pd, NULL));
+	free_for_good(test, t, ops);
+}
+
 /* One misuse is one report: the methods that the request leads to have none. */
 static void request_after_remove_is_reported_once(struct kunit *test)
 {
@@ -732,6 +806,8 @@ static struct kunit_case contract_client_cases[] = {
 	KUNIT_CASE_PARAM(use_of_a_device_that_was_declined_is_not, uses_gen_params),
 	KUNIT_CASE_PARAM(use_after_unregistration_is_reported, uses_gen_params),
 	KUNIT_CASE_PARAM(refused_use_after_unregistration_is_reported, refusals_gen_params),
+	KUNIT_CASE_PARAM(use_of_a_device_that_was_freed_is_reported, uses_gen_params),
+	KUNIT_CASE(objects_of_a_device_that_was_freed_are_kept),
 	KUNIT_CASE(request_after_remove_is_reported_once),
 	KUNIT_CASE(handler_given_back_after_remove_is_reported),
 	KUNIT_CASE_PARAM(use_is_reported_by_a_checker_that_was_off, uses_gen_params),
