@@ -392,7 +392,7 @@ void ib_events_stop(struct ib_device *dev)
 	flush_work(&priv->event_work);
 	cancel_delayed_work_sync(&priv->event_again);
 	flush_work(&priv->event_work);
-	/* The device may be registered again. */
+	/* The device may be registered again, where this was a failed attempt. */
 	priv->put_off_due = false;
 	for (port = 0; priv->ports && port <= priv->last_port; port++) {
 		priv->ports[port].nr_put_off = 0;
