@@ -22,8 +22,7 @@ static int gone_##method(__VA_ARGS__)					\
 
 GONE(post_send, struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
 GONE(post_recv, struct ib_qp *qp, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad)
-GONE(post_srq_recv, struct ib_srq *srq, const struct ib_recv_wr *wr,
-     const struct ib_recv_wr **bad)
+GONE(post_srq_recv, struct ib_srq *q, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad)
 GONE(poll_cq, struct ib_cq *cq, int nr, struct ib_wc *wc)
 GONE(req_notify_cq, struct ib_cq *cq, enum ib_cq_notify_flags flags)
 GONE(query_device, struct ib_device *device, struct ib_device_attr *attr, struct ib_udata *udata)
@@ -36,8 +35,7 @@ GONE(destroy_srq, struct ib_srq *srq, struct ib_udata *udata)
 GONE(create_qp, struct ib_qp *qp, struct ib_qp_init_attr *attr, struct ib_udata *udata)
 GONE(modify_qp, struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
 GONE(destroy_qp, struct ib_qp *qp, struct ib_udata *udata)
-GONE(create_cq, struct ib_cq *cq, const struct ib_cq_init_attr *attr,
-     struct uverbs_attr_bundle *attrs)
+GONE(create_cq, struct ib_cq *cq, const struct ib_cq_init_attr *a, struct uverbs_attr_bundle *b)
 GONE(destroy_cq, struct ib_cq *cq, struct ib_udata *udata)
 GONE(dereg_mr, struct ib_mr *mr, struct ib_udata *udata)
 GONE(resume_mr, struct ib_mr *mr, struct ib_umem *umem)
