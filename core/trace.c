@@ -268,6 +268,21 @@ int ib_map_phys_fmr_watched(struct ib_fmr *fmr, u64 *page_list, int list_len, u6
 }
 EXPORT_SYMBOL(ib_map_phys_fmr_watched);
 
+/**
+ * ib_get_vector_affinity_watched() - ib_get_vector_affinity() while somebody watches
+ * @device: the device, with the method
+ * @comp_vector: completion vector, one of those that it has
+ *
+ * Context: Any.
+ * Return: what the driver's get_vector_affinity method returns.
+ */
+const struct cpumask *ib_get_vector_affinity_watched(struct ib_device *device, int comp_vector)
+{
+	return IB_ATOMIC_METHOD(device, NULL, "get_vector_affinity",
+				device->ops.get_vector_affinity(device, comp_vector));
+}
+EXPORT_SYMBOL(ib_get_vector_affinity_watched);
+
 /* What a driver gave as completions. */
 static void check_completions(struct ib_cq *cq, int asked, const struct ib_wc *wc, int got,
 			      unsigned long site)

@@ -156,6 +156,11 @@ static noinline int call_get_link_layer(struct contract_scene *scene)
 	       IB_LINK_LAYER_UNSPECIFIED;
 }
 
+static noinline int call_get_vector_affinity(struct contract_scene *scene)
+{
+	return CONTRACT_CALL(ib_get_vector_affinity(scene->m->ibdev, 0)) != cpu_possible_mask;
+}
+
 static noinline int call_modify_qp(struct contract_scene *scene)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
@@ -254,7 +259,7 @@ static const struct verb atomic_verbs[] = {
 	VERB(req_notify_cq, "cq"), VERB(create_ah, "pd"), VERB(modify_ah, "pd"),
 	VERB(query_ah, "pd"), VERB(destroy_ah, "pd"), VERB(map_phys_fmr, "fmr"),
 	VERB(map_mr_sg, "mr"), VERB(map_mr_sg_pi, "mr"), VERB(check_mr_status, "mr"),
-	VERB(get_link_layer, NULL),
+	VERB(get_link_layer, NULL), VERB(get_vector_affinity, NULL),
 };
 
 KUNIT_ARRAY_PARAM(atomic_verbs, atomic_verbs, verb_name);

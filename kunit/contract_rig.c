@@ -2,6 +2,7 @@
 /*
  * What the contract checker has reported, and the objects that its cases break it with.
  */
+#include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/kernel.h>
 #include <linux/sched.h>
@@ -287,6 +288,12 @@ static enum rdma_link_layer get_link_layer(struct ib_device *ibdev, u32 port)
 	return IB_LINK_LAYER_INFINIBAND;
 }
 
+static const struct cpumask *get_vector_affinity(struct ib_device *ibdev, int vector)
+{
+	in_method();
+	return cpu_possible_mask;
+}
+
 static int modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 		     struct ib_udata *udata)
 {
@@ -340,6 +347,7 @@ static void contract_methods(struct ib_device_ops *ops)
 	ops->map_mr_sg_pi = map_mr_sg_pi;
 	ops->check_mr_status = check_mr_status;
 	ops->get_link_layer = get_link_layer;
+	ops->get_vector_affinity = get_vector_affinity;
 	ops->modify_qp = modify_qp;
 	ops->destroy_qp = destroy_qp;
 	ops->destroy_cq = destroy_cq;

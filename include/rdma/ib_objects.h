@@ -481,7 +481,7 @@ struct ib_device_ops {
 			     struct ib_device_modify *device_modify);
 	/** @get_dev_fw_str: prints the firmware version */
 	void (*get_dev_fw_str)(struct ib_device *device, char *str);
-	/** @get_vector_affinity: CPUs of a completion vector */
+	/** @get_vector_affinity: CPUs of a completion vector; [atomic] */
 	const struct cpumask *(*get_vector_affinity)(struct ib_device *ibdev,
 						     int comp_vector);
 	/** @query_port: attributes of a port; [required] */

@@ -154,24 +154,6 @@ static inline int ibdev_to_node(struct ib_device *ibdev)
 	return parent ? dev_to_node(parent) : NUMA_NO_NODE;
 }
 
-/**
- * ib_get_vector_affinity() - CPUs that a completion vector interrupts
- * @device: the device
- * @comp_vector: completion vector
- *
- * Context: Any.
- * Return: the CPUs; NULL if the driver does not tell or there is no such
- * vector.
- */
-static inline const struct cpumask *
-ib_get_vector_affinity(struct ib_device *device, int comp_vector)
-{
-	if (comp_vector < 0 || comp_vector >= device->num_comp_vectors ||
-	    !device->ops.get_vector_affinity)
-		return NULL;
-	return device->ops.get_vector_affinity(device, comp_vector);
-}
-
 static inline void *rdma_zalloc_obj(struct ib_device *dev, size_t size,
 				    gfp_t gfp, bool is_numa_aware)
 {
@@ -401,6 +383,7 @@ int ib_poll_cq_watched(struct ib_cq *cq, int num_entries, struct ib_wc *wc);
 int ib_req_notify_cq_watched(struct ib_cq *cq, enum ib_cq_notify_flags flags);
 int ib_map_phys_fmr_watched(struct ib_fmr *fmr, u64 *page_list, int list_len,
 			    u64 iova);
+const struct cpumask *ib_get_vector_affinity_watched(struct ib_device *device, int comp_vector);
 
 /**
  * ib_post_send() - post work requests to a send queue
@@ -791,6 +774,26 @@ static inline int ib_map_phys_fmr(struct ib_fmr *fmr, u64 *page_list,
 	if (static_branch_unlikely(&ib_verbs_watched))
 		return ib_map_phys_fmr_watched(fmr, page_list, list_len, iova);
 	return fmr->device->ops.map_phys_fmr(fmr, page_list, list_len, iova);
+}
+
+/**
+ * ib_get_vector_affinity() - CPUs that a completion vector interrupts
+ * @device: the device
+ * @comp_vector: completion vector
+ *
+ * Context: Any.
+ * Return: the CPUs; NULL if the driver does not tell or there is no such
+ * vector.
+ */
+static inline const struct cpumask *
+ib_get_vector_affinity(struct ib_device *device, int comp_vector)
+{
+	if (comp_vector < 0 || comp_vector >= device->num_comp_vectors ||
+	    !device->ops.get_vector_affinity)
+		return NULL;
+	if (static_branch_unlikely(&ib_verbs_watched))
+		return ib_get_vector_affinity_watched(device, comp_vector);
+	return device->ops.get_vector_affinity(device, comp_vector);
 }
 
 /* Buffers of user callers; drivers' methods get none, see struct ib_udata. */
