@@ -18,6 +18,7 @@
 #include "../cq/cq.h"
 #include "contract.h"
 #include "core_priv.h"
+#include "verbs.h"
 
 /* A device that never tells that the last request was taken is broken. */
 #define DRAIN_SRQ_TIMEOUT	(60 * HZ)
@@ -47,7 +48,7 @@ static void drain_failed(struct ib_qp *qp, const char *queue, int err)
  * ib_create_cq() dispatch no struct ib_cqe, so nobody would wake us; nor does
  * anybody if we are in a done() that the CQ waits for.
  */
-static int drain_begin(struct ib_qp *qp, struct ib_cq *cq)
+static int drain_begin(struct ib_qp *qp, struct ib_cq *cq, unsigned long site)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 
@@ -55,10 +56,10 @@ static int drain_begin(struct ib_qp *qp, struct ib_cq *cq)
 		return -EINVAL;
 	if (ib_cq_polled_by_caller(cq))
 		return -EDEADLK;
-	return ib_modify_qp(qp, &attr, IB_QP_STATE);
+	return ib_modify_qp_for(qp, &attr, IB_QP_STATE, site);
 }
 
-static int drain_send_queue(struct ib_qp *qp)
+static int drain_send_queue(struct ib_qp *qp, unsigned long site)
 {
 	struct drain_cqe drain = { .cqe.done = drain_done };
 	struct ib_rdma_wr wr = {
@@ -70,40 +71,40 @@ static int drain_send_queue(struct ib_qp *qp)
 	};
 	int ret;
 
-	ret = drain_begin(qp, qp->send_cq);
+	ret = drain_begin(qp, qp->send_cq, site);
 	if (ret)
 		return ret;
 
 	init_completion(&drain.done);
 	/* A CQ that has failed would lose it; what is there is handled yet. */
 	if (!ib_cq_failed(qp->send_cq))
-		ret = ib_post_send(qp, &wr.wr, NULL);
+		ret = ib_post_send_for(qp, &wr.wr, site);
 	return ret ?: ib_cq_wait_done(qp->send_cq, &drain.done);
 }
 
-static int drain_recv_queue(struct ib_qp *qp)
+static int drain_recv_queue(struct ib_qp *qp, unsigned long site)
 {
 	struct drain_cqe drain = { .cqe.done = drain_done };
 	struct ib_recv_wr wr = { .wr_cqe = &drain.cqe };
 	int ret;
 
-	ret = drain_begin(qp, qp->recv_cq);
+	ret = drain_begin(qp, qp->recv_cq, site);
 	if (ret)
 		return ret;
 
 	init_completion(&drain.done);
 	/* A CQ that has failed would lose it; what is there is handled yet. */
 	if (!ib_cq_failed(qp->recv_cq))
-		ret = ib_post_recv(qp, &wr, NULL);
+		ret = ib_post_recv_for(qp, &wr, site);
 	return ret ?: ib_cq_wait_done(qp->recv_cq, &drain.done);
 }
 
 /* Until the device has taken its last request from the SRQ. */
-static int drain_leave_srq(struct ib_qp *qp)
+static int drain_leave_srq(struct ib_qp *qp, unsigned long site)
 {
 	int ret;
 
-	ret = drain_begin(qp, qp->recv_cq);
+	ret = drain_begin(qp, qp->recv_cq, site);
 	if (ret)
 		return ret;
 	if (!wait_for_completion_timeout(&qp->srq_completion,
@@ -117,6 +118,44 @@ static void drain_by_driver(struct ib_qp *qp, const char *what,
 			    void (*method)(struct ib_qp *qp), unsigned long site)
 {
 	IB_IN_FRAME(qp->device, &qp->res, what, IB_FRAME_DRAIN, site, ({ method(qp); 0; }));
+}
+
+static void drain_sq(struct ib_qp *qp, unsigned long site)
+{
+	int ret;
+
+	if (qp->device->ops.drain_sq) {
+		drain_by_driver(qp, "drain_sq", qp->device->ops.drain_sq, site);
+		return;
+	}
+	ret = drain_send_queue(qp, site);
+	if (ret)
+		drain_failed(qp, "send", ret);
+}
+
+static void drain_rq(struct ib_qp *qp, unsigned long site)
+{
+	int ret;
+
+	if (qp->device->ops.drain_rq) {
+		drain_by_driver(qp, "drain_rq", qp->device->ops.drain_rq, site);
+		return;
+	}
+	ret = drain_recv_queue(qp, site);
+	if (ret)
+		drain_failed(qp, "receive", ret);
+}
+
+/*
+ * Whom the methods are called for: the caller at @site. If that may not use the device, this
+ * is told here, once, and not of each method again.
+ */
+static unsigned long drain_site(struct ib_qp *qp, const char *what, unsigned long site)
+{
+	if (!ib_contract_on() || likely(!ib_contract_suspects(qp->device)))
+		return site;
+	ib_contract_suspect(qp->device, &qp->res, what, site);
+	return _THIS_IP_;
 }
 
 /**
@@ -134,16 +173,7 @@ static void drain_by_driver(struct ib_qp *qp, const char *what,
  */
 void ib_drain_sq(struct ib_qp *qp)
 {
-	int ret;
-
-	ib_contract_call(qp->device, &qp->res, "ib_drain_sq", _RET_IP_);
-	if (qp->device->ops.drain_sq) {
-		drain_by_driver(qp, "drain_sq", qp->device->ops.drain_sq, _RET_IP_);
-		return;
-	}
-	ret = drain_send_queue(qp);
-	if (ret)
-		drain_failed(qp, "send", ret);
+	drain_sq(qp, drain_site(qp, "ib_drain_sq", _RET_IP_));
 }
 EXPORT_SYMBOL(ib_drain_sq);
 
@@ -162,28 +192,19 @@ EXPORT_SYMBOL(ib_drain_sq);
  */
 void ib_drain_rq(struct ib_qp *qp)
 {
-	int ret;
-
-	ib_contract_call(qp->device, &qp->res, "ib_drain_rq", _RET_IP_);
-	if (qp->device->ops.drain_rq) {
-		drain_by_driver(qp, "drain_rq", qp->device->ops.drain_rq, _RET_IP_);
-		return;
-	}
-	ret = drain_recv_queue(qp);
-	if (ret)
-		drain_failed(qp, "receive", ret);
+	drain_rq(qp, drain_site(qp, "ib_drain_rq", _RET_IP_));
 }
 EXPORT_SYMBOL(ib_drain_rq);
 
 /* Requests of the SRQ that the QP took are in the CQ when the event comes. */
-static void drain_srq_qp(struct ib_qp *qp)
+static void drain_srq_qp(struct ib_qp *qp, unsigned long site)
 {
 	int ret;
 
-	ret = drain_leave_srq(qp) ?: ib_cq_flush(qp->recv_cq);
+	ret = drain_leave_srq(qp, site) ?: ib_cq_flush(qp->recv_cq);
 	if (ret)
 		drain_failed(qp, "shared receive", ret);
-	ib_drain_sq(qp);
+	drain_sq(qp, site);
 }
 
 /**
@@ -198,12 +219,13 @@ static void drain_srq_qp(struct ib_qp *qp)
  */
 void ib_drain_qp(struct ib_qp *qp)
 {
-	ib_contract_call(qp->device, &qp->res, "ib_drain_qp", _RET_IP_);
+	unsigned long site = drain_site(qp, "ib_drain_qp", _RET_IP_);
+
 	if (qp->srq) {
-		drain_srq_qp(qp);
+		drain_srq_qp(qp, site);
 		return;
 	}
-	ib_drain_sq(qp);
-	ib_drain_rq(qp);
+	drain_sq(qp, site);
+	drain_rq(qp, site);
 }
 EXPORT_SYMBOL(ib_drain_qp);

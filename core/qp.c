@@ -340,6 +340,27 @@ static int qp_modify(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 	return ret;
 }
 
+/* ib_modify_qp() for somebody, who called at @site. */
+int ib_modify_qp_for(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
+		     unsigned long site)
+{
+	int ret;
+
+	if (qp_attr_mask & ~QP_ATTR_KNOWN)
+		return -EINVAL;
+	ret = qp_check_ranges(qp_attr, qp_attr_mask);
+	if (ret)
+		return ret;
+	qp = qp->real_qp;
+	ret = qp_check_limits(qp, qp_attr, qp_attr_mask);
+	if (ret)
+		return ret;
+
+	qp_attr->xmit_slave = NULL;
+	qp_trim_psn(qp, qp_attr, qp_attr_mask);
+	return qp_modify(qp, qp_attr, qp_attr_mask, site);
+}
+
 /**
  * ib_modify_qp() - change the attributes and the state of a queue pair
  * @qp: the QP
@@ -357,21 +378,7 @@ static int qp_modify(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
  */
 int ib_modify_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask)
 {
-	int ret;
-
-	if (qp_attr_mask & ~QP_ATTR_KNOWN)
-		return -EINVAL;
-	ret = qp_check_ranges(qp_attr, qp_attr_mask);
-	if (ret)
-		return ret;
-	qp = qp->real_qp;
-	ret = qp_check_limits(qp, qp_attr, qp_attr_mask);
-	if (ret)
-		return ret;
-
-	qp_attr->xmit_slave = NULL;
-	qp_trim_psn(qp, qp_attr, qp_attr_mask);
-	return qp_modify(qp, qp_attr, qp_attr_mask, _RET_IP_);
+	return ib_modify_qp_for(qp, qp_attr, qp_attr_mask, _RET_IP_);
 }
 EXPORT_SYMBOL(ib_modify_qp);
 

@@ -211,6 +211,16 @@ int ib_post_send_for(struct ib_qp *qp, const struct ib_send_wr *wr, unsigned lon
 	return do_post_send(qp, wr, &bad, site);
 }
 
+/* Likewise. */
+int ib_post_recv_for(struct ib_qp *qp, const struct ib_recv_wr *wr, unsigned long site)
+{
+	const struct ib_recv_wr *bad;
+
+	if (trace_ib_post_recv_enabled())
+		return post_recv_traced(qp, wr, &bad, site);
+	return do_post_recv(qp, wr, &bad, site);
+}
+
 /**
  * ib_post_recv_watched() - ib_post_recv() while somebody watches
  * @qp: the QP

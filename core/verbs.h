@@ -16,8 +16,12 @@ int ib_object_unused(struct ib_device *dev,
 		     const struct rdma_restrack_entry *res,
 		     const atomic_t *usecnt, unsigned long site);
 
+/* qp.c */
+int ib_modify_qp_for(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, unsigned long site);
+
 /* trace.c */
 int ib_post_send_for(struct ib_qp *qp, const struct ib_send_wr *wr, unsigned long site);
+int ib_post_recv_for(struct ib_qp *qp, const struct ib_recv_wr *wr, unsigned long site);
 
 /* mr.c */
 void ib_mr_need_key(const struct ib_device *device, const struct ib_mr *mr, const char *method,

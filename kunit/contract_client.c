@@ -625,6 +625,25 @@ static void request_after_remove_is_reported_once(struct kunit *test)
 	thing_unmake_ca(t);
 }
 
+static noinline void drain(struct things *t)
+{
+	ib_drain_qp(t->qp);
+	barrier();
+}
+
+static void drain_after_remove_is_reported_once(struct kunit *test)
+{
+	struct things *t = things_new(test);
+
+	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_init(t->qp, 1));
+	member_join(test, &first, t, NULL, NULL);
+	member_leave(&first);
+	drain(t);
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_GONE, .module = CONTRACT_SELF, .site = drain, .object = "qp",
+		.id = t->qp->res.id, .what = "ib_drain_qp after its remove() returned" });
+}
+
 /* What fails before the driver is asked is no better. */
 
 static noinline int refused_alloc_cq(struct things *t)
@@ -809,6 +828,7 @@ static struct kunit_case contract_client_cases[] = {
 	KUNIT_CASE_PARAM(use_of_a_device_that_was_freed_is_reported, uses_gen_params),
 	KUNIT_CASE(objects_of_a_device_that_was_freed_are_kept),
 	KUNIT_CASE(request_after_remove_is_reported_once),
+	KUNIT_CASE(drain_after_remove_is_reported_once),
 	KUNIT_CASE(handler_given_back_after_remove_is_reported),
 	KUNIT_CASE_PARAM(use_is_reported_by_a_checker_that_was_off, uses_gen_params),
 	KUNIT_CASE_PARAM(use_in_remove_is_not, uses_gen_params),

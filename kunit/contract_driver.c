@@ -619,6 +619,115 @@ static void event_told_by_notify_is_not(struct kunit *test)
 	contract_expect_none(test);
 }
 
+/* What a drain calls, it calls for the consumer */
+
+static struct ib_device_ops whole;
+
+static void ignore_event(struct ib_event *event, void *context)
+{
+}
+
+static int tell_and_modify(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
+			   struct ib_udata *udata)
+{
+	struct ib_event event = { .device = qp->device, .element.qp = qp };
+
+	qp->event_handler(&event, qp->qp_context);
+	return whole.modify_qp(qp, attr, mask, udata);
+}
+
+static int sleep_and_send(struct ib_qp *qp, const struct ib_send_wr *wr,
+			  const struct ib_send_wr **bad)
+{
+	current->nvcsw++;
+	return whole.post_send(qp, wr, bad);
+}
+
+static int sleep_and_receive(struct ib_qp *qp, const struct ib_recv_wr *wr,
+			     const struct ib_recv_wr **bad)
+{
+	current->nvcsw++;
+	return whole.post_recv(qp, wr, bad);
+}
+
+static noinline void drain_sq(struct ib_qp *qp)
+{
+	ib_drain_sq(qp);
+	barrier();
+}
+
+static noinline void drain_rq(struct ib_qp *qp)
+{
+	ib_drain_rq(qp);
+	barrier();
+}
+
+static noinline void drain_qp(struct ib_qp *qp)
+{
+	ib_drain_qp(qp);
+	barrier();
+}
+
+/**
+ * struct drain - a call that drains a QP
+ * @name: the call
+ * @call: calls it
+ * @posts: the methods it calls, each after modify_qp
+ */
+struct drain {
+	const char *name;
+	void (*call)(struct ib_qp *qp);
+	const char *posts[2];
+};
+
+static const struct drain drains[] = {
+	{ "ib_drain_sq", drain_sq, { "post_send slept" } },
+	{ "ib_drain_rq", drain_rq, { "post_recv slept" } },
+	{ "ib_drain_qp", drain_qp, { "post_send slept", "post_recv slept" } },
+};
+
+static void drain_name(const struct drain *drain, char *desc)
+{
+	strscpy(desc, drain->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(drains, drains, drain_name);
+
+static struct ib_qp *drained_qp(struct kunit *test)
+{
+	struct mock *m = mock_up(test, CONTRACT_DEVICE);
+	struct ib_cq *cq = kvt_cq(test, m->ibdev, 16, IB_POLL_DIRECT);
+	struct ib_qp_init_attr init;
+	struct ib_qp *qp;
+
+	kvt_qp_init(&init, cq, cq);
+	init.event_handler = ignore_event;
+	qp = kvt_qp(test, kvt_pd(test, m->ibdev), &init);
+	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_init(qp, 1));
+	whole = m->ibdev->ops;
+	m->ibdev->ops.modify_qp = tell_and_modify;
+	m->ibdev->ops.post_send = sleep_and_send;
+	m->ibdev->ops.post_recv = sleep_and_receive;
+	return qp;
+}
+
+static void methods_of_a_drain_are_called_by_its_caller(struct kunit *test)
+{
+	const struct drain *drain = test->param_value;
+	struct ib_qp *qp = drained_qp(test);
+	struct contract_expected expected[4];
+	unsigned int i;
+
+	drain->call(qp);
+	for (i = 0; i < ARRAY_SIZE(expected) && drain->posts[i / 2]; i++)
+		expected[i] = (struct contract_expected) {
+			.rule = i % 2 ? IB_RULE_SLEEP : IB_RULE_CHAIN,
+			.module = CONTRACT_DRIVER, .site = drain->call,
+			.what = i % 2 ? drain->posts[i / 2] : "event handler inside modify_qp",
+			.object = "qp", .id = qp->res.id };
+	contract_expect_all(test, expected, i);
+}
+
 /* The other way round is what handlers are for. */
 static void verb_inside_handler_is_not(struct kunit *test)
 {
@@ -717,6 +826,7 @@ static struct kunit_case contract_driver_cases[] = {
 	KUNIT_CASE_PARAM(callback_inside_verb_is_reported, insides_gen_params),
 	KUNIT_CASE_PARAM(completion_told_by_notify_is_not, calling_verbs_gen_params),
 	KUNIT_CASE_PARAM(event_told_by_notify_is_not, telling_verbs_gen_params),
+	KUNIT_CASE_PARAM(methods_of_a_drain_are_called_by_its_caller, drains_gen_params),
 	KUNIT_CASE(verb_inside_handler_is_not),
 	KUNIT_CASE(two_handlers_at_a_time_are_reported),
 	KUNIT_CASE(one_handler_after_another_is_not),
