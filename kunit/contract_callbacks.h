@@ -18,6 +18,8 @@ typedef void (*contract_fn)(struct contract_scene *scene);
  * @function: the callback, the place of the report
  * @object: kind of the object in the report; NULL: it is about none
  * @in: where
+ * @ctx: of done() of a completion: who polls
+ * @call: of a handler of an object: calls it
  */
 struct contract_callback {
 	const char *name;

@@ -23,6 +23,7 @@
 
 static DEFINE_MUTEX(kept_mutex);
 static DEFINE_SPINLOCK(kept_spinlock);
+static bool mutex_is_kept, spinlock_is_kept;
 
 /* A softirq that is raised while they are off. */
 static bool raised_has_run;
@@ -60,12 +61,14 @@ static void keep_bh_and_interrupts_off(struct contract_scene *scene)
 /* By trylock: lockdep takes no note of the context, and these are called in many. */
 static void keep_mutex(struct contract_scene *scene)
 {
-	WARN_ON(!mutex_trylock(&kept_mutex));
+	mutex_is_kept = mutex_trylock(&kept_mutex);
+	WARN_ON(!mutex_is_kept);
 }
 
 static void keep_spinlock(struct contract_scene *scene)
 {
-	WARN_ON(!spin_trylock(&kept_spinlock));
+	spinlock_is_kept = spin_trylock(&kept_spinlock);
+	WARN_ON(!spinlock_is_kept);
 }
 
 static void change_all_and_back(struct contract_scene *scene)
@@ -77,8 +80,8 @@ static void change_all_and_back(struct contract_scene *scene)
 		local_bh_disable();
 	local_irq_save(flags);
 	local_irq_restore(flags);
-	keep_spinlock(scene);
-	spin_unlock(&kept_spinlock);
+	if (spin_trylock(&kept_spinlock))
+		spin_unlock(&kept_spinlock);
 	if (!irqs_disabled())
 		local_bh_enable();
 	preempt_enable();
@@ -137,13 +140,15 @@ static struct {
 
 static void give_back(void)
 {
-	if (spin_is_locked(&kept_spinlock)) {
+	if (spinlock_is_kept) {
 		/* Which was counted, and is not any more. */
 		preempt_disable();
 		spin_unlock(&kept_spinlock);
 	}
-	if (mutex_is_locked(&kept_mutex))
+	if (mutex_is_kept)
 		mutex_unlock(&kept_mutex);
+	spinlock_is_kept = false;
+	mutex_is_kept = false;
 }
 
 static void probe_report(void *data, const struct ib_contract_report *report)
