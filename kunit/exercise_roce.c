@@ -624,6 +624,15 @@ void x_roce_leave(struct x_world *w)
 	}
 }
 
+/* References on a network device, as many as @want: what has gone holds it a moment more. */
+static int references(const struct net_device *ndev, int want)
+{
+	/* GIDs do for a grace period. */
+	if (netdev_refcnt_read(ndev) != want)
+		rcu_barrier();
+	return netdev_refcnt_read(ndev);
+}
+
 /**
  * x_roce_begin() - a world begins
  * @own: what the thread has; no device is there
@@ -632,11 +641,10 @@ void x_roce_begin(struct x_own *own)
 {
 	int i;
 
-	/* After a failure they may still be held by what has gone. */
-	rcu_barrier();
+	/* After a failure some may be lost. */
 	for (i = 0; i < X_NDEVS; i++) {
 		if (own->ndev[i])
-			own->before[i] = netdev_refcnt_read(own->ndev[i]);
+			own->before[i] = references(own->ndev[i], own->fresh[i]);
 	}
 }
 
@@ -651,11 +659,9 @@ enum x_verdict x_roce_gone(struct x_world *w)
 	struct x_own *own = w->own;
 	int i;
 
-	/* GIDs hold them for a grace period. */
-	rcu_barrier();
 	for (i = 0; i < X_NDEVS; i++) {
 		if (own->ndev[i] && x_want(w, "references on a network device", own->before[i],
-					   netdev_refcnt_read(own->ndev[i])))
+					   references(own->ndev[i], own->before[i])))
 			return X_FAILED;
 	}
 	return X_DONE;
