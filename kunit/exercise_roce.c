@@ -400,69 +400,6 @@ static enum x_verdict replug(struct x_world *w, int slot)
 	return own->dev ? x_roce_check(w) : X_DONE;
 }
 
-static void set_speed(struct x_own *own, int slot, u32 mbps)
-{
-	struct x_netdev *priv = netdev_priv(own->ndev[slot]);
-
-	own->mbps[slot] = mbps;
-	/* Who asks for it has it, too. */
-	rtnl_lock();
-	priv->mbps = mbps;
-	rtnl_unlock();
-}
-
-enum x_verdict x_netdev(struct x_world *w, const struct x_op *op)
-{
-	static const u32 speeds[8] = { 1000, 10000, 25000, 40000, 100000, 400000, 30000,
-				       (u32)SPEED_UNKNOWN };
-	u32 port = 1 + op->c % 2 % w->own->ports;
-
-	if (!w->own->dev || !w->own->ndev[op->a])
-		return X_SKIPPED;
-	switch (op->b) {
-	case 0:
-	case 1:
-	case 2:
-		return x_want(w, "a network device for a port", 0,
-			      bind_port(w->own, port, op->a)) ?: x_roce_check(w);
-	case 3:
-		return x_want(w, "no network device for a port", 0,
-			      bind_port(w->own, port, -1)) ?: x_roce_check(w);
-	case 4:
-		return set_bad(w, port, op->r);
-	case 5:
-		set_speed(w->own, op->a, speeds[op->r & 7]);
-		return X_DONE;
-	case 6:
-		if (op->r % 16 == 1)
-			return replug(w, op->a);
-		fallthrough;
-	default:
-		return x_want(w, "changing an address", 0,
-			      change_addr(w, op->a, op->r >> 4 & 1)) ?: x_roce_check(w);
-	}
-}
-
-/* --- looking for them --- */
-
-static enum x_verdict find_by_netdev(struct x_world *w, int slot, bool other_driver)
-{
-	struct x_own *own = w->own;
-	struct ib_device *want = NULL, *ibdev;
-	u32 port;
-
-	/* It tells the core nothing, if it is asked. */
-	for (port = 1; own->dev && port <= own->ports; port++) {
-		if (own->bound[port] == slot && !own->asks && !other_driver)
-			want = own->dev;
-	}
-	ibdev = ib_device_get_by_netdev(own->ndev[slot], other_driver ? RDMA_DRIVER_MLX5 :
-								       RDMA_DRIVER_UNKNOWN);
-	if (ibdev)
-		ib_device_put(ibdev);
-	return x_want(w, "finding the device of a network device", true, ibdev == want);
-}
-
 /* IBTA has no such speeds: the closest from below. Width, and speed behind it. */
 static u32 ib_speed(u32 mbps)
 {
@@ -498,6 +435,69 @@ static enum x_verdict check_speed(struct x_world *w, u32 port, bool bad)
 		return x_want(w, "speed of a port", want, ret);
 	return x_want(w, "width and speed of a port", ib_speed(w->own->mbps[slot]),
 		      (u32)width << 16 | speed);
+}
+
+static void set_speed(struct x_own *own, int slot, u32 mbps)
+{
+	struct x_netdev *priv = netdev_priv(own->ndev[slot]);
+
+	own->mbps[slot] = mbps;
+	/* Who asks for it has it, too. */
+	rtnl_lock();
+	priv->mbps = mbps;
+	rtnl_unlock();
+}
+
+enum x_verdict x_netdev(struct x_world *w, const struct x_op *op)
+{
+	static const u32 speeds[8] = { 1000, 10000, 25000, 40000, 100000, 400000, 30000,
+				       (u32)SPEED_UNKNOWN };
+	u32 port = 1 + op->c % 2 % w->own->ports;
+
+	if (!w->own->dev || !w->own->ndev[op->a])
+		return X_SKIPPED;
+	switch (op->b) {
+	case 0:
+	case 1:
+	case 2:
+		return x_want(w, "a network device for a port", 0,
+			      bind_port(w->own, port, op->a)) ?: x_roce_check(w);
+	case 3:
+		return x_want(w, "no network device for a port", 0,
+			      bind_port(w->own, port, -1)) ?: x_roce_check(w);
+	case 4:
+		return set_bad(w, port, op->r);
+	case 5:
+		set_speed(w->own, op->a, speeds[op->r & 7]);
+		return check_speed(w, port, false);
+	case 6:
+		if (op->r % 16 == 1)
+			return replug(w, op->a);
+		fallthrough;
+	default:
+		return x_want(w, "changing an address", 0,
+			      change_addr(w, op->a, op->r >> 4 & 1)) ?: x_roce_check(w);
+	}
+}
+
+/* --- looking for them --- */
+
+static enum x_verdict find_by_netdev(struct x_world *w, int slot, bool other_driver)
+{
+	struct x_own *own = w->own;
+	struct ib_device *want = NULL, *ibdev;
+	u32 port;
+
+	/* It tells the core nothing, if it is asked. */
+	for (port = 1; own->dev && port <= own->ports; port++) {
+		if (own->bound[port] == slot && !own->asks && !other_driver)
+			want = own->dev;
+	}
+	ibdev = ib_device_get_by_netdev(own->ndev[slot], other_driver ? RDMA_DRIVER_MLX5 :
+								       RDMA_DRIVER_UNKNOWN);
+	if (ibdev)
+		ib_device_put(ibdev);
+	return x_want(w, "finding the device of a network device", true, ibdev == want);
 }
 
 enum x_verdict x_netdev_find(struct x_world *w, const struct x_op *op)
