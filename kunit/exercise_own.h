@@ -231,7 +231,7 @@ struct x_own {
 	struct x_av av[X_AVS];
 	struct ib_pd *pd;
 	struct x_pi pi[X_PIS];
-	struct x_vf vf[MOCK_MAX_PORTS + 1][MOCK_VFS];
+	struct x_vf vf[MOCK_PORT_NRS][MOCK_VFS];
 	u32 caps[MOCK_MAX_PORTS + 1];
 
 	struct x_ca_handle handle[X_CA_HANDLES];

@@ -16,6 +16,8 @@
 struct platform_device;
 
 #define MOCK_MAX_PORTS	2
+/* Their numbers begin with 1, a switch's with 0. */
+#define MOCK_PORT_NRS	(MOCK_MAX_PORTS + 1)
 #define MOCK_GIDS	8
 #define MOCK_PKEYS	4
 #define MOCK_LOG	1024
@@ -217,7 +219,7 @@ struct mock {
 	atomic_t wrong_mr;
 	u32 bad_sig;
 	u32 fw;
-	struct mock_vf vf[MOCK_MAX_PORTS + 1][MOCK_VFS];
+	struct mock_vf vf[MOCK_PORT_NRS][MOCK_VFS];
 	struct mock_port port[MOCK_MAX_PORTS + 1];
 	atomic_t live[MOCK_OBJ_NR];
 	atomic_t next_key;
