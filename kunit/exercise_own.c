@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The exerciser: what the emulated HCA has not, on a device of the thread's own: virtual
- * functions, changes of ports and of the device, regions with integrity.
+ * functions, changes of ports and of the device, CPUs of its vector, regions with integrity.
  *
  * Locking: all of it is the thread's. Methods of the device also run in the core's work
  * items, which only look.
  */
+#include <linux/cpumask.h>
 #include <linux/if_link.h>
 #include <linux/kernel.h>
 #include <linux/scatterlist.h>
@@ -532,16 +533,27 @@ static enum x_verdict check_fw(struct x_world *w, u32 r)
 	return x_want(w, "version of the firmware", 0, strncmp(text, want, sizeof(want)));
 }
 
+/* Vector 0 is the only one. */
+static enum x_verdict check_vector(struct x_world *w, int vector)
+{
+	const struct cpumask *cpus = ib_get_vector_affinity(w->own->dev, vector);
+
+	return x_want(w, "CPUs of a vector", true,
+		      cpus == (w->own->rich && !vector ? cpumask_of(0) : NULL));
+}
+
 enum x_verdict x_modify(struct x_world *w, const struct x_op *op)
 {
 	if (!w->own->dev)
 		return X_SKIPPED;
-	switch (op->b % 4) {
+	switch (op->b % 5) {
 	case 0:
 	case 1:
 		return modify_port(w, 1 + op->c % 2 % w->own->ports, op->r);
 	case 2:
 		return modify_device(w, op->r);
+	case 3:
+		return check_vector(w, op->c % 3 - 1);
 	default:
 		return check_fw(w, op->r);
 	}

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Methods of the mock that few devices have: virtual functions, changes of ports and of
- * the device itself, the text of the firmware's version.
+ * the device itself, the text of the firmware's version, the CPUs of vectors.
  *
  * Locking: mock->vf is the case's; nobody else calls its methods meanwhile. Attributes of
  * ports are changed under mock->lock, since the core asks for them at any time.
  */
+#include <linux/cpumask.h>
 #include <linux/export.h>
 #include <linux/if_link.h>
 #include <linux/kernel.h>
@@ -124,6 +125,12 @@ static void mock_get_dev_fw_str(struct ib_device *ibdev, char *str)
 	snprintf(str, IB_FW_VERSION_NAME_MAX, "mock %u", READ_ONCE(mock_of(ibdev)->fw));
 }
 
+/* Each vector interrupts the first CPU. */
+static const struct cpumask *mock_get_vector_affinity(struct ib_device *ibdev, int vector)
+{
+	return cpumask_of(0);
+}
+
 /**
  * mock_optional_methods() - what few devices have
  * @ops: methods of one that does
@@ -138,5 +145,6 @@ void mock_optional_methods(struct ib_device_ops *ops)
 	ops->modify_port = mock_modify_port;
 	ops->modify_device = mock_modify_device;
 	ops->get_dev_fw_str = mock_get_dev_fw_str;
+	ops->get_vector_affinity = mock_get_vector_affinity;
 }
 EXPORT_SYMBOL_GPL(mock_optional_methods);
