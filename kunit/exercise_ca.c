@@ -250,11 +250,11 @@ static enum x_verdict end_req(struct x_world *w, struct x_ca_req *q)
 }
 
 static enum x_verdict submit_right(struct x_world *w, struct x_ca_req *q,
-				   struct x_ca_handle *h, const struct x_op *op)
+				   struct x_ca_handle *h, u32 r)
 {
 	struct submission s = { .ibdev = device_of(w, h->dev), .q = q };
 	/* That one wants the process. */
-	bool in_irq = !(op->r & 7) && op->r && q->what != X_CA_REG_MR;
+	bool in_irq = !(r & 7) && r && q->what != X_CA_REG_MR;
 
 	q->want = outcome(h, q->what, q->pd);
 	build(w, q, h);
@@ -269,7 +269,7 @@ static enum x_verdict submit_right(struct x_world *w, struct x_ca_req *q,
 		return x_want(w, "submitting a request", -EINPROGRESS, q->result);
 	q->busy = true;
 	begun(h, q);
-	return op->r >> 3 & 3 ? X_DONE : cancel(w, q);
+	return r >> 3 & 3 ? X_DONE : cancel(w, q);
 }
 
 /* What is wrong at first sight, and what is there at once, has no callback. */
@@ -330,7 +330,7 @@ enum x_verdict x_ca_submit(struct x_world *w, const struct x_op *op)
 		return is_there(&h->self) ? submit_quick(w, q, h, op->r) : X_SKIPPED;
 	if (!may_ask(h, q->what, q->pd))
 		return X_SKIPPED;
-	return submit_right(w, q, h, op);
+	return submit_right(w, q, h, op->r);
 }
 
 enum x_verdict x_ca_cancel(struct x_world *w, const struct x_op *op)
@@ -411,10 +411,31 @@ static void put_lent(struct x_ca_file *f, int i)
 		ib_ca_pd_put(lent);
 }
 
+/* They go on while the device goes. */
+static void begin_some(struct x_world *w)
+{
+	struct x_ca_handle *h;
+	struct x_ca_req *q;
+	int i;
+
+	for (i = 0; i < X_CA_REQS; i++) {
+		q = &w->own->req[i];
+		h = &w->own->handle[i % X_CA_HANDLES];
+		if (q->busy)
+			continue;
+		if (h->self.state == X_CA_NONE)
+			h->dev = X_CA_OWN;
+		q->what = h->self.state == X_CA_NONE ? X_CA_OPEN : X_CA_QUERY;
+		q->handle = h - w->own->handle;
+		if (h->dev == X_CA_OWN && may_ask(h, q->what, 0))
+			submit_right(w, q, h, ~0U);
+	}
+}
+
 /**
  * x_ca_leave() - before the thread's device goes
  * @w: the world
- * @some: leave to the core what is open, and requests under way
+ * @some: leave to the core what is open, and have requests under way
  */
 void x_ca_leave(struct x_world *w, bool some)
 {
@@ -423,7 +444,9 @@ void x_ca_leave(struct x_world *w, bool some)
 
 	for (i = 0; i < X_LENT && f->dev == X_CA_OWN; i++)
 		put_lent(f, i);
-	if (!some)
+	if (some)
+		begin_some(w);
+	else
 		close_all(w, X_CA_OWN);
 }
 
