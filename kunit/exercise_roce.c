@@ -448,10 +448,23 @@ static void set_speed(struct x_own *own, int slot, u32 mbps)
 	rtnl_unlock();
 }
 
+/* From one of them on, all. */
+static enum x_verdict try_speeds(struct x_world *w, int slot, u32 port, u32 first)
+{
+	static const u32 speeds[] = { 1000, 10000, 25000, 40000, 100000, 400000, 30000,
+				      (u32)SPEED_UNKNOWN };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(speeds); i++) {
+		set_speed(w->own, slot, speeds[(first + i) % ARRAY_SIZE(speeds)]);
+		if (check_speed(w, port, false))
+			return X_FAILED;
+	}
+	return X_DONE;
+}
+
 enum x_verdict x_netdev(struct x_world *w, const struct x_op *op)
 {
-	static const u32 speeds[8] = { 1000, 10000, 25000, 40000, 100000, 400000, 30000,
-				       (u32)SPEED_UNKNOWN };
 	u32 port = 1 + op->c % 2 % w->own->ports;
 
 	if (!w->own->dev || !w->own->ndev[op->a])
@@ -468,8 +481,7 @@ enum x_verdict x_netdev(struct x_world *w, const struct x_op *op)
 	case 4:
 		return set_bad(w, port, op->r);
 	case 5:
-		set_speed(w->own, op->a, speeds[op->r & 7]);
-		return check_speed(w, port, false);
+		return try_speeds(w, op->a, port, op->r & 7);
 	case 6:
 		if (op->r % 16 == 1)
 			return replug(w, op->a);
