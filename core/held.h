@@ -8,6 +8,8 @@
 #include <linux/spinlock_types.h>
 #include <linux/types.h>
 
+#include "contract.h"
+
 struct module;
 
 /* Things and places of references told apart at a time: clients hold few for long. */
@@ -42,8 +44,8 @@ struct ib_held {
 };
 
 void ib_held_init(struct ib_held *held);
-void __ib_held_take(struct ib_held *held, const void *thing, unsigned long site);
-void __ib_held_give(struct ib_held *held, const void *thing, unsigned long site);
+void ib_held_note(struct ib_held *held, const void *thing, unsigned long site);
+void ib_held_drop(struct ib_held *held, const void *thing, unsigned long site);
 void ib_held_visit(struct ib_held *held, void (*visit)(void *context, unsigned long site),
 		   void *context);
 void ib_held_forget(struct ib_held *held, const struct module *mod);
@@ -52,19 +54,17 @@ void ib_held_forget(struct ib_held *held, const struct module *mod);
  * A module has taken a reference on @thing by a call from @site; after it was taken.
  * Nothing is noted while the checker is off.
  */
-#define ib_held_take(held, thing, site)					\
-do {									\
-	if (ib_contract_on())						\
-		__ib_held_take(held, thing, site);			\
-} while (0)
+static inline void ib_held_take(struct ib_held *held, const void *thing, unsigned long site)
+{
+	if (ib_contract_on())
+		ib_held_note(held, thing, site);
+}
 
 /* It gives one back by a call from @site: before that is done. Also while it is off. */
-#define ib_held_give(held, thing, site)					\
-do {									\
-	struct ib_held *__held = (held);				\
-									\
-	if (unlikely(READ_ONCE(__held->nr)))				\
-		__ib_held_give(__held, thing, site);			\
-} while (0)
+static inline void ib_held_give(struct ib_held *held, const void *thing, unsigned long site)
+{
+	if (unlikely(READ_ONCE(held->nr)))
+		ib_held_drop(held, thing, site);
+}
 
 #endif

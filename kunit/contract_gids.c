@@ -9,6 +9,7 @@
 #include <rdma/ib_cache.h>
 
 #include "contract_things.h"
+#include "objects.h"
 #include "suites.h"
 
 /* What the client below looks after; NULL: it is not registered. */
@@ -130,19 +131,38 @@ static void reference_that_another_module_gives_back_is_not(struct kunit *test)
 }
 
 /* The call returns to the kernel. */
-static void reference_that_work_gives_back_is_not(struct kunit *test)
+static void put_by_work(struct things *t)
 {
-	struct things *t = join(test, NULL);
-	struct put_work put;
+	struct put_work put = { .gid = t->gid };
 
-	KUNIT_ASSERT_EQ(test, 0, thing_make_gid(t));
-	put.gid = t->gid;
 	INIT_WORK_ONSTACK(&put.work, put_in_work);
 	schedule_work(&put.work);
 	flush_work(&put.work);
 	destroy_work_on_stack(&put.work);
+}
+
+static void reference_that_work_gives_back_is_not(struct kunit *test)
+{
+	struct things *t = join(test, NULL);
+
+	KUNIT_ASSERT_EQ(test, 0, thing_make_gid(t));
+	put_by_work(t);
 	leave(NULL);
 	contract_expect_none(test);
+}
+
+/* Nobody knows whose it was; the other one was taken last. */
+static void reference_that_work_gives_back_is_not_taken_for_anothers(struct kunit *test)
+{
+	struct things *t = join(test, NULL);
+
+	KUNIT_ASSERT_EQ(test, 0, thing_make_gid(t));
+	kvt_hold_gid(t->gid);
+	put_by_work(t);
+	leave(NULL);
+	contract_expect_none(test);
+	contract_off(test);
+	thing_unmake_gid(t);
 }
 
 static void reference_that_the_checker_did_not_see_taken_is_not(struct kunit *test)
@@ -206,6 +226,7 @@ static struct kunit_case contract_gids_cases[] = {
 	KUNIT_CASE(reference_that_remove_gives_back_last_is_not),
 	KUNIT_CASE(reference_that_another_module_gives_back_is_not),
 	KUNIT_CASE(reference_that_work_gives_back_is_not),
+	KUNIT_CASE(reference_that_work_gives_back_is_not_taken_for_anothers),
 	KUNIT_CASE(reference_that_the_checker_did_not_see_taken_is_not),
 	KUNIT_CASE(reference_that_is_given_back_while_it_is_off_is_not),
 	KUNIT_CASE(reference_of_an_object_is_not),

@@ -6,6 +6,7 @@
 #include <linux/err.h>
 #include <linux/export.h>
 #include <kunit/resource.h>
+#include <rdma/ib_cache.h>
 #include <rdma/restrack.h>
 
 #include "objects.h"
@@ -173,6 +174,18 @@ int kvt_qp_to_err(struct ib_qp *qp)
 	return ib_modify_qp(qp, &attr, IB_QP_STATE);
 }
 EXPORT_SYMBOL_GPL(kvt_qp_to_err);
+
+/**
+ * kvt_hold_gid() - take a reference on a GID, by a call of this module
+ * @attr: the entry, with a reference already
+ */
+void kvt_hold_gid(const struct ib_gid_attr *attr)
+{
+	rdma_hold_gid_attr(attr);
+	/* Not by whoever calls this. */
+	barrier();
+}
+EXPORT_SYMBOL_GPL(kvt_hold_gid);
 
 /**
  * kvt_expect_kept() - expect that an object is listed, under the number that it had

@@ -20,6 +20,7 @@ void kvt_qp_init(struct ib_qp_init_attr *init, struct ib_cq *scq,
 		 struct ib_cq *rcq);
 int kvt_qp_to_init(struct ib_qp *qp, u32 port);
 int kvt_qp_to_err(struct ib_qp *qp);
+void kvt_hold_gid(const struct ib_gid_attr *attr);
 void kvt_expect_kept(struct kunit *test, struct ib_device *ibdev,
 		     struct rdma_restrack_entry *res, u32 id);
 
