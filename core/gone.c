@@ -8,9 +8,10 @@
  * for good, and each call fails. Those for which there is no method here are refused as
  * by a device that never had them; the others are called without a look.
  */
+#include <linux/build_bug.h>
 #include <linux/device.h>
 #include <linux/err.h>
-#include <linux/string.h>
+#include <linux/stddef.h>
 
 #include "core_priv.h"
 
@@ -20,9 +21,27 @@ static int gone_##method(__VA_ARGS__)					\
 	return -ENODEV;							\
 }
 
-GONE(post_send, struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
-GONE(post_recv, struct ib_qp *qp, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad)
-GONE(post_srq_recv, struct ib_srq *q, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad)
+static int gone_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
+			  const struct ib_send_wr **bad)
+{
+	*bad = wr;
+	return -ENODEV;
+}
+
+static int gone_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
+			  const struct ib_recv_wr **bad)
+{
+	*bad = wr;
+	return -ENODEV;
+}
+
+static int gone_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr,
+			      const struct ib_recv_wr **bad)
+{
+	*bad = wr;
+	return -ENODEV;
+}
+
 GONE(poll_cq, struct ib_cq *cq, int nr, struct ib_wc *wc)
 GONE(req_notify_cq, struct ib_cq *cq, enum ib_cq_notify_flags flags)
 GONE(query_device, struct ib_device *device, struct ib_device_attr *attr, struct ib_udata *udata)
@@ -36,6 +55,7 @@ GONE(create_qp, struct ib_qp *qp, struct ib_qp_init_attr *attr, struct ib_udata 
 GONE(modify_qp, struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
 GONE(destroy_qp, struct ib_qp *qp, struct ib_udata *udata)
 GONE(create_cq, struct ib_cq *cq, const struct ib_cq_init_attr *a, struct uverbs_attr_bundle *b)
+GONE(modify_cq, struct ib_cq *cq, u16 count, u16 period)
 GONE(destroy_cq, struct ib_cq *cq, struct ib_udata *udata)
 GONE(dereg_mr, struct ib_mr *mr, struct ib_udata *udata)
 GONE(resume_mr, struct ib_mr *mr, struct ib_umem *umem)
@@ -71,6 +91,7 @@ static const struct ib_device_ops gone_ops = {
 	.modify_qp = gone_modify_qp,
 	.destroy_qp = gone_destroy_qp,
 	.create_cq = gone_create_cq,
+	.modify_cq = gone_modify_cq,
 	.destroy_cq = gone_destroy_cq,
 	.get_dma_mr = gone_get_dma_mr,
 	.dereg_mr = gone_dereg_mr,
@@ -83,14 +104,23 @@ static const struct ib_device_ops gone_ops = {
 	.dealloc_fmr = gone_dealloc_fmr,
 };
 
-/* The device, whose driver gives it up, becomes one that does nothing, and stays. */
+/*
+ * The device, whose driver gives it up, becomes one that does nothing, and stays. Who left
+ * the objects may call at this very moment: no method that is called without a look is ever
+ * NULL.
+ */
 void ib_device_gone(struct ib_device *dev)
 {
 	const size_t start = offsetof(struct ib_device_ops, device_group);
 	const size_t end = offsetof(struct ib_device_ops, size_ib_ah);
+	void * const *from = (void *)&gone_ops + start;
+	void **to = (void *)&dev->ops + start;
+	size_t i;
 
-	memset((void *)&dev->ops + start, 0, end - start);
-	ib_set_device_ops(dev, &gone_ops);
+	/* Nothing but pointers. */
+	BUILD_BUG_ON((end - start) % sizeof(*to));
+	for (i = 0; i < (end - start) / sizeof(*to); i++)
+		WRITE_ONCE(to[i], from[i]);
 	dev->ops.owner = NULL;
 	get_device(&dev->dev);
 }
