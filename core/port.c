@@ -141,7 +141,8 @@ int ib_port_data_setup(struct ib_device *dev, unsigned long site)
 				   port, ret);
 			return ret;
 		}
-		if (!(dev->port_data[port].immutable.core_cap_flags & PROTOCOLS))
+		if (!(dev->port_data[port].immutable.core_cap_flags & PROTOCOLS) &&
+		    rdma_node_get_transport(dev->node_type) != RDMA_TRANSPORT_UNSPECIFIED)
 			ib_output_missing(dev, NULL, "get_port_immutable", "gave no protocol",
 					  site);
 		ret = check_immutable(dev, port);

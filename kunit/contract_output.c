@@ -739,6 +739,18 @@ static void registration_with_output_is_not(struct kunit *test)
 	contract_expect_none(test);
 }
 
+/* As that of mainline's efa. */
+static void device_of_no_transport_needs_no_protocol(struct kunit *test)
+{
+	struct mock *m = small_device(test);
+
+	m->ops.get_port_immutable = no_protocol;
+	mock_alloc(test, m);
+	m->ibdev->node_type = RDMA_NODE_UNSPECIFIED;
+	KUNIT_EXPECT_EQ(test, 0, register_here(m));
+	contract_expect_none(test);
+}
+
 static DECLARE_COMPLETION(asked_again);
 
 static int query_no_pkey_again(struct ib_device *dev, u32 port, u16 index, u16 *pkey)
@@ -775,6 +787,7 @@ static struct kunit_case contract_output_cases[] = {
 	KUNIT_CASE(failed_reg_umem_mr_is_not),
 	KUNIT_CASE_PARAM(registration_without_output_is_reported, earlies_gen_params),
 	KUNIT_CASE(registration_with_output_is_not),
+	KUNIT_CASE(device_of_no_transport_needs_no_protocol),
 	KUNIT_CASE(table_that_is_read_again_without_output_is_reported),
 	{}
 };
