@@ -227,7 +227,8 @@ int ib_gid_table_create(struct ib_device *dev, u32 port)
 	if (table->keeps_slots)
 		table->nr_default = min_t(unsigned int, size,
 				hweight_long(ib_roce_gid_types(dev, port)));
-	ib_port(dev, port)->gids = table;
+	/* Pairs with table_of(): who looks for references may come at any time. */
+	smp_store_release(&ib_port(dev, port)->gids, table);
 	return 0;
 }
 
@@ -258,7 +259,7 @@ void ib_gid_table_release(struct ib_device *dev, u32 port)
 	if (refcount_read(&table->refs) > 1)
 		pr_err("kverbs: %s: port %u: GIDs are still referenced\n",
 		       dev_name(&dev->dev), port);
-	ib_port(dev, port)->gids = NULL;
+	WRITE_ONCE(ib_port(dev, port)->gids, NULL);
 	put_table(table);
 }
 
@@ -382,7 +383,8 @@ static struct ib_gid_table *table_of(struct ib_device *device, u32 port)
 {
 	struct ib_port_priv *p = ib_port_or_null(device, port);
 
-	return p ? p->gids : NULL;
+	/* Pairs with ib_gid_table_create(). */
+	return p ? smp_load_acquire(&p->gids) : NULL;
 }
 
 /**

@@ -71,8 +71,11 @@ bool rdma_restrack_clean(struct ib_device *dev)
 
 	for (i = 0; i < RDMA_RESTRACK_MAX; i++) {
 		clean &= xa_empty(&priv->res[i].xa);
-		xa_for_each(&priv->res[i].xa, id, res)
+		/* They may be destroyed meanwhile, by who left them. */
+		for (id = 0; (res = rdma_restrack_next(dev, i, &id)); id++) {
 			tell_of_left(dev, res);
+			rdma_restrack_put(res);
+		}
 	}
 	/* The contract checker's report is what is looked for where it is on. */
 	WARN_ONCE(!clean && !ib_contract_on(), "%s is freed with objects left\n",
@@ -178,7 +181,7 @@ u32 rdma_restrack_del(struct rdma_restrack_entry *res)
 	trace_ib_object_destroy(dev, res);
 	if (!res->valid)
 		return 0;
-	/* In such an xarray that reserves the place; it has its memory. */
+	/* NULL in an allocating xarray: the index stays taken, and needs no memory. */
 	xa_store(&ib_priv(dev)->res[res->type].xa, res->id, NULL, GFP_NOWAIT);
 	res->valid = false;
 	rdma_restrack_put(res);
@@ -275,7 +278,7 @@ rdma_restrack_next(struct ib_device *dev, enum rdma_restrack_type type,
 
 	/*
 	 * The xarray's lock keeps the object alive until the reference is
-	 * taken: rdma_restrack_del() must get through xa_erase() first.
+	 * taken: rdma_restrack_del() must take it out, under this lock, first.
 	 */
 	xa_lock(xa);
 	res = xa_find(xa, id, ULONG_MAX, XA_PRESENT);

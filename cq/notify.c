@@ -76,7 +76,7 @@ static int ib_notify_begin(struct ib_notify *notify)
 	int due = atomic_read(&notify->state);
 
 	do {
-		/* Nothing due: the irq_work was queued twice around a revival. */
+		/* Nothing due: the irq_work was queued twice, by others than reporters too. */
 		if (!due || (due & (IB_NOTIFY_DEAD | IB_NOTIFY_RUNNING)))
 			return 0;
 	} while (!atomic_try_cmpxchg(&notify->state, &due, IB_NOTIFY_RUNNING));
@@ -214,15 +214,21 @@ void ib_notify_quiesce(struct ib_notify *notify)
  *
  * On return the handlers have been called with what was reported of it.
  *
- * Context: Process context.
+ * Context: Process, may sleep.
  */
 void ib_notify_settle(struct ib_notify *notify, enum ib_event_type event)
 {
-	do {
+	int due = IB_NOTIFY_EVENT(event) | IB_NOTIFY_RUNNING;
+	int state;
+
+	/* acquire: all that the handlers did is done */
+	while ((state = atomic_read_acquire(&notify->state)) & due) {
+		/* Who reported something else may not have come to it, and be preempted. */
+		if (!(state & IB_NOTIFY_RUNNING))
+			irq_work_queue(&notify->work);
 		irq_work_sync(&notify->work);
-		/* acquire: all that the handlers did is done */
-	} while (atomic_read_acquire(&notify->state) &
-		 (IB_NOTIFY_EVENT(event) | IB_NOTIFY_RUNNING));
+		cpu_relax();
+	}
 }
 
 /*
