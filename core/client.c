@@ -63,7 +63,9 @@ enum presence_state {
  * @rename_due: the device has a name that the client was not told
  * @call: in the list of callbacks under way
  * @task: the thread that runs the callback
- * @told: that who removes the client waits for the callback
+ * @waited: since when, in jiffies, who removes the client waits for the callback; 0: nobody
+ *	does
+ * @told: and the log says so
  */
 struct presence {
 	struct list_head list;
@@ -74,6 +76,7 @@ struct presence {
 	bool rename_due;
 	struct list_head call;
 	struct task_struct *task;
+	unsigned long waited;
 	bool told;
 };
 
@@ -304,13 +307,23 @@ static int add_presence(struct ib_device *dev, struct ib_client *client)
 /* Another thread is busy with it. */
 static void wait_for_callback(struct presence *p)
 {
+	unsigned long patience = ib_patience(), waited;
+
 	lockdep_assert_held(&ib_registry_lock);
-	/* If nothing has changed, it is still there. */
-	if (ib_registry_wait_for(p->told ? MAX_SCHEDULE_TIMEOUT : ib_patience()))
-		return;
-	p->told = true;
-	ibdev_warn(p->device, "the removal of client %s waits: a callback of it has not returned\n",
-		   p->client->name);
+	if (!p->waited)
+		p->waited = jiffies ?: 1;
+	waited = jiffies - p->waited;
+	if (p->told || patience == MAX_SCHEDULE_TIMEOUT) {
+		ib_registry_wait();
+	} else if (waited < patience) {
+		/* Others come and go meanwhile. */
+		ib_registry_wait_for(patience - waited);
+	} else {
+		p->told = true;
+		ibdev_warn(p->device,
+			   "the removal of client %s waits: a callback of it has not returned\n",
+			   p->client->name);
+	}
 }
 
 /* Removes it, or waits while another thread is busy with it. */

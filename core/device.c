@@ -615,9 +615,9 @@ static void unregister_device(struct ib_device *dev)
  *
  * Clients are removed in the reverse order of their addition. When this
  * returns, no consumer uses the device any more; until then its methods must
- * work. If the driver has a dealloc_driver method, the device is freed. While it
- * waits for a client, or for uses that were not given back, it says so in the log
- * each time that as long has passed as the module parameter wait_warn_ms has it.
+ * work. If the driver has a dealloc_driver method, the device is freed. After as long
+ * as the module parameter wait_warn_ms has it, the log says that it waits for uses that were
+ * not given back, again and again, or for a client's callback in another thread, once.
  *
  * Context: Process, may sleep; not from a client's method for this device.
  */

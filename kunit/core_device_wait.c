@@ -73,14 +73,16 @@ static void uses_that_are_left_are_told_in_each_round(struct kunit *test)
 
 static void unregistration_that_waits_for_nobody_tells_nothing(struct kunit *test)
 {
-	struct kvt_console *c = kvt_console_watch(test, "waits: ");
+	struct kvt_console *device = kvt_console_watch(test, "kvtm_a: its unregistration waits");
+	struct kvt_console *client = kvt_console_watch(test, "kvtm_a: the removal of client");
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct kvt_trace *tr = kvt_trace_new(test);
 
 	tell_soon(test);
 	kvt_client_up(test, "A", tr);
 	mock_unregister(m);
-	KUNIT_EXPECT_EQ(test, 0, kvt_console_times(c));
+	KUNIT_EXPECT_EQ(test, 0, kvt_console_times(device));
+	KUNIT_EXPECT_EQ(test, 0, kvt_console_times(client));
 }
 
 /* Holds up a client's method. */
