@@ -130,6 +130,9 @@ void ib_call_srq_event_handler(struct ib_event *event, void *srq_context);
 void ib_output_missing(const struct ib_device *dev, const struct rdma_restrack_entry *res,
 		       const char *method, const char *output, unsigned long site);
 
+/* As the place of a call: one that was told of, where it was led to. */
+#define IB_SITE_TOLD	0UL
+
 /* contract_owner.c */
 unsigned long ib_contract_culprit(unsigned long site);
 bool ib_contract_is_ours(unsigned long addr);

@@ -169,6 +169,8 @@ void ib_contract_suspect(const struct ib_device *dev, const struct rdma_restrack
 	struct module *mod;
 	bool own;
 
+	if (site == IB_SITE_TOLD)
+		return;
 	site = ib_contract_culprit(site);
 	rcu_read_lock();
 	mod = module_at(site);
