@@ -500,6 +500,7 @@ static void pd_of_a_device_that_is_gone_is_not_lent(struct kunit *test)
 
 /* A client that borrows a PD once more than it gives it back, or as often. */
 static struct borrower {
+	bool registered;
 	struct ib_device *ibdev;
 	struct ib_ca_pd *pd;
 	bool returns;
@@ -519,6 +520,13 @@ static void borrower_remove(struct ib_device *dev, void *data)
 static struct ib_client borrower_client = {
 	.name = "kvt_borrower", .add = borrower_add, .remove = borrower_remove,
 };
+
+static void borrower_leave(void *arg)
+{
+	if (borrower.registered)
+		ib_unregister_client(&borrower_client);
+	borrower.registered = false;
+}
 
 static noinline void borrow_twice(struct kunit *test, struct process *p)
 {
@@ -547,9 +555,11 @@ static unsigned int borrow_and_leave(struct kunit *test, struct process *p, bool
 	borrower.ibdev = p->m->ibdev;
 	borrower.returns = returns;
 	KUNIT_ASSERT_EQ(test, 0, ib_register_client(&borrower_client));
+	borrower.registered = true;
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, borrower_leave, NULL));
 	borrow_twice(test, p);
 	before = ib_contract_count(IB_RULE_LEFT);
-	ib_unregister_client(&borrower_client);
+	borrower_leave(NULL);
 	return ib_contract_count(IB_RULE_LEFT) - before;
 }
 
