@@ -20,9 +20,6 @@
 #define PKEY_FULL_MEMBER	0x8000
 #define PKEY_NUMBER		0x7fff
 
-/* In no table: its number is that of no partition, IBTA vol. 1, 10.9.1. */
-#define PKEY_NONE		0x8000
-
 struct ib_port_snapshot {
 	struct rcu_head rcu;
 	u64 subnet_prefix;
@@ -67,22 +64,34 @@ static int read_gids(struct ib_device *dev, u32 port, bool *changed, unsigned lo
 	return 0;
 }
 
-/* Likewise. After an error, *@pkey is as it was. */
+static int ask_for_pkey(struct ib_device *dev, u32 port, u16 index, u16 *pkey,
+			unsigned long site)
+{
+	return IB_IN_FRAME(dev, NULL, "query_pkey", IB_FRAME_METHOD, site,
+			   dev->ops.query_pkey(dev, port, index, pkey));
+}
+
+/*
+ * Any value may be in a table: one that the driver leaves as it was, whatever that was, is
+ * none. After an error, *@pkey is as it was.
+ */
 static int read_pkey(struct ib_device *dev, u32 port, u16 index, u16 *pkey, unsigned long site)
 {
-	u16 given = PKEY_NONE;
+	u16 given = PKEY_FULL_MEMBER;
 	int ret;
 
-	ret = IB_IN_FRAME(dev, NULL, "query_pkey", IB_FRAME_METHOD, site,
-			  dev->ops.query_pkey(dev, port, index, &given));
-	if (ret)
-		return ret;
-	if (given == PKEY_NONE) {
-		ib_output_missing(dev, NULL, "query_pkey", "gave no P_Key", site);
-		given = 0;
+	ret = ask_for_pkey(dev, port, index, &given, site);
+	if (!ret && given == PKEY_FULL_MEMBER) {
+		given = PKEY_NUMBER;
+		ret = ask_for_pkey(dev, port, index, &given, site);
+		if (!ret && given == PKEY_NUMBER) {
+			ib_output_missing(dev, NULL, "query_pkey", "gave no P_Key", site);
+			given = 0;
+		}
 	}
-	*pkey = given;
-	return 0;
+	if (!ret)
+		*pkey = given;
+	return ret;
 }
 
 static int read_pkeys(struct ib_device *dev, u32 port, struct ib_port_snapshot *snap,

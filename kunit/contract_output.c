@@ -739,6 +739,25 @@ static void registration_with_output_is_not(struct kunit *test)
 	contract_expect_none(test);
 }
 
+/* Nobody's partition, but a value like others. */
+static void table_may_have_any_pkey(struct kunit *test)
+{
+	static const u16 values[] = { 0x8000, 0x7fff, 0 };
+	struct mock *m = small_device(test);
+	u16 pkey = 1;
+	int i;
+
+	m->port[1].attr.pkey_tbl_len = ARRAY_SIZE(values);
+	memcpy(m->port[1].pkeys, values, sizeof(values));
+	mock_alloc(test, m);
+	KUNIT_EXPECT_EQ(test, 0, register_here(m));
+	contract_expect_none(test);
+	for (i = 0; i < ARRAY_SIZE(values); i++) {
+		KUNIT_EXPECT_EQ(test, 0, ib_get_cached_pkey(m->ibdev, 1, i, &pkey));
+		KUNIT_EXPECT_EQ(test, values[i], pkey);
+	}
+}
+
 /* As that of mainline's efa. */
 static void device_of_no_transport_needs_no_protocol(struct kunit *test)
 {
@@ -787,6 +806,7 @@ static struct kunit_case contract_output_cases[] = {
 	KUNIT_CASE(failed_reg_umem_mr_is_not),
 	KUNIT_CASE_PARAM(registration_without_output_is_reported, earlies_gen_params),
 	KUNIT_CASE(registration_with_output_is_not),
+	KUNIT_CASE(table_may_have_any_pkey),
 	KUNIT_CASE(device_of_no_transport_needs_no_protocol),
 	KUNIT_CASE(table_that_is_read_again_without_output_is_reported),
 	{}
