@@ -10,6 +10,7 @@
 
 #include "ca_rig.h"
 #include "client.h"
+#include "console.h"
 #include "lib.h"
 #include "mock.h"
 #include "suites.h"
@@ -397,7 +398,7 @@ static void close_in_remove(struct kvt_client *c, struct ib_device *ibdev)
 
 static void client_may_ask_from_add_until_remove(struct kunit *test)
 {
-	struct ca_console *warned = ca_console_watch(test, "left its channel");
+	struct kvt_console *warned = kvt_console_watch(test, "left its channel");
 	struct kvt_client *c = kvt_client_new(test, "A", kvt_trace_new(test));
 	struct visit v = {};
 	struct mock *m;
@@ -412,7 +413,7 @@ static void client_may_ask_from_add_until_remove(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EOVERFLOW, v.ret[1]);
 	KUNIT_EXPECT_EQ(test, -EOVERFLOW, v.ret[2]);
 	KUNIT_EXPECT_EQ(test, 0, v.ret[3]);
-	KUNIT_EXPECT_EQ(test, 0, atomic_read(&warned->seen));
+	KUNIT_EXPECT_EQ(test, 0, kvt_console_times(warned));
 	MOCK_EXPECT_IDLE(test, m);
 }
 
@@ -433,8 +434,8 @@ static void expect_released_in_order(struct kunit *test, struct mock *m)
 
 static void what_a_module_leaves_is_closed_with_a_warning(struct kunit *test)
 {
-	struct ca_console *warned =
-		ca_console_watch(test, "module " KBUILD_MODNAME " left");
+	struct kvt_console *warned =
+		kvt_console_watch(test, "module " KBUILD_MODNAME " left");
 	unsigned long addr = ca_rig_map(test, 2);
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_ca_request req = CA_REQ(OPEN);
@@ -448,7 +449,7 @@ static void what_a_module_leaves_is_closed_with_a_warning(struct kunit *test)
 		ca_rig_reg(test, m->ibdev, req.handle, &reg);
 	}
 	mock_unregister(m);
-	KUNIT_EXPECT_EQ(test, 1, atomic_read(&warned->seen));
+	KUNIT_EXPECT_EQ(test, 1, kvt_console_times(warned));
 	expect_released_in_order(test, m);
 	MOCK_EXPECT_IDLE(test, m);
 	KUNIT_EXPECT_EQ(test, 0, atomic64_read(&current->mm->pinned_vm));

@@ -2,14 +2,13 @@
 /*
  * What the kernel's log is told while a case runs: its tracepoint has each message.
  */
-#include <linux/module.h>
+#include <linux/export.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
+#include <trace/events/printk.h>
 
 #include "console.h"
 #include "lib.h"
-
-static struct tracepoint *console_tp;
 
 /* Any context. */
 static void probe_console(void *data, const char *text, size_t len)
@@ -24,13 +23,13 @@ static void probe_console(void *data, const char *text, size_t len)
 
 static void unwatch(void *arg)
 {
-	tracepoint_probe_unregister(console_tp, probe_console, arg);
+	unregister_trace_console(probe_console, arg);
 	tracepoint_synchronize_unregister();
 }
 
 /**
  * kvt_console_watch() - look for messages that have some words in them
- * @test: the running case, which is skipped where the kernel does not tell
+ * @test: the running case
  * @words: the words
  *
  * Return: who looks, until the end of the case.
@@ -40,12 +39,9 @@ struct kvt_console *kvt_console_watch(struct kunit *test, const char *words)
 	struct kvt_console *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, c);
-	console_tp = kvt_tracepoint("console");
-	if (!console_tp)
-		kunit_skip(test, "the kernel is built without tracepoints");
 	c->words = words;
 	init_completion(&c->told);
-	KUNIT_ASSERT_EQ(test, 0, tracepoint_probe_register(console_tp, probe_console, c));
+	KUNIT_ASSERT_EQ(test, 0, register_trace_console(probe_console, c));
 	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, unwatch, c));
 	return c;
 }

@@ -9,7 +9,7 @@
 #include <kunit/test.h>
 
 #include <kverbs/p2pdma.h>
-#include "ca_rig.h"
+#include "console.h"
 #include "lib.h"
 #include "p2p_tree.h"
 #include "suites.h"
@@ -270,15 +270,15 @@ static void refusal_is_told_with_the_remedy(struct kunit *test)
 {
 	struct p2p_tree *tree = everything_new(test);
 	struct device *client = &tree->pdev[DEV_1]->dev;
-	struct ca_console *console = ca_console_watch(test, "pci=disable_acs_redir=");
+	struct kvt_console *console = kvt_console_watch(test, "pci=disable_acs_redir=");
 
 	p2p_tree_set_acs(tree, DOWN_0, PCI_ACS_RR);
 	KUNIT_EXPECT_EQ(test, -1,
 			kverbs_p2pdma_distance_many(tree->pdev[DEV_0], &client, 1, false));
-	KUNIT_EXPECT_EQ(test, 0, atomic_read(&console->seen));
+	KUNIT_EXPECT_EQ(test, 0, kvt_console_times(console));
 	KUNIT_EXPECT_EQ(test, -1,
 			kverbs_p2pdma_distance_many(tree->pdev[DEV_0], &client, 1, true));
-	KUNIT_EXPECT_EQ(test, 1, atomic_read(&console->seen));
+	KUNIT_EXPECT_EQ(test, 1, kvt_console_times(console));
 }
 
 /* --- host bridges that are known ------------------------------------------------- */
@@ -480,16 +480,16 @@ static void expect_policy(struct kunit *test, struct p2p_tree *tree, const char 
 static void policy_allows_what_is_not_known(struct kunit *test)
 {
 	struct p2p_tree *tree = everything_new(test);
-	struct ca_console *console;
+	struct kvt_console *console;
 	int warnings;
 
 	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, reset_policy, NULL));
-	console = ca_console_watch(test, "because of policy=warn");
+	console = kvt_console_watch(test, "because of policy=warn");
 	expect_policy(test, tree, "deny");
 	expect_policy(test, tree, "force");
-	KUNIT_EXPECT_EQ(test, 0, atomic_read(&console->seen));
+	KUNIT_EXPECT_EQ(test, 0, kvt_console_times(console));
 	expect_policy(test, tree, "warn");
-	warnings = atomic_read(&console->seen);
+	warnings = kvt_console_times(console);
 	KUNIT_EXPECT_EQ(test, p2p_tree_own(), warnings);
 }
 
@@ -497,23 +497,23 @@ static void policy_warns_once_of_a_pair(struct kunit *test)
 {
 	struct p2p_tree *tree = everything_new(test);
 	struct kverbs_p2pdma_route route;
-	struct ca_console *console;
+	struct kvt_console *console;
 	int i;
 
 	if (!p2p_tree_own())
 		kunit_skip(test, "the kernel keeps the memory: it has no policy");
 	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, reset_policy, NULL));
-	console = ca_console_watch(test, "because of policy=warn");
+	console = kvt_console_watch(test, "because of policy=warn");
 	set_policy(test, "warn");
 	for (i = 0; i < 3; i++) {
 		kverbs_p2pdma_route(tree->pdev[FN_0], &tree->pdev[DEV_0]->dev, &route);
 		kverbs_p2pdma_route(tree->pdev[DEV_0], &tree->pdev[FN_0]->dev, &route);
 		kverbs_p2pdma_route(tree->pdev[DEV_0], &tree->pdev[DEV_1]->dev, &route);
 	}
-	KUNIT_EXPECT_EQ(test, 2, atomic_read(&console->seen));
+	KUNIT_EXPECT_EQ(test, 2, kvt_console_times(console));
 	set_policy(test, "warn");
 	kverbs_p2pdma_route(tree->pdev[FN_0], &tree->pdev[DEV_0]->dev, &route);
-	KUNIT_EXPECT_EQ(test, 3, atomic_read(&console->seen));
+	KUNIT_EXPECT_EQ(test, 3, kvt_console_times(console));
 }
 
 static void policy_is_one_of_three_words(struct kunit *test)

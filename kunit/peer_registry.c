@@ -9,7 +9,7 @@
 #include <linux/string.h>
 #include <kunit/test.h>
 
-#include "ca_rig.h"
+#include "console.h"
 #include "lib.h"
 #include "peer_rig.h"
 #include "suites.h"
@@ -112,11 +112,11 @@ static void bad_client_is_refused_with_the_reason(struct kunit *test)
 	const struct refusal *r = test->param_value;
 	struct peer_mock *m = peer_mock_new(test, 0, "kvt_a", PEER_UNMAPS);
 	struct peer_memory_client_ex good = m->ex;
-	struct ca_console *console = ca_console_watch(test, r->words);
+	struct kvt_console *console = kvt_console_watch(test, r->words);
 
 	r->spoil(m);
 	KUNIT_EXPECT_EQ(test, -EINVAL, peer_mock_register(m));
-	KUNIT_EXPECT_GE(test, atomic_read(&console->seen), 1);
+	KUNIT_EXPECT_GE(test, kvt_console_times(console), 1);
 	m->ex = good;
 	KUNIT_EXPECT_EQ(test, 0, peer_mock_register(m));
 }
@@ -125,10 +125,10 @@ static void second_client_of_a_name_is_refused(struct kunit *test)
 {
 	struct peer_mock *a = peer_mock_up(test, 0, "kvt_a", PEER_CORE);
 	struct peer_mock *b = peer_mock_new(test, 1, "kvt_a", PEER_CORE);
-	struct ca_console *console = ca_console_watch(test, "kvt_a");
+	struct kvt_console *console = kvt_console_watch(test, "kvt_a");
 
 	KUNIT_EXPECT_EQ(test, -EINVAL, peer_mock_register(b));
-	KUNIT_EXPECT_GE(test, atomic_read(&console->seen), 1);
+	KUNIT_EXPECT_GE(test, kvt_console_times(console), 1);
 	peer_mock_unregister(a);
 	KUNIT_EXPECT_EQ(test, 0, peer_mock_register(b));
 }
@@ -648,29 +648,20 @@ static void nobody_asks_a_client_that_goes(struct kunit *test)
 }
 
 /* Nothing but time makes it say so. */
-static bool said_in_time(struct ca_console *console)
-{
-	unsigned long end = jiffies + KVT_TIMEOUT;
-
-	while (!atomic_read(&console->seen) && time_before(jiffies, end))
-		schedule_timeout_idle(HZ / 20);
-	return atomic_read(&console->seen);
-}
-
 static void unregistration_says_for_whom_it_waits(struct kunit *test)
 {
-	struct ca_console *whose = ca_console_watch(test, "kvt_a");
-	struct ca_console *device = ca_console_watch(test, "kvt_rdma7");
+	struct kvt_console *device = kvt_console_watch(test, "kvt_rdma7");
+	struct kvt_console *whose;
 	struct peer_mock *m = peer_mock_up(test, 0, "kvt_a", PEER_CORE);
 	struct peer_user *u = peer_user_new(test, PEER_BASE(0), SZ_64K);
 	struct kvt_thread *t;
 
 	u->req.user = "kvt_rdma7";
 	KUNIT_ASSERT_EQ(test, 0, peer_user_get(u));
-	atomic_set(&whose->seen, 0);
+	whose = kvt_console_watch(test, "kvt_a");
 	t = kvt_thread_start(test, -1, unregister_fn, m);
-	KUNIT_EXPECT_TRUE(test, said_in_time(device));
-	KUNIT_EXPECT_TRUE(test, said_in_time(whose));
+	KUNIT_EXPECT_TRUE(test, kvt_console_wait(device));
+	KUNIT_EXPECT_TRUE(test, kvt_console_wait(whose));
 	KUNIT_EXPECT_TRUE(test, kvt_thread_running(t));
 	peer_user_put(u);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
