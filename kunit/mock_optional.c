@@ -7,27 +7,32 @@
  * ports are changed under mock->lock, since the core asks for them at any time.
  */
 #include <linux/cpumask.h>
+#include <linux/err.h>
 #include <linux/export.h>
 #include <linux/if_link.h>
 #include <linux/kernel.h>
 
 #include "mock.h"
 
-static struct mock_vf *vf_of(struct mock *m, int vf, u32 port)
+/* The virtual function that a method is called for, or an ERR_PTR. */
+static struct mock_vf *enter_vf(struct ib_device *ibdev, enum mock_op op, int vf, u32 port)
 {
+	struct mock *m = mock_of(ibdev);
+	int ret = mock_enter(m, op, ibdev, port, vf);
+
+	if (ret)
+		return ERR_PTR(ret);
 	if (vf < 0 || vf >= MOCK_VFS || port < 1 || port > m->nports)
-		return NULL;
+		return ERR_PTR(-EINVAL);
 	return &m->vf[port][vf];
 }
 
 static int mock_set_vf_link_state(struct ib_device *ibdev, int vf, u32 port, int state)
 {
-	struct mock *m = mock_of(ibdev);
-	struct mock_vf *v = vf_of(m, vf, port);
-	int ret = mock_enter(m, MOCK_set_vf_link_state, ibdev, port, vf);
+	struct mock_vf *v = enter_vf(ibdev, MOCK_set_vf_link_state, vf, port);
 
-	if (ret || !v)
-		return ret ?: -EINVAL;
+	if (IS_ERR(v))
+		return PTR_ERR(v);
 	v->link_state = state;
 	v->sets++;
 	return 0;
@@ -36,12 +41,10 @@ static int mock_set_vf_link_state(struct ib_device *ibdev, int vf, u32 port, int
 static int mock_get_vf_config(struct ib_device *ibdev, int vf, u32 port,
 			      struct ifla_vf_info *info)
 {
-	struct mock *m = mock_of(ibdev);
-	struct mock_vf *v = vf_of(m, vf, port);
-	int ret = mock_enter(m, MOCK_get_vf_config, ibdev, port, vf);
+	struct mock_vf *v = enter_vf(ibdev, MOCK_get_vf_config, vf, port);
 
-	if (ret || !v)
-		return ret ?: -EINVAL;
+	if (IS_ERR(v))
+		return PTR_ERR(v);
 	info->vf = vf;
 	info->linkstate = v->link_state;
 	return 0;
@@ -51,12 +54,10 @@ static int mock_get_vf_config(struct ib_device *ibdev, int vf, u32 port,
 static int mock_get_vf_stats(struct ib_device *ibdev, int vf, u32 port,
 			     struct ifla_vf_stats *stats)
 {
-	struct mock *m = mock_of(ibdev);
-	struct mock_vf *v = vf_of(m, vf, port);
-	int ret = mock_enter(m, MOCK_get_vf_stats, ibdev, port, vf);
+	struct mock_vf *v = enter_vf(ibdev, MOCK_get_vf_stats, vf, port);
 
-	if (ret || !v)
-		return ret ?: -EINVAL;
+	if (IS_ERR(v))
+		return PTR_ERR(v);
 	stats->rx_packets = v->sets;
 	return 0;
 }
@@ -64,12 +65,10 @@ static int mock_get_vf_stats(struct ib_device *ibdev, int vf, u32 port,
 static int mock_get_vf_guid(struct ib_device *ibdev, int vf, u32 port,
 			    struct ifla_vf_guid *node_guid, struct ifla_vf_guid *port_guid)
 {
-	struct mock *m = mock_of(ibdev);
-	struct mock_vf *v = vf_of(m, vf, port);
-	int ret = mock_enter(m, MOCK_get_vf_guid, ibdev, port, vf);
+	struct mock_vf *v = enter_vf(ibdev, MOCK_get_vf_guid, vf, port);
 
-	if (ret || !v)
-		return ret ?: -EINVAL;
+	if (IS_ERR(v))
+		return PTR_ERR(v);
 	node_guid->guid = v->node_guid;
 	port_guid->guid = v->port_guid;
 	return 0;
@@ -77,12 +76,10 @@ static int mock_get_vf_guid(struct ib_device *ibdev, int vf, u32 port,
 
 static int mock_set_vf_guid(struct ib_device *ibdev, int vf, u32 port, u64 guid, int type)
 {
-	struct mock *m = mock_of(ibdev);
-	struct mock_vf *v = vf_of(m, vf, port);
-	int ret = mock_enter(m, MOCK_set_vf_guid, ibdev, port, vf);
+	struct mock_vf *v = enter_vf(ibdev, MOCK_set_vf_guid, vf, port);
 
-	if (ret || !v)
-		return ret ?: -EINVAL;
+	if (IS_ERR(v))
+		return PTR_ERR(v);
 	if (type == IFLA_VF_IB_NODE_GUID)
 		v->node_guid = guid;
 	else
