@@ -28,16 +28,6 @@ struct x_netdev {
 	u32 mbps;
 };
 
-static netdev_tx_t xmit(struct sk_buff *skb, struct net_device *ndev)
-{
-	dev_kfree_skb(skb);
-	return NETDEV_TX_OK;
-}
-
-static const struct net_device_ops ndev_ops = {
-	.ndo_start_xmit = xmit,
-};
-
 static int get_settings(struct net_device *ndev, struct ethtool_link_ksettings *cmd)
 {
 	struct x_netdev *priv = netdev_priv(ndev);
@@ -53,11 +43,8 @@ static const struct ethtool_ops ndev_ethtool_ops = {
 /* It stays down: IPv6 gives it no addresses. */
 static void setup(struct net_device *ndev)
 {
-	ether_setup(ndev);
-	ndev->netdev_ops = &ndev_ops;
+	kvt_netdev_setup(ndev);
 	ndev->ethtool_ops = &ndev_ethtool_ops;
-	ndev->needs_free_netdev = true;
-	eth_hw_addr_random(ndev);
 }
 
 static struct net_device *new_netdev(void)

@@ -97,6 +97,7 @@ int kvt_read_file(const char *path, char *buf, size_t len);
 int kvt_read_debugfs(const char *path, char *buf, size_t len);
 int kvt_write_file(const char *path, const char *text);
 
+void kvt_netdev_setup(struct net_device *ndev);
 struct net_device *kvt_netdev(struct kunit *test);
 void kvt_netdev_gone(struct kunit *test, struct net_device *ndev);
 int kvt_netdev_ip4(struct net_device *ndev, __be32 addr, bool add);

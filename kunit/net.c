@@ -22,7 +22,11 @@ static const struct net_device_ops kvt_netdev_ops = {
 	.ndo_start_xmit = kvt_xmit,
 };
 
-static void kvt_netdev_setup(struct net_device *ndev)
+/**
+ * kvt_netdev_setup() - for alloc_netdev(): an Ethernet device that drops what it is to send
+ * @ndev: the device
+ */
+void kvt_netdev_setup(struct net_device *ndev)
 {
 	ether_setup(ndev);
 	ndev->netdev_ops = &kvt_netdev_ops;
@@ -30,6 +34,7 @@ static void kvt_netdev_setup(struct net_device *ndev)
 	ndev->needs_free_netdev = true;
 	eth_hw_addr_random(ndev);
 }
+EXPORT_SYMBOL_GPL(kvt_netdev_setup);
 
 static void kvt_netdev_end(void *arg)
 {
