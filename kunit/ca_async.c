@@ -485,19 +485,28 @@ static void done_at_gate(struct ib_ca_request *req)
 	kvt_wait(&g->leave);
 }
 
-static void unregistration_waits_for_a_running_callback(struct kunit *test)
+/* A request of a device whose callback stays at the gate. */
+static struct gated *gated_up(struct kunit *test, struct mock **m)
 {
 	struct gated *g = kunit_kzalloc(test, sizeof(*g), GFP_KERNEL);
-	struct kvt_thread *unreg;
-	struct mock *m;
 
 	KUNIT_ASSERT_NOT_NULL(test, g);
 	init_completion(&g->entered);
 	init_completion(&g->leave);
-	m = mock_up(test, "kvtm_a");
+	*m = mock_up(test, "kvtm_a");
 	g->req = CA_REQ(ALLOC_PD, .handle = 1, .done = done_at_gate);
-	KUNIT_ASSERT_EQ(test, -EINPROGRESS, ib_ca_submit(m->ibdev, &g->req));
+	KUNIT_ASSERT_EQ(test, -EINPROGRESS, ib_ca_submit((*m)->ibdev, &g->req));
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&g->entered));
+	return g;
+}
+
+static void unregistration_waits_for_a_running_callback(struct kunit *test)
+{
+	struct kvt_thread *unreg;
+	struct gated *g;
+	struct mock *m;
+
+	g = gated_up(test, &m);
 	unreg = kvt_thread_start(test, -1, unregister_fn, m);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(unreg));
 	complete(&g->leave);
@@ -514,20 +523,12 @@ static int client_goes_fn(void *arg)
 /* It may be the client's. */
 static void client_that_goes_waits_for_a_running_callback(struct kunit *test)
 {
-	struct gated *g = kunit_kzalloc(test, sizeof(*g), GFP_KERNEL);
-	struct kvt_trace *trace = kvt_trace_new(test);
+	struct kvt_client *c = kvt_client_up(test, "kvt_goes", kvt_trace_new(test));
 	struct kvt_thread *goes;
-	struct kvt_client *c;
+	struct gated *g;
 	struct mock *m;
 
-	KUNIT_ASSERT_NOT_NULL(test, g);
-	init_completion(&g->entered);
-	init_completion(&g->leave);
-	m = mock_up(test, "kvtm_a");
-	c = kvt_client_up(test, "kvt_goes", trace);
-	g->req = CA_REQ(ALLOC_PD, .handle = 1, .done = done_at_gate);
-	KUNIT_ASSERT_EQ(test, -EINPROGRESS, ib_ca_submit(m->ibdev, &g->req));
-	KUNIT_EXPECT_TRUE(test, kvt_wait(&g->entered));
+	g = gated_up(test, &m);
 	goes = kvt_thread_start(test, -1, client_goes_fn, c);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(goes));
 	complete(&g->leave);
