@@ -3,9 +3,8 @@
  * Channel-adapter requests for memory of other devices: what is said of a region, and
  * of one that cannot be; whom SET_PEER has asked; and PDs that a ULP borrows.
  */
+#include <linux/fcntl.h>
 #include <linux/fdtable.h>
-#include <linux/file.h>
-#include <linux/fs.h>
 #include <linux/module.h>
 #include <linux/uaccess.h>
 #include <kunit/test.h>
@@ -20,7 +19,6 @@
 #include "peer_rig.h"
 #include "suites.h"
 
-#define NODE		"/dev/infiniband/ca/kvtm_a"
 #define LENGTH		SZ_64K
 
 /**
@@ -323,30 +321,15 @@ struct process {
 
 static int open_fd(struct kunit *test, int flags)
 {
-	int fd = get_unused_fd_flags(O_CLOEXEC);
-	struct file *file;
+	int fd = ca_rig_open_file("kvtm_a", flags);
 
 	KUNIT_ASSERT_GE(test, fd, 0);
-	file = filp_open(NODE, flags, 0);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(file));
-	fd_install(fd, file);
 	return fd;
 }
 
-/* As ioctl(2). */
 static long request(struct process *p, u32 op, struct kverbs_ca_request *r)
 {
-	struct file *file = fget(p->fd);
-	void __user *at = (void __user *)p->room;
-	long ret;
-
-	r->size = sizeof(*r);
-	r->version = KVERBS_CA_VERSION;
-	if (copy_to_user(at, r, sizeof(*r)))
-		return -EFAULT;
-	ret = file->f_op->unlocked_ioctl(file, KVERBS_CA_IOCTL(op), p->room);
-	fput(file);
-	return copy_from_user(r, at, sizeof(*r)) ? -EFAULT : ret;
+	return ca_rig_ioctl(p->fd, p->room, op, r);
 }
 
 static void process_up(struct kunit *test, struct process *p)
@@ -362,16 +345,10 @@ static void process_up(struct kunit *test, struct process *p)
 	p->pd = r.object;
 }
 
-/*
- * Its file goes, as it does when it ends, with what was under its handles: now, and
- * not in a work item, as files of kernel threads do else.
- */
+/* Its file goes, as it does when it ends. */
 static void process_end(struct kunit *test, struct process *p)
 {
-	struct file *file = fget(p->fd);
-
-	KUNIT_EXPECT_EQ(test, 0, close_fd(p->fd));
-	__fput_sync(file);
+	KUNIT_EXPECT_EQ(test, 0, ca_rig_close_file(p->fd));
 }
 
 static long dealloc_pd(struct process *p)

@@ -2,14 +2,17 @@
 /*
  * What the suites of channel-adapter requests share.
  */
+#include <linux/err.h>
 #include <linux/export.h>
+#include <linux/fdtable.h>
+#include <linux/file.h>
+#include <linux/fs.h>
 #include <linux/mman.h>
 #include <linux/slab.h>
 #include <linux/string.h>
-#include <linux/tracepoint.h>
+#include <linux/uaccess.h>
 #include <kunit/resource.h>
 #include <rdma/ib_verbs.h>
-#include <trace/events/printk.h>
 
 #include "ca_rig.h"
 #include "lib.h"
@@ -381,6 +384,77 @@ struct kverbs_ca_reg_mr ca_rig_reg_of(u64 pd, u64 start, u64 length)
 }
 EXPORT_SYMBOL_GPL(ca_rig_reg_of);
 
+/**
+ * ca_rig_open_file() - open the file of a CA, as a process does
+ * @device: name of the device
+ * @flags: of open(2)
+ *
+ * Return: its number in the thread's table, or a negative errno.
+ */
+int ca_rig_open_file(const char *device, int flags)
+{
+	int fd = get_unused_fd_flags(O_CLOEXEC);
+	struct file *file;
+	char name[64];
+
+	if (fd < 0)
+		return fd;
+	snprintf(name, sizeof(name), "/dev/infiniband/ca/%s", device);
+	file = filp_open(name, flags, 0);
+	if (IS_ERR(file)) {
+		put_unused_fd(fd);
+		return PTR_ERR(file);
+	}
+	fd_install(fd, file);
+	return fd;
+}
+EXPORT_SYMBOL_GPL(ca_rig_open_file);
+
+/**
+ * ca_rig_close_file() - close it
+ * @fd: its number
+ *
+ * What was under its handles goes now, and not in a work item, as files of kernel threads
+ * do else.
+ *
+ * Return: what close_fd() returned.
+ */
+int ca_rig_close_file(int fd)
+{
+	struct file *file = fget(fd);
+	int ret = close_fd(fd);
+
+	__fput_sync(file);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(ca_rig_close_file);
+
+/**
+ * ca_rig_ioctl() - make a request by a file, as ioctl(2) does
+ * @fd: its number
+ * @room: address of user memory for the request
+ * @op: the operation
+ * @r: the request; what comes of it
+ *
+ * Return: as ioctl(2), as a negative errno.
+ */
+long ca_rig_ioctl(int fd, unsigned long room, u32 op, struct kverbs_ca_request *r)
+{
+	void __user *at = (void __user *)room;
+	struct file *file = fget(fd);
+	long ret = -EFAULT;
+
+	if (!file)
+		return -EBADF;
+	r->size = sizeof(*r);
+	r->version = KVERBS_CA_VERSION;
+	if (!copy_to_user(at, r, sizeof(*r)))
+		ret = file->f_op->unlocked_ioctl(file, KVERBS_CA_IOCTL(op), room);
+	fput(file);
+	return copy_from_user(r, at, sizeof(*r)) ? -EFAULT : ret;
+}
+EXPORT_SYMBOL_GPL(ca_rig_ioctl);
+
 static void async_done(struct ib_ca_request *req)
 {
 	struct ca_async *a = container_of(req, struct ca_async, req);
@@ -433,38 +507,3 @@ ssize_t ca_async_wait(struct ca_async *a)
 	return kvt_wait(&a->got) ? a->req.result : -ETIMEDOUT;
 }
 EXPORT_SYMBOL_GPL(ca_async_wait);
-
-static void console_probe(void *data, const char *text, size_t len)
-{
-	struct ca_console *console = data;
-
-	if (strnstr(text, console->words, len))
-		atomic_inc(&console->seen);
-}
-
-static void console_end(void *arg)
-{
-	unregister_trace_console(console_probe, arg);
-	tracepoint_synchronize_unregister();
-}
-
-/**
- * ca_console_watch() - count lines of the kernel's log until the case ends
- * @test: the running case
- * @words: what makes a line count
- *
- * Return: the count.
- */
-struct ca_console *ca_console_watch(struct kunit *test, const char *words)
-{
-	struct ca_console *console =
-		kunit_kzalloc(test, sizeof(*console), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, console);
-	console->words = words;
-	KUNIT_ASSERT_EQ(test, 0, register_trace_console(console_probe, console));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, console_end,
-							    console));
-	return console;
-}
-EXPORT_SYMBOL_GPL(ca_console_watch);

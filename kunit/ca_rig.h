@@ -51,6 +51,9 @@ void ca_rig_any_length(struct kunit *test, struct ib_device *ibdev,
 		       const struct ib_ca_request *req);
 
 unsigned long ca_rig_map(struct kunit *test, unsigned long pages);
+int ca_rig_open_file(const char *device, int flags);
+int ca_rig_close_file(int fd);
+long ca_rig_ioctl(int fd, unsigned long room, u32 op, struct kverbs_ca_request *r);
 struct kverbs_ca_reg_mr ca_rig_reg_of(u64 pd, u64 start, u64 length);
 
 /**
@@ -69,17 +72,5 @@ void ca_async_init(struct ca_async *a, const struct ib_ca_request *req);
 struct ca_async *ca_async_new(struct kunit *test,
 			      const struct ib_ca_request *req);
 ssize_t ca_async_wait(struct ca_async *a);
-
-/**
- * struct ca_console - what the kernel's log is watched for
- * @words: part of a line
- * @seen: lines with them
- */
-struct ca_console {
-	const char *words;
-	atomic_t seen;
-};
-
-struct ca_console *ca_console_watch(struct kunit *test, const char *words);
 
 #endif

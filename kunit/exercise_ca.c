@@ -10,11 +10,9 @@
  * is the thread's.
  */
 #include <linux/err.h>
-#include <linux/fdtable.h>
-#include <linux/file.h>
-#include <linux/fs.h>
-#include <linux/uaccess.h>
+#include <linux/fcntl.h>
 
+#include "ca_rig.h"
 #include "exercise_own.h"
 #include "lib.h"
 
@@ -481,22 +479,9 @@ enum x_verdict x_ca_gone(struct x_world *w)
 
 /* --- a process's file, and PDs that are lent --- */
 
-/* As ioctl(2). */
 static long file_request(struct x_world *w, u32 op, struct kverbs_ca_request *r)
 {
-	void __user *room = (void __user *)(w->user_mem + X_USER_ROOM);
-	struct file *file = fget(w->own->file.fd);
-	long ret = -EFAULT;
-
-	if (!file)
-		return -EBADF;
-	r->size = sizeof(*r);
-	r->version = KVERBS_CA_VERSION;
-	if (!copy_to_user(room, r, sizeof(*r)))
-		ret = file->f_op->unlocked_ioctl(file, KVERBS_CA_IOCTL(op),
-						 (unsigned long)room);
-	fput(file);
-	return copy_from_user(r, room, sizeof(*r)) ? -EFAULT : ret;
+	return ca_rig_ioctl(w->own->file.fd, w->user_mem + X_USER_ROOM, op, r);
 }
 
 static enum x_verdict make_pd(struct x_world *w)
@@ -514,22 +499,13 @@ static enum x_verdict open_file(struct x_world *w, int dev)
 {
 	struct x_ca_file *f = &w->own->file;
 	struct kverbs_ca_request r = {};
-	struct file *file;
-	char name[32 + IB_DEVICE_NAME_MAX];
 	int fd;
 
 	if (!device_of(w, dev))
 		return X_SKIPPED;
-	snprintf(name, sizeof(name), "/dev/infiniband/ca/%s", device_of(w, dev)->name);
-	file = filp_open(name, O_RDWR, 0);
-	if (IS_ERR(file))
-		return x_want(w, "opening a CA's file", 0, PTR_ERR(file));
-	fd = get_unused_fd_flags(O_CLOEXEC);
-	if (fd < 0) {
-		fput(file);
-		return x_want(w, "a number for a file", 0, fd);
-	}
-	fd_install(fd, file);
+	fd = ca_rig_open_file(device_of(w, dev)->name, O_RDWR);
+	if (fd < 0)
+		return x_want(w, "opening a CA's file", 0, fd);
 	*f = (struct x_ca_file){ .fd = fd, .dev = dev, .there = true };
 	if (x_want(w, "opening a CA for a process", 0, file_request(w, KVERBS_CA_OPEN, &r)))
 		return X_FAILED;
@@ -537,14 +513,12 @@ static enum x_verdict open_file(struct x_world *w, int dev)
 	return make_pd(w) ?: x_own_idle(w);
 }
 
-/* With what is under it, but not PDs that are lent; now, and not in a work item. */
+/* With what is under it, but not PDs that are lent. */
 static enum x_verdict close_file(struct x_world *w)
 {
 	struct x_ca_file *f = &w->own->file;
-	struct file *file = fget(f->fd);
 
-	x_want(w, "closing a CA's file", 0, close_fd(f->fd));
-	__fput_sync(file);
+	x_want(w, "closing a CA's file", 0, ca_rig_close_file(f->fd));
 	f->there = false;
 	f->handle = 0;
 	f->pd = 0;
