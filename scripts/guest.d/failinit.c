@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * failinit <file.ko> [parameters]: fails each allocation of a module's init in turn, from
- * the first one on, until init makes no more of them.
+ * the first one on, until init makes no more of them; or with EVERY=k and FROM=n the n-th and
+ * from there on each k-th, but no fewer than ten.
  *
  * Where init fails, it does so with ENOMEM, or with what the variable ERRNO names, and the
  * module works the next time; where it does not, the module can be removed. Nothing of it
@@ -138,26 +139,40 @@ static bool fail_nth(int n)
 /* On the console: a sweep takes minutes, and where it hangs is of interest. */
 static void tell(int n)
 {
-	if (n % 50 == 0 && victim.kmsg)
+	static int told;
+
+	if (n / 50 != told && victim.kmsg)
 		fprintf(victim.kmsg, PROGRAM ": %s: allocation %d\n", victim.name, n);
+	told = n / 50;
 }
 
-static int sweep(void)
+static struct turns at_least_ten(struct turns turns, int total)
+{
+	int most = total < 20 ? 1 : total / 10;
+
+	if (turns.every > most)
+		turns.every = most;
+	if (turns.from > most)
+		turns.from = most;
+	return turns;
+}
+
+static void sweep(struct turns turns)
 {
 	int n, ends = 0;
 
-	for (n = 1; ends < ENDS; n++) {
+	for (n = turns.from; ends < ENDS; n += turns.every) {
 		must_end(n);
 		tell(n);
 		ends = fail_nth(n) ? 0 : ends + 1;
 	}
-	return n - 1 - ENDS;
 }
 
 int main(int argc, char **argv)
 {
 	const char *survives = getenv("SURVIVES");
-	int total, last;
+	struct turns turns = which_turns();
+	int total;
 
 	if (argc < 2) {
 		fprintf(stderr, "usage: failinit <file.ko> [parameters]\n");
@@ -175,12 +190,13 @@ int main(int argc, char **argv)
 	load_undisturbed();
 	look(&victim.before);
 	total = load_undisturbed();
-	last = sweep();
+	turns = at_least_ten(turns, total);
+	sweep(turns);
 	if (!tally.refused && !(survives && *survives)) {
 		fprintf(stderr, PROGRAM ": of %d allocations none made init fail\n", total);
 		return 1;
 	}
-	printf("n = 1 to %d of %d: %d refused, %d survived\n", last, total, tally.refused,
-	       tally.survived);
+	printf("each %d from %d on of %d: %d refused, %d survived\n", turns.every, turns.from,
+	       total, tally.refused, tally.survived);
 	return 0;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * failnth <file> <text> [<text>]: fails each allocation of a write in turn. The second text
- * undoes a write that succeeded.
+ * failnth <file> <text> [<text>]: fails each allocation of a write in turn, or with EVERY=k
+ * and FROM=n the n-th and from there on each k-th. The second text undoes a write that
+ * succeeded.
  *
  * Where the write fails, it does so with ENOMEM, or with what the variable ERRNO names.
  * Prints one line: how many allocations failed in turn, how often the write failed, and
@@ -43,9 +44,10 @@ static int try_write(int n, const char *path, const char *text, int *err)
 
 static void sweep(const char *path, const char *text, const char *undo)
 {
+	struct turns turns = which_turns();
 	int n, err, left, ends = 0;
 
-	for (n = 1; ends < ENDS; n++) {
+	for (n = turns.from; ends < ENDS; n += turns.every) {
 		must_end(n);
 		left = try_write(n, path, text, &err);
 		if (left)

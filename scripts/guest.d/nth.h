@@ -28,6 +28,12 @@ static struct {
 	int survived;
 } tally;
 
+/* Of the allocations each fails, or but each n-th. */
+struct turns {
+	int from;
+	int every;
+};
+
 static void die(const char *what)
 {
 	fprintf(stderr, PROGRAM ": %s: %s\n", what, strerror(errno));
@@ -50,6 +56,26 @@ static int get_number(int fd, const char *what)
 	if (pread(fd, text, sizeof(text) - 1, 0) <= 0)
 		die(what);
 	return atoi(text);
+}
+
+static int number_of(const char *variable, int otherwise)
+{
+	const char *text = getenv(variable);
+	int n = text && *text ? atoi(text) : otherwise;
+
+	if (n >= 1)
+		return n;
+	fprintf(stderr, PROGRAM ": %s=%s is no positive number\n", variable, text);
+	exit(2);
+}
+
+/* The variables EVERY and FROM say which: all, if they are not there. */
+static struct turns which_turns(void)
+{
+	return (struct turns){
+		.from = number_of("FROM", 1),
+		.every = number_of("EVERY", 1),
+	};
 }
 
 /* Beside ENOMEM what the variable ERRNO names: a list of numbers with commas. */

@@ -1,11 +1,11 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest: each allocation of the init of each module fails in turn, see
-# guest.d/failinit.c. Where that made init fail, nothing may be left: no module, nothing in
-# sysfs or debugfs, no memory. A driver's init with a device there is that of the device,
-# too. Not so of bar_mem: giving memory pages is up to the kernel, which does not survive
-# all of it; the suite p2p_fail_nth has what is ours of it.
+# In the guest: each allocation of the init of each module fails in turn, or with EVERY and
+# FROM some of them, see guest.d/failinit.c. Where that made init fail, nothing may be left:
+# no module, nothing in sysfs or debugfs, no memory. A driver's init with a device there is
+# that of the device, too. Not so of bar_mem: giving memory pages is up to the kernel, which
+# does not survive all of it; the suite p2p_fail_nth has what is ours of it.
 
 # What init may fail with, but for ENOMEM: where a client has no memory for a device, it
 # has no device (ENODEV); where the kernel has none for the name of a platform device, or
@@ -62,6 +62,7 @@ swept() {
 	sweep "$@"
 }
 
+export EVERY FROM
 load kverbs_initfail || exit 1
 # What others are loaded on top of stays.
 swept kverbs_peer_mem
