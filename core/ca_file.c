@@ -516,7 +516,8 @@ static struct ib_ca_pd *borrow_pd(struct ca_file *f, u64 handle, u64 object,
  * regions go, but not the PD. The caller is a client of the device, and gives the PD
  * back at the latest in its remove(). That may run at the same time: a lock that
  * remove() takes is to be held around this call, until the client has looked
- * whether it still has the device, and has noted the PD or given it back.
+ * whether it still has the device, and has noted the PD or given it back. The contract
+ * checker counts what was borrowed before remove() began.
  *
  * Context: Process: the one that has it.
  * Return: the PD; -EBADF if there is no such file, or it is not open for writing;

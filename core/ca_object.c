@@ -579,8 +579,24 @@ struct ib_ca_pd *ca_borrow_pd(struct ca_handle *h, u64 id, unsigned long site)
 	return obj ? &obj->lent : ERR_PTR(-ENOENT);
 }
 
-/* Of each PD that a ULP has borrowed, as often as it has: where. Any context but NMI. */
-void ib_ca_visit_lent(struct ib_device *device,
+/* When the last PD was lent. Any context but NMI. */
+unsigned int ib_ca_lent_turn(struct ib_device *device)
+{
+	struct ca_device *ca;
+	unsigned int turn;
+
+	rcu_read_lock();
+	ca = ib_ca_of(device);
+	turn = ca ? ib_held_turn(&ca->lent) : 0;
+	rcu_read_unlock();
+	return turn;
+}
+
+/*
+ * Of each PD that a ULP has borrowed until then, as often as it has: where. Any context but
+ * NMI.
+ */
+void ib_ca_visit_lent(struct ib_device *device, unsigned int until,
 		      void (*visit)(void *context, unsigned long site), void *context)
 {
 	struct ca_device *ca;
@@ -588,7 +604,7 @@ void ib_ca_visit_lent(struct ib_device *device,
 	rcu_read_lock();
 	ca = ib_ca_of(device);
 	if (ca)
-		ib_held_visit(&ca->lent, visit, context);
+		ib_held_visit(&ca->lent, until, visit, context);
 	rcu_read_unlock();
 }
 

@@ -63,6 +63,7 @@ enum presence_state {
  * @rename_due: the device has a name that the client was not told
  * @call: in the list of callbacks under way
  * @task: the thread that runs the callback
+ * @lent: the last time that the device had lent a PD when the callback began
  * @waited: since when, in jiffies, who removes the client waits for the callback; 0: nobody
  *	does
  * @told: and the log says so
@@ -76,6 +77,7 @@ struct presence {
 	bool rename_due;
 	struct list_head call;
 	struct task_struct *task;
+	unsigned int lent;
 	unsigned long waited;
 	bool told;
 };
@@ -203,6 +205,7 @@ static void begin_callback(struct presence *p, enum presence_state state)
 {
 	p->state = state;
 	p->task = current;
+	p->lent = ib_ca_lent_turn(p->device);
 	list_add(&p->call, &calls);
 	mutex_unlock(&ib_registry_lock);
 	lock_map_acquire_read(&client_method_map);
@@ -252,7 +255,7 @@ static void check_leaver(struct presence *p, const char *how, bool declined)
 	list_for_each_entry(other, &ib_priv(p->device)->presences, on_device)
 		if (other != p && ib_same_module(code, client_code(other->client)))
 			return;
-	ib_contract_client_left(p->device, code, how, declined);
+	ib_contract_client_left(p->device, code, how, declined, p->lent);
 }
 
 static int call_add(struct ib_device *dev, struct ib_client *client)

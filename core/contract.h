@@ -139,7 +139,7 @@ bool ib_contract_is_ours(unsigned long addr);
 bool ib_contract_is_known(unsigned long addr);
 bool ib_same_module(unsigned long a, unsigned long b);
 void ib_module_name(unsigned long addr, char *name, size_t size);
-__cold void ib_contract_suspect(const struct ib_device *dev,
+__cold bool ib_contract_suspect(const struct ib_device *dev,
 				const struct rdma_restrack_entry *res, const char *what,
 				unsigned long site);
 void ib_contract_ah_made(struct ib_ah *ah, unsigned long site);
@@ -147,7 +147,7 @@ void ib_contract_ah_gone(struct ib_ah *ah);
 void ib_contract_device_found(struct ib_device *dev, unsigned long addr);
 void ib_contract_client_back(struct ib_device *dev, unsigned long addr);
 void ib_contract_client_left(struct ib_device *dev, unsigned long addr, const char *how,
-			     bool declined);
+			     bool declined, unsigned int lent);
 void ib_contract_forget(struct ib_device *dev);
 void ib_contract_watch_state(struct ib_device *dev);
 int ib_contract_init(void);

@@ -159,8 +159,11 @@ static const char *has_left(const struct ib_device *dev, unsigned long site)
 	return NULL;
 }
 
-/* A verbs call where somebody may not make one: look who it is. Any context. */
-void ib_contract_suspect(const struct ib_device *dev, const struct rdma_restrack_entry *res,
+/*
+ * A verbs call where somebody may not make one: look who it is. Returns whether it was
+ * they. Any context.
+ */
+bool ib_contract_suspect(const struct ib_device *dev, const struct rdma_restrack_entry *res,
 			 const char *what, unsigned long site)
 {
 	enum ib_dev_state state = READ_ONCE(ib_priv(dev)->state);
@@ -170,7 +173,7 @@ void ib_contract_suspect(const struct ib_device *dev, const struct rdma_restrack
 	bool own;
 
 	if (site == IB_SITE_TOLD)
-		return;
+		return false;
 	site = ib_contract_culprit(site);
 	rcu_read_lock();
 	mod = module_at(site);
@@ -179,9 +182,10 @@ void ib_contract_suspect(const struct ib_device *dev, const struct rdma_restrack
 		left = has_left(dev, site);
 	rcu_read_unlock();
 	if (own || !(gone || left))
-		return;
+		return false;
 	ib_contract_report(IB_RULE_GONE, dev, res, site, site, 1, "%s after %s%s", what,
 			   gone ? "ib_unregister_device() returned" : "its ", left ?: "");
+	return true;
 }
 
 static void drop_leaver(struct ib_device *dev, const struct module *mod)
@@ -372,11 +376,12 @@ static void look_for_adapters(struct ib_device *dev, const struct module *mod, c
 	report_left(dev, &left, "channel adapter", how);
 }
 
-static void look_for_lent(struct ib_device *dev, const struct module *mod, const char *how)
+static void look_for_lent(struct ib_device *dev, const struct module *mod, const char *how,
+			  unsigned int until)
 {
 	struct left left = { .mod = mod };
 
-	ib_ca_visit_lent(dev, count_left, &left);
+	ib_ca_visit_lent(dev, until, count_left, &left);
 	report_left(dev, &left, "borrowed pd", how);
 }
 
@@ -408,10 +413,11 @@ static void remember_leaver(struct ib_device *dev, const struct module *mod, con
  * The last client of the module at @addr has left the device, as @how says; or it has
  * @declined it: then it is not remembered. That is ordinary, and to look who it is that
  * posts takes three times as long. The lock keeps its next client there from making
- * anything meanwhile.
+ * anything meanwhile. PDs that were borrowed after @lent, of ib_ca_lent_turn(), are in the
+ * hands of who has still to look whether the client has the device.
  */
 void ib_contract_client_left(struct ib_device *dev, unsigned long addr, const char *how,
-			     bool declined)
+			     bool declined, unsigned int lent)
 {
 	struct module *mod;
 
@@ -426,7 +432,7 @@ void ib_contract_client_left(struct ib_device *dev, unsigned long addr, const ch
 		look_for_objects(dev, mod, how);
 		look_for_ahs(dev, mod, how);
 		look_for_adapters(dev, mod, how);
-		look_for_lent(dev, mod, how);
+		look_for_lent(dev, mod, how, lent);
 		look_for_handlers(dev, mod, how);
 		look_for_shares(dev, mod, how);
 		look_for_gids(dev, mod, how);

@@ -307,7 +307,8 @@ void ib_ca_visit_open(struct ib_device *device,
 		      void (*visit)(void *context, unsigned long site), void *context);
 
 /* ca_object.c */
-void ib_ca_visit_lent(struct ib_device *device,
+unsigned int ib_ca_lent_turn(struct ib_device *device);
+void ib_ca_visit_lent(struct ib_device *device, unsigned int until,
 		      void (*visit)(void *context, unsigned long site), void *context);
 void ib_ca_forget_lent(struct ib_device *device, const struct module *mod);
 

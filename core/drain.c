@@ -154,8 +154,7 @@ static unsigned long drain_site(struct ib_qp *qp, const char *what, unsigned lon
 {
 	if (!ib_contract_on() || likely(!ib_contract_suspects(qp->device)))
 		return site;
-	ib_contract_suspect(qp->device, &qp->res, what, site);
-	return IB_SITE_TOLD;
+	return ib_contract_suspect(qp->device, &qp->res, what, site) ? IB_SITE_TOLD : site;
 }
 
 /**

@@ -484,7 +484,8 @@ void ib_gid_visit_held(struct ib_device *device,
 	rdma_for_each_port(device, port) {
 		table = table_of(device, port);
 		if (table)
-			ib_held_visit(&table->held, visit, context);
+			ib_held_visit(&table->held, ib_held_turn(&table->held), visit,
+				      context);
 	}
 }
 

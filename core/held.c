@@ -119,9 +119,24 @@ void ib_held_drop(struct ib_held *held, const void *thing, unsigned long site)
 	raw_spin_unlock_irqrestore(&held->lock, flags);
 }
 
-/* For each reference: where it was taken. Any context but NMI; so is @visit called. */
-void ib_held_visit(struct ib_held *held, void (*visit)(void *context, unsigned long site),
-		   void *context)
+/* When the last reference was taken. Any context but NMI. */
+unsigned int ib_held_turn(struct ib_held *held)
+{
+	unsigned long flags;
+	unsigned int turn;
+
+	raw_spin_lock_irqsave(&held->lock, flags);
+	turn = held->turn;
+	raw_spin_unlock_irqrestore(&held->lock, flags);
+	return turn;
+}
+
+/*
+ * For each reference that was taken no later than @until, of ib_held_turn(): where. Of those
+ * taken at one place the last one counts for all. Any context but NMI; so is @visit called.
+ */
+void ib_held_visit(struct ib_held *held, unsigned int until,
+		   void (*visit)(void *context, unsigned long site), void *context)
 {
 	struct ib_held_place *p;
 	unsigned long flags;
@@ -129,7 +144,7 @@ void ib_held_visit(struct ib_held *held, void (*visit)(void *context, unsigned l
 
 	raw_spin_lock_irqsave(&held->lock, flags);
 	for (p = held->places; p < held->places + IB_HELD_PLACES; p++)
-		for (i = 0; i < p->count; i++)
+		for (i = 0; i < p->count && (int)(p->turn - until) <= 0; i++)
 			visit(context, p->site);
 	raw_spin_unlock_irqrestore(&held->lock, flags);
 }

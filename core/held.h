@@ -46,8 +46,9 @@ struct ib_held {
 void ib_held_init(struct ib_held *held);
 void ib_held_note(struct ib_held *held, const void *thing, unsigned long site);
 void ib_held_drop(struct ib_held *held, const void *thing, unsigned long site);
-void ib_held_visit(struct ib_held *held, void (*visit)(void *context, unsigned long site),
-		   void *context);
+unsigned int ib_held_turn(struct ib_held *held);
+void ib_held_visit(struct ib_held *held, unsigned int until,
+		   void (*visit)(void *context, unsigned long site), void *context);
 void ib_held_forget(struct ib_held *held, const struct module *mod);
 
 /*

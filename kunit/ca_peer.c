@@ -479,9 +479,26 @@ static void pd_of_a_device_that_is_gone_is_not_lent(struct kunit *test)
 static struct borrower {
 	bool registered;
 	struct ib_device *ibdev;
+	const struct process *p;
 	struct ib_ca_pd *pd;
-	bool returns;
+	void (*remove)(void);
 } borrower;
+
+static void keep(void)
+{
+}
+
+static void give_back(void)
+{
+	ib_ca_pd_put(borrower.pd);
+}
+
+/* As another thread does, which looks whether the client has the device, only after this. */
+static void give_back_and_borrow(void)
+{
+	give_back();
+	borrower.pd = ib_ca_pd_get(borrower.p->fd, borrower.p->h, borrower.p->pd);
+}
 
 static int borrower_add(struct ib_device *dev)
 {
@@ -490,8 +507,7 @@ static int borrower_add(struct ib_device *dev)
 
 static void borrower_remove(struct ib_device *dev, void *data)
 {
-	if (borrower.returns)
-		ib_ca_pd_put(borrower.pd);
+	borrower.remove();
 }
 
 static struct ib_client borrower_client = {
@@ -520,7 +536,7 @@ static void restore_contract(void *mode)
 }
 
 /* Returns how often rule 7 was seen broken when it has left. */
-static unsigned int borrow_and_leave(struct kunit *test, struct process *p, bool returns)
+static unsigned int borrow_and_leave(struct kunit *test, struct process *p, void (*remove)(void))
 {
 	unsigned long mode = ib_contract_get_mode();
 	u64 before;
@@ -530,7 +546,8 @@ static unsigned int borrow_and_leave(struct kunit *test, struct process *p, bool
 	KUNIT_ASSERT_EQ(test, 0, ib_contract_set_mode(IB_CONTRACT_WARN));
 	process_up(test, p);
 	borrower.ibdev = p->m->ibdev;
-	borrower.returns = returns;
+	borrower.p = p;
+	borrower.remove = remove;
 	KUNIT_ASSERT_EQ(test, 0, ib_register_client(&borrower_client));
 	borrower.registered = true;
 	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, borrower_leave, NULL));
@@ -545,7 +562,7 @@ static void pd_that_a_client_keeps_is_reported(struct kunit *test)
 	struct ib_contract_report report = {};
 	struct process p;
 
-	KUNIT_EXPECT_EQ(test, 1, borrow_and_leave(test, &p, false));
+	KUNIT_EXPECT_EQ(test, 1, borrow_and_leave(test, &p, keep));
 	KUNIT_EXPECT_TRUE(test, ib_contract_read(0, &report));
 	KUNIT_EXPECT_EQ(test, IB_RULE_LEFT, report.rule);
 	KUNIT_EXPECT_STREQ(test, "kunit_ca_open", report.module);
@@ -562,7 +579,18 @@ static void pd_that_a_client_gives_back_is_not(struct kunit *test)
 {
 	struct process p;
 
-	KUNIT_EXPECT_EQ(test, 0, borrow_and_leave(test, &p, true));
+	KUNIT_EXPECT_EQ(test, 0, borrow_and_leave(test, &p, give_back));
+	process_end(test, &p);
+	MOCK_EXPECT_IDLE(test, p.m);
+}
+
+static void pd_that_is_borrowed_during_remove_is_not(struct kunit *test)
+{
+	struct process p;
+
+	KUNIT_EXPECT_EQ(test, 0, borrow_and_leave(test, &p, give_back_and_borrow));
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(borrower.pd));
+	ib_ca_pd_put(borrower.pd);
 	process_end(test, &p);
 	MOCK_EXPECT_IDLE(test, p.m);
 }
@@ -581,6 +609,7 @@ static struct kunit_case ca_peer_cases[] = {
 	KUNIT_CASE(pd_of_a_device_that_is_gone_is_not_lent),
 	KUNIT_CASE(pd_that_a_client_keeps_is_reported),
 	KUNIT_CASE(pd_that_a_client_gives_back_is_not),
+	KUNIT_CASE(pd_that_is_borrowed_during_remove_is_not),
 	{}
 };
 
