@@ -227,12 +227,13 @@ static void restore_bottom_halves(const struct ib_frame *f)
 /* So that the machine goes on. Locks cannot be given back for somebody. */
 static void restore_context(const struct ib_frame *f)
 {
+	/* Off at first, if so they were: no softirq runs under the locks of those around. */
+	if (f->irqs_off && !irqs_disabled())
+		local_irq_disable();
 	if (!f->irqs_off && irqs_disabled())
 		local_irq_enable();
 	restore_bottom_halves(f);
 	preempt_count_set(f->preempt);
-	if (f->irqs_off && !irqs_disabled())
-		local_irq_disable();
 }
 
 /* Locks that it took stay with those around it, who did not take them. */

@@ -511,6 +511,7 @@ int ib_get_eth_speed(struct ib_device *dev, u32 port_num, u16 *speed,
 	u32 mbps = SPEED_1000;
 	int ret;
 
+	ib_contract_call(dev, NULL, "ib_get_eth_speed", _RET_IP_);
 	if (!rdma_is_port_valid(dev, port_num) ||
 	    rdma_port_get_link_layer(dev, port_num) != IB_LINK_LAYER_ETHERNET)
 		return -EINVAL;

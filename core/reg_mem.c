@@ -207,18 +207,24 @@ static struct ib_mr *make_drivers_mr(struct ib_pd *pd, const struct ib_mem *mem,
 				     int access, unsigned long site)
 {
 	const struct ib_device_ops *ops = &pd->device->ops;
-	struct ib_mr *mr = ERR_PTR(-EOPNOTSUPP);
+	const char *method;
+	struct ib_mr *mr;
 
-	if (path == IB_MEM_HOST && ops->reg_user_mr)
+	if (path == IB_MEM_HOST && ops->reg_user_mr) {
+		method = "reg_user_mr";
 		mr = ops->reg_user_mr(pd, mem->start, mem->length, virt_addr,
 				      access, NULL);
-	else if (path == IB_MEM_DMABUF && ops->reg_user_mr_dmabuf)
+	} else if (path == IB_MEM_DMABUF && ops->reg_user_mr_dmabuf) {
+		method = "reg_user_mr_dmabuf";
 		mr = ops->reg_user_mr_dmabuf(pd, mem->fd_offset, mem->length,
 					     virt_addr, mem->fd, access, NULL);
-	mr = IB_OUTPUT(pd->device, "reg_user_mr", site, mr);
+	} else {
+		return ERR_PTR(-EOPNOTSUPP);
+	}
+	mr = IB_OUTPUT(pd->device, method, site, mr);
 	if (!IS_ERR(mr)) {
 		fill_mr(mr, pd, mem->length, virt_addr, NULL);
-		ib_mr_present(mr, "reg_user_mr", site);
+		ib_mr_present(mr, method, site);
 	}
 	return mr;
 }

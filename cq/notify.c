@@ -303,7 +303,9 @@ EXPORT_SYMBOL_GPL(ib_cq_notify_event);
  * is delivered once; different events are delivered in the order of their
  * numbers.
  *
- * A driver does not call it any more once its destroy_qp method has returned.
+ * A driver does not call it any more once its destroy_qp method has returned, nor for
+ * %IB_EVENT_QP_LAST_WQE_REACHED once its modify_qp method has put the QP into RESET: what
+ * that tells of the life before would end the wait of ib_drain_qp() in the next one.
  *
  * Context: Any, NMI included.
  */
