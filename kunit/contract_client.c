@@ -576,21 +576,41 @@ static void use_of_a_device_that_was_freed_is_reported(struct kunit *test)
 	const struct use *use = test->param_value;
 	struct things *t = things_in_error(test);
 	struct ib_device_ops *ops;
-	int ret;
 
-	ops = kunit_kzalloc(test, sizeof(*ops), GFP_KERNEL);
+	ops = kunit_kmalloc(test, sizeof(*ops), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, ops);
 	*ops = t->m->ibdev->ops;
 	free_device(test, t);
 	mock_log_reset(t->m);
-	ret = use->call(t);
-	/* A device without such regions is asked for none. */
-	if (use->call == thing_make_mr)
-		KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, ret);
-	else
-		expect_gone(test, t, "ib_unregister_device() returned");
+	use->call(t);
+	expect_gone(test, t, "ib_unregister_device() returned");
 	KUNIT_EXPECT_EQ(test, 0, t->m->ncalls);
 	free_for_good(test, t, ops);
+}
+
+/* Who has seen a method may call it next: it is another one, and not NULL. */
+static void methods_of_a_device_that_was_freed_are_others(struct kunit *test)
+{
+	const size_t first = offsetof(struct ib_device_ops, post_send) / sizeof(void *);
+	const size_t end = offsetof(struct ib_device_ops, enable_driver) / sizeof(void *);
+	struct things *t = things_in_error(test);
+	struct ib_device_ops *ops = &t->m->ibdev->ops, *before;
+	void **now = (void **)ops, **had;
+	size_t i, methods = 0;
+
+	mock_optional_methods(ops);
+	before = kunit_kmalloc(test, sizeof(*before), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, before);
+	*before = *ops;
+	had = (void **)before;
+	free_device(test, t);
+	for (i = first; i < end; i++) {
+		methods += !!had[i];
+		KUNIT_EXPECT_EQ_MSG(test, !had[i], !now[i], "method %zu", i - first);
+		KUNIT_EXPECT_FALSE_MSG(test, had[i] && now[i] == had[i], "method %zu", i - first);
+	}
+	KUNIT_EXPECT_GT(test, methods, 40);
+	free_for_good(test, t, before);
 }
 
 /* They stay, as when a driver refuses. */
@@ -642,6 +662,36 @@ static void drain_after_remove_is_reported_once(struct kunit *test)
 	contract_expect(test, &(struct contract_expected) {
 		.rule = IB_RULE_GONE, .module = CONTRACT_SELF, .site = drain, .object = "qp",
 		.id = t->qp->res.id, .what = "ib_drain_qp after its remove() returned" });
+}
+
+static struct ib_device_ops whole;
+
+static int sleep_and_send(struct ib_qp *qp, const struct ib_send_wr *wr,
+			  const struct ib_send_wr **bad)
+{
+	current->nvcsw++;
+	return whole.post_send(qp, wr, bad);
+}
+
+/* Whatever is told of it then, it is the caller's call. */
+static void drain_by_one_that_is_back_has_its_place(struct kunit *test)
+{
+	struct things *t = things_new(test);
+	struct ib_device *dev = t->m->ibdev;
+
+	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_init(t->qp, 1));
+	member_join(test, &first, t, NULL, NULL);
+	member_leave(&first);
+	KUNIT_ASSERT_PTR_EQ(test, dev, ib_device_get_by_name(CONTRACT_DEVICE,
+							     RDMA_DRIVER_UNKNOWN));
+	ib_device_put(dev);
+	whole = dev->ops;
+	dev->ops.post_send = sleep_and_send;
+	drain(t);
+	dev->ops = whole;
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_SLEEP, .module = CONTRACT_DRIVER, .site = drain, .object = "qp",
+		.id = t->qp->res.id, .what = "post_send slept" });
 }
 
 /* What fails before the driver is asked is no better. */
@@ -826,9 +876,11 @@ static struct kunit_case contract_client_cases[] = {
 	KUNIT_CASE_PARAM(use_after_unregistration_is_reported, uses_gen_params),
 	KUNIT_CASE_PARAM(refused_use_after_unregistration_is_reported, refusals_gen_params),
 	KUNIT_CASE_PARAM(use_of_a_device_that_was_freed_is_reported, uses_gen_params),
+	KUNIT_CASE(methods_of_a_device_that_was_freed_are_others),
 	KUNIT_CASE(objects_of_a_device_that_was_freed_are_kept),
 	KUNIT_CASE(request_after_remove_is_reported_once),
 	KUNIT_CASE(drain_after_remove_is_reported_once),
+	KUNIT_CASE(drain_by_one_that_is_back_has_its_place),
 	KUNIT_CASE(handler_given_back_after_remove_is_reported),
 	KUNIT_CASE_PARAM(use_is_reported_by_a_checker_that_was_off, uses_gen_params),
 	KUNIT_CASE_PARAM(use_in_remove_is_not, uses_gen_params),

@@ -436,15 +436,6 @@ static const struct verb calling_verbs[] = {
 	VERB(open_ca, "cq"), VERB(close_ca, "cq"),
 };
 
-KUNIT_ARRAY_PARAM(calling_verbs, calling_verbs, verb_name);
-
-/* Those after which what they told of is still there. */
-static const struct verb telling_verbs[] = {
-	VERB(post_send, "qp"), VERB(post_recv, "qp"), VERB(modify_qp, "qp"),
-};
-
-KUNIT_ARRAY_PARAM(telling_verbs, telling_verbs, verb_name);
-
 /* In a state in which the verb is legal. */
 static struct contract_scene *scene_for(struct kunit *test, const struct verb *verb)
 {
@@ -464,11 +455,13 @@ static struct {
 	int (*other)(struct ib_cq *cq, int nr, struct ib_wc *wc);
 	unsigned int left;
 	unsigned int done;
+	struct completion told;
 } direct;
 
 static void on_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	direct.done++;
+	complete(&direct.told);
 }
 
 static int poll_once(struct ib_cq *cq, int nr, struct ib_wc *wc)
@@ -489,37 +482,68 @@ static void poll_direct(struct contract_scene *scene)
 	ib_process_cq_direct(direct.cq, 1);
 }
 
-static void direct_up(struct kunit *test, struct contract_scene *scene)
+static void direct_up(struct kunit *test, struct contract_scene *scene, enum ib_poll_context ctx)
 {
 	struct ib_device *dev = scene->m->ibdev;
 
 	memset(&direct, 0, sizeof(direct));
-	direct.cq = kvt_cq(test, dev, 16, IB_POLL_DIRECT);
+	init_completion(&direct.told);
+	direct.cq = kvt_cq(test, dev, 16, ctx);
 	direct.cqe.done = on_done;
 	direct.other = dev->ops.poll_cq;
 	dev->ops.poll_cq = poll_once;
+}
+
+static void notify_cq(struct contract_scene *scene)
+{
+	ib_cq_notify(scene->cq);
+}
+
+static void notify_cq_event(struct contract_scene *scene)
+{
+	ib_cq_notify_event(scene->cq, IB_EVENT_CQ_ERR);
+}
+
+static void notify_qp_event(struct contract_scene *scene)
+{
+	ib_qp_notify_event(scene->qp, IB_EVENT_QP_FATAL);
+}
+
+static void notify_srq_event(struct contract_scene *scene)
+{
+	ib_srq_notify_event(scene->srq, IB_EVENT_SRQ_LIMIT_REACHED);
+}
+
+/* Once: whoever polls the CQ arms it again. */
+static void notify_other(struct contract_scene *scene)
+{
+	scene->in_method = NULL;
+	direct.left = 1;
+	ib_cq_notify(direct.cq);
 }
 
 /**
  * struct inner - a callback that a driver has called from within a method
  * @name: which
  * @call: calls it
+ * @notify: tells of the same as a driver is to
  * @object: kind of its object; NULL: the CQ above
  * @what: how the report names it
  */
 struct inner {
 	const char *name;
 	void (*call)(struct contract_scene *scene);
+	void (*notify)(struct contract_scene *scene);
 	const char *object;
 	const char *what;
 };
 
 static const struct inner inners[] = {
-	{ "completion", contract_call_comp_handler, "cq", "completion handler" },
-	{ "CQ event", contract_call_cq_event_handler, "cq", "event handler" },
-	{ "QP event", contract_call_qp_event_handler, "qp", "event handler" },
-	{ "SRQ event", contract_call_srq_event_handler, "srq", "event handler" },
-	{ "done()", poll_direct, NULL, "done()" },
+	{ "completion", contract_call_comp_handler, notify_cq, "cq", "completion handler" },
+	{ "CQ event", contract_call_cq_event_handler, notify_cq_event, "cq", "event handler" },
+	{ "QP event", contract_call_qp_event_handler, notify_qp_event, "qp", "event handler" },
+	{ "SRQ event", contract_call_srq_event_handler, notify_srq_event, "srq", "event handler" },
+	{ "done()", poll_direct, notify_other, NULL, "done()" },
 };
 
 #define NR_INSIDE	(ARRAY_SIZE(calling_verbs) * ARRAY_SIZE(inners))
@@ -565,7 +589,7 @@ static void callback_inside_verb_is_reported(struct kunit *test)
 
 	if (inner->call == contract_call_qp_event_handler && !scene->qp)
 		kunit_skip(test, "a CQ that is destroyed has no QP");
-	direct_up(test, scene);
+	direct_up(test, scene, IB_POLL_DIRECT);
 	id = inner->object ? object_id(scene, inner->object) : direct.cq->res.id;
 	snprintf(what, sizeof(what), "%s inside %s", inner->what, verb->name);
 	scene->in_method = inner->call;
@@ -583,38 +607,30 @@ static void callback_inside_verb_is_reported(struct kunit *test)
 			.object = inner->object ?: "cq", .id = id, .site = verb->call });
 }
 
-static void notify_cq(struct contract_scene *scene)
+static bool is_there(struct contract_scene *scene, const struct inner *inner)
 {
-	ib_cq_notify(scene->cq);
+	if (inner->call == contract_call_qp_event_handler)
+		return scene->qp;
+	return inner->call == poll_direct || inner->call == contract_call_srq_event_handler ||
+	       scene->cq;
 }
 
-static void notify_qp_event(struct contract_scene *scene)
+/* By the driver's way to tell of it, which is not to call anything. */
+static void what_is_told_by_notify_is_not(struct kunit *test)
 {
-	ib_qp_notify_event(scene->qp, IB_EVENT_QP_FATAL);
-}
-
-static void completion_told_by_notify_is_not(struct kunit *test)
-{
-	const struct verb *verb = test->param_value;
+	const struct verb *verb = verb_of(test->param_value);
+	const struct inner *inner = inner_of(test->param_value);
 	struct contract_scene *scene = scene_for(test, verb);
 
-	scene->in_method = notify_cq;
+	if (!is_there(scene, inner))
+		kunit_skip(test, "a CQ that is destroyed has no QP");
+	direct_up(test, scene, IB_POLL_SOFTIRQ);
+	scene->in_method = inner->notify;
 	KUNIT_EXPECT_EQ(test, 0, verb->call(scene));
-	/* Nobody is told of a CQ that is being destroyed. */
-	if (scene->cq)
-		KUNIT_EXPECT_TRUE(test, kvt_wait(&scene->handled));
-	scene->in_method = NULL;
-	contract_expect_none(test);
-}
-
-static void event_told_by_notify_is_not(struct kunit *test)
-{
-	const struct verb *verb = test->param_value;
-	struct contract_scene *scene = scene_for(test, verb);
-
-	scene->in_method = notify_qp_event;
-	KUNIT_EXPECT_EQ(test, 0, verb->call(scene));
-	KUNIT_EXPECT_TRUE(test, kvt_wait(&scene->handled));
+	/* Nobody is told of what is being destroyed. */
+	if (is_there(scene, inner))
+		KUNIT_EXPECT_TRUE(test, kvt_wait(inner->call == poll_direct ? &direct.told :
+						 &scene->handled));
 	scene->in_method = NULL;
 	contract_expect_none(test);
 }
@@ -824,8 +840,7 @@ static struct kunit_case contract_driver_cases[] = {
 	KUNIT_CASE(post_in_hardirq_is_watched),
 	KUNIT_CASE(handler_inside_a_post_of_a_handler_is_reported),
 	KUNIT_CASE_PARAM(callback_inside_verb_is_reported, insides_gen_params),
-	KUNIT_CASE_PARAM(completion_told_by_notify_is_not, calling_verbs_gen_params),
-	KUNIT_CASE_PARAM(event_told_by_notify_is_not, telling_verbs_gen_params),
+	KUNIT_CASE_PARAM(what_is_told_by_notify_is_not, insides_gen_params),
 	KUNIT_CASE_PARAM(methods_of_a_drain_are_called_by_its_caller, drains_gen_params),
 	KUNIT_CASE(verb_inside_handler_is_not),
 	KUNIT_CASE(two_handlers_at_a_time_are_reported),

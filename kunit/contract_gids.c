@@ -4,6 +4,8 @@
  * took them, as far as one can tell. contract_things.c has the calls that take them. This
  * file is built so that functions may end in calls of ours, as contract_tail.c is.
  */
+#include <linux/module.h>
+#include <linux/string.h>
 #include <linux/workqueue.h>
 #include <kunit/test.h>
 #include <rdma/ib_cache.h>
@@ -72,6 +74,53 @@ static void references_left_are_counted(struct kunit *test)
 	contract_off(test);
 	thing_unmake_gid(t);
 	thing_unmake_gid(t);
+}
+
+/* Of more places than are noted. */
+#define PLACES	17
+
+static noinline void take_in_many_places(struct ib_device *dev, const struct ib_gid_attr **taken)
+{
+#define TAKE	rdma_get_gid_attr(dev, 1, 1)
+	const struct ib_gid_attr *here[PLACES] = {
+		TAKE, TAKE, TAKE, TAKE, TAKE, TAKE, TAKE, TAKE, TAKE,
+		TAKE, TAKE, TAKE, TAKE, TAKE, TAKE, TAKE, TAKE,
+	};
+#undef TAKE
+
+	memcpy(taken, here, sizeof(here));
+}
+
+static void expect_report(struct kunit *test, unsigned int back, const char *what,
+			  unsigned int count, bool has_site)
+{
+	struct ib_contract_report report = {};
+
+	KUNIT_EXPECT_TRUE(test, ib_contract_read(back, &report));
+	KUNIT_EXPECT_STREQ(test, CONTRACT_SELF, report.module);
+	KUNIT_EXPECT_STREQ(test, what, report.what);
+	KUNIT_EXPECT_EQ(test, count, report.count);
+	KUNIT_EXPECT_EQ(test, has_site, within_module(report.site, THIS_MODULE));
+}
+
+/* 16 are noted; a report for each of eight, and one for all others. */
+static void references_of_many_places_are_told_of_in_nine_reports(struct kunit *test)
+{
+	struct things *t = join(test, NULL);
+	const struct ib_gid_attr *taken[PLACES];
+	int i;
+
+	take_in_many_places(t->m->ibdev, taken);
+	for (i = 0; i < PLACES; i++)
+		KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(taken[i]));
+	leave(NULL);
+	contract_expect_counted(test, IB_RULE_LEFT, 9);
+	expect_report(test, 0, "8 more gid reference left when remove() returned", 8, false);
+	for (i = 1; i <= 8; i++)
+		expect_report(test, i, "1 gid reference left when remove() returned", 1, true);
+	contract_off(test);
+	for (i = 0; i < PLACES; i++)
+		rdma_put_gid_attr(taken[i]);
 }
 
 /* Nor is there any room lost. */
@@ -222,6 +271,7 @@ static void reference_of_an_object_is_not(struct kunit *test)
 
 static struct kunit_case contract_gids_cases[] = {
 	KUNIT_CASE(references_left_are_counted),
+	KUNIT_CASE(references_of_many_places_are_told_of_in_nine_reports),
 	KUNIT_CASE(references_given_back_are_not),
 	KUNIT_CASE(reference_that_remove_gives_back_last_is_not),
 	KUNIT_CASE(reference_that_another_module_gives_back_is_not),
