@@ -4,7 +4,8 @@
  * and FROM=n the n-th and from there on each k-th. The second text undoes a write that
  * succeeded.
  *
- * Where the write fails, it does so with ENOMEM, or with what the variable ERRNO names.
+ * Where the write fails, it does so with ENOMEM, or with what the variable ERRNO names, as
+ * often as that allows (22:4).
  * Prints one line: how many allocations failed in turn, how often the write failed, and
  * how often it survived. Needs CONFIG_FAULT_INJECTION, and the knobs of failslab and
  * fail_page_alloc set as init does.
@@ -66,6 +67,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: failnth <file> <text> [<undo>]\n");
 		return 2;
 	}
+	read_other_errno();
 	nth_fd = open(NTH, O_RDWR | O_CLOEXEC);
 	if (nth_fd < 0)
 		die(NTH);
@@ -74,7 +76,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, PROGRAM ": no allocation made the write fail\n");
 		return 1;
 	}
-	printf("%d allocations failed in turn: %d errors, %d survived\n",
-	       tally.refused + tally.survived, tally.refused, tally.survived);
+	printf("%d allocations failed in turn: %d errors, %d of them not ENOMEM, %d survived\n",
+	       tally.refused + tally.survived, tally.refused, other_errno.seen, tally.survived);
 	return 0;
 }

@@ -78,20 +78,28 @@ static struct turns which_turns(void)
 	};
 }
 
-/* Beside ENOMEM what the variable ERRNO names: a list of numbers with commas. */
+/* Another one than ENOMEM, and how often it is allowed. */
+static struct {
+	int number;
+	int most;
+	int seen;
+} other_errno;
+
+/* The variable ERRNO names it: a number, and :<how often at most>. */
+static void read_other_errno(void)
+{
+	const char *text = getenv("ERRNO");
+
+	other_errno.most = MAX_N;
+	if (text)
+		sscanf(text, "%d:%d", &other_errno.number, &other_errno.most);
+}
+
 static int errno_is_allowed(int err)
 {
-	const char *list = getenv("ERRNO");
-	char *end;
-
 	if (err == ENOMEM)
 		return 1;
-	while (list && *list) {
-		if (strtol(list, &end, 10) == err)
-			return 1;
-		list = *end ? end + 1 : end;
-	}
-	return 0;
+	return err == other_errno.number && ++other_errno.seen <= other_errno.most;
 }
 
 /* Counts how the action ended whose n-th allocation failed. */
