@@ -72,7 +72,7 @@ GONE_MAKER(struct net_device, alloc_rdma_netdev, struct ib_device *device, u32 p
 	   enum rdma_netdev_t type, const char *name, unsigned char name_assign_type,
 	   void (*setup)(struct net_device *ndev))
 GONE(rdma_netdev_get_params, struct ib_device *device, u32 port, enum rdma_netdev_t type,
-     struct rdma_netdev_alloc_params *params)
+	struct rdma_netdev_alloc_params *params)
 GONE(query_gid, struct ib_device *device, u32 port, int index, union ib_gid *gid)
 GONE(add_gid, const struct ib_gid_attr *attr, void **context)
 GONE(del_gid, const struct ib_gid_attr *attr, void **context)
@@ -87,7 +87,7 @@ GONE(query_ah, struct ib_ah *ah, struct rdma_ah_attr *attr)
 GONE(destroy_ah, struct ib_ah *ah, u32 flags)
 GONE(create_srq, struct ib_srq *srq, struct ib_srq_init_attr *attr, struct ib_udata *udata)
 GONE(modify_srq, struct ib_srq *srq, struct ib_srq_attr *attr, enum ib_srq_attr_mask mask,
-     struct ib_udata *udata)
+	struct ib_udata *udata)
 GONE(query_srq, struct ib_srq *srq, struct ib_srq_attr *attr)
 GONE(destroy_srq, struct ib_srq *srq, struct ib_udata *udata)
 GONE(create_qp, struct ib_qp *qp, struct ib_qp_init_attr *attr, struct ib_udata *udata)
@@ -117,8 +117,8 @@ GONE_MAKER(struct ib_mr, alloc_mr, struct ib_pd *pd, enum ib_mr_type type, u32 m
 GONE_MAKER(struct ib_mr, alloc_mr_integrity, struct ib_pd *pd, u32 data_sg, u32 meta_sg)
 GONE(map_mr_sg, struct ib_mr *mr, struct scatterlist *sg, int nents, unsigned int *offset)
 GONE(map_mr_sg_pi, struct ib_mr *mr, struct scatterlist *data, int data_nents,
-     unsigned int *data_offset, struct scatterlist *meta, int meta_nents,
-     unsigned int *meta_offset)
+	unsigned int *data_offset, struct scatterlist *meta, int meta_nents,
+	unsigned int *meta_offset)
 GONE(check_mr_status, struct ib_mr *mr, u32 mask, struct ib_mr_status *status)
 GONE(alloc_mw, struct ib_mw *mw, struct ib_udata *udata)
 GONE(dealloc_mw, struct ib_mw *mw)
@@ -132,7 +132,7 @@ GONE(set_vf_link_state, struct ib_device *device, int vf, u32 port, int state)
 GONE(get_vf_config, struct ib_device *device, int vf, u32 port, struct ifla_vf_info *info)
 GONE(get_vf_stats, struct ib_device *device, int vf, u32 port, struct ifla_vf_stats *stats)
 GONE(get_vf_guid, struct ib_device *device, int vf, u32 port, struct ifla_vf_guid *node_guid,
-     struct ifla_vf_guid *port_guid)
+	struct ifla_vf_guid *port_guid)
 GONE(set_vf_guid, struct ib_device *device, int vf, u32 port, u64 guid, int type)
 GONE_MAKER(struct rdma_hw_stats, alloc_hw_device_stats, struct ib_device *device)
 GONE_MAKER(struct rdma_hw_stats, alloc_hw_port_stats, struct ib_device *device, u32 port)
