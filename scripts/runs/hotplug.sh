@@ -40,10 +40,14 @@ insert_client() {
 	insmod /modules/kverbs_hotplug.ko bound_ms="$BOUND" "$FAULT" "$@"
 }
 
-# Sets hundredths, the seconds since the boot times hundred.
+# Sets hundredths, the seconds since the boot times hundred; without leading zeros, which
+# would make it octal.
 clock() {
 	read -r hundredths _ </proc/uptime
 	hundredths=${hundredths%.*}${hundredths#*.}
+	while [ "${hundredths#0}" ] && [ "${hundredths#0}" != "$hundredths" ]; do
+		hundredths=${hundredths#0}
+	done
 }
 
 # timed <command>...: within the bound. Sets took, in milliseconds.
