@@ -15,6 +15,7 @@
 #include <linux/ktime.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
+#include <linux/sched.h>
 #include <linux/sched/task.h>
 #include <linux/topology.h>
 
@@ -64,8 +65,11 @@ static inline int two_cpus_thread(void *arg)
 	wait_for_completion(t->go);
 	/* One wakes up before the other, and is not to have the machine alone. */
 	atomic_dec(t->away);
-	while (atomic_read(t->away))
+	while (atomic_read(t->away)) {
 		cpu_relax();
+		/* The kernel may want to stop both CPUs before the other wakes up. */
+		cond_resched();
+	}
 	t->start = ktime_get_ns();
 	for (i = 0; !ret && i < t->work->turns; i++)
 		ret = t->work->turn(t->work->arg);
