@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # In the guest, under -icount: a nanosecond is an instruction. What the contract
-# checker adds to ib_post_send() and ib_post_recv(), beyond the driver's own method.
-# MAX_OFF and MAX_WARN are the limits while it is off and while it warns.
+# checker adds to ib_post_send(), ib_post_recv() and ib_post_srq_recv(), beyond the
+# driver's own method. MAX_OFF and MAX_WARN are the limits while it is off and while it
+# warns.
 
 # shellcheck source=cqbench.sh
 . /bin/cqbench.sh
@@ -20,7 +21,7 @@ switch() {
 }
 
 # post_cost <verb> <mode of the checker> <context>: sets each_ps. The verb is cqbench's
-# mode: post or recv.
+# mode: post, recv or srq.
 post_cost() {
 	switch "$2" && cqbench mode="$1" ctx="$3" count=4096
 }
@@ -42,8 +43,13 @@ difference() {
 
 # check_cost <verb> <mode of the checker> <context> <context to compare with> <limit>
 check_cost() {
+	case $1 in
+	post) call=ib_post_send ;;
+	recv) call=ib_post_recv ;;
+	srq) call=ib_post_srq_recv ;;
+	esac
 	difference "$1" "$2" "$3" "$4" || exit 1
-	check "a $1 costs $(tenths "$more") instructions more with contract=$2, ctx=$3" \
+	check "$call() costs $(tenths "$more") instructions more with contract=$2, ctx=$3" \
 		[ "$more" -le $(($5 * 1000)) ]
 	[ "$2" = off ] || [ "$more" -gt 0 ] || fail "the checker costs nothing: it is off"
 }
@@ -52,7 +58,7 @@ load kverbs contract=off || exit 1
 for ko in kverbs_emu kverbs_cqbench; do
 	load $ko || exit 1
 done
-for verb in post recv; do
+for verb in post recv srq; do
 	check_cost $verb off direct bare "$MAX_OFF"
 	check_cost $verb warn direct bare "$MAX_WARN"
 	# By a done(), and in hard interrupt: what it costs there without the checker is not

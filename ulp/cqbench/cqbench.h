@@ -120,8 +120,10 @@ struct cqb_cq {
  * @hardirq: post in hard interrupt
  * @depth: messages that a queue pair can have outstanding
  * @recv_depth: receives that it can have
+ * @shared: it takes them from an SRQ
  * @dev: the device
  * @pd: protection domain of all queue pairs
+ * @srq: where all queue pairs take receives from, or NULL
  * @cqs: array of @p.cqs
  * @err: 0 or why the run was stopped, set once
  * @done: completed when nothing is left to wait for
@@ -135,8 +137,10 @@ struct cqb_run {
 	bool hardirq;
 	u32 depth;
 	u32 recv_depth;
+	bool shared;
 	struct ib_device *dev;
 	struct ib_pd *pd;
+	struct ib_srq *srq;
 	struct cqb_cq *cqs;
 	int err;
 	struct completion done;
@@ -146,8 +150,8 @@ struct cqb_run {
 /**
  * struct cqb_mode - a kind of measurement
  * @name: for people
- * @check: prepares a run: looks at its parameters, sets @depth and @recv_depth.
- *	Returns 0 or -ERANGE
+ * @check: prepares a run: looks at its parameters, sets @depth, @recv_depth and
+ *	@shared. Returns 0 or -ERANGE
  * @measure: does it, once queue pairs are connected, and fills in the result.
  *	Returns 0 or why it failed
  * @free: frees what @measure left in @priv, when no message is under way
@@ -163,6 +167,7 @@ extern const struct cqb_mode cqb_burst_mode;	/* burst.c */
 extern const struct cqb_mode cqb_load_mode;	/* load.c */
 extern const struct cqb_mode cqb_post_mode;	/* post.c */
 extern const struct cqb_mode cqb_recv_mode;
+extern const struct cqb_mode cqb_srq_mode;
 
 /* run.c */
 int cqb_run_prepare(struct cqb_run *run);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * mode=post: what a call of ib_post_send() costs, with what the device does in it.
- * mode=recv: the same of ib_post_recv().
+ * mode=recv: the same of ib_post_recv(); mode=srq: of ib_post_srq_recv().
  *
  * The clock is read before the first and after the last post of a round; completions
  * are polled between the rounds. With ctx=bare the driver's method is called instead, so
@@ -27,13 +27,19 @@
 #define CQB_MAX_POSTS	16000
 #define CQB_MAX_ROUNDS	1000
 
+enum cqb_verb {
+	CQB_SEND,
+	CQB_RECV,
+	CQB_SRQ_RECV,
+};
+
 /**
  * struct cqb_posts - rounds of posts
  * @cqe: of all messages
  * @first: of the message before them
  * @irq: posts, in hard interrupt
  * @run: the run
- * @recvs: receives are posted, mode=recv
+ * @verb: what is timed
  * @due: completions of a round
  * @seen: completions of this round so far
  * @ns: time that the posts of this round took
@@ -47,7 +53,7 @@ struct cqb_posts {
 	struct ib_cqe first;
 	struct irq_work irq;
 	struct cqb_run *run;
-	bool recvs;
+	enum cqb_verb verb;
 	u32 due;
 	u32 seen;
 	u64 ns;
@@ -67,45 +73,69 @@ static void cqb_post_done(struct ib_cq *cq, struct ib_wc *wc)
 		complete(&p->over);
 }
 
-static __always_inline int cqb_post_one(struct cqb_posts *p, struct ib_qp *qp, bool recv,
-					bool bare)
+static __always_inline int cqb_post_one(struct cqb_posts *p, struct ib_qp *qp,
+					enum cqb_verb verb, bool bare)
 {
 	const struct ib_recv_wr *bad_recv;
 	const struct ib_send_wr *bad;
 
-	if (recv)
+	switch (verb) {
+	case CQB_RECV:
 		return bare ? qp->device->ops.post_recv(qp, &p->recv, &bad_recv) :
 			      ib_post_recv(qp, &p->recv, &bad_recv);
-	return bare ? qp->device->ops.post_send(qp, &p->wr.wr, &bad) :
-		      ib_post_send(qp, &p->wr.wr, &bad);
+	case CQB_SRQ_RECV:
+		return bare ? qp->device->ops.post_srq_recv(qp->srq, &p->recv, &bad_recv) :
+			      ib_post_srq_recv(qp->srq, &p->recv, &bad_recv);
+	default:
+		return bare ? qp->device->ops.post_send(qp, &p->wr.wr, &bad) :
+			      ib_post_send(qp, &p->wr.wr, &bad);
+	}
 }
 
-/* With constants for @recv and @bare: no choice is made within the time that is taken. */
-static __always_inline void cqb_post_timed(struct cqb_posts *p, struct ib_qp *qp, bool recv,
-					   bool bare)
+/* With constants for @verb and @bare: no choice is made within the time that is taken. */
+static __always_inline void cqb_post_timed(struct cqb_posts *p, struct ib_qp *qp,
+					   enum cqb_verb verb, bool bare)
 {
 	u64 start = ktime_get_ns();
 	int ret = 0;
 	u32 i;
 
 	for (i = 0; i < p->run->p.count && !ret; i++)
-		ret = cqb_post_one(p, qp, recv, bare);
+		ret = cqb_post_one(p, qp, verb, bare);
 	p->ns = ktime_get_ns() - start;
 	p->ret = ret;
 }
 
-static void cqb_post_round(struct cqb_posts *p)
+static __always_inline void cqb_post_verb(struct cqb_posts *p, enum cqb_verb verb)
 {
 	struct ib_qp *qp = p->run->cqs[0].qp;
 
-	if (p->recvs && p->run->bare)
-		cqb_post_timed(p, qp, true, true);
-	else if (p->recvs)
-		cqb_post_timed(p, qp, true, false);
-	else if (p->run->bare)
-		cqb_post_timed(p, qp, false, true);
+	if (p->run->bare)
+		cqb_post_timed(p, qp, verb, true);
 	else
-		cqb_post_timed(p, qp, false, false);
+		cqb_post_timed(p, qp, verb, false);
+}
+
+static void cqb_post_round(struct cqb_posts *p)
+{
+	switch (p->verb) {
+	case CQB_SEND:
+		cqb_post_verb(p, CQB_SEND);
+		break;
+	case CQB_RECV:
+		cqb_post_verb(p, CQB_RECV);
+		break;
+	case CQB_SRQ_RECV:
+		cqb_post_verb(p, CQB_SRQ_RECV);
+		break;
+	}
+}
+
+static enum cqb_verb cqb_verb_of(const struct cqb_run *run)
+{
+	if (run->mode == &cqb_recv_mode)
+		return CQB_RECV;
+	return run->mode == &cqb_srq_mode ? CQB_SRQ_RECV : CQB_SEND;
 }
 
 static void cqb_post_first_done(struct ib_cq *cq, struct ib_wc *wc)
@@ -117,7 +147,7 @@ static void cqb_post_first_done(struct ib_cq *cq, struct ib_wc *wc)
 	p->wr.wr.wr_cqe = &p->cqe;
 	cqb_post_round(p);
 	/* Receives are not over before the task has sent something. */
-	if (p->ret || p->recvs)
+	if (p->ret || p->verb != CQB_SEND)
 		complete(&p->over);
 }
 
@@ -160,7 +190,7 @@ static int cqb_post_there(struct cqb_posts *p, struct ib_qp *qp)
 	ret = ib_post_send(qp, &p->wr.wr, NULL);
 	local_bh_enable();
 	ret = ret ?: cqb_post_wait(p);
-	if (ret || !p->recvs)
+	if (ret || p->verb == CQB_SEND)
 		return ret;
 	return cqb_post_sends(p, qp) ?: cqb_post_wait(p);
 }
@@ -190,7 +220,7 @@ static int cqb_post_here(struct cqb_posts *p, struct cqb_cq *c)
 		cqb_post_round(p);
 	}
 	ret = p->ret;
-	if (!ret && p->recvs)
+	if (!ret && p->verb != CQB_SEND)
 		ret = cqb_post_sends(p, c->qp);
 	return ret ?: cqb_post_poll(p, c->cq);
 }
@@ -207,8 +237,8 @@ static int cqb_post_measure(struct cqb_run *run, struct cqb_result *res)
 		return -ENOMEM;
 	run->priv = p;
 	p->run = run;
-	p->recvs = run->mode == &cqb_recv_mode;
-	p->due = p->recvs ? 2 * run->p.count : run->p.count;
+	p->verb = cqb_verb_of(run);
+	p->due = p->verb == CQB_SEND ? run->p.count : 2 * run->p.count;
 	p->cqe.done = cqb_post_done;
 	p->first.done = cqb_post_first_done;
 	init_completion(&p->over);
@@ -241,8 +271,9 @@ static int cqb_post_check(struct cqb_run *run)
 	}
 	/* And one that is first. */
 	run->depth = run->p.count + 1;
-	if (run->mode == &cqb_recv_mode)
+	if (cqb_verb_of(run) != CQB_SEND)
 		run->recv_depth = run->p.count;
+	run->shared = cqb_verb_of(run) == CQB_SRQ_RECV;
 	return cqb_range("cqs", run->p.cqs, 1, 1) ?:
 	       cqb_range("count", run->p.count, 2, CQB_MAX_POSTS) ?:
 	       cqb_range("rounds", run->p.rounds, 1, CQB_MAX_ROUNDS);
@@ -257,6 +288,13 @@ const struct cqb_mode cqb_post_mode = {
 
 const struct cqb_mode cqb_recv_mode = {
 	.name = "recv",
+	.check = cqb_post_check,
+	.measure = cqb_post_measure,
+	.free = cqb_post_free,
+};
+
+const struct cqb_mode cqb_srq_mode = {
+	.name = "srq",
 	.check = cqb_post_check,
 	.measure = cqb_post_measure,
 	.free = cqb_post_free,

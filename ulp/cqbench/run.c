@@ -39,6 +39,7 @@ static const struct cqb_mode * const cqb_modes[] = {
 	&cqb_load_mode,
 	&cqb_post_mode,
 	&cqb_recv_mode,
+	&cqb_srq_mode,
 };
 
 static const struct {
@@ -288,11 +289,26 @@ static int cqb_cq_setup(struct cqb_cq *c, const struct ib_port_attr *port)
 	cqb_interpose(c);
 	init.send_cq = cq;
 	init.recv_cq = cq;
+	init.srq = run->srq;
 	qp = ib_create_qp(run->pd, &init);
 	if (IS_ERR(qp))
 		return PTR_ERR(qp);
 	c->qp = qp;
 	return cqb_connect(c, port);
+}
+
+static int cqb_srq_setup(struct cqb_run *run)
+{
+	struct ib_srq_init_attr init = {
+		.attr.max_wr = run->recv_depth,
+		.attr.max_sge = 1,
+	};
+	struct ib_srq *srq = ib_create_srq(run->pd, &init);
+
+	if (IS_ERR(srq))
+		return PTR_ERR(srq);
+	run->srq = srq;
+	return 0;
 }
 
 static int cqb_setup(struct cqb_run *run)
@@ -311,6 +327,10 @@ static int cqb_setup(struct cqb_run *run)
 	if (IS_ERR(pd))
 		return PTR_ERR(pd);
 	run->pd = pd;
+	if (run->shared)
+		ret = cqb_srq_setup(run);
+	if (ret)
+		return ret;
 	run->cqs = kvcalloc(run->p.cqs, sizeof(*run->cqs), GFP_KERNEL);
 	if (!run->cqs)
 		return -ENOMEM;
@@ -339,6 +359,9 @@ static void cqb_teardown(struct cqb_run *run)
 	}
 	kvfree(run->cqs);
 	run->cqs = NULL;
+	if (run->srq)
+		ib_destroy_srq(run->srq);
+	run->srq = NULL;
 	if (run->pd)
 		ib_dealloc_pd(run->pd);
 	run->pd = NULL;
