@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Requests to a channel adapter (CA), for kernel callers: open it, ask what it
- * is, keep resources under a handle. User processes make the same requests by
- * <uapi/kverbs/ca.h>, where the operations and structures are described.
+ * Requests to a channel adapter (CA), for kernel callers: open it, query its
+ * attributes, keep objects under a handle. User processes make the same requests
+ * through <uapi/kverbs/ca.h>, which describes the operations and structures.
  * Documentation/ca.rst is the manual.
  */
 #ifndef KVERBS_CA_H
@@ -18,13 +18,13 @@ struct ib_pd;
 struct mm_struct;
 
 /**
- * struct ib_ca - a channel adapter that somebody has opened
+ * struct ib_ca - an opening of a channel adapter
  * @device: the device
  * @handle: the handle
- * @user: opened by a user process
+ * @user: opened by a user process, not by a kernel caller
  *
- * For drivers: the open_ca method may keep what it likes in a structure of its
- * own around it, see INIT_RDMA_OBJ_SIZE().
+ * A driver can embed this in a structure of its own, see INIT_RDMA_OBJ_SIZE(), in
+ * which its open_ca method keeps whatever it needs.
  */
 struct ib_ca {
 	struct ib_device *device;
@@ -33,11 +33,13 @@ struct ib_ca {
 };
 
 /**
- * typedef ib_ca_done_fn - a request is through
- * @req: the request, with its result; it is the caller's again
+ * typedef ib_ca_done_fn - called when a request is finished
+ * @req: the request, with its result; it belongs to the caller again
  *
- * Called once for each request that ib_ca_submit() answered with -EINPROGRESS,
- * perhaps before that returned. Context: undefined; it does not sleep.
+ * Called once for each request for which ib_ca_submit() returns -EINPROGRESS,
+ * perhaps before that returns.
+ *
+ * Context: Unspecified; must not sleep.
  */
 typedef void (*ib_ca_done_fn)(struct ib_ca_request *req);
 
@@ -45,20 +47,20 @@ typedef void (*ib_ca_done_fn)(struct ib_ca_request *req);
  * struct ib_ca_request - a request
  * @op: &enum kverbs_ca_op
  * @version: %KVERBS_CA_VERSION
- * @flags: &enum kverbs_ca_request_flags; %KVERBS_CA_SHARED means nothing here
+ * @flags: &enum kverbs_ca_request_flags; %KVERBS_CA_SHARED has no effect here
  * @port: port number
  * @handle: the open CA; OPEN: result
  * @object: a PD or MR; ALLOC_PD, REG_MR: result
- * @in: what goes in
- * @out: buffer for what comes out
+ * @in: input of the operation
+ * @out: buffer for its output
  * @in_len: bytes at @in
  * @out_len: bytes at @out
- * @done: called when a request that takes time is through
- * @context: the caller's
- * @result: what ib_ca_call() would return; set before @done is called
+ * @done: called when a request is finished that ib_ca_submit() did not answer at once
+ * @context: for the caller's use
+ * @result: the result, as ib_ca_call() would return it; set before @done is called
  *
- * What an operation does not use must be 0. @in, @out and the request itself
- * stay until the result is there.
+ * Members that an operation does not use must be 0. @in, @out and the request
+ * itself must stay valid until the result is there.
  */
 struct ib_ca_request {
 	u32 op;
@@ -75,7 +77,7 @@ struct ib_ca_request {
 	void *context;
 	ssize_t result;
 
-	/* private: the core's, from the submission to the callback */
+	/* private: used by the core, from the submission to the callback */
 	struct ib_device *device;
 	const char *owner;
 	unsigned long site;
@@ -91,7 +93,7 @@ ssize_t __ib_ca_call(struct ib_device *device, struct ib_ca_request *req,
 int ib_ca_cancel(struct ib_ca_request *req);
 
 /**
- * struct ib_ca_pd - a process's PD, used by a kernel ULP on its behalf
+ * struct ib_ca_pd - a process's PD that a kernel ULP uses on its behalf
  * @pd: the PD
  */
 struct ib_ca_pd {
@@ -101,7 +103,7 @@ struct ib_ca_pd {
 struct ib_ca_pd *ib_ca_pd_get(int fd, u64 handle, u64 object);
 void ib_ca_pd_put(struct ib_ca_pd *pd);
 
-/* See core/ca_request.c. The name of the caller's module is passed along. */
+/* Documented in core/ca_request.c. They pass the name of the caller's module along. */
 #define ib_ca_submit(device, req)	\
 	__ib_ca_submit((device), (req), KBUILD_MODNAME)
 #define ib_ca_call(device, req)		\

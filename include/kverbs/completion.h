@@ -5,10 +5,14 @@
  * Consumers are promised that no callback runs inside one of their own verbs
  * calls, and that the completion handler of one completion queue never runs
  * twice at a time. A driver that reports through these calls, and through
- * ib_dispatch_event(), keeps both promises, from whatever context it calls: in a
- * method that a consumer is in, with locks held, in a hard interrupt or an NMI.
- * What it reports is put off to an irq_work or a work item, one at a time for each
- * object.
+ * ib_dispatch_event(), keeps both promises in whatever context it calls them: inside a
+ * method that a consumer has called, with locks held, in a hard interrupt, or in an NMI
+ * where the architecture's irq_work is NMI-safe. Each report is deferred to an
+ * irq_work, to a work item or to what polls the CQ, one at a time for each object.
+ *
+ * Outside of NMI, ib_cq_notify() and ib_dispatch_event() may wake a thread or queue a
+ * work item. So a driver does not call them under a lock of the scheduler or of a
+ * workqueue.
  */
 #ifndef KVERBS_COMPLETION_H
 #define KVERBS_COMPLETION_H
@@ -22,23 +26,24 @@ void ib_cq_notify_event(struct ib_cq *cq, enum ib_event_type event);
 void ib_qp_notify_event(struct ib_qp *qp, enum ib_event_type event);
 void ib_srq_notify_event(struct ib_srq *srq, enum ib_event_type event);
 
-/* Follows the module parameter kverbs.cq_timing. */
+/* Set by the module parameter kverbs.cq_timing. */
 DECLARE_STATIC_KEY_FALSE(ib_cq_timed);
 
-/* True while the latency of completions is measured. */
+/* True while the CQ layer measures the latency of completions. */
 static inline bool ib_cq_timing(void)
 {
 	return static_branch_unlikely(&ib_cq_timed);
 }
 
 /**
- * ib_cq_stamp() - the time at which a completion is written
+ * ib_cq_stamp() - time stamp for a completion that is being written
  *
- * For &ib_wc.timestamp. Drivers that cannot know it leave that 0.
+ * For &ib_wc.timestamp. A driver that cannot know when the completion was written
+ * leaves that member 0.
  *
  * Context: Any, NMI included.
- * Return: nanoseconds of ktime_get_mono_fast_ns(), or 0 while nobody measures;
- * then it costs one instruction.
+ * Return: ktime_get_mono_fast_ns(), in nanoseconds; 0 while latencies are not
+ * measured, when the call costs one instruction.
  */
 static inline u64 ib_cq_stamp(void)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The contract checker: what it has found. Documentation/locking.rst has the rules.
+ * The reports of the contract checker. Documentation/locking.rst has the rules.
  *
- * It is switched by the module parameter kverbs.contract, also while devices are in
- * use. For people there are the log, the tracepoint kverbs:ib_contract and
- * /sys/kernel/debug/kverbs/contract; these calls are for tests.
+ * The module parameter kverbs.contract switches the checker, at any time, even while
+ * devices are in use. People read its reports in the log, with the tracepoint
+ * kverbs:ib_contract, or in /sys/kernel/debug/kverbs/contract; tests use these calls.
  */
 #ifndef KVERBS_CONTRACT_H
 #define KVERBS_CONTRACT_H
@@ -16,8 +16,8 @@
 /**
  * enum ib_contract_mode - what the checker does
  * @IB_CONTRACT_OFF: nothing, at no cost
- * @IB_CONTRACT_WARN: reports
- * @IB_CONTRACT_PANIC: reports, and stops the machine
+ * @IB_CONTRACT_WARN: report each breach of a rule
+ * @IB_CONTRACT_PANIC: report the first breach, and panic
  * @IB_CONTRACT_MODES: number of modes
  */
 enum ib_contract_mode {
@@ -39,9 +39,9 @@ enum ib_contract_mode {
  * @IB_RULE_LEFT: a client left something on a device
  * @IB_RULE_GONE: a device was used after its unregistration, or by a client after
  *	its remove()
- * @IB_RULE_OUTPUT: a method told of success and did not give what it should
- * @IB_RULE_REGISTER: registration or its end in atomic context
- * @IB_RULE_BUSY: an object was destroyed that others use
+ * @IB_RULE_OUTPUT: a method reported success without setting all of its output
+ * @IB_RULE_REGISTER: something was registered or unregistered in atomic context
+ * @IB_RULE_BUSY: an object was destroyed while others used it
  * @IB_RULE_STATE: a request was posted to a QP whose state forbids it
  * @IB_RULES: one more than the last
  */
@@ -62,15 +62,16 @@ enum ib_contract_rule {
 };
 
 /**
- * struct ib_contract_report - a rule was broken
+ * struct ib_contract_report - report that a rule was broken
  * @nr: number of the report, from 1
- * @rule: which
- * @count: how often, or how many objects
- * @site: where: the call into the midlayer, the callback, or where the object was made
- * @device: name of the device; empty if it is about none
- * @module: who is to blame: the driver's or the client's module; "?" if unknown
- * @object: kind and number of the object; empty if it is about none
- * @what: in words
+ * @rule: the rule
+ * @count: how often it was broken, or the number of objects concerned
+ * @site: address of the call into the midlayer, of the callback, or of the call that
+ *	made the object
+ * @device: name of the device; empty if the report is about none
+ * @module: module that is to blame, the driver's or the client's; "?" if unknown
+ * @object: kind and number of the object; empty if the report is about none
+ * @what: what happened, in words
  */
 struct ib_contract_report {
 	u64 nr;

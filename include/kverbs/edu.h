@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What kverbs_edu.ko offers other modules: the DMA engine of QEMU's edu device, a
- * client of peer-to-peer memory that a driver's author can read in an hour. It copies
- * memory by way of a buffer in the device: each chunk is fetched, then stored.
+ * What kverbs_edu.ko offers other modules: the DMA engine of QEMU's edu device. Its
+ * driver is a client of peer-to-peer memory that a driver author can read in an hour.
+ * The engine copies memory through a buffer in the device: it fetches each chunk, then
+ * stores it.
  */
 #ifndef KVERBS_EDU_H
 #define KVERBS_EDU_H
@@ -15,11 +16,11 @@
 struct edu_engine;
 
 /**
- * struct edu_place - where a copy is within one of its scatter lists
- * @sg: entry as it is mapped
- * @offset: bytes of it that are done with
+ * struct edu_place - position of a copy in one of its scatter lists
+ * @sg: mapped entry
+ * @offset: bytes of @sg that have been copied
  *
- * The driver's own.
+ * Private to the driver.
  */
 struct edu_place {
 	struct scatterlist *sg;
@@ -28,21 +29,21 @@ struct edu_place {
 
 /**
  * struct edu_copy - a request to copy memory
- * @from: what to copy: memory of the system, or peer-to-peer memory of one provider.
- *	It is mapped and unmapped by the driver
- * @to: where to, likewise
- * @len: bytes, at most what each list has; not 0
- * @done: it has come to its end. In process context, in the order of submission; may
- *	sleep, which holds up the engine; may submit
- * @status: what came of it, for @done: 0; -ENODEV: the device goes; -EIO: it does not
- *	do what it is told
- * @copied: bytes that were stored, also where @status is an error
- * @place_from: the driver's own
- * @place_to: the driver's own
- * @chunk: the driver's own
- * @entry: the driver's own
+ * @from: memory to copy from: of the system, or peer-to-peer memory of one provider.
+ *	The driver maps and unmaps it
+ * @to: memory to copy to, likewise
+ * @len: bytes to copy; not 0, and no more than either list has
+ * @done: called when the request has ended, in process context, in the order of
+ *	submission. It may sleep, which delays later requests, and it may submit
+ * @status: result, for @done: 0; -ENODEV if the device is being removed; -EIO if it does
+ *	not respond; or the error of mapping the memory
+ * @copied: bytes that were stored, also if @status is an error
+ * @place_from: private to the driver
+ * @place_to: private to the driver
+ * @chunk: private to the driver
+ * @entry: private to the driver
  *
- * All of it is the driver's until @done.
+ * The whole structure belongs to the driver from edu_submit() until @done is called.
  */
 struct edu_copy {
 	struct sg_table *from;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * PCI peer-to-peer DMA on kernels with and without CONFIG_PCI_P2PDMA: the calls that
- * kernels with it have, and the lists of clients that orchestrators work with. See
- * Documentation/p2pdma.rst for providers, clients and orchestrators.
+ * kernels with that option have, and the lists of clients that orchestrators work with.
+ * Documentation/p2pdma.rst explains providers, clients and orchestrators.
  *
- * Where the kernel has CONFIG_PCI_P2PDMA, it keeps the memory, so that providers are
- * found that know nothing of this header; else kverbs_p2pdma.ko does. The usual
- * names, pci_*, are mapped to ours at the end of this file: the kernel itself has
- * some of them. What has no name there, begins with kverbs_p2pdma_.
+ * On a kernel with CONFIG_PCI_P2PDMA, the kernel manages the memory, so that providers
+ * which do not know this header are found too. Else, or with the module parameter
+ * own_provider, kverbs_p2pdma.ko does. The end of this file maps the kernel's names,
+ * pci_*, to ours, because the kernel itself defines some of them. Calls that the kernel
+ * does not have only have a name that begins with kverbs_p2pdma_.
  */
 #ifndef KVERBS_P2PDMA_H
 #define KVERBS_P2PDMA_H
@@ -19,17 +20,18 @@
 #include <linux/pci-p2pdma.h>
 #include <linux/scatterlist.h>
 
-/* &dev_pagemap.owner of the pages of our own provider. */
+/* dev_pagemap.owner of pages that kverbs_p2pdma.ko manages. */
 #define KVERBS_P2PDMA_OWNER	((void *)0x6b763270UL)
 
 /**
  * kverbs_is_p2pdma_page() - is this a page of peer-to-peer memory?
  * @page: any page
  *
- * Right for memory of the kernel's providers and of ours, on all kernels.
+ * Works on all kernels, for memory that the kernel manages and for memory that
+ * kverbs_p2pdma.ko manages.
  *
  * Context: Any.
- * Return: whether it is.
+ * Return: true if it is.
  */
 static inline bool kverbs_is_p2pdma_page(const struct page *page)
 {
@@ -40,40 +42,41 @@ static inline bool kverbs_is_p2pdma_page(const struct page *page)
 
 /* --- routing ------------------------------------------------------------------- */
 
-/* How a client gets at a provider's memory. */
+/* How a client accesses a provider's memory. */
 enum kverbs_p2pdma_map {
 	KVERBS_P2PDMA_REFUSED,		/* not at all */
 	KVERBS_P2PDMA_BUS_ADDR,		/* by bus address, below the host bridge */
-	KVERBS_P2PDMA_HOST_BRIDGE,	/* by host address or IOVA, through it */
+	KVERBS_P2PDMA_HOST_BRIDGE,	/* by host address or IOVA, through the host bridge */
 };
 
-/* Why that is so. */
+/* The reason for that: the way of access, and what decided it. */
 enum kverbs_p2pdma_why {
 	KVERBS_P2PDMA_NOT_PCI,		/* refused: no PCI ancestor */
 	KVERBS_P2PDMA_SAME_FUNCTION,	/* bus address: client and provider are one */
-	KVERBS_P2PDMA_COMMON_BRIDGE,	/* bus address: &bridge is above both */
-	KVERBS_P2PDMA_ZEN,		/* host bridge: AMD's processors do, from Zen on */
-	KVERBS_P2PDMA_LISTED,		/* host bridge: known to forward such requests */
-	KVERBS_P2PDMA_ACS,		/* refused: &bridge redirects, host not known */
-	KVERBS_P2PDMA_NOT_LISTED,	/* refused: no common bridge, host not known */
-	KVERBS_P2PDMA_NOT_SAME_HOST,	/* refused: known, but only within one */
-	KVERBS_P2PDMA_BY_POLICY,	/* host bridge: would be refused, policy is not deny */
+	KVERBS_P2PDMA_COMMON_BRIDGE,	/* bus address: a bridge is above both */
+	KVERBS_P2PDMA_ZEN,		/* host bridge: AMD's forward requests, from Zen on */
+	KVERBS_P2PDMA_LISTED,		/* host bridge: listed as forwarding such requests */
+	KVERBS_P2PDMA_ACS,		/* refused: ACS redirects, host bridge not known */
+	KVERBS_P2PDMA_NOT_LISTED,	/* refused: no common bridge, host bridge not known */
+	KVERBS_P2PDMA_NOT_SAME_HOST,	/* refused: host bridges only forward within one */
+	KVERBS_P2PDMA_BY_POLICY,	/* host bridge: not known to work, policy allows it */
 	KVERBS_P2PDMA_WHYS
 };
 
 /**
  * struct kverbs_p2pdma_route - the way from a client to a provider's memory
- * @map: how it gets there
- * @why: why that is so
- * @hops: distance in ports passed: 0 for the same function, 2 for two functions of a
- *	slot, 4 for two slots of a switch; likewise if it is refused. -1 without a PCI
- *	ancestor
- * @acs_ports: of these, and of the common bridge, how many redirect by ACS
+ * @map: how the client accesses the memory
+ * @why: the reason for that
+ * @hops: distance, in ports passed: 0 for the same function, 2 for two functions of a
+ *	slot, 4 for two slots of a switch; set even if the access is refused. -1 without
+ *	a PCI ancestor
+ * @acs_ports: how many of these ports, and of the common bridge, redirect because of
+ *	ACS; 0 without a common bridge
  * @domain: PCI domain of @bus and @devfn
  * @has_bridge: @bus and @devfn are set
- * @bus: the first bridge that redirects, seen from the provider; else the common one;
- *	else the device that stands for the provider's host bridge
- * @devfn: likewise
+ * @bus: bus number of the first bridge that redirects, as seen from the provider; else of
+ *	the common bridge; else of the device that stands for the provider's host bridge
+ * @devfn: device and function number of that bridge or device
  */
 struct kverbs_p2pdma_route {
 	enum kverbs_p2pdma_map map;
@@ -98,10 +101,11 @@ void kverbs_p2pmem_publish(struct pci_dev *pdev, bool publish);
 bool kverbs_has_p2pmem(struct pci_dev *pdev);
 
 /**
- * struct kverbs_p2pdma_user - somebody who uses a provider's memory for long
- * @revoke: the provider goes: stop using its memory, now, and free it. Called at most
- *	once, in process context, before the provider's driver loses the device, with
- *	that device locked: it may sleep, but not wait for that driver
+ * struct kverbs_p2pdma_user - a long-term user of a provider's memory
+ * @revoke: called when the provider goes away: it must stop the use of the memory at
+ *	once, and free the memory. Called at most once, in process context, before the
+ *	provider's driver loses the device, and with that device locked: it may sleep, but
+ *	must not wait for that driver
  * @provider: set by kverbs_p2pdma_user_add()
  * @entry: likewise
  */
@@ -113,7 +117,7 @@ struct kverbs_p2pdma_user {
 
 int kverbs_p2pdma_user_add(struct kverbs_p2pdma_user *user, struct pci_dev *provider);
 void kverbs_p2pdma_user_del(struct kverbs_p2pdma_user *user);
-/* With a reference. */
+/* Returns the provider with a reference, for pci_dev_put(); or NULL. */
 struct pci_dev *kverbs_p2pdma_page_provider(struct page *page);
 
 /* --- orchestrators ------------------------------------------------------------- */
@@ -160,7 +164,7 @@ int kverbs_p2pdma_map_sg_attrs(struct device *dev, struct scatterlist *sg, int n
 void kverbs_p2pdma_unmap_sg_attrs(struct device *dev, struct scatterlist *sg, int nents,
 				  enum dma_data_direction dir, unsigned long attrs);
 
-/* --- the usual names ----------------------------------------------------------- */
+/* --- the kernel's names -------------------------------------------------------- */
 
 #ifndef KVERBS_P2PDMA_NO_NAMES
 #define is_pci_p2pdma_page		kverbs_is_p2pdma_page
@@ -185,7 +189,7 @@ void kverbs_p2pdma_unmap_sg_attrs(struct device *dev, struct scatterlist *sg, in
 #define pci_p2pdma_unmap_sg(dev, sg, nents, dir) \
 	kverbs_p2pdma_unmap_sg_attrs(dev, sg, nents, dir, 0)
 
-/* Of a list of clients, or, as in newer kernels, of a single device. */
+/* These take a list of clients or, as in newer kernels, a single device. */
 #define kverbs_p2pdma_by_type(clients, of_list, of_device) \
 	__builtin_choose_expr(__same_type(clients, struct list_head *), of_list, of_device)
 #define pci_p2pdma_distance(provider, clients, verbose) \

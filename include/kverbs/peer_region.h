@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Peer memory as an RDMA midlayer sees it: what kverbs_peer_mem gives to kverbs.
- * Drivers of GPUs include <rdma/peer_mem.h>; drivers of channel adapters neither.
+ * Peer memory as an RDMA midlayer sees it: the interface of kverbs_peer_mem for kverbs.
+ * Drivers of GPUs include <rdma/peer_mem.h> instead; drivers of channel adapters need
+ * neither header.
  */
 #ifndef KVERBS_PEER_REGION_H
 #define KVERBS_PEER_REGION_H
@@ -13,15 +14,16 @@ struct device;
 struct peer_region;
 
 /**
- * struct peer_request - memory that a device is to reach
- * @addr: first byte, an address of the calling process
- * @size: bytes, not 0; the range does not wrap
+ * struct peer_request - memory that a device is to access
+ * @addr: address of the first byte in the calling process
+ * @size: bytes, not 0; the range must not wrap around
  * @writable: the device may write
- * @revocable: the caller will call peer_region_activate(). If not, only clients
+ * @revocable: the caller will call peer_region_activate(). If it will not, only clients
  *	that never invalidate are asked.
  * @dma_device: the device
- * @user: who wants it, for messages: the RDMA device's name
- * @name: of the only client to ask; NULL: all, in the order of their registration
+ * @user: name of the RDMA device, for messages
+ * @name: name of the only client to ask; NULL: ask all, in the order of their
+ *	registration
  * @data: IB_PEER_MEMORY_DATA_MAX bytes for that client's acquire(), or NULL
  */
 struct peer_request {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Stands before the kernel's header of this name. Kernels that have it export
- * a function that reads the kernel's own struct ib_device; ours is laid out
- * differently, so the queues are mapped here, with the driver's vector
- * affinity where it gives one.
+ * Takes the place of the kernel's header of this name. Kernels that have it export
+ * a function that reads the kernel's own struct ib_device. Ours has another layout,
+ * so this maps the queues: by the driver's vector affinity if it gives one, else as
+ * blk_mq_map_queues() does.
  */
 #ifndef _LINUX_BLK_MQ_RDMA_H
 #define _LINUX_BLK_MQ_RDMA_H
@@ -13,7 +13,7 @@
 #include <rdma/ib_verbs.h>
 
 /**
- * blk_mq_rdma_map_queues() - map block queues to completion vectors
+ * blk_mq_rdma_map_queues() - map CPUs to block queues by completion vectors
  * @map: the map to fill
  * @dev: device that serves the queues
  * @first_vec: completion vector of the first queue

@@ -14,7 +14,7 @@
 #include <rdma/ib_verbs.h>
 
 /**
- * rdma_vlan_dev_vlan_id() - VLAN of a network device
+ * rdma_vlan_dev_vlan_id() - VLAN number of a network device
  * @dev: network device
  *
  * Context: Any.
@@ -68,7 +68,7 @@ static inline int rdma_ip2gid(struct sockaddr *addr, union ib_gid *gid)
 
 /**
  * rdma_gid2ip() - IP address of a RoCE GID
- * @out: result; the object behind it holds a sockaddr_in6
+ * @out: result; must have room for a struct sockaddr_in6
  * @gid: the GID
  *
  * Context: Any.
@@ -90,7 +90,7 @@ static inline void rdma_gid2ip(struct sockaddr *out, const union ib_gid *gid)
 }
 
 /**
- * rdma_link_local_addr() - tell fe80::/64 addresses
+ * rdma_link_local_addr() - check whether an address is in fe80::/64
  * @addr: IPv6 address
  *
  * Context: Any.
@@ -102,7 +102,7 @@ static inline int rdma_link_local_addr(struct in6_addr *addr)
 }
 
 /**
- * rdma_is_multicast_addr() - tell multicast GIDs of both IP versions
+ * rdma_is_multicast_addr() - check whether a GID is a multicast address
  * @addr: RoCE GID
  *
  * Context: Any.
@@ -147,11 +147,11 @@ static inline void rdma_get_mcast_mac(struct in6_addr *addr, u8 *mac)
 }
 
 /**
- * iboe_get_mtu() - the path MTU that fits a network device's MTU
+ * iboe_get_mtu() - largest path MTU for a network device's MTU
  * @mtu: MTU of the network device in bytes
  *
  * Context: Any.
- * Return: the largest &enum ib_mtu with room for all headers, 0 if none.
+ * Return: the largest &enum ib_mtu that leaves room for all headers; 0 if none does.
  */
 static inline enum ib_mtu iboe_get_mtu(int mtu)
 {

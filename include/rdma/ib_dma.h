@@ -4,10 +4,11 @@
  * this.
  *
  * A software device may have no DMA device: then a DMA address is the kernel
- * pointer, and mapping costs nothing. That needs all memory to be mapped.
+ * pointer, and mapping costs nothing. That only works where the kernel maps all
+ * memory, so not with CONFIG_HIGHMEM.
  *
- * A scatter list may be of PCI peer-to-peer memory, all of it, and of one provider: see
- * Documentation/p2pdma.rst. To map and unmap such may sleep.
+ * A scatter list may consist of PCI peer-to-peer memory, if all of it is such memory of
+ * one provider: see Documentation/p2pdma.rst. Mapping and unmapping it may sleep.
  */
 #ifndef _RDMA_IB_DMA_H
 #define _RDMA_IB_DMA_H
@@ -34,7 +35,7 @@ void ib_dma_device_unmap_sgtable(struct ib_device *dev, struct sg_table *sgt,
 				 unsigned long dma_attrs);
 
 /**
- * ib_uses_virt_dma() - tell whether DMA addresses are kernel pointers
+ * ib_uses_virt_dma() - check whether DMA addresses are kernel pointers
  * @dev: the device
  *
  * Context: Any.
@@ -47,7 +48,7 @@ static inline bool ib_uses_virt_dma(const struct ib_device *dev)
 
 /**
  * ib_virt_dma_to_ptr() - kernel pointer of a DMA address
- * @dma_addr: DMA address of a device with ib_uses_virt_dma()
+ * @dma_addr: DMA address of a device for which ib_uses_virt_dma() is true
  *
  * Context: Any.
  * Return: the pointer.
@@ -59,7 +60,7 @@ static inline void *ib_virt_dma_to_ptr(u64 dma_addr)
 
 /**
  * ib_virt_dma_to_page() - page of a DMA address
- * @dma_addr: DMA address of a device with ib_uses_virt_dma()
+ * @dma_addr: DMA address of a device for which ib_uses_virt_dma() is true
  *
  * Context: Any.
  * Return: the page.
@@ -72,7 +73,7 @@ static inline struct page *ib_virt_dma_to_page(u64 dma_addr)
 /**
  * ib_dma_mapping_error() - test the result of a mapping
  * @dev: the device
- * @dma_addr: what a mapping function returned
+ * @dma_addr: DMA address that a mapping function returned
  *
  * Context: Any.
  * Return: 0, or -ENOMEM if the mapping failed.
@@ -89,10 +90,10 @@ static inline int ib_dma_mapping_error(struct ib_device *dev, u64 dma_addr)
  * @dev: the device
  * @cpu_addr: address of the memory
  * @size: bytes
- * @direction: who writes
+ * @direction: direction of the transfers
  *
  * Context: Any.
- * Return: DMA address, to be tested with ib_dma_mapping_error().
+ * Return: DMA address, which the caller tests with ib_dma_mapping_error().
  */
 static inline u64 ib_dma_map_single(struct ib_device *dev, void *cpu_addr,
 				    size_t size,
@@ -106,9 +107,9 @@ static inline u64 ib_dma_map_single(struct ib_device *dev, void *cpu_addr,
 /**
  * ib_dma_unmap_single() - undo ib_dma_map_single()
  * @dev: the device
- * @addr: what it returned
- * @size: as it got
- * @direction: as it got
+ * @addr: DMA address that ib_dma_map_single() returned
+ * @size: as it was mapped
+ * @direction: as it was mapped
  *
  * Context: Any.
  */
@@ -124,12 +125,12 @@ static inline void ib_dma_unmap_single(struct ib_device *dev, u64 addr,
  * ib_dma_map_page() - map a page or a part of it
  * @dev: the device
  * @page: the page
- * @offset: bytes to leave out at the start
- * @size: bytes
- * @direction: who writes
+ * @offset: bytes to skip at its start
+ * @size: bytes to map
+ * @direction: direction of the transfers
  *
  * Context: Any.
- * Return: DMA address, to be tested with ib_dma_mapping_error().
+ * Return: DMA address, which the caller tests with ib_dma_mapping_error().
  */
 static inline u64 ib_dma_map_page(struct ib_device *dev, struct page *page,
 				  unsigned long offset, size_t size,
@@ -143,9 +144,9 @@ static inline u64 ib_dma_map_page(struct ib_device *dev, struct page *page,
 /**
  * ib_dma_unmap_page() - undo ib_dma_map_page()
  * @dev: the device
- * @addr: what it returned
- * @size: as it got
- * @direction: as it got
+ * @addr: DMA address that ib_dma_map_page() returned
+ * @size: as it was mapped
+ * @direction: as it was mapped
  *
  * Context: Any.
  */
@@ -161,12 +162,12 @@ static inline void ib_dma_unmap_page(struct ib_device *dev, u64 addr,
  * ib_dma_map_sg_attrs() - map a scatter list
  * @dev: the device
  * @sg: the list
- * @nents: its entries
- * @direction: who writes
+ * @nents: number of its entries
+ * @direction: direction of the transfers
  * @dma_attrs: DMA_ATTR_*
  *
- * Context: Any.
- * Return: entries mapped, which may be fewer than @nents; 0 on failure.
+ * Context: Process, may sleep, for PCI peer-to-peer memory; else any.
+ * Return: number of mapped entries, which may be fewer than @nents; 0 on failure.
  */
 static inline int ib_dma_map_sg_attrs(struct ib_device *dev,
 				      struct scatterlist *sg, int nents,
@@ -186,11 +187,11 @@ static inline int ib_dma_map_sg_attrs(struct ib_device *dev,
  * ib_dma_unmap_sg_attrs() - undo ib_dma_map_sg_attrs()
  * @dev: the device
  * @sg: the list
- * @nents: entries it had before it was mapped
- * @direction: as before
- * @dma_attrs: as before
+ * @nents: number of its entries before it was mapped
+ * @direction: as it was mapped
+ * @dma_attrs: as it was mapped
  *
- * Context: Any.
+ * Context: Process, may sleep, for PCI peer-to-peer memory; else any.
  */
 static inline void ib_dma_unmap_sg_attrs(struct ib_device *dev,
 					 struct scatterlist *sg, int nents,
@@ -210,11 +211,11 @@ static inline void ib_dma_unmap_sg_attrs(struct ib_device *dev,
  * ib_dma_map_sg() - map a scatter list
  * @dev: the device
  * @sg: the list
- * @nents: its entries
- * @direction: who writes
+ * @nents: number of its entries
+ * @direction: direction of the transfers
  *
- * Context: Any.
- * Return: entries mapped, which may be fewer than @nents; 0 on failure.
+ * Context: Process, may sleep, for PCI peer-to-peer memory; else any.
+ * Return: number of mapped entries, which may be fewer than @nents; 0 on failure.
  */
 static inline int ib_dma_map_sg(struct ib_device *dev, struct scatterlist *sg,
 				int nents, enum dma_data_direction direction)
@@ -226,10 +227,10 @@ static inline int ib_dma_map_sg(struct ib_device *dev, struct scatterlist *sg,
  * ib_dma_unmap_sg() - undo ib_dma_map_sg()
  * @dev: the device
  * @sg: the list
- * @nents: entries it had before it was mapped
- * @direction: as before
+ * @nents: number of its entries before it was mapped
+ * @direction: as it was mapped
  *
- * Context: Any.
+ * Context: Process, may sleep, for PCI peer-to-peer memory; else any.
  */
 static inline void ib_dma_unmap_sg(struct ib_device *dev,
 				   struct scatterlist *sg, int nents,
@@ -241,13 +242,13 @@ static inline void ib_dma_unmap_sg(struct ib_device *dev,
 /**
  * ib_dma_map_sgtable_attrs() - map a scatter table
  * @dev: the device
- * @sgt: the table; its nents is set
- * @direction: who writes
+ * @sgt: the table; its nents becomes the number of mapped entries
+ * @direction: direction of the transfers
  * @dma_attrs: DMA_ATTR_*
  *
- * Context: Any.
- * Return: 0, -EIO or another error of dma_map_sgtable(), or of
- * ib_dma_device_map_sgtable() if it is a device's memory.
+ * Context: Process, may sleep, for PCI peer-to-peer memory; else any.
+ * Return: 0; -EIO or another error of dma_map_sgtable(); or an error of
+ * ib_dma_device_map_sgtable() if the memory belongs to a device.
  */
 static inline int ib_dma_map_sgtable_attrs(struct ib_device *dev,
 					   struct sg_table *sgt,
@@ -275,10 +276,10 @@ static inline int ib_dma_map_sgtable_attrs(struct ib_device *dev,
  * ib_dma_unmap_sgtable_attrs() - undo ib_dma_map_sgtable_attrs()
  * @dev: the device
  * @sgt: the table
- * @direction: as before
- * @dma_attrs: as before
+ * @direction: as it was mapped
+ * @dma_attrs: as it was mapped
  *
- * Context: Any.
+ * Context: Process, may sleep, for PCI peer-to-peer memory; else any.
  */
 static inline void ib_dma_unmap_sgtable_attrs(struct ib_device *dev,
 					      struct sg_table *sgt,
@@ -294,7 +295,7 @@ static inline void ib_dma_unmap_sgtable_attrs(struct ib_device *dev,
 }
 
 /**
- * ib_dma_max_seg_size() - largest entry of a scatter list
+ * ib_dma_max_seg_size() - largest scatter list entry that the device can take
  * @dev: the device
  *
  * Context: Any.
@@ -308,7 +309,7 @@ static inline unsigned int ib_dma_max_seg_size(struct ib_device *dev)
 }
 
 /**
- * ib_dma_sync_single_for_cpu() - let the CPU access a mapping
+ * ib_dma_sync_single_for_cpu() - let the CPU access mapped memory
  * @dev: the device
  * @addr: its DMA address
  * @size: bytes
@@ -325,7 +326,7 @@ static inline void ib_dma_sync_single_for_cpu(struct ib_device *dev, u64 addr,
 }
 
 /**
- * ib_dma_sync_single_for_device() - let the device access a mapping
+ * ib_dma_sync_single_for_device() - let the device access mapped memory again
  * @dev: the device
  * @addr: its DMA address
  * @size: bytes

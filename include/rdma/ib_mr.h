@@ -20,7 +20,7 @@ struct ib_uobject;
 /* Memory regions */
 
 enum ib_mr_type {
-	IB_MR_TYPE_MEM_REG,	/* pages: no gaps inside the list */
+	IB_MR_TYPE_MEM_REG,	/* pages: a scatter list without gaps */
 	IB_MR_TYPE_SG_GAPS,	/* any scatter list */
 	IB_MR_TYPE_DM,		/* device memory */
 	IB_MR_TYPE_USER,	/* memory of a process, pinned */
@@ -54,7 +54,7 @@ enum ib_access_flags {
 	IB_ACCESS_FLUSH_GLOBAL		= BIT(8),
 	IB_ACCESS_FLUSH_PERSISTENT	= BIT(9),
 
-	/* Hints: a device may ignore those it does not know. */
+	/* Hints: a device may ignore those that it does not know. */
 	IB_ACCESS_RELAXED_ORDERING	= BIT(20),
 	IB_ACCESS_OPTIONAL		= GENMASK(29, 20),
 
@@ -68,30 +68,32 @@ enum ib_mr_rereg_flags {
 	IB_MR_REREG_SUPPORTED		= GENMASK(2, 0)
 };
 
-/* Where the memory of a region is; those that a registration can choose from. */
+/* Where the memory of a region is, or where ib_reg_mem() is to look for it. */
 enum ib_mem_path {
-	IB_MEM_ANY,		/* the dma-buf if there is one, host, P2P, peers */
-	IB_MEM_HOST,		/* memory of the system, a process's */
-	IB_MEM_PEER,		/* another device's, through its driver: peer_mem.h */
-	IB_MEM_DMABUF,		/* a dma-buf's */
-	IB_MEM_P2P,		/* another PCI device's, for peer-to-peer DMA: p2pdma.h */
+	IB_MEM_ANY,		/* try the dma-buf if there is one, host, P2P, peers */
+	IB_MEM_HOST,		/* a process's memory, in pages of the system */
+	IB_MEM_PEER,		/* another device's memory, by its driver: peer_mem.h */
+	IB_MEM_DMABUF,		/* memory of a dma-buf */
+	IB_MEM_P2P,		/* a PCI device's peer-to-peer memory: p2pdma.h */
 	IB_MEM_PATHS
 };
 
 /**
  * struct ib_mem - memory to make a region of, see ib_reg_mem()
- * @path: where it may be
- * @start: address of the first byte in the calling process; not of %IB_MEM_DMABUF
+ * @path: where to look for it
+ * @start: address of the first byte in the calling process; not used with
+ *	%IB_MEM_DMABUF
  * @length: bytes
  * @has_fd: @fd and @fd_offset are set
- * @fd: a dma-buf, of the calling process
- * @fd_offset: where the memory begins in there, bytes
- * @peer_name: of the only peer-memory client to ask, or NULL
- * @peer_data: for that client, IB_PEER_MEMORY_DATA_MAX bytes, or NULL
- * @found: set: where it is
- * @error: set: why it is not on another path: by path, 0 if that was not tried;
- *	of %IB_MEM_PEER -ENODEV if no client has it; of %IB_MEM_HOST -EREMOTEIO if some
- *	of it is peer-to-peer memory, without which %IB_MEM_ANY does not try that path
+ * @fd: file descriptor of a dma-buf, in the calling process
+ * @fd_offset: offset of the first byte in the dma-buf
+ * @peer_name: name of the only peer-memory client to ask; NULL: ask all
+ * @peer_data: IB_PEER_MEMORY_DATA_MAX bytes for that client, or NULL
+ * @found: filled in: where the memory was found
+ * @error: filled in, by path: the errno of each path that was tried and failed, else
+ *	0. %IB_MEM_PEER has -ENODEV if no client has the memory. %IB_MEM_HOST has
+ *	-EREMOTEIO if some of it is peer-to-peer memory; only then does %IB_MEM_ANY try
+ *	%IB_MEM_P2P.
  */
 struct ib_mem {
 	enum ib_mem_path path;
@@ -112,16 +114,17 @@ struct ib_mem {
  * @pd: its PD
  * @lkey: key for local access
  * @rkey: key for remote access
- * @iova: address of its first byte, as remote peers and SGEs give it
+ * @iova: address by which remote peers and SGEs refer to its first byte
  * @length: bytes
  * @page_size: bytes in a page of its page list
  * @type: kind of region
- * @need_inval: the consumer's: invalidate before the next registration
+ * @need_inval: for the consumer's use: its key must be invalidated before the next
+ *	registration
  * @uobject: NULL
- * @qp_entry: entry of a QP's pool
- * @sig_attrs: with %IB_MR_TYPE_INTEGRITY
- * @res: the core's
- * @umem: memory of the region, if the core has got it
+ * @qp_entry: link in a QP's pool
+ * @sig_attrs: what to do with protection information, for %IB_MR_TYPE_INTEGRITY
+ * @res: private to the core
+ * @umem: memory of the region, if the core obtained it; else NULL
  */
 struct ib_mr {
 	struct ib_device	*device;
@@ -139,7 +142,7 @@ struct ib_mr {
 	};
 	struct ib_sig_attrs	*sig_attrs;
 
-	/* The core's. */
+	/* Private to the core. */
 	struct rdma_restrack_entry res;
 	struct ib_umem		*umem;
 };
@@ -147,7 +150,7 @@ struct ib_mr {
 /* Memory windows, IBTA vol. 1, 10.6.7 */
 
 enum ib_mw_type {
-	IB_MW_TYPE_1	= 1,	/* bound by ib_bind_mw(), of use to all QPs of the PD */
+	IB_MW_TYPE_1	= 1,	/* bound by ib_bind_mw(), usable through all QPs of the PD */
 	IB_MW_TYPE_2	= 2	/* bound by %IB_WR_BIND_MW, to one QP */
 };
 
@@ -156,10 +159,10 @@ enum ib_mw_type {
  * @device: device of the window
  * @pd: its PD
  * @uobject: NULL
- * @rkey: key for remote access. Of type 1 the current key, set by ib_bind_mw();
- *	of type 2 the first one, whose low byte is the consumer's to change
+ * @rkey: key for remote access. For type 1 the current key, set by ib_bind_mw();
+ *	for type 2 the first key, whose low byte the consumer may choose
  * @type: kind of window
- * @res: the core's
+ * @res: private to the core
  * @rcu: the core frees the window a grace period after the driver's dealloc_mw,
  *	so that a driver can look windows up under RCU
  */
@@ -170,7 +173,7 @@ struct ib_mw {
 	u32			rkey;
 	enum ib_mw_type		type;
 
-	/* The core's. */
+	/* Private to the core. */
 	struct rdma_restrack_entry res;
 	struct rcu_head		rcu;
 };
@@ -178,9 +181,9 @@ struct ib_mw {
 /**
  * struct ib_mw_bind_info - what a window is bound to
  * @mr: the region, made with %IB_ACCESS_MW_BIND; may be NULL if @length is 0
- * @addr: address of the first byte, as the region counts
+ * @addr: address of the first byte, in terms of the region's addresses
  * @length: bytes; 0 to unbind a window of type 1
- * @mw_access_flags: &enum ib_access_flags that peers have: remote ones, and
+ * @mw_access_flags: &enum ib_access_flags that peers are granted: remote ones, and
  *	%IB_ZERO_BASED for type 2
  */
 struct ib_mw_bind_info {
@@ -191,8 +194,8 @@ struct ib_mw_bind_info {
 };
 
 /**
- * struct ib_mw_bind - a request of ib_bind_mw()
- * @wr_id: handed back in the completion
+ * struct ib_mw_bind - a request to ib_bind_mw()
+ * @wr_id: returned in the completion
  * @wr_cqe: same, for CQs of ib_alloc_cq()
  * @send_flags: &enum ib_send_flags
  * @bind_info: what to bind to
@@ -210,8 +213,8 @@ struct ib_mw_bind {
 
 /**
  * struct ib_fmr_attr - how to make an FMR
- * @max_pages: pages it can hold
- * @max_maps: how often it can be mapped before it is unmapped
+ * @max_pages: number of pages it can hold
+ * @max_maps: number of times it can be mapped before it must be unmapped
  * @page_shift: log2 of the bytes in a page
  */
 struct ib_fmr_attr {
@@ -224,10 +227,10 @@ struct ib_fmr_attr {
  * struct ib_fmr - region that ib_map_phys_fmr() maps without a work request
  * @device: device of the region
  * @pd: its PD
- * @list: the consumer's, for ib_unmap_fmr()
+ * @list: link in the consumer's list for ib_unmap_fmr()
  * @lkey: key for local access, changed by each ib_map_phys_fmr()
  * @rkey: same for remote access
- * @res: the core's
+ * @res: private to the core
  */
 struct ib_fmr {
 	struct ib_device	*device;
@@ -236,7 +239,7 @@ struct ib_fmr {
 	u32			lkey;
 	u32			rkey;
 
-	/* The core's. */
+	/* Private to the core. */
 	struct rdma_restrack_entry res;
 };
 

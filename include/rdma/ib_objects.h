@@ -3,8 +3,9 @@
  * The objects of the verbs interface, the methods of a driver, the device and
  * its clients. Include <rdma/ib_verbs.h>, which includes this.
  *
- * An object has a part that consumers and drivers may read and a part that is
- * the core's; comments in the structures tell where the latter begins.
+ * Consumers and drivers may read the first part of an object; the rest is
+ * private to the core, or to its CQ layer. Comments in the structures mark where
+ * the private part begins.
  */
 #ifndef _RDMA_IB_OBJECTS_H
 #define _RDMA_IB_OBJECTS_H
@@ -42,12 +43,12 @@ struct ib_usrq_object;
 struct rdma_netdev_alloc_params;
 struct uverbs_attr_bundle;
 
-/* User contexts. No caller makes them; drivers' methods have them as types. */
+/* User contexts. They never exist; they are types in the signatures of methods. */
 
 /**
  * struct ib_ucontext - a process that has opened a device
  * @device: the device
- * @res: the core's
+ * @res: private to the core
  */
 struct ib_ucontext {
 	struct ib_device		*device;
@@ -55,9 +56,9 @@ struct ib_ucontext {
 };
 
 /**
- * struct ib_udata - what a driver's user library and the driver exchange
- * @inbuf: from the library
- * @outbuf: to the library
+ * struct ib_udata - data that a driver and its user-space library exchange
+ * @inbuf: data from the library
+ * @outbuf: buffer for data to the library
  * @inlen: bytes at @inbuf
  * @outlen: bytes at @outbuf
  */
@@ -72,15 +73,15 @@ struct ib_udata {
 
 /**
  * struct ib_pd - protection domain
- * @local_dma_lkey: key for all of memory, by DMA address, local access only
+ * @local_dma_lkey: key for local access to all of memory, by DMA address
  * @flags: &enum ib_pd_flags
  * @device: device of the PD
  * @uobject: NULL
- * @usecnt: objects in the PD
- * @unsafe_global_rkey: key for remote access to all of memory, with
+ * @usecnt: number of objects in the PD
+ * @unsafe_global_rkey: key for remote access to all of memory; only valid with
  *	%IB_PD_UNSAFE_GLOBAL_RKEY
- * @__internal_mr: the core's
- * @res: the core's
+ * @__internal_mr: private to the core
+ * @res: private to the core
  */
 struct ib_pd {
 	u32			local_dma_lkey;
@@ -90,7 +91,7 @@ struct ib_pd {
 	atomic_t		usecnt;
 	u32			unsafe_global_rkey;
 
-	/* The core's. */
+	/* Private to the core. */
 	struct ib_mr		*__internal_mr;
 	struct rdma_restrack_entry res;
 };
@@ -100,10 +101,10 @@ struct ib_pd {
  * @device: device of the handle
  * @pd: its PD
  * @uobject: NULL
- * @sgid_attr: source GID, referenced, or NULL
+ * @sgid_attr: source GID, on which the handle holds a reference; or NULL
  * @type: kind of address
- * @on_device: among those of the device whose @site is known
- * @site: where it was made, if the contract checker was on
+ * @on_device: link in the device's list of handles whose @site is known
+ * @site: where the handle was made; only known if the contract checker was on
  */
 struct ib_ah {
 	struct ib_device	*device;
@@ -121,45 +122,46 @@ enum ib_poll_context {
 	IB_POLL_SOFTIRQ,
 	IB_POLL_WORKQUEUE,
 	IB_POLL_UNBOUND_WORKQUEUE,
-	IB_POLL_THREAD,			/* the vector's kernel thread */
+	IB_POLL_THREAD,			/* a kernel thread of the completion vector */
 	IB_POLL_LAST_POOL_TYPE = IB_POLL_THREAD,
 
-	IB_POLL_DIRECT,			/* the consumer's own calls */
+	IB_POLL_DIRECT,			/* the consumer's calls of ib_process_cq_direct() */
 };
 
-/* Mainline has no such context: lets sources for both ask with #ifdef. */
+/* Mainline lacks this context: sources for both can test for it with #ifdef. */
 #define IB_POLL_THREAD IB_POLL_THREAD
 
 /**
  * struct ib_notify - defers the callbacks of an object
  * @work: runs the callbacks
- * @state: which are due, and whether they run; see cq/notify.c
+ * @state: which callbacks are due, and whether they are running; see cq/notify.c
  */
 struct ib_notify {
 	struct irq_work		work;
 	atomic_t		state;
 };
 
-/* Powers of two of nanoseconds that latencies are counted by. */
+/* Latencies are counted in buckets whose bounds are powers of two, in nanoseconds. */
 #define IB_CQ_LATENCIES		32
 
 /**
- * struct ib_cq_stats - what the CQ layer did for a CQ
- * @schedules: how often a notification, or a waiter, put it up for polling
- * @rounds: how often it was polled until it was empty, its share was used up, or
- *	the run of its lane had to look at the clock
+ * struct ib_cq_stats - statistics of the CQ layer for a CQ
+ * @schedules: how often a notification or a waiter queued the CQ for polling
+ * @rounds: turns of the CQ; a turn ends when the CQ is empty, when its share is used
+ *	up and others wait, or when the run of its lane ends or has to look at the clock
  * @polls: calls of the driver's poll_cq method
- * @empty_polls: those that found nothing
+ * @empty_polls: polls that found no completion
  * @completions: completions handed to done()
  * @rearms: requests for a notification
- * @missed: those that found that completions had come meanwhile
- * @exhausted: rounds that ended with the share used up, before it was empty
+ * @missed: requests that found that completions had come in the meantime
+ * @exhausted: rounds that ended with the share used up, before the CQ was empty
  * @errors: asynchronous errors of the CQ
- * @latency: time from the completion to done(), while kverbs.cq_timing is on:
- *	element n counts those below 2^n ns, and not below half of that
+ * @latency: histogram of the times from completion to done(), counted while
+ *	kverbs.cq_timing is on: element n counts times below 2^n ns and not below
+ *	half of that; the last element also counts all longer times
  *
- * Who polls the CQ writes all but @schedules and @errors; readers may see values
- * of different moments.
+ * Whoever polls the CQ writes all members but @schedules and @errors. A reader may
+ * see values from different moments.
  */
 struct ib_cq_stats {
 	u64			schedules;
@@ -178,33 +180,35 @@ struct ib_cq_stats {
  * struct ib_cq - completion queue
  * @device: device of the CQ
  * @uobject: NULL
- * @comp_handler: what a driver that does not use ib_cq_notify() calls once for each
- *	time the CQ was armed and completed; NULL if nobody listens
- * @event_handler: what a driver calls on events of the CQ; NULL if nobody listens
+ * @comp_handler: function that a driver which does not use ib_cq_notify() calls, once
+ *	for each time that the CQ was armed and got a completion; NULL if nobody listens
+ * @event_handler: function that is called for events of the CQ, after
+ *	ib_cq_notify_event() or by the driver itself; NULL if nobody listens
  * @cq_context: passed to both
- * @cqe: entries it has
- * @cqe_used: entries given out by the pool
- * @usecnt: work queues that complete here
- * @poll_ctx: where ib_alloc_cq()'s CQs are polled
+ * @cqe: number of entries
+ * @cqe_used: number of entries that the pool has given out
+ * @usecnt: number of send and receive queues that complete here
+ * @poll_ctx: where the core polls the CQ, if ib_alloc_cq() made it
  * @comp_vector: completion vector
- * @lane: what polls it, NULL for CQs of ib_create_cq()
- * @state: see cq/lane.c, as for all up to @stopped
- * @woken: link among those that want to be polled
- * @turn: link among those that are polled in turn
- * @deficit: completions left of its share in this turn
- * @weight: its share
- * @waiters: who waits for it
- * @flushing: those who wait for it to become empty
- * @stopped: completed when it is polled no more
- * @stats: what was done for it
- * @notify: deferral of the handlers
+ * @lane: what polls the CQ; NULL if ib_create_cq() made it
+ * @state: see cq/lane.c, also for the following members up to @stopped
+ * @woken: link among the CQs that want to be polled
+ * @turn: link among the CQs that are polled in turn
+ * @deficit: completions left of the CQ's share in this turn
+ * @weight: determines the CQ's share, see ib_cq_set_weight()
+ * @waiters: threads that wait for the CQ
+ * @flushing: waiters for whom the CQ is to become empty
+ * @stopped: completed when the CQ is no longer polled
+ * @stats: statistics
+ * @notify: defers the handlers
  * @dim: adaptive moderation, or NULL
- * @pool_entry: the pool's
- * @shared: belongs to the pool
- * @registered_comp_handler: what the consumer gave; only the core calls it
+ * @pool_entry: private to the pool
+ * @shared: the CQ belongs to the pool
+ * @registered_comp_handler: the consumer's handler; only the core calls it
  * @registered_event_handler: likewise; must not sleep
- * @handlers: completion handlers that run now, while the contract is watched
- * @res: the core's
+ * @handlers: number of completion handlers running now, while the contract checker
+ *	is on
+ * @res: private to the core
  * @rcu: the core frees the CQ a grace period after the driver's destroy_cq
  */
 struct ib_cq {
@@ -218,7 +222,7 @@ struct ib_cq {
 	unsigned int		cqe_used;
 	atomic_t		usecnt;
 
-	/* The CQ layer's. */
+	/* Private to the CQ layer. */
 	enum ib_poll_context	poll_ctx;
 	unsigned int		comp_vector;
 	struct ib_cq_lane	*lane;
@@ -236,7 +240,7 @@ struct ib_cq {
 	struct list_head	pool_entry;
 	u8			shared:1;
 
-	/* The core's. */
+	/* Private to the core. */
 	ib_comp_handler		registered_comp_handler;
 	void			(*registered_event_handler)(struct ib_event *event,
 							    void *cq_context);
@@ -250,16 +254,17 @@ struct ib_cq {
  * @device: device of the SRQ
  * @pd: its PD
  * @uobject: NULL
- * @event_handler: what a driver calls on events of the SRQ; NULL if nobody listens
+ * @event_handler: function that is called for events of the SRQ, after
+ *	ib_srq_notify_event() or by the driver itself; NULL if nobody listens
  * @srq_context: passed to it
  * @srq_type: %IB_SRQT_BASIC
- * @usecnt: QPs that use it
+ * @usecnt: number of QPs that use the SRQ
  * @ext: for other types
  * @ext.cq: completion queue
- * @registered_event_handler: what the consumer gave; only the core calls it; must
+ * @registered_event_handler: the consumer's handler; only the core calls it; must
  *	not sleep
- * @res: the core's
- * @notify: deferral of the event handler
+ * @res: private to the core
+ * @notify: defers the event handler
  * @rcu: the core frees the SRQ a grace period after the driver's destroy_srq,
  *	so that a driver can look SRQs up under RCU
  */
@@ -276,7 +281,7 @@ struct ib_srq {
 		struct ib_cq	*cq;
 	} ext;
 
-	/* The core's. */
+	/* Private to the core. */
 	void			(*registered_event_handler)(struct ib_event *event,
 							    void *srq_context);
 	struct rdma_restrack_entry res;
@@ -291,29 +296,31 @@ struct ib_srq {
  * @send_cq: where send completions go
  * @recv_cq: where receive completions go
  * @mr_lock: guards @mrs_used, @rdma_mrs and @sig_mrs
- * @mrs_used: regions taken from the pools
+ * @mrs_used: number of regions taken from the pools
  * @rdma_mrs: pool of regions for RDMA
  * @sig_mrs: pool of regions with integrity
  * @srq: shared receive queue, or NULL
- * @usecnt: references that forbid to destroy the QP
+ * @usecnt: number of multicast groups that the QP is attached to; it cannot be
+ *	destroyed before it is detached
  * @real_qp: the QP itself
  * @uobject: NULL
- * @event_handler: what a driver calls on events of the QP; NULL if nobody listens
- * @registered_event_handler: what the consumer gave; only the core calls it; must
+ * @event_handler: function that is called for events of the QP, after
+ *	ib_qp_notify_event() or by the driver itself; NULL if nobody listens
+ * @registered_event_handler: the consumer's handler; only the core calls it; must
  *	not sleep
- * @srq_completion: the device took its last request from @srq
+ * @srq_completion: completed when the device has taken its last request from @srq
  * @qp_context: passed to both
- * @av_sgid_attr: source GID of the path, referenced, or NULL
+ * @av_sgid_attr: source GID of the path, on which the QP holds a reference; or NULL
  * @alt_path_sgid_attr: same for the alternate path
  * @qp_num: number, set by the driver
- * @max_write_sge: gather entries of an RDMA WRITE
- * @max_read_sge: scatter entries of an RDMA READ
+ * @max_write_sge: maximum gather entries of an RDMA WRITE
+ * @max_read_sge: maximum scatter entries of an RDMA READ
  * @qp_type: transport
  * @port: port, once it is known
  * @integrity_en: made with %IB_QP_CREATE_INTEGRITY_EN
  * @known_state: &enum ib_qp_state that the consumer set last
- * @res: the core's
- * @notify: deferral of the event handler
+ * @res: private to the core
+ * @notify: defers the event handler
  * @rcu: the core frees the QP a grace period after the driver's destroy_qp,
  *	so that a driver can look QPs up under RCU
  */
@@ -345,7 +352,7 @@ struct ib_qp {
 	u32			port;
 	bool			integrity_en;
 
-	/* The core's. */
+	/* Private to the core. */
 	u8			known_state;
 	struct rdma_restrack_entry res;
 	struct ib_notify	notify;
@@ -353,9 +360,9 @@ struct ib_qp {
 };
 
 /**
- * struct ib_port_data - a port, in ib_device.port_data by port number
+ * struct ib_port_data - a port: element of ib_device.port_data, by port number
  * @ib_dev: its device
- * @immutable: what does not change while the device is registered
+ * @immutable: properties that do not change while the device is registered
  */
 struct ib_port_data {
 	struct ib_device	*ib_dev;
@@ -372,7 +379,7 @@ enum ib_stat_flag {
  * struct rdma_stat_desc - a counter
  * @name: its name
  * @flags: &enum ib_stat_flag
- * @priv: the driver's
+ * @priv: for the driver's use
  */
 struct rdma_stat_desc {
 	const char	*name;
@@ -385,12 +392,12 @@ struct rdma_stat_desc {
 /**
  * struct rdma_hw_stats - values of counters
  * @lock: guards @timestamp, @lifespan and @value
- * @timestamp: jiffies of the last update
- * @lifespan: jiffies for which values are good
+ * @timestamp: time of the last update of all values, in jiffies
+ * @lifespan: jiffies after that before the driver is asked again
  * @descs: the counters
- * @is_disabled: bitmap of those that are off
- * @num_counters: entries of @descs and @value
- * @value: values
+ * @is_disabled: bitmap of the counters that are switched off
+ * @num_counters: number of entries of @descs and @value
+ * @value: values of the counters
  */
 struct rdma_hw_stats {
 	struct mutex		lock;
@@ -412,12 +419,12 @@ enum rdma_netdev_t {
 enum ib_pd_flags {
 	/*
 	 * Let peers that know the key reach all of memory. For trusted
-	 * networks only; each use is logged.
+	 * networks only; the log has a warning for each such PD.
 	 */
 	IB_PD_UNSAFE_GLOBAL_RKEY	= 0x01,
 };
 
-/* The core's object must be the first member of the driver's. */
+/* The core's object must be the first member of the driver's structure. */
 #define INIT_RDMA_OBJ_SIZE(ib_struct, drv_struct, member)		\
 	.size_##ib_struct = sizeof(struct drv_struct) +			\
 		BUILD_BUG_ON_ZERO(offsetof(struct drv_struct, member)) + \
@@ -427,42 +434,43 @@ enum ib_pd_flags {
 /**
  * struct ib_device_ops - the methods of a driver
  *
- * Those marked [atomic] are called in any context, hard interrupt included,
- * and must not sleep; all others may sleep. The core serialises none of them.
- * Those marked [required] must be there when the device is registered. Those
- * marked [source] are for drivers' sources to compile; nothing calls them.
+ * Methods marked [atomic] are called in any context, hard interrupt included, and
+ * must not sleep; all others may sleep. The core does not serialise calls, except
+ * where a method says so. Methods marked [required] must be set when the device is
+ * registered. Members marked [source] only exist for driver sources to compile:
+ * nothing calls or reads them.
  */
 struct ib_device_ops {
-	/** @owner: module of the driver; it unregisters its devices before it goes */
+	/** @owner: module of the driver; it unregisters its devices before it is unloaded */
 	struct module *owner;
-	/** @driver_id: number of the driver */
+	/** @driver_id: identifies the driver */
 	enum rdma_driver_id driver_id;
 	/** @uverbs_abi_ver: [source] */
 	u32 uverbs_abi_ver;
 	/** @uverbs_no_driver_id_binding: [source] */
 	unsigned int uverbs_no_driver_id_binding:1;
-	/** @device_group: further attributes of the device in sysfs */
+	/** @device_group: the driver's own attributes of the device in sysfs */
 	const struct attribute_group *device_group;
-	/** @port_groups: further attributes of each port in sysfs */
+	/** @port_groups: the driver's own attributes of each port in sysfs */
 	const struct attribute_group **port_groups;
 
-	/** @post_send: posts a list; [required], [atomic] */
+	/** @post_send: posts a list of send requests; [required], [atomic] */
 	int (*post_send)(struct ib_qp *qp, const struct ib_send_wr *send_wr,
 			 const struct ib_send_wr **bad_send_wr);
-	/** @post_recv: posts a list; [required], [atomic] */
+	/** @post_recv: posts a list of receive requests; [required], [atomic] */
 	int (*post_recv)(struct ib_qp *qp, const struct ib_recv_wr *recv_wr,
 			 const struct ib_recv_wr **bad_recv_wr);
-	/** @drain_rq: own way to drain the receive queue */
+	/** @drain_rq: drains the receive queue, instead of the core's way */
 	void (*drain_rq)(struct ib_qp *qp);
-	/** @drain_sq: own way to drain the send queue */
+	/** @drain_sq: drains the send queue, instead of the core's way */
 	void (*drain_sq)(struct ib_qp *qp);
-	/** @poll_cq: takes completions; [required], [atomic] */
+	/** @poll_cq: takes completions out of a CQ; [required], [atomic] */
 	int (*poll_cq)(struct ib_cq *cq, int num_entries, struct ib_wc *wc);
-	/** @peek_cq: counts completions up to a limit; [atomic] */
+	/** @peek_cq: counts the completions in a CQ, up to @wc_cnt; [atomic] */
 	int (*peek_cq)(struct ib_cq *cq, int wc_cnt);
 	/** @req_notify_cq: arms a CQ; [required], [atomic] */
 	int (*req_notify_cq)(struct ib_cq *cq, enum ib_cq_notify_flags flags);
-	/** @post_srq_recv: posts a list; [atomic] */
+	/** @post_srq_recv: posts a list of receive requests to an SRQ; [atomic] */
 	int (*post_srq_recv)(struct ib_srq *srq,
 			     const struct ib_recv_wr *recv_wr,
 			     const struct ib_recv_wr **bad_recv_wr);
@@ -479,52 +487,62 @@ struct ib_device_ops {
 	/** @modify_device: changes attributes of the device */
 	int (*modify_device)(struct ib_device *device, int device_modify_mask,
 			     struct ib_device_modify *device_modify);
-	/** @get_dev_fw_str: prints the firmware version */
+	/** @get_dev_fw_str: writes the firmware version as text */
 	void (*get_dev_fw_str)(struct ib_device *device, char *str);
 	/** @get_vector_affinity: CPUs of a completion vector; [atomic] */
 	const struct cpumask *(*get_vector_affinity)(struct ib_device *ibdev,
 						     int comp_vector);
-	/** @query_port: attributes of a port; [required] */
+	/** @query_port: reads the attributes of a port; [required] */
 	int (*query_port)(struct ib_device *device, u32 port_num,
 			  struct ib_port_attr *port_attr);
 	/** @modify_port: changes attributes of a port */
 	int (*modify_port)(struct ib_device *device, u32 port_num,
 			   int port_modify_mask,
 			   struct ib_port_modify *port_modify);
-	/** @get_port_immutable: once for each port; [required] */
+	/**
+	 * @get_port_immutable: fills in a port's fixed properties; called once for each
+	 * port when the device is registered; [required]
+	 */
 	int (*get_port_immutable)(struct ib_device *device, u32 port_num,
 				  struct ib_port_immutable *immutable);
 	/** @get_link_layer: link layer of a port; [atomic] */
 	enum rdma_link_layer (*get_link_layer)(struct ib_device *device,
 					       u32 port_num);
 	/**
-	 * @get_netdev: network device of a port, with a reference for the
-	 * caller; NULL without one and once it is being unregistered
+	 * @get_netdev: returns the network device of a port, with a reference for
+	 * the caller; NULL if there is none or it is being unregistered
 	 */
 	struct net_device *(*get_netdev)(struct ib_device *device,
 					 u32 port_num);
-	/** @alloc_rdma_netdev: makes an accelerated network device */
+	/** @alloc_rdma_netdev: [source] */
 	struct net_device *(*alloc_rdma_netdev)(struct ib_device *device,
 						u32 port_num,
 						enum rdma_netdev_t type,
 						const char *name,
 						unsigned char name_assign_type,
 						void (*setup)(struct net_device *ndev));
-	/** @rdma_netdev_get_params: tells how to make one */
+	/** @rdma_netdev_get_params: [source] */
 	int (*rdma_netdev_get_params)(struct ib_device *device, u32 port_num,
 				      enum rdma_netdev_t type,
 				      struct rdma_netdev_alloc_params *params);
-	/** @query_gid: an entry of the GID table, for ports that are not RoCE */
+	/**
+	 * @query_gid: reads an entry of the GID table; not called for RoCE ports;
+	 * [required] on IB ports with a GID table
+	 */
 	int (*query_gid)(struct ib_device *device, u32 port_num, int index,
 			 union ib_gid *gid);
 	/**
-	 * @add_gid: a RoCE port got a GID; @context of a table entry is the
-	 * driver's until @del_gid. Calls for one port do not overlap.
+	 * @add_gid: a GID is being added to a RoCE port's table. What @context points
+	 * to belongs to the entry, and is the driver's to use until @del_gid. Calls
+	 * of the two methods for one port do not overlap.
 	 */
 	int (*add_gid)(const struct ib_gid_attr *attr, void **context);
-	/** @del_gid: a GID is no longer used */
+	/** @del_gid: a GID is being taken out of the table */
 	int (*del_gid)(const struct ib_gid_attr *attr, void **context);
-	/** @query_pkey: an entry of the P_Key table; [required] on IB ports */
+	/**
+	 * @query_pkey: reads an entry of the P_Key table; [required] on ports with
+	 * such a table, which IB and RoCE ports need for their QPs
+	 */
 	int (*query_pkey)(struct ib_device *device, u32 port_num, u16 index,
 			  u16 *pkey);
 	/** @alloc_ucontext: [source] */
@@ -533,11 +551,15 @@ struct ib_device_ops {
 	/** @dealloc_ucontext: [source] */
 	void (*dealloc_ucontext)(struct ib_ucontext *context);
 	/**
-	 * @open_ca: somebody opens the channel adapter, the kernel or a process;
-	 * @vendor is a copy of what the caller gave for the HCA, or NULL
+	 * @open_ca: a kernel caller or a process opens the channel adapter. @vendor is
+	 * the caller's data for the HCA, a process's as a copy in kernel memory; or
+	 * NULL. It is valid during the call.
 	 */
 	int (*open_ca)(struct ib_ca *ca, const void *vendor, size_t len);
-	/** @close_ca: nothing is left of what was opened and made under it */
+	/**
+	 * @close_ca: the handle is closed, and what was made under it is freed, except
+	 * a PD that a ULP still borrows, and regions that its windows are bound to
+	 */
 	void (*close_ca)(struct ib_ca *ca);
 	/** @mmap: [source] */
 	int (*mmap)(struct ib_ucontext *context, struct vm_area_struct *vma);
@@ -545,95 +567,98 @@ struct ib_device_ops {
 	void (*disassociate_ucontext)(struct ib_ucontext *ibcontext);
 	/** @alloc_pd: sets up a PD; [required] */
 	int (*alloc_pd)(struct ib_pd *pd, struct ib_udata *udata);
-	/** @dealloc_pd: tears it down; [required] */
+	/** @dealloc_pd: tears a PD down; [required] */
 	int (*dealloc_pd)(struct ib_pd *pd, struct ib_udata *udata);
-	/** @create_ah: sets up an address handle; [atomic] */
+	/** @create_ah: sets up a handle; [atomic], unless the flags allow it to sleep */
 	int (*create_ah)(struct ib_ah *ah, struct rdma_ah_init_attr *attr,
 			 struct ib_udata *udata);
 	/** @create_user_ah: [source] */
 	int (*create_user_ah)(struct ib_ah *ah, struct rdma_ah_init_attr *attr,
 			      struct ib_udata *udata);
-	/** @modify_ah: changes the address; [atomic] */
+	/** @modify_ah: changes the address of a handle; [atomic] */
 	int (*modify_ah)(struct ib_ah *ah, struct rdma_ah_attr *ah_attr);
-	/** @query_ah: reads the address; [atomic] */
+	/** @query_ah: reads the address of a handle; [atomic] */
 	int (*query_ah)(struct ib_ah *ah, struct rdma_ah_attr *ah_attr);
-	/** @destroy_ah: tears it down; [atomic] */
+	/** @destroy_ah: tears it down; [atomic], unless the flags allow it to sleep */
 	int (*destroy_ah)(struct ib_ah *ah, u32 flags);
 	/** @create_srq: sets up an SRQ */
 	int (*create_srq)(struct ib_srq *srq,
 			  struct ib_srq_init_attr *srq_init_attr,
 			  struct ib_udata *udata);
-	/** @modify_srq: sets its size or limit */
+	/** @modify_srq: sets the size or limit of an SRQ */
 	int (*modify_srq)(struct ib_srq *srq, struct ib_srq_attr *srq_attr,
 			  enum ib_srq_attr_mask srq_attr_mask,
 			  struct ib_udata *udata);
-	/** @query_srq: reads them */
+	/** @query_srq: reads the size and limit of an SRQ */
 	int (*query_srq)(struct ib_srq *srq, struct ib_srq_attr *srq_attr);
-	/** @destroy_srq: tears it down */
+	/** @destroy_srq: tears an SRQ down */
 	int (*destroy_srq)(struct ib_srq *srq, struct ib_udata *udata);
-	/** @create_qp: sets up a QP and its number; [required] */
+	/** @create_qp: sets up a QP and gives it a number; [required] */
 	int (*create_qp)(struct ib_qp *qp, struct ib_qp_init_attr *qp_init_attr,
 			 struct ib_udata *udata);
-	/** @modify_qp: sets attributes and state; [required] */
+	/** @modify_qp: sets attributes and state of a QP; [required] */
 	int (*modify_qp)(struct ib_qp *qp, struct ib_qp_attr *qp_attr,
 			 int qp_attr_mask, struct ib_udata *udata);
-	/** @query_qp: reads attributes */
+	/** @query_qp: reads attributes of a QP */
 	int (*query_qp)(struct ib_qp *qp, struct ib_qp_attr *qp_attr,
 			int qp_attr_mask, struct ib_qp_init_attr *qp_init_attr);
-	/** @destroy_qp: tears it down; it completes nothing after; [required] */
+	/** @destroy_qp: tears a QP down; it completes nothing afterwards; [required] */
 	int (*destroy_qp)(struct ib_qp *qp, struct ib_udata *udata);
 	/** @create_cq: sets up a CQ; [required] */
 	int (*create_cq)(struct ib_cq *cq, const struct ib_cq_init_attr *attr,
 			 struct uverbs_attr_bundle *attrs);
-	/** @modify_cq: sets moderation */
+	/** @modify_cq: sets the moderation of a CQ */
 	int (*modify_cq)(struct ib_cq *cq, u16 cq_count, u16 cq_period);
-	/** @destroy_cq: tears it down; [required] */
+	/** @destroy_cq: tears a CQ down; [required] */
 	int (*destroy_cq)(struct ib_cq *cq, struct ib_udata *udata);
-	/** @resize_cq: changes its size */
+	/** @resize_cq: changes the size of a CQ */
 	int (*resize_cq)(struct ib_cq *cq, int cqe, struct ib_udata *udata);
-	/** @pre_destroy_cq: stops completions, before @destroy_cq */
+	/** @pre_destroy_cq: [source] */
 	int (*pre_destroy_cq)(struct ib_cq *cq);
-	/** @post_destroy_cq: frees what @pre_destroy_cq left */
+	/** @post_destroy_cq: [source] */
 	void (*post_destroy_cq)(struct ib_cq *cq);
-	/** @get_dma_mr: region of all memory; [required] */
+	/** @get_dma_mr: makes a region of all memory; [required] */
 	struct ib_mr *(*get_dma_mr)(struct ib_pd *pd, int mr_access_flags);
 	/**
-	 * @reg_user_mr: makes a region of the calling process's memory, which
-	 * ib_umem_get() pins; @udata is NULL
+	 * @reg_user_mr: makes a region of the calling process's memory, which the
+	 * driver pins with ib_umem_get(); @udata is NULL
 	 */
 	struct ib_mr *(*reg_user_mr)(struct ib_pd *pd, u64 start, u64 length,
 				     u64 virt_addr, int mr_access_flags,
 				     struct ib_udata *udata);
 	/**
-	 * @reg_umem_mr: makes a region of memory that the midlayer has got and
-	 * mapped, of whatever kind; used instead of @reg_user_mr where there is
-	 * one. Nobody can get into it before @open_mr. The midlayer releases
-	 * @umem after @dereg_mr.
+	 * @reg_umem_mr: makes a region of memory of any kind, which the midlayer
+	 * has obtained and DMA-mapped. If a driver has this method, it is used
+	 * instead of @reg_user_mr and @reg_user_mr_dmabuf. If there is an @open_mr,
+	 * nobody may access the region before it. The midlayer releases @umem after
+	 * @dereg_mr. For a dma-buf, this and the other methods of the region are
+	 * called with its reservation lock held.
 	 */
 	struct ib_mr *(*reg_umem_mr)(struct ib_pd *pd, struct ib_umem *umem,
 				     u64 virt_addr, int mr_access_flags);
-	/** @open_mr: makes the keys of such a region valid; waits for nothing */
+	/** @open_mr: makes the keys of such a region valid; must not wait for anything */
 	void (*open_mr)(struct ib_mr *mr);
 	/**
-	 * @revoke_mr: ends the device's access to the memory of a region for
-	 * good: when it returns there is none, and later ones fail as with a key
-	 * that is not valid. Comes once or more, from any thread, never at the
-	 * same time as another of these methods of the region. May wait for
-	 * accesses under way, and for nothing else, not even for memory. Devices
-	 * without it, or @open_mr, get no memory that can go away.
+	 * @revoke_mr: ends the device's access to the memory of a region for good.
+	 * When it returns, no access is under way, and later ones fail as with an
+	 * invalid key. It may be called several times and by any thread, but never
+	 * at the same time as @open_mr, @pause_mr, @resume_mr or @dereg_mr of the
+	 * region. It may wait for accesses under way, but for nothing else, not even
+	 * for memory. Devices that lack it or @open_mr get no memory that can go
+	 * away.
 	 */
 	void (*revoke_mr)(struct ib_mr *mr);
 	/**
-	 * @pause_mr: as @revoke_mr, but accesses wait: @resume_mr or @revoke_mr or
-	 * @dereg_mr follows
+	 * @pause_mr: as @revoke_mr, but accesses wait until one of @resume_mr,
+	 * @revoke_mr and @dereg_mr follows
 	 */
 	void (*pause_mr)(struct ib_mr *mr);
 	/**
-	 * @resume_mr: after @pause_mr, the umem's list has other addresses; on an
-	 * error @revoke_mr follows
+	 * @resume_mr: ends @pause_mr; the umem's list has other addresses now. After
+	 * an error, @revoke_mr follows.
 	 */
 	int (*resume_mr)(struct ib_mr *mr, struct ib_umem *umem);
-	/** @reg_user_mr_dmabuf: as @reg_user_mr, of a dma-buf; @attrs is NULL */
+	/** @reg_user_mr_dmabuf: as @reg_user_mr, but of a dma-buf; @attrs is NULL */
 	struct ib_mr *(*reg_user_mr_dmabuf)(struct ib_pd *pd, u64 offset,
 					    u64 length, u64 virt_addr, int fd,
 					    int mr_access_flags,
@@ -648,7 +673,7 @@ struct ib_device_ops {
 	/** @alloc_mr: makes a region for fast registration */
 	struct ib_mr *(*alloc_mr)(struct ib_pd *pd, enum ib_mr_type mr_type,
 				  u32 max_num_sg);
-	/** @alloc_mr_integrity: makes one with protection information */
+	/** @alloc_mr_integrity: makes such a region with protection information */
 	struct ib_mr *(*alloc_mr_integrity)(struct ib_pd *pd,
 					    u32 max_num_data_sg,
 					    u32 max_num_meta_sg);
@@ -657,7 +682,7 @@ struct ib_device_ops {
 			 enum ib_uverbs_advise_mr_advice advice, u32 flags,
 			 struct ib_sge *sg_list, u32 num_sge,
 			 struct uverbs_attr_bundle *attrs);
-	/** @map_mr_sg: puts a DMA-mapped list into a region; [atomic] */
+	/** @map_mr_sg: fills a region with a DMA-mapped list; [atomic] */
 	int (*map_mr_sg)(struct ib_mr *mr, struct scatterlist *sg, int sg_nents,
 			 unsigned int *sg_offset);
 	/** @map_mr_sg_pi: same with protection information; [atomic] */
@@ -668,9 +693,9 @@ struct ib_device_ops {
 	/** @check_mr_status: reports integrity errors; [atomic] */
 	int (*check_mr_status)(struct ib_mr *mr, u32 check_mask,
 			       struct ib_mr_status *mr_status);
-	/** @alloc_mw: sets up a memory window and its key */
+	/** @alloc_mw: sets up a memory window and gives it a key */
 	int (*alloc_mw)(struct ib_mw *mw, struct ib_udata *udata);
-	/** @dealloc_mw: tears it down, bound or not */
+	/** @dealloc_mw: tears a window down, bound or not */
 	int (*dealloc_mw)(struct ib_mw *mw);
 	/** @alloc_fmr: makes an FMR and its keys */
 	struct ib_fmr *(*alloc_fmr)(struct ib_pd *pd, int mr_access_flags,
@@ -678,49 +703,51 @@ struct ib_device_ops {
 	/** @map_phys_fmr: maps pages, under new keys; [atomic] */
 	int (*map_phys_fmr)(struct ib_fmr *fmr, u64 *page_list, int list_len,
 			    u64 iova);
-	/** @unmap_fmr: takes all keys of the listed FMRs back */
+	/** @unmap_fmr: invalidates all keys of the listed FMRs */
 	int (*unmap_fmr)(struct list_head *fmr_list);
 	/** @dealloc_fmr: frees an FMR */
 	int (*dealloc_fmr)(struct ib_fmr *fmr);
 	/** @attach_mcast: adds a QP to a multicast group */
 	int (*attach_mcast)(struct ib_qp *qp, union ib_gid *gid, u16 lid);
-	/** @detach_mcast: takes it out */
+	/** @detach_mcast: takes a QP out of a multicast group */
 	int (*detach_mcast)(struct ib_qp *qp, union ib_gid *gid, u16 lid);
-	/** @set_vf_link_state: link policy of a virtual function */
+	/** @set_vf_link_state: sets the link policy of a virtual function */
 	int (*set_vf_link_state)(struct ib_device *device, int vf, u32 port,
 				 int state);
-	/** @get_vf_config: configuration of a virtual function */
+	/** @get_vf_config: reads the configuration of a virtual function */
 	int (*get_vf_config)(struct ib_device *device, int vf, u32 port,
 			     struct ifla_vf_info *ivf);
-	/** @get_vf_stats: counters of a virtual function */
+	/** @get_vf_stats: reads the counters of a virtual function */
 	int (*get_vf_stats)(struct ib_device *device, int vf, u32 port,
 			    struct ifla_vf_stats *stats);
-	/** @get_vf_guid: GUIDs of a virtual function */
+	/** @get_vf_guid: reads the GUIDs of a virtual function */
 	int (*get_vf_guid)(struct ib_device *device, int vf, u32 port,
 			   struct ifla_vf_guid *node_guid,
 			   struct ifla_vf_guid *port_guid);
-	/** @set_vf_guid: sets one */
+	/** @set_vf_guid: sets a GUID of a virtual function */
 	int (*set_vf_guid)(struct ib_device *device, int vf, u32 port, u64 guid,
 			   int type);
-	/** @alloc_hw_device_stats: counters of the device; the core frees them */
+	/** @alloc_hw_device_stats: makes the device's counters; the core frees them */
 	struct rdma_hw_stats *(*alloc_hw_device_stats)(struct ib_device *device);
-	/** @alloc_hw_port_stats: counters of a port; the core frees them */
+	/** @alloc_hw_port_stats: makes a port's counters; the core frees them */
 	struct rdma_hw_stats *(*alloc_hw_port_stats)(struct ib_device *device,
 						     u32 port_num);
 	/**
-	 * @get_hw_stats: updates counter @index, or all if it is the number
-	 * of counters; returns @index, the number of counters, or an error
+	 * @get_hw_stats: updates counter @index, or all counters, as it must if @index
+	 * is their number. Returns the number of counters if it updated all, which are
+	 * good for the lifespan then; else @index, or an error. @port is 0 for the
+	 * counters of the device.
 	 */
 	int (*get_hw_stats)(struct ib_device *device,
 			    struct rdma_hw_stats *stats, u32 port, int index);
-	/** @modify_hw_stat: switches an optional counter */
+	/** @modify_hw_stat: [source] */
 	int (*modify_hw_stat)(struct ib_device *device, u32 port,
 			      unsigned int counter_index, bool enable);
-	/** @enable_driver: last step of the registration, before clients */
+	/** @enable_driver: last step of the registration before clients are added */
 	int (*enable_driver)(struct ib_device *dev);
-	/** @dealloc_driver: called by ib_dealloc_device() */
+	/** @dealloc_driver: called first by ib_dealloc_device() */
 	void (*dealloc_driver)(struct ib_device *dev);
-	/** @get_numa_node: node to allocate objects from */
+	/** @get_numa_node: returns the NUMA node to allocate QPs from */
 	int (*get_numa_node)(struct ib_device *dev);
 
 	/* Set these with INIT_RDMA_OBJ_SIZE(). */
@@ -750,7 +777,7 @@ struct ib_device_ops {
  * @rdma_net: the namespace
  * @ports_kobj: directory of the ports
  * @port_list: the ports
- * @owner: the device
+ * @owner: the RDMA device
  */
 struct ib_core_device {
 	struct device		dev;
@@ -763,68 +790,68 @@ struct ib_core_device {
 /**
  * struct ib_device - an RDMA device
  *
- * Drivers embed it, allocate with ib_alloc_device() and set @node_type,
- * @phys_port_cnt, @num_comp_vectors, @node_guid and the methods before
- * ib_register_device(). Members marked [source] are for drivers' sources to
- * compile; nothing reads them.
+ * A driver embeds it in a structure of its own, which it allocates with
+ * ib_alloc_device(). Before ib_register_device() it sets @node_type,
+ * @phys_port_cnt, @num_comp_vectors, @node_guid and the methods. Members marked
+ * [source] only exist for driver sources to compile: nothing reads them.
  */
 struct ib_device {
-	/** @dma_device: for DMA mapping; NULL: DMA addresses are pointers */
+	/** @dma_device: does the DMA; NULL: DMA addresses are kernel pointers */
 	struct device		*dma_device;
 	/** @ops: methods, see ib_set_device_ops() */
 	struct ib_device_ops	ops;
-	/** @name: name, from registration on */
+	/** @name: name, valid from registration on */
 	char			name[IB_DEVICE_NAME_MAX];
-	/** @client_data: by client number */
+	/** @client_data: pointers of ib_set_client_data(), by &ib_client.client_id */
 	struct xarray		client_data;
 
 	/** @port_data: by port number */
 	struct ib_port_data	*port_data;
-	/** @num_comp_vectors: completion vectors */
+	/** @num_comp_vectors: number of completion vectors */
 	int			num_comp_vectors;
-	/** @cq_vectors: the CQ layer's */
+	/** @cq_vectors: private to the CQ layer */
 	void			*cq_vectors;
-	/** @cq_pool: the CQ layer's: CQs of ib_cq_pool_get() */
+	/** @cq_pool: private to the CQ layer: CQs of ib_cq_pool_get() */
 	struct ib_cq_pool	*cq_pool;
 
 	union {
 		/** @dev: the device in sysfs */
 		struct device		dev;
-		/** @coredev: same, with the network namespace */
+		/** @coredev: @dev with the network namespace */
 		struct ib_core_device	coredev;
 	};
 
-	/** @groups: attributes in sysfs */
+	/** @groups: attributes in sysfs, set by the core */
 	const struct attribute_group *groups[4];
 
 	/** @uverbs_cmd_mask: [source] */
 	u64			uverbs_cmd_mask;
 
-	/** @node_desc: text to recognise the node by */
+	/** @node_desc: description of the node, for people */
 	char			node_desc[IB_DEVICE_NODE_DESC_MAX];
-	/** @node_guid: GUID */
+	/** @node_guid: GUID of the node */
 	__be64			node_guid;
-	/** @local_dma_lkey: with %IBK_LOCAL_DMA_LKEY */
+	/** @local_dma_lkey: key for all of memory, with %IBK_LOCAL_DMA_LKEY */
 	u32			local_dma_lkey;
-	/** @is_switch: ports are numbered from 0 */
+	/** @is_switch: the device has one port, number 0 */
 	u16			is_switch:1;
-	/** @kverbs_provider: set for each registered device; the core's */
+	/** @kverbs_provider: set by the core for each registered device */
 	u16			kverbs_provider:1;
-	/** @use_cq_dim: moderate CQs */
+	/** @use_cq_dim: let the moderation of CQs that the core polls follow their load */
 	u16			use_cq_dim:1;
 	/** @node_type: RDMA_NODE_* */
 	u8			node_type;
 	/** @phys_port_cnt: number of ports */
 	u32			phys_port_cnt;
-	/** @attrs: limits and capabilities, from registration on */
+	/** @attrs: limits and capabilities, valid from registration on */
 	struct ib_device_attr	attrs;
 
-	/** @index: number, unique among the devices there are */
+	/** @index: number, unique among the existing devices */
 	u32			index;
 
-	/** @refcount: users that hold off unregistration; 0: not registered */
+	/** @refcount: users that hold off unregistration; 0 if not registered */
 	refcount_t		refcount;
-	/** @unreg_completion: @refcount is 0 */
+	/** @unreg_completion: completed when @refcount drops to 0 */
 	struct completion	unreg_completion;
 	/** @unregistration_work: for ib_unregister_device_queued() */
 	struct work_struct	unregistration_work;
@@ -837,29 +864,30 @@ struct ib_client {
 	/** @name: unique among the clients */
 	const char *name;
 	/**
-	 * @add: a device is there. The client may use it from here on. An
-	 * error means that the client does not want the device.
+	 * @add: called for each device, which the client may use from then on. If
+	 * it returns an error, the client does not use the device, and none of the
+	 * other methods is called for it.
 	 */
 	int (*add)(struct ib_device *ibdev);
-	/** @remove: the device goes; on return the client no longer uses it */
+	/**
+	 * @remove: the device is being unregistered, or the client is. When this
+	 * returns, the client no longer uses the device.
+	 */
 	void (*remove)(struct ib_device *ibdev, void *client_data);
 	/** @rename: the device has a new name */
 	void (*rename)(struct ib_device *ibdev, void *client_data);
-	/**
-	 * @get_net_dev_by_params: finds the network device that the client
-	 * runs over a port, with a reference for the caller
-	 */
+	/** @get_net_dev_by_params: only for client sources to compile; never called */
 	struct net_device *(*get_net_dev_by_params)(struct ib_device *dev,
 						    u32 port, u16 pkey,
 						    const union ib_gid *gid,
 						    const struct sockaddr *addr,
 						    void *client_data);
 
-	/** @client_id: the core's: place in the table of clients */
+	/** @client_id: private to the core: index in its table of clients */
 	u32 client_id;
 	/**
-	 * @no_kverbs_req: no effect: each device is one that kernel
-	 * consumers can use, and is offered to all clients
+	 * @no_kverbs_req: has no effect: kernel consumers can use each device, and
+	 * each is offered to all clients
 	 */
 	u8 no_kverbs_req:1;
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a port is and can do, and access to address vectors, which depend on
- * it. Include <rdma/ib_verbs.h>, which includes this.
+ * Kind and capabilities of a port, and accessors of address vectors, which
+ * depend on the kind of port. Include <rdma/ib_verbs.h>, which includes this.
  *
- * All of these may be called in any context, for a valid port of a device
- * whose registration has begun.
+ * All of these functions may be called in any context, for a valid port of a
+ * device whose registration has begun.
  */
 #ifndef _RDMA_IB_PORT_H
 #define _RDMA_IB_PORT_H
@@ -28,9 +28,9 @@ static inline u32 rdma_end_port(const struct ib_device *device)
 }
 
 /**
- * rdma_for_each_port() - go through the ports of a device
+ * rdma_for_each_port() - iterate over the ports of a device
  * @device: the device
- * @iter: u32 for the port number
+ * @iter: u32 that takes the port numbers
  */
 #define rdma_for_each_port(device, iter)				\
 	for (iter = rdma_start_port(device) +				\
@@ -148,7 +148,7 @@ static inline bool rdma_cap_ib_sa(const struct ib_device *device, u32 port_num)
 	return rdma_core_cap_flags(device, port_num) & RDMA_CORE_CAP_IB_SA;
 }
 
-/* Multicast groups are joined at the subnet administrator, if there is one. */
+/* Multicast groups are joined through the subnet administrator. */
 static inline bool rdma_cap_ib_mcast(const struct ib_device *device,
 				     u32 port_num)
 {
@@ -176,7 +176,7 @@ static inline size_t rdma_max_mad_size(const struct ib_device *device,
 	return device->port_data[port_num].immutable.max_mad_size;
 }
 
-/* The core keeps the port's GID table and tells the driver of changes. */
+/* True if the core tells the driver of changes to the port's GID table. */
 static inline bool rdma_cap_roce_gid_table(const struct ib_device *device,
 					   u32 port_num)
 {
@@ -184,7 +184,7 @@ static inline bool rdma_cap_roce_gid_table(const struct ib_device *device,
 	       device->ops.del_gid;
 }
 
-/* Only iWARP has a READ that invalidates the key it reads into. */
+/* Only iWARP has a READ that invalidates the local key that it reads into. */
 static inline bool rdma_cap_read_inv(struct ib_device *dev, u32 port_num)
 {
 	return rdma_protocol_iwarp(dev, port_num);
@@ -342,14 +342,14 @@ static inline void rdma_ah_set_interface_id(struct rdma_ah_attr *attr,
 /**
  * rdma_ah_set_grh() - give an address vector a global route
  * @attr: the address vector
- * @dgid: destination; NULL: leave it
+ * @dgid: destination; NULL: leave the present one
  * @flow_label: 20 bits
- * @sgid_index: place of the source GID in the port's table
- * @hop_limit: routers the packet may pass
+ * @sgid_index: index of the source GID in the port's table
+ * @hop_limit: number of routers that the packet may pass
  * @traffic_class: 8 bits
  *
- * The source GID is looked up by the call that uses @attr. A reference that
- * @attr holds already is lost: use rdma_destroy_ah_attr() first.
+ * The call that uses @attr looks the source GID up. If @attr holds a reference
+ * on a source GID already, that is lost: call rdma_destroy_ah_attr() before.
  *
  * Context: Any.
  */
@@ -374,16 +374,16 @@ static inline void rdma_ah_set_grh(struct rdma_ah_attr *attr,
 
 /**
  * struct rdma_netdev - private data of an accelerated network device
- * @clnt_priv: the client's
- * @hca: device below
- * @port_num: its port
+ * @clnt_priv: for the client's use
+ * @hca: the RDMA device below
+ * @port_num: port of @hca
  * @mtu: MTU in bytes
- * @free_rdma_netdev: undoes the creation
+ * @free_rdma_netdev: frees the network device
  * @set_id: sets the P_Key index
  * @send: sends a packet
  * @attach_mcast: joins a multicast group
- * @detach_mcast: leaves it
- * @tx_timeout: a transmit queue is stuck
+ * @detach_mcast: leaves a multicast group
+ * @tx_timeout: called when a transmit queue is stuck
  */
 struct rdma_netdev {
 	void			*clnt_priv;
@@ -404,11 +404,11 @@ struct rdma_netdev {
 };
 
 /**
- * struct rdma_netdev_alloc_params - how to make such a network device
+ * struct rdma_netdev_alloc_params - how to make an accelerated network device
  * @sizeof_priv: bytes of private data
- * @txqs: transmit queues
- * @rxqs: receive queues
- * @param: for @initialize_rdma_netdev
+ * @txqs: number of transmit queues
+ * @rxqs: number of receive queues
+ * @param: passed to @initialize_rdma_netdev
  * @initialize_rdma_netdev: sets the network device up
  */
 struct rdma_netdev_alloc_params {

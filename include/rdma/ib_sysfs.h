@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Files in the directory of a port: for drivers' ib_device_ops.port_groups.
+ * Files in the sysfs directory of a port, for a driver's ib_device_ops.port_groups.
  */
 #ifndef DEF_RDMA_IB_SYSFS_H
 #define DEF_RDMA_IB_SYSFS_H
@@ -12,8 +12,8 @@ struct ib_device;
 /**
  * struct ib_port_attribute - a file of a port
  * @attr: name and mode
- * @show: prints the contents; returns the number of bytes or an errno
- * @store: takes new contents; returns the number of bytes or an errno
+ * @show: prints the contents into @buf; returns the number of bytes or an errno
+ * @store: takes new contents from @buf; returns the number of bytes or an errno
  */
 struct ib_port_attribute {
 	struct attribute attr;

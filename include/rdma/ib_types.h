@@ -3,9 +3,9 @@
  * Constants and plain data of the verbs interface: addresses, ports, device
  * limits, events. Include <rdma/ib_verbs.h>, which includes this.
  *
- * Values follow IBTA vol. 1 where it gives one, else Linux 6.12. Those that
- * are also part of the kernel's user interface are equal to it, but spelled
- * out here, since older kernels' headers lack some.
+ * Values follow IBTA vol. 1 where it defines them, else Linux 6.12. Those that
+ * are part of the kernel's user interface too have the same values there. They
+ * are spelled out here because the headers of older kernels lack some.
  */
 #ifndef _RDMA_IB_TYPES_H
 #define _RDMA_IB_TYPES_H
@@ -71,9 +71,9 @@ enum ib_device_cap_flags {
 	IB_DEVICE_ATOMIC_WRITE			= BIT_ULL(40),
 };
 
-/* Capabilities that matter to kernel callers only. */
+/* Capabilities that only matter to kernel callers. */
 enum ib_kernel_cap_flags {
-	/* ib_device.local_dma_lkey is valid. ULPs use ib_pd.local_dma_lkey. */
+	/* ib_device.local_dma_lkey is valid. ULPs always use ib_pd.local_dma_lkey. */
 	IBK_LOCAL_DMA_LKEY			= BIT(0),
 	/* IB_QP_CREATE_INTEGRITY_EN works. */
 	IBK_INTEGRITY_HANDOVER			= BIT(1),
@@ -108,7 +108,7 @@ enum ib_odp_transport_cap_bits {
 };
 
 /**
- * struct ib_odp_caps - what a device can do on memory that is not pinned
+ * struct ib_odp_caps - operations that a device can do on memory that is not pinned
  * @general_caps: &enum ib_odp_general_cap_bits
  * @per_transport_caps: &enum ib_odp_transport_cap_bits, by transport
  * @per_transport_caps.rc_odp_caps: for RC
@@ -128,8 +128,8 @@ struct ib_odp_caps {
 
 /**
  * struct ib_cq_caps - limits of CQ moderation
- * @max_cq_moderation_count: completions that may be held back
- * @max_cq_moderation_period: microseconds they may be held back
+ * @max_cq_moderation_count: maximum number of completions to hold back
+ * @max_cq_moderation_period: maximum microseconds to hold them back
  */
 struct ib_cq_caps {
 	u16	max_cq_moderation_count;
@@ -141,7 +141,7 @@ struct ib_cq_caps {
  * @fw_ver: firmware version: major, minor, sub-minor in 16 bits each
  * @sys_image_guid: GUID of the system that the device is part of
  * @max_mr_size: bytes in the largest memory region
- * @page_size_cap: bit n set: pages of 2^n bytes can be mapped
+ * @page_size_cap: bit n is set if pages of 2^n bytes can be mapped
  * @vendor_id: IEEE vendor number
  * @vendor_part_id: the vendor's part number
  * @hw_ver: hardware version
@@ -185,7 +185,7 @@ struct ib_cq_caps {
  * @sig_guard_cap: &enum ib_signature_guard_cap
  * @odp_caps: access to memory that is not pinned
  * @timestamp_mask: valid bits of completion timestamps
- * @hca_core_clock: clock behind the timestamps in kHz
+ * @hca_core_clock: frequency of the timestamp clock in kHz
  * @cq_caps: limits of CQ moderation
  * @max_sgl_rd: entries of a READ's scatter list that still perform well
  */
@@ -291,11 +291,12 @@ enum ib_gid_type {
 
 /**
  * struct ib_gid_attr - an entry of a port's GID table
- * @ndev: network device of a RoCE GID; changes under RCU
+ * @ndev: network device of a RoCE GID, to be read under RCU; becomes NULL when the
+ *	GID leaves the table
  * @device: device of the table
  * @gid: the GID
- * @gid_type: its kind
- * @index: its place in the table
+ * @gid_type: type of the GID
+ * @index: index in the table
  * @port_num: port of the table
  */
 struct ib_gid_attr {
@@ -368,13 +369,13 @@ enum opa_mtu {
 	OPA_MTU_10240	= 7
 };
 
-/* The code of 2^(n + 7) bytes is n; it need not be one of enum ib_mtu's. */
+/* Code n stands for 2^(n + 7) bytes. Returns -1 for a code that enum ib_mtu lacks. */
 static inline int ib_mtu_enum_to_int(enum ib_mtu mtu)
 {
 	return mtu >= IB_MTU_256 && mtu <= IB_MTU_4096 ? 128 << mtu : -1;
 }
 
-/* The largest MTU that does not exceed @mtu bytes, at least IB_MTU_256. */
+/* The largest MTU that does not exceed @mtu bytes, but at least IB_MTU_256. */
 static inline enum ib_mtu ib_mtu_int_to_enum(int mtu)
 {
 	enum ib_mtu code = IB_MTU_4096;
@@ -470,7 +471,7 @@ enum ib_port_speed {
  * @active_mtu: MTU in use
  * @phys_mtu: MTU of the link in bytes
  * @gid_tbl_len: entries of the GID table
- * @ip_gids: GIDs are made from IP addresses
+ * @ip_gids: the port's GIDs are made from IP addresses
  * @port_cap_flags: PortInfo:CapabilityMask, bits as in <rdma/ib_mad.h>
  * @max_msg_sz: bytes in the largest message
  * @bad_pkey_cntr: messages dropped for their P_Key
@@ -478,7 +479,7 @@ enum ib_port_speed {
  * @pkey_tbl_len: entries of the P_Key table
  * @sm_lid: LID of the subnet manager
  * @lid: base LID
- * @lmc: low bits of the LID that are path bits
+ * @lmc: number of low bits of the LID that are path bits
  * @max_vl_num: code for the number of virtual lanes
  * @sm_sl: service level of the subnet manager
  * @subnet_timeout: response time of the subnet, 4.096 us * 2^value
@@ -533,7 +534,7 @@ struct ib_port_modify {
 	u8	init_type;
 };
 
-/* What the core does for a port: management, address format, protocol. */
+/* Capabilities of a port: management, address format, protocol. */
 #define RDMA_CORE_CAP_IB_MAD			0x00000001
 #define RDMA_CORE_CAP_IB_SMI			0x00000002
 #define RDMA_CORE_CAP_IB_CM			0x00000004
@@ -553,7 +554,7 @@ struct ib_port_modify {
 #define RDMA_CORE_CAP_PROT_RAW_PACKET		0x01000000
 #define RDMA_CORE_CAP_PROT_USNIC		0x02000000
 
-/* The usual sets of them, by kind of port. */
+/* The usual sets of capabilities, by kind of port. */
 #define RDMA_CORE_PORT_IB_GRH_REQUIRED					\
 	(RDMA_CORE_CAP_IB_GRH_REQUIRED | RDMA_CORE_CAP_PROT_ROCE |	\
 	 RDMA_CORE_CAP_PROT_ROCE_UDP_ENCAP)
@@ -577,11 +578,12 @@ struct ib_port_modify {
 #define RDMA_CORE_PORT_USNIC		RDMA_CORE_CAP_PROT_USNIC
 
 /**
- * struct ib_port_immutable - what does not change while a device is registered
- * @pkey_tbl_len: entries of the P_Key table
- * @gid_tbl_len: entries of the GID table
+ * struct ib_port_immutable - properties of a port that do not change while its
+ *	device is registered
+ * @pkey_tbl_len: number of entries of the P_Key table
+ * @gid_tbl_len: number of entries of the GID table
  * @core_cap_flags: RDMA_CORE_CAP_*
- * @max_mad_size: bytes in a management datagram, 0 without them
+ * @max_mad_size: bytes in a management datagram; 0 if the port has none
  */
 struct ib_port_immutable {
 	int	pkey_tbl_len;
@@ -616,9 +618,9 @@ enum ib_event_type {
 };
 
 /**
- * struct ib_event - something that happened outside of a call
- * @device: device it happened to
- * @element: the object concerned; @event tells which member is valid
+ * struct ib_event - an asynchronous event
+ * @device: device of the event
+ * @element: the object that it is about; @event says which member is valid
  * @element.cq: for events of a CQ
  * @element.qp: for events of a QP
  * @element.srq: for events of an SRQ
@@ -639,8 +641,8 @@ struct ib_event {
 /**
  * struct ib_event_handler - a consumer of a device's events
  * @device: device whose events are wanted
- * @handler: called for each by a work item; must not sleep
- * @list: the core's
+ * @handler: called for each event, from a work item; must not sleep
+ * @list: private to the core
  */
 struct ib_event_handler {
 	struct ib_device	*device;

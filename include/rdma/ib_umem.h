@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Memory for regions: a process's, pinned; another device's, through its driver; a
- * dma-buf's; a PCI device's, for peer-to-peer DMA. DMA-mapped for the device in any
- * case. See core/umem.c.
+ * Memory for regions, DMA-mapped for a device: memory of a process, pinned; memory of
+ * another device, obtained through its driver; of a dma-buf; or of a PCI device, for
+ * peer-to-peer DMA. See core/umem.c.
  *
- * Drivers of channel adapters get it by reg_umem_mr(), or do so themselves in
- * reg_user_mr(), by the functions below.
+ * The driver of a channel adapter is handed the memory in its reg_umem_mr method, or
+ * obtains it by itself in its reg_user_mr method, with the functions below.
  */
 #ifndef IB_UMEM_H
 #define IB_UMEM_H
@@ -25,29 +25,29 @@ struct peer_region;
 /**
  * struct ib_umem - memory that is DMA-mapped for a device
  * @ibdev: the device
- * @owning_mm: whose memory it is, as long as it is a process's; else NULL
- * @iova: address of the first byte as the device counts; @address until
- *	ib_umem_find_best_pgsz() sets it
+ * @owning_mm: the process's memory in which the pages are counted as pinned; NULL for
+ *	other kinds of memory
+ * @iova: address by which the device refers to the first byte; the same as @address
+ *	until ib_umem_find_best_pgsz() sets it
  * @length: bytes
- * @address: address of the first byte in the process; of a dma-buf, where it
- *	begins in there
+ * @address: address of the first byte in the process; for a dma-buf, its offset there
  * @writable: the device may write
- * @is_peer: another device's
- * @is_dmabuf: a dma-buf's: part of a &struct ib_umem_dmabuf
- * @is_p2p: a PCI device's, for peer-to-peer DMA, which a process has mapped
- * @sgt_append: the memory, whole pages, DMA-mapped. Only if a process has it
- *	mapped do the entries have pages.
- * @peer: another device's: what the registry knows
- * @invalidate: of ib_umem_activate_invalidation_notifier()
- * @invalidate_priv: likewise
+ * @is_peer: the memory is another device's, obtained through its driver
+ * @is_dmabuf: the memory is a dma-buf's: this is part of a &struct ib_umem_dmabuf
+ * @is_p2p: the memory is a PCI device's peer-to-peer memory, mapped by a process
+ * @sgt_append: list of the memory, in whole pages, DMA-mapped. Only pinned memory of a
+ *	process and peer-to-peer memory have struct pages in the list.
+ * @peer: the registry's object, with @is_peer
+ * @invalidate: function passed to ib_umem_activate_invalidation_notifier()
+ * @invalidate_priv: argument passed to it
  *
- * What follows is the midlayer's, of memory that it makes a region of, see
- * core/reg_mem.c.
+ * The members below are private to the midlayer, for memory that it makes a region
+ * of, see core/reg_mem.c.
  *
- * @mr_lock: guards the following and what happens to the region; of a dma-buf, its
- *	reservation lock does
+ * @mr_lock: guards the following members, and orders what happens to the region; for a
+ *	dma-buf its reservation lock does that
  * @mr: the region, while there is one
- * @revoked: it has lost its memory for good
+ * @revoked: the region has lost its memory for good
  */
 struct ib_umem {
 	struct ib_device	*ibdev;
@@ -71,12 +71,13 @@ struct ib_umem {
 
 /**
  * struct ib_umem_dmabuf - memory of a dma-buf
- * @umem: what it is for the device; its list is there while it is mapped
- * @attach: the device's to the dma-buf
- * @sgt: all of the dma-buf, mapped; or NULL
- * @private: whoever has it
- * @pinned: it stays where it is
- * @remap: the midlayer's: makes the region go on after a move
+ * @umem: the part that all kinds of memory have; its list is only valid while the
+ *	dma-buf is mapped
+ * @attach: attachment of the device to the dma-buf
+ * @sgt: mapping of the whole dma-buf; NULL while it is not mapped
+ * @private: for the use of whoever obtained the memory
+ * @pinned: the memory is pinned: it does not move
+ * @remap: private to the midlayer: maps the memory again after a move
  */
 struct ib_umem_dmabuf {
 	struct ib_umem umem;
@@ -92,10 +93,10 @@ static inline struct ib_umem_dmabuf *to_ib_umem_dmabuf(struct ib_umem *umem)
 	return container_of(umem, struct ib_umem_dmabuf, umem);
 }
 
-/* Of ib_umem_get_peer(). */
+/* Flags for ib_umem_get_peer(). */
 enum {
-	IB_PEER_MEM_ALLOW	= 1,	/* not only memory of the system */
-	IB_PEER_MEM_INVAL_SUPP	= 2,	/* the driver activates the notifier */
+	IB_PEER_MEM_ALLOW	= 1,	/* also look for memory of other devices */
+	IB_PEER_MEM_INVAL_SUPP	= 2,	/* the caller will activate the notifier */
 };
 
 typedef void (*umem_invalidate_func_t)(struct ib_umem *umem, void *priv);
@@ -126,13 +127,13 @@ int ib_umem_copy_from(void *dst, struct ib_umem *umem, size_t offset,
 unsigned long ib_umem_find_best_pgsz(struct ib_umem *umem,
 				     unsigned long pgsz_bitmap, u64 virt);
 
-/* Place of the first byte in its page. */
+/* Offset of the first byte in its page. */
 static inline int ib_umem_offset(struct ib_umem *umem)
 {
 	return offset_in_page(umem->address);
 }
 
-/* Place of the first byte in its block of @pgsz bytes, by DMA address. */
+/* Offset of the first byte's DMA address in its block of @pgsz bytes. */
 static inline unsigned long ib_umem_dma_offset(struct ib_umem *umem,
 					       unsigned long pgsz)
 {
@@ -140,7 +141,7 @@ static inline unsigned long ib_umem_dma_offset(struct ib_umem *umem,
 		ib_umem_offset(umem)) & (pgsz - 1);
 }
 
-/* Blocks of @pgsz bytes that the memory touches, by address of the device. */
+/* Number of blocks of @pgsz bytes that the memory touches, going by umem->iova. */
 static inline size_t ib_umem_num_dma_blocks(struct ib_umem *umem,
 					    unsigned long pgsz)
 {
@@ -156,14 +157,14 @@ static inline size_t ib_umem_num_pages(struct ib_umem *umem)
 }
 
 /**
- * ib_umem_find_best_pgoff() - as ib_umem_find_best_pgsz(), for devices that take
- *	an offset into the first block instead of an address
+ * ib_umem_find_best_pgoff() - ib_umem_find_best_pgsz() for devices that take an offset
+ *	into the first block instead of an address
  * @umem: the memory
- * @pgsz_bitmap: sizes of blocks that the device has
+ * @pgsz_bitmap: sizes of blocks that the device supports: bit n is 2^n bytes
  * @pgoff_bitmask: bits that the offset can have
  *
  * Context: Any.
- * Return: bytes in a block; 0 if no size will do.
+ * Return: bytes in a block; 0 if none of the sizes fits.
  */
 static inline unsigned long ib_umem_find_best_pgoff(struct ib_umem *umem,
 						    unsigned long pgsz_bitmap,
@@ -182,7 +183,7 @@ static inline void __rdma_umem_block_iter_start(struct ib_block_iter *biter,
 {
 	__rdma_block_iter_start(biter, umem->sgt_append.sgt.sgl,
 				umem->sgt_append.sgt.nents, pgsz);
-	/* Blocks smaller than a page need not begin with the first page. */
+	/* If blocks are smaller than a page, the first one may begin within the page. */
 	biter->__sg_advance = ALIGN_DOWN((unsigned long)ib_umem_offset(umem),
 					 pgsz);
 	biter->__sg_numblocks = ib_umem_num_dma_blocks(umem, pgsz);
@@ -194,14 +195,14 @@ static inline bool __rdma_umem_block_iter_next(struct ib_block_iter *biter)
 }
 
 /**
- * rdma_umem_for_each_dma_block - walk through pinned memory
+ * rdma_umem_for_each_dma_block - iterate over the blocks of an ib_umem
  * @umem: the memory
- * @biter: &struct ib_block_iter, not set up
- * @pgsz: bytes in a block: ib_umem_find_best_pgsz()'s, or any power of two up to
- *	%PAGE_SIZE
+ * @biter: &struct ib_block_iter, which need not be initialised
+ * @pgsz: bytes in a block: the result of ib_umem_find_best_pgsz(), or any power of two
+ *	up to %PAGE_SIZE
  *
- * rdma_block_iter_dma_address() tells where each block is. There are
- * ib_umem_num_dma_blocks() of them.
+ * There are ib_umem_num_dma_blocks() blocks. rdma_block_iter_dma_address() returns
+ * the address of the current one.
  */
 #define rdma_umem_for_each_dma_block(umem, biter, pgsz)			\
 	for (__rdma_umem_block_iter_start(biter, umem, pgsz);		\

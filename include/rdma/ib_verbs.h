@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The kernel verbs interface: source-compatible with the header of this name
- * of Linux 6.12 as far as it goes, in our own words. What is not declared
- * here is not there. Functions are described where they are defined.
+ * The kernel verbs interface. What it declares is source-compatible with the
+ * header of this name in Linux 6.12; what it does not declare does not exist.
+ * Exported functions are documented where they are defined, inline ones here.
  *
  *	ib_types.h	addresses, ports, device limits, events
  *	ib_wr.h		address vectors, attributes, requests, completions
  *	ib_mr.h		memory regions and windows
  *	ib_objects.h	other objects, driver methods, device, client
- *	ib_port.h	what a port is and can do
+ *	ib_port.h	kind and capabilities of a port
  *	ib_dma.h	DMA mapping
  */
 #ifndef IB_VERBS_H
@@ -46,8 +46,8 @@ void ibdev_printk(const char *level, const struct ib_device *ibdev,
 #define ibdev_info(ibdev, fmt, ...) \
 	ibdev_printk(KERN_INFO, ibdev, fmt, ##__VA_ARGS__)
 /*
- * The kernel's __dynamic_ibdev_dbg() reads its own struct ib_device, so debug
- * messages go through the embedded struct device.
+ * The kernel's __dynamic_ibdev_dbg() expects the kernel's own struct ib_device,
+ * so debug messages go through the embedded struct device.
  */
 #define ibdev_dbg(ibdev, fmt, ...) \
 	dev_dbg(&(ibdev)->dev, fmt, ##__VA_ARGS__)
@@ -106,10 +106,11 @@ void ib_device_put(struct ib_device *device);
 
 /**
  * ib_device_try_get() - hold off the unregistration of a device
- * @dev: the device; its memory must be held by other means
+ * @dev: the device, whose memory the caller must keep alive by other means
  *
  * Context: Any.
- * Return: true if the device is registered; then ib_device_put() is due.
+ * Return: true if the device is registered; the caller must then call
+ * ib_device_put(). False if it is not.
  */
 static inline bool ib_device_try_get(struct ib_device *dev)
 {
@@ -126,8 +127,8 @@ __attribute_const__ enum rdma_transport_type
 rdma_node_get_transport(unsigned int node_type);
 
 /**
- * rdma_device_to_ibdev() - RDMA device of an entry in sysfs
- * @device: the entry, of class infiniband
+ * rdma_device_to_ibdev() - find the RDMA device that a struct device belongs to
+ * @device: a device of class infiniband, as sysfs callbacks get it
  *
  * Context: Any.
  * Return: the RDMA device.
@@ -145,7 +146,7 @@ static inline struct ib_device *rdma_device_to_ibdev(struct device *device)
  * @ibdev: the device
  *
  * Context: Any.
- * Return: node of the parent, or NUMA_NO_NODE.
+ * Return: the node of its parent device; NUMA_NO_NODE if it has no parent.
  */
 static inline int ibdev_to_node(struct ib_device *ibdev)
 {
@@ -165,7 +166,10 @@ static inline void *rdma_zalloc_obj(struct ib_device *dev, size_t size,
 	return kzalloc(size, gfp);
 }
 
-/* The core's half of drivers' objects comes with them, see INIT_RDMA_OBJ_SIZE. */
+/*
+ * Allocate a zeroed driver object, whose first member is the core's object. The
+ * driver states its size with INIT_RDMA_OBJ_SIZE().
+ */
 #define rdma_zalloc_drv_obj_gfp(ib_dev, ib_type, gfp)			\
 	((struct ib_type *)rdma_zalloc_obj(ib_dev,			\
 					   (ib_dev)->ops.size_##ib_type, \
@@ -185,12 +189,12 @@ void ib_set_client_data(struct ib_device *device, struct ib_client *client,
 			void *data);
 
 /**
- * ib_get_client_data() - what ib_set_client_data() set
+ * ib_get_client_data() - get the pointer stored by ib_set_client_data()
  * @device: the device
- * @client: the client; its remove() for @device has not returned
+ * @client: the client; its remove() for @device has not returned yet
  *
  * Context: Any.
- * Return: the pointer, or NULL.
+ * Return: the pointer; NULL if none was set.
  */
 static inline void *ib_get_client_data(struct ib_device *device,
 				       struct ib_client *client)
@@ -249,9 +253,11 @@ int ib_dealloc_pd_user(struct ib_pd *pd, struct ib_udata *udata);
 
 /**
  * ib_dealloc_pd() - free a protection domain
- * @pd: the PD; nothing is left in it
+ * @pd: the PD, which must contain no objects any more
  *
- * A failure is warned of, and leaves the PD as it was.
+ * A failure is logged as a warning, and the PD stays. If it was the driver that
+ * refused, keys that the core had registered for the PD may be gone: they read
+ * as 0.
  *
  * Context: Process.
  */
@@ -270,19 +276,19 @@ int rdma_destroy_ah_user(struct ib_ah *ah, u32 flags, struct ib_udata *udata);
 
 /**
  * rdma_destroy_ah() - free an address handle
- * @ah: the handle; no request that uses it is outstanding
+ * @ah: the handle; no outstanding request uses it
  * @flags: &enum rdma_destroy_ah_flags
  *
- * A failure is warned of, and leaves the handle as it was.
+ * A failure is logged as a warning, and leaves the handle as it was.
  *
- * Context: Any.
+ * Context: Any; process, may sleep, with %RDMA_DESTROY_AH_SLEEPABLE.
  */
 static inline void rdma_destroy_ah(struct ib_ah *ah, u32 flags)
 {
 	rdma_destroy_ah_user(ah, flags, NULL);
 }
 
-/* The names these calls had first. */
+/* Older names of the calls above. */
 static inline struct ib_ah *ib_create_ah(struct ib_pd *pd,
 					 struct rdma_ah_attr *ah_attr)
 {
@@ -324,7 +330,7 @@ void rdma_move_grh_sgid_attr(struct rdma_ah_attr *attr, union ib_gid *dgid,
 			     u32 flow_label, u8 hop_limit, u8 traffic_class,
 			     const struct ib_gid_attr *sgid_attr);
 
-/* LIDs outside of Omni-Path have 16 bits. */
+/* Only Omni-Path has LIDs of more than 16 bits. */
 static inline u16 ib_lid_cpu16(u32 lid)
 {
 	WARN_ON_ONCE(lid >> 16);
@@ -341,14 +347,14 @@ static inline __be16 ib_lid_be16(u32 lid)
 #define IB_ROCE_UDP_ENCAP_VALID_PORT_MIN	0xC000
 #define IB_ROCE_UDP_ENCAP_VALID_PORT_MAX	0xFFFF
 
-/* The upper 6 of the 20 bits are folded into the lower 14. */
+/* Folds the upper 6 of the flow label's 20 bits into the lower 14. */
 static inline u16 rdma_flow_label_to_udp_sport(u32 fl)
 {
 	return IB_ROCE_UDP_ENCAP_VALID_PORT_MIN |
 	       ((fl ^ (fl & IB_GRH_FLOWLABEL_MASK) >> 14) & 0x3fff);
 }
 
-/* Both ends of a connection get the same label. */
+/* Symmetric, so that both ends of a connection compute the same label. */
 static inline u32 rdma_calc_flow_label(u32 lqpn, u32 rqpn)
 {
 	u64 product = (u64)lqpn * rqpn;
@@ -365,9 +371,9 @@ static inline u16 rdma_get_udp_sport(u32 fl, u32 lqpn, u32 rqpn)
 }
 
 /*
- * Hot paths. While nobody traces posts and polls, or watches the contract, each of
- * these calls is the driver's method and nothing else; else the call goes through
- * core/trace.c.
+ * Hot paths. Each of these calls goes straight to the driver's method, unless a
+ * tracepoint for posts or polls is enabled or the contract checker is on: then it
+ * goes through core/trace.c.
  */
 
 DECLARE_STATIC_KEY_FALSE(ib_verbs_watched);
@@ -388,13 +394,13 @@ const struct cpumask *ib_get_vector_affinity_watched(struct ib_device *device, i
 /**
  * ib_post_send() - post work requests to a send queue
  * @qp: the QP
- * @send_wr: first of the list
- * @bad_send_wr: on an error, the request that failed; may be NULL. Those
- *	before it are posted, those after it are not.
+ * @send_wr: first request of the list
+ * @bad_send_wr: set on an error to the request that failed; may be NULL. The
+ *	requests before it are posted, it and those after it are not.
  *
  * Context: Any.
- * Return: 0 or an error of the driver: -EINVAL for a bad request or state,
- * -ENOMEM for a full queue.
+ * Return: 0, or an error of the driver: -EINVAL for a bad request or a QP in
+ * the wrong state, -ENOMEM if the queue is full.
  */
 static inline int ib_post_send(struct ib_qp *qp,
 			       const struct ib_send_wr *send_wr,
@@ -412,12 +418,13 @@ static inline int ib_post_send(struct ib_qp *qp,
 /**
  * ib_post_recv() - post work requests to a receive queue
  * @qp: the QP
- * @recv_wr: first of the list
- * @bad_recv_wr: on an error, the request that failed; may be NULL
+ * @recv_wr: first request of the list
+ * @bad_recv_wr: set on an error to the request that failed, as by ib_post_send();
+ *	may be NULL
  *
  * Context: Any.
- * Return: 0 or an error of the driver: -EINVAL for a bad request or state,
- * -ENOMEM for a full queue.
+ * Return: 0, or an error of the driver: -EINVAL for a bad request or a QP in
+ * the wrong state, -ENOMEM if the queue is full.
  */
 static inline int ib_post_recv(struct ib_qp *qp,
 			       const struct ib_recv_wr *recv_wr,
@@ -435,12 +442,13 @@ static inline int ib_post_recv(struct ib_qp *qp,
 /**
  * ib_post_srq_recv() - post work requests to a shared receive queue
  * @srq: the SRQ
- * @recv_wr: first of the list
- * @bad_recv_wr: on an error, the request that failed; may be NULL
+ * @recv_wr: first request of the list
+ * @bad_recv_wr: set on an error to the request that failed, as by ib_post_send();
+ *	may be NULL
  *
  * Context: Any.
- * Return: 0 or an error of the driver: -EINVAL for a bad request, -ENOMEM
- * for a full queue.
+ * Return: 0, or an error of the driver: -EINVAL for a bad request, -ENOMEM if
+ * the queue is full.
  */
 static inline int ib_post_srq_recv(struct ib_srq *srq,
 				   const struct ib_recv_wr *recv_wr,
@@ -456,14 +464,14 @@ static inline int ib_post_srq_recv(struct ib_srq *srq,
 }
 
 /**
- * ib_poll_cq() - take completions
+ * ib_poll_cq() - take completions out of a CQ
  * @cq: the CQ
- * @num_entries: how many at most
- * @wc: array for them
+ * @num_entries: maximum number of completions to take
+ * @wc: array of @num_entries that they are written to
  *
  * Context: Any.
- * Return: how many were taken; fewer than @num_entries mean that the CQ was
- * empty. An error of the driver if negative.
+ * Return: the number of completions taken; fewer than @num_entries mean that
+ * the CQ is now empty. A negative number is an error of the driver.
  */
 static inline int ib_poll_cq(struct ib_cq *cq, int num_entries,
 			     struct ib_wc *wc)
@@ -476,13 +484,13 @@ static inline int ib_poll_cq(struct ib_cq *cq, int num_entries,
 /**
  * ib_req_notify_cq() - arm a CQ: ask for one call of its completion handler
  * @cq: the CQ
- * @flags: %IB_CQ_SOLICITED or %IB_CQ_NEXT_COMP, and
+ * @flags: %IB_CQ_SOLICITED or %IB_CQ_NEXT_COMP, optionally with
  *	%IB_CQ_REPORT_MISSED_EVENTS
  *
  * Context: Any.
- * Return: 0 if armed; positive, with %IB_CQ_REPORT_MISSED_EVENTS only, if
- * there may be completions already and the caller must poll again; an error
- * of the driver if negative.
+ * Return: 0 if the CQ is armed. Positive, only with
+ * %IB_CQ_REPORT_MISSED_EVENTS, if the CQ may hold completions already: the
+ * caller must poll again. A negative number is an error of the driver.
  */
 static inline int ib_req_notify_cq(struct ib_cq *cq,
 				   enum ib_cq_notify_flags flags)
@@ -534,12 +542,12 @@ struct ib_cq *__ib_create_cq(struct ib_device *device,
 int ib_destroy_cq_user(struct ib_cq *cq, struct ib_udata *udata);
 
 /**
- * ib_destroy_cq() - free a CQ of ib_create_cq()
- * @cq: the CQ; no QP uses it
+ * ib_destroy_cq() - free a CQ that ib_create_cq() made
+ * @cq: the CQ; no QP uses it any more
  *
- * A failure is warned of, and leaves the CQ as it was.
+ * A failure is logged as a warning, and leaves the CQ as it was.
  *
- * Context: Process.
+ * Context: Process; not from a handler of the CQ.
  */
 static inline void ib_destroy_cq(struct ib_cq *cq)
 {
@@ -594,9 +602,9 @@ int ib_destroy_srq_user(struct ib_srq *srq, struct ib_udata *udata);
 
 /**
  * ib_destroy_srq() - free a shared receive queue
- * @srq: the SRQ; no QP uses it
+ * @srq: the SRQ; no QP uses it any more
  *
- * A failure is warned of, and leaves the SRQ as it was.
+ * A failure is logged as a warning, and leaves the SRQ as it was.
  *
  * Context: Process.
  */
@@ -668,12 +676,12 @@ int ib_check_mr_status(struct ib_mr *mr, u32 check_mask,
 		       struct ib_mr_status *mr_status);
 
 /**
- * ib_map_mr_sg_zbva() - as ib_map_mr_sg(), with addresses counted from 0
+ * ib_map_mr_sg_zbva() - ib_map_mr_sg() for a region whose addresses start at 0
  * @mr: the region
  * @sg: DMA-mapped scatter list
- * @sg_nents: its entries
- * @sg_offset: bytes to leave out at the start, or NULL
- * @page_size: bytes
+ * @sg_nents: number of its entries, as ib_dma_map_sg() returned it
+ * @sg_offset: bytes to skip at the start, as for ib_map_mr_sg(); may be NULL
+ * @page_size: bytes, a power of two
  *
  * Context: Any.
  * Return: as ib_map_mr_sg().
@@ -688,7 +696,7 @@ static inline int ib_map_mr_sg_zbva(struct ib_mr *mr, struct scatterlist *sg,
 	return ret;
 }
 
-/* The low byte of a key is the consumer's to change. */
+/* The consumer may choose the low byte of a region's keys. */
 static inline void ib_update_fast_reg_key(struct ib_mr *mr, u8 newkey)
 {
 	mr->lkey = (mr->lkey & ~0xffU) | newkey;
@@ -701,14 +709,14 @@ static inline u32 ib_inc_rkey(u32 rkey)
 }
 
 /**
- * ib_check_mr_access() - test access flags of a new region
+ * ib_check_mr_access() - check the access flags for a new region
  * @ib_dev: the device
  * @flags: &enum ib_access_flags
  *
  * Context: Any.
  * Return: 0; -EINVAL for unknown flags, and for remote write or atomic access
- * without local write access (IBTA vol. 1, 10.6.3.1); -EOPNOTSUPP for what
- * the device lacks.
+ * without local write access (IBTA vol. 1, 10.6.3.1); -EOPNOTSUPP for flags
+ * that the device does not support.
  */
 static inline int ib_check_mr_access(struct ib_device *ib_dev,
 				     unsigned int flags)
@@ -732,7 +740,7 @@ static inline int ib_check_mr_access(struct ib_device *ib_dev,
 	return 0;
 }
 
-/* Windows can be bound with more rights than their region has. */
+/* A window may grant more access than its region, so IB_ACCESS_MW_BIND counts. */
 static inline bool ib_access_writable(int access_flags)
 {
 	return access_flags & (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |
@@ -753,20 +761,20 @@ int ib_unmap_fmr(struct list_head *fmr_list);
 int ib_dealloc_fmr(struct ib_fmr *fmr);
 
 /**
- * ib_map_phys_fmr() - map pages, without a work request
+ * ib_map_phys_fmr() - map pages into an FMR, without a work request
  * @fmr: the FMR
- * @page_list: DMA addresses of pages of the FMR's page size
- * @list_len: pages
- * @iova: address of the first byte of the first page, as remote peers and SGEs
- *	give it
+ * @page_list: DMA addresses of the pages, which have the FMR's page size
+ * @list_len: number of pages
+ * @iova: address by which remote peers and SGEs refer to the first byte of the
+ *	first page
  *
- * ib_fmr.lkey and ib_fmr.rkey are new after it. Keys of earlier mappings may
- * give access until ib_unmap_fmr().
+ * The FMR has new keys afterwards, in ib_fmr.lkey and ib_fmr.rkey. Keys of
+ * earlier mappings may still give access until ib_unmap_fmr().
  *
  * Context: Any.
- * Return: 0; -EINVAL for too many pages or none, one that is not aligned, or
- * once the FMR has been mapped as often as it can be; or another error of the
- * driver.
+ * Return: 0; -EINVAL if there are no pages or too many, if one is not aligned,
+ * or if the FMR has already been mapped the maximum number of times; or another
+ * error of the driver.
  */
 static inline int ib_map_phys_fmr(struct ib_fmr *fmr, u64 *page_list,
 				  int list_len, u64 iova)
@@ -782,8 +790,8 @@ static inline int ib_map_phys_fmr(struct ib_fmr *fmr, u64 *page_list,
  * @comp_vector: completion vector
  *
  * Context: Any.
- * Return: the CPUs; NULL if the driver does not tell or there is no such
- * vector.
+ * Return: the CPUs; NULL if the driver does not know them or the vector does
+ * not exist.
  */
 static inline const struct cpumask *
 ib_get_vector_affinity(struct ib_device *device, int comp_vector)
@@ -796,7 +804,7 @@ ib_get_vector_affinity(struct ib_device *device, int comp_vector)
 	return device->ops.get_vector_affinity(device, comp_vector);
 }
 
-/* Buffers of user callers; drivers' methods get none, see struct ib_udata. */
+/* For driver sources to compile: methods never get a udata with buffers. */
 
 static inline int ib_copy_from_udata(void *dest, struct ib_udata *udata,
 				     size_t len)

@@ -58,12 +58,12 @@ __attribute_const__ int ib_rate_to_mbps(enum ib_rate rate);
 __attribute_const__ enum ib_rate mult_to_ib_rate(int mult);
 
 /**
- * struct ib_global_route - the part of an address that leaves the subnet
- * @sgid_attr: source GID, referenced; NULL until the core resolves @sgid_index
+ * struct ib_global_route - the part of an address that applies beyond the subnet
+ * @sgid_attr: source GID, with a reference; NULL until the core looks @sgid_index up
  * @dgid: destination GID
  * @flow_label: 20 bits
- * @sgid_index: place of the source GID in the port's table
- * @hop_limit: routers the packet may pass
+ * @sgid_index: index of the source GID in the port's table
+ * @hop_limit: number of routers that the packet may pass
  * @traffic_class: 8 bits
  */
 struct ib_global_route {
@@ -78,9 +78,9 @@ struct ib_global_route {
 /**
  * struct ib_grh - global route header as on the wire
  * @version_tclass_flow: version 4 bits, traffic class 8, flow label 20
- * @paylen: bytes that follow
+ * @paylen: number of bytes that follow
  * @next_hdr: 0x1b for IBA
- * @hop_limit: routers the packet may still pass
+ * @hop_limit: number of routers that the packet may still pass
  * @sgid: source
  * @dgid: destination
  */
@@ -136,7 +136,7 @@ struct roce_ah_attr {
  * struct opa_ah_attr - address within an Omni-Path fabric
  * @dlid: destination LID
  * @src_path_bits: added to the port's base LID
- * @make_grd: let the driver make a global route
+ * @make_grd: the driver is to make a global route
  */
 struct opa_ah_attr {
 	u32	dlid;
@@ -151,7 +151,7 @@ struct opa_ah_attr {
  * @static_rate: &enum ib_rate
  * @port_num: local port
  * @ah_flags: &enum ib_ah_flags
- * @type: selects the last member
+ * @type: says which of the last members is valid
  * @ib: for %RDMA_AH_ATTR_TYPE_IB
  * @roce: for %RDMA_AH_ATTR_TYPE_ROCE
  * @opa: for %RDMA_AH_ATTR_TYPE_OPA
@@ -174,7 +174,7 @@ struct rdma_ah_attr {
  * struct rdma_ah_init_attr - argument of ib_device_ops.create_ah
  * @ah_attr: the address vector
  * @flags: &enum rdma_create_ah_flags
- * @xmit_slave: network device to send by, NULL if it does not matter
+ * @xmit_slave: network device to send through; NULL if it does not matter
  */
 struct rdma_ah_init_attr {
 	struct rdma_ah_attr	*ah_attr;
@@ -233,7 +233,7 @@ enum ib_wc_opcode {
 	IB_WC_REG_MR			= 10,
 	IB_WC_MASKED_COMP_SWAP		= 11,
 	IB_WC_MASKED_FETCH_ADD		= 12,
-	/* This bit is set in all that come from a receive queue. */
+	/* This bit is set in all completions of a receive queue. */
 	IB_WC_RECV			= BIT(7),
 	IB_WC_RECV_RDMA_WITH_IMM
 };
@@ -252,27 +252,28 @@ enum ib_wc_flags {
  * struct ib_wc - a completion
  * @wr_id: as in the work request
  * @wr_cqe: as in the work request
- * @status: how it ended; after an error only @wr_id, @qp and @vendor_err count
- * @opcode: what was done
+ * @status: result of the request; after an error, the only other valid members are
+ *	@wr_id, @qp and @vendor_err
+ * @opcode: operation that was completed
  * @vendor_err: the device's own error code
  * @byte_len: bytes received or read
  * @qp: queue pair of the work request
- * @ex: one of two, by @wc_flags
+ * @ex: @wc_flags says which member is valid
  * @ex.imm_data: immediate data, with %IB_WC_WITH_IMM
  * @ex.invalidate_rkey: invalidated key, with %IB_WC_WITH_INVALIDATE
  * @src_qp: sender of a datagram
- * @slid: LID the datagram came from
+ * @slid: LID that the datagram came from
  * @wc_flags: &enum ib_wc_flags
- * @pkey_index: P_Key of the datagram, on a GSI QP
+ * @pkey_index: index of the datagram's P_Key, on a GSI QP
  * @sl: service level of the datagram
- * @dlid_path_bits: low bits of the LID the datagram was sent to
- * @port_num: port it came by, for directed-route SMPs on a switch
+ * @dlid_path_bits: low bits of the LID that the datagram was sent to
+ * @port_num: port that the datagram arrived at, for directed-route SMPs on a switch
  * @smac: sender's Ethernet address, with %IB_WC_WITH_SMAC
  * @vlan_id: VLAN, with %IB_WC_WITH_VLAN
  * @network_hdr_type: &enum rdma_network_type, with
  *	%IB_WC_WITH_NETWORK_HDR_TYPE
- * @timestamp: when the device wrote the completion, see ib_cq_stamp(); 0 for
- *	unknown. Only drivers and the CQ layer use it
+ * @timestamp: when the device wrote the completion, see ib_cq_stamp(); 0 if
+ *	unknown. Only for drivers and the CQ layer
  */
 struct ib_wc {
 	union {
@@ -325,8 +326,8 @@ struct ib_cq_init_attr {
 };
 
 /**
- * struct ib_cqe - what to do on completion, embedded in the consumer's request
- * @done: called by the CQ layer for each completion
+ * struct ib_cqe - what to do on completion; embedded in the consumer's request
+ * @done: called by the CQ layer for each completion of the request
  */
 struct ib_cqe {
 	void (*done)(struct ib_cq *cq, struct ib_wc *wc);
@@ -352,9 +353,10 @@ enum ib_srq_attr_mask {
 
 /**
  * struct ib_srq_attr - size and limit of an SRQ
- * @max_wr: work requests it can hold
- * @max_sge: scatter entries of a work request
- * @srq_limit: an event is raised once fewer are left; 0: never
+ * @max_wr: maximum number of work requests in the queue
+ * @max_sge: maximum scatter entries of a work request
+ * @srq_limit: when fewer requests than this are left, %IB_EVENT_SRQ_LIMIT_REACHED is
+ *	raised, once; 0: never
  */
 struct ib_srq_attr {
 	u32	max_wr;
@@ -364,10 +366,10 @@ struct ib_srq_attr {
 
 /**
  * struct ib_srq_init_attr - how to make an SRQ
- * @event_handler: called on events of the SRQ; must not sleep
+ * @event_handler: called for events of the SRQ; must not sleep
  * @srq_context: passed to @event_handler
- * @attr: size and limit; the real ones on return
- * @srq_type: %IB_SRQT_BASIC; kernel callers can have no other
+ * @attr: size and limit that are wanted; the actual ones on return
+ * @srq_type: %IB_SRQT_BASIC, the only type that kernel callers can have
  * @ext: for the other types
  * @ext.cq: completion queue
  */
@@ -386,12 +388,12 @@ struct ib_srq_init_attr {
 
 /**
  * struct ib_qp_cap - sizes of a QP
- * @max_send_wr: work requests outstanding in the send queue
- * @max_recv_wr: work requests outstanding in the receive queue
- * @max_send_sge: gather entries of a send work request
- * @max_recv_sge: scatter entries of a receive work request
- * @max_inline_data: bytes of an %IB_SEND_INLINE message
- * @max_rdma_ctxs: rdma_rw contexts in flight; 0 without them
+ * @max_send_wr: maximum outstanding work requests in the send queue
+ * @max_recv_wr: maximum outstanding work requests in the receive queue
+ * @max_send_sge: maximum gather entries of a send work request
+ * @max_recv_sge: maximum scatter entries of a receive work request
+ * @max_inline_data: maximum bytes of an %IB_SEND_INLINE message
+ * @max_rdma_ctxs: 0; there are no rdma_rw contexts
  */
 struct ib_qp_cap {
 	u32	max_send_wr;
@@ -453,17 +455,17 @@ enum ib_qp_create_flags {
 
 /**
  * struct ib_qp_init_attr - how to make a QP
- * @event_handler: called on events of the QP; must not sleep, nor destroy it
+ * @event_handler: called for events of the QP; must not sleep, nor destroy the QP
  * @qp_context: passed to @event_handler
  * @send_cq: where send completions go
  * @recv_cq: where receive completions go
  * @srq: shared receive queue, or NULL
- * @cap: sizes wanted; the real ones on return
- * @sq_sig_type: which send requests make a completion when they succeed
+ * @cap: sizes that are wanted; the actual ones on return
+ * @sq_sig_type: which send requests generate a completion when they succeed
  * @qp_type: transport
  * @create_flags: &enum ib_qp_create_flags
  * @port_num: port, for SMI and GSI QPs and for users of rdma_rw
- * @source_qpn: with %IB_QP_CREATE_SOURCE_QPN
+ * @source_qpn: source QP number, with %IB_QP_CREATE_SOURCE_QPN
  */
 struct ib_qp_init_attr {
 	void			(*event_handler)(struct ib_event *event,
@@ -560,34 +562,34 @@ enum ib_mig_state {
 };
 
 /**
- * struct ib_qp_attr - attributes of a QP; a mask tells which are meant
- * @qp_state: state to go to, or the state queried
- * @cur_qp_state: state the caller takes the QP to be in
+ * struct ib_qp_attr - attributes of a QP; &enum ib_qp_attr_mask says which are valid
+ * @qp_state: state to move to, or the state that was queried
+ * @cur_qp_state: state that the caller assumes the QP is in
  * @path_mtu: MTU of the path
- * @path_mig_state: path migration
+ * @path_mig_state: state of path migration
  * @qkey: Q_Key
- * @rq_psn: first packet number expected
- * @sq_psn: first packet number sent
+ * @rq_psn: first packet number to expect
+ * @sq_psn: first packet number to send
  * @dest_qp_num: peer's QP number
- * @qp_access_flags: &enum ib_access_flags that the peer has
+ * @qp_access_flags: &enum ib_access_flags that the peer is granted
  * @cap: sizes
  * @ah_attr: path to the peer
  * @alt_ah_attr: alternate path
- * @pkey_index: place of the P_Key in the port's table
+ * @pkey_index: index of the P_Key in the port's table
  * @alt_pkey_index: same on the alternate path
  * @en_sqd_async_notify: raise %IB_EVENT_SQ_DRAINED
- * @sq_draining: in state SQD, and not drained yet
- * @max_rd_atomic: reads and atomics outstanding as initiator
- * @max_dest_rd_atomic: reads and atomics served at a time as target
+ * @sq_draining: the QP is in state SQD, and not drained yet
+ * @max_rd_atomic: maximum outstanding reads and atomics as initiator
+ * @max_dest_rd_atomic: maximum reads and atomics served at a time as target
  * @min_rnr_timer: &enum ib_rnr_timeout
  * @port_num: local port
- * @timeout: acknowledgement timeout, 4.096 us * 2^value; 0: never
- * @retry_cnt: retries after timeouts
- * @rnr_retry: retries after RNR NAKs; 7: no limit
+ * @timeout: acknowledgement timeout, 4.096 us * 2^value; 0: none
+ * @retry_cnt: number of retries after timeouts
+ * @rnr_retry: number of retries after RNR NAKs; 7: no limit
  * @alt_port_num: local port of the alternate path
  * @alt_timeout: timeout on the alternate path
- * @rate_limit: kbps, with %IB_QP_RATE_LIMIT
- * @xmit_slave: network device to send by, set by the core
+ * @rate_limit: in kbps, with %IB_QP_RATE_LIMIT
+ * @xmit_slave: network device to send through, set by the core: always NULL
  */
 struct ib_qp_attr {
 	enum ib_qp_state	qp_state;
@@ -668,7 +670,7 @@ enum ib_send_flags {
 
 /**
  * struct ib_sge - a piece of local memory
- * @addr: DMA address of it, or virtual address with %IB_SEND_INLINE
+ * @addr: its DMA address; its virtual address with %IB_SEND_INLINE
  * @length: bytes
  * @lkey: key of the memory region
  */
@@ -680,14 +682,14 @@ struct ib_sge {
 
 /**
  * struct ib_send_wr - a request to the send queue
- * @next: the next of a list, or NULL
- * @wr_id: handed back in the completion
+ * @next: next request of the list, or NULL
+ * @wr_id: returned in the completion
  * @wr_cqe: same, for CQs of ib_alloc_cq()
- * @sg_list: local memory; the array is free again after the post
- * @num_sge: entries of @sg_list
- * @opcode: what to do
+ * @sg_list: local memory; the array may be reused after the post
+ * @num_sge: number of entries of @sg_list
+ * @opcode: operation
  * @send_flags: &enum ib_send_flags
- * @ex: one of two, by @opcode
+ * @ex: @opcode says which member is used
  * @ex.imm_data: immediate data
  * @ex.invalidate_rkey: key to invalidate
  */
@@ -709,7 +711,7 @@ struct ib_send_wr {
 
 /**
  * struct ib_rdma_wr - RDMA READ or WRITE
- * @wr: what all requests have
+ * @wr: part that all requests have
  * @remote_addr: address in the peer's memory region
  * @rkey: key of that region
  */
@@ -725,12 +727,13 @@ static inline const struct ib_rdma_wr *rdma_wr(const struct ib_send_wr *wr)
 }
 
 /**
- * struct ib_atomic_wr - atomic operation on 8 bytes of the peer
- * @wr: what all requests have
+ * struct ib_atomic_wr - atomic operation on 8 bytes of the peer's memory
+ * @wr: part that all requests have
  * @remote_addr: address in the peer's memory region, 8-byte aligned
- * @compare_add: compared with, or added to, the value
+ * @compare_add: operand to compare with, or to add to, the value there
  * @swap: the new value
- * @compare_add_mask: bits to compare, or bits that end a field of the sum
+ * @compare_add_mask: bits to compare; for an addition, the top bit of each field, out
+ *	of which nothing is carried
  * @swap_mask: bits to replace
  * @rkey: key of the memory region
  */
@@ -751,15 +754,15 @@ static inline const struct ib_atomic_wr *atomic_wr(const struct ib_send_wr *wr)
 
 /**
  * struct ib_ud_wr - datagram
- * @wr: what all requests have
- * @ah: where to
+ * @wr: part that all requests have
+ * @ah: destination
  * @header: for %IB_WR_LSO: header of each segment
  * @hlen: bytes of @header
  * @mss: bytes of a segment
- * @remote_qpn: receiving QP
+ * @remote_qpn: number of the receiving QP
  * @remote_qkey: its Q_Key
- * @pkey_index: P_Key, on a GSI QP
- * @port_num: port to send by, for directed-route SMPs on a switch
+ * @pkey_index: index of the P_Key, on a GSI QP
+ * @port_num: port to send through, for directed-route SMPs on a switch
  */
 struct ib_ud_wr {
 	struct ib_send_wr	wr;
@@ -779,8 +782,8 @@ static inline const struct ib_ud_wr *ud_wr(const struct ib_send_wr *wr)
 }
 
 /**
- * struct ib_reg_wr - registration of a region filled by ib_map_mr_sg()
- * @wr: what all requests have
+ * struct ib_reg_wr - registration of a region that ib_map_mr_sg() has filled
+ * @wr: part that all requests have
  * @mr: the region
  * @key: its new lkey and rkey
  * @access: &enum ib_access_flags
@@ -799,10 +802,10 @@ static inline const struct ib_reg_wr *reg_wr(const struct ib_send_wr *wr)
 
 /**
  * struct ib_bind_mw_wr - binding of a memory window
- * @wr: what all requests have
+ * @wr: part that all requests have
  * @mw: the window
  * @rkey: its new key: the current one with another low byte
- * @bind_info: what to bind to
+ * @bind_info: what to bind it to
  */
 struct ib_bind_mw_wr {
 	struct ib_send_wr	wr;
@@ -819,11 +822,11 @@ bind_mw_wr(const struct ib_send_wr *wr)
 
 /**
  * struct ib_recv_wr - a request to a receive queue
- * @next: the next of a list, or NULL
- * @wr_id: handed back in the completion
+ * @next: next request of the list, or NULL
+ * @wr_id: returned in the completion
  * @wr_cqe: same, for CQs of ib_alloc_cq()
- * @sg_list: local memory; the array is free again after the post
- * @num_sge: entries of @sg_list
+ * @sg_list: local memory; the array may be reused after the post
+ * @num_sge: number of entries of @sg_list
  */
 struct ib_recv_wr {
 	struct ib_recv_wr	*next;

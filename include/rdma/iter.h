@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Walks through DMA-mapped memory in blocks of one size.
+ * Iterators over DMA-mapped memory, in blocks of one size.
  */
 #ifndef _RDMA_ITER_H_
 #define _RDMA_ITER_H_
@@ -10,12 +10,13 @@
 #include <linux/types.h>
 
 /**
- * struct ib_block_iter - a place in a DMA-mapped scatter list
+ * struct ib_block_iter - position in a DMA-mapped scatter list
  * @__sg: entry that the next block begins in
- * @__sg_nents: entries from there on
- * @__sg_advance: bytes of @__sg that lie behind
- * @__sg_numblocks: blocks to come, for walks that end before the list does
- * @__dma_addr: address of the current block, or in the first one of the memory
+ * @__sg_nents: number of entries from @__sg on
+ * @__sg_advance: bytes of @__sg before the next block
+ * @__sg_numblocks: number of blocks to come, for rdma_umem_for_each_dma_block()
+ * @__dma_addr: address of the current block; of the first block, the address at which
+ *	the walk begins, which may be within the block
  * @__pg_bit: log2 of the bytes in a block
  */
 struct ib_block_iter {
@@ -33,11 +34,11 @@ void __rdma_block_iter_start(struct ib_block_iter *biter,
 bool __rdma_block_iter_next(struct ib_block_iter *biter);
 
 /**
- * rdma_block_iter_dma_address() - where the current block is
- * @biter: the walk
+ * rdma_block_iter_dma_address() - address of the current block
+ * @biter: the iterator
  *
  * Context: Any.
- * Return: DMA address of its first byte, a multiple of its size.
+ * Return: DMA address of the block's first byte, a multiple of the block size.
  */
 static inline dma_addr_t
 rdma_block_iter_dma_address(struct ib_block_iter *biter)
@@ -46,17 +47,17 @@ rdma_block_iter_dma_address(struct ib_block_iter *biter)
 }
 
 /**
- * rdma_for_each_block - walk through a scatter list
+ * rdma_for_each_block - iterate over the blocks of a scatter list
  * @sglist: DMA-mapped list
- * @biter: &struct ib_block_iter, not set up
- * @nents: entries, as ib_dma_map_sg() returned them
+ * @biter: &struct ib_block_iter, which need not be initialised
+ * @nents: number of entries, as ib_dma_map_sg() returned it
  * @pgsz: bytes in a block, a power of two
  */
 #define rdma_for_each_block(sglist, biter, nents, pgsz)			\
 	for (__rdma_block_iter_start(biter, sglist, nents, pgsz);	\
 	     __rdma_block_iter_next(biter);)
 
-/* Its walks need what is above. */
+/* Last: its iterators need the declarations above. */
 #include <rdma/ib_umem.h>
 
 #endif /* _RDMA_ITER_H_ */

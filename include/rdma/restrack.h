@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Every verbs object knows its kind, its number and who made it.
+ * The record that each verbs object has of its kind, its number and its maker.
  */
 #ifndef _RDMA_RESTRACK_H_
 #define _RDMA_RESTRACK_H_
@@ -32,15 +32,17 @@ enum rdma_restrack_type {
  * struct rdma_restrack_entry - the tracking part of a verbs object
  * @valid: the entry is listed
  * @no_track: never list this entry
- * @kref: holds the object while somebody looks at it
+ * @kref: keeps the object while somebody looks at it
  * @comp: completed when the last reference is dropped
- * @task: task that made the object, NULL for kernel objects
- * @kern_name: name of the module that made the object: @maker, or NULL
- * @maker: a copy, since a module that leaks objects may be unloaded before them
- * @type: kind of the object
- * @user: made for a user process
- * @id: number, unique for a device and kind
- * @site: where the object was made: the call into the midlayer
+ * @task: NULL: the core does not record the task
+ * @kern_name: name of the module that made the object, or of the process, by a
+ *	channel-adapter request: @maker; or NULL
+ * @maker: copy of that name, since a module that leaks objects may be unloaded before
+ *	they are freed
+ * @type: kind of object
+ * @user: false: the core makes no objects for a user verbs interface
+ * @id: number, unique among objects of the same device and kind
+ * @site: where the object was made: address of the call into the midlayer
  */
 struct rdma_restrack_entry {
 	bool			valid;
@@ -57,11 +59,11 @@ struct rdma_restrack_entry {
 };
 
 /**
- * rdma_is_kernel_res() - tell kernel objects from those of user processes
+ * rdma_is_kernel_res() - check whether an object was made through the kernel verbs
  * @res: tracking entry of the object
  *
  * Context: Any.
- * Return: true if a kernel module made the object.
+ * Return: true, for each object of kverbs.
  */
 static inline bool rdma_is_kernel_res(const struct rdma_restrack_entry *res)
 {
@@ -72,8 +74,8 @@ static inline bool rdma_is_kernel_res(const struct rdma_restrack_entry *res)
  * rdma_restrack_no_track() - keep an object out of the lists
  * @res: tracking entry of the object
  *
- * Drivers call it from their create method for objects that serve only
- * themselves.
+ * A driver calls this in its create method, for an object that it only uses
+ * itself.
  *
  * Context: Any, before the object is added.
  */
@@ -83,7 +85,7 @@ static inline void rdma_restrack_no_track(struct rdma_restrack_entry *res)
 }
 
 /**
- * rdma_restrack_is_tracked() - tell whether an object may be listed
+ * rdma_restrack_is_tracked() - check whether an object may be listed
  * @res: tracking entry of the object
  *
  * Context: Any.

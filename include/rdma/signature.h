@@ -70,7 +70,7 @@ struct ib_sig_domain {
 };
 
 /**
- * struct ib_sig_attrs - what a device does with a signature on the way through
+ * struct ib_sig_attrs - what a device does with the signature of data that it transfers
  * @check_mask: bytes of the tuple to check, see IB_SIG_CHECK_*
  * @mem: layout in memory
  * @wire: layout on the wire
@@ -89,7 +89,10 @@ enum ib_sig_err_type {
 	IB_SIG_BAD_APPTAG,
 };
 
-/* A tuple has 8 bytes, bit 7 the first: guard 2, application tag 2, reference tag 4. */
+/*
+ * A tuple has 8 bytes: guard 2, application tag 2, reference tag 4. Bit 7 stands for the
+ * first byte.
+ */
 enum {
 	IB_SIG_CHECK_GUARD	= 0xc0,
 	IB_SIG_CHECK_APPTAG	= 0x30,

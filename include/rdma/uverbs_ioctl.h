@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a driver's create methods use of the user verbs interface. kverbs has
- * kernel callers only: every udata is NULL, and so is every context found
- * through it.
+ * The part of the user verbs interface that drivers' create methods use. kverbs
+ * has only kernel callers: each udata is NULL, and so is each context found
+ * through it. Only query_device gets a udata; it is empty, and not in a bundle.
  */
 #ifndef _UVERBS_IOCTL_
 #define _UVERBS_IOCTL_
@@ -29,10 +29,10 @@ rdma_udata_to_uverbs_attr_bundle(struct ib_udata *udata)
 }
 
 /**
- * rdma_udata_to_drv_context() - find the driver's context of a call
- * @udata: as the driver method got it; NULL for kernel callers
- * @drv_dev_struct: the driver's structure
- * @member: its struct ib_ucontext member
+ * rdma_udata_to_drv_context() - find the driver's context of a user call
+ * @udata: as the driver's method got it; NULL for kernel callers
+ * @drv_dev_struct: type of the driver's context
+ * @member: its member of type struct ib_ucontext
  *
  * Context: Any.
  * Return: the driver's structure, or NULL if @udata is NULL.

@@ -3,17 +3,17 @@
  * Requests to a channel adapter (CA): the interface of
  * /dev/infiniband/ca/<device>. Documentation/ca.rst is its manual.
  *
- * A request is a struct kverbs_ca_request, given to ioctl(2) with the command
- * KVERBS_CA_IOCTL(op), or to io_uring as IORING_OP_URING_CMD with that command
- * and a struct kverbs_ca_uring_cmd. Either returns the number of bytes written
- * to the caller's buffer, or an error. Kernel callers find the same requests in
- * <kverbs/ca.h>.
+ * A request is a struct kverbs_ca_request. It is passed to ioctl(2) with the
+ * command KVERBS_CA_IOCTL(op), or to io_uring as IORING_OP_URING_CMD with that
+ * command and a struct kverbs_ca_uring_cmd. Either returns the number of bytes
+ * written to the caller's buffer, or an error. Kernel callers find the same
+ * requests in <kverbs/ca.h>.
  *
- * Every structure has one layout for callers of 32 and of 64 bits. Those that
- * describe something begin with their version and with the bytes that all of it
- * takes; they hold no pointers: places are bytes from the structure's start.
- * Members are added at the end, and entries of tables grow at the end: go by the
- * sizes that the structures state, and by KVERBS_CA_HAS().
+ * Each structure has the same layout for 32-bit and 64-bit callers. Structures
+ * that describe something begin with their version and their total size in bytes.
+ * They hold no pointers, but offsets in bytes from the structure's start. Later
+ * versions add members at the end of structures, and at the end of table entries:
+ * rely on the sizes that the structures state, and on KVERBS_CA_HAS().
  */
 #ifndef _UAPI_KVERBS_CA_H
 #define _UAPI_KVERBS_CA_H
@@ -21,24 +21,25 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-/* Of all the structures below; other versions get EINVAL. */
+/* Version of all structures below; other versions get EINVAL. */
 #define KVERBS_CA_VERSION	1
 
-/* Whether a structure that states its own attr_size has a member. */
+/* Tells whether a structure that states its attr_size has a member. */
 #define KVERBS_CA_HAS(attr, member)					\
 	((attr)->attr_size >= (__u32)((char *)(&(attr)->member + 1) -	\
 				      (char *)(attr)))
 
 enum kverbs_ca_op {
-	KVERBS_CA_OPEN		= 1,	/* in: for the HCA; gives handle */
+	KVERBS_CA_OPEN		= 1,	/* in: data for the HCA; returns handle */
 	KVERBS_CA_CLOSE		= 2,	/* out, if busy: kverbs_ca_list */
 	KVERBS_CA_QUERY_CA	= 3,	/* out: kverbs_ca_attr */
 	KVERBS_CA_QUERY_PORT	= 4,	/* port; out: kverbs_ca_port_attr */
-	KVERBS_CA_ALLOC_PD	= 5,	/* gives object */
+	KVERBS_CA_ALLOC_PD	= 5,	/* returns object */
 	KVERBS_CA_DEALLOC_PD	= 6,	/* object */
 	/*
-	 * in: kverbs_ca_reg_mr; gives object; out, optional: kverbs_ca_mr_attr,
-	 * of which a short buffer gets as much as fits, and that is no error
+	 * in: kverbs_ca_reg_mr; returns object; out, optional: kverbs_ca_mr_attr;
+	 * if the buffer is too short for it, as much as fits is written, and that
+	 * is no error
 	 */
 	KVERBS_CA_REG_MR	= 7,
 	KVERBS_CA_DEREG_MR	= 8,	/* object */
@@ -50,14 +51,14 @@ enum kverbs_ca_op {
 /* Flags of a request. */
 enum kverbs_ca_request_flags {
 	/*
-	 * OPEN: whoever has the file may use the handle. Without it only the
-	 * process that opened it, until it calls exec.
+	 * OPEN: whoever has the file may use the handle. Without this flag, only
+	 * the process that opened it may, until it calls exec.
 	 */
 	KVERBS_CA_SHARED	= 1 << 0,
 	/*
 	 * QUERY_CA, QUERY_PORT: ask the HCA for the attributes of its ports
-	 * now. Without it, they are as of the last event of the port; only
-	 * counters can be older than that.
+	 * now. Without this flag, they are as of the last event. Since counters
+	 * change without an event, they may be out of date then.
 	 */
 	KVERBS_CA_FRESH		= 1 << 1,
 };
@@ -70,13 +71,13 @@ enum kverbs_ca_request_flags {
  * @port: port number
  * @handle: the open CA; OPEN: result
  * @object: a PD or MR; ALLOC_PD, REG_MR: result
- * @in: address of what goes in
- * @out: address of the buffer for what comes out
+ * @in: address of the input
+ * @out: address of the buffer for the output
  * @in_len: bytes at @in
  * @out_len: bytes at @out
  * @reserved: 0
  *
- * What an operation does not use must be 0.
+ * Members that an operation does not use must be 0.
  */
 struct kverbs_ca_request {
 	__u32 size;
@@ -92,7 +93,7 @@ struct kverbs_ca_request {
 	__aligned_u64 reserved;
 };
 
-/* Of struct kverbs_ca_request in the first version of this interface. */
+/* Size of struct kverbs_ca_request in the first version of this interface. */
 #define KVERBS_CA_REQUEST_SIZE_MIN	64
 
 #define KVERBS_CA_IOCTL(op)		_IO(0xCA, 0xC0 + (op))
@@ -100,7 +101,8 @@ struct kverbs_ca_request {
 /**
  * struct kverbs_ca_uring_cmd - in the cmd field of an SQE; cmd_op is
  *	KVERBS_CA_IOCTL(op)
- * @request: address of a struct kverbs_ca_request, which stays until the CQE
+ * @request: address of a struct kverbs_ca_request, which must stay valid until the
+ *	CQE
  * @reserved: 0
  */
 struct kverbs_ca_uring_cmd {
@@ -108,10 +110,10 @@ struct kverbs_ca_uring_cmd {
 	__aligned_u64 reserved;
 };
 
-/* Bytes that OPEN takes at most for the HCA. */
+/* Maximum bytes of data for the HCA that OPEN takes. */
 #define KVERBS_CA_VENDOR_MAX	4096
 
-/* kverbs_ca_attr.cap_flags. The values are those of the verbs. */
+/* kverbs_ca_attr.cap_flags, with the same values as in the verbs. */
 #define KVERBS_CA_CAP_RESIZE_MAX_WR		(1ULL << 0)
 #define KVERBS_CA_CAP_BAD_PKEY_CNTR		(1ULL << 1)
 #define KVERBS_CA_CAP_BAD_QKEY_CNTR		(1ULL << 2)
@@ -143,14 +145,14 @@ enum kverbs_ca_atomic {
 /**
  * struct kverbs_ca_attr - QUERY_CA: the channel adapter
  * @version: KVERBS_CA_VERSION
- * @size: bytes of all of it, ports and tables included
+ * @size: bytes of the whole answer, ports and tables included
  * @attr_size: bytes of this structure
- * @port_offset: where the first struct kverbs_ca_port_attr begins; where the
- *	next one begins, each tells by its own size
+ * @port_offset: offset of the first struct kverbs_ca_port_attr; each states its
+ *	size, after which the next one begins
  * @port_count: number of ports
- * @first_port: number of the first one
- * @generation: another one than in an earlier answer: something, but for
- *	counters, has changed since
+ * @first_port: number of the first port
+ * @generation: differs from that of an earlier answer if anything but counters
+ *	has changed since
  * @node_guid: GUID of the node, network order
  * @sys_image_guid: GUID of the system, network order
  * @fw_ver: firmware version, as the vendor numbers them
@@ -158,8 +160,8 @@ enum kverbs_ca_atomic {
  * @cap_flags: KVERBS_CA_CAP_*
  * @max_mr_size: bytes of a region
  * @vendor_id: IEEE vendor number
- * @device_id: vendor's number of the part
- * @hw_rev: revision
+ * @device_id: the vendor's part number
+ * @hw_rev: hardware revision
  * @node_type: 1 for a channel adapter, 2 for a switch
  * @comp_vectors: completion vectors
  * @atomic_cap: enum kverbs_ca_atomic
@@ -167,37 +169,37 @@ enum kverbs_ca_atomic {
  * @ack_delay: local CA ACK delay: 4.096 us * 2^n
  * @max_qp: QPs
  * @max_qp_wr: work requests in a queue
- * @max_send_sge: entries of a send request's scatter list
- * @max_recv_sge: entries of a receive request's
- * @max_sge_rd: entries of an RDMA READ's
+ * @max_send_sge: scatter list entries of a send request
+ * @max_recv_sge: scatter list entries of a receive request
+ * @max_sge_rd: scatter list entries of an RDMA READ
  * @max_cq: CQs
  * @max_cqe: entries of a CQ
  * @max_mr: regions
  * @max_pd: PDs
- * @max_qp_rd_atom: READs and atomics that a QP takes at a time
- * @max_res_rd_atom: READs and atomics that the CA takes at a time
- * @max_qp_init_rd_atom: READs and atomics that a QP starts at a time
+ * @max_qp_rd_atom: READs and atomics that a QP serves at a time
+ * @max_res_rd_atom: READs and atomics that the CA serves at a time
+ * @max_qp_init_rd_atom: READs and atomics that a QP can have outstanding
  * @max_ee: EE contexts
  * @max_rdd: RD domains
- * @max_ee_rd_atom: READs and atomics that an EE context takes at a time
- * @max_ee_init_rd_atom: READs and atomics that it starts at a time
+ * @max_ee_rd_atom: READs and atomics that an EE context serves at a time
+ * @max_ee_init_rd_atom: READs and atomics that it can have outstanding
  * @max_raw_ipv6_qp: raw IPv6 QPs
  * @max_raw_ethy_qp: raw Ethertype QPs
  * @max_mw: memory windows
  * @max_fmr: FMRs
- * @max_map_per_fmr: mappings of an FMR before it is to be unmapped
+ * @max_map_per_fmr: mappings of an FMR before it must be unmapped
  * @max_mcast_grp: multicast groups
  * @max_mcast_qp_attach: QPs in a group
  * @max_total_mcast_qp_attach: QPs in all groups together
  * @max_ah: address handles
  * @max_srq: SRQs
  * @max_srq_wr: work requests in an SRQ
- * @max_srq_sge: entries of their scatter lists
+ * @max_srq_sge: scatter list entries of a request in an SRQ
  * @max_fast_reg_pages: pages of a fast registration
  * @max_pkeys: entries of a P_Key table
- * @name: the device, terminated
- * @fw_str: firmware version to print, terminated, perhaps empty
- * @node_desc: text to recognise the node by, terminated, perhaps empty
+ * @name: name of the device, terminated
+ * @fw_str: firmware version as text, terminated, perhaps empty
+ * @node_desc: description of the node, terminated, perhaps empty
  */
 struct kverbs_ca_attr {
 	__u32 version;
@@ -280,20 +282,20 @@ enum kverbs_ca_link_layer {
 /**
  * struct kverbs_ca_port_attr - QUERY_PORT, and part of QUERY_CA: a port
  * @version: KVERBS_CA_VERSION
- * @size: bytes of all of it, tables included
+ * @size: bytes of the whole answer, tables included
  * @attr_size: bytes of this structure
- * @port: its number
+ * @port: port number
  * @generation: kverbs_ca_attr.generation when this port changed last
  * @guid: GUID of the port, network order; 0 if it has none
  * @subnet_prefix: upper half of its GIDs, network order; 0 on Ethernet
  * @state: enum kverbs_ca_port_state
- * @phys_state: as the IBTA codes it: 5 is LinkUp
+ * @phys_state: as the IBTA encodes it: 5 is LinkUp
  * @link_layer: enum kverbs_ca_link_layer
  * @flags: KVERBS_CA_PORT_*
  * @cap_flags: CapabilityMask of PortInfo
  * @cap_flags2: CapabilityMask2 of PortInfo
  * @width: LinkWidthActive: 1, 2, 4, 8, 16 for 1, 4, 8, 12, 2 lanes
- * @speed: LinkSpeedActive, as the verbs code it: 1 SDR, 2 DDR, 4 QDR, 8 FDR10,
+ * @speed: LinkSpeedActive, as the verbs encode it: 1 SDR, 2 DDR, 4 QDR, 8 FDR10,
  *	16 FDR, 32 EDR, 64 HDR, 128 NDR, 256 XDR
  * @max_mtu: bytes
  * @active_mtu: bytes
@@ -301,21 +303,21 @@ enum kverbs_ca_link_layer {
  * @max_msg_size: bytes
  * @lid: LID; 0 on Ethernet
  * @sm_lid: LID of the subnet manager
- * @lmc: low bits of the LID that name a path
+ * @lmc: number of low bits of the LID that name a path
  * @sm_sl: service level of the subnet manager
- * @max_vls: virtual lanes, as VLCap codes them
+ * @max_vls: virtual lanes, as VLCap encodes them
  * @subnet_timeout: 4.096 us * 2^n
  * @init_type_reply: InitTypeReply of PortInfo
  * @reserved: 0
  * @bad_pkeys: packets with a P_Key that is not in the table
  * @bad_qkeys: packets with a wrong Q_Key
- * @netdev: index of the network device that it belongs to; 0 if it has none, or
- *	that is in another network namespace than the file
- * @gid_offset: where the GID table begins
- * @gid_count: its entries
+ * @netdev: index of the port's network device; 0 if it has none, or if the device
+ *	is in another network namespace than the file
+ * @gid_offset: offset of the GID table
+ * @gid_count: entries of the GID table
  * @gid_size: bytes of an entry, which is a struct kverbs_ca_gid
- * @pkey_offset: where the P_Key table begins, of __u16
- * @pkey_count: its entries
+ * @pkey_offset: offset of the P_Key table; each entry is a __u16
+ * @pkey_count: entries of the P_Key table
  */
 struct kverbs_ca_port_attr {
 	__u32 version;
@@ -367,10 +369,9 @@ enum kverbs_ca_gid_type {
  * struct kverbs_ca_gid - an entry of a GID table
  * @gid: the GID, as on the wire
  * @type: enum kverbs_ca_gid_type
- * @netdev: index of its network device; 0 for none
+ * @netdev: index of the GID's network device; 0 if it has none
  *
- * GIDs of network devices that are not in the file's network namespace look as
- * if they were not there.
+ * Entries whose network device is not in the file's network namespace look empty.
  */
 struct kverbs_ca_gid {
 	__u8 gid[16];
@@ -378,7 +379,7 @@ struct kverbs_ca_gid {
 	__u32 netdev;
 };
 
-/* Access to a region. The values are those of the verbs. */
+/* Access to a region, with the same values as in the verbs. */
 #define KVERBS_CA_ACCESS_LOCAL_WRITE	(1U << 0)
 #define KVERBS_CA_ACCESS_REMOTE_WRITE	(1U << 1)
 #define KVERBS_CA_ACCESS_REMOTE_READ	(1U << 2)
@@ -386,17 +387,17 @@ struct kverbs_ca_gid {
 #define KVERBS_CA_ACCESS_MW_BIND	(1U << 4)
 #define KVERBS_CA_ACCESS_RELAXED_ORDERING (1U << 20)
 
-/* Where the memory of a region is: how it got to the HCA. */
+/* Where the memory of a region is, and so how the HCA gets it. */
 enum kverbs_ca_path {
 	/*
-	 * Of a registration: find out. The dma-buf is tried, if there is one, then
-	 * the system's memory, then peer-to-peer memory, then peers.
+	 * In a registration: try the dma-buf, if there is one, then the system's
+	 * memory, then peer-to-peer memory, then peers.
 	 */
 	KVERBS_CA_PATH_ANY	= 0,
 	KVERBS_CA_PATH_HOST	= 1,	/* pages of the system's memory */
-	KVERBS_CA_PATH_PEER	= 2,	/* another device's, through its driver */
+	KVERBS_CA_PATH_PEER	= 2,	/* another device's memory, through its driver */
 	KVERBS_CA_PATH_DMABUF	= 3,	/* a dma-buf */
-	KVERBS_CA_PATH_P2P	= 4,	/* a PCI device's, for peer-to-peer DMA */
+	KVERBS_CA_PATH_P2P	= 4,	/* a PCI device's memory, for peer-to-peer DMA */
 };
 
 /* kverbs_ca_reg_mr.flags */
@@ -406,17 +407,15 @@ enum kverbs_ca_path {
  * struct kverbs_ca_reg_mr - what to register
  * @version: KVERBS_CA_VERSION
  * @size: bytes of this structure as the caller knows it
- * @pd: PD, opened under the same handle
- * @start: address of the first byte in the caller's memory
+ * @pd: PD of the same handle
+ * @start: address of the first byte in the caller's memory; not used with DMABUF
  * @length: bytes
- * @iova: address of the first byte as peers and scatter lists give it
+ * @iova: address by which peers and scatter lists refer to the first byte
  * @access: KVERBS_CA_ACCESS_*
- * @path: enum kverbs_ca_path; DMABUF takes KVERBS_CA_REG_FD
+ * @path: enum kverbs_ca_path; DMABUF needs KVERBS_CA_REG_FD
  * @flags: KVERBS_CA_REG_*
- * @fd: a dma-buf
- * @offset: where the memory begins in the dma-buf, bytes
- *
- * With DMABUF, @start is not used.
+ * @fd: file descriptor of a dma-buf
+ * @offset: offset of the first byte in the dma-buf
  */
 struct kverbs_ca_reg_mr {
 	__u32 version;
@@ -432,37 +431,38 @@ struct kverbs_ca_reg_mr {
 	__aligned_u64 offset;
 };
 
-/* Of struct kverbs_ca_reg_mr in the first version of this interface. */
+/* Size of struct kverbs_ca_reg_mr in the first version of this interface. */
 #define KVERBS_CA_REG_MR_SIZE_MIN	48
 
 /* kverbs_ca_mr_attr.flags */
-#define KVERBS_CA_MR_REVOKED	(1U << 0) /* the memory has gone, users get errors */
+#define KVERBS_CA_MR_REVOKED	(1U << 0) /* the memory is gone, using the region fails */
 #define KVERBS_CA_MR_PINNED	(1U << 1) /* the memory stays where it is */
 
 /**
  * struct kverbs_ca_mr_attr - a region
  * @version: KVERBS_CA_VERSION
- * @size: bytes of all of it
+ * @size: bytes of this structure
  * @object: the region
- * @pd: its PD
- * @start: as it was registered
- * @length: likewise, bytes
- * @iova: likewise
- * @access: likewise
- * @path: enum kverbs_ca_path; KVERBS_CA_PATH_ANY only where there is no region
+ * @pd: PD of the region
+ * @start: as it was registered; 0 with DMABUF
+ * @length: as it was registered, in bytes
+ * @iova: as it was registered
+ * @access: as it was registered
+ * @path: enum kverbs_ca_path; KVERBS_CA_PATH_ANY only if there is no region
  * @lkey: key for scatter lists
  * @rkey: key for peers
  * @flags: KVERBS_CA_MR_*
- * @host_error: why it is not the system's memory: 0 if it is, or that was not
- *	tried; else a negative errno
- * @peer_error: likewise of peers; -ENODEV: no client has the memory
- * @dmabuf_error: likewise of the dma-buf
+ * @host_error: why the memory was not found in the system's: a negative errno; 0
+ *	if it was, or if that was not tried
+ * @peer_error: same for peers; -ENODEV: no client has the memory
+ * @dmabuf_error: same for the dma-buf
  * @peer: PEER: name of the client; P2P: PCI address of the provider
- * @p2p_error: as @host_error, of peer-to-peer memory; -ENODEV: it does not begin
- *	in such; -ECANCELED: its provider goes
+ * @p2p_error: same as @host_error for peer-to-peer memory; -ENODEV: the range does
+ *	not begin in such memory; -ECANCELED: its provider is going away
  * @reserved: 0
  *
- * A REG_MR that fails answers too, with @object 0 and the errors.
+ * A REG_MR that looked for the memory and failed has an answer too, with an @object
+ * of 0 and the errors.
  */
 struct kverbs_ca_mr_attr {
 	__u32 version;
@@ -485,17 +485,17 @@ struct kverbs_ca_mr_attr {
 	__u32 reserved;
 };
 
-/* Of struct kverbs_ca_mr_attr in the first version; QUERY_MR fills in so much of it. */
+/* Size of struct kverbs_ca_mr_attr in the first version; enough for the buffer of QUERY_MR. */
 #define KVERBS_CA_MR_ATTR_SIZE_MIN	144
 
 /**
- * struct kverbs_ca_peer - SET_PEER: whom REG_MR asks for memory of peers
+ * struct kverbs_ca_peer - SET_PEER: which client REG_MR asks for memory of peers
  * @version: KVERBS_CA_VERSION
  * @size: bytes of this structure as the caller knows it
- * @name: of the only client to ask, terminated; empty: all of them
- * @data: for that client, what it expects; 0 without a name
+ * @name: name of the only client to ask, terminated; empty: ask all of them
+ * @data: private data for that client; 0 without a name
  *
- * Holds for regions that are made under the handle from then on.
+ * Applies to regions that are made under the handle from then on.
  */
 struct kverbs_ca_peer {
 	__u32 version;
@@ -516,7 +516,7 @@ enum kverbs_ca_object_type {
  * @parent: MR: its PD; PD: 0
  * @length: MR: bytes; PD: 0
  * @type: enum kverbs_ca_object_type
- * @users: objects that use it
+ * @users: PD: number of MRs in it, and of times that a ULP has borrowed it; MR: 0
  */
 struct kverbs_ca_object {
 	__aligned_u64 object;
@@ -527,13 +527,13 @@ struct kverbs_ca_object {
 };
 
 /**
- * struct kverbs_ca_list - LIST, and CLOSE if it is busy: what is there
+ * struct kverbs_ca_list - LIST, and CLOSE if it is busy: objects under a handle
  * @version: KVERBS_CA_VERSION
- * @size: bytes of all of it, entries included
+ * @size: bytes of the whole answer, entries included
  * @attr_size: bytes of this structure
- * @entry_offset: where the entries begin, each a struct kverbs_ca_object
- * @entry_size: bytes of one
- * @count: number of them; what is being made or freed is not among them
+ * @entry_offset: offset of the entries, each of which is a struct kverbs_ca_object
+ * @entry_size: bytes of an entry
+ * @count: number of entries; objects that are being made or freed have none
  */
 struct kverbs_ca_list {
 	__u32 version;
@@ -544,7 +544,7 @@ struct kverbs_ca_list {
 	__u32 count;
 };
 
-/* kverbs_ca_event.type. Those of a port have the values of the verbs. */
+/* kverbs_ca_event.type. Events of the HCA and its ports have the same values as in the verbs. */
 enum kverbs_ca_event_type {
 	KVERBS_CA_EVENT_DEVICE_FATAL	= 8,
 	KVERBS_CA_EVENT_PORT_ACTIVE	= 9,
@@ -554,18 +554,18 @@ enum kverbs_ca_event_type {
 	KVERBS_CA_EVENT_SM_CHANGE	= 13,
 	KVERBS_CA_EVENT_CLIENT_REREGISTER = 17,
 	KVERBS_CA_EVENT_GID_CHANGE	= 18,
-	KVERBS_CA_EVENT_REMOVED		= 256,	/* the device; nothing follows */
+	KVERBS_CA_EVENT_REMOVED		= 256,	/* the device is gone; no event follows */
 	KVERBS_CA_EVENT_OVERFLOW	= 257,	/* events were lost, see @lost */
 };
 
 /**
- * struct kverbs_ca_event - what read(2) gives, as many as there is room for
- * @size: bytes of it: where the next one begins
+ * struct kverbs_ca_event - an event; read(2) returns as many as fit into the buffer
+ * @size: bytes of this event: offset of the next one
  * @type: enum kverbs_ca_event_type
  * @port: port number; 0 for the device
- * @lost: OVERFLOW: events that nobody read in time, in this place
- * @generation: kverbs_ca_attr.generation after it
- * @time_ns: CLOCK_MONOTONIC
+ * @lost: OVERFLOW: number of events lost at this point, since nobody read in time
+ * @generation: kverbs_ca_attr.generation after the event
+ * @time_ns: time of the event by CLOCK_MONOTONIC
  */
 struct kverbs_ca_event {
 	__u32 size;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
 /*
- * The fake GPU, /dev/fake_gpu<N>: memory of a device, to be mapped by processes and
- * registered for RDMA.
+ * The fake GPU, /dev/fake_gpu<N>: device memory that processes can map and register
+ * for RDMA.
  *
- * Memory is allocated by ioctl, belongs to the open file, and goes with FREE or
- * with the file: whatever has it registered loses it. mmap(2) with the offset
- * that ALLOC gave maps it, MAP_SHARED, with its pages at multiples of their size;
- * at other addresses, which are to be had with MAP_FIXED or through the dma-buf, it
- * cannot be registered. What is mapped of memory that was freed raises SIGBUS.
+ * Memory is allocated by ioctl and belongs to the open file. FREE, or closing the
+ * file, frees it: registrations lose the memory then. mmap(2) with the offset that
+ * ALLOC returned and MAP_SHARED maps the memory, such that its pages are at multiples
+ * of their size. At other addresses, which MAP_FIXED or a mapping of the dma-buf may
+ * result in, it cannot be registered. Access to a mapping of freed memory raises
+ * SIGBUS.
  *
- * What was freed has its place in the device until the last mapping, registration
- * or dma-buf of it has gone.
+ * Freed memory keeps its place in the device until its last mapping, registration or
+ * dma-buf is gone.
  */
 #ifndef _UAPI_KVERBS_FAKE_GPU_H
 #define _UAPI_KVERBS_FAKE_GPU_H
@@ -20,10 +21,10 @@
 
 /**
  * struct fake_gpu_info - INFO
- * @page_size: bytes: sizes and addresses of memory are multiples of it
+ * @page_size: bytes in a page: sizes and addresses of memory are multiples of it
  * @flags: FAKE_GPU_*
- * @size: bytes of memory in all
- * @used: of them, allocated, or freed but still held
+ * @size: total bytes of memory
+ * @used: bytes that are allocated, or freed but still held
  */
 struct fake_gpu_info {
 	__u32 page_size;
@@ -37,12 +38,12 @@ struct fake_gpu_info {
 
 /**
  * struct fake_gpu_alloc - ALLOC
- * @size: bytes, rounded up to pages; not 0
- * @offset: for mmap(2), set by the driver
- * @handle: for the other requests, set by the driver; not 0
+ * @size: bytes, not 0; the driver rounds it up to whole pages
+ * @offset: offset for mmap(2), set by the driver
+ * @handle: handle for the other requests, set by the driver; not 0
  * @reserved: 0
  *
- * The memory is zeroed, and need not be contiguous.
+ * The memory is zeroed, and may not be contiguous in the device.
  */
 struct fake_gpu_alloc {
 	__aligned_u64 size;
@@ -54,20 +55,20 @@ struct fake_gpu_alloc {
 #define FAKE_GPU_INFO	_IOR('g', 0, struct fake_gpu_info)
 #define FAKE_GPU_ALLOC	_IOWR('g', 1, struct fake_gpu_alloc)
 /*
- * The argument is the handle. RDMA has ended, and the memory is poisoned, when it returns;
- * but RDMA that cannot be ended goes on: to a dma-buf that an importer has pinned, or
- * of a device that never invalidates.
+ * The argument is the handle. When FREE returns, RDMA to the memory has ended, and the
+ * memory is poisoned. But RDMA that cannot be ended goes on: to a dma-buf that an
+ * importer has pinned, or to the memory of a fake GPU that never invalidates.
  */
 #define FAKE_GPU_FREE	_IO('g', 2)
-/* The argument is the handle. Returns a dma-buf's file descriptor (O_CLOEXEC). */
+/* The argument is the handle. Returns the file descriptor of a dma-buf (O_CLOEXEC). */
 #define FAKE_GPU_EXPORT	_IO('g', 3)
 /*
- * The argument is the handle. The memory moves to other pages of the device, unless it
- * is pinned: -EBUSY. The old pages are poisoned.
+ * The argument is the handle. Moves the memory to other pages of the device, and poisons
+ * the old ones. -EBUSY if the memory is pinned, or registered as peer memory.
  */
 #define FAKE_GPU_MOVE	_IO('g', 4)
 
-/* What freed pages are filled with. */
+/* Each byte of a freed page has this value. */
 #define FAKE_GPU_POISON	0xdb
 
 #endif /* _UAPI_KVERBS_FAKE_GPU_H */
