@@ -2,15 +2,15 @@
 /*
  * Lists of clients: which provider all of them reach, and which is nearest.
  *
- * An orchestrator owns the head of its list, and lets only one of its threads at a
- * time work with it. What is on it are entries of ours, each with references to the
- * client and its PCI function. All entries of a list share a struct p2p_list, made
- * with the first and freed with the last, which has the provider, once one is bound,
- * with a reference.
+ * An orchestrator owns the head of its list, and lets only one of its threads at a time
+ * work with it. The entries on it are ours; each has references to the client and to its
+ * PCI function. All entries of a list share a struct p2p_list, which is made with the
+ * first entry and freed with the last. It has the provider, with a reference, once one
+ * is bound.
  *
  * p2p_lists_mutex guards the list of all lists, and lets debugfs look into them: it is
- * held while anything in them is changed. Whoever works with a list may read it
- * without. Nothing else is locked within it.
+ * held while anything in them is changed. Whoever works with a list may read it without
+ * the mutex. No other lock is taken inside it.
  */
 #include <linux/device.h>
 #include <linux/export.h>
@@ -30,9 +30,9 @@ static DEFINE_MUTEX(p2p_lists_mutex);
 /**
  * struct p2p_list - a list that has clients
  * @entry: in p2p_lists
- * @clients: the head, the orchestrator's
- * @provider: bound, with a reference; or NULL
- * @number: for people
+ * @clients: head of the list, which the orchestrator owns
+ * @provider: the bound provider, with a reference; or NULL
+ * @number: number to show to people
  */
 struct p2p_list {
 	struct list_head entry;
@@ -44,9 +44,9 @@ struct p2p_list {
 /**
  * struct p2p_client - a client on a list
  * @entry: in the orchestrator's list
- * @list: which
+ * @list: the list that it is on
  * @dev: the device, with a reference
- * @pdev: the PCI function it is, or is below, with a reference
+ * @pdev: the PCI function that it is, or is below, with a reference
  */
 struct p2p_client {
 	struct list_head entry;
@@ -65,7 +65,7 @@ static struct p2p_list *p2p_list_of(struct list_head *clients)
 
 /* --- distances ----------------------------------------------------------------- */
 
-/* The sum over all of @clients; -1 if one does not reach @provider. */
+/* The sum of the distances of all @clients; -1 if one of them does not reach @provider. */
 static int p2p_paths_distance(const struct p2p_path *provider, const struct p2p_path *clients,
 			      int nr)
 {
@@ -81,7 +81,7 @@ static int p2p_paths_distance(const struct p2p_path *provider, const struct p2p_
 	return distance;
 }
 
-/* Room for as many redirecting ports as a person would read of. */
+/* Room for as many redirecting ports as a person would want to read. */
 #define P2P_PORTS_TEXT	256
 
 /* Says why @client does not reach @provider, and what would help. */
@@ -128,9 +128,9 @@ static int p2p_distance(struct pci_dev *provider, const struct p2p_path *clients
 }
 
 /*
- * The nearest of those that have published memory, with a reference. Of several that
- * are equally near the n-th replaces the one that was chosen before with a chance of
- * one in n, so all have the same.
+ * The nearest of the providers that have published memory, with a reference; or NULL. If
+ * several are equally near, the n-th of them replaces the one that was chosen before
+ * with a chance of one in n, so all have the same chance.
  */
 static struct pci_dev *p2p_nearest(const struct p2p_path *clients, int nr)
 {
@@ -177,7 +177,10 @@ static void p2p_array_paths_free(struct p2p_path *paths, int nr)
 	kvfree(paths);
 }
 
-/* With references, which p2p_array_paths_free() puts. NULL if not all are PCI devices. */
+/*
+ * Returns paths with references, which p2p_array_paths_free() puts. Returns NULL if a
+ * client is not below a PCI device, or if there is not enough memory.
+ */
 static struct p2p_path *p2p_array_paths(struct device **clients, int nr, bool verbose)
 {
 	struct p2p_path *paths;
@@ -206,8 +209,8 @@ static struct p2p_path *p2p_array_paths(struct device **clients, int nr, bool ve
 /* --- lists --------------------------------------------------------------------- */
 
 /*
- * Does @client reach @provider? Where the kernel keeps the memory, it maps by the
- * verdict that it has computed last: this makes that one of now.
+ * Does @client reach @provider? If the kernel keeps the memory, it maps according to the
+ * verdict that it computed last: this makes it compute the present one.
  */
 static bool p2p_reaches(const struct p2p_path *client, const struct p2p_path *provider)
 {
@@ -219,7 +222,7 @@ static bool p2p_reaches(const struct p2p_path *client, const struct p2p_path *pr
 	return p2p_is_own() || pci_p2pdma_distance_many(provider->dev[0], &dev, 1, false) >= 0;
 }
 
-/* @clients are the paths of all on the list. Takes a reference if it returns true. */
+/* @clients are the paths of all clients on the list. Takes a reference if it returns true. */
 static bool p2p_list_bind(struct p2p_list *list, struct pci_dev *provider,
 			  const struct p2p_path *clients, int nr)
 {
@@ -236,7 +239,7 @@ static bool p2p_list_bind(struct p2p_list *list, struct pci_dev *provider,
 	return true;
 }
 
-/* A bound list takes those only that reach its provider. */
+/* A bound list only takes clients that reach its provider. */
 static int p2p_list_admit(const struct p2p_list *list, struct pci_dev *pdev)
 {
 	struct p2p_path provider, client;
@@ -274,7 +277,7 @@ static void p2p_list_free(struct p2p_list *list)
 	kfree(list);
 }
 
-/* With the first client comes the list. */
+/* The first client brings the struct p2p_list with it. */
 static struct p2p_client *p2p_client_new(struct list_head *clients)
 {
 	struct p2p_client *client = kzalloc(sizeof(*client), GFP_KERNEL);
@@ -307,8 +310,8 @@ static void p2p_client_free(struct p2p_client *client)
  * @clients: the list; first initialised by INIT_LIST_HEAD()
  * @dev: the client: a PCI function, or a device below one
  *
- * The list holds a reference on @dev. A device may be on it more than once; it counts
- * as often then.
+ * The list holds a reference to @dev. A device may be on it more than once; it is then
+ * counted that many times.
  *
  * Context: Process, may sleep. The caller serialises all calls for one list.
  * Return: 0; -ENODEV if @dev has no PCI ancestor, or the list is bound to a provider
@@ -367,7 +370,7 @@ EXPORT_SYMBOL_GPL(kverbs_p2pdma_remove_client);
 
 /**
  * kverbs_p2pdma_client_list_free() - take all clients off a list
- * @clients: the list; empty and not bound then
+ * @clients: the list, which is empty and not bound afterwards
  *
  * Context: Process, may sleep. The caller serialises all calls for one list.
  */
@@ -388,7 +391,7 @@ EXPORT_SYMBOL_GPL(kverbs_p2pdma_client_list_free);
  *
  * Context: Process, may sleep. The caller serialises all calls for one list.
  * Return: the sum of &kverbs_p2pdma_route.hops over the clients; -1 if one of them does
- *	not reach @provider, the list is empty, or there is no memory.
+ *	not reach @provider, the list is empty, or there is not enough kernel memory.
  */
 int kverbs_p2pdma_distance(struct pci_dev *provider, struct list_head *clients, bool verbose)
 {
@@ -407,14 +410,15 @@ EXPORT_SYMBOL_GPL(kverbs_p2pdma_distance);
 
 /**
  * kverbs_p2pdma_assign_provider() - bind a list to this provider
- * @provider: it must have published memory
+ * @provider: the provider; it must have published memory
  * @clients: the list
  *
- * The list holds a reference on @provider until it loses its last client.
+ * The list holds a reference to @provider until it loses its last client.
  *
  * Context: Process, may sleep. The caller serialises all calls for one list.
- * Return: whether the list is bound to @provider now: not if it is bound to another or
- *	empty, if a client does not reach @provider, or if there is no memory of it.
+ * Return: true if the list is bound to @provider now; false if it is bound to another
+ *	provider or is empty, if @provider has not published memory, if a client does not
+ *	reach it, or if there is not enough kernel memory.
  */
 bool kverbs_p2pdma_assign_provider(struct pci_dev *provider, struct list_head *clients)
 {
@@ -435,17 +439,18 @@ bool kverbs_p2pdma_assign_provider(struct pci_dev *provider, struct list_head *c
 EXPORT_SYMBOL_GPL(kverbs_p2pdma_assign_provider);
 
 /**
- * kverbs_p2pmem_find() - the provider for all clients of a list
+ * kverbs_p2pmem_find() - find the provider for all clients of a list
  * @clients: the list
  *
- * That is the one that the list is bound to; else the nearest of those that have
- * published memory, by the sum of the distances. Of several at one distance any may be
- * it, each with the same chance. The list is bound to it then.
+ * This is the provider that the list is bound to. If it is not bound, it is the nearest
+ * of those that have published memory, by the sum of the distances; if several are at
+ * the same distance, each of them may be chosen, with the same chance. The list is then
+ * bound to it.
  *
  * Context: Process, may sleep. The caller serialises all calls for one list.
  * Return: the provider, with a reference for the caller to put by pci_dev_put(); NULL if
  *	there is none, the one that the list is bound to has gone, the list is empty, or
- *	there is no memory.
+ *	there is not enough kernel memory.
  */
 struct pci_dev *kverbs_p2pmem_find(struct list_head *clients)
 {
@@ -477,12 +482,12 @@ EXPORT_SYMBOL_GPL(kverbs_p2pmem_find);
  * kverbs_p2pdma_distance_many() - how far is a provider from all of these clients?
  * @provider: a PCI function; it need not provide memory yet
  * @clients: PCI functions, or devices below them
- * @num_clients: how many
+ * @num_clients: number of @clients
  * @verbose: warn of each client that does not reach it, with the reason
  *
  * Context: Process, may sleep.
  * Return: the sum of &kverbs_p2pdma_route.hops over the clients; -1 if one of them does
- *	not reach @provider, there are none, or there is no memory.
+ *	not reach @provider, there are none, or there is not enough kernel memory.
  */
 int kverbs_p2pdma_distance_many(struct pci_dev *provider, struct device **clients,
 				int num_clients, bool verbose)
@@ -502,15 +507,15 @@ int kverbs_p2pdma_distance_many(struct pci_dev *provider, struct device **client
 EXPORT_SYMBOL_GPL(kverbs_p2pdma_distance_many);
 
 /**
- * kverbs_p2pmem_find_many() - the nearest provider for all of these clients
+ * kverbs_p2pmem_find_many() - find the nearest provider for all of these clients
  * @clients: PCI functions, or devices below them
- * @num_clients: how many
+ * @num_clients: number of @clients
  *
  * As kverbs_p2pmem_find(), but nothing is bound.
  *
  * Context: Process, may sleep.
  * Return: the provider, with a reference for the caller to put by pci_dev_put(); NULL if
- *	there is none, there are no clients, or there is no memory.
+ *	there is none, there are no clients, or there is not enough kernel memory.
  */
 struct pci_dev *kverbs_p2pmem_find_many(struct device **clients, int num_clients)
 {
@@ -551,7 +556,7 @@ void p2p_lists_show(struct seq_file *m)
 	mutex_unlock(&p2p_lists_mutex);
 }
 
-/* Is it on any list? */
+/* Is @pdev on any list? */
 bool p2p_is_client(const struct pci_dev *pdev)
 {
 	struct p2p_client *client;

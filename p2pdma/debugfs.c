@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /sys/kernel/debug/kverbs_p2pdma/: who provides memory, who gets at it, and which
- * lists of clients there are. Each line is key=value pairs; tools/kverbs reads them.
+ * /sys/kernel/debug/kverbs_p2pdma/: who provides memory, who can reach it, and which
+ * lists of clients there are. Each line consists of key=value pairs; tools/kverbs
+ * reads them.
  *
- * Nothing is kept: what a file says is found out as it is read.
+ * Nothing is stored: the contents of a file are determined when it is read.
  */
 #include <linux/debugfs.h>
 #include <linux/pci.h>
@@ -33,7 +34,7 @@ static int providers_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(providers);
 
-/* A word for each, for programs. */
+/* A word for each reason, for programs. */
 static const char * const why_words[] = {
 	[KVERBS_P2PDMA_NOT_PCI]		= "not_pci",
 	[KVERBS_P2PDMA_SAME_FUNCTION]	= "same_function",
@@ -71,7 +72,7 @@ static void show_route(struct seq_file *m, const struct p2p_path *provider,
 	seq_putc(m, '\n');
 }
 
-/* What may do DMA of its own. Bridges rarely do. */
+/* Can the device do DMA of its own? Bridges rarely do. */
 static bool is_client(struct pci_dev *pdev)
 {
 	return !pci_is_bridge(pdev) || p2p_is_client(pdev);

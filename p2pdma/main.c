@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * PCI peer-to-peer DMA: between the drivers of devices that have memory, of devices
- * that can reach it, and those who bring the two together. It knows nothing of RDMA.
+ * PCI peer-to-peer DMA: connects the drivers of devices that have memory, the
+ * drivers of devices that can reach it, and those who bring the two together. It
+ * knows nothing of RDMA.
  */
 #include <linux/module.h>
 
@@ -23,7 +24,10 @@ static int __init p2pdma_init(void)
 	return 0;
 }
 
-/* Providers hold the module, whose drivers use it, and lists those who made them. */
+/*
+ * No providers are left, because they hold the module, which their drivers use; and
+ * no lists, because those who made them hold it.
+ */
 static void __exit p2pdma_exit(void)
 {
 	p2p_debugfs_exit();

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Scatter lists of peer-to-peer memory, for a device.
+ * Maps scatter lists of peer-to-peer memory for a device.
  *
- * Nothing of a mapping is kept but the list itself. Kernels that know of peer-to-peer
- * memory have a mark for entries that are mapped by bus address. On others, the address
- * tells: no IOVA is given out that is an address of a device's memory on the bus, and
- * where there is no IOMMU, and the host's address is the one on the bus, there is
- * nothing to undo.
+ * Nothing is kept of a mapping but the list itself. Kernels that know peer-to-peer
+ * memory mark the entries that are mapped by bus address. On other kernels, the address
+ * shows it: no IOVA is given out that is the bus address of a device's memory; and
+ * where there is no IOMMU, and the host's address is the same as the bus address, there
+ * is nothing to undo.
  *
- * For a PCI function and memory that the kernel keeps, dma_map_sgtable() does all of
- * it. It refuses such memory to any other device; for those below a PCI function, we
- * map it, as memory without pages where it goes through the host bridge.
+ * For a PCI function and memory that the kernel keeps, dma_map_sgtable() does
+ * everything. It refuses to map such memory for any other device. For devices below a
+ * PCI function we map it, as memory without pages if the route leads through the host
+ * bridge.
  */
 #include <linux/dma-mapping.h>
 #include <linux/export.h>
@@ -20,9 +21,9 @@
 #include "trace.h"
 
 /**
- * struct p2p_transfer - a list, and between whom
+ * struct p2p_transfer - a list, and what it is mapped between
  * @dev: the device it is mapped for
- * @provider: whose memory it is, with a reference
+ * @provider: the device whose memory it is, with a reference
  * @sgt: the list
  * @dir: as for dma_map_sgtable()
  * @attrs: likewise
@@ -46,7 +47,7 @@ static bool kernel_maps(const struct device *dev, const struct page *page)
 	return !page_is_ours(page) && dev_is_pci(dev);
 }
 
-/* From an address of the host to that on the bus, of memory of @provider. */
+/* The offset from the host address to the bus address of memory of @provider. */
 static u64 bus_offset(struct pci_dev *provider, const struct page *page)
 {
 	struct p2p_resource *res = p2p_resource_of(page);
@@ -69,8 +70,8 @@ static bool page_is_of(const struct page *page, const struct dev_pagemap *pgmap)
 }
 
 /*
- * Is all of a list of one resource? Not only its entries are looked at: one may reach
- * over the border to another device's memory.
+ * Is all of a list part of one resource? It is not enough to check the first page of
+ * each entry, because an entry may extend over the border into another device's memory.
  */
 static bool list_is_of_one_resource(struct sg_table *sgt)
 {
@@ -83,7 +84,10 @@ static bool list_is_of_one_resource(struct sg_table *sgt)
 	return true;
 }
 
-/* The provider of all of a list, with a reference; -EINVAL if there is none. */
+/*
+ * Sets @provider to the provider of all of a list, with a reference. Returns 0, or
+ * -EINVAL if there is none.
+ */
 static int list_provider(struct sg_table *sgt, struct pci_dev **provider)
 {
 	struct pci_dev *all = kverbs_p2pdma_page_provider(sg_page(sgt->sgl)), *pdev;
@@ -166,7 +170,7 @@ static void unmap_resources(const struct p2p_transfer *t, unsigned int nents)
 				   t->attrs);
 }
 
-/* Not as pages: what the DMA API does not know it might bounce through RAM. */
+/* Not mapped as pages: the DMA API might bounce what it does not know through RAM. */
 static int map_resources(const struct p2p_transfer *t)
 {
 	struct scatterlist *sg;
@@ -211,17 +215,18 @@ static int map_by_route(const struct p2p_transfer *t)
 
 /**
  * kverbs_p2pdma_map_sgtable() - map memory of one provider for a device
- * @dev: the device, or one below it
- * @sgt: the list: pages of one provider only, of which the caller knows that they stay.
- *	Split a list of several providers, or of other memory, before
+ * @dev: a PCI function, or a device below one
+ * @sgt: the list. It must have pages of one provider only, and the caller must know
+ *	that these stay. Split a list with pages of several providers, or of other
+ *	memory, before the call
  * @dir: as for dma_map_sgtable()
  * @attrs: likewise
  *
  * Context: Any, for a PCI function and memory of one BAR or of our own provider; else
  * process.
  * Return: 0, and the list is mapped; -EINVAL if not all pages are of one provider;
- * -EREMOTEIO if @dev does not reach it; -ENODEV if the provider goes; -EIO if @dev has
- * too few address bits for it; what else dma_map_sgtable() fails with.
+ * -EREMOTEIO if @dev does not reach it; -ENODEV if the provider is going away; -EIO if
+ * @dev has too few address bits for it; or what else dma_map_sgtable() returned.
  */
 int kverbs_p2pdma_map_sgtable(struct device *dev, struct sg_table *sgt,
 			      enum dma_data_direction dir, unsigned long attrs)
@@ -241,7 +246,7 @@ int kverbs_p2pdma_map_sgtable(struct device *dev, struct sg_table *sgt,
 }
 EXPORT_SYMBOL_GPL(kverbs_p2pdma_map_sgtable);
 
-/* What map_by_route() has done. */
+/* Undoes map_by_route(). */
 static void unmap_by_route(const struct p2p_transfer *t)
 {
 	if (is_mapped_by_bus(t))
@@ -253,9 +258,9 @@ static void unmap_by_route(const struct p2p_transfer *t)
 /**
  * kverbs_p2pdma_unmap_sgtable() - undo kverbs_p2pdma_map_sgtable()
  * @dev: as there
- * @sgt: likewise; its memory is not freed yet
- * @dir: likewise
- * @attrs: likewise
+ * @sgt: as there; its memory must not have been freed yet
+ * @dir: as there
+ * @attrs: as there
  *
  * Context: As kverbs_p2pdma_map_sgtable().
  */
@@ -278,15 +283,15 @@ void kverbs_p2pdma_unmap_sgtable(struct device *dev, struct sg_table *sgt,
 EXPORT_SYMBOL_GPL(kverbs_p2pdma_unmap_sgtable);
 
 /**
- * kverbs_p2pdma_map_sg_attrs() - kverbs_p2pdma_map_sgtable() of a list without a table
+ * kverbs_p2pdma_map_sg_attrs() - as kverbs_p2pdma_map_sgtable(), for a list without a table
  * @dev: as there
  * @sg: the list
- * @nents: its entries
+ * @nents: number of its entries
  * @dir: as there
  * @attrs: as there
  *
  * Context: As kverbs_p2pdma_map_sgtable().
- * Return: how many entries are mapped, or 0 on error.
+ * Return: the number of mapped entries, or 0 on error.
  */
 int kverbs_p2pdma_map_sg_attrs(struct device *dev, struct scatterlist *sg, int nents,
 			       enum dma_data_direction dir, unsigned long attrs)
@@ -302,8 +307,8 @@ EXPORT_SYMBOL_GPL(kverbs_p2pdma_map_sg_attrs);
 /**
  * kverbs_p2pdma_unmap_sg_attrs() - undo kverbs_p2pdma_map_sg_attrs()
  * @dev: as there
- * @sg: likewise; its memory is not freed yet
- * @nents: as there: not what that returned
+ * @sg: as there; its memory must not have been freed yet
+ * @nents: the number that was passed there, not the one that was returned
  * @dir: as there
  * @attrs: as there
  *

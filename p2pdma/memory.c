@@ -13,10 +13,10 @@
 #include "provider.h"
 #include "trace.h"
 
-/* What memory is given pages in. */
+/* Memory is given struct pages in units of this size. */
 #define P2P_ALIGN	((u64)PAGES_PER_SUBSECTION << PAGE_SHIFT)
 
-/* Is there none of these pages yet? */
+/* Does no part of the range have pages yet? */
 static bool range_is_free(u64 start, u64 size)
 {
 	struct dev_pagemap *pgmap;
@@ -43,7 +43,10 @@ static bool bar_is_memory(struct pci_dev *pdev, int bar)
 	       pci_resource_len(pdev, bar);
 }
 
-/* What the kernel would only warn of, or find when it has done half of it. */
+/*
+ * Checks what the kernel would only warn of, or would find when it has done half of
+ * the work.
+ */
 static int resource_check(struct pci_dev *pdev, int bar, size_t size, u64 offset)
 {
 	u64 end, start;
@@ -59,22 +62,23 @@ static int resource_check(struct pci_dev *pdev, int bar, size_t size, u64 offset
 }
 
 /**
- * kverbs_p2pdma_add_resource() - a driver offers memory of its device
- * @pdev: the device, which the driver is bound to or probes
+ * kverbs_p2pdma_add_resource() - offer memory of a driver's device
+ * @pdev: the device, which the driver is bound to, or is probing
  * @bar: number of the BAR
  * @size: bytes, a multiple of 2 MiB; 0 for all from @offset on
  * @offset: first byte, such that its address is a multiple of 2 MiB
  *
- * The memory is given struct pages. It goes when the driver is unbound, by devres:
- * after its remove(), and before what it acquired by devres before this call. That
- * waits for whatever is still allocated.
+ * The memory is given struct pages. devres takes it away when the driver is unbound:
+ * after the driver's remove(), and before what the driver acquired by devres before
+ * this call. This waits for whatever is still allocated.
  *
- * The memory must be regular: reading has no effect, and what was written can be read.
+ * The memory must be regular: reading it has no side effects, and what was written can
+ * be read back.
  *
  * Context: Process, may sleep. The caller orders its calls for one device.
  * Return: 0; -EINVAL if it is not a memory BAR, not inside it, or not aligned; -EBUSY
- * if it, or part of it, was added before; -ENOMEM; what else memremap_pages() fails
- * with.
+ * if it, or part of it, was added before; -ENOMEM; or what else memremap_pages()
+ * returned.
  */
 int kverbs_p2pdma_add_resource(struct pci_dev *pdev, int bar, size_t size, u64 offset)
 {
@@ -98,12 +102,12 @@ int kverbs_p2pdma_add_resource(struct pci_dev *pdev, int bar, size_t size, u64 o
 EXPORT_SYMBOL_GPL(kverbs_p2pdma_add_resource);
 
 /**
- * kverbs_p2pmem_publish() - let everybody allocate a device's memory, or not any more
+ * kverbs_p2pmem_publish() - let everybody allocate a device's memory, or stop that
  * @pdev: the device; nothing happens if it has none
- * @publish: let them
+ * @publish: true to let them; false to stop that
  *
- * Only regular memory is to be published: see kverbs_p2pdma_add_resource(). What is
- * allocated remains so.
+ * Only publish regular memory: see kverbs_p2pdma_add_resource(). What has been
+ * allocated stays allocated.
  *
  * Context: Any.
  */
@@ -140,8 +144,8 @@ EXPORT_SYMBOL_GPL(kverbs_has_p2pmem);
  * The memory is contiguous, and not cleared.
  *
  * Context: Any.
- * Return: where the processor finds it; NULL if there is not as much in one piece, or
- * the device goes, or has none.
+ * Return: the kernel address; NULL if there is not as much memory in one piece, or if
+ * the device is going away, or has none.
  */
 void *kverbs_alloc_p2pmem(struct pci_dev *pdev, size_t size)
 {
@@ -159,7 +163,7 @@ EXPORT_SYMBOL_GPL(kverbs_alloc_p2pmem);
 /**
  * kverbs_free_p2pmem() - free memory of a device
  * @pdev: the device
- * @addr: of kverbs_alloc_p2pmem()
+ * @addr: from kverbs_alloc_p2pmem()
  * @size: bytes, as there
  *
  * Context: Any.
@@ -175,12 +179,12 @@ void kverbs_free_p2pmem(struct pci_dev *pdev, void *addr, size_t size)
 EXPORT_SYMBOL_GPL(kverbs_free_p2pmem);
 
 /**
- * kverbs_p2pmem_virt_to_bus() - where devices find memory of a device
+ * kverbs_p2pmem_virt_to_bus() - get the address of memory of a device on the bus
  * @pdev: the device
- * @addr: of kverbs_alloc_p2pmem(), or within that memory
+ * @addr: from kverbs_alloc_p2pmem(), or within that memory
  *
- * Only for devices below the same host bridge, with no bridge between that redirects:
- * kverbs_p2pdma_map_sgtable() finds that out.
+ * The address only works for devices below the same host bridge, with no redirecting
+ * bridge in between: kverbs_p2pdma_map_sgtable() finds out whether that is so.
  *
  * Context: Any.
  * Return: the address on the bus; 0 if @addr is NULL.
@@ -199,7 +203,7 @@ EXPORT_SYMBOL_GPL(kverbs_p2pmem_virt_to_bus);
  * kverbs_p2pmem_alloc_sgl() - allocate memory of a device as a scatter list
  * @pdev: the device
  * @nents: set to the number of entries
- * @length: bytes; the list has so many, also where they are no whole pages
+ * @length: bytes; the list has this length even if that is not whole pages
  *
  * Context: Process, may sleep.
  * Return: the list, for kverbs_p2pmem_free_sgl(); or NULL.
@@ -226,7 +230,7 @@ EXPORT_SYMBOL_GPL(kverbs_p2pmem_alloc_sgl);
 /**
  * kverbs_p2pmem_free_sgl() - free a scatter list and its memory
  * @pdev: the device
- * @sgl: of kverbs_p2pmem_alloc_sgl()
+ * @sgl: from kverbs_p2pmem_alloc_sgl()
  *
  * Context: Any.
  */
@@ -257,9 +261,10 @@ bool p2p_memory_is_there(struct pci_dev *pdev)
 }
 
 /*
- * The number in a file of p2pmem/, or 0. It is all that the kernel tells of what it
- * keeps. The files go with the driver's managed resources, under the device's lock,
- * which the caller has; their functions look for themselves whether memory is there.
+ * Returns the number in a file of p2pmem/, or 0. These files are all that the kernel
+ * tells about the memory that it keeps. They go away with the driver's managed
+ * resources, under the device's lock, which the caller holds; their functions check
+ * for themselves whether there is memory.
  */
 static size_t kernel_number(struct pci_dev *pdev, struct kernfs_node *dir, const char *name,
 			    char *page)
@@ -290,7 +295,7 @@ static void kernel_numbers(struct pci_dev *pdev, struct p2p_memory *mem)
 	kernfs_put(dir);
 }
 
-/* Of a device that is being unbound, there are no numbers. */
+/* For a device that is being unbound, there are no numbers. */
 static void kernel_memory(struct pci_dev *pdev, struct p2p_memory *mem)
 {
 	*mem = (struct p2p_memory){ .published = pci_has_p2pmem(pdev) };
@@ -341,7 +346,7 @@ int p2p_providers_get(struct pci_dev ***providers, bool published)
 	*providers = kcalloc(max, sizeof(**providers), GFP_KERNEL);
 	if (!*providers)
 		return -ENOMEM;
-	/* Those that have come since are not of that moment. */
+	/* Leaves out the providers that have come since then. */
 	return min(provider_list(*providers, max, published), max);
 }
 
@@ -366,7 +371,10 @@ int p2p_bar_of(struct pci_dev *pdev, phys_addr_t addr)
 	return -1;
 }
 
-/* The kernel does not tell whose a page is, but where the memory of each device is. */
+/*
+ * The kernel does not say which device a page belongs to, but it does say where the
+ * memory of each device is.
+ */
 static struct pci_dev *kernel_page_provider(struct page *page)
 {
 	struct pci_dev *pdev = NULL;
@@ -378,12 +386,12 @@ static struct pci_dev *kernel_page_provider(struct page *page)
 }
 
 /**
- * kverbs_p2pdma_page_provider() - whose memory is a page?
- * @page: one of which the caller knows that it stays, because it has a reference or
- *	has allocated it
+ * kverbs_p2pdma_page_provider() - get the device whose memory a page is
+ * @page: a page of which the caller knows that it stays, because the caller has a
+ *	reference to it, or has allocated it
  *
  * Context: Process, may sleep.
- * Return: the device, with a reference; NULL if it is no page of peer-to-peer memory.
+ * Return: the device, with a reference; NULL if it is not a page of peer-to-peer memory.
  */
 struct pci_dev *kverbs_p2pdma_page_provider(struct page *page)
 {

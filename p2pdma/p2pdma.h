@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Within kverbs_p2pdma.ko. The files:
+ * Internal to kverbs_p2pdma.ko. The files:
  *
  * provider.c	memory of devices, where the kernel does not keep it: pools, teardown
- * pool.c	what is free of it
+ * pool.c	the free part of that memory
  * memory.c	the calls for memory, whoever keeps it
  * sysfs.c	p2pmem/ of our providers
- * user.c	those who want to know that a provider goes
- * route.c	the way from a client to a provider
+ * user.c	users who want to know when a provider goes away
+ * route.c	the route from a client to a provider
  * client.c	lists of clients: find, bind
  * map.c	scatter lists
- * debugfs.c	what is there, and who gets at what
+ * debugfs.c	what memory there is, and who can reach it
  */
 #ifndef KVERBS_P2PDMA_PRIV_H
 #define KVERBS_P2PDMA_PRIV_H
@@ -20,7 +20,7 @@
 
 extern bool p2p_own_provider;
 
-/* Is it us who keep the memory of providers, rather than the kernel? */
+/* Do we keep the memory of providers, rather than the kernel? */
 static inline bool p2p_is_own(void)
 {
 	return !IS_ENABLED(CONFIG_PCI_P2PDMA) || p2p_own_provider;
@@ -38,10 +38,10 @@ pci_bus_addr_t p2p_provider_bus(struct pci_dev *pdev, void *addr);
 /* --- memory.c --- */
 
 /**
- * struct p2p_memory - what a provider has
+ * struct p2p_memory - the memory of a provider
  * @size: bytes
- * @available: of these, not allocated
- * @published: anybody may allocate
+ * @available: bytes of it that are not allocated
+ * @published: anybody may allocate it
  */
 struct p2p_memory {
 	size_t size;
@@ -49,15 +49,16 @@ struct p2p_memory {
 	bool published;
 };
 
-/* False if @pdev is no provider. Any kernel. */
+/* Returns false if @pdev is not a provider. Works whoever keeps the memory. */
 bool p2p_memory_of(struct pci_dev *pdev, struct p2p_memory *mem);
 bool p2p_memory_is_there(struct pci_dev *pdev);
 /* The memory BAR of @pdev with that address, or -1. */
 int p2p_bar_of(struct pci_dev *pdev, phys_addr_t addr);
 
 /*
- * All devices that provide memory, or have published it, at this moment, each with a
- * reference, in no order. Returns how many or -ENOMEM; p2p_providers_put() ends it.
+ * Gets all devices that provide memory at this moment or, with @published, have
+ * published it; each with a reference, in no particular order. Returns their number
+ * or -ENOMEM; p2p_providers_put() gives them back.
  */
 int p2p_providers_get(struct pci_dev ***providers, bool published);
 void p2p_providers_put(struct pci_dev **providers, int nr);
@@ -70,18 +71,18 @@ void p2p_users_revoke(struct pci_dev *pdev);
 
 /* --- route.c --- */
 
-/* Ports from a function to its root bus; deeper trees there are not. */
+/* Maximum number of ports from a function to its root bus; no tree is deeper. */
 #define P2P_MAX_DEPTH	32
-/* Those of two functions. */
+/* The same for two functions. */
 #define P2P_MAX_PORTS	(2 * P2P_MAX_DEPTH)
 
 /**
  * struct p2p_host - a host bridge
- * @bridge: which; only to be compared
- * @vendor: of the function that stands for it; 0 if none does
- * @device: likewise
- * @bus: likewise
- * @devfn: likewise
+ * @bridge: the bridge; only compared, never dereferenced
+ * @vendor: vendor ID of the function that stands for it; 0 if there is none
+ * @device: device ID of that function
+ * @bus: bus number of that function
+ * @devfn: device and function number of that function
  */
 struct p2p_host {
 	const struct pci_host_bridge *bridge;
@@ -93,10 +94,10 @@ struct p2p_host {
 
 /**
  * struct p2p_path - a function and the bridges above it
- * @dev: the function, then its bridge, and so on; no references: whoever has the
- *	path has one to the function
- * @redirects: it redirects by ACS
- * @nr: entries
+ * @dev: the function, then its bridge, and so on; without references: whoever has
+ *	the path has a reference to the function
+ * @redirects: for each entry of @dev: it redirects by ACS
+ * @nr: number of entries
  * @host: the host bridge
  */
 struct p2p_path {
@@ -114,14 +115,14 @@ int p2p_path_use(const struct p2p_path *provider, const struct p2p_path *client,
 		 struct kverbs_p2pdma_route *route);
 int p2p_path_redirecting(const struct p2p_path *provider, const struct p2p_path *client,
 			 struct pci_dev **ports);
-/* With a reference, or NULL. */
+/* The PCI function that @dev is, or is below, with a reference; or NULL. */
 struct pci_dev *p2p_pci_ancestor(struct device *dev);
 
 /* --- client.c --- */
 
 struct seq_file;
 void p2p_lists_show(struct seq_file *m);
-/* Is it on any list? */
+/* Is @pdev on any list? */
 bool p2p_is_client(const struct pci_dev *pdev);
 
 /* --- debugfs.c --- */

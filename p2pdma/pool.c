@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is free of a provider's memory: a pool for each of its resources, and before
- * them, for pages, a few at each CPU's hand. Most allocations are of a page, and those
- * need then not look for one, nor write what other CPUs write.
+ * The free part of a provider's memory: a pool for each of its resources and, in front
+ * of the pools, a few single pages at hand for each CPU. Most allocations are of one
+ * page; if a page is at hand, they need not search for one, nor write to what other
+ * CPUs write to.
  *
- * There are no locks: pages at hand are in slots, which are emptied by xchg() and
- * filled by cmpxchg(), by whichever CPU; so interrupts may do it at any time. Whose
- * slots they are is a matter of speed only. What is handed over in a slot is an
- * address; what is in the memory is ordered by those who allocate and free it.
+ * There are no locks. Pages at hand are in slots, which any CPU may empty with xchg()
+ * and fill with cmpxchg(); so interrupts may do this at any time. It only matters for
+ * speed which CPU a slot belongs to. A slot hands over an address; accesses to the
+ * memory are ordered by those who allocate and free it.
  *
- * What is at hand is as good as free: before an allocation fails, all of it is put back
- * into the pools. So it fails only if there is no piece that is large enough, but for
- * what another CPU is just about to have at hand.
+ * Pages at hand are as good as free: before an allocation fails, all of them are put
+ * back into the pools. So it fails only if there is no piece that is large enough,
+ * except for pages that another CPU is just putting at hand.
  */
 #include <linux/genalloc.h>
 #include <linux/mm.h>
@@ -21,19 +22,19 @@
 #include "p2pdma.h"
 #include "provider.h"
 
-/* Pages at hand at most, and how many are got from a pool at once. */
+/* Maximum number of pages at hand, and how many are taken from a pool at once. */
 #define P2P_AT_HAND	16
 #define P2P_BATCH	(P2P_AT_HAND / 2)
 
 /**
- * struct p2p_at_hand - pages of a CPU
- * @page: where they are, or NULL
+ * struct p2p_at_hand - pages at hand for a CPU
+ * @page: their addresses, or NULL
  */
 struct p2p_at_hand {
 	void *page[P2P_AT_HAND];
 };
 
-/* The caller is a reader of RCU, here as below. */
+/* The caller is an RCU reader, here and in the functions below. */
 static void *pools_take(struct p2p_provider *provider, size_t size)
 {
 	struct p2p_resource *res;
@@ -89,7 +90,7 @@ static void page_put(struct p2p_provider *provider, void *addr)
 		pools_put(addr, PAGE_SIZE);
 }
 
-/* A page; further ones are at hand then. */
+/* Takes a page from a pool, and puts further ones at hand. */
 static void *batch_take(struct p2p_provider *provider)
 {
 	void *addr = pools_take(provider, P2P_BATCH * PAGE_SIZE);
@@ -105,7 +106,7 @@ static void *page_take(struct p2p_provider *provider)
 	return at_hand_take(raw_cpu_ptr(provider->at_hand)) ?: batch_take(provider);
 }
 
-/* All that is free is in the pools, but for what is freed meanwhile. */
+/* Puts everything that is free back into the pools, except for what is freed meanwhile. */
 void p2p_pool_drain(struct p2p_provider *provider)
 {
 	struct p2p_at_hand *at_hand;
@@ -161,7 +162,7 @@ void p2p_pool_count(struct p2p_provider *provider, struct p2p_memory *mem)
 	}
 	for_each_possible_cpu(cpu)
 		mem->available += at_hand_size(per_cpu_ptr(provider->at_hand, cpu));
-	/* What is on its way from a pool to a slot is counted twice. */
+	/* Pages that move from a pool to a slot meanwhile are counted twice. */
 	mem->available = min(mem->available, mem->size);
 }
 

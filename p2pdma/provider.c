@@ -1,35 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory of devices, where it is us who keep it: given pages, handed out, and taken
- * away when the device goes.
+ * The memory of devices, where we keep it and not the kernel: it is given pages, handed
+ * out, and taken away when the device goes away.
  *
- * Who owns what: a driver's device owns its provider by devres. So it is released
- * when the driver has let go of the device, or its probe has failed, or a device
- * without a driver goes; before what the driver had acquired by devres earlier, such
- * as the BAR itself. A resource belongs to its provider and goes with it.
+ * Who owns what: the device of a driver owns its provider through devres. So the
+ * provider is released when the driver has let go of the device, when the driver's
+ * probe has failed, or when a device without a driver goes away; and before what the
+ * driver had acquired by devres earlier, such as the BAR itself. A resource belongs to
+ * its provider and goes away with it.
  *
- * Lock protocol: add_lock, a mutex, orders those who add memory. Within it, table_lock,
- * a spinlock, guards the table of providers, which are looked up under RCU, also their
- * resources. What keeps a provider from going is a reference of percpu_ref users: each
+ * Lock protocol: add_lock, a mutex, orders those who add memory. Inside it, table_lock,
+ * a spinlock, guards the table of providers. Providers, and their resources, are looked
+ * up under RCU. A reference to percpu_ref users keeps a provider from going away: each
  * allocation has one, and each page that is mapped by user space, until it is free.
  *
- * Who can reach a provider that is released, in the order in which it is shut off:
+ * Who can reach a provider that is being released, in the order in which they are shut
+ * out:
  *
- *   1. who allocates: users is killed, from then on there is no memory
- *   2. users of kverbs_p2pdma_user_add(): revoke() has told them to free theirs
+ *   1. those who allocate: users is killed, and from then on they get no memory
+ *   2. users of kverbs_p2pdma_user_add(): revoke() tells them to free their memory
  *   3. user space: `allocate` is removed, which unmaps its pages
- *   4. who has memory: waited for, however long it takes
- *   5. who frees: give_back is cancelled; there is nothing left to give back
- *   6. who looks it up: a grace period after it was taken out of the table; readers
- *	of its other files: these are removed
- *   7. who looks up its pages: memunmap_pages() waits for them
+ *   4. those who have memory: they are waited for, however long it takes
+ *   5. those who free memory: give_back is cancelled; nothing is left to give back
+ *   6. those who look the provider up: a grace period passes after it was taken out of
+ *	the table; readers of its other files: these files are removed
+ *   7. those who look up its pages: memunmap_pages() waits for them
  *
  * A page that user space has mapped is free when its last reference is dropped:
- * page_free() is called, and mm sets the count to 1 again when that has returned. Not
- * before that may anybody be given the page, so page_free() leaves it to a work item,
- * which looks whether it has happened. While a page is allocated or on its way back,
- * zone_device_data is ours: the bytes of the allocation that begins with it, or the
- * link of the list of those that come back.
+ * page_free() is called, and mm sets the count to 1 again after that has returned.
+ * Nobody may be given the page before the count is 1, so page_free() leaves the page to
+ * a work item, which checks whether this has happened. While a page is allocated or on
+ * its way back, its zone_device_data is ours: it has the size in bytes of the
+ * allocation that begins with the page, or the link of the list of pages that come
+ * back.
  */
 #include <linux/genalloc.h>
 #include <linux/hashtable.h>
@@ -43,14 +46,14 @@
 #include "provider.h"
 #include "trace.h"
 
-/* How often who waits for memory to be freed says so. */
+/* How often the log says that a provider waits for its memory to be freed. */
 #define P2P_WARN_INTERVAL	(10 * HZ)
 
 static DEFINE_MUTEX(add_lock);
 static DEFINE_SPINLOCK(table_lock);
 static DEFINE_HASHTABLE(providers, 6);
 
-/* Also one that goes. The caller is a reader of RCU. */
+/* Also finds a provider that is going away. The caller is an RCU reader. */
 static struct p2p_provider *provider_find(struct pci_dev *pdev)
 {
 	struct p2p_provider *provider;
@@ -61,7 +64,7 @@ static struct p2p_provider *provider_find(struct pci_dev *pdev)
 	return NULL;
 }
 
-/* Of a device whose provider the caller knows to stay, if there is one. */
+/* The provider of a device, or NULL. The caller knows that it stays, if there is one. */
 static struct p2p_provider *provider_of(struct pci_dev *pdev)
 {
 	struct p2p_provider *provider;
@@ -98,7 +101,7 @@ bool p2p_provider_memory(struct pci_dev *pdev, struct p2p_memory *mem)
 	return provider;
 }
 
-/* Does it provide memory, and does not go yet? */
+/* Does the device provide memory, and is it not going away yet? */
 bool p2p_provider_is_live(struct pci_dev *pdev)
 {
 	struct p2p_provider *provider;
@@ -111,7 +114,10 @@ bool p2p_provider_is_live(struct pci_dev *pdev)
 	return live;
 }
 
-/* Sets @list, of @max entries, each with a reference. Returns how many there are. */
+/*
+ * Puts providers into @list, which has @max entries, each with a reference. Returns how
+ * many providers there are.
+ */
 int p2p_provider_list(struct pci_dev **list, int max, bool published)
 {
 	struct p2p_provider *provider;
@@ -148,7 +154,7 @@ void *p2p_provider_alloc(struct pci_dev *pdev, size_t size)
 	return addr;
 }
 
-/* The resource of @pdev that has @addr, or NULL. The caller is a reader of RCU. */
+/* The resource of @pdev that contains @addr, or NULL. The caller is an RCU reader. */
 static struct p2p_resource *resource_find(struct pci_dev *pdev, const void *addr)
 {
 	struct p2p_provider *provider = provider_find(pdev);
@@ -168,7 +174,10 @@ static void provider_put(struct p2p_provider *provider, void *addr, size_t size)
 	percpu_ref_put(&provider->users);
 }
 
-/* Is it what was allocated? If not, or not any more, it is better lost than had by two. */
+/*
+ * Is this what was allocated? If it is not, or not any more, it is better to lose it
+ * than to give it to two owners.
+ */
 static bool memory_is_sound(struct p2p_resource *res, const void *addr, size_t size)
 {
 	return res && (size_t)virt_to_page(addr)->zone_device_data == size;
@@ -202,7 +211,7 @@ pci_bus_addr_t p2p_provider_bus(struct pci_dev *pdev, void *addr)
 	return bus;
 }
 
-/* Makes of an allocation of whole pages one for each page. */
+/* Splits an allocation of whole pages into one allocation for each page. */
 void p2p_provider_split(void *addr, size_t size)
 {
 	struct p2p_resource *res = p2p_resource_of(virt_to_page(addr));
@@ -245,7 +254,7 @@ static void provider_give_back(struct work_struct *work)
 	}
 }
 
-/* What user space and mm have done with is free when this returns. It may sleep. */
+/* When this returns, the pages that user space and mm are done with are free. It may sleep. */
 void p2p_provider_settle(struct pci_dev *pdev)
 {
 	struct p2p_provider *provider = provider_of(pdev);
@@ -263,8 +272,9 @@ static void resource_destroy(struct p2p_resource *res)
 }
 
 /*
- * The kernel takes pages of its own type for those of a provider of its own, and looks
- * for that behind the &struct dev_pagemap.
+ * If pages have the type of the kernel's own peer-to-peer pages, the kernel takes them
+ * for pages of a provider of its own, and looks for that provider behind the &struct
+ * dev_pagemap.
  */
 static enum memory_type pages_type(void)
 {
@@ -366,7 +376,7 @@ static void provider_wait_idle(struct p2p_provider *provider)
 	}
 }
 
-/* See at the top who can reach it when. */
+/* See the top of this file for who can reach it when. */
 static void provider_release(void *data)
 {
 	struct p2p_provider *provider = data;
@@ -395,7 +405,7 @@ static void provider_release(void *data)
 	module_put(THIS_MODULE);
 }
 
-/* What can fail before memory is there. */
+/* Does what can fail before there is memory. */
 static int provider_prepare(struct p2p_provider *provider)
 {
 	struct pci_dev *pdev = provider->pdev;
@@ -411,7 +421,7 @@ static int provider_prepare(struct p2p_provider *provider)
 	return err;
 }
 
-/* A new one, with its first resource. */
+/* Makes a new provider, with its first resource. */
 static int provider_create(struct pci_dev *pdev, int bar, size_t size, u64 offset)
 {
 	struct p2p_provider *provider = provider_alloc(pdev);

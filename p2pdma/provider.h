@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A device's memory, where it is us who keep it.
+ * A device's memory, where we keep it and not the kernel.
  */
 #ifndef KVERBS_P2PDMA_PROVIDER_H
 #define KVERBS_P2PDMA_PROVIDER_H
@@ -21,14 +21,15 @@ struct pci_dev;
 /**
  * struct p2p_provider - a device that provides memory
  * @pdev: the device, with a reference
- * @node: in the table of providers
- * @published: anybody may allocate
+ * @node: entry in the table of providers
+ * @published: anybody may allocate its memory
  * @users: one for each allocation, and for each page that user space got
  * @idle: completed when there are none, after @users was killed
- * @at_hand: free pages, by CPU
+ * @at_hand: free pages at hand, per CPU
  * @resources: list of &struct p2p_resource, which only grows; walked under RCU
- * @returned: pages that user space has let go of, not in their pool yet
- * @give_back: puts them there
+ * @returned: pages that user space has let go of, and that are not in their
+ *	pool yet
+ * @give_back: puts them back into their pool
  */
 struct p2p_provider {
 	struct pci_dev *pdev;
@@ -43,13 +44,13 @@ struct p2p_provider {
 };
 
 /**
- * struct p2p_resource - a BAR of it, or a part of one
+ * struct p2p_resource - a BAR of a provider, or a part of one
  * @pgmap: its pages
- * @provider: whose it is
- * @addr: where they are
- * @pool: what is free of it, and not at a CPU's hand
- * @bus_offset: from an address of the host to that on the bus
- * @entry: in the provider's list
+ * @provider: the provider
+ * @addr: kernel address of the memory
+ * @pool: the part of it that is free, and not at hand for a CPU
+ * @bus_offset: offset from a host address to the bus address
+ * @entry: entry in the provider's list
  */
 struct p2p_resource {
 	struct dev_pagemap pgmap;
@@ -60,7 +61,7 @@ struct p2p_resource {
 	struct list_head entry;
 };
 
-/* Of a page of ours, else NULL. */
+/* The resource of a page of ours; NULL for any other page. */
 static inline struct p2p_resource *p2p_resource_of(const struct page *page)
 {
 	if (!is_zone_device_page(page) || page->pgmap->owner != KVERBS_P2PDMA_OWNER)

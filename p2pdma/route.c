@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The way from a client to a provider's memory.
+ * The route from a client to a provider's memory.
  *
  * A request that need not leave the PCI tree is sent by bus address: it goes up to the
- * nearest bridge that is above both functions, and down again. It does so unless a
- * port on the way, or that bridge, is told by ACS to send it upstream; then, and where
- * there is no such bridge, it gets to the host bridge, and whether that forwards it is
- * known of a few only. The rules are those of the kernel (drivers/pci/p2pdma.c of
- * Linux 6.12), because where it keeps the memory, it has the last word.
+ * nearest bridge that is above both functions, and down again, unless ACS tells a port
+ * on the way, or that bridge, to send it upstream. In that case, or if there is no
+ * such bridge, the request gets to the host bridge. Only a few host bridges are known
+ * to forward it. The rules are those of the kernel (drivers/pci/p2pdma.c of Linux
+ * 6.12), because where the kernel keeps the memory, it has the last word.
  *
- * ACS is read anew for each path: it may be changed at any time by setpci.
+ * ACS is read anew for each path: setpci may change it at any time.
  *
  * Nothing here is locked. The tree above a function stays as it is while there is a
  * reference to that function.
@@ -29,7 +29,7 @@
 
 #include "p2pdma.h"
 
-/* What sends a request upstream that is meant for a peer. */
+/* The bits that send a request upstream which is meant for a peer. */
 #define P2P_ACS_REDIRECT	(PCI_ACS_RR | PCI_ACS_CR | PCI_ACS_EC)
 
 /* AMD's processors have forwarded such requests since this family: Zen. */
@@ -39,8 +39,8 @@
 
 enum p2p_policy {
 	P2P_DENY,	/* what is not known to work is refused */
-	P2P_WARN,	/* it is tried, with a warning */
-	P2P_FORCE,	/* it is tried */
+	P2P_WARN,	/* it is used, with a warning */
+	P2P_FORCE,	/* it is used */
 };
 
 static int p2p_policy = P2P_DENY;
@@ -52,8 +52,9 @@ static const char * const p2p_policy_names[] = {
 };
 
 /*
- * Which pairs have been warned of: a bit each, by their hash. That a pair which shares
- * its bit with another may go without is the price of needing no memory or lock.
+ * The pairs for which there was a warning: one bit for each, by hash. A pair that
+ * shares its bit with another may get no warning: that is the price of needing no
+ * memory and no lock.
  */
 #define P2P_WARNED		4096
 static DECLARE_BITMAP(p2p_warned, P2P_WARNED);
@@ -79,7 +80,7 @@ static int p2p_policy_set(const char *val, const struct kernel_param *kp)
 		return policy;
 	WRITE_ONCE(p2p_policy, policy);
 	bitmap_zero(p2p_warned, P2P_WARNED);
-	/* While the module is loaded, own_provider may be yet to come. */
+	/* While the module is being loaded, own_provider may not have been set yet. */
 	if (THIS_MODULE->state == MODULE_STATE_LIVE)
 		p2p_policy_check();
 	return 0;
@@ -99,7 +100,7 @@ module_param_cb(policy, &p2p_policy_ops, NULL, 0644);
 MODULE_PARM_DESC(policy,
 		 "Where no way is known to work: deny (default), warn (use it, with a warning) or force (use it)");
 
-/* Says at load what does not follow from the parameters. */
+/* Warns, when the module is loaded, of parameters that have no effect. */
 void p2p_route_init(void)
 {
 	p2p_policy_check();
@@ -120,7 +121,10 @@ static void p2p_policy_warn(struct pci_dev *provider, struct pci_dev *client)
 
 /* --- host bridges -------------------------------------------------------------- */
 
-/* All of Intel's. The sources: drivers/pci/p2pdma.c, and the datasheets it goes by. */
+/*
+ * All of these are Intel's. The sources: drivers/pci/p2pdma.c, and the datasheets that
+ * it is based on.
+ */
 static const struct p2p_known_host {
 	u16 device;
 	bool across;	/* to a function below another host bridge as well */
@@ -150,10 +154,11 @@ static const struct p2p_known_host *p2p_host_lookup(const struct p2p_host *host)
 }
 
 /*
- * A host bridge has no ids of its own. It has those of the first function on its bus,
- * if that is 00.0, or where there is no such function, a root port. No lock is taken:
- * the list's is one that sleeps. Below a root port is where the caller has a function,
- * and 00.0 is the host bridge's own: neither goes meanwhile.
+ * A host bridge has no IDs of its own. Those of the first function on its bus stand
+ * for it, if that function is 00.0 or, if there is no 00.0, a root port. No lock is
+ * taken, because the lock of the list is one that sleeps. The root port has the
+ * caller's function below it, and 00.0 is the host bridge's own function: neither goes
+ * away meanwhile.
  */
 static void p2p_host_init(struct p2p_host *host, struct pci_dev *pdev)
 {
@@ -173,7 +178,7 @@ static void p2p_host_init(struct p2p_host *host, struct pci_dev *pdev)
 	}
 }
 
-/* Any of them, since the processors of a system are of one family. */
+/* Any CPU will do, since the processors of a system are of one family. */
 static bool p2p_cpu_is_zen(void)
 {
 #ifdef CONFIG_X86
@@ -229,8 +234,8 @@ void p2p_path_init(struct p2p_path *path, struct pci_dev *pdev)
 /**
  * struct p2p_fork - where two paths meet
  * @up: ports from the provider to the common bridge
- * @down: from there to the client
- * @common: there is one
+ * @down: ports from the common bridge to the client
+ * @common: there is a common bridge
  */
 struct p2p_fork {
 	int up;
@@ -238,7 +243,7 @@ struct p2p_fork {
 	bool common;
 };
 
-/* From the root down they are one, up to the common bridge. */
+/* From the root down to the common bridge, the two paths are the same. */
 static struct p2p_fork p2p_fork_find(const struct p2p_path *provider,
 				     const struct p2p_path *client)
 {
@@ -251,7 +256,7 @@ static struct p2p_fork p2p_fork_find(const struct p2p_path *provider,
 	return (struct p2p_fork){ .up = up, .down = down, .common = up < provider->nr };
 }
 
-/* As p2p_path_redirecting(), but only @max ports are told. */
+/* As p2p_path_redirecting(), but only stores @max ports. */
 static int p2p_fork_redirecting(const struct p2p_fork *fork, const struct p2p_path *provider,
 				const struct p2p_path *client, struct pci_dev **ports, int max)
 {
@@ -269,8 +274,9 @@ static int p2p_fork_redirecting(const struct p2p_fork *fork, const struct p2p_pa
 }
 
 /*
- * Which ports redirect, in their order from the provider to the client; @ports has
- * room for P2P_MAX_PORTS of them. Without a common bridge it does not matter: none.
+ * Finds the ports that redirect, in their order from the provider to the client;
+ * @ports has room for P2P_MAX_PORTS of them. Returns their number. Without a common
+ * bridge it does not matter which ports redirect, and none are returned.
  */
 int p2p_path_redirecting(const struct p2p_path *provider, const struct p2p_path *client,
 			 struct pci_dev **ports)
@@ -340,7 +346,10 @@ void p2p_path_route(const struct p2p_path *provider, const struct p2p_path *clie
 	p2p_route_by_host(route, provider, client);
 }
 
-/* Any context. 0 or -EREMOTEIO; for one who is about to use it: warns as the policy has it. */
+/*
+ * Finds the route for a client that is about to use it, and warns if the policy says
+ * so. Any context. Returns 0 or -EREMOTEIO.
+ */
 int p2p_path_use(const struct p2p_path *provider, const struct p2p_path *client,
 		 struct kverbs_p2pdma_route *route)
 {
@@ -362,17 +371,17 @@ struct pci_dev *p2p_pci_ancestor(struct device *dev)
 }
 
 /**
- * kverbs_p2pdma_route() - how does a client get at a provider's memory?
+ * kverbs_p2pdma_route() - how does a client reach a provider's memory?
  * @provider: a PCI function; it need not provide memory yet
- * @client: any device; the nearest PCI function above it counts, or itself
+ * @client: any device; what counts is the PCI function that it is, or the nearest one
+ *	above it
  * @route: filled in, also on errors
  *
- * The answer is of this moment: ACS and the policy may be changed. Where the kernel
- * keeps the memory, it is what the kernel would answer.
+ * The answer is for this moment: ACS and the policy may be changed. Where the kernel
+ * keeps the memory, it is the answer that the kernel would give.
  *
  * Context: Any.
- * Return: 0; -EREMOTEIO if it gets there by no way; -ENODEV if @client has no PCI
- *	ancestor.
+ * Return: 0; -EREMOTEIO if there is no route; -ENODEV if @client has no PCI ancestor.
  */
 int kverbs_p2pdma_route(struct pci_dev *provider, struct device *client,
 			struct kverbs_p2pdma_route *route)
@@ -398,11 +407,11 @@ int kverbs_p2pdma_route(struct pci_dev *provider, struct device *client,
 EXPORT_SYMBOL_GPL(kverbs_p2pdma_route);
 
 /**
- * kverbs_p2pdma_why_msg() - the reason of a route, for people
- * @why: of &struct kverbs_p2pdma_route
+ * kverbs_p2pdma_why_msg() - get the reason for a route, for people
+ * @why: from &struct kverbs_p2pdma_route
  *
  * Context: Any.
- * Return: words, never NULL.
+ * Return: a text, never NULL.
  */
 const char *kverbs_p2pdma_why_msg(enum kverbs_p2pdma_why why)
 {
@@ -432,8 +441,8 @@ const char *kverbs_p2pdma_why_msg(enum kverbs_p2pdma_why why)
 EXPORT_SYMBOL_GPL(kverbs_p2pdma_why_msg);
 
 /**
- * kverbs_p2pdma_map_msg() - how a client gets at memory, for people and programs
- * @map: of &struct kverbs_p2pdma_route
+ * kverbs_p2pdma_map_msg() - get how a client reaches memory, for people and programs
+ * @map: from &struct kverbs_p2pdma_route
  *
  * Context: Any.
  * Return: one word, never NULL.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * p2pmem/ of a device whose memory we keep: the files that kernels with
- * CONFIG_PCI_P2PDMA have. Documentation/ABI/testing/sysfs-bus-pci of the kernel says
- * what is in them.
+ * p2pmem/ of a device whose memory we keep: the same files as kernels with
+ * CONFIG_PCI_P2PDMA have. Documentation/ABI/testing/sysfs-bus-pci of the kernel
+ * describes their contents.
  *
- * Readers look the provider up, because the files are there before it and, while it
- * goes, until nobody else uses it; it is not freed before they are removed.
+ * Readers look the provider up, because the files exist before the provider does
+ * and, while it is going away, until nobody else uses it. It is not freed before the
+ * files are removed.
  */
 #include <linux/mm.h>
 #include <linux/sizes.h>
@@ -40,8 +41,8 @@ static ssize_t published_show(struct device *dev, struct device_attribute *attr,
 static DEVICE_ATTR_RO(published);
 
 /*
- * Each page is an allocation of its own, whose last reference is the mapping's. Of
- * those that could not be mapped it is ours.
+ * Makes each page an allocation of its own, whose last reference is that of the
+ * mapping. For pages that could not be mapped, the last reference is ours.
  */
 static int allocate_map(struct pci_dev *pdev, void *addr, struct vm_area_struct *vma)
 {
@@ -67,7 +68,7 @@ static int allocate_mmap(struct file *filp, struct kobject *kobj,
 	size_t size = vma->vm_end - vma->vm_start;
 	void *addr;
 
-	/* It is memory, not a file: nothing is at an offset, and there are no copies. */
+	/* This is memory, not a file: offsets mean nothing, and there are no private copies. */
 	if (!(vma->vm_flags & VM_MAYSHARE) || vma->vm_pgoff)
 		return -EINVAL;
 	addr = p2p_provider_alloc(pdev, size);
@@ -78,7 +79,10 @@ static int allocate_mmap(struct file *filp, struct kobject *kobj,
 	}
 	if (!addr)
 		return -ENOMEM;
-	/* As our own mapping of it is: by the type of the pages, see pages_type(). */
+	/*
+	 * Mapped in the same way as our own mapping, which depends on the type of
+	 * the pages; see pages_type().
+	 */
 	if (!IS_ENABLED(CONFIG_PCI_P2PDMA))
 		vma->vm_page_prot = pgprot_noncached(vma->vm_page_prot);
 	kv_vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
@@ -115,14 +119,14 @@ int p2p_sysfs_add(struct pci_dev *pdev)
 	return sysfs_create_group(&pdev->dev.kobj, &p2pmem_group);
 }
 
-/* No page is mapped by user space from now on. Waits for an mmap() that is under way. */
+/* From now on, user space has no page mapped. Waits for an mmap() that is under way. */
 void p2p_sysfs_stop(struct pci_dev *pdev)
 {
 	sysfs_remove_file_from_group(&pdev->dev.kobj, &bin_attr_allocate.attr,
 				     p2pmem_group.name);
 }
 
-/* Waits for readers. */
+/* Waits for the readers of the files. */
 void p2p_sysfs_remove(struct pci_dev *pdev)
 {
 	sysfs_remove_group(&pdev->dev.kobj, &p2pmem_group);

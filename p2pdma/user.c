@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Those who use a provider's memory for long, and want to know when it goes: before
- * its driver loses the device, whoever keeps the memory.
+ * Users: those who use a provider's memory for a long time, and want to know when it
+ * goes away. They are told before its driver loses the device, whoever keeps the
+ * memory.
  *
  * Lock protocol: users_lock guards the three lists below and the entries of the users
- * in them. It is not held while a user's revoke() runs. A user is in the list
- * of users until it is deleted or revoke() is called; then whoever calls it is in the
- * list of revokers until it has returned. A user may be deleted, and freed, within
- * its revoke(), so it is not touched afterwards.
+ * in them. It is not held while a user's revoke() runs. A user is in the list of
+ * users until it is deleted or its revoke() is called. The task that calls revoke()
+ * is in the list of revokers until revoke() has returned. A user may be deleted, and
+ * freed, within its revoke(), so it is not touched afterwards.
  *
- * Between the beginning of a device's unbinding and its end, it is in the list of
- * those that go: whoever would become its user then would not be told.
+ * From the beginning of a device's unbinding to its end, the device is in the list of
+ * those that are going away: nobody may become its user then, because that user would
+ * not be told.
  */
 #include <linux/device.h>
 #include <linux/export.h>
@@ -24,10 +26,10 @@
 #include "trace.h"
 
 /**
- * struct p2p_revoker - a task that tells a user
- * @user: whom
+ * struct p2p_revoker - a task that calls revoke() of a user
+ * @user: the user
  * @task: the task
- * @entry: in the list of them
+ * @entry: entry in the list of revokers
  */
 struct p2p_revoker {
 	const struct kverbs_p2pdma_user *user;
@@ -37,8 +39,8 @@ struct p2p_revoker {
 
 /**
  * struct p2p_going - a device whose users have been told
- * @pdev: the device, only to be compared
- * @entry: in the list of them
+ * @pdev: the device; only compared, never dereferenced
+ * @entry: entry in the list of these devices
  */
 struct p2p_going {
 	const struct pci_dev *pdev;
@@ -63,15 +65,15 @@ static struct p2p_going *going_find(const struct pci_dev *pdev)
 }
 
 /**
- * kverbs_p2pdma_user_add() - be told before a provider goes
- * @user: &revoke is set
- * @provider: whose memory it uses, or is going to
+ * kverbs_p2pdma_user_add() - be told before a provider goes away
+ * @user: the user, whose revoke() is set
+ * @provider: the provider whose memory it uses, or is going to use
  *
- * Whoever adds itself deletes itself, too, also after revoke() has been called. That
- * may be before this returns.
+ * Every user that is added must also be deleted, even if its revoke() has been
+ * called. revoke() may be called before this returns.
  *
  * Context: Process, may sleep.
- * Return: 0, or -ENODEV: it goes already, or has no memory.
+ * Return: 0, or -ENODEV if @provider is going away already, or has no memory.
  */
 int kverbs_p2pdma_user_add(struct kverbs_p2pdma_user *user, struct pci_dev *provider)
 {
@@ -100,7 +102,7 @@ static struct p2p_revoker *revoker_find(const struct kverbs_p2pdma_user *user)
 	return NULL;
 }
 
-/* Is it being told, by another task? */
+/* Is another task calling its revoke() now? */
 static bool user_is_revoked_now(const struct kverbs_p2pdma_user *user)
 {
 	struct p2p_revoker *revoker;
@@ -114,11 +116,11 @@ static bool user_is_revoked_now(const struct kverbs_p2pdma_user *user)
 }
 
 /**
- * kverbs_p2pdma_user_del() - do not be told any more
- * @user: of kverbs_p2pdma_user_add()
+ * kverbs_p2pdma_user_del() - stop being told that a provider goes away
+ * @user: from kverbs_p2pdma_user_add()
  *
- * When it returns, revoke() is not running and will not be called, unless it is the
- * caller.
+ * When this returns, revoke() is not running and will not be called, unless revoke()
+ * is the caller.
  *
  * Context: Process, may sleep.
  */
@@ -131,7 +133,7 @@ void kverbs_p2pdma_user_del(struct kverbs_p2pdma_user *user)
 }
 EXPORT_SYMBOL_GPL(kverbs_p2pdma_user_del);
 
-/* The next user of @pdev, out of the list. */
+/* Takes the next user of @pdev out of the list. */
 static struct kverbs_p2pdma_user *user_take(const struct pci_dev *pdev)
 {
 	struct kverbs_p2pdma_user *user;
@@ -165,7 +167,7 @@ static void users_revoke(struct pci_dev *pdev)
 	}
 }
 
-/* Tells all users of @pdev. */
+/* Tells all users of @pdev that it is going away. */
 void p2p_users_revoke(struct pci_dev *pdev)
 {
 	spin_lock(&users_lock);
@@ -173,14 +175,14 @@ void p2p_users_revoke(struct pci_dev *pdev)
 	spin_unlock(&users_lock);
 }
 
-/* Likewise, and there will be no more until device_gone(). */
+/* Likewise, and lets nobody become a user until device_gone(). */
 static void device_goes(struct pci_dev *pdev)
 {
 	struct p2p_going *g;
 
 	if (!p2p_memory_is_there(pdev))
 		return;
-	/* A device that goes cannot be told to stay. */
+	/* A device that is going away cannot be told to stay, so this must not fail. */
 	g = kmalloc(sizeof(*g), GFP_KERNEL | __GFP_NOFAIL);
 	g->pdev = pdev;
 	spin_lock(&users_lock);
@@ -211,7 +213,7 @@ static int device_notify(struct notifier_block *nb, unsigned long event, void *d
 		device_goes(pdev);
 		break;
 	case BUS_NOTIFY_DEL_DEVICE:
-		/* With a driver, it will be unbound. */
+		/* If it has a driver, that will be unbound, which does the same. */
 		if (!dev->driver)
 			device_goes(pdev);
 		break;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What drivers of other devices call.
+ * The functions that drivers of other devices call.
  *
- * The versions of these symbols come from all types that this file sees, to the last
- * member. It sees no more of ours than <rdma/peer_mem.h>, so that drivers need not be
- * built again when something changes inside.
+ * The versions of these symbols are derived from all types that this file sees, down
+ * to the last member. Of our own headers it sees no more than <rdma/peer_mem.h>, so
+ * that drivers need not be rebuilt when something internal changes.
  */
 #include <linux/bug.h>
 #include <linux/export.h>
@@ -14,19 +14,19 @@
 
 /**
  * ib_register_peer_memory_client() - offer memory for RDMA
- * @peer_client: what the client is; read, also later, but never written, so it stays
- *	until the client has unregistered
- * @invalidate_callback: set to the function that ends RDMA to a region; NULL: this
- *	client never needs it
+ * @peer_client: description of the client; it is never written, but is also read
+ *	later, so it must stay until the client has unregistered
+ * @invalidate_callback: set to the function with which the client ends RDMA to a
+ *	region; NULL if this client never needs it
  *
- * The client's functions may be called before this returns. Clients are asked in the
- * order of their registration. One that may invalidate is not asked by users who
- * cannot be revoked.
+ * The client's functions may be called before this returns. Clients are asked for
+ * memory in the order of their registration. Users that cannot be revoked do not ask
+ * a client that may invalidate.
  *
  * Context: Process, may sleep.
- * Return: a handle; NULL if the name is taken or not a name, the version is not
- * terminated, a function is missing, a flag is not known, or memory is lacking. The
- * log has which.
+ * Return: a handle; NULL if the name is taken or not valid, the version is not
+ * terminated, a function is missing, a flag is not known, or there is not enough
+ * memory. The log says which.
  */
 void *ib_register_peer_memory_client(const struct peer_memory_client *peer_client,
 				     invalidate_peer_memory *invalidate_callback)
@@ -37,11 +37,11 @@ EXPORT_SYMBOL_GPL(ib_register_peer_memory_client);
 
 /**
  * ib_unregister_peer_memory_client() - offer no more memory
- * @reg_handle: of ib_register_peer_memory_client()
+ * @reg_handle: from ib_register_peer_memory_client()
  *
- * From now on nobody asks the client. Waits until none of its regions is left, and
- * none of its calls to invalidate is under way; every ten seconds the log has for
- * whom. None of the client's functions is called after that.
+ * From now on nobody asks the client. Waits until the client has no regions left, and
+ * none of its calls to invalidate is under way; every ten seconds, the log says what
+ * this waits for. After this has returned, none of the client's functions is called.
  *
  * Context: Process, may sleep. Not from within any of the client's functions, and not
  * with a lock held that these need.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What api.c is to know of the registry: see there why it is not more.
+ * All that api.c may know of the registry; api.c says why it is not more.
  */
 #ifndef KVERBS_PEER_API_H
 #define KVERBS_PEER_API_H

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who has memory to offer: the clients.
+ * The clients: those who have memory to offer.
  *
  * Lock protocol: clients_lock, a mutex, orders registration and the end of
- * unregistration: within it a name is found free and taken. The clients are in an
- * xarray by a number that grows, so in order of their registration, and are looked
- * up under RCU. None of a client's functions is called with clients_lock held, nor
- * under RCU: a reference, percpu_ref users, keeps the client from going.
+ * unregistration: inside it, a name is found to be free, and is taken. The clients
+ * are in an xarray by a number that only grows, and so in the order of their
+ * registration; they are looked up under RCU. None of a client's functions is
+ * called with clients_lock held, nor under RCU: a reference to percpu_ref users
+ * keeps the client from going away.
  *
  * Who can reach a client that unregisters: nobody new, because its percpu_ref is
  * killed; its regions, and invalidations, until they have put their references;
@@ -25,7 +26,10 @@
 #include "peer.h"
 #include "trace.h"
 
-/* How often who unregisters is told for whom it waits, and of how many regions. */
+/*
+ * How often the log says what an unregistration waits for, and how many of the
+ * regions it names.
+ */
 #define PEER_WARN_INTERVAL	(10 * HZ)
 #define PEER_WARN_REGIONS	4
 
@@ -34,8 +38,9 @@ static DEFINE_XARRAY(clients);
 static unsigned long next_client;
 
 /*
- * The next client, with a number of *@id or more, which is set. The caller puts it,
- * and may sleep before.
+ * Returns the next client whose number is *@id or more, and sets *@id to that
+ * number; NULL if there is none. The caller puts the client, and may sleep before
+ * that.
  */
 struct peer_client *peer_client_next(unsigned long *id)
 {
@@ -84,7 +89,7 @@ static bool peer_name_is_good(const char *name)
 	       !strchr(name, '/');
 }
 
-/* What is wrong with a client, and what to do about it; or NULL. */
+/* Returns what is wrong with a client, and what to do about it; or NULL. */
 static const char *peer_ops_fault(const struct peer_memory_client *ops)
 {
 	if (!peer_name_is_good(ops->name))
@@ -107,7 +112,7 @@ static const char *peer_ops_fault(const struct peer_memory_client *ops)
 	return NULL;
 }
 
-/* Also those that unregister have their names still. */
+/* Clients that are unregistering still have their names, too. */
 static bool peer_name_is_taken(const char *name)
 {
 	struct peer_client *client;
@@ -154,7 +159,7 @@ err_client:
 	return NULL;
 }
 
-/* Makes the client known. Returns 0, -EEXIST, or what its directory failed with. */
+/* Makes the client known. Returns 0; -EEXIST if its name is taken; or another error. */
 static int peer_client_add(struct peer_client *client)
 {
 	int err;
@@ -175,7 +180,7 @@ static int peer_client_add(struct peer_client *client)
 	return err;
 }
 
-/* As ib_register_peer_memory_client(). */
+/* See ib_register_peer_memory_client(). */
 struct peer_client *peer_client_register(const struct peer_memory_client *ops,
 					 invalidate_peer_memory *invalidate)
 {
@@ -211,7 +216,7 @@ struct peer_client *peer_client_register(const struct peer_memory_client *ops,
 	return NULL;
 }
 
-/* Somebody waits for the regions to go: say for which. */
+/* An unregistration waits for the regions to go away: says for which ones. */
 static void peer_client_warn(struct peer_client *client)
 {
 	struct peer_region *region;
@@ -233,7 +238,7 @@ static void peer_client_warn(struct peer_client *client)
 	rcu_read_unlock();
 }
 
-/* As ib_unregister_peer_memory_client(). */
+/* See ib_unregister_peer_memory_client(). */
 void peer_client_unregister(struct peer_client *client)
 {
 	trace_peer_client(client, "unregister", 0);
@@ -241,7 +246,7 @@ void peer_client_unregister(struct peer_client *client)
 	while (!wait_for_completion_timeout(&client->idle, PEER_WARN_INTERVAL))
 		peer_client_warn(client);
 
-	/* Its files and its name go together. */
+	/* Its files and its name go away together. */
 	mutex_lock(&clients_lock);
 	peer_debugfs_remove(client);
 	peer_sysfs_remove(client);

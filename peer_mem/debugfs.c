@@ -13,7 +13,7 @@
 
 static struct dentry *debugfs_root;
 
-/* The position is the number of a region, or one below it. */
+/* The position is the number of the region, or any number between it and the previous one. */
 static void *regions_find(struct seq_file *s, loff_t *pos)
 {
 	struct peer_client *client = s->private;

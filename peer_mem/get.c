@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * From a range of addresses to a region: which client has the memory, and its
- * functions up to the table for the device.
+ * Turns a range of addresses into a region: finds the client that has the memory, and
+ * calls its functions until there is a table for the device.
  *
- * Lock protocol: none. A walk over the clients holds a reference on the one that it
- * asks, so a slow client holds up those who want its memory, and who unregisters
+ * Lock protocol: none. A walk over the clients holds a reference to the one that it
+ * asks. So a slow client holds up those who want its memory, and whoever unregisters
  * it, and nobody else. What an invalidation does meanwhile is in region.c.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -21,13 +21,13 @@
 #include "peer.h"
 #include "trace.h"
 
-/* A client's function has done what it may not. */
+/* Reports that a function of a client has done something that it must not do. */
 #define region_err(region, fmt, ...)						\
 	pr_err_ratelimited("client '%s': region of %zu bytes at %#lx: " fmt,	\
 			   peer_client_name((region)->client), (region)->size,	\
 			   (region)->addr, ##__VA_ARGS__)
 
-/* What a client's function has returned, as an error that can be passed on. */
+/* Turns what a client's function has returned into an error that can be passed on. */
 static int region_errno(struct peer_region *region, const char *function, int ret)
 {
 	if (!ret || IS_ERR_VALUE((long)ret))
@@ -59,7 +59,7 @@ static int region_map(struct peer_region *region, int *nmap)
 	return err;
 }
 
-/* Bytes of a page of the client's, or 0. */
+/* Size of the client's pages in bytes, or 0 if it is not valid. */
 static unsigned long region_page_size(struct peer_region *region)
 {
 	const struct peer_memory_client *ops = region->client->ops;
@@ -74,7 +74,7 @@ static unsigned long region_page_size(struct peer_region *region)
 	return 0;
 }
 
-/* What the device gets: the system's pages that the range touches. */
+/* Makes the table that the device gets: the pages of the system that the range touches. */
 static int region_trim(struct peer_region *region, int nmap)
 {
 	unsigned long page_size = region_page_size(region);
@@ -108,7 +108,7 @@ static void region_count(struct peer_region *region, unsigned int entries)
 	peer_count(client, PEER_STAT_LIVE_MRS, 1);
 }
 
-/* Gets the memory. What is to be given back, peer_region_put() knows. */
+/* Gets the memory. peer_region_put() knows what must be given back. */
 static int region_fill(struct peer_region *region, bool writable)
 {
 	int err, nmap = 0;
@@ -128,7 +128,7 @@ static int region_fill(struct peer_region *region, bool writable)
 	return peer_region_is_doomed(region) ? -ECANCELED : 0;
 }
 
-/* A region of memory that the client has said is its own. */
+/* Makes a region of memory that the client says is its own. */
 static struct peer_region *region_make(struct peer_client *client, void *context,
 				       const struct peer_request *req)
 {
@@ -156,7 +156,10 @@ static bool client_is_asked(const struct peer_client *client, const struct peer_
 	return !req->name || !strcmp(req->name, peer_client_name(client));
 }
 
-/* Returns 1 if the range is the client's, -ENODEV if not, -EOPNOTSUPP if it was not asked. */
+/*
+ * Returns 1 if the range is the client's; -ENODEV if it is not; -EOPNOTSUPP if the
+ * client was not asked.
+ */
 static int client_acquire(struct peer_client *client, const struct peer_request *req,
 			  void **context)
 {
@@ -170,18 +173,20 @@ static int client_acquire(struct peer_client *client, const struct peer_request 
 }
 
 /**
- * peer_region_get() - memory of whichever client has it, for a device
+ * peer_region_get() - get memory for a device, from whichever client has it
  * @req: which memory, and who wants it
  *
- * If @req->revocable, peer_region_activate() follows; peer_region_put() in any case.
- * No lock is held while a client's functions run.
+ * If @req->revocable, the caller must call peer_region_activate() next. In any case it
+ * must call peer_region_put() in the end. No lock is held while a client's functions
+ * run.
  *
  * Context: The process whose memory it is; may sleep, as long as the client takes.
- * Return: the region, with its table; or an ERR_PTR: -ENOENT no client has that name;
- * -ENODEV none has the memory; -EOPNOTSUPP the same, but not all were asked, because
- * they invalidate and the caller cannot be revoked; -ECANCELED the client invalidated
- * it in the meantime; -EINVAL what the client mapped is not what was asked for; -EBUSY
- * the client has no number left; -ENOMEM; or what get_pages() or dma_map() returned.
+ * Return: the region, with its table; or an ERR_PTR: -ENOENT if no client has that
+ * name; -ENODEV if no client has the memory; -EOPNOTSUPP if none of those asked has
+ * it, but some were not asked, because they invalidate and the caller cannot be
+ * revoked; -ECANCELED if the client invalidated it in the meantime; -EINVAL if what
+ * the client mapped is not what was asked for; -EBUSY if the client has no number
+ * left; -ENOMEM; or what get_pages() or dma_map() returned.
  */
 struct peer_region *peer_region_get(const struct peer_request *req)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The registry of peer memory: between the drivers of devices that have memory of
- * their own and RDMA. It knows nothing of RDMA, so that those drivers depend on a
- * small module which seldom changes. Both sides hold it by the symbols they use; at
- * exit there are neither clients nor regions.
+ * The registry of peer memory, which connects RDMA and the drivers of devices that
+ * have memory of their own. It knows nothing of RDMA, so that those drivers depend
+ * on a small module which seldom changes. Both sides hold it through the symbols
+ * that they use; so at exit there are neither clients nor regions.
  */
 #include <linux/module.h>
 

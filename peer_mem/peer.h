@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the files of kverbs_peer_mem know of each other.
+ * What the files of kverbs_peer_mem share.
  */
 #ifndef KVERBS_PEER_H
 #define KVERBS_PEER_H
@@ -19,7 +19,7 @@
 struct dentry;
 struct peer_request;
 
-/* What is counted of a client, see sysfs.c for the names. */
+/* The counters of a client; see sysfs.c for their names. */
 enum peer_stat {
 	PEER_STAT_ALLOC_MRS,
 	PEER_STAT_DEALLOC_MRS,
@@ -41,20 +41,20 @@ struct peer_stats {
 
 /**
  * struct peer_client - a registered client
- * @ops: the GPU driver's
+ * @ops: the GPU driver's functions
  * @id: key in the list of clients
  * @unmaps: it has PEER_MEM_INVALIDATE_UNMAPS
  * @invalidates: it may invalidate
- * @users: regions, walks and invalidations that are under way; killed when it
- *	unregisters
- * @idle: @users has dropped to zero
- * @regions: by number
- * @next_number: where to look for a free one
- * @stats: counters of each CPU
- * @max_revoke_us: the longest revoke(), microseconds
+ * @users: regions, walks and invalidations that are under way; killed when the
+ *	client unregisters
+ * @idle: completed when @users has dropped to zero
+ * @regions: its regions, by number
+ * @next_number: where the search for a free number starts
+ * @stats: counters, per CPU
+ * @max_revoke_us: duration of the longest revoke(), in microseconds
  * @kobj: its directory in sysfs
- * @kobj_released: nobody has @kobj any more
- * @debugfs: its directory there
+ * @kobj_released: completed when nobody has @kobj any more
+ * @debugfs: its directory in debugfs
  */
 struct peer_client {
 	const struct peer_memory_client *ops;
@@ -72,7 +72,10 @@ struct peer_client {
 	struct dentry *debugfs;
 };
 
-/* Phases of a region, see region.c. None is entered twice, nor an earlier one again. */
+/*
+ * Phases of a region, see region.c. A region enters no phase twice, and never goes
+ * back to an earlier one.
+ */
 enum peer_phase {
 	PEER_MAKING,
 	PEER_ACTIVE,
@@ -84,29 +87,32 @@ enum peer_phase {
 /**
  * struct peer_region - memory of a client that a device reaches
  * @client: whose memory it is
- * @context: acquire()'s
- * @number: the client's name for it: core_context
- * @addr: first byte, in the process
+ * @context: the context that acquire() returned
+ * @number: the name of the region for the client: core_context
+ * @addr: address of the first byte, in the process
  * @size: bytes
- * @dma_device: who reaches it
- * @sgt: the client's table; it alone writes it
- * @table: what the device gets of it
+ * @dma_device: the device that reaches it
+ * @sgt: the client's table, which only the client writes
+ * @table: the part of it that the device gets
  * @pinned: put_pages() is due
  * @mapped: dma_unmap() is due
- * @entries: of @sgt that are mapped; 0 if it was never complete, nor counted
- * @lock: guards the following
- * @phase: also read without the lock, by who then takes it and looks again
- * @owner: the task in get_pages(), dma_map(), revoke(), dma_unmap() or put_pages()
- * @waiters: invalidations that wait for the end of %PEER_MAKING
- * @promised: a client was told that dma_unmap() and put_pages() will be called
- * @revoke: to be called once, with @arg; or NULL
- * @arg: for @revoke
+ * @entries: number of mapped entries of @sgt; 0 if the region was never complete,
+ *	and so was not counted
+ * @lock: guards the fields below, down to @arg
+ * @phase: also read without the lock, by those who then take it and check again
+ * @owner: the task that is in get_pages(), dma_map(), revoke(), dma_unmap() or
+ *	put_pages()
+ * @waiters: number of invalidations that wait for the end of %PEER_MAKING
+ * @promised: the client was told that dma_unmap() and put_pages() will be called
+ * @revoke: function to call once, with @arg; or NULL
+ * @arg: argument of @revoke
  * @wait: for changes of @phase
- * @ref: the user's, until peer_region_put(); one for each invalidation under way
- * @rcu: who looks for the number may still see it
- * @pid: process that registered it, for messages
- * @comm: its name
- * @user: the RDMA device's name
+ * @ref: the user's reference, until peer_region_put(); one for each invalidation
+ *	under way
+ * @rcu: for freeing it: those who look for the number may still see it
+ * @pid: the process that registered it, for messages
+ * @comm: name of that process
+ * @user: name of the RDMA device
  */
 struct peer_region {
 	struct peer_client *client;

@@ -4,7 +4,8 @@
  *
  * Lock protocol: region->lock, a spinlock, guards the phase and what belongs to it.
  * Neither it nor any other lock of ours is held while a function of the client's or
- * revoke() runs. The phase says instead what is going on, owner which task is at it:
+ * revoke() runs. Instead, the phase says what is going on, and owner says which task is
+ * doing it:
  *
  *   MAKING     the registering task: in get_pages() or dma_map(), or not active yet
  *   ACTIVE     nobody; the device may use the memory
@@ -12,44 +13,46 @@
  *   UNMAPPING  a task in dma_unmap() or put_pages()
  *   GONE       nobody; the client has its memory back
  *
- * A region goes from one to a later one of them, and to none twice:
+ * A region only goes from one phase to a later one, and enters none twice:
  *
  *   from       to         by
  *   MAKING     ACTIVE     activate(); stop(), for an invalidation that waits
  *   MAKING     UNMAPPING  stop()
  *   ACTIVE     REVOKING   an invalidation; activate(), for one that did not wait
  *   ACTIVE     UNMAPPING  stop(); after it, an invalidation that had waited
- *   REVOKING   UNMAPPING  who was in revoke()
- *   ACTIVE or  GONE       the same two, if the client unmaps the memory by itself,
- *   REVOKING              and so leaves that to it
- *   UNMAPPING  GONE       who was in put_pages()
+ *   REVOKING   UNMAPPING  whoever was in revoke()
+ *   ACTIVE or  GONE       an invalidation that had waited, or whoever was in revoke(), if
+ *   REVOKING              the client unmaps the memory by itself and this is left to it
+ *   UNMAPPING  GONE       whoever was in put_pages()
  *
- * put() begins with stop(), also that of a registration which fails, so each thing
- * that was got is given back once, by whoever enters UNMAPPING.
+ * put() begins with stop(), even if the registration failed. So each thing that was got
+ * is given back once, by whoever enters UNMAPPING.
  *
- * An invalidation does this, by the phase it finds:
+ * What an invalidation does depends on the phase that it finds:
  *
  *   MAKING     if the caller is not the registering task, it waits for the end of
- *              the phase, and goes on by the next one. If it is, or the wait is over,
- *              it answers -EINPROGRESS, which is a promise: that dma_unmap() and
- *              put_pages() will be called, even if the client unmaps by itself
+ *              the phase, and continues with the next phase. If the caller is that
+ *              task, or the wait has timed out, it answers -EINPROGRESS. This is a
+ *              promise that dma_unmap() and put_pages() will be called, even if the
+ *              client unmaps by itself
  *   ACTIVE     it calls revoke() and gives the memory back
- *   REVOKING   if another task is at it, it waits, and goes on by the next phase;
- *              else it has been called from within revoke(): -EINPROGRESS, likewise
- *   UNMAPPING  -EINPROGRESS
- *   GONE       nothing
+ *   REVOKING   if another task is in revoke(), it waits for that, and continues with
+ *              the next phase; otherwise it has been called from within revoke(), and
+ *              answers -EINPROGRESS, with the same promise
+ *   UNMAPPING  it answers -EINPROGRESS
+ *   GONE       it does nothing
  *
- * Clients expect the wait in MAKING: what get_pages() pins would otherwise be taken
- * from under it. Where there is one who waits, it gives the memory back when MAKING
- * ends, because clients know their functions when these are called from within their
- * own call, and what they have locked. Not so clients that unmap by themselves: if
- * there is anything to call of theirs, the registering task does.
+ * Clients expect the wait in MAKING: otherwise, what get_pages() pins would be taken away
+ * from under it. If an invalidation waits, it gives the memory back when MAKING ends,
+ * because clients expect their functions to be called from within their own call, and
+ * know what they have locked. This is not so for clients that unmap by themselves: if
+ * any function of theirs must be called, the registering task calls it.
  *
  * Why this cannot deadlock: the caller of an invalidation may hold locks that the
- * client's functions take. So it waits for revoke(), which depends on no such lock;
- * for get_pages() and dma_map() for a limited time; for dma_unmap(), put_pages() and
- * release() never. stop() and put() do wait for all of them; their callers hold no
- * lock of a client's.
+ * client's functions take. So an invalidation waits for revoke(), which depends on no
+ * such lock; it waits for get_pages() and dma_map() for a limited time; it never waits
+ * for dma_unmap(), put_pages() and release(). stop() and put() do wait for all of these;
+ * their callers hold no lock of a client's.
  *
  * Who can reach a region that has been put: invalidations that found its number,
  * until they put their references; those that look for the number, and readers of
@@ -86,7 +89,7 @@ const char *peer_phase_name(enum peer_phase phase)
 	return names[phase];
 }
 
-/* The task that is at it from now on is @owner, or none. */
+/* Enters @phase. From now on @owner is the task that is at work, or NULL if none is. */
 static void region_enter(struct peer_region *region, enum peer_phase phase,
 			 struct task_struct *owner)
 {
@@ -96,7 +99,10 @@ static void region_enter(struct peer_region *region, enum peer_phase phase,
 	wake_up_all(&region->wait);
 }
 
-/* Waits, with the lock dropped, until the phase is another. Returns false at @timeout. */
+/*
+ * Waits, with the lock dropped, until the region is in another phase. Returns false if
+ * @timeout has passed.
+ */
 static bool region_wait(struct peer_region *region, enum peer_phase phase, long timeout)
 	__must_hold(&region->lock)
 {
@@ -107,7 +113,10 @@ static bool region_wait(struct peer_region *region, enum peer_phase phase, long 
 	return region->phase != phase;
 }
 
-/* A number, and a reference on the client, which peer_region_put() gives back. */
+/*
+ * Allocates a region that has a number, and a reference to the client;
+ * peer_region_put() gives both back.
+ */
 struct peer_region *peer_region_alloc(struct peer_client *client, void *context,
 				      const struct peer_request *req)
 {
@@ -181,7 +190,7 @@ static void region_gone(struct peer_region *region)
 	region_enter(region, PEER_GONE, NULL);
 }
 
-/* Gives the memory back to the client by its functions, without the lock. */
+/* Gives the memory back by calling the functions of the client, without the lock. */
 static void region_unmap(struct peer_region *region)
 	__must_hold(&region->lock)
 {
@@ -198,15 +207,16 @@ static void region_unmap(struct peer_region *region)
 	region_gone(region);
 }
 
-/* What an invalidation answers that finds everything done. */
+/* The answer of an invalidation that finds everything done. */
 static int region_done(const struct peer_region *region)
 {
 	return region->client->unmaps ? -ENOENT : 0;
 }
 
 /*
- * Can the client unmap by itself? Of what it has mapped, and has not been told that it
- * will be asked to.
+ * Is the unmapping left to the client? That takes a client that unmaps by itself,
+ * which has mapped the region, and which has not been told that it will be called for
+ * this.
  */
 static bool region_is_left_to_client(const struct peer_region *region)
 {
@@ -214,8 +224,9 @@ static bool region_is_left_to_client(const struct peer_region *region)
 }
 
 /*
- * Does an invalidation that waits give the memory back? Not where functions of a
- * client were to be called that unmaps by itself: it may have any lock of its own.
+ * Does an invalidation that waits give the memory back? It does not if it would have
+ * to call functions of a client that unmaps by itself, because its caller may hold any
+ * lock of that client.
  */
 static bool region_is_left_to_waiter(const struct peer_region *region)
 {
@@ -293,7 +304,7 @@ static struct peer_region *region_find(struct peer_client *client, u64 number)
 	return region;
 }
 
-/* What clients call: see &typedef invalidate_peer_memory. */
+/* The function that clients call: see &typedef invalidate_peer_memory. */
 int peer_invalidate(void *reg_handle, peer_core_context_t core_context)
 {
 	struct peer_client *client = reg_handle;
@@ -302,7 +313,7 @@ int peer_invalidate(void *reg_handle, peer_core_context_t core_context)
 	u64 start = ktime_get_ns();
 	int ret = -ENOENT;
 
-	/* A client that was asked before it has its handle cannot invalidate yet. */
+	/* A client that is asked before it has its handle cannot invalidate yet. */
 	if (WARN_ON_ONCE(!client) || !percpu_ref_tryget(&client->users))
 		return ret;
 	peer_count(client, PEER_STAT_FREE_CALLBACKS, 1);
@@ -320,8 +331,8 @@ int peer_invalidate(void *reg_handle, peer_core_context_t core_context)
 }
 
 /*
- * Has the client invalidated it already? While the region is made, that is known
- * from who waits, and from whom was told not to.
+ * Has the client invalidated the region already? While the region is being made, this
+ * can be seen from invalidations that wait, and from those that were told not to wait.
  */
 bool peer_region_is_doomed(struct peer_region *region)
 {
@@ -335,13 +346,13 @@ bool peer_region_is_doomed(struct peer_region *region)
 
 /**
  * peer_region_activate() - from now on the region may be revoked
- * @region: of peer_region_get(), of a revocable request
+ * @region: from peer_region_get(), for a revocable request
  * @revoke: ends all use of the memory: when it returns, the device does not access
  *	it, and never will
- * @arg: for @revoke
+ * @arg: argument of @revoke
  *
- * @revoke is called once at most, by any thread, perhaps before this returns. It may
- * sleep, but not wait for a lock of a client's, and may call peer_region_stop().
+ * @revoke is called at most once, by any thread, perhaps before this returns. It may
+ * sleep and may call peer_region_stop(), but must not wait for a lock of a client's.
  *
  * Context: Process, may sleep.
  */
@@ -360,7 +371,10 @@ void peer_region_activate(struct peer_region *region, void (*revoke)(void *arg),
 }
 EXPORT_SYMBOL_GPL(peer_region_activate);
 
-/* No revoke() from now on; gives the memory back, or leaves that to who is at it. */
+/*
+ * From now on, revoke() is not called. Gives the memory back, or leaves that to
+ * whoever is doing it.
+ */
 static void region_stop(struct peer_region *region)
 {
 	lockdep_assert_held(&region->lock);
@@ -379,8 +393,9 @@ static void region_stop(struct peer_region *region)
  * peer_region_stop() - the device does not use the region any more
  * @region: active or not
  *
- * When it returns, revoke() is not running and will not be called, unless it is the
- * caller. The memory is given back to the client, or an invalidation is at it.
+ * When this returns, revoke() is not running and will not be called, unless revoke()
+ * is the caller. The memory has been given back to the client, or an invalidation is
+ * giving it back.
  *
  * Context: Process, may sleep.
  */
@@ -393,11 +408,11 @@ void peer_region_stop(struct peer_region *region)
 EXPORT_SYMBOL_GPL(peer_region_stop);
 
 /**
- * peer_region_put() - end of a region
- * @region: of peer_region_get(); may be freed
+ * peer_region_put() - end a region
+ * @region: from peer_region_get(); may be freed by this
  *
- * peer_region_stop(), if that has not been called. Waits for an invalidation that is
- * giving the memory back, then lets the client forget the region.
+ * Does what peer_region_stop() does, if that has not been called. Waits for an
+ * invalidation that is giving the memory back, then lets the client forget the region.
  *
  * Context: Process, may sleep. Not from within revoke().
  */
@@ -422,12 +437,13 @@ void peer_region_put(struct peer_region *region)
 EXPORT_SYMBOL_GPL(peer_region_put);
 
 /**
- * peer_region_table() - what the device reaches
- * @region: of peer_region_get()
+ * peer_region_table() - get the table of the memory that the device reaches
+ * @region: from peer_region_get()
  *
  * Context: Any.
- * Return: a table, until peer_region_put(), of entries with a DMA address and a DMA
- * length and no pages: the whole pages of the system that the range touches.
+ * Return: a table, which is valid until peer_region_put(). Its entries have a DMA
+ * address and a DMA length, and no pages. They cover the whole pages of the system
+ * that the range touches.
  */
 const struct sg_table *peer_region_table(const struct peer_region *region)
 {
@@ -436,11 +452,11 @@ const struct sg_table *peer_region_table(const struct peer_region *region)
 EXPORT_SYMBOL_GPL(peer_region_table);
 
 /**
- * peer_region_client() - whose memory it is
- * @region: of peer_region_get()
+ * peer_region_client() - get the name of the client whose memory it is
+ * @region: from peer_region_get()
  *
  * Context: Any.
- * Return: the client's name, until peer_region_put().
+ * Return: the client's name, which is valid until peer_region_put().
  */
 const char *peer_region_client(const struct peer_region *region)
 {

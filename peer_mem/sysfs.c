@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /sys/kernel/mm/memory_peers/<client>/: the version that a client gave, and what
- * is counted of it, under the names that user space knows.
+ * /sys/kernel/mm/memory_peers/<client>/: the version that a client gave, and its
+ * counters, under the names that user space knows.
  *
- * The files read counters of all CPUs without a lock. A reader may find a region
- * counted in one file and not yet in another, as long as it is being registered.
+ * The files read the counters of all CPUs without a lock. While a region is being
+ * registered, a reader may find it counted in one file and not yet in another.
  *
  * Removing a directory waits for its readers. Its kobject is a part of the client,
- * who waits until nobody has it any more.
+ * so removing it also waits until nobody has the kobject any more.
  */
 #include <linux/kernfs.h>
 #include <linux/kobject.h>
@@ -119,7 +119,7 @@ void peer_sysfs_remove(struct peer_client *client)
 	client_kobj_put(client);
 }
 
-/* The directory mm/. Not every kernel exports its kobject, but it is there to find. */
+/* Finds the kobject of the directory mm/. Not every kernel exports it, but it can be found. */
 static struct kobject *mm_kobj_get(void)
 {
 	struct kernfs_node *dir = kernfs_find_and_get(kernel_kobj->sd, "mm");

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The part of a mapped scatter list that a device is to have.
+ * The part of a mapped scatter list that a device gets.
  *
- * A list consists of pages of the memory's owner, of 64 KiB for example, and who
- * made it gets it back untouched. The device is given a list of its own, of the
- * range that was asked for, in pages of the system and as few entries as possible.
+ * A list consists of pages of the memory's owner, for example of 64 KiB, and goes
+ * back to whoever made it as it was. The device gets a list of its own, which covers
+ * the range that was asked for, in pages of the system and in as few entries as
+ * possible.
  */
 #include <linux/align.h>
 #include <linux/export.h>
@@ -14,17 +15,17 @@
 #include <linux/sizes.h>
 #include <kverbs/peer_region.h>
 
-/* The most of an entry: lengths have 32 bits, and large pages are not to be cut. */
+/* The longest entry: lengths have 32 bits, and large pages should not be cut. */
 #define TABLE_MAX_ENTRY	SZ_2G
 
 /**
- * struct table_walk - a way through the range
+ * struct table_walk - a walk over the range
  * @sg: the next entry to look at
- * @nents: entries left, with @sg
+ * @nents: entries left, including @sg
  * @skip: bytes from here to the range
  * @length: bytes of the range that are still to come
- * @addr: where the next of them is
- * @avail: how many are there, in the entry before @sg
+ * @addr: address of the next of these bytes
+ * @avail: how many of them are there, in the entry before @sg
  */
 struct table_walk {
 	struct scatterlist *sg;
@@ -60,7 +61,7 @@ static int walk_entry(struct table_walk *walk)
 }
 
 /*
- * The next piece of the range that is contiguous. Returns its length in bytes, 0 at
+ * Finds the next contiguous piece of the range. Returns its length in bytes, 0 at
  * the end of the range, or -EINVAL.
  */
 static s64 walk_piece(struct table_walk *walk, u64 *addr)
@@ -85,7 +86,7 @@ static s64 walk_piece(struct table_walk *walk, u64 *addr)
 	return length;
 }
 
-/* How many pieces there are, or -EINVAL. */
+/* Returns the number of pieces, or -EINVAL. */
 static s64 walk_count(struct table_walk walk)
 {
 	s64 count = 0, length;
@@ -97,15 +98,16 @@ static s64 walk_count(struct table_walk walk)
 }
 
 /**
- * peer_table_trim() - a table of a part of a mapped list
- * @to: not set up; sg_free_table() frees it
+ * peer_table_trim() - make a table of a part of a mapped list
+ * @to: the table, which is set up here; sg_free_table() frees it
  * @from: the list, which is not written; its pages are not looked at
- * @nents: mapped entries of it
+ * @nents: number of its mapped entries
  * @skip: bytes from its beginning to the part, whole pages
  * @length: bytes of the part, whole pages, not 0
  *
  * Entries of the result have a DMA address and a DMA length, both of whole pages,
- * and nothing else. Those that follow each other without a gap are one, up to 2 GiB.
+ * and nothing else. Pieces that follow each other without a gap become one entry, of
+ * up to 2 GiB.
  *
  * Context: Process, may sleep.
  * Return: 0; -EINVAL if the list ends before the part does, wraps, or is not made of

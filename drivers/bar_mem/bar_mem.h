@@ -2,7 +2,7 @@
 /*
  * kverbs_bar_mem: what its files share.
  *
- * main.c  the driver: which part of which BAR, and that it becomes a provider
+ * main.c  the driver: chooses the part of a BAR, and makes the device a provider
  * cmb.c   controller memory buffers of NVMe controllers
  */
 #ifndef KVERBS_BAR_MEM_H
@@ -11,9 +11,9 @@
 #include <linux/pci.h>
 
 /**
- * struct bar_mem_range - memory that a device has
+ * struct bar_mem_range - a range of memory of a device
  * @bar: number of its BAR
- * @offset: bytes from the start of that
+ * @offset: bytes from the start of the BAR
  * @size: bytes, 0 for the rest of the BAR
  */
 struct bar_mem_range {

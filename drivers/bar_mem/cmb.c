@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Controller memory buffers (CMB) of NVMe controllers: memory behind one of the
- * controller's BARs, for queues and data of hosts. The registers are those of the
- * NVM Express Base Specification, "Controller Properties": CAP.CMBS tells that the
- * others must be switched on before they say anything; older controllers, with a
- * CMB but without that bit, have them always.
+ * controller's BARs, for queues and data of hosts. The registers are those of the NVM
+ * Express Base Specification, "Controller Properties". CAP.CMBS says that the other
+ * registers must be switched on before they contain anything; on older controllers,
+ * which have a CMB but not that bit, they are always on.
  */
 #include <linux/bitfield.h>
 #include <linux/io.h>
@@ -35,7 +35,10 @@
 #define CMB_CONTROL_REGISTERS	BIT_ULL(0)	/* the registers above are valid */
 #define CMB_CONTROL_MEMORY	BIT_ULL(1)	/* the controller knows its own memory */
 
-/* What the registers say. A CMB may be larger than what there is of its BAR. */
+/*
+ * Finds what the registers say about the CMB, and limits it to its BAR: a CMB may be
+ * larger than that.
+ */
 static int cmb_locate(struct pci_dev *pdev, void __iomem *regs, struct bar_mem_range *range)
 {
 	u32 size = readl(regs + CMB_SIZE);
@@ -61,8 +64,8 @@ static int cmb_locate(struct pci_dev *pdev, void __iomem *regs, struct bar_mem_r
 }
 
 /*
- * The controller shall take bus addresses of its memory, which its clients may give it
- * in commands, for what they are.
+ * Makes the controller recognise bus addresses of its own memory, which its clients may
+ * give it in commands.
  */
 static void cmb_enable_memory(struct pci_dev *pdev, void __iomem *regs,
 			      const struct bar_mem_range *range)
@@ -74,15 +77,15 @@ static void cmb_enable_memory(struct pci_dev *pdev, void __iomem *regs,
 
 /**
  * bar_mem_cmb() - find and enable an NVMe controller's memory buffer
- * @pdev: enabled, and no other driver's
- * @range: where it is, if 0 is returned
+ * @pdev: the controller: enabled, and not bound to another driver
+ * @range: set to the location of the buffer, if 0 is returned
  *
- * It stays enabled when the driver goes: its memory may be in use for longer. Whoever
- * comes next does the same again.
+ * The buffer stays enabled when the driver is unbound, because its memory may be in use
+ * for longer. The next driver does the same again.
  *
  * Context: may sleep.
- * Return: 0; -ENODEV: it has none; -EOPNOTSUPP: one that is not for data; -EINVAL: what
- * it says of it makes no sense; -ENOMEM.
+ * Return: 0; -ENODEV: the controller has no buffer; -EOPNOTSUPP: its buffer is not for
+ * data; -EINVAL: what it says about the buffer makes no sense; -ENOMEM.
  */
 int bar_mem_cmb(struct pci_dev *pdev, struct bar_mem_range *range)
 {

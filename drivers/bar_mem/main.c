@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * kverbs_bar_mem: makes a provider of peer-to-peer memory of a device that has memory
- * behind a BAR and no driver that offers it: accelerators, NVMe controllers with a
- * controller memory buffer, QEMU's ivshmem.
+ * kverbs_bar_mem: turns a device that has memory behind a BAR, but no driver that
+ * offers it, into a provider of peer-to-peer memory: accelerators, NVMe controllers
+ * with a controller memory buffer, QEMU's ivshmem.
  *
  * It binds to no device by itself. Either
  *
@@ -39,7 +39,7 @@ static bool publish = true;
 module_param(publish, bool, 0644);
 MODULE_PARM_DESC(publish, "let every orchestrator find it (Y)");
 
-/* The largest BAR of memory: BAR 0 if there is none, which is refused later. */
+/* The largest memory BAR; if there is none, BAR 0, which is refused later. */
 static int bar_mem_largest(struct pci_dev *pdev)
 {
 	int i, largest = 0;
@@ -52,7 +52,10 @@ static int bar_mem_largest(struct pci_dev *pdev)
 	return largest;
 }
 
-/* The parameters are for the devices that are bound from now on. */
+/*
+ * Chooses the memory of a device. Parameters apply to the devices that are bound
+ * after they were set.
+ */
 static int bar_mem_choose(struct pci_dev *pdev, struct bar_mem_range *range)
 {
 	int wanted = READ_ONCE(bar);
@@ -93,7 +96,10 @@ static int bar_mem_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	return 0;
 }
 
-/* The memory goes with the binding; unbinding waits until it is free. */
+/*
+ * The memory is taken away when the device is unbound; unbinding waits until the
+ * memory is free.
+ */
 static struct pci_driver bar_mem_driver = {
 	.name = KBUILD_MODNAME,
 	.probe = bar_mem_probe,

@@ -35,33 +35,34 @@
 #define EDU_BUFFER		0x40000
 #define EDU_BUFFER_SIZE		4096
 /*
- * What is moved at a time. Not the whole buffer: there are releases of QEMU that take
- * this for a transfer beyond it, and end.
+ * What is moved at a time. This is not the whole buffer, because some releases of
+ * QEMU take that for a transfer beyond the buffer, and exit.
  */
 #define EDU_CHUNK		(EDU_BUFFER_SIZE - 8)
 
 enum edu_state {
 	EDU_WORKS,
 	EDU_BROKEN,	/* no answer: it may not use the bus any more */
-	EDU_GOES,	/* its driver lets go of it */
+	EDU_GOES,	/* its driver is being unbound */
 };
 
 /**
  * struct edu_engine - one device
  * @ref: references
- * @entry: in the list of engines that are bound
- * @pdev: the device: only the work's and the driver's, while it is bound
+ * @entry: entry in the list of engines that are bound
+ * @pdev: the device; only the work and the driver use it, while the device is bound
  * @regs: BAR 0, likewise
  * @lock: guards @state and @queue
- * @state: only ever becomes worse
- * @queue: requests; the first one is under way, and the work's alone
- * @idle: @queue has become empty
- * @work: does all that is done with the device: when there is a request, an
- *	interrupt, or none in time
- * @mapped: of the request under way, the lists are mapped; the work's
- * @moving: a chunk is moving between memory and buffer; the work's
- * @storing: that chunk is in the buffer, and bound for where it belongs; the work's
- * @deadline: when @moving takes too long, in jiffies; the work's
+ * @state: only ever gets worse
+ * @queue: requests; the first one is under way, and only the work uses it
+ * @idle: woken up when @queue has become empty
+ * @work: does everything that is done with the device; runs when there is a request,
+ *	an interrupt, or no interrupt in time
+ * @mapped: the lists of the request under way are mapped; used by the work alone
+ * @moving: a chunk is moving between memory and buffer; used by the work alone
+ * @storing: that chunk is in the buffer, and goes from there to where it belongs;
+ *	used by the work alone
+ * @deadline: when @moving takes too long, in jiffies; used by the work alone
  */
 struct edu_engine {
 	struct kref ref;

@@ -3,12 +3,14 @@
  * The queue of requests of an engine, and how one is carried out: chunk by chunk, from
  * memory to the buffer, from there to memory.
  *
- * All that is done with the device is done by one work item, which submitters,
- * interrupts and, when there is none, time start. So what is under way needs no lock;
- * edu_engine.lock is for the queue and the state, and is not held across callbacks.
+ * One work item does everything that is done with the device. It is started by
+ * submitters, by interrupts and, if no interrupt comes, by a timeout. So what is under
+ * way needs no lock; edu_engine.lock is for the queue and the state, and is not held
+ * across callbacks.
  *
- * The device does not tell of failed transfers: what it cannot read is ones, what it
- * cannot write is lost. All that can be seen is that it does not answer.
+ * The device does not report failed transfers: what it cannot read, it takes for ones;
+ * what it cannot write is lost. The only failure that can be seen is that the device
+ * does not answer.
  */
 #include <kverbs/p2pdma.h>
 #include <linux/completion.h>
@@ -18,12 +20,15 @@
 
 #include "edu.h"
 
-/* A transfer takes 0.1 s, of the time of a guest that may have to wait for its host. */
+/* A transfer takes 0.1 s of the guest's time, and the guest may have to wait for its host. */
 #define EDU_TIMEOUT	(20 * HZ)
 
 /* --- memory ----------------------------------------------------------------------- */
 
-/* Peer-to-peer memory has its own way of being mapped; a list is all or nothing of it. */
+/*
+ * Peer-to-peer memory is mapped by functions of its own. A list consists entirely of
+ * such memory, or has none of it.
+ */
 static int edu_map(struct edu_engine *edu, struct sg_table *sgt, enum dma_data_direction dir)
 {
 	struct device *dev = &edu->pdev->dev;
@@ -126,7 +131,10 @@ static void edu_moved(struct edu_engine *edu, struct edu_copy *copy)
 	edu->storing = !edu->storing;
 }
 
-/* It may be about to write to memory that others have by then. */
+/*
+ * The device is cut off from the bus, because it may be about to write to memory that
+ * others have by then.
+ */
 static void edu_give_up(struct edu_engine *edu)
 {
 	pci_err(edu->pdev, "no answer: it is used no more\n");
@@ -137,7 +145,7 @@ static void edu_give_up(struct edu_engine *edu)
 	spin_unlock_irq(&edu->lock);
 }
 
-/* Is the device, still, at work? A device that is not there reads as ones. */
+/* Is the device still at work? A device that is not there reads as ones. */
 static bool edu_is_busy(struct edu_engine *edu, struct edu_copy *copy)
 {
 	u32 command;
@@ -165,7 +173,7 @@ static int edu_errno(enum edu_state state)
 	return errnos[state];
 }
 
-/* What requests end with from now on, or 0. */
+/* The error that requests end with from now on, or 0. */
 static int edu_status(struct edu_engine *edu)
 {
 	int ret;
@@ -198,7 +206,10 @@ static void edu_end(struct edu_engine *edu, struct edu_copy *copy, int status)
 	copy->done(copy);
 }
 
-/* Lets the next transfer begin; false if there is none: @status tells why, 0 for success. */
+/*
+ * Starts the next transfer. Returns false if there is none; @status says why, and is 0
+ * for success.
+ */
 static bool edu_begin(struct edu_engine *edu, struct edu_copy *copy, int *status)
 {
 	*status = edu_status(edu);
@@ -224,7 +235,10 @@ static void edu_work(struct work_struct *work)
 			break;
 		edu_end(edu, copy, status);
 	}
-	/* An interrupt that was faster has made it pending: then it stays so. */
+	/*
+	 * If an interrupt was faster, it has made the work pending already, and this
+	 * changes nothing.
+	 */
 	if (edu->moving)
 		queue_delayed_work(system_wq, &edu->work, EDU_TIMEOUT);
 	else
@@ -252,8 +266,8 @@ static bool edu_is_idle(struct edu_engine *edu)
 }
 
 /*
- * Ends all requests. The one under way ends with the transfer that cannot be called
- * back, or when that takes too long.
+ * Ends all requests. The one under way ends with its current transfer, which cannot be
+ * called back, or when that takes too long.
  */
 void edu_engine_stop(struct edu_engine *edu)
 {
@@ -266,7 +280,7 @@ void edu_engine_stop(struct edu_engine *edu)
 
 /* --- requests --------------------------------------------------------------------- */
 
-/* Has the list as much as that? */
+/* Does the list have @len bytes? */
 static bool edu_has(const struct sg_table *sgt, size_t len)
 {
 	struct scatterlist *sg;
@@ -281,13 +295,13 @@ static bool edu_has(const struct sg_table *sgt, size_t len)
 }
 
 /**
- * edu_submit() - have memory copied
+ * edu_submit() - submit a request to copy memory
  * @edu: engine
- * @copy: what, and whom to tell
+ * @copy: what to copy, and the function to call afterwards
  *
  * Context: Any.
- * Return: 0: @copy->done will be called; -EINVAL: no length, or more than the lists
- * have; -EIO: the device does not work; -ENODEV: it goes.
+ * Return: 0: @copy->done will be called; -EINVAL: the length is 0, or more than the
+ * lists have; -EIO: the device does not work; -ENODEV: its driver is being unbound.
  */
 int edu_submit(struct edu_engine *edu, struct edu_copy *copy)
 {
@@ -303,7 +317,7 @@ int edu_submit(struct edu_engine *edu, struct edu_copy *copy)
 	first = list_empty(&edu->queue);
 	if (!ret)
 		list_add_tail(&copy->entry, &edu->queue);
-	/* Within the lock: later, the device may have gone, and @edu with it. */
+	/* Inside the lock, because the device may be gone after that, and @edu with it. */
 	if (!ret && first)
 		edu_engine_kick(edu);
 	spin_unlock_irqrestore(&edu->lock, flags);
@@ -325,12 +339,12 @@ static void edu_copy_done(struct edu_copy *copy)
  * edu_copy() - copy memory, and wait for it
  * @edu: engine
  * @from: what to copy
- * @to: where to
+ * @to: where to copy it
  * @len: bytes
  *
  * Context: may sleep, 0.2 s for each 4 KiB and for what is queued already.
- * Return: as edu_submit() and &edu_copy.status; or what mapping for the device failed
- * with: -EREMOTEIO if it has no way to the memory.
+ * Return: what edu_submit() returned, or &edu_copy.status; or the error of mapping the
+ * memory for the device: -EREMOTEIO if the device has no route to the memory.
  */
 int edu_copy(struct edu_engine *edu, struct sg_table *from, struct sg_table *to, size_t len)
 {

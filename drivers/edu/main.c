@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * kverbs_edu: driver of QEMU's edu device (1234:11e8), which is made for teaching: of
- * what it has, the DMA engine is used, for peer-to-peer memory among others. It
- * reaches the lowest 256 MiB only, unless QEMU is told otherwise:
+ * kverbs_edu: driver of QEMU's edu device (1234:11e8), which is made for teaching. The
+ * driver uses only its DMA engine, for peer-to-peer memory among other things. The
+ * engine reaches only the lowest 256 MiB, unless QEMU is told otherwise:
  * -device edu,dma_mask=0xffffffffffffffff
  *
  * edu_mutex guards the list of engines that are bound. An engine is freed with its last
- * reference; who has one, and not the driver, gets -ENODEV once the driver has gone.
+ * reference. Those who still have one after the driver was unbound get -ENODEV.
  */
 #include <linux/dma-mapping.h>
 #include <linux/interrupt.h>
@@ -32,7 +32,7 @@ static struct edu_engine *edu_find_locked(const struct pci_dev *pdev)
 }
 
 /**
- * edu_engine_get() - the engine of a device
+ * edu_engine_get() - get the engine of a device
  * @pdev: any device
  *
  * Context: may sleep.
@@ -68,7 +68,7 @@ void edu_engine_put(struct edu_engine *edu)
 }
 EXPORT_SYMBOL_GPL(edu_engine_put);
 
-/* The line may be shared, where there are no messages. */
+/* Without MSI, the line may be shared. */
 static irqreturn_t edu_interrupt(int irq, void *data)
 {
 	struct edu_engine *edu = data;
@@ -76,7 +76,10 @@ static irqreturn_t edu_interrupt(int irq, void *data)
 
 	if (!status)
 		return IRQ_NONE;
-	/* Also of a device that has gone: the work will see that. */
+	/*
+	 * A device that has gone has nothing to acknowledge, but the work will see that
+	 * it has gone.
+	 */
 	if (!PCI_POSSIBLE_ERROR(status))
 		writel(status, edu->regs + EDU_IRQ_ACK);
 	edu_engine_kick(edu);
@@ -98,7 +101,7 @@ static int edu_setup(struct pci_dev *pdev)
 	ret = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
 	if (ret)
 		return ret;
-	/* What is moved at a time does not depend on how memory is mapped. */
+	/* The size of a chunk does not depend on how the memory is mapped. */
 	dma_set_max_seg_size(&pdev->dev, UINT_MAX);
 	return 0;
 }
@@ -163,7 +166,7 @@ static void edu_remove(struct pci_dev *pdev)
 	mutex_unlock(&edu_mutex);
 	edu_engine_stop(edu);
 	edu_irq_free(edu);
-	/* Nothing is queued, and no interrupt starts it again. */
+	/* Nothing is queued, and no interrupt can start the work again. */
 	cancel_delayed_work_sync(&edu->work);
 	edu_engine_put(edu);
 }

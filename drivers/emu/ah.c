@@ -7,14 +7,14 @@
 #include "fault.h"
 
 /**
- * emu_av_init() - take over an address vector
- * @av: set up; where it fails, not touched
+ * emu_av_init() - set up an address vector
+ * @av: the vector; left as it is on failure
  * @edev: device
  * @attr: the address, with the source GID looked up if it has a global route
  *
  * Context: Any.
- * Return: 0, or -EINVAL for a port that is not there or an address that the port's
- * link layer cannot have.
+ * Return: 0, or -EINVAL if there is no such port or if the port's link layer
+ * cannot have such an address.
  */
 int emu_av_init(struct emu_av *av, struct emu_device *edev, const struct rdma_ah_attr *attr)
 {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is behind the pages of a user region: RAM or peer-to-peer memory, which the
- * kernel has mapped, or other memory of a device, on the bus, which is mapped here.
+ * The memory behind the pages of a user region: RAM or peer-to-peer memory, which the
+ * kernel has mapped already, or other device memory on the bus, which this file maps.
  *
- * A backing is made of a umem's list, and stays as it is until it is freed. It
- * belongs to a region, which is given it, and loses it, while nobody is inside.
+ * A backing is made from the list of a umem, and does not change until it is freed.
+ * It belongs to a region; it is given to the region, and taken from it, only while
+ * nobody is inside the region.
  */
 #include <linux/dma-direct.h>
 #include <linux/io.h>
@@ -16,7 +17,7 @@
 #include "memory.h"
 #include "region.h"
 
-/* Runs of memory of other devices: room for as many as the umem can have. */
+/* Makes room for the mappings of other devices' memory: as many as the umem can have runs. */
 static int emu_backing_alloc_maps(struct emu_backing *backing, struct ib_umem *umem)
 {
 	if (backing->maps)
@@ -26,7 +27,7 @@ static int emu_backing_alloc_maps(struct emu_backing *backing, struct ib_umem *u
 	return backing->maps ? 0 : -ENOMEM;
 }
 
-/* Maps a run of what is not RAM. Returns the kernel address or an ERR_PTR. */
+/* Maps a run of memory that is not RAM. Returns the kernel address or an ERR_PTR. */
 static void *emu_backing_map(struct emu_backing *backing, struct emu_device *edev,
 			     struct ib_umem *umem, u64 addr, u64 len)
 {
@@ -36,14 +37,17 @@ static void *emu_backing_map(struct emu_backing *backing, struct emu_device *ede
 
 	if (mem)
 		return mem;
-	/* RAM that we do not know, or a part of it, is nothing that a device has. */
+	/* Device memory contains no RAM, not even RAM that we do not know. */
 	if (region_intersects(phys, len, IORESOURCE_SYSTEM_RAM, IORES_DESC_NONE) !=
 	    REGION_DISJOINT)
 		return ERR_PTR(-EFAULT);
 	err = emu_backing_alloc_maps(backing, umem);
 	if (err)
 		return ERR_PTR(err);
-	/* As its owner has it mapped: the kernel takes care that the kinds agree. */
+	/*
+	 * Mapped in the same way as its owner has mapped it: the kernel takes care
+	 * that the types agree.
+	 */
 	mem = memremap(phys, len, MEMREMAP_WB | MEMREMAP_WC);
 	if (!mem)
 		return ERR_PTR(-ENOMEM);
@@ -52,8 +56,9 @@ static void *emu_backing_map(struct emu_backing *backing, struct emu_device *ede
 }
 
 /*
- * Adds the pages of a run of contiguous memory. All but the first run begin, and all
- * but the last end, where a page does: that is how the page size was chosen.
+ * Adds the pages of a run of contiguous memory. The page size was chosen such that
+ * every run but the first begins at a page boundary, and every run but the last ends
+ * at one.
  */
 static int emu_backing_add_run(struct emu_backing *backing, struct emu_device *edev,
 			       struct ib_umem *umem, u64 addr, u64 len, u32 *filled)
@@ -102,15 +107,16 @@ static int emu_backing_fill(struct emu_backing *backing, struct emu_device *edev
 
 /**
  * emu_backing_create() - make the memory of a umem accessible
- * @edev: device that it is mapped for
+ * @edev: device that the memory is mapped for
  * @umem: the memory
  * @iova: address of its first byte, as consumers name it
  *
  * Context: Process.
- * Return: the backing; -EINVAL if the first byte cannot have that place in a page, or
- * the range wraps around; -EFAULT if some of it is neither RAM nor another device's
- * memory; -EREMOTEIO if it is peer-to-peer memory to which the device has no way,
- * -ENODEV if that goes; -ENOMEM.
+ * Return: the backing, or an ERR_PTR: -EINVAL if the first byte cannot have that
+ * offset in a page, or if the range wraps around; -EFAULT if some of the memory is
+ * neither RAM nor another device's memory; -EREMOTEIO if it is peer-to-peer memory to
+ * which the device has no route; -ENODEV if the provider of that memory is going
+ * away; -ENOMEM.
  */
 struct emu_backing *emu_backing_create(struct emu_device *edev, struct ib_umem *umem, u64 iova)
 {
@@ -139,7 +145,7 @@ struct emu_backing *emu_backing_create(struct emu_device *edev, struct ib_umem *
 
 /**
  * emu_backing_free() - undo emu_backing_create()
- * @backing: what nobody uses any more; or NULL
+ * @backing: a backing that nobody uses any more, or NULL
  *
  * Context: Process.
  */

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who has the channel adapter open.
+ * The opens of a channel adapter.
  *
- * Each open gets a doorbell of its own, as hardware maps a page of doorbells for
- * each process; nothing is rung by them here. The device's table has them by
- * number, from 1 on. Its lock is that of the table: whoever shows them holds it,
- * and emu_close_ca(), after which the midlayer frees the memory, takes it, too.
+ * Each open gets a doorbell of its own, just as hardware maps a page of
+ * doorbells for each process; here, nothing is rung with them. The device's
+ * table holds the opens by doorbell number, from 1 on. The table's own lock
+ * guards them: emu_ca_show() holds it, and emu_close_ca(), after which the
+ * midlayer frees the memory, takes it too.
  */
 #include <linux/seq_file.h>
 #include <linux/string.h>
@@ -17,7 +18,10 @@
 /* Doorbells of a device: as many pages as fit into 4 MiB of a BAR. */
 #define EMU_MAX_DOORBELLS	1024
 
-/* The first ones, which processes do not get: they may open it as often as they like. */
+/*
+ * The first doorbells are reserved for the kernel, because processes may open
+ * the device as often as they like.
+ */
 #define EMU_KERNEL_DOORBELLS	64
 
 static struct emu_ca *to_eca(struct ib_ca *ibca)
@@ -41,7 +45,7 @@ static int emu_ca_set_tag(struct emu_ca *ca, const void *vendor, size_t len)
 	return 0;
 }
 
-/* Also returns -ENOMEM where there is no doorbell left. */
+/* Also returns -ENOMEM if no doorbell is left. */
 int emu_open_ca(struct ib_ca *ibca, const void *vendor, size_t len)
 {
 	struct emu_device *edev = to_edev(ibca->device);
@@ -64,7 +68,7 @@ void emu_close_ca(struct ib_ca *ibca)
 	xa_erase(&to_edev(ibca->device)->cas, to_eca(ibca)->doorbell);
 }
 
-/* Bytes of a tag that are no text are shown as \ooo. */
+/* Bytes of a tag that are not text are shown as \ooo. */
 void emu_ca_show(struct emu_device *edev, struct seq_file *s)
 {
 	unsigned long number;

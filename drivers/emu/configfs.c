@@ -2,31 +2,34 @@
 /*
  * Devices at run time: /sys/kernel/config/kverbs_emu/<name>/
  *
- *   port1/	what the port is like, see configfs_port.c; mkdir port2, port3 and
- *		port4, in this order, adds ports, rmdir of the last one takes it away
- *   ports	number of ports, 1 to 4 (default 1), with directories or without
- *   netdev	empty for InfiniBand; or the network device of each port,
- *		separated by commas, for Ethernet, which sets the number of ports too.
- *		A device with one netdev or more in its ports' directories is Ethernet
+ *   port1/	settings of the port, see configfs_port.c; mkdir port2, port3 and
+ *		port4, in this order, adds ports, and rmdir of the last one removes it
+ *   ports	number of ports, 1 to 4 (default 1), whether or not they have directories
+ *   netdev	for InfiniBand, empty; for Ethernet, the network device of each port,
+ *		separated by commas, which also sets the number of ports. A device is
+ *		also Ethernet if the directory of at least one of its ports names a netdev
  *   adaptive_moderation	1 lets the moderation of CQs follow their load (default 0)
- *   pci		empty, or the address of a PCI function, as 0000:01:00.0, that the
- *		device is to be a child of; when that goes, the device is disabled
+ *   pci		empty, or the address of a PCI function, such as 0000:01:00.0, which
+ *		becomes the parent of the device; when the function goes away, the
+ *		device is disabled
  *   enable	1 creates the device <name>, 0 destroys it
  *
- * A directory is made with mkdir; the attributes of the device may be changed while
- * it is not enabled, else they refuse with -EBUSY, and so do mkdir and rmdir of
- * ports. -EBUSY is also for fewer ports than directories. rmdir destroys the device
- * too; ports that were added by mkdir must be removed before, as in any directory.
- * These directories hold the module: it can be unloaded when none is left.
+ * mkdir makes the directory of a device. The attributes of the device can be changed only
+ * while it is not enabled: otherwise writes to them fail with -EBUSY, and so do mkdir and
+ * rmdir of ports. Setting fewer ports than there are directories fails with -EBUSY too.
+ * rmdir also destroys the device; ports that were added by mkdir must be removed before
+ * that, as in any directory. These directories hold the module: it can be unloaded when
+ * none is left.
  *
- * The devices of the module parameters are here from the start, with all of their
- * ports. Their directories can be disabled, changed and enabled again, but not
- * removed: they belong to the module, do not hold it, and go with it.
+ * The devices that the module parameters ask for have their directories from the start,
+ * with all of their ports. These devices can be disabled, changed and enabled again, but
+ * their directories cannot be removed: they belong to the module, do not hold it, and go
+ * away with it.
  *
- * Locks: configfs calls make and drop methods inside its su_mutex; emu_config.lock
- * is taken inside that, and is held while a device is created and destroyed. In
- * an attribute's method none of configfs's locks is taken, but for the one that
- * configfs_depend_item_unlocked() needs, a spinlock.
+ * Locks: configfs calls the make and drop methods with its su_mutex held. emu_config.lock
+ * is taken inside su_mutex, and is held while a device is created or destroyed. The
+ * methods of attributes take none of the locks of configfs, except the spinlock that
+ * configfs_depend_item_unlocked() needs.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -73,7 +76,7 @@ static ssize_t emu_config_ports_show(struct config_item *item, char *page)
 	return sysfs_emit(page, "%u\n", READ_ONCE(to_config(item)->nr_ports));
 }
 
-/* Those that are not there any more are forgotten. */
+/* The settings of ports that no longer exist are forgotten. */
 static int emu_config_set_ports(struct emu_config *config, u32 nr_ports)
 {
 	u32 i;
@@ -138,7 +141,7 @@ static int emu_config_parse_netdev(char *list, const char *names[EMU_MAX_PORTS])
 	return n;
 }
 
-/* Sets link layer, network devices and with them the number of ports. */
+/* Sets the link layer, the network devices and, with these, the number of ports. */
 static int emu_config_set_netdev(struct emu_config *config, char *list)
 {
 	const char *names[EMU_MAX_PORTS];
@@ -155,7 +158,7 @@ static int emu_config_set_netdev(struct emu_config *config, char *list)
 	return 0;
 }
 
-/* What was written, without blanks around it, is for @set, under the lock. */
+/* Passes what was written to @set, under the lock, without the blanks around it. */
 static ssize_t emu_config_store_text(struct config_item *item, const char *page, size_t len,
 				     int (*set)(struct emu_config *config, char *text))
 {
@@ -233,10 +236,10 @@ static ssize_t emu_config_enable_show(struct config_item *item, char *page)
 }
 
 /*
- * configfs asks nobody before it removes a directory, but leaves alone what
- * something depends on: of ports that were added by mkdir, the next one, and the
- * device of the last one, while it is enabled. Returns 0, or -EBUSY if the
- * directory is just being made or removed.
+ * configfs does not ask before it removes a directory, but it does not remove a directory
+ * that something depends on. Two things depend on the directory of a port that was added
+ * by mkdir: the next port; and, if it is the last one, the device while it is enabled.
+ * Returns 0, or -EBUSY if the directory is just being made or removed.
  */
 static int emu_config_depend(struct emu_config *config, u32 num)
 {
@@ -287,7 +290,10 @@ static void emu_config_disable(struct emu_config *config)
 	emu_place_leave(config);
 }
 
-/* Then its ports' directories cannot be removed. */
+/*
+ * Is it a device of the module parameters? Then the directories of its ports cannot be
+ * removed.
+ */
 static bool emu_config_is_param(const struct emu_config *config)
 {
 	return !list_empty(&config->entry);
@@ -315,9 +321,9 @@ static int emu_config_set_enable(struct emu_config *config, bool enable)
 }
 
 /**
- * emu_config_evict() - disable a device whose place goes
+ * emu_config_evict() - disable a device whose place goes away
  * @config: its directory
- * @parent: the place; a device that is elsewhere meanwhile is left alone
+ * @parent: the place; a device that is somewhere else by now is left alone
  *
  * Context: Process.
  */
@@ -434,14 +440,14 @@ static const struct config_item_type emu_config_type = {
 	.ct_owner = THIS_MODULE,
 };
 
-/* Devices of module parameters have all of their ports. */
+/* Devices of module parameters have all of their ports already, so mkdir adds none. */
 static const struct config_item_type emu_config_param_type = {
 	.ct_item_ops = &emu_config_item_ops,
 	.ct_attrs = emu_config_attrs,
 	.ct_owner = THIS_MODULE,
 };
 
-/* With one port; its group is to be set up. */
+/* Makes a configuration with one port. The caller sets up its group. */
 static struct emu_config *emu_config_new(const char *name)
 {
 	struct emu_config *config = kzalloc(sizeof(*config), GFP_KERNEL);
@@ -462,7 +468,7 @@ static struct emu_config *emu_config_new(const char *name)
 	return config;
 }
 
-/* Directories that cannot be removed. Returns 0 or -ENOMEM. */
+/* Adds directories of ports that cannot be removed. Returns 0 or -ENOMEM. */
 static int emu_config_add_default_ports(struct emu_config *config, u32 nr)
 {
 	struct emu_config_port *dir;
@@ -539,7 +545,7 @@ static void emu_config_put_param(struct emu_config *config)
 	config_group_put(&config->group);
 }
 
-/* The name, which may have been a pattern, is the device's from now on. */
+/* Takes over the name of the device, because the name so far may have been a pattern. */
 static int emu_config_rename(struct emu_config *config)
 {
 	char *name = kstrdup(dev_name(&config->edev->ibdev.dev), GFP_KERNEL);
@@ -567,12 +573,12 @@ static int emu_config_start_param(struct emu_config *config)
 
 /**
  * emu_configfs_add() - create a device that has a directory from the start
- * @spec: what it is to be
- * @pci: address of the PCI function to be a child of, or empty
+ * @spec: the device to create
+ * @pci: address of the PCI function that becomes its parent, or empty
  *
  * Context: Process context, before emu_configfs_init().
- * Return: 0; -EINVAL for what is no such address; -ENODEV if there is no such function;
- * -ENOMEM; or what emu_device_create() returned.
+ * Return: 0; -EINVAL if @pci is not such an address; -ENODEV if there is no such
+ * function; -ENOMEM; or what emu_device_create() returned.
  */
 int emu_configfs_add(const struct emu_device_spec *spec, const char *pci)
 {
@@ -595,7 +601,7 @@ int emu_configfs_add(const struct emu_device_spec *spec, const char *pci)
 	return err;
 }
 
-/* Shows the directories. Returns 0, or an error of configfs. */
+/* Makes the directories visible. Returns 0, or an error of configfs. */
 int emu_configfs_init(void)
 {
 	struct emu_config *config;
@@ -608,7 +614,10 @@ int emu_configfs_init(void)
 	return configfs_register_subsystem(&emu_config_subsys);
 }
 
-/* Takes them away. Nobody writes into those of params' devices any more then. */
+/*
+ * Takes the directories away. After that, nobody writes to those of the devices of module
+ * parameters any more.
+ */
 void emu_configfs_exit(void)
 {
 	configfs_unregister_subsystem(&emu_config_subsys);

@@ -15,13 +15,13 @@ struct emu_config_port;
 struct pci_dev;
 
 /**
- * struct emu_place - a PCI function that a device is to be a child of
- * @is_set: there is one
- * @domain: of its address
- * @bus: likewise
- * @devfn: likewise
- * @pdev: the function, while the device is enabled; with a reference
- * @entry: on the list of those that are; see place.c
+ * struct emu_place - the PCI function that is the parent of a device
+ * @is_set: a function is set
+ * @domain: PCI domain of the function
+ * @bus: bus number of the function
+ * @devfn: device and function number of the function
+ * @pdev: the function, referenced, while the device is enabled; else NULL
+ * @entry: entry on the list of places in use; see place.c
  */
 struct emu_place {
 	bool is_set;
@@ -36,14 +36,14 @@ struct emu_place {
  * struct emu_config - the directory of a device
  * @group: in configfs
  * @entry: on the list of devices of the module parameters
- * @name: of the device, or a pattern
+ * @name: name of the device, or a pattern for it
  * @lock: guards all below
- * @nr_ports: ports that the device is to have
+ * @nr_ports: number of ports of the device
  * @adaptive: the moderation of CQs follows their load
- * @place: on the PCI bus
+ * @place: place of the device on the PCI bus
  * @edev: the device, while it is enabled
- * @dirs: of its ports, as far as there are directories
- * @ports: what they are to be like
+ * @dirs: directories of its ports; NULL for a port without one
+ * @ports: settings of the ports
  */
 struct emu_config {
 	struct config_group group;
@@ -61,7 +61,7 @@ struct emu_config {
 /**
  * struct emu_config_port - the directory of a port
  * @group: in configfs
- * @config: of its device; holds a reference
+ * @config: configuration of its device, referenced
  * @num: port number, from 1
  */
 struct emu_config_port {

@@ -5,21 +5,23 @@
  *   state	down, init, armed or active (default)
  *   lid	1 to 49151; 0 (default) takes the smallest free one
  *   sm_lid	LID of the subnet manager (default 1), 0 for none
- *   gids	InfiniBand: reads "index GID" lines; written "index GID" sets an entry,
- *		"index" clears it, or makes index 0 the default GID again. The table
- *		of an Ethernet port follows its network device
+ *   gids	InfiniBand: reading shows "index GID" lines; writing "index GID" sets an
+ *		entry, and writing "index" clears it, or makes index 0 the default GID
+ *		again. The table of an Ethernet port follows its network device
  *   pkeys	likewise, with P_Keys (default: 0xffff at index 0)
  *   mtu	active MTU: 256, 512, 1024, 2048 or 4096 (default)
  *   width	1x, 2x, 4x (default), 8x or 12x
  *   speed	of a lane: sdr, ddr, qdr, fdr10, fdr, edr (default), hdr, ndr or xdr
  *   netdev	network device of an Ethernet port; empty for none
  *
- * While the device is enabled, they read what is, and a write changes it: the
- * event follows. Else they are what the port starts with. A write is remembered
- * for when the device is enabled again.
+ * While the device is enabled, reading shows the current values, and writing changes
+ * them and raises the event of the change, if it has one. Otherwise the files hold the
+ * settings that the port starts with. What was written is remembered for when the
+ * device is enabled again.
  *
- * Writes fail with -EINVAL for what cannot be, also on this link layer; -EBUSY for
- * a LID of another port; -ENODEV for a network device that does not exist.
+ * Writes fail with -EINVAL for an impossible value, also if it is only impossible with
+ * this link layer; with -EBUSY for a LID of another port; and with -ENODEV for a
+ * network device that does not exist.
  */
 #include <linux/inet.h>
 #include <linux/netdevice.h>
@@ -78,14 +80,14 @@ static struct emu_config_port *to_config_port(struct config_item *item)
 	return container_of(to_config_group(item), struct emu_config_port, group);
 }
 
-/* What the port starts with. */
+/* Takes the lock. Returns the settings that the port starts with. */
 static struct emu_port_config *emu_config_port_begin(struct emu_config_port *dir)
 {
 	mutex_lock(&dir->config->lock);
 	return &dir->config->ports[dir->num - 1];
 }
 
-/* The port that there is, or NULL. */
+/* The port of the enabled device, or NULL if the device is not enabled. */
 static struct emu_port *emu_config_port_live(const struct emu_config_port *dir)
 {
 	lockdep_assert_held(&dir->config->lock);
@@ -106,7 +108,7 @@ static ssize_t emu_config_show_name(char *page, const struct emu_config_name *na
 	return sysfs_emit(page, "%s\n", names->name ?: "?");
 }
 
-/* A file may end in a newline. */
+/* What was written may end in a newline. */
 static int emu_config_parse_name(const char *page, const struct emu_config_name *names)
 {
 	while (names->name && !sysfs_streq(page, names->name))
@@ -241,7 +243,10 @@ static ssize_t emu_config_port_gids_show(struct config_item *item, char *page)
 	return emu_config_port_end(dir, len);
 }
 
-/* "index value" or "index"; *@value is then empty. It is to be freed. */
+/*
+ * Parses "index value", or "index", for which *@value is empty. The caller frees the
+ * string that is returned.
+ */
 static char *emu_config_parse_entry(const char *page, unsigned int limit, unsigned int *index,
 				    char **value)
 {
@@ -505,11 +510,12 @@ static const struct config_item_type emu_config_port_type = {
 
 /**
  * emu_config_port_new() - make the directory of a port
- * @config: its device, to which it holds a reference
+ * @config: configuration of its device; the directory holds a reference to it
  * @num: port number
  *
  * Context: Process context.
- * Return: the directory, to be put into configfs; or NULL without memory.
+ * Return: the directory, which the caller puts into configfs; or NULL if out of
+ * memory.
  */
 struct emu_config_port *emu_config_port_new(struct emu_config *config, u32 num)
 {

@@ -8,8 +8,9 @@
  * responder fails, its gate is closed and its own owner flushes it, after all
  * engines have left.
  *
- * An unreliable connection differs in what the requester learns: nothing. What a
- * responder cannot take is dropped, and the requester's entry succeeds.
+ * On an unreliable connection, the requester does not learn what became of a
+ * message. A message that the responder cannot take is dropped, and the
+ * requester's entry succeeds.
  */
 #include <kverbs/completion.h>
 
@@ -21,7 +22,7 @@ static bool emu_is_reliable(const struct emu_exec *ex)
 	return ex->qp->ibqp.qp_type == IB_QPT_RC;
 }
 
-/* Is @peer connected to @qp, as @qp is to @peer? In the peer's gate. */
+/* Is @peer connected to @qp, as @qp is to @peer? Called inside the peer's gate. */
 static bool emu_is_connected(const struct emu_qp *qp, const struct emu_qp *peer)
 {
 	if (peer->ibqp.qp_type != qp->ibqp.qp_type || peer->dest_qpn != qp->ibqp.qp_num)
@@ -38,7 +39,7 @@ static bool emu_is_connected(const struct emu_qp *qp, const struct emu_qp *peer)
 	return peer->av.dlid == READ_ONCE(qp->port->lid);
 }
 
-/* The port that the path leads to, or NULL. The owner, under rcu_read_lock(). */
+/* The port that the path leads to, or NULL. Called by the owner, under rcu_read_lock(). */
 static struct emu_port *emu_route(struct emu_qp *qp)
 {
 	unsigned long gen = emu_fabric_generation();
@@ -50,7 +51,10 @@ static struct emu_port *emu_route(struct emu_qp *qp)
 	return qp->route;
 }
 
-/* Enters the peer. EMU_NO_RESPONSE if nobody answers, EMU_AGAIN not at this moment. */
+/*
+ * Enters the peer. EMU_NO_RESPONSE if nobody answers; EMU_AGAIN if the peer cannot
+ * be entered at this moment.
+ */
 static enum emu_verdict emu_find_peer(struct emu_exec *ex)
 {
 	struct emu_qp *qp = ex->qp;
@@ -66,7 +70,7 @@ static enum emu_verdict emu_find_peer(struct emu_exec *ex)
 	if (!peer)
 		return EMU_NO_RESPONSE;
 	if (!emu_gate_enter(&peer->gate)) {
-		/* acquire: who finds the change over finds the gate open again. */
+		/* acquire: whoever finds the change over finds the gate open again. */
 		return smp_load_acquire(&peer->changing) || !emu_gate_is_closed(&peer->gate) ?
 		       EMU_AGAIN : EMU_NO_RESPONSE;
 	}
@@ -110,14 +114,14 @@ static inline enum emu_verdict emu_exec_peer(struct emu_exec *ex)
 	return emu_is_entered(ex->peer) ? EMU_DONE : emu_enter_peer(ex);
 }
 
-/* The entry is done, whatever became of the message. */
+/* Completes the entry with success, whatever became of the message. */
 static inline enum emu_verdict emu_succeed(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	emu_complete_send(ex->qp, wqe, pos, IB_WC_SUCCESS, EMU_SYN_NONE);
 	return EMU_DONE;
 }
 
-/* The responder does not take the message now: try again, or forget it. */
+/* The responder does not take the message now: tries it again later, or drops it. */
 static noinline enum emu_verdict emu_not_taken(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 					       enum emu_verdict verdict)
 {
@@ -129,8 +133,9 @@ static noinline enum emu_verdict emu_not_taken(struct emu_exec *ex, struct emu_s
 }
 
 /*
- * The responder found the requester at fault. Nothing of its own completes.
- * Returns EMU_FAILED or, if the requester does not learn, EMU_DROPPED.
+ * The responder found the requester at fault; no receive of the responder's
+ * completes. Returns EMU_FAILED or, if the requester does not learn of it,
+ * EMU_DROPPED.
  */
 static noinline enum emu_verdict emu_refuse(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 					    enum ib_wc_status status, enum emu_syndrome why)
@@ -145,7 +150,7 @@ static noinline enum emu_verdict emu_refuse(struct emu_exec *ex, struct emu_swqe
 	return emu_fail_local(ex, wqe, pos, status, why);
 }
 
-/* Gives the responder its completion, as emu_complete_recv(). */
+/* Gives the responder its completion; see emu_complete_recv(). */
 static bool emu_respond(struct emu_exec *ex, const struct emu_swqe *wqe,
 			const struct emu_recv *recv, enum ib_wc_status status,
 			enum emu_syndrome why)
@@ -167,15 +172,18 @@ static bool emu_respond(struct emu_exec *ex, const struct emu_swqe *wqe,
 }
 
 /*
- * Ends both sides: the responder's receive with @status, the requester's with
- * @rstatus, unless it does not learn.
+ * Ends both sides: the responder's receive with @status and, if the requester
+ * learns of it, the requester's entry with @rstatus.
  */
 static noinline enum emu_verdict emu_fail_recv(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 					       const struct emu_recv *recv,
 					       enum ib_wc_status status,
 					       enum ib_wc_status rstatus, enum emu_syndrome why)
 {
-	/* The cause first: what the peer has to send is flushed as soon as it has failed. */
+	/*
+	 * The cause comes first: as soon as the peer has failed, what it has in
+	 * its send queue is flushed.
+	 */
 	emu_respond(ex, wqe, recv, status, why);
 	emu_qp_fatal(ex->peer);
 	if (!emu_is_reliable(ex))
@@ -183,7 +191,7 @@ static noinline enum emu_verdict emu_fail_recv(struct emu_exec *ex, struct emu_s
 	return emu_fail_local(ex, wqe, pos, rstatus, EMU_SYN_REMOTE);
 }
 
-/* The responder's completion found no room; it is in error. */
+/* The responder's completion found no room in its queue, so the responder is in error. */
 noinline enum emu_verdict emu_lost_recv(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	if (!emu_is_reliable(ex))
@@ -191,7 +199,7 @@ noinline enum emu_verdict emu_lost_recv(struct emu_exec *ex, struct emu_swqe *wq
 	return emu_fail_local(ex, wqe, pos, IB_WC_REM_OP_ERR, EMU_SYN_REMOTE);
 }
 
-/* The message is where it belongs: completes both sides. */
+/* The message has arrived where it belongs: completes both sides. */
 static enum emu_verdict emu_delivered(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 				      const struct emu_recv *recv)
 {
@@ -202,9 +210,10 @@ static enum emu_verdict emu_delivered(struct emu_exec *ex, struct emu_swqe *wqe,
 }
 
 /*
- * Before a receive is used: what the message asks of the responder besides.
- * Asked again for a message that comes again, it finds its work done. The message
- * itself cannot come from the memory that it invalidates, nor go there.
+ * Does what the message asks of the responder besides, before a receive is used.
+ * If the message is tried again, the invalidation finds its work done already. The
+ * message itself can neither come from the memory that it invalidates nor go
+ * there.
  */
 static noinline enum emu_verdict emu_exec_send_inv(struct emu_exec *ex, struct emu_swqe *wqe,
 						   u32 pos)
@@ -222,9 +231,10 @@ static noinline enum emu_verdict emu_exec_send_inv(struct emu_exec *ex, struct e
 }
 
 /*
- * Copies a message into a receive, by cursors. Ends both sides if that fails.
- * Not inline, like all that has cursors and is off the path of simple messages:
- * kernels are built to clear a function's variables on entry.
+ * Copies a message into a receive, with cursors. Ends both sides if that fails.
+ * This is not inline, and neither is anything else that has cursors and is off the
+ * path of simple messages, because kernels are built to clear a function's
+ * variables on entry.
  */
 static noinline enum emu_verdict emu_scatter(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 					     const struct emu_recv *recv, struct emu_cursor *from)
@@ -235,7 +245,7 @@ static noinline enum emu_verdict emu_scatter(struct emu_exec *ex, struct emu_swq
 			IB_ACCESS_LOCAL_WRITE);
 	emu_copy(ex, &to, from, wqe->length);
 	emu_cursor_end(&to);
-	/* The message comes again, and goes into the same receive. */
+	/* The message is tried again, and then goes into the same receive. */
 	if (unlikely(to.why == EMU_SYN_PAUSED || from->why == EMU_SYN_PAUSED) &&
 	    emu_hold(ex->peer, recv))
 		return emu_wait_memory(ex);
@@ -248,7 +258,7 @@ static noinline enum emu_verdict emu_scatter(struct emu_exec *ex, struct emu_swq
 	return emu_delivered(ex, wqe, pos, recv);
 }
 
-/* A simple message into something else. */
+/* Copies a simple message into a receive that is not simple. */
 static noinline enum emu_verdict emu_scatter_simple(struct emu_exec *ex, struct emu_swqe *wqe,
 						    u32 pos, const struct emu_recv *recv,
 						    void *simple)
@@ -328,8 +338,8 @@ static struct ib_sge emu_remote_sge(const struct emu_swqe *wqe)
 }
 
 /*
- * Opens the responder's memory. A message of length 0 reaches none, and its key is
- * not looked at.
+ * Opens the responder's memory. A message of length 0 touches no memory, and its
+ * key is not checked.
  */
 static enum emu_verdict emu_open_remote(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 					const struct ib_sge *there, int access,
@@ -346,7 +356,10 @@ static enum emu_verdict emu_open_remote(struct emu_exec *ex, struct emu_swqe *wq
 	return emu_refuse(ex, wqe, pos, IB_WC_REM_ACCESS_ERR, remote->why);
 }
 
-/* After a copy: was one of the sides not what it seemed, or is not where it was? */
+/*
+ * After a copy: did the memory of one side turn out to be unusable, or is it not
+ * where it was?
+ */
 static enum emu_verdict emu_check_copy(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 				       const struct emu_cursor *local,
 				       const struct emu_cursor *remote)
@@ -361,9 +374,9 @@ static enum emu_verdict emu_check_copy(struct emu_exec *ex, struct emu_swqe *wqe
 }
 
 /*
- * With both sides opened. A receive is taken at the end: when all that can be
- * refused was not, and the data is there. If an SRQ has run out meanwhile, the
- * data is written again.
+ * Called with both sides opened. A receive is taken last: when everything that
+ * could be refused has been accepted, and the data is in place. If an SRQ has run
+ * out meanwhile, the data is written again.
  */
 static enum emu_verdict emu_write_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 				       struct emu_cursor *local, struct emu_cursor *remote)
@@ -411,7 +424,7 @@ enum emu_verdict emu_exec_write(struct emu_exec *ex, struct emu_swqe *wqe, u32 p
 	return verdict == EMU_DROPPED ? EMU_DONE : verdict;
 }
 
-/* May this requester and this responder have reads and atomics at all? */
+/* Do this requester and this responder allow reads and atomics at all? */
 static enum emu_verdict emu_check_rd_atomic(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	enum emu_verdict verdict;
@@ -426,7 +439,7 @@ static enum emu_verdict emu_check_rd_atomic(struct emu_exec *ex, struct emu_swqe
 	return EMU_DONE;
 }
 
-/* Returns with the data in place, or the verdict on the entry. */
+/* Returns EMU_DONE with the data in place, or else the verdict on the entry. */
 static enum emu_verdict emu_read_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	struct ib_sge there = emu_remote_sge(wqe);
@@ -460,7 +473,11 @@ enum emu_verdict emu_exec_read(struct emu_exec *ex, struct emu_swqe *wqe, u32 po
 			return verdict;
 	}
 	if (unlikely(wqe->opcode == IB_WR_RDMA_READ_WITH_INV)) {
-		/* The key may be in use for a moment, and is of no use any more. */
+		/*
+		 * The key may be in use for a moment, so the invalidation may be
+		 * tried again. The data is not read again then, because the key is
+		 * of no use any more.
+		 */
 		wqe->rdma.data_done = true;
 		verdict = emu_region_invalidate(ex->qp, wqe->ex.invalidate_rkey, &why);
 		if (verdict == EMU_FAILED)
@@ -471,7 +488,7 @@ enum emu_verdict emu_exec_read(struct emu_exec *ex, struct emu_swqe *wqe, u32 po
 	return emu_succeed(ex, wqe, pos);
 }
 
-/* Executes the operation on the responder's memory; returns what was there. */
+/* Executes the operation on the responder's memory. Returns the previous value. */
 static u64 emu_atomic_op(const struct emu_swqe *wqe, atomic64_t *target)
 {
 	if (wqe->opcode == IB_WR_ATOMIC_FETCH_AND_ADD)
@@ -479,7 +496,7 @@ static u64 emu_atomic_op(const struct emu_swqe *wqe, atomic64_t *target)
 	return atomic64_cmpxchg(target, wqe->atomic.compare_add, wqe->atomic.swap);
 }
 
-/* Executes an atomic operation; what was there is then in the entry. */
+/* Executes an atomic operation, and stores the previous value in the entry. */
 static enum emu_verdict emu_atomic_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	struct ib_sge there = {
@@ -511,7 +528,10 @@ static enum emu_verdict emu_atomic_data(struct emu_exec *ex, struct emu_swqe *wq
 	return verdict;
 }
 
-/* The answer may have to wait for the requester's memory; the operation is not repeated. */
+/*
+ * The answer may have to wait for the requester's memory; the operation is not
+ * repeated then.
+ */
 static enum emu_verdict emu_atomic_answer(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 					  struct emu_cursor *local)
 {

@@ -20,7 +20,7 @@ static const struct rdma_stat_desc emu_counter_descs[EMU_NR_COUNTERS] = {
 	[EMU_CNT_PKEY].name = "bad_pkey_cntr",
 };
 
-/* What all CPUs have counted; data in words of 32 bits, as IBTA has it. */
+/* The sum over all CPUs; for data, in words of 32 bits, as the IBTA defines it. */
 u64 emu_read_counter(const struct emu_port *port, enum emu_counter counter)
 {
 	u64 sum = 0;

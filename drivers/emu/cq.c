@@ -4,21 +4,22 @@
  *
  * Producers (cq.h) are the owners of the queue pairs attached to the queue, and the
  * engines that act as responder of such a queue pair, on any CPU and in any
- * context. Consumers are the callers of ib_poll_cq(), any number of them. None
- * takes a lock.
+ * context. Consumers are the callers of ib_poll_cq(), any number of them. Neither
+ * side takes a lock.
  *
  * A producer reserves a position by moving @head, which it may do while the ring
- * has room, fills the entry and publishes it by writing its sequence number,
- * position + 1. A poller copies the run of published entries from @tail on and
- * then moves @tail behind them; if another poller was faster, it starts again.
- * What a slow poller copied may have been overwritten meanwhile, but then its
- * cmpxchg fails and the copy is dropped.
+ * has room. It fills in the entry, and publishes it by writing its sequence number,
+ * position + 1. A poller copies the run of published entries from @tail on, and
+ * then moves @tail behind them; if another poller was faster, it starts again. What
+ * a slow poller copied may have been overwritten meanwhile, but then its cmpxchg
+ * fails and it drops the copy.
  *
- * To change the size, a new ring is linked behind the one in use. Producers go
- * there from then on; a grace period later the old ring is sealed, for producers
- * have preemption off. Pollers empty the old ring first, and leave it when it is
- * sealed and empty. A ring that was left is freed at the next change of size or
- * with the queue. Pairs:
+ * To change the size, emu_resize_cq() links a new ring behind the one in use.
+ * Producers use the new ring from then on. The old ring is sealed a grace period
+ * later, when no producer uses it any more, because producers have preemption off.
+ * Pollers empty the old ring first, and leave it when it is sealed and empty. A
+ * ring that they have left is freed at the next change of size, or with the queue.
+ * Pairs:
  *
  *   A  emu_cq_end(): release of @seq - emu_cq_take(): acquire
  *	a poller that sees the number sees the entry
@@ -29,16 +30,16 @@
  *	either the producer sees the queue armed, or the consumer is told that
  *	it missed an entry
  *   E  emu_resize_cq(): release of @in and @next - emu_cq_begin(), emu_cq_next():
- *	acquire. A new ring is seen set up
+ *	acquire. Whoever sees a new ring sees it set up
  *   F  emu_resize_cq(): release of @sealed - emu_cq_next(): acquire
- *	who finds the ring sealed sees all that was written into it
+ *	whoever finds the ring sealed sees all that was written into it
  *
- * If both of C, the word decides: whoever clears it, acts. The producer notifies,
- * or the consumer takes its arming back and is told.
+ * If both happen in C, the arm word decides: whoever clears it, acts. Either the
+ * producer notifies, or the consumer takes its arming back and is told.
  *
- * An entry names its queue pair by pointer. Pollers hold rcu_read_lock() while
- * they use it; a queue pair that goes away has its entries struck out by
- * emu_cq_forget_qp(), and is freed a grace period later.
+ * An entry names its queue pair by pointer. Pollers hold rcu_read_lock() while they
+ * use the pointer. When a queue pair goes away, emu_cq_forget_qp() strikes out its
+ * entries, and the queue pair is freed a grace period later.
  */
 #include <linux/slab.h>
 #include <kverbs/completion.h>
@@ -54,7 +55,7 @@ static bool emu_cq_published(const struct emu_cq_ring *ring, u32 pos)
 	return smp_load_acquire(&emu_cq_entry(ring, pos)->seq) == pos + 1;
 }
 
-/* Puts a queue in error: told once, and for good. Any context but NMI. */
+/* Puts a queue in error, for good. The consumer is told once. Any context but NMI. */
 void emu_cq_fail(struct emu_cq *cq)
 {
 	/* Full barrier, pairs with the one in emu_cq_replace(). */
@@ -74,10 +75,11 @@ void emu_cq_overrun(struct emu_cq *cq)
 }
 
 /*
- * The entry at @pos was published while the queue was armed. If entries behind
- * it were published before, a consumer that looked then stopped here, and may
- * have armed the queue again since: a solicited one among them counts now. In
- * doubt, while there are two rings, the consumer is told.
+ * The entry at @pos was published while the queue was armed. If entries behind it
+ * were published earlier, a consumer that polled after that has stopped here, and
+ * may have armed the queue again since: a solicited entry among them counts now.
+ * While there are two rings this is not known; the consumer is then told, to be
+ * safe.
  */
 void emu_cq_wake(struct emu_cq *cq, u32 pos, bool solicited)
 {
@@ -97,7 +99,10 @@ void emu_cq_wake(struct emu_cq *cq, u32 pos, bool solicited)
 	}
 }
 
-/* When an entry was written, in full, or 0: nothing waits for four seconds. */
+/*
+ * The time at which an entry was written, in full, or 0 if it has no stamp. The low
+ * half is enough, because nothing waits in a queue for four seconds.
+ */
 static u64 emu_cq_time(u32 stamp)
 {
 	u64 now = ktime_get_mono_fast_ns();
@@ -108,8 +113,8 @@ static u64 emu_cq_time(u32 stamp)
 #define EMU_CQ_COPY(n)	(copy[n] = READ_ONCE(word[n]))
 
 /*
- * Copies an entry word by word, for it may change meanwhile: see the top. The
- * first words are those of struct ib_wc.
+ * Copies an entry word by word, because it may change meanwhile; see the top of
+ * this file. The first words are laid out as those of struct ib_wc.
  */
 static __always_inline void emu_cq_read(const struct emu_cqe *from, struct ib_wc *to)
 {
@@ -129,7 +134,10 @@ static __always_inline void emu_cq_read(const struct emu_cqe *from, struct ib_wc
 	to->timestamp = ib_cq_timing() ? emu_cq_time(READ_ONCE(from->stamp)) : 0;
 }
 
-/* Opens the work queue to as many new entries as were polled in a row; @pos is the last. */
+/*
+ * Makes room in the work queue for as many new entries as were polled in a row;
+ * @pos is the position of the last one.
+ */
 static __always_inline void emu_cq_retire(struct ib_qp *ibqp, u32 opcode, u16 pos, u32 count)
 {
 	struct emu_qp *qp = to_eqp(ibqp);
@@ -140,7 +148,7 @@ static __always_inline void emu_cq_retire(struct ib_qp *ibqp, u32 opcode, u16 po
 		emu_ring_retire(&qp->rq, count);
 }
 
-/* As emu_cq_retire(), of entries of more than one work queue. */
+/* As emu_cq_retire(), for entries of more than one work queue. */
 static noinline void emu_cq_retire_mixed(const struct ib_wc *wc, const u16 *pos, int got)
 {
 	int i, first = 0;
@@ -154,7 +162,7 @@ static noinline void emu_cq_retire_mixed(const struct ib_wc *wc, const u16 *pos,
 	emu_cq_retire(wc[first].qp, wc[first].opcode, pos[i - 1], i - first);
 }
 
-/* Polls at most @max entries, EMU_POLL_BATCH or fewer. Returns how many. */
+/* Polls at most @max entries; @max is at most EMU_POLL_BATCH. Returns how many it polled. */
 static __always_inline int emu_cq_take(struct emu_cq_ring *ring, int max, struct ib_wc *wc)
 {
 	struct emu_cqe *entries = ring->entries;
@@ -198,8 +206,10 @@ static __always_inline int emu_cq_take(struct emu_cq_ring *ring, int max, struct
 }
 
 /*
- * Where to go on when nothing is published in @ring: to the next one, if there is
- * and nothing can come any more here; NULL for nowhere. Under rcu_read_lock().
+ * Where a poller that finds nothing published in @ring goes on: at the next ring,
+ * if there is one and nothing more can come into @ring; at @ring again, if it is
+ * sealed but not empty; otherwise nowhere, and NULL is returned. Under
+ * rcu_read_lock().
  */
 static struct emu_cq_ring *emu_cq_next(struct emu_cq *cq, struct emu_cq_ring *ring)
 {
@@ -266,7 +276,7 @@ int emu_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	mine = !(atomic_fetch_or(how, &cq->arm) & how);
 	if (!(flags & IB_CQ_REPORT_MISSED_EVENTS) || likely(!emu_cq_has_entries(cq)))
 		return 0;
-	/* An arming that was there before is somebody else's. */
+	/* The queue was armed before: that arming is somebody else's. */
 	if (!mine)
 		return 1;
 	if (solicited)
@@ -275,8 +285,8 @@ int emu_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 }
 
 /*
- * Counts the entries that are there, or are being written, up to @wc_cnt. 0 says
- * that the queue was empty at a moment during the call.
+ * Counts the entries that are there, or are being written, up to @wc_cnt. A result
+ * of 0 means that the queue was empty at some moment during the call.
  */
 int emu_peek_cq(struct ib_cq *ibcq, int wc_cnt)
 {
@@ -303,8 +313,8 @@ static void emu_ring_forget_qp(struct emu_cq_ring *ring, struct ib_qp *qp)
 
 	for (; pos != head; pos++) {
 		/*
-		 * The entry may be polled and used again meanwhile, but not by
-		 * this queue pair: the comparison is enough.
+		 * The entry may be polled and reused meanwhile, but not by this
+		 * queue pair: the comparison is enough.
 		 */
 		if (emu_cq_published(ring, pos))
 			cmpxchg(&emu_cq_entry(ring, pos)->qp, qp, NULL);
@@ -324,7 +334,10 @@ void emu_cq_forget_qp(struct emu_cq *cq, struct emu_qp *qp)
 	for (ring = smp_load_acquire(&cq->out); ring; ring = smp_load_acquire(&ring->next))
 		emu_ring_forget_qp(ring, &qp->ibqp);
 	rcu_read_unlock();
-	/* Without queue pairs a queue notifies no more. */
+	/*
+	 * Once no queue pair is left, no completion comes that would notify: send
+	 * now what is held back.
+	 */
 	emu_cq_unhold(cq);
 }
 
@@ -350,7 +363,7 @@ static struct emu_cq_ring *emu_cq_ring_alloc(u32 size)
 	return ring;
 }
 
-/* Frees the rings that pollers have left, and up to @end. */
+/* Frees the rings before @end, which pollers have left. */
 static void emu_cq_reclaim(struct emu_cq *cq, const struct emu_cq_ring *end)
 {
 	struct emu_cq_ring *ring;
@@ -365,7 +378,7 @@ static void emu_cq_reclaim(struct emu_cq *cq, const struct emu_cq_ring *end)
 	}
 }
 
-/* Leaves rings that pollers would leave if they came. */
+/* Moves @cq->out past the rings that a poller would leave if it came now. */
 static void emu_cq_advance(struct emu_cq *cq)
 {
 	struct emu_cq_ring *ring;
@@ -381,7 +394,7 @@ static void emu_cq_advance(struct emu_cq *cq)
 	rcu_read_unlock();
 }
 
-/* A new ring takes the place of the one that is written into. Returns 0 or -EINVAL. */
+/* Puts a new ring in the place of the one that producers write into. Returns 0 or -EINVAL. */
 static int emu_cq_replace(struct emu_cq *cq, struct emu_cq_ring *ring)
 {
 	struct emu_cq_ring *old = cq->in;
@@ -395,7 +408,7 @@ static int emu_cq_replace(struct emu_cq *cq, struct emu_cq_ring *ring)
 	smp_store_release(&old->next, ring);
 	/* release: pair E */
 	smp_store_release(&cq->in, ring);
-	/* Full barrier, pairs with the xchg in emu_cq_overrun(): an error lasts. */
+	/* Full barrier, pairs with the xchg in emu_cq_fail(): an error lasts. */
 	smp_mb();
 	if (READ_ONCE(cq->overrun))
 		WRITE_ONCE(ring->room, 0);
@@ -403,19 +416,20 @@ static int emu_cq_replace(struct emu_cq *cq, struct emu_cq_ring *ring)
 	/* release: pair F */
 	smp_store_release(&old->sealed, true);
 	/*
-	 * Who armed the queue before may have found nothing where it could look.
-	 * Full barrier, pairs with the one of C in emu_req_notify_cq().
+	 * A consumer that armed the queue before may have found nothing in the
+	 * rings that it could see. Full barrier, pairs with the one of C in
+	 * emu_req_notify_cq().
 	 */
 	smp_mb();
 	if (emu_peek_cq(&cq->ibcq, 1))
 		emu_cq_wake(cq, 0, true);
-	/* Or it waits for more than there is room for. */
+	/* Otherwise it may wait for more completions than there is room for. */
 	emu_cq_unhold(cq);
 	emu_cq_advance(cq);
 	return 0;
 }
 
-/* As many entries as are there, or more; they stay. */
+/* The new size must hold the entries that are in the queue; they stay. */
 int emu_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 {
 	struct emu_cq *cq = to_ecq(ibcq);

@@ -10,8 +10,9 @@
  *	}
  *	preempt_enable();
  *
- * Any number of producers, in any context but NMI. Preemption is off between the
- * two, for pollers stop at an entry that is not published.
+ * Any number of producers may do this at a time, in any context but NMI.
+ * Preemption is off from emu_cq_begin() to emu_cq_end(), because pollers stop at
+ * an entry that is not published.
  */
 #ifndef KVERBS_EMU_CQ_H
 #define KVERBS_EMU_CQ_H
@@ -24,7 +25,7 @@
 #include "emu.h"
 #include "fault.h"
 
-/* How a queue is armed: for solicited completions, for any. */
+/* How a queue is armed: for solicited completions, or for any. */
 #define EMU_ARM_SOLICITED	BIT(0)
 #define EMU_ARM_NEXT		BIT(1)
 /* A notification is held back; see moderation.c. */
@@ -34,29 +35,29 @@
 /* The timer is queued, or whoever set this is about to queue it. */
 #define EMU_ARM_TIMER		BIT(4)
 
-/* What starts a completion, as struct ib_wc has it: copied as it is. */
+/* The first bytes of an entry, which are laid out as in struct ib_wc and copied as they are. */
 #define EMU_WC_PREFIX		offsetof(struct ib_wc, port_num)
 
 /**
  * struct emu_cqe - an entry of a completion queue, one cache line
  * @wr_id: as in &struct ib_wc, like all up to @dlid_path_bits
  * @status: enum ib_wc_status
- * @opcode: enum ib_wc_opcode; with %IB_WC_RECV also after an error
+ * @opcode: enum ib_wc_opcode; a receive has %IB_WC_RECV set after an error too
  * @vendor_err: where an error was found, enum emu_syndrome
  * @byte_len: bytes received or read
- * @qp: the queue pair; NULL when it was destroyed meanwhile
+ * @qp: the queue pair; NULL if it was destroyed or reset meanwhile
  * @ex: immediate data or invalidated key
- * @src_qp: sender's queue pair number
+ * @src_qp: number of the sender's queue pair
  * @slid: sender's LID
  * @wc_flags: IB_WC_*
  * @pkey_index: index of the P_Key
  * @sl: service level
  * @dlid_path_bits: 0
- * @wqe_pos: position of the work queue entry that completed, its low bits: no
- *	queue has half as many entries
- * @port_num: port the message came in by
- * @network_hdr_type: with %IB_WC_WITH_NETWORK_HDR_TYPE
- * @stamp: low half of the time it was written, or 0; see ib_cq_stamp()
+ * @wqe_pos: low bits of the position of the work queue entry that completed;
+ *	every queue has less than half as many entries as these bits can count
+ * @port_num: port through which the message came in
+ * @network_hdr_type: valid with %IB_WC_WITH_NETWORK_HDR_TYPE
+ * @stamp: low half of the time at which it was written, or 0; see ib_cq_stamp()
  * @seq: position + 1 once the entry is valid; see cq.c
  */
 struct emu_cqe {
@@ -97,7 +98,7 @@ static_assert(EMU_MAX_QP_WR * 2 <= BIT(15));
  * struct emu_cq_ring - the entries of a queue between two changes of its size
  * @entries: their number is a power of two
  * @mask: number of entries, less one
- * @room: entries that may be in it; 0 when the queue is in error
+ * @room: number of entries that it may hold; 0 when the queue is in error
  * @sealed: nobody writes into it any more
  * @next: the ring that took its place, or NULL
  * @head: position of the next entry to reserve
@@ -118,17 +119,20 @@ struct emu_cq_ring {
  * @ibcq: what the midlayer sees
  * @in: where completions are written: the newest ring
  * @out: where they are polled: the oldest ring with something in it
- * @overrun: in error, most often for an entry that was lost; nothing is taken in
- *	any more
- * @moderation: completions, and from bit 16 on microseconds, to wait for before
- *	a notification; 0 for no waiting
+ * @overrun: the queue is in error, most often because a completion was lost; it
+ *	takes in nothing any more
+ * @moderation: when to send a notification that is held back: after this many
+ *	completions (bits 0 to 15) or microseconds (from bit 16 on); 0 for no
+ *	moderation
  * @arm: EMU_ARM_* bits
- * @armed_at: position behind the newest entry when it was armed; with @moderation
- * @due: when to notify of what is held back, in nanoseconds of CLOCK_MONOTONIC
- * @timer: notifies then
+ * @armed_at: position behind the newest entry at the time when the queue was
+ *	armed; only kept with @moderation
+ * @due: when to send a notification that is held back, in nanoseconds of
+ *	CLOCK_MONOTONIC
+ * @timer: sends it at that time
  * @lost: completions that found no room
  * @resize_lock: serialises changes of size
- * @rings: the oldest ring that is not freed
+ * @rings: the oldest ring that has not been freed
  */
 struct emu_cq {
 	struct ib_cq ibcq;

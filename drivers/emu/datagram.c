@@ -2,13 +2,14 @@
 /*
  * Datagrams: UD, and GSI, which is queue pair 1 of each port.
  *
- * The sender's entry succeeds as soon as its own part is right; what becomes of
- * the message is for the receiver to know: it is dropped and counted if there is
- * no such queue pair, if P_Key or Q_Key do not match, or if the oldest receive has
- * no room for it, which then stays where it is. IBTA vol. 1, 9.8.3 and 10.2.4.
+ * The sender's entry succeeds as soon as its own part is right. Only the receiver
+ * can know what becomes of the message: it is dropped and counted if there is no
+ * such queue pair, if the P_Key or the Q_Key does not match, or if the oldest
+ * receive has no room for it; that receive stays where it is. IBTA vol. 1, 9.8.3
+ * and 10.2.4.
  *
- * Memory that is on the move is waited for by the sender, if it is the sender's; a
- * receiver's is not, and its receive is used for the next message.
+ * The sender waits for its own memory if that is on the move. It does not wait for
+ * a receiver's memory; the receive is then used for the next message.
  */
 #include <linux/ip.h>
 #include <net/ipv6.h>
@@ -22,11 +23,11 @@
  * struct emu_datagram - a message on its way
  * @ex: the owner at work
  * @wqe: the entry
- * @av: where to
- * @port: where it arrives; NULL for a multicast, which arrives at many
- * @pkey: of the sender
- * @why: what became wrong with the sender's memory on the way
- * @delivered: to one receiver at least
+ * @av: address of the destination
+ * @port: the port where it arrives; NULL for a multicast, which arrives at many
+ * @pkey: P_Key of the sender
+ * @why: what went wrong with the sender's memory on the way
+ * @delivered: it was delivered to at least one receiver
  */
 struct emu_datagram {
 	struct emu_exec *ex;
@@ -75,7 +76,7 @@ static u8 emu_network_hdr_type(const struct emu_av *av)
 
 /*
  * The 40 bytes in front of the payload: a global route header or, with RoCE v2
- * over IPv4, 20 bytes of nothing and an IP header.
+ * over IPv4, 20 empty bytes and an IP header.
  */
 static void emu_build_grh(union rdma_network_hdr *hdr, const struct emu_av *av, u32 length)
 {
@@ -148,7 +149,7 @@ static enum emu_syndrome emu_copy_datagram(struct emu_qp *to, struct emu_datagra
 	emu_copy(ex, &local, &head, sizeof(hdr));
 	if (local.why)
 		goto end;
-	/* The sender has looked at its own memory, but that may have changed since. */
+	/* The sender has checked its own memory, but that may have changed since. */
 	if (emu_open_local(ex, dg->wqe, 0, &body)) {
 		emu_copy(ex, &local, &body, dg->wqe->length);
 		emu_cursor_end(&body);
@@ -166,7 +167,7 @@ static noinline void emu_not_delivered(struct emu_qp *to, struct emu_datagram *d
 				       enum emu_syndrome why)
 {
 	if ((why == EMU_SYN_PAUSED || dg->why == EMU_SYN_PAUSED) && emu_hold(to, recv)) {
-		/* If it was the sender's memory, the message comes again. */
+		/* If it was the sender's memory, the message is tried again. */
 		if (why)
 			emu_count(to->port, EMU_CNT_DROPPED, 1);
 		return;
@@ -180,7 +181,7 @@ static noinline void emu_not_delivered(struct emu_qp *to, struct emu_datagram *d
 	emu_complete_datagram(to, dg, recv, pkey_index, IB_WC_LOC_QP_OP_ERR, EMU_SYN_REMOTE);
 }
 
-/* To one queue pair, which is entered. */
+/* Delivers the message to one queue pair, whose gate is entered. */
 static void emu_deliver(struct emu_qp *to, struct emu_datagram *dg)
 {
 	struct emu_port *from = dg->ex->qp->port;
@@ -197,7 +198,10 @@ static void emu_deliver(struct emu_qp *to, struct emu_datagram *dg)
 		emu_count(to->port, EMU_CNT_QKEY, 1);
 		return;
 	}
-	/* Nor is there anything to deliver if the memory went after an earlier receiver. */
+	/*
+	 * There is nothing to deliver either if the sender's memory went away
+	 * after an earlier receiver.
+	 */
 	if (dg->why ||
 	    emu_claim(to, sizeof(union rdma_network_hdr) + length, &recv) != EMU_DONE) {
 		emu_count(to->port, EMU_CNT_DROPPED, 1);
@@ -216,7 +220,7 @@ static void emu_deliver(struct emu_qp *to, struct emu_datagram *dg)
 /* Under rcu_read_lock(). */
 static void emu_deliver_entered(struct emu_qp *to, struct emu_datagram *dg)
 {
-	/* What the queue pair is, and where, is only known inside. */
+	/* Only inside the gate is it known what the queue pair is, and at which port. */
 	if (!emu_gate_enter(&to->gate))
 		return;
 	if ((!dg->port || to->port == dg->port) && READ_ONCE(to->port->state) == IB_PORT_ACTIVE)
@@ -258,7 +262,8 @@ static void emu_deliver_unicast(struct emu_datagram *dg)
  * @pos: its position
  *
  * Context: The owner of the queue pair's doorbell, preemption off.
- * Return: EMU_DONE or EMU_FAILED; the entry is gone. EMU_DELAYED: it is not.
+ * Return: EMU_DONE or EMU_FAILED: the entry is gone; EMU_DELAYED: it is still
+ * there.
  */
 enum emu_verdict emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
@@ -266,7 +271,10 @@ enum emu_verdict emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u3
 	struct emu_datagram dg = { .ex = ex, .wqe = wqe, .av = emu_swqe_av(qp, wqe) };
 	struct emu_cursor local;
 
-	/* Posted in the error state, which was left; see emu_may_post_any(). */
+	/*
+	 * It was posted in the error state, which has been left since; see
+	 * emu_may_post_any().
+	 */
 	if (unlikely(wqe->opcode != IB_WR_SEND && wqe->opcode != IB_WR_SEND_WITH_IMM))
 		return emu_fail_local(ex, wqe, pos, IB_WC_LOC_QP_OP_ERR, EMU_SYN_NONE);
 	if (unlikely(!emu_open_local(ex, wqe, 0, &local)))

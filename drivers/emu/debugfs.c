@@ -2,11 +2,11 @@
 /*
  * /sys/kernel/debug/kverbs_emu/<device>/
  *
- *   event	written: an event that did not happen. Consumers hear of it and
- *		nothing else changes; what is to go wrong for real is in faults/
- *		and in configfs. Two events are told for a reason only, since
- *		ib_drain_qp() relies on them: cq_err puts the CQ in error, last_wqe
- *		the QP, which has an SRQ. Read: what can be written:
+ *   event	writing raises an event that did not happen. Consumers are told, and
+ *		nothing else changes; faults/ and configfs make things go wrong for
+ *		real. Two events always get a real cause, since ib_drain_qp() relies
+ *		on them: cq_err puts the CQ in error; last_wqe puts the QP, which must
+ *		have an SRQ, in error. Reading shows what can be written:
  *
  *		<port event> <port>	port_err 1
  *		device_fatal
@@ -14,19 +14,19 @@
  *		cq_err <number>		as in /sys/kernel/debug/kverbs/<device>/cq
  *		<SRQ event> <number>	as in /sys/kernel/debug/kverbs/<device>/srq
  *
- *		-EINVAL: no such event, not one number after it, or last_wqe of a
- *		QP that has no SRQ or is not connected; -ENOENT: no such port or
- *		object; QP 1 cannot be named
- *   ca		read: who has the device open: the number of the doorbell, the
- *		handle, a user process or the kernel, the opener's tag
+ *		-EINVAL: no such event, too few or too many numbers after it, or
+ *		last_wqe of a QP that has no SRQ or is not connected; -ENOENT: no such
+ *		port or object; QP 1 cannot be named
+ *   ca		reading shows who has the device open: the number of the doorbell, the
+ *		handle, whether it is a user process or the kernel, the opener's tag
  *   faults/	what goes wrong, see fault.c
  *
- * The directory is named as the device was when it was made, and is not renamed
- * with it.
+ * The directory has the name that the device had when the directory was made, and
+ * is not renamed with the device.
  *
  * Objects: a queue pair is found in the device's table under RCU, which keeps its
- * memory, and an event of one that is being destroyed is dropped. CQs and SRQs are
- * held by their restrack entry, which delays their destruction.
+ * memory; an event of a queue pair that is being destroyed is dropped. CQs and
+ * SRQs are held by their restrack entry, which delays their destruction.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
@@ -100,7 +100,7 @@ static int emu_event_of_device(struct emu_device *edev, enum ib_event_type type)
 	return 0;
 }
 
-/* Who drains the queue pair relies on this event: it comes for a reason. */
+/* Whoever drains the queue pair relies on this event, so it gets a real cause. */
 static int emu_event_last_wqe(struct emu_qp *qp)
 {
 	if (!qp->srq || !emu_gate_enter(&qp->gate))
@@ -135,7 +135,7 @@ static int emu_event_of_cq(struct emu_device *edev, enum ib_event_type type, u32
 	res = rdma_restrack_get_byid(&edev->ibdev, RDMA_RESTRACK_CQ, number);
 	if (IS_ERR(res))
 		return PTR_ERR(res);
-	/* Likewise: a queue that was in error once stays so. */
+	/* Likewise; and a queue that has been in error once stays in error. */
 	emu_cq_fail(to_ecq(container_of(res, struct ib_cq, res)));
 	rdma_restrack_put(res);
 	return 0;
@@ -234,7 +234,7 @@ static int emu_opens_show(struct seq_file *s, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(emu_opens);
 
-/* For a device that was registered. Without its files, it works all the same. */
+/* The device is registered already. It works all the same if its files cannot be made. */
 void emu_debugfs_add(struct emu_device *edev)
 {
 	struct dentry *dir;
@@ -251,7 +251,7 @@ void emu_debugfs_add(struct emu_device *edev)
 	emu_faults_debugfs(edev, debugfs_create_dir("faults", dir));
 }
 
-/* Waits for who reads or writes the files. */
+/* Waits for those who are reading or writing the files. */
 void emu_debugfs_remove(struct emu_device *edev)
 {
 	debugfs_remove(edev->debugfs);

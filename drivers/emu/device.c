@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Devices: what the emulated adapter says about itself, and how it comes and goes.
- * Ports are in ports.c.
+ * Devices: what the emulated adapter reports about itself, and how devices are
+ * created and destroyed. Ports are in ports.c.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -19,7 +19,7 @@
 #define EMU_FW_VER		(1ULL << 32)
 #define EMU_PART_ID		1
 #define EMU_HW_VER		1
-/* Memory keys, less index 0. */
+/* Memory keys, except those of index 0. */
 #define EMU_MAX_KEYS		((1 << (32 - EMU_KEY_SHIFT)) - 1)
 
 #define EMU_DEVICE_CAPS							\
@@ -223,7 +223,7 @@ static struct emu_device *emu_device_alloc(const struct emu_device_spec *spec)
 		platform_device_unregister(pdev);
 		return ERR_PTR(-ENOMEM);
 	}
-	/* Messages are copied: a segment may be as long as it likes. */
+	/* Messages are copied, so segments may have any length. */
 	dma_set_max_seg_size(&pdev->dev, UINT_MAX);
 	edev->pdev = pdev;
 	edev->ethernet = spec->ethernet;
@@ -271,11 +271,17 @@ static void emu_device_free(struct emu_device *edev)
 	emu_p2p_exit(edev);
 	for (i = 0; i < edev->nr_ports; i++)
 		emu_port_exit(&edev->ports[i]);
-	/* Engines of other devices may still look at our ports. A thousand devices wait here. */
+	/*
+	 * Engines of other devices may still look at our ports. Expedited, because
+	 * a thousand devices may wait here.
+	 */
 	synchronize_rcu_expedited();
 	for (i = 0; i < edev->nr_ports; i++)
 		free_percpu(edev->ports[i].counters);
-	/* Somebody still has objects of it: a leak is better than what follows. */
+	/*
+	 * Somebody still has objects of the device: leaking it is better than what
+	 * would follow.
+	 */
 	if (WARN_ON(!xa_empty(&edev->qps) || !xa_empty(&edev->keys) || !xa_empty(&edev->cas)))
 		return;
 	xa_destroy(&edev->qps);

@@ -14,7 +14,7 @@
  *		emptied by ib_poll_cq(). See cq.c.
  *   emu_region	(region.h) what a memory key names: region or window. Found in its
  *		device's table under RCU, guarded by a gate.
- *   emu_ca	somebody has opened the device. In its table while it is. See ca.c.
+ *   emu_ca	one open of the device. In its table while it is open. See ca.c.
  */
 #ifndef KVERBS_EMU_H
 #define KVERBS_EMU_H
@@ -43,7 +43,7 @@ struct seq_file;
 #define EMU_MAX_QP_WR		16384
 #define EMU_MAX_SRQ_WR		32768
 #define EMU_MAX_CQE		(1 << 20)
-/* Of CQ moderation: completions, and microseconds. */
+/* Limits of CQ moderation: completions, and microseconds. */
 #define EMU_MAX_MOD_COUNT	EMU_MAX_QP_WR
 #define EMU_MAX_MOD_PERIOD	32767
 #define EMU_MAX_QP		(1 << 20)
@@ -59,19 +59,19 @@ struct seq_file;
 #define EMU_MAX_LID		0xbfff
 /* A locally administered EUI-64; device and port go into the low bytes. */
 #define EMU_GUID_BASE		0x024b560000000000ULL
-/* The company part of it: nobody's IEEE number. */
+/* The company part of it, which the IEEE has not assigned to anybody. */
 #define EMU_VENDOR_ID		(EMU_GUID_BASE >> 40)
-/* 4.096 us * 2^n, about a millisecond: until the engine's thread has run. */
+/* 4.096 us * 2^n, about a millisecond: the time until the engine's thread has run. */
 #define EMU_DELAY		8
 
-/* The P_Key of the default partition, full member; of all Ethernet ports. */
+/* The P_Key of full members of the default partition; Ethernet ports have only this one. */
 #define EMU_DEFAULT_PKEY	0xffff
-/* Set in the P_Keys of full members; two others do not hear each other. */
+/* Set in the P_Keys of full members; two limited members do not hear each other. */
 #define EMU_PKEY_FULL		0x8000
 
 /*
- * The device-wide local key. Memory keys are an index from 1 on, shifted, with
- * the consumer's byte below, so index 0 is free to mean: no translation.
+ * The device-wide local key. Any other memory key is an index from 1 on, shifted,
+ * with the consumer's byte below it. So index 0 is free to mean: no translation.
  */
 #define EMU_LOCAL_DMA_LKEY	0xd3
 #define EMU_KEY_SHIFT		8
@@ -109,11 +109,11 @@ struct emu_counters {
 };
 
 /**
- * struct emu_port_config - what can be set of a port
- * @state: of the link: %IB_PORT_DOWN to %IB_PORT_ACTIVE; of an Ethernet port the
- *	first or the last of them
+ * struct emu_port_config - settings of a port
+ * @state: state of the link, %IB_PORT_DOWN to %IB_PORT_ACTIVE; an Ethernet port
+ *	can only be in the first or the last of these
  * @lid: 1 to EMU_MAX_LID; 0 for the smallest free one
- * @sm_lid: of the subnet manager; 0 without one
+ * @sm_lid: LID of the subnet manager; 0 without one
  * @mtu: active MTU
  * @width: active width, enum ib_port_width
  * @speed: active speed, enum ib_port_speed
@@ -121,7 +121,7 @@ struct emu_counters {
  * @pkeys: P_Key table
  * @gids: GID table; a zero at index 0 stands for the default GID
  *
- * LIDs, P_Keys and GIDs are those of InfiniBand ports.
+ * Only InfiniBand ports use the LIDs, P_Keys and GIDs.
  */
 struct emu_port_config {
 	enum ib_port_state state;
@@ -140,24 +140,24 @@ struct emu_port_config {
  * @edev: its device
  * @num: port number, from 1
  * @lid: local identifier on an InfiniBand port, else 0
- * @sm_lid: of the subnet manager
+ * @sm_lid: LID of the subnet manager
  * @mtu: active MTU
  * @width: active width, enum ib_port_width
  * @speed: active speed, enum ib_port_speed
  * @pkeys: P_Key table of an InfiniBand port
  * @gids: GID table of an InfiniBand port
- * @netdev: the network device that an Ethernet port is bound to, which the
- *	midlayer holds; to know it again, not to look into
- * @bound: in the table of bound ports, see ports.c
+ * @netdev: the network device that an Ethernet port is bound to; the midlayer
+ *	holds it. Only compared, never dereferenced
+ * @bound: entry in the table of bound ports, see ports.c
  * @wanted: state of the link when nothing keeps it down
  * @link_up: the network device is up; true on an InfiniBand port
- * @flapping: down for a while, see fault.c
- * @state: what follows from these three
- * @gsi: queue pair 1, or NULL; readers under RCU
- * @counters: per CPU
+ * @flapping: a fault keeps the port down for a while, see fault.c
+ * @state: state of the link, which follows from these three
+ * @gsi: queue pair 1, or NULL; written by qp.c, read under RCU
+ * @counters: the counters, per CPU
  *
- * ports.c writes what can change, and says under which lock. The engine reads
- * @lid, @pkeys and @state by READ_ONCE().
+ * ports.c writes all other fields that can change, and says under which lock. The
+ * engine reads @lid, @pkeys, @mtu and @state with READ_ONCE().
  */
 struct emu_port {
 	struct emu_device *edev;
@@ -180,14 +180,15 @@ struct emu_port {
 };
 
 /**
- * struct emu_p2p - peer-to-peer memory that a device has met; see p2p.c
- * @ranges: what it can reach
- * @work: looks for a way to @asked
- * @lock: guards the following
- * @asked: physical address of memory that is to be looked for; 0 for none
- * @refused: physical address of the last that there was no way to
- * @refused_size: bytes of it; 0 for none, or that has been told
- * @refused_at: when that was, in jiffies
+ * struct emu_p2p - what a device knows about peer-to-peer memory; see p2p.c
+ * @ranges: memory that it can reach
+ * @work: looks for a route to @asked
+ * @lock: guards the fields below
+ * @asked: physical address of the memory to look for a route to; 0 for none
+ * @refused: physical address of the last memory to which there was no route
+ * @refused_size: bytes of that memory; 0 if there is none, or if it has been
+ *	reported
+ * @refused_at: time at which the route was refused, in jiffies
  */
 struct emu_p2p {
 	struct list_head ranges;
@@ -201,18 +202,18 @@ struct emu_p2p {
 
 /**
  * struct emu_device - one emulated channel adapter
- * @ibdev: what the midlayer sees; first, as ib_alloc_device() asks
- * @pdev: the parent, which gives a DMA mask
+ * @ibdev: what the midlayer sees; must be first, for ib_alloc_device()
+ * @pdev: the parent device, which provides the DMA mask
  * @ethernet: link layer of all ports
  * @nr_ports: number of @ports
  * @qps: queue pairs by number; readers under RCU
  * @next_qpn: where the search for the next number starts
  * @keys: memory regions and windows by key index; readers under RCU
  * @next_key: where the search for the next index starts
- * @cas: who has it open, by the number of the doorbell, see ca.c
+ * @cas: its opens, by doorbell number, see ca.c
  * @p2p: memory of other PCI devices
- * @faults: what goes wrong on purpose, see fault.c
- * @debugfs: directory, see debugfs.c
+ * @faults: faults to inject, see fault.c
+ * @debugfs: its directory in debugfs, see debugfs.c
  * @ports: the ports, port number 1 first
  */
 struct emu_device {
@@ -233,10 +234,10 @@ struct emu_device {
 
 /**
  * struct emu_av - an address vector, as the engine uses it
- * @port: the port to send by
+ * @port: the local port to send through
  * @dlid: destination, on an InfiniBand port
  * @grh: there is a global route; always on an Ethernet port
- * @gid_type: of both GIDs
+ * @gid_type: type of both GIDs
  * @sl: service level
  * @hop_limit: of the global route
  * @flow: traffic class and flow label, as in &struct ib_grh
@@ -258,8 +259,8 @@ struct emu_av {
 /**
  * struct emu_ah - an address handle
  * @ibah: what the midlayer sees
- * @av: the same, as the engine uses it
- * @attr: what it was made of, for query_ah
+ * @av: the address, as the engine uses it
+ * @attr: the attributes that it was made from, for query_ah
  */
 struct emu_ah {
 	struct ib_ah ibah;
@@ -268,10 +269,10 @@ struct emu_ah {
 };
 
 /**
- * struct emu_ca - somebody has opened the device
+ * struct emu_ca - one open of the device
  * @ibca: what the midlayer sees
  * @doorbell: number of its doorbell
- * @tag: what the opener calls it, or nothing
+ * @tag: the name that the opener gave it; may be empty
  */
 struct emu_ca {
 	struct ib_ca ibca;
@@ -299,13 +300,13 @@ static inline void emu_count(struct emu_port *port, enum emu_counter counter, u6
 	this_cpu_add(port->counters->value[counter], n);
 }
 
-/* Ethernet ports have the default partition's only. */
+/* Ethernet ports have the P_Key of the default partition only. */
 static inline u32 emu_pkey_tbl_len(const struct emu_device *edev)
 {
 	return edev->ethernet ? 1 : EMU_PKEY_TBL_LEN;
 }
 
-/* What @port has in its table. */
+/* The P_Key at @index of the table of @port. */
 static inline u16 emu_port_pkey(const struct emu_port *port, u16 index)
 {
 	return port->edev->ethernet ? EMU_DEFAULT_PKEY : READ_ONCE(port->pkeys[index]);
@@ -326,13 +327,13 @@ int emu_get_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port
 /* device.c */
 
 /**
- * struct emu_device_spec - what a device is to be
+ * struct emu_device_spec - description of a device to create
  * @name: device name; %d stands for the smallest free number
  * @nr_ports: 1 to EMU_MAX_PORTS
  * @ethernet: link layer of all ports; else InfiniBand
  * @adaptive: the moderation of CQs follows their load
- * @place: PCI function to be a child of, or NULL
- * @ports: @nr_ports of them; used during the creation only
+ * @place: the PCI function that becomes its parent, or NULL
+ * @ports: settings of the @nr_ports ports; only used during the creation
  */
 struct emu_device_spec {
 	const char *name;

@@ -17,10 +17,10 @@
  * after the news, or the word is RERUN when the owner wants to leave.
  *
  * Ownership moves. A poster executes inline up to a small budget, then puts the
- * queue pair on the list of its CPU's runner, a kernel thread, which is owner
- * from there on. An owner that must wait, for a receive to be posted or for a
- * peer to come back, arms the queue pair's timer; the timer is then the owner,
- * and passes the queue pair to a runner when it fires.
+ * queue pair on the list of its CPU's runner, a kernel thread, which is the owner
+ * from then on. An owner that must wait, for a receive to be posted or for a peer
+ * to come back, arms the queue pair's timer; the timer is then the owner, and
+ * passes the queue pair to a runner when it fires.
  *
  * emu_qp_freeze() takes ownership away from whoever has it, at the next boundary
  * between two entries. It is how modify_qp and destroy_qp get a queue pair that
@@ -38,14 +38,14 @@
 #include "simple.h"
 
 /*
- * What an owner may do before it hands over, in bytes of messages; an entry costs
- * as much as four kilobytes, besides its bytes. The last entry may exceed it.
+ * What an owner may do before it hands over, in bytes of messages. Each entry costs
+ * four kilobytes in addition to its bytes. The last entry may exceed the budget.
  *
- * Inline: 16 entries or so, that a request and its completion need no other
- * thread, but post_send stays short; or a message of 64 KiB, whose copying takes
- * less than waking another thread and its way back. In hard interrupt: one small
- * message, which costs less than the hand-over. A runner: what it does for one
- * queue pair before it looks after the next, with preemption off.
+ * Inline: about 16 entries, so that a request and its completion need no other
+ * thread but post_send stays short; or one message of 64 KiB, because copying it
+ * takes less time than waking another thread and coming back. In hard interrupt:
+ * one small message, which costs less than handing over. A runner: the work that it
+ * does for one queue pair, with preemption off, before it turns to the next.
  */
 #define EMU_ENTRY_COST		SZ_4K
 #define EMU_INLINE_BUDGET	SZ_64K
@@ -70,7 +70,7 @@ struct emu_runner {
 };
 
 static DEFINE_PER_CPU(struct emu_runner, emu_runners);
-/* For CPUs that came online later than the module. */
+/* Serves CPUs that came online after the module was loaded. */
 static int emu_first_cpu;
 
 /* What became of a queue pair that an owner worked on. */
@@ -96,7 +96,7 @@ static enum hrtimer_restart emu_qp_timer(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* The last thing that happens to a queue pair; it is frozen. */
+/* Called last in the life of a queue pair, which is frozen. */
 void emu_qp_engine_exit(struct emu_qp *qp)
 {
 	/* The callback hands over as its last step, but may not have returned. */
@@ -139,9 +139,9 @@ static bool emu_flush_one(struct emu_qp *qp)
 		return true;
 	}
 	/*
-	 * In SQE only sends are flushed. Else an engine that acts as our
-	 * responder may still complete a receive that comes before the ones to
-	 * flush: the last one to leave rings.
+	 * In SQE only sends are flushed. In the error state, an engine that acts as
+	 * our responder may still complete a receive that comes before the ones to
+	 * flush: the last engine to leave rings the doorbell.
 	 */
 	if (atomic_read(&qp->state) != IB_QPS_ERR || !emu_gate_is_drained(&qp->gate))
 		return false;
@@ -151,13 +151,16 @@ static bool emu_flush_one(struct emu_qp *qp)
 		emu_flush_one_recv(qp, &recv);
 		return true;
 	}
-	/* What an SRQ holds is not flushed; nothing is taken from it any more. */
+	/*
+	 * The receives in an SRQ are not flushed; this queue pair takes none of
+	 * them any more.
+	 */
 	if (qp->srq && !atomic_xchg(&qp->last_wqe, 1))
 		ib_qp_notify_event(&qp->ibqp, IB_EVENT_QP_LAST_WQE_REACHED);
 	return false;
 }
 
-/* In an error state: everything that is queued completes in order. The owner. */
+/* In an error state: completes everything that is queued, in order. Called by the owner. */
 static enum emu_service emu_flush(struct emu_qp *qp, s64 *budget)
 {
 	enum emu_service service = EMU_IDLE;
@@ -178,7 +181,7 @@ static enum emu_service emu_flush(struct emu_qp *qp, s64 *budget)
 }
 
 /**
- * emu_qp_flush_sends() - complete all that is in the send queue with a flush error
+ * emu_qp_flush_sends() - complete everything in the send queue with a flush error
  * @qp: queue pair, frozen, in SQE
  *
  * Context: Process context; @qp->lock held.
@@ -196,9 +199,9 @@ void emu_qp_flush_sends(struct emu_qp *qp)
 }
 
 /*
- * Takes ownership from the timer. Returns false if the timer was not the owner. Its
- * callback may still be about to return from an earlier turn, which tells nothing:
- * that takes a moment.
+ * Takes ownership from the timer. Returns false if the timer was not the owner. The
+ * callback of an earlier turn may still be about to return, which says nothing
+ * about the present owner: that takes only a moment, so this waits for it.
  */
 static bool emu_timer_cancel(struct emu_qp *qp)
 {
@@ -221,8 +224,8 @@ static enum emu_service emu_park(struct emu_qp *qp, u64 delay_ns)
 	hrtimer_start(&qp->timer, ns_to_ktime(delay_ns), HRTIMER_MODE_REL);
 	/*
 	 * Full barrier, pairs with those in emu_qp_freeze() and emu_qp_fail():
-	 * either they see the timer armed, or we see them. Of all that cancel the
-	 * timer, the one who found it armed is the owner.
+	 * either they see the timer armed, or we see them. Of all those who cancel
+	 * the timer, the one who finds it armed is the owner.
 	 */
 	smp_mb();
 	if ((READ_ONCE(qp->freezing) || atomic_read(&qp->state) == IB_QPS_ERR) &&
@@ -244,7 +247,7 @@ static u64 emu_rnr_delay_ns(u8 code)
 	return delay_10us[code & 31] * 10ULL * NSEC_PER_USEC;
 }
 
-/* The entry under way comes again, after a while. */
+/* The entry under way is tried again after a while. */
 static enum emu_service emu_retry_after(struct emu_exec *ex, u64 delay_ns)
 {
 	emu_exec_end(ex);
@@ -277,7 +280,10 @@ static enum emu_service emu_wait_peer(struct emu_exec *ex, struct emu_swqe *wqe,
 	struct emu_qp *qp = ex->qp;
 
 	emu_count(qp->port, EMU_CNT_TIMEOUT, 1);
-	/* A timeout of 0 is none; look now and then whether the peer is there. */
+	/*
+	 * A timeout of 0 means none: the owner checks now and then whether the peer
+	 * is there.
+	 */
 	if (!qp->attr.timeout)
 		return emu_retry_after(ex, EMU_PROBE_NS);
 	if (!qp->retries--)
@@ -307,7 +313,7 @@ static enum emu_service emu_hand_over(struct emu_exec *ex)
 	return EMU_MOVED;
 }
 
-/* In SQD, the entry that was under way is still to be finished. */
+/* In SQD, only the entry that was under way is still finished. */
 static inline bool emu_may_execute(const struct emu_qp *qp)
 {
 	if (unlikely(READ_ONCE(qp->freezing)))
@@ -316,14 +322,17 @@ static inline bool emu_may_execute(const struct emu_qp *qp)
 	       (atomic_read(&qp->state) == IB_QPS_SQD && qp->finishing);
 }
 
-/* Of what is nearly used up: is it enough? A runner takes a message of any length. */
+/*
+ * Is the rest of the budget enough? A runner takes a message of any length while
+ * there is a rest.
+ */
 static bool emu_budget_covers(s64 budget, u32 length, const struct emu_exec *ex)
 {
 	return budget > 0 && (ex->may_sleep || budget >= length);
 }
 
 /*
- * Executes entries in order until the queue, the budget or the state ends it.
+ * Executes entries in order until the queue, the budget or the state ends this.
  * EMU_DONE: there is nothing left, or nothing to be done in this state.
  */
 static inline enum emu_verdict emu_execute(struct emu_exec *ex, s64 *budget,
@@ -344,7 +353,7 @@ static inline enum emu_verdict emu_execute(struct emu_exec *ex, s64 *budget,
 			return EMU_AGAIN;
 		if (!emu_exec_simple(ex, qp, wqe, *pos)) {
 			verdict = emu_exec_wqe(ex, wqe, *pos);
-			/* Half done, perhaps: not to be left in SQD. */
+			/* The entry may be half done, so it must be finished in SQD. */
 			if (verdict == EMU_AGAIN)
 				qp->retrying = true;
 			if (unlikely(verdict != EMU_DONE))
@@ -392,7 +401,7 @@ static enum emu_service emu_service(struct emu_qp *qp, s64 *budget, bool may_sle
 	int state;
 
 	service = emu_service_sends(qp, budget, may_sleep);
-	/* Who handed it over has nothing to do with the queue pair any more. */
+	/* Whoever has handed a queue pair over must not touch it any more. */
 	if (service == EMU_MOVED)
 		return service;
 	state = atomic_read(&qp->state);
@@ -422,7 +431,7 @@ static void emu_qp_own(struct emu_qp *qp, s64 budget, bool may_sleep)
 	bool released;
 
 	do {
-		/* Full barrier: news before this is seen by the look that follows. */
+		/* Full barrier: the look that follows sees all news from before this. */
 		atomic_xchg(&qp->doorbell, EMU_DB_OWNED);
 		if (emu_service(qp, &budget, may_sleep) == EMU_MOVED)
 			return;
@@ -453,7 +462,7 @@ void emu_qp_ring(struct emu_qp *qp)
  * emu_qp_ring_deferred() - there is news for a queue pair; a runner executes it
  * @qp: queue pair
  *
- * For engines: execution does not nest.
+ * Called by engines, because execution does not nest.
  *
  * Context: Any but NMI.
  */

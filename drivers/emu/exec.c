@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Execution of one work queue entry: what all transports share, and what
- * concerns the queue pair itself.
+ * Execution of one work queue entry: what all transports share, and operations
+ * that only concern the queue pair itself.
  *
- * Which end sees what when something is wrong follows the IBTA's rules for the
- * requester's and the responder's completion, as the names of the status codes
- * give them; Documentation/conformance.rst has the table, and kunit/ a case for
+ * When something is wrong, what each end sees follows the IBTA's rules for the
+ * requester's and the responder's completion, which the names of the status codes
+ * reflect. Documentation/conformance.rst has the table, and kunit/ has a case for
  * each row.
  */
 #include <linux/sched.h>
@@ -13,10 +13,7 @@
 #include "exec.h"
 #include "region.h"
 
-/*
- * Bytes copied between two looks at whether someone else wants the CPU, or the
- * memory.
- */
+/* Bytes copied between two checks whether someone else wants the CPU, or the memory. */
 #define EMU_COPY_CHUNK	SZ_64K
 
 void emu_exec_end(struct emu_exec *ex)
@@ -51,7 +48,7 @@ static const u8 emu_wc_opcodes[] = {
 	[IB_WR_REG_MR] = IB_WC_REG_MR,
 };
 
-/* Completes a send and gives its slot back. The owner, preemption off. */
+/* Completes a send and gives its slot back. Called by the owner, preemption off. */
 void emu_complete_send(struct emu_qp *qp, const struct emu_swqe *wqe, u32 pos,
 		       enum ib_wc_status status, enum emu_syndrome why)
 {
@@ -59,9 +56,9 @@ void emu_complete_send(struct emu_qp *qp, const struct emu_swqe *wqe, u32 pos,
 }
 
 /*
- * Ends an entry that the requester itself cannot execute. Unreliable transports
- * go on receiving: IBTA vol. 1, 10.3.1.5, the SQE state. Who sees the completion
- * finds the state changed.
+ * Ends an entry that the requester itself cannot execute. Queue pairs of
+ * unreliable transports go on receiving: IBTA vol. 1, 10.3.1.5, the SQE state. The
+ * state changes first, so whoever sees the completion finds it changed.
  */
 enum emu_verdict emu_fail_local(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 				enum ib_wc_status status, enum emu_syndrome why)
@@ -74,7 +71,10 @@ enum emu_verdict emu_fail_local(struct emu_exec *ex, struct emu_swqe *wqe, u32 p
 	return EMU_FAILED;
 }
 
-/* Ends an entry whose own memory cannot be used; or not, if it cannot be used now. */
+/*
+ * Ends an entry whose own memory cannot be used. If the memory only cannot be used
+ * now, the entry waits instead.
+ */
 enum emu_verdict emu_fail_memory(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 				 enum emu_syndrome why)
 {
@@ -84,9 +84,9 @@ enum emu_verdict emu_fail_memory(struct emu_exec *ex, struct emu_swqe *wqe, u32 
 }
 
 /*
- * Copies @length bytes, or until one side fails; the caller looks at ->why of
- * both. Long messages let others have the CPU meanwhile. Memory that is taken away
- * is left after a chunk at the latest.
+ * Copies @length bytes, or until one side fails; the caller checks ->why of both.
+ * During a long message, others can have the CPU. If memory is being taken away,
+ * the copy leaves it after one more chunk at the latest.
  */
 void emu_copy(struct emu_exec *ex, struct emu_cursor *to, struct emu_cursor *from, u32 length)
 {
@@ -155,7 +155,10 @@ static noinline enum emu_verdict emu_exec_local(struct emu_exec *ex, struct emu_
 	return verdict;
 }
 
-/* What was asked for in debugfs happens instead of the entry, or before it. */
+/*
+ * Injects the faults that were asked for in debugfs, instead of executing the
+ * entry or before that.
+ */
 static noinline enum emu_verdict emu_exec_fault(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	enum ib_wc_status status = IB_WC_SUCCESS;
@@ -175,8 +178,8 @@ static noinline enum emu_verdict emu_exec_fault(struct emu_exec *ex, struct emu_
  *
  * Context: The owner of the queue pair's doorbell, preemption off; may enable it
  * for a while if ex->may_sleep.
- * Return: see enum emu_verdict. With EMU_DONE and EMU_FAILED the entry is gone,
- * else it is where it was.
+ * Return: see enum emu_verdict. With EMU_DONE and EMU_FAILED the entry is gone;
+ * otherwise it is where it was.
  */
 enum emu_verdict emu_exec_wqe(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {

@@ -12,17 +12,17 @@
 /**
  * struct emu_exec - an owner at work on one queue pair
  * @qp: the queue pair, as requester
- * @peer: its responder, whose gate is entered; NULL before the first use. Of
- *	connected queue pairs only
- * @slid: LID of the requester's port, with @peer
- * @may_sleep: runs on a runner
- * @messages: sent to @peer and not counted yet
- * @bytes: same
+ * @peer: its responder, whose gate is entered; NULL if none is entered. Only used
+ *	by connected queue pairs
+ * @slid: LID of the requester's port; valid with @peer
+ * @may_sleep: the owner is a runner, which may sleep
+ * @messages: messages sent to @peer and not counted yet
+ * @bytes: bytes of these messages
  * @delay_ns: with EMU_DELAYED, how long to wait
  *
- * Preemption is off while an owner executes, but for the copying of long
- * messages on a runner: each message wakes a consumer that would otherwise
- * preempt it, message by message.
+ * Preemption is off while an owner executes, except while a runner copies a long
+ * message. Each message wakes a consumer, which would otherwise preempt the owner
+ * after every message.
  */
 struct emu_exec {
 	struct emu_qp *qp;
@@ -34,10 +34,13 @@ struct emu_exec {
 	u64 delay_ns;
 };
 
-/* How long an entry waits before it looks again whether its memory has arrived. */
+/* How long an entry waits before it checks again whether its memory has arrived. */
 #define EMU_MOVE_NS	(100 * NSEC_PER_USEC)
 
-/* Memory of the entry, at either end, is on the move: it comes again. */
+/*
+ * Memory that the entry needs, at either end, is on the move: the entry is tried
+ * again later.
+ */
 static inline enum emu_verdict emu_wait_memory(struct emu_exec *ex)
 {
 	ex->delay_ns = EMU_MOVE_NS;
@@ -70,17 +73,17 @@ enum emu_verdict emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u3
 
 /* mcast.c */
 /**
- * emu_mcast_deliver() - calls a function for each member of a group
- * @av: the address
- * @deliver: is called for each
- * @data: its argument
+ * emu_mcast_deliver() - call a function for each member of a multicast group
+ * @av: address of the group
+ * @deliver: the function
+ * @data: argument to pass to it
  *
  * Context: Under rcu_read_lock().
  */
 void emu_mcast_deliver(const struct emu_av *av, void (*deliver)(struct emu_qp *qp, void *data),
 		       void *data);
 
-/* Messages of @bytes bytes in all went from one port to another. */
+/* Counts messages of @bytes bytes in total that went from one port to another. */
 static inline void emu_count_messages(struct emu_port *from, struct emu_port *to, u32 messages,
 				      u64 bytes)
 {
@@ -97,22 +100,25 @@ static __always_inline void emu_exec_sent(struct emu_exec *ex, u32 length)
 	ex->messages++;
 }
 
-/* Under RCU. The last one out of a closed gate lets the flush of receives begin. */
+/*
+ * Leaves the gate of @peer. Under RCU. When the last one leaves a closed gate, the
+ * flush of receives can begin.
+ */
 static inline void emu_leave(struct emu_qp *peer)
 {
 	if (unlikely(emu_gate_leave(&peer->gate)))
 		emu_qp_ring_deferred(peer);
 }
 
-/* Is @peer, an emu_exec's, there and still to be used? */
+/* Is there a @peer, which is that of an emu_exec, and is its gate still open? */
 static __always_inline bool emu_is_entered(const struct emu_qp *peer)
 {
 	return likely(peer && !emu_gate_is_closed(&peer->gate));
 }
 
 /*
- * Takes the oldest entry of a ring, unless it is shorter than @room: then it stays
- * where it is, and @too_short is set. Returns NULL without one.
+ * Takes the oldest entry of a ring. An entry that is shorter than @room stays
+ * where it is, and @too_short is set. Returns NULL if no entry was taken.
  */
 static inline struct emu_rwqe *emu_recv_ring_claim(struct emu_ring *ring, u64 room, u32 *pos,
 						   bool *too_short)
@@ -133,7 +139,7 @@ static inline struct emu_rwqe *emu_recv_ring_claim(struct emu_ring *ring, u64 ro
 	return wqe;
 }
 
-/* Takes the oldest receive of a queue pair, as emu_srq_claim() does. */
+/* Takes the oldest receive of a queue pair. Returns the same verdicts as emu_srq_claim(). */
 static inline enum emu_verdict emu_claim(struct emu_qp *qp, u64 room, struct emu_recv *recv)
 {
 	int from = atomic_read(&qp->recv_from);
@@ -176,7 +182,10 @@ static inline struct ib_pd *emu_recv_pd(const struct emu_qp *qp)
 	return qp->srq ? qp->srq->ibsrq.pd : qp->ibqp.pd;
 }
 
-/* The part of a completion that tells of a message which came, when none did. */
+/*
+ * Fills in the part of a completion that describes an incoming message, where
+ * there was none.
+ */
 static __always_inline void emu_cqe_no_message(struct emu_cqe *cqe, const struct emu_qp *qp)
 {
 	cqe->ex.imm_data = 0;
@@ -190,7 +199,7 @@ static __always_inline void emu_cqe_no_message(struct emu_cqe *cqe, const struct
 	cqe->network_hdr_type = 0;
 }
 
-/* As emu_complete_send(), which see. */
+/* See emu_complete_send(). */
 static __always_inline void __emu_complete_send(struct emu_qp *qp, const struct emu_swqe *wqe,
 						u32 pos, u8 opcode, enum ib_wc_status status,
 						enum emu_syndrome why)
@@ -241,8 +250,8 @@ static __always_inline struct emu_cqe *emu_recv_begin(struct emu_qp *qp,
 }
 
 /*
- * Gives a connected responder its completion. False if that is lost, and the
- * responder in error.
+ * Gives a connected responder its completion. Returns false if the completion was
+ * lost; then the responder is in error.
  */
 static __always_inline bool emu_complete_recv(struct emu_exec *ex, const struct emu_swqe *wqe,
 					      const struct emu_recv *recv, u32 opcode, u32 flags,

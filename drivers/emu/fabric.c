@@ -2,15 +2,15 @@
 /*
  * The fabric: from an address to the port that has it.
  *
- * All emulated ports of the machine are joined. An InfiniBand port is found by
- * its LID, and with a global route must have the destination's GID too; an
- * Ethernet port by any of its GIDs together with the GID's type: RoCE v1 and v2
- * do not hear each other. Lookups run under RCU and take no lock.
- * emu_fabric_lock serialises changes; a port that has been taken out is used no
- * more after a grace period.
+ * All emulated ports of the machine are connected to each other. An InfiniBand
+ * port is found by its LID; with a global route, it must have the destination's
+ * GID too. An Ethernet port is found by any of its GIDs together with the GID's
+ * type: RoCE v1 and v2 do not hear each other. Lookups run under RCU and take no
+ * lock. emu_fabric_lock serialises changes; a grace period after a port has been
+ * taken out, nobody uses it any more.
  *
- * A queue pair keeps the port that it found for as long as the fabric's
- * generation stands, which each change moves on.
+ * A queue pair keeps using the port that it found until the fabric's generation
+ * changes. Each change of an address changes the generation.
  */
 #include <linux/hashtable.h>
 #include <linux/jhash.h>
@@ -24,10 +24,10 @@
 /**
  * struct emu_gid - a GID in the fabric
  * @node: in emu_gids
- * @rcu: for the freeing
+ * @rcu: for freeing it
  * @gid: the address
  * @type: RoCE version, or IB_GID_TYPE_IB
- * @port: who has it
+ * @port: the port that has it
  */
 struct emu_gid {
 	struct hlist_node node;
@@ -51,7 +51,7 @@ static u32 emu_gid_hash(const union ib_gid *gid, enum ib_gid_type type)
 static void emu_fabric_changed(void)
 {
 	lockdep_assert_held(&emu_fabric_lock);
-	/* release: who sees the new generation sees the change */
+	/* release: whoever sees the new generation sees the change */
 	smp_store_release(&emu_fabric_gen, emu_fabric_gen + 1 ?: 1);
 }
 
@@ -74,8 +74,8 @@ static int emu_fabric_claim_lid(struct emu_port *port, u16 lid)
  * @lid: 1 to EMU_MAX_LID; 0 for the smallest free one
  *
  * Context: Process context.
- * Return: 0; -EBUSY if another port has it, or all are taken; -ENOMEM. The port
- * keeps the LID that it had then.
+ * Return: 0; -EBUSY if another port has it, or all are taken; -ENOMEM. After an
+ * error, the port keeps the LID that it had.
  */
 int emu_fabric_add_lid(struct emu_port *port, u16 lid)
 {
@@ -101,7 +101,10 @@ void emu_fabric_del_lid(struct emu_port *port)
 	mutex_unlock(&emu_fabric_lock);
 }
 
-/* Adds one more address of @port. If two ports have it, the last one added is found. */
+/*
+ * Adds one more address of @port. If two ports have the same address, the one
+ * that was added last is found.
+ */
 int emu_fabric_add_gid(struct emu_port *port, const union ib_gid *gid, enum ib_gid_type type)
 {
 	struct emu_gid *entry = kzalloc(sizeof(*entry), GFP_KERNEL);
@@ -160,11 +163,11 @@ static bool emu_port_has_gid(const struct emu_port *port, const union ib_gid *gi
 }
 
 /**
- * emu_fabric_generation() - a number that every change of an address changes
+ * emu_fabric_generation() - get the number that every change of an address changes
  *
  * Context: Any.
- * Return: the number, never 0. What was found before it was read is good for as
- * long as it stands.
+ * Return: the number, never 0. What is looked up after reading the number is
+ * valid for as long as the number stays the same.
  */
 unsigned long emu_fabric_generation(void)
 {
@@ -176,8 +179,9 @@ unsigned long emu_fabric_generation(void)
  * emu_fabric_find() - the port that an address vector leads to
  * @av: unicast address vector
  *
- * An InfiniBand port with the LID discards what has a global route to a GID that
- * it does not have (IBTA vol. 1, 9.6.1.5), hence is not found either.
+ * An InfiniBand port discards a message with a global route to a GID that the
+ * port does not have (IBTA vol. 1, 9.6.1.5). So such a port is not found, even
+ * if it has the LID.
  *
  * Context: Any, under rcu_read_lock(), which keeps the port.
  * Return: the port, or NULL if nobody has the address.

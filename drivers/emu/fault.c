@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What goes wrong on purpose: files in /sys/kernel/debug/kverbs_emu/<device>/faults/
+ * Fault injection: files in /sys/kernel/debug/kverbs_emu/<device>/faults/
  *
- *   seed		what the choices follow from; writing it starts all sequences
- *			and counts again
- *   comp_error		work requests that fail, with comp_status: a name such as
- *			REM_ACCESS_ERR, or a number of enum ib_wc_status
- *   delay		work requests that are executed delay_us microseconds late
- *   port_flap		work requests before which the port goes down, for port_flap_ms
- *			milliseconds: the port that the queue pair sends by, if
- *			port_flap_port is 0 or its number
- *   drop_notify	notifications of completion that nobody gets
- *   cq_overflow	completions that find their queue full, whatever its size
- *   alloc_fail		calls that make an object and end with -ENOMEM
- *   injected		reads: kind, how often it could have gone wrong, how often it did
+ *   seed		determines the choices; writing it restarts all sequences and
+ *			counts
+ *   comp_error		rate of work requests that fail with comp_status, which is a name
+ *			such as REM_ACCESS_ERR, or a number of enum ib_wc_status
+ *   delay		rate of work requests that are executed delay_us microseconds late
+ *   port_flap		rate of work requests before which the port that the queue pair
+ *			sends through goes down, for port_flap_ms milliseconds, if
+ *			port_flap_port is 0 or the number of that port
+ *   drop_notify	rate of completion notifications that nobody gets
+ *   cq_overflow	rate of completions that find their queue full, whatever its size
+ *   alloc_fail		rate of calls that make an object and fail with -ENOMEM
+ *   injected		reading shows, for each kind, its name, how often it could have gone
+ *			wrong, and how often it did
  *
- * Rates are per million; 1000000 is always. Values out of range are -EINVAL.
+ * Rates are per million; 1000000 means always. A value out of range fails with -EINVAL.
  *
- * Each kind counts the occasions on which its rate was not 0. The choice is a hash
- * of seed, kind and that count, so the same occasions in the same order go wrong
- * again after the seed has been written again.
+ * For each kind, the occasions on which its rate was not 0 are counted. The choice is a
+ * hash of the seed, the kind and that count, so the same occasions in the same order go
+ * wrong again after the seed has been written again.
  *
- * emu_faults_lock serialises writers, and the count of rates that are not 0, which
- * turns the static key. Those who ask take no lock, but for a port that goes down
- * (ports.c).
+ * emu_faults_lock serialises writers, and guards the count of rates that are not 0,
+ * which switches the static key. Those who ask whether something goes wrong take no
+ * lock, unless a port goes down (ports.c).
  */
 #include <linux/debugfs.h>
 #include <linux/hrtimer.h>
@@ -100,8 +101,8 @@ static const char * const emu_fault_statuses[] = {
 };
 
 /**
- * struct emu_fault_knob - what a file of one number is about
- * @faults: whose
+ * struct emu_fault_knob - what a file with one number sets
+ * @faults: the faults that it belongs to
  * @setting: enum emu_fault_kind or enum emu_fault_setting
  */
 struct emu_fault_knob {
@@ -111,7 +112,7 @@ struct emu_fault_knob {
 
 /**
  * struct emu_flap - a port that is down for a while
- * @timer: lets it up again
+ * @timer: lets the port come up again
  * @port: the port
  * @down: it is down, or being taken down
  */
@@ -122,15 +123,15 @@ struct emu_flap {
 };
 
 /**
- * struct emu_faults - what goes wrong on a device
- * @seed: what the choices follow from
+ * struct emu_faults - the faults of a device
+ * @seed: determines the choices
  * @value: rates, and other settings
- * @status: that requests fail with, enum ib_wc_status
- * @asked: occasions of each kind
- * @injected: those that went wrong
- * @active: rates that are not 0
- * @knobs: of the files
- * @flaps: of each port
+ * @status: status that requests fail with, enum ib_wc_status
+ * @asked: number of occasions of each kind
+ * @injected: number of those that went wrong
+ * @active: number of rates that are not 0
+ * @knobs: for the files
+ * @flaps: one for each port
  */
 struct emu_faults {
 	u64 seed;
@@ -370,7 +371,7 @@ static int emu_fault_injected_show(struct seq_file *s, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(emu_fault_injected);
 
-/* Makes the files; debugfs says nothing of those that it cannot make. */
+/* Makes the files. debugfs does not report those that it cannot make. */
 void emu_faults_debugfs(struct emu_device *edev, struct dentry *dir)
 {
 	struct emu_faults *faults = edev->faults;

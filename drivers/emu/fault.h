@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What goes wrong on purpose; see fault.c.
+ * Fault injection; see fault.c.
  *
- * While no device has a rate that is not 0, each of these questions is a patched
+ * As long as all rates of all devices are 0, each of these checks is a patched
  * jump and nothing else.
  */
 #ifndef KVERBS_EMU_FAULT_H
@@ -26,14 +26,15 @@ bool emu_fault_in_alloc(struct emu_device *edev);
 /**
  * emu_fault_exec() - does the next entry of a send queue go wrong?
  * @qp: queue pair
- * @status: what it completes with, if that is to fail it; else IB_WC_SUCCESS
- * @delay_ns: else how long it waits before it is executed
+ * @status: what the entry completes with, if the fault is to fail it; else
+ *	IB_WC_SUCCESS
+ * @delay_ns: how long the entry waits before it is executed, if it does not fail
  *
- * Asked once for an entry, before it is executed: not again after its delay, nor
- * when it is tried again.
+ * Asked once for each entry, before it is executed; not again after the delay,
+ * nor when the entry is retried.
  *
  * Context: The owner of @qp; any but NMI.
- * Return: true if so.
+ * Return: true if it goes wrong.
  */
 static inline bool emu_fault_exec(struct emu_qp *qp, enum ib_wc_status *status, u64 *delay_ns)
 {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Fast memory regions: page lists that the consumer maps by a call.
+ * Fast memory regions: page lists that the consumer maps with a call.
  *
- * Mapping takes place in any context, so it does not wait: neither for accesses
- * through the mapping before nor for another call. Each mapping has a key of its
- * own, the next in the low byte; after EMU_MAX_FMR_MAPS of them an unmap is due,
- * which waits until nobody is inside, so that by the time a key comes again nobody
- * holds it for the earlier mapping. Windows are not bound to such regions. Life and
- * locking are those of all regions; see region.c.
+ * A region can be mapped in any context, so mapping does not wait, neither for
+ * accesses through the previous mapping nor for another call. Each mapping has a
+ * key of its own: the low byte is counted up. After EMU_MAX_FMR_MAPS mappings an
+ * unmap is due, which waits until nobody is inside; so by the time a key is used
+ * again, nobody still holds it for the earlier mapping. Windows are not bound to
+ * such regions. Life and locking are those of all regions; see region.c.
  */
 #include <linux/slab.h>
 
@@ -75,16 +75,17 @@ static int emu_fmr_seize(struct emu_fmr *fmr, int *state)
 
 /**
  * emu_map_phys_fmr() - map pages, under new keys
- * @ibfmr: the region; what it mapped before is unmapped by the way
+ * @ibfmr: the region; what it mapped before is unmapped by this
  * @pages: DMA addresses of the pages
  * @nr: number of @pages
  * @iova: address of the first byte, as consumers name it
  *
  * Context: Any.
  * Return: 0; -EINVAL if the list is empty or too long, an address is not that of a
- * page, the range wraps, or the region was mapped max_maps times since it was
- * unmapped; -EBUSY while accesses through the mapping before are under way, and if
- * somebody else maps or unmaps it. After an error it is mapped as before.
+ * page, the range wraps, or the region has been mapped max_maps times since it was
+ * last unmapped; -EBUSY while accesses through the previous mapping are under way,
+ * or if somebody else is mapping or unmapping it. After an error the region is
+ * mapped as before.
  */
 int emu_map_phys_fmr(struct ib_fmr *ibfmr, u64 *pages, int nr, u64 iova)
 {
@@ -133,7 +134,10 @@ int emu_unmap_fmr(struct list_head *list)
 	list_for_each_entry(ibfmr, list, list) {
 		struct emu_fmr *fmr = to_efmr(ibfmr);
 
-		/* Free before, and mapped by somebody meanwhile: not ours to close. */
+		/*
+		 * It was free before, and somebody has mapped it meanwhile: not
+		 * ours to close.
+		 */
 		if (atomic_read(&fmr->region.state) != EMU_REGION_INVALIDATING)
 			continue;
 		emu_gate_drain(&fmr->region.gate);

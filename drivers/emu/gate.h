@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A gate counts who is inside an object, and can be closed.
+ * A gate counts the users that are inside an object, and can be closed.
  *
- * The engine enters the gate of a queue pair for as long as it acts as that
- * queue pair's responder, and the gate of a memory region for as long as it
- * touches the memory. Entering and leaving is one atomic operation each, from
- * any context. Closing keeps newcomers out at once; that those inside have left
- * is told by emu_gate_leave(), which returns true to the last one, or waited for
- * by emu_gate_drain().
+ * The engine enters the gate of a queue pair for as long as it acts as that queue
+ * pair's responder, and the gate of a memory region for as long as it touches the
+ * memory. Entering and leaving take one atomic operation each, and work in any
+ * context. Closing a gate keeps newcomers out at once. There are two ways to
+ * learn that those inside have left: emu_gate_leave() returns true to the last
+ * one to leave a closed gate, and emu_gate_drain() waits for them.
  *
  * What the gate guards is written only while it is closed and empty. Pairs:
  *
  *   emu_gate_open()	release, pairs with the full barrier of emu_gate_enter():
- *			who got in sees what was set up before the opening
+ *			whoever gets in sees what was set up before the opening
  *   emu_gate_leave()	full barrier, pairs with emu_gate_is_drained()'s acquire:
- *			who finds the gate drained sees all that was done inside
+ *			whoever finds the gate drained sees all that was done inside
  *
- * The object must outlive the leaving: callers of emu_gate_leave() hold
- * rcu_read_lock() around it and around what they do with its answer, and objects
- * with a gate are freed after a grace period.
+ * The object must outlive the call of emu_gate_leave(): its callers hold
+ * rcu_read_lock() around the call and around what they do with its result, and
+ * objects with a gate are freed only after a grace period.
  */
 #ifndef KVERBS_EMU_GATE_H
 #define KVERBS_EMU_GATE_H
@@ -59,7 +59,7 @@ static inline bool emu_gate_is_drained(const struct emu_gate *gate)
 	return atomic_read_acquire(&gate->count) == EMU_GATE_CLOSED;
 }
 
-/* True for the one who left last through a closed gate. Under rcu_read_lock(). */
+/* True for the last one to leave a closed gate. Under rcu_read_lock(). */
 static inline bool emu_gate_leave(struct emu_gate *gate)
 {
 	if (likely(atomic_dec_return(&gate->count) != EMU_GATE_CLOSED))
@@ -73,15 +73,15 @@ static inline bool emu_gate_enter(struct emu_gate *gate)
 	int old = atomic_read(&gate->count);
 
 	/*
-	 * Not an increment that is taken back when the gate proves closed: the
-	 * one who takes it back could become the last to leave.
+	 * An increment that is taken back when the gate proves closed would not
+	 * do: whoever takes it back could become the last to leave.
 	 */
 	do {
 		if (old & EMU_GATE_CLOSED) {
 			/*
-			 * acquire: who finds the gate closed may look at what its
-			 * closer wrote before; see emu_find_peer() and
-			 * emu_region_closed().
+			 * acquire: whoever finds the gate closed may look at what
+			 * the one who closed it wrote before; see emu_find_peer()
+			 * and emu_region_closed().
 			 */
 			smp_acquire__after_ctrl_dep();
 			return false;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Receives that are held: taken from their queue for a message that could not be
- * put into them, because memory was on the move. The next message goes there.
+ * Held receives: a receive that was taken from its queue for a message which could
+ * not be put into it, because memory was on the move. The next message goes there.
  *
- * A queue pair holds one. It is held, and taken, by engines inside the gate, or by
- * whoever has the gate closed and empty. The responder of a connection has one
- * requester, so it has one engine at a time, whose message it is that comes again. To
- * a datagram queue pair several come at once: one at a time holds or takes, by the
- * bit EMU_FROM_BUSY, and there may be no place for the receive of another.
+ * A queue pair holds at most one receive. It is held, and taken, by engines inside
+ * the gate, or by whoever has the gate closed and empty. The responder of a
+ * connection has one requester, so it has one engine at a time, and it is this
+ * engine's message that is tried again. Several engines can come to a datagram queue
+ * pair at once: the bit EMU_FROM_BUSY lets one at a time hold or take a receive, and
+ * there may be no room to hold the receive of another.
  */
 #include "exec.h"
 
@@ -18,7 +19,7 @@ static bool emu_hold_step(struct emu_qp *qp, int from, int to)
 	return atomic_cmpxchg(&qp->recv_from, srq | from, srq | to) == (srq | from);
 }
 
-/* Keeps a receive for the next message. Returns false if there is one already. */
+/* Keeps a receive for the next message. Returns false if the place is taken. */
 bool emu_hold(struct emu_qp *qp, const struct emu_recv *recv)
 {
 	if (!emu_hold_step(qp, 0, EMU_FROM_BUSY))
@@ -33,9 +34,9 @@ bool emu_hold(struct emu_qp *qp, const struct emu_recv *recv)
  * emu_claim_held() - take the receive that a queue pair holds
  * @qp: queue pair
  * @room: bytes it must have room for, or it is left where it is
- * @recv: what was taken
+ * @recv: set to the receive
  *
- * Context: Any, inside the gate of @qp; or alone.
+ * Context: Any, inside the gate of @qp; or whoever has it closed and empty.
  * Return: EMU_DONE; EMU_RNR if there is none; EMU_FAILED if it is too short.
  */
 enum emu_verdict emu_claim_held(struct emu_qp *qp, u64 room, struct emu_recv *recv)
@@ -51,7 +52,10 @@ enum emu_verdict emu_claim_held(struct emu_qp *qp, u64 room, struct emu_recv *re
 	return EMU_DONE;
 }
 
-/* Nobody will use it: an SRQ gets the place back. Of a queue pair that nobody is inside. */
+/*
+ * Drops a held receive, which nobody will use; this gives its place in an SRQ back.
+ * Nobody is inside the gate of the queue pair.
+ */
 void emu_drop_held(struct emu_qp *qp)
 {
 	struct emu_recv recv;

@@ -127,7 +127,10 @@ static int __init emu_init(void)
 		goto drop_netdev;
 	emu_debugfs_init();
 	err = emu_create_param_devices();
-	/* Last: whoever makes a directory holds the module, which must not fail then. */
+	/*
+	 * Last, because whoever makes a directory holds the module: loading it
+	 * must not fail after that.
+	 */
 	if (!err)
 		err = emu_configfs_init();
 	if (err)

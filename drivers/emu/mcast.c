@@ -2,11 +2,11 @@
 /*
  * Multicast groups: which queue pairs of the fabric listen to an address.
  *
- * A group is known by its GID, and on an InfiniBand port by its LID too, and is
- * there while a queue pair is attached. Ethernet ports hear RoCE v1 and v2 alike:
- * the group is the address. emu_mcast_lock serialises changes; senders walk a
- * group's list under RCU. The midlayer does not destroy a queue pair that is
- * attached, and frees it a grace period later.
+ * A group is identified by its GID, and on InfiniBand ports by its LID too. It
+ * exists while a queue pair is attached. For Ethernet ports RoCE v1 and v2 make
+ * no difference: the address is the group. emu_mcast_lock serialises changes;
+ * senders walk a group's list under RCU. The midlayer does not destroy a queue
+ * pair while it is attached, and frees it a grace period later.
  */
 #include <linux/hashtable.h>
 #include <linux/jhash.h>
@@ -19,7 +19,7 @@
 /**
  * struct emu_mcast_member - a queue pair that is attached
  * @node: in emu_mcast_members
- * @rcu: for the freeing
+ * @rcu: for freeing it
  * @qp: the queue pair
  * @gid: the group
  * @lid: its LID, 0 on Ethernet
@@ -34,7 +34,7 @@ struct emu_mcast_member {
 
 static DEFINE_MUTEX(emu_mcast_lock);
 static DEFINE_HASHTABLE(emu_mcast_members, EMU_MCAST_HASH_BITS);
-/* With at least one member each. Under emu_mcast_lock. */
+/* Number of groups that have a member. Under emu_mcast_lock. */
 static u32 emu_mcast_groups;
 
 static u32 emu_mcast_hash(const union ib_gid *gid)
@@ -107,8 +107,8 @@ static int emu_mcast_add(struct emu_mcast_member *member)
 }
 
 /*
- * -EINVAL if the queue pair is attached already, or has no port yet; -ENOSPC if
- * there are too many groups, or members; or -ENOMEM.
+ * Returns 0; -EINVAL if the queue pair is attached already, or has no port yet;
+ * -ENOSPC if there are too many groups, or members; or -ENOMEM.
  */
 int emu_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
@@ -135,7 +135,7 @@ int emu_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 	return err;
 }
 
-/* -EINVAL if the queue pair is not attached. */
+/* Returns 0, or -EINVAL if the queue pair is not attached. */
 int emu_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
 	struct emu_qp *qp = to_eqp(ibqp);
@@ -150,7 +150,7 @@ int emu_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 	mutex_unlock(&emu_mcast_lock);
 	if (!member)
 		return -EINVAL;
-	/* Who walks the list may still hold a copy for the queue pair. */
+	/* A sender that walks the list may still deliver to this queue pair. */
 	kfree_rcu(member, rcu);
 	return 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * From what scatter/gather elements name to contiguous kernel memory: all but
- * the common cases, which are in memory.h.
+ * Finds the contiguous kernel memory that scatter/gather elements name: everything
+ * but the common cases, which are in memory.h.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -22,10 +22,11 @@
  * and see emu_nr_rams complete ranges. Memory that goes offline stays listed: it
  * can only go when nothing is mapped for DMA in it.
  *
- * DMA addresses are those of a device without an IOMMU and without offset, as the
- * parents of all our devices are: the physical ones, with the memory encryption's
- * bit where there is one. Buffers that must not be encrypted lack that bit, so an
- * address that is in no range is looked for once more by physical address.
+ * DMA addresses are those of a device without an IOMMU and without an offset, as
+ * the parents of all our devices are: they are physical addresses, with the bit of
+ * the memory encryption set where there is one. Addresses of buffers that must not
+ * be encrypted lack that bit, so an address that is in no range is looked up once
+ * more with the bit set.
  */
 static struct emu_ram emu_rams[EMU_MAX_RAMS];
 static unsigned int emu_nr_rams;
@@ -44,7 +45,7 @@ static void emu_ram_add(phys_addr_t start, u64 size)
 		.size = size,
 		.mem = phys_to_virt(start),
 	};
-	/* release: pairs with the acquire in emu_dma_span_slow() */
+	/* release: pairs with the acquire in emu_ram_find() */
 	smp_store_release(&emu_nr_rams, emu_nr_rams + 1);
 }
 
@@ -72,7 +73,7 @@ static int emu_ram_notify(struct notifier_block *nb, unsigned long action, void 
 	phys_addr_t start = PFN_PHYS(plugged->start_pfn);
 	u64 size = PFN_PHYS(plugged->nr_pages);
 
-	/* What was offline for a while is known. */
+	/* Memory that was only offline for a while is listed already. */
 	if (action == MEM_ONLINE && !emu_ram_find(__sme_set(start), size))
 		emu_ram_add(start, size);
 	return NOTIFY_OK;
@@ -102,15 +103,15 @@ void emu_ram_exit(void)
 	unregister_memory_notifier(&emu_ram_nb);
 }
 
-/* Has @dev the DMA addresses that are assumed here? */
+/* Does @dev have the DMA addresses that are assumed here? */
 bool emu_ram_reached_by(struct device *dev)
 {
 	return dma_to_phys(dev, emu_main_ram.start) == virt_to_phys(emu_main_ram.mem);
 }
 
 /*
- * As emu_dma_span(), for what may reach over the border of two ranges that adjoin:
- * the kernel has them side by side, too.
+ * As emu_dma_span(), but the memory may extend over the border of two adjoining
+ * ranges, which adjoin in the kernel's mapping too.
  */
 void *emu_ram_run(struct emu_device *edev, u64 addr, u64 len)
 {
@@ -120,7 +121,7 @@ void *emu_ram_run(struct emu_device *edev, u64 addr, u64 len)
 	return first && last == first + len - 1 ? first : NULL;
 }
 
-/* The one place that refuses what is not RAM; see emu_dma_span(). */
+/* The one place that refuses an address that leads to no memory; see emu_dma_span(). */
 void *emu_dma_span_slow(struct emu_device *edev, u64 addr, u64 len)
 {
 	u64 encrypted = __sme_set(dma_to_phys(&edev->pdev->dev, addr));
@@ -135,7 +136,7 @@ void *emu_dma_span_slow(struct emu_device *edev, u64 addr, u64 len)
 	return mem;
 }
 
-/* The DMA address of what the current element calls @addr. */
+/* The DMA address of what the current element names by @addr. */
 static u64 emu_cursor_dma(const struct emu_cursor *cur, u64 addr)
 {
 	return cur->region ? emu_region_dma(cur->region, addr) : addr;
@@ -191,7 +192,7 @@ bool emu_cursor_next_slow(struct emu_cursor *cur)
 	return false;
 }
 
-/* Is the element usable? Nothing is held afterwards. */
+/* Is the element usable? Its region is not entered afterwards. */
 static bool emu_cursor_check_sge(struct emu_cursor *cur, const struct ib_sge *sge)
 {
 	struct emu_region *region;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * From what scatter/gather elements name to contiguous kernel memory.
+ * Finds the contiguous kernel memory that scatter/gather elements name.
  *
- * The common list is one range of the machine's RAM under the local DMA key; it
- * is dealt with by emu_simple_span(). All else takes a cursor.
+ * Most lists are one range of the machine's RAM under the local DMA key;
+ * emu_simple_span() deals with those. Everything else takes a cursor.
  */
 #ifndef KVERBS_EMU_MEMORY_H
 #define KVERBS_EMU_MEMORY_H
@@ -19,8 +19,9 @@
  * struct emu_ram - a range of RAM
  * @start: DMA address of its first byte
  * @size: bytes
- * @short_size: of these, how many have EMU_SHORT_BYTES from there on
- * @mem: where the kernel has it
+ * @short_size: offsets below this have at least EMU_SHORT_BYTES bytes of the range
+ *	behind them
+ * @mem: kernel address of its first byte
  */
 struct emu_ram {
 	u64 start;
@@ -29,7 +30,7 @@ struct emu_ram {
 	void *mem;
 };
 
-/* The largest one, where nearly everything is. */
+/* The largest range, which contains nearly everything. */
 extern struct emu_ram emu_main_ram;
 
 int emu_ram_init(void);
@@ -59,14 +60,14 @@ static inline void *emu_ram_span(const struct emu_ram *ram, u64 addr, u64 len)
  * @addr: first DMA address
  * @len: bytes, not 0
  *
- * What a real adapter would reach over the bus is reached here through the
- * kernel's mapping of all memory, so a range must be RAM, all of it, or peer-to-peer
- * memory of a PCI device: see p2p.c. Other memory of devices is reached by user regions
- * only: see backing.c.
+ * A real adapter would reach the memory over the bus. Here it is reached through the
+ * kernel's mapping of all memory, so the whole range must be RAM, or peer-to-peer
+ * memory of a PCI device: see p2p.c. Other memory of devices can only be reached
+ * through user regions: see backing.c.
  *
  * Context: Any.
  * Return: the kernel address, or NULL if part of the range is not memory;
- * emu_p2p_syndrome() tells why.
+ * emu_p2p_syndrome() says why.
  */
 static inline void *emu_dma_span(struct emu_device *edev, u64 addr, u64 len)
 {
@@ -76,21 +77,21 @@ static inline void *emu_dma_span(struct emu_device *edev, u64 addr, u64 len)
 /**
  * struct emu_cursor - walks over the memory that a list of SGEs names
  * @qp: queue pair that uses the keys
- * @pd: protection domain that they must belong to
- * @access: what every key must grant, 0 for reading local memory
+ * @pd: protection domain that the keys must belong to
+ * @access: what every key must grant; 0 for reading local memory
  * @sge: the next element
  * @num_sge: elements from @sge on
- * @region: of the current element, entered; NULL without one
+ * @region: region of the current element, entered; NULL without one
  * @dma: address behind the current span
  * @rest: bytes of the current element behind the current span
  * @addr: the current span: contiguous kernel memory
  * @len: bytes of the current span
  * @why: what was wrong, after a failure
  *
- * A cursor has the region of its current element entered, from the moment that
- * the element is opened to the opening of the next one or emu_cursor_end(): an
- * invalidation waits for it. Those who take memory away wait, too, so whoever copies
- * looks at emu_cursor_must_leave() between two pieces of limited length.
+ * A cursor is inside the region of its current element from the moment that the element
+ * is opened until the next one is opened, or until emu_cursor_end(); an invalidation
+ * waits for that. Those who take memory away wait too, so whoever copies must check
+ * emu_cursor_must_leave() between pieces of limited length.
  */
 struct emu_cursor {
 	struct emu_qp *qp;
@@ -124,7 +125,7 @@ static inline void emu_cursor_init(struct emu_cursor *cur, struct emu_qp *qp, st
 	cur->why = EMU_SYN_NONE;
 }
 
-/* Over @len bytes of kernel memory. */
+/* Sets up a cursor over @len bytes of kernel memory. */
 static inline void emu_cursor_init_inline(struct emu_cursor *cur, struct emu_qp *qp,
 					  void *data, size_t len)
 {
@@ -133,15 +134,15 @@ static inline void emu_cursor_init_inline(struct emu_cursor *cur, struct emu_qp 
 	cur->len = len;
 }
 
-/* The key that means all of memory is for local use only. */
+/* The key that stands for all of memory is for local use only. */
 static inline bool emu_cursor_is_dma_key(const struct emu_cursor *cur, const struct ib_sge *sge)
 {
 	return sge->lkey == EMU_LOCAL_DMA_LKEY && !(cur->access & ~IB_ACCESS_LOCAL_WRITE);
 }
 
 /*
- * Memory of a list that is one element of RAM under the local DMA key, which is
- * what most messages are made of; NULL for everything else.
+ * The memory of a list that is one element of RAM under the local DMA key, as it is for
+ * most messages; NULL for any other list.
  */
 static inline void *emu_simple_span(const struct ib_sge *sge, int num_sge)
 {
@@ -151,9 +152,9 @@ static inline void *emu_simple_span(const struct ib_sge *sge, int num_sge)
 }
 
 /*
- * Makes the current span non-empty. Returns false at the end of the list, and
- * with cur->why set if an element is not usable. An element of length 0 is
- * skipped without a look at its key.
+ * Makes the current span non-empty. Returns false at the end of the list; also, with
+ * cur->why set, if an element is not usable. An element of length 0 is skipped, and its
+ * key is not checked.
  */
 static inline bool emu_cursor_next(struct emu_cursor *cur)
 {
@@ -161,8 +162,8 @@ static inline bool emu_cursor_next(struct emu_cursor *cur)
 }
 
 /*
- * Opens the first element and looks at all others, so that what can be known
- * to be wrong is known before anything happens. Returns false with cur->why set.
+ * Opens the first element and checks all others, so that every error that can be known
+ * in advance is known before anything happens. Returns false with cur->why set.
  */
 static inline bool emu_cursor_check(struct emu_cursor *cur)
 {
@@ -172,8 +173,8 @@ static inline bool emu_cursor_check(struct emu_cursor *cur)
 }
 
 /*
- * Is the memory of the current element to be left at once, because it goes away?
- * Then cur->why is set.
+ * Must the memory of the current element be left at once, because it is being taken
+ * away? Then cur->why is set.
  */
 static inline bool emu_cursor_must_leave(struct emu_cursor *cur)
 {

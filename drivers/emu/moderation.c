@@ -2,28 +2,30 @@
 /*
  * Moderation of completion queues: notifications that are held back.
  *
- * An armed queue with moderation notifies when a number of completions came since
- * it was armed, or some time after the first of them. What asks for attention is
- * not held back: errors, and messages whose sender asked for a solicited event;
- * IBTA's specification knows no moderation, and an event is all those ask for.
- * A count of 1, or no count and no period, is no moderation.
+ * An armed queue with moderation notifies when a number of completions has come since
+ * it was armed, or some time after the first of them. Completions that ask for
+ * attention are not held back: errors, and messages whose sender asked for a solicited
+ * event; the IBTA's specification knows no moderation, and an event is all that such
+ * messages ask for. A count of 1, or no count and no period, means no moderation.
  *
- * The arm word says what goes on, and each change of it is an atomic operation:
+ * The arm word says what is going on, and each change of it is an atomic operation:
  *
- *   HELD		a completion came since, and its notification waits. Who sets
- *			this writes @due, if there is a period, then sets DUE and TIMER
+ *   HELD		a completion has come since, and its notification waits. Whoever
+ *			sets this writes @due, if there is a period, then sets DUE and
+ *			TIMER
  *   DUE		@due is valid
- *   TIMER		the timer is queued. Who sets this queues it; its callback
+ *   TIMER		the timer is queued. Whoever sets this queues it; its callback
  *			clears this, or has the timer queued again
  *
- * Whoever notifies clears all but TIMER: a timer that fires for a notification that
- * went out before finds nothing due, or something due later. So a completion
- * takes no more than one look at the clock and one start of the timer for each
- * time the queue was armed, and most take neither. Pair:
+ * Whoever notifies clears all bits but TIMER; if the timer then fires for a
+ * notification that has been sent already, it finds nothing due, or something due
+ * later. So completions take no more than one look at the clock and one start of the
+ * timer for each time that the queue was armed, and most completions take neither.
+ * Pair:
  *
  *   D  emu_modify_cq(): full barrier between @moderation and the look at HELD -
  *	emu_cq_hold(): full barrier between HELD and the look at @moderation
- *	what was held back by rules that are no more is not forgotten
+ *	what was held back by rules that no longer apply is not forgotten
  */
 #include <kverbs/completion.h>
 
@@ -32,7 +34,7 @@
 #define EMU_MOD_COUNT(moderation)	((moderation) & 0xffff)
 #define EMU_MOD_PERIOD(moderation)	((moderation) >> 16)
 
-/* Is the completion at @pos, which came since the queue was armed, to wait? */
+/* Must the completion at @pos, which came since the queue was armed, wait? */
 static bool emu_cq_must_wait(const struct emu_cq *cq, u32 moderation, u32 pos)
 {
 	s32 came = pos + 1 - READ_ONCE(cq->armed_at);
@@ -40,7 +42,7 @@ static bool emu_cq_must_wait(const struct emu_cq *cq, u32 moderation, u32 pos)
 
 	if (!moderation)
 		return false;
-	/* Reserved before the queue was armed, published after that. */
+	/* It was reserved before the queue was armed, and published after that. */
 	if (came <= 0)
 		return false;
 	/* A full queue cannot wait for more. */
@@ -48,7 +50,7 @@ static bool emu_cq_must_wait(const struct emu_cq *cq, u32 moderation, u32 pos)
 	return !count || came < count;
 }
 
-/* This CPU set HELD: from now on the time counts. */
+/* This CPU has set HELD: the time counts from now on. */
 static void emu_cq_start_timer(struct emu_cq *cq, u32 moderation)
 {
 	ktime_t due = ktime_add_us(ktime_get(), EMU_MOD_PERIOD(moderation));
@@ -59,9 +61,9 @@ static void emu_cq_start_timer(struct emu_cq *cq, u32 moderation)
 }
 
 /*
- * The entry at @pos was published while the queue was armed for any completion;
- * @arm is the arm word. Returns false if the caller is to notify, and true if not
- * now, or if somebody else did.
+ * The entry at @pos was published while the queue was armed for any completion; @arm
+ * is the arm word. Returns false if the caller must notify; true if the notification
+ * is held back, or somebody else has notified.
  */
 bool emu_cq_hold(struct emu_cq *cq, u32 pos, int *arm)
 {
@@ -94,7 +96,7 @@ static enum hrtimer_restart emu_cq_timer(struct hrtimer *timer)
 	int arm;
 
 	do {
-		/* acquire: with DUE, @due is what was written before that was set */
+		/* acquire: if DUE is set, @due is what was written before DUE was set */
 		arm = atomic_read_acquire(&cq->arm);
 		due = atomic64_read(&cq->due);
 		held = (arm & EMU_ARM_HELD) && (arm & EMU_ARM_DUE);
@@ -110,8 +112,8 @@ static enum hrtimer_restart emu_cq_timer(struct hrtimer *timer)
 }
 
 /*
- * Notifies now of what is held back. When it returns, the timer is not queued but
- * for what came since. Process context.
+ * Sends the notification that is held back, if there is one. When this returns, the
+ * timer is not queued, except for what came since. Process context.
  */
 void emu_cq_unhold(struct emu_cq *cq)
 {

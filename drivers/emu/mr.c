@@ -8,7 +8,7 @@
 
 #include "region.h"
 
-/* Returns a region that is not valid, or an ERR_PTR: -ENOMEM. */
+/* Returns a region that is not valid yet, or an ERR_PTR: -ENOMEM. */
 struct emu_mr *emu_mr_create(struct ib_pd *pd, enum emu_region_kind kind, u32 max_pages)
 {
 	struct emu_mr *mr;

@@ -2,11 +2,12 @@
 /*
  * Memory windows, IBTA vol. 1, 10.6.7: parts of a region, for peers.
  *
- * A window is bound by an entry of a send queue, to a region that counts it from
- * then on. Windows of type 1 are bound as often as one likes, each time in place
- * of the binding before, and are of use to all queue pairs of their PD. Windows of
- * type 2 are bound when they are free, to one queue pair, and become free when they
- * are invalidated. Life and locking are those of all regions; see region.c.
+ * An entry of a send queue binds a window to a region, which counts the window from
+ * then on. Windows of type 1 can be bound any number of times, each binding
+ * replacing the one before, and all queue pairs of their PD can use them. Windows of
+ * type 2 can only be bound when they are free, and to one queue pair; they become
+ * free when they are invalidated. Life and locking are those of all regions; see
+ * region.c.
  */
 #include "qp.h"
 #include "region.h"
@@ -33,13 +34,16 @@ static enum ib_mw_type emu_window_type(const struct emu_region *window)
 	return container_of(window, struct emu_mw, region)->ibmw.type;
 }
 
-/* Those of type 1 end by another binding only. IBTA vol. 1, 10.6.7.2.6. */
+/*
+ * Windows of type 2 can be invalidated; a binding of type 1 only ends by another
+ * binding. IBTA vol. 1, 10.6.7.2.6.
+ */
 bool emu_window_is_invalidatable(const struct emu_region *region)
 {
 	return region->kind == EMU_REGION_WINDOW && emu_window_type(region) == IB_MW_TYPE_2;
 }
 
-/* Makes @region, unless it is valid, count one more window. */
+/* Makes @region count one more window. Returns false if @region is not valid. */
 static bool emu_window_get_parent(struct emu_region *region)
 {
 	int state = atomic_read(&region->state);
@@ -57,7 +61,7 @@ static void emu_window_put_parent(struct emu_region *region)
 	atomic_sub_return_release(EMU_REGION_ONE_WINDOW, &region->state);
 }
 
-/* The window's gate is closed and empty, and the caller has it seized or killed. */
+/* The window's gate is closed and empty, and the caller has seized or killed the window. */
 void emu_window_unbind(struct emu_region *window)
 {
 	if (!window->parent)
@@ -67,7 +71,10 @@ void emu_window_unbind(struct emu_region *window)
 	WRITE_ONCE(window->qpn, 0);
 }
 
-/* May a window be bound to this region so? IBTA vol. 1, C10-72 to C10-75. In its gate. */
+/*
+ * May a window be bound to this region in this way? IBTA vol. 1, C10-72 to C10-75.
+ * Called inside the region's gate.
+ */
 static bool emu_window_fits(const struct emu_qp *qp, const struct emu_region *region,
 			    const struct emu_swqe *wqe)
 {
@@ -86,8 +93,8 @@ static bool emu_window_fits(const struct emu_qp *qp, const struct emu_region *re
 }
 
 /*
- * The region to bind to, with the window counted; or NULL, @why being set if it is
- * not for good. Under RCU.
+ * Returns the region to bind to, which counts the window; or NULL. @why is then set
+ * if that is only for a while. Under RCU.
  */
 static struct emu_region *emu_window_parent(const struct emu_qp *qp, const struct emu_swqe *wqe,
 					    enum emu_syndrome *why)
@@ -108,7 +115,7 @@ static struct emu_region *emu_window_parent(const struct emu_qp *qp, const struc
 	return bound ? region : NULL;
 }
 
-/* The window to bind, if it can be bound so at all. Under RCU. */
+/* Returns the window to bind, or NULL if it cannot be bound in this way at all. Under RCU. */
 static struct emu_region *emu_window_find(const struct emu_qp *qp, const struct emu_swqe *wqe,
 					  enum emu_syndrome *why)
 {
@@ -120,7 +127,7 @@ static struct emu_region *emu_window_find(const struct emu_qp *qp, const struct 
 	if (window->kind != EMU_REGION_WINDOW ||
 	    (wqe->bind.new_key ^ wqe->bind.mw_key) >> EMU_KEY_SHIFT)
 		return NULL;
-	/* Only type 1 is unbound by a binding to nothing, only type 2 counts from 0. */
+	/* Only type 1 is unbound by a binding of length 0; only type 2 may be zero-based. */
 	if (emu_window_type(window) == IB_MW_TYPE_2 ? !wqe->bind.length :
 						      wqe->bind.access & IB_ZERO_BASED)
 		return NULL;
@@ -136,7 +143,7 @@ static enum emu_verdict emu_window_vacate(struct emu_region *window)
 
 	if (emu_region_seize_drained(window))
 		return EMU_DONE;
-	/* Then it is free, or it is not ours yet. */
+	/* It is either free, or not ours yet. */
 	return emu_region_seize(window, EMU_REGION_FREE) ? EMU_DONE : EMU_AGAIN;
 }
 
@@ -166,15 +173,15 @@ static void emu_window_set(const struct emu_qp *qp, struct emu_region *window,
  * @wqe: the entry
  * @why: set on failure
  *
- * A window of type 1 that is bound already loses that binding, but not if the new
- * one is illegal from the start; if that becomes illegal while accesses through the
- * old one are waited for, the window keeps its old region, but is of no use until it
- * is bound again.
+ * A window of type 1 that is bound already loses that binding, unless the new one is
+ * illegal from the start. If the new one becomes illegal while this waits for
+ * accesses through the old one, the window keeps its old region, but is of no use
+ * until it is bound again.
  *
  * Context: The owner of @qp; any.
  * Return: EMU_DONE; EMU_FAILED; EMU_AGAIN while accesses through the old binding are
- * under way: no new ones begin, and the caller comes again. EMU_FAILED with @why
- * EMU_SYN_PAUSED is not for good either.
+ * under way: no new ones begin, and the caller tries again. EMU_FAILED with @why
+ * EMU_SYN_PAUSED is only for a while, too.
  */
 enum emu_verdict emu_region_bind(struct emu_qp *qp, const struct emu_swqe *wqe,
 				 enum emu_syndrome *why)

@@ -2,21 +2,22 @@
 /*
  * Peer-to-peer memory of other PCI devices, by DMA address.
  *
- * The kernel has such memory mapped, and its DMA addresses are physical ones, whichever
- * way they lead there; so an address is all that it takes to find it. But a real adapter
- * would not get everywhere: the way is looked for from the place of ours on the PCI bus,
- * also for addresses that others than kverbs_p2pdma have mapped. Who has no place, or no
- * safe way, does not get there.
+ * The kernel has such memory mapped, and its DMA addresses are physical addresses,
+ * whichever route leads there; so an address is enough to find the memory. But a real
+ * adapter could not reach all of it. So a route is looked for from our device's place on
+ * the PCI bus, even for addresses that someone other than kverbs_p2pdma has mapped. A
+ * device without a place, or without a safe route, cannot reach the memory.
  *
- * User regions are of memory whose way was looked for when it was got: see backing.c.
- * Here it is met by an engine, in any context, in which nothing can be looked for. A
- * work item does, and the entry comes again meanwhile, as if the memory was on the move.
- * What was found is a range of addresses, and stays until its provider goes.
+ * For the memory of user regions, the route was looked for when the midlayer got the
+ * memory: see backing.c. In this file, an engine comes across the memory, in any context,
+ * where it cannot look for anything. A work item does that, and the entry is tried again
+ * meanwhile, as if the memory were on the move. What was found is a range of addresses,
+ * and stays until its provider goes away.
  *
- * Locks: the list of ranges is written by the work item, and by emu_p2p_exit() when that
- * does not run any more; engines read it under RCU. A range whose provider goes is empty
- * from then on, until one of the two frees it. emu_p2p.lock guards what is asked for and
- * what was refused.
+ * Locks: the list of ranges is written by the work item, and by emu_p2p_exit() when the
+ * work item does not run any more; engines read the list under RCU. A range whose
+ * provider goes away is empty from then on, until one of these two frees it. emu_p2p.lock
+ * guards what is asked for and what was refused.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -31,13 +32,13 @@
 #include "memory.h"
 
 /**
- * struct emu_p2p_range - memory of a provider to which there is a way
- * @entry: on the list of the device
- * @user: is told when the provider goes
+ * struct emu_p2p_range - memory of a provider that the device can reach
+ * @entry: entry on the list of the device
+ * @user: its revoke() is called when the provider goes away
  * @start: physical address
  * @size: bytes; 0 when the provider has gone
- * @mem: where the kernel has it
- * @rcu: for the freeing
+ * @mem: kernel address of its first byte
+ * @rcu: for freeing it
  */
 struct emu_p2p_range {
 	struct list_head entry;
@@ -49,8 +50,8 @@ struct emu_p2p_range {
 };
 
 /*
- * The page of a physical address, if it is peer-to-peer memory, or NULL. It stays until
- * put_dev_pagemap(). Any context.
+ * The page of a physical address, if it is peer-to-peer memory, or NULL. The page stays
+ * until put_dev_pagemap(). Any context.
  */
 static struct page *emu_p2p_page(phys_addr_t phys)
 {
@@ -66,7 +67,7 @@ static struct page *emu_p2p_page(phys_addr_t phys)
 	return NULL;
 }
 
-/* Is there a way from the device to the memory? Returns 0, -EREMOTEIO or -ENODEV. */
+/* Is there a route from the device to the memory? Returns 0, -EREMOTEIO or -ENODEV. */
 static int emu_p2p_check_route(struct emu_device *edev, struct page *page)
 {
 	struct pci_dev *provider = kverbs_p2pdma_page_provider(page);
@@ -86,13 +87,14 @@ static int emu_p2p_check_route(struct emu_device *edev, struct page *page)
 
 /**
  * emu_p2p_run() - find a run of peer-to-peer memory
- * @edev: device that it is mapped for
+ * @edev: device that the memory is mapped for
  * @phys: physical address of the first byte
  * @len: bytes
  *
- * Context: Process. The memory stays, for whoever has got it.
- * Return: the kernel address; NULL if it is no such memory; -EREMOTEIO if the device has
- * no way to it, -ENODEV if its provider goes, -EFAULT if it ends elsewhere.
+ * Context: Process. The memory stays, because the midlayer has got it.
+ * Return: the kernel address; NULL if it is not peer-to-peer memory; or an ERR_PTR:
+ * -EREMOTEIO if the device has no route to it, -ENODEV if its provider is going away,
+ * -EFAULT if the run does not end in such memory.
  */
 void *emu_p2p_run(struct emu_device *edev, phys_addr_t phys, u64 len)
 {
@@ -120,7 +122,7 @@ void *emu_p2p_run(struct emu_device *edev, phys_addr_t phys, u64 len)
  * @len: bytes, not 0
  *
  * Context: Any.
- * Return: the kernel address; NULL if the range is no such memory, or none to which a way
+ * Return: the kernel address; NULL if the range is not such memory, or if no route to it
  * is known: see emu_p2p_syndrome().
  */
 void *emu_p2p_span(struct emu_device *edev, u64 addr, u64 len)
@@ -143,14 +145,17 @@ void *emu_p2p_span(struct emu_device *edev, u64 addr, u64 len)
 	return mem;
 }
 
-/* Has a way to it just been looked for in vain? That is told once, and soon or never. */
+/*
+ * Was a route to this memory refused a moment ago? A refusal is reported once, and only
+ * within a second.
+ */
 static bool emu_p2p_was_refused(struct emu_p2p *p2p, phys_addr_t phys)
 {
 	lockdep_assert_held(&p2p->lock);
 	if (phys - p2p->refused >= p2p->refused_size)
 		return false;
 	p2p->refused_size = 0;
-	/* By now there may be one: ACS and the policy can be changed. */
+	/* By now there may be a route: ACS and the policy can be changed. */
 	return time_before(jiffies, p2p->refused_at + HZ);
 }
 
@@ -177,8 +182,9 @@ static enum emu_syndrome emu_p2p_ask(struct emu_p2p *p2p, phys_addr_t phys)
  * @len: bytes, not 0
  *
  * Context: Any.
- * Return: EMU_SYN_PAUSED if a way to it is being looked for: come again; EMU_SYN_ROUTE if
- * there is none; EMU_SYN_ADDRESS if it is not peer-to-peer memory, or ends elsewhere.
+ * Return: EMU_SYN_PAUSED while a route to it is being looked for, and the caller should
+ * try again; EMU_SYN_ROUTE if there is none; EMU_SYN_ADDRESS if it is not peer-to-peer
+ * memory, or does not end in the same memory.
  */
 enum emu_syndrome emu_p2p_syndrome(struct emu_device *edev, u64 addr, u64 len)
 {
@@ -188,15 +194,16 @@ enum emu_syndrome emu_p2p_syndrome(struct emu_device *edev, u64 addr, u64 len)
 	if (!page)
 		return EMU_SYN_ADDRESS;
 	put_dev_pagemap(page->pgmap);
-	/* It may have been found since. */
+	/* A route may have been found since. */
 	if (emu_p2p_span(edev, addr, len))
 		return EMU_SYN_PAUSED;
 	return emu_p2p_span(edev, addr, 1) ? EMU_SYN_ADDRESS : emu_p2p_ask(&edev->p2p, phys);
 }
 
 /*
- * The provider goes: nobody finds its memory any more. Who copies just now works for a
- * consumer who has the memory allocated, and the provider waits for that.
+ * The provider is going away: nobody finds its memory any more. An engine that is copying
+ * right now works for a consumer that has the memory allocated, and the provider waits
+ * until it is freed.
  */
 static void emu_p2p_goes(struct kverbs_p2pdma_user *user)
 {
@@ -223,7 +230,10 @@ static void emu_p2p_free_gone(struct emu_p2p *p2p)
 	}
 }
 
-/* The memory that @page is part of can be reached. Returns 0, -ENODEV or -ENOMEM. */
+/*
+ * Adds the memory that @page is part of, which can be reached. Returns 0, -ENODEV or
+ * -ENOMEM.
+ */
 static int emu_p2p_add(struct emu_p2p *p2p, struct page *page)
 {
 	struct pci_dev *provider = kverbs_p2pdma_page_provider(page);
@@ -259,7 +269,7 @@ static void emu_p2p_look(struct emu_device *edev, struct page *page)
 	if (emu_p2p_span(edev, phys_to_dma(&edev->pdev->dev, page_to_phys(page)), 1))
 		return;
 	err = emu_p2p_check_route(edev, page) ?: emu_p2p_add(p2p, page);
-	/* Without memory, whoever asks will ask again. */
+	/* If this ran out of memory, whoever needs the route will ask again. */
 	if (!err || err == -ENOMEM)
 		return;
 	spin_lock_irq(&p2p->lock);

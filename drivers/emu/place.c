@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Where devices are on the PCI bus. A device that is to have a place there is a child
- * of the PCI function that is named: from there it reaches the memory of others, or
- * not, as that function would. When the function goes, so does the device.
+ * The places of devices on the PCI bus. A device that has a place is a child of the PCI
+ * function that was named: it can reach the memory of other devices, or cannot, just as
+ * that function could. When the function goes away, so does the device.
  *
- * Locks: emu_places_lock guards the list; emu_place.pdev is the configuration's, and
- * stays while the place is on the list. Whoever has emu_places_lock takes no other; under
- * it a function is looked for and put onto the list, so that a function that goes is not
- * found any more, or its devices are. The lock of a configuration, which is held while
- * its device is made and destroyed, is taken outside.
+ * Locks: emu_places_lock guards the list. emu_place.pdev belongs to the configuration,
+ * and does not change while the place is on the list. Whoever has emu_places_lock takes
+ * no other lock. A function is looked up and put onto the list in one critical section,
+ * so that when a function goes away, either it is no longer found, or its devices are
+ * found. The lock of a configuration, which is held while its device is created or
+ * destroyed, is taken outside emu_places_lock.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -23,10 +24,10 @@ static DEFINE_MUTEX(emu_places_lock);
 static LIST_HEAD(emu_places);
 
 /**
- * struct emu_vacation - a function goes
- * @work: makes its devices go
+ * struct emu_vacation - a PCI function is going away
+ * @work: removes the devices that have their place there
  * @dev: the function
- * @done: they have gone
+ * @done: these devices have gone
  */
 struct emu_vacation {
 	struct work_struct work;
@@ -36,7 +37,7 @@ struct emu_vacation {
 
 /**
  * emu_place_parse() - read the address of a PCI function
- * @place: is set; to no place by an empty string
+ * @place: set to the address; an empty string means no place
  * @name: as lspci prints it, with or without a domain
  *
  * Context: Any.
@@ -51,7 +52,7 @@ int emu_place_parse(struct emu_place *place, const char *name)
 		place->is_set = false;
 		return 0;
 	}
-	/* No signs, and no 0x, which sscanf() takes, too. */
+	/* sscanf() would also accept signs and 0x. */
 	if (name[strspn(name, "0123456789abcdefABCDEF:.")])
 		return -EINVAL;
 	if (sscanf(name, "%x:%x:%x.%x%n", &domain, &bus, &slot, &func, &end) != 4) {
@@ -68,7 +69,7 @@ int emu_place_parse(struct emu_place *place, const char *name)
 	return 0;
 }
 
-/* The counterpart of emu_place_parse(), as text that ends a line. */
+/* The counterpart of emu_place_parse(). The text ends with a newline. */
 ssize_t emu_place_show(const struct emu_place *place, char *page)
 {
 	if (!place->is_set)
@@ -77,7 +78,7 @@ ssize_t emu_place_show(const struct emu_place *place, char *page)
 			  PCI_SLOT(place->devfn), PCI_FUNC(place->devfn));
 }
 
-/* Finds the function. Returns 0, or -ENODEV without one. */
+/* Looks up the function, if one is set. Returns 0, or -ENODEV if there is none. */
 int emu_place_enter(struct emu_config *config)
 {
 	struct emu_place *place = &config->place;
@@ -93,7 +94,7 @@ int emu_place_enter(struct emu_config *config)
 	return place->pdev ? 0 : -ENODEV;
 }
 
-/* The device has gone, or did not come. */
+/* The device has been destroyed, or could not be created. */
 void emu_place_leave(struct emu_config *config)
 {
 	struct emu_place *place = &config->place;
@@ -108,7 +109,7 @@ void emu_place_leave(struct emu_config *config)
 	place->pdev = NULL;
 }
 
-/* A configuration whose device is a child of @dev, with a reference; or NULL. */
+/* Returns a configuration whose place is @dev, with a reference; or NULL. */
 static struct emu_config *emu_place_find(struct device *dev)
 {
 	struct emu_config *config, *found = NULL;
@@ -138,15 +139,18 @@ static void emu_place_vacate(struct work_struct *work)
 }
 
 /*
- * What is a child of a function must go before that does: in this call, but by
- * another thread. Here the lock of the bus's notifiers is held, and the bus of the
- * devices has one of the same kind, which lockdep takes for the same.
+ * The children of a function must go away before the function does: during this call, but
+ * in another thread. This thread holds the lock of the notifiers of the PCI bus; the bus
+ * of our devices has a lock of the same kind, which lockdep takes for the same lock.
  */
 static int emu_place_notify(struct notifier_block *nb, unsigned long event, void *data)
 {
 	struct emu_vacation vacation = { .dev = data };
 
-	/* The second event, after which it is not found, is for those who found it late. */
+	/*
+	 * The second event comes when the function cannot be found any more. It is for
+	 * devices that found it after the first.
+	 */
 	if (event != BUS_NOTIFY_DEL_DEVICE && event != BUS_NOTIFY_REMOVED_DEVICE)
 		return NOTIFY_DONE;
 	init_completion(&vacation.done);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Ports: what the adapter says about them, and what can change at run time.
+ * Ports: what the adapter reports about them, and what can change at run time.
  *
- * Each change is told by its event (IBTA vol. 1, 11.6.3) after it is there to be
- * seen. Changes before the registration of the device are told to nobody: the
- * midlayer passes on no event then.
+ * Each change raises its event (IBTA vol. 1, 11.6.3) after the change can be seen.
+ * Changes before the device is registered are reported to nobody: the midlayer does
+ * not pass events on then.
  *
  * Locks, outermost first:
  *
  *   RTNL		the binding of ports to network devices, together with
  *   emu_ports_lock	all tables and addresses. Not held across a call of the
  *			midlayer that may sleep. emu_fabric_lock is taken inside.
- *   emu_state_lock	the state of the link, and what it follows from. With
- *			interrupts off: a fault takes a port down in any context.
+ *   emu_state_lock	the state of the link, and what it follows from. Taken with
+ *			interrupts off: a fault can take a port down in any context.
  *
  * The engine takes none of them.
  */
@@ -27,9 +27,9 @@
 
 /* fe80::/64, the subnet prefix of a fabric without a subnet manager. */
 #define EMU_SUBNET_PREFIX	0xfe80000000000000ULL
-/* Where the subnet manager would be. */
+/* The LID at which the subnet manager would be. */
 #define EMU_SM_LID		1
-/* What PortInfo would say: the speeds and the width of which not every port knows. */
+/* What PortInfo would say, including the speeds and the width that not every port knows. */
 #define EMU_PORT_CAPS							\
 	(IB_PORT_SYS_IMAGE_GUID_SUP | IB_PORT_EXTENDED_SPEEDS_SUP |	\
 	 IB_PORT_CAP_MASK2_SUP | IB_PORT_CLIENT_REG_SUP)
@@ -41,10 +41,13 @@
 
 static DEFINE_MUTEX(emu_ports_lock);
 static DEFINE_SPINLOCK(emu_state_lock);
-/* Ports that are bound to a network device, by its address; emu_ports_lock. */
+/*
+ * Ports that are bound to a network device, hashed by the address of its struct.
+ * Under emu_ports_lock.
+ */
 static DEFINE_HASHTABLE(emu_bound, EMU_BOUND_HASH_BITS);
 
-/* What a port is like if nothing else is wanted. */
+/* The default settings of a port. */
 void emu_port_config_init(struct emu_port_config *config)
 {
 	*config = (struct emu_port_config) {
@@ -125,7 +128,10 @@ void emu_port_dispatch(struct emu_port *port, enum ib_event_type type)
 	ib_dispatch_event(&event);
 }
 
-/* Draws the conclusion of a change; consumers hear of it if there is one. */
+/*
+ * Updates the state of the link after a change. Consumers are told if the port
+ * becomes active, or ceases to be.
+ */
 static void emu_port_update_state(struct emu_port *port)
 {
 	enum ib_port_state old = port->state;
@@ -153,7 +159,7 @@ static void emu_port_set_link(struct emu_port *port, bool up)
 	spin_unlock_irqrestore(&emu_state_lock, flags);
 }
 
-/* Takes the port down, or lets it up again, whatever else is set. Any context but NMI. */
+/* Takes the port down, whatever else is set, or lets it come up again. Any context but NMI. */
 void emu_port_flap(struct emu_port *port, bool down)
 {
 	unsigned long flags;
@@ -167,7 +173,7 @@ void emu_port_flap(struct emu_port *port, bool down)
 /**
  * emu_port_set_state() - set the state of a link
  * @port: the port
- * @state: %IB_PORT_DOWN to %IB_PORT_ACTIVE; of an Ethernet port, one of these two
+ * @state: %IB_PORT_DOWN to %IB_PORT_ACTIVE; for an Ethernet port, one of these two
  *
  * Context: Any but NMI.
  * Return: 0, or -EINVAL.
@@ -193,8 +199,8 @@ int emu_port_set_state(struct emu_port *port, enum ib_port_state state)
  * @lid: 1 to EMU_MAX_LID; 0 for the smallest free one
  *
  * Context: Process context.
- * Return: 0; -EINVAL for another value or an Ethernet port; -EBUSY if another port
- * has it; -ENOMEM.
+ * Return: 0; -EINVAL for any other value, or for an Ethernet port; -EBUSY if another
+ * port has it; -ENOMEM.
  */
 int emu_port_set_lid(struct emu_port *port, u16 lid)
 {
@@ -213,12 +219,12 @@ int emu_port_set_lid(struct emu_port *port, u16 lid)
 }
 
 /**
- * emu_port_set_sm_lid() - say where the subnet manager is
+ * emu_port_set_sm_lid() - set the LID of the subnet manager
  * @port: the port
  * @lid: its LID, or 0
  *
  * Context: Process context.
- * Return: 0, or -EINVAL for another value or an Ethernet port.
+ * Return: 0, or -EINVAL for any other value, or for an Ethernet port.
  */
 int emu_port_set_sm_lid(struct emu_port *port, u16 lid)
 {
@@ -238,7 +244,7 @@ static bool emu_gid_is_set(const union ib_gid *gid)
 	return memchr_inv(gid, 0, sizeof(*gid));
 }
 
-/* The fabric may know a GID twice, if it is in the table twice. */
+/* If a GID is in the table twice, the fabric has it twice too. */
 static int emu_port_replace_gid(struct emu_port *port, unsigned int index,
 				const union ib_gid *gid)
 {
@@ -267,12 +273,12 @@ static void emu_port_default_gid(const struct emu_port *port, union ib_gid *gid)
 /**
  * emu_port_set_gid() - set an entry of the GID table of an InfiniBand port
  * @port: the port
- * @index: its index
+ * @index: index of the entry
  * @gid: GID; zero clears the entry, and at index 0 sets the default GID
  *
  * Context: Process context.
- * Return: 0; -EINVAL for another index, or for an Ethernet port, whose table follows
- * its network device; -ENOMEM.
+ * Return: 0; -EINVAL for an index out of range, or for an Ethernet port, whose table
+ * follows its network device; -ENOMEM.
  */
 int emu_port_set_gid(struct emu_port *port, unsigned int index, const union ib_gid *gid)
 {
@@ -296,11 +302,11 @@ int emu_port_set_gid(struct emu_port *port, unsigned int index, const union ib_g
 /**
  * emu_port_set_pkey() - set an entry of the P_Key table of an InfiniBand port
  * @port: the port
- * @index: its index
+ * @index: index of the entry
  * @pkey: P_Key; 0 clears the entry
  *
  * Context: Process context.
- * Return: 0, or -EINVAL for another index or an Ethernet port.
+ * Return: 0, or -EINVAL for an index out of range, or for an Ethernet port.
  */
 int emu_port_set_pkey(struct emu_port *port, unsigned int index, u16 pkey)
 {
@@ -315,7 +321,7 @@ int emu_port_set_pkey(struct emu_port *port, unsigned int index, u16 pkey)
 	return 0;
 }
 
-/* The active MTU; consumers see it when they ask. Returns 0, or -EINVAL. */
+/* Sets the active MTU. No event: consumers see it when they ask. Returns 0, or -EINVAL. */
 int emu_port_set_mtu(struct emu_port *port, enum ib_mtu mtu)
 {
 	if (ib_mtu_enum_to_int(mtu) < 0)
@@ -324,7 +330,10 @@ int emu_port_set_mtu(struct emu_port *port, enum ib_mtu mtu)
 	return 0;
 }
 
-/* The active width and speed, each one bit or 0 to leave it. Returns 0, or -EINVAL. */
+/*
+ * Sets the active width and speed; each is one bit, or 0 to leave it as it is.
+ * Returns 0, or -EINVAL.
+ */
 int emu_port_set_rate(struct emu_port *port, u8 width, u16 speed)
 {
 	if (width && ib_width_enum_to_int(width) < 0)
@@ -343,7 +352,10 @@ static bool emu_netdev_is_up(const struct net_device *netdev)
 	return netif_running(netdev) && netif_carrier_ok(netdev);
 }
 
-/* Under the RTNL, so that the network device stays until the binding is known. */
+/*
+ * Records the binding. Under the RTNL, so that the network device stays until the
+ * binding is known.
+ */
 static void emu_port_note_netdev(struct emu_port *port, const struct net_device *netdev)
 {
 	ASSERT_RTNL();
@@ -360,7 +372,7 @@ static void emu_port_note_netdev(struct emu_port *port, const struct net_device 
 /**
  * emu_port_set_netdev() - bind an Ethernet port to a network device
  * @port: the port
- * @name: name of the network device, or empty for none: the port is down then
+ * @name: name of the network device; empty for none, which takes the port down
  *
  * Context: Process context.
  * Return: 0; -EINVAL for an InfiniBand port; -ENODEV if there is no such network
@@ -408,7 +420,7 @@ static void emu_port_netdev_event(struct emu_port *port, struct net_device *netd
 	}
 }
 
-/* From the network device notifier, under the RTNL. */
+/* Called from the network device notifier, under the RTNL. */
 void emu_netdev_event(struct net_device *netdev, unsigned long event)
 {
 	struct hlist_node *next;
@@ -438,11 +450,11 @@ static int emu_port_init_addresses(struct emu_port *port, const struct emu_port_
 /**
  * emu_port_init() - set a port up, before its device is registered
  * @port: the port, whose device, number and node GUID are set
- * @config: what it is to be like; its network device is emu_port_set_netdev()'s
+ * @config: its settings; but emu_port_set_netdev() binds its network device
  *
  * Context: Process context.
- * Return: 0; -ENOMEM; or as emu_port_set_lid() and its like. In any case
- * emu_port_exit() is due.
+ * Return: 0; -ENOMEM; or what emu_port_set_lid() and the like returned. In any case
+ * the caller must call emu_port_exit().
  */
 int emu_port_init(struct emu_port *port, const struct emu_port_config *config)
 {
@@ -465,8 +477,9 @@ int emu_port_init(struct emu_port *port, const struct emu_port_config *config)
 }
 
 /*
- * Takes a port out of the fabric, after its device was unregistered. It may be
- * looked at for a grace period; then free_percpu() of its counters is due.
+ * Takes a port out of the fabric, after its device was unregistered. Engines may
+ * still look at the port for a grace period; after that, the caller frees its
+ * counters with free_percpu().
  */
 void emu_port_exit(struct emu_port *port)
 {

@@ -3,17 +3,17 @@
  * Posting: from a chain of work requests to ring entries and a doorbell.
  *
  * Any number of callers may post to one queue at a time, from any context. See
- * ring.h for why none waits for another, and engine.c for the doorbell. Between
- * reserve and publish preemption is off: whoever consumes the queue stops at an
- * entry that is not published, and a reset, and a change of an SRQ's size, wait
- * for posters by a grace period.
+ * ring.h for why none waits for another, and engine.c for the doorbell. Preemption
+ * is off between reserve and publish, because consumers of the queue stop at an
+ * entry that is not published, and because a reset, or a change of an SRQ's size,
+ * waits for posters by waiting for a grace period.
  */
 #include <linux/preempt.h>
 
 #include "qp.h"
 #include "region.h"
 
-/* Operations that need no look at more than their scatter/gather list. */
+/* Operations of which only the scatter/gather list needs a check. */
 #define EMU_PLAIN_OPS	(BIT_ULL(IB_WR_SEND) | BIT_ULL(IB_WR_SEND_WITH_IMM) |		\
 			 BIT_ULL(IB_WR_SEND_WITH_INV) | BIT_ULL(IB_WR_RDMA_WRITE) |	\
 			 BIT_ULL(IB_WR_RDMA_WRITE_WITH_IMM))
@@ -47,7 +47,7 @@ static int emu_check_reg(const struct emu_qp *qp, const struct ib_reg_wr *wr)
 	return ib_check_mr_access(&qp->edev->ibdev, wr->access);
 }
 
-/* The index of a window's key is the device's; the low byte is the consumer's. */
+/* The device chooses the index of a window's key, and the consumer its low byte. */
 static int emu_check_bind(const struct emu_qp *qp, const struct ib_bind_mw_wr *wr)
 {
 	const struct ib_mr *mr = wr->bind_info.mr;
@@ -94,14 +94,20 @@ static int emu_check_ud(const struct emu_qp *qp, const struct ib_ud_wr *wr)
 	return 0;
 }
 
-/* In the error state no operation is executed: ib_drain_sq() posts a write to any. */
+/*
+ * In the error state no operation is executed, and ib_drain_sq() posts an RDMA
+ * write to queue pairs of any type.
+ */
 static bool emu_may_post_any(const struct emu_qp *qp, const struct ib_send_wr *wr)
 {
 	return atomic_read(&qp->state) == IB_QPS_ERR && wr->opcode == IB_WR_RDMA_WRITE &&
 	       !wr->num_sge;
 }
 
-/* Looks at all that the common case has right; returns the length, or -EINVAL. */
+/*
+ * Checks everything that is known to be right in the common case. Returns the
+ * length, or -EINVAL.
+ */
 static noinline s64 emu_check_send(const struct emu_qp *qp, const struct ib_send_wr *wr)
 {
 	s64 length;
@@ -157,7 +163,7 @@ static noinline void emu_fill_more_sges(struct ib_sge *to, const struct ib_sge *
 static __always_inline void emu_fill_sges(struct ib_sge *to, const struct ib_sge *from,
 					  int num_sge)
 {
-	/* One is the common case, and no call. */
+	/* One element is the common case, and needs no call. */
 	if (likely(num_sge == 1))
 		*to = *from;
 	else
@@ -173,7 +179,7 @@ static void emu_fill_ud(const struct emu_qp *qp, struct emu_swqe *wqe, const str
 	wqe->ud.pkey_index = wr->pkey_index;
 }
 
-/* All but the scatter/gather list of what is not plain. */
+/* Fills in everything but the scatter/gather list of a request that is not plain. */
 static void emu_fill_special(const struct emu_qp *qp, struct emu_swqe *wqe,
 			     const struct ib_send_wr *wr)
 {

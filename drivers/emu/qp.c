@@ -2,9 +2,9 @@
 /*
  * Queue pairs: life, states and attributes.
  *
- * ->lock serialises modify, query and destroy. modify and destroy also freeze
- * the queue pair (see engine.c), so nothing of it is executed while they change
- * it. What others use at the same time is:
+ * ->lock serialises modify, query and destroy. modify and destroy also freeze the
+ * queue pair (see engine.c), so that none of its entries is executed while they
+ * change it. At the same time, others use:
  *
  *   ->state	engines set it to IB_QPS_ERR on an error, hence the cmpxchg in
  *		emu_qp_move(). Posters only read it.
@@ -12,7 +12,7 @@
  *		(peer, path, limits) is written while it is closed and drained;
  *		in SQD it is closed for that, with ->changing set to say that it
  *		will be open again in a moment. ->access, ->qkey and ->rnr_timer
- *		may change under it and are read once.
+ *		may change while it is open, and are read once.
  *
  * A queue pair that is destroyed can still be reached by: an engine that is its
  * responder (the gate is drained), its owner or its timer (it is frozen for good),
@@ -24,7 +24,7 @@
 
 #include "qp.h"
 
-/* Numbers below are the management queue pairs' and a margin. */
+/* Lower numbers are those of the management queue pairs, and a margin. */
 #define EMU_QPN_LIMIT	XA_LIMIT(16, EMU_MAX_QP + 15)
 
 /* The Q_Key of queue pair 1: IBTA vol. 1, 3.5.3. */
@@ -41,7 +41,7 @@
 			 BIT_ULL(IB_WR_ATOMIC_CMP_AND_SWP) |			\
 			 BIT_ULL(IB_WR_ATOMIC_FETCH_AND_ADD))
 
-/* What engines that act as our responder look at. */
+/* The attributes that engines look at when they act as our responder. */
 #define EMU_PEER_ATTRS	(IB_QP_AV | IB_QP_PORT | IB_QP_PKEY_INDEX | IB_QP_MAX_DEST_RD_ATOMIC)
 
 #define EMU_QP_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
@@ -51,9 +51,9 @@
  * emu_qp_fail() - put a queue pair in the error state
  * @qp: queue pair
  *
- * Its owner flushes it, a runner if there is none; receives, after engines that
- * act as its responder have left. Does nothing in states that cannot fail, or
- * twice.
+ * Its owner flushes it, or a runner if it has no owner; receives are flushed after
+ * the engines that act as its responder have left. Does nothing in states that
+ * cannot fail, or if the queue pair is in the error state already.
  *
  * Context: Any but NMI. The owner of @qp, or someone inside its gate.
  */
@@ -93,7 +93,7 @@ void emu_qp_fail_sends(struct emu_qp *qp)
 }
 
 /**
- * emu_qp_drained() - nothing of a send queue in SQD is under way any more
+ * emu_qp_drained() - nothing is under way any more in a send queue in SQD
  * @qp: queue pair
  *
  * Context: Any but NMI. The owner of @qp, or whoever froze it.
@@ -134,7 +134,10 @@ void emu_qp_lost(struct emu_qp *qp)
 	emu_qp_fatal(qp);
 }
 
-/* An entry of a send queue; that of a datagram queue pair ends with its address. */
+/*
+ * Bytes of an entry of the send queue. An entry of a datagram queue pair ends with
+ * its address vector.
+ */
 static size_t emu_swqe_size(struct emu_qp *qp, const struct ib_qp_cap *cap)
 {
 	size_t size = sizeof(struct emu_swqe) + max_t(size_t, cap->max_inline_data,
@@ -153,7 +156,7 @@ static int emu_qp_alloc_rings(struct emu_qp *qp, const struct ib_qp_cap *cap)
 	err = emu_ring_init(&qp->sq, cap->max_send_wr, emu_swqe_size(qp, cap));
 	if (err)
 		return err;
-	/* With an SRQ there is an empty ring, which is always full. */
+	/* With an SRQ, the ring has depth 0 and so is always full. */
 	err = emu_ring_init(&qp->rq, qp->srq ? 0 : cap->max_recv_wr,
 			    emu_rwqe_size(qp->max_recv_sge));
 	if (err)
@@ -161,7 +164,7 @@ static int emu_qp_alloc_rings(struct emu_qp *qp, const struct ib_qp_cap *cap)
 	return err;
 }
 
-/* What the midlayer cannot know; it has checked CQs and the device's limits. */
+/* Checks what the midlayer cannot know; it has checked the CQs and the device's limits. */
 static int emu_check_init(const struct ib_qp_init_attr *init)
 {
 	u32 flags = 0;
@@ -200,7 +203,7 @@ static void emu_qp_set_port(struct emu_qp *qp, u32 port_num)
 	qp->port = &qp->edev->ports[port_num - 1];
 }
 
-/* Each port has one queue pair 1: who finds the place empty takes it. */
+/* Each port has one queue pair 1: whoever finds the place empty takes it. */
 static int emu_qp_publish_gsi(struct emu_qp *qp, u32 port_num)
 {
 	struct emu_port *port = &qp->edev->ports[port_num - 1];
@@ -269,7 +272,7 @@ int emu_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_ud
 	return err;
 }
 
-/* Nobody completes anything for the queue pair any more; forget what it completed. */
+/* Nobody completes anything for the queue pair any more; strikes out what it completed. */
 static void emu_qp_forget_completions(struct emu_qp *qp)
 {
 	emu_cq_forget_qp(to_ecq(qp->ibqp.send_cq), qp);
@@ -283,7 +286,10 @@ int emu_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 
 	mutex_lock(&qp->lock);
 	emu_qp_freeze(qp);
-	/* Not before: one that is connected to itself would miss its peer, and fail. */
+	/*
+	 * Not earlier: a queue pair that is connected to itself would miss its
+	 * peer, and fail.
+	 */
 	emu_qp_unpublish(qp);
 	atomic_set(&qp->state, IB_QPS_RESET);
 	emu_gate_drain(&qp->gate);
@@ -307,7 +313,7 @@ static int emu_check_path(const struct emu_qp *qp, const struct ib_qp_attr *attr
 	return emu_av_init(&av, qp->edev, &attr->ah_attr);
 }
 
-/* What the midlayer cannot know; it has checked ranges and the device's limits. */
+/* Checks what the midlayer cannot know; it has checked ranges and the device's limits. */
 static int emu_check_attr(const struct emu_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
 	if (mask & (IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE | IB_QP_RATE_LIMIT | IB_QP_CAP))
@@ -380,7 +386,7 @@ static void emu_qp_reset(struct emu_qp *qp)
 	atomic_set(&qp->state, IB_QPS_RESET);
 	emu_gate_drain(&qp->gate);
 	emu_qp_forget_completions(qp);
-	/* A poller may be about to retire an entry of a ring that starts anew. */
+	/* A poller may be about to retire an entry; wait for it before the rings start anew. */
 	synchronize_rcu();
 	emu_drop_held(qp);
 	emu_ring_reset(&qp->sq);
@@ -400,7 +406,10 @@ static void emu_qp_reset(struct emu_qp *qp)
 		qp->port = NULL;
 }
 
-/* Nobody else is in the way; between two entries, or with one waiting to be repeated. */
+/*
+ * The state has changed. Nobody else is in the way: the queue pair is between two
+ * entries, or has one that waits to be tried again.
+ */
 static void emu_qp_moved(struct emu_qp *qp, enum ib_qp_state from, enum ib_qp_state to)
 {
 	if (to == IB_QPS_RTS)
@@ -414,8 +423,8 @@ static void emu_qp_moved(struct emu_qp *qp, enum ib_qp_state from, enum ib_qp_st
 }
 
 /*
- * Frozen. Of all changes of state, to IB_QPS_ERR may come from elsewhere at any
- * time, and then the way back leads through a reset only.
+ * The queue pair is frozen. Of all changes of state, only the one to IB_QPS_ERR
+ * may come from elsewhere at any time; after it, the only way back is a reset.
  */
 static int emu_qp_move(struct emu_qp *qp, enum ib_qp_state from, enum ib_qp_state to,
 		       const struct ib_qp_attr *attr, int mask)
@@ -436,8 +445,8 @@ static int emu_qp_move(struct emu_qp *qp, enum ib_qp_state from, enum ib_qp_stat
 	}
 
 	/*
-	 * Before RTR nobody is let in, but somebody may be on the way out; in SQD
-	 * engines may be at work, and come again.
+	 * Before RTR nobody is let in, but somebody may be on the way out. In SQD,
+	 * engines may be at work; they try again later.
 	 */
 	closed = from == IB_QPS_INIT || (from == IB_QPS_SQD && (mask & EMU_PEER_ATTRS));
 	if (closed) {

@@ -34,13 +34,13 @@ enum emu_doorbell {
  * @length: bytes of the message
  * @ex: immediate data or key to invalidate
  * @wr_id: consumer's identifier
- * @rdma: of RDMA operations; data_done: the data was moved, the rest of the work was
- *	not; the owner's
- * @atomic: of atomic operations; done: it was executed, and @swap is what it found;
- *	the owner's
- * @reg: of IB_WR_REG_MR, as it was when it was posted
- * @bind: of IB_WR_BIND_MW; lengths and addresses of the window
- * @ud: of datagrams; the address vector is where emu_swqe_av() says
+ * @rdma: for RDMA operations. data_done, which belongs to the owner: the data was
+ *	moved, but the rest of the work is not done
+ * @atomic: for atomic operations. done, which belongs to the owner: the operation
+ *	was executed, and @swap is the value that it found
+ * @reg: for IB_WR_REG_MR: the region's values at the time of posting
+ * @bind: for IB_WR_BIND_MW: keys, access, address and length of the window
+ * @ud: for datagrams; emu_swqe_av() says where the address vector is
  * @sge: the local buffers, or the inline data
  */
 struct emu_swqe {
@@ -116,8 +116,8 @@ static inline size_t emu_rwqe_size(u32 max_sge)
 /**
  * struct emu_recv - a receive that an engine has taken
  * @wqe: the entry
- * @ring: where it is
- * @pos: its position there
+ * @ring: the ring that it is in
+ * @pos: its position in @ring
  */
 struct emu_recv {
 	struct emu_rwqe *wqe;
@@ -141,11 +141,11 @@ struct emu_srq_ring {
  * struct emu_srq - a shared receive queue
  * @ibsrq: what the midlayer sees
  * @in: where receives are posted: the newest ring
- * @out: where they are taken: the oldest ring that may hold some
- * @max_sge: most elements of an entry
- * @limit: tell when fewer receives than this are left; 0 for never
+ * @out: where they are taken from: the oldest ring that may hold some
+ * @max_sge: maximum number of elements of an entry
+ * @limit: raise the limit event when fewer receives than this are left; 0 for never
  * @lock: serialises modify and query
- * @rings: the oldest ring that is not freed
+ * @rings: the oldest ring that has not been freed
  */
 struct emu_srq {
 	struct ib_srq ibsrq;
@@ -180,34 +180,37 @@ enum emu_recv_from {
  * @max_recv_sge: elements an entry of @rq holds
  * @av_offset: bytes from an entry of @sq to its address vector; 0 without one
  * @sig_all: each send is signaled
- * @no_loopback: gets no copy of the multicasts it sends
- * @qkey: Q_Key, of datagrams
+ * @no_loopback: the queue pair gets no copy of the multicasts that it sends
+ * @qkey: Q_Key, for datagrams
  * @access: IB_ACCESS_* granted to the peer
- * @rnr_timer: code of the time a requester waits when our receive queue is empty
+ * @rnr_timer: code of the time that a requester waits when our receive queue is
+ *	empty
  * @dest_qpn: the peer's number
  * @av: the path, of connected queue pairs
- * @port: the port it sends by
- * @route: cached destination port, valid while @route_gen is the fabric's; RCU;
- *	the owner's alone
+ * @port: the port that it sends through
+ * @route: cached destination port, kept under RCU; valid while @route_gen is the
+ *	fabric's generation; only the owner uses it
  * @route_gen: see fabric.c
  * @sq: send queue
  * @rq: receive queue
  * @srq: shared receive queue instead, or NULL
  * @recv_from: enum emu_recv_from
- * @held: a receive that is taken, and the next to be used; see hold.c
+ * @held: a receive that has been taken and is the next to be used; see hold.c
  * @doorbell: enum emu_doorbell
- * @freezing: modify_qp or destroy_qp waits for the doorbell
- * @finishing: to be drained: one more entry, which was under way, is executed
- * @run: on a runner's list, while handed to it
- * @timer: wakes a requester that waits; armed by the owner, which it then is
- * @retries: left for a peer that does not answer
- * @rnr_retries: left for a peer without a receive
- * @retrying: the oldest entry was tried already
- * @gate: open while it takes part as a responder
- * @changing: the gate is closed for a moment only
+ * @freezing: modify_qp or destroy_qp waits for the doorbell, or owns it
+ * @finishing: on the way to being drained: the one entry that was under way is still
+ *	executed
+ * @run: entry on the list of the runner that the queue pair was handed to
+ * @timer: wakes a requester that waits; the owner arms it, and from then on the
+ *	timer is the owner
+ * @retries: retries left for a peer that does not answer
+ * @rnr_retries: retries left for a peer that has no receive posted
+ * @retrying: the oldest entry has been tried before
+ * @gate: open while the queue pair takes part as a responder
+ * @changing: the gate is only closed for a moment
  * @comm_est: the first message in RTR was seen
- * @fatal: IB_EVENT_QP_FATAL was told
- * @last_wqe: IB_EVENT_QP_LAST_WQE_REACHED was told
+ * @fatal: IB_EVENT_QP_FATAL was raised
+ * @last_wqe: IB_EVENT_QP_LAST_WQE_REACHED was raised
  * @lock: serialises modify, query and destroy
  * @attr: what modify_qp set, for query_qp and for the engine
  * @init: what create_qp was given, for query_qp

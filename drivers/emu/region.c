@@ -2,23 +2,24 @@
 /*
  * What memory keys name: regions and windows.
  *
- * A region is found by the index in its key under RCU and entered through its
+ * A region is found under RCU by the index in its key, and is entered through its
  * gate, which is open while the region is valid. What describes the region is
- * written while the gate is closed and empty, by the one who has it in state
- * EMU_REGION_BUSY; that is for a few instructions with preemption off, so others
- * wait it out. Invalidation closes the gate; it is complete when those inside
- * have left.
+ * written while the gate is closed and empty, by whoever has the region in state
+ * EMU_REGION_BUSY; that lasts for a few instructions, with preemption off, so others
+ * can wait for its end. Invalidation closes the gate; it is complete when those
+ * inside have left.
  *
- * A window has a gate of its own: the region it is bound to counts it, and stays
- * valid and as it is until the window is unbound, which is when its gate is closed
- * and empty.
+ * A window has a gate of its own. The region that it is bound to counts it, and
+ * stays valid and unchanged until the window is unbound, which happens when the
+ * window's gate is closed and empty.
  *
- * The memory of a user region can be taken away, windows or not. Its gate closes for
- * that, and engines inside leave after the piece that they are copying. Until it
- * opens again they come again; once the region is revoked or dead it never opens,
- * and they fail as with a key that is not valid. Which of the two it is must not be
- * mistaken: the state is set before the gate closes for good. Accesses through a
- * window of such a region enter both gates, the window's first.
+ * The memory of a user region can be taken away, even while windows are bound to the
+ * region. The gate closes for that, and engines inside leave after the piece that
+ * they are copying. Until the gate opens again, engines try again; once the region
+ * is revoked or dead the gate never opens again, and they fail as with a key that is
+ * not valid. So that the two cases are not confused, the state is set before the
+ * gate closes for good. Accesses through a window of such a region enter both gates,
+ * the window's first.
  *
  * Who can reach a region: engines that found its key, until a grace period after
  * its removal from the table; engines inside its gate, until they have left;
@@ -37,7 +38,7 @@
 #define EMU_REMOTE_ACCESS	(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
 				 IB_ACCESS_REMOTE_ATOMIC)
 
-/* What is wrong with this use of an entered region. */
+/* Returns what is wrong with this use of an entered region. */
 static enum emu_syndrome emu_region_check(const struct emu_region *region,
 					  const struct emu_qp *qp, const struct ib_pd *pd,
 					  const struct ib_sge *sge, int access)
@@ -59,13 +60,16 @@ static enum emu_syndrome emu_region_check(const struct emu_region *region,
 	return EMU_SYN_NONE;
 }
 
-/* Has its memory been got by the midlayer, which can take it away? */
+/* Did the midlayer get the memory of the region, which it can take away again? */
 static bool emu_region_is_revocable(const struct emu_region *region)
 {
 	return region->kind == EMU_REGION_USER;
 }
 
-/* What it is that the gate of a region is closed, of which it is known. */
+/*
+ * Returns EMU_SYN_PAUSED if the gate of @region is only closed for a while,
+ * EMU_SYN_KEY if the key is not valid. The caller knows that the gate is closed.
+ */
 enum emu_syndrome emu_region_closed(const struct emu_region *region)
 {
 	if (emu_region_is_revocable(region) &&
@@ -74,7 +78,10 @@ enum emu_syndrome emu_region_closed(const struct emu_region *region)
 	return EMU_SYN_KEY;
 }
 
-/* The region whose gate accesses through @region enter besides its own; in that one. */
+/*
+ * The region whose gate accesses through @region must enter besides its own, or
+ * NULL. Called inside the gate of @region.
+ */
 static struct emu_region *emu_region_second_gate(const struct emu_region *region)
 {
 	if (likely(region->kind != EMU_REGION_WINDOW) || !emu_region_is_revocable(region->parent))
@@ -82,7 +89,7 @@ static struct emu_region *emu_region_second_gate(const struct emu_region *region
 	return region->parent;
 }
 
-/* Under RCU. Returns what forbids it. */
+/* Enters the gates of a region. Under RCU. Returns what forbids it, if anything. */
 static enum emu_syndrome emu_region_enter_gates(struct emu_region *region)
 {
 	struct emu_region *second;
@@ -107,7 +114,7 @@ static enum emu_syndrome emu_region_enter_gates(struct emu_region *region)
  * An invalidation waits until emu_region_leave().
  *
  * Context: Any.
- * Return: the region; NULL, with @why EMU_SYN_PAUSED if that is for a while only.
+ * Return: the region; or NULL, with @why EMU_SYN_PAUSED if that is only for a while.
  */
 struct emu_region *emu_region_enter(const struct emu_qp *qp, const struct ib_pd *pd,
 				    const struct ib_sge *sge, int access,
@@ -159,9 +166,9 @@ enum emu_syndrome emu_region_must_leave(const struct emu_region *region)
 
 /**
  * emu_region_span() - memory behind a part of a region
- * @region: entered, for a range that holds the part
+ * @region: the region, entered for a range that contains the part
  * @addr: address of the part, as in the SGE
- * @len: bytes of the part; cut to what is contiguous
+ * @len: bytes of the part; reduced to what is contiguous
  *
  * Context: Any.
  * Return: the kernel address, or NULL if it is not memory.
@@ -188,7 +195,7 @@ void *emu_region_span(const struct emu_region *region, u64 addr, size_t *len)
 	return emu_dma_span(region->edev, region->pages[page] + offset, *len);
 }
 
-/* The DMA address of a part of a region, of which emu_region_span() found no memory. */
+/* The DMA address of a part of a region for which emu_region_span() found no memory. */
 u64 emu_region_dma(const struct emu_region *region, u64 addr)
 {
 	u64 page_size = 1ULL << region->page_shift, offset;
@@ -202,8 +209,8 @@ u64 emu_region_dma(const struct emu_region *region, u64 addr)
 }
 
 /*
- * Sets up @region, with room for @max_pages, and gives it a key that is not valid.
- * Returns 0 or -ENOMEM. Process context.
+ * Sets up @region, with room for @max_pages pages, and gives it a key, which is not
+ * valid yet. Returns 0 or -ENOMEM. Process context.
  */
 int emu_region_add(struct emu_region *region, struct ib_pd *pd, enum emu_region_kind kind,
 		   u32 max_pages)
@@ -225,7 +232,7 @@ int emu_region_add(struct emu_region *region, struct ib_pd *pd, enum emu_region_
 		if (!region->pages)
 			return -ENOMEM;
 	}
-	/* Who looks for a key that was never given out finds the gate closed. */
+	/* A lookup of a key that was never given out finds the gate closed. */
 	err = xa_alloc_cyclic(&edev->keys, &index, region, EMU_KEY_LIMIT, &edev->next_key,
 			      GFP_KERNEL);
 	if (err < 0) {
@@ -236,7 +243,7 @@ int emu_region_add(struct emu_region *region, struct ib_pd *pd, enum emu_region_
 	return 0;
 }
 
-/* Takes the region for good. Returns false if windows are bound to it. */
+/* Puts the region in state DEAD, for good. Returns false if windows are bound to it. */
 static bool emu_region_kill(struct emu_region *region)
 {
 	int state = atomic_read(&region->state);
@@ -253,8 +260,8 @@ static bool emu_region_kill(struct emu_region *region)
 }
 
 /*
- * A user region has lost its memory, unless it had already; then its gate is to be
- * closed. Windows may be bound to it. Any context.
+ * Puts a valid user region in state REVOKED, because its memory is being taken away;
+ * the caller then closes its gate. Windows may be bound to the region. Any context.
  */
 void emu_region_revoke(struct emu_region *region)
 {
@@ -283,7 +290,7 @@ int emu_region_del(struct emu_region *region)
 	return 0;
 }
 
-/* The region that @key's index names, in the queue pair's PD. Under RCU. */
+/* The region that the index in @key names, if it is in the queue pair's PD. Under RCU. */
 struct emu_region *emu_region_find(const struct emu_qp *qp, u32 key, enum emu_syndrome *why)
 {
 	struct emu_region *region = xa_load(&qp->edev->keys, key >> EMU_KEY_SHIFT);
@@ -300,12 +307,12 @@ struct emu_region *emu_region_find(const struct emu_qp *qp, u32 key, enum emu_sy
 }
 
 /*
- * Has the region in state BUSY, until emu_region_settle(), if it is in state @from
- * and no window is bound to it. Any context.
+ * Puts the region in state BUSY, until emu_region_settle(), if it is in state @from
+ * and no window is bound to it; else returns false. Any context.
  */
 bool emu_region_seize(struct emu_region *region, enum emu_region_state from)
 {
-	/* Others wait for the end of BUSY: not to be preempted. */
+	/* Others wait for the end of BUSY, so its holder must not be preempted. */
 	preempt_disable();
 	if (atomic_cmpxchg(&region->state, from, EMU_REGION_BUSY) == from)
 		return true;
@@ -328,8 +335,8 @@ enum emu_verdict emu_region_seize_free(struct emu_region *region)
 }
 
 /*
- * Seizes a region that is being invalidated if those inside have left. Not before it
- * is seized can it be told that they are not those of another life.
+ * Seizes a region that is being invalidated, if those inside have left. Only once
+ * the region is seized is it certain that this is not about another life of it.
  */
 bool emu_region_seize_drained(struct emu_region *region)
 {
@@ -356,8 +363,8 @@ void emu_region_publish(struct emu_region *region)
 }
 
 /*
- * Sets what the pages of a seized region are to consumers. Returns false if the
- * range wraps or is more than the pages are.
+ * Sets the addresses by which consumers name the pages of a seized region. Returns
+ * false if the range wraps or is larger than the pages.
  */
 bool emu_region_set_range(struct emu_region *region, u64 iova, u64 length)
 {
@@ -391,7 +398,7 @@ static bool emu_region_set(struct emu_region *region, const struct emu_swqe *wqe
  * @why: set on failure
  *
  * Context: The owner of @qp; any.
- * Return: EMU_DONE; EMU_FAILED; EMU_AGAIN if somebody else has it for a moment.
+ * Return: EMU_DONE; EMU_FAILED; EMU_AGAIN if somebody else has the region for a moment.
  */
 enum emu_verdict emu_region_register(struct emu_qp *qp, const struct emu_swqe *wqe,
 				     enum emu_syndrome *why)
@@ -423,13 +430,16 @@ unlock:
 }
 
 /*
- * Closes the gate of a valid region if @key is its key. Returns what forbids it,
- * as far as the key goes.
+ * Closes the gate of a valid region if @key is its key. Returns what is wrong with
+ * the key, if anything.
  */
 static enum emu_syndrome emu_region_close(const struct emu_qp *qp, struct emu_region *region,
 					  u32 key)
 {
-	/* Inside the gate the key stays, so none that came after it is invalidated. */
+	/*
+	 * Inside the gate the key does not change, so a key that came later is not
+	 * invalidated.
+	 */
 	bool entered = emu_gate_enter(&region->gate);
 	enum emu_syndrome why = EMU_SYN_NONE;
 	u32 qpn;
@@ -458,7 +468,7 @@ static enum emu_verdict emu_region_finish(struct emu_region *region, enum emu_sy
 	case EMU_REGION_FREE:
 		return EMU_DONE;
 	case EMU_REGION_INVALIDATING:
-		/* Whoever finds it drained may finish, also for others. */
+		/* Whoever finds it drained may finish, for others too. */
 		if (!emu_region_seize_drained(region))
 			return EMU_AGAIN;
 		emu_window_unbind(region);
@@ -485,7 +495,7 @@ static enum emu_verdict emu_region_finish(struct emu_region *region, enum emu_sy
  *
  * Context: The owner of a queue pair; any.
  * Return: EMU_DONE; EMU_FAILED, also while windows are bound to a region; EMU_AGAIN
- * while accesses are under way: no new ones begin, and the caller comes again.
+ * while accesses are under way: no new ones begin, and the caller tries again.
  */
 enum emu_verdict emu_region_invalidate(struct emu_qp *qp, u32 key, enum emu_syndrome *why)
 {

@@ -16,9 +16,12 @@ struct emu_qp;
 struct emu_swqe;
 struct ib_umem;
 
-/* Sizes of the pages of a page list, a bit for each, as attrs.page_size_cap. */
+/* Page sizes of a page list, one bit for each, as in attrs.page_size_cap. */
 #define EMU_PAGE_SIZES		GENMASK_ULL(31, PAGE_SHIFT)
-/* Mappings of an FMR between two unmaps: one more, and a key comes again. */
+/*
+ * Maximum number of mappings of an FMR between two unmaps. With one more, a key
+ * would be used again.
+ */
 #define EMU_MAX_FMR_MAPS	((1 << EMU_KEY_SHIFT) - 1)
 
 /* What a window can grant. */
@@ -30,7 +33,7 @@ struct ib_umem;
  * @EMU_REGION_DMA: all of memory, by DMA address
  * @EMU_REGION_FAST: a page list, set by IB_WR_REG_MR
  * @EMU_REGION_FMR: a page list, set by ib_map_phys_fmr()
- * @EMU_REGION_USER: memory that the midlayer has got, and can take away
+ * @EMU_REGION_USER: memory that the midlayer got, and can take away
  * @EMU_REGION_WINDOW: a part of another region
  */
 enum emu_region_kind {
@@ -51,9 +54,11 @@ enum emu_region_kind {
  * @EMU_REGION_DEAD: deregistered, or about to be
  * @EMU_REGION_REVOKED: the memory was taken away; the gate is closed, or about to be
  *
- * FREE -> BUSY -> VALID -> INVALIDATING -> BUSY -> FREE; FMRs also go from VALID
- * to BUSY, user regions from VALID to REVOKED; DEAD from any but BUSY. Each step is
- * a cmpxchg, so of several who want one, one makes it.
+ * FREE -> BUSY -> VALID -> INVALIDATING -> BUSY -> FREE. FMRs also go from VALID to
+ * BUSY, user regions from VALID to REVOKED, and any region from any state but BUSY
+ * to DEAD. Each step is a cmpxchg, so if several want to make the same step, one of
+ * them makes it; the steps out of BUSY are made by the one who made the step into
+ * it.
  */
 enum emu_region_state {
 	EMU_REGION_FREE,
@@ -65,8 +70,9 @@ enum emu_region_state {
 };
 
 /*
- * Windows bound to a region are counted in emu_region.state, above the state, which
- * is VALID or REVOKED as long as there are some: the other steps expect none.
+ * The windows bound to a region are counted in emu_region.state, in the bits above
+ * the state. The state is VALID or REVOKED as long as there are any: the other steps
+ * expect none.
  */
 #define EMU_REGION_STATE	7
 #define EMU_REGION_ONE_WINDOW	8
@@ -83,20 +89,21 @@ enum emu_region_state {
  * @pd: its protection domain
  * @iova: first address of the region as consumers name it
  * @length: bytes; @iova + @length does not wrap
- * @parent: of a bound window, the region it is bound to
- * @base: of a bound window, the address of its first byte in @parent
- * @qpn: of a bound window of type 2, the queue pair it is for; else 0
- * @nr_pages: pages in use
- * @max_pages: pages there is room for
- * @pages: DMA addresses
- * @backing: of a user region, what is behind its pages, instead of @pages
+ * @parent: for a bound window, the region that it is bound to
+ * @base: for a bound window, the address of its first byte in @parent
+ * @qpn: for a bound window of type 2, the number of the queue pair that it is for;
+ *	else 0
+ * @nr_pages: number of pages in use
+ * @max_pages: number of pages that there is room for
+ * @pages: DMA addresses of the pages
+ * @backing: for a user region, what is behind its pages; used instead of @pages
  * @edev: its device
- * @rcu: for the freeing
+ * @rcu: for freeing it
  *
- * From @key on, all but what never changes is written in state BUSY, with the gate
- * closed and empty; @key and @qpn are looked at from outside the gate too. What
- * pages a user region has is written by the one whom the midlayer lets, with the
- * gate closed and empty.
+ * From @key on, every field that can change is written in state BUSY, with the gate
+ * closed and empty; @key and @qpn are also read from outside the gate. The fields
+ * about the pages of a user region are an exception: the midlayer lets one caller at
+ * a time write them, with the gate closed and empty.
  */
 struct emu_region {
 	struct emu_gate gate;
@@ -143,8 +150,8 @@ struct emu_mw {
  * struct emu_fmr - a fast memory region
  * @ibfmr: what the midlayer sees
  * @region: how it is reached
- * @max_maps: most mappings between two unmaps
- * @maps: mappings since the last one; written in state BUSY
+ * @max_maps: maximum number of mappings between two unmaps
+ * @maps: mappings since the last unmap; written in state BUSY
  */
 struct emu_fmr {
 	struct ib_fmr ibfmr;
@@ -201,9 +208,9 @@ bool emu_region_set_range(struct emu_region *region, u64 iova, u64 length);
  * @page_shift: log2 of the bytes in a page
  * @nr_pages: entries of @pages
  * @nr_maps: entries of @maps in use
- * @maps: runs of memory that is not RAM, mapped; NULL if there are none
- * @pages: kernel addresses. The first and the last page need not be memory all over,
- *	but are where the region is.
+ * @maps: mappings of the runs of memory that are not RAM; NULL if there are none
+ * @pages: kernel addresses of the pages. The first and the last page need not be
+ *	memory throughout, but are where the region is.
  */
 struct emu_backing {
 	u32 page_shift;

@@ -2,24 +2,25 @@
 /*
  * The work queue ring: a bounded queue of work queue entries without a lock.
  *
- * Who may do what, concurrently with whom:
+ * What may be called concurrently with what:
  *
  *   emu_ring_reserve() + emu_ring_publish()
  *	any number of posters, in any context, hard interrupt included. A poster
- *	never waits for another, also not for one that it interrupted.
+ *	never waits for another, not even for one that it interrupted.
  *   emu_ring_claim() + emu_ring_free()
- *	any number of consumers, beside any number of posters. This is how a
+ *	any number of consumers, along with any number of posters. This is how a
  *	receive queue is consumed. emu_ring_front() + emu_ring_take() are the two
  *	halves of the claim.
  *   emu_ring_peek() + emu_ring_advance()
  *	one consumer at a time, instead of claim and free. This is how a send
  *	queue is consumed: by the owner of the queue pair's doorbell.
  *   emu_ring_retire_to(), emu_ring_retire()
- *	any number of pollers of the completion queue, beside all of the above.
+ *	any number of pollers of the completion queue, along with all of the above.
  *   emu_ring_init(), emu_ring_reset(), emu_ring_destroy()
- *	alone. Posters may call at any time, so they look at the queue pair's
- *	state with preemption off, from before reserve to after publish; the
- *	state is changed, and a grace period passes, before a reset.
+ *	nothing else may run at the same time. Posters may call at any time, so
+ *	they keep preemption off from before they look at the queue pair's state,
+ *	which comes before reserve, until after publish; and before a reset, the
+ *	state is changed and a grace period passes.
  *
  * Each slot starts with a sequence number. For the entry at position pos it is
  *
@@ -34,13 +35,13 @@
  *				a consumer that sees the entry sees its contents
  *   B  emu_ring_free(), advance()	release, pairs with the acquire in reserve():
  *				a poster that reuses the slot overwrites it only
- *				after the consumer has done with it
+ *				after the consumer is done with it
  *
- * A poster that was stopped between reserve and publish leaves a hole. Consumers
- * stop at a hole as at the end of the queue; the late poster rings the doorbell
+ * A poster that is stopped between reserve and publish leaves a hole. Consumers stop
+ * at a hole as they do at the end of the queue. The late poster rings the doorbell
  * after it has published, so nothing behind the hole is forgotten.
  *
- * A slot is free for the memory's sake as soon as it is consumed, but the entry
+ * The memory of a slot is free as soon as the entry is consumed, but the entry
  * counts against the depth until its completion has been polled: a consumer that
  * never reaps its completions finds the queue full, as on hardware.
  */
@@ -129,8 +130,8 @@ static inline void emu_ring_destroy(struct emu_ring *ring)
 }
 
 /*
- * Reserves the next entry. The caller fills what lies behind struct emu_slot
- * and publishes. Returns NULL when the ring is full.
+ * Reserves the next entry. The caller fills in what follows struct emu_slot, and
+ * then publishes the entry. Returns NULL when the ring is full.
  */
 static inline void *emu_ring_reserve(struct emu_ring *ring, u32 *ppos)
 {
@@ -155,7 +156,7 @@ static inline void *emu_ring_reserve(struct emu_ring *ring, u32 *ppos)
 				*ppos = pos;
 				return slot;
 			}
-			continue; /* pos is the head that beat us */
+			continue; /* the head has moved on; pos is its new value */
 		}
 		/* Behind: a consumer still holds the slot. Ahead: pos is stale. */
 		if ((s32)(free_for - pos) < 0)
@@ -171,8 +172,8 @@ static inline void emu_ring_publish(struct emu_slot *slot, u32 pos)
 }
 
 /*
- * The oldest published entry, or NULL. Any number of consumers: it may be gone
- * already, see emu_ring_take().
+ * The oldest published entry, or NULL. As there can be any number of consumers, it
+ * may be gone already; see emu_ring_take().
  */
 static inline void *emu_ring_front(const struct emu_ring *ring, u32 *ppos)
 {
@@ -193,7 +194,7 @@ static inline void *emu_ring_front(const struct emu_ring *ring, u32 *ppos)
 	}
 }
 
-/* Takes what emu_ring_front() returned. False if somebody else did. */
+/* Takes the entry that emu_ring_front() returned. False if somebody else took it. */
 static inline bool emu_ring_take(struct emu_ring *ring, u32 pos)
 {
 	return atomic_try_cmpxchg_relaxed(&ring->tail, (int *)&pos, pos + 1);
@@ -230,7 +231,7 @@ static inline void *emu_ring_peek(const struct emu_ring *ring, u32 *ppos)
 	return slot;
 }
 
-/* Consumes what emu_ring_peek() returned. One consumer. */
+/* Consumes the entry that emu_ring_peek() returned. One consumer. */
 static inline void emu_ring_advance(struct emu_ring *ring, struct emu_slot *slot, u32 pos)
 {
 	atomic_set(&ring->tail, pos + 1);
@@ -238,23 +239,23 @@ static inline void emu_ring_advance(struct emu_ring *ring, struct emu_slot *slot
 }
 
 /*
- * The completion of the entry at @pos, of which the low bits are known, was
- * polled, which says that all entries before it have ended too. Pollers may come
- * here out of order.
+ * The completion of the entry at @pos was polled, which means that all entries
+ * before it have ended too. @pos has only the low bits of the position. Pollers may
+ * come here out of order.
  */
 static inline void emu_ring_retire_to(struct emu_ring *ring, u16 pos)
 {
 	u32 old = atomic_read(&ring->retired);
 	s16 ahead;
 
-	/* No ring is half as long as the positions' low bits reach. */
+	/* Every ring is less than half as long as the range of these low bits. */
 	while ((ahead = (s16)(pos + 1 - old)) > 0) {
 		if (atomic_try_cmpxchg(&ring->retired, (int *)&old, old + ahead))
 			return;
 	}
 }
 
-/* Completions were polled, of queues whose entries end in any order. */
+/* @count completions were polled, of a queue whose entries may end in any order. */
 static inline void emu_ring_retire(struct emu_ring *ring, u32 count)
 {
 	atomic_add(count, &ring->retired);

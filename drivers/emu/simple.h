@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The way of most messages, cut short.
+ * A shortcut for most messages.
  *
- * A SEND over a connection, from one range of RAM under the local DMA key into
- * another. All else goes the way of exec.c, which does the same and more.
+ * It takes a SEND over a connection, from one range of RAM under the local DMA
+ * key into another. Everything else goes through exec.c, which does the same and
+ * more.
  */
 #ifndef KVERBS_EMU_SIMPLE_H
 #define KVERBS_EMU_SIMPLE_H
@@ -31,8 +32,8 @@ static __always_inline void emu_copy_simple(void *to, const void *from, u32 leng
 }
 
 /*
- * The responder, which may have to be entered first, if its receives are those of
- * its own queue, in order; else NULL.
+ * Returns the responder if its receives are those of its own queue, in order;
+ * else NULL. Enters it first, if it has not been entered.
  */
 static __always_inline struct emu_qp *emu_simple_peer(struct emu_exec *ex, struct emu_qp *qp)
 {
@@ -46,7 +47,10 @@ static __always_inline struct emu_qp *emu_simple_peer(struct emu_exec *ex, struc
 	return likely(!atomic_read(&peer->recv_from)) ? peer : NULL;
 }
 
-/* The first @length bytes, EMU_SHORT_BYTES or fewer, of a list of one element in RAM. */
+/*
+ * The memory of a list that is one element in RAM, good for EMU_SHORT_BYTES bytes
+ * from the element's address on; NULL for any other list.
+ */
 static __always_inline void *emu_short_span(const struct ib_sge *sge, int num_sge)
 {
 	u64 offset;
@@ -67,7 +71,7 @@ static __always_inline void *emu_short_span(const struct ib_sge *sge, int num_sg
  * @pos: its position
  *
  * Context: The owner of the queue pair's doorbell, preemption off.
- * Return: true if it is done, and gone; false if nothing was done.
+ * Return: true if the entry was executed, and is gone; false if nothing was done.
  */
 static __always_inline bool emu_exec_simple(struct emu_exec *ex, struct emu_qp *qp,
 					    struct emu_swqe *wqe, u32 pos)

@@ -4,24 +4,25 @@
  *
  * Receives are posted by any number of callers and taken by the engines that act
  * as responder of a queue pair of the SRQ, in any context; none takes a lock. See
- * ring.h. An entry is free for posters again when it has been used: pollers have
- * nothing to give back, so it does not matter who polls, or whether the queue pair
- * still exists.
+ * ring.h. The slot of an entry is free for posters again as soon as the entry has
+ * been used. Pollers have nothing to give back, so it does not matter who polls,
+ * or whether the queue pair still exists.
  *
- * To change the size, a new ring is linked behind the one in use. Posters go there
- * from then on; a grace period later the old ring is sealed, for posters have
- * preemption off. Engines empty the old ring first. They leave it when it is
- * sealed and empty; while it is empty but not sealed, they come again, for what is
- * in the new ring was posted later. A ring is freed at the next change of size, or
- * with the SRQ, if nobody is using an entry of it. Pairs:
+ * To change the size, emu_srq_replace() links a new ring behind the one in use.
+ * Posters use the new ring from then on. The old ring is sealed a grace period
+ * later, when no poster uses it any more, because posters have preemption off.
+ * Engines empty the old ring first, and leave it when it is sealed and empty.
+ * While it is empty but not sealed, they try again later, because what is in the
+ * new ring was posted later. A ring is freed at the next change of size, or with
+ * the SRQ, if nobody is using an entry of it. Pairs:
  *
  *   A  emu_srq_replace(): release of @in and @next - emu_post_one_srq_recv(),
- *	emu_srq_claim(): acquire. A new ring is seen set up
+ *	emu_srq_claim(): acquire. Whoever sees a new ring sees it set up
  *   B  emu_srq_replace(): release of @sealed - emu_srq_claim(): acquire
- *	who finds the ring sealed sees all that was posted to it
+ *	whoever finds the ring sealed sees all that was posted to it
  *
- * @lock serialises changes. The limit is an atomic word: who takes it down to 0
- * tells.
+ * @lock serialises changes. The limit is an atomic word: whoever takes it down to
+ * 0 raises the event.
  */
 #include <linux/slab.h>
 #include <kverbs/completion.h>
@@ -36,7 +37,7 @@ static u32 emu_srq_ring_used(const struct emu_srq_ring *ring)
 	return atomic_read(&ring->ring.head) - tail;
 }
 
-/* Receives that are posted and not taken. */
+/* The number of receives that have been posted and not taken yet. */
 u32 emu_srq_used(struct emu_srq *srq)
 {
 	struct emu_srq_ring *ring;
@@ -64,9 +65,9 @@ static void emu_srq_check_limit(struct emu_srq *srq)
  * emu_srq_claim() - take the oldest receive of an SRQ
  * @srq: the SRQ
  * @room: bytes it must have room for, or it is left where it is
- * @recv: what was taken
+ * @recv: set to the receive
  *
- * Context: Any, an engine.
+ * Context: Any; called by an engine.
  * Return: EMU_DONE; EMU_RNR if there is none; EMU_AGAIN while the size changes;
  * EMU_FAILED if it is too short.
  */
@@ -93,7 +94,10 @@ enum emu_verdict emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_recv *r
 			verdict = EMU_AGAIN;
 			break;
 		}
-		/* Sealed before we found it empty? Then look again. */
+		/*
+		 * More may have been posted before it was sealed, after we found
+		 * it empty: look again.
+		 */
 		if (emu_srq_ring_used(ring))
 			continue;
 		cmpxchg(&srq->out, ring, next);
@@ -105,7 +109,10 @@ enum emu_verdict emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_recv *r
 		return EMU_FAILED;
 	if (!recv->wqe)
 		return verdict;
-	/* The entry counts no more; its slot is free when it has been used. */
+	/*
+	 * The entry no longer counts against the depth; its slot is free when it
+	 * has been used.
+	 */
 	emu_ring_retire(recv->ring, 1);
 	/* Full barrier, pairs with the one in emu_srq_set_limit(). */
 	smp_mb__after_atomic();
@@ -132,7 +139,7 @@ static void emu_srq_ring_free(struct emu_srq_ring *ring)
 	kfree(ring);
 }
 
-/* Has every entry been given back? Of a ring that nobody posts to or takes from. */
+/* Has every entry of the ring been given back? Nobody posts to it or takes from it any more. */
 static bool emu_srq_ring_is_idle(const struct emu_srq_ring *ring)
 {
 	u32 tail = atomic_read(&ring->ring.tail);
@@ -146,7 +153,10 @@ static bool emu_srq_ring_is_idle(const struct emu_srq_ring *ring)
 	return true;
 }
 
-/* Frees the rings before @end that engines have left and given back. */
+/*
+ * Frees the rings before @end, which engines have left, up to the first one of
+ * which an entry is still in use.
+ */
 static void emu_srq_reclaim(struct emu_srq *srq, const struct emu_srq_ring *end)
 {
 	struct emu_srq_ring *ring;
@@ -161,7 +171,7 @@ static void emu_srq_reclaim(struct emu_srq *srq, const struct emu_srq_ring *end)
 	}
 }
 
-/* Leaves rings that engines would leave if they came for a receive. */
+/* Moves srq->out past the rings that an engine would leave if it came for a receive now. */
 static void emu_srq_advance(struct emu_srq *srq)
 {
 	struct emu_srq_ring *ring = srq->out;
@@ -174,7 +184,7 @@ static void emu_srq_advance(struct emu_srq *srq)
 	}
 }
 
-/* A new ring takes the place of the one that is posted to. */
+/* Puts a new ring in the place of the one that posters use. */
 static void emu_srq_replace(struct emu_srq *srq, struct emu_srq_ring *ring)
 {
 	struct emu_srq_ring *old = srq->in;
@@ -214,8 +224,8 @@ static int emu_srq_set_limit(struct emu_srq *srq, u32 limit)
 		return -EINVAL;
 	atomic_set(&srq->limit, limit);
 	/*
-	 * There may be fewer already, and no one to take another. Full barrier,
-	 * pairs with the one in emu_srq_claim().
+	 * There may be fewer receives already, and nobody who takes another one.
+	 * Full barrier, pairs with the one in emu_srq_claim().
 	 */
 	smp_mb();
 	emu_srq_check_limit(srq);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Regions of memory that the midlayer has got and mapped: a process's, another
- * device's, a dma-buf's; and what can be taken away of it.
+ * Regions of memory that the midlayer got and mapped: memory of a process, of
+ * another device, or of a dma-buf. The memory can be taken away again.
  *
  * The midlayer serialises all calls for one region, and releases the memory after
- * the last. Between a pause and what follows, and after a revocation, the gate is
- * closed and nothing leads to the memory any more: see region.c.
+ * the last one. From a pause until the call that ends it, and after a revocation,
+ * the gate is closed and nothing leads to the memory any more: see region.c.
  */
 #include <linux/slab.h>
 #include <rdma/ib_umem.h>
 
 #include "region.h"
 
-/* Gives a region that nobody can enter its memory. */
+/* Gives a region its memory. Nobody can enter the region. */
 static int emu_user_attach(struct emu_mr *mr, struct ib_umem *umem, u64 iova)
 {
 	struct emu_region *region = &mr->region;
@@ -32,7 +32,7 @@ static int emu_user_attach(struct emu_mr *mr, struct ib_umem *umem, u64 iova)
 	return 0;
 }
 
-/* When it returns, nobody is inside, nor is there a way to the memory. */
+/* When it returns, nobody is inside the region, and nothing leads to its memory. */
 static void emu_user_detach(struct emu_region *region)
 {
 	emu_gate_drain(&region->gate);

@@ -26,7 +26,7 @@ enum emu_verdict {
 	EMU_DROPPED,
 };
 
-/* Told in ib_wc.vendor_err: what the engine found wrong. */
+/* What the engine found wrong, as reported in ib_wc.vendor_err. */
 enum emu_syndrome {
 	EMU_SYN_NONE,
 	EMU_SYN_KEY,		/* no such memory key, or not valid */
@@ -41,13 +41,13 @@ enum emu_syndrome {
 	EMU_SYN_MR_STATE,	/* the region's state forbids it */
 	EMU_SYN_FLUSHED,	/* ended by the queue pair's error state */
 	EMU_SYN_REMOTE,		/* the responder failed */
-	EMU_SYN_BIND,		/* the window must not be bound so */
+	EMU_SYN_BIND,		/* the window must not be bound this way */
 	EMU_SYN_WINDOWS,	/* windows are bound to the region */
 	EMU_SYN_ALIGNMENT,	/* atomic operand not at a multiple of 8 */
-	EMU_SYN_RD_ATOMIC,	/* no reads or atomics, by max_rd_atomic */
-	EMU_SYN_INJECTED,	/* wanted so, see fault.c */
-	EMU_SYN_PAUSED,		/* its memory is on the move: not told, but tried again */
-	EMU_SYN_ROUTE,		/* another PCI device's memory, and no way there */
+	EMU_SYN_RD_ATOMIC,	/* max_rd_atomic allows no reads or atomics */
+	EMU_SYN_INJECTED,	/* an injected fault, see fault.c */
+	EMU_SYN_PAUSED,		/* its memory is on the move: never reported, but tried again */
+	EMU_SYN_ROUTE,		/* another PCI device's memory, with no route to it */
 };
 
 #endif

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Devices: the BAR 2 of each ivshmem device of QEMU; where there is none, the
- * system's memory, which the module parameters devices and size_mb are about.
+ * Devices: BAR 2 of each ivshmem device of QEMU; if there is none, memory of the
+ * system, to which the module parameters devices and size_mb apply.
  *
  * Lock protocol: fake_gpu.lock guards fake_gpu.free. Open files and objects use their
- * device, and the module: what unplugs it waits until they are gone.
+ * device, and the module; unplugging the device waits until they are gone.
  *
- * Pages are given out that have been free for the longest time: so there is time for
- * tests to see who writes to them.
+ * The pages that have been free for the longest time are given out first, so that
+ * tests have time to see who writes to free pages.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -78,7 +78,7 @@ static void gpu_destroy(struct fake_gpu *gpu)
 	kfree(gpu);
 }
 
-/* Its memory is still to come. Returns NULL for lack of memory. */
+/* The caller adds the memory of the device. Returns NULL if out of memory. */
 static struct fake_gpu *gpu_create(u64 size)
 {
 	struct fake_gpu *gpu = kzalloc(sizeof(*gpu), GFP_KERNEL);
@@ -134,7 +134,7 @@ err_number:
 
 static void gpu_remove(struct fake_gpu *gpu)
 {
-	/* Nobody opens it after that. */
+	/* Nobody can open it after that. */
 	misc_deregister(&gpu->misc);
 	fake_gpu_put(gpu);
 	wait_for_completion(&gpu->unused);
@@ -157,7 +157,7 @@ static int gpu_map_bar(struct fake_gpu *gpu, struct pci_dev *pdev)
 	u32 i;
 
 	gpu->bar = pci_resource_start(pdev, GPU_BAR);
-	/* It is memory, so that neither the order nor the width of accesses matters. */
+	/* It is memory, so neither the order nor the width of accesses matters. */
 	gpu->vram = devm_memremap(&pdev->dev, gpu->bar, pci_resource_len(pdev, GPU_BAR),
 				  MEMREMAP_WC);
 	if (IS_ERR(gpu->vram))

@@ -14,25 +14,25 @@
 struct fake_gpu_inject;
 
 #define FAKE_GPU_PAGE	SZ_64K
-/* Devices. */
+/* Maximum number of devices. */
 #define FAKE_GPU_MAX	4
 
 /**
  * struct fake_gpu - a device
- * @index: which one it is
- * @misc: its node
- * @client: its name, and what RDMA calls
- * @peer: what the registry knows it by
- * @revocable: it ends RDMA when its memory goes
- * @invalidate: to end it
- * @bar: physical address of its memory; 0: that is pages of the system
- * @vram: the BAR for the CPU
- * @nr_pages: pages of memory
- * @free: physical addresses of those that no object has
+ * @index: its number, from 0
+ * @misc: its device node
+ * @client: its name, and the functions that RDMA calls
+ * @peer: the handle by which the registry knows it
+ * @revocable: it ends RDMA when its memory goes away
+ * @invalidate: the function that ends it
+ * @bar: physical address of its memory; 0 if the memory is pages of the system
+ * @vram: mapping of the BAR for the CPU
+ * @nr_pages: number of pages of memory
+ * @free: physical addresses of the pages that no object has
  * @lock: guards @free
- * @users: open files and objects, and one until it is unplugged
- * @unused: there are none
- * @inject: inject.c's
+ * @users: number of open files and objects, plus one until it is unplugged
+ * @unused: completed when @users is 0
+ * @inject: belongs to inject.c
  */
 struct fake_gpu {
 	unsigned int index;

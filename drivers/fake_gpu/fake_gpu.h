@@ -2,29 +2,30 @@
 /*
  * The fake GPU: a driver of a device with its own memory, which processes register
  * for RDMA: it is a peer-memory client, and exports dma-bufs. It does nothing else,
- * so that authors of such drivers can read it as a template. That is, in less than
- * 300 lines of code, this file and
+ * so that authors of such drivers can read it as a template. The template consists,
+ * in less than 300 lines of code, of this file and
  *
  *  memory.c	objects of memory: mapped by devices, and freed
  *  peer.c	the peer-memory client
  *
- * Around them is what every driver has its own of already, in its simplest form:
+ * The other files contain, in its simplest form, what every driver already has in a
+ * form of its own:
  *
  *  device.c	devices, and which of their pages are free
  *  node.c	/dev/fake_gpu<N>: processes allocate, map, move and free
  *
  * and inject.c, which makes all of it misbehave, for tests.
  *
- * An object is a dma-buf from its first moment on. The dma-buf's file counts the
- * references: of its handle, mappings of processes, regions of RDMA, importers. Its
- * address_space knows the mappings, and its reservation lock guards the rest of the
- * object. FREE takes the memory away from all of them; its pages find a new owner
- * when the last reference is gone.
+ * An object is a dma-buf from the start. The dma-buf's file counts the references:
+ * those of its handle, of mappings of processes, of regions of RDMA, and of
+ * importers. Its address_space knows the mappings, and its reservation lock guards
+ * the rest of the object. FREE takes the memory away from all of them; the pages
+ * can get a new owner when the last reference is gone.
  *
- * Lock protocol: an object's reservation lock is taken in page faults, thus within
- * mmap_lock. fake_gpu.lock is innermost. No lock is held while the function
+ * Lock protocol: an object's reservation lock is taken in page faults, and so
+ * inside mmap_lock. fake_gpu.lock is innermost. No lock is held while the function
  * invalidate_peer_memory runs: it calls functions of peer.c, which take the
- * reservation lock, or waits for such that others are in.
+ * reservation lock, or waits for such functions that other threads are in.
  */
 #ifndef FAKE_GPU_H
 #define FAKE_GPU_H
@@ -40,13 +41,14 @@
 /**
  * struct fake_gpu_mem - an object
  * @gpu: the device
- * @dmabuf: counts references; its reservation lock guards what follows
- * @regions: those of RDMA that have the memory, and that nobody invalidates yet
- * @pins: of importers
+ * @dmabuf: counts references; its reservation lock guards the fields below
+ * @regions: regions of RDMA that have the memory, and that nobody is invalidating
+ *	yet
+ * @pins: number of pins by importers
  * @freed: nobody gets the memory any more
- * @kept: inject.c's
- * @nr_pages: pages it has
- * @page: their physical addresses, which change only while nobody has them
+ * @kept: belongs to inject.c
+ * @nr_pages: number of its pages
+ * @page: physical addresses of the pages, which change only while nobody has them
  */
 struct fake_gpu_mem {
 	struct fake_gpu *gpu;

@@ -1,52 +1,56 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What goes wrong on purpose: files in /sys/kernel/debug/kverbs_fake_gpu/<device>/
+ * Fault injection: files in /sys/kernel/debug/kverbs_fake_gpu/<device>/
  *
- * Rates, per million; 1000000 is always. Of functions that the registry calls:
+ * Rates, per million; 1000000 means always. For functions that the registry calls:
  *
- *   sleep		begin with a sleep of at most delay_us microseconds
- *   busy		begin with as long a wait that does not sleep, at most 1000
+ *   sleep		they begin with a sleep of at most delay_us microseconds
+ *   busy		they begin with a busy wait of the same length, but of at most 1000
+ *			microseconds
  *   fail_acquire	acquire() fails
  *   fail_get_pages	get_pages() fails
  *   fail_dma_map	dma_map() fails
  *   fail_dma_unmap	dma_unmap() does its work, and says that it failed
- *   wrong_nmap		dma_map() gives a number of entries that cannot be
- *   short_table	dma_map() gives a table that ends before the range does
- *   wrong_page_size	get_page_size() returns what is no size of a page
+ *   wrong_nmap		dma_map() returns an impossible number of entries
+ *   short_table	dma_map() returns a table that ends before the range does
+ *   wrong_page_size	get_page_size() returns a value that is not a page size
  *   invalidate_in_get_pages, invalidate_in_dma_map, invalidate_in_dma_unmap,
  *   invalidate_in_put_pages
  *			the function invalidates its own region at its end
- * Of invalidations:
+ * For invalidations:
  *
  *   hold_lock		the client holds its lock meanwhile; as long as this is not 0,
- *			it takes that lock in get_pages(), dma_map(), dma_unmap() and
- *			put_pages(), too
+ *			it also takes that lock in get_pages(), dma_map(), dma_unmap()
+ *			and put_pages()
  *   twice		another thread invalidates the same region at the same time,
  *			and this one once more afterwards
- * Else:
+ * Other files:
  *
  *   delay_us		1 to 10000000
- *   seed		what the choices follow from; writing it starts all sequences
- *			and counts again
- *   injected		reads: kind, how often it could have gone wrong, how often it did
+ *   seed		determines the choices; writing it restarts all sequences and
+ *			counts
+ *   injected		reading shows, for each kind, its name, how often it could have gone
+ *			wrong, and how often it did
  *   registered		0 unregisters the client, which waits for its regions; 1
  *			registers it again
  *
- * Values out of range are -EINVAL. A choice is a hash of seed, kind, and how often
- * there was one of that kind while its rate was not 0.
+ * A value out of range fails with -EINVAL. A choice is a hash of the seed, the kind, and
+ * the number of earlier occasions of that kind while its rate was not 0.
  *
- * The module parameter mode says what kind of client a device is: "unmaps" regions
- * itself that it has invalidated, leaves that to the "core", or "never" invalidates.
+ * The module parameter mode says what kind of client a device is: it "unmaps" the
+ * regions that it has invalidated by itself, leaves that to the "core", or "never"
+ * invalidates.
  *
- * And what is watched: freed memory stays as it is. A device that wrote to it leaves
- * a warning, which names the page.
+ * This file also watches freed memory, which must not change. If a device has written to
+ * it, a warning names the page.
  *
- * The template's functions are called by those here, which take their places in the
- * client before it is registered. A region of ours is around the template's.
+ * The functions in this file take the places of the template's functions in the client
+ * before it is registered, and call those. Each region of ours is wrapped around one of
+ * the template's.
  *
- * Lock protocol: fake_gpu_inject.lock is the client's that hold_lock is about, and is
- * taken before all others of the driver; inject_register_lock serialises writers of
- * "registered".
+ * Lock protocol: fake_gpu_inject.lock is the lock of the client that hold_lock is about,
+ * and is taken before all others of the driver; inject_register_lock serialises writers
+ * of "registered".
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -85,7 +89,7 @@ enum inject_kind {
 	INJECT_HOLD_LOCK,
 	INJECT_TWICE,
 	INJECT_NR_KINDS,
-	/* No rate, but set the same way. */
+	/* Not a rate, but set in the same way. */
 	INJECT_DELAY_US = INJECT_NR_KINDS,
 	INJECT_NR_SETTINGS
 };
@@ -122,8 +126,8 @@ static const char * const inject_modes[] = {
 };
 
 /**
- * struct inject_knob - what a file of one number is about
- * @inject: whose
+ * struct inject_knob - what a file with one number sets
+ * @inject: the faults that it belongs to
  * @setting: enum inject_kind
  */
 struct inject_knob {
@@ -132,21 +136,21 @@ struct inject_knob {
 };
 
 /**
- * struct fake_gpu_inject - what goes wrong on a device
+ * struct fake_gpu_inject - the faults of a device
  * @gpu: the device
  * @mode: enum inject_mode
  * @real: the template's functions
- * @invalidate: the registry's
+ * @invalidate: the registry's function
  * @registered: acquire() may find memory
- * @lock: held where the client holds a lock of its own
- * @holder: thread that holds it while it invalidates: functions it is called back
- *	by do not take it
- * @dir: the files
- * @seed: what choices follow from
- * @value: of the settings
- * @asked: occasions of each kind
- * @injected: those that went wrong
- * @knobs: of the files
+ * @lock: held wherever the client holds a lock of its own
+ * @holder: thread that holds @lock while it invalidates; functions that are called back
+ *	in this thread do not take @lock
+ * @dir: directory of the files
+ * @seed: determines the choices
+ * @value: values of the settings
+ * @asked: number of occasions of each kind
+ * @injected: number of those that went wrong
+ * @knobs: for the files
  */
 struct fake_gpu_inject {
 	struct fake_gpu *gpu;
@@ -165,10 +169,10 @@ struct fake_gpu_inject {
 };
 
 /**
- * struct inject_region - around a region of the template's
- * @inject: of its device
- * @context: the template's
- * @core_context: names it for the registry
+ * struct inject_region - wrapped around a region of the template's
+ * @inject: the faults of its device
+ * @context: the template's region
+ * @core_context: the name of the region for the registry
  */
 struct inject_region {
 	struct fake_gpu_inject *inject;
@@ -188,7 +192,7 @@ static u64 inject_mix(u64 x)
 	return x ^ (x >> 31);
 }
 
-/* Whether it goes wrong now; and then a random number to choose how. */
+/* Does it go wrong now? If so, @how is set to a random number that can choose how. */
 static bool inject_hits(struct fake_gpu_inject *inject, enum inject_kind kind, u32 *how)
 {
 	u32 rate = READ_ONCE(inject->value[kind]);
@@ -216,7 +220,10 @@ static void inject_delay(struct fake_gpu_inject *inject)
 		udelay(1 + how % min_t(u32, max, INJECT_MAX_BUSY));
 }
 
-/* The beginning and the end of what the registry calls. Returns whether it took the lock. */
+/*
+ * Called at the beginning of each function that the registry calls; inject_leave() is
+ * called at its end. Returns whether it took the lock.
+ */
 static bool inject_enter(struct fake_gpu_inject *inject)
 {
 	bool lock = READ_ONCE(inject->value[INJECT_HOLD_LOCK]) &&
@@ -235,8 +242,9 @@ static void inject_leave(struct fake_gpu_inject *inject, bool locked)
 }
 
 /*
- * From within a function for the region it must be left to the registry what happens
- * to it. Not that the template would be called: it knows of FREE only.
+ * Invalidates a region from within a function that was called for it. The registry must
+ * then keep for itself what happens to the region, and so must not return 0. The
+ * template is not involved: it only knows FREE.
  */
 static void inject_invalidate_within(struct inject_region *region, enum inject_kind kind)
 {
@@ -274,8 +282,8 @@ static int inject_acquire(struct fake_gpu *gpu, unsigned long addr, size_t size,
 }
 
 /*
- * A call does not say which client is asked. A driver has one, and knows; of ours
- * each has a function of its own.
+ * A call of acquire() does not say which client is asked. A real driver has one client,
+ * and so knows; here, each client has a function of its own.
  */
 #define INJECT_ACQUIRE(n)								\
 static int inject_acquire_##n(unsigned long addr, size_t size, void *private_data,	\
@@ -312,7 +320,10 @@ static int inject_get_pages(unsigned long addr, size_t size, int write, int forc
 	return ret;
 }
 
-/* The template's own table stays as it is, but for a length that it does not look at. */
+/*
+ * The template's own table stays as it is, except for a length that the template does
+ * not look at.
+ */
 static void inject_spoil_table(struct fake_gpu_inject *inject, struct sg_table *sgt, int *nmap)
 {
 	const int wrong[] = { 0, -1, INT_MIN, INT_MAX, *nmap + 1 };
@@ -383,7 +394,10 @@ static unsigned long inject_get_page_size(void *context)
 	return region->inject->real.get_page_size(region->context);
 }
 
-/* Without the lock: who holds that may be about to invalidate, which this waits for. */
+/*
+ * Does not take the lock: whoever holds it may be about to invalidate, and this waits
+ * for that.
+ */
 static void inject_release(void *context)
 {
 	struct inject_region *region = context;
@@ -395,8 +409,8 @@ static void inject_release(void *context)
 
 /**
  * struct inject_second - an invalidation by another thread
- * @work: by the thread
- * @inject: of the device
+ * @work: runs in the other thread
+ * @inject: the faults of the device
  * @core_context: the region
  * @ret: what it returned
  */
@@ -433,7 +447,10 @@ static int inject_once(struct fake_gpu_inject *inject, u64 core_context)
 	return ret;
 }
 
-/* Returns 0 if any of the calls did: then the client must do its part, if it has one. */
+/*
+ * Returns 0 if one of the two simultaneous calls did: then the client must do its part,
+ * if it has one.
+ */
 static int inject_twice(struct fake_gpu_inject *inject, u64 core_context)
 {
 	struct inject_second second = { .inject = inject, .core_context = core_context };
@@ -467,7 +484,7 @@ static int inject_invalidate(void *handle, peer_core_context_t core_context)
 	return inject_once(inject, core_context);
 }
 
-/* The client is complete. */
+/* Called when the client is complete, before it is registered. */
 void fake_gpu_inject_client(struct fake_gpu *gpu)
 {
 	struct peer_memory_client *client = &gpu->client.client;
@@ -487,7 +504,7 @@ void fake_gpu_inject_client(struct fake_gpu *gpu)
 		client->version[IB_PEER_MEMORY_VER_MAX - 1] = '\0';
 }
 
-/* The client may have been asked already, and refused. */
+/* By now, the client may have been asked already, and have refused. */
 void fake_gpu_inject_registered(struct fake_gpu *gpu)
 {
 	struct fake_gpu_inject *inject = gpu->inject;
@@ -496,11 +513,11 @@ void fake_gpu_inject_registered(struct fake_gpu *gpu)
 		return;
 	inject->invalidate = gpu->invalidate;
 	gpu->invalidate = inject_invalidate;
-	/* release: who sees it sees what is needed to invalidate */
+	/* release: whoever sees this also sees what is needed to invalidate */
 	smp_store_release(&inject->registered, true);
 }
 
-/* Pages that nobody had are taken. */
+/* Pages that nobody had are being allocated: nobody may have written to them. */
 void fake_gpu_inject_pages(struct fake_gpu *gpu, const phys_addr_t *page, u32 nr)
 {
 	void *wrong;
@@ -514,8 +531,8 @@ void fake_gpu_inject_pages(struct fake_gpu *gpu, const phys_addr_t *page, u32 nr
 }
 
 /*
- * The memory goes: once FREE is through nobody writes to it, unless somebody has it who
- * need not let it go.
+ * The memory is being freed: when FREE is through, nobody writes to it, unless somebody
+ * has it who need not let go of it.
  */
 void fake_gpu_inject_free(struct fake_gpu_mem *mem)
 {
@@ -630,7 +647,10 @@ static void inject_make_files(struct fake_gpu_inject *inject)
 	}
 }
 
-/* The device frees it, later. Returns 0; -ENOMEM; -EINVAL for a mode that there is not. */
+/*
+ * The device frees @gpu->inject later. Returns 0; -ENOMEM; -EINVAL for a mode that does
+ * not exist.
+ */
 int fake_gpu_inject_add(struct fake_gpu *gpu)
 {
 	const char *name = mode[gpu->index] ?: inject_modes[INJECT_UNMAPS];
@@ -653,7 +673,7 @@ int fake_gpu_inject_add(struct fake_gpu *gpu)
 	return 0;
 }
 
-/* From here on nobody registers or unregisters the client by a file. */
+/* From here on, nobody registers or unregisters the client through a file. */
 void fake_gpu_inject_remove(struct fake_gpu *gpu)
 {
 	debugfs_remove(gpu->inject->dir);

@@ -3,17 +3,18 @@
  * Objects of memory, which are dma-bufs: mapped by devices, taken away, freed.
  *
  * The reservation lock orders those who want the memory and those who take it away.
- * Who came first loses it, and is told: by a fault, by move_notify() or by an
- * invalidation; but while an importer has it pinned, importers keep it. Who comes later
- * finds it freed, or elsewhere.
+ * Those who came first lose the memory, and are told: by a fault, by move_notify() or by
+ * an invalidation; but importers keep it while one of them has it pinned. Those who come
+ * later find it freed, or moved.
  */
 #include "fake_gpu.h"
 
 /*
- * The addresses of some pages for a device, until fake_gpu_unmap(). The pages do not
- * change: the caller holds the lock, or is in the list of regions. A BAR has no
- * struct pages, and is reached as registers are; the system's memory poses as one.
- * Returns an error pointer: -ENOMEM; -EIO if the device cannot reach the memory.
+ * Maps some pages for a device, until fake_gpu_unmap(). The pages do not change
+ * meanwhile: the caller holds the lock, or is in the list of regions. A BAR has no
+ * struct pages, and is reached as registers are; the system's memory poses as a BAR.
+ * Returns the addresses, or an error pointer: -ENOMEM; -EIO if the device cannot reach
+ * the memory.
  */
 struct sg_table *fake_gpu_map(struct fake_gpu_mem *mem, u32 first, u32 nr, struct device *dev)
 {
@@ -51,13 +52,13 @@ void fake_gpu_unmap(struct sg_table *sgt, struct device *dev)
 	kfree(sgt);
 }
 
-/* Importers have to do without struct pages, and say so. */
+/* Importers must do without struct pages, and must say that they can. */
 static int buf_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *attach)
 {
 	return attach->peer2peer ? 0 : -EOPNOTSUPP;
 }
 
-/* Called with the lock held, as the next three are. */
+/* Called with the lock held, like the next three functions. */
 static int buf_pin(struct dma_buf_attachment *attach)
 {
 	struct fake_gpu_mem *mem = attach->dmabuf->priv;
@@ -112,8 +113,9 @@ static const struct dma_buf_ops buf_ops = {
 };
 
 /*
- * Returns an object of @nr pages, zeroed, with its only reference, which is to be put
- * after fake_gpu_mem_free(). Else an error pointer: -ENOMEM; what dma_buf_export() says.
+ * Returns an object of @nr pages, which are zeroed. The caller gets its only reference,
+ * and puts it after fake_gpu_mem_free(). Otherwise returns an error pointer: -ENOMEM, or
+ * what dma_buf_export() returned.
  */
 struct dma_buf *fake_gpu_mem_create(struct fake_gpu *gpu, u32 nr)
 {
@@ -142,12 +144,15 @@ struct dma_buf *fake_gpu_mem_create(struct fake_gpu *gpu, u32 nr)
 	return dmabuf;
 }
 
-/* Processes and importers lose the memory, and wait for the lock to have it again. */
+/*
+ * Takes the memory away from processes and importers. To have it again, they must wait
+ * for the lock.
+ */
 void fake_gpu_mem_withdraw(struct fake_gpu_mem *mem)
 {
 	dma_resv_assert_held(mem->dmabuf->resv);
 	unmap_mapping_range(mem->dmabuf->file->f_mapping, 0, 0, 1);
-	/* Importers who pin it need not let it go: references keep it. */
+	/* Importers that have it pinned need not let go of it: references keep the memory. */
 	if (mem->pins)
 		return;
 	dma_buf_move_notify(mem->dmabuf);
@@ -155,7 +160,7 @@ void fake_gpu_mem_withdraw(struct fake_gpu_mem *mem)
 			      MAX_SCHEDULE_TIMEOUT);
 }
 
-/* Once for each object, while the caller has a reference. */
+/* Called once for each object, while the caller has a reference. */
 void fake_gpu_mem_free(struct fake_gpu_mem *mem)
 {
 	dma_resv_lock(mem->dmabuf->resv, NULL);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * /dev/fake_gpu<N>. Objects belong to the open file that allocated them: its array
- * has them by handle, with a reference to each. Whoever takes one out of the array
- * frees it, so that each is freed once.
+ * holds them by handle, with a reference to each. Whoever takes an object out of
+ * the array frees it, so that each is freed once.
  *
- * Lock protocol: the array's lock guards the references in it. Others than FREE use
- * an object by a reference of their own, and may find it freed.
+ * Lock protocol: the array's lock guards the references in it. All operations but
+ * FREE use an object by a reference of their own, and may find it freed.
  */
 #include <linux/fs.h>
 #include <linux/mman.h>
@@ -16,14 +16,17 @@
 
 #include "fake_gpu.h"
 
-/* The handle is in the bits of an mmap offset from here on: an object has 64 GiB at most. */
+/*
+ * The handle is in the bits of an mmap offset from this one on, so an object can
+ * have 64 GiB at most.
+ */
 #define NODE_HANDLE_SHIFT	36
 #define NODE_HANDLES		XA_LIMIT(1, (1 << (63 - NODE_HANDLE_SHIFT)) - 1)
 
 /**
  * struct node_file - an open file
  * @gpu: the device
- * @bufs: the dma-bufs of its objects
+ * @bufs: the dma-bufs of its objects, by handle
  */
 struct node_file {
 	struct fake_gpu *gpu;
@@ -96,7 +99,7 @@ static int node_alloc(struct node_file *nf, void __user *user)
 		node_free(dmabuf);
 		return ret;
 	}
-	/* From here on it may have been freed, by a process that guesses. */
+	/* From here on, a process that guesses the handle may have freed it. */
 	req.offset = (u64)req.handle << NODE_HANDLE_SHIFT;
 	if (!copy_to_user(user, &req, sizeof(req)))
 		return 0;
@@ -135,7 +138,7 @@ static int node_export(struct node_file *nf, unsigned long handle)
 
 	if (!dmabuf)
 		return -ENOENT;
-	/* The descriptor has the reference. */
+	/* The descriptor takes over the reference. */
 	fd = dma_buf_fd(dmabuf, O_CLOEXEC);
 	if (fd < 0)
 		dma_buf_put(dmabuf);
@@ -154,7 +157,7 @@ static int move_page(struct fake_gpu *gpu, phys_addr_t *page)
 	return 0;
 }
 
-/* What a driver does that needs the place for something else. */
+/* Moves an object, as a driver does that needs its place for something else. */
 static int move_mem(struct fake_gpu_mem *mem)
 {
 	int ret = 0;
@@ -205,7 +208,7 @@ static long node_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	}
 }
 
-/* Memory that was freed raises SIGBUS. */
+/* Access to memory that was freed raises SIGBUS. */
 static vm_fault_t node_fault(struct vm_fault *vmf)
 {
 	struct fake_gpu_mem *mem = vmf->vma->vm_private_data;
@@ -239,7 +242,7 @@ int fake_gpu_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 	return 0;
 }
 
-/* The mapping is made the dma-buf's, as if its own descriptor had been mapped. */
+/* Makes the mapping one of the dma-buf, as if the dma-buf's own descriptor had been mapped. */
 static int node_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	unsigned int shift = NODE_HANDLE_SHIFT - PAGE_SHIFT;

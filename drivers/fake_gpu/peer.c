@@ -7,31 +7,31 @@
  * get_pages() and put_pages() it is in the object's list, unless FREE has taken it
  * out: then FREE invalidates it, with no lock held.
  *
- * What a region may meet at any moment is FREE:
- *  before get_pages()	which then fails;
+ * FREE may come at any moment of a region's life:
+ *  before get_pages()	get_pages() then fails;
  *  before activation	the invalidation waits until dma_map() is through;
- *  in use		the invalidation ends that;
- *  in dma_unmap() or put_pages()	the invalidation leaves it to them, and does
- *			not wait;
- *  in release()	which waits until the invalidation has returned, for the
- *			region is named there. So when the client is unregistered,
- *			which waits for release(), nobody is in the registry any
- *			more with the handle that goes then.
+ *  in use		the invalidation ends the use;
+ *  in dma_unmap() or put_pages()	the invalidation leaves the region to them, and
+ *			does not wait;
+ *  in release()	release() waits until the invalidation has returned, because that
+ *			names the region. So when the client is unregistered, which waits
+ *			for release(), nobody is in the registry any more with the handle
+ *			that goes away then.
  */
 #include "fake_gpu.h"
 
 /**
  * struct peer_region - a range under RDMA, or on the way to it
- * @list: in fake_gpu_mem.regions
- * @mem: the object, a reference to it
+ * @list: entry in fake_gpu_mem.regions
+ * @mem: the object, with a reference
  * @first: page of the object that has the first byte
- * @nr: pages that have bytes
+ * @nr: number of pages that have bytes of the range
  * @writable: the process may write
- * @core_context: names it for the registry
- * @sgt: addresses that a device has; NULL if none has
+ * @core_context: the name of the region for the registry
+ * @sgt: the addresses that a device has; NULL if none has any
  * @dev: the device
- * @invalidating: FREE has it
- * @invalidated: it has it no more
+ * @invalidating: FREE has taken it out of the list
+ * @invalidated: completed when FREE is done with it
  */
 struct peer_region {
 	struct list_head list;
@@ -48,9 +48,9 @@ struct peer_region {
 
 /*
  * The range must be in one mapping of one object of this device, with pages at multiples
- * of their size: that is where the registry expects them. Whether the mapping stays
- * does not matter: the memory is what is registered.
- * Returns 1, or 0 if it is not ours.
+ * of their size: that is where the registry expects them. It does not matter whether the
+ * mapping stays, because the memory is what is registered. Returns 1, or 0 if the range
+ * is not ours.
  */
 int fake_gpu_peer_acquire(struct fake_gpu *gpu, unsigned long addr, size_t size, void **context)
 {
@@ -79,7 +79,7 @@ int fake_gpu_peer_acquire(struct fake_gpu *gpu, unsigned long addr, size_t size,
 	return !!region;
 }
 
-/* From here on FREE sees the region, or this sees that it came too late. */
+/* From here on, FREE sees the region; if it came before, this function sees that. */
 static int peer_get_pages(unsigned long addr, size_t size, int write, int force,
 			  struct sg_table *sgt, void *context, peer_core_context_t core_context)
 {
@@ -99,7 +99,10 @@ static int peer_get_pages(unsigned long addr, size_t size, int write, int force,
 	return ret;
 }
 
-/* FREE may have come, but waits for the end of this, or leaves the rest to dma_unmap(). */
+/*
+ * FREE may have come already, but it waits for the end of this function, or leaves the
+ * rest to dma_unmap().
+ */
 static int peer_dma_map(struct sg_table *sgt, void *context, struct device *dev, int dmasync,
 			int *nmap)
 {
@@ -149,7 +152,7 @@ static void peer_release(void *context)
 	kfree(region);
 }
 
-/* The next region to be invalidated, which release() then leaves, or NULL. */
+/* Returns the next region to invalidate, for which release() then waits; or NULL. */
 static struct peer_region *next_region(struct fake_gpu_mem *mem)
 {
 	struct peer_region *region;
@@ -165,12 +168,12 @@ static struct peer_region *next_region(struct fake_gpu_mem *mem)
 }
 
 /*
- * Ends RDMA to an object that was freed. No region joins the list any more.
+ * Ends RDMA to an object that was freed. No region can join the list any more.
  *
- * 0: the registry is through with the region. What it has not unmapped is left to
- * us, as PEER_MEM_INVALIDATE_UNMAPS says; after a registration that failed, or
- * without that flag, there is nothing. -EINPROGRESS: another thread is about to
- * unmap it. -ENOENT: it has done so.
+ * The registry answers 0 if it is done with the region. What it has not unmapped is left
+ * to us, as PEER_MEM_INVALIDATE_UNMAPS says; after a registration that failed, or
+ * without that flag, there is nothing. It answers -EINPROGRESS if another thread is
+ * about to unmap the region, and -ENOENT if it has been unmapped.
  */
 void fake_gpu_peer_invalidate(struct fake_gpu_mem *mem)
 {
@@ -187,8 +190,9 @@ void fake_gpu_peer_invalidate(struct fake_gpu_mem *mem)
 }
 
 /*
- * Before processes can allocate memory, because acquire() may be called at once, but
- * @peer is set later. Returns 0, or -EINVAL after the registry has said why.
+ * Called before processes can allocate memory, because acquire() may be called at once,
+ * but @peer is only set later. Returns 0, or -EINVAL after the registry has logged the
+ * reason.
  */
 int fake_gpu_peer_register(struct fake_gpu *gpu)
 {
@@ -201,7 +205,7 @@ int fake_gpu_peer_register(struct fake_gpu *gpu)
 	client->get_page_size = peer_page_size;
 	client->release = peer_release;
 	client->version[0] = '1';
-	/* What follows the client is there. */
+	/* Says that the part that follows the client exists. */
 	client->version[IB_PEER_MEMORY_VER_MAX - 1] = 1;
 	gpu->client.ex_size = sizeof(gpu->client);
 	gpu->client.flags = PEER_MEM_INVALIDATE_UNMAPS;
