@@ -11,7 +11,9 @@
  *  1. readers of the object lists: rdma_restrack_del() waits for them;
  *  2. the irq_work that calls the event handler: ib_notify_quiesce() ends it;
  *  3. the driver's data path, until its destroy_qp returns;
- *  4. a driver's lookup under RCU: the memory goes a grace period later.
+ *  4. completions in CQs that the core polls: ib_cq_forget_qp() waits for their done();
+ *  5. whoever is about to queue that irq_work: ib_notify_fence() waits for it;
+ *  6. a driver's lookup under RCU: the memory goes a grace period later.
  */
 #include <linux/err.h>
 #include <linux/export.h>
@@ -290,8 +292,23 @@ static int qp_check_alt_path(struct ib_qp *qp, const struct ib_qp_attr *attr,
 	return 0;
 }
 
+/*
+ * Of two changes at a time, only the driver knows which came last. Then the state stands in
+ * which more is legal, so that the contract checker accuses nobody wrongly: the later one in
+ * &enum ib_qp_state. @before was read before the driver was called.
+ */
+static void qp_note_state(struct ib_qp *qp, u8 before, u8 state)
+{
+	u8 known = before;
+
+	if (try_cmpxchg(&qp->known_state, &known, state))
+		return;
+	while (known < state && !try_cmpxchg(&qp->known_state, &known, state))
+		;
+}
+
 static void qp_modified(struct ib_qp *qp, const struct ib_qp_attr *attr,
-			int mask)
+			int mask, u8 state_before)
 {
 	if (mask & IB_QP_PORT)
 		WRITE_ONCE(qp->port, attr->port_num);
@@ -300,7 +317,7 @@ static void qp_modified(struct ib_qp *qp, const struct ib_qp_attr *attr,
 	if (mask & IB_QP_ALT_PATH)
 		ib_ah_keep_sgid(&qp->alt_path_sgid_attr, &attr->alt_ah_attr);
 	if (mask & IB_QP_STATE)
-		WRITE_ONCE(qp->known_state, attr->qp_state);
+		qp_note_state(qp, state_before, attr->qp_state);
 	/* The next time that the QP leaves its SRQ is another one. */
 	if ((mask & IB_QP_STATE) && attr->qp_state == IB_QPS_RESET && qp->srq) {
 		ib_notify_settle(&qp->notify, IB_EVENT_QP_LAST_WQE_REACHED);
@@ -313,6 +330,7 @@ static int qp_modify(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 		     unsigned long site)
 {
 	const struct ib_gid_attr *passed = NULL, *alt_passed = NULL;
+	u8 state_before = READ_ONCE(qp->known_state);
 	int ret = 0;
 
 	if (mask & IB_QP_AV)
@@ -331,7 +349,7 @@ static int qp_modify(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 		ret = IB_IN_FRAME(qp->device, &qp->res, "modify_qp", IB_FRAME_METHOD, site,
 				  qp->device->ops.modify_qp(qp, attr, mask, NULL));
 	if (!ret)
-		qp_modified(qp, attr, mask);
+		qp_modified(qp, attr, mask, state_before);
 
 	if (mask & IB_QP_ALT_PATH)
 		ib_ah_attr_unfill(&attr->alt_ah_attr, alt_passed);

@@ -579,6 +579,30 @@ static void post_where_the_state_forbids_it_is_reported(struct kunit *test)
 	expect_of_post(test, scene, posting->receive, receive);
 }
 
+/* Another thread's change comes between the driver's and the end of the call. */
+static void overtake(struct contract_scene *scene)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	scene->after_modify_qp = NULL;
+	ib_modify_qp(scene->qp, &attr, IB_QP_STATE);
+}
+
+static void changes_of_state_at_a_time_accuse_nobody(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+
+	scene->after_modify_qp = overtake;
+	move_to(test, scene->qp, IB_QPS_RTR);
+	KUNIT_EXPECT_NULL(test, scene->after_modify_qp);
+	KUNIT_EXPECT_EQ(test, 0, send(scene));
+	contract_expect_none(test);
+	/* Nor does the state of before stay when there is but one change again. */
+	move_to(test, scene->qp, IB_QPS_RESET);
+	KUNIT_EXPECT_EQ(test, 0, send(scene));
+	expect_of_post(test, scene, "post_send in state RESET", send);
+}
+
 static struct kunit_case contract_consumer_cases[] = {
 	KUNIT_CASE_PARAM(sleep_in_callback_is_reported, callbacks_gen_params),
 	KUNIT_CASE_PARAM(callback_may_take_time, callbacks_gen_params),
@@ -602,6 +626,7 @@ static struct kunit_case contract_consumer_cases[] = {
 	KUNIT_CASE(polled_cq_in_use_is_reported),
 	KUNIT_CASE(unused_objects_are_not),
 	KUNIT_CASE_PARAM(post_where_the_state_forbids_it_is_reported, postings_gen_params),
+	KUNIT_CASE(changes_of_state_at_a_time_accuse_nobody),
 	{}
 };
 

@@ -297,8 +297,14 @@ static const struct cpumask *get_vector_affinity(struct ib_device *ibdev, int ve
 static int modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 		     struct ib_udata *udata)
 {
+	struct contract_scene *scene = of_methods;
+	int ret;
+
 	in_method();
-	return mocks.modify_qp(qp, attr, mask, udata);
+	ret = mocks.modify_qp(qp, attr, mask, udata);
+	if (scene && scene->after_modify_qp)
+		scene->after_modify_qp(scene);
+	return ret;
 }
 
 static int destroy_qp(struct ib_qp *qp, struct ib_udata *udata)

@@ -79,6 +79,7 @@ void contract_off(struct kunit *test);
  * @fmr: an FMR
  * @ah: an AH
  * @in_method: called in each method that the rig has
+ * @after_modify_qp: called at the end of that method
  * @in_handler: called in each handler
  * @handled: completed by each handler, before @in_handler
  *
@@ -94,6 +95,7 @@ struct contract_scene {
 	struct ib_fmr *fmr;
 	struct ib_ah *ah;
 	void (*in_method)(struct contract_scene *scene);
+	void (*after_modify_qp)(struct contract_scene *scene);
 	void (*in_handler)(struct contract_scene *scene);
 	struct completion handled;
 };
