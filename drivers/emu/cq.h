@@ -133,6 +133,7 @@ struct emu_cq_ring {
  * @lost: completions that found no room
  * @resize_lock: serialises changes of size
  * @rings: the oldest ring that has not been freed
+ * @index: in &emu_device.cqs
  */
 struct emu_cq {
 	struct ib_cq ibcq;
@@ -147,6 +148,7 @@ struct emu_cq {
 	atomic_t lost;
 	struct mutex resize_lock;
 	struct emu_cq_ring *rings;
+	u32 index;
 };
 
 static inline struct emu_cq *to_ecq(struct ib_cq *ibcq)

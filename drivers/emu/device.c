@@ -227,6 +227,7 @@ static struct emu_device *emu_device_alloc(const struct emu_device_spec *spec)
 	dma_set_max_seg_size(&pdev->dev, UINT_MAX);
 	edev->pdev = pdev;
 	edev->ethernet = spec->ethernet;
+	xa_init_flags(&edev->cqs, XA_FLAGS_ALLOC);
 	xa_init_flags(&edev->qps, XA_FLAGS_ALLOC);
 	xa_init_flags(&edev->keys, XA_FLAGS_ALLOC);
 	xa_init_flags(&edev->cas, XA_FLAGS_ALLOC);
@@ -261,6 +262,29 @@ static int emu_device_init_ports(struct emu_device *edev, const struct emu_devic
 	return err;
 }
 
+/*
+ * Somebody has left objects on the device. They stay in memory, and the midlayer calls none
+ * of our methods for them any more. But a queue pair retries by itself, and a queue sends a
+ * notification that it holds back: both must end before the ports, and this module, go.
+ */
+static void emu_device_quiesce(struct emu_device *edev)
+{
+	struct emu_qp *qp;
+	struct emu_cq *cq;
+	unsigned long i;
+
+	xa_for_each(&edev->qps, i, qp)
+		emu_qp_abandon(qp);
+	for (i = 0; i < edev->nr_ports; i++) {
+		/* The device is unregistered: nobody creates or destroys it. */
+		qp = rcu_dereference_protected(edev->ports[i].gsi, true);
+		if (qp)
+			emu_qp_abandon(qp);
+	}
+	xa_for_each(&edev->cqs, i, cq)
+		emu_cq_moderation_exit(cq);
+}
+
 /* Undoes what emu_device_create() did before the registration. */
 static void emu_device_free(struct emu_device *edev)
 {
@@ -276,14 +300,10 @@ static void emu_device_free(struct emu_device *edev)
 	 * a thousand devices may wait here.
 	 */
 	synchronize_rcu_expedited();
+	emu_device_quiesce(edev);
 	for (i = 0; i < edev->nr_ports; i++)
 		free_percpu(edev->ports[i].counters);
-	/*
-	 * Somebody still has objects of the device: leaking it is better than what
-	 * would follow.
-	 */
-	if (WARN_ON(!xa_empty(&edev->qps) || !xa_empty(&edev->keys) || !xa_empty(&edev->cas)))
-		return;
+	xa_destroy(&edev->cqs);
 	xa_destroy(&edev->qps);
 	xa_destroy(&edev->keys);
 	xa_destroy(&edev->cas);

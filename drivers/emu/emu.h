@@ -206,6 +206,7 @@ struct emu_p2p {
  * @pdev: the parent device, which provides the DMA mask
  * @ethernet: link layer of all ports
  * @nr_ports: number of @ports
+ * @cqs: completion queues
  * @qps: queue pairs by number; readers under RCU
  * @next_qpn: where the search for the next number starts
  * @keys: memory regions and windows by key index; readers under RCU
@@ -221,6 +222,7 @@ struct emu_device {
 	struct platform_device *pdev;
 	bool ethernet;
 	u32 nr_ports;
+	struct xarray cqs;
 	struct xarray qps;
 	u32 next_qpn;
 	struct xarray keys;

@@ -280,10 +280,16 @@ static void emu_qp_forget_completions(struct emu_qp *qp)
 		emu_cq_forget_qp(to_ecq(qp->ibqp.recv_cq), qp);
 }
 
-int emu_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+/**
+ * emu_qp_abandon() - end all that a queue pair does, for good
+ * @qp: queue pair
+ *
+ * Its memory stays: for emu_destroy_qp(), or for whoever has left it on a device that goes.
+ *
+ * Context: Process context.
+ */
+void emu_qp_abandon(struct emu_qp *qp)
 {
-	struct emu_qp *qp = to_eqp(ibqp);
-
 	mutex_lock(&qp->lock);
 	emu_qp_freeze(qp);
 	/*
@@ -296,7 +302,13 @@ int emu_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	emu_qp_forget_completions(qp);
 	emu_qp_engine_exit(qp);
 	mutex_unlock(&qp->lock);
+}
 
+int emu_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+{
+	struct emu_qp *qp = to_eqp(ibqp);
+
+	emu_qp_abandon(qp);
 	emu_drop_held(qp);
 	emu_ring_destroy(&qp->sq);
 	emu_ring_destroy(&qp->rq);

@@ -286,6 +286,7 @@ int emu_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_ud
 int emu_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata);
 int emu_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		 struct ib_qp_init_attr *init);
+void emu_qp_abandon(struct emu_qp *qp);
 int emu_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 void emu_qp_fail(struct emu_qp *qp);
 void emu_qp_fail_sends(struct emu_qp *qp);
