@@ -39,7 +39,7 @@
 static unsigned int ca_max_handles = 64;
 module_param(ca_max_handles, uint, 0644);
 MODULE_PARM_DESC(ca_max_handles,
-		 "channel adapters that may be open at a time through one file, but for CAP_SYS_RESOURCE");
+		 "channel adapters that may be open at a time through one file, but for CAP_SYS_RESOURCE (64)");
 
 /**
  * struct ca_mm - a process's memory, which has handles
@@ -435,9 +435,12 @@ void ca_space_close(struct ca_space *space)
 	rcu_read_unlock();
 }
 
-/* Of each that kernel callers have open: where that was done. Any context but NMI. */
+/*
+ * Of each that kernel callers have open: where that was done, which @visit may change. Any
+ * context but NMI.
+ */
 void ib_ca_visit_open(struct ib_device *device,
-		      void (*visit)(void *context, unsigned long site), void *context)
+		      void (*visit)(void *context, unsigned long *site), void *context)
 {
 	struct ca_device *ca;
 	struct ca_handle *h;
@@ -447,7 +450,7 @@ void ib_ca_visit_open(struct ib_device *device,
 	ca = ib_ca_of(device);
 	if (ca)
 		xa_for_each(&ca->kernel.handles.entries, index, h)
-			visit(context, h->site);
+			visit(context, &h->site);
 	rcu_read_unlock();
 }
 

@@ -33,7 +33,7 @@
 static unsigned int ca_max_objects = 16384;
 module_param(ca_max_objects, uint, 0644);
 MODULE_PARM_DESC(ca_max_objects,
-		 "objects that a process may have under one handle, but for CAP_SYS_RESOURCE");
+		 "objects that a process may have under one handle, but for CAP_SYS_RESOURCE (16384)");
 
 /* Others may get a meaning. */
 #define CA_ACCESS							\
@@ -597,7 +597,7 @@ unsigned int ib_ca_lent_turn(struct ib_device *device)
  * NMI.
  */
 void ib_ca_visit_lent(struct ib_device *device, unsigned int until,
-		      void (*visit)(void *context, unsigned long site), void *context)
+		      void (*visit)(void *context, unsigned long *site), void *context)
 {
 	struct ca_device *ca;
 

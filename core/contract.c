@@ -5,10 +5,10 @@
  * A report is logged, traced, counted and kept. Whoever reports may be in any context,
  * NMI included.
  *
- * Lock protocol: mode_lock (a mutex) orders changes of the mode. kept_lock (a raw
- * spinlock, taken with interrupts off) guards the reports that are kept; nothing is
- * taken inside it. A report from an NMI that finds it taken is not kept, only logged,
- * traced and counted.
+ * Lock protocol: mode_lock (a mutex) orders changes of the mode; devices that were kept
+ * (gone.c) are freed under it. kept_lock (a raw spinlock, taken with interrupts off) guards
+ * the reports that are kept; nothing is taken inside it. A report from an NMI that finds it
+ * taken is not kept, only logged, traced and counted.
  */
 #include <linux/atomic.h>
 #include <linux/export.h>
@@ -97,6 +97,8 @@ int ib_contract_set_mode(enum ib_contract_mode mode)
 	if (IS_ENABLED(CONFIG_PREEMPT_RT) && mode != IB_CONTRACT_OFF)
 		return -EOPNOTSUPP;
 	mutex_lock(&mode_lock);
+	/* Before the first report: it may have to stop the machine. */
+	WRITE_ONCE(contract_mode, mode);
 	if (mode != IB_CONTRACT_OFF && !static_key_enabled(&ib_contract_key)) {
 		static_branch_enable(&ib_contract_key);
 		/* Posts and polls have one key for all who watch them. */
@@ -105,7 +107,8 @@ int ib_contract_set_mode(enum ib_contract_mode mode)
 		ib_verbs_unwatch();
 		static_branch_disable(&ib_contract_key);
 	}
-	WRITE_ONCE(contract_mode, mode);
+	if (mode == IB_CONTRACT_OFF)
+		ib_devices_forget_gone();
 	mutex_unlock(&mode_lock);
 	return 0;
 }
@@ -202,11 +205,15 @@ static void describe(struct ib_contract_report *report, const struct ib_device *
 		     const struct rdma_restrack_entry *res, unsigned long culprit)
 {
 	if (dev)
-		strscpy(report->device, dev_name(&dev->dev) ?: "?", sizeof(report->device));
+		ib_copy_device_name(report->device, dev);
 	if (res)
 		snprintf(report->object, sizeof(report->object), "%s %u",
 			 rdma_restrack_kind(res->type), res->id);
-	ib_module_name(culprit, report->module, sizeof(report->module));
+	/* Its module has been unloaded since. */
+	if (!culprit && res && res->kern_name)
+		strscpy(report->module, res->kern_name, sizeof(report->module));
+	else
+		ib_module_name(culprit, report->module, sizeof(report->module));
 }
 
 /**
@@ -263,7 +270,7 @@ bool ib_called_atomic(const struct ib_device *dev, const char *what, const void 
 
 	if (!ib_in_atomic())
 		return false;
-	pr_warn("kverbs: %pS %s in atomic context\n", caller, what);
+	pr_warn_ratelimited("kverbs: %pS %s in atomic context\n", caller, what);
 	ib_contract_report(IB_RULE_REGISTER, dev, NULL, ib_contract_culprit(site), site, 1,
 			   "%s in atomic context", what);
 	return true;

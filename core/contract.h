@@ -49,7 +49,8 @@ enum ib_frame_kind {
  * @kind: what it is
  * @irqs_off: of callbacks, as it was before
  * @preempt: likewise
- * @locks: likewise, where the kernel counts them
+ * @rcu: likewise, depth of RCU sections, where the kernel counts them
+ * @locks: likewise
  */
 struct ib_frame {
 	struct ib_chain *chain;
@@ -62,6 +63,7 @@ struct ib_frame {
 	u8 kind;
 	bool irqs_off;
 	int preempt;
+	int rcu;
 	int locks;
 };
 

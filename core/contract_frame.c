@@ -16,6 +16,7 @@
 #include <linux/debug_locks.h>
 #include <linux/irqflags.h>
 #include <linux/rcupdate.h>
+#include <linux/sched/task_stack.h>
 
 #include "contract.h"
 
@@ -33,6 +34,12 @@ void ib_chains_init(void)
 		ib_task_chains[i].top = &ib_task_chains[i].first;
 }
 
+/* Not if it is of a task that died in it, and whose successor is where that was. */
+static bool frame_is_alive(const struct ib_chain *chain, const struct ib_frame *f)
+{
+	return f == &chain->first || f == &chain->inner || object_is_on_stack(f);
+}
+
 /* A frame in the caller's context: its chain is NULL if there is no room for one. */
 static void frame_push(struct ib_frame *f)
 {
@@ -48,10 +55,10 @@ static void frame_push(struct ib_frame *f)
 	} else {
 		chain = ib_chain_here();
 		if (!ib_chain_claim(chain, &owner)) {
-			if (owner == current)
-				f->prev = chain->top;
-			else
+			if (owner != current)
 				chain = NULL;
+			else if (likely(frame_is_alive(chain, chain->top)))
+				f->prev = chain->top;
 		}
 	}
 	f->chain = chain;
@@ -89,7 +96,8 @@ unsigned long ib_callback_here(void)
 		f = (*this_cpu_ptr(&ib_interrupt_chains))[level - 1].top;
 	} else {
 		chain = ib_chain_here();
-		if (READ_ONCE(chain->task) == current && chain->top != &chain->first)
+		if (READ_ONCE(chain->task) == current && chain->top != &chain->first &&
+		    frame_is_alive(chain, chain->top))
 			f = chain->top;
 	}
 	while (f && f->kind < IB_FRAME_CALLBACK)
@@ -134,7 +142,8 @@ void ib_method_enter(struct ib_frame *f, const struct ib_device *dev,
 void ib_method_leave(struct ib_frame *f)
 {
 	frame_pop(f);
-	if (f->kind == IB_FRAME_ATOMIC && current->nvcsw != f->switches)
+	/* Without a chain, a callback inside that slept could not excuse it. */
+	if (f->kind == IB_FRAME_ATOMIC && current->nvcsw != f->switches && f->chain)
 		ib_contract_slept(f);
 }
 
@@ -161,11 +170,16 @@ static bool is_done(const struct ib_frame *f)
 	return f->kind == IB_FRAME_DONE || f->kind == IB_FRAME_DONE_TASK;
 }
 
-/* A method of the same device is under way, and the driver calls back from within it. */
+/*
+ * A method of the same device is under way, and the driver calls back from within it. What
+ * it calls of its own, as a user of its own device, is its own affair.
+ */
 static void check_chain(const struct ib_frame *f)
 {
 	const struct ib_frame *outer;
 
+	if (!f->prev || ib_same_module(f->site, ib_contract_driver(f->dev)))
+		return;
 	for (outer = f->prev; outer; outer = outer->prev) {
 		if (outer->dev != f->dev || outer->kind >= IB_FRAME_CALLBACK)
 			continue;
@@ -200,6 +214,7 @@ void ib_callback_enter(struct ib_frame *f, const struct ib_device *dev,
 		check_chain(f);
 	f->preempt = preempt_count();
 	f->irqs_off = irqs_disabled();
+	f->rcu = rcu_preempt_depth();
 	f->locks = locks_held();
 }
 
@@ -224,6 +239,14 @@ static void restore_bottom_halves(const struct ib_frame *f)
 		local_bh_disable();
 }
 
+static void restore_rcu(const struct ib_frame *f)
+{
+	while (rcu_preempt_depth() > f->rcu)
+		rcu_read_unlock();
+	while (rcu_preempt_depth() < f->rcu)
+		rcu_read_lock();
+}
+
 /* So that the machine goes on. Locks cannot be given back for somebody. */
 static void restore_context(const struct ib_frame *f)
 {
@@ -232,6 +255,7 @@ static void restore_context(const struct ib_frame *f)
 		local_irq_disable();
 	if (!f->irqs_off && irqs_disabled())
 		local_irq_enable();
+	restore_rcu(f);
 	restore_bottom_halves(f);
 	preempt_count_set(f->preempt);
 }
@@ -254,10 +278,13 @@ static void check_context(const struct ib_frame *f)
 	const char *changed = NULL;
 
 	/*
-	 * Locks first: a spinlock changes other things as well. After a complaint of its
-	 * own, lockdep counts no more.
+	 * Locks first, but RCU is one of them: a spinlock changes other things as well. After
+	 * a complaint of its own, lockdep counts no more. Without a chain, a callback around
+	 * this one cannot be excused for its locks.
 	 */
-	if (locks_held() != f->locks && lockdep_counts())
+	if (rcu_preempt_depth() != f->rcu)
+		changed = "RCU sections";
+	else if (f->chain && locks_held() != f->locks && lockdep_counts())
 		changed = "locks";
 	else if (counts & ~SOFTIRQ_MASK)
 		changed = "preemption";
@@ -279,7 +306,7 @@ void ib_callback_leave(struct ib_frame *f)
 	check_context(f);
 	frame_pop(f);
 	if ((f->kind == IB_FRAME_CALLBACK || f->kind == IB_FRAME_DONE) &&
-	    current->nvcsw != f->switches)
+	    current->nvcsw != f->switches && f->chain)
 		ib_contract_slept(f);
 }
 

@@ -256,8 +256,9 @@ struct left {
 	unsigned int others;
 };
 
-static void count_left(void *context, unsigned long site)
+static void count_left(void *context, unsigned long *where)
 {
+	unsigned long site = READ_ONCE(*where);
 	struct left *left = context;
 	unsigned int i;
 
@@ -302,7 +303,7 @@ static void look_for_objects(struct ib_device *dev, const struct module *mod, co
 		struct left left = { .mod = mod };
 
 		for (id = 0; (res = rdma_restrack_next(dev, i, &id)); id++) {
-			count_left(&left, READ_ONCE(res->site));
+			count_left(&left, &res->site);
 			rdma_restrack_put(res);
 		}
 		report_left(dev, &left, rdma_restrack_kind(i), how);
@@ -313,10 +314,13 @@ static void look_for_handlers(struct ib_device *dev, const struct module *mod, c
 {
 	struct left left = { .mod = mod };
 	struct ib_event_handler *handler;
+	unsigned long function;
 
 	rcu_read_lock();
-	list_for_each_entry_rcu(handler, &ib_priv(dev)->handlers, list)
-		count_left(&left, (unsigned long)handler->handler);
+	list_for_each_entry_rcu(handler, &ib_priv(dev)->handlers, list) {
+		function = (unsigned long)handler->handler;
+		count_left(&left, &function);
+	}
 	rcu_read_unlock();
 	report_left(dev, &left, "event handler", how);
 }
@@ -348,10 +352,12 @@ void ib_contract_ah_gone(struct ib_ah *ah)
 	struct ib_device_priv *priv = ib_priv(ah->device);
 	unsigned long flags;
 
-	if (!ah->site)
+	if (!READ_ONCE(ah->site))
 		return;
 	spin_lock_irqsave(&priv->ahs_lock, flags);
-	list_del(&ah->on_device);
+	/* Its module may have been unloaded meanwhile: see forget_ahs(). */
+	if (ah->site)
+		list_del(&ah->on_device);
 	spin_unlock_irqrestore(&priv->ahs_lock, flags);
 }
 
@@ -363,7 +369,7 @@ static void look_for_ahs(struct ib_device *dev, const struct module *mod, const 
 
 	spin_lock_irq(&priv->ahs_lock);
 	list_for_each_entry(ah, &priv->ahs, on_device)
-		count_left(&left, ah->site);
+		count_left(&left, &ah->site);
 	spin_unlock_irq(&priv->ahs_lock);
 	report_left(dev, &left, "ah", how);
 }
@@ -441,6 +447,48 @@ void ib_contract_client_left(struct ib_device *dev, unsigned long addr, const ch
 		remember_leaver(dev, mod, how);
 }
 
+static void forget_site(void *context, unsigned long *site)
+{
+	if (is_within(READ_ONCE(*site), context))
+		WRITE_ONCE(*site, 0);
+}
+
+static void forget_ahs(struct ib_device *dev, struct module *mod)
+{
+	struct ib_device_priv *priv = ib_priv(dev);
+	struct ib_ah *ah, *next;
+
+	spin_lock_irq(&priv->ahs_lock);
+	list_for_each_entry_safe(ah, next, &priv->ahs, on_device) {
+		if (!is_within(ah->site, mod))
+			continue;
+		list_del(&ah->on_device);
+		/* It is in no list: see ib_contract_ah_gone(). */
+		WRITE_ONCE(ah->site, 0);
+	}
+	spin_unlock_irq(&priv->ahs_lock);
+}
+
+/* What the module has left on the device is not of whichever comes to its addresses. */
+static void forget_places(struct ib_device *dev, struct module *mod)
+{
+	struct rdma_restrack_entry *res;
+	unsigned long id;
+	unsigned int i;
+
+	for (i = 0; i < RDMA_RESTRACK_MAX; i++) {
+		for (id = 0; (res = rdma_restrack_next(dev, i, &id)); id++) {
+			forget_site(mod, &res->site);
+			rdma_restrack_put(res);
+		}
+	}
+	forget_ahs(dev, mod);
+	ib_cq_pool_for_each(dev, forget_site, mod);
+	ib_ca_visit_open(dev, forget_site, mod);
+	ib_gid_forget_held(dev, mod);
+	ib_ca_forget_lent(dev, mod);
+}
+
 static void module_comes(struct module *mod)
 {
 	struct loaded *l = kmalloc(sizeof(*l), GFP_KERNEL | __GFP_NOWARN);
@@ -463,8 +511,7 @@ static void module_goes(struct module *mod)
 	mutex_lock(&ib_registry_lock);
 	xa_for_each(&ib_devices, index, dev) {
 		drop_leaver(dev, mod);
-		ib_gid_forget_held(dev, mod);
-		ib_ca_forget_lent(dev, mod);
+		forget_places(dev, mod);
 	}
 	mutex_unlock(&ib_registry_lock);
 

@@ -198,6 +198,8 @@ void ib_device_exit(void);
 
 /* gone.c */
 void ib_device_gone(struct ib_device *dev);
+void ib_device_keep_gone(struct ib_device *dev);
+void ib_devices_forget_gone(void);
 
 /* client.c */
 int ib_clients_add(struct ib_device *dev);
@@ -265,7 +267,7 @@ const struct ib_gid_attr *ib_gid_find_type(struct ib_device *device, const union
 					   enum ib_gid_type type, u32 port,
 					   struct net_device *ndev);
 void ib_gid_visit_held(struct ib_device *device,
-		       void (*visit)(void *context, unsigned long site), void *context);
+		       void (*visit)(void *context, unsigned long *site), void *context);
 void ib_gid_forget_held(struct ib_device *device, const struct module *mod);
 
 /* roce_gid.c */
@@ -304,16 +306,17 @@ void ib_ca_wait_done(void);
 
 /* ca_handle.c */
 void ib_ca_visit_open(struct ib_device *device,
-		      void (*visit)(void *context, unsigned long site), void *context);
+		      void (*visit)(void *context, unsigned long *site), void *context);
 
 /* ca_object.c */
 unsigned int ib_ca_lent_turn(struct ib_device *device);
 void ib_ca_visit_lent(struct ib_device *device, unsigned int until,
-		      void (*visit)(void *context, unsigned long site), void *context);
+		      void (*visit)(void *context, unsigned long *site), void *context);
 void ib_ca_forget_lent(struct ib_device *device, const struct module *mod);
 
 /* strings.c */
 const char *ib_qp_state_name(unsigned int state);
+void ib_copy_device_name(char *to, const struct ib_device *dev);
 
 /* sysfs.c */
 int ib_sysfs_init(void);

@@ -187,6 +187,8 @@ void ib_dealloc_device(struct ib_device *device)
 	WARN_ON(!xa_empty(&device->client_data));
 	if (!rdma_restrack_clean(device))
 		ib_device_gone(device);
+	else if (ib_contract_on())
+		ib_device_keep_gone(device);
 	put_device(&device->dev);
 }
 EXPORT_SYMBOL(ib_dealloc_device);

@@ -159,12 +159,13 @@ static unsigned long drain_site(struct ib_qp *qp, const char *what, unsigned lon
 
 /**
  * ib_drain_sq() - wait until all send completions have been handled
- * @qp: the QP; it is in the error state on return
+ * @qp: the QP; in the error state on return, unless the call is refused with a warning
  *
  * The CQ must be of ib_alloc_cq(); it and the send queue must have room for
- * one more. Nobody may post meanwhile. A failure is warned of: then, as when
- * the CQ has overrun, completions may be missing, and the device may use the
- * memory of requests until the QP is destroyed.
+ * one more. Nobody may post meanwhile. With another CQ, and from a done() of the same CQ or
+ * vector, the call is refused. After a refusal or another failure, as when the CQ
+ * has overrun, completions may be missing, and the device may use the memory of requests
+ * until the QP is destroyed.
  *
  * Context: Process; not from a done() of the CQ, nor of another one that is
  * polled in the same context and vector. From any other done() it waits for
@@ -178,12 +179,14 @@ EXPORT_SYMBOL(ib_drain_sq);
 
 /**
  * ib_drain_rq() - wait until all receive completions have been handled
- * @qp: the QP, without an SRQ; it is in the error state on return
+ * @qp: the QP, without an SRQ; in the error state on return, unless the call is refused
+ *	with a warning
  *
  * The CQ must be of ib_alloc_cq(); it and the receive queue must have room
- * for one more. Nobody may post meanwhile. A failure is warned of: then, as when
- * the CQ has overrun, completions may be missing, and the device may use the
- * memory of requests until the QP is destroyed.
+ * for one more. Nobody may post meanwhile. With another CQ, and from a done() of the same CQ
+ * or vector, the call is refused. After a refusal or another failure, as when the CQ
+ * has overrun, completions may be missing, and the device may use the memory of requests
+ * until the QP is destroyed.
  *
  * Context: Process; not from a done() of the CQ, nor of another one that is
  * polled in the same context and vector. From any other done() it waits for
@@ -208,7 +211,7 @@ static void drain_srq_qp(struct ib_qp *qp, unsigned long site)
 
 /**
  * ib_drain_qp() - wait until all completions of a QP have been handled
- * @qp: the QP; it is in the error state on return
+ * @qp: the QP; in the error state on return, unless the call is refused with a warning
  *
  * As ib_drain_sq() and ib_drain_rq(). If the QP has an SRQ, it waits until the
  * device has taken its last request for the QP from there and the completions

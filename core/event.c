@@ -56,7 +56,7 @@
  * The handler may be called before this returns. It runs in a work item, under
  * RCU: it must not sleep. Events that were dispatched earlier may reach it.
  *
- * Context: Any. The device is one that the caller got in add() or holds by
+ * Context: Any but NMI. The device is one that the caller got in add() or holds by
  *	    ib_device_try_get().
  */
 void ib_register_event_handler(struct ib_event_handler *event_handler)
@@ -75,7 +75,9 @@ EXPORT_SYMBOL(ib_register_event_handler);
  * ib_unregister_event_handler() - no more events, please
  * @event_handler: a registered handler
  *
- * When it returns, the handler is not running and will not be called again.
+ * When it returns, the handler is not running and will not be called again. Where the
+ * caller may not sleep, as in an event handler, there is a warning, the handler is not
+ * called for later events, and may still be running.
  *
  * Context: Process, may sleep; not from an event handler.
  */
@@ -88,7 +90,10 @@ void ib_unregister_event_handler(struct ib_event_handler *event_handler)
 	spin_lock_irqsave(&priv->handlers_lock, flags);
 	list_del_rcu(&event_handler->list);
 	spin_unlock_irqrestore(&priv->handlers_lock, flags);
-	synchronize_rcu();
+	/* Under RCU the grace period would not end, nor the device's removal. */
+	if (!ib_called_atomic(event_handler->device, "unregisters an event handler",
+			      __builtin_return_address(0)))
+		synchronize_rcu();
 }
 EXPORT_SYMBOL(ib_unregister_event_handler);
 
@@ -294,6 +299,7 @@ static void event_work(struct work_struct *work)
 				event_of_port(priv, &event);
 			else
 				event_deliver(priv, &event);
+			cond_resched();
 		}
 	}
 }

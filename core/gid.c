@@ -476,7 +476,7 @@ void ib_gid_put_by(const struct ib_gid_attr *attr, unsigned long site)
 
 /* Of each reference of a consumer: where it was taken. For a device that is registered. */
 void ib_gid_visit_held(struct ib_device *device,
-		       void (*visit)(void *context, unsigned long site), void *context)
+		       void (*visit)(void *context, unsigned long *site), void *context)
 {
 	struct ib_gid_table *table;
 	u32 port;

@@ -10,14 +10,28 @@
  * A caller that has just looked whether there is a method calls it next: so each that
  * objects or callers lead to has another one here, and only those that the device never had
  * are NULL.
+ *
+ * While the contract checker is on, the last few devices that were freed stay for a while,
+ * too, although nothing is left on them: whoever has kept a pointer to the device alone, and
+ * uses it, is told of as well.
+ *
+ * Lock protocol: kept_lock (a mutex, innermost) guards the devices that stay for a while.
  */
 #include <linux/build_bug.h>
 #include <linux/device.h>
 #include <linux/err.h>
+#include <linux/mutex.h>
 #include <linux/numa.h>
 #include <linux/stddef.h>
 
 #include "core_priv.h"
+
+/* Whoever is late is late by less than so many devices. */
+#define KEPT_DEVICES	16
+
+static DEFINE_MUTEX(kept_lock);
+static struct ib_device *kept_devices[KEPT_DEVICES];
+static unsigned int next_kept;
 
 #define GONE(method, ...)						\
 static int gone_##method(__VA_ARGS__)					\
@@ -244,11 +258,7 @@ static const struct ib_device_ops gone_ops = {
 	.get_numa_node = gone_get_numa_node,
 };
 
-/*
- * The device, whose driver gives it up, becomes one that does nothing, and stays. Who left
- * the objects may call at this very moment.
- */
-void ib_device_gone(struct ib_device *dev)
+static void lose_methods(struct ib_device *dev)
 {
 	const size_t start = offsetof(struct ib_device_ops, device_group);
 	const size_t end = offsetof(struct ib_device_ops, size_ib_ah);
@@ -262,5 +272,63 @@ void ib_device_gone(struct ib_device *dev)
 		if (to[i])
 			WRITE_ONCE(to[i], from[i]);
 	dev->ops.owner = NULL;
+}
+
+/*
+ * The device, whose driver gives it up, becomes one that does nothing, and stays. Who left
+ * the objects may call at this very moment.
+ */
+void ib_device_gone(struct ib_device *dev)
+{
+	lose_methods(dev);
+	/* Mappings are made and unmade for it without a method of the driver's. */
+	get_device(dev->dma_device);
 	get_device(&dev->dev);
+}
+
+static void let_go(struct ib_device *dev)
+{
+	struct device *dma_device;
+
+	if (!dev)
+		return;
+	dma_device = dev->dma_device;
+	put_device(&dev->dev);
+	put_device(dma_device);
+}
+
+static struct ib_device *replace_kept(unsigned int i, struct ib_device *dev)
+{
+	struct ib_device *old;
+
+	lockdep_assert_held(&kept_lock);
+	old = kept_devices[i];
+	kept_devices[i] = dev;
+	return old;
+}
+
+/* Likewise, but nothing is left on the device, and it stays until some others have gone. */
+void ib_device_keep_gone(struct ib_device *dev)
+{
+	struct ib_device *oldest;
+
+	ib_device_gone(dev);
+	mutex_lock(&kept_lock);
+	oldest = replace_kept(next_kept++ % KEPT_DEVICES, dev);
+	mutex_unlock(&kept_lock);
+	let_go(oldest);
+}
+
+/* The checker is off, and nobody tells of uses any more. */
+void ib_devices_forget_gone(void)
+{
+	struct ib_device *dev;
+	unsigned int i;
+
+	for (i = 0; i < KEPT_DEVICES; i++) {
+		mutex_lock(&kept_lock);
+		dev = replace_kept(i, NULL);
+		mutex_unlock(&kept_lock);
+		let_go(dev);
+	}
 }

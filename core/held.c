@@ -136,7 +136,7 @@ unsigned int ib_held_turn(struct ib_held *held)
  * taken at one place the last one counts for all. Any context but NMI; so is @visit called.
  */
 void ib_held_visit(struct ib_held *held, unsigned int until,
-		   void (*visit)(void *context, unsigned long site), void *context)
+		   void (*visit)(void *context, unsigned long *site), void *context)
 {
 	struct ib_held_place *p;
 	unsigned long flags;
@@ -145,7 +145,7 @@ void ib_held_visit(struct ib_held *held, unsigned int until,
 	raw_spin_lock_irqsave(&held->lock, flags);
 	for (p = held->places; p < held->places + IB_HELD_PLACES; p++)
 		for (i = 0; i < p->count && (int)(p->turn - until) <= 0; i++)
-			visit(context, p->site);
+			visit(context, &p->site);
 	raw_spin_unlock_irqrestore(&held->lock, flags);
 }
 

@@ -48,7 +48,7 @@ void ib_held_note(struct ib_held *held, const void *thing, unsigned long site);
 void ib_held_drop(struct ib_held *held, const void *thing, unsigned long site);
 unsigned int ib_held_turn(struct ib_held *held);
 void ib_held_visit(struct ib_held *held, unsigned int until,
-		   void (*visit)(void *context, unsigned long site), void *context);
+		   void (*visit)(void *context, unsigned long *site), void *context);
 void ib_held_forget(struct ib_held *held, const struct module *mod);
 
 /*

@@ -51,11 +51,13 @@ void rdma_restrack_init(struct ib_device *dev)
 
 static void tell_of_left(struct ib_device *dev, struct rdma_restrack_entry *res)
 {
+	unsigned long site = READ_ONCE(res->site);
+
 	ibdev_err(dev, "%s left %s %u behind\n", res->kern_name, rdma_restrack_kind(res->type),
 		  res->id);
 	/* A CQ of the pool is of whose QPs are on it, and they are told of. */
-	if (!ib_contract_is_ours(res->site))
-		ib_contract_report(IB_RULE_LEFT, dev, res, res->site, res->site, 1,
+	if (!ib_contract_is_ours(site))
+		ib_contract_report(IB_RULE_LEFT, dev, res, site, site, 1,
 				   "left when the device was freed");
 }
 
@@ -268,7 +270,7 @@ EXPORT_SYMBOL(rdma_restrack_put);
  * @type: kind of objects
  * @id: number to start from; updated to that of the entry found
  *
- * Context: Any.
+ * Context: Process.
  * Return: an entry with a reference for the caller, or %NULL after the last.
  */
 struct rdma_restrack_entry *
@@ -296,7 +298,7 @@ rdma_restrack_next(struct ib_device *dev, enum rdma_restrack_type type,
  * @type: kind of the object
  * @id: its number
  *
- * Context: Any. Nobody destroys the object until rdma_restrack_put().
+ * Context: Process. Nobody destroys the object until rdma_restrack_put().
  * Return: the entry, or an ERR_PTR: -ENOENT if no such object is listed, or is
  * being destroyed.
  */

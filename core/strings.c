@@ -192,6 +192,18 @@ const char *ib_qp_state_name(unsigned int state)
 	return state < ARRAY_SIZE(states) ? states[state] : "?";
 }
 
+/*
+ * The name of a device into IB_DEVICE_NAME_MAX bytes. While ib_device_rename() runs it may be
+ * part of the old name and part of the new one, but dev_name() is freed then. Any context.
+ */
+void ib_copy_device_name(char *to, const struct ib_device *dev)
+{
+	data_race(strscpy_pad(to, dev->name, IB_DEVICE_NAME_MAX));
+	/* It is not registered yet, or not any more: then nobody renames it. */
+	if (!*to)
+		strscpy_pad(to, dev_name(&dev->dev) ?: "?", IB_DEVICE_NAME_MAX);
+}
+
 /**
  * ibdev_printk() - print a message about a device
  * @level: KERN_*
@@ -206,19 +218,22 @@ void ibdev_printk(const char *level, const struct ib_device *ibdev,
 		  const char *format, ...)
 {
 	struct device *parent = ibdev ? ibdev->dev.parent : NULL;
+	char name[IB_DEVICE_NAME_MAX];
 	struct va_format vaf;
 	va_list args;
 
+	if (ibdev)
+		ib_copy_device_name(name, ibdev);
 	va_start(args, format);
 	vaf.fmt = format;
 	vaf.va = &args;
 	if (parent)
 		dev_printk_emit(level[1] - '0', parent, "%s %s %s: %pV",
 				dev_driver_string(parent), dev_name(parent),
-				dev_name(&ibdev->dev), &vaf);
+				name, &vaf);
 	else if (ibdev)
 		dev_printk_emit(level[1] - '0', &ibdev->dev, "%s: %pV",
-				dev_name(&ibdev->dev), &vaf);
+				name, &vaf);
 	else
 		pr_warn("(no RDMA device): %pV", &vaf);
 	va_end(args);

@@ -55,12 +55,12 @@ DECLARE_EVENT_CLASS(kv_device,
 	TP_PROTO(const struct ib_device *dev),
 	TP_ARGS(dev),
 	TP_STRUCT__entry(
-		__string(device, dev_name(&dev->dev))
+		__array(char, device, IB_DEVICE_NAME_MAX)
 	),
 	TP_fast_assign(
-		kv_assign_str(device, dev_name(&dev->dev));
+		ib_copy_device_name(__entry->device, dev);
 	),
-	TP_printk("%s", __get_str(device))
+	TP_printk("%s", __entry->device)
 );
 
 DEFINE_EVENT(kv_device, ib_device_add,
@@ -78,16 +78,16 @@ TRACE_EVENT(ib_client_add,
 		 int ret),
 	TP_ARGS(dev, client, ret),
 	TP_STRUCT__entry(
-		__string(device, dev_name(&dev->dev))
+		__array(char, device, IB_DEVICE_NAME_MAX)
 		__string(client, client->name)
 		__field(int, ret)
 	),
 	TP_fast_assign(
-		kv_assign_str(device, dev_name(&dev->dev));
+		ib_copy_device_name(__entry->device, dev);
 		kv_assign_str(client, client->name);
 		__entry->ret = ret;
 	),
-	TP_printk("%s client=%s ret=%d", __get_str(device),
+	TP_printk("%s client=%s ret=%d", __entry->device,
 		  __get_str(client), __entry->ret)
 );
 
@@ -95,30 +95,30 @@ TRACE_EVENT(ib_client_remove,
 	TP_PROTO(const struct ib_device *dev, const struct ib_client *client),
 	TP_ARGS(dev, client),
 	TP_STRUCT__entry(
-		__string(device, dev_name(&dev->dev))
+		__array(char, device, IB_DEVICE_NAME_MAX)
 		__string(client, client->name)
 	),
 	TP_fast_assign(
-		kv_assign_str(device, dev_name(&dev->dev));
+		ib_copy_device_name(__entry->device, dev);
 		kv_assign_str(client, client->name);
 	),
-	TP_printk("%s client=%s", __get_str(device), __get_str(client))
+	TP_printk("%s client=%s", __entry->device, __get_str(client))
 );
 
 TRACE_EVENT(ib_event,
 	TP_PROTO(const struct ib_event *event),
 	TP_ARGS(event),
 	TP_STRUCT__entry(
-		__string(device, dev_name(&event->device->dev))
+		__array(char, device, IB_DEVICE_NAME_MAX)
 		__string(what, ib_event_msg(event->event))
 		__field(u32, port)
 	),
 	TP_fast_assign(
-		kv_assign_str(device, dev_name(&event->device->dev));
+		ib_copy_device_name(__entry->device, event->device);
 		kv_assign_str(what, ib_event_msg(event->event));
 		__entry->port = event->element.port_num;
 	),
-	TP_printk("%s port=%u %s", __get_str(device), __entry->port,
+	TP_printk("%s port=%u %s", __entry->device, __entry->port,
 		  __get_str(what))
 );
 
@@ -127,18 +127,18 @@ DECLARE_EVENT_CLASS(kv_object,
 		 const struct rdma_restrack_entry *res),
 	TP_ARGS(dev, res),
 	TP_STRUCT__entry(
-		__string(device, dev_name(&dev->dev))
+		__array(char, device, IB_DEVICE_NAME_MAX)
 		__string(kind, rdma_restrack_kind(res->type))
 		__string(maker, res->kern_name ? : "?")
 		__field(u32, id)
 	),
 	TP_fast_assign(
-		kv_assign_str(device, dev_name(&dev->dev));
+		ib_copy_device_name(__entry->device, dev);
 		kv_assign_str(kind, rdma_restrack_kind(res->type));
 		kv_assign_str(maker, res->kern_name ? : "?");
 		__entry->id = res->id;
 	),
-	TP_printk("%s %s=%u maker=%s", __get_str(device), __get_str(kind),
+	TP_printk("%s %s=%u maker=%s", __entry->device, __get_str(kind),
 		  __entry->id, __get_str(maker))
 );
 
@@ -159,7 +159,7 @@ TRACE_EVENT_FN(ib_post_send,
 		 unsigned int nr, int ret),
 	TP_ARGS(qp, wr, nr, ret),
 	TP_STRUCT__entry(
-		__string(device, dev_name(&qp->device->dev))
+		__array(char, device, IB_DEVICE_NAME_MAX)
 		__field(u32, qpn)
 		__field(u64, wr_id)
 		__field(int, opcode)
@@ -169,7 +169,7 @@ TRACE_EVENT_FN(ib_post_send,
 		__field(int, ret)
 	),
 	TP_fast_assign(
-		kv_assign_str(device, dev_name(&qp->device->dev));
+		ib_copy_device_name(__entry->device, qp->device);
 		__entry->qpn = qp->qp_num;
 		__entry->wr_id = wr ? wr->wr_id : 0;
 		__entry->opcode = wr ? wr->opcode : -1;
@@ -179,7 +179,7 @@ TRACE_EVENT_FN(ib_post_send,
 		__entry->ret = ret;
 	),
 	TP_printk("%s qp=%u wrs=%u wr_id=%#llx %s flags=%#x sges=%d ret=%d",
-		  __get_str(device), __entry->qpn, __entry->nr, __entry->wr_id,
+		  __entry->device, __entry->qpn, __entry->nr, __entry->wr_id,
 		  kv_show_wr_opcode(__entry->opcode), __entry->flags,
 		  __entry->num_sge, __entry->ret),
 	ib_verbs_watch, ib_verbs_unwatch
@@ -190,7 +190,7 @@ TRACE_EVENT_FN(ib_post_recv,
 		 const struct ib_recv_wr *wr, unsigned int nr, int ret),
 	TP_ARGS(dev, queue, num, wr, nr, ret),
 	TP_STRUCT__entry(
-		__string(device, dev_name(&dev->dev))
+		__array(char, device, IB_DEVICE_NAME_MAX)
 		__string(queue, queue)
 		__field(u32, num)
 		__field(u64, wr_id)
@@ -199,7 +199,7 @@ TRACE_EVENT_FN(ib_post_recv,
 		__field(int, ret)
 	),
 	TP_fast_assign(
-		kv_assign_str(device, dev_name(&dev->dev));
+		ib_copy_device_name(__entry->device, dev);
 		kv_assign_str(queue, queue);
 		__entry->num = num;
 		__entry->wr_id = wr ? wr->wr_id : 0;
@@ -208,7 +208,7 @@ TRACE_EVENT_FN(ib_post_recv,
 		__entry->ret = ret;
 	),
 	TP_printk("%s %s=%u wrs=%u wr_id=%#llx sges=%d ret=%d",
-		  __get_str(device), __get_str(queue), __entry->num,
+		  __entry->device, __get_str(queue), __entry->num,
 		  __entry->nr, __entry->wr_id, __entry->num_sge, __entry->ret),
 	ib_verbs_watch, ib_verbs_unwatch
 );
@@ -217,18 +217,18 @@ DECLARE_EVENT_CLASS(kv_poll,
 	TP_PROTO(const struct ib_cq *cq, int asked, int ret),
 	TP_ARGS(cq, asked, ret),
 	TP_STRUCT__entry(
-		__string(device, dev_name(&cq->device->dev))
+		__array(char, device, IB_DEVICE_NAME_MAX)
 		__field(u32, id)
 		__field(int, asked)
 		__field(int, ret)
 	),
 	TP_fast_assign(
-		kv_assign_str(device, dev_name(&cq->device->dev));
+		ib_copy_device_name(__entry->device, cq->device);
 		__entry->id = cq->res.id;
 		__entry->asked = asked;
 		__entry->ret = ret;
 	),
-	TP_printk("%s cq=%u asked=%d ret=%d", __get_str(device), __entry->id,
+	TP_printk("%s cq=%u asked=%d ret=%d", __entry->device, __entry->id,
 		  __entry->asked, __entry->ret)
 );
 
@@ -242,7 +242,7 @@ TRACE_EVENT_FN(ib_completion,
 	TP_PROTO(const struct ib_cq *cq, const struct ib_wc *wc),
 	TP_ARGS(cq, wc),
 	TP_STRUCT__entry(
-		__string(device, dev_name(&cq->device->dev))
+		__array(char, device, IB_DEVICE_NAME_MAX)
 		__field(u32, id)
 		__field(u32, qpn)
 		__field(u64, wr_id)
@@ -251,7 +251,7 @@ TRACE_EVENT_FN(ib_completion,
 		__string(status, ib_wc_status_msg(wc->status))
 	),
 	TP_fast_assign(
-		kv_assign_str(device, dev_name(&cq->device->dev));
+		ib_copy_device_name(__entry->device, cq->device);
 		__entry->id = cq->res.id;
 		/* Readable: the caller polled it under RCU. */
 		__entry->qpn = wc->qp ? wc->qp->qp_num : 0;
@@ -261,7 +261,7 @@ TRACE_EVENT_FN(ib_completion,
 		kv_assign_str(status, ib_wc_status_msg(wc->status));
 	),
 	TP_printk("%s cq=%u qp=%u wr_id=%#llx %s len=%u %s",
-		  __get_str(device), __entry->id, __entry->qpn, __entry->wr_id,
+		  __entry->device, __entry->id, __entry->qpn, __entry->wr_id,
 		  kv_show_wc_opcode(__entry->opcode), __entry->byte_len,
 		  __get_str(status)),
 	ib_verbs_watch, ib_verbs_unwatch
@@ -271,18 +271,18 @@ TRACE_EVENT_FN(ib_req_notify_cq,
 	TP_PROTO(const struct ib_cq *cq, int flags, int ret),
 	TP_ARGS(cq, flags, ret),
 	TP_STRUCT__entry(
-		__string(device, dev_name(&cq->device->dev))
+		__array(char, device, IB_DEVICE_NAME_MAX)
 		__field(u32, id)
 		__field(int, flags)
 		__field(int, ret)
 	),
 	TP_fast_assign(
-		kv_assign_str(device, dev_name(&cq->device->dev));
+		ib_copy_device_name(__entry->device, cq->device);
 		__entry->id = cq->res.id;
 		__entry->flags = flags;
 		__entry->ret = ret;
 	),
-	TP_printk("%s cq=%u flags=%#x ret=%d", __get_str(device), __entry->id,
+	TP_printk("%s cq=%u flags=%#x ret=%d", __entry->device, __entry->id,
 		  __entry->flags, __entry->ret),
 	ib_verbs_watch, ib_verbs_unwatch
 );
@@ -291,14 +291,14 @@ DECLARE_EVENT_CLASS(kv_cq,
 	TP_PROTO(const struct ib_cq *cq),
 	TP_ARGS(cq),
 	TP_STRUCT__entry(
-		__string(device, dev_name(&cq->device->dev))
+		__array(char, device, IB_DEVICE_NAME_MAX)
 		__field(u32, id)
 	),
 	TP_fast_assign(
-		kv_assign_str(device, dev_name(&cq->device->dev));
+		ib_copy_device_name(__entry->device, cq->device);
 		__entry->id = cq->res.id;
 	),
-	TP_printk("%s cq=%u", __get_str(device), __entry->id)
+	TP_printk("%s cq=%u", __entry->device, __entry->id)
 );
 
 DEFINE_EVENT(kv_cq, ib_cq_schedule,
@@ -315,7 +315,7 @@ TRACE_EVENT_FN(ib_cq_done,
 	TP_PROTO(const struct ib_cq *cq, const struct ib_wc *wc),
 	TP_ARGS(cq, wc),
 	TP_STRUCT__entry(
-		__string(device, dev_name(&cq->device->dev))
+		__array(char, device, IB_DEVICE_NAME_MAX)
 		__field(u32, id)
 		__field(u32, qpn)
 		__field(u64, wr_id)
@@ -323,14 +323,14 @@ TRACE_EVENT_FN(ib_cq_done,
 		__string(status, ib_wc_status_msg(wc->status))
 	),
 	TP_fast_assign(
-		kv_assign_str(device, dev_name(&cq->device->dev));
+		ib_copy_device_name(__entry->device, cq->device);
 		__entry->id = cq->res.id;
 		__entry->qpn = wc->qp ? wc->qp->qp_num : 0;
 		__entry->wr_id = wc->wr_id;
 		__entry->done = wc->wr_cqe ? wc->wr_cqe->done : NULL;
 		kv_assign_str(status, ib_wc_status_msg(wc->status));
 	),
-	TP_printk("%s cq=%u qp=%u wr_id=%#llx %ps %s", __get_str(device),
+	TP_printk("%s cq=%u qp=%u wr_id=%#llx %ps %s", __entry->device,
 		  __entry->id, __entry->qpn, __entry->wr_id, __entry->done,
 		  __get_str(status)),
 	ib_verbs_watch, ib_verbs_unwatch
@@ -340,16 +340,16 @@ TRACE_EVENT(ib_cq_rearm,
 	TP_PROTO(const struct ib_cq *cq, bool missed),
 	TP_ARGS(cq, missed),
 	TP_STRUCT__entry(
-		__string(device, dev_name(&cq->device->dev))
+		__array(char, device, IB_DEVICE_NAME_MAX)
 		__field(u32, id)
 		__field(bool, missed)
 	),
 	TP_fast_assign(
-		kv_assign_str(device, dev_name(&cq->device->dev));
+		ib_copy_device_name(__entry->device, cq->device);
 		__entry->id = cq->res.id;
 		__entry->missed = missed;
 	),
-	TP_printk("%s cq=%u%s", __get_str(device), __entry->id,
+	TP_printk("%s cq=%u%s", __entry->device, __entry->id,
 		  __entry->missed ? " missed" : "")
 );
 
@@ -358,20 +358,20 @@ TRACE_EVENT(ib_ca_request,
 		 ssize_t ret),
 	TP_ARGS(dev, op, handle, object, ret),
 	TP_STRUCT__entry(
-		__string(device, dev_name(&dev->dev))
+		__array(char, device, IB_DEVICE_NAME_MAX)
 		__field(u32, op)
 		__field(u64, handle)
 		__field(u64, object)
 		__field(ssize_t, ret)
 	),
 	TP_fast_assign(
-		kv_assign_str(device, dev_name(&dev->dev));
+		ib_copy_device_name(__entry->device, dev);
 		__entry->op = op;
 		__entry->handle = handle;
 		__entry->object = object;
 		__entry->ret = ret;
 	),
-	TP_printk("%s %s handle=%#llx object=%#llx ret=%zd", __get_str(device),
+	TP_printk("%s %s handle=%#llx object=%#llx ret=%zd", __entry->device,
 		  __print_symbolic(__entry->op,
 				   { KVERBS_CA_OPEN, "OPEN" },
 				   { KVERBS_CA_CLOSE, "CLOSE" },
@@ -400,7 +400,7 @@ TRACE_EVENT(ib_reg_mem,
 	TP_PROTO(const struct ib_device *dev, const struct ib_mem *mem, int ret),
 	TP_ARGS(dev, mem, ret),
 	TP_STRUCT__entry(
-		__string(device, dev_name(&dev->dev))
+		__array(char, device, IB_DEVICE_NAME_MAX)
 		__field(u64, start)
 		__field(u64, length)
 		__field(u32, path)
@@ -412,7 +412,7 @@ TRACE_EVENT(ib_reg_mem,
 		__field(int, ret)
 	),
 	TP_fast_assign(
-		kv_assign_str(device, dev_name(&dev->dev));
+		ib_copy_device_name(__entry->device, dev);
 		__entry->start = mem->start;
 		__entry->length = mem->length;
 		__entry->path = mem->path;
@@ -424,7 +424,7 @@ TRACE_EVENT(ib_reg_mem,
 		__entry->ret = ret;
 	),
 	TP_printk("%s start=%#llx length=%llu asked=%s found=%s host=%d peer=%d dmabuf=%d p2p=%d ret=%d",
-		  __get_str(device), __entry->start, __entry->length,
+		  __entry->device, __entry->start, __entry->length,
 		  kv_show_mem_path(__entry->path),
 		  kv_show_mem_path(__entry->found),
 		  __entry->host, __entry->peer, __entry->dmabuf, __entry->p2p,
@@ -464,16 +464,16 @@ TRACE_EVENT(ib_mr_revoked,
 	TP_PROTO(const struct ib_mr *mr),
 	TP_ARGS(mr),
 	TP_STRUCT__entry(
-		__string(device, dev_name(&mr->device->dev))
+		__array(char, device, IB_DEVICE_NAME_MAX)
 		__field(u32, lkey)
 		__field(u32, rkey)
 	),
 	TP_fast_assign(
-		kv_assign_str(device, dev_name(&mr->device->dev));
+		ib_copy_device_name(__entry->device, mr->device);
 		__entry->lkey = mr->lkey;
 		__entry->rkey = mr->rkey;
 	),
-	TP_printk("%s lkey=%#x rkey=%#x", __get_str(device), __entry->lkey,
+	TP_printk("%s lkey=%#x rkey=%#x", __entry->device, __entry->lkey,
 		  __entry->rkey)
 );
 

@@ -12,6 +12,7 @@
 #include <linux/string.h>
 #include <kverbs/peer_region.h>
 
+#include "core_priv.h"
 #include "umem.h"
 
 /*
@@ -45,7 +46,7 @@ struct ib_umem *umem_peer_get(struct ib_device *device,
 	if (ret)
 		return ERR_PTR(ret);
 	/* It may be renamed while the client takes its time. */
-	strscpy(user, dev_name(&device->dev), sizeof(user));
+	ib_copy_device_name(user, device);
 	umem = kzalloc(sizeof(*umem), GFP_KERNEL_ACCOUNT);
 	if (!umem)
 		return ERR_PTR(-ENOMEM);

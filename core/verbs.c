@@ -11,7 +11,8 @@
  *  1. readers of the object lists: rdma_restrack_del() waits for them;
  *  2. the irq_work that calls the event handler: ib_notify_quiesce() ends it;
  *  3. the driver's data path, until its destroy_srq returns;
- *  4. a driver's lookup under RCU: the memory goes a grace period later.
+ *  4. whoever is about to queue that irq_work: ib_notify_fence() waits for it;
+ *  5. a driver's lookup under RCU: the memory goes a grace period later.
  */
 #include <linux/err.h>
 #include <linux/export.h>

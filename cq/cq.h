@@ -214,7 +214,7 @@ void ib_notify_revive(struct ib_notify *notify);
 /* pool.c */
 int ib_cq_pool_init(struct ib_device *dev);
 void ib_cq_pool_cleanup(struct ib_device *dev);
-void ib_cq_pool_for_each(struct ib_device *dev, void (*visit)(void *context, unsigned long site),
+void ib_cq_pool_for_each(struct ib_device *dev, void (*visit)(void *context, unsigned long *site),
 			 void *context);
 void ib_cq_pool_show(struct ib_device *dev, struct seq_file *s);
 

@@ -222,7 +222,8 @@ static struct ib_cq *ib_cq_pool_grow(struct ib_cq_pool *pool, unsigned int vecto
  *
  * Context: Process context.
  * Return: the CQ, or an ERR_PTR: -EINVAL for arguments out of range, -ENODEV if
- * the device is not registered, -ENOMEM, or the driver's error.
+ * the device is not registered, -ENOMEM, -EINTR if the caller was killed while a thread for
+ * %IB_POLL_THREAD was made, or the driver's error.
  */
 struct ib_cq *__ib_cq_pool_get(struct ib_device *dev, unsigned int nr_cqe, int comp_vector_hint,
 			       enum ib_poll_context poll_ctx, const char *caller)
@@ -449,8 +450,8 @@ void ib_cq_pool_cleanup(struct ib_device *dev)
 	kfree(pool);
 }
 
-/* Visits who has entries, by the place where they were asked for. */
-void ib_cq_pool_for_each(struct ib_device *dev, void (*visit)(void *context, unsigned long site),
+/* Visits who has entries, by the place where they were asked for, which @visit may change. */
+void ib_cq_pool_for_each(struct ib_device *dev, void (*visit)(void *context, unsigned long *site),
 			 void *context)
 {
 	struct ib_cq_pool *pool = dev->cq_pool;
@@ -464,7 +465,7 @@ void ib_cq_pool_for_each(struct ib_device *dev, void (*visit)(void *context, uns
 	for (i = 0; i < IB_CQ_POOL_CONTEXTS; i++)
 		list_for_each_entry(cq, &pool->cqs[i], pool_entry)
 			list_for_each_entry(user, &ib_cq_share(cq)->users, node)
-				visit(context, user->site);
+				visit(context, &user->site);
 	mutex_unlock(&pool->lock);
 }
 

@@ -21,6 +21,7 @@
 #include <linux/sched/clock.h>
 #include <linux/sched/stat.h>
 
+#include "../core/core_priv.h"
 #include "cq.h"
 
 /* The newest rest counts one part of so many in the mean. */
@@ -107,10 +108,12 @@ static int ib_cq_thread(void *data)
 int ib_cq_thread_init(struct ib_cq_lane *lane)
 {
 	int cpu = ib_cq_vector_cpu(lane->device, lane->vector, -1);
+	char name[IB_DEVICE_NAME_MAX];
 	struct task_struct *task;
 
-	task = kthread_create_on_node(ib_cq_thread, lane, cpu_to_node(cpu), "kvcq-%s/%u",
-				      dev_name(&lane->device->dev), lane->vector);
+	ib_copy_device_name(name, lane->device);
+	task = kthread_create_on_node(ib_cq_thread, lane, cpu_to_node(cpu), "kvcq-%s/%u", name,
+				      lane->vector);
 	if (IS_ERR(task))
 		return PTR_ERR(task);
 	kthread_bind(task, cpu);

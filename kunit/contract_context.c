@@ -12,6 +12,7 @@
 #include <linux/irqflags.h>
 #include <linux/mutex.h>
 #include <linux/preempt.h>
+#include <linux/rcupdate.h>
 #include <linux/spinlock.h>
 #include <linux/tracepoint.h>
 #include <kunit/test.h>
@@ -58,6 +59,13 @@ static void keep_bh_and_interrupts_off(struct contract_scene *scene)
 	local_irq_disable();
 }
 
+static void keep_rcu(struct contract_scene *scene)
+{
+	rcu_read_lock();
+	/* For sparse: it stays held. */
+	__release(RCU);
+}
+
 /* By trylock: lockdep takes no note of the context, and these are called in many. */
 static void keep_mutex(struct contract_scene *scene)
 {
@@ -85,6 +93,8 @@ static void change_all_and_back(struct contract_scene *scene)
 		local_bh_disable();
 	local_irq_save(flags);
 	local_irq_restore(flags);
+	rcu_read_lock();
+	rcu_read_unlock();
 	if (spin_trylock(&kept_spinlock))
 		spin_unlock(&kept_spinlock);
 	if (!irqs_disabled())
@@ -118,6 +128,11 @@ static bool preemption_is_counted(void)
 	return IS_ENABLED(CONFIG_PREEMPT_COUNT);
 }
 
+static bool rcu_is_counted(void)
+{
+	return IS_ENABLED(CONFIG_PREEMPT_RCU);
+}
+
 static bool locks_are_counted(void)
 {
 	return IS_ENABLED(CONFIG_LOCKDEP) && debug_locks;
@@ -130,6 +145,7 @@ static const struct change changes[] = {
 	{ "BH", keep_bh_off, keep_bh_off, "bottom halves", always },
 	{ "BH, irqs", keep_bh_and_interrupts_off, keep_bh_and_interrupts_off, "bottom halves",
 	  always },
+	{ "RCU", keep_rcu, keep_rcu, "RCU sections", rcu_is_counted },
 	{ "lock", keep_mutex, keep_spinlock, "locks", locks_are_counted },
 };
 
@@ -138,6 +154,7 @@ static const struct change changes[] = {
 static struct {
 	struct tracepoint *tp;
 	int preempt;
+	int rcu;
 	bool interrupts;
 	bool softirqs;
 	bool raised_has_run;
@@ -161,6 +178,7 @@ static void probe_report(void *data, const struct ib_contract_report *report)
 {
 	/* The probe itself is called with preemption off. */
 	after.preempt = preempt_count() & ~PREEMPT_MASK;
+	after.rcu = rcu_preempt_depth();
 	after.interrupts = !irqs_disabled();
 	after.softirqs = lockdep_softirqs_enabled(current);
 	after.raised_has_run = READ_ONCE(raised_has_run);
@@ -274,6 +292,13 @@ static void turn_bh_on(struct contract_scene *scene)
 	local_bh_enable();
 }
 
+static void end_rcu(struct contract_scene *scene)
+{
+	/* For sparse: it is not held here. */
+	__acquire(RCU);
+	rcu_read_unlock();
+}
+
 static void turn_interrupts_on(struct contract_scene *scene)
 {
 	local_irq_enable();
@@ -338,12 +363,28 @@ static void bottom_halves_left_off_with_interrupts_off_are_reported(struct kunit
 	expect_of_handler(test, scene, "completion handler changed bottom halves");
 }
 
+static void rcu_section_that_is_ended_is_reported(struct kunit *test)
+{
+	struct contract_scene *scene = scene_with(test, end_rcu);
+	int depth;
+
+	if (!rcu_is_counted())
+		kunit_skip(test, "the kernel does not count");
+	rcu_read_lock();
+	contract_call_comp_handler(scene);
+	depth = rcu_preempt_depth();
+	rcu_read_unlock();
+	KUNIT_EXPECT_EQ(test, 1, depth);
+	expect_of_handler(test, scene, "completion handler changed RCU sections");
+}
+
 static struct kunit_case contract_context_cases[] = {
 	KUNIT_CASE_PARAM(changed_context_is_reported, pairs_gen_params),
 	KUNIT_CASE_PARAM(context_left_as_it_was_is_not, callbacks_gen_params),
 	KUNIT_CASE(bottom_halves_turned_on_are_reported),
 	KUNIT_CASE(interrupts_turned_on_are_reported),
 	KUNIT_CASE(bottom_halves_left_off_with_interrupts_off_are_reported),
+	KUNIT_CASE(rcu_section_that_is_ended_is_reported),
 	{}
 };
 

@@ -755,6 +755,31 @@ static void verb_inside_handler_is_not(struct kunit *test)
 	contract_expect_none(test);
 }
 
+static struct ib_cq *own_cq;
+
+static void call_own_handler(struct contract_scene *scene)
+{
+	own_cq->comp_handler(own_cq, own_cq->cq_context);
+}
+
+/* The driver is a user of its own device, too: the handler is in its module. */
+static void handler_of_the_driver_itself_is_not(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+	struct ib_cq_init_attr attr = { .cqe = 16 };
+	struct ib_cq *own;
+
+	own = ib_create_cq(scene->m->ibdev, kvt_complete_context, NULL, &scene->handled, &attr);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, own);
+	to_error(test, scene);
+	own_cq = own;
+	scene->in_method = call_own_handler;
+	post_once(scene);
+	KUNIT_EXPECT_TRUE(test, completion_done(&scene->handled));
+	contract_expect_none(test);
+	ib_destroy_cq(own);
+}
+
 /* Rule 4 */
 
 /* Both handlers are inside at a time, unless the other one does not come. */
@@ -843,6 +868,7 @@ static struct kunit_case contract_driver_cases[] = {
 	KUNIT_CASE_PARAM(what_is_told_by_notify_is_not, insides_gen_params),
 	KUNIT_CASE_PARAM(methods_of_a_drain_are_called_by_its_caller, drains_gen_params),
 	KUNIT_CASE(verb_inside_handler_is_not),
+	KUNIT_CASE(handler_of_the_driver_itself_is_not),
 	KUNIT_CASE(two_handlers_at_a_time_are_reported),
 	KUNIT_CASE(one_handler_after_another_is_not),
 	KUNIT_CASE(handlers_told_by_notify_are_not),
@@ -858,7 +884,7 @@ static struct kunit_suite contract_driver_suite = {
 
 kunit_test_suites(&contract_driver_suite, &contract_output_suite, &contract_consumer_suite,
 		  &contract_client_suite, &contract_gids_suite, &contract_context_suite,
-		  &contract_switch_suite, &contract_tail_suite);
+		  &contract_switch_suite, &contract_tail_suite, &contract_traffic_suite);
 
 MODULE_DESCRIPTION("KUnit: the contract checker");
 MODULE_LICENSE("GPL");

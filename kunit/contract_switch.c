@@ -299,6 +299,56 @@ static void unregistering_a_used_device_is_reported(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, users, refcount_read(&m->ibdev->refcount));
 }
 
+/* One that unregisters itself, as soon as it is called. */
+static struct completion called;
+
+static void unregister_myself(struct ib_event_handler *handler, struct ib_event *event)
+{
+	ib_unregister_event_handler(handler);
+	complete(&called);
+}
+
+static void dispatch_fatal(struct ib_device *dev)
+{
+	const struct ib_event event = { .device = dev, .event = IB_EVENT_DEVICE_FATAL };
+
+	ib_dispatch_event(&event);
+}
+
+/* It is called no more; nobody waits for a grace period that would not end. */
+static void handler_that_unregisters_itself_is_reported(struct kunit *test)
+{
+	struct mock *m = mock_up(test, CONTRACT_DEVICE);
+	struct ib_event_handler *handler = kunit_kzalloc(test, sizeof(*handler), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, handler);
+	init_completion(&called);
+	INIT_IB_EVENT_HANDLER(handler, m->ibdev, unregister_myself);
+	ib_register_event_handler(handler);
+	dispatch_fatal(m->ibdev);
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&called));
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_REGISTER, .module = CONTRACT_SELF,
+		.what = "unregisters an event handler in atomic", .site = unregister_myself });
+	dispatch_fatal(m->ibdev);
+	/* Waits for what was dispatched, and ends. */
+	mock_unregister(m);
+	KUNIT_EXPECT_FALSE(test, completion_done(&called));
+	contract_expect_none(test);
+}
+
+static void handler_unregistered_by_a_process_is_not(struct kunit *test)
+{
+	struct mock *m = mock_up(test, CONTRACT_DEVICE);
+	struct ib_event_handler *handler = kunit_kzalloc(test, sizeof(*handler), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, handler);
+	INIT_IB_EVENT_HANDLER(handler, m->ibdev, unregister_myself);
+	ib_register_event_handler(handler);
+	ib_unregister_event_handler(handler);
+	contract_expect_none(test);
+}
+
 static void registration_from_a_process_is_not(struct kunit *test)
 {
 	unsigned int i;
@@ -417,6 +467,8 @@ static struct kunit_case contract_switch_cases[] = {
 	KUNIT_CASE_PARAM(registration_with_preemption_off_is_reported, calls_gen_params),
 	KUNIT_CASE_PARAM(registration_under_rcu_is_reported, calls_gen_params),
 	KUNIT_CASE(unregistering_a_used_device_is_reported),
+	KUNIT_CASE(handler_that_unregisters_itself_is_reported),
+	KUNIT_CASE(handler_unregistered_by_a_process_is_not),
 	KUNIT_CASE(registration_from_a_process_is_not),
 	KUNIT_CASE(registration_has_a_class_for_lockdep),
 	KUNIT_CASE(methods_have_a_class_for_lockdep),

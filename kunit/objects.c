@@ -11,6 +11,17 @@
 
 #include "objects.h"
 
+/**
+ * kvt_complete_context() - a handler of the mock's driver itself
+ * @cq: a CQ of ib_create_cq()
+ * @context: the completion that it completes
+ */
+void kvt_complete_context(struct ib_cq *cq, void *context)
+{
+	complete(context);
+}
+EXPORT_SYMBOL_GPL(kvt_complete_context);
+
 static void kvt_pd_end(void *arg)
 {
 	ib_dealloc_pd(arg);

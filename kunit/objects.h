@@ -10,6 +10,7 @@
 
 struct ib_pd *kvt_pd(struct kunit *test, struct ib_device *ibdev);
 void kvt_pd_put(struct kunit *test, struct ib_pd *pd);
+void kvt_complete_context(struct ib_cq *cq, void *context);
 struct ib_cq *kvt_cq(struct kunit *test, struct ib_device *ibdev, int cqe,
 		     enum ib_poll_context ctx);
 void kvt_cq_put(struct kunit *test, struct ib_cq *cq);

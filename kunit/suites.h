@@ -18,6 +18,7 @@ extern struct kunit_suite contract_gids_suite;
 extern struct kunit_suite contract_output_suite;
 extern struct kunit_suite contract_switch_suite;
 extern struct kunit_suite contract_tail_suite;
+extern struct kunit_suite contract_traffic_suite;
 extern struct kunit_suite core_device_bad_suite;
 extern struct kunit_suite core_device_wait_suite;
 extern struct kunit_suite core_dmabuf_suite;
