@@ -197,14 +197,17 @@ soon() {
 	done
 }
 
+off_both() {
+	off emu0 && off emu1
+}
+
 # Everything is unplugged, and accounted for; the modules go.
 finish() {
-	off emu0
-	off emu1
+	check "$1: the devices go in time" off_both
 	check "$1: each request has completed once, in time" accounted
 	count posted
 	result "progress: $1: $value requests"
-	remove_client
+	check "$1: the client is unloaded in time" remove_client
 	tell_longest "$1"
 	unload_all
 }
@@ -242,12 +245,12 @@ holds() {
 	return 1
 }
 
-# The programs have seen devices go.
+# The programs have seen devices go: a tenth of the times that each of these went.
 handles_seen() {
 	read -r seen0 </tmp/held0
 	read -r seen1 </tmp/held1
 	echo "seen: $seen0 and $seen1"
-	[ "$seen0" -gt 0 ] && [ "$seen1" -gt 0 ]
+	[ "$seen0" -ge $((CYCLES / 20)) ] && [ "$seen1" -ge $((CYCLES / 20)) ]
 }
 
 case_devices() {
@@ -490,13 +493,13 @@ others_pass() {
 }
 
 # held <what> <pid>...: those wait for whom the gate holds up in <what>, and nobody else
-# does; they end when it opens.
+# does; they end in time when it opens.
 held() {
 	word=$1
 	shift
 	# What the others do wakes them up to look; who has ended is never blocked again.
 	soon gate_waits "$word" && soon blocked "$@" && others_pass && gate_waits "$word" &&
-		soon blocked "$@" && gate_waits "$word" && gate go && ended "$@"
+		soon blocked "$@" && gate_waits "$word" && gate go && timed ended "$@"
 }
 
 unplug_in_add() {
@@ -612,19 +615,20 @@ unload_order() {
 	esac
 	for module in "$@"; do
 		case $module in
-		kverbs) in_use kverbs_p2pdma kverbs_peer_mem && rmmod kverbs || return 1
+		kverbs) in_use kverbs_p2pdma kverbs_peer_mem && timed rmmod kverbs || return 1
 			continue ;;
 		bar_mem) in_use kverbs_p2pdma ;;
 		fake_gpu) in_use kverbs_peer_mem ;;
 		emu | hotplug | pingpong) in_use kverbs kverbs_p2pdma kverbs_peer_mem ;;
-		esac && rmmod "kverbs_$module" || return 1
+		esac && timed rmmod "kverbs_$module" || return 1
 	done
 }
 
 # A run between two devices holds kverbs_pingpong, and nothing else: it loses the devices.
 unload_in_run() {
 	insert_all && load kverbs_pingpong run=0 && start_run || return 1
-	in_use kverbs_pingpong kverbs && rmmod kverbs_hotplug kverbs_emu &&
+	in_use kverbs_pingpong kverbs && timed rmmod kverbs_hotplug &&
+		timed rmmod kverbs_emu &&
 		run_lost_device "$run" && rmmod kverbs_pingpong kverbs kverbs_p2pdma kverbs_peer_mem
 }
 

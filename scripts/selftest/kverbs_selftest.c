@@ -3,8 +3,11 @@
  * Seeded bugs, one chosen by the parameter "fault". Each must turn a run of
  * the test harness red; "none" must leave it green.
  */
+#include <linux/completion.h>
 #include <linux/debugfs.h>
+#include <linux/err.h>
 #include <linux/kdebug.h>
+#include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/sched.h>
@@ -14,7 +17,7 @@
 static char *fault = "none";
 module_param(fault, charp, 0444);
 MODULE_PARM_DESC(fault,
-		 "none, leak, uaf, locks, atomic, hang, breakpoints, panic, warn, init_good, init_leak, init_left, init_errno or init_deaf");
+		 "none, leak, uaf, locks, atomic, race, hang, breakpoints, panic, warn, init_good, init_leak, init_left, init_errno or init_deaf");
 
 static DEFINE_MUTEX(first);
 static DEFINE_MUTEX(second);
@@ -67,6 +70,40 @@ static int sleep_in_atomic(void)
 	might_sleep();
 	spin_unlock(&lock);
 	return 0;
+}
+
+/* Often enough for some to be watched. */
+#define RACES	2000000
+
+static unsigned long raced;
+
+static int race_counter(void *over)
+{
+	int i;
+
+	for (i = 0; i < RACES; i++) {
+		raced++;
+		barrier();
+		cond_resched();
+	}
+	kthread_complete_and_exit(over, 0);
+}
+
+/* Two threads count, and neither knows of the other. */
+static int race(void)
+{
+	static struct completion over[2];
+	struct task_struct *task;
+	int i, ret = 0;
+
+	for (i = 0; i < ARRAY_SIZE(over) && !ret; i++) {
+		init_completion(&over[i]);
+		task = kthread_run(race_counter, &over[i], "selftest/%d", i);
+		ret = PTR_ERR_OR_ZERO(task);
+	}
+	while (!ret && i--)
+		wait_for_completion(&over[i]);
+	return ret;
 }
 
 static int hang(void)
@@ -158,6 +195,7 @@ static const struct {
 	{ "uaf", use_after_free },
 	{ "locks", lock_inversion },
 	{ "atomic", sleep_in_atomic },
+	{ "race", race },
 	{ "hang", hang },
 	{ "breakpoints", breakpoints },
 	{ "init_good", init_good },
