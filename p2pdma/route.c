@@ -98,7 +98,7 @@ static const struct kernel_param_ops p2p_policy_ops = {
 
 module_param_cb(policy, &p2p_policy_ops, NULL, 0644);
 MODULE_PARM_DESC(policy,
-		 "Where no way is known to work: deny (default), warn (use it, with a warning) or force (use it)");
+		 "where no way is known to work: deny, warn (use it, with a warning) or force (use it) (deny)");
 
 /* Warns, when the module is loaded, of parameters that have no effect. */
 void p2p_route_init(void)

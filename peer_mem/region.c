@@ -74,7 +74,7 @@
 static unsigned int invalidate_wait_ms = 1000;
 module_param(invalidate_wait_ms, uint, 0644);
 MODULE_PARM_DESC(invalidate_wait_ms,
-		 "How long an invalidation waits for a registration that is under way, ms (0: not at all)");
+		 "milliseconds that an invalidation waits for a registration that is under way, 0 for not at all (1000)");
 
 const char *peer_phase_name(enum peer_phase phase)
 {

@@ -19,16 +19,16 @@
 
 static unsigned int devices = 2;
 module_param(devices, uint, 0444);
-MODULE_PARM_DESC(devices, "Number of devices to create at load, 0 to 64 (default 2)");
+MODULE_PARM_DESC(devices, "devices to create at load, 0 to 64 (2)");
 
 static unsigned int ports = 1;
 module_param(ports, uint, 0444);
-MODULE_PARM_DESC(ports, "Ports of each InfiniBand device, 1 to 4 (default 1)");
+MODULE_PARM_DESC(ports, "ports of each InfiniBand device, 1 to 4 (1)");
 
 static char *netdev[EMU_MAX_PARAM_DEVICES];
 static int nr_netdevs;
 module_param_array(netdev, charp, &nr_netdevs, 0444);
-MODULE_PARM_DESC(netdev, "Network device for each device in turn, which makes it a one-port Ethernet (RoCE) device; empty or absent: InfiniBand");
+MODULE_PARM_DESC(netdev, "network device for each device in turn, which makes it a one-port Ethernet (RoCE) device; empty or absent: InfiniBand");
 
 static char *pci[EMU_MAX_PARAM_DEVICES];
 static int nr_pcis;
@@ -37,7 +37,7 @@ MODULE_PARM_DESC(pci, "PCI function for each device in turn, as 0000:01:00.0, wh
 
 static bool cq_dim;
 module_param(cq_dim, bool, 0444);
-MODULE_PARM_DESC(cq_dim, "Moderate the completion queues of the devices by their load (default no)");
+MODULE_PARM_DESC(cq_dim, "moderate the completion queues of the devices by their load (N)");
 
 static int emu_netdev_notify(struct notifier_block *nb, unsigned long event, void *info)
 {

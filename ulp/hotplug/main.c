@@ -37,27 +37,27 @@ struct workqueue_struct *hp_wq;
 
 unsigned int hp_messages = 50;
 module_param_named(messages, hp_messages, uint, 0444);
-MODULE_PARM_DESC(messages, "messages of each kind of queue that follow each other at once");
+MODULE_PARM_DESC(messages, "messages of each kind of queue that follow each other at once (50)");
 
 unsigned int hp_first;
 module_param_named(first, hp_first, uint, 0444);
-MODULE_PARM_DESC(first, "number of the first session, which what is varied follows");
+MODULE_PARM_DESC(first, "number of the first session, which decides what is varied (0)");
 
 bool hp_links;
 module_param_named(links, hp_links, bool, 0444);
-MODULE_PARM_DESC(links, "links go down: sends may give up");
+MODULE_PARM_DESC(links, "links go down: sends may give up (N)");
 
 unsigned int hp_bound_ms = 10000;
 module_param_named(bound_ms, hp_bound_ms, uint, 0444);
-MODULE_PARM_DESC(bound_ms, "milliseconds that remove() may take");
+MODULE_PARM_DESC(bound_ms, "milliseconds that remove() may take (10000)");
 
 static bool starved;
 module_param(starved, bool, 0444);
-MODULE_PARM_DESC(starved, "allocations are made to fail: no session for lack of memory is no failure");
+MODULE_PARM_DESC(starved, "allocations are made to fail: a session that lacks memory is no failure (N)");
 
 static char *fault = "none";
 module_param(fault, charp, 0444);
-MODULE_PARM_DESC(fault, "bug to seed: none, lose, double, late, no_drain, ...");
+MODULE_PARM_DESC(fault, "bug to seed: none, lose, double, late, no_drain, ... (none)");
 
 static const char * const hp_fault_names[HP_FAULTS] = {
 	[HP_NO_FAULT] = "none",

@@ -91,28 +91,28 @@ static struct pp_params pp_defaults = {
 	module_param_named(name, pp_defaults.name, uint, 0444);		\
 	MODULE_PARM_DESC(name, what)
 
-PP_STRING(initiator, "device that posts");
-PP_STRING(target, "device at the other end");
-PP_STRING(ctx, "direct, softirq, thread, workqueue or unbound");
-PP_STRING(op, "send, send_imm, write, write_imm, read, fetch_add or memcpy");
-PP_NUMBER(iport, "port of the initiator");
-PP_NUMBER(tport, "port of the target");
-PP_NUMBER(size, "bytes of a message");
-PP_NUMBER(window, "messages outstanding per pair");
-PP_NUMBER(iters, "messages per pair");
-PP_NUMBER(sges, "pieces of memory of a message");
-PP_NUMBER(pairs, "queue pairs side by side");
-PP_NUMBER(verify, "fill and check every byte");
-PP_NUMBER(sig, "every how many sends one is signaled");
-PP_NUMBER(batch, "messages posted at once, 0 chooses");
-PP_NUMBER(lat, "measure latency");
-PP_NUMBER(timeout, "seconds without completion until a run fails");
-PP_NUMBER(seed, "of the test pattern");
-PP_NUMBER(cpus, "CPUs that the pairs are spread over");
+PP_STRING(initiator, "device that posts (emu0)");
+PP_STRING(target, "device at the other end (emu1)");
+PP_STRING(ctx, "direct, softirq, thread, workqueue or unbound (workqueue)");
+PP_STRING(op, "send, send_imm, write, write_imm, read, fetch_add or memcpy (send)");
+PP_NUMBER(iport, "port of the initiator (1)");
+PP_NUMBER(tport, "port of the target (1)");
+PP_NUMBER(size, "bytes of a message (64)");
+PP_NUMBER(window, "messages outstanding per pair (64)");
+PP_NUMBER(iters, "messages per pair (10000)");
+PP_NUMBER(sges, "pieces of memory of a message (1)");
+PP_NUMBER(pairs, "queue pairs side by side (1)");
+PP_NUMBER(verify, "fill and check every byte (1)");
+PP_NUMBER(sig, "every how many sends one is signaled (1)");
+PP_NUMBER(batch, "messages posted at once, 0 chooses (0)");
+PP_NUMBER(lat, "measure latency (1)");
+PP_NUMBER(timeout, "seconds without completion until a run fails (10)");
+PP_NUMBER(seed, "of the test pattern (1)");
+PP_NUMBER(cpus, "CPUs that the pairs are spread over (0)");
 
 static bool pp_run_at_load = true;
 module_param_named(run, pp_run_at_load, bool, 0444);
-MODULE_PARM_DESC(run, "make a run when loaded");
+MODULE_PARM_DESC(run, "make a run when loaded (Y)");
 
 #define PP_KEY(field, str)						\
 	{ #field, offsetof(struct pp_params, field), str }

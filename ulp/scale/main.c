@@ -38,7 +38,7 @@
 
 static unsigned int clients = 1;
 module_param(clients, uint, 0444);
-MODULE_PARM_DESC(clients, "clients to register, 1 to 256");
+MODULE_PARM_DESC(clients, "clients to register, 1 to 256 (1)");
 
 static struct scale_params params = {
 	.port = 1,
@@ -48,15 +48,15 @@ static struct scale_params params = {
 };
 
 module_param_named(qps, params.qps, uint, 0444);
-MODULE_PARM_DESC(qps, "queue pairs to make and measure, 0 for none");
+MODULE_PARM_DESC(qps, "queue pairs to make and measure, 0 for none (0)");
 module_param_named(port, params.port, uint, 0444);
-MODULE_PARM_DESC(port, "port that they use");
+MODULE_PARM_DESC(port, "port that they use (1)");
 module_param_named(depth, params.depth, uint, 0444);
-MODULE_PARM_DESC(depth, "length of their queues");
+MODULE_PARM_DESC(depth, "length of their queues (64)");
 module_param_named(messages, params.messages, uint, 0444);
-MODULE_PARM_DESC(messages, "messages of a measurement");
+MODULE_PARM_DESC(messages, "messages of a measurement (20000)");
 module_param_named(size, params.size, uint, 0444);
-MODULE_PARM_DESC(size, "bytes of a message");
+MODULE_PARM_DESC(size, "bytes of a message (64)");
 
 /* A device that is there. */
 struct scale_dev {
