@@ -79,6 +79,7 @@ static int wire_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 {
 	struct wire_qp *qp = to_wqp(ibqp);
 	unsigned long flags;
+	bool full;
 
 	spin_lock_irqsave(&wire_lock, flags);
 	for (; wr && wr->num_sge <= 1 && qp->state != IB_QPS_RESET &&
@@ -87,9 +88,10 @@ static int wire_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		qp->rq[qp->head++ % WIRE_WRS].sge = wr->num_sge ? *wr->sg_list : (struct ib_sge){};
 		wire_flush(qp);
 	}
+	full = qp->head - qp->tail == WIRE_WRS;
 	spin_unlock_irqrestore(&wire_lock, flags);
 	*bad = wr;
-	return wr ? -EINVAL : 0;
+	return !wr ? 0 : full ? -ENOMEM : -EINVAL;
 }
 /* end recv */
 
