@@ -125,9 +125,12 @@ help:
 	@echo '  unload     remove them'
 	@echo 'Run in QEMU (installs what is missing; ARGS="..." reaches the script):'
 	@echo '  demo       throughput and latency of the pingpong ULP'
-	@echo '  test       lint, builds, KUnit, stock kernels, fault injection'
+	@echo '  test       every check there is, or the parts named in ARGS: lint builds'
+	@echo '             kunit stock ca peer p2p hotplug sweep figure selftest kcsan'
 	@echo '  lint       the static checks alone'
 	@echo '  shell      a guest with the modules loaded, and a prompt'
+	@echo 'and, each with --help: scripts/exercise (random calls against a model),'
+	@echo 'scripts/bench (what completions and messages cost)'
 	@echo
 	@echo 'Variables:'
 	@echo '  KVER=<release>    kernel whose headers are installed (running one)'
