@@ -3,7 +3,9 @@
  * The randomised exerciser: threads make random calls of the verbs interface over the
  * emulated HCA, and a model says what each of them must do.
  *
- *	exercise.c		threads, shrinking, the suite
+ *	exercise.c		threads, the suite
+ *	exercise_shrink.c	how a failure is made short, and run again
+ *	exercise_world.c	how a world begins and ends
  *	exercise_ops.c		the table of operations, how they are drawn and written
  *	exercise_objects.c	operations on PDs, CQs, SRQs and multicast groups
  *	exercise_qp.c		operations on queue pairs
@@ -27,7 +29,7 @@
  * episode, a bounded number of operations, so that a failure is to be looked for in
  * few. What an operation does is drawn from the seed, the thread and its number alone;
  * one that refers to what is not there does nothing. So any part of an episode can be
- * run by itself.
+ * run by itself; or, where a failure takes two threads, while others run theirs.
  */
 #ifndef KVT_EXERCISE_H
 #define KVT_EXERCISE_H
@@ -111,6 +113,10 @@ enum x_lie {
 	X_LIE_TWICE,		/* interface: successful sends complete twice */
 	X_LIE_QUERY,		/* interface: a changed address reads as before */
 	X_LIE_LEAK,		/* interface: regions are not freed */
+	X_LIE_OWN,		/* model: nobody else uses the shared PD */
+	X_LIE_KINDS,		/* there is always something wrong, one thing or another */
+	X_LIE_LEFT,		/* what is wrong is so from then on */
+	X_LIE_LATE,		/* what comes late never comes */
 	X_LIES
 };
 
@@ -408,6 +414,7 @@ enum x_cq_how {
  * @cq: slot 0
  * @srq: slot 0
  * @mm: what the threads' user memory is in
+ * @spoilt: by a lie: no world ends well
  */
 struct x_shared {
 	struct ib_device *dev[X_DEVS];
@@ -417,6 +424,7 @@ struct x_shared {
 	struct ib_cq *cq;
 	struct ib_srq *srq;
 	struct mm_struct *mm;
+	bool spoilt;
 };
 
 /**
@@ -549,6 +557,9 @@ static inline int xm_dev(const struct x_world *w, enum x_kind kind, int slot)
 }
 
 /* --- operations --- */
+
+void x_begin_world(struct x_world *w, enum x_lie lie, unsigned long patience);
+enum x_verdict x_end_world(struct x_world *w);
 
 __printf(2, 3) enum x_verdict x_fail(struct x_world *w, const char *format, ...);
 enum x_verdict x_want(struct x_world *w, const char *what, long want, long got);

@@ -3,6 +3,7 @@
  * The exerciser: operations on PDs, CQs, SRQs and multicast groups.
  */
 #include "exercise.h"
+#include "lib.h"
 
 /* Slots of PDs, and the device of each. */
 #define X_PDS		3
@@ -25,10 +26,30 @@ enum x_verdict x_pd_alloc(struct x_world *w, const struct x_op *op)
 	return x_want(w, "making a PD", bad ? -EINVAL : 0, 0);
 }
 
+/* What lies say when the shared PD is looked at; the search for a failure has its own. */
+static enum x_verdict look_at_shared(struct x_world *w)
+{
+	switch (w->lie) {
+	case X_LIE_OWN:
+		/* The SRQ. */
+		return x_want(w, "users of the shared PD", 1 + w->obj[X_PD][X_SHARED].users,
+			      atomic_read(&w->s->pd->usecnt));
+	case X_LIE_KINDS:
+		return x_fail(w, xm_there(w, X_PD, 1) ? "two PDs" : "one PD");
+	case X_LIE_LEFT:
+		w->s->spoilt = true;
+		return x_fail(w, "it is left behind");
+	default:
+		return w->patience < KVT_TIMEOUT ? x_fail(w, "it is late") : X_DONE;
+	}
+}
+
 enum x_verdict x_pd_free(struct x_world *w, const struct x_op *op)
 {
 	int slot = op->a % X_PDS, want, ret;
 
+	if (slot == X_SHARED && w->lie >= X_LIE_OWN)
+		return look_at_shared(w);
 	want = xm_may_destroy(w, X_PD, slot);
 	/* Whether a shared one is used by others is not known. */
 	if (!xm_there(w, X_PD, slot) || (slot == X_SHARED && !want))
