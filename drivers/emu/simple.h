@@ -85,15 +85,18 @@ static __always_inline bool emu_exec_simple(struct emu_exec *ex, struct emu_qp *
 		return false;
 	if (wqe->opcode != IB_WR_SEND || length > EMU_SHORT_BYTES)
 		return false;
+	/* First: who is entered hears of the connection, and this may be all there is. */
+	from = emu_short_span(wqe->sge, wqe->num_sge);
+	if (unlikely(!from))
+		return false;
 	peer = emu_simple_peer(ex, qp);
 	if (unlikely(!peer))
 		return false;
 	rwqe = emu_ring_peek(&peer->rq, &rpos);
 	if (unlikely(!rwqe || length > rwqe->length))
 		return false;
-	from = emu_short_span(wqe->sge, wqe->num_sge);
 	to = emu_short_span(rwqe->sge, rwqe->num_sge);
-	if (unlikely(!from || !to || !emu_ring_take(&peer->rq, rpos)))
+	if (unlikely(!to || !emu_ring_take(&peer->rq, rpos)))
 		return false;
 
 	emu_copy_simple(to, from, length);
