@@ -10,6 +10,7 @@
  *	exercise_objects.c	operations on PDs, CQs, SRQs and multicast groups
  *	exercise_qp.c		operations on queue pairs
  *	exercise_post.c		work requests and their completions
+ *	exercise_event.c	asynchronous events of queue pairs and SRQs
  *	exercise_flight.c	queue pairs that end with requests under way; overruns of CQs
  *	exercise_atomic.c	atomic operations
  *	exercise_memory.c	operations on regions, windows and addresses
@@ -113,6 +114,8 @@ enum x_lie {
 	X_LIE_TWICE,		/* interface: successful sends complete twice */
 	X_LIE_QUERY,		/* interface: a changed address reads as before */
 	X_LIE_LEAK,		/* interface: regions are not freed */
+	X_LIE_POLL,		/* interface: polling fails */
+	X_LIE_EVENT,		/* model: nobody hears that a connection was used */
 	X_LIE_OWN,		/* model: nobody else uses the shared PD */
 	X_LIE_KINDS,		/* there is always something wrong, one thing or another */
 	X_LIE_LEFT,		/* what is wrong is so from then on */
@@ -293,6 +296,32 @@ struct x_obj {
 	u8 slot[4];
 };
 
+/* What a queue pair of ours can be told of; the last one is all else. */
+enum x_event {
+	X_COMM_EST,
+	X_SQ_DRAINED,
+	X_QP_FATAL,
+	X_REQ_ERR,
+	X_ACCESS_ERR,
+	X_LAST_WQE,
+	X_OTHER_EVENT,
+	X_EVENTS
+};
+
+/**
+ * struct x_heard - events of a queue pair, or of an SRQ
+ * @w: the world
+ * @open: they may come
+ * @num: number of the queue pair, once it is known
+ * @count: seen, by enum x_event
+ */
+struct x_heard {
+	struct x_world *w;
+	bool open;
+	u32 num;
+	atomic_t count[X_EVENTS];
+};
+
 /**
  * struct x_qp - model: a queue pair
  * @state: its state
@@ -308,6 +337,9 @@ struct x_obj {
  * @sig_all: all requests complete
  * @access: rights of the peer
  * @groups: bits: joined
+ * @notify: is told when its send queue is drained
+ * @told: bits, by enum x_event, of what is told once between two resets: it was
+ * @events: events so far, by enum x_event
  * @sq: its send queue
  * @rq: its receive queue
  */
@@ -325,6 +357,9 @@ struct x_qp {
 	bool sig_all;
 	int access;
 	u8 groups;
+	bool notify;
+	u8 told;
+	u8 events[X_EVENTS];
 	struct x_queue sq;
 	struct x_queue rq;
 };
@@ -450,7 +485,10 @@ struct x_shared {
  * @seen: completions
  * @lost: those that %X_LIE_LOST has lost
  * @stray: completions of what was not posted, or was completed before
- * @events: events that queue pairs and SRQs had
+ * @poll_error: what polling or arming a CQ failed with, if it did
+ * @heard_qp: events of queue pairs
+ * @heard_srq: events of SRQs
+ * @stray_events: events of what is not there any more
  * @wait: woken when @seen and @lost are as expected
  * @user_word: model: first word of each region of user memory
  * @user_mem: address of the user memory
@@ -492,7 +530,10 @@ struct x_world {
 	atomic_t seen;
 	atomic_t lost;
 	atomic_t stray;
-	atomic_t events;
+	int poll_error;
+	struct x_heard heard_qp[X_SLOTS];
+	struct x_heard heard_srq[X_SLOTS];
+	atomic_t stray_events;
 	wait_queue_head_t wait;
 	u64 user_word[X_SLOTS];
 	unsigned long user_mem;
@@ -574,7 +615,11 @@ enum x_verdict x_settle(struct x_world *w);
 enum x_verdict x_settle_if(struct x_world *w, bool needed);
 void x_comp_handler(struct ib_cq *cq, void *context);
 void x_poll_all(struct x_world *w);
-void x_event(struct ib_event *event, void *context);
+void x_qp_event(struct ib_event *event, void *context);
+void x_srq_event(struct ib_event *event, void *context);
+void x_hear(struct x_world *w, struct x_heard *heard);
+void x_hear_no_more(struct x_heard *heard);
+enum x_verdict x_check_events(struct x_world *w);
 
 void x_fill_attr(struct x_world *w, int slot, int peer, struct ib_qp_attr *attr);
 void x_clear_words(struct x_world *w);

@@ -238,6 +238,33 @@ struct x_qp *xm_peer(struct x_world *w, struct x_qp *qp)
 	return NULL;
 }
 
+static void tell(struct x_qp *qp, enum x_event event)
+{
+	qp->events[event]++;
+}
+
+/* Between two resets, once. */
+static void tell_once(struct x_qp *qp, enum x_event event)
+{
+	if (qp->told & BIT(event))
+		return;
+	qp->told |= BIT(event);
+	tell(qp, event);
+}
+
+/* The same, for one that answers a request: it hears of the first one if it is in RTR. */
+static struct x_qp *ask_peer(struct x_world *w, struct x_qp *qp)
+{
+	struct x_qp *peer = xm_peer(w, qp);
+
+	if (!peer || peer->told & BIT(X_COMM_EST))
+		return peer;
+	peer->told |= BIT(X_COMM_EST);
+	if (peer->state == IB_QPS_RTR && w->lie != X_LIE_EVENT)
+		tell(peer, X_COMM_EST);
+	return peer;
+}
+
 /* Where the messages go that a queue pair receives. */
 struct x_queue *xm_receives(struct x_world *w, struct x_qp *qp)
 {
@@ -265,6 +292,17 @@ static bool fail_both(struct x_world *w, struct x_qp *qp, struct x_qp *peer,
 {
 	fail_sends(w, qp, status);
 	peer->state = IB_QPS_ERR;
+	tell(peer, status == IB_WC_REM_ACCESS_ERR ? X_ACCESS_ERR : X_REQ_ERR);
+	return true;
+}
+
+/* A receive is at fault, and both of them fail. */
+static bool fail_receive(struct x_world *w, struct x_qp *qp, struct x_qp *peer)
+{
+	end_wr(xm_receives(w, peer), IB_WC_LOC_LEN_ERR);
+	fail_sends(w, qp, IB_WC_REM_INV_REQ_ERR);
+	peer->state = IB_QPS_ERR;
+	tell_once(peer, X_QP_FATAL);
 	return true;
 }
 
@@ -326,7 +364,7 @@ static bool exec_mcast(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 
 static bool exec_unreliable(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 {
-	struct x_qp *peer = xm_peer(w, qp);
+	struct x_qp *peer = ask_peer(w, qp);
 	struct x_wr *recv = peer ? next_receive(w, peer) : NULL;
 
 	if (!recv || recv->bytes < wr->bytes)
@@ -347,7 +385,7 @@ static bool exec_send(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 	if (qp->type == IB_QPT_UC)
 		return exec_unreliable(w, qp, wr);
 
-	peer = xm_peer(w, qp);
+	peer = ask_peer(w, qp);
 	if (!peer)
 		return fail_sends(w, qp, IB_WC_RETRY_EXC_ERR);
 	recv = next_receive(w, peer);
@@ -357,10 +395,8 @@ static bool exec_send(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 			return false;
 		return fail_sends(w, qp, IB_WC_RNR_RETRY_EXC_ERR);
 	}
-	if (recv->bytes < wr->bytes) {
-		end_wr(xm_receives(w, peer), IB_WC_LOC_LEN_ERR);
-		return fail_both(w, qp, peer, IB_WC_REM_INV_REQ_ERR);
-	}
+	if (recv->bytes < wr->bytes)
+		return fail_receive(w, qp, peer);
 	receive(w, peer, wr, 0);
 	return succeed(qp);
 }
@@ -404,7 +440,7 @@ static bool exec_rdma(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 
 	if (wr->bad_key)
 		return fail_sends(w, qp, IB_WC_LOC_PROT_ERR);
-	peer = xm_peer(w, qp);
+	peer = ask_peer(w, qp);
 	if (!peer)
 		return fail_sends(w, qp, IB_WC_RETRY_EXC_ERR);
 	if (!may_access(w, peer, wr))
@@ -432,7 +468,7 @@ static bool exec_atomic(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 
 	if (wr->bad_key)
 		return fail_sends(w, qp, IB_WC_LOC_PROT_ERR);
-	peer = xm_peer(w, qp);
+	peer = ask_peer(w, qp);
 	if (!peer)
 		return fail_sends(w, qp, IB_WC_RETRY_EXC_ERR);
 	if (wr->word < 0 || !(peer->access & IB_ACCESS_REMOTE_ATOMIC))
@@ -542,6 +578,9 @@ static bool step(struct x_world *w, struct x_qp *qp)
 {
 	switch (qp->state) {
 	case IB_QPS_ERR:
+		/* Nothing is taken from it any more. */
+		if (qp->srq >= 0)
+			tell_once(qp, X_LAST_WQE);
 		return flush(&qp->sq) | flush(&qp->rq);
 	case IB_QPS_SQE:
 		return flush(&qp->sq);
@@ -580,7 +619,12 @@ void xm_moved(struct x_world *w, struct x_qp *qp, enum ib_qp_state to)
 		xm_queue_clear(&qp->sq);
 		xm_queue_clear(&qp->rq);
 		qp->dest_dev = -1;
+		qp->notify = false;
+		qp->told = 0;
 	}
+	/* What was posted before has ended. */
+	if (qp->state == IB_QPS_RTS && to == IB_QPS_SQD && qp->notify)
+		tell(qp, X_SQ_DRAINED);
 	qp->state = to;
 	xm_run(w);
 }

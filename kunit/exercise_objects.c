@@ -205,8 +205,9 @@ enum x_verdict x_cq_tune(struct x_world *w, const struct x_op *op)
 
 enum x_verdict x_srq_make(struct x_world *w, const struct x_op *op)
 {
-	struct ib_srq_init_attr init = { .event_handler = x_event, .srq_context = w };
+	struct ib_srq_init_attr init = { .event_handler = x_srq_event };
 	int slot = op->a % X_SRQS, pd = x_pd_of(op), want;
+	struct x_heard *heard = &w->heard_srq[slot];
 	struct ib_srq *srq;
 
 	if (xm_there(w, X_SRQ, slot) || !xm_there(w, X_PD, pd))
@@ -214,9 +215,13 @@ enum x_verdict x_srq_make(struct x_world *w, const struct x_op *op)
 	want = op->r % 16 ? 0 : -EINVAL;
 	init.attr.max_wr = want ? 0 : X_SRQ_DEPTH;
 	init.attr.max_sge = 2;
+	init.srq_context = heard;
+	x_hear(w, heard);
 	srq = ib_create_srq(w->ptr[X_PD][pd], &init);
-	if (IS_ERR(srq))
+	if (IS_ERR(srq)) {
+		x_hear_no_more(heard);
 		return x_want(w, "making an SRQ", want, PTR_ERR(srq));
+	}
 	w->ptr[X_SRQ][slot] = srq;
 	xm_make(w, X_SRQ, slot, pd_dev[pd]);
 	xm_use(w, X_SRQ, slot, X_PD, pd);
@@ -237,6 +242,7 @@ enum x_verdict x_srq_free(struct x_world *w, const struct x_op *op)
 		return X_FAILED;
 	ret = ib_destroy_srq_user(w->ptr[X_SRQ][slot], NULL);
 	if (!ret && slot != X_SHARED) {
+		x_hear_no_more(&w->heard_srq[slot]);
 		xm_queue_clear(&w->srq[slot]);
 		w->ptr[X_SRQ][slot] = NULL;
 		xm_gone(w, X_SRQ, slot);

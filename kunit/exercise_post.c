@@ -55,11 +55,21 @@ static void x_done(struct ib_cq *cq, struct ib_wc *wc)
 		record(wr, wc);
 }
 
-static int poll_some(struct ib_cq *cq)
+/* Neither polling nor arming fails. The last one counts, if some do. */
+static int note_error(struct x_world *w, int ret)
+{
+	if (ret < 0)
+		WRITE_ONCE(w->poll_error, ret);
+	return ret;
+}
+
+static int poll_some(struct x_world *w, struct ib_cq *cq)
 {
 	struct ib_wc wc[X_POLL];
-	int i, n = ib_poll_cq(cq, X_POLL, wc);
+	int i, n = note_error(w, ib_poll_cq(cq, X_POLL, wc));
 
+	if (w->lie == X_LIE_POLL)
+		note_error(w, -EIO);
 	for (i = 0; i < n; i++)
 		wc[i].wr_cqe->done(cq, &wc[i]);
 	return n;
@@ -68,17 +78,13 @@ static int poll_some(struct ib_cq *cq)
 /* Of X_CQ_HANDLER: polls all there is, and arms. */
 void x_comp_handler(struct ib_cq *cq, void *context)
 {
-	do {
-		while (poll_some(cq) > 0)
-			;
-	} while (ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0);
-}
-
-void x_event(struct ib_event *event, void *context)
-{
+	int flags = IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS;
 	struct x_world *w = context;
 
-	atomic_inc(&w->events);
+	do {
+		while (poll_some(w, cq) > 0)
+			;
+	} while (note_error(w, ib_req_notify_cq(cq, flags)) > 0);
 }
 
 /* Polls what nobody else does. */
@@ -90,9 +96,9 @@ void x_poll_all(struct x_world *w)
 		if (!xm_there(w, X_CQ, i))
 			continue;
 		if (w->cq_how[i] == X_CQ_DIRECT)
-			ib_process_cq_direct(w->ptr[X_CQ][i], -1);
+			note_error(w, ib_process_cq_direct(w->ptr[X_CQ][i], -1));
 		else if (w->cq_how[i] == X_CQ_POLLED)
-			while (poll_some(w->ptr[X_CQ][i]) > 0)
+			while (poll_some(w, w->ptr[X_CQ][i]) > 0)
 				;
 	}
 }
@@ -194,6 +200,8 @@ enum x_verdict x_settle(struct x_world *w)
 		return x_want(w, "completions", w->expected, seen);
 	if (atomic_read(&w->stray))
 		return x_want(w, "completions of nothing", 0, atomic_read(&w->stray));
+	if (READ_ONCE(w->poll_error))
+		return x_want(w, "polling or arming a CQ", 0, w->poll_error);
 	for (i = 0; i < X_SLOTS; i++) {
 		if (xm_there(w, X_QP, i) && (check_queue(w, &w->qp[i].sq, true) ||
 					     check_queue(w, &w->qp[i].rq, false)))
@@ -201,7 +209,7 @@ enum x_verdict x_settle(struct x_world *w)
 		if (xm_there(w, X_SRQ, i) && check_queue(w, &w->srq[i], false))
 			return X_FAILED;
 	}
-	return X_DONE;
+	return x_check_events(w);
 }
 
 enum x_verdict x_settle_if(struct x_world *w, bool needed)

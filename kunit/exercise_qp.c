@@ -57,6 +57,10 @@ static void made(struct x_world *w, const struct x_op *op, struct ib_qp *ibqp,
 	qp->sig_all = is->sig_all;
 	qp->access = is->access;
 	qp->groups = 0;
+	qp->notify = false;
+	qp->told = 0;
+	memset(qp->events, 0, sizeof(qp->events));
+	WRITE_ONCE(w->heard_qp[op->a].num, qp->num);
 	xm_queue_init(&qp->sq, w, "send", dev, base, X_DEPTH);
 	xm_queue_init(&qp->rq, w, "receive", dev, base + X_QUEUE_BYTES, X_DEPTH);
 }
@@ -100,16 +104,19 @@ enum x_verdict x_qp_make(struct x_world *w, const struct x_op *op)
 	init.send_cq = w->ptr[X_CQ][is.scq];
 	init.recv_cq = w->ptr[X_CQ][is.rcq];
 	init.srq = is.srq < 0 ? NULL : w->ptr[X_SRQ][is.srq];
-	init.event_handler = x_event;
-	init.qp_context = w;
+	init.event_handler = x_qp_event;
+	init.qp_context = &w->heard_qp[op->a];
 	init.cap = (struct ib_qp_cap){ X_DEPTH, X_DEPTH, 2, 2, 64 };
 	if (!(op->r >> 16 & 63))
 		init.cap.max_send_wr = INT_MAX;
 	want = make_want(w, dev, is.scq, is.rcq, is.srq, !(op->r >> 16 & 63));
 
+	x_hear(w, &w->heard_qp[op->a]);
 	qp = ib_create_qp(w->ptr[X_PD][is.pd], &init);
-	if (IS_ERR(qp))
+	if (IS_ERR(qp)) {
+		x_hear_no_more(&w->heard_qp[op->a]);
 		return x_want(w, "making a QP", want, PTR_ERR(qp));
+	}
 	made(w, op, qp, &is);
 	return x_want(w, "making a QP", want, 0);
 }
@@ -128,6 +135,7 @@ enum x_verdict x_qp_free(struct x_world *w, const struct x_op *op)
 		return X_FAILED;
 	ret = ib_destroy_qp(w->ptr[X_QP][op->a]);
 	if (!ret) {
+		x_hear_no_more(&w->heard_qp[op->a]);
 		xm_queue_clear(&w->qp[op->a].sq);
 		xm_queue_clear(&w->qp[op->a].rq);
 		xm_gone(w, X_QP, op->a);
@@ -168,6 +176,7 @@ void x_fill_attr(struct x_world *w, int slot, int peer, struct ib_qp_attr *attr)
 		.timeout = X_TIMEOUT,
 		.retry_cnt = X_RETRY,
 		.rnr_retry = qp->rnr_retry,
+		.en_sqd_async_notify = 1,
 	};
 	attr->ah_attr.type = RDMA_AH_ATTR_TYPE_IB;
 	rdma_ah_set_port_num(&attr->ah_attr, X_PORT);
@@ -208,6 +217,7 @@ static enum x_verdict modify(struct x_world *w, int slot, int peer, enum ib_qp_s
 		qp->dest = attr.dest_qp_num;
 		qp->dest_dev = attr.ah_attr.ib.dlid == w->s->lid[0] ? 0 : 1;
 	}
+	qp->notify |= !!(mask & IB_QP_EN_SQD_ASYNC_NOTIFY);
 	xm_moved(w, qp, to);
 	return X_DONE;
 }
@@ -250,6 +260,8 @@ enum x_verdict x_qp_modify(struct x_world *w, const struct x_op *op)
 	if (!xm_there(w, X_QP, op->a))
 		return X_SKIPPED;
 	mask = IB_QP_STATE | xm_required(qp->state, to, qp->type);
+	if (qp->state == IB_QPS_RTS && to == IB_QPS_SQD && op->r & 2)
+		mask |= IB_QP_EN_SQD_ASYNC_NOTIFY;
 	if (op->r & 1)
 		mask ^= some_attrs[(op->r >> 1) % ARRAY_SIZE(some_attrs)];
 	if (op->r & 0x100)

@@ -58,6 +58,7 @@ static void end_qp(struct x_world *w, int slot)
 	if (!*w->why)
 		x_settle(w);
 	x_want(w, "destroying a QP at the end", 0, ib_destroy_qp(w->ptr[X_QP][slot]));
+	x_hear_no_more(&w->heard_qp[slot]);
 	xm_queue_clear(&w->qp[slot].sq);
 	xm_queue_clear(&w->qp[slot].rq);
 	xm_gone(w, X_QP, slot);
@@ -107,6 +108,7 @@ static void end_obj(struct x_world *w, enum x_kind kind, int slot)
 		break;
 	case X_SRQ:
 		x_want(w, "freeing an SRQ at the end", 0, ib_destroy_srq_user(ptr, NULL));
+		x_hear_no_more(&w->heard_srq[slot]);
 		break;
 	case X_CQ:
 		return end_cq(w, slot);
@@ -156,5 +158,8 @@ enum x_verdict x_end_world(struct x_world *w)
 		x_fail(w, "left behind");
 	if (atomic_read(&w->seen) != w->expected)
 		x_want(w, "completions at the end", w->expected, atomic_read(&w->seen));
+	x_want(w, "completions of nothing at the end", 0, atomic_read(&w->stray));
+	x_want(w, "polling or arming a CQ until the end", 0, READ_ONCE(w->poll_error));
+	x_want(w, "events of what is gone at the end", 0, atomic_read(&w->stray_events));
 	return *w->why ? X_FAILED : X_DONE;
 }

@@ -15,6 +15,7 @@ dmesg | sed -n 's/.*random_calls_do_what_the_model_says: //p' | awk '
 	function replay() { if (text != "") print "exercise: " with " --replay " text; text = "" }
 	/^replay with: / { replay(); sub(/^replay with: /, ""); with = $0; next }
 	/^replay: / { text = text $2; next }
+	{ replay() }
 	!/FAILED/ { print "exercise: " $0 }
 	END { replay() }' >"$RESULTS"
 # It destroys what is in use, posts in any state, and uses devices as no client of theirs.
