@@ -51,7 +51,7 @@ module_param_named(threads, threads_param, uint, 0444);
 MODULE_PARM_DESC(threads, "threads, at most 16");
 static unsigned int lie_param;
 module_param_named(lie, lie_param, uint, 0444);
-MODULE_PARM_DESC(lie, "make a mistake, to see a failure: 1 to 14");
+MODULE_PARM_DESC(lie, "make a mistake, to see a failure: 1 to 16");
 /* A charp would be cut off at 1,024 characters. */
 static char replay_param[X_REPLAY];
 module_param_string(replay, replay_param, sizeof(replay_param), 0);
@@ -454,6 +454,8 @@ static const struct lie lies[] = {
 	{ "completions that come twice", X_LIE_TWICE, 1 },
 	{ "a change that has no effect", X_LIE_QUERY, 1 },
 	{ "regions that leak", X_LIE_LEAK, 1 },
+	{ "completions from another CQ", X_LIE_CQ, 1 },
+	{ "immediate data that is changed", X_LIE_IMM, 1 },
 	{ "polling that fails", X_LIE_POLL, 1 },
 	{ "events that nobody expects", X_LIE_EVENT, 1 },
 	{ "what is shared is one's own", X_LIE_OWN, LIE_THREADS },

@@ -11,6 +11,7 @@
  *	exercise_qp.c		operations on queue pairs
  *	exercise_post.c		work requests and their completions
  *	exercise_event.c	asynchronous events of queue pairs and SRQs
+ *	exercise_also.c		requests that take a receive, or invalidate a region, besides
  *	exercise_flight.c	queue pairs that end with requests under way; overruns of CQs
  *	exercise_atomic.c	atomic operations
  *	exercise_memory.c	operations on regions, windows and addresses
@@ -114,8 +115,10 @@ enum x_lie {
 	X_LIE_TWICE,		/* interface: successful sends complete twice */
 	X_LIE_QUERY,		/* interface: a changed address reads as before */
 	X_LIE_LEAK,		/* interface: regions are not freed */
+	X_LIE_CQ,		/* interface: receives complete in the CQ of sends */
+	X_LIE_IMM,		/* interface: immediate data is changed */
 	X_LIE_POLL,		/* interface: polling fails */
-	X_LIE_EVENT,		/* model: nobody hears that a connection was used */
+	X_LIE_EVENT,		/* model: nobody hears that an SRQ is left alone */
 	X_LIE_OWN,		/* model: nobody else uses the shared PD */
 	X_LIE_KINDS,		/* there is always something wrong, one thing or another */
 	X_LIE_LEFT,		/* what is wrong is so from then on */
@@ -184,6 +187,24 @@ enum x_what {
 };
 
 /**
+ * struct x_whence - what a completion tells besides, and where it comes from
+ * @qp: queue pair
+ * @cq: CQ
+ * @opcode: what has completed
+ * @flags: of &struct ib_wc
+ * @ex: immediate data, or the key that was invalidated
+ * @src: of a datagram: number of the sender
+ */
+struct x_whence {
+	struct ib_qp *qp;
+	struct ib_cq *cq;
+	int opcode;
+	int flags;
+	u32 ex;
+	u32 src;
+};
+
+/**
  * struct x_wr - a work request
  * @cqe: calls x_done()
  * @q: its queue
@@ -191,6 +212,7 @@ enum x_what {
  * @status: seen
  * @len: bytes seen
  * @order: of the queue's completions, which it was
+ * @wc: what else was seen
  * @what: model: what it does
  * @bytes: model: of the message, or of the receive
  * @signaled: model: completes even if it succeeds
@@ -206,11 +228,16 @@ enum x_what {
  *	that is not in the region
  * @swaps: model: of an atomic: compares and swaps, rather than adds
  * @operand: model: of an atomic: compared, or added
+ * @imm: model: it has immediate data, which is its payload's
+ * @inv: model: slot of a region that it invalidates besides, or -1
+ * @inv_key: model: the key of that
  * @ended: model: it has ended
  * @completes: model: there is a completion
  * @want: model: its status
  * @want_len: model: its bytes, if it is a receive that succeeds
  * @want_order: model: its order
+ * @want_wc: model: what else is to be seen
+ * @no_data: model: of a receive: nothing is put into it
  * @payload: first bytes of the message; of an atomic: swapped
  * @want_payload: model: first bytes of what is received; of an atomic: what was there
  */
@@ -221,6 +248,7 @@ struct x_wr {
 	int status;
 	u32 len;
 	u32 order;
+	struct x_whence wc;
 
 	u8 what;
 	u8 bytes;
@@ -235,11 +263,16 @@ struct x_wr {
 	bool swaps;
 	u64 operand;
 	int access;
+	bool imm;
+	s8 inv;
+	u32 inv_key;
 	bool ended;
 	bool completes;
 	int want;
 	u32 want_len;
 	u32 want_order;
+	struct x_whence want_wc;
+	bool no_data;
 	u64 payload;
 	u64 want_payload;
 };
@@ -632,6 +665,7 @@ void x_group_gid(const struct x_world *w, int group, union ib_gid *gid);
 u16 x_group_lid(const struct x_world *w, int group);
 bool x_may_send(const struct x_qp *qp);
 bool x_executes(const struct x_qp *qp);
+u32 x_receives_for(struct x_world *w, struct x_qp *qp);
 struct x_qp *x_responder(struct x_world *w, const struct x_op *op);
 struct x_wr *x_new_wr(struct x_world *w, struct x_queue *q, u32 ahead, enum x_what what,
 		      struct ib_sge *sge, u32 bytes);
@@ -647,6 +681,7 @@ x_op_fn x_cq_make, x_cq_free, x_cq_poll, x_cq_arm, x_cq_resize, x_cq_tune;
 x_op_fn x_srq_make, x_srq_free, x_srq_modify, x_srq_query, x_srq_recv;
 x_op_fn x_qp_make, x_qp_free, x_qp_up, x_qp_err, x_qp_modify, x_qp_query, x_qp_drain;
 x_op_fn x_qp_recv, x_qp_send, x_mr_post, x_mw_post, x_rdma, x_rdma_mw, x_atomic;
+x_op_fn x_send_inv, x_write_imm, x_read_inv;
 x_op_fn x_flight, x_overrun;
 x_op_fn x_mcast_join, x_mcast_leave, x_mcast_send;
 x_op_fn x_user_make, x_user_free, x_user_rdma;

@@ -179,11 +179,35 @@ void xm_queue_retire(struct x_queue *q, bool sends)
 	q->retired = pos;
 }
 
-static void end_wr(struct x_queue *q, enum ib_wc_status status)
+static int opcode_of(const struct x_wr *wr)
+{
+	static const int opcodes[] = {
+		[X_SEND] = IB_WC_SEND,
+		[X_WRITE] = IB_WC_RDMA_WRITE,
+		[X_READ] = IB_WC_RDMA_READ,
+		[X_ATOMIC] = IB_WC_FETCH_ADD,
+		[X_MCAST] = IB_WC_SEND,
+		[X_REG] = IB_WC_REG_MR,
+		[X_INV] = IB_WC_LOCAL_INV,
+		[X_BIND] = IB_WC_BIND_MW,
+		[X_INV_MW] = IB_WC_LOCAL_INV,
+		[X_RECV] = IB_WC_RECV,
+	};
+
+	return wr->what == X_ATOMIC && wr->swaps ? IB_WC_COMP_SWAP : opcodes[wr->what];
+}
+
+/* The oldest request of a queue ends, as one of this queue pair. */
+static void end_wr(struct x_qp *qp, struct x_queue *q, enum ib_wc_status status)
 {
 	struct x_wr *wr = xm_wr(q, q->next++);
+	struct x_world *w = q->w;
 
 	wr->ended = true;
+	wr->want_wc.qp = w->ptr[X_QP][qp - w->qp];
+	wr->want_wc.cq = w->ptr[X_CQ][wr->what == X_RECV ? qp->rcq : qp->scq];
+	if (wr->what != X_RECV)
+		wr->want_wc.opcode = opcode_of(wr);
 	wr->want = status;
 	/* The key of type 1 is a new one when the binding is posted. */
 	if (wr->what == X_BIND && !q->w->mw[wr->mw].two)
@@ -196,13 +220,13 @@ static void end_wr(struct x_queue *q, enum ib_wc_status status)
 	}
 }
 
-static bool flush(struct x_queue *q)
+static bool flush(struct x_qp *qp, struct x_queue *q)
 {
 	bool any = q->next != q->head;
 	int status = q->w->lie == X_LIE_STATUS ? IB_WC_SUCCESS : IB_WC_WR_FLUSH_ERR;
 
 	while (q->next != q->head)
-		end_wr(q, status);
+		end_wr(qp, q, status);
 	return any;
 }
 
@@ -260,7 +284,7 @@ static struct x_qp *ask_peer(struct x_world *w, struct x_qp *qp)
 	if (!peer || peer->told & BIT(X_COMM_EST))
 		return peer;
 	peer->told |= BIT(X_COMM_EST);
-	if (peer->state == IB_QPS_RTR && w->lie != X_LIE_EVENT)
+	if (peer->state == IB_QPS_RTR)
 		tell(peer, X_COMM_EST);
 	return peer;
 }
@@ -280,7 +304,7 @@ static struct x_wr *next_receive(struct x_world *w, struct x_qp *qp)
 
 static bool fail_sends(struct x_world *w, struct x_qp *qp, enum ib_wc_status status)
 {
-	end_wr(&qp->sq, status);
+	end_wr(qp, &qp->sq, status);
 	qp->state = qp->type == IB_QPT_RC ? IB_QPS_ERR : IB_QPS_SQE;
 	w->async = true;
 	return true;
@@ -299,25 +323,35 @@ static bool fail_both(struct x_world *w, struct x_qp *qp, struct x_qp *peer,
 /* A receive is at fault, and both of them fail. */
 static bool fail_receive(struct x_world *w, struct x_qp *qp, struct x_qp *peer)
 {
-	end_wr(xm_receives(w, peer), IB_WC_LOC_LEN_ERR);
+	end_wr(peer, xm_receives(w, peer), IB_WC_LOC_LEN_ERR);
 	fail_sends(w, qp, IB_WC_REM_INV_REQ_ERR);
 	peer->state = IB_QPS_ERR;
 	tell_once(peer, X_QP_FATAL);
 	return true;
 }
 
-static void receive(struct x_world *w, struct x_qp *peer, const struct x_wr *wr, u32 header)
+/* @header: bytes of it, if it is a datagram, or 0. */
+static void receive(struct x_world *w, struct x_qp *peer, struct x_qp *from,
+		    const struct x_wr *wr, u32 header)
 {
 	struct x_wr *recv = next_receive(w, peer);
+	struct x_whence *wc = &recv->want_wc;
 
 	recv->want_len = wr->bytes + header;
 	recv->want_payload = wr->payload;
-	end_wr(xm_receives(w, peer), IB_WC_SUCCESS);
+	recv->no_data = wr->what == X_WRITE;
+	wc->opcode = recv->no_data ? IB_WC_RECV_RDMA_WITH_IMM : IB_WC_RECV;
+	wc->flags = (wr->imm ? IB_WC_WITH_IMM : 0) |
+		    (wr->inv >= 0 ? IB_WC_WITH_INVALIDATE : 0) |
+		    (wr->what == X_MCAST ? IB_WC_GRH : 0);
+	wc->ex = wr->imm ? (u32)wr->payload : wr->inv >= 0 ? wr->inv_key : 0;
+	wc->src = header ? from->num : 0;
+	end_wr(peer, xm_receives(w, peer), IB_WC_SUCCESS);
 }
 
 static bool succeed(struct x_qp *qp)
 {
-	end_wr(&qp->sq, IB_WC_SUCCESS);
+	end_wr(qp, &qp->sq, IB_WC_SUCCESS);
 	return true;
 }
 
@@ -340,7 +374,7 @@ static bool exec_datagram(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 	recv = next_receive(w, to);
 	if (!recv || recv->bytes < wr->bytes + X_GRH)
 		return drop(w, qp);
-	receive(w, to, wr, X_GRH);
+	receive(w, to, qp, wr, X_GRH);
 	return succeed(qp);
 }
 
@@ -357,7 +391,7 @@ static bool exec_mcast(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 			continue;
 		recv = next_receive(w, to);
 		if (recv && recv->bytes >= wr->bytes + X_GRH)
-			receive(w, to, wr, X_GRH);
+			receive(w, to, qp, wr, X_GRH);
 	}
 	return drop(w, qp);
 }
@@ -369,8 +403,28 @@ static bool exec_unreliable(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 
 	if (!recv || recv->bytes < wr->bytes)
 		return drop(w, qp);
-	receive(w, peer, wr, 0);
+	receive(w, peer, qp, wr, 0);
 	return succeed(qp);
+}
+
+/* Takes a region of the queue pair's PD out of use; one that is so stays so. */
+static bool invalidate(struct x_world *w, const struct x_qp *qp, int slot, u32 key)
+{
+	struct x_mr *mr = &w->mr[slot];
+
+	if (!xm_there(w, X_MR, slot) || mr->key != key || mr->pd != qp->pd || mr->windows)
+		return false;
+	mr->valid = false;
+	return true;
+}
+
+/* The responder has no receive: it waits for one, or fails. */
+static bool find_no_receive(struct x_world *w, struct x_qp *qp)
+{
+	/* For ever. */
+	if (qp->rnr_retry == 7)
+		return false;
+	return fail_sends(w, qp, IB_WC_RNR_RETRY_EXC_ERR);
 }
 
 static bool exec_send(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
@@ -389,15 +443,13 @@ static bool exec_send(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 	if (!peer)
 		return fail_sends(w, qp, IB_WC_RETRY_EXC_ERR);
 	recv = next_receive(w, peer);
-	if (!recv) {
-		/* For ever: it waits for a receive. */
-		if (qp->rnr_retry == 7)
-			return false;
-		return fail_sends(w, qp, IB_WC_RNR_RETRY_EXC_ERR);
-	}
+	if (!recv)
+		return find_no_receive(w, qp);
+	if (wr->inv >= 0 && !invalidate(w, peer, wr->inv, wr->inv_key))
+		return fail_both(w, qp, peer, IB_WC_REM_ACCESS_ERR);
 	if (recv->bytes < wr->bytes)
 		return fail_receive(w, qp, peer);
-	receive(w, peer, wr, 0);
+	receive(w, peer, qp, wr, 0);
 	return succeed(qp);
 }
 
@@ -445,6 +497,14 @@ static bool exec_rdma(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 		return fail_sends(w, qp, IB_WC_RETRY_EXC_ERR);
 	if (!may_access(w, peer, wr))
 		return fail_both(w, qp, peer, IB_WC_REM_ACCESS_ERR);
+	if (wr->imm) {
+		if (!next_receive(w, peer))
+			return find_no_receive(w, qp);
+		receive(w, peer, qp, wr, 0);
+	}
+	/* What was read is there nevertheless. */
+	if (wr->what == X_READ && wr->inv >= 0 && !invalidate(w, qp, wr->inv, wr->inv_key))
+		return fail_sends(w, qp, IB_WC_MW_BIND_ERR);
 	if (wr->user >= 0 && wr->what == X_WRITE)
 		w->user_word[wr->user] = wr->payload;
 	else if (wr->user >= 0)
@@ -579,11 +639,11 @@ static bool step(struct x_world *w, struct x_qp *qp)
 	switch (qp->state) {
 	case IB_QPS_ERR:
 		/* Nothing is taken from it any more. */
-		if (qp->srq >= 0)
+		if (qp->srq >= 0 && w->lie != X_LIE_EVENT)
 			tell_once(qp, X_LAST_WQE);
-		return flush(&qp->sq) | flush(&qp->rq);
+		return flush(qp, &qp->sq) | flush(qp, &qp->rq);
 	case IB_QPS_SQE:
-		return flush(&qp->sq);
+		return flush(qp, &qp->sq);
 	case IB_QPS_RTS:
 		return qp->sq.next != qp->sq.head && exec(w, qp);
 	default:

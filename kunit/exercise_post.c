@@ -28,13 +28,25 @@ static void count(struct x_world *w, atomic_t *what)
 		wake_up(&w->wait);
 }
 
-static void record(struct x_wr *wr, const struct ib_wc *wc)
+static void record(struct x_wr *wr, struct ib_cq *cq, const struct ib_wc *wc)
 {
 	struct x_queue *q = wr->q;
 	struct x_world *w = q->w;
 
 	wr->status = wc->status;
 	wr->len = wc->byte_len;
+	wr->wc = (struct x_whence){
+		.qp = wc->qp,
+		.cq = cq,
+		.opcode = wc->opcode,
+		.flags = wc->wc_flags,
+		.ex = wc->wc_flags & IB_WC_WITH_IMM ? be32_to_cpu(wc->ex.imm_data) :
+						      wc->ex.invalidate_rkey,
+		.src = wc->src_qp,
+	};
+	if (w->lie == X_LIE_CQ && wr->what == X_RECV && wc->qp->send_cq != cq)
+		wr->wc.cq = wc->qp->send_cq;
+	wr->wc.ex ^= w->lie == X_LIE_IMM;
 	wr->order = atomic_inc_return(&q->order);
 	if (atomic_cmpxchg(&wr->state, X_POSTED, X_COMPLETED) != X_POSTED)
 		atomic_inc(&w->stray);
@@ -50,9 +62,9 @@ static void x_done(struct ib_cq *cq, struct ib_wc *wc)
 		count(wr->q->w, &wr->q->w->lost);
 		return;
 	}
-	record(wr, wc);
+	record(wr, cq, wc);
 	if (lie == X_LIE_TWICE && wr->what == X_SEND && wc->status == IB_WC_SUCCESS)
-		record(wr, wc);
+		record(wr, cq, wc);
 }
 
 /* Neither polling nor arming fails. The last one counts, if some do. */
@@ -146,10 +158,34 @@ static enum x_verdict check_receive(struct x_world *w, struct x_queue *q, u32 po
 
 	if (wr->len != wr->want_len)
 		return x_want(w, "bytes received", wr->want_len, wr->len);
+	if (wr->want_wc.flags & (IB_WC_WITH_IMM | IB_WC_WITH_INVALIDATE) &&
+	    wr->wc.ex != wr->want_wc.ex)
+		return x_want(w, "what comes with a message", wr->want_wc.ex, wr->wc.ex);
+	if (header && wr->wc.src != wr->want_wc.src)
+		return x_want(w, "sender of a datagram", wr->want_wc.src, wr->wc.src);
+	if (wr->no_data)
+		return X_DONE;
 	if (received(w, q, pos, header) != wr->want_payload)
 		return x_want(w, "message received", wr->want_payload,
 			      received(w, q, pos, header));
 	return X_DONE;
+}
+
+/* Only the first two are there if it failed. */
+static enum x_verdict check_whence(struct x_world *w, const struct x_queue *q,
+				   const struct x_wr *wr)
+{
+	const struct x_whence *want = &wr->want_wc, *saw = &wr->wc;
+
+	if (saw->qp != want->qp)
+		return x_fail(w, "a completion of the %s queue is another QP's", q->name);
+	if (saw->cq != want->cq)
+		return x_fail(w, "a completion of the %s queue comes from another CQ", q->name);
+	if (wr->want != IB_WC_SUCCESS)
+		return X_DONE;
+	if (saw->opcode != want->opcode)
+		return x_want(w, "opcode of a completion", want->opcode, saw->opcode);
+	return x_want(w, "flags of a completion", want->flags, saw->flags);
 }
 
 static enum x_verdict check_wr(struct x_world *w, struct x_queue *q, u32 pos)
@@ -167,6 +203,8 @@ static enum x_verdict check_wr(struct x_world *w, struct x_queue *q, u32 pos)
 			      ib_wc_status_msg(wr->want), ib_wc_status_msg(wr->status));
 	if (!q->shared && wr->order != wr->want_order)
 		return x_want(w, "order of completions", wr->want_order, wr->order);
+	if (check_whence(w, q, wr))
+		return X_FAILED;
 	w->ended[wr->want]++;
 	if (wr->what == X_RECV && wr->want == IB_WC_SUCCESS)
 		return check_receive(w, q, pos);
@@ -235,6 +273,10 @@ struct x_wr *x_new_wr(struct x_world *w, struct x_queue *q, u32 ahead, enum x_wh
 	wr->mw = -1;
 	wr->user = -1;
 	wr->dest = -1;
+	wr->imm = false;
+	wr->inv = -1;
+	wr->no_data = false;
+	memset(&wr->want_wc, 0, sizeof(wr->want_wc));
 	wr->ended = false;
 	wr->payload = ++w->payload;
 	*(u64 *)(w->buf[q->dev] + offset) = wr->payload;
@@ -383,7 +425,7 @@ bool x_executes(const struct x_qp *qp)
 }
 
 /* How many messages there are receives for. */
-static u32 receives_for(struct x_world *w, struct x_qp *qp)
+u32 x_receives_for(struct x_world *w, struct x_qp *qp)
 {
 	struct x_qp *peer = xm_peer(w, qp);
 	struct x_queue *q = peer ? xm_receives(w, peer) : NULL;
@@ -451,12 +493,14 @@ static void build_sends(struct x_world *w, const struct x_op *op, struct x_sends
 	for (i = 0; i < n; i++, r >>= 5) {
 		wr = x_new_wr(w, &qp->sq, i, X_SEND, &chain->sge[i], bytes[r & 3]);
 		wr->signaled = qp->sig_all || r & 4 || i == n - 1;
+		wr->imm = r & 8;
 		chain->wr[i] = (struct ib_ud_wr){ .wr = {
 			.next = i + 1 < n ? &chain->wr[i + 1].wr : NULL,
 			.wr_cqe = &wr->cqe,
 			.sg_list = &chain->sge[i],
 			.num_sge = 1,
-			.opcode = r & 8 ? IB_WR_SEND_WITH_IMM : IB_WR_SEND,
+			.opcode = wr->imm ? IB_WR_SEND_WITH_IMM : IB_WR_SEND,
+			.ex.imm_data = cpu_to_be32(wr->payload),
 			.send_flags = wr->signaled && !qp->sig_all ? IB_SEND_SIGNALED : 0,
 		} };
 		if (has_bad_key(op) && !i) {
@@ -521,7 +565,7 @@ enum x_verdict x_qp_send(struct x_world *w, const struct x_op *op)
 	if (qp->type == IB_QPT_UD)
 		return send_datagrams(w, op, n);
 	if (qp->state == IB_QPS_RTS && (op->r >> 20) % 8) {
-		ready = receives_for(w, qp);
+		ready = x_receives_for(w, qp);
 		if (!ready)
 			return X_SKIPPED;
 		n = min(n, ready);
