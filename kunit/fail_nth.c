@@ -658,7 +658,8 @@ static struct kunit_suite fail_nth_suite = {
 };
 
 kunit_test_suites(&fail_nth_suite, &fail_nth_ca_suite, &fail_nth_mem_suite,
-		  &fail_nth_more_suite, &fail_nth_none_suite, &peer_fail_nth_suite);
+		  &fail_nth_more_suite, &fail_nth_none_suite, &fail_nth_red_suite,
+		  &peer_fail_nth_suite);
 
 MODULE_DESCRIPTION("KUnit: each allocation fails in turn");
 MODULE_LICENSE("GPL");

@@ -293,8 +293,9 @@ static int make_changed(void *arg)
 static void changes_that_the_driver_has_made(struct kunit *test)
 {
 	static const struct victim victims[] = {
-		{ "ib_modify_port", make_port, unmake_nothing, UNDO_QUIET },
-		{ "ib_modify_device", make_changed, unmake_nothing, UNDO_QUIET },
+		{ "ib_modify_port", make_port, unmake_nothing, UNDO_QUIET, .survives = true },
+		{ "ib_modify_device", make_changed, unmake_nothing, UNDO_QUIET,
+		  .survives = true },
 	};
 	struct target t = {};
 	int i;

@@ -285,11 +285,15 @@ KUNIT_ARRAY_PARAM(victim, victims_of_a_list, victim_name);
 
 static void a_search(struct kunit *test)
 {
+	struct victim call = *(const struct victim *)test->param_value;
 	struct p2p_victim *v = victim_new(test);
 
 	kvt_need_injection(test);
 	KUNIT_ASSERT_EQ(test, 0, make_client(v));
-	sweep(test, mock_new(test), test->param_value, v);
+	/* Where the kernel keeps the memory it answers, and remembers what if it can. */
+	if (call.make == make_distance_many)
+		call.survives = !p2p_rig_is_own(v->pdev);
+	sweep(test, mock_new(test), &call, v);
 }
 
 /* Returns whether all of it worked, and without asking for memory of the system. */
