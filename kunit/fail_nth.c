@@ -77,6 +77,7 @@ static void sweep_registration(struct kunit *test, struct reg *r)
 	/* For the tables and methods; the device of mock_alloc() is not used. */
 	r->test = test;
 	r->m->nports = r->nports;
+	mock_counter_methods(&r->m->ops);
 	mock_alloc(test, r->m);
 	mock_dealloc(r->m);
 	sweep(test, r->m, &device, r);

@@ -341,5 +341,6 @@ void mock_ca_methods(struct ib_device_ops *ops);
 void mock_eth_methods(struct ib_device_ops *ops, bool get_netdev);
 void mock_integrity_methods(struct ib_device_ops *ops);
 void mock_optional_methods(struct ib_device_ops *ops);
+void mock_counter_methods(struct ib_device_ops *ops);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Methods of the mock that few devices have: virtual functions, changes of ports and of
- * the device itself, the text of the firmware's version, the CPUs of vectors.
+ * the device itself, the text of the firmware's version, the CPUs of vectors, counters.
  *
  * Locking: mock->vf is the case's; nobody else calls its methods meanwhile. Attributes of
  * ports are changed under mock->lock, since the core asks for them at any time.
@@ -145,3 +145,41 @@ void mock_optional_methods(struct ib_device_ops *ops)
 	ops->get_vector_affinity = mock_get_vector_affinity;
 }
 EXPORT_SYMBOL_GPL(mock_optional_methods);
+
+static const struct rdma_stat_desc mock_counters[] = {
+	{ .name = "mock_frames" }, { .name = "mock_drops" },
+};
+
+static struct rdma_hw_stats *mock_alloc_hw_device_stats(struct ib_device *ibdev)
+{
+	return rdma_alloc_hw_stats_struct(mock_counters, ARRAY_SIZE(mock_counters),
+					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
+}
+
+static struct rdma_hw_stats *mock_alloc_hw_port_stats(struct ib_device *ibdev, u32 port)
+{
+	return mock_alloc_hw_device_stats(ibdev);
+}
+
+/* Each counter is as great as its place in the list. */
+static int mock_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port,
+			     int index)
+{
+	int i;
+
+	for (i = 0; i < stats->num_counters; i++)
+		stats->value[i] = i;
+	return stats->num_counters;
+}
+
+/**
+ * mock_counter_methods() - have a device and its ports count
+ * @ops: methods of one that does
+ */
+void mock_counter_methods(struct ib_device_ops *ops)
+{
+	ops->alloc_hw_device_stats = mock_alloc_hw_device_stats;
+	ops->alloc_hw_port_stats = mock_alloc_hw_port_stats;
+	ops->get_hw_stats = mock_get_hw_stats;
+}
+EXPORT_SYMBOL_GPL(mock_counter_methods);
