@@ -107,12 +107,27 @@ static void unmake_queued(void *arg)
 	unmake_driver(arg);
 }
 
+/* As soon as the driver is unregistered, that would do it, and leave the work item none. */
+static void unmake_in_work(void *arg)
+{
+	unsigned long end = jiffies + KVT_TIMEOUT;
+	struct reg *r = arg;
+
+	ib_unregister_device_queued(r->m->ibdev);
+	while (mock_exists("kvtm0") && time_before(jiffies, end))
+		schedule();
+	KUNIT_EXPECT_FALSE(r->test, mock_exists("kvtm0"));
+	unmake_driver(arg);
+}
+
 static void device_unregistration(struct kunit *test)
 {
 	static const struct victim ways[] = {
 		{ "ib_unregister_device_and_put", make_device, unmake_and_put },
 		{ "ib_unregister_driver", make_device, unmake_driver },
 		{ "ib_unregister_device_queued", make_device, unmake_queued },
+		{ "ib_unregister_device_queued, later", make_device, unmake_in_work,
+		  .work = "unregister_work" },
 	};
 	struct reg r = { .test = test };
 	int i;
@@ -123,6 +138,7 @@ static void device_unregistration(struct kunit *test)
 	mock_dealloc_by_core(r.m, true);
 	mock_alloc(test, r.m);
 	mock_dealloc(r.m);
+	work_fail_begin(test);
 	for (i = 0; i < ARRAY_SIZE(ways); i++) {
 		sweep_undo(test, r.m, &ways[i], &r);
 		KUNIT_EXPECT_FALSE(test, mock_exists("kvtm0"));
@@ -660,7 +676,7 @@ static struct kunit_suite fail_nth_suite = {
 
 kunit_test_suites(&fail_nth_suite, &fail_nth_ca_suite, &fail_nth_mem_suite,
 		  &fail_nth_more_suite, &fail_nth_none_suite, &fail_nth_red_suite,
-		  &peer_fail_nth_suite);
+		  &fail_nth_work_suite, &peer_fail_nth_suite);
 
 MODULE_DESCRIPTION("KUnit: each allocation fails in turn");
 MODULE_LICENSE("GPL");

@@ -107,9 +107,50 @@ static void memory_of_a_dmabuf(struct kunit *test)
 	expect_nothing_left(test, &t);
 }
 
+/* What cannot be mapped again where it is now is revoked: nothing else can be told. */
+static int make_moved(void *arg)
+{
+	struct target *t = arg;
+	int ret = make_mr(t);
+
+	if (ret)
+		return ret;
+	dmabuf_rig_move(t->buf, t->buf->base + LENGTH);
+	flush_work(&to_ib_umem_dmabuf(t->mr->umem)->remap);
+	if (!t->mr->umem->revoked)
+		return mock_mr_state(t->mr) == MOCK_MR_LIVE ? 0 : -EIO;
+	ret = mock_mr_state(t->mr) == MOCK_MR_REVOKED ? -ENOMEM : -EIO;
+	unmake_mr(t);
+	return ret;
+}
+
+static void memory_of_a_dmabuf_that_moves(struct kunit *test)
+{
+	static const struct victim victim = {
+		"a dma-buf moves", make_moved, unmake_mr, UNDO_MAKES,
+		.work = "remap_region",
+	};
+	struct target t = {
+		.mem = {
+			.path = IB_MEM_DMABUF,
+			.length = LENGTH,
+			.has_fd = true,
+		},
+	};
+
+	if (!IS_ENABLED(CONFIG_DMABUF_MOVE_NOTIFY))
+		kunit_skip(test, "without CONFIG_DMABUF_MOVE_NOTIFY");
+	target_up(test, &t);
+	work_fail_begin(test);
+	t.mem.fd = t.buf->fd;
+	sweep(test, t.m, &victim, &t);
+	expect_nothing_left(test, &t);
+}
+
 static struct kunit_case fail_nth_mem_cases[] = {
 	KUNIT_CASE(memory_of_a_peer),
 	KUNIT_CASE(memory_of_a_dmabuf),
+	KUNIT_CASE(memory_of_a_dmabuf_that_moves),
 	{}
 };
 

@@ -52,6 +52,7 @@ extern struct kunit_suite fail_nth_mem_suite;
 extern struct kunit_suite fail_nth_more_suite;
 extern struct kunit_suite fail_nth_none_suite;
 extern struct kunit_suite fail_nth_red_suite;
+extern struct kunit_suite fail_nth_work_suite;
 extern struct kunit_suite p2p_kernel_suite;
 extern struct kunit_suite p2p_list_suite;
 extern struct kunit_suite p2p_map_suite;
