@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Each allocation of a call of peer-to-peer DMA fails in turn.
+ * Each allocation of a call of peer-to-peer DMA fails in turn, and of a registration of
+ * such memory.
  */
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/mman.h>
 #include <linux/module.h>
 #include <linux/scatterlist.h>
+#include <linux/sched.h>
 #include <linux/string.h>
 #include <kunit/resource.h>
 #include <kunit/test.h>
 #include <kverbs/p2pdma.h>
+#include <rdma/ib_verbs.h>
 
 #include "../p2pdma/trace.h"
+#include "ca_rig.h"
+#include "emu_rig.h"
+#include "emu_rig_net.h"
 #include "fail_nth.h"
 #include "lib.h"
 #include "p2p_rig.h"
@@ -372,6 +381,108 @@ static void queries_of_a_provider(struct kunit *test)
 	QUIET_VOID(test, pci_p2pdma_client_list_free(&v->clients));
 }
 
+/* --- under the verbs --------------------------------------------------------- */
+
+#define HCA		"kvt_p2p"
+
+/* Pages that do not fit into one piece of a scatter list. */
+#define USER_PAGES	200UL
+
+/**
+ * struct p2p_region - what a process has mapped of a provider, for an HCA
+ * @v: the provider
+ * @end: the HCA, which has its place on the PCI bus, and the PD
+ * @mem: what is registered
+ * @mr: what that has come to
+ */
+struct p2p_region {
+	struct p2p_victim *v;
+	struct rig_end end;
+	struct ib_mem mem;
+	struct ib_mr *mr;
+};
+
+/* The last page first: neighbours are not neighbours in the provider's memory. */
+static void map_pages(struct kunit *test, struct file *file, unsigned long addr)
+{
+	unsigned long i, at;
+
+	for (i = USER_PAGES; i-- > 0;) {
+		at = vm_mmap(file, addr + i * PAGE_SIZE, PAGE_SIZE, PROT_READ | PROT_WRITE,
+			     MAP_SHARED | MAP_FIXED, 0);
+		KUNIT_ASSERT_EQ(test, addr + i * PAGE_SIZE, at);
+	}
+}
+
+static void close_file(void *file)
+{
+	filp_close(file, NULL);
+}
+
+static unsigned long map_provider(struct kunit *test, struct pci_dev *provider)
+{
+	unsigned long addr = ca_rig_map(test, USER_PAGES);
+	struct file *file;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/p2pmem/allocate",
+		 pci_name(provider));
+	file = filp_open(path, O_RDWR, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(file));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, close_file, file));
+	map_pages(test, file, addr);
+	return addr;
+}
+
+static int make_region(void *arg)
+{
+	struct p2p_region *r = arg;
+
+	r->mr = ib_reg_mem(r->end.pd, &r->mem, r->mem.start, IB_ACCESS_LOCAL_WRITE);
+	return PTR_ERR_OR_ZERO(r->mr);
+}
+
+static void unmake_region(void *arg)
+{
+	struct p2p_region *r = arg;
+
+	WARN_ON(ib_dereg_mr(r->mr));
+}
+
+/* References to the provider, its pinned pages, and the regions of the PD. */
+static int count_region(void *arg)
+{
+	struct p2p_region *r = arg;
+
+	return count_references(r->v) + atomic64_read(&current->mm->pinned_vm) +
+	       atomic_read(&r->end.pd->usecnt);
+}
+
+static const struct victim victim_region = {
+	"ib_reg_mem, p2p", make_region, unmake_region, .held = count_region,
+};
+
+static void memory_that_a_process_has_mapped(struct kunit *test)
+{
+	struct p2p_region *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+
+	kvt_need_injection(test);
+	KUNIT_ASSERT_NOT_NULL(test, r);
+	r->v = victim_new(test);
+	/* Where the memory is: there is a way in any machine. */
+	rig_device_at(test, HCA, pci_name(r->v->pdev));
+	rig_end_up(test, &r->end, HCA, 1);
+	r->mem = (struct ib_mem) {
+		.path = IB_MEM_P2P,
+		.start = map_provider(test, r->v->pdev),
+		.length = USER_PAGES << PAGE_SHIFT,
+	};
+	sweep(test, mock_new(test), &victim_region, r);
+	KUNIT_EXPECT_EQ(test, IB_MEM_P2P, r->mem.found);
+	KUNIT_EXPECT_EQ(test, 0, atomic64_read(&current->mm->pinned_vm));
+	vm_munmap(r->mem.start, USER_PAGES << PAGE_SHIFT);
+}
+
 static struct kunit_case p2p_fail_nth_cases[] = {
 	KUNIT_CASE(memory_of_a_device),
 	KUNIT_CASE(more_memory_of_a_device),
@@ -381,6 +492,7 @@ static struct kunit_case p2p_fail_nth_cases[] = {
 	KUNIT_CASE(memory_of_a_device_needs_none_of_the_system),
 	KUNIT_CASE_PARAM(users_of_a_provider, quiet_gen_params),
 	KUNIT_CASE_PARAM(queries_of_a_provider, quiet_gen_params),
+	KUNIT_CASE_SLOW(memory_that_a_process_has_mapped),
 	{}
 };
 
