@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which devices there are, and what sysfs says of them.
+ * Which devices exist, and what sysfs says about them.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -79,7 +79,7 @@ bool device_in_sysfs(const char *device)
 	return !access(path, F_OK);
 }
 
-/* What a link in the device's directory points to: its last part. */
+/* Last component of the target of a link in the device's directory. */
 static bool linked_name(const char *device, const char *link, char *name,
 			size_t size)
 {
@@ -98,8 +98,8 @@ static bool linked_name(const char *device, const char *link, char *name,
 }
 
 /*
- * A device of software has a parent that no driver is bound to; it carries its
- * maker's name and a number.
+ * The parent of a software device has no driver; the device's name is that of
+ * its maker and a number.
  */
 void device_driver(const char *device, char *driver, size_t size)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What went wrong, and what to do about it.
+ * Error messages: what went wrong, and what to do about it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@ int say_error(const char *format, ...)
 {
 	va_list args;
 
-	/* What was printed before stands before it. */
+	/* Earlier output comes first. */
 	fflush(stdout);
 	fputs("kverbs: ", stderr);
 	va_start(args, format);
@@ -169,7 +169,7 @@ int finish_output(int status)
 {
 	if (!fflush(stdout) && !ferror(stdout))
 		return status;
-	/* Whoever reads has seen enough. */
+	/* The reader has seen enough. */
 	if (errno == EPIPE)
 		return STATUS_FAILED;
 	return say_error("cannot write the output: %s", strerror(errno));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The attributes of channel adapters and ports, one line of a table each: where
- * it is, what a person calls it, what JSON calls it, and how it is written. Only
- * what the kernel's structure is long enough for is looked at.
+ * The attributes of channel adapters and ports, each a line of a table: its
+ * place, its label in text, its name in JSON, and its format. Attributes beyond
+ * the end of the kernel's structure are ignored.
  */
 #include <endian.h>
 #include <inttypes.h>
@@ -10,16 +10,16 @@
 
 #include "kverbs.h"
 
-/* Columns: of a label, and of a line that is broken. */
+/* Width in columns of a label, and of a line before it is broken. */
 #define LABEL_WIDTH	27
 #define LINE_WIDTH	78
 
 enum kind {
-	HEADING,	/* of a group */
+	HEADING,	/* heading of a group */
 	NUMBER,
 	LIMIT,		/* a number; 0 is left out */
 	HEX,
-	LID,		/* a number, in hexadecimal besides */
+	LID,		/* a number, also in hexadecimal */
 	GUID,
 	BYTES,
 	BITMAP,		/* of sizes in bytes */
@@ -32,14 +32,14 @@ enum kind {
 };
 
 /**
- * struct field - an attribute
- * @kind: how it is written
- * @label: for people; NULL: in JSON only
- * @name: in JSON; the name in the structure
- * @offset: in the structure
- * @size: bytes
- * @text: ENUM: gives the name of a value
- * @flags: FLAGS: their names
+ * struct field - describes an attribute
+ * @kind: its format
+ * @label: label in text; NULL: in JSON only
+ * @name: name in JSON, the same as in the structure
+ * @offset: offset in the structure
+ * @size: size in bytes
+ * @text: ENUM: function that returns the name of a value
+ * @flags: FLAGS: names of the flags
  */
 struct field {
 	enum kind kind;
@@ -183,7 +183,7 @@ static void print_label(int indent, const char *label)
 	printf("%*s%-*s", indent, "", LABEL_WIDTH - indent, label);
 }
 
-/* A list of words, broken where it gets too long. */
+/* Prints a word of a list, which is broken where a line gets too long. */
 static void print_word(unsigned int *column, const char *word)
 {
 	if (*column > LABEL_WIDTH && *column + strlen(word) > LINE_WIDTH) {
@@ -205,7 +205,7 @@ static void print_flags(const struct name *names, uint64_t flags)
 		print_word(&column, name);
 }
 
-/* The last of the sizes from @size on each of which is twice the one before. */
+/* Returns the last size of a run that starts at @size and doubles at each step. */
 static uint64_t last_of_run(uint64_t sizes, uint64_t size)
 {
 	while (size << 1 & sizes)
@@ -222,7 +222,7 @@ static void print_bitmap(uint64_t sizes)
 	while (sizes) {
 		size = sizes & -sizes;
 		end = last_of_run(sizes, size);
-		/* 0 where @end is the greatest that there can be. */
+		/* The mask is 0 if @end is the greatest possible size. */
 		sizes &= -(end << 1);
 		if (end > size << 1)
 			snprintf(word, sizeof(word), "%s to %s%s",
@@ -295,7 +295,10 @@ static void print_value(const struct field *field, const void *attr)
 	}
 }
 
-/* What says nothing: a limit of what there is not, a number of Ethernet's. */
+/*
+ * Tells whether an attribute says nothing: the limit of a missing feature, an
+ * InfiniBand number on Ethernet.
+ */
 static bool field_is_empty(const struct field *field, const void *attr)
 {
 	switch (field->kind) {
@@ -315,7 +318,7 @@ static bool field_is_empty(const struct field *field, const void *attr)
 	}
 }
 
-/* A group appears with the first attribute of it that does. */
+/* The heading of a group is printed with its first printed attribute. */
 static void print_fields(const struct field *field, const void *attr,
 			 uint32_t attr_size, int indent, bool all)
 {
@@ -375,7 +378,7 @@ static void print_gids(const struct kverbs_ca_port_attr *port, bool all)
 	}
 }
 
-/* Bit 15 tells members of a partition apart: limited ones hear full ones only. */
+/* Bit 15 distinguishes members of a partition: limited ones can only talk to full ones. */
 static const char *membership(uint16_t pkey)
 {
 	if (!(pkey & 0x7fff))

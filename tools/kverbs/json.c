@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A writer of JSON (RFC 8259). The caller sees to it that members have keys and
- * elements have none; commas, nesting, quoting and UTF-8 are seen to here.
+ * A writer of JSON (RFC 8259). The caller must give keys to members and none to
+ * elements; this file takes care of commas, nesting, quoting and UTF-8.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -16,8 +16,8 @@ void json_start(struct json *json, FILE *out, bool compact)
 }
 
 /*
- * Bytes of the UTF-8 sequence at text, 0 if it is not a valid one: overlong,
- * of a surrogate, beyond the last code point, or cut off.
+ * Returns the length of the UTF-8 sequence at text, 0 if it is invalid:
+ * overlong, a surrogate, beyond the last code point, or truncated.
  */
 static unsigned int utf8_length(const unsigned char *text)
 {
@@ -45,7 +45,10 @@ static unsigned int utf8_length(const unsigned char *text)
 	if (forms[i].length > 1 &&
 	    (text[1] < forms[i].low || text[1] > forms[i].high))
 		return 0;
-	/* The end of the string is no continuation: none is read behind it. */
+	/*
+	 * The end of the string is not a continuation byte: nothing is read
+	 * beyond it.
+	 */
 	for (k = 2; k < forms[i].length; k++)
 		if ((text[k] & 0xc0) != 0x80)
 			return 0;
@@ -80,7 +83,7 @@ static void json_break(struct json *json)
 	fprintf(json->out, "\n%*s", (int)json->depth * 2, "");
 }
 
-/* What stands before each value. */
+/* Writes what precedes each value. */
 static void json_key(struct json *json, const char *key)
 {
 	if (json->depth) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The command kverbs: what its files give each other.
+ * The command kverbs: declarations that its files share.
  *
  *	main.c		commands, --help, --version
  *	list.c, show.c, monitor.c, reg.c	a command each
@@ -9,8 +9,8 @@
  *	fields.c	the attributes of CAs and ports, as tables
  *	text.c		names and units
  *	json.c		a writer
- *	devices.c	which devices there are, and what sysfs says of them
- *	error.c		what went wrong, and what to do
+ *	devices.c	which devices exist, and what sysfs says about them
+ *	error.c		messages about errors and what to do about them
  *
  * A command is a struct command, in the table in main.c. Its run() gets its own
  * arguments, its name first, and returns an exit status.
@@ -53,14 +53,14 @@ extern const struct command reg_command;
 extern const struct command p2p_command;
 
 /* main.c */
-/* The help of a command on stdout. Return: STATUS_OK. */
+/* Prints the help of a command to stdout. Return: STATUS_OK. */
 int command_help(const struct command *cmd);
-/* Says what is wrong with the arguments. Return: STATUS_USAGE. */
+/* Reports what is wrong with the arguments. Return: STATUS_USAGE. */
 int usage_error(const struct command *cmd, const char *format, ...)
 	__printf(2, 3);
-/* For what getopt_long() does not know. Return: STATUS_USAGE. */
+/* For options that getopt_long() does not know. Return: STATUS_USAGE. */
 int option_error(const struct command *cmd);
-/* A number in an argument, from min to max. Return: false if it is none. */
+/* Parses a number between min and max. Return: false if text is not such a number. */
 bool parse_number(const char *text, uint64_t min, uint64_t max,
 		  uint64_t *number);
 
@@ -70,20 +70,20 @@ struct devices {
 	char (*names)[CA_NAME_MAX];
 };
 
-/* Those with a file, sorted as people count. Return: 0 or a negative errno. */
+/* Finds the devices with a file, in natural order. Return: 0 or a negative errno. */
 int devices_find(struct devices *devices);
 void devices_free(struct devices *devices);
-/* Whether the kernel has it, with a file or without. */
+/* Tells whether the kernel has the device, with a file or without. */
 bool device_in_sysfs(const char *device);
-/* What drives it, as far as sysfs tells; else "". */
+/* The device's driver if sysfs has it, else "". */
 void device_driver(const char *device, char *driver, size_t size);
 /* Name of a network device; "" for index 0, a number if it is gone. */
 const char *netdev_name(uint32_t index, char name[32]);
 
-/* error.c: each says on stderr what is wrong and what to do. */
+/* error.c: each function reports on stderr what is wrong and what to do. */
 /*
- * Begins with the command's name. What is to be done stands in further lines.
- * Return: STATUS_FAILED.
+ * The message begins with the command's name; further lines say what to do. Return:
+ * STATUS_FAILED.
  */
 int say_error(const char *format, ...) __printf(1, 2);
 /* There is nothing to list. Return: STATUS_FAILED. */
@@ -91,13 +91,13 @@ int say_no_device(void);
 /* ca_open_file() has failed. Return: STATUS_FAILED. */
 int say_open_error(const char *device, int error, bool write);
 /*
- * Opens a device's file and its channel adapter, and says what fails.
+ * Opens a device's file and its channel adapter, and reports errors.
  * Return: STATUS_OK or STATUS_FAILED, with nothing left open.
  */
 int open_ca(struct ca *ca, const char *device, int flags);
-/* A request has failed; what: as in "cannot <what>". Return: STATUS_FAILED. */
+/* Reports a failed request; what: as in "cannot <what>". Return: STATUS_FAILED. */
 int say_request_error(const char *device, const char *what, int error);
-/* Flushes stdout. Return: status, or STATUS_FAILED if it cannot be written. */
+/* Flushes stdout. Return: status, or STATUS_FAILED if writing fails. */
 int finish_output(int status);
 
 /* memory.c */
@@ -106,11 +106,11 @@ int finish_output(int status);
 
 /**
  * struct memory - memory to register
- * @start: where this process has it
- * @size: bytes, perhaps more than were asked for
+ * @start: address in this process
+ * @size: bytes, perhaps more than requested
  * @dmabuf: a dma-buf of all of it, or -1
- * @owner: whose it is, or -1
- * @file: where it is, or -1
+ * @owner: file of the device that owns it, or -1
+ * @file: file that it is mapped from, or -1
  */
 struct memory {
 	char *start;
@@ -121,13 +121,13 @@ struct memory {
 };
 
 /*
- * source: MEMORY_*, or a device's file. Says what fails.
- * Return: STATUS_OK or STATUS_FAILED, with nothing left to be put.
+ * source: MEMORY_*, or a device's file. Reports errors. Return: STATUS_OK or
+ * STATUS_FAILED, with nothing left to put.
  */
 int memory_get(struct memory *mem, const char *source, uint64_t size);
 void memory_put(struct memory *mem);
 
-/* text.c: names, never NULL. What has none gets one with its number, in buf. */
+/* text.c: names, never NULL. A number without a name gets one made from it, in buf. */
 #define TEXT_MAX	64
 
 const char *text_port_state(uint32_t state, char *buf);
@@ -137,27 +137,27 @@ const char *text_gid_type(uint32_t type, char *buf);
 const char *text_node_type(uint32_t type, char *buf);
 const char *text_atomic(uint32_t cap, char *buf);
 const char *text_path(uint32_t path, char *buf);
-/* Why memory is not on a path, in words; error: a negative errno. */
+/* Why memory is not available on a path, in words; error: a negative errno. */
 const char *text_path_error(uint32_t path, int error);
 const char *text_event(uint32_t type, char *buf);
 const char *text_speed(uint32_t speed, char *buf);
-/* Lanes of a link; 0 if the width is none. */
+/* Lanes of a link; 0 if the width is invalid. */
 unsigned int link_lanes(uint32_t width);
-/* Mb/s of a link, before encoding, as it is sold; 0 if that is unknown. */
+/* Mb/s of a link, before encoding, as marketed; 0 if unknown. */
 unsigned int link_mbps(uint32_t width, uint32_t speed);
 /* "4X EDR, 100 Gb/s" */
 const char *text_link(uint32_t width, uint32_t speed, char *buf);
 const char *text_guid(__be64 guid, char *buf);
 const char *text_gid(const uint8_t gid[16], char *buf);
-/* "2 MiB" where that is exact; 0 is "0". */
+/* "2 MiB" if that is exact; 0 is "0". */
 const char *text_bytes(uint64_t bytes, char *buf);
-/* 4.096 us * 2^n, in a fitting unit */
+/* 4.096 us * 2^n, in a suitable unit */
 const char *text_timeout(unsigned int n, char *buf);
 const char *text_ns(uint64_t ns, char *buf);
-/* As printf %s, with what a terminal might obey replaced. */
+/* Like printf %s, but replaces characters that could control a terminal. */
 void print_text(FILE *out, const char *text);
 
-/* The name of a flag, or of a value that is looked up like one. */
+/* The name of a flag, or of a value that is looked up in the same way. */
 struct name {
 	uint64_t value;
 	const char *name;
@@ -171,13 +171,13 @@ extern const struct name access_names[];
 extern const struct name path_names[];
 extern const struct name mr_flag_names[];
 
-/* "read|write|none" and the like. Return: false if it is none of them. */
+/* Parses one of several names, like "read|write|none". Return: false if it is none of them. */
 bool parse_name(const struct name *names, const char *text, size_t len,
 		uint64_t *value);
 
 /*
- * Takes the lowest flag off flags. Return: its name, perhaps in buf; NULL if
- * there was none.
+ * Removes the lowest flag from flags. Return: its name, perhaps in buf; NULL if there was no
+ * flag.
  */
 const char *next_flag(const struct name *names, uint64_t *flags, char *buf);
 
@@ -185,8 +185,8 @@ const char *next_flag(const struct name *names, uint64_t *flags, char *buf);
 #define JSON_DEPTH	16
 
 /*
- * What is being written: into out, over several lines unless it is compact.
- * filled: whether something is in the array or object of each level.
+ * A document being written to out, over several lines unless it is compact. filled: whether
+ * the array or object of each level has contents.
  */
 struct json {
 	FILE *out;
@@ -197,10 +197,10 @@ struct json {
 };
 
 void json_start(struct json *json, FILE *out, bool compact);
-/* key: NULL in an array and outermost. */
+/* key: NULL in an array and at the outermost level. */
 void json_object(struct json *json, const char *key);
 void json_array(struct json *json, const char *key);
-/* Ends the innermost object or array; after the outermost, the line. */
+/* Ends the innermost object or array, and after the outermost one the line. */
 void json_end(struct json *json);
 void json_string(struct json *json, const char *key, const char *value);
 void json_number(struct json *json, const char *key, uint64_t value);
@@ -210,10 +210,10 @@ void json_flags(struct json *json, const char *key, const struct name *names,
 		uint64_t flags);
 
 /* fields.c */
-/* all: also what is 0, and empty entries of tables. */
+/* all: include limits of 0 and empty entries of tables. */
 void print_ca(const struct kverbs_ca_attr *attr, bool all);
 void print_port(const struct kverbs_ca_port_attr *port, bool all);
-/* Members of the innermost object. */
+/* Writes members of the innermost object. */
 void json_ca(struct json *json, const struct kverbs_ca_attr *attr);
 void json_port(struct json *json, const struct kverbs_ca_port_attr *port,
 	       bool all);

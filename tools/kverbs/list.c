@@ -11,7 +11,7 @@
 
 #include "kverbs.h"
 
-/* What is said of a device in a line; each is a column. */
+/* The columns of a device's line. */
 enum {
 	COL_NAME, COL_PORTS, COL_STATE, COL_LINK, COL_GUID, COL_FW, COL_DRIVER,
 	COL_NETDEV, COL_COUNT
@@ -189,8 +189,8 @@ static void json_device(struct json *json, const struct kverbs_ca_attr *attr)
 }
 
 /*
- * Says what goes wrong. Return: false if there is no answer; a device that was
- * removed a moment ago is just not there: then status stays.
+ * Reports errors. Return: false if there is no answer. A device that was
+ * removed a moment ago is simply not listed: then status stays unchanged.
  */
 static bool ask(const char *device, struct kverbs_ca_attr **attr, int *status)
 {

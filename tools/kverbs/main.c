@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * kverbs: looks at channel adapters, watches them, tries things on them.
+ * kverbs: shows channel adapters, watches them, and tries operations on them.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -59,7 +59,7 @@ int usage_error(const struct command *cmd, const char *format, ...)
 	return STATUS_USAGE;
 }
 
-/* getopt_long() has said what it did not like. */
+/* getopt_long() has reported the error already. */
 int option_error(const struct command *cmd)
 {
 	fprintf(stderr, "Usage: kverbs %s%s%s\n", cmd->name,
@@ -72,7 +72,7 @@ bool parse_number(const char *text, uint64_t min, uint64_t max,
 {
 	char *end;
 
-	/* strtoull() takes blanks, and a sign that it turns around. */
+	/* strtoull() accepts blanks, and negates a number with a minus sign. */
 	if (*text < '0' || *text > '9')
 		return false;
 	errno = 0;
@@ -85,7 +85,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 	char *name = NULL;
 	int status;
 
-	/* It stands in the messages of getopt_long(). */
+	/* The name appears in the messages of getopt_long(). */
 	if (asprintf(&name, "kverbs %s", cmd->name) < 0)
 		return say_error("no memory");
 	argv[0] = name;
@@ -98,7 +98,10 @@ int main(int argc, char **argv)
 {
 	size_t i;
 
-	/* A reader that has gone is an error of a write, not the end. */
+	/*
+	 * A reader that has gone causes a write error instead of killing the
+	 * process.
+	 */
 	signal(SIGPIPE, SIG_IGN);
 	if (argc < 2) {
 		fputs("kverbs: which command? See: kverbs --help\n", stderr);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory to register: the system's, a dma-buf that the kernel makes of such memory,
- * peer-to-peer memory of a PCI device, or a fake GPU's (drivers/fake_gpu), whose requests
- * stand for those of a real one.
+ * Memory to register: system memory, a dma-buf that the kernel makes from it,
+ * peer-to-peer memory of a PCI device, or memory of a fake GPU (drivers/fake_gpu), whose
+ * requests stand for those of a real one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include "kverbs.h"
 
 #define UDMABUF_NODE	"/dev/udmabuf"
-/* What a provider of peer-to-peer memory has in its directory. */
+/* File in the directory of a provider of peer-to-peer memory. */
 #define P2P_FILE	"/p2pmem/allocate"
 
 static int say_no_memory(const struct memory *mem, int error)
@@ -37,7 +37,7 @@ static int say_no_udmabuf(const struct memory *mem, int error)
 			 text_bytes(mem->size, buf), strerror(error));
 }
 
-/* What has been got is memory_put()'s to undo. */
+/* memory_put() undoes whatever was done before an error. */
 static bool map(struct memory *mem, int fd, int flags, off_t offset)
 {
 	void *start = mmap(NULL, mem->size, PROT_READ | PROT_WRITE, flags, fd,

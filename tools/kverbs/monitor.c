@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * kverbs monitor: events as they come, a line each. Without names of devices
- * it watches all of them, and those that come while it runs. SIGINT and SIGTERM
- * are waited for like events.
+ * kverbs monitor: prints events as they come, a line each. Without names of
+ * devices it watches all of them, and those that appear while it runs. It waits
+ * for SIGINT and SIGTERM as for events.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,10 +20,10 @@
 
 #include "kverbs.h"
 
-/* Of a line that this command makes by itself: a device has come. */
+/* Type of a line that this command generates itself: a device has appeared. */
 #define EVENT_ADDED	UINT32_MAX
 
-/* Of what is read at a time: a full queue of events fits. */
+/* Bytes to read at a time: room for a full queue of events. */
 #define READ_SIZE	4096
 
 struct watch {
@@ -33,14 +33,14 @@ struct watch {
 };
 
 /**
- * struct monitor - what is watched
+ * struct monitor - state of the command
  * @watches: the devices
- * @count: of them
+ * @count: number of @watches
  * @dir: inotify descriptor for new devices, or -1
  * @signals: signalfd of SIGINT and SIGTERM
- * @json: lines of JSON
- * @left: events until the end; 0 for no end
- * @ended: enough was seen
+ * @json: print lines of JSON
+ * @left: events left until the command ends; 0 for no limit
+ * @ended: enough events were seen
  */
 struct monitor {
 	struct watch *watches;
@@ -97,7 +97,7 @@ static uint32_t used_pkeys(const struct kverbs_ca_port_attr *port)
 	return used;
 }
 
-/* How it is now: what a person would look up after such an event. */
+/* Prints the current state of what a person would look up after such an event. */
 static void print_now(uint32_t type, const struct kverbs_ca_port_attr *port)
 {
 	char state[TEXT_MAX], link[TEXT_MAX];
@@ -180,7 +180,7 @@ static void show_event(struct monitor *monitor, const struct watch *watch,
 	else
 		print_event(watch->name, event, port);
 	free(port);
-	/* Whoever reads the lines wants them now. */
+	/* The reader wants each line at once. */
 	fflush(stdout);
 	if (monitor->left && !--monitor->left)
 		monitor->ended = true;
@@ -243,7 +243,7 @@ static int watch_all(struct monitor *monitor)
 	int ret, status = STATUS_OK;
 	size_t i;
 
-	/* Before looking, so that none comes unseen in between. */
+	/* Before the directory is read, so that no device is missed in between. */
 	monitor->dir = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	if (monitor->dir >= 0)
 		inotify_add_watch(monitor->dir, CA_DIR,
@@ -259,7 +259,7 @@ static int watch_all(struct monitor *monitor)
 	return status;
 }
 
-/* A device that was given another name has a new file with its old number. */
+/* A renamed device has a new file with its old number. */
 static bool is_watched(struct monitor *monitor, const char *name, int fd)
 {
 	struct stat st = {};
@@ -288,7 +288,7 @@ static void show_new(struct monitor *monitor, const struct watch *watch)
 	show_event(monitor, watch, &event);
 }
 
-/* It may have gone again, or not be for us. */
+/* The device may have gone again, or not be meant for us. */
 static void watch_new(struct monitor *monitor, const char *name)
 {
 	struct ca ca;
@@ -317,8 +317,8 @@ static void read_dir(struct monitor *monitor)
 }
 
 /*
- * What a device has to tell. Return: false if it is gone, or cannot be read:
- * then status says so.
+ * Reads and prints a device's events. Return: false if it is gone, or cannot be
+ * read: then status is set.
  */
 static bool read_events(struct monitor *monitor, const struct watch *watch,
 			int *status)
@@ -358,7 +358,7 @@ static int wait_for_any(struct monitor *monitor, struct pollfd *fds)
 	return poll(fds, monitor->count + 2, -1);
 }
 
-/* From the last one: those that go leave the places of the others alone. */
+/* Starts with the last one: removals then do not move the others. */
 static void read_all(struct monitor *monitor, const struct pollfd *fds,
 		     int *status)
 {
@@ -372,7 +372,7 @@ static void read_all(struct monitor *monitor, const struct pollfd *fds,
 			watch_drop(monitor, i);
 	if (new_devices && !monitor->ended)
 		read_dir(monitor);
-	/* After what had come before the signal. */
+	/* Handled after the events that came before the signal. */
 	if (interrupted)
 		monitor->ended = true;
 }
@@ -397,7 +397,7 @@ static int watch_until_end(struct monitor *monitor)
 	return status;
 }
 
-/* They end us while we wait, after what was seen has been written. */
+/* The signals end the command while it waits, after it has written what was seen. */
 static int catch_signals(void)
 {
 	sigset_t signals;

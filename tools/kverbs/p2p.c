@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * kverbs p2p: which PCI functions get at whose memory, as a matrix, in words, as JSON.
+ * kverbs p2p: which PCI functions reach which memory, as a matrix, in words, or as JSON.
  */
 #include <getopt.h>
 #include <stdlib.h>
@@ -11,14 +11,14 @@
 #include "kverbs.h"
 #include "p2p.h"
 
-/* Of a terminal that does not tell. */
+/* For a terminal that does not report its width. */
 #define WIDTH_DEFAULT	80
 #define GAP		2
 
 struct p2p {
 	bool json;
 	bool why;
-	char **clients;		/* only these, or all */
+	char **clients;		/* only these; all if empty */
 	int nr_clients;
 };
 
@@ -72,7 +72,7 @@ static int say_no_provider(void)
 			 "  modprobe kverbs_bar_mem, then bind the function to it");
 }
 
-/* Where there is only one domain, nobody wants to read its number. */
+/* With only one domain, its number is left out. */
 static size_t domain_to_skip(const struct p2p_matrix *matrix)
 {
 	size_t i;
@@ -111,7 +111,7 @@ static const char *cell(const struct p2p_route *route, char buf[TEXT_MAX])
 	return buf;
 }
 
-/* Columns of the terminal; those of a file have no end. */
+/* Number of columns of the terminal; a file has no limit. */
 static size_t width(void)
 {
 	struct winsize size;
@@ -125,11 +125,11 @@ static size_t width(void)
 
 /**
  * struct table - how the matrix is laid out
- * @skip: characters of names that are left out
+ * @skip: number of characters to leave out of names
  * @client: width of the clients' names
  * @driver: width of their drivers' names
  * @cell: width of a cell
- * @columns: how many providers go side by side
+ * @columns: number of providers side by side
  */
 struct table {
 	size_t skip;
@@ -172,7 +172,7 @@ static struct table lay_out(const struct p2p *p2p, const struct p2p_matrix *matr
 	return t;
 }
 
-/* The first provider that has no place in the block. */
+/* Returns the first provider that does not fit into the block. */
 static size_t block_end(const struct table *t, const struct p2p_matrix *matrix, size_t first)
 {
 	size_t left = matrix->nr_providers - first;
@@ -194,7 +194,7 @@ static void print_cells(const struct table *t, const struct p2p_matrix *matrix,
 	putchar('\n');
 }
 
-/* As many providers as fit side by side, from the first on. */
+/* Prints as many providers as fit side by side, starting with @first. */
 static void print_block(const struct p2p *p2p, const struct table *t,
 			const struct p2p_matrix *matrix, size_t first)
 {
@@ -267,7 +267,7 @@ static void print_routes(const struct p2p *p2p, const struct p2p_matrix *matrix)
 
 /* --- JSON -------------------------------------------------------------------------- */
 
-/* null for what the text has as a hyphen. */
+/* Writes null where the text has a hyphen. */
 static void json_word(struct json *json, const char *key, const char *word)
 {
 	if (strcmp(word, "-"))
@@ -276,7 +276,7 @@ static void json_word(struct json *json, const char *key, const char *word)
 		json_null(json, key);
 }
 
-/* Names with commas between them. */
+/* Takes names separated by commas. */
 static void json_names(struct json *json, const char *key, const char *names)
 {
 	char name[P2P_NAME];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the module kverbs_p2pdma says in debugfs. Lines are key=value pairs; keys that
- * are not known here are passed over, so that more may come.
+ * Reads the debugfs files of the module kverbs_p2pdma. Lines are key=value pairs;
+ * unknown keys are ignored, so that the kernel may add more.
  */
 #include <errno.h>
 #include <limits.h>
@@ -15,7 +15,7 @@
 #define PAIRS_MAX	16
 #define BLANKS		"\n "
 
-/* A line, taken apart in place. */
+/* A line, split in place. */
 struct pairs {
 	size_t count;
 	char *key[PAIRS_MAX];
@@ -152,7 +152,7 @@ static int read_file(struct p2p_matrix *matrix, const char *name,
 
 /* --- order ------------------------------------------------------------------------- */
 
-/* Names have hexadecimal digits of fixed widths, but for domains beyond ffff. */
+/* Names consist of hexadecimal digits of fixed widths, except for domains beyond ffff. */
 static int compare_names(const char *a, const char *b)
 {
 	size_t len_a = strlen(a), len_b = strlen(b);
@@ -176,13 +176,13 @@ static int compare_routes(const void *a, const void *b)
 	       compare_names(x->provider, y->provider);
 }
 
-/* Each client once, from the routes, which are sorted. */
+/* Collects each client once, from the sorted routes. */
 static int take_clients(struct p2p_matrix *matrix)
 {
 	const char *last = "";
 	size_t i;
 
-	/* One at least: what is allocated for none may be NULL. */
+	/* At least one: an allocation of size 0 may be NULL. */
 	matrix->clients = calloc(matrix->nr_routes + 1, sizeof(matrix->clients[0]));
 	if (!matrix->clients)
 		return say_error("no memory");

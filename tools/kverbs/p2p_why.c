@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Routes in words: how a client gets at a provider's memory, why so, and what somebody
- * can do about it who would have it otherwise.
+ * Routes in words: how a client reaches a provider's memory, why this way, and what
+ * the user can do to change it.
  */
 #include <string.h>
 
@@ -39,7 +39,7 @@ const char *p2p_reason(const struct p2p_route *route)
 	return route->why;
 }
 
-/* Does the kernel keep this provider's memory, and so decide alone? */
+/* Tells whether the kernel manages this provider's memory, and so decides alone. */
 static bool is_kernels(const struct p2p_matrix *matrix, const char *provider)
 {
 	size_t i;
@@ -58,7 +58,7 @@ static void print_ports(const struct p2p_route *route)
 		return;
 	printf("  Ports that redirect by ACS: %s\n", route->redirects);
 	printf("  They do not if the system is booted with:  pci=disable_acs_redir=");
-	/* The kernel wants semicolons there. */
+	/* The kernel expects semicolons there. */
 	for (at = route->redirects; *at; at++)
 		putchar(*at == ',' ? ';' : *at);
 	printf("\n  Then the IOMMU does not keep apart what is below them.\n");

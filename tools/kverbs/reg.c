@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * kverbs reg: tries a registration of memory, and undoes it.
+ * kverbs reg: tries to register memory, and undoes it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,17 +42,17 @@ struct times {
  * @size: bytes to register
  * @access: KVERBS_CA_ACCESS_*
  * @path: enum kverbs_ca_path
- * @source: of the memory, as of memory_get()
+ * @source: source of the memory, as for memory_get()
  * @peer: the only client to ask for memory of peers, or ""
- * @touch: enum touch: what is done to the memory before
- * @count: how often
- * @json: the result as JSON
+ * @touch: enum touch: access to the memory before the registration
+ * @count: number of registrations
+ * @json: print the result as JSON
  * @ca: the device
- * @memory: what is registered
- * @pd: under the handle
- * @attr: of the last registration
- * @reg: nanoseconds of REG_MR
- * @dereg: nanoseconds of DEREG_MR
+ * @memory: the memory to register
+ * @pd: protection domain under the handle
+ * @attr: attributes of the last registration
+ * @reg: nanoseconds that REG_MR took
+ * @dereg: nanoseconds that DEREG_MR took
  */
 struct reg {
 	const char *device;
@@ -109,7 +109,7 @@ static int say_no_memory(const struct reg *reg)
 			 "  /sys/kernel/debug/kverbs/%s/mr", size, reg->device);
 }
 
-/* The kernel says no more than that something cannot be. */
+/* The kernel reports only that something is invalid. */
 static int say_invalid(const struct reg *reg)
 {
 	struct kverbs_ca_attr attr;
@@ -127,7 +127,7 @@ static int say_invalid(const struct reg *reg)
 			 "  Its limits: kverbs show %s", reg->device, reg->device);
 }
 
-/* Whether more can be said than of the system's memory. */
+/* Tells whether there is more to report than the error of system memory. */
 static bool has_reasons(const struct reg *reg)
 {
 	int peer = reg->attr.peer_error;
@@ -192,7 +192,7 @@ static void touch_memory(const struct reg *reg)
 {
 	uint64_t step = sysconf(_SC_PAGESIZE), i;
 
-	/* Atomic, for the compiler to leave it in. */
+	/* Atomic, so that the compiler does not remove it. */
 	for (i = 0; i < reg->size; i += step) {
 		if (reg->touch == TOUCH_WRITE)
 			__atomic_store_n(&reg->memory.start[i], 1, __ATOMIC_RELAXED);
@@ -201,7 +201,7 @@ static void touch_memory(const struct reg *reg)
 	}
 }
 
-/* A dma-buf of the memory is given, if there is one and it may be the path. */
+/* Passes a dma-buf of the memory if there is one and the path allows it. */
 static struct kverbs_ca_reg_mr what_to_register(const struct reg *reg)
 {
 	struct kverbs_ca_reg_mr in = {
@@ -325,7 +325,7 @@ static const char *stay_explained(const struct kverbs_ca_mr_attr *attr)
 						     "may be taken back";
 }
 
-/* Of the paths that were tried before the one that it is. */
+/* For the paths that were tried before the final one. */
 static void print_reason(uint32_t path, int error)
 {
 	char buf[TEXT_MAX], what[TEXT_MAX + 4];
@@ -448,7 +448,7 @@ static int reg_run(struct reg *reg)
 
 /* --- arguments ------------------------------------------------------------- */
 
-/* 4096, 64K, 2M, 1G, 1T; also with iB or B behind the letter. */
+/* 4096, 64K, 2M, 1G, 1T; iB or B may follow the letter. */
 static bool parse_size(const char *text, uint64_t *size)
 {
 	static const char letters[] = "KMGT";

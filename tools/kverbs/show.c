@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * kverbs show: all that a device tells of itself.
+ * kverbs show: everything that a device reports about itself.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Names of what has a number, and numbers in units that people use. The names
- * are the same in JSON: see the man page before you change one.
+ * Names for numeric codes, and numbers in readable units. JSON uses the same
+ * names: see the man page before you change one.
  */
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -92,7 +92,10 @@ static const struct name event_names[] = {
 	{}
 };
 
-/* Of a lane, as the speed's name promises: FDR10 is sold as QDR is. */
+/*
+ * Rate of a lane, as the speed's name promises: FDR10 is marketed with the rate
+ * of QDR.
+ */
 static const struct {
 	uint32_t speed;
 	const char *name;
@@ -396,7 +399,7 @@ const char *text_bytes(uint64_t bytes, char *buf)
 	return buf;
 }
 
-/* Three digits are enough for a person: 67.1 ms, 4.29 s. */
+/* Three digits are enough for readers: 67.1 ms, 4.29 s. */
 const char *text_ns(uint64_t ns, char *buf)
 {
 	static const char * const units[] = { "ns", "us", "ms", "s" };

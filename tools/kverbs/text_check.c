@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For tools/check: writes what is difficult to write, as JSON and as text. Which of
- * the two, its argument says.
+ * For tools/check: writes difficult strings, as JSON or as text, depending on the
+ * argument.
  */
 #include <string.h>
 
 #include "kverbs.h"
 
-/* Quotes, controls, code points of 2 to 4 bytes, and what is no UTF-8. */
+/* Quotes, control characters, code points of 2 to 4 bytes, and invalid UTF-8. */
 static const char odd[] =
 	"\"\\/\b\f\r\t\x01\x1f\x7f|\xc2\x80|\xe2\x82\xac|\xf0\x9f\x98\x80|\n"
 	"\xff|\xc0\xaf|\xe0\x80\x80|\xed\xa0\x80|\xf4\x90\x80\x80|\xe2\x82|\xc3";

@@ -17,12 +17,12 @@
 
 /* Enough for the tables of most ports; others take a second request. */
 #define CA_FIRST_ROOM	8192
-/* What changes between two requests this often in a row never rests. */
+/* Give up if the answer changed between two requests this often in a row. */
 #define CA_TRIES	16
 
 /*
- * What the first version of a structure has at least, whatever it has grown to
- * in the headers since: an older kernel gives no more.
+ * The size of the first version of a structure, however much it has grown in
+ * the headers since: an older kernel may return no more.
  */
 #define CA_END(type, member)						\
 	(offsetof(type, member) + sizeof(((type *)NULL)->member))
@@ -30,7 +30,7 @@
 #define CA_PORT_MIN	CA_END(struct kverbs_ca_port_attr, pkey_count)
 #define CA_GID_MIN	CA_END(struct kverbs_ca_gid, netdev)
 
-/* What everything that describes something begins with. */
+/* The beginning of every descriptive structure. */
 struct ca_head {
 	__u32 version;
 	__u32 size;
@@ -136,7 +136,7 @@ static bool ca_attr_is_sane(const struct kverbs_ca_attr *attr, size_t len)
 	return count == attr->port_count;
 }
 
-/* Frees an answer that makes no sense. */
+/* Frees an answer that is invalid. */
 static long ca_judge(long len, bool sane, void *reply)
 {
 	if (sane)
@@ -181,12 +181,12 @@ int ca_query_alone(const struct ca *ca, __u32 flags,
 	};
 	long len = ca_request(ca->fd, KVERBS_CA_QUERY_CA, &req);
 
-	/* The ports do not fit, as they should not. */
+	/* The ports do not fit, as intended. */
 	if (len < 0 && len != -EOVERFLOW)
 		return len;
 	if (attr->version != KVERBS_CA_VERSION || attr->attr_size < CA_ATTR_MIN)
 		return -EPROTO;
-	/* An older kernel's is shorter, and the first port begins there. */
+	/* An older kernel's structure is shorter, and the first port follows it. */
 	if (attr->attr_size < sizeof(*attr))
 		memset((char *)attr + attr->attr_size, 0,
 		       sizeof(*attr) - attr->attr_size);
@@ -205,7 +205,7 @@ int ca_query_with_port(const struct ca *ca, __u32 port, __u32 flags,
 		ret = ca_query_alone(ca, flags, attr);
 		if (ret)
 			return ret;
-		/* What flags ask for has just been done. */
+		/* The previous request has already done what flags request. */
 		len = ca_query_port(ca, port, 0, port_attr);
 		if (len < 0)
 			return len;
@@ -262,7 +262,7 @@ int ca_open(struct ca *ca, __u32 flags)
 	return 0;
 }
 
-/* A request that names an object and neither takes nor gives more. */
+/* Makes a request that names an object, without other input or output. */
 static int ca_simple(const struct ca *ca, __u32 op, __u64 object)
 {
 	struct kverbs_ca_request req = {
@@ -337,7 +337,7 @@ int ca_query_mr(const struct ca *ca, __u64 mr, struct kverbs_ca_mr_attr *attr)
 
 	memset(attr, 0, sizeof(*attr));
 	ret = ca_request(ca->fd, KVERBS_CA_QUERY_MR, &req);
-	/* A newer kernel knows more than there is room for. */
+	/* A newer kernel has more data than there is room for. */
 	return ret < 0 && ret != -EOVERFLOW ? ret : 0;
 }
 

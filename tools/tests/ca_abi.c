@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The interface, to the byte: what queries answer for each length, and what becomes
- * of requests that are not right. Built for 32 bits too, and the same must hold.
+ * The interface, to the byte: what queries answer for each length, and how invalid requests
+ * are handled. Also built for 32 bits, where the same must hold.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #define DEVICE	"t-abi"
 #define PORTS	2
 
-/* Enough around an answer to see what is written where nothing should be. */
+/* Margin around an answer, to detect stray writes. */
 #define MARGIN	16
 
 static int fd;
@@ -30,9 +30,9 @@ static void setup(void)
 	handle = must_open(fd, 0);
 }
 
-/* --- what is in an answer -------------------------------------------------- */
+/* --- contents of an answer ------------------------------------------------- */
 
-/* A number in sysfs's file of the device. */
+/* Reads a number from a sysfs file of the device. */
 static long long sysfs_number(const char *file)
 {
 	char path[128], text[64];
@@ -42,7 +42,7 @@ static long long sysfs_number(const char *file)
 	return strtoll(text, NULL, 0);
 }
 
-/* Eight or sixteen bytes as sysfs shows GUIDs and GIDs. */
+/* Compares eight or sixteen bytes with a GUID or GID in sysfs. */
 static void expect_id(const char *file, const void *id, int words)
 {
 	const unsigned char *b = id;
@@ -59,7 +59,7 @@ static void expect_id(const char *file, const void *id, int words)
 		test_fail(__FILE__, __LINE__, "%s: %s, not %s", file, want, text);
 }
 
-/* Terminated, and nothing behind the end. */
+/* Checks that it is terminated, with only zeros after the end. */
 static void expect_text(const char *text, size_t size)
 {
 	size_t len = strnlen(text, size);
@@ -144,7 +144,7 @@ static void ports(void)
 
 /* --- lengths ----------------------------------------------------------------- */
 
-/* A query: of the CA for port 0. */
+/* Makes a query, of the CA if port is 0. */
 static long query(unsigned int port, void *out, uint32_t len)
 {
 	return port ? ca_query_port(fd, handle, port, out, len) :
@@ -159,7 +159,7 @@ static void expect_untouched(const unsigned char *p, size_t len)
 		EXPECT_EQ(p[i], UNTOUCHED);
 }
 
-/* Asks with a length, into a place; @full is all of the answer. */
+/* Queries with a given length and place; @full is the complete answer. */
 static void ask(unsigned int port, const void *full, uint32_t size, uint32_t len,
 		unsigned char *place)
 {
@@ -250,14 +250,14 @@ static void bad_ports(void)
 		EXPECT_EQ(ca_query_port(fd, handle, bad[i], answer, sizeof(answer)), -EINVAL);
 }
 
-/* --- requests that are not right --------------------------------------------- */
+/* --- invalid requests -------------------------------------------------------- */
 
 #define FIRST_OP	KVERBS_CA_OPEN
 #define LAST_OP		KVERBS_CA_SET_PEER
 
 enum { PORT = 1, HANDLE = 2, OBJECT = 4, IN = 8, OUT = 16 };
 
-/* What an operation uses. */
+/* Members that an operation uses. */
 static const struct {
 	unsigned int fields;
 	uint32_t flags;
@@ -277,7 +277,7 @@ static const struct {
 
 static char out_buffer[ANSWER_MAX];
 
-/* A request that would be right, but for what it is about. */
+/* Fills in a request that is valid except for its object and input. */
 static void fill(struct kverbs_ca_request *r, unsigned int op)
 {
 	*r = (struct kverbs_ca_request) {
@@ -303,7 +303,7 @@ static void refused(unsigned int op, struct kverbs_ca_request *r)
 			  ret);
 }
 
-/* Each member that an operation does not use, and a value for it. */
+/* Each member that an operation might not use, and a value for it. */
 static const struct {
 	unsigned int field;
 	struct kverbs_ca_request value;
@@ -426,7 +426,7 @@ static void request_sizes(void)
 	EXPECT_EQ(ca_raw(fd, KVERBS_CA_QUERY_CA, r), -E2BIG);
 }
 
-/* A caller that was built when the structures were shorter. */
+/* A caller built when the structures were shorter. */
 struct older_attr {
 	__u32 version;
 	__u32 size;
@@ -465,7 +465,7 @@ static void older_caller(void)
 	EXPECT_EQ(offset, attr->size);
 }
 
-/* And one that was built when they are longer. */
+/* And a caller built when they are longer. */
 struct newer_attr {
 	union {
 		struct kverbs_ca_attr v1;
@@ -568,7 +568,7 @@ static uint64_t port_generation(unsigned int n)
 	return port_of(must_query(fd, handle), n)->generation;
 }
 
-/* Making the device has events of its own, a moment later. */
+/* Creating the device causes events of its own, a moment later. */
 static void settle(void)
 {
 	uint64_t last = 0;
@@ -581,7 +581,10 @@ static void settle(void)
 	}
 }
 
-/* Changes something of port 1; it is seen there, by the generation, and only there. */
+/*
+ * Changes something of port 1, and checks by the generation that it is seen there and only
+ * there.
+ */
 static void change(const char *file, const char *value)
 {
 	uint64_t before = generation(fd, handle), other = port_generation(1);
@@ -645,7 +648,7 @@ static void no_change(void)
 	}
 }
 
-/* A prefix is enough to see whether anything has changed. */
+/* A prefix of the answer is enough to see whether anything has changed. */
 static void prefix(void)
 {
 	struct kverbs_ca_attr attr;

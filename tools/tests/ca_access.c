@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who may do what with a channel adapter, and what is left of a process that ends:
- * modes of the file, handles in other files and processes, limits, namespaces.
+ * Access rights to a channel adapter, and what remains of a process that ends: modes of the
+ * file, handles in other files and processes, limits, namespaces.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +39,7 @@ static void setup(void)
 	memory = pages(LENGTH);
 }
 
-/* Every operation on a handle that exists, but is not for the caller. */
+/* Tries every operation on a handle that exists but that the caller may not use. */
 static void expect_useless(int file, uint64_t h, long want)
 {
 	uint64_t object;
@@ -151,7 +151,7 @@ static void forked(void)
 	EXPECT_EQ(ca_close(fd, handle), 0);
 }
 
-/* Memory of its own, but the same table of files. */
+/* Has separate memory, but shares the table of files. */
 static int in_sibling(void *arg)
 {
 	in_child(arg);
@@ -202,7 +202,7 @@ static void threads(void)
 	expect_useful(fd, theirs);
 }
 
-/* The image that exec gives: argv has the file, the handle and what to expect. */
+/* Runs after exec: argv holds the file, the handle and the expected result. */
 static int after_exec(char **argv)
 {
 	long want = atol(argv[4]), ret;
@@ -215,12 +215,12 @@ static int after_exec(char **argv)
 		printf("after exec: %ld, not %ld\n", ret, want);
 		return 3;
 	}
-	/* Who ends with the file open waits until what ended before is closed. */
+	/* A process that ends with the file open waits for the closing of earlier ones. */
 	pid = fork();
 	if (!pid)
 		_exit(0);
 	waitpid(pid, NULL, 0);
-	/* Nothing under it either, before the file is closed. */
+	/* Nothing may be left under the handle either, before the file is closed. */
 	snprintf(shown, sizeof(shown), "handle=%s ", argv[3]);
 	if (want < 0 && file_has(SHOWN, shown)) {
 		printf("after exec the handle is still open\n");
@@ -315,7 +315,7 @@ static void in_receiver(void *arg)
 	expect_useful(file, h);
 }
 
-/* The receiver is there before the file is open, and is nobody. */
+/* The receiver exists before the file is opened, and is user nobody. */
 static void sent(void)
 {
 	int pid;
@@ -415,7 +415,7 @@ static void max_objects(void)
 
 /* --- namespaces ----------------------------------------------------------------------- */
 
-/* How many GIDs of port 1 are to be seen, and that nothing is of the others. */
+/* Counts the visible GIDs of port 1, and checks that nothing of the others is visible. */
 static int gids_seen(int file, uint64_t h)
 {
 	struct kverbs_ca_attr *attr = must_query(file, h);
@@ -439,7 +439,7 @@ static int gids_seen(int file, uint64_t h)
 	return seen;
 }
 
-/* Zeros among it or not: a short answer is the beginning of the whole one. */
+/* A short answer is the beginning of the complete one, with or without zeros in it. */
 static void expect_beginnings(int file, uint64_t h)
 {
 	static unsigned char whole[ANSWER_MAX], part[ANSWER_MAX];
@@ -470,7 +470,7 @@ static void in_other_net(void *arg)
 	EXPECT_EQ(ca_query_port(mine, handle, 1, answer, sizeof(answer)),
 		  port_of(must_query(mine, handle), 0)->size);
 	EXPECT_EQ(((struct kverbs_ca_port_attr *)answer)->netdev, 0);
-	/* The file belongs to where it was opened. */
+	/* The file belongs to the namespace where it was opened. */
 	EXPECT(gids_seen(fd, must_open(fd, 0)) > 0);
 }
 
@@ -496,7 +496,7 @@ static void other_net(void)
 	test_join(test_spawn(run_other_net, NULL));
 }
 
-/* The line of a handle in debugfs. */
+/* Checks the line of a handle in debugfs. */
 static bool shows(uint64_t h, int pid)
 {
 	char line[128], text[32];
@@ -520,7 +520,7 @@ static void in_pid_namespace(void *arg)
 	uint64_t *theirs = arg, mine;
 
 	EXPECT_EQ(getpid(), 1);
-	/* Not the first number of its file. */
+	/* So that the handle does not have the first number of its file. */
 	EXPECT_EQ(ca_close(fd, must_open(fd, 0)), 0);
 	mine = must_open(fd, 0);
 	EXPECT(shows(mine, 1));
@@ -623,7 +623,7 @@ static void killed(void)
 	EXPECT(!file_has(SHOWN, "handle="));
 }
 
-/* What the child of the one that is killed has to say. */
+/* Tells the child of the killed process to check what is left. */
 static int keeper[2];
 
 static void in_keeper(void *arg)
@@ -657,7 +657,7 @@ static void in_killed_parent(void *arg)
 	pause();
 }
 
-/* It ends without a descriptor of the file, which its child has. */
+/* It ends without a descriptor of the file; only its child has one. */
 static void in_killed_closer(void *arg)
 {
 	int pid = with_keeper();
@@ -793,7 +793,7 @@ static void killed_busy(void)
 #define ENDING	8
 #define MANY	3000
 
-/* So much to free that the device's end takes its time. */
+/* Has so much to free that the removal of the device takes a while. */
 static void in_heavy(void *arg)
 {
 	int i;
@@ -808,7 +808,7 @@ static void in_heavy(void *arg)
 	pause();
 }
 
-/* It ends when the device's end has begun. */
+/* It ends after the removal of the device has begun. */
 static void in_ending(void *arg)
 {
 	(void)arg;
@@ -817,7 +817,7 @@ static void in_ending(void *arg)
 		;
 }
 
-/* Each wants to close what the device's end closes, too. */
+/* Each process closes what the removal of the device closes as well. */
 static void ended_as_device_goes(void)
 {
 	int pids[ENDING], heavy, round, i;

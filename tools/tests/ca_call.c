@@ -138,7 +138,7 @@ long ca_list(int fd, uint64_t handle, void *out, uint32_t len)
 	return ca_out(fd, KVERBS_CA_LIST, handle, out, len);
 }
 
-/* --- those that must succeed ----------------------------------------------- */
+/* --- requests that must succeed -------------------------------------------- */
 
 int node_open(const char *device, int flags)
 {
@@ -312,7 +312,7 @@ static void make_dir(const char *path)
 		test_fail(__FILE__, __LINE__, "%s: %s", path, strerror(errno));
 }
 
-/* Ports that were added go first, the last one before all. */
+/* Removes added ports first, beginning with the last one. */
 static bool drop(const char *name)
 {
 	char path[512];
@@ -391,7 +391,7 @@ static long long vmstat(const char *text, const char *name)
 	return atoll(at + strlen(line));
 }
 
-/* The counts of the CPUs are added up first. */
+/* Folds the per-CPU counters first. */
 long long pinned_pages(void)
 {
 	static char text[16384];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the tests of channel-adapter requests share: requests by ioctl, and devices
- * of the emulated HCA to send them to. Whatever cannot fail in a test ends the case
- * when it does.
+ * Shared by the tests of channel-adapter requests: requests by ioctl, and devices
+ * of the emulated HCA to send them to. A failure of something that a test relies on
+ * ends the case.
  */
 #ifndef KVERBS_CA_CALL_H
 #define KVERBS_CA_CALL_H
@@ -20,10 +20,10 @@
 /* A buffer for any answer of the devices here. */
 #define ANSWER_MAX	65536
 
-/* What comes out of nowhere: not one of the kernel's patterns. */
+/* Fill byte for untouched memory: not one of the kernel's patterns. */
 #define UNTOUCHED	0xd7
 
-/* Requests: the ioctl's result, or -errno. */
+/* Requests. They return the ioctl's result, or -errno. */
 long ca_raw(int fd, unsigned int op, void *request);
 long ca_do(int fd, unsigned int op, struct kverbs_ca_request *r);
 long ca_out(int fd, unsigned int op, uint64_t handle, void *out, uint32_t len);
@@ -41,7 +41,7 @@ long ca_list(int fd, uint64_t handle, void *out, uint32_t len);
 void ca_fill_reg(struct kverbs_ca_reg_mr *reg, uint64_t pd, void *start,
 		 uint64_t length);
 
-/* Those that must succeed. */
+/* Requests that must succeed. */
 int node_open(const char *device, int flags);
 uint64_t must_open(int fd, uint32_t flags);
 uint64_t must_alloc_pd(int fd, uint64_t handle);
@@ -56,7 +56,7 @@ struct kverbs_ca_port_attr *port_of(void *answer, unsigned int n);
 struct kverbs_ca_gid *gid_of(struct kverbs_ca_port_attr *port, unsigned int n);
 uint16_t pkey_of(struct kverbs_ca_port_attr *port, unsigned int n);
 
-/* Devices: their names start with "t-", and tidy() removes all such. */
+/* Devices. Their names start with "t-", and tidy() removes all of these. */
 void emu_make(const char *name, int ports);
 void emu_set(const char *path, const char *value);
 void emu_enable(const char *name, bool on);
@@ -65,16 +65,16 @@ void emu_make_at(const char *name, const char *pci);
 void emu_drop(const char *name);
 void emu_tidy(void);
 
-/* Text files of the kernel's. */
+/* The kernel's text files. */
 bool file_write(const char *path, const char *text);
 bool file_read(const char *path, char *text, size_t len);
 bool file_has(const char *path, const char *text);
 
-/* Pages that are pinned, by all. */
+/* Number of pinned pages, of all processes. */
 long long pinned_pages(void);
 void expect_pinned(long long want);
 
-/* Asks again until it is so, or for ten seconds: what happens a moment later. */
+/* Retries a condition for up to ten seconds: for what happens a moment later. */
 #define EXPECT_SOON(condition)						\
 	do {								\
 		int tries_ = 0;						\

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ca_cost <device>: what QUERY_CA costs by ioctl, and what an ioctl does that only
- * copies as many bytes (kverbs_cabench).
+ * ca_cost <device>: the cost of QUERY_CA by ioctl, and of an ioctl that only copies
+ * as many bytes (kverbs_cabench).
  *
  * Prints "bytes=<of the answer> query_ns=<each> copy_ns=<each>": the best of several
- * batches. Where nanoseconds count instructions, that is what they are. Exit status:
- * 0, or 1 after saying what went wrong.
+ * batches. Under -icount, the nanoseconds are instructions. Exit status: 0, or 1
+ * after reporting what went wrong.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #define BATCHES		16
 #define REQUESTS	256
 
-/* Touched before it counts; either ioctl writes to the same. */
+/* Touched before the measurement; both ioctls write to it. */
 static char answer[CABENCH_MAX_COPY];
 
 static int fail(const char *what)
@@ -38,7 +38,7 @@ static long long now(void)
 	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
 }
 
-/* Nanoseconds of an ioctl that returns @want; -1 if it returned another thing. */
+/* Nanoseconds of an ioctl that returns @want; -1 if it returns anything else. */
 static long long best_of(int fd, unsigned long cmd, void *arg, int want)
 {
 	long long best = -1, start, each;

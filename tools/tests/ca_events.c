@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Events of a channel adapter: read, polled, lost and told so, and the last one.
- * Built for 32 bits too.
+ * Events of a channel adapter: reading, polling, losing events and reporting that, and the last
+ * event. Also built for 32 bits.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #include "ca_call.h"
 
 #define DEVICE	"t-events"
-#define RING	128	/* events that a file keeps */
+#define RING	128	/* events that a file queues */
 
 typedef struct kverbs_ca_event event;
 
@@ -40,7 +40,7 @@ static int drain(int file)
 	return n;
 }
 
-/* Making the device has events of its own, a moment later. */
+/* Creating the device causes events of its own, a moment later. */
 static void settle(void)
 {
 	int quiet = 0;
@@ -86,7 +86,7 @@ static event next(int file)
 	return e;
 }
 
-/* The next event of a kind; a change may have others, too. */
+/* Waits for the next event of a kind; a change may also cause others. */
 static event expect_event(uint32_t type, uint32_t port)
 {
 	event e;
@@ -104,12 +104,12 @@ static void poke(void)
 	static int last = 1;
 	char text[32];
 
-	/* Each is another change of the table, and so an event of its own. */
+	/* Each call changes the table again, and so causes another event. */
 	snprintf(text, sizeof(text), "1 %#x", 0x8000 | ++last);
 	emu_set(DEVICE "/port1/pkeys", text);
 }
 
-/* --- what is told -------------------------------------------------------------- */
+/* --- which events are reported ------------------------------------------------- */
 
 static void each_kind(void)
 {
@@ -157,7 +157,7 @@ static void injected(void)
 	expect_event(KVERBS_CA_EVENT_DEVICE_FATAL, 0);
 }
 
-/* What an event tells about is there when it is read. */
+/* The change that an event reports is visible when the event is read. */
 static void in_time(void)
 {
 	struct kverbs_ca_port_attr *port;
@@ -190,7 +190,7 @@ static void none(void)
 	expect_event(KVERBS_CA_EVENT_PKEY_CHANGE, 1);
 }
 
-/* --- how it is read ---------------------------------------------------------------- */
+/* --- how events are read ----------------------------------------------------------- */
 
 static void expect_untouched(const void *p, size_t len)
 {
@@ -200,7 +200,7 @@ static void expect_untouched(const void *p, size_t len)
 		EXPECT_EQ(b[len], UNTOUCHED);
 }
 
-/* Waits until so many wait, by the count of another file. */
+/* Waits until @n events are queued, by the count of another file. */
 static void poke_and_count(int other, int n)
 {
 	while (n--) {
@@ -279,7 +279,7 @@ static void handler(int signal)
 static void interrupted(void)
 {
 	struct sigaction sa = { .sa_handler = handler };
-	/* Again and again: the first may come before the process waits. */
+	/* Repeated, as the first may come before the process waits. */
 	struct itimerspec when = {
 		.it_value.tv_nsec = 50 * 1000 * 1000,
 		.it_interval.tv_nsec = 50 * 1000 * 1000,
@@ -352,7 +352,7 @@ static void overflow(void)
 
 	setup();
 	slow = node_open(DEVICE, O_RDONLY | O_NONBLOCK);
-	/* Files are told in the order in which they were opened. */
+	/* Events go to files in the order in which they were opened. */
 	counter = node_open(DEVICE, O_RDONLY | O_NONBLOCK);
 	poke_and_count(counter, RING + 70);
 	for (i = 0; i < RING; i++) {
@@ -371,7 +371,7 @@ static void overflow(void)
 	EXPECT_EQ(next(slow).type, KVERBS_CA_EVENT_PKEY_CHANGE);
 }
 
-/* The loss stands where the events would have. */
+/* The loss is reported in the place of the lost events. */
 static void overflow_in_place(void)
 {
 	int slow, counter, i, n, seen = 0, lost = 0;
@@ -379,7 +379,7 @@ static void overflow_in_place(void)
 
 	setup();
 	slow = node_open(DEVICE, O_RDONLY | O_NONBLOCK);
-	/* Files are told in the order in which they were opened. */
+	/* Events go to files in the order in which they were opened. */
 	counter = node_open(DEVICE, O_RDONLY | O_NONBLOCK);
 	poke_and_count(counter, RING + 10);
 	for (i = 0; i < 20; i++)
@@ -395,7 +395,7 @@ static void overflow_in_place(void)
 	EXPECT_EQ(seen, RING + 5 - 20);
 }
 
-/* However one reads, what was told and what was lost is all there was. */
+/* However a process reads, reported and lost events add up to all events. */
 static void none_unaccounted(void)
 {
 	int slow, counter, total = 0, round, i;
@@ -493,7 +493,7 @@ static void removal(void)
 	EXPECT(access(CA_DIR DEVICE, F_OK));
 }
 
-/* It is told even to a reader who has lost events. */
+/* Even a reader that has lost events learns of the removal. */
 static void removal_after_overflow(void)
 {
 	int slow, i;
@@ -516,7 +516,7 @@ static void expect_gone(long ret)
 		EXPECT_EQ(ret, -ENODEV);
 }
 
-/* Requests of every kind, until the device is gone. Some are not undone. */
+/* Makes requests of every kind until the device is gone. Some are not undone. */
 static void *requests(void *arg)
 {
 	uint64_t h = 0, pd = 0, mr = 0;

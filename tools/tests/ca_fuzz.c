@@ -4,22 +4,20 @@
  *
  *   ca_fuzz [--requests N] [--seed S] [--threads T]
  *
- * Threads make requests that are nearly right: one that should succeed is drawn, then
- * some members are replaced by others, which are drawn too. Requests, what goes in and
- * what comes out are aligned or not, overlap, end at a page that is not there, or are in
- * memory that another thread rewrites all the time. Regions are of the system's memory,
- * of dma-bufs, and of files that are none. Files are opened, duplicated, closed
- * and handed to forked processes, some of which are killed; tables change, and the
+ * Threads make requests that are nearly valid: they draw one that should succeed, then replace
+ * some members with random values. Requests, input and output are aligned or not, overlap, end
+ * at an unmapped page, or are in memory that another thread constantly rewrites. Regions are of
+ * system memory, of dma-bufs, and of files that are not dma-bufs. Files are opened, duplicated,
+ * closed and handed to forked processes, some of which are killed; tables change, and the
  * device goes and comes. One thread in four uses io_uring.
  *
- * Of each answer it is checked, as far as nobody else wrote there: no byte but those
- * told is touched, it is as it says it is, what is reserved is 0, and nothing is in it
- * that looks like a kernel's address or like memory that nobody has set: the patterns of
- * slub_debug=P, of free and of new objects, and of INIT_STACK_ALL_PATTERN. In the end
- * everything is closed, no page is pinned, and each operation has had its successes and
- * each error has been seen.
+ * Each answer is checked, as far as nothing else wrote there: only the reported bytes were
+ * written, its contents are consistent, reserved members are 0, and nothing in it looks like a
+ * kernel address or like uninitialised memory: the patterns of slub_debug=P, of free and of new
+ * objects, and of INIT_STACK_ALL_PATTERN. In the end everything is closed, no page is pinned,
+ * each operation has succeeded at times, and each error has occurred.
  *
- * What a thread draws follows from the seed; how the threads meet does not.
+ * The seed determines what a thread draws, but not how the threads interleave.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +40,7 @@
 
 #define THREADS_MAX	16
 
-/* Requests of a thread between two of the same kind. */
+/* Number of requests of a thread between two events of the same kind. */
 #define EVERY_FILE	2000	/* a file is closed, and another opened */
 #define EVERY_CHANGE	2000	/* a table changes */
 #define EVERY_FORK	20000	/* a child makes requests */
@@ -102,7 +100,7 @@ static void remember(struct thread *t, const struct attempt *a)
 	}
 }
 
-/* What is gone need not be tried again, or hardly ever. */
+/* Objects that are gone need not be tried again, or hardly ever. */
 static void forget(struct thread *t, const struct attempt *a, long ret)
 {
 	struct handle *h = &files[a->file].handles[a->handle];
@@ -120,7 +118,7 @@ static void forget(struct thread *t, const struct attempt *a, long ret)
 		memset(h, 0, sizeof(*h));
 }
 
-/* Another file in the place of one; or the same again, or none. */
+/* Replaces a file with another one, the same again, or none. */
 static void change_file(struct thread *t, unsigned int number)
 {
 	struct file *f = &files[number], *g = &files[below(t, FILES)];
@@ -132,7 +130,7 @@ static void change_file(struct thread *t, unsigned int number)
 		fd = dup(g->fd);
 		break;
 	case 1:
-		/* What remains is the number of a file that is closed. */
+		/* Leaves the number of a closed file behind. */
 		fd = dup(f->fd);
 		if (fd >= 0)
 			close(fd);
@@ -223,7 +221,7 @@ static void by_ring(struct thread *t)
 	}
 }
 
-/* --- what happens beside -------------------------------------------------------------------------- */
+/* --- concurrent events ---------------------------------------------------------------------------- */
 
 static void write_config(const char *file, const char *text)
 {
@@ -269,7 +267,7 @@ static void fork_child(struct thread *t)
 		waitpid(pid, NULL, 0);
 }
 
-/* Events are read, to nowhere in particular. */
+/* Reads events into arbitrary memory. */
 static void read_events(struct thread *t)
 {
 	char *to = one_in(t, 2) ? common : (char *)(uintptr_t)draw_address(t,
@@ -297,7 +295,7 @@ static void beside(struct thread *t)
 	}
 }
 
-/* Rewrites memory where requests, regions and answers are. */
+/* Rewrites the memory that holds requests, regions and answers. */
 static void *scribble(void *arg)
 {
 	struct thread *t = arg;
@@ -306,7 +304,7 @@ static void *scribble(void *arg)
 	while (!over) {
 		value = one_in(t, 2) ? strange(t) :
 			(uintptr_t)common + below(t, COMMON - PAGE);
-		/* A place for an answer is one of here, or none. */
+		/* If taken for the address of an answer, it must be in common or invalid. */
 		if (value > 1ULL << 20 && value < 1ULL << 47 &&
 		    (value < (uintptr_t)common ||
 		     value >= (uintptr_t)common + COMMON))
@@ -322,7 +320,7 @@ static void *fuzz(void *arg)
 {
 	struct thread *t = arg;
 
-	/* One in two may not do all. The C library would do it to all threads. */
+	/* Every second thread has fewer rights. The C library would change all threads. */
 	if (t->number % 2)
 		syscall(SYS_setresuid, NOBODY, NOBODY, NOBODY);
 	while (shared->requests < wanted && !shared->failed) {
@@ -337,7 +335,7 @@ static void *fuzz(void *arg)
 
 /* --- all of it -------------------------------------------------------------------------------------- */
 
-/* Memory, and a page behind it that is not there: no answer gets into what follows. */
+/* Maps memory followed by an unmapped page, so that no answer can run into other memory. */
 static char *map(size_t len)
 {
 	char *p = mmap(NULL, len + PAGE, PROT_READ | PROT_WRITE,
@@ -350,7 +348,7 @@ static char *map(size_t len)
 	return p;
 }
 
-/* -1 where the kernel makes none. */
+/* Returns -1 if the kernel cannot make one. */
 static int make_dmabuf(void)
 {
 	struct udmabuf_create create = { .size = DMABUF_SIZE };
@@ -364,7 +362,7 @@ static int make_dmabuf(void)
 	return ioctl(maker, UDMABUF_CREATE, &create);
 }
 
-/* Two dma-bufs, and files of other kinds; the last is nobody's. */
+/* Opens two dma-bufs, and files of other kinds; the last number is of no file. */
 static void open_fds(void)
 {
 	int pipes[2];
@@ -451,7 +449,7 @@ static int verdict(const char *what, bool good)
 	return good ? 0 : 1;
 }
 
-/* Chance has reached what there is to reach. */
+/* Checks that the random requests have covered everything. */
 static bool reached_all(void)
 {
 	static const int errors[] = {
@@ -466,7 +464,7 @@ static bool reached_all(void)
 		       (unsigned long long)shared->good[i]);
 		all &= shared->good[i] > 0;
 	}
-	/* Path 0 is of regions that could not be made; only the system has memory here. */
+	/* Path 0 is that of regions that could not be made; only system memory exists here. */
 	for (i = 0; i < PATHS; i++) {
 		printf("# path %u: %llu answers\n", i,
 		       (unsigned long long)shared->paths[i]);

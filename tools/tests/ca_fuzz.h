@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The fuzzer of channel-adapter requests: what its files give each other.
+ * The fuzzer of channel-adapter requests: declarations that its files share.
  *
- *	ca_fuzz.c		makes requests, and what happens beside
- *	ca_fuzz_draw.c		draws them
- *	ca_fuzz_look.c		looks at the answers
+ *	ca_fuzz.c		makes requests, and causes concurrent events
+ *	ca_fuzz_draw.c		draws the requests
+ *	ca_fuzz_look.c		checks the answers
  */
 #ifndef KVERBS_CA_FUZZ_H
 #define KVERBS_CA_FUZZ_H
@@ -21,14 +21,14 @@
 #define ERRNOS		256
 
 #define FILES		8
-#define HANDLES		8	/* remembered of a file */
-#define OBJECTS		8	/* remembered of a handle */
-#define FDS		8	/* to be tried as dma-bufs */
+#define HANDLES		8	/* handles remembered per file */
+#define OBJECTS		8	/* objects remembered per handle */
+#define FDS		8	/* descriptors to try as dma-bufs */
 
 #define PAGE		4096
 #define ARENA		(4 * PAGE)	/* private room for an answer */
 #define COMMON		(8 * PAGE)	/* rewritten all the time */
-#define SPACE		256		/* for a request and what is behind it */
+#define SPACE		256		/* for a request and the bytes behind it */
 #define DMABUF_SIZE	(16 * PAGE)
 
 struct handle {
@@ -37,13 +37,16 @@ struct handle {
 	uint64_t mrs[OBJECTS];
 };
 
-/* Threads read and write these as they come: what is stale is as good. */
+/*
+ * Threads read and write these without synchronisation: stale values are just as
+ * good.
+ */
 struct file {
 	_Atomic int fd;
 	struct handle handles[HANDLES];
 };
 
-/* What is counted by all, forked processes too. */
+/* Counters of all threads and forked processes. */
 struct shared {
 	_Atomic uint64_t requests;
 	_Atomic uint64_t answers;
@@ -58,24 +61,27 @@ extern uint64_t seed;
 extern struct file files[FILES];
 extern int fds[FDS];
 
-/* Memory: rewritten all the time; none; that cannot be written; to register. */
+/*
+ * Memory that is constantly rewritten; that does not exist; that is read-only;
+ * to register.
+ */
 extern char *common, *nothing, *constant, *memory;
 
 /**
  * struct attempt - a request
  * @op: operation
  * @file: file it goes to
- * @fd: its descriptor then
- * @handle: place of the handle it was drawn with
- * @request: where the kernel finds it
- * @r: as drawn
- * @space: where @request is, mostly; two pages, and one behind that is not there
- * @reg: what goes in, of REG_MR; likewise
- * @peer: and of SET_PEER
- * @room: private memory, with a page behind it that is not there
- * @watched: nobody else writes where the answer goes
+ * @fd: its descriptor at that time
+ * @handle: index of the handle with which it was drawn
+ * @request: address passed to the kernel
+ * @r: the request as drawn
+ * @space: usual place of @request; two pages, followed by an unmapped one
+ * @reg: input of REG_MR; likewise
+ * @peer: input of SET_PEER
+ * @room: private memory, followed by an unmapped page
+ * @watched: nothing else writes where the answer goes
  * @from: first byte that has the pattern
- * @to: behind the last one
+ * @to: end of the pattern
  */
 struct attempt {
 	unsigned int op;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the fuzzer asks for: a request that should succeed, of which some members are
- * then others, in memory of some kind. See ca_fuzz.c.
+ * Draws the fuzzer's requests: one that should succeed, some of whose members are then changed,
+ * in some kind of memory. See ca_fuzz.c.
  */
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #include "ca_fuzz.h"
 
-/* Bytes that are looked at before and behind an answer. */
+/* Bytes that are checked before and behind an answer. */
 #define AROUND		16
 
 /* --- chance ------------------------------------------------------------------------- */
@@ -41,15 +41,15 @@ uint64_t strange(struct thread *t)
 
 	if (one_in(t, 4))
 		return 1ULL << below(t, 64);
-	/* Bits of the patterns that answers are searched for do not come from here. */
+	/* Avoids bits of the patterns for which answers are searched. */
 	if (one_in(t, 4))
 		return draw(t) & 0x0fff0fff0fff0fffULL;
 	return values[below(t, TEST_COUNT(values))];
 }
 
-/* --- what to ask ---------------------------------------------------------------------------- */
+/* --- drawing requests ----------------------------------------------------------------------- */
 
-/* Mostly what costs the kernel little: that is how many get done in a time. */
+/* Favours operations that are cheap for the kernel, so that more are done. */
 static unsigned int draw_op(struct thread *t)
 {
 	static const unsigned char weights[OPS] = {
@@ -116,7 +116,7 @@ static uint32_t draw_length(struct thread *t)
 	}
 }
 
-/* Room for an answer: anywhere in the private memory, also right before its end. */
+/* Places the room for an answer anywhere in the private memory, also right before its end. */
 static void place_out(struct thread *t, struct attempt *a)
 {
 	uint32_t len = draw_length(t);
@@ -128,7 +128,7 @@ static void place_out(struct thread *t, struct attempt *a)
 	a->r.out_len = len;
 }
 
-/* One that is there, if some tries find one. */
+/* Draws an existing object, if some tries find one. */
 static uint64_t draw_object(struct thread *t, const uint64_t *ids)
 {
 	uint64_t id = 0;
@@ -150,7 +150,7 @@ static bool has_any(const uint64_t *ids)
 	return false;
 }
 
-/* Mostly, what it takes for the operation is made first if it is not there. */
+/* Mostly draws a request that first makes the objects that the operation lacks. */
 static void draw_maker(struct thread *t, struct attempt *a,
 		       const struct handle *h)
 {
@@ -160,7 +160,7 @@ static void draw_maker(struct thread *t, struct attempt *a,
 		a->op = KVERBS_CA_OPEN;
 		return;
 	}
-	/* There is room for so many. */
+	/* There is room for only so many. */
 	if (a->op == KVERBS_CA_OPEN)
 		a->op = KVERBS_CA_QUERY_CA;
 	if ((a->op == KVERBS_CA_DEREG_MR || a->op == KVERBS_CA_QUERY_MR) &&
@@ -181,7 +181,7 @@ static struct handle *draw_handle(struct thread *t, struct attempt *a)
 	return h;
 }
 
-/* A dma-buf, or any other number that may be a file's. */
+/* Draws a dma-buf, or any other number that may be a file's. */
 static void draw_file(struct thread *t, struct attempt *a)
 {
 	a->reg->flags = KVERBS_CA_REG_FD;
@@ -198,7 +198,7 @@ static void draw_file(struct thread *t, struct attempt *a)
 		a->reg->length = below(t, 2 * DMABUF_SIZE);
 		break;
 	}
-	/* Devices want a byte's place in its page. */
+	/* Devices require the offset of a byte in its page to be kept. */
 	a->reg->iova = a->reg->offset;
 }
 
@@ -228,7 +228,7 @@ static void draw_region(struct thread *t, struct attempt *a, struct handle *h)
 		a->reg->start = one_in(t, 2) ? strange(t) : draw_address(t, a);
 		break;
 	case 4:
-		/* Long ones take long: not beyond what fits into a moment. */
+		/* Long ones take long: draws moderate lengths or impossible ones. */
 		a->reg->length = one_in(t, 2) ? below(t, 64 * PAGE) :
 			       strange(t) | 1ULL << 47;
 		break;
@@ -279,7 +279,7 @@ static void draw_peer(struct thread *t, struct attempt *a)
 	}
 }
 
-/* A request that should succeed, if handle and object are there. */
+/* Draws a request that should succeed, if handle and object exist. */
 static void draw_right(struct thread *t, struct attempt *a)
 {
 	struct handle *h = draw_handle(t, a);
@@ -383,7 +383,7 @@ static void change_member(struct thread *t, struct attempt *a)
 	}
 }
 
-/* Where the kernel finds it: aligned or not, at the end of memory, rewritten. */
+/* Places the request: aligned or not, at the end of memory, or in rewritten memory. */
 static void place_request(struct thread *t, struct attempt *a)
 {
 	memset(a->space, 0, SPACE);
@@ -412,8 +412,7 @@ static void place_request(struct thread *t, struct attempt *a)
 }
 
 /*
- * The pattern goes around the room for the answer, if that is private and nothing else
- * is there.
+ * Writes the pattern around the room for the answer, if that is private and holds nothing else.
  */
 static void watch(struct attempt *a)
 {

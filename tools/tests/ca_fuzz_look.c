@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is looked at in an answer, without knowing what it should be: its length, its
- * form, and that nothing is in it that the kernel did not mean to tell. See ca_fuzz.c.
+ * Checks of an answer that need no knowledge of its contents: its length, its form, and that
+ * the kernel leaks nothing in it. See ca_fuzz.c.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -50,13 +50,13 @@ static bool is_pattern(uint32_t w)
 	       w == 0xfefefefe;
 }
 
-/* The upper half of a kernel's address. */
+/* Checks for the upper half of a kernel address. */
 static bool is_address(uint32_t w)
 {
 	return w >= 0xffff8000 && w < 0xffffffff;
 }
 
-/* Of a list: the numbers of objects, whose upper halves may have any value. */
+/* Checks for an object number in a list; its upper half may have any value. */
 static bool is_number(const struct attempt *a, const unsigned char *p, uint32_t i)
 {
 	struct kverbs_ca_list list;
@@ -75,7 +75,7 @@ static bool is_number(const struct attempt *a, const unsigned char *p, uint32_t 
 static void look_for_leaks(struct thread *t, const struct attempt *a, long ret,
 			   const unsigned char *p, uint32_t len)
 {
-	/* A region is told as it was asked for, wherever that is. */
+	/* A region is described as it was requested, wherever it is. */
 	bool own = a->op == KVERBS_CA_REG_MR || a->op == KVERBS_CA_QUERY_MR;
 	uint32_t i;
 
@@ -154,7 +154,7 @@ static void look_at_ca(struct thread *t, const struct attempt *a, long ret,
 		wrong(t, a, ret, "the ports end at", at);
 }
 
-/* Whether a region is as it says, or why there is none. */
+/* Checks that a region is as described, or that the reason for its absence is valid. */
 static void look_at_region(struct thread *t, const struct attempt *a, long ret,
 			   const unsigned char *p, uint32_t len)
 {
@@ -177,7 +177,7 @@ static void look_at_region(struct thread *t, const struct attempt *a, long ret,
 		wrong(t, a, ret, "an error that is none", attr.host_error);
 }
 
-/* An answer of which all is there. */
+/* Checks a complete answer. */
 static void look_at_all(struct thread *t, const struct attempt *a, long ret,
 			const unsigned char *p, uint32_t len)
 {
@@ -195,7 +195,7 @@ static void look_at_all(struct thread *t, const struct attempt *a, long ret,
 	}
 }
 
-/* Of a REG_MR that fails, which has an answer if the kernel has tried. */
+/* Length of the answer of a failed REG_MR, which has one if the kernel has tried. */
 static long told_of_failure(const struct attempt *a)
 {
 	const unsigned char *p = (void *)(uintptr_t)a->r.out;
@@ -207,7 +207,7 @@ static long told_of_failure(const struct attempt *a)
 	return size < a->r.out_len ? size : a->r.out_len;
 }
 
-/* How many bytes an answer has; -1: it may have any number. */
+/* Number of bytes in an answer; -1 if any number is valid. */
 static long told(struct thread *t, const struct attempt *a, long ret)
 {
 	const unsigned char *p = (void *)(uintptr_t)a->r.out;
@@ -246,7 +246,7 @@ static void look_untouched(struct thread *t, const struct attempt *a, long ret,
 	}
 }
 
-/* Is it an answer that may be a part of what there is? */
+/* Tells whether the answer may be incomplete. */
 static bool may_be_cut(const struct attempt *a, long ret)
 {
 	return a->op == KVERBS_CA_REG_MR ||

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A channel adapter that is unplugged while processes have it open, with a PD and memory
- * registered under their handles, and plugged in again.
+ * A channel adapter is unplugged while processes have it open, with a PD and memory registered
+ * under their handles, and plugged in again.
  *
  * ca_hotplug				carries out the cases
  * ca_hotplug hold <device> <file>	has the device open, as long as the file is there,
@@ -22,16 +22,16 @@
 
 #define DEVICE	"t-hotplug"
 #define LENGTH	16384
-#define FORMER	8	/* files of devices that have gone, kept open */
+#define FORMER	8	/* files of removed devices, kept open */
 #define UNPLUGS	6
-#define COMES	20	/* milliseconds until a device is looked for again */
+#define COMES	20	/* milliseconds between attempts to open a device */
 
 /**
- * struct user - who has the device open
+ * struct user - a user that has the device open
  * @fd: its file
- * @handle: opened there
- * @pd: under @handle
- * @mr: under @handle
+ * @handle: the handle opened there
+ * @pd: PD under @handle
+ * @mr: region under @handle
  */
 struct user {
 	int fd;
@@ -60,7 +60,7 @@ static void setup(void)
 	emu_make(DEVICE, 1);
 }
 
-/* The last event was that it has gone; who has read that learns it once more. */
+/* The last event was the removal; a reader that has read it is told once more. */
 static void expect_hung_up(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -77,7 +77,7 @@ static void expect_hung_up(int fd)
 	EXPECT_EQ(p.revents & (POLLHUP | POLLERR), POLLHUP | POLLERR);
 }
 
-/* Every request there is, and what else can be asked of the file. */
+/* Tries every request, and everything else that the file supports. */
 static void expect_gone(const struct user *u)
 {
 	char answer[4096];
@@ -168,7 +168,7 @@ static const struct test_case cases[] = {
 	{ "a file without a handle is of the device that has gone", open_without_handle },
 };
 
-/* --- as long as it is wanted ---------------------------------------------------- */
+/* --- holding a device ----------------------------------------------------------- */
 
 static int complain(const char *what, long ret)
 {
@@ -176,7 +176,7 @@ static int complain(const char *what, long ret)
 	return 1;
 }
 
-/* Returns 0, -ENODEV if the device has gone meanwhile, or 1 after saying what is wrong. */
+/* Returns 0, -ENODEV if the device has gone meanwhile, or 1 after reporting an error. */
 static int take(struct user *u)
 {
 	long ret;
@@ -189,7 +189,7 @@ static int take(struct user *u)
 	return ret && ret != -ENODEV ? complain("a device is used", ret) : ret;
 }
 
-/* Until the device goes. Returns 1 when it has, 0 if nobody wants to know any more. */
+/* Waits until the device goes. Returns 1 when it has, 0 if asked to stop. */
 static int await_removal(struct user *u, const char *stop)
 {
 	struct kverbs_ca_event e[16];
@@ -219,9 +219,9 @@ static int refused(const struct user *u)
 }
 
 /*
- * A file of the device, with all that is set up under it, until it goes. Returns 1 when
- * that was so, 0 if the device went before, or nobody wants to know any more, -1 after
- * saying what is wrong.
+ * Holds a file of the device, with everything set up under it, until the device goes. Returns
+ * 1 when that happened, 0 if the device went earlier or the program was asked to stop, -1
+ * after reporting an error.
  */
 static int hold_once(struct user *u, const char *stop)
 {
@@ -236,7 +236,7 @@ static int hold_once(struct user *u, const char *stop)
 	return !ret;
 }
 
-/* Lets go of what was opened there long ago, and opens anew; -1 if there is no device. */
+/* Closes the oldest file in this place and opens a new one; -1 if there is no device. */
 static int open_anew(struct user *u, const char *path)
 {
 	if (u->fd > 0)

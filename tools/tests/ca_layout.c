@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The layout of the interface, for callers of 32 and of 64 bits: what is here is what
- * binaries out there go by. Members may be added, at the end; no line may change.
- * Compiled both ways, and that is the test.
+ * The layout of the interface, for callers of 32 and of 64 bits: existing binaries
+ * depend on it. Members may be added, at the end; no line may change. The test is
+ * that it compiles both ways.
  */
 #include <kverbs/ca.h>
 #include <stddef.h>

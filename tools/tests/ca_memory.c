@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which memory a registration takes, where it looks for it, and what it says of where
- * it has found none: the system's, that of peers of which there are none here, and
- * dma-bufs, which the kernel makes of a file in memory. Built for 32 bits too.
+ * Which memory a registration accepts, on which paths it looks for it, and why the other
+ * paths failed: system memory, memory of peers, of which there are none here, and
+ * dma-bufs, which the kernel makes from a memory file. Also built for 32 bits.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -49,7 +49,7 @@ static struct kverbs_ca_reg_mr reg_of_fd(void *start, uint32_t path, int file)
 	return reg;
 }
 
-/* REG_MR with an answer, which is all untouched if there was none. */
+/* Makes a REG_MR with an answer, which must be untouched if there was none. */
 static long reg_mr(struct kverbs_ca_reg_mr reg, struct kverbs_ca_mr_attr *attr,
 		   uint64_t *mr)
 {
@@ -100,7 +100,10 @@ static void expect_errors(const struct kverbs_ca_mr_attr *attr, int host, int pe
 	EXPECT_EQ(attr->p2p_error, 0);
 }
 
-/* It is made, is where it should be, and QUERY_MR says the same; then it is freed. */
+/*
+ * Checks that the region is made on the expected path and that QUERY_MR agrees; then
+ * frees it.
+ */
 static struct kverbs_ca_mr_attr made(struct kverbs_ca_reg_mr reg, uint32_t path)
 {
 	struct kverbs_ca_mr_attr attr, asked;
@@ -117,7 +120,7 @@ static struct kverbs_ca_mr_attr made(struct kverbs_ca_reg_mr reg, uint32_t path)
 	return attr;
 }
 
-/* It is not made, and it is said why. */
+/* Checks that the region is not made, and that the answer says why. */
 static struct kverbs_ca_mr_attr not_made(struct kverbs_ca_reg_mr reg, long error)
 {
 	struct kverbs_ca_mr_attr attr;
@@ -137,7 +140,7 @@ static struct kverbs_ca_mr_attr not_made(struct kverbs_ca_reg_mr reg, long error
 	return attr;
 }
 
-/* It is refused at sight, without an answer. */
+/* Checks that the request is refused at once, without an answer. */
 static void refused(struct kverbs_ca_reg_mr reg, long error)
 {
 	struct kverbs_ca_mr_attr attr;
@@ -175,7 +178,7 @@ static void no_memory(void)
 	expect_errors(&attr, -EFAULT, 0, 0);
 	attr = not_made(reg_of(NULL, KVERBS_CA_PATH_PEER), -EFAULT);
 	expect_errors(&attr, 0, -ENODEV, 0);
-	/* What the system has is nobody else's. */
+	/* System memory belongs to no peer. */
 	attr = not_made(reg_of(memory, KVERBS_CA_PATH_PEER), -EFAULT);
 	expect_errors(&attr, 0, -ENODEV, 0);
 	EXPECT_EQ(attr.start, (uintptr_t)memory);
@@ -203,14 +206,14 @@ static void bad_regions(void)
 	reg = reg_of(memory, KVERBS_CA_PATH_ANY);
 	reg.pd++;
 	refused(reg, -ENOENT);
-	/* It takes a closer look to see what is missing. */
+	/* The missing dma-buf is found only on closer inspection. */
 	not_made(reg_of(memory, KVERBS_CA_PATH_DMABUF), -EINVAL);
 	reg = reg_of_fd(memory, KVERBS_CA_PATH_ANY, 0);
 	reg.offset = ~0ULL;
 	not_made(reg, -EINVAL);
 }
 
-/* A failing REG_MR's answer of any length. */
+/* Answers of a failing REG_MR, of any length. */
 static void short_answers(void)
 {
 	unsigned char full[sizeof(struct kverbs_ca_mr_attr)], got[256];
@@ -275,9 +278,9 @@ static void peers(void)
 	expect_errors(&attr, -EFAULT, -ENOENT, 0);
 	attr = not_made(reg_of(NULL, KVERBS_CA_PATH_PEER), -ENOENT);
 	expect_errors(&attr, 0, -ENOENT, 0);
-	/* It says who is asked, not what is. */
+	/* SET_PEER says which peer is asked, not which memory is used. */
 	made(reg_of(memory, KVERBS_CA_PATH_ANY), KVERBS_CA_PATH_HOST);
-	/* Each handle has its own. */
+	/* Each handle has its own setting. */
 	other = handle;
 	handle = must_open(fd, 0);
 	pd = must_alloc_pd(fd, handle);
@@ -339,7 +342,7 @@ static void bad_peers(void)
 
 /* --- dma-bufs ---------------------------------------------------------------------- */
 
-/* Of LENGTH bytes. */
+/* Makes a dma-buf of LENGTH bytes. */
 static int dmabuf(void)
 {
 	struct udmabuf_create create = { .flags = UDMABUF_FLAGS_CLOEXEC, .size = LENGTH };
@@ -380,15 +383,15 @@ static void dmabufs(void)
 	reg.offset = LENGTH;
 	attr = not_made(reg, -EINVAL);
 	expect_errors(&attr, 0, 0, -EINVAL);
-	/* It is tried first, whatever is at the address. */
+	/* The dma-buf is tried first, whatever is at the address. */
 	attr = made(reg_of_fd(memory, KVERBS_CA_PATH_ANY, file), KVERBS_CA_PATH_DMABUF);
 	EXPECT_EQ(attr.start, (uintptr_t)memory);
-	/* Not if another path is wanted. */
+	/* But not if another path is requested. */
 	made(reg_of_fd(memory, KVERBS_CA_PATH_HOST, file), KVERBS_CA_PATH_HOST);
 	close(file);
 }
 
-/* The region keeps it. */
+/* The region keeps the dma-buf alive. */
 static void dmabuf_closed(void)
 {
 	struct kverbs_ca_mr_attr attr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Handles, protection domains and regions: what each request about them gives, and
- * what of them can be had of LIST, QUERY_MR and CLOSE. Built for 32 bits too.
+ * Handles, protection domains and regions: the result of each request about them, and what
+ * LIST, QUERY_MR and CLOSE do with them. Also built for 32 bits.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -69,7 +69,7 @@ static void handles_not_reused(void)
 	}
 }
 
-/* Each operation on a handle; the buffers are right. */
+/* Performs an operation on a handle, with valid buffers. */
 static long operate(unsigned int op, uint64_t h, uint64_t object)
 {
 	static char out[4096];
@@ -140,7 +140,7 @@ static void bad_objects(void)
 	bad[1] = ~0ULL;
 	bad[2] = gone;
 	bad[3] = pd + (1ULL << 32);
-	/* Numbers count under each handle. */
+	/* Each handle numbers its objects separately. */
 	for (i = 0; i < 8; i++)
 		bad[4] = must_alloc_pd(fd, other);
 	bad[5] = 1ULL << 63;
@@ -183,7 +183,7 @@ static void vendor_buffers(void)
 	EXPECT_EQ(open_with(1ULL << 63, 64), -EFAULT);
 }
 
-/* The emulated HCA has a tag for each open, and shows them. */
+/* The emulated HCA has a tag for each open, and shows the tags. */
 static void vendor_tag(void)
 {
 	struct {
@@ -287,7 +287,7 @@ static void region(void)
 	EXPECT_EQ(ca_dereg(fd, handle, r.object), 0);
 }
 
-/* QUERY_MR of any length. */
+/* QUERY_MR with any length. */
 static void region_lengths(void)
 {
 	unsigned char full[sizeof(struct kverbs_ca_mr_attr)], got[256];
@@ -312,7 +312,7 @@ static void region_lengths(void)
 		told = len < 8 ? 0 : len < sizeof(full) ? len : sizeof(full);
 		want = len < 8 ? -ENOSPC :
 		       len < sizeof(full) ? -EOVERFLOW : (long)sizeof(full);
-		/* Who was compiled with the first version does not miss the rest. */
+		/* A caller compiled with the first version does not miss the rest. */
 		if (len == KVERBS_CA_MR_ATTR_SIZE_MIN)
 			want = len;
 		EXPECT_EQ(ca_do(fd, KVERBS_CA_QUERY_MR, &r), want);
@@ -322,7 +322,7 @@ static void region_lengths(void)
 	}
 }
 
-/* REG_MR with a place for the answer that is short, long or not there. */
+/* REG_MR with room for the answer that is short, long or missing. */
 static void answers_of_reg(void)
 {
 	struct kverbs_ca_mr_attr attr;
@@ -353,7 +353,7 @@ static void answers_of_reg(void)
 	}
 }
 
-/* A registration that cannot tell what it made has made nothing. */
+/* A registration that cannot return its result leaves nothing behind. */
 static void answers_that_fault(void)
 {
 	struct kverbs_ca_reg_mr reg;
@@ -394,7 +394,7 @@ static long reg_with(struct kverbs_ca_reg_mr *reg, uint32_t len)
 	return ca_do(fd, KVERBS_CA_REG_MR, &r);
 }
 
-/* What a caller says of a region, older, newer and wrong. */
+/* Descriptions of a region by older, newer and faulty callers. */
 static void descriptions(void)
 {
 	struct {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Requests to a channel adapter through io_uring, with liburing: all that ioctl(2)
- * does, by the thousands, and rings that go away while requests are under way.
+ * Requests to a channel adapter through io_uring, with liburing: everything that ioctl(2) does,
+ * by the thousands, and rings that go away while requests are in progress.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -85,7 +85,7 @@ static long run(struct io_uring_sqe *sqe)
 	long res;
 
 	sqe->user_data = ++last;
-	/* It counts otherwise where the kernel takes entries by itself. */
+	/* The return value means something else if the kernel takes entries by itself. */
 	EXPECT(io_uring_submit(&ring) > 0);
 	res = complete(&data);
 	EXPECT_EQ(data, last);
@@ -198,7 +198,7 @@ static void long_entries(void)
 	objects();
 }
 
-/* The kernel takes entries by itself, with the process's memory and files. */
+/* A kernel thread takes entries by itself, with the process's memory and files. */
 static void kernel_thread(void)
 {
 	ring_flags = IORING_SETUP_SQPOLL;
@@ -289,7 +289,7 @@ static void read_events(void)
 	long res;
 
 	setup();
-	/* Those of the making of the device. */
+	/* Discard the events of the creation of the device. */
 	while (poll(&(struct pollfd) { fd, POLLIN, 0 }, 1, 100) == 1)
 		EXPECT_EQ(read(fd, &e, sizeof(e)), sizeof(e));
 	sqe = sqe_of();
@@ -386,7 +386,7 @@ static void land(void)
 	}
 }
 
-/* All of them, and none waited for before all are submitted. */
+/* Submits all of them before waiting for any. */
 static void fly(const unsigned int *ops, unsigned int nr_ops, char *memory)
 {
 	unsigned int i, op;
@@ -443,7 +443,7 @@ static void submit_all(char *memory)
 {
 	unsigned int i;
 
-	/* Those before may still be written to. */
+	/* Earlier ones may still be written to. */
 	flights = pages(FLIGHT * sizeof(*flights));
 	for (i = 0; i < FLIGHT; i++) {
 		prepare_flight(i, i % 8 ? KVERBS_CA_REG_MR : KVERBS_CA_QUERY_CA,
@@ -453,7 +453,7 @@ static void submit_all(char *memory)
 	EXPECT_EQ(io_uring_submit(&ring), FLIGHT);
 }
 
-/* The ring goes; what was begun is carried through, or never begun. */
+/* The ring goes; a request is either completed or never started. */
 static void ring_closed(void)
 {
 	static char answer[FLIGHT * 40];
@@ -492,7 +492,7 @@ static void in_ended(void *arg)
 		land();
 }
 
-/* So does the process. */
+/* The same when the process ends. */
 static void ended(void)
 {
 	long long pinned;
@@ -510,9 +510,9 @@ static void ended(void)
 	}
 }
 
-/* --- who waits ---------------------------------------------------------------------------- */
+/* --- waiting requests --------------------------------------------------------------------- */
 
-/* Memory whose first use waits until somebody gives it a page. */
+/* Memory whose first access waits until the test provides a page. */
 static void *withheld(int *uffd)
 {
 	struct uffdio_api api = { .api = UFFD_API };
@@ -540,7 +540,7 @@ static void give(int uffd, void *p, const void *content)
 	EXPECT(!ioctl(uffd, UFFDIO_COPY, &copy));
 }
 
-/* A registration whose description cannot be read yet is under way. */
+/* Starts a registration whose description cannot be read yet. */
 static void begin_reg(request *r, void *description, int uffd)
 {
 	struct io_uring_sqe *sqe = sqe_of();
@@ -558,7 +558,7 @@ static void begin_reg(request *r, void *description, int uffd)
 	EXPECT(poll(&(struct pollfd) { uffd, POLLIN, 0 }, 1, 10000) == 1);
 }
 
-/* It waits for its page, and keeps nobody else waiting. */
+/* The request waits for its page without blocking others. */
 static void submitter_goes_on(void)
 {
 	struct kverbs_ca_reg_mr *reg = pages(PAGE);
@@ -582,7 +582,7 @@ static void submitter_goes_on(void)
 	EXPECT_EQ(ca_dereg(fd, handle, r.object), 0);
 }
 
-/* A file that is closed while a request is under way stays until that is through. */
+/* A file that is closed during a request stays until the request has completed. */
 static void file_closed(void)
 {
 	struct kverbs_ca_reg_mr *reg = pages(PAGE);

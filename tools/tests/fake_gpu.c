@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A fake GPU from a process's point of view, without RDMA: memory is allocated,
- * mapped, moved, exported and freed, and whoever has lost it is told so.
+ * A fake GPU from a process's point of view, without RDMA: memory is allocated, mapped,
+ * moved, exported and freed, and processes that have lost it are notified.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static void on_bus(int sig)
 	siglongjmp(bus, sig);
 }
 
-/* Whether reading the byte raises SIGBUS. */
+/* Tells whether reading the byte raises SIGBUS. */
 static bool is_gone(const volatile char *at)
 {
 	struct sigaction action = { .sa_handler = on_bus }, old;
@@ -85,7 +85,7 @@ static void nonsense_is_refused(void)
 	EXPECT_EQ(gpu_used(gpu), 0);
 }
 
-/* What cannot be told to the process is not left behind. */
+/* An allocation that cannot be reported to the process is not left behind. */
 static void answer_must_be_writable(void)
 {
 	static const struct fake_gpu_alloc fixed = { .size = GPU_PAGE };
@@ -159,7 +159,7 @@ static void pages_are_aligned(void)
 	setup();
 	EXPECT_EQ(ioctl(gpu, FAKE_GPU_ALLOC, &alloc), 0);
 	for (round = 0; round < 64; round++) {
-		/* Others are in the way. */
+		/* Other mappings are in the way. */
 		EXPECT(mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) !=
 		       MAP_FAILED);
 		skip = round % 32 * 4096;
@@ -289,7 +289,7 @@ static void moved_memory_is_the_same(void)
 	EXPECT_ALL(rest.at, rest.size, 0);
 }
 
-/* A process writes meanwhile; nothing of what it wrote is lost. */
+/* A process writes meanwhile; none of its writes is lost. */
 static void write_all_along(void *arg)
 {
 	volatile uint64_t *word = arg;
@@ -338,7 +338,7 @@ static void dmabuf_is_the_memory(void)
 	EXPECT_EQ(gpu_free(&mem), 0);
 	EXPECT(is_gone(at));
 	EXPECT(is_gone(mem.at));
-	/* References still: two mappings and the descriptor. */
+	/* Remaining references: two mappings and the descriptor. */
 	EXPECT_EQ(gpu_used(gpu), mem.size);
 	EXPECT_EQ(munmap(at, mem.size), 0);
 	EXPECT_EQ(munmap(mem.at, mem.size), 0);
@@ -365,7 +365,7 @@ static const struct test_case cases[] = {
 	{ "a dma-buf is the same memory", dmabuf_is_the_memory },
 };
 
-/* A process takes its memory with it. */
+/* Nothing to do: the memory of a process goes with it. */
 static void tidy(void)
 {
 }

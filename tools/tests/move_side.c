@@ -50,7 +50,7 @@ bool is_atomic(const char *op)
 	return !strcmp(op, "cas") || !strcmp(op, "fadd");
 }
 
-/* What the operation does to what is in memory. */
+/* Applies the operation to the model of the memory. */
 static void model_move(const struct move *m, char *own, char *other)
 {
 	uint64_t old, now;
@@ -87,7 +87,7 @@ static void move_some(int mover, const char *op, struct side *own, struct side *
 		m.other_at &= ~7UL;
 	}
 	at = other->model + other->range->before + m.other_at;
-	/* One in two compares well. */
+	/* One in two compares equal. */
 	m.a = test_draw(&chance);
 	m.b = test_draw(&chance);
 	if (*op == 'c' && m.b % 2)

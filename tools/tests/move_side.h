@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Both sides of operations that move data, with a model of what must be in their memory;
- * and operations that go on until something happens to it. For tests of whatever kind of
- * memory. Whatever cannot fail in a test ends the case when it does.
+ * and operations that go on until something happens to it. For tests of any kind of
+ * memory. A failure of something that a test relies on ends the case.
  */
 #ifndef KVERBS_MOVE_SIDE_H
 #define KVERBS_MOVE_SIDE_H
@@ -14,9 +14,9 @@
 
 /**
  * struct side_range - the part of a side's memory that is registered
- * @size: of the memory, bytes
+ * @size: size of the memory in bytes
  * @before: bytes before the part
- * @length: bytes of the part
+ * @length: size of the part in bytes
  */
 struct side_range {
 	size_t size;
@@ -25,12 +25,12 @@ struct side_range {
 };
 
 /**
- * struct side - memory of one side, and what must be in it
+ * struct side - memory of one side, and its expected contents
  * @at: all of the memory, of which a part is registered
- * @mem: the GPU's, if it is such
- * @model: what must be in it
- * @range: which part
- * @region: the part
+ * @mem: the GPU's memory, if it is that
+ * @model: expected contents
+ * @range: the part that is registered
+ * @region: the region of that part
  */
 struct side {
 	char *at;
@@ -40,26 +40,26 @@ struct side {
 	struct region region;
 };
 
-/* @at: what is mapped for it; @path: where a registration must find it. */
+/* @at: its mapping; @path: the path on which a registration must find it. */
 void side_init(struct side *side, const struct ca *ca, char *at,
 	       const struct side_range *range, uint32_t seed, enum kverbs_ca_path path);
-/* Each byte is as in the model. */
+/* Checks that each byte is as in the model. */
 void side_expect(const struct side *side, const char *op);
 void side_drop(struct side *side);
 
 bool is_atomic(const char *op);
-/* The operation once for each length, from @own's HCA, and what it must have done. */
+/* Performs the operation once for each length, from @own's HCA, and checks the result. */
 void side_move(const char *op, const struct ca *ca, const struct ca *peer, struct side *own,
 	       struct side *other, const uint32_t *lens, unsigned int count);
 
 /**
  * struct traffic - the same operation again and again, by a thread
- * @rounds: how often it was done
- * @stop: once more, and no more
- * @mover: where
- * @move: what
+ * @rounds: number of rounds done
+ * @stop: end after the next round
+ * @mover: where to run it
+ * @move: the operation
  * @thread: the thread
- * @ret: how it ended
+ * @ret: result of the last round
  */
 struct traffic {
 	_Atomic unsigned int rounds;
@@ -70,7 +70,7 @@ struct traffic {
 	long ret;
 };
 
-/* Returns when it runs. */
+/* Returns once the traffic runs. */
 void traffic_start(struct traffic *t);
 long traffic_end(struct traffic *t);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the tests of peer-to-peer memory share: providers, and what a process maps of
- * them. Whatever cannot fail in a test ends the case when it does.
+ * Shared by the tests of peer-to-peer memory: providers, and mappings of their
+ * memory. A failure of something that a test relies on ends the case.
  */
 #ifndef KVERBS_P2P_CALL_H
 #define KVERBS_P2P_CALL_H
@@ -13,12 +13,12 @@
 
 /* The PCI address in an environment variable; without it, the case is skipped. */
 const char *p2p_name(const char *variable);
-/* Maps memory of a provider; NULL, with errno, if that cannot be. */
+/* Maps memory of a provider; returns NULL, with errno, if that fails. */
 void *p2p_try_map(const char *provider, size_t size);
 void *p2p_map(const char *provider, size_t size);
-/* A number in p2pmem/. */
+/* Reads a number from a file in p2pmem/. */
 long long p2p_count(const char *provider, const char *file);
-/* Its driver leaves the device, or gets it. Returns 0 or a negative errno. */
+/* Unbinds the driver from the device, or binds it. Returns 0 or a negative errno. */
 long p2p_unbind(const char *provider);
 long p2p_bind(const char *provider);
 

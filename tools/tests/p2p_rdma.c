@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Peer-to-peer memory under RDMA, from a process's point of view: memory of a PCI device
- * is mapped and registered as any other, moved by each operation from and to each kind
- * of memory, on one and on two HCAs; and what happens when the device loses its driver
- * while RDMA runs. Each byte is looked at.
+ * Peer-to-peer memory with RDMA, from a process's point of view: memory of a PCI device is
+ * mapped and registered like any other, and data move from and to each kind of memory by each
+ * operation, on one and on two HCAs; and what happens when the device loses its driver while
+ * RDMA runs. Each byte is checked.
  *
- * The environment has the PCI addresses of what is there, see scripts/p2p-machine: hca0
- * reaches the providers iv0 and pair0, but not iv1.
+ * The environment holds the PCI addresses of the devices, see scripts/p2p-machine: hca0 reaches
+ * the providers iv0 and pair0, but not iv1.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +47,7 @@ static void setup(void)
 	b = ca_make(DEVICE_B);
 }
 
-/* What was unmapped or deregistered is the provider's again, after a moment. */
+/* Unmapped or deregistered memory returns to the provider after a moment. */
 static void expect_all_free(const char *provider)
 {
 	while (p2p_count(provider, "available") < p2p_count(provider, "size"))
@@ -81,7 +81,7 @@ static void finds_provider(void)
 	expect_all_free(near);
 }
 
-/* The path that is asked for, and no other. */
+/* Only the requested path is used. */
 static void path_only(void)
 {
 	struct region region;
@@ -103,7 +103,7 @@ static void path_only(void)
 	EXPECT_EQ(region.attr.p2p_error, 0);
 }
 
-/* Memory next to each other that is not all of one provider, in either order. */
+/* Adjacent memory that does not all belong to one provider, in either order. */
 static void no_mixture(void)
 {
 	struct region region;
@@ -158,7 +158,7 @@ static void no_way(void)
 	expect_all_free(far);
 }
 
-/* Who knows less of a region's description gets what is known. */
+/* A caller with a shorter description of a region gets as much as it knows. */
 static void older_caller(void)
 {
 	struct kverbs_ca_mr_attr attr;
@@ -232,9 +232,9 @@ static void adds(void) { move_all("fadd"); }
 /* --- the provider goes ------------------------------------------------------------------ */
 
 /*
- * The driver leaves the device under traffic, without a wait for the region, which is
- * still there; then it comes back, and its memory is as good as new.
- * @own: the memory is that of the side which does the operation.
+ * The driver is unbound under traffic, without waiting for the region, which still exists; then
+ * it is bound again, and its memory is as good as new.
+ * @own: the memory belongs to the side that performs the operation.
  */
 static void unbind_under(const char *op, const struct ca *peer, bool own)
 {
@@ -288,7 +288,7 @@ static void unbind_under_fadd(void) { unbind_all("fadd"); }
 
 /* --- processes ---------------------------------------------------------------------------- */
 
-/* The same memory twice, on one HCA and on two: each ends for itself. */
+/* Registers the same memory twice, on one HCA and on two: each region ends independently. */
 static void registered_twice(void)
 {
 	struct region twice[2];
@@ -325,7 +325,7 @@ static void touch(void *at)
 	fill(at, SIZE, 9);
 }
 
-/* A child has the mapping, too; the region lives on without both. */
+/* A child also has the mapping; the region outlives both mappings. */
 static void forked(void)
 {
 	struct side host, device;
@@ -368,7 +368,10 @@ static void exited(void)
 	EXPECT_EQ(p2p_bind(near), 0);
 }
 
-/* The HCA goes with its place on the bus only if that goes; the other way round, first. */
+/*
+ * An HCA goes along with its place on the bus only if the place goes; here the HCA itself
+ * goes, before the memory does.
+ */
 static void hca_goes(void)
 {
 	struct side device;
@@ -380,7 +383,10 @@ static void hca_goes(void)
 	expect_all_free(near);
 }
 
-/* The registration, of whose allocations the @nth fails. Sets whether there was one. */
+/*
+ * Makes a registration whose @nth allocation fails. Sets @failed if there was such an
+ * allocation.
+ */
 static long reg_fails_nth(int fd, unsigned int nth, char *at, bool *failed)
 {
 	struct region region;
@@ -391,7 +397,7 @@ static long reg_fails_nth(int fd, unsigned int nth, char *at, bool *failed)
 	snprintf(text, sizeof(text), "%u", nth);
 	EXPECT(pwrite(fd, text, strlen(text), 0) > 0);
 	ret = peer_reg_path(&a, at + BEFORE, LENGTH, KVERBS_CA_PATH_P2P, &region);
-	/* What is left of the count was not allocated. */
+	/* A remaining count means that there were fewer allocations. */
 	len = pread(fd, text, sizeof(text) - 1, 0);
 	EXPECT(len > 0);
 	text[len] = 0;
@@ -403,8 +409,8 @@ static long reg_fails_nth(int fd, unsigned int nth, char *at, bool *failed)
 }
 
 /*
- * The system's allocator and kmemleak allocate for themselves, now and then, and that counts:
- * one sweep may step over an allocation of ours, several hardly over the same one.
+ * The system's allocator and kmemleak occasionally allocate for themselves, which also counts:
+ * one sweep may miss an allocation of ours, but several will hardly miss the same one.
  */
 static void allocations_fail(void)
 {
@@ -427,7 +433,7 @@ static void allocations_fail(void)
 			failures += !!ret;
 		} while (failed);
 	}
-	/* Four to nine were seen in a sweep. */
+	/* A sweep usually has four to nine failures. */
 	EXPECT(failures > 2 * SWEEPS);
 	EXPECT_EQ(munmap(at, SIZE), 0);
 	expect_all_free(near);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Peer-to-peer memory in sysfs: what p2pmem/ says of a provider, and what a process may
- * do with what it maps of it. The environment has the PCI address of a provider, iv0,
- * all of whose memory is free. See scripts/p2p-machine.
+ * Peer-to-peer memory in sysfs: what p2pmem/ says about a provider, and what a process
+ * may do with mappings of its memory. The environment holds the PCI address of a
+ * provider, iv0, all of whose memory is free. See scripts/p2p-machine.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +40,7 @@ static long long used(void)
 	return all - p2p_count(iv0, "available");
 }
 
-/* What was unmapped is free, after a moment. */
+/* Unmapped memory is free after a moment. */
 static void expect_used(long long bytes)
 {
 	while (used() > bytes)
@@ -56,7 +56,7 @@ static int allocate_open(void)
 	return open(path, O_RDWR | O_CLOEXEC);
 }
 
-/* 0, or a negative errno; what was mapped is unmapped. */
+/* Returns 0, or a negative errno; unmaps any mapping it made. */
 static long try_mmap(size_t size, int flags, off_t offset)
 {
 	int fd = allocate_open();
@@ -72,7 +72,7 @@ static long try_mmap(size_t size, int flags, off_t offset)
 	return ret;
 }
 
-/* Each page has its own. */
+/* Each page has its own pattern. */
 static void set_pattern(char *at, size_t size, uint64_t seed)
 {
 	for (size_t i = 0; i < size; i += sizeof(seed))
@@ -87,7 +87,7 @@ static bool has_pattern(const char *at, size_t size, uint64_t seed)
 	return true;
 }
 
-/* --- what there is ------------------------------------------------------------------ */
+/* --- the files ---------------------------------------------------------------------- */
 
 static void says_what_there_is(void)
 {
@@ -143,7 +143,7 @@ static void mappings_are_memory_of_their_own(void)
 	expect_used(0);
 }
 
-/* Again and again, with nobody waiting for the memory to be back. */
+/* Repeats without waiting for the memory to be returned. */
 static void all_of_it_is_mapped(void)
 {
 	char *at;
@@ -241,7 +241,10 @@ static void killed_process_leaves_nothing(void)
 
 /* --- references that outlive the mapping -------------------------------------------- */
 
-/* The kernel has the page, and no process. Skips the case where that cannot be. */
+/*
+ * Afterwards the kernel holds the page, and no process does. Skips the case if that is
+ * not possible.
+ */
 static void page_into_pipe(int fds[2], char *at)
 {
 	struct iovec page = { .iov_base = at, .iov_len = PAGE };
@@ -263,7 +266,7 @@ static void last_reference_frees(void)
 	page_into_pipe(fds, at + PAGE);
 	EXPECT_EQ(munmap(at, SIZE), 0);
 	expect_used(PAGE);
-	/* Nobody gets that page. */
+	/* No allocation gets that page. */
 	at = p2p_map(iv0, SIZE);
 	set_pattern(at, SIZE, 1ULL << 40);
 	EXPECT_EQ(read(fds[0], text, PAGE), PAGE);
@@ -274,7 +277,7 @@ static void last_reference_frees(void)
 
 /* --- the provider goes -------------------------------------------------------------- */
 
-/* Does a process that touches it die of that? */
+/* Tells whether a process that touches it gets SIGBUS. */
 static bool is_bus_error(void *at)
 {
 	pid_t pid = fork();
@@ -306,13 +309,13 @@ static void mapping_goes_with_the_provider(void)
 	EXPECT(allocate_open() < 0 && errno == ENOENT);
 	EXPECT_EQ(p2p_bind(iv0), 0);
 	expect_used(0);
-	/* What was mapped before is not what there is now. */
+	/* The old mapping does not reach the new memory. */
 	EXPECT(is_bus_error(at));
 	EXPECT_EQ(munmap(at, SIZE), 0);
 	EXPECT_EQ(try_mmap(all, MAP_SHARED, 0), 0);
 }
 
-/* Without the pipe, so that it goes with the case. */
+/* Closes the pipe ends, so that the pipe ends with the case. */
 static void unbind(void *pipe_ends)
 {
 	int *fds = pipe_ends;
@@ -331,7 +334,7 @@ static void provider_waits_for_references(void)
 	at = p2p_map(iv0, SIZE);
 	page_into_pipe(fds, at);
 	pid = test_spawn(unbind, fds);
-	/* It has begun when what was mapped is gone. */
+	/* The unbinding has begun when the mapping is gone. */
 	while (!is_bus_error(at))
 		sched_yield();
 	EXPECT(!p2p_try_map(iv0, PAGE));
@@ -367,7 +370,7 @@ static void map_and_unmap(void *number)
 	}
 }
 
-/* Where it is the kernel that keeps the memory, the group may allocate. */
+/* If the kernel manages the memory, the group may allocate. */
 static bool kernel_keeps(void)
 {
 	char path[128];
@@ -411,7 +414,7 @@ static const struct test_case cases[] = {
 	{ "processes do not get in each other's way", processes_do_not_disturb_each_other },
 };
 
-/* A case that failed may have left the provider without its driver. */
+/* A failed case may have left the provider without its driver. */
 static void tidy(void)
 {
 	if (iv0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Memory of fake GPUs, and what moves it. See peer_call.h. */
+/* Memory of fake GPUs, and operations that move data. See peer_call.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -222,7 +222,7 @@ long peer_set(const struct ca *ca, const char *name, const void *data)
 	return ca_do(ca->fd, KVERBS_CA_SET_PEER, &r);
 }
 
-/* --- what moves it ---------------------------------------------------------------------- */
+/* --- moving data ------------------------------------------------------------------------ */
 
 static long mover_write(int mover, const char *text)
 {
@@ -296,7 +296,7 @@ void must_move(int mover, const struct move *m)
 		  m->len, strerror(-ret), moved.send, moved.recv);
 }
 
-/* --- clients' counts ------------------------------------------------------------------------ */
+/* --- clients' counters ---------------------------------------------------------------------- */
 
 uint64_t random_options(int argc, char **argv, uint64_t *operations, uint64_t *seed)
 {
@@ -330,7 +330,7 @@ long long peer_count(unsigned int gpu, const char *file)
 
 /* --- bytes ------------------------------------------------------------------------------------ */
 
-/* Never a byte of what is freed, nor 0. */
+/* Never the byte that fills freed memory, nor 0. */
 static unsigned char byte_at(size_t i, uint32_t seed)
 {
 	return 1 + (i * 7 + (i >> 8) * 13 + seed * 31) % (FAKE_GPU_POISON - 1);

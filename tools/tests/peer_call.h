@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the tests of peer memory share: memory of fake GPUs, its registration, and
- * what moves it. Whatever cannot fail in a test ends the case when it does.
+ * Shared by the tests of peer memory: memory of fake GPUs, its registration, and operations
+ * that move data. A failure of something that a test relies on ends the case.
  */
 #ifndef KVERBS_PEER_CALL_H
 #define KVERBS_PEER_CALL_H
@@ -20,9 +20,9 @@
 /**
  * struct mem - memory of a GPU, mapped
  * @gpu: file of the GPU
- * @handle: for the GPU
- * @at: where it is mapped
- * @size: bytes
+ * @handle: handle for the GPU
+ * @at: address where it is mapped
+ * @size: its size in bytes
  */
 struct mem {
 	int gpu;
@@ -59,10 +59,10 @@ struct ca {
 
 /**
  * struct region - memory that was registered
- * @ca: where
+ * @ca: the channel adapter
  * @mr: its number
  * @at: address of its first byte, also for the HCA
- * @attr: what the registration answered
+ * @attr: answer of the registration
  */
 struct region {
 	const struct ca *ca;
@@ -88,9 +88,9 @@ bool region_revoked(const struct region *region);
 long region_dereg(const struct region *region);
 long peer_set(const struct ca *ca, const char *name, const void *data);
 
-/* --- what moves it ---------------------------------------------------------------- */
+/* --- moving data ------------------------------------------------------------------ */
 
-/* enum ib_wc_status, as far as it is of interest here */
+/* values of enum ib_wc_status that are of interest here */
 enum {
 	WC_SUCCESS	= 0,
 	WC_LOC_PROT_ERR	= 4,
@@ -110,15 +110,15 @@ long mover_join(int mover, unsigned int side, const struct ca *ca);
 struct moved mover_result(int mover);
 
 /**
- * struct move - what to move
+ * struct move - an operation that moves data
  * @op: "send", "write", "read", "cas" or "fadd"
- * @side: who does it
+ * @side: the side that performs it
  * @own: its own memory
- * @own_at: where in that, bytes
- * @other: the other side's
- * @other_at: where in that, bytes
- * @len: bytes
- * @count: how often; 0 is once
+ * @own_at: offset in @own, in bytes
+ * @other: the other side's memory
+ * @other_at: offset in @other, in bytes
+ * @len: number of bytes
+ * @count: how often; 0 means once
  * @a: compare or add
  * @b: swap
  */
@@ -141,12 +141,12 @@ void must_move(int mover, const struct move *move);
 /* --- random operations --------------------------------------------------------------- */
 
 /*
- * Reads [--operations N] [--seed S] into what has their defaults; ends the program if
- * there is anything else. Returns a state for test_draw().
+ * Reads [--operations N] [--seed S] into variables that hold the defaults; ends the program
+ * for any other argument. Returns a state for test_draw().
  */
 uint64_t random_options(int argc, char **argv, uint64_t *operations, uint64_t *seed);
 
-/* --- clients' counts ------------------------------------------------------------------ */
+/* --- clients' counters ---------------------------------------------------------------- */
 
 long long peer_count(unsigned int gpu, const char *file);
 
@@ -157,7 +157,7 @@ void expect_filled(const char *file, int line, const void *at, size_t len,
 		   uint32_t seed);
 void expect_all(const char *file, int line, const void *at, size_t len, int byte);
 
-/* That the bytes are those of fill(), or all the same. */
+/* Checks that the bytes are those of fill(), or are all the same. */
 #define EXPECT_FILLED(at, len, seed)					\
 	expect_filled(__FILE__, __LINE__, at, len, seed)
 #define EXPECT_ALL(at, len, byte)	expect_all(__FILE__, __LINE__, at, len, byte)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Registration of dma-bufs, which a GPU exports: what path a registration finds and why
- * it is not another; memory that moves while RDMA runs, where the kernel can tell of
- * that (CONFIG_DMABUF_MOVE_NOTIFY), and that is pinned elsewhere; memory that goes.
+ * Registration of dma-bufs that a GPU exports: which path a registration finds and why not
+ * another; memory that moves while RDMA runs, if the kernel can notify of that
+ * (CONFIG_DMABUF_MOVE_NOTIFY), and that is pinned otherwise; memory that goes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -75,14 +75,14 @@ static void from_fd(void)
 	EXPECT(!(region.attr.flags & KVERBS_CA_MR_REVOKED));
 	EXPECT_EQ(region_query(&region, &attr), 0);
 	EXPECT(!memcmp(&attr, &region.attr, sizeof(attr)));
-	/* The registry of peers has nothing to do with it. */
+	/* The registry of peers is not involved. */
 	EXPECT_EQ(peer_count(0, "num_alloc_mrs"), live);
 	EXPECT_EQ(region_dereg(&region), 0);
 	EXPECT_EQ(reg_fd(buf, 0, NULL, SIZE, KVERBS_CA_PATH_ANY, &region), 0);
 	EXPECT_EQ(region.attr.path, KVERBS_CA_PATH_DMABUF);
 }
 
-/* Without the descriptor it is not tried. */
+/* Without the descriptor, the dma-buf path is not tried. */
 static void no_fd(void)
 {
 	struct region region;
@@ -95,7 +95,7 @@ static void no_fd(void)
 		  -EINVAL);
 }
 
-/* One path after the other, and each says why it was not that. */
+/* One path after the other is tried, and the answer says why each was not used. */
 static void falls_back(void)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -117,7 +117,7 @@ static void falls_back(void)
 	EXPECT_EQ(region.attr.host_error, 0);
 	EXPECT_EQ(region.attr.peer_error, 0);
 
-	/* It is one, but ends before the range. */
+	/* It is a dma-buf, but ends before the range. */
 	EXPECT_EQ(reg_fd(buf, GPU_PAGE, mem.at, SIZE, KVERBS_CA_PATH_ANY, &region), 0);
 	EXPECT_EQ(region.attr.path, KVERBS_CA_PATH_PEER);
 	EXPECT_EQ(region.attr.dmabuf_error, -EINVAL);
@@ -143,7 +143,7 @@ static void nowhere(void)
 
 /* --- data --------------------------------------------------------------------------- */
 
-/* A part of it that neither begins nor ends with a page. */
+/* Moves data in a part of it that neither begins nor ends at a page boundary. */
 static void moves_data(void)
 {
 	const size_t offset = GPU_PAGE + 100, len = 2 * GPU_PAGE - 200;
@@ -205,7 +205,7 @@ static bool pinned(const struct region *region)
 	return region->attr.flags & KVERBS_CA_MR_PINNED;
 }
 
-/* MOVES is 1 where the kernel can tell importers of moves, and 0 elsewhere. */
+/* MOVES is 1 if the kernel can notify importers of moves, and 0 otherwise. */
 static void moves_or_not(void)
 {
 	const char *moves = getenv("MOVES");
@@ -224,7 +224,7 @@ static void moves_or_not(void)
 	EXPECT_FILLED(mem.at, SIZE, 1);
 }
 
-/* As a peer's it can never move. */
+/* Registered as memory of a peer, it can never move. */
 static void peer_stays(void)
 {
 	struct region region;
@@ -246,14 +246,14 @@ static void peer_stays(void)
 }
 
 /**
- * struct mover - moves data to and fro, and looks at it
- * @rounds: how often
- * @op: by this
+ * struct mover - moves data back and forth, and checks them
+ * @rounds: number of rounds
+ * @op: the operation
  * @side: 0: the host's memory is its own
- * @host: the host's memory
- * @at: the same
- * @region: the dma-buf
- * @thread: who does it
+ * @host: region of the host's memory
+ * @at: address of the host's memory
+ * @region: region of the dma-buf
+ * @thread: the thread that moves the data
  */
 struct mover {
 	_Atomic unsigned int rounds;
@@ -284,8 +284,8 @@ static void *keep_moving(void *arg)
 }
 
 /*
- * All operations, so that the memory is of each side, while it moves. The bytes are the
- * same ones all the time: there, or on their way to it.
+ * Tries all operations, with the memory on either side, while it moves. The bytes stay the same
+ * all the time, whether in place or in transit.
  */
 static void moves_under_traffic(void)
 {
@@ -347,7 +347,7 @@ static void *keep_reading(void *arg)
 	return NULL;
 }
 
-/* What is pinned stays, though poisoned, for those who have it; what is not is gone. */
+/* Pinned memory stays for its users, though poisoned; other memory is gone. */
 static void freed_under_traffic(void)
 {
 	struct reader r = { .move.op = "read", .move.len = SIZE };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory of a GPU under RDMA, from a process's point of view: registered as any other,
- * moved by each operation from and to each kind of memory, on one and on two HCAs; and
- * what happens when it goes while RDMA runs. Each byte is looked at.
+ * Memory of a GPU with RDMA, from a process's point of view: it is registered like any other,
+ * and data move from and to each kind of memory by each operation, on one and on two HCAs; and
+ * what happens when the memory goes while RDMA runs. Each byte is checked.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -79,7 +79,7 @@ static void finds_host(void)
 	EXPECT(!*region.attr.peer);
 }
 
-/* The path that is asked for, and no other. */
+/* Only the requested path is used. */
 static void path_only(void)
 {
 	struct region region;
@@ -115,13 +115,13 @@ static void by_name(void)
 	EXPECT_EQ(peer_set(&a, "nobody", NULL), 0);
 	EXPECT(peer_reg_path(&a, mem.at, SIZE, KVERBS_CA_PATH_ANY, &region) < 0);
 	EXPECT_EQ(region.attr.peer_error, -ENOENT);
-	/* Another handle has its own. */
+	/* Another handle has its own setting. */
 	region = must_reg_all(&b, mem.at, SIZE);
 	EXPECT_EQ(peer_set(&a, "", NULL), 0);
 	region = must_reg_all(&a, mem.at, SIZE);
 }
 
-/* Memory that is not all a GPU's, or nobody's. */
+/* Memory that is only partly a GPU's, or that does not exist. */
 static void not_all_of_it(void)
 {
 	struct region region;
@@ -193,7 +193,7 @@ static void adds(void) { move_all("fadd"); }
 
 /* --- traffic --------------------------------------------------------------------------- */
 
-/* Statuses of a request whose own memory, or the other side's, is gone. */
+/* Checks the statuses of a request whose own memory, or the other side's, is gone. */
 static void expect_gone(int mover, const char *op, bool own)
 {
 	struct moved moved = mover_result(mover);
@@ -206,7 +206,7 @@ static void expect_gone(int mover, const char *op, bool own)
 		EXPECT(moved.recv == WC_LOC_PROT_ERR || moved.send == WC_REM_OP_ERR);
 }
 
-/* What was there, or what came: each byte of which is one or the other's. */
+/* Checks that each byte is either the old one or one that arrived. */
 static void expect_no_poison(const char *at, size_t len)
 {
 	size_t i;
@@ -218,8 +218,8 @@ static void expect_no_poison(const char *at, size_t len)
 }
 
 /*
- * The GPU's memory is freed while an operation uses it, and is another's afterwards.
- * @own: it is that of the side which does the operation.
+ * The GPU's memory is freed while an operation uses it, and allocated anew afterwards.
+ * @own: it belongs to the side that performs the operation.
  */
 static void free_under(const char *op, const struct ca *peer, bool own)
 {
@@ -230,12 +230,12 @@ static void free_under(const char *op, const struct ca *peer, bool own)
 
 	side_make(&host, own ? peer : &a, HOST, 1);
 	side_make(&device, own ? &a : peer, GPU0, 2);
-	/* So that it is the same memory that is given out next. */
+	/* So that the next allocation gets the same memory. */
 	rest = gpu_alloc(gpu[0], gpu_unused(gpu[0]));
 	t.mover = mover_open(&a, peer);
 	t.move.own = own ? &device.region : &host.region;
 	t.move.other = own ? &host.region : &device.region;
-	/* At the end, as far as it is even: the other pages are poisoned first. */
+	/* At the end, but aligned: the other pages are poisoned first. */
 	t.move.own_at = t.move.other_at = (LENGTH - t.move.len) & ~7UL;
 	traffic_start(&t);
 	EXPECT(!region_revoked(&device.region));
@@ -251,7 +251,7 @@ static void free_under(const char *op, const struct ca *peer, bool own)
 	EXPECT_EQ(munmap(device.at, SIZE), 0);
 	free(device.model);
 
-	/* The keys are nobody's any more. */
+	/* The keys are no longer valid. */
 	side_make(&next, own ? &a : peer, GPU0, 3);
 	EXPECT(next.region.attr.rkey != device.region.attr.rkey);
 	EXPECT_EQ(mover_do(t.mover, &t.move), -EIO);
@@ -282,7 +282,7 @@ static void free_under_read(void) { free_all("read"); }
 static void free_under_cas(void) { free_all("cas"); }
 static void free_under_fadd(void) { free_all("fadd"); }
 
-/* A region that is still there when another, of the same memory, goes. */
+/* A region stays when another one of the same memory goes. */
 static void dereg_under_traffic(void)
 {
 	struct region twice;
@@ -333,9 +333,9 @@ static void others_live_on(void)
 	EXPECT(!region_revoked(&device.region));
 }
 
-/* --- memory that goes otherwise --------------------------------------------------------- */
+/* --- memory that goes in other ways ----------------------------------------------------- */
 
-/* What is mapped of freed memory cannot be touched. */
+/* Mappings of freed memory cannot be accessed. */
 static sigjmp_buf bus;
 
 static void on_bus(int sig)
@@ -362,7 +362,7 @@ static void touched_after_free(void)
 	EXPECT(gpu_free(&mem) < 0);
 }
 
-/* The file is closed, and nothing of it is mapped any more. */
+/* The file is closed, and none of its memory is mapped any more. */
 static void file_closed(void)
 {
 	struct side device;
@@ -381,7 +381,7 @@ static void file_closed(void)
 	EXPECT_EQ(gpu_used(gpu[1]), used);
 }
 
-/* What a child process tells of its region. */
+/* A child process passes its region here. */
 static struct region *told;
 static int told_mover;
 
@@ -428,7 +428,7 @@ static void process_killed(void)
 	EXPECT_SOON(!peer_count(0, "live_mrs"));
 }
 
-/* The HCA goes while it is at work in the memory. */
+/* The HCA goes while it accesses the memory. */
 static void hca_unplugged(void)
 {
 	struct traffic t = { .move.op = "read", .move.len = GPU_PAGE, .move.count = 8 };
@@ -456,7 +456,7 @@ static void unregister(void *number)
 	gpu_set((uintptr_t)number, "registered", "0");
 }
 
-/* What the kernel says from now on. */
+/* Opens the kernel's log for messages from now on. */
 static int log_open(void)
 {
 	int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -466,7 +466,7 @@ static int log_open(void)
 	return fd;
 }
 
-/* All that was said, until a line has one of the words. */
+/* Collects messages until a line contains the word. */
 static void log_await(int fd, char *all, size_t size, const char *word)
 {
 	size_t len = 0;
@@ -499,7 +499,7 @@ static void unload_waits(void)
 	side_make(&device, &a, GPU1, 1);
 	log = log_open();
 	pid = test_spawn(unregister, (void *)1);
-	/* Nobody asks it any more, while those that it has live on. */
+	/* The client is not asked any more, while its existing regions live on. */
 	while (!peer_reg_path(&a, device.at, SIZE, KVERBS_CA_PATH_ANY, &late))
 		EXPECT_EQ(region_dereg(&late), 0);
 	EXPECT_EQ(late.attr.peer_error, -ENODEV);

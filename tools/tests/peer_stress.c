@@ -6,12 +6,12 @@
  *
  * Four processes allocate memory of four GPUs, register it at two HCAs, move data in and
  * out, free it and move it, all at random and at the same time; see peer_worker.c.
- * Meanwhile processes are killed, clients are asked to go and come again, and HCAs are
- * unplugged and come again. Of each operation it is known what may come of it at that
- * moment. In the end nothing is left of anything.
+ * Meanwhile processes are killed, clients are asked to go and come back, and HCAs are unplugged
+ * and come back. For each operation the possible outcomes at that moment are known. In the end
+ * nothing may be left over.
  *
- * What a worker draws follows from the seed, its number and how often it was killed
- * before; how the workers meet does not.
+ * The seed, a worker's number and how often it was killed before determine what it draws, but
+ * not how the workers interleave.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,10 +28,10 @@
 
 #include "peer_stress.h"
 
-/* Without any progress for so long, something hangs. */
+/* Without any progress for this long, something hangs. */
 #define HANG_SECONDS	60
 
-/* How often something happens to all, in the time that all takes. */
+/* How often each kind of event happens during the whole test. */
 #define KILLS		100
 #define UNLOADS		50
 #define UNPLUGS		25
@@ -41,7 +41,7 @@ const char *const hca_names[HCAS] = { "t-s0", "t-s1" };
 uint64_t seed = 1;
 static uint64_t wanted = 100000, chance;
 
-/* The first complaint is the one that is told. */
+/* Only the first complaint is reported. */
 void complain(const char *format, ...)
 {
 	va_list args;
@@ -54,9 +54,9 @@ void complain(const char *format, ...)
 	_exit(1);
 }
 
-/* --- what comes and goes ------------------------------------------------------------------ */
+/* --- clients and HCAs --------------------------------------------------------------------- */
 
-/* Returns when so many operations more were done, or it is over. */
+/* Returns after @n more operations, or when the test is over. */
 static void await_operations(uint64_t n)
 {
 	uint64_t end = shared->ops + n;
@@ -65,7 +65,7 @@ static void await_operations(uint64_t n)
 		moment();
 }
 
-/* Who uses the client sees that it wants to go, and lets it. */
+/* Users of the client notice that it wants to go, and let it. */
 static void *change_clients(void *unused)
 {
 	uint64_t state = chance ^ 1;
@@ -127,7 +127,7 @@ static void start(struct worker *w)
 	w->life++;
 }
 
-/* A worker has ended: by us, or by itself because it was not content. */
+/* Handles the end of a worker: killed by this process, or ended by itself after an error. */
 static void bury(int pid, int status)
 {
 	unsigned int i;
@@ -143,7 +143,7 @@ static void bury(int pid, int status)
 	}
 	if (shared->failed)
 		test_fail(__FILE__, __LINE__, "%s", shared->why);
-	/* It has told the reason. */
+	/* The worker has reported the reason. */
 	if (WIFEXITED(status) && WEXITSTATUS(status))
 		_exit(WEXITSTATUS(status));
 	test_fail(__FILE__, __LINE__, "a worker ended with status %#x", status);
@@ -182,7 +182,7 @@ static void end_workers(void)
 	}
 }
 
-/* --- in the end -------------------------------------------------------------------------------- */
+/* --- final checks ------------------------------------------------------------------------------ */
 
 static void expect_nothing_left(void)
 {
@@ -203,7 +203,7 @@ static void expect_nothing_left(void)
 	}
 }
 
-/* Chance has reached what there is to reach. */
+/* Checks that the random operations have covered everything. */
 static void expect_all_reached(void)
 {
 	static const char *const names[OPS] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the parts of peer_stress share.
+ * Declarations shared by the parts of peer_stress.
  *
  * peer_stress.c  the process that starts, kills and waits for workers, and takes
  *                clients and HCAs away from them
@@ -17,7 +17,7 @@
 #define GPUS		4
 #define HCAS		2
 
-/* The GPU whose client never invalidates: what it has lasts as long as regions do. */
+/* The GPU whose client never invalidates: its memory lasts as long as regions do. */
 #define GPU_LASTING	3
 
 enum op {
@@ -26,20 +26,20 @@ enum op {
 };
 
 /*
- * A client or an HCA goes through these, again and again. Who looks before and after an
- * operation, and finds the same THERE, knows that it was there all the time.
+ * A client or an HCA goes through these states again and again. If a count is the same
+ * before and after an operation and stands for THERE, it was there all the time.
  */
 enum weather { THERE, GOING, ABSENT, COMING, WEATHERS };
 
 /**
- * struct shared - what all processes see
- * @ops: operations done, by all
- * @over: enough
- * @failed: somebody was not content
- * @why: who, and with what
- * @gpu: how often each client has changed; modulo WEATHERS what it is
- * @hca: likewise
- * @good: operations that went well
+ * struct shared - data shared by all processes
+ * @ops: operations done by all
+ * @over: the test is over
+ * @failed: a process has found an error
+ * @why: its message
+ * @gpu: number of state changes of each client; modulo WEATHERS its state
+ * @hca: the same for each HCA
+ * @good: operations that succeeded
  * @lost: operations that failed, as they may or must
  * @kills: workers that were killed
  */

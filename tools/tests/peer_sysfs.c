@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is counted of peer-memory clients, against a model:
+ * Checks the counters of peer-memory clients against a model:
  *
  *   peer_sysfs [--operations N] [--seed S]
  *
  * Memory of two GPUs is allocated, registered at two HCAs, deregistered and freed at
- * random, also by processes that are killed; clients go and come. A model tells what
- * the files of /sys/kernel/mm/memory_peers/ must say. One of them, by chance, is read
- * after each operation; all of them after each hundredth.
+ * random, also by processes that are killed; clients go and come. A model predicts the
+ * contents of the files in /sys/kernel/mm/memory_peers/. After each operation one of them is
+ * read at random, and after each hundredth all of them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +47,7 @@ static const char *const files[COUNTS] = {
 	[TIMEOUTS] = "num_invalidate_timeouts",
 };
 
-/* A GPU: what its client's files must say. */
+/* A GPU: the expected contents of its client's files. */
 static struct {
 	int fd;
 	unsigned int regions;
@@ -72,7 +72,7 @@ static struct {
 static struct ca cas[HCAS];
 static uint64_t seed = 1, wanted = 10000, chance, done;
 
-/* --- what must be ------------------------------------------------------------------ */
+/* --- the model --------------------------------------------------------------------- */
 
 static void got(unsigned int r)
 {
@@ -84,7 +84,7 @@ static void got(unsigned int r)
 	c[LIVE_MRS]++;
 }
 
-/* Its memory was given back, while it lives on or not. */
+/* The region's memory was given back, whether or not the region lives on. */
 static void given_back(unsigned int r)
 {
 	long long *c = gpus[regions[r].gpu].counts;
@@ -125,7 +125,7 @@ static void allocate(unsigned int m)
 
 	mems[m].gpu = gpu;
 	ret = gpu_try_alloc(gpus[gpu].fd, size, &mems[m].mem);
-	/* Regions of memory that was freed have it until they are deregistered. */
+	/* Regions keep freed memory until they are deregistered. */
 	EXPECT(!ret || ret == -ENOMEM);
 }
 
@@ -147,7 +147,7 @@ static void release(unsigned int m)
 	mems[m].mem.handle = 0;
 }
 
-/* Any part of memory, or what fails because it is not all there. */
+/* Registers any part of memory, or a range that fails because part of it does not exist. */
 static void register_region(unsigned int r)
 {
 	unsigned int m = test_below(&chance, MEMS);
@@ -163,7 +163,7 @@ static void register_region(unsigned int r)
 		len += mem->size;
 	ret = peer_reg_path(&cas[test_below(&chance, HCAS)], mem->at + from, len,
 			    KVERBS_CA_PATH_PEER, &regions[r].region);
-	/* Areas of the same GPU that lie side by side are not one. */
+	/* Adjacent areas of the same GPU are not one area. */
 	if (from + len > mem->size) {
 		EXPECT(ret < 0);
 		return;
@@ -191,7 +191,7 @@ static void deregister(unsigned int r)
 	regions[r].used = false;
 }
 
-/* The client goes and comes, as a new one. */
+/* The client goes and comes back as a new one. */
 static void reregister(unsigned int gpu)
 {
 	unsigned int r;
@@ -275,7 +275,7 @@ static void set_up(void)
 	cas[1] = ca_make("t-b");
 	for (gpu = 0; gpu < GPUS; gpu++) {
 		gpus[gpu].fd = gpu_open(gpu);
-		/* From 0 on. */
+		/* Start counting from 0. */
 		gpu_set(gpu, "registered", "0");
 		gpu_set(gpu, "registered", "1");
 	}
@@ -292,7 +292,7 @@ static void counts_are_right(void)
 		expect_count(test_below(&chance, GPUS), test_below(&chance, COUNTS));
 		if (!(done % 100))
 			expect_all_counts();
-		/* A case has a time that it may take; this one has as long as it moves. */
+		/* A case has a time limit; this one may run as long as it makes progress. */
 		if (!(done % 1000))
 			alarm(120);
 	}
@@ -308,7 +308,7 @@ static void counts_are_right(void)
 	}
 }
 
-/* All files of a client, and no other. */
+/* Checks that a client has all its files, and no others. */
 static void files_are_there(void)
 {
 	char text[64], path[128];

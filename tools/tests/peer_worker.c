@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A worker of peer_stress: does one operation after the other, chosen by chance, and
- * knows of each what may come of it. It fills memory of a GPU with a colour of its own
- * before anybody else can know of it, and nothing but that colour is ever written
- * there. So what arrives from it is that colour, or else is somebody else's memory.
+ * A worker of peer_stress: performs random operations, one after the other, and knows the
+ * possible outcomes of each. It fills memory of a GPU with a colour of its own before anything
+ * else can access it, and only that colour is ever written there. So data read from it must
+ * have that colour; anything else comes from foreign memory.
  *
- * A second thread of the worker frees and moves memory, which the worker hands over to
- * it: from then until it is FREED, operations may go either way.
+ * A second thread of the worker frees and moves memory that the worker hands over to it: from
+ * then until the memory is FREED, operations may succeed or fail.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,10 +24,10 @@
 #define REGIONS		24
 #define PAGES_MAX	2
 #define HOST_SIZE	8192
-/* At once; each of them is an operation. */
+/* Messages at a time; each counts as an operation. */
 #define MESSAGES_MAX	32
 
-/* What is at the host before something arrives: no colour, and not poison. */
+/* Fill byte of host memory before data arrive: neither a colour nor poison. */
 #define BLANK		0xee
 
 /* State of a slot. Only the worker makes it LIVE, DOOMED or EMPTY. */
@@ -36,12 +36,12 @@ enum state { EMPTY, LIVE, DOOMED, FREED };
 /**
  * struct slot - memory of a GPU
  * @state: enum state
- * @moving: it is being moved, by the other thread
+ * @moving: the other thread is moving it
  * @mem: the memory
- * @gpu: whose
- * @colour: all of its bytes
+ * @gpu: the GPU that it belongs to
+ * @colour: value of all its bytes
  * @buf: dma-buf of it, or -1
- * @made: how many slots were filled before
+ * @made: serial number of the allocation
  */
 static struct slot {
 	_Atomic int state;
@@ -55,13 +55,13 @@ static struct slot {
 
 /**
  * struct entry - a region
- * @used: it is there
- * @hca: where
- * @region: it
- * @slot: its memory
- * @made: that slot's, when it was registered
- * @gpu: whose memory it is
- * @colour: what it is full of
+ * @used: the entry holds a region
+ * @hca: the HCA where it is registered
+ * @region: the region
+ * @slot: the slot of its memory
+ * @made: @made of that slot at the registration
+ * @gpu: the GPU of the memory
+ * @colour: colour of the memory
  * @length: bytes
  */
 static struct entry {
@@ -78,9 +78,9 @@ static struct entry {
 /**
  * struct hca - an open HCA
  * @there: it is open
- * @epoch: shared->hca of it when it was opened
- * @ca: it
- * @host: memory of the system, registered there
+ * @epoch: its shared->hca at the time of opening
+ * @ca: the channel adapter
+ * @host: region of system memory, registered there
  */
 static struct hca {
 	bool there;
@@ -97,9 +97,9 @@ static _Atomic uint64_t done;
 static uint64_t chance, made;
 static unsigned int me, my_life;
 
-/* --- what may come of an operation ------------------------------------------------------- */
+/* --- possible outcomes of an operation --------------------------------------------------- */
 
-/* What it was before the operation. */
+/* Values of shared->gpu and shared->hca before the operation. */
 static uint64_t gpu_before[GPUS], hca_before[HCAS];
 
 static void look_before(void)
@@ -112,13 +112,13 @@ static void look_before(void)
 		hca_before[i] = shared->hca[i];
 }
 
-/* The client was like this, from before the operation until now. */
+/* The client has been in this state since before the operation. */
 static bool client_was(unsigned int gpu, enum weather what)
 {
 	return gpu_before[gpu] % WEATHERS == what && shared->gpu[gpu] == gpu_before[gpu];
 }
 
-/* The HCA was there, from when it was opened until now. */
+/* The HCA has been there since it was opened. */
 static bool hca_was_there(unsigned int h)
 {
 	return hcas[h].epoch == shared->hca[h] && shared->hca[h] % WEATHERS == THERE;
@@ -130,7 +130,7 @@ static bool is_loss(long ret)
 	       ret == -ENOENT || ret == -EINVAL || ret == -ETIMEDOUT;
 }
 
-/* What it can come to, by what was known before. */
+/* Expected outcome, from what was known before the operation. */
 enum prospect { MUST_SUCCEED, MUST_FAIL, MAY_FAIL };
 
 static void count_good(enum op op, unsigned int n)
@@ -184,7 +184,7 @@ static void movers_close(unsigned int h)
 	}
 }
 
-/* It has gone, and what was there with it. */
+/* The HCA has gone, along with everything on it. */
 static void hca_drop(unsigned int h)
 {
 	unsigned int i;
@@ -218,7 +218,7 @@ static bool hca_try(unsigned int h)
 	       !peer_reg_path(&hca->ca, host, HOST_SIZE, KVERBS_CA_PATH_HOST, &hca->host);
 }
 
-/* An HCA that is open, if it can be; else NULL. */
+/* Returns an open HCA, opening it if possible; else NULL. */
 static struct hca *hca_get(unsigned int h)
 {
 	if (hcas[h].there && hcas[h].epoch != shared->hca[h])
@@ -235,7 +235,7 @@ static struct hca *hca_get(unsigned int h)
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-/* Some of them, those of other workers never. */
+/* Draws one of this worker's colours, which no other worker uses. */
 static unsigned char draw_colour(void)
 {
 	return 1 + me * 16 + test_below(&chance, 16);
@@ -265,7 +265,7 @@ static void recycle(struct slot *slot)
 	slot->state = EMPTY;
 }
 
-/* Here, or by the other thread, as chance will have it. */
+/* Frees it here or in the other thread, at random. */
 static void do_free(struct slot *slot)
 {
 	if (test_below(&chance, 2) || slot->moving) {
@@ -277,7 +277,7 @@ static void do_free(struct slot *slot)
 	slot->state = FREED;
 }
 
-/* What was handed over. Memory that is doomed, too, moves first. */
+/* Handles what was handed over. Memory that is also doomed moves first. */
 static void take_over(struct slot *slot)
 {
 	long ret = 0;
@@ -351,7 +351,7 @@ static void do_touch(struct slot *slot)
 
 /* --- regions ------------------------------------------------------------------------------------ */
 
-/* Whether the region still has its memory: MUST_SUCCEED, MUST_FAIL, or MAY_FAIL. */
+/* Tells whether the region still has its memory: MUST_SUCCEED, MUST_FAIL, or MAY_FAIL. */
 static enum prospect memory_of(const struct entry *e)
 {
 	bool lasts = e->region.attr.path == KVERBS_CA_PATH_PEER ?
@@ -377,7 +377,7 @@ static enum prospect prospect_of_hca(unsigned int h)
 	return hca_was_there(h) ? MUST_SUCCEED : MAY_FAIL;
 }
 
-/* @before: of the slot. */
+/* @before: state of the slot before. */
 static enum prospect prospect_of_reg(const struct slot *slot, int before,
 				     enum kverbs_ca_path path)
 {
@@ -403,7 +403,7 @@ static void check_attr(const struct entry *e, enum kverbs_ca_path path)
 		wrong("keys", attr->lkey, attr->rkey);
 }
 
-/* Mostly one that is LIVE, if there are some. */
+/* Draws mostly slots that are LIVE, if there are any. */
 static struct slot *draw_slot(void)
 {
 	struct slot *slot;
@@ -415,7 +415,7 @@ static struct slot *draw_slot(void)
 	return slot;
 }
 
-/* Mostly one that is there, for those who need it. */
+/* Draws mostly entries that are in use, for operations that need one. */
 static struct entry *draw_entry(enum op op)
 {
 	struct entry *e;
@@ -427,7 +427,7 @@ static struct entry *draw_entry(enum op op)
 	return e;
 }
 
-/* A part of the memory, by one of the ways. */
+/* Draws a part of the memory, and a path. */
 static void draw_region(struct kverbs_ca_reg_mr *reg, const struct slot *slot,
 			const struct ca *ca)
 {
@@ -459,7 +459,7 @@ static void do_reg(struct entry *e)
 	draw_region(&reg, slot, &hca->ca);
 	look_before();
 	ret = peer_reg(&hca->ca, &reg, &e->region);
-	/* Why it failed is of the HCA, if that has gone. */
+	/* If the HCA has gone, that is the reason of the failure. */
 	judge(OP_REG, ret, worse_of(prospect_of_reg(slot, before, reg.path),
 				    prospect_of_hca(h)), "REG_MR");
 	if (ret)
@@ -501,7 +501,7 @@ static void do_query(struct entry *e)
 	if (ret || !hca_was_there(e->hca))
 		return;
 	revoked = attr.flags & KVERBS_CA_MR_REVOKED;
-	/* Of a dma-buf it only waits until somebody has seen that it has nowhere to go. */
+	/* A region of a dma-buf only waits, until its move is found to lead nowhere. */
 	if (before == MUST_FAIL && !revoked && attr.path == KVERBS_CA_PATH_PEER)
 		wrong("flags of a region that was invalidated", attr.flags,
 		      KVERBS_CA_MR_REVOKED);
@@ -528,7 +528,7 @@ static void do_list(void)
 		wrong("objects", list.count, want);
 }
 
-/* All clients, or one that has none of the memory here. */
+/* Asks all clients, or only one that owns none of the memory here. */
 static void do_set_peer(void)
 {
 	unsigned int h = test_below(&chance, HCAS);
@@ -569,14 +569,14 @@ static int mover_get(unsigned int from, unsigned int to)
 	return *mover = -1;
 }
 
-/* The region has memory, of whose contents nobody takes care any more. */
+/* The region has memory whose contents are no longer preserved. */
 static bool is_neglected(const struct entry *e)
 {
 	return memory_of(e) == MUST_SUCCEED &&
 	       (e->made != e->slot->made || e->slot->state != LIVE);
 }
 
-/* Each byte that came, which is all of them or some, is of that colour. */
+/* Checks that each byte that arrived, which may be only some of them, has that colour. */
 static void check_arrived(const struct entry *e, size_t len, bool all)
 {
 	bool neglected = is_neglected(e);
@@ -605,12 +605,12 @@ static void draw_move(struct move *m, const struct entry *e, enum op op)
 	m->len = op == OP_FADD ? 8 : 1 + test_below(&chance, max);
 	m->count = 1 + test_below(&chance, MESSAGES_MAX);
 	m->other_at = test_below(&chance, e->length - m->len + 1);
-	/* Nothing is added, so that the colour stays. */
+	/* Adds 0, so that the colour stays. */
 	if (op == OP_FADD)
 		m->other_at &= ~7UL;
 }
 
-/* The host's memory is the side's own; the region is the other's. */
+/* The host's memory belongs to the side itself; the region to the other side. */
 static void do_data(struct entry *e, enum op op)
 {
 	unsigned int from = test_below(&chance, HCAS);
@@ -631,7 +631,7 @@ static void do_data(struct entry *e, enum op op)
 		memset(host, e->colour, m.len);
 	before = memory_of(e);
 	ret = mover_do(mover, &m);
-	/* It may have become doomed only here, and so not meanwhile. */
+	/* Only this thread dooms memory, so it has not become doomed meanwhile. */
 	judge(op, ret, worse_of(before, worse_of(prospect_of_hca(from),
 						 prospect_of_hca(e->hca))), m.op);
 	check_arrived(e, m.len, !ret);
@@ -641,7 +641,7 @@ static void do_data(struct entry *e, enum op op)
 
 /* --- chance ---------------------------------------------------------------------------------------- */
 
-/* Mostly what costs little; the more comes together. */
+/* Favours cheap operations, so that more of them meet. */
 static const unsigned char weights[OPS] = {
 	[OP_ALLOC] = 2, [OP_FREE] = 1, [OP_MOVE] = 2, [OP_EXPORT] = 2,
 	[OP_TOUCH] = 26, [OP_SET_PEER] = 1, [OP_REG] = 10, [OP_DEREG] = 7,
@@ -659,7 +659,7 @@ static enum op draw_op(void)
 	return op;
 }
 
-/* The client wants to go, and waits for this. */
+/* The client wants to go, and waits for this worker to let go. */
 static void let_clients_go(void)
 {
 	unsigned int i;
@@ -722,7 +722,7 @@ static void begin(void)
 	chance = (seed + 1) * 0x9e3779b97f4a7c15ULL ^ (me + 1ULL) << 32 ^
 		 (uint64_t)my_life << 40;
 	test_draw(&chance);
-	/* The one who started this looks after it. */
+	/* The parent process supervises this one. */
 	alarm(0);
 	host = mmap(NULL, HOST_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 		    0);
@@ -740,9 +740,9 @@ static void begin(void)
 }
 
 /**
- * work - be a worker, until it is over or somebody kills the process
- * @number: of the worker
- * @life: how many were before of that number
+ * work - run a worker, until the test is over or the process is killed
+ * @number: number of the worker
+ * @life: how many workers of that number there were before
  */
 void work(unsigned int number, unsigned int life)
 {

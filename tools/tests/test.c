@@ -12,12 +12,12 @@
 
 #include "test.h"
 
-/* An emulated guest with every check of the kernel's is slow. */
+/* An emulated guest with all of the kernel's checks is slow. */
 #define CASE_SECONDS	300
 
 enum { PASSED, FAILED, SKIPPED };
 
-/* The reason, from the process that has it to the one that reports. */
+/* The reason for a failure, passed from the case's process to the reporting one. */
 static char (*reason)[512];
 
 static void give_reason(const char *format, va_list args)
@@ -48,7 +48,7 @@ void test_skip(const char *format, ...)
 	_exit(SKIPPED);
 }
 
-/* What a value looks like in a reason. */
+/* Formats a value for a reason. */
 static const char *value(char *text, size_t len, long long v)
 {
 	if (v < 0 && v > -4096)
@@ -142,7 +142,7 @@ int test_main(int argc, char **argv, const struct test_case *cases,
 		seen++;
 		pid = test_spawn(run_case, (void *)&cases[i]);
 		waitpid(pid, &status, 0);
-		/* What a case that failed has left running. */
+		/* Ends processes that a failed case has left running. */
 		kill(-pid, SIGKILL);
 		failed += !report(&cases[i], status);
 		tidy();

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tests from user space. A program is a table of cases. Each case is carried out
- * by a process of its own, so that one that dies or leaves things behind does not
- * spoil the others; it ends at the first thing that is not as expected.
+ * Tests from user space. A program is a table of cases. Each case runs in a process
+ * of its own, so that one that dies or leaves things behind does not affect the
+ * others; it ends at the first unexpected result.
  *
  * For each case there is a line, "ok <what>", "skip <what>: <why>" or
  * "not ok <what>: <why>", and at the end "1..<cases>". The exit status is 0 if none
- * failed. A word as argument carries out the cases whose name has it.
+ * failed. With a word as argument, only cases whose name contains it run.
  */
 #ifndef KVERBS_TEST_H
 #define KVERBS_TEST_H
@@ -18,7 +18,7 @@
 /**
  * struct test_case - a case
  * @name: what it shows
- * @run: returns if all was as expected
+ * @run: returns if everything was as expected
  */
 struct test_case {
 	const char *name;
@@ -43,7 +43,7 @@ void test_skip(const char *format, ...)
 				  #condition);				\
 	} while (0)
 
-/* The same for two integers; a negative one is shown as an errno, too. */
+/* The same for two integers; a negative one is also shown as an errno. */
 #define EXPECT_EQ(got, want)						\
 	test_expect_eq(__FILE__, __LINE__, #got, (long long)(got),	\
 		       (long long)(want))
@@ -51,11 +51,11 @@ void test_skip(const char *format, ...)
 void test_expect_eq(const char *file, int line, const char *what,
 		    long long got, long long want);
 
-/* What a process of the case's own does, in turn; its failure is the case's. */
+/* Runs a function in a child process of the case; its failure fails the case. */
 int test_spawn(void (*run)(void *), void *arg);
 void test_join(int pid);
 
-/* The next number of a sequence, whose state is not 0; and one below @n. */
+/* Returns the next number of a sequence, whose state is not 0; and one below @n. */
 uint64_t test_draw(uint64_t *state);
 uint32_t test_below(uint64_t *state, uint32_t n);
 

@@ -2,7 +2,7 @@
 /*
  * kverbs_cabench: what channel-adapter requests cost.
  *
- *  /dev/kverbs_cabench		an ioctl that only copies bytes, to compare with
+ *  /dev/kverbs_cabench		an ioctl that only copies bytes, for comparison with
  *				those that do more, see cabench.h
  *  <debugfs>/kverbs_cabench/kernel
  *				read: makes requests to the device that came
@@ -36,7 +36,7 @@
 
 #define BENCH_BATCHES	16U
 #define BENCH_REQUESTS	256U
-/* For all that a device of four ports says. */
+/* Room for everything that a device with four ports reports. */
 #define BENCH_BUFFER	65536U
 
 static DEFINE_MUTEX(bench_mutex);
@@ -70,7 +70,7 @@ static struct miscdevice bench_misc = {
 
 /* --- kernel requests ---------------------------------------------------------- */
 
-/* Nanoseconds of a request; @req is NULL for the loop alone. */
+/* Returns the nanoseconds of one request; with @req NULL, those of the empty loop. */
 static u32 bench_batch(struct ib_ca_request *req, ssize_t want)
 {
 	u64 start = ktime_get_ns();

@@ -3,18 +3,19 @@
  * mode=burst: what a completion costs.
  *
  * All completions of a burst lie in their CQs before the first one is polled;
- * then they are polled without a pause. The clock is read at the first and at
- * the last of them only, by the same few instructions whether the loop is our
- * own around ib_poll_cq() (ctx=bare) or the CQ layer calls done(). So the
- * difference between the two is what the CQ layer adds from the return of
- * ib_poll_cq() to the entry of done().
+ * then they are polled without a pause. The clock is read only at the first and
+ * at the last of them, by the same few instructions whether our own loop calls
+ * ib_poll_cq() (ctx=bare) or the CQ layer calls done(). So the difference
+ * between the two is what the CQ layer adds from the return of ib_poll_cq() to
+ * the entry of done().
  *
- * That nothing is polled early is easy with IB_POLL_DIRECT. The other contexts
- * are held back. kverbs's HCA executes what is posted in the caller's context:
- * with bottom halves off, on the only processor, nobody else gets to run. On
- * mainline the driver's notification is withheld (run.c) while the device works.
+ * With IB_POLL_DIRECT it is easy to poll nothing early. The other contexts are
+ * held back. kverbs's HCA executes posted requests in the caller's context: with
+ * bottom halves off, on the only processor, nothing else gets to run. On
+ * mainline, run.c withholds the driver's notification while the device works.
  *
- * One processor, hence no lock: done() of two CQs never runs at once.
+ * There is only one processor, hence no lock: the done() functions of two CQs
+ * never run at the same time.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -28,22 +29,22 @@
 
 #include "cqbench.h"
 
-#define CQB_BATCH	16	/* completions polled at a time, as the CQ layer does */
-#define CQB_CHAIN	16	/* requests posted at a time: executed at once by emu */
+#define CQB_BATCH	16	/* completions polled at a time, as in the CQ layer */
+#define CQB_CHAIN	16	/* requests posted at a time: emu executes them at once */
 #define CQB_MAX_BURST	16000
 #define CQB_MAX_ROUNDS	1000
-#define CQB_MESSAGE_US	50	/* for a device to work off a message in, generously */
-#define CQB_IDLE_MS	2	/* for a context to arm its CQs in and go to rest */
+#define CQB_MESSAGE_US	50	/* generous time for a device to process a message */
+#define CQB_IDLE_MS	2	/* time for a context to arm its CQs and go idle */
 /* Bursts begin at different moments between two ticks, which are 4 ms apart. */
 #define CQB_PHASES	8
 #define CQB_PHASE_US	500
 
 /**
  * struct cqb_burst - a burst under way
- * @cqe: of all its messages
+ * @cqe: shared by all its messages
  * @run: the run
  * @seen: completions so far
- * @count: completions there are to be
+ * @count: completions to expect
  * @released: when polling could begin, in nanoseconds
  * @first: time of the first completion
  * @last: time of the last one
@@ -60,7 +61,7 @@ struct cqb_burst {
 	struct ib_rdma_wr wr[CQB_CHAIN];
 };
 
-/* The first, the last, or a bad one. */
+/* Handles the first completion, the last one, or one in error. */
 static noinline void cqb_mark(struct cqb_burst *b, const struct ib_wc *wc)
 {
 	if (wc->status != IB_WC_SUCCESS)
@@ -74,8 +75,9 @@ static noinline void cqb_mark(struct cqb_burst *b, const struct ib_wc *wc)
 }
 
 /*
- * All that is done with a completion, by whatever way it comes. So little that
- * done() saves no register: entering and leaving it counts for the CQ layer.
+ * All processing of a completion, whichever way it arrives. It is so little that
+ * done() saves no register: entering and leaving done() counts as a cost of the
+ * CQ layer.
  */
 static __always_inline void cqb_consume(struct cqb_burst *b,
 					const struct ib_wc *wc)
@@ -206,7 +208,7 @@ static int cqb_one_burst(struct cqb_burst *b)
 	return ret;
 }
 
-/* The fastest one is one that no timer interrupt came into. */
+/* No timer interrupt hit the fastest burst. */
 static void cqb_burst_keep(const struct cqb_burst *b, struct cqb_result *res)
 {
 	u64 ns = b->last - b->first;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * kverbs_cqbench: what its files share.
+ * kverbs_cqbench: declarations that its files share.
  *
  * main.c   module, parameters, debugfs, ib_client
  * run.c    one run from start to result; its CQs and queue pairs
@@ -18,19 +18,19 @@
 #define CQB_STR		IB_DEVICE_NAME_MAX
 
 /**
- * struct cqb_params - what a run is to do, as the user gave it
+ * struct cqb_params - parameters of a run, as the user gave them
  * @device: name of the device, empty for the first one
- * @mode: what is measured, by name
+ * @mode: name of the measurement
  * @ctx: polling context by name
  * @port: port of @device, from 1
  * @cqs: completion queues, each with a queue pair
  * @count: messages of a burst, or of the run
- * @rounds: bursts that are measured
+ * @rounds: number of bursts to measure
  * @window: messages outstanding in all, with @rate 0
- * @rate: messages a second, 0 for as many as it takes
- * @delay: take the delay of every message
- * @tick: microseconds between the interrupts that post, at least
- * @seed: of the arrival times
+ * @rate: messages per second, 0 for as many as the device takes
+ * @delay: measure the delay of every message
+ * @tick: minimum number of microseconds between the interrupts that post
+ * @seed: seed of the arrival times
  * @timeout: seconds after which a run fails
  */
 struct cqb_params {
@@ -49,7 +49,7 @@ struct cqb_params {
 	unsigned int timeout;
 };
 
-/* What is told of a set of delays. */
+/* The values reported for a set of delays. */
 enum cqb_rank {
 	CQB_P50,
 	CQB_P99,
@@ -59,14 +59,15 @@ enum cqb_rank {
 };
 
 /**
- * struct cqb_result - what came of a run
+ * struct cqb_result - result of a run
  * @done: completions that were measured
- * @ns: nanoseconds: of the fastest burst, or from first post to last done()
- * @each_ps: @ns for each completion, in picoseconds
- * @wake_ns: from the notification to the first done(), the shortest
+ * @ns: nanoseconds of the fastest burst, or from the first post to the last
+ *   done()
+ * @each_ps: @ns per completion, in picoseconds
+ * @wake_ns: shortest time from the notification to the first done()
  * @schedules: notifications that scheduled the polling context
- * @delay_ns: from post to done(), by &enum cqb_rank; 0 if not taken
- * @cqe_ns: from the writing of the completion to done(), where it is known
+ * @delay_ns: from post to done(), by &enum cqb_rank; 0 if not measured
+ * @cqe_ns: from the writing of the completion to done(), if known
  * @stalls: timer interrupts that found a send queue full
  * @err: 0 or the negative errno that ended the run
  */
@@ -91,12 +92,13 @@ struct cqb_run;
  * @cq: the queue, whose cq_context this is
  * @qp: connected to itself, so that each message completes in @cq, once
  * @drain: @qp has been connected
- * @posted: messages posted so far; who posts writes it
- * @completed: messages done so far; done() writes it
- * @handler: what mainline's drivers call to schedule the polling context
- * @rung: how often they did
- * @held: do not schedule it yet
- * @pending: schedule it as soon as that is over
+ * @posted: messages posted so far; written by the poster
+ * @completed: messages done so far; written by done()
+ * @handler: the handler that mainline's drivers call to schedule the polling
+ *   context
+ * @rung: how often they called it
+ * @held: do not schedule the polling context yet
+ * @pending: schedule it as soon as @held is cleared
  */
 struct cqb_cq {
 	struct cqb_run *run;
@@ -114,20 +116,20 @@ struct cqb_cq {
 /**
  * struct cqb_run - a run under way
  * @p: its parameters
- * @mode: what is measured
+ * @mode: the measurement
  * @ctx: polling context
  * @bare: poll with ib_poll_cq(), without the CQ layer
  * @hardirq: post in hard interrupt
  * @depth: messages that a queue pair can have outstanding
- * @recv_depth: receives that it can have
- * @shared: it takes them from an SRQ
+ * @recv_depth: receives that it can have outstanding
+ * @shared: it takes its receives from an SRQ
  * @dev: the device
  * @pd: protection domain of all queue pairs
- * @srq: where all queue pairs take receives from, or NULL
+ * @srq: SRQ from which all queue pairs take receives, or NULL
  * @cqs: array of @p.cqs
- * @err: 0 or why the run was stopped, set once
+ * @err: 0 or the errno that stopped the run, set once
  * @done: completed when nothing is left to wait for
- * @priv: the mode's own
+ * @priv: private data of the mode
  */
 struct cqb_run {
 	struct cqb_params p;
@@ -149,12 +151,12 @@ struct cqb_run {
 
 /**
  * struct cqb_mode - a kind of measurement
- * @name: for people
- * @check: prepares a run: looks at its parameters, sets @depth, @recv_depth and
- *	@shared. Returns 0 or -ERANGE
- * @measure: does it, once queue pairs are connected, and fills in the result.
- *	Returns 0 or why it failed
- * @free: frees what @measure left in @priv, when no message is under way
+ * @name: its name, as the user gives it
+ * @check: prepares a run: checks its parameters, sets depth, recv_depth and
+ *	shared. Returns 0 or -ERANGE
+ * @measure: measures, once the queue pairs are connected, and fills in the
+ *	result. Returns 0 or the errno of the failure
+ * @free: frees what @measure left in priv, when no message is in flight
  */
 struct cqb_mode {
 	const char *name;
@@ -177,7 +179,7 @@ int cqb_wait(struct cqb_run *run);
 int cqb_range(const char *key, u32 val, u32 low, u32 high);
 u64 cqb_schedules(const struct cqb_run *run);
 
-/* A message: an RDMA WRITE of no bytes. There is nothing to copy or to check. */
+/* A message is an RDMA WRITE of no bytes: there is nothing to copy or check. */
 static inline void cqb_wr_init(struct ib_rdma_wr *wr, struct ib_cqe *cqe)
 {
 	*wr = (struct ib_rdma_wr) {

@@ -3,19 +3,20 @@
  * mode=load: rate and delay of messages under load.
  *
  * Closed loop (rate=0): done() posts the next message on its queue pair, so that
- * the number of messages outstanding stays the same. The rate is what the
- * machine gives.
+ * the number of messages outstanding stays the same. The rate is what the machine
+ * can sustain.
  *
- * Open loop: messages fall due at times that were drawn beforehand, with gaps of
- * exponential distribution, each on a queue pair drawn with equal chances; they
- * do not wait for those before them. A timer posts in hard interrupt what is
- * due, as the interrupt of a device would, and like a device's it is moderated:
- * it fires every @tick microseconds at most. What one interrupt posts is bounded,
- * and some time passes before the next, so that the timer code does not take
- * the load for a timer gone mad. A message that finds its send queue full is
- * posted when there is room, and its interrupt counted as a stall.
+ * Open loop: messages fall due at times drawn beforehand, with exponentially
+ * distributed gaps, each on a queue pair drawn with equal probability; no message
+ * waits for those before it. A timer posts the due messages in hard interrupt
+ * context, as a device's interrupt handler would, and like a device's interrupt
+ * it is moderated: it fires at most once every @tick microseconds. One interrupt
+ * posts a bounded number of messages, and some time passes before the next, so
+ * that the timer code does not mistake the load for a runaway timer. A message
+ * that finds its send queue full is posted when there is room, and the interrupt
+ * that found it so counts as a stall.
  *
- * A message is written to by who posts it and then by its done(), each once.
+ * A message is written to once by the poster and then once by its done().
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -37,23 +38,23 @@
 #define CQB_MAX_WINDOW	(1U << 16)
 #define CQB_MAX_RATE	100000000
 #define CQB_MAX_TICK	100000
-#define CQB_OUTSTANDING	8192	/* messages of all queue pairs, open loop */
+#define CQB_OUTSTANDING	8192	/* open loop: messages of all queue pairs */
 #define CQB_MIN_DEPTH	64
 #define CQB_MAX_DEPTH	4096
-#define CQB_BUDGET	64	/* of a CQ, before the next one is polled */
+#define CQB_BUDGET	64	/* completions polled from a CQ before the next CQ */
 #define CQB_START_NS	(100 * NSEC_PER_USEC)
-#define CQB_POST_MAX	32	/* messages of one interrupt */
-#define CQB_REST	4	/* after one: a tick divided by this */
+#define CQB_POST_MAX	32	/* messages posted by one interrupt */
+#define CQB_REST	4	/* pause after an interrupt: a tick divided by this */
 
-/* 2^16 * ln(2), and the bend of log2(1 + x) between 0 and 1: it is within 1%. */
+/* 2^16 * ln(2), and the curvature of log2(1 + x) between 0 and 1, within 1%. */
 #define CQB_LN2		45426
 #define CQB_BEND	22525
 
 struct cqb_msg {
 	struct ib_cqe cqe;
-	u32 nr;			/* queue pair it goes to, open loop */
-	u64 due;		/* when, in nanoseconds from the start */
-	u64 posted;		/* time it was posted, then its delay */
+	u32 nr;			/* open loop: queue pair to post it on */
+	u64 due;		/* due time, in nanoseconds from the start */
+	u64 posted;		/* time of the post, then the delay */
 	u64 written;		/* delay from its completion, 0 if unknown */
 };
 
@@ -61,13 +62,13 @@ struct cqb_msg {
  * struct cqb_load - messages of a run
  * @run: the run
  * @msg: the messages
- * @next: the next message to post, open loop
+ * @next: open loop: the next message to post
  * @start: time of the first post, in nanoseconds
  * @end: time of the last done()
  * @stalls: see struct cqb_result
- * @timer: posts, open loop
- * @given: messages that were given to a queue pair, closed loop
- * @left: messages to be done
+ * @timer: open loop: posts the messages
+ * @given: closed loop: messages that were assigned to a queue pair
+ * @left: messages that are not done yet
  */
 struct cqb_load {
 	struct cqb_run *run;
@@ -104,7 +105,7 @@ static void cqb_post_next(struct cqb_load *load, struct cqb_cq *c)
 		cqb_post(load, c, &load->msg[i]);
 }
 
-/* Takes both delays with one reading of the clock. */
+/* Computes both delays from one reading of the clock. */
 static void cqb_clock(struct cqb_msg *msg, const struct ib_wc *wc)
 {
 	u64 now = ktime_get_ns();
@@ -145,7 +146,7 @@ static bool cqb_has_room(struct cqb_cq *c)
 	return c->posted - smp_load_acquire(&c->completed) < c->run->depth;
 }
 
-/* Posts what is due. Returns false when everything has been. */
+/* Posts the messages that are due. Returns false once all have been posted. */
 static bool cqb_post_due(struct cqb_load *load, u64 now)
 {
 	struct cqb_run *run = load->run;
@@ -231,7 +232,7 @@ static int cqb_open_loop(struct cqb_load *load)
 	return ret;
 }
 
-/* -ln(x) * 2^16 of a random x that is uniform in 0..1. */
+/* Returns -ln(x) * 2^16 for a random x, uniform in 0..1. */
 static u64 cqb_exponential(struct rnd_state *rnd)
 {
 	u32 x = prandom_u32_state(rnd) | 1;

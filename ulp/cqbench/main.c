@@ -5,9 +5,10 @@
  * well and compares the two. Its messages are RDMA WRITEs of no bytes, which
  * every queue pair sends to itself.
  *
- * Locks: cqb_mutex is held for the time of a run, and guards the list of devices
- * and the result. cqb_stop_lock guards cqb_current, so that a device that goes
- * can stop the run, and then waits for it by taking cqb_mutex.
+ * Locks: cqb_mutex is held for the duration of a run, and guards the list of
+ * devices and the result. cqb_stop_lock guards cqb_current, so that the removal
+ * of a device can stop the run; it then takes cqb_mutex to wait for the end of
+ * the run.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * mode=post: what a call of ib_post_send() costs, with what the device does in it.
- * mode=recv: the same of ib_post_recv(); mode=srq: of ib_post_srq_recv().
+ * mode=post: what a call to ib_post_send() costs, including what the device does in it.
+ * mode=recv: the same for ib_post_recv(); mode=srq: for ib_post_srq_recv().
  *
  * The clock is read before the first and after the last post of a round; completions
  * are polled between the rounds. With ctx=bare the driver's method is called instead, so
- * the difference is what the midlayer adds. With ctx=direct and bare a task posts, with
- * ctx=hardirq a hard interrupt; else the done() of a first message does, in that context.
- * Receives are ended by as many messages of the task, after the clock was read.
+ * the difference is what the midlayer adds. With ctx=direct and ctx=bare a task posts, with
+ * ctx=hardirq a hard interrupt handler; with any other context, the done() of a first
+ * message posts, in that context. To complete the receives, the task sends as many messages
+ * after the last reading of the clock.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -35,16 +36,16 @@ enum cqb_verb {
 
 /**
  * struct cqb_posts - rounds of posts
- * @cqe: of all messages
- * @first: of the message before them
- * @irq: posts, in hard interrupt
+ * @cqe: shared by all messages
+ * @first: CQE of the message that precedes them
+ * @irq: posts in hard interrupt context
  * @run: the run
- * @verb: what is timed
- * @due: completions of a round
+ * @verb: the verb that is timed
+ * @due: completions expected in a round
  * @seen: completions of this round so far
  * @ns: time that the posts of this round took
- * @ret: what they returned
- * @over: the round is, or as far as done() posts it
+ * @ret: return value of the posts
+ * @over: completed when the round is over, or the part of it that done() posts
  * @wr: the work request
  * @recv: the receive
  */
@@ -92,7 +93,7 @@ static __always_inline int cqb_post_one(struct cqb_posts *p, struct ib_qp *qp,
 	}
 }
 
-/* With constants for @verb and @bare: no choice is made within the time that is taken. */
+/* Callers pass constants for @verb and @bare: no branch falls into the measured time. */
 static __always_inline void cqb_post_timed(struct cqb_posts *p, struct ib_qp *qp,
 					   enum cqb_verb verb, bool bare)
 {
@@ -146,7 +147,7 @@ static void cqb_post_first_done(struct ib_cq *cq, struct ib_wc *wc)
 		cqb_stop(p->run, -EIO);
 	p->wr.wr.wr_cqe = &p->cqe;
 	cqb_post_round(p);
-	/* Receives are not over before the task has sent something. */
+	/* Receives do not complete before the task has sent something. */
 	if (p->ret || p->verb != CQB_SEND)
 		complete(&p->over);
 }
@@ -156,7 +157,7 @@ static void cqb_post_in_irq(struct irq_work *irq)
 	cqb_post_round(container_of(irq, struct cqb_posts, irq));
 }
 
-/* One message for each receive. */
+/* Sends one message for each receive. */
 static int cqb_post_sends(struct cqb_posts *p, struct ib_qp *qp)
 {
 	struct ib_send_wr wr = {
@@ -179,13 +180,16 @@ static int cqb_post_wait(struct cqb_posts *p)
 	return READ_ONCE(p->run->err) ?: p->ret;
 }
 
-/* In the context of the CQ. */
+/* Posts in the polling context of the CQ. */
 static int cqb_post_there(struct cqb_posts *p, struct ib_qp *qp)
 {
 	int ret;
 
 	p->wr.wr.wr_cqe = &p->first;
-	/* A device may do in the caller's context what is posted: be done with it before. */
+	/*
+	 * The device may execute the request in the caller's context: return from the post
+	 * before done() can run.
+	 */
 	local_bh_disable();
 	ret = ib_post_send(qp, &p->wr.wr, NULL);
 	local_bh_enable();
@@ -269,7 +273,7 @@ static int cqb_post_check(struct cqb_run *run)
 		pr_err("mode=%s: the machine must have one processor only\n", run->p.mode);
 		return -EINVAL;
 	}
-	/* And one that is first. */
+	/* Room for the first message as well. */
 	run->depth = run->p.count + 1;
 	if (cqb_verb_of(run) != CQB_SEND)
 		run->recv_depth = run->p.count;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One run: check the parameters, make the CQs, each with a queue pair that is
- * connected to itself, measure, take all down. run->err is set once, by
- * cmpxchg(), by whoever stops the run first.
+ * One run: check the parameters, create the CQs, each with a queue pair that is
+ * connected to itself, measure, destroy everything. run->err is set once, with
+ * cmpxchg(), by the first one to stop the run.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -19,13 +19,13 @@
 
 #define CQB_MAX_CQS	4096
 #define CQB_MAX_TIMEOUT	3600
-#define CQB_SPARE_WR	2	/* the drain's own */
+#define CQB_SPARE_WR	2	/* for the requests of ib_drain_qp() */
 
 #define CQB_HOP_LIMIT	64
 #define CQB_ACK_TIMEOUT	18	/* 4.096 us * 2^18 = 1 s: nothing gets lost */
 #define CQB_RETRIES	7
 
-/* What must be given on the way from RESET to INIT, to RTR and to RTS. */
+/* Attributes required for the transitions from RESET to INIT, to RTR and to RTS. */
 static const int cqb_qp_masks[] = {
 	IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS,
 	IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
@@ -108,7 +108,7 @@ static int cqb_find_ctx(struct cqb_run *run)
 
 /**
  * cqb_run_prepare - check the parameters of a run
- * @run: has its parameters, and is zero otherwise
+ * @run: the run, with its parameters set and everything else zero
  *
  * Return: 0, or -EINVAL or -ERANGE for a bad one.
  */
@@ -122,7 +122,7 @@ int cqb_run_prepare(struct cqb_run *run)
 }
 
 /**
- * cqb_stop - end a run before all its messages are through
+ * cqb_stop - end a run before all its messages are done
  * @run: the run
  * @err: negative errno; only the first one counts
  *
@@ -139,7 +139,8 @@ void cqb_stop(struct cqb_run *run, int err)
  * @run: the run
  *
  * Context: may sleep.
- * Return: 0, -ETIMEDOUT, -EINTR after a signal, or what the run was stopped for.
+ * Return: 0, -ETIMEDOUT, -EINTR after a signal, or the errno passed to
+ * cqb_stop().
  */
 int cqb_wait(struct cqb_run *run)
 {
@@ -176,7 +177,8 @@ u64 cqb_schedules(const struct cqb_run *run)
 #ifndef IB_POLL_THREAD
 /*
  * Mainline's drivers call the CQ's handler, which schedules the polling context.
- * This one comes in between, to count, and to hold it back.
+ * This function comes in between, to count the notifications and to hold them
+ * back.
  */
 static void cqb_ring(struct ib_cq *cq, void *context)
 {
@@ -200,7 +202,7 @@ static void cqb_interpose(struct cqb_cq *c)
 }
 #endif
 
-/* RoCE v2 over IPv4 where there is such a GID, else the first one. */
+/* Picks a RoCE v2 GID over IPv4 if there is one, else the first GID. */
 static const struct ib_gid_attr *cqb_gid(struct cqb_run *run, int table_len)
 {
 	const struct ib_gid_attr *gid;
@@ -370,13 +372,13 @@ static void cqb_teardown(struct cqb_run *run)
 
 /**
  * cqb_run - perform one run
- * @run: prepared, and has its device
- * @res: zeroed, is filled in if 0 is returned
+ * @run: the run, prepared, with its device
+ * @res: zeroed by the caller; filled in if 0 is returned
  *
  * Context: may sleep, for as long as the run takes.
- * Return: 0 with the outcome in @res->err, or what the run could not be set up
- * for: -ENOMEM, -EINVAL for a port that is not there, or what the verbs layer
- * returned.
+ * Return: 0 with the outcome in @res->err. If the run could not be set up:
+ * -ENOMEM, -EINVAL for a port that does not exist, or the error of the verbs
+ * layer.
  */
 int cqb_run(struct cqb_run *run, struct cqb_result *res)
 {

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A second client, which waits in one of its callbacks until it is told to go on.
- * Meanwhile devices and clients can be taken away.
+ * A second client, which waits in one of its callbacks until it is told to go on. In
+ * the meantime, devices and clients can be removed.
  *
  * <debugfs>/kverbs_hotplug/gate takes these words:
  *
- *  add      register the client; its add() waits. So does whoever writes
+ *  add      register the client; its add() waits, and the writer with it
  *  remove   register it; its remove() will wait
  *  event    register it; the work item that its event handler queues will wait
- *  go       let whoever waits go on
+ *  go       let the waiting callback continue
  *  off      unregister it
  *
- * and tells "waiting in <word>", or "open" when nobody waits. Each who was let go
- * uses the device before he returns: a device is there until the last remove() is
- * done. The words add, remove and event take effect on the device that is asked for:
- * "add emu0". Is that a device of provider.c, then "unplug" can be added, "event
- * hotplug0 unplug": whoever waits has it unregistered first, himself.
+ * A read returns "waiting in <word>", or "open" when no callback waits. A callback
+ * that was let go uses the device before it returns, because a device must stay
+ * usable until the last remove() is done. The words add, remove and event take the
+ * name of the device on which they act: "add emu0". For a device of provider.c,
+ * "unplug" can follow, as in "event hotplug0 unplug": then the callback itself
+ * queues the unregistration of the device before it waits.
  *
  * Locks: gate_mutex orders the registration and unregistration of the client, and is
- * held meanwhile; "go" does not take it. gate_word is set before the client is
+ * held while they run; "go" does not take it. gate_word is set before the client is
  * registered.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -42,9 +43,9 @@ enum gate_word {
 static const char * const gate_words[GATE_WORDS] = { "off", "add", "remove", "event" };
 
 /**
- * struct gate - the client on the device that was asked for
+ * struct gate - the client on the device that the user named
  * @dev: the device
- * @handler: of its events
+ * @handler: handler of the device's events
  * @work: queued by @handler
  */
 struct gate {
@@ -60,7 +61,7 @@ static bool gate_unplugs;
 static enum gate_word gate_waits;
 static struct completion gate_go;
 
-/* Nobody who waits for ever: what holds the gate up is then told as an error. */
+/* The wait has a limit: a gate that nobody opens is reported as an error. */
 static void gate_wait(struct ib_device *dev, enum gate_word word)
 {
 	struct ib_pd *pd;
@@ -87,7 +88,7 @@ static void gate_work(struct work_struct *work)
 	gate_wait(container_of(work, struct gate, work)->dev, GATE_EVENT);
 }
 
-/* Under RCU: it must not wait. */
+/* Called under RCU, so it must not wait. */
 static void gate_event(struct ib_event_handler *handler, struct ib_event *event)
 {
 	queue_work(hp_wq, &container_of(handler, struct gate, handler)->work);
@@ -130,7 +131,7 @@ static void gate_remove(struct ib_device *dev, void *client_data)
 		gate_wait(dev, GATE_REMOVE);
 	if (gate_word == GATE_EVENT)
 		ib_unregister_event_handler(&gate->handler);
-	/* It may be queued, or under way: it uses the device. */
+	/* The work may be queued or running, and it uses the device. */
 	flush_work(&gate->work);
 	kfree(gate);
 }
@@ -143,7 +144,7 @@ static void gate_off(void)
 	gate_word = GATE_OFF;
 }
 
-/* @text: the device, and perhaps what is to be done with it */
+/* @text: the name of the device, optionally followed by "unplug" */
 static int gate_on(enum gate_word word, char *text)
 {
 	const char *name = strsep(&text, " ");
@@ -223,7 +224,7 @@ static const struct file_operations gate_fops = {
 
 /**
  * hp_gate_init - add the gate's file
- * @dir: where
+ * @dir: debugfs directory
  */
 void hp_gate_init(struct dentry *dir)
 {
@@ -232,7 +233,7 @@ void hp_gate_init(struct dentry *dir)
 }
 
 /**
- * hp_gate_exit - unregister the client, when the file is gone
+ * hp_gate_exit - unregister the client, after its file has been removed
  */
 void hp_gate_exit(void)
 {

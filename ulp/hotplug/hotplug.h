@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * kverbs_hotplug: what its files share.
+ * kverbs_hotplug: declarations that its files share.
  *
  * main.c     module, parameters, debugfs, the client
- * session.c  its time on one device: objects, and what is found when they go
+ * session.c  a session on one device: its objects, and the checks when they go
  * qp.c       queue pairs, in every state
  * traffic.c  work requests, each in a slot, and their completions
- * gate.c     a second client, which is held up in one of its callbacks
- * provider.c a device that anybody can unregister
+ * gate.c     a second client, which can be held up in one of its callbacks
+ * provider.c a device that can be unregistered from any context
  */
 #ifndef KVERBS_HOTPLUG_H
 #define KVERBS_HOTPLUG_H
@@ -20,29 +20,29 @@
 #include <rdma/ib_verbs.h>
 
 #define HP_PORT		1
-#define HP_WINDOW	HP_OPS	/* requests under way of a queue pair with traffic */
+#define HP_WINDOW	HP_OPS	/* outstanding requests of a queue pair with traffic */
 #define HP_RECVS	(2 * HP_WINDOW)
-#define HP_HELD		3	/* requests of each kind on others */
-#define HP_WARM		(2 * HP_WINDOW)	/* requests done: traffic moves */
-#define HP_PACE_MS	50	/* from when on receives are posted again at intervals */
-#define HP_SPARE_WR	2	/* a drain's own */
+#define HP_HELD		3	/* requests of each kind on the other queue pairs */
+#define HP_WARM		(2 * HP_WINDOW)	/* completions after which traffic moves */
+#define HP_PACE_MS	50	/* interval at which receives are posted again later */
+#define HP_SPARE_WR	2	/* for the requests of ib_drain_qp() */
 #define HP_MSG		64	/* bytes of a message */
-#define HP_AREAS	16	/* of that size, of each queue */
+#define HP_AREAS	16	/* memory areas of that size per queue */
 #define HP_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 			 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC)
-#define HP_TIMEOUT	(30 * HZ)	/* of what must come soon */
+#define HP_TIMEOUT	(30 * HZ)	/* limit for events that must come soon */
 
 #define HP_QP_STATES	(IB_QPS_ERR + 1)
 
 /**
  * enum hp_kind - completion queues of a session
- * @HP_DIRECT: polled by a work item of ours; the next four by the core
+ * @HP_DIRECT: polled by a work item of this module; the core polls the next four
  * @HP_SOFTIRQ: in softirq
  * @HP_THREAD: by a thread
  * @HP_WORKQUEUE: by a work item
- * @HP_UNBOUND: by a work item that has no CPU
- * @HP_PLAIN: of ib_create_cq(), with a handler of ours
- * @HP_STATES: of the queue pairs in every state; polled in one of the core's ways
+ * @HP_UNBOUND: by a work item that is not bound to a CPU
+ * @HP_PLAIN: made by ib_create_cq(), with a handler of this module
+ * @HP_STATES: serves the queue pairs in every state; polled in one of the core's ways
  * @HP_KINDS: how many there are
  */
 enum hp_kind {
@@ -58,12 +58,12 @@ enum hp_kind {
 
 /**
  * enum hp_op - what the requests of a queue pair with traffic do
- * @HP_SEND: takes a receive of the peer
- * @HP_WRITE: as well, for its immediate data, and writes to the region
- * @HP_READ: reads from there
- * @HP_ADD: adds to a word there
- * @HP_OPS: how many are posted again and again
- * @HP_REG: makes the region valid, before all others
+ * @HP_SEND: consumes a receive of the peer
+ * @HP_WRITE: writes to the region, and consumes a receive for its immediate data
+ * @HP_READ: reads from the region
+ * @HP_ADD: adds to a word of the region
+ * @HP_OPS: number of operations that are posted again and again
+ * @HP_REG: makes the region valid, before all other requests
  */
 enum hp_op {
 	HP_SEND,
@@ -75,17 +75,17 @@ enum hp_op {
 };
 
 /**
- * enum hp_fault - bugs of this module, one of which can be asked for
+ * enum hp_fault - deliberate bugs of this module, one of which can be enabled
  * @HP_NO_FAULT: none
- * @HP_LOSE: a completion is not accounted for
- * @HP_DOUBLE: one is, twice
+ * @HP_LOSE: a completion is not counted
+ * @HP_DOUBLE: a completion is counted twice
  * @HP_LATE: the accounts are closed before the queues are drained
  * @HP_NO_DRAIN: the queues are not drained
- * @HP_FORGET: queue pairs are left
+ * @HP_FORGET: queue pairs are not destroyed
  * @HP_SLOW: remove() takes longer than allowed
  * @HP_IDLE: no work is posted
  * @HP_WRONG: a send that nothing should complete finds a receive
- * @HP_ERROR: a send is from memory that is not there
+ * @HP_ERROR: a send reads from memory that does not exist
  * @HP_OPEN: the gate does not wait
  * @HP_FAULTS: how many there are
  */
@@ -105,12 +105,12 @@ enum hp_fault {
 };
 
 /**
- * enum hp_choice - what is not the same in each session
+ * enum hp_choice - what varies between sessions
  * @HP_WAIT: add() waits for traffic, or does not
  * @HP_BREAK: queue pairs are moved to ERR before posting stops, or are not
  * @HP_CONTEXT: what polls the queue pairs in every state
  * @HP_VECTOR: the completion vector of the first queue
- * @HP_SHARED: receives of the queue pairs with traffic are those of an SRQ, or their own
+ * @HP_SHARED: queue pairs with traffic take receives from an SRQ, or have their own
  */
 enum hp_choice {
 	HP_WAIT,
@@ -124,17 +124,17 @@ struct hp_queue;
 struct hp_session;
 
 /**
- * struct hp_slot - a work request, posted again when it is done
+ * struct hp_slot - a work request, posted again when it has completed
  * @cqe: its completion
  * @qp: where it is posted
- * @op: of a send: what it does
- * @area: its memory, of its queue's
- * @recv: a receive
- * @shared: a receive of an SRQ, which nothing flushes
- * @held: nothing completes it but a flush
- * @bad: a send from memory that is not there
- * @rests: a receive that has completed, and is posted again by and by
- * @out: times that it was posted, less completions: 0 or 1
+ * @op: for a send: its operation
+ * @area: its memory, one of its queue's areas
+ * @recv: it is a receive
+ * @shared: it is a receive of an SRQ, which nothing flushes
+ * @held: only a flush completes it
+ * @bad: it is a send from memory that does not exist
+ * @rests: it is a receive that has completed and waits for @pace of the session
+ * @out: number of posts minus number of completions: 0 or 1
  */
 struct hp_slot {
 	struct ib_cqe cqe;
@@ -151,11 +151,11 @@ struct hp_slot {
 
 /**
  * struct hp_qp - a queue pair
- * @queue: where its requests complete
+ * @queue: the queue on which its requests complete
  * @qp: the queue pair
  * @at: the state it was brought to
  * @slots: its requests
- * @nr: how many
+ * @nr: number of @slots
  */
 struct hp_qp {
 	struct hp_queue *queue;
@@ -168,25 +168,25 @@ struct hp_qp {
 /**
  * struct hp_queue - a completion queue with its queue pairs
  * @session: the session
- * @kind: what polls it
+ * @kind: how it is polled
  * @cq: the completion queue
- * @srq: where its queue pair that receives has its receives, or NULL
- * @mr: the region that requests write to and read from; of those with traffic
+ * @srq: SRQ with the receives of the queue pair that receives, or NULL
+ * @mr: for queue pairs with traffic: the region that requests write to and read from
  * @qps: its queue pairs
- * @nr_qps: how many
- * @lock: guards @stopping, and is held around posts: none comes after that
+ * @nr_qps: number of @qps
+ * @lock: guards @stopping, and is held around posts: none follows once it is set
  * @stopping: nothing is posted any more
- * @closed: every completion should have come
+ * @closed: every completion should have arrived
  * @poll_lock: guards @unwatched
- * @unwatched: @work is not to be queued any more
- * @failed: a request has failed: there is no traffic any more
- * @budget: receives that may still be posted again at once
- * @owed: with an SRQ: messages that took a receive of it, less those that completed
- * @warm: requests until @moves
+ * @unwatched: @work must not be queued any more
+ * @failed: a request has failed, so traffic has ended
+ * @budget: number of receives that may still be posted again at once
+ * @owed: with an SRQ: messages that consumed a receive minus completed receives
+ * @warm: requests left to complete before @moves
  * @moves: completed when traffic moves, or a request has failed
- * @left: requests that are out, but those of an SRQ, and one until @stopping
- * @idle: completed when none is out
- * @work: polls, where the core does not
+ * @left: outstanding requests other than those of an SRQ, plus one until @stopping
+ * @idle: completed when none is outstanding
+ * @work: polls the queue if the core does not
  */
 struct hp_queue {
 	struct hp_session *session;
@@ -212,16 +212,16 @@ struct hp_queue {
 };
 
 /**
- * struct hp_session - the client's time on a device
+ * struct hp_session - the client on one device, from add() to remove()
  * @dev: the device
- * @nr: counts sessions; each &enum hp_choice follows it
- * @port: what the port says of itself
- * @ah: the way to the port itself
- * @pd: of all
- * @mem: %HP_AREAS of each queue, mapped at @dma
- * @dma: likewise
- * @pace: posts the receives that rest
- * @queues: by &enum hp_kind
+ * @nr: number of the session, which determines each &enum hp_choice
+ * @port: attributes of the port
+ * @ah: address of the port itself
+ * @pd: protection domain of all its objects
+ * @mem: %HP_AREAS areas for each queue, mapped at @dma
+ * @dma: DMA address of @mem
+ * @pace: posts the resting receives again, at intervals
+ * @queues: indexed by &enum hp_kind
  */
 struct hp_session {
 	struct ib_device *dev;
@@ -236,29 +236,29 @@ struct hp_session {
 };
 
 /**
- * struct hp_stats - counts of the module, since it was loaded
+ * struct hp_stats - counters of the module, since it was loaded
  * @adds: sessions that began
  * @removes: sessions that ended
  * @failed: sessions that could not begin
- * @posted: requests, but receives that an SRQ has kept to the end
- * @completed: those that succeeded
- * @flushed: those that were flushed
- * @bad: those that failed because they were meant to
- * @retries: those that gave up because the link was down, where it may be
- * @errors: those that failed otherwise
- * @lost: those that did not complete
- * @doubled: completions too many
- * @late: completions after the last one should have come
- * @wrong: requests that nothing should complete but a flush, and something did
- * @idle: times that a queue had nothing under way when its session ended
- * @over: calls of remove() that took too long
- * @longest_us: the longest
- * @shared: receives of SRQs that were done
- * @moved: by &enum hp_kind, requests to a peer that were done
- * @done: by &enum hp_op, those of all kinds
- * @out: by &enum hp_kind, requests under way when sessions ended; of queue pairs with
- *	 traffic, those to the peer
- * @states: by &enum ib_qp_state, queue pairs that were so when remove() came
+ * @posted: requests posted, except receives that an SRQ kept to the end
+ * @completed: requests that succeeded
+ * @flushed: requests that were flushed
+ * @bad: requests that failed as intended
+ * @retries: requests that gave up because the link was down, with links=1
+ * @errors: requests that failed in any other way
+ * @lost: requests that did not complete
+ * @doubled: surplus completions
+ * @late: completions that arrived after the last one should have
+ * @wrong: requests that only a flush should complete, but something else did
+ * @idle: number of times that a queue had nothing outstanding when its session ended
+ * @over: calls to remove() that took too long
+ * @longest_us: duration of the longest remove()
+ * @shared: receives of SRQs that succeeded
+ * @moved: by &enum hp_kind, requests to a peer that succeeded
+ * @done: by &enum hp_op, the same for all kinds together
+ * @out: by &enum hp_kind, requests outstanding when sessions ended; for queue pairs
+ *	 with traffic, those to the peer
+ * @states: by &enum ib_qp_state, queue pairs that were in that state at remove()
  */
 struct hp_stats {
 	atomic_t adds;

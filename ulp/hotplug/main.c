@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * kverbs_hotplug: a client that has every kind of queue on every device, with
- * traffic, and queue pairs in every state, and accounts for each work request when
- * the device goes, or the client does. Documentation/hotplug.rst tells what for.
+ * traffic, and queue pairs in every state. It accounts for each work request when the
+ * device or the client is removed. Documentation/hotplug.rst explains the purpose.
  *
  * Parameters:
  *
- *  messages=50     messages of each kind of queue in a session that follow each other
- *		    at once; after that they go on, at intervals
- *  first=0	    the number of the first session: they vary what they do by that
- *  links=0	    links go down meanwhile: sends may give up
- *  bound_ms=10000  what remove() may take
- *  starved=0	    allocations are made to fail: no session for lack of memory is no
- *		    failure
- *  fault=none      a bug of this module: lose, double, late, no_drain, forget, slow,
- *		    idle, wrong, error, open; see enum hp_fault
+ *  messages=50     messages that each kind of queue in a session sends back to back;
+ *		    later ones follow at intervals
+ *  first=0	    the number of the first session; sessions vary what they do by their
+ *		    number
+ *  links=0	    with 1, links go down during the test: sends may give up
+ *  bound_ms=10000  time limit for remove()
+ *  starved=0	    with 1, allocations are made to fail: a session that cannot begin for
+ *		    lack of memory is not a failure
+ *  fault=none      a deliberate bug of this module: lose, double, late, no_drain,
+ *		    forget, slow, idle, wrong, error, open; see enum hp_fault
  *
- * <debugfs>/kverbs_hotplug/stats has the counts of struct hp_stats, a line of
- * key=value; those that should be 0 and are not are also told in the kernel's log,
- * with "BUG:", at the end of each session. The longest remove() is told there when
- * the module goes. <debugfs>/kverbs_hotplug/gate and device: see gate.c, provider.c.
+ * <debugfs>/kverbs_hotplug/stats contains the counters of struct hp_stats as a line
+ * of key=value. The module also logs those that should be 0 and are not, with "BUG:",
+ * at the end of each session, and the longest remove() when it is unloaded.
+ * <debugfs>/kverbs_hotplug/gate and device: see gate.c, provider.c.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -140,7 +141,7 @@ static void hp_note_time(u64 start)
 		atomic_inc(&hp_stats.over);
 }
 
-/* What is never to be, in a line for who looks at the log. */
+/* Logs, in one line, the counters that must be 0 and are not. */
 static void hp_complain(const char *name)
 {
 	int failed = atomic_read(&hp_stats.failed), errors = atomic_read(&hp_stats.errors);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A device of this module's own, which does no work, but can be unregistered at any
- * moment, by anybody: while it is being registered, from a client's add(), from the
- * work item of an event handler. What is written to <debugfs>/kverbs_hotplug/device:
+ * A device of this module's own, which does no work but can be unregistered at any
+ * moment and from any context: during its registration, from a client's add(), from the
+ * work item of an event handler. <debugfs>/kverbs_hotplug/device takes these words:
  *
- *  on     register it; returns when its clients have been told
- *  off    unregister it, and wait until it is gone, if it is there
- *  fatal  tell that it is broken
+ *  on     register it; returns after all clients have been notified
+ *  off    unregister it if it exists, and wait until it is gone
+ *  fatal  report that it is broken
  *
- * The device is freed as its unregistration ends. It is found by its name, hence no
- * lock of ours.
+ * The device is freed at the end of its unregistration. It is looked up by its name, so
+ * this file needs no lock.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -22,7 +22,7 @@
 #include "hotplug.h"
 
 #define HP_DEVICE	"hotplug0"
-/* A number must be given, and no such hardware can be in a machine that has our core. */
+/* A number is required; no machine that runs our core can have this hardware. */
 #define HP_DRIVER	RDMA_DRIVER_USNIC
 #define HP_CQES		64
 #define HP_WRS		64
@@ -134,7 +134,10 @@ static int hp_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
 	return 0;
 }
 
-/* All of it is the midlayer's; but with this method the midlayer frees it. */
+/*
+ * There is nothing to free here, but only with this method does the midlayer free the
+ * device.
+ */
 static void hp_dealloc_driver(struct ib_device *dev)
 {
 }
@@ -168,7 +171,7 @@ static const struct ib_device_ops hp_device_ops = {
 };
 
 /**
- * hp_is_own_device() - is it the one of this file?
+ * hp_is_own_device() - tell whether a device is the one of this file
  * @dev: a device
  *
  * Return: true if it is.
@@ -192,7 +195,7 @@ static int hp_device_on(void)
 	dev->local_dma_lkey = 1;
 	ib_set_device_ops(dev, &hp_device_ops);
 	ret = ib_register_device(dev, HP_DEVICE, NULL);
-	/* Else it may have gone already. */
+	/* On success, the device may be gone already. */
 	if (ret)
 		ib_dealloc_device(dev);
 	return ret;
@@ -204,7 +207,10 @@ static int hp_device_off(void)
 
 	if (dev)
 		ib_unregister_device_and_put(dev);
-	/* One that is going already is not found, but has the name. */
+	/*
+	 * A device whose unregistration has begun is not found any more, but still has
+	 * the name.
+	 */
 	ib_unregister_driver(HP_DRIVER);
 	return 0;
 }
@@ -252,7 +258,7 @@ static const struct file_operations hp_device_fops = {
 
 /**
  * hp_provider_init - add the device's file
- * @dir: where
+ * @dir: debugfs directory
  */
 void hp_provider_init(struct dentry *dir)
 {
@@ -260,7 +266,7 @@ void hp_provider_init(struct dentry *dir)
 }
 
 /**
- * hp_provider_exit - unregister the device, when the file is gone
+ * hp_provider_exit - unregister the device, after its file has been removed
  */
 void hp_provider_exit(void)
 {

@@ -3,25 +3,25 @@
  * Queue pairs: those with traffic, and one in each state, with requests that only a
  * flush completes:
  *
- *  RESET  none can be posted
+ *  RESET  no requests, as none can be posted
  *  INIT   receives
- *  RTR    receives, from itself, which does not send
- *  RTS    sends, to itself, which has no receive for them: they are tried again and
- *	   again
+ *  RTR    receives; connected to itself, which sends nothing
+ *  RTS    sends, to itself, which has no receive for them: the device retries them
+ *	   again and again
  *  SQD    sends, which wait for RTS, and receives
- *  SQE    a send from memory that is not there, which brings it here; sends after
- *	   that, and receives
+ *  SQE    a send from memory that does not exist, which moves the queue pair to
+ *	   SQE; sends after that one, and receives
  *  ERR    sends and receives
  */
 #include <linux/slab.h>
 
 #include "hotplug.h"
 
-#define HP_ACK_TIMEOUT	18	/* 4.096 us * 2^18 = 1.1 s: a link may be down for moments */
-#define HP_RETRIES	7	/* of requests to a peer without receive: for ever */
-#define HP_RNR_TIMER	23	/* 30.72 ms: sends wait for receives much of the time */
+#define HP_ACK_TIMEOUT	18	/* 4.096 us * 2^18 = 1.1 s: a link may be down briefly */
+#define HP_RETRIES	7	/* RNR retries: for ever */
+#define HP_RNR_TIMER	23	/* 30.72 ms: sends often wait for receives */
 
-/* What must be given on the way from RESET to INIT, to RTR and to RTS. */
+/* Attributes required for the transitions from RESET to INIT, to RTR and to RTS. */
 static const int hp_rc_masks[] = {
 	IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS,
 	IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
@@ -36,7 +36,7 @@ static const int hp_uc_masks[] = {
 	IB_QP_SQ_PSN,
 };
 
-/* The last moves to states beyond RTS that one can ask for. */
+/* For each state that can be requested, the transitions that lead to it from RESET. */
 static const enum ib_qp_state hp_ways[HP_QP_STATES][4] = {
 	[IB_QPS_INIT] = { IB_QPS_INIT },
 	[IB_QPS_RTR] = { IB_QPS_INIT, IB_QPS_RTR },
@@ -47,13 +47,13 @@ static const enum ib_qp_state hp_ways[HP_QP_STATES][4] = {
 
 /**
  * hp_qp_create - make a queue pair and its slots
- * @queue: where its requests complete
- * @q: set up
+ * @queue: the queue on which its requests complete
+ * @q: the queue pair to set up
  * @type: RC or UC
- * @nr_sends: its sends
- * @nr_recvs: its receives, of the queue's SRQ if there is one
+ * @nr_sends: number of its sends
+ * @nr_recvs: number of its receives, from the queue's SRQ if there is one
  *
- * Return: 0 or an errno; what there is of it is in @q in any case.
+ * Return: 0 or an errno; in either case @q refers to whatever was created.
  */
 int hp_qp_create(struct hp_queue *queue, struct hp_qp *q, enum ib_qp_type type,
 		 u32 nr_sends, u32 nr_recvs)
@@ -121,7 +121,7 @@ static int hp_qp_move(struct hp_qp *q, enum ib_qp_state to, u32 dest)
 /**
  * hp_qp_bring - bring a queue pair to a state
  * @q: the queue pair, in RESET
- * @to: the state; not SQE, which cannot be asked for
+ * @to: the state; not SQE, which cannot be requested
  * @dest: its peer
  *
  * Return: 0 or the errno of ib_modify_qp().
@@ -138,7 +138,7 @@ int hp_qp_bring(struct hp_qp *q, enum ib_qp_state to, u32 dest)
 	return ret;
 }
 
-/* By state: the sends and receives posted there, and the way to SQE. */
+/* By final state: type, state to request, and number of sends and receives to post. */
 static const struct {
 	enum ib_qp_type type;
 	enum ib_qp_state bring;
@@ -176,8 +176,8 @@ static int hp_state_setup(struct hp_queue *queue, enum ib_qp_state state)
 }
 
 /**
- * hp_states_setup - a queue pair in every state
- * @queue: theirs
+ * hp_states_setup - create a queue pair in every state
+ * @queue: their queue
  *
  * Return: 0; -ENOMEM; or an errno of a verbs call.
  */
@@ -188,7 +188,7 @@ int hp_states_setup(struct hp_queue *queue)
 
 	for (state = 0; !ret && state < HP_QP_STATES; state++)
 		ret = hp_state_setup(queue, state);
-	/* The bad send, or some other, has failed. */
+	/* Wait until the bad send, or another request, has failed. */
 	if (!ret && hp_fault != HP_IDLE &&
 	    !wait_for_completion_timeout(&queue->moves, HP_TIMEOUT))
 		ret = -ETIMEDOUT;
@@ -196,8 +196,8 @@ int hp_states_setup(struct hp_queue *queue)
 }
 
 /**
- * hp_states_count - count the queue pairs that are in the state they should be in
- * @queue: theirs
+ * hp_states_count - count the queue pairs that are in their intended state
+ * @queue: their queue
  */
 void hp_states_count(struct hp_queue *queue)
 {

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A session: all that the client has on a device, from its add() to its remove().
+ * A session: everything that the client has on a device, from add() to remove().
  *
- * At the end, whatever is under way:
+ * A session ends as follows, no matter what is in flight:
  *  1. queue pairs are moved to ERR with traffic on, in every other session;
- *  2. stopping is set, with the lock: nothing is posted after it. Until then there is
- *     traffic, and each queue has requests under way, which are counted;
- *  3. our own polling ends, the queues are drained: each request has completed, but
- *     receives of an SRQ that no message has taken;
- *  4. the books are closed, and looked at: what else is out now is lost;
- *  5. queue pairs, SRQs and regions are destroyed, what is in the CQs is taken out, CQs
- *     are destroyed: a completion that comes now is late;
- *  6. no handler runs any more, so the slots and the memory can go.
+ *  2. stopping is set, under the lock, and nothing is posted afterwards. Until then
+ *     there is traffic, and each queue has outstanding requests, which are counted;
+ *  3. this module's own polling ends and the queues are drained: each request has
+ *     completed, except receives of an SRQ that no message has consumed;
+ *  4. the accounts are closed and checked: anything else that is outstanding now is
+ *     lost;
+ *  5. queue pairs, SRQs and regions are destroyed, the CQs are emptied and destroyed: a
+ *     completion that arrives now is late;
+ *  6. no handler runs any more, so the slots and the memory can be freed.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -28,7 +29,7 @@
 #define HP_CQE		128
 #define HP_MEMORY	(HP_KINDS * HP_AREAS * HP_MSG)
 
-/* Of the queue pairs in every state. */
+/* Polling contexts for the CQ of the queue pairs in every state. */
 static const enum ib_poll_context hp_contexts[] = {
 	IB_POLL_SOFTIRQ, IB_POLL_THREAD, IB_POLL_WORKQUEUE, IB_POLL_UNBOUND_WORKQUEUE,
 };
@@ -42,19 +43,20 @@ static const enum ib_poll_context hp_kinds[] = {
 };
 
 /**
- * hp_choose - what a session does
+ * hp_choose - pick one of several behaviours for a session
  * @s: the session
- * @choice: of what
- * @n: in how many ways it can be done
+ * @choice: the aspect to choose
+ * @n: number of alternatives
  *
- * Return: one of them: the same for each session of this number, and as if by chance.
+ * Return: a pseudo-random value below @n that depends only on the session's number and
+ * @choice.
  */
 u32 hp_choose(const struct hp_session *s, enum hp_choice choice, u32 n)
 {
 	return jhash_2words(s->nr, choice, 0) % n;
 }
 
-/* The first GID there is, of an Ethernet port. */
+/* For an Ethernet port: takes its first GID. */
 static int hp_gid_address(struct hp_session *s)
 {
 	const struct ib_gid_attr *gid;
@@ -89,11 +91,11 @@ static int hp_address(struct hp_session *s)
 }
 
 /**
- * hp_area_offset - where there is memory
- * @queue: whose
- * @area: which of it, below %HP_AREAS
+ * hp_area_offset - find an area in the session's memory
+ * @queue: the queue that owns it
+ * @area: its number, below %HP_AREAS
  *
- * Return: bytes from the beginning of the session's memory.
+ * Return: offset in bytes from the beginning of the session's memory.
  */
 u32 hp_area_offset(const struct hp_queue *queue, u32 area)
 {
@@ -162,7 +164,7 @@ static int hp_srq_create(struct hp_queue *queue)
 	return 0;
 }
 
-/* A region of the queue's last area; a request makes it valid. */
+/* Creates a region of the queue's last area; an HP_REG request will make it valid. */
 static int hp_mr_create(struct hp_queue *queue)
 {
 	struct hp_session *s = queue->session;
@@ -183,8 +185,8 @@ static int hp_mr_create(struct hp_queue *queue)
 }
 
 /*
- * The region first, then one of each; they are executed one after the other. Receives
- * have the areas before theirs.
+ * The registration comes first, then one request of each kind; the device executes them
+ * in order. Their areas follow those of the receives.
  */
 static void hp_choose_ops(struct hp_qp *from)
 {
@@ -240,7 +242,7 @@ static void hp_queue_init(struct hp_session *s, enum hp_kind kind)
 	INIT_WORK(&queue->work, hp_poll_work);
 }
 
-/* In half of the sessions, traffic moves when add() returns. */
+/* In half of the sessions, add() returns only once traffic moves. */
 static int hp_wait_moves(struct hp_session *s)
 {
 	enum hp_kind kind;
@@ -283,7 +285,7 @@ static int hp_session_setup(struct hp_session *s)
 	return hp_wait_moves(s);
 }
 
-/* Whoever posts finds them so, or has posted before. */
+/* A concurrent post either precedes the transition or finds the queue pair in ERR. */
 static void hp_queue_break(struct hp_queue *queue)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
@@ -304,7 +306,7 @@ static u32 hp_qp_out(const struct hp_qp *q)
 	return n;
 }
 
-/* The device goes while it has work. Not so where a link has gone before. */
+/* Checks that the device goes while it has work, unless a link went down before. */
 static void hp_queue_count_out(struct hp_queue *queue)
 {
 	u32 i, n = hp_qp_out(&queue->qps[0]);
@@ -325,7 +327,7 @@ static void hp_queue_stop(struct hp_queue *queue)
 	spin_unlock_bh(&queue->lock);
 }
 
-/* No work item polls it any more. The CQ's own handler may still be called. */
+/* Afterwards no work item polls the queue, but the CQ's own handler may still be called. */
 static void hp_queue_unwatch(struct hp_queue *queue)
 {
 	spin_lock_irq(&queue->poll_lock);
@@ -335,8 +337,8 @@ static void hp_queue_unwatch(struct hp_queue *queue)
 }
 
 /*
- * The same as ib_drain_qp(), which does it for the others. A receive of an SRQ is in the
- * CQ before the message that took it.
+ * Does what ib_drain_qp() does for the other queues. A receive of an SRQ is in the CQ
+ * before the completion of the message that consumed it.
  */
 static void hp_plain_drain(struct hp_queue *queue)
 {
@@ -365,7 +367,7 @@ static void hp_queue_drain(struct hp_queue *queue)
 	}
 }
 
-/* An SRQ keeps the receives that no message has taken. */
+/* An SRQ keeps the receives that no message has consumed: they are not lost. */
 static void hp_slot_check(const struct hp_slot *slot)
 {
 	int out = max(atomic_read(&slot->out), 0);
@@ -389,7 +391,7 @@ static void hp_queue_check(struct hp_queue *queue)
 		atomic_add(max(atomic_read(&queue->owed), 0), &hp_stats.lost);
 }
 
-/* What nobody would poll any more: it is late. */
+/* Polls completions that nothing else would poll any more: they are late. */
 static void hp_queue_empty(struct hp_queue *queue)
 {
 	struct ib_wc wc;
@@ -457,12 +459,12 @@ static void hp_session_free(struct hp_session *s)
 }
 
 /**
- * hp_session_begin - make all of a session, with its traffic
+ * hp_session_begin - create a session and start its traffic
  * @dev: the device
  *
  * Context: process, from add().
  * Return: the session, or an ERR_PTR: -ENOMEM, -EADDRNOTAVAIL for an Ethernet port
- * without GIDs, -ETIMEDOUT if no traffic came about, or an errno of a verbs call.
+ * without GIDs, -ETIMEDOUT if traffic did not start, or an errno of a verbs call.
  */
 struct hp_session *hp_session_begin(struct ib_device *dev)
 {
@@ -486,8 +488,8 @@ struct hp_session *hp_session_begin(struct ib_device *dev)
 }
 
 /**
- * hp_session_end - end all of a session, traffic or not
- * @s: the session; freed
+ * hp_session_end - end and free a session, with or without traffic in flight
+ * @s: the session
  *
  * Context: process, from remove().
  */

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Work requests. Each has a slot, which counts how often it was posted, less its
- * completions. A request or receive that succeeds is posted again, until the session
- * ends. After the first messages, receives are posted again at intervals only: sends
- * wait for them. So there are always sends under way, and the processors are not
- * kept busy.
+ * Work requests. Each has a slot, which counts its posts minus its completions. A send
+ * or receive that succeeds is posted again, until the session ends. After the first
+ * messages, receives are posted again only at intervals, and sends wait for them. So
+ * there are always sends in flight, and the processors are not kept busy.
  *
- * Lock protocol: hp_queue.lock is held around each post, and while stopping is
- * set: after that nobody posts, which is what a drain asks for. It is the innermost
- * lock, and taken in every polling context: softirqs are off under it. poll_lock
- * orders the end of the polling with a handler of ours that asks for it.
+ * Lock protocol: hp_queue.lock is held around each post and to set stopping; nothing is
+ * posted after that, as a drain requires. It is the innermost lock, and is taken in
+ * every polling context, so softirqs are off under it. poll_lock orders the end of the
+ * polling with handlers of this module that request polling.
  *
- * left is one more than the requests that are out until stopping is set, hence
- * idle is completed once, and not before. Nobody looks at the slot or the queue
- * after he has taken his share off left. Receives of an SRQ have no share: nothing
- * flushes those that are not taken. They complete before the message that takes them
- * does, in the same CQ, and are done with when the handlers of that are.
+ * Until stopping is set, left is one more than the number of outstanding requests, so
+ * idle is completed once, and not before. A handler that has dropped its share of left
+ * no longer touches the slot or the queue. Receives of an SRQ have no share, because
+ * nothing flushes those that no message consumes. Each completes before the message that
+ * consumes it, in the same CQ, so it has been handled by the time that message's
+ * completion has.
  */
 #include <linux/printk.h>
 
@@ -23,7 +23,7 @@
 
 #define HP_BATCH	16	/* completions polled at a time */
 
-/* A fault is seeded once. */
+/* A fault is injected once. */
 bool hp_fault_once(enum hp_fault fault)
 {
 	static atomic_t done;
@@ -156,7 +156,7 @@ static void hp_get_left(const struct hp_slot *slot)
 		atomic_inc(&slot->qp->queue->left);
 }
 
-/* Nothing waits for what an SRQ may keep. */
+/* Nothing waits for receives that an SRQ may keep. */
 static void hp_put_left(struct hp_slot *slot)
 {
 	struct hp_queue *queue = slot->qp->queue;
@@ -165,7 +165,7 @@ static void hp_put_left(struct hp_slot *slot)
 		complete(&queue->idle);
 }
 
-/* Returns 0, also if nothing is to be posted any more, or the errno of the post. */
+/* Returns 0, even if stopping prevents the post, or the errno of the post. */
 static int hp_post(struct hp_slot *slot)
 {
 	struct hp_queue *queue = slot->qp->queue;
@@ -253,7 +253,7 @@ static void hp_succeeded(struct hp_slot *slot)
 		return;
 	}
 	if (!slot->recv) {
-		/* The region stays as it is. */
+		/* The region stays valid: register it only once. */
 		if (slot->op == HP_REG)
 			return;
 		if (slot->op == HP_SEND || slot->op == HP_WRITE)
@@ -266,7 +266,7 @@ static void hp_succeeded(struct hp_slot *slot)
 	hp_post_again(slot);
 }
 
-/* There is no more traffic. */
+/* Marks the end of traffic. */
 static void hp_failed(struct hp_queue *queue)
 {
 	WRITE_ONCE(queue->failed, true);
@@ -290,7 +290,7 @@ static void hp_queue_pace(struct hp_queue *queue)
 		hp_queue_poll_again(queue);
 }
 
-/* At intervals, of a session that is set up. */
+/* Runs at intervals, for each session that is set up. */
 void hp_pace_work(struct work_struct *work)
 {
 	struct hp_session *s = container_of(to_delayed_work(work), struct hp_session, pace);
@@ -302,11 +302,11 @@ void hp_pace_work(struct work_struct *work)
 }
 
 /**
- * hp_slot_done - a request has completed
- * @cq: where
- * @wc: how
+ * hp_slot_done - handle the completion of a request
+ * @cq: its CQ
+ * @wc: the completion
  *
- * Context: that of the queue.
+ * Context: the polling context of the queue.
  */
 void hp_slot_done(struct ib_cq *cq, struct ib_wc *wc)
 {
@@ -327,7 +327,7 @@ void hp_slot_done(struct ib_cq *cq, struct ib_wc *wc)
 	hp_put_left(slot);
 }
 
-/* Has @work look again, unless it has been stopped. */
+/* Queues the work item that polls, unless polling has been stopped. */
 void hp_queue_poll_again(struct hp_queue *queue)
 {
 	unsigned long flags;
@@ -338,7 +338,7 @@ void hp_queue_poll_again(struct hp_queue *queue)
 	spin_unlock_irqrestore(&queue->poll_lock, flags);
 }
 
-/* Of the CQ that is ours to poll: in undefined context, so it is left to a work item. */
+/* Runs in any context, for the CQ that this module polls: leaves that to a work item. */
 void hp_plain_handler(struct ib_cq *cq, void *context)
 {
 	hp_queue_poll_again(context);
@@ -357,7 +357,7 @@ static bool hp_plain_poll(struct hp_queue *queue)
 						 IB_CQ_REPORT_MISSED_EVENTS) > 0;
 }
 
-/* Nobody tells of completions: look as long as they follow each other. */
+/* Nothing notifies of completions: keep polling while messages follow back to back. */
 static bool hp_direct_poll(struct hp_queue *queue)
 {
 	ib_process_cq_direct(queue->cq, HP_BATCH);

@@ -2,14 +2,14 @@
 /*
  * The connection of a session: two queue pairs on InfiniBand ports of this machine,
  * one work request at a time. The session's lock is held throughout; completions only
- * wake whoever waits for them.
+ * wake the task that waits for them.
  */
 #include <linux/completion.h>
 
 #include "offload.h"
 
 #define OFFLOAD_PORT		1
-#define OFFLOAD_WRS		2	/* one, and one for draining */
+#define OFFLOAD_WRS		2	/* one request, and one to drain */
 #define OFFLOAD_ACK_TIMEOUT	18	/* 4.096 us * 2^18 = 1 s: nothing gets lost */
 #define OFFLOAD_RETRIES		7
 #define OFFLOAD_RNR_TIMER	1	/* 10 us */
@@ -30,7 +30,7 @@ static void offload_completed(struct ib_cq *cq, struct ib_wc *wc)
 	complete(&wait->done);
 }
 
-/* Every request ends: with success, in error, or flushed. */
+/* Every request completes: with success, in error, or flushed. */
 static int offload_do(struct offload_side *side, struct ib_send_wr *wr)
 {
 	struct offload_wait wait = { .cqe.done = offload_completed };
@@ -48,10 +48,10 @@ static int offload_do(struct offload_side *side, struct ib_send_wr *wr)
 
 /**
  * offload_rdma() - have the peer read or write a piece
- * @session: connected
+ * @session: the session, connected
  * @opcode: IB_WR_RDMA_WRITE or IB_WR_RDMA_READ
- * @offset: of the peer's own memory, in bytes
- * @piece: registered
+ * @offset: offset in the peer's own memory, in bytes
+ * @piece: the piece, registered
  *
  * Context: may sleep.
  * Return: 0; -EIO: it failed; or what ib_post_send() returned.
@@ -80,8 +80,8 @@ int offload_rdma(struct offload_session *session, enum ib_wr_opcode opcode, u32 
 
 /**
  * offload_register() - register a piece for the peer
- * @session: connected
- * @piece: mapped for the target's device
+ * @session: the session, connected
+ * @piece: the piece, mapped for the target's device
  *
  * Context: may sleep.
  * Return: 0; -EIO: it failed; or what the driver returned.
@@ -204,12 +204,12 @@ static int offload_to_rts(struct offload_side *side)
 }
 
 /**
- * offload_connect() - make and connect the queue pairs
- * @session: has its devices
+ * offload_connect() - create and connect the queue pairs
+ * @session: the session, with its devices
  *
  * Context: may sleep.
- * Return: 0; -EPROTONOSUPPORT: a port that is not InfiniBand's; or what the driver
- * returned. offload_disconnect() is due in any case.
+ * Return: 0; -EPROTONOSUPPORT: a port is not an InfiniBand port; or the driver's error.
+ * The caller calls offload_disconnect() in any case.
  */
 int offload_connect(struct offload_session *session)
 {
@@ -228,10 +228,10 @@ int offload_connect(struct offload_session *session)
 }
 
 /**
- * offload_disconnect() - destroy the queue pairs that there are
- * @session: any
+ * offload_disconnect() - destroy the queue pairs that exist
+ * @session: the session, in any state
  *
- * Context: may sleep. Nobody reads or writes the pieces afterwards.
+ * Context: may sleep. No RDMA request reads or writes the pieces afterwards.
  */
 void offload_disconnect(struct offload_session *session)
 {

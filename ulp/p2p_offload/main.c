@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * kverbs_p2p_offload: data from an RDMA peer to another device's DMA engine and back,
- * by way of peer-to-peer memory: the arrangement in which an NVMe target lets an
- * adapter write into a drive's memory what the drive then takes from there.
+ * kverbs_p2p_offload: moves data from an RDMA peer to another device's DMA engine and
+ * back, through peer-to-peer memory. This is how an NVMe target lets an RDMA adapter
+ * write into a drive's memory the data that the drive then stores.
  *
  * <debugfs>/kverbs_p2p_offload/run: each open file is a session. Each write(2) is a
  * command:
@@ -11,22 +11,23 @@
  *	  [bytes=<n>] [keep=<0|1>]
  *	once in a session: <peer> will read and write memory of <provider>, which
  *	<hca> reaches, and <engine>, an edu device, will copy it. Addresses are of
- *	PCI functions: 0000:03:00.0. Without a provider, the nearest is found.
- *	65536 bytes. With keep=1 the session does not let go of the memory when the
- *	provider goes: whoever removes that waits for close(2)
+ *	PCI functions: 0000:03:00.0. Without provider=, the session takes the nearest one.
+ *	bytes is 65536 by default. With keep=1 the session does not release the memory
+ *	when the provider goes: the removal of the provider waits for close(2)
  *  run [rounds=<n>] [seed=<n>]
- *	moves patterns, 1 round; -EBADMSG if a byte is wrong
+ *	moves patterns, 1 round by default; -EBADMSG if a byte is wrong
  *
- * All errors are those of write(2). read(2) gives what came of the latest command:
+ * write(2) returns all errors. read(2) returns the result of the latest command:
  *
  *  status=<0 or -errno> step=<the last one>
  *
  * and, while the session is set up, provider=<address> distance=<n>
- * hca=<bus|host> engine=<bus|host> bytes=<n>: how each gets at the memory.
+ * hca=<bus|host> engine=<bus|host> bytes=<n>: how each reaches the memory.
  *
- * Locks: offload_mutex guards the list of sessions, and which devices they get; it is
- * held while an RDMA device takes away what they have of it. A session's lock, inside
- * of it, is held for the time of a command. See session.c for a provider that goes.
+ * Locks: offload_mutex guards the list of sessions and the assignment of devices to them;
+ * it is held while the removal of an RDMA device takes away what they use of it. A
+ * session's lock nests inside offload_mutex and is held for the duration of a command.
+ * For the removal of a provider see session.c.
  */
 #include <linux/debugfs.h>
 #include <linux/fs.h>
@@ -73,9 +74,9 @@ static int offload_set_param(void *to, const char *key, const char *value)
 }
 
 /**
- * struct offload_rounds - what a run is to do
- * @rounds: how often
- * @seed: of the patterns
+ * struct offload_rounds - parameters of a run
+ * @rounds: number of rounds
+ * @seed: seed of the patterns
  */
 struct offload_rounds {
 	u32 rounds;
@@ -148,7 +149,7 @@ static void offload_tell(struct offload_session *session, int status, const char
 	scnprintf(session->result + len, sizeof(session->result) - len, "\n");
 }
 
-/* Once: a session whose provider went does not come back. */
+/* Works once per session: one whose provider has gone cannot be set up again. */
 static int offload_setup_locked(struct offload_session *session, char *args,
 				const char **step)
 {
@@ -172,7 +173,7 @@ static int offload_run_locked(struct offload_session *session, char *args,
 	return session->ready ? offload_run(session, run.rounds, run.seed, step) : -ENODEV;
 }
 
-/* Sessions get devices under offload_mutex: offload_remove() sees who has one. */
+/* Sessions get devices under offload_mutex, so that offload_remove() sees which have one. */
 static int offload_command_setup(struct offload_session *session, char *args)
 {
 	const char *step = "none";
@@ -226,7 +227,7 @@ static int offload_release(struct inode *inode, struct file *file)
 	offload_teardown(session);
 	mutex_unlock(&session->lock);
 	mutex_unlock(&offload_mutex);
-	/* Waits for offload_revoke(), which may be waiting for the lock. */
+	/* Waits for offload_revoke(), which may be waiting for the session's lock. */
 	if (session->user_added)
 		kverbs_p2pdma_user_del(&session->user);
 	mutex_destroy(&session->lock);
@@ -234,7 +235,7 @@ static int offload_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* A command rewinds the file, so that its result is what is read next, also an error. */
+/* A command rewinds the file, so that the next read returns its result, even after an error. */
 static ssize_t offload_file_write(struct file *file, const char __user *from, size_t len,
 				  loff_t *ppos)
 {
@@ -286,7 +287,7 @@ static int offload_add(struct ib_device *dev)
 	return 0;
 }
 
-/* It may lose it meanwhile, not get it. */
+/* Meanwhile the session may lose the device, but cannot get it. */
 static bool offload_uses(const struct offload_session *session,
 			 const struct ib_device *dev)
 {
@@ -295,7 +296,7 @@ static bool offload_uses(const struct offload_session *session,
 	       READ_ONCE(session->side[OFFLOAD_PEER].dev) == dev;
 }
 
-/* A run that is under way ends with its step. */
+/* A run in progress ends after its current step. */
 static void offload_leave(struct offload_session *session, const struct ib_device *dev)
 {
 	if (!offload_uses(session, dev))

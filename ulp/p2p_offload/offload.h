@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * kverbs_p2p_offload: what its files share.
+ * kverbs_p2p_offload: declarations that its files share.
  *
  * main.c     module, sessions, their commands
- * session.c  who takes part, the provider, the memory; setting up and letting go
- * link.c     the queue pairs, and what is done with them
+ * session.c  the participants, the provider, the memory; setup and teardown
+ * link.c     the queue pairs, and the operations on them
  * run.c      rounds of moving a pattern, and checking it
  */
 #ifndef KVERBS_P2P_OFFLOAD_H
@@ -20,13 +20,13 @@
 #define OFFLOAD_MAX_BYTES	(256 * 4096)
 
 /**
- * struct offload_params - what a session is to be made of
+ * struct offload_params - parameters of a session's setup
  * @hca: RDMA device that reads and writes peer-to-peer memory
- * @peer: RDMA device that asks it to; may be the same
+ * @peer: RDMA device at the other end of the connection; may be the same
  * @engine: PCI address of the engine that copies
- * @provider: PCI address of the provider, or empty: the nearest is taken
- * @bytes: of each piece of memory
- * @keep: do not let go of the memory when the provider goes
+ * @provider: PCI address of the provider, or empty for the nearest one
+ * @bytes: size of each piece of memory
+ * @keep: do not release the memory when the provider goes
  */
 struct offload_params {
 	char hca[IB_DEVICE_NAME_MAX];
@@ -41,9 +41,9 @@ struct offload_params {
  * struct offload_side - an end of the connection
  * @dev: device, with a reference
  * @pd: protection domain
- * @cq: of @qp
- * @qp: connected to that of the other side
- * @port: what the port says of itself
+ * @cq: completion queue of @qp
+ * @qp: queue pair, connected to that of the other side
+ * @port: attributes of the port
  */
 struct offload_side {
 	struct ib_device *dev;
@@ -58,8 +58,9 @@ enum { OFFLOAD_TARGET, OFFLOAD_PEER, OFFLOAD_SIDES };
 
 /**
  * struct offload_piece - peer-to-peer memory
- * @sgt: what there is of it; without entries if there is none
- * @for_engine: the same, once more: a list can be mapped for one device at a time
+ * @sgt: the memory; without entries if there is none
+ * @for_engine: a second list of the same memory, as a list can be mapped for only
+ *   one device at a time
  * @mapped: @sgt is mapped for the target's device
  * @mr: registration for the peer
  */
@@ -77,20 +78,20 @@ enum { OFFLOAD_IN, OFFLOAD_OUT, OFFLOAD_PIECES };
  * struct offload_session - an open file
  * @list: in the list of sessions
  * @lock: guards the following
- * @ready: it is set up
- * @stopping: how many want @lock, to take away what a run uses
- * @params: what it is made of
+ * @ready: the session is set up
+ * @stopping: number of threads that want @lock to take away what a run uses
+ * @params: parameters of its setup
  * @side: the two ends of the connection
  * @engine_dev: the engine's device, with a reference
  * @engine: the engine
- * @clients: devices of the target and the engine
- * @provider: whose memory it is, with a reference
- * @user: to be told that @provider goes
- * @user_added: @user is in use; never again false
+ * @clients: devices of the target and of the engine
+ * @provider: the provider of the memory, with a reference
+ * @user: registration for the notification that @provider goes
+ * @user_added: @user has been registered; once true, it stays true
  * @piece: the memory
- * @buf: the peer's own memory: what it sends, then what it got
- * @buf_dma: that, for the peer's device
- * @result: of the latest command, for people and programs
+ * @buf: the peer's own memory: the data it sends, then the data it receives
+ * @buf_dma: DMA address of @buf for the peer's device
+ * @result: result of the latest command, for people and programs
  */
 struct offload_session {
 	struct list_head list;

@@ -2,8 +2,8 @@
 /*
  * The rounds of a run. In each, a pattern goes from the peer into a piece of
  * peer-to-peer memory, by RDMA WRITE; the engine copies it to another piece; the peer
- * reads that, by RDMA READ. The CPU looks at the memory in between, and has other
- * bytes in all places before: each byte of each step is checked.
+ * reads that, by RDMA READ. The CPU fills all memory with other bytes beforehand and
+ * checks it after each step, so that every byte of every step is checked.
  */
 #include <linux/prandom.h>
 #include <linux/scatterlist.h>
@@ -11,7 +11,7 @@
 
 #include "offload.h"
 
-/* What is there before: the complement of what is to come, in each byte. */
+/* Writes the complement of each byte that is to arrive. */
 static void offload_spoil(struct offload_session *session, u8 *to)
 {
 	const u8 *sent = offload_sent(session);
@@ -120,14 +120,14 @@ static int offload_round(struct offload_session *session, const char **step)
 
 /**
  * offload_run() - move and check patterns
- * @session: set up; the caller has its lock
- * @rounds: how often
- * @seed: of the patterns
- * @step: which step was the last
+ * @session: the session, set up; the caller holds its lock
+ * @rounds: number of rounds
+ * @seed: seed of the patterns
+ * @step: set to the last step
  *
  * Context: may sleep: the engine takes 0.2 s for each 4 KiB.
- * Return: 0; -EBADMSG: some byte is wrong; -ENODEV: a device goes; -EIO: one does not
- * do what it is told; or what mapping for the engine failed with.
+ * Return: 0; -EBADMSG: a byte is wrong; -ENODEV: a device goes; -EIO: a device did not
+ * carry out a request; or the error of mapping for the engine.
  */
 int offload_run(struct offload_session *session, u32 rounds, u64 seed, const char **step)
 {

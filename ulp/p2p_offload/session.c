@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who takes part in a session, and the memory between them: this is what an
- * orchestrator of peer-to-peer DMA does.
+ * The participants of a session, and the memory between them. This file does what an
+ * orchestrator of peer-to-peer DMA does:
  *
  *  1. It knows the clients: the RDMA device and the engine.
- *  2. It has a provider found that both reach, or takes one; that binds the list.
- *  3. It allocates of the provider's memory, and registers that for the peer.
- *  4. It asks to be told when the provider goes, and lets go of everything then.
+ *  2. It looks for a provider that both can reach, or takes a given one; that binds the
+ *     list of clients to the provider.
+ *  3. It allocates memory of the provider and registers it for the peer.
+ *  4. It registers for the notification that the provider goes, and then releases
+ *     everything.
  *
- * All of it is under the session's lock. offload_revoke() takes that, too, and is
- * called by whoever removes the provider; so nobody may wait for it who holds the
- * lock: kverbs_p2pdma_user_del() is for when the session ends, without it.
+ * All of this runs under the session's lock. The removal of the provider calls
+ * offload_revoke(), which takes that lock too, so a holder of the lock must not wait
+ * for it: kverbs_p2pdma_user_del() is called at the end of the session, without the
+ * lock.
  */
 #include <linux/slab.h>
 
 #include "offload.h"
 
-/* --- those who take part ---------------------------------------------------------- */
+/* --- participants ----------------------------------------------------------------- */
 
-/* With a reference, or NULL. */
+/* Returns the device with a reference, or NULL. */
 static struct pci_dev *offload_pci_get(const char *address)
 {
 	unsigned int domain, bus, slot, function;
@@ -178,7 +181,7 @@ static void offload_free_buf(struct offload_session *session)
 
 /* --- registrations ---------------------------------------------------------------- */
 
-/* The RDMA core sees what memory it is. */
+/* The RDMA core recognises the kind of memory by itself. */
 static int offload_map(struct offload_session *session)
 {
 	struct ib_device *dev = session->side[OFFLOAD_TARGET].dev;
@@ -215,10 +218,10 @@ static void offload_unmap(struct offload_session *session)
 /* --- all of it -------------------------------------------------------------------- */
 
 /**
- * offload_teardown() - let go of all that a session has
- * @session: in any state; the caller has its lock
+ * offload_teardown() - release everything that a session has
+ * @session: the session, in any state; the caller holds its lock
  *
- * Context: may sleep. Nothing of the session is under way, or mapped, afterwards.
+ * Context: may sleep. Afterwards nothing of the session is in flight or mapped.
  */
 void offload_teardown(struct offload_session *session)
 {
@@ -250,7 +253,7 @@ static void offload_revoke(struct kverbs_p2pdma_user *user)
 	mutex_unlock(&session->lock);
 }
 
-/* Last of all: from then on revoke() may be waiting for the lock. */
+/* Called last: from then on, revoke() may be waiting for the lock. */
 static int offload_watch(struct offload_session *session)
 {
 	int ret;
@@ -279,14 +282,14 @@ static const struct {
 };
 
 /**
- * offload_setup() - make what a session's parameters say
- * @session: that has nothing; the caller has its lock
- * @step: which step failed
+ * offload_setup() - set up a session according to its parameters
+ * @session: the session, still empty; the caller holds its lock
+ * @step: set to the step that failed
  *
  * Context: may sleep.
- * Return: 0; -ENODEV: a device is not there, or not what it should be, or the provider
- * goes; -EXDEV: no provider that both clients reach; -ENOMEM, also of the provider's;
- * or what the RDMA devices' drivers returned.
+ * Return: 0; -ENODEV: a device does not exist, is of the wrong kind, or the provider
+ * goes; -EXDEV: no provider that both clients reach; -ENOMEM, also for the provider's
+ * memory; or the error of an RDMA device's driver.
  */
 int offload_setup(struct offload_session *session, const char **step)
 {

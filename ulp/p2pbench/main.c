@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * kverbs_p2pbench: what allocating peer-to-peer memory costs, and whether CPUs get in
- * each other's way. It uses the first device that has published memory.
+ * kverbs_p2pbench: what allocating peer-to-peer memory costs, and whether CPUs slow each
+ * other down. It uses the first device that has published memory.
  *
  *  <debugfs>/kverbs_p2pbench/
- *	cost	read: a line for pages, and one for 1 MiB: bytes, used, which is how much
- *		of the provider's memory is allocated besides, in per cent, and ns, of
- *		one allocated and freed, in the best of several batches
- *	cpus	read: pages allocated and freed: one_ns of a thread for each, two_ns of
- *		two threads on two CPUs, and gain, the rate of the two in per cent of
- *		that of the one. Likewise apart_gain of threads that share nothing, which
- *		is what the machine can do: processors of a guest may be by turns on one
- *		of the host's. percent is gain by apart_gain. The best of several
- *		batches, up to where that is "enough" percent. -ENXIO with less than two
- *		CPUs
+ *	cost	read: lines for pages and for 1 MiB: bytes; used, the percentage of the
+ *		provider's memory that is allocated in addition; and ns, the time to
+ *		allocate and free one, in the best of several batches
+ *	cpus	read: the time to allocate and free a page: one_ns by one thread, two_ns
+ *		by two threads on two CPUs, and gain, the rate of the two in per cent of
+ *		that of the one. apart_gain is the same for threads that share nothing,
+ *		and shows what the machine can do: the processors of a guest may take
+ *		turns on one of the host's. percent is gain relative to apart_gain. The
+ *		best of several batches, until percent reaches "enough". -ENXIO with
+ *		fewer than two CPUs
  *	enough	95
  *
- * Each is -ENODEV without a provider.
+ * Reads fail with -ENODEV without a provider.
  *
- * Lock: bench_mutex is held for the time of a measurement, so that there is one. The
- * provider stays because memory of it is allocated.
+ * Lock: bench_mutex is held during a measurement, so that only one runs at a time. The
+ * provider cannot go, because memory of it is allocated.
  */
 #include <linux/debugfs.h>
 #include <linux/module.h>
@@ -32,12 +32,12 @@
 
 #define COST_BATCHES		5
 #define COST_EACH		2000
-/* Memory that is allocated besides, in per cent, comes in pieces of this size. */
+/* The memory that is allocated in addition (used) consists of pieces of this size. */
 #define COST_PIECE		SZ_64K
 #define COST_MAX_PIECES		4096
 
 #define CPUS_EACH		10000
-/* Pages that a thread has at a time. */
+/* Pages that a thread holds at a time. */
 #define CPUS_PAGES		4
 #define CPUS_MIN_BATCHES	10
 #define CPUS_MAX_BATCHES	200
@@ -46,7 +46,7 @@ static DEFINE_MUTEX(bench_mutex);
 static struct dentry *bench_dir;
 static u32 cpus_enough = 95;
 
-/* With a reference. */
+/* Returns the provider with a reference. */
 static struct pci_dev *bench_provider(void)
 {
 	struct pci_dev *pdev = NULL;
@@ -60,10 +60,10 @@ static struct pci_dev *bench_provider(void)
 /* --- what it costs ----------------------------------------------------------------- */
 
 /**
- * struct bench_fill - memory that is allocated besides
+ * struct bench_fill - memory that is allocated in addition
  * @pdev: the provider
- * @nr: pieces
- * @piece: they
+ * @nr: number of pieces
+ * @piece: the pieces
  */
 struct bench_fill {
 	struct pci_dev *pdev;
@@ -71,7 +71,7 @@ struct bench_fill {
 	void *piece[COST_MAX_PIECES];
 };
 
-/* Allocates all there is, or as many pieces as there may be. */
+/* Allocates all the memory that there is, but at most COST_MAX_PIECES pieces. */
 static void fill_all(struct bench_fill *fill)
 {
 	while (fill->nr < COST_MAX_PIECES &&
@@ -161,13 +161,13 @@ static int turn_pages(void *pdev)
 	return ret;
 }
 
-/* As many atomic operations, and about as long, on what is this thread's alone. */
+/* The same number of atomic operations, taking about as long, on data of this thread alone. */
 static int turn_apart(void *pdev)
 {
 	return two_cpus_apart(CPUS_PAGES);
 }
 
-/* They take turns, so that whatever else the machine does meets all. */
+/* The two kinds of batches alternate, so that the machine's other work affects both alike. */
 static int bench_cpus(struct seq_file *s, struct pci_dev *pdev)
 {
 	struct two_cpus pages = {

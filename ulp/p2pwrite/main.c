@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * kverbs_p2pwrite: what an RDMA WRITE into peer-to-peer memory costs, and one into the
- * system's memory. It uses the first device that has a place on the PCI bus, with a queue
- * pair that is connected to itself, and the provider that is nearest to the device.
+ * kverbs_p2pwrite: compares the cost of an RDMA WRITE into peer-to-peer memory with that of
+ * one into system memory. It uses the first device on the PCI bus, with a queue pair that is
+ * connected to itself, and the provider nearest to that device.
  *
  *  <debugfs>/kverbs_p2pwrite/
  *	cost	read: a line for each size, and each way to make the region that is
@@ -12,7 +12,7 @@
  *		-ENODEV without a device or a provider; -EBADMSG if the bytes did not
  *		get there
  *
- * Lock: write_mutex guards the device, and is held for the time of a measurement.
+ * Lock: write_mutex guards the device, and is held during a measurement.
  */
 #include <linux/debugfs.h>
 #include <linux/fs.h>
@@ -29,24 +29,24 @@
 #include <rdma/ib_verbs.h>
 
 #define WRITE_PORT	1
-/* So few that the device executes all of them as they are posted. */
+/* Few enough that the device executes all of them as they are posted. */
 #define WRITE_BURST	8
 #define WRITE_BURSTS	64
 #define WRITE_BATCHES	5
 #define WRITE_MAX	SZ_64K
-/* A burst that takes longer never ends. */
+/* A burst that takes longer is taken for hung. */
 #define WRITE_TIMEOUT	(10 * HZ)
 
 #define WRITE_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE)
 
 /**
- * struct write_bench - a queue pair, and what it writes from
+ * struct write_bench - a queue pair, and the source of its writes
  * @dev: the device
- * @pd: of all
- * @cq: of the queue pair
- * @qp: connected to itself
- * @from: WRITE_MAX bytes
- * @dma: where the device sees them
+ * @pd: protection domain of all objects
+ * @cq: completion queue of @qp
+ * @qp: queue pair, connected to itself
+ * @from: source buffer, WRITE_MAX bytes
+ * @dma: DMA address of @from
  */
 struct write_bench {
 	struct ib_device *dev;
@@ -59,11 +59,11 @@ struct write_bench {
 
 /**
  * struct write_target - a region to write to
- * @provider: whose memory it is, or NULL
+ * @provider: provider of its memory, or NULL
  * @mr: the region
- * @sg: its memory, if it was mapped here
- * @va: where the kernel has it
- * @user: where the process has it, if it has
+ * @sg: its memory, if this module mapped it
+ * @va: kernel address of the memory
+ * @user: address in the process, if mapped there
  */
 struct write_target {
 	struct pci_dev *provider;
@@ -285,7 +285,7 @@ static struct file *write_open(const struct pci_dev *provider)
 	return filp_open(path, O_RDWR, 0);
 }
 
-/* Maps memory for whoever reads the file. */
+/* Maps memory into the process that reads the file. */
 static int write_user_map(struct write_target *t)
 {
 	struct file *file = t->provider ? write_open(t->provider) : NULL;
@@ -333,7 +333,7 @@ static const struct {
 
 static const u32 write_bytes[] = { 64, 4096, WRITE_MAX };
 
-/* Are they what was written? */
+/* Checks that the target holds the bytes that were written. */
 static int write_check(struct write_bench *b, const struct write_target *t, u32 bytes)
 {
 	void *copy = kmalloc(bytes, GFP_KERNEL);
@@ -363,7 +363,7 @@ static int write_measure(struct write_bench *b, const struct write_target *t, u3
 	return ret ?: write_check(b, t, bytes);
 }
 
-/* @ns: by the place in write_bytes. */
+/* @ns is indexed like write_bytes. */
 static int write_into(struct write_bench *b, int region, struct pci_dev *provider, u64 *ns)
 {
 	struct write_target t = { .provider = provider };

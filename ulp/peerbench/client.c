@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Two peer-memory clients with memory of pages of 64 KiB. It costs nothing to have:
- * every page is the same page of the system's memory, and the tables are made
- * beforehand, so that the functions of the quick client do next to nothing. Those of
- * the slow one do the same, but one call of one of them can be held up.
+ * Two peer-memory clients, whose memory has pages of 64 KiB. It takes no space: every
+ * page is the same page of system memory. The tables are made beforehand, so that the
+ * functions of the quick client do next to nothing. Those of the slow client do the
+ * same, but one call to one of them can be held up.
  *
  * Lock protocol: none. The tables do not change while the clients are registered;
- * whoever measures runs alone, and sets bench_hold up before anybody calls.
+ * only one measurement runs at a time, and it sets up bench_hold before any call.
  */
 #include <linux/err.h>
 #include <linux/jiffies.h>
@@ -16,12 +16,12 @@
 #include "peerbench.h"
 
 #define BENCH_PAGE	SZ_64K
-/* A call that is held up for so long was not to be let go. */
+/* A call held up for this long is taken to have been forgotten. */
 #define BENCH_PATIENCE	(10 * HZ)
 
 /**
  * struct bench_memory - memory of one size
- * @size: bytes
+ * @size: its size in bytes
  * @sgt: its pages, mapped
  */
 struct bench_memory {
@@ -114,7 +114,7 @@ static const struct peer_memory_client quick_ops = {
 
 /* --- the slow client ----------------------------------------------------------- */
 
-/* The first call of the kind that is to be held up is; the others go on. */
+/* Holds up the first call of the selected kind; the others proceed. */
 static void slow_at(enum bench_call call)
 {
 	if (READ_ONCE(bench_hold.call) != call ||
@@ -174,11 +174,12 @@ static const struct peer_memory_client slow_ops = {
 	.release = slow_release,
 };
 
-/* --- what the core's overhead is beyond ------------------------------------------ */
+/* --- the client's share of the cost ---------------------------------------------- */
 
 /*
- * The calls of a registration and of a deregistration, as the core makes them: what they
- * take is the client's. The pointer is read, so that the compiler makes them, too.
+ * Makes the calls of a registration and of a deregistration as the core does; their time
+ * is the client's share. They go through a pointer so that the compiler cannot inline
+ * them.
  */
 static const struct peer_memory_client *bench_ops = &quick_ops;
 static struct sg_table bench_sgt;
@@ -239,8 +240,9 @@ static int bench_tables_make(dma_addr_t page)
 }
 
 /*
- * @page: DMA address of the page that is all of their memory. The slow client comes
- * first, and is asked first. Errors: -ENOMEM; -EINVAL if the registry refuses one.
+ * @page: DMA address of the page that backs all of their memory. The slow client
+ * registers first, so the core asks it first. Errors: -ENOMEM; -EINVAL if the registry
+ * refuses a client.
  */
 int bench_clients_register(dma_addr_t page)
 {

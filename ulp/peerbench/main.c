@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * kverbs_peerbench: what regions of peer memory cost, in the core; and whether they
- * get in each other's way. It uses the device that came first, by ib_reg_mem(), and
- * has two peer-memory clients of its own, whose functions do next to nothing.
+ * kverbs_peerbench: what regions of peer memory cost in the core, and whether they slow
+ * each other down. It makes regions with ib_reg_mem() on the first device that appeared,
+ * and has two peer-memory clients of its own, whose functions do next to nothing.
  *
  *  <debugfs>/kverbs_peerbench/
- *	live	regions of 64 KiB that are there besides; written: so many are to be
- *	cost	read: a line for each size, in pages of 64 KiB none of which follows
- *		another: live, bytes, pages, and in nanoseconds of the best of
- *		several batches reg_ns and dereg_ns, of which client_reg_ns and
- *		client_dereg_ns are the client's
- *	cpus	read: regions of 64 KiB made and freed, all in one PD and of one
- *		client's memory: one_ns of a thread for each, two_ns of two threads on
- *		two CPUs, percent, the rate of the two by that of the one, and apart_gain,
- *		the same of threads that share nothing and take apart_ns. The best of
- *		several batches, up to where the rate is "enough" percent, or, after
- *		a thousand, nearly that of what shares nothing. -ENXIO with less than
- *		two CPUs
+ *	live	number of additional regions of 64 KiB that exist; a write sets it
+ *	cost	read: a line for each size, in pages of 64 KiB that are not contiguous:
+ *		live, bytes, pages, and in nanoseconds of the best of several batches
+ *		reg_ns and dereg_ns, of which client_reg_ns and client_dereg_ns are
+ *		the client's share
+ *	cpus	read: the time to make and free a region of 64 KiB, all in one PD and of
+ *		one client's memory: one_ns by one thread, two_ns by two threads on two
+ *		CPUs, percent, the rate of the two relative to that of the one, and
+ *		apart_gain, the same for threads that share nothing and take apart_ns.
+ *		The best of several batches, until the rate is "enough" percent, or,
+ *		after a thousand, nearly that of threads that share nothing. -ENXIO with
+ *		fewer than two CPUs
  *	enough	175
- *	slow	read: a line for each function of the slow client: one call of it is
- *		held up until other regions have been made and freed: errors of
- *		quick, one of the other client's memory, same, one of the same
- *		client's, and held, the one that was held up; waited is 1 if those
- *		others did not end until it gave up
+ *	slow	read: a line for each function of the slow client. One call to it is
+ *		held up until other regions have been made and freed. The line has the
+ *		errors of quick, a region of the other client's memory, of same, one of
+ *		the same client's, and of held, the one held up; waited is 1 if the
+ *		other regions were not done until the held call gave up
  *
- * Each is -ENODEV without a device.
+ * Each fails with -ENODEV without a device.
  *
- * Lock: bench_mutex guards all of it, and is held for the time of a measurement, so
- * that the device stays.
+ * Lock: bench_mutex guards everything, and is held during a measurement, so that the
+ * device stays.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -47,7 +47,7 @@
 static DEFINE_MUTEX(bench_mutex);
 static struct ib_device *bench_device;
 static struct ib_pd *bench_pd;
-/* All memory of the clients, and where the device sees it. */
+/* The page that backs all memory of the clients, and its DMA address. */
 static struct page *bench_page;
 static u64 bench_dma;
 
@@ -64,7 +64,7 @@ struct ib_mr *bench_reg(struct ib_pd *pd, u64 addr, u64 size)
 			  IB_ACCESS_REMOTE_WRITE);
 }
 
-/* --- regions that are there ------------------------------------------------------ */
+/* --- additional regions ---------------------------------------------------------- */
 
 static void bench_live_free(unsigned int nr)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the files of kverbs_peerbench know of each other.
+ * Declarations shared by the files of kverbs_peerbench.
  */
 #ifndef PEERBENCH_H
 #define PEERBENCH_H
@@ -13,14 +13,14 @@ struct ib_mr;
 struct ib_pd;
 struct seq_file;
 
-/* Bytes that are registered. */
+/* Sizes of registrations in bytes. */
 #define BENCH_SMALL	SZ_64K
 #define BENCH_MIDDLE	SZ_2M
 #define BENCH_LARGE	SZ_1G
 
 /*
- * Addresses of the clients' memory, where no process has any. What is registered
- * begins at the first one.
+ * Addresses of the clients' memory, where no process has memory. Registrations
+ * begin at the first address of a client.
  */
 #define BENCH_QUICK_ADDR	(1ULL << 44)
 #define BENCH_SLOW_ADDR		(1ULL << 45)
@@ -37,11 +37,11 @@ enum bench_call {
 };
 
 /**
- * struct bench_hold - a call of the slow client that does not return yet
- * @call: which; BENCH_CALLS if none is to be held, or one is
- * @entered: completed by the call
- * @leave: lets it go
- * @in_time: that came before the call lost patience
+ * struct bench_hold - a call to the slow client that is held up
+ * @call: the function to hold up; BENCH_CALLS if none, or once a call is held
+ * @entered: completed by the held call
+ * @leave: lets the call go
+ * @in_time: @leave was completed before the call lost patience
  */
 struct bench_hold {
 	enum bench_call call;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The measurements. One runs at a time, with the device held; what they share are
- * regions, each made and freed by one thread.
+ * The measurements. One runs at a time, with the device held. Each region is made and freed
+ * by one thread.
  */
 #include <linux/err.h>
 #include <linux/ktime.h>
@@ -21,8 +21,8 @@
 
 /**
  * struct bench_cost - nanoseconds for each region
- * @up: to make it
- * @down: to free it
+ * @up: time to register it
+ * @down: time to deregister it
  */
 struct bench_cost {
 	u64 up;
@@ -30,8 +30,8 @@ struct bench_cost {
 };
 
 /*
- * Batches are so small that among many of them there is one for which the allocator
- * had everything at hand. It does not matter with large regions, which take much memory.
+ * Batches are small enough that among many of them, the allocator has everything at hand for
+ * at least one. This does not matter for large regions, which take much memory.
  */
 static const struct {
 	u64 size;
@@ -71,7 +71,7 @@ static int cost_batch(struct ib_pd *pd, u64 size, u32 nr, struct bench_cost *bes
 	return made < nr ? PTR_ERR(mrs[made]) : ret;
 }
 
-/* The same calls of the client's, and nothing else. */
+/* Measures only the client's functions, called in the same way. */
 static int cost_client_batch(u64 size, struct bench_cost *best)
 {
 	u64 start, middle;
@@ -123,12 +123,12 @@ int bench_cost(struct seq_file *s, struct ib_pd *pd, unsigned int live)
 
 /* --- on two CPUs -------------------------------------------------------------------- */
 
-/* A batch is so short that the machine's other work misses some. */
+/* A batch is short enough that the machine's other work misses some batches. */
 #define CPUS_REGIONS	16U
 #define CPUS_MIN_BATCHES	64
 #define CPUS_LONG_BATCHES	1000
 #define CPUS_MAX_BATCHES	4000
-/* Of the gain of what shares nothing, in per cent. */
+/* Nearly enough: per cent of the gain of threads that share nothing. */
 #define CPUS_NEARLY	95
 
 static int bench_make_and_free(struct ib_pd *pd, u64 addr)
@@ -143,16 +143,16 @@ static int cpus_turn(void *pd)
 	return bench_make_and_free(pd, BENCH_QUICK_ADDR);
 }
 
-/* About as long as a region takes. */
+/* Takes about as long as a region does. */
 static int cpus_turn_apart(void *pd)
 {
 	return two_cpus_apart(TWO_CPUS_SLOTS);
 }
 
 /*
- * Until the gain is enough in per cent, or long enough for nearly what threads gain that
- * share nothing. Returns 0; -ENXIO with one CPU; or an error of two_cpus_batches(), as
- * bench_cost().
+ * Measures until the gain is @enough per cent, or, after many batches, nearly the gain of
+ * threads that share nothing. Returns 0; -ENXIO with one CPU; or an error of
+ * two_cpus_batches(), as bench_cost() does.
  */
 int bench_cpus(struct seq_file *s, struct ib_pd *pd, u32 enough)
 {
@@ -185,10 +185,10 @@ int bench_cpus(struct seq_file *s, struct ib_pd *pd, u32 enough)
 /* --- beside a slow client -------------------------------------------------------------- */
 
 /**
- * struct bench_held - a region of the slow client's memory, one call for which does not
- *	return until others have come and gone
- * @work: makes and frees it
- * @pd: where
+ * struct bench_held - a region of the slow client's memory, for which one call is held up
+ *	until other regions have been made and freed
+ * @work: makes and frees the region
+ * @pd: its protection domain
  * @ret: error
  */
 struct bench_held {
@@ -202,7 +202,7 @@ static void slow_make_and_free(struct work_struct *work)
 	struct bench_held *held = container_of(work, struct bench_held, work);
 
 	held->ret = bench_make_and_free(held->pd, BENCH_SLOW_ADDR);
-	/* If it did not come to the call. */
+	/* In case the call was never reached. */
 	complete(&bench_hold.entered);
 }
 

@@ -1,32 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * kverbs_peer_move: moves data between regions of processes, of whatever memory
- * they are, with queue pairs in the processes' PDs.
+ * kverbs_peer_move: moves data between memory regions of processes, whatever kind of memory
+ * they cover, with queue pairs in the processes' PDs.
  *
  * <debugfs>/kverbs_peer_move/run: each open file is a session. Each write(2) is a
  * command:
  *
  *  join <side> <fd> <handle> <pd>
- *	side 0 or 1 is this PD of the calling process, which it has by a file of
- *	/dev/infiniband/ca/<device>; both may be the same. Port 1 of the
- *	device is used, on InfiniBand
+ *	side 0 or 1 becomes this PD of the calling process, held through a file of
+ *	/dev/infiniband/ca/<device>; both may be the same. Port 1 of the device is used, on
+ *	InfiniBand
  *  send|write|read|cas|fadd <side> <laddr> <lkey> <raddr> <rkey> <len> <count>
  *		[<compare or add> [<swap>]]
- *	what the side does with its own memory and that of the other side, count
- *	times over. Of send, rkey is the local key of the other side. It returns
- *	when it is done: -EIO if a request failed; the next one finds
- *	new queue pairs
+ *	the side performs this operation count times, with its own memory and that of the other
+ *	side. For send, rkey is the local key of the other side. Returns when all are done:
+ *	-EIO if a request failed; the next command gets new queue pairs
  *
- * Numbers as in C. read(2) from offset 0 gives what came of the latest command:
+ * Numbers are written as in C. read(2) from offset 0 returns the result of the latest command:
  *
- *  send=<status> recv=<status> done=<messages with success>
+ *  send=<status> recv=<status> done=<messages that succeeded>
  *
- * where a status is the number of enum ib_wc_status, 0 for success.
+ * where a status is a value of enum ib_wc_status, 0 for success.
  *
- * Locks: move_mutex guards the list of sessions and which devices are there. A
- * session's lock guards what it has, and is held for the time of a command, inside
- * of move_mutex where both are. A device that goes takes the sides of sessions
- * away; commands find -ENODEV then.
+ * Locks: move_mutex guards the list of sessions and the set of devices. A session's lock
+ * guards its contents, is held during a command, and nests inside move_mutex. The removal of a
+ * device takes away the sides of sessions that use it; commands then return -ENODEV.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -47,8 +45,8 @@
  * struct move_session - an open file
  * @list: in move_sessions
  * @lock: guards the following
- * @pair: two sides, once they have joined
- * @result: of the latest command
+ * @pair: the two sides, once they have joined
+ * @result: result of the latest command
  */
 struct move_session {
 	struct list_head list;
@@ -75,7 +73,7 @@ static void move_leave(struct move_session *session, unsigned int side)
 	s->ca = NULL;
 }
 
-/* The device is there until move_remove(), which waits for move_mutex. */
+/* The device stays until move_remove(), which waits for move_mutex. */
 static int move_check_device(struct ib_device *dev)
 {
 	lockdep_assert_held(&move_mutex);
@@ -213,7 +211,7 @@ static int move_release(struct inode *inode, struct file *file)
 	struct move_session *session = file->private_data;
 	unsigned int side;
 
-	/* A device that goes waits until nothing of it is in use here. */
+	/* The removal of a device waits until nothing of it is in use here. */
 	mutex_lock(&move_mutex);
 	list_del(&session->list);
 	for (side = 0; side < MOVE_SIDES; side++)
@@ -281,7 +279,7 @@ static bool move_uses(const struct move_side *side, const struct ib_device *dev)
 	return side->ca && move_device(side) == dev;
 }
 
-/* The device goes: a command that is under way with it ends. */
+/* Called when the device goes: ends a command in progress on it. */
 static void move_leave_device(struct move_session *session, const struct ib_device *dev)
 {
 	struct move_pair *pair = &session->pair;

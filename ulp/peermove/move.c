@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Two connected queue pairs, each in a PD of a process, and what moves between
- * them: by the keys and addresses that the process gives, which may be wrong, or
- * become so at any time. After a completion in error the queue pairs are replaced
- * by new ones, with the next operation.
+ * Two connected queue pairs, each in a PD of a process, and the transfers between
+ * them. These use keys and addresses given by the process, which may be wrong, or
+ * become so at any time. After a completion in error, the next operation replaces the
+ * queue pairs with new ones.
  *
- * Locks: whoever calls has a lock of its own for the pair. @lock of the pair is for
- * completions, which come from a workqueue.
+ * Locks: the caller serialises calls for a pair with its own lock. The pair's @lock is
+ * for completions, which run in a workqueue.
  */
 #include <linux/jiffies.h>
 #include <linux/sched/signal.h>
@@ -14,11 +14,11 @@
 #include "peermove.h"
 
 #define MOVE_PORT		1
-#define MOVE_TIMEOUT		(60 * HZ)	/* without any completion */
+#define MOVE_TIMEOUT		(60 * HZ)	/* limit without any completion */
 #define MOVE_ACK_TIMEOUT	18	/* 4.096 us * 2^18 = 1 s: nothing gets lost */
 #define MOVE_RETRIES		7
 #define MOVE_RNR_TIMER		1	/* 10 us */
-#define MOVE_MAX_RD		16	/* reads that a queue pair has under way */
+#define MOVE_MAX_RD		16	/* outstanding reads of a queue pair */
 
 /* --- completions --------------------------------------------------------------- */
 
@@ -66,7 +66,7 @@ static int move_create(struct move_side *side)
 		.qp_type = IB_QPT_RC,
 		.sq_sig_type = IB_SIGNAL_ALL_WR,
 		.cap = {
-			/* Draining takes one of each. */
+			/* Draining takes one work request on each queue. */
 			.max_send_wr = MOVE_DEPTH + 1,
 			.max_recv_wr = MOVE_DEPTH + 1,
 			.max_send_sge = 1,
@@ -177,10 +177,10 @@ static int move_connect(struct move_pair *pair)
 }
 
 /**
- * move_pair_disconnect - destroy both queue pairs, if they are there
- * @pair: both sides have their PDs, or there are no queue pairs
+ * move_pair_disconnect - destroy both queue pairs, if they exist
+ * @pair: the pair; both sides have their PDs, or there are no queue pairs
  *
- * Context: may sleep. Nothing of the pair is under way afterwards.
+ * Context: may sleep. Nothing of the pair is in flight afterwards.
  */
 void move_pair_disconnect(struct move_pair *pair)
 {
@@ -250,7 +250,7 @@ static int move_post_send(struct move_pair *pair, const struct move_op *op)
 	return ib_post_send(qp, move_is_atomic(op) ? &atomic.wr : &rdma.wr, NULL);
 }
 
-/* One message. */
+/* Posts one message. */
 static int move_post(struct move_pair *pair, const struct move_op *op)
 {
 	int ret;
@@ -267,7 +267,7 @@ static int move_post(struct move_pair *pair, const struct move_op *op)
 	return ret;
 }
 
-/* Waits until no more than @left requests are under way. */
+/* Waits until no more than @left requests are outstanding. */
 static int move_wait(struct move_pair *pair, u32 left)
 {
 	bool over, failed;
@@ -304,9 +304,9 @@ static void move_begin(struct move_pair *pair)
 
 /**
  * move_pair_run - carry out an operation
- * @pair: with a PD on each side; connected if it is not
- * @op: what to do
- * @res: what came of it, also of a part of it if an error is returned
+ * @pair: the pair, with a PD on each side; connected here if it is not yet
+ * @op: the operation
+ * @res: the result; on error, that of the part carried out
  *
  * Context: may sleep, until it is done or the process is killed.
  * Return: 0; -EIO if a request failed; -ETIMEDOUT if there was no completion for a
@@ -315,7 +315,7 @@ static void move_begin(struct move_pair *pair)
 int move_pair_run(struct move_pair *pair, const struct move_op *op,
 		  struct move_result *res)
 {
-	/* Of SEND each message is two requests; all of them may be of one kind. */
+	/* A SEND message takes two requests; those outstanding may all be of one kind. */
 	u32 room = MOVE_DEPTH - 1 - (op->opcode == IB_WR_SEND);
 	int ret = 0;
 	u32 i;
@@ -330,7 +330,7 @@ int move_pair_run(struct move_pair *pair, const struct move_op *op,
 	}
 	if (!ret)
 		ret = move_wait(pair, 0);
-	/* What was posted behind what failed has its end then, too. */
+	/* This also completes the requests that were posted after the failed one. */
 	if (ret)
 		move_pair_disconnect(pair);
 	*res = pair->result;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * kverbs_peer_move: what its files share.
+ * kverbs_peer_move: declarations that its files share.
  *
  * main.c  module, sessions, their commands
- * move.c  two connected queue pairs, and what moves between them
+ * move.c  two connected queue pairs, and transfers between them
  */
 #ifndef KVERBS_PEERMOVE_H
 #define KVERBS_PEERMOVE_H
@@ -15,21 +15,21 @@
 #include <rdma/ib_verbs.h>
 
 #define MOVE_SIDES	2
-/* Work requests of an operation that may be under way. */
+/* Maximum number of outstanding work requests of an operation. */
 #define MOVE_DEPTH	64
 
 /**
- * struct move_op - what a session is to do
+ * struct move_op - an operation of a session
  * @opcode: SEND, RDMA_WRITE, RDMA_READ or one of the atomics
- * @side: who does it
- * @laddr: where its own memory is
- * @lkey: key of that
- * @raddr: where the other side's memory is
- * @rkey: key of that: of SEND the local one, of all others the remote one
+ * @side: the side that performs it
+ * @laddr: address of its own memory
+ * @lkey: local key for @laddr
+ * @raddr: address of the other side's memory
+ * @rkey: key for that memory: with SEND the local key, otherwise the remote key
  * @len: bytes of a message
  * @count: messages, all from the same memory to the same memory
- * @compare: COMP_SWAP: to compare with; FETCH_ADD: to add
- * @swap: COMP_SWAP: to swap in
+ * @compare: COMP_SWAP: value to compare with; FETCH_ADD: value to add
+ * @swap: COMP_SWAP: value to swap in
  */
 struct move_op {
 	enum ib_wr_opcode opcode;
@@ -45,10 +45,10 @@ struct move_op {
 };
 
 /**
- * struct move_result - what came of it
+ * struct move_result - result of an operation
  * @send: status of the first request that failed, else success
- * @recv: likewise of those that receive
- * @done: messages that were sent, or what else they are, with success
+ * @recv: the same for the requests that receive
+ * @done: messages that completed successfully
  */
 struct move_result {
 	enum ib_wc_status send;
@@ -59,9 +59,9 @@ struct move_result {
 /**
  * struct move_side - one of the two ends
  * @ca: PD of the process, or NULL
- * @port: what the port says of itself
- * @cq: of the queue pair
- * @qp: in that PD; NULL between the times of being connected
+ * @port: attributes of the port
+ * @cq: completion queue of @qp
+ * @qp: queue pair in that PD; NULL while not connected
  */
 struct move_side {
 	struct ib_ca_pd *ca;
@@ -72,15 +72,15 @@ struct move_side {
 
 /**
  * struct move_pair - two sides
- * @side: they
- * @send_cqe: of requests that send
- * @recv_cqe: of those that receive
- * @posted: work requests of the operation under way
- * @stopping: a device goes, which waits for the operation
+ * @side: the sides
+ * @send_cqe: CQE of requests that send
+ * @recv_cqe: CQE of requests that receive
+ * @posted: work requests posted by the current operation
+ * @stopping: a device goes, and its removal waits for the operation
  * @lock: guards @result and @ended
- * @result: of the operation under way
- * @ended: work requests that had a completion
- * @news: there is another completion
+ * @result: result of the current operation
+ * @ended: work requests that have completed
+ * @news: signals another completion
  */
 struct move_pair {
 	struct move_side side[MOVE_SIDES];

@@ -2,8 +2,8 @@
 /*
  * Message memory. A buffer is a ring of equal slots, one message each, in
  * chunks that are contiguous for the CPU and for the device. A slot holds its
- * message either in one piece or in pieces that are out of order and apart,
- * so that a device that ignores the SGEs cannot pass.
+ * message either in one piece or in pieces that are out of order and not
+ * adjacent, so that a device that ignores the SGEs fails the check.
  */
 #include <linux/math64.h>
 #include <linux/mm.h>
@@ -91,9 +91,9 @@ static int pp_chunk_alloc(struct pp_buf *buf, struct pp_chunk *c, size_t len)
 
 /**
  * pp_buf_alloc - get memory for a ring of messages and map it for a device
- * @buf: zeroed, is filled in
+ * @buf: zeroed by the caller; filled in here
  * @dev: the device that reads or writes the memory
- * @dir: what @dev does with it
+ * @dir: direction in which @dev accesses it
  * @layout: how a message lies in a slot
  * @slots: number of messages
  *
@@ -191,7 +191,7 @@ static u64 pp_diff_seg(const struct pp_seg *s, const u8 *from, u64 word)
 /**
  * pp_fill - write a message
  * @l: layout of the slot
- * @slot: where it goes
+ * @slot: the slot to write to
  * @word: first word of its pattern
  *
  * Context: any.
@@ -205,9 +205,9 @@ void pp_fill(const struct pp_layout *l, void *slot, u64 word)
 }
 
 /**
- * pp_check - compare a message with what it should be
+ * pp_check - compare a message with its expected contents
  * @l: layout of the slot
- * @slot: where it is
+ * @slot: the slot that holds it
  * @word: first word of its pattern
  *
  * Context: any.

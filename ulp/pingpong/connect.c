@@ -15,7 +15,7 @@
 #define PP_ACK_TIMEOUT	14	/* 4.096 us * 2^14 = 67 ms */
 #define PP_RETRIES	7
 #define PP_RNR_TIMER	1	/* 10 us */
-#define PP_MAX_RD	16	/* reads that a queue pair has under way */
+#define PP_MAX_RD	16	/* outstanding reads of a queue pair */
 
 static bool pp_is_roce(const struct pp_side *side)
 {
@@ -42,7 +42,7 @@ static int pp_port_resolve(struct pp_side *side)
 	return 0;
 }
 
-/* Two GIDs can talk if they travel in the same kind of packet. */
+/* Two GIDs can communicate if they use the same kind of packet. */
 static bool pp_gids_match(const struct ib_gid_attr *a,
 			  const struct ib_gid_attr *b)
 {
@@ -50,7 +50,7 @@ static bool pp_gids_match(const struct ib_gid_attr *a,
 	       rdma_gid_attr_network_type(a) == rdma_gid_attr_network_type(b);
 }
 
-/* Which of the initiator's GIDs to try first. */
+/* Tells whether a GID of the initiator is to be tried in this pass. */
 static bool pp_gid_wanted(const struct ib_gid_attr *gid, unsigned int pass)
 {
 	bool v4 = ipv6_addr_v4mapped((struct in6_addr *)gid->gid.raw);
@@ -78,7 +78,7 @@ static bool pp_gid_find_peer(struct pp_side *to, const struct ib_gid_attr *own)
 	return false;
 }
 
-/* Choose a GID on both sides; RoCE v2 over IPv4, then over IPv6, then v1. */
+/* Choose a GID on both sides: prefer RoCE v2 over IPv4, then over IPv6, then v1. */
 static int pp_gids_resolve(struct pp_side *from, struct pp_side *to)
 {
 	const struct ib_gid_attr *gid;
@@ -105,12 +105,12 @@ static int pp_gids_resolve(struct pp_side *from, struct pp_side *to)
 
 /**
  * pp_sides_resolve - read the addresses of both ports of a run
- * @run: has its devices
+ * @run: the run, with its devices
  *
  * Context: may sleep.
- * Return: 0, -EINVAL for a port that is not there, -ENETDOWN for one that is
- * not active, -EPROTOTYPE for an InfiniBand and an Ethernet port,
- * -EADDRNOTAVAIL without a common kind of GID, or the driver's errno.
+ * Return: 0, -EINVAL for a port that does not exist, -ENETDOWN for one that is not
+ * active, -EPROTOTYPE if one port is InfiniBand and the other Ethernet,
+ * -EADDRNOTAVAIL if they have no common kind of GID, or the driver's errno.
  */
 int pp_sides_resolve(struct pp_run *run)
 {
@@ -231,11 +231,11 @@ static int pp_to_rts(struct pp_run *run, struct pp_pair *pair, u32 psn,
 /**
  * pp_connect - bring both queue pairs of a pair to RTS
  * @run: the run
- * @pair: has its queue pairs
+ * @pair: the pair, with its queue pairs
  * @psn: first packet sequence number, 24 bits
  *
  * Context: may sleep.
- * Return: 0 or what ib_modify_qp() or rdma_read_gid_l2_fields() returned.
+ * Return: 0 or the error of ib_modify_qp() or rdma_read_gid_l2_fields().
  */
 int pp_connect(struct pp_run *run, struct pp_pair *pair, u32 psn)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Log-linear histogram of nanoseconds: every power of two is cut into 32
- * buckets, so a percentile is off by at most 1/32. One writer at a time; the
- * reader comes when the writer is gone.
+ * buckets, so a percentile is off by at most 1/32. There is one writer at a
+ * time, and it has finished before the reader starts.
  */
 #include <linux/bitops.h>
 #include <linux/math64.h>
@@ -29,7 +29,7 @@ void pp_hist_free(struct pp_hist *hist)
 	kfree(hist);
 }
 
-/* Values below PP_SUB have a bucket each, so have the first two rows. */
+/* Values below PP_SUB have a bucket each, as do the values of the first two rows. */
 static unsigned int pp_bucket(u64 ns)
 {
 	unsigned int shift;
@@ -40,7 +40,7 @@ static unsigned int pp_bucket(u64 ns)
 	return ((shift + 1) << PP_SUB_BITS) + ((ns >> shift) & (PP_SUB - 1));
 }
 
-/* The middle of a bucket. */
+/* Returns the middle of a bucket. */
 static u64 pp_bucket_value(unsigned int i)
 {
 	unsigned int shift;

@@ -12,11 +12,11 @@
  *  iport=1 tport=1 their ports
  *  ctx=workqueue   direct, softirq, thread (kverbs only), workqueue or unbound
  *  op=send         send, send_imm, write, write_imm, read or fetch_add;
- *                  memcpy: the CPU copies instead, to compare with
+ *                  memcpy: the CPU copies instead, for comparison
  *  size=64         bytes of a message; 8 with fetch_add
  *  window=64       messages outstanding per pair; 1 is ping-pong
  *  iters=10000     messages per pair
- *  sges=1          pieces of memory of a message
+ *  sges=1          pieces of memory in a message
  *  pairs=1         queue pairs side by side
  *  verify=1        fill and check every byte (length, order and immediate
  *                  data are always checked)
@@ -24,28 +24,30 @@
  *  batch=0         messages posted at once; 0: a quarter of the window, up
  *                  to 16
  *  lat=1           measure the time from post to completion
- *  timeout=10      seconds without completion after which a run fails
+ *  timeout=10      seconds without a completion after which a run fails
  *  seed=1          of the test pattern
- *  cpus=0          spread the pairs over so many CPUs, each with its completion
- *                  vector; 0: start them all here, and spread their vectors
+ *  cpus=0          number of CPUs to spread the pairs over, each with its
+ *                  completion vector; 0: start all pairs on the current CPU,
+ *                  and spread only their vectors
  *
  * The module makes one run when it is loaded, unless run=0. It loads if the
  * run could be set up; a failure of the run itself is in the result. A write
  * to 'run' performs a run and returns its error: -EIO after error completions
- * or wrong data, -ENODEV if a device went away, -ETIMEDOUT, -EINTR, or why it
- * could not be set up; -EBUSY while another run is under way.
+ * or wrong data, -ENODEV if a device went away, -ETIMEDOUT, -EINTR, or the
+ * reason why it could not be set up; -EBUSY while another run is in progress.
  *
  * <debugfs>/kverbs_pingpong/result is one line about the last run: the keys
  * initiator target ctx op size window iters sges pairs cpus verify sig batch
  * as they were used, then msgs (completed at both ends), ns (first post to last
  * completion), msgs_per_s, mb_per_s (10^6 bytes), lat_p50_ns, lat_p99_ns
  * (0 if not measured), errors, verified (messages), err (0 or a negative
- * errno) and verdict (ok or fail). It is empty until a run was set up.
+ * errno) and verdict (ok or fail). It is empty until a run has been set up.
  *
- * Locks: pp_run_mutex is held for the time of a run and guards pp_result_line.
- * pp_devs_mutex guards the device list and pp_current; it is held for moments
- * only, never during a run, so that a device can go while it is in use: its
- * removal stops the run and waits for the run's references to be put.
+ * Locks: pp_run_mutex is held for the duration of a run and guards
+ * pp_result_line. pp_devs_mutex guards the device list and pp_current; it is
+ * held only briefly, never during a run, so that a device can go while it is in
+ * use: its removal stops the run and waits until the run has put its
+ * references.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -156,10 +158,10 @@ static struct pp_dev *pp_dev_find(const char *name)
 
 /**
  * pp_devs_get - take the devices of a run, which can be stopped from then on
- * @run: has its parameters
+ * @run: the run, with its parameters
  *
  * Context: may sleep.
- * Return: 0, or -ENODEV if one of the devices is not there.
+ * Return: 0, or -ENODEV if one of the devices does not exist.
  */
 int pp_devs_get(struct pp_run *run)
 {
@@ -189,7 +191,7 @@ static void pp_dev_put(struct pp_dev *pdev)
 
 /**
  * pp_devs_put - undo pp_devs_get()
- * @run: has nothing left on its devices
+ * @run: the run, with nothing left on its devices
  */
 void pp_devs_put(struct pp_run *run)
 {
@@ -243,7 +245,7 @@ static void pp_remove(struct ib_device *ibdev, void *client_data)
 	kfree(pdev);
 }
 
-/* Quotients of what may be zero. */
+/* Divides by a time that may be zero. */
 static u64 pp_per_second(u64 units, u64 ns)
 {
 	return ns ? mul_u64_u64_div_u64(units, NSEC_PER_SEC, ns) : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * kverbs_pingpong: what its files share.
+ * kverbs_pingpong: declarations that its files share.
  *
  * main.c     module, parameters, debugfs, ib_client
  * run.c      one run from start to result
@@ -29,7 +29,7 @@
 #define PP_MAX_PAIRS	64
 #define PP_STR		IB_DEVICE_NAME_MAX
 
-/* One line of each kind per run: wrong data, and why the run was ended. */
+/* Each run logs one line of each kind: wrong data, and the error that ended it. */
 #define PP_SAID_DATA	1
 #define PP_SAID_STATUS	2
 
@@ -44,7 +44,7 @@ enum pp_op {
 };
 
 /**
- * struct pp_params - what a run is to do, as the user gave it
+ * struct pp_params - parameters of a run, as the user gave them
  * @initiator: device that posts the messages
  * @target: device at the other end, may be the same one
  * @ctx: polling context by name
@@ -57,10 +57,10 @@ enum pp_op {
  * @sges: pieces of memory a message is gathered from or scattered to
  * @pairs: queue pairs that run side by side
  * @verify: fill and check every byte of every message
- * @sig: every how many sends one is signaled
+ * @sig: one in this many sends is signaled
  * @batch: messages posted by one call, 0 picks a quarter of the window
- * @lat: take the time of every signaled message
- * @timeout: seconds without any completion until a run is given up
+ * @lat: measure the time of every signaled message
+ * @timeout: seconds without any completion after which a run fails
  * @seed: start value of the test pattern
  * @cpus: CPUs that the pairs are spread over, 0 leaves them where the run is
  */
@@ -86,11 +86,11 @@ struct pp_params {
 };
 
 /**
- * struct pp_result - what came of a run
+ * struct pp_result - result of a run
  * @batch: messages posted by one call, as chosen
- * @msgs: messages that were completed at every end concerned
+ * @msgs: messages that completed at every end involved
  * @ns: nanoseconds from the first post to the last completion
- * @p50: median latency in nanoseconds, 0 when it was not taken
+ * @p50: median latency in nanoseconds, 0 if it was not measured
  * @p99: 99th percentile of the latency in nanoseconds
  * @errors: completions in error, wrong messages, refused posts
  * @verified: messages of which every byte was checked
@@ -153,12 +153,12 @@ struct pp_buf {
 	struct pp_slot *slot;
 };
 
-/* One message that the initiator can have under way, with its work request. */
+/* One message that the initiator can have in flight, with its work request. */
 struct pp_tx {
 	struct ib_cqe cqe;
-	struct pp_tx *next;	/* that of the message after this one */
-	u32 covers;		/* messages that this one's completion ends */
-	u64 stamp;		/* when it was posted, in nanoseconds */
+	struct pp_tx *next;	/* of the next message in the circle */
+	u32 covers;		/* messages that its completion completes */
+	u64 stamp;		/* time of the post, in nanoseconds */
 	union {
 		struct ib_send_wr wr;
 		struct ib_rdma_wr rdma;
@@ -190,17 +190,17 @@ enum pp_side_nr {
 	PP_SIDES,
 };
 
-/* A WR whose completion is waited for, outside the hot path. */
+/* A work request whose completion the run waits for, outside the hot path. */
 struct pp_wait {
 	struct ib_cqe cqe;
 	struct completion done;
 	enum ib_wc_status status;
 };
 
-/* Who may touch what of a pair is told at the top of traffic.c. */
+/* The top of traffic.c explains which context may access which fields of a pair. */
 struct pp_pair {
 	struct pp_run *run;
-	u64 base;		/* of the pattern */
+	u64 base;		/* start of the pattern */
 	const struct pp_slot *fill;
 	const struct pp_slot *check;
 	struct pp_end end[PP_SIDES];
@@ -211,7 +211,7 @@ struct pp_pair {
 	struct pp_tx *tx ____cacheline_aligned_in_smp;
 	struct pp_tx *tx_due;	/* the next message to complete */
 	u32 completed;
-	u32 tx_wake;		/* so many completions leave something to do */
+	u32 tx_wake;		/* completions left before there is more to do */
 	u32 posted;
 	u32 tx_head;		/* slot of the next message to post */
 	struct ib_send_wr *tx_cut;
@@ -223,8 +223,8 @@ struct pp_pair {
 	struct pp_rx *rx ____cacheline_aligned_in_smp;
 	struct pp_rx *rx_due;	/* the next message to arrive */
 	u32 received;
-	u32 rx_wake;		/* so many messages leave something to do */
-	struct pp_rx *rx_first;	/* the first that waits to be posted again */
+	u32 rx_wake;		/* messages left before there is more to do */
+	struct pp_rx *rx_first;	/* the first one waiting to be posted again */
 	struct ib_recv_wr *rx_cut;
 	u64 rx_verified;
 
@@ -250,20 +250,20 @@ struct pp_side {
  * @ctx: polling context
  * @slots: messages for which a pair has memory
  * @two_sided: the operation consumes receive requests
- * @touch: every message is visited when it is posted and when it is done;
- *	else completions are only checked and counted
+ * @touch: every message is handled on its own when it is posted and when it is
+ *	done; otherwise completions are only checked and counted
  * @side: the devices
- * @linear: layout of memory the remote end addresses
+ * @linear: layout of memory that the remote end addresses
  * @scattered: layout of memory described by SGEs
  * @fill_layout: how a message lies where it is written before it is posted
  * @check_layout: how a message lies where it is checked
- * @fill_dev: device that reads what is written there
- * @check_dev: device that writes what is checked
+ * @fill_dev: device that reads the messages written there
+ * @check_dev: device that writes the messages to be checked
  * @pairs: array of @p.pairs
  * @start: time of the first post in nanoseconds
  * @end: time of the last completion in nanoseconds
  * @busy: ends of pairs that still expect messages
- * @err: 0 or why the run was stopped, set once
+ * @err: 0 or the errno that stopped the run, set once
  * @done: completed when nothing is left to wait for
  * @reported: kinds of errors of this run that were printed, PP_SAID_*
  * @errors: see struct pp_result
@@ -321,7 +321,7 @@ void pp_buf_free(struct pp_buf *buf);
 void pp_fill(const struct pp_layout *l, void *slot, u64 word);
 bool pp_check(const struct pp_layout *l, const void *slot, u64 word);
 
-/* Odd: the first words of messages differ. */
+/* Odd, so that the first words of messages differ. */
 #define PP_SEQ_STEP	0x9e3779b97f4a7c15ULL
 
 /* A seed or sequence number spread over a word of pattern; sums stay sums. */

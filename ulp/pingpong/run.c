@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * One run: check the parameters, set up, start every pair, wait for the end,
- * take down. run->err is set once, by cmpxchg(), by whoever stops the run
- * first (an error completion, a removed device, a signal, the time limit);
- * from then on nothing is posted and the waiter wakes up.
+ * tear down. run->err is set once, with cmpxchg(), by the first event that
+ * stops the run (an error completion, a removed device, a signal, the time
+ * limit); from then on nothing is posted and the waiter wakes up.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -21,7 +21,7 @@
 #define PP_MAX_MEM	(256ULL << 20)	/* bytes of one side of a run */
 #define PP_MAX_BATCH	16U	/* larger ones save next to nothing */
 #define PP_MAX_TIMEOUT	3600
-#define PP_POLL_BUDGET	64	/* of a CQ before the next one has its turn */
+#define PP_POLL_BUDGET	64	/* completions of a CQ before the next CQ */
 
 static const char * const pp_ops[] = {
 	[PP_SEND] = "send",
@@ -94,7 +94,7 @@ static int pp_ranges_check(const struct pp_params *p)
 	       pp_range("timeout", p->timeout, 1, PP_MAX_TIMEOUT);
 }
 
-/* What an operation asks of its messages. */
+/* Checks what an operation requires of its messages. */
 static int pp_shape_check(const struct pp_run *run)
 {
 	if (run->op == PP_FETCH_ADD &&
@@ -126,7 +126,7 @@ static int pp_prepare(struct pp_run *run)
 	if (ret)
 		return ret;
 	pp_batch_choose(p);
-	/* Twice the window lets requests be recycled in batches. */
+	/* Twice the window, so that requests can be recycled in batches. */
 	run->slots = run->two_sided ? 2 * p->window : p->window;
 	pp_layout_init(&run->linear, p->size, 1);
 	pp_layout_init(&run->scattered, p->size, p->sges);
@@ -158,7 +158,7 @@ static void pp_devices_assign(struct pp_run *run)
 }
 
 /**
- * pp_run_stop - end a run before all its messages are through
+ * pp_run_stop - end a run before all its messages are done
  * @run: the run
  * @err: negative errno; only the first one counts
  *
@@ -171,7 +171,7 @@ void pp_run_stop(struct pp_run *run, int err)
 }
 
 /**
- * pp_run_first_report - may an error be printed?
+ * pp_run_first_report - check whether an error may be printed
  * @run: the run
  * @kind: PP_SAID_DATA or PP_SAID_STATUS
  *
@@ -303,7 +303,7 @@ static void pp_latency(struct pp_run *run, struct pp_result *res)
 	res->p99 = pp_hist_percentile(sum, 99);
 }
 
-/* Every message has added to its pair's counter, once. */
+/* Checks that every message has added to its pair's counter, once. */
 static void pp_sums_check(struct pp_run *run)
 {
 	u32 i;
@@ -317,7 +317,7 @@ static void pp_sums_check(struct pp_run *run)
 	}
 }
 
-/* The pairs are drained: nobody writes any more. */
+/* Called when the pairs are drained, so nothing writes any more. */
 static void pp_collect(struct pp_run *run, struct pp_result *res)
 {
 	const struct pp_pair *pair;
@@ -342,13 +342,13 @@ static void pp_collect(struct pp_run *run, struct pp_result *res)
 
 /**
  * pp_run - perform one run
- * @params: what to do; names and numbers are checked here
+ * @params: parameters of the run; names and numbers are checked here
  * @res: filled in if 0 is returned
  *
  * Context: may sleep, for as long as the run takes; one run at a time.
- * Return: 0 if messages were sent, with the outcome in @res->err. Else the
+ * Return: 0 if messages were sent, with the outcome in @res->err. Otherwise the
  * run could not be set up: -EINVAL, -ERANGE for parameters, -ENODEV for a
- * device that is not there, -ENOMEM, or what the verbs layer returned.
+ * device that does not exist, -ENOMEM, or the error of the verbs layer.
  */
 int pp_run(const struct pp_params *params, struct pp_result *res)
 {

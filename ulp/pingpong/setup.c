@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The verbs objects of a run. pp_setup() may stop anywhere; pp_teardown()
- * takes down whatever there is, in the reverse order:
+ * The verbs objects of a run. pp_setup() may stop anywhere; pp_teardown() takes
+ * down whatever exists, in the reverse order:
  *  1. drained queue pairs have no completion left to deliver,
  *  2. so the CQs can go, and with them the last caller of a done handler,
- *  3. so work requests, memory and keys have no user any more.
+ *  3. so work requests, memory and keys have no users any more.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -15,7 +15,7 @@
 
 #include "pingpong.h"
 
-/* Room beside the messages: a registration, the drain's own requests. */
+/* Room in addition to the messages: for a registration, and for ib_drain_qp(). */
 #define PP_SPARE_WR	2
 
 static int pp_limit(const struct pp_side *side, const char *what, u32 want,
@@ -126,7 +126,7 @@ static int pp_qp_create(struct pp_run *run, struct pp_pair *pair,
 	return 0;
 }
 
-/* What a device does with the memory at its end. */
+/* Returns the direction in which a device accesses the memory at its end. */
 static enum dma_data_direction pp_direction(const struct pp_run *run,
 					    enum pp_side_nr nr)
 {
@@ -162,7 +162,7 @@ static void pp_wait_done(struct ib_cq *cq, struct ib_wc *wc)
 	complete(&wait->done);
 }
 
-/* With IB_POLL_DIRECT nobody else polls. */
+/* Polls as well with IB_POLL_DIRECT, as nothing else does. */
 static bool pp_wait_for(struct pp_run *run, struct ib_cq *cq,
 			struct completion *done)
 {
@@ -304,8 +304,8 @@ static void pp_pair_teardown(struct pp_pair *pair)
 }
 
 /**
- * pp_setup - make all that a run needs, up to listening queue pairs
- * @run: has its devices and parameters
+ * pp_setup - create everything that a run needs, up to listening queue pairs
+ * @run: the run, with its devices and parameters
  *
  * Context: may sleep.
  * Return: 0 or a negative errno; the caller calls pp_teardown() in any case.
@@ -332,9 +332,9 @@ int pp_setup(struct pp_run *run)
 
 /**
  * pp_quiesce - let every request of a run complete and post no more
- * @run: set up, wholly or in part
+ * @run: the run, set up completely or in part
  *
- * Requests that are flushed here are no errors. May be called again.
+ * Requests that are flushed here do not count as errors. May be called again.
  *
  * Context: may sleep; on return no done handler runs or will run.
  */

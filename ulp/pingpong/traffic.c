@@ -3,28 +3,28 @@
  * The hot path: everything that happens for each message.
  *
  * Protocol. A pair has no lock.
- *  - The sender's fields belong to whoever runs pp_pump(): the run itself for
- *    the first batch, then the initiator's completions, which its CQ
- *    serialises. To others than these, ib_post_send() is the hand-over:
- *    nothing of the sender is touched after it.
+ *  - The sender's fields belong to the context that runs pp_pump(): the run
+ *    itself for the first batch, then the initiator's completions, which its CQ
+ *    serialises. A context other than these completions hands the fields over
+ *    with ib_post_send() and touches nothing of the sender afterwards.
  *  - The receiver's fields belong to the target's completions.
- *  - 'recycled' counts receive requests that were posted again; it is written
- *    by the receiver and lets the sender on, so that a message always finds a
+ *  - 'recycled' counts receive requests that were posted again; the receiver
+ *    writes it, and it lets the sender proceed, so that a message always finds a
  *    request and no RNR NAK is needed.
  *  - A sender that lacks receive requests and awaits no completion gives its
- *    fields away through 'stalled'. Whoever takes it back by xchg(),
- *    sender or receiver, is the owner. The store of 'stalled' before the read
- *    of 'recycled' in pp_stall() pairs with the store of 'recycled' before
- *    the read of 'stalled' in pp_recycle(): a full barrier stands between
- *    them on both sides, so at least one of the two sees the other.
+ *    fields away through 'stalled'. The side that takes 'stalled' back with
+ *    xchg(), sender or receiver, is the owner. The store of 'stalled' before the
+ *    read of 'recycled' in pp_stall() pairs with the store of 'recycled' before
+ *    the read of 'stalled' in pp_recycle(): a full barrier stands between them
+ *    on both sides, so at least one of the two sees the other.
  *
- * What runs once a batch is kept out of line, away from what runs per message:
- * a completion is checked and counted, and the count tells when there is more to
- * do (tx_wake, rx_wake). Runs that look at each message (run->touch) have done
- * handlers of their own.
+ * Code that runs once per batch is kept out of line, away from code that runs
+ * per message: the latter checks and counts a completion, and the count tells
+ * when there is more to do (tx_wake, rx_wake). Runs that handle each message
+ * (run->touch) have their own done handlers.
  *
  * Work requests are built once and linked in a circle. Posting n of them cuts
- * the circle behind the n-th; the cut is closed before the next one is made.
+ * the circle behind the n-th; the cut is closed before the next cut.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -34,7 +34,7 @@
 
 #include "pingpong.h"
 
-/* Something is wrong that makes going on pointless. */
+/* Handles an error that makes it pointless to go on. */
 static noinline void pp_give_up(struct pp_run *run, const char *what,
 				const char *why)
 {
@@ -44,7 +44,7 @@ static noinline void pp_give_up(struct pp_run *run, const char *what,
 	pp_run_stop(run, -EIO);
 }
 
-/* Requests that are flushed because the run ends are no errors. */
+/* Requests that are flushed because the run ends do not count as errors. */
 static noinline void pp_wc_bad(struct pp_run *run, const char *what,
 			       const struct ib_wc *wc)
 {
@@ -60,7 +60,7 @@ static noinline void pp_corrupt(struct pp_run *run, u32 seq, const char *how)
 		pr_err("message %u: %s\n", seq, how);
 }
 
-/* An end of a pair has got all it expects. */
+/* One end of a pair has received everything it expects. */
 static void pp_end_done(struct pp_run *run)
 {
 	if (!atomic_dec_and_test(&run->busy))
@@ -90,7 +90,7 @@ static bool pp_check_slot(struct pp_pair *pair, u32 i, u32 seq)
 
 	ib_dma_sync_single_for_cpu(run->check_dev, slot->dma, l->stride,
 				   DMA_FROM_DEVICE);
-	/* What the counter was before this message: each value comes once. */
+	/* The value of the counter before this message: each value occurs once. */
 	if (run->op == PP_FETCH_ADD)
 		right = *(u64 *)slot->va == word;
 	else
@@ -100,7 +100,7 @@ static bool pp_check_slot(struct pp_pair *pair, u32 i, u32 seq)
 	return right;
 }
 
-/* What cannot be built beforehand; pair->posted is the message's number. */
+/* Fills in what cannot be built beforehand; pair->posted is the message's number. */
 static void pp_touch(struct pp_pair *pair, u32 i, u64 now)
 {
 	struct pp_run *run = pair->run;
@@ -136,8 +136,8 @@ static noinline void pp_touch_chain(struct pp_pair *pair, u32 n)
 }
 
 /*
- * The caller owns the sender; unless it is one of the initiator's completions
- * it is the owner no longer when ib_post_send() is called.
+ * The caller owns the sender; unless it runs in one of the initiator's completions,
+ * it loses ownership when it calls ib_post_send().
  */
 static noinline void pp_post(struct pp_pair *pair, u32 n)
 {
@@ -166,7 +166,7 @@ static noinline void pp_post(struct pp_pair *pair, u32 n)
 		pp_give_up(run, "ib_post_send", "refused");
 }
 
-/* Messages that have a receive request waiting for them. */
+/* Returns the number of messages that have a receive request waiting for them. */
 static u32 pp_credits(const struct pp_pair *pair)
 {
 	/* Pairs with the release in pp_recycle(): the requests are posted. */
@@ -175,9 +175,9 @@ static u32 pp_credits(const struct pp_pair *pair)
 }
 
 /*
- * No completion will call again. Leave the sender to the receiver, unless that
- * has just made room.
- * Returns true if the caller still owns the sender.
+ * No further completion will run the sender. Leave the sender to the receiver,
+ * unless the receiver has just made room. Returns true if the caller still owns the
+ * sender.
  */
 static bool pp_stall(struct pp_pair *pair, u32 need)
 {
@@ -191,7 +191,7 @@ static bool pp_stall(struct pp_pair *pair, u32 need)
 	return xchg(&pair->stalled, 0);
 }
 
-/* Nothing is to be done until so many messages are complete. */
+/* Nothing is to be done until @until messages are complete. */
 static void pp_doze(struct pp_pair *pair, u32 until)
 {
 	/* Those that are not signaled complete with a later one. */
@@ -200,10 +200,9 @@ static void pp_doze(struct pp_pair *pair, u32 until)
 
 /*
  * Post one batch if the window has room for it. If no signaled message is
- * outstanding nothing will call again, so the chain must have one, or wait for
- * room through pp_stall(). pp_batch_choose() sees to it that the window always
- * has place for that.
- * Returns true if a batch was posted.
+ * outstanding, nothing will run the sender again, so the chain must contain one, or
+ * wait for room through pp_stall(). pp_batch_choose() ensures that the window always
+ * has room for that. Returns true if a batch was posted.
  */
 static bool pp_pump(struct pp_pair *pair)
 {
@@ -235,7 +234,7 @@ static bool pp_pump(struct pp_pair *pair)
 	return true;
 }
 
-/* As many messages are complete as pair->tx_wake says. */
+/* Called when pair->tx_wake messages are complete. */
 static noinline void pp_sent_enough(struct pp_pair *pair)
 {
 	if (unlikely(pair->completed == pair->run->p.iters))
@@ -262,7 +261,7 @@ static noinline void pp_sent_wrong(struct pp_run *run, const struct ib_wc *wc)
 		pp_give_up(run, "send completion", "out of order");
 }
 
-/* Nothing is asked of the messages but that they complete, one by one. */
+/* Messages are only required to complete, one by one. */
 static void pp_sent(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct pp_tx *tx = container_of(wc->wr_cqe, struct pp_tx, cqe);
@@ -276,7 +275,7 @@ static void pp_sent(struct ib_cq *cq, struct ib_wc *wc)
 	pp_sent_count(pair, 1);
 }
 
-/* They are measured or checked, or one completion stands for several. */
+/* Messages are measured or checked, or one completion stands for several. */
 static void pp_sent_touch(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct pp_tx *tx = container_of(wc->wr_cqe, struct pp_tx, cqe);
@@ -338,7 +337,7 @@ static void pp_rx_doze(struct pp_pair *pair)
 			    pair->run->p.iters);
 }
 
-/* As many messages have arrived as pair->rx_wake says; @rx is the last one. */
+/* Called when pair->rx_wake messages have arrived; @rx is the last one. */
 static noinline void pp_received_enough(struct pp_pair *pair, struct pp_rx *rx)
 {
 	struct pp_run *run = pair->run;
@@ -371,7 +370,7 @@ static noinline void pp_received_wrong(struct pp_run *run,
 		pp_give_up(run, "receive completion", "out of order");
 }
 
-/* What the completion itself tells must be right as well. */
+/* The fields of the completion itself must be right as well. */
 static bool pp_wc_as_expected(const struct pp_pair *pair,
 			      const struct ib_wc *wc)
 {
@@ -391,7 +390,7 @@ static noinline void pp_received_odd(struct pp_pair *pair, struct pp_rx *rx)
 	pp_received_count(pair, rx);
 }
 
-/* A plain SEND of which the bytes are not looked at. */
+/* A plain SEND whose bytes are not checked. */
 static void pp_received(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct pp_rx *rx = container_of(wc->wr_cqe, struct pp_rx, cqe);
@@ -464,8 +463,9 @@ static const struct pp_slot *pp_counter(const struct pp_pair *pair)
 }
 
 /*
- * Counted up by PP_SEQ_STEP from pair->base, so that the value a message finds
- * there is what the pattern of a message of that number begins with.
+ * The counter goes up from pair->base in steps of PP_SEQ_STEP, so that the value
+ * that a message finds there equals the first word of the pattern of the message
+ * with that number.
  */
 static void pp_atomic_init(const struct pp_pair *pair, struct pp_tx *tx)
 {
@@ -550,7 +550,7 @@ static void pp_counter_init(const struct pp_pair *pair)
 /**
  * pp_traffic_init - build the work requests of a pair
  * @run: the run
- * @pair: connected, with memory and remote keys
+ * @pair: the pair, connected, with memory and remote keys
  *
  * Context: may sleep.
  * Return: 0 or -ENOMEM.
@@ -581,7 +581,7 @@ int pp_traffic_init(struct pp_run *run, struct pp_pair *pair)
 
 /**
  * pp_traffic_free - free what pp_traffic_init() allocated
- * @pair: drained, or never started
+ * @pair: the pair, drained or never started
  */
 void pp_traffic_free(struct pp_pair *pair)
 {
@@ -603,7 +603,7 @@ void pp_traffic_free(struct pp_pair *pair)
  * pp_traffic_listen - post all receive requests of a pair
  * @pair: connected
  *
- * Return: 0 or what ib_post_recv() returned.
+ * Return: 0 or the error of ib_post_recv().
  */
 int pp_traffic_listen(struct pp_pair *pair)
 {
@@ -617,9 +617,9 @@ int pp_traffic_listen(struct pp_pair *pair)
 
 /**
  * pp_traffic_start - post the first batch of a pair
- * @pair: listening
+ * @pair: the pair, listening
  *
- * All that follows happens in completions, which fill the window first.
+ * Everything else happens in completions, which fill the window first.
  */
 void pp_traffic_start(struct pp_pair *pair)
 {
@@ -628,10 +628,10 @@ void pp_traffic_start(struct pp_pair *pair)
 
 /**
  * pp_traffic_copy - have the CPU copy all messages of a pair
- * @pair: set up
+ * @pair: the pair, set up
  *
- * From the same memory to the same memory as a write; no queue pair is used.
- * What the device adds to moving bytes is the difference.
+ * It copies from and to the same memory as a write does, but uses no queue pair. The
+ * difference is what the device adds to moving bytes.
  *
  * Context: may sleep.
  */
@@ -659,11 +659,11 @@ void pp_traffic_copy(struct pp_pair *pair)
 }
 
 /**
- * pp_traffic_sum_right - has a pair's counter the value that it should have?
- * @pair: of a run of fetch_add that is over, without error
+ * pp_traffic_sum_right - check that a pair's counter has its expected value
+ * @pair: a pair of a fetch_add run that has ended without error
  *
  * Context: any.
- * Return: true if every message has added to it once.
+ * Return: true if every message has added to the counter exactly once.
  */
 bool pp_traffic_sum_right(const struct pp_pair *pair)
 {

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * kverbs_scale: what many objects cost. It uses mainline's verbs API only.
+ * kverbs_scale: the cost of many objects. It uses mainline's verbs API only.
  *
  * Parameters:
  *
- *  clients=1       register so many clients, which are told of every device; to see
- *                  what devices cost that come and go meanwhile
- *  qps=0           when loaded, make so many queue pairs on the first device, on an
- *                  InfiniBand port, and measure; an even number. 0: do not
+ *  clients=1       number of clients to register, each notified of every device;
+ *                  shows what devices that come and go in the meantime cost
+ *  qps=0           number of queue pairs to create on loading, on an InfiniBand
+ *                  port of the first device, for a measurement; an even number. 0:
+ *                  do not measure
  *  port=1          its port
  *  depth=64        length of each of their queues
  *  messages=20000  messages of a measurement
  *  size=64         bytes of a message
  *
- * The module does not load if that fails. <debugfs>/kverbs_scale/result is one
- * line of key=value: devices (that are there), and with qps the keys qps depth
- * bytes (of memory for a queue pair), create_ns connect_ns destroy_ns (for a
- * queue pair), only_ns random_ns (a message between the only two queue pairs, and
- * between two of all).
+ * The module does not load if the measurement fails. <debugfs>/kverbs_scale/result
+ * is one line of key=value: devices (that exist), and with qps the keys qps depth
+ * bytes (memory of a queue pair), create_ns connect_ns destroy_ns (for a queue
+ * pair), only_ns random_ns (a message when only two queue pairs exist, and between
+ * two chosen from all).
  *
- * Locks: scale_mutex guards the list of devices, and is held for the time of the
- * run, so that its device stays.
+ * Locks: scale_mutex guards the list of devices, and is held during a run, so that
+ * its device stays.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -58,7 +59,7 @@ MODULE_PARM_DESC(messages, "messages of a measurement (20000)");
 module_param_named(size, params.size, uint, 0444);
 MODULE_PARM_DESC(size, "bytes of a message (64)");
 
-/* A device that is there. */
+/* A registered device. */
 struct scale_dev {
 	struct list_head list;
 	struct ib_device *ibdev;
@@ -70,7 +71,7 @@ static DEFINE_MUTEX(scale_mutex);
 static int scale_add(struct ib_device *ibdev);
 static void scale_remove(struct ib_device *ibdev, void *client_data);
 
-/* The first client has the list of devices; the others are told of them. */
+/* The first client keeps the list of devices; the others are only notified of them. */
 static struct ib_client scale_client = {
 	.name = "scale",
 	.add = scale_add,
@@ -168,7 +169,7 @@ static int scale_check(void)
 	return 0;
 }
 
-/* On the first device, which stays while the mutex is held. */
+/* Runs on the first device, which stays while the mutex is held. */
 static int scale_run_first(void)
 {
 	struct scale_dev *sdev;

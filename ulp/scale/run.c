@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Many queue pairs on one device, connected in pairs: the first with the second,
- * the third with the fourth. They share a protection domain and a CQ, so what
- * another one costs is its own. All is done by one task, which polls the CQ
- * itself; there is nothing to lock.
+ * the third with the fourth. They share a protection domain and a CQ, so the
+ * cost of an additional queue pair is only its own. One task does everything and
+ * polls the CQ itself; there is nothing to lock.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -21,11 +21,11 @@
 #define SCALE_CQE		16
 #define SCALE_WARM_QPS		64U
 #define SCALE_SEED		1
-#define SCALE_TIMEOUT		(10 * HZ)	/* of a message */
+#define SCALE_TIMEOUT		(10 * HZ)	/* limit for a message */
 #define SCALE_ACK_TIMEOUT	18	/* 4.096 us * 2^18 = 1 s: nothing gets lost */
 #define SCALE_RETRIES		7
 
-/* What must be given on the way from RESET to INIT, to RTR and to RTS. */
+/* Attributes required for the transitions from RESET to INIT, to RTR and to RTS. */
 static const int scale_qp_masks[] = {
 	IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS,
 	IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
@@ -38,14 +38,14 @@ static const int scale_qp_masks[] = {
  * struct scale_run - a run under way
  * @p: its parameters
  * @dev: the device
- * @port: what its port says of itself
- * @pd: of all queue pairs
- * @cq: of all their queues
+ * @port: attributes of its port
+ * @pd: protection domain of all queue pairs
+ * @cq: CQ of all their queues
  * @qps: array of @p.qps
- * @nr: how many of them there are
- * @mem: two messages: what is sent, and where it arrives
+ * @nr: number of queue pairs that exist
+ * @mem: two messages: the source, and the destination
  * @dma: the address of @mem for the device
- * @sge: of the two
+ * @sge: one for each of the two
  * @random: chooses queue pairs
  */
 struct scale_run {
@@ -182,7 +182,7 @@ static int scale_connect_one(struct scale_run *run, u32 i)
 	return ret;
 }
 
-/* Connects those from the @first on. */
+/* Connects the queue pairs from @first on. */
 static int scale_connect(struct scale_run *run, u32 first)
 {
 	int ret = 0;
@@ -237,7 +237,10 @@ static int scale_message(struct scale_run *run, struct ib_qp *from,
 	return ret ?: scale_poll(run);
 }
 
-/* From any of the queue pairs that there are. The first messages warm up. */
+/*
+ * Sends messages between random queue pairs of those that exist. The first messages
+ * warm up.
+ */
 static int scale_messages(struct scale_run *run, u64 *ns)
 {
 	u32 i, from, warm = run->p.messages / 8 + 1;
@@ -256,7 +259,7 @@ static int scale_messages(struct scale_run *run, u64 *ns)
 	return ret;
 }
 
-/* Memory of the machine that nobody has, in bytes. */
+/* Returns the machine's free memory in bytes. */
 static u64 scale_free_memory(void)
 {
 	struct sysinfo info;
@@ -270,7 +273,7 @@ static u64 scale_per_qp(u64 start, u32 qps)
 	return div_u64(ktime_get_ns() - start, qps);
 }
 
-/* All but the first two, which are there. */
+/* Measures all queue pairs but the first two, which exist already. */
 static int scale_measure_many(struct scale_run *run, struct scale_result *res)
 {
 	u32 first = run->nr, more = run->p.qps - run->nr;
@@ -302,13 +305,13 @@ static int scale_measure_many(struct scale_run *run, struct scale_result *res)
 
 /**
  * scale_run - measure what many queue pairs cost
- * @dev: where; it stays for the time of the call
- * @params: what to do
+ * @dev: the device; it stays for the duration of the call
+ * @params: parameters of the run
  * @res: filled in if 0 is returned
  *
  * Context: may sleep, for as long as it takes.
- * Return: 0; -EINVAL for a port that is not there; -EIO after a completion in
- * error, -ETIMEDOUT without one, -ENOMEM, or what the verbs layer returned.
+ * Return: 0; -EINVAL for a port that does not exist; -EIO after a completion in
+ * error, -ETIMEDOUT without a completion, -ENOMEM, or the error of the verbs layer.
  */
 int scale_run(struct ib_device *dev, const struct scale_params *params,
 	      struct scale_result *res)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * kverbs_scale: what its files share.
+ * kverbs_scale: declarations that its files share.
  *
  * main.c  module, parameters, clients, debugfs
  * run.c   many queue pairs on one device
@@ -12,7 +12,7 @@
 #include <rdma/ib_verbs.h>
 
 /**
- * struct scale_params - what a run is to do
+ * struct scale_params - parameters of a run
  * @port: port of the device, from 1
  * @qps: queue pairs, an even number
  * @depth: length of each of their queues
@@ -28,13 +28,13 @@ struct scale_params {
 };
 
 /**
- * struct scale_result - what came of it
- * @create_ns: to create a queue pair, nanoseconds on average
- * @connect_ns: to bring one from RESET to RTS
- * @destroy_ns: to destroy one
- * @bytes: of memory that one takes, with all that comes with it
- * @only_ns: a message between the only two queue pairs
- * @random_ns: a message between two of @qps, chosen at random
+ * struct scale_result - result of a run
+ * @create_ns: average time to create a queue pair, in nanoseconds
+ * @connect_ns: average time to bring one from RESET to RTS
+ * @destroy_ns: average time to destroy one
+ * @bytes: memory that one takes, including all that comes with it
+ * @only_ns: time of a message when only two queue pairs exist
+ * @random_ns: time of a message between two of @qps, chosen at random
  */
 struct scale_result {
 	u64 create_ns;
