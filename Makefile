@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# What a person calls. Kbuild lists the modules. The sources are linked into
+# The Makefile for users. Kbuild lists the modules. The sources are linked into
 # $(BUILD)/<kernel release>/ and the kernel's build runs there, so that several
 # kernels build side by side and the checkout stays clean.
 
@@ -16,7 +16,8 @@ NO_KERNEL := clean help demo test lint shell tools install-tools
 GOALS := $(or $(MAKECMDGOALS),all)
 SINGLE := $(filter %.o %.i %.s %.lst %.ko %.mod %.symtypes %/,$(GOALS))
 
-# Which kernel: KDIR, else the headers of KVER, else those of the running one.
+# The kernel to build for: KDIR, else the headers of KVER, else those of the
+# running kernel.
 ifeq ($(KDIR),)
 KVER ?= $(shell uname -r)
 KDIR := $(firstword $(wildcard /lib/modules/$(KVER)/build/Makefile \
@@ -71,27 +72,28 @@ tree:
 	@cp -rsf $(addprefix $(CURDIR)/,$(SOURCES)) $(OUT)/
 	@find $(OUT) -xtype l -delete
 
-# What this kernel has. Each probe is a file that compiles where it does.
+# Features of this kernel. Each probe is a file that compiles only if the kernel
+# has the feature.
 $(OUT)/include/kverbs/config.h: $(PROBES) scripts/probe \
 		$(KDIR)/include/config/auto.conf | tree
 	+@echo "  PROBE   $(RELEASE)"
 	+@MAKE="$(MAKE)" scripts/probe $(KDIR) $(OUT)/.probes $@
 
 .PHONY: load unload demo test lint shell
-# Not "load unload:", which make takes for its load directive.
+# Not "load unload:", which make would take for its load directive.
 unload load:
 	@scripts/load $@ $(OUT)
 
 demo test lint:
 	@env -u MAKEFLAGS -u MAKELEVEL scripts/$@ $(ARGS)
 
-# The command kverbs, for processes to look at channel adapters.
+# The command kverbs, which shows channel adapters from user space.
 .PHONY: tools install-tools
 tools install-tools:
 	+@$(MAKE) -C $(CURDIR)/tools O=$(abspath $(BUILD))/tools \
 		$(if $(filter install-%,$@),install,all)
 
-# What drivers of GPUs are built against: see scripts/install-dev.
+# Files that GPU drivers are built against: see scripts/install-dev.
 .PHONY: install-dev uninstall-dev
 install-dev: all
 install-dev uninstall-dev:

@@ -1,13 +1,13 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# What the scripts share. Sourced, never run.
+# Functions that the scripts share. Sourced, never run.
 #
-# The variables set here are for those who source it.
+# The variables set here are for the scripts that source it.
 # shellcheck disable=SC2034
 
 set -eEuo pipefail
-# A command that fails where nobody looks must not end a script in silence.
+# A command that fails unchecked must not end a script silently.
 trap 'echo "${0##*/}: line $LINENO: failed: $BASH_COMMAND" >&2' ERR
 
 # scripts/ and the checkout around it.
@@ -39,7 +39,7 @@ have() {
 	command -v "$1" >/dev/null 2>&1
 }
 
-# run as root, whoever we are
+# Runs a command as root, whoever the user is.
 as_root() {
 	if [ "$(id -u)" -eq 0 ]; then
 		"$@"
@@ -50,7 +50,7 @@ as_root() {
 	fi
 }
 
-# Ends what process $1 started and is still running.
+# Ends the processes that $1 started and that are still running.
 end_children() {
 	local child children=()
 	trap - ERR
@@ -159,8 +159,8 @@ run_modules() {
 
 # --- what kernels say -------------------------------------------------------
 
-# What a kernel says when something is wrong. "INFO:" also starts harmless
-# lines, so those are spelled out.
+# Patterns of what a kernel prints when something is wrong. "INFO:" also starts
+# harmless lines, so those are spelled out.
 SPLATS='BUG:|WARNING:|INFO: (task|rcu|suspicious|trying to register)'
 SPLATS+='|INFO: .* (blocked for|detected stall)|possible recursive locking'
 SPLATS+='|UBSAN:|KASAN:|KCSAN:|Oops|general protection|unreferenced object'

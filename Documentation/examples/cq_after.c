@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Completions by the CQ layer: it polls, arms, and calls a function for each.
- * cq_before.c is the same by hand.
+ * Completions by the CQ layer, which polls, arms, and calls a function for
+ * each. cq_before.c does the same by hand.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 #include <linux/completion.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Completions by hand: a handler, a work item that polls and arms, a count of what
- * is outstanding. cq_after.c is the same without.
+ * Completions by hand: a handler, a work item that polls and arms, a count of
+ * outstanding requests. cq_after.c does the same without these.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 #include <linux/completion.h>
@@ -21,8 +21,8 @@ struct flow {
 	struct ib_qp *qp;
 	struct ib_wc wc[FLOW_BATCH];
 	int received;
-	atomic_t pending;	/* requests, and one for who posts them */
-	struct completion idle;	/* there are none */
+	atomic_t pending;	/* requests, plus one for the poster */
+	struct completion idle;	/* none is pending */
 	struct work_struct work;
 	spinlock_t lock;	/* guards what follows, and the queueing of work */
 	bool closing;
@@ -43,7 +43,7 @@ static void flow_completed(struct flow *flow, const struct ib_wc *wc)
 	flow_put(flow);
 }
 
-/* A work item never runs twice at a time, so this is the only one who polls. */
+/* A work item never runs twice at a time, so nothing else polls. */
 static void flow_poll(struct work_struct *work)
 {
 	struct flow *flow = container_of(work, struct flow, work);
@@ -59,11 +59,14 @@ static void flow_poll(struct work_struct *work)
 				return;
 			}
 		}
-		/* A completion between the last poll and this notifies nobody. */
+		/*
+		 * A completion between the last poll and this call causes no
+		 * notification.
+		 */
 	} while (ib_req_notify_cq(flow->cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0);
 }
 
-/* In undefined context, perhaps with interrupts off. */
+/* Runs in any context, perhaps with interrupts off. */
 static void flow_handler(struct ib_cq *cq, void *context)
 {
 	struct flow *flow = context;
@@ -99,7 +102,10 @@ static int flow_run(struct flow *flow)
 	int ret;
 
 	ret = ib_req_notify_cq(flow->cq, IB_CQ_NEXT_COMP) ?: flow_post(flow);
-	/* Some may be on their way for ever; now they complete in error. */
+	/*
+	 * Some requests may never complete by themselves; now they complete in
+	 * error.
+	 */
 	if (ret)
 		ib_modify_qp(flow->qp, &error, IB_QP_STATE);
 	flow_put(flow);

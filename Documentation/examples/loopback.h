@@ -15,7 +15,7 @@
 #define LOOPBACK_RETRIES	7
 #define LOOPBACK_HOPS		64
 
-/* What must be given on the way from RESET to INIT, to RTR and to RTS. */
+/* Attributes required for the transitions from RESET to INIT, to RTR and to RTS. */
 static const int loopback_masks[] = {
 	IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS,
 	IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
@@ -24,7 +24,7 @@ static const int loopback_masks[] = {
 		IB_QP_MAX_QP_RD_ATOMIC,
 };
 
-/* On Ethernet a peer is known by its GID and the MAC address behind it. */
+/* On Ethernet a peer is identified by its GID and the MAC address behind it. */
 static inline int loopback_roce(struct ib_device *dev, struct rdma_ah_attr *ah)
 {
 	const struct ib_gid_attr *gid;
@@ -52,7 +52,7 @@ static inline int loopback_address(struct ib_device *dev, struct ib_port_attr *p
 
 /**
  * loopback_connect() - bring a new RC queue pair to RTS, connected to itself
- * @qp: in the state RESET
+ * @qp: the queue pair, in the state RESET
  * @port_num: port of its device, from 1
  *
  * Context: Process, may sleep.
@@ -83,9 +83,9 @@ static inline int loopback_connect(struct ib_qp *qp, u32 port_num)
 }
 
 /**
- * loopback_create() - make a queue pair that is connected to itself
+ * loopback_create() - create a queue pair that is connected to itself
  * @pd: its PD
- * @cq: where all its completions go
+ * @cq: CQ for all its completions
  * @nr: requests that can be outstanding, each way
  *
  * Context: Process, may sleep.
@@ -97,7 +97,7 @@ static inline struct ib_qp *loopback_create(struct ib_pd *pd, struct ib_cq *cq, 
 		.qp_type = IB_QPT_RC,
 		.send_cq = cq,
 		.recv_cq = cq,
-		/* One more each way to drain it. */
+		/* One more each way, to drain the queue pair. */
 		.cap = { .max_send_wr = nr + 1, .max_recv_wr = nr + 1 },
 	};
 	struct ib_qp *qp = ib_create_qp(pd, &attr);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Says what happens to devices: they come, they go, and their events. An event handler
- * must not sleep; what wants to, goes to a work item.
+ * Logs what happens to devices: they come, they go, and they have events. An event
+ * handler must not sleep; work that needs to sleep goes to a work item.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 #include <linux/module.h>
@@ -54,7 +54,10 @@ static void watch_remove(struct ib_device *dev, void *client_data)
 {
 	struct watch *watch = client_data;
 
-	/* In this order: what queues, then what is queued, then the memory. */
+	/*
+	 * In this order: first the handler that queues, then the queued work, then
+	 * the memory.
+	 */
 	ib_unregister_event_handler(&watch->handler);
 	cancel_work_sync(&watch->work);
 	kfree(watch);

@@ -7,7 +7,7 @@
 #include "wire.h"
 
 static struct wire *the_wire;
-static atomic_t wire_last_qpn = ATOMIC_INIT(1);		/* 0 and 1 are not for everyone */
+static atomic_t wire_last_qpn = ATOMIC_INIT(1);		/* 0 and 1 are reserved */
 
 /* begin complete */
 static void wire_complete(struct ib_cq *ibcq, const struct ib_wc *wc, bool solicited)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The driver in wire.c: its structures, and the methods that only tell what there is or
- * have next to nothing to do.
+ * The driver in wire.c: its structures, and the methods that only report attributes or
+ * do next to nothing.
  *
- * Locking: wire_lock guards all queues and states. It is taken with interrupts off, for
- * consumers post and poll in any context; what the core offers in <kverbs/completion.h>
- * may be called under it.
+ * Locking: wire_lock guards all queues and states. It is taken with interrupts off,
+ * because consumers post and poll in any context; the core's functions in
+ * <kverbs/completion.h> may be called under it.
  */
 #ifndef KVERBS_EXAMPLES_WIRE_H
 #define KVERBS_EXAMPLES_WIRE_H
@@ -15,9 +15,9 @@
 #include <kverbs/completion.h>
 #include <rdma/ib_verbs.h>
 
-#define WIRE_CQES	1024		/* of each CQ: a power of two, since indices wrap */
-#define WIRE_WRS	256		/* of each receive queue: the same */
-#define WIRE_KEY	0x77697265	/* of all memory there is */
+#define WIRE_CQES	1024		/* entries per CQ: a power of two, since indices wrap */
+#define WIRE_WRS	256		/* entries per receive queue: likewise */
+#define WIRE_KEY	0x77697265	/* key of all memory */
 
 /* begin objects */
 struct wire {
@@ -32,7 +32,7 @@ struct wire_cq {
 	struct ib_cq ibcq;
 	struct ib_wc ring[WIRE_CQES];
 	u32 head, tail;			/* written at head, polled from tail */
-	int armed;			/* what wire_req_notify_cq() was asked for */
+	int armed;			/* notification requested by wire_req_notify_cq() */
 	bool overrun;			/* a completion found no room: it takes no more */
 };
 
@@ -40,7 +40,7 @@ struct wire_qp {
 	struct ib_qp ibqp;
 	enum ib_qp_state state;
 	bool signal_all;
-	u32 head, tail;			/* of the receive queue; nothing waits to be sent */
+	u32 head, tail;			/* of the receive queue; sends are never queued */
 	struct {
 		u64 wr_id;
 		struct ib_sge sge;
@@ -51,7 +51,7 @@ struct wire_qp {
 #define to_wcq(cq)	container_of(cq, struct wire_cq, ibcq)
 #define to_wqp(qp)	container_of(qp, struct wire_qp, ibqp)
 
-/* A driver of several devices has these in its struct wire. */
+/* A driver for several devices would have these in struct wire. */
 static DEFINE_SPINLOCK(wire_lock);
 static bool wire_up = true;
 

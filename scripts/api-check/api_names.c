@@ -2,8 +2,8 @@
 /*
  * Every name of the verbs interface that the kernel's own ULPs use, without
  * those of connection manager, subnet administration and management datagrams,
- * and of rdma_rw; and those of user memory, windows and FMRs. That this compiles
- * and links shows that the headers declare, and the modules export, all of them.
+ * and of rdma_rw; and those of user memory, windows and FMRs. If this compiles
+ * and links, the headers declare and the modules export all of them.
  */
 #include <linux/module.h>
 #include <rdma/ib_addr.h>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the benches have in common: the guest's rows, the CSV made of them, and
-tables of text.
+"""Shared by the benches: the guest's rows, the CSV made from them, and tables of
+text.
 """
 
 import csv
@@ -8,7 +8,7 @@ import sys
 
 
 def read_rows(path, key):
-    """The guest's lines of key=value that have a certain key, as dictionaries."""
+    """Return the guest's key=value lines that have a certain key, as dictionaries."""
     with open(path, encoding="utf-8") as lines:
         rows = [dict(pair.split("=", 1) for pair in line.split()) for line in lines]
     return [row for row in rows if key in row]
@@ -28,7 +28,7 @@ def write_csv(rows, columns, provenance_path):
 
 
 class Results:
-    """What a CSV file holds."""
+    """The contents of a CSV file."""
 
     def __init__(self, path):
         with open(path, encoding="utf-8") as lines:
@@ -67,7 +67,7 @@ def columns(head, rows, first=26, width=11):
 
 
 def main(args, doc, make_csv, write_table, write_plots, load):
-    """The three things that scripts/bench asks of a bench."""
+    """The three actions that scripts/bench requests from a bench."""
     if len(args) == 3 and args[0] == "csv":
         make_csv(args[1], args[2])
     elif len(args) == 2 and args[0] == "table":

@@ -3,7 +3,7 @@
 """Results of "scripts/bench cq".
 
 usage: cq.py csv <rows of the guest> <provenance>    the results, as CSV
-       cq.py table <csv>                             the same for people
+       cq.py table <csv>                             the same as a table
        cq.py plots <csv> <directory>                 and as SVG
 """
 
@@ -62,7 +62,7 @@ def make_csv(rows_path, provenance_path):
 
 
 class Results(common.Results):
-    """What cq.csv holds."""
+    """The contents of cq.csv."""
 
     def __init__(self, path):
         super().__init__(path)

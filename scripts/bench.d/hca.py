@@ -3,7 +3,7 @@
 """Results of "scripts/bench hca".
 
 usage: hca.py csv <rows of the guest> <provenance>    the results, as CSV
-       hca.py table <csv>                             the same for people
+       hca.py table <csv>                             the same as a table
        hca.py plots <csv> <directory>                 and as SVG
 """
 
@@ -58,7 +58,7 @@ def make_csv(rows_path, provenance_path):
 
 
 class Results(common.Results):
-    """What hca.csv holds."""
+    """The contents of hca.csv."""
 
     def __init__(self, path):
         super().__init__(path)
@@ -71,7 +71,7 @@ class Results(common.Results):
         self.unit = self.about.get("unit", "instructions")
 
     def each(self, layer, op, size, window):
-        """What a message costs, or None."""
+        """The cost of a message, or None."""
         row = self.one(layer=layer, op=op, size=size, window=window)
         return row["ns"] / row["msgs"] if row else None
 
@@ -79,12 +79,12 @@ class Results(common.Results):
         return self.each("cpu", "memcpy", size, window)
 
     def by_copy(self, op, size, window):
-        """How many times as much as memcpy() it costs, or None."""
+        """Its cost as a multiple of that of memcpy(), or None."""
         each, copy = self.each("kverbs", op, size, window), self.copy(size, window)
         return each / copy if each and copy else None
 
     def ratio(self, op, size, window):
-        """How many times rdma_rxe costs as much, or None."""
+        """The cost with rdma_rxe as a multiple of ours, or None."""
         ours, theirs = (self.each(layer, op, size, window) for layer in ("kverbs", "mainline"))
         return theirs / ours if ours and theirs else None
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Charts as SVG, with what Python comes with.
+"""Charts as SVG, with Python's standard library only.
 
-A Figure is a page of Panels; a Panel has two axes and draws lines or bars. What
-has a meaning (a series) has a colour, a dash and a marker, so that it is told
-apart also without colours. The colours follow the reader's light or dark theme.
+A Figure is a page of Panels; a Panel has two axes and draws lines or bars. Each
+series has a colour, a dash and a marker, so that readers can tell them apart even
+without colours. The colours follow the reader's light or dark theme.
 """
 
 import math
@@ -47,7 +47,7 @@ def _style():
 
 
 def number(value):
-    """A number for people: thousands and millions by letter."""
+    """Format a number readably, with letters for thousands and millions."""
     for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= unit:
             return f"{value / unit:g}{letter}"
@@ -55,7 +55,7 @@ def number(value):
 
 
 class Log:
-    """Logarithmic scale; ticks at powers of ten, or where told."""
+    """Logarithmic scale; ticks at powers of ten, or at given values."""
 
     def __init__(self, low, high, ticks=None):
         self.low, self.high = low, high
@@ -101,7 +101,7 @@ class Linear:
 
 
 class Panel:
-    """Two axes and what is drawn between them."""
+    """Two axes and the lines or bars between them."""
 
     def __init__(self, x, y, width, height, x_scale, y_scale):
         self.x, self.y, self.width, self.height = x, y, width, height

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A driver outside of the tree that offers memory, and never has any: as small as
- * one can be.
+ * An out-of-tree driver that offers peer memory but never has any: the smallest
+ * possible one.
  */
 #include <linux/errno.h>
 #include <linux/module.h>

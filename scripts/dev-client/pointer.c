@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * As drivers see the header that were written when the context was a pointer.
+ * The header as seen by drivers from the time when the context was a pointer.
  */
 #define PEER_MEM_VOID_CORE_CONTEXT
 #include <rdma/peer_mem.h>

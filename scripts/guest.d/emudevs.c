@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * emudevs make|drop <number>: makes so many devices of the emulated HCA through
- * configfs, or drops those that it made. They are called many0, many1, ...
+ * emudevs make|drop <number>: creates <number> devices of the emulated HCA through
+ * configfs, or drops those that it created. They are called many0, many1, ...
  *
- * Prints the nanoseconds that the CPU spent on it, and those that it took with all
- * waiting. Exit status: 0, or 1 after saying what went wrong.
+ * Prints the nanoseconds of CPU time that it took, and those that elapsed, waiting
+ * included. Exit status: 0, or 1 after reporting what went wrong.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,18 +1,18 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# What run scripts in the guest may use. /modules holds the modules to test.
+# Functions for run scripts in the guest. /modules holds the modules to test.
 
 DEBUGFS=/sys/kernel/debug
 RESULTS=/dev/ttyS1
 FAILED=/tmp/failed
 
-# One line to the host: a result, progress, or anything a script parses.
+# Sends one line to the host: a result, progress, or anything that a script parses.
 result() {
 	echo "$*" >$RESULTS
 }
 
-# A reason for a red verdict. Carries on, so that one run finds several.
+# Reports a reason to fail the run. Carries on, so that one run can find several.
 fail() {
 	echo "guest: FAIL: $*"
 	result "fail: $*"
@@ -23,14 +23,14 @@ pass() {
 	result "pass: $*"
 }
 
-# A check by command: check "what it shows" command...
+# Checks that a command succeeds: check "what it shows" command...
 check() {
 	what=$1
 	shift
 	if "$@"; then pass "$what"; else fail "$what"; fi
 }
 
-# load <module> [parameters]: one under test, after those under test that it needs.
+# load <module> [parameters]: inserts a module under test, after those that it needs.
 load() {
 	name=$1
 	shift
@@ -54,8 +54,8 @@ loaded() {
 	grep -q "^$1 " /proc/modules
 }
 
-# All modules under test that are loaded, last in first out. The list is copied
-# first: it changes as they go.
+# Unloads all modules under test, last in first out. The list is copied first, because
+# it changes as they go.
 unload_all() {
 	cut -d ' ' -f 1 /proc/modules >/tmp/modules
 	while read -r name; do
@@ -63,18 +63,20 @@ unload_all() {
 	done </tmp/modules
 }
 
-# How often each rule of the contract was seen broken so far, as lines "rule count".
+# Prints how often each rule of the contract has been broken so far, as lines "rule
+# count".
 contract_counts() {
 	sed -n 's/^rule \([0-9]*\), .*: \([0-9]*\)$/\1 \2/p' $DEBUGFS/kverbs/contract
 }
 
-# The rules that were not broken by what comes now, see contract_kept.
+# Remembers the counts before the next step, see contract_kept.
 contract_begins() {
 	contract_counts >/tmp/contract
 	[ -s /tmp/contract ] || fail "the contract checker has no counts"
 }
 
-# contract_kept <what> [rules]: since contract_begins, no rule was broken but these.
+# contract_kept <what> [rules]: checks that since contract_begins, only these rules were
+# broken.
 contract_kept() {
 	what=$1
 	shift
@@ -89,7 +91,7 @@ contract_kept() {
 	fail "$what broke the contract:$(cat /tmp/broken)"
 }
 
-# Allocation failures reach every allocation that may fail, and quietly.
+# Lets allocation failures reach every allocation that may fail, without messages.
 set_fault_knobs() {
 	for dir in "$DEBUGFS/failslab" "$DEBUGFS/fail_page_alloc"; do
 		[ -d "$dir" ] || continue
@@ -101,14 +103,15 @@ set_fault_knobs() {
 	echo 0 >$DEBUGFS/fail_page_alloc/min-order
 }
 
-# It turns itself off when it has no memory; then there is nothing to read, and no scan.
+# kmemleak turns itself off when it runs out of memory; then nothing can be read or
+# scanned.
 scan_once() {
 	echo scan >$DEBUGFS/kmemleak
 }
 
-# kmemleak overlooks what is younger than five seconds, and what changed since
-# the scan before; hence two scans and the wait, which is for no event.
-# SCAN_LEAKS=no leaves it out, for runs that are about something else.
+# kmemleak overlooks objects younger than five seconds, and objects that changed since
+# the previous scan; hence two scans and a fixed wait. SCAN_LEAKS=no skips the scan, for
+# runs with another purpose.
 scan_leaks() {
 	[ -w $DEBUGFS/kmemleak ] && [ "${SCAN_LEAKS:-yes}" = yes ] || return 0
 	if ! scan_once || ! sleep 6 || ! scan_once; then
@@ -133,7 +136,8 @@ check_left_behind() {
 			fail "lockdep turned itself off"
 	fi
 
-	# Died, warned, bad page, soft lockup; unsigned and out of tree are fine.
+	# Taint flags: died, warned, bad page, soft lockup; unsigned and out-of-tree are
+	# fine.
 	read -r taint </proc/sys/kernel/tainted
 	[ $((taint & (1 << 7 | 1 << 9 | 1 << 5 | 1 << 14))) -eq 0 ] ||
 		fail "the kernel is tainted by an error ($taint)"

@@ -1,30 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Reads a console, prints it without what is known not to be of ours, or meant:
+# Reads a console and prints it without messages that are known not to be ours, or to be
+# intended:
 #
 # The traces of allocations that a test made fail (sweep() of kunit/fail_nth.c): vmalloc()
-# says of each one that failed who wanted it, as loudly as of something that is wrong. One
-# that is not known to be a test's stays, and so does what is wrong behind one whose end is
-# lost: the variable "splats" says what that looks like.
+# prints a trace for each failed allocation, just as it would for a real error. A trace that is
+# not known to be a test's stays, and so does an error that follows a trace whose end is lost:
+# the variable "splats" is the pattern of such errors.
 #
-# Races of the kernel with itself. KCSAN can be told to leave out a function, but some of
-# these are called for timers and work of ours, too. So the whole report is looked at: it
-# goes only if one of them is on top of one stack, there is another, and no function of a
-# module has led to either.
+# Races of the kernel with itself. KCSAN can be told to leave out a function, but some of these
+# functions also run for our timers and work items. So the whole report is examined: it is
+# removed only if one of them is on top of one stack, there is a second stack, and no function
+# of a module has led to either.
 
 BEGIN {
-	# A CPU that goes idle looks at what its timer interrupt writes; the scheduler's tick
-	# looks at a timer of another CPU, and at flags of the worker that it interrupts; who
-	# sleeps looks at what the timer's end writes; timers of a CPU that wakes are looked at
-	# by the one that had them meanwhile; who closes a serial port looks whether its
-	# interrupt is under way.
+	# A CPU that goes idle reads what its timer interrupt writes; the scheduler's tick
+	# reads a timer of another CPU, and flags of the worker that it interrupts; a sleeper
+	# reads what the expiring timer writes; the CPU that took over the timers of another
+	# one still reads them when that one wakes; the closing of a serial port checks whether
+	# its interrupt is running.
 	split("tick_nohz_idle_got_tick hrtimer_active kthread_data do_nanosleep " \
 	      "__tmigr_cpu_activate __synchronize_hardirq", names)
 	for (i in names)
 		kernels[names[i]] = 1
 }
 
-# Prints what was held back, or not.
+# Prints the lines that were held back, or drops them.
 function finish() {
 	if (!inside)
 		return
@@ -52,21 +53,22 @@ function finish() {
 	interrupted = ours = counted = 0
 }
 
-# The digits of a number, without the zeros before them.
+# Strips the leading zeros of a number.
 function digits(hex) {
 	sub(/^0x0*/, "", hex)
 	return hex
 }
 
-# The value of so few digits that no bit of it is lost.
+# The value of a number of few enough digits that no bit is lost.
 function value(hex,    i, v) {
 	for (i = 1; i <= length(hex); i++)
 		v = v * 16 + index("0123456789abcdef", substr(hex, i, 1)) - 1
 	return v + 0
 }
 
-# Has it grown as a count does? In a work item are pointers and, above flags, the number of
-# a pool. No frame would tell whose it is: its own function is not called yet.
+# Checks whether the value grew as a count does. A work item holds pointers and, above flags,
+# the number of a pool. No frame tells whose work item it is, because its function has not been
+# called yet.
 function grew(from, to) {
 	from = digits(from)
 	to = digits(to)
@@ -74,7 +76,7 @@ function grew(from, to) {
 	       value(to) - value(from) < 65536
 }
 
-# Besides, workqueues count on two CPUs at a time what they have begun.
+# In addition, workqueues count started items on two CPUs at a time.
 function races_with_itself(    sides) {
 	if (ours || !ended || split(title, sides, " / ") != 2)
 		return 0
@@ -85,7 +87,7 @@ function races_with_itself(    sides) {
 
 inside == "race" && / to 0x[0-9a-f]+ of [0-9]+ bytes by / { interrupted = 0 }
 
-# What an interrupt has interrupted has not called it.
+# Functions below an interrupt in the stack did not call it.
 inside == "race" && / asm_(sysvec_|common_interrupt)/ { interrupted = 1 }
 
 inside == "race" && !interrupted && /\+0x[0-9a-f]+\/0x[0-9a-f]+ \[/ { ours = 1 }
@@ -97,7 +99,7 @@ inside == "race" && /value changed: 0x[0-9a-f]+ -> 0x[0-9a-f]+/ {
 
 # --- both ------------------------------------------------------------------
 
-# But for its own head, there is none of them in a trace, and in a report.
+# Apart from its own first line, none of these occurs within a trace or a report.
 inside == "allocation" && $0 ~ splats && !(/Call Trace:/ && !called++) { finish() }
 inside == "race" && $0 ~ splats && !/BUG: KCSAN: data-race in / { finish() }
 

@@ -2,8 +2,8 @@
 #
 # Reads a console, prints one line for each KUnit case ("ok|not ok|skip
 # suite.case", with the reason of a skip behind it; after one that is not ok, "said
-# <line>" for the first lines of what it said), then "suites <n>" of those complete, and
-# "broken <why>" for each that is not: a plan not fulfilled, or no closing line.
+# <line>" for the first lines of its output), then "suites <n>" for the complete suites,
+# and "broken <why>" for each incomplete one: a plan not fulfilled, or no closing line.
 
 BEGIN {
 	most_said = 12
@@ -15,7 +15,7 @@ function finish() {
 	suite = ""
 }
 
-# What a case said is of interest if it fails: with parameters, since the one before.
+# The output of a case matters if it fails: with parameters, since the previous one.
 function keep_said(bad) {
 	if (!bad && !failed_parameter)
 		said = 0

@@ -3,7 +3,7 @@
  * rxelink <device> <netdev>: makes an rdma_rxe device on a network device, as
  * "rdma link add <device> type rxe netdev <netdev>" does.
  *
- * Exit status: 0, or 1 after saying what the kernel answered.
+ * Exit status: 0, or 1 after printing the kernel's answer.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Was a guest late because the emulator had stopped its processors? Reads what they did
-# in three seconds:
+# Decides whether a guest was late because the emulator had stopped its processors. Reads
+# what they did in three seconds:
 #
 #   look <1 to 3> <processor> <place> <flags> <1: halted>
 #   interrupts <that the processors took>
 #   ticks <1/100 s that the emulator computed>
 #
-# It had, if nobody computed and no interrupt came although each processor that was halted
-# had them enabled. A kernel that waits has timers; one that spins keeps the emulator
-# busy; and one that is dead has its processors halted with interrupts disabled.
+# It had, if the emulator was idle and no interrupt arrived although each halted processor
+# had interrupts enabled. A waiting kernel has timers; a spinning one keeps the emulator
+# busy; and a dead one has its processors halted with interrupts disabled.
 
 # Bit 9 of the flags is the second-lowest of the third digit from the right.
 $1 == "look" { looks++; dead += $6 == "1" && $5 !~ /[2367abef]..$/ }

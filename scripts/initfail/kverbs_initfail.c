@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Fails the n-th allocation of a module's init function, and none of the loader's around it.
+ * Makes the n-th allocation of a module's init function fail, but none of the module
+ * loader's.
  *
- * A task writes n to the parameter "nth" and inserts a module. From the start of that
- * module's init function to its end the task's fail_nth is n; what is left of it is read
- * from "nth": 0, if the allocation was asked for and failed; more, if there were fewer; -1,
- * if the function was not called. Once: the next module is inserted undisturbed.
+ * A task writes n to the parameter "nth" and inserts a module. While that module's init
+ * function runs, the task's fail_nth is n. Afterwards "nth" reads as the rest of the count:
+ * 0 if the n-th allocation was made and failed; more if there were fewer allocations; -1 if
+ * the function was not called. It works once: the next module is inserted undisturbed.
  *
  * Only the task that armed it touches the rest of @armed, in its own calls.
  */

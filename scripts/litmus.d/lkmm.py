@@ -23,11 +23,11 @@ class Unknown(Exception):
 
 
 class Impossible(Exception):
-    """No execution reads this: something else than an address is followed."""
+    """No execution reads this: a value that is not an address is dereferenced."""
 
 
 class NeedChoice(Exception):
-    """A read asks for a value; the argument is where it reads."""
+    """A read needs a value; the argument is the location that it reads."""
 
 
 def tokenize(text):
@@ -49,8 +49,8 @@ class Event:
         self.thread, self.kind, self.tag = thread, kind, tag
         self.loc, self.value = loc, value
         self.addr, self.data, self.ctrl = set(), set(), set()
-        self.rmw = None  # the read that this write goes with
-        self.atomic = False  # of an atomic operation, also of one that failed
+        self.rmw = None  # the read that this write belongs to
+        self.atomic = False  # part of an atomic operation, even of a failed one
 
 
 FENCES = {
@@ -227,7 +227,7 @@ class Thread:
         raise Unknown('%s is not set' % name)
 
     def pointer(self):
-        """The place that an argument names, and what that depends on."""
+        """The location that an argument names, and the reads it depends on."""
         starred = self.peek() == '*'
         if starred:
             self.take()
@@ -278,7 +278,7 @@ class Thread:
         return ptr, self.expr()
 
     def operand(self, op):
-        """atomic_add(1, v), but atomic_inc(v)."""
+        """Handles both atomic_add(1, v) and atomic_inc(v)."""
         if op in ('inc', 'dec'):
             return (1, set()), self.pointer()
         value = self.expr()
@@ -298,7 +298,7 @@ class Thread:
             operand, ptr = self.operand(op.replace('fetch_', '').replace('_return', ''))
         if not self.live:
             return 0, set()
-        # Whether it succeeds is known before it is known which fences it has.
+        # Success is decided first, because the fences depend on it.
         if self.used == len(self.choices):
             raise NeedChoice(ptr[0])
         if expected is not None and self.choices[self.used] != expected[0]:
@@ -375,11 +375,11 @@ class Test:
                 continue
             except Impossible:
                 continue
-            # Again, for events of its own.
+            # Once more, for separate events.
             yield thread.run(choices)
 
     def domain(self):
-        """What may be read, by place. Each atomic operation runs once at most."""
+        """Readable values by location. Each atomic operation runs at most once."""
         values = {loc: {value} for loc, value in self.init.items()}
         names = [t for thread in self.threads for t in thread.body]
         for _ in range(2 + sum(1 for t in names if ATOMIC.match(re.sub('^atomic_', '', t)) or

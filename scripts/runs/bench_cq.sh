@@ -5,8 +5,8 @@
 # emulated HCA. Each measurement is a line "row: layer=... ...".
 #
 #   CQS       numbers of CQs, separated by commas
-#   LOADS     per cent of what the open loop can take, likewise
-#   MESSAGES  of a run, over the emulated HCA
+#   LOADS     per cent of the open loop's maximum rate, likewise
+#   MESSAGES  messages of a run over the emulated HCA
 #   RXE       the same over rdma_rxe, which takes ten times as long; 0: leave
 #             mainline out
 #   COSTS     no: leave out what needs a single processor
@@ -21,7 +21,8 @@ row() {
 	result "row: layer=$layer $*"
 }
 
-# What a completion costs: one CQ, and the same number of them spread over many.
+# Measures the cost of a completion: in one CQ, and with as many spread over many
+# CQs.
 costs() {
 	for shape in "cqs=1 count=4096" "cqs=64 count=64"; do
 		# shellcheck disable=SC2086
@@ -38,8 +39,8 @@ timing() {
 		echo "$1" >/sys/module/kverbs/parameters/cq_timing
 }
 
-# Closed loop for the rate; open loop with everything due at once, which is as much
-# as the open loop can take, and at shares of that.
+# Closed loop for the rate; open loop with everything due at once, which gives its
+# maximum rate, and at fractions of that.
 loads() {
 	timing 0
 	cqbench mode=load ctx="$1" cqs="$2" count="$count" rate=0 delay=0 || return
@@ -56,7 +57,7 @@ loads() {
 
 measure() {
 	result "progress: $layer"
-	# Whatever booting or loading has left to do.
+	# Let work left from booting or loading finish.
 	sleep 2
 	[ "$COSTS" = no ] || costs
 	for ctx in $contexts; do

@@ -1,14 +1,14 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest: what a message costs over mainline's rdma_rxe, then over the
-# emulated HCA, and what its bytes cost when the CPU copies them. Each
+# In the guest: measures what a message costs over mainline's rdma_rxe, then
+# over the emulated HCA, and what its bytes cost when the CPU copies them. Each
 # measurement is a line "row: layer=... op=... ...".
 #
 #   SIZES    bytes, separated by commas
 #   WINDOWS  messages outstanding, likewise
-#   BYTES    that a run moves, at most
-#   MESSAGES messages of a run over the emulated HCA, at most
+#   BYTES    maximum that a run moves
+#   MESSAGES maximum number of messages of a run over the emulated HCA
 #   RXE      the same over rdma_rxe, which takes twenty times as long; 0: leave
 #            mainline out
 
@@ -19,7 +19,7 @@ SIZES=$(echo "$SIZES" | tr , ' ')
 WINDOWS=$(echo "$WINDOWS" | tr , ' ')
 PLAIN="ctx=workqueue verify=0 lat=0"
 
-# As many messages as MESSAGES and BYTES allow, and a few windows at least.
+# As many messages as MESSAGES and BYTES allow, but at least a few windows.
 iters_of() {
 	iters=$((BYTES / $1))
 	[ "$iters" -lt "$most" ] || iters=$most
@@ -39,7 +39,7 @@ one() {
 
 measure() {
 	result "progress: $layer"
-	# Whatever booting or loading has left to do.
+	# Let work left from booting or loading finish.
 	sleep 2
 	for op in $1; do
 		for window in $WINDOWS; do

@@ -1,9 +1,9 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest, on two processors, in real time: messages a second of one pair of
-# queue pairs on one CPU, and of two pairs on two. They take turns, so that
-# whatever else the machine does meets both. Each round is a line "row: ...".
+# In the guest, on two processors, in real time: measures messages per second of
+# one pair of queue pairs on one CPU, and of two pairs on two. These alternate,
+# so that the machine's other work affects both. Each round is a line "row: ...".
 #
 #   ROUNDS  how many rounds
 #   ITERS   messages of a pair

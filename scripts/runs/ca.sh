@@ -1,8 +1,8 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest: the programs of tools/tests that are in /bin, each of whose cases is a
-# check. TESTS has their names, with colons between.
+# In the guest: runs the programs of tools/tests that are in /bin; each of their cases
+# is a check. TESTS holds their names, separated by colons.
 
 # shellcheck source=ca_cases.sh
 . /bin/ca_cases.sh

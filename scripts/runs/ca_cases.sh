@@ -1,9 +1,11 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Shared by run scripts: programs of tools/tests, each of whose cases is a check.
+# Shared by run scripts: runs programs of tools/tests; each of their cases is a
+# check.
 
-# cases <program> [arguments]: its lines become results; the last must be its count.
+# cases <program> [arguments]: runs it, and turns its lines into results; the last
+# line must be their count.
 cases() {
 	program=$1
 	"$@" >/tmp/cases 2>&1

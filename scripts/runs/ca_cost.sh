@@ -1,14 +1,14 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest, under -icount: a nanosecond is an instruction. What channel-adapter
-# requests cost: from user space, in hundredths of what an ioctl costs that only
-# copies as many bytes; from the kernel, in instructions.
+# In the guest, under -icount: a nanosecond is an instruction. Measures what
+# channel-adapter requests cost: from user space, in per cent of an ioctl that only
+# copies the same number of bytes; from the kernel, in instructions.
 
 MAX_QUERY=${MAX_QUERY:-300}
 MAX_LEADING=${MAX_LEADING:-150}
 
-# Sets what a line of key=value says.
+# Sets variables from a line of key=value.
 import() {
 	for pair in $1; do
 		case $pair in
@@ -20,7 +20,7 @@ import() {
 bytes=0 query_ns=0 copy_ns=0 leading_ns=0 port_ns=0 full_ns=0 loop_ns=0
 
 load kverbs && load kverbs_emu devices=1 ports=2 && load kverbs_cabench || exit 1
-# Whatever booting or loading has left to do.
+# Let work left from booting or loading finish.
 sleep 2
 
 if line=$(ca_cost emu0) && import "$line" && [ "$copy_ns" -gt 0 ]; then

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # In the guest: the command kverbs (tools/kverbs), which is in /bin, with devices of
-# the emulated HCA. Each document of JSON goes to the host as one line of results
-# that begins with "json: ": whether it is valid is seen there.
+# the emulated HCA. Each JSON document goes to the host as one line of results that begins
+# with "json: "; the host checks that it is valid.
 
 CONFIG=/sys/kernel/config/kverbs_emu
 EMU=$DEBUGFS/kverbs_emu
@@ -15,7 +15,7 @@ RAIL=$CONFIG/rail0
 # shellcheck source=tool_lib.sh
 . /bin/tool_lib.sh
 
-# json_has pattern...: blanks do not count.
+# json_has pattern...: ignores blanks.
 json_has() {
 	json
 	sed -i 's/: */:/g; s/, */,/g; s/\([[{]\) */\1/g; s/ *\([]}]\)/\1/g' /tmp/line
@@ -46,7 +46,7 @@ until_seen() {
 	done
 }
 
-# As a user without any privilege.
+# Runs a command as an unprivileged user.
 as_user() {
 	su user -s /bin/sh -c "$*"
 }
@@ -98,7 +98,7 @@ lists() {
 		until_lists '^emu0  *2  *active '
 }
 
-# Its image follows the event.
+# The device's image (its cached attributes) follows the event.
 until_lists() {
 	tries=0
 	until kverbs list | grep -q -e "$1"; do
@@ -176,7 +176,7 @@ shows_json() {
 		json_has '"netdev":"dummy0"' '"gid":"::ffff:10.0.0.1","type":"RoCE v2"'
 }
 
-# Nothing that a terminal would obey.
+# The output must not contain control characters for the terminal.
 bears_odd_names() {
 	gives 1 kverbs show "$(printf 'a\033[2Jb')" && err 'no device a?\[2Jb. There are' &&
 		gives 1 kverbs show "" && err 'no device \. There are' &&
@@ -188,7 +188,7 @@ shows_violations() {
 	before=$(violations)
 	echo "0 0x8001" >$CONFIG/rail0/port1/pkeys
 	echo "initiator=emu0 target=rail0 timeout=5" >"$DEBUGFS/kverbs_pingpong/run"
-	# Before the next event, with which the kernel would ask the port by itself.
+	# Before the next event, after which the kernel would query the port by itself.
 	after=$(violations)
 	echo "0 0xffff" >$CONFIG/rail0/port1/pkeys
 	unload kverbs_pingpong
@@ -208,7 +208,7 @@ refuses_names() {
 		gives 1 kverbs show emu1 --port 7 && err 'no port 7, only port 1$'
 }
 
-# A file that is no device's; the devices are listed all the same.
+# A file that belongs to no device; the devices are still listed.
 bears_strangers() {
 	mknod $NODES/alien c 1 3
 	gives 1 kverbs list
@@ -231,7 +231,8 @@ tells_full_disk() {
 
 # --- monitor -----------------------------------------------------------------------
 
-# monitors argument...: in the background, until it watches; not for ever.
+# monitors argument...: starts it in the background, with a time limit, and waits until it
+# watches.
 monitors() {
 	: >/tmp/watching
 	timeout -s KILL 60 kverbs monitor "$@" >/tmp/monitor 2>/tmp/watching &
@@ -239,7 +240,7 @@ monitors() {
 	until_seen '^watching' /tmp/watching
 }
 
-# ends [signal]: well, by it or by itself.
+# ends [signal]: checks that it ends with success, by the signal or by itself.
 ends() {
 	[ $# -eq 0 ] || kill "-$1" $monitor
 	status=0
@@ -292,8 +293,8 @@ monitors_json() {
 		'"event": "port_active", .*"state": "active"}$'
 }
 
-# Of 201 events 128 wait for a reader that does not read; the others are counted. It reads
-# again when all of them have been told.
+# Of 201 events, 128 are queued for a reader that does not read; the others are counted as
+# lost. It reads again after all of them have been sent.
 monitors_overflow() {
 	monitors emu0 || return 1
 	kill -STOP $monitor
@@ -327,7 +328,7 @@ monitors_coming_and_going() {
 		'rail1/1  *port_error' && count_is 3 /tmp/monitor .
 }
 
-# While it watches; others go on.
+# The only watched device goes, so the command ends; with other devices it carries on.
 monitors_removal() {
 	monitors rail0 || return 1
 	echo 0 >$RAIL/enable
@@ -352,7 +353,7 @@ registers() {
 			'"count":4,"register_ns":{"min":[1-9][0-9]*,"mean":[1-9]' '}}$'
 }
 
-# Of memory that is a dma-buf, too, and with the name of a driver that is not there.
+# Also with memory of a dma-buf, and with the name of a driver that does not exist.
 registers_by_path() {
 	gives 0 kverbs reg emu0 --peer nobody && out 'path  *host: ' &&
 		gives 1 kverbs reg emu0 --path peer && err 'gets at this memory in no way' \
@@ -379,7 +380,7 @@ tells_of_no_udmabuf() {
 	gives 1 kverbs reg emu0 --memory udmabuf && err 'udmabuf'
 }
 
-# The same of a device whose memory is not the system's.
+# The same with a device whose memory is not system memory.
 registers_gpu() {
 	gives 0 kverbs reg emu0 --memory /dev/fake_gpu0 --path peer &&
 		out 'path  *peer: memory of another device, through its driver fake_gpu0$' \

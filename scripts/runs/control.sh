@@ -43,7 +43,7 @@ reads() {
 	}
 }
 
-# port_shows <text> <device/port> <attribute>: as sysfs shows it.
+# port_shows <text> <device/port> <attribute>: checks an attribute in sysfs.
 port_shows() {
 	grep -q -i "$1" "/sys/class/infiniband/${2%/*}/ports/${2#*/}/$3" || {
 		echo "$2 $3: $(cat "/sys/class/infiniband/${2%/*}/ports/${2#*/}/$3")"
@@ -51,7 +51,8 @@ port_shows() {
 	}
 }
 
-# soon command...: the midlayer's caches follow events a moment later.
+# soon command...: retries, because the midlayer's caches follow events a moment
+# later.
 soon() {
 	tries=0
 	until "$@" >/tmp/soon; do
@@ -64,7 +65,8 @@ soon() {
 	done
 }
 
-# tells <event's text> command...: what the core passes on is traced.
+# tells <event's text> command...: checks by tracing that the core passes on the
+# event.
 tells() {
 	want=$1
 	shift
@@ -77,7 +79,7 @@ tells() {
 	}
 }
 
-# How often a fault could have been injected, and how often it was.
+# Reads how often a fault could have been injected, and how often it was.
 asked() {
 	sed -n "s/^$2 \(.*\) .*/\1/p" "$FAULTS/$1/faults/injected"
 }
@@ -233,7 +235,7 @@ netdevs() {
 
 # --- traffic -------------------------------------------------------------------
 
-# A run that must fail, with this in the kernel's log.
+# A run that must fail, with this text in the kernel's log.
 pingpong_fails() {
 	want=$1
 	shift
@@ -274,7 +276,7 @@ pkeys_part() {
 
 # --- faults --------------------------------------------------------------------
 
-# once <device> <kind>: at least one was injected.
+# once <device> <kind>: checks that at least one fault was injected.
 once() {
 	[ "$(injected "$1" "$2")" -gt 0 ] || {
 		echo "no $2 on $1"
@@ -289,7 +291,7 @@ comp_errors() {
 		once emu0 comp_error && no_faults emu0 && runs
 }
 
-# How many work requests run until one goes wrong, from a seed.
+# Counts the work requests until one fails, for a seed.
 until_error() {
 	fault emu0 seed "$1"
 	pingpong timeout=5 op=write window=1 pairs=1 iters=100000

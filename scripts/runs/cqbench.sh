@@ -7,11 +7,11 @@
 CQBENCH=$DEBUGFS/kverbs_cqbench
 CONTEXTS="direct softirq thread workqueue unbound"
 
-# What the last run gave.
+# Results of the last run.
 each_ps=0 per_s=0 bursts=0 schedules=0
 
-# cqbench key=value...: one run; its result is in $line, and in the variables
-# above.
+# cqbench key=value...: performs one run and leaves its result in $line and the
+# variables above.
 cqbench() {
 	line='' each_ps=0 per_s=0 bursts=0 schedules=0
 	if ! echo "$*" >"$CQBENCH/run"; then
@@ -29,8 +29,8 @@ cqbench() {
 }
 
 # cost <context> [key=value...]: sets cost_ps, what a completion costs beyond a
-# plain loop of ib_poll_cq(), in thousandths of a nanosecond. Leaves in $line
-# and the variables above what the context's run gave.
+# plain loop of ib_poll_cq(), in thousandths of a nanosecond. Leaves the result
+# of the context's run in $line and the variables above.
 cost() {
 	cost_ctx=$1
 	shift

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # In the guest: every polling context, operation and a few sizes. Throughput is
-# taken with 64 messages outstanding, latency with one.
+# measured with 64 messages outstanding, latency with one.
 
 # shellcheck source=pingpong.sh
 . /bin/pingpong.sh
 
 SIZES="64 4096 65536"
 
-# Under emulation a message costs microseconds, and its bytes weigh the more.
+# Under emulation a message costs microseconds, and its bytes matter more.
 count_for() {
 	case $1 in
 	64) count=10000 ping=300 ;;
@@ -18,7 +18,7 @@ count_for() {
 	esac
 }
 
-# One line of the table, which the host prints as it comes.
+# Sends one line of the table, which the host prints as it arrives.
 show() {
 	result "progress: $(printf '%-10s %-10s %6s %10s %8s %9s %9s %7s %9s' "$@")"
 }

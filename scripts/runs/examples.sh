@@ -4,12 +4,12 @@
 # In the guest: the examples of the documentation, on two devices. The programs
 # ca_ioctl and ca_uring are in the path.
 
-# said <what> <how often>: in the kernel log.
+# said <what> <how often>: checks the kernel log.
 said() {
 	[ "$(dmesg | grep -c "$1")" -eq "$2" ] || fail "not $2 times in the log: $1"
 }
 
-# soon_said <what>: in the kernel log before long.
+# soon_said <what>: waits a short time for it in the kernel log.
 soon_said() {
 	tries=100
 	until dmesg | grep -q "$1"; do
@@ -73,7 +73,8 @@ soon_said 'watch: wire0: port 1 is in state 1$'
 echo 1 >/sys/class/infiniband/wire0/up
 soon_said 'watch: wire0: port active$'
 soon_said 'watch: wire0: port 1 is in state 4$'
-# Events come in order: one of that would have come before.
+# Events arrive in order: one caused by the refused write would have arrived by
+# now.
 said 'watch: wire0: port error$' 1
 unload watch
 unload wire

@@ -1,8 +1,8 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest: the randomised exerciser alone. PARAMS are those of its module, with
-# commas between them. CONTRACT is what the contract checker does.
+# In the guest: runs only the randomised exerciser. PARAMS holds its module's parameters,
+# separated by commas. CONTRACT is the mode of the contract checker.
 
 load kverbs contract="${CONTRACT:-warn}"
 load kverbs_emu
@@ -10,7 +10,7 @@ load kverbs_kunit
 contract_begins
 # shellcheck disable=SC2046
 load kunit_exercise $(echo "$PARAMS" | tr , ' ')
-# What it said; a sequence is a line for each operation there.
+# Its messages; a sequence has one line there for each operation.
 dmesg | sed -n 's/.*random_calls_do_what_the_model_says: //p' | awk '
 	function replay() { if (text != "") print "exercise: " with " --replay " text; text = "" }
 	/^replay with: / { replay(); sub(/^replay with: /, ""); with = $0; next }
@@ -18,5 +18,6 @@ dmesg | sed -n 's/.*random_calls_do_what_the_model_says: //p' | awk '
 	{ replay() }
 	!/FAILED/ { print "exercise: " $0 }
 	END { replay() }' >"$RESULTS"
-# It destroys what is in use, posts in any state, and uses devices as no client of theirs.
+# It destroys objects in use, posts in any state, and uses devices without being their
+# client.
 contract_kept kunit_exercise 7 8 11 12

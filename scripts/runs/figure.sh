@@ -1,10 +1,10 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest, under -icount: a nanosecond is an instruction. What a message
-# between queue pairs of one device costs, as in scripts/bench hca. The limits are
-# MAX_SEND and MAX_PINGPONG for a SEND of 64 bytes with 64 outstanding and with
-# one, and MAX_COPY, per cent of what memcpy() costs, for 64 KiB.
+# In the guest, under -icount: a nanosecond is an instruction. Measures what a
+# message between queue pairs of one device costs, as scripts/bench hca does. The
+# limits are MAX_SEND and MAX_PINGPONG for a SEND of 64 bytes with 64 outstanding
+# and with one, and MAX_COPY for 64 KiB, in per cent of the cost of memcpy().
 
 # shellcheck source=pingpong.sh
 . /bin/pingpong.sh
@@ -36,7 +36,7 @@ for ko in kverbs kverbs_emu; do
 	load $ko || exit 1
 done
 load kverbs_pingpong run=0 || exit 1
-# Whatever booting or loading has left to do.
+# Let work left from booting or loading finish.
 sleep 2
 
 cost send 64 64 20000 &&

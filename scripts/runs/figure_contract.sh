@@ -1,10 +1,9 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest, under -icount: a nanosecond is an instruction. What the contract
-# checker adds to ib_post_send(), ib_post_recv() and ib_post_srq_recv(), beyond the
-# driver's own method. MAX_OFF and MAX_WARN are the limits while it is off and while it
-# warns.
+# In the guest, under -icount: a nanosecond is an instruction. Measures what the contract
+# checker adds to ib_post_send(), ib_post_recv() and ib_post_srq_recv(), on top of the
+# driver's own method. MAX_OFF and MAX_WARN are the limits for the modes off and warn.
 
 # shellcheck source=cqbench.sh
 . /bin/cqbench.sh
@@ -27,8 +26,8 @@ post_cost() {
 }
 
 # difference <verb> <mode> <context> <context to compare with, while the checker is off>:
-# sets more, the middle one of five. Where a run's memory lies makes a difference of some
-# instructions too, so what is compared is measured in turn.
+# sets more, the median of five. The placement of a run's memory also makes a difference of
+# some instructions, so the two are measured alternately.
 difference() {
 	: >/tmp/differences
 	for _ in 1 2 3 4 5; do
@@ -61,12 +60,12 @@ done
 for verb in post recv srq; do
 	check_cost $verb off direct bare "$MAX_OFF"
 	check_cost $verb warn direct bare "$MAX_WARN"
-	# By a done(), and in hard interrupt: what it costs there without the checker is not
-	# the driver's method's alone.
+	# Posts from a done() and in hard interrupt: there the cost without the checker is
+	# more than that of the driver's method.
 	for ctx in softirq workqueue thread hardirq; do
 		check_cost $verb warn $ctx $ctx "$MAX_WARN"
 	done
 done
-# None of it may have been a report.
+# None of this may have caused a report.
 check "the checker found nothing" \
 	[ "$(grep -c '^report=' "$DEBUGFS/kverbs/contract")" = 0 ]

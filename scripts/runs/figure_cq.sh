@@ -1,10 +1,10 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest, under -icount: a nanosecond is an instruction. What a completion
-# costs from the return of ib_poll_cq() to done(), in batches of 16, and how
-# often a burst schedules the polling context. MAX_COST and MAX_SCHEDULES are the
-# limits.
+# In the guest, under -icount: a nanosecond is an instruction. Measures what a
+# completion costs from the return of ib_poll_cq() to done(), in batches of 16,
+# and how often a burst schedules the polling context. MAX_COST and MAX_SCHEDULES
+# are the limits.
 
 # shellcheck source=cqbench.sh
 . /bin/cqbench.sh

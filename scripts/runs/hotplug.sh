@@ -1,13 +1,13 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest: devices and clients that come and go, in every way and at any moment,
-# with traffic. Documentation/hotplug.rst tells what is promised.
+# In the guest: devices and clients come and go, in every way and at any moment, with traffic.
+# Documentation/hotplug.rst states the guarantees.
 #
-# CYCLES: how often (20); BOUND: milliseconds that remove(), the unplugging of a device and
-# the unloading of the client may take (2000); CASES: which groups of checks, with colons
-# between (all); FAULT: a bug of kverbs_hotplug's; TRIES: how often it is looked, 20 times
-# a second, whether what must come has come (300). The programs need /bin/ca_hotplug.
+# CYCLES: number of repetitions (20); BOUND: milliseconds that remove(), the unplugging of a
+# device and the unloading of the client may take (2000); CASES: groups of checks, separated by
+# colons (all); FAULT: a deliberate bug of kverbs_hotplug; TRIES: how often, 20 times a second,
+# to check for an expected event (300). The programs need /bin/ca_hotplug.
 
 # shellcheck source=ca_cases.sh
 . /bin/ca_cases.sh
@@ -20,7 +20,7 @@ FAULT=${FAULT:-fault=none}
 TRIES=${TRIES:-300}
 CASES=${CASES:-devices:clients:both:netdevs:cpus:peers:moments:orders:programs}
 
-# What took longest so far: remove() in microseconds, the others in milliseconds.
+# Longest times so far: of remove() in microseconds, the others in milliseconds.
 longest=0 longest_unplug=0 longest_unload=0
 KINDS="direct softirq thread workqueue unbound plain"
 OPERATIONS="sends writes reads atomics"
@@ -30,7 +30,7 @@ put() {
 	echo "$1" >"$2"
 }
 
-# With the contract checker on.
+# Loads the modules with the contract checker on.
 load_core() {
 	load kverbs contract=warn && grep -qx warn /sys/module/kverbs/parameters/contract
 }
@@ -40,8 +40,8 @@ insert_client() {
 	insmod /modules/kverbs_hotplug.ko bound_ms="$BOUND" "$FAULT" "$@"
 }
 
-# Sets hundredths, the seconds since the boot times hundred; without leading zeros, which
-# would make it octal.
+# Sets hundredths, the time since boot in 1/100 s, without leading zeros, which would make it
+# octal.
 clock() {
 	read -r hundredths _ </proc/uptime
 	hundredths=${hundredths%.*}${hundredths#*.}
@@ -50,7 +50,7 @@ clock() {
 	done
 }
 
-# timed <command>...: within the bound. Sets took, in milliseconds.
+# timed <command>...: checks that it ends within the bound. Sets took, in milliseconds.
 timed() {
 	clock
 	began=$hundredths
@@ -63,7 +63,7 @@ timed() {
 	}
 }
 
-# It tells the log how long its longest remove() took.
+# On unloading, the client logs how long its longest remove() took.
 remove_client() {
 	dmesg -c >/dev/null
 	timed rmmod kverbs_hotplug || return 1
@@ -78,7 +78,7 @@ remove_client() {
 	done </tmp/dmesg
 }
 
-# tell_longest <what>: and begin anew
+# tell_longest <what>: reports the longest times, and resets them
 tell_longest() {
 	result "progress: $1: remove() took $longest us, unplugging $longest_unplug ms," \
 		"unloading the client $longest_unload ms at most"
@@ -96,13 +96,13 @@ count_in() {
 	value=${value%% *}
 }
 
-# count <key>: sets value, to a count of kverbs_hotplug's.
+# count <key>: sets value to a counter of kverbs_hotplug.
 count() {
 	read -r counts <"$HOTPLUG/stats"
 	count_in "$counts" "$1"
 }
 
-# zero <keys>: what is not to be.
+# zero <keys>: checks that these counters are 0.
 zero() {
 	for key in "$@"; do
 		count "$key"
@@ -113,7 +113,7 @@ zero() {
 	done
 }
 
-# moved <count> <keys>: each of these has come to that.
+# moved <count> <keys>: checks that each of these counters has reached the count.
 moved() {
 	least=$1
 	shift
@@ -126,19 +126,20 @@ moved() {
 	done
 }
 
-# traffic <count>: each kind of queue has done that many requests, and there were as many
-# of each operation.
+# traffic <count>: checks that each kind of queue has completed at least that many requests,
+# and that each operation has completed as often.
 traffic() {
 	# shellcheck disable=SC2086
 	moved "$1" $KINDS $OPERATIONS
 }
 
-# states <count>: that many times a queue pair in each state was left to remove().
+# states <count>: checks that remove() found a queue pair in each state at least that many
+# times.
 states() {
 	moved "$1" reset init rtr rts sqd sqe err
 }
 
-# No device is there: all that was posted has completed, once, and in time.
+# With no device left, checks that every posted request has completed, once, and in time.
 accounted() {
 	zero lost doubled late wrong idle over || return 1
 	ended=0
@@ -153,7 +154,7 @@ accounted() {
 	fi
 }
 
-# More than in the counts before: each kind of queue has sent.
+# Compared with the earlier counters, each kind of queue has sent.
 has_grown() {
 	for key in $KINDS; do
 		count_in "$before" "$key"
@@ -163,7 +164,7 @@ has_grown() {
 	done
 }
 
-# Traffic moves, now, on each kind of queue.
+# Checks that traffic moves now, on each kind of queue.
 grows() {
 	read -r before <"$HOTPLUG/stats"
 	soon has_grown || {
@@ -176,18 +177,18 @@ on() {
 	put 1 "$CONFIG/$1/enable"
 }
 
-# In time.
+# Takes a device away, within the bound.
 off() {
 	timed put 0 "$CONFIG/$1/enable" || return 1
 	[ "$took" -le "$longest_unplug" ] || longest_unplug=$took
 }
 
-# However long somebody holds it up.
+# Takes a device away without a time limit, as something holds it up.
 off_held() {
 	put 0 "$CONFIG/$1/enable"
 }
 
-# soon command...: what happens a moment later.
+# soon command...: retries, for what happens a moment later.
 soon() {
 	tries=0
 	until "$@"; do
@@ -201,7 +202,7 @@ off_both() {
 	off emu0 && off emu1
 }
 
-# Everything is unplugged, and accounted for; the modules go.
+# Unplugs everything, checks the accounts, and unloads the modules.
 finish() {
 	check "$1: the devices go in time" off_both
 	check "$1: each request has completed once, in time" accounted
@@ -214,7 +215,7 @@ finish() {
 
 # --- devices and clients -----------------------------------------------------------
 
-# The <n>-th.
+# Takes the <n>-th device away and brings it back.
 device_cycle() {
 	off emu$((n % 2)) && on emu$((n % 2))
 }
@@ -230,7 +231,7 @@ cycles() {
 	done
 }
 
-# holds <command>: as processes have the devices open
+# holds <command>: runs it while processes have the devices open
 holds() {
 	: >/tmp/hold
 	ca_hotplug hold emu0 /tmp/hold >/tmp/held0 &
@@ -245,7 +246,8 @@ holds() {
 	return 1
 }
 
-# The programs have seen devices go: a tenth of the times that each of these went.
+# Checks that the programs saw devices go: at least a tenth of the times that each of these
+# went.
 handles_seen() {
 	read -r seen0 </tmp/held0
 	read -r seen1 </tmp/held1
@@ -265,7 +267,7 @@ case_devices() {
 	finish devices
 }
 
-# With a device there.
+# Needs a registered device.
 client_cycle() {
 	insert_client first="$n" && moved 1 adds && soon traffic 1 && zero failed errors &&
 		remove_client
@@ -278,15 +280,16 @@ case_clients() {
 	unload_all
 }
 
-# far <name>: sets far, how often that loop has gone round.
+# far <name>: sets far to the number of rounds of that loop.
 far() {
 	far=
 	read -r far <"/tmp/loop.$1"
 	[ -n "$far" ] || far=0
 }
 
-# loop <name> <other> <number> <command>...: so often, and until the other has come as
-# far. Sets overlap: how often the other has gone round meanwhile.
+# loop <name> <other> <number> <command>...: repeats the command that often, and until the
+# other loop has done as many rounds. Sets overlap: the rounds of the other loop in the
+# meantime.
 loop() {
 	me=$1 other=$2 number=$3
 	shift 3
@@ -306,7 +309,7 @@ loop() {
 	put "$longest_unplug" "/tmp/loop.$me.unplug"
 }
 
-# at_once <number> <command> <command>: each so often at least, at the same time.
+# at_once <number> <command> <command>: runs both concurrently, each at least that often.
 at_once() {
 	rm -f /tmp/loop.*
 	put 0 /tmp/loop.this
@@ -316,14 +319,15 @@ at_once() {
 	loop this that "$1" "$3"
 	this=$?
 	wait $that && [ $this -eq 0 ] || return 1
-	# The other shell's.
+	# The result of the other shell.
 	read -r took </tmp/loop.that.unplug
 	[ "$took" -le "$longest_unplug" ] || longest_unplug=$took
 	result "progress: $n of $3, $overlap of $2 meanwhile"
 	[ "$overlap" -ge $(($1 - 2)) ]
 }
 
-# Whether a device is there when the client comes is by chance: met counts them.
+# It is a matter of chance whether a device exists when the client arrives: met counts those
+# that do.
 loose_client_cycle() {
 	insert_client first="$n" && zero failed errors && count adds || return 1
 	met=$((met + value))
@@ -348,18 +352,19 @@ port_is() {
 
 PORT=/sys/class/infiniband/roce0/ports/1
 
-# ndev_is <name>: the GID is of that network device.
+# ndev_is <name>: checks that the GID belongs to that network device.
 ndev_is() {
 	grep -qsx "$1" $PORT/gid_attrs/ndevs/0
 }
 
-# No GID, and no network device of one; those that cannot be read are empty.
+# Checks that there is no GID and no network device of one; attributes that cannot be read
+# count as empty.
 gids_are_gone() {
 	! grep -qv '^0000:0000:0000:0000:0000:0000:0000:0000$' $PORT/gids/* &&
 		! grep -qs . $PORT/gid_attrs/ndevs/*
 }
 
-# While it is up, where the kernel can: not Debian's 6.1.
+# Renames it while it is up, if the kernel can: Debian's 6.1 cannot.
 rename() {
 	case $(uname -r) in
 	6.1.*) ip link set hp0 down && ip link set hp0 name hp1 && ip link set hp1 up ;;
@@ -367,7 +372,7 @@ rename() {
 	esac
 }
 
-# A port that is bound to a network device that gets another name, goes and comes back.
+# A port is bound to a network device that is renamed, goes and comes back.
 netdev_cycle() {
 	ip link add hp0 type dummy && ip link set hp0 up && put hp0 $CONFIG/roce0/netdev &&
 		on roce0 && soon ndev_is hp0 && grows || return 1
@@ -394,7 +399,7 @@ case_netdevs() {
 
 CPU1=/sys/devices/system/cpu/cpu1/online
 
-# Traffic moves while the CPU is gone, and on a device that came meanwhile.
+# Traffic moves while the CPU is offline, also on a device that was added meanwhile.
 cpu_cycle() {
 	put 0 $CPU1 && grows && off emu0 && on emu0 && grows && put 1 $CPU1 && off emu1 &&
 		put 0 $CPU1 && on emu1 && grows && put 1 $CPU1
@@ -415,7 +420,7 @@ case_cpus() {
 
 # --- peers ------------------------------------------------------------------------------
 
-# Of emu0: of the runs between the two mostly, for their messages are long.
+# Counts of emu0: mostly of the runs between the two devices, whose messages are long.
 sent() {
 	read -r sent </sys/class/infiniband/emu0/ports/1/counters/port_xmit_data
 }
@@ -433,7 +438,7 @@ start_run() {
 	soon has_sent $((sent + 500000))
 }
 
-# It has ended, and says that a device has gone: ENODEV.
+# Checks that the run has ended and reports that a device has gone: ENODEV.
 run_lost_device() {
 	! wait "$1" && grep -q ' err=-19 ' "$DEBUGFS/kverbs_pingpong/result"
 }
@@ -468,19 +473,19 @@ is_gone() {
 	[ ! -e "/sys/class/infiniband/$1" ]
 }
 
-# The device of kverbs_hotplug goes by itself; then its name is free.
+# kverbs_hotplug's device goes by itself; afterwards its name is free.
 went() {
 	soon is_gone hotplug0 && device off
 }
 
-# Processes that are there, and asleep until something happens in the kernel.
+# Checks that these processes exist and are blocked in the kernel.
 blocked() {
 	for pid in "$@"; do
 		grep -q '^State:.*D' "/proc/$pid/status" || return 1
 	done
 }
 
-# ended <pid>...: each, with success
+# ended <pid>...: checks that each ends with success
 ended() {
 	for pid in "$@"; do
 		wait "$pid" || return 1
@@ -492,12 +497,13 @@ others_pass() {
 	insmod /modules/kverbs_pingpong.ko run=0 && rmmod kverbs_pingpong && off emu1 && on emu1
 }
 
-# held <what> <pid>...: those wait for whom the gate holds up in <what>, and nobody else
-# does; they end in time when it opens.
+# held <what> <pid>...: checks that while the gate holds a callback in <what>, these processes
+# wait and no others do, and that they end in time when it opens.
 held() {
 	word=$1
 	shift
-	# What the others do wakes them up to look; who has ended is never blocked again.
+	# Other activity wakes them up briefly to check; a process that has ended never blocks
+	# again.
 	soon gate_waits "$word" && soon blocked "$@" && others_pass && gate_waits "$word" &&
 		soon blocked "$@" && gate_waits "$word" && gate go && timed ended "$@"
 }
@@ -510,7 +516,7 @@ unplug_in_add() {
 	held add $adder $! && is_gone emu0 && gate off && on emu0
 }
 
-# ib_unregister_device() while ib_register_device() is under way.
+# ib_unregister_device() while ib_register_device() is running.
 unregister_in_register() {
 	gate add hotplug0
 	device on &
@@ -533,8 +539,8 @@ unregister_in_remove() {
 	held remove $! && went
 }
 
-# The event says that the device is broken; the work item that its handler queues takes
-# it away, and still uses it.
+# The event reports that the device is broken; the work item that its handler queues removes
+# the device, and still uses it.
 unregister_in_event() {
 	gate event hotplug0 unplug && device on && device fatal && soon gate_waits event ||
 		return 1
@@ -550,7 +556,7 @@ unplug_in_remove() {
 	held remove $remover $! && is_gone emu0 && on emu0
 }
 
-# The other way round: the client is unloaded as the device goes.
+# The other way round: the client is unloaded while the device goes.
 unload_in_remove() {
 	gate remove emu0
 	off_held emu0 &
@@ -606,8 +612,8 @@ in_use() {
 	done
 }
 
-# unload_order <names>: in this order, all modules, with those that provide memory if they
-# are among them. What is used by another one cannot go.
+# unload_order <names>: unloads all modules in this order, including those that provide memory
+# if they are listed. A module that another one uses cannot go.
 unload_order() {
 	insert_all && load kverbs_pingpong run=0 || return 1
 	case " $* " in
@@ -624,7 +630,7 @@ unload_order() {
 	done
 }
 
-# A run between two devices holds kverbs_pingpong, and nothing else: it loses the devices.
+# A run between two devices holds kverbs_pingpong and no other module: it loses the devices.
 unload_in_run() {
 	insert_all && load kverbs_pingpong run=0 && start_run || return 1
 	in_use kverbs_pingpong kverbs && timed rmmod kverbs_hotplug &&
@@ -632,7 +638,7 @@ unload_in_run() {
 		run_lost_device "$run" && rmmod kverbs_pingpong kverbs kverbs_p2pdma kverbs_peer_mem
 }
 
-# A directory, and an open file, hold a module too.
+# A configfs directory or an open file also holds a module.
 held_modules() {
 	insert_all && mkdir $CONFIG/held || return 1
 	in_use kverbs_emu && rmdir $CONFIG/held || return 1

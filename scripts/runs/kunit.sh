@@ -1,13 +1,13 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest: every KUnit module in turn, which runs its suites as it loads.
-# SCALE multiplies the stress counts. CONTRACT is what the contract checker does. UNWATCHED
-# names modules, with colons between, during which it is off: posts and polls go straight to
-# the driver then, as they do in production.
+# In the guest: loads every KUnit module in turn, which runs its suites as it loads. SCALE
+# multiplies the stress counts. CONTRACT is the mode of the contract checker. UNWATCHED
+# lists modules, separated by colons, for which the checker is off: posts and polls then go
+# straight to the driver, as in production.
 
-# breaks <module>: prints the rules that its cases break on purpose: they destroy what is in
-# use, post in any state, are no clients of the device that they use, and so on.
+# breaks <module>: prints the rules that its cases break on purpose: they destroy objects in
+# use, post in any state, use a device without being its client, and so on.
 breaks() {
 	case $1 in
 	kunit_ca_async) echo 5 8 ;;
@@ -23,7 +23,7 @@ breaks() {
 	esac
 }
 
-# contract <mode>: of the checker, from now on
+# contract <mode>: sets the mode of the checker
 contract() {
 	echo "$1" >/sys/module/kverbs/parameters/contract
 	grep -qx "$1" /sys/module/kverbs/parameters/contract || fail "the checker is not $1"

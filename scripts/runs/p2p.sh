@@ -1,20 +1,21 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest, on a machine of scripts/p2p-machine: an RDMA peer, peer-to-peer memory
-# and a DMA engine; each byte of each step is checked.
+# In the guest, on a machine of scripts/p2p-machine: moves data between an RDMA peer,
+# peer-to-peer memory and a DMA engine, and checks each byte of each step.
 #
-# IN_SWITCH=bus: data move within a switch, past the host bridge; none: that is left out,
-# see below. ACROSS=host: the host bridge forwards what goes to other ports; refused: it
-# is not known to. IN_SLOT=bus: so do data within a slot of a root port; host: the port
-# redirects them. NVME=bar_mem: the NVMe controller's memory buffer is provided by our
-# driver; kernel: by the kernel's own. OWN=1: our provider keeps the memory on any kernel.
+# IN_SWITCH=bus: data move within a switch, bypassing the host bridge; none: that case is
+# skipped, see below. ACROSS=host: the host bridge forwards requests to other ports;
+# refused: it is not known to. IN_SLOT=bus: data also move directly within a slot of a
+# root port; host: the port redirects them. NVME=bar_mem: our driver provides the NVMe
+# controller's memory buffer; kernel: the kernel's own driver does. OWN=1: our provider
+# manages the memory on any kernel.
 # shellcheck disable=SC2154
 
 # shellcheck source=p2p_lib.sh
 . /bin/p2p_lib.sh
 
-# moves <how the CA gets there> <how the engine does> <what to set up>
+# moves <how the CA reaches the memory> <how the engine does> <setup arguments>
 moves() {
 	hca_way=$1
 	engine_way=$2
@@ -28,7 +29,7 @@ moves() {
 	return $moved
 }
 
-# refused_setup <errno> <what to set up>
+# refused_setup <errno> <setup arguments>
 refused_setup() {
 	want=$1
 	shift
@@ -39,7 +40,7 @@ refused_setup() {
 	return $was_refused
 }
 
-# One of those nearest, each of which is in the same switch.
+# Expects one of the nearest providers, all of which are in the same switch.
 finds_nearest() {
 	session_open
 	session setup hca=emu0 peer=emu1 engine="$edu0" && tells distance=8
@@ -52,7 +53,7 @@ finds_nearest() {
 	return $found
 }
 
-# The peer's CA is the system's own.
+# The peer's CA uses system memory.
 no_place() {
 	session_open
 	session_fails 19 setup hca=emu1 peer=emu0 engine="$edu0" && tells step=clients
@@ -61,7 +62,8 @@ no_place() {
 	return $was_refused
 }
 
-# What all providers have left; the kernel's driver has queues in the memory of its own.
+# Free memory of all providers; the kernel's driver keeps queues in the memory of its
+# provider.
 available() {
 	cat "$PCI"/devices/*/p2pmem/available
 }
@@ -84,8 +86,8 @@ fi
 before=$(available)
 check "the nearest provider is found" finds_nearest
 
-# QEMU translates each request of a device behind its IOMMU, also those that a switch
-# would route by their bus address: what goes within a switch cannot be shown there.
+# QEMU translates every request of a device behind its IOMMU, even those that a switch
+# would route by bus address, so traffic within a switch cannot be tested there.
 if [ "$IN_SWITCH" = bus ]; then
 	check "RDMA, engine and back within a switch" \
 		moves bus bus engine="$edu0" provider="$iv0"

@@ -1,9 +1,9 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest, under -icount: a nanosecond is an instruction. What it takes to allocate
-# and to free a page of peer-to-peer memory, MAX_PAGE at most, also where nine tenths of
-# the provider's memory are allocated.
+# In the guest, under -icount: a nanosecond is an instruction. Checks that allocating
+# and freeing a page of peer-to-peer memory costs at most MAX_PAGE, even when nine
+# tenths of the provider's memory are allocated.
 
 MAX_PAGE=${MAX_PAGE:-400}
 # shellcheck source=p2p_lib.sh
@@ -11,7 +11,7 @@ MAX_PAGE=${MAX_PAGE:-400}
 
 load kverbs_p2pdma && load kverbs_bar_mem && load kverbs_p2pbench || exit 1
 provide "${iv0:?}"
-# Whatever booting or loading has left to do.
+# Let work left from booting or loading finish.
 sleep 2
 
 cat "$DEBUGFS/kverbs_p2pbench/cost" >/cost || fail "kverbs_p2pbench: no result"

@@ -1,8 +1,9 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest, on two processors: allocating and freeing pages of peer-to-peer memory
-# gains from the second CPU MIN_PERCENT of what threads gain that share nothing.
+# In the guest, on two processors: checks that for allocating and freeing pages of
+# peer-to-peer memory, the gain from the second CPU is at least MIN_PERCENT of the
+# gain of threads that share nothing.
 # shellcheck disable=SC2154
 
 MIN_PERCENT=${MIN_PERCENT:-85}

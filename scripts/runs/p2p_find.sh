@@ -1,8 +1,8 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest, under -icount: a nanosecond is an instruction. What it takes to find the
-# provider for 64 clients among 64, MAX_NS at most, and how that grows.
+# In the guest, under -icount: a nanosecond is an instruction. Checks that finding the
+# provider for 64 clients among 64 costs at most MAX_NS, and how that grows.
 
 MAX_NS=${MAX_NS:-5000000}
 

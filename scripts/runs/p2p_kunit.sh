@@ -1,8 +1,9 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest, which has ivshmem devices: the KUnit suites of peer-to-peer DMA, twice:
-# the kernel keeps the memory of providers, and we do. SCALE multiplies the stress counts.
+# In the guest, which has ivshmem devices: runs the KUnit suites of peer-to-peer DMA
+# twice: with the kernel managing the providers' memory, and with our code doing so. SCALE
+# multiplies the stress counts.
 
 for own in 0 1; do
 	load kverbs_p2pdma own_provider=$own || exit 1

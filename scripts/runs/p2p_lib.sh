@@ -26,7 +26,7 @@ unbind() {
 	echo "$1" >"$PCI/devices/$1/driver/unbind"
 }
 
-# provide <address>..: its memory is for everybody.
+# provide <address>..: publishes its memory.
 provide() {
 	for address in "$@"; do
 		check "$address provides memory" bind kverbs_bar_mem "$address"
@@ -42,7 +42,7 @@ is_gone() {
 	[ ! -e "$PCI/devices/$1" ]
 }
 
-# soon command...: the events that it depends on take their time. 30 s.
+# soon command...: retries for up to 30 s, as the events that it depends on take time.
 soon() {
 	tries=0
 	until "$@"; do
@@ -52,7 +52,7 @@ soon() {
 	done
 }
 
-# A session is a file that is open, number 4; its latest result is in $told.
+# A session is an open file, descriptor 4; its latest result is in $told.
 session_open() {
 	exec 4<>"$OFFLOAD"
 }
@@ -61,7 +61,7 @@ session_close() {
 	exec 4>&-
 }
 
-# session <command>: its status is that of the command.
+# session <command>: returns the status of the command.
 session() {
 	done=0
 	echo "$*" >&4 2>/tmp/session || done=1
@@ -78,7 +78,7 @@ session_fails() {
 	tells "status=-$want"
 }
 
-# tells <word>: it is in the latest result.
+# tells <word>: checks that it is in the latest result.
 tells() {
 	case " $told " in
 	*" $1 "*) ;;
@@ -86,7 +86,7 @@ tells() {
 	esac
 }
 
-# told_of <key>: prints its value.
+# told_of <key>: prints its value from the latest result.
 told_of() {
 	for pair in $told; do
 		[ "${pair%%=*}" != "$1" ] || echo "${pair#*=}"

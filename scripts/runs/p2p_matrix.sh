@@ -1,13 +1,13 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest, on the machine "tree" of scripts/p2p-machine: which pairs of functions
-# have which route, by a table; what ACS makes of it, by writes to config space; and the
-# command kverbs p2p, which is in /bin. Each document of JSON goes to the host as one
+# In the guest, on the machine "tree" of scripts/p2p-machine: checks the route of each
+# pair of functions against a table; the effect of ACS, by writes to config space; and
+# the command kverbs p2p, which is in /bin. Each JSON document goes to the host as one
 # line of results that begins with "json: ".
 #
-# ACROSS=host: the processors forward what goes through the host bridge (AMD Zen);
-# refused: they are not known to. OWN=1: our provider keeps the memory on any kernel.
+# ACROSS=host: the processors forward requests through the host bridge (AMD Zen);
+# refused: they are not known to. OWN=1: our provider manages the memory on any kernel.
 # shellcheck disable=SC2154
 
 # shellcheck source=p2p_lib.sh
@@ -43,8 +43,8 @@ route_has() {
 	done
 }
 
-# expect <what> <provider> <client> <hops> <map> <why>: in both directions, if the
-# client could provide, too.
+# expect <what> <provider> <client> <hops> <map> <why>: checks both directions if the
+# client could also provide.
 expect() {
 	distance=$4
 	[ "$5" != refused ] || distance=-1
@@ -88,7 +88,7 @@ config() {
 	od -An -v -t "u$3" -j "$2" -N "$3" "$PCI/devices/$1/config" | tr -d ' '
 }
 
-# acs_of <function>: prints where its ACS is; 13 is the capability's number
+# acs_of <function>: prints the offset of its ACS capability, which has number 13
 acs_of() {
 	at=256
 	while [ "$at" -ge 256 ]; do
@@ -110,7 +110,7 @@ set_acs() {
 	[ "$(config "$1" $((acs + 6)) 1)" -eq "$2" ]
 }
 
-# redirected <bits>: what is meant for a function of the same slot, by the port above it
+# redirected <bits>: the port above redirects requests for a function of the same slot
 redirected() {
 	port=$(bridge_above "$iv4")
 	set_acs "$port" "$1" || return 1
@@ -126,7 +126,7 @@ passed_on() {
 		route_has "$iv4" "$edu1" distance=2 map=bus why=common_bridge acs_ports=0
 }
 
-# The root port is above the switch, and no request of the switch's gets there.
+# The root port is above the switch, and requests within the switch do not get there.
 not_on_the_way() {
 	set_acs "$(bridge_above "$(bridge_above "$(bridge_above "$iv0")")")" 12 &&
 		route_has "$iv0" "$edu0" distance=4 map=bus acs_ports=0

@@ -1,9 +1,10 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest: peer-to-peer memory under RDMA, with the program p2p_rdma of tools/tests,
-# each of whose cases is a check. The machine is scripts/p2p-machine's, and what is where
-# are the variables that it prints. OWN=1: our provider does the work on any kernel.
+# In the guest: tests peer-to-peer memory with RDMA, by the program p2p_rdma of
+# tools/tests; each of its cases is a check. The machine is one of scripts/p2p-machine;
+# the variables that it prints hold the addresses. OWN=1: our provider does the work on
+# any kernel.
 
 # shellcheck source=ca_cases.sh
 . /bin/ca_cases.sh
@@ -13,7 +14,7 @@
 
 CONFIG=/sys/kernel/config/kverbs_emu
 
-# An HCA below a function of the bus goes with that, and may come back with it.
+# An HCA below a PCI function goes with the function, and may come back with it.
 place_goes() {
 	mkdir $CONFIG/placed && echo "$hca0" >$CONFIG/placed/pci &&
 		echo 1 >$CONFIG/placed/enable && [ -e /sys/class/infiniband/placed ] &&

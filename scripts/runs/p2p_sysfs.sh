@@ -1,9 +1,9 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest, on a machine of scripts/p2p-machine: p2pmem/ in sysfs, with the program
-# p2p_sysfs of tools/tests, each of whose cases is a check. OWN=1: our provider does the
-# work on any kernel.
+# In the guest, on a machine of scripts/p2p-machine: tests p2pmem/ in sysfs with the
+# program p2p_sysfs of tools/tests; each of its cases is a check. OWN=1: our provider
+# does the work on any kernel.
 
 # shellcheck source=ca_cases.sh
 . /bin/ca_cases.sh

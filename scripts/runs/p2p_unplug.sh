@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # In the guest, on a machine of scripts/p2p-machine with QEMU's monitor on the third
-# serial port: providers that go while their memory is allocated, and a list of clients
-# is bound to them. Who uses it sees errors; nothing is freed under anybody.
+# serial port: providers go while their memory is allocated and a list of clients is
+# bound to them. Users of the memory see errors; nothing is freed while in use.
 #
-# BY=button: devices are unplugged by the button at their slot; sysfs: as the button does
-# it, but not by the kernel's driver of slots, whose locks lockdep complains of (6.12).
-# SAYS: a word of what the log has of a provider that waits; empty: nothing. OWN=1: our
-# provider keeps the memory on any kernel.
+# BY=button: devices are unplugged by the button at their slot; sysfs: by the same steps,
+# but without the kernel's slot driver, whose locking lockdep complains about (6.12).
+# SAYS: a word from the log message about a provider that waits; empty: there is none.
+# OWN=1: our provider manages the memory on any kernel.
 # shellcheck disable=SC2154
 
 # shellcheck source=p2p_lib.sh
@@ -16,14 +16,14 @@
 
 MONITOR=/dev/ttyS2
 
-# Its greeting may come before stty does, and what the terminal echoes of it is a line
-# that has begun: the first newline may end an escape sequence, the second ends the line.
+# The monitor's greeting may arrive before stty runs, and the terminal's echo of it
+# begins a line: the first newline may end an escape sequence, the second ends the line.
 monitor() {
 	printf '\n\n%s\n' "$*" >$MONITOR
 }
 
-# unplug <name> <address>: as by the button at the slot, which asks the driver to let go.
-# BY=sysfs: as an administrator does, who waits for it.
+# unplug <name> <address>: acts like the button at the slot, which asks the driver to let
+# go. BY=sysfs: acts like an administrator, who waits for the removal.
 unplug() {
 	if [ "$BY" = button ]; then
 		monitor device_del "$1"
@@ -36,7 +36,7 @@ setup() {
 	session setup hca=emu0 peer=emu1 engine="$edu0" bytes=8192 "$@"
 }
 
-# Nobody gets memory of a provider that goes: it is not found, or has none.
+# No memory can be allocated from a provider that goes: it is not found, or has none.
 gives_none() {
 	exec 5>&4
 	session_open
@@ -47,23 +47,23 @@ gives_none() {
 	return $gave_none
 }
 
-# The CPU gets at it as before: that is the first step of a run. The others find that
-# the provider goes, or are as before, where the kernel keeps the memory.
+# The CPU can access the memory as before: that is the first step of a run. The other
+# steps find that the provider goes, or work as before if the kernel manages the memory.
 keeps_memory() {
 	session run seed="$SEED" || ! tells step=prepare && ! tells step=none
 }
 
-# failed <pid>: it ends, with an error.
+# failed <pid>: checks that it ends with an error.
 failed() {
 	! wait "$1"
 }
 
-# Its driver has let go, and what made it do so is not done.
+# The driver has let go, and the operation that caused this has not finished.
 waits() {
 	[ -z "$(driver_of "$1")" ] && is_there "$1" && kill -0 "$2"
 }
 
-# Our provider says what it waits for; so it does where the kernel has none of its own.
+# Our provider logs what it waits for, also if the kernel has no provider of its own.
 says_so() {
 	dmesg | grep "$1" | grep -q "$SAYS"
 }
@@ -72,7 +72,7 @@ stty -F $MONITOR raw -echo
 load kverbs_p2pdma own_provider="${OWN:-0}" && load kverbs_bar_mem && load kverbs_edu || exit 1
 load kverbs contract=warn && load kverbs_emu devices=2 pci="$hca0" && load kverbs_p2p_offload || exit 1
 
-# Who is told of it lets go at once, also in the midst of a run.
+# A session that is notified lets go at once, even in the middle of a run.
 provide "$nvme0"
 session_open
 check "a session uses the provider" setup
@@ -90,7 +90,7 @@ check "there is no provider to be found" session_fails 18 setup hca=emu0 peer=em
 	engine="$edu0"
 session_close
 
-# Who keeps it holds up the unplugging, until it is freed.
+# A session that keeps the memory holds up the unplugging until it frees it.
 provide "$iv0"
 session_open
 check "a session keeps memory of it" setup provider="$iv0" keep=1
@@ -103,7 +103,8 @@ check "the unplugging waits" waits "$iv0" $$
 session_close
 check "it ends when the memory is freed" soon is_gone "$iv0"
 
-# Likewise the unbinding of its driver. Whoever waits must not have the session's file.
+# Likewise the unbinding of its driver. The process that waits must not have the
+# session's file open.
 provide "$pair0"
 session_open
 check "another session keeps memory" setup keep=1
@@ -131,7 +132,7 @@ check "the device is gone" soon is_gone "$pair1"
 echo 1 >"$PCI"/rescan
 check "it is found again" soon is_there "$pair1"
 
-# A provider that is unbound, with nobody who keeps it, is not waited for.
+# Unbinding a provider whose memory no session keeps does not wait.
 provide "$pair1"
 session_open
 check "a session lets go" setup

@@ -1,8 +1,8 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest, under -icount: a nanosecond is an instruction. What an RDMA WRITE into
-# peer-to-peer memory costs, MAX_RATIO per cent at most of one into the system's memory,
+# In the guest, under -icount: a nanosecond is an instruction. Checks that an RDMA WRITE
+# into peer-to-peer memory costs at most MAX_RATIO per cent of one into system memory,
 # through either kind of region. The machine is scripts/p2p-machine's.
 
 MAX_RATIO=${MAX_RATIO:-110}
@@ -13,7 +13,7 @@ MAX_RATIO=${MAX_RATIO:-110}
 load kverbs_bar_mem || exit 1
 provide "${iv0:?}"
 load kverbs && load kverbs_emu devices=1 pci="${hca0:?}" && load kverbs_p2pwrite || exit 1
-# Whatever booting or loading has left to do.
+# Let work left from booting or loading finish.
 sleep 2
 
 cat "$DEBUGFS/kverbs_p2pwrite/cost" >/cost || fail "kverbs_p2pwrite: no result"

@@ -1,10 +1,10 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest: memory of two fake GPUs under RDMA, with the programs of tools/tests,
-# each of whose cases is a check. OPERATIONS and SEED are for the counts in sysfs.
-# GPUS=bar: their memory must be that of PCI devices. MOVES=1: the kernel can tell of
-# dma-bufs that move; MOVES=0: it cannot.
+# In the guest: tests memory of two fake GPUs with RDMA, by the programs of
+# tools/tests; each of their cases is a check. OPERATIONS and SEED are for the
+# counters in sysfs. GPUS=bar: their memory must be that of PCI devices. MOVES=1: the
+# kernel can notify of dma-bufs that move; MOVES=0: it cannot.
 
 # shellcheck source=ca_cases.sh
 . /bin/ca_cases.sh

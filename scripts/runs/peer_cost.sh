@@ -1,14 +1,14 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest, under -icount: a nanosecond is an instruction. What it takes to
-# register and deregister peer memory, beyond what the client's own functions take:
-# the registry, the core and the emulated HCA. Memory is of pages of 64 KiB, none of
-# which follows another, which is the most work. The cost beside MANY other regions
-# must be the cost beside FEW.
+# In the guest, under -icount: a nanosecond is an instruction. Measures the cost of
+# registering and deregistering peer memory beyond the client's own functions: the
+# registry, the core and the emulated HCA. The memory consists of non-contiguous pages
+# of 64 KiB, which is the most work. The cost with MANY other regions must equal the
+# cost with FEW.
 #
-# Limits, in instructions: for 64 KiB, both together; for each page that larger memory
-# has more; per cent, with many regions by with few.
+# Limits, in instructions: for 64 KiB, both together; for each additional page of
+# larger memory; and the cost with many regions in per cent of that with few.
 
 FEW=${FEW:-10}
 MANY=${MANY:-100000}
@@ -18,7 +18,7 @@ MAX_RATIO=${MAX_RATIO:-110}
 
 BENCH=$DEBUGFS/kverbs_peerbench
 
-# measure <regions there> <file for the result>
+# measure <number of other regions> <file for the result>
 measure() {
 	echo "$1" >"$BENCH/live" && cat "$BENCH/cost" >"$2" || return
 	while read -r line; do
@@ -66,7 +66,7 @@ check_size() {
 }
 
 load kverbs && load kverbs_emu devices=1 && load kverbs_peerbench || exit 1
-# Whatever booting or loading has left to do.
+# Let work left from booting or loading finish.
 sleep 2
 measure "$FEW" /few || fail "$FEW regions: no result"
 measure "$MANY" /many || fail "$MANY regions: no result"

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # In the guest, on two processors: registrations of peer memory do not wait for each
-# other. Two CPUs make and free regions at MIN_PERCENT of the rate of one. A busy host does
-# not have so much to give: there it is MIN_SHARE per cent of the rate of two threads that
-# share nothing, and LEAST at the least. And while a call of a client's function does not
-# return, regions of other memory come and go, also the same client's.
+# other. Two CPUs make and free regions at MIN_PERCENT of the rate of one. A busy host
+# cannot provide that much: there, MIN_SHARE per cent of the rate of two threads that share
+# nothing suffices, but no less than LEAST. And while a call to a client's function does
+# not return, regions of other memory come and go, even of the same client.
 
 MIN_PERCENT=${MIN_PERCENT:-170}
 MIN_SHARE=${MIN_SHARE:-90}

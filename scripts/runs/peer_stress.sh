@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # In the guest: OPERATIONS operations on memory of four fake GPUs, from SEED. One of
-# their clients leaves it to the core to unmap what was invalidated, and one never
+# their clients leaves it to the core to unmap invalidated memory, and one never
 # invalidates.
 
 # shellcheck source=ca_cases.sh
 . /bin/ca_cases.sh
 
 load kverbs_fake_gpu devices=4 size_mb=32 mode=unmaps,core,unmaps,never || exit 1
-# So that a processor that the host has taken away is not a client that hangs.
+# So that a processor preempted by the host is not mistaken for a client that hangs.
 echo 10000 >/sys/module/kverbs_peer_mem/parameters/invalidate_wait_ms
 load kverbs contract=warn && load kverbs_emu devices=0 && load kverbs_peer_move || exit 1
 cases peer_stress --operations "${OPERATIONS:?}" --seed "${SEED:?}"

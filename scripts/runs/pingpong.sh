@@ -8,12 +8,12 @@ PINGPONG=$DEBUGFS/kverbs_pingpong
 CONTEXTS="direct softirq thread workqueue unbound"
 OPERATIONS="send send_imm write write_imm read"
 
-# What the last run gave.
+# Results of the last run.
 verdict=none ns=0 msgs=0 errors=0 verified=0 msgs_per_s=0 mb_per_s=0
 lat_p50_ns=0 lat_p99_ns=0
 
-# pingpong key=value...: one run; its result is in $line, and in the variables
-# above.
+# pingpong key=value...: performs one run and leaves its result in $line and the
+# variables above.
 pingpong() {
 	verdict=none msgs=0 errors=0 verified=0 err=0
 	if ! echo "$*" >"$PINGPONG/run"; then

@@ -1,11 +1,11 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest, under -icount: what many queue pairs on a device, and many devices
-# with many clients cost. A nanosecond is an instruction.
+# In the guest, under -icount: measures what many queue pairs on a device, and many
+# devices with many clients, cost. A nanosecond is an instruction.
 #
-#   QPS      queue pairs; their cost is compared with that of a tenth of them
-#   DEVICES  devices; likewise a quarter
+#   QPS      number of queue pairs; compared with a tenth as many
+#   DEVICES  number of devices; compared with a quarter as many
 
 SCALE=$DEBUGFS/kverbs_scale
 QPS=${QPS:-2000}
@@ -20,7 +20,7 @@ MAX_BYTES=16384
 MAX_RANDOM=120
 MAX_EACH=130
 
-# percent <one> <other>: sets ratio, of the one by the other
+# percent <one> <other>: sets ratio, <one> in per cent of <other>
 percent() {
 	ratio=$((($1 * 100 + $2 / 2) / $2))
 }
@@ -86,8 +86,9 @@ check_devices() {
 	linear "unregistering $DEVICES devices, $CLIENTS clients" "$drop_ns" "$few_drop"
 }
 
-# What a client adds to a device: the cost of the device itself is taken off. That varies
-# by 2% from run to run, what 15 clients add: the few are not so few.
+# Cost that a client adds to a device, without the cost of the device itself. The latter
+# varies between runs by 2%, which is as much as 15 clients add: hence "few" is not a
+# very small number.
 check_clients() {
 	devices "$DEVICES" 1 || return
 	no_make=$make_ns no_drop=$drop_ns

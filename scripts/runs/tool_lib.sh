@@ -1,10 +1,11 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Sourced in the guest by runs that try the command kverbs: what it prints, and with
-# which status it ends.
+# Sourced in the guest by run scripts that test the output and the exit status of the
+# command kverbs.
 
-# gives <status> command...: what it prints goes to /tmp/out and /tmp/err.
+# gives <status> command...: checks the status; the output goes to /tmp/out and
+# /tmp/err.
 gives() {
 	want=$1 status=0
 	shift
@@ -16,7 +17,7 @@ gives() {
 	}
 }
 
-# has <file> pattern...: each is in it.
+# has <file> pattern...: checks that the file contains each pattern.
 has() {
 	file=$1
 	shift
@@ -31,7 +32,7 @@ has() {
 
 out() { has /tmp/out "$@"; }
 
-# What went wrong is said on stderr alone.
+# Errors are reported on stderr only.
 err() {
 	[ ! -s /tmp/out ] || {
 		echo "on stdout:"
@@ -41,7 +42,7 @@ err() {
 	has /tmp/err "$@"
 }
 
-# Tells the host about the document in /tmp/out, and leaves it in /tmp/line, as a line.
+# Sends the document in /tmp/out to the host, and leaves it in /tmp/line, as one line.
 json() {
 	tr -d '\n' </tmp/out >/tmp/line
 	result "json: $(cat /tmp/line)"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Seeded breaches of the contract that no KUnit case can have: one stops the machine, one
- * is only reported, and one is lockdep's to find. Others are for kernels without KUnit: in
- * a driver's post_send(), and a client that leaves something. Chosen by the parameter
- * "fault"; each must turn a run red, "contract_none" and "contract_kept" must leave it
- * green. There must be a device.
+ * Seeded breaches of the contract that no KUnit case can contain: one stops the machine,
+ * one is only reported, and lockdep must find another. The others are for kernels without
+ * KUnit: in a driver's post_send(), and a client that leaves something behind. The
+ * parameter "fault" selects one; each must turn a run red, while "contract_none" and
+ * "contract_kept" must leave it green. A device is required.
  */
 #include <linux/completion.h>
 #include <linux/delay.h>
@@ -28,7 +28,7 @@ static bool is(const char *name)
 static DEFINE_MUTEX(config);
 static unsigned int nr_devices;
 
-/* What a client's methods take must not be held by who waits for them. */
+/* A lock that a client's methods take must not be held while waiting for them. */
 static int add(struct ib_device *dev)
 {
 	mutex_lock(&config);
@@ -50,7 +50,7 @@ static struct ib_client locking = {
 
 static struct ib_client other = { .name = "selftest_other" };
 
-/* It waits for nobody's method this time: there is no deadlock, but there may be one. */
+/* This call waits for no method: there is no deadlock this time, but there could be one. */
 static int register_under_lock(void)
 {
 	int ret;
@@ -95,7 +95,7 @@ static void tell(struct ib_cq *cq, void *context)
 	complete(&told);
 }
 
-/* A driver's method: it does not sleep, and those that it wakes are called later. */
+/* A driver's method: it must not sleep, and completion handlers run only later. */
 static int post_send(struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
 {
 	if (is("contract_sleep"))
@@ -151,7 +151,7 @@ static int use(struct ib_device *dev)
 	return ret;
 }
 
-/* What the registration does not tell. */
+/* The result of add(), which the registration does not report. */
 static int added = -ENODEV;
 
 static int using_add(struct ib_device *dev)
@@ -222,7 +222,10 @@ static void __exit selftest_exit(void)
 		ib_unregister_client(&using);
 	else if (!is("contract_warn"))
 		ib_unregister_client(&locking);
-	/* What it has left it may not use any more. No tail call, which would not show. */
+	/*
+	 * The client may not use what it left behind. No tail call, as that would hide the
+	 * caller.
+	 */
 	if (is("contract_left")) {
 		ib_dealloc_pd(pd);
 		pd = NULL;

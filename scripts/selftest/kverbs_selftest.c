@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Seeded bugs, one chosen by the parameter "fault". Each must turn a run of
- * the test harness red; "none" must leave it green.
+ * Seeded bugs; the parameter "fault" selects one. Each must turn a run of the test
+ * harness red; "none" must leave it green.
  */
 #include <linux/completion.h>
 #include <linux/debugfs.h>
@@ -22,7 +22,7 @@ MODULE_PARM_DESC(fault,
 static DEFINE_MUTEX(first);
 static DEFINE_MUTEX(second);
 
-/* Large, so that nothing that looks like the address lies around. */
+/* Large, so that no stray value looks like the address. */
 static int leak(void)
 {
 	int i;
@@ -72,7 +72,7 @@ static int sleep_in_atomic(void)
 	return 0;
 }
 
-/* Often enough for some to be watched. */
+/* Often enough that some accesses are watched. */
 #define RACES	2000000
 
 static unsigned long raced;
@@ -89,7 +89,7 @@ static int race_counter(void *over)
 	kthread_complete_and_exit(over, 0);
 }
 
-/* Two threads count, and neither knows of the other. */
+/* Two threads count without synchronisation. */
 static int race(void)
 {
 	static struct completion over[2];
@@ -118,7 +118,7 @@ static int skip_breakpoint(struct notifier_block *nb, unsigned long event, void 
 	return event == DIE_INT3 ? NOTIFY_STOP : NOTIFY_DONE;
 }
 
-/* They are there: no fault of an emulator. */
+/* These breakpoints really are in memory: not the emulator's fault. */
 static int breakpoints(void)
 {
 	static struct notifier_block nb = { .notifier_call = skip_breakpoint };
@@ -132,8 +132,8 @@ static int breakpoints(void)
 }
 
 /*
- * It gives back what it has when its third allocation fails, or a later one: which is the
- * n-th shifts with what the kernel allocates for itself. And what else it does then.
+ * If its third allocation, or a later one, fails, it calls @wrong and frees what it has.
+ * Not exactly the third, because the kernel's own allocations shift the count.
  */
 static int fail_late(int ret, int (*wrong)(void))
 {
