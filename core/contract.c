@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The contract checker: its switch, and what becomes of its reports.
+ * The contract checker: its switch, and the handling of its reports.
  *
- * A report is logged, traced, counted and kept. Whoever reports may be in any context,
- * NMI included.
+ * A report is logged, traced, counted and kept. Reports come from any context, NMI
+ * included.
  *
  * Lock protocol: mode_lock (a mutex) orders changes of the mode; devices that were kept
  * (gone.c) are freed under it. kept_lock (a raw spinlock, taken with interrupts off) guards
@@ -24,10 +24,10 @@
 #include "contract.h"
 #include "trace.h"
 
-/* Enough to see what came before the one that was noticed. */
+/* Enough to see what preceded the report that somebody noticed. */
 #define KEPT_REPORTS	32
 
-/* Of a rule that is broken by each message, the first few lines tell all. */
+/* If every message breaks a rule, the first few lines in the log suffice. */
 #define LOG_INTERVAL	(5 * HZ)
 #define LOG_BURST	20
 
@@ -67,7 +67,7 @@ static unsigned int nr_kept;
 static DEFINE_RATELIMIT_STATE(log_limit, LOG_INTERVAL, LOG_BURST);
 
 /**
- * ib_contract_get_mode() - what the checker does
+ * ib_contract_get_mode() - tell the mode of the checker
  *
  * Context: Any.
  * Return: the mode.
@@ -79,29 +79,29 @@ enum ib_contract_mode ib_contract_get_mode(void)
 EXPORT_SYMBOL_GPL(ib_contract_get_mode);
 
 /**
- * ib_contract_set_mode() - switch the checker; as the module parameter does
+ * ib_contract_set_mode() - switch the checker, as the module parameter "contract" does
  * @mode: the mode
  *
- * What is under way when it is switched on is not watched, and what is when it is switched
- * off is not reported any more.
+ * Calls in progress when the checker is switched on are not watched; those in progress when
+ * it is switched off are not reported.
  *
  * Context: Process, may sleep.
- * Return: 0; -EINVAL if there is no such mode; -EOPNOTSUPP on a kernel with PREEMPT_RT,
- * which has none but off.
+ * Return: 0; -EINVAL if there is no such mode; -EOPNOTSUPP for any mode but off on a kernel
+ * with PREEMPT_RT.
  */
 int ib_contract_set_mode(enum ib_contract_mode mode)
 {
 	if ((unsigned int)mode >= IB_CONTRACT_MODES)
 		return -EINVAL;
-	/* Who waits for a lock there has slept, and a softirq is a task. */
+	/* There, a thread that waits for a spinlock sleeps, and softirqs run in tasks. */
 	if (IS_ENABLED(CONFIG_PREEMPT_RT) && mode != IB_CONTRACT_OFF)
 		return -EOPNOTSUPP;
 	mutex_lock(&mode_lock);
-	/* Before the first report: it may have to stop the machine. */
+	/* Set before the first report, which may have to panic. */
 	WRITE_ONCE(contract_mode, mode);
 	if (mode != IB_CONTRACT_OFF && !static_key_enabled(&ib_contract_key)) {
 		static_branch_enable(&ib_contract_key);
-		/* Posts and polls have one key for all who watch them. */
+		/* Posts and polls test one key for all that watches them. */
 		ib_verbs_watch();
 	} else if (mode == IB_CONTRACT_OFF && static_key_enabled(&ib_contract_key)) {
 		ib_verbs_unwatch();
@@ -122,7 +122,7 @@ static int contract_param_set(const char *val, const struct kernel_param *kp)
 		pr_warn("kverbs: contract is off, warn or panic\n");
 		return mode;
 	}
-	/* No reason not to be loaded. */
+	/* Not an error: it must not keep the module from being loaded. */
 	if (IS_ENABLED(CONFIG_PREEMPT_RT) && mode != IB_CONTRACT_OFF) {
 		pr_warn("kverbs: with PREEMPT_RT, contract stays off\n");
 		return 0;
@@ -144,7 +144,7 @@ MODULE_PARM_DESC(contract,
 		 "watch whether drivers and clients keep the contract: off, warn, or panic (off)");
 
 /**
- * ib_contract_count() - how often a rule was seen broken
+ * ib_contract_count() - tell how often a rule was reported as broken
  * @rule: the rule
  *
  * Context: Any.
@@ -157,12 +157,13 @@ u64 ib_contract_count(enum ib_contract_rule rule)
 EXPORT_SYMBOL_GPL(ib_contract_count);
 
 /**
- * ib_contract_read() - read one of the last reports
- * @back: which: 0 is the last, 1 the one before
+ * ib_contract_read() - read one of the latest reports
+ * @back: which one: 0 is the latest, 1 the one before it
  * @report: filled in
  *
  * Context: Any but NMI.
- * Return: false if there have not been so many, or it is not kept any more.
+ * Return: true; false if there have not been that many reports, or this one is
+ * not kept any more.
  */
 bool ib_contract_read(unsigned int back, struct ib_contract_report *report)
 {
@@ -189,13 +190,13 @@ static void keep(const struct ib_contract_report *report)
 		raw_spin_lock_irqsave(&kept_lock, flags);
 	}
 	kept[nr_kept++ % KEPT_REPORTS] = *report;
-	/* The number of those kept, and where the next one goes, stay right. */
+	/* Keeps both the number of kept reports and the place of the next one right. */
 	if (unlikely(nr_kept == UINT_MAX))
 		nr_kept = nr_kept % KEPT_REPORTS + KEPT_REPORTS;
 	raw_spin_unlock_irqrestore(&kept_lock, flags);
 }
 
-/* An address that tells which module the driver of a device is. */
+/* An address within the module of the device's driver. */
 unsigned long ib_contract_driver(const struct ib_device *dev)
 {
 	return (unsigned long)dev->ops.query_device;
@@ -209,7 +210,7 @@ static void describe(struct ib_contract_report *report, const struct ib_device *
 	if (res)
 		snprintf(report->object, sizeof(report->object), "%s %u",
 			 rdma_restrack_kind(res->type), res->id);
-	/* Its module has been unloaded since. */
+	/* The module that made the object has been unloaded since. */
 	if (!culprit && res && res->kern_name)
 		strscpy(report->module, res->kern_name, sizeof(report->module));
 	else
@@ -217,14 +218,14 @@ static void describe(struct ib_contract_report *report, const struct ib_device *
 }
 
 /**
- * ib_contract_report() - tell that a rule was broken
- * @rule: which
+ * ib_contract_report() - report that a rule was broken
+ * @rule: which rule
  * @dev: the device, or NULL
  * @res: tracking entry of the object, or NULL
- * @culprit: an address in the module that is to blame
- * @site: where, see &struct ib_contract_report
- * @count: how often, or how many objects
- * @fmt: what happened
+ * @culprit: an address in the module to blame
+ * @site: where it happened, see &struct ib_contract_report
+ * @count: how often it happened, or to how many objects
+ * @fmt: format of the text that says what happened
  *
  * Does nothing while the checker is off.
  *
@@ -261,8 +262,8 @@ void ib_contract_report(enum ib_contract_rule rule, const struct ib_device *dev,
 }
 
 /*
- * Is the caller in a context where it may not sleep? Then it is told. @dev is NULL where
- * it is about no device.
+ * Returns whether the caller is in a context where it may not sleep; if so, that is
+ * reported. @dev is NULL if no device is concerned.
  */
 bool ib_called_atomic(const struct ib_device *dev, const char *what, const void *caller)
 {
@@ -276,7 +277,7 @@ bool ib_called_atomic(const struct ib_device *dev, const char *what, const void 
 	return true;
 }
 
-/* The file "contract" in debugfs. */
+/* Fills the file "contract" in debugfs. */
 void ib_contract_show(struct seq_file *s)
 {
 	struct ib_contract_report report;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The contract checker, for the midlayer itself.
+ * The contract checker: what the other files of the midlayer use of it.
  *
- * What is under way is known by frames: one for each driver's method and each
- * consumer's callback, on the stack of who calls it. Those of one context - a task, or
- * the softirq, interrupt or NMI that interrupts it - are a chain. So it is seen
- * whether a callback runs inside a method, and what a method or callback did to its
- * context while it ran.
+ * A frame represents a call in progress: there is one for each driver method and each
+ * consumer callback, on the stack of its caller. The frames of one context - a task, or the
+ * softirq, interrupt or NMI that interrupts it - form a chain. They show whether a callback
+ * runs inside a method, and what a method or callback did to its context while it ran.
  */
 #ifndef KVERBS_CORE_CONTRACT_H
 #define KVERBS_CORE_CONTRACT_H
@@ -30,27 +29,28 @@ struct seq_file;
 enum ib_frame_kind {
 	IB_FRAME_ATOMIC,	/* a method that must not sleep */
 	IB_FRAME_METHOD,	/* a method that may */
-	IB_FRAME_DRAIN,		/* likewise, and have done() called */
+	IB_FRAME_DRAIN,		/* likewise, and call done() */
 	IB_FRAME_CALLBACK,	/* a callback that must not sleep */
-	IB_FRAME_DONE,		/* done() of a completion that must not */
-	IB_FRAME_DONE_TASK,	/* one that may */
+	IB_FRAME_DONE,		/* a done() that must not sleep */
+	IB_FRAME_DONE_TASK,	/* a done() that may */
 	IB_FRAME_CALLBACK_TASK,	/* any other callback that may */
 };
 
 /**
- * struct ib_frame - a method or callback under way
- * @chain: the chain it is in; NULL: it is not watched
+ * struct ib_frame - a method or callback in progress
+ * @chain: the chain that it is in; NULL if it is not watched
  * @prev: the frame around it, or NULL
  * @dev: the device
  * @res: the object, or NULL
  * @what: name of the method or callback
- * @site: of a method: who called into the midlayer; else the callback
- * @switches: how often the task had slept before
+ * @site: for a method, the call site in the consumer; else the callback's
+ *	address
+ * @switches: how often the task had slept before it
  * @kind: what it is
- * @irqs_off: of callbacks, as it was before
- * @preempt: likewise
- * @rcu: likewise, depth of RCU sections, where the kernel counts them
- * @locks: likewise
+ * @irqs_off: for callbacks: whether interrupts were off before it
+ * @preempt: likewise, preempt_count()
+ * @rcu: likewise, nesting depth of RCU sections, if the kernel counts them
+ * @locks: likewise, locks held, if lockdep counts them
  */
 struct ib_frame {
 	struct ib_chain *chain;
@@ -69,13 +69,14 @@ struct ib_frame {
 
 /**
  * struct ib_chain - the frames of a context
- * @task: whose, for contexts of tasks; NULL: free
+ * @task: for chains of tasks: the owner; NULL if it is free
  * @top: the innermost frame
- * @first: for a method of the data path that is the task's outermost frame
- * @inner: for one inside a callback, or in an interrupt; its @what is NULL while it is free
+ * @first: frame for a method of the data path that is the task's outermost
+ * @inner: frame for such a method inside a callback or in an interrupt; its @what is NULL
+ *	while it is free
  *
- * Whoever has taken a chain touches it alone. The chains of tasks are in a table, by
- * hash; @top points to @first while they are free.
+ * Only the owner of a chain touches it. The chains of tasks are in a table, by hash of the
+ * task; @top points to @first while they are free.
  */
 struct ib_chain {
 	struct task_struct *task;
@@ -84,15 +85,15 @@ struct ib_chain {
 	struct ib_frame inner;
 } ____cacheline_aligned;
 
-/* Nobody sets it in these two. */
+/* Nothing sets the kind of the frames @first and @inner: it stays 0. */
 static_assert(IB_FRAME_ATOMIC == 0);
 
-/* Tasks inside methods at a time are few. */
+/* Few tasks are inside methods at a time. */
 #define IB_CHAIN_BITS	9
 
 extern struct ib_chain ib_task_chains[1 << IB_CHAIN_BITS];
 
-/* Of a CPU: softirq, interrupt, NMI. */
+/* The chains of a CPU: softirq, interrupt, NMI. */
 typedef struct ib_chain ib_chains_t[3];
 DECLARE_PER_CPU_ALIGNED(ib_chains_t, ib_interrupt_chains);
 
@@ -132,7 +133,7 @@ void ib_call_srq_event_handler(struct ib_event *event, void *srq_context);
 void ib_output_missing(const struct ib_device *dev, const struct rdma_restrack_entry *res,
 		       const char *method, const char *output, unsigned long site);
 
-/* As the place of a call: one that was told of, where it was led to. */
+/* As a call site: the call has been reported already, further up. */
 #define IB_SITE_TOLD	0UL
 
 /* contract_owner.c */
@@ -155,13 +156,13 @@ void ib_contract_watch_state(struct ib_device *dev);
 int ib_contract_init(void);
 void ib_contract_exit(void);
 
-/* Is there reason to look closer at who uses the device? */
+/* Whether each call on the device must be checked for a caller that may not make it. */
 static __always_inline bool ib_contract_suspects(const struct ib_device *dev)
 {
 	return READ_ONCE(ib_priv(dev)->contract_suspect);
 }
 
-/* A verbs call that leads to others from here: by whom, the others cannot tell. */
+/* For a verbs call that makes others from within: these cannot see who called. */
 static __always_inline void ib_contract_call(const struct ib_device *dev,
 					     const struct rdma_restrack_entry *res,
 					     const char *what, unsigned long site)
@@ -170,7 +171,7 @@ static __always_inline void ib_contract_call(const struct ib_device *dev,
 		ib_contract_suspect(dev, res, what, site);
 }
 
-/* Is the caller where it may not sleep, as far as the kernel can tell? */
+/* Whether the caller may not sleep, if the kernel can tell. */
 static inline bool ib_in_atomic(void)
 {
 	return in_interrupt() || irqs_disabled() || rcu_preempt_depth() ||
@@ -189,8 +190,9 @@ static __always_inline int ib_chain_context(void)
 }
 
 /*
- * A task that is in no frame takes its chain, ib_chain_here(). False for those that are in
- * one, and where another task has taken the place: @owner is who. Not in interrupts.
+ * A task that is in no frame takes its chain, ib_chain_here(). Returns false if the task is
+ * in a frame already, or if another task has taken this entry of the table: @owner tells
+ * which task has it. Not in interrupts.
  */
 static __always_inline bool ib_chain_claim(struct ib_chain *chain, struct task_struct **owner)
 {
@@ -200,7 +202,7 @@ static __always_inline bool ib_chain_claim(struct ib_chain *chain, struct task_s
 
 static __always_inline void ib_chain_release(struct ib_chain *chain)
 {
-	/* Pairs with ib_chain_claim(): the next owner finds the chain as it was. */
+	/* Pairs with ib_chain_claim(): the next owner finds the chain in its initial state. */
 	smp_store_release(&chain->task, NULL);
 }
 
@@ -216,8 +218,9 @@ static __always_inline void ib_frame_fill(struct ib_frame *f, const struct ib_de
 }
 
 /*
- * The frame of a method of the data path in a callback, or in an interrupt: @owner has the
- * task's chain. There is none for those in NMIs, and in callbacks inside such a method.
+ * Finds the frame for a method of the data path in a callback or in an interrupt; @owner
+ * has the task's chain. Returns false if there is none: in NMIs, and in callbacks inside
+ * such a method.
  */
 static __always_inline bool ib_inner_frame(int context, struct ib_chain *chain,
 					   const struct task_struct *owner,
@@ -250,15 +253,16 @@ static __always_inline void ib_inner_end(struct ib_frame *f)
 }
 
 /**
- * IB_FAST_METHOD() - as IB_ATOMIC_METHOD(), for the data path, while the checker is on
+ * IB_FAST_METHOD() - like IB_ATOMIC_METHOD(), for the data path, while the checker is on
  * @dev: the device
  * @res: tracking entry of the object
  * @what: name of the method
  * @site: who called into the midlayer
  * @call: the call
- * @slow: the same by IB_IN_FRAME(), in a function of its own
+ * @slow: the same call by IB_IN_FRAME(), in a function of its own
  *
- * A frame on the stack would cost what it takes to clear it, and to guard the stack.
+ * Uses a frame in the chain: one on the stack would have to be cleared, and would cost a
+ * stack guard.
  */
 #define IB_FAST_METHOD(dev, res, what, site, call, slow)		\
 ({									\
@@ -289,7 +293,7 @@ static __always_inline void ib_inner_end(struct ib_frame *f)
 })
 
 /**
- * IB_IN_FRAME() - the value of a call of a driver's method, watched
+ * IB_IN_FRAME() - call a driver's method, watched; has the value that the method returns
  * @dev: the device
  * @res: tracking entry of the object, or NULL
  * @what: name of the method
@@ -313,7 +317,7 @@ static __always_inline void ib_inner_end(struct ib_frame *f)
 	__ret;								\
 })
 
-/* As IB_IN_FRAME(), for the caller of the function it stands in. */
+/* Like IB_IN_FRAME(), on behalf of the caller of the function that uses the macro. */
 #define IB_METHOD(dev, res, what, call)					\
 	IB_IN_FRAME(dev, res, what, IB_FRAME_METHOD, _RET_IP_, call)
 #define IB_ATOMIC_METHOD(dev, res, what, call)				\
@@ -342,11 +346,12 @@ do {									\
 } while (0)
 
 /**
- * IB_OUTPUT() - what a method made; an error where it made nothing and said so to nobody
+ * IB_OUTPUT() - check what a method made: NULL is reported, and becomes an ERR_PTR
  * @dev: the device
  * @method: name of the method
  * @site: who called into the midlayer
- * @made: what the method returned, or the error that it means instead
+ * @made: what the method returned, or the ERR_PTR that the caller has replaced
+ *	it by
  */
 #define IB_OUTPUT(dev, method, site, made)				\
 ({									\

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The contract checker: methods and callbacks under way.
+ * The contract checker: methods and callbacks in progress.
  *
- * A frame lies on the stack of who calls a method or callback, from before the call to
- * after it, in the chain of its context; for the data path, in the chain itself. A chain
- * of a task is taken out of a table by its outermost frame and given back after it; an
- * interrupt's is its CPU's, and empty when the interrupt is over. Only the context itself
- * reads or writes its chain, so nothing is locked. What an interrupt finds is its own
- * chain, not that of what it interrupts: that is another call chain.
+ * A frame lies on the stack of the caller of a method or callback, and is linked into the
+ * chain of its context from before the call until after it; for the data path, the frame is
+ * part of the chain itself. The chain of a task is claimed from a table by its outermost
+ * frame and released after it; the chain of an interrupt belongs to the CPU, and is empty
+ * when the interrupt is over. Only the context itself reads or writes its chain, so nothing
+ * is locked. An interrupt uses its own chain, not that of the context that it interrupts:
+ * that is another call chain.
  *
- * Whether somebody slept is told by the count of voluntary switches of the task, which
- * each kernel keeps, and which does not grow when the task is merely preempted.
+ * To see whether a call slept, the checker compares the task's count of voluntary context
+ * switches, which every kernel keeps, and which does not grow when the task is merely
+ * preempted.
  */
 #include <linux/bottom_half.h>
 #include <linux/debug_locks.h>
@@ -34,13 +36,13 @@ void ib_chains_init(void)
 		ib_task_chains[i].top = &ib_task_chains[i].first;
 }
 
-/* Not if it is of a task that died in it, and whose successor is where that was. */
+/* False for a frame of a task that died in it, whose task_struct the current task reuses. */
 static bool frame_is_alive(const struct ib_chain *chain, const struct ib_frame *f)
 {
 	return f == &chain->first || f == &chain->inner || object_is_on_stack(f);
 }
 
-/* A frame in the caller's context: its chain is NULL if there is no room for one. */
+/* Pushes a frame in the caller's context; its chain is NULL if the table had no room for it. */
 static void frame_push(struct ib_frame *f)
 {
 	int level = interrupt_context_level();
@@ -49,7 +51,7 @@ static void frame_push(struct ib_frame *f)
 
 	f->prev = NULL;
 	if (level) {
-		/* The CPU stays the same at such a level. */
+		/* At such a level the context stays on its CPU. */
 		chain = &(*this_cpu_ptr(&ib_interrupt_chains))[level - 1];
 		f->prev = chain->top;
 	} else {
@@ -83,8 +85,8 @@ static void frame_pop(struct ib_frame *f)
 }
 
 /*
- * The function of the consumer that the caller is in, and which may have ended in a call
- * of ours: then it does not show as the place of the call. 0 if there is none.
+ * Returns the consumer's callback that the caller is in, or 0 if there is none. If the
+ * callback ends in a tail call into the midlayer, the return address does not lie in it.
  */
 unsigned long ib_callback_here(void)
 {
@@ -111,8 +113,8 @@ unsigned int ib_chains_missed(void)
 }
 
 /*
- * A method or callback that must not sleep did. Those around it have not done so
- * themselves, and are not told of it again.
+ * A method or callback that must not sleep has slept. The frames around it did not sleep
+ * themselves, so they are not reported for it.
  */
 void ib_contract_slept(const struct ib_frame *f)
 {
@@ -126,7 +128,7 @@ void ib_contract_slept(const struct ib_frame *f)
 			   "%s slept", f->what);
 }
 
-/* A driver's method is called. */
+/* A driver's method is about to be called. */
 void ib_method_enter(struct ib_frame *f, const struct ib_device *dev,
 		     const struct rdma_restrack_entry *res, const char *what,
 		     enum ib_frame_kind kind, unsigned long site)
@@ -138,11 +140,11 @@ void ib_method_enter(struct ib_frame *f, const struct ib_device *dev,
 	frame_push(f);
 }
 
-/* It has returned. */
+/* The driver's method has returned. */
 void ib_method_leave(struct ib_frame *f)
 {
 	frame_pop(f);
-	/* Without a chain, a callback inside that slept could not excuse it. */
+	/* Without a chain, it cannot be excused for a callback inside it that slept. */
 	if (f->kind == IB_FRAME_ATOMIC && current->nvcsw != f->switches && f->chain)
 		ib_contract_slept(f);
 }
@@ -171,8 +173,8 @@ static bool is_done(const struct ib_frame *f)
 }
 
 /*
- * A method of the same device is under way, and the driver calls back from within it. What
- * it calls of its own, as a user of its own device, is its own affair.
+ * Reports a driver that calls back from within a method of the same device. A callback that
+ * belongs to the driver itself, as a user of its own device, is allowed.
  */
 static void check_chain(const struct ib_frame *f)
 {
@@ -183,7 +185,7 @@ static void check_chain(const struct ib_frame *f)
 	for (outer = f->prev; outer; outer = outer->prev) {
 		if (outer->dev != f->dev || outer->kind >= IB_FRAME_CALLBACK)
 			continue;
-		/* It may poll the CQ. */
+		/* Such a method may poll the CQ. */
 		if (outer->kind == IB_FRAME_DRAIN && is_done(f))
 			continue;
 		ib_contract_report(IB_RULE_CHAIN, f->dev, f->res, ib_contract_driver(f->dev),
@@ -193,7 +195,7 @@ static void check_chain(const struct ib_frame *f)
 }
 
 /**
- * ib_callback_enter() - a consumer's function is called
+ * ib_callback_enter() - note that a consumer's function is about to be called
  * @f: the frame, until ib_callback_leave()
  * @dev: the device
  * @res: tracking entry of the object, or NULL
@@ -219,8 +221,9 @@ void ib_callback_enter(struct ib_frame *f, const struct ib_device *dev,
 }
 
 /*
- * By the calls that the callback owes: these run the softirqs that were raised meanwhile,
- * and tell lockdep. Who enabled them too often may have borrowed from the counts around.
+ * Makes the calls that the callback owes, because these also run the softirqs that were
+ * raised meanwhile, and inform lockdep. A callback that enabled bottom halves too often may
+ * have borrowed from the other fields of the count.
  */
 static void restore_bottom_halves(const struct ib_frame *f)
 {
@@ -241,16 +244,24 @@ static void restore_bottom_halves(const struct ib_frame *f)
 
 static void restore_rcu(const struct ib_frame *f)
 {
-	while (rcu_preempt_depth() > f->rcu)
+	/* The callback has begun or ended these sections, which sparse cannot know. */
+	while (rcu_preempt_depth() > f->rcu) {
+		__acquire(RCU);
 		rcu_read_unlock();
-	while (rcu_preempt_depth() < f->rcu)
+	}
+	while (rcu_preempt_depth() < f->rcu) {
 		rcu_read_lock();
+		__release(RCU);
+	}
 }
 
-/* So that the machine goes on. Locks cannot be given back for somebody. */
+/* Lets the machine go on. Locks cannot be released on behalf of the callback. */
 static void restore_context(const struct ib_frame *f)
 {
-	/* Off at first, if so they were: no softirq runs under the locks of those around. */
+	/*
+	 * First off again, if they were off: no softirq must run under the locks of the
+	 * callers.
+	 */
 	if (f->irqs_off && !irqs_disabled())
 		local_irq_disable();
 	if (!f->irqs_off && irqs_disabled())
@@ -260,7 +271,7 @@ static void restore_context(const struct ib_frame *f)
 	preempt_count_set(f->preempt);
 }
 
-/* Locks that it took stay with those around it, who did not take them. */
+/* Locks that the callback still holds are not counted against the frames around it. */
 static void excuse_outer(const struct ib_frame *f)
 {
 	int more = locks_held() - f->locks;
@@ -278,9 +289,10 @@ static void check_context(const struct ib_frame *f)
 	const char *changed = NULL;
 
 	/*
-	 * Locks first, but RCU is one of them: a spinlock changes other things as well. After
-	 * a complaint of its own, lockdep counts no more. Without a chain, a callback around
-	 * this one cannot be excused for its locks.
+	 * Check locks early, because a spinlock changes the other states as well, but RCU
+	 * before them, because lockdep counts RCU as a lock. After a report of its own,
+	 * lockdep stops counting. Without a chain, a callback around this one cannot be
+	 * excused for the locks of this one.
 	 */
 	if (rcu_preempt_depth() != f->rcu)
 		changed = "RCU sections";
@@ -311,11 +323,11 @@ void ib_callback_leave(struct ib_frame *f)
 }
 
 /*
- * What stands in the objects as handlers, so that they are watched also where a driver
- * calls them by itself.
+ * The following are stored in the objects as their handlers, so that handlers are watched
+ * even if a driver calls them directly.
  */
 
-/* From @caller: the driver's, if it does so by itself. */
+/* @caller is where it was called from: in the driver, if that calls the handler directly. */
 static void call_comp_handler_watched(struct ib_cq *cq, void *cq_context, unsigned long caller)
 {
 	struct ib_frame f;
@@ -379,7 +391,7 @@ void ib_call_srq_event_handler(struct ib_event *event, void *srq_context)
 			   srq_context);
 }
 
-/* A method told of success, and @output says what it did not give. */
+/* A method returned success, but failed to give an output; @output says which. */
 void ib_output_missing(const struct ib_device *dev, const struct rdma_restrack_entry *res,
 		       const char *method, const char *output, unsigned long site)
 {

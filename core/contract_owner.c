@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The contract checker: whose code is where, who has left a device, and what it left.
+ * The contract checker: which module an address belongs to, which modules have left a
+ * device, and what they left behind.
  *
- * Clients are known by their modules: a module that uses this one is loaded after it,
- * so we are told of it, and remember it until it goes. A module has left a device when
- * remove() has returned for the last of its clients there, and has come back when add()
- * is called again, or when it looks the device up. The driver of a device is not watched
- * there: what it does with its own device is its own affair.
+ * Clients are identified by their modules. A module that uses this one is loaded after it,
+ * so the module notifier reports it, and we remember it until it is unloaded. A module has
+ * left a device when remove() has returned for the last of its clients there, and has come
+ * back when add() is called again, or when it looks the device up. The driver of a device
+ * is not watched on that device: it may use its own device as it likes.
  *
- * Who has left is kept also while the checker is off, so that it knows when it is
- * switched on.
+ * The list of modules that have left is kept even while the checker is off, so that it is
+ * known when the checker is switched on.
  *
- * Lock protocol: modules_lock (a spinlock) guards the list of modules, and is innermost.
- * A device's list of those who left is changed under ib_registry_lock. Both are read
- * under RCU; contract_suspect tells the data path that it has to look. A device's ahs_lock
- * guards the list of those of its address handles that were made while the checker was on;
- * they have no table. It is held as long as it takes to count them, with interrupts off.
+ * Lock protocol: modules_lock (a spinlock) guards the list of modules, and is innermost. A
+ * device's list of modules that left is changed under ib_registry_lock. Both are read under
+ * RCU; contract_suspect tells the data path that it has to look at the latter. A device's
+ * ahs_lock guards the list of its address handles that were made while the checker was on;
+ * there is no table of them. Counting them holds the lock, with interrupts off.
  */
 #include <linux/list.h>
 #include <linux/module.h>
@@ -28,15 +29,15 @@
 #include "../cq/cq.h"
 #include "contract.h"
 
-/* Places of allocation told apart in what a client left, for each kind of object. */
+/* Call sites told apart in what a client left behind, for each kind of object. */
 #define LEFT_SITES	8
 
 /**
  * struct loaded - a module that may use this one
- * @list: of all
+ * @list: link among all of them
  * @mod: the module
  *
- * Readers of the list are under RCU; it is freed after a grace period.
+ * The list is read under RCU; an entry is freed after a grace period.
  */
 struct loaded {
 	struct list_head list;
@@ -45,11 +46,11 @@ struct loaded {
 
 /**
  * struct leaver - a module that has left a device
- * @list: of the device
+ * @list: link in the device's list
  * @mod: the module
- * @how: what was the last that it did there
- * @back: it has looked the device up since, and may use what it found
- * @rcu: readers of the list
+ * @how: what it did last there
+ * @back: it has looked the device up since, so it may use the device again
+ * @rcu: protects the readers of the list
  */
 struct leaver {
 	struct list_head list;
@@ -64,7 +65,7 @@ static LIST_HEAD(modules);
 
 static bool is_within(unsigned long addr, const struct module *mod)
 {
-	/* What is there only while the module begins goes without our knowing. */
+	/* The module's init section is freed without notice to us. */
 	return data_race(within_module(addr, mod));
 }
 
@@ -73,7 +74,7 @@ bool ib_contract_is_ours(unsigned long addr)
 	return is_within(addr, THIS_MODULE);
 }
 
-/* NULL: not a module that came after us. Under RCU. */
+/* Returns the module at @addr, or NULL if it was not loaded after this one. Under RCU. */
 static struct module *module_at(unsigned long addr)
 {
 	struct loaded *l;
@@ -84,7 +85,7 @@ static struct module *module_at(unsigned long addr)
 	return NULL;
 }
 
-/* Is it in a module that the checker watches? Any context. */
+/* Whether @addr is in a module that the checker watches. Any context. */
 bool ib_contract_is_known(unsigned long addr)
 {
 	bool known;
@@ -96,8 +97,8 @@ bool ib_contract_is_known(unsigned long addr)
 }
 
 /*
- * Who is to blame for a call made at @site: a client's function that ends in a call of
- * ours is not where that returns to. Any context.
+ * Returns an address in the module to blame for a call made at @site: after a tail call
+ * from a client's function, @site does not lie in that function. Any context.
  */
 unsigned long ib_contract_culprit(unsigned long site)
 {
@@ -106,7 +107,7 @@ unsigned long ib_contract_culprit(unsigned long site)
 	return callback ?: site;
 }
 
-/* False also where we know neither. Any context. */
+/* Also false if neither module is known. Any context. */
 bool ib_same_module(unsigned long a, unsigned long b)
 {
 	const struct module *mod;
@@ -137,7 +138,7 @@ static bool is_driver(const struct ib_device *dev, const struct module *mod)
 	return mod == dev->ops.owner || is_within(ib_contract_driver(dev), mod);
 }
 
-/* A state, or a list of those who left, has changed. */
+/* Call this after a change of the device's state or of its list of modules that left. */
 void ib_contract_watch_state(struct ib_device *dev)
 {
 	struct ib_device_priv *priv = ib_priv(dev);
@@ -160,8 +161,8 @@ static const char *has_left(const struct ib_device *dev, unsigned long site)
 }
 
 /*
- * A verbs call where somebody may not make one: look who it is. Returns whether it was
- * they. Any context.
+ * A verbs call on a device which some module, or every module, may not use any more:
+ * reports it if the caller is such a module. Returns whether it is. Any context.
  */
 bool ib_contract_suspect(const struct ib_device *dev, const struct rdma_restrack_entry *res,
 			 const char *what, unsigned long site)
@@ -202,7 +203,7 @@ static void drop_leaver(struct ib_device *dev, const struct module *mod)
 	ib_contract_watch_state(dev);
 }
 
-/* The module at @addr has found the device, which it may use now. Any context. */
+/* The module at @addr has looked the device up, so it may use it again. Any context. */
 void ib_contract_device_found(struct ib_device *dev, unsigned long addr)
 {
 	struct leaver *l;
@@ -231,20 +232,20 @@ void ib_contract_client_back(struct ib_device *dev, unsigned long addr)
 		drop_leaver(dev, mod);
 }
 
-/* The device goes. */
+/* The device is being freed. */
 void ib_contract_forget(struct ib_device *dev)
 {
 	drop_leaver(dev, NULL);
 }
 
 /**
- * struct left - things of one kind that a module left, by where it made them
+ * struct left - things of one kind that a module left behind, by the call site that made them
  * @mod: the module
- * @nr_sites: places so far
- * @sites: the places
- * @sites.addr: where
- * @sites.count: how many
- * @others: how many from places for which there was no room
+ * @nr_sites: call sites found so far
+ * @sites: the call sites
+ * @sites.addr: its address
+ * @sites.count: how many things it made
+ * @others: how many from call sites for which there was no room
  */
 struct left {
 	const struct module *mod;
@@ -355,7 +356,7 @@ void ib_contract_ah_gone(struct ib_ah *ah)
 	if (!READ_ONCE(ah->site))
 		return;
 	spin_lock_irqsave(&priv->ahs_lock, flags);
-	/* Its module may have been unloaded meanwhile: see forget_ahs(). */
+	/* The module that made it may have been unloaded meanwhile: see forget_ahs(). */
 	if (ah->site)
 		list_del(&ah->on_device);
 	spin_unlock_irqrestore(&priv->ahs_lock, flags);
@@ -416,11 +417,12 @@ static void remember_leaver(struct ib_device *dev, const struct module *mod, con
 }
 
 /*
- * The last client of the module at @addr has left the device, as @how says; or it has
- * @declined it: then it is not remembered. That is ordinary, and to look who it is that
- * posts takes three times as long. The lock keeps its next client there from making
- * anything meanwhile. PDs that were borrowed after @lent, of ib_ca_lent_turn(), are in the
- * hands of who has still to look whether the client has the device.
+ * The last client of the module at @addr has left the device, as @how says; or has
+ * @declined it, and then the module is not remembered: declining is ordinary, and checking
+ * the caller of each post makes it take three times as long. The lock keeps the module's
+ * next client from making anything on the device meanwhile. A PD that was borrowed after
+ * @lent, a value of ib_ca_lent_turn(), is not counted: its borrower has yet to check
+ * whether the client still has the device.
  */
 void ib_contract_client_left(struct ib_device *dev, unsigned long addr, const char *how,
 			     bool declined, unsigned int lent)
@@ -431,7 +433,7 @@ void ib_contract_client_left(struct ib_device *dev, unsigned long addr, const ch
 	rcu_read_lock();
 	mod = module_at(addr);
 	rcu_read_unlock();
-	/* It cannot go: its client is being removed. */
+	/* The module cannot be unloaded meanwhile: its client is being removed. */
 	if (!mod || is_driver(dev, mod))
 		return;
 	if (ib_contract_on()) {
@@ -463,13 +465,16 @@ static void forget_ahs(struct ib_device *dev, struct module *mod)
 		if (!is_within(ah->site, mod))
 			continue;
 		list_del(&ah->on_device);
-		/* It is in no list: see ib_contract_ah_gone(). */
+		/* Marks it as being in no list: see ib_contract_ah_gone(). */
 		WRITE_ONCE(ah->site, 0);
 	}
 	spin_unlock_irq(&priv->ahs_lock);
 }
 
-/* What the module has left on the device is not of whichever comes to its addresses. */
+/*
+ * What the module has left must not be blamed on the next one that is loaded at its
+ * addresses.
+ */
 static void forget_places(struct ib_device *dev, struct module *mod)
 {
 	struct rdma_restrack_entry *res;
@@ -522,7 +527,7 @@ static void module_goes(struct module *mod)
 	if (found)
 		list_del_rcu(&found->list);
 	spin_unlock(&modules_lock);
-	/* Readers look into the module that is freed next. */
+	/* Wait for readers: they look into the module, which is freed next. */
 	synchronize_rcu();
 	kfree(found);
 }

@@ -2,20 +2,21 @@
 /*
  * The methods of a device that was freed with objects left on it.
  *
- * Its driver has given it up, and its code and hardware may be gone. Who has left the
- * objects may use them all the same: then the memory must be there, for the contract
- * checker to tell of it, and no method of the driver's may be called. So the memory stays
- * for good, and each call fails.
+ * The driver has given the device up, and its code and hardware may be gone. The module
+ * that left the objects may still use them: then the memory must still exist, so that the
+ * contract checker can report it, and no method of the driver may be called. So the memory
+ * is never freed, and each call fails.
  *
- * A caller that has just looked whether there is a method calls it next: so each that
- * objects or callers lead to has another one here, and only those that the device never had
- * are NULL.
+ * A caller that has just checked that a method exists calls it next. So each method that an
+ * object or a caller can reach has a replacement here, and only those that the device never
+ * had are NULL.
  *
- * While the contract checker is on, the last few devices that were freed stay for a while,
- * too, although nothing is left on them: whoever has kept a pointer to the device alone, and
- * uses it, is told of as well.
+ * While the contract checker is on, the last few devices that were freed stay for a while
+ * too, although nothing is left on them: a module that kept only a pointer to the device,
+ * and uses it, is then reported as well.
  *
- * Lock protocol: kept_lock (a mutex, innermost) guards the devices that stay for a while.
+ * Lock protocol: kept_lock (a mutex, innermost) guards the list of devices that stay for a
+ * while.
  */
 #include <linux/build_bug.h>
 #include <linux/device.h>
@@ -26,7 +27,7 @@
 
 #include "core_priv.h"
 
-/* Whoever is late is late by less than so many devices. */
+/* A late use is reported if fewer devices than this were freed in between. */
 #define KEPT_DEVICES	16
 
 static DEFINE_MUTEX(kept_lock);
@@ -45,7 +46,7 @@ static type *gone_##method(__VA_ARGS__)					\
 	return ERR_PTR(-ENODEV);					\
 }
 
-/* There is nothing that it could do. */
+/* For a method that returns nothing. */
 #define GONE_QUIET(method, ...)						\
 static void gone_##method(__VA_ARGS__)					\
 {									\
@@ -121,7 +122,7 @@ GONE_MAKER(struct ib_mr, reg_umem_mr, struct ib_pd *pd, struct ib_umem *umem, u6
 	   int access)
 GONE_MAKER(struct ib_mr, reg_user_mr_dmabuf, struct ib_pd *pd, u64 offset, u64 length,
 	   u64 virt_addr, int fd, int access, struct uverbs_attr_bundle *attrs)
-/* The device reaches nothing any more. */
+/* The device can no longer access any memory, so there is nothing to do. */
 GONE_QUIET(open_mr, struct ib_mr *mr)
 GONE_QUIET(revoke_mr, struct ib_mr *mr)
 GONE_QUIET(pause_mr, struct ib_mr *mr)
@@ -266,7 +267,7 @@ static void lose_methods(struct ib_device *dev)
 	void **to = (void *)&dev->ops + start;
 	size_t i;
 
-	/* Nothing but pointers. */
+	/* All members from here on are pointers. */
 	BUILD_BUG_ON((end - start) % sizeof(*to));
 	for (i = 0; i < (end - start) / sizeof(*to); i++)
 		if (to[i])
@@ -275,13 +276,13 @@ static void lose_methods(struct ib_device *dev)
 }
 
 /*
- * The device, whose driver gives it up, becomes one that does nothing, and stays. Who left
- * the objects may call at this very moment.
+ * Turns a device that its driver gives up into one that does nothing and is never freed.
+ * The module that left the objects may be making a call at this very moment.
  */
 void ib_device_gone(struct ib_device *dev)
 {
 	lose_methods(dev);
-	/* Mappings are made and unmade for it without a method of the driver's. */
+	/* DMA mappings for it are made and undone without calling the driver. */
 	get_device(dev->dma_device);
 	get_device(&dev->dev);
 }
@@ -307,7 +308,10 @@ static struct ib_device *replace_kept(unsigned int i, struct ib_device *dev)
 	return old;
 }
 
-/* Likewise, but nothing is left on the device, and it stays until some others have gone. */
+/*
+ * Likewise, but nothing is left on the device: it is freed once others have taken its
+ * place.
+ */
 void ib_device_keep_gone(struct ib_device *dev)
 {
 	struct ib_device *oldest;
@@ -319,7 +323,7 @@ void ib_device_keep_gone(struct ib_device *dev)
 	let_go(oldest);
 }
 
-/* The checker is off, and nobody tells of uses any more. */
+/* The checker is off: late uses are not reported any more. */
 void ib_devices_forget_gone(void)
 {
 	struct ib_device *dev;

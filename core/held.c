@@ -2,16 +2,17 @@
 /*
  * The contract checker: references that modules have taken and not given back.
  *
- * Who gives a reference back need not be who took it, and the checker may not have seen
- * it taken, or by whom. What it has noted of a module must not be more than what that
- * holds, or it would be blamed for nothing. So each reference that is given back takes one
- * off: of the same module if there is one, the last that it took; else of each module that
- * has one on that thing, for it may be anybody's. Errors are thus to the other side: a
- * reference that is left may not be noted any more. The midlayer's own references
- * are taken and given back by other calls, and are in no such count.
+ * The module that gives a reference back need not be the one that took it, and the checker
+ * may not have seen it taken, or not know by whom. The checker must never count more
+ * references for a module than the module holds, or it would blame the module for nothing.
+ * So each reference that is given back takes one off the counts: if the same module has one
+ * on that thing, the last that it took; else one of each module that has any on that thing,
+ * because it may belong to any of them. Errors thus go the other way: a reference that was
+ * left behind may not be counted any more. The midlayer takes and gives back its own
+ * references by other calls; they are not counted here.
  *
- * One thing it cannot know: that a module has handed a reference to another one, which
- * had one of its own, and gives back only one of the two.
+ * One case it cannot detect: a module hands a reference to another module, which had one of
+ * its own, and the latter gives back only one of the two.
  *
  * Lock protocol: the lock guards the places, in any context but NMI; innermost, but for
  * RCU.
@@ -42,7 +43,7 @@ static struct ib_held_place *place_of(struct ib_held *held, const void *thing,
 	return free;
 }
 
-/* By ib_held_take(). One for which there is no room is not noted. */
+/* For ib_held_take(). A reference for which there is no free entry is not counted. */
 void ib_held_note(struct ib_held *held, const void *thing, unsigned long site)
 {
 	struct ib_held_place *p;
@@ -64,7 +65,7 @@ void ib_held_note(struct ib_held *held, const void *thing, unsigned long site)
 	raw_spin_unlock_irqrestore(&held->lock, flags);
 }
 
-/* The last that the module at @site took on @thing, or NULL. */
+/* The entry of the last reference that the module at @site took on @thing, or NULL. */
 static struct ib_held_place *last_place(struct ib_held *held, const void *thing,
 					unsigned long site)
 {
@@ -86,14 +87,14 @@ static void drop_one(struct ib_held *held, struct ib_held_place *p)
 		WRITE_ONCE(held->nr, held->nr - 1);
 }
 
-/* The last of each module, for it may have been anybody's. */
+/* Drops the last reference of each module: it may have been any module's. */
 static void drop_anybodys(struct ib_held *held, const void *thing)
 {
 	unsigned long due = 0;
 	struct ib_held_place *p;
 	unsigned int i;
 
-	/* Before any goes: then another one is the last. */
+	/* Find them all before dropping any: a drop would make another entry the last. */
 	for (i = 0; i < IB_HELD_PLACES; i++) {
 		p = &held->places[i];
 		if (p->count && p->thing == thing && p == last_place(held, thing, p->site))
@@ -103,7 +104,7 @@ static void drop_anybodys(struct ib_held *held, const void *thing)
 		drop_one(held, &held->places[i]);
 }
 
-/* By ib_held_give(). */
+/* For ib_held_give(). */
 void ib_held_drop(struct ib_held *held, const void *thing, unsigned long site)
 {
 	struct ib_held_place *own;
@@ -132,8 +133,9 @@ unsigned int ib_held_turn(struct ib_held *held)
 }
 
 /*
- * For each reference that was taken no later than @until, of ib_held_turn(): where. Of those
- * taken at one place the last one counts for all. Any context but NMI; so is @visit called.
+ * Calls @visit for each reference taken no later than @until, a value of ib_held_turn(),
+ * with the call site that took it. For references taken at one site, the time of the last
+ * one counts. Any context but NMI, which is also the context of @visit.
  */
 void ib_held_visit(struct ib_held *held, unsigned int until,
 		   void (*visit)(void *context, unsigned long *site), void *context)
@@ -149,7 +151,7 @@ void ib_held_visit(struct ib_held *held, unsigned int until,
 	raw_spin_unlock_irqrestore(&held->lock, flags);
 }
 
-/* The module goes: another one may come where it was. */
+/* The module is being unloaded: another one may be loaded at its addresses. */
 void ib_held_forget(struct ib_held *held, const struct module *mod)
 {
 	struct ib_held_place *p;

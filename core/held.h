@@ -12,15 +12,15 @@
 
 struct module;
 
-/* Things and places of references told apart at a time: clients hold few for long. */
+/* Pairs of thing and call site that are told apart at a time: clients hold few for long. */
 #define IB_HELD_PLACES	16
 
 /**
- * struct ib_held_place - references on one thing that were taken at one place
- * @thing: on what
- * @site: where
- * @count: how many; 0: the entry is free
- * @turn: when the last was taken
+ * struct ib_held_place - references on one thing that were taken at one call site
+ * @thing: what they are on
+ * @site: the call site
+ * @count: how many there are; 0: the entry is free
+ * @turn: when the last one was taken, as &struct ib_held.turn
  */
 struct ib_held_place {
 	const void *thing;
@@ -31,10 +31,10 @@ struct ib_held_place {
 
 /**
  * struct ib_held - references on things of one kind
- * @lock: of the following; any context but NMI
+ * @lock: guards the following; taken in any context but NMI
  * @nr: entries of @places in use
- * @turn: of the last reference
- * @places: where they were taken
+ * @turn: grows with each reference taken
+ * @places: the references, by thing and call site
  */
 struct ib_held {
 	raw_spinlock_t lock;
@@ -52,8 +52,8 @@ void ib_held_visit(struct ib_held *held, unsigned int until,
 void ib_held_forget(struct ib_held *held, const struct module *mod);
 
 /*
- * A module has taken a reference on @thing by a call from @site; after it was taken.
- * Nothing is noted while the checker is off.
+ * A module has taken a reference on @thing by a call from @site. Call this after the
+ * reference was taken. Nothing is counted while the checker is off.
  */
 static inline void ib_held_take(struct ib_held *held, const void *thing, unsigned long site)
 {
@@ -61,7 +61,10 @@ static inline void ib_held_take(struct ib_held *held, const void *thing, unsigne
 		ib_held_note(held, thing, site);
 }
 
-/* It gives one back by a call from @site: before that is done. Also while it is off. */
+/*
+ * A module gives one back by a call from @site. Call this before; works with the checker
+ * off.
+ */
 static inline void ib_held_give(struct ib_held *held, const void *thing, unsigned long site)
 {
 	if (unlikely(READ_ONCE(held->nr)))
