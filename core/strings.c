@@ -192,14 +192,15 @@ const char *ib_qp_state_name(unsigned int state)
 	return state < ARRAY_SIZE(states) ? states[state] : "?";
 }
 
-/*
- * The name of a device into IB_DEVICE_NAME_MAX bytes. While ib_device_rename() runs it may be
- * part of the old name and part of the new one, but dev_name() is freed then. Any context.
- */
+/* Copies the name of a device to @to, which has IB_DEVICE_NAME_MAX bytes. Any context. */
 void ib_copy_device_name(char *to, const struct ib_device *dev)
 {
+	/*
+	 * While ib_device_rename() runs, this may be a part of the old name and a part of the
+	 * new one; but dev_name() is freed then.
+	 */
 	data_race(strscpy_pad(to, dev->name, IB_DEVICE_NAME_MAX));
-	/* It is not registered yet, or not any more: then nobody renames it. */
+	/* The device is not registered: nobody renames it. */
 	if (!*to)
 		strscpy_pad(to, dev_name(&dev->dev) ?: "?", IB_DEVICE_NAME_MAX);
 }
