@@ -2,12 +2,12 @@
 /*
  * Address vectors and address handles.
  *
- * Lock protocol: none, and nothing here sleeps unless the caller allows it.
- * The source GID of an address vector is a reference on an entry of the GID
- * cache. An address vector owns the reference that it carries; a call that
- * looks one up for the time of the call takes it out again. Handles and QPs
- * keep references of their own, exchanged atomically, so that callers that
- * modify one object at the same time do not drop one twice.
+ * Lock protocol: none, and nothing here sleeps unless the caller allows it. The
+ * source GID of an address vector is a reference on an entry of the GID cache.
+ * An address vector owns the reference that it carries; a call that looks one
+ * up for its own duration takes it out again. Handles and QPs keep references
+ * of their own, exchanged atomically, so that callers that modify one object at
+ * the same time do not drop one twice.
  */
 #include <linux/atomic.h>
 #include <linux/err.h>
@@ -33,7 +33,7 @@
 
 /* Address vectors */
 
-/* What the call at @site has of the source GID's references goes. */
+/* Drops the source GID, a reference that the caller at @site gives back. */
 static void drop_sgid_by(struct rdma_ah_attr *ah_attr, unsigned long site)
 {
 	if (!ah_attr->grh.sgid_attr)
@@ -65,7 +65,7 @@ void rdma_destroy_ah_attr(struct rdma_ah_attr *ah_attr)
 EXPORT_SYMBOL(rdma_destroy_ah_attr);
 
 /**
- * rdma_copy_ah_attr() - copy an address vector, with a reference of its own
+ * rdma_copy_ah_attr() - copy an address vector; the copy has its own reference
  * @dest: the copy; what it held is not dropped
  * @src: the original
  *
@@ -90,7 +90,7 @@ void rdma_replace_ah_attr(struct rdma_ah_attr *old,
 {
 	struct rdma_ah_attr copy;
 
-	/* Both may be the same: hold first. */
+	/* Both may hold the same GID: take the new reference first. */
 	copy_for(&copy, new, _RET_IP_);
 	drop_sgid_by(old, _RET_IP_);
 	*old = copy;
@@ -115,7 +115,7 @@ EXPORT_SYMBOL(rdma_move_ah_attr);
 /**
  * rdma_move_grh_sgid_attr() - give an address vector a global route
  * @attr: the address vector; holds no source GID
- * @dgid: destination; NULL: leave it
+ * @dgid: destination; NULL to leave it as it is
  * @flow_label: 20 bits
  * @hop_limit: routers the packet may pass
  * @traffic_class: 8 bits
@@ -187,7 +187,7 @@ int ib_ah_attr_fill(struct ib_device *device, struct rdma_ah_attr *ah_attr,
 /**
  * ib_ah_attr_unfill() - undo ib_ah_attr_fill()
  * @ah_attr: the address vector
- * @passed: as it set it
+ * @passed: as set by ib_ah_attr_fill()
  *
  * Context: Any.
  */
@@ -318,11 +318,12 @@ EXPORT_SYMBOL(rdma_create_ah);
  * @ah: the handle
  * @ah_attr: the new address, of the same kind
  *
- * Requests posted already use the old or the new one.
+ * Requests that are already posted use either the old or the new address.
  *
  * Context: Any.
- * Return: 0; -EOPNOTSUPP if the driver cannot; -EINVAL for a bad port, GID
- * index or kind of address; an error of rdma_get_gid_attr() or of the driver.
+ * Return: 0; -EOPNOTSUPP if the driver has no such method; -EINVAL for a bad
+ * port, GID index or kind of address; an error of rdma_get_gid_attr() or of the
+ * driver.
  */
 int rdma_modify_ah(struct ib_ah *ah, struct rdma_ah_attr *ah_attr)
 {
@@ -354,7 +355,7 @@ EXPORT_SYMBOL(rdma_modify_ah);
  * @ah_attr: filled in, without a reference on the source GID
  *
  * Context: Any.
- * Return: 0, -EOPNOTSUPP if the driver cannot, or an error of the driver.
+ * Return: 0, -EOPNOTSUPP if the driver has no such method, or an error of the driver.
  */
 int rdma_query_ah(struct ib_ah *ah, struct rdma_ah_attr *ah_attr)
 {
@@ -367,7 +368,7 @@ int rdma_query_ah(struct ib_ah *ah, struct rdma_ah_attr *ah_attr)
 			       ah->device->ops.query_ah(ah, ah_attr));
 	if (!ret && !rdma_ah_get_port_num(ah_attr))
 		ib_output_missing(ah->device, &ah->pd->res, "query_ah", "gave no port", _RET_IP_);
-	/* Drivers copy what they keep; the reference is not the caller's. */
+	/* Drivers copy what they were given, but the caller holds no reference. */
 	ah_attr->grh.sgid_attr = NULL;
 	return ret;
 }
@@ -380,8 +381,8 @@ EXPORT_SYMBOL(rdma_query_ah);
  * @udata: NULL
  *
  * Context: Any; process with %RDMA_DESTROY_AH_SLEEPABLE.
- * Return: 0, or an error of the driver, with a warning; then the handle is
- * still there.
+ * Return: 0, or an error of the driver, with a warning; then the handle still
+ * exists.
  */
 int rdma_destroy_ah_user(struct ib_ah *ah, u32 flags, struct ib_udata *udata)
 {
@@ -598,8 +599,8 @@ static int init_from_wc(struct ib_device *device, u32 port_num, const struct ib_
  * @device: device that received it
  * @port_num: port that received it
  * @wc: its completion
- * @grh: the 40 bytes in front of it; only read if @wc tells that they count
- * @ah_attr: filled in; rdma_destroy_ah_attr() is due after success
+ * @grh: the 40 bytes in front of it; only read if @wc says that they are valid
+ * @ah_attr: filled in; after success the caller must call rdma_destroy_ah_attr()
  *
  * The Ethernet address of a RoCE sender comes from @wc, or from a link-local
  * RoCE v1 GID; addresses are not resolved through the IP stack.

@@ -2,18 +2,19 @@
 /*
  * Channel-adapter requests: what belongs to a device.
  *
- * Life: ib_ca_setup() makes it before anybody can see the device, since clients
- * may make requests in their add(). ib_ca_announce() shows the node in /dev.
- * A request holds a use of the device, so ib_ca_remove(), which comes after the
- * fence of the device's unregistration, finds none under way, and none comes
- * any more. It closes what is open: a process's file may be open for long after
- * the device, and can do nothing then but be closed. The event work of the
- * device still uses the image until ib_ca_free(). The last file frees the rest.
+ * Life: ib_ca_setup() makes the ca_device before the device is visible, since
+ * clients may make requests in their add(). ib_ca_announce() makes the node
+ * appear in /dev. A request holds a use of the device, so ib_ca_remove(), which
+ * comes after the fence of the device's unregistration, finds none in progress,
+ * and no more can come. It closes the handles that are open: a process's file
+ * may stay open long after the device has gone, but then no requests succeed on
+ * it. The event work of the device still uses the image until ib_ca_free(). The
+ * last close of a file frees the rest.
  *
- * What is open is closed by the last close of its file, by the end of the process, or
- * by the device's. The first two are counted while they are at it: the device's end
- * lets no more begin, waits for those that have, and closes the rest. No lock is held
- * meanwhile: closing frees regions, and so calls the drivers whose memory that is.
+ * A handle is closed by the last close of its file, by the end of the process, or by the
+ * end of the device. The first two are counted while they close handles: the device's end
+ * lets no more of them begin, waits for those that have begun, and closes the rest. No lock
+ * is held meanwhile: closing frees regions, and so calls the drivers that own their memory.
  *
  * Lock protocol: files_lock, a mutex, guards the list of files, the count and the
  * device's end; events reach the files under it. It nests inside the SRCU of mmu
@@ -42,7 +43,7 @@ void ca_device_put(struct ca_device *ca)
 	kref_put(&ca->ref, ca_device_free);
 }
 
-/* Somebody closes handles. Returns false if the device's end does. */
+/* The caller is about to close handles. Returns false if the device's end closes them. */
 bool ca_closing_begin(struct ca_device *ca)
 {
 	bool begun;
@@ -60,9 +61,12 @@ bool ca_closing_begin(struct ca_device *ca)
 void ca_closing_end(struct ca_device *ca)
 {
 	mutex_lock(&ca->files_lock);
-	/* release: ib_ca_remove() sees all of what was closed */
+	/* release: ib_ca_remove() sees all that was closed */
 	smp_store_release(&ca->closers, ca->closers - 1);
-	/* Or it is there to be woken: it looks after it has said that it waits. */
+	/*
+	 * Either it sees the new count, or it is woken: it checks after it has queued
+	 * itself.
+	 */
 	smp_mb();
 	if (!ca->closers)
 		wake_up_var(&ca->closers);
@@ -70,7 +74,7 @@ void ca_closing_end(struct ca_device *ca)
 	ca_device_put(ca);
 }
 
-/* Where it fails, ib_ca_free() is to be called when events have stopped. */
+/* If it fails, ib_ca_free() must be called after events have stopped. */
 int ib_ca_setup(struct ib_device *dev)
 {
 	struct ca_device *ca;
@@ -88,8 +92,8 @@ int ib_ca_setup(struct ib_device *dev)
 	init_completion(&ca->closed);
 	ib_held_init(&ca->lent);
 	/*
-	 * Before the image is made: a change that comes later has an event
-	 * which makes it again. Pairs with the acquire in ib_ca_of().
+	 * Before the image is made: the event of a later change then refreshes
+	 * it. Pairs with the acquire in ib_ca_of().
 	 */
 	smp_store_release(&ib_priv(dev)->ca, ca);
 	return ca_image_create(ca);
@@ -100,13 +104,16 @@ int ib_ca_announce(struct ib_device *dev)
 	return ca_node_add(ib_priv(dev)->ca);
 }
 
-/* Under the lock of the names. ib_ca_refresh() is to follow without it. */
+/*
+ * Under the lock of the names. The caller must call ib_ca_refresh() later, without that
+ * lock.
+ */
 void ib_ca_renamed(struct ib_device *dev)
 {
 	ca_node_rename(ib_priv(dev)->ca);
 }
 
-/* Something has changed that queries tell about. */
+/* Something that queries report has changed. */
 void ib_ca_refresh(struct ib_device *dev)
 {
 	struct ca_device *ca = ib_ca_of(dev);
@@ -120,7 +127,10 @@ void ib_ca_refresh(struct ib_device *dev)
 			   ret);
 }
 
-/* An event, after ib_ca_refresh() where there was something to refresh. */
+/*
+ * Passes an event to the files; after ib_ca_refresh() if the event is one that changes the
+ * image.
+ */
 void ib_ca_tell(struct ib_device *dev, const struct ib_event *event)
 {
 	struct ca_device *ca = ib_ca_of(dev);
@@ -131,7 +141,10 @@ void ib_ca_tell(struct ib_device *dev, const struct ib_event *event)
 		ca_events_tell(ca, event->event, port);
 }
 
-/* Nobody else closes anything, nor do files come; one that goes may still be listed. */
+/*
+ * No other thread closes handles or adds files; a file that is being closed may still be
+ * listed.
+ */
 static void close_files(struct ca_device *ca)
 {
 	LIST_HEAD(closed);
@@ -159,7 +172,7 @@ void ib_ca_remove(struct ib_device *dev)
 	mutex_lock(&ca->files_lock);
 	ca->gone = true;
 	mutex_unlock(&ca->files_lock);
-	/* acquire: pairs with ca_closing_end(); none is added any more */
+	/* acquire: pairs with ca_closing_end(); no more closers are added */
 	wait_var_event(&ca->closers, !smp_load_acquire(&ca->closers));
 	close_files(ca);
 	ca_space_close(&ca->kernel);
@@ -179,7 +192,7 @@ void ib_ca_free(struct ib_device *dev)
 	ca_device_put(ca);
 }
 
-/* For debugfs: who has it open. Processes as the reader's namespace has them. */
+/* For debugfs: who has it open. PIDs are those of the reader's namespace. */
 void ib_ca_show(struct ib_device *dev, struct seq_file *s)
 {
 	struct ca_device *ca = ib_priv(dev)->ca;

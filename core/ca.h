@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Channel-adapter requests: what the files core/ca*.c give each other.
+ * Channel-adapter requests: what the files core/ca*.c share.
  *
- *	ca.c		what belongs to a device, from registration to removal
+ *	ca.c		the state of a device, from registration to removal
  *	ca_image.c	the answer to queries, kept ready
  *	ca_request.c	requests: checked, carried out at once or later
  *	ca_handle.c	open channel adapters
@@ -41,13 +41,13 @@ struct poll_table_struct;
 struct seq_file;
 
 /**
- * struct ca_numbers - numbers of handles, or of objects, and what they are of
+ * struct ca_numbers - numbers of handles or of objects, and what they stand for
  * @entries: by the low half of a number, which is a place here. A reserved entry
  *	is taken, but not found.
  * @next: where the search for a free place starts
  * @count: places that are taken
- * @sequence: high half of the last number: a number that somebody has kept is not
- *	taken for the one which has its place now
+ * @sequence: high half of the last number, so that an old number is not taken for the one
+ *	which has its place now
  *
  * Lock: see ca_numbers.c.
  */
@@ -64,10 +64,10 @@ struct ca_numbers {
 /**
  * struct ca_space - where handles are valid: a file, or the kernel
  * @handles: open CAs
- * @recent: by the low bits of it, those that were opened last: looking there first
- *	saves half of what a kernel caller's query costs
- * @lock: opening and closing; nests inside nothing of ours
- * @user: of a file: what is opened belongs to a process, within limits
+ * @recent: the handles that were opened last, by their low bits: looking there first halves
+ *	the cost of a kernel caller's query
+ * @lock: guards opening and closing; does not nest inside any other lock of ours
+ * @user: it is a file's: handles belong to a process, and limits apply
  */
 struct ca_space {
 	struct ca_numbers handles;
@@ -79,21 +79,21 @@ struct ca_space {
 /**
  * struct ca_device - channel-adapter requests of one device
  * @rcu: freed after a grace period, for queries of kernel callers
- * @ref: the device's while it is registered, and one of each open file
- * @device: held by a reference on ib_device.dev; ib_device_try_get() says
- *	whether it is still there
+ * @ref: one of the device while it is registered, and one of each open file
+ * @device: held by a reference on ib_device.dev; ib_device_try_get() tells
+ *	whether it is still registered
  * @minor: number of the node
  * @node: the node in sysfs and /dev; under ca_node_lock (ca_file.c)
  * @kernel: handles of kernel callers
  * @image: the answer to queries; read under RCU, replaced under @image_lock
- * @image_lock: one at a time makes a new image; driver methods run under it
+ * @image_lock: serialises the making of images; driver methods run under it
  * @image_stale: the last attempt to replace @image has failed
  * @files: open files, under @files_lock
- * @files_lock: mutex, not held while anything of a driver's runs
- * @closers: those who close handles, each from ca_closing_begin() to
- *	ca_closing_end(); under @files_lock
- * @gone: the device goes, and its end closes all that is open; under @files_lock
- * @closed: that is done
+ * @files_lock: mutex, not held while driver code runs
+ * @closers: number of threads that close handles, each from ca_closing_begin()
+ *	to ca_closing_end(); under @files_lock
+ * @gone: the device is going, and its end closes all open handles; under @files_lock
+ * @closed: completed when that is done
  * @lent: PDs that modules have borrowed
  */
 struct ca_device {
@@ -120,13 +120,13 @@ struct ca_device {
 /**
  * struct ca_events - events that wait for the reader of a file
  * @lock: spinlock, in process context only; guards the following
- * @wait: readers
- * @head: where the next one goes, not reduced
- * @tail: the next one to read, not reduced
+ * @wait: waiting readers
+ * @head: index of the next event to add, not reduced to the size of @ring
+ * @tail: index of the next event to read, likewise
  * @overflow: what a reader finds behind @ring, if its member lost is not 0
- * @removed: what comes last, behind @overflow; its size is 0 while the device
- *	is there
- * @removed_read: that has been read
+ * @removed: the last event, behind @overflow; its size is 0 until the device is
+ *	removed
+ * @removed_read: @removed has been read
  * @ring: the events
  */
 struct ca_events {
@@ -142,10 +142,10 @@ struct ca_events {
 
 /**
  * struct ca_file - an open file of /dev/infiniband/ca
- * @ref: the file's, and one of each handle
+ * @ref: one of the open file, and one of each handle
  * @ca: held
  * @space: its handles
- * @net: network namespace of the opener, held
+ * @net: network namespace of the process that opened it, held
  * @events: for read(2)
  * @node: in ca_device.files
  * @closing: handles of processes that have ended, not closed yet
@@ -166,23 +166,23 @@ struct ca_file {
  * @ca: the driver's part
  * @rcu: freed after a grace period
  * @users: one until it is closed, and one of each request that uses it
- * @unused: @users is 0
+ * @unused: completed when @users is 0
  * @space: where it is valid
- * @lock: what follows; no method of a driver runs under it
- * @objects: PDs and regions; reserved are those being made or freed
+ * @lock: guards what follows; no driver method runs under it
+ * @objects: PDs and regions; places of those being made or freed are reserved
  * @pds: PDs among them
  * @mrs: regions among them
- * @bytes: of those regions
- * @peer: of SET_PEER
- * @closed: being closed, no new ones
+ * @bytes: bytes in those regions
+ * @peer: as set by SET_PEER
+ * @closed: it is being closed; no new objects are made
  * @owner: module of a kernel caller, or the process's name
- * @site: where that opened it; 0: a process did
- * @mm: whose handle it is, only compared: it goes before a lookup may have ended;
- *	NULL: anybody's who has the file
+ * @site: where it opened the handle; 0 for a process
+ * @mm: memory of the owning process, only compared, because it may be freed during a
+ *	lookup; NULL: any process that has the file may use the handle
  * @of: the same, held; NULL likewise
- * @of_mm: in ca_mm.handles
+ * @of_mm: link in ca_mm.handles
  * @ended: the memory has gone; under the lock of @of
- * @close: closes it then
+ * @close: work that closes it then
  * @pid: of the process that opened it, held
  */
 struct ca_handle {
@@ -211,13 +211,13 @@ struct ca_handle {
 
 /**
  * struct ca_call - a request that is being carried out
- * @ca: the device's part; the caller holds a use of the device
- * @space: where the handle is to be valid
- * @net: what GIDs may be seen; NULL: all
+ * @ca: the device's channel adapter; the caller holds a use of the device
+ * @space: where the handle must be valid
+ * @net: namespace whose GIDs may be seen; NULL: all
  * @writable: may make and free objects
  * @may_sleep: process context
  * @owner: module of a kernel caller, or NULL
- * @site: where that made the request; 0: a process did
+ * @site: where it made the request; 0 for a process
  * @op: as in &struct kverbs_ca_request; so are the following
  * @version: as above
  * @flags: as above
@@ -228,13 +228,13 @@ struct ca_handle {
  * @out: kernel's or user's memory
  * @in_len: bytes
  * @out_len: bytes
- * @of: OPEN of a process: its memory, held, for the handle
- * @fetched: a copy of user's memory, which @in is
- * @image: the answer is there
+ * @of: for OPEN by a process: its memory, held, for the handle
+ * @fetched: a copy of user memory, to which @in points
+ * @image: the image that holds the answer
  * @list: the answer
  * @mr: the answer, if its size is not 0
  *
- * An answer is kept until nothing is held any more: a process may let the kernel
+ * An answer is copied out only when nothing is held any more: a process may make the kernel
  * wait for its memory for as long as it likes.
  */
 struct ca_call {
@@ -338,7 +338,7 @@ ssize_t ca_events_read(struct ca_events *events, struct iov_iter *to,
 __poll_t ca_events_poll(struct ca_events *events, struct file *file,
 			struct poll_table_struct *wait);
 
-/* What has the place of @id: perhaps under another number. */
+/* The entry at the place of @id, which may have another number. */
 static inline void *ca_number_look_up(struct ca_numbers *n, u64 id)
 {
 	return xa_load(&n->entries, lower_32_bits(id));
@@ -349,7 +349,7 @@ static inline struct ca_handle __rcu **ca_recent(struct ca_space *space, u64 id)
 	return &space->recent[id % CA_RECENT];
 }
 
-/* Is it a handle of the kernel's? Under RCU. */
+/* Whether @id is an open handle of a kernel caller. Under RCU. */
 static inline bool ca_handle_is_open(struct ca_space *space, u64 id)
 {
 	struct ca_handle *h = rcu_dereference(*ca_recent(space, id));

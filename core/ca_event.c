@@ -3,19 +3,18 @@
  * Events for readers of /dev/infiniband/ca/<device>: port state, GIDs, P_Keys,
  * removal.
  *
- * Each open file has a ring of its own. It is filled by the work item of the
- * device's events and by the removal, and emptied by any number of readers, each
- * event by one of them. A reader that is too slow is told: when the ring is full,
- * the newest events are not kept but counted, and the count stands where they
- * would have stood. Until there is room for it and an event behind it, it stays
- * outside of the ring. Removal needs no room in the ring either, and ends it.
+ * Each open file has a ring of its own. It is filled by the work item of the device's
+ * events and by the removal, and emptied by any number of readers, each event by one of
+ * them. A reader that is too slow learns of it: when the ring is full, new events are not
+ * kept but counted, and the reader finds the count where they would have been. The count
+ * stays outside of the ring until there is room for it and an event behind it. Removal
+ * needs no room in the ring either, and is the last event.
  *
- * Lock protocol: ca_events.lock guards all of it; it nests inside
- * ca_device.files_lock, and the lock of the wait queue inside it. An event leaves
- * the ring under the lock, after it was copied to the reader: a fault loses
- * none, and readers get them in order. Page faults are off meanwhile. Where one
- * is needed, it is taken without the lock, and what is then the first event is
- * tried again.
+ * Lock protocol: ca_events.lock guards all of it; it nests inside ca_device.files_lock, and
+ * the lock of the wait queue inside it. An event leaves the ring under the lock, after it
+ * was copied to the reader: a fault loses none, and readers get them in order. Page faults
+ * are disabled meanwhile. If one is needed, it is taken without the lock, and the copy is
+ * tried again with the event that is the first by then.
  */
 #include <linux/ktime.h>
 #include <linux/poll.h>
@@ -26,8 +25,8 @@
 #include "ca.h"
 
 /*
- * How often a page of the reader's may be gone again right after it was faulted
- * in: another thread of his does that, or fault injection.
+ * How often a page of the reader may be gone again right after it was faulted
+ * in: another thread of the process may do that, or fault injection.
  */
 #define CA_FAULTS_MAX	8
 
@@ -94,7 +93,7 @@ static void add_event(struct ca_events *events,
 		wake_up_poll(&events->wait, what);
 }
 
-/* Tell whoever has the device's file open. Context: process. */
+/* Tell all that have the device's file open. Context: process. */
 void ca_events_tell(struct ca_device *ca, u32 type, u32 port)
 {
 	struct kverbs_ca_event event = {
@@ -135,7 +134,7 @@ static void drop_first(struct ca_events *events)
 		events->removed_read = true;
 }
 
-/* What waits for the reader of a file, as a line. */
+/* Prints a line about the events that wait for the reader of a file. */
 void ca_events_show(struct ca_events *events, struct seq_file *s)
 {
 	u32 waiting, lost;
@@ -178,7 +177,7 @@ static int try_take(struct ca_events *events, struct iov_iter *to)
 	return ret;
 }
 
-/* -EAGAIN: there is none; -ENODEV: there will be none. */
+/* Returns -EAGAIN if there is no event, -ENODEV if there will be none any more. */
 static int take(struct ca_events *events, struct iov_iter *to)
 {
 	int faults;
@@ -195,7 +194,7 @@ static int take(struct ca_events *events, struct iov_iter *to)
 	return -EFAULT;
 }
 
-/* Would take() return something else than -EAGAIN? */
+/* Whether take() would return anything but -EAGAIN. */
 static bool is_ready(struct ca_events *events)
 {
 	bool ready;

@@ -3,17 +3,16 @@
  * /dev/infiniband/ca/<device>: requests of user processes by ioctl(2) and
  * io_uring, events by read(2) and poll(2).
  *
- * There is one character device for all; the minor number says which ca_device
- * an open means. ca_minors holds it from ca_node_add() to ca_node_remove(); the
- * device's own reference keeps it alive that long, and an open takes one for the
- * file under the array's lock.
+ * There is one character device for all; the minor number tells which ca_device is opened.
+ * ca_minors holds it from ca_node_add() to ca_node_remove(); the device's own reference
+ * keeps it alive that long, and open(2) takes one for the file under the array's lock.
  *
  * Lock protocol: ca_node_lock (a mutex) guards ca_device.node; it nests inside
- * ib_registry_lock, under which names change. A file is in the device's list until
- * its handles are closed, or the device's end closes them: an open that found the
- * minor in time fails then. A handle that is closed because its process has ended
- * holds the file meanwhile. Requests hold a use of the device, of which the removal
- * finds none.
+ * ib_registry_lock, under which names change. A file is in the device's list until its
+ * handles are closed, or the device's end closes them: after that, an open(2) that found
+ * the minor in time fails. A handle that is being closed because its process has ended
+ * holds the file. Requests hold a use of the device; none is left when the device is
+ * removed.
  */
 #include <linux/cdev.h>
 #include <linux/device.h>
@@ -32,7 +31,7 @@
 #include "ca.h"
 #include "core_priv.h"
 
-/* All that a major number has. */
+/* All minors of a major number. */
 #define CA_MINORS	(MINORMASK + 1)
 
 static DEFINE_XARRAY_ALLOC(ca_minors);
@@ -43,7 +42,7 @@ static dev_t ca_base;
 
 static char *ca_devnode(kv_class_const struct device *node, umode_t *mode)
 {
-	/* Everybody may look. Making objects takes write permission. */
+	/* Every user may query. Making objects takes write permission. */
 	if (mode)
 		*mode = 0644;
 	return kasprintf(GFP_KERNEL, "infiniband/ca/%s", dev_name(node));
@@ -54,7 +53,7 @@ static struct class ca_class = {
 	.devnode = ca_devnode,
 };
 
-/* The node has the device's name; another name makes another node. */
+/* The node has the device's name; a rename makes a new node. */
 static ssize_t ibdev_show(struct device *node, struct device_attribute *attr,
 			  char *buf)
 {
@@ -99,7 +98,7 @@ int ca_node_add(struct ca_device *ca)
 {
 	int ret;
 
-	/* Cyclic: a number that somebody has noted is not soon another's. */
+	/* Cyclic, so that a number that a process has noted is not reused soon. */
 	ret = xa_alloc_cyclic(&ca_minors, &ca->minor, ca,
 			      XA_LIMIT(0, CA_MINORS - 1), &ca_next_minor,
 			      GFP_KERNEL);
@@ -114,8 +113,8 @@ int ca_node_add(struct ca_device *ca)
 }
 
 /*
- * The device has got another name. Under the lock of the names, for two nodes
- * never to have the same.
+ * The device has a new name. Called under the lock of the names, so that two
+ * nodes never have the same name.
  */
 void ca_node_rename(struct ca_device *ca)
 {
@@ -132,7 +131,7 @@ void ca_node_rename(struct ca_device *ca)
 		ibdev_warn(ca->device, "no node in infiniband/ca (%d)\n", ret);
 }
 
-/* Whether it was added or not. */
+/* May be called whether the node was added or not. */
 void ca_node_remove(struct ca_device *ca)
 {
 	xa_cmpxchg(&ca_minors, ca->minor, ca, NULL, 0);
@@ -141,7 +140,7 @@ void ca_node_remove(struct ca_device *ca)
 	mutex_unlock(&ca_node_lock);
 }
 
-/* The device's part, held, or NULL. */
+/* Returns the ca_device, held, or NULL. */
 static struct ca_device *find_minor(unsigned int minor)
 {
 	struct ca_device *ca;
@@ -216,7 +215,7 @@ void ca_file_put(struct ca_file *f)
 	kref_put(&f->ref, free_file);
 }
 
-/* The last close: nobody uses the file any more. */
+/* The last close: nothing uses the file any more. */
 static int ca_file_release(struct inode *inode, struct file *file)
 {
 	struct ca_file *f = file->private_data;
@@ -226,7 +225,7 @@ static int ca_file_release(struct inode *inode, struct file *file)
 		ca_space_close(&f->space);
 		ca_closing_end(ca);
 	} else {
-		/* The device's end closes what is open in the files that it finds. */
+		/* The device's end closes the handles of all files that it finds. */
 		wait_for_completion(&ca->closed);
 	}
 	mutex_lock(&ca->files_lock);
@@ -237,7 +236,7 @@ static int ca_file_release(struct inode *inode, struct file *file)
 }
 
 /*
- * A process closes its file, perhaps one of several. When one that ends has closed
+ * A process closes its file, perhaps one of several. When a process that ends has closed
  * them all, what it had registered is gone.
  */
 static int ca_file_flush(struct file *file, fl_owner_t id)
@@ -252,13 +251,13 @@ static bool op_of_cmd(unsigned int cmd, u32 *op)
 	if (cmd < KVERBS_CA_IOCTL(KVERBS_CA_OPEN) ||
 	    cmd > KVERBS_CA_IOCTL(KVERBS_CA_SET_PEER))
 		return false;
-	/* It chooses from tables. */
+	/* The operation indexes tables. */
 	*op = array_index_nospec(cmd - KVERBS_CA_IOCTL(0),
 				 KVERBS_CA_SET_PEER + 1);
 	return true;
 }
 
-/* The process may write it meanwhile: everything is read once, but the size. */
+/* The process may change it meanwhile: read everything once, except the size. */
 static int get_request(struct kverbs_ca_request *req,
 		       const struct kverbs_ca_request __user *from)
 {
@@ -324,9 +323,9 @@ static ssize_t run_call(struct ca_call *call)
 }
 
 /*
- * The process cannot be told what was made for it. It is freed again, unless
- * the process has guessed its number and uses it already: then it is closed with
- * the file.
+ * The answer cannot be written, so the process does not learn what was made for it. Free it
+ * again, unless the process has guessed its number and uses it already: then it is closed
+ * with the file.
  */
 static void undo_call(const struct ca_call *call)
 {
@@ -359,12 +358,12 @@ static void undo_call(const struct ca_call *call)
 	default:
 		return;
 	}
-	/* If the device is gone, all is closed. */
+	/* If the device is gone, everything is closed already. */
 	if (made)
 		run_call(&undo);
 }
 
-/* What the operation gives besides its output. */
+/* Write the results of the operation other than its output. */
 static int put_results(const struct ca_call *call,
 		       struct kverbs_ca_request __user *to)
 {
@@ -408,7 +407,7 @@ static long ca_file_ioctl(struct file *file, unsigned int cmd,
 	return answer_call(&call, req);
 }
 
-/* A signal that meets a worker of the ring restarts no system call. */
+/* If a signal interrupts a worker of the ring, no system call is restarted. */
 static int uring_result(ssize_t ret)
 {
 	switch (ret) {
@@ -423,8 +422,8 @@ static int uring_result(ssize_t ret)
 }
 
 /*
- * Whoever submits does not wait: what may take time is done by a worker of the
- * ring, which asks again without IO_URING_F_NONBLOCK.
+ * The submitter does not wait: a worker of the ring carries out what may take
+ * time, in a second call without IO_URING_F_NONBLOCK.
  */
 static int ca_file_uring_cmd(struct io_uring_cmd *ioucmd,
 			     unsigned int issue_flags)
@@ -437,7 +436,7 @@ static int ca_file_uring_cmd(struct io_uring_cmd *ioucmd,
 
 	if (!op_of_cmd(ioucmd->cmd_op, &op))
 		return -ENOTTY;
-	/* It may be in memory of the process. */
+	/* The command may be in memory of the process. */
 	if (READ_ONCE(cmd->reserved) ||
 	    ioucmd->flags & IORING_URING_CMD_FIXED)
 		return -EINVAL;
@@ -449,7 +448,7 @@ static int ca_file_uring_cmd(struct io_uring_cmd *ioucmd,
 	if (!call.may_sleep && !ca_call_is_quick(&call))
 		return -EAGAIN;
 	ret = uring_result(answer_call(&call, req));
-	/* Returned, a number of bytes would be lost in a worker of Linux 6.1. */
+	/* In a worker, Linux 6.1 would lose a number of bytes that was returned here. */
 	io_uring_cmd_done(ioucmd, ret, 0, issue_flags);
 	return -EIOCBQUEUED;
 }
@@ -496,7 +495,7 @@ static struct ib_ca_pd *borrow_pd(struct ca_file *f, u64 handle, u64 object,
 	if (IS_ERR(h)) {
 		pd = ERR_CAST(h);
 	} else {
-		/* Nobody would tell the borrower any more to give it back. */
+		/* Nothing would tell the borrower any more to give the PD back. */
 		pd = ib_device_is_going(dev) ? ERR_PTR(-ENODEV) :
 					       ca_borrow_pd(h, object, site);
 		ca_handle_put(h);
@@ -507,19 +506,19 @@ static struct ib_ca_pd *borrow_pd(struct ca_file *f, u64 handle, u64 object,
 
 /**
  * ib_ca_pd_get() - borrow the PD of a process, to act on its behalf
- * @fd: its file /dev/infiniband/ca/<device>, open for writing
- * @handle: a handle that it has opened there
+ * @fd: the process's file /dev/infiniband/ca/<device>, open for writing
+ * @handle: a handle that the process has opened there
  * @object: a PD under that handle
  *
- * What the caller makes in the PD can use the keys of the process's regions there.
- * The process cannot free the PD before ib_ca_pd_put(); if the process ends, its
- * regions go, but not the PD. The caller is a client of the device, and gives the PD
- * back at the latest in its remove(). That may run at the same time: a lock that
- * remove() takes is to be held around this call, until the client has looked
- * whether it still has the device, and has noted the PD or given it back. The contract
- * checker counts what was borrowed before remove() began.
+ * QPs and other objects that the caller makes in the PD can use the keys of the process's
+ * regions there. The process cannot free the PD before ib_ca_pd_put(); if the process ends,
+ * its regions are freed, but not the PD. The caller is a client of the device, and gives
+ * the PD back at the latest in its remove(). That may run at the same time: so the caller
+ * holds a lock that remove() takes, from before this call until it has checked that it
+ * still has the device, and has noted the PD or given it back. The contract checker counts
+ * PDs that were borrowed before remove() began.
  *
- * Context: Process: the one that has it.
+ * Context: Process: the one that owns @fd and @handle.
  * Return: the PD; -EBADF if there is no such file, or it is not open for writing;
  * -EINVAL if it is another kind of file; -ENODEV if the device is gone; -ENOENT for
  * an unknown handle or PD; -EACCES for another process's handle.
@@ -564,7 +563,7 @@ err_region:
 	return ret;
 }
 
-/* There are no devices, hence neither nodes nor files. */
+/* There are no devices any more, hence neither nodes nor files. */
 void ca_file_exit(void)
 {
 	cdev_del(&ca_cdev);

@@ -2,22 +2,21 @@
 /*
  * Open channel adapters.
  *
- * A handle is valid in one space: a file, or the device's kernel callers. Its
- * low half is a place in the space's xarray, its high half the number of the
- * opening: a handle that was closed is not taken for the one which has its place
- * now. A process's handle is its own, unless it was opened for all who have the
- * file: it belongs to the process's memory, which a forked child does not have,
- * nor the process itself after it has called exec. When the memory goes, its
- * handles are closed, whoever still has the file.
+ * A handle is valid in one space: a file, or the device's kernel callers. Its low half is a
+ * place in the space's xarray, its high half counts the openings: so a closed handle is not
+ * taken for the one which has its place now. Only the process that opened a handle may use
+ * it, unless it was opened for all that have the file. The handle belongs to the process's
+ * memory, which a forked child does not share, nor the process itself after exec. When the
+ * memory goes, its handles are closed, even if other processes still have the file.
  *
- * Lock protocol: lookups are under RCU. Who uses a handle holds one of its
- * users; who sets @closed, under the handle's lock, closes it: nobody else does.
- * It is taken out of the xarray, the other users are waited for, and what is
- * left has no one who can reach it. The space's lock, a mutex, guards the
- * numbers; the handle's lock its objects (ca_object.c); the lock of a ca_mm, a
- * spinlock, its list. None is held while a driver's method runs, nor while waiting.
- * Who closes handles on its own account, the file's end or the memory's, is counted
- * (ca.c), and the device's end waits for it. A handle holds its file.
+ * Lock protocol: lookups are under RCU. A thread that uses a handle holds one of its
+ * @users; the thread that sets @closed, under the handle's lock, closes the handle, and no
+ * other does. It takes the handle out of the xarray and waits for the other users; after
+ * that no other thread can reach it. The space's lock, a mutex, guards the numbers; the
+ * handle's lock its objects (ca_object.c); the lock of a ca_mm, a spinlock, its list. None
+ * is held while a driver's method runs, nor while waiting. Threads that close handles
+ * without a request, at the end of the file or of the memory, are counted (ca.c), and the
+ * device's end waits for them. A handle holds its file.
  */
 #include <linux/capability.h>
 #include <linux/completion.h>
@@ -42,10 +41,10 @@ MODULE_PARM_DESC(ca_max_handles,
 		 "channel adapters that may be open at a time through one file, but for CAP_SYS_RESOURCE (64)");
 
 /**
- * struct ca_mm - a process's memory, which has handles
- * @notifier: one for all handles, each of which has a reference
- * @lock: of @handles
- * @handles: in all files
+ * struct ca_mm - a process's memory, which owns handles
+ * @notifier: one for all its handles; each handle holds a reference
+ * @lock: guards @handles
+ * @handles: its handles in all files
  */
 struct ca_mm {
 	struct mmu_notifier notifier;
@@ -91,7 +90,8 @@ static struct ca_handle *look_up(struct ca_space *space, u64 id)
 }
 
 /*
- * Is it valid for the caller? For requests that need nothing of it. Any context.
+ * Checks that the handle is valid for the caller, for requests that do not use the handle
+ * otherwise. Any context.
  */
 int ca_handle_check(struct ca_space *space, u64 id)
 {
@@ -103,7 +103,7 @@ int ca_handle_check(struct ca_space *space, u64 id)
 	return ret;
 }
 
-/* One of its users, or an error as look_up() has them. */
+/* Returns the handle, with one of its users taken, or an error of look_up(). */
 struct ca_handle *ca_handle_get(struct ca_space *space, u64 id)
 {
 	struct ca_handle *h;
@@ -124,7 +124,7 @@ void ca_handle_put(struct ca_handle *h)
 
 static atomic_t nr_mms;
 
-/* Closes the handles of processes that have ended. */
+/* For closing the handles of processes that have ended. */
 static struct workqueue_struct *ca_close_wq;
 
 static void close_of_mm(struct mmu_notifier *notifier, struct mm_struct *mm);
@@ -155,9 +155,9 @@ static const struct mmu_notifier_ops mm_ops = {
 };
 
 /*
- * Before anything is held for the call: it waits for mmap_lock, which the process
- * may hold for as long as it likes. ca_mm_put() is to follow where it is not given
- * to a handle. Errors: -ENOMEM; -ERESTARTNOINTR for a signal; -EINTR.
+ * Called before anything is held for the call: it waits for mmap_lock, which the process
+ * may hold for as long as it likes. If the result is not given to a handle, the caller must
+ * call ca_mm_put(). Errors: -ENOMEM; -ERESTARTNOINTR for a signal; -EINTR.
  */
 int ca_mm_get(struct ca_call *call)
 {
@@ -170,7 +170,10 @@ int ca_mm_get(struct ca_call *call)
 		call->of = container_of(notifier, struct ca_mm, notifier);
 		return 0;
 	}
-	/* It gives up for any signal, and nothing was done yet. */
+	/*
+	 * The registration gives up for any signal, and nothing was done yet: restart the
+	 * call.
+	 */
 	if (PTR_ERR(notifier) == -EINTR && !fatal_signal_pending(current))
 		return -ERESTARTNOINTR;
 	return PTR_ERR(notifier);
@@ -200,7 +203,7 @@ static void unbind_from_mm(struct ca_handle *h)
 	ca_mm_put(h->of);
 }
 
-/* A process may have any name: one word of it is shown. */
+/* A process may have any name: show one word of it. */
 static void name_owner(struct ca_handle *h)
 {
 	char comm[TASK_COMM_LEN], *c;
@@ -212,7 +215,7 @@ static void name_owner(struct ca_handle *h)
 	strscpy(h->owner, comm, sizeof(h->owner));
 }
 
-/* Whose it is. A process does so for itself, or its io_uring worker. */
+/* Records the owner of the handle. Runs in the process itself, or in its io_uring worker. */
 static void set_owner(struct ca_handle *h, struct ca_call *call)
 {
 	if (!call->space->user) {
@@ -267,7 +270,7 @@ static struct ca_handle *alloc_handle(struct ca_call *call)
 	return h;
 }
 
-/* A number in the space, which lookups do not find yet. */
+/* Reserves a number in the space, which lookups do not find yet. */
 static int reserve_number(struct ca_space *space, struct ca_handle *h)
 {
 	int ret;
@@ -291,13 +294,16 @@ static void give_up_number(struct ca_space *space, u64 id)
 	mutex_unlock(&space->lock);
 }
 
-/* Of a frame. Whether the caller may make requests was looked at when this one came. */
+/*
+ * The call site for a frame; 0 if the device is suspect: the caller was checked at
+ * submission.
+ */
 static unsigned long call_site(const struct ca_call *call)
 {
 	return ib_contract_suspects(call->ca->device) ? 0 : call->site;
 }
 
-/* On success @h is another's to close, who may have guessed its number. */
+/* On success another thread may close @h at once: the process may have guessed its number. */
 static int open_for(struct ca_call *call, struct ca_handle *h)
 {
 	const void *vendor = call->in_len ? call->in.kernel : NULL;
@@ -323,8 +329,8 @@ static int open_for(struct ca_call *call, struct ca_handle *h)
 }
 
 /*
- * OPEN. Errors: -EMFILE, one of the HCA, -EOPNOTSUPP where it takes nothing;
- * -ENOMEM.
+ * OPEN. Errors: -EMFILE; an error of the HCA; -EOPNOTSUPP if it takes no vendor
+ * data; -ENOMEM.
  */
 int ca_open(struct ca_call *call)
 {
@@ -355,15 +361,15 @@ static int begin_close(struct ca_handle *h, bool force)
 	return ret;
 }
 
-/* Of whoever has set @closed, and uses it no more. @site: a kernel caller's, or 0. */
+/* Called by the thread that has set @closed, without a user. @site: a kernel caller's, or 0. */
 static void finish_close(struct ca_handle *h, unsigned long site)
 {
 	struct ca_space *space = h->space;
 	struct ib_device *device = h->ca->device;
 
-	/* The place is taken until all is gone: limits count it. */
+	/* The place stays reserved until all is freed, because limits count it. */
 	ca_number_withdraw(&space->handles, h->id);
-	/* Does nothing if a later one has the place. */
+	/* Does nothing if a later handle has the place. */
 	unrcu_pointer(cmpxchg(ca_recent(space, h->id), RCU_INITIALIZER(h),
 			      NULL));
 	ca_handle_put(h);
@@ -377,8 +383,8 @@ static void finish_close(struct ca_handle *h, unsigned long site)
 }
 
 /*
- * CLOSE. Errors: -ENOENT, -EACCES; -EBUSY with the list of what is left in the
- * buffer, if there is one.
+ * CLOSE. Errors: -ENOENT, -EACCES; -EBUSY, with a list of what is left in the
+ * handle in the buffer, if there is a buffer.
  */
 int ca_close(struct ca_call *call)
 {
@@ -403,7 +409,7 @@ static void warn_left(const struct ca_handle *h)
 		   h->owner, h->id, h->objects.count);
 }
 
-/* Whatever is under it. The caller has one of its users. */
+/* Closes it even if objects are left under it. The caller holds one of its users. */
 static void force_close(struct ca_handle *h)
 {
 	int ret = begin_close(h, true);
@@ -414,8 +420,8 @@ static void force_close(struct ca_handle *h)
 }
 
 /*
- * Close what is open. The caller is between ca_closing_begin() and ca_closing_end(),
- * or the device's end; others may close and use handles meanwhile.
+ * Closes all open handles. The caller is between ca_closing_begin() and ca_closing_end(),
+ * or is the device's end; other threads may close and use handles meanwhile.
  */
 void ca_space_close(struct ca_space *space)
 {
@@ -436,8 +442,8 @@ void ca_space_close(struct ca_space *space)
 }
 
 /*
- * Of each that kernel callers have open: where that was done, which @visit may change. Any
- * context but NMI.
+ * Visits the call site of each handle that kernel callers have open; @visit may change it.
+ * Any context but NMI.
  */
 void ib_ca_visit_open(struct ib_device *device,
 		      void (*visit)(void *context, unsigned long *site), void *context)
@@ -454,7 +460,7 @@ void ib_ca_visit_open(struct ib_device *device,
 	rcu_read_unlock();
 }
 
-/* One of the users of a handle that is open, each of them once; or NULL. */
+/* Returns the next open handle, with one of its users taken, each handle once; then NULL. */
 static struct ca_handle *next_of_mm(struct ca_mm *m)
 {
 	struct ca_handle *h, *found = NULL;
@@ -485,7 +491,7 @@ static void close_ended(struct work_struct *work)
 	ca_closing_end(ca);
 }
 
-/* Unless somebody closes it already. */
+/* Closes it from a work item, unless another thread closes it already. */
 static void close_later(struct ca_handle *h)
 {
 	struct ca_file *f = file_of(h->space);
@@ -506,9 +512,9 @@ static void close_later(struct ca_handle *h)
 }
 
 /*
- * The process has ended, or called exec. Nobody is left who may use its handles,
- * nor opens more. They are closed outside of the notifiers' SRCU, in which all
- * processes are: that may take as long as the drivers of the memory like.
+ * The process has ended, or called exec. No thread is left that may use its handles or open
+ * more. They are closed outside of the notifiers' SRCU, which all processes share, because
+ * closing may take as long as the drivers of the memory like.
  */
 static void close_of_mm(struct mmu_notifier *notifier, struct mm_struct *mm)
 {
@@ -519,7 +525,7 @@ static void close_of_mm(struct mmu_notifier *notifier, struct mm_struct *mm)
 		close_later(h);
 }
 
-/* Waits until what ended processes had open through the file is closed. */
+/* Waits until the handles that ended processes had open through the file are closed. */
 void ca_handle_flush(struct ca_file *f)
 {
 	wait_var_event(&f->closing, !atomic_read(&f->closing));
@@ -527,15 +533,15 @@ void ca_handle_flush(struct ca_file *f)
 
 int ca_handle_init(void)
 {
-	/* One that takes long does not hold up the others. */
+	/* A close that takes long does not hold up the others. */
 	ca_close_wq = alloc_workqueue("kverbs_ca_close", WQ_UNBOUND,
 				      WQ_MAX_ACTIVE);
 	return ca_close_wq ? 0 : -ENOMEM;
 }
 
 /*
- * No file is left. What was remembered of processes goes when the notifiers' grace
- * period has ended, for which there is no barrier.
+ * No file is left. The ca_mm of processes are freed when the notifiers' grace period has
+ * ended, for which there is no barrier.
  */
 void ca_handle_exit(void)
 {
@@ -544,7 +550,7 @@ void ca_handle_exit(void)
 	mmu_notifier_synchronize();
 }
 
-/* A line for each handle, with the process as the reader's PID namespace has it. */
+/* Prints a line for each handle, with the PID that the reader's PID namespace has for it. */
 void ca_space_show(struct ca_space *space, struct seq_file *s)
 {
 	struct ca_handle *h;
@@ -552,7 +558,7 @@ void ca_space_show(struct ca_space *space, struct seq_file *s)
 
 	rcu_read_lock();
 	xa_for_each(&space->handles.entries, index, h) {
-		/* It has its pid as long as it is used. */
+		/* Its pid is valid as long as it has users. */
 		if (!refcount_inc_not_zero(&h->users))
 			continue;
 		seq_printf(s, "handle=%#llx %s owner=%s pid=%d pds=%u mrs=%u bytes=%llu%s\n",

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The image of a channel adapter: the answer to QUERY_CA, ready to be copied.
- * Behind the attributes of the CA each port has its place, which is a complete
- * answer to QUERY_PORT: attributes, GID table, P_Key table.
+ * Behind the attributes of the CA, each port has its place, which holds a
+ * complete answer to QUERY_PORT: attributes, GID table, P_Key table.
  *
- * Lock protocol: an image never changes; a new one replaces it as a whole.
- * image_lock, a mutex, admits one refresh at a time, so that the newest reading
- * wins. Methods of the driver run under it, which may take RTNL: nobody takes
- * it under RTNL or with ib_registry_lock held. Plain queries of the kernel copy
- * under RCU, in any context. A copy to a user's buffer may fault and wait for long:
- * it holds a reference. ca_device.image has one, too; the last put frees the
- * image after a grace period.
+ * Lock protocol: an image never changes; a new one replaces it as a whole. image_lock, a
+ * mutex, admits one refresh at a time, so that the newest reading wins. Methods of the
+ * driver run under it, and may take RTNL: so it is never taken under RTNL or
+ * ib_registry_lock. Plain queries of the kernel copy under RCU, in any context. A copy to a
+ * user's buffer may fault and wait for a long time: it holds a reference. ca_device.image
+ * has one, too; the last put frees the image after a grace period.
  *
- * Network namespaces: what belongs to a network device, which is an entry of a
- * GID table or the index of a port's own, is a secret of the namespace that the
- * device is in. An image lists its secrets by place. Readers of other
- * namespaces get zeros there, and nothing of a secret is ever in their buffer.
- * A namespace is known by its cookie, which is never 0 and not used again.
+ * Network namespaces: what belongs to a network device is a secret of the
+ * namespace that the network device is in: entries of GID tables, and the
+ * interface index of a port. An image lists its secrets by place. Readers in
+ * other namespaces get zeros there, and no byte of a secret is ever in their
+ * buffer. A namespace is identified by its cookie, which is never 0 and never
+ * reused.
  */
 #include <linux/mm.h>
 #include <linux/netdevice.h>
@@ -28,12 +28,12 @@
 #include "ca.h"
 #include "core_priv.h"
 
-/* Version and size, which lead every answer. */
+/* Version and size, which begin every answer. */
 #define CA_LEADING	offsetof(struct kverbs_ca_attr, attr_size)
 /* Each structure in an image starts at a multiple of this. */
 #define CA_ALIGN	sizeof(u64)
 
-/* Flags that have a meaning in this version; others may get one. */
+/* Flags that have a meaning in this version; others may get one later. */
 #define CA_CAP_FLAGS							\
 	(KVERBS_CA_CAP_RESIZE_MAX_WR | KVERBS_CA_CAP_BAD_PKEY_CNTR |	\
 	 KVERBS_CA_CAP_BAD_QKEY_CNTR | KVERBS_CA_CAP_RAW_MULTI |	\
@@ -49,10 +49,10 @@
 	 KVERBS_CA_CAP_MEM_WINDOW_TYPE_2B)
 
 /**
- * struct ca_secret - bytes of an image that are one namespace's
+ * struct ca_secret - bytes of an image that belong to one namespace
  * @net: cookie of the namespace
  * @offset: where they are in the image
- * @len: how many; not more than a struct kverbs_ca_gid has
+ * @len: how many; at most the size of a struct kverbs_ca_gid
  */
 struct ca_secret {
 	u64 net;
@@ -61,9 +61,9 @@ struct ca_secret {
 };
 
 /**
- * struct ca_place - where a port is
- * @offset: its attributes in the image
- * @secret: the first of its secrets
+ * struct ca_place - where a port is in an image
+ * @offset: where its attributes begin
+ * @secret: index of the first of its secrets
  */
 struct ca_place {
 	u32 offset;
@@ -73,13 +73,13 @@ struct ca_place {
 /**
  * struct ca_image - an answer to QUERY_CA
  * @rcu: freed after a grace period
- * @refs: ca_device.image, and readers that may fault
+ * @refs: one of ca_device.image, and one of each reader that may fault
  * @first_port: number of the first port
  * @nr_ports: number of ports
  * @nr_secrets: entries of @secrets
- * @mixed: secrets of more than one namespace
- * @net: cookie of their namespace, unless @mixed; 0: no secrets
- * @places: by the number of a port less @first_port; the last one is the end
+ * @mixed: there are secrets of more than one namespace
+ * @net: cookie of the secrets' namespace, unless @mixed; 0: no secrets
+ * @places: places of the ports, by port number minus @first_port; an extra one at the end
  * @secrets: in the order of their places
  * @size: bytes of @data
  * @data: the answer
@@ -150,8 +150,8 @@ static void check_values(void)
 }
 
 /*
- * The layout is for ever, and has no holes: images are compared by their bytes.
- * Of names, the structures have as much as the verbs.
+ * The layout never changes, and has no holes: images are compared by their
+ * bytes. Names have the same sizes in these structures as in the verbs.
  */
 static void check_layout(void)
 {
@@ -195,7 +195,7 @@ static u32 port_size(struct ib_device *dev, u32 port)
 		     fixed->pkey_tbl_len * sizeof(u16), CA_ALIGN);
 }
 
-/* What the tables are as long as, is fixed: so is all of this. */
+/* The lengths of the tables never change, so neither does the layout of an image. */
 static struct ca_image *image_alloc(struct ib_device *dev)
 {
 	u32 nr_ports = rdma_end_port(dev) - rdma_start_port(dev) + 1;
@@ -236,7 +236,7 @@ void ca_image_put(struct ca_image *image)
 		kvfree_rcu(image, rcu);
 }
 
-/* @what, in the image, is to be seen in the namespace @net only. */
+/* Makes @what, in the image, visible in the namespace @net only. */
 static void image_hide(struct ca_image *image, void *what, u32 len, u64 net)
 {
 	struct ca_secret *secret = &image->secrets[image->nr_secrets++];
@@ -287,9 +287,9 @@ static void fill_names(struct kverbs_ca_attr *attr, struct ib_device *dev)
 
 	ib_get_device_fw_str(dev, fw_str);
 	strscpy_pad(attr->fw_str, fw_str, sizeof(attr->fw_str));
-	/* May come out mixed: who changes one asks for another image then. */
+	/* May be torn: the thread that changes the name asks for a new image afterwards. */
 	data_race(strscpy_pad(attr->name, dev->name, sizeof(attr->name)));
-	/* Likewise. */
+	/* May be torn, too. */
 	data_race(strscpy_pad(attr->node_desc, dev->node_desc,
 			      sizeof(attr->node_desc)));
 }
@@ -336,7 +336,7 @@ static u32 port_flags(struct ib_device *dev, u32 port,
 	return flags;
 }
 
-/* In bytes; 0 for a code that stands for none. */
+/* The MTU in bytes; 0 for an invalid code. */
 static u32 mtu_bytes(struct ib_device *dev, u32 port, int code)
 {
 	return max(0, rdma_mtu_enum_to_int(dev, port, code));
@@ -364,7 +364,7 @@ static void fill_link(struct kverbs_ca_port_attr *attr, struct ib_device *dev,
 	attr->bad_qkeys = from->qkey_viol_cntr;
 }
 
-/* What a port has on InfiniBand, and not on Ethernet. */
+/* Fills what a port has on InfiniBand, and not on Ethernet. */
 static void fill_subnet(struct kverbs_ca_port_attr *attr,
 			struct ib_device *dev, const struct ib_port_attr *from)
 {
@@ -418,8 +418,8 @@ static void fill_gid(struct ca_image *image, struct kverbs_ca_gid *gid,
 	const struct net_device *ndev = rcu_dereference(from->ndev);
 
 	/*
-	 * Without a network device a RoCE entry has just been dropped from the
-	 * table, and nobody knows whose it was. An event follows.
+	 * A RoCE entry without a network device has just been dropped from the
+	 * table, and its namespace is not known any more. An event follows.
 	 */
 	if (!ndev && rdma_protocol_roce(from->device, from->port_num))
 		return;
@@ -487,7 +487,7 @@ static int fill_port(struct ca_image *image, u32 i, struct ib_device *dev)
 	return 0;
 }
 
-/* The driver cannot tell how a port is: it stays as it was. */
+/* The driver cannot tell the state of a port: keep what the old image has. */
 static void keep_port(struct ca_image *image, u32 i, const struct ca_image *old)
 {
 	const struct ca_place *place = &old->places[i];
@@ -512,7 +512,7 @@ static void sum_up_secrets(struct ca_image *image)
 	}
 }
 
-/* @old is NULL for the first image, which has to be all right. */
+/* @old is NULL for the first image, for which nothing may fail. */
 static int image_fill(struct ca_image *image, struct ib_device *dev,
 		      const struct ca_image *old)
 {
@@ -542,7 +542,7 @@ static bool ca_differs(struct ca_image *a, struct ca_image *b)
 	return memcmp(&ours, image_attr(b), sizeof(ours));
 }
 
-/* What is seen of a port depends on whose secrets it has, too. */
+/* What a reader sees of a port also depends on the namespaces of its secrets. */
 static bool secrets_differ(const struct ca_image *a, const struct ca_image *b,
 			   u32 i)
 {
@@ -588,7 +588,7 @@ static void image_date(struct ca_image *image, struct ca_image *old)
 	image_attr(image)->generation = before + changed;
 }
 
-/* Counters included. Readers may keep images for long: no more than there must be. */
+/* Compares counters, too. Readers may keep images for long, so make no needless ones. */
 static bool images_same(const struct ca_image *a, const struct ca_image *b)
 {
 	return !memcmp(a->data, b->data, a->size) &&
@@ -600,8 +600,8 @@ static bool images_same(const struct ca_image *a, const struct ca_image *b)
 }
 
 /*
- * Make a new image. What fails leaves things as they were, all or those of a port,
- * and ca_device.image_stale tells that something may be newer. Process context.
+ * Makes a new image. After a failure, the old contents stay, of the whole image or of a
+ * port, and ca_device.image_stale tells that they may be out of date. Process context.
  *
  * Returns 0, -ENOMEM, or what the driver returned.
  */
@@ -629,7 +629,10 @@ int ca_image_refresh(struct ca_device *ca)
 	return ret;
 }
 
-/* The device's ports and tables are set up. Returns as ca_image_refresh(). */
+/*
+ * The device's ports and tables are set up: make the first image. Returns as
+ * ca_image_refresh().
+ */
 int ca_image_create(struct ca_device *ca)
 {
 	check_cap_flags();
@@ -638,7 +641,7 @@ int ca_image_create(struct ca_device *ca)
 	return ca_image_refresh(ca);
 }
 
-/* The device is gone: nobody refreshes any more. Readers may go on. */
+/* The device is gone: there are no more refreshes. Readers may go on. */
 void ca_image_free(struct ca_device *ca)
 {
 	struct ca_image *old;
@@ -651,8 +654,9 @@ void ca_image_free(struct ca_device *ca)
 }
 
 /*
- * As the next reader is to find it, who makes the image that could not be made
- * yet: whoever is told of an event asks again. Any context. 0: no image.
+ * Returns the generation that the next query will find, or 0 if there is no
+ * image. If the last refresh failed, it counts the image that this query will
+ * make, so that a reader that is told of an event queries again. Any context.
  */
 u64 ca_image_generation(struct ca_device *ca)
 {
@@ -672,9 +676,9 @@ u64 ca_image_generation(struct ca_device *ca)
  * struct ca_slice - the part of an image that answers a request
  * @offset: where it begins
  * @size: its bytes
- * @copied: as many of them as fit
- * @first: its first secret
- * @end: behind its last one
+ * @copied: how many of them fit
+ * @first: index of its first secret
+ * @end: index behind its last one
  */
 struct ca_slice {
 	u32 offset;
@@ -684,11 +688,11 @@ struct ca_slice {
 	u32 end;
 };
 
-/* The place of a port, and behind it that of the next one. */
+/* Returns the place of a port; that of the next port, or the end, follows it. */
 static const struct ca_place *place_of_port(const struct ca_image *image,
 					    u32 port)
 {
-	/* Numbers below the first one wrap. */
+	/* Port numbers below the first one wrap. */
 	port -= image->first_port;
 	if (port >= image->nr_ports)
 		return NULL;
@@ -714,7 +718,7 @@ static int put_bytes(sockptr_t out, u32 at, const void *from, u32 n)
 	return copy_to_sockptr_offset(out, at, from, n) ? -EFAULT : 0;
 }
 
-/* The bytes between secrets of others are copied; zeros are in their place. */
+/* Copies the bytes between the secrets of other namespaces, and zeros in place of these. */
 static int copy_hiding(const struct ca_image *image, const struct net *net,
 		       const struct ca_slice *slice, sockptr_t out)
 {
@@ -745,7 +749,7 @@ static bool has_secrets_from(const struct ca_image *image,
 	       (image->mixed || image->net != net->net_cookie);
 }
 
-/* The image as it is, held, or NULL if the device is gone. Any context. */
+/* Returns the current image, held, or NULL if the device is gone. Any context. */
 struct ca_image *ca_image_get(struct ca_device *ca)
 {
 	struct ca_image *image;
@@ -759,12 +763,13 @@ struct ca_image *ca_image_get(struct ca_device *ca)
 }
 
 /*
- * Answer QUERY_CA, or QUERY_PORT where @port is not NULL, as readers in the
- * namespace @net may see it; NULL: in all of them. The caller holds the image.
- * Any context but NMI if @out is the kernel's memory, else process context.
+ * Answers QUERY_CA, or QUERY_PORT if @port is not NULL, as readers in the
+ * namespace @net may see it; if @net is NULL, with all secrets. The caller
+ * holds the image. Any context but NMI if @out is kernel memory, else process
+ * context.
  *
- * Returns the number of bytes written; -EOVERFLOW: as much as fits was; -EINVAL:
- * no such port; -EFAULT.
+ * Returns the number of bytes written; -EOVERFLOW: only as much as fits was written;
+ * -EINVAL: no such port; -EFAULT.
  */
 ssize_t ca_image_copy(const struct ca_image *image, const struct net *net,
 		      const u32 *port, sockptr_t out, u32 out_len)
@@ -805,7 +810,7 @@ static ssize_t copy_to_kernel(const struct ca_image *image, const u32 *port,
 		from += place[0].offset;
 		size = place[1].offset - place[0].offset;
 	}
-	/* What is asked for most gets two instructions. */
+	/* The most frequent query takes two instructions here. */
 	if (out_len == CA_LEADING)
 		memcpy(out, from, CA_LEADING);
 	else
@@ -814,8 +819,8 @@ static ssize_t copy_to_kernel(const struct ca_image *image, const u32 *port,
 }
 
 /*
- * Answer a kernel caller, whose handle is looked at first, without anything that
- * only others need. Under RCU.
+ * Answers a kernel caller, after a check of its handle, without the steps that only other
+ * callers need. Under RCU.
  *
  * Returns as ca_image_copy(); -ENOSPC: not even the two leading fields fit;
  * -ENOENT: no such handle; -ENODEV. @out is not NULL.

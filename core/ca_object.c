@@ -2,12 +2,12 @@
 /*
  * PDs and regions under the handle of an open channel adapter.
  *
- * An object's number has, as a handle has, a place in its low half and the
- * number of its making in the high half. An object that is being made or freed
- * has its place, and counts, but is not found; its maker or the one who frees it
- * has it alone meanwhile. A region counts as a user of its PD from before it is
- * made until after it is freed. A PD that a kernel ULP has borrowed outlives its
- * handle, and goes when the ULP gives it back.
+ * An object's number is built like a handle: its low half is a place, its high half counts
+ * the objects made. An object that is being made or freed has its place, and counts, but
+ * lookups do not find it; the thread that makes or frees it has it alone meanwhile. A
+ * region counts as a user of its PD from before it is made until after it is freed. A PD
+ * that a kernel ULP has borrowed outlives its handle, and is freed when the ULP gives it
+ * back.
  *
  * Lock protocol: the handle's lock, a mutex, guards the objects and all counts.
  * It is not held while a driver's method runs or memory is pinned: requests that
@@ -35,13 +35,13 @@ module_param(ca_max_objects, uint, 0644);
 MODULE_PARM_DESC(ca_max_objects,
 		 "objects that a process may have under one handle, but for CAP_SYS_RESOURCE (16384)");
 
-/* Others may get a meaning. */
+/* The access flags that have a meaning; others may get one later. */
 #define CA_ACCESS							\
 	(KVERBS_CA_ACCESS_LOCAL_WRITE | KVERBS_CA_ACCESS_REMOTE_WRITE |	\
 	 KVERBS_CA_ACCESS_REMOTE_READ | KVERBS_CA_ACCESS_REMOTE_ATOMIC | \
 	 KVERBS_CA_ACCESS_MW_BIND | KVERBS_CA_ACCESS_RELAXED_ORDERING)
 
-/* That the numbers of a registration's paths are the ones of the verbs. */
+/* The paths of a registration have the same numbers as in the verbs. */
 static_assert((int)KVERBS_CA_PATH_ANY == (int)IB_MEM_ANY &&
 	      (int)KVERBS_CA_PATH_HOST == (int)IB_MEM_HOST &&
 	      (int)KVERBS_CA_PATH_PEER == (int)IB_MEM_PEER &&
@@ -57,16 +57,16 @@ static_assert(sizeof_field(struct kverbs_ca_peer, name) ==
  * @id: its number
  * @type: which of the two
  * @users: regions in this PD
- * @refs: of a PD: one until it is freed here, and one of each who borrows it
- * @lent: what those have
- * @kept: regions in it that its driver did not free, since a borrower uses them;
- *	of such a region, where it is listed
- * @pd: PD, or that of the region
- * @mr: region
+ * @refs: of a PD: one until it is freed here, and one of each borrower
+ * @lent: what the borrowers hold
+ * @kept: of a PD: regions in it that the driver did not free, because a borrower uses them;
+ *	of such a region: link in that list
+ * @pd: the PD, or that of the region
+ * @mr: the region
  * @parent: the region's PD
- * @mem: what the caller registered, and where that was found; without what a name
- *	or data of the caller's pointed to
- * @iova: where peers see it
+ * @mem: what the caller registered, and where it was found; without the name and data that
+ *	pointed to the caller's memory
+ * @iova: where remote peers see it
  * @access: &enum ib_access_flags
  */
 struct ca_object {
@@ -94,11 +94,11 @@ static struct ca_object *find_object(struct ca_handle *h, u64 id,
 	return obj && obj->id == id && obj->type == type ? obj : NULL;
 }
 
-/* A place for an object, which is not found there yet. */
+/* Reserves a place for an object; lookups do not find it yet. */
 static int reserve_place(struct ca_handle *h, struct ca_object *obj)
 {
 	lockdep_assert_held(&h->lock);
-	/* Whoever closes it counts on what it saw. */
+	/* The thread that closes the handle relies on what it saw. */
 	if (h->closed)
 		return -ENOENT;
 	if (h->space->user && h->objects.count >= READ_ONCE(ca_max_objects) &&
@@ -127,7 +127,7 @@ static void count_object(struct ca_handle *h, const struct ca_object *obj,
 	WRITE_ONCE(h->bytes, h->bytes + sign * obj->mem.length);
 }
 
-/* It is made: others find it. */
+/* The object is made: let lookups find it. */
 static void publish_object(struct ca_handle *h, struct ca_object *obj)
 {
 	lockdep_assert_held(&h->lock);
@@ -135,7 +135,7 @@ static void publish_object(struct ca_handle *h, struct ca_object *obj)
 	count_object(h, obj, 1);
 }
 
-/* It is to be freed: nobody finds it any more. */
+/* The object is to be freed: lookups must not find it any more. */
 static void withdraw_object(struct ca_handle *h, struct ca_object *obj)
 {
 	lockdep_assert_held(&h->lock);
@@ -155,7 +155,7 @@ static struct ca_object *new_object(enum kverbs_ca_object_type type)
 	return obj;
 }
 
-/* Those who borrow a PD use it, as its regions do. */
+/* Borrowers of a PD count as its users, as its regions do. */
 static u32 object_users(const struct ca_object *obj)
 {
 	return obj->users + refcount_read(&obj->refs) - 1;
@@ -176,9 +176,9 @@ static void put_pd(struct ca_object *obj)
 }
 
 /*
- * Frees a region whose handle is closed. One to which a borrower of the PD has bound
- * windows cannot be freed before those; the device's access to the memory ends now, if
- * the device knows how to, and so does the use of what is another device's.
+ * Frees a region whose handle is closed. If a borrower of the PD has bound windows to it,
+ * it cannot be freed before these; but the device's access to the memory ends now, if the
+ * device can revoke it, and memory of another device is given back.
  */
 static void release_mr(struct ca_object *obj)
 {
@@ -193,8 +193,8 @@ static void release_mr(struct ca_object *obj)
 }
 
 /*
- * Gives up what the making of @obj has come to; @ret if it has come to nothing. Else
- * @obj is another's to free, who may have guessed its number.
+ * Ends the making of @obj, with the error @ret if it has failed. Else another thread may
+ * free @obj at once: the process may have guessed its number.
  */
 static int end_making(struct ca_call *call, struct ca_handle *h,
 		      struct ca_object *obj, int ret)
@@ -210,7 +210,7 @@ static int end_making(struct ca_call *call, struct ca_handle *h,
 	return ret;
 }
 
-/* Likewise of its freeing: @ret if it is still there. */
+/* Ends the freeing of @obj, with the error @ret if it still exists. */
 static int end_freeing(struct ca_handle *h, struct ca_object *obj, int ret)
 {
 	mutex_lock(&h->lock);
@@ -244,7 +244,10 @@ out:
 	return ret;
 }
 
-/* DEALLOC_PD. Errors: -ENOENT; -EBUSY while there are regions in it, or a ULP has it. */
+/*
+ * DEALLOC_PD. Errors: -ENOENT; -EBUSY while there are regions in it, or a ULP has borrowed
+ * it.
+ */
 int ca_dealloc_pd(struct ca_call *call, struct ca_handle *h)
 {
 	struct ca_object *obj;
@@ -268,9 +271,10 @@ int ca_dealloc_pd(struct ca_call *call, struct ca_handle *h)
 }
 
 /*
- * A structure of the caller's, of the size that it states and that its buffer
- * has. What a caller has not who knows less of it is zero; what one has whom we
- * do not know must be. @min: bytes of it that each caller knows.
+ * Reads a structure of the caller, of the size that it states and that its
+ * buffer has. Members that an older caller does not have become zero; those of
+ * a newer caller that we do not know must be zero. @min: bytes that each caller
+ * has.
  */
 static int read_struct(const struct ca_call *call, void *to, u32 min, u32 size)
 {
@@ -297,7 +301,7 @@ static int check_reg(const struct kverbs_ca_reg_mr *reg)
 	return 0;
 }
 
-/* @peer: whom to ask for memory of peers, as it is set now. */
+/* @peer: copy of the current setting of whom to ask for memory of peers. */
 static int begin_reg(struct ca_handle *h, struct ca_object *obj, u64 pd,
 		     struct kverbs_ca_peer *peer)
 {
@@ -346,7 +350,7 @@ static int make_region(struct ca_object *obj, const struct kverbs_ca_reg_mr *reg
 
 static u32 region_flags(struct ib_umem *umem)
 {
-	/* A driver that gets memory itself gets it for good. */
+	/* A driver that gets the memory itself pins it. */
 	if (!umem)
 		return KVERBS_CA_MR_PINNED;
 	if (READ_ONCE(umem->revoked))
@@ -354,7 +358,7 @@ static u32 region_flags(struct ib_umem *umem)
 	return umem->is_peer || umem_moves(umem) ? 0 : KVERBS_CA_MR_PINNED;
 }
 
-/* Whose memory it is, if it is not the system's. */
+/* Tells who provides the memory, if it is not the system's. */
 static void name_owner(struct ib_umem *umem, struct kverbs_ca_mr_attr *attr)
 {
 	const char *name = "";
@@ -366,7 +370,7 @@ static void name_owner(struct ib_umem *umem, struct kverbs_ca_mr_attr *attr)
 	strscpy(attr->peer, name, sizeof(attr->peer));
 }
 
-/* Of a region, or of why there is none. */
+/* Describes a region, or why there is none. */
 static void describe_region(const struct ca_object *obj,
 			    struct kverbs_ca_mr_attr *attr)
 {
@@ -452,7 +456,7 @@ int ca_set_peer(struct ca_call *call, struct ca_handle *h)
 	return 0;
 }
 
-/* DEREG_MR. Errors: -ENOENT, or one of the driver: the region is still there. */
+/* DEREG_MR. Errors: -ENOENT, or one of the driver: then the region still exists. */
 int ca_dereg_mr(struct ca_call *call, struct ca_handle *h)
 {
 	struct ca_object *obj;
@@ -553,8 +557,8 @@ static void release_objects(struct ca_handle *h,
 }
 
 /*
- * The handle is closed and nobody uses it. Regions first: when they are gone the
- * HCA no longer reaches the memory.
+ * The handle is closed and has no users. Regions first: when they are gone the HCA cannot
+ * reach the memory any more.
  */
 void ca_objects_release(struct ca_handle *h)
 {
@@ -562,7 +566,7 @@ void ca_objects_release(struct ca_handle *h)
 	release_objects(h, KVERBS_CA_OBJECT_PD);
 }
 
-/* For a ULP, which calls at @site: the PD, held. Errors: -ENOENT. */
+/* Returns the PD, held, for a ULP that calls at @site. Errors: -ENOENT. */
 struct ib_ca_pd *ca_borrow_pd(struct ca_handle *h, u64 id, unsigned long site)
 {
 	struct ca_device *ca = ib_ca_of(h->ca->device);
@@ -579,7 +583,7 @@ struct ib_ca_pd *ca_borrow_pd(struct ca_handle *h, u64 id, unsigned long site)
 	return obj ? &obj->lent : ERR_PTR(-ENOENT);
 }
 
-/* When the last PD was lent. Any context but NMI. */
+/* Returns when the last PD was lent, as ib_held_turn(). Any context but NMI. */
 unsigned int ib_ca_lent_turn(struct ib_device *device)
 {
 	struct ca_device *ca;
@@ -593,8 +597,8 @@ unsigned int ib_ca_lent_turn(struct ib_device *device)
 }
 
 /*
- * Of each PD that a ULP has borrowed until then, as often as it has: where. Any context but
- * NMI.
+ * Visits the call site of each loan of a PD to a ULP until then; @until is of
+ * ib_ca_lent_turn(). Any context but NMI.
  */
 void ib_ca_visit_lent(struct ib_device *device, unsigned int until,
 		      void (*visit)(void *context, unsigned long *site), void *context)
@@ -608,7 +612,7 @@ void ib_ca_visit_lent(struct ib_device *device, unsigned int until,
 	rcu_read_unlock();
 }
 
-/* The module goes; the device may be in any state. */
+/* The module is being unloaded; the device may be in any state. */
 void ib_ca_forget_lent(struct ib_device *device, const struct module *mod)
 {
 	struct ca_device *ca;
@@ -620,7 +624,7 @@ void ib_ca_forget_lent(struct ib_device *device, const struct module *mod)
 	rcu_read_unlock();
 }
 
-/* It may be late, and the device's end over. */
+/* May run late, when the device has ended. */
 static void note_return(struct ib_ca_pd *pd, unsigned long site)
 {
 	struct ca_device *ca;
@@ -634,7 +638,7 @@ static void note_return(struct ib_ca_pd *pd, unsigned long site)
 
 /**
  * ib_ca_pd_put() - give back the PD of a process
- * @pd: of ib_ca_pd_get(); nothing of the caller's is in it any more
+ * @pd: from ib_ca_pd_get(); no object of the caller is left in it
  *
  * Context: Process.
  */

@@ -2,18 +2,18 @@
 /*
  * Channel-adapter requests: checked, then carried out, at once or by a work item.
  *
- * Queries are answered at once, in any context, from what is kept ready
- * (ca_image.c). All others may call driver methods that sleep: a file's caller
- * runs them itself, a kernel caller's wait in a work queue. Either holds a use of
- * the device while the request is carried out: unregistration waits for it. But
- * for pages that are pinned, a process's memory is copied before and after: with
- * that, it can make the kernel wait for as long as it likes.
+ * Queries are answered at once, in any context, from what is kept ready (ca_image.c). All
+ * others may call driver methods that sleep: the caller of a file runs them itself, those
+ * of a kernel caller run in a work queue. A use of the device is held while the request is
+ * carried out: unregistration waits for it. Memory of a process, except pages to be pinned,
+ * is only accessed before and after that: an access can make the kernel wait for as long as
+ * the process likes.
  *
- * Lock protocol: none. A request that waits is its work item's, but for its
- * state, which is moved by cmpxchg: whoever takes it from QUEUED decides whether
- * it is carried out or cancelled. The work item calls done() in either case, and
- * does not touch the request after. While done() runs it is a reader of done_srcu, so
- * that a client which goes can wait for its own, and not for what others requested.
+ * Lock protocol: none. A queued request belongs to its work item, except its state, which
+ * changes by cmpxchg: the thread that takes it from QUEUED decides whether it is carried
+ * out or cancelled. The work item calls done() in either case, and does not touch the
+ * request afterwards. It is a reader of done_srcu while done() runs, so that a client that
+ * unregisters can wait for running done(), and not for the requests of others.
  */
 #include <linux/export.h>
 #include <linux/kthread.h>
@@ -50,9 +50,9 @@ enum {
 
 /**
  * struct ca_op - an operation
- * @uses: members of the request, the others must be 0; and whether there must be
- *	a buffer
- * @flags: those that it knows
+ * @uses: members of the request that it uses, the others must be 0; and whether it needs a
+ *	buffer
+ * @flags: flags that it knows
  * @changes: makes or frees objects
  * @run: carries it out, with the handle held
  */
@@ -131,7 +131,7 @@ static u8 members_set(const struct ca_call *call)
 	return set;
 }
 
-/* Whether the answer has a place, before there is one. */
+/* Checks, before the answer is made, that there is room for it. */
 static int check_out(const struct ca_call *call, u8 uses)
 {
 	if (sockptr_is_null(call->out))
@@ -162,7 +162,7 @@ static int check_call(const struct ca_call *call)
 	return check_out(call, op->uses) ? : check_in(call);
 }
 
-/* Of a call that was checked: is it answered at once in any context? */
+/* Whether a call that was checked is answered at once, in any context. */
 static bool is_quick(const struct ca_call *call)
 {
 	return (call->op == KVERBS_CA_QUERY_CA ||
@@ -171,8 +171,8 @@ static bool is_quick(const struct ca_call *call)
 }
 
 /*
- * Of a process's call. So is what is wrong at first sight; a query is not when it
- * is to wait for a new image.
+ * Whether a process's call is answered at once. One that is refused at first sight is, too;
+ * a query is not if it must make a new image.
  */
 bool ca_call_is_quick(const struct ca_call *call)
 {
@@ -194,8 +194,8 @@ static int fetch_in(struct ca_call *call)
 }
 
 /*
- * Before anything is held for the call: what may make it wait for the process's
- * memory. ca_call_end() is to follow in any case.
+ * Called before anything is held for the call: does what may wait for the
+ * process's memory. The caller must call ca_call_end() in any case.
  */
 int ca_call_begin(struct ca_call *call)
 {
@@ -238,8 +238,8 @@ static int run_on_handle(struct ca_call *call)
 }
 
 /*
- * Carry out what ca_call_begin() has found right. The caller holds a use of the
- * device, and may sleep unless the request is quick.
+ * Carries out a call that ca_call_begin() has accepted. The caller holds a use
+ * of the device, and may sleep unless the request is quick.
  */
 int ca_call_run(struct ca_call *call)
 {
@@ -256,7 +256,7 @@ int ca_call_run(struct ca_call *call)
 	}
 }
 
-/* As much of the answer as fits. */
+/* Writes as much of the answer as fits. */
 static ssize_t reply(const struct ca_call *call, const void *answer, u32 size)
 {
 	if (copy_to_sockptr(call->out, answer, min(call->out_len, size)))
@@ -272,10 +272,10 @@ static ssize_t reply_image(const struct ca_call *call)
 			     call->out, call->out_len);
 }
 
-/* Does the caller take a part of the answer for all? */
+/* Whether a part of the answer counts as success. */
 static bool is_enough(const struct ca_call *call)
 {
-	/* What was made is there, whether all of it was told or not. */
+	/* The region exists, whether all of the answer fitted or not. */
 	if (call->op == KVERBS_CA_REG_MR)
 		return true;
 	return call->op == KVERBS_CA_QUERY_MR &&
@@ -298,14 +298,14 @@ static ssize_t give_answer(struct ca_call *call)
 }
 
 /*
- * @ret: what ca_call_begin() or ca_call_run() returned. Nothing is held for the
- * call any more, but the answer. Returns the bytes written, or an error.
+ * @ret: what ca_call_begin() or ca_call_run() returned. Nothing but the answer
+ * is held for the call any more. Returns the bytes written, or an error.
  */
 ssize_t ca_call_end(struct ca_call *call, int ret)
 {
 	ssize_t written = 0, result = ret;
 
-	/* A CLOSE that is refused and a REG_MR that fails have answers, too. */
+	/* A refused CLOSE and a failed REG_MR have answers, too. */
 	if (!ret || call->list || call->mr.size)
 		written = give_answer(call);
 	ca_image_put(call->image);
@@ -388,11 +388,11 @@ static void request_work(struct work_struct *work)
 	idx = srcu_read_lock(&done_srcu);
 	IB_CALL_BACK(device, NULL, "done() of a request", IB_FRAME_CALLBACK, done, done(req));
 	srcu_read_unlock(&done_srcu, idx);
-	/* Now, so that done() is through before the device can go. */
+	/* Only now, so that done() has returned before the device can go. */
 	ib_device_put(device);
 }
 
-/* It takes over the caller's use of the device. */
+/* The request takes over the caller's use of the device. */
 static ssize_t queue_request(struct ib_device *device,
 			     struct ib_ca_request *req)
 {
@@ -408,7 +408,7 @@ static ssize_t queue_request(struct ib_device *device,
 	return -EINPROGRESS;
 }
 
-/* Not inline: the stack that it takes is cleared, whether it is used or not. */
+/* Not inline: its stack frame is cleared even if it is not used. */
 static noinline ssize_t submit_call(struct ib_device *device,
 				    struct ib_ca_request *req)
 {
@@ -430,7 +430,7 @@ static noinline ssize_t submit_call(struct ib_device *device,
 	return result;
 }
 
-/* A query that nothing is wrong with at first sight, from what is kept ready. */
+/* Whether this is a query that is right at first sight, answered from the image. */
 static bool is_plain_query(const struct ib_ca_request *req)
 {
 	return (req->op == KVERBS_CA_QUERY_PORT ||
@@ -440,8 +440,8 @@ static bool is_plain_query(const struct ib_ca_request *req)
 }
 
 /*
- * Most requests are of this kind. It takes no use of the device: what it looks
- * at goes under RCU.
+ * Most requests are of this kind. It takes no use of the device: what it reads
+ * is freed after an RCU grace period.
  */
 static ssize_t run_plain_query(struct ib_device *device,
 			       const struct ib_ca_request *req)
@@ -467,31 +467,31 @@ static ssize_t run_plain_query(struct ib_device *device,
  * @req: the request, not on the stack
  * @owner: KBUILD_MODNAME of the caller
  *
- * QUERY_CA and QUERY_PORT without %KVERBS_CA_FRESH are answered at once, and so
- * is a request that is wrong at first sight. All others are carried out by a work
- * item, in no particular order, which then calls ib_ca_request.done.
+ * QUERY_CA and QUERY_PORT without %KVERBS_CA_FRESH are answered at once, and so is a
+ * request that is wrong at first sight. A work item carries out all others, in no
+ * particular order, and then calls ib_ca_request.done.
  *
- * REG_MR registers memory of the process that the caller runs for; there must be
- * one. The work item is the kernel's: the process's RLIMIT_MEMLOCK, which holds for
- * ib_ca_call(), does not hold here.
+ * REG_MR registers memory of the process that the caller runs for; there must be one. The
+ * work item runs as the kernel: the process's RLIMIT_MEMLOCK, which applies to
+ * ib_ca_call(), does not apply here.
  *
- * Context: Any but NMI. The device is one that the caller got in add() or
- *	    holds by ib_device_try_get(); it may be on its way out.
+ * Context: Any but NMI. The device is one that the caller got in add() or holds
+ *	    by ib_device_try_get(); its unregistration may have begun.
  * Return: -EINPROGRESS if done() will be called, once, with the result. Else the
  * result: bytes written to ib_ca_request.out, or an error:
  * -ENODEV if the device is gone;
  * -EINVAL for an unknown operation, version or flag, a member set that the
  * operation does not use, no buffer for an answer, no such port, no done();
- * -ENOENT for a handle or object that is not there;
+ * -ENOENT for a handle or object that does not exist;
  * -EOVERFLOW if the answer does not fit: as much of it as fits was written, and
- * its second member is the number of bytes that it takes;
+ * its second member is the size of the whole answer;
  * -ENOSPC if not even its first two members fit;
- * -EBUSY to CLOSE or DEALLOC_PD while something is left in it; %KVERBS_CA_CLOSE
- * with a buffer says what;
+ * -EBUSY from CLOSE or DEALLOC_PD while something is left in the handle or PD;
+ * %KVERBS_CA_CLOSE with a buffer says what;
  * -ECANCELED after ib_ca_cancel();
- * -E2BIG for more to the HCA than %KVERBS_CA_VENDOR_MAX, or a structure with more
- * in it than is known; -ENOMEM, or an error of the driver or, for REG_MR, of
- * ib_reg_user_mr().
+ * -E2BIG for more data to the HCA than %KVERBS_CA_VENDOR_MAX, or a structure with
+ * unknown members set;
+ * -ENOMEM, or an error of the driver or, for REG_MR, of ib_reg_user_mr().
  */
 ssize_t __ib_ca_submit(struct ib_device *device, struct ib_ca_request *req,
 		       const char *owner)
@@ -535,16 +535,16 @@ ssize_t __ib_ca_call(struct ib_device *device, struct ib_ca_request *req,
 EXPORT_SYMBOL_GPL(__ib_ca_call);
 
 /**
- * ib_ca_cancel() - a request is no longer wanted
- * @req: request that was submitted, and whose memory is still there
+ * ib_ca_cancel() - cancel a request that has not begun
+ * @req: request that was submitted, and whose memory still exists
  *
- * Does not wait. The request is the core's until done() has been called. It is
- * one that ib_ca_submit() has answered with -EINPROGRESS; before that, or of a
- * request that was answered at once, the result means nothing.
+ * Does not wait. The request belongs to the core until done() has been called.
+ * Call this only after ib_ca_submit() has returned -EINPROGRESS for it; before
+ * that, or for a request that was answered at once, the result means nothing.
  *
  * Context: Any.
  * Return: 0: it was not begun, and done() will be called with -ECANCELED;
- * -EALREADY: it has begun, or is through.
+ * -EALREADY: it has begun, or has been completed.
  */
 int ib_ca_cancel(struct ib_ca_request *req)
 {
@@ -555,7 +555,7 @@ int ib_ca_cancel(struct ib_ca_request *req)
 }
 EXPORT_SYMBOL_GPL(ib_ca_cancel);
 
-/* Waits for each done() that runs now, not for requests that are under way. */
+/* Waits for each done() that runs now, not for requests in progress. */
 void ib_ca_wait_done(void)
 {
 	synchronize_srcu(&done_srcu);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the core remembers of a port, so that consumers can ask in any context:
- * the GID table (gid.c), and a snapshot of P_Keys, LMC and state.
+ * What the core caches of a port, so that consumers can query it in any
+ * context: the GID table (gid.c), and a snapshot of P_Keys, LMC and state.
  *
  * Lock protocol: a snapshot never changes; a new one replaces it as a whole,
  * and readers see either under RCU. Refreshing calls the driver and may sleep;
@@ -29,7 +29,7 @@ struct ib_port_snapshot {
 	u16 pkeys[];
 };
 
-/* One that the driver leaves as it was is none: this is not the address of any port. */
+/* A value that no port has as its GID: if the driver leaves it in place, it gave none. */
 static int read_gid(struct ib_device *dev, u32 port, int index, union ib_gid *gid,
 		    unsigned long site)
 {
@@ -72,8 +72,8 @@ static int ask_for_pkey(struct ib_device *dev, u32 port, u16 index, u16 *pkey,
 }
 
 /*
- * Any value may be in a table: one that the driver leaves as it was, whatever that was, is
- * none. After an error, *@pkey is as it was.
+ * Any value may be in a table, so this asks twice with different initial values: if the
+ * driver leaves each in place, it gave no P_Key. After an error, *@pkey is unchanged.
  */
 static int read_pkey(struct ib_device *dev, u32 port, u16 index, u16 *pkey, unsigned long site)
 {
@@ -149,8 +149,9 @@ static int replace_snapshot(struct ib_device *dev, u32 port, unsigned long site)
 }
 
 /*
- * Read everything again. The old contents stay where that fails. Returns -ENOMEM if that
- * was all that was wrong with something, or the first error. @site is where it was asked for.
+ * Read everything again. If something fails, its old contents stay. Returns -ENOMEM if GIDs
+ * or P_Keys could not be read for lack of memory, else the first error. @site is where the
+ * refresh was asked for.
  */
 int ib_cache_refresh(struct ib_device *dev, u32 port, bool *gids_changed, unsigned long site)
 {
@@ -177,7 +178,7 @@ static void release_port(struct ib_device *dev, u32 port)
 		kfree_rcu(snap, rcu);
 }
 
-/* The device structure goes; may be called where setup was not or failed. */
+/* The device structure is being freed; setup may have failed or never run. */
 void ib_cache_release(struct ib_device *dev)
 {
 	u32 port;
@@ -190,8 +191,8 @@ void ib_cache_release(struct ib_device *dev)
 }
 
 /*
- * No consumer is left. The tables stay, empty, until the structure goes: a
- * reference on a GID that was forgotten must not become dangerous.
+ * No consumer is left. The empty tables stay until the structure is freed: a
+ * leaked reference on a GID must stay safe to put.
  */
 void ib_cache_cleanup(struct ib_device *dev)
 {
@@ -220,7 +221,7 @@ static int fill_ports(struct ib_device *dev, unsigned long site)
 	return ib_roce_start(dev);
 }
 
-/* The device is being registered, at @site. */
+/* Called while the device is being registered, by the driver at @site. */
 int ib_cache_setup(struct ib_device *dev, unsigned long site)
 {
 	u32 port;
@@ -315,7 +316,7 @@ int ib_get_cached_port_state(struct ib_device *device, u32 port_num,
 EXPORT_SYMBOL(ib_get_cached_port_state);
 
 /**
- * ib_get_cached_pkey() - an entry of a port's P_Key table
+ * ib_get_cached_pkey() - read an entry of a port's P_Key table
  * @device: the device
  * @port_num: the port
  * @index: place in the table
@@ -341,7 +342,7 @@ int ib_get_cached_pkey(struct ib_device *device, u32 port_num, int index,
 }
 EXPORT_SYMBOL(ib_get_cached_pkey);
 
-/* A full membership is better than a limited one. */
+/* Prefers a full membership to a limited one. */
 static int search_pkey(const struct ib_port_snapshot *snap, u16 pkey)
 {
 	int limited = -ENOENT;

@@ -8,31 +8,32 @@
  *	ADDING -> PRESENT -> CALLING -> PRESENT ... -> REMOVING -> gone
  *	   \-> gone (add() failed)
  *
- * In all but PRESENT one thread is inside the client's callback, or about to
- * be, and nobody else touches the presence: others wait until the registry
- * changes. The lock is not held while a callback runs or while waiting, so a
- * callback may sleep and call any public function.
+ * In all states but PRESENT one thread is inside the client's callback, or
+ * about to be, and no other thread touches the presence: others wait until the
+ * registry changes. The lock is not held while a callback runs or while
+ * waiting, so a callback may sleep and call any public function.
  *
- * Who adds a client to a device:
+ * The thread that adds a client to a device:
  *  - while the device is ENABLING, the thread that registers it, which goes
  *    through the clients in the order of their registration until it finds no
- *    more. A client that comes meanwhile leaves that device to it, without
- *    waiting: its own registration may be what that thread waits for.
- *  - afterwards, each client's own ib_register_client(). It may come to a
- *    device later than a client registered after it, if its add() for another
- *    device takes long.
- * Either way add() happens once.
+ *    more. A client that registers meanwhile leaves that device to it, without
+ *    waiting: that thread may be waiting for the client's own registration.
+ *  - afterwards, the one that calls ib_register_client(). If the client's add()
+ *    for another device takes long, it may reach a device later than a client
+ *    that was registered after it.
+ * Either way add() is called once.
  *
- * A rename marks every presence of the device. Whoever ends the add() or
- * rename() that a presence is in calls rename() while the mark is set, so that
- * each client learns of the last name, if not of each one before it.
+ * A rename marks every presence of the device. The thread whose add() or
+ * rename() for a presence returns calls rename() as long as the mark is set. So
+ * each client learns the last name, though perhaps not every name before it.
  *
  * A device loses its clients in the reverse order of their registration; a
- * client leaves its devices in the order in which it came. Either waits for
- * presences that another thread is busy with. A presence keeps its client and
- * its device from going: ib_unregister_client() and ib_clients_remove() return
- * when none is left. A callback that unregisters its own client, or its own
- * device, would wait for itself; that is refused with a warning.
+ * client leaves its devices in the order in which it was added to them. Both
+ * wait for presences that another thread is busy with. A presence keeps its
+ * client and its device from going: ib_unregister_client() and
+ * ib_clients_remove() return when none is left. A callback that unregisters its
+ * own client, or its own device, would wait for itself; that is refused with a
+ * warning.
  */
 #include <linux/export.h>
 #include <linux/jiffies.h>
@@ -55,18 +56,18 @@ enum presence_state {
 
 /**
  * struct presence - one client on one device
- * @list: of all, in the order in which add() was called
- * @on_device: of those on the same device, in the order of registration
- * @device: where
- * @client: who
- * @state: who may touch it
- * @rename_due: the device has a name that the client was not told
- * @call: in the list of callbacks under way
+ * @list: link among all, in the order in which add() was called
+ * @on_device: link among those on the same device, in the order of client registration
+ * @device: the device
+ * @client: the client
+ * @state: tells which thread may touch it
+ * @rename_due: the device has a name that the client has not been told
+ * @call: link in the list of callbacks in progress
  * @task: the thread that runs the callback
- * @lent: the last time that the device had lent a PD when the callback began
- * @waited: since when, in jiffies, who removes the client waits for the callback; 0: nobody
- *	does
- * @told: and the log says so
+ * @lent: ib_ca_lent_turn() of the device when the callback began
+ * @waited: since when, in jiffies, a thread that removes the client waits for the callback;
+ *	0: none does
+ * @told: that wait has been logged
  */
 struct presence {
 	struct list_head list;
@@ -115,7 +116,7 @@ static struct presence *first_of_client(struct ib_client *client)
 	return NULL;
 }
 
-/* That of the client which was registered last. */
+/* The presence of the client that was registered last. */
 static struct presence *last_of_device(struct ib_device *dev)
 {
 	lockdep_assert_held(&ib_registry_lock);
@@ -123,7 +124,7 @@ static struct presence *last_of_device(struct ib_device *dev)
 		list_last_entry(&ib_priv(dev)->presences, struct presence, on_device);
 }
 
-/* A client is mostly the last to come to a device; see who adds it, above. */
+/* From the end: a client usually comes last to a device, but see the rules for adding above. */
 static void join_device(struct presence *p)
 {
 	struct presence *before;
@@ -135,7 +136,7 @@ static void join_device(struct presence *p)
 	list_add(&p->on_device, &before->on_device);
 }
 
-/* Is the current thread in a callback of this client, or for this device? */
+/* Whether the current thread is in a callback of this client, or for this device. */
 static bool calling_me(struct ib_device *dev, struct ib_client *client)
 {
 	struct presence *p;
@@ -165,8 +166,9 @@ static void free_presence(struct presence *p)
 }
 
 /*
- * For lockdep: what a client's method takes must not be held by who waits for one. A
- * method may call what waits for methods of others, so those hold it as readers do.
+ * For lockdep: a thread that waits for a client's method must not hold a lock that the
+ * method takes. A method may itself call functions that wait for methods of other clients,
+ * so methods hold this map as readers.
  */
 #ifdef CONFIG_LOCKDEP
 static struct lockdep_map client_method_map =
@@ -184,7 +186,7 @@ static bool in_method(void)
 	return false;
 }
 
-/* The caller will wait for methods of clients, perhaps. Process context. */
+/* The caller may wait for methods of clients. Process context. */
 void ib_clients_might_be_called(void)
 {
 	bool nested;
@@ -200,7 +202,7 @@ void ib_clients_might_be_called(void)
 	lock_map_release(&client_method_map);
 }
 
-/* Takes the lock off for a callback. */
+/* Drops the lock for a callback. */
 static void begin_callback(struct presence *p, enum presence_state state)
 {
 	p->state = state;
@@ -243,8 +245,8 @@ static unsigned long client_code(const struct ib_client *client)
 }
 
 /*
- * The client will not use the device any more. Another one of its module may, and have
- * made what is there.
+ * The client will not use the device any more. Another client of the same module may, and
+ * may have made the objects that are left; then nothing is checked.
  */
 static void check_leaver(struct presence *p, const char *how, bool declined)
 {
@@ -307,7 +309,7 @@ static int add_presence(struct ib_device *dev, struct ib_client *client)
 	return 0;
 }
 
-/* Another thread is busy with it. */
+/* Another thread is busy with the presence. */
 static void wait_for_callback(struct presence *p)
 {
 	unsigned long patience = ib_patience(), waited;
@@ -319,7 +321,7 @@ static void wait_for_callback(struct presence *p)
 	if (p->told || patience == MAX_SCHEDULE_TIMEOUT) {
 		ib_registry_wait();
 	} else if (waited < patience) {
-		/* Others come and go meanwhile. */
+		/* Changes of other presences end this wait early. */
 		ib_registry_wait_for(patience - waited);
 	} else {
 		p->told = true;
@@ -329,7 +331,7 @@ static void wait_for_callback(struct presence *p)
 	}
 }
 
-/* Removes it, or waits while another thread is busy with it. */
+/* Removes the presence, or waits while another thread is busy with it. */
 static void remove_presence(struct presence *p)
 {
 	struct ib_client *client = p->client;
@@ -359,8 +361,8 @@ static void remove_client(struct ib_client *client)
 }
 
 /*
- * The device has become visible: add every client to it. On return with 0
- * there is none left that this thread has to add.
+ * The device has become visible: add every client to it. If this returns 0, no
+ * client is left that this thread has to add.
  */
 int ib_clients_add(struct ib_device *dev)
 {
@@ -378,7 +380,7 @@ int ib_clients_add(struct ib_device *dev)
 	return 0;
 }
 
-/* Nobody adds clients to the device any more: remove those it has. */
+/* No thread adds clients to the device any more: remove those that it has. */
 void ib_clients_remove(struct ib_device *dev)
 {
 	struct presence *p;
@@ -400,7 +402,7 @@ void ib_clients_renamed(struct ib_device *dev)
 	for (id = 0; (client = xa_find(&clients, &id, ULONG_MAX,
 				       CLIENT_REGISTERED)); id++) {
 		p = find_presence(dev, client);
-		/* Others are told when the callback that they are in ends. */
+		/* The others are told when their current callback returns. */
 		if (p && p->state == CLIENT_PRESENT)
 			tell_new_name(p);
 	}
@@ -430,8 +432,9 @@ static struct ib_client *find_client(const char *name)
 }
 
 /*
- * Add a new client to the devices that were there before it. Those that are
- * registered later, perhaps while the lock is off here, find it themselves.
+ * Add a new client to the devices that were registered before it. The
+ * registration of later devices, perhaps while the lock is dropped here, finds
+ * the client itself.
  */
 static int add_to_devices(struct ib_client *client)
 {
@@ -456,7 +459,7 @@ static void forget_client(struct ib_client *client)
 {
 	lockdep_assert_held(&ib_registry_lock);
 	xa_erase(&clients, client->client_id);
-	/* Numbers at the end are used again; the order stays right. */
+	/* Numbers at the end are reused; this keeps the order right. */
 	while (next_client_id && !xa_load(&clients, next_client_id - 1))
 		next_client_id--;
 }
@@ -465,13 +468,14 @@ static void forget_client(struct ib_client *client)
  * ib_register_client() - use every device
  * @client: name and methods; must stay until ib_unregister_client() returns
  *
- * add() is called for each device that is registered, and later for each that
- * comes; it is called for one device once, before this returns if the device's
- * own registration has finished. A device that comes is offered to the clients
- * in the order of their registration. A device that goes loses them in the
- * reverse order, also if they came to it in another one. When add() returns an
- * error, the client is not present on that device: none of its other methods
- * is called for it. That is not an error of this function.
+ * The core calls add() for each registered device, and later for each new one.
+ * It is called once for each device, before this function returns if the
+ * device's own registration has finished. A new device is offered to the
+ * clients in the order of their registration. When a device is unregistered,
+ * its clients are removed in the reverse order of their registration, even if
+ * add() was called in a different order. When add() returns an error, the
+ * client is not present on that device: none of its other methods is called for
+ * it. That is not an error of this function.
  *
  * Context: Process, may sleep; also from add() and remove() of other clients.
  * Return: 0; -EINVAL without a name or in atomic context; -EEXIST if there is a
@@ -525,7 +529,7 @@ EXPORT_SYMBOL(ib_register_client);
  * ib_unregister_client() - stop using devices
  * @client: a registered client
  *
- * remove() is called for each device that add() succeeded on. When this
+ * The core calls remove() for each device on which add() succeeded. When this function
  * returns, no method of the client is running or will be called, and each done() of a
  * channel-adapter request that had been called before has returned.
  *
@@ -558,7 +562,7 @@ EXPORT_SYMBOL(ib_unregister_client);
 /**
  * ib_set_client_data() - store a client's pointer for a device
  * @device: the device
- * @client: the client, in or between add() and remove() for @device
+ * @client: the client; from the start of its add() to the end of its remove() for @device
  * @data: what ib_get_client_data() is to return
  *
  * Context: Process or spinlock held.

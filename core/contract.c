@@ -24,7 +24,7 @@
 #include "contract.h"
 #include "trace.h"
 
-/* Enough to see what preceded the report that somebody noticed. */
+/* Enough to see what preceded the report that was noticed. */
 #define KEPT_REPORTS	32
 
 /* If every message breaks a rule, the first few lines in the log suffice. */

@@ -406,7 +406,7 @@ static void remember_leaver(struct ib_device *dev, const struct module *mod, con
 
 	drop_leaver(dev, mod);
 	l = kmalloc(sizeof(*l), GFP_KERNEL | __GFP_NOWARN);
-	/* Then it is not watched. */
+	/* No memory: the module is not watched. */
 	if (!l)
 		return;
 	l->mod = mod;
@@ -498,7 +498,7 @@ static void module_comes(struct module *mod)
 {
 	struct loaded *l = kmalloc(sizeof(*l), GFP_KERNEL | __GFP_NOWARN);
 
-	/* Then it is not watched. */
+	/* No memory: the module is not watched. */
 	if (!l)
 		return;
 	l->mod = mod;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the files of the core give each other.
+ * What the files of the core share.
  */
 #ifndef KVERBS_CORE_PRIV_H
 #define KVERBS_CORE_PRIV_H
@@ -24,13 +24,13 @@ struct module;
 struct seq_file;
 
 /**
- * enum ib_dev_state - life of a device; ib_dev_move() has the legal moves
+ * enum ib_dev_state - state of a device's life; ib_dev_move() has the legal moves
  * @IB_DEV_ALLOCATED: ib_alloc_device() made it
- * @IB_DEV_SETUP: ib_register_device() prepares it; nobody can find it
+ * @IB_DEV_SETUP: ib_register_device() prepares it; lookups cannot find it
  * @IB_DEV_ENABLING: visible; the registering thread adds the clients
- * @IB_DEV_REGISTERED: new clients add themselves
+ * @IB_DEV_REGISTERED: ib_register_client() adds new clients to it
  * @IB_DEV_DISABLING: one thread removes the clients and takes it down
- * @IB_DEV_UNREGISTERED: nothing but the memory is left
+ * @IB_DEV_UNREGISTERED: only the memory is left
  * @IB_DEV_RELEASED: ib_dealloc_device() gave it up
  * @IB_DEV_STATES: number of states
  */
@@ -49,9 +49,9 @@ enum ib_dev_state {
  * struct ib_queued_event - an event on its way to the handlers
  * @node: in ib_device_priv.events
  * @event: the event
- * @waiting: of a reserve: times that the event came since it was queued;
- *	     0: the reserve is free
- * @is_reserve: part of the device or port, not allocated
+ * @waiting: of a reserve: how often the event was dispatched since the reserve
+ *	     was taken; 0: the reserve is free
+ * @is_reserve: it is part of the device or port, not allocated
  */
 struct ib_queued_event {
 	struct llist_node node;
@@ -65,11 +65,11 @@ struct ib_queued_event {
  * @gids: the GID table; set while the device is registered
  * @snapshot: P_Keys, LMC and state; replaced as a whole
  * @netdev: network device of an Ethernet port, held
- * @event_reserve: for each type of event, used where no memory is to be had
- * @put_off: types of events that wait for memory to read the port by, in the order in
- *	which the last of each came; the event work's, as those below
+ * @event_reserve: by type of event: used if there is no memory
+ * @put_off: types of events that wait for memory to read the port again, in the order of
+ *	the last event of each; only the event work uses this and the following
  * @nr_put_off: entries of @put_off
- * @tries: that found no memory, while there are any
+ * @tries: attempts so far that found no memory
  */
 struct ib_port_priv {
 	struct ib_gid_table *gids;
@@ -83,30 +83,30 @@ struct ib_port_priv {
 
 /**
  * struct ib_device_priv - the core's part of a device
- * @rcu: the memory goes after a grace period, for lookups under RCU
+ * @rcu: the memory is freed after a grace period, for lookups under RCU
  * @state: under ib_registry_lock
- * @by_name: in the table of names, while the device is in that of devices
- * @presences: of the clients on the device, in the order of their add();
- *	under ib_registry_lock
+ * @by_name: link in the table of names, while the device is in the table of devices
+ * @presences: of the clients on the device, in the order of client
+ *	registration; under ib_registry_lock
  * @registered_at: ib_registry_now() when it became IB_DEV_REGISTERED
- * @ports: by port number; once set it stays
- * @last_port: the greatest port number that there is room for in @ports
- * @netdev_link: in the list of devices whose ports may have network devices
- * @cache_lock: one refresh of the caches at a time
- * @roce_lock: one comparison of RoCE GID tables with addresses at a time
+ * @ports: by port number; never changes once it is set
+ * @last_port: the greatest port number for which @ports has room
+ * @netdev_link: link in the list of devices whose ports may have network devices
+ * @cache_lock: serialises refreshes of the caches
+ * @roce_lock: serialises comparisons of RoCE GID tables with addresses
  * @roce_on: the RoCE GID tables follow the addresses; under @roce_lock
  * @leavers: modules whose clients have left, read under RCU; under ib_registry_lock
- * @ahs: address handles that the contract checker has seen made
- * @ahs_lock: of @ahs; any context but NMI
- * @contract_suspect: a verbs call may be by somebody who must not make one
+ * @ahs: address handles made while the contract checker was on
+ * @ahs_lock: guards @ahs; taken in any context but NMI
+ * @contract_suspect: a verbs call may come from a module that must not make one
  * @handlers: event handlers, read under RCU
- * @handlers_lock: writers of @handlers
+ * @handlers_lock: taken by writers of @handlers
  * @events: events that wait for @event_work
- * @fatal_reserve: for DEVICE_FATAL, used where no memory is to be had
+ * @fatal_reserve: for DEVICE_FATAL: used if there is no memory
  * @event_irq: queues @event_work, for events from NMI
  * @event_work: refreshes the caches, then calls the handlers
- * @event_again: has @event_work look at events that were put off
- * @put_off_due: it is to do so
+ * @event_again: makes @event_work look at events that were put off
+ * @put_off_due: @event_work must do so
  * @events_on: events are accepted
  * @res: the device's objects
  * @ca: channel-adapter requests; set before the device is visible, cleared
@@ -114,8 +114,8 @@ struct ib_port_priv {
  * @stats: hw_counters of the device (sysfs)
  * @debugfs: the device's directory
  *
- * It lies in front of the driver's structure, so that ib_device need not
- * change when the core does.
+ * It is allocated in front of the driver's structure, so that ib_device need
+ * not change when the core does.
  */
 struct ib_device_priv {
 	struct rcu_head rcu;
@@ -160,8 +160,8 @@ static inline struct ib_port_priv *ib_port(const struct ib_device *dev,
 }
 
 /*
- * For callers that cannot know whether the device is set up: NULL where there
- * is no such port, or not yet. Any context.
+ * For callers that cannot know whether the device is set up: NULL if there is
+ * no such port, or not yet. Any context.
  */
 static inline struct ib_port_priv *ib_port_or_null(const struct ib_device *dev,
 						   u32 port)
@@ -231,12 +231,12 @@ u64 ib_cache_subnet_prefix(struct ib_device *dev, u32 port);
 /* gid.c */
 
 /**
- * struct ib_gid_want - a GID that a RoCE port is to have
+ * struct ib_gid_want - a GID that a RoCE port should have
  * @gid: the GID
  * @type: its type
- * @ndev: its network device, held by whoever fills this
- * @is_default: belongs into the slots reserved for default GIDs
- * @present: found in the table
+ * @ndev: its network device, held by the caller that fills this
+ * @is_default: it belongs in the slots reserved for default GIDs
+ * @present: it was found in the table
  */
 struct ib_gid_want {
 	union ib_gid gid;
@@ -282,7 +282,7 @@ void ib_roce_exit(void);
 
 /*
  * For the event work, which may run before there is one, and, under RCU, for
- * callers that hold no use of the device: NULL when it is gone.
+ * callers that hold no use of the device: NULL after it has gone.
  */
 static inline struct ca_device *ib_ca_of(const struct ib_device *dev)
 {

@@ -2,14 +2,13 @@
 /*
  * /sys/kernel/debug/kverbs/contract: what the contract checker has found.
  *
- * /sys/kernel/debug/kverbs/<device>/: info; the objects of each kind with their
- * number, the module that made them, and what matters about them; what polls the
- * CQs, and which of them are shared (cq/debugfs.c); who has the channel adapter
- * open.
+ * /sys/kernel/debug/kverbs/<device>/: info; the objects of each kind with their number, the
+ * module that made them, and their main attributes; the lanes that poll the CQs, and which
+ * CQs are shared (cq/debugfs.c); who has the channel adapter open.
  *
  * Removing a file waits for its readers, so a device outlives them. A reader
- * holds the object it prints by a restrack reference, which delays its
- * destruction: no lock is held while a driver is asked.
+ * holds the object that it prints by a restrack reference, which delays its
+ * destruction: no lock is held while a driver method is called.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>

@@ -5,21 +5,23 @@
  * Lock protocol: ib_registry_lock (registry.c) guards the table of devices, their
  * names, marks and states, and the clients (client.c).
  *
- * The state says who may act. In SETUP, ENABLING and DISABLING one thread owns
- * the device; others wait for its next state.
+ * The state decides which thread may act. In SETUP, ENABLING and DISABLING one
+ * thread owns the device; others wait for its next state.
  *
  * A registered device has a count of users, which starts at 1 with ENABLING.
  * Lookups return a device with a use taken. Unregistration is a fence:
- *  1. state DISABLING, the mark is cleared: lookups and new clients miss it;
+ *  1. the state becomes DISABLING, the mark is cleared: lookups and new clients miss the
+ *     device;
  *  2. the clients are removed, last in first out;
- *  3. the first use is given up, then the others are waited for, among them
- *     channel-adapter requests; what these made and left is freed;
- *  4. debugfs and sysfs go, which waits for their readers;
- *  5. GID updates and events are stopped, and waited for.
- * Until it returns, the driver's methods work. Whoever can still reach the
- * device after it is the driver itself, and lookups under RCU that will find
- * its use count zero; the memory therefore goes a grace period after the last
- * reference on ib_device.dev.
+ *  3. the first use is given up, then the thread waits for the others,
+ *     including channel-adapter requests; objects that these made and left are
+ *     freed;
+ *  4. the debugfs and sysfs files are removed, which waits for their readers;
+ *  5. GID updates and events are stopped, and the thread waits for those in progress.
+ * The driver's methods must work until it returns. After that, only the driver
+ * itself can reach the device, and lookups under RCU, which find its use count
+ * zero; therefore the memory is freed a grace period after the last reference
+ * on ib_device.dev is put.
  */
 #include <linux/completion.h>
 #include <linux/ctype.h>
@@ -41,7 +43,7 @@
 DEFINE_XARRAY_ALLOC(ib_devices);
 static u32 next_index;
 
-/* The same devices by name: looked up for each new one. */
+/* The same devices by name, because each new device's name is looked up. */
 static DEFINE_HASHTABLE(device_names, 8);
 
 static struct ib_device *ib_device_of(struct ib_device_priv *priv)
@@ -54,7 +56,7 @@ static u32 hash_of_name(const char *name)
 	return full_name_hash(NULL, name, strlen(name));
 }
 
-/* The device is in the table of devices, and in that of names no more. */
+/* The device is in the table of devices, and not, or not any more, in the table of names. */
 static void set_name(struct ib_device *dev, const char *name)
 {
 	lockdep_assert_held(&ib_registry_lock);
@@ -158,10 +160,10 @@ EXPORT_SYMBOL(_ib_alloc_device);
  * ib_dealloc_device() - free a device
  * @device: from ib_alloc_device(), not registered
  *
- * Calls the driver's dealloc_driver method if there is one. Drivers that have
- * one call this only where ib_register_device() has failed. Where somebody has left
- * objects on the device the log says whose they are; they can be used no more, and
- * the memory of the device is not freed.
+ * Calls the driver's dealloc_driver method if there is one. A driver that has one calls
+ * this only if ib_register_device() has failed. If objects were left on the device, the log
+ * says whose they are; they cannot be used any more, and the memory of the device is not
+ * freed.
  *
  * Context: Process, may sleep.
  */
@@ -171,8 +173,8 @@ void ib_dealloc_device(struct ib_device *device)
 		device->ops.dealloc_driver(device);
 
 	/*
-	 * Last, so that ib_unregister_driver() finds the device as long as a
-	 * method of it can run.
+	 * Only now, so that ib_unregister_driver() finds the device as long as
+	 * one of its methods can run.
 	 */
 	mutex_lock(&ib_registry_lock);
 	ib_contract_forget(device);
@@ -181,7 +183,7 @@ void ib_dealloc_device(struct ib_device *device)
 		leave_table(device);
 	mutex_unlock(&ib_registry_lock);
 
-	/* No reference is held on it: messages must not name it any more. */
+	/* No reference is held on the parent: messages must not name it any more. */
 	device->dev.parent = NULL;
 	ib_port_put_netdevs(device);
 	WARN_ON(!xa_empty(&device->client_data));
@@ -194,11 +196,11 @@ void ib_dealloc_device(struct ib_device *device)
 EXPORT_SYMBOL(ib_dealloc_device);
 
 /**
- * ib_set_device_ops() - give a device methods
+ * ib_set_device_ops() - set methods of a device
  * @dev: device that is not registered yet
- * @ops: methods and object sizes; those that are zero are left alone
+ * @ops: methods and object sizes; zero members change nothing
  *
- * May be called several times. What an earlier call has set stays.
+ * May be called several times. A call does not change what an earlier one has set.
  *
  * Context: Any.
  */
@@ -273,7 +275,7 @@ static struct ib_device *find_by_name(const char *name)
 	return NULL;
 }
 
-/* Fill in the smallest number for which the name is free. */
+/* Fill in the smallest number that makes a free name. */
 static int make_name(char *name, const char *pattern)
 {
 	const char *percent = strchr(pattern, '%');
@@ -292,7 +294,7 @@ static int make_name(char *name, const char *pattern)
 	return -ENFILE;
 }
 
-/* Can it be the name of a directory, and a word on a command line? */
+/* Whether it can be the name of a directory, and a word on a command line. */
 static bool is_valid_name(const char *name)
 {
 	if (!name || !*name || !strcmp(name, ".") || !strcmp(name, ".."))
@@ -381,7 +383,7 @@ static int query_attrs(struct ib_device *dev, unsigned long site)
 	return ret;
 }
 
-/* All that the first consumer needs. */
+/* Set up all that the first consumer needs. */
 static int prepare_device(struct ib_device *dev, unsigned long site)
 {
 	int ret;
@@ -419,7 +421,7 @@ static void unprepare_device(struct ib_device *dev)
 	ib_ca_free(dev);
 }
 
-/* Who has leaked a use would not know why nothing goes on. */
+/* Without the warnings, a leaked use would make the unregistration hang silently. */
 static void wait_for_users(struct ib_device *dev)
 {
 	while (!wait_for_completion_timeout(&dev->unreg_completion, ib_patience()))
@@ -460,8 +462,8 @@ static void end_disable(struct ib_device *dev)
 }
 
 /*
- * One use is the table's, and one this thread's: once the device is visible,
- * others may unregister it.
+ * The table has one use, and this thread has one, because other threads may
+ * unregister the device once it is visible.
  */
 static void begin_enable(struct ib_device *dev)
 {
@@ -501,8 +503,8 @@ static int enable_device(struct ib_device *dev)
  * @device: from ib_alloc_device(), with its methods, node_type and
  *	    phys_port_cnt set
  * @name: its name; "%d" in it becomes the smallest number that makes it unique
- * @dma_device: device that does its DMA, with DMA parameters set. %NULL for a
- *		device that accesses memory with the CPU: its DMA addresses are
+ * @dma_device: device that does its DMA, with DMA parameters set; %NULL for a
+ *		device that accesses memory with the CPU: then DMA addresses are
  *		kernel addresses.
  *
  * Consumers may use the device, and the driver's methods are called, before
@@ -510,10 +512,10 @@ static int enable_device(struct ib_device *dev)
  *
  * Context: Process, may sleep.
  * Return: 0;
- *	   -EINVAL where a required method, the name, the number of ports or a
- *	   port's table length is not valid, where the number of ports is not
- *	   what it was at an earlier ib_device_set_netdev() or registration, or
- *	   when called in atomic context;
+ *	   -EINVAL if a required method is missing, if the name, the number of
+ *	   ports or a port's table length is not valid, if the number of ports is
+ *	   not what it was at an earlier ib_device_set_netdev() or registration,
+ *	   or if called in atomic context;
  *	   -ENFILE if there is a device of that name;
  *	   -ENOMEM; or the error of a method.
  */
@@ -565,8 +567,8 @@ err_abandon:
 EXPORT_SYMBOL(ib_register_device);
 
 /*
- * Returns true if the caller is to take the device down, false if that has
- * been done, by this or by another thread.
+ * Returns true if the caller must take the device down, false if it has been
+ * taken down already, by this or another thread, or was never up.
  */
 static bool claim_unregistration(struct ib_device *dev)
 {
@@ -615,11 +617,11 @@ static void unregister_device(struct ib_device *dev)
  * ib_unregister_device() - take a device away from the consumers
  * @device: a registered device
  *
- * Clients are removed in the reverse order of their addition. When this
- * returns, no consumer uses the device any more; until then its methods must
- * work. If the driver has a dealloc_driver method, the device is freed. After as long
- * as the module parameter wait_warn_ms has it, the log says that it waits for uses that were
- * not given back, again and again, or for a client's callback in another thread, once.
+ * Clients are removed in the reverse order of their registration. When this returns, no
+ * consumer uses the device any more; until then its methods must work. If the driver has a
+ * dealloc_driver method, the device is freed. While this waits for uses that were not given
+ * back, it logs their number each wait_warn_ms (a module parameter). If it waits longer
+ * than that for a client's callback in another thread, it logs that once.
  *
  * Context: Process, may sleep; not from a client's method for this device.
  */
@@ -638,9 +640,9 @@ EXPORT_SYMBOL(ib_unregister_device);
  * ib_unregister_device_and_put() - unregister a device that the caller uses
  * @device: device found by ib_device_get_by_name() or its like
  *
- * As ib_unregister_device(), and gives up the caller's use, also where the context is
- * wrong and the device stays. May be called by several threads at once; in all of them
- * it returns when the device is unregistered. The driver must have a dealloc_driver method.
+ * Like ib_unregister_device(), and gives up the caller's use, even if the context is wrong
+ * and the device stays registered. Several threads may call it at once; in each of them it
+ * returns when the device is unregistered. The driver must have a dealloc_driver method.
  *
  * Context: Process, may sleep; not from a client's method for this device.
  */
@@ -672,9 +674,9 @@ static void unregister_work(struct work_struct *work)
  * ib_unregister_device_queued() - have a device unregistered soon
  * @ib_dev: a registered device
  *
- * For drivers that hold a lock which the clients' remove methods may want. The
+ * For drivers that hold a lock which the clients' remove methods may take. The
  * driver must have a dealloc_driver method, and call ib_unregister_driver()
- * before its module goes.
+ * before its module is unloaded.
  *
  * Context: Any.
  */
@@ -691,9 +693,9 @@ EXPORT_SYMBOL(ib_unregister_device_queued);
  * ib_unregister_driver() - unregister all devices of a driver
  * @driver_id: the driver
  *
- * When it returns, every device that the driver had registered is freed and
- * none of the driver's methods is running. The driver must have a
- * dealloc_driver method, and must not register further devices meanwhile.
+ * On return, every device that the driver had registered is freed, and none of
+ * the driver's methods is running. The driver must have a dealloc_driver
+ * method, and must not register more devices meanwhile.
  *
  * Context: Process, may sleep.
  */
@@ -741,7 +743,7 @@ static bool is_marked(const struct ib_device *dev)
 	return xa_get_mark(&ib_devices, dev->index, IB_DEVICE_REGISTERED);
 }
 
-/* Have its clients been told, or will be any moment, that it goes? */
+/* Whether its clients have been told, or are about to be told, that it is unregistered. */
 bool ib_device_is_going(const struct ib_device *dev)
 {
 	return !is_marked(dev);
@@ -857,7 +859,7 @@ int ib_device_rename(struct ib_device *ibdev, const char *name)
 	hash_del(&ib_priv(ibdev)->by_name);
 	set_name(ibdev, new_name);
 	ib_debugfs_rename(ibdev);
-	/* Before the clients, for whose calls the lock is given up. */
+	/* Before the clients, because calling them drops the lock. */
 	ib_ca_renamed(ibdev);
 	ib_clients_renamed(ibdev);
 	renamed = true;

@@ -4,11 +4,12 @@
  * wait until its completion has been handled. Requests complete in order, so
  * all others have been handled by then.
  *
- * Lock protocol: none. The caller promises that nobody else posts. The CQ is
- * polled by whom it always is; with IB_POLL_DIRECT, by the draining thread.
+ * Lock protocol: none. The caller ensures that no other thread posts. The CQ is
+ * polled as always; with IB_POLL_DIRECT, by the draining thread.
  *
- * A QP with an SRQ has no receive queue to post to; IBTA vol. 1, 10.3.1 makes
- * the device tell when it has taken its last receive request from the SRQ.
+ * A QP with an SRQ has no receive queue to post to; according to IBTA vol. 1,
+ * 10.3.1, the device raises an event when it has taken its last receive request
+ * from the SRQ.
  */
 #include <linux/completion.h>
 #include <linux/export.h>
@@ -20,7 +21,7 @@
 #include "core_priv.h"
 #include "verbs.h"
 
-/* A device that never tells that the last request was taken is broken. */
+/* If the device has not raised that event by then, it is broken. */
 #define DRAIN_SRQ_TIMEOUT	(60 * HZ)
 
 struct drain_cqe {
@@ -44,9 +45,9 @@ static void drain_failed(struct ib_qp *qp, const char *queue, int err)
 }
 
 /*
- * Moves @qp to the error state, unless the wait for @cq would not end: CQs of
- * ib_create_cq() dispatch no struct ib_cqe, so nobody would wake us; nor does
- * anybody if we are in a done() that the CQ waits for.
+ * Moves @qp to the error state, unless the wait for @cq would not end: a CQ of
+ * ib_create_cq() dispatches no struct ib_cqe, so nothing would wake us; nor
+ * would anything if we are in a done() that the CQ waits for.
  */
 static int drain_begin(struct ib_qp *qp, struct ib_cq *cq, unsigned long site)
 {
@@ -76,7 +77,7 @@ static int drain_send_queue(struct ib_qp *qp, unsigned long site)
 		return ret;
 
 	init_completion(&drain.done);
-	/* A CQ that has failed would lose it; what is there is handled yet. */
+	/* A failed CQ would lose the completion; those that it has are still handled. */
 	if (!ib_cq_failed(qp->send_cq))
 		ret = ib_post_send_for(qp, &wr.wr, site);
 	return ret ?: ib_cq_wait_done(qp->send_cq, &drain.done);
@@ -93,13 +94,13 @@ static int drain_recv_queue(struct ib_qp *qp, unsigned long site)
 		return ret;
 
 	init_completion(&drain.done);
-	/* A CQ that has failed would lose it; what is there is handled yet. */
+	/* A failed CQ would lose the completion; those that it has are still handled. */
 	if (!ib_cq_failed(qp->recv_cq))
 		ret = ib_post_recv_for(qp, &wr, site);
 	return ret ?: ib_cq_wait_done(qp->recv_cq, &drain.done);
 }
 
-/* Until the device has taken its last request from the SRQ. */
+/* Waits until the device has taken its last request from the SRQ. */
 static int drain_leave_srq(struct ib_qp *qp, unsigned long site)
 {
 	int ret;
@@ -113,7 +114,7 @@ static int drain_leave_srq(struct ib_qp *qp, unsigned long site)
 	return 0;
 }
 
-/* The driver's own way, which may be to poll the CQ. */
+/* Calls the driver's own method to drain, which may poll the CQ. */
 static void drain_by_driver(struct ib_qp *qp, const char *what,
 			    void (*method)(struct ib_qp *qp), unsigned long site)
 {
@@ -147,8 +148,8 @@ static void drain_rq(struct ib_qp *qp, unsigned long site)
 }
 
 /*
- * Whom the methods are called for: the caller at @site. If that may not use the device, this
- * is told here, once, and not of each method again.
+ * Returns the call site for the methods that follow: @site. If the module there may not use
+ * the device, that is reported here, once, and not again for each method.
  */
 static unsigned long drain_site(struct ib_qp *qp, const char *what, unsigned long site)
 {
@@ -162,14 +163,15 @@ static unsigned long drain_site(struct ib_qp *qp, const char *what, unsigned lon
  * @qp: the QP; in the error state on return, unless the call is refused with a warning
  *
  * The CQ must be of ib_alloc_cq(); it and the send queue must have room for
- * one more. Nobody may post meanwhile. With another CQ, and from a done() of the same CQ or
- * vector, the call is refused. After a refusal or another failure, as when the CQ
+ * one more. No other thread may post meanwhile. The call is refused with another CQ, and in a
+ * done() of the same CQ or vector. After a refusal or another failure, as when the CQ
  * has overrun, completions may be missing, and the device may use the memory of requests
  * until the QP is destroyed.
  *
  * Context: Process; not from a done() of the CQ, nor of another one that is
- * polled in the same context and vector. From any other done() it waits for
- * what polls the CQ: two that wait for each other's vector wait for ever.
+ * polled in the same context and vector. In any other done() it waits for the
+ * context that polls the CQ: if two done() wait for each other's vector, they
+ * wait for ever.
  */
 void ib_drain_sq(struct ib_qp *qp)
 {
@@ -183,14 +185,15 @@ EXPORT_SYMBOL(ib_drain_sq);
  *	with a warning
  *
  * The CQ must be of ib_alloc_cq(); it and the receive queue must have room
- * for one more. Nobody may post meanwhile. With another CQ, and from a done() of the same CQ
- * or vector, the call is refused. After a refusal or another failure, as when the CQ
+ * for one more. No other thread may post meanwhile. The call is refused with another CQ, and in a
+ * done() of the same CQ or vector. After a refusal or another failure, as when the CQ
  * has overrun, completions may be missing, and the device may use the memory of requests
  * until the QP is destroyed.
  *
  * Context: Process; not from a done() of the CQ, nor of another one that is
- * polled in the same context and vector. From any other done() it waits for
- * what polls the CQ: two that wait for each other's vector wait for ever.
+ * polled in the same context and vector. In any other done() it waits for the
+ * context that polls the CQ: if two done() wait for each other's vector, they
+ * wait for ever.
  */
 void ib_drain_rq(struct ib_qp *qp)
 {
@@ -198,7 +201,7 @@ void ib_drain_rq(struct ib_qp *qp)
 }
 EXPORT_SYMBOL(ib_drain_rq);
 
-/* Requests of the SRQ that the QP took are in the CQ when the event comes. */
+/* When the event comes, all SRQ requests that the QP took have completions in the CQ. */
 static void drain_srq_qp(struct ib_qp *qp, unsigned long site)
 {
 	int ret;
@@ -213,11 +216,11 @@ static void drain_srq_qp(struct ib_qp *qp, unsigned long site)
  * ib_drain_qp() - wait until all completions of a QP have been handled
  * @qp: the QP; in the error state on return, unless the call is refused with a warning
  *
- * As ib_drain_sq() and ib_drain_rq(). If the QP has an SRQ, it waits until the
- * device has taken its last request for the QP from there and the completions
- * of all of them have been handled.
+ * Like ib_drain_sq() and ib_drain_rq() together. If the QP has an SRQ, it waits
+ * until the device has taken its last request for the QP from there, and the
+ * completions of all of them have been handled.
  *
- * Context: Process; from a done() as ib_drain_sq().
+ * Context: Process; the rules of ib_drain_sq() for calls from a done() apply.
  */
 void ib_drain_qp(struct ib_qp *qp)
 {

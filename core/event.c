@@ -2,37 +2,35 @@
 /*
  * Asynchronous events of a device, from its driver to the consumers.
  *
- * Lock protocol: an event reaches the handlers from the device's work item and
- * from nowhere else: never in the context of the driver, who may dispatch it
- * inside a consumer's own call or with locks held. A copy of it waits in a
- * llist, so that ib_dispatch_event() takes no lock and may be called in any
- * context; one work item and a FIFO keep the order. For an event of a port the
- * work first refreshes the caches, which takes the cache_lock, and the answer to
- * channel-adapter queries (ca.c); calling the handlers takes no lock. Readers of
+ * Lock protocol: only the device's work item calls the handlers. They are never called in
+ * the context of the driver, which may dispatch an event inside a consumer's own call or
+ * with locks held. A copy of the event waits in a llist, so that ib_dispatch_event() takes
+ * no lock and may be called in any context; one work item and a FIFO keep the order. For an
+ * event of a port the work first refreshes the caches, which takes the cache_lock, and the
+ * answer to channel-adapter queries (ca.c); calling the handlers takes no lock. Readers of
  * the device's file are told after the handlers.
  *
- * Where there is no memory to read a port again, the event is put off, and those of the
- * port that come after it too: the order stays. After some tries they are delivered
- * nevertheless. Only the work item touches what is put off.
+ * If there is no memory to read a port again, the event is put off, and so are later events
+ * of the port, to keep their order. After some tries they are delivered nevertheless. Only
+ * the work item touches the events that are put off.
  *
- * No event needs memory of its own to get through. Where a copy cannot be allocated, a
- * reserve takes its place in the queue, of which there is one for each type and
- * port. If that waits in the queue already, the event is delivered a second
- * time, behind those that wait then: events of one kind may be merged, but one
- * is delivered after the last of them came.
+ * No event is lost for lack of memory. If a copy cannot be allocated, a reserve takes its
+ * place in the queue; there is one for each type and port. If the reserve is in the queue
+ * already, it is queued and delivered a second time, behind the events that wait then:
+ * events of one kind may be merged, but one is delivered after the last of them was
+ * dispatched.
  *
- * In NMI neither memory nor the work queue is to be had: whatever was interrupted
- * may hold their locks. The event takes a reserve, and an irq_work queues the work
- * item.
+ * An NMI can neither allocate memory nor queue work: the code that it interrupted may hold
+ * the locks for that. The event uses a reserve, and an irq_work queues the work item.
  *
  * The handlers are in a list that is walked under RCU; handlers_lock orders the
- * writers. A handler never sleeps, hence synchronize_rcu() after taking it off
- * the list is the fence.
+ * writers. A handler never sleeps, so synchronize_rcu() after taking it off the
+ * list waits for it.
  *
- * events_on is set before the caches are filled for the first time and cleared
- * after the last client has gone; synchronize_rcu() then ensures that nobody
- * queues any more. What was queued is waited for in the order in which one leads
- * to the other: the irq_work, then the work items.
+ * events_on is set before the caches are filled for the first time and cleared after the
+ * last client has gone; synchronize_rcu() then ensures that no more events are queued.
+ * ib_events_stop() waits for what was queued in the order in which one step leads to the
+ * next: the irq_work, then the work items.
  */
 #include <linux/atomic.h>
 #include <linux/export.h>
@@ -45,7 +43,7 @@
 #include "core_priv.h"
 #include "trace.h"
 
-/* When memory was lacking: so long after, and so often, two seconds in all. */
+/* After a lack of memory: the delay between tries, and their number; two seconds in all. */
 #define RETRY_DELAY	(HZ / 4)
 #define RETRIES		8
 
@@ -54,7 +52,7 @@
  * @event_handler: set up with INIT_IB_EVENT_HANDLER()
  *
  * The handler may be called before this returns. It runs in a work item, under
- * RCU: it must not sleep. Events that were dispatched earlier may reach it.
+ * RCU: it must not sleep. It may receive events that were dispatched earlier.
  *
  * Context: Any but NMI. The device is one that the caller got in add() or holds by
  *	    ib_device_try_get().
@@ -72,12 +70,12 @@ void ib_register_event_handler(struct ib_event_handler *event_handler)
 EXPORT_SYMBOL(ib_register_event_handler);
 
 /**
- * ib_unregister_event_handler() - no more events, please
+ * ib_unregister_event_handler() - stop receiving the events of a device
  * @event_handler: a registered handler
  *
- * When it returns, the handler is not running and will not be called again. Where the
- * caller may not sleep, as in an event handler, there is a warning, the handler is not
- * called for later events, and may still be running.
+ * On return, the handler is not running and will not be called again. If the caller may not
+ * sleep, as in an event handler, there is a warning: the handler is not called for later
+ * events, but may still be running.
  *
  * Context: Process, may sleep; not from an event handler.
  */
@@ -90,7 +88,7 @@ void ib_unregister_event_handler(struct ib_event_handler *event_handler)
 	spin_lock_irqsave(&priv->handlers_lock, flags);
 	list_del_rcu(&event_handler->list);
 	spin_unlock_irqrestore(&priv->handlers_lock, flags);
-	/* Under RCU the grace period would not end, nor the device's removal. */
+	/* Under RCU the grace period would never end, nor the device's removal. */
 	if (!ib_called_atomic(event_handler->device, "unregisters an event handler",
 			      __builtin_return_address(0)))
 		synchronize_rcu();
@@ -109,7 +107,7 @@ static void event_deliver(struct ib_device_priv *priv, struct ib_event *event)
 	ib_ca_tell(event->device, event);
 }
 
-/* Those that may change what the caches hold. */
+/* Whether the event may change what the caches hold. */
 static bool event_is_of_port(const struct ib_event *event)
 {
 	switch (event->event) {
@@ -155,7 +153,7 @@ static bool refresh_port(struct ib_device *dev, u32 port, bool tell)
 	if (ret && ret != -ENOMEM)
 		ibdev_warn(dev, "port %u: caches not refreshed (%d)\n", port,
 			   ret);
-	/* Out of the caches, and before anybody is told. */
+	/* It reads the caches, and must be done before any handler is called. */
 	ib_ca_refresh(dev);
 	if (gids_changed && tell)
 		event_deliver(ib_priv(dev), &event);
@@ -175,7 +173,7 @@ static void event_add_reserve(struct ib_device_priv *priv,
 {
 	struct ib_queued_event *item = event_reserve(event);
 
-	/* Whoever takes it from 0 owns it; pairs with event_finish(). */
+	/* The caller that raises it from 0 owns the item; pairs with event_finish(). */
 	if (atomic_inc_return(&item->waiting) > 1)
 		return;
 	item->event = *event;
@@ -197,19 +195,19 @@ static void event_add(struct ib_device_priv *priv, const struct ib_event *event)
 	llist_add(&item->node, &priv->events);
 }
 
-/* Nobody needs the item any more; its event was copied before. */
+/* The item is not needed any more: its event was copied before. */
 static void event_finish(struct ib_device_priv *priv,
 			 struct ib_queued_event *item,
 			 const struct ib_event *event)
 {
 	if (!item->is_reserve)
 		kfree(item);
-	/* Full barrier: the next owner writes it after it was read. */
+	/* Full barrier: the next owner writes the item after it was read here. */
 	else if (atomic_xchg(&item->waiting, 0) > 1)
 		event_add_reserve(priv, event);
 }
 
-/* Not once nobody is left to be told: this is why ib_events_stop() flushes twice. */
+/* Not after ib_events_stop() has begun; it flushes twice because of this. */
 static void event_look_again(struct ib_device_priv *priv)
 {
 	if (READ_ONCE(priv->events_on))
@@ -225,7 +223,7 @@ static void event_again(struct work_struct *work)
 	queue_work(ib_core_wq, &priv->event_work);
 }
 
-/* Behind the others; of one type only the last. */
+/* Queue it behind the others; of events of one type keep only the last. */
 static void event_put_off(struct ib_device_priv *priv, const struct ib_event *event)
 {
 	struct ib_port_priv *port = ib_port(event->device, event->element.port_num);
@@ -239,7 +237,7 @@ static void event_put_off(struct ib_device_priv *priv, const struct ib_event *ev
 	event_look_again(priv);
 }
 
-/* The port is read before anybody is told, and events keep their order. */
+/* Read the port before any handler is called, and keep the order of events. */
 static void event_of_port(struct ib_device_priv *priv, struct ib_event *event)
 {
 	u32 port = event->element.port_num;
@@ -290,7 +288,7 @@ static void event_work(struct work_struct *work)
 	if (xchg(&priv->put_off_due, false))
 		rdma_for_each_port(device_of(priv), port)
 			events_put_off_of_port(priv, port);
-	/* Until it is empty, for what event_finish() adds. */
+	/* Until it is empty: event_finish() may add to it. */
 	while ((list = llist_reverse_order(llist_del_all(&priv->events)))) {
 		llist_for_each_entry_safe(item, next, list, node) {
 			event = item->event;
@@ -311,7 +309,7 @@ static void event_irq_work(struct irq_work *work)
 	queue_work(ib_core_wq, &priv->event_work);
 }
 
-/* The event first, then what comes for it, which may take it at once. */
+/* Queue the event before the work that takes it, which may run at once. */
 static void event_queue(struct ib_device_priv *priv, const struct ib_event *event)
 {
 	if (unlikely(in_nmi())) {
@@ -328,18 +326,18 @@ static void event_queue(struct ib_device_priv *priv, const struct ib_event *even
  * @event: PORT_ACTIVE, PORT_ERR, LID_CHANGE, PKEY_CHANGE, SM_CHANGE,
  *	   CLIENT_REREGISTER or GID_CHANGE, with the port; or DEVICE_FATAL
  *
- * For drivers. The handlers are called later, by a work item, in the order in
- * which the events were dispatched; for an event of a port after the core has
- * read the port's state and tables again. Where memory for that is lacking, it and those
- * of the port that follow wait, for two seconds at most. No event is lost between the
- * first add() of a client and the return of the last remove(), though where memory is
- * lacking, and in NMI, events of one type and port may be merged: one is delivered
- * after the last of them came.
+ * For drivers. A work item calls the handlers later, in the order in which the events were
+ * dispatched; for an event of a port, after the core has read the port's state and tables
+ * again. If there is no memory for that, this event and later ones of the port wait, for
+ * two seconds at most. No event is lost between the first add() of a client and the return
+ * of the last remove(); but without memory, and in NMI, events of one type and port may be
+ * merged: one is delivered after the last of them was dispatched.
  *
- * Other events are for the handlers of the objects that they are about. They,
- * and those of a port that is not there, are dropped with a warning.
+ * Events of other types go to the handlers of the objects that they concern,
+ * not through this function. They, and events of a port that does not exist,
+ * are dropped with a warning.
  *
- * Context: Any, NMI included. No handler is called within.
+ * Context: Any, NMI included. No handler is called within this function.
  */
 void ib_dispatch_event(const struct ib_event *event)
 {
@@ -380,8 +378,8 @@ void ib_events_start(struct ib_device *dev)
 }
 
 /*
- * After the last client has gone. The driver may still dispatch; nothing of it
- * gets through.
+ * Call this after the last client has gone. The driver may still dispatch
+ * events; they are dropped.
  */
 void ib_events_stop(struct ib_device *dev)
 {
@@ -389,16 +387,19 @@ void ib_events_stop(struct ib_device *dev)
 	u32 port;
 
 	WRITE_ONCE(priv->events_on, false);
-	/* Rare, and a machine's shutdown waits for each of its devices. */
+	/* Expedited: this is rare, and a machine's shutdown waits for each of its devices. */
 	synchronize_rcu_expedited();
-	/* It may miss what a CPU has begun, see cq/notify.c; the grace period does not. */
+	/*
+	 * irq_work_sync() may miss a run in progress, see cq/notify.c; the grace period
+	 * does not.
+	 */
 	irq_work_sync(&priv->event_irq);
 	synchronize_rcu_expedited();
-	/* They queue each other; but not from here on. */
+	/* The two queue each other, but not any more after this sequence. */
 	flush_work(&priv->event_work);
 	cancel_delayed_work_sync(&priv->event_again);
 	flush_work(&priv->event_work);
-	/* The device may be registered again, where this was a failed attempt. */
+	/* After a failed registration, the device may be registered again. */
 	priv->put_off_due = false;
 	for (port = 0; priv->ports && port <= priv->last_port; port++) {
 		priv->ports[port].nr_put_off = 0;

@@ -4,7 +4,7 @@
  * instead of by a work request. Linux had them until 5.7; ib_alloc_mr() and
  * %IB_WR_REG_MR took their place.
  *
- * Lock protocol: none. An FMR belongs to its consumer, who does not map it
+ * Lock protocol: none. An FMR belongs to its consumer, which must not map it
  * twice at a time; the count of its PD is atomic. The driver allocates and
  * frees FMRs.
  */
@@ -29,7 +29,7 @@ static int fmr_check(struct ib_device *device, int access,
 	if (attr->max_pages < 1 || attr->max_maps < 1 ||
 	    (max_maps && attr->max_maps > max_maps))
 		return -EINVAL;
-	/* Its pages are given when it is mapped: there is nothing to fault in. */
+	/* Its pages are given when it is mapped, so there is nothing to fault in. */
 	if (access & IB_ACCESS_ON_DEMAND)
 		return -EINVAL;
 	return ib_check_mr_access(device, access);
@@ -41,7 +41,7 @@ static int fmr_check(struct ib_device *device, int access,
  * @mr_access_flags: &enum ib_access_flags of all its mappings
  * @fmr_attr: its sizes
  *
- * It gives no access until it is mapped with ib_map_phys_fmr().
+ * The region gives no access until it is mapped with ib_map_phys_fmr().
  *
  * Context: Process.
  * Return: the region; -EOPNOTSUPP if the device has no FMRs; -EINVAL for sizes
@@ -78,13 +78,13 @@ struct ib_fmr *ib_alloc_fmr(struct ib_pd *pd, int mr_access_flags,
 EXPORT_SYMBOL(ib_alloc_fmr);
 
 /**
- * ib_unmap_fmr() - take all mappings of FMRs back
+ * ib_unmap_fmr() - undo all mappings of FMRs
  * @fmr_list: FMRs, linked by ib_fmr.list, of one device
  *
- * On return none of the keys they had gives access, and they can be mapped again
- * as often as at first. The list stays as it is.
+ * On return none of the FMRs' keys gives access, and they can be mapped as often as new
+ * ones. The list stays as it is.
  *
- * Context: Process: a device may have to wait.
+ * Context: Process: the driver may have to wait for the device.
  * Return: 0, also for an empty list; -EINVAL if they are not all of one device;
  * or an error of the driver.
  */
@@ -109,8 +109,8 @@ EXPORT_SYMBOL(ib_unmap_fmr);
  * @fmr: the region, mapped or not; it is on no list
  *
  * Context: Process.
- * Return: 0, or an error of the driver, with a warning. Then the region is still
- * there.
+ * Return: 0, or an error of the driver, with a warning. After an error the region still
+ * exists.
  */
 int ib_dealloc_fmr(struct ib_fmr *fmr)
 {

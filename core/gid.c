@@ -5,20 +5,20 @@
  * Lock protocol: readers walk a table's slots under RCU. A reader that keeps an
  * entry takes a reference, unless the count has dropped to zero; an entry that
  * dies at that moment is a valid object until it is put. Writers hold the
- * table's mutex, also around the driver's add_gid and del_gid methods; nothing
- * else is taken inside it but what these methods take.
+ * table's mutex, also around the driver's add_gid and del_gid methods; inside
+ * it, no locks are taken but those that these methods take.
  *
  * An entry is in the table (live), then dead but referenced, then gone. When it
- * dies the driver is told, and its network device is given up after a grace
+ * dies, the core calls del_gid, and puts its network device after a grace
  * period, since readers of attr.ndev rely on RCU. On a RoCE port its slot stays
  * occupied until the last reference is put, because address handles and QPs
  * refer to the hardware's table by index. The last put may come in any context:
  * it empties the slot by cmpxchg and frees by RCU. An entry holds its table, so
- * that a reference that is put late, even after the device has gone, is safe.
+ * that a late put of a reference, even after the device has gone, is safe.
  *
- * The midlayer's own files take and put references by ib_gid_get() and the like. Those
- * of the rdma_ calls are the consumers', and are noted for the contract checker in the
- * table; by which of them each is given back does not matter.
+ * The midlayer's own files take and put references by ib_gid_get() and the like. References
+ * taken by the rdma_ calls belong to consumers, and the table counts them for the contract
+ * checker; any consumer may give one back.
  */
 #include <linux/etherdevice.h>
 #include <linux/export.h>
@@ -42,7 +42,7 @@
 union ib_gid zgid;
 EXPORT_SYMBOL(zgid);
 
-/* Gives a network device up after a grace period. */
+/* Puts a network device after a grace period. */
 struct ndev_ref {
 	struct rcu_head rcu;
 	struct net_device *ndev;
@@ -80,7 +80,7 @@ static void put_table(struct ib_gid_table *table)
 		kvfree_rcu(table, rcu);
 }
 
-/* Returns true if that emptied a slot. */
+/* Returns true if this emptied a slot. */
 static bool put_entry(struct gid_entry *entry)
 {
 	struct ib_gid_table *table = entry->table;
@@ -200,7 +200,7 @@ static void del_entry(struct ib_device *dev, u32 port,
 	put_entry(entry);
 }
 
-/* The live entry of a slot; for writers. */
+/* Returns the live entry of a slot, or NULL; for writers. */
 static struct gid_entry *own_entry(struct ib_gid_table *table,
 				   unsigned int index)
 {
@@ -227,12 +227,12 @@ int ib_gid_table_create(struct ib_device *dev, u32 port)
 	if (table->keeps_slots)
 		table->nr_default = min_t(unsigned int, size,
 				hweight_long(ib_roce_gid_types(dev, port)));
-	/* Pairs with table_of(): who looks for references may come at any time. */
+	/* Pairs with table_of(): the contract checker may look for references at any time. */
 	smp_store_release(&ib_port(dev, port)->gids, table);
 	return 0;
 }
 
-/* The device goes: nobody reads the table any more. */
+/* The device is being unregistered: nothing reads the table any more. */
 void ib_gid_table_clear(struct ib_device *dev, u32 port)
 {
 	struct ib_gid_table *table = ib_port(dev, port)->gids;
@@ -264,8 +264,8 @@ void ib_gid_table_release(struct ib_device *dev, u32 port)
 }
 
 /*
- * Write one slot of a table that the driver keeps; a zero GID empties it. Without memory
- * it stays as it is.
+ * Write one slot of a table that the driver keeps; a zero GID empties it. If there is no
+ * memory, the slot stays as it is.
  */
 int ib_gid_table_set(struct ib_device *dev, u32 port, int index,
 		     const union ib_gid *gid, bool *changed)
@@ -327,8 +327,9 @@ static int free_slot(struct ib_gid_table *table, bool is_default)
 
 /*
  * Make the table of a RoCE port hold the wanted GIDs and no others. Goes on
- * after a failure and returns -ENOMEM if memory was lacking: try again. It is
- * also tried again when a reference is put that has kept a slot occupied.
+ * after a failure. Returns -ENOMEM if there was not enough memory: then the
+ * caller tries again. Putting the last reference that kept a slot occupied also
+ * leads to another try.
  */
 int ib_gid_table_sync(struct ib_device *dev, u32 port,
 		      struct ib_gid_want *want, unsigned int nr)
@@ -374,11 +375,11 @@ int ib_gid_table_sync(struct ib_device *dev, u32 port,
 
 const char *ib_gid_type_str(enum ib_gid_type type)
 {
-	/* The names that user space knows from sysfs. */
+	/* The names that user space expects in sysfs. */
 	return type == IB_GID_TYPE_ROCE_UDP_ENCAP ? "RoCE v2" : "IB/RoCE v1";
 }
 
-/* The table of a port that may be asked for, or NULL. */
+/* Returns the table of a port, or NULL if there is no such port or no table yet. */
 static struct ib_gid_table *table_of(struct ib_device *device, u32 port)
 {
 	struct ib_port_priv *p = ib_port_or_null(device, port);
@@ -388,11 +389,11 @@ static struct ib_gid_table *table_of(struct ib_device *device, u32 port)
 }
 
 /**
- * rdma_is_zero_gid() - is a GID all zero
+ * rdma_is_zero_gid() - tell whether a GID is all zero
  * @gid: the GID
  *
  * Context: Any.
- * Return: true if it is: the entry of a table is empty.
+ * Return: true if it is, which in a table means an empty entry.
  */
 bool rdma_is_zero_gid(const union ib_gid *gid)
 {
@@ -455,26 +456,26 @@ void ib_gid_hold(const struct ib_gid_attr *attr)
 
 void ib_gid_put(const struct ib_gid_attr *attr)
 {
-	/* There may be a GID that found the table full. */
+	/* Another GID may have found the table full before. */
 	if (put_entry(to_entry(attr)))
 		ib_roce_resync();
 }
 
-/* A reference, or an error, goes to who calls at @site. */
+/* The caller at @site is given a reference, or an error. */
 void ib_gid_given(const struct ib_gid_attr *attr, unsigned long site)
 {
 	if (!IS_ERR(attr))
 		ib_held_take(&to_entry(attr)->table->held, attr, site);
 }
 
-/* Who calls at @site gives a reference back. */
+/* The caller at @site gives a reference back. */
 void ib_gid_put_by(const struct ib_gid_attr *attr, unsigned long site)
 {
 	ib_held_give(&to_entry(attr)->table->held, attr, site);
 	ib_gid_put(attr);
 }
 
-/* Of each reference of a consumer: where it was taken. For a device that is registered. */
+/* Visits the call site of each reference that a consumer took. For a registered device. */
 void ib_gid_visit_held(struct ib_device *device,
 		       void (*visit)(void *context, unsigned long *site), void *context)
 {
@@ -489,7 +490,7 @@ void ib_gid_visit_held(struct ib_device *device,
 	}
 }
 
-/* The module goes; the device may be in any state. */
+/* The module is being unloaded; the device may be in any state. */
 void ib_gid_forget_held(struct ib_device *device, const struct module *mod)
 {
 	struct ib_gid_table *table;
@@ -510,8 +511,8 @@ void ib_gid_forget_held(struct ib_device *device, const struct module *mod)
  * @port_num: the port
  * @index: place in the table
  *
- * The entry stays as it is until rdma_put_gid_attr(), even if the table has
- * dropped it; only its ndev becomes %NULL then.
+ * The entry stays unchanged until rdma_put_gid_attr(), even if it is dropped
+ * from the table; only its ndev becomes %NULL then.
  *
  * Context: Any.
  * Return: the entry; ERR_PTR(-EINVAL) if there is no such port or index;
@@ -553,7 +554,7 @@ void rdma_put_gid_attr(const struct ib_gid_attr *attr)
 EXPORT_SYMBOL(rdma_put_gid_attr);
 
 /**
- * rdma_read_gid_hw_context() - what the driver's add_gid method left
+ * rdma_read_gid_hw_context() - read the pointer that the driver's add_gid method stored
  * @attr: entry that is held
  *
  * Context: Any.
@@ -685,12 +686,12 @@ const struct ib_gid_attr *rdma_find_gid(struct ib_device *device,
 EXPORT_SYMBOL(rdma_find_gid);
 
 /**
- * rdma_find_gid_by_filter() - find a GID with a condition of the caller's
+ * rdma_find_gid_by_filter() - find a GID that meets a condition of the caller
  * @device: the device
  * @gid: the GID
  * @port_num: the port
  * @filter: called under RCU for each entry that has this GID; must not sleep
- * @context: for @filter
+ * @context: passed to @filter
  *
  * Context: Any.
  * Return: the first entry for which @filter returned true, to be given back

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The kverbs module: what is set up before the first device comes, and taken
- * down after the last one has gone. Users of the module hold it by the symbols
- * they use, so at exit there are neither devices nor clients.
+ * The kverbs module: what is set up before the first device is registered, and
+ * taken down after the last one has gone. Users of the module hold it by the
+ * symbols that they use, so at exit there are neither devices nor clients.
  */
 #include <linux/module.h>
 #include <linux/workqueue.h>
@@ -13,11 +13,11 @@
 
 /*
  * For events and GID tables. Unregistration waits for it, perhaps in a driver
- * that has to make progress for memory to become free.
+ * that must make progress for memory to become free.
  */
 struct workqueue_struct *ib_core_wq;
 
-/* For clients' remove methods, which may wait for any queue. */
+/* Runs clients' remove methods, which may wait for any other queue. */
 struct workqueue_struct *ib_unregister_wq;
 
 static int __init kverbs_init(void)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory regions for fast registration, the end of regions of any kind, and
- * scatter lists as page lists. Those of memory begin in reg_mem.c.
+ * Memory regions for fast registration, freeing regions of any kind, and
+ * scatter lists as page lists. reg_mem.c makes regions of memory.
  *
  * Lock protocol: none. A region belongs to its consumer; the count of its PD
  * is atomic. The driver allocates and frees regions.
@@ -21,7 +21,7 @@
 #include "umem.h"
 #include "verbs.h"
 
-/* A region that @method has made, of which one key may be 0. */
+/* Checks a region that @method has made: at most one of its keys may be 0. */
 void ib_mr_need_key(const struct ib_device *device, const struct ib_mr *mr, const char *method,
 		    unsigned long site)
 {
@@ -29,7 +29,7 @@ void ib_mr_need_key(const struct ib_device *device, const struct ib_mr *mr, cons
 		ib_output_missing(device, NULL, method, "gave no key", site);
 }
 
-/* What a region is, before other methods of the driver can be called for it. */
+/* Sets what the core keeps in a region, before other driver methods can be called for it. */
 void ib_mr_fill(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type, struct ib_umem *umem)
 {
 	mr->device = pd->device;
@@ -41,7 +41,7 @@ void ib_mr_fill(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type, struct
 	mr->umem = umem;
 }
 
-/* A region that is filled, and that @method has made, is the consumer's, and is seen. */
+/* A region that @method has made is filled: list it for the consumer. */
 void ib_mr_present(struct ib_mr *mr, const char *method, unsigned long site)
 {
 	struct ib_pd *pd = mr->pd;
@@ -53,7 +53,7 @@ void ib_mr_present(struct ib_mr *mr, const char *method, unsigned long site)
 	rdma_restrack_add(&mr->res);
 }
 
-/* It has no memory yet, so nobody else has a method called for it. */
+/* The region has no memory yet, so no other thread causes a method call for it. */
 static void present_new(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type,
 			const char *method, unsigned long site)
 {
@@ -133,7 +133,7 @@ struct ib_mr *ib_alloc_mr_integrity(struct ib_pd *pd, u32 max_num_data_sg,
 }
 EXPORT_SYMBOL(ib_alloc_mr_integrity);
 
-/* As ib_dereg_mr_user(), for who called at @site. */
+/* ib_dereg_mr_user() on behalf of the caller at @site. */
 int ib_mr_free(struct ib_mr *mr, struct ib_udata *udata, unsigned long site)
 {
 	struct ib_sig_attrs *sig_attrs = mr->sig_attrs;
@@ -149,7 +149,10 @@ int ib_mr_free(struct ib_mr *mr, struct ib_udata *udata, unsigned long site)
 				 mr->device->ops.dereg_mr(mr, udata));
 	if (ret) {
 		rdma_restrack_readd(&mr->res);
-		/* A process's region may be: it is told. */
+		/*
+		 * A process may free a region in use: it gets the error, but that is not
+		 * reported.
+		 */
 		if (ret == -EBUSY && !ib_contract_is_ours(site))
 			ib_contract_report(IB_RULE_BUSY, mr->device, &mr->res,
 					   ib_contract_culprit(site), site, 1,
@@ -170,7 +173,7 @@ int ib_mr_free(struct ib_mr *mr, struct ib_udata *udata, unsigned long site)
  *
  * Context: Process.
  * Return: 0, or an error of the driver, for instance while a memory window is
- * bound to the region; then the region is still there.
+ * bound to the region; then the region still exists.
  */
 int ib_dereg_mr_user(struct ib_mr *mr, struct ib_udata *udata)
 {
@@ -244,8 +247,8 @@ int ib_map_mr_sg_pi(struct ib_mr *mr, struct scatterlist *data_sg,
 EXPORT_SYMBOL(ib_map_mr_sg_pi);
 
 /*
- * The first page of an entry that the one before has not given already.
- * Returns false if there is a gap between the two.
+ * Finds the first page of an entry that the entry before has not covered
+ * already. Returns false if there is a gap between the two.
  */
 static bool next_page(u64 start, u64 last_end, u64 page_size, u64 *page)
 {
@@ -265,7 +268,7 @@ static bool next_page(u64 start, u64 last_end, u64 page_size, u64 *page)
  * @sg_offset: as in ib_map_mr_sg()
  * @set_page: takes the DMA address of the next page; an error ends the list
  *
- * Does what ib_map_mr_sg() promises, for a driver's map_mr_sg method.
+ * For a driver's map_mr_sg method: does what ib_map_mr_sg() promises.
  *
  * Context: Any.
  * Return: entries that were mapped as a whole, 0 if none of them has a byte;
@@ -348,7 +351,7 @@ EXPORT_SYMBOL(ib_check_mr_status);
  * @nents: its entries
  *
  * Context: Any.
- * Return: @nents; 0 if there is PCI peer-to-peer memory among it: the device is not on
+ * Return: @nents; 0 if part of it is PCI peer-to-peer memory, because the device is not on
  * the bus.
  */
 int ib_dma_virt_map_sg(struct ib_device *dev, struct scatterlist *sg, int nents)

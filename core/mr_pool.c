@@ -55,8 +55,8 @@ EXPORT_SYMBOL(ib_mr_pool_get);
  * @list: the pool that it was taken from
  * @mr: the region
  *
- * The region that was used last is taken first, while its translations may
- * still be cached.
+ * ib_mr_pool_get() takes the region that was used last first, while its
+ * translations may still be cached.
  *
  * Context: Any.
  */
@@ -71,7 +71,7 @@ void ib_mr_pool_put(struct ib_qp *qp, struct list_head *list, struct ib_mr *mr)
 }
 EXPORT_SYMBOL(ib_mr_pool_put);
 
-/* What the driver does not free stays in the pool. */
+/* A region that the driver does not free stays in the pool. */
 static void mr_pool_empty(struct ib_qp *qp, struct list_head *list, unsigned long site)
 {
 	LIST_HEAD(stuck);
@@ -125,7 +125,7 @@ int ib_mr_pool_init(struct ib_qp *qp, struct list_head *list, int nr,
 			return PTR_ERR(mr);
 		}
 
-		/* Its maker is who wants the pool. */
+		/* The caller that wants the pool counts as the maker. */
 		WRITE_ONCE(mr->res.site, _RET_IP_);
 		spin_lock_irqsave(&qp->mr_lock, flags);
 		list_add_tail(&mr->qp_entry, list);
@@ -138,7 +138,7 @@ EXPORT_SYMBOL(ib_mr_pool_init);
 /**
  * ib_mr_pool_destroy() - empty a pool
  * @qp: the QP
- * @list: the pool; regions taken from it are not its own any more
+ * @list: the pool; regions taken from it do not belong to it any more
  *
  * A region that the driver does not free, with a warning, is still in the pool.
  *

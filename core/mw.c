@@ -3,9 +3,9 @@
  * Memory windows, IBTA vol. 1, 10.6.7: parts of a region that peers have access
  * to, under keys that come and go with a work request.
  *
- * Lock protocol: none. A window belongs to its consumer, who does not bind it
+ * Lock protocol: none. A window belongs to its consumer, which must not bind it
  * twice at a time; the count of its PD is atomic. Drivers may look windows up
- * under RCU: the memory goes a grace period after the driver's dealloc_mw.
+ * under RCU: the memory is freed a grace period after the driver's dealloc_mw.
  */
 #include <linux/err.h>
 #include <linux/export.h>
@@ -40,10 +40,10 @@ static int mw_check_type(struct ib_device *device, enum ib_mw_type type)
 /**
  * ib_alloc_mw() - make a memory window
  * @pd: PD of the window
- * @type: who binds it, and how
+ * @type: decides who binds it, and how
  *
- * It gives no access until it is bound: by ib_bind_mw() if it is of type 1, by
- * %IB_WR_BIND_MW if it is of type 2.
+ * The window gives no access until it is bound: with ib_bind_mw() if it is of
+ * type 1, with %IB_WR_BIND_MW if it is of type 2.
  *
  * Context: Process.
  * Return: the window; -EINVAL for an unknown type, -EOPNOTSUPP if the device
@@ -88,13 +88,13 @@ EXPORT_SYMBOL(ib_alloc_mw);
  * @mw_bind: the request; may be gone when the call returns
  *
  * Posts %IB_WR_BIND_MW under the next key of the window. On return that is
- * ib_mw.rkey; the completion may have come before. Earlier keys give no access
- * from the completion on. Binding to nothing, with a length of 0, unbinds.
+ * ib_mw.rkey; the completion may have come before that. Earlier keys give no
+ * access from the completion on. Binding with a length of 0 unbinds the window.
  *
  * Context: Any.
- * Return: 0 if the request is posted; -EINVAL for a window of another type or
- * device; or an error as of ib_post_send(), which leaves the key as it was. What
- * the device finds wrong with the binding is the completion's %IB_WC_MW_BIND_ERR.
+ * Return: 0 if the request is posted; -EINVAL for a window of another type or device; or an
+ * error of ib_post_send(), which leaves the key as it was. If the device finds the binding
+ * wrong, the completion has the status %IB_WC_MW_BIND_ERR.
  */
 int ib_bind_mw(struct ib_qp *qp, struct ib_mw *mw, struct ib_mw_bind *mw_bind)
 {
@@ -125,8 +125,8 @@ EXPORT_SYMBOL(ib_bind_mw);
  * @mw: the window, bound or not; no request that names it is outstanding
  *
  * Context: Process.
- * Return: 0, or an error of the driver, with a warning. Then the window is still
- * there.
+ * Return: 0, or an error of the driver, with a warning. After an error the window still
+ * exists.
  */
 int ib_dealloc_mw(struct ib_mw *mw)
 {

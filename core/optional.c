@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Calls for which a driver has a method or not: multicast groups, size of
- * CQs, virtual functions. Nothing here has state but the count of a QP's
- * multicast groups, which is atomic.
+ * Calls that need an optional method of the driver: multicast groups, size of
+ * CQs, virtual functions. The only state here is the count of a QP's multicast
+ * groups, which is atomic.
  */
 #include <linux/export.h>
 #include <rdma/ib_addr.h>
@@ -39,13 +39,14 @@ static int mcast_check(const struct ib_qp *qp, union ib_gid *gid, u16 lid)
  * ib_attach_mcast() - let a QP receive from a multicast group
  * @qp: the QP, of type UD, in a state from INIT on
  * @gid: the group
- * @lid: its LID; of no meaning on RoCE ports
+ * @lid: its LID; ignored on RoCE ports
  *
  * The QP cannot be destroyed before it is detached.
  *
  * Context: Process.
  * Return: 0; -EOPNOTSUPP if the device has no multicast; -EINVAL for another
- * type of QP, or a GID or LID of no group; or an error of the driver.
+ * type of QP, or if the GID or LID is not of a group; or an error of the
+ * driver.
  */
 int ib_attach_mcast(struct ib_qp *qp, union ib_gid *gid, u16 lid)
 {
@@ -91,16 +92,16 @@ EXPORT_SYMBOL(ib_detach_mcast);
 /**
  * ib_resize_cq() - change the number of entries of a CQ
  * @cq: the CQ
- * @cqe: entries wanted, 1 to attrs.max_cqe
+ * @cqe: number of entries that the caller wants, 1 to attrs.max_cqe
  *
- * Completions that are in the CQ stay, in their order, and others may come and
- * be polled meanwhile. ib_cq.cqe is the real number on return. Nobody else
- * resizes the CQ at the same time.
+ * Completions that are in the CQ stay, in their order, and others may be added
+ * and polled meanwhile. ib_cq.cqe is the real number on return. Calls for the
+ * same CQ must not run at the same time.
  *
  * Context: Process.
- * Return: 0; -EOPNOTSUPP if the driver cannot, or the CQ is of the pool; -EINVAL
- * for a number out of range; or an error of the driver, for instance -EINVAL if
- * the CQ holds more completions than that. After an error the CQ is as it was.
+ * Return: 0; -EOPNOTSUPP if the driver has no such method, or the CQ is of the pool;
+ * -EINVAL for a number out of range; or an error of the driver, for instance -EINVAL if the
+ * CQ holds more completions than that. After an error the CQ is as it was.
  */
 int ib_resize_cq(struct ib_cq *cq, int cqe)
 {
@@ -127,7 +128,7 @@ EXPORT_SYMBOL(ib_resize_cq);
  * @state: IFLA_VF_LINK_STATE_*
  *
  * Context: Process.
- * Return: 0, -EOPNOTSUPP if the device has none, or an error of the driver.
+ * Return: 0, -EOPNOTSUPP if the driver has no such method, or an error of the driver.
  */
 int ib_set_vf_link_state(struct ib_device *device, int vf, u32 port, int state)
 {
@@ -146,7 +147,7 @@ EXPORT_SYMBOL(ib_set_vf_link_state);
  * @info: filled in
  *
  * Context: Process.
- * Return: 0, -EOPNOTSUPP if the device has none, or an error of the driver.
+ * Return: 0, -EOPNOTSUPP if the driver has no such method, or an error of the driver.
  */
 int ib_get_vf_config(struct ib_device *device, int vf, u32 port,
 		     struct ifla_vf_info *info)
@@ -166,7 +167,7 @@ EXPORT_SYMBOL(ib_get_vf_config);
  * @stats: filled in
  *
  * Context: Process.
- * Return: 0, -EOPNOTSUPP if the device has none, or an error of the driver.
+ * Return: 0, -EOPNOTSUPP if the driver has no such method, or an error of the driver.
  */
 int ib_get_vf_stats(struct ib_device *device, int vf, u32 port,
 		    struct ifla_vf_stats *stats)
@@ -187,7 +188,7 @@ EXPORT_SYMBOL(ib_get_vf_stats);
  * @port_guid: filled in
  *
  * Context: Process.
- * Return: 0, -EOPNOTSUPP if the device has none, or an error of the driver.
+ * Return: 0, -EOPNOTSUPP if the driver has no such method, or an error of the driver.
  */
 int ib_get_vf_guid(struct ib_device *device, int vf, u32 port,
 		   struct ifla_vf_guid *node_guid,
@@ -209,7 +210,7 @@ EXPORT_SYMBOL(ib_get_vf_guid);
  * @type: IFLA_VF_IB_NODE_GUID or IFLA_VF_IB_PORT_GUID
  *
  * Context: Process.
- * Return: 0, -EOPNOTSUPP if the device has none, or an error of the driver.
+ * Return: 0, -EOPNOTSUPP if the driver has no such method, or an error of the driver.
  */
 int ib_set_vf_guid(struct ib_device *device, int vf, u32 port, u64 guid,
 		   int type)

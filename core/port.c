@@ -2,17 +2,17 @@
 /*
  * Ports: their fixed properties, their network devices, and queries.
  *
- * Lock protocol: the memory for the ports comes with the first network device
- * or with registration, and then stays as long as the device; alloc_lock, a
- * mutex, makes it come once. Where registration is not certain, readers ask
- * ib_port_or_null().
+ * Lock protocol: the memory for the ports is allocated with the first network
+ * device or with registration, and then stays as long as the device;
+ * alloc_lock, a mutex, ensures that this happens once. Readers that cannot know
+ * that the device is registered use ib_port_or_null().
  *
  * ib_port_priv.netdev is read under RCU; netdev_lock, a spinlock, orders the
  * writers of all devices and guards the list of devices that may have one. A
- * port holds a reference on its network device. It gives it up when the network
- * device unregisters (roce_gid.c sees to that), when the driver sets another,
+ * port holds a reference on its network device. It puts it when the network
+ * device unregisters (roce_gid.c handles that), when the driver sets another,
  * and when the device goes. A network device that has begun to unregister is
- * not taken, so the unregistering thread, which waits for a grace period after
+ * refused, so the unregistering thread, which waits for a grace period after
  * its notifiers, protects the readers under RCU.
  */
 #include <linux/ethtool.h>
@@ -29,7 +29,7 @@
 #define MAX_PORTS	255
 #define MAX_TABLE_LEN	U16_MAX
 
-/* A port has one of them. */
+/* A port has exactly one of them. */
 #define PROTOCOLS	(RDMA_CORE_CAP_PROT_IB | RDMA_CORE_CAP_PROT_ROCE |		\
 			 RDMA_CORE_CAP_PROT_ROCE_UDP_ENCAP | RDMA_CORE_CAP_PROT_IWARP |	\
 			 RDMA_CORE_CAP_PROT_RAW_PACKET | RDMA_CORE_CAP_PROT_USNIC)
@@ -63,10 +63,10 @@ static int alloc_ports(struct ib_device *dev)
 }
 
 /**
- * ib_port_data_alloc() - allocate what there is for each port
+ * ib_port_data_alloc() - allocate the data of each port
  * @dev: device with its number of ports set
  *
- * Early, where the driver sets a network device before it registers.
+ * Called before registration if the driver sets a network device that early.
  *
  * Context: Process, may sleep.
  * Return: 0; -EINVAL for a number of ports that is bad, or not what it was the
@@ -124,7 +124,7 @@ static int check_immutable(const struct ib_device *dev, u32 port)
 	return 0;
 }
 
-/* The device is being registered, at @site. */
+/* Called while the device is being registered, by the driver at @site. */
 int ib_port_data_setup(struct ib_device *dev, unsigned long site)
 {
 	u32 port;
@@ -203,7 +203,7 @@ enum rdma_link_layer rdma_port_get_link_layer(struct ib_device *device,
 }
 EXPORT_SYMBOL(rdma_port_get_link_layer);
 
-/* For a call that is watched by itself. */
+/* For callers in which the contract checker watches the call already. */
 static enum rdma_link_layer link_layer(struct ib_device *device, u32 port_num)
 {
 	if (device->ops.get_link_layer)
@@ -247,8 +247,8 @@ EXPORT_SYMBOL(ib_query_port);
  * @port_modify: values
  *
  * Context: Process, may sleep.
- * Return: 0; -EINVAL if there is no such port; -EOPNOTSUPP if the driver cannot;
- *	   or the error of the driver.
+ * Return: 0; -EINVAL if there is no such port; -EOPNOTSUPP if the driver has no such
+ *	   method; or the error of the driver.
  */
 int ib_modify_port(struct ib_device *device, u32 port_num,
 		   int port_modify_mask, struct ib_port_modify *port_modify)
@@ -264,12 +264,12 @@ int ib_modify_port(struct ib_device *device, u32 port_num,
 		ret = IB_METHOD(device, NULL, "modify_port",
 				device->ops.modify_port(device, port_num, port_modify_mask,
 							port_modify));
-		/* There may be no event that would tell. */
+		/* The driver may report no event for this. */
 		if (!ret)
 			ib_ca_refresh(device);
 		return ret;
 	}
-	/* RoCE has no subnet manager that would want to know. */
+	/* RoCE has no subnet manager that would use it. */
 	if (rdma_protocol_roce(device, port_num) && !(caps & ~IB_PORT_CM_SUP))
 		return 0;
 	return -EOPNOTSUPP;
@@ -283,7 +283,7 @@ EXPORT_SYMBOL(ib_modify_port);
  * @device_modify: values
  *
  * Context: Process, may sleep.
- * Return: 0; -EOPNOTSUPP if the driver cannot; or the error of the driver.
+ * Return: 0; -EOPNOTSUPP if the driver has no such method; or the error of the driver.
  */
 int ib_modify_device(struct ib_device *device, int device_modify_mask,
 		     struct ib_device_modify *device_modify)
@@ -294,7 +294,7 @@ int ib_modify_device(struct ib_device *device, int device_modify_mask,
 		return -EOPNOTSUPP;
 	ret = IB_METHOD(device, NULL, "modify_device",
 			device->ops.modify_device(device, device_modify_mask, device_modify));
-	/* There is no event that would tell. */
+	/* There is no event for this. */
 	if (!ret)
 		ib_ca_refresh(device);
 	return ret;
@@ -319,7 +319,7 @@ void ib_get_device_fw_str(struct ib_device *dev, char *str)
 EXPORT_SYMBOL(ib_get_device_fw_str);
 
 /**
- * rdma_dev_access_netns() - may a network namespace use a device
+ * rdma_dev_access_netns() - tell whether a network namespace may use a device
  * @device: the device
  * @net: the network namespace
  *
@@ -333,7 +333,7 @@ bool rdma_dev_access_netns(const struct ib_device *device,
 }
 EXPORT_SYMBOL(rdma_dev_access_netns);
 
-/* The former one is given back, with its reference. */
+/* Returns the former one, and its reference, to the caller. */
 static int replace_netdev(struct ib_device *dev, u32 port,
 			  struct net_device *ndev, struct net_device **old)
 {
@@ -341,7 +341,7 @@ static int replace_netdev(struct ib_device *dev, u32 port,
 	int ret = -ENODEV;
 
 	spin_lock(&netdev_lock);
-	/* After that state, ib_ports_forget_netdev() comes or has been here. */
+	/* Once it has left that state, ib_ports_forget_netdev() will be called, or has been. */
 	if (ndev && READ_ONCE(ndev->reg_state) != NETREG_REGISTERED)
 		goto out;
 	ret = 0;
@@ -358,7 +358,7 @@ out:
 /**
  * ib_device_set_netdev() - bind a port to a network device
  * @ib_dev: device of the port, registered or with phys_port_cnt set
- * @ndev: network device that is registered, or %NULL
+ * @ndev: registered network device, or %NULL
  * @port: the port
  *
  * The core holds @ndev until it unregisters. The GID table of a RoCE port
@@ -408,7 +408,7 @@ static void put_netdevs(struct ib_device_priv *priv,
 	}
 }
 
-/* The network device unregisters: no port holds it any longer. */
+/* The network device unregisters: make all ports put it. */
 void ib_ports_forget_netdev(struct net_device *ndev)
 {
 	struct ib_device_priv *priv;
@@ -457,7 +457,7 @@ struct net_device *ib_device_get_netdev(struct ib_device *ib_dev, u32 port)
 }
 EXPORT_SYMBOL(ib_device_get_netdev);
 
-/* Width and speed whose product comes closest to a rate in Mb/s from below. */
+/* The width and speed with the largest product that does not exceed a rate in Mb/s. */
 static void eth_to_ib_speed(u32 mbps, u16 *speed, u8 *width)
 {
 	static const struct {
@@ -495,9 +495,9 @@ static void eth_to_ib_speed(u32 mbps, u16 *speed, u8 *width)
  * @speed: &enum ib_port_speed
  * @width: &enum ib_port_width
  *
- * A network device that does not tell its speed counts as one of 1 Gb/s. A
- * driver whose query_port method calls this cannot unregister its device under
- * RTNL.
+ * A network device that does not report its speed counts as one of 1 Gb/s. A
+ * driver whose query_port method calls this must not unregister its device
+ * under RTNL.
  *
  * Context: Process, may sleep; takes RTNL.
  * Return: 0; -EINVAL if the port is not an Ethernet port; -ENODEV if it has no

@@ -2,12 +2,12 @@
 /*
  * Queue pairs: creation, state changes, queries, destruction.
  *
- * Lock protocol: none. The core does not serialise calls; whether a change of
- * state is legal is for the driver to decide, under its own lock, with
+ * Lock protocol: none. The core does not serialise calls; the driver decides
+ * whether a change of state is legal, under its own lock, with
  * ib_modify_qp_is_ok(). What the core keeps for a QP (port, source GIDs) is
  * exchanged atomically. The counts of PD, CQs and SRQ are atomic.
  *
- * A QP can be reached, when it is destroyed, by
+ * While it is being destroyed, a QP can be reached by
  *  1. readers of the object lists: rdma_restrack_del() waits for them;
  *  2. the irq_work that calls the event handler: ib_notify_quiesce() ends it;
  *  3. the driver's data path, until its destroy_qp returns;
@@ -33,14 +33,14 @@
 #define QP_RNR_TIMER_MAX	31
 #define QP_RETRY_MAX		7
 
-/* What a driver that gives no state leaves there. */
+/* Left in place by a driver that gives no state. */
 #define QP_NO_STATE		((enum ib_qp_state)(IB_QPS_ERR + 1))
 
 #define QP_ATTR_KNOWN		(IB_QP_ATTR_STANDARD_BITS | IB_QP_RATE_LIMIT)
 
 /*
- * The device took its last request from the SRQ, IBTA vol. 1, 10.3.1: that is
- * what ib_drain_qp() waits for.
+ * On IB_EVENT_QP_LAST_WQE_REACHED, the device has taken its last request from
+ * the SRQ (IBTA vol. 1, 10.3.1), which ib_drain_qp() waits for.
  */
 static void qp_srq_event(struct ib_event *event, void *context)
 {
@@ -94,7 +94,7 @@ static int qp_check_caps(struct ib_device *device,
 	if (cap->max_send_wr > attrs->max_qp_wr ||
 	    cap->max_send_sge > attrs->max_send_sge)
 		return -EINVAL;
-	/* The sizes of the receive queue do not count with an SRQ. */
+	/* With an SRQ, the sizes of the receive queue are ignored. */
 	if (!init->srq && (cap->max_recv_wr > attrs->max_qp_wr ||
 			   cap->max_recv_sge > attrs->max_recv_sge))
 		return -EINVAL;
@@ -166,13 +166,13 @@ static void qp_unuse_others(struct ib_qp *qp)
 /**
  * ib_create_qp_kernel() - make a queue pair; called through ib_create_qp()
  * @pd: PD of the QP
- * @qp_init_attr: what is wanted; holds the real sizes on return
+ * @qp_init_attr: what the caller wants; holds the real sizes on return
  * @caller: KBUILD_MODNAME of the caller
  *
  * Context: Process.
  * Return: the QP, in state RESET; -EINVAL for a missing CQ, objects of another
  * device, an unknown type, a bad port or sizes beyond the device's limits;
- * -EOPNOTSUPP for types, flags or rdma_rw contexts that are not there;
+ * -EOPNOTSUPP for types, flags or rdma_rw contexts that are not supported;
  * -ENOMEM; or an error of the driver.
  */
 struct ib_qp *ib_create_qp_kernel(struct ib_pd *pd,
@@ -260,7 +260,7 @@ static int qp_check_limits(struct ib_qp *qp, const struct ib_qp_attr *attr,
 	return 0;
 }
 
-/* Packet numbers are often random: take what fits, as others do. */
+/* Consumers often choose random PSNs: use the bits that fit, as other implementations do. */
 static void qp_trim_psn(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
 {
 	u32 excess = 0;
@@ -293,9 +293,9 @@ static int qp_check_alt_path(struct ib_qp *qp, const struct ib_qp_attr *attr,
 }
 
 /*
- * Of two changes at a time, only the driver knows which came last. Then the state stands in
- * which more is legal, so that the contract checker accuses nobody wrongly: the later one in
- * &enum ib_qp_state. @before was read before the driver was called.
+ * If two changes of state run at a time, only the driver knows which came last. Then keep
+ * the state in which more is legal, the later one in &enum ib_qp_state, so that the
+ * contract checker accuses nobody wrongly. @before was read before the driver was called.
  */
 static void qp_note_state(struct ib_qp *qp, u8 before, u8 state)
 {
@@ -318,14 +318,14 @@ static void qp_modified(struct ib_qp *qp, const struct ib_qp_attr *attr,
 		ib_ah_keep_sgid(&qp->alt_path_sgid_attr, &attr->alt_ah_attr);
 	if (mask & IB_QP_STATE)
 		qp_note_state(qp, state_before, attr->qp_state);
-	/* The next time that the QP leaves its SRQ is another one. */
+	/* Forget the last-WQE event of this life, so that the next life waits for its own. */
 	if ((mask & IB_QP_STATE) && attr->qp_state == IB_QPS_RESET && qp->srq) {
 		ib_notify_settle(&qp->notify, IB_EVENT_QP_LAST_WQE_REACHED);
 		reinit_completion(&qp->srq_completion);
 	}
 }
 
-/* With the source GIDs of the paths looked up for the time of the call. */
+/* Looks up the source GIDs of the paths, and holds them for the duration of the call. */
 static int qp_modify(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 		     unsigned long site)
 {
@@ -358,7 +358,7 @@ static int qp_modify(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 	return ret;
 }
 
-/* ib_modify_qp() for somebody, who called at @site. */
+/* ib_modify_qp() on behalf of the caller at @site. */
 int ib_modify_qp_for(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
 		     unsigned long site)
 {
@@ -382,11 +382,11 @@ int ib_modify_qp_for(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_m
 /**
  * ib_modify_qp() - change the attributes and the state of a queue pair
  * @qp: the QP
- * @qp_attr: the new values; for RoCE paths with the Ethernet address
- * @qp_attr_mask: &enum ib_qp_attr_mask, those that count
+ * @qp_attr: the new values; RoCE paths include the Ethernet address
+ * @qp_attr_mask: &enum ib_qp_attr_mask, which of them to set
  *
- * To RESET, a QP with an SRQ goes when its event handler has been told that it took its
- * last request from there, if the device has reported that.
+ * If the device has reported %IB_EVENT_QP_LAST_WQE_REACHED for a QP with an SRQ, a change
+ * to RESET returns only after the QP's event handler has been called for it.
  *
  * Context: Process.
  * Return: 0; -EINVAL for a mask or values that no device can take, beyond the
@@ -404,11 +404,11 @@ EXPORT_SYMBOL(ib_modify_qp);
  * ib_query_qp() - read the attributes of a queue pair
  * @qp: the QP
  * @qp_attr: filled in, without references on source GIDs
- * @qp_attr_mask: those that are wanted; the driver may give more
+ * @qp_attr_mask: those that the caller wants; the driver may give more
  * @qp_init_attr: filled in
  *
  * Context: Process.
- * Return: 0, -EOPNOTSUPP if the driver cannot, or an error of the driver.
+ * Return: 0, -EOPNOTSUPP if the driver has no such method, or an error of the driver.
  */
 int ib_query_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
 		struct ib_qp_init_attr *qp_init_attr)
@@ -430,7 +430,7 @@ int ib_query_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
 			ib_output_missing(qp->device, &qp->res, "query_qp", "gave no state",
 					  _RET_IP_);
 	}
-	/* Drivers copy what they keep; the references are not the caller's. */
+	/* Drivers copy what they were given, but the caller holds no references. */
 	qp_attr->ah_attr.grh.sgid_attr = NULL;
 	qp_attr->alt_ah_attr.grh.sgid_attr = NULL;
 	return ret;
@@ -442,17 +442,16 @@ EXPORT_SYMBOL(ib_query_qp);
  * @qp: the QP
  * @udata: NULL
  *
- * Requests that are outstanding may complete until the call returns, not
- * after; see ib_drain_qp() to have all completions before. Where the core polls
- * the QP's CQs, no done() of the QP runs any more when it returns, except one
- * that the call is made from; and, if two done() destroy QPs of each other's
- * vector, one that is itself in this call. For that it may wait until others that run are
- * over, so the caller holds no lock that a done() of these CQs takes.
+ * Outstanding requests may complete until the call returns, but not after it; call
+ * ib_drain_qp() first to get all completions. If the core polls the QP's CQs, no done() of
+ * the QP runs any more on return, except the done() that makes the call, or one on another
+ * vector that is itself destroying a QP of this vector. For that the call may wait until a
+ * running done() returns, so the caller must hold no lock that a done() of these CQs takes.
  *
  * Context: Process.
  * Return: 0; -EBUSY, with a warning, while the QP is attached to a multicast
- * group or else used; or an error of the driver, with a warning. Then the QP
- * is still there.
+ * group or otherwise in use; or an error of the driver, with a warning. After
+ * an error the QP still exists.
  */
 int ib_destroy_qp_user(struct ib_qp *qp, struct ib_udata *udata)
 {

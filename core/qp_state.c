@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Which changes of a QP's state are legal, and which attributes each of them
- * needs or allows: IBTA vol. 1, 10.3.1 and table 91 in 11.2.5.2, with what
- * Linux adds for XRC and raw packet QPs. Constant data, no locks.
+ * needs or allows: IBTA vol. 1, 10.3.1 and table 91 in 11.2.5.2, with the
+ * additions of Linux for XRC and raw packet QPs. Constant data, no locks.
  */
 #include <linux/bits.h>
 #include <linux/export.h>
@@ -49,7 +49,8 @@ static const u8 legal_moves[] = {
 
 /*
  * A rule adds attributes to the moves between two states, for some types. All
- * rules that match a move count. A legal move without a rule takes none.
+ * rules that match a move apply. A legal move without a rule takes no
+ * attributes.
  */
 struct qp_rule {
 	u8 from;
@@ -121,7 +122,7 @@ static bool move_is_legal(enum ib_qp_state from, enum ib_qp_state to)
 /**
  * ib_modify_qp_is_ok() - test a change of state and its attributes
  * @cur_state: state the QP is in
- * @next_state: state wanted; @cur_state if it does not change
+ * @next_state: the new state; @cur_state if it does not change
  * @type: type of the QP
  * @mask: attributes given
  *
@@ -129,7 +130,7 @@ static bool move_is_legal(enum ib_qp_state from, enum ib_qp_state to)
  *
  * Context: Any.
  * Return: true if the move is legal, all attributes that it needs are given,
- * and none that it does not allow.
+ * and no attribute that it does not allow.
  */
 bool ib_modify_qp_is_ok(enum ib_qp_state cur_state, enum ib_qp_state next_state,
 			enum ib_qp_type type, enum ib_qp_attr_mask mask)

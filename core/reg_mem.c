@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Regions of memory of any kind: found, mapped, given to the device, and taken
- * away from it when its owner wants it back.
+ * Regions of memory of any kind: finding the memory, mapping it, giving it to
+ * the device, and taking it away when its owner wants it back.
  *
  * Lock protocol: the lock of an ib_umem, umem_lock(), guards its region: the driver's
- * methods that open it, end it, revoke, pause and resume it run under it, so no two
- * of them at a time. It is held by whoever takes the memory back, the driver of a
- * GPU, the owner of a dma-buf, or a provider of peer-to-peer memory, who may hold
- * anything of his own meanwhile: under it, nobody of them is called, and no memory is
- * waited for. What the region is of is got before, and released after.
+ * methods that open, end, revoke, pause and resume it run under the lock, so no two of them
+ * at a time. The owner that takes the memory back holds it: the driver of a GPU, the
+ * exporter of a dma-buf, or a provider of peer-to-peer memory. Owners may hold any lock of
+ * their own meanwhile: so under this lock, none of them is called, and nothing waits for
+ * memory. The memory of the region is acquired before, and released after.
  *
- * The notifier is active before the device hears of the memory: what is taken back
- * before the region is opened never gets there.
+ * The notifier is active before the device is given the memory: memory that is taken back
+ * before the region is opened never reaches the device.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
@@ -42,7 +42,7 @@ void umem_unlock(struct ib_umem *umem)
 		mutex_unlock(&umem->mr_lock);
 }
 
-/* The memory goes for good. Under its lock. */
+/* Ends the device's access to the memory for good. Under its lock. */
 void umem_revoke(struct ib_umem *umem)
 {
 	WRITE_ONCE(umem->revoked, true);
@@ -52,13 +52,13 @@ void umem_revoke(struct ib_umem *umem)
 	trace_ib_mr_revoked(umem->mr);
 }
 
-/* Without open_mr(), there would be no moment from which on it is to be revoked. */
+/* Without open_mr(), the driver could not tell from when on a region may be revoked. */
 bool umem_is_revocable(const struct ib_device *device)
 {
 	return device->ops.open_mr && device->ops.revoke_mr;
 }
 
-/* The same, of memory of any kind, as far as the device knows how to. Or NULL. */
+/* The same for memory of any kind, or NULL, if the device can revoke a region. */
 void umem_take_away(struct ib_umem *umem)
 {
 	if (!umem || !umem_is_revocable(umem->ibdev))
@@ -73,7 +73,7 @@ static void revoke_peer(struct ib_umem *umem, void *unused)
 	umem_take_away(umem);
 }
 
-/* The driver frees the region, after which it may be revoked no more. */
+/* Lets the driver free the region; it must not be revoked after that. */
 int umem_end_mr(struct ib_umem *umem, struct ib_udata *udata)
 {
 	int ret;
@@ -112,7 +112,7 @@ static struct ib_umem *(*const get_memory[IB_MEM_PATHS])(struct ib_device *,
 	[IB_MEM_P2P] = umem_p2p_get,
 };
 
-/* Once it is open, its memory may move or go: what is asked of it is there before. */
+/* Set before the region is opened: from then on its memory may move or go. */
 static void fill_mr(struct ib_mr *mr, struct ib_pd *pd, u64 length, u64 virt_addr,
 		    struct ib_umem *umem)
 {
@@ -121,7 +121,7 @@ static void fill_mr(struct ib_mr *mr, struct ib_pd *pd, u64 length, u64 virt_add
 	ib_mr_fill(mr, pd, IB_MR_TYPE_USER, umem);
 }
 
-/* Lets the device at the memory, unless that has been revoked. Under its lock. */
+/* Gives the device access to the memory, unless that was taken back already. Under its lock. */
 static int open_mr(struct ib_umem *umem, struct ib_mr *mr)
 {
 	if (umem->revoked)
@@ -133,8 +133,9 @@ static int open_mr(struct ib_umem *umem, struct ib_mr *mr)
 }
 
 /*
- * Making it takes memory, so may wait for whoever wants this very memory back:
- * without the lock. Where it is no one can reach it until it is opened.
+ * Makes a region without the lock: making it allocates memory, and so may wait
+ * for the owner that wants this very memory back. No other thread can reach the
+ * region until it is opened.
  */
 static struct ib_mr *give_to_device(struct ib_pd *pd, struct ib_umem *umem,
 				    u64 virt_addr, int access, unsigned long site)
@@ -157,8 +158,8 @@ static struct ib_mr *give_to_device(struct ib_pd *pd, struct ib_umem *umem,
 }
 
 /*
- * A dma-buf may move at any moment but under its lock, which is one that memory may
- * be waited for under.
+ * A dma-buf may move at any moment, except under its lock. Allocations may wait for memory
+ * under that lock.
  */
 static struct ib_mr *give_dmabuf_to_device(struct ib_pd *pd,
 					   struct ib_umem *umem, u64 virt_addr,
@@ -201,7 +202,7 @@ static struct ib_mr *make_mr(struct ib_pd *pd, const struct ib_mem *mem,
 	return mr;
 }
 
-/* By a driver that gets the memory itself. */
+/* For a driver that gets the memory itself. */
 static struct ib_mr *make_drivers_mr(struct ib_pd *pd, const struct ib_mem *mem,
 				     enum ib_mem_path path, u64 virt_addr,
 				     int access, unsigned long site)
@@ -243,12 +244,15 @@ static bool is_to_be_tried(const struct ib_mem *mem, enum ib_mem_path path)
 	}
 }
 
-/* Why there is no region of memory that is peer-to-peer memory, some of it or all. */
+/* Why there is no region, if some or all of the memory is peer-to-peer memory. */
 static int p2p_error(const struct ib_mem *mem)
 {
 	int error = mem->error[IB_MEM_P2P];
 
-	/* No such memory, or not any more: an address like any other; a part of it: mixed. */
+	/*
+	 * -ECANCELED: not there any more. -ENODEV: none, or its beginning is of another
+	 * kind.
+	 */
 	if (error == -ECANCELED)
 		return -EFAULT;
 	if (error == -ENODEV)
@@ -256,12 +260,12 @@ static int p2p_error(const struct ib_mem *mem)
 	return error;
 }
 
-/* The one error that tells best why there is no region. */
+/* The error that tells best why there is no region. */
 static int mem_error(const struct ib_mem *mem)
 {
 	int peer = mem->error[IB_MEM_PEER];
 
-	/* Nobody has it, or has it any more: an address like any other. */
+	/* No driver has it, or has it any more: the same as any bad address. */
 	if (peer == -ENODEV || peer == -ECANCELED)
 		peer = -EFAULT;
 	if (mem->path == IB_MEM_P2P || mem->error[IB_MEM_P2P])
@@ -351,31 +355,27 @@ static struct ib_mr *reg_mem(struct ib_pd *pd, struct ib_mem *mem, u64 virt_addr
 /**
  * ib_reg_mem() - make a region of memory of any kind
  * @pd: PD of the region
- * @mem: which memory, and where to look for it; tells where it was found, or why
- *	not
+ * @mem: which memory, and where to look for it; on return, where it was found, or why not
  * @virt_addr: address of the first byte as remote peers and SGEs give it
  * @access_flags: &enum ib_access_flags
  *
- * Memory of the system is pinned until ib_dereg_mr(), which any process may call,
- * also after the owner has ended. What belongs to another device can be taken
- * back by its driver: the region is revoked then, and using it is an error as of a
- * key that is not valid, until ib_dereg_mr() frees it. So it is with peer-to-peer
- * memory when its provider goes. A dma-buf's memory moves about, if device and kernel
- * can stand that, or is pinned.
+ * Memory of the system is pinned until ib_dereg_mr(), which any process may call, even
+ * after the owner has ended. The driver of another device can take its memory back: then
+ * the region is revoked, and using it fails like using an invalid key, until ib_dereg_mr()
+ * frees it. The same happens to peer-to-peer memory when its provider goes. The memory of a
+ * dma-buf may move, if both the device and the kernel support that; else it is pinned.
  *
- * Context: Process, with the memory and files of a process, as far as @mem names
- * such.
- * Return: the region; -EOPNOTSUPP if the device has none of the kind, or lacks what
- * is asked for; -EINVAL for no bytes, a range that wraps around, a path that there
- * is not, a dma-buf that was not given, or access flags that are unknown or illegal;
- * or what was wrong with the last path that led anywhere, see &ib_mem.error: of the
- * system, an error of ib_umem_get(); of peers, -EFAULT if no driver has it, or has it
- * any more, or an error of the driver that does; of a dma-buf, one of
- * ib_umem_dmabuf_get(); of peer-to-peer memory, -EREMOTEIO if the device has no safe
- * way there, -EINVAL if it is not all such, and of one provider, -EFAULT if it is none
- * and was to be, or its provider goes, -EOPNOTSUPP if the device cannot give it back;
- * an error of the device's driver, -EINVAL if it cannot give the first byte that place
- * in a page.
+ * Context: Process, with the memory and files of a process if @mem refers to them.
+ * Return: the region; -EOPNOTSUPP if the device has no such regions, or lacks what is asked
+ * for; -EINVAL for no bytes, a range that wraps around, an unknown path, a missing dma-buf,
+ * or access flags that are unknown or illegal; or the error of the last path that applied,
+ * see &ib_mem.error: for system memory, an error of ib_umem_get(); for peers, -EFAULT if no
+ * driver has the memory, or has it any more, or an error of the driver that does; for a
+ * dma-buf, one of ib_umem_dmabuf_get(); for peer-to-peer memory, -EREMOTEIO if the device
+ * has no safe way to it, -EINVAL if not all of it is such memory, and of one provider,
+ * -EFAULT if none of it is and it had to be, or its provider goes, -EOPNOTSUPP if the
+ * device cannot give it back; or an error of the device's driver, -EINVAL if it cannot
+ * place the first byte at that offset in a page.
  */
 struct ib_mr *ib_reg_mem(struct ib_pd *pd, struct ib_mem *mem, u64 virt_addr,
 			 int access_flags)
@@ -392,10 +392,10 @@ EXPORT_SYMBOL_GPL(ib_reg_mem);
  * @virt_addr: address of the first byte as remote peers and SGEs give it
  * @access_flags: &enum ib_access_flags
  *
- * Memory of the system or, if it is not, of another device: see ib_reg_mem().
+ * Registers memory of the system or, failing that, of another device: see ib_reg_mem().
  *
  * Context: Process, with the memory of a process: current->mm.
- * Return: the region, or an error, as ib_reg_mem().
+ * Return: the region, or an error of ib_reg_mem().
  */
 struct ib_mr *ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
 			     u64 virt_addr, int access_flags)

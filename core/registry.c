@@ -5,8 +5,8 @@
  * Lock protocol: ib_registry_lock (a mutex) guards the table of devices and their states
  * (device.c) and the clients (client.c). Any lock of a consumer or driver may be held
  * around it, since it is not held while a method of either runs, nor while waiting:
- * ib_registry_wait() gives it up and returns, with the lock, after something has changed;
- * whoever changes something calls ib_registry_changed().
+ * ib_registry_wait() drops it and returns, with the lock held again, after something has
+ * changed; the thread that changes something calls ib_registry_changed().
  */
 #include <linux/jiffies.h>
 #include <linux/moduleparam.h>
@@ -15,7 +15,7 @@
 
 #include "core_priv.h"
 
-/* Long for a use or a callback, and what one who waits at a terminal still waits for. */
+/* Long for a use or a callback, but not too long for a user who waits at a terminal. */
 static unsigned int wait_warn_ms = 10000;
 module_param(wait_warn_ms, uint, 0644);
 MODULE_PARM_DESC(wait_warn_ms,
@@ -33,14 +33,14 @@ void ib_registry_changed(void)
 	wake_up_all(&registry_waiters);
 }
 
-/* The number of changes so far: which of two came first? */
+/* The number of changes so far, to tell which of two events came first. */
 unsigned long ib_registry_now(void)
 {
 	lockdep_assert_held(&ib_registry_lock);
 	return registry_changes;
 }
 
-/* How long to wait, in jiffies, before one tells what for. */
+/* How long a thread waits, in jiffies, before it logs what it waits for. */
 unsigned long ib_patience(void)
 {
 	unsigned int ms = READ_ONCE(wait_warn_ms);
@@ -48,7 +48,7 @@ unsigned long ib_patience(void)
 	return ms ? msecs_to_jiffies(ms) : MAX_SCHEDULE_TIMEOUT;
 }
 
-/* Gives up the lock until something has changed. Returns false if nothing has in that time. */
+/* Drops the lock until something has changed. Returns false if nothing has within @timeout. */
 bool ib_registry_wait_for(unsigned long timeout)
 {
 	unsigned long seen;

@@ -2,15 +2,15 @@
 /*
  * Which objects a device has, and who made them.
  *
- * Lock protocol: each kind has an xarray, whose own lock orders additions and
- * removals. A reader that found an entry under RCU takes a reference unless it
- * has dropped to zero; rdma_restrack_del() takes the entry out, then waits for
- * the readers, and only then may the object be destroyed. No lock is held while
- * waiting. Until it is destroyed its number is reserved: if the driver refuses, the
- * entry is put back where it was, for which no memory is needed.
+ * Lock protocol: each kind has an xarray, whose own lock orders additions and removals. A
+ * reader that found an entry under RCU takes a reference unless the count has dropped to
+ * zero; rdma_restrack_del() takes the entry out, then waits for the readers, and only then
+ * may the object be destroyed. No lock is held while waiting. The object's number stays
+ * reserved until the object is destroyed: if the driver refuses, the entry is put back in
+ * its place, which needs no memory.
  *
- * An object that cannot be listed for lack of memory works all the same; it is
- * merely not seen in debugfs.
+ * An object that cannot be listed for lack of memory works all the same; it
+ * merely does not appear in debugfs.
  */
 #include <linux/export.h>
 #include <linux/slab.h>
@@ -55,15 +55,16 @@ static void tell_of_left(struct ib_device *dev, struct rdma_restrack_entry *res)
 
 	ibdev_err(dev, "%s left %s %u behind\n", res->kern_name, rdma_restrack_kind(res->type),
 		  res->id);
-	/* A CQ of the pool is of whose QPs are on it, and they are told of. */
+	/* A CQ of the pool belongs to the owners of its QPs, which are reported. */
 	if (!ib_contract_is_ours(site))
 		ib_contract_report(IB_RULE_LEFT, dev, res, site, site, 1,
 				   "left when the device was freed");
 }
 
 /*
- * The device goes: say who left what behind. Returns false if somebody did. Then the
- * lists stay as they are, for who uses or destroys what is in them.
+ * The device is being freed: report the objects left on it and their makers. Returns false
+ * if there are any. Then the lists stay as they are, for callers that still use or destroy
+ * the objects.
  */
 bool rdma_restrack_clean(struct ib_device *dev)
 {
@@ -75,13 +76,13 @@ bool rdma_restrack_clean(struct ib_device *dev)
 
 	for (i = 0; i < RDMA_RESTRACK_MAX; i++) {
 		clean &= xa_empty(&priv->res[i].xa);
-		/* They may be destroyed meanwhile, by who left them. */
+		/* Their owners may destroy them meanwhile. */
 		for (id = 0; (res = rdma_restrack_next(dev, i, &id)); id++) {
 			tell_of_left(dev, res);
 			rdma_restrack_put(res);
 		}
 	}
-	/* The contract checker's report is what is looked for where it is on. */
+	/* While the contract checker is on, its report takes the place of this warning. */
 	WARN_ONCE(!clean && !ib_contract_on(), "%s is freed with objects left\n",
 		  dev_name(&dev->dev));
 	return clean;
@@ -127,10 +128,10 @@ void rdma_restrack_new(struct rdma_restrack_entry *res,
 }
 
 /**
- * rdma_restrack_set_maker() - record who makes the object
+ * rdma_restrack_set_maker() - record the maker of an object
  * @res: the object's tracking entry
  * @caller: KBUILD_MODNAME of the maker, which is copied; or %NULL
- * @site: where it calls
+ * @site: where the maker called from
  *
  * Context: Any.
  */
@@ -146,7 +147,7 @@ void rdma_restrack_set_maker(struct rdma_restrack_entry *res,
 }
 
 /**
- * rdma_restrack_add() - list an object; the last step of making it
+ * rdma_restrack_add() - list an object, as the last step of making it
  * @res: the object's tracking entry
  *
  * Context: Process.
@@ -167,14 +168,14 @@ void rdma_restrack_add(struct rdma_restrack_entry *res)
 }
 
 /**
- * rdma_restrack_del() - the first step of destroying an object
+ * rdma_restrack_del() - take an object off the list, as the first step of destroying it
  * @res: the object's tracking entry
  *
- * Returns when nobody who found the object in the lists looks at it any more. Then
- * comes rdma_restrack_readd() or rdma_restrack_forget().
+ * Returns when no reader that found the object in the lists looks at it any more. The
+ * caller must call rdma_restrack_readd() or rdma_restrack_forget() next.
  *
  * Context: Process, may sleep.
- * Return: the number of the object, which stays reserved; 0: it has none.
+ * Return: the number of the object, which stays reserved; 0 if it has none.
  */
 u32 rdma_restrack_del(struct rdma_restrack_entry *res)
 {
@@ -194,7 +195,7 @@ u32 rdma_restrack_del(struct rdma_restrack_entry *res)
 }
 
 /**
- * rdma_restrack_readd() - list an object again that could not be destroyed
+ * rdma_restrack_readd() - list again an object that could not be destroyed
  * @res: the object's tracking entry, after rdma_restrack_del()
  *
  * It has the number that it had before.
@@ -218,10 +219,10 @@ void rdma_restrack_readd(struct rdma_restrack_entry *res)
 }
 
 /**
- * rdma_restrack_forget() - the object is destroyed: its number is free
+ * rdma_restrack_forget() - free the number of an object that was destroyed
  * @dev: the device
  * @type: kind of the object
- * @id: of rdma_restrack_del()
+ * @id: as returned by rdma_restrack_del()
  *
  * Context: Any.
  */
@@ -298,7 +299,7 @@ rdma_restrack_next(struct ib_device *dev, enum rdma_restrack_type type,
  * @type: kind of the object
  * @id: its number
  *
- * Context: Process. Nobody destroys the object until rdma_restrack_put().
+ * Context: Process. The object is not destroyed until rdma_restrack_put().
  * Return: the entry, or an ERR_PTR: -ENOENT if no such object is listed, or is
  * being destroyed.
  */
@@ -324,7 +325,7 @@ EXPORT_SYMBOL(rdma_restrack_get_byid);
  * @type: kind of objects
  *
  * Context: Any.
- * Return: the number, which may be old when it is seen.
+ * Return: the number, which may be out of date when the caller sees it.
  */
 int rdma_restrack_count(struct ib_device *dev, enum rdma_restrack_type type)
 {

@@ -2,29 +2,28 @@
 /*
  * GID tables of RoCE ports follow the addresses of the network devices.
  *
- * A port has, for each RoCE type that it speaks, the link-local GID made from
+ * For each RoCE type that a port supports, it has the link-local GID made from
  * the Ethernet address of its network device, in reserved places at the start
  * of the table; and a GID for each IPv4 and IPv6 address of that device and of
  * the VLAN devices on top of it.
  *
- * The notifiers do not tell what has changed; they only queue one work item,
- * which compares what each table holds with what it should hold now. Nothing
- * is lost or comes in the wrong order that way, whatever the sequence of events,
- * and a failure for lack of memory is made good by doing it again.
+ * The notifiers do not pass on what has changed; they only queue one work item, which
+ * compares what each table holds with what it should hold now. That way no change is lost
+ * or applied in the wrong order, whatever the sequence of events, and after a failure for
+ * lack of memory the work runs again.
  *
  * Lock protocol: the notifiers run under RTNL or in softirq; they take no lock
- * but port.c's netdev_lock. A device's roce_lock, a mutex, covers listing the
- * addresses and changing the tables, so that what was listed last ends up in
- * them. It also guards roce_on: ib_roce_stop() clears it, and once it has had
- * the lock nobody changes the tables any more.
+ * but port.c's netdev_lock. A device's roce_lock, a mutex, is held while the
+ * addresses are listed and the tables changed, so that the tables end up with
+ * what was listed last. It also guards roce_on: after ib_roce_stop() has
+ * cleared it under the lock, the tables do not change any more.
  *
- * A driver may hold RTNL while it unregisters its device. Hence RTNL is not
- * taken inside roce_lock, and nothing is that others take RTNL inside, as
- * cache_lock is; and stop does not wait for the work, which may be busy with
- * another driver's device. The work therefore finds the devices under RCU and
- * holds a reference on the one that it looks at. The driver's add_gid, del_gid
- * and get_netdev methods are called inside roce_lock. Inside it come the tables'
- * mutexes (gid.c).
+ * A driver may hold RTNL while it unregisters its device. Hence RTNL is not taken inside
+ * roce_lock, nor is any lock inside which others take RTNL, such as cache_lock; and
+ * ib_roce_stop() does not wait for the work, which may be busy with another driver's
+ * device. The work therefore finds the devices under RCU and holds a reference on the one
+ * that it looks at. The driver's add_gid, del_gid and get_netdev methods are called inside
+ * roce_lock. Inside it come the tables' mutexes (gid.c).
  */
 #include <linux/inetdevice.h>
 #include <linux/netdevice.h>
@@ -35,16 +34,16 @@
 
 #include "core_priv.h"
 
-/* When memory was lacking. */
+/* After a lack of memory. */
 #define RETRY_DELAY	HZ
 
-/* A port's addresses are counted first; some may come before they are read. */
+/* A port's addresses are counted first; some may be added before they are read. */
 #define SPARE_ADDRS	8
 
 static void sync_all(struct work_struct *work);
 static DECLARE_DELAYED_WORK(sync_work, sync_all);
 
-/* The GIDs that a port is to have. */
+/* The GIDs that a port should have. */
 struct gid_list {
 	struct ib_gid_want *want;
 	unsigned int nr;
@@ -142,8 +141,9 @@ static void list_ip6(struct gid_list *list, struct net_device *ndev)
 }
 
 /*
- * A network device that unregisters gives up its addresses; its last notifier
- * comes after this state and has the port looked at again.
+ * A network device that unregisters loses its addresses; its last notifier
+ * comes after it has entered this state, and makes the work look at the port
+ * again.
  */
 static bool is_alive(const struct net_device *ndev)
 {
@@ -185,7 +185,7 @@ static void free_list(struct gid_list *list)
 	kvfree(list->want);
 }
 
-/* List until there is room for everything. */
+/* List again until there is room for everything. */
 static int make_list(struct gid_list *list, struct net_device *ndev)
 {
 	unsigned int room = 2 * SPARE_ADDRS;
@@ -249,7 +249,7 @@ static int sync_device(struct ib_device *dev)
 	return ret;
 }
 
-/* The first device at or after an index, with a reference. */
+/* Returns the first device at or after an index, with a reference. */
 static struct ib_device *next_device(unsigned long *index)
 {
 	struct ib_device *dev;
@@ -276,7 +276,7 @@ static void sync_all(struct work_struct *work)
 		queue_delayed_work(ib_core_wq, &sync_work, RETRY_DELAY);
 }
 
-/* Have all tables compared with the addresses, soon. Any context. */
+/* Makes the work compare all tables with the addresses soon. Any context. */
 void ib_roce_resync(void)
 {
 	mod_delayed_work(ib_core_wq, &sync_work, 0);
@@ -286,7 +286,7 @@ void ib_roce_resync(void)
  * rdma_roce_rescan_device() - bring the GID tables of a device up to date
  * @ibdev: registered device
  *
- * For drivers, where the answer of their get_netdev method has changed. The
+ * For drivers, after the answer of their get_netdev method has changed. The
  * core notices all other changes. Does nothing while the device is not
  * registered.
  *
@@ -319,14 +319,14 @@ int ib_roce_start(struct ib_device *dev)
 	if (!has_roce_port(dev))
 		return 0;
 	mutex_lock(&priv->roce_lock);
-	/* A change while the tables are filled has them looked at again. */
+	/* After a change while the tables are filled, the work looks at them again. */
 	priv->roce_on = true;
 	ret = sync_ports(dev);
 	mutex_unlock(&priv->roce_lock);
 	return ret;
 }
 
-/* When it returns, the tables stay as they are. */
+/* On return, the tables do not change any more. */
 void ib_roce_stop(struct ib_device *dev)
 {
 	struct ib_device_priv *priv = ib_priv(dev);
@@ -341,7 +341,7 @@ static int netdev_event(struct notifier_block *nb, unsigned long event,
 {
 	struct net_device *ndev = netdev_notifier_info_to_dev(info);
 
-	/* Of any type: it may have been an Ethernet device before. */
+	/* Network devices of any type: it may have been an Ethernet device before. */
 	switch (event) {
 	case NETDEV_UNREGISTER:
 		ib_ports_forget_netdev(ndev);

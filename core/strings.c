@@ -59,8 +59,8 @@ static const char * const wc_status_names[] = {
 };
 
 /*
- * By enum ib_rate: multiple of the base rate of 2.5 Gbps, rounded, as the
- * static rate of old devices wants it; and data rate before encoding in Mbps.
+ * By enum ib_rate: multiple of the base rate of 2.5 Gbps, rounded, as old
+ * devices express the static rate; and data rate before encoding in Mbps.
  */
 static const struct {
 	u16 mult;
@@ -95,7 +95,7 @@ static const struct {
  * @event: the event
  *
  * Context: Any.
- * Return: a constant string, also for values that are no event.
+ * Return: a constant string, even for values that are no event.
  */
 const char *__attribute_const__ ib_event_msg(enum ib_event_type event)
 {
@@ -111,7 +111,7 @@ EXPORT_SYMBOL(ib_event_msg);
  * @status: the status
  *
  * Context: Any.
- * Return: a constant string, also for values that are no status.
+ * Return: a constant string, even for values that are no status.
  */
 const char *__attribute_const__ ib_wc_status_msg(enum ib_wc_status status)
 {
@@ -176,7 +176,7 @@ __attribute_const__ int ib_rate_to_mbps(enum ib_rate rate)
 }
 EXPORT_SYMBOL(ib_rate_to_mbps);
 
-/* @state: &enum ib_qp_state, or what a driver says is one. */
+/* @state: &enum ib_qp_state, or any value that a driver returned as one. */
 const char *ib_qp_state_name(unsigned int state)
 {
 	static const char * const states[] = {
@@ -196,11 +196,11 @@ const char *ib_qp_state_name(unsigned int state)
 void ib_copy_device_name(char *to, const struct ib_device *dev)
 {
 	/*
-	 * While ib_device_rename() runs, this may be a part of the old name and a part of the
-	 * new one; but dev_name() is freed then.
+	 * While ib_device_rename() runs, this may copy a part of the old name and a part of
+	 * the new one; but dev_name() would be freed meanwhile.
 	 */
 	data_race(strscpy_pad(to, dev->name, IB_DEVICE_NAME_MAX));
-	/* The device is not registered: nobody renames it. */
+	/* The device is not registered, so it cannot be renamed. */
 	if (!*to)
 		strscpy_pad(to, dev_name(&dev->dev) ?: "?", IB_DEVICE_NAME_MAX);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /sys/class/infiniband/<device>/: what belongs to the device as a whole, laid
- * out as user space knows it from mainline. Ports are in sysfs_port.c.
+ * /sys/class/infiniband/<device>/: what belongs to the device as a whole, in
+ * the layout that user space knows from mainline. Ports are in sysfs_port.c.
  */
 #include <linux/device.h>
 #include <linux/kobject.h>
@@ -156,8 +156,8 @@ static void free_stats(struct ib_device *dev)
 }
 
 /*
- * User space is told by ib_sysfs_announce() only, when everything works.
- * Sets was_added when the struct device cannot be used again.
+ * Only ib_sysfs_announce() tells user space, when everything works. Sets
+ * was_added when the struct device cannot be used again.
  */
 int ib_sysfs_add(struct ib_device *dev, bool *was_added)
 {

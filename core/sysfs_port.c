@@ -6,8 +6,8 @@
  *	gids/<i>  pkeys/<i>  gid_attrs/ndevs/<i>  gid_attrs/types/<i>
  *	counters/<name>  hw_counters/<name>
  *
- * Removing a file waits for those who read it, hence a port, which goes after
- * its files, outlives every reader.
+ * Removing a file waits for its readers, so a port, which is freed after its
+ * files are removed, outlives every reader.
  */
 #include <linux/device.h>
 #include <linux/kobject.h>
@@ -40,7 +40,7 @@ enum port_table { PORT_GIDS, PORT_PKEYS, PORT_NDEVS, PORT_TYPES, PORT_TABLES };
  * @dev: its device
  * @num: its number
  * @attrs: the files of the tables
- * @lists: the same as sysfs wants them
+ * @lists: the same files in the form that sysfs needs
  * @groups: one for each table
  * @port_groups: the tables in @kobj
  * @gid_groups: those in @gid_attrs
@@ -104,7 +104,7 @@ static const struct sysfs_ops port_sysfs_ops = {
 static const struct sysfs_ops gid_sysfs_ops = { .show = gid_attr_show };
 
 /**
- * ib_port_sysfs_get_ibdev_kobj() - which port a directory stands for
+ * ib_port_sysfs_get_ibdev_kobj() - tell which port a directory stands for
  * @kobj: directory that a port attribute was called for
  * @port_num: number of the port
  *
@@ -177,7 +177,7 @@ PORT_ATTR(phys_state, "%u: %s\n", attr.phys_state,
 
 struct speed {
 	const char *name;
-	/* Of one lane, in units of 100 Mb/s of data. */
+	/* The data rate of one lane, in units of 100 Mb/s. */
 	int rate;
 };
 
@@ -394,7 +394,7 @@ static void port_release(struct kobject *kobj)
 	kfree(port);
 }
 
-/* Part of the port, which it therefore holds. */
+/* It is part of the port, and so holds a reference on it. */
 static void gid_attrs_release(struct kobject *kobj)
 {
 	kobject_put(&container_of(kobj, struct ib_port, gid_attrs)->kobj);

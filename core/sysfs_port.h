@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the files of sysfs give each other.
+ * What the files of sysfs share.
  */
 #ifndef KVERBS_SYSFS_PORT_H
 #define KVERBS_SYSFS_PORT_H

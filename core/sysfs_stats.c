@@ -2,14 +2,13 @@
 /*
  * hw_counters/ and counters/ in sysfs, from the statistics of the driver.
  *
- * hw_counters/ has all of a driver's counters and "lifespan", the milliseconds
- * for which a value is shown again before the driver is asked. counters/ has
- * those that IBTA defines for every port (PortCounters and PortCountersExtended,
- * vol. 1, 16.1.3), as far as the driver counts them, under the same names that
- * user space knows from mainline.
+ * hw_counters/ has all of a driver's counters and "lifespan", the milliseconds for which a
+ * value is shown again before the driver is asked. counters/ has those that IBTA defines
+ * for every port (PortCounters and PortCountersExtended, vol. 1, 16.1.3), if the driver
+ * counts them, under the names that user space knows from mainline.
  *
  * Lock protocol: rdma_hw_stats.lock, a mutex, guards values, timestamp and
- * lifespan, also against the driver's get_hw_stats method.
+ * lifespan, and is held around the driver's get_hw_stats method.
  */
 #include <linux/device.h>
 #include <linux/jiffies.h>
@@ -44,10 +43,10 @@ struct ib_stats {
 };
 
 /**
- * rdma_alloc_hw_stats_struct() - make room for a driver's counters
+ * rdma_alloc_hw_stats_struct() - allocate a structure for a driver's counters
  * @descs: the counters; must outlive the result
  * @num_counters: how many
- * @lifespan: milliseconds for which values are good
+ * @lifespan: milliseconds for which values stay valid
  *
  * For drivers' alloc_hw_device_stats and alloc_hw_port_stats methods.
  *
@@ -72,7 +71,7 @@ rdma_alloc_hw_stats_struct(const struct rdma_stat_desc *descs,
 	stats->num_counters = num_counters;
 	stats->descs = descs;
 	stats->lifespan = msecs_to_jiffies(lifespan);
-	/* Old enough for the first reader to ask the driver. */
+	/* Old enough that the first read asks the driver. */
 	stats->timestamp = jiffies - stats->lifespan - 1;
 	return stats;
 }
@@ -279,7 +278,7 @@ static struct rdma_hw_stats *driver_stats(struct ib_device *dev, u32 port)
 	return ERR_PTR(-EINVAL);
 }
 
-/* Port 0 stands for the device. NULL if the driver has no counters. */
+/* Port 0 stands for the device. Returns NULL if the driver has no counters. */
 struct ib_stats *ib_stats_create(struct ib_device *dev, u32 port)
 {
 	struct rdma_hw_stats *values = driver_stats(dev, port);
@@ -308,7 +307,7 @@ struct ib_stats *ib_stats_create(struct ib_device *dev, u32 port)
 	return stats;
 }
 
-/* A list that ends with NULL, also where there are no counters. */
+/* Returns a list that ends with NULL, even if there are no counters. */
 const struct attribute_group **ib_stats_groups(struct ib_stats *stats)
 {
 	return stats ? stats->group_list : NULL;

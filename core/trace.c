@@ -2,9 +2,9 @@
 /*
  * The watched forms of the data path calls.
  *
- * ib_post_send() and its like test one static key and call the driver. While
- * somebody watches - a tracepoint is enabled, or the contract checker is on - the
- * key sends them here.
+ * ib_post_send() and its like test one static key and call the driver. While they are
+ * watched - a tracepoint is enabled, or the contract checker is on - the key sends them
+ * here.
  */
 #include <linux/export.h>
 #include <linux/jump_label.h>
@@ -18,19 +18,19 @@
 #include "trace.h"
 
 /*
- * ib_verbs_watched - the key: somebody watches
+ * ib_verbs_watched - the key: data path calls are watched
  */
 DEFINE_STATIC_KEY_FALSE(ib_verbs_watched);
 EXPORT_SYMBOL(ib_verbs_watched);
 
-/* Called when the first user of a tracepoint comes. */
+/* Called when the first user of a tracepoint enables it. */
 int ib_verbs_watch(void)
 {
 	static_branch_inc(&ib_verbs_watched);
 	return 0;
 }
 
-/* Called after the last one went. */
+/* Called after the last user has disabled it. */
 void ib_verbs_unwatch(void)
 {
 	static_branch_dec(&ib_verbs_watched);
@@ -55,8 +55,9 @@ static unsigned int nr_recv_wrs(const struct ib_recv_wr *wr)
 }
 
 /*
- * Where the consumer has put a QP that it may not post to yet, IBTA vol. 1, 10.8.2 and
- * 10.3.1: requests to send from RTS on, to receive from INIT on.
+ * Whether the consumer has put the QP into a state in which it may not post yet (IBTA vol.
+ * 1, 10.8.2 and 10.3.1): requests to send may be posted from RTS on, to receive from INIT
+ * on.
  */
 static __always_inline bool may_not_send(const struct ib_qp *qp)
 {
@@ -143,8 +144,8 @@ static __always_inline int do_post_srq_recv(struct ib_srq *srq, const struct ib_
 }
 
 /*
- * Once posted, a request belongs to whoever reaps its completion and may be
- * gone, so what the tracepoints show of it is copied first.
+ * Once posted, a request belongs to the code that handles its completion and
+ * may be gone, so what the tracepoints show of it is copied first.
  */
 
 static noinline int post_send_traced(struct ib_qp *qp, const struct ib_send_wr *wr,
@@ -184,7 +185,7 @@ static noinline int post_srq_recv_traced(struct ib_srq *srq, const struct ib_rec
 }
 
 /**
- * ib_post_send_watched() - ib_post_send() while somebody watches
+ * ib_post_send_watched() - ib_post_send() while it is watched
  * @qp: the QP
  * @wr: chain of work requests
  * @bad_wr: the first request that was not accepted
@@ -201,7 +202,7 @@ int ib_post_send_watched(struct ib_qp *qp, const struct ib_send_wr *wr,
 }
 EXPORT_SYMBOL(ib_post_send_watched);
 
-/* ib_post_send() for somebody, who called at @site. */
+/* ib_post_send() on behalf of the caller at @site. */
 int ib_post_send_for(struct ib_qp *qp, const struct ib_send_wr *wr, unsigned long site)
 {
 	const struct ib_send_wr *bad;
@@ -222,7 +223,7 @@ int ib_post_recv_for(struct ib_qp *qp, const struct ib_recv_wr *wr, unsigned lon
 }
 
 /**
- * ib_post_recv_watched() - ib_post_recv() while somebody watches
+ * ib_post_recv_watched() - ib_post_recv() while it is watched
  * @qp: the QP
  * @wr: chain of work requests
  * @bad_wr: the first request that was not accepted
@@ -240,7 +241,7 @@ int ib_post_recv_watched(struct ib_qp *qp, const struct ib_recv_wr *wr,
 EXPORT_SYMBOL(ib_post_recv_watched);
 
 /**
- * ib_post_srq_recv_watched() - ib_post_srq_recv() while somebody watches
+ * ib_post_srq_recv_watched() - ib_post_srq_recv() while it is watched
  * @srq: the SRQ
  * @wr: chain of work requests
  * @bad_wr: the first request that was not accepted
@@ -258,7 +259,7 @@ int ib_post_srq_recv_watched(struct ib_srq *srq, const struct ib_recv_wr *wr,
 EXPORT_SYMBOL(ib_post_srq_recv_watched);
 
 /**
- * ib_map_phys_fmr_watched() - ib_map_phys_fmr() while somebody watches
+ * ib_map_phys_fmr_watched() - ib_map_phys_fmr() while it is watched
  * @fmr: the FMR
  * @page_list: DMA addresses of pages
  * @list_len: pages
@@ -279,9 +280,9 @@ int ib_map_phys_fmr_watched(struct ib_fmr *fmr, u64 *page_list, int list_len, u6
 EXPORT_SYMBOL(ib_map_phys_fmr_watched);
 
 /**
- * ib_get_vector_affinity_watched() - ib_get_vector_affinity() while somebody watches
+ * ib_get_vector_affinity_watched() - ib_get_vector_affinity() while it is watched
  * @device: the device, with the method
- * @comp_vector: completion vector, one of those that it has
+ * @comp_vector: completion vector of the device
  *
  * Context: Any.
  * Return: what the driver's get_vector_affinity method returns.
@@ -293,7 +294,7 @@ const struct cpumask *ib_get_vector_affinity_watched(struct ib_device *device, i
 }
 EXPORT_SYMBOL(ib_get_vector_affinity_watched);
 
-/* What a driver gave as completions. */
+/* Checks the completions that a driver returned. */
 static void check_completions(struct ib_cq *cq, int asked, const struct ib_wc *wc, int got,
 			      unsigned long site)
 {
@@ -304,7 +305,7 @@ static void check_completions(struct ib_cq *cq, int asked, const struct ib_wc *w
 				  "gave more than was asked for", site);
 		return;
 	}
-	/* Whose should they be? */
+	/* No QP or SRQ uses the CQ, so none could have caused them. */
 	if (!atomic_read(&cq->usecnt))
 		return;
 	for (i = 0; i < got; i++)
@@ -314,7 +315,7 @@ static void check_completions(struct ib_cq *cq, int asked, const struct ib_wc *w
 }
 
 /**
- * ib_poll_cq_watched() - ib_poll_cq() while somebody watches
+ * ib_poll_cq_watched() - ib_poll_cq() while it is watched
  * @cq: the CQ
  * @num_entries: completions that fit into @wc
  * @wc: where to put them
@@ -327,8 +328,8 @@ int ib_poll_cq_watched(struct ib_cq *cq, int num_entries, struct ib_wc *wc)
 	int i, ret;
 
 	/*
-	 * The QP of a completion may be destroyed as soon as it has been
-	 * polled. Its memory goes a grace period later, see ib_qp.rcu.
+	 * The QP of a completion may be destroyed as soon as the completion has
+	 * been polled. Its memory is freed a grace period later, see ib_qp.rcu.
 	 */
 	rcu_read_lock();
 	ret = IB_ATOMIC_METHOD(cq->device, &cq->res, "poll_cq",
@@ -344,9 +345,9 @@ int ib_poll_cq_watched(struct ib_cq *cq, int num_entries, struct ib_wc *wc)
 EXPORT_SYMBOL(ib_poll_cq_watched);
 
 /**
- * ib_req_notify_cq_watched() - ib_req_notify_cq() while somebody watches
+ * ib_req_notify_cq_watched() - ib_req_notify_cq() while it is watched
  * @cq: the CQ
- * @flags: which completions to be told of
+ * @flags: which completions to notify of
  *
  * Context: Any.
  * Return: what the driver's req_notify_cq method returns.

@@ -395,7 +395,10 @@ TRACE_EVENT(ib_ca_request,
 		{ IB_MEM_DMABUF, "dma-buf" },			\
 		{ IB_MEM_P2P, "p2p" })
 
-/* Which memory was registered, or why none: 0 is a path not tried, or taken. */
+/*
+ * Which memory was registered, or why none: error 0 means that a path was not tried, or
+ * taken.
+ */
 TRACE_EVENT(ib_reg_mem,
 	TP_PROTO(const struct ib_device *dev, const struct ib_mem *mem, int ret),
 	TP_ARGS(dev, mem, ret),

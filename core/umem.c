@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory of a process, for devices: pinned, counted against the process's limit
- * on locked memory, and DMA-mapped. And what is common to memory of other kinds,
- * which come from umem_peer.c, umem_dmabuf.c and umem_p2p.c.
+ * Memory of a process, for devices: pinned, counted against the process's limit on locked
+ * memory, and DMA-mapped. Also what it has in common with memory of other kinds, which
+ * umem_peer.c, umem_dmabuf.c and umem_p2p.c get.
  *
- * Lock protocol: none. Who got an ib_umem owns it and releases it once; mm's
- * count of pinned pages is atomic. The process may end before: the pages are
- * pinned, and a reference keeps the bare mm_struct for the count.
+ * Lock protocol: none. The caller that got an ib_umem owns it and releases it
+ * once; mm's count of pinned pages is atomic. The process may end before that:
+ * the pages are pinned, and a reference keeps the bare mm_struct for the count.
  *
  * A process's memory goes through three steps: count, pin, map; each has its own
  * undo.
@@ -24,7 +24,7 @@
 
 #include "umem.h"
 
-/* Pages pinned at a time: as many as a page has room for pointers to. */
+/* Pages pinned at a time: their pointers fill one page. */
 #define UMEM_BATCH	(PAGE_SIZE / sizeof(struct page *))
 
 static unsigned long umem_nr_pages(const struct ib_umem *umem)
@@ -32,7 +32,7 @@ static unsigned long umem_nr_pages(const struct ib_umem *umem)
 	return umem_span(umem) >> PAGE_SHIFT;
 }
 
-/* Memory that does not begin anywhere yet. */
+/* Sets what is common to all kinds of memory, before the memory is got. */
 void umem_init(struct ib_umem *umem, struct ib_device *device,
 	       unsigned long addr, size_t size, int access)
 {
@@ -44,7 +44,7 @@ void umem_init(struct ib_umem *umem, struct ib_device *device,
 	mutex_init(&umem->mr_lock);
 }
 
-/* What is wrong with a range, of whatever kind of memory. */
+/* Returns what is wrong with a range, for any kind of memory, or 0. */
 int umem_check(unsigned long addr, size_t size, int access)
 {
 	unsigned long end;
@@ -101,8 +101,8 @@ void umem_unpin(struct ib_umem *umem, bool dirty)
 }
 
 /*
- * Are the pages, some that have been pinned, of the kind that the memory is to be?
- * Kernels without peer-to-peer memory of their own pin ours like any other.
+ * Checks that some pages, just pinned, are of the kind that the memory must be. Kernels
+ * without peer-to-peer memory of their own pin ours like any other.
  */
 static int umem_check_pages(const struct ib_umem *umem, struct page **pages, int nr)
 {
@@ -119,8 +119,9 @@ static int umem_check_pages(const struct ib_umem *umem, struct page **pages, int
 }
 
 /*
- * Is it peer-to-peer memory? From 6.5 on, files of sysfs, which processes map it by, are
- * among those whose pages are not pinned for long, whatever they are.
+ * Whether there is peer-to-peer memory at @addr. From Linux 6.5 on, long-term pinning is
+ * refused for pages of files in sysfs, by which processes map such memory, whatever these
+ * pages are.
  */
 static bool umem_is_p2p_at(unsigned long addr)
 {
@@ -134,7 +135,7 @@ static bool umem_is_p2p_at(unsigned long addr)
 	return is_p2p;
 }
 
-/* Returns how many of the @left pages from @addr on it pinned, or an error. */
+/* Pins some of the @left pages from @addr on. Returns how many, or an error. */
 static long umem_pin_some(struct ib_umem *umem, unsigned long addr,
 			  unsigned long left, unsigned int flags,
 			  struct page **pages)
@@ -161,9 +162,10 @@ err_unpin:
 }
 
 /*
- * @flags: FOLL_*, besides what follows of who may write. Errors: -EREMOTEIO for
- * peer-to-peer memory, if it is not to be such; else -ENODEV if it does not begin with
- * such, -EINVAL if it does, but goes on with other; those of pin_user_pages_fast().
+ * @flags: FOLL_*, besides those that write access implies. Errors: -EREMOTEIO for
+ * peer-to-peer memory that should be other memory; if it should be peer-to-peer memory,
+ * -ENODEV if it does not begin with such, -EINVAL if it does, but goes on with other
+ * memory; those of pin_user_pages_fast().
  */
 int umem_pin(struct ib_umem *umem, unsigned int flags)
 {
@@ -192,9 +194,9 @@ int umem_pin(struct ib_umem *umem, unsigned int flags)
 }
 
 /*
- * Memory may be registered, and so mapped, any number of times at once. The DMA API
- * takes that for an error where each mapping hands the memory over; ours do not:
- * the memory is handed over here, and taken back before it is unmapped.
+ * Memory may be registered, and so mapped, any number of times at once. The DMA API takes
+ * that for an error if each mapping hands the memory over to the device. Ours do not: the
+ * memory is handed over here explicitly, and taken back before it is unmapped.
  */
 #define UMEM_DMA_ATTRS	DMA_ATTR_SKIP_CPU_SYNC
 
@@ -232,8 +234,7 @@ static void umem_unmap(struct ib_umem *umem)
  * @access: &enum ib_access_flags. The device may write if ib_access_writable()
  *	says so of them; then the process must be able to.
  *
- * Whole pages are pinned, for as long as the device wants, and counted in
- * mm->pinned_vm.
+ * Whole pages are pinned until ib_umem_release(), and counted in mm->pinned_vm.
  *
  * Context: Process, with the memory of a process: current->mm.
  * Return: the memory;
@@ -243,9 +244,9 @@ static void umem_unmap(struct ib_umem *umem)
  * lacks CAP_IPC_LOCK;
  * -ENOMEM if it would have more pinned than RLIMIT_MEMLOCK, without
  * CAP_IPC_LOCK, or for lack of memory;
- * -EFAULT if there is no memory at some of the addresses, or none that the
- * process may read, or write, or that can be pinned for long; or if the caller
- * is a kernel thread;
+ * -EFAULT if there is no memory at some of the addresses, or it cannot be pinned
+ * for long, or the process lacks the access to it that the device needs; or if
+ * the caller is a kernel thread;
  * -EREMOTEIO if some of it is PCI peer-to-peer memory, see %IB_MEM_P2P;
  * -EINTR if the process is being killed;
  * another error of pin_user_pages_fast() or dma_map_sgtable().
@@ -289,7 +290,7 @@ err_free:
 }
 EXPORT_SYMBOL(ib_umem_get);
 
-/* A process's. */
+/* Releases memory of a process. */
 static void umem_release(struct ib_umem *umem)
 {
 	umem_unmap(umem);
@@ -301,13 +302,13 @@ static void umem_release(struct ib_umem *umem)
 
 /**
  * ib_umem_release() - undo ib_umem_get() or ib_umem_get_peer()
- * @umem: the memory, which the device no longer uses; or NULL. May be a part of
- *	what ib_umem_dmabuf_get() gave, too.
+ * @umem: the memory, which the device no longer uses; or NULL. May also be the
+ *	ib_umem in what ib_umem_dmabuf_get() returned.
  *
- * Pages of a process that the device may have written are marked dirty. Calls
- * functions of the driver whose memory it is.
+ * Pages of a process that the device may have written are marked dirty. If the
+ * memory is another device's, this calls functions of its driver.
  *
- * Context: Process, any; its owner may have ended.
+ * Context: Any process; the owner of the memory may have ended.
  */
 void ib_umem_release(struct ib_umem *umem)
 {
@@ -332,8 +333,8 @@ EXPORT_SYMBOL(ib_umem_release);
  * @length: bytes to copy
  *
  * Context: Any.
- * Return: 0; -EINVAL, with nothing copied, for bytes beyond the end, or if it is not
- * the system's memory.
+ * Return: 0; -EINVAL, with nothing copied, for bytes beyond the end, or if it is not system
+ * memory.
  */
 int ib_umem_copy_from(void *dst, struct ib_umem *umem, size_t offset,
 		      size_t length)
@@ -351,9 +352,9 @@ int ib_umem_copy_from(void *dst, struct ib_umem *umem, size_t offset,
 EXPORT_SYMBOL(ib_umem_copy_from);
 
 /*
- * Bits that keep blocks from being larger: a block may be as large as the lowest
- * one. Within it, addresses of the device and DMA addresses have the same low
- * bits; and where the memory goes on elsewhere, a block begins.
+ * Returns bits that limit the size of blocks: a block may be as large as the lowest one.
+ * Within a block, device addresses and DMA addresses have the same low bits; and where the
+ * DMA addresses are not contiguous, a block must begin.
  */
 static u64 umem_block_limit(struct ib_umem *umem)
 {
@@ -376,16 +377,15 @@ static u64 umem_block_limit(struct ib_umem *umem)
 /**
  * ib_umem_find_best_pgsz() - largest blocks that the memory can be mapped by
  * @umem: the memory
- * @pgsz_bitmap: sizes of blocks that the device has: bit n is 2^n bytes
- * @virt: address of the first byte as the device is to count; becomes
- *	ib_umem.iova
+ * @pgsz_bitmap: sizes of blocks that the device supports: bit n stands for 2^n bytes
+ * @virt: address of the first byte as the device uses it; becomes ib_umem.iova
  *
- * Of sizes that hold all in one block it takes the smallest.
+ * If several sizes hold all of the memory in one block, it takes the smallest of them.
  *
  * Context: Any.
- * Return: bytes in a block; 0 if none of the sizes will do, or @virt is so near
- * the end that addresses wrap around. A device with a size of %PAGE_SIZE or less
- * finds one if @virt lies in its block as the memory does.
+ * Return: bytes in a block; 0 if none of the sizes will do, or @virt is so large that
+ * addresses wrap around. If the device supports a size of %PAGE_SIZE or less, the result is
+ * not 0 when @virt has the same offset in such a block as the memory.
  */
 unsigned long ib_umem_find_best_pgsz(struct ib_umem *umem,
 				     unsigned long pgsz_bitmap, u64 virt)
@@ -398,7 +398,7 @@ unsigned long ib_umem_find_best_pgsz(struct ib_umem *umem,
 		return 0;
 
 	limit = umem_block_limit(umem);
-	/* A block of 2^span bytes holds all. */
+	/* A block of 2^span bytes holds all of the memory. */
 	span = fls64(virt ^ last);
 	if (span < BITS_PER_LONG)
 		limit |= pgsz_bitmap & (~0UL << span);
@@ -445,7 +445,7 @@ bool __rdma_block_iter_next(struct ib_block_iter *biter)
 		return false;
 	biter->__dma_addr = sg_dma_address(biter->__sg) + biter->__sg_advance;
 
-	/* To where the next block begins, perhaps some entries ahead. */
+	/* Go to the beginning of the next block, perhaps some entries ahead. */
 	rest = block - (biter->__dma_addr & (block - 1));
 	while (biter->__sg_nents) {
 		left = sg_dma_len(biter->__sg) - biter->__sg_advance;

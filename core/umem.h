@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Memory for regions: what the files that get it give each other.
+ * Memory for regions: what the files that get it share.
  *
  *	umem.c		a process's
  *	umem_peer.c	another device's

@@ -2,14 +2,14 @@
 /*
  * Memory of a dma-buf, for devices.
  *
- * Where the kernel lets importers be moved, and the device can wait for that, the
- * memory may move: its exporter says so, and from then on until it is mapped again
- * in its new place the device's accesses wait. Else it is pinned.
+ * If the kernel supports importers whose memory moves, and the device can wait for that,
+ * the memory may move: its exporter announces it, and from then on, until the memory is
+ * mapped again in its new place, the device's accesses wait. Else it is pinned.
  *
- * Lock protocol: the reservation lock of the dma-buf, which is also umem_lock(),
- * guards the mapping and what happens to the region; the exporter holds it while he
- * moves the memory. The work item that maps it again takes it; whoever ends the
- * memory waits for that item without it.
+ * Lock protocol: the reservation lock of the dma-buf, which is also umem_lock(), guards the
+ * mapping and what happens to the region; the exporter holds it while it moves the memory.
+ * The work item that maps the memory again takes it; the thread that releases the memory
+ * waits for that item without it.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
@@ -41,19 +41,18 @@ attach_to(struct ib_umem_dmabuf *d, struct dma_buf *dmabuf,
 /**
  * ib_umem_dmabuf_get() - get memory of a dma-buf for a device
  * @device: the device
- * @offset: where it begins in the dma-buf, bytes
+ * @offset: where the memory begins in the dma-buf, in bytes
  * @size: bytes
  * @fd: the dma-buf, a file of the calling process
  * @access: &enum ib_access_flags
- * @ops: what the dma-buf calls when the memory moves
+ * @ops: functions that the exporter calls when the memory moves
  *
- * It is not mapped yet: ib_umem_dmabuf_map_pages() does.
+ * It is not mapped yet: ib_umem_dmabuf_map_pages() does that.
  *
  * Context: Process, with its files.
- * Return: the memory; -EINVAL for a range that is not in the dma-buf, or a file
- * that is none; -EBADF if there is no such file; -EOPNOTSUPP for
- * %IB_ACCESS_ON_DEMAND, or if the device has no DMA addresses; -ENOMEM; or another
- * error of dma_buf_dynamic_attach().
+ * Return: the memory; -EINVAL for a range that is not in the dma-buf, or a file that is no
+ * dma-buf; -EBADF if there is no such file; -EOPNOTSUPP for %IB_ACCESS_ON_DEMAND, or if the
+ * device has no DMA addresses; -ENOMEM; or another error of dma_buf_dynamic_attach().
  */
 struct ib_umem_dmabuf *
 ib_umem_dmabuf_get(struct ib_device *device, unsigned long offset, size_t size,
@@ -96,7 +95,7 @@ err_put:
 }
 EXPORT_SYMBOL_GPL(ib_umem_dmabuf_get);
 
-/* What the memory holds may still be on its way there. */
+/* Another device may still be writing the contents of the memory. */
 static int wait_for_fences(struct ib_umem_dmabuf *d)
 {
 	long ret;
@@ -107,7 +106,7 @@ static int wait_for_fences(struct ib_umem_dmabuf *d)
 	return min(ret, 0L);
 }
 
-/* What is mapped is all of the dma-buf; the device gets a part of it. */
+/* The whole dma-buf is mapped; the device gets a part of it. */
 static int trim_table(struct ib_umem_dmabuf *d, struct sg_table *sgt)
 {
 	return peer_table_trim(&d->umem.sgt_append.sgt, sgt->sgl, sgt->nents,
@@ -116,10 +115,10 @@ static int trim_table(struct ib_umem_dmabuf *d, struct sg_table *sgt)
 }
 
 /**
- * ib_umem_dmabuf_map_pages() - map memory of a dma-buf, if it is not
+ * ib_umem_dmabuf_map_pages() - map memory of a dma-buf, unless it is mapped already
  * @umem_dmabuf: the memory
  *
- * ib_umem.sgt_append has it until it is unmapped.
+ * ib_umem.sgt_append holds the mapping until it is unmapped.
  *
  * Context: Process; the dma-buf's reservation lock held.
  * Return: 0; -EINVAL if the exporter's table is shorter than the dma-buf, or not of
@@ -169,7 +168,7 @@ void ib_umem_dmabuf_unmap_pages(struct ib_umem_dmabuf *umem_dmabuf)
 }
 EXPORT_SYMBOL_GPL(ib_umem_dmabuf_unmap_pages);
 
-/* Exporters do not move what is pinned. */
+/* Never needed: exporters do not move pinned memory. */
 static void pinned_moves(struct dma_buf_attachment *attach)
 {
 	struct ib_umem_dmabuf *d = attach->importer_priv;
@@ -199,7 +198,7 @@ static int pin_and_map(struct ib_umem_dmabuf *d)
 	return ret;
 }
 
-/* What was got, if it was, mapped by @map; or an error, and it is released. */
+/* Maps new memory @d, unless that is an error, by @map. On an error it is released. */
 static struct ib_umem_dmabuf *map_new(struct ib_umem_dmabuf *d,
 				      int (*map)(struct ib_umem_dmabuf *d))
 {
@@ -225,8 +224,8 @@ static struct ib_umem_dmabuf *map_new(struct ib_umem_dmabuf *d,
  * @access: as above
  *
  * Context: Process, with its files.
- * Return: the memory; or an error, as ib_umem_dmabuf_get() and
- * ib_umem_dmabuf_map_pages(), or the exporter's, who will not pin it.
+ * Return: the memory; or an error of ib_umem_dmabuf_get() or
+ * ib_umem_dmabuf_map_pages(), or of the exporter that does not pin it.
  */
 struct ib_umem_dmabuf *
 ib_umem_dmabuf_get_pinned(struct ib_device *device, unsigned long offset,
@@ -248,7 +247,7 @@ void ib_umem_dmabuf_release(struct ib_umem_dmabuf *umem_dmabuf)
 	struct ib_umem_dmabuf *d = umem_dmabuf;
 	struct dma_buf *dmabuf = d->attach->dmabuf;
 
-	/* It uses the attachment. Without a region, a move starts it no more. */
+	/* The work uses the attachment. Without a region, a move does not start it again. */
 	cancel_work_sync(&d->remap);
 	umem_lock(&d->umem);
 	ib_umem_dmabuf_unmap_pages(d);
@@ -297,7 +296,7 @@ static void remap_region(struct work_struct *work)
 	struct ib_umem_dmabuf *d = container_of(work, typeof(*d), remap);
 
 	umem_lock(&d->umem);
-	/* It may have ended, or have been mapped since. */
+	/* The region may have ended, or the memory been mapped, meanwhile. */
 	if (d->umem.mr && !d->umem.revoked && !d->sgt && resume(d))
 		umem_revoke(&d->umem);
 	umem_unlock(&d->umem);
@@ -310,13 +309,13 @@ static bool device_can_wait(const struct ib_device *device)
 	       umem_is_revocable(device);
 }
 
-/* For a region that the core makes, which may move if the device can stand it. */
+/* For a region that the core makes; the memory may move if the device can wait for that. */
 struct ib_umem *umem_dmabuf_find(struct ib_device *device,
 				 const struct ib_mem *mem, int access)
 {
 	struct ib_umem_dmabuf *d;
 
-	/* Whether it can be mapped at all is to be known now. */
+	/* Map it now, to know whether it can be mapped at all. */
 	if (device_can_wait(device))
 		d = map_new(ib_umem_dmabuf_get(device, mem->fd_offset,
 					       mem->length, mem->fd, access,
@@ -328,13 +327,13 @@ struct ib_umem *umem_dmabuf_find(struct ib_device *device,
 	return IS_ERR(d) ? ERR_CAST(d) : &d->umem;
 }
 
-/* It may have moved since it was found. Under its lock. */
+/* Maps the memory again if it has moved since it was found. Under its lock. */
 int umem_dmabuf_ready(struct ib_umem *umem)
 {
 	return ib_umem_dmabuf_map_pages(to_ib_umem_dmabuf(umem));
 }
 
-/* A dma-buf whose exporter knows no moves stays, pinned or not. */
+/* If the exporter does not support moves, the memory stays, pinned or not. */
 bool umem_moves(struct ib_umem *umem)
 {
 	struct ib_umem_dmabuf *d = to_ib_umem_dmabuf(umem);

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * PCI peer-to-peer memory, for devices: what a process has mapped of a provider's
- * memory, and scatter lists of such memory.
+ * PCI peer-to-peer memory, for devices: memory of a provider that a process has mapped, and
+ * scatter lists of such memory.
  *
- * The provider's device can go. Then the region is revoked, and the memory unmapped
- * and unpinned at once, whoever still has the region: nobody waits for that.
+ * The provider's device can go. Then the region is revoked, and the memory unmapped and
+ * unpinned at once, even if a consumer still has the region: the provider does not wait for
+ * it.
  *
- * Lock protocol: umem_lock() guards whether the memory is held, too. Those who take it
- * away hold the lock of the provider's device meanwhile; under umem_lock(), no provider
- * is waited for. The list stays until the end: whoever is making a region of it, when it
- * is taken away, finds out when that is to be opened.
+ * Lock protocol: umem_lock() also guards whether the memory is held. A provider that takes
+ * it away holds the lock of its device meanwhile; under umem_lock(), nothing waits for a
+ * provider. The list stays until the end: if the memory is taken away while a thread makes
+ * a region of it, that thread finds out when it opens the region.
  */
 #include <linux/err.h>
 #include <linux/export.h>
@@ -20,11 +21,11 @@
 #include "umem.h"
 
 /**
- * struct umem_p2p - what a process has mapped of a provider's memory
- * @umem: what it is for the device
- * @user: is told when the provider goes
- * @provider: with a reference
- * @held: pinned and mapped; by umem_lock()
+ * struct umem_p2p - memory of a provider that a process has mapped
+ * @umem: the memory as the device uses it
+ * @user: notified when the provider goes
+ * @provider: the provider, held by a reference
+ * @held: it is pinned and mapped; under umem_lock()
  */
 struct umem_p2p {
 	struct ib_umem umem;
@@ -38,7 +39,7 @@ static struct umem_p2p *to_p2p(struct ib_umem *umem)
 	return container_of(umem, struct umem_p2p, umem);
 }
 
-/* Nobody but us touches the memory before or after: there is nothing to hand over. */
+/* No other code touches the memory before or after, so there is nothing to hand over. */
 #define P2P_DMA_ATTRS	DMA_ATTR_SKIP_CPU_SYNC
 
 static void unmap(struct ib_umem *umem)
@@ -47,7 +48,7 @@ static void unmap(struct ib_umem *umem)
 				    DMA_BIDIRECTIONAL, P2P_DMA_ATTRS);
 }
 
-/* The device does not use it any more. Its list stays. */
+/* Unmaps and unpins the memory, which the device does not use any more. Its list stays. */
 static void give_back(struct umem_p2p *p)
 {
 	struct ib_umem *umem = &p->umem;
@@ -70,13 +71,13 @@ static void provider_goes(struct kverbs_p2pdma_user *user)
 	umem_unlock(&p->umem);
 }
 
-/* What the midlayer says of memory that is taken back before it could be used. */
+/* The error of the midlayer for memory that was taken back before it could be used. */
 static int gone_error(int error)
 {
 	return error == -ENODEV ? -ECANCELED : error;
 }
 
-/* Of memory that is pinned, and begins in that of a provider. */
+/* Maps pinned memory that begins in a provider's, and watches for the provider to go. */
 static int map_and_watch(struct umem_p2p *p)
 {
 	struct ib_umem *umem = &p->umem;
@@ -90,14 +91,14 @@ static int map_and_watch(struct umem_p2p *p)
 	if (ret)
 		return gone_error(ret);
 	p->held = true;
-	/* From here on it may be taken away. */
+	/* From here on the memory may be taken away. */
 	ret = kverbs_p2pdma_user_add(&p->user, p->provider);
 	if (ret)
 		unmap(umem);
 	return gone_error(ret);
 }
 
-/* What the provider takes back must be given back without a wait for the consumer. */
+/* The device must be able to give the memory back without waiting for the consumer. */
 static int check_device(const struct ib_device *device)
 {
 	if (ib_uses_virt_dma(device) || !umem_is_revocable(device))
@@ -106,10 +107,10 @@ static int check_device(const struct ib_device *device)
 }
 
 /*
- * Gets memory of a provider that the calling process has mapped. Errors: -EOPNOTSUPP if
- * the device has no DMA addresses or cannot give it back; -ENODEV if it does not begin
- * in such memory; -ECANCELED if its provider goes; -EINVAL if not all of it is of one provider;
- * -EREMOTEIO if the device has no safe way there; those of umem_check(),
+ * Gets memory of a provider that the calling process has mapped. Errors: -EOPNOTSUPP if the
+ * device has no DMA addresses or cannot give it back; -ENODEV if it does not begin in such
+ * memory; -ECANCELED if its provider goes; -EINVAL if not all of it is of one provider;
+ * -EREMOTEIO if the device has no safe way to it; those of umem_check(),
  * pin_user_pages_fast() and kverbs_p2pdma_map_sgtable().
  */
 struct ib_umem *umem_p2p_get(struct ib_device *device, const struct ib_mem *mem,
@@ -143,7 +144,7 @@ err_free:
 	return ERR_PTR(ret);
 }
 
-/* The device does not use it any more, nor will it: its provider gets it back. */
+/* The device does not use the memory any more, nor will it: give it back to its provider. */
 void umem_p2p_stop(struct ib_umem *umem)
 {
 	umem_lock(umem);
@@ -155,7 +156,7 @@ void umem_p2p_release(struct ib_umem *umem)
 {
 	struct umem_p2p *p = to_p2p(umem);
 
-	/* If it is being taken away, that comes to its end first. */
+	/* If it is being taken away, this waits until that is done. */
 	kverbs_p2pdma_user_del(&p->user);
 	umem_p2p_stop(umem);
 	sg_free_append_table(&umem->sgt_append);
@@ -174,7 +175,8 @@ const char *umem_p2p_provider(struct ib_umem *umem)
  * ib_dma_pci_p2p_dma_supported() - tell whether PCI peer-to-peer memory can be mapped
  * @dev: the device
  *
- * For a given provider, pci_p2pdma_distance() of the device's DMA device tells.
+ * Whether memory of a given provider can be mapped is for pci_p2pdma_distance() to tell,
+ * called with the device's DMA device.
  *
  * Context: Any.
  * Return: true if it can: the device is on the PCI bus.
@@ -199,7 +201,7 @@ EXPORT_SYMBOL(ib_dma_pci_p2p_dma_supported);
  * @direction: who writes
  * @dma_attrs: DMA_ATTR_*
  *
- * What ib_dma_map_sg() and its like do with it.
+ * ib_dma_map_sg() and its like call this for such a device.
  *
  * Context: Process, may sleep, if it is peer-to-peer memory; else any.
  * Return: entries mapped; 0 on failure.
@@ -242,11 +244,11 @@ EXPORT_SYMBOL(ib_dma_device_unmap_sg);
  * @direction: who writes
  * @dma_attrs: DMA_ATTR_*
  *
- * What ib_dma_map_sgtable_attrs() does with it.
+ * ib_dma_map_sgtable_attrs() calls this for such a device.
  *
  * Context: Process, may sleep, if it is peer-to-peer memory; else any.
- * Return: 0; an error of kverbs_p2pdma_map_sgtable(), of which -EREMOTEIO is that the
- * device has no safe way there, or of dma_map_sgtable().
+ * Return: 0; an error of kverbs_p2pdma_map_sgtable(), such as -EREMOTEIO if the device has
+ * no safe way to the memory, or of dma_map_sgtable().
  */
 int ib_dma_device_map_sgtable(struct ib_device *dev, struct sg_table *sgt,
 			      enum dma_data_direction direction, unsigned long dma_attrs)

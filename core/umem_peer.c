@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Memory of another device, for devices: the registry of peer memory,
- * kverbs_peer_mem, finds the driver that it belongs to, and has that map it.
+ * kverbs_peer_mem, finds the driver that owns it, and makes that map it.
  *
  * Lock protocol: none of our own. The memory can be taken away at any time; the
- * registry says when what may be called.
+ * registry defines which functions may be called when.
  */
 #include <linux/err.h>
 #include <linux/export.h>
@@ -16,10 +16,9 @@
 #include "umem.h"
 
 /*
- * As ib_umem_get_peer(), but it is not looked for in memory of the system.
- * @revocable: the caller activates the notifier. Errors: those of
- * peer_region_get(); -EOPNOTSUPP also if the device has no DMA addresses; -EINVAL for
- * a range that ib_umem_get() takes for one.
+ * Like ib_umem_get_peer(), but without trying system memory first. @revocable: the caller
+ * activates the notifier. Errors: those of peer_region_get(); -EOPNOTSUPP also if the
+ * device has no DMA addresses; -EINVAL for a range that ib_umem_get() refuses with it.
  */
 struct ib_umem *umem_peer_get(struct ib_device *device,
 			      const struct ib_mem *mem, int access,
@@ -45,7 +44,7 @@ struct ib_umem *umem_peer_get(struct ib_device *device,
 		ret = -EOPNOTSUPP;
 	if (ret)
 		return ERR_PTR(ret);
-	/* It may be renamed while the client takes its time. */
+	/* The device may be renamed while the client works. */
 	ib_copy_device_name(user, device);
 	umem = kzalloc(sizeof(*umem), GFP_KERNEL_ACCOUNT);
 	if (!umem)
@@ -69,8 +68,8 @@ void umem_peer_release(struct ib_umem *umem)
 }
 
 /**
- * ib_umem_get_peer() - get memory of the calling process, whosever it is, and map
- *	it for a device
+ * ib_umem_get_peer() - get memory of the calling process, of the system or another device, and
+ *	map it for a device
  * @device: the device
  * @addr: address of the first byte in the process
  * @size: bytes
@@ -79,16 +78,16 @@ void umem_peer_release(struct ib_umem *umem)
  *	%IB_PEER_MEM_INVAL_SUPP: the caller will call
  *	ib_umem_activate_invalidation_notifier()
  *
- * Memory of the system is pinned. If there is none, the drivers of other devices
- * are asked, see <rdma/peer_mem.h>; those that take their memory back at times only
- * if the caller can stand that.
+ * Memory of the system is pinned. If there is none, the drivers of other devices are asked,
+ * see <rdma/peer_mem.h>; drivers that may take their memory back are asked only if the
+ * caller supports that.
  *
- * For drivers that make regions by reg_user_mr(); the reg_umem_mr() method saves
- * them this.
+ * For drivers that make regions by reg_user_mr(); drivers with the reg_umem_mr() method
+ * need not call this.
  *
  * Context: Process, with the memory of a process: current->mm.
- * Return: the memory; an error of ib_umem_get() if no driver has the memory; or one
- * of the driver that has; -ECANCELED if that has taken it back meanwhile.
+ * Return: the memory; an error of ib_umem_get() if no driver has the memory; an error of
+ * the driver that has it; or -ECANCELED if that driver has taken it back meanwhile.
  */
 struct ib_umem *ib_umem_get_peer(struct ib_device *device, unsigned long addr,
 				 size_t size, int access,
@@ -117,15 +116,15 @@ static void invalidated(void *arg)
 
 /**
  * ib_umem_activate_invalidation_notifier() - from now on, the memory may go
- * @umem: of ib_umem_get_peer(); anything else is left alone
- * @func: is called when it goes, at most once, perhaps before this returns, in
- *	process context: when it returns, the device does not access the memory any
- *	more. May wait for the device, not for locks that are held while the functions
- *	of this file are called.
+ * @umem: from ib_umem_get_peer(); does nothing for other memory
+ * @func: called when the memory goes, at most once, perhaps before this returns, in process
+ *	context. When @func returns, the device must not access the memory any more. It may
+ *	wait for the device, but not for locks that are held while the functions of this
+ *	file are called.
  * @priv: for @func
  *
- * Until then, whoever takes the memory back waits for this, but not for ever: it
- * must be called soon, and before anybody can have the device use the addresses.
+ * Until this call, a driver that takes the memory back waits for it, but not for ever: call
+ * it soon, and before any consumer can make the device use the addresses.
  *
  * Context: Process.
  */
@@ -143,10 +142,10 @@ EXPORT_SYMBOL_GPL(ib_umem_activate_invalidation_notifier);
 
 /**
  * ib_umem_stop_invalidation_notifier() - give the memory back
- * @umem: of ib_umem_get_peer(), which the device no longer uses; or peer-to-peer
- *	memory that the midlayer has got; anything else is left alone
+ * @umem: from ib_umem_get_peer(), no longer used by the device; or peer-to-peer memory that
+ *	the midlayer has got; does nothing for other memory
  *
- * The notifier is not running any more, and will not be called. ib_umem_release()
+ * On return the notifier is not running, and will not be called any more. ib_umem_release()
  * does this, too.
  *
  * Context: Process; not from within the notifier.

@@ -3,11 +3,11 @@
  * Protection domains and shared receive queues.
  *
  * Lock protocol: none. ib_pd.usecnt and ib_srq.usecnt count the objects that
- * use a PD or an SRQ, and forbid to destroy it while they are not 0. Whoever
- * destroys an object makes sure that nobody is about to use it; the counts
- * find mistakes, they do not order anything.
+ * use a PD or an SRQ; it cannot be destroyed while they are not 0. A caller
+ * that destroys an object ensures that no other thread is about to use it; the
+ * counts find mistakes, they do not order anything.
  *
- * An SRQ can be reached, when it is destroyed, by
+ * While it is being destroyed, an SRQ can be reached by
  *  1. readers of the object lists: rdma_restrack_del() waits for them;
  *  2. the irq_work that calls the event handler: ib_notify_quiesce() ends it;
  *  3. the driver's data path, until its destroy_srq returns;
@@ -29,8 +29,8 @@
  * ib_object_unused() - test whether an object may be destroyed
  * @dev: its device
  * @res: its tracking entry
- * @usecnt: how often it is used
- * @site: who wants to destroy it; 0 for the midlayer itself
+ * @usecnt: number of its users
+ * @site: call site that wants to destroy it; 0 for the midlayer itself
  *
  * Context: Any.
  * Return: 0, or -EBUSY with a warning that names the maker of the object.
@@ -91,7 +91,7 @@ static int pd_unmap_all_memory(struct ib_pd *pd, unsigned long site)
 	return 0;
 }
 
-/* The keys that each PD has, from the device or from a region of its own. */
+/* Sets the keys of a PD, taken from the device or from a region of its own. */
 static int pd_get_keys(struct ib_pd *pd)
 {
 	struct ib_device *device = pd->device;
@@ -152,7 +152,7 @@ err_free:
 	return ERR_PTR(ret);
 }
 
-/* Processes reach the memory that they register, and no other. */
+/* For processes: they can reach only the memory that they register. */
 struct ib_pd *ib_alloc_pd_without_keys(struct ib_device *device,
 				       const char *caller)
 {
@@ -189,8 +189,8 @@ EXPORT_SYMBOL(__ib_alloc_pd);
  *
  * Context: Process.
  * Return: 0; -EBUSY, with a warning, while something is left in the PD; or an
- * error of the driver, with a warning. Then the PD is still there, but keys
- * that the core had registered for it may be gone: they read as 0.
+ * error of the driver, with a warning. After an error the PD still exists, but
+ * keys that the core had registered for it may be gone: they read as 0.
  */
 int ib_dealloc_pd_user(struct ib_pd *pd, struct ib_udata *udata)
 {
@@ -241,13 +241,13 @@ static int srq_check_attr(struct ib_device *device,
  * ib_create_srq_user() - make a shared receive queue; called through
  *	ib_create_srq()
  * @pd: PD of the queue
- * @srq_init_attr: what is wanted; holds the real sizes on return
+ * @srq_init_attr: what the caller wants; holds the real sizes on return
  * @uobject: NULL
  * @udata: NULL
  *
  * Context: Process.
- * Return: the queue; -EOPNOTSUPP if the device has none or not of this type,
- * -EINVAL for sizes beyond the device's limits or no room at all, -ENOMEM, or
+ * Return: the queue; -EOPNOTSUPP if the device has no SRQs or none of this
+ * type, -EINVAL for sizes that are 0 or beyond the device's limits, -ENOMEM, or
  * an error of the driver.
  */
 struct ib_srq *ib_create_srq_user(struct ib_pd *pd,
@@ -297,14 +297,14 @@ EXPORT_SYMBOL(ib_create_srq_user);
  * ib_modify_srq() - change size or limit of a shared receive queue
  * @srq: the queue
  * @srq_attr: the new values
- * @srq_attr_mask: which of them count
+ * @srq_attr_mask: which of them to set
  *
- * With %IB_SRQ_LIMIT an %IB_EVENT_SRQ_LIMIT_REACHED is raised once, as soon
- * as fewer requests are left.
+ * With %IB_SRQ_LIMIT the device raises %IB_EVENT_SRQ_LIMIT_REACHED once, as
+ * soon as fewer requests than the limit are left.
  *
  * Context: Process.
- * Return: 0; -EOPNOTSUPP if the driver cannot, -EINVAL for an unknown mask or
- * a size beyond the device's limit, or an error of the driver.
+ * Return: 0; -EOPNOTSUPP if the driver has no such method, -EINVAL for an
+ * unknown mask or a size beyond the device's limit, or an error of the driver.
  */
 int ib_modify_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr,
 		  enum ib_srq_attr_mask srq_attr_mask)
@@ -329,7 +329,7 @@ EXPORT_SYMBOL(ib_modify_srq);
  * @srq_attr: filled in
  *
  * Context: Process.
- * Return: 0, -EOPNOTSUPP if the driver cannot, or an error of the driver.
+ * Return: 0, -EOPNOTSUPP if the driver has no such method, or an error of the driver.
  */
 int ib_query_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr)
 {
@@ -354,8 +354,8 @@ EXPORT_SYMBOL(ib_query_srq);
  * On return the event handler does not run, and is not called any more.
  *
  * Context: Process.
- * Return: 0; -EBUSY, with a warning, while a QP uses the queue; or an error
- * of the driver, with a warning. Then the queue is still there.
+ * Return: 0; -EBUSY, with a warning, while a QP uses the queue; or an error of
+ * the driver, with a warning. After an error the queue still exists.
  */
 int ib_destroy_srq_user(struct ib_srq *srq, struct ib_udata *udata)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the files about verbs objects give each other.
+ * What the files about verbs objects share.
  */
 #ifndef KVERBS_VERBS_H
 #define KVERBS_VERBS_H

@@ -8,9 +8,9 @@
  *   IB_POLL_UNBOUND_WORKQUEUE		an unbound one, wherever the scheduler likes
  *   IB_POLL_THREAD			a kernel thread on the vector's CPU, thread.c
  *
- * A device has a lane for each vector and context, made when the first CQ asks
- * for it, and kept until the device is unregistered. CQs of IB_POLL_DIRECT have
- * each their own.
+ * A device has a lane for each vector and context, created for the first CQ
+ * that needs it, and kept until the device is unregistered. Each CQ of
+ * IB_POLL_DIRECT has its own lane.
  */
 #include <linux/cpu.h>
 #include <linux/module.h>
@@ -19,8 +19,8 @@
 #include "cq.h"
 
 /*
- * What a run that is not over counts for irq_poll: all that it does in one softirq,
- * so that others get their turn.
+ * What an unfinished run counts for irq_poll: its budget for a whole softirq, so that
+ * others get their turn.
  */
 #define IB_CQ_SOFTIRQ_WEIGHT	256
 
@@ -53,7 +53,7 @@ static void ib_cq_softirq_kick(struct ib_cq_lane *lane)
 static void ib_cq_softirq_exit(struct ib_cq_lane *lane)
 {
 	irq_poll_disable(&lane->iop);
-	/* The last run may be about to return. Softirqs are RCU readers. */
+	/* The last run may be about to return; wait for it. Softirqs are RCU readers. */
 	synchronize_rcu();
 }
 
@@ -125,8 +125,9 @@ const struct ib_cq_context ib_cq_contexts[IB_CQ_CONTEXTS] = {
 };
 
 /*
- * The CPU that serves a vector: of those that get its interrupt, else by turns;
- * the same one whenever that is online. @except is one that is about to go, or -1.
+ * Returns the CPU that serves a vector: one that gets its interrupt, if the driver tells;
+ * else the vectors are spread over all CPUs. It is always the same CPU while that is
+ * online. @except is a CPU that is about to go offline, or -1.
  */
 int ib_cq_vector_cpu(struct ib_device *dev, unsigned int vector, int except)
 {
@@ -175,7 +176,7 @@ static void ib_cq_lane_free(struct ib_cq_lane *lane)
 	kfree(lane);
 }
 
-/* Returns what polls the CQs of @vector in @poll_ctx, or an ERR_PTR. */
+/* Returns the lane that polls the CQs of @vector in @poll_ctx, or an ERR_PTR. */
 struct ib_cq_lane *ib_cq_get_lane(struct ib_device *dev, unsigned int vector,
 				  enum ib_poll_context poll_ctx)
 {
@@ -236,7 +237,7 @@ int ib_cq_device_init(struct ib_device *dev)
 	return 0;
 }
 
-/* Returns false if a CQ that somebody left behind still needs it. */
+/* Returns false if a CQ that was left behind still needs the lane. */
 static bool ib_cq_lane_cleanup(struct ib_cq_vectors *vectors, unsigned int vector,
 			       enum ib_poll_context ctx)
 {
@@ -247,7 +248,7 @@ static bool ib_cq_lane_cleanup(struct ib_cq_vectors *vectors, unsigned int vecto
 	if (atomic_read(&lane->users)) {
 		ibdev_warn(vectors->device, "%d CQs of vector %u, %s, are left behind\n",
 			   atomic_read(&lane->users), vector, lane->ctx->name);
-		/* What runs it needs the code. */
+		/* The context that runs the lane still needs this module's code. */
 		__module_get(THIS_MODULE);
 		return false;
 	}
@@ -255,7 +256,7 @@ static bool ib_cq_lane_cleanup(struct ib_cq_vectors *vectors, unsigned int vecto
 	return true;
 }
 
-/* After the clients have gone, and their CQs. */
+/* Call this after the clients and their CQs have gone. */
 void ib_cq_device_cleanup(struct ib_device *dev)
 {
 	struct ib_cq_vectors *vectors = dev->cq_vectors;

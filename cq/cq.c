@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Completion queues: their making and unmaking, and the polling of those that
- * the consumer leaves to us.
+ * Completion queues: their creation and destruction, both of those that the
+ * consumer polls and of those that it leaves to us.
  *
  * ib_create_cq() makes a CQ that the consumer polls, with a completion handler
  * of its own. ib_alloc_cq() makes one that is polled by a lane (lane.c), in the
  * context that the consumer chose (context.c), and whose completions reach
  * wr_cqe->done().
  *
- * Order of life: the handler and the polling context are in place before the
- * driver sees the CQ; on the way out the callbacks are stopped before the driver
- * destroys it.
+ * Order of life: the handler and the polling context are in place before the driver sees
+ * the CQ; when it is destroyed, the callbacks are stopped before the driver is called.
  */
 #include <linux/export.h>
 #include <linux/rcupdate.h>
@@ -41,7 +40,10 @@ static struct ib_cq *ib_cq_new(struct ib_device *dev, const struct ib_cq_init_at
 	return cq;
 }
 
-/* On return no handler of the CQ runs, none is polled for it, and none will be. */
+/*
+ * On return no handler of the CQ runs, it is not being polled, and neither will happen
+ * again.
+ */
 static void ib_cq_end_callbacks(struct ib_cq *cq)
 {
 	ib_notify_quiesce(&cq->notify);
@@ -58,7 +60,7 @@ static int ib_cq_make(struct ib_cq *cq, const struct ib_cq_init_attr *attr)
 			  dev->ops.create_cq(cq, attr, NULL));
 	if (!err && !cq->cqe)
 		ib_output_missing(dev, NULL, "create_cq", "gave no size", cq->res.site);
-	/* Before it failed, the driver may have reported something. */
+	/* The driver may have reported something before it failed. */
 	if (err)
 		ib_cq_end_callbacks(cq);
 	return err;
@@ -80,10 +82,10 @@ static void ib_cq_free(struct ib_cq *cq)
 /**
  * __ib_create_cq() - make a CQ that the consumer polls; see ib_create_cq()
  * @device: the device
- * @comp_handler: called once for each time the CQ was armed and got a
- *	completion; in undefined context, not from within a verbs call, one call
- *	at a time. May poll and arm; must not sleep. May be NULL.
- * @event_handler: called on %IB_EVENT_CQ_ERR, in undefined context; may be NULL
+ * @comp_handler: called once for each time that the CQ was armed and got a
+ *	completion; in an unspecified context, not from within a verbs call, one
+ *	call at a time. May poll and arm; must not sleep. May be NULL.
+ * @event_handler: called on %IB_EVENT_CQ_ERR, in an unspecified context; may be NULL
  * @cq_context: passed to both
  * @cq_attr: number of entries, 1 to attrs.max_cqe; completion vector, below
  *	num_comp_vectors
@@ -130,9 +132,9 @@ EXPORT_SYMBOL(__ib_create_cq);
  * When it returns 0, no handler of the CQ runs and none will.
  *
  * Context: Process context; not from a handler of the CQ.
- * Return: 0; -EBUSY while a QP or SRQ uses the CQ; -EINVAL for a CQ of
- * ib_alloc_cq(); -EOPNOTSUPP for one of the pool; or the driver's error. Unless it
- * returns 0 the CQ works as before.
+ * Return: 0; -EBUSY while a QP or SRQ uses the CQ; -EINVAL for a CQ of ib_alloc_cq();
+ * -EOPNOTSUPP for one of the pool; or the driver's error. After an error the CQ works as
+ * before.
  */
 int ib_destroy_cq_user(struct ib_cq *cq, struct ib_udata *udata)
 {
@@ -166,7 +168,7 @@ int ib_destroy_cq_user(struct ib_cq *cq, struct ib_udata *udata)
 }
 EXPORT_SYMBOL(ib_destroy_cq_user);
 
-/* Completions that @cq has, counted up to @limit; 0 if its device cannot tell. */
+/* Number of completions that @cq has, counted up to @limit; 0 if its device cannot tell. */
 int ib_cq_peek(struct ib_cq *cq, int limit)
 {
 	if (!cq->device->ops.peek_cq)
@@ -247,7 +249,7 @@ EXPORT_SYMBOL(__ib_alloc_cq);
  * @poll_ctx: where done() is called
  * @caller: KBUILD_MODNAME of the consumer
  *
- * Vectors are given out in turn, as many as there are CPUs online.
+ * The vectors are used in turn, at most as many as there are CPUs online.
  *
  * Context: Process context.
  * Return: as __ib_alloc_cq().
@@ -264,8 +266,9 @@ struct ib_cq *__ib_alloc_cq_any(struct ib_device *dev, void *private, int nr_cqe
 EXPORT_SYMBOL(__ib_alloc_cq_any);
 
 /*
- * Destroys a CQ of __ib_alloc_cq(), also one of the pool. Returns false, with a
- * warning, if it is still there: in use, or the driver does not let it go.
+ * Destroys a CQ of __ib_alloc_cq(), or one of the pool. Returns false, with a
+ * warning, if it still exists: because it is in use, or the driver refuses to
+ * destroy it.
  */
 bool ib_cq_destroy(struct ib_cq *cq, unsigned long site)
 {
@@ -280,7 +283,7 @@ bool ib_cq_destroy(struct ib_cq *cq, unsigned long site)
 	ib_cq_end_callbacks(cq);
 	ib_cq_dim_exit(cq);
 	err = ib_cq_unmake(cq, NULL, site);
-	/* It may still write there: the memory is left to it. */
+	/* The driver may still write to it: never free the memory. */
 	if (WARN_ONCE(err, "%s: driver refuses to destroy a CQ: %d\n", cq->res.kern_name, err))
 		return false;
 	ib_notify_fence(&cq->notify);
@@ -292,11 +295,11 @@ bool ib_cq_destroy(struct ib_cq *cq, unsigned long site)
  * ib_free_cq() - destroy a CQ of ib_alloc_cq()
  * @cq: the CQ; all QPs that complete to it are destroyed
  *
- * When it returns, no done() of the CQ runs and none will. Completions that were
- * not polled are dropped. In use, the CQ is left as it is, with a warning.
+ * When it returns, no done() of the CQ runs and none will. Completions that were not polled
+ * are dropped. If the CQ is in use, it stays as it is, with a warning.
  *
- * Context: Process context; not from a done() of the CQ. From a done() of another
- * one it waits for what polls this one: two that free CQs of each other's vector
+ * Context: Process context; not from a done() of the CQ. In a done() of another CQ it waits
+ * for the context that polls this one: if two done() free CQs of each other's vector, they
  * wait for ever.
  */
 void ib_free_cq(struct ib_cq *cq)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The completion queue layer's own, and what it gives the core.
+ * Internals of the completion queue layer, and what it offers to the core.
  */
 #ifndef KVERBS_CQ_H
 #define KVERBS_CQ_H
@@ -23,10 +23,10 @@
  * ib_cq.state, see lane.c.
  */
 #define IB_CQ_QUEUED	BIT(0)	/* put up for polling, or being polled */
-#define IB_CQ_BUSY	BIT(1)	/* being armed; with IB_POLL_DIRECT: being polled */
+#define IB_CQ_BUSY	BIT(1)	/* being armed; IB_POLL_DIRECT: being polled */
 #define IB_CQ_STOP	BIT(2)	/* being freed */
-#define IB_CQ_WAIT	BIT(3)	/* somebody waits for it */
-#define IB_CQ_NOTIFIED	BIT(4)	/* with IB_POLL_DIRECT: a completion came */
+#define IB_CQ_WAIT	BIT(3)	/* a thread waits for it */
+#define IB_CQ_NOTIFIED	BIT(4)	/* IB_POLL_DIRECT: a completion came */
 
 struct ib_cq_lane;
 struct seq_file;
@@ -34,12 +34,12 @@ struct seq_file;
 /**
  * struct ib_cq_context - where the CQs of a lane are polled
  * @name: for people
- * @may_sleep: done() may
- * @init: makes what runs the lane. Returns 0 or -errno. NULL: nothing runs it
- * @kick: has it call ib_cq_lane_run() soon, and until it returns false, and then
- *	ib_cq_lane_rest() until it returns true. Any context but NMI. Called once
- *	for each time that the lane was at rest.
- * @exit: takes away what @init made; the lane is at rest and serves no CQ
+ * @may_sleep: whether done() may sleep
+ * @init: sets up what runs the lane. Returns 0 or -errno. NULL: nothing runs it
+ * @kick: makes the context call ib_cq_lane_run() soon, until that returns false, and then
+ *	ib_cq_lane_rest(), and start over if the latter returns false. Any context but NMI.
+ *	Called once for each time that the lane was at rest.
+ * @exit: undoes @init; the lane is at rest and serves no CQ
  */
 struct ib_cq_context {
 	const char *name;
@@ -53,7 +53,7 @@ struct ib_cq_context {
  * struct ib_cq_thread - what runs a lane of IB_POLL_THREAD, see thread.c
  * @task: the thread
  * @cpu: where it is meant to run now
- * @asleep: it must be woken
+ * @asleep: it sleeps, or is about to: a kick must wake it
  * @gap: mean time that the lane rests, in nanoseconds
  */
 struct ib_cq_thread {
@@ -64,7 +64,7 @@ struct ib_cq_thread {
 };
 
 /**
- * struct ib_cq_lane_stats - what a lane did; written by who runs it, or wakes it
+ * struct ib_cq_lane_stats - what a lane did; written by the context that runs or wakes it
  * @kicks: times that it was woken from rest
  * @runs: calls of ib_cq_lane_run()
  * @rounds: rounds of CQs
@@ -72,7 +72,7 @@ struct ib_cq_thread {
  * @budget_spent: runs that ended with their completion budget used up
  * @time_spent: runs that ended with their time used up
  * @spins: rests that a thread began by spinning
- * @spin_hits: those in which work came before the spinning ended
+ * @spin_hits: such rests in which work came before the spinning ended
  * @sleeps: rests in which a thread slept
  */
 struct ib_cq_lane_stats {
@@ -89,22 +89,22 @@ struct ib_cq_lane_stats {
 
 /**
  * struct ib_cq_lane - polls the CQs of a completion vector in one context
- * @device: of the CQs
- * @vector: of the CQs
+ * @device: device of the CQs
+ * @vector: completion vector of the CQs
  * @ctx: the context
  * @list: link among all lanes
- * @users: its CQs
+ * @users: number of its CQs
  * @iop: what runs it, with IB_POLL_SOFTIRQ
  * @work: what runs it, with the work queue contexts
  * @thread: what runs it, with IB_POLL_THREAD
- * @active: it runs, or was kicked; 0 is at rest
+ * @active: 1 if it runs or was kicked; 0 at rest
  * @woken: CQs that want to be polled, put here by wakers
  * @turn: CQs that are polled in turn
  * @cq: CQ that is polled now
- * @at: completions in @wc that were handed out, with the one that is now
- * @nr: completions in @wc, 0 when all were handed out
+ * @at: number of completions in @wc handed out, with the one being handed out now
+ * @nr: number of completions in @wc; 0 when all were handed out
  * @poller: task that runs it now, in contexts that may sleep
- * @parked: @poller waits for another lane, from within a done()
+ * @parked: @poller waits for another lane from within a done()
  * @stats: what it did
  * @wc: completions being handed out
  */
@@ -137,8 +137,8 @@ struct ib_cq_lane {
  * struct ib_cq_vectors - the lanes of a device
  * @hotplug: link among the devices that follow CPU hotplug
  * @device: the device
- * @lock: guards the making of lanes, and where threads run. Taken within
- *	cpus_read_lock().
+ * @lock: guards the creation of lanes, and the CPUs of their threads. Taken
+ *	within cpus_read_lock().
  * @nr: number of vectors
  * @lane: by vector and context; made when first asked for
  */
@@ -233,7 +233,7 @@ static inline void ib_cq_dim_exit(struct ib_cq *cq) { }
 static inline void ib_cq_dim_round(struct ib_cq *cq) { }
 #endif
 
-/* A CQ was emptied. By who polls it. */
+/* The runner has emptied the CQ. */
 static inline void ib_cq_dim_add(struct ib_cq *cq)
 {
 	if (unlikely(cq->dim))
@@ -245,7 +245,7 @@ static inline bool ib_cq_is_direct(const struct ib_cq *cq)
 	return cq->poll_ctx == IB_POLL_DIRECT;
 }
 
-/* Whether the caller runs the lane of @cq: is in a done() that it called. */
+/* Whether the caller runs the lane of @cq, that is, is in a done() called by it. */
 static inline bool ib_cq_polled_by_caller(const struct ib_cq *cq)
 {
 	return READ_ONCE(cq->lane->poller) == current;

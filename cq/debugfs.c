@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What debugfs tells of completion queues, and of what polls them: lines of
- * key=value. An indented line belongs to the one before it.
+ * What debugfs shows of completion queues and of the lanes that poll them:
+ * lines of key=value. An indented line belongs to the one before it.
  *
- * Who polls writes the counters, without atomics. A reader may see values of
- * different moments.
+ * The polling context writes the counters, without atomics. A reader may see
+ * values from different moments.
  *
- * Lock protocol: the caller holds a CQ by a restrack reference, so its lane stays,
- * too. Lanes are made, and their threads moved, under vectors->lock, which is taken
- * within cpus_read_lock(). They are freed after debugfs has let go of the device.
+ * Lock protocol: the caller holds a CQ by a restrack reference, so its lane stays, too.
+ * Lanes are created, and their threads moved, under vectors->lock, which is taken within
+ * cpus_read_lock(). Lanes are freed after the device's debugfs files are removed.
  */
 #include <linux/cpu.h>
 #include <linux/seq_file.h>
@@ -52,7 +52,7 @@ static const struct ib_cq_counter ib_cq_thread_counters[] = {
 
 static u64 ib_cq_value(const u64 *counter)
 {
-	/* Who polls may be adding to it: either value will do. */
+	/* The polling context may be adding to it: either value will do. */
 	return data_race(*counter);
 }
 
@@ -109,10 +109,10 @@ static void ib_cq_show_latency(struct seq_file *s, const struct ib_cq *cq)
 	}
 }
 
-/* Goes on with the line of a CQ. */
+/* Continues the line of a CQ. */
 void ib_cq_show(struct ib_cq *cq, struct seq_file *s)
 {
-	/* A driver changes it where it can resize the CQ. */
+	/* A driver that can resize the CQ changes it. */
 	int depth = data_race(cq->cqe);
 
 	seq_printf(s, " context=%s vector=%u depth=%d users=%d",
@@ -149,7 +149,7 @@ static void ib_cq_show_lane(struct seq_file *s, const struct ib_cq_lane *lane)
 	seq_putc(s, '\n');
 }
 
-/* A line for each lane; those of IB_POLL_DIRECT are their CQs' own. */
+/* Shows a line for each lane, except those of IB_POLL_DIRECT, which belong to their CQs. */
 void ib_cq_vectors_show(struct ib_device *dev, struct seq_file *s)
 {
 	struct ib_cq_vectors *vectors = dev->cq_vectors;

@@ -3,15 +3,15 @@
  * IB_POLL_DIRECT: CQs that the consumer polls when it likes, by
  * ib_process_cq_direct().
  *
- * Who polls one has claimed it by IB_CQ_BUSY, so that done() never runs twice at
- * a time here either: while somebody polls, ib_process_cq_direct() has nothing to
- * do. Those who must have the CQ, to drain or to free it, set IB_CQ_WAIT and
- * sleep until it is released.
+ * A caller claims the CQ by IB_CQ_BUSY before it polls it, so that done() never runs twice
+ * at a time here either: while another caller polls, ib_process_cq_direct() has nothing to
+ * do. A caller that must have the CQ, to drain or to free it, sets IB_CQ_WAIT and sleeps
+ * until it is released.
  *
- * Who drains waits for one completion. Between polls it arms the CQ and sleeps
- * until ib_cq_wake() sets IB_CQ_NOTIFIED, or somebody else has polled. A CQ that is
- * not armed and may have completions is NOTIFIED, for all who wait.
- * Documentation/models/direct.pml is a model of this.
+ * A drain waits for one completion. Between polls it arms the CQ and sleeps until
+ * ib_cq_wake() sets IB_CQ_NOTIFIED, or another caller has polled. A CQ that is not armed
+ * and may have completions is NOTIFIED, for all waiters. Documentation/models/direct.pml is
+ * a model of this.
  */
 #include <linux/export.h>
 #include <linux/sched.h>
@@ -63,10 +63,10 @@ static int ib_cq_direct_poll(struct ib_cq *cq, int budget)
  * @cq: the CQ
  * @budget: completions to handle at most, or -1 for all there are
  *
- * If somebody polls the CQ already, on another CPU or further up in the call
- * chain, it returns 0 at once.
+ * If the CQ is already being polled, on another CPU or further up in the call
+ * chain, this returns 0 at once.
  *
- * Context: Any that the done() functions may be called in, but NMI.
+ * Context: Any but NMI in which the done() functions may be called.
  * Return: number of completions handled.
  */
 int ib_process_cq_direct(struct ib_cq *cq, int budget)
@@ -89,8 +89,8 @@ int ib_process_cq_direct(struct ib_cq *cq, int budget)
 EXPORT_SYMBOL(ib_process_cq_direct);
 
 /*
- * Handles what is in @cq now: until it is empty, or a whole CQ full. The caller has
- * claimed it. Process context.
+ * Handles what is in @cq now: until it is empty, or as many completions as it can hold have
+ * been handled. The caller has claimed it. Process context.
  */
 static void ib_cq_direct_empty(struct ib_cq *cq)
 {
@@ -100,7 +100,7 @@ static void ib_cq_direct_empty(struct ib_cq *cq)
 		n = ib_cq_direct_poll(cq, min(left, IB_CQ_BATCH));
 		left -= n;
 		cond_resched();
-		/* One may be hidden behind another that is still being written. */
+		/* A completion may be hidden behind another that is still being written. */
 	} while (left > 0 && (n || ib_cq_peek(cq, 1) > 0));
 }
 
@@ -112,14 +112,14 @@ void ib_cq_direct_flush(struct ib_cq *cq)
 	ib_cq_direct_release(cq);
 }
 
-/* Empties @cq, and has it notify of the next completion. */
+/* Empties @cq, and arms it for the next completion. */
 void ib_cq_direct_empty_and_arm(struct ib_cq *cq)
 {
 	ib_cq_direct_claim(cq);
 	atomic_andnot(IB_CQ_NOTIFIED, &cq->state);
 	ib_cq_direct_empty(cq);
 	cq->stats.rearms++;
-	/* Whoever waits polls again, be it somebody else. */
+	/* Every waiter must poll again, not only this one. */
 	if (ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0) {
 		cq->stats.missed++;
 		atomic_or(IB_CQ_NOTIFIED, &cq->state);
@@ -127,7 +127,10 @@ void ib_cq_direct_empty_and_arm(struct ib_cq *cq)
 	ib_cq_direct_release(cq);
 }
 
-/* Sets IB_CQ_WAIT, to be woken by whoever polls. */
+/*
+ * Returns whether there may be completions to poll. Sets IB_CQ_WAIT: if there are none, the
+ * next caller that polls wakes this one.
+ */
 bool ib_cq_direct_news(struct ib_cq *cq)
 {
 	return atomic_fetch_or(IB_CQ_WAIT, &cq->state) & IB_CQ_NOTIFIED;

@@ -10,8 +10,8 @@
  * the CPU, and goes on later where it stopped. So a flooded CQ holds up a
  * neighbour for no longer than a share takes, and a CPU for no longer than a run.
  *
- * A CQ that is found empty leaves the line and is armed. The next completion
- * makes the driver call ib_cq_notify(), which wakes the CQ:
+ * A CQ that is found empty leaves the line and is armed. On the next completion
+ * the driver calls ib_cq_notify(), which wakes the CQ:
  *
  *   wakers, any context		the runner
  *
@@ -23,16 +23,16 @@
  *	 kick				nothing in turn: active = 0, and look at
  *					@woken again
  *
- * Who changes a CQ's state from 0 puts it on @woken, so it is in one place only.
- * While the runner arms it, its state is BUSY: a waker leaves QUEUED there, and
- * the runner takes care of it. Who sets @active kicks the context, so a burst
- * costs one kick. There is one runner, so done() never runs twice at a time for a
- * CQ. Nothing takes a lock. Documentation/models/cq.pml is a model of this, which
- * scripts/lint has proved.
+ * The waker that changes a CQ's state from 0 puts it on @woken, so it is in one place only.
+ * While the runner arms it, its state is BUSY: a waker leaves QUEUED there, and the runner
+ * puts the CQ back in line. The waker that sets @active kicks the context, so a burst costs
+ * one kick. There is one runner, so done() never runs twice at a time for a CQ. Nothing
+ * takes a lock. Documentation/models/cq.pml is a model of this, which scripts/lint has
+ * proved.
  *
- * ib_cq_stop() sets STOP. If the state was 0 the CQ is off, since no waker finds
- * it 0 again; else the runner completes @stopped when it comes across it, and does
- * not touch it any more. IB_CQ_WAIT is told in wait.c.
+ * ib_cq_stop() sets STOP. If the state was 0 the CQ is stopped at once, since no waker
+ * finds it 0 again; else the runner completes @stopped when it next comes to the CQ, and
+ * does not touch it any more. wait.c describes IB_CQ_WAIT.
  *
  * With IB_POLL_DIRECT there is no runner: see direct.c.
  */
@@ -46,10 +46,10 @@
 #include "../core/trace.h"
 #include "cq.h"
 
-/* Completions between looks at the clock; a round counts for a batch at least. */
+/* Completions between looks at the clock; a round counts as at least a batch. */
 #define IB_CQ_LOOK		(4 * IB_CQ_BATCH)
 
-/* As much as irq_poll does in one softirq. */
+/* As much as irq_poll lets a poller do in one softirq. */
 #define IB_CQ_SOFTIRQ_BUDGET	256
 
 static unsigned int cq_budget = 1024;
@@ -94,7 +94,7 @@ static const struct kernel_param_ops ib_cq_timing_ops = {
 module_param_cb(cq_timing, &ib_cq_timing_ops, NULL, 0644);
 MODULE_PARM_DESC(cq_timing, "measure the latency of completions, shown in debugfs (N)");
 
-/* For drivers that call the handler by themselves, instead of ib_cq_notify(). */
+/* For drivers that call the handler directly, instead of ib_cq_notify(). */
 static void ib_cq_call_notify(struct ib_cq *cq, void *cq_context)
 {
 	ib_cq_notify(cq);
@@ -116,10 +116,11 @@ void ib_cq_lane_init_cq(struct ib_cq *cq, struct ib_cq_lane *lane)
 /**
  * ib_cq_set_weight() - set the share of a CQ among those of its vector
  * @cq: a CQ of ib_alloc_cq() or ib_cq_pool_get()
- * @weight: 1 to 64; a CQ has 1 at first. One of weight 2 is given twice the
- *	completions in each turn, as long as it has them.
+ * @weight: 1 to 64; 1 in a new CQ. In each turn, a CQ of weight 2 may handle
+ *	twice as many completions as one of weight 1.
  *
- * Counts from the next turn on. CQs of %IB_POLL_DIRECT have no neighbours.
+ * Takes effect from the next turn on. For a CQ of %IB_POLL_DIRECT, which shares its lane
+ * with no other, it makes no difference.
  *
  * Context: Any.
  * Return: 0; -EINVAL for a weight out of range or a CQ that is not polled by
@@ -138,12 +139,15 @@ static void ib_cq_put_up(struct ib_cq *cq, int reason)
 {
 	struct ib_cq_lane *lane = cq->lane;
 
-	/* ib_cq_stop() from within the lane spins for who is in between. */
+	/*
+	 * ib_cq_stop() called from within the lane spins until a waker has left this
+	 * section.
+	 */
 	preempt_disable();
 	if (!atomic_fetch_or(reason, &cq->state)) {
 		trace_ib_cq_schedule(cq);
 		cq->stats.schedules++;
-		/* Once it is on the list, only the lane may be touched. */
+		/* Once @cq is on the list, only the lane may be touched. */
 		if (llist_add(&cq->woken, &lane->woken) && !atomic_xchg(&lane->active, 1)) {
 			lane->stats.kicks++;
 			lane->ctx->kick(lane);
@@ -152,7 +156,7 @@ static void ib_cq_put_up(struct ib_cq *cq, int reason)
 	preempt_enable();
 }
 
-/* Has @cq polled soon. Any context but NMI; the driver still knows the CQ. */
+/* Makes @cq be polled soon. Any context but NMI; the driver must not have destroyed the CQ. */
 void ib_cq_wake(struct ib_cq *cq)
 {
 	if (likely(!ib_cq_is_direct(cq)))
@@ -161,7 +165,7 @@ void ib_cq_wake(struct ib_cq *cq)
 		wake_up_var(&cq->state);
 }
 
-/* Likewise, and has the runner look at cq->waiters. Not for IB_POLL_DIRECT. */
+/* Likewise, and makes the runner look at cq->waiters. Not for IB_POLL_DIRECT. */
 void ib_cq_wake_waiting(struct ib_cq *cq)
 {
 	ib_cq_put_up(cq, IB_CQ_QUEUED | IB_CQ_WAIT);
@@ -181,7 +185,10 @@ static void ib_cq_take_woken(struct ib_cq_lane *lane)
 
 static noinline void ib_cq_report_undone(struct ib_cq *cq, struct ib_wc *wc)
 {
-	/* A request that nobody waits for may fail, but not succeed unseen. */
+	/*
+	 * An error without a wr_cqe may go unreported, but a success that no done() sees
+	 * must not.
+	 */
 	if (wc->status == IB_WC_SUCCESS || wc->wr_cqe)
 		ibdev_warn_ratelimited(cq->device, "%s: completion without %s, QP %u\n",
 				       (wc->qp ? wc->qp->res.kern_name : cq->res.kern_name) ?: "?",
@@ -197,7 +204,7 @@ static noinline void ib_cq_account_latency(struct ib_cq *cq, const struct ib_wc 
 		cq->stats.latency[min(fls64(now - wc->timestamp), IB_CQ_LATENCIES - 1)]++;
 }
 
-/* With one key for the tracepoint and the contract checker. */
+/* The tracepoint and the contract checker share one key, tested in the caller. */
 static noinline void ib_cq_done_watched(struct ib_cq *cq, struct ib_wc *wc)
 {
 	bool may_sleep = ib_cq_is_direct(cq) ? !ib_in_atomic() : cq->lane->ctx->may_sleep;
@@ -238,7 +245,7 @@ int ib_cq_take(struct ib_cq_lane *lane, struct ib_cq *cq, int wanted)
 
 	n = ib_poll_cq(cq, wanted, wc);
 	trace_ib_cq_poll(cq, wanted, n);
-	/* Whatever a driver says, there are no more. */
+	/* The driver may return too large a number; there are no more than @wanted. */
 	n = min(n, wanted);
 	cq->stats.polls++;
 	if (n <= 0) {
@@ -271,7 +278,7 @@ static noinline bool ib_cq_attend(struct ib_cq *cq)
 	return true;
 }
 
-/* @cq was empty: it waits for the next completion, unless somebody wants more. */
+/* @cq was empty: arm it for the next completion, unless it was woken or has waiters. */
 static void ib_cq_arm(struct ib_cq_lane *lane, struct ib_cq *cq)
 {
 	bool missed;
@@ -301,7 +308,7 @@ static void ib_cq_arm(struct ib_cq_lane *lane, struct ib_cq *cq)
 	}
 }
 
-/* Nobody else wants the lane, nor anything of @cq. */
+/* Whether no other CQ waits for the lane, and no state bit of @cq needs attention. */
 static bool ib_cq_alone(const struct ib_cq_lane *lane, const struct ib_cq *cq)
 {
 	return list_is_singular(&lane->turn) && llist_empty(&lane->woken) &&
@@ -309,8 +316,8 @@ static bool ib_cq_alone(const struct ib_cq_lane *lane, const struct ib_cq *cq)
 }
 
 /*
- * A round of @cq, the first in turn, with at most @left completions. Returns how
- * many there were.
+ * Runs a round of @cq, the first in turn, with at most @left completions. Returns how many
+ * it handled.
  */
 static int ib_cq_round(struct ib_cq_lane *lane, struct ib_cq *cq, int left)
 {
@@ -333,7 +340,7 @@ static int ib_cq_round(struct ib_cq_lane *lane, struct ib_cq *cq, int left)
 			break;
 		if (cq->deficit)
 			continue;
-		/* One share after another, if it would come next anyway. */
+		/* Give it another share at once if it would come next anyway. */
 		if (!ib_cq_alone(lane, cq))
 			break;
 		cq->deficit = share;
@@ -348,7 +355,7 @@ static int ib_cq_round(struct ib_cq_lane *lane, struct ib_cq *cq, int left)
 		ib_cq_arm(lane, cq);
 	} else if (!cq->deficit) {
 		cq->stats.exhausted++;
-		/* Behind those that came meanwhile. */
+		/* Put it behind those that were woken meanwhile. */
 		ib_cq_take_woken(lane);
 		list_move_tail(&cq->turn, &lane->turn);
 	}
@@ -366,8 +373,8 @@ static bool ib_cq_time_spent(u64 *deadline)
 }
 
 /*
- * Called by what runs the lane, after a kick. Returns true if there is more to
- * do; else ib_cq_lane_rest() must follow.
+ * Called by the context that runs the lane, after a kick. Returns true if there
+ * is more to do; else the context must call ib_cq_lane_rest() next.
  */
 bool ib_cq_lane_run(struct ib_cq_lane *lane)
 {
@@ -412,9 +419,9 @@ bool ib_cq_lane_run(struct ib_cq_lane *lane)
 }
 
 /*
- * Called after ib_cq_lane_run() returned false, when the next kick finds the
- * context ready. Returns true if the lane is at rest, and may be run by somebody
- * else already; false if a CQ was woken since: it must be run again.
+ * Called after ib_cq_lane_run() has returned false, when the context is ready for the next
+ * kick. Returns true if the lane is at rest, or was kicked again and may be running
+ * already; false if a CQ was woken since: the caller must run the lane again.
  */
 bool ib_cq_lane_rest(struct ib_cq_lane *lane)
 {
@@ -426,7 +433,7 @@ bool ib_cq_lane_rest(struct ib_cq_lane *lane)
 
 /*
  * The runner itself stops a CQ, from within a done() of another one. Wherever
- * that is in line, nobody but the caller takes it out.
+ * the CQ is in line, only the caller can take it out.
  */
 static void ib_cq_stop_within(struct ib_cq_lane *lane, struct ib_cq *cq)
 {
@@ -439,15 +446,15 @@ static void ib_cq_stop_within(struct ib_cq_lane *lane, struct ib_cq *cq)
 }
 
 /*
- * On return @cq is not polled, and will not be, whatever wakes it. Process
- * context; not from within a done() of the CQ.
+ * On return @cq is not being polled, and will not be again, whatever wakes it.
+ * Process context; not from within a done() of the CQ.
  */
 void ib_cq_stop(struct ib_cq *cq)
 {
 	struct ib_cq_lane *lane = cq->lane;
 
 	if (ib_cq_is_direct(cq)) {
-		/* For good. */
+		/* Claim it for good. */
 		ib_cq_direct_claim(cq);
 		return;
 	}

@@ -3,16 +3,16 @@
  * Moderation of completion queues: how many completions, or microseconds, a device
  * may let go by before it notifies.
  *
- * A consumer sets it, by rdma_set_cq_moderation(); or, on devices with use_cq_dim,
- * it follows the load of each CQ that is polled for its consumer. That is decided
- * by the kernel's library of dynamic interrupt moderation (linux/dim.h), which is
- * told how many completions each notification was good for. It compares the rates
- * of completions, and of completions to notifications, over some 64 notifications,
- * and steps up and down a table of levels, from its work in the kernel's work queue.
+ * A consumer sets it with rdma_set_cq_moderation(); or, on devices with use_cq_dim, it
+ * follows the load of each CQ that the core polls for its consumer. The kernel's library of
+ * dynamic interrupt moderation (linux/dim.h) decides: the core tells it how many
+ * completions followed each notification. It compares the rates of completions, and of
+ * completions to notifications, over some 64 notifications, and steps up and down a table
+ * of levels, from its work in the kernel's work queue.
  *
- * Lock protocol: ib_cq_dim.lock (a mutex) is held around the driver's modify_cq, so
- * that a level does not replace what the consumer sets at that moment. What the
- * consumer has set stays: the CQ follows its load no more.
+ * Lock protocol: ib_cq_dim.lock (a mutex) is held around the driver's modify_cq, so that a
+ * level does not replace what the consumer sets at that moment. What the consumer has set
+ * stays: the CQ does not follow its load any more.
  */
 #include <linux/export.h>
 #include <linux/mutex.h>
@@ -21,7 +21,7 @@
 #include "../core/contract.h"
 #include "cq.h"
 
-/* A driver that does not tell its limit judges for itself. */
+/* A limit of 0 means that the driver checks the value itself. */
 static u16 ib_cq_limit(u16 value, u16 limit)
 {
 	return limit ? min(value, limit) : value;
@@ -41,11 +41,11 @@ struct ib_cq_level {
 };
 
 /*
- * The first is for light loads: no completion waits. Then each notification is
- * good for twice as many completions as at the level before; that many come soon
- * under the load that leads there. The period is for when they do not, for
- * instance at the end of a burst: it grows more slowly, and never exceeds what a
- * small request over a fabric takes a few times over.
+ * The first level is for light loads: no completion waits. At each further level a
+ * notification covers twice as many completions as at the level before; under the load that
+ * leads there, that many come soon. The period limits the wait if they do not, for instance
+ * at the end of a burst: it grows more slowly, and never exceeds a few times what a small
+ * request over a fabric takes.
  */
 static const struct ib_cq_level ib_cq_levels[RDMA_DIM_PARAMS_NUM_PROFILES] = {
 	{ 0, 0 },
@@ -61,11 +61,11 @@ static const struct ib_cq_level ib_cq_levels[RDMA_DIM_PARAMS_NUM_PROFILES] = {
 
 /**
  * struct ib_cq_dim - a CQ that is moderated by its load
- * @dim: the library's; ib_cq.dim points here
+ * @dim: the library's state; ib_cq.dim points here
  * @cq: the CQ
- * @lock: one change at a time
+ * @lock: serialises changes
  * @fixed: the consumer has set the moderation
- * @seen: completions that the library was told of
+ * @seen: completions that the library has been told of
  */
 struct ib_cq_dim {
 	struct dim dim;
@@ -88,20 +88,20 @@ static void ib_cq_dim_work(struct work_struct *work)
 	const struct ib_cq_caps *caps = &dev->attrs.cq_caps;
 
 	mutex_lock(&cdim->lock);
-	/* If the driver refuses, the CQ stays as it is; there is nobody to tell. */
+	/* If the driver refuses, the CQ stays as it is; there is no caller to tell. */
 	if (!cdim->fixed)
 		IB_METHOD(dev, &cdim->cq->res, "modify_cq",
 			  dev->ops.modify_cq(cdim->cq,
 				ib_cq_limit(level->count, caps->max_cq_moderation_count),
 				ib_cq_limit(level->period, caps->max_cq_moderation_period)));
 	mutex_unlock(&cdim->lock);
-	/* The library measures again; it does nothing before. */
+	/* Let the library measure again; until now it did nothing. */
 	WRITE_ONCE(cdim->dim.state, DIM_START_MEASURE);
 }
 
 /*
- * Lets the moderation of a CQ follow its load, if the device wants that, and
- * memory allows. Process context, before the CQ is polled.
+ * Makes the moderation of a CQ follow its load, if the device wants that, and
+ * there is memory. Process context, before the CQ is polled.
  */
 void ib_cq_dim_init(struct ib_cq *cq)
 {
@@ -116,13 +116,13 @@ void ib_cq_dim_init(struct ib_cq *cq)
 	mutex_init(&cdim->lock);
 	INIT_WORK(&cdim->dim.work, ib_cq_dim_work);
 	cdim->dim.state = DIM_START_MEASURE;
-	/* From no moderation there is one way. */
+	/* From no moderation, the only way is up. */
 	cdim->dim.tune_state = DIM_GOING_RIGHT;
 	cdim->dim.profile_ix = RDMA_DIM_START_PROFILE;
 	cq->dim = &cdim->dim;
 }
 
-/* The CQ is not polled any more, and the driver still knows it. Process context. */
+/* The CQ is not polled any more, but not destroyed yet. Process context. */
 void ib_cq_dim_exit(struct ib_cq *cq)
 {
 	struct dim *dim = cq->dim;
@@ -184,8 +184,8 @@ static int ib_cq_set_fixed(struct ib_cq *cq, u16 count, u16 period, unsigned lon
  * A CQ whose moderation followed its load keeps what is set here.
  *
  * Context: Process.
- * Return: 0; -EOPNOTSUPP if the driver cannot, or the CQ is of the pool; -EINVAL
- * beyond the device's limits; or an error of the driver.
+ * Return: 0; -EOPNOTSUPP if the driver has no such method, or the CQ is of the pool;
+ * -EINVAL beyond the device's limits; or an error of the driver.
  */
 int rdma_set_cq_moderation(struct ib_cq *cq, u16 cq_count, u16 cq_period)
 {

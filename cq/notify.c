@@ -2,34 +2,32 @@
 /*
  * Deferral of callbacks.
  *
- * Consumers are promised that no handler runs inside one of their verbs calls,
- * and that the completion handler of a CQ never runs twice at a time. A driver
- * reports from wherever it is, often from inside ib_post_send(). What it reports
- * becomes a bit in the object's state word, and an irq_work, which runs when
- * interrupts allow, calls the handlers.
+ * Consumers are promised that no handler runs inside one of their verbs calls, and that the
+ * completion handler of a CQ never runs twice at a time. A driver reports from any context,
+ * often from inside ib_post_send(). Each report becomes a bit in the object's state word,
+ * and an irq_work, which runs once interrupts are enabled, calls the handlers.
  *
  * The state word holds the bits that are due, and
  *
  *   IB_NOTIFY_RUNNING	the irq_work is calling handlers
  *   IB_NOTIFY_DEAD	the object is being destroyed: nothing is called any more
  *
- * Who changes the word from 0 queues the irq_work. The irq_work takes all bits
- * that are due and leaves RUNNING in their place; bits that come meanwhile stay,
- * and it queues itself again at the end, so that a busy device does not keep it
- * in hard interrupt. Hence it is queued or running at most once at a time, which
- * is what serialises the handlers: the irq_work of one object could otherwise
- * run on two CPUs at once.
+ * The reporter that changes the word from 0 queues the irq_work. The irq_work takes all
+ * bits that are due and leaves RUNNING in their place; if bits are set meanwhile, it queues
+ * itself again at the end, so that a busy device does not keep it in hard interrupt. Hence
+ * it is queued or running at most once at a time, which serialises the handlers: the
+ * irq_work of one object could otherwise run on two CPUs at once.
  *
- * ib_notify_quiesce() marks the object dead and waits for the irq_work. Drivers
- * may be reporting up to the moment at which they return from destroying it: who
- * was about to queue the irq_work then has done so, and ib_notify_fence() waits
- * for that too.
+ * ib_notify_quiesce() marks the object dead and waits for the irq_work. A driver may go on
+ * reporting until its destroy method returns. By then any thread that was about to queue
+ * the irq_work has done so, and ib_notify_fence() waits for that run too.
  *
- * irq_work_sync() alone does neither. A CPU that has called our function marks the
- * irq_work as idle after that, by the flags that it began with; if another CPU has
- * claimed it since, and is calling our function in turn, the flags are the same. So
- * RUNNING tells whether handlers are being called; and for the CPU that only has to
- * write its mark, objects are freed after a grace period: interrupts are readers.
+ * irq_work_sync() alone is enough for neither. A CPU that has called our function marks the
+ * irq_work as idle afterwards, if the flags are still those that it began with; if another
+ * CPU has claimed the irq_work since, and is calling our function in turn, the flags are
+ * the same. So RUNNING tells whether handlers are being called. And objects are freed only
+ * after a grace period, for the CPU that has yet to write the idle mark: interrupts are RCU
+ * readers.
  */
 #include <linux/export.h>
 #include <linux/irq_work.h>
@@ -43,7 +41,7 @@
 #define IB_NOTIFY_EVENT(event)	BIT(3 + (event))
 #define IB_NOTIFY_EVENTS(due)	((due) >> 3)
 
-/* What is reported of each kind of object. */
+/* The events that may be reported for each kind of object. */
 #define CQ_EVENTS	BIT(IB_EVENT_CQ_ERR)
 #define QP_EVENTS	(BIT(IB_EVENT_QP_FATAL) | BIT(IB_EVENT_QP_REQ_ERR) |	\
 			 BIT(IB_EVENT_QP_ACCESS_ERR) | BIT(IB_EVENT_COMM_EST) |	\
@@ -70,13 +68,13 @@ static bool ib_notify_is_event(const struct ib_device *device, enum ib_event_typ
 	return false;
 }
 
-/* Returns what is due, or 0 if nothing may be called. */
+/* Returns the bits that are due, or 0 if no handler may be called. */
 static int ib_notify_begin(struct ib_notify *notify)
 {
 	int due = atomic_read(&notify->state);
 
 	do {
-		/* Nothing due: the irq_work was queued twice, by others than reporters too. */
+		/* Perhaps nothing is due: not only reporters queue the irq_work. */
 		if (!due || (due & (IB_NOTIFY_DEAD | IB_NOTIFY_RUNNING)))
 			return 0;
 	} while (!atomic_try_cmpxchg(&notify->state, &due, IB_NOTIFY_RUNNING));
@@ -209,10 +207,10 @@ void ib_notify_quiesce(struct ib_notify *notify)
 
 /**
  * ib_notify_settle() - wait until an event of an object has been delivered
- * @notify: of the object, which lives
+ * @notify: of the object, which is not being destroyed
  * @event: one that its driver does not report any more
  *
- * On return the handlers have been called with what was reported of it.
+ * On return the handlers have been called for every such event reported before.
  *
  * Context: Process, may sleep.
  */
@@ -223,7 +221,10 @@ void ib_notify_settle(struct ib_notify *notify, enum ib_event_type event)
 
 	/* acquire: all that the handlers did is done */
 	while ((state = atomic_read_acquire(&notify->state)) & due) {
-		/* Who reported something else may not have come to it, and be preempted. */
+		/*
+		 * A reporter may have set a bit, and been preempted before it queued the
+		 * irq_work.
+		 */
 		if (!(state & IB_NOTIFY_RUNNING))
 			irq_work_queue(&notify->work);
 		irq_work_sync(&notify->work);
@@ -232,15 +233,15 @@ void ib_notify_settle(struct ib_notify *notify, enum ib_event_type event)
 }
 
 /*
- * After the driver has destroyed the object: a grace period later its memory is not
- * used any more.
+ * Call this after the driver has destroyed the object. A grace period later its memory is
+ * not used any more.
  */
 void ib_notify_fence(struct ib_notify *notify)
 {
 	irq_work_sync(&notify->work);
 }
 
-/* Takes ib_notify_quiesce() back, when the driver refused to destroy the object. */
+/* Undoes ib_notify_quiesce() after the driver has refused to destroy the object. */
 void ib_notify_revive(struct ib_notify *notify)
 {
 	if (atomic_fetch_andnot(IB_NOTIFY_DEAD, &notify->state) & ~IB_NOTIFY_DEAD)
@@ -251,16 +252,16 @@ void ib_notify_revive(struct ib_notify *notify)
  * ib_cq_notify() - report that an armed CQ has a completion
  * @cq: the CQ
  *
- * Drivers call this once for each time the CQ was armed by their req_notify_cq
- * method, after the completion that fulfils the condition can be polled. The
+ * Drivers call this once for each time that their req_notify_cq method armed
+ * the CQ, when the completion that fulfils the condition can be polled. The
  * consumer's handler runs later, never within this call, and never twice at a
- * time. A CQ made by ib_alloc_cq() is put up for polling directly.
+ * time. A CQ made by ib_alloc_cq() is scheduled for polling directly.
  *
- * A driver does not call it any more once its destroy_cq method has returned.
+ * A driver must not call this once its destroy_cq method has returned.
  *
- * Context: Any, NMI included where the architecture's irq_work is for it. What is put
- * up for polling outside of NMI may wake a thread or queue a work item: not under a
- * lock of the scheduler or of a workqueue.
+ * Context: Any, NMI included if irq_work is NMI-safe on the architecture. Not under a lock
+ * of the scheduler or of a workqueue: outside NMI, scheduling a CQ for polling may wake a
+ * thread or queue a work item.
  */
 void ib_cq_notify(struct ib_cq *cq)
 {
@@ -276,12 +277,11 @@ EXPORT_SYMBOL_GPL(ib_cq_notify);
  * @cq: the CQ
  * @event: %IB_EVENT_CQ_ERR; others are dropped with a warning
  *
- * The consumer's event handler runs later. An event reported again before that
- * is delivered once. Who drains a QP of the CQ gives up then, so the driver writes
- * no completion into the CQ any more, but for those that it was writing in a
- * section without preemption.
+ * The consumer's event handler runs later. An event reported again before that is delivered
+ * once. Drains of QPs on the CQ give up, so after this call the driver must add no
+ * completion to the CQ, except ones that it was already writing with preemption disabled.
  *
- * A driver does not call it any more once its destroy_cq method has returned.
+ * A driver must not call this once its destroy_cq method has returned.
  *
  * Context: Any, NMI included.
  */
@@ -303,9 +303,9 @@ EXPORT_SYMBOL_GPL(ib_cq_notify_event);
  * is delivered once; different events are delivered in the order of their
  * numbers.
  *
- * A driver does not call it any more once its destroy_qp method has returned, nor for
- * %IB_EVENT_QP_LAST_WQE_REACHED once its modify_qp method has put the QP into RESET: what
- * that tells of the life before would end the wait of ib_drain_qp() in the next one.
+ * A driver must not call this once its destroy_qp method has returned, nor for
+ * %IB_EVENT_QP_LAST_WQE_REACHED once its modify_qp method has put the QP into RESET: an
+ * event of the QP's previous life would end the wait of ib_drain_qp() in the next one.
  *
  * Context: Any, NMI included.
  */
@@ -326,7 +326,7 @@ EXPORT_SYMBOL_GPL(ib_qp_notify_event);
  * is delivered once; different events are delivered in the order of their
  * numbers.
  *
- * A driver does not call it any more once its destroy_srq method has returned.
+ * A driver must not call this once its destroy_srq method has returned.
  *
  * Context: Any, NMI included.
  */

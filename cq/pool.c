@@ -2,15 +2,15 @@
 /*
  * The pool: completion queues that consumers share.
  *
- * A consumer asks for entries on a completion vector in a polling context, and
- * gets a CQ that has so many left; if none has, a new one. A CQ whose entries are
- * all given back is idle. It is destroyed when it has been idle for a while, by
- * delayed work, or when the device is unregistered.
+ * A consumer asks for entries on a completion vector in a polling context, and gets a CQ
+ * that has enough entries left; if none has, a new one. A CQ is idle when all its entries
+ * have been given back. It is destroyed when it has been idle for a while, by delayed work,
+ * or when the device is unregistered.
  *
- * Lock protocol: pool->lock (a mutex) guards a device's pool, with the lists,
- * users and loads in it, and ib_cq.cqe_used. It is not held while a CQ is made or
- * destroyed: a CQ that is being made is not in the pool yet, one that is being
- * destroyed not any more, so a get() finds neither.
+ * Lock protocol: pool->lock (a mutex) guards a device's pool, with the lists, users and
+ * loads in it, and ib_cq.cqe_used. It is not held while a CQ is created or destroyed: a CQ
+ * that is being created is not in the pool yet, and one that is being destroyed has left
+ * it, so ib_cq_pool_get() finds neither.
  */
 #include <linux/cpumask.h>
 #include <linux/export.h>
@@ -30,7 +30,7 @@
 /* Entries of a CQ made for the pool: a few consumers' worth. */
 #define IB_CQ_POOL_CQE		4096
 
-/* How often to see whether an idle CQ has lost its last QP. */
+/* How often to check whether an idle CQ has lost its last QP. */
 #define IB_CQ_POOL_LOOK		HZ
 
 #define IB_CQ_POOL_CONTEXTS	(IB_POLL_LAST_POOL_TYPE + 1)
@@ -46,10 +46,10 @@ MODULE_PARM_DESC(cq_pool_idle_ms,
  * @lock: guards the pool
  * @cqs: the CQs by polling context, linked by ib_cq.pool_entry
  * @trim: destroys those that stay idle
- * @trim_at: when it runs next, in jiffies
+ * @trim_at: when @trim runs next, in jiffies
  * @turn: vector that is preferred among equals
  * @nr: number of vectors
- * @load: by vector, entries in use
+ * @load: entries in use, by vector
  */
 struct ib_cq_pool {
 	struct ib_device *device;
@@ -63,8 +63,8 @@ struct ib_cq_pool {
 };
 
 /**
- * struct ib_cq_share - what the pool knows of a CQ, and keeps as its cq_context
- * @users: who has entries
+ * struct ib_cq_share - what the pool keeps for each CQ, as its cq_context
+ * @users: the users that have entries
  * @idle_since: when the last user left, in jiffies
  */
 struct ib_cq_share {
@@ -73,11 +73,12 @@ struct ib_cq_share {
 };
 
 /**
- * struct ib_cq_user - entries that somebody has
+ * struct ib_cq_user - entries that a consumer has
  * @node: in ib_cq_share.users
  * @nr_cqe: how many
- * @name: of the module; copied, for the user may forget to give them back
- * @site: where it asked for them
+ * @name: name of the module; a copy, because the module may be unloaded without giving the
+ *	entries back
+ * @site: call site that asked for them
  */
 struct ib_cq_user {
 	struct list_head node;
@@ -102,8 +103,9 @@ static bool ib_cq_pool_covers(const struct ib_cq_pool *pool, unsigned int vector
 }
 
 /*
- * The vector with the least load of those that interrupt @cpus; of equals the
- * one that interrupts @cpu, else whose turn it is. Returns -1 if there is none.
+ * Returns the vector with the least load of those that interrupt @cpus; among
+ * equals the one that interrupts @cpu, else the next in turn; -1 if there is
+ * none.
  */
 static int ib_cq_pool_least(const struct ib_cq_pool *pool, const struct cpumask *cpus, int cpu)
 {
@@ -137,7 +139,7 @@ static unsigned int ib_cq_pool_vector(struct ib_cq_pool *pool, int hint)
 	vector = ib_cq_pool_least(pool, cpumask_of_node(cpu_to_node(cpu)), cpu);
 	if (vector < 0)
 		vector = ib_cq_pool_least(pool, cpu_possible_mask, cpu);
-	/* A driver may say of all its vectors that they interrupt no CPU. */
+	/* The driver may report that none of its vectors interrupts any CPU. */
 	if (vector < 0)
 		vector = pool->turn;
 	pool->turn = (vector + 1) % pool->nr;
@@ -209,16 +211,16 @@ static struct ib_cq *ib_cq_pool_grow(struct ib_cq_pool *pool, unsigned int vecto
 /**
  * __ib_cq_pool_get() - get entries of a shared CQ; see ib_cq_pool_get()
  * @dev: the device
- * @nr_cqe: entries, 1 to attrs.max_cqe; what all the caller's QPs on the CQ
- *	can have outstanding
- * @comp_vector_hint: completion vector, modulo the number of vectors; negative for
- *	one of the caller's NUMA node with the least load
+ * @nr_cqe: entries, 1 to attrs.max_cqe; enough for all requests that the
+ *	caller's QPs on the CQ can have outstanding
+ * @comp_vector_hint: completion vector, modulo the number of vectors; negative for the
+ *	least loaded one of the caller's NUMA node
  * @poll_ctx: where done() is called, at most %IB_POLL_LAST_POOL_TYPE
  * @caller: KBUILD_MODNAME of the consumer
  *
- * The caller uses the CQ for its QPs as one of ib_alloc_cq(), does not free it,
- * and leaves its cq_context and settings alone: others use it too. After its QPs
- * are destroyed it gives the entries back with ib_cq_pool_put().
+ * The caller uses the CQ for its QPs like one of ib_alloc_cq(), but must not free it, nor
+ * change its cq_context or settings: others use it too. After its QPs are destroyed it
+ * gives the entries back with ib_cq_pool_put().
  *
  * Context: Process context.
  * Return: the CQ, or an ERR_PTR: -EINVAL for arguments out of range, -ENODEV if
@@ -263,7 +265,7 @@ struct ib_cq *__ib_cq_pool_get(struct ib_device *dev, unsigned int nr_cqe, int c
 }
 EXPORT_SYMBOL(__ib_cq_pool_get);
 
-/* Sees to it that the idle are looked after in @delay jiffies, or before. */
+/* Makes @trim run in @delay jiffies, or earlier. */
 static void ib_cq_pool_trim_in(struct ib_cq_pool *pool, unsigned long delay)
 {
 	lockdep_assert_held(&pool->lock);
@@ -274,7 +276,7 @@ static void ib_cq_pool_trim_in(struct ib_cq_pool *pool, unsigned long delay)
 	mod_delayed_work(system_unbound_wq, &pool->trim, delay);
 }
 
-/* Takes out what get() put in, of @caller if possible. Returns NULL if there is nothing. */
+/* Takes out a user with @nr_cqe entries, one of @caller if possible. Returns NULL if none. */
 static struct ib_cq_user *ib_cq_pool_unuse(struct ib_cq_pool *pool, struct ib_cq *cq,
 					   unsigned int nr_cqe, const char *caller)
 {
@@ -309,8 +311,8 @@ static struct ib_cq_user *ib_cq_pool_unuse(struct ib_cq_pool *pool, struct ib_cq
  * @nr_cqe: as given to ib_cq_pool_get()
  * @caller: KBUILD_MODNAME of the consumer
  *
- * The caller does not use the CQ any more. What was not got is not taken back,
- * with a warning.
+ * The caller must not use the CQ any more. If there was no ib_cq_pool_get() for
+ * these entries, nothing happens but a warning.
  *
  * Context: Process context.
  */
@@ -335,12 +337,12 @@ void __ib_cq_pool_put(struct ib_cq *cq, unsigned int nr_cqe, const char *caller)
 }
 EXPORT_SYMBOL(__ib_cq_pool_put);
 
-/* It is not in the pool any more, and no QP uses it. */
+/* The CQ is not in the pool any more, and no QP should use it. */
 static void ib_cq_pool_destroy(struct ib_cq *cq)
 {
 	struct ib_cq_share *share = ib_cq_share(cq);
 
-	/* Who left a QP on it is known by the QP. */
+	/* No call site to blame: a QP that was left on the CQ tells its own. */
 	if (ib_cq_destroy(cq, 0))
 		kfree(share);
 }
@@ -355,7 +357,7 @@ static void ib_cq_pool_destroy_all(struct list_head *cqs)
 	}
 }
 
-/* True for a CQ that is to go. Else tells when to look at it again. */
+/* Returns true if the CQ is to be destroyed. Else schedules the next look at it, if needed. */
 static bool ib_cq_pool_expired(struct ib_cq_pool *pool, struct ib_cq *cq, unsigned long idle)
 {
 	struct ib_cq_share *share = ib_cq_share(cq);
@@ -367,7 +369,7 @@ static bool ib_cq_pool_expired(struct ib_cq_pool *pool, struct ib_cq *cq, unsign
 		ib_cq_pool_trim_in(pool, share->idle_since + idle - jiffies);
 		return false;
 	}
-	/* Somebody gave the entries back before the QPs were destroyed. */
+	/* A consumer gave the entries back before it destroyed its QPs. */
 	if (atomic_read(&cq->usecnt)) {
 		ib_cq_pool_trim_in(pool, max_t(unsigned long, idle, IB_CQ_POOL_LOOK));
 		return false;
@@ -414,7 +416,7 @@ int ib_cq_pool_init(struct ib_device *dev)
 	return 0;
 }
 
-/* Says who did not give entries back, and forgets them. */
+/* Logs which modules did not give entries back, and forgets the entries. */
 static void ib_cq_pool_blame(struct ib_cq *cq)
 {
 	struct ib_cq_user *user, *next;
@@ -428,8 +430,8 @@ static void ib_cq_pool_blame(struct ib_cq *cq)
 }
 
 /*
- * The device goes and the clients are removed. A CQ that still has a QP cannot be
- * destroyed; it is left, like the QP.
+ * The device is being unregistered, and its clients have been removed. A CQ that still has
+ * a QP cannot be destroyed; it is left behind, like the QP.
  */
 void ib_cq_pool_cleanup(struct ib_device *dev)
 {
@@ -450,7 +452,7 @@ void ib_cq_pool_cleanup(struct ib_device *dev)
 	kfree(pool);
 }
 
-/* Visits who has entries, by the place where they were asked for, which @visit may change. */
+/* Visits the call site of each user that has entries; @visit may change it. */
 void ib_cq_pool_for_each(struct ib_device *dev, void (*visit)(void *context, unsigned long *site),
 			 void *context)
 {

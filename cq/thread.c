@@ -3,11 +3,10 @@
  * IB_POLL_THREAD: a kernel thread for each completion vector in use, named
  * kvcq-<device>/<vector>, on the CPU of the vector (ib_cq_vector_cpu()).
  *
- * When its lane has nothing to do, the thread spins for a moment before it
- * sleeps: twice the mean time that the lane rested lately, but if that is more
- * than cq_spin_us, or somebody else wants the CPU, it sleeps at once. The CQs are
- * armed meanwhile, so a completion costs its producer the same; it finds the
- * thread awake.
+ * When its lane has nothing to do, the thread spins for a moment before it sleeps: for
+ * twice the mean time that the lane rested lately. If that is more than cq_spin_us, or
+ * another task wants the CPU, it sleeps at once. The CQs are armed while it spins, so a
+ * completion costs its producer the same, but finds the thread awake.
  *
  * When its CPU goes offline the thread is moved to another one, and back when the
  * CPU returns. vectors->lock guards where threads are; it is taken in the
@@ -24,7 +23,7 @@
 #include "../core/core_priv.h"
 #include "cq.h"
 
-/* The newest rest counts one part of so many in the mean. */
+/* The weight of the newest rest in the mean is one part in this many. */
 #define IB_CQ_GAP_PARTS	8
 
 static unsigned int cq_spin_us = 20;
@@ -34,7 +33,7 @@ MODULE_PARM_DESC(cq_spin_us,
 
 static int ib_cq_hotplug_state;
 
-/* Whether the lane was kicked; what was woken before that can be seen then. */
+/* Whether the lane was kicked. acquire: CQs that were woken before the kick are seen. */
 static bool ib_cq_thread_due(const struct ib_cq_lane *lane)
 {
 	return atomic_read_acquire(&lane->active) || kthread_should_stop();
@@ -81,7 +80,7 @@ static void ib_cq_thread_wait(struct ib_cq_lane *lane)
 
 	if (!ib_cq_thread_spin(lane, since))
 		ib_cq_thread_sleep(lane);
-	/* A long rest is not forgotten at once, nor remembered for long. */
+	/* Limited, so that a long rest counts, but is not remembered for long. */
 	gap = min(local_clock() - since, 4 * limit);
 	lane->thread.gap += (s64)(gap - lane->thread.gap) / IB_CQ_GAP_PARTS;
 }
@@ -98,7 +97,7 @@ static int ib_cq_thread(void *data)
 		while (ib_cq_lane_run(lane))
 			cond_resched();
 		cond_resched();
-		/* Unless it rests, it is due, and runs again. */
+		/* Unless the lane is at rest now, it is due, and the loop runs it again. */
 		ib_cq_lane_rest(lane);
 	}
 	return 0;

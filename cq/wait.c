@@ -2,22 +2,22 @@
 /*
  * Waiting for a CQ that the core polls.
  *
- * A waiter puts itself on cq->waiters, sets IB_CQ_WAIT and wakes the CQ. Its
- * runner takes the waiters when it begins a round: whatever was polled before has
- * been handed out then, which is all that some wait for. The others want the CQ
- * to be empty once after that, or a whole CQ full of completions handled; until
- * then they are on cq->flushing, and the CQ stays in line.
+ * A waiter puts itself on cq->waiters, sets IB_CQ_WAIT and wakes the CQ. The CQ's runner
+ * takes the waiters when it begins a round: by then all that was polled before has been
+ * handed out, and some waiters need no more. The others wait until the CQ has been empty
+ * once after that, or as many completions as it can hold have been handled; until then they
+ * are on cq->flushing, and the CQ stays in line.
  *
- * Who drains waits for the done() of one completion, which wakes it, as does a failure
- * of the CQ. With IB_POLL_DIRECT it also polls, see direct.c.
+ * A drain waits for the done() of one completion, which wakes it, as does a failure of the
+ * CQ. With IB_POLL_DIRECT it also polls, see direct.c.
  *
  * ib_destroy_qp() promises that no done() of the QP runs any more when it returns.
- * Completions of the QP that the runner has polled and not handed out are in
- * lane->wc. Called from within a done() of the same lane, it strikes them out;
- * else it waits for the round to end. That must not become a circle of runners
- * that wait for each other in their done(): a runner that waits so has its lane
- * parked, and in a parked lane other runners may strike out. Only then can a done()
- * of the QP that began before still be under way. ib_cq_lanes_lock guards that.
+ * Completions of the QP that the runner has polled but not handed out yet are in lane->wc.
+ * If ib_destroy_qp() is called from within a done() of the same lane, it strikes them out;
+ * else it waits for the round to end. To avoid a circle of runners that wait for each other
+ * in their done(), a runner that waits like this parks its lane, and other runners may
+ * strike out completions in a parked lane. Only then can a done() of the QP that began
+ * before still be running on return. ib_cq_lanes_lock guards all this.
  */
 #include <linux/completion.h>
 #include <linux/export.h>
@@ -29,10 +29,10 @@
 #include "cq.h"
 
 /**
- * struct ib_cq_waiter - somebody who waits for a CQ
+ * struct ib_cq_waiter - a thread that waits for a CQ
  * @node: link in cq->waiters
  * @list: link in cq->flushing
- * @left: completions to handle at most until @done; 0 to wait for the round
+ * @left: the most completions to handle before @done; 0 to wait for the round only
  * @done: completed when it is over
  */
 struct ib_cq_waiter {
@@ -59,13 +59,13 @@ void ib_cq_lane_unlist(struct ib_cq_lane *lane)
 	mutex_unlock(&ib_cq_lanes_lock);
 }
 
-/* How many completions may be in @cq: after a change of its size, more than it has. */
+/* The most completions that may be in @cq now: after a resize, perhaps more than its size. */
 int ib_cq_full(struct ib_cq *cq)
 {
 	return max(cq->cqe, ib_cq_peek(cq, INT_MAX));
 }
 
-/* By the runner, between rounds. */
+/* Called by the runner, between rounds. */
 void ib_cq_take_waiters(struct ib_cq *cq)
 {
 	struct ib_cq_waiter *waiter, *next;
@@ -78,7 +78,7 @@ void ib_cq_take_waiters(struct ib_cq *cq)
 	}
 }
 
-/* By the runner, after a round. */
+/* Called by the runner, after a round. */
 void ib_cq_flush_progress(struct ib_cq *cq, int completions, bool emptied)
 {
 	struct ib_cq_waiter *waiter, *next;
@@ -95,7 +95,7 @@ void ib_cq_flush_progress(struct ib_cq *cq, int completions, bool emptied)
 	}
 }
 
-/* By the runner: @cq is being freed. */
+/* Called by the runner: @cq is being freed. */
 void ib_cq_release_waiters(struct ib_cq *cq)
 {
 	ib_cq_take_waiters(cq);
@@ -114,11 +114,11 @@ static void ib_cq_waiter_add(struct ib_cq *cq, struct ib_cq_waiter *waiter, int 
  * ib_cq_flush() - wait until the completions that a CQ has now are handled
  * @cq: a CQ of ib_alloc_cq() or ib_cq_pool_get()
  *
- * Completions that come meanwhile may be handled too. With %IB_POLL_DIRECT the
- * caller polls.
+ * Completions that are added meanwhile may be handled too. With %IB_POLL_DIRECT
+ * the caller polls.
  *
- * Context: Process. From a done() of another vector it waits for what polls the CQ:
- * two that wait for each other's vector wait for ever.
+ * Context: Process. In a done() of another vector it waits for the context that polls the
+ * CQ: if two done() wait for each other's vector, they wait for ever.
  * Return: 0; -EINVAL for a CQ that the core does not poll; -EDEADLK from within a
  * done() of the CQ, or of one that is polled by the same context and vector.
  */
@@ -141,24 +141,24 @@ int ib_cq_flush(struct ib_cq *cq)
 }
 EXPORT_SYMBOL_GPL(ib_cq_flush);
 
-/* The device writes no more completions, or lost some: see ib_cq_notify_event(). */
+/* Whether the device writes no more completions, or lost some: see ib_cq_notify_event(). */
 bool ib_cq_failed(const struct ib_cq *cq)
 {
 	return atomic_read(&cq->stats.errors);
 }
 
 /*
- * By the done() that completes what somebody waits for in ib_cq_wait_done(), after
- * that; and when @cq has failed.
+ * Called by the done() that completes what a thread waits for in ib_cq_wait_done(), after
+ * the complete(); and when @cq has failed.
  */
 void ib_cq_wake_waiters_done(struct ib_cq *cq)
 {
-	/* The waiter looks again with the lock of its wait queue held. */
+	/* The waiter checks its condition again with the lock of its wait queue held. */
 	smp_mb();
 	wake_up_var(&cq->state);
 }
 
-/* Has ib_cq_wait_done() something to do? If not, it will be woken. */
+/* Whether ib_cq_wait_done() has something to do. If not, it will be woken. */
 static bool ib_cq_wait_is_over(struct ib_cq *cq, struct completion *done)
 {
 	return (ib_cq_is_direct(cq) && ib_cq_direct_news(cq)) || completion_done(done) ||
@@ -171,7 +171,7 @@ static bool ib_cq_wait_is_over(struct ib_cq *cq, struct completion *done)
  */
 int ib_cq_wait_done(struct ib_cq *cq, struct completion *done)
 {
-	/* To be polled at once. */
+	/* Poll it at once. */
 	if (ib_cq_is_direct(cq))
 		atomic_or(IB_CQ_NOTIFIED, &cq->state);
 	for (;;) {
@@ -182,7 +182,10 @@ int ib_cq_wait_done(struct ib_cq *cq, struct completion *done)
 			break;
 		ib_cq_direct_empty_and_arm(cq);
 	}
-	/* Who was writing a completion when it failed has written it then. */
+	/*
+	 * After this, completions that were being written when the CQ failed have been
+	 * written.
+	 */
 	synchronize_rcu();
 	ib_cq_flush(cq);
 	return completion_done(done) ? 0 : -EIO;
@@ -208,7 +211,7 @@ static void ib_cq_strike_out(struct ib_cq_lane *lane, struct ib_cq *cq, struct i
 	}
 }
 
-/* Parks the lanes that the caller runs, or takes it back. Returns their number. */
+/* Parks the lanes that the caller runs, or unparks them. Returns their number. */
 static int ib_cq_park(bool parked)
 {
 	struct ib_cq_lane *lane;
@@ -243,7 +246,7 @@ static void ib_cq_forget_qp_in(struct ib_cq *cq, struct ib_qp *qp)
 		ib_cq_strike_out(lane, cq, qp);
 		return;
 	}
-	/* The driver has no completion of the QP for a round that begins now. */
+	/* A round that begins now gets no completion of the QP from the driver. */
 	smp_mb();
 	/* acquire: what the last done() did is seen */
 	if (!(atomic_read_acquire(&cq->state) & (IB_CQ_QUEUED | IB_CQ_BUSY)))
@@ -268,8 +271,8 @@ static void ib_cq_forget_qp_in(struct ib_cq *cq, struct ib_qp *qp)
 }
 
 /*
- * The driver has destroyed @qp, but its memory is still there: sees to it that no
- * done() is called for it any more. Process context.
+ * The driver has destroyed @qp, but its memory still exists. Ensures that no done() is
+ * called for it any more. Process context.
  */
 void ib_cq_forget_qp(struct ib_qp *qp)
 {
