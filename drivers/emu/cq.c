@@ -456,25 +456,18 @@ int emu_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 int emu_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		  struct uverbs_attr_bundle *attrs)
 {
-	struct emu_device *edev = to_edev(ibcq->device);
 	struct emu_cq *cq = to_ecq(ibcq);
-	int err;
 
 	if (attr->flags)
 		return -EOPNOTSUPP;
 	if (!attr->cqe || attr->cqe > EMU_MAX_CQE)
 		return -EINVAL;
-	if (emu_fault_alloc(edev))
+	if (emu_fault_alloc(to_edev(ibcq->device)))
 		return -ENOMEM;
 
 	cq->rings = emu_cq_ring_alloc(roundup_pow_of_two(attr->cqe));
 	if (!cq->rings)
 		return -ENOMEM;
-	err = xa_alloc(&edev->cqs, &cq->index, cq, xa_limit_32b, GFP_KERNEL);
-	if (err) {
-		emu_cq_ring_free(cq->rings);
-		return err;
-	}
 	cq->in = cq->rings;
 	cq->out = cq->rings;
 	mutex_init(&cq->resize_lock);
@@ -490,7 +483,6 @@ int emu_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct emu_cq *cq = to_ecq(ibcq);
 
-	xa_erase(&to_edev(ibcq->device)->cqs, cq->index);
 	emu_cq_moderation_exit(cq);
 	if (atomic_read(&cq->lost))
 		ibdev_warn_ratelimited(ibcq->device,

@@ -134,6 +134,29 @@ static int emu_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	return 0;
 }
 
+/* As emu_create_cq(); the device knows its queues. */
+static int emu_device_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+				struct uverbs_attr_bundle *attrs)
+{
+	struct emu_device *edev = to_edev(ibcq->device);
+	struct emu_cq *cq = to_ecq(ibcq);
+	int err;
+
+	err = emu_create_cq(ibcq, attr, attrs);
+	if (err)
+		return err;
+	err = xa_alloc(&edev->cqs, &cq->index, cq, xa_limit_32b, GFP_KERNEL);
+	if (err)
+		emu_destroy_cq(ibcq, NULL);
+	return err;
+}
+
+static int emu_device_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
+{
+	xa_erase(&to_edev(ibcq->device)->cqs, to_ecq(ibcq)->index);
+	return emu_destroy_cq(ibcq, udata);
+}
+
 static const struct ib_device_ops emu_ops = {
 	.owner = THIS_MODULE,
 	.driver_id = RDMA_DRIVER_UNKNOWN,
@@ -147,7 +170,7 @@ static const struct ib_device_ops emu_ops = {
 	.attach_mcast = emu_attach_mcast,
 	.close_ca = emu_close_ca,
 	.create_ah = emu_create_ah,
-	.create_cq = emu_create_cq,
+	.create_cq = emu_device_create_cq,
 	.create_qp = emu_create_qp,
 	.create_srq = emu_create_srq,
 	.dealloc_fmr = emu_dealloc_fmr,
@@ -156,7 +179,7 @@ static const struct ib_device_ops emu_ops = {
 	.del_gid = emu_del_gid,
 	.dereg_mr = emu_dereg_mr,
 	.destroy_ah = emu_destroy_ah,
-	.destroy_cq = emu_destroy_cq,
+	.destroy_cq = emu_device_destroy_cq,
 	.destroy_qp = emu_destroy_qp,
 	.destroy_srq = emu_destroy_srq,
 	.detach_mcast = emu_detach_mcast,
