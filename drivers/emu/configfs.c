@@ -285,6 +285,11 @@ static int emu_config_enable(struct emu_config *config)
 
 static void emu_config_disable(struct emu_config *config)
 {
+	u32 i;
+
+	/* It finds its network devices again, which may have been renamed. */
+	for (i = 0; i < config->nr_ports; i++)
+		emu_port_netdev_name(&config->edev->ports[i], config->ports[i].netdev);
 	emu_device_destroy(config->edev);
 	WRITE_ONCE(config->edev, NULL);
 	emu_place_leave(config);

@@ -12,7 +12,8 @@
  *   mtu	active MTU: 256, 512, 1024, 2048 or 4096 (default)
  *   width	1x, 2x, 4x (default), 8x or 12x
  *   speed	of a lane: sdr, ddr, qdr, fdr10, fdr, edr (default), hdr, ndr or xdr
- *   netdev	network device of an Ethernet port; empty for none
+ *   netdev	network device of an Ethernet port; empty for none. A port that is
+ *		disabled keeps it, by the name that it has then
  *
  * While the device is enabled, reading shows the current values, and writing changes
  * them and raises the event of the change, if it has one. Otherwise the files hold the

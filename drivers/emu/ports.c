@@ -402,6 +402,22 @@ int emu_port_set_netdev(struct emu_port *port, const char *name)
 	return err;
 }
 
+/**
+ * emu_port_netdev_name() - tell what its network device is called by now
+ * @port: the port
+ * @name: receives the name, IFNAMSIZ bytes; unchanged if the port has none
+ *
+ * Context: Process context.
+ */
+void emu_port_netdev_name(struct emu_port *port, char *name)
+{
+	/* Otherwise it could be renamed in the middle. */
+	rtnl_lock();
+	if (port->netdev)
+		strscpy(name, netdev_name(port->netdev), IFNAMSIZ);
+	rtnl_unlock();
+}
+
 static void emu_port_netdev_event(struct emu_port *port, struct net_device *netdev,
 				  unsigned long event)
 {
