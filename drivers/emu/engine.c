@@ -31,6 +31,7 @@
  * are freed a grace period after their destruction.
  */
 #include <linux/cpu.h>
+#include <linux/cpuhotplug.h>
 #include <linux/kthread.h>
 #include <linux/sched.h>
 #include <linux/wait_bit.h>
@@ -72,6 +73,8 @@ struct emu_runner {
 static DEFINE_PER_CPU(struct emu_runner, emu_runners);
 /* Serves CPUs that came online after the module was loaded. */
 static int emu_first_cpu;
+/* State of CPUs in which they have their runners again. */
+static int emu_online;
 
 /* What became of a queue pair that an owner worked on. */
 enum emu_service {
@@ -547,11 +550,23 @@ static int emu_runner_thread(void *data)
 	return 0;
 }
 
+/* The CPU was offline, and its runner ran on others. */
+static int emu_runner_online(unsigned int cpu)
+{
+	struct task_struct *task = per_cpu(emu_runners, cpu).task;
+
+	return task ? set_cpus_allowed_ptr(task, cpumask_of(cpu)) : 0;
+}
+
 int emu_engine_init(void)
 {
 	struct task_struct *task;
 	int cpu;
 
+	emu_online = cpuhp_setup_state_nocalls(CPUHP_AP_ONLINE_DYN, "kverbs/emu:online",
+					       emu_runner_online, NULL);
+	if (emu_online < 0)
+		return emu_online;
 	emu_first_cpu = -1;
 	cpus_read_lock();
 	for_each_online_cpu(cpu) {
@@ -580,6 +595,7 @@ void emu_engine_exit(void)
 {
 	int cpu;
 
+	cpuhp_remove_state_nocalls(emu_online);
 	for_each_possible_cpu(cpu) {
 		struct emu_runner *runner = per_cpu_ptr(&emu_runners, cpu);
 

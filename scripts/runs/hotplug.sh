@@ -372,11 +372,13 @@ rename() {
 	esac
 }
 
-# A port is bound to a network device that is renamed, goes and comes back.
+# A port is bound to a network device that is renamed, which its HCA remembers, goes and
+# comes back.
 netdev_cycle() {
 	ip link add hp0 type dummy && ip link set hp0 up && put hp0 $CONFIG/roce0/netdev &&
 		on roce0 && soon ndev_is hp0 && grows || return 1
 	rename && soon ndev_is hp1 && soon port_is ACTIVE && grows || return 1
+	off roce0 && on roce0 && soon ndev_is hp1 && grows || return 1
 	ip link set hp1 down && soon port_is DOWN && ip link set hp1 up &&
 		soon port_is ACTIVE && soon ndev_is hp1 && grows || return 1
 	ip link del hp1 && soon port_is DOWN && soon gids_are_gone || return 1
@@ -399,6 +401,12 @@ case_netdevs() {
 
 CPU1=/sys/devices/system/cpu/cpu1/online
 
+# The HCA's thread of the CPU runs nowhere else.
+runner_is_home() {
+	runner=$(grep -lsx kverbs_emu/1 /proc/[0-9]*/comm)
+	grep -q '^Cpus_allowed_list:[[:space:]]*1$' "${runner%comm}status"
+}
+
 # Traffic moves while the CPU is offline, also on a device that was added meanwhile.
 cpu_cycle() {
 	put 0 $CPU1 && grows && off emu0 && on emu0 && grows && put 1 $CPU1 && off emu1 &&
@@ -413,6 +421,7 @@ case_cpus() {
 	load_core && load kverbs_emu && insert_client || return
 	check "the CPU of a vector goes, $((CYCLES / 5)) times" cycles $((CYCLES / 5)) cpu_cycle
 	check "it goes and comes at any moment" at_once $((CYCLES / 2)) device_cycle cpu_toggle
+	check "the HCA's thread of the CPU is back" runner_is_home
 	check "cpus: there was traffic" traffic 1
 	check "cpus: no session has failed" zero failed errors
 	finish cpus
