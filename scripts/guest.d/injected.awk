@@ -11,16 +11,15 @@
 # Races of the kernel with itself. KCSAN can be told to leave out a function, but some of these
 # functions also run for our timers and work items. So the whole report is examined: it is
 # removed only if one of them is on top of one stack, there is a second stack, and no function
-# of a module has led to either.
+# of a module has led to either. Flags of a task may be those of one of ours.
 
 BEGIN {
 	# A CPU that goes idle reads what its timer interrupt writes; the scheduler's tick
-	# reads a timer of another CPU, and flags of the worker that it interrupts; a sleeper
-	# reads what the expiring timer writes; the CPU that took over the timers of another
-	# one still reads them when that one wakes; the closing of a serial port checks whether
-	# its interrupt is running.
-	split("tick_nohz_idle_got_tick hrtimer_active kthread_data do_nanosleep " \
-	      "__tmigr_cpu_activate __synchronize_hardirq", names)
+	# reads a timer of another CPU; a sleeper reads what the expiring timer writes; the CPU
+	# that took over the timers of another one still reads them when that one wakes; the
+	# closing of a serial port checks whether its interrupt is running.
+	split("tick_nohz_idle_got_tick hrtimer_active do_nanosleep __tmigr_cpu_activate " \
+	      "__synchronize_hardirq", names)
 	for (i in names)
 		kernels[names[i]] = 1
 }
@@ -50,7 +49,7 @@ function finish() {
 	title = $0
 	sub(/.*data-race in /, "", title)
 	sub(/[[:space:]]*$/, "", title)
-	interrupted = ours = counted = 0
+	interrupted = ours = flags = stacks = shrank = 0
 }
 
 # Strips the leading zeros of a number.
@@ -67,8 +66,7 @@ function value(hex,    i, v) {
 }
 
 # Checks whether the value grew as a count does. A work item holds pointers and, above flags,
-# the number of a pool. No frame tells whose work item it is, because its function has not been
-# called yet.
+# the number of a pool.
 function grew(from, to) {
 	from = digits(from)
 	to = digits(to)
@@ -76,16 +74,48 @@ function grew(from, to) {
 	       value(to) - value(from) < 65536
 }
 
-# In addition, workqueues count started items on two CPUs at a time.
+# Checks whether one side reads what the other one writes a few instructions later: an
+# increment. No frame tells whose work item is concerned if it is one, because its function has
+# not been called yet; but work items have no counts.
+function increments(    read, written) {
+	if (stacks != 2 || does[1] == does[2])
+		return 0
+	read = does[1] == "read" ? 1 : 2
+	written = value(digits(at[3 - read]))
+	read = value(digits(at[read]))
+	return written > read && written - read <= 24
+}
+
+# In addition, workqueues count started items on two CPUs at a time; and the end of a grace
+# period, and the scheduler's tick in a worker, read flags of the task that they interrupt.
+# Neither reads anything else of four bytes that is not its own.
 function races_with_itself(    sides) {
-	if (ours || !ended || split(title, sides, " / ") != 2)
+	if (!ended || split(title, sides, " / ") != 2)
+		return 0
+	if (flags)
+		return cpu[1] == cpu[2]
+	if (ours)
 		return 0
 	if (title == "process_one_work / process_one_work")
-		return counted
+		return increments() && !shrank
 	return sides[1] in kernels || sides[2] in kernels
 }
 
-inside == "race" && / to 0x[0-9a-f]+ of [0-9]+ bytes by / { interrupted = 0 }
+inside == "race" && / to 0x[0-9a-f]+ of [0-9]+ bytes by / {
+	interrupted = 0
+	match($0, /(read|write) to /)
+	does[++stacks] = substr($0, RSTART, RLENGTH - 4)
+	cpu[stacks] = $NF
+	reads_four = /read to 0x[0-9a-f]+ of 4 bytes by interrupt on cpu /
+	on_top = 1
+}
+
+inside == "race" && on_top && match($0, /\+0x[0-9a-f]+\//) {
+	at[stacks] = substr($0, RSTART + 1, RLENGTH - 2)
+	if (reads_four && / (rcu_core|kthread_data)\+/)
+		flags = 1
+	on_top = 0
+}
 
 # Functions below an interrupt in the stack did not call it.
 inside == "race" && / asm_(sysvec_|common_interrupt)/ { interrupted = 1 }
@@ -93,8 +123,9 @@ inside == "race" && / asm_(sysvec_|common_interrupt)/ { interrupted = 1 }
 inside == "race" && !interrupted && /\+0x[0-9a-f]+\/0x[0-9a-f]+ \[/ { ours = 1 }
 
 inside == "race" && /value changed: 0x[0-9a-f]+ -> 0x[0-9a-f]+/ {
-	counted = match($0, /0x[0-9a-f]+ -> 0x[0-9a-f]+/) &&
-		  split(substr($0, RSTART, RLENGTH), values, " -> ") && grew(values[1], values[2])
+	match($0, /0x[0-9a-f]+ -> 0x[0-9a-f]+/)
+	split(substr($0, RSTART, RLENGTH), values, " -> ")
+	shrank = !grew(values[1], values[2])
 }
 
 # --- both ------------------------------------------------------------------
