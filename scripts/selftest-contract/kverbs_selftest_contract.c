@@ -2,8 +2,8 @@
 /*
  * Seeded breaches of the contract that no KUnit case can contain: one stops the machine,
  * one is only reported, and lockdep must find another. The others are for kernels without
- * KUnit: in a driver's post_send(), and a client that leaves something behind. The
- * parameter "fault" selects one; each must turn a run red, while "contract_none" and
+ * KUnit: in a driver's post_send(), and a client that leaves something behind, for a
+ * while or for ever. The parameter "fault" selects one; each must turn a run red, while "contract_none" and
  * "contract_kept" must leave it green. A device is required.
  */
 #include <linux/completion.h>
@@ -18,7 +18,7 @@
 static char *fault = "contract_none";
 module_param(fault, charp, 0444);
 MODULE_PARM_DESC(fault,
-		 "contract_{none,panic,warn,locks}; with contract=warn, _{kept,sleep,chain,left}");
+		 "contract_{none,panic,warn,locks}; with contract=warn, _{kept,sleep,chain,left,lost}");
 
 static bool is(const char *name)
 {
@@ -168,7 +168,7 @@ static int using_add(struct ib_device *dev)
 
 static void using_remove(struct ib_device *dev, void *data)
 {
-	if (!is("contract_left"))
+	if (!is("contract_left") && !is("contract_lost"))
 		ib_dealloc_pd(pd);
 }
 
@@ -190,7 +190,7 @@ static int register_using(void)
 static bool is_using(void)
 {
 	return is("contract_kept") || is("contract_sleep") || is("contract_chain") ||
-	       is("contract_left");
+	       is("contract_left") || is("contract_lost");
 }
 
 static int __init selftest_init(void)
