@@ -78,9 +78,9 @@ function grew(from, to) {
 # increment. No frame tells whose work item is concerned if it is one, because its function has
 # not been called yet; but work items have no counts.
 function increments(    read, written) {
-	if (stacks != 2 || does[1] == does[2])
-		return 0
 	read = does[1] == "read" ? 1 : 2
+	if (does[read] != "read" || does[3 - read] != "write")
+		return 0
 	written = value(digits(at[3 - read]))
 	read = value(digits(at[read]))
 	return written > read && written - read <= 24
@@ -90,7 +90,7 @@ function increments(    read, written) {
 # period, and the scheduler's tick in a worker, read flags of the task that they interrupt.
 # Neither reads anything else of four bytes that is not its own.
 function races_with_itself(    sides) {
-	if (!ended || split(title, sides, " / ") != 2)
+	if (!ended || stacks != 2 || split(title, sides, " / ") != 2)
 		return 0
 	if (flags)
 		return cpu[1] == cpu[2]
@@ -103,9 +103,11 @@ function races_with_itself(    sides) {
 
 inside == "race" && / to 0x[0-9a-f]+ of [0-9]+ bytes by / {
 	interrupted = 0
-	match($0, /(read|write) to /)
-	does[++stacks] = substr($0, RSTART, RLENGTH - 4)
+	stacks++
+	# Neither "read-write" nor "read (marked)".
+	does[stacks] = match($0, / (read|write) to /) ? substr($0, RSTART + 1, RLENGTH - 5) : "?"
 	cpu[stacks] = $NF
+	at[stacks] = ""
 	reads_four = /read to 0x[0-9a-f]+ of 4 bytes by interrupt on cpu /
 	on_top = 1
 }
