@@ -3,8 +3,8 @@
  * Seeded breaches of the contract that no KUnit case can contain: one stops the machine,
  * one is only reported, and lockdep must find another. The others are for kernels without
  * KUnit: in a driver's post_send(), and a client that leaves something behind, for a
- * while or for ever. The parameter "fault" selects one; each must turn a run red, while "contract_none" and
- * "contract_kept" must leave it green. A device is required.
+ * while or for ever. The parameter "fault" selects one; each must turn a run red, while
+ * "contract_none" and "contract_kept" must leave it green. A device is required.
  */
 #include <linux/completion.h>
 #include <linux/delay.h>
