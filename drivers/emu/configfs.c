@@ -27,8 +27,8 @@
  * away with it.
  *
  * Locks: configfs calls the make and drop methods with its su_mutex held. emu_config.lock
- * is taken inside su_mutex, and is held while a device is created or destroyed. The
- * methods of attributes take none of the locks of configfs, except the spinlock that
+ * is taken inside su_mutex, and is held while a device is created or destroyed, and while
+ * RTNL is taken. The methods of attributes take none of the locks of configfs, except the spinlock that
  * configfs_depend_item_unlocked() needs.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -108,6 +108,16 @@ static ssize_t emu_config_ports_store(struct config_item *item, const char *page
 }
 CONFIGFS_ATTR(emu_config_, ports);
 
+/* Network devices that were renamed since they were bound. */
+static void emu_config_refresh_netdevs(struct emu_config *config)
+{
+	u32 i;
+
+	lockdep_assert_held(&config->lock);
+	for (i = 0; config->edev && i < config->nr_ports; i++)
+		emu_port_netdev_name(&config->edev->ports[i], config->ports[i].netdev);
+}
+
 static ssize_t emu_config_netdev_show(struct config_item *item, char *page)
 {
 	struct emu_config *config = to_config(item);
@@ -115,6 +125,7 @@ static ssize_t emu_config_netdev_show(struct config_item *item, char *page)
 	u32 i;
 
 	mutex_lock(&config->lock);
+	emu_config_refresh_netdevs(config);
 	if (emu_config_is_ethernet(config)) {
 		for (i = 0; i < config->nr_ports; i++)
 			len += sysfs_emit_at(page, len, "%s%s", i ? "," : "",
@@ -285,11 +296,8 @@ static int emu_config_enable(struct emu_config *config)
 
 static void emu_config_disable(struct emu_config *config)
 {
-	u32 i;
-
-	/* It finds its network devices again, which may have been renamed. */
-	for (i = 0; i < config->nr_ports; i++)
-		emu_port_netdev_name(&config->edev->ports[i], config->ports[i].netdev);
+	/* When it is enabled again, it looks for its network devices by name. */
+	emu_config_refresh_netdevs(config);
 	emu_device_destroy(config->edev);
 	WRITE_ONCE(config->edev, NULL);
 	emu_place_leave(config);

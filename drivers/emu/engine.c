@@ -73,7 +73,7 @@ struct emu_runner {
 static DEFINE_PER_CPU(struct emu_runner, emu_runners);
 /* Serves CPUs that came online after the module was loaded. */
 static int emu_first_cpu;
-/* State of CPUs in which they have their runners again. */
+/* The hotplug state of CPUs whose callback is emu_runner_online(). */
 static int emu_online;
 
 /* What became of a queue pair that an owner worked on. */
@@ -550,10 +550,13 @@ static int emu_runner_thread(void *data)
 	return 0;
 }
 
-/* The CPU was offline, and its runner ran on others. */
+/*
+ * While the CPU was offline, its runner, if it has one, was allowed on others. Not called
+ * if the CPU did not go after all: then it may stay elsewhere until next time.
+ */
 static int emu_runner_online(unsigned int cpu)
 {
-	struct task_struct *task = per_cpu(emu_runners, cpu).task;
+	struct task_struct *task = per_cpu_ptr(&emu_runners, cpu)->task;
 
 	return task ? set_cpus_allowed_ptr(task, cpumask_of(cpu)) : 0;
 }
@@ -563,6 +566,7 @@ int emu_engine_init(void)
 	struct task_struct *task;
 	int cpu;
 
+	/* Before there are runners, so that none misses its CPU. */
 	emu_online = cpuhp_setup_state_nocalls(CPUHP_AP_ONLINE_DYN, "kverbs/emu:online",
 					       emu_runner_online, NULL);
 	if (emu_online < 0)

@@ -407,10 +407,12 @@ int emu_port_set_netdev(struct emu_port *port, const char *name)
  * @port: the port
  * @name: receives the name, IFNAMSIZ bytes; unchanged if the port has none
  *
- * Context: Process context.
+ * Context: Process context; takes RTNL for an Ethernet port.
  */
 void emu_port_netdev_name(struct emu_port *port, char *name)
 {
+	if (!port->edev->ethernet)
+		return;
 	/* Otherwise it could be renamed in the middle. */
 	rtnl_lock();
 	if (port->netdev)

@@ -378,7 +378,8 @@ netdev_cycle() {
 	ip link add hp0 type dummy && ip link set hp0 up && put hp0 $CONFIG/roce0/netdev &&
 		on roce0 && soon ndev_is hp0 && grows || return 1
 	rename && soon ndev_is hp1 && soon port_is ACTIVE && grows || return 1
-	off roce0 && on roce0 && soon ndev_is hp1 && grows || return 1
+	grep -qx hp1 $CONFIG/roce0/netdev && off roce0 && on roce0 && soon ndev_is hp1 && grows ||
+		return 1
 	ip link set hp1 down && soon port_is DOWN && ip link set hp1 up &&
 		soon port_is ACTIVE && soon ndev_is hp1 && grows || return 1
 	ip link del hp1 && soon port_is DOWN && soon gids_are_gone || return 1
