@@ -143,7 +143,8 @@ void *p2p_provider_alloc(struct pci_dev *pdev, size_t size)
 
 	rcu_read_lock();
 	provider = provider_find(pdev);
-	if (provider && percpu_ref_tryget_live_rcu(&provider->users)) {
+	/* Both values of a race with the grace period after a kill say that it is dead. */
+	if (provider && data_race(percpu_ref_tryget_live_rcu(&provider->users))) {
 		addr = p2p_pool_take(provider, size);
 		if (addr)
 			virt_to_page(addr)->zone_device_data = (void *)size;

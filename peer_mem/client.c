@@ -47,9 +47,14 @@ struct peer_client *peer_client_next(unsigned long *id)
 	struct peer_client *client;
 
 	rcu_read_lock();
-	xa_for_each_start(&clients, *id, client, *id)
-		if (percpu_ref_tryget_live(&client->users))
+	xa_for_each_start(&clients, *id, client, *id) {
+		/*
+		 * The inline function reads, without a mark, what a killed reference
+		 * changes at its grace period: both values say that it is dead.
+		 */
+		if (data_race(percpu_ref_tryget_live(&client->users)))
 			break;
+	}
 	rcu_read_unlock();
 	return client;
 }
