@@ -28,8 +28,8 @@
  *
  * Locks: configfs calls the make and drop methods with its su_mutex held. emu_config.lock
  * is taken inside su_mutex, and is held while a device is created or destroyed, and while
- * RTNL is taken. The methods of attributes take none of the locks of configfs, except the spinlock that
- * configfs_depend_item_unlocked() needs.
+ * RTNL is taken. The methods of attributes take none of the locks of configfs, except the
+ * spinlock that configfs_depend_item_unlocked() needs.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
