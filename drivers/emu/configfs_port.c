@@ -440,17 +440,11 @@ static ssize_t emu_config_port_netdev_show(struct config_item *item, char *page)
 	struct emu_config_port *dir = to_config_port(item);
 	struct emu_port_config *config = emu_config_port_begin(dir);
 	struct emu_port *port = emu_config_port_live(dir);
-	struct net_device *netdev = NULL;
-	ssize_t len;
+	char name[IFNAMSIZ] = "";
 
 	if (port)
-		netdev = ib_device_get_netdev(&port->edev->ibdev, port->num);
-	if (port)
-		len = sysfs_emit(page, "%s\n", netdev ? netdev_name(netdev) : "");
-	else
-		len = sysfs_emit(page, "%s\n", config->netdev);
-	dev_put(netdev);
-	return emu_config_port_end(dir, len);
+		emu_port_netdev_name(port, name);
+	return emu_config_port_end(dir, sysfs_emit(page, "%s\n", port ? name : config->netdev));
 }
 
 static ssize_t emu_config_port_netdev_store(struct config_item *item, const char *page, size_t len)
