@@ -11,7 +11,8 @@
 # Races of the kernel with itself. KCSAN can be told to leave out a function, but some of these
 # functions also run for our timers and work items. So the whole report is examined: it is
 # removed only if one of them is on top of one stack, there is a second stack, and no function
-# of a module has led to either. Flags of a task may be those of one of ours.
+# of a module has led to either. Flags of a task may be those of one of ours, and a work item
+# that is cancelled is one of ours.
 
 BEGIN {
 	# A CPU that goes idle reads what its timer interrupt writes; the scheduler's tick
@@ -86,6 +87,15 @@ function increments(    read, written) {
 	return written > read && written - read <= 24
 }
 
+# Checks whether a worker that takes a work item looks, unmarked, at the flags in it, while
+# somebody who cancels the item claims it with an atomic operation, as may happen at any time.
+# One of the two stacks is that of the caller of cancel_work_sync().
+function cancels() {
+	return title == "move_linked_works / try_to_grab_pending" &&
+	       (does[1] == "read" && does[2] == "read-write (marked)" ||
+		does[2] == "read" && does[1] == "read-write (marked)")
+}
+
 # In addition, workqueues count started items on two CPUs at a time; and the end of a grace
 # period, and the scheduler's tick in a worker, read flags of the task that they interrupt.
 # Neither reads anything else of four bytes that is not its own.
@@ -94,6 +104,8 @@ function races_with_itself(    sides) {
 		return 0
 	if (flags)
 		return cpu[1] == cpu[2]
+	if (cancels())
+		return 1
 	if (ours)
 		return 0
 	if (title == "process_one_work / process_one_work")
@@ -104,8 +116,10 @@ function races_with_itself(    sides) {
 inside == "race" && / to 0x[0-9a-f]+ of [0-9]+ bytes by / {
 	interrupted = 0
 	stacks++
-	# Neither "read-write" nor "read (marked)".
-	does[stacks] = match($0, / (read|write) to /) ? substr($0, RSTART + 1, RLENGTH - 5) : "?"
+	# "read" and "write" are plain ones; others are "read (marked)", "read-write (marked)".
+	does[stacks] = $0
+	sub(/ to 0x.*/, "", does[stacks])
+	sub(/.*\] /, "", does[stacks])
 	cpu[stacks] = $NF
 	at[stacks] = ""
 	reads_four = /read to 0x[0-9a-f]+ of 4 bytes by interrupt on cpu /
