@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Requests that are submitted: from any context, one callback each, with what a
- * call would have returned; cancelled or not, and the device's end waits for all.
+ * Channel-adapter requests submitted with ib_ca_submit(), from any context. Each is called
+ * back exactly once, cancelled or not, with the result that ib_ca_call() would return, and
+ * the device's unregistration waits for all callbacks.
  */
 #include <linux/kthread.h>
 #include <linux/mm.h>
@@ -19,7 +20,7 @@
 #include "mock.h"
 #include "suites.h"
 
-/* More than the work queue carries out at a time. */
+/* More requests than the workqueue executes at a time. */
 #define FLOOD		600
 #define IN_FLIGHT	20000
 #define CHAIN		20000
@@ -49,11 +50,11 @@ static void context_name(const struct context *ctx, char *desc)
 KUNIT_ARRAY_PARAM(context, contexts, context_name);
 
 /**
- * struct submission - a request on its way from some context
+ * struct submission - a request that is submitted or cancelled in some context
  * @m: the device
- * @ctx: from where
+ * @ctx: the context
  * @a: the request
- * @ret: of the submission, or of its cancelling
+ * @ret: what ib_ca_submit() or ib_ca_cancel() returned
  */
 struct submission {
 	struct mock *m;
@@ -76,7 +77,7 @@ static void do_cancel(void *arg)
 	s->ret = ib_ca_cancel(&s->a->req);
 }
 
-/* The result; it must come by a callback, and by one. */
+/* Submits the request and waits for its one callback. Returns the result. */
 static ssize_t submitted(struct kunit *test, struct submission *s,
 			 const struct ib_ca_request *req)
 {
@@ -158,7 +159,7 @@ static void wrong_request_is_answered_at_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL, s.ret);
 	s.a->req = CA_REQ(ALLOC_PD, .handle = h);
 	s.ctx->run(do_submit, &s);
-	/* It has no done(). */
+	/* A request without done() is refused. */
 	KUNIT_EXPECT_EQ(test, -EINVAL, s.ret);
 	s.a->req = CA_REQ(QUERY_CA, .handle = h, .flags = KVERBS_CA_FRESH,
 			  .out = &s.ret, .out_len = sizeof(s.ret));
@@ -219,10 +220,10 @@ static void memory_of_the_submitter_is_registered(struct kunit *test)
 }
 
 /**
- * struct flood - more requests than are carried out at a time, held up
- * @m: the device
- * @h: handle
- * @a: the requests: to make a PD each
+ * struct flood - more requests than are executed at a time, held up in the driver
+ * @m: the device, whose alloc_pd is held
+ * @h: handle of an open CA
+ * @a: the requests, ALLOC_PD each
  */
 struct flood {
 	struct mock *m;
@@ -234,7 +235,7 @@ static void free_flood(void *arg)
 {
 	struct flood *f = arg;
 
-	/* Where a case has failed they may be under way still. */
+	/* If the case failed, requests may still be in flight. */
 	mock_hold_end(f->m);
 	mock_unregister(f->m);
 	kvfree(f->a);
@@ -260,7 +261,7 @@ static struct flood *flood_up(struct kunit *test, u32 count)
 	return f;
 }
 
-/* @context of a request is set where it was cancelled. */
+/* The case has set req.context of those requests that it cancelled. */
 static void expect_ended(struct kunit *test, struct ca_async *a)
 {
 	KUNIT_ASSERT_NE(test, -ETIMEDOUT, ca_async_wait(a));
@@ -285,7 +286,7 @@ static u32 drain_flood(struct kunit *test, struct flood *f, u32 count)
 	return made;
 }
 
-/* Those that have not begun cannot begin while the others are held up. */
+/* A request that has not begun cannot begin while the others occupy the workqueue. */
 static void what_has_not_begun_is_cancelled(struct kunit *test)
 {
 	struct flood *f = flood_up(test, FLOOD);
@@ -304,7 +305,7 @@ static void what_has_not_begun_is_cancelled(struct kunit *test)
 		cancelled++;
 		KUNIT_ASSERT_EQ(test, -EALREADY, ib_ca_cancel(&s.a->req));
 	}
-	/* The one that is inside had begun. */
+	/* The request inside alloc_pd cannot be cancelled. */
 	KUNIT_EXPECT_LT(test, cancelled, FLOOD);
 	KUNIT_EXPECT_GT(test, cancelled, 0);
 	KUNIT_EXPECT_EQ(test, FLOOD - cancelled, drain_flood(test, f, FLOOD));
@@ -338,7 +339,7 @@ static void memory_of_a_process_that_has_ended_is_gone(struct kunit *test)
 	struct flood *f;
 
 	f = flood_up(test, FLOOD);
-	/* No PD is looked for before the memory is. */
+	/* PD 1 need not exist: the memory is looked up before the PD. */
 	reg = ca_rig_reg_of(1, addr, 1);
 	s.a = ca_async_new(test, &CA_REQ(REG_MR, .handle = f->h, .in = &reg,
 					 .in_len = sizeof(reg)));
@@ -356,9 +357,9 @@ static void memory_of_a_process_that_has_ended_is_gone(struct kunit *test)
  * struct chain - a request that done() submits again
  * @req: the request
  * @ibdev: the device
- * @left: submissions to come
- * @wrong: submissions, cancellations or results that were not as they should be
- * @over: completed at the end
+ * @left: submissions still to be made by done()
+ * @wrong: unexpected results of submissions, cancellations or requests
+ * @over: completed by the last done()
  */
 struct chain {
 	struct ib_ca_request req;
@@ -460,7 +461,7 @@ static void unregistration_waits_for_all_callbacks(struct kunit *test)
 			f->a[i].req.context = f;
 	mock_hold_end(f->m);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(unreg));
-	/* No waiting: they are through. */
+	/* The unregistration has waited for every callback. */
 	for (i = 0; i < count; i++)
 		called += atomic_read(&f->a[i].calls);
 	KUNIT_EXPECT_EQ(test, count, called);
@@ -476,7 +477,7 @@ struct gated {
 	struct completion leave;
 };
 
-/* Others may not sleep here; a work item can, and a CPU is not held up. */
+/* Consumers may not sleep in done(); the case may, since a work item calls it. */
 static void done_at_gate(struct ib_ca_request *req)
 {
 	struct gated *g = container_of(req, struct gated, req);
@@ -485,7 +486,7 @@ static void done_at_gate(struct ib_ca_request *req)
 	kvt_wait(&g->leave);
 }
 
-/* A request of a device whose callback stays at the gate. */
+/* A device, and a request whose callback is held up until @leave is completed. */
 static struct gated *gated_up(struct kunit *test, struct mock **m)
 {
 	struct gated *g = kunit_kzalloc(test, sizeof(*g), GFP_KERNEL);
@@ -520,7 +521,7 @@ static int client_goes_fn(void *arg)
 	return 0;
 }
 
-/* It may be the client's. */
+/* The running callback may be the departing client's. */
 static void client_that_goes_waits_for_a_running_callback(struct kunit *test)
 {
 	struct kvt_client *c = kvt_client_up(test, "kvt_goes", kvt_trace_new(test));
@@ -533,11 +534,11 @@ static void client_that_goes_waits_for_a_running_callback(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(goes));
 	complete(&g->leave);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(goes));
-	/* Until the request has let the device go. */
+	/* This waits until the request has released the device. */
 	mock_unregister(m);
 }
 
-/* A process can hold up its request for as long as it likes. */
+/* A process can hold up its request for any time, so a departing client must not wait. */
 static void client_that_goes_does_not_wait_for_requests(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");

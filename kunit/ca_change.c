@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Queries of a channel adapter that changes: what is new is there before anybody
- * is told, and the generation tells what has changed.
+ * Queries of a channel adapter that changes: event handlers already find the new
+ * values, and the generation numbers tell what has changed. Readers in task and
+ * interrupt context race with a writer.
  */
 #include <linux/irq_work.h>
 #include <linux/module.h>
@@ -15,16 +16,16 @@
 #include "suites.h"
 
 #define RACE_CHANGES	20000
-/* More than all that a mock of two ports tells. */
+/* Room for the complete QUERY_CA answer of a mock device with two ports. */
 #define ANSWER_LEN	2048
 
 /**
- * struct ca_listener - what a handler saw when it was told
- * @handler: what the core sees
- * @handle: open CA
- * @ret: of its query
+ * struct ca_listener - an event handler that queries the CA at each event
+ * @handler: the handler as registered with the core
+ * @handle: handle of the open CA
+ * @ret: result of the last query
  * @got: completed by each event
- * @answer: to its query
+ * @answer: answer to the last query
  */
 struct ca_listener {
 	struct ib_event_handler handler;
@@ -101,7 +102,7 @@ static u64 generation(struct kunit *test, struct mock *m, u64 h)
 	return ca_rig_attr(test, m->ibdev, h)->generation;
 }
 
-/* One for each thing that a query tells of. */
+/* A change, the event that reports it, and how a query shows it. */
 struct change {
 	const char *name;
 	enum ib_event_type event;
@@ -274,7 +275,7 @@ static void fresh_query_asks_the_driver(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, before, attr.generation);
 	KUNIT_EXPECT_EQ(test, 2, mock_calls(m, MOCK_query_port));
 	KUNIT_EXPECT_EQ(test, 7, ca_rig_port(test, m->ibdev, h, 2)->bad_qkeys);
-	/* No event tells of the width. */
+	/* No event reports a change of the link width: only a fresh query finds it. */
 	m->port[2].attr.active_width = IB_WIDTH_1X;
 	KUNIT_EXPECT_EQ(test, -EOVERFLOW, ask_fresh(m, h, &attr));
 	KUNIT_EXPECT_EQ(test, before + 1, attr.generation);
@@ -329,7 +330,7 @@ static void ask_old(void *arg)
 	q->ret = ib_ca_submit(q->m->ibdev, &q->req);
 }
 
-/* The next query that may sleep makes it good; others get what is there. */
+/* After a failed refresh, queries get the old values until one that may sleep refreshes. */
 static void failing_refresh_is_made_good_later(struct kunit *test)
 {
 	struct mock *m = two_ports_up(test);
@@ -372,7 +373,7 @@ static void new_name_is_told(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, before + 1, generation(test, m, h));
 }
 
-/* The address is in the driver's table before the event comes. */
+/* Does one of the port's GIDs end with the IPv4 address? */
 static bool has_gid_of(const struct kverbs_ca_port_attr *port, __be32 addr)
 {
 	u32 i;
@@ -383,6 +384,7 @@ static bool has_gid_of(const struct kverbs_ca_port_attr *port, __be32 addr)
 	return false;
 }
 
+/* Waits for an event whose query shows the GID of the address, or shows that it is gone. */
 static bool hear_of_gid(struct kunit *test, struct ca_listener *l, __be32 addr,
 			bool there)
 {
@@ -413,9 +415,9 @@ static void addresses_of_a_network_device_are_followed(struct kunit *test)
 }
 
 /*
- * The writer changes a LID and asks for fresh values, so that each generation has
- * a LID of its own. Readers check what belongs together, and that nothing is
- * older than what they had before.
+ * The writer changes the LID of port 1 and sends a fresh query, so that each
+ * generation has its own LID. Readers check that the generation and the LID of an
+ * answer match, and that no answer is older than the one before.
  */
 struct race {
 	struct mock *m;
@@ -426,13 +428,13 @@ struct race {
 };
 
 /**
- * struct reader - a thread and an interrupt that query
- * @race: what they read
- * @work: the interrupt
- * @last: generations that the thread, and the interrupt, had seen
- * @queries: answers
- * @wrong: answers that were none, or not consistent
- * @answer: one each
+ * struct reader - a thread [0] and an interrupt [1] that query the CA
+ * @race: the CA that they query, and its expected values
+ * @work: raises the interrupt
+ * @last: generation of the last answer to each
+ * @queries: number of queries by each
+ * @wrong: how many of these failed or had an inconsistent answer
+ * @answer: last answer to each
  */
 struct reader {
 	struct race *race;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * PDs and regions under a handle: they are made, told of, and freed in order; a
- * failure leaves nothing, and of several who free one thing one does.
+ * Channel-adapter requests for PDs and MRs: creation, QUERY_MR, LIST and freeing in order.
+ * A failed request leaves nothing behind, and of two threads that free the same object
+ * exactly one succeeds.
  */
 #include <linux/cred.h>
 #include <linux/mm.h>
@@ -20,10 +21,10 @@
 
 /**
  * struct under - an open CA with memory to register
- * @m: NULL for a device of the emulator
+ * @m: the mock device, NULL if @ibdev is an emulated HCA
  * @ibdev: the device
- * @h: handle
- * @addr: memory of the case's thread
+ * @h: handle of the open CA
+ * @addr: address of PAGES pages mapped by the case's thread
  */
 struct under {
 	struct mock *m;
@@ -295,7 +296,7 @@ static void bad_registration_is_refused(struct kunit *test)
 	expect_closes(test, &u);
 }
 
-/* Callers older and newer than the structure. */
+/* Callers that know an older or newer, that is smaller or larger, struct kverbs_ca_reg_mr. */
 static void structure_of_another_size_is_looked_at(struct kunit *test)
 {
 	const u32 known = sizeof(struct kverbs_ca_reg_mr);
@@ -351,7 +352,7 @@ static void answer_to_registration_may_be_cut_off(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, len - 8, atomic_read(&u.m->live[MOCK_MR]));
 }
 
-/* Whoever is not told the number could never free it. */
+/* A caller that is not told the object's number could never free the region. */
 static void registration_without_an_answer_is_undone(struct kunit *test)
 {
 	struct kverbs_ca_reg_mr reg;
@@ -565,7 +566,7 @@ static void reset_limits(void *arg)
 	kvt_write_file("/sys/module/kverbs/parameters/ca_max_handles", "64");
 }
 
-/* As a module is called on behalf of a process that may do little. */
+/* Drop all capabilities, as when a module runs on behalf of an unprivileged process. */
 static const struct cred *become_weak(struct kunit *test)
 {
 	struct cred *weak = prepare_creds();

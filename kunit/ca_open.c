@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Opening and closing channel adapters: the driver sees each, a handle is good
- * until it is closed, and nothing outlives the device.
+ * Opening and closing channel adapters: the driver sees each open and close, a
+ * handle is valid until it is closed, and nothing outlives the device.
  */
 #include <linux/module.h>
 #include <linux/string.h>
@@ -18,7 +18,7 @@
 #define TEXT_LEN	4096
 #define MANY		60
 
-/* The handle's halves. */
+/* Added to a handle: the same index, with the next sequence number. */
 #define ONE_LATER	BIT_ULL(32)
 
 static void driver_sees_open_and_close(struct kunit *test)
@@ -101,7 +101,7 @@ static void error_of_the_driver_is_told(struct kunit *test)
 	MOCK_EXPECT_IDLE(test, m);
 }
 
-/* The mock looks for what it left there; see mock_ca.c. */
+/* mock_ca.c marks its part of each ib_ca at open, and counts mismatches in wrong_ca. */
 static void driver_keeps_what_it_likes_with_an_opening(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
@@ -217,7 +217,7 @@ static ssize_t ask(struct mock *m, u64 handle)
 	return ib_ca_submit(m->ibdev, &req);
 }
 
-/* Each is found whatever the others do. */
+/* A handle stays valid while others are closed and opened. */
 static void many_handles_are_told_apart(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
@@ -288,7 +288,7 @@ static void busy_close_tells_what_is_left(struct kunit *test)
 	MOCK_EXPECT_IDLE(test, m);
 }
 
-/* One that is being made keeps it open, too, but cannot be told yet. */
+/* A PD that is still being allocated keeps the CA open, too, but is not listed yet. */
 static void close_is_busy_while_something_is_made(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
@@ -366,7 +366,7 @@ static void no_request_after_unregistration(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, mock_calls(m, MOCK_open_ca));
 }
 
-/* What a client does with a device that it gets, and gives back. */
+/* CA that a client opens in add() and closes in remove(), and the results of its requests. */
 struct visit {
 	struct kunit *test;
 	u64 handle;
@@ -417,7 +417,7 @@ static void client_may_ask_from_add_until_remove(struct kunit *test)
 	MOCK_EXPECT_IDLE(test, m);
 }
 
-/* Regions, then PDs, then the CA. */
+/* The core releases MRs first, then PDs, then the CA. */
 static void expect_released_in_order(struct kunit *test, struct mock *m)
 {
 	int mr = mock_log_find(m, MOCK_dereg_mr, 0);
@@ -477,12 +477,12 @@ static void unregistration_waits_for_a_call(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(unreg));
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&open->calls));
 	KUNIT_EXPECT_EQ(test, 0, open->req.result);
-	/* Nobody has closed it. */
+	/* The consumer left the CA open: unregistration has closed it. */
 	KUNIT_EXPECT_EQ(test, 1, mock_calls(m, MOCK_close_ca));
 	MOCK_EXPECT_IDLE(test, m);
 }
 
-/* Its driver still works, but only to close what is open. */
+/* While a device is unregistered, its driver is called only to close what is still open. */
 static void no_request_while_the_device_goes(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");

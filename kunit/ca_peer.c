@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Channel-adapter requests for memory of other devices: what is said of a region, and
- * of one that cannot be; whom SET_PEER has asked; and PDs that a ULP borrows.
+ * Channel-adapter requests for memory of other devices: what REG_MR and QUERY_MR report for
+ * a region, and for one that cannot be made; which peer client SET_PEER selects; and PDs
+ * that a ULP borrows with ib_ca_pd_get().
  */
 #include <linux/fcntl.h>
 #include <linux/fdtable.h>
@@ -22,11 +23,11 @@
 #define LENGTH		SZ_64K
 
 /**
- * struct under - an open CA and another device's driver
+ * struct under - an open CA and a peer memory client
  * @m: the CA's device
- * @h: handle
- * @pd: PD under it
- * @client: the driver
+ * @h: handle of the CA
+ * @pd: a PD under @h
+ * @client: the peer client, which stands for a GPU driver
  */
 struct under {
 	struct mock *m;
@@ -60,7 +61,7 @@ static struct kverbs_ca_reg_mr peer_reg(const struct under *u, u32 path)
 	return reg;
 }
 
-/* Regions call functions of the client's: the rig wants to know. */
+/* The request calls into the peer client; its mock checks calls against this visit. */
 static ssize_t call(struct under *u, struct ib_ca_request *req)
 {
 	struct peer_visit v;
@@ -105,7 +106,7 @@ static void expect_errors(struct kunit *test, const struct kverbs_ca_mr_attr *at
 	KUNIT_EXPECT_EQ(test, dmabuf, attr->dmabuf_error);
 }
 
-/* What is told */
+/* What a region reports */
 
 static void region_tells_whose_memory_it_is(struct kunit *test)
 {
@@ -180,7 +181,7 @@ static void failure_tells_of_each_path_why(struct kunit *test)
 	expect_closes(test, &u);
 }
 
-/* Without a place for it, there is just the error. */
+/* Without an output buffer, a failed REG_MR returns the error alone. */
 static void failure_need_not_be_told(struct kunit *test)
 {
 	struct kverbs_ca_reg_mr reg;
@@ -221,7 +222,7 @@ static void region_of_a_dmabuf_tells_if_it_stays(struct kunit *test)
 	expect_closes(test, &u);
 }
 
-/* Whom to ask */
+/* Selecting a peer client */
 
 static ssize_t set_peer(struct under *u, const char *name, u8 data)
 {
@@ -258,7 +259,7 @@ static void client_gets_name_and_data(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, u.client->has_data);
 	KUNIT_EXPECT_EQ(test, 77, u.client->data[IB_PEER_MEMORY_DATA_MAX - 1]);
 
-	/* Of another handle nothing was said. */
+	/* SET_PEER does not affect other handles. */
 	other = u;
 	other.h = ca_rig_open(test, u.m->ibdev);
 	other.pd = ca_rig_pd(test, u.m->ibdev, other.h);
@@ -276,7 +277,7 @@ static void client_gets_name_and_data(struct kunit *test)
 	expect_closes(test, &u);
 }
 
-/* What was set stays as it is. */
+/* A refused SET_PEER leaves the previous setting in effect. */
 static void name_that_cannot_be_is_refused(struct kunit *test)
 {
 	struct kverbs_ca_peer peer = {
@@ -301,15 +302,15 @@ static void name_that_cannot_be_is_refused(struct kunit *test)
 	expect_closes(test, &u);
 }
 
-/* PDs that are lent */
+/* PDs borrowed with ib_ca_pd_get() */
 
 /**
- * struct process - a file of a CA that the case's thread has open, as a process has
+ * struct process - a CA's file opened by the case's thread, as by a user process
  * @m: the device
  * @fd: the file
- * @room: a page of the process
- * @h: handle
- * @pd: PD under it
+ * @room: a page of user memory
+ * @h: handle of the CA
+ * @pd: a PD under @h
  */
 struct process {
 	struct mock *m;
@@ -345,7 +346,7 @@ static void process_up(struct kunit *test, struct process *p)
 	p->pd = r.object;
 }
 
-/* Its file goes, as it does when it ends. */
+/* Close the file, as the process does when it exits. */
 static void process_end(struct kunit *test, struct process *p)
 {
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_close_file(p->fd));
@@ -391,7 +392,7 @@ static void pd_that_is_lent_is_busy(struct kunit *test)
 	MOCK_EXPECT_IDLE(test, p.m);
 }
 
-/* The regions do not: the memory was the process's. */
+/* The lent PD outlives the file; MRs do not, for they are of the process's memory. */
 static void pd_that_is_lent_outlives_its_process(struct kunit *test)
 {
 	struct kverbs_ca_reg_mr reg;
@@ -426,7 +427,7 @@ struct stranger {
 	int ret;
 };
 
-/* A thread with the same files, and without the process's memory. */
+/* Runs in a thread that shares the file table, but not the mm, of the process. */
 static int stranger_fn(void *arg)
 {
 	struct stranger *s = arg;
@@ -475,7 +476,7 @@ static void pd_of_a_device_that_is_gone_is_not_lent(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, close_fd(p.fd));
 }
 
-/* A client that borrows a PD once more than it gives it back, or as often. */
+/* A client that borrows a PD twice and returns it once; @remove may return it again. */
 static struct borrower {
 	bool registered;
 	struct ib_device *ibdev;
@@ -493,7 +494,7 @@ static void give_back(void)
 	ib_ca_pd_put(borrower.pd);
 }
 
-/* As another thread does, which looks whether the client has the device, only after this. */
+/* Stands for another thread, which borrows the PD before it checks for the removal. */
 static void give_back_and_borrow(void)
 {
 	give_back();
@@ -535,7 +536,7 @@ static void restore_contract(void *mode)
 	ib_contract_set_mode((unsigned long)mode);
 }
 
-/* Returns how often rule 7 was seen broken when it has left. */
+/* Returns how many violations of IB_RULE_LEFT the client's unregistration added. */
 static unsigned int borrow_and_leave(struct kunit *test, struct process *p, void (*remove)(void))
 {
 	unsigned long mode = ib_contract_get_mode();

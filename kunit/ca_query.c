@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Queries of a channel adapter: they tell what the driver told, in any context,
- * and exactly as much as the caller has room for.
+ * Queries of a channel adapter: they return what the driver reported, are answered in any
+ * context, and fill the caller's buffer as far as its length allows.
  */
 #include <linux/module.h>
 #include <linux/netdevice.h>
@@ -13,7 +13,7 @@
 #include "mock.h"
 #include "suites.h"
 
-/* Members of the same name and meaning in both structures. */
+/* A member that has the same name and meaning in ib_device_attr and kverbs_ca_attr. */
 struct same {
 	const char *name;
 	u32 from;
@@ -42,7 +42,7 @@ static const struct same same[] = {
 	SAME(max_srq_wr), SAME(max_srq_sge), SAME(max_pkeys),
 };
 
-/* Each member has a value of its own, so that a mix-up shows. */
+/* Gives each member a different value, so that a mix-up shows. */
 static void fill_attrs(struct ib_device_attr *attr)
 {
 	u64 n, i;
@@ -143,7 +143,7 @@ static void attributes_are_those_of_the_driver(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, padded(got->node_desc, sizeof(got->node_desc)));
 }
 
-/* Flags of the driver that have no meaning here, and texts without an end. */
+/* Sets also the capability flags that kverbs_ca_attr does not define. */
 static void fill_odd(struct ib_device_attr *attr)
 {
 	attr->device_cap_flags = U64_MAX;
@@ -175,7 +175,7 @@ static void nothing_unknown_gets_through(struct kunit *test)
 			strnlen(got->node_desc, sizeof(got->node_desc)));
 }
 
-/* Each member has a value of its own, and so has each port. */
+/* Gives most members a value that no other member has, some also per port. */
 static void fill_port(struct ib_port_attr *attr, u32 port)
 {
 	u32 n = 16 * port;
@@ -276,7 +276,7 @@ static void expect_layout(struct kunit *test,
 	KUNIT_EXPECT_EQ(test, 0, got->size % 8);
 }
 
-/* A counter is only as new as the last event; at registration it is. */
+/* Counters are cached at registration and at events, so they are current here. */
 static void ports_are_those_of_the_driver(struct kunit *test)
 {
 	struct mock *m = mock_new(test);
@@ -373,7 +373,7 @@ static void ethernet_port_is_of_no_subnet(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ndev->ifindex, got->netdev);
 }
 
-/* As the core gave them to the driver; each has its type and its device. */
+/* Each GID is reported as the core added it to the driver, with its type and netdev. */
 static void gids_of_an_ethernet_port_have_types(struct kunit *test)
 {
 	static const u32 types[] = {
@@ -420,7 +420,7 @@ struct bad {
 	ssize_t ret;
 };
 
-/* @handle 1 stands for one that is open, @out_len for a buffer. */
+/* The test replaces a handle of 1 with an open one, and supplies a buffer if out_len is set. */
 static const struct bad bad_queries[] = {
 	{ "no version", { .op = KVERBS_CA_QUERY_CA, .version = 0, .handle = 1,
 			  .out_len = 64 }, -EINVAL },

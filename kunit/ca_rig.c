@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the suites of channel-adapter requests share.
+ * Helpers shared by the suites of channel-adapter requests.
  */
 #include <linux/err.h>
 #include <linux/export.h>
@@ -17,7 +17,7 @@
 #include "ca_rig.h"
 #include "lib.h"
 
-/* Behind every buffer: what must not be written there. */
+/* Guard bytes behind every output buffer; they must not be overwritten. */
 #define GUARD		16
 #define GUARD_BYTE	0xa5
 
@@ -69,12 +69,12 @@ ssize_t ca_rig_close(struct ib_device *ibdev, u64 handle)
 EXPORT_SYMBOL_GPL(ca_rig_close);
 
 /**
- * ca_rig_pd() - make a PD
- * @test: the running case, which fails if there is none to be had
+ * ca_rig_pd() - allocate a PD
+ * @test: the running case, which fails if the PD cannot be allocated
  * @ibdev: the device
  * @handle: the handle
  *
- * Return: its number.
+ * Return: the PD's object number.
  */
 u64 ca_rig_pd(struct kunit *test, struct ib_device *ibdev, u64 handle)
 {
@@ -88,12 +88,12 @@ EXPORT_SYMBOL_GPL(ca_rig_pd);
 
 /**
  * ca_rig_reg() - register memory
- * @test: the running case, which fails if that fails
+ * @test: the running case, which fails if the registration does
  * @ibdev: the device
  * @handle: the handle
  * @reg: what to register
  *
- * Return: the region's number.
+ * Return: the region's object number.
  */
 u64 ca_rig_reg(struct kunit *test, struct ib_device *ibdev, u64 handle,
 	       const struct kverbs_ca_reg_mr *reg)
@@ -135,7 +135,7 @@ ssize_t ca_rig_dealloc(struct ib_device *ibdev, u64 handle, u64 object)
 }
 EXPORT_SYMBOL_GPL(ca_rig_dealloc);
 
-/* All of an answer, which lives as long as the case. */
+/* Returns the complete answer to a request, valid until the end of the case. */
 static const void *answer(struct kunit *test, struct ib_device *ibdev,
 			  const struct ib_ca_request *what)
 {
@@ -156,7 +156,7 @@ static const void *answer(struct kunit *test, struct ib_device *ibdev,
 }
 
 /**
- * ca_rig_attr() - ask for all of a CA
+ * ca_rig_attr() - query all attributes of a CA
  * @test: the running case, which fails without an answer
  * @ibdev: the device
  * @handle: the handle
@@ -171,7 +171,7 @@ const struct kverbs_ca_attr *ca_rig_attr(struct kunit *test,
 EXPORT_SYMBOL_GPL(ca_rig_attr);
 
 /**
- * ca_rig_port() - ask for all of a port
+ * ca_rig_port() - query all attributes of a port
  * @test: the running case, which fails without an answer
  * @ibdev: the device
  * @handle: the handle
@@ -190,10 +190,10 @@ EXPORT_SYMBOL_GPL(ca_rig_port);
 
 /**
  * ca_rig_port_in() - find a port in the answer to QUERY_CA
- * @attr: all of the answer
+ * @attr: the complete answer
  * @port: the port's number
  *
- * Return: the port, NULL if it is not there.
+ * Return: the port, NULL if @attr has no such port.
  */
 const struct kverbs_ca_port_attr *
 ca_rig_port_in(const struct kverbs_ca_attr *attr, u32 port)
@@ -212,9 +212,9 @@ ca_rig_port_in(const struct kverbs_ca_attr *attr, u32 port)
 EXPORT_SYMBOL_GPL(ca_rig_port_in);
 
 /**
- * ca_rig_gid() - an entry of a port's GID table
- * @port: all of an answer to QUERY_PORT
- * @index: which one
+ * ca_rig_gid() - get an entry of a port's GID table
+ * @port: the complete answer to QUERY_PORT
+ * @index: index in the table
  *
  * Return: the entry.
  */
@@ -226,9 +226,9 @@ const struct kverbs_ca_gid *ca_rig_gid(const struct kverbs_ca_port_attr *port,
 EXPORT_SYMBOL_GPL(ca_rig_gid);
 
 /**
- * ca_rig_pkey() - an entry of a port's P_Key table
- * @port: all of an answer to QUERY_PORT
- * @index: which one
+ * ca_rig_pkey() - get an entry of a port's P_Key table
+ * @port: the complete answer to QUERY_PORT
+ * @index: index in the table
  *
  * Return: the P_Key.
  */
@@ -241,7 +241,7 @@ u16 ca_rig_pkey(const struct kverbs_ca_port_attr *port, u32 index)
 EXPORT_SYMBOL_GPL(ca_rig_pkey);
 
 /**
- * ca_rig_list() - what is there under a handle
+ * ca_rig_list() - list the objects under a handle
  * @test: the running case, which fails without an answer
  * @ibdev: the device
  * @handle: the handle
@@ -263,9 +263,9 @@ const struct kverbs_ca_list *ca_rig_list(struct kunit *test,
 EXPORT_SYMBOL_GPL(ca_rig_list);
 
 /**
- * ca_rig_entry() - an entry of a list
- * @list: of ca_rig_list()
- * @index: which one
+ * ca_rig_entry() - get an entry of a list
+ * @list: from ca_rig_list()
+ * @index: index in the list
  *
  * Return: the entry.
  */
@@ -281,7 +281,7 @@ static ssize_t result_for(enum kverbs_ca_op op, u32 len, u32 size)
 {
 	if (len < 8)
 		return -ENOSPC;
-	/* That was all, once. */
+	/* The shortest structure is a complete answer. */
 	if (op == KVERBS_CA_QUERY_MR && len == KVERBS_CA_MR_ATTR_SIZE_MIN)
 		return len;
 	if (len < size)
@@ -319,10 +319,12 @@ static bool is_answered_at_once(const struct ib_ca_request *req)
 }
 
 /**
- * ca_rig_any_length() - a buffer of any length gets what fits, and no more
+ * ca_rig_any_length() - check a request with output buffers of every length
  * @test: the running case
  * @ibdev: the device
- * @req: request with an answer that stays as it is
+ * @req: request whose answer does not change
+ *
+ * Each buffer must get as much of the answer as fits, and nothing behind it is written.
  */
 void ca_rig_any_length(struct kunit *test, struct ib_device *ibdev,
 		       const struct ib_ca_request *req)
@@ -344,11 +346,11 @@ void ca_rig_any_length(struct kunit *test, struct ib_device *ibdev,
 EXPORT_SYMBOL_GPL(ca_rig_any_length);
 
 /**
- * ca_rig_map() - memory of a process, which the case's thread becomes
+ * ca_rig_map() - map user memory, giving the case's thread an mm if it has none
  * @test: the running case
- * @pages: how much
+ * @pages: number of pages
  *
- * Return: its address.
+ * Return: the address of the memory.
  */
 unsigned long ca_rig_map(struct kunit *test, unsigned long pages)
 {
@@ -363,12 +365,12 @@ unsigned long ca_rig_map(struct kunit *test, unsigned long pages)
 EXPORT_SYMBOL_GPL(ca_rig_map);
 
 /**
- * ca_rig_reg_of() - what to register, for local access
+ * ca_rig_reg_of() - fill in a registration with local write access
  * @pd: the PD
- * @start: address of the first byte, also for peers
+ * @start: address of the first byte, and the region's IOVA
  * @length: bytes
  *
- * Return: it.
+ * Return: the filled-in structure.
  */
 struct kverbs_ca_reg_mr ca_rig_reg_of(u64 pd, u64 start, u64 length)
 {
@@ -387,9 +389,9 @@ EXPORT_SYMBOL_GPL(ca_rig_reg_of);
 /**
  * ca_rig_open_file() - open the file of a CA, as a process does
  * @device: name of the device
- * @flags: of open(2)
+ * @flags: as for open(2)
  *
- * Return: its number in the thread's table, or a negative errno.
+ * Return: the file descriptor, or a negative errno.
  */
 int ca_rig_open_file(const char *device, int flags)
 {
@@ -411,13 +413,13 @@ int ca_rig_open_file(const char *device, int flags)
 EXPORT_SYMBOL_GPL(ca_rig_open_file);
 
 /**
- * ca_rig_close_file() - close it
- * @fd: its number
+ * ca_rig_close_file() - close a file opened with ca_rig_open_file()
+ * @fd: the file descriptor
  *
- * What was under its handles goes now, and not in a work item, as files of kernel threads
- * do else.
+ * The objects under the file's handles are freed before this returns. A plain close_fd() by
+ * a kernel thread would leave the final fput() to a work item.
  *
- * Return: what close_fd() returned.
+ * Return: the result of close_fd().
  */
 int ca_rig_close_file(int fd)
 {
@@ -430,13 +432,13 @@ int ca_rig_close_file(int fd)
 EXPORT_SYMBOL_GPL(ca_rig_close_file);
 
 /**
- * ca_rig_ioctl() - make a request by a file, as ioctl(2) does
- * @fd: its number
+ * ca_rig_ioctl() - make a request on a file, as ioctl(2) does
+ * @fd: the file descriptor
  * @room: address of user memory for the request
  * @op: the operation
- * @r: the request; what comes of it
+ * @r: the request; receives it as the ioctl left it
  *
- * Return: as ioctl(2), as a negative errno.
+ * Return: the result of the ioctl, failures as a negative errno.
  */
 long ca_rig_ioctl(int fd, unsigned long room, u32 op, struct kverbs_ca_request *r)
 {
@@ -465,8 +467,8 @@ static void async_done(struct ib_ca_request *req)
 
 /**
  * ca_async_init() - set up a request that counts its callbacks
- * @a: it, not on the stack
- * @req: what is to be done
+ * @a: the request, not on the stack
+ * @req: what it is to do
  */
 void ca_async_init(struct ca_async *a, const struct ib_ca_request *req)
 {
@@ -478,11 +480,11 @@ void ca_async_init(struct ca_async *a, const struct ib_ca_request *req)
 EXPORT_SYMBOL_GPL(ca_async_init);
 
 /**
- * ca_async_new() - a request that counts its callbacks
+ * ca_async_new() - allocate a request that counts its callbacks
  * @test: the running case
- * @req: what is to be done
+ * @req: what it is to do
  *
- * Return: it; it lives as long as the case.
+ * Return: the request, valid until the end of the case.
  */
 struct ca_async *ca_async_new(struct kunit *test,
 			      const struct ib_ca_request *req)
@@ -496,11 +498,11 @@ struct ca_async *ca_async_new(struct kunit *test,
 EXPORT_SYMBOL_GPL(ca_async_new);
 
 /**
- * ca_async_wait() - wait for a callback
+ * ca_async_wait() - wait for the callback of a request
  * @a: request that was submitted
  *
  * Context: process.
- * Return: its result; -ETIMEDOUT if there was none in time.
+ * Return: the request's result; -ETIMEDOUT if there was no callback within KVT_TIMEOUT.
  */
 ssize_t ca_async_wait(struct ca_async *a)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the suites of channel-adapter requests share.
+ * Helpers shared by the suites that test channel adapter requests.
  */
 #ifndef KVT_CA_RIG_H
 #define KVT_CA_RIG_H
@@ -16,7 +16,7 @@
 		##__VA_ARGS__						\
 	})
 
-/* A call as the case's own module makes it. */
+/* Makes a synchronous request as an in-kernel consumer does; yields its result. */
 #define CA_CALL(ibdev, operation, ...)					\
 ({									\
 	struct ib_ca_request _req = CA_REQ(operation, ##__VA_ARGS__);	\
@@ -59,8 +59,8 @@ struct kverbs_ca_reg_mr ca_rig_reg_of(u64 pd, u64 start, u64 length);
 /**
  * struct ca_async - a request that counts its callbacks
  * @req: the request
- * @calls: callbacks
- * @got: completed by each
+ * @calls: number of callbacks so far
+ * @got: completed by each callback
  */
 struct ca_async {
 	struct ib_ca_request req;

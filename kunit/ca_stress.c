@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Threads that submit, cancel and close without regard for each other, until the
- * device goes: each request ends once, and what was made is what was freed.
+ * Threads submit, cancel and close channel-adapter requests without coordination, also
+ * while the device is unregistered. Each request must end exactly once, and the objects
+ * that were made must be those that were freed or are left.
  */
 #include <linux/slab.h>
 #include <kunit/test.h>
@@ -18,7 +19,7 @@
 #define PDS		16
 #define ROUNDS		100000
 
-/* An open CA, or a PD. */
+/* An open CA, or a PD of one; @pd is 0 for a CA. */
 struct ca_thing {
 	u64 handle;
 	u64 pd;
@@ -27,20 +28,20 @@ struct ca_thing {
 /**
  * struct storm - what the threads share
  * @m: the device
- * @lock: of the tables
- * @handles: open ones, as far as is known; 0 for none
- * @pds: PDs, likewise
- * @rounds: submissions of a thread at most
+ * @lock: guards @handles and @pds
+ * @handles: known CAs, which may have been closed meanwhile; handle 0 marks a free entry
+ * @pds: known PDs, likewise
+ * @rounds: maximum number of submissions per thread
  * @gone: the device's unregistration has returned
- * @begun: submissions that a callback was promised for
+ * @begun: submissions that returned -EINPROGRESS
  * @called: callbacks
  * @late: callbacks after the end of the unregistration
- * @opened: by result of OPEN
- * @closed: by result of CLOSE
- * @made: by result of ALLOC_PD
- * @freed: by result of DEALLOC_PD
- * @cancelled: by result of the cancellation
- * @wrong: what must not be
+ * @opened: successful OPENs
+ * @closed: successful CLOSEs
+ * @made: successful ALLOC_PDs
+ * @freed: successful DEALLOC_PDs
+ * @cancelled: successful cancellations
+ * @wrong: unexpected results
  */
 struct storm {
 	struct mock *m;
@@ -63,11 +64,11 @@ struct storm {
 /**
  * struct job - one request of a thread
  * @req: the request
- * @storm: what it is a part of
+ * @storm: what the threads share
  * @over: completed by done()
- * @busy: it was submitted and is not looked at yet
- * @cancelled: and was cancelled
- * @answer: room for an answer
+ * @busy: @req was submitted, and its result has not been checked yet
+ * @cancelled: @req was cancelled
+ * @answer: output buffer
  */
 struct job {
 	struct ib_ca_request req;
@@ -94,7 +95,7 @@ static void storm_done(struct ib_ca_request *req)
 	complete(&job->over);
 }
 
-/* Whether there is room to remember it. */
+/* Adds a CA or a PD to its table. Returns false if the table is full. */
 static bool remember(struct storm *s, struct ca_thing *things, u32 nr,
 		     u64 handle, u64 pd)
 {
@@ -135,7 +136,7 @@ static struct ca_thing any_of(struct storm *s, const struct ca_thing *things,
 	return thing;
 }
 
-/* What nobody else knows can be freed, unless the device is gone. */
+/* An object that is in no table can always be freed, unless the device is gone. */
 static void count_freed(struct storm *s, ssize_t ret, atomic_t *count)
 {
 	if (!ret)
@@ -205,7 +206,7 @@ static void look_at(struct storm *s, struct job *job)
 		atomic_inc(&s->wrong);
 }
 
-/* Waits for it, perhaps after an attempt to cancel it. */
+/* Waits for the job's callback, one time in four after an attempt to cancel the request. */
 static void end_job(struct storm_thread *t, struct job *job)
 {
 	if (!job->busy)
@@ -253,7 +254,7 @@ static void choose(struct storm_thread *t, struct job *job)
 		req->flags = KVERBS_CA_FRESH;
 }
 
-/* Answered at once, whoever closes the handle meanwhile. */
+/* A cached query returns at once, even if another thread closes the handle meanwhile. */
 static void query_any(struct storm_thread *t)
 {
 	struct ca_thing thing = any_of(t->storm, t->storm->handles,
@@ -269,7 +270,7 @@ static void query_any(struct storm_thread *t)
 		atomic_inc(&t->storm->wrong);
 }
 
-/* False when the device is gone. */
+/* Returns false if the device is gone. */
 static bool one_round(struct storm_thread *t)
 {
 	struct job *job = &t->jobs[kvt_rand(&t->rand) % JOBS];

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The recording client.
+ * A client that records the calls of its callbacks in a trace.
  */
 #include <linux/module.h>
 
 #include "client.h"
 #include "mock.h"
 
-/* The core passes no client to its callbacks: each has a set of its own. */
+/* The core does not tell a callback whose it is, so each client has callbacks of its own. */
 #define KVT_CLIENTS	4
 static struct kvt_client *kvt_clients[KVT_CLIENTS];
 
@@ -67,7 +67,7 @@ static const struct ib_client kvt_callbacks[KVT_CLIENTS] = {
 };
 
 /**
- * kvt_client_unregister() - take the client from the core
+ * kvt_client_unregister() - unregister a client
  * @c: the client; nothing is done if it is not registered
  */
 void kvt_client_unregister(struct kvt_client *c)
@@ -91,10 +91,10 @@ static void kvt_client_end(void *arg)
 }
 
 /**
- * kvt_client_new() - a client, not registered
+ * kvt_client_new() - make a client without registering it
  * @test: the running case; at most four clients live at a time
- * @name: its name, in the trace too
- * @trace: where to write
+ * @name: name of the client, also used in the trace
+ * @trace: trace that records the callbacks
  *
  * Return: the client, unregistered at the latest when the case ends.
  */
@@ -120,10 +120,10 @@ struct kvt_client *kvt_client_new(struct kunit *test, const char *name,
 EXPORT_SYMBOL_GPL(kvt_client_new);
 
 /**
- * kvt_client_register() - give the client to the core
+ * kvt_client_register() - register a client with the core
  * @c: the client
  *
- * Return: what ib_register_client() did.
+ * Return: what ib_register_client() returned.
  */
 int kvt_client_register(struct kvt_client *c)
 {
@@ -135,10 +135,10 @@ int kvt_client_register(struct kvt_client *c)
 EXPORT_SYMBOL_GPL(kvt_client_register);
 
 /**
- * kvt_client_up() - a registered client
+ * kvt_client_up() - make a client and register it
  * @test: the running case
- * @name: its name
- * @trace: where to write
+ * @name: name of the client
+ * @trace: trace that records the callbacks
  *
  * Return: the client.
  */

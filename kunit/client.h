@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A client that writes down what the core tells it, of mock devices only.
+ * A client that records the core's calls in a trace, for mock devices only.
  */
 #ifndef KVT_CLIENT_H
 #define KVT_CLIENT_H
@@ -12,16 +12,16 @@
 
 /**
  * struct kvt_client - a recording client
- * @client: what the core sees
- * @trace: add is "<name>+<device>", remove "<name>-<device>", rename
- *	   "<name>=<device>"
- * @add_ret: what add returns
- * @data: set as client data in add, checked in remove
- * @wrong_data: calls of remove or rename that were given something else
+ * @client: the client that is registered with the core
+ * @trace: gets "<name>+<device>" for add, "<name>-<device>" for remove and
+ *	   "<name>=<device>" for rename
+ * @add_ret: return value of add
+ * @data: set as client data in add, checked in remove and rename
+ * @wrong_data: calls of remove or rename that got other client data
  * @on_add: called in add, before it returns @add_ret
  * @on_remove: called in remove
  * @arg: for the callbacks
- * @registered: to be unregistered at the end of the case
+ * @registered: must be unregistered at the end of the case
  */
 struct kvt_client {
 	struct ib_client client;

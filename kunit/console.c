@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the kernel's log is told while a case runs: its tracepoint has each message.
+ * Watches the kernel log for messages while a case runs: a probe on the "console"
+ * tracepoint sees every message that is logged.
  */
 #include <linux/export.h>
 #include <linux/string.h>
@@ -10,7 +11,7 @@
 #include "console.h"
 #include "lib.h"
 
-/* Any context. */
+/* Called in any context. */
 static void probe_console(void *data, const char *text, size_t len)
 {
 	struct kvt_console *c = data;
@@ -28,11 +29,11 @@ static void unwatch(void *arg)
 }
 
 /**
- * kvt_console_watch() - look for messages that have some words in them
+ * kvt_console_watch() - watch the log for messages that contain a text
  * @test: the running case
- * @words: the words
+ * @words: the text
  *
- * Return: who looks, until the end of the case.
+ * Return: the watcher, valid until the end of the case.
  */
 struct kvt_console *kvt_console_watch(struct kunit *test, const char *words)
 {
@@ -48,10 +49,10 @@ struct kvt_console *kvt_console_watch(struct kunit *test, const char *words)
 EXPORT_SYMBOL_GPL(kvt_console_watch);
 
 /**
- * kvt_console_wait() - wait for the next message
- * @c: who looks for it
+ * kvt_console_wait() - wait for the next matching message
+ * @c: the watcher
  *
- * Return: true if it came in time.
+ * Return: true if the message came within KVT_TIMEOUT.
  */
 bool kvt_console_wait(struct kvt_console *c)
 {
@@ -60,10 +61,10 @@ bool kvt_console_wait(struct kvt_console *c)
 EXPORT_SYMBOL_GPL(kvt_console_wait);
 
 /**
- * kvt_console_times() - how often the message came
- * @c: who looks for it
+ * kvt_console_times() - count the matching messages seen so far
+ * @c: the watcher
  *
- * Return: the number.
+ * Return: the number of messages.
  */
 unsigned int kvt_console_times(struct kvt_console *c)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the kernel's log is told while a case runs.
+ * Watches the kernel log for messages while a case runs.
  */
 #ifndef KVT_CONSOLE_H
 #define KVT_CONSOLE_H
@@ -10,10 +10,10 @@
 #include <kunit/test.h>
 
 /**
- * struct kvt_console - looks for a message
- * @words: that are in it
- * @times: how often it came
- * @told: completed each time
+ * struct kvt_console - a watcher for messages that contain a text
+ * @words: the text
+ * @times: number of matching messages
+ * @told: completed by each of them
  */
 struct kvt_console {
 	const char *words;

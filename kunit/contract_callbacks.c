@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A consumer's callbacks, each of them called where the midlayer or a driver calls it.
+ * The table of a consumer's callbacks, and a function for each kind that has the midlayer or
+ * a driver call it. While the callback runs, it calls a function of the case.
  */
 #include <kunit/test.h>
 
 #include "contract_callbacks.h"
 
-/* Of an object: the driver calls it. */
+/* Handlers of a CQ, a QP or an SRQ, called by the driver. */
 static u32 run_handler(struct kunit *test, const struct contract_callback *callback,
 		       contract_fn inside)
 {
@@ -20,13 +21,13 @@ static u32 run_handler(struct kunit *test, const struct contract_callback *callb
 	return !strcmp(callback->object, "srq") ? scene->srq->res.id : scene->cq->res.id;
 }
 
-/* Of a device's events: under RCU. */
+/* Handler of a device's events, called in an RCU read-side critical section. */
 
 /**
  * struct event_case - a handler of a device's events
- * @handler: as the core knows it
- * @inside: called in it
- * @handled: completed after that
+ * @handler: the registered handler
+ * @inside: called in the handler
+ * @handled: completed after @inside has returned
  */
 struct event_case {
 	struct ib_event_handler handler;
@@ -42,7 +43,7 @@ void contract_on_device_event(struct ib_event_handler *handler, struct ib_event 
 	complete(&ec->handled);
 }
 
-/* Returns when the handler has, and who watched it has looked. */
+/* Returns when the handler has returned and the checker has examined the call. */
 void contract_run_event(struct kunit *test, contract_fn inside)
 {
 	struct event_case *ec = kunit_kzalloc(test, sizeof(*ec), GFP_KERNEL);
@@ -66,7 +67,7 @@ static u32 run_event(struct kunit *test, const struct contract_callback *callbac
 	return 0;
 }
 
-/* Of a completion: the core polls, or the caller. */
+/* done() of a completion: the core polls the CQ, or the caller does if it is a direct one. */
 
 void contract_done_fn(struct ib_cq *cq, struct ib_wc *wc)
 {
@@ -99,7 +100,7 @@ void contract_push_done(struct kunit *test, struct contract_done *dc, contract_f
 	KUNIT_ASSERT_TRUE(test, mock_cq_push(dc->cq, &wc, true));
 }
 
-/* Returns when done() has returned, and who watched it has looked. */
+/* Returns when done() has returned and the checker has examined the call. */
 void contract_run_done(struct kunit *test, struct contract_done *dc, contract_fn inside)
 {
 	contract_push_done(test, dc, inside);
@@ -120,7 +121,7 @@ static u32 run_done(struct kunit *test, const struct contract_callback *callback
 	return id;
 }
 
-/* Of a request, which a work item calls. */
+/* done() of a channel adapter request, called by a work item. */
 struct contract_scene *contract_run_request(struct kunit *test, contract_fn inside)
 {
 	struct ib_ca_request *req = kunit_kzalloc(test, sizeof(*req), GFP_KERNEL);
@@ -137,7 +138,7 @@ struct contract_scene *contract_run_request(struct kunit *test, contract_fn insi
 	KUNIT_ASSERT_EQ(test, -EINPROGRESS, ib_ca_submit(scene->m->ibdev, req));
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&scene->handled));
 	KUNIT_EXPECT_EQ(test, -ENOENT, req->result);
-	/* Until who watched it has looked. */
+	/* Waits for the work item, so the checker has examined the call. */
 	mock_unregister(scene->m);
 	return scene;
 }
@@ -149,7 +150,7 @@ static u32 run_request(struct kunit *test, const struct contract_callback *callb
 	return 0;
 }
 
-/* Of a client: one of its three methods does something. */
+/* Client methods: one of the three calls the case's function. */
 
 static struct {
 	struct ib_device *dev;
@@ -188,7 +189,10 @@ static struct ib_client client = {
 	.rename = client_rename,
 };
 
-/* It has the name that reports are expected to have after the rename. */
+/*
+ * Reports must name the device CONTRACT_DEVICE. It is renamed to that before the client is
+ * registered, or, if rename() is the callback, while it is registered.
+ */
 static u32 run_client(struct kunit *test, const struct contract_callback *callback,
 		      contract_fn inside)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A consumer's callbacks, each of them called where the midlayer or a driver calls it.
+ * A consumer's callbacks, each run in the context in which the midlayer or a driver calls it.
  */
 #ifndef KVT_CONTRACT_CALLBACKS_H
 #define KVT_CONTRACT_CALLBACKS_H
@@ -11,15 +11,16 @@ typedef void (*contract_fn)(struct contract_scene *scene);
 
 /**
  * struct contract_callback - a callback
- * @name: which, and where
- * @run: has it called for a device of its own, with a function inside; returns the number
- *	of its object when the callback is over, and who watched it has looked
- * @what: how the report names it
- * @function: the callback, the place of the report
- * @object: kind of the object in the report; NULL: it is about none
- * @in: where
- * @ctx: of done() of a completion: who polls
- * @call: of a handler of an object: calls it
+ * @name: name of the test parameter: which callback, and where it runs
+ * @run: has the callback called on a new device, and @inside called within it; returns
+ *	when the callback has returned and the checker has examined it, with the number
+ *	of the callback's object, or 0
+ * @what: name of the callback in reports
+ * @function: the callback, which is the site in reports
+ * @object: kind of the object in reports; NULL: the reports name no object
+ * @in: context that the callback runs in
+ * @ctx: for done() of a completion: polling context of the CQ
+ * @call: for a completion or event handler of an object: calls the handler
  */
 struct contract_callback {
 	const char *name;
@@ -30,8 +31,8 @@ struct contract_callback {
 	const char *object;
 	enum {
 		CONTRACT_IN_CALLER,	/* the thread that calls @run */
-		CONTRACT_IN_TASK,	/* another one */
-		CONTRACT_IN_RCU,	/* another one, in an RCU section */
+		CONTRACT_IN_TASK,	/* another thread */
+		CONTRACT_IN_RCU,	/* another thread, in an RCU read-side section */
 		CONTRACT_IN_SOFTIRQ,
 	} in;
 	enum ib_poll_context ctx;
@@ -47,12 +48,12 @@ void contract_run_event(struct kunit *test, contract_fn inside);
 void contract_on_device_event(struct ib_event_handler *handler, struct ib_event *event);
 
 /**
- * struct contract_done - a completion of a CQ that the core polls
- * @cqe: what it completes
+ * struct contract_done - a completion on a CQ of ib_alloc_cq()
+ * @cqe: wr_cqe of the completion
  * @cq: the CQ
- * @qp: a QP that has completions there
+ * @qp: QP that the completion names
  * @inside: called in done()
- * @handled: completed after that
+ * @handled: completed when @inside has returned
  */
 struct contract_done {
 	struct ib_cqe cqe;

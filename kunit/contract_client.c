@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The contract checker: what clients leave on a device, and use when they may not.
+ * Reports of the contract checker about clients: objects that they leave on a device, methods
+ * that return with interrupts or preemption off, and use of a device that is gone for them.
  */
 #include <linux/irqflags.h>
 #include <linux/netdevice.h>
@@ -13,9 +14,9 @@
 
 /**
  * struct member - a client of this module
- * @client: what the core sees
- * @things: what it looks after; NULL: it is not registered
- * @on_add: called in add(), which returns what it returns; or NULL
+ * @client: the client as registered with the core
+ * @things: its device and objects; NULL: the client is not registered
+ * @on_add: called in add(), which returns its result; or NULL
  * @on_remove: called in remove(); or NULL
  */
 struct member {
@@ -90,7 +91,7 @@ static void member_join(struct kunit *test, struct member *member, struct things
 	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, member_end, member));
 }
 
-/* The PD, CQ and QP that the others need are the driver's own. */
+/* The PD, CQ and QP that other objects need are made by the driver's module, not the client's. */
 static struct things *things_new(struct kunit *test)
 {
 	struct things *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
@@ -122,7 +123,7 @@ static const void *objects_gen_params(const void *prev, char *desc)
 	return kind;
 }
 
-/* Rule 7 */
+/* Rule 7: what a client leaves on a device */
 
 static struct contract_expected expected_of(const struct kind *kind, char *what, size_t size,
 					    const char *when)
@@ -196,7 +197,7 @@ static void what_a_declining_add_leaves_is_reported(struct kunit *test)
 	left_by_add(test, make_and_decline);
 }
 
-/* The device goes, rather than the client. */
+/* The device is unregistered, rather than the client. */
 static void what_is_left_on_a_device_that_goes_is_reported(struct kunit *test)
 {
 	const struct kind *kind = test->param_value;
@@ -250,7 +251,7 @@ static void things_left_are_counted_by_site(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, 0, ib_destroy_qp(t->qps[i]));
 }
 
-/* What one client made may be for another one of the module. */
+/* Clients of a module may share objects: these are left only when the last client has gone. */
 static void the_last_client_of_a_module_leaves(struct kunit *test)
 {
 	struct things *t = things_new(test);
@@ -270,7 +271,7 @@ static void the_last_client_of_a_module_leaves(struct kunit *test)
 	thing_unmake_pd(t);
 }
 
-/* Rule 6 */
+/* Rule 6: context in which callbacks return */
 
 static int add_with_interrupts_off(struct things *t)
 {
@@ -344,7 +345,7 @@ static void clients_may_sleep(struct kunit *test)
 	contract_expect_none(test);
 }
 
-/* Rule 8 */
+/* Rule 8: use of a device that is gone */
 
 static noinline int use_post_send(struct things *t)
 {
@@ -408,7 +409,7 @@ static noinline int use_pool_destroy(struct things *t)
 /**
  * struct use - a verbs call that a client may not make any more
  * @name: of the method that the report names
- * @call: makes it
+ * @call: makes the call
  * @object: kind of its object in the report, or NULL
  */
 struct use {
@@ -454,7 +455,7 @@ static void free_what_use_made(struct kunit *test, const struct use *use, struct
 	undo(use, t);
 }
 
-/* One that may be posted to. */
+/* In the error state, the QP accepts posted requests. */
 static struct things *things_in_error(struct kunit *test)
 {
 	struct things *t = things_new(test);
@@ -512,7 +513,7 @@ static int decline(struct things *t)
 	return -EOPNOTSUPP;
 }
 
-/* Which is ordinary, so that those who declined are not remembered. */
+/* Declining a device is ordinary: the checker does not remember clients that did. */
 static void use_of_a_device_that_was_declined_is_not(struct kunit *test)
 {
 	const struct use *use = test->param_value;
@@ -536,7 +537,7 @@ static void use_after_unregistration_is_reported(struct kunit *test)
 	free_what_use_made(test, use, t);
 }
 
-/* What was left on it is told of when it is freed, and it stays there for this. */
+/* Freeing the device reports the objects left on it, and keeps its memory for later reports. */
 static void free_device(struct kunit *test, struct things *t)
 {
 	const struct contract_expected expected[] = {
@@ -553,11 +554,11 @@ static void free_device(struct kunit *test, struct things *t)
 	contract_expect_none(test);
 	mock_dealloc(t->m);
 	contract_expect_all(test, expected, ARRAY_SIZE(expected));
-	/* Where the cases look for it. */
+	/* mock_dealloc() has cleared the pointer, which the cases still use. */
 	t->m->ibdev = dev;
 }
 
-/* As if its driver were still there, so that the case leaves nothing. */
+/* Restores the driver's methods and frees all objects and the device. */
 static void free_for_good(struct kunit *test, struct things *t, const struct ib_device_ops *ops)
 {
 	struct ib_device *dev = t->m->ibdev;
@@ -588,7 +589,7 @@ static void use_of_a_device_that_was_freed_is_reported(struct kunit *test)
 	free_for_good(test, t, ops);
 }
 
-/* Who has seen a method may call it next: it is another one, and not NULL. */
+/* A caller may be between its check of a method and the call: a method never becomes NULL. */
 static void methods_of_a_device_that_was_freed_are_others(struct kunit *test)
 {
 	const size_t first = offsetof(struct ib_device_ops, post_send) / sizeof(void *);
@@ -613,7 +614,7 @@ static void methods_of_a_device_that_was_freed_are_others(struct kunit *test)
 	free_for_good(test, t, before);
 }
 
-/* They stay, as when a driver refuses. */
+/* Objects are kept, as when a driver refuses to destroy them. */
 static void objects_of_a_device_that_was_freed_are_kept(struct kunit *test)
 {
 	struct things *t = things_in_error(test);
@@ -630,7 +631,7 @@ static void objects_of_a_device_that_was_freed_are_kept(struct kunit *test)
 	free_for_good(test, t, ops);
 }
 
-/* One misuse is one report: the methods that the request leads to have none. */
+/* One misuse makes one report: the methods that the request calls are not reported again. */
 static void request_after_remove_is_reported_once(struct kunit *test)
 {
 	struct things *t = things_new(test);
@@ -673,7 +674,7 @@ static int sleep_and_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 	return whole.post_send(qp, wr, bad);
 }
 
-/* Whatever is told of it then, it is the caller's call. */
+/* Reports about the methods that a drain calls have the site of the caller's ib_drain_qp(). */
 static void drain_by_one_that_is_back_has_its_place(struct kunit *test)
 {
 	struct things *t = things_new(test);
@@ -694,7 +695,7 @@ static void drain_by_one_that_is_back_has_its_place(struct kunit *test)
 		.id = t->qp->res.id, .what = "post_send slept" });
 }
 
-/* What fails before the driver is asked is no better. */
+/* Calls that fail before they reach the driver are reported, too. */
 
 static noinline int refused_alloc_cq(struct things *t)
 {
@@ -774,7 +775,7 @@ static void handler_given_back_after_remove_is_reported(struct kunit *test)
 		.what = "ib_unregister_event_handler after its remove() returned" });
 }
 
-/* It was not seen to leave, but is seen to use. */
+/* The checker is off when the client leaves, and on when the client uses the device. */
 static void use_is_reported_by_a_checker_that_was_off(struct kunit *test)
 {
 	const struct use *use = test->param_value;
@@ -812,13 +813,13 @@ static void use_in_remove_is_not(struct kunit *test)
 	member_join(test, &first, t, NULL, use_in_remove);
 	member_leave(&first);
 	contract_expect_none(test);
-	/* Likewise when the device goes. */
+	/* Likewise when the device is unregistered. */
 	member_join(test, &first, t, NULL, use_in_remove);
 	mock_unregister(t->m);
 	contract_expect_none(test);
 }
 
-/* A module that was a client, and is one again. */
+/* The module's client has left, and another client of the module has the device. */
 static void use_by_a_client_that_is_back_is_not(struct kunit *test)
 {
 	struct things *t = things_in_error(test);
@@ -831,7 +832,7 @@ static void use_by_a_client_that_is_back_is_not(struct kunit *test)
 	free_what_use_made(test, used, t);
 }
 
-/* Not a client, but one that found the device by its name. */
+/* The module's client has left, but the module has found the device by its name. */
 static void use_of_a_device_that_was_found_is_not(struct kunit *test)
 {
 	const struct use *use = test->param_value;
@@ -848,7 +849,7 @@ static void use_of_a_device_that_was_found_is_not(struct kunit *test)
 	ib_device_put(dev);
 }
 
-/* These calls are the driver's, of its own device. */
+/* The calls are made by the driver's module, on its own device. */
 static void use_by_the_driver_is_not(struct kunit *test)
 {
 	struct things *t = things_in_error(test);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The contract checker: what consumers do in callbacks, destroy and post.
+ * The contract checker: it must report consumers that sleep in callbacks (rule 5), destroy
+ * objects in use (rule 11) or post in a QP state that forbids it (rule 12), and no others.
  */
 #include <linux/bottom_half.h>
 #include <linux/irqflags.h>
@@ -14,12 +15,12 @@
 #include "suites.h"
 
 /**
- * struct callback - a consumer's function, called by the driver
- * @name: which
- * @call: calls it
- * @object: kind of the object in the report
- * @what: how the report names it
- * @handler: the function
+ * struct callback - a callback of a consumer, called by the driver
+ * @name: description, the name of the test parameter
+ * @call: makes the driver call the callback
+ * @object: kind of the object that the report names
+ * @what: name of the callback in the report
+ * @handler: the callback, which is the site of the report
  */
 struct callback {
 	const char *name;
@@ -79,7 +80,7 @@ static struct contract_scene *call_with(struct kunit *test,
 	return scene;
 }
 
-/* Rule 5 */
+/* Rule 5: callbacks must not sleep */
 
 static void sleep_in_callback_is_reported(struct kunit *test)
 {
@@ -108,7 +109,7 @@ static void done_of_a_request_may_take_time(struct kunit *test)
 	contract_expect_none(test);
 }
 
-/* Handlers of a device's events, which run under RCU */
+/* Device event handlers, which run in an RCU read-side section */
 
 static void expect_of_event(struct kunit *test, enum ib_contract_rule rule, const char *what)
 {
@@ -128,7 +129,7 @@ static void device_event_handler_may_take_time(struct kunit *test)
 	contract_expect_none(test);
 }
 
-/* done() */
+/* done() of CQs that the core polls */
 
 static void done_in_workqueue_may_sleep(struct kunit *test)
 {
@@ -149,7 +150,7 @@ static void sleep_in_done_in_softirq_is_reported(struct kunit *test)
 		.what = "done() slept", .object = "cq", .id = id, .site = contract_done_fn });
 }
 
-/* Where the caller polls */
+/* IB_POLL_DIRECT: done() runs in the context of the caller that polls */
 
 static void poll_direct(void *cq)
 {
@@ -190,10 +191,10 @@ static void poll_in_softirq(struct ib_cq *cq)
 }
 
 /**
- * struct poller - where somebody polls
- * @name: where
- * @poll: does so
- * @counted: the kernel knows that one does not sleep there
+ * struct poller - a context in which a direct CQ is polled
+ * @name: description, the name of the test parameter
+ * @poll: polls the CQ in that context
+ * @counted: this kernel configuration can tell that the context must not sleep
  */
 struct poller {
 	const char *name;
@@ -254,7 +255,7 @@ static void done_of_a_poller_may_take_time(struct kunit *test)
 	contract_expect_none(test);
 }
 
-/* Rule 11 */
+/* Rule 11: objects must not be destroyed while in use */
 
 static noinline int destroy_pd(struct contract_scene *scene)
 {
@@ -289,7 +290,7 @@ static void expect_busy(struct kunit *test, const char *object, u32 id, unsigned
 		.object = object, .id = id, .count = users, .site = site });
 }
 
-/* It has a QP, an SRQ, an MR, an FMR and an AH. */
+/* The PD has five users: a QP, an SRQ, an MR, an FMR and an AH. */
 static void pd_in_use_is_reported(struct kunit *test)
 {
 	struct contract_scene *scene = contract_scene_up(test);
@@ -298,7 +299,7 @@ static void pd_in_use_is_reported(struct kunit *test)
 	expect_busy(test, "pd", scene->pd->res.id, 5, destroy_pd);
 }
 
-/* By a QP, for sends and for receives. */
+/* The QP counts as two users of the CQ, for sends and for receives. */
 static void cq_in_use_is_reported(struct kunit *test)
 {
 	struct contract_scene *scene = contract_scene_up(test);
@@ -354,7 +355,7 @@ static void attached_qp_is_reported(struct kunit *test)
 	contract_expect_none(test);
 }
 
-/* Set by the method below: what a lookup of the region finds meanwhile. */
+/* Set by look_and_refuse(): error of a lookup of the MR by its number, or 0. */
 static long found_meanwhile;
 
 static int look_and_refuse(struct ib_mr *mr, struct ib_udata *udata)
@@ -368,7 +369,7 @@ static int look_and_refuse(struct ib_mr *mr, struct ib_udata *udata)
 	return -EBUSY;
 }
 
-/* A window is bound to it, which only the driver knows. */
+/* The driver refuses with -EBUSY, as if a memory window were bound to the MR. */
 static void region_that_the_driver_has_in_use_is_reported(struct kunit *test)
 {
 	struct contract_scene *scene = contract_scene_up(test);
@@ -404,7 +405,7 @@ static noinline void destroy_pool(struct ib_qp *qp)
 	barrier();
 }
 
-/* It stays there, and can be freed later. */
+/* The refused MR stays in the pool, and a second destroy frees it. */
 static void pool_region_that_the_driver_has_in_use_is_reported(struct kunit *test)
 {
 	struct contract_scene *scene = contract_scene_up(test);
@@ -430,7 +431,7 @@ static void pool_region_that_the_driver_has_in_use_is_reported(struct kunit *tes
 	contract_expect_none(test);
 }
 
-/* Its regions of the pool are freed with the pool, before the QP. */
+/* The QP is destroyed nevertheless; the report tells how many pool MRs are in use. */
 static void qp_with_pool_regions_in_use_is_reported(struct kunit *test)
 {
 	struct contract_scene *scene = contract_scene_up(test);
@@ -481,7 +482,7 @@ static void unused_objects_are_not(struct kunit *test)
 	contract_expect_none(test);
 }
 
-/* Rule 12 */
+/* Rule 12: work requests must not be posted in a state that forbids it */
 
 static noinline int send(struct contract_scene *scene)
 {
@@ -499,7 +500,7 @@ static noinline int receive(struct contract_scene *scene)
 	return CONTRACT_CALL(ib_post_recv(scene->qp, &wr, &bad));
 }
 
-/* From INIT. */
+/* Moves the QP to @state; to RTR or RTS it is moved from INIT. */
 static void move_to(struct kunit *test, struct ib_qp *qp, enum ib_qp_state state)
 {
 	struct ib_qp_attr attr = { .path_mtu = IB_MTU_1024, .min_rnr_timer = 1, .timeout = 1 };
@@ -525,10 +526,10 @@ static void move_to(struct kunit *test, struct ib_qp *qp, enum ib_qp_state state
 }
 
 /**
- * struct posting - may one post in this state?
+ * struct posting - whether a QP state allows posting
  * @state: the state
- * @send: how the report on a send begins; NULL: one may
- * @receive: likewise
+ * @send: text of the report on a send; NULL if sends are allowed
+ * @receive: the same for a receive
  */
 struct posting {
 	enum ib_qp_state state;
@@ -579,7 +580,10 @@ static void post_where_the_state_forbids_it_is_reported(struct kunit *test)
 	expect_of_post(test, scene, posting->receive, receive);
 }
 
-/* Another thread's change comes between the driver's and the end of the call. */
+/*
+ * Stands for another thread whose change of state comes after the driver's modify_qp of the
+ * first change and before the end of that ib_modify_qp().
+ */
 static void overtake(struct contract_scene *scene)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
@@ -597,7 +601,7 @@ static void changes_of_state_at_a_time_accuse_nobody(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, scene->after_modify_qp);
 	KUNIT_EXPECT_EQ(test, 0, send(scene));
 	contract_expect_none(test);
-	/* Nor does the state of before stay when there is but one change again. */
+	/* The next change, which is not overtaken, makes the state known again. */
 	move_to(test, scene->qp, IB_QPS_RESET);
 	KUNIT_EXPECT_EQ(test, 0, send(scene));
 	expect_of_post(test, scene, "post_send in state RESET", send);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The contract checker: what callbacks do to the context that they are called in. Each
- * callback changes each part of it.
+ * The contract checker: callbacks that return in another context than they were called in.
+ * Each callback changes each part of the context.
  *
- * What is seen right after the checker has put it right is seen by a probe of its
- * tracepoint, which is called in that context; locks are given back there, too.
+ * A probe of the checker's tracepoint looks at the context right after the checker has
+ * restored it, and releases the locks that the callback kept.
  */
 #include <linux/bottom_half.h>
 #include <linux/debug_locks.h>
@@ -20,13 +20,13 @@
 #include "contract_callbacks.h"
 #include "suites.h"
 
-/* What a callback does */
+/* What a callback does to its context */
 
 static DEFINE_MUTEX(kept_mutex);
 static DEFINE_SPINLOCK(kept_spinlock);
 static bool mutex_is_kept, spinlock_is_kept;
 
-/* A softirq that is raised while they are off. */
+/* Whether the tasklet, scheduled while bottom halves were off, has run. */
 static bool raised_has_run;
 
 static void raised(struct tasklet_struct *tasklet)
@@ -52,7 +52,7 @@ static void keep_bh_off(struct contract_scene *scene)
 	tasklet_schedule(&tasklet);
 }
 
-/* The others are off as well, but not what comes first. */
+/* Interrupts stay off as well, but the report names only bottom halves. */
 static void keep_bh_and_interrupts_off(struct contract_scene *scene)
 {
 	keep_bh_off(scene);
@@ -62,11 +62,11 @@ static void keep_bh_and_interrupts_off(struct contract_scene *scene)
 static void keep_rcu(struct contract_scene *scene)
 {
 	rcu_read_lock();
-	/* For sparse: it stays held. */
+	/* For sparse: the RCU section is left open on purpose. */
 	__release(RCU);
 }
 
-/* By trylock: lockdep takes no note of the context, and these are called in many. */
+/* A trylock, because lockdep would complain about a lock that is taken in several contexts. */
 static void keep_mutex(struct contract_scene *scene)
 {
 	mutex_is_kept = mutex_trylock(&kept_mutex);
@@ -80,7 +80,7 @@ static void keep_spinlock(struct contract_scene *scene)
 		return;
 	}
 	spinlock_is_kept = true;
-	/* For sparse: it stays held. */
+	/* For sparse: the lock is kept on purpose. */
 	__release(&kept_spinlock);
 }
 
@@ -103,12 +103,12 @@ static void change_all_and_back(struct contract_scene *scene)
 }
 
 /**
- * struct change - a part of the context, changed
- * @name: which
- * @inside: changes it
- * @inside_atomic: likewise, where one does not sleep
- * @what: how the report ends
- * @possible: does the kernel know of it?
+ * struct change - a change of one part of the context
+ * @name: name of the change in the case's description
+ * @inside: makes the change in a callback
+ * @inside_atomic: likewise, in a callback that must not sleep
+ * @what: last words of the report
+ * @possible: whether this kernel's configuration keeps track of this part
  */
 struct change {
 	const char *name;
@@ -149,7 +149,7 @@ static const struct change changes[] = {
 	{ "lock", keep_mutex, keep_spinlock, "locks", locks_are_counted },
 };
 
-/* What the checker has left, when it told of the callback */
+/* The context that the checker has restored, as seen when it reports */
 
 static struct {
 	struct tracepoint *tp;
@@ -164,7 +164,7 @@ static void give_back(void)
 {
 	if (spinlock_is_kept) {
 		__acquire(&kept_spinlock);
-		/* Which was counted, and is not any more. */
+		/* The checker has undone what spin_trylock() added to the preempt count. */
 		preempt_disable();
 		spin_unlock(&kept_spinlock);
 	}
@@ -202,11 +202,11 @@ static void watch_reports(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, unwatch_reports, NULL));
 }
 
-/* Each with each */
+/* Each callback with each change */
 
 #define NR_PAIRS	(CONTRACT_CALLBACKS * ARRAY_SIZE(changes))
 
-/* A pair is its place in here. */
+/* A pair of a callback and a change is the address of its element; the contents are unused. */
 static const char pairs[NR_PAIRS];
 
 static const struct contract_callback *callback_of(const char *pair)
@@ -230,7 +230,7 @@ static const void *pairs_gen_params(const void *prev, char *desc)
 	return pair;
 }
 
-/* What lockdep was told. */
+/* Checks whether lockdep believed softirqs to be enabled at the report. */
 static void expect_softirqs(struct kunit *test, bool on)
 {
 	if (IS_ENABLED(CONFIG_TRACE_IRQFLAGS))
@@ -245,7 +245,7 @@ static void expect_context_put_right(struct kunit *test, const struct change *ch
 
 	KUNIT_EXPECT_EQ(test, softirq ? SOFTIRQ_OFFSET : 0, after.preempt);
 	KUNIT_EXPECT_TRUE(test, after.interrupts);
-	/* In a softirq, the next one waits for its end. */
+	/* A softirq raised within a softirq runs only after that has ended. */
 	expect_softirqs(test, !softirq);
 	KUNIT_EXPECT_EQ(test, raises && !softirq, after.raised_has_run);
 }
@@ -285,7 +285,7 @@ static void context_left_as_it_was_is_not(struct kunit *test)
 	contract_expect_none(test);
 }
 
-/* The other way round: what was off is on */
+/* The other way round: the callback enables what its caller had disabled */
 
 static void turn_bh_on(struct contract_scene *scene)
 {
@@ -294,7 +294,7 @@ static void turn_bh_on(struct contract_scene *scene)
 
 static void end_rcu(struct contract_scene *scene)
 {
-	/* For sparse: it is not held here. */
+	/* For sparse: the caller began the section. */
 	__acquire(RCU);
 	rcu_read_unlock();
 }
@@ -350,7 +350,7 @@ static void interrupts_turned_on_are_reported(struct kunit *test)
 	expect_of_handler(test, scene, "completion handler changed interrupts");
 }
 
-/* Where they cannot be turned on by the usual call. */
+/* local_bh_enable() must not be called with interrupts off. */
 static void bottom_halves_left_off_with_interrupts_off_are_reported(struct kunit *test)
 {
 	struct contract_scene *scene = scene_with(test, turn_bh_off);

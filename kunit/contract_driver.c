@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The contract checker: drivers that break the contract, and drivers that do not.
+ * The contract checker on drivers: methods that sleep, callbacks inside verbs calls, and
+ * concurrent completion handlers must be reported, legal behaviour must not.
  */
 #include <linux/ktime.h>
 #include <linux/module.h>
@@ -11,7 +12,10 @@
 #include "contract_rig.h"
 #include "suites.h"
 
-/* A verbs call, made by a function whose name the report must have. */
+/*
+ * A verbs call. @call is the function that the report must give as the call site. With
+ * @under_rcu the method runs in an RCU section, and cannot really sleep.
+ */
 struct verb {
 	const char *name;
 	int (*call)(struct contract_scene *scene);
@@ -129,7 +133,7 @@ static noinline int call_map_mr_sg(struct contract_scene *scene)
 	return CONTRACT_CALL(ib_map_mr_sg(scene->mr, &sg, 1, NULL, PAGE_SIZE)) != 1;
 }
 
-/* Of the type that it has to be. */
+/* ib_map_mr_sg_pi() takes only MRs of type IB_MR_TYPE_INTEGRITY. */
 static noinline int call_map_mr_sg_pi(struct contract_scene *scene)
 {
 	enum ib_mr_type type = scene->mr->type;
@@ -228,7 +232,7 @@ static noinline int call_close_ca(struct contract_scene *scene)
 	return ret ?: CONTRACT_CALL(request(scene, KVERBS_CA_CLOSE, &handle));
 }
 
-/* To a state in which anything can be posted. */
+/* In state ERR both send and receive requests may be posted. */
 static void to_error(struct kunit *test, struct contract_scene *scene)
 {
 	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_err(scene->qp));
@@ -246,11 +250,11 @@ static u32 object_id(struct contract_scene *scene, const char *kind)
 		return scene->fmr->res.id;
 	if (!strcmp(kind, "mr"))
 		return scene->mr->res.id;
-	/* An AH has no number; its PD has. */
+	/* An AH has no number of its own: the report names its PD. */
 	return scene->pd->res.id;
 }
 
-/* Rule 1 */
+/* Rule 1: methods that must not sleep */
 
 #define VERB(verb, kind)	{ .name = #verb, .call = call_##verb, .object = kind }
 static const struct verb atomic_verbs[] = {
@@ -320,7 +324,7 @@ static int peek_cq_and_sleep(struct ib_cq *cq, int limit)
 	return 0;
 }
 
-/* The core asks by itself: how many there may be, and whether none is left. */
+/* ib_cq_flush() asks twice: how many completions there are, and whether none is left. */
 static void sleep_in_peek_cq_is_reported(struct kunit *test)
 {
 	struct contract_expected expected[2] = {
@@ -359,7 +363,7 @@ static void sleep_of_a_post_by(struct kunit *test, struct contract_scene *scene,
 		.object = "qp", .id = scene->qp->res.id, .site = call_post_send });
 }
 
-/* The consumer has only called it: it is told of once, and as the driver's fault. */
+/* The handler only called the method that slept: one report, which blames the driver. */
 static void sleep_in_method_is_not_the_callers(struct kunit *test)
 {
 	struct contract_scene *scene = contract_scene_up(test);
@@ -389,7 +393,7 @@ static void post_in_softirq_is_watched(struct kunit *test)
 
 	to_error(test, scene);
 	sleep_of_a_post_by(test, scene, call_in_softirq, contract_count_as_sleep);
-	/* The frame of the first one is free again. */
+	/* Again: the checker's frame of the first post must be free. */
 	sleep_of_a_post_by(test, scene, call_in_softirq, contract_count_as_sleep);
 }
 
@@ -402,9 +406,9 @@ static void post_in_hardirq_is_watched(struct kunit *test)
 	sleep_of_a_post_by(test, scene, call_in_hardirq, contract_count_as_sleep);
 }
 
-/* Rule 3 */
+/* Rule 3: no callback inside a verbs call */
 
-/* A handler that posts as well. */
+/* Called in a method: calls the QP's event handler, which posts once. */
 static void tell_of_qp(struct contract_scene *scene)
 {
 	scene->in_method = NULL;
@@ -424,7 +428,7 @@ static void handler_inside_a_post_of_a_handler_is_reported(struct kunit *test)
 		.rule = IB_RULE_CHAIN, .module = CONTRACT_DRIVER,
 		.what = "event handler inside post_send",
 		.object = "qp", .id = scene->qp->res.id, .site = call_post_send });
-	/* The frames of all four are gone. */
+	/* The frames of both handlers and both posts are gone: only the sleep is reported. */
 	sleep_of_a_post_by(test, scene, contract_call_comp_handler, contract_sleep);
 }
 
@@ -436,7 +440,7 @@ static const struct verb calling_verbs[] = {
 	VERB(open_ca, "cq"), VERB(close_ca, "cq"),
 };
 
-/* In a state in which the verb is legal. */
+/* A scene whose objects are in a state in which the verb is legal. */
 static struct contract_scene *scene_for(struct kunit *test, const struct verb *verb)
 {
 	struct contract_scene *scene = contract_scene_up(test);
@@ -448,7 +452,10 @@ static struct contract_scene *scene_for(struct kunit *test, const struct verb *v
 	return scene;
 }
 
-/* Another CQ, which the driver polls from within a method: once, and not in there again. */
+/*
+ * A second CQ, which is polled because of something that the driver does in a method.
+ * poll_once() returns @left completions for it; polls of other CQs go to @other.
+ */
 static struct {
 	struct ib_cq *cq;
 	struct ib_cqe cqe;
@@ -514,7 +521,7 @@ static void notify_srq_event(struct contract_scene *scene)
 	ib_srq_notify_event(scene->srq, IB_EVENT_SRQ_LIMIT_REACHED);
 }
 
-/* Once: whoever polls the CQ arms it again. */
+/* Only once: arming the CQ after polling it calls a method, which must not notify again. */
 static void notify_other(struct contract_scene *scene)
 {
 	scene->in_method = NULL;
@@ -523,12 +530,12 @@ static void notify_other(struct contract_scene *scene)
 }
 
 /**
- * struct inner - a callback that a driver has called from within a method
- * @name: which
- * @call: calls it
- * @notify: tells of the same as a driver is to
- * @object: kind of its object; NULL: the CQ above
- * @what: how the report names it
+ * struct inner - a callback that a driver causes from within a method
+ * @name: name of the callback, for the case's description
+ * @call: calls the callback directly, which breaks the rule
+ * @notify: has the core call it later, by ib_*_notify*(), as a driver must
+ * @object: kind of the callback's object; NULL: the CQ in @direct
+ * @what: name of the callback in the report
  */
 struct inner {
 	const char *name;
@@ -548,7 +555,7 @@ static const struct inner inners[] = {
 
 #define NR_INSIDE	(ARRAY_SIZE(calling_verbs) * ARRAY_SIZE(inners))
 
-/* A verb and a callback inside it are a place in here. */
+/* An address in here stands for a verb and a callback inside it; the bytes are not used. */
 static const char insides[NR_INSIDE];
 
 static const struct verb *verb_of(const char *inside)
@@ -572,7 +579,7 @@ static const void *insides_gen_params(const void *prev, char *desc)
 	return inside;
 }
 
-/* It is what they are there for. */
+/* A drain may poll a direct CQ, so done() is legal inside one. */
 static bool is_legal(const struct verb *verb, const struct inner *inner)
 {
 	return inner->call == poll_direct &&
@@ -615,7 +622,7 @@ static bool is_there(struct contract_scene *scene, const struct inner *inner)
 	       scene->cq;
 }
 
-/* By the driver's way to tell of it, which is not to call anything. */
+/* The driver uses ib_*_notify*() within the method, which calls nothing there. */
 static void what_is_told_by_notify_is_not(struct kunit *test)
 {
 	const struct verb *verb = verb_of(test->param_value);
@@ -627,7 +634,7 @@ static void what_is_told_by_notify_is_not(struct kunit *test)
 	direct_up(test, scene, IB_POLL_SOFTIRQ);
 	scene->in_method = inner->notify;
 	KUNIT_EXPECT_EQ(test, 0, verb->call(scene));
-	/* Nobody is told of what is being destroyed. */
+	/* The handlers of an object that is being destroyed are not called. */
 	if (is_there(scene, inner))
 		KUNIT_EXPECT_TRUE(test, kvt_wait(inner->call == poll_direct ? &direct.told :
 						 &scene->handled));
@@ -635,7 +642,7 @@ static void what_is_told_by_notify_is_not(struct kunit *test)
 	contract_expect_none(test);
 }
 
-/* What a drain calls, it calls for the consumer */
+/* Reports on methods that a drain calls give the caller of the drain as the call site */
 
 static struct ib_device_ops whole;
 
@@ -686,9 +693,9 @@ static noinline void drain_qp(struct ib_qp *qp)
 
 /**
  * struct drain - a call that drains a QP
- * @name: the call
- * @call: calls it
- * @posts: the methods it calls, each after modify_qp
+ * @name: name of the call
+ * @call: makes the call
+ * @posts: reports on the posts that it makes, each after a modify_qp
  */
 struct drain {
 	const char *name;
@@ -744,7 +751,7 @@ static void methods_of_a_drain_are_called_by_its_caller(struct kunit *test)
 	contract_expect_all(test, expected, i);
 }
 
-/* The other way round is what handlers are for. */
+/* A verbs call inside a handler is legal. */
 static void verb_inside_handler_is_not(struct kunit *test)
 {
 	struct contract_scene *scene = contract_scene_up(test);
@@ -762,7 +769,7 @@ static void call_own_handler(struct contract_scene *scene)
 	own_cq->comp_handler(own_cq, own_cq->cq_context);
 }
 
-/* The driver is a user of its own device, too: the handler is in its module. */
+/* A driver may use its own device: a handler in the driver's module is exempt. */
 static void handler_of_the_driver_itself_is_not(struct kunit *test)
 {
 	struct contract_scene *scene = contract_scene_up(test);
@@ -780,9 +787,9 @@ static void handler_of_the_driver_itself_is_not(struct kunit *test)
 	ib_destroy_cq(own);
 }
 
-/* Rule 4 */
+/* Rule 4: one completion handler of a CQ at a time */
 
-/* Both handlers are inside at a time, unless the other one does not come. */
+/* Number of handlers entered; each waits for the other one, up to KVT_TIMEOUT. */
 static atomic_t inside;
 
 static void meet_the_other(struct contract_scene *scene)

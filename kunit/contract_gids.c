@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The contract checker: references on GIDs that are given back by somebody else than who
- * took them, as far as one can tell. contract_things.c has the calls that take them. This
- * file is built so that functions may end in calls of ours, as contract_tail.c is.
+ * The contract checker: GID references that are put by another caller than the one that
+ * took them, as far as the checker can tell. contract_things.c has the functions that take
+ * them. Like contract_tail.c, this file is built with sibling-call optimization, so that its
+ * functions may end in a tail call into the midlayer.
  */
 #include <linux/module.h>
 #include <linux/string.h>
@@ -14,7 +15,7 @@
 #include "objects.h"
 #include "suites.h"
 
-/* What the client below looks after; NULL: it is not registered. */
+/* The objects of the client below; NULL while the client is not registered. */
 static struct things *things;
 static void (*on_remove)(struct things *t);
 
@@ -76,7 +77,7 @@ static void references_left_are_counted(struct kunit *test)
 	thing_unmake_gid(t);
 }
 
-/* Of more places than are noted. */
+/* One more than the call sites that the checker tells apart, IB_HELD_PLACES. */
 #define PLACES	17
 
 static noinline void take_in_many_places(struct ib_device *dev, const struct ib_gid_attr **taken)
@@ -103,7 +104,10 @@ static void expect_report(struct kunit *test, unsigned int back, const char *wha
 	KUNIT_EXPECT_EQ(test, has_site, within_module(report.site, THIS_MODULE));
 }
 
-/* 16 are noted; a report for each of eight, and one for all others. */
+/*
+ * The checker notes references of 16 call sites. It reports eight of these sites one by one,
+ * and the other eight in one report.
+ */
 static void references_of_many_places_are_told_of_in_nine_reports(struct kunit *test)
 {
 	struct things *t = join(test, NULL);
@@ -123,7 +127,7 @@ static void references_of_many_places_are_told_of_in_nine_reports(struct kunit *
 		rdma_put_gid_attr(taken[i]);
 }
 
-/* Nor is there any room lost. */
+/* A reference that was put also frees its entry in the checker's table of 16. */
 static void references_given_back_are_not(struct kunit *test)
 {
 	struct things *t = join(test, NULL);
@@ -137,7 +141,10 @@ static void references_given_back_are_not(struct kunit *test)
 	contract_expect_none(test);
 }
 
-/* These end in the call, so that it is made from where they are called, it seems. */
+/*
+ * These functions end in a tail call of rdma_put_gid_attr(), so the call seems to come from
+ * their caller.
+ */
 
 static void put_in_remove(struct things *t)
 {
@@ -168,7 +175,7 @@ static void reference_that_remove_gives_back_last_is_not(struct kunit *test)
 	contract_expect_none(test);
 }
 
-/* The call returns to another module. */
+/* After the tail call, rdma_put_gid_attr() returns to another module, kverbs_kunit. */
 static void reference_that_another_module_gives_back_is_not(struct kunit *test)
 {
 	struct things *t = join(test, NULL);
@@ -179,7 +186,7 @@ static void reference_that_another_module_gives_back_is_not(struct kunit *test)
 	contract_expect_none(test);
 }
 
-/* The call returns to the kernel. */
+/* After the tail call, rdma_put_gid_attr() returns to the kernel's workqueue code. */
 static void put_by_work(struct things *t)
 {
 	struct put_work put = { .gid = t->gid };
@@ -200,7 +207,10 @@ static void reference_that_work_gives_back_is_not(struct kunit *test)
 	contract_expect_none(test);
 }
 
-/* Nobody knows whose it was; the other one was taken last. */
+/*
+ * Two modules hold a reference on the GID, kverbs_kunit's being the later one. The checker
+ * cannot tell whose reference the work item puts, so it must not blame either module.
+ */
 static void reference_that_work_gives_back_is_not_taken_for_anothers(struct kunit *test)
 {
 	struct things *t = join(test, NULL);
@@ -221,7 +231,7 @@ static void reference_that_the_checker_did_not_see_taken_is_not(struct kunit *te
 	contract_off(test);
 	KUNIT_ASSERT_EQ(test, 0, thing_make_gid(t));
 	KUNIT_ASSERT_EQ(test, 0, ib_contract_set_mode(IB_CONTRACT_WARN));
-	/* There is none noted that it could be taken off from. */
+	/* The checker has noted no reference that this put could be deducted from. */
 	thing_unmake_gid(t);
 	KUNIT_ASSERT_EQ(test, 0, thing_make_gid(t));
 	leave(NULL);
@@ -251,7 +261,7 @@ static noinline struct ib_ah *make_ah_with_grh(struct ib_pd *pd)
 	return CONTRACT_CALL(rdma_create_ah(pd, &attr, 0));
 }
 
-/* What the midlayer holds for an object of the client's is the object's. */
+/* A reference that the midlayer holds for a client's AH is not counted for the client. */
 static void reference_of_an_object_is_not(struct kunit *test)
 {
 	struct things *t = join(test, NULL);
@@ -260,7 +270,7 @@ static void reference_of_an_object_is_not(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(ah));
 	KUNIT_EXPECT_NOT_NULL(test, ah->sgid_attr);
-	/* Nor is it taken for the client's when it goes. */
+	/* When the AH puts its reference, the client's own reference stays counted. */
 	KUNIT_ASSERT_EQ(test, 0, thing_make_gid(t));
 	rdma_destroy_ah(ah, 0);
 	leave(NULL);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The contract checker: methods that tell of success and do not give what they should.
+ * The contract checker, IB_RULE_OUTPUT: driver methods that report success without setting
+ * their output are reported. Methods that set it, and methods that fail, are not.
  */
 #include <linux/completion.h>
 #include <linux/mman.h>
@@ -12,7 +13,7 @@
 #include "contract_rig.h"
 #include "suites.h"
 
-/* The mock's methods, which these are built on. */
+/* The device's complete methods, which the incomplete ones below call. */
 static struct ib_device_ops whole;
 
 static struct ib_mr *no_dma_mr(struct ib_pd *pd, int access)
@@ -39,7 +40,7 @@ static struct ib_mr *mr_without_key(struct ib_pd *pd, enum ib_mr_type type, u32 
 	return without_key(whole.alloc_mr(pd, type, max_num_sg));
 }
 
-/* The mock has none of these. */
+/* Methods for integrity, set by device_up(): by default the mock has none. */
 static struct ib_mr *integrity_mr(struct ib_pd *pd, u32 max_data, u32 max_meta)
 {
 	return whole.alloc_mr(pd, IB_MR_TYPE_INTEGRITY, max_data);
@@ -314,10 +315,13 @@ static void break_query_ah(struct ib_device_ops *ops)
 	ops->query_ah = query_no_ah;
 }
 
-/* Number of the object that a report is about. */
+/* Restrack ID of the object that the report is about. */
 static u32 asked;
 
-/* Each makes something of the objects that are there, and frees it. */
+/*
+ * Callers of the methods. Each creates, or queries, an object with @pd or @cq, and frees what
+ * it created. They return 0 or a negative errno.
+ */
 
 static noinline int make_pd(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
 {
@@ -336,7 +340,7 @@ static noinline int make_mr(struct kunit *test, struct ib_pd *pd, struct ib_cq *
 	return IS_ERR(mr) ? PTR_ERR(mr) : ib_dereg_mr(mr);
 }
 
-/* The twin's device makes some. */
+/* The methods for integrity are set by device_up(). */
 static noinline int make_integrity_mr(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
 {
 	struct ib_mr *mr = CONTRACT_CALL(ib_alloc_mr_integrity(pd, 1, 1));
@@ -344,7 +348,7 @@ static noinline int make_integrity_mr(struct kunit *test, struct ib_pd *pd, stru
 	return IS_ERR(mr) ? PTR_ERR(mr) : ib_dereg_mr(mr);
 }
 
-/* A page of memory that the process has. */
+/* Maps a page of user memory. */
 static u64 some_memory(struct kunit *test)
 {
 	u64 start = kunit_vm_mmap(test, NULL, 0, PAGE_SIZE, PROT_READ | PROT_WRITE,
@@ -362,7 +366,7 @@ static noinline int make_user_mr(struct kunit *test, struct ib_pd *pd, struct ib
 	return IS_ERR(mr) ? PTR_ERR(mr) : ib_dereg_mr(mr);
 }
 
-/* The mock does not look whose file it is. */
+/* @mem.fd may be any file: the mock does not look at it. */
 static noinline int make_dmabuf_mr(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
 {
 	struct ib_mem mem = { .path = IB_MEM_DMABUF, .length = PAGE_SIZE, .has_fd = true };
@@ -438,7 +442,7 @@ static noinline int poll(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
 	return min(ret, 0);
 }
 
-/* What was there before stays where the driver gives nothing. */
+/* If the driver sets no state, the caller's attributes stay as they were. */
 static noinline int ask_qp(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
@@ -481,14 +485,14 @@ static noinline int ask_ah(struct kunit *test, struct ib_pd *pd, struct ib_cq *c
 
 	if (IS_ERR(ah))
 		return PTR_ERR(ah);
-	/* Handles have no number of their own. */
+	/* AHs have no restrack ID: the report names the PD. */
 	asked = pd->res.id;
 	ret = CONTRACT_CALL(rdma_query_ah(ah, &attr));
 	rdma_destroy_ah(ah, RDMA_DESTROY_AH_SLEEPABLE);
 	return ret;
 }
 
-/* The invalid one is what the caller gets where the driver gives none. */
+/* If the driver sets no P_Key, the caller gets the invalid P_Key 0. */
 static noinline int ask_pkey(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
 {
 	u16 pkey = 1;
@@ -522,13 +526,13 @@ static noinline int map_fmr(struct kunit *test, struct ib_pd *pd, struct ib_cq *
 }
 
 /**
- * struct output - what a method gives
+ * struct output - a method with output
  * @name: the method
- * @break_it: makes it give nothing
- * @call: has it called
+ * @break_it: replaces the method by one that succeeds without output
+ * @call: calls the method through the core
  * @what: how the report begins
- * @object: kind of the object in the report; NULL: the object is not made yet
- * @ret: what the caller gets then; a whole method: 0
+ * @object: kind of the object in the report; NULL if the report names none
+ * @ret: what @call returns with the broken method; with a complete one it returns 0
  * @by_umem: the device has reg_umem_mr()
  */
 struct output {
@@ -582,7 +586,7 @@ static void output_name(const struct output *output, char *desc)
 
 KUNIT_ARRAY_PARAM(outputs, outputs, output_name);
 
-/* The device comes up with its methods whole. */
+/* Registers a device with complete methods; the case may break one afterwards. */
 static struct mock *device_up(struct kunit *test, bool by_umem)
 {
 	struct mock *m = by_umem ? mock_up_umem(test, CONTRACT_DEVICE) :
@@ -602,7 +606,7 @@ static void missing_output_is_reported(struct kunit *test)
 	struct ib_cq *cq = kvt_cq(test, m->ibdev, 16, IB_POLL_DIRECT);
 
 	output->break_it(&m->ibdev->ops);
-	/* As a QP would: whose are its completions else? */
+	/* As a QP would: completions of a CQ without users are not checked for their QP. */
 	atomic_inc(&cq->usecnt);
 	KUNIT_EXPECT_EQ(test, output->ret, output->call(test, pd, cq));
 	atomic_dec(&cq->usecnt);
@@ -623,7 +627,7 @@ static void output_that_is_there_is_not(struct kunit *test)
 	contract_expect_none(test);
 }
 
-/* What fails need not give anything. */
+/* A method that fails need not set its output. */
 static void failed_method_is_not(struct kunit *test)
 {
 	struct mock *m = device_up(test, false);
@@ -663,7 +667,7 @@ static void failed_reg_umem_mr_is_not(struct kunit *test)
 	contract_expect_none(test);
 }
 
-/* What is asked when the device is registered */
+/* Methods that are called when the device is registered */
 
 static void no_limits(struct ib_device_attr *attr)
 {
@@ -714,8 +718,8 @@ static noinline int register_here(struct mock *m)
 /**
  * struct early - a method that is called when the device is registered
  * @name: the method
- * @break_it: makes it give nothing
- * @what: the report
+ * @break_it: replaces the method by one that succeeds without output
+ * @what: how the report begins
  */
 struct early {
 	const char *name;
@@ -737,7 +741,7 @@ static void early_name(const struct early *early, char *desc)
 
 KUNIT_ARRAY_PARAM(earlies, earlies, early_name);
 
-/* Each of the methods is called once: a port, an address and a partition. */
+/* One port with one GID and one P_Key, so that each of the methods is called once. */
 static struct mock *small_device(struct kunit *test)
 {
 	struct mock *m = mock_new(test);
@@ -762,7 +766,7 @@ static void registration_without_output_is_reported(struct kunit *test)
 	contract_expect(test, &(struct contract_expected) {
 		.rule = IB_RULE_OUTPUT, .module = CONTRACT_DRIVER, .what = early->what,
 		.site = register_here });
-	/* What is missing is as if it was not there. */
+	/* A GID that was not set is not in the table; a P_Key that was not set reads as 0. */
 	if (early->break_it == break_query_gid)
 		KUNIT_EXPECT_NE(test, 0, rdma_query_gid(m->ibdev, 1, 0, &gid));
 	KUNIT_EXPECT_EQ(test, 0, ib_get_cached_pkey(m->ibdev, 1, 0, &pkey));
@@ -778,7 +782,7 @@ static void registration_with_output_is_not(struct kunit *test)
 	contract_expect_none(test);
 }
 
-/* Nobody's partition, but a value like others. */
+/* Invalid and limited-member P_Keys are table entries like any other. */
 static void table_may_have_any_pkey(struct kunit *test)
 {
 	static const u16 values[] = { 0x8000, 0x7fff, 0 };
@@ -797,7 +801,7 @@ static void table_may_have_any_pkey(struct kunit *test)
 	}
 }
 
-/* As that of mainline's efa. */
+/* Mainline's efa has such a device. */
 static void device_of_no_transport_needs_no_protocol(struct kunit *test)
 {
 	struct mock *m = small_device(test);
@@ -817,7 +821,7 @@ static int query_no_pkey_again(struct ib_device *dev, u32 port, u16 index, u16 *
 	return 0;
 }
 
-/* The driver has said that its tables have changed: the core reads them by itself. */
+/* When the driver reports a P_Key change, the core reads the table again from a work item. */
 static void table_that_is_read_again_without_output_is_reported(struct kunit *test)
 {
 	struct mock *m = small_device(test);
@@ -831,7 +835,7 @@ static void table_that_is_read_again_without_output_is_reported(struct kunit *te
 	event.device = m->ibdev;
 	ib_dispatch_event(&event);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&asked_again));
-	/* Until who asked has looked. */
+	/* Waits for the work item, which checks the output after the method has returned. */
 	mock_unregister(m);
 	contract_expect(test, &(struct contract_expected) {
 		.rule = IB_RULE_OUTPUT, .module = CONTRACT_DRIVER,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the contract checker has reported, and the objects that its cases break it with.
+ * Rig of the contract checker's suites: compares what the checker has reported with what was
+ * expected, and provides a device and objects whose methods and callbacks do what a case says.
  */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
@@ -11,7 +12,7 @@
 
 #include "contract_rig.h"
 
-/* Long enough to be switched away from, not to be slow. */
+/* Long enough to sleep or be preempted in, short enough to be repeated often. */
 #define SPIN_US		200
 
 struct rig {
@@ -48,7 +49,7 @@ int contract_init(struct kunit *test)
 	return ret ?: ib_contract_set_mode(IB_CONTRACT_WARN);
 }
 
-/* What the case made is freed after this, and not watched. */
+/* Turns the checker off: the case's objects are freed after this, unwatched. */
 void contract_exit(struct kunit *test)
 {
 	if (!test->priv)
@@ -62,7 +63,7 @@ void contract_off(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, ib_contract_set_mode(IB_CONTRACT_OFF));
 }
 
-/* A site is a function itself, or the address after a call in it. */
+/* A site is the address of the function itself, or a return address within it. */
 static bool is_in(unsigned long site, const void *function)
 {
 	char at[KSYM_SYMBOL_LEN], name[KSYM_SYMBOL_LEN];
@@ -129,7 +130,7 @@ void contract_expect_all(struct kunit *test, const struct contract_expected *exp
 	unsigned int i;
 
 	expect_counts(test, expected, nr);
-	/* The case goes on anyway: it has things to free. */
+	/* No assertions: the case must go on, since it has objects to free. */
 	for (i = 0; i < nr; i++) {
 		if (ib_contract_read(nr - 1 - i, &report))
 			expect_report(test, &expected[i], &report);
@@ -143,7 +144,7 @@ void contract_expect(struct kunit *test, const struct contract_expected *expecte
 	contract_expect_all(test, expected, 1);
 }
 
-/* For what was looked at elsewhere. */
+/* For reports that the case has checked by other means. */
 void contract_expect_counted(struct kunit *test, enum ib_contract_rule rule, unsigned int nr)
 {
 	struct rig *rig = test->priv;
@@ -157,9 +158,9 @@ void contract_expect_none(struct kunit *test)
 	expect_counts(test, NULL, 0);
 }
 
-/* What a method or callback does: something that it may not, or may */
+/* For @in_method and @in_handler: things that a method or callback may do, or must not */
 
-/* For process context. A timer may fire before the sleep has begun. */
+/* For process context. Repeats, for the timer may fire before the task is switched away. */
 void contract_sleep(struct contract_scene *scene)
 {
 	unsigned long before = current->nvcsw;
@@ -168,13 +169,13 @@ void contract_sleep(struct contract_scene *scene)
 		usleep_range(SPIN_US, 2 * SPIN_US);
 }
 
-/* For where the kernel itself would complain, as under RCU. */
+/* Pretends to sleep, where the kernel itself would complain of a sleep, as under RCU. */
 void contract_count_as_sleep(struct contract_scene *scene)
 {
 	current->nvcsw++;
 }
 
-/* It may be preempted meanwhile, which is no sleep, but where the kernel would complain. */
+/* Lets others run where that is allowed: a preemption must not count as a sleep. */
 void contract_stay_awake(struct contract_scene *scene)
 {
 	udelay(SPIN_US);
@@ -182,9 +183,9 @@ void contract_stay_awake(struct contract_scene *scene)
 		cond_resched();
 }
 
-/* The driver: methods that do what the case says and nothing else */
+/* The driver: methods that call the scene's @in_method, and do little else */
 
-/* One device at a time has such methods. */
+/* The scene whose @in_method the methods call; one scene exists at a time. */
 static struct contract_scene *of_methods;
 
 static void in_method(void)
@@ -279,7 +280,7 @@ static int check_mr_status(struct ib_mr *mr, u32 check, struct ib_mr_status *sta
 	return 0;
 }
 
-/* Those of the mock that go on after what the case says. */
+/* The mock's methods, which some of those below call after @in_method. */
 static struct ib_device_ops mocks;
 
 static enum rdma_link_layer get_link_layer(struct ib_device *ibdev, u32 port)
@@ -386,7 +387,7 @@ static void scene_end(void *arg)
 	of_methods = NULL;
 }
 
-/* The device is not there yet: the case may change @m's methods. */
+/* Does not create the device yet, so that the case may change the methods in @m->ops. */
 struct contract_scene *contract_scene_new(struct kunit *test)
 {
 	struct contract_scene *scene = kunit_kzalloc(test, sizeof(*scene), GFP_KERNEL);
@@ -459,7 +460,7 @@ void contract_scene_objects(struct kunit *test, struct contract_scene *scene)
 				 bad(scene->mr) || bad(scene->fmr) || bad(scene->ah));
 }
 
-/* The QP is in state INIT; for sends it may have to be in another one. */
+/* The QP is left in INIT; a case that needs another state modifies the QP itself. */
 struct contract_scene *contract_scene_up(struct kunit *test)
 {
 	struct contract_scene *scene = contract_scene_new(test);
@@ -497,7 +498,7 @@ void contract_event_handler(struct ib_event *event, void *context)
 void contract_call_comp_handler(struct contract_scene *scene)
 {
 	scene->cq->comp_handler(scene->cq, scene->cq->cq_context);
-	/* It is not the last thing here: the call returns to this function. */
+	/* Prevents a tail call: the call must return to this function. */
 	barrier();
 }
 

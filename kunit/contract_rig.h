@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the contract checker has reported, and the objects that its cases break it with.
+ * Expectations on the reports of the contract checker, and objects to break the contract with.
  *
- * Who is to blame is named by module: the mock device's driver is kverbs_kunit; what is
- * done in these files themselves is done by kunit_contract.
+ * Reports blame modules: the mock device's driver is kverbs_kunit; the files of these suites
+ * are in kunit_contract, which is the client.
  */
 #ifndef KVT_CONTRACT_RIG_H
 #define KVT_CONTRACT_RIG_H
@@ -24,14 +24,14 @@
 
 /**
  * struct contract_expected - a report that must have been made
- * @rule: the rule
- * @module: who is to blame
- * @object: kind of the object; NULL: the report is about none
- * @id: its number
- * @what: how the report begins
- * @site: function that the site is in; NULL: one of the core's
- * @count: 0 stands for 1
- * @no_device: the report is about none
+ * @rule: the rule that was broken
+ * @module: module that is to blame
+ * @object: kind of the object; NULL: the report names no object
+ * @id: number of the object
+ * @what: beginning of the report's text
+ * @site: function that the site is in; NULL: some function of the core
+ * @count: count in the report; 0 stands for 1
+ * @no_device: the report names no device
  * @device: name of the device; NULL: CONTRACT_DEVICE
  */
 struct contract_expected {
@@ -46,20 +46,20 @@ struct contract_expected {
 	const char *device;
 };
 
-/* For the suites: the checker is on in each case, and as it was before after it. */
+/* Init and exit of the suites: turn the checker on for each case; its mode is restored after. */
 int contract_init(struct kunit *test);
 void contract_exit(struct kunit *test);
 
-/* Since the last look exactly these reports were made, in this order. */
+/* Expect exactly these reports, in this order, since the last call of these functions. */
 void contract_expect_all(struct kunit *test, const struct contract_expected *expected,
 			 unsigned int nr);
 void contract_expect(struct kunit *test, const struct contract_expected *expected);
 void contract_expect_none(struct kunit *test);
 void contract_expect_counted(struct kunit *test, enum ib_contract_rule rule, unsigned int nr);
-/* To clean up behind what is wrong on purpose. */
+/* Turns the checker off, to clean up after deliberate misuse. */
 void contract_off(struct kunit *test);
 
-/* A call that is not the last thing that its function does: its site is in there. */
+/* Prevents a tail call, so that the call's site is in the function that makes it. */
 #define CONTRACT_CALL(call)						\
 ({									\
 	typeof(call) __contract_ret = (call);				\
@@ -72,14 +72,14 @@ void contract_off(struct kunit *test);
  * struct contract_scene - a device with one object of each kind
  * @m: the device
  * @pd: the PD
- * @cq: of ib_create_cq(), with the handlers below
- * @srq: with a handler; no QP uses it
- * @qp: with a handler
- * @mr: for fast registration
+ * @cq: CQ of ib_create_cq(), with the handlers below
+ * @srq: SRQ with an event handler; no QP uses it
+ * @qp: QP with an event handler
+ * @mr: MR for fast registration
  * @fmr: an FMR
  * @ah: an AH
- * @in_method: called in each method that the rig has
- * @after_modify_qp: called at the end of that method
+ * @in_method: called in each driver method that contract_rig.c replaces
+ * @after_modify_qp: called at the end of the modify_qp method
  * @in_handler: called in each handler
  * @handled: completed by each handler, before @in_handler
  *
@@ -109,7 +109,7 @@ void contract_request_done(struct ib_ca_request *req);
 void contract_comp_handler(struct ib_cq *cq, void *context);
 void contract_event_handler(struct ib_event *event, void *context);
 
-/* As a driver may do it from a thread of its own. */
+/* Call a handler of the scene's object directly, as a driver may from a thread of its own. */
 void contract_call_comp_handler(struct contract_scene *scene);
 void contract_call_cq_event_handler(struct contract_scene *scene);
 void contract_call_qp_event_handler(struct contract_scene *scene);

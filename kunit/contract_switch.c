@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The contract checker: its switch, what it keeps, and registration.
+ * The contract checker: switching it on and off, reading its reports, and rule 10, which
+ * forbids registration in atomic context.
  */
 #include <linux/irqflags.h>
 #include <linux/lockdep.h>
@@ -15,7 +16,7 @@
 
 #define PARAMETER	"/sys/module/kverbs/parameters/contract"
 
-/* Breaks rule 12, once. */
+/* Breaks rule 12 once: no sends may be posted to a QP in INIT. */
 static noinline int send_in_init(struct contract_scene *scene)
 {
 	struct ib_send_wr wr = { .opcode = IB_WR_SEND };
@@ -55,7 +56,10 @@ static void nothing_is_reported_while_it_is_off(struct kunit *test)
 	expect_send(test, scene);
 }
 
-/* What is under way is not watched, nor does its end disturb anybody. */
+/*
+ * A method that is running when the checker is switched on or off is not reported, although
+ * it sleeps here, and its return does not confuse the checker.
+ */
 static void switch_on(struct contract_scene *scene)
 {
 	ib_contract_set_mode(IB_CONTRACT_WARN);
@@ -82,7 +86,7 @@ static void it_is_switched_while_a_method_runs(struct kunit *test)
 	scene->in_method = NULL;
 	KUNIT_EXPECT_EQ(test, 0, send_in_init(scene));
 	contract_expect_none(test);
-	/* No method is under way any more, for which this would be a chain. */
+	/* No method may be taken for still running, which would make this callback a chain. */
 	contract_call_comp_handler(scene);
 	contract_expect_none(test);
 }
@@ -102,7 +106,7 @@ static void the_parameter_is_the_switch(struct kunit *test)
 		const char *text;
 		enum ib_contract_mode mode;
 	} modes[] = {
-		/* Nothing is broken meanwhile, or the machine would stop. */
+		/* No rule is broken in this mode, as the kernel would panic. */
 		{ "panic", IB_CONTRACT_PANIC }, { "off", IB_CONTRACT_OFF },
 		{ "warn", IB_CONTRACT_WARN },
 	};
@@ -122,7 +126,7 @@ static void the_parameter_is_the_switch(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, IB_CONTRACT_WARN, ib_contract_get_mode());
 }
 
-/* The last is the first; so many are kept, and no more. */
+/* Reports are read from the newest to the oldest; only the last 32 are kept. */
 static void reports_are_read_from_the_last(struct kunit *test)
 {
 	struct contract_scene *scene = contract_scene_up(test);
@@ -153,7 +157,7 @@ static void there_is_no_count_of_what_is_no_rule(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, ib_contract_count(-1));
 }
 
-/* Rule 10 */
+/* Rule 10: nothing is registered or unregistered in atomic context. */
 
 static int nothing_to_add(struct ib_device *dev)
 {
@@ -187,17 +191,18 @@ static noinline int call_unregister_device(void)
 
 static noinline int call_unregister_driver(void)
 {
-	/* Nobody here is one. */
+	/* No device has this driver ID, so this call unregisters nothing. */
 	ib_unregister_driver(RDMA_DRIVER_OCRDMA);
 	return CONTRACT_CALL(-EINVAL);
 }
 
 /**
- * struct call - what may not be called in atomic context
- * @name: it
- * @call: calls it; returns -EINVAL where it must have been refused
+ * struct call - a function that may not be called in atomic context
+ * @name: name of the function
+ * @call: calls the function; -EINVAL means refused, and is always returned for void functions
  * @what: how the report begins
- * @device: what it names of a device that has no name yet; NULL: it is about none
+ * @device: device name in the report, "?" if the device has none yet; NULL if the report
+ *	is not about a device
  */
 struct call {
 	const char *name;
@@ -206,7 +211,7 @@ struct call {
 	const char *device;
 };
 
-/* In this order all of them are legal. */
+/* In this order, all calls are legal in process context. */
 static const struct call calls[] = {
 	{ "ib_register_client", call_register_client, "registers a client in atomic" },
 	{ "ib_unregister_client", call_unregister_client, "unregisters a client in atomic" },
@@ -262,7 +267,10 @@ static void registration_with_preemption_off_is_reported(struct kunit *test)
 	expect_refused(test, call, ret);
 }
 
-/* In an event handler, say: it is the end of this section that would be waited for. */
+/*
+ * As in an event handler, which runs under RCU: the calls may wait for a grace period, which
+ * cannot end before this read-side section does.
+ */
 static void registration_under_rcu_is_reported(struct kunit *test)
 {
 	const struct call *call = test->param_value;
@@ -277,7 +285,10 @@ static void registration_under_rcu_is_reported(struct kunit *test)
 	expect_refused(test, call, ret);
 }
 
-/* The caller's use is over all the same: or the device could not go later. */
+/*
+ * The call is refused in atomic context, but still puts the caller's reference, so that the
+ * device can be unregistered later.
+ */
 static noinline void call_unregister_and_put(struct ib_device *dev)
 {
 	ib_unregister_device_and_put(dev);
@@ -299,7 +310,7 @@ static void unregistering_a_used_device_is_reported(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, users, refcount_read(&m->ibdev->refcount));
 }
 
-/* One that unregisters itself, as soon as it is called. */
+/* Completed by an event handler that unregisters itself as soon as it is called. */
 static struct completion called;
 
 static void unregister_myself(struct ib_event_handler *handler, struct ib_event *event)
@@ -315,7 +326,10 @@ static void dispatch_fatal(struct ib_device *dev)
 	ib_dispatch_event(&event);
 }
 
-/* It is called no more; nobody waits for a grace period that would not end. */
+/*
+ * The handler is not called again, and the call does not wait for a grace period, which could
+ * not end before the handler returns.
+ */
 static void handler_that_unregisters_itself_is_reported(struct kunit *test)
 {
 	struct mock *m = mock_up(test, CONTRACT_DEVICE);
@@ -331,7 +345,7 @@ static void handler_that_unregisters_itself_is_reported(struct kunit *test)
 		.rule = IB_RULE_REGISTER, .module = CONTRACT_SELF,
 		.what = "unregisters an event handler in atomic", .site = unregister_myself });
 	dispatch_fatal(m->ibdev);
-	/* Waits for what was dispatched, and ends. */
+	/* Waits until the second event was delivered. */
 	mock_unregister(m);
 	KUNIT_EXPECT_FALSE(test, completion_done(&called));
 	contract_expect_none(test);
@@ -360,8 +374,9 @@ static void registration_from_a_process_is_not(struct kunit *test)
 }
 
 /*
- * Rule 10 of who holds a lock is lockdep's to tell: who registers or unregisters takes a
- * class that clients' methods have taken as readers. Here it is looked for as it is taken.
+ * Breaking rule 10 by holding a lock is left to lockdep: registration and unregistration
+ * write-acquire the lockdep map "kverbs_client_method", which clients' methods hold for
+ * reading. A probe on the lock_acquire tracepoint counts these acquisitions.
  */
 static struct {
 	struct tracepoint *tp;
@@ -375,7 +390,7 @@ static bool is_method_class(const struct lockdep_map *lock)
 	return lock->name && !strcmp(lock->name, "kverbs_client_method");
 }
 #else
-/* There is no such tracepoint. */
+/* Without lockdep there is no lock_acquire tracepoint, so this is never called. */
 static bool is_method_class(const struct lockdep_map *lock)
 {
 	return false;
@@ -424,7 +439,7 @@ static void registration_has_a_class_for_lockdep(struct kunit *test)
 	}
 }
 
-/* What the inner registration finds. */
+/* Acquisitions counted by add(): for reading, before it, and for writing, within it. */
 static unsigned int nested_reads, nested_writes;
 
 static int add_registers(struct ib_device *dev)
@@ -439,7 +454,10 @@ static int add_registers(struct ib_device *dev)
 	return -EOPNOTSUPP;
 }
 
-/* A method holds it; what it registers itself would be a deadlock to lockdep. */
+/*
+ * A client's method holds the map for reading. Registrations made by the method must not
+ * acquire it for writing, as lockdep would report a deadlock.
+ */
 static void methods_have_a_class_for_lockdep(struct kunit *test)
 {
 	struct ib_client outer = { .name = "contract_outer", .add = add_registers };

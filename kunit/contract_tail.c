@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The contract checker: functions of a consumer that end in a call of ours, which
- * returns to their caller. Kernels with frame pointers have none; this file is built so
- * that it has, but where functions tell KCSAN of their end.
+ * The contract checker, with consumer functions that end in a tail call of the core, which
+ * then returns to their caller. Kernels with frame pointers are built without tail calls;
+ * this file is built with them (see Kbuild). With KCSAN there are none: each function ends
+ * in a call of KCSAN.
  */
 #include <kunit/test.h>
 
 #include "contract_rig.h"
 #include "suites.h"
 
-/* What the callbacks below use. */
+/* For the callbacks below, which get no context. */
 static struct contract_scene *scene;
 static struct completion handled;
 
@@ -38,7 +39,7 @@ static void make_scene(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, forget_scene, NULL));
 }
 
-/* The one report that there is; its site is not a function of ours. */
+/* Expects exactly one report, which blames this module though its site is elsewhere. */
 static void expect_tail(struct kunit *test, enum ib_contract_rule rule, const char *what)
 {
 	struct ib_contract_report report = {};
@@ -51,7 +52,7 @@ static void expect_tail(struct kunit *test, enum ib_contract_rule rule, const ch
 	contract_expect_counted(test, rule, 1);
 }
 
-/* It is called under RCU. */
+/* Calls @function as an event handler, which runs under RCU. */
 static void call(struct kunit *test, void (*function)(struct ib_event_handler *handler,
 						      struct ib_event *event))
 {
@@ -67,18 +68,18 @@ static void call(struct kunit *test, void (*function)(struct ib_event_handler *h
 	ib_register_event_handler(&handler);
 	ib_dispatch_event(&event);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&handled));
-	/* Waits until it has returned. */
+	/* Waits until the handler has returned. */
 	ib_unregister_event_handler(&handler);
 }
 
-/* Rule 11 */
+/* Rule 11. */
 static void callback_that_ends_in_a_destruction_is_to_blame(struct kunit *test)
 {
 	call(test, end_in_destruction);
 	expect_tail(test, IB_RULE_BUSY, "destroyed while used");
 }
 
-/* Rule 10 */
+/* Rule 10. */
 static void callback_that_ends_in_an_unregistration_is_to_blame(struct kunit *test)
 {
 	if (!IS_ENABLED(CONFIG_PREEMPT_RCU) && !IS_ENABLED(CONFIG_PREEMPT_COUNT))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Things that a client can leave on a device, made in this module.
+ * Objects that a client can leave on a device. They are made in this module, so that the
+ * contract checker's reports name it and the functions below.
  */
 #include <linux/err.h>
 #include <rdma/ib_cache.h>
@@ -164,7 +165,7 @@ static void unmake_share(struct things *t)
 	ib_cq_pool_put(t->shared, 8);
 }
 
-/* References on GIDs, taken by each of the calls that do so. */
+/* References to GID attributes, taken by each call that takes one. */
 
 noinline int thing_make_gid(struct things *t)
 {
@@ -203,7 +204,7 @@ static noinline int find_gid_by_filter(struct things *t)
 	return PTR_ERR_OR_ZERO(t->gid);
 }
 
-/* The one by which it was found is given back. */
+/* The reference left is that of rdma_hold_gid_attr(); the lookup's is put. */
 static noinline int hold_gid(struct things *t)
 {
 	const struct ib_gid_attr *gid = CONTRACT_CALL(rdma_get_gid_attr(t->m->ibdev, 1, 1));
@@ -217,7 +218,7 @@ static noinline int hold_gid(struct things *t)
 	return 0;
 }
 
-/* It becomes the path's. */
+/* The reference of the lookup is moved into the path. */
 static noinline int make_path(struct things *t)
 {
 	const struct ib_gid_attr *gid = CONTRACT_CALL(rdma_get_gid_attr(t->m->ibdev, 1, 1));
@@ -250,7 +251,7 @@ static noinline int copy_path(struct things *t)
 	return 0;
 }
 
-/* Over one that has a reference of its own. */
+/* Replaces a path that has a reference by another one with a reference of its own. */
 static noinline int replace_path(struct things *t)
 {
 	struct rdma_ah_attr other;
@@ -280,7 +281,7 @@ static noinline int move_path(struct things *t)
 	return 0;
 }
 
-/* Of who has sent a datagram. */
+/* The path to the sender of a received datagram. */
 static noinline int path_of_wc(struct things *t)
 {
 	struct ib_wc wc = { .wc_flags = IB_WC_GRH };

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Things that a client can leave on a device, made in this module: the place of each is the
- * function that makes it.
+ * Things that a client can leave behind on a device. They are made in this module, so that
+ * the checker reports the function that makes a thing as its call site.
  */
 #ifndef KVT_CONTRACT_THINGS_H
 #define KVT_CONTRACT_THINGS_H
 
 #include "contract_rig.h"
 
-/* A client's module has made these on the device. */
+/* The device, and what a client's module has made on it. */
 struct things {
 	struct mock *m;
 	struct ib_pd *pd;
@@ -30,11 +30,11 @@ struct things {
 };
 
 /**
- * struct kind - a kind of thing that can be left
- * @name: as the report has it
- * @make: makes one
- * @unmake: frees it
- * @site: where the report says it was made; NULL: @make
+ * struct kind - a kind of thing that can be left behind
+ * @name: name of the kind in the report
+ * @make: makes a thing of this kind
+ * @unmake: frees the thing
+ * @site: function that the report gives as the call site; NULL stands for @make
  */
 struct kind {
 	const char *name;
@@ -44,7 +44,10 @@ struct kind {
 };
 
 #define CONTRACT_KINDS	22
-/* The first of them may stay on a device that goes, and nothing else complains. */
+/*
+ * The first of the kinds: only the checker complains if such a thing is left on a device that
+ * is unregistered.
+ */
 #define NR_OBJECTS	9
 
 extern const struct kind contract_kinds[CONTRACT_KINDS];

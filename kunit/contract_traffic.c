@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The contract checker: switched on and off under traffic, and devices that it keeps after
- * they were freed.
+ * The contract checker: switching it on and off while methods and handlers run, after which
+ * it must still see each violation once; and freed devices that it keeps to report late use.
  */
 #include <linux/device.h>
 #include <linux/kref.h>
@@ -10,10 +10,10 @@
 #include "contract_rig.h"
 #include "suites.h"
 
-/* Of each kind of traffic there is something in each of some of them. */
+/* Mode switches. After two of each eight the case waits for more traffic of each kind. */
 #define SWITCHES	1000
 
-/* As many as the checker keeps, see core/gone.c. */
+/* Freed devices that the checker keeps: KEPT_DEVICES in core/gone.c. */
 #define KEPT		16
 
 /* Legal: the QP is in state ERR. */
@@ -30,8 +30,8 @@ static void post_here(void *scene)
 }
 
 /*
- * Breaks rule 3, once. If a frame is left in the chain of this context, more is reported: what
- * comes next is then inside it.
+ * Breaks rule 3 once, after a legal call of the handler. If the checker has left a frame in
+ * the chain of this context, the legal call seems to be inside it and is reported, too.
  */
 static void break_the_chain_rule(void *arg)
 {
@@ -58,10 +58,10 @@ static void expect_broken(struct kunit *test, struct contract_scene *scene, unsi
 }
 
 /**
- * struct look - for threads to see whether the checker still sees what they do
- * @scene: with whose objects
- * @quiet: completed by a thread when it has nothing more to do, and after its look
- * @go: lets one thread look
+ * struct look - has threads break rule 3, to see whether the checker still works
+ * @scene: the objects that they use
+ * @quiet: completed by a thread when its traffic has ended, and after it broke the rule
+ * @go: lets one thread break the rule
  */
 struct look {
 	struct contract_scene *scene;
@@ -86,7 +86,10 @@ static void look_from_each_context(struct look *l)
 	complete(&l->quiet);
 }
 
-/* Switched on again, if it is off: one thread after the other, of each, each context. */
+/*
+ * Expects no report so far, and switches the checker on. Then one thread after the other
+ * breaks the rule in task, softirq and hard interrupt context: three reports from each.
+ */
 static void expect_it_still_sees(struct kunit *test, struct look *l, unsigned int threads)
 {
 	unsigned int i;
@@ -103,13 +106,13 @@ static void expect_it_still_sees(struct kunit *test, struct look *l, unsigned in
 }
 
 /**
- * struct traffic - what goes on while the checker is switched
- * @look: what its threads do in the end
- * @stop: set when it is to end
- * @posts: posts of the task
+ * struct traffic - posts and handler calls while the checker is switched
+ * @look: for its threads, after the traffic
+ * @stop: set when the traffic is to end
+ * @posts: posts in task context
  * @irq_posts: posts in hard interrupt
  * @softirq_posts: posts in softirq
- * @handlers: handlers called
+ * @handlers: calls of the completion handler
  */
 struct traffic {
 	struct look look;
@@ -120,7 +123,7 @@ struct traffic {
 	unsigned long handlers;
 };
 
-/* Task, softirq and hard interrupt, one on top of the other. */
+/* Thread: posts in task, softirq and hard interrupt context in turn. */
 static int post_in_each_context(void *arg)
 {
 	struct traffic *t = arg;
@@ -139,7 +142,7 @@ static int post_in_each_context(void *arg)
 	return 0;
 }
 
-/* Handlers that post. */
+/* Thread: calls the completion handler, which posts. */
 static int call_handlers(void *arg)
 {
 	struct traffic *t = arg;
@@ -153,7 +156,7 @@ static int call_handlers(void *arg)
 	return 0;
 }
 
-/* Something of each kind of traffic goes on in between. */
+/* Waits until the posting thread and the one that calls handlers have both made progress. */
 static void wait_for_more(struct traffic *t)
 {
 	unsigned long posts = READ_ONCE(t->irq_posts), handlers = READ_ONCE(t->handlers);
@@ -192,7 +195,7 @@ static void it_is_switched_under_traffic(struct kunit *test)
 	KUNIT_EXPECT_LE(test, kvt_count(SWITCHES) / 8, t.handlers);
 }
 
-/* Switched while a context is in a method, alone or in a handler */
+/* Switched while a context is in a method, called directly or by a handler */
 
 static void run_in_task(void (*fn)(void *arg), void *arg)
 {
@@ -200,11 +203,11 @@ static void run_in_task(void (*fn)(void *arg), void *arg)
 }
 
 /**
- * struct moment - a moment to switch
- * @name: it
- * @mode: to which mode
- * @run: runs a function in the context
- * @fn: the function: a post, or a handler that posts
+ * struct moment - when the mode is switched
+ * @name: description of the case
+ * @mode: the mode to switch to
+ * @run: runs @fn in the context
+ * @fn: posts, or calls a handler that posts
  */
 struct moment {
 	const char *name;
@@ -241,12 +244,12 @@ static void moment_name(const struct moment *moment, char *desc)
 KUNIT_ARRAY_PARAM(moments, moments, moment_name);
 
 /**
- * struct inside - a context that is in a method while the other CPU switches
- * @moment: which
- * @look: what its thread does then
+ * struct inside - a context that is in a method while the other CPU switches the mode
+ * @moment: the parameter of the case
+ * @look: for its thread, after the method
  * @entered: completed in the method
- * @switched: set when the other CPU has switched
- * @in_time: seen in the method
+ * @switched: set when the other CPU has switched the mode
+ * @in_time: the method saw the switch before it gave up
  */
 struct inside {
 	const struct moment *moment;
@@ -256,10 +259,13 @@ struct inside {
 	bool in_time;
 };
 
-/* The one that there is: a method has no argument of the case's. */
+/* The running case's: be_inside() gets no argument of the case. */
 static struct inside *inside;
 
-/* With interrupts off, the other CPU has changed the mode, and waits for this one to go on. */
+/*
+ * While interrupts are off here, ib_contract_set_mode() sets the mode but cannot return: it
+ * waits for this CPU. So look at the mode itself.
+ */
 static bool is_switched(void)
 {
 	if (irqs_disabled())
@@ -334,7 +340,7 @@ static void expect_gone(struct kunit *test, const char *what, const void *site)
 		.rule = IB_RULE_GONE, .module = CONTRACT_SELF, .what = what, .site = site });
 }
 
-/* Who has kept nothing but the pointer. */
+/* The caller has kept only a pointer to the device: no object is left on it. */
 static void use_of_a_freed_device_with_nothing_left_is_reported(struct kunit *test)
 {
 	struct mock *m = mock_up(test, CONTRACT_DEVICE);
@@ -368,7 +374,7 @@ static unsigned int references(const struct ib_device *dev)
 	return kref_read(&dev->dev.kobj.kref);
 }
 
-/* Not for good, and none once it is off. */
+/* The oldest one is dropped for each new one, and all are when the checker is switched off. */
 static void the_last_devices_are_kept_while_it_is_on(struct kunit *test)
 {
 	struct ib_device *dev[KEPT + 1];

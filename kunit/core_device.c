@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The life of devices and clients, and the order in which each learns of the
- * other.
+ * Registration of devices and clients: lookup, names, client data, sysfs, and the order in
+ * which add(), remove() and rename() of clients are called.
  */
 #include <linux/module.h>
 #include <linux/netdevice.h>
@@ -13,7 +13,7 @@
 #include "mock.h"
 #include "suites.h"
 
-/* A client or device that comes or goes, in the stress of both. */
+/* Rounds of registering and unregistering, for each client of the stress case. */
 #define CHURN_ROUNDS	1000
 
 static void device_is_found_by_name_while_registered(struct kunit *test)
@@ -330,7 +330,7 @@ static void client_can_be_registered_in_anothers_add(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, kvt_client_register(a));
 	m = mock_up(test, "kvtm_a");
 	KUNIT_EXPECT_TRUE(test, b->registered);
-	/* The device is announced to B once, by whichever of the two paths. */
+	/* B's add() is called once, by the registration of B or that of the device. */
 	KUNIT_EXPECT_PTR_EQ(test, ib_get_client_data(m->ibdev, &b->client), b);
 	KUNIT_EXPECT_PTR_EQ(test, strnstr(tr->buf, "B+", tr->len),
 			    strrchr(tr->buf, 'B'));
@@ -399,7 +399,7 @@ static void reference_holds_unregister_back(struct kunit *test)
 
 	t = kvt_thread_start(test, -1, unregister_fn, m);
 	in_time = kvt_wait(&told);
-	/* The clients are told, nobody new finds it, and it still works. */
+	/* Clients were told, lookup by name fails, but the device still works. */
 	KUNIT_EXPECT_TRUE(test, in_time);
 	KUNIT_EXPECT_FALSE(test, mock_exists("kvtm_a"));
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(t));
@@ -467,7 +467,7 @@ static void unregister_waits_for_an_add_under_way(struct kunit *test)
 	KVT_EXPECT_TRACE(test, tr, "A+kvtm_a added A-kvtm_a");
 }
 
-/* Only for the device that was there first. */
+/* Blocks in add() for kvtm_a only. */
 static void add_first_slowly(struct kvt_client *c, struct ib_device *ibdev)
 {
 	if (!strcmp(dev_name(&ibdev->dev), "kvtm_a"))
@@ -489,7 +489,7 @@ static void device_that_comes_during_an_add_is_added_once(struct kunit *test)
 	c->arg = &s;
 	reg = kvt_thread_start(test, -1, register_client_fn, c);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&s.entered));
-	/* No lock is held across add(): neither of these waits for it. */
+	/* No lock is held across add(), so neither of these waits for it. */
 	KUNIT_EXPECT_TRUE(test, mock_exists("kvtm_a"));
 	m = mock_up(test, "kvtm_b");
 	KUNIT_EXPECT_TRUE(test, kvt_thread_running(reg));
@@ -502,7 +502,7 @@ static void device_that_comes_during_an_add_is_added_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, c->wrong_data);
 }
 
-/* B overtakes A, which is busy with another device. */
+/* B is added to kvtm_b before A, whose add() for kvtm_a is still running. */
 static void overtaken_client_is_removed_in_its_order(struct kunit *test)
 {
 	struct kvt_trace *tr = kvt_trace_new(test);
@@ -529,7 +529,7 @@ static void overtaken_client_is_removed_in_its_order(struct kunit *test)
 	KVT_EXPECT_TRACE(test, tr, "B-kvtm_b A-kvtm_b");
 }
 
-/* add() may have read the old name. */
+/* add() may have read the old name, so rename() follows when add() has returned. */
 static void rename_during_an_add_is_told_after_it(struct kunit *test)
 {
 	struct kvt_trace *tr = kvt_trace_new(test);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Devices and clients that the core must refuse, without a trace left.
+ * Devices, clients and arguments that the core must refuse. A refused registration must
+ * leave nothing behind: the next one, of the same name, succeeds.
  */
 #include <linux/netdevice.h>
 #include <kunit/test.h>
@@ -12,7 +13,7 @@
 #include "mock.h"
 #include "suites.h"
 
-/* The name is free again, and the next device has it. */
+/* The name is free again: another device can be registered with it. */
 static void expect_next_try_works(struct kunit *test)
 {
 	struct mock *m;
@@ -143,7 +144,7 @@ static void driver_failure_ends_registration(struct kunit *test)
 	kvt_client_up(test, "A", tr);
 	m->nports = 2;
 	mock_alloc(test, m);
-	/* An errno that the core would not make up. */
+	/* An errno that the core itself never returns. */
 	mock_fail_nth(m, f->op, f->nth, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, mock_register(m, "kvtm_a"));
 	KVT_EXPECT_TRACE(test, tr, "");
@@ -235,7 +236,7 @@ static void port_out_of_range_is_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, ib_query_port(m->ibdev, 2, &attr));
 }
 
-/* Memory for the ports has been allocated before. */
+/* ib_device_set_netdev() has allocated the core's port data, for the original number. */
 static void changed_number_of_ports_is_refused(struct kunit *test)
 {
 	struct net_device *ndev = kvt_netdev(test);
@@ -250,7 +251,7 @@ static void changed_number_of_ports_is_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL, mock_register(m, "kvtm_a"));
 	m->ibdev->phys_port_cnt = 256;
 	KUNIT_EXPECT_EQ(test, -EINVAL, mock_register(m, "kvtm_a"));
-	/* The device goes with the wrong number. */
+	/* The device is freed with the wrong number still set. */
 	mock_dealloc(m);
 	expect_next_try_works(test);
 }

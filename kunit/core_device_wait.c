@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who keeps a device or client from its end is told of.
+ * Unregistration of a device or client that has to wait logs what it waits for: the uses of
+ * a device repeatedly, a client's callback once.
  */
 #include <linux/completion.h>
 #include <linux/string.h>
@@ -14,7 +15,7 @@
 #include "mock.h"
 #include "suites.h"
 
-/* The core's rounds here. The cases wait for what it tells, not for these to be over. */
+/* wait_warn_ms in these cases, which wait for the messages rather than for a time. */
 #define ROUND_MS	20
 
 static void set_round(void *arg)
@@ -85,7 +86,7 @@ static void unregistration_that_waits_for_nobody_tells_nothing(struct kunit *tes
 	KUNIT_EXPECT_EQ(test, 0, kvt_console_times(client));
 }
 
-/* Holds up a client's method. */
+/* Holds up a callback of a client. */
 struct gate {
 	struct completion entered;
 	struct completion go_on;
@@ -101,7 +102,10 @@ static void at_the_gate(struct kvt_client *c, struct ib_device *ibdev)
 	kvt_wait(&g->go_on);
 }
 
-/* A clock that a held-up CPU does not make run ahead: rounds of another device. */
+/*
+ * Waits for @nr warning periods, as counted by warnings about another device. Unlike a delay,
+ * these do not run ahead of the core when a CPU is held up.
+ */
 static void let_rounds_pass(struct kunit *test, unsigned int nr)
 {
 	struct kvt_console *c = kvt_console_watch(test, "kvtm_b: its unregistration waits");
@@ -118,7 +122,7 @@ static void let_rounds_pass(struct kunit *test, unsigned int nr)
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
 }
 
-/* While @busy is in a method of A's, @waits would end the device or the client. */
+/* @busy is held up in a callback of client A while @waits unregisters the device or A. */
 static void waits_for_a_client(struct kunit *test, struct kvt_client *client, struct gate *g,
 			       struct kvt_thread *busy, struct kvt_thread *waits)
 {

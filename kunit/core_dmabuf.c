@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory of dma-bufs: found, pinned or moved about, mapped, trimmed, given back; and
- * the regions of it. The exporter is the suites' own, without memory behind it.
+ * dma-bufs as memory of a device: how they are got, pinned or moved, mapped, trimmed to
+ * the range asked for and released; and the MRs made of them. The exporter is that of
+ * dmabuf_rig.h, which has DMA addresses but no memory.
  */
 #include <linux/dma-fence.h>
 #include <linux/dma-resv.h>
@@ -33,7 +34,7 @@ struct rig {
 	struct dmabuf_rig *buf;
 };
 
-/* @waits: the device can wait for memory that moves. */
+/* @waits: the device has pause_mr, so the core need not pin the memory. */
 static void rig_up(struct kunit *test, struct rig *r, bool waits)
 {
 	struct mock *m = mock_new(test);
@@ -139,7 +140,7 @@ static const struct piece pieces[] = {
 	{ "over the end of an entry", SZ_64K - 1, 2, SZ_64K },
 };
 
-/* Where a byte of the dma-buf is. */
+/* DMA address of the byte at @offset of the dma-buf. */
 static u64 dma_of(const struct piece *p, size_t offset)
 {
 	if (!p->entry)
@@ -215,7 +216,7 @@ static void exporter_that_does_not_attach(struct kunit *test)
 	expect_nothing_left(test, &r);
 }
 
-/* A table that does not have what the dma-buf should. */
+/* The exporter returns an error, or a table that is too short or not of whole pages. */
 static void table_that_is_wrong_is_not_used(struct kunit *test)
 {
 	struct ib_umem_dmabuf *d;
@@ -241,7 +242,7 @@ static void table_that_is_wrong_is_not_used(struct kunit *test)
 	expect_nothing_left(test, &r);
 }
 
-/* Pinned memory */
+/* Memory that is pinned */
 
 static struct ib_umem_dmabuf *get_pinned(struct rig *r)
 {
@@ -305,7 +306,7 @@ static void dmabuf_that_never_moves_is_as_good(struct kunit *test)
 	expect_nothing_left(test, &r);
 }
 
-/* Regions */
+/* MRs of ib_reg_mem() */
 
 static struct ib_mem dmabuf_mem(struct rig *r, enum ib_mem_path path)
 {
@@ -332,7 +333,7 @@ static struct ib_mr *reg(struct kunit *test, struct rig *r)
 	return mr;
 }
 
-/* After what the exporter's work has led to. */
+/* Waits for the work item that maps the memory again after a move. */
 static void settle(struct ib_mr *mr)
 {
 	flush_work(&to_ib_umem_dmabuf(mr->umem)->remap);
@@ -351,7 +352,7 @@ static void device_that_cannot_wait_has_it_pinned(struct kunit *test)
 	expect_nothing_left(test, &r);
 }
 
-/* Nothing moves on kernels that cannot tell. */
+/* Without CONFIG_DMABUF_MOVE_NOTIFY the core pins the memory, so it never moves. */
 static void need_moves(struct kunit *test)
 {
 	if (!IS_ENABLED(CONFIG_DMABUF_MOVE_NOTIFY))
@@ -382,7 +383,7 @@ static void region_goes_on_where_its_memory_has_moved(struct kunit *test)
 	expect_nothing_left(test, &r);
 }
 
-/* Between two moves nobody maps it: there is one pause, and it lasts. */
+/* The memory is not mapped again between the two moves, so the MR is paused only once. */
 static void memory_that_moves_again_is_not_told_twice(struct kunit *test)
 {
 	struct dma_resv *resv;
@@ -429,7 +430,7 @@ static void region_may_end_while_its_memory_moves(struct kunit *test)
 	expect_nothing_left(test, &r);
 }
 
-/* What cannot be mapped again, or used there, is gone. */
+/* The moved memory cannot be mapped again, or the device's resume_mr fails. */
 static void region_that_cannot_go_on_is_revoked(struct kunit *test)
 {
 	struct ib_mr *mr;
@@ -454,7 +455,7 @@ static void region_that_cannot_go_on_is_revoked(struct kunit *test)
 		r.buf->ret[DMABUF_MAP] = 0;
 		r.buf->missing = 0;
 
-		/* The device is not bothered with it any more. */
+		/* A later move does not call pause_mr and resume_mr for a revoked MR. */
 		dmabuf_rig_move(r.buf, DMABUF_DMA);
 		settle(mr);
 		KUNIT_EXPECT_EQ(test, 1, mock_calls(r.m, MOCK_pause_mr));
@@ -511,7 +512,7 @@ static void registration_that_fails_leaves_nothing(struct kunit *test)
 	}
 }
 
-/* The other paths are there for what the dma-buf does not give, and it is told why. */
+/* If the dma-buf fails, other paths are tried; mem.error says why each of them failed. */
 static void registration_falls_back_from_a_dmabuf(struct kunit *test)
 {
 	unsigned long addr;
@@ -588,7 +589,7 @@ static int reg_fn(void *arg)
 	return 0;
 }
 
-/* What is to be in the memory may still be on its way. */
+/* Registration waits for the fences of devices that still write to the memory. */
 static void device_gets_memory_when_it_is_there(struct kunit *test)
 {
 	struct dma_fence *fence;
@@ -611,7 +612,7 @@ static void device_gets_memory_when_it_is_there(struct kunit *test)
 	expect_nothing_left(test, &r);
 }
 
-/* Moves at any time */
+/* Moves during registration and deregistration */
 
 struct mover {
 	struct dmabuf_rig *buf;
@@ -631,7 +632,7 @@ static int mover_fn(void *arg)
 	return 0;
 }
 
-/* One that begins and ends from now on. */
+/* Waits until a move that began after this call has ended. */
 static void await_move(struct mover *m)
 {
 	u64 enough = READ_ONCE(m->moves) + 2;
@@ -640,7 +641,7 @@ static void await_move(struct mover *m)
 		schedule();
 }
 
-/* Where the device is told the memory is, it is until the device is told otherwise. */
+/* Whether the MR is paused or has the DMA address that the memory has now. */
 static bool is_in_place(struct rig *r, struct ib_mr *mr)
 {
 	bool right;

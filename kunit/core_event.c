@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Asynchronous events: from any context, handled in a work item, in order, none
- * after unregistering, and with the caches already up to date.
+ * Asynchronous events of a device: dispatched from any context and handled in a work item,
+ * in order and with the caches already refreshed. No handler runs after it was unregistered.
  */
 #include <linux/interrupt.h>
 #include <linux/irq_work.h>
@@ -18,17 +18,17 @@
 #define STORM_EVENTS	20000
 
 /**
- * struct listener - an event handler that remembers
- * @handler: what the core sees
- * @name: a letter in the trace
- * @trace: where to write, or NULL
- * @seen: calls
+ * struct listener - an event handler that records its calls
+ * @handler: the handler that is registered with the core
+ * @name: its letter in the trace
+ * @trace: the trace that it writes to, or NULL
+ * @seen: number of calls
  * @last: the last event
- * @context: one of the letters p, s, h: where the handler ran
+ * @context: where the handler ran last: 'p' process, 's' softirq, 'h' hardirq
  * @got: completed by each call
- * @on_event: called in the handler
- * @arg: for it
- * @listening: to be unregistered when the case ends
+ * @on_event: called in the handler, or NULL
+ * @arg: for @on_event
+ * @listening: @handler is registered
  */
 struct listener {
 	struct ib_event_handler handler;
@@ -214,7 +214,7 @@ static void dispatch_works_in_hardirq(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 2, atomic_read(&l->seen));
 }
 
-/* As a driver may in post_send: with a lock, in the consumer's own thread. */
+/* A driver may dispatch in post_send, in the consumer's thread, which may hold locks. */
 static void handlers_do_not_run_inside_dispatch(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
@@ -340,12 +340,12 @@ static void failing_refresh_does_not_lose_the_event(struct kunit *test)
 	dispatch(m, IB_EVENT_PKEY_CHANGE);
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
 	KUNIT_EXPECT_EQ(test, IB_EVENT_PKEY_CHANGE, l->last.event);
-	/* The table read before is still there. */
+	/* The P_Key table that was read before is still cached. */
 	KUNIT_EXPECT_EQ(test, 0, ib_get_cached_pkey(m->ibdev, 1, 0, &pkey));
 	KUNIT_EXPECT_EQ(test, 0xffff, pkey);
 }
 
-/* It comes late, but when it comes the cache is right. */
+/* The event is late, but the cache is right when it is delivered. */
 static void refresh_without_memory_is_done_again(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
@@ -361,11 +361,11 @@ static void refresh_without_memory_is_done_again(struct kunit *test)
 	dispatch(m, IB_EVENT_PKEY_CHANGE);
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
 	KVT_EXPECT_TRACE(test, tr, "pkey:0x8123 find:0");
-	/* The one that failed, and the whole table. */
+	/* The query that failed, then the whole table. */
 	KUNIT_EXPECT_EQ(test, 1 + MOCK_PKEYS, mock_calls(m, MOCK_query_pkey));
 }
 
-/* Those that come after it wait as well; of two of a kind, the last one counts. */
+/* Later events of the port wait, too; of events of one type, only the last is kept. */
 static void events_that_wait_for_memory_keep_their_order(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
@@ -396,14 +396,14 @@ static void event_is_told_though_memory_never_comes(struct kunit *test)
 	dispatch(m, IB_EVENT_PORT_ERR);
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
 	KUNIT_EXPECT_EQ(test, IB_EVENT_PORT_ERR, l->last.event);
-	/* And the next one does not wait for it. */
+	/* The next event is delivered at once again. */
 	mock_fail_none(m);
 	dispatch(m, IB_EVENT_PORT_ACTIVE);
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
 	KUNIT_EXPECT_EQ(test, IB_EVENT_PORT_ACTIVE, l->last.event);
 }
 
-/* What was put off is forgotten. */
+/* Events that were put off are dropped when the device is unregistered. */
 static void device_goes_while_there_is_no_memory(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
@@ -459,7 +459,7 @@ static void unregister_waits_for_a_running_handler(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&f.gate.entered));
 	kvt_thread_go(unreg);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&f.unregistering));
-	/* The handler is inside: unregistering cannot have returned. */
+	/* The handler is still running: the unregistration cannot have returned. */
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&l->seen));
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(unreg));
 	kvt_gate_open(&f.gate);
@@ -511,7 +511,7 @@ static void events_reach_the_handler_until_remove_ends(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&l->seen));
 	mock_unregister(m);
 	KVT_EXPECT_TRACE(test, tr, "A+kvtm_a A-kvtm_a seen:1 seen:2");
-	/* The driver may still dispatch; it is not asked for its tables any more. */
+	/* The driver may still dispatch, but the core drops the event and queries no table. */
 	mock_log_reset(m);
 	dispatch(m, IB_EVENT_DEVICE_FATAL);
 	dispatch(m, IB_EVENT_PKEY_CHANGE);

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Events dispatched in hard interrupt on two CPUs, while handlers come and go: no
- * event is lost, none comes twice or out of turn, and none reaches a handler that was
- * unregistered.
+ * Events dispatched from hard interrupts on two CPUs while event handlers are registered
+ * and unregistered: no event is lost, duplicated or reordered, and none reaches a handler
+ * that was unregistered.
  *
- * DEVICE_FATAL means nothing to the core, and what stands in element is passed on: there
- * each event carries its CPU and its number. Events of a port, for which the core reads
- * the port's tables, stand among them and are counted.
+ * The core does not act on DEVICE_FATAL and passes on the event's element unchanged, so
+ * these events carry the number of their source and a sequence number there. Port events,
+ * for which the core reads the port's tables again, are mixed in and only counted.
  *
- * Events may be merged where memory is lacking, hence no more than AHEAD of a CPU wait.
+ * The core may merge events if it cannot allocate memory, so each source stops while AHEAD
+ * of its events are pending.
  *
- * Locking: @sent and @ports of a source are written by its timer, @pause by that of the
- * first. What a listener has
- * heard is written by its handler, and the core calls one handler at a time; who
- * unregisters it reads that afterwards. The first listener is looked at meanwhile, too.
+ * Locking: the timer of a source writes its @sent and @ports; the timer of the first source
+ * writes @pause. A listener's counters are written by its handler, and the core calls one
+ * handler at a time. The thread that unregisters a listener reads its counters after that;
+ * those of &stress.all are also read while events are delivered.
  */
 #include <linux/hrtimer.h>
 #include <linux/module.h>
@@ -26,38 +27,38 @@
 #include "lib.h"
 #include "mock.h"
 
-/* Ten million in full, in as many cases as keep each of them short. */
+/* Ten million events in a full run, split into rounds so that no case takes too long. */
 #define ROUNDS		10
 #define ROUND_EVENTS	1000000ULL
 
-/* Where instrumentation makes each of them cost so much more. */
+/* With KASAN or KCSAN an event takes longer: send fewer of them, at a lower rate. */
 #define DEBUG_SHARE	(IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_KCSAN) ? 10 : 1)
 
-/* Timers that dispatch, and threads whose handlers come and go: by turns of a CPU. */
+/* Timers that dispatch, and threads that register handlers: on CPU 0 and another in turn. */
 #define SOURCES		2
 #define CHURNERS	4
 
-/* A timer's events: so many at a time at most, and so many not handled yet. */
+/* Limits of a timer: events dispatched in one burst, and events not handled yet. */
 #define BURST		128
 #define AHEAD		1024
 
-/* Between two bursts on average; more where there was none, to leave time to handle them. */
+/* Average time between two bursts; longer if the timer had to wait for the handlers. */
 #define TIMER_NS	(50 * NSEC_PER_USEC * DEBUG_SHARE)
 #define HELD_NS		(4 * TIMER_NS)
 
 /*
- * Once in so many times that the first timer comes, both hold their events back until all
- * are handled: no later one helps one that nobody was woken for.
+ * After one in PAUSE bursts of the first timer, both timers pause until all events are
+ * handled, so that no later event can hide a wake-up that was lost.
  */
 #define PAUSE		4
 
-/* One event in so many is of a port. */
+/* One in PORT_PART events is a port event. */
 #define PORT_PART	64
 
-/* How many a churner's handler hears before it goes, at most as far as that depends on it. */
+/* A churner unregisters its handler after 1 to STAY events; more may come until then. */
 #define STAY		256
 
-/* Where an event has its source; the rest is its number. */
+/* The bits of port_num above this shift are the source, the others the event's number. */
 #define SOURCE_SHIFT	30
 #define NUMBER_MASK	(BIT(SOURCE_SHIFT) - 1)
 
@@ -65,16 +66,16 @@ struct stress;
 
 /**
  * struct listener - an event handler
- * @handler: what the core sees
- * @s: the case
- * @listening: not unregistered yet
- * @heard: events
- * @stay: who registered it waits for so many
- * @ports: those of ports
- * @first: by source, the first number
- * @next: the one after the last, 0 where none has come
- * @wrong: numbers that were not the next
- * @late: calls that did not end before it was unregistered
+ * @handler: the handler registered with the core
+ * @s: the running case
+ * @listening: the handler is not unregistered yet
+ * @heard: events received
+ * @stay: number of events that the registering thread waits for
+ * @ports: port events received
+ * @first: by source, the number of the first event received
+ * @next: by source, the number after that of the last event; 0 if there was none
+ * @wrong: events out of sequence
+ * @late: calls of the handler that were still running after it was unregistered
  */
 struct listener {
 	struct ib_event_handler handler;
@@ -90,15 +91,15 @@ struct listener {
 };
 
 /**
- * struct source - a timer that dispatches
- * @s: the case
- * @id: its number
- * @rng: state of the random numbers
- * @left: events to dispatch
+ * struct source - a timer that dispatches events
+ * @s: the running case
+ * @id: number of the source
+ * @rng: state of the random number generator
+ * @left: events still to be dispatched
  * @sent: numbered events, counted before they are dispatched
- * @ports: events of the port
- * @timer: in hard interrupt
- * @done: completed when @left is 0
+ * @ports: port events, counted likewise
+ * @timer: expires in hard interrupt context
+ * @done: completed when @left is 0, or after &stress.stop was set
  */
 struct source {
 	struct stress *s;
@@ -112,15 +113,15 @@ struct source {
 };
 
 /**
- * struct churner - a thread whose handlers come and go
- * @s: the case
- * @rng: state of the random numbers
- * @slot: a listener that is used again, so that a late call finds it
- * @turns: handlers that have been
- * @heard: what they have heard
- * @wrong: their numbers that were not the next
- * @late: their calls that did not end in time
- * @missed: those that did not hear all that was delivered in their time
+ * struct churner - a thread that registers and unregisters handlers
+ * @s: the running case
+ * @rng: state of the random number generator
+ * @slot: a listener that is reused and not freed, so that late calls can be counted in it
+ * @turns: handlers registered and unregistered
+ * @heard: events that they received
+ * @wrong: events that they received out of sequence
+ * @late: calls that were still running after their handler was unregistered
+ * @missed: handlers that missed an event delivered while they were registered
  */
 struct churner {
 	struct stress *s;
@@ -134,15 +135,15 @@ struct churner {
 };
 
 /**
- * struct stress - a case
+ * struct stress - state of a running case
  * @m: the device
- * @count: events
- * @all: hears all of them
- * @src: who dispatches
- * @churner: who comes and goes
- * @moved: woken when a listener has heard enough, and by @stop
- * @pause: nothing is dispatched until all is heard
- * @stop: they are to end
+ * @count: events to dispatch
+ * @all: a listener that stays registered and receives all events
+ * @src: the timers that dispatch
+ * @churner: the threads that register and unregister handlers
+ * @moved: woken when a listener has received the events waited for, and when @stop is set
+ * @pause: no event is dispatched until all those before have been handled
+ * @stop: timers and threads are to end
  */
 struct stress {
 	struct mock *m;
@@ -161,7 +162,7 @@ static void hear_number(struct listener *l, u32 id, u32 number)
 		l->first[id] = number;
 	else if (l->next[id] != number)
 		l->wrong++;
-	/* Those who throttle and who compare look at it. */
+	/* Read concurrently, for s->all, by too_far_ahead() and span_end(). */
 	WRITE_ONCE(l->next[id], number + 1);
 }
 
@@ -177,7 +178,7 @@ static void listen(struct ib_event_handler *handler, struct ib_event *event)
 	WRITE_ONCE(l->heard, l->heard + 1);
 	if (l->heard == l->stay)
 		wake_up_all(&l->s->moved);
-	/* Last, for who unregisters may not return while it runs either. */
+	/* Checked last: unregistration must not return before the handler does. */
 	if (!READ_ONCE(l->listening))
 		l->late++;
 }
@@ -211,7 +212,10 @@ static void dispatch_number(struct source *src)
 		.event = IB_EVENT_DEVICE_FATAL,
 	};
 
-	/* Who registers then and finds it uncounted is to hear it. Pairs with span_begin(). */
+	/*
+	 * A handler whose registration was followed by a read of the old count must receive
+	 * this event. Pairs with span_begin().
+	 */
 	smp_store_mb(src->sent, src->sent + 1);
 	ib_dispatch_event(&event);
 }
@@ -233,14 +237,14 @@ static bool too_far_ahead(struct source *src)
 	return src->sent - READ_ONCE(src->s->all.next[src->id]) >= AHEAD;
 }
 
-/* Those heard are counted first: more may be sent meanwhile. */
+/* Read the number of handled events first: more may be sent in the meantime. */
 static bool all_heard(struct stress *s)
 {
 	u32 heard = READ_ONCE(s->all.heard);
 	u32 sent = 0;
 	int i;
 
-	smp_rmb(); /* Pairs with the full barrier between counting and hearing: the llist's. */
+	smp_rmb(); /* Pairs with the llist's full barrier between counting and handling. */
 	for (i = 0; i < SOURCES; i++)
 		sent += READ_ONCE(s->src[i].sent) + READ_ONCE(s->src[i].ports);
 	return heard == sent;
@@ -295,9 +299,10 @@ static int source_start_fn(void *arg)
 }
 
 /**
- * struct span - numbers that a listener must have heard
- * @from: by source, the first that was dispatched after it was registered
- * @to: the one after the last that was delivered before it was unregistered
+ * struct span - event numbers that a listener must have received
+ * @from: by source, number of the first event dispatched after the registration
+ * @to: by source, the number after that of the last event that was certainly delivered to
+ *	all handlers before the unregistration
  */
 struct span {
 	u32 from[SOURCES];
@@ -314,14 +319,14 @@ static void span_begin(struct span *span, struct stress *s)
 		span->from[i] = READ_ONCE(s->src[i].sent);
 }
 
-/* The last that the first handler has heard is perhaps on its way to the others. */
+/* The last event that s->all received may not have reached the other handlers yet. */
 static void span_end(struct span *span, struct stress *s)
 {
 	int i;
 
 	for (i = 0; i < SOURCES; i++)
 		span->to[i] = max(READ_ONCE(s->all.next[i]), 1U) - 1;
-	/* The list is looked at by then, and changed from now on. */
+	/* The numbers are read before the unregistration changes the list of handlers. */
 	smp_mb();
 }
 
@@ -338,7 +343,10 @@ static bool span_heard(const struct span *span, const struct listener *l)
 	return true;
 }
 
-/* A late call finds a freed listener with KASAN, and one that is kept without. */
+/*
+ * By turns the listener is allocated, so that KASAN sees a late call as a use after free, and
+ * the churner's slot, which stays and counts late calls without KASAN.
+ */
 static int churn_fn(void *arg)
 {
 	struct churner *c = arg;
@@ -420,7 +428,7 @@ static struct stress *stress_new(struct kunit *test)
 	return s;
 }
 
-/* For as long as there is progress. */
+/* Returns false if events are missing and none is received for KVT_TIMEOUT. */
 static bool wait_all(struct stress *s)
 {
 	u32 before;
@@ -484,7 +492,7 @@ static void expect_none_late(struct kunit *test, struct stress *s)
 		KUNIT_EXPECT_EQ(test, 0, c->late + c->slot.late);
 		KUNIT_EXPECT_EQ(test, 0, c->wrong);
 		KUNIT_EXPECT_EQ(test, 0, c->missed);
-		/* There was something to see. */
+		/* The thread did get to register handlers. */
 		KUNIT_EXPECT_GT(test, c->turns, 0);
 		turns += c->turns;
 		heard += c->heard;

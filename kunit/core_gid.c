@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The GID and P_Key caches: what readers see, what they may hold on to, and
- * how the tables of RoCE ports follow the addresses of a network device.
+ * The GID and P_Key caches: what readers see, how long an entry that they hold stays valid,
+ * and how the tables of RoCE ports follow the addresses of a network device.
  */
 #include <linux/etherdevice.h>
 #include <linux/inet.h>
@@ -19,7 +19,7 @@
 
 #define FLIPS		4000
 
-/* Wakes the case on each GID_CHANGE. */
+/* An event handler that wakes the case on each GID_CHANGE. */
 struct gid_events {
 	struct ib_event_handler handler;
 	struct completion got;
@@ -61,7 +61,7 @@ static union ib_gid make_gid(u64 id)
 	return gid;
 }
 
-/* The device's table has changed, says the driver; returns when it is read. */
+/* Changes an entry as a driver would, and waits until the core has read the table. */
 static bool change_gid(struct mock *m, struct gid_events *ev, int index,
 		       union ib_gid gid)
 {
@@ -100,7 +100,7 @@ static void table_is_read_at_registration(struct kunit *test)
 		KUNIT_EXPECT_MEMEQ(test, &gid, &m->port[1].gids[i],
 				   sizeof(gid));
 	}
-	/* The driver reports zero for an unused place: an empty entry. */
+	/* A zero GID reported by the driver makes an empty entry. */
 	KUNIT_EXPECT_EQ(test, -ENOENT, rdma_query_gid(m->ibdev, 1, 2, &gid));
 	KUNIT_EXPECT_EQ(test, -ENODATA,
 			PTR_ERR_OR_ZERO(rdma_get_gid_attr(m->ibdev, 1, 2)));
@@ -187,7 +187,7 @@ static void held_entry_outlives_its_deletion(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -ENOENT, find(m->ibdev, &old, IB_GID_TYPE_IB,
 					    NULL));
 	KUNIT_EXPECT_MEMEQ(test, &attr->gid, &old, sizeof(old));
-	/* Whoever holds it may hold it once more. */
+	/* The holder of a reference may take another one. */
 	rdma_hold_gid_attr(attr);
 	rdma_put_gid_attr(attr);
 	KUNIT_EXPECT_MEMEQ(test, &attr->gid, &old, sizeof(old));
@@ -451,8 +451,8 @@ static void held_roce_entry_does_not_hold_the_netdev(struct kunit *test)
 
 	attr = rdma_get_gid_attr(m->ibdev, 1, 0);
 	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(attr));
-	/* Returns only when all references are gone. */
 	WRITE_ONCE(m->port[1].ndev, NULL);
+	/* Returns only when all references to the netdev are gone. */
 	kvt_netdev_gone(test, ndev);
 	KUNIT_EXPECT_TRUE(test, wait_for_find(ev, m->ibdev, &gid, NULL, false));
 	KUNIT_EXPECT_MEMEQ(test, &attr->gid, &gid, sizeof(gid));
@@ -469,13 +469,13 @@ static void netdev_set_before_registration_can_go(struct kunit *test)
 
 	mock_alloc(test, m);
 	KUNIT_ASSERT_EQ(test, 0, ib_device_set_netdev(m->ibdev, ndev, 1));
-	/* Returns only when all references are gone. */
+	/* Returns only when all references to the netdev are gone. */
 	kvt_netdev_gone(test, ndev);
 	KUNIT_EXPECT_NULL(test, ib_device_get_netdev(m->ibdev, 1));
 	KUNIT_EXPECT_EQ(test, 0, mock_register(m, "kvtm_a"));
 }
 
-/* The driver's answer has changed; the tables follow before this returns. */
+/* Changes the netdev that the driver reports, and updates the GID tables synchronously. */
 static void change_netdev(struct mock *m, struct net_device *ndev)
 {
 	WRITE_ONCE(m->port[1].ndev, ndev);
@@ -494,7 +494,7 @@ static void gid_without_a_slot_comes_when_one_is_free(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(attr));
 	change_netdev(m, NULL);
 	change_netdev(m, ndev);
-	/* One of the two default places is still taken by the dead entry. */
+	/* The entry held above still occupies one of the two default slots. */
 	KUNIT_EXPECT_GE(test, find(m->ibdev, &gid, IB_GID_TYPE_ROCE, ndev), 0);
 	KUNIT_EXPECT_EQ(test, -ENOENT, find(m->ibdev, &gid,
 					    IB_GID_TYPE_ROCE_UDP_ENCAP, ndev));
@@ -522,14 +522,14 @@ static void gid_refused_by_the_driver_is_not_there(struct kunit *test)
 	__be32 one = in_aton("192.0.2.1"), two = in_aton("192.0.2.2");
 	union ib_gid gid1 = ip4_gid(one), gid2 = ip4_gid(two);
 
-	/* The first of the two types is refused, the second is taken. */
+	/* The driver refuses the RoCE v1 entry and accepts the RoCE v2 entry. */
 	m->refused = gid1;
 	WRITE_ONCE(m->refusing, true);
 	KUNIT_ASSERT_EQ(test, 0, kvt_netdev_ip4(ndev, one, true));
 	KUNIT_ASSERT_TRUE(test, wait_for_find(ev, m->ibdev, &gid1, ndev, true));
 	KUNIT_EXPECT_EQ(test, -ENOENT,
 			find(m->ibdev, &gid1, IB_GID_TYPE_ROCE, ndev));
-	/* The next change tries again. */
+	/* The next address change adds the refused entry again. */
 	WRITE_ONCE(m->refusing, false);
 	KUNIT_ASSERT_EQ(test, 0, kvt_netdev_ip4(ndev, two, true));
 	KUNIT_ASSERT_TRUE(test, wait_for_find(ev, m->ibdev, &gid2, ndev, true));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory windows and FMRs: what the core does around the driver's methods.
+ * Memory windows and FMRs: what the core checks and counts around the driver's methods,
+ * which are those of the mock device.
  */
 #include <linux/list.h>
 #include <linux/module.h>
@@ -14,7 +15,7 @@
 
 #define ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE)
 
-/* Windows */
+/* Memory windows */
 
 static void mw_is_set_up_and_counted(struct kunit *test)
 {
@@ -33,7 +34,7 @@ static void mw_is_set_up_and_counted(struct kunit *test)
 		KUNIT_EXPECT_NE(test, 0, mw->rkey);
 		KUNIT_EXPECT_STREQ(test, mw->res.kern_name, pd->res.kern_name);
 		KUNIT_EXPECT_EQ(test, 1, atomic_read(&pd->usecnt));
-		/* The driver can tell the type from the start. */
+		/* The type is set already when alloc_mw() is called. */
 		KUNIT_EXPECT_TRUE(test, mock_last(m, MOCK_alloc_mw, &call));
 		KUNIT_EXPECT_EQ(test, type, call.arg);
 		KUNIT_EXPECT_EQ(test, 0, ib_dealloc_mw(mw));
@@ -106,7 +107,7 @@ static void mw_failure_leaves_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&pd->usecnt));
 }
 
-/* One of each that keep a PD in use. */
+/* An MW and an FMR each keep their PD in use. */
 static void pd_with_windows_or_fmrs_is_busy(struct kunit *test)
 {
 	struct ib_fmr_attr attr = { .max_pages = 1, .max_maps = 1 };
@@ -289,7 +290,7 @@ static void fmr_beyond_the_limits_is_refused(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&pd->usecnt));
 
-	/* A device that does not tell has no limit. */
+	/* A device that reports no max_map_per_fmr has no limit. */
 	m->ibdev->attrs.max_map_per_fmr = 0;
 	attr.max_maps = INT_MAX;
 	fmr = ib_alloc_fmr(pd, 0, &attr);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What drivers report from hard interrupts and from NMIs: completions and events of
- * each kind reach their handlers, once, and outside of the call that reported them.
+ * Completions and events of each kind that a driver reports from hard interrupts and NMIs:
+ * they reach their handlers, once, and never inside the call that reported them.
  */
 #include <linux/delay.h>
 #include <linux/irqflags.h>
@@ -21,30 +21,30 @@
 
 #define CQ_SIZE		64
 
-/* NMIs of a case in which they come upon others that report. */
+/* NMIs sent to a CPU that is reporting itself. */
 #define STORM_NMIS	5000
-/* CQs that come and go while NMIs report. */
+/* CQs that are created and destroyed while NMIs report on them. */
 #define LIFE_ROUNDS	1000
 
 /**
- * struct report - something that a driver reports, and who hears of it
+ * struct report - a completion or an event that a driver reports, and its handler
  * @fire: reports it
  * @m: the device
- * @cq: of the kinds that need one
- * @qp: the same
- * @srq: the same
- * @cqe: what completes in @cq
- * @handler: of the device's events
- * @type: the event
- * @cpu: where @fire runs, -1 where it does not
+ * @cq: the CQ that @fire needs, if it does
+ * @qp: the QP, likewise
+ * @srq: the SRQ, likewise
+ * @cqe: completes in @cq
+ * @handler: handler of the device's events
+ * @type: type of the device's event
+ * @cpu: the CPU on which @fire is running, or -1
  * @heard: calls of the handler
- * @got: completed by each
- * @inside: handlers running
- * @concurrent: how often a second one was
- * @nested: calls within @fire
- * @in_nmi: calls in NMI
- * @sent: reports of a storm
- * @last: @sent as the handler found it
+ * @got: completed by each call of the handler
+ * @inside: handlers that are running
+ * @concurrent: calls of the handler while another call was running
+ * @nested: calls of the handler while @fire was running on the same CPU
+ * @in_nmi: calls of the handler in NMI
+ * @sent: reports made by NMIs
+ * @last: @sent at the last call of the handler
  */
 struct report {
 	void (*fire)(struct report *r);
@@ -66,12 +66,12 @@ struct report {
 	u32 last;
 };
 
-/* Any handler of any kind ends up here. */
+/* Called by the handlers of all kinds. */
 static void heard(struct report *r)
 {
 	if (atomic_inc_return(&r->inside) != 1)
 		r->concurrent++;
-	/* Nothing else runs on that CPU until @fire returns: it is in hard interrupt. */
+	/* @fire runs in hardirq or NMI: a handler on the same CPU was called within it. */
 	if (READ_ONCE(r->cpu) == raw_smp_processor_id())
 		r->nested++;
 	if (in_nmi())
@@ -181,7 +181,7 @@ static struct report *report_of_cq(struct kunit *test, void (*fire)(struct repor
 	return r;
 }
 
-/* In hard interrupt or NMI. */
+/* Runs in hard interrupt or NMI. */
 static void fire(void *arg)
 {
 	struct report *r = arg;
@@ -191,7 +191,10 @@ static void fire(void *arg)
 	WRITE_ONCE(r->cpu, -1);
 }
 
-/* In this thread, so that nothing that the NMI put off is done on this CPU meanwhile. */
+/*
+ * Sends the NMI to this CPU with interrupts disabled, so that deferred work does not run on
+ * this CPU before the calls of the handler are counted: there must be none yet.
+ */
 static void fire_in_nmi(struct kunit *test, struct report *r, int before)
 {
 	int early;
@@ -213,7 +216,7 @@ static void expect_heard(struct kunit *test, struct report *r, int times)
 	KUNIT_EXPECT_EQ(test, 0, r->in_nmi);
 }
 
-/* From both contexts, twice: the second shows that the first has left nothing behind. */
+/* Reports from NMI and hardirq, twice each: the first round must leave no stale state. */
 static void reach_handler(struct kunit *test, struct report *r, void (*prepare)(struct report *r))
 {
 	int i;
@@ -249,7 +252,7 @@ static void cq_event_reaches_its_handler(struct kunit *test)
 	reach_handler(test, report_of_cq(test, fire_cq_event), NULL);
 }
 
-/* The lock of the mock's ring is not for NMIs: what completes is there before. */
+/* The lock of the mock's CQ may not be taken in NMI: the completion is pushed before. */
 static void push_quiet(struct report *r)
 {
 	struct ib_wc wc = { .wr_cqe = &r->cqe };
@@ -298,7 +301,7 @@ static void srq_event_reaches_its_handler(struct kunit *test)
 	reach_handler(test, r, NULL);
 }
 
-/* Where there is no such port, nothing is dispatched, nor is anything hurt. */
+/* After the device is unregistered, an event from an NMI is dropped. */
 static void event_of_a_dead_device_goes_nowhere(struct kunit *test)
 {
 	struct report *r = report_new(test, fire_device_event);
@@ -317,7 +320,7 @@ static void fire_plain(void *arg)
 	r->fire(r);
 }
 
-/* In NMI only: nobody else counts. */
+/* Called in NMI only, so @sent has one writer. */
 static void fire_counted(void *arg)
 {
 	struct report *r = arg;
@@ -327,11 +330,11 @@ static void fire_counted(void *arg)
 }
 
 /**
- * struct storm - reports from a thread and from hard interrupt, for NMIs to fall upon
+ * struct storm - reports from a thread and from hardirq, for NMIs to interrupt
  * @r: what is reported
- * @count: how often it was
- * @ahead: reports that the handler may be late by, 0 for any number
- * @stop: it ends
+ * @count: reports made
+ * @ahead: limit of reports that the handler has not seen yet, 0 for no limit
+ * @stop: tells the thread to end
  */
 struct storm {
 	struct report *r;
@@ -356,7 +359,7 @@ static int storm_fn(void *arg)
 	return 0;
 }
 
-/* The last NMI of all is heard of; those before it may have been merged. */
+/* The handler must run after the last NMI; reports of earlier NMIs may be merged. */
 static u32 send_nmis(struct kunit *test, struct storm *s, struct report *r)
 {
 	u32 i, nmis = kvt_count(STORM_NMIS);
@@ -383,12 +386,12 @@ static void events_from_nmis_are_not_lost_among_others(struct kunit *test)
 {
 	struct report *r = report_of_device(test, IB_EVENT_DEVICE_FATAL);
 	struct report *other = report_of_device(test, IB_EVENT_PKEY_CHANGE);
-	/* So few that there is memory for all. */
+	/* The limit keeps the queued events few, so that allocating them does not fail. */
 	struct storm s = { .r = other, .ahead = 64 };
 	u32 nmis = send_nmis(test, &s, r);
 
 	KUNIT_EXPECT_LE(test, atomic_read(&r->heard), nmis);
-	/* Those upon which the NMIs fell are not merged. */
+	/* Events that were not reported from NMI are not merged. */
 	while (atomic_read(&other->heard) < s.count)
 		KUNIT_ASSERT_TRUE(test, kvt_wait(&other->got));
 	KUNIT_EXPECT_EQ(test, s.count, atomic_read(&other->heard));
@@ -405,14 +408,14 @@ static void completions_from_nmis_are_not_lost_among_others(struct kunit *test)
 }
 
 /**
- * struct life - CQs that come and go while NMIs report completions and errors of them
- * @cq: the one that there is, for NMIs
- * @inside: NMIs that report
- * @there: it may be heard of
- * @late: it was, though it may not
- * @heard: how often it was
- * @sent: NMIs that found one
- * @stop: it ends
+ * struct life - CQs that are created and destroyed while NMIs report on them
+ * @cq: the CQ that NMIs report on, or NULL
+ * @inside: NMIs that are reporting
+ * @there: handlers may be called
+ * @late: calls of handlers while @there was false
+ * @heard: calls of handlers
+ * @sent: NMIs that found a CQ
+ * @stop: tells the thread that sends NMIs to end
  */
 struct life {
 	struct ib_cq *cq;
@@ -447,7 +450,7 @@ static void life_fire(void *arg)
 	struct ib_cq *cq;
 
 	atomic_inc(&l->inside);
-	/* Pairs with the one in life_end(): it waits for us, or we find none. */
+	/* Pairs with the barrier in life_end(): it sees @inside, or the CQ is not found here. */
 	smp_mb__after_atomic();
 	cq = READ_ONCE(l->cq);
 	if (cq) {
@@ -469,19 +472,19 @@ static int life_nmis_fn(void *arg)
 	return 0;
 }
 
-/* Within the driver's destroy_cq: from its return on, it does not report. */
+/* Called in the driver's destroy_cq, after which the driver may not report on the CQ. */
 static void life_end(struct ib_cq *cq, void *arg)
 {
 	struct life *l = arg;
 
 	WRITE_ONCE(l->cq, NULL);
-	/* Pairs with the one in life_fire(). */
+	/* Pairs with the barrier in life_fire(). */
 	smp_mb();
 	while (atomic_read(&l->inside))
 		cpu_relax();
 }
 
-/* An NMI has found the CQ that there is. */
+/* Waits until an NMI has found the CQ. Returns false on timeout. */
 static bool life_is_found(const struct life *l, int before)
 {
 	unsigned long end = jiffies + KVT_TIMEOUT;
@@ -525,7 +528,7 @@ static void come_and_go(struct kunit *test, struct life *l,
 		WRITE_ONCE(l->there, true);
 		before = READ_ONCE(l->sent);
 		WRITE_ONCE(l->cq, cq);
-		/* Or it goes as one comes upon it. */
+		/* Every other CQ is destroyed at about the time when an NMI finds it. */
 		if (i % 2)
 			KUNIT_EXPECT_TRUE(test, life_is_found(l, before));
 		else

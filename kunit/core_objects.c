@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * PDs, CQs, address handles, SRQs and memory regions: what the core does
- * around the driver's methods, above all when one of them fails.
+ * PDs, CQs, address handles, SRQs and memory regions: what the core does before and after
+ * the driver's methods, above all when a method fails.
  */
 #include <linux/dma-mapping.h>
 #include <linux/module.h>
@@ -120,7 +120,7 @@ static void pd_that_the_driver_keeps_has_no_dead_keys(struct kunit *test)
 	MOCK_EXPECT_IDLE(test, m);
 }
 
-/* The name outlives the module that gave it. */
+/* The string may be in a module that is unloaded before the object is destroyed. */
 static void object_keeps_a_copy_of_its_makers_name(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
@@ -263,7 +263,7 @@ static void ah_lives_and_answers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&m->live[MOCK_AH]));
 }
 
-/* The mock answers with all that it was given, the pointer too. */
+/* The mock's query_ah returns all attributes, including sgid_attr, which the core clears. */
 static void query_ah_gives_no_reference_away(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
@@ -302,7 +302,7 @@ static void ah_cycle(void *arg)
 	job->destroyed = rdma_destroy_ah_user(ah, 0, NULL);
 }
 
-/* Rule 1 of the contract: address handles come and go in any context. */
+/* Rule 1 of the contract: address handles are created and destroyed in any context. */
 static void ah_works_in_interrupts(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
@@ -493,7 +493,7 @@ static void mr_failure_leaves_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, ib_dereg_mr(mr));
 }
 
-/* A list of entries that need not be memory. */
+/* A scatterlist of DMA addresses without pages behind them. */
 static void sg_fake(struct scatterlist *sg, const u64 *addr_len, int n)
 {
 	int i;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * QPs on the mock device: limits, references, failures, draining.
+ * QPs on the mock device: capability limits, reference counts of the objects that a QP uses,
+ * driver failures, events, state changes, draining, and pools of MRs.
  */
 #include <linux/completion.h>
 #include <linux/irqflags.h>
@@ -192,9 +193,9 @@ static void qp_holds_its_srq(struct kunit *test)
 }
 
 /**
- * struct told - what the event handler of a QP was told
- * @count: calls
- * @events: a bit for each event
+ * struct told - events that the event handler of a QP received
+ * @count: calls of the handler
+ * @events: bit mask of the event types
  * @called: completed by each call
  */
 struct told {
@@ -241,17 +242,17 @@ static void what_is_no_event_of_a_qp_is_dropped(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&told->count));
 }
 
-/* Milliseconds to come to a call, and to return from one that does not wait. */
+/* Milliseconds that it may take to reach ib_modify_qp(), and to return if it does not wait. */
 #define COME_MS		2000
 #define LINGER_MS	50
 
 /**
- * struct reporter - reports that a QP took its last request from its SRQ
+ * struct reporter - reports IB_EVENT_QP_LAST_WQE_REACHED of a QP
  * @qp: the QP
- * @reported: completed then, with interrupts still off
- * @resets: the QP is about to be reset
- * @seen: the reporter has waited for that
- * @over: the call has returned
+ * @reported: completed after the report, while interrupts are still off
+ * @resets: set when the QP is about to be reset
+ * @seen: the reporter saw @resets in time
+ * @over: set when the call that resets the QP has returned
  */
 struct reporter {
 	struct ib_qp *qp;
@@ -261,7 +262,7 @@ struct reporter {
 	int over;
 };
 
-/* With interrupts off: as short as it goes. */
+/* Called with interrupts off, so it spins no longer than necessary. */
 static bool spin_until(const int *flag, unsigned int ms)
 {
 	ktime_t end = ktime_add_ms(ktime_get(), ms);
@@ -286,7 +287,7 @@ static int report_fn(void *arg)
 	return 0;
 }
 
-/* Else the QP's next drain takes it for its own. */
+/* If the event came after the reset, the QP's next drain would take it for its own. */
 static void reset_waits_for_the_last_event_of_the_srq(struct kunit *test)
 {
 	struct ib_srq_init_attr srq_init = { .attr = { .max_wr = 16, .max_sge = 1 } };
@@ -422,7 +423,7 @@ static void flushed_done(struct ib_cq *cq, struct ib_wc *wc)
 	f->place = atomic_inc_return(f->before);
 }
 
-/* What is posted before the drain has been handled when the drain returns. */
+/* All requests posted before the drain have been handled when the drain returns. */
 static void drain_returns_after_all_before_it(struct kunit *test)
 {
 	const enum ib_poll_context *ctx = test->param_value;

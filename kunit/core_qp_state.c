@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ib_modify_qp_is_ok() against a second opinion: the table of legal QP state
- * transitions (IBTA volume 1, section 11.2.5, and what the field accepts) as
- * lines of text, read here in a way that shares nothing with the code tested.
+ * ib_modify_qp_is_ok() compared with an oracle: a text table of the legal QP state
+ * transitions (IBTA volume 1, section 11.2.5, and what drivers accept in practice), parsed
+ * here by code that is independent of the code under test.
  */
 #include <linux/module.h>
 #include <linux/string.h>
@@ -50,7 +50,7 @@ static const struct {
 	{ "timeout", IB_QP_TIMEOUT },
 };
 
-/* "from>to types: required; optional", types apart by '/', ALL is each. */
+/* "from>to types: required; optional"; types are separated by '/', ALL is every type. */
 static const char *const rows[] = {
 	"RESET>RESET ALL:;",
 	"RESET>INIT RC/UC/XINI/XTGT: pkey port access;",
@@ -110,7 +110,7 @@ static const char *const rows[] = {
 	"ERR>ERR ALL:;",
 };
 
-/* Legal moves of any QP type, to notice a line lost above. */
+/* Number of legal moves, the same for each QP type: detects a missing row. */
 #define LEGAL_MOVES	22
 
 static bool has_word(const char *list, size_t len, const char *word)
@@ -139,7 +139,7 @@ static int words_to_mask(const char *list, size_t len)
 	return mask;
 }
 
-/* The line for a move of a QP type; false if the move is illegal. */
+/* Looks up the attributes of a move of a QP type; returns false if the move is illegal. */
 static bool oracle(int from, int to, int type, int *req, int *opt)
 {
 	char move[16];
@@ -173,7 +173,7 @@ static bool oracle_says(int from, int to, int type, int mask)
 	return (mask & req) == req && !(mask & ~(req | opt | IB_QP_STATE));
 }
 
-/* The same, by the names that others have. */
+/* oracle() for other suites, which know types as enum ib_qp_type. */
 bool oracle_move(int from, int to, enum ib_qp_type type, int *req, int *opt)
 {
 	int i;
@@ -291,7 +291,7 @@ static void q1_each_set_of_legal_attributes_is_judged(struct kunit *test)
 		if (!oracle(from, to, type, &req, &opt))
 			continue;
 		all = req | opt;
-		/* Walks all subsets of the bits in all. */
+		/* Walk all subsets of the bits in all. */
 		for (sub = all; ; sub = (sub - 1) & all) {
 			EXPECT_OK(test, (sub & req) == req, from, to, type,
 				  sub | IB_QP_STATE);
@@ -311,7 +311,7 @@ static void q1_random_masks_are_judged(struct kunit *test)
 		u32 r = kvt_rand(&seed);
 		int from = r % NSTATES, to = r / 16 % NSTATES;
 		int type = r / 256 % ARRAY_SIZE(types);
-		/* Few bits, or a legal mask would hardly come up. */
+		/* Set few bits: otherwise legal masks would be too rare. */
 		int mask = kvt_rand(&seed) & kvt_rand(&seed) & kvt_rand(&seed) &
 			   ((IB_QP_RATE_LIMIT << 1) - 1);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Regions of memory of any kind: where it is looked for, in which order, and what is
- * said of it; and regions that lose their memory. The device is a mock that is given
- * the memory by its DMA addresses; the memory is the system's, or that of a mock of
- * another device's driver.
+ * ib_reg_mem(): in which order memory is looked up in the process and with peer memory
+ * clients, which errors are reported, and how MRs are revoked when a peer invalidates their
+ * memory. The device is a mock that takes memory by DMA address; the memory is user memory
+ * or belongs to a mock peer memory client.
  */
 #include <linux/delay.h>
 #include <linux/mm.h>
@@ -22,16 +22,16 @@
 
 #define ACCESS		IB_ACCESS_LOCAL_WRITE
 
-/* Memory of a peer: not a page's first byte, and not its last. */
+/* Range of peer memory, which neither begins nor ends at a page boundary. */
 #define PEER_START(nr)	(PEER_BASE(nr) + 3 * SZ_64K + 100)
 #define PEER_LENGTH	(2 * SZ_64K)
 
 /**
- * struct rig - a device, another device's driver, and memory of each kind
+ * struct rig - a mock device, a peer memory client, and user memory
  * @m: the device
- * @pd: PD of it
- * @client: the other's driver, or NULL
- * @host: two pages of the system's memory
+ * @pd: a PD of the device
+ * @client: the peer memory client
+ * @host: address of two pages of user memory
  */
 struct rig {
 	struct mock *m;
@@ -63,7 +63,7 @@ static void rig_up(struct kunit *test, struct rig *r)
 	rig_up_with(test, r, m, PEER_CORE);
 }
 
-/* As the rig's: what calls a client's functions says so. */
+/* The visit tells the mock client that this thread may call the client's functions. */
 static struct ib_mr *reg(struct rig *r, struct ib_mem *mem)
 {
 	struct peer_visit v;
@@ -86,7 +86,10 @@ static int dereg(struct ib_mr *mr)
 	return ret;
 }
 
-/* A client cannot go while there are regions of its memory: none is left. */
+/*
+ * The error of a registration, or 0. The MR is deregistered at once, as a client cannot
+ * unregister while MRs of its memory exist.
+ */
 static int reg_error(struct rig *r, struct ib_mem *mem)
 {
 	struct ib_mr *mr = reg(r, mem);
@@ -135,7 +138,7 @@ static void expect_errors(struct kunit *test, const struct ib_mem *mem, int host
 	KUNIT_EXPECT_EQ(test, 0, mem->error[IB_MEM_ANY]);
 }
 
-/* Paths */
+/* Which path finds the memory */
 
 static void memory_of_the_system_comes_first(struct kunit *test)
 {
@@ -193,7 +196,7 @@ static void peers_are_asked_for_what_the_system_has_not(struct kunit *test)
 	expect_nothing_left(test, &r);
 }
 
-/* The device gets the pages of the range, and no others of a client's larger page. */
+/* The client's pages are larger: the device gets the system pages of the range only. */
 static void device_gets_what_was_registered(struct kunit *test)
 {
 	struct ib_mem mem = {
@@ -215,7 +218,7 @@ static void device_gets_what_was_registered(struct kunit *test)
 	rdma_umem_for_each_dma_block(mr->umem, &biter, PAGE_SIZE) {
 		KUNIT_EXPECT_EQ(test, want, rdma_block_iter_dma_address(&biter));
 		want += PAGE_SIZE;
-		/* The mock leaves a gap behind each of its pages. */
+		/* The mock client leaves a gap after the DMA range of each of its pages. */
 		if (want == PEER_DMA + SZ_64K)
 			want += SZ_64K;
 	}
@@ -241,7 +244,7 @@ static void one_path_is_tried_if_it_is_named(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, IB_MEM_ANY, mem.found);
 	expect_errors(test, &mem, 0, -ENODEV, 0);
 
-	/* Also what the system would have had. */
+	/* An address that is neither user memory nor known to any client. */
 	mem.path = IB_MEM_ANY;
 	mem.start = PEER_BASE(2);
 	KUNIT_EXPECT_EQ(test, -EFAULT, reg_error(&r, &mem));
@@ -332,7 +335,7 @@ static const struct bad_mem bad_mems[] = {
 	{ "on demand", { AT_PEER }, 0, IB_ACCESS_ON_DEMAND, -EOPNOTSUPP },
 };
 
-/* Nobody is asked. */
+/* Bad arguments are refused before any client is asked. */
 static void what_can_not_be_is_refused(struct kunit *test)
 {
 	const struct bad_mem *bad = bad_mems;
@@ -369,9 +372,9 @@ static void call_for_memory_of_the_process_finds_peers(struct kunit *test)
 	expect_nothing_left(test, &r);
 }
 
-/* Devices that can do less */
+/* Devices with fewer methods */
 
-/* Memory that may go is not for it. */
+/* It may only use memory of clients that never invalidate. */
 static void device_that_cannot_revoke(struct kunit *test)
 {
 	struct mock *m = mock_new(test);
@@ -470,7 +473,7 @@ static void device_without_regions_of_memory(struct kunit *test)
 	expect_errors(test, &mem, 0, 0, 0);
 }
 
-/* Memory that goes */
+/* Invalidation */
 
 static struct ib_mr *peer_mr(struct kunit *test, struct rig *r, struct peer_pin **pin)
 {
@@ -508,7 +511,7 @@ static void region_that_loses_its_memory_is_revoked(struct kunit *test)
 	expect_nothing_left(test, &r);
 }
 
-/* The device never hears of it. */
+/* The device is never told of memory that is invalidated while it is mapped. */
 static void memory_that_goes_while_it_is_got(struct kunit *test)
 {
 	static const enum ib_mem_path paths[] = { IB_MEM_ANY, IB_MEM_PEER };
@@ -566,7 +569,7 @@ static void expect_waits(struct kunit *test, struct kvt_thread *t)
 	KUNIT_EXPECT_TRUE(test, kvt_thread_running(t));
 }
 
-/* Nobody waits for the driver; the region that it makes is never opened. */
+/* The invalidation does not wait for the driver, whose MR is freed without being opened. */
 static void memory_that_goes_while_the_device_hears_of_it(struct kunit *test)
 {
 	struct kvt_thread *maker, *thread;
@@ -594,7 +597,7 @@ static void memory_that_goes_while_the_device_hears_of_it(struct kunit *test)
 	expect_nothing_left(test, &r);
 }
 
-/* It waits for the driver, and then there is no region to be revoked. */
+/* The invalidation waits for the driver's dereg_mr(), and revokes nothing after that. */
 static void memory_that_goes_while_the_region_does(struct kunit *test)
 {
 	struct taker end = {}, take = {};
@@ -657,7 +660,7 @@ static void region_that_cannot_be_freed_is_still_revoked(struct kunit *test)
 	expect_nothing_left(test, &r);
 }
 
-/* Drivers that get memory themselves, and can use that of peers */
+/* Drivers that call ib_umem_get_peer() themselves */
 
 static struct ib_umem *get_peer(struct rig *r, unsigned long addr, size_t size,
 				unsigned long flags)
@@ -757,7 +760,7 @@ static void notifier_is_called_once(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, 1, n.calls);
 	}
 	KUNIT_EXPECT_PTR_EQ(test, umem, n.umem);
-	/* Until it returned, the memory was there. */
+	/* The memory was still mapped when the notifier ran. */
 	KUNIT_EXPECT_TRUE(test, n.mapped);
 	release(umem);
 	peer_pin_put(pin);
@@ -789,7 +792,7 @@ static void notifier_that_is_stopped_is_not_called(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, peer_mock_calls(r.client, PEER_PUT_PAGES));
 	peer_pin_put(pin);
 
-	/* Nothing to be told of memory of the system. */
+	/* User memory is never invalidated, so the calls do nothing. */
 	umem = get_peer(&r, r.host, PAGE_SIZE, ALL);
 	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(umem));
 	ib_umem_activate_invalidation_notifier(umem, notify, &n);

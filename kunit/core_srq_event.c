@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ib_srq_notify_event(), by which drivers report events of SRQs: the handler
- * runs later, once for each event, and not after the SRQ is destroyed.
+ * ib_srq_notify_event(), by which drivers report events of SRQs: the handler runs later, once
+ * for each type of event that is pending, and never after the SRQ is destroyed.
  */
 #include <linux/delay.h>
 #include <linux/irqflags.h>
@@ -16,16 +16,16 @@
 #include "suites.h"
 
 /**
- * struct watched - an SRQ and what its handler was told
- * @srq: the SRQ, NULL once it is gone
+ * struct watched - an SRQ and the events that its handler got
+ * @srq: the SRQ, NULL once it is destroyed
  * @ibdev: its device
- * @calls: of the handler
- * @events: a bit for each event
- * @wrong: events that do not name the SRQ
- * @called: completed by each call
+ * @calls: calls of the handler
+ * @events: bit mask of the event types seen
+ * @wrong: events that do not name the SRQ and its device
+ * @called: completed by each call of the handler
  * @linger: stay in the handler until the SRQ is being destroyed
- * @entered: completed in the handler, then
- * @early: the driver was told before the handler had returned
+ * @entered: completed in the handler if @linger is set
+ * @early: destroy_srq() was called before the handler had returned
  */
 struct watched {
 	struct ib_srq *srq;
@@ -39,10 +39,10 @@ struct watched {
 	bool early;
 };
 
-/* Time for the driver to be told by a core that does not wait. */
+/* Within this time a core that does not wait for the handler calls destroy_srq(). */
 #define LINGER_US	2000
 
-/* In hard interrupt, while the SRQ is being destroyed on another CPU. */
+/* Runs in hard interrupt context, while the SRQ is being destroyed on another CPU. */
 static void linger(struct watched *w)
 {
 	ktime_t end = ktime_add_ns(ktime_get(), jiffies_to_nsecs(KVT_TIMEOUT));
@@ -133,7 +133,7 @@ static void events_are_not_told_in_the_drivers_call(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, calls);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&w->called));
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&w->called));
-	/* Reported twice before it was told: told once. */
+	/* The limit event was reported twice while it was pending: the handler gets one. */
 	KUNIT_EXPECT_EQ(test, 2, atomic_read(&w->calls));
 	KUNIT_EXPECT_EQ(test, BIT(IB_EVENT_SRQ_LIMIT_REACHED) |
 			      BIT(IB_EVENT_SRQ_ERR), atomic_read(&w->events));
@@ -170,7 +170,7 @@ static void events_come_from_any_context(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 2, atomic_read(&w->calls));
 }
 
-/* A driver's destroy_srq that has something to report on its way. */
+/* The mock's destroy_srq method, called by one that reports an event first. */
 static int (*real_destroy_srq)(struct ib_srq *srq, struct ib_udata *udata);
 
 static int report_and_destroy(struct ib_srq *srq, struct ib_udata *udata)
@@ -209,7 +209,7 @@ static void srq_that_the_driver_keeps_has_its_events(struct kunit *test)
 	mock_fail(m, MOCK_destroy_srq, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, ib_destroy_srq_user(w->srq, NULL));
 	mock_fail_none(m);
-	/* The one reported meanwhile, and those to come. */
+	/* The event that destroy_srq() reported is delivered, and so are later ones. */
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&w->called));
 	KUNIT_EXPECT_EQ(test, BIT(IB_EVENT_SRQ_ERR), atomic_read(&w->events));
 	ib_srq_notify_event(w->srq, IB_EVENT_SRQ_LIMIT_REACHED);

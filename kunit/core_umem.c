@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory of a process: pinned, counted, mapped, released; and which blocks a
- * device can be given for it. Each case that needs a process gets one of its
+ * User memory is pinned, charged to its process, mapped and released, and divided
+ * into DMA blocks of the best size. Each case that maps user memory has an mm of its
  * own, which ends with the case.
  */
 #include <linux/cred.h>
@@ -22,7 +22,7 @@
 
 #define RW	(PROT_READ | PROT_WRITE)
 
-/* More than are pinned at a time, and not a multiple of that. */
+/* More pages than are pinned in one batch, and not a multiple of a batch. */
 #define MANY_PAGES	(2 * PAGE_SIZE / sizeof(struct page *) + 3)
 
 static unsigned long map_pages(struct kunit *test, unsigned long nr, int prot)
@@ -35,12 +35,12 @@ static unsigned long map_pages(struct kunit *test, unsigned long nr, int prot)
 	return addr;
 }
 
-/* Each page begins with a word of its own. */
+/* Writes a different word to the beginning of each page. */
 static void fill_pages(struct kunit *test, unsigned long addr, unsigned long nr)
 {
 	unsigned long i, odd;
 
-	/* Every other page first: neighbours are not neighbours in memory. */
+	/* Fault in every other page first, so that neighbours are apart in physical memory. */
 	for (odd = 0; odd < 2; odd++)
 		for (i = odd; i < nr; i += 2)
 			KUNIT_ASSERT_EQ(test, 0, put_user(0xfeed0000 + i, (u64 __user *)
@@ -137,7 +137,7 @@ static void memory_is_read(struct kunit *test)
 	ib_umem_release(umem);
 }
 
-/* Pinned for reading, untouched until then: still the process's own page. */
+/* A read-only pin of an untouched page must pin the process's own page, not the zero page. */
 static void device_sees_what_is_written_later(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
@@ -184,7 +184,7 @@ static void bad_addresses_are_refused(struct kunit *test)
 	struct mock *m = mock_up(test, "kvtm_a");
 	unsigned long addr;
 
-	/* A kernel thread has no memory. */
+	/* A kernel thread has no mm. */
 	KUNIT_EXPECT_EQ(test, -EFAULT, umem_error(m, PAGE_SIZE, 1, 0));
 	addr = map_pages(test, 3, RW);
 	fill_pages(test, addr, 3);
@@ -201,7 +201,7 @@ static void bad_addresses_are_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, pinned_pages());
 }
 
-/* The pages that were there before the first that was not. */
+/* When a page cannot be pinned, all pages pinned before it are unpinned. */
 static void failure_in_the_middle_unpins_all(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
@@ -241,7 +241,7 @@ static void limit_set(unsigned long pages)
 	current->signal->rlim[RLIMIT_MEMLOCK].rlim_cur = pages << PAGE_SHIFT;
 }
 
-/* Kernel threads have all capabilities. */
+/* Kernel threads have all capabilities, so CAP_IPC_LOCK is dropped for the limit to apply. */
 static void limit_on_locked_memory_holds(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
@@ -259,7 +259,7 @@ static void limit_on_locked_memory_holds(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, pinned_pages());
 	umem = ib_umem_get(m->ibdev, addr, 3 * PAGE_SIZE, 0);
 	KUNIT_EXPECT_EQ(test, 0, PTR_ERR_OR_ZERO(umem));
-	/* All that is pinned counts, twice what is pinned twice. */
+	/* The limit is for all pinned pages; a page that is pinned twice counts twice. */
 	KUNIT_EXPECT_EQ(test, -ENOMEM, umem_error(m, addr, 1, 0));
 	if (!IS_ERR(umem))
 		ib_umem_release(umem);
@@ -272,7 +272,7 @@ static void limit_on_locked_memory_holds(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, pinned_pages());
 }
 
-/* The device's address has no say in what the process is charged. */
+/* Release subtracts what was charged, even if a new iova has changed the number of pages. */
 static void count_is_the_same_at_release(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
@@ -307,7 +307,7 @@ static void memory_outlives_its_process(struct kunit *test)
 	ib_umem_release(umem);
 }
 
-/* Blocks. No memory is behind these. */
+/* DMA blocks. These umems have scatter lists, but no memory. */
 
 #define RUNS	2
 
@@ -380,7 +380,7 @@ static void blocks_umem(const struct blocks_row *row, struct ib_umem *umem,
 	umem->sgt_append.sgt.orig_nents = nents;
 }
 
-/* DMA address of a byte, counted from the first page. */
+/* DMA address of the byte at an offset from the start of the first page. */
 static u64 blocks_dma(const struct blocks_row *row, u64 offset)
 {
 	if (offset < row->run[0].len)
@@ -388,7 +388,7 @@ static u64 blocks_dma(const struct blocks_row *row, u64 offset)
 	return row->run[1].dma + offset - row->run[0].len;
 }
 
-/* Each block is where its first byte that belongs to the memory says. */
+/* The address of each block follows from that of its first byte that belongs to the memory. */
 static void blocks_walk(struct kunit *test, const struct blocks_row *row,
 			struct ib_umem *umem, unsigned long size)
 {
@@ -443,11 +443,11 @@ static void offset_takes_the_place_of_an_address(struct kunit *test)
 	blocks_umem(&row, &umem, sg);
 	KUNIT_EXPECT_EQ(test, 0xa80, ib_umem_dma_offset(&umem, SZ_64K));
 	KUNIT_EXPECT_EQ(test, 0x80, ib_umem_dma_offset(&umem, SZ_512));
-	/* All of the offset fits into the mask: one block of the smallest size. */
+	/* The mask covers the whole offset: one block of the smallest size is enough. */
 	KUNIT_EXPECT_EQ(test, SZ_8K,
 			ib_umem_find_best_pgoff(&umem, SZ_8K | SZ_64K, SZ_64K - 1));
 	KUNIT_EXPECT_EQ(test, 0xa80, umem.iova);
-	/* The low bits do not: no block can begin there. */
+	/* The mask cuts off low bits of the offset: no block size fits. */
 	KUNIT_EXPECT_EQ(test, 0,
 			ib_umem_find_best_pgoff(&umem, SZ_8K | SZ_64K, 0xf00));
 }
@@ -472,7 +472,7 @@ static void scatter_list_is_walked_to_its_end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ARRAY_SIZE(want), i);
 }
 
-/* Regions */
+/* User memory regions */
 
 static void user_mr_lives_and_is_counted(struct kunit *test)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * CQs of ib_alloc_cq() in each polling context, on a device whose completions
- * the case makes up.
+ * CQs of ib_alloc_cq() in each polling context, on a mock device whose completions the case
+ * pushes itself.
  */
 #include <linux/kthread.h>
 #include <linux/module.h>
@@ -100,7 +100,7 @@ static void idle_cq_is_armed_again(struct kunit *test)
 	}
 	KUNIT_EXPECT_TRUE(test, mock_cq_armed(rec->cq));
 	mock_cq_on_arm(rec->cq, note_rearm, rec);
-	/* Each alone: the next wake-up comes only if the CQ was armed. */
+	/* One completion at a time: each is noticed only if the CQ was armed again. */
 	for (i = 0; i < 3; i++) {
 		rec->expect = i + 1;
 		KUNIT_ASSERT_TRUE(test, item_push(&items[i]));
@@ -110,7 +110,7 @@ static void idle_cq_is_armed_again(struct kunit *test)
 	recorder_expect_clean(test, rec);
 }
 
-/* Arrives after the last poll found nothing and before the arm. */
+/* Pushes a completion after the last poll found none and before the CQ is armed. */
 static void slip_in(struct ib_cq *cq, void *arg)
 {
 	struct item *it = arg;
@@ -132,7 +132,7 @@ static void completion_between_poll_and_arm_is_not_missed(struct kunit *test)
 	rec->expect = 1;
 	mock_cq_on_arm(rec->cq, slip_in, &items[1]);
 	KUNIT_ASSERT_TRUE(test, item_push(&items[0]));
-	/* Completed for the first, then for the one that slipped in. */
+	/* @all is completed for the first completion, then for the one that slipped in. */
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&rec->all));
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&rec->all));
 	KUNIT_EXPECT_EQ(test, 1, items[1].dones);
@@ -181,7 +181,7 @@ struct producer {
 	int stop;
 };
 
-/* The items are used again once they were done: the CQ's size in flight. */
+/* Reuses the items once they are done; at most half the CQ's size is in flight. */
 static int producer_fn(void *arg)
 {
 	struct producer *p = arg;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What debugfs tells of completion queues: the numbers are there, and right.
- * And that windows and FMRs are listed.
+ * The debugfs files of CQs, their vectors and the CQ pool: the numbers are there and right,
+ * also while devices come and go. Memory windows and FMRs are listed, too.
  */
 #include <linux/module.h>
 #include <linux/string.h>
@@ -19,10 +19,10 @@
 #define DEVICE		"kvtm_a"
 #define TEXT_LEN	8192
 
-/* Four batches: the share of a CQ of weight 4, four times that of weight 1. */
+/* Four batches: one share of a CQ of weight 4, four shares of a CQ of weight 1. */
 #define BURST		(4 * IB_CQ_BATCH)
 
-/* Devices that come and go while their files are read. */
+/* Devices registered and freed while their files are read. */
 #define COMINGS		100
 
 /* Longer than a run takes on any test kernel. */
@@ -41,7 +41,7 @@ static int read_debugfs(const char *name, char *buf, size_t len)
 	return kvt_read_debugfs(path, buf, len);
 }
 
-/* The file's text, which lives as long as the case. */
+/* Reads a debugfs file of the device. The text is freed at the end of the case. */
 static const char *text_of(struct kunit *test, const char *name)
 {
 	char *text = kunit_kzalloc(test, TEXT_LEN, GFP_KERNEL);
@@ -51,7 +51,7 @@ static const char *text_of(struct kunit *test, const char *name)
 	return text;
 }
 
-/* The value of " @key=", a number, in the first line of @text; -1 without one. */
+/* Returns the number after " @key=" in the first line of @text, or -1 if there is none. */
 static long long number(const char *text, const char *key)
 {
 	const char *end = strchrnul(text, '\n');
@@ -68,7 +68,7 @@ static long long number(const char *text, const char *key)
 	return kstrtoll(digits, 10, &value) ? -1 : value;
 }
 
-/* Whether the first line of @text has the words. */
+/* Whether the first line of @text contains @words. */
 static bool says(const char *text, const char *words)
 {
 	const char *end = strchrnul(text, '\n');
@@ -92,7 +92,7 @@ static void restore_time(void *old)
 	cq_rig_tune("cq_time_us", (unsigned long)old);
 }
 
-/* Runs end when there is nothing to do. */
+/* Sets a time limit so high that a lane runs until its CQs are empty. */
 static void take_time(struct kunit *test)
 {
 	long old = cq_rig_tune("cq_time_us", NO_HURRY_US);
@@ -108,7 +108,7 @@ static void push_quiet(struct item *it)
 	mock_cq_push_quiet(it->rec->cq, &wc);
 }
 
-/* One notification for all, and waits until the lane rests. */
+/* Pushes BURST completions with one notification, and waits until the lane rests. */
 static void burst(struct kunit *test, struct recorder *rec)
 {
 	struct item *items = items_new(test, rec, BURST);
@@ -151,7 +151,7 @@ static void numbers_of_a_cq_are_right(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 2, number(text, "rearms"));
 	KUNIT_EXPECT_EQ(test, 0, number(text, "missed"));
 	KUNIT_EXPECT_EQ(test, 0, number(text, "errors"));
-	/* A CQ that is alone may have its shares in one round. Only the last finds it empty. */
+	/* A CQ alone in its lane may get several shares in a round. Only the last empties it. */
 	KUNIT_EXPECT_GE(test, number(text, "rounds"), 2);
 	KUNIT_EXPECT_LE(test, number(text, "rounds"), 5);
 	KUNIT_EXPECT_EQ(test, number(text, "rounds") - 1, number(text, "exhausted"));
@@ -166,7 +166,7 @@ static void weight_shows(struct kunit *test)
 	burst(test, rec);
 	text = text_of(test, "cq");
 	KUNIT_EXPECT_EQ(test, 8, number(text, "weight"));
-	/* One is over when it is time to look at the clock. */
+	/* The first round ends after a batch, where the run looks at the clock. */
 	KUNIT_EXPECT_EQ(test, 2, number(text, "rounds"));
 	KUNIT_EXPECT_EQ(test, 5, number(text, "polls"));
 	KUNIT_EXPECT_EQ(test, 0, number(text, "exhausted"));
@@ -238,7 +238,7 @@ static void numbers_of_a_lane_are_right(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ctx == IB_POLL_THREAD, number(text, "sleeps") > 0);
 	KUNIT_EXPECT_EQ(test, ctx == IB_POLL_THREAD, number(text, "gap_ns") >= 0);
 
-	/* It stays when its CQ goes. */
+	/* The lane's counters stay when its CQ is freed. */
 	recorder_free(rec);
 	KUNIT_EXPECT_EQ(test, BURST, number(text_of(test, "vectors"), "completions"));
 }
@@ -263,7 +263,7 @@ static void state_tells_what_is_polled(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, says(text_of(test, "cq"), " state=idle "));
 }
 
-/* A completion that the driver wrote @ago nanoseconds ago; 0: it does not know. */
+/* Pushes a completion with a timestamp @ago nanoseconds in the past; 0: no timestamp. */
 static void push_stamped(struct item *it, u64 ago)
 {
 	struct ib_wc wc = { .wr_cqe = &it->cqe, .status = IB_WC_SUCCESS };
@@ -278,7 +278,7 @@ static void latencies_are_counted_while_timing(struct kunit *test)
 	struct recorder *rec = recorder_up(test, mock_up(test, DEVICE), IB_POLL_DIRECT, 0);
 	struct item *items = items_new(test, rec, 5);
 
-	/* The clock of a machine that has just booted starts at 0. */
+	/* The clock starts at 0 at boot, and the timestamps must not be negative. */
 	if (ktime_get_mono_fast_ns() <= 2 * NSEC_PER_SEC)
 		kunit_skip(test, "too early");
 	push_stamped(&items[0], BIT(29));
@@ -293,7 +293,7 @@ static void latencies_are_counted_while_timing(struct kunit *test)
 	push_stamped(&items[4], 2 * NSEC_PER_SEC);
 	KUNIT_EXPECT_EQ(test, 4, ib_process_cq_direct(rec->cq, -1));
 	set_timing(false);
-	/* Half a second is left for this, then the first one counts elsewhere. */
+	/* If polling took more than half a second, the first one would not count as <1s. */
 	KUNIT_EXPECT_NOT_NULL(test, strstr(text_of(test, "cq"), "\n  latency <1s=1 >1s=2\n"));
 }
 
@@ -356,7 +356,7 @@ static void readers_do_not_mind_what_comes_and_goes(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, r);
 	reader = kvt_thread_start(test, kvt_other_cpu(), read_all_fn, r);
-	/* More, if the reader has come too late for all of them. */
+	/* Go on if the reader was too late to read any of them. */
 	for (n = 0; n < count || (!READ_ONCE(r->reads) && n < 1000 * count); n++) {
 		m = mock_up(test, DEVICE);
 		use_all_contexts(test, m);

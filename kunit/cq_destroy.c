@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * QPs that are destroyed while their completions are handed out; waiting for a
- * CQ; CQs that the consumer polls.
+ * QPs that are destroyed while their completions are handed to done(); ib_cq_flush();
+ * ib_process_cq_direct().
  */
 #include <linux/delay.h>
 #include <kunit/test.h>
@@ -15,19 +15,19 @@
 
 #define LANES_MAX	3
 
-/* What a slow done() takes. */
+/* How long a slow done() takes. */
 #define SLOW_US		200
 
-/* In one batch. */
+/* Completions that are polled in one batch. */
 #define BATCH		10
 
 /**
- * struct undertaker - destroys a QP, and watches that it stays dead
+ * struct undertaker - destroys a QP, and counts completions of it after that
  * @victim: the QP
- * @dead: the same when it is destroyed, not to be followed
- * @late: completions of @dead that were handed out
- * @changed: the completion in hand changed while it was destroyed
- * @ret: what destroying it returned
+ * @dead: address of @victim once it is destroyed, not to be dereferenced
+ * @late: completions of @dead that were handed to done()
+ * @changed: the current completion was changed by ib_destroy_qp()
+ * @ret: what ib_destroy_qp() returned
  */
 struct undertaker {
 	struct ib_qp *victim;
@@ -53,7 +53,7 @@ static void bury_first(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 
 	if (wc->qp && wc->qp == READ_ONCE(u->dead))
 		u->late++;
-	/* Those that are left out leave no gap. */
+	/* Every other item is of the destroyed QP and is dropped, which is no disorder. */
 	rec->next[0] = it->n + 2;
 	if (it->n)
 		return;
@@ -149,10 +149,10 @@ static void qp_of_another_cq_of_the_lane_is_destroyed(struct kunit *test)
 }
 
 /**
- * struct batch - completions of a QP that are being handed out
- * @rec: where
- * @items: they
- * @g: the first one is kept inside
+ * struct batch - completions of a QP that is destroyed while they are handed to done()
+ * @rec: recorder of the QP's CQ
+ * @items: the completions
+ * @g: keeps the first done() from returning
  * @u: destroys the QP meanwhile
  */
 struct batch {
@@ -218,7 +218,7 @@ static void destroy_waits_for_the_batch_that_is_handed_out(struct kunit *test)
 	cq_gate_open(&b->g);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
 	KUNIT_EXPECT_EQ(test, 0, b->u.ret);
-	/* All of them were before it returned. */
+	/* All of them were handed to done() before ib_destroy_qp() returned. */
 	KUNIT_EXPECT_EQ(test, BATCH, atomic_read(&b->rec->seen));
 	KUNIT_EXPECT_EQ(test, 0, b->u.late);
 	if (ctx == IB_POLL_DIRECT)
@@ -227,11 +227,11 @@ static void destroy_waits_for_the_batch_that_is_handed_out(struct kunit *test)
 
 /**
  * struct duel - lanes that destroy QPs of each other
- * @rec: a CQ on each
- * @items: a batch for each, of its QP
- * @u: by the lane whose QP it destroys
- * @lanes: how many
- * @meet: counts those that are about to
+ * @rec: one CQ on each lane
+ * @items: for each lane, a batch of completions of its QP
+ * @u: for each lane, the destruction of its QP by another lane
+ * @lanes: number of lanes
+ * @meet: lanes that are ready to destroy a QP
  */
 struct duel {
 	struct recorder *rec[LANES_MAX];
@@ -255,7 +255,7 @@ static void duel_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 	if (it->n)
 		return;
 	atomic_inc(&d->meet);
-	/* Asleep: the other may be a work on this CPU. */
+	/* Sleep instead of spinning: the other lane may be a work item on this CPU. */
 	while (atomic_read(&d->meet) < d->lanes && ktime_get_ns() < end)
 		usleep_range(50, 100);
 	bury(&d->u[(me + 1) % d->lanes]);
@@ -279,7 +279,7 @@ static void duel(struct kunit *test, const enum ib_poll_context *ctx, const int 
 		d->rec[i]->arg = d;
 		d->items[i] = items_new(test, d->rec[i], BATCH);
 		d->u[i].victim = cq_rig_qp(test, pd, d->rec[i]->cq, d->rec[i]->cq, NULL);
-		/* Each in one batch: nothing is notified but the last. */
+		/* Only the last one notifies, so that all are polled in one batch. */
 		for (n = 0; n < BATCH; n++) {
 			wc.wr_cqe = &d->items[i][n].cqe;
 			wc.qp = d->u[i].victim;
@@ -352,7 +352,7 @@ static void flush_handles_what_is_there(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, ib_cq_flush(rec->cq));
 }
 
-/* So that who returns too early is seen to. */
+/* Slow, so that a flush that returns too early is noticed. */
 static void dawdle(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 {
 	udelay(SLOW_US);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Draining QPs: in every context, without polling for it, beside others, and
- * with an SRQ.
+ * Draining QPs in every polling context: with late completions, without busy polling,
+ * when the CQ fails, beside other drains and traffic, in a done(), and with an SRQ.
  */
 #include <linux/delay.h>
 #include <linux/sched.h>
@@ -20,10 +20,10 @@
 #define SOON_NS		(5 * NSEC_PER_MSEC)
 #define ROUNDS		100
 
-/* Polls in a drain: at once, and again when notified; and one for each race. */
+/* Polls allowed per drained queue: one at once, one when notified, some for lost races. */
 #define POLLS_MAX	8
 
-/* What makes handling late, in each done(). */
+/* Delay in each done(), so that completions are handled late. */
 #define SLOW_US		200
 
 static void drain_waits_for_what_completes_late(struct kunit *test)
@@ -68,7 +68,7 @@ static void each_queue_is_drained_alone(struct kunit *test)
 
 /* --- when the CQ fails ------------------------------------------------------- */
 
-/* The drain waits for what was posted, when the CQ loses it. */
+/* Reports a CQ error when the drain waits for its send, whose flush the CQ has lost. */
 static int fail_fn(void *arg)
 {
 	struct recorder *rec = arg;
@@ -173,7 +173,7 @@ static int poller_fn(void *arg)
 	return 0;
 }
 
-/* From now on something comes to the CQ beside the drains. */
+/* Pushes completions of its own to the CQ while others drain QPs. */
 static int chatter_fn(void *arg)
 {
 	struct poller *p = arg;
@@ -186,7 +186,7 @@ static int chatter_fn(void *arg)
 		while (!READ_ONCE(it.dones) && !READ_ONCE(p->stop))
 			schedule();
 	}
-	/* It is on the stack. */
+	/* The item is on the stack, so it must be handled before this returns. */
 	while (!READ_ONCE(it.dones)) {
 		if (p->rec->ctx == IB_POLL_DIRECT)
 			ib_process_cq_direct(p->rec->cq, -1);
@@ -247,7 +247,7 @@ static void drain_inside(struct recorder *rec, struct ib_cq *cq, struct ib_wc *w
 	ib_drain_qp(rec->arg);
 }
 
-/* Nothing that is on the stack of the one who drains may stay behind. */
+/* The refused drain must not post: its requests would be on a stack that is gone. */
 static void drain_in_a_done_of_its_cq_is_refused(struct kunit *test)
 {
 	enum ib_poll_context ctx = cq_rig_param(test);
@@ -293,9 +293,9 @@ static void drain_in_a_done_of_another_lane(struct kunit *test)
 
 /**
  * struct srq_user - a QP that takes its requests from an SRQ
- * @rec: its receive CQ
- * @sends: its send CQ, or the same
- * @items: requests that it has taken when it goes into error
+ * @rec: recorder of its receive CQ
+ * @sends: recorder of its send CQ, which may be @rec
+ * @items: receives that the QP has taken when it goes into error
  * @qp: the QP
  */
 struct srq_user {
@@ -305,7 +305,7 @@ struct srq_user {
 	struct ib_qp *qp;
 };
 
-/* As a device does: first what it has taken, then word that this was all. */
+/* As a device does: completes the receives that the QP has taken, then raises the event. */
 static void srq_leave(struct ib_qp *qp, void *arg)
 {
 	struct srq_user *u = arg;

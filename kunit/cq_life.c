@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * CQs that are freed while completions come from hard interrupt, and what a
- * done() may do.
+ * The life of CQs: freed while completions come from hard interrupt; what a done() may
+ * do; and completions, notifications and drivers that break the rules.
  */
 #include <linux/hrtimer.h>
 #include <linux/module.h>
@@ -28,11 +28,11 @@
 
 /**
  * struct gust - a CQ in a storm
- * @cqe: what completes
+ * @cqe: wr_cqe of all its completions
  * @cq: the CQ
- * @gone: it is freed
- * @inside: done() that run
- * @wrong: how often one ran when none should have
+ * @gone: the CQ was freed
+ * @inside: done() calls that are running
+ * @wrong: how often done() ran beside another one, or after the CQ was freed
  * @seen: completions handled
  */
 struct gust {
@@ -48,10 +48,10 @@ struct gust {
  * struct storm - completions from hard interrupt
  * @m: the device
  * @lock: guards @cq; held while a CQ is notified, as a driver would
- * @cq: the CQs that the device knows
- * @gust: what comes to them
- * @timer: where it comes from
- * @stop: it ends
+ * @cq: CQs that the device still notifies
+ * @gust: the CQs, as the case sees them
+ * @timer: hard interrupt that pushes completions
+ * @stop: the timer is to stop
  */
 struct storm {
 	struct mock *m;
@@ -72,7 +72,7 @@ static void gust_done(struct ib_cq *cq, struct ib_wc *wc)
 	atomic_dec(&g->inside);
 }
 
-/* Completions, and notifications that nobody asked for. */
+/* Pushes completions to each CQ, and notifies the CQ even if it is not armed. */
 static enum hrtimer_restart storm_timer(struct hrtimer *timer)
 {
 	struct storm *s = container_of(timer, struct storm, timer);
@@ -170,7 +170,7 @@ static void storm_begin(struct storm *s)
 	hrtimer_start(&s->timer, STORM_NS, HRTIMER_MODE_REL_HARD);
 }
 
-/* Until each CQ has had its part. */
+/* Waits until each CQ has handled @more further completions. */
 static bool storm_felt(struct storm *s, int more)
 {
 	unsigned long end = jiffies + KVT_TIMEOUT;
@@ -287,7 +287,7 @@ static void done_may_free_another_cq_of_its_lane(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, recorder_settle(rec));
 	KUNIT_EXPECT_NULL(test, idle->cq);
 
-	/* Both are in line when the lane goes on: first the one that frees. */
+	/* Both CQs are queued when the lane goes on; the one whose done() frees comes first. */
 	rec->arg = full;
 	rec->expect = 2;
 	KUNIT_EXPECT_TRUE(test, cq_hold_begin(h));
@@ -317,8 +317,8 @@ static void done_may_free_another_cq_of_its_own(struct kunit *test)
 
 /**
  * struct parcel - a completion whose memory done() frees
- * @cqe: what completes
- * @rec: counts it
+ * @cqe: wr_cqe of the completion
+ * @rec: recorder that counts it
  */
 struct parcel {
 	struct ib_cqe cqe;
@@ -382,13 +382,13 @@ static void done_may_post_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, ib_destroy_qp(qp));
 }
 
-/* --- what cannot be handed out --------------------------------------------- */
+/* --- invalid completions, failed creation, drivers that err ----------------- */
 
 /**
- * struct lines - lines of the kernel log that have two words in them
- * @a: one
- * @b: the other
- * @seen: how many there were
+ * struct lines - counts lines of the kernel log that contain two strings
+ * @a: one string
+ * @b: the other string
+ * @seen: number of such lines
  */
 struct lines {
 	const char *a;
@@ -436,7 +436,7 @@ static void undone(struct kunit *test, enum ib_poll_context ctx, struct ib_cqe *
 	KUNIT_ASSERT_NOT_NULL(test, text);
 	snprintf(text, 32, "QP %u", qp->qp_num);
 	with_qp = lines_watch(test, what, text);
-	/* What holds cq_rig.c, where the CQ is made. */
+	/* The CQ is allocated in cq_rig.c, so its owner is the module kverbs_kunit. */
 	with_owner = lines_watch(test, what, "kverbs_kunit");
 	rec->expect = 1;
 	KUNIT_EXPECT_TRUE(test, mock_cq_push(rec->cq, &wc, false));
@@ -450,7 +450,7 @@ static void undone(struct kunit *test, enum ib_poll_context ctx, struct ib_cqe *
 
 static struct ib_cqe no_done;
 
-/* The reports are limited to ten in five seconds: not all in every context. */
+/* Reports are limited to ten in five seconds, so only this case runs in every context. */
 static void null_done_is_reported_with_qp_and_owner(struct kunit *test)
 {
 	undone(test, cq_rig_param(test), &no_done, IB_WC_SUCCESS, "without done()", 1);
@@ -471,7 +471,7 @@ static void null_wr_cqe_of_an_error_is_no_news(struct kunit *test)
 	undone(test, IB_POLL_SOFTIRQ, NULL, IB_WC_WR_FLUSH_ERR, "without", 0);
 }
 
-/* What the driver of a CQ does that it does not make after all. */
+/* A create_cq method that notifies the CQ and then fails. */
 static int notify_and_fail(struct ib_cq *cq, const struct ib_cq_init_attr *attr,
 			   struct uverbs_attr_bundle *attrs)
 {
@@ -502,7 +502,7 @@ static struct mock *notifier_up(struct kunit *test)
 	return m;
 }
 
-/* Else KASAN sees the lane poll it. */
+/* KASAN reports a lane that still polls the CQ after its creation has failed. */
 static void cq_that_is_not_made_is_polled_no_more(struct kunit *test)
 {
 	struct mock *m = notifier_up(test);
@@ -515,11 +515,11 @@ static void cq_that_is_not_made_is_polled_no_more(struct kunit *test)
 }
 
 /**
- * struct greedy - a CQ whose driver gives one completion too many
- * @cqe: of all completions
- * @given: completions that were there
+ * struct greedy - a CQ whose driver claims one completion more than it was asked for
+ * @cqe: wr_cqe of all completions
+ * @given: completions that poll_cq has filled in
  * @dones: calls of done()
- * @handled: completed by the last one
+ * @handled: completed by the last call of done()
  */
 struct greedy {
 	struct ib_cqe cqe;
@@ -549,7 +549,7 @@ static void greedy_done(struct ib_cq *cq, struct ib_wc *wc)
 		complete(&g->handled);
 }
 
-/* A driver as in mainline: it calls what it finds in the CQ. */
+/* The CQ is notified as mainline drivers do it: by a call of its comp_handler. */
 static void driver_that_gives_too_many_is_not_believed(struct kunit *test)
 {
 	struct greedy *g = kunit_kzalloc(test, sizeof(*g), GFP_KERNEL);
@@ -579,7 +579,7 @@ static void count_call(struct ib_cq *cq, void *calls)
 	atomic_inc(calls);
 }
 
-/* Else it may be called later. */
+/* The completion handler is not called after the creation of the CQ has failed. */
 static void cq_that_is_not_made_is_told_of_no_more(struct kunit *test)
 {
 	struct ib_cq_init_attr attr = { .cqe = 4 };
@@ -592,7 +592,7 @@ static void cq_that_is_not_made_is_told_of_no_more(struct kunit *test)
 				PTR_ERR_OR_ZERO(ib_create_cq(m->ibdev, count_call, NULL, &calls,
 							     &attr)));
 		before = atomic_read(&calls);
-		/* Any interrupt that is under way has ended then. */
+		/* Any interrupt handler that was running has returned after this. */
 		synchronize_rcu();
 		KUNIT_ASSERT_EQ(test, before, atomic_read(&calls));
 	}

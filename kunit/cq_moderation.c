@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Moderation of CQs as the core does it: what reaches the driver, and moderation
- * that follows the load.
+ * CQ moderation in the core: what rdma_set_cq_moderation() and ib_resize_cq() pass to the
+ * driver, and adaptive moderation that follows the load.
  */
 #include <kunit/test.h>
 #include <rdma/ib_verbs.h>
@@ -13,10 +13,10 @@
 
 #define MAX_COUNT	100
 #define MAX_PERIOD	50
-/* Rounds of a CQ until its moderation must have followed: the library wants 64. */
+/* Rounds after which moderation must have followed the load; dimlib samples every 64. */
 #define MAX_ROUNDS	20000
 
-/* What the device was told last, and how often, of any CQ. */
+/* Last arguments of modify_cq() for any CQ, period in the upper half, and number of calls. */
 static atomic_t mod_last;
 static atomic_t mod_calls;
 
@@ -74,7 +74,7 @@ static void moderation_is_within_the_devices_limits(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL, rdma_set_cq_moderation(rec->cq, 1, MAX_PERIOD + 1));
 	KUNIT_EXPECT_EQ(test, 0, mock_calls(m, MOCK_modify_cq));
 	KUNIT_EXPECT_EQ(test, 0, rdma_set_cq_moderation(rec->cq, MAX_COUNT, MAX_PERIOD));
-	/* A driver that tells no limits looks itself. */
+	/* If the driver reports no limits, the core passes every value on. */
 	memset(&m->ibdev->attrs.cq_caps, 0, sizeof(m->ibdev->attrs.cq_caps));
 	KUNIT_EXPECT_EQ(test, 0, rdma_set_cq_moderation(rec->cq, U16_MAX, U16_MAX));
 }
@@ -108,7 +108,7 @@ static void resize_checks_the_size(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, mock_calls(m, MOCK_resize_cq));
 }
 
-/* Only with the kernel's library. */
+/* Adaptive moderation needs the kernel's dimlib. */
 #ifdef HAVE_RDMA_DIM
 static void need_library(struct kunit *test) { }
 #else
@@ -128,7 +128,7 @@ static void only_polled_cqs_of_willing_devices_follow_their_load(struct kunit *t
 	KUNIT_EXPECT_NOT_NULL(test, recorder_up(test, m, IB_POLL_SOFTIRQ, 0)->cq->dim);
 	KUNIT_EXPECT_NOT_NULL(test, recorder_up(test, m, IB_POLL_THREAD, 0)->cq->dim);
 	KUNIT_EXPECT_NOT_NULL(test, recorder_up(test, m, IB_POLL_WORKQUEUE, 0)->cq->dim);
-	/* It begins without any. */
+	/* CQs begin without moderation. */
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&mod_calls));
 }
 
@@ -140,10 +140,10 @@ static void cqs_are_not_moderated_unless_the_device_wants(struct kunit *test)
 }
 
 /**
- * struct load - drives a CQ, notification by notification
- * @rec: it
- * @items: completions
- * @next: to push
+ * struct load - puts a load on a CQ, notification by notification
+ * @rec: recorder of the CQ
+ * @items: completions, used in a ring
+ * @next: number of the next completion to push
  */
 struct load {
 	struct recorder *rec;
@@ -158,7 +158,7 @@ static void load_init(struct kunit *test, struct load *l, struct mock *m)
 	l->next = 0;
 }
 
-/* A round of the CQ with @nr completions. False if it does not come. */
+/* One notification for @nr completions. Returns false if they are not all handled in time. */
 static bool load_round(struct load *l, u32 nr)
 {
 	struct ib_wc wc = {};
@@ -170,7 +170,7 @@ static bool load_round(struct load *l, u32 nr)
 
 		item_init(it, l->rec, 0, l->next);
 		wc.wr_cqe = &it->cqe;
-		/* The last one notifies; the others are there by then. */
+		/* Only the last one notifies, when the others are in the CQ already. */
 		if (i + 1 < nr ? !mock_cq_push_quiet(l->rec->cq, &wc) :
 				 !mock_cq_push(l->rec->cq, &wc, false))
 			return false;
@@ -178,7 +178,7 @@ static bool load_round(struct load *l, u32 nr)
 	return kvt_wait(&l->rec->all) && cq_rig_rest(l->rec->cq);
 }
 
-/* Rounds of @nr completions until the CQ is moderated, or is not any more. */
+/* Rounds of @nr completions until the CQ is moderated or, without @moderated, is not. */
 static bool load_until(struct load *l, u32 nr, bool moderated)
 {
 	u32 i;
@@ -189,7 +189,7 @@ static bool load_until(struct load *l, u32 nr, bool moderated)
 	return !!atomic_read(&mod_last) == moderated;
 }
 
-/* A light load, of which the library takes the measure, and then a heavy one. */
+/* A light load, as dimlib's reference, and then a heavy one until the CQ is moderated. */
 static bool load_rises(struct load *l)
 {
 	u32 i;
@@ -228,7 +228,7 @@ static void what_the_consumer_sets_stays(struct kunit *test)
 	load_init(test, &l, mod_device(test, true));
 	KUNIT_ASSERT_TRUE(test, load_rises(&l));
 	KUNIT_ASSERT_EQ(test, 0, rdma_set_cq_moderation(l.rec->cq, 33, 44));
-	/* A change that was under way came before that, or not at all. */
+	/* An adaptive change that was pending has come before that call, or never comes. */
 	KUNIT_EXPECT_EQ(test, 33 | 44 << 16, atomic_read(&mod_last));
 	calls = atomic_read(&mod_calls);
 	for (i = 0; i < 64 * 20; i++)
@@ -237,7 +237,7 @@ static void what_the_consumer_sets_stays(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, calls, atomic_read(&mod_calls));
 }
 
-/* The driver is slow to change the moderation. */
+/* A modify_cq() that does not return until @slow_leave is completed. */
 static struct completion slow_entered;
 static struct completion slow_leave;
 static atomic_t slow_inside;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ib_cq_notify(), by which drivers report completions of ib_create_cq() CQs:
- * the handler runs later, never twice at a time, and not after destroy.
+ * ib_cq_notify(), by which drivers report completions of ib_create_cq() CQs: the
+ * completion handler runs after the driver's call, never concurrently with itself, and
+ * not after ib_destroy_cq(). Also ib_cq_notify_event().
  */
 #include <linux/irqflags.h>
 #include <kunit/test.h>
@@ -16,19 +17,19 @@
 #define NOTIFIES	100000
 
 /**
- * struct watcher - a completion handler that is watched
+ * struct watcher - a CQ whose completion and event handlers are watched
  * @cq: the CQ
- * @calls: of the handler
- * @inside: handlers running
- * @concurrent: how often a second one was
- * @polled: completions taken in the handler
- * @poll: take them, and arm again
- * @called: completed by each call
+ * @calls: calls of the completion handler that have ended
+ * @inside: calls of the completion handler that are running
+ * @concurrent: calls that began while another one was running
+ * @polled: completions polled in the handler
+ * @poll: the handler polls all completions, and arms the CQ again
+ * @called: completed at the end of each call
  * @events: calls of the event handler
- * @event: the last one
- * @got_event: completed by each
- * @on_call: called in the handler
- * @arg: for it
+ * @event: the last event
+ * @got_event: completed by each event
+ * @on_call: called in the completion handler; may be NULL
+ * @arg: for @on_call
  */
 struct watcher {
 	struct ib_cq *cq;
@@ -233,7 +234,7 @@ static void c12_handler_is_never_concurrent(struct kunit *test)
 			atomic_read(&w->polled));
 }
 
-/* A notification that comes while the handler runs is another call after it. */
+/* A notification while the handler runs makes it run once more afterwards. */
 static void notify_in_handler(struct watcher *w)
 {
 	if (atomic_read(&w->calls) < 3)
@@ -293,7 +294,7 @@ static void destroy_waits_for_the_handler(struct kunit *test)
 	notifier = kvt_thread_start(test, kvt_other_cpu(), notify_fn, w->cq);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&g.entered));
 	kvt_thread_go(destroyer);
-	/* No grace: it may spin on the only CPU that is left for us. */
+	/* Not kvt_thread_waits(): the destroyer may spin on this CPU, the only free one. */
 	KUNIT_EXPECT_TRUE(test, kvt_thread_running(destroyer));
 	KUNIT_EXPECT_EQ(test, 0, mock_calls(m, MOCK_destroy_cq));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&w->calls));
@@ -339,7 +340,7 @@ static void what_is_no_event_of_a_cq_is_dropped(struct kunit *test)
 	ib_cq_notify_event(w->cq, 40);
 	ib_cq_notify_event(w->cq, -1);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&w->cq->stats.errors));
-	/* It would come before this one, or with it. */
+	/* If one of those were delivered, it would be before this one, or together with it. */
 	ib_cq_notify_event(w->cq, IB_EVENT_CQ_ERR);
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&w->got_event));
 	ib_destroy_cq(w->cq);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The pool of CQs: which CQ a consumer gets, and when one is made and destroyed.
+ * The pool of shared CQs: which CQ a consumer gets, and when CQs are created and destroyed.
  */
 #include <linux/cpumask.h>
 #include <linux/module.h>
@@ -19,7 +19,7 @@
 #define FOREVER		1000000
 #define CHURN		10000
 
-/* What the device says of its vectors. */
+/* CPUs that each completion vector of the device interrupts. */
 static struct cpumask vector_cpus[VECTORS];
 
 static const struct cpumask *pool_vector_affinity(struct ib_device *ibdev, int vector)
@@ -32,7 +32,7 @@ static void pool_idle_end(void *arg)
 	cq_rig_tune("cq_pool_idle_ms", (unsigned long)arg);
 }
 
-/* How long a CQ stays idle, in this case. */
+/* Sets how long an idle CQ is kept, until the case ends. */
 static void pool_idle(struct kunit *test, unsigned int ms)
 {
 	int old = cq_rig_tune("cq_pool_idle_ms", ms);
@@ -42,7 +42,7 @@ static void pool_idle(struct kunit *test, unsigned int ms)
 							    (void *)(long)old));
 }
 
-/* A device with VECTORS vectors, of which none interrupts any CPU yet. */
+/* A device with VECTORS vectors, whose affinity masks are empty at first. */
 static struct mock *pool_device(struct kunit *test)
 {
 	struct mock *m = mock_new(test);
@@ -111,7 +111,7 @@ static void consumers_share_a_cq(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 100, a->cqe_used);
 	ib_cq_pool_put(a, 100);
 	KUNIT_EXPECT_EQ(test, 0, a->cqe_used);
-	/* Idle, it serves the next. */
+	/* An idle CQ is given to the next consumer. */
 	KUNIT_EXPECT_PTR_EQ(test, a, pool_get(test, m, MOCK_MAX_CQE, 1));
 	ib_cq_pool_put(a, MOCK_MAX_CQE);
 	KUNIT_EXPECT_EQ(test, 0, mock_calls(m, MOCK_destroy_cq));
@@ -149,7 +149,7 @@ static void hint_is_taken_modulo_the_vectors(struct kunit *test)
 	MOCK_EXPECT_IDLE(test, m);
 }
 
-/* Gets and keeps entries on vectors of the pool's choice, which must be these. */
+/* Gets and keeps CQEs without a hint: the pool must choose the vectors in @want. */
 static void expect_vectors(struct kunit *test, struct mock *m, unsigned int nr_cqe,
 			   const int *want, int nr)
 {
@@ -168,7 +168,7 @@ static void least_loaded_vector_is_chosen(struct kunit *test)
 
 	if (!kvt_other_cpu())
 		kunit_skip(test, "needs two CPUs");
-	/* Ours are 1 and 3: they win among equals, then it goes in turn. */
+	/* Among equal loads, vectors 1 and 3, which interrupt this CPU, win; then in turn. */
 	kvt_stay_on_first_cpu();
 	for (i = 0; i < VECTORS; i++)
 		cpumask_set_cpu(i % 2 ? 0 : kvt_other_cpu(), &vector_cpus[i]);
@@ -186,7 +186,7 @@ static void load_is_what_is_in_use(struct kunit *test)
 		cpumask_copy(&vector_cpus[i], cpu_online_mask);
 		cq[i] = pool_get(test, m, 100, i);
 	}
-	/* The other contexts of a vector count, too. */
+	/* CQs of other poll contexts count towards the load of a vector, too. */
 	softirq = ib_cq_pool_get(m->ibdev, 100, 3, IB_POLL_SOFTIRQ);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(softirq));
 	ib_cq_pool_put(cq[3], 100);
@@ -203,7 +203,7 @@ static void vectors_of_the_callers_node_are_chosen(struct kunit *test)
 	unsigned long used = 0;
 	int i;
 
-	/* A vector that interrupts no CPU of the node is on another one. */
+	/* A vector that interrupts no CPU of this node counts as one of another node. */
 	cpumask_copy(&vector_cpus[2], cpu_online_mask);
 	expect_vectors(test, m, 10, near, ARRAY_SIZE(near));
 	cpumask_clear(&vector_cpus[2]);
@@ -220,7 +220,7 @@ static void vectors_without_affinity_are_the_cpus_in_turn(struct kunit *test)
 	mock_alloc(test, m);
 	m->ibdev->num_comp_vectors = num_possible_cpus();
 	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_p"));
-	/* From the last, or the turn would give the same answer. */
+	/* Downwards: taking vectors in turn would give the same result upwards. */
 	for (cpu = nr_cpu_ids - 1; cpu >= 0; cpu--) {
 		if (!cpu_online(cpu))
 			continue;
@@ -237,7 +237,7 @@ static void pool_grows_when_no_cq_has_room(struct kunit *test)
 	a = pool_get(test, m, 600, 0);
 	b = pool_get(test, m, 500, 0);
 	KUNIT_EXPECT_PTR_NE(test, a, b);
-	/* The least used that has room, to the last entry. */
+	/* The least used CQ with room is taken, and can be filled up entirely. */
 	KUNIT_EXPECT_PTR_EQ(test, b, pool_get(test, m, 300, 0));
 	KUNIT_EXPECT_PTR_EQ(test, a, pool_get(test, m, MOCK_MAX_CQE - 600, 0));
 	KUNIT_EXPECT_PTR_EQ(test, b, pool_get(test, m, MOCK_MAX_CQE - 800, 0));
@@ -271,7 +271,7 @@ static void idle_cq_is_destroyed_after_a_while(struct kunit *test)
 	cq = pool_get(test, m, 10, 0);
 	used = pool_get(test, m, 10, 1);
 	mock_cq_on_destroy(cq, note_destroy, &destroyed);
-	/* Somebody is left. */
+	/* A second consumer, so that the first put below leaves the CQ in use. */
 	pool_get(test, m, 20, 0);
 	pool_idle(test, 1);
 	ib_cq_pool_put(cq, 20);
@@ -279,7 +279,7 @@ static void idle_cq_is_destroyed_after_a_while(struct kunit *test)
 	ib_cq_pool_put(cq, 10);
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&destroyed));
 	KUNIT_EXPECT_EQ(test, 1, mock_calls(m, MOCK_destroy_cq));
-	/* The next get makes a new one; the other was left alone. */
+	/* The next get creates a CQ; the CQ that is in use was not destroyed. */
 	pool_get(test, m, 10, 0);
 	KUNIT_EXPECT_EQ(test, 3, mock_calls(m, MOCK_create_cq));
 	KUNIT_EXPECT_PTR_EQ(test, used, pool_get(test, m, 10, 1));
@@ -318,7 +318,7 @@ static void idle_cq_with_a_queue_pair_is_kept(struct kunit *test)
 	qp = kvt_qp(test, pd, &init);
 	pool_idle(test, 0);
 	ib_cq_pool_put(cq, 10);
-	/* Looked at later than the first, and gone: so the first was kept. */
+	/* cq2 is destroyed, though it became idle after cq: so cq was kept. */
 	ib_cq_pool_put(cq2, 10);
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&other));
 	KUNIT_EXPECT_EQ(test, 1, mock_calls(m, MOCK_destroy_cq));
@@ -342,7 +342,7 @@ static void what_was_not_got_is_not_taken_back(struct kunit *test)
 	ib_cq_pool_put(cq, 11);
 	KUNIT_EXPECT_EQ(test, 10, cq->cqe_used);
 	KUNIT_EXPECT_EQ(test, 0, mock_calls(m, MOCK_destroy_cq));
-	/* The right one is, once. */
+	/* The number that was got is taken back, but only once. */
 	pool_idle(test, FOREVER);
 	ib_cq_pool_put(cq, 10);
 	ib_cq_pool_put(cq, 10);
@@ -351,9 +351,9 @@ static void what_was_not_got_is_not_taken_back(struct kunit *test)
 
 /**
  * struct pool_client - a client that uses the pool
- * @client: it
- * @cq: what it got
- * @destroyed: CQs that were destroyed before it gave that back
+ * @client: the client
+ * @cq: the CQ that it got from the pool
+ * @destroyed: CQs that were destroyed before the client put @cq
  * @m: the device
  */
 struct pool_client {
@@ -456,11 +456,11 @@ static int churn_fn(void *arg)
 		}
 		if (!(kvt_rand(&state) % 16))
 			schedule_timeout_uninterruptible(1);
-		/* It is there until it is put. */
+		/* The CQ must work until it is put. */
 		if (ib_req_notify_cq(cq, IB_CQ_NEXT_COMP) < 0)
 			c->failed++;
 		ib_cq_pool_put(cq, nr);
-		/* Lets CQs go out of use, and be destroyed. */
+		/* Sleep, so that idle CQs are destroyed. */
 		if (!(kvt_rand(&state) % 16))
 			schedule_timeout_uninterruptible(1);
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the suites of the CQ layer share.
+ * Helpers shared by the suites of the CQ layer.
  */
 #include <linux/ktime.h>
 #include <linux/module.h>
@@ -14,7 +14,7 @@
 #include "mock.h"
 #include "objects.h"
 
-/* Those that cannot sleep first, those that nothing schedules last. */
+/* Softirq, which may not sleep, is first; direct polling, which nothing schedules, is last. */
 static const enum ib_poll_context cq_rig_contexts[] = {
 	IB_POLL_SOFTIRQ, IB_POLL_THREAD, IB_POLL_WORKQUEUE,
 	IB_POLL_UNBOUND_WORKQUEUE, IB_POLL_DIRECT,
@@ -37,11 +37,11 @@ static const void *next_context(const enum ib_poll_context *prev, char *desc,
 }
 
 /**
- * cq_rig_all() - parameters of a case that runs in every context
- * @prev: the one before, or NULL
- * @desc: its name
+ * cq_rig_all() - parameters of a case that runs in every polling context
+ * @prev: the previous context, or NULL
+ * @desc: set to the name of the context
  *
- * Return: the next, or NULL.
+ * Return: the next context, or NULL.
  */
 const void *cq_rig_all(const void *prev, char *desc)
 {
@@ -50,11 +50,11 @@ const void *cq_rig_all(const void *prev, char *desc)
 EXPORT_SYMBOL_GPL(cq_rig_all);
 
 /**
- * cq_rig_scheduled() - in every context that the scheduler runs
- * @prev: the one before, or NULL
- * @desc: its name
+ * cq_rig_scheduled() - parameters of a case that runs in every context but direct polling
+ * @prev: the previous context, or NULL
+ * @desc: set to the name of the context
  *
- * Return: the next, or NULL.
+ * Return: the next context, or NULL.
  */
 const void *cq_rig_scheduled(const void *prev, char *desc)
 {
@@ -63,11 +63,11 @@ const void *cq_rig_scheduled(const void *prev, char *desc)
 EXPORT_SYMBOL_GPL(cq_rig_scheduled);
 
 /**
- * cq_rig_sleeping() - in every context in which done may sleep
- * @prev: the one before, or NULL
- * @desc: its name
+ * cq_rig_sleeping() - parameters of a case that runs in each context where done() may sleep
+ * @prev: the previous context, or NULL
+ * @desc: set to the name of the context
  *
- * Return: the next, or NULL.
+ * Return: the next context, or NULL.
  */
 const void *cq_rig_sleeping(const void *prev, char *desc)
 {
@@ -76,7 +76,7 @@ const void *cq_rig_sleeping(const void *prev, char *desc)
 EXPORT_SYMBOL_GPL(cq_rig_sleeping);
 
 /**
- * cq_rig_param() - the context that a case runs in
+ * cq_rig_param() - the polling context that the case runs in
  * @test: the running case
  *
  * Return: the context.
@@ -111,7 +111,7 @@ static void item_done(struct ib_cq *cq, struct ib_wc *wc)
 		rec->concurrent++;
 	if (it->n != rec->next[it->producer])
 		rec->disorder++;
-	/* Producers and waiters look at these. */
+	/* Producers and waiters read @next and @dones concurrently. */
 	WRITE_ONCE(rec->next[it->producer], rec->next[it->producer] + 1);
 	if (!in_right_context(rec->ctx))
 		rec->wrong_context++;
@@ -124,7 +124,7 @@ static void item_done(struct ib_cq *cq, struct ib_wc *wc)
 }
 
 /**
- * recorder_free() - free the CQ ahead of the end of the case
+ * recorder_free() - free the CQ before the end of the case
  * @rec: the recorder
  */
 void recorder_free(struct recorder *rec)
@@ -141,13 +141,13 @@ static void recorder_end(void *arg)
 }
 
 /**
- * recorder_up() - a CQ that is watched
+ * recorder_up() - create a CQ whose completions are recorded
  * @test: the running case
  * @m: the device
  * @ctx: the polling context
  * @vector: the completion vector
  *
- * Return: the recorder; the CQ is gone after the case.
+ * Return: the recorder; the CQ is freed at the end of the case.
  */
 struct recorder *recorder_up(struct kunit *test, struct mock *m, enum ib_poll_context ctx,
 			     int vector)
@@ -169,7 +169,7 @@ struct recorder *recorder_up(struct kunit *test, struct mock *m, enum ib_poll_co
 EXPORT_SYMBOL_GPL(recorder_up);
 
 /**
- * recorder_of_param() - a device, and a CQ in the context that the case runs in
+ * recorder_of_param() - create a device, and a CQ in the case's polling context
  * @test: the running case
  *
  * Return: the recorder.
@@ -181,12 +181,12 @@ struct recorder *recorder_of_param(struct kunit *test)
 EXPORT_SYMBOL_GPL(recorder_of_param);
 
 /**
- * recorder_settle() - wait until @expect completions were handled
+ * recorder_settle() - wait until recorder.expect completions have been handled
  * @rec: the recorder
  *
- * Where nobody else polls, this does.
+ * Polls the CQ if its context is IB_POLL_DIRECT.
  *
- * Return: true if so.
+ * Return: true if they have been, in time.
  */
 bool recorder_settle(struct recorder *rec)
 {
@@ -199,7 +199,7 @@ bool recorder_settle(struct recorder *rec)
 EXPORT_SYMBOL_GPL(recorder_settle);
 
 /**
- * recorder_expect_clean() - all that was expected came, and nothing was wrong
+ * recorder_expect_clean() - expect all completions, once each, in order and in context
  * @test: the running case
  * @rec: the recorder
  */
@@ -213,11 +213,11 @@ void recorder_expect_clean(struct kunit *test, struct recorder *rec)
 EXPORT_SYMBOL_GPL(recorder_expect_clean);
 
 /**
- * item_init() - a completion to be pushed
+ * item_init() - prepare a completion to be pushed
  * @it: the completion
- * @rec: where it is watched
- * @producer: who pushes it
- * @n: its place among those of the producer
+ * @rec: the recorder of its CQ
+ * @producer: number of the producer that pushes it
+ * @n: its number among the producer's completions
  */
 void item_init(struct item *it, struct recorder *rec, u8 producer, u32 n)
 {
@@ -230,12 +230,12 @@ void item_init(struct item *it, struct recorder *rec, u8 producer, u32 n)
 EXPORT_SYMBOL_GPL(item_init);
 
 /**
- * items_new() - completions of the first producer
+ * items_new() - allocate completions of producer 0
  * @test: the running case
- * @rec: where they are watched
+ * @rec: the recorder of their CQ
  * @n: how many
  *
- * Return: an array.
+ * Return: an array of @n items, freed at the end of the case.
  */
 struct item *items_new(struct kunit *test, struct recorder *rec, u32 n)
 {
@@ -250,7 +250,7 @@ struct item *items_new(struct kunit *test, struct recorder *rec, u32 n)
 EXPORT_SYMBOL_GPL(items_new);
 
 /**
- * item_push_of() - let something complete
+ * item_push_of() - push a completion of a QP into the CQ
  * @it: the completion
  * @qp: its QP
  *
@@ -266,7 +266,7 @@ bool item_push_of(struct item *it, struct ib_qp *qp)
 EXPORT_SYMBOL_GPL(item_push_of);
 
 /**
- * item_push() - let something complete, of no QP
+ * item_push() - push a completion without a QP into the CQ
  * @it: the completion
  *
  * Context: any.
@@ -279,11 +279,11 @@ bool item_push(struct item *it)
 EXPORT_SYMBOL_GPL(item_push);
 
 /**
- * items_push() - let several complete, of which the CQ is told at once
- * @items: they
- * @n: how many; the CQ has room for them
+ * items_push() - push several completions with one notification of the CQ
+ * @items: the completions
+ * @n: how many
  *
- * Return: false if it had not.
+ * Return: false if the CQ had no room for all of them.
  */
 bool items_push(struct item *items, u32 n)
 {
@@ -300,7 +300,7 @@ bool items_push(struct item *items, u32 n)
 EXPORT_SYMBOL_GPL(items_push);
 
 /**
- * cq_gate_init() - close a gate
+ * cq_gate_init() - initialise a gate, closed
  * @g: the gate
  */
 void cq_gate_init(struct cq_gate *g)
@@ -311,7 +311,7 @@ void cq_gate_init(struct cq_gate *g)
 EXPORT_SYMBOL_GPL(cq_gate_init);
 
 /**
- * cq_gate_pass() - to be called in a done(): wait until the gate opens
+ * cq_gate_pass() - wait in a done() until the gate opens
  * @g: the gate
  */
 void cq_gate_pass(struct cq_gate *g)
@@ -326,10 +326,10 @@ void cq_gate_pass(struct cq_gate *g)
 EXPORT_SYMBOL_GPL(cq_gate_pass);
 
 /**
- * cq_gate_entered() - wait until a done() is inside
+ * cq_gate_entered() - wait until a done() has reached the gate
  * @g: the gate
  *
- * Return: true if it is.
+ * Return: true if it has, in time.
  */
 bool cq_gate_entered(struct cq_gate *g)
 {
@@ -338,7 +338,7 @@ bool cq_gate_entered(struct cq_gate *g)
 EXPORT_SYMBOL_GPL(cq_gate_entered);
 
 /**
- * cq_gate_open() - let the done() go
+ * cq_gate_open() - let the done() continue
  * @g: the gate
  */
 void cq_gate_open(struct cq_gate *g)
@@ -364,12 +364,12 @@ static int hold_fn(void *arg)
 }
 
 /**
- * cq_hold_new() - prepare to keep a lane inside a done()
- * @test: the running case, which stays on the first CPU from now on
+ * cq_hold_new() - prepare to block a lane inside a done()
+ * @test: the running case, which is bound to the first CPU
  * @m: the device
  * @ctx: the polling context
  *
- * Return: what holds it. The case is skipped where there is one CPU only.
+ * Return: the hold. The case is skipped if there is only one CPU.
  */
 struct cq_hold *cq_hold_new(struct kunit *test, struct mock *m, enum ib_poll_context ctx)
 {
@@ -392,10 +392,10 @@ struct cq_hold *cq_hold_new(struct kunit *test, struct mock *m, enum ib_poll_con
 EXPORT_SYMBOL_GPL(cq_hold_new);
 
 /**
- * cq_hold_begin() - let what holds the lane complete, and wait until it does
- * @h: what holds it
+ * cq_hold_begin() - push the completion whose done() blocks the lane, and wait for the done()
+ * @h: the hold
  *
- * Return: true if it is inside.
+ * Return: true if the done() is blocked at the gate.
  */
 bool cq_hold_begin(struct cq_hold *h)
 {
@@ -405,24 +405,24 @@ bool cq_hold_begin(struct cq_hold *h)
 EXPORT_SYMBOL_GPL(cq_hold_begin);
 
 /**
- * cq_hold_end() - let the lane go
- * @h: what holds it
+ * cq_hold_end() - unblock the lane
+ * @h: the hold
  *
- * Return: true if it was still held.
+ * Return: true if it was still blocked, and its done() has returned.
  */
 bool cq_hold_end(struct cq_hold *h)
 {
 	cq_gate_open(&h->g);
-	/* It has the CQ until it returns. */
+	/* The pusher polls the CQ itself: it must not be freed before the pusher returns. */
 	if (h->rec->ctx == IB_POLL_DIRECT && !kvt_thread_join(h->pusher))
 		return false;
-	/* Any other may wait for its CPU until the case ends, if the lane goes on there. */
+	/* Else do not join: the lane may keep the pusher's CPU busy until the case ends. */
 	return kvt_wait(&h->rec->all) && h->g.gate.in_time;
 }
 EXPORT_SYMBOL_GPL(cq_hold_end);
 
 /**
- * cq_rig_qp() - a QP that the case destroys, in the state INIT
+ * cq_rig_qp() - create a QP in state INIT; the case destroys it
  * @test: the running case
  * @pd: its PD
  * @scq: its send CQ
@@ -448,17 +448,17 @@ struct ib_qp *cq_rig_qp(struct kunit *test, struct ib_pd *pd, struct ib_cq *scq,
 EXPORT_SYMBOL_GPL(cq_rig_qp);
 
 /**
- * cq_rig_rest() - wait until what polls a CQ has nothing to do
+ * cq_rig_rest() - wait until the lane that polls a CQ is at rest
  * @cq: the CQ
  *
  * Context: process.
- * Return: true if that was in time.
+ * Return: true if it is, in time.
  */
 bool cq_rig_rest(struct ib_cq *cq)
 {
 	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
 
-	/* Pairs with what follows the runner's last look at its lists. */
+	/* Pairs with the atomic_set_release() in ib_cq_lane_rest(). */
 	while (atomic_read_acquire(&cq->lane->active)) {
 		if (ktime_get_ns() > end)
 			return false;
@@ -469,11 +469,11 @@ bool cq_rig_rest(struct ib_cq *cq)
 EXPORT_SYMBOL_GPL(cq_rig_rest);
 
 /**
- * cq_rig_tune() - set a number among the parameters of kverbs
+ * cq_rig_tune() - set a numeric module parameter of kverbs
  * @name: the parameter
- * @value: the value
+ * @value: the new value
  *
- * Return: what it was, or a negative errno.
+ * Return: the old value, or a negative errno.
  */
 int cq_rig_tune(const char *name, unsigned int value)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A CQ of ib_alloc_cq() on a mock device, whose completions are watched: each
- * once, in order, one at a time, in the right context.
+ * A CQ of ib_alloc_cq() on a mock device, with a recorder that checks that each
+ * completion is handled once, in order, one at a time, and in the right context.
  */
 #ifndef KVT_CQ_RIG_H
 #define KVT_CQ_RIG_H
@@ -20,11 +20,11 @@ struct recorder;
 
 /**
  * struct item - one completion
- * @cqe: what it completes
- * @rec: where it is watched
- * @n: its place among those of its producer
- * @producer: who made it
- * @dones: how often it was handled
+ * @cqe: wr_cqe of the completion
+ * @rec: recorder of the CQ
+ * @n: position among the completions of its producer
+ * @producer: index of its producer
+ * @dones: how often done() was called
  */
 struct item {
 	struct ib_cqe cqe;
@@ -35,21 +35,21 @@ struct item {
 };
 
 /**
- * struct recorder - watches the completions of one CQ
+ * struct recorder - records the completions of one CQ
  * @m: the device
  * @cq: the CQ
  * @ctx: its polling context
- * @inside: completions being handled now
- * @concurrent: how often a second one was
- * @disorder: how often one was not the next of its producer
- * @wrong_context: how often one came where it should not
- * @next: by producer, the number expected next
+ * @inside: done() calls that are running
+ * @concurrent: how often done() was called while another was running
+ * @disorder: how often a completion was not the next of its producer
+ * @wrong_context: how often done() ran in a context other than that of @ctx
+ * @next: position of the next completion, by producer
  * @seen: completions handled
- * @expect: complete @all when @seen gets there
- * @all: see @expect
+ * @expect: value of @seen at which @all is completed
+ * @all: completed when @expect completions were handled
  * @rearmed: completed when the CQ is armed after @expect was reached
- * @on_done: called in done
- * @arg: for it
+ * @on_done: called in done()
+ * @arg: for @on_done
  */
 struct recorder {
 	struct mock *m;
@@ -88,9 +88,9 @@ bool items_push(struct item *items, u32 n);
 bool item_push_of(struct item *it, struct ib_qp *qp);
 
 /**
- * struct cq_gate - keeps a done() inside, asleep where it may sleep
- * @gate: passed in softirq, which may not
- * @go: completed to let it go
+ * struct cq_gate - holds up a done(), which sleeps if its context may sleep
+ * @gate: holds up done() in softirq; tells in all contexts that done() is inside
+ * @go: holds up done() in other contexts, until it is completed
  */
 struct cq_gate {
 	struct kvt_gate gate;
@@ -103,11 +103,11 @@ bool cq_gate_entered(struct cq_gate *g);
 void cq_gate_open(struct cq_gate *g);
 
 /**
- * struct cq_hold - keeps a lane inside a done()
- * @g: where it is kept
- * @rec: a CQ of it, on the vector of the other CPU
- * @item: what completes
- * @pusher: lets it complete, on the other CPU
+ * struct cq_hold - keeps a lane busy in a done()
+ * @g: gate that holds up the done()
+ * @rec: CQ of the lane, on the vector of the other CPU
+ * @item: completion whose done() is held up
+ * @pusher: thread on the other CPU that pushes @item
  */
 struct cq_hold {
 	struct cq_gate g;

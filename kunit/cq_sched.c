@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The scheduler's fairness, in virtual time, and its bounds, in real time.
+ * The CQ scheduler: fairness among CQs, measured in a simulation with a virtual clock, and
+ * the bounds of a run by budget and time, measured in real time.
  */
 #include <linux/delay.h>
 #include <linux/module.h>
@@ -17,34 +18,34 @@
 #define LIGHTS		7
 #define SEED		20240229
 
-/* Of the virtual clock. */
+/* Lengths of simulations, by the virtual clock. */
 #define RUN_NS		(50 * NSEC_PER_MSEC)
 #define SHORT_RUN_NS	(10 * NSEC_PER_MSEC)
 
-/* So long that rounds end by their budgets alone, which repeats. */
+/* So long that runs end by their budget only, which makes results reproducible. */
 #define NEVER_US	10000000
 
 #define DEFAULT_US	1000
 
-/* What an expensive done() takes, and how many of those. */
+/* Duration of an expensive done(), and number of such completions. */
 #define COSTLY_US	200
 #define COSTLY		600
 
-/* How many without cost, and what a run may have of them. */
+/* Number of completions with a cheap done(), and the budget of a run. */
 #define CHEAP		10000
 #define BUDGET		128
 
 /*
- * The clock is not looked at after each completion: what a run has at most when
- * one takes all its time.
+ * Most completions of a run when a single one uses up its time: the clock is not read after
+ * each completion.
  */
 #define OVERTIME	(8 * IB_CQ_BATCH)
 
-/* Completions that a neighbour waits for at most: a share, and one begun. */
+/* Completions of a CQ that its neighbour waits for at most: a share begun, and a full one. */
 #define SHARE_BOUND	(2 * IB_CQ_BATCH)
 
 /**
- * struct demand - what comes to the light CQs
+ * struct demand - arrivals at each of the light CQs
  * @gap: mean time between arrivals, in ns
  * @burst: most completions that arrive at once
  */
@@ -53,18 +54,18 @@ struct demand {
 	u32 burst;
 };
 
-/* One in a hundred of the time each, and one in twenty-five. */
+/* Each light CQ needs 1% of the simulated time, and about 4%. */
 static const struct demand singles = { .gap = 50000, .burst = 1 };
 static const struct demand bursts = { .gap = 100000, .burst = 16 };
 
 /**
- * struct outcome - what the light CQs got
- * @p50: median delay of each, in ns
- * @p99: the 99th percentile
- * @max: the longest
+ * struct outcome - service that the light CQs got
+ * @p50: median delay of each light CQ, in ns
+ * @p99: 99th percentile of the delay
+ * @max: longest delay
  * @served: completions handled until the end
- * @flood: same, of the flooded CQ
- * @jain: Jain's index among them, times 10000
+ * @flood: completions of the flooded CQ handled until the end, or 0 without one
+ * @jain: Jain's fairness index among the light CQs, times 10000
  */
 struct outcome {
 	u32 p50[LIGHTS];
@@ -127,7 +128,7 @@ static void light_cqs_beside_a_flood(struct kunit *test, const struct demand *d)
 	KUNIT_EXPECT_GE(test, beside->jain, 9900);
 	for (i = 0; i < LIGHTS; i++)
 		KUNIT_EXPECT_LE(test, beside->p99[i], 3 * alone->p99[i]);
-	/* The flood is not held up either: it has what the others leave. */
+	/* The flooded CQ gets the time that the light CQs leave. */
 	KUNIT_EXPECT_GT(test, beside->flood, RUN_NS / SIM_DONE_NS / 2);
 	KUNIT_EXPECT_EQ(test, 0, memcmp(beside, again, sizeof(*again)));
 }
@@ -225,13 +226,13 @@ static void weight_out_of_range_is_refused(struct kunit *test)
 
 /**
  * struct load - a CQ that is kept full, and its neighbour
- * @flood: the CQ
+ * @flood: the CQ that is kept full
  * @light: its neighbour
- * @lone: what completes on @light
+ * @lone: the only completion of @light
  * @us: time that a done() on @flood takes
- * @until: completions of @flood at which it ends
- * @at: and at which @lone completes
- * @waited: completions of @flood that @lone waited for
+ * @until: number of completions of @flood
+ * @at: number of completions of @flood after which @lone is pushed
+ * @waited: completions of @flood that were handled before @lone was
  */
 struct load {
 	struct recorder *flood;
@@ -352,7 +353,7 @@ static void run_ends_when_its_time_is_spent(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, lane->stats.budget_spent);
 }
 
-/* Counts how often the scheduler lets it run while the flood goes on. */
+/* A thread that counts how often it gets the CPU while the flood goes on. */
 struct bystander {
 	struct load *l;
 	int turns;

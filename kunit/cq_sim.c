@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The simulated device.
+ * The simulated device of cq_sim.h.
  *
- * Locking: none. While a CQ is put up, all here happens in the one runner of the
- * lane that all CQs share. When every CQ is armed the runner says so and rests,
- * and the case moves the clock to the next arrival; its notification is the last
- * that it does before the runner has the simulation again.
+ * Locking: none. While a CQ has completions to be polled, everything here runs in the
+ * runner of the one lane that all CQs share. When all CQs are armed, the runner completes
+ * &sim.idle and rests, and the case moves the clock to the next arrival; notifying the CQ is
+ * the last thing that the case does before the simulation belongs to the runner again.
  */
 #include <linux/bottom_half.h>
 #include <linux/slab.h>
@@ -47,7 +47,7 @@ static void sim_fill(struct sim_cq *cq, u64 when)
 		sim_put(cq, when);
 }
 
-/* What is due now comes, and the time of the next arrival is drawn. */
+/* Adds the completions that arrive at f->next, and draws the time of the next arrival. */
 static void sim_arrive(struct sim_flow *f)
 {
 	struct sim_cq *cq = to_scq(f->cq);
@@ -87,7 +87,7 @@ static void sim_notify(struct sim_flow *f)
 	ib_cq_notify(&cq->ibcq);
 }
 
-/* By the runner: time goes on, and what comes meanwhile comes. */
+/* Called by the runner: advances the clock, and lets all completions due by then arrive. */
 static void sim_advance(struct sim *s, u64 ns)
 {
 	struct sim_flow *f;
@@ -184,9 +184,9 @@ static void sim_end(void *arg)
  * @test: the running case
  * @ctx: the polling context
  * @end: when arrivals end, in ns
- * @seed: of the random numbers, not 0
+ * @seed: seed of the random numbers, not 0
  *
- * Return: the simulation, gone after the case.
+ * Return: the simulation, which ends with the case.
  */
 struct sim *sim_new(struct kunit *test, enum ib_poll_context ctx, u64 end, u32 seed)
 {
@@ -242,10 +242,10 @@ struct sim_flow *sim_flood(struct sim *s)
 }
 
 /**
- * sim_light() - add a CQ to which completions come now and then
+ * sim_light() - add a CQ to which completions come at random intervals
  * @s: the simulation
  * @gap: mean time between arrivals, in ns
- * @burst: most completions that arrive at once
+ * @burst: largest number of completions that arrive at once
  *
  * Return: the flow.
  */
@@ -256,13 +256,13 @@ struct sim_flow *sim_light(struct sim *s, u32 gap, u32 burst)
 	f->gap = gap;
 	f->burst = burst;
 	f->next = 1 + kvt_rand(&f->rng) % (2 * gap);
-	/* Twice what is to be expected. */
+	/* Room for twice the number of completions to be expected. */
 	f->max = div_u64(s->end, gap) * (burst + 1);
 	return f;
 }
 
 /**
- * sim_open() - make the CQs of the flows
+ * sim_open() - create the CQs of the flows
  * @test: the running case
  * @s: the simulation
  */
@@ -280,7 +280,7 @@ void sim_open(struct kunit *test, struct sim *s)
 		KUNIT_ASSERT_FALSE(test, IS_ERR(cq));
 		f->cq = cq;
 	}
-	/* They are armed since they were made. */
+	/* Set only here: the arming of the CQs at their creation takes no virtual time. */
 	for (f = s->flow; f < &s->flow[s->flows]; f++)
 		to_scq(f->cq)->flow = f;
 }
@@ -302,7 +302,7 @@ void sim_run(struct kunit *test, struct sim *s)
 		s->now = max(s->now, f->next) + s->wake_ns;
 		sim_arrive(f);
 		reinit_completion(&s->idle);
-		/* Softirqs run here and now then, not in their thread. */
+		/* local_bh_enable() then runs the softirqs here, rather than ksoftirqd. */
 		local_bh_disable();
 		sim_notify(f);
 		local_bh_enable();
@@ -325,7 +325,7 @@ static int sim_compare(const void *a, const void *b)
 /**
  * sim_percentile() - a percentile of the delays of a flow, after the run
  * @f: the flow
- * @percent: which; 100 is the longest
+ * @percent: the percentile; 100 gives the longest delay
  *
  * Return: the delay, in ns.
  */
@@ -340,11 +340,11 @@ u32 sim_percentile(struct sim_flow *f, unsigned int percent)
 }
 
 /**
- * sim_jain() - Jain's index of the service that flows were given
+ * sim_jain() - Jain's fairness index of the service that flows were given
  * @flows: the flows
- * @n: how many
+ * @n: number of flows
  *
- * Return: the index, times 10000; 0 if there was no service.
+ * Return: the index, times 10000; 0 if no flow was served.
  */
 u32 sim_jain(struct sim_flow *flows, int n)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A device whose completions come by a virtual clock, which the scheduler of
- * completion queues drives: each poll, each done() and each request for a
- * notification takes its time of that clock and of no other. The same seed gives
- * the same numbers on any machine.
+ * A device whose completions arrive by a virtual clock, to measure the scheduler of
+ * completion queues. The scheduler drives the clock: each poll, each done() and each
+ * request for a notification advances it by a fixed time. So the same seed gives the same
+ * numbers on any machine.
  */
 #ifndef KVT_CQ_SIM_H
 #define KVT_CQ_SIM_H
@@ -14,32 +14,32 @@
 
 #define SIM_FLOWS	8
 
-/* What things take, in nanoseconds of the virtual clock. */
-#define SIM_WAKE_NS	4000	/* from a notification to the first poll, from rest */
+/* Costs, in nanoseconds of the virtual clock. */
+#define SIM_WAKE_NS	4000	/* from an arrival at idle CQs to the first poll */
 #define SIM_POLL_NS	100
 #define SIM_ARM_NS	200
 #define SIM_DONE_NS	500
 
-/* Completions that a flooded CQ always has. */
+/* Size of each CQ; a flooded CQ is always filled up to it. */
 #define SIM_DEPTH	256
 
 struct sim;
 
 /**
- * struct sim_flow - a CQ, and the completions that come to it
- * @cqe: what they complete
+ * struct sim_flow - a CQ, and the completions that arrive at it
+ * @cqe: wr_cqe of all these completions
  * @sim: the simulation
  * @cq: the CQ
- * @flood: it always has completions
- * @gap: else mean time between arrivals, in ns
- * @burst: most completions that arrive at once
- * @next: time of the next arrival
- * @rng: state of the random numbers
- * @arrived: completions that came
- * @served: completions handled before the end
+ * @flood: the CQ always has completions
+ * @gap: mean time between arrivals in ns, unless @flood
+ * @burst: largest number of completions that arrive at once
+ * @next: virtual time of the next arrival, U64_MAX if there is none
+ * @rng: state of the random number generator
+ * @arrived: completions that have arrived
+ * @served: completions handled before &sim.end
  * @done: completions handled
- * @delay: of each, from its arrival to its done(), in ns
- * @max: how many @delay has room for
+ * @delay: for each completion, the time from its arrival to its done(), in ns
+ * @max: number of entries that @delay has room for
  */
 struct sim_flow {
 	struct ib_cqe cqe;
@@ -60,19 +60,19 @@ struct sim_flow {
 /**
  * struct sim - a run of the simulation
  * @m: the device
- * @ctx: polling context of the CQs, all of one vector
- * @now: the virtual clock, in ns; belongs to who polls, and to the case while
- *	nobody does
- * @end: when arrivals end
- * @wake_ns: as SIM_WAKE_NS
- * @done_ns: as SIM_DONE_NS
- * @seed: of the random numbers
+ * @ctx: polling context of the CQs, which all have completion vector 0
+ * @now: the virtual clock, in ns; advanced by the context that polls, and by the case
+ *	while all CQs are armed
+ * @end: virtual time at which arrivals end
+ * @wake_ns: SIM_WAKE_NS, unless the case changes it
+ * @done_ns: SIM_DONE_NS, unless the case changes it
+ * @seed: seed of the random numbers
  * @flow: the flows
- * @flows: how many
+ * @flows: number of flows
  * @idle: completed when all CQs are armed
- * @inside: done() that run
- * @concurrent: how often there was another
- * @overruns: arrivals that found no room
+ * @inside: calls of done() that are running
+ * @concurrent: calls of done() that began while another one was running
+ * @overruns: arrivals at a full CQ
  */
 struct sim {
 	struct mock *m;

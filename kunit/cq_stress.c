@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The CQ layer's invariants under load from two CPUs, in threads and in hard
- * interrupt: each completion once and in order, one done() at a time for a CQ, no
- * wake-up lost, and no more requests for notifications than needed.
+ * The CQ layer's invariants under load from two CPUs, from threads and from hard
+ * interrupts: each completion is handled once and in order, a CQ runs one done() at a
+ * time, no wake-up is lost, and CQs are not armed more often than needed.
  *
- * Locking: the fields of a stream are written by its producer (@sent) and by who
- * polls its CQ (@seen). Producers look at @seen to know when their CQ is idle.
+ * Locking: a stream's producer writes @sent, the context that polls its CQ writes @seen
+ * and @wrong. Producers read @seen to learn when all that they have sent was handled.
  */
 #include <linux/hrtimer.h>
 #include <linux/module.h>
@@ -18,49 +18,49 @@
 #include "lib.h"
 #include "mock.h"
 
-/* Ten million per context in full, and some for all contexts together. */
+/* Completions of each case: ten million for each scheduled context in all. */
 #define ONE_CQ		4000000ULL
 #define ONE_VECTOR	4000000ULL
 #define TWO_VECTORS	2000000ULL
 #define ALL_CONTEXTS	2000000ULL
 #define DIRECT		4000000ULL
 
-/* Where instrumentation makes each of them cost so much more. */
+/* Divides the counts in kernels whose instrumentation makes completions expensive. */
 #define DEBUG_SHARE	(IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_KCSAN) ? 20 : 1)
 
 #define MAX_CQS		6
 #define CQ_SIZE		512
 #define BURST		64
 
-/* Threads on two CPUs, and timers on two CPUs. */
+/* Producers: threads on two CPUs, and hrtimers on two CPUs. */
 #define THREADS		2
 #define TIMERS		2
 #define PRODUCERS	(THREADS + TIMERS)
 
-/* One completion in so many is of a timer, and what it pushes at a time. */
+/* Timers push one in TIMER_PART completions, at most TIMER_BURST each time they expire. */
 #define TIMER_PART	8
 #define TIMER_BURST	32
 #define TIMER_NS	(100 * NSEC_PER_USEC)
 
 /*
- * A case shows nothing before it has seen so many notifications. Where processors run by
- * turns, all may be handled in a few of them: it begins anew then, from idle.
+ * A case needs more notifications than this to show anything. Where CPUs run by turns, a
+ * few notifications may do for a whole round, so rounds are repeated, each from idle.
  */
 #define NOTIFICATIONS	100
 #define MAX_ROUNDS	200
 
-/* How often a thread waits until a CQ is idle: once in so many bursts. */
+/* A thread waits until its stream is idle after one in PAUSE bursts, at random. */
 #define PAUSE		8
 
 struct target;
 
 /**
  * struct stream - what one producer sends to one CQ
- * @cqe: what completes
+ * @cqe: wr_cqe of all completions of the stream
  * @t: the CQ
  * @sent: completions pushed
  * @seen: completions handled
- * @wrong: those that were not the next
+ * @wrong: completions handled out of order
  */
 struct stream {
 	struct ib_cqe cqe;
@@ -71,11 +71,11 @@ struct stream {
 };
 
 /**
- * struct target - a CQ
+ * struct target - a CQ under load
  * @cq: the CQ
- * @inside: done() that run
- * @concurrent: how often there was another
- * @stream: by producer
+ * @inside: done() calls that are running
+ * @concurrent: how often a done() began while another one ran
+ * @stream: streams, by producer
  */
 struct target {
 	struct ib_cq *cq;
@@ -89,12 +89,12 @@ struct stress;
 /**
  * struct producer - a source of completions
  * @s: the case
- * @id: its number
- * @rng: state of the random numbers
+ * @id: index in stress.p and target.stream
+ * @rng: state of the random number generator
  * @left: completions to push
- * @lost: it waited for a CQ in vain
- * @timer: of those in hard interrupt
- * @done: completed when @left is 0
+ * @lost: a thread timed out when it waited for a CQ
+ * @timer: hrtimer of a producer in hard interrupt
+ * @done: completed when the timer does not run again: @left is 0, or the case stops
  */
 struct producer {
 	struct stress *s;
@@ -107,13 +107,13 @@ struct producer {
 };
 
 /**
- * struct stress - a case
+ * struct stress - state of a case
  * @m: the device
  * @count: completions in a round
  * @target: the CQs
- * @targets: how many
+ * @targets: number of CQs
  * @p: the producers
- * @stop: they are to end
+ * @stop: tells the producers to end
  */
 struct stress {
 	struct mock *m;
@@ -159,7 +159,10 @@ static struct stream *pick(struct producer *p)
 	return &t->stream[p->id];
 }
 
-/* No help comes from this producer: only what it pushed can have woken the CQ. */
+/*
+ * This producer pushes nothing meanwhile that would wake the CQ again and hide the loss of
+ * a wake-up.
+ */
 static bool wait_idle(struct producer *p, struct stream *st)
 {
 	unsigned long end = jiffies + KVT_TIMEOUT;
@@ -319,7 +322,7 @@ static void stress_run(struct kunit *test, struct stress *s)
 	}
 }
 
-/* All was handled, without any help, and all CQs are armed again. */
+/* All completions were handled without another wake-up, and the CQ is armed again. */
 static void expect_idle(struct kunit *test, struct target *t)
 {
 	unsigned long end = jiffies + KVT_TIMEOUT;
@@ -338,8 +341,8 @@ static void expect_idle(struct kunit *test, struct target *t)
 }
 
 /*
- * A request for a notification that finds nothing missed is a move to idle, and
- * each such move but the last was ended by a notification.
+ * Arming a CQ either reports missed completions or makes the CQ idle. Each idle period but
+ * the last one was ended by a notification.
  */
 static void expect_balance(struct kunit *test, struct target *t)
 {
@@ -358,7 +361,7 @@ static void expect_balance(struct kunit *test, struct target *t)
 	KUNIT_EXPECT_EQ(test, n.polls, stats->polls);
 	KUNIT_EXPECT_EQ(test, n.empty, stats->empty_polls);
 	KUNIT_EXPECT_EQ(test, sent, stats->completions);
-	/* One that comes while the CQ is being armed needs no scheduling. */
+	/* A notification that comes while the CQ is being armed does not schedule it. */
 	KUNIT_EXPECT_LE(test, stats->schedules, n.fired);
 }
 
@@ -395,7 +398,7 @@ static u64 stress_fired(struct stress *s)
 	return fired;
 }
 
-/* Of CQs that handle completions by themselves. */
+/* Runs rounds on CQs that the layer polls, until there were enough notifications. */
 static void stress_scheduled(struct kunit *test, struct stress *s)
 {
 	int rounds = MAX_ROUNDS, i;
@@ -451,10 +454,10 @@ static void cqs_of_all_contexts_lose_nothing(struct kunit *test)
 }
 
 /**
- * struct consumer - polls a CQ of IB_POLL_DIRECT
+ * struct consumer - a thread that polls a CQ of IB_POLL_DIRECT
  * @s: the case
- * @taken: completions that it was told of
- * @stop: it ends
+ * @taken: sum of what ib_process_cq_direct() returned
+ * @stop: tells the thread to end
  */
 struct consumer {
 	struct stress *s;
@@ -501,7 +504,7 @@ static void direct_cq_is_polled_from_two_cpus(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, t->concurrent);
 	KUNIT_EXPECT_EQ(test, sent, c[0].taken + c[1].taken);
 	KUNIT_EXPECT_EQ(test, sent, t->cq->stats.completions);
-	/* Both had their part, or it shows nothing. */
+	/* The case shows nothing unless both threads polled a part of the completions. */
 	KUNIT_EXPECT_GT(test, min(c[0].taken, c[1].taken), sent / 100);
 }
 

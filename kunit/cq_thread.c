@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The threads of completion vectors: how many, where, when they spin, and what
- * happens when their CPU goes away.
+ * The threads of completion vectors, which poll IB_POLL_THREAD CQs: how many there are,
+ * which CPU they run on, when they spin, and what happens when their CPU goes offline.
  */
 #include <linux/cpu.h>
 #include <linux/delay.h>
@@ -19,14 +19,14 @@
 
 #define PREFIX		"kvcq-kvtm_a/"
 
-/* Completions at a distance, for the spinning. */
+/* Number of completions, at a fixed distance in time, in the cases about spinning. */
 #define BEATS		200
 
-/* Much more than a beat takes, and much less than a sleeping one. */
+/* Spin limits: far more than the 50 us between beats, and far less than the 2 ms. */
 #define SPIN_LONG_US	20000
 #define SPIN_SHORT_US	20
 
-/* Completions between two changes of the CPU. */
+/* Completions pushed at a time, for instance between two hotplug operations. */
 #define PORTION		200
 
 static int count_threads(const char *name)
@@ -76,7 +76,7 @@ static void no_thread_without_need(struct kunit *test)
 	ib_free_cq(cq);
 }
 
-/* Which CPU done() ran on last; complains if it was another before. */
+/* The CPU that done() ran on last, and how often this changed. */
 struct place {
 	int cpu;
 	int moves;
@@ -132,7 +132,7 @@ static void set_spin(struct kunit *test, unsigned int us)
 							    (void *)(unsigned long)old));
 }
 
-/* One completion at a time, each so long after the one before was handled. */
+/* Pushes one completion at a time, each @us microseconds after the one before was handled. */
 static void beat(struct kunit *test, struct recorder *rec, unsigned int us)
 {
 	struct item *items = items_new(test, rec, BEATS);
@@ -186,7 +186,7 @@ static void thread_does_not_spin_for_what_comes_late(struct kunit *test)
 	beat(test, rec, 2000);
 	kunit_info(test, "%llu spins, %llu hits, %llu sleeps", stats->spins, stats->spin_hits,
 		   stats->sleeps);
-	/* Only until it has learned that. */
+	/* It spins only until it has learned that completions come late. */
 	KUNIT_EXPECT_LE(test, stats->spins, BEATS / 10);
 	KUNIT_EXPECT_GE(test, stats->sleeps, BEATS - BEATS / 10);
 }
@@ -218,7 +218,7 @@ static void thread_sleeps_when_nothing_comes(struct kunit *test)
 		spins = stats->spins;
 		beat(test, rec, 50);
 		KUNIT_EXPECT_GT(test, stats->spins, spins);
-		/* Many times what it may spin. */
+		/* Much longer than the thread may spin. */
 		msleep(10 * SPIN_LONG_US / USEC_PER_MSEC);
 		KUNIT_EXPECT_EQ(test, TASK_IDLE, READ_ONCE(task->__state));
 	}
@@ -278,7 +278,7 @@ static void thread_leaves_its_cpu_and_comes_back(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, remove_cpu(cpu));
 	portion(test, rec);
 	KUNIT_EXPECT_EQ(test, 0, p.cpu);
-	/* So does one that is made meanwhile. */
+	/* A CQ that is created meanwhile for the same vector is polled on the first CPU, too. */
 	late = recorder_up(test, m, IB_POLL_THREAD, cpu);
 	late->on_done = note_cpu;
 	late->arg = &p;
@@ -318,7 +318,7 @@ struct stream {
 	int stop;
 };
 
-/* Up to a portion is on its way. */
+/* Thread: pushes completions; up to half a portion of them are not handled yet. */
 static int stream_fn(void *arg)
 {
 	struct stream *s = arg;

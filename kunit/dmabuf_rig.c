@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A dma-buf for the suites; see dmabuf_rig.h.
+ * A dma-buf exporter for the suites; see dmabuf_rig.h.
  *
- * Locking: the reservation lock of the dma-buf guards where it is, its pins and its
- * mappings, as it does for any exporter that can move. One that cannot is never
- * moved, and need not be called with it.
+ * Locking: the reservation lock of a dma-buf that can move guards its address, its pins and
+ * its mappings, as in any such exporter. A static dma-buf is never moved, and its functions
+ * may be called without the lock.
  */
 #include <linux/dma-resv.h>
 #include <linux/export.h>
@@ -35,7 +35,7 @@ static bool can_move(const struct dma_buf *dmabuf)
 	return dmabuf->ops->pin;
 }
 
-/* What the function is to return instead, or 0. */
+/* Accounts for a call. Returns the error that the case has set for the function, or 0. */
 static int rig_enter(struct dma_buf *dmabuf, enum dmabuf_call call)
 {
 	struct dmabuf_rig *rig = dmabuf->priv;
@@ -154,7 +154,7 @@ static const struct dma_buf_ops static_ops = {
 	.release = rig_release,
 };
 
-/* A kernel thread's file is let go of later, by a work item. */
+/* The last fput() of a kernel thread is deferred to a work item, so wait for the release. */
 static void rig_end(void *arg)
 {
 	struct dmabuf_rig *rig = arg;
@@ -189,7 +189,7 @@ static struct dmabuf_rig *rig_new(struct kunit *test, size_t size,
  * @test: the running case
  * @size: bytes
  *
- * Return: it; its file is open until the case ends.
+ * Return: the rig of the dma-buf, whose file is open until the case ends.
  */
 struct dmabuf_rig *dmabuf_rig_new(struct kunit *test, size_t size)
 {
@@ -202,7 +202,7 @@ EXPORT_SYMBOL_GPL(dmabuf_rig_new);
  * @test: the running case
  * @size: bytes
  *
- * Return: it; its file is open until the case ends.
+ * Return: the rig of the dma-buf, whose file is open until the case ends.
  */
 struct dmabuf_rig *dmabuf_rig_new_static(struct kunit *test, size_t size)
 {
@@ -213,7 +213,7 @@ EXPORT_SYMBOL_GPL(dmabuf_rig_new_static);
 /**
  * dmabuf_rig_calls() - how often a function of the exporter was called
  * @rig: the dma-buf
- * @call: which
+ * @call: the function
  *
  * Return: calls so far.
  */
@@ -224,7 +224,7 @@ int dmabuf_rig_calls(const struct dmabuf_rig *rig, enum dmabuf_call call)
 EXPORT_SYMBOL_GPL(dmabuf_rig_calls);
 
 /**
- * dmabuf_rig_move() - the memory goes elsewhere
+ * dmabuf_rig_move() - move the memory, after notifying the importers
  * @rig: the dma-buf, one that can move
  * @base: DMA address of its first page from now on
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A dma-buf whose exporter does what a case says, and looks at how it is called.
- * There is no memory behind it, only DMA addresses.
+ * A dma-buf whose exporter behaves as a test case tells it to, and checks how its functions
+ * are called. It has no memory, only DMA addresses.
  */
 #ifndef KVT_DMABUF_RIG_H
 #define KVT_DMABUF_RIG_H
@@ -13,7 +13,7 @@
 
 struct kvt_trace;
 
-/* Where a device sees the first page, until it moves. */
+/* DMA address of the first page, until the buffer moves. */
 #define DMABUF_DMA	0x80000000ULL
 
 /* The functions of an exporter. */
@@ -29,21 +29,21 @@ enum dmabuf_call {
 
 /**
  * struct dmabuf_rig - a dma-buf
- * @dmabuf: it
- * @fd: its file, of this thread
+ * @dmabuf: the dma-buf
+ * @fd: its descriptor, in the file table of the case's thread
  * @base: DMA address of its first page
- * @piece: bytes of an entry of its table; between two is a gap as long. 0 for one
- *	entry.
- * @missing: bytes that the table is shorter than it should be
- * @skew: bytes by which its entries are not where pages begin
- * @ret: what a function returns instead of its result, if it is not 0
+ * @piece: size in bytes of each entry of the scatter table, with a gap of the same size
+ *	between entries; 0 for a single entry
+ * @missing: bytes by which the table is shorter than the buffer
+ * @skew: offset in bytes of all entries from where they should begin
+ * @ret: by function, what it returns instead of doing its work, if not 0
  * @trace: gets a word for each call; may be NULL
- * @calls: how often each function was called
- * @maps: mappings
- * @pins: pins
- * @wrong: what must not be: a function without the reservation lock, a move of what
- *	is mapped, an end without a beginning
- * @released: by its last user
+ * @calls: by function, how often it was called
+ * @maps: mappings that exist
+ * @pins: pins that exist
+ * @wrong: errors of the importer: a function called without the reservation lock, a buffer
+ *	still mapped when it moves, an unpin or unmap too many
+ * @released: completed when the last reference is put
  */
 struct dmabuf_rig {
 	struct dma_buf *dmabuf;
@@ -66,7 +66,7 @@ struct dmabuf_rig *dmabuf_rig_new_static(struct kunit *test, size_t size);
 int dmabuf_rig_calls(const struct dmabuf_rig *rig, enum dmabuf_call call);
 void dmabuf_rig_move(struct dmabuf_rig *rig, u64 base);
 
-/* Nobody uses it, and nothing was as it must not be. */
+/* The buffer is not attached, mapped or pinned, and no error was counted. */
 #define DMABUF_EXPECT_IDLE(test, rig)					\
 do {									\
 	KUNIT_EXPECT_TRUE(test, list_empty(&(rig)->dmabuf->attachments)); \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The DMA engine of QEMU's edu device, with memory of the system: what is copied, in
- * which order requests end, and what they end with when the device goes.
+ * The DMA engine of QEMU's edu device, with system memory: which bytes are copied, in which
+ * order requests end, and their status when the driver is unbound.
  */
 #include <linux/completion.h>
 #include <linux/mm.h>
@@ -13,7 +13,7 @@
 #include "fail_nth.h"
 #include "lib.h"
 
-/* Pieces of an area, and its size: what the engine copies in three seconds. */
+/* Pieces of an area, and its bytes, which take the engine about three seconds to copy. */
 #define EDU_TEST_PIECES	3
 #define EDU_TEST_SIZE	(16 * PAGE_SIZE)
 
@@ -52,7 +52,7 @@ static void edu_rig_unbind(struct edu_rig *rig)
 	device_release_driver(&rig->pdev->dev);
 }
 
-/* As it was before the case. */
+/* Binds the driver again, as before the case. */
 static void edu_rig_bind(struct kunit *test, struct edu_rig *rig)
 {
 	KUNIT_EXPECT_EQ(test, 1, device_attach(&rig->pdev->dev));
@@ -61,10 +61,10 @@ static void edu_rig_bind(struct kunit *test, struct edu_rig *rig)
 /* --- memory ----------------------------------------------------------------------- */
 
 /**
- * struct area - memory, as pieces in an order that is not that of their addresses
- * @sgt: the pieces
- * @sg: they
- * @mem: EDU_TEST_SIZE bytes
+ * struct area - a scatter list of pieces of a buffer, in any order of addresses
+ * @sgt: the table of the pieces
+ * @sg: the entries of @sgt
+ * @mem: the buffer, of EDU_TEST_SIZE bytes
  */
 struct area {
 	struct sg_table sgt;
@@ -84,7 +84,7 @@ static struct area *area_new(struct kunit *test)
 	return area;
 }
 
-/* Piece @i begins at @at and has @len bytes. */
+/* Appends a piece of @len bytes that begins at byte @at of the buffer. */
 static void area_add(struct area *area, size_t at, size_t len)
 {
 	sg_set_buf(&area->sg[area->sgt.orig_nents++], area->mem + at, len);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Each allocation of a verb fails in turn, in the emulated HCA and above it: the
- * verb reports -ENOMEM, leaves nothing behind, and works the next time. KASAN
- * and kmemleak see what this cannot.
+ * Each allocation of a verb fails in turn, in the emulated HCA and in the core: the verb
+ * must return -ENOMEM, leave nothing behind, and work the next time. KASAN and kmemleak
+ * detect what the case cannot check.
  *
- * Needs what fail_nth.c needs.
+ * Needs a kernel with fault injection, see kvt_need_injection().
  */
 #include <linux/mman.h>
 #include <linux/sched.h>
@@ -17,11 +17,11 @@
 #include "objects.h"
 #include "suites.h"
 
-/* No verb allocates as often: if one still fails, something is stuck. */
+/* More than any verb allocates: if an allocation still fails then, the verb loops. */
 #define MAX_ALLOCS	200
 #define USER_LEN	(64 * PAGE_SIZE)
 
-/* Sizes that the CQ and the SRQ have, and are given. */
+/* Sizes of the CQ and the SRQ, before and after they are resized. */
 #define CQ_SIZE		100
 #define CQ_MORE		200
 #define SRQ_SIZE	16
@@ -30,13 +30,13 @@
 #define MCAST_LID	0xc123
 
 /**
- * struct bench - where the victims live
- * @r: a connection
- * @addr: USER_LEN bytes of the process
- * @cq: one of CQ_SIZE
- * @srq: one of SRQ_SIZE
- * @ud: a queue pair that can join multicast groups
- * @object: what was made
+ * struct bench - the objects that the victims are called on
+ * @r: the rig
+ * @addr: USER_LEN bytes of user memory
+ * @cq: a CQ of CQ_SIZE entries
+ * @srq: an SRQ of SRQ_SIZE entries
+ * @ud: a UD QP, which can join multicast groups
+ * @object: the object that the last @make of a victim has created
  */
 struct bench {
 	struct rig *r;
@@ -47,7 +47,7 @@ struct bench {
 	void *object;
 };
 
-/* Keeps @object, or tells why there is none. */
+/* Stores @object. Returns 0, or its errno if it is an ERR_PTR. */
 static int keep(struct bench *b, void *object)
 {
 	b->object = object;
@@ -203,7 +203,7 @@ static int leave(struct bench *b)
 	return ib_detach_mcast(b->ud, &gid, MCAST_LID);
 }
 
-/* What they are done to. */
+/* Creates the objects that are resized or join a group. */
 static void bench_objects(struct kunit *test, struct bench *b)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_INIT, .port_num = b->r->a.port };
@@ -234,7 +234,7 @@ static void bench_clear(void *arg)
 		ib_destroy_cq(b->cq);
 }
 
-/* What uses the objects that a verb may have left something on. */
+/* Sum of the use counts of all objects on which a failed verb may leave a reference. */
 static int bench_used(const struct bench *b)
 {
 	return atomic_read(&b->r->a.pd->usecnt) + atomic_read(&b->r->a.scq->usecnt) +
@@ -275,7 +275,7 @@ static void victim_name(const struct victim *v, char *desc)
 
 KUNIT_ARRAY_PARAM(victim, victims, victim_name);
 
-/* Some failures may be survived: then the verb works, and is undone. */
+/* A verb may succeed in spite of a failed allocation: then it is undone. */
 static void verb_without_memory(struct kunit *test)
 {
 	const struct victim *v = test->param_value;

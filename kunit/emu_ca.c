@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Openings of the emulated HCA: each has a doorbell, which debugfs shows.
+ * Handles of the emulated HCA, as KVERBS_CA_OPEN makes them: each has a doorbell of its
+ * own and a tag, which the debugfs file "ca" lists.
  */
 #include <linux/sizes.h>
 #include <linux/string.h>
@@ -13,7 +14,7 @@
 #include "suites.h"
 
 #define TEXT_LEN	SZ_16K
-/* As the manual says: more than these cannot be open at a time. */
+/* Number of doorbells, and so of handles that can be open at a time, as documented. */
 #define DOORBELLS	1024
 
 static void put_device_at_end(void *arg)
@@ -81,7 +82,7 @@ static void opening_has_a_doorbell(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, shows(test, 2, h[1], "a case"));
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_close(ibdev, h[0]));
 	KUNIT_EXPECT_FALSE(test, shows(test, 1, h[0], ""));
-	/* What was given back is given away again. */
+	/* The doorbell of a closed handle is used again. */
 	KUNIT_ASSERT_EQ(test, 0, open_as(ibdev, NULL, 0, &h[2]));
 	KUNIT_EXPECT_TRUE(test, shows(test, 1, h[2], ""));
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_close(ibdev, h[1]));

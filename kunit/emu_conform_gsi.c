@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Queue pair 1 of each port of the emulated HCA, and address handles, which are
- * made and used in any context.
+ * QP1, the GSI QP, of each port of the emulated HCA, and address handles, which are created
+ * and used in any context.
  */
 #include <kunit/test.h>
 #include <rdma/ib_verbs.h>
@@ -11,7 +11,7 @@
 #include "objects.h"
 #include "suites.h"
 
-#define LEN		256	/* of a MAD */
+#define LEN		256	/* bytes of a MAD */
 #define GSI_QPN		1
 #define GSI_QKEY	0x80010000
 
@@ -29,7 +29,7 @@ static void make_gsi(struct kunit *test, struct rig *r, struct rig_end *e)
 	KUNIT_ASSERT_EQ(test, 0, rig_to_rts(r, e));
 }
 
-/* Two ports of a device, each with its queue pair 1. */
+/* Two ports of one device, each with its QP1. */
 static struct rig *gsi_of_two_ports(struct kunit *test)
 {
 	struct rig *r = rig_alloc(test);
@@ -42,7 +42,7 @@ static struct rig *gsi_of_two_ports(struct kunit *test)
 	return r;
 }
 
-/* From @from to @to, which has a receive posted for @id. */
+/* Sends a MAD from @from to @to, whose receive @id must complete with it. */
 static void expect_arrival(struct kunit *test, struct rig_end *from,
 			   struct rig_end *to, struct ib_ah *ah, u64 id,
 			   struct ib_wc *wc)
@@ -88,7 +88,7 @@ static void gsi_serves_each_network(struct kunit *test)
 	struct rig *r = rig_net_new(test, net);
 	struct ib_wc wc;
 
-	/* Within a device there is but one; the other end is an ordinary one. */
+	/* The ends may be on one port, which has one QP1: the other end is an ordinary UD QP. */
 	r->a.qkey = GSI_QKEY;
 	rig_make_ud(test, r, &r->a);
 	make_gsi(test, r, &r->b);
@@ -115,7 +115,7 @@ static void gsi_is_one_of_a_kind(struct kunit *test)
 	init.port_num = 3;
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			PTR_ERR_OR_ZERO(ib_create_qp(r->a.pd, &init)));
-	/* The place is free again. */
+	/* After QP1 of a port is destroyed, another one can be created. */
 	rig_destroy_qp(test, &r->a);
 	make_gsi(test, r, &again);
 	KUNIT_EXPECT_EQ(test, GSI_QPN, again.qp->qp_num);
@@ -155,12 +155,12 @@ static void gsi_has_a_q_key_of_its_own(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, before + 1, rig_counter(test, &r->b,
 						      "qkey_viol_cntr"));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
-	/* Whatever is asked for: IBTA vol. 1, 3.5.3. */
+	/* QP1 keeps its Q_Key, whatever modify_qp asks for: IBTA vol. 1, 3.5.3. */
 	KUNIT_ASSERT_EQ(test, 0, ib_modify_qp(r->b.qp, &other, IB_QP_QKEY));
 	expect_arrival(test, &r->a, &r->b, ah, 2, &wc);
 }
 
-/* P_Keys: index 1 of port 1 is index 3 of port 2; index 2 only port 1 has. */
+/* P_Key index 1 of port 1 matches index 3 of port 2; the P_Key at index 2 has no match. */
 static void gsi_requests_name_their_p_key(struct kunit *test)
 {
 	struct rig *r = gsi_of_two_ports(test);
@@ -219,7 +219,7 @@ static void gsi_hears_nothing_before_rtr_and_after_its_end(struct kunit *test)
 						       "rx_dropped"));
 }
 
-/* Address handles */
+/* --- address handles --- */
 
 static void ah_call_locked(void (*fn)(void *arg), void *arg)
 {
@@ -250,9 +250,9 @@ static void ah_context_name(const struct ah_context *ctx, char *desc)
 KUNIT_ARRAY_PARAM(ah_context, ah_contexts, ah_context_name);
 
 /**
- * struct ah_life - all that happens to an address handle
- * @r: where
- * @wrong: how often something was not as it should be
+ * struct ah_life - argument of ah_live(), which creates, uses and destroys an AH
+ * @r: the rig
+ * @wrong: number of unexpected results
  */
 struct ah_life {
 	struct rig *r;
@@ -275,7 +275,7 @@ static bool ah_is(struct ib_ah *ah, const struct rdma_ah_attr *attr)
 	       !memcmp(&got.grh.dgid, &attr->grh.dgid, sizeof(got.grh.dgid));
 }
 
-/* First to the end itself, then to the other one, and then it is gone. */
+/* The AH leads to end A itself, is changed to lead to end B, used for a send, destroyed. */
 static void ah_live(void *arg)
 {
 	struct ah_life *life = arg;
@@ -299,7 +299,7 @@ static void ah_live(void *arg)
 static void ah_lives_in_any_context(struct kunit *test)
 {
 	const struct ah_context *ctx = test->param_value;
-	/* InfiniBand, with a global route, RoCE. */
+	/* Indices: InfiniBand, InfiniBand with a GRH, RoCE. */
 	static const int nets[] = { 1, 3, 5 };
 	int i, k;
 
@@ -336,7 +336,7 @@ static void ah_of_a_posted_send_can_change_or_go(struct kunit *test)
 	rdma_ah_set_sl(&self, RIG_SL + 1);
 	KUNIT_ASSERT_EQ(test, 0, gsi_recv(&r->b, 2));
 	KUNIT_ASSERT_EQ(test, 0, gsi_recv(&r->b, 3));
-	/* In SQD sends wait. */
+	/* In state SQD, sends are not executed. */
 	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_SQD));
 	KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0, LEN));
 	KUNIT_ASSERT_EQ(test, 0, rdma_modify_ah(ah, &self));
@@ -392,7 +392,7 @@ static void ah_refuses_bad_addresses(struct kunit *test)
 		bad.grh.sgid_index = 200;
 		KUNIT_EXPECT_NE(test, 0, ah_error(&r->a, &bad));
 	}
-	/* It is what it was. */
+	/* The failed changes have left the AH as it was. */
 	KUNIT_EXPECT_TRUE(test, ah_is(ah, &good));
 }
 

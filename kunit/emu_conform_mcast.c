@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Multicast groups of the emulated HCA: who gets a copy, and who does not. Cases
- * that stand for a row of the conformance table start with its name.
+ * Multicast groups of the emulated HCA: which QPs get a copy of a message, and which do not.
+ * The name of a case starts with the row of the conformance table that it checks.
  */
 #include <linux/inet.h>
 #include <linux/kthread.h>
@@ -19,7 +19,7 @@
 #define GROUP_LID	0xc123
 #define CHANGES		100
 
-/* Multicasts have a global route. */
+/* Multicast needs a global route: the networks without a GRH are left out. */
 static const void *mc_net_gen_params(const void *prev, char *desc)
 {
 	const struct rig_net *net = prev ? prev + sizeof(*net) : &rig_nets[2];
@@ -42,12 +42,12 @@ static const void *few_mc_net_gen_params(const void *prev, char *desc)
 }
 
 /**
- * struct group - a multicast group, and who is to hear of it
- * @r: &rig.a sends; it is no member unless the case makes it one
- * @gid: of the group
- * @to: &rig_end.gid and &rig_end.lid are the group's
- * @ah: of the group
- * @member: attached, in turn at @r->a's device and at @r->b's
+ * struct group - a multicast group, its sender and its members
+ * @r: the rig; the QP of &rig.a sends, and is no member unless the case attaches it
+ * @gid: MGID of the group
+ * @to: destination of messages: &rig_end.gid and &rig_end.lid are the group's
+ * @ah: AH of the group
+ * @member: QPs attached to the group, alternately on the devices of @r->a and @r->b
  */
 struct group {
 	struct rig *r;
@@ -95,7 +95,7 @@ static int detach(struct attachment *at)
 	return err;
 }
 
-/* On RoCE the network says what an address looks like. */
+/* With RoCE v2 over IPv4 the MGID is a mapped IPv4 address. */
 static void group_gid(union ib_gid *gid, enum rig_net_kind kind, u8 last)
 {
 	memset(gid, 0, sizeof(*gid));
@@ -186,7 +186,7 @@ static void member_recv(struct kunit *test, struct group *g, int i)
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(e, 10 + i, member_offset(i), 1024));
 }
 
-/* Exactly one copy for each member of @which, a bit for each. */
+/* Expects exactly one copy at each member in the bit mask @which, and none elsewhere. */
 static void expect_copies(struct kunit *test, struct group *g, u32 which)
 {
 	u32 seen = 0;
@@ -223,7 +223,7 @@ static void recv_all(struct kunit *test, struct group *g)
 		member_recv(test, g, i);
 }
 
-/* The group is the destination in the header. */
+/* Expects the group's address as the destination in the header that member @i received. */
 static void expect_group(struct kunit *test, struct group *g, int i)
 {
 	const struct rig_net *net = test->param_value;
@@ -243,11 +243,11 @@ static void u8_each_member_gets_one_copy(struct kunit *test)
 	struct group *g = group_of_param(test);
 	int round, i;
 
-	/* One more receive than there are copies: a second copy would show. */
+	/* Each member has one receive more than it gets copies: a second copy would show. */
 	recv_all(test, g);
 	for (round = 0; round < 3; round++) {
 		recv_all(test, g);
-		/* On the sender's side, and no member. */
+		/* The sender is no member: it must not get a copy. */
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&g->r->a, 10 + MEMBERS, 0,
 						  1024));
 		rig_fill(g->r->a.buf, LEN, 9);
@@ -275,7 +275,7 @@ static void u8_sender_can_block_its_own_copy(struct kunit *test)
 	struct group *g = group_new(test, test->param_value);
 	struct rig_end *e;
 
-	/* All of them, so members get what others send. */
+	/* Set for all QPs: members must still get what another QP sends. */
 	g->r->init.create_flags = IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
 	group_up(test, g);
 	attach(test, g->r->a.qp, &g->gid, GROUP_LID);
@@ -300,7 +300,7 @@ static void u8_other_groups_are_not_heard(struct kunit *test)
 	group_send(test, g);
 	expect_copies(test, g, 0);
 	if (!rig_net_is_roce(net)) {
-		/* Another LID is another group. */
+		/* The same MGID with another LID is another group. */
 		to = g->to;
 		to.lid++;
 		g->ah = rig_ah(test, &g->r->a, &to);
@@ -332,7 +332,7 @@ static void u8_members_fail_one_by_one(struct kunit *test)
 	u64 dropped = rig_counter(test, &g->r->b, "rx_dropped");
 
 	rig_fill(g->r->a.buf, LEN, 9);
-	/* 0 has another Q_Key, 1 has no receive, 2 is in error. */
+	/* Member 0 has another Q_Key, 1 has no receive, 2 is in state ERR. */
 	KUNIT_ASSERT_EQ(test, 0, ib_modify_qp(g->member[0].qp, &other,
 					      IB_QP_QKEY));
 	KUNIT_ASSERT_EQ(test, 0, rig_to(g->member[2].qp, IB_QPS_ERR));
@@ -355,7 +355,7 @@ static void u8_member_in_reset_or_init_gets_nothing(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_to(g->member[1].qp, IB_QPS_RESET));
 	group_send(test, g);
 	expect_copies(test, g, ALL_MEMBERS & ~BIT(1));
-	/* Still a member. */
+	/* The QP in RESET is still a member, but does not receive before RTR. */
 	KUNIT_ASSERT_EQ(test, 0, rig_to_init(r, &g->member[1]));
 	recv_all(test, g);
 	group_send(test, g);
@@ -380,7 +380,7 @@ static void u8_attach_and_detach_know_their_members(struct kunit *test)
 	one = attach(test, r->a.qp, &gid, GROUP_LID);
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_attach_mcast(r->a.qp, &gid,
 						       GROUP_LID));
-	/* A queue pair is of many groups, a group has many members. */
+	/* A QP can be in many groups, and a group can have many members. */
 	two = attach(test, r->a.qp, &other, GROUP_LID);
 	attach(test, r->b.qp, &gid, GROUP_LID);
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_detach_mcast(r->b.qp, &other,
@@ -391,7 +391,7 @@ static void u8_attach_and_detach_know_their_members(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_detach_mcast(r->a.qp, &gid,
 						       GROUP_LID));
 	KUNIT_EXPECT_EQ(test, 0, detach(two));
-	/* One that has no port yet cannot be attached, nor can another type. */
+	/* A QP in RESET has no port and cannot be attached; nor can a QP that is not UD. */
 	rig_make_qp(test, r, &fresh);
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_attach_mcast(fresh.qp, &gid,
 						       GROUP_LID));
@@ -417,11 +417,11 @@ static void q5_member_of_a_group_is_not_destroyed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EBUSY, ib_destroy_qp(r->a.qp));
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->a.qp));
 	KUNIT_ASSERT_EQ(test, 0, detach(two));
-	/* The end of the case finds it destroyed if this was too late. */
+	/* If this fails, the PD cannot be freed at the end of the case. */
 	rig_destroy_qp(test, &r->a);
 }
 
-/* Sends until it is told to stop, and counts. */
+/* Thread: sends to the group until told to stop. Returns the number of messages, or -EIO. */
 static int storm(void *arg)
 {
 	struct group *g = arg;
@@ -443,7 +443,7 @@ static int storm(void *arg)
 	return sent;
 }
 
-/* A new queue pair joins, hears something, leaves and is gone at once. */
+/* A new QP joins the group, receives a message, leaves and is destroyed at once. */
 static void join_and_leave(struct kunit *test, struct group *g)
 {
 	struct rig_end e = g->r->b;

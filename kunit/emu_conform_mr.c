@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Keys and ranges of the emulated HCA: the same rules for whatever a key names -
- * a region of any kind, wherever consumers think it is, or a window - and the same
- * end for it, whoever asks. Cases that stand for a row of the conformance table
- * start with its name. The second end owns the memory.
+ * Keys and address ranges of the emulated HCA: the same rules apply to memory regions of
+ * any kind, at any I/O virtual address, and to memory windows, and each operation that
+ * invalidates a key has the same effect. The name of a case that covers a row of the
+ * conformance table starts with the row's id. The second end of the rig owns the memory.
  */
 #include <linux/mman.h>
 #include <linux/uaccess.h>
@@ -18,10 +18,10 @@
 #define REMOTE		(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
 			 IB_ACCESS_REMOTE_ATOMIC)
 #define BINDABLE	(IB_ACCESS_LOCAL_WRITE | REMOTE | IB_ACCESS_MW_BIND)
-/* What the key names, and where it is in the buffer. */
+/* Offset in the owner's buffer and length of the memory that the key names. */
 #define AT		(4 * PAGE_SIZE)
 #define LEN		(2 * (u32)PAGE_SIZE)
-/* The last address of a region that ends where addresses end. */
+/* Start address of a region that ends with the highest 64-bit address. */
 #define TOP		(U64_MAX - LEN + 1)
 
 enum kind {
@@ -56,11 +56,11 @@ KUNIT_ARRAY_PARAM(kind, kinds, kind_name);
 
 /**
  * struct named - memory that a key names
- * @r: the second end is its owner
+ * @r: the rig, whose second end owns the memory
  * @kind: what the key names
- * @start: first address, as peers name it
+ * @start: address of the first byte, as the peer has to use it
  * @rkey: the key
- * @user: address in the process, or 0
+ * @user: address in the process; 0 if the memory is in the owner's buffer
  */
 struct named {
 	struct rig *r;
@@ -77,7 +77,7 @@ static void named_fast(struct kunit *test, struct named *n, u64 iova)
 
 	e->mr = rig_mr(test, e->pd);
 	KUNIT_ASSERT_EQ(test, 1, rig_map(e, e->mr, AT, LEN));
-	/* Consumers name the first byte as they like, within the page size. */
+	/* Consumers may choose any iova that keeps the offset in the page. */
 	e->mr->iova = iova;
 	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(e, e->mr, 55, BINDABLE));
 	RIG_EXPECT_WC(test, e->scq, &wc, 55, IB_WC_SUCCESS);
@@ -126,7 +126,7 @@ static void named_user(struct kunit *test, struct named *n)
 	n->rkey = mr->rkey;
 }
 
-/* In a region that reaches further on both sides. */
+/* Binds a window inside a region that extends beyond it on both sides. */
 static void named_window(struct kunit *test, struct named *n,
 			 enum ib_mw_type type, int access)
 {
@@ -180,7 +180,7 @@ static struct named *named_up(struct kunit *test, int kind)
 	return n;
 }
 
-/* Copies of what the key names into the owner's buffer, if it is elsewhere. */
+/* Returns the bytes that the key names; user memory is copied to the owner's buffer. */
 static u8 *named_bytes(struct kunit *test, struct named *n)
 {
 	u8 *at = n->r->b.buf + AT;
@@ -209,7 +209,7 @@ static void expect_write(struct kunit *test, struct named *n, u64 offset, u32 le
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 7, status);
 }
 
-/* Parts of the memory, to the last byte. */
+/* Parts of the memory are written and read, up to the last byte. */
 static void m5_every_byte_is_reached(struct kunit *test)
 {
 	struct named *n = named_up(test, *(const int *)test->param_value);
@@ -234,7 +234,7 @@ static void m5_every_byte_is_reached(struct kunit *test)
 		RIG_EXPECT_WC(test, r->a.scq, &wc, 8, IB_WC_SUCCESS);
 		KUNIT_EXPECT_TRUE(test, rig_filled(r->a.buf, len, i));
 	}
-	/* Nothing is behind the end, and nothing else is fine there. */
+	/* At the end of the memory, a write of zero bytes is allowed. */
 	expect_write(test, n, LEN, 0, n->rkey, IB_WC_SUCCESS);
 }
 
@@ -288,7 +288,7 @@ static void m2_other_bytes_of_the_key_are_refused(struct kunit *test)
 	expect_write(test, n, 0, 8, n->rkey, IB_WC_SUCCESS);
 }
 
-/* Who takes a key out of use, and what it names. */
+/* Operations that invalidate a key, and what the key names. */
 struct inv {
 	const char *name;
 	int kind;
@@ -311,7 +311,10 @@ static void inv_name(const struct inv *inv, char *desc)
 
 KUNIT_ARRAY_PARAM(inv, invs, inv_name);
 
-/* By the owner, or by the peer; reads end a key of the reader's. */
+/*
+ * The peer posts a SEND_WITH_INV; the owner posts the others, as a READ_WITH_INV invalidates
+ * a key of the reader's.
+ */
 static void invalidate(struct kunit *test, struct named *n, enum ib_wr_opcode op,
 		       u32 key, enum ib_wc_status status)
 {
@@ -357,7 +360,7 @@ static void m1_key_is_of_no_use_any_more(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(r->b.qp));
 }
 
-/* What nobody can take out of use so, and who is told. */
+/* Keys that these operations cannot invalidate. */
 static const struct inv bad_invs[] = {
 	{ "FMR by LOCAL_INV", KIND_FMR, IB_WR_LOCAL_INV },
 	{ "user memory by LOCAL_INV", KIND_USER, IB_WR_LOCAL_INV },
@@ -384,7 +387,7 @@ static void m3_what_cannot_be_invalidated_stays(struct kunit *test)
 	invalidate(test, n, inv->op, n->rkey, remote ? IB_WC_REM_ACCESS_ERR :
 						       IB_WC_MW_BIND_ERR);
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(r->b.qp));
-	/* The message did not come, so its receive is flushed. */
+	/* No message was received, so the posted receive is flushed. */
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_WR_FLUSH_ERR);
 	named_reconnect(test, n);
 	expect_write(test, n, 0, 8, n->rkey, IB_WC_SUCCESS);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Ports of the emulated HCA: partitions, several ports, links that are down, and
- * the way from a port back to itself.
+ * Ports of the emulated HCA: partitions, devices with several ports, ports that are down,
+ * and loopback. Names of cases begin with the row of the conformance table, if there is one.
  */
 #include <kunit/test.h>
 #include <rdma/ib_verbs.h>
@@ -16,7 +16,7 @@
 KUNIT_ARRAY_PARAM(net, rig_nets, rig_net_name);
 KUNIT_ARRAY_PARAM(few_net, rig_few_nets, rig_net_name);
 
-/* P_Keys of the two ends, and whether they are of one partition. */
+/* P_Keys of the two ends, and whether packets with them are accepted. */
 struct partition {
 	u16 from;
 	u16 to;
@@ -50,7 +50,7 @@ static void set_pkey(struct kunit *test, const char *name, u16 pkey)
 	KUNIT_ASSERT_EQ(test, 0, rig_port_write(name, 1, "pkeys", text));
 }
 
-/* Two devices that are of the default partition, and by index 1 of others. */
+/* Two devices whose P_Key index 1, which their QPs use, holds the P_Keys of the case. */
 static struct rig *rig_of_partition(struct kunit *test)
 {
 	const struct partition *p = test->param_value;
@@ -136,7 +136,7 @@ static void r25_partitions_change_at_run_time(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0,
 						     LEN));
 		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-		/* One of them has moved, or both have. */
+		/* After even steps only the sender has the new P_Key, after odd ones both. */
 		if (!(i & 1)) {
 			KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 			continue;
@@ -175,13 +175,13 @@ static void datagrams_reach_the_port_they_are_for(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 2, wc.port_num);
 	KUNIT_EXPECT_EQ(test, r->a.lid, wc.slid);
 
-	/* The queue pair is there, but not at this port. */
+	/* The destination QP exists, but not at the port that is addressed. */
 	wrong = rig_ah(test, &r->a, &r->a);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 3, 0, RIG_BUF));
 	KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, wrong, &r->b, 1, 0, LEN));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
-	/* Nor does a queue pair send by the port of another handle. */
+	/* A QP cannot send with an AH of another port than its own. */
 	rig_ud_wr(&wr, 1, NULL, 0, rig_ah(test, &r->b, &r->a), &r->b);
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_post_send(r->a.qp, &wr.wr, NULL));
 }
@@ -218,7 +218,7 @@ static void connection_to_the_wrong_port_has_no_answer(struct kunit *test)
 	r->retry_cnt = 2;
 	rig_make_qps(test, r);
 	lid = r->b.lid;
-	/* The first end looks for the second at its own port. */
+	/* The first end is connected to the second end's QPN at the first end's LID. */
 	r->b.lid = r->a.lid;
 	KUNIT_ASSERT_EQ(test, 0, rig_to_init(r, &r->a));
 	KUNIT_ASSERT_EQ(test, 0, rig_to_rtr(r, &r->a, &r->b));
@@ -232,7 +232,7 @@ static void connection_to_the_wrong_port_has_no_answer(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 }
 
-/* The port of the one end or of the other. */
+/* The device whose port goes down. */
 static const char *const down_devices[] = { "kvr_a", "kvr_b" };
 
 static void down_name(const char *const *name, char *desc)
@@ -291,7 +291,7 @@ static void connection_outlives_a_port_that_is_down(struct kunit *test)
 	struct rig *r = rig_of_own_devices(test);
 	struct ib_wc wc;
 
-	/* It never times out. */
+	/* The connection never times out. */
 	r->timeout = 0;
 	rig_make_qps(test, r);
 	rig_connect(test, r);
@@ -327,7 +327,7 @@ static void connection_fails_if_a_port_stays_down(struct kunit *test)
 
 static const enum ib_qp_type connected[] = { IB_QPT_RC, IB_QPT_UC };
 
-/* All kinds of networks, and RC there too. */
+/* RC and UC connections, on each kind of network. */
 static void connection_on_each_network(struct kunit *test)
 {
 	struct rig *r = rig_net_new(test, test->param_value);
@@ -348,7 +348,7 @@ static void connection_on_each_network(struct kunit *test)
 	}
 }
 
-/* A queue pair that is its own peer. */
+/* A QP that is connected to itself. */
 static void connection_to_itself(struct kunit *test)
 {
 	struct rig *r = rig_net_new(test, test->param_value);
@@ -368,7 +368,7 @@ static void connection_to_itself(struct kunit *test)
 		RIG_EXPECT_WC(test, r->a.rcq, &wc, 2, IB_WC_SUCCESS);
 		KUNIT_EXPECT_EQ(test, r->a.qp->qp_num, wc.src_qp);
 		KUNIT_EXPECT_TRUE(test, rig_filled(r->a.buf + 8192, 5000, i));
-		/* Too long: both sides fail, and they are one. */
+		/* The message is too long. With RC, both work requests fail; UC drops it. */
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->a, 4, 8192, 10));
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 3, 0, 11));
 		if (connected[i] == IB_QPT_RC) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Rows of the conformance table about completions and the states of a queue
- * pair, where the HCA is needed to see them.
+ * Rows of the conformance table about completions and the states of a QP that can be
+ * checked only with an HCA. The name of a case starts with its row.
  */
 #include <linux/kthread.h>
 #include <linux/ktime.h>
@@ -61,7 +61,7 @@ static void c1_unsignaled_send_that_fails_completes(struct kunit *test)
 		wr[i].next = i < 2 ? &wr[i + 1] : NULL;
 	}
 	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, wr, NULL));
-	/* Of the first, which succeeds, there is none. */
+	/* The first send succeeds and is unsignaled, so it has no completion. */
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_LOC_PROT_ERR);
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 2, IB_WC_WR_FLUSH_ERR);
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 9, IB_WC_SUCCESS);
@@ -76,7 +76,7 @@ static void c3_error_names_request_queue_pair_and_cause(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 20, 0, 4));
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 21, 0, 4));
-	/* What a poller finds in the memory that it gave counts for nothing. */
+	/* Polling must set all the fields below, whatever the ib_wc holds before. */
 	memset(&wc, 0xff, sizeof(wc));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 10, 0, 8));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 11, 0, 8));
@@ -102,7 +102,7 @@ static void c14_resize_below_what_is_there(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, 8));
 	for (i = 0; i < RIG_WR; i++)
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, 8));
-	/* The last one: all are there. */
+	/* The sends were executed as they were posted, so the CQ holds all RIG_WR entries. */
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_resize_cq(r->b.rcq, RIG_WR / 2));
 	KUNIT_EXPECT_EQ(test, 0, ib_resize_cq(r->b.rcq, RIG_WR));
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_resize_cq(r->b.rcq, RIG_WR / 2));
@@ -133,7 +133,7 @@ static void q3_reset_forgets_what_was_set(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
 		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
 		RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
-		/* Told once for each connection, as if there had been none. */
+		/* Each connection raises COMM_EST, as RESET forgets the one before. */
 		rig_expect_event(test, &r->b, IB_EVENT_COMM_EST);
 		KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RESET));
 		KUNIT_ASSERT_EQ(test, 0, rig_to(r->b.qp, IB_QPS_RESET));
@@ -182,7 +182,7 @@ static void q4_message_under_way_is_finished(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NOT_READY,
 					      before + 1));
 	KUNIT_ASSERT_EQ(test, 0, to_sqd(r->a.qp));
-	/* The first one has been tried; so long as it is, nothing is drained. */
+	/* The first send has begun: the SQ is not drained while it is being retried. */
 	KUNIT_EXPECT_EQ(test, 1, sq_draining(r->a.qp));
 	rig_expect_no_event(test, &r->a);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 10, 0, 8));
@@ -191,7 +191,7 @@ static void q4_message_under_way_is_finished(struct kunit *test)
 	rig_expect_event(test, &r->a, IB_EVENT_SQ_DRAINED);
 	KUNIT_EXPECT_EQ(test, 0, sq_draining(r->a.qp));
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 10, IB_WC_SUCCESS);
-	/* There is a receive for the second one, too, but that waits for RTS. */
+	/* There is a receive for the second send, too, but that send waits for RTS. */
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 12, 0, 8));
@@ -211,7 +211,7 @@ static void q4_drained_is_told_once_each_time(struct kunit *test)
 	for (i = 0; i < 5; i++) {
 		KUNIT_ASSERT_EQ(test, 0, to_sqd(r->a.qp));
 		rig_expect_event(test, &r->a, IB_EVENT_SQ_DRAINED);
-		/* It is not told to who asks for the state it is in. */
+		/* A change from SQD to SQD raises no event. */
 		KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_SQD));
 		rig_expect_no_event(test, &r->a);
 		KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RTS));
@@ -253,8 +253,8 @@ static void q4_error_ends_what_sqd_holds(struct kunit *test)
 }
 
 /*
- * A sender that does not stop while the path changes. Numbers go inline and are
- * looked at where they arrive.
+ * A thread that sends without a pause while the path changes. Each message is its number,
+ * sent inline and checked by the receiver.
  */
 struct stream {
 	struct rig *r;
@@ -335,14 +335,14 @@ static bool stream_finish(struct stream *s)
 	return true;
 }
 
-/* What a path change is about: the port's address, or the port. */
+/* A kind of path change: the peer's LID changes, or the sender's port. */
 struct move {
 	int (*change)(struct rig *r, int round);
 	void (*prepare)(struct kunit *test);
 	const char *name;
 };
 
-/* The way from one end to the other, with the ends as they are now. */
+/* Sets the path of @e to @peer from the current LIDs and port. */
 static int move_path(struct rig_end *e, struct rig_end *peer)
 {
 	struct ib_qp_attr attr = { .port_num = e->port };

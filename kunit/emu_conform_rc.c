@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Rows of the conformance table about what a connection moves and where its
- * edges are: lengths, atomics, the limits on reads, fences. A case starts with
- * the name of its row.
+ * Rows of the conformance table about data transfer on RC connections and its limits:
+ * message lengths, atomics, limits on outstanding reads, fences. The name of a case begins
+ * with that of its row.
  */
 #include <linux/gfp.h>
 #include <linux/kthread.h>
@@ -44,7 +44,7 @@ static void op_name(const enum ib_wr_opcode *op, char *desc)
 
 KUNIT_ARRAY_PARAM(move, moves, op_name);
 
-/* Reads bring data to the requester, all else to the responder. */
+/* Reads move data to the requester, all other operations to the responder. */
 static bool is_read(enum ib_wr_opcode op)
 {
 	return op == IB_WR_RDMA_READ || op == IB_WR_RDMA_READ_WITH_INV;
@@ -56,7 +56,7 @@ static bool uses_receive(enum ib_wr_opcode op)
 	       op == IB_WR_SEND_WITH_INV || op == IB_WR_RDMA_WRITE_WITH_IMM;
 }
 
-/* Connected, with all of the second buffer open to the peer. */
+/* Connects the QPs, and registers the second end's buffer with all access rights. */
 static struct rig *rig_open(struct kunit *test, struct rig *r)
 {
 	r->access = ALL_ACCESS;
@@ -71,7 +71,7 @@ static struct rig *rig_open_between_two(struct kunit *test)
 	return rig_open(test, rig_new(test, "emu0", "emu1"));
 }
 
-/* The work request of any operation, on the start of the peer's buffer. */
+/* Builds a WR for any operation; its remote address is the start of the peer's buffer. */
 static void op_wr(struct kunit *test, struct rig *r, struct ib_rdma_wr *wr,
 		  enum ib_wr_opcode op, struct ib_sge *sge, int num)
 {
@@ -85,7 +85,7 @@ static void op_wr(struct kunit *test, struct rig *r, struct ib_rdma_wr *wr,
 	wr->rkey = r->b.mr->rkey;
 	if (op != IB_WR_SEND_WITH_INV && op != IB_WR_RDMA_READ_WITH_INV)
 		return;
-	/* A key of its own to invalidate. */
+	/* The key to be invalidated is that of another registration. */
 	rig_register(test, &inv, ALL_ACCESS);
 	wr->wr.ex.invalidate_rkey = inv.mr->rkey;
 }
@@ -110,7 +110,7 @@ static void op_expect_done(struct kunit *test, struct rig *r,
 			!!(wc.wc_flags & IB_WC_WITH_IMM));
 }
 
-/* R1: the fabric has no packets; what they carried arrives whole. */
+/* R1: the fabric has no packets, so messages of any length around the MTU arrive whole. */
 
 static const enum ib_mtu mtus[] = {
 	IB_MTU_256, IB_MTU_512, IB_MTU_1024, IB_MTU_2048, IB_MTU_4096,
@@ -170,7 +170,7 @@ static void r6_packet_numbers_wrap(struct kunit *test)
 	struct ib_qp_attr attr = {};
 	int i;
 
-	/* The third packet each way is number 0. */
+	/* The PSN of the third packet in each direction is 0. */
 	r->psn = 0xfffffe;
 	rig_open(test, r);
 	KUNIT_ASSERT_EQ(test, 0, ib_query_qp(r->a.qp, &attr, IB_QP_SQ_PSN |
@@ -203,7 +203,7 @@ static void p7_inline_of_each_operation(struct kunit *test)
 	rig_fill(r->a.buf, RIG_INLINE, op);
 	if (uses_receive(op))
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 77, 0, RIG_INLINE));
-	/* What is posted in SQD stays: time to spoil the buffer. */
+	/* In SQD, the WR is not sent yet, so that the buffer can be overwritten before. */
 	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_SQD));
 	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr.wr, NULL));
 	memset(r->a.buf, 0, RIG_INLINE);
@@ -223,7 +223,7 @@ static void p8_each_operation_without_data(struct kunit *test)
 	memset(r->a.buf, 0xaa, RIG_BUF);
 	memset(r->b.buf, 0xee, RIG_BUF);
 	for (i = 0; i < 4; i++) {
-		/* No element, or one of no length; inline or not. */
+		/* No SGE, or one of length 0; inline or not. */
 		op_wr(test, r, &wr, op, &none, i & 1);
 		if ((i & 2) && !is_read(op))
 			wr.wr.send_flags |= IB_SEND_INLINE;
@@ -238,7 +238,7 @@ static void p8_each_operation_without_data(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf, RIG_BUF, 0xee));
 }
 
-/* P9, R16: 2 GiB are 8 MiB of memory, the first half of it 511 times. */
+/* P9, R16: a region of 2 GiB is made of 8 MiB of memory, with the first half mapped 511 times. */
 
 #define HUGE_PAGE	SZ_4M
 #define HUGE_PAGES	(SZ_2G / HUGE_PAGE)
@@ -246,9 +246,9 @@ static void p8_each_operation_without_data(struct kunit *test)
 
 /**
  * struct huge - a region of 2 GiB
- * @ibdev: its device
- * @page: what it is made of, the last page of the region and the others
- * @dma: their addresses
+ * @ibdev: the device
+ * @page: memory that backs all pages of the region but the last, and the last
+ * @dma: DMA addresses of @page
  * @mr: the region
  */
 struct huge {
@@ -329,7 +329,7 @@ static struct huge *huge_new(struct kunit *test, struct rig_end *e)
 	return h;
 }
 
-/* First and last bytes of both parts, by number. */
+/* The first and last word of page[0] and of page[1], numbered from 0 to 3. */
 static u64 *huge_word(struct huge *h, int i)
 {
 	u64 *words = page_address(h->page[i / 2]);
@@ -357,7 +357,7 @@ static void huge_move(struct kunit *test, enum ib_wr_opcode op)
 		KUNIT_ASSERT_EQ(test, 0, ib_post_recv(r->b.qp, &rwr, NULL));
 	ib_req_notify_cq(r->a.scq, IB_CQ_NEXT_COMP);
 	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr.wr, NULL));
-	/* Copying takes seconds, where processors are emulated. */
+	/* Copying takes seconds on an emulated CPU. */
 	wait_for_completion_timeout(&r->a.got_call, 10 * KVT_TIMEOUT);
 	op_expect_done(test, r, op, SZ_2G);
 	for (i = 0; i < 4; i++)
@@ -382,7 +382,7 @@ static void r16_write_of_2_gib_arrives(struct kunit *test)
 	huge_move(test, IB_WR_RDMA_WRITE);
 }
 
-/* R14, R15, R19: what the responder refuses of atomics and reads. */
+/* R14, R15, R19: atomics and reads that the responder refuses. */
 
 static const enum ib_wr_opcode atomics[] = {
 	IB_WR_ATOMIC_FETCH_AND_ADD, IB_WR_ATOMIC_CMP_AND_SWP,
@@ -397,7 +397,7 @@ static const enum ib_wr_opcode limited[] = {
 
 KUNIT_ARRAY_PARAM(limited, limited, op_name);
 
-/* A read or an atomic on the word at the start of the peer's buffer. */
+/* Posts a read or an atomic on the word at the start of the peer's buffer. */
 static int post_limited(struct rig *r, enum ib_wr_opcode op, u64 id)
 {
 	struct ib_atomic_wr target = {
@@ -496,7 +496,7 @@ static void r20_requester_that_may_have_none(struct kunit *test)
 	rig_open(test, r);
 	fill_both(r);
 	KUNIT_ASSERT_EQ(test, 0, post_limited(r, op, 1));
-	/* None may leave, and none can ever finish. */
+	/* The request may never be sent, so it fails instead of waiting forever. */
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_LOC_QP_OP_ERR);
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(r->a.qp));
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->b.qp));
@@ -523,7 +523,7 @@ static void r20_one_at_a_time_serves_a_full_queue(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->a.qp));
 }
 
-/* P10: an operand has 8 bytes, at a multiple of 8. */
+/* P10: the operand of an atomic has 8 bytes and is aligned to 8. */
 
 static void p10_operand_of_another_length_is_refused(struct kunit *test)
 {
@@ -545,7 +545,7 @@ static void p10_operand_of_another_length_is_refused(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, -EINVAL, ib_post_send(r->a.qp, &wr.wr,
 							    NULL));
 	}
-	/* The original value may go to two places. */
+	/* The original value may be scattered to two SGEs. */
 	*(u64 *)r->b.buf = 0x1122334455667788;
 	sge[0].length = 3;
 	sge[1].length = 5;
@@ -577,7 +577,7 @@ static void p10_misaligned_operand_is_refused(struct kunit *test)
 	}
 }
 
-/* R18, R21, R22. */
+/* R18, R21, R22: results of atomics and reads, fences, atomicity. */
 
 static void r18_result_needs_writable_memory(struct kunit *test)
 {
@@ -597,7 +597,7 @@ static void r18_result_needs_writable_memory(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr.wr, NULL));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_LOC_PROT_ERR);
 	KUNIT_EXPECT_TRUE(test, rig_all(r->a.buf, RIG_BUF, 0xaa));
-	/* It was noticed before the peer's memory changed. */
+	/* The error was found before the peer's memory was changed. */
 	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf, RIG_BUF, 0xee));
 }
 
@@ -627,7 +627,7 @@ static void r21_fenced_send_carries_what_was_read(struct kunit *test)
 	}
 }
 
-/* One operation on the word at the start of the peer's buffer. */
+/* Runs an atomic on the word at the start of the peer's buffer. Returns the original value. */
 static u64 word_op(struct kunit *test, struct rig *r, enum ib_wr_opcode op,
 		   u64 compare_add, u64 swap)
 {
@@ -687,11 +687,11 @@ static void r22_compare_and_swap_swaps_what_is_equal(struct kunit *test)
 }
 
 /**
- * struct racer - one queue pair that works on the common word
- * @r: its rig
- * @count: operations that must succeed
- * @swap: with CmpSwp instead of FetchAdd
- * @failed: what was not as it must be
+ * struct racer - a QP that increments the common word
+ * @r: the rig of the QP
+ * @count: increments to make
+ * @swap: use CmpSwp instead of FetchAdd
+ * @failed: errors found
  */
 struct racer {
 	struct rig *r;
@@ -700,7 +700,7 @@ struct racer {
 	u64 failed;
 };
 
-/* Adds one. False if the word was not what we took it for. */
+/* Tries to add 1. Returns false if the word did not equal @seen, so that CmpSwp failed. */
 static bool racer_step(struct racer *c, u64 *seen)
 {
 	struct ib_atomic_wr target = {
@@ -717,7 +717,7 @@ static bool racer_step(struct racer *c, u64 *seen)
 	    !rig_poll(c->r->a.scq, &wc) || wc.status != IB_WC_SUCCESS)
 		c->failed++;
 	*seen = *(u64 *)c->r->a.buf;
-	/* Nobody takes anything away. */
+	/* The word never decreases. */
 	if (*seen < expected)
 		c->failed++;
 	if (!c->swap)
@@ -750,7 +750,7 @@ static void r22_all_queue_pairs_of_the_hca_see_one_word(struct kunit *test)
 	struct rig_end alias;
 	int i;
 
-	/* Another protection domain, another key, the same memory. */
+	/* Another PD and another key, but the same memory. */
 	alias = other->b;
 	alias.buf = r->b.buf;
 	alias.dma = r->b.dma;
@@ -787,7 +787,7 @@ static void read_with_inv_ends_the_local_key(struct kunit *test)
 	RIG_EXPECT_WC(test, r->a.scq, &wc, wr.wr.wr_id, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, IB_WC_RDMA_READ, wc.opcode);
 	KUNIT_EXPECT_TRUE(test, rig_filled(r->a.buf, 5000, 3));
-	/* The key served its read, and serves no other. */
+	/* The read has invalidated the key, so another read must fail. */
 	wr.wr.opcode = IB_WR_RDMA_READ;
 	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr.wr, NULL));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, wr.wr.wr_id, IB_WC_LOC_PROT_ERR);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Rows of the conformance table about peers that do not answer, or not yet: how
- * often and how long a requester tries, and what comes of it.
+ * Rows of the conformance table about responders that do not answer, or answer RNR NAK: how
+ * often and how long a requester retries, and how its requests complete.
  */
 #include <linux/ktime.h>
 #include <kunit/test.h>
@@ -15,7 +15,7 @@
 #define NOT_READY	"rcvd_rnr_err"
 
 static const int retries[] = { 0, 1, 3, 7 };
-/* Of rnr_retry, 7 is without end. */
+/* An rnr_retry of 7 means no limit. */
 static const int rnr_retries[] = { 0, 1, 3, 6 };
 
 static void count_name(const int *n, char *desc)
@@ -31,7 +31,7 @@ static struct rig *rig_between_two(struct kunit *test)
 	return rig_new(test, "emu0", "emu1");
 }
 
-/* The second end is connected but not in a state to answer. */
+/* Brings the first end to RTS, and the second end only to INIT, where it does not answer. */
 static void connect_first_only(struct kunit *test, struct rig *r)
 {
 	rig_make_qps(test, r);
@@ -85,7 +85,7 @@ static void r8_each_message_has_its_retries(struct kunit *test)
 	u64 before;
 	int i;
 
-	/* 134 ms; more attempts in all than one message may have. */
+	/* 134 ms. The three messages take more retries in all than one message may have. */
 	r->timeout = 15;
 	rig_make_qps(test, r);
 	rig_connect(test, r);
@@ -115,7 +115,7 @@ static void r9_without_a_timeout_waits_for_ever(struct kunit *test)
 	before = rig_counter(test, &r->a, NO_ANSWER);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 8));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
-	/* One attempt more than retry_cnt allows with any timeout. */
+	/* One attempt more than a retry_cnt of 0 would allow if there were a timeout. */
 	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NO_ANSWER,
 					      before + 2));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
@@ -143,7 +143,7 @@ static void r10_gives_up_after_so_many_retries(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, k + 1, rig_counter(test, &r->a, NOT_READY) -
 				     before);
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(r->a.qp));
-	/* The responder has done no wrong. */
+	/* The responder is not at fault, and stays in RTS. */
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->b.qp));
 	rig_expect_no_event(test, &r->b);
 }
@@ -167,8 +167,8 @@ static void r10_seven_is_without_end(struct kunit *test)
 }
 
 /*
- * What IBTA's table 45 says in milliseconds, in units of 10 us: from code 2 on,
- * twice as much every two codes, and code 0 is what would come last.
+ * The RNR NAK timer values of IBTA table 45, in ns. In units of 10 us they double every two
+ * codes from code 2 on; code 0 stands for the value that would follow code 31.
  */
 static u64 rnr_ns(unsigned int code)
 {
@@ -199,7 +199,7 @@ static void r10_waits_as_long_as_the_responder_asks(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, 0, rig_to(r->b.qp, IB_QPS_RESET));
 		KUNIT_ASSERT_EQ(test, 0, rig_to_init(r, &r->a));
 		KUNIT_ASSERT_EQ(test, 0, rig_to_init(r, &r->b));
-		/* The requester's own timer is of no account. */
+		/* The min_rnr_timer of the requester's QP must not matter. */
 		r->rnr_timer = 1;
 		KUNIT_ASSERT_EQ(test, 0, rig_to_rtr(r, &r->a, &r->b));
 		r->rnr_timer = code;
@@ -238,7 +238,7 @@ static void r10_write_with_imm_waits_for_a_receive_too(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf, 100, 6));
 }
 
-/* A plain write needs none. */
+/* An RDMA write without immediate data needs no receive. */
 static void r10_write_does_not_wait(struct kunit *test)
 {
 	struct rig *r = rig_between_two(test);
@@ -273,7 +273,7 @@ static void r25_peer_of_somebody_else_hears_nothing(struct kunit *test)
 	r->retry_cnt = 1;
 	connect_first_only(test, r);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 8));
-	/* Its peer is another queue pair of our device. */
+	/* The second end is connected to another QP of the first end's device. */
 	rig_make_qp(test, r, &other);
 	KUNIT_ASSERT_EQ(test, 0, rig_to_rtr(r, &r->b, &other));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));

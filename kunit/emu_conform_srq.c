@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Shared receive queues of the emulated HCA: limit, last entry, size, and whose
- * keys count. Cases that stand for a row of the conformance table start with its
- * name.
+ * Shared receive queues of the emulated HCA: the limit event, the event for the last WQE,
+ * resizing, and the PD that the keys in receives must belong to. The name of a case that
+ * covers a row of the conformance table starts with the row's id.
  */
 #include <linux/atomic.h>
 #include <linux/kthread.h>
@@ -26,12 +26,12 @@ KUNIT_ARRAY_PARAM(pair, rig_pairs, rig_pair_name);
 
 /**
  * struct shared - a rig whose second end receives from an SRQ
- * @r: the rig; sends go from its first end
- * @srq: of the second end
- * @limits: events that the limit was reached
- * @lasts: events that a queue pair has left the SRQ
- * @got_limit: completed by each
- * @got_last: same
+ * @r: the rig; its first end sends
+ * @srq: the SRQ of the second end
+ * @limits: SRQ_LIMIT_REACHED events
+ * @lasts: QP_LAST_WQE_REACHED events
+ * @got_limit: completed by each event counted in @limits
+ * @got_last: completed by each event counted in @lasts
  */
 struct shared {
 	struct rig *r;
@@ -52,7 +52,7 @@ static void srq_event(struct ib_event *event, void *context)
 	complete(&s->got_limit);
 }
 
-/* Of all queue pairs of the rig; only those with an SRQ ever leave it. */
+/* For the event handler of all QPs of the rig: only QPs with an SRQ get the last-WQE event. */
 static struct shared *last_shared;
 
 static void qp_event(struct ib_event *event, void *context)
@@ -92,7 +92,7 @@ static struct shared *shared_of(struct kunit *test, struct rig *r, u32 depth)
 	return s;
 }
 
-/* Connected, and nothing posted yet. */
+/* Returns a connected rig with an SRQ; nothing is posted yet. */
 static struct shared *shared_up(struct kunit *test, const char *a,
 				const char *b)
 {
@@ -125,7 +125,7 @@ static void shared_fill(struct kunit *test, struct shared *s, u64 from, u64 to)
 		KUNIT_ASSERT_EQ(test, 0, shared_recv(s, from));
 }
 
-/* One message, which takes the receive of @id. */
+/* Sends one message, which must consume the receive posted with ID @id. */
 static void shared_send(struct kunit *test, struct shared *s, u64 id)
 {
 	struct rig *r = s->r;
@@ -171,7 +171,7 @@ static void s1_limit_is_told_once(struct kunit *test)
 	shared_fill(test, s, 0, DEPTH);
 	KUNIT_ASSERT_EQ(test, 0, set_limit(s, 10));
 	KUNIT_EXPECT_EQ(test, 10, query(test, s).srq_limit);
-	/* Ten are left: not fewer than the limit yet. */
+	/* Ten receives are left, which is not below the limit yet. */
 	for (i = 0; i < DEPTH - 10; i++)
 		shared_send(test, s, i);
 	KUNIT_EXPECT_EQ(test, 10, query(test, s).srq_limit);
@@ -180,7 +180,7 @@ static void s1_limit_is_told_once(struct kunit *test)
 		shared_send(test, s, i);
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&s->got_limit));
 	KUNIT_EXPECT_EQ(test, 0, query(test, s).srq_limit);
-	/* Disarmed: nothing more, however often it is filled and emptied. */
+	/* The limit is disarmed: there is no event when the SRQ is filled and emptied again. */
 	shared_fill(test, s, 100, 100 + DEPTH);
 	for (i = 0; i < DEPTH; i++)
 		shared_send(test, s, 100 + i);
@@ -214,9 +214,9 @@ static void s1_limit_above_what_is_there_is_told_at_once(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&s->got_limit));
 	KUNIT_EXPECT_EQ(test, 0, query(test, s).srq_limit);
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&s->limits));
-	/* More than it can ever hold. */
+	/* A limit above the size of the SRQ is refused. */
 	KUNIT_EXPECT_EQ(test, -EINVAL, set_limit(s, DEPTH + 1));
-	/* 0 takes it back. */
+	/* A limit of 0 disarms it. */
 	KUNIT_ASSERT_EQ(test, 0, set_limit(s, 3));
 	KUNIT_ASSERT_EQ(test, 0, set_limit(s, 0));
 	shared_send(test, s, 0);
@@ -224,7 +224,7 @@ static void s1_limit_above_what_is_there_is_told_at_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&s->limits));
 }
 
-/* How a queue pair comes into the error state. */
+/* What moves a QP to the error state. */
 enum ending {
 	END_MODIFY,
 	END_REMOTE,
@@ -287,14 +287,14 @@ static void s2_error_leaves_the_srq_alone(struct kunit *test)
 	end_qp(test, s, ending);
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&s->got_last));
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(r->b.qp));
-	/* Nothing is flushed, and it is told once, whatever happens again. */
+	/* No receive is flushed, and the event comes once, whatever is asked of the QP in ERR. */
 	for (i = 0; i < 3; i++)
 		KUNIT_ASSERT_EQ(test, 0, rig_to(r->b.qp, IB_QPS_ERR));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->b, 9, 0, 8));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&s->lasts));
 
-	/* What the SRQ held serves the next connection. */
+	/* The receives left in the SRQ serve the next connection. */
 	reconnect(test, r);
 	for (; next < DEPTH; next++)
 		shared_send(test, s, next);
@@ -334,7 +334,7 @@ static void s3_receives_are_posted_to_the_srq_only(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, bad, &one);
 	KUNIT_ASSERT_EQ(test, 0, shared_recv(s, 5));
 	shared_send(test, s, 5);
-	/* A chain stops at the request that is wrong. */
+	/* In a chain of WRs, those before the invalid one are posted. */
 	two.num_sge = 3;
 	bad = NULL;
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_post_srq_recv(s->srq, &one, &bad));
@@ -353,7 +353,7 @@ static void srq_takes_as_many_as_it_says(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, attr.srq_limit);
 	shared_fill(test, s, 0, DEPTH);
 	KUNIT_EXPECT_EQ(test, -ENOMEM, shared_recv(s, 99));
-	/* One is free again when it was used. In order, many times around. */
+	/* A consumed receive frees its entry. The order is kept over many rounds of the queue. */
 	for (id = 0, more = DEPTH; id < 10 * DEPTH; id++) {
 		shared_send(test, s, id);
 		KUNIT_ASSERT_EQ(test, 0, shared_recv(s, more++));
@@ -402,7 +402,7 @@ static void resize_keeps_what_is_there(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, sizes[i], query(test, s).max_wr);
 		KUNIT_EXPECT_EQ(test, -EINVAL, set_size(s, 9));
 		KUNIT_EXPECT_EQ(test, sizes[i], query(test, s).max_wr);
-		/* Old ones first, then those that came after the change. */
+		/* Receives posted before the resize are consumed first. */
 		for (k = 0; k < 25; k++) {
 			shared_send(test, s, first++);
 			KUNIT_ASSERT_EQ(test, 0, shared_recv(s, next++));
@@ -426,7 +426,7 @@ static void resize_to_less_than_is_there(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -ENOMEM, shared_recv(s, 99));
 	for (i = 0; i < DEPTH; i++)
 		shared_send(test, s, i);
-	/* Empty, it may be as small as can be. */
+	/* An empty SRQ can be resized to a single entry. */
 	KUNIT_EXPECT_EQ(test, 0, set_size(s, 1));
 	KUNIT_ASSERT_EQ(test, 0, shared_recv(s, 50));
 	KUNIT_EXPECT_EQ(test, -ENOMEM, shared_recv(s, 99));
@@ -449,7 +449,7 @@ static void limit_outlives_a_change_of_size(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 6, query(test, s).srq_limit);
 	shared_send(test, s, 2);
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&s->got_limit));
-	/* Both at once: the new size bears the new limit. */
+	/* In one call: the new limit is valid because of the new size, and is reached at once. */
 	shared_fill(test, s, 8, 30);
 	KUNIT_ASSERT_EQ(test, 0, ib_modify_srq(s->srq, &both, IB_SRQ_MAX_WR |
 					       IB_SRQ_LIMIT));
@@ -461,12 +461,12 @@ static void limit_outlives_a_change_of_size(struct kunit *test)
 }
 
 /**
- * struct stream - numbered messages into an SRQ
- * @s: where
- * @over: set by the case: no more are sent
- * @posted: receives
- * @received: messages
- * @bad: what was wrong with them
+ * struct stream - numbered messages sent to an SRQ
+ * @s: the rig with the SRQ
+ * @over: set by the case to stop sending
+ * @posted: receives posted
+ * @received: messages received
+ * @bad: messages that were wrong or out of order
  */
 struct stream {
 	struct shared *s;
@@ -476,7 +476,7 @@ struct stream {
 	u64 bad;
 };
 
-/* The slot of a receive is not used again before all others were. */
+/* Checks a message: its slot of the buffer is not reused until all others were used. */
 static void stream_take(struct stream *st, const struct ib_wc *wc)
 {
 	u64 *slot = (void *)st->s->r->b.buf +
@@ -488,7 +488,7 @@ static void stream_take(struct stream *st, const struct ib_wc *wc)
 	WRITE_ONCE(st->received, st->received + 1);
 }
 
-/* Keeps a few receives posted, takes what comes, and looks at the order. */
+/* Keeps a few receives posted, sends messages, and checks the order in which they arrive. */
 static int stream_fn(void *arg)
 {
 	struct stream *st = arg;
@@ -500,7 +500,7 @@ static int stream_fn(void *arg)
 		if (kthread_should_stop())
 			return -ETIMEDOUT;
 		if (st->posted < st->received + DEPTH / 2) {
-			/* Full while it is small. */
+			/* -ENOMEM: the SRQ is full, because it was resized to few entries. */
 			int err = shared_recv(st->s, st->posted);
 
 			if (err && err != -ENOMEM)
@@ -525,7 +525,7 @@ static int stream_fn(void *arg)
 	return 0;
 }
 
-/* Waits for a message that comes now. */
+/* Waits until another message is received. Returns false after KVT_TIMEOUT. */
 static bool stream_goes_on(struct stream *st)
 {
 	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
@@ -553,7 +553,7 @@ static void resize_under_traffic_keeps_the_order(struct kunit *test)
 		int err = set_size(st->s, DEPTH + kvt_rand(&seed) % 200);
 
 		KUNIT_ASSERT_EQ(test, 0, err);
-		/* There are hardly ever that few. */
+		/* Hardly ever are so few receives in the SRQ that this succeeds. */
 		err = set_size(st->s, 1);
 		if (err)
 			KUNIT_EXPECT_EQ(test, -EINVAL, err);
@@ -567,10 +567,10 @@ static void resize_under_traffic_keeps_the_order(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, st->bad);
 }
 
-/* One SRQ, and queue pairs of each type, of PDs of their own. */
+/* Types of the QPs that share one SRQ, each QP in a PD of its own. */
 static const enum ib_qp_type types[] = { IB_QPT_RC, IB_QPT_UC, IB_QPT_UD };
 
-/* A rig of @type whose second end, on the SRQ's device, has another PD. */
+/* Returns a rig of @type whose second end uses the SRQ, but has another PD than the SRQ. */
 static struct rig *another_rig(struct kunit *test, struct shared *s,
 			       enum ib_qp_type type, const char *from)
 {
@@ -580,7 +580,7 @@ static struct rig *another_rig(struct kunit *test, struct shared *s,
 	r->init.event_handler = qp_event;
 	if (type == IB_QPT_UD) {
 		rig_make_ud(test, r, &r->b);
-		/* The sender has receives of its own. */
+		/* The sending QP has a receive queue of its own. */
 		rig_make_ud(test, r, &r->a);
 		return r;
 	}
@@ -633,14 +633,14 @@ static void type_name(const enum ib_qp_type *type, char *desc)
 
 KUNIT_ARRAY_PARAM(type, types, type_name);
 
-/* A region of all of the end's buffer, of its own PD. */
+/* Registers all of the end's buffer as a region of the end's own PD. */
 static void own_region(struct kunit *test, struct rig_end *e)
 {
 	struct rig *r = rig_new(test, "emu0", "emu0");
 	struct rig_end of = *e;
 	struct ib_wc wc;
 
-	/* Registered by a queue pair of that PD, which may be of any type. */
+	/* Post the REG_MR to another QP of that PD, as the end's own may be of any type. */
 	r->b.pd = e->pd;
 	r->b.ibdev = e->ibdev;
 	rig_make_qps(test, r);
@@ -661,7 +661,7 @@ static int recv_by_region(struct shared *s, struct rig_end *e, u64 id)
 	return ib_post_srq_recv(s->srq, &wr, NULL);
 }
 
-/* Keys in receives are of the SRQ's PD: IBTA vol. 1, 10.2.9.2. */
+/* Keys in an SRQ's receives must belong to the SRQ's PD: IBTA vol. 1, 10.2.9.2. */
 static void srq_keys_are_of_its_pd(struct kunit *test)
 {
 	enum ib_qp_type type = *(const enum ib_qp_type *)test->param_value;
@@ -680,7 +680,7 @@ static void srq_keys_are_of_its_pd(struct kunit *test)
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 1, IB_WC_SUCCESS);
 	KUNIT_EXPECT_TRUE(test, rig_filled(first->b.buf + head, LEN, 3));
 
-	/* Those of the queue pair's own are of no use. */
+	/* A key of the QP's PD is refused. */
 	memset(r->b.buf, 0xee, RIG_BUF);
 	KUNIT_ASSERT_EQ(test, 0, recv_by_region(s, &r->b, 2));
 	KUNIT_ASSERT_EQ(test, 0, any_send(test, r, 8));
@@ -703,7 +703,7 @@ static void srq_of_another_device_is_refused(struct kunit *test)
 	init.recv_cq = r->a.rcq;
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			PTR_ERR_OR_ZERO(ib_create_qp(r->a.pd, &init)));
-	/* Nor does an SRQ go while a queue pair has it. */
+	/* Also, an SRQ cannot be destroyed while a QP uses it. */
 	init.send_cq = r->b.scq;
 	init.recv_cq = r->b.rcq;
 	kvt_qp(test, r->b.pd, &init);
@@ -711,16 +711,16 @@ static void srq_of_another_device_is_refused(struct kunit *test)
 }
 
 /**
- * struct drain_rig - a queue pair with an SRQ that is drained under traffic
+ * struct drain_rig - a QP with an SRQ that is drained under traffic
  * @s: the SRQ
- * @r: its queue pair is the second one's
- * @qp: to be drained
- * @cqe: of all receives
- * @posted: receives, by the thread
+ * @r: the connection; its second end has the QP to be drained
+ * @qp: the QP to be drained
+ * @cqe: completion entry of all receives
+ * @posted: receives posted by the thread
  * @taken: receives that completed
- * @flushed: of them, in error
- * @late: those that completed when the drain was over
- * @over: it is
+ * @flushed: receives that completed in error
+ * @late: receives that completed after the drain had returned
+ * @over: the drain has returned
  */
 struct drain_rig {
 	struct shared *s;
@@ -738,7 +738,7 @@ static void drain_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct drain_rig *d = container_of(wc->wr_cqe, struct drain_rig, cqe);
 
-	/* The flag is the case's thread's; it waits for the last of us. */
+	/* Set by the case after ib_drain_qp(), which must wait for the last done(). */
 	if (READ_ONCE(d->over))
 		atomic_inc(&d->late);
 	if (wc->status != IB_WC_SUCCESS)
@@ -746,7 +746,7 @@ static void drain_done(struct ib_cq *cq, struct ib_wc *wc)
 	atomic_inc(&d->taken);
 }
 
-/* Unless so many are not polled yet that the CQ might be too small. */
+/* Posts a receive, unless there are so many completions to come that the CQ might overrun. */
 static void drain_post(struct drain_rig *d)
 {
 	struct ib_sge sge = rig_sge(&d->r->b, 0, SLOT);
@@ -758,7 +758,7 @@ static void drain_post(struct drain_rig *d)
 		d->posted++;
 }
 
-/* Sends for as long as the peer answers, and keeps the SRQ filled. */
+/* Keeps the SRQ filled and sends messages, until a send completes in error. */
 static int drain_traffic(void *arg)
 {
 	struct drain_rig *d = arg;
@@ -794,7 +794,7 @@ static void drain_up(struct kunit *test, struct drain_rig *d)
 	d->r = rig_new(test, "emu0", "emu1");
 	d->s = shared_of(test, d->r, DEPTH);
 	d->cqe.done = drain_done;
-	/* A peer that is gone is noticed soon. */
+	/* Let the sender notice soon that its peer does not respond any more. */
 	d->r->timeout = 2;
 	d->r->retry_cnt = 2;
 	rig_make_qp(test, d->r, &d->r->a);
@@ -833,7 +833,7 @@ static void s2_drain_under_traffic(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, 0, rig_to(d->r->a.qp, IB_QPS_RESET));
 		KUNIT_ASSERT_EQ(test, 0, rig_to(d->qp, IB_QPS_RESET));
 	}
-	/* kvt_qp() ends it before its CQs. */
+	/* The action of kvt_qp() destroys the QP at the end of the case, before its CQs. */
 	d->r->b.qp = NULL;
 }
 

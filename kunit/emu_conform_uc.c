@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Unreliable connections of the emulated HCA, and how both unreliable transports
- * get over a failed send. Cases that stand for a row of the conformance table start
- * with its name.
+ * Unreliable connections of the emulated HCA, and how QPs of both unreliable transports
+ * recover from a failed send. The name of a case that covers a row of the conformance table
+ * starts with the row's id.
  */
 #include <kunit/test.h>
 #include <rdma/ib_verbs.h>
@@ -34,7 +34,7 @@ static void expect_both_in_rts(struct kunit *test, struct rig *r)
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->b.qp));
 }
 
-/* A message that does arrive, by the receive that was posted for @id. */
+/* Sends a message, which must arrive in the receive that was posted with ID @id. */
 static void expect_arrival(struct kunit *test, struct rig *r, u64 id)
 {
 	struct ib_wc wc;
@@ -78,9 +78,9 @@ static void u5_nobody_at_the_other_end_of_uc(struct kunit *test)
 }
 
 /*
- * Messages are not cut into packets here, so a gap in the sequence cannot be made.
- * What a gap leads to can: the message is dropped as a whole, its receive serves
- * the next one, and that is the start of a new message.
+ * The HCA does not segment messages into packets, so the test cannot make a gap in the PSNs.
+ * It checks what a gap would lead to: the message is dropped as a whole, and its receive
+ * serves the next message.
  */
 static void u6_dropped_message_leaves_its_receive(struct kunit *test)
 {
@@ -92,7 +92,7 @@ static void u6_dropped_message_leaves_its_receive(struct kunit *test)
 	memset(r->b.buf, 0xee, RIG_BUF);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, LEN));
 	for (i = 0; i < 2; i++) {
-		/* Longer than the receive, by a byte and by many packets. */
+		/* Too long for the receive, by one byte and by many packets. */
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0,
 						  i ? 20000 : LEN + 1));
 		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
@@ -122,7 +122,7 @@ static void u6_connection_goes_on_after_a_reset_of_the_peer(struct kunit *test)
 	}
 }
 
-/* What a responder of RC would refuse. */
+/* Why an RC responder would refuse a request. */
 enum refused {
 	REFUSED_KEY,
 	REFUSED_RANGE,
@@ -212,7 +212,7 @@ static void uc_has_no_reads_atomics_and_remote_invalidation(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 }
 
-/* U7: a connection or a pair of datagram queue pairs; @ah of the latter. */
+/* For U7: a UC connection, or two UD QPs with an AH for sends of the first; else NULL. */
 struct sqe_rig {
 	struct rig *r;
 	struct ib_ah *ah;
@@ -261,7 +261,7 @@ static int sqe_send(struct sqe_rig *s, u64 id)
 	return sqe_post(s, id, &sge);
 }
 
-/* From the good end to the one whose sends have failed. */
+/* Sends a message from the second end to the first, whose own sends have failed. */
 static void sqe_expect_receive(struct kunit *test, struct sqe_rig *s)
 {
 	struct rig *r = s->r;
@@ -305,7 +305,7 @@ static void u7_failed_send_stops_sends_only(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, completion_done(&s.r->a.got_event));
 	sqe_expect_receive(test, &s);
 	KUNIT_EXPECT_TRUE(test, rig_empty(s.r->a.rcq));
-	/* Only the first one went out. */
+	/* Only the first send went out. */
 	RIG_EXPECT_WC(test, s.r->b.rcq, &wc, 20, IB_WC_SUCCESS);
 	KUNIT_EXPECT_TRUE(test, rig_empty(s.r->b.rcq));
 
@@ -335,7 +335,7 @@ static void u7_sqe_leads_to_error_or_reset_too(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_to(s.r->a.qp, IB_QPS_RESET));
 }
 
-/* Sends that fail one after the other, with traffic the other way. */
+/* Sends of the first end fail again and again, while it receives messages. */
 static void u7_receives_go_on_while_sends_fail(struct kunit *test)
 {
 	struct sqe_rig s;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Datagrams of the emulated HCA, on InfiniBand and on each kind of RoCE: what the
- * receiver is given, and what is dropped in silence. Cases that stand for a row of
- * the conformance table start with its name.
+ * receiver gets, and what is dropped silently. Names of cases that stand for a row of the
+ * conformance table begin with the name of the row.
  */
 #include <linux/etherdevice.h>
 #include <linux/ip.h>
@@ -17,7 +17,7 @@
 #include "suites.h"
 
 #define LEN		200
-/* An InfiniBand packet: transport headers follow the global route header. */
+/* GRH next header value for InfiniBand transport headers. */
 #define NEXT_IBA	0x1b
 
 KUNIT_ARRAY_PARAM(net, rig_nets, rig_net_name);
@@ -35,7 +35,7 @@ static void expect_ip4(struct kunit *test, struct rig *r, u32 len)
 	KUNIT_EXPECT_EQ(test, 0x45, r->b.buf[20]);
 	KUNIT_EXPECT_EQ(test, RIG_TCLASS, ip->tos);
 	KUNIT_EXPECT_EQ(test, 20 + len, be16_to_cpu(ip->tot_len));
-	/* It may say that it must not be cut. */
+	/* The DF bit may be set. */
 	KUNIT_EXPECT_EQ(test, 0, be16_to_cpu(ip->frag_off) & ~0x4000);
 	KUNIT_EXPECT_EQ(test, RIG_HOPS, ip->ttl);
 	KUNIT_EXPECT_EQ(test, IPPROTO_UDP, ip->protocol);
@@ -59,12 +59,12 @@ static void expect_grh(struct kunit *test, struct rig *r, u32 len, u8 next)
 	KUNIT_EXPECT_EQ(test, 6, ib_get_rdma_header_version((void *)r->b.buf));
 }
 
-/* The 40 bytes at the start of the receiver's buffer. */
+/* Checks the 40 bytes of network header at the start of the receive buffer. */
 static void expect_header(struct kunit *test, struct rig *r, u32 len)
 {
 	switch (net_of(test)->kind) {
 	case RIG_NET_IB:
-		/* Undefined. */
+		/* Without a GRH the 40 bytes are undefined. */
 		break;
 	case RIG_NET_IB_GRH:
 	case RIG_NET_ROCE_V1:
@@ -135,7 +135,7 @@ static void u1_datagram_comes_with_its_header(struct kunit *test)
 	}
 }
 
-/* A receive of @head bytes and one of the rest, apart from each other. */
+/* Posts one receive with two SGEs, of @head and @rest bytes, which are not adjacent. */
 static int recv_in_two(struct rig *r, u64 id, u32 head, u32 rest)
 {
 	struct ib_sge sge[2] = {
@@ -195,7 +195,7 @@ static void u1_inline_with_immediate_data(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf + RIG_GRH, RIG_INLINE, 3));
 }
 
-/* What the completion says is enough to answer. */
+/* An AH made from the completion and the GRH reaches the sender. */
 static void u1_receiver_answers_by_the_completion(struct kunit *test)
 {
 	struct rig *r = rig_ud_of_param(test);
@@ -207,7 +207,7 @@ static void u1_receiver_answers_by_the_completion(struct kunit *test)
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
 	if (net_of(test)->kind >= RIG_NET_ROCE_V2_IP6) {
-		/* Who resolves the address gives it; here nobody looks at it. */
+		/* The address is not resolved if a MAC is given; the emulated HCA ignores it. */
 		wc.wc_flags |= IB_WC_WITH_SMAC;
 		eth_zero_addr(wc.smac);
 	}
@@ -236,7 +236,7 @@ static void u1_a_queue_pair_sends_to_itself(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rig_filled(r->a.buf + 4096 + RIG_GRH, LEN, 5));
 }
 
-/* A datagram that does arrive, by the receive that was posted for @id. */
+/* Sends a datagram, which must complete the receive @id. */
 static void expect_arrival(struct kunit *test, struct rig *r, struct ib_ah *ah,
 			   u64 id, u32 len)
 {
@@ -250,7 +250,10 @@ static void expect_arrival(struct kunit *test, struct rig *r, struct ib_ah *ah,
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->b.qp));
 }
 
-/* The sender has its success, and nobody else hears of it but @counter of @at. */
+/*
+ * Sends a datagram that must be dropped: the send succeeds, no receive completes, and
+ * @counter of @at, if that is not NULL, is incremented.
+ */
 static void expect_drop(struct kunit *test, struct rig *r,
 			const struct ib_ud_wr *wr, struct rig_end *at,
 			const char *counter)
@@ -340,7 +343,7 @@ static void u3_highest_bit_means_the_senders_own_q_key(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr.wr, NULL));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
-	/* Not what the request says, even if that is what the receiver has. */
+	/* The Q_Key of the request is not used, even if the receiver has the same. */
 	r->b.qkey = BIT(31) | 0x2222;
 	KUNIT_ASSERT_EQ(test, 0, ib_modify_qp(r->b.qp, &(struct ib_qp_attr) {
 					.qkey = BIT(31) | 0x2222 }, IB_QP_QKEY));
@@ -397,7 +400,7 @@ static void u5_no_receive_posted(struct kunit *test)
 	rig_ud_wr(&wr, 1, &sge, 1, ah, &r->b);
 	expect_drop(test, r, &wr, &r->b, "rx_dropped");
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, RIG_BUF));
-	/* What was dropped does not come again. */
+	/* A dropped datagram is not delivered later. */
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 	expect_arrival(test, r, ah, 2, LEN);
 }
@@ -411,7 +414,7 @@ static void u5_nobody_at_the_address(struct kunit *test)
 	struct ib_ud_wr wr;
 
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, RIG_BUF));
-	/* No such queue pair, one of another type, and no such port. */
+	/* The QP does not exist, then it is of another type, then the port does not exist. */
 	rig_ud_wr(&wr, 1, &sge, 1, ah, &r->b);
 	wr.remote_qpn = 0xabcdef;
 	expect_drop(test, r, &wr, &r->b, "rx_dropped");
@@ -488,13 +491,13 @@ static void bad_address_is_refused_at_once(struct kunit *test)
 	rig_ud_wr(&wr, 1, NULL, 0, NULL, &r->b);
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_post_send(r->a.qp, &wr.wr, &bad));
 	KUNIT_EXPECT_PTR_EQ(test, bad, &wr.wr);
-	/* A handle of another device. */
+	/* An AH of another device. */
 	wr.ah = other;
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_post_send(r->a.qp, &wr.wr, NULL));
 	wr.ah = ah;
 	wr.remote_qpn = 0x1000000;
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_post_send(r->a.qp, &wr.wr, NULL));
-	/* Datagrams are sent, and nothing else. */
+	/* UD QPs support sends only. */
 	wr.remote_qpn = r->b.qp->qp_num;
 	wr.wr.opcode = IB_WR_RDMA_WRITE;
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_post_send(r->a.qp, &wr.wr, NULL));

@@ -2,8 +2,8 @@
 /*
  * Rows of the conformance table about packets. Messages between emulated HCAs
  * are moved by memory copies: there are no packets, hence none that could be lost,
- * repeated, reordered or malformed. Each case here shows what the two ends of such
- * a row see, where they see anything, and is then skipped with the reason.
+ * repeated, reordered or malformed. Each case checks what the QPs at both ends of such
+ * a row can observe, if anything, and is then skipped with the reason.
  */
 #include <kunit/test.h>
 #include <rdma/ib_verbs.h>
@@ -17,7 +17,7 @@
 #define NO_ANSWER	"ack_timeout_err"
 #define LINK		"/sys/kernel/config/kverbs_emu/emu1/port1/state"
 
-/* The rest of the row cannot be seen; a case that has failed stays failed. */
+/* Skips the case, for the rest of the row cannot be observed; a failed case stays failed. */
 static void packets_only(struct kunit *test, const char *why)
 {
 	if (READ_ONCE(test->status) != KUNIT_FAILURE)
@@ -29,7 +29,10 @@ static void link_up(void *arg)
 	kvt_write_file(LINK, "active");
 }
 
-/* Connected; the second end's buffer is open; timeouts of 268 ms, seven of them. */
+/*
+ * Connected QPs; the second end's buffer is open to remote access. The ACK timeout is 268 ms
+ * (16), with seven retries.
+ */
 static struct rig *rig_linked(struct kunit *test)
 {
 	struct rig *r = rig_new(test, "emu0", "emu1");
@@ -43,7 +46,7 @@ static struct rig *rig_linked(struct kunit *test)
 	return r;
 }
 
-/* What was posted while the link was down has been tried, more than once. */
+/* Waits until the pending request was retried with the link down; it must not complete. */
 static void expect_tried(struct kunit *test, struct rig *r, u64 before)
 {
 	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NO_ANSWER,

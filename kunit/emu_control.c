@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The emulated HCA's events and faults, as they are asked for in debugfs, and its
- * links, as they are set in configfs: what consumers see of them.
+ * Events and faults of the emulated HCA that are injected through debugfs, and links that
+ * are set through configfs: what consumers see of them.
  */
 #include <linux/ktime.h>
 #include <linux/module.h>
@@ -18,7 +18,7 @@
 #define PEER		"emu1"
 #define ALWAYS		1000000
 
-/* Messages of one sequence, and how many of a million go wrong. */
+/* Messages of a sequence, and the rate at which they fail, per million. */
 #define SEQUENCE	200
 #define SOME		100000
 
@@ -29,8 +29,8 @@ static const char *const fault_files[] = {
 };
 
 /*
- * The methods of debugfs files want user memory: a shell has some. Returns 0, or
- * the shell's exit status.
+ * Writes to a debugfs file, whose write method takes user memory, by means of a shell.
+ * Returns 0, an errno or the shell's exit status.
  */
 static int put(const char *file, const char *text)
 {
@@ -60,7 +60,7 @@ static void no_faults(void *unused)
 		put_fault(fault_files[i], 0);
 }
 
-/* Until the case ends, or no_faults(). */
+/* Sets a fault until the case ends or no_faults() is called. */
 static void fault(struct kunit *test, const char *kind, u32 value)
 {
 	KUNIT_ASSERT_EQ_MSG(test, 0, put_fault(kind, value), "no %s: mount debugfs", kind);
@@ -76,13 +76,13 @@ static int put_event(const char *event, u32 number)
 }
 
 /**
- * struct listener - who is told
- * @handler: of the device's events
+ * struct listener - records the events of a device, a CQ or an SRQ
+ * @handler: event handler, if it listens to a device
  * @got: completed by each event
- * @told: events so far; those that there is no more room for are only counted
- * @event: the events
- * @read: those that were waited for
- * @last: the last that was
+ * @told: number of events so far, also of those that @event has no room for
+ * @event: the first events
+ * @read: number of events that expect_event() has waited for
+ * @last: the last one of these
  */
 struct listener {
 	struct ib_event_handler handler;
@@ -95,7 +95,7 @@ struct listener {
 
 static void listener_note(struct listener *l, const struct ib_event *event)
 {
-	/* One at a time, each before the next. */
+	/* No lock: handlers are called for one event at a time. */
 	if (l->told < ARRAY_SIZE(l->event))
 		l->event[l->told] = *event;
 	l->told++;
@@ -213,7 +213,7 @@ static const struct named_event qp_events[] = {
 
 KUNIT_ARRAY_PARAM(qp_event, qp_events, event_name);
 
-/* The event alone: the queue pair works on. */
+/* Only the event is raised: the QP stays in RTS and works. */
 static void qp_event_is_injected(struct kunit *test)
 {
 	const struct named_event *event = test->param_value;
@@ -257,7 +257,7 @@ static void cq_error_is_injected(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, put_event("cq_err", id));
 	expect_event(test, l, IB_EVENT_CQ_ERR);
 	KUNIT_EXPECT_PTR_EQ(test, cq, l->last.element.cq);
-	/* Once, for it is in error now. */
+	/* The CQ is in error already, so there is no second event. */
 	KUNIT_ASSERT_EQ(test, 0, put_event("cq_err", id));
 	irq_work_sync(&cq->notify.work);
 	KUNIT_EXPECT_FALSE(test, try_wait_for_completion(&l->got));
@@ -270,7 +270,10 @@ static void destroy_srq(void *arg)
 	ib_destroy_srq(arg);
 }
 
-/* Who drains relies on it: the queue pair has left its SRQ, or there is no event. */
+/*
+ * ib_drain_qp() relies on this event, so injecting it also moves the QP to the error
+ * state. It is refused for a QP that is not connected.
+ */
 static void last_receive_comes_for_a_reason(struct kunit *test)
 {
 	struct ib_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
@@ -344,7 +347,7 @@ static void status_name(const struct injected_status *status, char *desc)
 
 KUNIT_ARRAY_PARAM(status, statuses, status_name);
 
-/* As if it had happened: the queue pair is in error, and flushes what follows. */
+/* The injected status acts like a real one: the QP goes to error and flushes later WRs. */
 static void request_fails_as_wanted(struct kunit *test)
 {
 	const struct injected_status *status = test->param_value;
@@ -362,7 +365,7 @@ static void request_fails_as_wanted(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 }
 
-/* The completion is late, and all else is as it should be. */
+/* Only the completion is late: its status and the data are right. */
 static void request_is_delayed(struct kunit *test)
 {
 	struct rig *r = rig_up(test, DEVICE, PEER);
@@ -381,7 +384,7 @@ static void request_is_delayed(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf, 64, 1));
 }
 
-/* The completion is there, but nobody is told; arming again tells. */
+/* The completion can be polled, but its notification is lost; the next one is not. */
 static void notification_is_lost(struct kunit *test)
 {
 	struct rig *r = rig_up(test, DEVICE, PEER);
@@ -391,7 +394,7 @@ static void notification_is_lost(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, ib_req_notify_cq(r->a.scq, IB_CQ_NEXT_COMP));
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 1, 0, 64));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 2, 0, 64));
-	/* It comes after the notification would have, see below. */
+	/* irq_work_sync() waits for the notification that the completion of the send raised. */
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 1, IB_WC_SUCCESS);
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 2, IB_WC_SUCCESS);
 	irq_work_sync(&r->a.scq->notify.work);
@@ -405,7 +408,7 @@ static void notification_is_lost(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&r->a.called));
 }
 
-/* A queue that has room is found full: it is in error, and its queue pair. */
+/* An injected overflow puts the CQ, though it has room, and its QP in error. */
 static void queue_overflows(struct kunit *test)
 {
 	struct rig *r = rig_new(test, DEVICE, PEER);
@@ -421,12 +424,12 @@ static void queue_overflows(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&r->a.got_event));
 	KUNIT_EXPECT_STREQ(test, ib_event_msg(IB_EVENT_QP_FATAL), ib_event_msg(r->a.event));
-	/* Before the queue that cannot be drained goes. */
+	/* The QP uses the CQ, so it is destroyed first. */
 	rig_destroy_qp(test, &r->a);
 	kunit_release_action(test, destroy_cq, r->a.scq);
 }
 
-/* While the port is down, the request is tried again; then it goes through. */
+/* The send is retried while the port is down, and succeeds when the port is up again. */
 static void request_outlives_a_flap(struct kunit *test)
 {
 	struct rig *r = rig_up(test, DEVICE, PEER);
@@ -467,7 +470,7 @@ static void allocations_fail(struct kunit *test)
 	ib_dealloc_pd(ib_alloc_pd(r->a.ibdev, 0));
 }
 
-/* Which of a sequence of unreliable sends fail does not take the others with it. */
+/* Sets the bits of the sends that fail. Over UC, so that a failure does not reach the peer. */
 static void run_sequence(struct kunit *test, struct rig *r, u32 seed, unsigned long *failed)
 {
 	struct ib_wc wc;
@@ -488,7 +491,7 @@ static void run_sequence(struct kunit *test, struct rig *r, u32 seed, unsigned l
 	}
 }
 
-/* The same seed fails the same requests, another one others; about a tenth. */
+/* The same seed fails the same sends, another seed fails others; about a tenth of them. */
 static void seed_replays(struct kunit *test)
 {
 	DECLARE_BITMAP(first, SEQUENCE);
@@ -535,7 +538,7 @@ static enum ib_port_state port_state(struct kunit *test, struct ib_device *ibdev
 	return attr.state;
 }
 
-/* Requests wait for a link that comes back in time. */
+/* A send waits while the link is down, if the link comes back before the retries end. */
 static void link_goes_down_and_up(struct kunit *test)
 {
 	struct rig *r = rig_up(test, DEVICE, PEER);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Completion queues of the emulated HCA with queue pairs: what an overrun does to
- * them, moderation under traffic, and the pool.
+ * CQs of the emulated HCA with queue pairs: what an overrun does to both, moderation
+ * under traffic, and the CQ pool.
  */
 #include <linux/irq_work.h>
 #include <kunit/test.h>
@@ -15,9 +15,9 @@
 #define SMALL		4
 
 /**
- * struct small - a CQ that is soon full
- * @cq: it
- * @events: of the CQ
+ * struct small - a CQ with few entries
+ * @cq: the CQ
+ * @events: number of its IB_EVENT_CQ_ERR events
  */
 struct small {
 	struct ib_cq *cq;
@@ -54,7 +54,7 @@ static int small_lost(struct small *s)
 	return atomic_read(&to_ecq(s->cq)->lost);
 }
 
-/* Waits until so many completions are lost. */
+/* Waits until the CQ has lost this many completions. */
 static bool small_loses(struct small *s, int want)
 {
 	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
@@ -64,7 +64,7 @@ static bool small_loses(struct small *s, int want)
 	return small_lost(s) == want;
 }
 
-/* The CQ told of its end once, and the queue pair, now in error, of its own. */
+/* The CQ and the QP have each raised one event, and the QP is in the error state. */
 static void expect_told_once(struct kunit *test, struct small *s, struct rig_end *e)
 {
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&e->got_event));
@@ -88,7 +88,7 @@ static u64 lost_by_port(const char *dev)
 	return n;
 }
 
-/* sysfs may show figures of a moment ago. */
+/* Waits, because sysfs may show cached values. */
 static bool lost_by_port_becomes(const char *dev, u64 want)
 {
 	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
@@ -98,7 +98,7 @@ static bool lost_by_port_becomes(const char *dev, u64 want)
 	return lost_by_port(dev) == want;
 }
 
-/* The receive queue of the second end is RIG_WR deep, its CQ is not. */
+/* The receive queue of the second end holds RIG_WR requests, but its CQ only SMALL. */
 static struct rig *rig_small(struct kunit *test, struct small **s)
 {
 	struct rig *r = rig_new(test, "emu0", "emu1");
@@ -135,7 +135,7 @@ static void c13_overrun_by_receives_counts_every_loss(struct kunit *test)
 	int i;
 
 	send_until_overrun(test, r, SMALL);
-	/* Of all that was posted, what is not there is lost: the flushed, too. */
+	/* All receives without room in the CQ are counted as lost, flushed ones included. */
 	KUNIT_EXPECT_TRUE(test, small_loses(s, RIG_WR - SMALL));
 	expect_told_once(test, s, &r->b);
 	for (i = 0; i < SMALL; i++)
@@ -152,7 +152,7 @@ static void c13_overrun_ends_the_queue_pairs_that_complete(struct kunit *test)
 
 	send_until_overrun(test, r, SMALL);
 	KUNIT_EXPECT_TRUE(test, small_loses(s, RIG_WR - SMALL));
-	/* The other one has lost nothing yet. */
+	/* The other QP has lost no completion yet. */
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(other->b.qp));
 	send_until_overrun(test, other, 0);
 	KUNIT_EXPECT_TRUE(test, small_loses(s, 2 * RIG_WR - SMALL));
@@ -225,7 +225,7 @@ static void traffic_is_moderated(struct kunit *test)
 		RIG_EXPECT_WC(test, r->b.rcq, &wc, i, IB_WC_SUCCESS);
 	}
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&r->b.got_call));
-	/* A flush is not held back. */
+	/* Moderation does not delay the notification of a flush. */
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 0, 0, 8));
 	KUNIT_ASSERT_EQ(test, 0, ib_req_notify_cq(r->b.rcq, IB_CQ_NEXT_COMP));
 	KUNIT_ASSERT_EQ(test, 0, rig_to(r->b.qp, IB_QPS_ERR));

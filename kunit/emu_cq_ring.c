@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The emulated HCA's completion queue, alone: the driver's source with a device
- * of its own, and producers that are the case itself.
+ * The emulated HCA's completion queue in isolation: the driver's source is included here and
+ * runs on a mock device, and the cases write the entries themselves.
  */
 #include <linux/hrtimer.h>
 #include <linux/irq_work.h>
@@ -16,7 +16,7 @@
 #include "../drivers/emu/cq.c"
 #include "../drivers/emu/moderation.c"
 
-/* Nothing goes wrong on purpose here. */
+/* No faults are injected here. */
 DEFINE_STATIC_KEY_FALSE(emu_faulty);
 
 bool emu_fault_in_cqe(struct emu_cq *cq)
@@ -38,26 +38,26 @@ bool emu_fault_in_alloc(struct emu_device *edev)
 #define TIMING		"/sys/module/kverbs/parameters/cq_timing"
 
 #define INTERRUPTS	100000
-/* Each takes two CPUs at once, which the host may not have. */
+/* Fewer, as each race needs two CPUs at once, which the host may not provide. */
 #define RACES		50000
 #define FLOOD		200000
-/* In microseconds. */
+/* Moderation period, in microseconds. */
 #define PERIOD		20000
-/* One in which a case can do what it wants; more than the device would take. */
+/* A period that must not end during the case; emu_modify_cq() would refuse it. */
 #define LONG_PERIOD	U16_MAX
 
 /**
  * struct queue - a CQ and its consumer
  * @m: the device
  * @cq: the CQ
- * @emu: the same
- * @qp: of all its entries
- * @calls: of the completion handler
- * @called: completed by each
- * @at: time of the last
- * @events: of the CQ
- * @poll: the handler polls and arms
- * @polled: entries that it took
+ * @emu: the driver's structure of @cq
+ * @qp: QP that all entries are of
+ * @calls: calls of the completion handler
+ * @called: completed by each call
+ * @at: time of the last call
+ * @events: IB_EVENT_CQ_ERR events of the CQ
+ * @poll: the handler polls the CQ until it is empty, and arms it again
+ * @polled: entries that the handler has polled
  */
 struct queue {
 	struct mock *m;
@@ -147,7 +147,7 @@ static struct queue *queue_new(struct kunit *test, int size)
 	return q;
 }
 
-/* Writes an entry, as an engine does. False if there is no room. */
+/* Writes an entry, as the driver's engine does. Returns false if there is no room. */
 static bool queue_push(struct queue *q, u64 id, bool solicited)
 {
 	struct emu_cqe *cqe;
@@ -171,7 +171,7 @@ static void queue_push_arg(void *arg)
 	queue_push(arg, 0, false);
 }
 
-/* The handler was called @want times, and is not about to be called. */
+/* Expects that the handler was called @want times, and that no further call is pending. */
 static void queue_expect_calls(struct kunit *test, struct queue *q, int want)
 {
 	irq_work_sync(&q->cq->notify.work);
@@ -236,7 +236,7 @@ static void only_ones_own_arming_is_taken_back(struct kunit *test)
 	struct queue *q = queue_new(test, QUEUE_SIZE);
 
 	KUNIT_ASSERT_TRUE(test, queue_push(q, 1, false));
-	/* For completions to come: the old one is no reason. */
+	/* This arms for completions to come: the one that is there already does not notify. */
 	KUNIT_EXPECT_EQ(test, 0, queue_arm(q));
 	KUNIT_EXPECT_GT(test, queue_arm_missed(q), 0);
 	KUNIT_EXPECT_GT(test, ib_req_notify_cq(q->cq, IB_CQ_SOLICITED |
@@ -247,11 +247,11 @@ static void only_ones_own_arming_is_taken_back(struct kunit *test)
 }
 
 /**
- * struct race - a producer and a consumer who meet again and again
+ * struct race - a producer whose completions race with the arming of the CQ
  * @q: the CQ
- * @rounds: how often
- * @turn: the round that the producer may begin
- * @done: the round that it has ended
+ * @rounds: number of rounds
+ * @turn: the last round that the producer may begin
+ * @done: the last round that the producer has ended
  */
 struct race {
 	struct queue *q;
@@ -282,10 +282,10 @@ static int race_fn(void *arg)
 }
 
 /**
- * struct meeting - what came of completions that met an arming
- * @both: told as missed, and notified
- * @neither: forgotten
- * @told: told
+ * struct meeting - outcomes of completions that raced with an arming
+ * @both: reported as missed, and notified as well: wrong
+ * @neither: neither reported as missed nor notified: wrong
+ * @told: reported as missed
  */
 struct meeting {
 	u64 both;
@@ -313,10 +313,10 @@ static void meeting_expect(struct kunit *test, struct meeting *m, struct queue *
 }
 
 /**
- * struct interrupt - a producer in hard interrupt
- * @timer: it
+ * struct interrupt - a producer in hard interrupt context
+ * @timer: timer whose callback writes an entry
  * @q: the CQ
- * @done: it has written
+ * @done: the entry was written
  */
 struct interrupt {
 	struct hrtimer timer;
@@ -435,7 +435,7 @@ static void overrun_is_told_once_and_each_loss_counted(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, i, atomic_read(&q->emu->lost));
 		KUNIT_EXPECT_EQ(test, 1, atomic_read(&q->events));
 	}
-	/* What was taken in before is there, and there is no way back. */
+	/* Entries written before the overrun can be polled, but no new ones can be written. */
 	for (i = 0; i < 4; i++) {
 		KUNIT_ASSERT_EQ(test, 1, ib_poll_cq(q->cq, 1, &wc));
 		KUNIT_EXPECT_EQ(test, i, wc.wr_id);
@@ -500,7 +500,7 @@ static void so_many_completions_are_waited_for(struct kunit *test)
 		queue_expect_calls(test, q, round - 1);
 		KUNIT_ASSERT_TRUE(test, queue_push(q, 0, false));
 		queue_expect_calls(test, q, round);
-		/* Not armed. */
+		/* The CQ is not armed any more: no notification. */
 		KUNIT_ASSERT_TRUE(test, queue_push(q, 0, false));
 		queue_expect_calls(test, q, round);
 		KUNIT_EXPECT_EQ(test, 5, queue_drain(q));
@@ -563,7 +563,7 @@ static void what_asks_for_attention_is_not_held_back(struct kunit *test)
 	queue_expect_calls(test, q, 0);
 	KUNIT_ASSERT_TRUE(test, queue_push(q, 1, true));
 	queue_expect_calls(test, q, 1);
-	/* Armed for those only, the others are nothing to wait for. */
+	/* Armed for solicited completions only: others do not begin a wait. */
 	queue_drain(q);
 	KUNIT_EXPECT_EQ(test, 0, ib_req_notify_cq(q->cq, IB_CQ_SOLICITED));
 	KUNIT_ASSERT_TRUE(test, queue_push(q, 2, false));
@@ -594,7 +594,7 @@ static void period_runs_from_the_first_completion(struct kunit *test)
 	KUNIT_EXPECT_LE(test, ktime_us_delta(due, ktime_get()), PERIOD);
 	while (ktime_us_delta(ktime_get(), first) < PERIOD / 2)
 		cond_resched();
-	/* Nobody starts anew for the next. */
+	/* The next completion does not restart the period. */
 	KUNIT_ASSERT_TRUE(test, queue_push(q, 1, false));
 	KUNIT_EXPECT_EQ(test, due, atomic64_read(&q->emu->due));
 	expect_after(test, q, first);
@@ -613,7 +613,7 @@ static void whichever_comes_first(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, queue_push(q, 0, false));
 	KUNIT_ASSERT_TRUE(test, queue_push(q, 1, false));
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&q->called));
-	/* The timer is still queued; it is not for what comes now. */
+	/* The timer is still queued for the first wait, and must not cut the next one short. */
 	queue_drain(q);
 	KUNIT_EXPECT_EQ(test, 0, queue_arm_missed(q));
 	while (ktime_us_delta(ktime_get(), first) < PERIOD / 2)
@@ -660,7 +660,7 @@ static void off_notifies_at_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, queue_arm_missed(q));
 	KUNIT_ASSERT_TRUE(test, queue_push(q, 0, false));
 	queue_expect_calls(test, q, 0);
-	/* What was held back is not any more. */
+	/* The change sends the notification that was held back. */
 	queue_moderate(test, q, off[0], off[1]);
 	queue_expect_calls(test, q, 1);
 	queue_drain(q);
@@ -684,7 +684,7 @@ static void queue_pair_that_goes_leaves_nothing_held_back(struct kunit *test)
 	queue_expect_calls(test, q, 1);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&q->emu->arm));
 	KUNIT_EXPECT_EQ(test, 0, ib_poll_cq(q->cq, 1, &wc));
-	/* And it goes on. */
+	/* Moderation still works for the CQ afterwards. */
 	KUNIT_EXPECT_EQ(test, 0, queue_arm_missed(q));
 	KUNIT_ASSERT_TRUE(test, queue_push(q, 1, false));
 	KUNIT_EXPECT_TRUE(test, hrtimer_active(&q->emu->timer));
@@ -695,14 +695,14 @@ static void missed_takes_back_what_is_held(struct kunit *test)
 	struct queue *q = queue_new(test, QUEUE_SIZE);
 
 	queue_moderate(test, q, 10, PERIOD / 10);
-	/* As if it had come between the arming and the look. */
+	/* As if the completion had come between the arming and the check for missed ones. */
 	atomic_set(&q->emu->arm, EMU_ARM_NEXT);
 	KUNIT_ASSERT_TRUE(test, queue_push(q, 0, false));
 	atomic_andnot(EMU_ARM_NEXT, &q->emu->arm);
 	KUNIT_EXPECT_GT(test, queue_arm_missed(q), 0);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&q->emu->arm) & ~EMU_ARM_TIMER);
 	queue_drain(q);
-	/* The next one is the first again, with a timer. */
+	/* The next completion is a first one again, and starts the timer. */
 	KUNIT_EXPECT_EQ(test, 0, queue_arm_missed(q));
 	KUNIT_ASSERT_TRUE(test, queue_push(q, 1, false));
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&q->called));
@@ -721,14 +721,14 @@ static void destroy_with_a_timer_queued(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&q->calls));
 }
 
-/* Completions, the moderation changing all the time: none is forgotten. */
+/* Completions while the moderation keeps changing: each must be notified. */
 struct flood {
 	struct queue *q;
 	u64 count;
 	u32 seed;
 };
 
-/* Off, or bounded in time: a count alone may wait for ever. */
+/* Sets moderation off, or with a period: with a count alone, a wait may never end. */
 static void flood_modify(struct flood *f, u32 r)
 {
 	if (r & 16)
@@ -746,12 +746,12 @@ static int flood_fn(void *arg)
 	for (i = 1; i <= f->count; i++) {
 		u32 r = kvt_rand(&state);
 
-		/* Not in the second half either. */
+		/* As in the case itself, no changes in the second half. */
 		if (!(r % 16) && i < f->count / 2)
 			flood_modify(f, r >> 4);
 		else if (i == f->count / 2)
 			emu_modify_cq(f->q->cq, 8, 50);
-		/* Mostly alone, so that each has to be notified of. */
+		/* At most 7 earlier ones are not polled yet, so each depends on a notification. */
 		end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
 		while (atomic_read(&f->q->polled) < (int)i - 1 - (int)(r >> 16 & 7)) {
 			if (ktime_get_ns() > end)
@@ -777,7 +777,7 @@ static void nothing_is_held_back_for_ever(struct kunit *test)
 	q->poll = true;
 	KUNIT_EXPECT_EQ(test, 0, queue_arm_missed(q));
 	t = kvt_thread_start(test, kvt_other_cpu(), flood_fn, &f);
-	/* A change lets go of what is held back, so half of it comes without. */
+	/* A change sends what is held back, so the second half must do without changes. */
 	while (kvt_thread_running(t) && atomic_read(&q->polled) < f.count / 4) {
 		flood_modify(&f, kvt_rand(&state));
 		cond_resched();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What goes wrong on a connection of the emulated HCA: which end sees what,
- * which state it leaves, and that everything posted comes back once. Cases
- * that stand for a row of the conformance table start with its name.
+ * Errors on a connection of the emulated HCA: the completions and events at each
+ * end, the QP states that result, and that each posted request completes once. Cases
+ * for a row of the conformance table start with the name of the row.
  */
 #include <linux/kthread.h>
 #include <kunit/test.h>
@@ -57,7 +57,7 @@ static void r12_receive_with_a_bad_key(struct kunit *test)
 	expect_states(test, r, IB_QPS_ERR, IB_QPS_ERR);
 }
 
-/* Ways to name memory that is not to be had. */
+/* Ways in which a reference to memory is invalid. */
 enum bad_key {
 	BAD_KEY,
 	BAD_STALE,
@@ -85,7 +85,7 @@ static void bad_key_name(const int *bad, char *desc)
 
 KUNIT_ARRAY_PARAM(bad_key, bad_keys, bad_key_name);
 
-/* Any region may be read locally. */
+/* Without BAD_ACCESS: any region may be read locally. */
 static const int bad_sources[] = {
 	BAD_KEY, BAD_STALE, BAD_PD, BAD_BEFORE, BAD_BEHIND, BAD_WRAP,
 };
@@ -93,8 +93,8 @@ static const int bad_sources[] = {
 KUNIT_ARRAY_PARAM(bad_source, bad_sources, bad_key_name);
 
 /*
- * Registers all but the first and the last page of the end's buffer and gives
- * 100 bytes of it, wrong in the way asked for.
+ * Registers all but the first and the last page of the end's buffer and returns an
+ * SGE of 100 bytes of it, made invalid in the way that @bad says.
  */
 static struct ib_sge bad_sge(struct kunit *test, struct rig *r,
 			     struct rig_end *e, enum bad_key bad, int access)
@@ -104,7 +104,7 @@ static struct ib_sge bad_sge(struct kunit *test, struct rig *r,
 	struct ib_wc wc;
 
 	if (bad == BAD_PD) {
-		/* The peer's PD: another one, even within one device. */
+		/* The peer's PD is a different one, even on the same device. */
 		struct rig_end *peer = e == &r->a ? &r->b : &r->a;
 
 		other.qp = peer->qp;
@@ -131,7 +131,7 @@ static struct ib_sge bad_sge(struct kunit *test, struct rig *r,
 	return sge;
 }
 
-/* Both of one device, or the keys could not differ in their PD alone. */
+/* Both ends on one device, so that for BAD_PD nothing but the PD is wrong. */
 static struct rig *rig_of_one_device(struct kunit *test)
 {
 	return rig_up(test, "emu0", "emu0");
@@ -152,7 +152,7 @@ static void r13_send_from_bad_memory(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 2, 0, 8));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_LOC_PROT_ERR);
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 2, IB_WC_WR_FLUSH_ERR);
-	/* The peer has heard nothing of it. */
+	/* The failed send does not reach the peer. */
 	expect_states(test, r, IB_QPS_ERR, IB_QPS_RTS);
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 }
@@ -179,7 +179,7 @@ static void r14_rdma_to_bad_memory(struct kunit *test, enum ib_wr_opcode op)
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 2, IB_WC_WR_FLUSH_ERR);
 	rig_expect_event(test, &r->b, IB_EVENT_QP_ACCESS_ERR);
 	rig_expect_no_event(test, &r->a);
-	/* The receive was not used up, it is flushed. */
+	/* The RDMA operation has consumed no receive: it is flushed. */
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 9, IB_WC_WR_FLUSH_ERR);
 	expect_states(test, r, IB_QPS_ERR, IB_QPS_ERR);
 	KUNIT_EXPECT_TRUE(test, rig_all(r->a.buf, RIG_BUF, 0xaa));
@@ -275,7 +275,7 @@ static void r8_nobody_at_the_destination(struct kunit *test)
 	struct rig *r = rig_new(test, "emu0", "emu1");
 	struct ib_wc wc;
 
-	/* 4.096 us times 4, tried three times. */
+	/* An ACK timeout of 4 * 4.096 us, and three attempts. */
 	r->timeout = 2;
 	r->retry_cnt = 2;
 	rig_make_qps(test, r);
@@ -349,7 +349,7 @@ static void q2_everything_posted_is_flushed_once_in_order(struct kunit *test)
 	struct ib_wc wc;
 	int i;
 
-	/* Sends wait for a receive of the peer; receives for a send. */
+	/* The sends wait for receives of the peer, the receives for sends of the peer. */
 	for (i = 0; i < RIG_WR; i++) {
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, 8));
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->a, 100 + i, 0, 8));
@@ -363,7 +363,7 @@ static void q2_everything_posted_is_flushed_once_in_order(struct kunit *test)
 	}
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.rcq));
-	/* Again, for what an engine of the peer might still hold. */
+	/* Once more, in case the peer's engine still held a request. */
 	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_ERR));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 }
@@ -430,7 +430,7 @@ static void q2_drain_comes_last(struct kunit *test)
 	init = r->init;
 	init.send_cq = kvt_cq(test, r->a.ibdev, RIG_CQE, *ctx);
 	init.recv_cq = kvt_cq(test, r->a.ibdev, RIG_CQE, *ctx);
-	/* One more of each for the drain. */
+	/* One more send and receive for the drain. */
 	init.cap.max_send_wr = RIG_WR + 1;
 	init.cap.max_recv_wr = RIG_WR + 1;
 	init.event_handler = NULL;
@@ -479,7 +479,7 @@ static void q3_reset_empties_the_queues(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_to(r->b.qp, IB_QPS_RESET));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.rcq));
-	/* As good as new. */
+	/* After the reset, the queue pairs work again. */
 	rig_connect(test, r);
 	for (i = 0; i < RIG_WR; i++)
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 50 + i, 0, 8));
@@ -567,7 +567,7 @@ static void c13_overrun_is_told_and_loses_nothing_silently(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&r->b.got_event));
 	KUNIT_EXPECT_EQ(test, IB_EVENT_QP_FATAL, r->b.event);
 	expect_states(test, r, IB_QPS_ERR, IB_QPS_ERR);
-	/* What was taken in before is whole and in order. */
+	/* All completions from before the overrun are in the CQ, in order. */
 	while (ib_poll_cq(r->b.rcq, 1, &wc) == 1) {
 		KUNIT_EXPECT_EQ(test, got, wc.wr_id);
 		got++;
@@ -597,7 +597,7 @@ static void r26_comm_est_is_told_once(struct kunit *test)
 	rig_expect_no_event(test, &r->a);
 }
 
-/* Q6: a sender that does not stop while the responder is destroyed. */
+/* Q6: a sender that keeps posting while the responder is destroyed. */
 struct hammer {
 	struct rig_end *e;
 	int stop;
@@ -642,7 +642,7 @@ static void q6_destroy_under_traffic_ends(struct kunit *test)
 			KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, n, 0, 4096));
 		WRITE_ONCE(h->stop, 0);
 		t = kvt_thread_start(test, kvt_other_cpu(), hammer_fn, h);
-		/* In the thick of it: some arrived, some are under way. */
+		/* Destroy amid traffic: some messages have arrived, others are in flight. */
 		for (n = 0; n < 4; n++)
 			RIG_EXPECT_WC(test, r->b.rcq, &wc, n, IB_WC_SUCCESS);
 		rig_destroy_qp(test, &r->b);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What comes at an unlucky moment: recovery in the middle of a flush, a message
- * that has to come again, a queue pair that goes while others use its CQ. Cases
- * that stand for a row of the conformance table start with its name.
+ * Events at an unlucky moment: recovery from SQE in the middle of a flush, a
+ * SEND_WITH_INV that finds no receive, QPs that are destroyed while another QP uses their
+ * CQ. The name of a case starts with its row of the conformance table.
  */
 #include <linux/sched.h>
 #include <kunit/test.h>
@@ -17,7 +17,7 @@
 #define ROUNDS		40
 #define PASSERS		300
 
-/* One call posts them all; the first one cannot be executed. */
+/* Posts a list of CHAIN sends in one call; the first one has a bad lkey and fails. */
 static void post_chain(struct kunit *test, struct rig_end *e)
 {
 	struct ib_send_wr *wr = kunit_kcalloc(test, CHAIN, sizeof(*wr), GFP_KERNEL);
@@ -46,7 +46,7 @@ static void u7_recovery_flushes_what_was_posted_before(struct kunit *test)
 	rig_connect(test, r);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 1000, 0, 64));
 
-	/* The runner, which has the rest of the flush, is not to be faster. */
+	/* Keeps the runner thread from ending the flush before the QP is moved to RTS. */
 	sched_set_fifo(current);
 	for (round = 0; round < ROUNDS; round++) {
 		post_chain(test, &r->a);
@@ -89,7 +89,7 @@ static void c6_key_outlives_a_message_that_finds_no_receive(struct kunit *test)
 	wr.ex.invalidate_rkey = r->b.mr->rkey;
 	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr, NULL));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_RNR_RETRY_EXC_ERR);
-	/* It is registered still: it cannot be registered again. */
+	/* The MR is still valid, so that registering it again fails. */
 	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->b, r->b.mr, 2, IB_ACCESS_LOCAL_WRITE));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 2, IB_WC_MW_BIND_ERR);
 	rig_destroy_qp(test, &r->a);
@@ -97,10 +97,10 @@ static void c6_key_outlives_a_message_that_finds_no_receive(struct kunit *test)
 }
 
 /**
- * struct busy - a connection that never rests
- * @r: the rig
- * @stop: no more
- * @failed: something did not go as it should
+ * struct busy - a thread that sends messages over a connection
+ * @r: the connection
+ * @stop: tells the thread to end
+ * @failed: a message could not be posted, or did not complete with success
  */
 struct busy {
 	struct rig *r;
@@ -122,7 +122,10 @@ static int busy_fn(void *arg)
 	return 0;
 }
 
-/* The CQ of both is filled and emptied while its entries are looked through. */
+/*
+ * Destroying a QP looks through the entries of its CQ, while the connection, which has
+ * the same CQ, adds entries to it and polls them.
+ */
 static void q6_others_go_while_their_cq_is_busy(struct kunit *test)
 {
 	struct busy b = { .r = rig_up(test, "emu0", "emu1") };

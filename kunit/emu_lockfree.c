@@ -2,14 +2,13 @@
 /*
  * Posting, polling and arming take no lock and allocate nothing.
  *
- * A million messages run, a tenth of them by default, while lock_watch.c sees each
- * lock and each allocation. Of the code of kverbs and kverbs_emu there must be none
- * at all, in any context: in the calls of the verbs, in the threads that execute
- * and poll, in interrupts.
+ * Messages are sent while lock_watch.c counts each lock and each allocation; kvt_count()
+ * scales their number. The code of kverbs and kverbs_emu itself must cause none at all,
+ * in any context: in verbs calls, in the threads that execute and poll, in interrupts.
  *
- * What the kernel does for that code is another matter: to wake a thread it takes
- * locks of the scheduler. It may be called for the reasons in the table below, no
- * others; how often it then took a lock is printed, and bounded.
+ * Kernel functions that this code calls may take locks, such as the scheduler's to wake
+ * a thread. Only the functions in the table below may be called; the locks they take
+ * are printed, and their number is bounded.
  */
 #include <linux/list.h>
 #include <linux/module.h>
@@ -24,24 +23,24 @@
 #include "lib.h"
 #include "lock_watch.h"
 
-/* Of each case, in full. */
+/* Messages of each case, before they are scaled. */
 #define MESSAGES	1000000ULL
 #define SRQ_MESSAGES	500000ULL
 #define LAYER_MESSAGES	200000ULL
 
-/* Deep enough that what exceeds a poster's share goes to a runner. */
+/* Deep enough that the posting thread leaves some of the requests to a runner. */
 #define DEPTH		64
 #define BURST		(DEPTH / 2)
-/* Completions taken at a time. */
+/* Completions polled at a time. */
 #define POLL		8
 #define LEN		64
-/* Locks that the kernel may take a message: for two wake-ups and their timers. */
+/* Locks that the kernel may take for a message: two wake-ups and their timers. */
 #define MAX_LOCKS	8
 
 #define SENDER		0
 #define RECEIVER	1
 
-/* What the kernel may be called for, by the name of the function, and why. */
+/* Kernel functions that may be called, by the beginning of their names, and why. */
 static const struct {
 	const char *name;
 	const char *why;
@@ -80,7 +79,7 @@ static void watch_end(void *arg)
 	watch_stop(arg);
 }
 
-/* The module that this one uses of this name. */
+/* Returns the module of this name that this one depends on, or NULL. */
 static struct module *module_used(const char *name)
 {
 	struct module_use *use;
@@ -101,7 +100,7 @@ static const char *why_allowed(const char *name)
 	return NULL;
 }
 
-/* What the kernel did. Returns the number of locks. */
+/* Checks and prints what the called kernel functions did. Returns their number of locks. */
 static u64 report_places(struct kunit *test, struct watch *w)
 {
 	char name[KSYM_SYMBOL_LEN];
@@ -135,7 +134,7 @@ static void expect_lock_free(struct kunit *test, struct lockfree *l)
 	KUNIT_EXPECT_EQ_MSG(test, 0, atomic_read(&w->direct[WATCH_ALLOC]), "the last by %ps",
 			    (void *)w->direct_addr[WATCH_ALLOC]);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&w->crowded));
-	/* The probes were there: RCU's sections are seen by the same one. */
+	/* RCU read sections are seen by the probe for locks: this shows that it was active. */
 	KUNIT_EXPECT_GT(test, atomic_read(&w->rcu), l->count / BURST);
 	locks = report_places(test, w);
 	kunit_info(test, "%llu messages: %d locks and %d allocations of ours, %llu locks of the kernel",
@@ -164,7 +163,7 @@ static struct lockfree *lockfree_new(struct kunit *test, u64 full)
 	return l;
 }
 
-/* --- the test's own eyes --- */
+/* --- the watch itself --- */
 
 static DEFINE_SPINLOCK(seeded_lock);
 static DEFINE_MUTEX(seeded_mutex);
@@ -220,7 +219,7 @@ static void seeded_locks_and_allocations_are_seen(struct kunit *test)
 	watch_stop(w);
 }
 
-/* What the kernel does in a section, and only there. */
+/* The kernel's locks are counted between watch_enter() and watch_leave() only. */
 static void the_kernel_s_locks_are_seen_in_sections(struct kunit *test)
 {
 	DECLARE_COMPLETION_ONSTACK(c);
@@ -319,7 +318,7 @@ static void stop_threads(void *arg)
 	WRITE_ONCE(l->stop, true);
 }
 
-/* Waits for as long as there is progress. */
+/* Joins a thread, waiting for as long as *@progress changes. */
 static bool finished(struct kvt_thread *t, const u64 *progress)
 {
 	u64 before;
@@ -380,14 +379,14 @@ static void shared_receive_queues_are_lock_free(struct kunit *test)
 	run_messages(test, l);
 }
 
-/* --- through the layer that polls --- */
+/* --- CQs of ib_alloc_cq(), polled by the core --- */
 
 /**
- * struct layer - messages whose completions call back
- * @l: first
- * @send: what sends complete
- * @recv: what receives complete
- * @done: completed when all have
+ * struct layer - messages whose completions are handled by done() callbacks
+ * @l: counts of the messages; @l.w is the watch
+ * @send: cqe of the sends
+ * @recv: cqe of the receives
+ * @done: completed when all sends have completed
  */
 struct layer {
 	struct lockfree l;

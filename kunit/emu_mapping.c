@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Fast memory regions, memory of a process, and regions that end while somebody
- * is in them, in the emulated HCA. The second end owns the memory.
+ * Memory of the emulated HCA: FMRs, regions of user memory, and keys that are invalidated
+ * while an access is under way. The second end of the rig owns the memory.
  */
 #include <linux/gfp.h>
 #include <linux/mm.h>
@@ -19,7 +19,7 @@
 
 #define REMOTE		(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ)
 #define BINDABLE	(IB_ACCESS_LOCAL_WRITE | REMOTE | IB_ACCESS_MW_BIND)
-/* Regions are one block many times: long messages, little memory. */
+/* A long region is one block registered many times, so that it takes little memory. */
 #define BLOCK_ORDER	10
 #define BLOCK		(PAGE_SIZE << BLOCK_ORDER)
 #define MAX_BLOCKS	512
@@ -260,7 +260,7 @@ static void user_end(void *arg)
 	ib_dereg_mr(arg);
 }
 
-/* All but the first 100 bytes and the last page, known by @iova. */
+/* Registers the mapping without its first 100 bytes and its last page, to begin at @iova. */
 static struct ib_mr *user_mr(struct kunit *test, struct rig_end *e,
 			     unsigned long start, u64 iova, int access)
 {
@@ -332,12 +332,12 @@ static void user_memory_takes_windows(struct kunit *test)
 						8));
 	KUNIT_EXPECT_MEMEQ(test, r->b.buf, r->a.buf, 8);
 	win_free(test, mw);
-	/* LOCAL_INV is for fast regions. */
+	/* LOCAL_INV works only on MRs for fast registration. */
 	KUNIT_ASSERT_EQ(test, 0, win_inv(&r->b, mr->rkey, 2));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 2, IB_WC_MW_BIND_ERR);
 }
 
-/* Regions that end while somebody is in them */
+/* Keys that end while an access is under way */
 
 static void block_end(void *arg)
 {
@@ -458,11 +458,11 @@ KUNIT_ARRAY_PARAM(ending, endings, ending_name);
 
 /**
  * struct ended - a key that is to end
- * @how: by what
- * @b: the memory
- * @mw: window, or NULL
- * @fmr: FMR, or NULL
- * @iova: first address
+ * @how: the way it ends
+ * @b: end that owns the memory
+ * @mw: window that the key is of, or NULL
+ * @fmr: FMR that the key is of, or NULL
+ * @iova: first address that the key covers
  * @key: the key
  */
 struct ended {
@@ -510,7 +510,7 @@ static void ended_new(struct kunit *test, struct ended *end)
 	end->key = end->mw->rkey;
 }
 
-/* Ends the key; when it returns nobody gets in, and nobody is. */
+/* Ends the key. When this returns, no access is under way, and none can begin. */
 static void ended_end(struct kunit *test, struct ended *end)
 {
 	struct rig_end *b = end->b;
@@ -544,7 +544,7 @@ static void block_wait(struct kunit *test, struct rig_end *b, u8 was)
 {
 	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
 
-	/* The engine's copy is a plain one. */
+	/* The engine writes with plain accesses. */
 	while (data_race(READ_ONCE(b->buf[0])) == was) {
 		KUNIT_ASSERT_LT(test, ktime_get_ns(), end);
 		cond_resched();
@@ -567,7 +567,7 @@ static void key_ends_when_accesses_are_out(struct kunit *test)
 					     end.key));
 	block_wait(test, end.b, 0xee);
 	ended_end(test, &end);
-	/* It is the owner's alone from here on. */
+	/* From here on the device must not write to the memory. */
 	memset(end.b->buf, 0xdd, BLOCK);
 	RIG_EXPECT_WC(test, a->scq, &wc, 0x77, IB_WC_SUCCESS);
 	KUNIT_EXPECT_TRUE(test, rig_all(end.b->buf, BLOCK, 0xdd));
@@ -597,14 +597,14 @@ static void fmr_in_use_is_busy(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EBUSY, ib_map_phys_fmr(end.fmr, &page, 1, 0));
 	KUNIT_EXPECT_EQ(test, end.key, end.fmr->rkey);
 	RIG_EXPECT_WC(test, a->scq, &wc, 0x77, IB_WC_SUCCESS);
-	/* Then the mapping stayed, and gives way now. */
+	/* The old mapping is intact, and can be replaced once the write has completed. */
 	expect_write(test, r, end.iova + BLOCK, 8, end.key, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, 0, ib_map_phys_fmr(end.fmr, &page, 1, 0));
 	expect_write(test, r, end.iova + BLOCK, 8, end.fmr->rkey,
 		     IB_WC_REM_ACCESS_ERR);
 }
 
-/* A registration is executed by a runner, after a write that keeps it. */
+/* The registration is executed after a long write, while the case deregisters the MR. */
 static void deregistration_meets_registration(struct kunit *test)
 {
 	u32 seed = kvt_seed(test, "dereg", kvt_count(RACES));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory that moves under RDMA: what uses it waits, and goes on where the memory has
- * gone to; nothing is lost, done twice, or an error. The device's methods are called
- * as the midlayer does when a dma-buf moves; the memory is a card's.
+ * Memory that moves while it is used for RDMA: WRs that use it wait, and continue at its
+ * new place; none is lost, executed twice or ends in error. The cases call pause_mr and
+ * resume_mr of the device as the midlayer does when a dma-buf moves; the memory is that of
+ * the card of emu_peer_rig.h.
  */
 #include <linux/kthread.h>
 #include <linux/ktime.h>
@@ -17,15 +18,15 @@
 #include "suites.h"
 
 #define LEN		60000
-/* How often memory moves under traffic of each kind. */
+/* Number of moves under traffic of each kind. */
 #define MOVES		100
-/* Pauses while atomic operations go on. */
+/* Number of pauses during atomic operations. */
 #define PAUSES		4000
 #define SRQ_DEPTH	4
 
 KUNIT_ARRAY_PARAM(use, uses, use_name);
 
-/* "send into": the receive is the card's memory. */
+/* "send into": the receive is in the card's memory. */
 static const struct use *const recv_use = &uses[1];
 
 static const struct use *use_of(struct kunit *test)
@@ -54,7 +55,7 @@ static void what_is_on_the_move_is_waited_for(struct kunit *test)
 	for (pair = 0; pair < ARRAY_SIZE(rig_pairs); pair++) {
 		t = traffic_up(test, c, use_of(test), &rig_pairs[pair]);
 		len = traffic_len(t, LEN);
-		/* There and back: to larger pages, and to smaller ones. */
+		/* Two moves: to contiguous pages, which make larger ones, and back. */
 		for (i = 1; i <= 2; i++) {
 			traffic_fill(t, len, i);
 			traffic_pause(t);
@@ -96,7 +97,7 @@ static void what_waits_fails_when_the_region_ends(struct kunit *test)
 	traffic_expect(test, t, 1, t->use->want, t->use->want_recv);
 }
 
-/* Each time, the allocation after the one that failed before fails. */
+/* Each allocation of resume_mr fails in turn: the MR stays paused until resume_mr succeeds. */
 static void region_that_cannot_go_on_waits(struct kunit *test)
 {
 	struct card *c = card_up(test, false);
@@ -138,14 +139,14 @@ static void binding_waits(struct kunit *test)
 	RIG_EXPECT_WC(test, e->scq, &wc, 1, IB_WC_SUCCESS);
 }
 
-/* Receives that a message has come for. */
+/* Receives in paused memory */
 
 static void srq_end(void *arg)
 {
 	ib_destroy_srq(arg);
 }
 
-/* A connection whose second end receives from an SRQ, if @shared. */
+/* A connection whose second end receives from an SRQ if @shared, else from its own RQ. */
 static struct traffic *receiver_up(struct kunit *test, bool shared)
 {
 	struct ib_srq_init_attr init = {
@@ -178,7 +179,10 @@ static int post_recv(struct rig_end *e, const struct ib_recv_wr *wr)
 			ib_post_recv(e->qp, wr, NULL);
 }
 
-/* The first receive is the card's memory, the second the host's. */
+/*
+ * Posts two receives, the first in the card's memory, which is paused, the second in the
+ * host's; and a send for each. Neither send may complete.
+ */
 static void post_both(struct kunit *test, struct traffic *t)
 {
 	struct ib_sge card = { t->mr->iova + USE_SKIP, LEN, t->mr->lkey };
@@ -210,7 +214,7 @@ static void receives_stay_in_order(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rig_filled(t->r->b.buf, LEN, 1));
 }
 
-/* One that a message had taken from an SRQ is the queue pair's own. */
+/* A receive that a message has taken from an SRQ belongs to the QP, which flushes it. */
 static void receive_that_waits_is_flushed(struct kunit *test)
 {
 	const bool *shared = test->param_value;
@@ -230,7 +234,7 @@ static void receive_that_waits_is_flushed(struct kunit *test)
 	RIG_EXPECT_WC(test, t->r->a.scq, &wc, 2, IB_WC_WR_FLUSH_ERR);
 }
 
-/* The SRQ has all its room again when a queue pair that had a receive is gone. */
+/* If a QP that has taken a receive is reset or destroyed, its room in the SRQ is free again. */
 static void receive_that_waits_is_given_back(struct kunit *test)
 {
 	struct traffic *t = receiver_up(test, true);
@@ -246,7 +250,7 @@ static void receive_that_waits_is_given_back(struct kunit *test)
 			rig_destroy_qp(test, &t->r->b);
 		else
 			KUNIT_ASSERT_EQ(test, 0, rig_to(t->r->b.qp, IB_QPS_RESET));
-		/* One of the two is posted still. */
+		/* The second of the two receives is still in the SRQ. */
 		for (i = 1; i < SRQ_DEPTH; i++)
 			KUNIT_ASSERT_EQ(test, 0, post_recv(&t->r->b, &wr));
 		KUNIT_EXPECT_EQ(test, -ENOMEM, post_recv(&t->r->b, &wr));
@@ -279,7 +283,10 @@ static struct traffic *datagrams_up(struct kunit *test, struct ib_ah **ah)
 	return t;
 }
 
-/* The sender does not wait for the receiver, who is not at fault either. */
+/*
+ * Datagrams for a receive in paused memory are dropped. The sends complete with success,
+ * and the receive stays posted.
+ */
 static void receive_of_datagrams_is_kept(struct kunit *test)
 {
 	struct ib_ah *ah;
@@ -335,10 +342,10 @@ static void sender_of_datagrams_waits(struct kunit *test)
 }
 
 /**
- * struct stream - a thread that uses memory and looks at every byte
+ * struct stream - a thread that uses memory over and over and checks its contents
  * @t: the traffic
- * @stop: set to end it
- * @done: how often it was used
+ * @stop: set to end the thread
+ * @done: number of uses so far
  */
 struct stream {
 	struct traffic *t;
@@ -346,7 +353,10 @@ struct stream {
 	u64 done;
 };
 
-/* What it finds wrong comes as an errno: the card is locked while it is looked at. */
+/*
+ * Uses the memory once. Returns 0 or an errno that tells what was wrong. The card is locked
+ * while its memory is filled and compared, so that it does not move meanwhile.
+ */
 static int stream_once(struct stream *s, u32 seed)
 {
 	struct traffic *t = s->t;
@@ -403,7 +413,7 @@ static void memory_moves_under_traffic(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, s);
 	s->t = traffic_up(test, c, use_of(test), &rig_pairs[1]);
 	thread = kvt_thread_start(test, kvt_other_cpu(), stream, s);
-	/* Or all moves might be over before it begins. */
+	/* Without this, all moves might be over before the thread begins. */
 	while (!READ_ONCE(s->done) && kvt_thread_running(thread))
 		cond_resched();
 	for (i = 0; i < n; i++) {
@@ -418,7 +428,7 @@ static void memory_moves_under_traffic(struct kunit *test)
 	KUNIT_EXPECT_GT(test, s->done, 0);
 }
 
-/* Each answer is the one that follows the last: none is missing, none comes twice. */
+/* Fetch-and-add must return consecutive numbers: no operation is lost or executed twice. */
 static int count_up(void *arg)
 {
 	struct stream *s = arg;
@@ -437,7 +447,7 @@ static int count_up(void *arg)
 	return 0;
 }
 
-/* Until there was another one, and a little longer. */
+/* Waits until one more operation has completed, and then @ns nanoseconds. */
 static void let_it_count(struct stream *s, struct kvt_thread *thread, u32 ns)
 {
 	u64 done = READ_ONCE(s->done), end;
@@ -449,7 +459,7 @@ static void let_it_count(struct stream *s, struct kvt_thread *thread, u32 ns)
 		cpu_relax();
 }
 
-/* Also if there is no place for the answer for a while. */
+/* An atomic is executed only once even if the memory for its result is paused for a while. */
 static void atomic_operations_are_done_once(struct kunit *test)
 {
 	u64 i, n = kvt_count(PAUSES);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Operations of the emulated HCA that succeed: each byte is compared. Cases
- * that stand for a row of the conformance table start with its name.
+ * Operations of the emulated HCA that succeed: completions are checked, and memory is
+ * compared byte by byte. If a case stands for a row of the conformance table, its name
+ * starts with the row.
  */
 #include <linux/kthread.h>
 #include <linux/module.h>
@@ -84,7 +85,7 @@ static void write_reaches_remote_memory_only(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf, 1000, 0xee));
 	KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf + 1000, 5000, 7));
 	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf + 6000, RIG_BUF - 6000, 0xee));
-	/* No receive is used up and nothing is told to the peer. */
+	/* A write uses no receive, so the peer has no completion. */
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 }
 
@@ -183,7 +184,7 @@ static void p8_empty_message_uses_a_receive(struct kunit *test)
 
 	memset(r->b.buf, 0xee, RIG_BUF);
 	for (i = 0; i < 2; i++) {
-		/* No element at all, and one of no length with a bad key. */
+		/* No SGE at all, then an SGE of length 0 with a bad key. */
 		rig_send_wr(&wr, 1, &none, i);
 		rwr.sg_list = &none;
 		rwr.num_sge = i;
@@ -219,13 +220,13 @@ static void p7_inline_data_is_taken_at_post(struct kunit *test)
 	struct ib_wc wc;
 
 	rig_fill(r->a.buf, RIG_INLINE, 3);
-	/* By kernel address; the key is not looked at. */
+	/* Inline data is given by its kernel address; the lkey is ignored. */
 	sge[0] = (struct ib_sge) { (uintptr_t)r->a.buf, 20, 0x666 };
 	sge[1] = (struct ib_sge) { (uintptr_t)r->a.buf + 20, RIG_INLINE - 20,
 				   0x667 };
 	rig_send_wr(&wr, 1, sge, 2);
 	wr.send_flags |= IB_SEND_INLINE;
-	/* The peer has no receive: the message waits while we overwrite it. */
+	/* The peer has no receive, so the message waits while its buffer is overwritten. */
 	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr, NULL));
 	memset(r->a.buf, 0, RIG_INLINE);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, RIG_BUF));
@@ -262,7 +263,7 @@ static void c1_c2_unsignaled_sends_complete_silently(struct kunit *test)
 	struct ib_wc wc;
 	int round, i;
 
-	/* Many times the queue's depth: the signaled one retires the others. */
+	/* Many times the SQ's depth: polling the signaled send makes room for all of them. */
 	for (round = 0; round < 20; round++) {
 		for (i = 0; i < RIG_WR; i++)
 			KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, 8));
@@ -415,7 +416,7 @@ static void c8_arm_fires_once_and_next_wins(struct kunit *test)
 	int i;
 
 	KUNIT_ASSERT_EQ(test, 0, ib_req_notify_cq(r->b.rcq, IB_CQ_NEXT_COMP));
-	/* A weaker wish does not take the stronger one back. */
+	/* Arming for solicited completions does not undo arming for all. */
 	KUNIT_ASSERT_EQ(test, 0, ib_req_notify_cq(r->b.rcq, IB_CQ_SOLICITED));
 	for (i = 0; i < 5; i++) {
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, 8));
@@ -436,7 +437,7 @@ static void c9_arm_tells_of_completions_that_are_there(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 8));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	/* Armed too late for the first one, which only a flag tells of. */
+	/* Armed after the first completion, which only IB_CQ_REPORT_MISSED_EVENTS reports. */
 	KUNIT_EXPECT_EQ(test, 0, ib_req_notify_cq(r->b.rcq, IB_CQ_NEXT_COMP));
 	KUNIT_EXPECT_GT(test, ib_req_notify_cq(r->b.rcq, IB_CQ_NEXT_COMP |
 					       IB_CQ_REPORT_MISSED_EVENTS), 0);
@@ -449,7 +450,7 @@ static void c9_arm_tells_of_completions_that_are_there(struct kunit *test)
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
 }
 
-/* Traffic both ways at once, from two CPUs. */
+/* One direction of the traffic that flows both ways at once, from two CPUs. */
 struct flow {
 	struct rig_end *from;
 	struct rig_end *to;
@@ -463,7 +464,7 @@ struct flow {
 #define FLOW_SLOT	512
 #define FLOW_RECV	SZ_32K
 
-/* Sends from the lower half of its buffer, receives into the upper half. */
+/* Messages are sent from the lower half of a buffer and received into the upper half. */
 static int flow_send(struct flow *f, u64 n)
 {
 	u32 len = 1 + (n * 37 + f->seed) % (FLOW_SLOT - 1);

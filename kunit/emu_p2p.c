@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Peer-to-peer memory under the emulated HCA: scatter lists that ULPs map, reached by
- * fast registration and under the local DMA key. The second end has the memory; it has
- * a place on the PCI bus, from where there is a way to the memory, or not.
+ * Peer-to-peer memory under the emulated HCA: scatter lists that ULPs map, accessed by fast
+ * registration and with the local DMA key. The second end uses the memory; its device is
+ * placed below a PCI function that has a route to the memory, or below one that has none.
  */
 #include <linux/module.h>
 #include <linux/pci.h>
@@ -25,11 +25,11 @@
 /**
  * struct scene - memory of a provider at the second end of a connection
  * @r: the connection
- * @provider: whose memory
- * @sgl: the memory
- * @nents: its entries
- * @at: where the kernel has it
- * @mapped: it is mapped for the second end's device
+ * @provider: the PCI device that provides the memory
+ * @sgl: scatter list of the memory
+ * @nents: entries of @sgl
+ * @at: kernel address of the memory
+ * @mapped: @sgl is mapped for the second end's device
  */
 struct scene {
 	struct rig *r;
@@ -52,7 +52,7 @@ static void scene_free(void *arg)
 	s->mapped = false;
 }
 
-/* A provider's memory, all of it in one place. */
+/* Allocates memory of the provider, in one piece. */
 static void scene_alloc(struct kunit *test, struct scene *s)
 {
 	s->sgl = pci_p2pmem_alloc_sgl(s->provider, &s->nents, LEN);
@@ -62,7 +62,7 @@ static void scene_alloc(struct kunit *test, struct scene *s)
 	memset_io((void __iomem *)s->at, 0xee, LEN);
 }
 
-/* @place: PCI function that the second end's device is a child of, or NULL. */
+/* @place: PCI function that becomes the parent of the second end's device, or NULL. */
 static struct scene *scene_new(struct kunit *test, struct pci_dev *provider,
 			       struct pci_dev *place)
 {
@@ -88,14 +88,14 @@ static void scene_map(struct kunit *test, struct scene *s)
 	s->mapped = true;
 }
 
-/* As plain DMA mapping would on a kernel that knows nothing of such memory. */
+/* Sets the DMA address as a kernel without peer-to-peer DMA would when mapping the list. */
 static void scene_map_by_hand(struct scene *s)
 {
 	sg_dma_address(s->sgl) = sg_phys(s->sgl);
 	sg_dma_len(s->sgl) = s->sgl->length;
 }
 
-/* The device is where the memory is: there is a way in any machine. */
+/* The HCA is a child of the provider, which it can reach on any machine. */
 static struct scene *scene_near(struct kunit *test)
 {
 	struct pci_dev *provider = p2p_rig_provider(test);
@@ -105,7 +105,7 @@ static struct scene *scene_near(struct kunit *test)
 	return s;
 }
 
-/* With a place from where there is no way. */
+/* The HCA is a child of a PCI function that has no route to the provider. */
 static struct scene *scene_far(struct kunit *test)
 {
 	struct p2p_rig *rig = p2p_rig_up(test, 2);
@@ -135,7 +135,7 @@ static bool scene_holds(const struct scene *s, size_t offset, const u8 *want, si
 {
 	size_t i;
 
-	/* Byte by byte, as device memory can be read in any machine. */
+	/* Byte by byte: device memory can be read that way on any machine. */
 	for (i = 0; i < len; i++) {
 		if (READ_ONCE(s->at[offset + i]) != want[i])
 			return false;
@@ -143,7 +143,7 @@ static bool scene_holds(const struct scene *s, size_t offset, const u8 *want, si
 	return true;
 }
 
-/* The second end's memory as an element of a list. */
+/* A scatter/gather element of the provider's memory, with the local DMA key. */
 static struct ib_sge scene_sge(const struct scene *s, u32 offset, u32 len)
 {
 	return (struct ib_sge) {
@@ -163,7 +163,7 @@ static int scene_post(struct scene *s, enum ib_wr_opcode op, u64 id, u64 remote,
 	return ib_post_send(s->r->b.qp, &wr.wr, NULL);
 }
 
-/* --- there is a way ------------------------------------------------------------- */
+/* --- with a route to the memory ------------------------------------------------- */
 
 static void fast_region_is_written_and_read(struct kunit *test)
 {
@@ -202,7 +202,7 @@ static void local_key_serves_rdma(struct kunit *test)
 	KUNIT_EXPECT_MEMEQ(test, a->buf + LEN, a->buf, 1000);
 }
 
-/* A receive into the memory, and a send from there. */
+/* A message is received into the provider's memory, and sent from there. */
 static void local_key_serves_messages(struct kunit *test)
 {
 	struct scene *s = scene_near(test);
@@ -236,7 +236,7 @@ static void post_write(void *arg)
 	post->ret = scene_post(post->s, IB_WR_RDMA_WRITE, 10, a->mr->iova + LEN, a->mr->rkey);
 }
 
-/* The first use of the memory looks for the way, wherever it is from. */
+/* The HCA looks for the route at the first use of the memory, in whatever context that is. */
 static void first_use_is_from_any_context(struct kunit *test)
 {
 	void (*const run[])(void (*fn)(void *arg), void *arg) = {
@@ -250,7 +250,7 @@ static void first_use_is_from_any_context(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(run); i++) {
 		post.s = scene_new(test, provider, i ? NULL : provider);
 		if (i) {
-			/* The second time, without a place: it fails from there, too. */
+			/* In softirq context, without a route: the access must fail. */
 			scene_map_by_hand(post.s);
 		} else {
 			scene_map(test, post.s);
@@ -263,7 +263,7 @@ static void first_use_is_from_any_context(struct kunit *test)
 	}
 }
 
-/* An address behind the end of the memory is no memory. */
+/* An access that extends one byte beyond the end of the memory fails. */
 static void memory_ends_where_it_ends(struct kunit *test)
 {
 	struct scene *s = scene_near(test);
@@ -282,7 +282,7 @@ static void memory_ends_where_it_ends(struct kunit *test)
 	sg_dma_address(s->sgl) = sg_phys(s->sgl);
 }
 
-/* --- there is none ---------------------------------------------------------------- */
+/* --- without a route ---------------------------------------------------------------- */
 
 static void without_a_place_nothing_is_mapped(struct kunit *test)
 {
@@ -305,7 +305,7 @@ static void with_a_place_it_is_supported(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, ib_dma_pci_p2p_dma_supported(s->r->a.ibdev));
 }
 
-/* What others have mapped does not get there either. */
+/* A list that was mapped by other means does not give the HCA access to the memory. */
 static void expect_no_access(struct kunit *test, struct scene *s)
 {
 	struct rig_end *a = &s->r->a;
@@ -338,7 +338,7 @@ static void without_a_way_nothing_is_reached(struct kunit *test)
 	expect_no_access(test, scene_far(test));
 }
 
-/* --- the provider goes -------------------------------------------------------------- */
+/* --- the provider is unbound -------------------------------------------------------- */
 
 static void on_remove_free(struct p2p_rig *rig, struct pci_dev *pdev)
 {
@@ -348,7 +348,7 @@ static void on_remove_free(struct p2p_rig *rig, struct pci_dev *pdev)
 		scene_free(s);
 }
 
-/* Before the scene goes; the devices lose their driver after it. */
+/* Runs before the scene is freed: the PCI devices are unbound only after that. */
 static void forget_scene(void *arg)
 {
 	struct p2p_rig *rig = arg;
@@ -365,7 +365,10 @@ static int on_probe_provide(struct p2p_rig *rig, struct pci_dev *pdev)
 	return err;
 }
 
-/* What the HCA has found does not keep it; and is found again when it is back. */
+/*
+ * The provider that the HCA has found can still be unbound, and is found again when it is
+ * bound again.
+ */
 static void provider_comes_and_goes(struct kunit *test)
 {
 	struct p2p_rig *rig = p2p_rig_up(test, 1);
@@ -396,7 +399,7 @@ static void provider_comes_and_goes(struct kunit *test)
 	RIG_EXPECT_WC(test, s->r->b.scq, &wc, 15, IB_WC_SUCCESS);
 	KUNIT_EXPECT_TRUE(test, scene_holds(s, 64, a->buf, 1000));
 
-	/* Nobody provides it: an address like any other. */
+	/* Without a provider, the address is not known as peer-to-peer memory. */
 	old = *s->sgl;
 	p2p_rig_unbind(rig->pdev[0]);
 	s->sgl = &old;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory of another device under RDMA, and what becomes of RDMA when its owner takes
- * it back: from the moment that the owner is told so, the emulated HCA neither reads
- * nor writes it. All that can be done to memory over a connection is tried.
+ * RDMA to and from the memory of another device, here called a card, and what happens when
+ * the card takes its memory back: as soon as the card's invalidation has returned, the
+ * emulated HCA neither reads nor writes the memory. Each kind of access that a connection
+ * allows is tried.
  */
 #include <linux/cpumask.h>
 #include <linux/io.h>
@@ -20,11 +21,11 @@
 #include "suites.h"
 
 #define LEN		60000
-/* How often memory is taken back under traffic of each kind. */
+/* How often memory is taken back, for each kind of traffic. */
 #define TIMES		25
-/* Within so many ns after the traffic began. */
+/* Memory is taken back within this time after the traffic has begun, in ns. */
 #define SPREAD		100000
-/* Regions that come and go while others are taken back. */
+/* Registrations by each thread while the card takes memory back. */
 #define COMERS		1500
 
 KUNIT_ARRAY_PARAM(use, uses, use_name);
@@ -44,7 +45,7 @@ static void expect_success(struct kunit *test, struct traffic *t, u32 len,
 	KUNIT_EXPECT_TRUE(test, traffic_arrived(t, len, seed));
 }
 
-/* Neither was anything written there, nor came anything from there. */
+/* An access fails, and nothing is written to or read from the memory taken back. */
 static void expect_gone(struct kunit *test, struct traffic *t)
 {
 	memset(t->r->a.buf, CARD_FRESH, RIG_BUF);
@@ -70,7 +71,7 @@ static void memory_of_a_card_is_reached(struct kunit *test)
 	}
 }
 
-/* Whether the card or the registry unmaps it, and between which devices it is used. */
+/* The memory is unmapped by the card or by the registry, and used between each device pair. */
 static void memory_that_is_gone_is_an_access_error(struct kunit *test)
 {
 	struct traffic *t;
@@ -93,10 +94,10 @@ static void memory_that_is_gone_is_an_access_error(struct kunit *test)
 }
 
 /**
- * struct flood - a thread that uses memory until that fails
+ * struct flood - a thread that uses memory until an access fails
  * @t: the traffic
- * @done: entries that succeeded
- * @wc: how the last one ended
+ * @done: WRs that succeeded
+ * @wc: completion of the last WR
  */
 struct flood {
 	struct traffic *t;
@@ -124,7 +125,7 @@ static int flood(void *arg)
 	return -ETIME;
 }
 
-/* Until there is traffic, and then so many ns more. */
+/* Waits until there is traffic, and then for another @ns nanoseconds. */
 static void let_it_flow(struct flood *f, struct kvt_thread *thread, u32 ns)
 {
 	u64 end;
@@ -182,7 +183,10 @@ static void memory_is_taken_back_under_traffic(struct kunit *test)
 	}
 }
 
-/* The same PD, the same card, even the same CQs. */
+/*
+ * Another connection, to other memory of the same card, is not affected, and the connection
+ * whose memory was taken back works again with a new registration.
+ */
 static void what_is_not_taken_back_lives_on(struct kunit *test)
 {
 	struct card *c = card_up(test, false);
@@ -202,7 +206,10 @@ static void what_is_not_taken_back_lives_on(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, IB_MR_TYPE_USER, mr->type);
 }
 
-/* Windows do not keep memory, and go as ever. IBTA vol. 1, C10-75 and 10.6.7.2. */
+/*
+ * Windows do not keep memory from being taken back, and are invalidated and unbound as usual
+ * then. IBTA vol. 1, C10-75 and 10.6.7.2.
+ */
 static void windows_of_what_is_gone_end_as_ever(struct kunit *test)
 {
 	struct card *c = card_up(test, false);
@@ -228,7 +235,7 @@ static void windows_of_what_is_gone_end_as_ever(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -ENODEV, card_take_back(c, 0));
 }
 
-/* All of the card's memory in one message. */
+/* Sends all of the card's memory in one message. */
 static int post_long(struct rig *r, struct ib_mr *mr, struct ib_sge *to)
 {
 	struct ib_sge from = { mr->iova, mr->length, mr->lkey };
@@ -242,8 +249,8 @@ static int post_long(struct rig *r, struct ib_mr *mr, struct ib_sge *to)
 /**
  * struct long_post - a long message that is posted on another CPU
  * @r: the connection
- * @mr: where it comes from
- * @to: where it goes
+ * @mr: region to send from
+ * @to: buffer to receive into
  */
 struct long_post {
 	struct rig *r;
@@ -258,7 +265,7 @@ static long post_long_here(void *arg)
 	return post_long(post->r, post->mr, post->to);
 }
 
-/* The runner of that CPU copies it, while this one goes on. */
+/* Posts on another CPU if there is one: its runner then copies the data, not this CPU's. */
 static long post_long_elsewhere(struct rig *r, struct ib_mr *mr, struct ib_sge *to)
 {
 	struct long_post post = { r, mr, to };
@@ -283,7 +290,7 @@ static u8 *long_buffer(struct kunit *test)
 	return host;
 }
 
-/* Is the message cut short, if the memory goes when its first byte has come? */
+/* Is a message cut short if the memory is taken back after its first byte has arrived? */
 static bool long_message_is_cut(struct kunit *test, struct rig *r, struct card *c,
 				u8 *host)
 {
@@ -314,8 +321,8 @@ static void long_message_does_not_keep_the_memory(struct kunit *test)
 	bool cut;
 
 	/*
-	 * A message can be over before the memory is taken back: mostly so on a host
-	 * that lets the guest's processors run by turns only.
+	 * A message may be complete before the memory is taken back, mostly on a host
+	 * that runs only one of the guest's CPUs at a time.
 	 */
 	do {
 		cut = long_message_is_cut(test, rig_up(test, "emu0", "emu1"), c,
@@ -325,12 +332,12 @@ static void long_message_does_not_keep_the_memory(struct kunit *test)
 }
 
 /**
- * struct comer - a thread whose memory comes and goes
- * @r: its connection; the second end registers
+ * struct comer - a thread that registers and deregisters memory
+ * @r: the thread's connection, whose second end registers
  * @c: the card
- * @at: its memory on the card, a page, bytes
- * @left: how often it registers
- * @gone: how often that was taken back while it was used
+ * @at: offset in bytes of the page on the card that the thread registers
+ * @left: registrations still to be made
+ * @gone: registrations that were taken back while they were used
  */
 struct comer {
 	struct rig *r;
@@ -340,7 +347,7 @@ struct comer {
 	u64 gone;
 };
 
-/* Writes until that fails, a few times at most. */
+/* Writes to the region until a write fails, at most 20 times. */
 static int comer_use(struct comer *m, struct ib_mr *mr, struct ib_wc *wc)
 {
 	int n;
@@ -366,7 +373,7 @@ static int comer_reconnect(struct comer *m)
 	       rig_to_rts(r, &r->a) ?: rig_to_rts(r, &r->b);
 }
 
-/* An access error means that it has been taken back, or will be in a moment. */
+/* An access error means that the memory has been taken back, or is just being taken back. */
 static int comer_check_gone(struct comer *m, const struct ib_wc *wc)
 {
 	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
@@ -388,7 +395,7 @@ static int comer_once(struct comer *m)
 	struct ib_wc wc;
 	int ret;
 
-	/* It may be taken back before it is a region. */
+	/* The memory may be taken back before the registration is complete. */
 	if (IS_ERR(mr))
 		return PTR_ERR(mr) == -EFAULT ? 0 : PTR_ERR(mr);
 	ret = comer_use(m, mr, &wc);
@@ -450,7 +457,7 @@ static void memory_comes_and_goes(struct kunit *test)
 	KUNIT_EXPECT_GT(test, gone, 0);
 }
 
-/* True memory of a device: that of QEMU's ivshmem. */
+/* Memory of a real PCI device, QEMU's ivshmem. */
 
 static void put_pci(void *arg)
 {

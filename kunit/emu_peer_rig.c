@@ -3,8 +3,8 @@
  * A card with memory of its own, a client of the peer-memory registry, and traffic
  * between that memory and a host's over a connection of the emulated HCA.
  *
- * A pin is in the card's list from acquire() to release(); whoever takes its memory
- * back holds it meanwhile. The card's lock is not held in a call of the registry's.
+ * A pin is in the card's list from acquire() to release(); card_take_back() holds a
+ * reference to it meanwhile. The card's lock is not held in calls into the registry.
  */
 #include <linux/dma-mapping.h>
 #include <linux/mm.h>
@@ -19,13 +19,13 @@
 /**
  * struct card_pin - a range of the card's memory that is registered
  * @entry: in &card.pins
- * @ref: the registry's, and those who take it back
- * @at: where it begins, bytes
- * @len: bytes
- * @number: the registry's, 0 before get_pages()
- * @device: it is mapped for, or NULL
- * @sgt: as it was mapped
- * @taken: it was taken back, and poisoned
+ * @ref: held by the registry, and by callers of card_take_back()
+ * @at: offset of the range in the card's memory, in bytes
+ * @len: length in bytes
+ * @number: core context that the registry passed to get_pages(), 0 before that
+ * @device: device that the range is mapped for, or NULL
+ * @sgt: table of the mapping
+ * @taken: the range was taken back and poisoned
  */
 struct card_pin {
 	struct list_head entry;
@@ -38,10 +38,10 @@ struct card_pin {
 	bool taken;
 };
 
-/* One at a time is up: acquire() is told of none. */
+/* The only card that is up: acquire() gets no argument that would tell which. */
 static struct card *card;
 
-/* In a process, the pages are in the order in which they are here, or the reverse. */
+/* The process sees the card's pages in the order of &card.mem, or in reverse order. */
 u8 *card_at(struct card *c, size_t offset)
 {
 	size_t page = offset / CARD_PAGE ^ c->flip;
@@ -98,7 +98,10 @@ bool card_holds(struct card *c, size_t offset, const u8 *want, size_t len)
 	return true;
 }
 
-/* Moves all that the card has to other pages. Nobody uses it meanwhile. */
+/*
+ * Moves the data of each page to another one, by reversing the order of the pages. Nobody
+ * may access the memory meanwhile.
+ */
 void card_move(struct card *c)
 {
 	size_t page, i;
@@ -154,7 +157,7 @@ static int card_get_pages(unsigned long addr, size_t size, int write, int force,
 	return 0;
 }
 
-/* Memory may be registered, and so mapped, any number of times at once. */
+/* dma-debug lets memory be mapped more than once at a time only with this attribute. */
 #define CARD_DMA_ATTRS	DMA_ATTR_SKIP_CPU_SYNC
 
 static dma_addr_t card_map_page(struct device *device, size_t offset)
@@ -224,7 +227,7 @@ static int card_dma_map(struct sg_table *sg_head, void *client_context,
 	return 0;
 }
 
-/* Whoever comes first unmaps. */
+/* The first of dma_unmap() and card_take_back() unmaps. */
 static void card_unmap(struct card_pin *pin)
 {
 	mutex_lock(&card->lock);
@@ -282,14 +285,15 @@ static struct card_pin *card_pick(struct card *c, u32 which)
 }
 
 /**
- * card_take_back() - the owner of memory that is registered frees it
+ * card_take_back() - free card memory that is registered, as its owner would
  * @c: the card
- * @which: of the registrations, the newest first; the number of them is subtracted
- *	as often as it takes
+ * @which: index of the registration, 0 for the newest; taken modulo their number
  *
- * When nobody reaches it any more, the memory is poisoned.
+ * The memory is poisoned when the registry's invalidate function has returned, since
+ * nobody may access it any more.
  *
- * Return: what the registry said; -ENODEV if nothing is registered.
+ * Return: what the invalidate function returned; -ENODEV if nothing is registered, or
+ * get_pages() was not called yet.
  */
 int card_take_back(struct card *c, u32 which)
 {
@@ -308,7 +312,7 @@ int card_take_back(struct card *c, u32 which)
 	return ret;
 }
 
-/* Was what is registered from @offset on taken back, and poisoned? */
+/* Returns whether memory that is registered from @offset on was taken back and poisoned. */
 bool card_has_taken_back(struct card *c, size_t offset)
 {
 	struct card_pin *pin;
@@ -394,8 +398,8 @@ struct card *card_up(struct kunit *test, bool unmaps)
 /**
  * card_up_at() - a card whose memory is on the bus
  * @test: the running case
- * @phys: where it is, CARD_SIZE bytes
- * @mem: where the kernel has it mapped
+ * @phys: address of the memory on the bus, CARD_SIZE bytes
+ * @mem: kernel mapping of the memory
  *
  * Return: the card, registered.
  */
@@ -408,13 +412,13 @@ struct card *card_up_at(struct kunit *test, phys_addr_t phys, void *mem)
 	return c;
 }
 
-/* Ahead of the case's end; nothing of it is registered any more. */
+/* Unregisters the card before the case ends. None of its memory may be registered. */
 void card_end(struct kunit *test, struct card *c)
 {
 	kunit_release_action(test, card_down, c);
 }
 
-/* A region of the card's memory, or an ERR_PTR. */
+/* Registers card memory. Returns the MR, or an ERR_PTR. */
 struct ib_mr *card_reg(struct ib_pd *pd, size_t offset, size_t len)
 {
 	struct ib_mem mem = {
@@ -431,7 +435,7 @@ static void card_dereg(void *arg)
 	ib_dereg_mr(arg);
 }
 
-/* The same, which ends with the case. */
+/* The same; fails the case on errors, and the MR is deregistered when the case ends. */
 struct ib_mr *card_mr(struct kunit *test, struct card *c, struct ib_pd *pd,
 		      size_t offset, size_t len)
 {
@@ -474,7 +478,7 @@ const struct use uses[USES] = {
 	  .window = IB_MW_TYPE_2, .want = IB_WC_REM_ACCESS_ERR },
 };
 
-/* What comes before and after the card's memory in a list. */
+/* Bytes of host memory before and after the card's memory in a scatter list. */
 #define LIST_ENDS	64
 
 void use_name(const struct use *use, char *desc)
@@ -508,11 +512,11 @@ static void traffic_register(struct kunit *test, struct traffic *t)
 }
 
 /**
- * traffic_up_on() - make everything that a use takes, on a rig without queue pairs
+ * traffic_up_on() - set up a use of card memory, on a rig without queue pairs
  * @test: the running case
  * @c: the card
  * @use: the use
- * @r: of rig_new()
+ * @r: the rig, from rig_new()
  *
  * Return: the traffic; nothing is posted.
  */
@@ -534,14 +538,14 @@ struct traffic *traffic_up_on(struct kunit *test, struct card *c,
 	return t;
 }
 
-/* The same between two devices. */
+/* The same on a new rig, between the two devices of @pair. */
 struct traffic *traffic_up(struct kunit *test, struct card *c,
 			   const struct use *use, const struct rig_pair *pair)
 {
 	return traffic_up_on(test, c, use, rig_new(test, pair->a, pair->b));
 }
 
-/* The card's memory is not registered any more. */
+/* Frees the window, if there is one, and deregisters the card's memory. */
 void traffic_end(struct kunit *test, struct traffic *t)
 {
 	if (t->mw)
@@ -549,7 +553,7 @@ void traffic_end(struct kunit *test, struct traffic *t)
 	card_mr_end(test, t->mr);
 }
 
-/* As after traffic_up(). */
+/* Registers the memory again and reconnects, so that all is as after traffic_up(). */
 void traffic_renew(struct kunit *test, struct traffic *t)
 {
 	traffic_end(test, t);
@@ -557,7 +561,7 @@ void traffic_renew(struct kunit *test, struct traffic *t)
 	traffic_register(test, t);
 }
 
-/* The connection anew, without what was posted; windows of type 2 stay. */
+/* Resets and connects both QPs, which drops posted requests; windows of type 2 stay. */
 void traffic_reconnect(struct kunit *test, struct traffic *t)
 {
 	KUNIT_ASSERT_EQ(test, 0, rig_to(t->r->a.qp, IB_QPS_RESET));
@@ -565,7 +569,7 @@ void traffic_reconnect(struct kunit *test, struct traffic *t)
 	rig_connect(test, t->r);
 }
 
-/* How much of @len a use can move. */
+/* Returns the bytes that a use of length @len moves: always 8 for an atomic operation. */
 u32 traffic_len(const struct traffic *t, u32 len)
 {
 	return use_is_atomic(t->use) ? sizeof(u64) : len;
@@ -576,13 +580,16 @@ static struct rig_end *traffic_host_end(struct traffic *t)
 	return t->use->local ? &t->r->b : &t->r->a;
 }
 
-/* Where the host's part of the data is. */
+/* Returns where the data is in the buffer of the end that uses host memory. */
 u8 *traffic_host(struct traffic *t)
 {
 	return traffic_host_end(t)->buf + (t->use->list ? LIST_ENDS : 0);
 }
 
-/* The card's memory as an end's list. Returns how many elements that takes. */
+/*
+ * Fills @sge with the card's memory, between two pieces of @e's buffer if the use is one
+ * with a list. Returns the number of elements.
+ */
 static int traffic_list(struct traffic *t, struct rig_end *e, u32 len,
 			struct ib_sge *sge)
 {
@@ -602,7 +609,7 @@ static int traffic_list(struct traffic *t, struct rig_end *e, u32 len,
 	return 3;
 }
 
-/* What one end's entry is made of, be it the card's memory or the host's. */
+/* Fills @sge for a request of @e, with card or host memory. Returns the number of elements. */
 static int traffic_sges(struct traffic *t, struct rig_end *e, u32 len,
 			struct ib_sge *sge)
 {
@@ -650,10 +657,10 @@ static int traffic_post_rdma(struct traffic *t, struct ib_send_wr *wr)
 /**
  * traffic_post() - use the memory once
  * @t: the traffic
- * @id: of the entry, and of the receive if it takes one
- * @len: bytes; of an atomic operation, 8
+ * @id: wr_id of the request, and of the receive if a send needs one
+ * @len: bytes; 8 for an atomic operation
  *
- * Return: what posting did.
+ * Return: 0, or the error of ib_post_send() or ib_post_recv().
  */
 int traffic_post(struct traffic *t, u64 id, u32 len)
 {
@@ -682,7 +689,7 @@ void traffic_expect(struct kunit *test, struct traffic *t, u64 id,
 		RIG_EXPECT_WC(test, t->r->b.rcq, &wc, id, want_recv);
 }
 
-/* The data where it comes from, and something else where it goes. */
+/* Writes the data of @seed to the source, and other data to the destination. */
 void traffic_fill(struct traffic *t, u32 len, u32 seed)
 {
 	bool from_card = !t->use->into || (use_is_atomic(t->use) && !t->use->local);
@@ -698,7 +705,10 @@ void traffic_fill(struct traffic *t, u32 len, u32 seed)
 	}
 }
 
-/* Is @t's target of atomic operations what @seed was, one more, and the answer there? */
+/*
+ * Returns whether the target of the atomic holds one more than the value of @seed, and that
+ * value was returned.
+ */
 static bool traffic_counted(struct traffic *t, u32 seed)
 {
 	u8 *host = traffic_host(t);
@@ -713,7 +723,7 @@ static bool traffic_counted(struct traffic *t, u32 seed)
 	       card_holds(t->c, USE_AT + USE_SKIP, (u8 *)&now, sizeof(now));
 }
 
-/* Is what traffic_fill() made at both sides now? */
+/* Returns whether the data of traffic_fill() is at the destination, too. */
 bool traffic_arrived(struct traffic *t, u32 len, u32 seed)
 {
 	u8 *host = traffic_host(t);
@@ -724,13 +734,13 @@ bool traffic_arrived(struct traffic *t, u32 len, u32 seed)
 	       card_holds(t->c, USE_AT + USE_SKIP, host, len);
 }
 
-/* The memory is about to move. The registry must not take it back meanwhile. */
+/* Pauses the MR before its memory moves. The memory must not be taken back meanwhile. */
 void traffic_pause(struct traffic *t)
 {
 	t->mr->device->ops.pause_mr(t->mr);
 }
 
-/* Addresses of a device without an IOMMU, as the emulated HCA is. */
+/* Fills in physical addresses: the emulated HCA has no IOMMU. */
 static void traffic_table(struct traffic *t, struct sg_table *sgt)
 {
 	size_t offset = USE_AT & PAGE_MASK;
@@ -745,7 +755,7 @@ static void traffic_table(struct traffic *t, struct sg_table *sgt)
 	}
 }
 
-/* The memory is where it is now. Returns what the device did. */
+/* Resumes the MR at the current place of its memory. Returns what resume_mr() returned. */
 int traffic_resume(struct traffic *t)
 {
 	struct ib_umem umem = {

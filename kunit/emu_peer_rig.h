@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A card with memory of its own, a client of the peer-memory registry, and traffic
- * between that memory and a host's over a connection of the emulated HCA.
+ * A card with memory of its own, which is a peer memory client, and traffic between
+ * that memory and host memory over a connection of the emulated HCA.
  */
 #ifndef KVT_EMU_PEER_RIG_H
 #define KVT_EMU_PEER_RIG_H
@@ -15,13 +15,13 @@
 
 #include "emu_rig.h"
 
-/* Where a process would see the card's memory. */
+/* User address at which the card's memory begins. */
 #define CARD_BASE	(1UL << 45)
 #define CARD_PAGE	SZ_64K
 #define CARD_SIZE	SZ_4M
 #define CARD_PAGES	(CARD_SIZE / CARD_PAGE)
 
-/* What is left in memory that the card has taken back, and what never gets there. */
+/* Fills memory that the card has taken back; fills buffers before a transfer. */
 #define CARD_POISON	0x5a
 #define CARD_FRESH	0xa5
 
@@ -30,16 +30,16 @@
 #define PEER_ACCESS	(IB_ACCESS_LOCAL_WRITE | PEER_REMOTE | IB_ACCESS_MW_BIND)
 
 /**
- * struct card - a device with memory
- * @ex: what the registry sees
- * @handle: of its registration
- * @invalidate: same
- * @phys: where the memory is on the bus, if it is a true device's; else 0
- * @mem: the memory
- * @flip: how its pages are ordered in a process: see card_at()
- * @unmaps: the card unmaps what it takes back, not the registry
- * @lock: of @pins, and of what is pinned and mapped
- * @pins: what was acquired and not released, the newest first
+ * struct card - a card with memory, registered as a peer memory client
+ * @ex: the client
+ * @handle: handle of the registration
+ * @invalidate: the core's function to invalidate a range, from the registration
+ * @phys: bus address of the memory if it belongs to a PCI device, else 0
+ * @mem: kernel address of the memory
+ * @flip: XORed to page numbers of user addresses to get those of @mem: see card_at()
+ * @unmaps: the card, not the core, unmaps memory that the card takes back
+ * @lock: protects @pins, and number and mapping of each pin
+ * @pins: ranges that were acquired and not released, the newest first
  */
 struct card {
 	struct peer_memory_client_ex ex;
@@ -71,14 +71,15 @@ void card_move(struct card *c);
 
 /**
  * struct use - a way to use memory of a card over a connection
- * @name: of it
- * @op: what the first end posts
+ * @name: description, the name of the test parameter
+ * @op: opcode of the work request that the first end posts
  * @local: the memory belongs to the first end
  * @into: the memory is written
- * @window: it is reached through a window of this type, or 0
- * @list: it is in the middle of a list
- * @want: how the first end's entry ends if the memory is gone
- * @want_recv: same of the second end's receive; 0 if there is none, or it stays
+ * @window: type of the memory window through which the memory is accessed, or 0
+ * @list: the memory is in the middle of an SGE list
+ * @want: status of the first end's work request if the memory was taken back
+ * @want_recv: the same of the second end's receive; 0 if there is none, or it does not
+ *	complete
  */
 struct use {
 	const char *name;
@@ -95,18 +96,21 @@ struct use {
 extern const struct use uses[USES];
 void use_name(const struct use *use, char *desc);
 
-/* Where the region and the window begin on the card, bytes. */
+/*
+ * Offset of the MR in the card's memory, bytes at its start that the window leaves out, and
+ * length of the MR.
+ */
 #define USE_AT		(3 * CARD_PAGE - 4096)
 #define USE_SKIP	512
 #define USE_LEN		(2 * CARD_PAGE)
 
 /**
- * struct traffic - a connection of which one end has memory of a card
+ * struct traffic - a connection, one end of which uses memory of a card
  * @r: the connection
  * @c: the card
  * @use: how the memory is used
- * @mr: the memory, USE_LEN bytes from USE_AT on
- * @mw: window to all but its first USE_SKIP bytes, or NULL
+ * @mr: MR of USE_LEN bytes of the card's memory from USE_AT on
+ * @mw: window to all but the first USE_SKIP bytes of @mr, or NULL
  */
 struct traffic {
 	struct rig *r;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What ib_post_send() and ib_post_recv() of the emulated HCA take and refuse,
- * and posting from interrupts. Cases that stand for a row of the conformance
- * table start with its name.
+ * Which requests ib_post_send() and ib_post_recv() of the emulated HCA accept and refuse, and
+ * posting from interrupts. The name of a case starts with the row of the conformance table
+ * that it checks, if there is one.
  */
 #include <linux/irq_work.h>
 #include <linux/kthread.h>
@@ -25,7 +25,7 @@ static struct rig *rig_in_reset(struct kunit *test)
 	return r;
 }
 
-/* Both ends, from RESET: 1 to INIT, then 2 to RTR. */
+/* Moves both ends on from RESET: step 1 to INIT, then step 2 to RTR. Step 0 does nothing. */
 static void rig_step(struct kunit *test, struct rig *r, int step)
 {
 	if (step == 1) {
@@ -55,7 +55,7 @@ static void p1_send_before_rts_is_refused(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, -EINVAL, ib_post_send(r->a.qp, wr, &bad));
 		KUNIT_EXPECT_PTR_EQ(test, bad, &wr[0]);
 	}
-	/* Nothing was queued: what comes first in RTS is first. */
+	/* Nothing was queued: the first request posted in RTS completes first. */
 	KUNIT_ASSERT_EQ(test, 0, rig_to_rts(r, &r->a));
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 3, 0, 8));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 4, 0, 8));
@@ -161,7 +161,7 @@ static void p5_full_send_queue_is_usable_again(struct kunit *test)
 	int i, round;
 
 	for (round = 0; round < 3; round++) {
-		/* No receive at the peer: all of these wait. */
+		/* The peer has no receive: all of these sends wait. */
 		for (i = 0; i < RIG_WR; i++)
 			KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, 8));
 		rig_send_wr(&wr, 99, &sge, 1);
@@ -190,7 +190,7 @@ static void p5_send_queue_is_full_until_polled(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, 8));
 	for (i = 0; i < RIG_WR; i++)
 		RIG_EXPECT_WC(test, r->b.rcq, &wc, i, IB_WC_SUCCESS);
-	/* Executed all of them, but none is retired yet. */
+	/* All sends were executed, but take room until their completions are polled. */
 	KUNIT_EXPECT_EQ(test, -ENOMEM, rig_send(&r->a, 99, 0, 8));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 0, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, 0, rig_send(&r->a, 16, 0, 8));
@@ -275,8 +275,8 @@ static void p9_message_beyond_2_gib_is_refused(struct kunit *test)
 }
 
 /*
- * The row has the responder refuse it. In memory there is no header that could
- * claim such a length: the request is refused at post, as P9 has it.
+ * In row R16 the responder refuses the request. The emulated HCA has no packet headers that
+ * could claim such a length: the request is refused when it is posted, as in row P9.
  */
 static void r16_rdma_beyond_2_gib_never_leaves(struct kunit *test)
 {
@@ -318,8 +318,8 @@ static void operations_unknown_to_the_device_are_refused(struct kunit *test)
 }
 
 /*
- * P11. The same queue is posted to in process context and by an interrupt
- * that comes at any moment of it. The sender's numbers are in the messages.
+ * P11: a task posts to a send queue, and interrupts that may come at any moment of that post
+ * to the same queue. The task and the interrupts number their messages.
  */
 struct irq_post {
 	struct rig *r;
@@ -353,7 +353,7 @@ static void irq_post_work(struct irq_work *work)
 	struct irq_post *p = container_of(work, struct irq_post, work);
 	int ret;
 
-	/* Or a slow machine does nothing but serve interrupts. */
+	/* Limit the interrupts' share, or a slow machine does nothing but serve interrupts. */
 	if (p->from_irq > 2 * READ_ONCE(p->from_task) + RIG_WR)
 		return;
 	ret = irq_post_one(p, p->from_irq | FROM_IRQ);
@@ -393,7 +393,7 @@ static int irq_post_fn(void *arg)
 	while (p->from_task < p->count && !kthread_should_stop()) {
 		int ret, when = kvt_rand(&p->seed) % 64;
 
-		/* Interrupts come when they are let: after some delay. */
+		/* The interrupt comes after some delay; a random one here makes it hit anywhere. */
 		irq_work_queue(&p->work);
 		while (when--)
 			cpu_relax();
@@ -409,7 +409,7 @@ static int irq_post_fn(void *arg)
 	return 0;
 }
 
-/* Nobody posts any more: the rest must arrive. */
+/* Called when nobody posts any more: waits until all messages have arrived and completed. */
 static bool irq_post_finish(struct irq_post *p)
 {
 	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
@@ -424,7 +424,7 @@ static bool irq_post_finish(struct irq_post *p)
 	return true;
 }
 
-/* Interrupts of the other CPU hit anywhere in the post, not after a queue. */
+/* IPIs of the other CPU hit anywhere in the post, not just after irq_work_queue(). */
 static void irq_post_ipi(void *arg)
 {
 	irq_post_work(&((struct irq_post *)arg)->work);
@@ -531,7 +531,7 @@ static void c11_handler_is_not_called_in_a_verbs_call(struct kunit *test)
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
 
-	/* The same for what fails within the call. */
+	/* The same for a request that is flushed within the call. */
 	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_ERR));
 	ib_req_notify_cq(r->a.scq, IB_CQ_NEXT_COMP);
 	local_irq_disable();

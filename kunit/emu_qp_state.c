@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Q1 on a device: each change of state that a queue pair can be asked for, from
- * each state that it can be in, with the attributes that belong to it, with one
- * missing, and with each one that does not belong. What the device does is
+ * Row Q1 of the conformance table on a device: every change of state, legal or not, from
+ * every state that a QP can be in; with the attributes that belong to the change, with one
+ * of them missing, and with each one that does not belong. What the device does is
  * compared to the table of core_qp_state.c.
  */
 #include <kunit/test.h>
@@ -14,7 +14,7 @@
 #include "qp_oracle.h"
 #include "suites.h"
 
-/* Path migration and limits of rate are legal, but nothing that the HCA has. */
+/* Attributes that IBTA allows, but that the HCA does not support. */
 #define NOT_HERE	(IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE | \
 			 IB_QP_RATE_LIMIT | IB_QP_CAP)
 #define ALL_BITS	((IB_QP_RATE_LIMIT << 1) - 1)
@@ -36,13 +36,13 @@ static void type_name(const enum ib_qp_type *type, char *desc)
 KUNIT_ARRAY_PARAM(type, types, type_name);
 
 /**
- * struct walk - a queue pair that is led from state to state
+ * struct walk - a QP that is moved from state to state
  * @test: the running case
- * @e: its end
- * @type: its type
- * @ah: where its datagrams would go
- * @at: the state it is in
- * @moved: changes of state that were made
+ * @e: end of the rig that has the QP
+ * @type: type of the QP
+ * @ah: address handle for sends
+ * @at: state that the QP should be in
+ * @moved: changes of state that walk_check() made
  */
 struct walk {
 	struct kunit *test;
@@ -58,7 +58,7 @@ static void walk_path(struct walk *w, struct rdma_ah_attr *ah)
 	rig_set_route(ah, w->e, w->e);
 }
 
-/* Each attribute with a value that the device takes. */
+/* All attributes have values that the device accepts, so that only @mask matters. */
 static int walk_ask(struct walk *w, int to, int mask)
 {
 	struct ib_qp_attr attr = {
@@ -88,7 +88,7 @@ static int walk_ask(struct walk *w, int to, int mask)
 	return ib_modify_qp(w->e->qp, &attr, mask);
 }
 
-/* With no more than what is required. */
+/* Makes a legal change with only the required attributes. */
 static void walk_go(struct walk *w, int to)
 {
 	int req = 0, opt;
@@ -99,7 +99,7 @@ static void walk_go(struct walk *w, int to)
 	w->at = to;
 }
 
-/* A send from memory that is not there, which never leaves. */
+/* Moves the QP to SQE by a send with a bad lkey, which fails before anything is sent. */
 static void walk_fail_send(struct walk *w)
 {
 	struct ib_sge sge = { .addr = 1, .length = 8, .lkey = 0x12345600 };
@@ -136,7 +136,7 @@ static void walk_to(struct walk *w, int state)
 		walk_fail_send(w);
 }
 
-/* Asks for one change from one state; nothing happens when it is refused. */
+/* Tries one change from one state. If it is refused, the state must stay the same. */
 static void walk_check(struct walk *w, int from, int to, int mask, int want)
 {
 	int got;
@@ -217,7 +217,7 @@ static void q1_device_follows_the_table(struct kunit *test)
 
 	walk_up(test, &w);
 	for (from = 0; from < ORACLE_STATES; from++) {
-		/* Reliable connections are never in SQE. */
+		/* An RC QP is never in SQE. */
 		if (from == IB_QPS_SQE && w.type == IB_QPT_RC)
 			continue;
 		for (to = 0; to < ORACLE_STATES; to++) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory windows, fast regions and registration in the emulated HCA: who may
- * reach what, from when, and until when. Cases that stand for a row of the
- * conformance table start with its name. The second end owns the memory.
+ * Memory windows, MRs for fast registration, and registration in the emulated HCA: who
+ * may access what, from when, and until when. Cases for a row of the conformance table
+ * start with the name of the row. The second end owns the memory.
  */
 #include <linux/module.h>
 #include <linux/scatterlist.h>
@@ -18,7 +18,7 @@
 #define REMOTE		(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
 			 IB_ACCESS_REMOTE_ATOMIC)
 #define BINDABLE	(IB_ACCESS_LOCAL_WRITE | REMOTE | IB_ACCESS_MW_BIND)
-/* The window of most cases. */
+/* Offset and length of the window in most cases. */
 #define WIN_AT		5000
 #define WIN_LEN		3000
 
@@ -33,7 +33,7 @@ static void mw_type_name(const enum ib_mw_type *type, char *desc)
 
 KUNIT_ARRAY_PARAM(mw_type, mw_types, mw_type_name);
 
-/* Both ends within a device; the second end's buffer can be bound to. */
+/* Both ends on one device; windows can be bound to the second end's buffer. */
 static struct rig *rig_bindable(struct kunit *test)
 {
 	struct rig *r = rig_up(test, "emu0", "emu0");
@@ -44,7 +44,7 @@ static struct rig *rig_bindable(struct kunit *test)
 	return r;
 }
 
-/* Another connection within the same PDs. */
+/* Another connection with the same PDs, CQs and buffers. */
 static struct rig *rig_another(struct kunit *test, struct rig *r)
 {
 	struct rig *other = kunit_kzalloc(test, sizeof(*other), GFP_KERNEL);
@@ -282,7 +282,7 @@ static void m2_stale_key_is_refused(struct kunit *test)
 	expect_write(test, r, WIN_AT, 8, mw->rkey - 1, IB_WC_REM_ACCESS_ERR);
 }
 
-/* Keys that LOCAL_INV does not take. */
+/* Keys that LOCAL_INV must refuse. */
 enum bad_inv {
 	INV_UNKNOWN,
 	INV_STALE,
@@ -337,7 +337,7 @@ static void m4_remote_write_needs_local_write(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.scq));
 }
 
-/* What a registration asks for beyond the pages it has. */
+/* REG_MR of a range that exceeds the mapped pages, or wraps around. */
 static void m5_registration_of_more_than_the_pages(struct kunit *test)
 {
 	struct rig *r;
@@ -408,7 +408,7 @@ static void bad_bind_name(const int *bad, char *desc)
 
 KUNIT_ARRAY_PARAM(bad_bind, bad_binds, bad_bind_name);
 
-/* A region with the fault asked for, in the end's place of its own. */
+/* Makes r->b.mr a region with the fault that @bad says, or a valid one. */
 static void bad_region(struct kunit *test, struct rig *r, int bad)
 {
 	if (bad == BIND_NOT_REGISTERED)
@@ -526,7 +526,7 @@ static void m9_type_1_is_for_all_of_the_pd(struct kunit *test)
 	expect_write(test, r, WIN_AT + 8, 8, mw->rkey, IB_WC_SUCCESS);
 }
 
-/* A page may be larger than the machine, as long as the region is not. */
+/* The page size may exceed the machine's memory, as long as the region does not. */
 static void large_pages_translate(struct kunit *test)
 {
 	static const u32 sizes[] = { SZ_64K, SZ_4M, SZ_1G, SZ_2G };
@@ -564,7 +564,7 @@ static void memory_that_is_not_ram_is_refused(struct kunit *test)
 
 	r->b.mr = rig_mr(test, r->b.pd);
 	sg_init_one(&sg, r->b.buf, RIG_BUF);
-	/* The local APIC's page on x86, and beyond all memory anywhere. */
+	/* Beyond all memory; the lower bits are the address of the local APIC's page on x86. */
 	sg_dma_address(&sg) = BIT_ULL(50) | 0xfee00000;
 	sg_dma_len(&sg) = PAGE_SIZE;
 	KUNIT_ASSERT_EQ(test, 1, ib_map_mr_sg(r->b.mr, &sg, 1, NULL,

@@ -16,7 +16,7 @@
 #include "objects.h"
 
 /*
- * rig_pairs - devices of the two ends
+ * rig_pairs - test parameters: devices of the two ends
  */
 const struct rig_pair rig_pairs[2] = {
 	{ "within a device", "emu0", "emu0" },
@@ -25,8 +25,8 @@ const struct rig_pair rig_pairs[2] = {
 EXPORT_SYMBOL_GPL(rig_pairs);
 
 /**
- * rig_pair_name() - what a pair of devices is called
- * @pair: of &rig_pairs
+ * rig_pair_name() - name a test parameter
+ * @pair: entry of &rig_pairs
  * @desc: filled in
  */
 void rig_pair_name(const struct rig_pair *pair, char *desc)
@@ -101,11 +101,11 @@ static void rig_make_buf(struct kunit *test, struct rig_end *e)
 }
 
 /**
- * rig_end_up() - everything of an end but its queue pair
+ * rig_end_up() - set up an end, except for its queue pair
  * @test: the running case
- * @e: zeroed
- * @name: of the device
- * @port: of the device
+ * @e: the end, zeroed
+ * @name: name of the device
+ * @port: port of the device
  *
  * The end has no global route; the case may give it one.
  */
@@ -130,7 +130,7 @@ void rig_end_up(struct kunit *test, struct rig_end *e, const char *name, u32 por
 EXPORT_SYMBOL_GPL(rig_end_up);
 
 /**
- * rig_alloc() - the attributes of a rig, without its ends
+ * rig_alloc() - allocate a rig with default attributes, without its ends
  * @test: the running case
  *
  * Return: the rig; the case may change its attributes.
@@ -162,7 +162,7 @@ struct rig *rig_alloc(struct kunit *test)
 EXPORT_SYMBOL_GPL(rig_alloc);
 
 /**
- * rig_new() - everything but the queue pairs
+ * rig_new() - make a rig, except for its queue pairs
  * @test: the running case
  * @dev_a: device of the first end
  * @dev_b: device of the second end
@@ -182,7 +182,7 @@ EXPORT_SYMBOL_GPL(rig_new);
 /**
  * rig_make_qp() - make the queue pair of one end, in RESET
  * @test: the running case
- * @r: has the attributes
+ * @r: the rig, which has the attributes
  * @e: the end
  */
 void rig_make_qp(struct kunit *test, struct rig *r, struct rig_end *e)
@@ -210,7 +210,7 @@ void rig_make_qps(struct kunit *test, struct rig *r)
 EXPORT_SYMBOL_GPL(rig_make_qps);
 
 /**
- * rig_destroy_qp() - destroy an end's queue pair ahead of the case's end
+ * rig_destroy_qp() - destroy an end's queue pair before the case ends
  * @test: the running case
  * @e: the end
  */
@@ -231,7 +231,7 @@ static bool rig_is_datagram(const struct rig_end *e)
  * @r: the rig
  * @e: one of its ends
  *
- * Return: what ib_modify_qp() did.
+ * Return: the result of ib_modify_qp().
  */
 int rig_to_init(struct rig *r, struct rig_end *e)
 {
@@ -244,7 +244,7 @@ int rig_to_init(struct rig *r, struct rig_end *e)
 	};
 	int mask = IB_QP_STATE | IB_QP_PKEY_INDEX;
 
-	/* Queue pair 1 knows its port. */
+	/* A GSI QP has a fixed port. */
 	if (e->qp->qp_type != IB_QPT_GSI)
 		mask |= IB_QP_PORT;
 	mask |= rig_is_datagram(e) ? IB_QP_QKEY : IB_QP_ACCESS_FLAGS;
@@ -253,10 +253,10 @@ int rig_to_init(struct rig *r, struct rig_end *e)
 EXPORT_SYMBOL_GPL(rig_to_init);
 
 /**
- * rig_set_route() - the address of one end, as the other one names it
+ * rig_set_route() - fill in the route from one end to another
  * @attr: filled in
- * @from: who names it
- * @to: whose it is
+ * @from: source of the route
+ * @to: destination of the route
  */
 void rig_set_route(struct rdma_ah_attr *attr, const struct rig_end *from,
 		   const struct rig_end *to)
@@ -275,9 +275,9 @@ EXPORT_SYMBOL_GPL(rig_set_route);
  * rig_to_rtr() - move one end from INIT to RTR
  * @r: the rig
  * @e: one of its ends
- * @peer: whom it is connected to
+ * @peer: the end that it is to be connected to
  *
- * Return: what ib_modify_qp() did.
+ * Return: the result of ib_modify_qp().
  */
 int rig_to_rtr(struct rig *r, struct rig_end *e, struct rig_end *peer)
 {
@@ -306,7 +306,7 @@ EXPORT_SYMBOL_GPL(rig_to_rtr);
  * @r: the rig
  * @e: one of its ends
  *
- * Return: what ib_modify_qp() did.
+ * Return: the result of ib_modify_qp().
  */
 int rig_to_rts(struct rig *r, struct rig_end *e)
 {
@@ -332,7 +332,7 @@ EXPORT_SYMBOL_GPL(rig_to_rts);
  * @qp: the queue pair
  * @state: the new state
  *
- * Return: what ib_modify_qp() did.
+ * Return: the result of ib_modify_qp().
  */
 int rig_to(struct ib_qp *qp, enum ib_qp_state state)
 {
@@ -376,12 +376,12 @@ void rig_connect(struct kunit *test, struct rig *r)
 EXPORT_SYMBOL_GPL(rig_connect);
 
 /**
- * rig_up() - two connected ends with what rig_new() gives
+ * rig_up() - make a rig and connect its ends
  * @test: the running case
  * @dev_a: device of the first end
  * @dev_b: device of the second end
  *
- * Return: the rig, in RTS.
+ * Return: the rig, with both queue pairs in RTS.
  */
 struct rig *rig_up(struct kunit *test, const char *dev_a, const char *dev_b)
 {
@@ -394,10 +394,10 @@ struct rig *rig_up(struct kunit *test, const char *dev_a, const char *dev_b)
 EXPORT_SYMBOL_GPL(rig_up);
 
 /**
- * rig_of_param() - two connected ends on the devices that the case is run with
+ * rig_of_param() - make a connected rig on the devices of the test parameter
  * @test: the running case
  *
- * Return: the rig, in RTS.
+ * Return: the rig, with both queue pairs in RTS.
  */
 struct rig *rig_of_param(struct kunit *test)
 {
@@ -408,12 +408,12 @@ struct rig *rig_of_param(struct kunit *test)
 EXPORT_SYMBOL_GPL(rig_of_param);
 
 /**
- * rig_counter() - what the port of an end has counted
+ * rig_counter() - read a counter of an end's port
  * @test: the running case
  * @e: the end
- * @name: of the counter, as in hw_counters/
+ * @name: name of the counter, as in hw_counters/
  *
- * Return: the count, as of now.
+ * Return: the current value, which the driver is asked for.
  */
 u64 rig_counter(struct kunit *test, struct rig_end *e, const char *name)
 {
@@ -435,12 +435,12 @@ u64 rig_counter(struct kunit *test, struct rig_end *e, const char *name)
 EXPORT_SYMBOL_GPL(rig_counter);
 
 /**
- * rig_sge() - a part of an end's buffer, under the local key
+ * rig_sge() - an SGE for a part of an end's buffer, with the local key
  * @e: the end
  * @offset: bytes from the start of the buffer
  * @len: bytes
  *
- * Return: the element.
+ * Return: the SGE.
  */
 struct ib_sge rig_sge(struct rig_end *e, size_t offset, u32 len)
 {
@@ -459,7 +459,7 @@ EXPORT_SYMBOL_GPL(rig_sge);
  * @offset: bytes from the start of the buffer
  * @len: bytes
  *
- * Return: what ib_post_recv() did.
+ * Return: the result of ib_post_recv().
  */
 int rig_recv(struct rig_end *e, u64 id, size_t offset, u32 len)
 {
@@ -473,11 +473,11 @@ int rig_recv(struct rig_end *e, u64 id, size_t offset, u32 len)
 EXPORT_SYMBOL_GPL(rig_recv);
 
 /**
- * rig_send_wr() - a signaled SEND; the case changes what it wants otherwise
+ * rig_send_wr() - fill in a signaled SEND, which the case may change
  * @wr: filled in
  * @id: wr_id
- * @sge: its elements
- * @num: how many
+ * @sge: the SGEs
+ * @num: number of SGEs
  */
 void rig_send_wr(struct ib_send_wr *wr, u64 id, struct ib_sge *sge, int num)
 {
@@ -497,7 +497,7 @@ EXPORT_SYMBOL_GPL(rig_send_wr);
  * @offset: bytes from the start of the buffer
  * @len: bytes
  *
- * Return: what ib_post_send() did.
+ * Return: the result of ib_post_send().
  */
 int rig_send(struct rig_end *e, u64 id, size_t offset, u32 len)
 {
@@ -514,12 +514,12 @@ EXPORT_SYMBOL_GPL(rig_send);
  * @e: the end
  * @op: opcode
  * @id: wr_id
- * @offset: of the local part, in bytes from the start of the buffer
+ * @offset: bytes from the start of the local buffer
  * @len: bytes
  * @remote: address at the peer
- * @rkey: its key
+ * @rkey: key for @remote
  *
- * Return: what ib_post_send() did.
+ * Return: the result of ib_post_send().
  */
 int rig_rdma(struct rig_end *e, enum ib_wr_opcode op, u64 id, size_t offset,
 	     u32 len, u64 remote, u32 rkey)
@@ -543,7 +543,7 @@ EXPORT_SYMBOL_GPL(rig_rdma);
  * @offset: where the original value goes, in bytes from the start of the buffer
  * @target: &struct ib_atomic_wr with address, key and operands
  *
- * Return: what ib_post_send() did.
+ * Return: the result of ib_post_send().
  */
 int rig_atomic(struct rig_end *e, enum ib_wr_opcode op, u64 id, size_t offset,
 	       const struct ib_atomic_wr *target)
@@ -563,11 +563,11 @@ static void rig_free_mr(void *arg)
 }
 
 /**
- * rig_mr() - a region for fast registration of an end's buffer
+ * rig_mr() - allocate an MR for fast registration of an end's buffer
  * @test: the running case
- * @pd: its PD
+ * @pd: PD of the MR
  *
- * Return: the region.
+ * Return: the MR.
  */
 struct ib_mr *rig_mr(struct kunit *test, struct ib_pd *pd)
 {
@@ -581,13 +581,13 @@ struct ib_mr *rig_mr(struct kunit *test, struct ib_pd *pd)
 EXPORT_SYMBOL_GPL(rig_mr);
 
 /**
- * rig_map() - put a part of the buffer into a region
+ * rig_map() - map a part of the buffer into a region
  * @e: the end
  * @mr: the region
  * @offset: bytes from the start of the buffer
  * @len: bytes
  *
- * Return: 1 when all of it is in.
+ * Return: 1 if all of it was mapped.
  */
 int rig_map(struct rig_end *e, struct ib_mr *mr, size_t offset, u32 len)
 {
@@ -607,7 +607,7 @@ EXPORT_SYMBOL_GPL(rig_map);
  * @id: wr_id
  * @access: IB_ACCESS_*
  *
- * Return: what ib_post_send() did.
+ * Return: the result of ib_post_send().
  */
 int rig_post_reg(struct rig_end *e, struct ib_mr *mr, u64 id, int access)
 {
@@ -627,7 +627,7 @@ int rig_post_reg(struct rig_end *e, struct ib_mr *mr, u64 id, int access)
 EXPORT_SYMBOL_GPL(rig_post_reg);
 
 /**
- * rig_register() - make the end's whole buffer a region of its own
+ * rig_register() - register the end's whole buffer as its region
  * @test: the running case
  * @e: end of a connected rig
  * @access: IB_ACCESS_*
@@ -645,7 +645,7 @@ void rig_register(struct kunit *test, struct rig_end *e, int access)
 EXPORT_SYMBOL_GPL(rig_register);
 
 /**
- * rig_poll() - the next completion
+ * rig_poll() - wait for the next completion
  * @cq: CQ that nobody else polls
  * @wc: filled in
  *
@@ -665,7 +665,7 @@ bool rig_poll(struct ib_cq *cq, struct ib_wc *wc)
 EXPORT_SYMBOL_GPL(rig_poll);
 
 /**
- * rig_empty() - does a CQ have no completion?
+ * rig_empty() - check that a CQ has no completion
  * @cq: CQ that nobody else polls
  *
  * Return: true if it has none.
@@ -679,9 +679,9 @@ bool rig_empty(struct ib_cq *cq)
 EXPORT_SYMBOL_GPL(rig_empty);
 
 /**
- * rig_expect_event() - a queue pair was told one thing, once
+ * rig_expect_event() - expect that a queue pair raised exactly one event
  * @test: the running case
- * @e: end whose queue pair has done what it will
+ * @e: end whose queue pair raises no further events
  * @want: the event
  */
 void rig_expect_event(struct kunit *test, struct rig_end *e,
@@ -694,9 +694,9 @@ void rig_expect_event(struct kunit *test, struct rig_end *e,
 EXPORT_SYMBOL_GPL(rig_expect_event);
 
 /**
- * rig_expect_no_event() - a queue pair was told nothing since
+ * rig_expect_no_event() - expect that a queue pair raised no further event
  * @test: the running case
- * @e: end whose queue pair has done what it will
+ * @e: end whose queue pair raises no further events
  */
 void rig_expect_no_event(struct kunit *test, struct rig_end *e)
 {
@@ -707,13 +707,13 @@ void rig_expect_no_event(struct kunit *test, struct rig_end *e)
 EXPORT_SYMBOL_GPL(rig_expect_no_event);
 
 /**
- * rig_counts_to() - wait until a counter has come to a value
+ * rig_counts_to() - wait until a counter has reached a value
  * @test: the running case
  * @e: the end
- * @name: as in sysfs
- * @value: the least that it must be
+ * @name: name of the counter, as in hw_counters/
+ * @value: the value, which the counter may exceed
  *
- * Return: true if that was in time.
+ * Return: true if the counter reached it in time.
  */
 bool rig_counts_to(struct kunit *test, struct rig_end *e, const char *name,
 		   u64 value)
@@ -750,12 +750,12 @@ void rig_fill(u8 *buf, size_t len, u32 seed)
 EXPORT_SYMBOL_GPL(rig_fill);
 
 /**
- * rig_filled() - is a pattern there?
+ * rig_filled() - check that memory holds a pattern
  * @buf: the memory
  * @len: bytes
  * @seed: which pattern
  *
- * Return: true if all of it is.
+ * Return: true if all bytes are those of the pattern.
  */
 bool rig_filled(const u8 *buf, size_t len, u32 seed)
 {
@@ -769,12 +769,12 @@ bool rig_filled(const u8 *buf, size_t len, u32 seed)
 EXPORT_SYMBOL_GPL(rig_filled);
 
 /**
- * rig_all() - does memory hold one value?
+ * rig_all() - check that all bytes of memory have one value
  * @buf: the memory
  * @len: bytes
- * @value: of each byte
+ * @value: the value
  *
- * Return: true if all bytes are the same.
+ * Return: true if all bytes are @value.
  */
 bool rig_all(const u8 *buf, size_t len, u8 value)
 {

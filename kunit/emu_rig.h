@@ -16,26 +16,26 @@
 
 /**
  * struct rig_end - one end of the connection
- * @ibdev: device, held
- * @pd: with a key for all memory
+ * @ibdev: the device, with a reference
+ * @pd: PD, whose local_dma_lkey is for all memory
  * @scq: completions of sends, polled by the case
  * @rcq: completions of receives, polled by the case
  * @qp: the queue pair
- * @buf: @size bytes
- * @size: of @buf, in bytes
- * @dma: address of @buf for the device
+ * @buf: buffer of @size bytes
+ * @size: size of @buf, in bytes
+ * @dma: DMA address of @buf
  * @mr: registration of @buf, after rig_register()
  * @port: port of @qp
- * @lid: of @port
- * @gid: address of a global route to this end
- * @gid_index: of @gid; -1 for no global route
- * @pkey_index: of @qp
- * @qkey: of @qp, if it is of datagrams
- * @srq: of @qp, or NULL; rig_make_qps() looks at it
+ * @lid: LID of @port
+ * @gid: GID of this end, the destination of global routes to it
+ * @gid_index: index of the source GID of routes from this end; -1: no global routes
+ * @pkey_index: P_Key index of @qp
+ * @qkey: Q_Key of @qp, if that is a datagram QP
+ * @srq: SRQ of @qp, or NULL; to be set before rig_make_qps()
  * @event: last event of @qp
  * @got_event: completed by each event
- * @called: calls of @scq's and @rcq's completion handler
- * @got_call: completed by each
+ * @called: calls of the completion handler of @scq and @rcq
+ * @got_call: completed by each of these calls
  */
 struct rig_end {
 	struct ib_device *ibdev;
@@ -61,19 +61,19 @@ struct rig_end {
 };
 
 /**
- * struct rig - a connection, and how to make it
+ * struct rig - a connection, and its attributes
  * @a: first end
  * @b: second end
- * @init: of both queue pairs
- * @access: granted to the peer by both queue pairs
- * @mtu: of the path
- * @psn: first packet number, both ways
- * @timeout: of modify_qp to RTS
- * @retry_cnt: same
- * @rnr_retry: same
- * @rnr_timer: of modify_qp to RTR
- * @max_dest_rd: same
- * @max_rd: of modify_qp to RTS
+ * @init: creation attributes of both queue pairs
+ * @access: remote access that both queue pairs grant
+ * @mtu: path MTU
+ * @psn: first PSN, both ways
+ * @timeout: local ACK timeout, for modify_qp to RTS
+ * @retry_cnt: retry count, for modify_qp to RTS
+ * @rnr_retry: RNR retry count, for modify_qp to RTS
+ * @rnr_timer: minimum RNR NAK timer, for modify_qp to RTR
+ * @max_dest_rd: responder resources, for modify_qp to RTR
+ * @max_rd: initiator depth, for modify_qp to RTS
  */
 struct rig {
 	struct rig_end a;
@@ -145,7 +145,7 @@ void rig_fill(u8 *buf, size_t len, u32 seed);
 bool rig_filled(const u8 *buf, size_t len, u32 seed);
 bool rig_all(const u8 *buf, size_t len, u8 value);
 
-/* Each case of two ends runs within one device and between two. */
+/* Test parameter: the devices of the two ends, which are one device or two. */
 struct rig_pair {
 	const char *name;
 	const char *a;

@@ -2,9 +2,9 @@
 /*
  * Networks of emulated HCAs, and datagrams across them.
  *
- * InfiniBand ends are of the devices that kverbs_emu makes when it is loaded. A
- * case that needs others, or ports with other settings, has devices of its own
- * through configfs, which go with it.
+ * InfiniBand ends use the devices that kverbs_emu makes when it is loaded. A case
+ * that needs RoCE, or ports with other settings, makes devices of its own through
+ * configfs; they are removed when the case ends.
  */
 #include <linux/export.h>
 #include <linux/inet.h>
@@ -40,9 +40,9 @@ const struct rig_net rig_nets[10] = {
 };
 EXPORT_SYMBOL_GPL(rig_nets);
 
-/* For what does not look at addresses: a device of RoCE takes a while to make. */
 /*
- * rig_few_nets - those that differ in more than their addresses
+ * rig_few_nets - networks that differ in more than their addresses, for cases in which
+ * addresses do not matter: making a RoCE device takes a while
  */
 const struct rig_net rig_few_nets[4] = {
 	{ "IB between two", RIG_NET_IB, true },
@@ -72,7 +72,7 @@ static int rig_config_write(const char *name, const char *file,
 	return kvt_write_file(path, text);
 }
 
-/* Directories come and go as for a person: by mkdir(1) and rmdir(1). */
+/* Makes or removes a directory as an administrator does, with mkdir(1) or rmdir(1). */
 static int rig_config_dir(const char *tool, const char *path)
 {
 	char *argv[3] = { (char *)tool, (char *)path, NULL };
@@ -82,9 +82,9 @@ static int rig_config_dir(const char *tool, const char *path)
 }
 
 /**
- * struct rig_device - a device that goes with the case
- * @ports: number of ports that have a directory
- * @name: of the device
+ * struct rig_device - a device that is removed when the case ends
+ * @ports: highest port whose directory the rig made; 0 if it made none
+ * @name: name of the device
  */
 struct rig_device {
 	u32 ports;
@@ -106,7 +106,7 @@ static void rig_device_end(void *arg)
 	rig_config_dir("/bin/rmdir", path);
 }
 
-/* Not enabled yet. */
+/* Makes the device's directories; the caller enables the device. */
 static void rig_device_make(struct kunit *test, const char *name, u32 ports)
 {
 	struct rig_device *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
@@ -129,11 +129,11 @@ static void rig_device_make(struct kunit *test, const char *name, u32 ports)
 }
 
 /**
- * rig_device() - make a device that goes with the case
+ * rig_device() - make a device that is removed when the case ends
  * @test: the running case
- * @name: of the device
+ * @name: name of the device
  * @ports: number of ports
- * @netdevs: network device of each port, separated by commas, for Ethernet; or NULL
+ * @netdevs: for RoCE: network device of each port, separated by commas; NULL for InfiniBand
  */
 void rig_device(struct kunit *test, const char *name, u32 ports,
 		const char *netdevs)
@@ -147,10 +147,10 @@ void rig_device(struct kunit *test, const char *name, u32 ports,
 EXPORT_SYMBOL_GPL(rig_device);
 
 /**
- * rig_device_at() - make a device with a place on the PCI bus, which goes with the case
- * @test: the running case
- * @name: of the device
- * @pci: address of the PCI function that it is a child of
+ * rig_device_at() - make a device below a PCI function
+ * @test: the running case, at whose end the device is removed
+ * @name: name of the device
+ * @pci: address of the PCI function that is the device's parent
  */
 void rig_device_at(struct kunit *test, const char *name, const char *pci)
 {
@@ -161,13 +161,13 @@ void rig_device_at(struct kunit *test, const char *name, const char *pci)
 EXPORT_SYMBOL_GPL(rig_device_at);
 
 /**
- * rig_port_write() - write a setting of a port, as a person would
+ * rig_port_write() - write a setting of a port in configfs, as an administrator does
  * @name: device in configfs
  * @port: port number
  * @file: name of the setting
  * @text: the value
  *
- * Return: 0, or what the shell that wrote it returned.
+ * Return: 0, or what kvt_write_file() returned.
  */
 int rig_port_write(const char *name, u32 port, const char *file,
 		   const char *text)
@@ -213,7 +213,7 @@ static bool rig_find_gid(struct rig_end *e, enum rig_net_kind kind)
 	return e->gid_index >= 0;
 }
 
-/* GIDs follow the addresses of a network device, a moment later. */
+/* Waits for a GID: they follow the addresses of a network device with a delay. */
 static void rig_give_gid(struct kunit *test, struct rig_end *e,
 			 enum rig_net_kind kind)
 {
@@ -237,11 +237,11 @@ static void rig_roce_end(struct kunit *test, struct rig_end *e,
 }
 
 /**
- * rig_net_new() - two ends of a network, without queue pairs
+ * rig_net_new() - set up two ends of a network, without queue pairs
  * @test: the running case
  * @net: the network
  *
- * Return: the rig, of RC; the case may change its attributes.
+ * Return: the rig, set up for RC; the case may change its attributes.
  */
 struct rig *rig_net_new(struct kunit *test, const struct rig_net *net)
 {
@@ -264,10 +264,10 @@ struct rig *rig_net_new(struct kunit *test, const struct rig_net *net)
 EXPORT_SYMBOL_GPL(rig_net_new);
 
 /**
- * rig_make_ud() - a queue pair of datagrams, ready to send
+ * rig_make_ud() - make a UD queue pair and move it to RTS
  * @test: the running case
- * @r: its attributes; the type is changed to UD
- * @e: the end that gets it
+ * @r: the rig, with the QP's attributes; the type is changed to UD
+ * @e: the end that gets the QP
  */
 void rig_make_ud(struct kunit *test, struct rig *r, struct rig_end *e)
 {
@@ -282,10 +282,10 @@ void rig_make_ud(struct kunit *test, struct rig *r, struct rig_end *e)
 EXPORT_SYMBOL_GPL(rig_make_ud);
 
 /**
- * rig_ud_of_param() - two UD queue pairs on the network of the case's parameter
+ * rig_ud_of_param() - set up two UD queue pairs on the network of the case's parameter
  * @test: the running case, whose parameter is a struct rig_net
  *
- * Return: the rig, in RTS.
+ * Return: the rig, with both QPs in RTS.
  */
 struct rig *rig_ud_of_param(struct kunit *test)
 {
@@ -298,12 +298,12 @@ struct rig *rig_ud_of_param(struct kunit *test)
 EXPORT_SYMBOL_GPL(rig_ud_of_param);
 
 /**
- * rig_ud() - two UD queue pairs on InfiniBand
+ * rig_ud() - set up two UD queue pairs on InfiniBand
  * @test: the running case
  * @dev_a: device of the first end
  * @dev_b: device of the second end
  *
- * Return: the rig, in RTS.
+ * Return: the rig, with both QPs in RTS.
  */
 struct rig *rig_ud(struct kunit *test, const char *dev_a, const char *dev_b)
 {
@@ -316,8 +316,8 @@ struct rig *rig_ud(struct kunit *test, const char *dev_a, const char *dev_b)
 EXPORT_SYMBOL_GPL(rig_ud);
 
 /**
- * rig_ah_attr() - address of an end, with something in each field
- * @attr: filled in
+ * rig_ah_attr() - fill in the address of an end, with distinct values in all fields
+ * @attr: the address vector to fill in
  * @from: the end that sends
  * @to: the end that receives
  */
@@ -339,8 +339,8 @@ static void rig_ah_end(void *arg)
 }
 
 /**
- * rig_ah() - address handle of an end
- * @test: the running case; the handle goes with it, or by rig_ah_put()
+ * rig_ah() - create an address handle for an end
+ * @test: the running case, at whose end the AH is destroyed if rig_ah_put() was not called
  * @from: the end that sends
  * @to: the end that receives
  *
@@ -362,9 +362,9 @@ struct ib_ah *rig_ah(struct kunit *test, struct rig_end *from,
 EXPORT_SYMBOL_GPL(rig_ah);
 
 /**
- * rig_ah_put() - free what rig_ah() made before the case ends
+ * rig_ah_put() - destroy an AH of rig_ah() before the case ends
  * @test: the running case
- * @ah: the handle
+ * @ah: the address handle
  */
 void rig_ah_put(struct kunit *test, struct ib_ah *ah)
 {
@@ -373,12 +373,12 @@ void rig_ah_put(struct kunit *test, struct ib_ah *ah)
 EXPORT_SYMBOL_GPL(rig_ah_put);
 
 /**
- * rig_ud_wr() - a signaled SEND to the queue pair of an end
- * @wr: filled in; the case changes what it likes
+ * rig_ud_wr() - fill in a signaled SEND to the queue pair of an end
+ * @wr: the WR to fill in; the case may change it afterwards
  * @id: wr_id
  * @sge: what to send
  * @num: entries of @sge
- * @ah: address of @to
+ * @ah: address handle for @to
  * @to: the end that receives
  */
 void rig_ud_wr(struct ib_ud_wr *wr, u64 id, struct ib_sge *sge, int num,
@@ -395,10 +395,10 @@ EXPORT_SYMBOL_GPL(rig_ud_wr);
 /**
  * rig_ud_send() - send a part of an end's buffer to another end
  * @from: the end that sends
- * @ah: address of @to
+ * @ah: address handle for @to
  * @to: the end that receives
  * @id: wr_id
- * @offset: in the buffer of @from
+ * @offset: offset of the data in the buffer of @from
  * @len: bytes
  *
  * Return: as ib_post_send().

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Networks of emulated HCAs, and datagrams across them: ends on InfiniBand with
- * and without a global route, and on each kind of RoCE.
+ * Rigs on networks of emulated HCAs, and datagrams between their ends: InfiniBand with
+ * and without a GRH, and each kind of RoCE.
  */
 #ifndef KVT_EMU_RIG_NET_H
 #define KVT_EMU_RIG_NET_H
@@ -11,13 +11,13 @@
 
 #include "emu_rig.h"
 
-/* What datagrams of a rig are sent with. */
+/* Q_Key and address of a rig's datagrams. */
 #define RIG_QKEY	0x11223344
 #define RIG_SL		5
 #define RIG_FLOW	0x54321
 #define RIG_TCLASS	0x2c
 #define RIG_HOPS	33
-/* In front of each datagram. */
+/* Bytes of the GRH in front of each datagram. */
 #define RIG_GRH		40
 
 enum rig_net_kind {
@@ -29,10 +29,10 @@ enum rig_net_kind {
 };
 
 /**
- * struct rig_net - two ends of a network
- * @name: for the name of the case
- * @kind: of network
- * @across: the ends are of two devices
+ * struct rig_net - a network with two ends, as the parameter of a case
+ * @name: name of the parameter
+ * @kind: kind of the network
+ * @across: the ends are on two devices, rather than on one
  */
 struct rig_net {
 	const char *name;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The emulated HCA's work queue ring, alone: drivers/emu/ring.h says who may
- * do what with whom, and each line of that is tried here.
+ * The emulated HCA's work queue ring by itself: each concurrency rule that
+ * drivers/emu/ring.h states is tested here.
  */
 #include <linux/irq_work.h>
 #include <linux/kthread.h>
@@ -12,13 +12,13 @@
 #include "../drivers/emu/ring.h"
 
 #define RING_DEPTH	16
-/* Deep enough that a side which waits for its CPU does not stop the other. */
+/* Deep enough that posters or consumers which lose the CPU do not stall the others. */
 #define STRESS_DEPTH	256
 #define POSTS		200000
 #define POSTERS		2
 #define PAYLOAD		6
 
-/* Entries of an odd size, all of which is checked. */
+/* A ring entry; its contents are checked in full. */
 struct entry {
 	struct emu_slot slot;
 	u32 poster;
@@ -76,7 +76,7 @@ static bool post(struct emu_ring *ring, u32 poster, u64 n)
 	return true;
 }
 
-/* Takes one entry as a send queue's owner does. */
+/* Takes one entry as the single consumer of a send queue does. */
 static bool consume(struct emu_ring *ring, struct entry *copy)
 {
 	struct entry *e;
@@ -91,7 +91,7 @@ static bool consume(struct emu_ring *ring, struct entry *copy)
 	return true;
 }
 
-/* Takes one entry as the senders to a receive queue do. */
+/* Takes one entry as the concurrent consumers of a receive queue do. */
 static bool claim(struct emu_ring *ring, struct entry *copy)
 {
 	struct entry *e;
@@ -178,7 +178,7 @@ static void retiring_one_retires_all_before_it(struct kunit *test)
 	}
 	KUNIT_EXPECT_FALSE(test, post(ring, 0, 8));
 	emu_ring_retire_to(ring, 4);
-	/* Polled late by another CPU: nothing may go backwards. */
+	/* A completion that another CPU polls late: retired must not go backwards. */
 	emu_ring_retire_to(ring, 2);
 	for (i = 0; i < 5; i++)
 		KUNIT_EXPECT_TRUE(test, post(ring, 0, 8 + i));
@@ -202,7 +202,7 @@ static void entries_come_out_in_order_over_many_laps(struct kunit *test)
 	}
 }
 
-/* Moves an empty ring to where its positions are about to wrap. */
+/* Sets the positions of an empty ring to @to. */
 static void ring_move(struct emu_ring *ring, u32 to)
 {
 	u32 i;
@@ -265,7 +265,7 @@ static void claimed_slot_is_not_reused_before_it_is_freed(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, post(ring, 0, 1));
 	e = emu_ring_claim(ring, &pos);
 	KUNIT_ASSERT_NOT_NULL(test, e);
-	/* As if the completion were polled before the consumer let go. */
+	/* As if the completion were polled before the consumer freed the slot. */
 	emu_ring_retire(ring, 1);
 	KUNIT_EXPECT_FALSE(test, post(ring, 0, 2));
 	KUNIT_EXPECT_EQ(test, 0, e->n);
@@ -289,9 +289,9 @@ static void reset_empties_the_ring(struct kunit *test)
 }
 
 /*
- * Stress. Each poster numbers its entries; whatever comes out must be whole,
- * once, and in each poster's order. Posters 2 and 3 are interrupts on the CPUs
- * of posters 0 and 1.
+ * Stress. Each poster numbers its entries; each entry must come out intact, exactly
+ * once, and in its poster's order. Posters 2 and 3 are interrupts that posters 0 and 1
+ * raise.
  */
 struct stress {
 	struct emu_ring *ring;
@@ -320,7 +320,7 @@ static void poster_irq(struct irq_work *work)
 		p->irq_posts++;
 }
 
-/* The interrupt may hit anywhere, also between reserve and publish. */
+/* Raises the interrupt, if at all, before or after the entry is filled, or after publish. */
 static void post_interrupted(struct poster *p, struct entry *e, u32 pos, u64 n)
 {
 	u32 when = kvt_rand(&p->seed) % 4;
@@ -359,14 +359,14 @@ static int poster_fn(void *arg)
 	return n == s->count ? 0 : -ETIMEDOUT;
 }
 
-/* To be asked before looking at the ring: all that will come is in it then. */
+/* To be called before a look at the ring: if true, nothing is posted after this call. */
 static bool stopped(struct stress *s)
 {
 	/* Pairs with the release in run_posters(). */
 	return smp_load_acquire(&s->stop) || kthread_should_stop();
 }
 
-/* One consumer, which checks the order as well. */
+/* State of the only consumer, which checks that no number is missing. */
 struct single {
 	struct stress *s;
 	u64 next[2 * POSTERS];
@@ -469,7 +469,7 @@ static void interrupts_post_to_the_ring_being_posted(struct kunit *test)
 		   s->posted[POSTERS] + s->posted[POSTERS + 1]);
 }
 
-/* Two consumers: each poster's entries seen by one of them are in order. */
+/* State of one of two consumers: the numbers it sees of each poster must increase. */
 struct multi {
 	struct stress *s;
 	s64 last[2 * POSTERS];
@@ -532,9 +532,9 @@ static void two_posters_and_two_consumers(struct kunit *test)
 }
 
 /*
- * A poster reads head, then retired. Meanwhile the entry that it is after may
- * have come and gone, so that head seems to lie behind retired. That is an old
- * head and not a full ring: the poster looks again.
+ * A poster reads head, then retired. In between, other CPUs may have posted and retired
+ * the entry at head, so that head seems to lie behind retired. Then head is stale and the
+ * ring is not full: the poster must read head again.
  */
 struct late_poster {
 	struct emu_ring *ring;
@@ -559,11 +559,11 @@ static void overtaken_poster_looks_again(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, p);
 	p->ring = ring_new(test, RING_DEPTH);
 	ring_move(p->ring, 100);
-	/* The entry at 100 is over and done with; head is the old one. */
+	/* The entry at 100 was retired, but head is stale. */
 	emu_ring_slot(p->ring, 100)->seq = 100 + RING_DEPTH;
 	atomic_set(&p->ring->retired, 101);
 	t = kvt_thread_new(test, kvt_other_cpu(), late_poster_fn, p);
-	/* It spins: stay where it cannot keep us from going on. */
+	/* The poster spins on the other CPU: stay on this one to make progress. */
 	kvt_stay_on_first_cpu();
 	kvt_thread_go(t);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(t));
@@ -573,7 +573,7 @@ static void overtaken_poster_looks_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 102, atomic_read(&p->ring->head));
 }
 
-/* An SRQ retires an entry when it is taken, while it is still being used. */
+/* An SRQ retires an entry when it is claimed, while its slot is still in use. */
 static void entry_in_use_is_not_posted_over(struct kunit *test)
 {
 	static const u32 depths[] = { 1, 2, 3, 4 };
@@ -588,7 +588,7 @@ static void entry_in_use_is_not_posted_over(struct kunit *test)
 		e = emu_ring_claim(ring, &pos);
 		KUNIT_ASSERT_NOT_NULL(test, e);
 		emu_ring_retire(ring, 1);
-		/* There may be a spare slot, but it is not that one. */
+		/* There may be a spare slot, but it must not be the claimed one. */
 		KUNIT_EXPECT_PTR_NE(test, (void *)e, emu_ring_reserve(ring, &late));
 		KUNIT_EXPECT_EQ(test, 0, e->n);
 		emu_ring_free(ring, &e->slot, pos);

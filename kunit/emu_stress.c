@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One queue pair of the emulated HCA, posted to and polled by threads on two CPUs
- * and by timers in hard interrupt on both, all at once: no message is lost, doubled
- * or overtaken by a later one of its poster, and none of their completions is.
+ * One connection of the emulated HCA, posted to and polled concurrently by threads and by
+ * timers in hard interrupt on two CPUs. No message and no completion may be lost,
+ * duplicated or overtaken by a later one of the same poster.
  *
- * Each message carries who posted it and its number there, and so does the id of
- * its work request. A bitmap for each poster shows what came, and each poller must
- * see the numbers of a poster rise, for what it polls later was completed later.
+ * Each message, and the ID of its work request, holds the number of the poster and a
+ * sequence number. A bitmap per poster records the numbers that came, and each poller must
+ * see the numbers of a poster rise, because it polls completions in their order.
  *
- * Locking: a party is touched by its thread or by its timer alone; what others look
- * at meanwhile is @taken. Bitmaps are shared, and changed atomically.
+ * Locking: a party is used only by its thread or its timer, except for @taken, which the
+ * others read. The bitmaps are shared and changed atomically.
  */
 #include <linux/bitmap.h>
 #include <linux/hrtimer.h>
@@ -22,34 +22,34 @@
 #include "emu_rig.h"
 #include "lib.h"
 
-/* In full. */
+/* Messages of a full run. */
 #define MESSAGES	10000000ULL
 #define RESIZED		1000000ULL
 
-/* Where instrumentation makes each of them cost so much more. */
+/* Sanitizers make each message much slower, so fewer are sent. */
 #define DEBUG_SHARE	(IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_KCSAN) ? 10 : 1)
 
-/* Sends in flight, and receives; more parties than that want to post at a time. */
+/* Depth of the send queue, which the parties may find full, and of the receive queue. */
 #define SENDS		32
 #define SLOTS		64
-/* Work requests posted at a time, by a thread, and completions polled. */
+/* Most work requests that a thread posts, and most completions polled, at a time. */
 #define BURST		8
 #define POLL		16
 
-/* Threads on two CPUs, and timers on two CPUs. */
+/* The first parties are threads on two CPUs, the others timers on two CPUs. */
 #define THREADS		2
 #define PARTIES		4
 
-/* One message in so many is of a timer, and what it posts at a time. */
+/* The timers post one message in TIMER_PART, at most TIMER_BURST at a time. */
 #define TIMER_PART	8
 #define TIMER_BURST	4
 #define TIMER_NS	(100 * NSEC_PER_USEC)
 
-/* The number of a message, below who posted it. */
+/* The sequence number of a message; the poster's number is in the bits above. */
 #define SEQ_BITS	48
 #define SEQ_MASK	(BIT_ULL(SEQ_BITS) - 1)
 
-/* Queues are resized to so many entries, and up to four times as many. */
+/* The CQs and the SRQ are resized to between one and four times these sizes. */
 #define MIN_CQE		(SENDS + SLOTS)
 #define MIN_WR		SLOTS
 
@@ -62,20 +62,20 @@ enum which {
 struct stress;
 
 /**
- * struct party - posts and polls
+ * struct party - a thread or a timer that posts and polls
  * @s: the case
- * @id: its number
+ * @id: number of the party
  * @rng: state of the random numbers
  * @quota: messages to post
  * @posted: messages posted
- * @full: how often there was no room
+ * @full: how often the send queue was full
  * @taken: by kind, completions polled
- * @next: by kind and poster, no number below this one may come
- * @overtaken: numbers that came nevertheless
- * @doubled: numbers that had come before
- * @failed: what went wrong otherwise
- * @timer: of those in hard interrupt
- * @done: completed when the timer is not started again
+ * @next: by kind and poster, the lowest sequence number that may come next
+ * @overtaken: completions with a lower number than that
+ * @doubled: completions with a number that had come before
+ * @failed: other errors
+ * @timer: runs the party in hard interrupt, unless it is a thread
+ * @done: completed when the timer has run for the last time
  */
 struct party {
 	struct stress *s;
@@ -95,14 +95,14 @@ struct party {
 
 /**
  * struct stress - a case
- * @r: the queue pairs: the first sends, the second receives
- * @count: messages
+ * @r: the QPs: that of the first end sends, that of the second receives
+ * @count: messages to send
  * @p: the parties
- * @seen: by kind and poster, the numbers that came
+ * @seen: by kind and poster, the sequence numbers that came
  * @slot: receives that are posted, by their place in the buffer
- * @sizes: how often the size of a queue was changed
- * @size_failed: how often that failed
- * @stop: all are to end
+ * @sizes: how often all sizes were changed
+ * @size_failed: how many changes of a size failed
+ * @stop: all parties must end
  */
 struct stress {
 	struct rig *r;
@@ -130,7 +130,7 @@ static bool stress_ended(const struct stress *s)
 	return READ_ONCE(s->stop) || stress_taken(s) >= KINDS * s->count;
 }
 
-/* Returns false if there is no room, or nothing to post. */
+/* Returns false if posting failed, as on a full queue, or if the quota is used up. */
 static bool party_post(struct party *p)
 {
 	u64 n = (u64)p->id << SEQ_BITS | p->posted;
@@ -316,7 +316,7 @@ static void add_party(struct kunit *test, struct stress *s, int id, u32 seed)
 	s->seen[RECEIVED][id] = stress_bitmap(test, p->quota);
 }
 
-/* All but the queue pairs. */
+/* Sets up everything but the QPs. */
 static struct stress *stress_new(struct kunit *test, u64 full, const char *peer)
 {
 	struct stress *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
@@ -324,7 +324,7 @@ static struct stress *stress_new(struct kunit *test, u64 full, const char *peer)
 	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, s);
-	/* Without rest, for any number of parties. */
+	/* Can be divided among the parties without a remainder. */
 	s->count = round_up(max_t(u64, 1000, kvt_count(full) / DEBUG_SHARE),
 			    TIMER_PART * PARTIES);
 	seed = kvt_seed(test, "messages", s->count);
@@ -336,7 +336,7 @@ static struct stress *stress_new(struct kunit *test, u64 full, const char *peer)
 	return s;
 }
 
-/* Waits for as long as there is progress. */
+/* Waits for a thread for as long as completions are polled. */
 static bool stress_join(struct stress *s, struct kvt_thread *t)
 {
 	u64 before;
@@ -391,7 +391,7 @@ static void stress_check(struct kunit *test, struct stress *s)
 		taken[SENT] += p->taken[SENT];
 		taken[RECEIVED] += p->taken[RECEIVED];
 		full += p->full;
-		/* All had their part, or it shows nothing. */
+		/* The case proves nothing unless each party polled completions of both kinds. */
 		KUNIT_EXPECT_GT(test, p->taken[SENT], 0);
 		KUNIT_EXPECT_GT(test, p->taken[RECEIVED], 0);
 	}
@@ -405,7 +405,7 @@ static void stress_check(struct kunit *test, struct stress *s)
 		   s->p[3].taken[SENT] + s->p[3].taken[RECEIVED]);
 }
 
-/* P11, C12: all of it completes in one queue. */
+/* P11, C12: sends and receives complete in one CQ. */
 static void p11_one_queue_pair_and_queue_lose_nothing(struct kunit *test)
 {
 	struct stress *s = stress_new(test, MESSAGES, "emu0");
@@ -420,7 +420,7 @@ static void destroy_srq(void *arg)
 	ib_destroy_srq(arg);
 }
 
-/* A change waits for grace periods: if they are long, most of the time nothing changes. */
+/* A resize waits for grace periods; expediting them makes for more resizes. */
 #define EXPEDITED	"/sys/kernel/rcu_expedited"
 
 static void unexpedite(void *arg)
@@ -443,7 +443,7 @@ static void queues_that_are_resized_lose_nothing(struct kunit *test)
 	stress_check(test, s);
 	kunit_info(test, "%llu times all sizes were changed", s->sizes);
 	KUNIT_EXPECT_EQ(test, 0, s->size_failed);
-	/* Or it shows nothing. */
+	/* The case proves nothing without a resize. */
 	KUNIT_EXPECT_GT(test, s->sizes, 0);
 }
 

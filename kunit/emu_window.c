@@ -15,9 +15,9 @@ static void win_end(void *arg)
 
 /**
  * win_new() - make a window, freed with the case
- * @test: the case, which fails if there is none
- * @pd: its PD
- * @type: its type
+ * @test: the running case, which fails if the window cannot be allocated
+ * @pd: PD of the window
+ * @type: type of the window
  *
  * Return: the window.
  */
@@ -35,7 +35,7 @@ EXPORT_SYMBOL_GPL(win_new);
 /**
  * win_free() - free a window now
  * @test: the case
- * @mw: of win_new()
+ * @mw: a window made by win_new()
  */
 void win_free(struct kunit *test, struct ib_mw *mw)
 {
@@ -47,13 +47,13 @@ EXPORT_SYMBOL_GPL(win_free);
  * win_bind() - post the binding of a window of either type
  * @e: end whose QP is used
  * @mw: the window
- * @mr: region, or NULL
- * @at: first byte, counted from the start of @mr
+ * @mr: region to bind it to, or NULL
+ * @at: first byte of the window, counted from the start of @mr
  * @len: bytes
- * @access: of peers, IB_ACCESS_*
- * @id: work request id
+ * @access: rights of peers, IB_ACCESS_*
+ * @id: work request ID
  *
- * Return: as of ib_post_send(); ib_mw.rkey is the new key if that is 0.
+ * Return: as ib_post_send(); on success, @mw->rkey is the new key.
  */
 int win_bind(struct rig_end *e, struct ib_mw *mw, struct ib_mr *mr, u64 at,
 	     u64 len, int access, u64 id)
@@ -93,9 +93,9 @@ EXPORT_SYMBOL_GPL(win_bind);
  * win_inv() - post the invalidation of a key
  * @e: end whose QP is used
  * @key: the key
- * @id: work request id
+ * @id: work request ID
  *
- * Return: as of ib_post_send().
+ * Return: as ib_post_send().
  */
 int win_inv(struct rig_end *e, u32 key, u64 id)
 {

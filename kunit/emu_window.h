@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Memory windows of one end of a rig.
+ * Helpers to allocate, bind and invalidate memory windows of one end of a rig.
  */
 #ifndef KVT_EMU_WINDOW_H
 #define KVT_EMU_WINDOW_H

@@ -3,12 +3,12 @@
  * The randomised exerciser: its threads, and the suite. See exercise.h.
  *
  * The module's parameters: seed=, count= operations, threads=; lie=, the number of a
- * mistake, see enum x_lie; replay=, a sequence as a failure prints it, to be run as
+ * mistake, see enum x_lie; replay=, a sequence as printed by a failure, to be run as
  * thread=, alone or, with noise=, while the other threads make operations from that
  * number on.
  *
- * Locking: a world is its thread's; see exercise_post.c for what completions do to it.
- * What is shared is there before the threads and after them.
+ * Locking: only its thread uses a world; see exercise_post.c for what completions do to it.
+ * Shared objects are made before the threads start and freed after they have ended.
  */
 #include <linux/kthread.h>
 #include <linux/mman.h>
@@ -20,24 +20,24 @@
 #include "exercise_run.h"
 #include "lib.h"
 
-/* In full. */
+/* Operations of a full run, before they are scaled. */
 #define OPERATIONS	10000000ULL
-/* Where instrumentation makes each of them cost so much more. */
+/* Divides the operations where instrumentation makes each of them much slower. */
 #define DEBUG_SHARE	(IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_KCSAN) ? 10 : 1)
 #define THREADS		4
-/* So many are enough to find each mistake of the self-test. */
+/* Operations that are enough to find each mistake of the self-test. */
 #define LIE_OPERATIONS	40000
-/* By so many threads. */
+/* Threads for a mistake that takes more than one. */
 #define LIE_THREADS	3
-/* To what each of them is to be shrunk, if not to less. */
+/* Most operations in the sequence to which the failure of a mistake is shortened. */
 #define LIE_LENGTH	10
-/* The mistakes are found from any; from this one always the same. */
+/* Seed of the self-test: any would find the mistakes, a fixed one is reproducible. */
 #define LIE_SEED	1
-/* So many show all there is: each operation, each way in which a request ends. */
+/* Operations after which every kind, and every status that is checked, must have occurred. */
 #define ENOUGH		200000
 /*
- * Operations of a part, which has a seed of its own: the kernel's detector of hung tasks
- * takes a case that goes on for a minute for one.
+ * Operations of a part, which is a case of its own with a seed of its own: a case that takes
+ * more than a minute would be reported as a hung task.
  */
 #define PART		(100000 / DEBUG_SHARE)
 static unsigned int seed_param;
@@ -155,7 +155,7 @@ static struct x_failure *run_threads(struct kunit *test, struct x_run *run)
 		;
 	hangs = i;
 	WRITE_ONCE(run->stop, true);
-	/* Those behind it end soon, or hang as well. */
+	/* The threads after the one that hangs end soon, or hang as well. */
 	for (i++; i < run->threads; i++)
 		kvt_thread_join(k[i]);
 	for (i = 0; i < run->threads; i++) {
@@ -168,7 +168,7 @@ static struct x_failure *run_threads(struct kunit *test, struct x_run *run)
 	return first;
 }
 
-/* --- what is shared --- */
+/* --- objects that the threads share --- */
 
 static void defer(struct kunit *test, void (*fn)(void *arg), void *arg)
 {
@@ -228,12 +228,12 @@ static void make_shared(struct kunit *test, struct x_shared *s, u32 threads)
 	defer(test, destroy_srq_fn, s->srq);
 }
 
-/* Nobody has left anything behind. */
+/* Checks that the threads have left no users of the shared objects. */
 static void check_shared(struct kunit *test, const struct x_shared *s)
 {
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&s->cq->usecnt));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&s->srq->usecnt));
-	/* The SRQ. */
+	/* The shared SRQ uses the PD. */
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&s->pd->usecnt));
 }
 
@@ -280,7 +280,7 @@ static void free_run(void *arg)
 	kvfree(arg);
 }
 
-/* Many operations wait for grace periods. */
+/* Grace periods are expedited, for many operations wait for one. */
 #define EXPEDITED	"/sys/kernel/rcu_expedited"
 
 static void unexpedite(void *arg)
@@ -312,7 +312,7 @@ static struct x_run *new_run(struct kunit *test, u64 count, u32 threads, enum x_
 
 /* --- the suite --- */
 
-/* A seed that was given is that of the first part; the others have those behind it. */
+/* Returns the seed of a part: the given one, or else a random one, plus the part's number. */
 static u32 the_seed(struct kunit *test, u64 count, u32 part)
 {
 	u32 seed = seed_param;
@@ -340,7 +340,7 @@ static void replay(struct kunit *test)
 	check_shared(test, &run->s);
 }
 
-/* Of all parts so far; they run one after the other. */
+/* Sums over all parts so far, which run one after the other. */
 static u64 all_by_kind[X_OP_KINDS];
 static u64 all_ended[X_STATUSES];
 
@@ -370,7 +370,7 @@ static void check_kinds(struct kunit *test)
 		   all_by_kind[least]);
 }
 
-/* Or it shows less than it should. */
+/* Requests must have ended with each of these, or the exerciser covers too little. */
 static void check_statuses(struct kunit *test)
 {
 	static const enum ib_wc_status all[] = {
@@ -397,7 +397,7 @@ static u32 nr_parts(void)
 	return *replay_param ? 1 : DIV_ROUND_UP_ULL(all_operations(), PART);
 }
 
-/* KUnit wants a pointer for each; they are the number of the part, and 1. */
+/* The parameter is the part's number plus 1, as a pointer: for KUnit, NULL ends the list. */
 static const void *part_gen_params(const void *prev, char *desc)
 {
 	uintptr_t part = (uintptr_t)prev;
@@ -472,7 +472,7 @@ static void need_self_test(struct kunit *test)
 {
 	if (*replay_param || lie_param)
 		kunit_skip(test, "not with replay= or lie=");
-	/* It shows something about the exerciser, not about what it calls. */
+	/* The self-test checks the exerciser, not the code that is instrumented. */
 	if (DEBUG_SHARE > 1)
 		kunit_skip(test, "shown on kernels without instrumentation");
 }
@@ -485,7 +485,7 @@ static void mistakes_are_found_and_made_short(struct kunit *test)
 	struct x_run *run;
 
 	need_self_test(test);
-	/* Nor does it want another seed each time. */
+	/* The seed is fixed unless one was given. */
 	run = new_run(test, LIE_OPERATIONS, lie->threads, lie->lie, seed_param ?: LIE_SEED);
 	s = &run->search;
 	f = run_threads(test, run);
@@ -497,7 +497,7 @@ static void mistakes_are_found_and_made_short(struct kunit *test)
 	KUNIT_EXPECT_LE(test, s->nr, LIE_LENGTH);
 	KUNIT_EXPECT_EQ(test, s->noisy, lie->threads > 1);
 	KUNIT_EXPECT_TRUE(test, s->confirmed);
-	/* What takes two threads is right alone; the rest is, without the mistake. */
+	/* A sequence that fails with noise passes alone; any other passes without the mistake. */
 	if (!s->noisy)
 		run->lie = X_TRUE;
 	KUNIT_EXPECT_EQ_MSG(test, -1, x_run_as(run, f->thread, s->ops, s->nr), "%s", s->seen);
@@ -514,7 +514,7 @@ struct search {
 	u32 nr;
 };
 
-/* Of three operations: a PD, nothing, and a look at the shared PD. */
+/* Allocates a PD, does nothing (there is no AH), and looks at the shared PD, which fails. */
 #define SEARCHED	"pd_alloc.1.0.0.1/ah_free.0.0.0.0/pd_free.0.0.0.0"
 
 static const struct search searches[] = {
@@ -550,7 +550,7 @@ static void what_is_found_fails_in_the_same_way(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, run->search.nr, search->nr);
 }
 
-/* The longest one, as it is printed. */
+/* Writes a sequence of the greatest length as a failure would, and reads it. */
 static void a_sequence_is_read_as_it_was_printed(struct kunit *test)
 {
 	char *text = kunit_kzalloc(test, X_REPLAY, GFP_KERNEL);

@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The randomised exerciser: threads make random calls of the verbs interface over the
- * emulated HCA, and a model says what each of them must do.
+ * The randomised exerciser: threads make random calls of the verbs interface on the
+ * emulated HCA, and a model predicts the result of each call.
  *
  *	exercise.c		threads, the suite
- *	exercise_shrink.c	how a failure is made short, and run again
- *	exercise_world.c	how a world begins and ends
- *	exercise_ops.c		the table of operations, how they are drawn and written
+ *	exercise_shrink.c	shrinking and replaying a sequence that failed
+ *	exercise_world.c	beginning and ending a world
+ *	exercise_ops.c		the table of operations, how they are drawn, and their text
  *	exercise_objects.c	operations on PDs, CQs, SRQs and multicast groups
  *	exercise_qp.c		operations on queue pairs
  *	exercise_post.c		work requests and their completions
  *	exercise_event.c	asynchronous events of queue pairs and SRQs
- *	exercise_also.c		requests that take a receive, or invalidate a region, besides
- *	exercise_flight.c	queue pairs that end with requests under way; overruns of CQs
+ *	exercise_also.c		requests that also take a receive, or invalidate a region
+ *	exercise_flight.c	queue pairs that end with WRs in flight; overruns of CQs
  *	exercise_atomic.c	atomic operations
- *	exercise_memory.c	operations on regions, windows and addresses
+ *	exercise_memory.c	operations on MRs, MWs, FMRs and address handles
  *	exercise_user.c		regions of user memory
  *	exercise_mcast.c	datagrams to groups
- *	exercise_query.c	queries, events, requests that a thread waits for
- *	exercise_more.c		draining one queue, moderation, pools, what there is not
- *	exercise_lookup.c	GIDs, senders of datagrams, objects by their number
+ *	exercise_query.c	queries, events, synchronous requests to channel adapters
+ *	exercise_more.c		draining one queue, moderation, pools, unsupported methods
+ *	exercise_lookup.c	lookup of GIDs, of senders of datagrams, of objects by number
  *	exercise_registry.c	a client and a device of each thread
- *	exercise_own.c		what only such a device has: virtual functions, integrity
- *	exercise_roce.c		its network devices and GIDs, address vectors
- *	exercise_ca.c		requests to channel adapters that take time, PDs lent
- *	exercise_model.c	the model; calls nothing of the interface
+ *	exercise_own.c		features of that device only: virtual functions, integrity
+ *	exercise_roce.c		network devices and GIDs of that device, address vectors
+ *	exercise_ca.c		asynchronous requests to channel adapters, PDs lent
+ *	exercise_model.c	the model, which calls nothing of the interface
  *
- * A thread has a world: objects of its own, in slots, and what the model knows of
- * them. Slot 0 of PDs, CQs and SRQs is shared by all threads. A world lives for an
- * episode, a bounded number of operations, so that a failure is to be looked for in
- * few. What an operation does is drawn from the seed, the thread and its number alone;
- * one that refers to what is not there does nothing. So any part of an episode can be
- * run by itself; or, where a failure takes two threads, while others run theirs.
+ * Each thread has a world: objects of its own, in slots, and the model's state of them.
+ * Slot 0 of PDs, CQs and SRQs is shared by all threads. A world lives for an episode, a
+ * bounded number of operations, so that a failure needs to be looked for in few operations.
+ * An operation is drawn from the seed, the thread and the operation's number alone; an
+ * operation on an object that does not exist does nothing. So any part of an episode can be
+ * run by itself or, if a failure takes two threads, while other threads run theirs.
  */
 #ifndef KVT_EXERCISE_H
 #define KVT_EXERCISE_H
@@ -44,48 +44,51 @@
 #define X_DEVS		2
 #define X_SLOTS		5
 #define X_MAX_THREADS	16
-/* Slot of what all threads share. */
+/* Slot of the objects that all threads share. */
 #define X_SHARED	0
 
 #define X_PORT		1
-/* Each thread has its own, from here on: it hears nothing of the others. */
+/* Q_Key of thread 0. Thread n uses X_QKEY + n, so no thread receives another's datagrams. */
 #define X_QKEY		0x11223344
-/* Nobody has this one, nor this number. */
+/* A Q_Key and a QP number that no QP has. */
 #define X_NO_QKEY	(X_QKEY - 1)
 #define X_NOBODY	0xfffff0
 
-/* Depth of queues of a queue pair and of SRQs. */
+/* Depth of the queues of a QP, and of SRQs. */
 #define X_DEPTH		8
 #define X_SRQ_DEPTH	16
-/* The same of those that end with requests under way. */
+/* Depth of the queues of QPs that end with WRs in flight. */
 #define X_FLIGHT	16
-/* Requests in a chain. */
+/* Most WRs in a chain. */
 #define X_CHAIN		4
 /*
- * Requests remembered of each: an SRQ has room for as many again after its size was
- * changed, and more are tried.
+ * WRs remembered of each queue: a resized SRQ has room for a full depth of WRs besides those
+ * already in it, and a chain that does not fit is posted on top.
  */
 #define X_WRS		40
 static_assert(X_WRS >= 2 * X_SRQ_DEPTH + X_CHAIN);
 /* Bytes of a window. */
 #define X_WINDOW	256
-/* Bytes of a message and its header, and of a buffer for one. */
+/* Bytes of a receive buffer, and of the GRH at the start of a received datagram. */
 #define X_BYTES		128
 #define X_GRH		40
-/* All can complete at once in one queue, several times. */
+/* CQEs of a CQ: several times the WRs that can complete in one CQ at once. */
 #define X_CQE		256
 
-/* Pages of a region. */
+/* Most pages of an MR; most maps of an FMR before it is unmapped. */
 #define X_PAGES		4
 #define X_FMR_MAPS	3
-/* Regions in a pool. */
+/* Most MRs in a pool. */
 #define X_POOL		3
-/* Words for atomics in a region of each device, from this byte on. */
+/* Words that atomics change in the MR pages of each device, and offset of the first word. */
 #define X_WORDS		4
 #define X_WORDS_AT	128
-/* User memory: pages of a thread, bytes from the start of a region to the next one's. */
+/* Pages of user memory of a thread. */
 #define X_USER_PAGES	3
-/* Where the structures of a thread's requests are, behind all regions. */
+/*
+ * Layout of the user memory: structures of CA requests from X_USER_ROOM on, behind all MRs;
+ * the MR of slot n begins at n * X_USER_AT.
+ */
 #define X_USER_ROOM	(2 * PAGE_SIZE)
 #define X_USER_AT	256
 /* Multicast groups of a thread. */
@@ -104,44 +107,44 @@ enum x_kind {
 	X_KINDS
 };
 
-/* Mistakes for the self-test, in the model or between it and the interface. */
+/* Deliberate mistakes for the self-test, in the model or between model and interface. */
 enum x_lie {
 	X_TRUE,
-	X_LIE_COUNT,		/* model: a region does not keep its PD */
+	X_LIE_COUNT,		/* model: an MR does not count as a user of its PD */
 	X_LIE_STATE,		/* model: INIT may not go to ERR */
-	X_LIE_STATUS,		/* model: what is flushed succeeds */
+	X_LIE_STATUS,		/* model: flushed WRs succeed */
 	X_LIE_EVER,		/* model: a queue is never full */
 	X_LIE_LOST,		/* interface: completions of flushed receives are lost */
 	X_LIE_TWICE,		/* interface: successful sends complete twice */
-	X_LIE_QUERY,		/* interface: a changed address reads as before */
-	X_LIE_LEAK,		/* interface: regions are not freed */
-	X_LIE_CQ,		/* interface: receives complete in the CQ of sends */
+	X_LIE_QUERY,		/* interface: a modified AH reads as before */
+	X_LIE_LEAK,		/* interface: MRs are not freed */
+	X_LIE_CQ,		/* interface: receives complete in the send CQ */
 	X_LIE_IMM,		/* interface: immediate data is changed */
 	X_LIE_POLL,		/* interface: polling fails */
-	X_LIE_EVENT,		/* model: nobody hears that an SRQ is left alone */
-	X_LIE_OWN,		/* model: nobody else uses the shared PD */
-	X_LIE_KINDS,		/* there is always something wrong, one thing or another */
-	X_LIE_LEFT,		/* what is wrong is so from then on */
-	X_LIE_LATE,		/* what comes late never comes */
+	X_LIE_EVENT,		/* model: a QP with an SRQ gets no Last WQE Reached event */
+	X_LIE_OWN,		/* model: no other thread uses the shared PD */
+	X_LIE_KINDS,		/* always fails, in one of two ways */
+	X_LIE_LEFT,		/* after the first failure each world fails */
+	X_LIE_LATE,		/* fails with a patience shorter than that of the run */
 	X_LIES
 };
 
-/* Of enum ib_wc_status. */
+/* Number of values of enum ib_wc_status. */
 #define X_STATUSES	(IB_WC_GENERAL_ERR + 1)
 
-/* What came of an operation. */
+/* Result of an operation. */
 enum x_verdict {
 	X_FAILED = -1,
 	X_DONE,
-	X_SKIPPED,		/* it refers to what is not there */
+	X_SKIPPED,		/* it does not apply, e.g. its object does not exist */
 };
 
 /**
  * struct x_op - an operation
- * @kind: place in the table of operations
- * @a: a slot, mostly
- * @b: another one
- * @c: another one
+ * @kind: index in the table of operations
+ * @a: first argument, mostly a slot
+ * @b: second argument
+ * @c: third argument
  * @r: random bits
  */
 struct x_op {
@@ -152,7 +155,7 @@ struct x_op {
 	u32 r;
 };
 
-/* Slot of the PD that an operation makes something in: often the same. */
+/* Slot of the PD in which an operation creates an object: often the shared one. */
 static inline int x_pd_of(const struct x_op *op)
 {
 	static const u8 slots[8] = { 0, 0, 0, 0, 0, 1, 2, 2 };
@@ -165,14 +168,14 @@ struct x_own;
 struct x_world;
 struct x_queue;
 
-/* Of x_wr.state. */
+/* Values of x_wr.state. */
 enum {
 	X_IDLE,
 	X_POSTED,
 	X_COMPLETED,
 };
 
-/* What a work request does, as far as the model cares. */
+/* What a WR does, as far as the model needs to know. */
 enum x_what {
 	X_SEND,
 	X_WRITE,
@@ -187,13 +190,13 @@ enum x_what {
 };
 
 /**
- * struct x_whence - what a completion tells besides, and where it comes from
- * @qp: queue pair
- * @cq: CQ
- * @opcode: what has completed
- * @flags: of &struct ib_wc
- * @ex: immediate data, or the key that was invalidated
- * @src: of a datagram: number of the sender
+ * struct x_whence - origin and further fields of a completion
+ * @qp: the QP
+ * @cq: the CQ in which it was polled
+ * @opcode: its opcode
+ * @flags: its wc_flags
+ * @ex: immediate data, or the rkey that was invalidated
+ * @src: of a datagram: QP number of the sender
  */
 struct x_whence {
 	struct ib_qp *qp;
@@ -206,40 +209,40 @@ struct x_whence {
 
 /**
  * struct x_wr - a work request
- * @cqe: calls x_done()
+ * @cqe: its done() is x_done()
  * @q: its queue
- * @state: exchanged by whoever gets the completion
- * @status: seen
- * @len: bytes seen
- * @order: of the queue's completions, which it was
- * @wc: what else was seen
- * @what: model: what it does
- * @bytes: model: of the message, or of the receive
- * @signaled: model: completes even if it succeeds
- * @bad_key: model: the local key is wrong
- * @mr: model: slot of the region, or -1 for none
- * @key: model: of the region, when it was posted; of a datagram: number that it goes to
- * @mw: model: slot of the window
- * @access: model: rights of a binding
- * @user: model: slot of a region of user memory, or -1 for none
- * @dest: model: queue pair that a datagram goes to, a slot, or -1 for nowhere; a group, if
- *	it goes to one, or -1 if nobody takes it
- * @word: model: of an atomic: word, -1 for one that is not aligned, or X_WORDS for one
- *	that is not in the region
- * @swaps: model: of an atomic: compares and swaps, rather than adds
- * @operand: model: of an atomic: compared, or added
- * @imm: model: it has immediate data, which is its payload's
- * @inv: model: slot of a region that it invalidates besides, or -1
- * @inv_key: model: the key of that
- * @ended: model: it has ended
+ * @state: X_IDLE, X_POSTED or X_COMPLETED; exchanged by the context that gets the completion
+ * @status: status of the completion
+ * @len: byte_len of the completion
+ * @order: number of the completion among those of the queue
+ * @wc: other fields of the completion
+ * @what: model: what the WR does
+ * @bytes: model: bytes of the message, or of the receive buffer
+ * @signaled: model: the WR completes even if it succeeds
+ * @bad_key: model: the lkey is wrong
+ * @mr: model: slot of the MR, or -1 for none
+ * @key: model: key of the MR when the WR was posted; of a datagram: destination QP number
+ * @mw: model: slot of the MW, or -1 for none
+ * @access: model: access rights of a registration or binding
+ * @user: model: slot of an MR of user memory, or -1 for none
+ * @dest: model: slot of the QP that a datagram goes to, or number of the multicast group;
+ *	-1 if no QP receives it
+ * @word: model: of an atomic: index of the word, -1 for a misaligned address, or X_WORDS for
+ *	an address outside the MR
+ * @swaps: model: of an atomic: it is a compare and swap, not a fetch and add
+ * @operand: model: of an atomic: the value to compare, or to add
+ * @imm: model: the WR has immediate data, the low bits of @payload
+ * @inv: model: slot of an MR that the WR also invalidates, or -1
+ * @inv_key: model: key of that MR
+ * @ended: model: the WR has ended
  * @completes: model: there is a completion
- * @want: model: its status
- * @want_len: model: its bytes, if it is a receive that succeeds
- * @want_order: model: its order
- * @want_wc: model: what else is to be seen
- * @no_data: model: of a receive: nothing is put into it
- * @payload: first bytes of the message; of an atomic: swapped
- * @want_payload: model: first bytes of what is received; of an atomic: what was there
+ * @want: model: expected status
+ * @want_len: model: expected byte_len, of a receive that succeeds
+ * @want_order: model: expected @order
+ * @want_wc: model: expected other fields of the completion
+ * @no_data: model: of a receive: no data is written to the buffer
+ * @payload: first bytes of the message; of a compare and swap: the new value
+ * @want_payload: model: first bytes of the data received or read; of an atomic: the old value
  */
 struct x_wr {
 	struct ib_cqe cqe;
@@ -278,21 +281,22 @@ struct x_wr {
 };
 
 /**
- * struct x_queue - a send queue, a receive queue, a shared one
+ * struct x_queue - a send queue, a receive queue, or an SRQ
  * @w: its world
- * @name: for reports
- * @base: bytes in the device's buffer before those of the queue
- * @dev: of this device
- * @depth: requests it has room for
- * @head: requests that were posted
- * @next: model: those that have ended
- * @checked: those that were compared with the model
- * @retired: model: those that do not take room any more
- * @floor: model: those before do not, though they are in it
- * @order: completions seen
- * @completions: model: completions so far
- * @shared: not in order, for it is of more than one queue pair
- * @wr: the requests, by number
+ * @name: name for messages
+ * @base: offset of the queue's buffers in the device's buffer
+ * @dev: index of its device
+ * @depth: number of WRs that it has room for
+ * @head: number of WRs posted
+ * @next: model: number of WRs that have ended
+ * @checked: number of WRs that were compared with the model
+ * @retired: model: number of WRs that do not take room any more
+ * @floor: model: WRs before this number take no room, though they are in the queue: they
+ *	were there when an SRQ was resized
+ * @order: number of completions seen
+ * @completions: model: number of completions so far
+ * @shared: order of completions is not checked, as several QPs may use the queue
+ * @wr: the WRs, by number modulo X_WRS
  */
 struct x_queue {
 	struct x_world *w;
@@ -314,11 +318,11 @@ struct x_queue {
 /**
  * struct x_obj - model: an object
  * @there: it exists
- * @dev: of this device
- * @users: objects that use it
- * @nr: entries of @kind and @slot
- * @kind: what it uses: kinds
- * @slot: what it uses: slots
+ * @dev: index of its device
+ * @users: number of objects that use it
+ * @nr: number of objects that it uses: entries of @kind and @slot
+ * @kind: kinds of the objects that it uses
+ * @slot: slots of the objects that it uses
  */
 struct x_obj {
 	bool there;
@@ -329,7 +333,7 @@ struct x_obj {
 	u8 slot[4];
 };
 
-/* What a queue pair of ours can be told of; the last one is all else. */
+/* Asynchronous events that QPs are expected to get; X_OTHER_EVENT is any other. */
 enum x_event {
 	X_COMM_EST,
 	X_SQ_DRAINED,
@@ -342,11 +346,11 @@ enum x_event {
 };
 
 /**
- * struct x_heard - events of a queue pair, or of an SRQ
+ * struct x_heard - events seen of a QP or an SRQ
  * @w: the world
- * @open: they may come
- * @num: number of the queue pair, once it is known
- * @count: seen, by enum x_event
+ * @open: the object exists, so events may come
+ * @num: QP number, once it is known
+ * @count: number of events, by enum x_event
  */
 struct x_heard {
 	struct x_world *w;
@@ -360,19 +364,19 @@ struct x_heard {
  * @state: its state
  * @type: its type
  * @num: its number
- * @pd: slot
- * @srq: slot, or -1
- * @scq: slot
- * @rcq: slot
- * @dest_dev: device that it is connected to, or -1
- * @dest: number that it is connected to
- * @rnr_retry: how often it tries again; 7: for ever
- * @sig_all: all requests complete
- * @access: rights of the peer
- * @groups: bits: joined
- * @notify: is told when its send queue is drained
- * @told: bits, by enum x_event, of what is told once between two resets: it was
- * @events: events so far, by enum x_event
+ * @pd: slot of its PD
+ * @srq: slot of its SRQ, or -1
+ * @scq: slot of its send CQ
+ * @rcq: slot of its receive CQ
+ * @dest_dev: index of the peer's device, or -1
+ * @dest: QP number of the peer
+ * @rnr_retry: RNR retry count; 7 is infinite
+ * @sig_all: all sends are signaled
+ * @access: remote access rights
+ * @groups: bitmap of the multicast groups that it has joined
+ * @notify: it gets an event when its send queue is drained
+ * @told: bitmap of enum x_event: events that come once between two resets, and have come
+ * @events: number of events expected so far, by enum x_event
  * @sq: its send queue
  * @rq: its receive queue
  */
@@ -399,13 +403,13 @@ struct x_qp {
 
 /**
  * struct x_mr - model: a region
- * @pd: slot
+ * @pd: slot of its PD
  * @key: its key
- * @max: pages it can hold
- * @mapped: bytes that are mapped; 0 if never
- * @valid: registered
- * @access: rights
- * @windows: that are bound to it
+ * @max: most pages that it can map
+ * @mapped: bytes that are mapped; 0 if it was never mapped
+ * @valid: it is registered
+ * @access: access rights
+ * @windows: number of windows bound to it
  */
 struct x_mr {
 	u8 pd;
@@ -419,12 +423,12 @@ struct x_mr {
 
 /**
  * struct x_mw - model: a window
- * @pd: slot
+ * @pd: slot of its PD
  * @two: it is of type 2
  * @mr: slot of the region that it is bound to, or -1
- * @qpn: of type 2: queue pair that it is bound to
- * @access: rights
- * @stale: the key that the consumer has is not that of the binding
+ * @qpn: of type 2: number of the QP that it is bound to
+ * @access: access rights
+ * @stale: of type 1: the consumer's rkey is not that of the binding, as the last bind failed
  */
 struct x_mw {
 	u8 pd;
@@ -441,9 +445,9 @@ struct x_fmr {
 
 /**
  * struct x_user - model: a region of user memory
- * @pd: slot
+ * @pd: slot of its PD
  * @key: its key
- * @access: rights
+ * @access: access rights
  */
 struct x_user {
 	u8 pd;
@@ -452,9 +456,9 @@ struct x_user {
 };
 
 /**
- * struct x_number - the number of an object that was there
- * @id: its number, or 0
- * @dev: of this device
+ * struct x_number - number of an object that was looked up
+ * @id: the number, or 0
+ * @dev: index of its device
  */
 struct x_number {
 	u32 id;
@@ -462,8 +466,8 @@ struct x_number {
 };
 
 enum x_cq_how {
-	X_CQ_HANDLER,		/* of ib_create_cq(), polled by its handler */
-	X_CQ_POLLED,		/* of ib_create_cq(), polled by the thread */
+	X_CQ_HANDLER,		/* from ib_create_cq(), polled by its handler */
+	X_CQ_POLLED,		/* from ib_create_cq(), polled by the thread */
 	X_CQ_DIRECT,
 	X_CQ_SOFTIRQ,
 	X_CQ_WORKQUEUE,
@@ -474,15 +478,15 @@ enum x_cq_how {
 };
 
 /**
- * struct x_shared - what all threads have
- * @dev: devices
- * @lid: of their ports
- * @gid: first ones of their ports
- * @pd: slot 0
- * @cq: slot 0
- * @srq: slot 0
- * @mm: what the threads' user memory is in
- * @spoilt: by a lie: no world ends well
+ * struct x_shared - objects that all threads share
+ * @dev: the devices
+ * @lid: LID of port X_PORT, by device
+ * @gid: first GID of port X_PORT, by device
+ * @pd: the PD in slot 0
+ * @cq: the CQ in slot 0
+ * @srq: the SRQ in slot 0
+ * @mm: address space of the threads' user memory
+ * @spoilt: set by %X_LIE_LEFT: each world fails at its end
  */
 struct x_shared {
 	struct ib_device *dev[X_DEVS];
@@ -497,10 +501,10 @@ struct x_shared {
 
 /**
  * struct x_world - objects of a thread, and the model of them
- * @s: what is shared
+ * @s: objects shared by all threads
  * @lie: mistake for the self-test
- * @patience: jiffies to wait for what must happen
- * @id: unique among the threads
+ * @patience: jiffies to wait for completions and events
+ * @id: number of the thread
  * @ptr: the objects
  * @obj: model: the objects
  * @qp: model: queue pairs
@@ -509,37 +513,37 @@ struct x_shared {
  * @mw: model: windows
  * @fmr: model: FMRs
  * @user: model: regions of user memory
- * @ah: model: addresses
- * @cq_how: of CQs: who polls them
+ * @ah: model: attributes of address handles
+ * @cq_how: of CQs: how they are created and polled, enum x_cq_how
  * @pool_cqe: of CQs of the pool: entries
- * @async: model: something has ended that may not have happened yet, and on which
- *	more depends than on what was posted after it
- * @expected: model: completions so far
- * @seen: completions
- * @lost: those that %X_LIE_LOST has lost
- * @stray: completions of what was not posted, or was completed before
- * @poll_error: what polling or arming a CQ failed with, if it did
- * @heard_qp: events of queue pairs
- * @heard_srq: events of SRQs
- * @stray_events: events of what is not there any more
- * @wait: woken when @seen and @lost are as expected
+ * @async: model: a WR has ended that the device may not have executed yet, with effects on
+ *	more than the WRs posted after it
+ * @expected: model: number of completions so far
+ * @seen: number of completions seen
+ * @lost: number of completions that %X_LIE_LOST has dropped
+ * @stray: completions of WRs that were not posted, or had completed before
+ * @poll_error: last error of polling or arming a CQ, or 0
+ * @heard_qp: events seen of QPs
+ * @heard_srq: events seen of SRQs
+ * @stray_events: events of objects that were destroyed
+ * @wait: woken when @seen and @lost together reach @expected
  * @user_word: model: first word of each region of user memory
  * @user_mem: address of the user memory
  * @word: model: words that atomics change, by device
- * @ended: requests that completed as expected, by status
- * @payload: number of messages
- * @buf: of each device, for messages, and after that for regions
- * @dma: of @buf, by device
- * @leaked: regions that a lie kept
+ * @ended: WRs that completed as expected, by status
+ * @payload: number of WRs built so far, which is the payload of the last one
+ * @buf: buffer for each device: messages, then pages of MRs, then WRs in flight
+ * @dma: DMA address of @buf, by device
+ * @leaked: MRs that %X_LIE_LEAK did not free
  * @nr_leaked: entries of @leaked
- * @ca: handles of open channel adapters
- * @ca_pd: PDs that were made by requests
- * @handler: event handler
- * @heard: of @handler: events
- * @listening: @handler may be called
- * @number: of the objects that were looked up last, in each slot
- * @own: the thread's device, and what goes with it
- * @why: why it failed
+ * @ca: handles of open channel adapters, by device
+ * @ca_pd: PDs that were allocated by CA requests, by device
+ * @handler: device event handler
+ * @heard: number of calls of @handler
+ * @listening: @handler is registered, so it may be called
+ * @number: numbers of the objects that were looked up last, by kind and slot
+ * @own: the thread's own device and related state
+ * @why: message of the failure
  */
 struct x_world {
 	struct x_shared *s;
@@ -589,9 +593,9 @@ struct x_world {
 };
 
 #define X_QUEUE_BYTES	(X_WRS * X_BYTES)
-/* Buffers of all queues, then pages of regions. */
+/* Offset of the pages of MRs in x_world.buf, behind the buffers of all queues. */
 #define X_PAGES_AT	ALIGN((3 * X_SLOTS) * X_QUEUE_BYTES, PAGE_SIZE)
-/* Then what exercise_flight.c sends and receives. */
+/* Offset of the messages of exercise_flight.c, behind those pages; then the total size. */
 #define X_FLIGHT_AT	(X_PAGES_AT + X_PAGES * PAGE_SIZE)
 #define X_BUF		(X_FLIGHT_AT + 2 * X_FLIGHT * X_BYTES)
 

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The exerciser: requests that do something besides: a send that invalidates a region of
- * the peer, a write that takes a receive, a read that invalidates a region of its own.
+ * The exerciser: requests with a side effect: a SEND that invalidates an MR of the peer, an
+ * RDMA WRITE with immediate data, which consumes a receive, and an RDMA READ that invalidates
+ * a local MR.
  */
 #include "exercise.h"
 
-/* Regions that they are about. */
+/* Slots of MRs that these requests use. */
 #define X_MRS		3
 /* Bytes that are written or read. */
 #define X_RDMA_BYTES	64
 
-/* Is there such a region on the device of a queue pair? Seldom one that is out of use. */
+/* Is there an MR on the device of the QP? An invalid one is accepted for one @r in eight. */
 static bool has_region(const struct x_world *w, int slot, const struct x_qp *qp, u32 r)
 {
-	/* Keys of two devices may be the same. */
+	/* The device matters, for MRs of two devices may have the same key. */
 	return xm_there(w, X_MR, slot) &&
 	       xm_dev(w, X_MR, slot) == xm_dev(w, X_QP, qp - w->qp) &&
 	       (w->mr[slot].valid || !(r % 8));
@@ -33,7 +34,7 @@ enum x_verdict x_send_inv(struct x_world *w, const struct x_op *op)
 	struct x_wr *wr;
 	u32 room;
 
-	/* Seldom without a receive for it. */
+	/* If the peer has no receive for the SEND, it is posted one time in eight only. */
 	if (!peer || !has_region(w, op->b % X_MRS, peer, op->r) ||
 	    (!x_receives_for(w, qp) && op->r >> 3 & 7))
 		return X_SKIPPED;
@@ -46,7 +47,7 @@ enum x_verdict x_send_inv(struct x_world *w, const struct x_op *op)
 	return x_post_one(w, op->a, &send, wr, room ? 0 : -ENOMEM);
 }
 
-/* @own: slot of a region to invalidate, or -1: a write with immediate data. */
+/* @own: slot of the MR that a READ invalidates, or -1 for a WRITE with immediate data. */
 static enum x_verdict post(struct x_world *w, const struct x_op *op, int own)
 {
 	struct x_qp *qp = &w->qp[op->a];
@@ -83,7 +84,7 @@ enum x_verdict x_write_imm(struct x_world *w, const struct x_op *op)
 
 	if (!peer || !has_region(w, mr, peer, op->r) || !w->mr[mr].mapped)
 		return X_SKIPPED;
-	/* When one that waits for a receive looks at the region again is not known. */
+	/* The model does not know when a WRITE that waits for a receive checks the MR again. */
 	if (!x_executes(qp) || (!x_receives_for(w, qp) && (qp->rnr_retry == 7 || op->r & 0x70)))
 		return X_SKIPPED;
 	return post(w, op, -1);

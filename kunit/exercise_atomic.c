@@ -2,15 +2,14 @@
 /*
  * The exerciser: atomic operations on words of a region of the peer.
  *
- * All regions of a device are of the same pages, and so have the same words; nobody
- * writes to these in another way. The model knows their values, and so what each
- * operation finds.
+ * All regions of a device map the same pages, and so share the same words, which only
+ * atomics change. So the model knows their values, and the value that each atomic returns.
  */
 #include <linux/bitops.h>
 
 #include "exercise.h"
 
-/* Operands are few, so that what is compared is often what is there. */
+/* There are few operands, so that a compare value often equals the word. */
 #define X_OPERANDS	4
 
 static u64 *word_at(struct x_world *w, int dev, int word)
@@ -18,7 +17,7 @@ static u64 *word_at(struct x_world *w, int dev, int word)
 	return (u64 *)(w->buf[dev] + X_PAGES_AT + X_WORDS_AT) + word;
 }
 
-/* At the start of a world. */
+/* Zeroes all words at the start of a world. */
 void x_clear_words(struct x_world *w)
 {
 	int dev;
@@ -30,8 +29,9 @@ void x_clear_words(struct x_world *w)
 }
 
 /*
- * A word, or seldom one that cannot be had; one behind the end of the region may be in
- * it later.
+ * Draws a word; rarely an invalid one: -1, which is misaligned, or X_WORDS, which is behind
+ * the end of the region. The latter only for an atomic that is executed at once, since the
+ * region may be mapped larger later.
  */
 static int which_word(u32 r, bool at_once)
 {
@@ -92,7 +92,7 @@ static enum x_verdict post_atomic(struct x_world *w, const struct x_op *op, u32 
 	return x_post_one(w, op->a, &atomic.wr, wr, may ?: room ? 0 : -ENOMEM);
 }
 
-/* Some, of which each compares and swaps, or adds, until one fails. */
+/* Posts up to four atomics, each a compare-and-swap or a fetch-and-add, until one fails. */
 static enum x_verdict post_atomics(struct x_world *w, const struct x_op *op)
 {
 	u32 n = 1 + (op->c & 3), r = op->r;
@@ -113,11 +113,11 @@ enum x_verdict x_atomic(struct x_world *w, const struct x_op *op)
 
 	if (!xm_there(w, X_MR, mr) || !w->mr[mr].mapped)
 		return X_SKIPPED;
-	/* Only a reliable connection has them. */
+	/* Atomics need an RC QP: posting one to a UC QP must fail. */
 	if (xm_there(w, X_QP, op->a) && qp->type == IB_QPT_UC && x_may_send(qp))
 		return often ? X_SKIPPED : post_atomic(w, op, op->r, -EINVAL);
 	peer = x_responder(w, op);
-	/* Keys of two devices may be the same; nor is a bad one wanted often. */
+	/* The same key may be valid on both devices; an invalid one is used only rarely. */
 	if (!peer || xm_dev(w, X_MR, mr) != xm_dev(w, X_QP, peer - w->qp) ||
 	    (!w->mr[mr].valid && often))
 		return X_SKIPPED;

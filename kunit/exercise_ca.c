@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The exerciser: requests to channel adapters that take time, also on a device that goes
- * meanwhile; and PDs that a thread borrows from itself, as a process that has a file.
+ * The exerciser: asynchronous requests to channel adapters, also while the device is being
+ * unregistered; and PDs that a thread opens through a CA's file, as a process does, and
+ * borrows as a kernel consumer.
  *
- * Requests are carried out in no particular order. So those that wait at a time are such
- * that no one of them depends on another: what one makes or frees no other one uses.
+ * Requests are carried out in no particular order. So a request is submitted only if its
+ * outcome does not depend on one that is pending.
  *
- * Locking: a request is the core's from its submission until done() is called; all else
- * is the thread's.
+ * Locking: the core owns a request from its submission until done() is called; the thread
+ * owns everything else.
  */
 #include <linux/err.h>
 #include <linux/fcntl.h>
@@ -37,14 +38,14 @@ static struct ib_device *device_of(const struct x_world *w, int dev)
 	return dev == X_CA_OWN ? w->own->dev : w->s->dev[dev];
 }
 
-/* --- the model: what may be asked for, and what comes of it --- */
+/* --- the model: which requests are allowed, and how they end --- */
 
 static bool is_there(const struct x_ca_obj *obj)
 {
 	return obj->state == X_CA_THERE;
 }
 
-/* A region that is there, or is being freed, counts; so does one that is being made. */
+/* A region counts as a user of its PD also while it is being made or freed. */
 static bool uses_pd(const struct x_ca_handle *h, int pd)
 {
 	return h->mr.state != X_CA_NONE && h->mr_pd == pd;
@@ -89,14 +90,14 @@ static long outcome(const struct x_ca_handle *h, enum x_ca_what what, int pd)
 	case X_CA_CLOSE:
 		return pds_of(h) ? -EBUSY : 0;
 	case X_CA_QUERY:
-		/* There is room for two words. */
+		/* The buffer is too small for all of the attributes. */
 		return -EOVERFLOW;
 	default:
 		return 0;
 	}
 }
 
-/* What a request makes or frees, or NULL. */
+/* The object that a request makes or frees, or NULL. */
 static struct x_ca_obj *subject(struct x_ca_handle *h, enum x_ca_what what, int pd)
 {
 	switch (what) {
@@ -139,11 +140,11 @@ static void ended(struct x_ca_handle *h, struct x_ca_req *q)
 }
 
 /**
- * x_ca_objects() - objects that the thread's driver has for open CAs
- * @own: whose it is
- * @known: set to false if requests are under way
+ * x_ca_objects() - count the objects of open CAs on the thread's own device
+ * @own: the thread's own device and CAs
+ * @known: set to false if requests are pending, which makes the count uncertain
  *
- * Return: how many.
+ * Return: number of objects.
  */
 int x_ca_objects(const struct x_own *own, bool *known)
 {
@@ -223,7 +224,7 @@ static enum x_verdict cancel(struct x_world *w, struct x_ca_req *q)
 	bool over = completion_done(&q->over);
 	int ret = ib_ca_cancel(&q->req);
 
-	/* It may have begun, and must have if it is over; nor is it cancelled twice. */
+	/* This fails if the request has begun. It must fail if it is over or already cancelled. */
 	if (ret && ret != -EALREADY)
 		return x_want(w, "cancelling a request", -EALREADY, ret);
 	if (!ret && (over || q->cancelled))
@@ -232,7 +233,7 @@ static enum x_verdict cancel(struct x_world *w, struct x_ca_req *q)
 	return X_DONE;
 }
 
-/* Waits for its end, and compares it with the model's. */
+/* Waits until the request ends, and compares its result with the model's. */
 static enum x_verdict end_req(struct x_world *w, struct x_ca_req *q)
 {
 	struct x_ca_handle *h = &w->own->handle[q->handle];
@@ -251,7 +252,7 @@ static enum x_verdict submit_right(struct x_world *w, struct x_ca_req *q,
 				   struct x_ca_handle *h, u32 r)
 {
 	struct submission s = { .ibdev = device_of(w, h->dev), .q = q };
-	/* That one wants the process. */
+	/* REG_MR needs the memory of the calling process. */
 	bool in_irq = !(r & 7) && r && q->what != X_CA_REG_MR;
 
 	q->want = outcome(h, q->what, q->pd);
@@ -270,7 +271,7 @@ static enum x_verdict submit_right(struct x_world *w, struct x_ca_req *q,
 	return r >> 3 & 3 ? X_DONE : cancel(w, q);
 }
 
-/* What is wrong at first sight, and what is there at once, has no callback. */
+/* Submits a request that is refused or answered at once, for which done() is not called. */
 static enum x_verdict submit_quick(struct x_world *w, struct x_ca_req *q,
 				   const struct x_ca_handle *h, u32 r)
 {
@@ -284,7 +285,7 @@ static enum x_verdict submit_quick(struct x_world *w, struct x_ca_req *q,
 		want = -EOVERFLOW;
 		break;
 	case 1:
-		/* Not its number. */
+		/* The upper half of the handle is wrong. */
 		q->req.handle += 1ULL << 32;
 		want = -ENOENT;
 		break;
@@ -338,7 +339,7 @@ enum x_verdict x_ca_cancel(struct x_world *w, const struct x_op *op)
 	return q->busy ? cancel(w, q) : X_SKIPPED;
 }
 
-/* For one, or for all. */
+/* Waits for one request and, if @op->c is 0, for all others. */
 enum x_verdict x_ca_wait(struct x_world *w, const struct x_op *op)
 {
 	struct x_ca_req *q = &w->own->req[op->a];
@@ -355,7 +356,7 @@ enum x_verdict x_ca_wait(struct x_world *w, const struct x_op *op)
 	return x_own_idle(w);
 }
 
-/* --- the end of devices --- */
+/* --- unregistration of a device --- */
 
 static void end_all(struct x_world *w, int dev)
 {
@@ -409,7 +410,7 @@ static void put_lent(struct x_ca_file *f, int i)
 		ib_ca_pd_put(lent);
 }
 
-/* They go on while the device goes. */
+/* Submits requests that may still be pending while the device is unregistered. */
 static void begin_some(struct x_world *w)
 {
 	struct x_ca_handle *h;
@@ -431,9 +432,9 @@ static void begin_some(struct x_world *w)
 }
 
 /**
- * x_ca_leave() - before the thread's device goes
+ * x_ca_leave() - prepare for the unregistration of the thread's device
  * @w: the world
- * @some: leave to the core what is open, and have requests under way
+ * @some: leave open objects to the core and submit requests, instead of closing everything
  */
 void x_ca_leave(struct x_world *w, bool some)
 {
@@ -449,8 +450,10 @@ void x_ca_leave(struct x_world *w, bool some)
 }
 
 /**
- * x_ca_gone() - it has gone: all requests have ended as they should, nothing is open
+ * x_ca_gone() - check, after unregistration, that all requests have ended as they should
  * @w: the world
+ *
+ * Forgets all that was open on the device.
  *
  * Return: %X_DONE or %X_FAILED.
  */
@@ -477,7 +480,7 @@ enum x_verdict x_ca_gone(struct x_world *w)
 	return *w->why ? X_FAILED : X_DONE;
 }
 
-/* --- a process's file, and PDs that are lent --- */
+/* --- a CA's file, and PDs that are borrowed from it --- */
 
 static long file_request(struct x_world *w, u32 op, struct kverbs_ca_request *r)
 {
@@ -513,7 +516,7 @@ static enum x_verdict open_file(struct x_world *w, int dev)
 	return make_pd(w) ?: x_own_idle(w);
 }
 
-/* With what is under it, but not PDs that are lent. */
+/* Closes the file, and with it all of its objects but the PDs that are lent. */
 static enum x_verdict close_file(struct x_world *w)
 {
 	struct x_ca_file *f = &w->own->file;
@@ -565,7 +568,7 @@ static enum x_verdict borrow(struct x_world *w, int i, u32 r)
 	return x_want(w, "borrowing a PD", want, 0);
 }
 
-/* It is as good as any, also when its file is closed. */
+/* A PD that is lent can be used like any other, also after its file was closed. */
 static enum x_verdict use_lent(struct x_world *w, const struct ib_ca_pd *lent)
 {
 	struct ib_mr *mr = ib_alloc_mr(lent->pd, IB_MR_TYPE_MEM_REG, 1);
@@ -598,7 +601,7 @@ enum x_verdict x_ca_file(struct x_world *w, const struct x_op *op)
 	return f->lent[op->a] ? X_SKIPPED : borrow(w, op->a, op->r);
 }
 
-/* --- the end of a world --- */
+/* --- cleanup --- */
 
 static void close_waited(struct x_world *w, int dev)
 {
@@ -614,7 +617,7 @@ static void close_waited(struct x_world *w, int dev)
 }
 
 /**
- * x_end_ca() - close all that is open, and free what is lent
+ * x_end_ca() - close all CAs and files, and give back the PDs that are lent
  * @w: the world
  */
 void x_end_ca(struct x_world *w)

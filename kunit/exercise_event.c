@@ -2,12 +2,13 @@
 /*
  * The exerciser: asynchronous events of queue pairs and SRQs.
  *
- * They come in hard interrupt context, some time after their cause. They are counted by
- * their type, and compared with the model when all has happened that it knows of; the
- * next change waits for that, so that none is told twice at once and counted once. Once
- * the call that destroys an object has returned, whatever comes is stray.
+ * Events come in hard interrupt context, some time after their cause. They are counted by
+ * type, and compared with the model's counts when everything that the model expects has
+ * happened. The next change of state waits for that, so that two events of the same type are
+ * not merged into one. An event that comes after the call that destroys its object has
+ * returned is stray.
  *
- * x_heard.open is written while nobody can call the handler, or must not.
+ * x_heard.open is written only when the handler cannot be called, or must not be.
  */
 #include <linux/ktime.h>
 #include <linux/sched.h>
@@ -46,7 +47,7 @@ void x_qp_event(struct ib_event *event, void *context)
 {
 	struct x_heard *heard = context;
 
-	/* Of one that was there before, in the same slot. */
+	/* The event is of a destroyed QP that was in the same slot. */
 	if (event->element.qp->qp_num != READ_ONCE(heard->num))
 		atomic_inc(&heard->w->stray_events);
 	else
@@ -58,7 +59,7 @@ void x_srq_event(struct ib_event *event, void *context)
 	count(context, X_OTHER_EVENT);
 }
 
-/* Before the object is made. */
+/* Starts to count events; to be called before the object is created. */
 void x_hear(struct x_world *w, struct x_heard *heard)
 {
 	int i;
@@ -69,7 +70,7 @@ void x_hear(struct x_world *w, struct x_heard *heard)
 	WRITE_ONCE(heard->open, true);
 }
 
-/* After it was destroyed, or could not be made. */
+/* Events are stray from here on: the object was destroyed, or could not be created. */
 void x_hear_no_more(struct x_heard *heard)
 {
 	WRITE_ONCE(heard->open, false);
@@ -86,7 +87,7 @@ static bool is_heard(const struct x_heard *heard, const u8 *want)
 	return true;
 }
 
-/* As many as the model knows of, and no others. */
+/* Waits until @end for the events that the model expects; there must be no others. */
 static enum x_verdict check_qp(struct x_world *w, int slot, u64 end)
 {
 	static const char *const names[X_EVENTS] = {
@@ -108,7 +109,7 @@ static enum x_verdict check_qp(struct x_world *w, int slot, u64 end)
 }
 
 /**
- * x_check_events() - waits until the model's events have come, and compares
+ * x_check_events() - wait for the events that the model expects, and compare
  * @w: the world, whose completions have all come
  *
  * Return: %X_DONE or %X_FAILED.

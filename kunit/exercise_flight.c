@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The exerciser: queue pairs that end while requests are under way, and completion
- * queues that overrun.
+ * The exerciser: QPs that end with WRs in flight, and CQs that overrun.
  *
- * How far such requests have come when they end is not known, so that the model of the
- * other operations has nothing to say. What is known: each queue's requests end in
- * order and once; some succeed, and what follows them is flushed. The queue pair is
- * connected with itself, and gone when the operation is over.
+ * How far the WRs have got when the QP ends is not known, so the model of the other
+ * operations is not used. What can be checked: the WRs of each queue complete once and in
+ * order; the first ones succeed, and those after them are flushed. The QP is connected to
+ * itself, and destroyed when the operation is over.
  */
 #include <linux/ktime.h>
 #include <linux/sched.h>
@@ -14,11 +13,11 @@
 
 #include "exercise.h"
 
-/* Nobody else's: no operation makes a queue pair there. */
+/* A QP slot in which no other operation creates a QP. */
 #define X_SLOT		(X_SLOTS - 1)
-/* Entries of a CQ that is to overrun. */
+/* Entries of a CQ that is made to overrun. */
 #define X_SMALL		4
-/* Rounds of a loop, at most, before the queue pair ends; halved up to seven times. */
+/* Limit of the rounds of a busy loop before the QP ends; halved up to seven times. */
 #define X_SPIN		32768
 
 enum x_ending {
@@ -29,11 +28,11 @@ enum x_ending {
 };
 
 /**
- * struct flight_queue - what has come of a queue's requests
- * @posted: so many
+ * struct flight_queue - progress of the WRs of a queue
+ * @posted: WRs posted
  * @done: completions seen
- * @good: those that succeeded, which are the first
- * @bad: status of the next one; IB_WC_SUCCESS if there is none yet
+ * @good: successful completions, which must be the first ones
+ * @bad: status of the first one that failed; IB_WC_SUCCESS while none has
  */
 struct flight_queue {
 	u32 posted;
@@ -43,17 +42,17 @@ struct flight_queue {
 };
 
 /**
- * struct flight - a queue pair with requests under way
+ * struct flight - a QP with WRs in flight
  * @w: the world
- * @dev: of this device
- * @qp: the queue pair
- * @scq: of its sends
- * @rcq: of its receives
+ * @dev: index of the device
+ * @qp: the QP
+ * @scq: its send CQ
+ * @rcq: its receive CQ
  * @sends: its send queue
  * @recvs: its receive queue
- * @cq_errors: of both CQs: events
- * @qp_errors: of the queue pair: events
- * @payload: of each message
+ * @cq_errors: CQ_ERR events of both CQs
+ * @qp_errors: QP_FATAL events of the QP
+ * @payload: first word of each message
  */
 struct flight {
 	struct x_world *w;
@@ -84,7 +83,7 @@ static void flight_qp_event(struct ib_event *event, void *context)
 		atomic_inc(&f->qp_errors);
 }
 
-/* --- making it, and its end --- */
+/* --- creation and destruction --- */
 
 static int step_to(struct flight *f, enum ib_qp_state to)
 {
@@ -110,7 +109,7 @@ static int connect(struct flight *f)
 	qp->num = f->qp->qp_num;
 	qp->dest = f->qp->qp_num;
 	qp->dest_dev = f->dev;
-	/* Whoever finds no receive waits for one. */
+	/* 7: a send that finds no receive is retried for ever. */
 	qp->rnr_retry = 7;
 	qp->access = IB_ACCESS_LOCAL_WRITE;
 	ret = step_to(f, IB_QPS_INIT);
@@ -163,7 +162,7 @@ static enum x_verdict land(struct flight *f)
 		ret = ib_destroy_cq_user(f->scq, NULL);
 	if (!ret && !IS_ERR(f->rcq))
 		ret = ib_destroy_cq_user(f->rcq, NULL);
-	/* What is left may call the handlers. */
+	/* @f is leaked on failure: objects that are left may still call the handlers. */
 	if (ret)
 		return x_want(f->w, "destroying what was under way", 0, ret);
 	kfree(f);
@@ -181,9 +180,9 @@ static struct flight *new_flight(struct x_world *w, int dev)
 	return f;
 }
 
-/* --- requests --- */
+/* --- WRs --- */
 
-/* Sends first, then receives. */
+/* Buffer @i: those of sends come first, those of receives start at X_FLIGHT. */
 static void build_sge(const struct flight *f, u32 i, struct ib_sge *sge)
 {
 	*sge = (struct ib_sge){
@@ -236,7 +235,7 @@ static int post_messages(struct flight *f, u32 n)
 	return 0;
 }
 
-/* What waits may go on when there are receives, or finds them when it comes. */
+/* Messages posted first wait for the receives; messages posted later find them there. */
 static int post(struct flight *f, u32 messages, u32 receives, bool messages_first)
 {
 	int ret = 0;
@@ -274,7 +273,7 @@ static enum x_verdict take(struct flight *f, struct flight_queue *q, const char 
 	return X_DONE;
 }
 
-/* Takes what there is. */
+/* Takes all completions that both CQs have. */
 static enum x_verdict poll(struct flight *f)
 {
 	struct ib_wc wc;
@@ -290,7 +289,7 @@ static enum x_verdict poll(struct flight *f)
 	return X_DONE;
 }
 
-/* Takes so many of each, or what comes in time. */
+/* Polls until so many sends and receives have completed; fails on timeout. */
 static enum x_verdict poll_all(struct flight *f, u32 sends, u32 recvs)
 {
 	u64 end = ktime_get_ns() + jiffies_to_nsecs(f->w->patience);
@@ -311,9 +310,9 @@ static bool is_bad(const struct flight_queue *q, enum ib_wc_status status)
 	return q->bad && q->bad != status;
 }
 
-/* --- a queue pair that ends --- */
+/* --- QPs that end --- */
 
-/* A message that has arrived need not be known to have. */
+/* The send of a message that has arrived may be flushed: its ACK may not have come yet. */
 static enum x_verdict check_flushed(struct flight *f)
 {
 	if (is_bad(&f->sends, IB_WC_WR_FLUSH_ERR) || is_bad(&f->recvs, IB_WC_WR_FLUSH_ERR))
@@ -353,11 +352,11 @@ static enum x_verdict end_flight(struct flight *f, enum x_ending how)
 		return x_want(f->w, "completions of a QP that is gone", 0,
 			      f->sends.done + f->recvs.done);
 	}
-	/* Nothing comes afterwards. */
+	/* After RESET, takes the completions of before; after ERR, none may be left. */
 	return poll(f) ? X_FAILED : check_flushed(f);
 }
 
-/* Ends while requests are under way, which happens on another CPU, perhaps. */
+/* Ends a QP with WRs in flight, which another CPU may be executing. */
 enum x_verdict x_flight(struct x_world *w, const struct x_op *op)
 {
 	u32 messages = 1 + (op->r & 15), receives = op->r >> 4 & 15, i;
@@ -382,7 +381,7 @@ enum x_verdict x_flight(struct x_world *w, const struct x_op *op)
 	return land(f) ? X_FAILED : verdict;
 }
 
-/* --- a completion queue that overruns --- */
+/* --- CQs that overrun --- */
 
 static enum x_verdict wait_for_events(struct flight *f)
 {
@@ -396,7 +395,7 @@ static enum x_verdict wait_for_events(struct flight *f)
 	return x_want(f->w, "events of its QP", 1, atomic_read(&f->qp_errors));
 }
 
-/* What there was room for is there; of the other queue, all. */
+/* The CQ that overran holds as many completions as it has entries; the other CQ has all. */
 static enum x_verdict check_overrun(struct flight *f, bool by_sends)
 {
 	u32 sends = by_sends ? f->scq->cqe : f->sends.posted;
@@ -434,7 +433,7 @@ enum x_verdict x_overrun(struct x_world *w, const struct x_op *op)
 		return X_SKIPPED;
 	ret = take_off(f, w->ptr[X_PD][op->a], by_sends ? X_SMALL : X_CQE,
 		       by_sends ? X_CQE : X_SMALL);
-	/* One more than there is room for, at least. */
+	/* Post at least one message more than the small CQ has entries. */
 	ret = ret ?: post(f, X_SMALL + 1 + op->r % (X_FLIGHT - X_SMALL), X_FLIGHT, op->c & 2);
 	verdict = x_want(w, "requests of a CQ that overruns", 0, ret);
 	if (!verdict)

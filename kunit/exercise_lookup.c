@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The exerciser: looking up GIDs, P_Keys, senders of datagrams, and objects by their
+ * The exerciser: looking up GIDs and P_Keys, the senders of datagrams, and objects by their
  * number.
  */
 #include <rdma/ib_cache.h>
@@ -8,7 +8,7 @@
 
 #include "exercise.h"
 
-/* There is no such port, no such entry of a table, and nobody has this. */
+/* A port and a table index that do not exist; a P_Key that exists, and one that does not. */
 #define X_NO_PORT	99
 #define X_NO_INDEX	999
 #define X_PKEY		0xffff
@@ -30,7 +30,7 @@ static enum x_verdict get_gid(struct x_world *w, int dev, bool bad)
 	rdma_put_gid_attr(attr);
 	ret = memcmp(&attr->gid, &w->s->gid[dev], sizeof(attr->gid));
 	x_want(w, "a GID that is held", 0, ret);
-	/* It has no network device. */
+	/* The GID has no network device. */
 	ret = rdma_read_gid_l2_fields(attr, &vlan, mac);
 	rdma_put_gid_attr(attr);
 	return *w->why ? X_FAILED : x_want(w, "network device of a GID", -ENODEV, ret);
@@ -88,7 +88,7 @@ enum x_verdict x_gid(struct x_world *w, const struct x_op *op)
 
 /* --- the sender of a datagram --- */
 
-/* What a completion tells of a datagram from device 0 or 1, with a route or without. */
+/* Makes up the completion of a datagram from device 0 or 1, with or without a GRH. */
 static void sender(const struct x_world *w, const struct x_op *op, int dev, struct ib_wc *wc,
 		   struct ib_grh *grh)
 {
@@ -152,7 +152,7 @@ static enum x_verdict reply_ah(struct x_world *w, int pd, u32 port, const struct
 	return *w->why ? X_FAILED : x_want(w, "an address to reply to", want, 0);
 }
 
-/* The address to reply to. */
+/* Derives the address to reply to from a completion: its attributes, or an AH. */
 enum x_verdict x_reply(struct x_world *w, const struct x_op *op)
 {
 	u32 port = op->r % 16 ? X_PORT : X_NO_PORT;
@@ -203,7 +203,10 @@ static enum x_verdict look_up(struct x_world *w, int dev, enum rdma_restrack_typ
 	return x_want(w, "the object of a number", true, res == want);
 }
 
-/* One that is there, and one that was there in its slot: numbers do not come again soon. */
+/*
+ * Looks up the object in a slot, which must be found, and the object that was there before,
+ * which must not be found: numbers are not reused soon.
+ */
 enum x_verdict x_restrack(struct x_world *w, const struct x_op *op)
 {
 	static const u8 kinds[5] = { X_PD, X_SRQ, X_QP, X_MR, X_MW };

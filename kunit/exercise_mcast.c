@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The exerciser: datagrams to multicast groups. Each thread has groups of its own; the
- * members may be of both devices.
+ * The exerciser: datagrams to multicast groups. Each thread has groups of its own, whose
+ * members may be QPs of either device.
  */
 #include "exercise.h"
 
-/* An address is used for one message. */
+/* Creates an AH for a group, to be used for one message. */
 static struct ib_ah *group_ah(struct x_world *w, int qp, int group)
 {
 	struct rdma_ah_attr attr = { .type = RDMA_AH_ATTR_TYPE_IB };
@@ -46,7 +46,7 @@ enum x_verdict x_mcast_send(struct x_world *w, const struct x_op *op)
 	enum x_verdict verdict;
 	struct ib_ah *ah;
 
-	/* It has happened before the address goes. */
+	/* Only a send that is executed at once: it must be over before the AH is destroyed. */
 	if (!xm_there(w, X_QP, op->a) || qp->type != IB_QPT_UD || !x_may_send(qp) ||
 	    !x_executes(qp))
 		return X_SKIPPED;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The exerciser: operations on regions, windows, FMRs and address handles.
+ * The exerciser: operations on MRs, MWs, FMRs and address handles.
  */
 #include <linux/scatterlist.h>
 
@@ -158,7 +158,7 @@ enum x_verdict x_fmr_map(struct x_world *w, const struct x_op *op)
 	return x_want(w, "mapping an FMR", want, ret);
 }
 
-/* One of them or, perhaps, two; perhaps of two devices. */
+/* Unmaps one FMR, or two at once. If the two are of different devices, that is refused. */
 enum x_verdict x_fmr_unmap(struct x_world *w, const struct x_op *op)
 {
 	int to = op->b % X_SLOTS;
@@ -208,7 +208,7 @@ static void random_ah(const struct x_world *w, u32 r, struct rdma_ah_attr *attr)
 	*attr = (struct rdma_ah_attr){ .type = RDMA_AH_ATTR_TYPE_IB };
 	rdma_ah_set_port_num(attr, X_PORT);
 	rdma_ah_set_sl(attr, r & 7);
-	/* There is no LID 0. */
+	/* Sometimes LID 0, which is not valid. */
 	rdma_ah_set_dlid(attr, r >> 3 & 15 ? w->s->lid[r >> 7 & 1] : 0);
 }
 

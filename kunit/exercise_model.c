@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The model of the exerciser: which objects use which, which changes of state are
- * legal, how each work request ends. It calls nothing of the interface.
+ * The model of the exerciser: which objects use which others, which QP state changes are
+ * legal, and how each work request completes. It makes no verbs calls.
  *
- * A request of a thread is executed at once, as far as the model goes: the thread
- * sees to it that nothing that matters depends on when it really happens, see
- * x_world.async. All of it is the thread's own, without locks.
+ * In the model a request is executed as soon as it is posted. The thread makes sure that no
+ * result depends on when the device really executes it, see &x_world.async. The model
+ * belongs to one thread and needs no locks.
  */
 #include "exercise.h"
 
@@ -73,12 +73,12 @@ static const struct x_move *find_move(enum ib_qp_state from, enum ib_qp_state to
 	return NULL;
 }
 
-/* Is a change of state legal with these attributes? Without IB_QP_STATE in @mask. */
+/* Returns whether a change of state is legal with the attributes in @mask, less IB_QP_STATE. */
 bool xm_may_modify(enum ib_qp_state from, enum ib_qp_state to, enum ib_qp_type type, int mask)
 {
 	const struct x_move *move;
 
-	/* Away from wherever it is, without attributes. */
+	/* Legal from any state, except from RESET to ERR, but without attributes. */
 	if (to == IB_QPS_RESET || (to == IB_QPS_ERR && from != IB_QPS_RESET))
 		return !mask;
 	move = find_move(from, to, type);
@@ -86,7 +86,7 @@ bool xm_may_modify(enum ib_qp_state from, enum ib_qp_state to, enum ib_qp_type t
 	       !(mask & ~(move->required | move->optional));
 }
 
-/* Attributes that a change of state needs. */
+/* Returns the attributes that a change of state needs. */
 int xm_required(enum ib_qp_state from, enum ib_qp_state to, enum ib_qp_type type)
 {
 	const struct x_move *move = find_move(from, to, type);
@@ -94,7 +94,7 @@ int xm_required(enum ib_qp_state from, enum ib_qp_state to, enum ib_qp_type type
 	return move ? move->required : 0;
 }
 
-/* --- objects: who uses whom --- */
+/* --- objects: which ones use which others --- */
 
 void xm_make(struct x_world *w, enum x_kind kind, int slot, int dev)
 {
@@ -142,7 +142,7 @@ void xm_queue_init(struct x_queue *q, struct x_world *w, const char *name, int d
 	q->depth = depth;
 }
 
-/* What is left in it never completes. */
+/* Requests that are left in the queue never complete. */
 void xm_queue_clear(struct x_queue *q)
 {
 	int i;
@@ -164,14 +164,14 @@ u32 xm_queue_used(const struct x_queue *q)
 }
 
 /*
- * All that has ended has completed. A send without a completion takes room until a
- * later one completes.
+ * Called when all requests that have ended have completed. A send without a completion takes
+ * room until a later send completes.
  */
 void xm_queue_retire(struct x_queue *q, bool sends)
 {
 	u32 pos = q->next;
 
-	/* What was there when its size was changed does not count. */
+	/* Requests that were in the SRQ when its size was changed take no room. */
 	if ((s32)(q->floor - pos) > 0)
 		pos = q->floor;
 	while (sends && pos != q->retired && !xm_wr(q, pos - 1)->completes)
@@ -197,7 +197,7 @@ static int opcode_of(const struct x_wr *wr)
 	return wr->what == X_ATOMIC && wr->swaps ? IB_WC_COMP_SWAP : opcodes[wr->what];
 }
 
-/* The oldest request of a queue ends, as one of this queue pair. */
+/* Ends the oldest request of a queue, as a request of @qp. */
 static void end_wr(struct x_qp *qp, struct x_queue *q, enum ib_wc_status status)
 {
 	struct x_wr *wr = xm_wr(q, q->next++);
@@ -209,13 +209,13 @@ static void end_wr(struct x_qp *qp, struct x_queue *q, enum ib_wc_status status)
 	if (wr->what != X_RECV)
 		wr->want_wc.opcode = opcode_of(wr);
 	wr->want = status;
-	/* The key of type 1 is a new one when the binding is posted. */
+	/* A type 1 window gets a new key when a bind is posted: it is wrong if the bind fails. */
 	if (wr->what == X_BIND && !q->w->mw[wr->mw].two)
 		q->w->mw[wr->mw].stale = status != IB_WC_SUCCESS;
 	wr->completes = wr->what == X_RECV || wr->signaled || status != IB_WC_SUCCESS;
 	if (wr->completes) {
 		wr->want_order = ++q->completions;
-		/* Whoever has a completion looks at it, at any moment. */
+		/* Read at any moment by contexts that handle completions. */
 		WRITE_ONCE(q->w->expected, q->w->expected + 1);
 	}
 }
@@ -245,7 +245,7 @@ static bool responds(const struct x_qp *qp)
 	}
 }
 
-/* The other end of a connection, if it answers. */
+/* Returns the peer of a connected QP, or NULL if no peer would answer. */
 struct x_qp *xm_peer(struct x_world *w, struct x_qp *qp)
 {
 	int own = xm_dev(w, X_QP, qp - w->qp), i;
@@ -267,7 +267,7 @@ static void tell(struct x_qp *qp, enum x_event event)
 	qp->events[event]++;
 }
 
-/* Between two resets, once. */
+/* For an event that occurs at most once between two resets. */
 static void tell_once(struct x_qp *qp, enum x_event event)
 {
 	if (qp->told & BIT(event))
@@ -276,7 +276,10 @@ static void tell_once(struct x_qp *qp, enum x_event event)
 	tell(qp, event);
 }
 
-/* The same, for one that answers a request: it hears of the first one if it is in RTR. */
+/*
+ * Likewise the peer that is to answer a request. The first request since its reset raises
+ * COMM_EST if the peer is in RTR.
+ */
 static struct x_qp *ask_peer(struct x_world *w, struct x_qp *qp)
 {
 	struct x_qp *peer = xm_peer(w, qp);
@@ -289,7 +292,7 @@ static struct x_qp *ask_peer(struct x_world *w, struct x_qp *qp)
 	return peer;
 }
 
-/* Where the messages go that a queue pair receives. */
+/* Returns the queue whose receives take the messages to a QP: its own one, or its SRQ. */
 struct x_queue *xm_receives(struct x_world *w, struct x_qp *qp)
 {
 	return qp->srq < 0 ? &qp->rq : &w->srq[qp->srq];
@@ -310,7 +313,7 @@ static bool fail_sends(struct x_world *w, struct x_qp *qp, enum ib_wc_status sta
 	return true;
 }
 
-/* The responder finds fault with the requester. */
+/* The responder refuses a request: both QPs go to their error states. */
 static bool fail_both(struct x_world *w, struct x_qp *qp, struct x_qp *peer,
 		      enum ib_wc_status status)
 {
@@ -320,7 +323,7 @@ static bool fail_both(struct x_world *w, struct x_qp *qp, struct x_qp *peer,
 	return true;
 }
 
-/* A receive is at fault, and both of them fail. */
+/* The receive is too short for the message: both QPs fail. */
 static bool fail_receive(struct x_world *w, struct x_qp *qp, struct x_qp *peer)
 {
 	end_wr(peer, xm_receives(w, peer), IB_WC_LOC_LEN_ERR);
@@ -330,7 +333,7 @@ static bool fail_receive(struct x_world *w, struct x_qp *qp, struct x_qp *peer)
 	return true;
 }
 
-/* @header: bytes of it, if it is a datagram, or 0. */
+/* Completes the peer's next receive. @header: length of the GRH of a datagram, else 0. */
 static void receive(struct x_world *w, struct x_qp *peer, struct x_qp *from,
 		    const struct x_wr *wr, u32 header)
 {
@@ -355,7 +358,7 @@ static bool succeed(struct x_qp *qp)
 	return true;
 }
 
-/* A message that nobody hears of. */
+/* The message is lost, or was to a group: the send succeeds, maybe later than in the model. */
 static bool drop(struct x_world *w, struct x_qp *qp)
 {
 	w->async = true;
@@ -367,7 +370,7 @@ static bool exec_datagram(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 	struct x_qp *to = wr->dest < 0 ? NULL : &w->qp[wr->dest];
 	struct x_wr *recv;
 
-	/* What waited in SQD may find that there is another one in its place. */
+	/* A request that waited in SQD may find another QP in the slot of its destination. */
 	if (!to || !xm_there(w, X_QP, wr->dest) || to->num != wr->key ||
 	    to->type != IB_QPT_UD || !responds(to))
 		return drop(w, qp);
@@ -378,7 +381,7 @@ static bool exec_datagram(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 	return succeed(qp);
 }
 
-/* Each member that has room gets a copy, the sender too. */
+/* Each member with a receive that is long enough gets a copy, even the sender. */
 static bool exec_mcast(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 {
 	struct x_wr *recv;
@@ -407,7 +410,7 @@ static bool exec_unreliable(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 	return succeed(qp);
 }
 
-/* Takes a region of the queue pair's PD out of use; one that is so stays so. */
+/* Invalidates an MR, which must be of the QP's PD, but may be invalid already. */
 static bool invalidate(struct x_world *w, const struct x_qp *qp, int slot, u32 key)
 {
 	struct x_mr *mr = &w->mr[slot];
@@ -418,10 +421,10 @@ static bool invalidate(struct x_world *w, const struct x_qp *qp, int slot, u32 k
 	return true;
 }
 
-/* The responder has no receive: it waits for one, or fails. */
+/* The responder has no receive: the request waits for one, or fails. */
 static bool find_no_receive(struct x_world *w, struct x_qp *qp)
 {
-	/* For ever. */
+	/* It retries without limit. */
 	if (qp->rnr_retry == 7)
 		return false;
 	return fail_sends(w, qp, IB_WC_RNR_RETRY_EXC_ERR);
@@ -453,7 +456,7 @@ static bool exec_send(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 	return succeed(qp);
 }
 
-/* Is the region still there that a request is about? */
+/* Returns whether the MR of a request is still there, with the same key. */
 static bool has_mr(const struct x_world *w, const struct x_wr *wr)
 {
 	return xm_there(w, X_MR, wr->mr) && w->mr[wr->mr].key == wr->key;
@@ -468,7 +471,7 @@ static bool may_access_user(const struct x_world *w, const struct x_qp *peer,
 	       user->access & access;
 }
 
-/* May a message get into the window, or the region, of the peer? */
+/* Returns whether an RDMA request may access the window or region at the peer. */
 static bool may_access(struct x_world *w, const struct x_qp *peer, const struct x_wr *wr)
 {
 	int access = wr->what == X_READ ? IB_ACCESS_REMOTE_READ : IB_ACCESS_REMOTE_WRITE;
@@ -502,7 +505,7 @@ static bool exec_rdma(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 			return find_no_receive(w, qp);
 		receive(w, peer, qp, wr, 0);
 	}
-	/* What was read is there nevertheless. */
+	/* The data was read, even if the invalidation fails. */
 	if (wr->what == X_READ && wr->inv >= 0 && !invalidate(w, qp, wr->inv, wr->inv_key))
 		return fail_sends(w, qp, IB_WC_MW_BIND_ERR);
 	if (wr->user >= 0 && wr->what == X_WRITE)
@@ -512,7 +515,7 @@ static bool exec_rdma(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 	return succeed(qp);
 }
 
-/* May an atomic change a word of the peer's region? */
+/* Returns whether an atomic operation may change the word in the peer's region. */
 static bool may_change(const struct x_world *w, const struct x_qp *peer, const struct x_wr *wr)
 {
 	const struct x_mr *mr = &w->mr[wr->mr];
@@ -548,7 +551,7 @@ static bool exec_mr(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 {
 	struct x_mr *mr = &w->mr[wr->mr];
 
-	/* A region that is not valid can be invalidated. */
+	/* An MR that is not valid can be invalidated, but a valid one cannot be registered. */
 	if (!has_mr(w, wr) || mr->pd != qp->pd || mr->windows || (wr->what == X_REG && mr->valid))
 		return fail_sends(w, qp, IB_WC_MW_BIND_ERR);
 	mr->valid = wr->what == X_REG;
@@ -557,7 +560,7 @@ static bool exec_mr(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 	return succeed(qp);
 }
 
-/* A window loses its binding, if it has one. */
+/* Ends the binding of a window, if it has one. */
 void xm_unbind(struct x_world *w, int slot)
 {
 	struct x_mw *mw = &w->mw[slot];
@@ -575,7 +578,7 @@ static bool may_bind(const struct x_world *w, const struct x_qp *qp, const struc
 
 	if (mw->pd != qp->pd)
 		return false;
-	/* Only type 1 is bound anew, or to nothing. */
+	/* Only a type 1 window can be bound while it is bound, or be bound to nothing. */
 	if (mw->two && (wr->mr < 0 || mw->mr >= 0))
 		return false;
 	if (wr->mr < 0)
@@ -610,7 +613,7 @@ static bool exec_inv_mw(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 	return succeed(qp);
 }
 
-/* Executes the oldest request. Returns false if it waits. */
+/* Executes the oldest request of a send queue. Returns false if it has to wait. */
 static bool exec(struct x_world *w, struct x_qp *qp)
 {
 	struct x_wr *wr = xm_wr(&qp->sq, qp->sq.next);
@@ -638,7 +641,7 @@ static bool step(struct x_world *w, struct x_qp *qp)
 {
 	switch (qp->state) {
 	case IB_QPS_ERR:
-		/* Nothing is taken from it any more. */
+		/* A QP in ERR takes no more receives from its SRQ. */
 		if (qp->srq >= 0 && w->lie != X_LIE_EVENT)
 			tell_once(qp, X_LAST_WQE);
 		return flush(qp, &qp->sq) | flush(qp, &qp->rq);
@@ -651,13 +654,13 @@ static bool step(struct x_world *w, struct x_qp *qp)
 	}
 }
 
-/* Requests wait that were to be executed. */
+/* Returns whether requests in the send queue wait to be executed. */
 bool xm_is_blocked(const struct x_qp *qp)
 {
 	return qp->sq.next != qp->sq.head;
 }
 
-/* Executes all that can be. */
+/* Executes all requests of all QPs that can be executed. */
 void xm_run(struct x_world *w)
 {
 	bool more;
@@ -672,7 +675,7 @@ void xm_run(struct x_world *w)
 	} while (more);
 }
 
-/* A change of state that was legal. */
+/* Applies a legal change of state. */
 void xm_moved(struct x_world *w, struct x_qp *qp, enum ib_qp_state to)
 {
 	if (to == IB_QPS_RESET) {
@@ -682,7 +685,7 @@ void xm_moved(struct x_world *w, struct x_qp *qp, enum ib_qp_state to)
 		qp->notify = false;
 		qp->told = 0;
 	}
-	/* What was posted before has ended. */
+	/* All requests posted before have been executed: the send queue is drained. */
 	if (qp->state == IB_QPS_RTS && to == IB_QPS_SQD && qp->notify)
 		tell(qp, X_SQ_DRAINED);
 	qp->state = to;

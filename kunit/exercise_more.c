@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The exerciser: draining one queue, moderation, pools of regions, and what the
- * emulated HCA does not have.
+ * The exerciser: draining one queue of a QP, CQ moderation, MR pools, and optional verbs that
+ * the emulated HCA does not support.
  */
 #include <linux/if_link.h>
 #include <rdma/mr_pool.h>
 
 #include "exercise.h"
 
-/* There is no such port. */
+/* A port number that no device has. */
 #define X_NO_PORT	99
-/* More than a device takes, and a time that is short for a test: microseconds. */
+/* Moderation periods in microseconds: one that devices refuse, and a short one. */
 #define X_LONG		40000
 #define X_BRIEF		20
 
@@ -23,7 +23,7 @@ static bool may_drain(const struct x_world *w, int cq, const struct x_qp *qp,
 	       q->head - q->retired < X_DEPTH;
 }
 
-/* What has a completion has had it. */
+/* Fails unless all completions of requests that have ended were handled. */
 static enum x_verdict all_handled(struct x_world *w, struct x_queue *q)
 {
 	struct x_wr *wr;
@@ -74,7 +74,10 @@ enum x_verdict x_cq_moderate(struct x_world *w, const struct x_op *op)
 
 /* --- pools --- */
 
-/* Takes all of them and one more, and gives them back: the last one is the next one. */
+/*
+ * Gets all @nr MRs of a pool, expects that there is no other, and puts them back. The one
+ * that was put last must be the next one to be got.
+ */
 enum x_verdict x_use_pool(struct x_world *w, struct ib_qp *qp, struct list_head *pool, int nr)
 {
 	struct ib_mr *mr[X_POOL + 1];
@@ -117,7 +120,7 @@ enum x_verdict x_pool(struct x_world *w, const struct x_op *op)
 	return verdict;
 }
 
-/* --- what there is not --- */
+/* --- optional verbs --- */
 
 static int vf_call(struct ib_device *ibdev, int which)
 {
@@ -151,7 +154,7 @@ static int integrity_call(struct x_world *w, const struct x_op *op)
 	return PTR_ERR_OR_ZERO(ib_alloc_mr_integrity(w->ptr[X_PD][pd], 1, 1));
 }
 
-/* Optional parts of a device, none of which the emulated one has; see exercise_own.c. */
+/* Optional verbs that the emulated HCA does not have. For a device that does: exercise_own.c. */
 enum x_verdict x_optional(struct x_world *w, const struct x_op *op)
 {
 	struct ib_device *ibdev = w->s->dev[op->a];

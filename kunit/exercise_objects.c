@@ -5,7 +5,7 @@
 #include "exercise.h"
 #include "lib.h"
 
-/* Slots of PDs, and the device of each. */
+/* Slots of PDs, and the devices of the PDs and CQs in each slot. */
 #define X_PDS		3
 static const u8 pd_dev[X_PDS] = { 0, 0, 1 };
 static const u8 cq_dev[X_SLOTS] = { 0, 0, 0, 1, 1 };
@@ -26,12 +26,12 @@ enum x_verdict x_pd_alloc(struct x_world *w, const struct x_op *op)
 	return x_want(w, "making a PD", bad ? -EINVAL : 0, 0);
 }
 
-/* What lies say when the shared PD is looked at; the search for a failure has its own. */
+/* Lies from %X_LIE_OWN on test the search for a short sequence; they act here. */
 static enum x_verdict look_at_shared(struct x_world *w)
 {
 	switch (w->lie) {
 	case X_LIE_OWN:
-		/* The SRQ. */
+		/* The 1 stands for the shared SRQ. */
 		return x_want(w, "users of the shared PD", 1 + w->obj[X_PD][X_SHARED].users,
 			      atomic_read(&w->s->pd->usecnt));
 	case X_LIE_KINDS:
@@ -51,10 +51,10 @@ enum x_verdict x_pd_free(struct x_world *w, const struct x_op *op)
 	if (slot == X_SHARED && w->lie >= X_LIE_OWN)
 		return look_at_shared(w);
 	want = xm_may_destroy(w, X_PD, slot);
-	/* Whether a shared one is used by others is not known. */
+	/* Whether other threads use the shared PD is not known. */
 	if (!xm_there(w, X_PD, slot) || (slot == X_SHARED && !want))
 		return X_SKIPPED;
-	/* The kernel's log is slow. */
+	/* -EBUSY comes with a warning, and logging is slow: try it rarely. */
 	if (want && op->r % 32)
 		return X_SKIPPED;
 	ret = ib_dealloc_pd_user(w->ptr[X_PD][slot], NULL);
@@ -116,7 +116,7 @@ enum x_verdict x_cq_make(struct x_world *w, const struct x_op *op)
 	return X_DONE;
 }
 
-/* Does it by the call that fits, or by one that does not. */
+/* Frees a CQ by the call for its kind or, if @wrong, always by ib_destroy_cq_user(). */
 static int destroy_cq(struct x_world *w, int slot, bool wrong, int *want)
 {
 	struct ib_cq *cq = w->ptr[X_CQ][slot];
@@ -143,7 +143,7 @@ enum x_verdict x_cq_free(struct x_world *w, const struct x_op *op)
 
 	if (op->a == X_SHARED || !xm_there(w, X_CQ, op->a))
 		return X_SKIPPED;
-	/* ib_free_cq() returns nothing; and the kernel's log is slow. */
+	/* ib_free_cq() of a CQ in use returns no error, and the warning of -EBUSY is slow. */
 	if (xm_may_destroy(w, X_CQ, op->a) && !wrong)
 		return X_SKIPPED;
 	ret = destroy_cq(w, op->a, wrong, &want);
@@ -164,7 +164,7 @@ enum x_verdict x_cq_arm(struct x_world *w, const struct x_op *op)
 {
 	int ret, flags = op->r & 1 ? IB_CQ_SOLICITED : IB_CQ_NEXT_COMP;
 
-	/* Those of the core are its own to arm. */
+	/* The core itself arms the CQs that it polls. */
 	if (!xm_there(w, X_CQ, op->a) || w->cq_how[op->a] > X_CQ_POLLED)
 		return X_SKIPPED;
 	if (w->cq_how[op->a] == X_CQ_HANDLER)
@@ -186,7 +186,7 @@ enum x_verdict x_cq_resize(struct x_world *w, const struct x_op *op)
 	return x_want(w, "resizing a CQ", want, ib_resize_cq(w->ptr[X_CQ][op->a], cqe));
 }
 
-/* Weight, moderation, waiting for what is in it. */
+/* Flushes a CQ, or sets its weight. */
 enum x_verdict x_cq_tune(struct x_world *w, const struct x_op *op)
 {
 	struct ib_cq *cq = w->ptr[X_CQ][op->a];
@@ -264,7 +264,7 @@ enum x_verdict x_srq_modify(struct x_world *w, const struct x_op *op)
 	ret = ib_modify_srq(w->ptr[X_SRQ][op->a], &attr, IB_SRQ_MAX_WR);
 	if (!ret) {
 		q->depth = attr.max_wr;
-		/* The HCA has that much room besides what is there. */
+		/* The resized SRQ has room for max_wr WRs in addition to those already in it. */
 		q->floor = q->head;
 		xm_queue_retire(q, false);
 	}

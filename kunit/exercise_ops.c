@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The exerciser: the table of operations, how they are drawn, and their text.
+ * The exerciser: the table of operations, how they are drawn at random, and how they are
+ * written as text and read back.
  *
- * The text of a sequence is name.a.b.c.r for each operation, numbers in hexadecimal,
- * with a slash between two.
+ * A sequence is written as name.a.b.c.r for each operation, with hexadecimal numbers and a
+ * slash between operations.
  */
 #include <linux/kernel.h>
 #include <linux/string.h>
@@ -11,11 +12,11 @@
 #include "exercise_own.h"
 
 /**
- * struct x_kind_of_op - what can be done
- * @name: in texts
- * @weight: how often it is drawn, among the others
- * @a: values of x_op.a, which is the slot
- * @run: does it
+ * struct x_kind_of_op - a kind of operation
+ * @name: its name in texts
+ * @weight: how often it is drawn, relative to the others
+ * @a: number of values of &x_op.a, which mostly is a slot
+ * @run: performs the operation
  */
 struct x_kind_of_op {
 	const char *name;
@@ -105,7 +106,7 @@ static const struct x_kind_of_op kinds[] = {
 /**
  * x_fail() - note why a world failed
  * @w: the world
- * @format: the reason; the first one counts
+ * @format: the reason; ignored if there is one already
  *
  * Return: %X_FAILED.
  */
@@ -122,11 +123,11 @@ enum x_verdict x_fail(struct x_world *w, const char *format, ...)
 }
 
 /**
- * x_want() - compare what the model expects with what was seen
+ * x_want() - compare a value with what the model expects
  * @w: the world
- * @what: what it is
- * @want: expected
- * @got: seen
+ * @what: name of the value
+ * @want: expected value
+ * @got: value that was seen
  *
  * Return: %X_DONE or %X_FAILED.
  */
@@ -137,7 +138,7 @@ enum x_verdict x_want(struct x_world *w, const char *what, long want, long got)
 	return x_fail(w, "%s: expected %ld, saw %ld", what, want, got);
 }
 
-/* Random bits that depend on all of it: splitmix64. */
+/* Returns random bits, each of which depends on all bits of @x: splitmix64. */
 static u64 mix(u64 x)
 {
 	x += 0x9e3779b97f4a7c15ULL;
@@ -157,11 +158,11 @@ static u32 total_weight(void)
 }
 
 /**
- * x_draw() - operation @number of a thread
+ * x_draw() - draw an operation
  * @op: filled in
- * @seed: of the run
+ * @seed: seed of the run
  * @thread: number of the thread
- * @number: of the operation
+ * @number: number of the operation in the thread
  */
 void x_draw(struct x_op *op, u32 seed, u32 thread, u32 number)
 {
@@ -179,18 +180,18 @@ void x_draw(struct x_op *op, u32 seed, u32 thread, u32 number)
 }
 
 /**
- * x_run_op() - do it, and compare with the model
+ * x_run_op() - perform an operation, and compare the results with the model
  * @w: the world
  * @op: the operation
  *
- * Return: whether it was done, or failed; then x_world.why tells.
+ * Return: whether it was done, skipped, or failed; &x_world.why says why it failed.
  */
 enum x_verdict x_run_op(struct x_world *w, const struct x_op *op)
 {
 	return kinds[op->kind].run(w, op);
 }
 
-/* NULL after the last one. */
+/* Returns the name of a kind of operation, NULL after the last one. */
 const char *x_op_name(int kind)
 {
 	return kind < ARRAY_SIZE(kinds) ? kinds[kind].name : NULL;
@@ -202,7 +203,7 @@ int x_write_op(const struct x_op *op, char *buf, size_t len)
 			 op->c, op->r);
 }
 
-/* Returns the characters that were read, or -EINVAL. */
+/* Returns the number of characters that were read, or -EINVAL. */
 int x_read_op(struct x_op *op, const char *text)
 {
 	size_t len = strcspn(text, "./");

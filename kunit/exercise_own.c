@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The exerciser: what the emulated HCA has not, on a device of the thread's own: virtual
- * functions, changes of ports and of the device, CPUs of its vector, regions with integrity.
+ * The exerciser: features that the emulated HCA lacks, on a mock device of each thread:
+ * virtual functions, modify_port and modify_device, affinity of vectors, MRs with integrity.
  *
- * Locking: all of it is the thread's. Methods of the device also run in the core's work
- * items, which only look.
+ * Locking: only the thread changes its device and the model of it. The core's work items
+ * call methods of the device, too, but only to read.
  */
 #include <linux/cpumask.h>
 #include <linux/if_link.h>
@@ -15,11 +15,11 @@
 
 #include "exercise_own.h"
 
-/* There is no such port. */
+/* A port number that no device has. */
 #define X_NO_PORT	99
-/* Bytes of an entry of protection information. */
+/* Bytes of each entry of protection information. */
 #define X_META		64
-/* The only capability that a RoCE port without the method takes, and another. */
+/* The only capability that a RoCE port accepts without modify_port, and another one. */
 #define X_CAP_CM	IB_PORT_CM_SUP
 #define X_CAP_OTHER	IB_PORT_SM
 
@@ -29,9 +29,9 @@ static void end_netdevs(void *arg)
 }
 
 /**
- * x_own_new() - what a thread needs for a device of its own
+ * x_own_new() - prepare a thread's own device
  * @test: the running case
- * @w: the thread's world; what is made lives as long as the case
+ * @w: the thread's world; its mock and network devices live as long as the case
  */
 void x_own_new(struct kunit *test, struct x_world *w)
 {
@@ -46,8 +46,8 @@ void x_own_new(struct kunit *test, struct x_world *w)
 }
 
 /**
- * x_own_begin() - a world begins
- * @w: the world; nothing of one before is left
+ * x_own_begin() - clear the model for a new world
+ * @w: the world; no objects of the world before it are left
  */
 void x_own_begin(struct x_world *w)
 {
@@ -72,7 +72,7 @@ static void on_freed(struct ib_device *ibdev)
 	complete(&own->gone);
 }
 
-/* What kind of device is made next: a plain one if there are no bits. */
+/* Chooses the kind of the thread's next device by bits of @r: a plain one if @r is 0. */
 void x_own_prepare(struct x_world *w, u32 r)
 {
 	struct x_own *own = w->own;
@@ -99,7 +99,7 @@ void x_own_prepare(struct x_world *w, u32 r)
 	own->ops.dealloc_driver = own->frees ? on_freed : NULL;
 	memset(m->vf, 0, sizeof(m->vf));
 	memset(own->vf, 0, sizeof(own->vf));
-	/* After a failure something may be left of the last one. */
+	/* After a failure, objects of the last device may be left: do not count these. */
 	atomic_set(&m->wrong_ca, 0);
 	for (i = 0; i < MOCK_OBJ_NR; i++)
 		atomic_set(&m->live[i], 0);
@@ -111,7 +111,7 @@ void x_own_prepare(struct x_world *w, u32 r)
 	mock_log_reset(m);
 }
 
-/* Objects that the driver has made for the thread, without those of open CAs. */
+/* Number of objects that the driver has for the thread, without those of open CAs. */
 int x_own_objects(const struct x_own *own)
 {
 	int i, n = !!own->pd;
@@ -121,7 +121,7 @@ int x_own_objects(const struct x_own *own)
 	return n;
 }
 
-/* The driver has what the model has, unless requests are under way. */
+/* Checks that the driver has as many objects as the model, unless CA requests are pending. */
 enum x_verdict x_own_idle(struct x_world *w)
 {
 	struct x_own *own = w->own;
@@ -133,7 +133,7 @@ enum x_verdict x_own_idle(struct x_world *w)
 	return x_want(w, "objects that the driver has", n, mock_live(own->mock));
 }
 
-/* --- regions with integrity --- */
+/* --- MRs with integrity --- */
 
 static enum x_verdict need_pd(struct x_world *w)
 {
@@ -200,7 +200,7 @@ static enum x_verdict pi_mapped(struct x_world *w, const struct ib_mr *mr, u64 i
 	return x_want(w, "length of data and protection", length, mr->length);
 }
 
-/* Lists of pages, and of pieces of the first of them. */
+/* Maps a list of data pages and a list of pieces of protection in the first of the pages. */
 static int map_pi(struct x_world *w, struct ib_mr *mr, int data, int meta, u32 page_size,
 		  u64 *iova)
 {
@@ -235,7 +235,7 @@ static enum x_verdict pi_map(struct x_world *w, struct x_pi *pi, u32 r)
 	return pi_mapped(w, pi->mr, iova, data * PAGE_SIZE + meta * X_META, page_size);
 }
 
-/* One of another kind takes no protection. */
+/* An MR of another type cannot map protection information. */
 static enum x_verdict map_plain(struct x_world *w)
 {
 	int want = w->own->rich ? -EINVAL : -EOPNOTSUPP, ret;
@@ -297,7 +297,7 @@ enum x_verdict x_pi(struct x_world *w, const struct x_op *op)
 	return verdict ?: check_pd(w);
 }
 
-/* --- pools of them --- */
+/* --- pools of MRs with integrity --- */
 
 static enum x_verdict fill_pool(struct x_world *w, struct ib_qp *qp, u32 r)
 {
@@ -412,7 +412,7 @@ static enum x_verdict vf_set_link(struct x_world *w, int vf, u32 port, int want,
 	return x_want(w, "setting the policy of a function", want, ret);
 }
 
-/* The last one of op->a is not there. */
+/* The highest value of op->a, MOCK_VFS, is no virtual function. */
 enum x_verdict x_vf(struct x_world *w, const struct x_op *op)
 {
 	int vf = op->a, want = vf < MOCK_VFS ? 0 : -EINVAL;
@@ -438,9 +438,9 @@ enum x_verdict x_vf(struct x_world *w, const struct x_op *op)
 	}
 }
 
-/* --- changes of a port, and of the device --- */
+/* --- modify_port, modify_device, firmware version and vectors --- */
 
-/* What one who has opened the CA is told, at once: there is no event for this. */
+/* Queries the CA as its users do. It must show a change at once, as no event reports it. */
 static enum x_verdict ask_ca(struct x_world *w, u32 port, void *out, size_t len)
 {
 	struct ib_ca_request req = { .op = KVERBS_CA_OPEN, .version = KVERBS_CA_VERSION };
@@ -457,7 +457,7 @@ static enum x_verdict ask_ca(struct x_world *w, u32 port, void *out, size_t len)
 		return x_want(w, "opening the thread's CA", 0, ret);
 	query.handle = req.handle;
 	ret = ib_ca_call(w->own->dev, &query);
-	/* Tables do not fit. */
+	/* @out has no room for the tables that follow the attributes. */
 	if (ret != -EOVERFLOW)
 		x_want(w, "asking the thread's CA", -EOVERFLOW, ret);
 	req.op = KVERBS_CA_CLOSE;
@@ -533,7 +533,7 @@ static enum x_verdict check_fw(struct x_world *w, u32 r)
 	return x_want(w, "version of the firmware", 0, strncmp(text, want, sizeof(want)));
 }
 
-/* Vector 0 is the only one. */
+/* Only vector 0 has an affinity, and only if the device is rich. */
 static enum x_verdict check_vector(struct x_world *w, int vector)
 {
 	const struct cpumask *cpus = ib_get_vector_affinity(w->own->dev, vector);
@@ -560,9 +560,9 @@ enum x_verdict x_modify(struct x_world *w, const struct x_op *op)
 }
 
 /**
- * x_own_leave() - free what the thread has of its device, before that goes
+ * x_own_leave() - free the thread's objects before its device goes
  * @w: the world
- * @some: leave channel adapters open, and requests under way
+ * @some: leave some channel adapters open and requests pending
  */
 void x_own_leave(struct x_world *w, bool some)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The exerciser: what only a thread's own device shows, and requests to channel
- * adapters that take time. It lives longer than a world; x_own_begin() has it begin
- * anew.
+ * The exerciser: a thread's own mock device, with what the emulated HCA lacks, and
+ * asynchronous requests to channel adapters. struct x_own outlives a world;
+ * x_own_begin() resets it for the next one.
  */
 #ifndef KVT_EXERCISE_OWN_H
 #define KVT_EXERCISE_OWN_H
@@ -17,20 +17,20 @@
 /* Network devices of a thread, and IPv4 addresses of each. */
 #define X_NDEVS		2
 #define X_ADDRS		2
-/* Address vectors. */
+/* Address vectors of a thread. */
 #define X_AVS		3
-/* Regions with integrity. */
+/* Regions with integrity of a thread. */
 #define X_PIS		2
-/* Requests, handles, and PDs under each. */
+/* CA requests and CA handles of a thread, and PDs under each handle. */
 #define X_CA_REQS	4
 #define X_CA_HANDLES	3
 #define X_CA_PDS	2
-/* Number of the thread's own device, after those of x_shared. */
+/* Device number of the thread's own device, after those of x_shared. */
 #define X_CA_OWN	X_DEVS
-/* How often a PD is lent. */
+/* How often a thread may borrow its file's PD at a time. */
 #define X_LENT		2
 
-/* The device, and whose it is. */
+/* The thread's device, with a pointer to the thread's state. */
 struct x_ibdev {
 	struct mock_ibdev mib;
 	struct x_own *own;
@@ -38,15 +38,15 @@ struct x_ibdev {
 
 /**
  * struct x_av - an address vector
- * @attr: it
- * @there: model: it holds a source GID
- * @live: model: which is in the table still
- * @entry: model: the source GID
- * @gid: model: its value
- * @index: model: its place
- * @port: model: its port
- * @ndev: model: its network device
- * @addr: model: which address of that, or -1 for the default GID
+ * @attr: the address vector
+ * @there: model: @attr holds a source GID
+ * @live: model: the source GID is still in the GID table
+ * @entry: model: GID table entry of the source GID
+ * @gid: model: value of the source GID
+ * @index: model: index of the source GID
+ * @port: model: port of the source GID
+ * @ndev: model: number of the network device of the source GID
+ * @addr: model: address of @ndev that the GID is made of, or -1 for the default GID
  * @sl: model: service level
  */
 struct x_av {
@@ -64,10 +64,10 @@ struct x_av {
 
 /**
  * struct x_pi - a region with integrity
- * @mr: it, or NULL
- * @data: model: entries of data
- * @meta: model: entries of protection information
- * @bad: model: its checks fail
+ * @mr: the region, or NULL
+ * @data: model: maximum of entries of data
+ * @meta: model: maximum of entries of protection information
+ * @bad: model: the region's integrity checks fail
  */
 struct x_pi {
 	struct ib_mr *mr;
@@ -78,9 +78,9 @@ struct x_pi {
 
 /**
  * struct x_vf - model: a virtual function
- * @guid: of the node, and of the port
- * @link: policy
- * @sets: how often something was set
+ * @guid: GUID of the node [0], and of the port [1]
+ * @link: link state policy
+ * @sets: how often a GUID or the policy was set
  */
 struct x_vf {
 	u64 guid[2];
@@ -90,7 +90,7 @@ struct x_vf {
 
 enum x_ca_state {
 	X_CA_NONE,
-	X_CA_BUSY,		/* a request makes it, or frees it */
+	X_CA_BUSY,		/* a pending request makes or frees the object */
 	X_CA_THERE,
 };
 
@@ -112,12 +112,12 @@ struct x_ca_obj {
 
 /**
  * struct x_ca_handle - model: an open channel adapter
- * @self: its number
- * @dev: number of its device
- * @pending: requests that use it
- * @pd: PDs
- * @mr: a region
- * @mr_pd: in which of the PDs
+ * @self: the handle
+ * @dev: number of the device
+ * @pending: number of requests that use the handle
+ * @pd: PDs under the handle
+ * @mr: region under the handle
+ * @mr_pd: index in @pd of the region's PD
  */
 struct x_ca_handle {
 	struct x_ca_obj self;
@@ -129,19 +129,19 @@ struct x_ca_handle {
 };
 
 /**
- * struct x_ca_req - a request that takes time
- * @req: it
- * @reg: what is to be registered
- * @out: answer
- * @result: what the submission returned
+ * struct x_ca_req - an asynchronous request
+ * @req: the request
+ * @reg: input of REG_MR
+ * @out: room for the answer
+ * @result: result of ib_ca_submit()
  * @calls: calls of done()
- * @over: completed by each
- * @busy: it was submitted, and its end was not looked at
- * @cancelled: and cancelled
- * @what: what it does
- * @handle: model: slot
- * @pd: model: PD
- * @want: model: its result, if it is not cancelled
+ * @over: completed by each call of done()
+ * @busy: the request was submitted, and its result is not checked yet
+ * @cancelled: ib_ca_cancel() has cancelled the request
+ * @what: operation
+ * @handle: model: index of the CA handle
+ * @pd: model: index of the PD
+ * @want: model: result of the request if it is not cancelled
  */
 struct x_ca_req {
 	struct ib_ca_request req;
@@ -159,14 +159,14 @@ struct x_ca_req {
 };
 
 /**
- * struct x_ca_file - a file of a channel adapter, as a process has it
- * @there: model: it is open
- * @fd: its number
- * @dev: of this device
- * @gone: model: which has gone
- * @handle: a handle
- * @pd: a PD under it, or 0
- * @lent: what the thread has of the PD
+ * struct x_ca_file - a device file of a channel adapter, opened as by a process
+ * @there: model: the file is open
+ * @fd: file descriptor
+ * @dev: number of the device
+ * @gone: model: the device has gone since the file was opened
+ * @handle: CA handle opened through the file
+ * @pd: PD under @handle, or 0
+ * @lent: references that the thread has borrowed on the PD
  */
 struct x_ca_file {
 	bool there;
@@ -179,33 +179,33 @@ struct x_ca_file {
 };
 
 /**
- * struct x_own - what only a thread's own device shows
+ * struct x_own - a thread's own device, and the thread's channel adapters
  * @mock: tables and methods of the device
  * @ndev: network devices
- * @idle: one that was never registered
+ * @idle: a network device that was never registered
  * @fresh: references on each network device when it was made
- * @before: the same when the world began
+ * @before: references on each network device when the world began
  * @dev: the device, or NULL
- * @ops: methods of the next one
- * @name: which of its names it has
- * @ports: how many
- * @eth: they are Ethernet ports
- * @asks: it tells of its network devices itself, rather than being told
- * @frees: has a dealloc_driver method
- * @rich: has what few devices have
- * @freed: calls of that
- * @gone: completed by it
- * @bound: model: network device of each port, or -1
- * @addrs: model: bits: addresses of each network device
- * @mbps: model: their speed
+ * @ops: methods of the next device
+ * @name: number of the device's current name
+ * @ports: number of ports
+ * @eth: the ports are Ethernet ports
+ * @asks: the driver has get_netdev, instead of calls of ib_device_set_netdev()
+ * @frees: the driver has dealloc_driver
+ * @rich: the driver has the optional methods, and those for integrity
+ * @freed: calls of dealloc_driver
+ * @gone: completed by dealloc_driver
+ * @bound: model: number of the network device of each port, or -1
+ * @addrs: model: bitmap of the IPv4 addresses that each network device has
+ * @mbps: model: speed of each network device
  * @av: address vectors
- * @pd: of what follows, or NULL
+ * @pd: PD of @pi, or NULL
  * @pi: regions with integrity
- * @vf: model: virtual functions
+ * @vf: model: virtual functions, by port
  * @caps: model: capabilities of each port
- * @handle: channel adapters
- * @req: requests to them
- * @file: file of one
+ * @handle: open channel adapters
+ * @req: requests to channel adapters
+ * @file: device file of a channel adapter
  */
 struct x_own {
 	struct mock *mock;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The exerciser: work requests and their completions.
+ * The exerciser: WRs and their completions.
  *
- * Completions come in any context, while the thread goes on. Who has one takes the
- * request from X_POSTED to X_COMPLETED, and counts; x_settle() waits until as many
- * were counted as the model expects, and compares. What was seen of a request is
- * written before its state, which is a full barrier, as is the counting.
+ * Completions arrive in any context, while the thread goes on. record() stores what was
+ * seen in the x_wr, changes its state from X_POSTED to X_COMPLETED, and counts it. x_settle()
+ * waits until as many completions were counted as the model expects, and compares them. The
+ * change of state and the counting are full barriers, so what was seen is visible then.
  */
 #include <linux/ktime.h>
 #include <linux/sched.h>
 
 #include "exercise.h"
 
-/* Completions that are polled at a time. */
+/* Entries of one ib_poll_cq() call. */
 #define X_POLL		8
 
 static bool all_seen(struct x_world *w)
@@ -67,7 +67,7 @@ static void x_done(struct ib_cq *cq, struct ib_wc *wc)
 		record(wr, cq, wc);
 }
 
-/* Neither polling nor arming fails. The last one counts, if some do. */
+/* Polling and arming must not fail; the last error is kept for x_settle(). */
 static int note_error(struct x_world *w, int ret)
 {
 	if (ret < 0)
@@ -87,7 +87,7 @@ static int poll_some(struct x_world *w, struct ib_cq *cq)
 	return n;
 }
 
-/* Of X_CQ_HANDLER: polls all there is, and arms. */
+/* Completion handler of X_CQ_HANDLER: polls until the CQ is empty, and arms it. */
 void x_comp_handler(struct ib_cq *cq, void *context)
 {
 	int flags = IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS;
@@ -99,7 +99,7 @@ void x_comp_handler(struct ib_cq *cq, void *context)
 	} while (note_error(w, ib_req_notify_cq(cq, flags)) > 0);
 }
 
-/* Polls what nobody else does. */
+/* Polls the CQs that only the thread itself polls. */
 void x_poll_all(struct x_world *w)
 {
 	int i;
@@ -153,7 +153,7 @@ static u64 received(struct x_world *w, const struct x_queue *q, u32 pos, u32 hea
 static enum x_verdict check_receive(struct x_world *w, struct x_queue *q, u32 pos)
 {
 	struct x_wr *wr = xm_wr(q, pos);
-	/* A datagram's header is the only thing that is no multiple of a message. */
+	/* Messages are multiples of 16 bytes: any other length includes a datagram's GRH. */
 	u32 header = wr->want_len % 16 ? X_GRH : 0;
 
 	if (wr->len != wr->want_len)
@@ -171,7 +171,7 @@ static enum x_verdict check_receive(struct x_world *w, struct x_queue *q, u32 po
 	return X_DONE;
 }
 
-/* Only the first two are there if it failed. */
+/* A failed completion is compared by QP and CQ only; the rest is undefined. */
 static enum x_verdict check_whence(struct x_world *w, const struct x_queue *q,
 				   const struct x_wr *wr)
 {
@@ -225,7 +225,7 @@ static enum x_verdict check_queue(struct x_world *w, struct x_queue *q, bool sen
 	return X_DONE;
 }
 
-/* Waits until all has happened that the model knows of, and compares. */
+/* Waits for all completions that the model expects, and compares them with the model. */
 enum x_verdict x_settle(struct x_world *w)
 {
 	int i, seen;
@@ -255,7 +255,7 @@ enum x_verdict x_settle_if(struct x_world *w, bool needed)
 	return needed ? x_settle(w) : X_DONE;
 }
 
-/* The next request of a queue, after @ahead others. */
+/* Sets up the WR @ahead places behind the head of the queue. */
 struct x_wr *x_new_wr(struct x_world *w, struct x_queue *q, u32 ahead, enum x_what what,
 		      struct ib_sge *sge, u32 bytes)
 {
@@ -289,7 +289,7 @@ struct x_wr *x_new_wr(struct x_world *w, struct x_queue *q, u32 ahead, enum x_wh
 	return wr;
 }
 
-/* How many of @n requests there is room for, after a look at what has completed. */
+/* Sets @room to how many of @n WRs the queue takes; settles first if it seems too full. */
 enum x_verdict x_make_room(struct x_world *w, struct x_queue *q, u32 n, u32 *room)
 {
 	bool full = xm_queue_used(q) + n > q->depth;
@@ -300,7 +300,7 @@ enum x_verdict x_make_room(struct x_world *w, struct x_queue *q, u32 n, u32 *roo
 	return X_DONE;
 }
 
-/* The first @posted of @n requests of a chain are posted, the others are not. */
+/* Accounts for a chain of @n WRs of which the first @posted were posted. */
 static void posted(struct x_world *w, struct x_queue *q, u32 posted, u32 n)
 {
 	u32 i;
@@ -335,7 +335,7 @@ static void build_recvs(struct x_world *w, struct x_queue *q, struct x_recvs *ch
 	}
 }
 
-/* Does somebody wait for a receive? One at most: a queue has one user, and that one peer. */
+/* Is a peer blocked on a receive of @q? One at most: @q has one QP, which has one peer. */
 static bool is_waited_for(struct x_world *w, const struct x_queue *q)
 {
 	struct x_qp *peer;
@@ -351,7 +351,7 @@ static bool is_waited_for(struct x_world *w, const struct x_queue *q)
 	return false;
 }
 
-/* @may: 0, or what it returns whatever room there is. */
+/* @may: 0, or the errno that posting must return, whatever room there is. */
 static enum x_verdict post_recvs(struct x_world *w, const struct x_op *op, struct x_queue *q,
 				 struct ib_qp *qp, struct ib_srq *srq, int may)
 {
@@ -362,7 +362,7 @@ static enum x_verdict post_recvs(struct x_world *w, const struct x_op *op, struc
 
 	if (x_settle_if(w, w->async) || x_make_room(w, q, n, &room))
 		return X_FAILED;
-	/* If the first is taken before the last is posted, there is room for that. */
+	/* The peer may consume the first WR before the last is posted, which then fits. */
 	if (room < n && is_waited_for(w, q))
 		return X_SKIPPED;
 	if (may)
@@ -372,7 +372,7 @@ static enum x_verdict post_recvs(struct x_world *w, const struct x_op *op, struc
 	ret = qp ? ib_post_recv(qp, chain.wr, &bad) : ib_post_srq_recv(srq, chain.wr, &bad);
 	was = q->next;
 	posted(w, q, room, n);
-	/* Who waited for them tries again when its timer ends. */
+	/* A peer that waited for these receives retries when its RNR timer expires. */
 	w->async |= q->next != was;
 	if (ret != want)
 		return x_want(w, "posting receives", want, ret);
@@ -389,7 +389,7 @@ enum x_verdict x_qp_recv(struct x_world *w, const struct x_op *op)
 	if (!xm_there(w, X_QP, op->a))
 		return X_SKIPPED;
 	if (qp->srq >= 0 || qp->state == IB_QPS_RESET) {
-		/* Once in a while is enough. */
+		/* Posting must fail: try it rarely. */
 		if (op->r % 8)
 			return X_SKIPPED;
 		may = -EINVAL;
@@ -399,7 +399,7 @@ enum x_verdict x_qp_recv(struct x_world *w, const struct x_op *op)
 
 enum x_verdict x_srq_recv(struct x_world *w, const struct x_op *op)
 {
-	/* Whose receives a shared one's were depends on other threads. */
+	/* Which receives of the shared SRQ are consumed depends on the other threads. */
 	if (op->a == X_SHARED || !xm_there(w, X_SRQ, op->a))
 		return X_SKIPPED;
 	return post_recvs(w, op, &w->srq[op->a], NULL, w->ptr[X_SRQ][op->a], 0);
@@ -418,13 +418,13 @@ bool x_may_send(const struct x_qp *qp)
 	       qp->state != IB_QPS_RTR;
 }
 
-/* Will what is posted be executed at once, or flushed? */
+/* Is a WR that is posted executed or flushed at once, rather than held up? */
 bool x_executes(const struct x_qp *qp)
 {
 	return qp->state != IB_QPS_SQD && !xm_is_blocked(qp);
 }
 
-/* How many messages there are receives for. */
+/* Number of unused receives that the QP's peer has for its messages. */
 u32 x_receives_for(struct x_world *w, struct x_qp *qp)
 {
 	struct x_qp *peer = xm_peer(w, qp);
@@ -438,7 +438,7 @@ static bool has_bad_key(const struct x_op *op)
 	return !(op->r >> 8 & 63);
 }
 
-/* Will these succeed, whatever else is under way? */
+/* Do these sends succeed, whatever is still in flight? */
 static bool are_plain(struct x_world *w, struct x_qp *qp, const struct x_op *op, u32 n)
 {
 	struct x_qp *peer = xm_peer(w, qp);
@@ -455,8 +455,8 @@ static bool are_plain(struct x_world *w, struct x_qp *qp, const struct x_op *op,
 }
 
 /*
- * Which queue pair of ours gets a datagram, if any: numbers are those of a device, and
- * one of the other device may have the same.
+ * Returns the slot of the QP that receives a datagram, or -1 if it is none of this world.
+ * QP numbers are unique per device only, so the device is compared, too.
  */
 static int datagram_dest(const struct x_world *w, u32 num, int ah)
 {
@@ -547,7 +547,7 @@ static enum x_verdict send_datagrams(struct x_world *w, const struct x_op *op, u
 
 	if (!good && (op->r >> 20) % 8)
 		return X_SKIPPED;
-	/* What a datagram finds depends on all that was posted before. */
+	/* Whether a datagram finds a receive depends on all WRs posted before. */
 	if (x_settle(w))
 		return X_FAILED;
 	return post_sends(w, op, n, good ? 0 : -EINVAL);
@@ -575,7 +575,7 @@ enum x_verdict x_qp_send(struct x_world *w, const struct x_op *op)
 	return x_settle(w) ? X_FAILED : post_sends(w, op, n, 0);
 }
 
-/* Posts one request, of whatever kind, that is all set up but for its completion. */
+/* Posts one WR of any opcode, which is set up except for wr_cqe and send_flags. */
 enum x_verdict x_post_one(struct x_world *w, int slot, struct ib_send_wr *send, struct x_wr *wr,
 			  int may)
 {
@@ -590,7 +590,7 @@ enum x_verdict x_post_one(struct x_world *w, int slot, struct ib_send_wr *send, 
 	return x_want(w, "posting a request", may, ret);
 }
 
-/* Registers a region or takes it out of use. */
+/* Posts a REG_MR or a LOCAL_INV of a region. */
 enum x_verdict x_mr_post(struct x_world *w, const struct x_op *op)
 {
 	bool invalidate = op->c & 1;
@@ -604,10 +604,10 @@ enum x_verdict x_mr_post(struct x_world *w, const struct x_op *op)
 
 	if (!xm_there(w, X_QP, op->a) || !xm_there(w, X_MR, mr) || qp->type == IB_QPT_UD)
 		return X_SKIPPED;
-	/* Its pages are not to change before it is executed. */
+	/* The region's pages must not be mapped anew before its REG_MR is executed. */
 	if (!invalidate && !x_executes(qp))
 		return X_SKIPPED;
-	/* Keys of two devices may be the same. */
+	/* The same key may be valid on both devices. */
 	if (invalidate && xm_dev(w, X_QP, op->a) != xm_dev(w, X_MR, mr))
 		return X_SKIPPED;
 	good = x_may_send(qp) && (invalidate || (w->mr[mr].mapped &&
@@ -632,7 +632,7 @@ enum x_verdict x_mr_post(struct x_world *w, const struct x_op *op)
 	return x_post_one(w, op->a, &reg.wr, wr, !good ? -EINVAL : room ? 0 : -ENOMEM);
 }
 
-/* A window is bound; @mr is -1 for nothing. Its key is a new one if that succeeds. */
+/* Binds a window, or unbinds it if @wr->mr is -1. On success, its key is a new one. */
 static enum x_verdict bind(struct x_world *w, int slot, int mw_slot, struct x_wr *wr,
 			   bool good)
 {
@@ -663,7 +663,7 @@ static enum x_verdict bind(struct x_world *w, int slot, int mw_slot, struct x_wr
 	return x_want(w, "binding a window", good ? 0 : -EINVAL, ret);
 }
 
-/* Binds a window, or takes it out of use. */
+/* Binds, unbinds or invalidates a window. */
 enum x_verdict x_mw_post(struct x_world *w, const struct x_op *op)
 {
 	int mw = op->c & 1, mr = op->r & 3 ? op->b % 3 : -1;
@@ -674,7 +674,7 @@ enum x_verdict x_mw_post(struct x_world *w, const struct x_op *op)
 	struct x_wr *wr;
 	u32 room;
 
-	/* It is executed at once, so that its key is known. */
+	/* The WR must be executed at once, so that the window's key is known afterwards. */
 	if (!xm_there(w, X_QP, op->a) || !xm_there(w, X_MW, mw) || qp->type == IB_QPT_UD ||
 	    !x_may_send(qp) || !x_executes(qp))
 		return X_SKIPPED;
@@ -684,7 +684,7 @@ enum x_verdict x_mw_post(struct x_world *w, const struct x_op *op)
 			return X_SKIPPED;
 		good &= xm_dev(w, X_QP, op->a) == xm_dev(w, X_MR, mr);
 	}
-	/* Keys of two devices may be the same; nor is a bad one wanted often. */
+	/* The same key may be valid on both devices; an invalid one is used only rarely. */
 	if (!good && (invalidate || op->r % 8))
 		return X_SKIPPED;
 	if (x_settle(w) || x_make_room(w, &qp->sq, 1, &room))
@@ -702,7 +702,7 @@ enum x_verdict x_mw_post(struct x_world *w, const struct x_op *op)
 	return x_post_one(w, op->a, &inv, wr, 0);
 }
 
-/* Writes into a region or a window, or reads it. */
+/* Posts an RDMA write or an RDMA read of a region or a window. */
 static enum x_verdict post_rdma(struct x_world *w, const struct x_op *op, int mr, int mw,
 				u32 rkey)
 {
@@ -727,7 +727,7 @@ static enum x_verdict post_rdma(struct x_world *w, const struct x_op *op, int mr
 	return x_post_one(w, op->a, &rdma.wr, wr, room ? 0 : -ENOMEM);
 }
 
-/* The queue pair that does what another one asks for, or NULL. */
+/* The QP that executes RDMA and atomics of the QP in slot @op->a, or NULL. */
 struct x_qp *x_responder(struct x_world *w, const struct x_op *op)
 {
 	struct x_qp *qp = &w->qp[op->a];
@@ -742,7 +742,7 @@ enum x_verdict x_rdma(struct x_world *w, const struct x_op *op)
 	struct x_qp *peer = x_responder(w, op);
 	int mr = op->b % 3;
 
-	/* Keys of two devices may be the same; nor is a bad one wanted often. */
+	/* The same key may be valid on both devices; an invalid one is used only rarely. */
 	if (!peer || !xm_there(w, X_MR, mr) || !w->mr[mr].mapped ||
 	    xm_dev(w, X_MR, mr) != xm_dev(w, X_QP, peer - w->qp) ||
 	    (!w->mr[mr].valid && op->r % 8))
@@ -755,7 +755,7 @@ enum x_verdict x_rdma_mw(struct x_world *w, const struct x_op *op)
 	struct x_qp *peer = x_responder(w, op);
 	int mw = op->c & 1;
 
-	/* Nor is the window to be bound to something else before. */
+	/* The WR must be executed at once, before the window can be bound elsewhere. */
 	if (!peer || !x_executes(&w->qp[op->a]) || !xm_there(w, X_MW, mw) || w->mw[mw].mr < 0 ||
 	    xm_dev(w, X_MW, mw) != xm_dev(w, X_QP, peer - w->qp))
 		return X_SKIPPED;

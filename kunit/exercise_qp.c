@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The exerciser: operations on queue pairs.
+ * The exerciser: operations on QPs.
  */
 #include "exercise.h"
 
-/* What is in each of them that is connected. */
+/* Access rights of every QP; most have atomics, too. */
 #define X_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ)
-/* Code of 2.56 ms: who waits for a receive does not keep a processor busy. */
+/* Code of 2.56 ms, so that a sender that waits for a receive does not keep a CPU busy. */
 #define X_RNR_TIMER	16
-/* 8 us, once more: nobody of ours answers late. */
+/* 8 us and one retry: no responder here is slow. */
 #define X_TIMEOUT	1
 #define X_RETRY		1
 
-/* Attributes that a random mask may have more or fewer of. */
+/* Attributes that x_qp_modify() may add to, or take from, the required ones. */
 static const int some_attrs[] = {
 	IB_QP_CUR_STATE, IB_QP_EN_SQD_ASYNC_NOTIFY, IB_QP_ACCESS_FLAGS, IB_QP_PKEY_INDEX,
 	IB_QP_PORT, IB_QP_QKEY, IB_QP_PATH_MTU, IB_QP_TIMEOUT, IB_QP_RETRY_CNT,
@@ -20,7 +20,7 @@ static const int some_attrs[] = {
 	IB_QP_SQ_PSN, IB_QP_MAX_DEST_RD_ATOMIC, IB_QP_DEST_QPN,
 };
 
-/* CQs of each device. */
+/* Slots of the CQs of each device. */
 static const u8 cqs_of[X_DEVS][4] = { { 0, 1, 2, 0 }, { 3, 4, 3, 4 } };
 
 static int make_want(const struct x_world *w, int dev, int scq, int rcq, int srq, bool many)
@@ -67,7 +67,7 @@ static void made(struct x_world *w, const struct x_op *op, struct ib_qp *ibqp,
 
 enum x_verdict x_qp_make(struct x_world *w, const struct x_op *op)
 {
-	/* By slot: two that are connected, two that are so with themselves. */
+	/* By slot: 0 and 1 are mostly connected to each other, 2 and 3 mostly to themselves. */
 	static const u8 types[X_SLOTS][8] = {
 		{ IB_QPT_RC, IB_QPT_RC, IB_QPT_RC, IB_QPT_RC, IB_QPT_RC, IB_QPT_RC, IB_QPT_RC,
 		  IB_QPT_UC },
@@ -83,7 +83,7 @@ enum x_verdict x_qp_make(struct x_world *w, const struct x_op *op)
 	struct ib_qp_init_attr init = {};
 	struct ib_qp *qp;
 
-	/* One in sixteen has CQs of just any device. */
+	/* One in sixteen takes both CQs from a random slot, perhaps of the other device. */
 	is.scq = op->r & 0xf0 ? cqs_of[dev][op->c & 3] : op->c % X_SLOTS;
 	is.rcq = op->r & 0xf0 ? cqs_of[dev][op->c >> 2 & 3] : op->c % X_SLOTS;
 	if (!(op->r >> 8 & 3))
@@ -91,7 +91,7 @@ enum x_verdict x_qp_make(struct x_world *w, const struct x_op *op)
 	if (xm_there(w, X_QP, op->a) || !xm_there(w, X_PD, is.pd) ||
 	    !xm_there(w, X_CQ, is.scq) || !xm_there(w, X_CQ, is.rcq))
 		return X_SKIPPED;
-	/* Of two that wait for a shared queue's receives, who gets one is not known. */
+	/* If two QPs wait for receives of an SRQ, the model cannot tell which gets the next. */
 	if (is.srq >= 0 && (!xm_there(w, X_SRQ, is.srq) ||
 			    (is.srq != X_SHARED && w->obj[X_SRQ][is.srq].users)))
 		return X_SKIPPED;
@@ -128,7 +128,7 @@ enum x_verdict x_qp_free(struct x_world *w, const struct x_op *op)
 	if (!xm_there(w, X_QP, op->a))
 		return X_SKIPPED;
 	want = xm_may_destroy(w, X_QP, op->a);
-	/* The kernel's log is slow. */
+	/* A destruction that is refused is logged, which is slow: try few of them. */
 	if (want && op->r % 16)
 		return X_SKIPPED;
 	if (x_settle(w))
@@ -140,7 +140,7 @@ enum x_verdict x_qp_free(struct x_world *w, const struct x_op *op)
 		xm_queue_clear(&w->qp[op->a].rq);
 		xm_gone(w, X_QP, op->a);
 		w->ptr[X_QP][op->a] = NULL;
-		/* Whoever is connected to it finds nobody. */
+		/* In the model, requests of QPs that are connected to this one can fail. */
 		xm_run(w);
 	}
 	return x_want(w, "destroying a QP", want, ret);
@@ -148,7 +148,7 @@ enum x_verdict x_qp_free(struct x_world *w, const struct x_op *op)
 
 /* --- changes of state --- */
 
-/* Fills in all attributes, so that none of them changes by accident. */
+/* Fills in all attributes with the QP's present values, so that none changes by accident. */
 void x_fill_attr(struct x_world *w, int slot, int peer, struct ib_qp_attr *attr)
 {
 	struct x_qp *qp = &w->qp[slot];
@@ -191,7 +191,7 @@ static int modify_want(const struct x_world *w, const struct x_qp *qp, enum ib_q
 	return xm_may_modify(qp->state, to, qp->type, mask & ~IB_QP_STATE) ? 0 : -EINVAL;
 }
 
-/* Changes the state, and tells the model. */
+/* Changes the state of the QP, checks the result and updates the model. */
 static enum x_verdict modify(struct x_world *w, int slot, int peer, enum ib_qp_state to,
 			     int mask)
 {
@@ -199,7 +199,7 @@ static enum x_verdict modify(struct x_world *w, int slot, int peer, enum ib_qp_s
 	struct ib_qp_attr attr;
 	int want, ret;
 
-	/* Whether what waits had been begun is not known: it would be finished. */
+	/* In SQD, a request that has begun is finished; the model does not know whether it has. */
 	if (to == IB_QPS_SQD && xm_is_blocked(qp))
 		return X_SKIPPED;
 	if (x_settle(w))
@@ -222,7 +222,7 @@ static enum x_verdict modify(struct x_world *w, int slot, int peer, enum ib_qp_s
 	return X_DONE;
 }
 
-/* One step towards RTS. */
+/* Moves the QP one step towards RTS. */
 enum x_verdict x_qp_up(struct x_world *w, const struct x_op *op)
 {
 	static const u8 next[] = {
@@ -250,7 +250,7 @@ enum x_verdict x_qp_err(struct x_world *w, const struct x_op *op)
 	return modify(w, op->a, op->a, IB_QPS_ERR, IB_QP_STATE);
 }
 
-/* To any state, with the attributes that it takes, or others. */
+/* Tries a change to any state, with the required attributes or with a random mask. */
 enum x_verdict x_qp_modify(struct x_world *w, const struct x_op *op)
 {
 	enum ib_qp_state to = op->b % (IB_QPS_ERR + 1);
@@ -292,7 +292,7 @@ enum x_verdict x_qp_query(struct x_world *w, const struct x_op *op)
 	return x_want(w, "state of a QP", qp->state, attr.qp_state);
 }
 
-/* Are all its CQs such as can be waited for, and is there room for another request? */
+/* ib_drain_qp() needs CQs of ib_alloc_cq(), and room for a WR in both queues. */
 static bool may_drain(const struct x_world *w, const struct x_qp *qp)
 {
 	return w->cq_how[qp->scq] > X_CQ_POLLED && w->cq_how[qp->rcq] > X_CQ_POLLED &&
@@ -300,7 +300,7 @@ static bool may_drain(const struct x_world *w, const struct x_qp *qp)
 	       qp->sq.head - qp->sq.retired < X_DEPTH && qp->rq.head - qp->rq.retired < X_DEPTH;
 }
 
-/* After it, all that was posted has completed, at once. */
+/* When ib_drain_qp() returns, all posted requests must have completed. */
 enum x_verdict x_qp_drain(struct x_world *w, const struct x_op *op)
 {
 	struct x_qp *qp = &w->qp[op->a];

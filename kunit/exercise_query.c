@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The exerciser: queries, events, requests to the channel adapter.
+ * The exerciser: queries and searches of ports, GIDs and P_Keys, asynchronous events of a
+ * device, and requests to channel adapters that the thread waits for.
  */
 #include <rdma/ib_cache.h>
 
 #include "exercise.h"
 
-/* There is no such port, and no such entry of a table. */
+/* A port number that no device has, and an index beyond each GID and P_Key table. */
 #define X_NO_PORT	99
 #define X_NO_INDEX	999
 #define X_PKEY		0xffff
@@ -177,7 +178,7 @@ static enum x_verdict hear(struct x_world *w)
 	int before = atomic_read(&w->heard);
 
 	ib_dispatch_event(&event);
-	/* It may be another thread's that is heard, but one is. */
+	/* The event that is heard may be another thread's, but one must be heard. */
 	if (!wait_event_timeout(w->wait, atomic_read(&w->heard) != before, w->patience))
 		return x_fail(w, "an event was not heard");
 	return X_DONE;
@@ -228,7 +229,7 @@ static enum x_verdict ca_query(struct x_world *w, int dev)
 	};
 	long ret = ib_ca_call(w->s->dev[dev], &req);
 
-	/* Its tables do not fit. */
+	/* The buffer has no room for the port's tables. */
 	if (ret != -EOVERFLOW)
 		return x_want(w, "a query of the CA", -EOVERFLOW, ret);
 	return x_want(w, "LID of the CA's port", w->s->lid[dev], attr.lid);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The exerciser: a client and a device of each thread. Clients of all threads see the
- * devices of all come and go; what the model knows of a client for sure is its own
- * device, the emulated ones, and that in the end all have gone that had come.
+ * The exerciser: a client and a device of each thread. Each client sees the devices of all
+ * threads come and go. The model predicts only whether a client has the emulated devices
+ * and its thread's device, and that once the client is unregistered, add() and remove() were
+ * called equally often.
  *
- * The methods of a client run in any thread, so their counts are atomic. They are
- * compared when no call is under way: after registering and unregistering what is the
- * thread's own.
+ * The callbacks of a client run in any thread, so their counts are atomic. The counts that
+ * the model predicts are stable, and compared, after the thread has registered or
+ * unregistered its client or device.
  */
 #include <linux/kernel.h>
 #include <linux/stringify.h>
@@ -15,15 +16,15 @@
 
 /**
  * struct x_client - a thread's client
- * @client: what the core sees
+ * @client: the client as the core knows it
  * @name: its name
  * @adds: calls of add
  * @removes: calls of remove
- * @renames: calls of rename
+ * @renames: calls of rename for the thread's device
  * @wrong: calls of remove and rename with other data than add has set
- * @here: devices that it has, of x_shared.dev and the thread's own: one each
- * @w: its world
- * @registered: model: it is
+ * @here: calls of add minus calls of remove, for each x_shared.dev and the thread's device
+ * @w: the thread's world
+ * @registered: model: the client is registered
  */
 struct x_client {
 	struct ib_client client;
@@ -75,7 +76,7 @@ static void on_rename(struct x_client *c, struct ib_device *ibdev, void *data)
 		atomic_inc(&c->wrong);
 }
 
-/* The core does not tell a method which client it is of: each has methods of its own. */
+/* The core does not tell a callback its client, so each client has callbacks of its own. */
 #define METHODS(n)							\
 static int add_##n(struct ib_device *ibdev)				\
 {									\
@@ -105,7 +106,7 @@ static struct x_client *client_of(const struct x_world *w)
 	return &x_clients[w->id];
 }
 
-/* What is known of the client now. */
+/* Compares the client's counts with the model. */
 static enum x_verdict check(struct x_world *w)
 {
 	struct x_client *c = client_of(w);
@@ -195,7 +196,7 @@ static enum x_verdict register_device(struct x_world *w, u32 r)
 	return x_want(w, "registering a device", 0, ret);
 }
 
-/* Does the name find the device, or nothing? */
+/* Checks that a name of the thread's device finds @want, which may be NULL. */
 static enum x_verdict find_own(struct x_world *w, int which, const struct ib_device *want)
 {
 	char name[IB_DEVICE_NAME_MAX];
@@ -210,7 +211,7 @@ static enum x_verdict find_own(struct x_world *w, int which, const struct ib_dev
 	return x_want(w, "finding the thread's device", true, right);
 }
 
-/* Of a driver that frees its device when that is unregistered, in any of these ways. */
+/* Unregisters a device with a dealloc_driver method, in a way that bits of @how choose. */
 static void unregister_freed(struct x_world *w, struct ib_device *ibdev, u32 how)
 {
 	bool queued = how & 2, put = how & 1;
@@ -227,14 +228,14 @@ static void unregister_freed(struct x_world *w, struct ib_device *ibdev, u32 how
 		ib_unregister_device(ibdev);
 	else if (!wait_for_completion_timeout(&w->own->gone, w->patience))
 		x_fail(w, "a device whose unregistration is queued does not go");
-	/* By now, unless it was only queued. */
+	/* The device is freed by now: if it was only queued, @gone was waited for. */
 	if (atomic_read(&w->own->freed) != 1)
 		x_want(w, "calls of dealloc_driver", 1, atomic_read(&w->own->freed));
 	/* The name is free when this returns, whoever unregisters the device. */
 	ib_unregister_device(ibdev);
 }
 
-/* Nothing of it is left. */
+/* Checks that nothing of the thread's device is left. */
 static enum x_verdict check_gone(struct x_world *w)
 {
 	if (x_ca_gone(w) || find_own(w, w->own->name, NULL) || check(w) || x_roce_gone(w))
@@ -297,7 +298,7 @@ enum x_verdict x_device(struct x_world *w, const struct x_op *op)
 	}
 }
 
-/* At the end of a world: nothing is left registered. */
+/* At the end of a world: unregisters the thread's device and client. */
 void x_end_registry(struct x_world *w)
 {
 	if (w->own->dev)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The exerciser: network devices of the ports of a thread's own device, the GIDs that
- * come of them, and address vectors that hold these.
+ * their addresses give, and address vectors that hold a reference to such a GID.
  *
- * The core also follows the network devices by itself, in a work item, for all devices.
- * After each change the thread has its own device looked at; from then on the work item
- * finds nothing to do there, and the tables are the thread's to compare.
+ * A work item of the core follows the network devices of all devices. After each change,
+ * the thread calls rdma_roce_rescan_device() for its own device; from then on the work item
+ * has nothing to do there, and the thread can compare the GID tables to the model.
  */
 #include <linux/ethtool.h>
 #include <linux/etherdevice.h>
@@ -17,13 +17,13 @@
 #include "exercise_own.h"
 #include "lib.h"
 
-/* There is no such port. */
+/* A port number that no device has. */
 #define X_NO_PORT	99
-/* GIDs of both types: of the Ethernet address; in all. */
+/* Entries of each GID, one of each RoCE type; and of the default GID of a port. */
 #define X_TYPES		2
 #define X_DEFAULTS	X_TYPES
 
-/* What a network device of ours has for itself. */
+/* Private data of the network devices. */
 struct x_netdev {
 	u32 mbps;
 };
@@ -40,7 +40,7 @@ static const struct ethtool_ops ndev_ethtool_ops = {
 	.get_link_ksettings = get_settings,
 };
 
-/* It stays down: IPv6 gives it no addresses. */
+/* The network devices stay down, so that IPv6 assigns no addresses to them. */
 static void setup(struct net_device *ndev)
 {
 	kvt_netdev_setup(ndev);
@@ -60,9 +60,9 @@ static struct net_device *new_netdev(void)
 }
 
 /**
- * x_roce_new() - the network devices of a thread
+ * x_roce_new() - make the network devices of a thread
  * @test: the running case
- * @own: what they are for
+ * @own: state of the thread's own device
  */
 void x_roce_new(struct kunit *test, struct x_own *own)
 {
@@ -77,7 +77,10 @@ void x_roce_new(struct kunit *test, struct x_own *own)
 	KUNIT_EXPECT_NOT_NULL(test, own->idle);
 }
 
-/* Its end waits for whoever holds it: for ever, if a reference was lost in a failure. */
+/*
+ * unregister_netdev() would wait for ever for a reference that was lost in a failure: then
+ * the device stays, and this module with it.
+ */
 static void end_netdev(struct net_device *ndev, int fresh)
 {
 	if (netdev_refcnt_read(ndev) == fresh) {
@@ -89,8 +92,8 @@ static void end_netdev(struct net_device *ndev, int fresh)
 }
 
 /**
- * x_roce_end() - they go
- * @own: what they were for
+ * x_roce_end() - free the network devices of a thread
+ * @own: state of the thread's own device
  */
 void x_roce_end(struct x_own *own)
 {
@@ -104,14 +107,14 @@ void x_roce_end(struct x_own *own)
 		free_netdev(own->idle);
 }
 
-/* --- GIDs: what there must be --- */
+/* --- GIDs: what the tables must hold --- */
 
 static __be32 ip_of(const struct x_world *w, int ndev, int addr)
 {
 	return htonl(10U << 24 | (w->id + 1) << 16 | (ndev * X_ADDRS + addr + 1) << 8 | 1);
 }
 
-/* Of an address, or for -1 of the Ethernet address: EUI-64 with the local bit turned. */
+/* GID of an IPv4 address, or if @addr is -1, of the MAC: EUI-64 with the local bit flipped. */
 static void gid_of(const struct x_world *w, int ndev, int addr, union ib_gid *gid)
 {
 	const u8 *mac = w->own->ndev[ndev]->dev_addr;
@@ -144,7 +147,10 @@ static bool is_wanted(const struct x_own *own, u32 port, int ndev, int addr)
 	       (addr < 0 || own->addrs[ndev] & BIT(addr));
 }
 
-/* Places of a table, default ones or others, that address vectors keep occupied. */
+/*
+ * Number of table entries, default ones or others, whose GID is gone but which address
+ * vectors keep occupied.
+ */
 static int kept(const struct x_own *own, u32 port, bool defaults)
 {
 	const struct x_av *av;
@@ -161,7 +167,7 @@ static int kept(const struct x_own *own, u32 port, bool defaults)
 	return n;
 }
 
-/* Entries of one GID that are found: 0 to 2, or -1 if one is not as it should be. */
+/* Number of entries of a GID in the table, or -1 if one has a wrong port or index. */
 static int count_found(struct x_world *w, u32 port, int ndev, int addr)
 {
 	const struct ib_gid_attr *attr;
@@ -184,7 +190,7 @@ static int count_found(struct x_world *w, u32 port, int ndev, int addr)
 	return n;
 }
 
-/* As many of the wanted ones as there are places, and none of the others. */
+/* The table must hold as many of the wanted GIDs as it has room for, and no others. */
 static enum x_verdict check_table(struct x_world *w, u32 port)
 {
 	struct x_own *own = w->own;
@@ -220,7 +226,7 @@ static enum x_verdict check_bound(struct x_world *w, u32 port)
 	return x_want(w, "the network device of a port", true, right);
 }
 
-/* An address vector keeps what it has, whether it is in the table still or not. */
+/* An address vector keeps its source GID, whether that is still in the table or not. */
 static enum x_verdict check_av(struct x_world *w, struct x_av *av)
 {
 	const struct ib_gid_attr *entry = av->attr.grh.sgid_attr, *now;
@@ -249,7 +255,7 @@ static enum x_verdict check_av(struct x_world *w, struct x_av *av)
 	return x_want(w, "a source that is in the table", true, now == entry);
 }
 
-/* The place of one that is not is nobody's. */
+/* If the source GID is no longer in the table, its index must stay empty. */
 static enum x_verdict check_place(struct x_world *w, const struct x_av *av)
 {
 	const struct ib_gid_attr *now;
@@ -263,7 +269,7 @@ static enum x_verdict check_place(struct x_world *w, const struct x_av *av)
 }
 
 /**
- * x_roce_check() - what there is now of the ports of the thread's device
+ * x_roce_check() - compare the ports of the thread's device to the model
  * @w: the world; the device is registered
  *
  * Return: %X_DONE or %X_FAILED.
@@ -287,7 +293,7 @@ enum x_verdict x_roce_check(struct x_world *w)
 
 /* --- changes --- */
 
-/* Address vectors hold what is in the table no more. */
+/* The GIDs of a network device, or one of them, go: address vectors that hold them go stale. */
 static void forget(struct x_own *own, int port, int ndev, int addr)
 {
 	struct x_av *av;
@@ -319,9 +325,9 @@ static int bind_port(struct x_own *own, u32 port, int slot)
 }
 
 /**
- * x_roce_prepare() - before the thread's device is registered
+ * x_roce_prepare() - set the network devices of the ports before registration
  * @w: the world
- * @r: random bits: the network devices of the ports
+ * @r: random bits that choose the network devices
  */
 void x_roce_prepare(struct x_world *w, u32 r)
 {
@@ -362,7 +368,7 @@ static int change_addr(struct x_world *w, int ndev, int addr)
 	return 0;
 }
 
-/* It goes while ports have it, which the core hears of. Another one comes. */
+/* Unregisters a network device, perhaps while ports have it, and makes another one. */
 static enum x_verdict replug(struct x_world *w, int slot)
 {
 	struct x_own *own = w->own;
@@ -387,7 +393,10 @@ static enum x_verdict replug(struct x_world *w, int slot)
 	return own->dev ? x_roce_check(w) : X_DONE;
 }
 
-/* IBTA has no such speeds: the closest from below. Width, and speed behind it. */
+/*
+ * Width, shifted by 16, and speed that the core reports for an Ethernet speed: if IBTA has
+ * no such speed, the closest one below it.
+ */
 static u32 ib_speed(u32 mbps)
 {
 	switch (mbps) {
@@ -429,13 +438,13 @@ static void set_speed(struct x_own *own, int slot, u32 mbps)
 	struct x_netdev *priv = netdev_priv(own->ndev[slot]);
 
 	own->mbps[slot] = mbps;
-	/* Who asks for it has it, too. */
+	/* The core reads the speed under RTNL, too. */
 	rtnl_lock();
 	priv->mbps = mbps;
 	rtnl_unlock();
 }
 
-/* From one of them on, all. */
+/* Tries all speeds in turn, beginning with the one numbered @first. */
 static enum x_verdict try_speeds(struct x_world *w, int slot, u32 port, u32 first)
 {
 	static const u32 speeds[] = { 1000, 10000, 25000, 40000, 100000, 400000, 30000,
@@ -479,7 +488,7 @@ enum x_verdict x_netdev(struct x_world *w, const struct x_op *op)
 	}
 }
 
-/* --- looking for them --- */
+/* --- lookups by network device --- */
 
 static enum x_verdict find_by_netdev(struct x_world *w, int slot, bool other_driver)
 {
@@ -487,7 +496,7 @@ static enum x_verdict find_by_netdev(struct x_world *w, int slot, bool other_dri
 	struct ib_device *want = NULL, *ibdev;
 	u32 port;
 
-	/* It tells the core nothing, if it is asked. */
+	/* Only network devices set by ib_device_set_netdev() can be found, not get_netdev's. */
 	for (port = 1; own->dev && port <= own->ports; port++) {
 		if (own->bound[port] == slot && !own->asks && !other_driver)
 			want = own->dev;
@@ -522,7 +531,7 @@ static void drop_av(struct x_av *av)
 	*av = (struct x_av){};
 }
 
-/* With a GID that is in the table. */
+/* Fills an address vector with a source GID from the table. */
 static enum x_verdict take_gid(struct x_world *w, struct x_av *av, u32 port, u32 r)
 {
 	int slot = w->own->bound[port], addr = r & 1 ? (int)(r >> 1 & 1) : -1;
@@ -533,7 +542,7 @@ static enum x_verdict take_gid(struct x_world *w, struct x_av *av, u32 port, u32
 		return X_SKIPPED;
 	gid_of(w, slot, addr, &gid);
 	entry = rdma_find_gid_by_port(w->own->dev, &gid, type_of(r >> 2 & 1), port, NULL);
-	/* There may have been no place for it. */
+	/* The table may have been full. */
 	if (IS_ERR(entry))
 		return x_want(w, "a GID that is not there", -ENOENT, PTR_ERR(entry));
 	*av = (struct x_av){
@@ -548,7 +557,7 @@ static enum x_verdict take_gid(struct x_world *w, struct x_av *av, u32 port, u32
 	return X_DONE;
 }
 
-/* The model of @to becomes that of @from; the calls have seen to the rest. */
+/* Copies the model of @from to @to, but not the rdma_ah_attr, which the core has copied. */
 static void same_model(struct x_av *to, const struct x_av *from)
 {
 	struct rdma_ah_attr attr = to->attr;
@@ -575,7 +584,7 @@ static enum x_verdict change_av(struct x_world *w, struct x_av *av, struct x_av 
 		same_model(next, av);
 		return X_DONE;
 	case 5:
-		/* Of itself, perhaps. */
+		/* Sometimes replace an attribute by itself. */
 		if (op->r % 4 == 1)
 			next = av;
 		rdma_replace_ah_attr(&next->attr, &av->attr);
@@ -605,7 +614,7 @@ enum x_verdict x_av(struct x_world *w, const struct x_op *op)
 }
 
 /**
- * x_roce_leave() - before the thread's device goes
+ * x_roce_leave() - drop address vectors and addresses before the thread's device goes
  * @w: the world
  */
 void x_roce_leave(struct x_world *w)
@@ -623,24 +632,24 @@ void x_roce_leave(struct x_world *w)
 	}
 }
 
-/* References on a network device, as many as @want: what has gone holds it a moment more. */
+/* Reads the references on a network device, which should be @want, after a grace period. */
 static int references(const struct net_device *ndev, int want)
 {
-	/* GIDs do for a grace period. */
+	/* A GID that is gone holds its network device for a grace period. */
 	if (netdev_refcnt_read(ndev) != want)
 		rcu_barrier();
 	return netdev_refcnt_read(ndev);
 }
 
 /**
- * x_roce_begin() - a world begins
- * @own: what the thread has; no device is there
+ * x_roce_begin() - note the references on the network devices when a world begins
+ * @own: state of the thread's own device, which does not exist
  */
 void x_roce_begin(struct x_own *own)
 {
 	int i;
 
-	/* After a failure some may be lost. */
+	/* A failure in an earlier world may have leaked references. */
 	for (i = 0; i < X_NDEVS; i++) {
 		if (own->ndev[i])
 			own->before[i] = references(own->ndev[i], own->fresh[i]);
@@ -648,7 +657,7 @@ void x_roce_begin(struct x_own *own)
 }
 
 /**
- * x_roce_gone() - the thread's device has gone: nobody holds its network devices
+ * x_roce_gone() - check that nothing holds the network devices once the device is gone
  * @w: the world
  *
  * Return: %X_DONE or %X_FAILED.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The exerciser: a run of its threads, and the search for a short sequence that fails
- * as one of them did.
+ * The exerciser: a run of its threads, and the search for a short sequence of operations
+ * that fails as a thread did.
  */
 #ifndef KVT_EXERCISE_RUN_H
 #define KVT_EXERCISE_RUN_H
@@ -13,23 +13,24 @@
 struct kunit;
 struct kvt_thread;
 
-/* Operations of an episode, those that do nothing included. */
+/* Operations of an episode, including skipped ones. */
 #define X_EPISODE	1500
-/* Characters of an operation's text, at most, with the slash behind it. */
+/* Most characters of the text of an operation, including the slash after it. */
 #define X_OP_TEXT	40
-/* Of a sequence's. */
+/* Most characters of the text of a sequence. */
 #define X_REPLAY	0x10000
 static_assert(X_EPISODE * X_OP_TEXT < X_REPLAY);
-/* More than there are kinds of operations. */
+/* Upper bound of the number of kinds of operations. */
 #define X_OP_KINDS	96
 
 /**
- * struct x_failure - what went wrong
- * @there: something did
- * @thread: in this thread
- * @first: number of the first operation of the episode
- * @at: operation of the episode, or their number if it was at the end
- * @why: what
+ * struct x_failure - the failure of a thread
+ * @there: there was a failure
+ * @thread: number of the thread
+ * @first: number of the first operation of the episode that failed
+ * @at: index of the failed operation in the episode; the number of operations if the end of
+ *	the episode failed
+ * @why: message
  */
 struct x_failure {
 	bool there;
@@ -42,15 +43,15 @@ struct x_failure {
 struct x_run;
 
 /**
- * struct x_thread - a thread
- * @run: what it is part of
- * @id: its number
+ * struct x_thread - a thread of a run
+ * @run: the run
+ * @id: number of the thread
  * @w: its world
  * @done: operations that were done
  * @skipped: operations that did nothing
- * @by_kind: the same, by kind
- * @ended: requests, by the status they had
- * @failure: what went wrong
+ * @by_kind: operations that were done, by kind
+ * @ended: work requests that completed as expected, by status
+ * @failure: its failure, if any
  */
 struct x_thread {
 	struct x_run *run;
@@ -64,23 +65,23 @@ struct x_thread {
 } ____cacheline_aligned_in_smp;
 
 /**
- * struct x_search - for a short sequence that fails
+ * struct x_search - the search for a short sequence that fails
  * @ops: the sequence
  * @nr: its length
- * @trial: a part of it
- * @thread: number of the thread that it is run as
- * @noise: the other threads, which make operations of their own meanwhile; or none
- * @noisy: they do
- * @noise_from: number of the first of those
- * @quiet: they are to end
- * @runs: so often a sequence is run, until it fails
- * @patience: of the thread's world
- * @end: nanoseconds: no more is tried then
- * @like: how the thread failed: what fails in another way does not count
- * @seen: how the last sequence that failed did
- * @why: how @ops did
- * @spoilt: an empty sequence fails as well, for something was left behind
- * @confirmed: @ops fails with the patience that the threads have
+ * @trial: the part of @ops that is tried
+ * @thread: number of the thread that the sequence is run as
+ * @noise: the other threads, which make operations of their own during the search if @noisy
+ * @noisy: the other threads run
+ * @noise_from: number of the first operation of the other threads
+ * @quiet: tells the other threads to end
+ * @runs: how often a sequence is run before it counts as one that does not fail
+ * @patience: patience of the thread's world, in jiffies
+ * @end: end of the search, in nanoseconds of ktime_get_ns()
+ * @like: message of the thread's failure; other failures do not count
+ * @seen: message of the last failure, of whichever sequence
+ * @why: message of the last failure that is like @like
+ * @spoilt: an empty sequence fails as well, because a failure left something behind
+ * @confirmed: @ops also fails with the patience of the run's threads
  */
 struct x_search {
 	struct x_op ops[X_EPISODE];
@@ -102,15 +103,15 @@ struct x_search {
 };
 
 /**
- * struct x_run - some threads that exercise
- * @s: what they share
- * @seed: of their operations
- * @quota: operations of each
+ * struct x_run - a run of the exerciser
+ * @s: objects that all threads share
+ * @seed: seed of the operations
+ * @quota: operations that each thread is to do
  * @lie: mistake for the self-test
- * @stop: one has failed
- * @threads: how many
+ * @stop: threads are to end, for instance because one has failed
+ * @threads: number of threads
  * @t: the threads
- * @search: after a failure
+ * @search: the search after a failure
  */
 struct x_run {
 	struct x_shared s;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The exerciser: how a failure is made short.
+ * The exerciser: shrinks the sequence of operations that failed.
  *
- * The episode that failed is run by itself or, where it does not fail then, while the
- * other threads make operations of theirs, which are drawn as they were: noise. What it
- * does without is left out. A part of it is kept only if it fails in the same way, and
- * if an empty sequence passes afterwards: what a failure leaves behind could make just
- * anything fail. For the search the patience is short; what it has found is run again
- * with the patience of the threads.
+ * The episode that failed is run again alone or, if it does not fail then, while the other
+ * threads run theirs, which are drawn from the seed as before: noise. Operations that the
+ * failure does not need are left out. A shorter sequence is kept only if it fails in the
+ * same way, and if an empty sequence passes afterwards: state that a failure leaves behind
+ * could make any sequence fail. The search uses a short timeout; its result is run again
+ * with the timeout of the threads.
  *
- * The case's own thread runs the sequence. The noise lasts for the whole search.
+ * The case's own thread runs the sequences. The noise lasts for the whole search.
  */
 #include <linux/kthread.h>
 #include <linux/ktime.h>
@@ -19,19 +19,19 @@
 #include "exercise_run.h"
 #include "lib.h"
 
-/* A sequence of so many is short: more is tried to make it shorter. */
+/* Sequences of at most so many operations get the slow search of shrink_anywhere(). */
 #define SHORT		24
-/* So often an episode is run, before its failure is taken for one of chance. */
+/* Runs of an episode without a failure, after which the search gives up. */
 #define TRIES		20
 /*
- * Who needs the noise fails only sometimes: each part is run so often, at least, and until
- * the others have made so many operations, for it may be over in no time.
+ * A sequence that needs the noise fails only sometimes. It is run NOISY_RUNS times at least,
+ * and until the other threads have done NOISE operations, since a run may be very short.
  */
 #define NOISY_RUNS	4
 #define NOISE		X_EPISODE
-/* While a failure is shrunk, what does not come in this time does not come. */
+/* Timeout of the search, in jiffies, for anything that a world waits for. */
 #define PATIENCE	(2 * HZ)
-/* A case may take 300 s, and the report is to be in it. */
+/* Limit of the search: a case may take 300 s, and must have reported by then. */
 #define SEARCH_NS	(120ULL * NSEC_PER_SEC)
 
 /* --- running a sequence --- */
@@ -39,11 +39,12 @@
 /**
  * x_run_as() - runs a sequence once
  * @run: the run
- * @thread: number of the thread that it is run as
+ * @thread: number of the thread as which it is run
  * @ops: the sequence
  * @nr: its length
  *
- * Return: the operation that failed, @nr if the end did, or -1; x_search.seen tells.
+ * Return: the index of the operation that failed, @nr if the end of the world failed, or -1.
+ * x_search.seen says how it failed.
  */
 int x_run_as(struct x_run *run, u32 thread, const struct x_op *ops, u32 nr)
 {
@@ -61,7 +62,7 @@ int x_run_as(struct x_run *run, u32 thread, const struct x_op *ops, u32 nr)
 	return i;
 }
 
-/* Does nothing fail when nothing is done? */
+/* Does an empty sequence pass? */
 static bool is_clean(struct x_run *run)
 {
 	struct x_search *s = &run->search;
@@ -71,7 +72,7 @@ static bool is_clean(struct x_run *run)
 	return !s->spoilt;
 }
 
-/* A number, in whatever base. */
+/* Skips a number, decimal or hexadecimal. */
 static const char *skip_number(const char *text)
 {
 	while (isalnum(*text))
@@ -79,7 +80,7 @@ static const char *skip_number(const char *text)
 	return text;
 }
 
-/* Are two failures the same but for the numbers in them? */
+/* Do two failures differ in numbers only? */
 static bool is_like(const char *a, const char *b)
 {
 	while (*a == *b || (isdigit(*a) && isdigit(*b))) {
@@ -96,7 +97,7 @@ static bool is_over(const struct x_search *s)
 	return s->spoilt || ktime_get_ns() > s->end;
 }
 
-/* Operations that the threads have made, if the others make noise. */
+/* Number of operations that all threads have done; 0 without noise. */
 static u64 noise_made(const struct x_run *run)
 {
 	u64 sum = 0;
@@ -108,8 +109,8 @@ static u64 noise_made(const struct x_run *run)
 }
 
 /*
- * Runs a sequence until it fails as the thread did, or so often as it is due. Returns
- * the operation that failed, or -1.
+ * Runs a sequence until it fails as the thread did, or as often as x_search.runs and NOISE
+ * require. Returns the index of the operation that failed, or -1.
  */
 static int fails(struct x_run *run, const struct x_op *ops, u32 nr)
 {
@@ -141,7 +142,7 @@ static void make_noise(struct x_thread *t, u32 first)
 	struct x_op op;
 	u32 i;
 
-	/* It fails or not; the mistake that is looked for is another thread's. */
+	/* Without the lie, and failures are ignored: the failure of another thread is wanted. */
 	x_begin_world(t->w, X_TRUE, PATIENCE);
 	for (i = 0; i < X_EPISODE && !READ_ONCE(run->search.quiet); i++) {
 		x_draw(&op, run->seed, t->id, first + i);
@@ -196,7 +197,7 @@ static void end_noise(struct kunit *test, struct x_run *run)
 
 /* --- shrinking --- */
 
-/* Leaves out @len operations from @start on, if it fails nevertheless. */
+/* Removes @len operations from @start on, if the rest still fails. */
 static bool shrink_by(struct x_run *run, u32 start, u32 len)
 {
 	struct x_search *s = &run->search;
@@ -210,13 +211,13 @@ static bool shrink_by(struct x_run *run, u32 start, u32 len)
 	at = fails(run, s->trial, start + rest);
 	if (at < 0)
 		return false;
-	/* Nor is anything needed after the one that fails. */
+	/* The operations after the one that failed are not needed, either. */
 	s->nr = min(start + rest, (u32)at + 1);
 	memcpy(s->ops, s->trial, s->nr * sizeof(*s->ops));
 	return true;
 }
 
-/* Leaves out as much as can be: halves, quarters, and so on, down to single ones. */
+/* Removes what is not needed: halves, quarters, and so on, down to single operations. */
 static void shrink(struct x_run *run)
 {
 	u32 len = max(run->search.nr / 2, 1U), start;
@@ -236,7 +237,10 @@ static void shrink(struct x_run *run)
 	} while (run->search.nr);
 }
 
-/* Leaves out any run of operations, of any length: one that undoes what one did. */
+/*
+ * Removes one run of operations, of any length and place, such as a creation and the
+ * destruction that undoes it. Returns false if none can be removed.
+ */
 static bool shrink_anywhere(struct x_run *run)
 {
 	u32 len, start;
@@ -253,12 +257,12 @@ static bool shrink_anywhere(struct x_run *run)
 }
 
 /*
- * Takes what is shared by all, and what is connected to itself, where that will do: the
- * arguments are 0. Returns false if it never does.
+ * Sets arguments of operations to 0 where the sequence fails nevertheless; 0 often stands for
+ * a shared object. Returns false if no argument could be changed.
  */
 static bool simplify(struct x_run *run)
 {
-	/* Bits: b, c, r. */
+	/* Bits 0, 1 and 2: clear x_op.b, x_op.c and x_op.r. */
 	static const u8 tries[] = { 7, 3, 1, 2, 4 };
 	struct x_search *s = &run->search;
 	bool any = false;
@@ -294,7 +298,10 @@ static void begin_search(struct x_search *s, u32 thread, const char *why)
 	strscpy(s->like, why, sizeof(s->like));
 }
 
-/* Is it seen again? What chance has a part in is run more often from then on. */
+/*
+ * Does the failure occur again? The number of tries that it took is the number of runs of
+ * each shorter sequence, @least at least.
+ */
 static bool is_seen_again(struct x_run *run, u32 least)
 {
 	struct x_search *s = &run->search;
@@ -310,7 +317,7 @@ static bool is_seen_again(struct x_run *run, u32 least)
 	return false;
 }
 
-/* By itself or, if need be, with noise. */
+/* Reproduces the failure, alone or, if that does not do, with noise. */
 static bool find_again(struct kunit *test, struct x_run *run, u32 first)
 {
 	if (is_seen_again(run, 1))
@@ -332,14 +339,15 @@ static void confirm(struct x_run *run)
 }
 
 /**
- * x_shorten() - makes a sequence that fails short
+ * x_shorten() - shortens a sequence that fails
  * @test: the running case
  * @run: the run, with the sequence in x_search.ops
  * @thread: number of the thread that failed
- * @first: number of the first operation that the others make, if they have to
- * @why: how it failed
+ * @first: number of the first operation of the other threads, if noise is needed
+ * @why: how the thread failed
  *
- * Return: true if x_search.ops, as it is then, fails; false if it did not again.
+ * Return: true if the failure occurred again, and x_search.ops is a short sequence that
+ * failed so; false if it did not.
  */
 bool x_shorten(struct kunit *test, struct x_run *run, u32 thread, u32 first, const char *why)
 {
@@ -360,17 +368,17 @@ bool x_shorten(struct kunit *test, struct x_run *run, u32 thread, u32 first, con
 /**
  * x_find_short() - looks for a short sequence that fails as a thread did
  * @test: the running case
- * @run: the run that the thread is of, which has ended
- * @f: how it failed
+ * @run: the run of the thread, which has ended
+ * @f: the thread's failure
  *
- * Return: as of x_shorten().
+ * Return: as x_shorten().
  */
 bool x_find_short(struct kunit *test, struct x_run *run, const struct x_failure *f)
 {
 	struct x_search *s = &run->search;
 	u32 i;
 
-	/* Drawn anew, up to what failed. */
+	/* Draw the operations again, up to the one that failed. */
 	s->nr = min_t(u32, f->at + 1, X_EPISODE);
 	for (i = 0; i < s->nr; i++)
 		x_draw(&s->ops[i], run->seed, f->thread, f->first + i);
@@ -379,7 +387,7 @@ bool x_find_short(struct kunit *test, struct x_run *run, const struct x_failure 
 
 /* --- reports --- */
 
-/* The operations before a failure that chance has a part in. */
+/* Prints the last operations of an episode whose failure did not occur again. */
 static void print_last(struct kunit *test, const struct x_search *s)
 {
 	u32 i = s->nr > SHORT ? s->nr - SHORT : 0;
@@ -391,7 +399,7 @@ static void print_last(struct kunit *test, const struct x_search *s)
 	}
 }
 
-/* What scripts/exercise is told besides. */
+/* Prints the arguments that scripts/exercise needs besides the sequence. */
 static void print_arguments(struct kunit *test, const struct x_run *run)
 {
 	const struct x_search *s = &run->search;
@@ -406,7 +414,7 @@ static void print_arguments(struct kunit *test, const struct x_run *run)
 }
 
 /**
- * x_print_sequence() - tells how to run a sequence again
+ * x_print_sequence() - prints how to replay the sequence
  * @test: the running case
  * @run: the run, after x_find_short()
  */
@@ -436,10 +444,10 @@ static void report_not_found(struct kunit *test, const struct x_run *run)
 }
 
 /**
- * x_report() - tells how a thread failed, and a short sequence that does
+ * x_report() - reports how a thread failed, and a short sequence that fails so
  * @test: the running case
  * @run: the run
- * @f: how it failed
+ * @f: the thread's failure
  */
 void x_report(struct kunit *test, struct x_run *run, const struct x_failure *f)
 {
@@ -465,10 +473,10 @@ void x_report(struct kunit *test, struct x_run *run, const struct x_failure *f)
 /* --- replay --- */
 
 /**
- * x_read_sequence() - reads a sequence as x_print_sequence() has printed it
- * @test: the running case, which fails if it is none
- * @run: has the sequence then
- * @text: the lines, one behind the other
+ * x_read_sequence() - parses a sequence as printed by x_print_sequence()
+ * @test: the running case, which fails if @text is invalid
+ * @run: the run; its x_search.ops is set
+ * @text: the printed operations, joined
  */
 void x_read_sequence(struct kunit *test, struct x_run *run, const char *text)
 {
@@ -485,14 +493,15 @@ void x_read_sequence(struct kunit *test, struct x_run *run, const char *text)
 }
 
 /**
- * x_replay() - runs the sequence that was read
+ * x_replay() - runs the sequence in x_search.ops
  * @test: the running case
  * @run: the run
- * @thread: number of the thread that it is run as
- * @noise_from: number of the first operation that the others make meanwhile, while it is
- *	run until it fails, or they have made many; or negative for none
+ * @thread: number of the thread as which it is run
+ * @noise_from: number of the first operation of the other threads, or negative for no noise.
+ *	With noise, the sequence is repeated until it fails or the others have done many
+ *	operations
  *
- * Return: the operation that failed, or -1; x_search.seen tells how.
+ * Return: the index of the operation that failed, or -1; x_search.seen says how it failed.
  */
 int x_replay(struct kunit *test, struct x_run *run, u32 thread, int noise_from)
 {

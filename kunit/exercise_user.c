@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The exerciser: regions of user memory, and what is written to them and read.
+ * The exerciser: regions of user memory, and RDMA writes to and reads from them.
  *
- * Each slot has bytes of its own at the start of its region. The model knows the first
- * eight of them: what a read finds is compared, and what a write leaves is looked at
- * from the processor's side.
+ * The regions overlap, but the first X_USER_AT bytes of each are its own. The model knows
+ * the first eight of them: the result of a read is compared with the model, and so is the
+ * memory as the CPU reads it after an operation.
  */
 #include <linux/uaccess.h>
 
 #include "exercise.h"
 
-/* Where peers find a region is not where it is. */
+/* IOVA of the first region, which differs from its user address. */
 #define X_IOVA		0x7000000000ULL
-/* Nothing is mapped there. */
+/* A user address at which nothing is mapped. */
 #define X_NOWHERE	PAGE_SIZE
 
 static u64 __user *user_at(const struct x_world *w, int slot)
@@ -25,7 +25,7 @@ static u64 iova_of(int slot)
 	return X_IOVA + slot * X_USER_AT;
 }
 
-/* At the start of a world. */
+/* Zeroes the first word of each region at the start of a world. */
 void x_clear_user(struct x_world *w)
 {
 	int i;
@@ -37,7 +37,7 @@ void x_clear_user(struct x_world *w)
 	}
 }
 
-/* Makes one of the arguments wrong. Returns what is to come of it. */
+/* Makes one of the arguments invalid. Returns the errno that registration must return. */
 static int spoil(struct ib_mem *mem, u64 *iova, int *access, u32 how)
 {
 	switch (how % 6) {
@@ -63,7 +63,7 @@ static int spoil(struct ib_mem *mem, u64 *iova, int *access, u32 how)
 	}
 }
 
-/* Finds the memory by one of the paths that there are for it. */
+/* Registers by ib_reg_user_mr() if @plain, else by ib_reg_mem(). */
 static struct ib_mr *reg(struct ib_pd *pd, struct ib_mem *mem, u64 iova, int access, bool plain)
 {
 	if (!plain)
@@ -118,7 +118,7 @@ enum x_verdict x_user_free(struct x_world *w, const struct x_op *op)
 	return x_want(w, "freeing a region of user memory", 0, ret);
 }
 
-/* What the processor finds there, once all that was posted has happened. */
+/* Compares the first word, as the CPU reads it after all WRs have completed. */
 static enum x_verdict look(struct x_world *w, int slot)
 {
 	u64 found;
@@ -130,7 +130,7 @@ static enum x_verdict look(struct x_world *w, int slot)
 	return x_want(w, "user memory", w->user_word[slot], found);
 }
 
-/* Writes to one, or reads it. */
+/* Posts an RDMA write or an RDMA read of a region of user memory. */
 enum x_verdict x_user_rdma(struct x_world *w, const struct x_op *op)
 {
 	struct x_qp *qp = &w->qp[op->a], *peer = x_responder(w, op);
@@ -140,7 +140,7 @@ enum x_verdict x_user_rdma(struct x_world *w, const struct x_op *op)
 	struct x_wr *wr;
 	u32 room;
 
-	/* Keys of two devices may be the same. */
+	/* The same key may be valid on both devices. */
 	if (!peer || !xm_there(w, X_USER, slot) ||
 	    xm_dev(w, X_USER, slot) != xm_dev(w, X_QP, peer - w->qp))
 		return X_SKIPPED;

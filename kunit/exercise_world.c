@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The exerciser: a world begins empty, and ends so.
+ * The exerciser: how a world begins, without objects but the shared ones, and how it ends,
+ * with all of its objects freed.
  */
 #include "exercise.h"
 
@@ -11,10 +12,10 @@ static void share(struct x_world *w, enum x_kind kind, void *ptr)
 }
 
 /**
- * x_begin_world() - an empty world: all but its buffer starts anew
- * @w: the world
+ * x_begin_world() - begin an empty world
+ * @w: the world; its buffers, its user memory and what belongs to the thread are kept
  * @lie: mistake for the self-test
- * @patience: jiffies to wait for what must happen
+ * @patience: how long to wait for something that must happen, in jiffies
  */
 void x_begin_world(struct x_world *w, enum x_lie lie, unsigned long patience)
 {
@@ -54,7 +55,7 @@ static void end_qp(struct x_world *w, int slot)
 		if (w->qp[slot].groups & BIT(op.b))
 			x_mcast_leave(w, &op);
 	}
-	/* What waits for it finds nobody from here on, and fails. */
+	/* Settle first: requests that wait for this QP fail once it is destroyed. */
 	if (!*w->why)
 		x_settle(w);
 	x_want(w, "destroying a QP at the end", 0, ib_destroy_qp(w->ptr[X_QP][slot]));
@@ -129,10 +130,10 @@ static void end_kind(struct x_world *w, enum x_kind kind)
 }
 
 /**
- * x_end_world() - frees all there is
+ * x_end_world() - free all objects of a world
  * @w: the world
  *
- * After a failure, too: then the first one counts, and all is freed as it can be.
+ * May be called after a failure, too: that failure is kept, and all that can be is freed.
  *
  * Return: %X_DONE or %X_FAILED.
  */
@@ -151,7 +152,7 @@ enum x_verdict x_end_world(struct x_world *w)
 		end_kind(w, order[i]);
 	for (i = 0; i < w->nr_leaked; i++)
 		ib_dereg_mr(w->leaked[i]);
-	/* Those that a leak had kept. */
+	/* PDs that could not be freed while the leaked MRs used them. */
 	if (w->nr_leaked)
 		end_kind(w, X_PD);
 	if (w->s->spoilt)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Each allocation of a call of the core fails in turn. See sweep.c.
+ * Calls of the core, repeated with each of their allocations failing in turn. See sweep.c.
  */
 #include <linux/mman.h>
 #include <linux/module.h>
@@ -19,7 +19,7 @@
 #include "objects.h"
 #include "suites.h"
 
-/* Memory of a process that does not fit into one piece of a scatter list. */
+/* Pages of user memory: too many for one chunk of a scatterlist. */
 #define USER_PAGES	600UL
 
 /* Registration */
@@ -74,7 +74,7 @@ static void sweep_registration(struct kunit *test, struct reg *r)
 		"ib_register_device", make_device, unmake_device,
 	};
 
-	/* For the tables and methods; the device of mock_alloc() is not used. */
+	/* mock_alloc() fills in the mock's tables and methods. Its device is not used. */
 	r->test = test;
 	r->m->nports = r->nports;
 	mock_counter_methods(&r->m->ops);
@@ -84,7 +84,7 @@ static void sweep_registration(struct kunit *test, struct reg *r)
 	KUNIT_EXPECT_FALSE(test, mock_exists("kvtm0"));
 }
 
-/* The ways in which a device goes that the core frees. */
+/* The ways to unregister a device that the core then frees. */
 static void unmake_and_put(void *arg)
 {
 	struct reg *r = arg;
@@ -98,7 +98,7 @@ static void unmake_driver(void *arg)
 	ib_unregister_driver(RDMA_DRIVER_CXGB4);
 }
 
-/* What is queued is over when the driver is unregistered. */
+/* ib_unregister_driver() returns only when the queued unregistration has ended. */
 static void unmake_queued(void *arg)
 {
 	struct reg *r = arg;
@@ -107,7 +107,7 @@ static void unmake_queued(void *arg)
 	unmake_driver(arg);
 }
 
-/* As soon as the driver is unregistered, that would do it, and leave the work item none. */
+/* Waits for the work item, as ib_unregister_driver() would unregister the device itself. */
 static void unmake_in_work(void *arg)
 {
 	unsigned long end = jiffies + KVT_TIMEOUT;
@@ -169,7 +169,7 @@ static void roce_device_registration(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, r.m->port[1].valid);
 }
 
-/* A device, and entries of its pool: the CQ goes with the device. */
+/* Registers a device and takes CQEs from its CQ pool. The pool's CQ is freed with the device. */
 static int make_pooled(void *arg)
 {
 	struct reg *r = arg;
@@ -502,7 +502,7 @@ static void objects_of_a_pd(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&o.pd->usecnt));
 }
 
-/* Every other page first: neighbours are not neighbours in memory. */
+/* Touches every other page first, so that neighbours are not contiguous in physical memory. */
 static void touch_pages(struct kunit *test, unsigned long addr)
 {
 	unsigned long i, odd;
@@ -513,7 +513,7 @@ static void touch_pages(struct kunit *test, unsigned long addr)
 							  (addr + i * PAGE_SIZE)));
 }
 
-/* Pins them once more, to know where they are. */
+/* Registers the memory once more to find its pages, and checks that none is left pinned. */
 static void expect_unpinned(struct kunit *test, struct objects *o)
 {
 	struct page **pages = kunit_kcalloc(test, USER_PAGES, sizeof(*pages),
@@ -550,7 +550,7 @@ static void user_memory(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&o.pd->usecnt));
 }
 
-/* No memory for an event's copy: it is delivered nonetheless. */
+/* Counts events: one is delivered even if there is no memory for a copy of it. */
 struct listener {
 	struct ib_event_handler handler;
 	atomic_t seen;
@@ -603,7 +603,7 @@ struct held_up {
 	bool entered;
 };
 
-/* The first event stays until the gate opens; the others wait behind it. */
+/* Holds up the first event until the gate opens; the others are queued behind it. */
 static void hold_up(struct ib_event_handler *handler, struct ib_event *event)
 {
 	struct held_up *h = container_of(handler, struct held_up, handler);
@@ -616,7 +616,7 @@ static void hold_up(struct ib_event_handler *handler, struct ib_event *event)
 	complete(&h->got);
 }
 
-/* PORT_ERR is 10, PORT_ACTIVE 9: the last one tells the state of the port. */
+/* The last event must tell the state of the port. PORT_ERR is 10, PORT_ACTIVE 9. */
 static void events_without_memory_keep_their_order(struct kunit *test)
 {
 	static const enum ib_event_type types[] = {
@@ -646,7 +646,7 @@ static void events_without_memory_keep_their_order(struct kunit *test)
 			KUNIT_EXPECT_TRUE(test, kvt_wait(&h.gate.entered));
 	}
 	kvt_gate_open(&h.gate);
-	/* The three errors are merged into two, the second one at the end. */
+	/* The three PORT_ERR are merged into two, one of them after PORT_ACTIVE. */
 	for (i = 0; i < 4; i++)
 		KUNIT_EXPECT_TRUE(test, kvt_wait(&h.got));
 	ib_unregister_event_handler(&h.handler);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Each allocation of a call fails in turn; see sweep.c.
+ * Sweeps: each allocation of a call fails in turn. See sweep.c, and sweep_work.c for the
+ * allocations of work items.
  */
 #ifndef KVT_FAIL_NTH_H
 #define KVT_FAIL_NTH_H
@@ -12,9 +13,9 @@
 
 /**
  * enum undo - what undoing a call does
- * @UNDO_SURVIVES: it may ask for memory, and does without
- * @UNDO_QUIET: it asks for none
- * @UNDO_MAKES: it makes something, too, which may fail: it is left alone
+ * @UNDO_SURVIVES: it may allocate memory, and works if that fails
+ * @UNDO_QUIET: it allocates nothing
+ * @UNDO_MAKES: it also makes something, which may fail, so it is not swept
  */
 enum undo {
 	UNDO_SURVIVES,
@@ -25,13 +26,15 @@ enum undo {
 /**
  * struct victim - a call whose allocations fail in turn
  * @name: for messages
- * @make: the call; returns 0 or a negative errno
- * @unmake: undoes a @make that worked
- * @undo: what that does
- * @held: what the call might leave behind, besides objects of the device; or NULL
- * @survives: it does without whatever it does not get; else some failure must make it fail
- * @work: not its own allocations fail, but those of the work item that it has run, and
- *	waits for: the function's name. For cases that have called work_fail_begin()
+ * @make: makes the call; returns 0 or a negative errno
+ * @unmake: undoes a @make that succeeded
+ * @undo: what @unmake does with respect to memory
+ * @held: counts what the call might leave behind, besides objects of the device; or NULL
+ * @survives: the call succeeds whichever allocation fails; else some failure must make it
+ *	fail
+ * @work: function name of a work item that the call queues and waits for: allocations of
+ *	the work item fail, not those of the call. For cases that have called
+ *	work_fail_begin(); or NULL
  */
 struct victim {
 	const char *name;
@@ -46,14 +49,14 @@ struct victim {
 /**
  * enum sweep_verdict - what is wrong with a call
  * @SWEEP_GOOD: nothing
- * @SWEEP_ERRNO: it failed with something else than -ENOMEM
+ * @SWEEP_ERRNO: it failed with another error than -ENOMEM
  * @SWEEP_LEFT: it left something behind, or took something away
- * @SWEEP_BROKEN: it failed though it had all memory that it asked for
- * @SWEEP_ENDLESS: it always asks for more
- * @SWEEP_NEVER_ASKS: it asks for none
- * @SWEEP_HIDES: no failure made it fail
- * @SWEEP_REFUSES: a failure made it fail, though it survives
- * @SWEEP_UNDO_ASKS: undoing it asks for memory
+ * @SWEEP_BROKEN: it failed although no allocation failed
+ * @SWEEP_ENDLESS: there was no end to its allocations
+ * @SWEEP_NEVER_ASKS: it allocates nothing
+ * @SWEEP_HIDES: no failed allocation made it fail
+ * @SWEEP_REFUSES: a failed allocation made it fail, but @survives of the victim is set
+ * @SWEEP_UNDO_ASKS: undoing it allocates memory, but must not
  * @SWEEP_NO_WORK: the work item whose allocations were to fail did not run
  */
 enum sweep_verdict {
@@ -70,17 +73,17 @@ enum sweep_verdict {
 };
 
 /**
- * struct sweep - the course of it
- * @m: whose objects are counted
+ * struct sweep - state of a sweep
+ * @m: the device whose objects are counted
  * @v: the call
- * @arg: for @v
- * @held: what was there before
- * @n: the allocation that fails
- * @hit: it did
- * @ran: there was something whose allocations could fail
+ * @arg: argument for @v
+ * @held: number of objects and the like before the first call
+ * @n: number of the allocation that fails, from 1
+ * @hit: allocation @n did occur, and failed
+ * @ran: the code whose allocations are to fail did run
  * @ret: what the call returned
- * @refused: failures that made the call fail
- * @survived: those that did not
+ * @refused: failed allocations that made the call fail
+ * @survived: failed allocations with which the call succeeded
  */
 struct sweep {
 	struct mock *m;
@@ -113,8 +116,8 @@ void quiet_begin(struct kunit *test);
 void quiet_end(struct kunit *test, const char *call);
 
 /*
- * A call that asks for no memory. What it returns is the expression's value. For cases
- * with quiet_gen_params(), or calls that free nothing.
+ * Makes a call that must not allocate memory, and yields its return value. For cases with
+ * quiet_gen_params(), or for calls that free nothing: KASAN may allocate when memory is freed.
  */
 #define QUIET(test, call)						\
 ({									\
@@ -126,7 +129,7 @@ void quiet_end(struct kunit *test, const char *call);
 	_result;							\
 })
 
-/* Likewise one that returns nothing. */
+/* The same for a call that returns nothing. */
 #define QUIET_VOID(test, call)						\
 do {									\
 	quiet_begin(test);						\

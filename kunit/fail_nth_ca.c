@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Each allocation of a channel-adapter request fails in turn.
+ * Requests to channel adapters, of whose memory allocations each is made to fail in turn.
  */
 #include <linux/mm.h>
 #include <linux/sched.h>
@@ -12,21 +12,21 @@
 #include "lib.h"
 #include "suites.h"
 
-/* Memory of a process that does not fit into one piece of a scatter list. */
+/* Pages of user memory: too many for one chunk of a scatter list. */
 #define USER_PAGES	300UL
 
 #define VENDOR_LEN	100
 #define ANSWER_LEN	2048
 
 /**
- * struct target - where requests go
+ * struct target - what the requests are about
  * @m: the device
- * @h: open CA
- * @pd: PD under it
- * @addr: memory of the case's thread
- * @handle: what OPEN gave
- * @object: what ALLOC_PD or REG_MR gave
- * @vendor: for the driver
+ * @h: handle of an open CA
+ * @pd: PD under @h
+ * @addr: user memory of the case's thread
+ * @handle: handle that OPEN returned
+ * @object: object that ALLOC_PD or REG_MR returned
+ * @vendor: driver-specific input of OPEN
  * @answer: room for an answer
  */
 struct target {
@@ -166,7 +166,7 @@ static void objects_of_a_handle(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_close(t->m->ibdev, t->h));
 }
 
-/* What cannot be had new is told as it was. */
+/* Without memory to refresh, a FRESH query fails, and others get the old values. */
 static void fresh_query(struct kunit *test)
 {
 	static const struct victim fresh = {
@@ -192,7 +192,7 @@ static void fresh_query(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0x99, ca_rig_port_in(now, 1)->lid);
 }
 
-/* Nothing that frees may fail, nor ask for memory. */
+/* Requests that free must not fail, nor allocate memory. */
 static void free_all(struct kunit *test, struct target *t)
 {
 	static const u32 ops[] = {

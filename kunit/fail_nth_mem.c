@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Each allocation of a registration of memory of another device fails in turn.
+ * Registers memory of another device, as peer memory and as a dma-buf, while each of the
+ * allocations in it fails in turn.
  */
 #include <kunit/test.h>
 #include <rdma/ib_umem.h>
@@ -16,13 +17,13 @@
 #define LENGTH		SZ_1M
 
 /**
- * struct target - where memory is registered
+ * struct target - a registration of memory
  * @m: the device
- * @pd: PD of it
- * @client: driver of another device
- * @buf: dma-buf
- * @mem: what is registered
- * @mr: what that has come to
+ * @pd: a PD of @m
+ * @client: peer-memory client, the driver of another device
+ * @buf: a dma-buf
+ * @mem: description of the memory that is registered
+ * @mr: the MR that @mem was registered as
  */
 struct target {
 	struct mock *m;
@@ -40,7 +41,7 @@ static void target_up(struct kunit *test, struct target *t)
 	t->pd = kvt_pd(test, t->m->ibdev);
 	t->client = peer_mock_up(test, 0, "kvt_gpu", PEER_CORE);
 	t->buf = dmabuf_rig_new(test, LENGTH);
-	/* Tables of more than one piece. */
+	/* Small pages, so that scatter tables consist of more than one allocation. */
 	t->client->page_size = PAGE_SIZE;
 	t->buf->piece = PAGE_SIZE;
 }
@@ -107,7 +108,10 @@ static void memory_of_a_dmabuf(struct kunit *test)
 	expect_nothing_left(test, &t);
 }
 
-/* What cannot be mapped again where it is now is revoked: nothing else can be told. */
+/*
+ * If a dma-buf that has moved cannot be mapped again, its MR is revoked: there is no caller
+ * that could get an error. The sweep is told -ENOMEM then.
+ */
 static int make_moved(void *arg)
 {
 	struct target *t = arg;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Each allocation fails in turn of those calls that are not about making the usual
- * objects. See sweep.c, and scripts/coverage.txt for what is swept where.
+ * Sweeps of the calls that make other things than the usual verbs objects: each of their
+ * allocations fails in turn. See sweep.c, and scripts/coverage.txt for what is swept where.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
@@ -21,19 +21,19 @@
 #include "peer_rig.h"
 #include "suites.h"
 
-/* Memory of a process whose pages do not fit into one piece of a scatter list. */
+/* Pages of user memory: more than the entries in one chunk of a scatter list. */
 #define USER_PAGES	300UL
 
-/* Tables of more than one piece. */
+/* Bytes of other memory: its scatter list has more than one chunk, too. */
 #define LENGTH		SZ_1M
 
 #define ACCESS		IB_ACCESS_LOCAL_WRITE
 
 /**
- * struct heard - a handler of events that looks at a GID
- * @handler: what the core sees
- * @gid: in the cache when an event came
- * @got: completed by each
+ * struct heard - an event handler that reads a GID
+ * @handler: the handler registered with the core
+ * @gid: the GID that was in the cache when the last event came
+ * @got: completed by each event
  */
 struct heard {
 	struct ib_event_handler handler;
@@ -42,20 +42,20 @@ struct heard {
 };
 
 /**
- * struct target - what the calls are made on
+ * struct target - what the calls work on, and what they have made
  * @m: the device
- * @pd: PD of it
- * @cq: what a call has made, like all that follows
+ * @pd: a PD of the device
+ * @cq: made by a call
  * @mr: likewise
  * @ah: likewise
  * @ibdev: likewise
  * @stats: likewise
  * @umem: likewise
  * @ndev: a network device
- * @client: driver of another device
- * @buf: dma-buf
- * @addr: where memory begins
- * @size: bytes of it
+ * @client: a client of the peer-memory registry
+ * @buf: a dma-buf
+ * @addr: start of the memory to be used
+ * @size: size of the memory, in bytes
  */
 struct target {
 	struct mock *m;
@@ -191,7 +191,7 @@ static void address_of_a_sender(struct kunit *test)
 
 /* --- devices ----------------------------------------------------------------- */
 
-/* As it fails, the device keeps its name. */
+/* If the call fails, the device must keep its name. */
 static int make_name(void *arg)
 {
 	struct target *t = arg;
@@ -223,7 +223,7 @@ static void name_of_a_device(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, mock_exists("kvtm_b"));
 }
 
-/* A device that was not registered has no room for its ports yet. */
+/* On a device that was not registered yet, the call has to allocate the data of the ports. */
 static int make_bound(void *arg)
 {
 	struct mock_ibdev *mib = ib_alloc_device(mock_ibdev, ibdev);
@@ -248,7 +248,7 @@ static void unmake_bound(void *arg)
 	ib_dealloc_device(t->ibdev);
 }
 
-/* The case would not end if a reference to the network device were left. */
+/* A leaked reference on the network device would keep the case from ending. */
 static void network_device_of_a_port(struct kunit *test)
 {
 	static const struct victim victim = {
@@ -289,7 +289,7 @@ static int make_changed(void *arg)
 	return ib_modify_device(t->m->ibdev, 0, &attr);
 }
 
-/* What the driver has done is done: what is told of the device follows later. */
+/* The calls succeed if the driver has made the change, even if the core lacks memory then. */
 static void changes_that_the_driver_has_made(struct kunit *test)
 {
 	static const struct victim victims[] = {
@@ -316,7 +316,7 @@ static void change_netdev(struct mock *m, struct net_device *ndev)
 	rdma_roce_rescan_device(m->ibdev);
 }
 
-/* Is it as it must be? If not now, the core tries again, soon. */
+/* Waits for the GIDs to be as expected: after a failed allocation the core tries again. */
 static bool wait_for_gids(struct mock *m, unsigned long valid)
 {
 	unsigned long end = jiffies + KVT_TIMEOUT;
@@ -329,7 +329,7 @@ static bool wait_for_gids(struct mock *m, unsigned long valid)
 	return true;
 }
 
-/* The call cannot tell of an error: the tables are right nonetheless, but later. */
+/* rdma_roce_rescan_device() returns no error: after a failure the tables are set later. */
 static void gids_of_a_port(struct kunit *test)
 {
 	struct net_device *ndev;
@@ -356,10 +356,13 @@ static void gids_of_a_port(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, hit);
 }
 
-/* The mock's. */
+/* The query_gid method of the mock. */
 static typeof_member(struct ib_device_ops, query_gid) query_gid;
 
-/* The thread that reads the port again finds no memory for a new GID, once. */
+/*
+ * Where the mock fails with -EAGAIN, returns the GID instead, and lets the next allocation
+ * of the calling thread fail: the one for the new GID.
+ */
 static int gid_without_memory(struct ib_device *ibdev, u32 port, int index, union ib_gid *gid)
 {
 	int ret = query_gid(ibdev, port, index, gid);
@@ -379,7 +382,7 @@ static void note_gid(struct ib_event_handler *handler, struct ib_event *event)
 	complete(&h->got);
 }
 
-/* Nobody is told of anything before they are. */
+/* The event is not delivered before all GIDs were read again without a failure. */
 static void gids_that_are_read_again(struct kunit *test)
 {
 	struct heard *h = kunit_kzalloc(test, sizeof(*h), GFP_KERNEL);
@@ -404,14 +407,14 @@ static void gids_that_are_read_again(struct kunit *test)
 					      .event = IB_EVENT_PKEY_CHANGE });
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&h->got));
 	ib_unregister_event_handler(&h->handler);
-	/* Up to that GID, and once more from the first one on. */
+	/* The first pass ends with the fourth GID, which failed; the second one reads all. */
 	KUNIT_EXPECT_EQ(test, 4 + MOCK_GIDS, mock_calls(m, MOCK_query_gid));
 	KUNIT_EXPECT_EQ(test, 0, memcmp(&gid, &h->gid, sizeof(gid)));
 }
 
 static const struct rdma_stat_desc stats[] = { { .name = "a" }, { .name = "b" } };
 
-/* NULL is all it says. */
+/* The function returns NULL on any error. */
 static int make_stats(void *arg)
 {
 	struct target *t = arg;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Calls that ask for no memory: the first allocation would fail, and none does.
+ * Calls that must not allocate memory: the first allocation of each would fail, and the case
+ * fails if there was one. See QUIET().
  */
 #include <linux/etherdevice.h>
 #include <linux/if_link.h>
@@ -61,7 +62,7 @@ static bool any_gid(const union ib_gid *gid, const struct ib_gid_attr *attr, voi
 	return true;
 }
 
-/* Entry 0 of an InfiniBand port, found in each way. */
+/* Looks up GID table entry 0 of an InfiniBand port by each function. */
 static void lookups_of_a_gid(struct kunit *test)
 {
 	const struct ib_gid_attr *attr;
@@ -164,7 +165,7 @@ static void words(struct kunit *test)
 /* --- objects ----------------------------------------------------------------- */
 
 /**
- * struct objects - what the calls are made on
+ * struct objects - the objects that the calls are made on
  * @m: the device
  * @pd: PD
  * @cq: CQ
@@ -290,7 +291,7 @@ static void addresses(struct kunit *test)
 	rdma_destroy_ah_attr(&attr);
 }
 
-/* A header of version 4 without options, its checksum in place. */
+/* A GRH whose IP version is 6; all its other fields are zero. */
 static void headers_of_a_packet(struct kunit *test)
 {
 	union rdma_network_hdr hdr = {};
@@ -369,7 +370,7 @@ static void lists_of_objects(struct kunit *test)
 	EXPECT_QUIET(test, 0, rdma_restrack_put(res));
 }
 
-/* --- methods that not every driver has --------------------------------------- */
+/* --- optional driver methods -------------------------------------------------- */
 
 static int take_group(struct ib_qp *qp, union ib_gid *gid, u16 lid)
 {
@@ -529,7 +530,7 @@ static void memory_of_a_peer(struct kunit *test)
 	PEER_EXPECT_IDLE(test, client);
 }
 
-/* Memory of the system; that of a PCI device is in p2p_fail_nth.c. */
+/* Maps system memory; see p2p_fail_nth.c for memory of a PCI device. */
 static void scatter_lists(struct kunit *test)
 {
 	struct scatterlist sg;
@@ -551,7 +552,7 @@ static void scatter_lists(struct kunit *test)
 
 /* --- requests ---------------------------------------------------------------- */
 
-/* The work item that carries it out makes what __ib_ca_call() makes. */
+/* Submission itself; the work item that executes the request allocates as ib_ca_call() does. */
 static void requests_that_are_submitted(struct kunit *test)
 {
 	struct ca_async *a;

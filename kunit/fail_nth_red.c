@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Calls that do not take failed allocations as they must: whoever lets them fail says so.
+ * Self-test of sweep.c: calls that handle failed allocations wrongly, each in its own way, get
+ * the right verdict and fail their case; calls that handle them well pass.
  */
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -14,11 +15,11 @@
 #include "suites.h"
 
 /**
- * struct patient - what the calls work on
- * @held: what was made and is not undone
- * @ill: some allocation has failed
- * @work: asks for memory in its stead
- * @made: what that came to
+ * struct patient - state of the calls
+ * @held: calls that were made and not undone
+ * @ill: make_never_again() fails from now on
+ * @work: work item that makes or undoes a call on behalf of the thread
+ * @made: what the call made by @work returned
  */
 struct patient {
 	int held;
@@ -35,7 +36,7 @@ static bool ask(void)
 	return memory;
 }
 
-/* --- makes ------------------------------------------------------------------- */
+/* --- making ------------------------------------------------------------------ */
 
 static int make_well(void *arg)
 {
@@ -187,13 +188,13 @@ static int count_held(void *arg)
 	return p->held;
 }
 
-/* --- what is told ------------------------------------------------------------ */
+/* --- verdicts ---------------------------------------------------------------- */
 
 /**
- * struct fault - a call that is not as it must be, or is
+ * struct fault - a call, right or wrong, and the verdicts on it
  * @v: the call
- * @made: what is told of it
- * @unmade: what is told of undoing it
+ * @made: verdict of sweep_make()
+ * @unmade: verdict of sweep_unmake()
  */
 struct fault {
 	struct victim v;
@@ -250,15 +251,15 @@ static void each_fault_is_told(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fault->unmade, sweep_unmake(&s));
 }
 
-/* --- what the case is told --------------------------------------------------- */
+/* --- results of cases -------------------------------------------------------- */
 
 /**
  * struct inner - a case within a case
- * @test: what it has for a test
- * @m: whose objects are counted
+ * @test: the inner case's own kunit
+ * @m: the mock whose objects are counted
  * @v: the call that is swept
- * @run: does it
- * @through: it was not aborted
+ * @run: sweep() or sweep_undo()
+ * @through: @run has returned: the inner case was not aborted
  */
 struct inner {
 	struct kunit test;
@@ -293,7 +294,7 @@ static struct inner *inner_new(struct kunit *test)
 	return inner;
 }
 
-/* Does the case pass? If not, it has gone no further. */
+/* Runs an inner case, and returns whether it passed; one that fails must be aborted. */
 static bool inner_passes(struct kunit *test, const struct victim *v,
 			 typeof_member(struct inner, run) run)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Each allocation of a work item of the core fails in turn. Where somebody waits for what
- * it does, he is told; where nobody does, it is done nonetheless, but later.
+ * Each allocation of a work item of the core fails in turn. If a consumer waits for the
+ * result, it must get the error; if nobody does, the work must be done nonetheless, later.
  */
 #include <linux/inet.h>
 #include <linux/jiffies.h>
@@ -16,19 +16,19 @@
 #include "mock.h"
 #include "suites.h"
 
-/* Memory of a process that does not fit into one piece of a scatter list. */
+/* Pages of user memory; too many for one piece of a scatter list. */
 #define USER_PAGES	300UL
 
 /* --- requests ---------------------------------------------------------------- */
 
 /**
- * struct target - where requests are submitted
+ * struct target - a device, and the request that is submitted to it
  * @m: the device
- * @h: open CA
- * @pd: PD under it
+ * @h: handle of an open CA
+ * @pd: a PD of @h
  * @a: the request
- * @reg: of REG_MR
- * @vendor: of OPEN, for the driver
+ * @reg: input of REG_MR
+ * @vendor: input of OPEN, which is for the driver
  */
 struct target {
 	struct mock *m;
@@ -39,7 +39,10 @@ struct target {
 	u8 vendor[MOCK_VENDOR];
 };
 
-/* What done() is told, once. */
+/*
+ * Returns 0 or the error that done() got; -EPROTO if done() was not called exactly once, or
+ * the request was not taken.
+ */
 static int submit(struct target *t, const struct ib_ca_request *req)
 {
 	ssize_t ret;
@@ -136,10 +139,10 @@ static void requests_that_are_submitted(struct kunit *test)
 /* --- addresses --------------------------------------------------------------- */
 
 /**
- * struct address - of a network device
- * @m: the device above it
- * @ndev: it
- * @without: entries of the GID table without the address
+ * struct address - an address of a network device, and the GIDs that follow it
+ * @m: the RDMA device of @ndev
+ * @ndev: the network device
+ * @without: bitmap of valid entries of the GID table while @ndev has no address
  */
 struct address {
 	struct mock *m;

@@ -21,10 +21,10 @@
 
 #include "lib.h"
 
-/* What a fence that does not hold has to betray itself. */
+/* How long a thread must stay behind a fence for the fence to count as holding. */
 #define KVT_GRACE_NS	(50 * NSEC_PER_MSEC)
 
-/* Stress runs a tenth of its full count by default, all of it with scale=10. */
+/* Stress cases run a tenth of their full count by default, all of it with scale=10. */
 #define KVT_FULL_SCALE	10
 
 static unsigned int scale = 1;
@@ -111,13 +111,13 @@ static void kvt_thread_end(void *arg)
 
 /**
  * kvt_thread_new() - a thread that waits for kvt_thread_go()
- * @test: the running case, which fails if no thread can be had
- * @cpu: where to run, or -1 for anywhere
+ * @test: the running case, which fails if the thread cannot be created
+ * @cpu: CPU to run on, or -1 for any
  * @fn: the function
  * @arg: its argument
  *
- * For a thread that is to run while a callback is held up: making one needs
- * other threads of the kernel, which may be stuck behind the callback.
+ * For a thread that is to run while a callback is held up: creating a thread then needs
+ * other kernel threads, which may be stuck behind the callback.
  *
  * Context: process; the thread is gone when the case ends.
  * Return: the thread.
@@ -154,8 +154,8 @@ EXPORT_SYMBOL_GPL(kvt_thread_go);
 
 /**
  * kvt_thread_start() - run a function in a thread of its own
- * @test: the running case, which fails if no thread can be had
- * @cpu: where to run, or -1 for anywhere
+ * @test: the running case, which fails if the thread cannot be created
+ * @cpu: CPU to run on, or -1 for any
  * @fn: the function
  * @arg: its argument
  *
@@ -176,7 +176,7 @@ EXPORT_SYMBOL_GPL(kvt_thread_start);
  * kvt_thread_join() - wait for the end of a thread's function
  * @t: the thread
  *
- * What scales may take so much longer.
+ * The timeout grows with the scale of the stress cases.
  *
  * Return: true if it ended in time.
  */
@@ -200,12 +200,12 @@ bool kvt_thread_running(struct kvt_thread *t)
 EXPORT_SYMBOL_GPL(kvt_thread_running);
 
 /**
- * kvt_thread_waits() - whether a thread stays where it must wait
+ * kvt_thread_waits() - whether a thread keeps waiting at a fence
  * @t: the thread
  *
- * Gives a fence that does not hold the time to show it. This orders nothing:
- * where the fence holds, the answer is the same after no time at all. Timers are
- * not to be relied on: a CPU that is held up may be the one that keeps the time.
+ * Gives the thread some time to get past a fence that does not hold. No case depends on the
+ * length of that time: a fence that holds gives the same answer after no time at all. This
+ * polls, because timers cannot be relied on: the CPU that is held up may be the timekeeper.
  *
  * Context: process.
  * Return: true if the thread's function has not returned.
@@ -222,7 +222,7 @@ EXPORT_SYMBOL_GPL(kvt_thread_waits);
 
 /**
  * kvt_wait() - wait for something that must happen
- * @c: completed when it does
+ * @c: completed when it happens
  *
  * Context: process.
  * Return: true if it happened in time.
@@ -234,10 +234,9 @@ bool kvt_wait(struct completion *c)
 EXPORT_SYMBOL_GPL(kvt_wait);
 
 /**
- * kvt_stay_on_first_cpu() - keep the case away from the other CPUs
+ * kvt_stay_on_first_cpu() - bind the case to CPU 0
  *
- * Before something is held up on another CPU, which would keep the case from
- * going on if it were there.
+ * To be called before something is held up on another CPU, where the case could not go on.
  *
  * Context: the thread of the case.
  */
@@ -248,7 +247,7 @@ void kvt_stay_on_first_cpu(void)
 EXPORT_SYMBOL_GPL(kvt_stay_on_first_cpu);
 
 /**
- * kvt_gate_init() - close a gate
+ * kvt_gate_init() - initialise a gate, closed
  * @g: the gate
  */
 void kvt_gate_init(struct kvt_gate *g)
@@ -263,7 +262,7 @@ EXPORT_SYMBOL_GPL(kvt_gate_init);
  * kvt_gate_pass() - to be called in the callback: wait until the gate opens
  * @g: the gate
  *
- * Spins, since many a callback may not sleep.
+ * Spins, because many callbacks must not sleep.
  *
  * Context: any.
  */
@@ -283,7 +282,7 @@ void kvt_gate_pass(struct kvt_gate *g)
 EXPORT_SYMBOL_GPL(kvt_gate_pass);
 
 /**
- * kvt_gate_open() - let the callback go
+ * kvt_gate_open() - let the callback in kvt_gate_pass() continue
  * @g: the gate
  *
  * Context: any.
@@ -355,7 +354,7 @@ EXPORT_SYMBOL_GPL(kvt_run_in_softirq);
 /**
  * kvt_other_cpu() - a CPU that is not the first
  *
- * Return: its number, or 0 on a machine with one.
+ * Return: the CPU's number, or 0 if only one CPU is online.
  */
 int kvt_other_cpu(void)
 {
@@ -365,7 +364,7 @@ int kvt_other_cpu(void)
 }
 EXPORT_SYMBOL_GPL(kvt_other_cpu);
 
-/* What kvt_tracepoint() looks for. */
+/* A search of kvt_tracepoint(). */
 struct kvt_tracepoint_search {
 	struct notifier_block nb;
 	const char *name;
@@ -380,7 +379,7 @@ static void kvt_tracepoint_visit(struct tracepoint *tp, void *data)
 		search->found = tp;
 }
 
-/* Each module that is there is told of as one that comes, and then as one that goes. */
+/* Registering the notifier reports each loaded module as COMING, unregistering as GOING. */
 static int kvt_tracepoint_module(struct notifier_block *nb, unsigned long state, void *data)
 {
 	struct tp_module *tp_mod = data;
@@ -399,7 +398,8 @@ static int kvt_tracepoint_module(struct notifier_block *nb, unsigned long state,
  * @name: its name
  *
  * Context: process.
- * Return: the tracepoint, or %NULL if there is none. Of a module it is as long as that.
+ * Return: the tracepoint, or %NULL if there is none. A module's tracepoint is valid as long
+ *	as the module is loaded.
  */
 struct tracepoint *kvt_tracepoint(const char *name)
 {
@@ -429,8 +429,8 @@ EXPORT_SYMBOL_GPL(kvt_count);
 /**
  * kvt_seed() - draw the seed of a stress case and print it
  * @test: the running case
- * @what: what is counted
- * @count: how many
+ * @what: for the message: what @count counts
+ * @count: for the message: length of the run
  *
  * Return: the seed, never 0.
  */
@@ -444,8 +444,8 @@ u32 kvt_seed(struct kunit *test, const char *what, u64 count)
 EXPORT_SYMBOL_GPL(kvt_seed);
 
 /**
- * kvt_rand() - a random number, the same for the same seed everywhere
- * @state: from kvt_seed(), moved on
+ * kvt_rand() - draw a pseudo-random number, reproducible from the seed
+ * @state: initially from kvt_seed(), advanced by each call
  *
  * Context: any.
  * Return: the number.
@@ -490,8 +490,8 @@ int kvt_read_file(const char *path, char *buf, size_t len)
 EXPORT_SYMBOL_GPL(kvt_read_file);
 
 /*
- * As the file's own read method does, which wants user memory. Returns the length
- * or -errno.
+ * Does what the file's own read method does, which takes user memory only. Returns the
+ * length or -errno.
  */
 static int read_open_file(struct file *file, char *buf, size_t len)
 {
@@ -515,7 +515,7 @@ static int read_open_file(struct file *file, char *buf, size_t len)
 }
 
 /**
- * kvt_read_debugfs() - read a file of debugfs that is made of records
+ * kvt_read_debugfs() - read a file of debugfs that is a seq_file
  * @path: its absolute path
  * @buf: where to put it, ended with a NUL
  * @len: bytes in @buf
@@ -540,7 +540,7 @@ int kvt_read_debugfs(const char *path, char *buf, size_t len)
 EXPORT_SYMBOL_GPL(kvt_read_debugfs);
 
 /**
- * kvt_write_file() - write a small text file that is there
+ * kvt_write_file() - write a small text file that exists
  * @path: its absolute path
  * @text: what to write
  *
@@ -562,7 +562,7 @@ EXPORT_SYMBOL_GPL(kvt_write_file);
 
 /**
  * kvt_fail_nth() - let an allocation of this thread fail
- * @n: which of those from now on, from 1
+ * @n: the one to fail, the next one being 1
  */
 void kvt_fail_nth(unsigned int n)
 {

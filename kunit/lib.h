@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What every suite needs: an ordered trace of what happened, threads whose
- * end is waited for, a way into hard interrupt context, and counts that
- * scale.
+ * Helpers for every suite: an ordered trace of events, threads with a bounded
+ * wait for their end, calls in interrupt context, and counts that scale.
  */
 #ifndef KVT_LIB_H
 #define KVT_LIB_H
@@ -16,7 +15,7 @@ struct net_device;
 struct task_struct;
 struct tracepoint;
 
-/* How long anything that must happen may take: KASAN under TCG is slow. */
+/* Timeout for anything that must happen: long, since KASAN under TCG is slow. */
 #define KVT_TIMEOUT	(60 * HZ)
 
 #define KVT_TRACE_LEN	2048
@@ -42,11 +41,11 @@ __printf(2, 3) void kvt_trace_add(struct kvt_trace *tr, const char *fmt, ...);
 
 /**
  * struct kvt_thread - a kernel thread that runs one function
- * @task: the thread, held
+ * @task: the thread, with a reference
  * @done: completed when @fn has returned
  * @fn: the function
  * @arg: its argument
- * @ret: what it returned, valid once joined
+ * @ret: what @fn returned, valid once the thread is joined
  */
 struct kvt_thread {
 	struct task_struct *task;
@@ -68,8 +67,8 @@ bool kvt_thread_waits(struct kvt_thread *t);
 /**
  * struct kvt_gate - holds up a callback, in whatever context it runs
  * @entered: completed when the callback is inside
- * @leave: set to let it go
- * @in_time: it was let go before it gave up
+ * @leave: set to let the callback go on
+ * @in_time: @leave was set before the callback gave up waiting
  */
 struct kvt_gate {
 	struct completion entered;

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sees who takes locks and allocates memory.
+ * Counts the locks taken and the memory allocated by watched modules.
  *
- * The kernel's tracepoints tell of each lock, with the address that asked for it,
- * of each wait for one, and of each allocation. Two things are counted:
+ * The kernel's tracepoints report each lock, with the address that took it, each wait
+ * for a lock, and each allocation. Two things are counted:
  *
- *   direct	the address is in a watched module: its own code did it, in whatever
- *		context. RCU's read lock is a lock to lockdep alone, and counted apart.
- *   by place	the kernel did it for a watched module: in a section of a task, or in
- *		a thread of ours. Which function of the kernel was called is found
- *		by the call stack. Interrupts and preemption, which may come at
- *		any instruction, are not counted.
+ *   direct	the address is in a watched module: its own code took the lock or
+ *		allocated, in any context. rcu_read_lock() is a lock for lockdep only,
+ *		and counted separately.
+ *   by place	the kernel did it on behalf of a watched module: between watch_enter()
+ *		and watch_leave() of a task, or in a thread of kverbs or kverbs_emu.
+ *		The call stack shows which kernel function the module called. Interrupts
+ *		and preemption, which may occur at any instruction, are not counted.
  *
- * So what the kernel does in softirqs for a module, below its own code, is not
- * seen: only what the module does itself there.
+ * So what kernel functions that a module calls do in softirq context is not counted,
+ * only what the module's own code does there.
  *
- * One watch at a time, @current_watch. Probes run in any context and take no lock.
+ * There is one watch at a time, @current_watch. Probes run in any context and take no lock.
  */
 #include <linux/hash.h>
 #include <linux/kallsyms.h>
@@ -35,7 +36,7 @@
 
 /* Deep enough from a lock in the scheduler up to the watched code. */
 #define STACK_DEPTH	32
-/* Addresses whose names are known, a power of two; there are some hundreds. */
+/* log2 of the number of cached addresses; some hundreds of them occur. */
 #define KNOWN_BITS	10
 
 static struct watch *current_watch;
@@ -51,7 +52,7 @@ static bool watch_is_own(const struct watch *w, unsigned long addr)
 	return false;
 }
 
-/* In a section, or in a thread of ours, and not in an interrupt. */
+/* In task context, after watch_enter() or in a thread of kverbs or kverbs_emu? */
 static bool watch_covers(const struct watch *w)
 {
 	int i;
@@ -61,7 +62,7 @@ static bool watch_covers(const struct watch *w)
 	for (i = 0; i < WATCH_TASKS; i++)
 		if (READ_ONCE(w->inside[i]) == current)
 			return true;
-	/* A runner, or the thread of a completion queue. */
+	/* A runner of an emulated HCA, or the thread of a CQ. */
 	return !strncmp(current->comm, "kverbs_emu/", 11) || !strncmp(current->comm, "kvcq-", 5);
 }
 
@@ -71,9 +72,9 @@ static bool watch_is_detour_name(const char *name)
 }
 
 /*
- * Is this address in the entry of an interrupt, or where a thread is preempted?
- * Names are slow to find, so what was found is kept: an odd word for yes, an even
- * one for no. Writers may race, and then find a name twice.
+ * Is this address in the entry code of an interrupt, or in preempt_schedule()?
+ * Symbol lookup is slow, so results are cached: the address shifted left, with bit 0
+ * set for yes. If writers race, an address is merely looked up again.
  */
 static bool watch_is_detour(unsigned long addr)
 {
@@ -90,8 +91,8 @@ static bool watch_is_detour(unsigned long addr)
 }
 
 /*
- * The function of the kernel that watched code called; 0 if it called none, if that
- * was a consumer's handler, or if an interrupt or another thread came between.
+ * Returns an address in the kernel function that watched code called; 0 if it called none
+ * or a consumer's handler, or if an interrupt or a preemption is in between.
  */
 static unsigned long watch_callee(const struct watch *w)
 {
@@ -99,7 +100,7 @@ static unsigned long watch_callee(const struct watch *w)
 	unsigned int i = 0, n;
 
 	n = stack_trace_save(stack, STACK_DEPTH, 0);
-	/* The probe itself. */
+	/* Skip the probe's own frames. */
 	while (i < n && within_module(stack[i], THIS_MODULE))
 		i++;
 	for (i++; i < n; i++) {
@@ -126,7 +127,7 @@ static void watch_count_place(struct watch *w, enum watch_kind kind, unsigned lo
 	atomic_inc(&w->crowded);
 }
 
-/* @by: the address that asked for it, or 0 where the tracepoint does not say. */
+/* @by: the address that took the lock or allocated; 0 if the tracepoint does not tell. */
 static void watch_see(enum watch_kind kind, unsigned long by)
 {
 	struct watch *w = READ_ONCE(current_watch);
@@ -152,7 +153,7 @@ static bool watch_is_rcu(const struct lockdep_map *lock)
 	return lock->name && !strncmp(lock->name, "rcu_read_lock", 13);
 }
 #else
-/* There is no such tracepoint: see watch_possible(). */
+/* Never called: without lockdep, watch_possible() finds no tracepoint lock_acquire. */
 static bool watch_is_rcu(const struct lockdep_map *lock)
 {
 	return false;
@@ -207,10 +208,10 @@ static struct {
 };
 
 /**
- * watch_possible() - does this kernel tell of locks?
- * @test: the running case; skipped if not
+ * watch_possible() - check that this kernel has the tracepoints, and skip the case if not
+ * @test: the running case
  *
- * Return: false after the case was skipped.
+ * Return: false if the case was marked as skipped.
  */
 bool watch_possible(struct kunit *test)
 {
@@ -235,9 +236,9 @@ static void watch_unregister(int n)
 }
 
 /**
- * watch_start() - start to count
- * @test: the running case, after watch_possible()
- * @w: zeroed but for the modules
+ * watch_start() - start counting
+ * @test: the running case, for which watch_possible() has returned true
+ * @w: the watch, zeroed except for @w->mod
  */
 void watch_start(struct kunit *test, struct watch *w)
 {
@@ -253,8 +254,8 @@ void watch_start(struct kunit *test, struct watch *w)
 }
 
 /**
- * watch_stop() - stop to count
- * @w: from watch_start(); twice does no harm
+ * watch_stop() - stop counting
+ * @w: from watch_start(); a stopped watch may be stopped again
  */
 void watch_stop(struct watch *w)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Sees who takes locks and allocates memory; see lock_watch.c.
+ * Counts locks taken and memory allocated by watched code, from tracepoints; see
+ * lock_watch.c.
  */
 #ifndef KVT_LOCK_WATCH_H
 #define KVT_LOCK_WATCH_H
@@ -12,16 +13,16 @@ struct kunit;
 struct module;
 struct task_struct;
 
-/* Modules that are watched, and tasks with sections. */
+/* Most modules that are watched, and most tasks that have sections. */
 #define WATCH_MODULES	2
 #define WATCH_TASKS	2
-/* Places in the kernel that are told apart; there are about ten. */
+/* Most places in the kernel that are told apart; about ten are in use. */
 #define WATCH_PLACES	64
 
 /**
  * enum watch_kind - what is counted
  * @WATCH_LOCK: a lock of any kind, tried or taken
- * @WATCH_CONTENDED: somebody waits for one
+ * @WATCH_CONTENDED: a lock has to be waited for
  * @WATCH_ALLOC: memory is allocated
  * @WATCH_KINDS: number of kinds
  */
@@ -34,8 +35,8 @@ enum watch_kind {
 
 /**
  * struct watch_place - where the watched code entered the kernel
- * @addr: an address in the function of the kernel that was called, or 0
- * @count: by kind, what happened in there
+ * @addr: an address in the kernel function that was called, or 0
+ * @count: events by kind, during calls of that function
  */
 struct watch_place {
 	unsigned long addr;
@@ -44,14 +45,14 @@ struct watch_place {
 
 /**
  * struct watch - what was seen between watch_start() and watch_stop()
- * @on: counting
- * @mod: whose code is watched, in all contexts
- * @inside: tasks that are in a section
- * @direct: by kind, what @mod's own code did
- * @direct_addr: by kind, where it did so last
- * @rcu: times that it entered an RCU section, which is no lock
- * @place: what the kernel did for it
- * @crowded: there were more places
+ * @on: events are counted
+ * @mod: modules whose code is watched, in all contexts
+ * @inside: tasks that are in a section, by number
+ * @direct: by kind, events caused directly by code of @mod
+ * @direct_addr: by kind, address of the last direct event
+ * @rcu: RCU read-side sections that code of @mod entered, which do not count as locks
+ * @place: events in kernel functions that the watched code called
+ * @crowded: events that were not counted because @place was full
  */
 struct watch {
 	bool on;
@@ -68,7 +69,7 @@ bool watch_possible(struct kunit *test);
 void watch_start(struct kunit *test, struct watch *w);
 void watch_stop(struct watch *w);
 
-/* The section of task number @who: a call of the path. */
+/* Begins the section of the current task, as task number @who: a call of the watched path. */
 static inline void watch_enter(struct watch *w, int who)
 {
 	WRITE_ONCE(w->inside[who], current);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The mock device: life, log, ports and tables.
+ * The mock device: life cycle, log, ports and tables.
  *
- * Locking: mock->lock guards the log and the failures, is taken with
- * interrupts off because methods come from any context, and is innermost.
- * It also guards the attributes of a port where a method changes them. The
- * tables in mock->port are else written by the case alone, while no method
- * reads them or where the reader may see either value.
+ * Locking: mock->lock guards the log and the failures. It is taken with interrupts off,
+ * because methods are called in any context, and is innermost. It also guards the
+ * attributes of a port, which a method may change. The tables in mock->port are written
+ * only by the case, while no method reads them or where a reader may see either value.
  */
 #include <linux/etherdevice.h>
 #include <linux/module.h>
@@ -41,7 +40,7 @@ static void held_here(struct mock *m)
 	kvt_wait(&m->hold.leave);
 }
 
-/* Write a call down and tell what it is to return. */
+/* Logs a call. Returns the errno that the method is to fail with, or 0. */
 int mock_enter(struct mock *m, enum mock_op op, const void *obj, u64 arg,
 	       u64 arg2)
 {
@@ -111,7 +110,7 @@ void mock_fail_nth(struct mock *m, enum mock_op op, unsigned int n, int ret)
 EXPORT_SYMBOL_GPL(mock_fail_nth);
 
 /**
- * mock_fail_none() - no method fails any more
+ * mock_fail_none() - end all failures set by mock_fail() and mock_fail_nth()
  * @m: the mock
  */
 void mock_fail_none(struct mock *m)
@@ -125,11 +124,11 @@ void mock_fail_none(struct mock *m)
 EXPORT_SYMBOL_GPL(mock_fail_none);
 
 /**
- * mock_hold() - keep whoever calls a method, before it does more than log
+ * mock_hold() - block all callers of a method, after the call was logged
  * @m: the mock
  * @op: the method, one that may sleep
  *
- * Once for a mock. The end of the device lets them go.
+ * To be used once for each mock. The end of the device lets the callers go.
  */
 void mock_hold(struct mock *m, enum mock_op op)
 {
@@ -138,7 +137,7 @@ void mock_hold(struct mock *m, enum mock_op op)
 EXPORT_SYMBOL_GPL(mock_hold);
 
 /**
- * mock_hold_end() - let them go, now and from now on
+ * mock_hold_end() - let the callers held by mock_hold() go, and hold no more
  * @m: the mock
  */
 void mock_hold_end(struct mock *m)
@@ -163,7 +162,7 @@ void mock_log_reset(struct mock *m)
 EXPORT_SYMBOL_GPL(mock_log_reset);
 
 /**
- * mock_calls() - how often a method was called
+ * mock_calls() - number of calls of a method
  * @m: the mock
  * @op: the method
  *
@@ -176,12 +175,12 @@ unsigned int mock_calls(struct mock *m, enum mock_op op)
 EXPORT_SYMBOL_GPL(mock_calls);
 
 /**
- * mock_log_find() - where in the log a method was called
+ * mock_log_find() - find a call of a method in the log
  * @m: the mock
  * @op: the method
- * @from: first entry to look at
+ * @from: number of the first entry to look at
  *
- * Return: the entry's number, -1 if there is none.
+ * Return: the number of the first such entry, -1 if there is none.
  */
 int mock_log_find(struct mock *m, enum mock_op op, unsigned int from)
 {
@@ -199,10 +198,10 @@ int mock_log_find(struct mock *m, enum mock_op op, unsigned int from)
 EXPORT_SYMBOL_GPL(mock_log_find);
 
 /**
- * mock_last() - the last call of a method
+ * mock_last() - get the last logged call of a method
  * @m: the mock
  * @op: the method
- * @call: where to copy the log's line
+ * @call: where to copy the entry of the log
  *
  * Return: true if there was one.
  */
@@ -225,10 +224,11 @@ bool mock_last(struct mock *m, enum mock_op op, struct mock_call *call)
 EXPORT_SYMBOL_GPL(mock_last);
 
 /**
- * mock_events_flush() - wait until the core has looked at each event of a device
+ * mock_events_flush() - wait until the core has handled the events of a device
  * @m: the mock
  *
- * What was dispatched before has been delivered, or put off.
+ * Events that were queued before have been delivered on return, or put off for lack of
+ * memory.
  *
  * Context: process.
  */
@@ -239,14 +239,14 @@ void mock_events_flush(struct mock *m)
 EXPORT_SYMBOL_GPL(mock_events_flush);
 
 /**
- * mock_event_is_taken() - has the core taken an event of a port?
+ * mock_event_is_taken() - whether the core has accepted an event of a port
  * @m: the mock; its log was reset before the event was dispatched
  *
- * For events that it must not take: if it did, it is on the way to asking for the P_Keys
- * of the port, or has done so.
+ * For events that the core must not accept: if it did, the device's work item is pending
+ * or running, or has called query_pkey.
  *
  * Context: process.
- * Return: true if it is handling an event of the device, or has done so.
+ * Return: true if the core is handling an event of the device, or has done so.
  */
 bool mock_event_is_taken(struct mock *m)
 {
@@ -258,10 +258,10 @@ bool mock_event_is_taken(struct mock *m)
 EXPORT_SYMBOL_GPL(mock_event_is_taken);
 
 /**
- * mock_live() - objects made and not destroyed
+ * mock_live() - count the objects that exist
  * @m: the mock
  *
- * Return: how many, of all kinds.
+ * Return: number of objects of all kinds that were created and not destroyed.
  */
 int mock_live(struct mock *m)
 {
@@ -365,7 +365,7 @@ static struct net_device *mock_get_netdev(struct ib_device *ibdev, u32 port)
 {
 	struct net_device *ndev;
 
-	/* One that is taken from the port, and unregistered then, is there until here. */
+	/* If the netdev is taken from the port and unregistered, RCU keeps it for dev_hold(). */
 	rcu_read_lock();
 	ndev = READ_ONCE(to_mock(ibdev)->port[port].ndev);
 	dev_hold(ndev);
@@ -438,10 +438,10 @@ static int mock_del_gid(const struct ib_gid_attr *attr, void **context)
 }
 
 /**
- * mock_eth_methods() - what a device with Ethernet ports has
- * @ops: its methods; mock.eth is set, too
- * @get_netdev: it tells which network devices are its ports', mock_port.ndev; else
- *	ib_device_set_netdev() does
+ * mock_eth_methods() - set the methods of a device with Ethernet ports
+ * @ops: methods of the device, whose mock.eth must be set, too
+ * @get_netdev: the device has get_netdev, which returns mock_port.ndev; else the ports get
+ *	their network devices by ib_device_set_netdev()
  */
 void mock_eth_methods(struct ib_device_ops *ops, bool get_netdev)
 {
@@ -456,7 +456,7 @@ static int mock_enable_driver(struct ib_device *ibdev)
 	return mock_enter(to_mock(ibdev), MOCK_enable_driver, ibdev, 0, 0);
 }
 
-/* The core lets go of the device by itself: nobody else may do it. */
+/* The core frees the device after this, so the mock must not unregister or free it. */
 static void mock_dealloc_driver(struct ib_device *ibdev)
 {
 	struct mock *m = to_mock(ibdev);
@@ -467,9 +467,9 @@ static void mock_dealloc_driver(struct ib_device *ibdev)
 }
 
 /**
- * mock_dealloc_by_core() - choose who frees the device
+ * mock_dealloc_by_core() - choose whether the core or the mock frees the device
  * @m: the mock, before mock_alloc()
- * @yes: the driver has a dealloc_driver method, so unregistering frees it
+ * @yes: the driver has a dealloc_driver method, so that unregistering frees the device
  */
 void mock_dealloc_by_core(struct mock *m, bool yes)
 {
@@ -490,7 +490,7 @@ static void mock_device_methods(struct ib_device_ops *ops)
 	ops->enable_driver = mock_enable_driver;
 }
 
-/* GIDs and P_Keys that differ by port and index, so that a mix-up shows. */
+/* The first GIDs and P_Keys differ by port and index, so that a mix-up shows. */
 static void mock_port_init(struct mock *m, u32 port)
 {
 	struct mock_port *p = &m->port[port];
@@ -519,12 +519,12 @@ static void mock_port_init(struct mock *m, u32 port)
 }
 
 /**
- * mock_new() - a mock whose device does not exist yet
+ * mock_new() - make a mock whose device does not exist yet
  * @test: the running case
  *
- * The case may change @ops, @nports and the like before mock_alloc().
+ * The case may change the mock's ops, nports and the like before mock_alloc().
  *
- * Return: the mock; its memory and its device are gone after the case.
+ * Return: the mock; it and its device are freed when the case ends.
  */
 struct mock *mock_new(struct kunit *test)
 {
@@ -550,10 +550,10 @@ struct mock *mock_new(struct kunit *test)
 EXPORT_SYMBOL_GPL(mock_new);
 
 /**
- * mock_unregister() - take the device from the core
+ * mock_unregister() - unregister the device
  * @m: the mock
  *
- * With a dealloc_driver method the device is gone afterwards.
+ * With a dealloc_driver method the device is freed, too.
  */
 void mock_unregister(struct mock *m)
 {
@@ -604,7 +604,7 @@ static void mock_make_dma_device(struct kunit *test, struct mock *m)
 }
 
 /**
- * mock_free() - end of the device and of the mock, ahead of the case's end
+ * mock_free() - free the device and the mock before the case ends
  * @test: the running case
  * @m: the mock
  */
@@ -616,9 +616,9 @@ void mock_free(struct kunit *test, struct mock *m)
 EXPORT_SYMBOL_GPL(mock_free);
 
 /**
- * mock_alloc() - make the device
+ * mock_alloc() - allocate the device
  * @test: the running case
- * @m: what mock_new() gave
+ * @m: the mock, from mock_new()
  */
 void mock_alloc(struct kunit *test, struct mock *m)
 {
@@ -645,11 +645,11 @@ void mock_alloc(struct kunit *test, struct mock *m)
 EXPORT_SYMBOL_GPL(mock_alloc);
 
 /**
- * mock_register() - give the device to the core
+ * mock_register() - register the device with the core
  * @m: the mock
  * @name: a name or a pattern with %d
  *
- * Return: what ib_register_device() did.
+ * Return: what ib_register_device() returned.
  */
 int mock_register(struct mock *m, const char *name)
 {
@@ -662,7 +662,7 @@ int mock_register(struct mock *m, const char *name)
 EXPORT_SYMBOL_GPL(mock_register);
 
 /**
- * mock_up() - a registered device with one InfiniBand port
+ * mock_up() - make and register a device with one InfiniBand port
  * @test: the running case
  * @name: a name or a pattern with %d
  *
@@ -680,7 +680,7 @@ struct mock *mock_up(struct kunit *test, const char *name)
 EXPORT_SYMBOL_GPL(mock_up);
 
 /**
- * mock_up_umem() - a registered device that is given memory of any kind
+ * mock_up_umem() - make and register a device that has the methods of mock_by_umem()
  * @test: the running case
  * @name: a name or a pattern with %d
  *
@@ -699,12 +699,12 @@ struct mock *mock_up_umem(struct kunit *test, const char *name)
 EXPORT_SYMBOL_GPL(mock_up_umem);
 
 /**
- * mock_up_eth() - a registered device with one Ethernet port
+ * mock_up_eth() - make and register a device with one Ethernet port
  * @test: the running case
  * @name: a name or a pattern with %d
  * @ndev: the port's network device or NULL
  *
- * Return: the mock; its log holds the GIDs that registration added.
+ * Return: the mock; its log holds the calls of registration, with the GIDs added.
  */
 struct mock *mock_up_eth(struct kunit *test, const char *name,
 			 struct net_device *ndev)
@@ -720,7 +720,7 @@ struct mock *mock_up_eth(struct kunit *test, const char *name,
 EXPORT_SYMBOL_GPL(mock_up_eth);
 
 /**
- * mock_exists() - whether the core finds a device by name
+ * mock_exists() - whether the core finds a device by its name
  * @name: the name
  *
  * Return: true if it does.
@@ -737,10 +737,10 @@ bool mock_exists(const char *name)
 EXPORT_SYMBOL_GPL(mock_exists);
 
 /**
- * mock_of() - the mock behind a device
+ * mock_of() - get the mock of a device
  * @ibdev: any device
  *
- * Return: the mock, NULL if the device is not one.
+ * Return: the mock, NULL if the device is not a mock's.
  */
 struct mock *mock_of(const struct ib_device *ibdev)
 {

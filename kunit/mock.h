@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A device driver that does nothing but write down what was asked of it.
- * Each method can be told to fail, and the tables that the core reads
- * (ports, GIDs, P_Keys) are open to the case.
+ * A device driver that mostly just logs the calls of its methods. A case can make each
+ * method fail, and sets the tables that the core reads (ports, GIDs, P_Keys).
  */
 #ifndef KVT_MOCK_H
 #define KVT_MOCK_H
@@ -16,13 +15,13 @@
 struct platform_device;
 
 #define MOCK_MAX_PORTS	2
-/* Their numbers begin with 1, a switch's with 0. */
+/* Size of arrays that are indexed by port number: from 1, but 0 for a switch. */
 #define MOCK_PORT_NRS	(MOCK_MAX_PORTS + 1)
 #define MOCK_GIDS	8
 #define MOCK_PKEYS	4
 #define MOCK_LOG	1024
 
-/* What the mock says it can do. */
+/* Capabilities that the mock reports. */
 #define MOCK_MAX_QP_WR	128
 #define MOCK_MAX_SGE	4
 #define MOCK_MAX_CQE	1024
@@ -32,9 +31,9 @@ struct platform_device;
 #define MOCK_MAX_MAPS	4
 #define MOCK_LKEY	0x4d6f636b
 #define MOCK_MAD_SIZE	256
-/* Virtual functions of each port, if it has such. */
+/* Virtual functions of each port, for devices with mock_optional_methods(). */
 #define MOCK_VFS	2
-/* What the mock keeps of what came with the opening of a CA. */
+/* Bytes that the mock keeps of the vendor data of an open_ca call. */
 #define MOCK_VENDOR	16
 
 #define MOCK_OPS(X)							\
@@ -82,7 +81,7 @@ enum mock_obj {
 /**
  * struct mock_call - one line of the log
  * @op: the method
- * @obj: the object it was called on, not to be followed
+ * @obj: the object it was called on, not to be dereferenced
  * @arg: port, attribute mask, flags or number of entries
  * @arg2: index or state
  */
@@ -94,14 +93,14 @@ struct mock_call {
 };
 
 /**
- * struct mock_port - what the device tells of a port
+ * struct mock_port - what the device reports about a port
  * @attr: the port's attributes; the table lengths are set by mock_new()
- * @gids: for InfiniBand ports; what query_gid answers
- * @pkeys: what query_pkey answers
- * @ndev: an Ethernet port's device
- * @added: GIDs that the core gave to an Ethernet port, by index
- * @added_type: their types
- * @valid: bit per index of @added
+ * @gids: for InfiniBand ports: results of query_gid
+ * @pkeys: results of query_pkey
+ * @ndev: net device of an Ethernet port
+ * @added: GIDs that the core added to an Ethernet port, by index
+ * @added_type: types of @added
+ * @valid: bit per index of @added that is in use
  */
 struct mock_port {
 	struct ib_port_attr attr;
@@ -115,10 +114,10 @@ struct mock_port {
 
 /**
  * struct mock_vf - a virtual function
- * @node_guid: set for it, as is what follows
- * @port_guid: likewise
- * @link_state: IFLA_VF_LINK_STATE_*
- * @sets: how often something was set
+ * @node_guid: the node GUID that was set
+ * @port_guid: the port GUID that was set
+ * @link_state: the link state that was set, IFLA_VF_LINK_STATE_*
+ * @sets: how often one of them was set
  */
 struct mock_vf {
 	u64 node_guid;
@@ -128,12 +127,12 @@ struct mock_vf {
 };
 
 /**
- * struct mock_opening - what open_ca was given
+ * struct mock_opening - arguments of open_ca
  * @handle: the handle
  * @user: opened by a process
- * @vendor: there was something for the device
- * @len: bytes of it
- * @head: the first of them
+ * @vendor: there was vendor data
+ * @len: bytes of vendor data
+ * @head: the first bytes of the vendor data
  */
 struct mock_opening {
 	u64 handle;
@@ -144,11 +143,11 @@ struct mock_opening {
 };
 
 /**
- * struct mock_hold - keeps whoever calls a method
+ * struct mock_hold - holds up the callers of a method
  * @op: the method, %MOCK_OP_NR for none
  * @entered: completed by each call
- * @count: calls
- * @leave: completed to let all go
+ * @count: number of calls
+ * @leave: completed to let all callers continue
  */
 struct mock_hold {
 	enum mock_op op;
@@ -158,38 +157,38 @@ struct mock_hold {
 };
 
 /**
- * struct mock - one device and all that is known of it
- * @ibdev: the device, NULL when the core has let go of it
- * @ops: its methods; to be changed between mock_new() and mock_alloc()
- * @nports: to be changed before mock_alloc()
+ * struct mock - one device and its state
+ * @ibdev: the device, NULL after it was freed
+ * @ops: methods of the device; to be changed between mock_new() and mock_alloc()
+ * @nports: number of ports; to be changed before mock_alloc()
  * @eth: ports are Ethernet; to be changed before mock_alloc()
  * @is_switch: a switch, whose port is number 0; to be changed before mock_alloc()
- * @no_local_lkey: there is no local_dma_lkey; before mock_register()
- * @dma: has DMA addresses; to be changed before mock_alloc()
- * @pdev: what it has them of
- * @registered: to be unregistered at the end of the case
- * @flush_ns: time until what is posted to a QP in error completes, from hard
+ * @no_local_lkey: there is no local_dma_lkey; to be changed before mock_register()
+ * @dma: the device has DMA addresses; to be changed before mock_alloc()
+ * @pdev: the device used for DMA mapping, if @dma
+ * @registered: must be unregistered at the end of the case
+ * @flush_ns: delay of the completion of requests of QPs in error, which then comes from hard
  *	interrupt; 0 for at once
  * @flush_lost: requests of QPs in error do not complete
- * @refused: GID for which no RoCE v1 entry is taken, while @refusing
+ * @refused: GID whose RoCE v1 entry the driver refuses, while @refusing
  * @refusing: see @refused
  * @on_error: called when a QP has entered the error state
- * @on_error_arg: for it
+ * @on_error_arg: argument of @on_error
  * @hold: see mock_hold()
- * @fill: changes what query_device says
+ * @fill: changes the result of query_device
  * @bind: the last %IB_WR_BIND_MW that was posted
- * @opened: the last opening of the CA, under @lock
- * @wrong_ca: close_ca found something else than open_ca had left there
- * @user_mr: the last region of user memory, perhaps gone
- * @wrong_mr: calls that must not be of a region's methods
+ * @opened: arguments of the last open_ca, under @lock
+ * @wrong_ca: inconsistencies found in calls of open_ca and close_ca
+ * @user_mr: the last region of user memory, which may have been freed
+ * @wrong_mr: wrong calls of the methods of a region
  * @bad_sig: key of the region with integrity whose checks fail
- * @fw: what the text of the firmware's version is made of
+ * @fw: number in the text of the firmware version
  * @vf: virtual functions, by port
- * @port: by port number
- * @live: objects made and not destroyed
- * @next_key: where QP numbers and keys come from
+ * @port: ports, by port number
+ * @live: objects made and not destroyed, by kind
+ * @next_key: counter that QP numbers and keys are made from
  * @lock: guards the log and the failures
- * @fail: what to return, from the n-th call on
+ * @fail: by method, the value to return, from the n-th call on or once
  * @calls: the log
  * @ncalls: entries in @calls
  * @count: calls by method
@@ -275,7 +274,7 @@ bool mock_event_is_taken(struct mock *m);
 int mock_live(struct mock *m);
 #define MOCK_EXPECT_IDLE(test, m) KUNIT_EXPECT_EQ(test, 0, mock_live(m))
 
-/* Completions, put there by the case. */
+/* Completions of a CQ, put there by the case. */
 bool mock_cq_push(struct ib_cq *cq, const struct ib_wc *wc, bool solicited);
 bool mock_cq_push_quiet(struct ib_cq *cq, const struct ib_wc *wc);
 unsigned int mock_cq_pending(struct ib_cq *cq);
@@ -283,12 +282,12 @@ bool mock_cq_armed(struct ib_cq *cq);
 void mock_cq_purge(struct ib_cq *cq, const struct ib_qp *qp);
 
 /**
- * struct mock_cq_counts - what was asked of a CQ, and what it told
+ * struct mock_cq_counts - calls of a CQ's methods, and notifications
  * @polls: calls of poll_cq
- * @empty: those that found nothing
+ * @empty: calls of poll_cq that found no completion
  * @arms: calls of req_notify_cq
- * @missed: those that reported missed completions, and left it unarmed
- * @again: those that found it armed already
+ * @missed: calls of req_notify_cq that reported missed completions and left the CQ unarmed
+ * @again: calls of req_notify_cq that found the CQ armed already
  * @fired: notifications
  */
 struct mock_cq_counts {
@@ -307,7 +306,7 @@ void mock_cq_on_destroy(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg
 			void *arg);
 enum ib_qp_state mock_qp_state(struct ib_qp *qp);
 
-/* What a region of memory that the core got may do. */
+/* State of a region whose memory the core got. */
 enum mock_mr_state {
 	MOCK_MR_MADE,
 	MOCK_MR_LIVE,
@@ -328,7 +327,7 @@ struct mock_qp {
 	struct ib_qp_attr attr;
 };
 
-/* For the parts of the mock. */
+/* Used between the parts of the mock. */
 void mock_cq_push_late(struct ib_cq *cq, const struct ib_wc *wc, u64 ns);
 
 /* Each part of the mock fills in its methods. */
@@ -337,7 +336,7 @@ void mock_memory_methods(struct ib_device_ops *ops);
 void mock_cq_methods(struct ib_device_ops *ops);
 void mock_ca_methods(struct ib_device_ops *ops);
 
-/* Those that a case adds to ib_device_ops itself. */
+/* Methods that a case adds to ib_device_ops itself. */
 void mock_eth_methods(struct ib_device_ops *ops, bool get_netdev);
 void mock_integrity_methods(struct ib_device_ops *ops);
 void mock_optional_methods(struct ib_device_ops *ops);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The mock's part of an open channel adapter: it remembers what it was given,
- * and knows again what it has opened.
+ * The mock's methods open_ca and close_ca: they record what open_ca was given, and check
+ * that close_ca is given a channel adapter that open_ca has opened.
  */
 #include <linux/minmax.h>
 #include <linux/string.h>
@@ -11,7 +11,7 @@
 
 #define MOCK_CA_MARK	0x4d6f636b4f70656eULL
 
-/* Much larger than what the core has of it. */
+/* Much larger than the core's part of it, struct ib_ca. */
 struct mock_ca {
 	struct ib_ca ibca;
 	u64 mark;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The mock's completion queue: entries are put there by the case.
+ * The mock's completion queue, whose completions are put there by the case.
  *
- * Locking: cq->lock is taken with interrupts off by producers and poll
- * alike and is innermost; the core is notified after it was dropped.
+ * Locking: producers and consumers take cq->lock with interrupts off. It is the innermost
+ * lock; the core is notified after it was dropped.
  */
 #include <linux/hrtimer.h>
 #include <linux/slab.h>
@@ -11,7 +11,7 @@
 
 #include "mock.h"
 
-/* Completions that may be on their way. */
+/* Delayed completions that may be pending. */
 #define MOCK_LATE	16
 
 struct mock_cq {
@@ -62,7 +62,7 @@ static enum hrtimer_restart mock_cq_late(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* From hard interrupt, after @ns nanoseconds. */
+/* Pushes a completion from hard interrupt, after about @ns nanoseconds. */
 void mock_cq_push_late(struct ib_cq *ibcq, const struct ib_wc *wc, u64 ns)
 {
 	struct mock_cq *cq = to_mcq(ibcq);
@@ -161,7 +161,7 @@ static int mock_req_notify_cq(struct ib_cq *ibcq,
 			 flags, 0);
 	if (ret)
 		return ret;
-	/* The moment between the last poll and the arm, open to the case. */
+	/* Lets the case act between the last poll and the arming. */
 	if (cq->on_arm)
 		cq->on_arm(ibcq, cq->on_arm_arg);
 	spin_lock_irqsave(&cq->lock, irqflags);
@@ -170,7 +170,7 @@ static int mock_req_notify_cq(struct ib_cq *ibcq,
 	cq->counts.arms++;
 	ret = (flags & IB_CQ_REPORT_MISSED_EVENTS) && cq->head != cq->tail;
 	cq->counts.missed += ret;
-	/* What is reported missed is not notified besides. */
+	/* Completions that are reported as missed cause no notification as well. */
 	cq->armed = !ret;
 	spin_unlock_irqrestore(&cq->lock, irqflags);
 	return ret;
@@ -200,7 +200,7 @@ static bool mock_cq_add(struct mock_cq *cq, const struct ib_wc *wc,
 }
 
 /**
- * mock_cq_push() - complete something, as hardware would
+ * mock_cq_push() - add a completion and notify, as hardware would
  * @cq: a CQ of a mock device
  * @wc: the completion
  * @solicited: it is a solicited event
@@ -215,7 +215,7 @@ bool mock_cq_push(struct ib_cq *cq, const struct ib_wc *wc, bool solicited)
 EXPORT_SYMBOL_GPL(mock_cq_push);
 
 /**
- * mock_cq_push_quiet() - put an entry into the CQ and notify nobody
+ * mock_cq_push_quiet() - add a completion without a notification
  * @cq: a CQ of a mock device
  * @wc: the completion
  *
@@ -228,10 +228,10 @@ bool mock_cq_push_quiet(struct ib_cq *cq, const struct ib_wc *wc)
 EXPORT_SYMBOL_GPL(mock_cq_push_quiet);
 
 /**
- * mock_cq_pending() - entries that were not polled
+ * mock_cq_pending() - count the completions that were not polled yet
  * @ibcq: a CQ of a mock device
  *
- * Return: how many.
+ * Return: number of completions.
  */
 unsigned int mock_cq_pending(struct ib_cq *ibcq)
 {
@@ -259,9 +259,9 @@ bool mock_cq_armed(struct ib_cq *cq)
 EXPORT_SYMBOL_GPL(mock_cq_armed);
 
 /**
- * mock_cq_on_arm() - call something between the last poll and the next arm
+ * mock_cq_on_arm() - set a function that is called at the start of each arming
  * @cq: a CQ of a mock device, idle
- * @fn: what to call, NULL for nothing
+ * @fn: the function, NULL for none
  * @arg: its argument
  */
 void mock_cq_on_arm(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg),
@@ -273,9 +273,9 @@ void mock_cq_on_arm(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg),
 EXPORT_SYMBOL_GPL(mock_cq_on_arm);
 
 /**
- * mock_cq_on_destroy() - call something before a CQ is gone
+ * mock_cq_on_destroy() - set a function that is called when the driver destroys the CQ
  * @cq: a CQ of a mock device
- * @fn: what to call; notifications may come until it returns
+ * @fn: the function; notifications may come until it returns
  * @arg: its argument
  */
 void mock_cq_on_destroy(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg),
@@ -287,7 +287,7 @@ void mock_cq_on_destroy(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg
 EXPORT_SYMBOL_GPL(mock_cq_on_destroy);
 
 /**
- * mock_cq_count() - what happened to a CQ so far
+ * mock_cq_count() - get the counters of a CQ
  * @ibcq: a CQ of a mock device
  * @counts: filled in
  */
@@ -302,7 +302,7 @@ void mock_cq_count(struct ib_cq *ibcq, struct mock_cq_counts *counts)
 }
 EXPORT_SYMBOL_GPL(mock_cq_count);
 
-/* A QP that is destroyed leaves no completions. */
+/* Removes the completions of a QP that is being destroyed. */
 void mock_cq_purge(struct ib_cq *ibcq, const struct ib_qp *qp)
 {
 	struct mock_cq *cq = to_mcq(ibcq);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The mock's memory regions, windows and FMRs: they have keys and remember what
- * they were given, and nothing reaches memory through them.
+ * The mock's MRs, MWs and FMRs: they have keys and remember what they were given, but
+ * nothing accesses memory through them.
  */
 #include <linux/slab.h>
 #include <rdma/ib_umem.h>
@@ -9,14 +9,14 @@
 #include "mock.h"
 
 /**
- * struct mock_mr - a region
+ * struct mock_mr - an MR
  * @ibmr: the core's part
- * @umem: its memory, if it has got that itself
- * @state: whether accesses go on, of memory that the core got
- * @busy: methods that run
- * @dma: where such memory begins, as it was last told
- * @max_data: entries of data that it takes, of one with integrity
- * @max_meta: entries of protection information likewise
+ * @umem: memory that reg_user_mr got; NULL for other MRs
+ * @state: state of an MR of reg_umem_mr, whose memory the core got
+ * @busy: number of methods of the MR that are running; more than one is wrong
+ * @dma: DMA address of the memory that the core got, as last told
+ * @max_data: MR with integrity: entries of data that it holds
+ * @max_meta: MR with integrity: entries of protection information that it holds
  */
 struct mock_mr {
 	struct ib_mr ibmr;
@@ -116,7 +116,7 @@ static struct ib_mr *mock_reg_user_mr_dmabuf(struct ib_pd *pd, u64 offset,
 			   offset, fd);
 }
 
-/* Regions of memory that the core got */
+/* MRs whose memory the core got */
 
 static void mock_mr_wrong(struct mock *m, const char *what)
 {
@@ -138,7 +138,10 @@ static void mock_mr_leave(struct ib_mr *mr)
 	atomic_dec(&to_mmr(mr)->busy);
 }
 
-/* The table that a device would go by. */
+/*
+ * Notes the DMA address of the memory. The table must be mapped and hold just the pages of
+ * the memory.
+ */
 static void mock_mr_place(struct mock *m, struct ib_mr *mr, struct ib_umem *umem)
 {
 	struct sg_table *sgt = &umem->sgt_append.sgt;
@@ -210,7 +213,7 @@ static int mock_resume_mr(struct ib_mr *mr, struct ib_umem *umem)
 }
 
 /**
- * mock_by_umem() - the device is given memory of any kind, by its DMA addresses
+ * mock_by_umem() - make the core get the device's memory, of any kind, and pass a umem
  * @m: the mock, before mock_alloc()
  */
 void mock_by_umem(struct mock *m)
@@ -241,10 +244,10 @@ static int mock_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
 }
 
 /**
- * mock_mr_umem() - the memory behind a region
- * @mr: of ib_reg_user_mr(), by a device that gets the memory itself
+ * mock_mr_umem() - get the memory of an MR
+ * @mr: MR of ib_reg_user_mr() on a device that gets the memory itself
  *
- * Return: the memory, pinned until the region goes.
+ * Return: the memory, pinned until the MR is deregistered.
  */
 struct ib_umem *mock_mr_umem(struct ib_mr *mr)
 {
@@ -253,10 +256,10 @@ struct ib_umem *mock_mr_umem(struct ib_mr *mr)
 EXPORT_SYMBOL_GPL(mock_mr_umem);
 
 /**
- * mock_mr_state() - whether accesses to a region go on
- * @mr: of ib_reg_mem()
+ * mock_mr_state() - get the state of an MR
+ * @mr: MR of ib_reg_mem()
  *
- * Return: its state.
+ * Return: the state, which says whether accesses go on.
  */
 enum mock_mr_state mock_mr_state(struct ib_mr *mr)
 {
@@ -265,10 +268,10 @@ enum mock_mr_state mock_mr_state(struct ib_mr *mr)
 EXPORT_SYMBOL_GPL(mock_mr_state);
 
 /**
- * mock_mr_dma() - where a region is for the device
- * @mr: of ib_reg_mem()
+ * mock_mr_dma() - get the DMA address of an MR
+ * @mr: MR of ib_reg_mem()
  *
- * Return: DMA address of its first page, as the device was last told.
+ * Return: DMA address of the first page, as the device was last told.
  */
 u64 mock_mr_dma(struct ib_mr *mr)
 {
@@ -276,7 +279,7 @@ u64 mock_mr_dma(struct ib_mr *mr)
 }
 EXPORT_SYMBOL_GPL(mock_mr_dma);
 
-/* Regions with integrity */
+/* MRs with integrity */
 
 static struct ib_mr *mock_alloc_mr_integrity(struct ib_pd *pd, u32 max_num_data_sg,
 					     u32 max_num_meta_sg)
@@ -294,7 +297,7 @@ static struct ib_mr *mock_alloc_mr_integrity(struct ib_pd *pd, u32 max_num_data_
 	return mr;
 }
 
-/* The length is that of both lists. */
+/* The MR's length is that of the data and the protection information together. */
 static int mock_map_mr_sg_pi(struct ib_mr *mr, struct scatterlist *data_sg, int data_sg_nents,
 			     unsigned int *data_sg_offset, struct scatterlist *meta_sg,
 			     int meta_sg_nents, unsigned int *meta_sg_offset)
@@ -333,8 +336,8 @@ static int mock_check_mr_status(struct ib_mr *mr, u32 check_mask, struct ib_mr_s
 }
 
 /**
- * mock_integrity_methods() - what a device has that makes regions with integrity
- * @ops: its methods
+ * mock_integrity_methods() - add the methods for MRs with integrity
+ * @ops: methods of the device
  */
 void mock_integrity_methods(struct ib_device_ops *ops)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The mock's PDs, address handles, SRQs and QPs: they remember what
- * they were given and do no work. A QP in the error state flushes what is
- * posted to it, so that draining ends.
+ * The mock's PDs, AHs, SRQs and QPs: they remember what they were given and execute no
+ * WRs. A QP in the error state flushes the WRs that are posted to it, so that draining
+ * ends.
  */
 #include "mock.h"
 
@@ -272,7 +272,7 @@ static int mock_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 }
 
 /**
- * mock_qp_state() - state of a QP, as the driver knows it
+ * mock_qp_state() - get the state of a QP, as the driver knows it
  * @qp: a QP of a mock device
  *
  * Return: the state.

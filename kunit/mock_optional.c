@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Methods of the mock that few devices have: virtual functions, changes of ports and of
- * the device itself, the text of the firmware's version, the CPUs of vectors, counters.
+ * Optional methods of the mock: virtual functions, modify_port and modify_device, the
+ * firmware's version string, the affinity of completion vectors, counters.
  *
- * Locking: mock->vf is the case's; nobody else calls its methods meanwhile. Attributes of
- * ports are changed under mock->lock, since the core asks for them at any time.
+ * Locking: mock->vf has no lock, since only the case calls the methods that use it. Attributes
+ * of ports are changed under mock->lock, since the core queries them at any time.
  */
 #include <linux/cpumask.h>
 #include <linux/err.h>
@@ -14,7 +14,7 @@
 
 #include "mock.h"
 
-/* The virtual function that a method is called for, or an ERR_PTR. */
+/* Logs the call. Returns the virtual function that it is for, or an ERR_PTR. */
 static struct mock_vf *enter_vf(struct ib_device *ibdev, enum mock_op op, int vf, u32 port)
 {
 	struct mock *m = mock_of(ibdev);
@@ -50,7 +50,7 @@ static int mock_get_vf_config(struct ib_device *ibdev, int vf, u32 port,
 	return 0;
 }
 
-/* Each setting is a packet. */
+/* Reports the number of settings as received packets. */
 static int mock_get_vf_stats(struct ib_device *ibdev, int vf, u32 port,
 			     struct ifla_vf_stats *stats)
 {
@@ -122,15 +122,15 @@ static void mock_get_dev_fw_str(struct ib_device *ibdev, char *str)
 	snprintf(str, IB_FW_VERSION_NAME_MAX, "mock %u", READ_ONCE(mock_of(ibdev)->fw));
 }
 
-/* Each vector interrupts the first CPU. */
+/* All completion vectors interrupt the first CPU. */
 static const struct cpumask *mock_get_vector_affinity(struct ib_device *ibdev, int vector)
 {
 	return cpumask_of(0);
 }
 
 /**
- * mock_optional_methods() - what few devices have
- * @ops: methods of one that does
+ * mock_optional_methods() - set the optional methods
+ * @ops: methods of a device
  */
 void mock_optional_methods(struct ib_device_ops *ops)
 {
@@ -161,7 +161,7 @@ static struct rdma_hw_stats *mock_alloc_hw_port_stats(struct ib_device *ibdev, u
 	return mock_alloc_hw_device_stats(ibdev);
 }
 
-/* Each counter is as great as its place in the list. */
+/* The value of each counter is its index. */
 static int mock_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port,
 			     int index)
 {
@@ -173,8 +173,8 @@ static int mock_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stat
 }
 
 /**
- * mock_counter_methods() - have a device and its ports count
- * @ops: methods of one that does
+ * mock_counter_methods() - set the methods for counters of a device and its ports
+ * @ops: methods of a device
  */
 void mock_counter_methods(struct ib_device_ops *ops)
 {

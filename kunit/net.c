@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A network device of our own with addresses, for RoCE ports.
+ * Creates Ethernet devices with IP addresses, for RoCE ports.
  */
 #include <linux/etherdevice.h>
 #include <linux/net.h>
@@ -23,7 +23,7 @@ static const struct net_device_ops kvt_netdev_ops = {
 };
 
 /**
- * kvt_netdev_setup() - for alloc_netdev(): an Ethernet device that drops what it is to send
+ * kvt_netdev_setup() - setup function for alloc_netdev(): an Ethernet device that drops packets
  * @ndev: the device
  */
 void kvt_netdev_setup(struct net_device *ndev)
@@ -45,7 +45,9 @@ static void kvt_netdev_end(void *arg)
  * kvt_netdev() - make an Ethernet device that is up
  * @test: the running case
  *
- * Context: process; the device is gone when the case ends.
+ * The device is removed when the case ends.
+ *
+ * Context: Process.
  * Return: the device.
  */
 struct net_device *kvt_netdev(struct kunit *test)
@@ -72,7 +74,7 @@ EXPORT_SYMBOL_GPL(kvt_netdev);
 /**
  * kvt_netdev_gone() - remove the device before the case ends
  * @test: the running case
- * @ndev: what kvt_netdev() gave
+ * @ndev: the device, from kvt_netdev()
  */
 void kvt_netdev_gone(struct kunit *test, struct net_device *ndev)
 {
@@ -97,11 +99,11 @@ struct kvt_addr_ack {
  * kvt_netdev_ip4() - add or remove an IPv4 address
  * @ndev: the device
  * @addr: the address
- * @add: add, else remove
+ * @add: true to add the address, false to remove it
  *
- * Goes through rtnetlink as ip(8) does, because the calls below it are not
- * exported. The message names its destination: without one, the permissions of
- * the socket's file are looked at, and a kernel socket has none.
+ * Sends an rtnetlink message as ip(8) does, because the functions behind rtnetlink are not
+ * exported. The message has a destination address: without one, netlink checks the
+ * credentials of the socket's file, and a kernel socket has no file.
  *
  * Return: 0 or a negative errno.
  */

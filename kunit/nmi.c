@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * NMIs on request.
+ * Runs a function in NMI context.
  *
- * The local interrupt controller of one CPU sends an NMI to another, or to itself.
- * A handler takes it on the CPU that was meant and calls the function there; others
- * pass it by. There is one call at a time, whose state says whose it is:
+ * The local APIC of this CPU sends an NMI to another CPU, or to itself. The NMI handler
+ * calls the function if it runs on the target CPU, and ignores the NMI on other CPUs. There
+ * is one call at a time; its state tells who owns nmi_call:
  *
- *   NMI_IDLE		nobody's
- *   NMI_SETUP		of kvt_run_in_nmi(), which fills it in
- *   NMI_CALLED		the NMI is on its way: whoever moves it on owns it
- *   NMI_TAKEN		of the handler: the caller may not leave
- *   NMI_FINISHED	of kvt_run_in_nmi() again
+ *   NMI_IDLE		nobody
+ *   NMI_SETUP		kvt_run_in_nmi(), which fills it in or gives up
+ *   NMI_CALLED		the NMI was sent: whoever changes this state next
+ *   NMI_TAKEN		the handler: the caller must wait for it
+ *   NMI_FINISHED	kvt_run_in_nmi() again
  */
 #include <linux/atomic.h>
 #include <linux/export.h>
@@ -48,7 +48,7 @@ static int kvt_nmi(unsigned int type, struct pt_regs *regs)
 	if (atomic_read_acquire(&nmi_state) != NMI_CALLED ||
 	    READ_ONCE(nmi_call.cpu) != smp_processor_id())
 		return NMI_DONE;
-	/* Against the caller, who may give up. */
+	/* Races with nmi_wait(), which may give up. */
 	if (atomic_cmpxchg(&nmi_state, NMI_CALLED, NMI_TAKEN) != NMI_CALLED)
 		return NMI_DONE;
 	nmi_call.in_nmi = in_nmi();
@@ -64,7 +64,7 @@ static void kvt_nmi_down(void *arg)
 }
 
 /**
- * kvt_nmi_up() - take NMIs until the case ends
+ * kvt_nmi_up() - register the NMI handler until the case ends
  * @test: the running case
  */
 void kvt_nmi_up(struct kunit *test)
@@ -74,7 +74,10 @@ void kvt_nmi_up(struct kunit *test)
 }
 EXPORT_SYMBOL_GPL(kvt_nmi_up);
 
-/* False if no NMI came. One that came is waited for: it has the caller's argument. */
+/*
+ * Returns false if no NMI came in time. A handler that has begun is always waited for, since
+ * it uses the caller's argument.
+ */
 static bool nmi_wait(void)
 {
 	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
@@ -90,15 +93,15 @@ static bool nmi_wait(void)
 }
 
 /**
- * kvt_run_in_nmi() - call a function in NMI
- * @cpu: where: an online CPU, this one or another
+ * kvt_run_in_nmi() - call a function in NMI context
+ * @cpu: an online CPU, this one or another, to call it on
  * @fn: the function
  * @arg: its argument
  *
- * Between kvt_nmi_up() and the end of the case. Returns after @fn did.
+ * The case must have called kvt_nmi_up(). Returns when @fn has returned, or if no NMI came.
  *
- * Context: Any but NMI; interrupts may be off. One caller at a time, or it fails.
- * Return: true if @fn has run, in NMI.
+ * Context: Any but NMI; interrupts may be off. Fails while another call is under way.
+ * Return: true if @fn has run in NMI context.
  */
 bool kvt_run_in_nmi(int cpu, void (*fn)(void *arg), void *arg)
 {

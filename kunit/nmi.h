@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A way into NMI: a real one, from the processor's own interrupt controller.
+ * Calls a function in a real NMI, which the local APIC sends.
  */
 #ifndef KVT_NMI_H
 #define KVT_NMI_H

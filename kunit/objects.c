@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Verbs objects that vanish with the case, in the reverse order of their
- * making.
+ * Verbs objects that are freed when the case ends, in the reverse order of their
+ * creation.
  */
 #include <linux/err.h>
 #include <linux/export.h>
@@ -12,9 +12,9 @@
 #include "objects.h"
 
 /**
- * kvt_complete_context() - a handler of the mock's driver itself
+ * kvt_complete_context() - a completion handler in the mock driver's own module
  * @cq: a CQ of ib_create_cq()
- * @context: the completion that it completes
+ * @context: struct completion that the handler completes
  */
 void kvt_complete_context(struct ib_cq *cq, void *context)
 {
@@ -28,8 +28,8 @@ static void kvt_pd_end(void *arg)
 }
 
 /**
- * kvt_pd() - a PD
- * @test: the running case, which fails if there is none to be had
+ * kvt_pd() - allocate a PD
+ * @test: the running case, which is aborted on failure
  * @ibdev: the device
  *
  * Return: the PD.
@@ -46,7 +46,7 @@ struct ib_pd *kvt_pd(struct kunit *test, struct ib_device *ibdev)
 EXPORT_SYMBOL_GPL(kvt_pd);
 
 /**
- * kvt_pd_put() - free the PD ahead of the case's end
+ * kvt_pd_put() - free the PD before the case ends
  * @test: the running case
  * @pd: from kvt_pd()
  */
@@ -62,10 +62,10 @@ static void kvt_cq_end(void *arg)
 }
 
 /**
- * kvt_cq() - a CQ of ib_alloc_cq()
- * @test: the running case, which fails if there is none to be had
+ * kvt_cq() - allocate a CQ with ib_alloc_cq()
+ * @test: the running case, which is aborted on failure
  * @ibdev: the device
- * @cqe: entries
+ * @cqe: number of entries
  * @ctx: polling context
  *
  * Return: the CQ.
@@ -83,7 +83,7 @@ struct ib_cq *kvt_cq(struct kunit *test, struct ib_device *ibdev, int cqe,
 EXPORT_SYMBOL_GPL(kvt_cq);
 
 /**
- * kvt_cq_put() - free the CQ ahead of the case's end
+ * kvt_cq_put() - free the CQ before the case ends
  * @test: the running case
  * @cq: from kvt_cq()
  */
@@ -99,10 +99,10 @@ static void kvt_qp_end(void *arg)
 }
 
 /**
- * kvt_qp() - a QP
- * @test: the running case, which fails if there is none to be had
+ * kvt_qp() - create a QP
+ * @test: the running case, which is aborted on failure
  * @pd: its PD
- * @init: what is wanted
+ * @init: attributes of the QP
  *
  * Return: the QP.
  */
@@ -119,7 +119,7 @@ struct ib_qp *kvt_qp(struct kunit *test, struct ib_pd *pd,
 EXPORT_SYMBOL_GPL(kvt_qp);
 
 /**
- * kvt_qp_put() - destroy the QP ahead of the case's end
+ * kvt_qp_put() - destroy the QP before the case ends
  * @test: the running case
  * @qp: from kvt_qp()
  */
@@ -130,10 +130,10 @@ void kvt_qp_put(struct kunit *test, struct ib_qp *qp)
 EXPORT_SYMBOL_GPL(kvt_qp_put);
 
 /**
- * kvt_qp_init() - attributes of a small RC QP
+ * kvt_qp_init() - fill in the attributes of a small RC QP
  * @init: filled in
- * @scq: for sends
- * @rcq: for receives
+ * @scq: CQ for sends
+ * @rcq: CQ for receives
  */
 void kvt_qp_init(struct ib_qp_init_attr *init, struct ib_cq *scq,
 		 struct ib_cq *rcq)
@@ -155,7 +155,7 @@ EXPORT_SYMBOL_GPL(kvt_qp_init);
  * @qp: the QP
  * @port: port number
  *
- * Return: what ib_modify_qp() did.
+ * Return: the result of ib_modify_qp().
  */
 int kvt_qp_to_init(struct ib_qp *qp, u32 port)
 {
@@ -176,7 +176,7 @@ EXPORT_SYMBOL_GPL(kvt_qp_to_init);
  * kvt_qp_to_err() - move a QP to the error state
  * @qp: the QP
  *
- * Return: what ib_modify_qp() did.
+ * Return: the result of ib_modify_qp().
  */
 int kvt_qp_to_err(struct ib_qp *qp)
 {
@@ -187,23 +187,23 @@ int kvt_qp_to_err(struct ib_qp *qp)
 EXPORT_SYMBOL_GPL(kvt_qp_to_err);
 
 /**
- * kvt_hold_gid() - take a reference on a GID, by a call of this module
- * @attr: the entry, with a reference already
+ * kvt_hold_gid() - take a reference on a GID, by a call from this module
+ * @attr: the GID table entry, on which the caller has a reference
  */
 void kvt_hold_gid(const struct ib_gid_attr *attr)
 {
 	rdma_hold_gid_attr(attr);
-	/* Not by whoever calls this. */
+	/* Prevents a tail call, which would make the call one of the caller's module. */
 	barrier();
 }
 EXPORT_SYMBOL_GPL(kvt_hold_gid);
 
 /**
- * kvt_expect_kept() - expect that an object is listed, under the number that it had
+ * kvt_expect_kept() - expect that an object is still tracked, under its old number
  * @test: the running case
  * @ibdev: the device
  * @res: tracking entry of the object, whose destruction the driver has refused
- * @id: its number before that
+ * @id: number of the object before the refusal
  */
 void kvt_expect_kept(struct kunit *test, struct ib_device *ibdev,
 		     struct rdma_restrack_entry *res, u32 id)

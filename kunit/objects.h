@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Verbs objects that vanish with the case.
+ * Verbs objects that are freed when the case ends.
  */
 #ifndef KVT_OBJECTS_H
 #define KVT_OBJECTS_H

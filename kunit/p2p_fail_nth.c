@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Each allocation of a call of peer-to-peer DMA fails in turn, and of a registration of
- * such memory.
+ * Each allocation of the calls of peer-to-peer DMA, and of a registration of such memory,
+ * fails in turn. See sweep.c.
  */
 #include <linux/fs.h>
 #include <linux/mm.h>
@@ -23,15 +23,15 @@
 #include "lib.h"
 #include "p2p_rig.h"
 
-/* So many allocations there are not. */
+/* More allocations than any call makes. */
 #define NEVER	1000000
 
 /**
  * struct p2p_victim - what the calls work on
- * @pdev: a provider, and client
- * @clients: a list that has it
- * @found: what was found
- * @sgl: what was allocated
+ * @pdev: a PCI device that is both provider and client
+ * @clients: list of clients
+ * @found: provider that a call has found
+ * @sgl: scatter list that a call has allocated
  */
 struct p2p_victim {
 	struct pci_dev *pdev;
@@ -59,8 +59,9 @@ static struct p2p_victim *victim_new(struct kunit *test)
 }
 
 /*
- * Giving the memory pages is up to the kernel, which does not survive all of it. It is
- * the last thing that may fail; what has failed before, and was survived, counts.
+ * The kernel makes the pages for the memory, and does not survive each failed allocation
+ * there. As this is the last step, no allocation fails from here on. If one has failed before
+ * and was survived, the state of the injection is left alone, so that the sweep counts it.
  */
 static void spare_the_kernel(void *unused, struct pci_dev *pdev, const char *what, int ret)
 {
@@ -80,7 +81,7 @@ static void spare_begin(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, spare_end, NULL));
 }
 
-/* References to the PCI device: kmemleak does not miss one, for the bus has it too. */
+/* References on the PCI device: kmemleak cannot find a leak, as the bus has a pointer, too. */
 static int count_references(void *arg)
 {
 	struct p2p_victim *v = arg;
@@ -203,7 +204,7 @@ static void a_client(struct kunit *test)
 	kvt_need_injection(test);
 	sweep(test, mock_new(test), &victim_client, v);
 	KUNIT_EXPECT_TRUE(test, list_empty(&v->clients));
-	/* Not the first of its list. */
+	/* Once more, with another client on the list. */
 	KUNIT_ASSERT_EQ(test, 0, make_client(v));
 	sweep(test, mock_new(test), &victim_client, v);
 }
@@ -231,7 +232,7 @@ static int make_found(void *arg)
 	return v->found ? 0 : -ENOMEM;
 }
 
-/* It is not bound any more either. */
+/* Puts the provider that was found, and unbinds the list from it. */
 static void unmake_found(void *arg)
 {
 	struct p2p_victim *v = arg;
@@ -299,13 +300,13 @@ static void a_search(struct kunit *test)
 
 	kvt_need_injection(test);
 	KUNIT_ASSERT_EQ(test, 0, make_client(v));
-	/* Where the kernel keeps the memory it answers, and remembers what if it can. */
+	/* If the kernel keeps the memory, it works without memory to cache the result. */
 	if (call.make == make_distance_many)
 		call.survives = !p2p_rig_is_own(v->pdev);
 	sweep(test, mock_new(test), &call, v);
 }
 
-/* Returns whether all of it worked, and without asking for memory of the system. */
+/* Returns whether the memory can be allocated and mapped without allocating system memory. */
 static bool use_memory(struct kunit *test, struct p2p_victim *v)
 {
 	struct sg_table sgt = { .sgl = v->sgl, .nents = 1, .orig_nents = 1 };
@@ -354,7 +355,10 @@ static void users_of_a_provider(struct kunit *test)
 	QUIET_VOID(test, kverbs_p2pdma_user_del(&user));
 }
 
-/* But for allocating, of what the kernel keeps: it counts users, in memory. */
+/*
+ * pci_alloc_p2pmem() is left out: if the kernel keeps the memory, the call allocates system
+ * memory to count its users.
+ */
 static void queries_of_a_provider(struct kunit *test)
 {
 	struct p2p_victim *v = victim_new(test);
@@ -385,15 +389,15 @@ static void queries_of_a_provider(struct kunit *test)
 
 #define HCA		"kvt_p2p"
 
-/* Pages that do not fit into one piece of a scatter list. */
+/* More pages than the entries in one chunk of a scatter list. */
 #define USER_PAGES	200UL
 
 /**
- * struct p2p_region - what a process has mapped of a provider, for an HCA
+ * struct p2p_region - provider memory that a process has mapped, registered with an HCA
  * @v: the provider
- * @end: the HCA, which has its place on the PCI bus, and the PD
- * @mem: what is registered
- * @mr: what that has come to
+ * @end: the HCA, a child of the provider, and the PD
+ * @mem: the memory to be registered
+ * @mr: the region
  */
 struct p2p_region {
 	struct p2p_victim *v;
@@ -402,7 +406,7 @@ struct p2p_region {
 	struct ib_mr *mr;
 };
 
-/* The last page first: neighbours are not neighbours in the provider's memory. */
+/* Maps the last page first, so that no two pages are contiguous in the provider's memory. */
 static void map_pages(struct kunit *test, struct file *file, unsigned long addr)
 {
 	unsigned long i, at;
@@ -449,7 +453,7 @@ static void unmake_region(void *arg)
 	WARN_ON(ib_dereg_mr(r->mr));
 }
 
-/* References to the provider, its pinned pages, and the regions of the PD. */
+/* References on the provider, plus pages pinned by the process, plus users of the PD. */
 static int count_region(void *arg)
 {
 	struct p2p_region *r = arg;
@@ -469,7 +473,7 @@ static void memory_that_a_process_has_mapped(struct kunit *test)
 	kvt_need_injection(test);
 	KUNIT_ASSERT_NOT_NULL(test, r);
 	r->v = victim_new(test);
-	/* Where the memory is: there is a way in any machine. */
+	/* The HCA is a child of the provider, which it can reach on any machine. */
 	rig_device_at(test, HCA, pci_name(r->v->pdev));
 	rig_end_up(test, &r->end, HCA, 1);
 	r->mem = (struct ib_mem) {

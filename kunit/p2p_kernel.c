@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * On kernels that know the rules of routing themselves: their verdict and ours, for
- * all functions of the machine, and for trees that are made at random.
+ * Compares kverbs_p2pdma_route() with pci_p2pdma_distance_many() of kernels that have
+ * CONFIG_PCI_P2PDMA, for all PCI functions of the machine and for random PCI trees.
  */
 #include <linux/module.h>
 #include <linux/string.h>
@@ -50,12 +50,12 @@ static void kernel_agrees_on_all_functions_of_the_machine(struct kunit *test)
 	KUNIT_EXPECT_GT(test, pairs, 0);
 }
 
-/* --- trees at random --------------------------------------------------------------- */
+/* --- random trees ------------------------------------------------------------------ */
 
-/* Known across, known within, and not known. */
+/* Host bridges: some route to other host bridges, some only within, some are not known. */
 static const u16 host_ids[] = { 0x2030, 0x09a2, 0x2f00, 0x3c01, 0x1237 };
 
-/* One of the bridges before @row, or a host bridge. */
+/* Picks the parent of @row: a bridge in an earlier row, or a host bridge. */
 static int draw_up(const struct p2p_fn *fns, int row, u32 *rand)
 {
 	int up = kvt_rand(rand) % (row + P2P_TREE_HOSTS) - P2P_TREE_HOSTS;
@@ -75,8 +75,9 @@ static enum p2p_kind draw_kind(const struct p2p_fn *fns, int up, u32 *rand)
 }
 
 /*
- * The first free place: ports have one slot below them, with eight functions, and an
- * upstream port has it for itself. Returns false if there is none.
+ * Sets the devfn of @row to the first free one below its parent; returns false if there is
+ * none. There is one slot with eight functions below a port, and an upstream port shares it
+ * with no other function.
  */
 static bool draw_place(struct p2p_fn *fns, int row)
 {
@@ -109,7 +110,7 @@ static void draw_fn(struct p2p_fn *fns, int row, u32 *rand)
 		fn->vendor = PCI_VENDOR_ID_INTEL;
 		fn->device = host_ids[kvt_rand(rand) % ARRAY_SIZE(host_ids)];
 	}
-	/* Most ports let it pass, or else hardly any route would have a choice. */
+	/* Most functions do not redirect: otherwise hardly any route would avoid the root. */
 	if (kvt_rand(rand) % 8 == 0)
 		fn->acs = kvt_rand(rand) & 0x7f;
 	else if (kvt_rand(rand) % 8 == 0)

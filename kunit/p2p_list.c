@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Lists of clients: who gets on, which provider is found, what binds a list to it and
- * what ends that, and that all references are given back.
+ * Lists of P2PDMA clients: which devices can be added, which provider is found, what binds
+ * a list to a provider and what unbinds it, and that all references are given back.
  */
 #include <linux/device.h>
 #include <linux/kref.h>
@@ -20,7 +20,10 @@
 #define DRAWS		3000
 #define ROUNDS		2000
 
-/* Rows: a switch with four slots, one of two functions, and a slot at another port. */
+/*
+ * Rows of the tree: a switch with four slots, one of which has a device with two functions,
+ * and a slot below another root port.
+ */
 enum {
 	HOST, PORT, UP, DOWN_0, DOWN_1, DOWN_2, DOWN_3,
 	NIC, NEAR, DISK, FAR, FARTHER,
@@ -46,9 +49,9 @@ static const struct p2p_fn machine[ROWS] = {
 };
 
 /**
- * struct scene - a tree and a list
+ * struct scene - a tree of PCI functions and a list of clients
  * @tree: the tree
- * @refs: references of each function before the list had any client
+ * @refs: refcount of each function when count_refs() was called
  * @clients: the list
  */
 struct scene {
@@ -89,7 +92,7 @@ static void count_refs(struct scene *s)
 		s->refs[row] = kref_read(&s->tree->pdev[row]->dev.kobj.kref);
 }
 
-/* References of @row since count_refs(). */
+/* References to the function of @row that were taken since count_refs(). */
 static int refs(struct scene *s, int row)
 {
 	return kref_read(&s->tree->pdev[row]->dev.kobj.kref) - s->refs[row];
@@ -113,7 +116,7 @@ static void remove(struct scene *s, int row)
 	pci_p2pdma_remove_client(&s->clients, &s->tree->pdev[row]->dev);
 }
 
-/* Row of what is found, and its reference put; -1 if nothing is. */
+/* Returns the row of the provider that is found, or -1, and puts the provider's reference. */
 static int find(struct scene *s)
 {
 	struct pci_dev *found = pci_p2pmem_find(&s->clients);
@@ -165,7 +168,7 @@ static void device_below_a_function_is_a_client(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, refs(s, NIC));
 	KUNIT_EXPECT_EQ(test, 2, distance(s, NEAR));
 	KUNIT_EXPECT_EQ(test, NEAR, find(s));
-	/* The function is no client itself. */
+	/* The function itself is not a client, so this does nothing. */
 	remove(s, NIC);
 	KUNIT_EXPECT_EQ(test, 2, distance(s, NEAR));
 	pci_p2pdma_remove_client(&s->clients, child);
@@ -264,12 +267,12 @@ static void nearest_to_all_clients_is_found(struct kunit *test)
 	add(s, NIC);
 	KUNIT_EXPECT_EQ(test, NEAR, find(s));
 	remove(s, NIC);
-	/* 4 + 0 rather than 4 + 4. */
+	/* Total distances: FAR 4 + 0, NEAR 4 + 4. */
 	add(s, DISK);
 	add(s, FAR);
 	KUNIT_EXPECT_EQ(test, FAR, find(s));
 	pci_p2pdma_client_list_free(&s->clients);
-	/* 2 + 4 + 4 rather than 4 + 4 + 4, as FAR is out. */
+	/* Total distances without FAR: NEAR 2 + 4 + 4, FARTHER 4 + 4 + 4. */
 	pci_p2pmem_publish(s->tree->pdev[FAR], false);
 	provide(test, s, FARTHER);
 	add(s, DISK);
@@ -296,7 +299,7 @@ static void what_is_found_comes_with_a_reference(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 3, refs(s, NEAR));
 	pci_dev_put(found);
 	pci_dev_put(found);
-	/* The list's own. */
+	/* The list holds a reference of its own. */
 	KUNIT_EXPECT_EQ(test, 1, refs(s, NEAR));
 	remove(s, NIC);
 	expect_no_refs(test, s);
@@ -380,7 +383,7 @@ static void provider_is_not_assigned_to_who_does_not_reach_it(struct kunit *test
 	expect_no_refs(test, s);
 }
 
-/* --- providers that go ------------------------------------------------------------- */
+/* --- providers that are unpublished or removed ------------------------------------- */
 
 static void unpublished_provider_is_not_found_but_stays_bound(struct kunit *test)
 {
@@ -415,7 +418,7 @@ static void pulled_provider_leaves_errors_not_dangling_pointers(struct kunit *te
 	KUNIT_EXPECT_EQ(test, -ENODEV, add(s, DISK));
 	KUNIT_EXPECT_FALSE(test, pci_p2pdma_assign_provider(far, &s->clients));
 	remove(s, NIC);
-	/* The list had one, and the case has the last. */
+	/* The list has put its reference, and that of the case is the last. */
 	KUNIT_EXPECT_EQ(test, before - 1, kref_read(&far->dev.kobj.kref));
 	KUNIT_EXPECT_EQ(test, 1, kref_read(&far->dev.kobj.kref));
 	pci_dev_put(far);
@@ -442,8 +445,8 @@ static void pulled_client_stays_until_it_is_removed(struct kunit *test)
 /* --- ties -------------------------------------------------------------------------- */
 
 /*
- * With 3000 draws, each of three has 1000, give or take 26; five times that happens in
- * one of a million runs.
+ * With 3000 draws, each of three providers is found 1000 times, with a standard deviation of
+ * 26. Five times that is exceeded in about one of a million runs.
  */
 static void each_of_the_nearest_has_the_same_chance(struct kunit *test)
 {
@@ -538,7 +541,7 @@ static void debugfs_has_providers_lists_and_routes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, FAR, find(s));
 	expect_line(test, read_file(test, "lists"), " provider=%s clients=%s,%s\n",
 		    pci_name(pdev[FAR]), pci_name(pdev[NIC]), pci_name(pdev[DISK]));
-	/* Of the kernel's providers it is only known while they have a driver. */
+	/* The size of a provider kept by the kernel is known only while it has a driver. */
 	size = p2p_tree_own() ? P2P_TREE_BAR : 0;
 	expect_line(test, read_file(test, "providers"),
 		    "provider=%s size=%u available=%u published=1 keeper=%s\n",
@@ -558,7 +561,7 @@ static void debugfs_has_providers_lists_and_routes(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, strnstr(read_file(test, "lists"), pci_name(pdev[NIC]), TEXT_LEN));
 }
 
-/* A bridge that somebody has put on a list is a client like any. */
+/* A bridge on a list is a client like any other. */
 static void matrix_has_bridges_that_are_clients(struct kunit *test)
 {
 	struct scene *s = scene_new(test);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Scatter lists of peer-to-peer memory are mapped for clients as the route says.
+ * Mapping scatter lists of peer-to-peer memory for clients: by bus address, through the host
+ * bridge, or not at all, as the route from the client to the provider says.
  */
 #include <linux/dma-mapping.h>
 #include <linux/kref.h>
@@ -18,10 +19,10 @@
 #define ENTRIES		4
 
 /**
- * struct list - a scatter list, each entry of which is an allocation
- * @sgt: the list
- * @pdev: whose memory an entry is; NULL for the system's
- * @entries: of @sgt, and its table
+ * struct list - a scatter list with an allocation of its own for each entry
+ * @sgt: the scatter table
+ * @pdev: by entry, the provider of its memory; NULL for system memory
+ * @entries: the entries of @sgt
  */
 struct list {
 	struct sg_table sgt;
@@ -48,7 +49,7 @@ static void *list_memory(struct pci_dev *pdev)
 	return pdev ? pci_alloc_p2pmem(pdev, PAGE_SIZE) : (void *)__get_free_page(GFP_KERNEL);
 }
 
-/* Entries of @a and of @b by turns, parts of pages. */
+/* The entries are parts of pages, of providers @a and @b in turn; NULL for system memory. */
 static struct list *list_new(struct kunit *test, struct pci_dev *a, struct pci_dev *b)
 {
 	struct list *list = kunit_kzalloc(test, sizeof(*list), GFP_KERNEL);
@@ -71,7 +72,7 @@ static struct list *list_new(struct kunit *test, struct pci_dev *a, struct pci_d
 	return list;
 }
 
-/* Before its provider goes. */
+/* For a list that must be freed before its provider is unbound. */
 static void list_free(struct kunit *test, struct list *list)
 {
 	kunit_release_action(test, list_end, list);
@@ -100,7 +101,7 @@ static void expect_by_bus(struct kunit *test, const struct list *list)
 	}
 }
 
-/* What is not mapped looks like it: the next mapping may be by another way. */
+/* An unmapped list keeps no bus-address marks, as its next mapping may be of another type. */
 static void expect_no_mark(struct kunit *test, const struct list *list)
 {
 	struct scatterlist *sg;
@@ -245,7 +246,7 @@ static void child_end(void *arg)
 	platform_device_unregister(arg);
 }
 
-/* A device that is no PCI function, below one or not. */
+/* Registers a device that is not a PCI function; @parent may be one, or NULL. */
 static struct device *child_new(struct kunit *test, struct device *parent, u64 mask)
 {
 	struct platform_device_info info = {

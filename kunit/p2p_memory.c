@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory of devices is allocated and freed, by the piece and as scatter lists.
+ * Peer-to-peer memory of a PCI device is allocated and freed, directly and as scatter lists.
  */
 #include <linux/scatterlist.h>
 #include <linux/string.h>
@@ -76,7 +76,7 @@ static void whole_pages_are_allocated(struct kunit *test)
 	pci_free_p2pmem(pdev, rest, P2P_RIG_SIZE - 2 * PAGE_SIZE);
 }
 
-/* What the device shows when nobody has given its memory pages any more. */
+/* Checks a page of the BAR through a new mapping, when its memory has no struct pages any more. */
 static void expect_on_device(struct kunit *test, struct pci_dev *pdev, u64 offset, u8 byte)
 {
 	u8 *seen = memremap(pci_resource_start(pdev, P2P_RIG_BAR) + offset, PAGE_SIZE,

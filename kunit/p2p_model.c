@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One thread does what comes to its mind with providers, their memory, and lists of
- * clients, and knows what must come of it.
+ * One thread makes random calls for P2P providers, their memory, and lists of clients, and
+ * compares each result with a model.
  */
 #include <linux/bitmap.h>
 #include <linux/module.h>
@@ -17,15 +17,15 @@
 #define PAGES		(P2P_RIG_SIZE / PAGE_SIZE)
 #define PIECES		200
 #define LISTS		4
-/* On a list at a time. */
+/* Most clients on a list at a time. */
 #define CLIENTS		6
 
 /**
- * struct model_provider - a device
- * @pdev: it
- * @added: it provides its memory
- * @published: to everybody
- * @used: which pages are allocated
+ * struct model_provider - a device that may provide memory
+ * @pdev: the device
+ * @added: its memory was added as a P2P resource
+ * @published: its memory is published
+ * @used: pages that are allocated
  */
 struct model_provider {
 	struct pci_dev *pdev;
@@ -35,11 +35,11 @@ struct model_provider {
 };
 
 /**
- * struct model_piece - what is allocated
- * @from: whose memory it is; NULL if there is none
- * @addr: where it is
+ * struct model_piece - a slot for an allocation
+ * @from: provider of the memory; NULL if nothing is allocated
+ * @addr: address of the memory
  * @size: bytes
- * @sgl: it was allocated as a list
+ * @sgl: scatterlist of pci_p2pmem_alloc_sgl(); NULL for memory of pci_alloc_p2pmem()
  */
 struct model_piece {
 	struct model_provider *from;
@@ -50,10 +50,10 @@ struct model_piece {
 
 /**
  * struct model_list - a list of clients
- * @clients: it
- * @dev: who is on it, in order
- * @nr: how many
- * @bound: to whom, or NULL
+ * @clients: the list
+ * @dev: model: the clients on it, in order
+ * @nr: model: number of clients
+ * @bound: model: provider that the list is bound to, or NULL
  */
 struct model_list {
 	struct list_head clients;
@@ -63,13 +63,13 @@ struct model_list {
 };
 
 /**
- * struct model - all there is
+ * struct model - everything that the operations work on
  * @test: the running case
- * @rand: random numbers
- * @nr: providers
- * @providers: they
- * @pieces: of memory
- * @lists: of clients
+ * @rand: state of kvt_rand()
+ * @nr: number of providers
+ * @providers: the providers, which are the clients as well
+ * @pieces: allocations
+ * @lists: lists of clients
  */
 struct model {
 	struct kunit *test;
@@ -112,7 +112,7 @@ static struct model_provider *provider_of(struct model *m, struct pci_dev *pdev)
 
 /* --- memory ------------------------------------------------------------------------ */
 
-/* Mostly a page; few of them whole pages; now and then more than there is. */
+/* Mostly up to a page, seldom a multiple of it, and sometimes more than a provider has. */
 static size_t any_size(struct model *m)
 {
 	static const size_t limits[] = {
@@ -203,7 +203,7 @@ static void do_free(struct model *m)
 	piece_free(m, any_piece(m));
 }
 
-/* What p2pmem/available says of a provider is what is not used. */
+/* p2pmem/available in sysfs must be the size of the provider's free pages. */
 static void check_available(struct model *m, struct model_provider *p)
 {
 	char path[64], text[32];
@@ -228,7 +228,7 @@ static void do_free_many(struct model *m)
 	check_available(m, any_provider(m));
 }
 
-/* A client either reaches it or does not; the list is mapped or not accordingly. */
+/* The scatterlist is mapped if, and only if, the client can reach the provider. */
 static void do_map(struct model *m)
 {
 	struct model_piece *piece = any_piece(m);
@@ -268,7 +268,7 @@ static void do_add(struct model *m)
 	p->added = true;
 }
 
-/* Seldom: it takes long. What is allocated must be freed before. */
+/* Unbinding waits until all memory is freed. It is slow, so this is done one time in 20. */
 static void do_rebind(struct model *m)
 {
 	struct model_provider *p = any_provider(m);
@@ -345,7 +345,7 @@ static void do_free_list(struct model *m)
 	KUNIT_ASSERT_TRUE(m->test, list_empty(&list->clients));
 }
 
-/* Of @list to @p; -1 if it is not for it. */
+/* Sum of the distances of @list's clients to @p; -1 if @p cannot be used for @list. */
 static int distance(struct model_list *list, struct model_provider *p)
 {
 	int sum = 0, hops, i;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory that a device provides: which is taken, how it is told from other memory, and
- * when it goes.
+ * P2PDMA memory of a device: which parts of a BAR are accepted, how its pages are told from
+ * others, and when it is released.
  */
 #include <linux/memremap.h>
 #include <linux/module.h>
@@ -17,7 +17,7 @@ static u64 bar_start(struct pci_dev *pdev)
 	return pci_resource_start(pdev, P2P_RIG_BAR);
 }
 
-/* Have these 2 MiB pages? */
+/* Whether there are struct pages at @offset in the BAR. */
 static bool has_pages(struct pci_dev *pdev, u64 offset)
 {
 	struct dev_pagemap *pgmap = get_dev_pagemap(PHYS_PFN(bar_start(pdev) + offset), NULL);
@@ -40,9 +40,9 @@ static size_t allocatable(struct kunit *test, struct pci_dev *pdev)
 }
 
 /**
- * struct refusal - memory that is not taken
- * @what: for messages
- * @bar: as for pci_p2pdma_add_resource()
+ * struct refusal - memory that pci_p2pdma_add_resource() must refuse
+ * @what: description of the case
+ * @bar: argument of pci_p2pdma_add_resource()
  * @size: likewise
  * @offset: likewise
  */
@@ -89,7 +89,7 @@ static void what_is_not_memory_of_the_device_is_refused(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, pci_has_p2pmem(pdev));
 	KUNIT_EXPECT_FALSE(test, has_pages(pdev, 0));
 	KUNIT_EXPECT_FALSE(test, p2p_rig_can_alloc(pdev, PAGE_SIZE));
-	/* Nothing is left of it that is in the way. */
+	/* The refused call has left nothing behind that is in the way. */
 	KUNIT_EXPECT_EQ(test, 0, pci_p2pdma_add_resource(pdev, P2P_RIG_BAR, 0, 0));
 }
 
@@ -156,7 +156,7 @@ static void only_published_memory_is_for_others(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, pci_p2pdma_add_resource(pdev, P2P_RIG_BAR, 0, 0));
 	KUNIT_EXPECT_FALSE(test, pci_has_p2pmem(pdev));
 	KUNIT_EXPECT_NULL(test, pci_p2pmem_find(&pdev->dev));
-	/* The driver itself may use it. */
+	/* The driver itself may use memory that is not published. */
 	KUNIT_EXPECT_EQ(test, P2P_RIG_SIZE, allocatable(test, pdev));
 
 	pci_p2pmem_publish(pdev, true);
@@ -198,7 +198,7 @@ static void expect_gone(struct kunit *test, struct pci_dev *pdev)
 	KUNIT_EXPECT_FALSE(test, pci_has_p2pmem(pdev));
 	KUNIT_EXPECT_FALSE(test, p2p_rig_can_alloc(pdev, PAGE_SIZE));
 	KUNIT_EXPECT_FALSE(test, has_pages(pdev, 0));
-	/* Nothing happens. */
+	/* Publishing has no effect. */
 	pci_p2pmem_publish(pdev, true);
 	KUNIT_EXPECT_FALSE(test, pci_has_p2pmem(pdev));
 }
@@ -234,7 +234,7 @@ static void it_goes_when_the_probe_fails(struct kunit *test)
 	expect_gone(test, pdev);
 }
 
-/* Its memory is still there while the driver lets go of it, and for its allocations. */
+/* Called in the driver's remove(): checks that memory can still be allocated. */
 static void see_memory(struct p2p_rig *rig, struct pci_dev *pdev)
 {
 	void *addr = pci_alloc_p2pmem(pdev, PAGE_SIZE);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The driver of devices with memory; see p2p_rig.h. There is one at a time, from when a
- * case begins to when it ends.
+ * The driver of PCI devices with memory; see p2p_rig.h. There is only one rig at a time,
+ * from p2p_rig_new() to the end of the case.
  */
 #include <linux/module.h>
 #include <kunit/resource.h>
@@ -63,11 +63,14 @@ static void rig_collect(struct p2p_rig *rig)
 }
 
 /**
- * p2p_rig_new() - a rig, before its driver is there
+ * p2p_rig_new() - register the driver and collect its devices
  * @test: the running case
  * @nr: how many devices it needs
  *
- * Return: the rig; the case is skipped if the machine has not as many devices.
+ * The devices have no memory published yet. The callbacks of the rig are not set while its
+ * devices are probed here.
+ *
+ * Return: the rig; the case is skipped if the machine has fewer devices.
  */
 struct p2p_rig *p2p_rig_new(struct kunit *test, int nr)
 {
@@ -89,11 +92,11 @@ struct p2p_rig *p2p_rig_new(struct kunit *test, int nr)
 EXPORT_SYMBOL_GPL(p2p_rig_new);
 
 /**
- * p2p_rig_up() - a rig all of whose devices have published all their memory
+ * p2p_rig_up() - make a rig whose devices have all published all of their memory
  * @test: the running case
  * @nr: how many devices it needs
  *
- * Return: the rig; the case is skipped if the machine has not as many devices.
+ * Return: the rig; the case is skipped if the machine has fewer devices.
  */
 struct p2p_rig *p2p_rig_up(struct kunit *test, int nr)
 {
@@ -110,7 +113,7 @@ struct p2p_rig *p2p_rig_up(struct kunit *test, int nr)
 EXPORT_SYMBOL_GPL(p2p_rig_up);
 
 /**
- * p2p_rig_provider() - one device that has published all its memory
+ * p2p_rig_provider() - make a rig and get a device that has published all of its memory
  * @test: the running case
  *
  * Return: the device; the case is skipped if the machine has none.
@@ -122,7 +125,7 @@ struct pci_dev *p2p_rig_provider(struct kunit *test)
 EXPORT_SYMBOL_GPL(p2p_rig_provider);
 
 /**
- * p2p_rig_unbind() - take a device from its driver
+ * p2p_rig_unbind() - unbind a device from its driver
  * @pdev: the device
  */
 void p2p_rig_unbind(struct pci_dev *pdev)
@@ -132,10 +135,10 @@ void p2p_rig_unbind(struct pci_dev *pdev)
 EXPORT_SYMBOL_GPL(p2p_rig_unbind);
 
 /**
- * p2p_rig_bind() - give it back
+ * p2p_rig_bind() - bind a device to the driver again
  * @pdev: the device
  *
- * Return: true if the driver has taken it.
+ * Return: true if a driver was bound.
  */
 bool p2p_rig_bind(struct pci_dev *pdev)
 {
@@ -144,10 +147,10 @@ bool p2p_rig_bind(struct pci_dev *pdev)
 EXPORT_SYMBOL_GPL(p2p_rig_bind);
 
 /**
- * p2p_rig_is_own() - is it kverbs_p2pdma that keeps the memory?
+ * p2p_rig_is_own() - whether kverbs_p2pdma manages the memory of a device
  * @provider: a device with memory
  *
- * Return: false if it is the kernel.
+ * Return: true if it does; false if the kernel does, or if no memory could be allocated.
  */
 bool p2p_rig_is_own(struct pci_dev *provider)
 {
@@ -161,13 +164,13 @@ bool p2p_rig_is_own(struct pci_dev *provider)
 EXPORT_SYMBOL_GPL(p2p_rig_is_own);
 
 /**
- * p2p_rig_can_alloc() - does a device have memory to give?
+ * p2p_rig_can_alloc() - whether memory of a device can be allocated
  * @pdev: the device
  * @size: bytes, in one piece
  *
- * It is freed again: who waits for the device to go, waits for it, too.
+ * The memory is freed again at once, because removing the device waits for it.
  *
- * Return: true if it has.
+ * Return: true if it could be allocated.
  */
 bool p2p_rig_can_alloc(struct pci_dev *pdev, size_t size)
 {

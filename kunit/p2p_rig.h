@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Devices with memory, for the suites of peer-to-peer DMA: those of QEMU's ivshmem,
- * which have nothing but memory, with a driver that does what a case says.
+ * PCI devices with memory for the suites about peer-to-peer DMA: ivshmem devices of QEMU,
+ * which have nothing but memory, with a driver that calls hooks of the case.
  */
 #ifndef KVT_P2P_RIG_H
 #define KVT_P2P_RIG_H
@@ -11,18 +11,18 @@
 #include <kunit/test.h>
 
 #define P2P_RIG_MAX	8
-/* Where the memory is. */
+/* The BAR with the memory. */
 #define P2P_RIG_BAR	2
-/* Cases may count on so much of it. */
+/* Bytes of memory that each device has at least. */
 #define P2P_RIG_SIZE	SZ_16M
 
 /**
  * struct p2p_rig - the driver, and its devices
- * @nr: how many there are
- * @pdev: they, while the case runs
- * @on_probe: called at the end of each probe, which fails with what it returns; or NULL
- * @on_remove: called at the beginning of each remove; or NULL
- * @arg: for the case
+ * @nr: number of devices
+ * @pdev: the devices, of which the rig holds references while the case runs
+ * @on_probe: called at the end of each probe, which returns its result; may be NULL
+ * @on_remove: called in each remove; may be NULL
+ * @arg: for use by the case
  */
 struct p2p_rig {
 	int nr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Routes: over a tree with everything in it the verdict for each kind of pair, ACS on
- * each port, each host bridge that is known, AMD's processors, the policy.
+ * Routes in simulated PCI trees: the verdict for each kind of pair of functions, ACS on each
+ * port, the host bridges that are known to forward requests, AMD processors, and the policy.
  */
 #include <linux/device.h>
 #include <linux/module.h>
@@ -16,10 +16,10 @@
 
 #define POLICY	"/sys/module/kverbs_p2pdma/parameters/policy"
 
-/* Rows of the tree. */
+/* Rows of the tree, which has each kind of PCI topology in it. */
 enum {
-	HOST_A,		/* what stands for host bridge A */
-	PORT_1,		/* A's root ports */
+	HOST_A,		/* 00.0: host bridge A is identified by it */
+	PORT_1,		/* a root port of A, like PORT_2 */
 	FN_0,		/* two functions of a slot */
 	FN_1,
 	PORT_2,
@@ -29,13 +29,13 @@ enum {
 	DOWN_1,
 	DEV_1,
 	DOWN_2,
-	UP_IN,		/* another one below it */
+	UP_IN,		/* a nested switch, below DOWN_2 */
 	DOWN_IN_0,
 	DEV_IN_0,
 	DOWN_IN_1,
 	DEV_IN_1,
-	ALONE,		/* on A's root bus */
-	PORT_B,		/* B's root port, which stands for it */
+	ALONE,		/* an endpoint on A's root bus */
+	PORT_B,		/* root port of B: host bridge B is identified by it */
 	DEV_B,
 	ROWS
 };
@@ -64,7 +64,7 @@ static const struct p2p_fn everything[ROWS] = {
 	[DEV_B]		= { PORT_B, PCI_DEVFN(0, 0), P2P_ENDPOINT },
 };
 
-/* Not on an AMD processor, unless the case says otherwise. */
+/* The processor is not taken for AMD's, unless the case says so. */
 static struct p2p_tree *everything_new(struct kunit *test)
 {
 	p2p_tree_amd(test, 0);
@@ -88,13 +88,13 @@ static void expect_bridge(struct kunit *test, const struct p2p_tree *tree, int r
 /* --- each kind of pair, without ACS ---------------------------------------------- */
 
 /**
- * struct pair_row - what is expected of a pair
- * @what: for messages
- * @provider: row
- * @client: row
+ * struct pair_row - expected route of a pair
+ * @what: description, for the name of the case
+ * @provider: row of the provider
+ * @client: row of the client
  * @hops: distance
- * @bridge: row, or NOWHERE
- * @why: the reason of the verdict, and so the verdict
+ * @bridge: row of the bridge that the route reports, or NOWHERE
+ * @why: the reason for the verdict, which implies the verdict
  */
 struct pair_row {
 	const char *what;
@@ -150,7 +150,7 @@ static void pair_has_its_route(struct kunit *test)
 			kverbs_p2pdma_distance_many(provider, &client, 1, false));
 }
 
-/* --- who counts as a client ------------------------------------------------------ */
+/* --- which devices can be clients ------------------------------------------------ */
 
 static void device_without_pci_has_no_route(struct kunit *test)
 {
@@ -185,7 +185,7 @@ static void device_below_a_function_has_its_route(struct kunit *test)
 
 /* --- ACS ------------------------------------------------------------------------- */
 
-/* From DEV_0 to DEV_IN_0, in this order. */
+/* The functions on the way from DEV_0 to DEV_IN_0, in this order. */
 static const int way[] = { DEV_0, DOWN_0, UP, DOWN_2, UP_IN, DOWN_IN_0, DEV_IN_0 };
 
 static bool is_on_way(int row)
@@ -198,7 +198,7 @@ static bool is_on_way(int row)
 	return false;
 }
 
-/* ACS control of one port is @acs: what becomes of the route? */
+/* Sets the ACS control of one port to @acs, and checks the route from DEV_0 to DEV_IN_0. */
 static void try_acs(struct kunit *test, struct p2p_tree *tree, int row, u16 acs)
 {
 	bool redirects = acs & (PCI_ACS_RR | PCI_ACS_CR | PCI_ACS_EC);
@@ -242,7 +242,7 @@ static void ports_that_redirect_are_counted(struct kunit *test)
 	struct kverbs_p2pdma_route route;
 	int i;
 
-	/* From the client's end: the first is then the one added last. */
+	/* From the client to the provider: the port set last is then the first one reported. */
 	for (i = ARRAY_SIZE(way) - 1; i >= 0; i--) {
 		p2p_tree_set_acs(tree, way[i], PCI_ACS_RR | PCI_ACS_CR);
 		KUNIT_EXPECT_EQ(test, -EREMOTEIO,
@@ -283,7 +283,7 @@ static void refusal_is_told_with_the_remedy(struct kunit *test)
 
 /* --- host bridges that are known ------------------------------------------------- */
 
-/* Two host bridges, A with two slots, B with one. */
+/* Two host bridges: A has two slots, B has one. */
 enum { A_FIRST, A_SECOND, A_DEV_0, A_DEV_1, B_FIRST, B_DEV, HOST_ROWS };
 
 static const struct p2p_fn two_hosts[HOST_ROWS] = {
@@ -296,13 +296,13 @@ static const struct p2p_fn two_hosts[HOST_ROWS] = {
 };
 
 /**
- * struct host_row - host bridges, and what they forward
- * @what: for messages
- * @vendor: of both
- * @a: id of the first function of A
- * @b: likewise of B
- * @within: the verdict within A
- * @across: from A to B
+ * struct host_row - two host bridges, and what they forward
+ * @what: description, for the name of the case
+ * @vendor: vendor ID of the first function of both
+ * @a: device ID of the first function of A
+ * @b: device ID of the first function of B
+ * @within: the verdict for two functions below A
+ * @across: the verdict between A and B, in both directions
  */
 struct host_row {
 	const char *what;
@@ -389,7 +389,7 @@ static void second_function_does_not_stand_for_a_host_bridge(struct kunit *test)
 	expect_by_host(test, tree, A_DEV_0, A_DEV_1, KVERBS_P2PDMA_NOT_LISTED);
 }
 
-/* Unless it is 00.0. */
+/* A host bridge is identified by a root port or by function 00.0, not by any other endpoint. */
 static void endpoint_does_not_stand_for_a_host_bridge(struct kunit *test)
 {
 	struct kverbs_p2pdma_route route;
@@ -458,7 +458,7 @@ static void set_policy(struct kunit *test, const char *policy)
 	KUNIT_EXPECT_STREQ(test, policy, (const char *)text);
 }
 
-/* Where the kernel keeps the memory, it is not asked: nothing changes. */
+/* If the kernel keeps the memory, the policy has no effect. */
 static void expect_policy(struct kunit *test, struct p2p_tree *tree, const char *policy)
 {
 	struct kverbs_p2pdma_route route;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What it costs to find a provider, and how that grows: with providers, with clients,
- * and with the depth of the tree. Times are compared only where MAX_NS is set, which
- * makes sense under QEMU's -icount alone: there a nanosecond is an instruction.
+ * The time that pci_p2pmem_find() takes, and how it grows with the number of providers
+ * and clients, and with the depth of the PCI tree. Times are checked only if max_ns is
+ * set, which makes sense only under QEMU's -icount: there a nanosecond is an instruction.
  */
 #include <linux/ktime.h>
 #include <linux/list.h>
@@ -17,22 +17,22 @@ static unsigned int max_ns;
 module_param(max_ns, uint, 0444);
 MODULE_PARM_DESC(max_ns, "What it may take for 64 clients of 64 providers, ns (0: anything)");
 
-/* Functions of a slot, which is all that is below a port. */
+/* Functions of the one slot below each downstream port. */
 #define SLOT		8
 #define MANY		64
 #define FEW		16
 #define SLOTS		(2 * MANY / SLOT)
 #define SHALLOW		4
 #define DEEP		30
-/* What a pair, or a port of its way, may cost where there are many, per cent of few. */
+/* Limit of the time per pair (or per level of the tree) for many, in percent of that for few. */
 #define GROWTH		130
 
 /**
  * struct crowd - providers and clients below one switch
  * @fns: the table: bridges above the switch, its ports, then providers, then clients
- * @nr: rows
+ * @nr: number of rows in @fns
  * @first: row of the first provider
- * @depth: functions from a provider or client to the root
+ * @depth: number of functions from a root port to a provider or client
  * @tree: the tree
  */
 struct crowd {
@@ -49,12 +49,12 @@ static int put_fn(struct crowd *c, int up, u8 devfn, enum p2p_kind kind)
 	return c->nr++;
 }
 
-/* The last of a chain of switches, each below the first port of the one above. */
+/* Adds a root port and a chain of switches. Returns the upstream port of the last switch. */
 static int put_switches(struct crowd *c, int depth)
 {
 	int up = put_fn(c, P2P_HOST(0), 0, P2P_ROOT_PORT);
 
-	/* The functions and their port are the last two. */
+	/* The endpoints and their downstream ports are the last two levels. */
 	while (c->nr < depth - 2) {
 		up = put_fn(c, up, 0, P2P_UPSTREAM);
 		if (c->nr < depth - 2)
@@ -63,7 +63,7 @@ static int put_switches(struct crowd *c, int depth)
 	return up;
 }
 
-/* The first half of the functions provide. */
+/* The first half of the endpoints are providers, the others clients. */
 static struct crowd *crowd_new(struct kunit *test, int depth)
 {
 	struct crowd *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
@@ -92,7 +92,7 @@ static void publish_only(struct crowd *c, int providers)
 		pci_p2pmem_publish(c->tree->pdev[c->first + i], i < providers);
 }
 
-/* The time of one find, ns. */
+/* Time of one pci_p2pmem_find(), in ns. */
 static u64 find_once(struct kunit *test, struct crowd *c, int clients)
 {
 	struct pci_dev *found;
@@ -114,7 +114,7 @@ static u64 find_once(struct kunit *test, struct crowd *c, int clients)
 	return ns;
 }
 
-/* The least of three, since an interrupt may come between. */
+/* The least time of three, since interrupts may prolong some. */
 static u64 cost(struct kunit *test, struct crowd *c, int providers, int clients)
 {
 	u64 ns = U64_MAX;
@@ -128,7 +128,7 @@ static u64 cost(struct kunit *test, struct crowd *c, int providers, int clients)
 	return ns;
 }
 
-/* Many pairs cost no more each than few did. */
+/* The time per pair, or per level of the tree, is about the same for many as for few. */
 static void expect_growth(struct kunit *test, u64 few, int nr_few, u64 many, int nr_many)
 {
 	u64 percent = div64_u64(many * nr_few * 100, max(few * nr_many, 1ULL));

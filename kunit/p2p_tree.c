@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Config space made of a table of functions: see p2p_tree.h.
+ * Emulated PCI config space, made from a table of functions: see p2p_tree.h.
  *
- * Firmware has been here: bridges have their bus numbers, and BARs their addresses,
- * in a part of the address space where nothing is. Of what is written to config space,
- * BARs, bus numbers and ACS control are kept, since the PCI core reads them again.
+ * Bus numbers of bridges and addresses of BARs are set before the scan, as firmware would
+ * do; the addresses are in an unused part of the address space. Writes to BARs, bus numbers
+ * and ACS control take effect, since the PCI core reads them back; others are ignored.
  *
- * Functions are scanned but not "added", which is the PCI core's word for giving them
- * to drivers; so none is bound to the ports. Otherwise they are as any.
+ * Functions are scanned but not added (pci_bus_add_devices()), so that no driver binds to
+ * the ports.
  *
- * Config space is written by one thread at a time: the scan's, then the case's.
+ * Config space is written by one thread at a time: first by the scan, then by the case.
  */
 #include <linux/export.h>
 #include <linux/ioport.h>
@@ -26,7 +26,7 @@
 #define PCIE_CAP	0x40
 #define ACS_CAP		0x100
 
-/* Root buses of the hosts, and where their BARs are sought. */
+/* Bus numbers of each host bridge, and address range that is searched for room for BARs. */
 #define HOST_BUSES	0x80
 #define BAR_FIRST	(64ULL * SZ_1G)
 #define BAR_FLAGS	(PCI_BASE_ADDRESS_MEM_TYPE_64 | PCI_BASE_ADDRESS_MEM_PREFETCH)
@@ -34,9 +34,9 @@
 
 /**
  * struct p2p_config - config space of a function
- * @fn: its row
- * @bus: the bus it is on
- * @space: little endian
+ * @fn: row of the function in the table
+ * @bus: number of the bus that the function is on
+ * @space: contents, little endian
  */
 struct p2p_config {
 	struct p2p_fn fn;
@@ -45,10 +45,10 @@ struct p2p_config {
 };
 
 /**
- * struct p2p_layout - what has been given away while config space is made
- * @tree: whose
- * @next_bus: next number of a bus
- * @next_bar: next address of a BAR
+ * struct p2p_layout - resources assigned so far while config space is made
+ * @tree: the tree
+ * @next_bus: the last bus number assigned, under the current host bridge
+ * @next_bar: address of the next BAR
  */
 struct p2p_layout {
 	struct p2p_tree *tree;
@@ -74,7 +74,7 @@ static void put32(struct p2p_config *cfg, int where, u32 value)
 	put16(cfg, where + 2, value >> 16);
 }
 
-/* --- what the PCI core reads and writes ---------------------------------------- */
+/* --- config space accesses of the PCI core ------------------------------------- */
 
 static struct p2p_config *config_at(struct pci_bus *bus, unsigned int devfn)
 {
@@ -97,7 +97,7 @@ static int config_read(struct pci_bus *bus, unsigned int devfn, int where, int s
 	return PCIBIOS_SUCCESSFUL;
 }
 
-/* BAR 0 is found to be as large as the bits of it that do not stay 0. */
+/* The low bits of BAR 0 read as 0 after a write of ones, which tells the size of the BAR. */
 static void write_bar(struct p2p_config *cfg, int where, u32 value)
 {
 	if (where == PCI_BASE_ADDRESS_0)
@@ -126,7 +126,7 @@ static struct pci_ops config_ops = {
 	.write = config_write,
 };
 
-/* --- the table becomes config space -------------------------------------------- */
+/* --- making config space of the table ------------------------------------------ */
 
 static u16 pcie_flags(enum p2p_kind kind)
 {
@@ -152,7 +152,7 @@ static void make_caps(struct p2p_config *cfg)
 	}
 }
 
-/* In each slot with several functions all say so. */
+/* Are there other functions in the same slot? Then all get the multi-function bit. */
 static bool has_siblings(const struct p2p_tree *tree, const struct p2p_fn *fn)
 {
 	const struct p2p_fn *other;
@@ -205,7 +205,7 @@ static int make_fn(struct p2p_layout *layout, int row, u8 bus)
 				      GFP_KERNEL));
 }
 
-/* All functions of a bus, and what is below them. */
+/* Makes config space of all functions of a bus, and of those below them. */
 static int make_bus(struct p2p_layout *layout, int up, u8 bus)
 {
 	int err = 0, row;
@@ -216,7 +216,7 @@ static int make_bus(struct p2p_layout *layout, int up, u8 bus)
 	return err;
 }
 
-/* Addresses for @nr BARs at which nothing is; 0 if there are none. */
+/* Finds unused addresses for @nr BARs; returns 0 if there are none. */
 static u64 find_bars(int nr)
 {
 	u64 size = (u64)nr * P2P_TREE_BAR, start;
@@ -246,7 +246,7 @@ static int make_config(struct p2p_tree *tree)
 	return err;
 }
 
-/* --- trees come and go --------------------------------------------------------- */
+/* --- creating and removing trees ----------------------------------------------- */
 
 static bool host_is_used(const struct p2p_tree *tree, int nr)
 {
@@ -285,7 +285,7 @@ static void remove_host(struct pci_bus *bus)
 
 	pci_stop_root_bus(bus);
 	pci_remove_root_bus(bus);
-	/* The reference of pci_create_root_bus(). */
+	/* Drops the reference that pci_create_root_bus() took. */
 	pci_free_host_bridge(bridge);
 }
 
@@ -314,9 +314,9 @@ static void tree_free(void *arg)
 }
 
 /**
- * p2p_tree_free() - take a tree away before its case ends
+ * p2p_tree_free() - remove a tree before the case ends
  * @test: the case
- * @tree: of p2p_tree_new()
+ * @tree: the tree, from p2p_tree_new()
  *
  * Context: Process.
  */
@@ -338,13 +338,13 @@ static int scan(struct p2p_tree *tree)
 }
 
 /**
- * p2p_tree_new() - make functions that are in no machine
- * @test: the case; with it, they go
- * @fns: the table, bridges before what is below them
- * @nr: rows, P2P_TREE_FNS at most
+ * p2p_tree_new() - create a tree of emulated PCI functions
+ * @test: the case, at the end of which the tree is removed
+ * @fns: the table; bridges come before the functions below them
+ * @nr: number of rows, at most P2P_TREE_FNS
  *
  * Context: Process.
- * Return: the tree; the case ends if there is none.
+ * Return: the tree; the case is aborted if it cannot be created.
  */
 struct p2p_tree *p2p_tree_new(struct kunit *test, const struct p2p_fn *fns, int nr)
 {
@@ -375,9 +375,9 @@ struct p2p_tree *p2p_tree_new(struct kunit *test, const struct p2p_fn *fns, int 
 EXPORT_SYMBOL_GPL(p2p_tree_new);
 
 /**
- * p2p_tree_pull() - remove a function, and what is below it
+ * p2p_tree_pull() - remove a function, and those below it
  * @tree: the tree
- * @row: which
+ * @row: row of the function
  *
  * Context: Process.
  */
@@ -392,8 +392,8 @@ EXPORT_SYMBOL_GPL(p2p_tree_pull);
 /**
  * p2p_tree_set_acs() - write a function's ACS control
  * @tree: the tree
- * @row: which; nothing is done if it has no ACS
- * @acs: PCI_ACS_*
+ * @row: row of the function; nothing is done if it has no ACS
+ * @acs: bits, PCI_ACS_*
  *
  * Context: Process.
  */
@@ -407,11 +407,11 @@ void p2p_tree_set_acs(struct p2p_tree *tree, int row, u16 acs)
 EXPORT_SYMBOL_GPL(p2p_tree_set_acs);
 
 /**
- * p2p_tree_provide() - make a provider of a function's BAR
+ * p2p_tree_provide() - make a function a provider of the memory of its BAR 0
  * @test: the case
  * @tree: the tree
- * @row: which
- * @publish: its memory is published
+ * @row: row of the function
+ * @publish: publish the memory
  *
  * Context: Process.
  */
@@ -423,13 +423,13 @@ void p2p_tree_provide(struct kunit *test, struct p2p_tree *tree, int row, bool p
 }
 EXPORT_SYMBOL_GPL(p2p_tree_provide);
 
-/* --- what else routes depend on ------------------------------------------------ */
+/* --- provider and processor ---------------------------------------------------- */
 
 /**
- * p2p_tree_own() - does kverbs_p2pdma keep the memory?
+ * p2p_tree_own() - whether kverbs_p2pdma manages providers' memory itself
  *
  * Context: Process.
- * Return: true if it does, false if the kernel does.
+ * Return: true if it does, false if the kernel's p2pdma code does.
  */
 bool p2p_tree_own(void)
 {
@@ -442,7 +442,7 @@ bool p2p_tree_own(void)
 }
 EXPORT_SYMBOL_GPL(p2p_tree_own);
 
-/* What the processor said of itself, while it is made to say something else. */
+/* Vendor and family of CPU 0, saved while p2p_tree_amd() overrides them. */
 static struct {
 	bool saved;
 	u8 vendor;
@@ -457,9 +457,9 @@ static void restore_cpu(void *unused)
 }
 
 /**
- * p2p_tree_amd() - have the processor be another
- * @test: the case; with it, that ends
- * @family: of AMD's; 0: one of Intel's
+ * p2p_tree_amd() - override vendor and family of CPU 0
+ * @test: the case, at the end of which they are restored
+ * @family: AMD processor family; 0 for an Intel processor
  *
  * Context: Process.
  */

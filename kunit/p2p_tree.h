@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Trees of PCI functions that are not there: a table says what is where, and the
- * kernel's own PCI core scans it, through config space made of the table. So what it
- * makes of bridges, ACS and references is what it makes of real ones. x86 only, as
- * host bridges are the architecture's. See p2p_tree.c.
+ * Trees of emulated PCI functions, described by a table. The PCI core scans config space
+ * that is made from the table, and so handles bridges, ACS and references as it does with
+ * real functions. x86 only, because host bridges depend on the architecture. See
+ * p2p_tree.c.
  */
 #ifndef KVT_P2P_TREE_H
 #define KVT_P2P_TREE_H
@@ -15,10 +15,10 @@
 #define P2P_TREE_FNS	192
 #define P2P_TREE_HOSTS	2
 #define P2P_TREE_DOMAIN	0x6b76
-/* Ids of what is not to be known by its ids. */
+/* IDs of functions that need no particular ones. */
 #define P2P_TREE_VENDOR	0x6b76
 #define P2P_TREE_DEVICE	0x7670
-/* Each endpoint has memory of this size as BAR 0; nothing is behind it. */
+/* Size of BAR 0 of each endpoint; there is no memory behind the BAR. */
 #define P2P_TREE_BAR	SZ_2M
 
 enum p2p_kind {
@@ -29,19 +29,19 @@ enum p2p_kind {
 	P2P_ENDPOINT,
 };
 
-/* Instead of a row: on the root bus of a host bridge. */
+/* Value of p2p_fn.up for a function on the root bus of host bridge @n. */
 #define P2P_HOST(n)	(-1 - (n))
-/* Instead of bits: the function has no ACS. */
+/* Value of p2p_fn.acs for a function without ACS. */
 #define P2P_NO_ACS	0x8000
 
 /**
  * struct p2p_fn - a function of the table
- * @up: row of the bridge above; or P2P_HOST()
- * @devfn: its place on the bus
- * @kind: what it is
- * @acs: bits that its ACS control has after the scan; P2P_NO_ACS
- * @vendor: 0: P2P_TREE_VENDOR
- * @device: likewise
+ * @up: row of the bridge above, or P2P_HOST()
+ * @devfn: device and function number
+ * @kind: kind of the function
+ * @acs: bits of ACS control after the scan, or P2P_NO_ACS
+ * @vendor: vendor ID; 0 for P2P_TREE_VENDOR
+ * @device: device ID; 0 for P2P_TREE_DEVICE
  */
 struct p2p_fn {
 	int up;
@@ -57,10 +57,10 @@ struct p2p_tree;
 
 /**
  * struct p2p_tree_host - a host bridge of a tree
- * @bus: its root bus; NULL if nothing is on it
- * @sysdata: what the architecture wants to know of it
- * @tree: whose it is
- * @buses: numbers of its buses
+ * @bus: the root bus; NULL if there are no functions on it
+ * @sysdata: the architecture's data of the host bridge
+ * @tree: the tree it belongs to
+ * @buses: range of bus numbers
  */
 struct p2p_tree_host {
 	struct pci_bus *bus;
@@ -70,11 +70,11 @@ struct p2p_tree_host {
 };
 
 /**
- * struct p2p_tree - a tree that is there
- * @pdev: the function of each row, with a reference; NULL once it was removed
- * @nr: rows
+ * struct p2p_tree - a tree that was scanned
+ * @pdev: the function of each row, with a reference; NULL after it was removed
+ * @nr: number of rows
  * @config: config space of each row
- * @places: the same, by bus number and devfn
+ * @places: entries of @config, by bus number and devfn
  * @host: the host bridges
  */
 struct p2p_tree {
@@ -85,19 +85,19 @@ struct p2p_tree {
 	struct p2p_tree_host host[P2P_TREE_HOSTS];
 };
 
-/* Removed at the end of the case, unless that was done before. */
+/* The tree is removed at the end of the case, or before by p2p_tree_free(). */
 struct p2p_tree *p2p_tree_new(struct kunit *test, const struct p2p_fn *fns, int nr);
 void p2p_tree_free(struct kunit *test, struct p2p_tree *tree);
-/* As if the function were pulled. */
+/* Removes a function, as a hot unplug does. */
 void p2p_tree_pull(struct p2p_tree *tree, int row);
 void p2p_tree_set_acs(struct p2p_tree *tree, int row, u16 acs);
 /* Makes a function a provider. */
 void p2p_tree_provide(struct kunit *test, struct p2p_tree *tree, int row, bool publish);
 
-/* Does the module under test keep the memory, rather than the kernel? */
+/* Whether the module under test keeps the memory of providers, rather than the kernel. */
 bool p2p_tree_own(void);
 
-/* The processor is taken for one of AMD's of this family; for none of AMD's: 0. */
+/* Makes the CPU look like an AMD CPU of @family, or like one of another vendor if that is 0. */
 void p2p_tree_amd(struct kunit *test, u8 family);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who uses a provider's memory for long is told before it goes.
+ * Long-term users of a provider's memory: revoke() of each struct kverbs_p2pdma_user is called
+ * before the memory goes away.
  */
 #include <kunit/test.h>
 #include <kverbs/p2pdma.h>
@@ -10,16 +11,16 @@
 #include "suites.h"
 
 /**
- * struct holder - one who uses memory
- * @u: what it is known by
+ * struct holder - a user of memory
+ * @u: its registration
  * @pdev: the provider
- * @name: for @trace
- * @trace: says that it was told, and that the driver lets go of the device
- * @mem: a page, which it frees when it is told; or NULL
- * @gate: what it waits for before it does; or NULL
- * @dies: when it is told, it deletes itself
- * @times: how often it was told
- * @again: what adding another user has returned when it was told
+ * @name: word that revoke() adds to @trace
+ * @trace: records calls of revoke() and of the driver's remove
+ * @mem: a page, which revoke() frees; or NULL
+ * @gate: gate that revoke() passes before it does anything else; or NULL
+ * @dies: revoke() deletes the registration
+ * @times: calls of revoke()
+ * @again: result of adding another user in revoke()
  */
 struct holder {
 	struct kverbs_p2pdma_user u;
@@ -200,7 +201,7 @@ static void deletion_waits_while_it_is_told(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&gate.entered));
 	kvt_thread_go(deletes);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(deletes));
-	/* Not for others. */
+	/* The deletion of another user does not wait. */
 	kverbs_p2pdma_user_del(&b->u);
 	kvt_gate_open(&gate);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_join(deletes));
@@ -209,7 +210,7 @@ static void deletion_waits_while_it_is_told(struct kunit *test)
 	KVT_EXPECT_TRACE(test, tr, "a");
 }
 
-/* A user there is before the probe fails. */
+/* A probe that adds a user and then fails. */
 static int add_user_and_fail(struct p2p_rig *rig, struct pci_dev *pdev)
 {
 	struct holder *user = rig->arg;

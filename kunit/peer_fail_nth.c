@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Each allocation of a call of the peer-memory registry fails in turn.
+ * Calls of the peer-memory registry, repeated with each of their allocations failing in
+ * turn; and calls that must not allocate at all.
  */
 #include <linux/slab.h>
 #include <kunit/test.h>
@@ -10,12 +11,12 @@
 #include "peer_rig.h"
 #include "suites.h"
 
-/* More entries than one piece of a scatter list has. */
+/* Memory of more pages than one chunk of a scatterlist has entries. */
 #define SIZE		(300UL * SZ_64K)
 
 static int make_client(void *arg)
 {
-	/* NULL is all it says, and only memory can be lacking. */
+	/* Failure is reported as NULL, without an errno; here it can only be lack of memory. */
 	return peer_mock_register(arg) ? -ENOMEM : 0;
 }
 
@@ -82,8 +83,9 @@ static void memory_of_a_client(struct kunit *test)
 }
 
 /*
- * What a device or a client waits for, with no memory at all. At the end of a region
- * kfree_rcu() asks for some, and does without.
+ * Activating, invalidating and stopping a region must not allocate memory, because a device
+ * or a client waits for them. Freeing the region is left out: kfree_rcu() tries to allocate,
+ * but works without.
  */
 static void taking_away_needs_no_memory(struct kunit *test)
 {
@@ -110,9 +112,9 @@ static void taking_away_needs_no_memory(struct kunit *test)
 }
 
 /**
- * struct part - of a mapped list
- * @list: the list, whose entries have gaps between
- * @table: the part
+ * struct part - a part of a mapped scatterlist
+ * @list: the list, with gaps between the DMA addresses of its entries
+ * @table: table of the part
  */
 struct part {
 	struct scatterlist *list;

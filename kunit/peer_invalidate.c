@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A client takes its memory away while it is made or in use: clients that unmap it
- * themselves, and those that leave it to the core. Each case has the order of all
- * calls, on both sides.
+ * A peer memory client invalidates memory that is in use or is being registered. Each case
+ * runs for a client that unmaps invalidated memory itself and for one that leaves it to the
+ * core, and checks the order of all calls on both sides.
  *
- * To a client that unmaps the memory itself, 0 says that it must, so it comes once;
- * to the others, that the memory is theirs again.
+ * To a client that unmaps the memory itself, 0 means that it must do so, so an invalidation
+ * returns 0 only once per region. To other clients, 0 means that the core is done with the
+ * memory.
  */
 #include <linux/jiffies.h>
 #include <linux/sched.h>
@@ -16,10 +17,10 @@
 #include "peer_scene.h"
 #include "suites.h"
 
-/* Long enough to be seen, short enough to be waited for. */
+/* A wait that is long enough to measure, and short enough to let expire. */
 #define SHORT_WAIT_MS	100
 
-/* In use, and after */
+/* Regions that are active, or were stopped */
 
 static void memory_in_use_is_revoked(struct kunit *test)
 {
@@ -99,7 +100,7 @@ static void other_regions_live_on(struct kunit *test)
 	PEER_EXPECT_IDLE(test, s->m);
 }
 
-/* Before it is in use */
+/* Regions that are not active yet */
 
 static void invalidation_before_activation_waits_for_it(struct kunit *test)
 {
@@ -147,7 +148,7 @@ static void who_registers_cannot_wait_for_itself(struct kunit *test)
 	peer_user_activate(s->u);
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&s->u->revokes));
 	peer_user_put(s->u);
-	/* -EINPROGRESS promised that the core unmaps it, of whichever client. */
+	/* -EINPROGRESS means that the core unmaps the memory, whichever kind the client is. */
 	scene_expect(test, s,
 			      "acquire get_pages dma_map invalidate =-115 activate revoke dma_unmap put_pages put release",
 		     "acquire get_pages dma_map invalidate =-115 activate revoke dma_unmap put_pages put release");
@@ -167,7 +168,7 @@ static void who_registers_may_give_up_what_it_invalidated(struct kunit *test)
 		     "acquire get_pages dma_map invalidate =-115 invalidate =-115 put dma_unmap put_pages release");
 }
 
-/* While it is made */
+/* Regions that are being registered */
 
 static void invalidation_from_within_get_pages(struct kunit *test)
 {
@@ -203,8 +204,9 @@ static void invalidation_from_within_get_page_size(struct kunit *test)
 }
 
 /*
- * What never was mapped, a client that unmaps by itself is not called back for: the
- * registering thread gives it back, before the invalidation returns or after.
+ * The memory is never mapped, so a client that unmaps memory itself has nothing to unmap:
+ * the registering thread puts the pages, before or after the invalidation returns. As the
+ * order may vary, invalidations are not in the trace of such a client.
  */
 static struct scene *scene_unmapped(struct kunit *test)
 {
@@ -227,8 +229,8 @@ static void expect_unmapped(struct kunit *test, struct scene *s, struct kvt_thre
 }
 
 /*
- * The registering thread is in a call when an invalidation comes, which waits; then it
- * goes on, and the registration ends with @err. Returns the thread that invalidates.
+ * Holds the registering thread up in @call until an invalidation waits for it, then lets it
+ * go on: the registration must return @err. Returns the invalidating thread.
  */
 static struct kvt_thread *waited_for(struct kunit *test, struct scene *s,
 				     enum peer_call call, int err)
@@ -285,7 +287,7 @@ static void mapping_fails_while_an_invalidation_waits(struct kunit *test)
 			"acquire get_pages dma_map invalidate put_pages =0 release");
 }
 
-/* The wait has an end */
+/* The wait for a registration or activation is bounded */
 
 static void wait_for_get_pages_is_bounded(struct kunit *test)
 {

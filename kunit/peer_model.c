@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One thread does what comes to its mind with four clients, and knows what that
- * changes: every file of each client in sysfs says the same.
+ * One thread does random operations on regions of four peer clients, and a model counts what
+ * each must change: the files of each client in sysfs must show the same counts.
  */
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -15,11 +15,11 @@
 #define USERS		24
 #define OPERATIONS	100000
 
-/* After so many operations one of the files is looked at, and all of them. */
+/* Operations after which one random file, or every file, is compared with the model. */
 #define LOOK_AT_ONE	4
 #define LOOK_AT_ALL	500
 
-/* The files, as the model keeps them. */
+/* The files in sysfs, whose values the model counts. */
 enum counter {
 	ALLOC_MRS,
 	DEALLOC_MRS,
@@ -55,7 +55,7 @@ static const enum peer_kind kinds[CLIENTS] = {
 	PEER_UNMAPS, PEER_CORE, PEER_NEVER, PEER_UNMAPS,
 };
 
-/* Where a user's region is. */
+/* State of a user's region; DOOMED: invalidated before its activation; GONE: unmapped. */
 enum stage {
 	STAGE_NONE,
 	STAGE_MADE,
@@ -72,12 +72,12 @@ struct model_user {
 };
 
 /**
- * struct model - what there is, and what the files must say
+ * struct model - clients, users, and the expected values of the files
  * @test: the running case
- * @rand: random numbers
+ * @rand: state of kvt_rand()
  * @m: the clients
- * @users: the users
- * @count: by client
+ * @users: users of the clients' memory
+ * @count: by client, expected value of each file
  */
 struct model {
 	struct kunit *test;
@@ -110,7 +110,7 @@ static void count_gone(struct model *model, struct model_user *mu)
 	count[DEREG_BYTES] += mu->u.req.size;
 }
 
-/* Something goes wrong while the region is made. */
+/* What goes wrong while a region is made; TAKEN_*: the client invalidates it in a callback. */
 enum mishap {
 	NO_MISHAP,
 	GET_PAGES_FAILS,
@@ -133,7 +133,7 @@ static void arrange(struct peer_mock *m, enum mishap mishap)
 				peer_pin_invalidate_here : NULL;
 }
 
-/* Returns what the registration is to fail with. */
+/* Counts what making the region must change. Returns what peer_user_get() must return. */
 static int count_mishap(struct model *model, struct model_user *mu, enum mishap mishap)
 {
 	if (mishap == GET_PAGES_FAILS || mishap == DMA_MAP_FAILS)
@@ -151,7 +151,7 @@ static int count_mishap(struct model *model, struct model_user *mu, enum mishap 
 	return -ECANCELED;
 }
 
-/* A range of up to six pages of some client's, wherever it begins. */
+/* Draws a client, and a range within up to six of its pages, at any offset. */
 static void draw_request(struct model *model, struct model_user *mu)
 {
 	u32 nr = kvt_rand(&model->rand) % CLIENTS;
@@ -195,7 +195,7 @@ static void activate(struct model *model, struct model_user *mu)
 	count_gone(model, mu);
 }
 
-/* What invalidation is to return. */
+/* Counts what an invalidation must change. Returns what it must return. */
 static int count_invalidation(struct model *model, struct model_user *mu)
 {
 	if (mu->m->kind == PEER_NEVER)
@@ -282,7 +282,7 @@ static void look_at_all(struct model *model)
 			look_at(model, nr, c);
 }
 
-/* Whatever there is. The clients must be able to go when an assertion has failed. */
+/* Puts all regions, so that the clients can unregister after an assertion has failed. */
 static void model_end(void *arg)
 {
 	struct model *model = arg;

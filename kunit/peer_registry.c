@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Clients of peer memory: which are taken and which refused, who is asked for
- * what, in which order its functions are called, what is counted, and what
- * happens when a client goes.
+ * Clients of peer memory: which ones can register, which client is asked for a range of
+ * memory, the order in which its functions are called, the counters in sysfs, and
+ * unregistration.
  */
 #include <linux/module.h>
 #include <linux/sched.h>
@@ -17,7 +17,7 @@
 #define MANY		300
 #define TEXT_LEN	1024
 
-/* Refusals */
+/* Registration that is refused */
 
 static void no_name(struct peer_mock *m)
 {
@@ -75,10 +75,10 @@ static void no_put_pages(struct peer_mock *m)
 }
 
 /**
- * struct refusal - what makes a client unacceptable
- * @what: for messages
- * @spoil: does it
- * @words: in what the log says
+ * struct refusal - a defect for which registration refuses a client
+ * @what: name of the parameter
+ * @spoil: puts the defect into a good client
+ * @words: words that the kernel log must contain
  */
 struct refusal {
 	const char *what;
@@ -143,7 +143,7 @@ static void longest_name_is_good(struct kunit *test)
 	KUNIT_EXPECT_GT(test, peer_read(name, "version", text, sizeof(text)), 0);
 }
 
-/* Who leaves out what is not needed. */
+/* A client without the optional functions release and get_page_size, and without version. */
 static void least_client_is_good(struct kunit *test)
 {
 	struct peer_mock *m = peer_mock_new(test, 0, "kvt_a", PEER_NEVER);
@@ -169,12 +169,12 @@ static void least_client_is_good(struct kunit *test)
 }
 
 /**
- * struct version_row - what a client says of itself
- * @what: for messages
- * @last: last byte of its version
- * @ex_size: bytes of the structure
- * @flags: its flags
- * @unmaps: it is taken for one that unmaps the memory itself
+ * struct version_row - how a client declares its structure
+ * @what: name of the parameter
+ * @last: last byte of the version; not 0 for an extended structure
+ * @ex_size: size that the structure declares, in bytes
+ * @flags: flags of the client
+ * @unmaps: the core must take it for a client that unmaps invalidated memory itself
  */
 struct version_row {
 	const char *what;
@@ -227,7 +227,7 @@ static void structure_is_read_as_given(struct kunit *test)
 	PEER_EXPECT_IDLE(test, m);
 }
 
-/* Who is asked */
+/* Which client is asked */
 
 static struct peer_mock *tagged(struct kunit *test, int nr, const char *name,
 				const char *tag, struct kvt_trace *tr)
@@ -361,7 +361,7 @@ static void who_can_revoke_gets_what_is_never_invalidated_too(struct kunit *test
 	PEER_EXPECT_IDLE(test, m);
 }
 
-/* What its functions return */
+/* What the client's functions return */
 
 static const int refusing_acquires[] = { -1, 2, -ENOMEM, INT_MAX, INT_MIN };
 
@@ -387,11 +387,11 @@ static void anything_but_1_of_acquire_is_a_no(struct kunit *test)
 }
 
 /**
- * struct failure_row - a function of the client's that fails
- * @call: which
- * @ret: with what
- * @want: what the registration fails with
- * @trace: the calls
+ * struct failure_row - a function of the client that fails
+ * @call: the function
+ * @ret: what it returns
+ * @want: error that the user of the memory must get
+ * @trace: calls of the client that are expected
  */
 struct failure_row {
 	enum peer_call call;
@@ -506,7 +506,7 @@ static void numbers_are_not_0_and_not_the_same(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, MANY, peer_count(test, "kvt_a", "live_mrs"));
 	for (i = 0; i < MANY; i += 2)
 		peer_user_put(u[i]);
-	/* Whoever still has an old one must not hit a new region. */
+	/* Numbers are not used again: a stale one must not name a new region. */
 	KUNIT_ASSERT_EQ(test, 0, peer_user_get(u[0]));
 	KUNIT_EXPECT_GT(test, u[0]->pin->number, last);
 	for (i = 1; i < MANY; i += 2)
@@ -607,7 +607,7 @@ static void unregistration_waits_for_a_slow_call(struct kunit *test)
 	PEER_EXPECT_IDLE(test, m);
 }
 
-/* Until the other thread has begun to unregister it. */
+/* Gets the memory over and over until that fails, as another thread unregisters the client. */
 static int result_when_it_goes(struct peer_user *u)
 {
 	unsigned long end = jiffies + KVT_TIMEOUT;
@@ -638,7 +638,7 @@ static void nobody_asks_a_client_that_goes(struct kunit *test)
 	late->req.name = "kvt_a";
 	KUNIT_EXPECT_EQ(test, -ENOENT, peer_user_get(late));
 	KUNIT_EXPECT_EQ(test, asked, peer_mock_calls(m, PEER_ACQUIRE));
-	/* What is there can still be taken away. */
+	/* The client can still invalidate the memory that is in use. */
 	KUNIT_EXPECT_EQ(test, 0, peer_pin_invalidate(u->pin));
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&u->revokes));
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(t));
@@ -647,7 +647,7 @@ static void nobody_asks_a_client_that_goes(struct kunit *test)
 	PEER_EXPECT_IDLE(test, m);
 }
 
-/* Nothing but time makes it say so. */
+/* Slow, because the log says so only after unregistration has waited for some time. */
 static void unregistration_says_for_whom_it_waits(struct kunit *test)
 {
 	struct kvt_console *device = kvt_console_watch(test, "kvt_rdma7");
@@ -668,7 +668,7 @@ static void unregistration_says_for_whom_it_waits(struct kunit *test)
 	PEER_EXPECT_IDLE(test, m);
 }
 
-/* What is counted */
+/* Counters and lists */
 
 struct count_row {
 	const char *file;
@@ -685,7 +685,7 @@ static void expect_counts(struct kunit *test, const struct count_row *rows, int 
 				    rows[i].file);
 }
 
-/* Three pages of the client's, of which the user wants 100,000 bytes. */
+/* The user registers 100,000 bytes, which are in three of the client's pages. */
 static void client_is_counted(struct kunit *test)
 {
 	static const struct count_row made[] = {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A client takes its memory away while it is being given back or revoked, from
- * within any function, by several threads, and with locks of its own held. See
- * peer_invalidate.c.
+ * A client invalidates its memory while the memory is being released or revoked, from
+ * within its own functions and revoke(), from several threads, and with a lock of its own
+ * held. See also peer_invalidate.c.
  */
 #include <linux/mutex.h>
 #include <linux/sched.h>
@@ -15,10 +15,10 @@
 
 #define THREADS		4
 
-/* Long enough to be seen, short enough to be waited for. */
+/* Limit of the wait for a registration: long enough to notice, short enough for a test. */
 #define SHORT_WAIT_MS	100
 
-/* During its end */
+/* Invalidation while the region ends */
 
 static const enum peer_call last_calls[] = { PEER_DMA_UNMAP, PEER_PUT_PAGES };
 
@@ -92,7 +92,7 @@ static void invalidation_from_within_release(struct kunit *test)
 		     "put dma_unmap put_pages release invalidate =0");
 }
 
-/* Recursion: the core's unmapping is part of an invalidation. */
+/* Recursion: dma_unmap() and put_pages(), called by an invalidation, invalidate again. */
 static void invalidation_from_within_itself(struct kunit *test)
 {
 	struct scene *s = scene_active(test);
@@ -106,7 +106,7 @@ static void invalidation_from_within_itself(struct kunit *test)
 		     "invalidate revoke dma_unmap invalidate =-115 put_pages invalidate =-115 =0 put release");
 }
 
-/* Revocation */
+/* Invalidation, stop and put during revoke() */
 
 static void invalidate_in_revoke(struct peer_user *u)
 {
@@ -120,7 +120,10 @@ static void invalidation_from_within_revoke(struct kunit *test)
 	s->u->on_revoke = invalidate_in_revoke;
 	peer_pin_invalidate(s->u->pin);
 	peer_user_put(s->u);
-	/* The inner one was told that the core unmaps it, so the outer one is not. */
+	/*
+	 * The inner invalidation was told that the core unmaps the memory. So the outer one must
+	 * not tell a client that unmaps that the memory is its own to unmap.
+	 */
 	scene_expect(test, s,
 			      "invalidate revoke invalidate =-115 dma_unmap put_pages =-2 put release",
 		     "invalidate revoke invalidate =-115 dma_unmap put_pages =0 put release");
@@ -177,7 +180,7 @@ static void put_waits_for_revoke_and_what_follows(struct kunit *test)
 		     "invalidate revoke put dma_unmap put_pages =0 release");
 }
 
-/* Only the core unmaps something here. */
+/* Skipped for a client that unmaps: its invalidations do not call put_pages(). */
 static void put_waits_for_put_pages_of_an_invalidation(struct kunit *test)
 {
 	struct scene *s = scene_active(test);
@@ -195,7 +198,7 @@ static void put_waits_for_put_pages_of_an_invalidation(struct kunit *test)
 	scene_expect(test, s, "", "invalidate revoke dma_unmap put_pages put =0 release");
 }
 
-/* Many at a time */
+/* Invalidation by several threads */
 
 static void start_threads(struct kunit *test, struct scene *s, struct kvt_thread **t)
 {
@@ -207,7 +210,11 @@ static void start_threads(struct kunit *test, struct scene *s, struct kvt_thread
 		KUNIT_EXPECT_TRUE(test, kvt_thread_waits(t[i]));
 }
 
-/* One of them has it to unmap; if it is the core's, it is, or is about to be. */
+/*
+ * There is one revoke(). If the client unmaps, just one thread gets 0 and the others find
+ * the region gone. If the core unmaps, a thread gets 0 or, if unmapping is still under way,
+ * -EINPROGRESS.
+ */
 static void expect_one(struct kunit *test, struct scene *s, struct kvt_thread **t)
 {
 	int i, zeros = 0, others = 0;
@@ -260,8 +267,8 @@ static void threads_that_invalidate_wait_for_activation(struct kunit *test)
 }
 
 /*
- * The driver that has one lock for all it does: it holds it while it invalidates,
- * and its functions take it, unless it is their own thread that holds it.
+ * A driver with a single lock, which it holds while it invalidates. Its functions take the
+ * lock, too, unless they run in the thread that holds it.
  */
 static DEFINE_MUTEX(driver_lock);
 static struct task_struct *driver_task;
@@ -311,7 +318,7 @@ static void lock_of_the_driver_is_held_across_invalidation(struct kunit *test)
 		     "acquire get_pages dma_map activate invalidate revoke dma_unmap put_pages =0 put release");
 }
 
-/* The classic: the end of the region wants the lock under which it is invalidated. */
+/* The classic deadlock: dma_unmap(), at the region's end, takes the lock that is held. */
 static void lock_of_the_driver_meets_the_end_of_the_region(struct kunit *test)
 {
 	struct scene *s = scene_up(test);
@@ -334,7 +341,10 @@ static void lock_of_the_driver_meets_the_end_of_the_region(struct kunit *test)
 		     "put dma_unmap invalidate =-115 put_pages release");
 }
 
-/* And so does its making: nobody can tell, so the wait is bounded. */
+/*
+ * get_pages() takes the lock, too. The core cannot know that the registration waits for the
+ * invalidating thread, so the invalidation waits only for a limited time.
+ */
 static void lock_of_the_driver_meets_the_making_of_the_region(struct kunit *test)
 {
 	struct scene *s = scene_up(test);

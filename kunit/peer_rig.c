@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Both sides of the registry of peer memory, for the suites.
+ * Mock clients of the peer-memory registry (the core); peer_user.c has the other side.
  *
- * A pin is what a client knows of a region. It is listed from acquire() until
- * release(), which waits, as a driver's must, until no thread is in the core's
- * invalidate function for it any more; so nobody invalidates through a handle
- * that is gone. The mock's lock guards lists and states and is never held across
- * a call of the core's. What it is that the core must not do is counted as wrong:
- * a call that no legal move allows, two at a time, one with other locks held than
- * the thread came with, a table that is not bit by bit what it was.
+ * A pin is what a client knows of a region. It is listed from acquire() until release(),
+ * which waits, as a driver's must, until no thread is in the core's invalidate function for
+ * the pin any more, so that nobody invalidates through a handle that is gone.
+ *
+ * Locking: the mock's lock guards lists and states, and is never held across a call into
+ * the core.
+ *
+ * Errors of the core are counted as wrong: a call that is not legal in the state of the pin,
+ * two calls for one pin at a time, a call with other locks held than when the thread entered
+ * the core, and a scatter table that is not bit for bit what the client left.
  */
 #include <linux/export.h>
 #include <linux/sched.h>
@@ -22,7 +25,7 @@ static const char * const call_names[PEER_CALLS] = {
 	"acquire", "get_pages", "dma_map", "dma_unmap", "put_pages", "", "release",
 };
 
-/* From where a call is allowed, and where it leads; none if nowhere else. */
+/* The states in which a call is legal, and the state of the pin after it. */
 static const struct {
 	unsigned long from;
 	enum peer_state to;
@@ -38,7 +41,7 @@ static const struct {
 
 /* Clients */
 
-/* Those of the case that runs. */
+/* The clients of the running case. */
 static struct peer_mock *mocks[PEER_MOCKS];
 
 static void mock_word(struct peer_mock *m, const char *word)
@@ -53,7 +56,7 @@ static void mock_wrong(struct peer_mock *m, const char *what)
 		pr_info("kvt: client %s: wrong: %s\n", m->ex.client.name, what);
 }
 
-/* The table is what it was. */
+/* Is the table the same as when the client made it? */
 static bool same_table(const struct peer_pin *pin, const struct sg_table *sgt)
 {
 	struct scatterlist *sg;
@@ -81,7 +84,7 @@ static int keep_table(struct peer_pin *pin, const struct sg_table *sgt)
 	return 0;
 }
 
-/* Pages of the mock's size, of which no two are neighbours. */
+/* Makes a table of pages of the mock's page size, no two of them contiguous. */
 static int fill_pages(struct peer_pin *pin, struct sg_table *sgt, int *nmap)
 {
 	unsigned long page = pin->mock->page_size;
@@ -129,7 +132,7 @@ static void free_table(struct peer_pin *pin)
 	pin->sgl = NULL;
 }
 
-/* What the call is to return instead, or 0. */
+/* Checks and counts a call. Returns what it must return instead of doing its work, or 0. */
 static int call_begin(struct peer_pin *pin, enum peer_call call)
 {
 	struct peer_mock *m = pin->mock;
@@ -210,7 +213,7 @@ static int mock_acquire(struct peer_mock *m, unsigned long addr, size_t size, vo
 	return 1;
 }
 
-/* acquire() is not told which client it is of. */
+/* acquire() gets no pointer to its client, so each client needs a function of its own. */
 #define ACQUIRE(nr)							\
 static int mock_acquire_##nr(unsigned long addr, size_t size,		\
 			     void *data, char *name, void **context)	\
@@ -309,7 +312,7 @@ static bool pin_is_idle(struct peer_pin *pin)
 	return idle;
 }
 
-/* Others are in the core's invalidate function for it: they come out, or it is wrong. */
+/* Waits until no thread is in the core's invalidate function for the pin; counts a timeout. */
 static void wait_idle(struct peer_pin *pin)
 {
 	if (!wait_event_timeout(pin->idle, pin_is_idle(pin), KVT_TIMEOUT))
@@ -327,7 +330,7 @@ static void mock_release(void *context)
 	list_del(&pin->entry);
 	spin_unlock(&m->lock);
 	call_end(pin, PEER_RELEASE, 0);
-	/* Those who have come since. Nobody does from now on. */
+	/* Wait for threads that came since; in state RELEASED no more can begin to invalidate. */
 	wait_idle(pin);
 	atomic_dec(&m->live);
 	peer_pin_put(pin);
@@ -343,13 +346,12 @@ static void mock_end(void *arg)
 
 /**
  * peer_mock_new() - a client that is not registered yet
- * @test: the running case, which unregisters it when it ends
- * @nr: its place, below PEER_MOCKS
- * @name: its name
- * @kind: how it invalidates
+ * @test: the running case, which unregisters the client when it ends
+ * @nr: index of the client, below PEER_MOCKS
+ * @name: name of the client
+ * @kind: how the client invalidates
  *
- * Its pages have 64 KiB. The case may change what it likes before
- * peer_mock_register().
+ * The page size is 64 KiB. The case may change any member before peer_mock_register().
  *
  * Return: the client, which lives as long as the case.
  */
@@ -398,7 +400,7 @@ int peer_mock_register(struct peer_mock *m)
 						      m->kind == PEER_NEVER ? NULL :
 						      &m->invalidate);
 
-	/* It may have been asked for memory already, but cannot invalidate before. */
+	/* The core may have called acquire() already, but the mock does not invalidate before. */
 	spin_lock(&m->lock);
 	m->handle = handle;
 	spin_unlock(&m->lock);
@@ -410,7 +412,7 @@ EXPORT_SYMBOL_GPL(peer_mock_register);
  * peer_mock_unregister() - unregister a client if it is registered
  * @m: the client
  *
- * Context: process; waits until nothing of the client's is in use.
+ * Context: Process. Waits until none of the client's memory is in use.
  */
 void peer_mock_unregister(struct peer_mock *m)
 {
@@ -422,10 +424,10 @@ EXPORT_SYMBOL_GPL(peer_mock_unregister);
 
 /**
  * peer_mock_up() - a client that is registered
- * @test: the running case, which unregisters it when it ends
- * @nr: its place, below PEER_MOCKS
- * @name: its name
- * @kind: how it invalidates
+ * @test: the running case, which unregisters the client when it ends
+ * @nr: index of the client, below PEER_MOCKS
+ * @name: name of the client
+ * @kind: how the client invalidates
  *
  * Return: the client, which lives as long as the case.
  */
@@ -440,11 +442,11 @@ struct peer_mock *peer_mock_up(struct kunit *test, int nr, const char *name,
 EXPORT_SYMBOL_GPL(peer_mock_up);
 
 /**
- * peer_mock_calls() - how often a function of a client's was called
+ * peer_mock_calls() - how often a function of a client was called
  * @m: the client
- * @call: which function
+ * @call: the function
  *
- * Return: the number.
+ * Return: the number of calls.
  */
 int peer_mock_calls(const struct peer_mock *m, enum peer_call call)
 {
@@ -455,9 +457,9 @@ EXPORT_SYMBOL_GPL(peer_mock_calls);
 /**
  * peer_mock_pin() - one of a client's pins
  * @m: the client
- * @which: any number; 0 is the newest pin
+ * @which: index of the pin, modulo the number of pins; 0 is the newest
  *
- * Return: the pin, to be given back by peer_pin_put(); NULL if there is none.
+ * Return: the pin, with a reference to be put by peer_pin_put(); NULL if there is none.
  */
 struct peer_pin *peer_mock_pin(struct peer_mock *m, u32 which)
 {
@@ -481,7 +483,7 @@ struct peer_pin *peer_mock_pin(struct peer_mock *m, u32 which)
 EXPORT_SYMBOL_GPL(peer_mock_pin);
 
 /**
- * peer_pin_put() - give back a pin
+ * peer_pin_put() - put a reference on a pin
  * @pin: the pin
  */
 void peer_pin_put(struct peer_pin *pin)
@@ -491,7 +493,7 @@ void peer_pin_put(struct peer_pin *pin)
 }
 EXPORT_SYMBOL_GPL(peer_pin_put);
 
-/* Whether it may be invalidated; nobody releases it meanwhile. */
+/* Returns whether the pin may be invalidated; it is then kept until invalidate_end(). */
 static bool invalidate_begin(struct peer_pin *pin)
 {
 	struct peer_mock *m = pin->mock;
@@ -512,7 +514,7 @@ static void invalidate_end(struct peer_pin *pin)
 	spin_unlock(&pin->mock->lock);
 }
 
-/* The core said 0, perhaps to several threads: the first one unmaps. */
+/* The core has returned 0, perhaps to several threads: the first of them unmaps. */
 static void unmap_own(struct peer_pin *pin)
 {
 	struct peer_mock *m = pin->mock;
@@ -531,7 +533,7 @@ static void unmap_own(struct peer_pin *pin)
 	free_table(pin);
 }
 
-/* What 0 promises. */
+/* Checks what the core promises when its invalidate function returns 0. */
 static void after_invalidation(struct peer_pin *pin)
 {
 	enum peer_state state;
@@ -544,12 +546,12 @@ static void after_invalidation(struct peer_pin *pin)
 }
 
 /**
- * peer_pin_invalidate() - the client's memory goes away
- * @pin: what is in it; a reference is held, or it is the caller's own
+ * peer_pin_invalidate() - invalidate a pin: the client takes the memory away
+ * @pin: the pin; the caller has a reference, or is in a call for this pin
  *
- * A client of the kind PEER_UNMAPS unmaps it.
+ * A client of kind PEER_UNMAPS then unmaps the memory itself.
  *
- * Return: what the core said; -ENOENT if there was nothing to tell it.
+ * Return: what the core returned; -ENOENT if the pin cannot be invalidated.
  */
 int peer_pin_invalidate(struct peer_pin *pin)
 {
@@ -574,8 +576,8 @@ int peer_pin_invalidate(struct peer_pin *pin)
 EXPORT_SYMBOL_GPL(peer_pin_invalidate);
 
 /**
- * peer_pin_invalidate_here() - for &peer_mock.on: the memory goes away now
- * @pin: what is in it
+ * peer_pin_invalidate_here() - for &peer_mock.on: invalidate a pin within a call for it
+ * @pin: the pin
  */
 void peer_pin_invalidate_here(struct peer_pin *pin)
 {
@@ -583,7 +585,7 @@ void peer_pin_invalidate_here(struct peer_pin *pin)
 }
 EXPORT_SYMBOL_GPL(peer_pin_invalidate_here);
 
-/* The newest one that this thread made for the address. */
+/* Returns the newest pin that this thread acquired for the address, with a reference. */
 static struct peer_pin *find_pin(struct peer_mock *m, unsigned long addr)
 {
 	struct peer_pin *pin, *found = NULL;
@@ -602,9 +604,10 @@ static struct peer_pin *find_pin(struct peer_mock *m, unsigned long addr)
 
 /**
  * peer_mock_made() - the pin of the memory that this thread has just got
- * @addr: its first byte
+ * @addr: first byte of the memory
  *
- * Return: the pin, to be given back by peer_pin_put(); NULL if it is not a mock's.
+ * Return: the pin, with a reference to be put by peer_pin_put(); NULL if the memory is not
+ * a mock's.
  */
 struct peer_pin *peer_mock_made(unsigned long addr)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Both sides of the registry of peer memory: clients whose functions do what a
- * case says and look at how they are called, and users of their memory.
+ * Both sides of the peer-memory registry: mock clients, whose functions do what a case says
+ * and check how the core calls them, and users of their memory.
  */
 #ifndef KVT_PEER_RIG_H
 #define KVT_PEER_RIG_H
@@ -21,20 +21,20 @@
 struct peer_pin;
 struct peer_user;
 
-/* So many clients can be registered at a time. */
+/* Number of mock clients that can exist at a time. */
 #define PEER_MOCKS	5
 
-/* Each has its own addresses: the first ones, and how many. */
+/* First address of the memory of client @nr, and its length. */
 #define PEER_BASE(nr)	(((nr) + 1UL) << 40)
 #define PEER_SPAN	(1UL << 39)
 
-/* Where the device sees a pin's first page. */
+/* DMA address of the first page of each pin. */
 #define PEER_DMA	0x40000000ULL
 
-/* A count of mapped entries that dma_map() does not set. */
+/* Value of &peer_pin.nmap with which dma_map() does not set the count of mapped entries. */
 #define PEER_SILENT	INT_MIN
 
-/* The functions of a client. */
+/* The functions of a client that the core calls. */
 enum peer_call {
 	PEER_ACQUIRE,
 	PEER_GET_PAGES,
@@ -47,10 +47,10 @@ enum peer_call {
 };
 
 /**
- * enum peer_kind - how a client invalidates
- * @PEER_UNMAPS: and unmaps the memory itself
- * @PEER_CORE: the core unmaps the memory
- * @PEER_NEVER: it does not
+ * enum peer_kind - how a client invalidates memory
+ * @PEER_UNMAPS: the client invalidates memory and unmaps it itself
+ * @PEER_CORE: the client invalidates memory and the core unmaps it
+ * @PEER_NEVER: the client cannot invalidate
  */
 enum peer_kind {
 	PEER_UNMAPS,
@@ -59,30 +59,29 @@ enum peer_kind {
 };
 
 /**
- * struct peer_mock - a client
- * @ex: what the core sees
- * @nr: its place; acquire() takes the addresses from PEER_BASE(@nr) on
- * @kind: how it invalidates
- * @handle: of its registration, NULL if it is not registered
- * @invalidate: of its registration
- * @page_size: bytes
- * @trace: gets a word for each call but get_page_size(); may be NULL
- * @tag: stands before the words
+ * struct peer_mock - a mock client
+ * @ex: the client as registered with the core
+ * @nr: number of the client; acquire() accepts addresses from PEER_BASE(@nr) on
+ * @kind: how it invalidates memory
+ * @handle: handle of its registration, NULL if it is not registered
+ * @invalidate: the core's invalidate function, got at registration
+ * @page_size: page size in bytes
+ * @trace: gets a word for each call but get_page_size(), and for invalidations; may be NULL
+ * @tag: prefix of these words
  * @quiet: no words for invalidations
- * @ret: what a call returns instead of its result if it is not 0; such a call
- *	does nothing
- * @on: called in a call, before it does anything
- * @fill: makes the table instead of the mock, and sets the count
- * @fill_early: the table is made in get_pages()
+ * @ret: for each function, a result to return instead, after @on, or 0
+ * @on: for each function, a hook called before it does anything; may be NULL
+ * @fill: makes the table and sets the count, instead of the mock; may be NULL
+ * @fill_early: the table is made in get_pages(), not in dma_map()
  * @arg: for @on and @fill
- * @data: what acquire() was given: the private data,
- * @has_data: if there was any,
- * @name: the name, or "-" if there was none
- * @lock: of @pins, of the pins' state and of @data, @has_data, @name
- * @pins: acquired and not released
- * @live: how many these are
+ * @data: private data that the last acquire() got
+ * @has_data: whether it got any
+ * @name: name that the last acquire() got, or "-" if it got none
+ * @lock: guards @pins, the state of the pins, @data, @has_data and @name
+ * @pins: pins that were acquired and not released
+ * @live: number of @pins
  * @calls: how often each function was called
- * @wrong: calls that must not be, or not so
+ * @wrong: calls that the core must not make, or not in that way
  */
 struct peer_mock {
 	struct peer_memory_client_ex ex;
@@ -110,7 +109,7 @@ struct peer_mock {
 	atomic_t wrong;
 };
 
-/* Where a pin is; see the table of legal moves in peer_rig.c. */
+/* State of a pin; see the table of legal moves in peer_rig.c. */
 enum peer_state {
 	PEER_ACQUIRED,
 	PEER_PINNED,
@@ -122,23 +121,23 @@ enum peer_state {
 };
 
 /**
- * struct peer_pin - what a client knows of a region
+ * struct peer_pin - a range of a client's memory that the core has acquired
  * @entry: in &peer_mock.pins
  * @mock: the client
- * @ref: its table's, its user's and those who invalidate it
- * @addr: first byte
- * @size: bytes
- * @number: the core's
- * @state: where it is
- * @write: the device may write
- * @maker: who acquired it
- * @device: it is mapped for
- * @sgt: the core's table for it
- * @copy: of the table as it was left
- * @sgl: copy of the table's entries
- * @nmap: entries that are mapped
- * @inside: calls of the core's that it is in
- * @invalidating: threads in the core's invalidate function for it
+ * @ref: held from acquire() to release(), by the user, and by callers of peer_mock_pin()
+ * @addr: first address
+ * @size: length in bytes
+ * @number: core context that get_pages() got
+ * @state: state of the pin
+ * @write: the device may write to the memory
+ * @maker: thread in which it was acquired
+ * @device: device that the memory is mapped for
+ * @sgt: the core's table of the memory
+ * @copy: copy of @sgt as the mock filled it
+ * @sgl: copy of the entries of @sgt
+ * @nmap: number of mapped entries, or PEER_SILENT
+ * @inside: calls of the client's functions that are running for this pin
+ * @invalidating: threads in the core's invalidate function for this pin
  * @idle: woken when @invalidating drops to 0
  */
 struct peer_pin {
@@ -162,11 +161,11 @@ struct peer_pin {
 };
 
 /**
- * struct peer_visit - a thread in one of the core's functions
- * @entry: in the list of all
+ * struct peer_visit - a thread that has called one of the core's functions
+ * @entry: in the list of all visits
  * @task: the thread
- * @depth: locks that it held before
- * @preempt: its preempt count before
+ * @depth: number of locks that the thread held before the call
+ * @preempt: preempt count of the thread before the call
  */
 struct peer_visit {
 	struct list_head entry;
@@ -193,7 +192,7 @@ void peer_pin_put(struct peer_pin *pin);
 int peer_pin_invalidate(struct peer_pin *pin);
 void peer_pin_invalidate_here(struct peer_pin *pin);
 
-/* Nothing of the client is held, and nothing was as it must not be. */
+/* Expects that no pin of the client is left, and that the core called it correctly. */
 #define PEER_EXPECT_IDLE(test, m)					\
 do {									\
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&(m)->live));		\
@@ -201,19 +200,19 @@ do {									\
 } while (0)
 
 /**
- * struct peer_user - one who wants peer memory
- * @req: what is wanted
- * @region: what was got
- * @pin: the client's side of it, if a mock's
+ * struct peer_user - a user of peer memory
+ * @req: the request for the memory
+ * @region: the region that the user has got, or NULL
+ * @pin: pin of the region, if it is one of a mock client
  * @trace: gets a word for each call; may be NULL
- * @on_revoke: called in revoke()
+ * @on_revoke: called in revoke(); may be NULL
  * @arg: for @on_revoke
- * @any_caller: revoke() may come from a thread of a client that is not a mock
- * @lock: of @active, @revoked and of what the device does
- * @active: the device may use it
- * @revoked: but not any more
+ * @any_caller: revoke() may be called by a thread of a client that is not a mock
+ * @lock: guards @active and @revoked, and is held while the device accesses the memory
+ * @active: the region was activated and not yet stopped or put
+ * @revoked: the device must not access the memory any more
  * @revokes: calls of revoke()
- * @wrong: such calls that must not be, accesses to what is not mapped
+ * @wrong: calls of revoke() that the core must not make, and accesses to unmapped memory
  */
 struct peer_user {
 	struct peer_request req;
@@ -240,10 +239,10 @@ void peer_user_put(struct peer_user *u);
 void peer_user_access(struct peer_user *u);
 
 /**
- * struct peer_hold - holds up a call, which sleeps
+ * struct peer_hold - makes a call sleep until the case lets it go on
  * @entered: completed by the call
- * @leave: lets it go
- * @in_time: it was let go before it gave up
+ * @leave: completed by the case to let the call go on
+ * @in_time: the call was let go before it timed out
  */
 struct peer_hold {
 	struct completion entered;
@@ -254,7 +253,7 @@ struct peer_hold {
 void peer_hold_init(struct peer_hold *h);
 void peer_hold_here(struct peer_hold *h);
 
-/* Into so many parts the long cases are cut. */
+/* Number of rounds that a long case is split into. */
 #define PEER_ROUNDS	20
 
 const void *peer_next_round(const void *prev, char *desc);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One client and one user of its memory, for the cases of invalidation.
+ * Scene of the invalidation cases: one peer client and one user of its memory.
  */
 #include <linux/jiffies.h>
 #include <linux/sched.h>
@@ -8,7 +8,7 @@
 
 #include "peer_scene.h"
 
-/* Longer than anything here takes. */
+/* Longer than any case takes: invalidations that wait for a region must not time out. */
 #define LONG_WAIT_MS	60000
 
 static const enum peer_kind kinds[] = { PEER_UNMAPS, PEER_CORE };
@@ -22,11 +22,12 @@ static void kind_name(const enum peer_kind *kind, char *desc)
 KUNIT_ARRAY_PARAM(kind, kinds, kind_name);
 
 /**
- * scene_kinds() - for KUNIT_CASE_PARAM(): clients that unmap, and others
- * @prev: the kind before, NULL before the first
- * @desc: gets its name
+ * scene_kinds() - for KUNIT_CASE_PARAM(): a client that unmaps its memory itself, and one
+ *	for which the core does
+ * @prev: the previous kind, NULL to get the first one
+ * @desc: buffer for the name of the returned kind
  *
- * Return: the kind, NULL after the last.
+ * Return: the next kind, NULL after the last one.
  */
 const void *scene_kinds(const void *prev, char *desc)
 {
@@ -37,7 +38,7 @@ const void *scene_kinds(const void *prev, char *desc)
  * scene_unmaps() - whether the client of the running case unmaps its memory itself
  * @test: the running case, of a KUNIT_CASE_PARAM() with scene_kinds()
  *
- * Return: true if it does.
+ * Return: true if the client does, false if the core unmaps for it.
  */
 bool scene_unmaps(struct kunit *test)
 {
@@ -45,10 +46,10 @@ bool scene_unmaps(struct kunit *test)
 }
 
 /**
- * scene_up() - a client that nobody uses yet
+ * scene_up() - set up a registered client and a user without a region
  * @test: the running case
  *
- * Return: the scene, with words of both sides; it lives as long as the case.
+ * Return: the scene, whose client and user share a trace; valid until the end of the case.
  */
 struct scene *scene_up(struct kunit *test)
 {
@@ -68,10 +69,10 @@ struct scene *scene_up(struct kunit *test)
 }
 
 /**
- * scene_active() - a client, and a region of its memory that is in use
+ * scene_active() - set up a client and a user with an active region of its memory
  * @test: the running case
  *
- * Return: the scene, without the words that have led to it.
+ * Return: the scene, with an empty trace.
  */
 struct scene *scene_active(struct kunit *test)
 {
@@ -84,11 +85,11 @@ struct scene *scene_active(struct kunit *test)
 }
 
 /**
- * scene_expect() - all is over: this was said, and nothing is left
+ * scene_expect() - check the trace, and that no region is left
  * @test: the running case
  * @s: the scene
- * @unmaps: all words, if the client unmaps its memory itself
- * @core: all words, if the core does
+ * @unmaps: the expected trace if the client unmaps its memory itself
+ * @core: the expected trace if the core does
  */
 void scene_expect(struct kunit *test, struct scene *s, const char *unmaps,
 		  const char *core)
@@ -114,7 +115,7 @@ static void hold_call(struct peer_pin *pin)
 }
 
 /**
- * scene_hold_revoke() - for &peer_user.on_revoke: hold it up
+ * scene_hold_revoke() - hold up the revoke callback; for &peer_user.on_revoke
  * @u: the user
  */
 void scene_hold_revoke(struct peer_user *u)
@@ -125,10 +126,10 @@ void scene_hold_revoke(struct peer_user *u)
 }
 
 /**
- * scene_invalidate() - thread function: the newest of the client's pins goes away
+ * scene_invalidate() - thread function: the client invalidates its newest pin
  * @arg: the scene
  *
- * Return: what the core said.
+ * Return: what the core's invalidate function returned.
  */
 int scene_invalidate(void *arg)
 {
@@ -141,7 +142,7 @@ int scene_invalidate(void *arg)
 }
 
 /**
- * scene_get() - thread function: the user gets memory
+ * scene_get() - thread function: the user gets a region
  * @arg: the scene
  *
  * Return: 0, or what peer_region_get() failed with.
@@ -154,7 +155,7 @@ int scene_get(void *arg)
 }
 
 /**
- * scene_stop() - thread function: the user stops
+ * scene_stop() - thread function: the user stops using the region
  * @arg: the scene
  *
  * Return: 0.
@@ -168,7 +169,7 @@ int scene_stop(void *arg)
 }
 
 /**
- * scene_put() - thread function: the user gives the memory back
+ * scene_put() - thread function: the user puts the region
  * @arg: the scene
  *
  * Return: 0.
@@ -182,13 +183,13 @@ int scene_put(void *arg)
 }
 
 /**
- * scene_held_in() - a thread that is held up in a call of the client's
+ * scene_held_in() - start a thread and hold it up in a callback of the client
  * @test: the running case
  * @s: the scene
- * @call: which call
- * @fn: what the thread does
+ * @call: the callback
+ * @fn: the thread's function
  *
- * Return: the thread.
+ * Return: the thread, inside the callback.
  */
 struct kvt_thread *scene_held_in(struct kunit *test, struct scene *s, enum peer_call call,
 				 int (*fn)(void *arg))
@@ -203,12 +204,12 @@ struct kvt_thread *scene_held_in(struct kunit *test, struct scene *s, enum peer_
 }
 
 /**
- * scene_let_go() - what was held up goes on to its end
+ * scene_let_go() - let a thread that is held up go on, and join it
  * @test: the running case
  * @s: the scene
  * @t: the thread
  *
- * Return: what it returned.
+ * Return: what the thread's function returned.
  */
 int scene_let_go(struct kunit *test, struct scene *s, struct kvt_thread *t)
 {
@@ -219,9 +220,9 @@ int scene_let_go(struct kunit *test, struct scene *s, struct kvt_thread *t)
 }
 
 /**
- * scene_until_waiting() - invalidations wait for a region that is being made
+ * scene_until_waiting() - wait until invalidations wait for a region that is being made
  * @test: the running case, which fails if they do not in time
- * @waits: so many have, since the client was registered
+ * @waits: number of such invalidations since the client was registered
  */
 void scene_until_waiting(struct kunit *test, u64 waits)
 {
@@ -244,10 +245,10 @@ static bool has_word(struct scene *s, const char *word)
 }
 
 /**
- * scene_until_word() - another thread is where something is said
- * @test: the running case, which fails if it does not get there in time
+ * scene_until_word() - wait until another thread has added a word to the trace
+ * @test: the running case, which fails if that does not happen in time
  * @s: the scene
- * @word: what is said
+ * @word: the word
  */
 void scene_until_word(struct kunit *test, struct scene *s, const char *word)
 {
@@ -259,10 +260,10 @@ void scene_until_word(struct kunit *test, struct scene *s, const char *word)
 }
 
 /**
- * scene_expect_waits() - so many invalidations have waited
+ * scene_expect_waits() - check how many invalidations have waited
  * @test: the running case
- * @waits: all
- * @timeouts: those that did not get what they waited for
+ * @waits: expected number of invalidations that waited
+ * @timeouts: expected number of those that timed out
  */
 void scene_expect_waits(struct kunit *test, int waits, int timeouts)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One client and one user of its memory, for the cases of invalidation.
+ * A peer memory client and a user of its memory, for the invalidation cases.
  */
 #ifndef KVT_PEER_SCENE_H
 #define KVT_PEER_SCENE_H
@@ -9,11 +9,11 @@
 #include "peer_rig.h"
 
 /**
- * struct scene - a client, one who uses its memory, and what they do
+ * struct scene - a client, a user of its memory, and the trace of their calls
  * @m: the client
  * @u: the user
- * @tr: the words of both
- * @hold: where one of them is held up
+ * @tr: trace of the calls on both sides
+ * @hold: blocks a call of the client, or the user's revoke callback
  */
 struct scene {
 	struct peer_mock *m;

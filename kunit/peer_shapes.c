@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Clients as they are in use go through all that can happen to a region. Whatever
- * they believe, what they pinned is unpinned once.
+ * Peer clients written like those of real drivers go through the life of a region, with and
+ * without invalidation. Whatever a client assumes of the interface, what it pins is unpinned
+ * exactly once.
  */
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
@@ -15,11 +16,11 @@
 
 #define RACES		2000
 
-/* Larger than a page of the client's, and within two. */
+/* A range of the size of a client's page, but spread over two of its pages. */
 #define OFFSET		0x8000UL
 #define SIZE		SZ_64K
 
-/* Longer than anything here takes. */
+/* Longer than any case takes: invalidations that wait for a region must not time out. */
 #define LONG_WAIT_MS	60000
 
 atomic_t shape_wrong;
@@ -39,7 +40,7 @@ struct shape_pages *shape_pin(unsigned long addr, size_t size)
 	return pages;
 }
 
-/* A second time is a double free. */
+/* Unpinning the same pages twice is a double free, and so caught by KASAN. */
 void shape_unpin(struct shape_pages *pages)
 {
 	atomic_dec(&shape_pinned);
@@ -76,7 +77,7 @@ static const struct peer_shape *shape_up(struct kunit *test)
 	return shape;
 }
 
-/* One that is registered and may invalidate. */
+/* Registers the case's client, and skips the case if that client never invalidates. */
 static const struct peer_shape *invalidating_shape_up(struct kunit *test)
 {
 	const struct peer_shape *shape = shape_up(test);
@@ -202,9 +203,9 @@ static void registering_thread_takes_it_away(struct kunit *test)
 }
 
 /**
- * struct race - one thread takes away what another one makes and ends
+ * struct race - one thread invalidates the regions that another one makes and puts
  * @shape: the client
- * @over: the other thread has had enough
+ * @over: stops the invalidating thread
  */
 struct race {
 	const struct peer_shape *shape;
@@ -222,7 +223,7 @@ static int race_fn(void *arg)
 	return 0;
 }
 
-/* All of a region's life, or what there is of it. */
+/* Makes a region and puts it; bits of @rand choose whether to activate and stop it between. */
 static void run_race(struct kunit *test, struct peer_user *u, u32 rand)
 {
 	int ret = peer_user_get(u);
@@ -250,7 +251,7 @@ static void region_is_taken_away_at_any_time(struct kunit *test)
 	struct kvt_thread *t;
 
 	u->any_caller = true;
-	/* They rely on no invalidation returning while they make the region. */
+	/* The clients rely on it that no invalidation returns while the region is being made. */
 	peer_set_wait(test, LONG_WAIT_MS);
 	t = kvt_thread_start(test, kvt_other_cpu(), race_fn, &race);
 	for (i = 0; i < count; i++)

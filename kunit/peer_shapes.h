@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Clients in the shapes that drivers have, each with its own idea of the interface;
- * so none of it is here.
+ * Peer-memory clients of the shapes that drivers have. Each shape includes or declares the
+ * client interface in its own way, so this header must not.
  */
 #ifndef KVT_PEER_SHAPES_H
 #define KVT_PEER_SHAPES_H
@@ -12,17 +12,17 @@
 
 #define SHAPE_PAGE	SZ_64K
 
-/* Addresses of all shapes: only one is registered at a time. */
+/* The address range of all shapes, of which only one is registered at a time. */
 #define SHAPE_BASE	(1UL << 40)
 #define SHAPE_SPAN	(1UL << 39)
 
-/* Where the device sees the byte at SHAPE_BASE. */
+/* DMA address of the byte at SHAPE_BASE. */
 #define SHAPE_DMA	0x80000000ULL
 
 /**
  * struct shape_pages - pinned pages of a GPU
- * @first: address of the first
- * @count: how many
+ * @first: address of the first page
+ * @count: number of pages
  */
 struct shape_pages {
 	unsigned long first;
@@ -37,16 +37,16 @@ static inline u64 shape_dma(const struct shape_pages *pages, unsigned int i)
 	return SHAPE_DMA + (pages->first - SHAPE_BASE) + (u64)i * SHAPE_PAGE;
 }
 
-/* What must not be; and contexts that were not released. */
+/* Wrong calls and states found, and client contexts that were not released. */
 extern atomic_t shape_wrong;
 extern atomic_t shape_contexts;
 
 /**
  * struct peer_shape - a client
- * @name: its name
- * @up: registers it; returns 0 or a negative errno
- * @down: unregisters it
- * @take_away: invalidates what is registered, if anything; NULL if it never does
+ * @name: name of the client
+ * @up: registers the client; returns 0 or a negative errno
+ * @down: unregisters the client
+ * @take_away: invalidates registered memory, if any; NULL if the client never does
  */
 struct peer_shape {
 	const char *name;

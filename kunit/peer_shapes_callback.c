@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The shape of a GPU driver's bridge that is told by a callback that pages go, and
- * has three ways to register:
+ * A client modelled on a GPU driver's bridge, which learns from a callback that pages go
+ * away. It registers in three ways:
  *
- *	- the extended structure with PEER_MEM_INVALIDATE_UNMAPS;
- *	- the same code with an extended structure of size 0, for cores that know no
- *	  flags: the core's calls come back while the callback is in the core's
- *	  invalidate function, and are recognised by their thread;
- *	- a plain structure without invalidate function, for pages that stay.
+ *	- with an extended structure and PEER_MEM_INVALIDATE_UNMAPS;
+ *	- with the same code and an extended structure of size 0, for cores that know no
+ *	  flags: the core calls put_pages() from within its invalidate function, which
+ *	  put_pages() recognises by the thread;
+ *	- with a plain structure and without invalidate function, for pages that stay.
  *
- * In all of them the callback frees what the pages have when the core is done. It
- * does not look at what the core says.
+ * The callback unpins the pages when the core's invalidate function has returned, and
+ * ignores its return value.
  */
 #include <linux/kref.h>
 #include <linux/list.h>
@@ -30,15 +30,15 @@
 
 /**
  * struct bridge_context - a registration
- * @entry: in the list of all
- * @ref: the core's, until release(); the callback's, while it runs
+ * @entry: entry in the list of all contexts
+ * @ref: references: the core's until release(), and that of a running callback
  * @number: core context
- * @pages: pinned; taken out by who unpins them
+ * @pages: pinned pages; NULL when they are unpinned
  * @addr: first byte
  * @size: bytes
- * @table: the table as it went to the core; its entries live until release()
- * @has_table: there is one
- * @task: in the callback
+ * @table: copy of the table passed to the core; its entries live until release()
+ * @has_table: @table is valid
+ * @task: thread that runs the callback, or NULL
  */
 struct bridge_context {
 	struct list_head entry;
@@ -138,7 +138,7 @@ static int bridge_dma_unmap(struct sg_table *sg_head, void *client_context,
 	return 0;
 }
 
-/* The pages, for one of those who want to unpin them. */
+/* Unpins the pages unless put_pages() or the callback has already done so. */
 static void unpin_once(struct bridge_context *ctx)
 {
 	struct shape_pages *pages = xchg(&ctx->pages, NULL);
@@ -180,7 +180,7 @@ static unsigned long bridge_get_page_size(void *client_context)
 	return SHAPE_PAGE;
 }
 
-/* The next that is registered. No two callbacks come for one. */
+/* Takes the next context off the list, so that it gets one callback only. */
 static struct bridge_context *next_context(void)
 {
 	struct bridge_context *ctx;
@@ -195,7 +195,7 @@ static struct bridge_context *next_context(void)
 	return ctx;
 }
 
-/* The pages go: the core first, then what they have. */
+/* The pages go away: ends their use in the core, then unpins them. */
 static void bridge_callback(struct bridge_context *ctx)
 {
 	WRITE_ONCE(ctx->task, current);
@@ -234,7 +234,7 @@ static struct peer_memory_client bridge_nc = {
 	.release = bridge_release,
 };
 
-/* The last byte of the version says that there is more than the plain structure. */
+/* The last byte of the version tells the core that the structure is an extended one. */
 static int bridge_register_ex(const char *name, size_t ex_size, u32 flags)
 {
 	struct peer_memory_client *client = &bridge_ex.client;

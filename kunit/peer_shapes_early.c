@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The shape of a driver of plain habits: it makes the core's table in get_pages(),
- * fills in the addresses in dma_map(), frees it in put_pages(), and leaves all of
- * that to the core when it invalidates.
+ * The shape of a driver that allocates the core's table in get_pages(), fills in the DMA
+ * addresses in dma_map() and frees the table in put_pages(). When it invalidates a
+ * registration, the core calls dma_unmap() and put_pages().
  */
 #include <linux/list.h>
 #include <linux/scatterlist.h>
@@ -14,9 +14,9 @@
 
 /**
  * struct early - a registration
- * @entry: in the list of those that have pages
+ * @entry: in the list of registrations that have pages
  * @number: core context
- * @pages: pinned
+ * @pages: the pinned pages, or NULL
  */
 struct early {
 	struct list_head entry;
@@ -121,7 +121,7 @@ static void early_release(void *client_context)
 	atomic_dec(&shape_contexts);
 }
 
-/* The core takes them off the list, or another thread of the core's does. */
+/* Invalidates one registration; put_pages() takes it off the list. */
 static void early_take_away(void)
 {
 	struct early *early;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The shape of a driver from the time when the core context was a pointer, with
- * nothing more than the interface asks for: pages of the system's size, no
- * release().
+ * A client for the older interface, in which the core context is a pointer. It has only
+ * the methods that the interface requires: no get_page_size(), and no release().
  */
 #define PEER_MEM_VOID_CORE_CONTEXT
 
@@ -18,7 +17,7 @@
 #error "this client wants pointers"
 #endif
 
-/* It has room for one. */
+/* The client has room for one registration. */
 static struct shape_pages *pinned;
 static void *pinned_context;
 static DEFINE_SPINLOCK(pinned_lock);
@@ -46,7 +45,7 @@ static int pointer_get_pages(unsigned long addr, size_t size, int write, int for
 	return 0;
 }
 
-/* From the page of the first byte on, and farther than need be. */
+/* Maps from the page of the first byte, and further than the range reaches. */
 static int pointer_dma_map(struct sg_table *sg_head, void *client_context,
 			   struct device *dma_device, int dmasync, int *nmap)
 {

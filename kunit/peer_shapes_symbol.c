@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The shape of a GPU driver that works with and without RDMA: it finds the registry
- * by symbol_request() when it loads and declares what it needs of it itself, from a
- * time when the core context was a pointer and the structure had two more functions
- * behind the last. It keeps a mutex for each process, which it takes in the core's
- * calls and holds while it invalidates.
+ * A client in the shape of a GPU driver that works with and without RDMA: it looks up the
+ * registration functions by symbol_request() when it loads, and has its own declarations of
+ * an old interface, in which the core context is a pointer and struct peer_memory_client has
+ * two more methods at its end. It has a mutex per process, which it takes in the methods that
+ * the core calls, and holds while it invalidates.
  *
- * What invalidation returns is taken for "somebody else is about to unmap it" if it
- * is not 0; the pages go in any case, so what comes later finds nothing to do.
+ * It takes a return value of invalidate() other than 0 for "somebody else is about to unmap
+ * it". It drops the pages in any case, so a later put_pages() finds nothing to do.
  */
 #include <linux/kref.h>
 #include <linux/list.h>
@@ -23,12 +23,12 @@
 
 /**
  * struct buffer - memory of a process
- * @entry: in the list of those that are in use
- * @ref: the core's, until release(); who takes it away has one
- * @core_context: the core's
- * @pages: pinned, until they are taken away or put
- * @sgt: its table, of which the core gets a copy
- * @taken_by: thread that takes it away
+ * @entry: in the list of buffers whose pages are pinned
+ * @ref: one reference is the core's, until release(); symbol_take_away() takes another
+ * @core_context: the core's context, for invalidate()
+ * @pages: pinned pages, or NULL after they were invalidated or put
+ * @sgt: table of the pages; the core gets a copy of the struct sg_table
+ * @taken_by: thread that is invalidating the buffer, or NULL
  */
 struct buffer {
 	struct list_head entry;
@@ -44,7 +44,7 @@ static typeof(&ib_unregister_peer_memory_client) unregister_client;
 static int (*invalidate)(void *handle, void *core_context);
 static void *handle;
 
-/* There is one process. Guards the list and the buffers' pages. */
+/* The mutex of the only process. Guards the list and the buffers' pages. */
 static DEFINE_MUTEX(process_lock);
 static LIST_HEAD(buffers);
 
@@ -150,7 +150,7 @@ static void symbol_put_pages(struct sg_table *sg_head, void *client_context)
 {
 	struct buffer *buf = client_context;
 
-	/* The pages go when the core has returned. */
+	/* Called within invalidate(): the caller holds the mutex, and drops the pages later. */
 	if (READ_ONCE(buf->taken_by) == current)
 		return;
 	mutex_lock(&process_lock);
@@ -187,7 +187,7 @@ static void symbol_take_away(void)
 	mutex_unlock(&process_lock);
 }
 
-/* Is not called: the core knows no such function. */
+/* Never called: the core does not know this method. */
 static void put_nothing(void *context)
 {
 	atomic_inc(&shape_wrong);

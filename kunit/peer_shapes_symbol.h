@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The registry as a driver declares it that was written long ago, and has never seen
- * the header of today.
+ * The interface of the registry as an old driver declares it for itself, without the
+ * present header.
  */
 #ifndef KVT_PEER_SHAPES_SYMBOL_H
 #define KVT_PEER_SHAPES_SYMBOL_H
@@ -30,7 +30,7 @@ struct peer_memory_client {
 	void (*put_context_private_data)(void *context);
 };
 
-/* The core sets it. */
+/* Type of the invalidate callback, which the core returns at registration. */
 typedef int (*old_invalidate_fn)(void *handle, void *core_context);
 
 void *ib_register_peer_memory_client(struct peer_memory_client *client,

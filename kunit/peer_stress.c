@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Threads use the memory of four clients of different kinds, which take it away
- * whenever they like, also from within all their functions, and are unloaded and
- * loaded again meanwhile.
+ * Threads use the memory of four peer-memory clients of different kinds. The clients
+ * invalidate memory at random times, also from within their own functions, and are
+ * unregistered and registered again meanwhile.
  */
 #include <linux/module.h>
 #include <linux/sched.h>
@@ -18,7 +18,7 @@
 #define USERS		8
 #define OPERATIONS	1000000
 
-/* The shortest wait there is: many an invalidation does not get what it waits for. */
+/* The shortest possible timeout, so that many invalidations give up waiting. */
 #define WAIT_MS		1
 
 static const char * const names[CLIENTS] = { "kvt_a", "kvt_b", "kvt_c", "kvt_d" };
@@ -30,13 +30,13 @@ static const enum peer_kind kinds[CLIENTS] = {
 /**
  * struct storm - what the threads share
  * @m: the clients
- * @seed: for what happens within the clients' functions
- * @draws: random numbers drawn for that
- * @rounds: operations of a thread
+ * @seed: seed of draw()
+ * @draws: numbers returned by draw()
+ * @rounds: operations of each thread
  * @made: regions got
  * @revoked: regions that were revoked
  * @invalidated: invalidations
- * @wrong: results that must not be
+ * @wrong: wrong results
  */
 struct storm {
 	struct peer_mock *m[CLIENTS];
@@ -55,7 +55,7 @@ struct storm_thread {
 	struct peer_user users[USERS];
 };
 
-/* Of whichever thread. */
+/* Draws a random number; may be called by any thread. */
 static u32 draw(struct storm *s)
 {
 	u32 rand = (s->seed + (u32)atomic_inc_return(&s->draws) * 2654435761U) | 1;
@@ -70,7 +70,7 @@ static void invalidate(struct storm *s, struct peer_pin *pin)
 	peer_pin_invalidate(pin);
 }
 
-/* In each of a client's functions. */
+/* Hook of the clients' functions. */
 static void any_function(struct peer_pin *pin)
 {
 	struct storm *s = pin->mock->arg;
@@ -96,7 +96,7 @@ static void any_revoke(struct peer_user *u)
 		invalidate(s, u->pin);
 }
 
-/* Some client's memory goes, for whoever has it. */
+/* Invalidates the memory of a random pin of a random client. */
 static void invalidate_any(struct storm_thread *t)
 {
 	u32 r = kvt_rand(&t->rand);
@@ -108,7 +108,7 @@ static void invalidate_any(struct storm_thread *t)
 	peer_pin_put(pin);
 }
 
-/* Each user of a thread's has addresses of its own. */
+/* Draws a request. Each user of a thread has an address range of its own. */
 static void draw_request(struct storm_thread *t, struct peer_user *u)
 {
 	u32 r = kvt_rand(&t->rand), nr = r % CLIENTS;
@@ -247,7 +247,7 @@ static struct storm *storm_up(struct kunit *test, struct kvt_thread **threads)
 	return s;
 }
 
-/* Unloads a client and loads it again; once in a while it does not work then. */
+/* Unregisters a client and registers it again, now and then with functions that fail. */
 static void reload(struct kunit *test, struct storm *s)
 {
 	u32 r = draw(s);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a device gets of a client's table: the range that was asked for, page by
- * page where the client's table has it, in as few entries as can be; or nothing
- * at all of a table that is wrong.
+ * The table that a device gets from a client's table: it covers exactly the range that was
+ * asked for, with the client's DMA address of each page, in as few entries as possible. An
+ * invalid table is refused as a whole.
  */
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
@@ -23,14 +23,14 @@ struct run {
 };
 
 /**
- * struct table_row - a table and what is wanted of it
+ * struct table_row - a table, a range of it, and the expected result
  * @what: for messages
- * @from: its entries; up to the first that has neither address nor length
- * @nents: how many the caller says it has
+ * @from: entries of the table, up to the first that has neither address nor length
+ * @nents: number of entries that the caller passes
  * @skip: bytes before the range
- * @length: of the range
- * @ret: the result
- * @to: the entries, if that is 0
+ * @length: bytes of the range
+ * @ret: the expected return value
+ * @to: the expected entries, if @ret is 0
  */
 struct table_row {
 	const char *what;
@@ -120,7 +120,7 @@ static unsigned int count_runs(const struct run *runs)
 	return n;
 }
 
-/* No pages are behind it. */
+/* Builds a table of DMA addresses without pages behind them. */
 static int table_of(struct sg_table *sgt, const struct run *runs, unsigned int count)
 {
 	struct scatterlist *sg;
@@ -160,7 +160,7 @@ static void range_is_cut_out(struct kunit *test)
 	unsigned int count;
 
 	memcpy(all, row->from, sizeof(all));
-	/* An empty entry ends the list unless something follows it. */
+	/* An entry with neither address nor length ends the list; a table has at least one. */
 	count = max(count_runs(all), 1U);
 	KUNIT_ASSERT_EQ(test, 0, table_of(&from, all, count));
 	KUNIT_EXPECT_EQ(test, row->ret, peer_table_trim(&to, from.sgl, row->nents,
@@ -173,7 +173,7 @@ static void range_is_cut_out(struct kunit *test)
 	sg_free_table(&from);
 }
 
-/* Where each page of a table is, for the device. Returns how many there are. */
+/* Stores the DMA address of each page of a table, @most at most. Returns their number. */
 static unsigned long pages_of(struct sg_table *sgt, u64 *pages, unsigned long most)
 {
 	unsigned long n = 0;
@@ -187,7 +187,7 @@ static unsigned long pages_of(struct sg_table *sgt, u64 *pages, unsigned long mo
 	return n;
 }
 
-/* Two entries that could have been one. */
+/* Does an entry begin where the previous one ends, so that the two could be merged? */
 static bool could_be_less(struct sg_table *sgt)
 {
 	struct scatterlist *sg, *last = NULL;
@@ -203,11 +203,11 @@ static bool could_be_less(struct sg_table *sgt)
 
 /**
  * struct random_table - a random table, and its pages one by one
- * @rand: random numbers
- * @runs: its entries
- * @count: how many
- * @pages: where each page is
- * @got: room for those that a device gets
+ * @rand: state of the random number generator
+ * @runs: entries of the table
+ * @count: number of entries
+ * @pages: DMA address of each page
+ * @got: DMA address of each page that the device gets
  */
 struct random_table {
 	u32 rand;
@@ -217,7 +217,10 @@ struct random_table {
 	u64 got[MAX_PAGES];
 };
 
-/* Few pages an entry, and every other one is where the last one ends. */
+/*
+ * Entries have few pages, and about half of them begin where the previous one ends. Returns
+ * the number of pages.
+ */
 static unsigned long draw_table(struct random_table *t)
 {
 	unsigned int i, most = kvt_rand(&t->rand) % 16 ? 12 : MAX_ENTRIES;
@@ -243,7 +246,7 @@ static void one_random_table(struct kunit *test, struct random_table *t)
 	int ret;
 
 	skip = kvt_rand(&t->rand) % total;
-	/* Now and then one more than there is. */
+	/* One time in eight, the range may end one page behind the table. */
 	left = total - skip + (kvt_rand(&t->rand) % 8 == 0);
 	want = 1 + kvt_rand(&t->rand) % left;
 	KUNIT_ASSERT_EQ(test, 0, table_of(&from, t->runs, t->count));
@@ -270,7 +273,7 @@ static void any_range_of_any_table_is_cut_out(struct kunit *test)
 		one_random_table(test, t);
 }
 
-/* Entries have lengths of 32 bits; what is between two merged ones has no gap. */
+/* A long run may take several entries, whose lengths have 32 bits; there must be no gap. */
 static void expect_one_run(struct kunit *test, struct sg_table *sgt, u64 dma, u64 length)
 {
 	struct scatterlist *sg;
@@ -325,7 +328,7 @@ static void many_entries_are_few_for_the_device(struct kunit *test)
 	sg_free_table(&from);
 }
 
-/* As a client has them */
+/* --- tables of clients --- */
 
 struct cut_row {
 	const char *what;
@@ -335,7 +338,7 @@ struct cut_row {
 	struct run to[RUNS];
 };
 
-/* The mock's pages are a page apart from each other. */
+/* The mock leaves a gap of one page between the DMA addresses of its pages. */
 static const struct cut_row cut_rows[] = {
 	{ "one page", SZ_64K, 0, SZ_64K, { { PEER_DMA, SZ_64K } } },
 	{ "one byte", SZ_64K, 0x3005, 1, { { PEER_DMA + 0x3000, SZ_4K } } },
@@ -373,12 +376,12 @@ static void device_gets_the_range_only(struct kunit *test)
 }
 
 /**
- * struct bad_row - what a client gives that is wrong
+ * struct bad_row - an unusual or invalid table of a client
  * @what: for messages
- * @runs: entries of its table
- * @nmap: how many it says
- * @page_size: it says
- * @ret: the result
+ * @runs: entries of the table
+ * @nmap: number of mapped entries that the client returns
+ * @page_size: page size that the client returns
+ * @ret: the expected result
  */
 struct bad_row {
 	const char *what;
@@ -388,7 +391,7 @@ struct bad_row {
 	int ret;
 };
 
-/* Three pages of 64 KiB are asked for. */
+/* The region that is asked for has three pages of 64 KiB. */
 static const struct bad_row bad_rows[] = {
 	{ "one entry for all", { { 0x10000, 3 * SZ_64K } }, 1, SZ_64K, 0 },
 	{ "more than needed", { { 0x10000, SZ_2M } }, 1, SZ_64K, 0 },
@@ -475,7 +478,7 @@ static void no_table_is_refused(struct kunit *test)
 	PEER_EXPECT_IDLE(test, m);
 }
 
-/* dma_map() need not say anything: it has mapped nothing then. */
+/* A dma_map() that does not set *nmap has mapped nothing. */
 static int fill_in_silence(struct peer_pin *pin, struct sg_table *sgt, int *nmap)
 {
 	const struct run run = { 0x10000, SZ_64K };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Users of peer memory, for the suites; what the locks are that a thread holds;
- * and what the registry shows in sysfs.
+ * Users of peer memory, the other side of the registry than the clients of peer_rig.c; a
+ * check of the locks that the core holds when it calls back; and access to the registry's
+ * sysfs files.
  */
 #include <linux/device.h>
 #include <linux/export.h>
@@ -21,8 +22,8 @@ static LIST_HEAD(visits);
 static DEFINE_SPINLOCK(visits_lock);
 
 /**
- * peer_visit_begin() - before a thread calls the core
- * @v: not in use
+ * peer_visit_begin() - note the locks that a thread holds before it calls the core
+ * @v: set up for the thread
  */
 void peer_visit_begin(struct peer_visit *v)
 {
@@ -36,8 +37,8 @@ void peer_visit_begin(struct peer_visit *v)
 EXPORT_SYMBOL_GPL(peer_visit_begin);
 
 /**
- * peer_visit_end() - when the core's function has returned
- * @v: what was begun
+ * peer_visit_end() - to be called when the core's function has returned
+ * @v: from peer_visit_begin()
  */
 void peer_visit_end(struct peer_visit *v)
 {
@@ -48,9 +49,10 @@ void peer_visit_end(struct peer_visit *v)
 EXPORT_SYMBOL_GPL(peer_visit_end);
 
 /**
- * peer_visit_right() - to be called in what the core calls
+ * peer_visit_right() - check the locks held in a function that the core calls
  *
- * Return: whether the core holds no lock that the thread did not come with.
+ * Return: true if the thread holds as many locks as when it called the core, with the same
+ * preempt count, and interrupts are on.
  */
 bool peer_visit_right(void)
 {
@@ -94,14 +96,14 @@ static void user_revoke(void *arg)
 }
 
 /**
- * peer_user_init() - set up a user, who may write and can revoke
+ * peer_user_init() - set up a user that asks for writable, revocable memory
  * @u: the user
  * @addr: first byte
  * @size: bytes
  */
 void peer_user_init(struct peer_user *u, unsigned long addr, size_t size)
 {
-	/* The core does not look into it; the mocks compare the pointer. */
+	/* The core does not use the device; the mocks compare the pointer. */
 	static struct device device;
 
 	memset(u, 0, sizeof(*u));
@@ -126,12 +128,12 @@ static void user_end(void *arg)
 }
 
 /**
- * peer_user_new() - a user, who may write and can revoke
- * @test: the running case; what is still there when it ends is put
+ * peer_user_new() - a user that asks for writable, revocable memory
+ * @test: the running case; the user's memory is put when it ends
  * @addr: first byte
  * @size: bytes
  *
- * Return: the user, who lives as long as the case.
+ * Return: the user, which lives as long as the case.
  */
 struct peer_user *peer_user_new(struct kunit *test, unsigned long addr, size_t size)
 {
@@ -145,10 +147,10 @@ struct peer_user *peer_user_new(struct kunit *test, unsigned long addr, size_t s
 EXPORT_SYMBOL_GPL(peer_user_new);
 
 /**
- * peer_user_get() - get memory
- * @u: the user, who has none
+ * peer_user_get() - get the memory
+ * @u: the user, which has no memory yet
  *
- * Return: 0, or what peer_region_get() failed with.
+ * Return: 0, or the error of peer_region_get(); -EINVAL if it returned NULL.
  */
 int peer_user_get(struct peer_user *u)
 {
@@ -235,8 +237,8 @@ void peer_user_put(struct peer_user *u)
 EXPORT_SYMBOL_GPL(peer_user_put);
 
 /**
- * peer_user_access() - the device uses the memory, if it may
- * @u: the user
+ * peer_user_access() - simulate an access by the device, if the device may use the memory
+ * @u: the user; an access to memory that is not mapped is counted as wrong
  */
 void peer_user_access(struct peer_user *u)
 {
@@ -249,7 +251,7 @@ EXPORT_SYMBOL_GPL(peer_user_access);
 
 /**
  * peer_hold_init() - set up a point where a call is held up
- * @h: it
+ * @h: the point
  */
 void peer_hold_init(struct peer_hold *h)
 {
@@ -263,7 +265,7 @@ EXPORT_SYMBOL_GPL(peer_hold_init);
  * peer_hold_here() - wait until the case lets the call go
  * @h: the point
  *
- * Context: process.
+ * Context: Process.
  */
 void peer_hold_here(struct peer_hold *h)
 {
@@ -274,13 +276,13 @@ EXPORT_SYMBOL_GPL(peer_hold_here);
 
 /**
  * peer_next_round() - for KUNIT_CASE_PARAM(): run a case PEER_ROUNDS times
- * @prev: the round before, NULL before the first
- * @desc: gets its name
+ * @prev: the previous round; NULL before the first
+ * @desc: set to the name of the round
  *
- * What takes long is cut into rounds: a kernel that looks for hung tasks must not
- * find the one that waits for the case.
+ * Long cases are split into rounds, so that the task that waits for a case to end is not
+ * reported as hung.
  *
- * Return: the round, NULL after the last.
+ * Return: the round; NULL after the last.
  */
 const void *peer_next_round(const void *prev, char *desc)
 {
@@ -304,7 +306,7 @@ static void wait_end(void *arg)
 }
 
 /**
- * peer_set_wait() - how long an invalidation waits at most, in this case
+ * peer_set_wait() - limit the time that an invalidation waits, until the end of the case
  * @test: the running case
  * @ms: milliseconds
  */
@@ -321,13 +323,13 @@ void peer_set_wait(struct kunit *test, unsigned int ms)
 EXPORT_SYMBOL_GPL(peer_set_wait);
 
 /**
- * peer_read() - read one of a client's files
+ * peer_read() - read a sysfs file of a client
  * @client: the client's name
  * @file: the file's name
- * @buf: where to put it, ended with a NUL and without the last newline
- * @len: bytes in @buf
+ * @buf: gets the text, terminated by NUL and without the last newline
+ * @len: size of @buf in bytes
  *
- * Return: the length, or what open or read failed with.
+ * Return: the length of the text, or the error of open or read.
  */
 int peer_read(const char *client, const char *file, char *buf, size_t len)
 {
@@ -339,12 +341,12 @@ int peer_read(const char *client, const char *file, char *buf, size_t len)
 EXPORT_SYMBOL_GPL(peer_read);
 
 /**
- * peer_count() - one of a client's counters
+ * peer_count() - read a counter of a client from sysfs
  * @test: the running case, which fails if there is no such file
  * @client: the client's name
  * @file: the file's name
  *
- * Return: what it says.
+ * Return: the value of the counter.
  */
 u64 peer_count(struct kunit *test, const char *client, const char *file)
 {

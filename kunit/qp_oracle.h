@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which changes of a queue pair's state are legal, by a table of its own; see
+ * Which QP state transitions are legal, by a table that is independent of the core's; see
  * core_qp_state.c.
  */
 #ifndef KVT_QP_ORACLE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Suites that share a module with another one.
+ * Suites that are registered by the module of another suite.
  */
 #ifndef KVT_SUITES_H
 #define KVT_SUITES_H

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Each allocation of a call fails in turn, until none does: the call must
- * report -ENOMEM, leave nothing behind, and work the next time. KASAN and
- * kmemleak see what this cannot.
+ * Makes each allocation of a call fail in turn, until the call is made without a failed
+ * allocation: it must return -ENOMEM or succeed, and leave nothing behind. KASAN and
+ * kmemleak find what these checks cannot.
  *
  * Needs CONFIG_FAILSLAB, and /sys/kernel/debug/failslab/ignore-gfp-wait set to
- * N; "verbose" had better be 0.
+ * N; "verbose" should be 0.
  */
 #include <linux/compiler.h>
 #include <linux/export.h>
@@ -16,21 +16,21 @@
 #include "lib.h"
 #include "mock.h"
 
-/* No call here allocates as often: if one still fails, something is stuck. */
+/* More allocations than any call makes: a call that reaches it allocates without end. */
 #define MAX_ALLOCS	2000
 
-/* Whatever is there before a call and must be there again after it. */
+/* Number of objects and the like, which must be the same before and after a call. */
 static int count_held(const struct sweep *s)
 {
 	return mock_live(s->m) + (s->v->held ? s->v->held(s->arg) : 0);
 }
 
 /**
- * sweep_init() - look at how things are before the first call
- * @s: is filled in
- * @m: whose objects are counted
+ * sweep_init() - set up a sweep, and count objects before the first call
+ * @s: the sweep, which is filled in
+ * @m: the device whose objects are counted
  * @v: the call
- * @arg: for @v
+ * @arg: argument for @v
  */
 void sweep_init(struct sweep *s, struct mock *m, const struct victim *v, void *arg)
 {
@@ -56,7 +56,7 @@ static void fail_end(struct sweep *s)
 		s->hit = kvt_failed_nth();
 }
 
-/* Calls once; the n-th allocation fails, if there are so many. */
+/* Makes the call once, and undoes it if it succeeds; its allocation number @n fails. */
 static enum sweep_verdict make_once(struct sweep *s)
 {
 	fail_begin(s);
@@ -78,11 +78,11 @@ static enum sweep_verdict make_once(struct sweep *s)
 }
 
 /**
- * sweep_make() - let each allocation of a call fail
- * @s: the call
+ * sweep_make() - make each allocation of a call fail in turn
+ * @s: the sweep
  *
- * Some failures may be survived: then the call works, and is undone, as it is the last
- * time, when none fails.
+ * The call may succeed although an allocation failed; then it is undone, as it is after the
+ * last round, in which no allocation fails.
  *
  * Return: what is wrong with the call.
  */
@@ -108,9 +108,9 @@ enum sweep_verdict sweep_make(struct sweep *s)
 EXPORT_SYMBOL_GPL(sweep_make);
 
 /*
- * What undoes the call asks for nothing. KASAN does, when it sees a call chain free
- * something for the first time, and that chain begins at our very call: so it is made
- * twice, in one place, and watched the second time.
+ * Checks that undoing the call allocates nothing. KASAN allocates memory the first time that
+ * it sees a call chain free something, and the chain includes the call site below: so the
+ * call is undone twice from the same call site, and allocations are watched the second time.
  */
 static enum sweep_verdict unmake_quietly(struct sweep *s)
 {
@@ -129,12 +129,13 @@ static enum sweep_verdict unmake_quietly(struct sweep *s)
 }
 
 /**
- * sweep_unmake() - let each allocation fail that undoing a call makes
- * @s: the call
+ * sweep_unmake() - make each allocation of undoing a call fail in turn
+ * @s: the sweep
  *
- * Who frees something cannot be told that there is no memory: it is freed.
+ * Undoing has no way to report an error, so it must work without memory. No allocation of
+ * the call itself fails.
  *
- * Return: what is wrong with that, or with the call, of which none fails.
+ * Return: what is wrong with the call, or with undoing it.
  */
 enum sweep_verdict sweep_unmake(struct sweep *s)
 {
@@ -179,11 +180,11 @@ static void must_be_good(struct kunit *test, const struct sweep *s, const char *
 }
 
 /**
- * sweep_undo() - let each allocation fail that undoing a call makes
- * @test: the running case
- * @m: whose objects are counted
+ * sweep_undo() - check a call whose undoing has each allocation fail in turn
+ * @test: the running case, which is aborted if something is wrong
+ * @m: the device whose objects are counted
  * @v: the call
- * @arg: for @v
+ * @arg: argument for @v
  */
 void sweep_undo(struct kunit *test, struct mock *m, const struct victim *v,
 		void *arg)
@@ -197,13 +198,13 @@ void sweep_undo(struct kunit *test, struct mock *m, const struct victim *v,
 EXPORT_SYMBOL_GPL(sweep_undo);
 
 /**
- * sweep() - let each allocation of a call fail
- * @test: the running case
- * @m: whose objects are counted
+ * sweep() - check a call with each allocation failing in turn
+ * @test: the running case, which is aborted if something is wrong
+ * @m: the device whose objects are counted
  * @v: the call
- * @arg: for @v
+ * @arg: argument for @v
  *
- * Then it is undone with failures.
+ * Then does the same for undoing the call, unless the victim says %UNDO_MAKES.
  */
 void sweep(struct kunit *test, struct mock *m, const struct victim *v,
 	   void *arg)
@@ -222,11 +223,11 @@ EXPORT_SYMBOL_GPL(sweep);
 static const char * const quiet_passes[] = { "unseen", "watched" };
 
 /**
- * quiet_gen_params() - let a case run twice, and watch its calls the second time
- * @prev: the pass before, or NULL
- * @desc: what it is called
+ * quiet_gen_params() - run a case twice, and watch its calls for allocations the second time
+ * @prev: the previous pass, or NULL
+ * @desc: where the name of the pass is stored
  *
- * The first time KASAN sees a call chain free something, it may ask for memory.
+ * KASAN may allocate memory the first time that it sees a call chain free something.
  *
  * Return: the pass, or NULL after the last one.
  */
@@ -247,7 +248,7 @@ static bool is_watched(const struct kunit *test)
 }
 
 /**
- * quiet_begin() - the next allocation fails
+ * quiet_begin() - make the next allocation fail, in the second pass
  * @test: the running case
  */
 void quiet_begin(struct kunit *test)
@@ -258,9 +259,9 @@ void quiet_begin(struct kunit *test)
 EXPORT_SYMBOL_GPL(quiet_begin);
 
 /**
- * quiet_end() - there was none
+ * quiet_end() - check that there was no allocation since quiet_begin()
  * @test: the running case
- * @call: what was called
+ * @call: name of the call, for the message
  */
 void quiet_end(struct kunit *test, const char *call)
 {

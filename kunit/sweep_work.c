@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * An allocation of a work item fails, as one of a call does: from when it starts to when it
- * ends, its worker is told to. The kernel's tracepoints have both.
+ * Lets an allocation of a work item fail, as kvt_fail_nth() does for a call: probes on the
+ * workqueue tracepoints switch fault injection on for the worker when the work item starts,
+ * and off when it ends.
  *
- * Locking: armed.lock guards @armed. Probes take it with interrupts off; they run in the
+ * Locking: armed.lock guards @armed. The probes take it with interrupts off; they run in the
  * worker, before and after the work item.
  */
 #include <linux/completion.h>
@@ -18,7 +19,7 @@
 #include "fail_nth.h"
 #include "lib.h"
 
-/* Names of functions that are waited for are shorter, with the module behind them. */
+/* Room for the name of a work function with the name of its module. */
 #define NAME_LEN	64
 
 enum state {
@@ -90,7 +91,7 @@ static void unhook(void *unused)
 {
 	int i;
 
-	/* An aborted case may have left it armed. */
+	/* An aborted case may have left a work function armed. */
 	WRITE_ONCE(armed.state, IDLE);
 	for (i = 0; i < ARRAY_SIZE(hooks); i++) {
 		if (hooks[i].tp)
@@ -101,7 +102,7 @@ static void unhook(void *unused)
 }
 
 /**
- * work_fail_begin() - from now on until the end of the case, work items can be told to fail
+ * work_fail_begin() - allow work_fail_nth() until the end of the case
  * @test: the running case
  */
 void work_fail_begin(struct kunit *test)
@@ -121,9 +122,9 @@ void work_fail_begin(struct kunit *test)
 EXPORT_SYMBOL_GPL(work_fail_begin);
 
 /**
- * work_fail_nth() - let an allocation fail of the next work item of a function
- * @function: its name
- * @n: which of those that it makes, from 1
+ * work_fail_nth() - let an allocation fail in the next work item that runs a function
+ * @function: name of the function
+ * @n: which of the work item's allocations, from 1
  */
 void work_fail_nth(const char *function, unsigned int n)
 {
@@ -140,8 +141,8 @@ void work_fail_nth(const char *function, unsigned int n)
 EXPORT_SYMBOL_GPL(work_fail_nth);
 
 /**
- * work_failed_nth() - wait for the end of the work item, which has begun
- * @hit: set: an allocation has failed
+ * work_failed_nth() - wait until the work item has ended, if it has started
+ * @hit: set to whether the allocation did fail
  *
  * Return: whether the work item has run.
  */
