@@ -68,27 +68,33 @@ static void c1_unsignaled_send_that_fails_completes(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 }
 
+/* Polling must set all of these fields, whatever the ib_wc holds before. */
+static void expect_error(struct kunit *test, struct ib_qp *qp, struct ib_cq *cq, u64 wr_id,
+			 enum ib_wc_status status)
+{
+	struct ib_wc wc;
+
+	memset(&wc, 0xff, sizeof(wc));
+	RIG_EXPECT_WC(test, cq, &wc, wr_id, status);
+	KUNIT_EXPECT_PTR_EQ(test, wc.qp, qp);
+	KUNIT_EXPECT_NE(test, 0, wc.vendor_err);
+	KUNIT_EXPECT_NE(test, U32_MAX, wc.vendor_err);
+}
+
 static void c3_error_names_request_queue_pair_and_cause(struct kunit *test)
 {
 	struct rig *r = rig_of_param(test);
-	struct ib_wc wc;
 	int i;
 
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 20, 0, 4));
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 21, 0, 4));
-	/* Polling must set all the fields below, whatever the ib_wc holds before. */
-	memset(&wc, 0xff, sizeof(wc));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 10, 0, 8));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 11, 0, 8));
 	for (i = 0; i < 2; i++) {
-		RIG_EXPECT_WC(test, r->a.scq, &wc, 10 + i, i ?
-			      IB_WC_WR_FLUSH_ERR : IB_WC_REM_INV_REQ_ERR);
-		KUNIT_EXPECT_PTR_EQ(test, wc.qp, r->a.qp);
-		KUNIT_EXPECT_NE(test, 0, wc.vendor_err);
-		RIG_EXPECT_WC(test, r->b.rcq, &wc, 20 + i, i ?
-			      IB_WC_WR_FLUSH_ERR : IB_WC_LOC_LEN_ERR);
-		KUNIT_EXPECT_PTR_EQ(test, wc.qp, r->b.qp);
-		KUNIT_EXPECT_NE(test, 0, wc.vendor_err);
+		expect_error(test, r->a.qp, r->a.scq, 10 + i,
+			     i ? IB_WC_WR_FLUSH_ERR : IB_WC_REM_INV_REQ_ERR);
+		expect_error(test, r->b.qp, r->b.rcq, 20 + i,
+			     i ? IB_WC_WR_FLUSH_ERR : IB_WC_LOC_LEN_ERR);
 	}
 }
 

@@ -515,7 +515,6 @@ struct x_shared {
  * @user: model: regions of user memory
  * @ah: model: attributes of address handles
  * @cq_how: of CQs: how they are created and polled, enum x_cq_how
- * @pool_cqe: of CQs of the pool: entries
  * @async: model: a WR has ended that the device may not have executed yet, with effects on
  *	more than the WRs posted after it
  * @expected: model: number of completions so far
@@ -560,7 +559,6 @@ struct x_world {
 	struct x_user user[X_SLOTS];
 	struct rdma_ah_attr ah[X_SLOTS];
 	u8 cq_how[X_SLOTS];
-	u32 pool_cqe[X_SLOTS];
 
 	bool async;
 	u32 expected;

@@ -74,7 +74,8 @@ static bool may_ask(const struct x_ca_handle *h, enum x_ca_what what, int pd)
 	case X_CA_REG_MR:
 		return is_there(&h->pd[pd]) && h->mr.state == X_CA_NONE;
 	case X_CA_DEREG_MR:
-		return is_there(&h->mr);
+		/* A pending request to free the PD is refused only while the region is there. */
+		return is_there(&h->mr) && h->pd[h->mr_pd].state != X_CA_BUSY;
 	case X_CA_CLOSE:
 		return !h->pending;
 	default:
