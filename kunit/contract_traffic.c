@@ -263,8 +263,9 @@ struct inside {
 static struct inside *inside;
 
 /*
- * While interrupts are off here, ib_contract_set_mode() sets the mode but cannot return: it
- * waits for this CPU. So look at the mode itself.
+ * While interrupts are off here, ib_contract_set_mode() sets the mode, and then waits for this
+ * CPU before it changes the code. So look at the mode itself; the method is left with the code
+ * still as it was, unlike in the other contexts.
  */
 static bool is_switched(void)
 {

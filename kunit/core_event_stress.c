@@ -344,8 +344,8 @@ static bool span_heard(const struct span *span, const struct listener *l)
 }
 
 /*
- * By turns the listener is allocated, so that KASAN sees a late call as a use after free, and
- * the churner's slot, which stays and counts late calls without KASAN.
+ * The listener is in turn the churner's slot, which stays and counts late calls without
+ * KASAN, and an allocated one, so that KASAN sees a late call as a use after free.
  */
 static int churn_fn(void *arg)
 {

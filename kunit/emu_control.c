@@ -30,7 +30,7 @@ static const char *const fault_files[] = {
 
 /*
  * Writes to a debugfs file, whose write method takes user memory, by means of a shell.
- * Returns 0, an errno or the shell's exit status.
+ * Returns 0, an errno, or the shell's wait status: its exit code shifted left by 8.
  */
 static int put(const char *file, const char *text)
 {
@@ -394,7 +394,7 @@ static void notification_is_lost(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, ib_req_notify_cq(r->a.scq, IB_CQ_NEXT_COMP));
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 1, 0, 64));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 2, 0, 64));
-	/* irq_work_sync() waits for the notification that the completion of the send raised. */
+	/* If the send's completion had raised a notification, irq_work_sync() would wait for it. */
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 1, IB_WC_SUCCESS);
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 2, IB_WC_SUCCESS);
 	irq_work_sync(&r->a.scq->notify.work);

@@ -219,7 +219,7 @@ static void seeded_locks_and_allocations_are_seen(struct kunit *test)
 	watch_stop(w);
 }
 
-/* The kernel's locks are counted between watch_enter() and watch_leave() only. */
+/* In this thread, the kernel's locks are counted only from watch_enter() to watch_leave(). */
 static void the_kernel_s_locks_are_seen_in_sections(struct kunit *test)
 {
 	DECLARE_COMPLETION_ONSTACK(c);

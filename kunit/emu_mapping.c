@@ -332,7 +332,7 @@ static void user_memory_takes_windows(struct kunit *test)
 						8));
 	KUNIT_EXPECT_MEMEQ(test, r->b.buf, r->a.buf, 8);
 	win_free(test, mw);
-	/* LOCAL_INV works only on MRs for fast registration. */
+	/* Of MRs, LOCAL_INV takes only those for fast registration. */
 	KUNIT_ASSERT_EQ(test, 0, win_inv(&r->b, mr->rkey, 2));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 2, IB_WC_MW_BIND_ERR);
 }

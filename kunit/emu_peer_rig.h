@@ -97,8 +97,8 @@ extern const struct use uses[USES];
 void use_name(const struct use *use, char *desc);
 
 /*
- * Offset of the MR in the card's memory, bytes at its start that the window leaves out, and
- * length of the MR.
+ * Offset of the MR in the card's memory, bytes at its start that no use accesses, and length
+ * of the MR.
  */
 #define USE_AT		(3 * CARD_PAGE - 4096)
 #define USE_SKIP	512

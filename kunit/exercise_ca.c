@@ -454,7 +454,7 @@ void x_ca_leave(struct x_world *w, bool some)
  * x_ca_gone() - check, after unregistration, that all requests have ended as they should
  * @w: the world
  *
- * Forgets all that was open on the device.
+ * Forgets the handles that were open on the device, and marks its open file as gone.
  *
  * Return: %X_DONE or %X_FAILED.
  */

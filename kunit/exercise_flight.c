@@ -352,7 +352,7 @@ static enum x_verdict end_flight(struct flight *f, enum x_ending how)
 		return x_want(f->w, "completions of a QP that is gone", 0,
 			      f->sends.done + f->recvs.done);
 	}
-	/* After RESET, takes the completions of before; after ERR, none may be left. */
+	/* After RESET, take the completions from before it; after ERR, none may be left. */
 	return poll(f) ? X_FAILED : check_flushed(f);
 }
 

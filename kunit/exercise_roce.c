@@ -632,7 +632,7 @@ void x_roce_leave(struct x_world *w)
 	}
 }
 
-/* Reads the references on a network device, which should be @want, after a grace period. */
+/* References on a network device; if they are not @want, read again after rcu_barrier(). */
 static int references(const struct net_device *ndev, int want)
 {
 	/* A GID that is gone holds its network device for a grace period. */
@@ -643,7 +643,7 @@ static int references(const struct net_device *ndev, int want)
 
 /**
  * x_roce_begin() - note the references on the network devices when a world begins
- * @own: state of the thread's own device, which does not exist
+ * @own: state of the thread's own device, which is not there at this time
  */
 void x_roce_begin(struct x_own *own)
 {

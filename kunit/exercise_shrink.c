@@ -43,7 +43,7 @@
  * @ops: the sequence
  * @nr: its length
  *
- * Return: the index of the operation that failed, @nr if the end of the world failed, or -1.
+ * Return: the index of the operation that failed, @nr if x_end_world() failed, or -1.
  * x_search.seen says how it failed.
  */
 int x_run_as(struct x_run *run, u32 thread, const struct x_op *ops, u32 nr)

@@ -446,7 +446,7 @@ static void pulled_client_stays_until_it_is_removed(struct kunit *test)
 
 /*
  * With 3000 draws, each of three providers is found 1000 times, with a standard deviation of
- * 26. Five times that is exceeded in about one of a million runs.
+ * 26. Five times that is exceeded in about one in a million runs.
  */
 static void each_of_the_nearest_has_the_same_chance(struct kunit *test)
 {

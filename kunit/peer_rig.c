@@ -400,7 +400,7 @@ int peer_mock_register(struct peer_mock *m)
 						      m->kind == PEER_NEVER ? NULL :
 						      &m->invalidate);
 
-	/* The core may have called acquire() already, but the mock does not invalidate before. */
+	/* The core may have called acquire(), but the mock invalidates only once @handle is set. */
 	spin_lock(&m->lock);
 	m->handle = handle;
 	spin_unlock(&m->lock);
