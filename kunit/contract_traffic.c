@@ -44,17 +44,18 @@ static void break_the_chain_rule(void *arg)
 	scene->in_method = NULL;
 }
 
-static void expect_broken(struct kunit *test, struct contract_scene *scene, unsigned int times)
+/* Expects the reports of a thread that has broken the rule in each of its three contexts. */
+static void expect_broken(struct kunit *test, struct contract_scene *scene)
 {
 	struct contract_expected expected[3];
 	unsigned int i;
 
-	for (i = 0; i < times; i++)
+	for (i = 0; i < ARRAY_SIZE(expected); i++)
 		expected[i] = (struct contract_expected) {
 			.rule = IB_RULE_CHAIN, .module = CONTRACT_DRIVER,
 			.what = "completion handler inside post_send",
 			.object = "cq", .id = scene->qp->send_cq->res.id, .site = post };
-	contract_expect_all(test, expected, times);
+	contract_expect_all(test, expected, ARRAY_SIZE(expected));
 }
 
 /**
@@ -101,7 +102,7 @@ static void expect_it_still_sees(struct kunit *test, struct look *l, unsigned in
 	while (threads--) {
 		complete(&l->go);
 		KUNIT_EXPECT_TRUE(test, kvt_wait(&l->quiet));
-		expect_broken(test, l->scene, 3);
+		expect_broken(test, l->scene);
 	}
 }
 
@@ -109,17 +110,13 @@ static void expect_it_still_sees(struct kunit *test, struct look *l, unsigned in
  * struct traffic - posts and handler calls while the checker is switched
  * @look: for its threads, after the traffic
  * @stop: set when the traffic is to end
- * @posts: posts in task context
- * @irq_posts: posts in hard interrupt
- * @softirq_posts: posts in softirq
+ * @irq_posts: posts in hard interrupt, each after one in task and one in softirq context
  * @handlers: calls of the completion handler
  */
 struct traffic {
 	struct look look;
 	bool stop;
-	unsigned long posts;
 	unsigned long irq_posts;
-	unsigned long softirq_posts;
 	unsigned long handlers;
 };
 
@@ -131,9 +128,7 @@ static int post_in_each_context(void *arg)
 
 	while (!READ_ONCE(t->stop)) {
 		post(scene);
-		t->posts++;
 		kvt_run_in_softirq(post_here, scene);
-		t->softirq_posts++;
 		kvt_run_in_hardirq(post_here, scene);
 		t->irq_posts++;
 		cond_resched();
@@ -206,34 +201,21 @@ static void run_in_task(void (*fn)(void *arg), void *arg)
  * struct moment - when the mode is switched
  * @name: description of the case
  * @mode: the mode to switch to
- * @run: runs @fn in the context
- * @fn: posts, or calls a handler that posts
+ * @run: runs a function in the context
  */
 struct moment {
 	const char *name;
 	enum ib_contract_mode mode;
 	void (*run)(void (*fn)(void *arg), void *arg);
-	void (*fn)(void *scene);
 };
 
-static void call_handler_here(void *scene)
-{
-	contract_call_comp_handler(scene);
-}
-
 static const struct moment moments[] = {
-	{ "off in task, handler", IB_CONTRACT_OFF, run_in_task, call_handler_here },
-	{ "off in softirq, handler", IB_CONTRACT_OFF, kvt_run_in_softirq, call_handler_here },
-	{ "off in hardirq, handler", IB_CONTRACT_OFF, kvt_run_in_hardirq, call_handler_here },
-	{ "on in task, handler", IB_CONTRACT_WARN, run_in_task, call_handler_here },
-	{ "on in softirq, handler", IB_CONTRACT_WARN, kvt_run_in_softirq, call_handler_here },
-	{ "on in hardirq, handler", IB_CONTRACT_WARN, kvt_run_in_hardirq, call_handler_here },
-	{ "off in task, post", IB_CONTRACT_OFF, run_in_task, post_here },
-	{ "off in softirq, post", IB_CONTRACT_OFF, kvt_run_in_softirq, post_here },
-	{ "off in hardirq, post", IB_CONTRACT_OFF, kvt_run_in_hardirq, post_here },
-	{ "on in task, post", IB_CONTRACT_WARN, run_in_task, post_here },
-	{ "on in softirq, post", IB_CONTRACT_WARN, kvt_run_in_softirq, post_here },
-	{ "on in hardirq, post", IB_CONTRACT_WARN, kvt_run_in_hardirq, post_here },
+	{ "off in task", IB_CONTRACT_OFF, run_in_task },
+	{ "off in softirq", IB_CONTRACT_OFF, kvt_run_in_softirq },
+	{ "off in hardirq", IB_CONTRACT_OFF, kvt_run_in_hardirq },
+	{ "on in task", IB_CONTRACT_WARN, run_in_task },
+	{ "on in softirq", IB_CONTRACT_WARN, kvt_run_in_softirq },
+	{ "on in hardirq", IB_CONTRACT_WARN, kvt_run_in_hardirq },
 };
 
 static void moment_name(const struct moment *moment, char *desc)
@@ -246,6 +228,7 @@ KUNIT_ARRAY_PARAM(moments, moments, moment_name);
 /**
  * struct inside - a context that is in a method while the other CPU switches the mode
  * @moment: the parameter of the case
+ * @fn: posts, or calls a handler that posts
  * @look: for its thread, after the method
  * @entered: completed in the method
  * @switched: set when the other CPU has switched the mode
@@ -253,6 +236,7 @@ KUNIT_ARRAY_PARAM(moments, moments, moment_name);
  */
 struct inside {
 	const struct moment *moment;
+	void (*fn)(void *scene);
 	struct look look;
 	struct completion entered;
 	bool switched;
@@ -289,14 +273,14 @@ static int run_inside(void *arg)
 {
 	struct inside *in = arg;
 
-	in->moment->run(in->moment->fn, in->look.scene);
+	in->moment->run(in->fn, in->look.scene);
 	look_from_each_context(&in->look);
 	return 0;
 }
 
-static void it_is_switched_in_each_context(struct kunit *test)
+static void switch_inside(struct kunit *test, void (*fn)(void *scene))
 {
-	struct inside in = { .moment = test->param_value };
+	struct inside in = { .moment = test->param_value, .fn = fn };
 	struct contract_scene *scene;
 	struct kvt_thread *thread;
 
@@ -319,6 +303,21 @@ static void it_is_switched_in_each_context(struct kunit *test)
 	expect_it_still_sees(test, &in.look, 1);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_join(thread));
 	KUNIT_EXPECT_TRUE(test, in.in_time);
+}
+
+static void it_is_switched_in_a_post(struct kunit *test)
+{
+	switch_inside(test, post_here);
+}
+
+static void call_handler_here(void *scene)
+{
+	contract_call_comp_handler(scene);
+}
+
+static void it_is_switched_in_a_handler(struct kunit *test)
+{
+	switch_inside(test, call_handler_here);
 }
 
 /* Devices that were freed */
@@ -405,7 +404,8 @@ static void no_device_is_kept_while_it_is_off(struct kunit *test)
 
 static struct kunit_case contract_traffic_cases[] = {
 	KUNIT_CASE(it_is_switched_under_traffic),
-	KUNIT_CASE_PARAM(it_is_switched_in_each_context, moments_gen_params),
+	KUNIT_CASE_PARAM(it_is_switched_in_a_post, moments_gen_params),
+	KUNIT_CASE_PARAM(it_is_switched_in_a_handler, moments_gen_params),
 	KUNIT_CASE(use_of_a_freed_device_with_nothing_left_is_reported),
 	KUNIT_CASE(the_last_devices_are_kept_while_it_is_on),
 	KUNIT_CASE(no_device_is_kept_while_it_is_off),

@@ -516,17 +516,6 @@ static void build_sends(struct x_world *w, const struct x_op *op, struct x_sends
 	}
 }
 
-/* The number of the request that @bad names, or -1 if it is none of the chain's. */
-static int bad_send(const struct x_sends *chain, u32 n, const struct ib_send_wr *bad)
-{
-	u32 i;
-
-	for (i = 0; i < n; i++)
-		if (bad == &chain->wr[i].wr)
-			return i;
-	return -1;
-}
-
 static enum x_verdict post_sends(struct x_world *w, const struct x_op *op, u32 n, int may)
 {
 	struct x_qp *qp = &w->qp[op->a];
@@ -546,7 +535,8 @@ static enum x_verdict post_sends(struct x_world *w, const struct x_op *op, u32 n
 	if (ret != want)
 		return x_want(w, "posting sends", want, ret);
 	if (ret && bad != &chain.wr[room].wr)
-		return x_want(w, "bad_wr of sends", room, bad_send(&chain, n, bad));
+		return x_want(w, "bad_wr of sends", room,
+			      container_of(bad, typeof(*chain.wr), wr) - chain.wr);
 	return X_DONE;
 }
 
