@@ -46,6 +46,22 @@ until_seen() {
 	done
 }
 
+# until_out <pattern> command...: the core reads a device's tables again, and then makes a
+# new image, when it gets to the event of the change.
+until_out() {
+	pattern=$1 tries=0
+	shift
+	until "$@" | grep -q -e "$pattern"; do
+		tries=$((tries + 1))
+		[ $tries -lt 200 ] || {
+			echo "no '$pattern' in what $* prints:"
+			"$@"
+			return 1
+		}
+		usleep 50000
+	done
+}
+
 # Runs a command as an unprivileged user.
 as_user() {
 	su user -s /bin/sh -c "$*"
@@ -93,22 +109,9 @@ lists() {
  *$(cat $CLASS/emu0/fw_ver)  *kverbs_emu  *-\$" \
 			'^emu1  *1  *active .*kverbs_emu  *dummy0$' &&
 		echo down >$CONFIG/emu0/port2/state &&
-		until_lists '^emu0  *2  *1 active; 1 down ' &&
+		until_out '^emu0  *2  *1 active; 1 down ' kverbs list &&
 		echo active >$CONFIG/emu0/port2/state &&
-		until_lists '^emu0  *2  *active '
-}
-
-# The device's image (its cached attributes) follows the event.
-until_lists() {
-	tries=0
-	until kverbs list | grep -q -e "$1"; do
-		tries=$((tries + 1))
-		[ $tries -lt 100 ] || {
-			kverbs list
-			return 1
-		}
-		usleep 50000
-	done
+		until_out '^emu0  *2  *active ' kverbs list
 }
 
 lists_json() {
@@ -146,7 +149,10 @@ shows_changes() {
 	echo 1x >$CONFIG/emu0/port1/width
 	echo sdr >$CONFIG/emu0/port1/speed
 	echo 1024 >$CONFIG/emu0/port1/mtu
-	gives 0 kverbs show emu0 --port 1 &&
+	until_out ' 1  0x0001 ' kverbs show emu0 --port 1 &&
+		until_out ' 2  0x8005 ' kverbs show emu0 --port 1 &&
+		until_out ' 5  fe80::1234 ' kverbs show emu0 --port 1 &&
+		gives 0 kverbs show emu0 --port 1 &&
 		out '^emu0$' 'LID  *300 (0x12c)$' '1  0x0001 limited member' \
 			'2  0x8005 full member' '5  fe80::1234  *IB' \
 			'link  *1X SDR, 2.5 Gb/s$' 'MTU  *1 KiB$' &&
