@@ -108,7 +108,9 @@ static void c14_resize_below_what_is_there(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, 8));
 	for (i = 0; i < RIG_WR; i++)
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, 8));
-	/* The sends were executed as they were posted, so the CQ holds all RIG_WR entries. */
+	/* What was sent has been received: the CQ holds RIG_WR entries. */
+	for (i = 0; i < RIG_WR; i++)
+		RIG_EXPECT_WC(test, r->a.scq, &wc, i, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_resize_cq(r->b.rcq, RIG_WR / 2));
 	KUNIT_EXPECT_EQ(test, 0, ib_resize_cq(r->b.rcq, RIG_WR));
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_resize_cq(r->b.rcq, RIG_WR / 2));
