@@ -172,8 +172,10 @@ static void it_is_switched_under_traffic(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_err(scene->qp));
 	look_init(&t.look, scene);
 	scene->in_handler = post;
-	poster = kvt_thread_start(test, 0, post_in_each_context, &t);
-	caller = kvt_thread_start(test, kvt_other_cpu(), call_handlers, &t);
+	poster = kvt_thread_new(test, 0, post_in_each_context, &t);
+	caller = kvt_thread_new(test, kvt_other_cpu(), call_handlers, &t);
+	kvt_thread_go(poster);
+	kvt_thread_go(caller);
 	for (i = 0; i < kvt_count(SWITCHES); i++) {
 		KUNIT_EXPECT_EQ(test, 0, ib_contract_set_mode(i % 2 ? IB_CONTRACT_WARN :
 								      IB_CONTRACT_OFF));
