@@ -108,7 +108,7 @@ static ssize_t emu_config_ports_store(struct config_item *item, const char *page
 }
 CONFIGFS_ATTR(emu_config_, ports);
 
-/* Network devices that were renamed since they were bound. */
+/* Network devices that were renamed since they were bound, also if they are gone by now. */
 static void emu_config_refresh_netdevs(struct emu_config *config)
 {
 	u32 i;

@@ -442,9 +442,11 @@ static ssize_t emu_config_port_netdev_show(struct config_item *item, char *page)
 	struct emu_port *port = emu_config_port_live(dir);
 	char name[IFNAMSIZ] = "";
 
-	if (port)
-		emu_port_netdev_name(port, name);
-	return emu_config_port_end(dir, sysfs_emit(page, "%s\n", port ? name : config->netdev));
+	if (!port)
+		strscpy(name, config->netdev, sizeof(name));
+	else if (!emu_port_netdev_name(port, name))
+		*name = '\0';
+	return emu_config_port_end(dir, sysfs_emit(page, "%s\n", name));
 }
 
 static ssize_t emu_config_port_netdev_store(struct config_item *item, const char *page, size_t len)

@@ -148,6 +148,7 @@ struct emu_port_config {
  * @gids: GID table of an InfiniBand port
  * @netdev: the network device that an Ethernet port is bound to; the midlayer
  *	holds it. Only compared, never dereferenced
+ * @netdev_name: its name, which stays when it goes; empty if the port was bound to none
  * @bound: entry in the table of bound ports, see ports.c
  * @wanted: state of the link when nothing keeps it down
  * @link_up: the network device is up; true on an InfiniBand port
@@ -170,6 +171,7 @@ struct emu_port {
 	u16 pkeys[EMU_PKEY_TBL_LEN];
 	union ib_gid gids[EMU_GID_TBL_LEN];
 	const struct net_device *netdev;
+	char netdev_name[IFNAMSIZ];
 	struct hlist_node bound;
 	enum ib_port_state wanted;
 	bool link_up;
@@ -364,7 +366,7 @@ int emu_port_set_pkey(struct emu_port *port, unsigned int index, u16 pkey);
 int emu_port_set_mtu(struct emu_port *port, enum ib_mtu mtu);
 int emu_port_set_rate(struct emu_port *port, u8 width, u16 speed);
 int emu_port_set_netdev(struct emu_port *port, const char *name);
-void emu_port_netdev_name(struct emu_port *port, char *name);
+bool emu_port_netdev_name(struct emu_port *port, char *name);
 void emu_port_flap(struct emu_port *port, bool down);
 void emu_port_dispatch(struct emu_port *port, enum ib_event_type event);
 void emu_netdev_event(struct net_device *netdev, unsigned long event);

@@ -363,6 +363,7 @@ static void emu_port_note_netdev(struct emu_port *port, const struct net_device 
 	if (port->netdev)
 		hash_del(&port->bound);
 	port->netdev = netdev;
+	strscpy(port->netdev_name, netdev ? netdev_name(netdev) : "", IFNAMSIZ);
 	if (netdev)
 		hash_add(emu_bound, &port->bound, (unsigned long)netdev);
 	mutex_unlock(&emu_ports_lock);
@@ -403,21 +404,23 @@ int emu_port_set_netdev(struct emu_port *port, const char *name)
 }
 
 /**
- * emu_port_netdev_name() - tell what its network device is called by now
+ * emu_port_netdev_name() - tell what its network device is called by now, or was when it went
  * @port: the port
- * @name: receives the name, IFNAMSIZ bytes; unchanged if the port has none
+ * @name: receives the name, IFNAMSIZ bytes; unchanged if the port was bound to none
  *
- * Context: Process context; takes RTNL for an Ethernet port.
+ * Context: Process context.
+ * Return: true if the port is bound to it now.
  */
-void emu_port_netdev_name(struct emu_port *port, char *name)
+bool emu_port_netdev_name(struct emu_port *port, char *name)
 {
-	if (!port->edev->ethernet)
-		return;
-	/* Otherwise it could be renamed in the middle. */
-	rtnl_lock();
-	if (port->netdev)
-		strscpy(name, netdev_name(port->netdev), IFNAMSIZ);
-	rtnl_unlock();
+	bool bound;
+
+	mutex_lock(&emu_ports_lock);
+	bound = port->netdev;
+	if (*port->netdev_name)
+		strscpy(name, port->netdev_name, IFNAMSIZ);
+	mutex_unlock(&emu_ports_lock);
+	return bound;
 }
 
 static void emu_port_netdev_event(struct emu_port *port, struct net_device *netdev,
@@ -429,6 +432,9 @@ static void emu_port_netdev_event(struct emu_port *port, struct net_device *netd
 		hash_del(&port->bound);
 		port->netdev = NULL;
 		emu_port_set_link(port, false);
+		break;
+	case NETDEV_CHANGENAME:
+		strscpy(port->netdev_name, netdev_name(netdev), IFNAMSIZ);
 		break;
 	case NETDEV_UP:
 	case NETDEV_DOWN:
