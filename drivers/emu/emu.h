@@ -148,7 +148,8 @@ struct emu_port_config {
  * @gids: GID table of an InfiniBand port
  * @netdev: the network device that an Ethernet port is bound to; the midlayer
  *	holds it. Only compared, never dereferenced
- * @netdev_name: its name, which stays when it goes; empty if the port was bound to none
+ * @netdev_name: name of the network device, also when that is gone; empty if the port was
+ *	bound to none. Written under RTNL
  * @bound: entry in the table of bound ports, see ports.c
  * @wanted: state of the link when nothing keeps it down
  * @link_up: the network device is up; true on an InfiniBand port

@@ -408,18 +408,21 @@ int emu_port_set_netdev(struct emu_port *port, const char *name)
  * @port: the port
  * @name: receives the name, IFNAMSIZ bytes; unchanged if the port was bound to none
  *
- * Context: Process context.
+ * Context: Process context; takes RTNL for an Ethernet port.
  * Return: true if the port is bound to it now.
  */
 bool emu_port_netdev_name(struct emu_port *port, char *name)
 {
 	bool bound;
 
-	mutex_lock(&emu_ports_lock);
+	if (!port->edev->ethernet)
+		return false;
+	/* Waits for the end of a renaming. */
+	rtnl_lock();
 	bound = port->netdev;
 	if (*port->netdev_name)
 		strscpy(name, port->netdev_name, IFNAMSIZ);
-	mutex_unlock(&emu_ports_lock);
+	rtnl_unlock();
 	return bound;
 }
 

@@ -46,8 +46,9 @@ until_seen() {
 	done
 }
 
-# until_out <pattern> command...: the core reads a device's tables again, and then makes a
-# new image, when it gets to the event of the change.
+# until_out <pattern> command...: repeats the command until its output has the pattern. The
+# core reads a device's tables again, and then makes a new image, when it gets to the event
+# of the change.
 until_out() {
 	pattern=$1 tries=0
 	shift
