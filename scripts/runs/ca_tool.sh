@@ -32,20 +32,6 @@ count_is() {
 	}
 }
 
-# until_seen <pattern> <file>
-until_seen() {
-	tries=0
-	until grep -q -e "$1" "$2"; do
-		tries=$((tries + 1))
-		[ $tries -lt 200 ] || {
-			echo "no '$1' in:"
-			cat "$2"
-			return 1
-		}
-		usleep 50000
-	done
-}
-
 # until_out <pattern> command...: repeats the command until its output has the pattern. The
 # core reads a device's tables again, and then makes a new image, when it gets to the event
 # of the change.
@@ -61,6 +47,11 @@ until_out() {
 		}
 		usleep 50000
 	done
+}
+
+# until_seen <pattern> <file>
+until_seen() {
+	until_out "$1" cat "$2"
 }
 
 # Runs a command as an unprivileged user.
