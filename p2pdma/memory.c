@@ -7,14 +7,18 @@
 #include <linux/kernfs.h>
 #include <linux/memremap.h>
 #include <linux/overflow.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 
 #include "p2pdma.h"
 #include "provider.h"
 #include "trace.h"
 
-/* Memory is given struct pages in units of this size. */
-#define P2P_ALIGN	((u64)PAGES_PER_SUBSECTION << PAGE_SHIFT)
+/* Memory is given struct pages in units of a subsection, on kernels with any page size. */
+#define P2P_ALIGN	((u64)SZ_2M)
+#ifdef CONFIG_ZONE_DEVICE
+static_assert(P2P_ALIGN == (u64)PAGES_PER_SUBSECTION << PAGE_SHIFT);
+#endif
 
 /* Does no part of the range have pages yet? */
 static bool range_is_free(u64 start, u64 size)
@@ -77,8 +81,8 @@ static int resource_check(struct pci_dev *pdev, int bar, size_t size, u64 offset
  *
  * Context: Process, may sleep. The caller orders its calls for one device.
  * Return: 0; -EINVAL if it is not a memory BAR, not inside it, or not aligned; -EBUSY
- * if it, or part of it, was added before; -ENOMEM; or what else memremap_pages()
- * returned.
+ * if it, or part of it, was added before; -ENOMEM; -EOPNOTSUPP on a kernel without
+ * CONFIG_ZONE_DEVICE; or what else memremap_pages() returned.
  */
 int kverbs_p2pdma_add_resource(struct pci_dev *pdev, int bar, size_t size, u64 offset)
 {

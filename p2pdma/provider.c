@@ -46,6 +46,18 @@
 #include "provider.h"
 #include "trace.h"
 
+#ifndef CONFIG_ZONE_DEVICE
+/* Without it, memory of devices has no struct pages, and no provider can be added. */
+static void *memremap_pages(struct dev_pagemap *pgmap, int nid)
+{
+	return ERR_PTR(-EOPNOTSUPP);
+}
+
+static void memunmap_pages(struct dev_pagemap *pgmap)
+{
+}
+#endif
+
 /* How often the log says that a provider waits for its memory to be freed. */
 #define P2P_WARN_INTERVAL	(10 * HZ)
 
