@@ -89,6 +89,12 @@ int emu_ram_init(void)
 
 	walk_iomem_res_desc(IORES_DESC_NONE, IORESOURCE_SYSTEM_RAM | IORESOURCE_BUSY,
 			    0, -1, NULL, emu_ram_found);
+#ifdef CONFIG_FLATMEM
+	/* User Mode Linux has no resources for its memory. */
+	if (!emu_nr_rams)
+		emu_ram_add(PFN_PHYS(ARCH_PFN_OFFSET),
+			    PFN_PHYS((u64)max_mapnr - ARCH_PFN_OFFSET));
+#endif
 	for (i = 0; i < emu_nr_rams; i++) {
 		if (emu_rams[i].size > emu_main_ram.size)
 			emu_main_ram = emu_rams[i];
