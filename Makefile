@@ -43,10 +43,17 @@ $(error $(KDIR) is not a prepared kernel build tree: it has no \
 endif
 endif
 
-# The suites need a kernel with KUnit. Distributions rarely have it.
+# A tree of User Mode Linux does not know its own architecture.
+UM := $(if $(RELEASE),$(shell grep -s '^CONFIG_UML=y' $(KDIR)/include/config/auto.conf))
+ifneq ($(UM),)
+export ARCH := um
+endif
+
+# The suites need a kernel with KUnit, which distributions rarely have, and do not compile
+# for User Mode Linux.
 ifeq ($(RELEASE),)
 else ifneq ($(shell grep -s '^CONFIG_KUNIT=' $(KDIR)/include/config/auto.conf),)
-KVERBS_KUNIT ?= $(if $(wildcard kunit/Kbuild),m)
+KVERBS_KUNIT ?= $(if $(UM),,$(if $(wildcard kunit/Kbuild),m))
 else ifneq ($(KVERBS_KUNIT),)
 $(error KVERBS_KUNIT=$(KVERBS_KUNIT) asked for, but kernel $(RELEASE) is built \
 	without CONFIG_KUNIT. scripts/kernels builds one that has it)
