@@ -108,7 +108,7 @@ kernel_of() {
 # The build tree that fits a kernel, to use as KDIR.
 kernel_tree() {
 	case $1 in
-	lean | debug | kcsan | stock | 6.12 | 6.1)
+	lean | debug | kcsan | uml | stock | 6.12 | 6.1)
 		"$KV_SCRIPTS/kernels" --tree "$1" ;;
 	*)
 		local dir
