@@ -12,9 +12,18 @@ BUILD ?= build
 SOURCES := Kbuild $(wildcard include core cq peer_mem p2pdma drivers ulp kunit)
 PROBES := $(wildcard probes/*.c)
 
-NO_KERNEL := clean help demo test lint shell tools install-tools
+NO_KERNEL := clean help demo test kunit lint shell tools install-tools
 GOALS := $(or $(MAKECMDGOALS),all)
-SINGLE := $(filter %.o %.i %.s %.lst %.ko %.mod %.symtypes %/,$(GOALS))
+SINGLE := $(filter %.o %.i %.s %.lst %.mod %.symtypes %/,$(GOALS))
+MODULE := $(filter %.ko,$(GOALS))
+
+# All processors, unless the user has an opinion.
+ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell nproc)
+endif
+
+# The same flags whoever builds: another command line would compile everything again.
+W ?= 1
 
 # The kernel to build for: KDIR, else the headers of KVER, else those of the
 # running kernel.
@@ -49,27 +58,36 @@ ifneq ($(UM),)
 export ARCH := um
 endif
 
-# The suites need a kernel with KUnit, which distributions rarely have, and do not compile
-# for User Mode Linux.
+# The suites need a kernel with KUnit, which distributions rarely have.
 ifeq ($(RELEASE),)
 else ifneq ($(shell grep -s '^CONFIG_KUNIT=' $(KDIR)/include/config/auto.conf),)
-KVERBS_KUNIT ?= $(if $(UM),,$(if $(wildcard kunit/Kbuild),m))
+KVERBS_KUNIT ?= $(if $(wildcard kunit/Kbuild),m)
 else ifneq ($(KVERBS_KUNIT),)
 $(error KVERBS_KUNIT=$(KVERBS_KUNIT) asked for, but kernel $(RELEASE) is built \
 	without CONFIG_KUNIT. scripts/kernels builds one that has it)
 endif
 
-KBUILD := $(MAKE) -C $(KDIR) M=$(OUT) KVERBS_KUNIT=$(KVERBS_KUNIT)
+KBUILD := $(MAKE) -C $(KDIR) M=$(OUT) W=$(W) KVERBS_KUNIT=$(KVERBS_KUNIT)
 
 .PHONY: all modules
-all modules: $(OUT)/include/kverbs/config.h
+all modules: $(OUT)/.probed
 	+@$(KBUILD) modules
+
+# Kbuild, asked for one module of several that need each other, would forget the symbols of
+# the others. They are compiled only if they have changed.
+ifneq ($(MODULE),)
+.PHONY: $(MODULE)
+$(MODULE): modules
+	@test -e $(OUT)/$@ || { echo "No module $@. There are:" \
+		"$$(cd $(OUT) && echo *.ko kunit/*.ko)" >&2; exit 2; }
+	@echo "  $(OUT)/$@"
+endif
 
 ifneq ($(SINGLE),)
 .PHONY: single $(SINGLE)
 $(SINGLE): single
 	@:
-single: $(OUT)/include/kverbs/config.h
+single: $(OUT)/.probed
 	+@$(KBUILD) $(SINGLE)
 endif
 
@@ -81,18 +99,22 @@ tree:
 
 # Features of this kernel. Each probe is a file that compiles only if the kernel
 # has the feature.
-$(OUT)/include/kverbs/config.h: $(PROBES) scripts/probe \
-		$(KDIR)/include/config/auto.conf | tree
+$(OUT)/.probed: $(PROBES) scripts/probe $(KDIR)/include/config/auto.conf | tree
 	+@echo "  PROBE   $(RELEASE)"
-	+@MAKE="$(MAKE)" scripts/probe $(KDIR) $(OUT)/.probes $@
+	+@MAKE="$(MAKE)" scripts/probe $(KDIR) $(OUT)/.probes $(OUT)/include/kverbs/config.h
+	@touch $@
 
-.PHONY: load unload demo test lint shell
+.PHONY: load unload demo test kunit lint shell
 # Not "load unload:", which make would take for its load directive.
 unload load:
 	@scripts/load $@ $(OUT)
 
 demo test lint:
 	@env -u MAKEFLAGS -u MAKELEVEL scripts/$@ $(ARGS)
+
+kunit:
+	@env -u MAKEFLAGS -u MAKELEVEL scripts/kunit $(if $(DEBUG),--debug) $(if $(QEMU),--qemu) \
+		$(if $(CASE),$(addsuffix .$(CASE),$(or $(SUITE),*)),$(SUITE)) $(ARGS)
 
 # The command kverbs, which shows channel adapters from user space.
 .PHONY: tools install-tools
@@ -123,6 +145,7 @@ help:
 	@echo 'Build:'
 	@echo '  all        the modules, into $(BUILD)/<kernel release>/ (default)'
 	@echo '  core/qp.o  one object; also .i .s .lst, or a directory: kunit/'
+	@echo '  kverbs.ko  one module, and all that it needs: as all does'
 	@echo '  tools      the command kverbs, into $(BUILD)/tools/'
 	@echo '  install-tools  install it, its manual page and completion'
 	@echo '             (DESTDIR= PREFIX=/usr/local)'
@@ -136,6 +159,8 @@ help:
 	@echo '  demo       throughput and latency of the pingpong ULP'
 	@echo '  test       every check there is, or the parts named in ARGS: lint builds'
 	@echo '             kunit stock ca peer p2p hotplug sweep figure selftest kcsan'
+	@echo '  kunit      KUnit suites: SUITE="<suite>.." CASE=<case> DEBUG=1 QEMU=1; without,'
+	@echo '             their names'
 	@echo '  lint       the static checks alone'
 	@echo '  shell      a guest with the modules loaded, and a prompt'
 	@echo 'and, each with --help: scripts/exercise (random calls against a model),'
@@ -146,4 +171,4 @@ help:
 	@echo '  KDIR=<dir>        or a kernel build tree, for example a test kernel'
 	@echo '  BUILD=<dir>       where to build (build)'
 	@echo '  KVERBS_KUNIT=m    build the KUnit suites (default where possible)'
-	@echo '  W=1 C=1 C=2 V=1   as in the kernel: warnings, sparse, verbose'
+	@echo '  W=2 C=1 C=2 V=1   as in the kernel: more warnings (default W=1), sparse, verbose'

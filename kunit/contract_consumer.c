@@ -203,7 +203,8 @@ struct poller {
 };
 
 static const struct poller pollers[] = {
-	{ "RCU", poll_under_rcu, IS_ENABLED(CONFIG_PREEMPT_RCU) },
+	{ "RCU", poll_under_rcu,
+	  IS_ENABLED(CONFIG_PREEMPT_RCU) || IS_ENABLED(CONFIG_PREEMPT_COUNT) },
 	{ "preemption off", poll_with_preemption_off, IS_ENABLED(CONFIG_PREEMPT_COUNT) },
 	{ "BH off", poll_with_bh_off, true },
 	{ "interrupts off", poll_with_interrupts_off, true },

@@ -286,8 +286,7 @@ static void switch_inside(struct kunit *test, void (*fn)(void *scene))
 	struct contract_scene *scene;
 	struct kvt_thread *thread;
 
-	if (!kvt_other_cpu())
-		kunit_skip(test, "it needs two CPUs");
+	kvt_need_two_cpus(test);
 	scene = contract_scene_up(test);
 	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_err(scene->qp));
 	kvt_stay_on_first_cpu();

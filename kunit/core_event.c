@@ -447,8 +447,7 @@ static void unregister_waits_for_a_running_handler(struct kunit *test)
 	struct fence f = { .l = l };
 	struct kvt_thread *unreg;
 
-	if (!kvt_other_cpu())
-		kunit_skip(test, "needs two CPUs");
+	kvt_need_two_cpus(test);
 	kvt_gate_init(&f.gate);
 	init_completion(&f.unregistering);
 	l->on_event = stay_inside;

@@ -297,8 +297,7 @@ static void reset_waits_for_the_last_event_of_the_srq(struct kunit *test)
 	struct kvt_thread *t;
 	struct rig r;
 
-	if (!kvt_other_cpu())
-		kunit_skip(test, "needs two CPUs");
+	kvt_need_two_cpus(test);
 	KUNIT_ASSERT_NOT_NULL(test, told);
 	KUNIT_ASSERT_NOT_NULL(test, reporter);
 	kvt_stay_on_first_cpu();

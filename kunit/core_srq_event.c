@@ -235,8 +235,7 @@ static void destroy_waits_for_the_handler(struct kunit *test)
 	struct kvt_thread *reporter, *destroyer;
 	struct watched *w;
 
-	if (!kvt_other_cpu())
-		kunit_skip(test, "needs two CPUs");
+	kvt_need_two_cpus(test);
 	kvt_stay_on_first_cpu();
 	w = watched_up(test, mock_up(test, "kvtm_a"));
 	w->linger = true;

@@ -305,8 +305,7 @@ static void two_lanes_destroy_qps_of_each_other(struct kunit *test)
 	enum ib_poll_context ctx[] = { cq_rig_param(test), cq_rig_param(test) };
 	int vector[] = { 0, kvt_other_cpu() };
 
-	if (!kvt_other_cpu())
-		kunit_skip(test, "needs two completion vectors");
+	kvt_need_two_cpus(test);
 	duel(test, ctx, vector, 2);
 }
 

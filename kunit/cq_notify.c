@@ -282,8 +282,7 @@ static void destroy_waits_for_the_handler(struct kunit *test)
 	struct watcher *w;
 	struct mock *m;
 
-	if (!kvt_other_cpu())
-		kunit_skip(test, "needs two CPUs");
+	kvt_need_two_cpus(test);
 	kvt_stay_on_first_cpu();
 	kvt_gate_init(&g);
 	m = mock_up(test, "kvtm_a");

@@ -166,8 +166,7 @@ static void least_loaded_vector_is_chosen(struct kunit *test)
 	struct mock *m = pool_device(test);
 	int i;
 
-	if (!kvt_other_cpu())
-		kunit_skip(test, "needs two CPUs");
+	kvt_need_two_cpus(test);
 	/* Among equal loads, vectors 1 and 3, which interrupt this CPU, win; then in turn. */
 	kvt_stay_on_first_cpu();
 	for (i = 0; i < VECTORS; i++)

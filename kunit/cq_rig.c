@@ -375,8 +375,7 @@ struct cq_hold *cq_hold_new(struct kunit *test, struct mock *m, enum ib_poll_con
 {
 	struct cq_hold *h;
 
-	if (!kvt_other_cpu())
-		kunit_skip(test, "needs two CPUs");
+	kvt_need_two_cpus(test);
 	kvt_stay_on_first_cpu();
 	h = kunit_kzalloc(test, sizeof(*h), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, h);

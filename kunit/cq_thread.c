@@ -155,8 +155,7 @@ static struct recorder *beaten_up(struct kunit *test, struct ib_cq_lane_stats **
 {
 	struct recorder *rec;
 
-	if (!kvt_other_cpu())
-		kunit_skip(test, "needs two CPUs");
+	kvt_need_two_cpus(test);
 	kvt_stay_on_first_cpu();
 	rec = recorder_up(test, mock_up(test, "kvtm_a"), IB_POLL_THREAD, kvt_other_cpu());
 	*stats = &rec->cq->lane->stats;

@@ -370,8 +370,7 @@ static void either_told_or_notified(struct kunit *test)
 	struct kvt_thread *t;
 	u64 i;
 
-	if (!kvt_other_cpu())
-		kunit_skip(test, "needs two CPUs");
+	kvt_need_two_cpus(test);
 	kvt_seed(test, "completions that race with the arming", r.rounds);
 	kvt_stay_on_first_cpu();
 	r.q = q;

@@ -588,6 +588,7 @@ static void fmr_in_use_is_busy(struct kunit *test)
 	struct ib_wc wc;
 	u64 page;
 
+	kvt_need_two_cpus(test);
 	block_register(test, a, LONG_BLOCKS);
 	ended_new(test, &end);
 	page = end.b->dma;

@@ -121,6 +121,7 @@ static int flood(void *arg)
 		if (t->use->op == IB_WR_SEND && !rig_poll(t->r->b.rcq, &wc))
 			return -EIO;
 		atomic_inc(&f->done);
+		cond_resched();
 	}
 	return -ETIME;
 }
@@ -321,6 +322,7 @@ static void long_message_does_not_keep_the_memory(struct kunit *test)
 	int tries = 400;
 	bool cut;
 
+	kvt_need_two_cpus(test);
 	/*
 	 * A message may be complete before the memory is taken back, mostly on a host
 	 * that runs only one of the guest's CPUs at a time.
@@ -439,6 +441,7 @@ static void memory_comes_and_goes(struct kunit *test)
 	struct comer *m[3];
 	int i, ret;
 
+	kvt_need_two_cpus(test);
 	for (i = 0; i < ARRAY_SIZE(m); i++)
 		m[i] = comer_new(test, c, i, n);
 	for (i = 0; i < ARRAY_SIZE(m); i++)

@@ -554,8 +554,7 @@ static void overtaken_poster_looks_again(struct kunit *test)
 	struct late_poster *p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);
 	struct kvt_thread *t;
 
-	if (!kvt_other_cpu())
-		kunit_skip(test, "needs two CPUs");
+	kvt_need_two_cpus(test);
 	KUNIT_ASSERT_NOT_NULL(test, p);
 	p->ring = ring_new(test, RING_DEPTH);
 	ring_move(p->ring, 100);

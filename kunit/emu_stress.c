@@ -420,14 +420,6 @@ static void destroy_srq(void *arg)
 	ib_destroy_srq(arg);
 }
 
-/* A resize waits for grace periods; expediting them makes for more resizes. */
-#define EXPEDITED	"/sys/kernel/rcu_expedited"
-
-static void unexpedite(void *arg)
-{
-	kvt_write_file(EXPEDITED, "0");
-}
-
 static void queues_that_are_resized_lose_nothing(struct kunit *test)
 {
 	struct ib_srq_init_attr init = { .attr = { .max_wr = MIN_WR, .max_sge = 1 } };
@@ -437,8 +429,8 @@ static void queues_that_are_resized_lose_nothing(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(srq));
 	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, destroy_srq, srq));
 	s->r->b.srq = srq;
-	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(EXPEDITED, "1"));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, unexpedite, NULL));
+	/* A resize waits for grace periods: this makes for more of them. */
+	kvt_expedite_rcu(test);
 	stress_run(test, s);
 	stress_check(test, s);
 	kunit_info(test, "%llu times all sizes were changed", s->sizes);

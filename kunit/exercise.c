@@ -280,14 +280,6 @@ static void free_run(void *arg)
 	kvfree(arg);
 }
 
-/* Grace periods are expedited, for many operations wait for one. */
-#define EXPEDITED	"/sys/kernel/rcu_expedited"
-
-static void unexpedite(void *arg)
-{
-	kvt_write_file(EXPEDITED, "0");
-}
-
 static struct x_run *new_run(struct kunit *test, u64 count, u32 threads, enum x_lie lie, u32 seed)
 {
 	struct x_run *run = kvzalloc(sizeof(*run), GFP_KERNEL);
@@ -305,8 +297,8 @@ static struct x_run *new_run(struct kunit *test, u64 count, u32 threads, enum x_
 		run->t[i].id = i;
 		run->t[i].w = new_world(test, &run->s, i);
 	}
-	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(EXPEDITED, "1"));
-	defer(test, unexpedite, NULL);
+	/* Many operations wait for a grace period. */
+	kvt_expedite_rcu(test);
 	return run;
 }
 

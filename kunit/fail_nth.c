@@ -631,8 +631,7 @@ static void events_without_memory_keep_their_order(struct kunit *test)
 	int i;
 
 	kvt_need_injection(test);
-	if (!kvt_other_cpu())
-		kunit_skip(test, "needs two CPUs");
+	kvt_need_two_cpus(test);
 	kvt_gate_init(&h.gate);
 	event.device = mock_up(test, "kvtm_a")->ibdev;
 	INIT_IB_EVENT_HANDLER(&h.handler, event.device, hold_up);

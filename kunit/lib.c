@@ -26,6 +26,8 @@
 
 /* Stress cases run a tenth of their full count by default, all of it with scale=10. */
 #define KVT_FULL_SCALE	10
+/* On one CPU threads take turns, mostly at the clock's ticks: few counts say as much. */
+#define KVT_LONE_CPU	20
 
 static unsigned int scale = 1;
 module_param(scale, uint, 0644);
@@ -364,6 +366,17 @@ int kvt_other_cpu(void)
 }
 EXPORT_SYMBOL_GPL(kvt_other_cpu);
 
+/**
+ * kvt_need_two_cpus() - skip the case on a machine with one CPU
+ * @test: the running case, in which something must happen in the middle of something else
+ */
+void kvt_need_two_cpus(struct kunit *test)
+{
+	if (!kvt_other_cpu())
+		kunit_skip(test, "needs two CPUs");
+}
+EXPORT_SYMBOL_GPL(kvt_need_two_cpus);
+
 /* A search of kvt_tracepoint(). */
 struct kvt_tracepoint_search {
 	struct notifier_block nb;
@@ -418,11 +431,16 @@ EXPORT_SYMBOL_GPL(kvt_tracepoint);
  * kvt_count() - how often a stress case repeats
  * @full: the count of the full run
  *
- * Return: @full scaled by the module's parameter, at least 1.
+ * Return: @full scaled by the module's parameter, and down on a machine with one CPU; at
+ *	least 1.
  */
 u64 kvt_count(u64 full)
 {
-	return max_t(u64, 1, full * scale / KVT_FULL_SCALE);
+	u64 count = full * scale / KVT_FULL_SCALE;
+
+	if (num_online_cpus() == 1)
+		count /= KVT_LONE_CPU;
+	return max_t(u64, 1, count);
 }
 EXPORT_SYMBOL_GPL(kvt_count);
 
@@ -559,6 +577,29 @@ int kvt_write_file(const char *path, const char *text)
 	return n < 0 ? n : 0;
 }
 EXPORT_SYMBOL_GPL(kvt_write_file);
+
+/* Kernels for one CPU do not have it; their grace periods are short anyway. */
+#define RCU_EXPEDITED	"/sys/kernel/rcu_expedited"
+
+static void unexpedite_rcu(void *arg)
+{
+	kvt_write_file(RCU_EXPEDITED, "0");
+}
+
+/**
+ * kvt_expedite_rcu() - expedite grace periods until the case ends
+ * @test: the running case
+ */
+void kvt_expedite_rcu(struct kunit *test)
+{
+	int err = kvt_write_file(RCU_EXPEDITED, "1");
+
+	if (IS_ENABLED(CONFIG_TINY_RCU) && err == -ENOENT)
+		return;
+	KUNIT_ASSERT_EQ(test, 0, err);
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, unexpedite_rcu, NULL));
+}
+EXPORT_SYMBOL_GPL(kvt_expedite_rcu);
 
 /**
  * kvt_fail_nth() - let an allocation of this thread fail

@@ -217,6 +217,10 @@ bool watch_possible(struct kunit *test)
 {
 	int i;
 
+	if (!IS_ENABLED(CONFIG_ARCH_STACKWALK)) {
+		kunit_mark_skipped(test, "stack traces of this architecture are guesses");
+		return false;
+	}
 	for (i = 0; i < ARRAY_SIZE(probes); i++) {
 		probes[i].tp = kvt_tracepoint(probes[i].name);
 		if (probes[i].tp)

@@ -45,6 +45,20 @@ struct p2p_config {
 };
 
 /**
+ * struct p2p_tree_host - a host bridge of a tree
+ * @bus: the root bus; NULL if there are no functions on it
+ * @sysdata: the architecture's data of the host bridge
+ * @tree: the tree it belongs to
+ * @buses: range of bus numbers
+ */
+struct p2p_tree_host {
+	struct pci_bus *bus;
+	struct pci_sysdata sysdata;
+	struct p2p_tree *tree;
+	struct resource buses;
+};
+
+/**
  * struct p2p_layout - resources assigned so far while config space is made
  * @tree: the tree
  * @next_bus: the last bus number assigned, under the current host bridge
@@ -294,7 +308,7 @@ static void remove_hosts(struct p2p_tree *tree)
 	int i;
 
 	pci_lock_rescan_remove();
-	for (i = 0; i < P2P_TREE_HOSTS; i++)
+	for (i = 0; tree->host && i < P2P_TREE_HOSTS; i++)
 		if (tree->host[i].bus)
 			remove_host(tree->host[i].bus);
 	pci_unlock_rescan_remove();
@@ -309,6 +323,7 @@ static void tree_free(void *arg)
 	for (row = 0; row < tree->nr; row++)
 		pci_dev_put(tree->pdev[row]);
 	xa_destroy(&tree->places);
+	kfree(tree->host);
 	kvfree(tree->config);
 	kfree(tree);
 }
@@ -356,6 +371,8 @@ struct p2p_tree *p2p_tree_new(struct kunit *test, const struct p2p_fn *fns, int 
 	KUNIT_ASSERT_LE(test, nr, P2P_TREE_FNS);
 	xa_init(&tree->places);
 	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, tree_free, tree));
+	tree->host = kcalloc(P2P_TREE_HOSTS, sizeof(*tree->host), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, tree->host);
 	tree->config = kvcalloc(nr, sizeof(*tree->config), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, tree->config);
 	tree->nr = nr;

@@ -2,8 +2,10 @@
 /*
  * Trees of emulated PCI functions, described by a table. The PCI core scans config space
  * that is made from the table, and so handles bridges, ACS and references as it does with
- * real functions. x86 only, because host bridges depend on the architecture. See
- * p2p_tree.c.
+ * real functions. See p2p_tree.c.
+ *
+ * Host bridges depend on the architecture, and only x86 is implemented: on others, cases that
+ * need a tree are skipped.
  */
 #ifndef KVT_P2P_TREE_H
 #define KVT_P2P_TREE_H
@@ -53,21 +55,7 @@ struct p2p_fn {
 };
 
 struct p2p_config;
-struct p2p_tree;
-
-/**
- * struct p2p_tree_host - a host bridge of a tree
- * @bus: the root bus; NULL if there are no functions on it
- * @sysdata: the architecture's data of the host bridge
- * @tree: the tree it belongs to
- * @buses: range of bus numbers
- */
-struct p2p_tree_host {
-	struct pci_bus *bus;
-	struct pci_sysdata sysdata;
-	struct p2p_tree *tree;
-	struct resource buses;
-};
+struct p2p_tree_host;
 
 /**
  * struct p2p_tree - a tree that was scanned
@@ -75,16 +63,17 @@ struct p2p_tree_host {
  * @nr: number of rows
  * @config: config space of each row
  * @places: entries of @config, by bus number and devfn
- * @host: the host bridges
+ * @host: the P2P_TREE_HOSTS host bridges
  */
 struct p2p_tree {
 	struct pci_dev *pdev[P2P_TREE_FNS];
 	int nr;
 	struct p2p_config *config;
 	struct xarray places;
-	struct p2p_tree_host host[P2P_TREE_HOSTS];
+	struct p2p_tree_host *host;
 };
 
+#ifdef CONFIG_X86
 /* The tree is removed at the end of the case, or before by p2p_tree_free(). */
 struct p2p_tree *p2p_tree_new(struct kunit *test, const struct p2p_fn *fns, int nr);
 void p2p_tree_free(struct kunit *test, struct p2p_tree *tree);
@@ -99,5 +88,20 @@ bool p2p_tree_own(void);
 
 /* Makes the CPU look like an AMD CPU of @family, or like one of another vendor if that is 0. */
 void p2p_tree_amd(struct kunit *test, u8 family);
+#else
+static inline struct p2p_tree *p2p_tree_new(struct kunit *test, const struct p2p_fn *fns, int nr)
+{
+	kunit_skip(test, "trees of PCI functions are made on x86 only");
+	return NULL;
+}
+
+static inline void p2p_tree_free(struct kunit *test, struct p2p_tree *tree) { }
+static inline void p2p_tree_pull(struct p2p_tree *tree, int row) { }
+static inline void p2p_tree_set_acs(struct p2p_tree *tree, int row, u16 acs) { }
+static inline void p2p_tree_provide(struct kunit *test, struct p2p_tree *tree, int row,
+				    bool publish) { }
+static inline bool p2p_tree_own(void) { return false; }
+static inline void p2p_tree_amd(struct kunit *test, u8 family) { }
+#endif
 
 #endif

@@ -109,6 +109,21 @@ scan_once() {
 	echo scan >$DEBUGFS/kmemleak
 }
 
+# KUnit's kunit_attach_mm() attaches an mm to the thread of a case, whose end does not drop
+# the reference that this took. On x86 the page that the mm has for its own tables hides the
+# leak.
+leaks_but_kunits() {
+	awk -v mm="$(cat /sys/kernel/slab/mm_struct/object_size 2>/dev/null)" '
+	/^unreferenced object/ { size = $NF + 0; held = $0; next }
+	held != "" {
+		mine = !(size == mm && /comm "kunit_try_catch"/)
+		if (mine)
+			print held
+		held = ""
+	}
+	mine'
+}
+
 # kmemleak overlooks objects younger than five seconds, and objects that changed since
 # the previous scan; hence two scans and a fixed wait. SCAN_LEAKS=no skips the scan, for
 # runs with another purpose.
@@ -118,7 +133,7 @@ scan_leaks() {
 		fail "kmemleak is off"
 		return
 	fi
-	cat $DEBUGFS/kmemleak >/tmp/leaks
+	leaks_but_kunits <$DEBUGFS/kmemleak >/tmp/leaks
 	echo scan=off >$DEBUGFS/kmemleak || fail "kmemleak went off while it looked"
 	[ -s /tmp/leaks ] || return 0
 	head -n 100 /tmp/leaks
