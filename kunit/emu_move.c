@@ -388,7 +388,7 @@ static int stream(void *arg)
 	while (!ret && !READ_ONCE(s->stop)) {
 		ret = stream_once(s, ++seed);
 		WRITE_ONCE(s->done, s->done + 1);
-		cond_resched();
+		kvt_yield();
 	}
 	return ret;
 }
@@ -444,7 +444,7 @@ static int count_up(void *arg)
 		if (READ_ONCE(*answer) != s->done)
 			return -EBADMSG;
 		WRITE_ONCE(s->done, s->done + 1);
-		cond_resched();
+		kvt_yield();
 	}
 	return 0;
 }

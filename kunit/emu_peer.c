@@ -121,7 +121,7 @@ static int flood(void *arg)
 		if (t->use->op == IB_WR_SEND && !rig_poll(t->r->b.rcq, &wc))
 			return -EIO;
 		atomic_inc(&f->done);
-		cond_resched();
+		kvt_yield();
 	}
 	return -ETIME;
 }

@@ -3,6 +3,7 @@
  * Helpers that the suites share.
  */
 #include <linux/debugfs.h>
+#include <linux/delay.h>
 #include <linux/fs.h>
 #include <linux/interrupt.h>
 #include <linux/irq_work.h>
@@ -577,6 +578,23 @@ int kvt_write_file(const char *path, const char *text)
 	return n < 0 ? n : 0;
 }
 EXPORT_SYMBOL_GPL(kvt_write_file);
+
+/**
+ * kvt_yield() - let other threads run, to be called in a loop that is busy for long
+ *
+ * On one CPU, cond_resched() does nothing until the clock ticks, and the time of User Mode
+ * Linux, which is virtual, hardly passes while something runs that does not look at it.
+ *
+ * Context: process.
+ */
+void kvt_yield(void)
+{
+	if (num_online_cpus() > 1)
+		cond_resched();
+	else
+		usleep_range(1, 2);
+}
+EXPORT_SYMBOL_GPL(kvt_yield);
 
 /* Kernels for one CPU do not have it; their grace periods are short anyway. */
 #define RCU_EXPEDITED	"/sys/kernel/rcu_expedited"

@@ -104,6 +104,7 @@ int kvt_netdev_ip4(struct net_device *ndev, __be32 addr, bool add);
 void kvt_fail_nth(unsigned int n);
 bool kvt_failed_nth(void);
 void kvt_need_injection(struct kunit *test);
+void kvt_yield(void);
 void kvt_expedite_rcu(struct kunit *test);
 void kvt_need_two_cpus(struct kunit *test);
 
