@@ -441,7 +441,7 @@ static int storm(void *arg)
 		while (ib_poll_cq(g->r->a.scq, 1, &wc) == 1)
 			if (wc.status != IB_WC_SUCCESS)
 				return -EIO;
-		cond_resched();
+		kvt_yield();
 	}
 	return sent;
 }

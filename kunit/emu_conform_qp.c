@@ -312,7 +312,7 @@ static int stream_fn(void *arg)
 		if (s->sent - s->completed < RIG_WR && !stream_post(s))
 			s->sent++;
 		stream_reap(s);
-		cond_resched();
+		kvt_yield();
 	}
 	return 0;
 }
@@ -325,7 +325,7 @@ static bool stream_flows(struct stream *s, u64 more)
 	while (READ_ONCE(s->received) < want) {
 		if (ktime_get_ns() > end)
 			return false;
-		cond_resched();
+		kvt_yield();
 	}
 	return true;
 }
@@ -338,7 +338,7 @@ static bool stream_finish(struct stream *s)
 		if (ktime_get_ns() > end)
 			return false;
 		stream_reap(s);
-		cond_resched();
+		kvt_yield();
 	}
 	return true;
 }

@@ -735,7 +735,7 @@ static int racer_fn(void *arg)
 
 	while (done < c->count && !c->failed && !kthread_should_stop()) {
 		done += racer_step(c, &seen);
-		cond_resched();
+		kvt_yield();
 	}
 	return done == c->count ? 0 : -EIO;
 }

@@ -520,7 +520,7 @@ static int stream_fn(void *arg)
 		}
 		while (ib_poll_cq(r->b.rcq, 1, &wc) == 1)
 			stream_take(st, &wc);
-		cond_resched();
+		kvt_yield();
 	}
 	return 0;
 }
@@ -534,7 +534,7 @@ static bool stream_goes_on(struct stream *st)
 	while (READ_ONCE(st->received) == from) {
 		if (ktime_get_ns() > end)
 			return false;
-		cond_resched();
+		kvt_yield();
 	}
 	return true;
 }
@@ -770,7 +770,7 @@ static int drain_traffic(void *arg)
 		while (ib_poll_cq(d->r->a.scq, 1, &wc) == 1)
 			if (wc.status != IB_WC_SUCCESS)
 				return 0;
-		cond_resched();
+		kvt_yield();
 	}
 	return -ETIMEDOUT;
 }
@@ -822,7 +822,7 @@ static void s2_drain_under_traffic(struct kunit *test)
 		t = kvt_thread_start(test, kvt_other_cpu(), drain_traffic, d);
 		while (atomic_read(&d->taken) < before + 20 &&
 		       kvt_thread_running(t))
-			cond_resched();
+			kvt_yield();
 		ib_drain_qp(d->qp);
 		WRITE_ONCE(d->over, 1);
 		KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));

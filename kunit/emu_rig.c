@@ -658,7 +658,7 @@ bool rig_poll(struct ib_cq *cq, struct ib_wc *wc)
 	while (ib_poll_cq(cq, 1, wc) != 1) {
 		if (ktime_get_ns() > end)
 			return false;
-		cond_resched();
+		kvt_yield();
 	}
 	return true;
 }
@@ -723,7 +723,7 @@ bool rig_counts_to(struct kunit *test, struct rig_end *e, const char *name,
 	while (rig_counter(test, e, name) < value) {
 		if (ktime_get_ns() > end)
 			return false;
-		cond_resched();
+		kvt_yield();
 	}
 	return true;
 }

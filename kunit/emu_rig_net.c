@@ -222,7 +222,7 @@ static void rig_give_gid(struct kunit *test, struct rig_end *e,
 	if (kind == RIG_NET_IB)
 		return;
 	while (!rig_find_gid(e, kind) && ktime_get_ns() < end)
-		cond_resched();
+		kvt_yield();
 	KUNIT_ASSERT_GE_MSG(test, e->gid_index, 0, "no GID of this kind");
 }
 

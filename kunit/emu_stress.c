@@ -423,9 +423,12 @@ static void destroy_srq(void *arg)
 static void queues_that_are_resized_lose_nothing(struct kunit *test)
 {
 	struct ib_srq_init_attr init = { .attr = { .max_wr = MIN_WR, .max_sge = 1 } };
-	struct stress *s = stress_new(test, RESIZED, "emu1");
-	struct ib_srq *srq = ib_create_srq(s->r->b.pd, &init);
+	struct ib_srq *srq;
+	struct stress *s;
 
+	kvt_need_two_cpus(test);
+	s = stress_new(test, RESIZED, "emu1");
+	srq = ib_create_srq(s->r->b.pd, &init);
 	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(srq));
 	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, destroy_srq, srq));
 	s->r->b.srq = srq;

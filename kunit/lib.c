@@ -592,7 +592,7 @@ void kvt_yield(void)
 	if (num_online_cpus() > 1)
 		cond_resched();
 	else
-		usleep_range(1, 2);
+		usleep_range(100, 200);
 }
 EXPORT_SYMBOL_GPL(kvt_yield);
 
