@@ -147,7 +147,7 @@ static int pp_prepare(struct pp_run *run)
 
 static void pp_devices_assign(struct pp_run *run)
 {
-	bool read = run->op == PP_READ;
+	bool read = run->op == PP_READ || run->op == PP_FETCH_ADD;
 
 	run->side[PP_INITIATOR].dev = run->side[PP_INITIATOR].pdev->ibdev;
 	run->side[PP_INITIATOR].port = run->p.iport;
