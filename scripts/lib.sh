@@ -7,8 +7,12 @@
 # shellcheck disable=SC2034
 
 set -eEuo pipefail
-# A command that fails unchecked must not end a script silently.
-trap 'echo "${0##*/}: line $LINENO: failed: $BASH_COMMAND" >&2' ERR
+# A command that fails unchecked must not end a script silently. Status 2 is die()'s, which
+# has said why.
+trap '[ $? -eq 2 ] || echo "${0##*/}: line $LINENO: failed: $BASH_COMMAND" >&2' ERR
+
+# insmod, modinfo, depmod: a user's PATH may lack them.
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
 # scripts/ and the checkout around it.
 KV_SCRIPTS=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -25,9 +29,15 @@ say() {
 	printf '%s\n' "$*" >&2
 }
 
+# For what the user can mend: says what to do, in one line. Failed checks are status 1.
 die() {
+	trap - ERR
 	printf '%s: error: %s\n' "${0##*/}" "$*" >&2
-	exit 1
+	exit 2
+}
+
+usage_error() {
+	die "$*, see --help"
 }
 
 # usage: print the comment block at the top of the script as its help.
@@ -48,6 +58,19 @@ as_root() {
 	else
 		die "root is needed for: $* (run it as root, or install sudo)"
 	fi
+}
+
+# need_space <GiB> <directory, which need not exist>: before something large is begun.
+need_space() {
+	local dir=$2 free
+	until [ -d "$dir" ]; do
+		dir=${dir%/*}
+		: "${dir:=/}"
+	done
+	free=$(df -Pk "$dir" | awk 'NR == 2 { print int($4 / 1048576) }')
+	[ "$free" -ge "$1" ] ||
+		die "$dir has $free GiB free, $1 are needed. Make room, or name another place" \
+			"with KVERBS_CACHE=<dir> (kernels) or BUILD=<dir> (modules)"
 }
 
 # Ends the processes that $1 started and that are still running.
@@ -81,8 +104,13 @@ kernel_of() {
 	local kernel=$1 root
 	KERNEL_NAME=$kernel
 	case $kernel in
+	uml)
+		KERNEL_IMAGE=$("$KV_SCRIPTS/kernels" --image uml) || exit
+		KERNEL_RELEASE=$(tree_release "${KERNEL_IMAGE%/*}")
+		KERNEL_MODULES=
+		return ;;
 	lean | debug | kcsan | stock | 6.12 | 6.1)
-		KERNEL_IMAGE=$("$KV_SCRIPTS/kernels" --image "$kernel") || exit 1 ;;
+		KERNEL_IMAGE=$("$KV_SCRIPTS/kernels" --image "$kernel") || exit ;;
 	*/*)
 		KERNEL_IMAGE=$kernel ;;
 	*)
@@ -92,7 +120,7 @@ kernel_of() {
 	esac
 	[ -r "$KERNEL_IMAGE" ] ||
 		die "no kernel image for '$kernel'. Give the path of a vmlinuz," \
-			"an installed version, or one of: 6.12 6.1 lean debug kcsan"
+			"an installed version, or one of: 6.12 6.1 lean debug kcsan uml"
 	KERNEL_RELEASE=$(image_release "$KERNEL_IMAGE")
 	[ -n "$KERNEL_RELEASE" ] || die "$KERNEL_IMAGE is not a kernel image"
 	root=$(dirname "$(dirname "$KERNEL_IMAGE")")
@@ -123,18 +151,33 @@ kernel_tree() {
 }
 
 # build_modules <kernel> [make arguments]: sets MODULES_DIR; returns the
-# build's status, with its output in BUILD_LOG. Always with W=1, since other
-# flags would build everything again.
+# build's status, with its output in BUILD_LOG. With the flags that the Makefile has for
+# everybody, since others would build everything again.
 build_modules() {
 	local kernel=$1 tree release
 	shift
-	tree=$(kernel_tree "$kernel") || exit 1
+	tree=$(kernel_tree "$kernel") || exit
 	release=$(tree_release "$tree")
 	MODULES_DIR=$KV_BUILD/$release
 	BUILD_LOG=$KV_BUILD/logs/build-$release.log
 	mkdir -p "$KV_BUILD/logs"
-	make -C "$KV_ROOT" -j"$KV_JOBS" BUILD="$KV_BUILD" KDIR="$tree" W=1 "$@" \
+	make -C "$KV_ROOT" -j"$KV_JOBS" BUILD="$KV_BUILD" KDIR="$tree" "$@" \
 		>"$BUILD_LOG" 2>&1
+}
+
+build_modules_or_die() {
+	build_modules "$@" && return
+	build_complaints "$BUILD_LOG" | sed 10q >&2
+	die "the modules do not build, see $BUILD_LOG"
+}
+
+# Builds the command kverbs for guests, which have no libraries. Sets KVERBS_COMMAND.
+build_command() {
+	KVERBS_COMMAND=$KV_BUILD/static/kverbs
+	mkdir -p "$KV_BUILD/logs"
+	make -C "$KV_ROOT/tools" O="$KV_BUILD/static" STATIC=1 \
+		>"$KV_BUILD/logs/build-command.log" 2>&1 ||
+		die "the command kverbs does not build, see $KV_BUILD/logs/build-command.log"
 }
 
 # mainline_sources <ulp> <module> <directory>: lays out a ULP's sources to be

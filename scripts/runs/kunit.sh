@@ -1,8 +1,10 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest: loads every KUnit module in turn, which runs its suites as it loads. SCALE
-# multiplies the stress counts. CONTRACT is the mode of the contract checker. UNWATCHED
+# In the guest: loads every KUnit module in turn, which runs its suites as it loads. SUITES names
+# modules, separated by commas, that are loaded instead; a pattern of suites and cases may
+# follow one: kunit_emu_ring:emu_ring.wraps*. SCALE multiplies the stress counts, SEED is
+# their seed. CONTRACT is the mode of the contract checker. UNWATCHED
 # lists modules, separated by colons, for which the checker is off: posts and polls then go
 # straight to the driver, as in production.
 
@@ -31,10 +33,12 @@ contract() {
 
 load kverbs contract="${CONTRACT:-warn}"
 load kverbs_emu
-load kverbs_kunit scale="${SCALE:-1}"
-for path in /modules/kunit_*.ko; do
-	name=${path##*/}
-	name=${name%.ko}
+load kverbs_kunit scale="${SCALE:-1}" seed="${SEED:-0}"
+
+# What matches no case of a module is skipped without a word.
+run_module() {
+	name=$1
+	printf %s "${2:-}" >/sys/module/kunit/parameters/filter_glob
 	contract_begins
 	case :${UNWATCHED:-}: in
 	*:"$name":*)
@@ -45,4 +49,18 @@ for path in /modules/kunit_*.ko; do
 		load "$name" && unload "$name" ;;
 	esac
 	[ "$name" = kunit_contract ] || contract_kept "$name" "$(breaks "$name")"
-done
+}
+
+if [ -z "${SUITES:-}" ]; then
+	for path in /modules/kunit_*.ko; do
+		name=${path##*/}
+		run_module "${name%.ko}" '*'
+	done
+else
+	for what in $(echo "$SUITES" | tr ',' ' '); do
+		case $what in
+		*:*) run_module "${what%%:*}" "${what#*:}" ;;
+		*) run_module "$what" '*' ;;
+		esac
+	done
+fi

@@ -113,6 +113,7 @@ static int hang(void)
 	return 0;
 }
 
+#ifdef CONFIG_X86
 static int skip_breakpoint(struct notifier_block *nb, unsigned long event, void *data)
 {
 	return event == DIE_INT3 ? NOTIFY_STOP : NOTIFY_DONE;
@@ -130,6 +131,12 @@ static int breakpoints(void)
 	}
 	return 0;
 }
+#else
+static int breakpoints(void)
+{
+	return -EOPNOTSUPP;
+}
+#endif
 
 /*
  * If its third allocation, or a later one, fails, it calls @wrong and frees what it has.
