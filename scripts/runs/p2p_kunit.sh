@@ -1,11 +1,11 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest, which has ivshmem devices: runs the KUnit suites of peer-to-peer DMA
-# twice: with the kernel managing the providers' memory, and with our code doing so. SCALE
-# multiplies the stress counts.
+# In the guest, which has ivshmem devices: runs the KUnit suites of peer-to-peer DMA: with
+# the kernel managing the providers' memory, and with our code doing so. OWN names one of
+# these, 0 or 1, or both, with a colon between. SCALE multiplies the stress counts.
 
-for own in 0 1; do
+for own in $(echo "${OWN:-0:1}" | tr : ' '); do
 	load kverbs_p2pdma own_provider=$own || exit 1
 	load kverbs contract=warn || exit 1
 	load kverbs_kunit scale="${SCALE:-1}"

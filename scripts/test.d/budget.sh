@@ -1,0 +1,56 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# The default tier stays within ten minutes, whatever is added to it. On a busy machine a
+# clock says nothing of that. So what is counted is the processor time that the run has used,
+# in units of a fixed computation: how long that takes is measured before and after the run,
+# in processor time as well. Two processors that are idle otherwise give the tier BUDGET_UNITS
+# in ten minutes.
+#
+# Variables are shared with scripts/test.
+# shellcheck disable=SC2034,SC2153,SC2154
+
+# Processor time that the computation took on the machine for which the budget was set, in
+# milliseconds.
+UNIT_MS=1000
+# Ten minutes of two such processors, 95 % of the time at work.
+BUDGET_UNITS=$((600 * 2 * 950 / UNIT_MS))
+
+# children_ms <process>: processor time of its children, as far as it has waited for them, in
+# milliseconds.
+children_ms() {
+	awk -v hz="$(getconf CLK_TCK)" '{
+		sub(/.*\) /, "")
+		print int(($14 + $15) * 1000 / hz)
+	}' "/proc/$1/stat"
+}
+
+# Prints the processor time of the computation, in milliseconds.
+measure_unit() {
+	local before
+	before=$(children_ms $BASHPID)
+	busybox awk 'BEGIN { for (i = 0; i < 4000000; i++) x = (x * 75 + 74) % 65537 }'
+	echo $(($(children_ms $BASHPID) - before))
+}
+
+budget_begins() {
+	unit_before=$(measure_unit)
+	used_before=$(children_ms $$)
+}
+
+budget_kept() {
+	local used unit units
+	used=$(($(children_ms $$) - used_before))
+	unit=$(((unit_before + $(measure_unit)) / 2))
+	units=$((used / unit))
+	echo "        $((used / 1000)) s of processor time in $((SECONDS - started)) s, $units units" \
+		"of $unit ms; $BUDGET_UNITS units are ten minutes of two processors"
+	quick || return 0
+	if [ "$units" -le "$BUDGET_UNITS" ]; then
+		check_passed "the default tier keeps within its ten minutes"
+	else
+		echo "move something to --full, or make it faster: see the slowest parts" \
+			>"$work/budget.out"
+		check_failed "the default tier keeps within its ten minutes" "$work/budget.out"
+	fi
+}

@@ -1,0 +1,172 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What scripts/test builds.
+#
+# Variables are shared with scripts/test.
+# shellcheck disable=SC2034,SC2153,SC2154
+
+# Where the modules are for each kernel, whether they are built yet or not.
+declare -A built
+
+# Sparse, with the endian checks; C=1 looks at what is compiled, C=2 at everything.
+SPARSE=CF=-D__CHECK_ENDIAN__
+
+# build_kernel <kernel> [make arguments]
+build_kernel() {
+	local kernel=$1 status=0
+	build_modules "$@" || status=$?
+	check_build "builds without a warning, $kernel" "$BUILD_LOG" $status
+	return $status
+}
+
+# need_build <kernel>: jobs registered from now on need the modules for it. Sets
+# MODULES_DIR, where they will be. Sparse looks at what stock kernels run, or, in the
+# default tier, User Mode Linux.
+need_build() {
+	local kernel=$1 checks=()
+	if [ -z "${built[$kernel]:-}" ]; then
+		built[$kernel]=$KV_BUILD/$(tree_release "$(kernel_tree "$kernel")")
+	fi
+	case $tier-$kernel in
+	quick-uml) checks=(C=1 "$SPARSE") ;;
+	quick-* | *-uml | *-lean | *-debug | *-kcsan) ;;
+	*) checks=(C=2 "$SPARSE") ;;
+	esac
+	build_job "build, $kernel" build_kernel "$kernel" ${checks[@]+"${checks[@]}"}
+	MODULES_DIR=${built[$kernel]}
+}
+
+# The same for a kernel as --kernel has it. Sets STOCK_NAME, what it is called.
+need_stock() {
+	kernel_of "$1"
+	STOCK_NAME=$1
+	[[ $1 != */* ]] || STOCK_NAME=$KERNEL_RELEASE
+	need_build "$STOCK_NAME"
+}
+
+# Where build_dir() builds these sources for this kernel.
+extra_dir() {
+	echo "$KV_BUILD/extra/$(basename "$2")-$1"
+}
+
+# build_dir <what> <kernel> <directory of sources> [make arguments]: sources beside ours,
+# linked into the build directory.
+build_dir() {
+	local what=$1 kernel=$2 source=$3 dir tree status=0 log arch=()
+	shift 3
+	tree=$(kernel_tree "$kernel")
+	dir=$(extra_dir "$kernel" "$source")
+	log=$KV_BUILD/logs/build-$(basename "$source")-$kernel.log
+	mkdir -p "$dir" "$KV_BUILD/logs"
+	find "$dir" -type l -delete
+	cp -rsf "$(realpath "$source")"/* "$dir/"
+	[ "$kernel" != uml ] || arch=(ARCH=um)
+	make -C "$tree" M="$dir" ${arch[@]+"${arch[@]}"} W=1 "$@" modules >"$log" 2>&1 || status=$?
+	check_build "$what" "$log" $status
+	return $status
+}
+
+# need_dir <kernel> <directory of sources> [make arguments]: jobs registered from now on
+# need it. Sets EXTRA_DIR, where it will be.
+need_dir() {
+	local kernel=$1 source=$2
+	shift 2
+	EXTRA_DIR=$(extra_dir "$kernel" "$source")
+	build_job "build, $(basename "$source"), $kernel" build_dir \
+		"$(basename "$source") builds, $kernel" "$kernel" "$source" "$@"
+}
+
+# ulp_against_mainline <kernel> <ulp>: the same source, with the kernel's own rdma
+# headers and symbols.
+ulp_against_mainline() {
+	local source=$work/mainline-$2
+	mkdir -p "$source"
+	mainline_sources "$2" "kverbs_$2" "$source"
+	build_dir "$2 builds against mainline's headers, $1" "$1" "$source"
+}
+
+# The examples, as a user would build them.
+need_examples() {
+	need_build "$1"
+	need_dir "$1" "$KV_ROOT/Documentation/examples" KVERBS="$MODULES_DIR"
+}
+
+# Once more, against mainline's headers.
+examples_against_mainline() {
+	mkdir -p "$work/mainline-examples-$1"
+	cp "$KV_ROOT"/Documentation/examples/* "$work/mainline-examples-$1/"
+	build_dir "the examples build against mainline's headers, $1" "$1" \
+		"$work/mainline-examples-$1"
+}
+
+# Programs among them; static, for a guest has no libraries.
+examples_programs() {
+	local name log=$KV_BUILD/logs/build-programs.log status=0
+	mkdir -p "$KV_BUILD/logs"
+	for name in ca_ioctl ca_uring; do
+		gcc -static -O2 -Wall -Wextra -Werror -I"$KV_ROOT/include/uapi" \
+			-o "$work/$name" "$KV_ROOT/Documentation/examples/$name.c" \
+			-luring || status=$?
+	done >"$log" 2>&1
+	check_build "the programs among the examples build" "$log" $status
+	return $status
+}
+
+# examples_guest <kernel> <directory of our modules> <directory of the examples>
+examples_guest() {
+	check_guest "the examples run, $1" "examples-$1" --kernel "$1" \
+		--modules "$(run_modules "$2") $(echo "$3"/*.ko)" \
+		--file "$work/ca_ioctl" --file "$work/ca_uring" \
+		--run "$KV_SCRIPTS/runs/examples.sh"
+}
+
+# Every name of the verbs API that ULPs use: compiled, and linked.
+api_names() {
+	build_dir "the names that ULPs use are there, $1" "$1" "$KV_SCRIPTS/api-check" \
+		KVERBS="$2" KBUILD_EXTRA_SYMBOLS="$2/Module.symvers"
+}
+
+# The C code in the README is one of the examples, word for word.
+example_in_readme() {
+	local file
+	awk '/^```/ { inside = $0 == "```c"; next } inside' "$KV_ROOT/README.md" \
+		>"$work/readme.c"
+	for file in "$KV_ROOT"/Documentation/examples/*.c; do
+		if cmp -s "$file" "$work/readme.c"; then
+			check_passed "the README's example is the one that is built"
+			return
+		fi
+	done
+	echo "the C block in README.md is no file of Documentation/examples/" \
+		>"$work/readme.out"
+	check_failed "the README's example is the one that is built" "$work/readme.out"
+}
+
+part_builds() {
+	local kernel ulp
+	spawn "the README's example" example_in_readme
+	build_job "build, programs among the examples" examples_programs
+	if quick; then
+		need_examples uml
+		spawn "examples, uml" examples_guest uml "$MODULES_DIR" "$EXTRA_DIR"
+		spawn "names that ULPs use, uml" api_names uml "$MODULES_DIR"
+		return
+	fi
+	for kernel in lean debug "${stock_kernels[@]}"; do
+		need_build "$kernel"
+	done
+	for kernel in 6.12 6.1; do
+		for ulp in pingpong cqbench scale; do
+			spawn "$ulp against mainline, $kernel" ulp_against_mainline "$kernel" $ulp
+		done
+		spawn "examples against mainline, $kernel" examples_against_mainline "$kernel"
+		need_examples "$kernel"
+		spawn "examples, $kernel" examples_guest "$kernel" "$MODULES_DIR" "$EXTRA_DIR"
+		spawn "names that ULPs use, $kernel" api_names "$kernel" "$MODULES_DIR"
+		spawn "install-dev, $kernel" "$KV_SCRIPTS/check-install-dev" "$kernel" "$MODULES_DIR"
+	done
+	# It watches what they do; mainline's ib_core is not there.
+	need_examples debug
+	spawn "examples, debug" examples_guest debug "$MODULES_DIR" "$EXTRA_DIR"
+}
