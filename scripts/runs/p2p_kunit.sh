@@ -6,7 +6,7 @@
 # these, 0 or 1, or both, with a colon between. SCALE multiplies the stress counts.
 
 for own in $(echo "${OWN:-0:1}" | tr : ' '); do
-	load kverbs_p2pdma own_provider=$own || exit 1
+	load kverbs_p2pdma own_provider="$own" || exit 1
 	load kverbs contract=warn || exit 1
 	load kverbs_kunit scale="${SCALE:-1}"
 	load kverbs_emu || exit 1

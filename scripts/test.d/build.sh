@@ -143,9 +143,29 @@ example_in_readme() {
 	check_failed "the README's example is the one that is built" "$work/readme.out"
 }
 
+# Whoever builds, users with make or scripts with build_modules(), uses what is there: they
+# have the same flags.
+check_no_rebuild() {
+	local log=$KV_BUILD/logs/rebuild.log tree
+	tree=$(kernel_tree "$1")
+	{
+		make -C "$KV_ROOT" BUILD="$KV_BUILD" KDIR="$tree"
+		make -C "$KV_ROOT" BUILD="$KV_BUILD" KDIR="$tree" -j1 modules
+		make -C "$KV_ROOT" BUILD="$KV_BUILD" KDIR="$tree" kverbs_emu.ko
+		build_modules "$1"
+		cat "$BUILD_LOG"
+	} >"$log" 2>&1
+	grep -q 'kverbs_emu.ko' "$log" || echo "make did not run: see $log" >"$work/rebuild.out"
+	grep -E '^  (CC|LD|MODPOST)\b.*\.k?o$' "$log" >>"$work/rebuild.out" || true
+	check_empty "nothing is compiled twice, $1" "$work/rebuild.out"
+}
+
 part_builds() {
 	local kernel ulp
 	spawn "the README's example" example_in_readme
+	need_build debug
+	spawn "make after make, debug" check_no_rebuild debug
+	needs=()
 	build_job "build, programs among the examples" examples_programs
 	if quick; then
 		need_examples uml

@@ -107,7 +107,7 @@ part_ca() {
 		needs=()
 		need_programs
 		need_build debug
-		spawn "hostile callers, debug" check_ca_fuzz debug 100000 "$MODULES_DIR"
+		spawn "hostile callers, debug" check_ca_fuzz debug 50000 "$MODULES_DIR"
 		return
 	fi
 	need_build debug

@@ -89,17 +89,16 @@ p2p_suites() {
 		grep -cE '^(static )?struct kunit_suite [a-z0-9_]+ = \{'
 }
 
-# check_p2p_kunit <kernel> <directory of our modules> <who keeps the memory, in turn>: 0 for
-# the kernel, 1 for us.
+# check_p2p_kunit <kernel> <directory of our modules> <who keeps the memory, in turn> <modules>:
+# 0 for the kernel, 1 for us; the modules are separated by commas.
 check_p2p_kunit() {
 	local what="KUnit suites for a machine with providers" name
 	name="p2p-$1-${what//[ ,]/-}"
 	p2p_machine
 	check_p2p "$what" p2p_kunit "$1" "$1" \
 		"SCALE=$scale OWN=${3// /:}" --limit $((2400 * scale)) \
-		--suites $(($(wc -w <<<"$3") * $(p2p_suites))) \
-		--modules "$(run_modules "$2") $2/kverbs_edu.ko $2/kunit/kverbs_kunit.ko
-		$(echo "$2"/kunit/kunit_{p2p*,emu_p2p,edu}.ko)"
+		--suites $(($(wc -w <<<"$3") * $(kunit_suites "$4"))) \
+		--modules "$(run_modules "$2") $2/kverbs_edu.ko $(module_paths "$2" "$4")"
 	[ -e "$work/$name.ktap" ] || return 0
 	tally_cases "$name"
 	check_skips "no suite lacks a device or the failing of allocations" \
@@ -138,12 +137,12 @@ p2p_stock() {
 # The default tier has one machine; --full meets each machine and each check on one kernel
 # or another, --long on all of them.
 part_p2p() {
-	local kernel who=1
-	quick || who="0 1"
+	local kernel who=1 suites=kunit_edu,kunit_emu_p2p,kunit_p2p,kunit_p2p_model,kunit_p2p_route
+	quick || who="0 1" suites+=,kunit_p2p_fail_nth,kunit_p2p_scale
 	need_programs
 	need_build debug
 	spawn "KUnit suites for a machine with providers, debug" \
-		check_p2p_kunit debug "$MODULES_DIR" "$who"
+		check_p2p_kunit debug "$MODULES_DIR" "$who" "$suites"
 	p2p_spawn debug debug zen NVME=kernel
 	! quick || return 0
 	p2p_spawn debug debug unplug ours "SAYS=waits OWN=1"
