@@ -221,6 +221,11 @@ tally() {
 	fi
 }
 
+# Prints what has passed so far.
+passed_checks() {
+	sed -n 's/^ok //p' "$KV_TALLY"
+}
+
 check_passed() {
 	echo "ok      $1"
 	tally ok "$1"

@@ -9,7 +9,7 @@
 # Where the modules are for each kernel, whether they are built yet or not.
 declare -A built
 
-# Sparse, with the endian checks; C=1 looks at what is compiled, C=2 at everything.
+# Sparse, with the endian checks.
 SPARSE=CF=-D__CHECK_ENDIAN__
 
 # build_kernel <kernel> [make arguments]
@@ -21,16 +21,15 @@ build_kernel() {
 }
 
 # need_build <kernel>: jobs registered from now on need the modules for it. Sets
-# MODULES_DIR, where they will be. Sparse looks at what stock kernels run, or, in the
-# default tier, User Mode Linux.
+# MODULES_DIR, where they will be. Sparse looks at what stock kernels run, which the default
+# tier has no time for.
 need_build() {
 	local kernel=$1 checks=()
 	if [ -z "${built[$kernel]:-}" ]; then
 		built[$kernel]=$KV_BUILD/$(tree_release "$(kernel_tree "$kernel")")
 	fi
-	case $tier-$kernel in
-	quick-uml) checks=(C=1 "$SPARSE") ;;
-	quick-* | *-uml | *-lean | *-debug | *-kcsan) ;;
+	case $kernel in
+	uml | lean | debug | kcsan) ;;
 	*) checks=(C=2 "$SPARSE") ;;
 	esac
 	build_job "build, $kernel" build_kernel "$kernel" ${checks[@]+"${checks[@]}"}

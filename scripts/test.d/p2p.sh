@@ -92,12 +92,14 @@ p2p_suites() {
 # check_p2p_kunit <kernel> <directory of our modules> <who keeps the memory, in turn> <modules>:
 # 0 for the kernel, 1 for us; the modules are separated by commas.
 check_p2p_kunit() {
-	local what="KUnit suites for a machine with providers" name
+	local what="KUnit suites for a machine with providers" name breaks=()
+	# The other suites break it on purpose.
+	! quick || breaks=(--breaks all)
 	name="p2p-$1-${what//[ ,]/-}"
 	p2p_machine
 	check_p2p "$what" p2p_kunit "$1" "$1" \
 		"SCALE=$scale OWN=${3// /:}" --limit $((2400 * scale)) \
-		--suites $(($(wc -w <<<"$3") * $(kunit_suites "$4"))) \
+		--suites $(($(wc -w <<<"$3") * $(kunit_suites "$4"))) ${breaks[@]+"${breaks[@]}"} \
 		--modules "$(run_modules "$2") $2/kverbs_edu.ko $(module_paths "$2" "$4")"
 	[ -e "$work/$name.ktap" ] || return 0
 	tally_cases "$name"
@@ -134,17 +136,21 @@ p2p_stock() {
 	done
 }
 
-# The default tier has one machine; --full meets each machine and each check on one kernel
+# The default tier has the suites; --full meets each machine and each check on one kernel
 # or another, --long on all of them.
 part_p2p() {
-	local kernel who=1 suites=kunit_edu,kunit_emu_p2p,kunit_p2p,kunit_p2p_model,kunit_p2p_route
-	quick || who="0 1" suites+=,kunit_p2p_fail_nth,kunit_p2p_scale
+	local kernel who=1 suites=kunit_edu,kunit_emu_p2p,kunit_p2p,kunit_p2p_route
+	if quick; then
+		suites+=,$TWO_CPUS
+	else
+		who="0 1" suites+=,kunit_p2p_fail_nth,kunit_p2p_model,kunit_p2p_scale
+	fi
 	need_programs
 	need_build debug
 	spawn "KUnit suites for a machine with providers, debug" \
 		check_p2p_kunit debug "$MODULES_DIR" "$who" "$suites"
-	p2p_spawn debug debug zen NVME=kernel
 	! quick || return 0
+	p2p_spawn debug debug zen NVME=kernel
 	p2p_spawn debug debug unplug ours "SAYS=waits OWN=1"
 	if whole; then
 		p2p_spawn debug debug plain "NVME=bar_mem OWN=1"
