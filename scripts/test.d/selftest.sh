@@ -196,12 +196,12 @@ seeded_on() {
 	! quick || SEEDED=uml SEEDED_DEBUG=uml
 }
 
-# What the emulator does to guests, and where they are.
+# spawn_emulator_seeds <kernel> <module>: what the emulator does to guests, and where they are.
 spawn_emulator_seeds() {
-	spawn "seed: breakpoints" expect_red_at_once breakpoints lean "$1" \
-		'not finished after' --limit 15
-	spawn "seed: hang" expect_red_at_once hang lean "$1" \
-		'look 3: processor 1 is at ffffffff' --limit 15
+	spawn "seed: breakpoints" expect_red_at_once breakpoints "$1" "$2" \
+		'not finished after' --limit 30
+	spawn "seed: hang" expect_red_at_once hang "$1" "$2" \
+		'look 3: processor 1 is at ffffffff' --limit 30
 }
 
 spawn_contract_seeds() {
@@ -217,8 +217,9 @@ spawn_contract_seeds() {
 		"${built[$SEEDED_DEBUG]}" "$BREACHES" $'circular locking\nconsole:kverbs_client_method'
 	spawn "seed: none, contract" expect_contract_green "$SEEDED_DEBUG" \
 		"${built[$SEEDED_DEBUG]}" "$BREACHES"
-	! quick || return 0
-	for kernel in 6.12 6.1; do
+	local kernels=(6.12 6.1)
+	! quick || kernels=(uml)
+	for kernel in "${kernels[@]}"; do
 		need_breaches "$kernel"
 		spawn "seed: contract, $kernel" stock_contract "$kernel" "$MODULES_DIR" "$BREACHES"
 	done
@@ -256,7 +257,7 @@ part_selftest() {
 	need_build "$SEEDED"
 	need_dir "$SEEDED" "$KV_SCRIPTS/selftest" KVERBS_KUNIT=m
 	plain=$EXTRA_DIR
-	quick || spawn_emulator_seeds "$plain/kverbs_selftest.ko"
+	quick || spawn_emulator_seeds lean "$plain/kverbs_selftest.ko"
 	need_build "$SEEDED_DEBUG"
 	need_dir "$SEEDED_DEBUG" "$KV_SCRIPTS/selftest" KVERBS_KUNIT=m
 	spawn_seeds "$plain" "$EXTRA_DIR"
@@ -277,4 +278,9 @@ part_selftest() {
 		$'broken: rule 7: kverbs_hotplug\nconsole:emu0: kverbs_hotplug left qp [0-9]+ behind'
 	need_breaches "$SEEDED"
 	spawn_contract_seeds
+	quick || return 0
+	needs=()
+	need_build debug
+	need_dir debug "$KV_SCRIPTS/selftest"
+	spawn_emulator_seeds debug "$EXTRA_DIR/kverbs_selftest.ko"
 }
