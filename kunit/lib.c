@@ -27,8 +27,8 @@
 
 /* Stress cases run a tenth of their full count by default, all of it with scale=10. */
 #define KVT_FULL_SCALE	10
-/* On one CPU threads take turns, mostly at the clock's ticks: few counts say as much. */
-#define KVT_LONE_CPU	20
+/* In User Mode Linux threads take turns, mostly at the clock's ticks: few counts say as much. */
+#define KVT_UML_SHARE	20
 
 static unsigned int scale = 1;
 module_param(scale, uint, 0644);
@@ -432,15 +432,14 @@ EXPORT_SYMBOL_GPL(kvt_tracepoint);
  * kvt_count() - how often a stress case repeats
  * @full: the count of the full run
  *
- * Return: @full scaled by the module's parameter, and down on a machine with one CPU; at
- *	least 1.
+ * Return: @full scaled by the module's parameter, and down in User Mode Linux; at least 1.
  */
 u64 kvt_count(u64 full)
 {
 	u64 count = full * scale / KVT_FULL_SCALE;
 
-	if (num_online_cpus() == 1)
-		count /= KVT_LONE_CPU;
+	if (IS_ENABLED(CONFIG_UML))
+		count /= KVT_UML_SHARE;
 	return max_t(u64, 1, count);
 }
 EXPORT_SYMBOL_GPL(kvt_count);
@@ -582,8 +581,8 @@ EXPORT_SYMBOL_GPL(kvt_write_file);
 /**
  * kvt_yield() - let other threads run, to be called in a loop that is busy for long
  *
- * On one CPU, cond_resched() does nothing until the clock ticks, and the time of User Mode
- * Linux, which is virtual, hardly passes while something runs that does not look at it.
+ * On one CPU, cond_resched() does nothing until the clock ticks. The time of User Mode Linux is
+ * virtual: it ticks little while something runs, and a sleep there costs nothing.
  *
  * Context: process.
  */

@@ -20,6 +20,7 @@ KV_ROOT=${KV_SCRIPTS%/*}
 
 # Kernels, images and downloads survive a "make clean" and a new clone.
 KV_CACHE=${KVERBS_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/kverbs}
+[[ $KV_CACHE = /* ]] || KV_CACHE=$KV_ROOT/$KV_CACHE
 KV_BUILD=${BUILD:-$KV_ROOT/build}
 [[ $KV_BUILD = /* ]] || KV_BUILD=$KV_ROOT/$KV_BUILD
 KV_JOBS=$(nproc)
@@ -161,7 +162,9 @@ build_modules() {
 	MODULES_DIR=$KV_BUILD/$release
 	BUILD_LOG=$KV_BUILD/logs/build-$release.log
 	mkdir -p "$KV_BUILD/logs"
-	make -C "$KV_ROOT" -j"$KV_JOBS" BUILD="$KV_BUILD" KDIR="$tree" "$@" \
+	# One at a time for a kernel: a suite may be run while the tests are.
+	flock "$KV_BUILD/.build-$release.lock" \
+		make -C "$KV_ROOT" -j"$KV_JOBS" BUILD="$KV_BUILD" KDIR="$tree" "$@" \
 		>"$BUILD_LOG" 2>&1
 }
 
@@ -219,6 +222,10 @@ tally() {
 	if [ -n "$KV_TALLY" ]; then
 		echo "$1 $2" >>"$KV_TALLY"
 	fi
+}
+
+has_failed() {
+	grep -q '^failed ' "$KV_TALLY"
 }
 
 # Prints what has passed so far.

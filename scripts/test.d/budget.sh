@@ -33,8 +33,14 @@ measure_unit() {
 	echo $(($(children_ms "$me") - before))
 }
 
+# Sets patience, by which the limits of guests are multiplied: how many times as long as on an
+# idle machine of that speed the computation takes now, others being busy; twice that, for they
+# may become busier.
 budget_begins() {
+	local began=${EPOCHREALTIME/./} took
 	unit_before=$(measure_unit)
+	took=$(((${EPOCHREALTIME/./} - began) / 1000))
+	patience=$((2 * (took / UNIT_MS + 1)))
 	used_before=$(children_ms $$)
 }
 

@@ -32,7 +32,7 @@ need_build() {
 	uml | lean | debug | kcsan) ;;
 	*) checks=(C=2 "$SPARSE") ;;
 	esac
-	build_job "build, $kernel" build_kernel "$kernel" ${checks[@]+"${checks[@]}"}
+	first_build_job "build, $kernel" build_kernel "$kernel" ${checks[@]+"${checks[@]}"}
 	MODULES_DIR=${built[$kernel]}
 }
 
@@ -165,7 +165,7 @@ part_builds() {
 	need_build debug
 	spawn "make after make, debug" check_no_rebuild debug
 	needs=()
-	build_job "build, programs among the examples" examples_programs
+	first_build_job "build, programs among the examples" examples_programs
 	if quick; then
 		need_examples uml
 		spawn "examples, uml" examples_guest uml "$MODULES_DIR" "$EXTRA_DIR"

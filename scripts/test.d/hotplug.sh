@@ -33,12 +33,13 @@ part_hotplug() {
 	need_programs
 	if quick; then
 		need_build uml
-		spawn "hot-plug, uml" check_hotplug uml uml 50 10000 \
+		spawn "hot-plug, uml" check_hotplug uml uml 50 60000 \
 			devices:clients:both:netdevs:moments:programs
 	fi
 	need_build debug
+	# How long a remove() may take is for --full to judge: here the machine may be busy.
 	if quick; then
-		spawn "hot-plug, debug" check_hotplug debug debug 10 10000 \
+		spawn "hot-plug, debug" check_hotplug debug debug 10 60000 \
 			devices:clients:both:cpus:peers:orders "${quickly[@]}"
 		return
 	fi

@@ -49,6 +49,14 @@ spawn_alone() {
 	add_job check $PARALLEL "$@"
 }
 
+# first_build_job <name> <command>: one that needs no other.
+first_build_job() {
+	local before=(${needs[@]+"${needs[@]}"})
+	needs=()
+	build_job "$@"
+	needs=(${before[@]+"${before[@]}"} "${needs[@]}")
+}
+
 # build_job <name> <command>: something that jobs registered after it in the same part
 # need. One of this name is registered once.
 build_job() {
@@ -149,6 +157,10 @@ end_job() {
 	job_state[i]='done'
 	cat "$work/job-$i.out"
 	cat "$work/tally-$i" >>"$run_tally"
+	if [ "$status" -eq 0 ] && [ ! -s "$work/tally-$i" ]; then
+		echo "it has checked nothing"
+		status=1
+	fi
 	[ "$status" -ne 0 ] || return 0
 	job_state[i]=failed
 	grep -q '^failed ' "$work/tally-$i" ||

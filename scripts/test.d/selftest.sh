@@ -39,7 +39,10 @@ expect_red() {
 	local fault=$1 kernel=$2 module=$3 reason=$4 scan=no
 	[ "$1" != leak ] || scan=yes
 	shift 4
-	echo "load $(basename "$module" .ko) \$FAULT" >"$work/selftest-$fault.sh"
+	{
+		echo 'result "progress: planted"'
+		echo "load $(basename "$module" .ko) \$FAULT"
+	} >"$work/selftest-$fault.sh"
 	is_red "$fault" "$reason" --kernel "$kernel" --modules "$module" \
 		--env "FAULT=fault=$fault SCAN_LEAKS=$scan" "$@"
 }
@@ -199,9 +202,9 @@ seeded_on() {
 # spawn_emulator_seeds <kernel> <module>: what the emulator does to guests, and where they are.
 spawn_emulator_seeds() {
 	spawn "seed: breakpoints" expect_red_at_once breakpoints "$1" "$2" \
-		'not finished after' --limit 30
+		$'not finished after\nits last result: progress: planted' --limit 20
 	spawn "seed: hang" expect_red_at_once hang "$1" "$2" \
-		'look 3: processor 1 is at ffffffff' --limit 30
+		$'look 3: processor 1 is at ffffffff\nits last result: progress: planted' --limit 20
 }
 
 spawn_contract_seeds() {
