@@ -40,7 +40,7 @@ part_hotplug() {
 	# How long a remove() may take is for --full to judge: here the machine may be busy.
 	if quick; then
 		spawn "hot-plug, debug" check_hotplug debug debug 10 60000 \
-			devices:clients:both:cpus:peers:orders "${quickly[@]}"
+			devices:clients:both:cpus:peers "${quickly[@]}"
 		return
 	fi
 	spawn "hot-plug of clients, debug" \
