@@ -157,7 +157,7 @@ help:
 	@echo '  unload     remove them'
 	@echo 'Run in QEMU (installs what is missing; ARGS="..." reaches the script):'
 	@echo '  demo       throughput and latency of the pingpong ULP'
-	@echo '  test       what finds most bugs in ten minutes, or the parts named in ARGS: lint'
+	@echo '  test       what finds most bugs in minutes, or the parts named in ARGS: lint'
 	@echo '             builds kunit stock ca peer p2p hotplug sweep figure selftest kcsan;'
 	@echo '             ARGS=--full for everything'
 	@echo '  kunit      KUnit suites: SUITE="<suite>.." CASE=<case> DEBUG=1 QEMU=1; without,'

@@ -104,10 +104,6 @@ part_ca() {
 		need_build uml
 		spawn "hostile callers, uml" check_ca_fuzz uml 300000 "$MODULES_DIR"
 		spawn "the interface to user space, uml" check_ca uml "$tests" "$MODULES_DIR"
-		needs=()
-		need_programs
-		need_build debug
-		spawn "hostile callers, debug" check_ca_fuzz debug 50000 "$MODULES_DIR"
 		return
 	fi
 	need_build debug
