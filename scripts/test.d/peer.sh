@@ -36,7 +36,8 @@ check_peer() {
 		--file "$KV_SCRIPTS/runs/ca_cases.sh" --run "$KV_SCRIPTS/runs/peer.sh" "$@"
 }
 
-# check_peer_stress <kernel> <operations>
+# check_peer_stress <kernel> <operations>: it wants each operation to have met a device that
+# goes, which on one CPU is up to chance.
 check_peer_stress() {
 	check_guest "peer memory under stress, $1" "peer-stress-$1" --kernel "$1" \
 		--limit $((900 + 300 * scale)) --append "$CA_APPEND" \
@@ -50,7 +51,6 @@ part_peer() {
 	need_programs
 	if quick; then
 		need_build uml
-		spawn "peer memory under stress, uml" check_peer_stress uml 50000
 		spawn "peer memory, uml" check_peer uml uml 1000 ram
 		return
 	fi
