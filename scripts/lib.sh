@@ -100,10 +100,12 @@ image_release() {
 }
 
 # kernel_of <what --kernel was given>: sets KERNEL_IMAGE, KERNEL_RELEASE,
-# KERNEL_MODULES (its own modules, or empty) and KERNEL_NAME.
+# KERNEL_MODULES (its own modules, or empty), KERNEL_NAME, and KERNEL_BUILT_FOR, what
+# build_modules() calls it.
 kernel_of() {
 	local kernel=$1 root
 	KERNEL_NAME=$kernel
+	KERNEL_BUILT_FOR=$kernel
 	case $kernel in
 	uml)
 		KERNEL_IMAGE=$("$KV_SCRIPTS/kernels" --image uml) || exit
@@ -124,6 +126,7 @@ kernel_of() {
 			"an installed version, or one of: 6.12 6.1 lean debug kcsan uml"
 	KERNEL_RELEASE=$(image_release "$KERNEL_IMAGE")
 	[ -n "$KERNEL_RELEASE" ] || die "$KERNEL_IMAGE is not a kernel image"
+	[[ $kernel != */* ]] || KERNEL_BUILT_FOR=$KERNEL_RELEASE
 	root=$(dirname "$(dirname "$KERNEL_IMAGE")")
 	KERNEL_MODULES=
 	for root in "$root" /; do
@@ -170,7 +173,7 @@ build_modules() {
 
 build_modules_or_die() {
 	build_modules "$@" && return
-	build_complaints "$BUILD_LOG" | sed 10q >&2
+	build_complaints "$BUILD_LOG" | sed "s,$MODULES_DIR/,,g; 10q" >&2
 	die "the modules do not build, see $BUILD_LOG"
 }
 

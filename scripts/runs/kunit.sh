@@ -1,12 +1,12 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest: loads every KUnit module in turn, which runs its suites as it loads. SUITES names
-# modules, separated by commas, that are loaded instead; a pattern of suites and cases may
-# follow one: kunit_emu_ring:emu_ring.wraps*. SCALE multiplies the stress counts, SEED is
-# their seed. CONTRACT is the mode of the contract checker. UNWATCHED
-# lists modules, separated by colons, for which the checker is off: posts and polls then go
-# straight to the driver, as in production.
+# In the guest: loads every KUnit module in turn, which runs its suites as it loads. SUITES
+# names modules, separated by commas, that are loaded instead; a pattern of suites and cases
+# may follow one: kunit_emu_ring:emu_ring.wraps*. SCALE multiplies the stress counts, SEED is
+# their seed. CONTRACT is the mode of the contract checker. UNWATCHED lists modules, separated
+# by colons, for which the checker is off: posts and polls then go straight to the driver, as
+# in production.
 
 # breaks <module>: prints the rules that its cases break on purpose: they destroy objects in
 # use, post in any state, use a device without being its client, and so on.

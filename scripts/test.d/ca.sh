@@ -10,7 +10,7 @@
 PROGRAMS=$KV_BUILD/static
 
 need_programs() {
-	first_build_job "build, tools" tools_build
+	build_job "" "build, tools" tools_build
 }
 
 tools_build() {

@@ -58,14 +58,12 @@ part_figure() {
 		--modules "$(p2pbench_modules "$MODULES_DIR")" \
 		--file "$KV_SCRIPTS/runs/p2p_lib.sh" --run "$KV_SCRIPTS/runs/p2p_cost.sh"
 	# In real time: they want both of the machine's processors.
-	spawn_alone "peer-to-peer memory on two CPUs" \
-		check_guest "peer-to-peer memory on two CPUs" p2p_cpus --kernel 6.12 --limit 400 \
+	spawn_guest_alone "peer-to-peer memory on two CPUs" p2p_cpus --kernel 6.12 --limit 400 \
 		--qemu "$("$KV_SCRIPTS/p2p-machine" switch)" \
 		--env "$("$KV_SCRIPTS/p2p-machine" --print names switch)" \
 		--modules "$(p2pbench_modules "$MODULES_DIR")" \
 		--file "$KV_SCRIPTS/runs/p2p_lib.sh" --run "$KV_SCRIPTS/runs/p2p_cpus.sh"
-	spawn_alone "peer memory on two CPUs" \
-		check_guest "peer memory on two CPUs" peer_cpus --kernel 6.12 --limit 400 \
+	spawn_guest_alone "peer memory on two CPUs" peer_cpus --kernel 6.12 --limit 400 \
 		--modules "$(run_modules "$MODULES_DIR") $MODULES_DIR/kverbs_peerbench.ko" \
 		--run "$KV_SCRIPTS/runs/peer_cpus.sh"
 }

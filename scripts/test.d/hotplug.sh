@@ -33,16 +33,15 @@ part_hotplug() {
 	need_programs
 	if quick; then
 		need_build uml
+		# How long a remove() may take is for --full to judge: here the machine may be busy.
 		spawn "hot-plug, uml" check_hotplug uml uml 50 60000 \
 			devices:clients:both:netdevs:moments:programs
-	fi
-	need_build debug
-	# How long a remove() may take is for --full to judge: here the machine may be busy.
-	if quick; then
+		need_build debug
 		spawn "hot-plug, debug" check_hotplug debug debug 10 60000 \
 			devices:clients:both:cpus:peers "${quickly[@]}"
 		return
 	fi
+	need_build debug
 	spawn "hot-plug of clients, debug" \
 		check_hotplug debug debug $((200 * scale)) 10000 clients:both "${quickly[@]}"
 	spawn "hot-plug of devices, debug" \

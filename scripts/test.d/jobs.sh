@@ -23,20 +23,21 @@ declare -A job_of_pid build_index last_took
 # The builds that jobs registered from now on need; parts begin with none.
 needs=()
 
+# add_job <kind> <slots> "<needs>" <name> <command>
 add_job() {
-	local kind=$1 slots=$2 name=$3
-	shift 3
+	local kind=$1 slots=$2 needed=$3 name=$4
+	shift 4
 	job_name+=("$name")
 	job_kind+=("$kind")
 	job_slots+=("$slots")
-	job_needs+=("${needs[*]-}")
+	job_needs+=("$needed")
 	printf -v "job_command[${#job_command[@]}]" '%q ' "$@"
 	job_state+=(waiting)
 }
 
 # spawn <name> <command>: a check, to be run beside others.
 spawn() {
-	add_job check 1 "$@"
+	add_job check 1 "${needs[*]-}" "$@"
 }
 
 # spawn_guest <what it shows> <arguments of check_guest>
@@ -44,27 +45,19 @@ spawn_guest() {
 	spawn "$1" check_guest "$@"
 }
 
-# spawn_alone <name> <command>: one that wants the whole machine.
-spawn_alone() {
-	add_job check $PARALLEL "$@"
+# spawn_guest_alone: the same, for one that wants the whole machine.
+spawn_guest_alone() {
+	add_job check $PARALLEL "${needs[*]-}" "$1" check_guest "$@"
 }
 
-# first_build_job <name> <command>: one that needs no other.
-first_build_job() {
-	local before=(${needs[@]+"${needs[@]}"})
-	needs=()
-	build_job "$@"
-	needs=(${before[@]+"${before[@]}"} "${needs[@]}")
-}
-
-# build_job <name> <command>: something that jobs registered after it in the same part
-# need. One of this name is registered once.
+# build_job "<needs>" <name> <command>: something that checks registered after it in the same
+# part need. One of this name is registered once. It needs other builds only if they are named.
 build_job() {
-	local index=${build_index[$1]:-}
+	local index=${build_index[$2]:-}
 	if [ -z "$index" ]; then
 		add_job build 1 "$@"
 		index=$((${#job_name[@]} - 1))
-		build_index[$1]=$index
+		build_index[$2]=$index
 	fi
 	needs+=("$index")
 }
@@ -140,7 +133,7 @@ start_job() {
 		seconds=$((seconds + ${last_took[${job_name[j]}]:-30}))
 	done
 	say "[$((SECONDS - started)) s] ${job_name[i]}${last:+ (last time $last s)};" \
-		"$left left${left:+, some $((seconds / PARALLEL)) s}"
+		"$left left, some $((seconds / PARALLEL)) s"
 	(
 		KV_TALLY=$work/tally-$i
 		: >"$KV_TALLY"

@@ -43,11 +43,11 @@ expect_race_red() {
 
 # The suites of peer-to-peer DMA, which skip themselves where they lack a device.
 check_p2p_races() {
+	local suites=$P2P_SUITES,$P2P_LONG_SUITES
 	p2p_machine
 	check_races "the KUnit suites for a machine with providers" p2p_kunit "" \
-		"$(run_modules "$1") $1/kverbs_edu.ko $1/kunit/kverbs_kunit.ko
-		$(echo "$1"/kunit/kunit_{p2p*,emu_p2p,edu}.ko)" \
-		--suites $((2 * $(p2p_suites))) "${MACHINE[@]}"
+		"$(run_modules "$1") $1/kverbs_edu.ko $(module_paths "$1" "$suites")" \
+		--suites $((2 * $(kunit_suites "$suites"))) "${MACHINE[@]}"
 	[ ! -e "$work/kcsan-p2p_kunit.ktap" ] ||
 		check_skips "no suite lacks a device, kcsan" kcsan-p2p_kunit \
 			"ivshmem devices|edu device"

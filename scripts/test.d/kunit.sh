@@ -10,33 +10,26 @@
 # contract checker off, for posts and polls take another path then.
 STRESS="kunit_cq_stress kunit_emu_stress kunit_emu_lockfree kunit_core_event_stress kunit_exercise"
 
-# check_kunit <kernel> <directory of our modules> [<modules>:<suites in them>]: all suites, or
-# those of a list of modules, separated by commas. Limits are for guests that hang: a busy host
-# makes them several times as slow.
+# Limits are for guests that hang: a busy host makes them several times as slow.
 check_kunit() {
-	local kernel=$1 dir=$2 some=${3:-} name=kunit-$1 unwatched='' cases kos
-	kos=$(echo "$dir"/kunit/*.ko)
-	[ -z "$some" ] || kos=$(module_paths "$dir" "$some")
+	local kernel=$1 dir=$2 name=kunit-$1 unwatched='' cases
 	# Watched they are on the other one.
 	[ "$kernel" != lean ] || unwatched=${STRESS// /:}
 	check_guest "KUnit suites, $kernel" "$name" --kernel "$kernel" \
 		--limit $((3000 * scale)) \
-		--suites "$(kunit_suites "$some")" --breaks all \
-		--env "SCALE=$scale UNWATCHED=$unwatched SUITES=$some" \
-		--modules "$(run_modules "$dir") $dir/kverbs_edu.ko $kos" \
+		--suites "$(kunit_suites)" --breaks all \
+		--env "SCALE=$scale UNWATCHED=$unwatched" \
+		--modules "$(run_modules "$dir") $dir/kverbs_edu.ko $(echo "$dir"/kunit/*.ko)" \
 		--run "$KV_SCRIPTS/runs/kunit.sh"
 	[ -e "$work/$name.ktap" ] || return 0
 	tally_cases "$name"
-	case $kernel in
-	uml | lean) [ -n "$some" ] || check_rows "$kernel" ;;
-	esac
+	[ "$kernel" = debug ] || check_rows "$kernel"
 	[ "$kernel" = lean ] || check_skips "each failing of allocations was run, $kernel" \
 		"$name" "$NO_INJECTION"
 	cases=$(grep -c '^ok ' "$work/$name.ktap" || true)
 	echo "        $cases cases, $(sed -n 's/^suites //p' "$work/$name.ktap") suites"
 }
 
-# Rows of the conformance table that need two CPUs are shown elsewhere.
 check_rows() {
 	"$KV_SCRIPTS/conformance" --ktap "$work/kunit-$1.ktap" >"$work/rows.out" 2>&1 || true
 	check_empty "each row of the conformance table was shown, $1" "$work/rows.out"

@@ -84,10 +84,9 @@ check_p2p_program() {
 	check_p2p "$4, $3" "$4" "$1" "$2" "OWN=$own" --file "$PROGRAMS/$4"
 }
 
-p2p_suites() {
-	cat "$KV_ROOT"/kunit/{p2p_*,emu_p2p,edu}.c |
-		grep -cE '^(static )?struct kunit_suite [a-z0-9_]+ = \{'
-}
+# Modules whose suites want a machine with providers, and those of them that take long.
+P2P_SUITES=kunit_edu,kunit_emu_p2p,kunit_p2p,kunit_p2p_route
+P2P_LONG_SUITES=kunit_p2p_fail_nth,kunit_p2p_model,kunit_p2p_scale
 
 # check_p2p_kunit <kernel> <directory of our modules> <who keeps the memory, in turn> <modules>:
 # 0 for the kernel, 1 for us; the modules are separated by commas.
@@ -139,12 +138,8 @@ p2p_stock() {
 # The default tier has the suites; --full meets each machine and each check on one kernel
 # or another, --long on all of them.
 part_p2p() {
-	local kernel who=1 suites=kunit_edu,kunit_emu_p2p,kunit_p2p,kunit_p2p_route
-	if quick; then
-		suites+=,$TWO_CPUS
-	else
-		who="0 1" suites+=,kunit_p2p_fail_nth,kunit_p2p_model,kunit_p2p_scale
-	fi
+	local kernel who=1 suites=$P2P_SUITES,$TWO_CPUS
+	quick || who="0 1" suites=$P2P_SUITES,$P2P_LONG_SUITES
 	need_programs
 	need_build debug
 	spawn "KUnit suites for a machine with providers, debug" \

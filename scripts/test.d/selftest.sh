@@ -267,7 +267,7 @@ part_selftest() {
 	spawn_seeds "$plain" "$EXTRA_DIR"
 	plain=$EXTRA_DIR/kverbs_selftest.ko
 	need_initfail "$SEEDED_DEBUG"
-	spawn "seeds in an init" sweeps_are_red "$plain $INITFAIL"
+	spawn "seeds in an init" sweeps_are_red "$plain $EXTRA_DIR/kverbs_initfail.ko"
 	spawn_hotplug_seed lose 'BUG: .* lost=[1-9]'
 	spawn_hotplug_seed double 'BUG: .* doubled=[1-9]'
 	spawn_hotplug_seed late 'BUG: .* late=[1-9]'

@@ -18,7 +18,6 @@ init_modules() {
 
 need_initfail() {
 	need_dir "$1" "$KV_SCRIPTS/initfail"
-	INITFAIL=$EXTRA_DIR/kverbs_initfail.ko
 }
 
 # check_init <kernel> <number> <which modules>: MODULES=..., or OTHERS=... for all but these.
