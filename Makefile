@@ -172,4 +172,5 @@ help:
 	@echo '  KDIR=<dir>        or a kernel build tree, for example a test kernel'
 	@echo '  BUILD=<dir>       where to build (build)'
 	@echo '  KVERBS_KUNIT=m    build the KUnit suites (default where possible)'
+	@echo '  KVERBS_SUITES="<module>.."  only these of them'
 	@echo '  W=2 C=1 C=2 V=1   as in the kernel: more warnings (default W=1), sparse, verbose'

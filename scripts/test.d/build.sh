@@ -20,11 +20,18 @@ build_kernel() {
 	return $status
 }
 
+# suites_for <kernel>: sets suites, arguments of make. The default tier builds for the debug
+# kernel the suites that it runs there.
+suites_for() {
+	suites=()
+	[ "$1" != debug ] || ! quick || suites=("KVERBS_SUITES=${P2P_SUITES//,/ } ${TWO_CPUS//,/ }")
+}
+
 # need_build <kernel>: jobs registered from now on need the modules for it. Sets
 # MODULES_DIR, where they will be. Sparse looks at what stock kernels run, which the default
 # tier has no time for, and at the suites.
 need_build() {
-	local kernel=$1 checks=()
+	local kernel=$1 checks=() suites
 	if [ -z "${built[$kernel]:-}" ]; then
 		built[$kernel]=$KV_BUILD/$(tree_release "$(kernel_tree "$kernel")")
 	fi
@@ -32,7 +39,9 @@ need_build() {
 	uml | debug | kcsan) ;;
 	*) checks=(C=2 "$SPARSE") ;;
 	esac
-	build_job "" "build, $kernel" build_kernel "$kernel" ${checks[@]+"${checks[@]}"}
+	suites_for "$kernel"
+	build_job "" "build, $kernel" build_kernel "$kernel" ${checks[@]+"${checks[@]}"} \
+		${suites[@]+"${suites[@]}"}
 	MODULES_DIR=${built[$kernel]}
 }
 
@@ -146,13 +155,17 @@ example_in_readme() {
 # Whoever builds, users with make or scripts with build_modules(), uses what is there: they
 # have the same flags.
 check_no_rebuild() {
-	local log=$KV_BUILD/logs/rebuild.log tree
+	local log=$KV_BUILD/logs/rebuild.log tree suites
+	suites_for "$1"
 	tree=$(kernel_tree "$1")
 	{
-		make -C "$KV_ROOT" BUILD="$KV_BUILD" KDIR="$tree"
-		make -C "$KV_ROOT" BUILD="$KV_BUILD" KDIR="$tree" -j1 modules
-		make -C "$KV_ROOT" BUILD="$KV_BUILD" KDIR="$tree" kverbs_emu.ko
-		build_modules "$1"
+		make -C "$KV_ROOT" BUILD="$KV_BUILD" KDIR="$tree" \
+			${suites[@]+"${suites[@]}"}
+		make -C "$KV_ROOT" BUILD="$KV_BUILD" KDIR="$tree" \
+			${suites[@]+"${suites[@]}"} -j1 modules
+		make -C "$KV_ROOT" BUILD="$KV_BUILD" KDIR="$tree" \
+			${suites[@]+"${suites[@]}"} kverbs_emu.ko
+		build_modules "$1" ${suites[@]+"${suites[@]}"}
 		cat "$BUILD_LOG"
 	} >"$log" 2>&1
 	grep -q 'kverbs_emu.ko' "$log" || echo "make did not run: see $log" >"$work/rebuild.out"

@@ -101,8 +101,9 @@ job_ready() {
 	done
 }
 
-# Sets next to the job to be started, or to nothing: a build, or the check that took
-# longest the last time; those that never ran come first.
+# Sets next to the job to be started, or to nothing: a build, one at a time, for each uses
+# all processors; or the check that took longest the last time. Those that never ran come
+# first.
 next_job() {
 	local i took most=-1
 	next=''
@@ -111,6 +112,7 @@ next_job() {
 		job_ready "$i"
 		$ready || continue
 		if [ "${job_kind[i]}" = build ]; then
+			! $building || continue
 			next=$i
 			return
 		fi
@@ -126,6 +128,7 @@ next_job() {
 start_job() {
 	local i=$1 last=${last_took[${job_name[$1]}]:-} left=0 seconds=0 j
 	job_state[i]=running
+	[ "${job_kind[i]}" != build ] || building=true
 	job_started[i]=$SECONDS
 	for j in "${!job_name[@]}"; do
 		[ "${job_state[j]}" = waiting ] || continue
@@ -147,6 +150,7 @@ end_job() {
 	local i=$1 status=$2
 	job_took[i]=$((SECONDS - job_started[i]))
 	slots_used=$((slots_used - job_slots[i]))
+	[ "${job_kind[i]}" != build ] || building=false
 	job_state[i]='done'
 	cat "$work/job-$i.out"
 	cat "$work/tally-$i" >>"$run_tally"
@@ -161,7 +165,7 @@ end_job() {
 }
 
 run_jobs() {
-	local pid status next ready
+	local pid status next ready building=false
 	slots_used=0
 	read_durations
 	while :; do
