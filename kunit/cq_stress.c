@@ -504,8 +504,12 @@ static void direct_cq_is_polled_from_two_cpus(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, t->concurrent);
 	KUNIT_EXPECT_EQ(test, sent, c[0].taken + c[1].taken);
 	KUNIT_EXPECT_EQ(test, sent, t->cq->stats.completions);
-	/* The case shows nothing unless both threads polled a part of the completions. */
-	KUNIT_EXPECT_GT(test, min(c[0].taken, c[1].taken), sent / 100);
+	/*
+	 * The case shows little unless both threads polled a part of the completions. On one
+	 * CPU, one of them may do all of it.
+	 */
+	if (kvt_other_cpu())
+		KUNIT_EXPECT_GT(test, min(c[0].taken, c[1].taken), sent / 100);
 }
 
 static struct kunit_case cq_stress_cases[] = {
