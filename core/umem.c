@@ -12,8 +12,11 @@
  * undo.
  */
 #include <linux/capability.h>
+#include <linux/dma-mapping.h>
 #include <linux/err.h>
 #include <linux/export.h>
+#include <linux/hugetlb_inline.h>
+#include <linux/iommu.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/overflow.h>
@@ -119,20 +122,48 @@ static int umem_check_pages(const struct ib_umem *umem, struct page **pages, int
 }
 
 /*
- * Whether there is peer-to-peer memory at @addr. From Linux 6.5 on, long-term pinning is
- * refused for pages of files in sysfs, by which processes map such memory, whatever these
- * pages are.
+ * Looks at the page at @addr, and waits until it is there, with the access that @flags, as
+ * for pinning, ask for. Returns 1 if it is peer-to-peer memory, 0 if it is other memory, or
+ * an error. From Linux 6.5 on, long-term pinning is refused for pages of files in sysfs, by
+ * which processes map such memory, whatever these pages are.
  */
-static bool umem_is_p2p_at(unsigned long addr)
+static int umem_look_at(unsigned long addr, unsigned int flags)
 {
 	struct page *page;
-	bool is_p2p;
+	int ret;
 
-	if (get_user_pages_fast(addr, 1, kv_foll_p2p, &page) != 1)
-		return false;
-	is_p2p = is_pci_p2pdma_page(page);
+	flags &= FOLL_WRITE | FOLL_FORCE;
+	ret = get_user_pages_fast(addr, 1, kv_foll_p2p | flags, &page);
+	if (ret != 1)
+		return ret < 0 ? ret : -EFAULT;
+	ret = is_pci_p2pdma_page(page);
 	put_page(page);
-	return is_p2p;
+	return ret;
+}
+
+/*
+ * Older kernels need flags to pin a private mapping for reading, see kv_foll_read. With
+ * these, memory is pinned that the process must not read; and they do not help in mappings
+ * that are shared anyway, nor in huge pages that the process cannot write. Returns the
+ * flags, or -EFAULT; limits @nr to the pages that they are good for.
+ */
+static int umem_read_flags(unsigned long addr, unsigned long *nr)
+{
+	struct vm_area_struct *vma;
+	int flags = -EFAULT;
+
+	if (!kv_foll_read)
+		return 0;
+	mmap_read_lock(current->mm);
+	vma = vma_lookup(current->mm, addr);
+	if (vma && (vma->vm_flags & VM_READ)) {
+		*nr = min(*nr, (vma->vm_end - addr) >> PAGE_SHIFT);
+		flags = (vma->vm_flags & VM_MAYSHARE) ||
+			(is_vm_hugetlb_page(vma) && !(vma->vm_flags & VM_WRITE)) ?
+			0 : kv_foll_read;
+	}
+	mmap_read_unlock(current->mm);
+	return flags;
 }
 
 /* Pins some of the @left pages from @addr on. Returns how many, or an error. */
@@ -140,11 +171,28 @@ static long umem_pin_some(struct ib_umem *umem, unsigned long addr,
 			  unsigned long left, unsigned int flags,
 			  struct page **pages)
 {
-	int nr, ret;
+	unsigned long wanted = min(left, UMEM_BATCH);
+	int nr, ret = 0;
 
-	nr = pin_user_pages_fast(addr, min(left, UMEM_BATCH), flags, pages);
-	if (nr == -EFAULT && !umem->is_p2p && umem_is_p2p_at(addr))
-		return -EREMOTEIO;
+	if (!umem->writable)
+		ret = umem_read_flags(addr, &wanted);
+	if (ret < 0)
+		return ret;
+	flags |= ret;
+	nr = pin_user_pages_fast(addr, wanted, flags, pages);
+	if (nr == -EFAULT && !umem->is_p2p) {
+		ret = umem_look_at(addr, flags);
+		if (ret > 0)
+			return -EREMOTEIO;
+		if (ret == -EINTR)
+			return ret;
+		/*
+		 * Older kernels that pin for long do not wait for whoever provides the pages
+		 * of a range with userfaultfd. The look has just waited.
+		 */
+		if (!ret)
+			nr = pin_user_pages_fast(addr, wanted, flags, pages);
+	}
 	if (nr < 0)
 		return nr;
 	ret = umem_check_pages(umem, pages, nr);
@@ -174,7 +222,8 @@ int umem_pin(struct ib_umem *umem, unsigned int flags)
 	struct page **pages;
 	long nr = 0;
 
-	flags |= umem->writable ? FOLL_WRITE : kv_foll_read;
+	if (umem->writable)
+		flags |= FOLL_WRITE;
 	pages = (struct page **)__get_free_page(GFP_KERNEL);
 	if (!pages)
 		return -ENOMEM;
@@ -196,32 +245,68 @@ int umem_pin(struct ib_umem *umem, unsigned int flags)
 /*
  * Memory may be registered, and so mapped, any number of times at once. The DMA API takes
  * that for an error if each mapping hands the memory over to the device. Ours do not: the
- * memory is handed over here explicitly, and taken back before it is unmapped.
+ * device and the process use the same memory, see umem_check_reach(). (The debugging of the
+ * DMA API warns once, nevertheless, of the first memory that is mapped nine times.)
  */
 #define UMEM_DMA_ATTRS	DMA_ATTR_SKIP_CPU_SYNC
 
+/*
+ * Whether memory that was mapped for a device is not what the device uses at any time, but
+ * has to be synchronised by the CPU. An IOMMU maps whole pages as they are: only pieces of
+ * pages, for devices that are not trusted, are copied there.
+ */
+static bool umem_needs_sync(struct device *dev, dma_addr_t addr)
+{
+	const struct iommu_domain *domain = iommu_get_domain_for_dev(dev);
+
+	return !(domain && (domain->type & __IOMMU_DOMAIN_PAGING)) && dma_need_sync(dev, addr);
+}
+
+/*
+ * A device that cannot reach some memory gets a copy of it from the DMA layer, which is
+ * brought up to date when the CPU says so. For memory that the device and the process use
+ * at any time, nobody can say so: what one writes would never be seen by the other, and
+ * what the process wrote meanwhile would be overwritten at the end. So @sgt, mapped for a
+ * device, must not have any. The same holds for caches that have to be flushed. Returns 0
+ * or -EIO.
+ */
+int umem_check_reach(const struct ib_umem *umem, struct sg_table *sgt)
+{
+	struct ib_device *device = umem->ibdev;
+	struct scatterlist *sg;
+	unsigned int i;
+
+	if (ib_uses_virt_dma(device))
+		return 0;
+	for_each_sgtable_dma_sg(sgt, sg, i) {
+		if (likely(!umem_needs_sync(device->dma_device, sg_dma_address(sg))))
+			continue;
+		ibdev_err_ratelimited(device,
+				      "cannot register memory: the device would use a copy of it (bounce buffers), or is not coherent; boot without swiotlb=force, or use a device that reaches all memory\n");
+		return -EIO;
+	}
+	return 0;
+}
+
 static int umem_map(struct ib_umem *umem, int access)
 {
+	struct sg_table *sgt = &umem->sgt_append.sgt;
 	unsigned long attrs = UMEM_DMA_ATTRS;
 	int ret;
 
 	if (access & IB_ACCESS_RELAXED_ORDERING)
 		attrs |= DMA_ATTR_WEAK_ORDERING;
-	ret = ib_dma_map_sgtable_attrs(umem->ibdev, &umem->sgt_append.sgt,
-				       DMA_BIDIRECTIONAL, attrs);
-	if (!ret && !ib_uses_virt_dma(umem->ibdev))
-		dma_sync_sgtable_for_device(umem->ibdev->dma_device,
-					    &umem->sgt_append.sgt,
-					    DMA_BIDIRECTIONAL);
+	ret = ib_dma_map_sgtable_attrs(umem->ibdev, sgt, DMA_BIDIRECTIONAL, attrs);
+	if (ret)
+		return ret;
+	ret = umem_check_reach(umem, sgt);
+	if (ret)
+		ib_dma_unmap_sgtable_attrs(umem->ibdev, sgt, DMA_BIDIRECTIONAL, attrs);
 	return ret;
 }
 
 static void umem_unmap(struct ib_umem *umem)
 {
-	if (!ib_uses_virt_dma(umem->ibdev))
-		dma_sync_sgtable_for_cpu(umem->ibdev->dma_device,
-					 &umem->sgt_append.sgt,
-					 DMA_BIDIRECTIONAL);
 	ib_dma_unmap_sgtable_attrs(umem->ibdev, &umem->sgt_append.sgt,
 				   DMA_BIDIRECTIONAL, UMEM_DMA_ATTRS);
 }
@@ -248,6 +333,7 @@ static void umem_unmap(struct ib_umem *umem)
  * for long, or the process lacks the access to it that the device needs; or if
  * the caller is a kernel thread;
  * -EREMOTEIO if some of it is PCI peer-to-peer memory, see %IB_MEM_P2P;
+ * -EIO if the device does not reach all of it, and would get a copy from the DMA layer;
  * -EINTR if the process is being killed;
  * another error of pin_user_pages_fast() or dma_map_sgtable().
  */

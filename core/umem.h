@@ -19,6 +19,7 @@ int umem_check(unsigned long addr, size_t size, int access);
 void umem_init(struct ib_umem *umem, struct ib_device *device,
 	       unsigned long addr, size_t size, int access);
 int umem_pin(struct ib_umem *umem, unsigned int flags);
+int umem_check_reach(const struct ib_umem *umem, struct sg_table *sgt);
 void umem_unpin_pages(struct ib_umem *umem, bool dirty);
 void umem_unpin(struct ib_umem *umem, bool dirty);
 

@@ -122,7 +122,7 @@ static int trim_table(struct ib_umem_dmabuf *d, struct sg_table *sgt)
  *
  * Context: Process; the dma-buf's reservation lock held.
  * Return: 0; -EINVAL if the exporter's table is shorter than the dma-buf, or not of
- * whole pages; -ENOMEM; or an error of dma_buf_map_attachment().
+ * whole pages; -EIO if the device would get a copy of the memory; -ENOMEM; or an error of dma_buf_map_attachment().
  */
 int ib_umem_dmabuf_map_pages(struct ib_umem_dmabuf *umem_dmabuf)
 {
@@ -136,7 +136,7 @@ int ib_umem_dmabuf_map_pages(struct ib_umem_dmabuf *umem_dmabuf)
 	sgt = dma_buf_map_attachment(d->attach, DMA_BIDIRECTIONAL);
 	if (IS_ERR(sgt))
 		return PTR_ERR(sgt);
-	ret = trim_table(d, sgt);
+	ret = umem_check_reach(&d->umem, sgt) ? : trim_table(d, sgt);
 	if (ret) {
 		dma_buf_unmap_attachment(d->attach, sgt, DMA_BIDIRECTIONAL);
 		return ret;

@@ -24,9 +24,10 @@
 #endif
 
 /*
- * Flags to pin pages for reading such that they stay the process's own. Older kernels
- * have to be told that it is for writing: else a page that the process has not copied
- * yet is pinned while it is shared, and the process's next write goes to another page.
+ * Flags to pin pages of a private mapping for reading such that they stay the process's
+ * own. Older kernels have to be told that it is for writing: else a page that the process
+ * has not copied yet is pinned while it is shared, and the process's next write goes to
+ * another page.
  */
 #ifdef HAVE_GUP_UNSHARES
 #define kv_foll_read 0

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # In the guest: runs the programs of tools/tests that are in /bin; each of their cases
-# is a check. TESTS holds their names, separated by colons.
+# is a check. TESTS holds their names, separated by colons; ONLY a word of the names of the
+# cases that are wanted, if not all are.
 
 # shellcheck source=ca_cases.sh
 . /bin/ca_cases.sh
@@ -13,7 +14,7 @@ for dev in dummy0 dummy1; do
 done
 load kverbs contract=warn && load kverbs_emu || exit 1
 for test in $(echo "${TESTS:?}" | tr : " "); do
-	cases "$test"
+	cases "$test" ${ONLY:+"$ONLY"}
 done
 unload_all
 check "no node is left" [ ! -e /dev/infiniband/ca/emu0 ]

@@ -55,6 +55,15 @@ check_ca() {
 		--file "$KV_SCRIPTS/runs/ca_cases.sh" --run "$KV_SCRIPTS/runs/ca.sh"
 }
 
+# check_ca_bounce <kernel> <modules>: no user's memory is registered by way of a copy.
+check_ca_bounce() {
+	program_files ca_memory
+	check_guest "memory that the HCA does not reach, $1" "ca-bounce-$1" --kernel "$1" \
+		--append "$CA_APPEND swiotlb=force" --need dummy --limit 300 \
+		--env "TESTS=ca_memory ONLY=copy" --modules "$(run_modules "$2")" "${FILES[@]}" \
+		--file "$KV_SCRIPTS/runs/ca_cases.sh" --run "$KV_SCRIPTS/runs/ca.sh"
+}
+
 # check_json <what> <name of a run>: what the command wrote as JSON is read here: a guest
 # has no parser.
 check_json() {
@@ -113,6 +122,8 @@ part_ca() {
 	for kernel in "${stock_kernels[@]}"; do
 		need_stock "$kernel"
 		spawn "the interface to user space, $STOCK_NAME" check_ca "$kernel" "$tests" "$MODULES_DIR"
+		spawn "memory that the HCA does not reach, $STOCK_NAME" \
+			check_ca_bounce "$kernel" "$MODULES_DIR"
 		spawn "the command kverbs, $STOCK_NAME" check_ca_tool "$kernel" "$MODULES_DIR"
 	done
 }

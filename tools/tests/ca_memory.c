@@ -7,10 +7,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/udmabuf.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "ca_call.h"
@@ -436,7 +439,184 @@ static void other_files(void)
 	expect_errors(&attr, -EFAULT, -ENODEV, -EBADF);
 }
 
+/* --- mappings of all kinds -------------------------------------------------------- */
+
+/* For the HCA to read. The region is not freed. */
+static void readable(void *start, long error)
+{
+	static const uint32_t access[] = { 0, KVERBS_CA_ACCESS_REMOTE_READ };
+	struct kverbs_ca_reg_mr reg;
+	unsigned int i;
+
+	for (i = 0; i < TEST_COUNT(access); i++) {
+		reg = reg_of(start, KVERBS_CA_PATH_ANY);
+		reg.access = access[i];
+		if (error)
+			not_made(reg, error);
+		else
+			made(reg, KVERBS_CA_PATH_HOST);
+	}
+}
+
+static void *map_readable(int flags, int file)
+{
+	char *map = mmap(NULL, LENGTH, PROT_READ, flags, file, 0);
+
+	EXPECT(map != MAP_FAILED);
+	return map;
+}
+
+static void not_writable(void)
+{
+	int file = memfd_create("ca_memory", MFD_CLOEXEC), read_only;
+	char path[64];
+
+	setup();
+	EXPECT(file >= 0 && !ftruncate(file, LENGTH));
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+	read_only = open(path, O_RDONLY | O_CLOEXEC);
+	EXPECT(read_only >= 0);
+	readable(map_readable(MAP_SHARED, file), 0);
+	readable(map_readable(MAP_SHARED, read_only), 0);
+	readable(map_readable(MAP_SHARED | MAP_ANONYMOUS, -1), 0);
+	readable(map_readable(MAP_PRIVATE, read_only), 0);
+	readable(map_readable(MAP_PRIVATE | MAP_ANONYMOUS, -1), 0);
+	/* For the HCA to write, it is refused. */
+	not_made(reg_of(map_readable(MAP_SHARED, read_only), KVERBS_CA_PATH_ANY), -EFAULT);
+}
+
+/* First it can be written, then only be read. */
+static void huge_page(void)
+{
+	size_t size = 2 << 20;
+	char *map = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+
+	if (map == MAP_FAILED)
+		test_skip("no huge pages");
+	setup();
+	memset(map, 1, size);
+	readable(map, 0);
+	EXPECT(!mprotect(map, size, PROT_READ));
+	readable(map, 0);
+}
+
+static void guard_pages(void)
+{
+	char *map;
+	int i;
+
+	setup();
+	for (i = 0; i < 3; i++) {
+		map = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		EXPECT(map != MAP_FAILED);
+		memset(map, 1, LENGTH);
+		/* All of it, its first page, its last one. */
+		EXPECT(!mprotect(map + (i == 2 ? LENGTH - 4096 : 0), i ? 4096 : LENGTH, PROT_NONE));
+		readable(map, -EFAULT);
+		EXPECT(!mprotect(map, LENGTH, PROT_READ));
+		readable(map, 0);
+	}
+}
+
+/**
+ * struct giver - a thread that gives the pages of a range when they are asked for
+ * @file: the userfaultfd
+ * @pages: how many it gives
+ */
+struct giver {
+	int file;
+	int pages;
+};
+
+static void *give_pages(void *arg)
+{
+	struct giver *g = arg;
+	struct uffd_msg message;
+
+	for (; g->pages; g->pages--) {
+		struct uffdio_zeropage zero = { .range.len = 4096 };
+
+		if (read(g->file, &message, sizeof(message)) != sizeof(message))
+			break;
+		zero.range.start = message.arg.pagefault.address & ~4095UL;
+		if (ioctl(g->file, UFFDIO_ZEROPAGE, &zero))
+			break;
+	}
+	return NULL;
+}
+
+static void given_later(void)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	struct giver g = { .pages = LENGTH / 4096 - 1 };
+	pthread_t thread;
+	char *map;
+
+	g.file = syscall(SYS_userfaultfd, O_CLOEXEC);
+	if (g.file < 0)
+		test_skip("no userfaultfd");
+	setup();
+	map = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	EXPECT(map != MAP_FAILED);
+	map[0] = 1;
+	range.range.start = (uintptr_t)map;
+	range.range.len = LENGTH;
+	EXPECT(!ioctl(g.file, UFFDIO_API, &api) && !ioctl(g.file, UFFDIO_REGISTER, &range));
+	EXPECT(!pthread_create(&thread, NULL, give_pages, &g));
+	made(reg_of(map, KVERBS_CA_PATH_ANY), KVERBS_CA_PATH_HOST);
+	EXPECT(!pthread_join(thread, NULL));
+	EXPECT_EQ(g.pages, 0);
+}
+
+/* --- memory that the HCA does not reach ------------------------------------------- */
+
+/* The kernel was told to give copies to all devices. */
+static bool bounces(void)
+{
+	char line[4096] = "";
+	int file = open("/proc/cmdline", O_RDONLY | O_CLOEXEC);
+
+	EXPECT(file >= 0 && read(file, line, sizeof(line) - 1) > 0);
+	close(file);
+	return strstr(line, "swiotlb=force");
+}
+
+static void bounced(void)
+{
+	struct kverbs_ca_mr_attr attr;
+	long long pinned;
+
+	if (!bounces())
+		test_skip("memory is not copied for devices here");
+	setup();
+	pinned = pinned_pages();
+	memset(memory, 0x5a, LENGTH);
+	attr = not_made(reg_of(memory, KVERBS_CA_PATH_ANY), -EIO);
+	expect_errors(&attr, -EIO, -ENODEV, 0);
+	expect_pinned(pinned);
+	EXPECT(memory[0] == 0x5a && memory[LENGTH - 1] == 0x5a);
+}
+
+static void dmabuf_bounced(void)
+{
+	struct kverbs_ca_mr_attr attr;
+
+	if (!bounces())
+		test_skip("memory is not copied for devices here");
+	setup();
+	attr = not_made(reg_of_fd(NULL, KVERBS_CA_PATH_DMABUF, dmabuf()), -EIO);
+	expect_errors(&attr, 0, 0, -EIO);
+}
+
 static const struct test_case cases[] = {
+	{ "memory that cannot be written", not_writable },
+	{ "a huge page", huge_page },
+	{ "memory that cannot be read", guard_pages },
+	{ "memory that is given only when it is asked for", given_later },
+	{ "no region is a copy", bounced },
+	{ "nor is one of a dma-buf a copy", dmabuf_bounced },
 	{ "memory of the system", host },
 	{ "REG_MR that fails says of each path why", no_memory },
 	{ "registrations that cannot be", bad_regions },
