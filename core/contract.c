@@ -262,18 +262,22 @@ void ib_contract_report(enum ib_contract_rule rule, const struct ib_device *dev,
 }
 
 /*
- * Returns whether the caller is in a context where it may not sleep; if so, that is
- * reported. @dev is NULL if no device is concerned.
+ * Returns whether the caller is in a context where it may not sleep, or in an event handler,
+ * for which registrations wait; if so, that is reported. @dev is NULL if no device is concerned.
  */
 bool ib_called_atomic(const struct ib_device *dev, const char *what, const void *caller)
 {
 	unsigned long site = (unsigned long)caller;
+	const char *where = "in atomic context";
 
-	if (!ib_in_atomic())
-		return false;
-	pr_warn_ratelimited("kverbs: %pS %s in atomic context\n", caller, what);
+	if (!ib_in_atomic()) {
+		if (!ib_in_event_handler())
+			return false;
+		where = "in an event handler";
+	}
+	pr_warn_ratelimited("kverbs: %pS %s %s\n", caller, what, where);
 	ib_contract_report(IB_RULE_REGISTER, dev, NULL, ib_contract_culprit(site), site, 1,
-			   "%s in atomic context", what);
+			   "%s %s", what, where);
 	return true;
 }
 

@@ -311,18 +311,18 @@ static void look_for_objects(struct ib_device *dev, const struct module *mod, co
 	}
 }
 
+static void count_handler(struct ib_event_handler *handler, void *data)
+{
+	unsigned long function = (unsigned long)handler->handler;
+
+	count_left(data, &function);
+}
+
 static void look_for_handlers(struct ib_device *dev, const struct module *mod, const char *how)
 {
 	struct left left = { .mod = mod };
-	struct ib_event_handler *handler;
-	unsigned long function;
 
-	rcu_read_lock();
-	list_for_each_entry_rcu(handler, &ib_priv(dev)->handlers, list) {
-		function = (unsigned long)handler->handler;
-		count_left(&left, &function);
-	}
-	rcu_read_unlock();
+	ib_event_handlers_for_each(dev, count_handler, &left);
 	report_left(dev, &left, "event handler", how);
 }
 

@@ -99,7 +99,7 @@ struct ib_port_priv {
  * @ahs: address handles made while the contract checker was on
  * @ahs_lock: guards @ahs; taken in any context but NMI
  * @contract_suspect: a verbs call may come from a module that must not make one
- * @handlers: event handlers, read under RCU
+ * @handlers: event handlers, read under SRCU
  * @handlers_lock: taken by writers of @handlers
  * @events: events that wait for @event_work
  * @fatal_reserve: for DEVICE_FATAL: used if there is no memory
@@ -217,6 +217,10 @@ void ib_port_put_netdevs(struct ib_device *dev);
 void ib_ports_forget_netdev(struct net_device *ndev);
 
 /* event.c */
+bool ib_in_event_handler(void);
+void ib_event_handlers_for_each(struct ib_device *dev,
+				void (*function)(struct ib_event_handler *handler, void *data),
+				void *data);
 void ib_events_init(struct ib_device *dev);
 void ib_events_start(struct ib_device *dev);
 void ib_events_stop(struct ib_device *dev);

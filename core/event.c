@@ -23,9 +23,10 @@
  * An NMI can neither allocate memory nor queue work: the code that it interrupted may hold
  * the locks for that. The event uses a reserve, and an irq_work queues the work item.
  *
- * The handlers are in a list that is walked under RCU; handlers_lock orders the
- * writers. A handler never sleeps, so synchronize_rcu() after taking it off the
- * list waits for it.
+ * The handlers are in a list that is walked under SRCU; handlers_lock orders the writers.
+ * synchronize_srcu() after taking a handler off the list waits for it. A handler must not
+ * sleep; but many have been written for a midlayer that lets them, and under plain RCU the
+ * kernel would blame the midlayer. The contract checker blames the handler.
  *
  * events_on is set before the caches are filled for the first time and cleared after the
  * last client has gone; synchronize_rcu() then ensures that no more events are queued.
@@ -38,6 +39,7 @@
 #include <linux/preempt.h>
 #include <linux/rculist.h>
 #include <linux/slab.h>
+#include <linux/srcu.h>
 
 #include "contract.h"
 #include "core_priv.h"
@@ -47,12 +49,37 @@
 #define RETRY_DELAY	(HZ / 4)
 #define RETRIES		8
 
+/* Of all devices, for handlers are rarely unregistered. */
+DEFINE_STATIC_SRCU(event_srcu);
+
+/* A task that calls handlers at this moment, in the list of all such. */
+struct event_caller {
+	struct list_head entry;
+	const struct task_struct *task;
+};
+
+static LIST_HEAD(event_callers);
+static DEFINE_SPINLOCK(event_callers_lock);
+
+/* Is the caller a handler of events of a device? Process context. */
+bool ib_in_event_handler(void)
+{
+	const struct event_caller *caller;
+	bool found = false;
+
+	spin_lock(&event_callers_lock);
+	list_for_each_entry(caller, &event_callers, entry)
+		found |= caller->task == current;
+	spin_unlock(&event_callers_lock);
+	return found;
+}
+
 /**
  * ib_register_event_handler() - ask for the events of a device
  * @event_handler: set up with INIT_IB_EVENT_HANDLER()
  *
- * The handler may be called before this returns. It runs in a work item, under
- * RCU: it must not sleep. It may receive events that were dispatched earlier.
+ * The handler may be called before this returns. It runs in a work item. It must not sleep:
+ * later events, and whoever unregisters a handler, wait for it. It may receive events that were dispatched earlier.
  *
  * Context: Any but NMI. The device is one that the caller got in add() or holds by
  *	    ib_device_try_get().
@@ -73,9 +100,10 @@ EXPORT_SYMBOL(ib_register_event_handler);
  * ib_unregister_event_handler() - stop receiving the events of a device
  * @event_handler: a registered handler
  *
- * On return, the handler is not running and will not be called again. If the caller may not
- * sleep, as in an event handler, there is a warning: the handler is not called for later
- * events, but may still be running.
+ * On return, the handler is not running and will not be called again. For that the call waits
+ * for the handlers that are running, those of other devices too. If the caller may not sleep,
+ * or is itself called by an event handler, there is a warning: the handler is not called for
+ * later events, but may still be running.
  *
  * Context: Process, may sleep; not from an event handler.
  */
@@ -88,22 +116,45 @@ void ib_unregister_event_handler(struct ib_event_handler *event_handler)
 	spin_lock_irqsave(&priv->handlers_lock, flags);
 	list_del_rcu(&event_handler->list);
 	spin_unlock_irqrestore(&priv->handlers_lock, flags);
-	/* Under RCU the grace period would never end, nor the device's removal. */
+	/* An event handler would wait for itself, and the device's removal for it. */
 	if (!ib_called_atomic(event_handler->device, "unregisters an event handler",
 			      __builtin_return_address(0)))
-		synchronize_rcu();
+		synchronize_srcu(&event_srcu);
 }
 EXPORT_SYMBOL(ib_unregister_event_handler);
 
-static void event_deliver(struct ib_device_priv *priv, struct ib_event *event)
+/* Calls @function for each handler of a device; it must not sleep. Process context. */
+void ib_event_handlers_for_each(struct ib_device *dev,
+				void (*function)(struct ib_event_handler *handler, void *data),
+				void *data)
 {
 	struct ib_event_handler *handler;
+	int idx;
 
-	rcu_read_lock();
-	list_for_each_entry_rcu(handler, &priv->handlers, list)
+	idx = srcu_read_lock(&event_srcu);
+	list_for_each_entry_srcu(handler, &ib_priv(dev)->handlers, list,
+				 srcu_read_lock_held(&event_srcu))
+		function(handler, data);
+	srcu_read_unlock(&event_srcu, idx);
+}
+
+static void event_deliver(struct ib_device_priv *priv, struct ib_event *event)
+{
+	struct event_caller self = { .task = current };
+	struct ib_event_handler *handler;
+	int idx;
+
+	spin_lock(&event_callers_lock);
+	list_add(&self.entry, &event_callers);
+	spin_unlock(&event_callers_lock);
+	idx = srcu_read_lock(&event_srcu);
+	list_for_each_entry_srcu(handler, &priv->handlers, list, srcu_read_lock_held(&event_srcu))
 		IB_CALL_BACK(event->device, NULL, "event handler", IB_FRAME_CALLBACK,
 			     handler->handler, handler->handler(handler, event));
-	rcu_read_unlock();
+	srcu_read_unlock(&event_srcu, idx);
+	spin_lock(&event_callers_lock);
+	list_del(&self.entry);
+	spin_unlock(&event_callers_lock);
 	ib_ca_tell(event->device, event);
 }
 

@@ -267,8 +267,8 @@ static void registration_with_preemption_off_is_reported(struct kunit *test)
 }
 
 /*
- * As in an event handler, which runs under RCU: the calls may wait for a grace period, which
- * cannot end before this read-side section does.
+ * The calls may wait for a grace period, which cannot end before this read-side section
+ * does.
  */
 static void registration_under_rcu_is_reported(struct kunit *test)
 {
@@ -342,7 +342,7 @@ static void handler_that_unregisters_itself_is_reported(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&called));
 	contract_expect(test, &(struct contract_expected) {
 		.rule = IB_RULE_REGISTER, .module = CONTRACT_SELF,
-		.what = "unregisters an event handler in atomic", .site = unregister_myself });
+		.what = "unregisters an event handler in an event handler", .site = unregister_myself });
 	dispatch_fatal(m->ibdev);
 	/* Waits until the second event was delivered. */
 	mock_unregister(m);
