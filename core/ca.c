@@ -32,6 +32,7 @@ static void ca_device_free(struct kref *ref)
 	struct ca_device *ca = container_of(ref, struct ca_device, ref);
 
 	put_device(&ca->device->dev);
+	xa_destroy(&ca->readers);
 	mutex_destroy(&ca->files_lock);
 	mutex_destroy(&ca->image_lock);
 	kfree_rcu(ca, rcu);
@@ -89,6 +90,7 @@ int ib_ca_setup(struct ib_device *dev)
 	mutex_init(&ca->image_lock);
 	INIT_LIST_HEAD(&ca->files);
 	mutex_init(&ca->files_lock);
+	xa_init(&ca->readers);
 	init_completion(&ca->closed);
 	ib_held_init(&ca->lent);
 	/*

@@ -90,6 +90,9 @@ struct ca_space {
  * @image_stale: the last attempt to replace @image has failed
  * @files: open files, under @files_lock
  * @files_lock: mutex, not held while driver code runs
+ * @readers: for each user, how many handles are open through files that do not allow
+ *	writing; under @files_lock
+ * @nr_readers: how many that are in all; likewise
  * @closers: number of threads that close handles, each from ca_closing_begin()
  *	to ca_closing_end(); under @files_lock
  * @gone: the device is going, and its end closes all open handles; under @files_lock
@@ -108,6 +111,8 @@ struct ca_device {
 	bool image_stale;
 	struct list_head files;
 	struct mutex files_lock;
+	struct xarray readers;
+	unsigned long nr_readers;
 	unsigned int closers;
 	bool gone;
 	struct completion closed;
@@ -164,6 +169,7 @@ struct ca_file {
  * struct ca_handle - an open CA
  * @id: the handle
  * @ca: the driver's part
+ * @reader: the user in &ca_device.readers that it counts for, and 1; 0 if for none
  * @rcu: freed after a grace period
  * @users: one until it is closed, and one of each request that uses it
  * @unused: completed when @users is 0
@@ -188,6 +194,7 @@ struct ca_file {
 struct ca_handle {
 	u64 id;
 	struct ib_ca *ca;
+	unsigned long reader;
 	struct rcu_head rcu;
 	refcount_t users;
 	struct completion unused;

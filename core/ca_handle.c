@@ -40,6 +40,14 @@ module_param(ca_max_handles, uint, 0644);
 MODULE_PARM_DESC(ca_max_handles,
 		 "channel adapters that may be open at a time through one file, but for CAP_SYS_RESOURCE (64)");
 
+/* All users together may have as many times what one may have. */
+#define CA_READERS_SHARE	4
+
+static unsigned int ca_max_readers = 64;
+module_param(ca_max_readers, uint, 0644);
+MODULE_PARM_DESC(ca_max_readers,
+		 "times that a user may have a channel adapter open through files without write permission, and all users four times as often, but for CAP_SYS_RESOURCE (64)");
+
 /**
  * struct ca_mm - a process's memory, which owns handles
  * @notifier: one for all its handles; each handle holds a reference
@@ -229,10 +237,57 @@ static void set_owner(struct ca_handle *h, struct ca_call *call)
 		bind_to_mm(h, call);
 }
 
+/*
+ * A file that may only be read takes something of the device all the same. So that nobody
+ * who may not use the device keeps it from those who may, such handles are counted by user.
+ * Returns 0, -EMFILE or -ENOMEM.
+ */
+static int count_reader(struct ca_handle *h, const struct ca_call *call)
+{
+	unsigned long uid = from_kuid(&init_user_ns, current_euid());
+	struct ca_device *ca = call->ca;
+	unsigned long count, limit;
+	int ret;
+
+	if (call->writable)
+		return 0;
+	mutex_lock(&ca->files_lock);
+	count = xa_to_value(xa_load(&ca->readers, uid) ?: xa_mk_value(0));
+	limit = READ_ONCE(ca_max_readers);
+	/* A user may have others' numbers, too. */
+	if ((count >= limit || ca->nr_readers >= CA_READERS_SHARE * limit) &&
+	    !capable(CAP_SYS_RESOURCE))
+		ret = -EMFILE;
+	else
+		ret = xa_err(xa_store(&ca->readers, uid, xa_mk_value(count + 1), GFP_KERNEL));
+	if (!ret) {
+		ca->nr_readers++;
+		h->reader = uid + 1;
+	}
+	mutex_unlock(&ca->files_lock);
+	return ret;
+}
+
+static void uncount_reader(struct ca_handle *h, struct ca_device *ca)
+{
+	unsigned long uid = h->reader - 1, count;
+
+	if (!h->reader)
+		return;
+	mutex_lock(&ca->files_lock);
+	count = xa_to_value(xa_load(&ca->readers, uid));
+	/* In place of another value, or of none: that needs no memory. */
+	ca->nr_readers--;
+	xa_store(&ca->readers, uid, count > 1 ? xa_mk_value(count - 1) : NULL, GFP_KERNEL);
+	mutex_unlock(&ca->files_lock);
+}
+
 static void free_handle(struct ca_handle *h)
 {
 	struct ca_space *space = h->space;
 
+	if (space->user)
+		uncount_reader(h, file_of(space)->ca);
 	if (h->of)
 		unbind_from_mm(h);
 	put_pid(h->pid);
@@ -310,7 +365,7 @@ static int open_for(struct ca_call *call, struct ca_handle *h)
 	struct ib_device *device = call->ca->device;
 	int ret;
 
-	ret = reserve_number(call->space, h);
+	ret = count_reader(h, call) ?: reserve_number(call->space, h);
 	if (ret)
 		return ret;
 	if (device->ops.open_ca)

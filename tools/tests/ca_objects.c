@@ -15,6 +15,7 @@
 #include "ca_call.h"
 
 #define DEVICE	"t-objects"
+#define NOBODY	65534
 #define LENGTH	16384
 #define EMU_CAS	"/sys/kernel/debug/kverbs_emu/" DEVICE "/ca"
 
@@ -578,7 +579,46 @@ static void busy_close(void)
 	EXPECT_EQ(ca_close(fd, handle), -ENOENT);
 }
 
+/* --- readers -------------------------------------------------------------------- */
+
+/* Opens the HCA @n times. */
+static void open_times(int file, int n)
+{
+	while (n--)
+		must_open(file, 0);
+}
+
+/* A user who may only read has 64 handles at most, through any number of files. */
+static void readers(void *unused __attribute__((unused)))
+{
+	int files[3], i;
+	uint64_t other;
+
+	for (i = 0; i < 3; i++)
+		files[i] = node_open(DEVICE, O_RDONLY);
+	EXPECT(!setgid(NOBODY) && !setuid(NOBODY));
+	open_times(files[0], 40);
+	open_times(files[1], 24);
+	EXPECT_EQ(ca_open(files[2], 0, &other), -EMFILE);
+	close(files[0]);
+	open_times(files[2], 40);
+	EXPECT_EQ(ca_open(files[2], 0, &other), -EMFILE);
+}
+
+static void readers_have_a_limit(void)
+{
+	int pid, file;
+
+	setup();
+	pid = test_spawn(readers, NULL);
+	test_join(pid);
+	/* Who may write has none of it. */
+	file = node_open(DEVICE, O_RDWR);
+	open_times(file, 70);
+}
+
 static const struct test_case cases[] = {
+	{ "a user who may only read has so many handles", readers_have_a_limit },
 	{ "handles differ", handles_differ },
 	{ "a handle that was closed stays so", handles_not_reused },
 	{ "handles that are not there", bad_handles },
