@@ -10,9 +10,9 @@
  * is in the list of revokers until revoke() has returned. A user may be deleted, and
  * freed, within its revoke(), so it is not touched afterwards.
  *
- * From the beginning of a device's unbinding to its end, the device is in the list of
- * those that are going away: nobody may become its user then, because that user would
- * not be told.
+ * From the beginning of a device's unbinding to its end, and after a probe that failed until
+ * another begins, the device is in the list of those that are going away: nobody may become
+ * its user then, because that user would not be told.
  */
 #include <linux/device.h>
 #include <linux/export.h>
@@ -186,9 +186,13 @@ static void device_goes(struct pci_dev *pdev)
 	g = kmalloc(sizeof(*g), GFP_KERNEL | __GFP_NOFAIL);
 	g->pdev = pdev;
 	spin_lock(&users_lock);
-	list_add(&g->entry, &going);
+	if (!going_find(pdev)) {
+		list_add(&g->entry, &going);
+		g = NULL;
+	}
 	users_revoke(pdev);
 	spin_unlock(&users_lock);
+	kfree(g);
 }
 
 static void device_gone(struct pci_dev *pdev)
@@ -218,8 +222,10 @@ static int device_notify(struct notifier_block *nb, unsigned long event, void *d
 			device_goes(pdev);
 		break;
 	case BUS_NOTIFY_DRIVER_NOT_BOUND:
-		p2p_users_revoke(pdev);
+		/* What its probe has published goes right after this, and no event tells. */
+		device_goes(pdev);
 		break;
+	case BUS_NOTIFY_BIND_DRIVER:
 	case BUS_NOTIFY_UNBOUND_DRIVER:
 	case BUS_NOTIFY_REMOVED_DEVICE:
 		device_gone(pdev);
@@ -239,6 +245,10 @@ int p2p_user_init(void)
 
 void p2p_user_exit(void)
 {
+	struct p2p_going *g, *next;
+
 	bus_unregister_notifier(&pci_bus_type, &device_nb);
 	WARN_ON(!list_empty(&users));
+	list_for_each_entry_safe(g, next, &going, entry)
+		kfree(g);
 }
