@@ -26,6 +26,7 @@
 #include <linux/wait_bit.h>
 
 #include "../core/contract.h"
+#include "../core/core_priv.h"
 #include "cq.h"
 
 /**
@@ -227,10 +228,13 @@ static int ib_cq_park(bool parked)
 	return nr;
 }
 
-static void ib_cq_wait_round(struct ib_cq *cq, struct ib_cq_waiter *waiter)
+static void ib_cq_wait_round(struct ib_cq *cq, struct ib_cq_waiter *waiter, struct ib_qp *qp)
 {
 	if (!ib_cq_is_direct(cq)) {
-		wait_for_completion(&waiter->done);
+		while (!wait_for_completion_timeout(&waiter->done, ib_patience()))
+			ibdev_warn(cq->device,
+				   "%s: destroying QP 0x%x waits for a done() on its CQ that does not return: does that want a lock which the caller holds?\n",
+				   qp->res.kern_name, qp->qp_num);
 		return;
 	}
 	ib_cq_direct_claim(cq);
@@ -263,7 +267,7 @@ static void ib_cq_forget_qp_in(struct ib_cq *cq, struct ib_qp *qp)
 
 	if (!ib_cq_is_direct(cq))
 		ib_cq_waiter_add(cq, &waiter, 0);
-	ib_cq_wait_round(cq, &waiter);
+	ib_cq_wait_round(cq, &waiter, qp);
 
 	mutex_lock(&ib_cq_lanes_lock);
 	ib_cq_park(false);

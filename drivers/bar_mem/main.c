@@ -89,8 +89,10 @@ static int bar_mem_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		return ret;
 	ret = pci_p2pdma_add_resource(pdev, range.bar, range.size, range.offset);
 	if (ret)
-		return dev_err_probe(&pdev->dev, ret, "BAR %d, %llu bytes from %llu on\n",
-				     range.bar, range.size, range.offset);
+		return dev_err_probe(&pdev->dev, ret,
+				     "cannot provide %llu bytes of BAR %d from %llu on%s\n",
+				     range.size, range.bar, range.offset, ret == -EINVAL ?
+				     ": size and offset must be multiples of 2 MiB" : "");
 	if (READ_ONCE(publish))
 		pci_p2pmem_publish(pdev, true);
 	return 0;

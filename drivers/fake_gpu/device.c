@@ -28,6 +28,9 @@ MODULE_PARM_DESC(size_mb, "MiB of memory of each that is pretended (64)");
 
 #define GPU_BAR		2
 
+/* After which an unplugging says what it waits for. */
+#define GPU_PATIENCE	(10 * HZ)
+
 struct fake_gpu *fake_gpus[FAKE_GPU_MAX];
 
 void *fake_gpu_vram(const struct fake_gpu *gpu, phys_addr_t page)
@@ -137,7 +140,9 @@ static void gpu_remove(struct fake_gpu *gpu)
 	/* Nobody can open it after that. */
 	misc_deregister(&gpu->misc);
 	fake_gpu_put(gpu);
-	wait_for_completion(&gpu->unused);
+	while (!wait_for_completion_timeout(&gpu->unused, GPU_PATIENCE))
+		pr_warn("%s: unplugging it waits for processes that have its file or memory: end them, or close what they have\n",
+			gpu->misc.name);
 	fake_gpu_inject_remove(gpu);
 	if (gpu->peer)
 		fake_gpu_peer_unregister(gpu);
