@@ -777,7 +777,7 @@ static int first_lower_vlan(struct net_device *lower,
  * @vlan_id: VLAN, 0xffff if there is none; may be %NULL
  * @smac: room for the Ethernet address; may be %NULL
  *
- * Context: Any but hard interrupt.
+ * Context: Any but NMI.
  * Return: 0, or -ENODEV if the GID has no network device any more.
  */
 int rdma_read_gid_l2_fields(const struct ib_gid_attr *attr, u16 *vlan_id,
@@ -797,7 +797,8 @@ int rdma_read_gid_l2_fields(const struct ib_gid_attr *attr, u16 *vlan_id,
 	if (!vlan_id)
 		goto out;
 	*vlan_id = is_vlan_dev(ndev) ? vlan_dev_vlan_id(ndev) : NO_VLAN;
-	if (*vlan_id == NO_VLAN)
+	/* What is below a bridge need not be the port's. */
+	if (*vlan_id == NO_VLAN && !netif_is_bridge_master(ndev))
 		netdev_walk_all_lower_dev_rcu(ndev, first_lower_vlan, &priv);
 out:
 	rcu_read_unlock();

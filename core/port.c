@@ -408,6 +408,22 @@ static void put_netdevs(struct ib_device_priv *priv,
 	}
 }
 
+/* Is a port bound to the network device? Any context but interrupts. */
+bool ib_netdev_has_port(const struct net_device *ndev)
+{
+	struct ib_device_priv *priv;
+	bool found = false;
+	u32 port;
+
+	spin_lock(&netdev_lock);
+	list_for_each_entry(priv, &netdev_owners, netdev_link) {
+		for (port = 0; port <= priv->last_port; port++)
+			found |= rcu_access_pointer(priv->ports[port].netdev) == ndev;
+	}
+	spin_unlock(&netdev_lock);
+	return found;
+}
+
 /* The network device unregisters: make all ports put it. */
 void ib_ports_forget_netdev(struct net_device *ndev)
 {

@@ -4,8 +4,11 @@
  *
  * For each RoCE type that a port supports, it has the link-local GID made from
  * the Ethernet address of its network device, in reserved places at the start
- * of the table; and a GID for each IPv4 and IPv6 address of that device and of
- * the VLAN devices on top of it.
+ * of the table; and a GID for each IPv4 and IPv6 address of that device and of the devices
+ * on top of it: VLANs, macvlans, bridges, bonds. A GID belongs to one port: what is on top of
+ * several network devices with a port, to that of the slave that carries the traffic, if it
+ * is a bond that has chosen one, else to that of the first of them. A slave that is idle
+ * has no GIDs.
  *
  * The notifiers do not pass on what has changed; they only queue one work item, which
  * compares what each table holds with what it should hold now. That way no change is lost
@@ -29,6 +32,7 @@
 #include <linux/netdevice.h>
 #include <linux/slab.h>
 #include <net/addrconf.h>
+#include <net/bonding.h>
 #include <net/if_inet6.h>
 #include <rdma/ib_addr.h>
 
@@ -156,22 +160,73 @@ static void list_addrs(struct gid_list *list, struct net_device *ndev)
 	list_ip6(list, ndev);
 }
 
-static int list_vlan(struct net_device *upper, struct netdev_nested_priv *priv)
+/* The slave that carries the traffic of the bond that @ndev is part of, or NULL. */
+static struct net_device *active_slave(struct net_device *ndev)
 {
-	if (is_vlan_dev(upper) && is_alive(upper))
-		list_addrs(priv->data, upper);
+	struct net_device *bond = netif_is_bond_slave(ndev) ?
+				  netdev_master_upper_dev_get_rcu(ndev) : NULL;
+
+	if (!bond || !netif_is_bond_master(bond))
+		return NULL;
+	return bond_option_active_slave_get_rcu(netdev_priv(bond));
+}
+
+/* Ends the walk at the first device that is @data, or that a port is bound to. */
+static int is_first_bound(struct net_device *lower, struct netdev_nested_priv *priv)
+{
+	const struct net_device **ndev = priv->data;
+
+	if (lower == *ndev) {
+		*ndev = NULL;
+		return 1;
+	}
+	return ib_netdev_has_port(lower);
+}
+
+/* Does what is on top of several network devices belong to this one's port? */
+static bool belongs_to(struct net_device *upper, const struct net_device *ndev)
+{
+	struct netdev_nested_priv priv = { .data = &ndev };
+
+	netdev_walk_all_lower_dev_rcu(upper, is_first_bound, &priv);
+	return !ndev;
+}
+
+/**
+ * struct uppers - a walk through what is on top of a network device
+ * @list: the GIDs found
+ * @ndev: the network device
+ * @active: it is the active slave of a bond: all of that is its own
+ */
+struct uppers {
+	struct gid_list *list;
+	struct net_device *ndev;
+	bool active;
+};
+
+static int list_upper(struct net_device *upper, struct netdev_nested_priv *priv)
+{
+	struct uppers *u = priv->data;
+
+	if (is_alive(upper) && (u->active || belongs_to(upper, u->ndev)))
+		list_addrs(u->list, upper);
 	return 0;
 }
 
 static void list_all(struct gid_list *list, struct net_device *ndev)
 {
-	struct netdev_nested_priv priv = { .data = list };
+	struct uppers u = { .list = list, .ndev = ndev };
+	struct netdev_nested_priv priv = { .data = &u };
+	struct net_device *active;
 
 	rcu_read_lock();
-	if (is_alive(ndev) && ndev->type == ARPHRD_ETHER) {
+	active = active_slave(ndev);
+	u.active = active == ndev;
+	/* An idle slave has the address of the bond, which the active one has as well. */
+	if (is_alive(ndev) && ndev->type == ARPHRD_ETHER && (!active || u.active)) {
 		list_default(list, ndev);
 		list_addrs(list, ndev);
-		netdev_walk_all_upper_dev_rcu(ndev, list_vlan, &priv);
+		netdev_walk_all_upper_dev_rcu(ndev, list_upper, &priv);
 	}
 	rcu_read_unlock();
 }
@@ -352,6 +407,9 @@ static int netdev_event(struct notifier_block *nb, unsigned long event,
 	case NETDEV_CHANGEADDR:
 	case NETDEV_CHANGEUPPER:
 	case NETDEV_POST_TYPE_CHANGE:
+	case NETDEV_BONDING_FAILOVER:
+	case NETDEV_CHANGEINFODATA:
+	case NETDEV_CHANGELOWERSTATE:
 		ib_roce_resync();
 		break;
 	}
