@@ -3,6 +3,8 @@
  * Ports of the emulated HCA: partitions, devices with several ports, ports that are down,
  * and loopback. Names of cases begin with the row of the conformance table, if there is one.
  */
+#include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
 #include <kunit/test.h>
 #include <rdma/ib_verbs.h>
 
@@ -383,6 +385,66 @@ static void connection_to_itself(struct kunit *test)
 	}
 }
 
+static enum ib_mtu active_mtu(struct kunit *test, const char *name)
+{
+	struct ib_device *ibdev = ib_device_get_by_name(name, RDMA_DRIVER_UNKNOWN);
+	struct ib_port_attr attr = {};
+
+	KUNIT_ASSERT_NOT_NULL(test, ibdev);
+	KUNIT_EXPECT_EQ(test, 0, ib_query_port(ibdev, 1, &attr));
+	ib_device_put(ibdev);
+	return attr.active_mtu;
+}
+
+static void set_netdev_mtu(struct kunit *test, struct net_device *ndev, int mtu)
+{
+	rtnl_lock();
+	ndev->max_mtu = ETH_MAX_MTU;
+	KUNIT_EXPECT_EQ(test, 0, dev_set_mtu(ndev, mtu));
+	rtnl_unlock();
+}
+
+static void mtu_follows_the_network_device(struct kunit *test)
+{
+	static const struct {
+		int mtu;
+		enum ib_mtu active;
+	} steps[] = {
+		{ 1500, IB_MTU_1024 }, { 9000, IB_MTU_4096 }, { 300, IB_MTU_256 },
+		{ 2300, IB_MTU_2048 },
+	};
+	struct net_device *ndev = kvt_netdev(test);
+	int i;
+
+	rig_device(test, "kvt_mtu", 1, netdev_name(ndev));
+	KUNIT_ASSERT_EQ(test, 0, rig_port_write("kvt_mtu", 1, "mtu", "auto"));
+	for (i = 0; i < ARRAY_SIZE(steps); i++) {
+		set_netdev_mtu(test, ndev, steps[i].mtu);
+		KUNIT_EXPECT_EQ(test, steps[i].active, active_mtu(test, "kvt_mtu"));
+	}
+	/* Set by hand, it stays. */
+	KUNIT_ASSERT_EQ(test, 0, rig_port_write("kvt_mtu", 1, "mtu", "512"));
+	set_netdev_mtu(test, ndev, 1500);
+	KUNIT_EXPECT_EQ(test, IB_MTU_512, active_mtu(test, "kvt_mtu"));
+	KUNIT_ASSERT_EQ(test, 0, rig_port_write("kvt_mtu", 1, "mtu", "auto"));
+	KUNIT_EXPECT_EQ(test, IB_MTU_1024, active_mtu(test, "kvt_mtu"));
+}
+
+static void network_device_has_one_port(struct kunit *test)
+{
+	struct net_device *first = kvt_netdev(test), *second = kvt_netdev(test);
+
+	rig_device(test, "kvt_first", 1, netdev_name(first));
+	rig_device(test, "kvt_second", 1, netdev_name(second));
+	KUNIT_EXPECT_EQ(test, -EBUSY,
+			rig_port_write("kvt_second", 1, "netdev", netdev_name(first)));
+	/* To itself it may be given again. */
+	KUNIT_EXPECT_EQ(test, 0, rig_port_write("kvt_first", 1, "netdev", netdev_name(first)));
+	KUNIT_EXPECT_EQ(test, 0, rig_port_write("kvt_first", 1, "netdev", "\n"));
+	KUNIT_EXPECT_EQ(test, 0,
+			rig_port_write("kvt_second", 1, "netdev", netdev_name(first)));
+}
+
 static struct kunit_case emu_conform_port_cases[] = {
 	KUNIT_CASE_PARAM(r25_datagrams_stay_in_their_partition,
 			 partition_gen_params),
@@ -398,6 +460,8 @@ static struct kunit_case emu_conform_port_cases[] = {
 	KUNIT_CASE_PARAM(connection_fails_if_a_port_stays_down, down_gen_params),
 	KUNIT_CASE_PARAM(connection_on_each_network, net_gen_params),
 	KUNIT_CASE_PARAM(connection_to_itself, few_net_gen_params),
+	KUNIT_CASE(mtu_follows_the_network_device),
+	KUNIT_CASE(network_device_has_one_port),
 	{}
 };
 

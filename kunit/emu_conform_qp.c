@@ -488,6 +488,43 @@ static void q5_destroy_while_attached_is_busy(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, ib_destroy_qp(r->a.qp));
 }
 
+/* They are hints: what means nothing to the HCA is no error. */
+static void optional_access_flags_are_ignored(struct kunit *test)
+{
+	struct rig *r = rig_new(test, "emu0", "emu1");
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr attr;
+
+	r->access = IB_ACCESS_REMOTE_WRITE | IB_ACCESS_RELAXED_ORDERING;
+	rig_make_qps(test, r);
+	rig_connect(test, r);
+	KUNIT_ASSERT_EQ(test, 0, ib_query_qp(r->a.qp, &attr, IB_QP_ACCESS_FLAGS, &init));
+	KUNIT_EXPECT_EQ(test, IB_ACCESS_REMOTE_WRITE, attr.qp_access_flags);
+}
+
+/* What the HCA does not have is refused, and nothing is queued. */
+static void unknown_operations_are_refused(struct kunit *test)
+{
+	static const enum ib_wr_opcode ops[] = {
+		IB_WR_LSO, IB_WR_MASKED_ATOMIC_CMP_AND_SWP, IB_WR_MASKED_ATOMIC_FETCH_AND_ADD,
+		IB_WR_FLUSH, IB_WR_ATOMIC_WRITE, IB_WR_REG_MR_INTEGRITY, IB_WR_RESERVED1, -1,
+	};
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	struct ib_sge sge = rig_sge(&r->a, 0, 8);
+	const struct ib_send_wr *bad;
+	struct ib_rdma_wr wr = {};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(ops); i++) {
+		rig_send_wr(&wr.wr, i, &sge, 1);
+		wr.wr.opcode = ops[i];
+		KUNIT_EXPECT_EQ(test, -EINVAL, ib_post_send(r->a.qp, &wr.wr, &bad));
+		KUNIT_EXPECT_PTR_EQ(test, &wr.wr, (struct ib_send_wr *)bad);
+	}
+	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
+	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->a.qp));
+}
+
 static struct kunit_case emu_conform_qp_cases[] = {
 	KUNIT_CASE(p2_send_in_sqe_is_flushed_in_order),
 	KUNIT_CASE_PARAM(c1_unsignaled_send_that_fails_completes,
@@ -502,6 +539,8 @@ static struct kunit_case emu_conform_qp_cases[] = {
 	KUNIT_CASE_PARAM(q4_error_ends_what_sqd_holds, pair_gen_params),
 	KUNIT_CASE_PARAM(q4_path_changes_under_traffic, move_gen_params),
 	KUNIT_CASE(q5_destroy_while_attached_is_busy),
+	KUNIT_CASE(optional_access_flags_are_ignored),
+	KUNIT_CASE(unknown_operations_are_refused),
 	{}
 };
 

@@ -9,6 +9,7 @@
 #include <linux/module.h>
 #include <kunit/test.h>
 #include <net/ipv6.h>
+#include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
 
 #include "emu_rig_net.h"
@@ -85,6 +86,22 @@ static const u8 network_types[] = {
 	[RIG_NET_ROCE_V2_IP4] = RDMA_NETWORK_IPV4,
 };
 
+/* The Ethernet address is that of the sender's GID, and there is no VLAN. */
+static void expect_sender(struct kunit *test, const struct rig_end *e, const struct ib_wc *wc)
+{
+	const struct ib_gid_attr *attr = rdma_get_gid_attr(e->ibdev, e->port, e->gid_index);
+	u8 mac[ETH_ALEN];
+
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(attr));
+	KUNIT_EXPECT_EQ(test, 0, rdma_read_gid_l2_fields(attr, NULL, mac));
+	rdma_put_gid_attr(attr);
+	KUNIT_EXPECT_FALSE(test, is_zero_ether_addr(mac));
+	KUNIT_EXPECT_MEMEQ(test, mac, wc->smac, ETH_ALEN);
+	KUNIT_EXPECT_EQ(test, IB_WC_WITH_SMAC,
+			wc->wc_flags & (IB_WC_WITH_SMAC | IB_WC_WITH_VLAN));
+	KUNIT_EXPECT_EQ(test, 0, wc->slid);
+}
+
 static void expect_origin(struct kunit *test, struct rig *r,
 			  const struct ib_wc *wc)
 {
@@ -101,11 +118,14 @@ static void expect_origin(struct kunit *test, struct rig *r,
 			!!(wc->wc_flags & IB_WC_GRH));
 	KUNIT_EXPECT_EQ(test, roce,
 			!!(wc->wc_flags & IB_WC_WITH_NETWORK_HDR_TYPE));
-	if (roce)
+	if (roce) {
 		KUNIT_EXPECT_EQ(test, network_types[net->kind],
 				wc->network_hdr_type);
-	else
+		expect_sender(test, &r->a, wc);
+	} else {
 		KUNIT_EXPECT_EQ(test, r->a.lid, wc->slid);
+	}
+	KUNIT_EXPECT_EQ(test, 0, wc->vendor_err);
 }
 
 static void u1_datagram_comes_with_its_header(struct kunit *test)
@@ -206,11 +226,6 @@ static void u1_receiver_answers_by_the_completion(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0, LEN));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
-	if (net_of(test)->kind >= RIG_NET_ROCE_V2_IP6) {
-		/* The address is not resolved if a MAC is given; the emulated HCA ignores it. */
-		wc.wc_flags |= IB_WC_WITH_SMAC;
-		eth_zero_addr(wc.smac);
-	}
 	back = ib_create_ah_from_wc(r->b.pd, &wc, (void *)r->b.buf, r->b.port);
 	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(back));
 	KUNIT_EXPECT_EQ(test, 0, rig_recv(&r->a, 4, 0, RIG_BUF));

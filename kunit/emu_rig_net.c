@@ -138,10 +138,15 @@ static void rig_device_make(struct kunit *test, const char *name, u32 ports)
 void rig_device(struct kunit *test, const char *name, u32 ports,
 		const char *netdevs)
 {
+	u32 port;
+
 	rig_device_make(test, name, ports);
 	if (netdevs)
 		KUNIT_ASSERT_EQ(test, 0, rig_config_write(name, "netdev",
 							  netdevs));
+	/* Whatever the network devices allow. */
+	for (port = 1; port <= ports; port++)
+		KUNIT_ASSERT_EQ(test, 0, rig_port_write(name, port, "mtu", "4096"));
 	KUNIT_ASSERT_EQ(test, 0, rig_config_write(name, "enable", "1"));
 }
 EXPORT_SYMBOL_GPL(rig_device);

@@ -3,6 +3,8 @@
  * Address handles. All of this runs in any context and takes no lock: a work
  * request copies the address when it is posted.
  */
+#include <rdma/ib_cache.h>
+
 #include "emu.h"
 #include "fault.h"
 
@@ -42,6 +44,10 @@ int emu_av_init(struct emu_av *av, struct emu_device *edev, const struct rdma_ah
 		av->sgid = grh->sgid_attr->gid;
 		av->dgid = grh->dgid;
 	}
+	/* A GID whose network device goes at this moment reaches nobody. */
+	av->vlan_id = EMU_NO_VLAN;
+	if (edev->ethernet)
+		rdma_read_gid_l2_fields(grh->sgid_attr, &av->vlan_id, av->smac);
 	return 0;
 }
 

@@ -9,7 +9,8 @@
  *		entry, and writing "index" clears it, or makes index 0 the default GID
  *		again. The table of an Ethernet port follows its network device
  *   pkeys	likewise, with P_Keys (default: 0xffff at index 0)
- *   mtu	active MTU: 256, 512, 1024, 2048 or 4096 (default)
+ *   mtu	active MTU: 256, 512, 1024, 2048 or 4096; auto (default): what the network
+ *		device allows, or 4096 where there is none
  *   width	1x, 2x, 4x (default), 8x or 12x
  *   speed	of a lane: sdr, ddr, qdr, fdr10, fdr, edr (default), hdr, ndr or xdr
  *   netdev	network device of an Ethernet port; empty for none. A port that is
@@ -68,6 +69,7 @@ static const struct emu_config_name emu_speed_names[] = {
 };
 
 static const struct emu_config_name emu_mtu_names[] = {
+	{ "auto", 0 },
 	{ "256", IB_MTU_256 },
 	{ "512", IB_MTU_512 },
 	{ "1024", IB_MTU_1024 },
@@ -358,8 +360,10 @@ static ssize_t emu_config_port_mtu_show(struct config_item *item, char *page)
 {
 	struct emu_config_port *dir = to_config_port(item);
 	struct emu_port_config *config = emu_config_port_begin(dir);
+	struct emu_port *port = emu_config_port_live(dir);
 
-	return emu_config_port_end(dir, emu_config_show_name(page, emu_mtu_names, config->mtu));
+	return emu_config_port_end(dir, emu_config_show_name(page, emu_mtu_names,
+				   port ? READ_ONCE(port->mtu) : config->mtu));
 }
 
 static ssize_t emu_config_port_mtu_store(struct config_item *item, const char *page, size_t len)

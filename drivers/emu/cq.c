@@ -131,19 +131,19 @@ static __always_inline void emu_cq_read(const struct emu_cqe *from, struct ib_wc
 	*(u32 *)&copy[6] = READ_ONCE(*(const u32 *)&word[6]);
 	to->port_num = READ_ONCE(from->port_num);
 	to->network_hdr_type = READ_ONCE(from->network_hdr_type);
+	if (unlikely(to->wc_flags & IB_WC_WITH_SMAC))
+		emu_wc_get_sender(to);
 	to->timestamp = ib_cq_timing() ? emu_cq_time(READ_ONCE(from->stamp)) : 0;
 }
 
-/*
- * Makes room in the work queue for as many new entries as were polled in a row;
- * @pos is the position of the last one.
- */
-static __always_inline void emu_cq_retire(struct ib_qp *ibqp, u32 opcode, u16 pos, u32 count)
+/* Makes room in a work queue for as many entries as the completions polled in a row retire. */
+static __always_inline void emu_cq_retire(struct ib_qp *ibqp, u32 opcode, u32 count)
 {
 	struct emu_qp *qp = to_eqp(ibqp);
 
+	kverbs_delay("emu_cq_retire");
 	if (!(opcode & IB_WC_RECV))
-		emu_ring_retire_to(&qp->sq, pos);
+		emu_ring_retire(&qp->sq, count);
 	else if (!qp->srq)
 		emu_ring_retire(&qp->rq, count);
 }

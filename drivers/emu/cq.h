@@ -43,7 +43,8 @@
  * @wr_id: as in &struct ib_wc, like all up to @dlid_path_bits
  * @status: enum ib_wc_status
  * @opcode: enum ib_wc_opcode; a receive has %IB_WC_RECV set after an error too
- * @vendor_err: where an error was found, enum emu_syndrome
+ * @vendor_err: where an error was found, enum emu_syndrome; with %IB_WC_WITH_SMAC, see
+ *	emu_cqe_set_sender(), as @slid
  * @byte_len: bytes received or read
  * @qp: the queue pair; NULL if it was destroyed or reset meanwhile
  * @ex: immediate data or invalidated key
@@ -175,6 +176,26 @@ bool emu_cq_hold(struct emu_cq *cq, u32 pos, int *arm);
 void emu_cq_unhold(struct emu_cq *cq);
 void emu_cq_moderation_init(struct emu_cq *cq);
 void emu_cq_moderation_exit(struct emu_cq *cq);
+
+/*
+ * On Ethernet, the completion of a datagram tells the sender's address and VLAN: here, in
+ * place of two fields that are 0 then.
+ */
+static inline void emu_cqe_set_sender(struct emu_cqe *cqe, const u8 *smac, u16 vlan_id)
+{
+	memcpy(&cqe->vendor_err, smac, sizeof(cqe->vendor_err));
+	cqe->slid = (u32)(smac[4] << 8 | smac[5]) << 16 | vlan_id;
+}
+
+static inline void emu_wc_get_sender(struct ib_wc *wc)
+{
+	memcpy(wc->smac, &wc->vendor_err, sizeof(wc->vendor_err));
+	wc->smac[4] = wc->slid >> 24;
+	wc->smac[5] = wc->slid >> 16;
+	wc->vlan_id = wc->slid & 0xffff;
+	wc->vendor_err = 0;
+	wc->slid = 0;
+}
 
 static inline struct emu_cqe *emu_cq_entry(const struct emu_cq_ring *ring, u32 pos)
 {

@@ -130,6 +130,12 @@ static void emu_complete_datagram(struct emu_qp *to, const struct emu_datagram *
 	cqe->dlid_path_bits = 0;
 	cqe->port_num = to->port->num;
 	cqe->network_hdr_type = emu_network_hdr_type(dg->av);
+	if (to->edev->ethernet && status == IB_WC_SUCCESS) {
+		cqe->wc_flags |= IB_WC_WITH_SMAC;
+		if (dg->av->vlan_id != EMU_NO_VLAN)
+			cqe->wc_flags |= IB_WC_WITH_VLAN;
+		emu_cqe_set_sender(cqe, dg->av->smac, dg->av->vlan_id);
+	}
 	emu_cq_end(to_ecq(to->ibqp.recv_cq), cqe, pos,
 		   status != IB_WC_SUCCESS || (dg->wqe->send_flags & IB_SEND_SOLICITED));
 }

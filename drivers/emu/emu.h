@@ -20,6 +20,7 @@
 #define KVERBS_EMU_H
 
 #include <linux/if.h>
+#include <linux/if_ether.h>
 #include <linux/list.h>
 #include <linux/percpu.h>
 #include <linux/platform_device.h>
@@ -114,7 +115,7 @@ struct emu_counters {
  *	can only be in the first or the last of these
  * @lid: 1 to EMU_MAX_LID; 0 for the smallest free one
  * @sm_lid: LID of the subnet manager; 0 without one
- * @mtu: active MTU
+ * @mtu: active MTU; 0 for what the network device allows or, without one, 4096
  * @width: active width, enum ib_port_width
  * @speed: active speed, enum ib_port_speed
  * @netdev: name of the network device of an Ethernet port; empty for none
@@ -141,7 +142,9 @@ struct emu_port_config {
  * @num: port number, from 1
  * @lid: local identifier on an InfiniBand port, else 0
  * @sm_lid: LID of the subnet manager
- * @mtu: active MTU
+ * @mtu: active MTU, which follows from the next two
+ * @wanted_mtu: as it was set, or 0
+ * @netdev_mtu: what the network device allows; 0 without one
  * @width: active width, enum ib_port_width
  * @speed: active speed, enum ib_port_speed
  * @pkeys: P_Key table of an InfiniBand port
@@ -167,6 +170,8 @@ struct emu_port {
 	u16 lid;
 	u16 sm_lid;
 	enum ib_mtu mtu;
+	enum ib_mtu wanted_mtu;
+	enum ib_mtu netdev_mtu;
 	u8 width;
 	u16 speed;
 	u16 pkeys[EMU_PKEY_TBL_LEN];
@@ -237,6 +242,9 @@ struct emu_device {
 	struct emu_port ports[EMU_MAX_PORTS];
 };
 
+/* "No VLAN", as the midlayer writes it. */
+#define EMU_NO_VLAN	0xffff
+
 /**
  * struct emu_av - an address vector, as the engine uses it
  * @port: the local port to send through
@@ -245,6 +253,8 @@ struct emu_device {
  * @gid_type: type of both GIDs
  * @sl: service level
  * @hop_limit: of the global route
+ * @smac: on an Ethernet port, the address of the source GID's network device
+ * @vlan_id: its VLAN, or 0xffff
  * @flow: traffic class and flow label, as in &struct ib_grh
  * @sgid: source, with @grh
  * @dgid: destination, with @grh
@@ -256,6 +266,8 @@ struct emu_av {
 	u8 gid_type;
 	u8 sl;
 	u8 hop_limit;
+	u8 smac[ETH_ALEN];
+	u16 vlan_id;
 	u32 flow;
 	union ib_gid sgid;
 	union ib_gid dgid;

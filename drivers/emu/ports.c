@@ -21,6 +21,7 @@
 #include <linux/hashtable.h>
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
+#include <rdma/ib_addr.h>
 #include <rdma/ib_mad.h>
 
 #include "emu.h"
@@ -53,7 +54,6 @@ void emu_port_config_init(struct emu_port_config *config)
 	*config = (struct emu_port_config) {
 		.state = IB_PORT_ACTIVE,
 		.sm_lid = EMU_SM_LID,
-		.mtu = IB_MTU_4096,
 		.width = IB_WIDTH_4X,
 		.speed = IB_SPEED_EDR,
 		.pkeys = { EMU_DEFAULT_PKEY },
@@ -321,13 +321,30 @@ int emu_port_set_pkey(struct emu_port *port, unsigned int index, u16 pkey)
 	return 0;
 }
 
-/* Sets the active MTU. No event: consumers see it when they ask. Returns 0, or -EINVAL. */
+/* No event: consumers see it when they ask. */
+static void emu_port_update_mtu(struct emu_port *port)
+{
+	lockdep_assert_held(&emu_ports_lock);
+	WRITE_ONCE(port->mtu, port->wanted_mtu ?: port->netdev_mtu ?: IB_MTU_4096);
+}
+
+/* Sets the active MTU, or lets it follow the network device if @mtu is 0. Returns 0, or -EINVAL. */
 int emu_port_set_mtu(struct emu_port *port, enum ib_mtu mtu)
 {
-	if (ib_mtu_enum_to_int(mtu) < 0)
+	if (mtu && ib_mtu_enum_to_int(mtu) < 0)
 		return -EINVAL;
-	WRITE_ONCE(port->mtu, mtu);
+	mutex_lock(&emu_ports_lock);
+	port->wanted_mtu = mtu;
+	emu_port_update_mtu(port);
+	mutex_unlock(&emu_ports_lock);
 	return 0;
+}
+
+/* The network device's MTU has room for the headers as well. */
+static void emu_port_note_mtu(struct emu_port *port, const struct net_device *netdev)
+{
+	port->netdev_mtu = netdev ? iboe_get_mtu(READ_ONCE(netdev->mtu)) ?: IB_MTU_256 : 0;
+	emu_port_update_mtu(port);
 }
 
 /*
@@ -366,8 +383,38 @@ static void emu_port_note_netdev(struct emu_port *port, const struct net_device 
 	strscpy(port->netdev_name, netdev ? netdev_name(netdev) : "", IFNAMSIZ);
 	if (netdev)
 		hash_add(emu_bound, &port->bound, (unsigned long)netdev);
+	emu_port_note_mtu(port, netdev);
 	mutex_unlock(&emu_ports_lock);
 	emu_port_set_link(port, netdev && emu_netdev_is_up(netdev));
+}
+
+/* The port that is bound to a network device, or NULL. Under RTNL. */
+static struct emu_port *emu_port_of_netdev(const struct net_device *netdev)
+{
+	struct emu_port *port, *found = NULL;
+
+	mutex_lock(&emu_ports_lock);
+	hash_for_each_possible(emu_bound, port, bound, (unsigned long)netdev) {
+		if (port->netdev == netdev)
+			found = port;
+	}
+	mutex_unlock(&emu_ports_lock);
+	return found;
+}
+
+/*
+ * Two ports of one network device would have the same GIDs, and one of them the messages
+ * for both.
+ */
+static int emu_port_check_netdev(struct emu_port *port, const struct net_device *netdev)
+{
+	struct emu_port *other = emu_port_of_netdev(netdev);
+
+	if (!other || other == port)
+		return 0;
+	pr_warn("network device '%s' belongs to port %u of %s already: give each port its own\n",
+		netdev_name(netdev), other->num, dev_name(&other->edev->ibdev.dev));
+	return -EBUSY;
 }
 
 /**
@@ -377,7 +424,8 @@ static void emu_port_note_netdev(struct emu_port *port, const struct net_device 
  *
  * Context: Process context.
  * Return: 0; -EINVAL for an InfiniBand port; -ENODEV if there is no such network
- * device in the initial network namespace; or what ib_device_set_netdev() returned.
+ * device in the initial network namespace; -EBUSY if another port is bound to it; or what
+ * ib_device_set_netdev() returned.
  */
 int emu_port_set_netdev(struct emu_port *port, const char *name)
 {
@@ -389,8 +437,7 @@ int emu_port_set_netdev(struct emu_port *port, const char *name)
 	rtnl_lock();
 	if (*name) {
 		netdev = __dev_get_by_name(&init_net, name);
-		if (!netdev)
-			err = -ENODEV;
+		err = netdev ? emu_port_check_netdev(port, netdev) : -ENODEV;
 	}
 	if (!err)
 		err = ib_device_set_netdev(&port->edev->ibdev, netdev, port->num);
@@ -434,7 +481,11 @@ static void emu_port_netdev_event(struct emu_port *port, struct net_device *netd
 		/* The midlayer lets go of it too. */
 		hash_del(&port->bound);
 		port->netdev = NULL;
+		emu_port_note_mtu(port, NULL);
 		emu_port_set_link(port, false);
+		break;
+	case NETDEV_CHANGEMTU:
+		emu_port_note_mtu(port, netdev);
 		break;
 	case NETDEV_CHANGENAME:
 		strscpy(port->netdev_name, netdev_name(netdev), IFNAMSIZ);

@@ -56,7 +56,8 @@ static int emu_check_bind(const struct emu_qp *qp, const struct ib_bind_mw_wr *w
 		return -EINVAL;
 	if (wr->wr.num_sge || !wr->mw || wr->mw->device != qp->ibqp.device ||
 	    (wr->rkey ^ wr->mw->rkey) >> EMU_KEY_SHIFT ||
-	    (wr->bind_info.mw_access_flags & ~(EMU_WINDOW_ACCESS | IB_ZERO_BASED)))
+	    (wr->bind_info.mw_access_flags &
+	     ~(EMU_WINDOW_ACCESS | IB_ZERO_BASED | IB_ACCESS_OPTIONAL)))
 		return -EINVAL;
 	return 0;
 }
@@ -104,6 +105,24 @@ static bool emu_may_post_any(const struct emu_qp *qp, const struct ib_send_wr *w
 	       !wr->num_sge;
 }
 
+/* Operations that consumers know from other HCAs. */
+static noinline int emu_refuse_op(const struct emu_qp *qp, u32 opcode)
+{
+	static const char * const names[] = {
+		[IB_WR_LSO] = "LSO",
+		[IB_WR_MASKED_ATOMIC_CMP_AND_SWP] = "masked CMP_SWP",
+		[IB_WR_MASKED_ATOMIC_FETCH_AND_ADD] = "masked FETCH_ADD",
+		[IB_WR_FLUSH] = "FLUSH",
+		[IB_WR_ATOMIC_WRITE] = "ATOMIC_WRITE",
+	};
+
+	if (opcode < ARRAY_SIZE(names) && names[opcode])
+		ibdev_warn_ratelimited(&qp->edev->ibdev,
+				       "QP 0x%x: %s is not supported: see the device's capabilities\n",
+				       qp->ibqp.qp_num, names[opcode]);
+	return -EINVAL;
+}
+
 /*
  * Checks everything that is known to be right in the common case. Returns the
  * length, or -EINVAL.
@@ -118,7 +137,7 @@ static noinline s64 emu_check_send(const struct emu_qp *qp, const struct ib_send
 		return -EINVAL;
 	op = BIT_ULL(wr->opcode);
 	if (!(qp->send_ops & op))
-		return emu_may_post_any(qp, wr) ? 0 : -EINVAL;
+		return emu_may_post_any(qp, wr) ? 0 : emu_refuse_op(qp, wr->opcode);
 	if ((u32)wr->num_sge > qp->max_send_sge)
 		return -EINVAL;
 	if (emu_qp_is_datagram(qp))

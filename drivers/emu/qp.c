@@ -330,7 +330,8 @@ static int emu_check_attr(const struct emu_qp *qp, const struct ib_qp_attr *attr
 {
 	if (mask & (IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE | IB_QP_RATE_LIMIT | IB_QP_CAP))
 		return -EOPNOTSUPP;
-	if ((mask & IB_QP_ACCESS_FLAGS) && (attr->qp_access_flags & ~EMU_QP_ACCESS))
+	if ((mask & IB_QP_ACCESS_FLAGS) &&
+	    (attr->qp_access_flags & ~(EMU_QP_ACCESS | IB_ACCESS_OPTIONAL)))
 		return -EINVAL;
 	if (mask & IB_QP_AV)
 		return emu_check_path(qp, attr, mask);
@@ -355,8 +356,8 @@ static void emu_apply_attr(struct emu_qp *qp, const struct ib_qp_attr *attr, int
 	if (mask & IB_QP_PKEY_INDEX)
 		own->pkey_index = attr->pkey_index;
 	if (mask & IB_QP_ACCESS_FLAGS) {
-		own->qp_access_flags = attr->qp_access_flags;
-		WRITE_ONCE(qp->access, attr->qp_access_flags);
+		own->qp_access_flags = attr->qp_access_flags & EMU_QP_ACCESS;
+		WRITE_ONCE(qp->access, own->qp_access_flags);
 	}
 	if (mask & IB_QP_PATH_MTU)
 		own->path_mtu = attr->path_mtu;

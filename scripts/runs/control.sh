@@ -106,7 +106,7 @@ defaults() {
 		reads 0 $CONFIG/rail0/port1/lid &&
 		reads "0 0xffff" $CONFIG/rail0/port1/pkeys &&
 		reads "" $CONFIG/rail0/port1/gids &&
-		reads 4096 $CONFIG/rail0/port1/mtu &&
+		reads auto $CONFIG/rail0/port1/mtu &&
 		reads 4x $CONFIG/rail0/port1/width &&
 		reads edr $CONFIG/rail0/port1/speed
 }
