@@ -314,6 +314,8 @@ static void emu_device_free(struct emu_device *edev)
 	struct platform_device *pdev = edev->pdev;
 	u32 i;
 
+	/* First: what is left behind may start a fault's timer, or a look at P2P memory. */
+	emu_device_quiesce(edev);
 	emu_faults_stop(edev);
 	emu_p2p_exit(edev);
 	for (i = 0; i < edev->nr_ports; i++)
@@ -323,7 +325,6 @@ static void emu_device_free(struct emu_device *edev)
 	 * a thousand devices may wait here.
 	 */
 	synchronize_rcu_expedited();
-	emu_device_quiesce(edev);
 	for (i = 0; i < edev->nr_ports; i++)
 		free_percpu(edev->ports[i].counters);
 	xa_destroy(&edev->cqs);
@@ -341,7 +342,7 @@ static void emu_device_free(struct emu_device *edev)
  *
  * Context: Process context.
  * Return: the device, or an ERR_PTR: -ENODEV if a network device does not exist,
- * -EBUSY if a LID is another port's, -EINVAL for settings that a port of the link
+ * -EBUSY if a LID or a network device is another port's, -EINVAL for settings that a port of the link
  * layer cannot have, -ENOMEM, or what ib_register_device() returned.
  */
 struct emu_device *emu_device_create(const struct emu_device_spec *spec)

@@ -284,13 +284,17 @@ static void emu_qp_forget_completions(struct emu_qp *qp)
  * emu_qp_abandon() - end all that a queue pair does, for good
  * @qp: queue pair
  *
- * Its memory stays: for emu_destroy_qp(), or for whoever has left it on a device that goes.
+ * Its memory stays: for emu_destroy_qp(), or for whoever has left it on a device that goes,
+ * and may still come to destroy it.
  *
  * Context: Process context.
  */
 void emu_qp_abandon(struct emu_qp *qp)
 {
 	mutex_lock(&qp->lock);
+	if (qp->ended)
+		goto unlock;
+	qp->ended = true;
 	emu_qp_freeze(qp);
 	/*
 	 * Not earlier: a queue pair that is connected to itself would miss its
@@ -301,6 +305,7 @@ void emu_qp_abandon(struct emu_qp *qp)
 	emu_gate_drain(&qp->gate);
 	emu_qp_forget_completions(qp);
 	emu_qp_engine_exit(qp);
+unlock:
 	mutex_unlock(&qp->lock);
 }
 
@@ -502,6 +507,10 @@ int emu_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct 
 	int err;
 
 	mutex_lock(&qp->lock);
+	if (qp->ended) {
+		mutex_unlock(&qp->lock);
+		return -ENODEV;
+	}
 	emu_qp_freeze(qp);
 	err = emu_modify_frozen(qp, attr, mask);
 	emu_qp_thaw(qp);

@@ -211,6 +211,7 @@ enum emu_recv_from {
  * @comm_est: the first message in RTR was seen
  * @fatal: IB_EVENT_QP_FATAL was raised
  * @last_wqe: IB_EVENT_QP_LAST_WQE_REACHED was raised
+ * @ended: it was abandoned: frozen for good, and out of reach for its peer
  * @lock: serialises modify, query and destroy
  * @attr: what modify_qp set, for query_qp and for the engine
  * @init: what create_qp was given, for query_qp
@@ -256,6 +257,7 @@ struct emu_qp {
 	atomic_t fatal;
 	atomic_t last_wqe;
 
+	bool ended;
 	struct mutex lock;
 	struct ib_qp_attr attr;
 	struct ib_qp_init_attr init;
