@@ -86,22 +86,31 @@ static bool consume(struct emu_ring *ring, struct entry *copy)
 	if (!e)
 		return false;
 	*copy = *e;
-	emu_ring_advance(ring, &e->slot, pos);
-	emu_ring_retire_to(ring, pos);
+	emu_ring_advance(ring, pos);
+	emu_ring_retire(ring, 1);
 	return true;
 }
 
 /* Takes one entry as the concurrent consumers of a receive queue do. */
-static bool claim(struct emu_ring *ring, struct entry *copy)
+static bool take(struct emu_ring *ring, struct entry *copy)
 {
 	struct entry *e;
 	u32 pos;
 
-	e = emu_ring_claim(ring, &pos);
-	if (!e)
+	do {
+		e = emu_ring_front(ring, &pos);
+		if (!e)
+			return false;
+		/* Overwritten meanwhile, the copy is dropped. */
+		data_race(memcpy(copy, e, sizeof(*copy)));
+	} while (!emu_ring_take(ring, pos));
+	return true;
+}
+
+static bool claim(struct emu_ring *ring, struct entry *copy)
+{
+	if (!take(ring, copy))
 		return false;
-	*copy = *e;
-	emu_ring_free(ring, &e->slot, pos);
 	emu_ring_retire(ring, 1);
 	return true;
 }
@@ -113,7 +122,7 @@ static void empty_ring_gives_nothing(struct kunit *test)
 	u32 pos;
 
 	KUNIT_EXPECT_NULL(test, emu_ring_peek(ring, &pos));
-	KUNIT_EXPECT_NULL(test, emu_ring_claim(ring, &pos));
+	KUNIT_EXPECT_NULL(test, emu_ring_front(ring, &pos));
 	KUNIT_EXPECT_FALSE(test, consume(ring, &e));
 }
 
@@ -142,7 +151,7 @@ static void ring_of_depth_zero_is_always_full(struct kunit *test)
 	u32 pos;
 
 	KUNIT_EXPECT_FALSE(test, post(ring, 0, 0));
-	KUNIT_EXPECT_NULL(test, emu_ring_claim(ring, &pos));
+	KUNIT_EXPECT_NULL(test, emu_ring_front(ring, &pos));
 }
 
 static void consumed_entry_counts_until_it_is_retired(struct kunit *test)
@@ -156,13 +165,14 @@ static void consumed_entry_counts_until_it_is_retired(struct kunit *test)
 		KUNIT_ASSERT_TRUE(test, post(ring, 0, i));
 	e = emu_ring_peek(ring, &pos);
 	KUNIT_ASSERT_NOT_NULL(test, e);
-	emu_ring_advance(ring, &e->slot, pos);
+	emu_ring_advance(ring, pos);
 	KUNIT_EXPECT_FALSE(test, post(ring, 0, 4));
-	emu_ring_retire_to(ring, pos);
+	emu_ring_retire(ring, 1);
 	KUNIT_EXPECT_TRUE(test, post(ring, 0, 4));
 }
 
-static void retiring_one_retires_all_before_it(struct kunit *test)
+/* Pollers come in any order: a signaled entry retires those before it that were not. */
+static void retired_in_any_order_is_as_many(struct kunit *test)
 {
 	struct emu_ring *ring = ring_new(test, 8);
 	struct entry *e;
@@ -174,15 +184,49 @@ static void retiring_one_retires_all_before_it(struct kunit *test)
 	for (i = 0; i < 8; i++) {
 		e = emu_ring_peek(ring, &pos);
 		KUNIT_ASSERT_NOT_NULL(test, e);
-		emu_ring_advance(ring, &e->slot, pos);
+		emu_ring_advance(ring, pos);
 	}
 	KUNIT_EXPECT_FALSE(test, post(ring, 0, 8));
-	emu_ring_retire_to(ring, 4);
-	/* A completion that another CPU polls late: retired must not go backwards. */
-	emu_ring_retire_to(ring, 2);
+	emu_ring_retire(ring, 2);
+	emu_ring_retire(ring, 3);
 	for (i = 0; i < 5; i++)
 		KUNIT_EXPECT_TRUE(test, post(ring, 0, 8 + i));
 	KUNIT_EXPECT_FALSE(test, post(ring, 0, 13));
+}
+
+/* More positions than 15 or 16 bits can tell apart. */
+static const u32 standstills[] = { 10, BIT(15) + 1, BIT(16) - 1, BIT(16) + 1, 200000 };
+
+/* Others post, and consume what they post, that often. */
+static void post_and_consume(struct kunit *test, struct emu_ring *ring, u32 times)
+{
+	struct entry e;
+
+	while (times--) {
+		KUNIT_EXPECT_TRUE(test, post(ring, 0, times));
+		KUNIT_EXPECT_TRUE(test, consume(ring, &e));
+	}
+}
+
+static void late_poller_retires_what_it_polled(struct kunit *test)
+{
+	struct emu_ring *ring;
+	struct entry *e;
+	u32 d, i, pos;
+
+	for (d = 0; d < ARRAY_SIZE(standstills); d++) {
+		ring = ring_new(test, RING_DEPTH);
+		KUNIT_ASSERT_TRUE(test, post(ring, 0, 0));
+		e = emu_ring_peek(ring, &pos);
+		KUNIT_ASSERT_NOT_NULL(test, e);
+		emu_ring_advance(ring, pos);
+		/* It has polled the completion, and stands still. */
+		post_and_consume(test, ring, standstills[d]);
+		emu_ring_retire(ring, 1);
+		for (i = 0; i < RING_DEPTH; i++)
+			KUNIT_EXPECT_TRUE(test, post(ring, 0, i));
+		KUNIT_EXPECT_FALSE(test, post(ring, 0, i));
+	}
 }
 
 static void entries_come_out_in_order_over_many_laps(struct kunit *test)
@@ -208,7 +252,7 @@ static void ring_move(struct emu_ring *ring, u32 to)
 	u32 i;
 
 	for (i = 0; i <= ring->mask; i++)
-		emu_ring_slot(ring, to + i)->seq = to + i;
+		emu_ring_slot(ring, to + i)->seq = to + i - ring->mask;
 	atomic_set(&ring->head, to);
 	atomic_set(&ring->tail, to);
 	atomic_set(&ring->retired, to);
@@ -246,7 +290,7 @@ static void hole_stops_consumers_until_it_is_filled(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, consume(ring, &copy));
 
 	KUNIT_EXPECT_NULL(test, emu_ring_peek(ring, &pos));
-	KUNIT_EXPECT_NULL(test, emu_ring_claim(ring, &pos));
+	KUNIT_EXPECT_NULL(test, emu_ring_front(ring, &pos));
 	entry_fill(late, 0, 1);
 	emu_ring_publish(&late->slot, late_pos);
 	KUNIT_ASSERT_TRUE(test, consume(ring, &copy));
@@ -255,22 +299,52 @@ static void hole_stops_consumers_until_it_is_filled(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 2, copy.n);
 }
 
-static void claimed_slot_is_not_reused_before_it_is_freed(struct kunit *test)
+/* A shared receive queue: what is taken counts no more, however long it is used. */
+static void taken_entry_makes_room_where_that_counts(struct kunit *test)
 {
-	struct emu_ring *ring = ring_new(test, 2);
-	struct entry *e;
-	u32 pos;
+	static const u32 depths[] = { 1, 2, 3, 4 };
+	struct entry *e, copies[4];
+	struct emu_ring *ring;
+	u32 d, i, pos;
 
-	KUNIT_ASSERT_TRUE(test, post(ring, 0, 0));
-	KUNIT_ASSERT_TRUE(test, post(ring, 0, 1));
-	e = emu_ring_claim(ring, &pos);
-	KUNIT_ASSERT_NOT_NULL(test, e);
-	/* As if the completion were polled before the consumer freed the slot. */
+	for (d = 0; d < ARRAY_SIZE(depths); d++) {
+		ring = ring_new(test, depths[d]);
+		for (i = 0; i < 3 * depths[d]; i++) {
+			e = emu_ring_reserve_shared(ring, &pos);
+			KUNIT_ASSERT_NOT_NULL(test, e);
+			entry_fill(e, 0, i);
+			emu_ring_publish(&e->slot, pos);
+			if (i < depths[d] - 1)
+				continue;
+			KUNIT_EXPECT_NULL(test, emu_ring_reserve_shared(ring, &pos));
+			KUNIT_ASSERT_TRUE(test, take(ring, &copies[i % depths[d]]));
+			KUNIT_EXPECT_EQ(test, i - (depths[d] - 1), copies[i % depths[d]].n);
+			KUNIT_EXPECT_TRUE(test, entry_good(&copies[i % depths[d]]));
+		}
+	}
+}
+
+/* A datagram queue: of what was taken, those that ended make room, in any order. */
+static void slow_consumer_keeps_one_place(struct kunit *test)
+{
+	struct emu_ring *ring = ring_new(test, 4);
+	struct entry slow, e;
+	u32 i;
+
+	for (i = 0; i < 4; i++)
+		KUNIT_ASSERT_TRUE(test, post(ring, 0, i));
+	KUNIT_ASSERT_TRUE(test, take(ring, &slow));
+	for (i = 0; i < 40; i++) {
+		KUNIT_EXPECT_FALSE(test, post(ring, 0, 4 + i));
+		KUNIT_ASSERT_TRUE(test, claim(ring, &e));
+		KUNIT_EXPECT_EQ(test, 1 + i, e.n);
+		KUNIT_EXPECT_TRUE(test, post(ring, 0, 4 + i));
+	}
+	KUNIT_EXPECT_TRUE(test, entry_good(&slow));
+	KUNIT_EXPECT_EQ(test, 0, slow.n);
 	emu_ring_retire(ring, 1);
-	KUNIT_EXPECT_FALSE(test, post(ring, 0, 2));
-	KUNIT_EXPECT_EQ(test, 0, e->n);
-	emu_ring_free(ring, &e->slot, pos);
-	KUNIT_EXPECT_TRUE(test, post(ring, 0, 2));
+	KUNIT_EXPECT_TRUE(test, post(ring, 0, 0));
+	KUNIT_EXPECT_FALSE(test, post(ring, 0, 0));
 }
 
 static void reset_empties_the_ring(struct kunit *test)
@@ -532,79 +606,97 @@ static void two_posters_and_two_consumers(struct kunit *test)
 }
 
 /*
- * A poster reads head, then retired. In between, other CPUs may have posted and retired
- * the entry at head, so that head seems to lie behind retired. Then head is stale and the
- * ring is not full: the poster must read head again.
+ * A thread stands still between its look at a position and the step that relies on it,
+ * and others go on meanwhile, for more positions than a few bits can tell apart.
  */
-struct late_poster {
+struct standstill {
+	struct kunit *test;
 	struct emu_ring *ring;
-	bool posted;
+	u32 laps;
 };
 
-static int late_poster_fn(void *arg)
+static void others_go_on(void *arg)
 {
-	struct late_poster *p = arg;
+	struct standstill *s = arg;
 
-	p->posted = post(p->ring, 0, 0);
-	return 0;
+	post_and_consume(s->test, s->ring, s->laps);
 }
 
 static void overtaken_poster_looks_again(struct kunit *test)
 {
-	struct late_poster *p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);
-	struct kvt_thread *t;
+	struct standstill s = { test };
+	struct entry e;
+	u32 d, i;
 
-	kvt_need_two_cpus(test);
-	KUNIT_ASSERT_NOT_NULL(test, p);
-	p->ring = ring_new(test, RING_DEPTH);
-	ring_move(p->ring, 100);
-	/* The entry at 100 was retired, but head is stale. */
-	emu_ring_slot(p->ring, 100)->seq = 100 + RING_DEPTH;
-	atomic_set(&p->ring->retired, 101);
-	t = kvt_thread_new(test, kvt_other_cpu(), late_poster_fn, p);
-	/* The poster spins on the other CPU: stay on this one to make progress. */
-	kvt_stay_on_first_cpu();
-	kvt_thread_go(t);
-	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(t));
-	atomic_set(&p->ring->head, 101);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
-	KUNIT_EXPECT_TRUE(test, p->posted);
-	KUNIT_EXPECT_EQ(test, 102, atomic_read(&p->ring->head));
-}
-
-/* An SRQ retires an entry when it is claimed, while its slot is still in use. */
-static void entry_in_use_is_not_posted_over(struct kunit *test)
-{
-	static const u32 depths[] = { 1, 2, 3, 4 };
-	u32 d, i, pos, late;
-	struct entry *e;
-
-	for (d = 0; d < ARRAY_SIZE(depths); d++) {
-		struct emu_ring *ring = ring_new(test, depths[d]);
-
-		for (i = 0; i < depths[d]; i++)
-			KUNIT_ASSERT_TRUE(test, post(ring, 0, i));
-		e = emu_ring_claim(ring, &pos);
-		KUNIT_ASSERT_NOT_NULL(test, e);
-		emu_ring_retire(ring, 1);
-		/* There may be a spare slot, but it must not be the claimed one. */
-		KUNIT_EXPECT_PTR_NE(test, (void *)e, emu_ring_reserve(ring, &late));
-		KUNIT_EXPECT_EQ(test, 0, e->n);
-		emu_ring_free(ring, &e->slot, pos);
+	for (d = 0; d < ARRAY_SIZE(standstills); d++) {
+		s.ring = ring_new(test, RING_DEPTH);
+		s.laps = standstills[d];
+		kverbs_delay_set("emu_ring_reserve", others_go_on, &s);
+		KUNIT_EXPECT_TRUE(test, post(s.ring, 1, 1));
+		KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+		KUNIT_EXPECT_EQ(test, s.laps + 1, atomic_read(&s.ring->head));
+		KUNIT_ASSERT_TRUE(test, consume(s.ring, &e));
+		KUNIT_EXPECT_EQ(test, 1, e.poster);
+		for (i = 0; i < RING_DEPTH; i++)
+			KUNIT_EXPECT_TRUE(test, post(s.ring, 0, i));
+		KUNIT_EXPECT_FALSE(test, post(s.ring, 0, i));
 	}
 }
 
+static void others_take(void *arg)
+{
+	struct standstill *s = arg;
+	struct entry e;
+	u32 i;
+
+	for (i = 0; i < s->laps; i++) {
+		KUNIT_EXPECT_TRUE(s->test, claim(s->ring, &e));
+		KUNIT_EXPECT_TRUE(s->test, post(s->ring, 0, 2 + i));
+	}
+}
+
+static void overtaken_consumer_takes_another(struct kunit *test)
+{
+	struct standstill s = { test };
+	struct entry e;
+	u32 d;
+
+	for (d = 0; d < ARRAY_SIZE(standstills); d++) {
+		s.ring = ring_new(test, 2);
+		s.laps = standstills[d];
+		KUNIT_ASSERT_TRUE(test, post(s.ring, 0, 0));
+		KUNIT_ASSERT_TRUE(test, post(s.ring, 0, 1));
+		kverbs_delay_set("emu_ring_take", others_take, &s);
+		KUNIT_EXPECT_TRUE(test, claim(s.ring, &e));
+		KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+		KUNIT_EXPECT_EQ(test, s.laps, e.n);
+		KUNIT_EXPECT_TRUE(test, entry_good(&e));
+	}
+}
+
+/* No poster spins, whatever has happened to a ring. */
+static void poster_of_a_broken_ring_gives_up(struct kunit *test)
+{
+	struct emu_ring *ring = ring_new(test, RING_DEPTH);
+
+	atomic_set(&ring->retired, 1);
+	KUNIT_EXPECT_FALSE(test, post(ring, 0, 0));
+}
+
 static struct kunit_case emu_ring_cases[] = {
-	KUNIT_CASE(entry_in_use_is_not_posted_over),
+	KUNIT_CASE(taken_entry_makes_room_where_that_counts),
+	KUNIT_CASE(slow_consumer_keeps_one_place),
+	KUNIT_CASE(late_poller_retires_what_it_polled),
+	KUNIT_CASE(overtaken_consumer_takes_another),
+	KUNIT_CASE(poster_of_a_broken_ring_gives_up),
 	KUNIT_CASE(empty_ring_gives_nothing),
 	KUNIT_CASE(ring_takes_its_depth_and_no_more),
 	KUNIT_CASE(ring_of_depth_zero_is_always_full),
 	KUNIT_CASE(consumed_entry_counts_until_it_is_retired),
-	KUNIT_CASE(retiring_one_retires_all_before_it),
+	KUNIT_CASE(retired_in_any_order_is_as_many),
 	KUNIT_CASE(entries_come_out_in_order_over_many_laps),
 	KUNIT_CASE(positions_wrap_at_32_bits),
 	KUNIT_CASE(hole_stops_consumers_until_it_is_filled),
-	KUNIT_CASE(claimed_slot_is_not_reused_before_it_is_freed),
 	KUNIT_CASE(reset_empties_the_ring),
 	KUNIT_CASE(two_posters_and_one_consumer),
 	KUNIT_CASE(interrupts_post_to_the_ring_being_posted),

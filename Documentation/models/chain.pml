@@ -9,11 +9,11 @@
  *	here			code
  *	writer()		posters of an SRQ in post.c, emu_cq_begin() and
  *				emu_cq_end() of a CQ; preemption is off
- *	reader(), of an SRQ	emu_srq_claim() under rcu_read_lock(), and the use
- *				of what was taken, without
+ *	reader(), of an SRQ	emu_srq_claim(). What was taken is a copy, which is
+ *				used later, without rcu_read_lock()
  *	reader(), of a CQ	emu_poll_cq() and emu_req_notify_cq()
  *	resizer()		emu_modify_srq(), emu_resize_cq(): the size changes,
- *				and later the old ring is freed
+ *				and the next time the old ring is freed
  *	mem[IN]			which ring .in is
  *	mem[OUT]		which ring .out is
  *	mem[NEXT], mem[SEALED]	.next and .sealed of the old ring
@@ -63,13 +63,6 @@
 
 byte head[2];
 byte tail[2];
-byte given[2];		/* slots that were given back */
-
-#ifdef BUG_FREE_HELD
-#define ALL_GIVEN	true
-#else
-#define ALL_GIVEN	(given[0] == head[0])
-#endif
 
 /* RCU: who is in a section, and who must leave it for the grace period to end. */
 bool inside[USERS];
@@ -138,12 +131,12 @@ proctype writer(byte me)
 	do
 	:: n < WRITES ->
 		/* Room in the ring of that moment, or something new. */
-		atomic { head[mem[IN]] - given[mem[IN]] < SIZE -> enter(me) }
+		atomic { head[mem[IN]] - tail[mem[IN]] < SIZE -> enter(me) }
 		ring = load(IN);
 		assert(ring == 0 || load(SETUP));
 		if
-		:: atomic { head[ring] - given[ring] >= SIZE -> touch(ring); leave(me) }
-		:: atomic { head[ring] - given[ring] < SIZE ->
+		:: atomic { head[ring] - tail[ring] >= SIZE -> touch(ring); leave(me) }
+		:: atomic { head[ring] - tail[ring] < SIZE ->
 			touch(ring);
 			pos = head[ring];
 			head[ring]++
@@ -217,7 +210,7 @@ inline take(ring, pos)
 }
 
 #ifdef SRQ
-/* An engine. It holds what it has taken for long. */
+/* An engine. */
 proctype reader(byte who)
 {
 	byte ring, pos;
@@ -229,13 +222,14 @@ end:
 look:
 		if
 		:: atomic { published(ring) -> touch(ring); pos = tail[ring] }
+			/* The copy. */
+			touch(ring);
 			if
 			:: atomic { tail[ring] != pos -> touch(ring); goto look }
 			:: atomic { tail[ring] == pos -> take(ring, pos) }
 			fi;
 			leave(who);
-			atomic { touch(ring); given[ring]++ }
-#ifdef BUG_RETIRE_LATE
+#ifdef BUG_USE_IN_PLACE
 			touch(ring)
 #endif
 		:: atomic { !published(ring) -> touch(ring) }
@@ -267,7 +261,7 @@ look:
 		:: !armed ->
 			if
 			:: atomic { tail[ring] != pos -> touch(ring) }
-			:: atomic { tail[ring] == pos -> take(ring, pos); given[ring]++ }
+			:: atomic { tail[ring] == pos -> take(ring, pos) }
 			fi
 		fi;
 		goto look
@@ -318,16 +312,16 @@ proctype resizer(byte me)
 	fi;
 #endif
 #endif
-	/* The next change of size may come at any time, or not. */
+	/*
+	 * The next change of size may come at any time, or not. It leaves the old ring if
+	 * that is empty, as if it were a reader: emu_srq_advance(), emu_cq_advance().
+	 */
 	if
-	:: load(OUT) == 1 ->
+	:: atomic { head[0] == tail[0] -> mem[OUT] = 1 }
 #ifndef BUG_FREE_NO_GP
 		grace_period();
 #endif
-		if
-		:: ALL_GIVEN -> freed = true
-		:: !ALL_GIVEN
-		fi
+		freed = true
 	:: true
 	fi;
 	resizer_gone = true

@@ -152,7 +152,7 @@ static noinline enum emu_verdict emu_refuse(struct emu_exec *ex, struct emu_swqe
 
 /* Gives the responder its completion; see emu_complete_recv(). */
 static bool emu_respond(struct emu_exec *ex, const struct emu_swqe *wqe,
-			const struct emu_recv *recv, enum ib_wc_status status,
+			const struct emu_rwqe *recv, enum ib_wc_status status,
 			enum emu_syndrome why)
 {
 	u32 opcode = IB_WC_RECV, flags = 0;
@@ -168,7 +168,7 @@ static bool emu_respond(struct emu_exec *ex, const struct emu_swqe *wqe,
 		flags = IB_WC_WITH_INVALIDATE;
 		break;
 	}
-	return emu_complete_recv(ex, wqe, recv, opcode, flags, status, why);
+	return emu_complete_recv(ex, wqe, recv->wr_id, opcode, flags, status, why);
 }
 
 /*
@@ -176,7 +176,7 @@ static bool emu_respond(struct emu_exec *ex, const struct emu_swqe *wqe,
  * learns of it, the requester's entry with @rstatus.
  */
 static noinline enum emu_verdict emu_fail_recv(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
-					       const struct emu_recv *recv,
+					       const struct emu_rwqe *recv,
 					       enum ib_wc_status status,
 					       enum ib_wc_status rstatus, enum emu_syndrome why)
 {
@@ -201,7 +201,7 @@ noinline enum emu_verdict emu_lost_recv(struct emu_exec *ex, struct emu_swqe *wq
 
 /* The message has arrived where it belongs: completes both sides. */
 static enum emu_verdict emu_delivered(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
-				      const struct emu_recv *recv)
+				      const struct emu_rwqe *recv)
 {
 	emu_exec_sent(ex, wqe->length);
 	if (unlikely(!emu_respond(ex, wqe, recv, IB_WC_SUCCESS, EMU_SYN_NONE)))
@@ -237,11 +237,11 @@ static noinline enum emu_verdict emu_exec_send_inv(struct emu_exec *ex, struct e
  * variables on entry.
  */
 static noinline enum emu_verdict emu_scatter(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
-					     const struct emu_recv *recv, struct emu_cursor *from)
+					     const struct emu_rwqe *recv, struct emu_cursor *from)
 {
 	struct emu_cursor to;
 
-	emu_cursor_init(&to, ex->peer, emu_recv_pd(ex->peer), recv->wqe->sge, recv->wqe->num_sge,
+	emu_cursor_init(&to, ex->peer, emu_recv_pd(ex->peer), recv->sge, recv->num_sge,
 			IB_ACCESS_LOCAL_WRITE);
 	emu_copy(ex, &to, from, wqe->length);
 	emu_cursor_end(&to);
@@ -260,7 +260,7 @@ static noinline enum emu_verdict emu_scatter(struct emu_exec *ex, struct emu_swq
 
 /* Copies a simple message into a receive that is not simple. */
 static noinline enum emu_verdict emu_scatter_simple(struct emu_exec *ex, struct emu_swqe *wqe,
-						    u32 pos, const struct emu_recv *recv,
+						    u32 pos, const struct emu_rwqe *recv,
 						    void *simple)
 {
 	struct emu_cursor from;
@@ -275,7 +275,7 @@ static enum emu_verdict emu_exec_send_data(struct emu_exec *ex, struct emu_swqe 
 {
 	u64 room = emu_is_reliable(ex) ? 0 : wqe->length;
 	enum emu_verdict verdict;
-	struct emu_recv recv;
+	struct emu_rwqe *recv = ex->qp->taken;
 	void *to;
 
 	verdict = emu_exec_peer(ex);
@@ -286,21 +286,21 @@ static enum emu_verdict emu_exec_send_data(struct emu_exec *ex, struct emu_swqe 
 		if (verdict != EMU_DONE)
 			return verdict;
 	}
-	verdict = emu_claim(ex->peer, room, &recv);
+	verdict = emu_claim(ex->peer, room, recv);
 	if (unlikely(verdict != EMU_DONE))
 		return emu_not_taken(ex, wqe, pos, verdict);
 	/* Unreliable messages take no receive that is too short. */
-	if (unlikely(wqe->length > recv.wqe->length))
-		return emu_fail_recv(ex, wqe, pos, &recv, IB_WC_LOC_LEN_ERR,
+	if (unlikely(wqe->length > recv->length))
+		return emu_fail_recv(ex, wqe, pos, recv, IB_WC_LOC_LEN_ERR,
 				     IB_WC_REM_INV_REQ_ERR, EMU_SYN_LENGTH);
 
 	if (unlikely(!simple))
-		return emu_scatter(ex, wqe, pos, &recv, from);
-	to = emu_simple_span(recv.wqe->sge, recv.wqe->num_sge);
+		return emu_scatter(ex, wqe, pos, recv, from);
+	to = emu_simple_span(recv->sge, recv->num_sge);
 	if (unlikely(!to))
-		return emu_scatter_simple(ex, wqe, pos, &recv, simple);
+		return emu_scatter_simple(ex, wqe, pos, recv, simple);
 	memcpy(to, simple, wqe->length);
-	return emu_delivered(ex, wqe, pos, &recv);
+	return emu_delivered(ex, wqe, pos, recv);
 }
 
 static noinline enum emu_verdict emu_exec_send_gather(struct emu_exec *ex, struct emu_swqe *wqe,
@@ -383,7 +383,7 @@ static enum emu_verdict emu_write_data(struct emu_exec *ex, struct emu_swqe *wqe
 {
 	bool imm = wqe->opcode == IB_WR_RDMA_WRITE_WITH_IMM;
 	enum emu_verdict verdict;
-	struct emu_recv recv;
+	struct emu_rwqe *recv = ex->qp->taken;
 
 	if (unlikely(imm && !emu_has_receive(ex->peer)))
 		return emu_not_taken(ex, wqe, pos, EMU_RNR);
@@ -392,10 +392,10 @@ static enum emu_verdict emu_write_data(struct emu_exec *ex, struct emu_swqe *wqe
 	if (unlikely(verdict != EMU_DONE))
 		return verdict;
 	if (unlikely(imm)) {
-		verdict = emu_claim(ex->peer, 0, &recv);
+		verdict = emu_claim(ex->peer, 0, recv);
 		if (verdict != EMU_DONE)
 			return emu_not_taken(ex, wqe, pos, verdict);
-		return emu_delivered(ex, wqe, pos, &recv);
+		return emu_delivered(ex, wqe, pos, recv);
 	}
 	emu_exec_sent(ex, wqe->length);
 	return emu_succeed(ex, wqe, pos);

@@ -149,17 +149,19 @@ static __always_inline void emu_cq_retire(struct ib_qp *ibqp, u32 opcode, u32 co
 }
 
 /* As emu_cq_retire(), for entries of more than one work queue. */
-static noinline void emu_cq_retire_mixed(const struct ib_wc *wc, const u16 *pos, int got)
+static noinline void emu_cq_retire_mixed(const struct ib_wc *wc, const u16 *retires, int got)
 {
-	int i, first = 0;
+	u32 count = retires[0];
+	int i;
 
 	for (i = 1; i < got; i++) {
-		if (wc[i].qp == wc[first].qp && !((wc[i].opcode ^ wc[first].opcode) & IB_WC_RECV))
-			continue;
-		emu_cq_retire(wc[first].qp, wc[first].opcode, pos[i - 1], i - first);
-		first = i;
+		if (wc[i].qp != wc[i - 1].qp || (wc[i].opcode ^ wc[i - 1].opcode) & IB_WC_RECV) {
+			emu_cq_retire(wc[i - 1].qp, wc[i - 1].opcode, count);
+			count = 0;
+		}
+		count += retires[i];
 	}
-	emu_cq_retire(wc[first].qp, wc[first].opcode, pos[i - 1], i - first);
+	emu_cq_retire(wc[i - 1].qp, wc[i - 1].opcode, count);
 }
 
 /* Polls at most @max entries; @max is at most EMU_POLL_BATCH. Returns how many it polled. */
@@ -167,16 +169,17 @@ static __always_inline int emu_cq_take(struct emu_cq_ring *ring, int max, struct
 {
 	struct emu_cqe *entries = ring->entries;
 	u32 tail = atomic_read(&ring->tail);
-	u16 wqe_pos[EMU_POLL_BATCH];
+	u16 retires[EMU_POLL_BATCH];
 	const struct emu_cqe *cqe;
 	u32 mask = ring->mask;
 	struct ib_wc *to;
 	u64 mixed;
-	u32 pos;
+	u32 pos, count;
 	int got;
 
 	do {
 		got = 0;
+		count = 0;
 		mixed = 0;
 		to = wc;
 		for (pos = tail; got < max; pos++) {
@@ -188,20 +191,22 @@ static __always_inline int emu_cq_take(struct emu_cq_ring *ring, int max, struct
 			/* Struck out? */
 			if (unlikely(!to->qp))
 				continue;
-			wqe_pos[got++] = READ_ONCE(cqe->wqe_pos);
+			retires[got] = READ_ONCE(cqe->retires);
+			count += retires[got++];
 			mixed |= (u64)to->qp ^ (u64)wc->qp;
 			mixed |= (to->opcode ^ wc->opcode) & IB_WC_RECV;
 			to++;
 		}
 		if (pos == tail)
 			return 0;
+		kverbs_delay("emu_cq_take");
 		/* release: pair B */
 	} while (!atomic_try_cmpxchg(&ring->tail, (int *)&tail, pos));
 
 	if (unlikely(mixed))
-		emu_cq_retire_mixed(wc, wqe_pos, got);
+		emu_cq_retire_mixed(wc, retires, got);
 	else if (likely(got))
-		emu_cq_retire(wc->qp, wc->opcode, wqe_pos[got - 1], got);
+		emu_cq_retire(wc->qp, wc->opcode, count);
 	return got;
 }
 

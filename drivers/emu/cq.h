@@ -21,6 +21,7 @@
 #include <linux/mutex.h>
 #include <linux/preempt.h>
 #include <kverbs/completion.h>
+#include <kverbs/delay.h>
 
 #include "emu.h"
 #include "fault.h"
@@ -54,8 +55,7 @@
  * @pkey_index: index of the P_Key
  * @sl: service level
  * @dlid_path_bits: 0
- * @wqe_pos: low bits of the position of the work queue entry that completed;
- *	every queue has less than half as many entries as these bits can count
+ * @retires: entries of the work queue that have ended since its last completion
  * @port_num: port through which the message came in
  * @network_hdr_type: valid with %IB_WC_WITH_NETWORK_HDR_TYPE
  * @stamp: low half of the time at which it was written, or 0; see ib_cq_stamp()
@@ -78,22 +78,21 @@ struct emu_cqe {
 	u16 pkey_index;
 	u8 sl;
 	u8 dlid_path_bits;
-	u16 wqe_pos;
+	u16 retires;
 	u8 port_num;
 	u8 network_hdr_type;
 	u32 stamp;
 	u32 seq;
 } __aligned(64);
 static_assert(sizeof(struct emu_cqe) == 64);
-static_assert(offsetof(struct emu_cqe, wqe_pos) == EMU_WC_PREFIX);
+static_assert(offsetof(struct emu_cqe, retires) == EMU_WC_PREFIX);
 static_assert(offsetof(struct ib_wc, status) == offsetof(struct emu_cqe, status));
 static_assert(offsetof(struct ib_wc, byte_len) == offsetof(struct emu_cqe, byte_len));
 static_assert(offsetof(struct ib_wc, qp) == offsetof(struct emu_cqe, qp));
 static_assert(offsetof(struct ib_wc, ex) == offsetof(struct emu_cqe, ex));
 static_assert(offsetof(struct ib_wc, wc_flags) == offsetof(struct emu_cqe, wc_flags));
 static_assert(offsetof(struct ib_wc, pkey_index) == offsetof(struct emu_cqe, pkey_index));
-/* Positions are compared by their low 16 bits, see emu_ring_retire_to(). */
-static_assert(EMU_MAX_QP_WR * 2 <= BIT(15));
+static_assert(EMU_MAX_QP_WR <= U16_MAX);
 
 /**
  * struct emu_cq_ring - the entries of a queue between two changes of its size
@@ -215,6 +214,7 @@ static inline struct emu_cqe *emu_cq_begin(struct emu_cq *cq, u32 *ppos)
 	s32 used;
 
 	for (;;) {
+		kverbs_delay("emu_cq_begin");
 		/* acquire: pair B */
 		used = pos - (u32)atomic_read_acquire(&ring->tail);
 		/* Negative: pos is so stale that its entry has been polled already. */

@@ -105,7 +105,7 @@ static void emu_build_grh(union rdma_network_hdr *hdr, const struct emu_av *av, 
 }
 
 static void emu_complete_datagram(struct emu_qp *to, const struct emu_datagram *dg,
-				  const struct emu_recv *recv, u16 pkey_index,
+				  const struct emu_rwqe *recv, u16 pkey_index,
 				  enum ib_wc_status status, enum emu_syndrome why)
 {
 	struct emu_qp *from = dg->ex->qp;
@@ -113,7 +113,7 @@ static void emu_complete_datagram(struct emu_qp *to, const struct emu_datagram *
 	struct emu_cqe *cqe;
 	u32 pos;
 
-	cqe = emu_recv_begin(to, recv, &pos);
+	cqe = emu_recv_begin(to, recv->wr_id, &pos);
 	if (!cqe)
 		return;
 	cqe->status = status;
@@ -142,13 +142,13 @@ static void emu_complete_datagram(struct emu_qp *to, const struct emu_datagram *
 
 /* Copies header and payload. Returns what was wrong with the receiver's memory. */
 static enum emu_syndrome emu_copy_datagram(struct emu_qp *to, struct emu_datagram *dg,
-					   const struct emu_recv *recv)
+					   const struct emu_rwqe *recv)
 {
 	struct emu_exec *ex = dg->ex;
 	struct emu_cursor head, body, local;
 	union rdma_network_hdr hdr;
 
-	emu_cursor_init(&local, to, emu_recv_pd(to), recv->wqe->sge, recv->wqe->num_sge,
+	emu_cursor_init(&local, to, emu_recv_pd(to), recv->sge, recv->num_sge,
 			IB_ACCESS_LOCAL_WRITE);
 	emu_build_grh(&hdr, dg->av, dg->wqe->length);
 	emu_cursor_init_inline(&head, ex->qp, &hdr, sizeof(hdr));
@@ -169,7 +169,7 @@ end:
 
 /* A receive was taken, but @why is wrong with its memory, or dg->why with the sender's. */
 static noinline void emu_not_delivered(struct emu_qp *to, struct emu_datagram *dg,
-				       const struct emu_recv *recv, u16 pkey_index,
+				       const struct emu_rwqe *recv, u16 pkey_index,
 				       enum emu_syndrome why)
 {
 	if ((why == EMU_SYN_PAUSED || dg->why == EMU_SYN_PAUSED) && emu_hold(to, recv)) {
@@ -194,7 +194,7 @@ static void emu_deliver(struct emu_qp *to, struct emu_datagram *dg)
 	int pkey_index = emu_recv_pkey(to, dg->pkey);
 	u32 length = dg->wqe->length;
 	enum emu_syndrome why;
-	struct emu_recv recv;
+	struct emu_rwqe *recv = dg->ex->qp->taken;
 
 	if (pkey_index < 0) {
 		emu_count(to->port, EMU_CNT_PKEY, 1);
@@ -209,18 +209,18 @@ static void emu_deliver(struct emu_qp *to, struct emu_datagram *dg)
 	 * after an earlier receiver.
 	 */
 	if (dg->why ||
-	    emu_claim(to, sizeof(union rdma_network_hdr) + length, &recv) != EMU_DONE) {
+	    emu_claim(to, sizeof(union rdma_network_hdr) + length, recv) != EMU_DONE) {
 		emu_count(to->port, EMU_CNT_DROPPED, 1);
 		return;
 	}
-	why = emu_copy_datagram(to, dg, &recv);
+	why = emu_copy_datagram(to, dg, recv);
 	if (unlikely(why || dg->why)) {
-		emu_not_delivered(to, dg, &recv, pkey_index, why);
+		emu_not_delivered(to, dg, recv, pkey_index, why);
 		return;
 	}
 	dg->delivered = true;
 	emu_count_messages(from, to->port, 1, length);
-	emu_complete_datagram(to, dg, &recv, pkey_index, IB_WC_SUCCESS, EMU_SYN_NONE);
+	emu_complete_datagram(to, dg, recv, pkey_index, IB_WC_SUCCESS, EMU_SYN_NONE);
 }
 
 /* Under rcu_read_lock(). */

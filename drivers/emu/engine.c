@@ -113,12 +113,12 @@ void emu_qp_engine_init(struct emu_qp *qp)
 	qp->timer.function = emu_qp_timer;
 }
 
-static void emu_flush_one_recv(struct emu_qp *qp, const struct emu_recv *recv)
+static void emu_flush_one_recv(struct emu_qp *qp, const struct emu_rwqe *recv)
 {
 	struct emu_cqe *cqe;
 	u32 pos;
 
-	cqe = emu_recv_begin(qp, recv, &pos);
+	cqe = emu_recv_begin(qp, recv->wr_id, &pos);
 	if (!cqe)
 		return;
 	cqe->status = IB_WC_WR_FLUSH_ERR;
@@ -132,8 +132,9 @@ static void emu_flush_one_recv(struct emu_qp *qp, const struct emu_recv *recv)
 /* Ends the oldest entry of either queue. Returns false if there is none. */
 static bool emu_flush_one(struct emu_qp *qp)
 {
-	struct emu_recv recv = { .ring = &qp->rq };
+	struct emu_rwqe *recv = qp->taken;
 	struct emu_swqe *wqe;
+	bool too_short;
 	u32 pos;
 
 	wqe = emu_ring_peek(&qp->sq, &pos);
@@ -148,10 +149,9 @@ static bool emu_flush_one(struct emu_qp *qp)
 	 */
 	if (atomic_read(&qp->state) != IB_QPS_ERR || !emu_gate_is_drained(&qp->gate))
 		return false;
-	if (emu_claim_held(qp, 0, &recv) != EMU_DONE)
-		recv.wqe = emu_ring_claim(&qp->rq, &recv.pos);
-	if (recv.wqe) {
-		emu_flush_one_recv(qp, &recv);
+	if (emu_claim_held(qp, 0, recv) == EMU_DONE ||
+	    emu_recv_ring_claim(&qp->rq, 0, recv, &too_short)) {
+		emu_flush_one_recv(qp, recv);
 		return true;
 	}
 	/*

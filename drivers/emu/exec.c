@@ -48,7 +48,7 @@ static const u8 emu_wc_opcodes[] = {
 	[IB_WR_REG_MR] = IB_WC_REG_MR,
 };
 
-/* Completes a send and gives its slot back. Called by the owner, preemption off. */
+/* Completes a send. Called by the owner, preemption off. */
 void emu_complete_send(struct emu_qp *qp, const struct emu_swqe *wqe, u32 pos,
 		       enum ib_wc_status status, enum emu_syndrome why)
 {
@@ -93,6 +93,7 @@ void emu_copy(struct emu_exec *ex, struct emu_cursor *to, struct emu_cursor *fro
 	bool yield = ex->may_sleep && length > EMU_SHORT_BYTES;
 	size_t len;
 
+	kverbs_delay("emu_copy");
 	if (yield)
 		preempt_enable();
 	while (length && emu_cursor_next(from) && emu_cursor_next(to)) {

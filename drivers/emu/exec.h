@@ -117,45 +117,45 @@ static __always_inline bool emu_is_entered(const struct emu_qp *peer)
 }
 
 /*
- * Takes the oldest entry of a ring. An entry that is shorter than @room stays
- * where it is, and @too_short is set. Returns NULL if no entry was taken.
+ * Takes the oldest entry of a ring, and copies it. An entry that is shorter than @room is
+ * not taken, and @too_short is set. Returns false if none was taken.
  */
-static inline struct emu_rwqe *emu_recv_ring_claim(struct emu_ring *ring, u64 room, u32 *pos,
-						   bool *too_short)
+static inline bool emu_recv_ring_claim(struct emu_ring *ring, u64 room, struct emu_rwqe *copy,
+				       bool *too_short)
 {
 	struct emu_rwqe *wqe;
+	u32 pos;
 
 	do {
-		wqe = emu_ring_front(ring, pos);
+		wqe = emu_ring_front(ring, &pos);
 		if (!wqe)
-			return NULL;
-		/* May be torn, if the entry is not at the front any more. */
-		if (unlikely(data_race(wqe->length) < room) &&
-		    atomic_read(&ring->tail) == *pos) {
+			return false;
+		emu_rwqe_copy(copy, wqe);
+		/* The copy is good if the entry is still at the front; see emu_ring_take(). */
+		if (unlikely(copy->length < room) &&
+		    atomic_cmpxchg_release(&ring->tail, pos, pos) == pos) {
 			*too_short = true;
-			return NULL;
+			return false;
 		}
-	} while (!emu_ring_take(ring, *pos));
-	return wqe;
+	} while (!emu_ring_take(ring, pos));
+	return true;
 }
 
-/* Takes the oldest receive of a queue pair. Returns the same verdicts as emu_srq_claim(). */
-static inline enum emu_verdict emu_claim(struct emu_qp *qp, u64 room, struct emu_recv *recv)
+/* Takes the oldest receive of a queue pair, and copies it. Verdicts as of emu_srq_claim(). */
+static inline enum emu_verdict emu_claim(struct emu_qp *qp, u64 room, struct emu_rwqe *copy)
 {
 	int from = atomic_read(&qp->recv_from);
 	enum emu_verdict verdict;
 	bool too_short = false;
 
 	if (unlikely(from & EMU_FROM_HELD)) {
-		verdict = emu_claim_held(qp, room, recv);
+		verdict = emu_claim_held(qp, room, copy);
 		if (verdict != EMU_RNR)
 			return verdict;
 	}
 	if (unlikely(from & EMU_FROM_SRQ))
-		return emu_srq_claim(qp->srq, room, recv);
-	recv->ring = &qp->rq;
-	recv->wqe = emu_recv_ring_claim(&qp->rq, room, &recv->pos, &too_short);
-	if (likely(recv->wqe))
+		return emu_srq_claim(qp->srq, room, copy);
+	if (likely(emu_recv_ring_claim(&qp->rq, room, copy, &too_short)))
 		return EMU_DONE;
 	return too_short ? EMU_FAILED : EMU_RNR;
 }
@@ -168,12 +168,6 @@ static inline bool emu_has_receive(struct emu_qp *qp)
 	if (unlikely(atomic_read(&qp->recv_from) & EMU_FROM_HELD))
 		return true;
 	return qp->srq ? emu_srq_used(qp->srq) : !!emu_ring_front(&qp->rq, &pos);
-}
-
-/* Gives the slot of a receive back to posters. */
-static inline void emu_recv_free(const struct emu_recv *recv)
-{
-	emu_ring_free(recv->ring, &recv->wqe->slot, recv->pos);
 }
 
 /* The protection domain of a queue pair's receives. */
@@ -211,7 +205,8 @@ static __always_inline void __emu_complete_send(struct emu_qp *qp, const struct 
 	struct emu_cqe *cqe;
 	u32 cq_pos;
 
-	emu_ring_advance(&qp->sq, (struct emu_slot *)&wqe->slot, pos);
+	emu_ring_advance(&qp->sq, pos);
+	qp->unretired++;
 	if (!signaled && status == IB_WC_SUCCESS)
 		return;
 	cqe = emu_cq_begin(cq, &cq_pos);
@@ -225,19 +220,17 @@ static __always_inline void __emu_complete_send(struct emu_qp *qp, const struct 
 	cqe->vendor_err = why;
 	cqe->byte_len = length;
 	cqe->qp = &qp->ibqp;
-	cqe->wqe_pos = pos;
+	cqe->retires = qp->unretired;
+	qp->unretired = 0;
 	emu_cqe_no_message(cqe, qp);
 	emu_cq_end(cq, cqe, cq_pos, status != IB_WC_SUCCESS);
 }
 
 /* Starts a completion of a receive; emu_cq_end() ends it. NULL if it is lost. */
-static __always_inline struct emu_cqe *emu_recv_begin(struct emu_qp *qp,
-						      const struct emu_recv *recv, u32 *pos)
+static __always_inline struct emu_cqe *emu_recv_begin(struct emu_qp *qp, u64 wr_id, u32 *pos)
 {
 	struct emu_cqe *cqe;
-	u64 wr_id = recv->wqe->wr_id;
 
-	emu_recv_free(recv);
 	cqe = emu_cq_begin(to_ecq(qp->ibqp.recv_cq), pos);
 	if (unlikely(!cqe)) {
 		emu_qp_lost(qp);
@@ -245,23 +238,23 @@ static __always_inline struct emu_cqe *emu_recv_begin(struct emu_qp *qp,
 	}
 	cqe->wr_id = wr_id;
 	cqe->qp = &qp->ibqp;
-	cqe->wqe_pos = recv->pos;
+	cqe->retires = 1;
 	return cqe;
 }
 
 /*
- * Gives a connected responder its completion. Returns false if the completion was
+ * Gives a connected responder its completion of the receive @wr_id. Returns false if the completion was
  * lost; then the responder is in error.
  */
 static __always_inline bool emu_complete_recv(struct emu_exec *ex, const struct emu_swqe *wqe,
-					      const struct emu_recv *recv, u32 opcode, u32 flags,
+					      u64 wr_id, u32 opcode, u32 flags,
 					      enum ib_wc_status status, enum emu_syndrome why)
 {
 	struct emu_qp *peer = ex->peer;
 	struct emu_cqe *cqe;
 	u32 pos;
 
-	cqe = emu_recv_begin(peer, recv, &pos);
+	cqe = emu_recv_begin(peer, wr_id, &pos);
 	if (unlikely(!cqe))
 		return false;
 	cqe->status = status;

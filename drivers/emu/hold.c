@@ -20,11 +20,11 @@ static bool emu_hold_step(struct emu_qp *qp, int from, int to)
 }
 
 /* Keeps a receive for the next message. Returns false if the place is taken. */
-bool emu_hold(struct emu_qp *qp, const struct emu_recv *recv)
+bool emu_hold(struct emu_qp *qp, const struct emu_rwqe *recv)
 {
 	if (!emu_hold_step(qp, 0, EMU_FROM_BUSY))
 		return false;
-	qp->held = *recv;
+	emu_rwqe_copy(qp->held, recv);
 	/* Full barrier, pairs with the first one in emu_claim_held(). */
 	emu_hold_step(qp, EMU_FROM_BUSY, EMU_FROM_HELD);
 	return true;
@@ -34,32 +34,26 @@ bool emu_hold(struct emu_qp *qp, const struct emu_recv *recv)
  * emu_claim_held() - take the receive that a queue pair holds
  * @qp: queue pair
  * @room: bytes it must have room for, or it is left where it is
- * @recv: set to the receive
+ * @copy: where to copy it; has room for EMU_MAX_SGE elements
  *
  * Context: Any, inside the gate of @qp; or whoever has it closed and empty.
  * Return: EMU_DONE; EMU_RNR if there is none; EMU_FAILED if it is too short.
  */
-enum emu_verdict emu_claim_held(struct emu_qp *qp, u64 room, struct emu_recv *recv)
+enum emu_verdict emu_claim_held(struct emu_qp *qp, u64 room, struct emu_rwqe *copy)
 {
 	if (!emu_hold_step(qp, EMU_FROM_HELD, EMU_FROM_BUSY))
 		return EMU_RNR;
-	if (qp->held.wqe->length < room) {
+	if (qp->held->length < room) {
 		emu_hold_step(qp, EMU_FROM_BUSY, EMU_FROM_HELD);
 		return EMU_FAILED;
 	}
-	*recv = qp->held;
+	emu_rwqe_copy(copy, qp->held);
 	emu_hold_step(qp, EMU_FROM_BUSY, 0);
 	return EMU_DONE;
 }
 
-/*
- * Drops a held receive, which nobody will use; this gives its place in an SRQ back.
- * Nobody is inside the gate of the queue pair.
- */
+/* Drops a held receive, which nobody will use. Nobody is inside the gate of the queue pair. */
 void emu_drop_held(struct emu_qp *qp)
 {
-	struct emu_recv recv;
-
-	if (emu_claim_held(qp, 0, &recv) == EMU_DONE)
-		emu_recv_free(&recv);
+	emu_hold_step(qp, EMU_FROM_HELD, 0);
 }

@@ -310,17 +310,18 @@ int emu_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	return err;
 }
 
-/* Preemption is off. */
+/* Preemption is off. @shared: the ring is an SRQ's, whose entries count until they are taken. */
 static __always_inline int emu_post_recv_to(struct emu_ring *ring, const struct ib_recv_wr *wr,
-					    u64 length)
+					    u64 length, bool shared)
 {
 	struct emu_rwqe *wqe;
 	u32 pos;
 
-	wqe = emu_ring_reserve(ring, &pos);
+	wqe = shared ? emu_ring_reserve_shared(ring, &pos) : emu_ring_reserve(ring, &pos);
 	if (unlikely(!wqe))
 		return -ENOMEM;
-	wqe->num_sge = wr->num_sge;
+	/* Read by those who copy an entry and find it gone: see emu_rwqe_copy(). */
+	WRITE_ONCE(wqe->num_sge, wr->num_sge);
 	wqe->wr_id = wr->wr_id;
 	wqe->length = length;
 	emu_fill_sges(wqe->sge, wr->sg_list, wr->num_sge);
@@ -341,7 +342,7 @@ static __always_inline int emu_post_one_recv(struct emu_qp *qp, const struct ib_
 
 	preempt_disable();
 	if (likely(atomic_read(&qp->state) != IB_QPS_RESET))
-		err = emu_post_recv_to(&qp->rq, wr, length);
+		err = emu_post_recv_to(&qp->rq, wr, length, false);
 	else
 		err = -EINVAL;
 	preempt_enable();
@@ -390,7 +391,7 @@ static int emu_post_one_srq_recv(struct emu_srq *srq, const struct ib_recv_wr *w
 
 	preempt_disable();
 	/* acquire: pair A of srq.c */
-	err = emu_post_recv_to(&smp_load_acquire(&srq->in)->ring, wr, length);
+	err = emu_post_recv_to(&smp_load_acquire(&srq->in)->ring, wr, length, true);
 	preempt_enable();
 	return err;
 }

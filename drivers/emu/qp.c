@@ -149,18 +149,29 @@ static size_t emu_swqe_size(struct emu_qp *qp, const struct ib_qp_cap *cap)
 	return qp->av_offset + sizeof(struct emu_av);
 }
 
+static void emu_qp_free_rings(struct emu_qp *qp)
+{
+	emu_ring_destroy(&qp->sq);
+	emu_ring_destroy(&qp->rq);
+	kfree(qp->taken);
+	kfree(qp->held);
+}
+
 static int emu_qp_alloc_rings(struct emu_qp *qp, const struct ib_qp_cap *cap)
 {
 	int err;
 
-	err = emu_ring_init(&qp->sq, cap->max_send_wr, emu_swqe_size(qp, cap));
-	if (err)
-		return err;
+	qp->taken = kmalloc(emu_rwqe_size(EMU_MAX_SGE), GFP_KERNEL);
+	qp->held = kmalloc(emu_rwqe_size(EMU_MAX_SGE), GFP_KERNEL);
+	err = qp->taken && qp->held ? 0 : -ENOMEM;
+	if (!err)
+		err = emu_ring_init(&qp->sq, cap->max_send_wr, emu_swqe_size(qp, cap));
 	/* With an SRQ, the ring has depth 0 and so is always full. */
-	err = emu_ring_init(&qp->rq, qp->srq ? 0 : cap->max_recv_wr,
-			    emu_rwqe_size(qp->max_recv_sge));
+	if (!err)
+		err = emu_ring_init(&qp->rq, qp->srq ? 0 : cap->max_recv_wr,
+				    emu_rwqe_size(qp->max_recv_sge));
 	if (err)
-		emu_ring_destroy(&qp->sq);
+		emu_qp_free_rings(qp);
 	return err;
 }
 
@@ -265,10 +276,8 @@ int emu_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_ud
 	if (err)
 		return err;
 	err = emu_qp_publish(qp);
-	if (err) {
-		emu_ring_destroy(&qp->sq);
-		emu_ring_destroy(&qp->rq);
-	}
+	if (err)
+		emu_qp_free_rings(qp);
 	return err;
 }
 
@@ -314,9 +323,7 @@ int emu_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	struct emu_qp *qp = to_eqp(ibqp);
 
 	emu_qp_abandon(qp);
-	emu_drop_held(qp);
-	emu_ring_destroy(&qp->sq);
-	emu_ring_destroy(&qp->rq);
+	emu_qp_free_rings(qp);
 	return 0;
 }
 
@@ -407,6 +414,7 @@ static void emu_qp_reset(struct emu_qp *qp)
 	/* A poller may be about to retire an entry; wait for it before the rings start anew. */
 	synchronize_rcu();
 	emu_drop_held(qp);
+	qp->unretired = 0;
 	emu_ring_reset(&qp->sq);
 	emu_ring_reset(&qp->rq);
 	atomic_set(&qp->comm_est, 0);

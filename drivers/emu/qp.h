@@ -113,17 +113,18 @@ static inline size_t emu_rwqe_size(u32 max_sge)
 	return struct_size((struct emu_rwqe *)NULL, sge, max_sge);
 }
 
-/**
- * struct emu_recv - a receive that an engine has taken
- * @wqe: the entry
- * @ring: the ring that it is in
- * @pos: its position in @ring
+/*
+ * Copies an entry that others may take as well. It may change meanwhile, and the copy be of
+ * no use then; but each number of elements that is ever there is one that fits.
  */
-struct emu_recv {
-	struct emu_rwqe *wqe;
-	struct emu_ring *ring;
-	u32 pos;
-};
+static inline void emu_rwqe_copy(struct emu_rwqe *to, const struct emu_rwqe *from)
+{
+	u32 num_sge = READ_ONCE(from->num_sge);
+
+	/* Overwritten meanwhile, the copy is dropped. */
+	data_race(memcpy(to, from, emu_rwqe_size(num_sge)));
+	to->num_sge = num_sge;
+}
 
 /**
  * struct emu_srq_ring - the entries of an SRQ between two changes of its size
@@ -196,6 +197,7 @@ enum emu_recv_from {
  * @srq: shared receive queue instead, or NULL
  * @recv_from: enum emu_recv_from
  * @held: a receive that has been taken and is the next to be used; see hold.c
+ * @taken: a receive that the owner has taken, from any queue, and copied
  * @doorbell: enum emu_doorbell
  * @freezing: modify_qp or destroy_qp waits for the doorbell, or owns it
  * @finishing: on the way to being drained: the one entry that was under way is still
@@ -206,6 +208,8 @@ enum emu_recv_from {
  * @retries: retries left for a peer that does not answer
  * @rnr_retries: retries left for a peer that has no receive posted
  * @retrying: the oldest entry has been tried before
+ * @unretired: entries of @sq that have ended since the last completion; belongs to the
+ *	owner
  * @gate: open while the queue pair takes part as a responder
  * @changing: the gate is only closed for a moment
  * @comm_est: the first message in RTR was seen
@@ -240,7 +244,8 @@ struct emu_qp {
 	struct emu_ring rq;
 	struct emu_srq *srq;
 	atomic_t recv_from;
-	struct emu_recv held;
+	struct emu_rwqe *held;
+	struct emu_rwqe *taken;
 
 	atomic_t doorbell ____cacheline_aligned_in_smp;
 	bool freezing;
@@ -248,6 +253,7 @@ struct emu_qp {
 	bool retrying;
 	u8 retries;
 	u8 rnr_retries;
+	u16 unretired;
 	struct llist_node run;
 	struct hrtimer timer;
 
@@ -312,11 +318,11 @@ int emu_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_a
 int emu_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
 int emu_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
 u32 emu_srq_used(struct emu_srq *srq);
-enum emu_verdict emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_recv *recv);
+enum emu_verdict emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_rwqe *copy);
 
 /* hold.c */
-bool emu_hold(struct emu_qp *qp, const struct emu_recv *recv);
-enum emu_verdict emu_claim_held(struct emu_qp *qp, u64 room, struct emu_recv *recv);
+bool emu_hold(struct emu_qp *qp, const struct emu_rwqe *recv);
+enum emu_verdict emu_claim_held(struct emu_qp *qp, u64 room, struct emu_rwqe *copy);
 void emu_drop_held(struct emu_qp *qp);
 
 /* mcast.c */

@@ -7,14 +7,13 @@
  *   emu_ring_reserve() + emu_ring_publish()
  *	any number of posters, in any context, hard interrupt included. A poster
  *	never waits for another, not even for one that it interrupted.
- *   emu_ring_claim() + emu_ring_free()
+ *   emu_ring_front() or emu_ring_peek() + emu_ring_take()
  *	any number of consumers, along with any number of posters. This is how a
- *	receive queue is consumed. emu_ring_front() + emu_ring_take() are the two
- *	halves of the claim.
+ *	receive queue is consumed.
  *   emu_ring_peek() + emu_ring_advance()
- *	one consumer at a time, instead of claim and free. This is how a send
- *	queue is consumed: by the owner of the queue pair's doorbell.
- *   emu_ring_retire_to(), emu_ring_retire()
+ *	one consumer at a time, instead of front and take. This is how a send queue
+ *	is consumed: by the owner of the queue pair's doorbell.
+ *   emu_ring_retire()
  *	any number of pollers of the completion queue, along with all of the above.
  *   emu_ring_init(), emu_ring_reset(), emu_ring_destroy()
  *	nothing else may run at the same time. Posters may call at any time, so
@@ -22,28 +21,43 @@
  *	which comes before reserve, until after publish; and before a reset, the
  *	state is changed and a grace period passes.
  *
- * Each slot starts with a sequence number. For the entry at position pos it is
+ * Three positions move along the ring, in this order and never past each other:
  *
- *   pos		the slot is free and waits for the poster of pos,
- *   pos + 1		the entry is published,
- *   pos + size		the entry is consumed: free again, one lap later.
+ *   head		the next entry to reserve
+ *   tail		the next entry to consume
+ *   retired		as many entries as count no more against the depth
  *
- * Positions are free-running 32-bit counts, compared by their difference. Two
- * pairs of accesses carry the data:
+ * An entry counts until its completion has been polled: a consumer that never reaps
+ * its completions finds the queue full, as on hardware. Each completion retires as many
+ * entries as have ended since the one before, so it does not matter in which order, or
+ * how late, pollers come. In a shared receive queue, an entry counts until it is taken:
+ * there the tail does the work of retired.
  *
- *   A  emu_ring_publish()	release, pairs with the acquire in claim and peek:
+ * Each slot starts with a sequence number. Once the entry at position pos is published,
+ * that is pos + 1; before, it is that of an earlier lap. A slot may be filled again as
+ * soon as its entry counts no more. Two pairs of accesses carry the data:
+ *
+ *   A  emu_ring_publish()	release, pairs with the acquire in front and peek:
  *				a consumer that sees the entry sees its contents
- *   B  emu_ring_free(), advance()	release, pairs with the acquire in reserve():
+ *   B  emu_ring_retire(), take()	release, pairs with the acquire in reserve():
  *				a poster that reuses the slot overwrites it only
  *				after the consumer is done with it
+ *
+ * Whoever takes entries that others may take as well has to copy from the entry first, and
+ * uses the copy. If somebody was faster, the slot may be overwritten meanwhile, but then
+ * emu_ring_take() fails and the copy is dropped. So a consumer holds nothing up, however
+ * long it needs for what it took. An entry of a send queue has one consumer, and is its own
+ * until it is retired.
  *
  * A poster that is stopped between reserve and publish leaves a hole. Consumers stop
  * at a hole as they do at the end of the queue. The late poster rings the doorbell
  * after it has published, so nothing behind the hole is forgotten.
  *
- * The memory of a slot is free as soon as the entry is consumed, but the entry
- * counts against the depth until its completion has been polled: a consumer that
- * never reaps its completions finds the queue full, as on hardware.
+ * Positions are free-running 32-bit counts, compared by their difference. Who stands still
+ * between its look at a position and the cmpxchg that relies on it, while 2^31 entries are
+ * posted, executed and polled, may find the queue full, or empty, where it is not; and after
+ * exactly 2^32 the cmpxchg would succeed wrongly. Preemption is off for these few
+ * instructions.
  */
 #ifndef KVERBS_EMU_RING_H
 #define KVERBS_EMU_RING_H
@@ -55,6 +69,7 @@
 #include <linux/mm.h>
 #include <linux/overflow.h>
 #include <linux/slab.h>
+#include <kverbs/delay.h>
 
 /**
  * struct emu_slot - what each entry of a ring starts with
@@ -72,7 +87,7 @@ struct emu_slot {
  * @depth: how many entries may be outstanding, at most @mask + 1
  * @head: position of the next entry to reserve; written by posters
  * @tail: position of the next entry to consume; written by consumers
- * @retired: position behind the last entry whose completion was polled
+ * @retired: number of entries that count no more; written by pollers
  */
 struct emu_ring {
 	void *slots;
@@ -105,13 +120,11 @@ static inline void emu_ring_reset(struct emu_ring *ring)
 }
 
 /*
- * A ring of depth 0 is legal, and always full. There are two slots at least: with
- * one, the numbers of a published and of a consumed entry would be the same.
- * Returns 0 or -ENOMEM.
+ * A ring of depth 0 is legal, and always full. Returns 0 or -ENOMEM.
  */
 static inline int emu_ring_init(struct emu_ring *ring, u32 depth, size_t entry_size)
 {
-	u32 size = roundup_pow_of_two(max(depth, 2U));
+	u32 size = roundup_pow_of_two(max(depth, 1U));
 
 	ring->stride = ALIGN(entry_size, sizeof(u64));
 	ring->mask = size - 1;
@@ -130,39 +143,50 @@ static inline void emu_ring_destroy(struct emu_ring *ring)
 }
 
 /*
- * Reserves the next entry. The caller fills in what follows struct emu_slot, and
- * then publishes the entry. Returns NULL when the ring is full.
+ * Reserves the next entry, in a ring whose entries count up to @oldest. A value of that
+ * which is read later than the head may lie beyond it: then the head has moved on, and by
+ * pair B the new one is visible.
  */
-static inline void *emu_ring_reserve(struct emu_ring *ring, u32 *ppos)
+static __always_inline void *__emu_ring_reserve(struct emu_ring *ring, const atomic_t *oldest,
+						u32 *ppos)
 {
 	u32 pos = atomic_read(&ring->head);
 
 	for (;;) {
-		struct emu_slot *slot = emu_ring_slot(ring, pos);
-		s32 used = pos - (u32)atomic_read(&ring->retired);
-		u32 free_for;
+		u32 stale = pos;
+		s32 used;
 
-		/* Negative: pos is so stale that its entry has been retired already. */
+		kverbs_delay("emu_ring_reserve");
+		/* acquire: pair B */
+		used = pos - (u32)atomic_read_acquire(oldest);
 		if (unlikely(used < 0)) {
 			pos = atomic_read(&ring->head);
+			if (pos == stale)
+				return NULL;
 			continue;
 		}
 		if (used >= ring->depth)
 			return NULL;
-		/* acquire: pair B */
-		free_for = smp_load_acquire(&slot->seq);
-		if (free_for == pos) {
-			if (atomic_try_cmpxchg_relaxed(&ring->head, (int *)&pos, pos + 1)) {
-				*ppos = pos;
-				return slot;
-			}
-			continue; /* the head has moved on; pos is its new value */
-		}
-		/* Behind: a consumer still holds the slot. Ahead: pos is stale. */
-		if ((s32)(free_for - pos) < 0)
-			return NULL;
-		pos = atomic_read(&ring->head);
+		if (likely(atomic_try_cmpxchg_relaxed(&ring->head, (int *)&pos, pos + 1)))
+			break;
 	}
+	*ppos = pos;
+	return emu_ring_slot(ring, pos);
+}
+
+/*
+ * Reserves the next entry. The caller fills in what follows struct emu_slot, and
+ * then publishes the entry. Returns NULL when the ring is full.
+ */
+static __always_inline void *emu_ring_reserve(struct emu_ring *ring, u32 *ppos)
+{
+	return __emu_ring_reserve(ring, &ring->retired, ppos);
+}
+
+/* As emu_ring_reserve(), in a ring whose entries count until they are taken. */
+static __always_inline void *emu_ring_reserve_shared(struct emu_ring *ring, u32 *ppos)
+{
+	return __emu_ring_reserve(ring, &ring->tail, ppos);
 }
 
 static inline void emu_ring_publish(struct emu_slot *slot, u32 pos)
@@ -194,28 +218,15 @@ static inline void *emu_ring_front(const struct emu_ring *ring, u32 *ppos)
 	}
 }
 
-/* Takes the entry that emu_ring_front() returned. False if somebody else took it. */
+/*
+ * Takes the entry that emu_ring_front() returned. False if somebody else took it; then
+ * what was read of it may be anything.
+ */
 static inline bool emu_ring_take(struct emu_ring *ring, u32 pos)
 {
-	return atomic_try_cmpxchg_relaxed(&ring->tail, (int *)&pos, pos + 1);
-}
-
-/* Takes the oldest published entry, or returns NULL. Any number of consumers. */
-static inline void *emu_ring_claim(struct emu_ring *ring, u32 *ppos)
-{
-	void *slot;
-
-	do {
-		slot = emu_ring_front(ring, ppos);
-	} while (slot && unlikely(!emu_ring_take(ring, *ppos)));
-	return slot;
-}
-
-/* Gives a claimed entry's slot back to the posters. */
-static inline void emu_ring_free(const struct emu_ring *ring, struct emu_slot *slot, u32 pos)
-{
+	kverbs_delay("emu_ring_take");
 	/* release: pair B */
-	smp_store_release(&slot->seq, pos + ring->mask + 1);
+	return atomic_try_cmpxchg_release(&ring->tail, (int *)&pos, pos + 1);
 }
 
 /* The oldest published entry, left in place; NULL if there is none. One consumer. */
@@ -232,33 +243,16 @@ static inline void *emu_ring_peek(const struct emu_ring *ring, u32 *ppos)
 }
 
 /* Consumes the entry that emu_ring_peek() returned. One consumer. */
-static inline void emu_ring_advance(struct emu_ring *ring, struct emu_slot *slot, u32 pos)
+static inline void emu_ring_advance(struct emu_ring *ring, u32 pos)
 {
 	atomic_set(&ring->tail, pos + 1);
-	emu_ring_free(ring, slot, pos);
 }
 
-/*
- * The completion of the entry at @pos was polled, which means that all entries
- * before it have ended too. @pos has only the low bits of the position. Pollers may
- * come here out of order.
- */
-static inline void emu_ring_retire_to(struct emu_ring *ring, u16 pos)
-{
-	u32 old = atomic_read(&ring->retired);
-	s16 ahead;
-
-	/* Every ring is less than half as long as the range of these low bits. */
-	while ((ahead = (s16)(pos + 1 - old)) > 0) {
-		if (atomic_try_cmpxchg(&ring->retired, (int *)&old, old + ahead))
-			return;
-	}
-}
-
-/* @count completions were polled, of a queue whose entries may end in any order. */
+/* @count entries have ended, and their completions were polled. */
 static inline void emu_ring_retire(struct emu_ring *ring, u32 count)
 {
-	atomic_add(count, &ring->retired);
+	/* release: pair B */
+	(void)atomic_fetch_add_release(count, &ring->retired);
 }
 
 #endif

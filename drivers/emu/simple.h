@@ -80,6 +80,7 @@ static __always_inline bool emu_exec_simple(struct emu_exec *ex, struct emu_qp *
 	struct emu_rwqe *rwqe;
 	struct emu_qp *peer;
 	void *from, *to;
+	u64 wr_id;
 
 	if (static_branch_unlikely(&emu_faulty))
 		return false;
@@ -96,13 +97,14 @@ static __always_inline bool emu_exec_simple(struct emu_exec *ex, struct emu_qp *
 	if (unlikely(!rwqe || length > rwqe->length))
 		return false;
 	to = emu_short_span(rwqe->sge, rwqe->num_sge);
+	/* Not after that: the entry belongs to posters again. */
+	wr_id = rwqe->wr_id;
 	if (unlikely(!to || !emu_ring_take(&peer->rq, rpos)))
 		return false;
 
 	emu_copy_simple(to, from, length);
 	emu_exec_sent(ex, length);
-	if (likely(emu_complete_recv(ex, wqe, &(struct emu_recv) { rwqe, &peer->rq, rpos },
-				     IB_WC_RECV, 0, IB_WC_SUCCESS, EMU_SYN_NONE)))
+	if (likely(emu_complete_recv(ex, wqe, wr_id, IB_WC_RECV, 0, IB_WC_SUCCESS, EMU_SYN_NONE)))
 		__emu_complete_send(qp, wqe, pos, IB_WC_SEND, IB_WC_SUCCESS, EMU_SYN_NONE);
 	else
 		emu_lost_recv(ex, wqe, pos);

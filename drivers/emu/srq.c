@@ -4,17 +4,17 @@
  *
  * Receives are posted by any number of callers and taken by the engines that act
  * as responder of a queue pair of the SRQ, in any context; none takes a lock. See
- * ring.h. The slot of an entry is free for posters again as soon as the entry has
- * been used. Pollers have nothing to give back, so it does not matter who polls,
- * or whether the queue pair still exists.
+ * ring.h. An entry is copied as it is taken, and its slot is free for posters again at
+ * once, however long the message takes. Pollers have nothing to give back, so it does not
+ * matter who polls, or whether the queue pair still exists.
  *
  * To change the size, emu_srq_replace() links a new ring behind the one in use.
  * Posters use the new ring from then on. The old ring is sealed a grace period
  * later, when no poster uses it any more, because posters have preemption off.
  * Engines empty the old ring first, and leave it when it is sealed and empty.
  * While it is empty but not sealed, they try again later, because what is in the
- * new ring was posted later. A ring is freed at the next change of size, or with
- * the SRQ, if nobody is using an entry of it. Pairs:
+ * new ring was posted later. A ring is freed a grace period later, at the
+ * next change of size, or with the SRQ. Pairs:
  *
  *   A  emu_srq_replace(): release of @in and @next - emu_post_one_srq_recv(),
  *	emu_srq_claim(): acquire. Whoever sees a new ring sees it set up
@@ -65,25 +65,24 @@ static void emu_srq_check_limit(struct emu_srq *srq)
  * emu_srq_claim() - take the oldest receive of an SRQ
  * @srq: the SRQ
  * @room: bytes it must have room for, or it is left where it is
- * @recv: set to the receive
+ * @copy: where to copy it; has room for EMU_MAX_SGE elements
  *
  * Context: Any; called by an engine.
  * Return: EMU_DONE; EMU_RNR if there is none; EMU_AGAIN while the size changes;
  * EMU_FAILED if it is too short.
  */
-enum emu_verdict emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_recv *recv)
+enum emu_verdict emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_rwqe *copy)
 {
 	enum emu_verdict verdict = EMU_RNR;
 	struct emu_srq_ring *ring, *next;
-	bool too_short = false;
+	bool too_short = false, taken;
 
 	rcu_read_lock();
 	/* acquire: pair A */
 	ring = smp_load_acquire(&srq->out);
 	for (;;) {
-		recv->ring = &ring->ring;
-		recv->wqe = emu_recv_ring_claim(recv->ring, room, &recv->pos, &too_short);
-		if (recv->wqe || too_short)
+		taken = emu_recv_ring_claim(&ring->ring, room, copy, &too_short);
+		if (taken || too_short)
 			break;
 		/* acquire: pair A */
 		next = smp_load_acquire(&ring->next);
@@ -107,13 +106,8 @@ enum emu_verdict emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_recv *r
 
 	if (too_short)
 		return EMU_FAILED;
-	if (!recv->wqe)
+	if (!taken)
 		return verdict;
-	/*
-	 * The entry no longer counts against the depth; its slot is free when it
-	 * has been used.
-	 */
-	emu_ring_retire(recv->ring, 1);
 	/* Full barrier, pairs with the one in emu_srq_set_limit(). */
 	smp_mb__after_atomic();
 	emu_srq_check_limit(srq);
@@ -139,24 +133,7 @@ static void emu_srq_ring_free(struct emu_srq_ring *ring)
 	kfree(ring);
 }
 
-/* Has every entry of the ring been given back? Nobody posts to it or takes from it any more. */
-static bool emu_srq_ring_is_idle(const struct emu_srq_ring *ring)
-{
-	u32 tail = atomic_read(&ring->ring.tail);
-	u32 i;
-
-	for (i = 0; i <= ring->ring.mask; i++) {
-		/* acquire: the entry is not looked at any more */
-		if (smp_load_acquire(&emu_ring_slot(&ring->ring, tail + i)->seq) != tail + i)
-			return false;
-	}
-	return true;
-}
-
-/*
- * Frees the rings before @end, which engines have left, up to the first one of
- * which an entry is still in use.
- */
+/* Frees the rings before @end, which engines have left. */
 static void emu_srq_reclaim(struct emu_srq *srq, const struct emu_srq_ring *end)
 {
 	struct emu_srq_ring *ring;
@@ -164,7 +141,7 @@ static void emu_srq_reclaim(struct emu_srq *srq, const struct emu_srq_ring *end)
 	if (srq->rings == end)
 		return;
 	synchronize_rcu();
-	while (srq->rings != end && (!end || emu_srq_ring_is_idle(srq->rings))) {
+	while (srq->rings != end) {
 		ring = srq->rings;
 		srq->rings = ring->next;
 		emu_srq_ring_free(ring);

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Tests let a thread stand still where that matters: see include/kverbs/delay.h. What
+ * others do meanwhile is a function of the test, which the thread itself calls there. So
+ * it stands still for as long as the test wants, on one CPU too, and each run is the same.
+ *
+ * One place at a time is set, for one thread: tests run one after another, and the
+ * function is called once. It may come through the same place itself.
+ */
+#include <linux/export.h>
+#include <linux/preempt.h>
+#include <linux/sched.h>
+#include <linux/string.h>
+#include <kverbs/delay.h>
+
+#ifdef KVERBS_DELAYS
+
+static struct {
+	const char *place;
+	struct task_struct *task;
+	void (*fn)(void *arg);
+	void *arg;
+} delay;
+
+/**
+ * kverbs_delay() - a place is reached where the thread may stand still
+ * @place: its name
+ *
+ * Context: Any.
+ */
+void kverbs_delay(const char *place)
+{
+	void (*fn)(void *arg);
+
+	if (likely(READ_ONCE(delay.task) != current) || !in_task() || !delay.fn ||
+	    strcmp(delay.place, place))
+		return;
+	fn = delay.fn;
+	delay.fn = NULL;
+	fn(delay.arg);
+}
+EXPORT_SYMBOL_GPL(kverbs_delay);
+
+/**
+ * kverbs_delay_set() - call a function when the calling thread reaches a place next
+ * @place: the place, by the name that kverbs_delay() gives it there
+ * @fn: function to be called in its stead; must do nothing that code at this place may
+ *	not do
+ * @arg: argument to pass to @fn
+ *
+ * Context: Process context. kverbs_delay_clear() has been called since the last time.
+ */
+void kverbs_delay_set(const char *place, void (*fn)(void *arg), void *arg)
+{
+	delay.place = place;
+	delay.fn = fn;
+	delay.arg = arg;
+	WRITE_ONCE(delay.task, current);
+}
+EXPORT_SYMBOL_GPL(kverbs_delay_set);
+
+/**
+ * kverbs_delay_clear() - undo kverbs_delay_set()
+ *
+ * Context: Process context; the thread that called kverbs_delay_set().
+ * Return: true if the place was reached.
+ */
+bool kverbs_delay_clear(void)
+{
+	bool reached = !delay.fn;
+
+	WRITE_ONCE(delay.task, NULL);
+	return reached;
+}
+EXPORT_SYMBOL_GPL(kverbs_delay_clear);
+
+#endif
