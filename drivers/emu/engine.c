@@ -17,10 +17,11 @@
  * after the news, or the word is RERUN when the owner wants to leave.
  *
  * Ownership moves. A poster executes inline up to a small budget, then puts the
- * queue pair on the list of its CPU's runner, a kernel thread, which is the owner
- * from then on. An owner that must wait, for a receive to be posted or for a peer
- * to come back, arms the queue pair's timer; the timer is then the owner, and
- * passes the queue pair to a runner when it fires.
+ * queue pair on the list of a runner, a kernel thread, which is the owner from then
+ * on. Each CPU has a list, but its runner runs on any CPU: a poster may poll without
+ * end, with preemption off, for what the runner is to do. An owner that must wait,
+ * for a receive to be posted or for a peer to come back, arms the queue pair's timer;
+ * the timer is then the owner, and passes the queue pair to a runner when it fires.
  *
  * emu_qp_freeze() takes ownership away from whoever has it, at the next boundary
  * between two entries. It is how modify_qp and destroy_qp get a queue pair that
@@ -31,7 +32,6 @@
  * are freed a grace period after their destruction.
  */
 #include <linux/cpu.h>
-#include <linux/cpuhotplug.h>
 #include <linux/kthread.h>
 #include <linux/sched.h>
 #include <linux/wait_bit.h>
@@ -71,10 +71,8 @@ struct emu_runner {
 };
 
 static DEFINE_PER_CPU(struct emu_runner, emu_runners);
-/* Serves CPUs that came online after the module was loaded. */
+/* Its runner serves CPUs that came online after the module was loaded, too. */
 static int emu_first_cpu;
-/* The hotplug state of CPUs whose callback is emu_runner_online(). */
-static int emu_online;
 
 /* What became of a queue pair that an owner worked on. */
 enum emu_service {
@@ -550,27 +548,11 @@ static int emu_runner_thread(void *data)
 	return 0;
 }
 
-/*
- * While the CPU was offline, its runner, if it has one, was allowed on others. Not called
- * if the CPU did not go after all: then it may stay elsewhere until next time.
- */
-static int emu_runner_online(unsigned int cpu)
-{
-	struct task_struct *task = per_cpu_ptr(&emu_runners, cpu)->task;
-
-	return task ? set_cpus_allowed_ptr(task, cpumask_of(cpu)) : 0;
-}
-
 int emu_engine_init(void)
 {
 	struct task_struct *task;
 	int cpu;
 
-	/* Before there are runners, so that none misses its CPU. */
-	emu_online = cpuhp_setup_state_nocalls(CPUHP_AP_ONLINE_DYN, "kverbs/emu:online",
-					       emu_runner_online, NULL);
-	if (emu_online < 0)
-		return emu_online;
 	emu_first_cpu = -1;
 	cpus_read_lock();
 	for_each_online_cpu(cpu) {
@@ -584,7 +566,6 @@ int emu_engine_init(void)
 			emu_engine_exit();
 			return PTR_ERR(task);
 		}
-		kthread_bind(task, cpu);
 		runner->task = task;
 		if (emu_first_cpu < 0)
 			emu_first_cpu = cpu;
@@ -599,7 +580,6 @@ void emu_engine_exit(void)
 {
 	int cpu;
 
-	cpuhp_remove_state_nocalls(emu_online);
 	for_each_possible_cpu(cpu) {
 		struct emu_runner *runner = per_cpu_ptr(&emu_runners, cpu);
 

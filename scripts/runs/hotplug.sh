@@ -402,10 +402,10 @@ case_netdevs() {
 
 CPU1=/sys/devices/system/cpu/cpu1/online
 
-# The HCA's thread of the CPU runs nowhere else.
-runner_is_home() {
+# The HCA's thread for the CPU may run on both.
+runner_is_free() {
 	runner=$(grep -lsx kverbs_emu/1 /proc/[0-9]*/comm)
-	grep -q '^Cpus_allowed_list:[[:space:]]*1$' "${runner%comm}status"
+	grep -q '^Cpus_allowed_list:[[:space:]]*0-' "${runner%comm}status"
 }
 
 # Traffic moves while the CPU is offline, also on a device that was added meanwhile.
@@ -422,7 +422,7 @@ case_cpus() {
 	load_core && load kverbs_emu && insert_client || return
 	check "the CPU of a vector goes, $((CYCLES / 5)) times" cycles $((CYCLES / 5)) cpu_cycle
 	check "it goes and comes at any moment" at_once $((CYCLES / 2)) device_cycle cpu_toggle
-	check "the HCA's thread of the CPU is back" runner_is_home
+	check "the HCA's thread for the CPU may run anywhere" runner_is_free
 	check "cpus: there was traffic" traffic 1
 	check "cpus: no session has failed" zero failed errors
 	finish cpus

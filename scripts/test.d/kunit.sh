@@ -41,7 +41,7 @@ check_rows() {
 TWO_CPUS=kunit_core_event,kunit_cq_contexts,kunit_cq_life,kunit_cq_stress,kunit_cq_thread
 TWO_CPUS+=,kunit_emu_lockfree,kunit_emu_ring,kunit_emu_stress,kunit_core_event_stress
 TWO_CPUS+=,kunit_core_objects,kunit_core_memory,kunit_cq_pool,kunit_cq_debugfs,kunit_cq_sched
-TWO_CPUS+=,kunit_emu_cq_ring,kunit_emu_peer
+TWO_CPUS+=,kunit_emu_cq_ring,kunit_emu_peer,kunit_emu_busy
 
 part_kunit() {
 	if quick; then

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A thread posts to the emulated HCA and polls without giving up its CPU: with preemption
+ * off, or with real-time priority. Whatever it has posted completes all the same, and
+ * others can change its queue pair meanwhile. Wants a second CPU.
+ */
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/sched.h>
+#include <kunit/test.h>
+#include <rdma/ib_verbs.h>
+
+#include "emu_rig.h"
+#include "lib.h"
+#include "objects.h"
+
+/* Nothing here takes longer, unless it waits for the thread itself. */
+#define LIMIT_NS	(15 * NSEC_PER_SEC)
+
+#define RT_RUNTIME	"/proc/sys/kernel/sched_rt_runtime_us"
+
+/**
+ * struct busy - a thread that polls
+ * @r: the connection
+ * @post: posts something at the first end; returns 0 or an error
+ * @wanted: completions of the first end to wait for
+ * @realtime: with real-time priority, instead of preemption off
+ * @posted: completed before it polls
+ * @got: completions that were polled
+ * @wc: the last one of them
+ */
+struct busy {
+	struct rig *r;
+	int (*post)(struct rig *r);
+	int wanted;
+	bool realtime;
+	struct completion posted;
+	int got;
+	struct ib_wc wc;
+};
+
+static int busy_fn(void *arg)
+{
+	struct busy *b = arg;
+	u64 end = ktime_get_mono_fast_ns() + LIMIT_NS;
+	int err;
+
+	if (b->realtime)
+		sched_set_fifo(current);
+	else
+		preempt_disable();
+	err = b->post(b->r);
+	complete(&b->posted);
+	while (!err && b->got < b->wanted && ktime_get_mono_fast_ns() < end)
+		b->got += ib_poll_cq(b->r->a.scq, 1, &b->wc);
+	if (b->realtime)
+		sched_set_normal(current, 0);
+	else
+		preempt_enable();
+	return err;
+}
+
+static struct busy *busy_new(struct kunit *test, struct rig *r, int (*post)(struct rig *r),
+			     int wanted)
+{
+	struct busy *b = kunit_kzalloc(test, sizeof(*b), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, b);
+	b->r = r;
+	b->post = post;
+	b->wanted = wanted;
+	init_completion(&b->posted);
+	return b;
+}
+
+/* On the CPU of the case itself, which sleeps; the other one has nothing to do. */
+static void busy_run(struct kunit *test, struct busy *b, enum ib_wc_status want)
+{
+	struct kvt_thread *t = kvt_thread_start(test, 0, busy_fn, b);
+
+	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
+	KUNIT_EXPECT_EQ(test, 0, t->ret);
+	KUNIT_EXPECT_EQ(test, b->wanted, b->got);
+	if (b->got)
+		KUNIT_EXPECT_STREQ(test, ib_wc_status_msg(b->wc.status), ib_wc_status_msg(want));
+}
+
+static struct rig *busy_rig(struct kunit *test)
+{
+	struct rig *r;
+
+	kvt_need_two_cpus(test);
+	r = rig_new(test, "emu0", "emu1");
+	r->access = IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ;
+	r->timeout = 12;
+	r->retry_cnt = 3;
+	rig_make_qps(test, r);
+	rig_connect(test, r);
+	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE | r->access);
+	return r;
+}
+
+/* Four times as long as what a poster copies itself. */
+static void long_sges(struct ib_sge *sge, struct rig_end *e)
+{
+	int i;
+
+	for (i = 0; i < RIG_SGE; i++)
+		sge[i] = rig_sge(e, 0, RIG_BUF);
+}
+
+static int post_long_send(struct rig *r)
+{
+	struct ib_sge to[RIG_SGE], from[RIG_SGE];
+	struct ib_recv_wr recv = { .wr_id = 2, .sg_list = to, .num_sge = RIG_SGE };
+	struct ib_send_wr send;
+
+	long_sges(to, &r->b);
+	long_sges(from, &r->a);
+	rig_send_wr(&send, 1, from, RIG_SGE);
+	return ib_post_recv(r->b.qp, &recv, NULL) ?: ib_post_send(r->a.qp, &send, NULL);
+}
+
+static void long_send_completes(struct kunit *test)
+{
+	busy_run(test, busy_new(test, busy_rig(test), post_long_send, 1), IB_WC_SUCCESS);
+}
+
+static void long_send_completes_beside_realtime(struct kunit *test)
+{
+	struct busy *b = busy_new(test, busy_rig(test), post_long_send, 1);
+	char limit[16] = "";
+
+	/* Else the scheduler gives the CPU to others now and then. */
+	KUNIT_ASSERT_GT(test, kvt_read_file(RT_RUNTIME, limit, sizeof(limit)), 0);
+	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(RT_RUNTIME, "-1"));
+	b->realtime = true;
+	busy_run(test, b, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 0, kvt_write_file(RT_RUNTIME, limit));
+}
+
+/* The first two take what a poster may do itself, and more. */
+static int post_three(struct rig *r, enum ib_wr_opcode op)
+{
+	int i, err = 0;
+
+	for (i = 0; i < 3 && !err; i++)
+		err = rig_rdma(&r->a, op, i, 0, RIG_BUF, r->b.mr->iova, r->b.mr->rkey);
+	return err;
+}
+
+static int post_reads(struct rig *r)
+{
+	return post_three(r, IB_WR_RDMA_READ);
+}
+
+static void reads_complete(struct kunit *test)
+{
+	busy_run(test, busy_new(test, busy_rig(test), post_reads, 3), IB_WC_SUCCESS);
+}
+
+static int post_writes(struct rig *r)
+{
+	return post_three(r, IB_WR_RDMA_WRITE);
+}
+
+static void writes_complete(struct kunit *test)
+{
+	busy_run(test, busy_new(test, busy_rig(test), post_writes, 3), IB_WC_SUCCESS);
+}
+
+static int post_send(struct rig *r)
+{
+	return rig_send(&r->a, 1, 0, 64);
+}
+
+static void send_finds_a_receive_late(struct kunit *test)
+{
+	struct rig *r = busy_rig(test);
+	struct busy *b = busy_new(test, r, post_send, 1);
+	struct kvt_thread *t;
+	struct ib_wc wc;
+
+	kvt_stay_on_first_cpu();
+	t = kvt_thread_start(test, kvt_other_cpu(), busy_fn, b);
+	wait_for_completion(&b->posted);
+	KUNIT_EXPECT_EQ(test, 0, rig_recv(&r->b, 2, 0, 64));
+	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
+	KUNIT_EXPECT_EQ(test, 1, b->got);
+	KUNIT_EXPECT_EQ(test, IB_WC_SUCCESS, b->wc.status);
+	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+}
+
+static void send_to_nobody_is_given_up(struct kunit *test)
+{
+	struct rig *r = busy_rig(test);
+
+	KUNIT_ASSERT_EQ(test, 0, rig_to(r->b.qp, IB_QPS_RESET));
+	busy_run(test, busy_new(test, r, post_send, 1), IB_WC_RETRY_EXC_ERR);
+}
+
+/* The queue pair is moved to ERR by another CPU: the long message ends, or is flushed. */
+static void queue_pair_can_be_changed(struct kunit *test)
+{
+	struct rig *r = busy_rig(test);
+	struct busy *b = busy_new(test, r, post_long_send, 1);
+	struct kvt_thread *t;
+	u64 start;
+
+	kvt_stay_on_first_cpu();
+	t = kvt_thread_start(test, kvt_other_cpu(), busy_fn, b);
+	wait_for_completion(&b->posted);
+	start = ktime_get_mono_fast_ns();
+	KUNIT_EXPECT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_ERR));
+	/* It would last until the thread gives up. */
+	KUNIT_EXPECT_LT(test, ktime_get_mono_fast_ns() - start, LIMIT_NS / 2);
+	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
+	KUNIT_EXPECT_EQ(test, 1, b->got);
+}
+
+static struct kunit_case emu_busy_cases[] = {
+	KUNIT_CASE(long_send_completes),
+	KUNIT_CASE(long_send_completes_beside_realtime),
+	KUNIT_CASE(reads_complete),
+	KUNIT_CASE(writes_complete),
+	KUNIT_CASE(send_finds_a_receive_late),
+	KUNIT_CASE(send_to_nobody_is_given_up),
+	KUNIT_CASE(queue_pair_can_be_changed),
+	{}
+};
+
+static struct kunit_suite emu_busy_suite = {
+	.name = "emu_busy",
+	.test_cases = emu_busy_cases,
+};
+
+kunit_test_suite(emu_busy_suite);
+
+MODULE_DESCRIPTION("KUnit: pollers that keep their CPU, on the emulated HCA");
+MODULE_LICENSE("GPL");
