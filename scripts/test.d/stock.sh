@@ -22,5 +22,10 @@ part_stock() {
 			--modules "$(run_modules "$MODULES_DIR")" \
 			--file "$KV_SCRIPTS/runs/pingpong.sh" \
 			--run "$KV_SCRIPTS/runs/control.sh"
+		quick || spawn_guest "GIDs of what is on top of network devices, $STOCK_NAME" \
+			"uppers-$STOCK_NAME" --kernel "$kernel" \
+			--need "dummy 8021q macvlan bridge bonding" --limit 300 \
+			--modules "$(run_modules "$MODULES_DIR")" \
+			--run "$KV_SCRIPTS/runs/uppers.sh"
 	done
 }
