@@ -19,6 +19,10 @@
 /* Next header of a global route header: IBA transport, or UDP with RoCE v2. */
 #define EMU_NEXT_IBA	0x1b
 
+/* Copies of a multicast that are made with preemption off, and in hard interrupt. */
+#define EMU_MCAST_COPIES	64
+#define EMU_MCAST_HARDIRQ	8
+
 /**
  * struct emu_datagram - a message on its way
  * @ex: the owner at work
@@ -234,12 +238,28 @@ static void emu_deliver_entered(struct emu_qp *to, struct emu_datagram *dg)
 	emu_leave(to);
 }
 
+/* A long list of receivers does not keep a runner's CPU from others. */
 static void emu_deliver_copy(struct emu_qp *to, void *data)
 {
 	struct emu_datagram *dg = data;
+	struct emu_exec *ex = dg->ex;
 
-	if (to != dg->ex->qp || !to->no_loopback)
+	if (to != ex->qp || !to->no_loopback)
 		emu_deliver_entered(to, dg);
+	if (++ex->copies % EMU_MCAST_COPIES || !ex->may_sleep)
+		return;
+	preempt_enable();
+	preempt_disable();
+}
+
+/*
+ * Nobody gets a message twice, so a multicast is delivered to all in one go. If these are
+ * many, a runner does it.
+ */
+static bool emu_is_for_runner(const struct emu_exec *ex, const struct emu_av *av)
+{
+	return !ex->may_sleep &&
+	       emu_mcast_is_larger(av, in_hardirq() ? EMU_MCAST_HARDIRQ : EMU_MCAST_COPIES);
 }
 
 /* Under rcu_read_lock(). */
@@ -268,14 +288,15 @@ static void emu_deliver_unicast(struct emu_datagram *dg)
  * @pos: its position
  *
  * Context: The owner of the queue pair's doorbell, preemption off.
- * Return: EMU_DONE or EMU_FAILED: the entry is gone; EMU_DELAYED: it is still
- * there.
+ * Return: EMU_DONE or EMU_FAILED: the entry is gone; EMU_DELAYED, or EMU_AGAIN if a
+ * runner must execute it: it is still there.
  */
 enum emu_verdict emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	struct emu_qp *qp = ex->qp;
 	struct emu_datagram dg = { .ex = ex, .wqe = wqe, .av = emu_swqe_av(qp, wqe) };
 	struct emu_cursor local;
+	bool deferred = false;
 
 	/*
 	 * It was posted in the error state, which has been left since; see
@@ -292,12 +313,16 @@ enum emu_verdict emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u3
 	if (wqe->length <= ib_mtu_enum_to_int(READ_ONCE(qp->port->mtu)) &&
 	    READ_ONCE(qp->port->state) == IB_PORT_ACTIVE) {
 		rcu_read_lock();
-		if (wqe->ud.qpn == IB_MULTICAST_QPN)
-			emu_mcast_deliver(dg.av, emu_deliver_copy, &dg);
-		else
+		if (wqe->ud.qpn != IB_MULTICAST_QPN)
 			emu_deliver_unicast(&dg);
+		else if (emu_is_for_runner(ex, dg.av))
+			deferred = true;
+		else
+			emu_mcast_deliver(dg.av, emu_deliver_copy, &dg);
 		rcu_read_unlock();
 	}
+	if (unlikely(deferred))
+		return EMU_AGAIN;
 	/* Nobody gets a message twice. */
 	if (unlikely(dg.why) && !(dg.why == EMU_SYN_PAUSED && dg.delivered))
 		return emu_fail_memory(ex, wqe, pos, dg.why);

@@ -19,6 +19,7 @@
  * @messages: messages sent to @peer and not counted yet
  * @bytes: bytes of these messages
  * @delay_ns: with EMU_DELAYED, how long to wait
+ * @copies: copies made of multicasts, which count against the budget
  *
  * Preemption is off while an owner executes, except while a runner copies a long
  * message. Each message wakes a consumer, which would otherwise preempt the owner
@@ -32,6 +33,7 @@ struct emu_exec {
 	u32 messages;
 	u64 bytes;
 	u64 delay_ns;
+	u32 copies;
 };
 
 /* How long an entry waits before it checks again whether its memory has arrived. */
@@ -82,6 +84,7 @@ enum emu_verdict emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u3
  */
 void emu_mcast_deliver(const struct emu_av *av, void (*deliver)(struct emu_qp *qp, void *data),
 		       void *data);
+bool emu_mcast_is_larger(const struct emu_av *av, u32 limit);
 
 /* Counts messages of @bytes bytes in total that went from one port to another. */
 static inline void emu_count_messages(struct emu_port *from, struct emu_port *to, u32 messages,

@@ -52,20 +52,41 @@ static u16 emu_mcast_lid(const struct emu_qp *qp, u16 lid)
 	return qp->edev->ethernet ? 0 : lid;
 }
 
+static bool emu_mcast_reaches(const struct emu_mcast_member *member, const struct emu_av *av)
+{
+	bool ethernet = av->port->edev->ethernet;
+
+	return member->qp->edev->ethernet == ethernet &&
+	       emu_mcast_is(member, &av->dgid, ethernet ? 0 : av->dlid);
+}
+
 /* A multicast on InfiniBand has a global route: IBTA vol. 1, C9-8. */
 void emu_mcast_deliver(const struct emu_av *av, void (*deliver)(struct emu_qp *qp, void *data),
 		       void *data)
 {
-	bool ethernet = av->port->edev->ethernet;
 	struct emu_mcast_member *member;
 
 	if (!av->grh)
 		return;
 	hash_for_each_possible_rcu(emu_mcast_members, member, node, emu_mcast_hash(&av->dgid)) {
-		if (member->qp->edev->ethernet == ethernet &&
-		    emu_mcast_is(member, &av->dgid, ethernet ? 0 : av->dlid))
+		if (emu_mcast_reaches(member, av))
 			deliver(member->qp, data);
 	}
+}
+
+/* Does a multicast group have more than @limit members? Under rcu_read_lock(). */
+bool emu_mcast_is_larger(const struct emu_av *av, u32 limit)
+{
+	struct emu_mcast_member *member;
+	u32 size = 0;
+
+	if (!av->grh)
+		return false;
+	hash_for_each_possible_rcu(emu_mcast_members, member, node, emu_mcast_hash(&av->dgid)) {
+		if (emu_mcast_reaches(member, av) && ++size > limit)
+			return true;
+	}
+	return false;
 }
 
 /* Under emu_mcast_lock. */
