@@ -13,8 +13,8 @@
  * later, when no poster uses it any more, because posters have preemption off.
  * Engines empty the old ring first, and leave it when it is sealed and empty.
  * While it is empty but not sealed, they try again later, because what is in the
- * new ring was posted later. A ring is freed a grace period later, at the
- * next change of size, or with the SRQ. Pairs:
+ * new ring was posted later. The next change of size, or the end of the SRQ, frees
+ * the rings that engines have left, after a grace period. Pairs:
  *
  *   A  emu_srq_replace(): release of @in and @next - emu_post_one_srq_recv(),
  *	emu_srq_claim(): acquire. Whoever sees a new ring sees it set up
