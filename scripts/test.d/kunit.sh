@@ -37,10 +37,11 @@ check_rows() {
 
 # What has cases that need two CPUs, NMIs or exact stack traces, and what is written to be run
 # on several at once. The default tier runs it in one guest with what needs PCI devices: with
-# the leaks that are looked for at its end, a guest costs more than some suites.
+# the leaks that are looked for at its end, a guest costs more than some suites. The stress of
+# events and the scheduler's suite, which wants a clock, take a minute: --full has them.
 TWO_CPUS=kunit_core_event,kunit_cq_contexts,kunit_cq_life,kunit_cq_stress,kunit_cq_thread
-TWO_CPUS+=,kunit_emu_lockfree,kunit_emu_ring,kunit_emu_stress,kunit_core_event_stress
-TWO_CPUS+=,kunit_core_objects,kunit_core_memory,kunit_cq_pool,kunit_cq_debugfs,kunit_cq_sched
+TWO_CPUS+=,kunit_emu_lockfree,kunit_emu_ring,kunit_emu_stress
+TWO_CPUS+=,kunit_core_objects,kunit_core_memory,kunit_cq_pool,kunit_cq_debugfs
 TWO_CPUS+=,kunit_emu_cq_ring,kunit_emu_peer,kunit_emu_busy
 
 part_kunit() {
