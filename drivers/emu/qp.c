@@ -159,10 +159,12 @@ static void emu_qp_free_rings(struct emu_qp *qp)
 
 static int emu_qp_alloc_rings(struct emu_qp *qp, const struct ib_qp_cap *cap)
 {
+	u32 max_sge = qp->srq ? qp->srq->max_sge : qp->max_recv_sge;
 	int err;
 
+	/* One is taken from any queue, and one from its own held. */
 	qp->taken = kmalloc(emu_rwqe_size(EMU_MAX_SGE), GFP_KERNEL);
-	qp->held = kmalloc(emu_rwqe_size(EMU_MAX_SGE), GFP_KERNEL);
+	qp->held = kmalloc(emu_rwqe_size(max_sge), GFP_KERNEL);
 	err = qp->taken && qp->held ? 0 : -ENOMEM;
 	if (!err)
 		err = emu_ring_init(&qp->sq, cap->max_send_wr, emu_swqe_size(qp, cap));
