@@ -275,9 +275,9 @@ static void uncount_reader(struct ca_handle *h, struct ca_device *ca)
 	if (!h->reader)
 		return;
 	mutex_lock(&ca->files_lock);
-	count = xa_to_value(xa_load(&ca->readers, uid));
-	/* In place of another value, or of none: that needs no memory. */
 	ca->nr_readers--;
+	count = xa_to_value(xa_load(&ca->readers, uid));
+	/* In the place of another value: that needs no memory. */
 	xa_store(&ca->readers, uid, count > 1 ? xa_mk_value(count - 1) : NULL, GFP_KERNEL);
 	mutex_unlock(&ca->files_lock);
 }

@@ -288,6 +288,12 @@ int umem_check_reach(const struct ib_umem *umem, struct sg_table *sgt)
 	return 0;
 }
 
+static void umem_unmap(struct ib_umem *umem)
+{
+	ib_dma_unmap_sgtable_attrs(umem->ibdev, &umem->sgt_append.sgt,
+				   DMA_BIDIRECTIONAL, UMEM_DMA_ATTRS);
+}
+
 static int umem_map(struct ib_umem *umem, int access)
 {
 	struct sg_table *sgt = &umem->sgt_append.sgt;
@@ -301,14 +307,8 @@ static int umem_map(struct ib_umem *umem, int access)
 		return ret;
 	ret = umem_check_reach(umem, sgt);
 	if (ret)
-		ib_dma_unmap_sgtable_attrs(umem->ibdev, sgt, DMA_BIDIRECTIONAL, attrs);
+		umem_unmap(umem);
 	return ret;
-}
-
-static void umem_unmap(struct ib_umem *umem)
-{
-	ib_dma_unmap_sgtable_attrs(umem->ibdev, &umem->sgt_append.sgt,
-				   DMA_BIDIRECTIONAL, UMEM_DMA_ATTRS);
 }
 
 /**

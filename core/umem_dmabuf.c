@@ -122,7 +122,8 @@ static int trim_table(struct ib_umem_dmabuf *d, struct sg_table *sgt)
  *
  * Context: Process; the dma-buf's reservation lock held.
  * Return: 0; -EINVAL if the exporter's table is shorter than the dma-buf, or not of
- * whole pages; -EIO if the device would get a copy of the memory; -ENOMEM; or an error of dma_buf_map_attachment().
+ * whole pages; -EIO if the device would get a copy of the memory; -ENOMEM; or an error of
+ * dma_buf_map_attachment().
  */
 int ib_umem_dmabuf_map_pages(struct ib_umem_dmabuf *umem_dmabuf)
 {

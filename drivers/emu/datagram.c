@@ -296,7 +296,6 @@ enum emu_verdict emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u3
 	struct emu_qp *qp = ex->qp;
 	struct emu_datagram dg = { .ex = ex, .wqe = wqe, .av = emu_swqe_av(qp, wqe) };
 	struct emu_cursor local;
-	bool deferred = false;
 
 	/*
 	 * It was posted in the error state, which has been left since; see
@@ -312,17 +311,15 @@ enum emu_verdict emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u3
 	/* What does not fit into a packet is not sent: IBTA vol. 1, C10-93.1.1. */
 	if (wqe->length <= ib_mtu_enum_to_int(READ_ONCE(qp->port->mtu)) &&
 	    READ_ONCE(qp->port->state) == IB_PORT_ACTIVE) {
+		if (wqe->ud.qpn == IB_MULTICAST_QPN && emu_is_for_runner(ex, dg.av))
+			return EMU_AGAIN;
 		rcu_read_lock();
-		if (wqe->ud.qpn != IB_MULTICAST_QPN)
-			emu_deliver_unicast(&dg);
-		else if (emu_is_for_runner(ex, dg.av))
-			deferred = true;
-		else
+		if (wqe->ud.qpn == IB_MULTICAST_QPN)
 			emu_mcast_deliver(dg.av, emu_deliver_copy, &dg);
+		else
+			emu_deliver_unicast(&dg);
 		rcu_read_unlock();
 	}
-	if (unlikely(deferred))
-		return EMU_AGAIN;
 	/* Nobody gets a message twice. */
 	if (unlikely(dg.why) && !(dg.why == EMU_SYN_PAUSED && dg.delivered))
 		return emu_fail_memory(ex, wqe, pos, dg.why);

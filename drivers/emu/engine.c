@@ -354,8 +354,10 @@ static inline enum emu_verdict emu_execute(struct emu_exec *ex, s64 *budget,
 			return EMU_AGAIN;
 		if (!emu_exec_simple(ex, qp, wqe, *pos)) {
 			verdict = emu_exec_wqe(ex, wqe, *pos);
-			*budget -= (s64)ex->copies * EMU_ENTRY_COST;
-			ex->copies = 0;
+			if (unlikely(ex->copies)) {
+				*budget -= (s64)ex->copies * EMU_ENTRY_COST;
+				ex->copies = 0;
+			}
 			/* The entry may be half done, so it must be finished in SQD. */
 			if (verdict == EMU_AGAIN)
 				qp->retrying = true;

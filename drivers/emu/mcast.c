@@ -74,7 +74,7 @@ void emu_mcast_deliver(const struct emu_av *av, void (*deliver)(struct emu_qp *q
 	}
 }
 
-/* Does a multicast group have more than @limit members? Under rcu_read_lock(). */
+/* Does a multicast group have more than @limit members? Any context. */
 bool emu_mcast_is_larger(const struct emu_av *av, u32 limit)
 {
 	struct emu_mcast_member *member;
@@ -82,11 +82,13 @@ bool emu_mcast_is_larger(const struct emu_av *av, u32 limit)
 
 	if (!av->grh)
 		return false;
+	rcu_read_lock();
 	hash_for_each_possible_rcu(emu_mcast_members, member, node, emu_mcast_hash(&av->dgid)) {
 		if (emu_mcast_reaches(member, av) && ++size > limit)
-			return true;
+			break;
 	}
-	return false;
+	rcu_read_unlock();
+	return size > limit;
 }
 
 /* Under emu_mcast_lock. */
