@@ -19,7 +19,6 @@
 
 /**
  * struct standstill - what others do while a thread stands still
- * @test: the running case
  * @r: the connection of the thread that stands still, or its datagram queue pairs
  * @other: the connection of the others
  * @srq: where they receive
@@ -28,7 +27,6 @@
  * @failed: messages that could not be posted, or did not complete
  */
 struct standstill {
-	struct kunit *test;
 	struct rig *r;
 	struct rig *other;
 	struct ib_srq *srq;
@@ -46,6 +44,11 @@ static void standstill_desc(const u32 *times, char *desc)
 }
 
 KUNIT_ARRAY_PARAM(standstill, standstills, standstill_desc);
+
+static u32 times_of(struct kunit *test)
+{
+	return *(const u32 *)test->param_value;
+}
 
 static bool succeeded(struct ib_cq *cq)
 {
@@ -91,7 +94,7 @@ static void p12_late_poller_makes_room_once(struct kunit *test)
 	struct rig *r = rig_up(test, "emu0", "emu1");
 	struct standstill s = {
 		.other = r,
-		.times = *(const u32 *)test->param_value,
+		.times = times_of(test),
 	};
 
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 0, 0, LEN));
@@ -110,7 +113,7 @@ static void poller_that_was_overtaken_polls_on(struct kunit *test)
 	struct rig *r = rig_up(test, "emu0", "emu1");
 	struct standstill s = {
 		.other = r,
-		.times = *(const u32 *)test->param_value,
+		.times = times_of(test),
 	};
 	u32 i;
 
@@ -134,7 +137,7 @@ static void poster_that_was_overtaken_posts(struct kunit *test)
 	struct rig *r = rig_up(test, "emu0", "emu1");
 	struct standstill s = {
 		.other = r,
-		.times = *(const u32 *)test->param_value,
+		.times = times_of(test),
 	};
 
 	kverbs_delay_set("emu_ring_reserve", connection_goes_on, &s);
@@ -154,7 +157,7 @@ static void completion_that_was_overtaken_is_written(struct kunit *test)
 	struct rig *other = rig_new(test, "emu0", "emu1");
 	struct standstill s = {
 		.other = other,
-		.times = *(const u32 *)test->param_value,
+		.times = times_of(test),
 	};
 
 	other->a.scq = r->a.scq;
@@ -208,7 +211,7 @@ static void s4_slow_message_keeps_no_place_in_an_srq(struct kunit *test)
 	struct standstill s = {
 		.r = rig_new(test, "emu0", "emu1"),
 		.other = rig_new(test, "emu0", "emu1"),
-		.times = *(const u32 *)test->param_value,
+		.times = times_of(test),
 	};
 	struct ib_wc wc;
 	u32 i;
@@ -265,7 +268,7 @@ static void u9_slow_datagram_keeps_one_place(struct kunit *test)
 {
 	struct standstill s = {
 		.r = rig_ud(test, "emu0", "emu1"),
-		.times = *(const u32 *)test->param_value,
+		.times = times_of(test),
 	};
 	struct rig *r = s.r;
 	struct ib_ah *ah = rig_ah(test, &r->a, &r->b);

@@ -30,6 +30,17 @@ check() {
 	if "$@"; then pass "$what"; else fail "$what"; fi
 }
 
+# retry <times> <command>: for what is so a moment later; each 50 ms.
+retry() {
+	tries=$1
+	shift
+	until "$@"; do
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] || return 1
+		usleep 50000
+	done
+}
+
 # load <module> [parameters]: inserts a module under test, after those that it needs.
 load() {
 	name=$1

@@ -54,15 +54,14 @@ port_shows() {
 # soon command...: retries, because the midlayer's caches follow events a moment
 # later.
 soon() {
-	tries=0
-	until "$@" >/tmp/soon; do
-		tries=$((tries + 1))
-		[ $tries -lt 50 ] || {
-			cat /tmp/soon
-			return 1
-		}
-		usleep 100000
-	done
+	retry 100 quietly "$@" || {
+		cat /tmp/soon
+		return 1
+	}
+}
+
+quietly() {
+	"$@" >/tmp/soon
 }
 
 # tells <event's text> command...: checks by tracing that the core passes on the

@@ -190,12 +190,7 @@ off_held() {
 
 # soon command...: retries, for what happens a moment later.
 soon() {
-	tries=0
-	until "$@"; do
-		tries=$((tries + 1))
-		[ $tries -lt "$TRIES" ] || return 1
-		usleep 50000
-	done
+	retry "$TRIES" "$@"
 }
 
 off_both() {

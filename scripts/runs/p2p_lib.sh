@@ -44,12 +44,7 @@ is_gone() {
 
 # soon command...: retries for up to 30 s, as the events that it depends on take time.
 soon() {
-	tries=0
-	until "$@"; do
-		tries=$((tries + 1))
-		[ $tries -lt 300 ] || return 1
-		usleep 100000
-	done
+	retry 600 "$@"
 }
 
 # A session is an open file, descriptor 4; its latest result is in $told.

@@ -30,13 +30,9 @@ has_not() {
 	! grep -qx "$(gid "$2")" "/sys/class/infiniband/$1/ports/1/gids/"* 2>/dev/null
 }
 
-# soon <command>: it is so within a while.
+# soon <command>: it is so within ten seconds.
 soon() {
-	for _ in $(seq 100); do
-		"$@" && return 0
-		sleep 0.1
-	done
-	return 1
+	retry 200 "$@"
 }
 
 # up <network device> <address>

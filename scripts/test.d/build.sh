@@ -155,16 +155,14 @@ example_in_readme() {
 # Whoever builds, users with make or scripts with build_modules(), uses what is there: they
 # have the same flags.
 check_no_rebuild() {
-	local log=$KV_BUILD/logs/rebuild.log tree suites
+	local log=$KV_BUILD/logs/rebuild.log ours suites
 	suites_for "$1"
-	tree=$(kernel_tree "$1")
+	ours=(make -C "$KV_ROOT" BUILD="$KV_BUILD" KDIR="$(kernel_tree "$1")"
+		${suites[@]+"${suites[@]}"})
 	{
-		make -C "$KV_ROOT" BUILD="$KV_BUILD" KDIR="$tree" \
-			${suites[@]+"${suites[@]}"}
-		make -C "$KV_ROOT" BUILD="$KV_BUILD" KDIR="$tree" \
-			${suites[@]+"${suites[@]}"} -j1 modules
-		make -C "$KV_ROOT" BUILD="$KV_BUILD" KDIR="$tree" \
-			${suites[@]+"${suites[@]}"} kverbs_emu.ko
+		"${ours[@]}"
+		"${ours[@]}" -j1 modules
+		"${ours[@]}" kverbs_emu.ko
 		build_modules "$1" ${suites[@]+"${suites[@]}"}
 		cat "$BUILD_LOG"
 	} >"$log" 2>&1

@@ -23,7 +23,6 @@
 #define SHOWN		"/sys/kernel/debug/kverbs/" DEVICE "/ca"
 #define PARAMETERS	"/sys/module/kverbs/parameters/"
 #define LENGTH		(64 * 4096)
-#define NOBODY		65534
 
 static int fd;
 static uint64_t handle, pd;
@@ -61,12 +60,6 @@ static void expect_useful(int file, uint64_t h)
 	EXPECT(ca_query(file, h, answer, sizeof(answer)) > 0);
 	EXPECT(ca_list(file, h, answer, sizeof(answer)) > 0);
 	EXPECT_EQ(ca_dealloc_pd(file, h, mine), 0);
-}
-
-static void become_nobody(void)
-{
-	EXPECT(!setgid(NOBODY));
-	EXPECT(!setuid(NOBODY));
 }
 
 /* --- files ------------------------------------------------------------------- */

@@ -14,6 +14,8 @@
 
 #include "ca_call.h"
 
+#define NOBODY		65534
+
 #define PREFIX		"t-"
 #define PORTS_MAX	4
 
@@ -417,4 +419,10 @@ void moment(void)
 	struct timespec ts = { .tv_nsec = 20 * 1000 * 1000 };
 
 	nanosleep(&ts, NULL);
+}
+
+void become_nobody(void)
+{
+	EXPECT(!setgid(NOBODY));
+	EXPECT(!setuid(NOBODY));
 }

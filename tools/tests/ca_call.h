@@ -85,4 +85,7 @@ void expect_pinned(long long want);
 
 void moment(void);
 
+/* For good: the calling process is a user without any rights. */
+void become_nobody(void);
+
 #endif /* KVERBS_CA_CALL_H */

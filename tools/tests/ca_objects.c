@@ -15,7 +15,6 @@
 #include "ca_call.h"
 
 #define DEVICE	"t-objects"
-#define NOBODY	65534
 #define LENGTH	16384
 #define EMU_CAS	"/sys/kernel/debug/kverbs_emu/" DEVICE "/ca"
 
@@ -596,7 +595,7 @@ static void readers(void *unused __attribute__((unused)))
 
 	for (i = 0; i < 3; i++)
 		files[i] = node_open(DEVICE, O_RDONLY);
-	EXPECT(!setgid(NOBODY) && !setuid(NOBODY));
+	become_nobody();
 	open_times(files[0], 40);
 	open_times(files[1], 24);
 	EXPECT_EQ(ca_open(files[2], 0, &other), -EMFILE);

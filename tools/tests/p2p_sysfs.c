@@ -21,7 +21,6 @@
 
 #define PAGE		4096
 #define SIZE		(64 * PAGE)
-#define NOBODY		65534
 #define WORKERS		4
 #define ROUNDS		2000
 
@@ -99,8 +98,7 @@ static void says_what_there_is(void)
 static void open_as_nobody(void *unused)
 {
 	(void)unused;
-	EXPECT_EQ(setgid(NOBODY), 0);
-	EXPECT_EQ(setuid(NOBODY), 0);
+	become_nobody();
 	EXPECT(allocate_open() < 0 && errno == EACCES);
 }
 
