@@ -74,6 +74,22 @@ unload_all() {
 	done </tmp/modules
 }
 
+# for_each_suite <function> [<list>]: calls it with each module of KUnit suites, or with those
+# of a list, separated by commas. A module that is loaded runs the cases that match a pattern:
+# all, or those of "module:suite.case", which may match several. What matches no case runs
+# nothing, without a word.
+for_each_suite() {
+	each_run=$1
+	each_list=${2:-$(cd /modules && echo kunit_*.ko)}
+	for each in $(echo "$each_list" | tr ',' ' '); do
+		each=${each%.ko}
+		pattern='*'
+		[ "${each#*:}" = "$each" ] || pattern=${each#*:}
+		printf %s "$pattern" >/sys/module/kunit/parameters/filter_glob
+		"$each_run" "${each%%:*}"
+	done
+}
+
 # Prints how often each rule of the contract has been broken so far, as lines "rule
 # count".
 contract_counts() {

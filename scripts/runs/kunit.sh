@@ -35,10 +35,8 @@ load kverbs contract="${CONTRACT:-warn}"
 load kverbs_emu
 load kverbs_kunit scale="${SCALE:-1}" seed="${SEED:-0}"
 
-# What matches no case of a module is skipped without a word.
 run_module() {
 	name=$1
-	printf %s "${2:-}" >/sys/module/kunit/parameters/filter_glob
 	contract_begins
 	case :${UNWATCHED:-}: in
 	*:"$name":*)
@@ -51,16 +49,4 @@ run_module() {
 	[ "$name" = kunit_contract ] || contract_kept "$name" "$(breaks "$name")"
 }
 
-if [ -z "${SUITES:-}" ]; then
-	for path in /modules/kunit_*.ko; do
-		name=${path##*/}
-		run_module "${name%.ko}" '*'
-	done
-else
-	for what in $(echo "$SUITES" | tr ',' ' '); do
-		case $what in
-		*:*) run_module "${what%%:*}" "${what#*:}" ;;
-		*) run_module "$what" '*' ;;
-		esac
-	done
-fi
+for_each_suite run_module "${SUITES:-}"

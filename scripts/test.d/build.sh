@@ -24,7 +24,7 @@ build_kernel() {
 # kernel the suites that it runs there.
 suites_for() {
 	suites=()
-	[ "$1" != debug ] || ! quick || suites=("KVERBS_SUITES=${P2P_SUITES//,/ } ${TWO_CPUS//,/ }")
+	[ "$1" != debug ] || ! quick || suites=("KVERBS_SUITES=$(kunit_modules "$P2P_SUITES,$TWO_CPUS")")
 }
 
 # need_build <kernel>: jobs registered from now on need the modules for it. Sets

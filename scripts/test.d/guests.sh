@@ -37,18 +37,26 @@ check_guest() {
 	[ ! -e "$work/$name" ] || sed -n 's/^progress: /        /p' "$work/$name"
 }
 
-# kunit_suites [<modules>]: how many suites there are, or in a list of modules, separated by
-# commas.
+# kunit_suites [<list>]: how many suites there are, or in a list, separated by commas, of
+# modules, and of "module:suite.case", which counts for one each time.
 kunit_suites() {
 	"$KV_SCRIPTS/kunit" --modules | awk -v some="${1:-}" '
 		some == "" || index("," some ",", "," $1 ",") { n++ }
-		END { print n + 0 }'
+		END { print n + gsub(/:/, "", some) }'
 }
 
-# module_paths <directory of our modules> <modules>: with kverbs_kunit, which all need.
+# kunit_modules <list>: the modules of such a list, with a blank behind each.
+kunit_modules() {
+	tr ',' '\n' <<<"$1" | sed 's/:.*//' | sort -u | tr '\n' ' '
+}
+
+# module_paths <directory of our modules> <list>: with kverbs_kunit, which all need.
 module_paths() {
+	local name
 	printf '%s ' "$1/kunit/kverbs_kunit.ko"
-	tr ',' '\n' <<<"$2" | sed "s,.*,$1/kunit/&.ko," | tr '\n' ' '
+	for name in $(kunit_modules "$2"); do
+		printf '%s ' "$1/kunit/$name.ko"
+	done
 }
 
 # tally_cases <name of a run>: its KUnit cases

@@ -97,7 +97,7 @@ check_p2p_kunit() {
 	name="p2p-$1-${what//[ ,]/-}"
 	p2p_machine
 	check_p2p "$what" p2p_kunit "$1" "$1" \
-		"SCALE=$scale OWN=${3// /:}" --limit $((2400 * scale)) \
+		"SCALE=$scale OWN=${3// /:} SUITES=$4" --limit $((2400 * scale)) \
 		--suites $(($(wc -w <<<"$3") * $(kunit_suites "$4"))) ${breaks[@]+"${breaks[@]}"} \
 		--modules "$(run_modules "$2") $2/kverbs_edu.ko $(module_paths "$2" "$4")"
 	[ -e "$work/$name.ktap" ] || return 0
