@@ -219,6 +219,7 @@ struct racer {
 	struct ib_device *ibdev;
 	union ib_gid a;
 	union ib_gid b;
+	struct completion begun;
 	int stop;
 	u64 reads;
 	u64 misses;
@@ -255,6 +256,7 @@ static int racer_fn(void *arg)
 		    memcmp(&gid, &r->a, sizeof(gid)) &&
 		    memcmp(&gid, &r->b, sizeof(gid)))
 			r->bad++;
+		complete(&r->begun);
 		cond_resched();
 	}
 	return 0;
@@ -273,8 +275,10 @@ static void readers_race_with_deletion(struct kunit *test)
 	r->ibdev = m->ibdev;
 	r->a = m->port[1].gids[1];
 	r->b = make_gid(0x99);
+	init_completion(&r->begun);
 	kvt_seed(test, "changes under a reader", flips);
 	t = kvt_thread_start(test, kvt_other_cpu(), racer_fn, r);
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&r->begun));
 	for (i = 0; i < flips; i++) {
 		bool ok = change_gid(m, ev, 1, i % 3 == 0 ? zero :
 					       i % 3 == 1 ? r->a : r->b);
