@@ -164,14 +164,14 @@ static unsigned long drain_site(struct ib_qp *qp, const char *what, unsigned lon
  *
  * The CQ must be of ib_alloc_cq(); it and the send queue must have room for
  * one more. No other thread may post meanwhile. The call is refused with another CQ, and in a
- * done() of the same CQ or vector. After a refusal or another failure, as when the CQ
+ * done() of the same CQ or thread. After a refusal or another failure, as when the CQ
  * has overrun, completions may be missing, and the device may use the memory of requests
  * until the QP is destroyed.
  *
- * Context: Process; not from a done() of the CQ, nor of another one that is
- * polled in the same context and vector. In any other done() it waits for the
- * context that polls the CQ: if two done() wait for each other's vector, they
- * wait for ever.
+ * Context: Process; not from a done() of the CQ, nor of another one of the same
+ * vector with %IB_POLL_THREAD. In any other done() it waits for a done() of the CQ:
+ * if two done() wait for each other's CQ, or vector with %IB_POLL_THREAD, they wait
+ * for ever.
  */
 void ib_drain_sq(struct ib_qp *qp)
 {
@@ -186,14 +186,14 @@ EXPORT_SYMBOL(ib_drain_sq);
  *
  * The CQ must be of ib_alloc_cq(); it and the receive queue must have room
  * for one more. No other thread may post meanwhile. The call is refused with another CQ, and in a
- * done() of the same CQ or vector. After a refusal or another failure, as when the CQ
+ * done() of the same CQ or thread. After a refusal or another failure, as when the CQ
  * has overrun, completions may be missing, and the device may use the memory of requests
  * until the QP is destroyed.
  *
- * Context: Process; not from a done() of the CQ, nor of another one that is
- * polled in the same context and vector. In any other done() it waits for the
- * context that polls the CQ: if two done() wait for each other's vector, they
- * wait for ever.
+ * Context: Process; not from a done() of the CQ, nor of another one of the same
+ * vector with %IB_POLL_THREAD. In any other done() it waits for a done() of the CQ:
+ * if two done() wait for each other's CQ, or vector with %IB_POLL_THREAD, they wait
+ * for ever.
  */
 void ib_drain_rq(struct ib_qp *qp)
 {

@@ -57,38 +57,45 @@ static void ib_cq_softirq_exit(struct ib_cq_lane *lane)
 	synchronize_rcu();
 }
 
-static void ib_cq_work(struct work_struct *work)
+/* The work of a runner. */
+void ib_cq_work(struct work_struct *work)
 {
-	struct ib_cq_lane *lane = container_of(work, struct ib_cq_lane, work);
+	struct ib_cq_runner *runner = container_of(work, struct ib_cq_runner, work);
+	struct ib_cq_lane *lane = runner->lane;
 
 	do {
-		if (ib_cq_lane_run(lane)) {
+		switch (ib_cq_runner_run(runner)) {
+		case IB_CQ_RAN_OUT:
+			break;
+		case IB_CQ_RAN_LONG:
 			lane->ctx->kick(lane);
+			return;
+		case IB_CQ_RAN_ASIDE:
 			return;
 		}
 		cond_resched();
 	} while (!ib_cq_lane_rest(lane));
 }
 
-static int ib_cq_work_init(struct ib_cq_lane *lane)
-{
-	INIT_WORK(&lane->work, ib_cq_work);
-	return 0;
-}
-
 static void ib_cq_bound_kick(struct ib_cq_lane *lane)
 {
-	queue_work(ib_comp_wq, &lane->work);
+	queue_work(ib_comp_wq, &lane->runner->work);
+}
+
+static void ib_cq_bound_start(struct ib_cq_runner *runner, int cpu)
+{
+	/* If the CPU is offline, another one takes it. */
+	queue_work_on(cpu, ib_comp_wq, &runner->work);
 }
 
 static void ib_cq_unbound_kick(struct ib_cq_lane *lane)
 {
-	queue_work(ib_comp_unbound_wq, &lane->work);
+	queue_work(ib_comp_unbound_wq, &lane->runner->work);
 }
 
-static void ib_cq_work_exit(struct ib_cq_lane *lane)
+static void ib_cq_unbound_start(struct ib_cq_runner *runner, int cpu)
 {
-	cancel_work_sync(&lane->work);
+	queue_work(ib_comp_unbound_wq, &runner->work);
 }
 
 const struct ib_cq_context ib_cq_contexts[IB_CQ_CONTEXTS] = {
@@ -104,16 +111,16 @@ const struct ib_cq_context ib_cq_contexts[IB_CQ_CONTEXTS] = {
 	[IB_POLL_WORKQUEUE] = {
 		.name = "workqueue",
 		.may_sleep = true,
-		.init = ib_cq_work_init,
 		.kick = ib_cq_bound_kick,
-		.exit = ib_cq_work_exit,
+		.start = ib_cq_bound_start,
+		.exit = ib_cq_runners_exit,
 	},
 	[IB_POLL_UNBOUND_WORKQUEUE] = {
 		.name = "unbound",
 		.may_sleep = true,
-		.init = ib_cq_work_init,
 		.kick = ib_cq_unbound_kick,
-		.exit = ib_cq_work_exit,
+		.start = ib_cq_unbound_start,
+		.exit = ib_cq_runners_exit,
 	},
 	[IB_POLL_THREAD] = {
 		.name = "thread",
@@ -159,6 +166,7 @@ static struct ib_cq_lane *ib_cq_lane_new(struct ib_device *dev, unsigned int vec
 	lane->ctx = &ib_cq_contexts[poll_ctx];
 	init_llist_head(&lane->woken);
 	INIT_LIST_HEAD(&lane->turn);
+	ib_cq_runners_init(lane);
 	err = lane->ctx->init ? lane->ctx->init(lane) : 0;
 	if (err) {
 		kfree(lane);
@@ -182,6 +190,7 @@ struct ib_cq_lane *ib_cq_get_lane(struct ib_device *dev, unsigned int vector,
 {
 	struct ib_cq_vectors *vectors = dev->cq_vectors;
 	struct ib_cq_lane *lane;
+	int err;
 
 	if (!vectors)
 		return ERR_PTR(-ENODEV);
@@ -198,8 +207,13 @@ struct ib_cq_lane *ib_cq_get_lane(struct ib_device *dev, unsigned int vector,
 		if (!IS_ERR(lane))
 			vectors->lane[vector][poll_ctx] = lane;
 	}
-	if (!IS_ERR(lane))
-		atomic_inc(&lane->users);
+	if (!IS_ERR(lane)) {
+		err = ib_cq_add_runner(lane, atomic_read(&lane->users) + 1);
+		if (err)
+			lane = ERR_PTR(err);
+		else
+			atomic_inc(&lane->users);
+	}
 	mutex_unlock(&vectors->lock);
 	cpus_read_unlock();
 	return lane;
@@ -282,7 +296,9 @@ int ib_cq_init(void)
 {
 	int err = -ENOMEM;
 
-	ib_comp_wq = alloc_workqueue("kverbs-comp", WQ_HIGHPRI | WQ_MEM_RECLAIM | WQ_SYSFS, 0);
+	/* Each done() that sleeps keeps an item active. */
+	ib_comp_wq = alloc_workqueue("kverbs-comp", WQ_HIGHPRI | WQ_MEM_RECLAIM | WQ_SYSFS,
+				     WQ_MAX_ACTIVE);
 	if (!ib_comp_wq)
 		return err;
 	ib_comp_unbound_wq = alloc_workqueue("kverbs-comp-unbound",

@@ -274,7 +274,7 @@ bool ib_cq_destroy(struct ib_cq *cq, unsigned long site)
 {
 	int err;
 
-	if (WARN(ib_cq_polled_by_caller(cq) && cq->lane->cq == cq,
+	if (WARN(ib_cq_in_done_of(cq),
 		 "%s frees a CQ in a done() of it\n", cq->res.kern_name))
 		return false;
 	if (ib_object_unused(cq->device, &cq->res, &cq->usecnt, site))
@@ -299,8 +299,8 @@ bool ib_cq_destroy(struct ib_cq *cq, unsigned long site)
  * are dropped. If the CQ is in use, it stays as it is, with a warning.
  *
  * Context: Process context; not from a done() of the CQ. In a done() of another CQ it waits
- * for the context that polls this one: if two done() free CQs of each other's vector, they
- * wait for ever.
+ * for a done() of this one: if two done() free CQs of each other, or of each other's vector
+ * with %IB_POLL_THREAD, they wait for ever.
  */
 void ib_free_cq(struct ib_cq *cq)
 {

@@ -8,6 +8,8 @@
 #include <linux/irq_poll.h>
 #include <linux/llist.h>
 #include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/timer.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 
@@ -28,7 +30,11 @@
 #define IB_CQ_WAIT	BIT(3)	/* a thread waits for it */
 #define IB_CQ_NOTIFIED	BIT(4)	/* IB_POLL_DIRECT: a completion came */
 
+/* ib_cq_runner.nr, beside the number: another runner took the place of this one. */
+#define IB_CQ_DISPLACED	BIT(8)
+
 struct ib_cq_lane;
+struct ib_cq_runner;
 struct seq_file;
 
 /**
@@ -39,6 +45,9 @@ struct seq_file;
  * @kick: makes the context call ib_cq_lane_run() soon, until that returns false, and then
  *	ib_cq_lane_rest(), and start over if the latter returns false. Any context but NMI.
  *	Called once for each time that the lane was at rest.
+ * @start: NULL unless a done() that sleeps is to stop no other CQ, see handover.c. Makes
+ *	the context call ib_cq_runner_run() for a runner soon, on a CPU if it is bound to
+ *	CPUs. Any context but NMI.
  * @exit: undoes @init; the lane is at rest and serves no CQ
  */
 struct ib_cq_context {
@@ -46,7 +55,15 @@ struct ib_cq_context {
 	bool may_sleep;
 	int (*init)(struct ib_cq_lane *lane);
 	void (*kick)(struct ib_cq_lane *lane);
+	void (*start)(struct ib_cq_runner *runner, int cpu);
 	void (*exit)(struct ib_cq_lane *lane);
+};
+
+/* How a run of a lane ended. */
+enum ib_cq_ran {
+	IB_CQ_RAN_OUT,		/* no CQ is in line */
+	IB_CQ_RAN_LONG,		/* its budget or time is spent, and there is more to do */
+	IB_CQ_RAN_ASIDE,	/* the runner was displaced, and is a spare one again */
 };
 
 /**
@@ -74,6 +91,7 @@ struct ib_cq_thread {
  * @spins: rests that a thread began by spinning
  * @spin_hits: such rests in which work came before the spinning ended
  * @sleeps: rests in which a thread slept
+ * @handovers: times that another runner took over, since a done() slept
  */
 struct ib_cq_lane_stats {
 	u64 kicks;
@@ -85,6 +103,31 @@ struct ib_cq_lane_stats {
 	u64 spins;
 	u64 spin_hits;
 	u64 sleeps;
+	u64 handovers;
+};
+
+/**
+ * struct ib_cq_runner - polls the CQs of a lane, or one of them that was slow
+ * @work: what runs it, with the work queue contexts
+ * @lane: the lane
+ * @node: link in lane->busy or lane->spare
+ * @cq: CQ whose completions it hands out now, or did last
+ * @at: number of completions in @wc handed out, with the one being handed out now
+ * @nr: number of completions in @wc, 0 when all were handed out; and IB_CQ_DISPLACED
+ * @poller: task that runs it now, in contexts that may sleep
+ * @parked: @poller waits for another runner from within a done()
+ * @wc: completions being handed out
+ */
+struct ib_cq_runner {
+	struct work_struct work;
+	struct ib_cq_lane *lane;
+	struct list_head node;
+	struct ib_cq *cq;
+	int at;
+	atomic_t nr;
+	struct task_struct *poller;
+	bool parked;
+	struct ib_wc wc[IB_CQ_BATCH];
 };
 
 /**
@@ -95,18 +138,20 @@ struct ib_cq_lane_stats {
  * @list: link among all lanes
  * @users: number of its CQs
  * @iop: what runs it, with IB_POLL_SOFTIRQ
- * @work: what runs it, with the work queue contexts
  * @thread: what runs it, with IB_POLL_THREAD
+ * @lock: guards @runner, @busy and @spare; see handover.c
+ * @runner: the runner that polls the CQs in @turn
+ * @busy: that one, and those that were displaced
+ * @spare: the others
+ * @runners: number of runners; more than there are CQs where runners may be displaced.
+ *	Guarded by ib_cq_vectors.lock
+ * @watch: looks for a runner that sleeps
+ * @watched: @watch is to be started when a CQ is put in line beside others
  * @active: 1 if it runs or was kicked; 0 at rest
  * @woken: CQs that want to be polled, put here by wakers
  * @turn: CQs that are polled in turn
- * @cq: CQ that is polled now
- * @at: number of completions in @wc handed out, with the one being handed out now
- * @nr: number of completions in @wc; 0 when all were handed out
- * @poller: task that runs it now, in contexts that may sleep
- * @parked: @poller waits for another lane from within a done()
  * @stats: what it did
- * @wc: completions being handed out
+ * @own: its first runner, and the only one where runners are not displaced
  */
 struct ib_cq_lane {
 	struct ib_device *device;
@@ -116,21 +161,22 @@ struct ib_cq_lane {
 	atomic_t users;
 	union {
 		struct irq_poll iop;
-		struct work_struct work;
 		struct ib_cq_thread thread;
 	};
+	spinlock_t lock;
+	struct ib_cq_runner *runner;
+	struct list_head busy;
+	struct list_head spare;
+	unsigned int runners;
+	struct timer_list watch;
 
 	struct llist_head woken ____cacheline_aligned_in_smp;
 	atomic_t active;
+	bool watched;
 
 	struct list_head turn ____cacheline_aligned_in_smp;
-	struct ib_cq *cq;
-	int at;
-	int nr;
-	struct task_struct *poller;
-	bool parked;
 	struct ib_cq_lane_stats stats;
-	struct ib_wc wc[IB_CQ_BATCH];
+	struct ib_cq_runner own;
 };
 
 /**
@@ -161,7 +207,18 @@ void ib_cq_wake_waiting(struct ib_cq *cq);
 void ib_cq_stop(struct ib_cq *cq);
 int ib_cq_take(struct ib_cq_lane *lane, struct ib_cq *cq, int wanted);
 bool ib_cq_lane_run(struct ib_cq_lane *lane);
+enum ib_cq_ran ib_cq_runner_run(struct ib_cq_runner *runner);
 bool ib_cq_lane_rest(struct ib_cq_lane *lane);
+
+/* handover.c */
+void ib_cq_runners_init(struct ib_cq_lane *lane);
+void ib_cq_runners_exit(struct ib_cq_lane *lane);
+int ib_cq_add_runner(struct ib_cq_lane *lane, unsigned int cqs);
+void ib_cq_hand_over(struct ib_cq_lane *lane);
+void ib_cq_give_back(struct ib_cq_runner *runner, struct ib_cq *cq);
+void ib_cq_start_watch(struct ib_cq_lane *lane);
+bool ib_cq_polled_by_caller(struct ib_cq *cq);
+bool ib_cq_in_done_of(struct ib_cq *cq);
 
 /* direct.c */
 void ib_cq_direct_claim(struct ib_cq *cq);
@@ -178,6 +235,7 @@ void ib_cq_release_waiters(struct ib_cq *cq);
 bool ib_cq_failed(const struct ib_cq *cq);
 void ib_cq_wake_waiters_done(struct ib_cq *cq);
 int ib_cq_wait_done(struct ib_cq *cq, struct completion *done);
+void ib_cq_step_aside(void);
 void ib_cq_forget_qp(struct ib_qp *qp);
 void ib_cq_lane_list(struct ib_cq_lane *lane);
 void ib_cq_lane_unlist(struct ib_cq_lane *lane);
@@ -188,6 +246,7 @@ int ib_cq_init(void);
 void ib_cq_exit(void);
 int ib_cq_device_init(struct ib_device *dev);
 void ib_cq_device_cleanup(struct ib_device *dev);
+void ib_cq_work(struct work_struct *work);
 struct ib_cq_lane *ib_cq_get_lane(struct ib_device *dev, unsigned int vector,
 				  enum ib_poll_context poll_ctx);
 void ib_cq_put_lane(struct ib_cq_lane *lane);
@@ -245,10 +304,18 @@ static inline bool ib_cq_is_direct(const struct ib_cq *cq)
 	return cq->poll_ctx == IB_POLL_DIRECT;
 }
 
-/* Whether the caller runs the lane of @cq, that is, is in a done() called by it. */
-static inline bool ib_cq_polled_by_caller(const struct ib_cq *cq)
+/*
+ * Puts @cq, which is QUEUED and in no list, in line for polling. Once it is, only the lane
+ * may be touched.
+ */
+static __always_inline void ib_cq_line_up(struct ib_cq_lane *lane, struct ib_cq *cq)
 {
-	return READ_ONCE(cq->lane->poller) == current;
+	if (llist_add(&cq->woken, &lane->woken) && !atomic_xchg(&lane->active, 1)) {
+		lane->stats.kicks++;
+		lane->ctx->kick(lane);
+	} else if (lane->watched && !timer_pending(&lane->watch)) {
+		ib_cq_start_watch(lane);
+	}
 }
 
 #endif

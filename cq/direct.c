@@ -45,16 +45,15 @@ static int ib_cq_direct_poll(struct ib_cq *cq, int budget)
 	int wanted, n;
 
 	if (in_task())
-		WRITE_ONCE(lane->poller, current);
-	lane->cq = cq;
+		WRITE_ONCE(lane->own.poller, current);
+	lane->own.cq = cq;
 	do {
 		/* A budget of -1 is more than there can be. */
 		wanted = min_t(unsigned int, IB_CQ_BATCH, (unsigned int)budget - completed);
 		n = ib_cq_take(lane, cq, wanted);
 		completed += n;
 	} while (n == wanted && completed != budget);
-	lane->cq = NULL;
-	WRITE_ONCE(lane->poller, NULL);
+	WRITE_ONCE(lane->own.poller, NULL);
 	return completed;
 }
 

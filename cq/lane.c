@@ -26,15 +26,23 @@
  * The waker that changes a CQ's state from 0 puts it on @woken, so it is in one place only.
  * While the runner arms it, its state is BUSY: a waker leaves QUEUED there, and the runner
  * puts the CQ back in line. The waker that sets @active kicks the context, so a burst costs
- * one kick. There is one runner, so done() never runs twice at a time for a CQ. Nothing
- * takes a lock. Documentation/models/cq.pml is a model of this, which scripts/lint has
- * proved.
+ * one kick. A CQ is polled by one runner, so done() never runs twice at a time for it.
+ * Nothing takes a lock. Documentation/models/cq.pml is a model of this, which scripts/lint
+ * has proved.
+ *
+ * In a work queue, a runner that sleeps in a done() is displaced by another one: @turn is
+ * that one's from then on, but for the CQ whose done() sleeps. handover.c describes this.
+ *
+ *   the runner of a lane		one that was displaced
+ *
+ *   turn: B, C, ...			its own batch of A, no other CQ
+ *   @woken, arming, rest		then: A to @woken
  *
  * ib_cq_stop() sets STOP. If the state was 0 the CQ is stopped at once, since no waker
  * finds it 0 again; else the runner completes @stopped when it next comes to the CQ, and
  * does not touch it any more. wait.c describes IB_CQ_WAIT.
  *
- * With IB_POLL_DIRECT there is no runner: see direct.c.
+ * With IB_POLL_DIRECT there is no runner but whoever polls: see direct.c.
  */
 #include <linux/export.h>
 #include <linux/module.h>
@@ -147,11 +155,7 @@ static void ib_cq_put_up(struct ib_cq *cq, int reason)
 	if (!atomic_fetch_or(reason, &cq->state)) {
 		trace_ib_cq_schedule(cq);
 		cq->stats.schedules++;
-		/* Once @cq is on the list, only the lane may be touched. */
-		if (llist_add(&cq->woken, &lane->woken) && !atomic_xchg(&lane->active, 1)) {
-			lane->stats.kicks++;
-			lane->ctx->kick(lane);
-		}
+		ib_cq_line_up(lane, cq);
 	}
 	preempt_enable();
 }
@@ -236,11 +240,14 @@ static __always_inline void ib_cq_dispatch(struct ib_cq *cq, struct ib_wc *wc)
 
 /*
  * Polls @cq once for @wanted completions, IB_CQ_BATCH or fewer, and hands them
- * out. Returns their number; fewer than @wanted means that it was empty.
+ * out. Returns their number; fewer than @wanted means that it was empty. If the
+ * runner was displaced meanwhile, which can happen if @handover, returns the number
+ * negated.
  */
-int ib_cq_take(struct ib_cq_lane *lane, struct ib_cq *cq, int wanted)
+static __always_inline int ib_cq_take_batch(struct ib_cq_lane *lane, struct ib_cq_runner *runner,
+					    struct ib_cq *cq, int wanted, const bool handover)
 {
-	struct ib_wc *wc = lane->wc;
+	struct ib_wc *wc = runner->wc;
 	int i, n;
 
 	n = ib_poll_cq(cq, wanted, wc);
@@ -254,13 +261,30 @@ int ib_cq_take(struct ib_cq_lane *lane, struct ib_cq *cq, int wanted)
 	}
 	cq->stats.completions += n;
 	lane->stats.completions += n;
-	lane->nr = n;
+	if (!handover) {
+		atomic_set(&runner->nr, n);
+	} else {
+		/*
+		 * Pairs with the cmpxchg in ib_cq_displace(): it sees what was done to the
+		 * lane. From here on that may be another runner's.
+		 */
+		atomic_set_release(&runner->nr, n);
+	}
 	for (i = 0; i < n; i++) {
-		lane->at = i + 1;
+		runner->at = i + 1;
 		ib_cq_dispatch(cq, &wc[i]);
 	}
-	lane->nr = 0;
+	if (!handover)
+		atomic_set(&runner->nr, 0);
+	else if (unlikely(atomic_cmpxchg(&runner->nr, n, 0) != n))
+		return -n;
 	return n;
+}
+
+/* For IB_POLL_DIRECT. */
+int ib_cq_take(struct ib_cq_lane *lane, struct ib_cq *cq, int wanted)
+{
+	return ib_cq_take_batch(lane, &lane->own, cq, wanted, false);
 }
 
 /* The state of @cq was more than QUEUED. Returns false if it was stopped. */
@@ -279,7 +303,7 @@ static noinline bool ib_cq_attend(struct ib_cq *cq)
 }
 
 /* @cq was empty: arm it for the next completion, unless it was woken or has waiters. */
-static void ib_cq_arm(struct ib_cq_lane *lane, struct ib_cq *cq)
+static __always_inline void ib_cq_arm(struct ib_cq_lane *lane, struct ib_cq *cq)
 {
 	bool missed;
 	int state;
@@ -316,10 +340,28 @@ static bool ib_cq_alone(const struct ib_cq_lane *lane, const struct ib_cq *cq)
 }
 
 /*
- * Runs a round of @cq, the first in turn, with at most @left completions. Returns how many
- * it handled.
+ * The runner was displaced in the last batch of a round, of @n completions; @completed with
+ * those before it. All that needs the lane is left to the next round.
  */
-static int ib_cq_round(struct ib_cq_lane *lane, struct ib_cq *cq, int left)
+static noinline void ib_cq_end_aside(struct ib_cq_runner *runner, struct ib_cq *cq, int completed,
+				     int n, int wanted)
+{
+	cq->deficit -= n;
+	if (!list_empty(&cq->flushing))
+		ib_cq_flush_progress(cq, completed, n < wanted);
+	if (n < wanted)
+		cq->deficit = 0;
+	else if (!cq->deficit)
+		cq->stats.exhausted++;
+	ib_cq_give_back(runner, cq);
+}
+
+/*
+ * Runs a round of @cq, the first in turn, with at most @left completions. Returns how many
+ * it handled; -1 if the runner was displaced, and is a spare one again.
+ */
+static __always_inline int ib_cq_round(struct ib_cq_lane *lane, struct ib_cq_runner *runner,
+				       struct ib_cq *cq, int left, const bool handover)
 {
 	int share = READ_ONCE(cq->weight) * IB_CQ_BATCH;
 	int wanted, n, completed = 0;
@@ -328,12 +370,16 @@ static int ib_cq_round(struct ib_cq_lane *lane, struct ib_cq *cq, int left)
 		return 0;
 	if (!cq->deficit)
 		cq->deficit = share;
-	lane->cq = cq;
+	runner->cq = cq;
 	lane->stats.rounds++;
 	cq->stats.rounds++;
 	for (;;) {
 		wanted = min3(IB_CQ_BATCH, (int)cq->deficit, left - completed);
-		n = ib_cq_take(lane, cq, wanted);
+		n = ib_cq_take_batch(lane, runner, cq, wanted, handover);
+		if (handover && unlikely(n < 0)) {
+			ib_cq_end_aside(runner, cq, completed - n, -n, wanted);
+			return -1;
+		}
 		completed += n;
 		cq->deficit -= n;
 		if (n < wanted || completed >= left)
@@ -345,7 +391,6 @@ static int ib_cq_round(struct ib_cq_lane *lane, struct ib_cq *cq, int left)
 			break;
 		cq->deficit = share;
 	}
-	lane->cq = NULL;
 
 	if (unlikely(!list_empty(&cq->flushing)))
 		ib_cq_flush_progress(cq, completed, n < wanted);
@@ -372,13 +417,10 @@ static bool ib_cq_time_spent(u64 *deadline)
 	return (s64)(now - *deadline) > 0;
 }
 
-/*
- * Called by the context that runs the lane, after a kick. Returns true if there
- * is more to do; else the context must call ib_cq_lane_rest() next.
- */
-bool ib_cq_lane_run(struct ib_cq_lane *lane)
+static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
+						struct ib_cq_runner *runner, const bool handover)
 {
-	bool may_sleep = lane->ctx->may_sleep;
+	bool may_sleep = handover || lane->ctx->may_sleep;
 	int left = clamp_t(unsigned int, READ_ONCE(cq_budget), 1,
 			   may_sleep ? INT_MAX : IB_CQ_SOFTIRQ_BUDGET);
 	int completed, until_look = IB_CQ_BATCH;
@@ -386,14 +428,16 @@ bool ib_cq_lane_run(struct ib_cq_lane *lane)
 	struct ib_cq *cq;
 
 	if (may_sleep)
-		WRITE_ONCE(lane->poller, current);
+		WRITE_ONCE(runner->poller, current);
 	lane->stats.runs++;
 	for (;;) {
 		ib_cq_take_woken(lane);
 		cq = list_first_entry_or_null(&lane->turn, struct ib_cq, turn);
 		if (!cq)
 			break;
-		completed = ib_cq_round(lane, cq, min(left, until_look));
+		completed = ib_cq_round(lane, runner, cq, min(left, until_look), handover);
+		if (handover && unlikely(completed < 0))
+			return IB_CQ_RAN_ASIDE;
 		if (list_empty(&lane->turn) && llist_empty(&lane->woken))
 			continue;
 		left -= max(completed, 1);
@@ -414,8 +458,26 @@ bool ib_cq_lane_run(struct ib_cq_lane *lane)
 			cond_resched();
 	}
 	if (may_sleep)
-		WRITE_ONCE(lane->poller, NULL);
-	return cq;
+		WRITE_ONCE(runner->poller, NULL);
+	return cq ? IB_CQ_RAN_LONG : IB_CQ_RAN_OUT;
+}
+
+/*
+ * Called by the context that runs the lane, after a kick. Returns true if there
+ * is more to do; else the context must call ib_cq_lane_rest() next.
+ */
+bool ib_cq_lane_run(struct ib_cq_lane *lane)
+{
+	return ib_cq_run(lane, &lane->own, false) == IB_CQ_RAN_LONG;
+}
+
+/*
+ * Likewise, where runners may be displaced: after a kick, or when @runner was started. After
+ * IB_CQ_RAN_ASIDE the context must do no more.
+ */
+enum ib_cq_ran ib_cq_runner_run(struct ib_cq_runner *runner)
+{
+	return ib_cq_run(runner->lane, runner, true);
 }
 
 /*
@@ -432,7 +494,7 @@ bool ib_cq_lane_rest(struct ib_cq_lane *lane)
 }
 
 /*
- * The runner itself stops a CQ, from within a done() of another one. Wherever
+ * The only runner of the lane stops a CQ, from within a done() of another one. Wherever
  * the CQ is in line, only the caller can take it out.
  */
 static void ib_cq_stop_within(struct ib_cq_lane *lane, struct ib_cq *cq)
@@ -460,8 +522,10 @@ void ib_cq_stop(struct ib_cq *cq)
 	}
 	if (!(atomic_fetch_or(IB_CQ_STOP, &cq->state) & (IB_CQ_QUEUED | IB_CQ_BUSY)))
 		return;
-	if (ib_cq_polled_by_caller(cq))
+	if (ib_cq_polled_by_caller(cq)) {
 		ib_cq_stop_within(lane, cq);
-	else
-		wait_for_completion(&cq->stopped);
+		return;
+	}
+	ib_cq_step_aside();
+	wait_for_completion(&cq->stopped);
 }

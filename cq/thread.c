@@ -8,6 +8,8 @@
  * another task wants the CPU, it sleeps at once. The CQs are armed while it spins, so a
  * completion costs its producer the same, but finds the thread awake.
  *
+ * A thread is the only one of its vector: a done() that sleeps stops the CQs beside its own.
+ *
  * When its CPU goes offline the thread is moved to another one, and back when the
  * CPU returns. vectors->lock guards where threads are; it is taken in the
  * callbacks of CPU hotplug, hence within cpus_read_lock() everywhere else.

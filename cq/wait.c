@@ -12,12 +12,16 @@
  * CQ. With IB_POLL_DIRECT it also polls, see direct.c.
  *
  * ib_destroy_qp() promises that no done() of the QP runs any more when it returns.
- * Completions of the QP that the runner has polled but not handed out yet are in lane->wc.
- * If ib_destroy_qp() is called from within a done() of the same lane, it strikes them out;
- * else it waits for the round to end. To avoid a circle of runners that wait for each other
- * in their done(), a runner that waits like this parks its lane, and other runners may
- * strike out completions in a parked lane. Only then can a done() of the QP that began
- * before still be running on return. ib_cq_lanes_lock guards all this.
+ * Completions of the QP that a runner has polled but not handed out yet are in runner->wc.
+ * If ib_destroy_qp() is called from within a done() that this runner has called, it strikes
+ * them out; else it waits for the round to end. To avoid a circle of runners that wait for
+ * each other in their done(), a runner that waits like this is parked, and other runners may
+ * strike out completions in a parked one. Only then can a done() of the QP that began before
+ * still be running on return. ib_cq_lanes_lock guards all this, and is taken before
+ * lane->lock, which keeps a runner what it is (handover.c).
+ *
+ * In a work queue, whoever is about to wait for a CQ in a done() steps aside first, so that
+ * another runner polls that CQ, be it in the same lane.
  */
 #include <linux/completion.h>
 #include <linux/export.h>
@@ -118,10 +122,10 @@ static void ib_cq_waiter_add(struct ib_cq *cq, struct ib_cq_waiter *waiter, int 
  * Completions that are added meanwhile may be handled too. With %IB_POLL_DIRECT
  * the caller polls.
  *
- * Context: Process. In a done() of another vector it waits for the context that polls the
- * CQ: if two done() wait for each other's vector, they wait for ever.
+ * Context: Process. In a done() of another CQ it waits for a done() of this one: if two
+ * done() wait for each other's CQ, or vector with %IB_POLL_THREAD, they wait for ever.
  * Return: 0; -EINVAL for a CQ that the core does not poll; -EDEADLK from within a
- * done() of the CQ, or of one that is polled by the same context and vector.
+ * done() of the CQ, or of one of the same vector with %IB_POLL_THREAD.
  */
 int ib_cq_flush(struct ib_cq *cq)
 {
@@ -132,6 +136,7 @@ int ib_cq_flush(struct ib_cq *cq)
 		return -EINVAL;
 	if (ib_cq_polled_by_caller(cq))
 		return -EDEADLK;
+	ib_cq_step_aside();
 	if (ib_cq_is_direct(cq)) {
 		ib_cq_direct_flush(cq);
 		return 0;
@@ -172,6 +177,7 @@ static bool ib_cq_wait_is_over(struct ib_cq *cq, struct completion *done)
  */
 int ib_cq_wait_done(struct ib_cq *cq, struct completion *done)
 {
+	ib_cq_step_aside();
 	/* Poll it at once. */
 	if (ib_cq_is_direct(cq))
 		atomic_or(IB_CQ_NOTIFIED, &cq->state);
@@ -196,36 +202,99 @@ static void ib_cq_struck_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 }
 
-/* The runner of @lane is the caller, or parked. */
-static void ib_cq_strike_out(struct ib_cq_lane *lane, struct ib_cq *cq, struct ib_qp *qp)
+/* @runner is that of the caller, or parked. */
+static void ib_cq_strike_out(struct ib_cq_runner *runner, struct ib_cq *cq, struct ib_qp *qp)
 {
 	static struct ib_cqe struck = { .done = ib_cq_struck_done };
-	int i;
+	int i, nr = atomic_read(&runner->nr) & ~IB_CQ_DISPLACED;
 
-	if (lane->cq != cq)
+	if (runner->cq != cq)
 		return;
-	for (i = lane->at; i < lane->nr; i++) {
-		if (lane->wc[i].qp == qp) {
-			lane->wc[i].qp = NULL;
-			lane->wc[i].wr_cqe = &struck;
+	for (i = runner->at; i < nr; i++) {
+		if (runner->wc[i].qp == qp) {
+			runner->wc[i].qp = NULL;
+			runner->wc[i].wr_cqe = &struck;
 		}
 	}
 }
 
-/* Parks the lanes that the caller runs, or unparks them. Returns their number. */
+/* The caller is in a done() whose return @cq waits for. */
+static void ib_cq_strike_own(struct ib_cq *cq, struct ib_qp *qp)
+{
+	struct ib_cq_lane *lane = cq->lane;
+	struct ib_cq_runner *runner;
+
+	spin_lock_bh(&lane->lock);
+	list_for_each_entry(runner, &lane->busy, node) {
+		if (READ_ONCE(runner->poller) == current)
+			ib_cq_strike_out(runner, cq, qp);
+	}
+	spin_unlock_bh(&lane->lock);
+}
+
+/* Returns false if no round of @cq waits for a parked runner. */
+static bool ib_cq_strike_parked(struct ib_cq *cq, struct ib_qp *qp)
+{
+	struct ib_cq_lane *lane = cq->lane;
+	struct ib_cq_runner *runner;
+	bool parked = false;
+
+	lockdep_assert_held(&ib_cq_lanes_lock);
+	spin_lock_bh(&lane->lock);
+	list_for_each_entry(runner, &lane->busy, node) {
+		if (!runner->parked)
+			continue;
+		ib_cq_strike_out(runner, cq, qp);
+		/* Where runners are displaced, one that waits keeps only its own CQ. */
+		parked |= runner->cq == cq || !lane->ctx->start;
+	}
+	spin_unlock_bh(&lane->lock);
+	return parked;
+}
+
+/* Parks the runners of @lane that the caller is, or unparks them. Returns their number. */
+static int ib_cq_park_in(struct ib_cq_lane *lane, bool parked)
+{
+	struct ib_cq_runner *runner;
+	int nr = 0;
+
+	spin_lock_bh(&lane->lock);
+	list_for_each_entry(runner, &lane->busy, node) {
+		if (READ_ONCE(runner->poller) == current) {
+			runner->parked = parked;
+			nr++;
+		}
+	}
+	spin_unlock_bh(&lane->lock);
+	return nr;
+}
+
+/* Likewise, of all lanes. */
 static int ib_cq_park(bool parked)
 {
 	struct ib_cq_lane *lane;
 	int nr = 0;
 
 	lockdep_assert_held(&ib_cq_lanes_lock);
-	list_for_each_entry(lane, &ib_cq_lanes, list) {
-		if (READ_ONCE(lane->poller) == current) {
-			lane->parked = parked;
-			nr++;
-		}
-	}
+	list_for_each_entry(lane, &ib_cq_lanes, list)
+		nr += ib_cq_park_in(lane, parked);
 	return nr;
+}
+
+/*
+ * The caller is about to wait for a CQ. If it is in a done() in a work queue, the lane goes
+ * on without it. Process context.
+ */
+void ib_cq_step_aside(void)
+{
+	struct ib_cq_lane *lane;
+
+	if (!(current->flags & PF_WQ_WORKER))
+		return;
+	mutex_lock(&ib_cq_lanes_lock);
+	list_for_each_entry(lane, &ib_cq_lanes, list)
+		ib_cq_hand_over(lane);
+	mutex_unlock(&ib_cq_lanes_lock);
 }
 
 static void ib_cq_wait_round(struct ib_cq *cq, struct ib_cq_waiter *waiter, struct ib_qp *qp)
@@ -243,11 +312,10 @@ static void ib_cq_wait_round(struct ib_cq *cq, struct ib_cq_waiter *waiter, stru
 
 static void ib_cq_forget_qp_in(struct ib_cq *cq, struct ib_qp *qp)
 {
-	struct ib_cq_lane *lane = cq->lane;
 	struct ib_cq_waiter waiter;
 
 	if (ib_cq_polled_by_caller(cq)) {
-		ib_cq_strike_out(lane, cq, qp);
+		ib_cq_strike_own(cq, qp);
 		return;
 	}
 	/* A round that begins now gets no completion of the QP from the driver. */
@@ -257,14 +325,14 @@ static void ib_cq_forget_qp_in(struct ib_cq *cq, struct ib_qp *qp)
 		return;
 
 	mutex_lock(&ib_cq_lanes_lock);
-	if (ib_cq_park(true) && lane->parked) {
-		ib_cq_strike_out(lane, cq, qp);
+	if (ib_cq_park(true) && ib_cq_strike_parked(cq, qp)) {
 		ib_cq_park(false);
 		mutex_unlock(&ib_cq_lanes_lock);
 		return;
 	}
 	mutex_unlock(&ib_cq_lanes_lock);
 
+	ib_cq_step_aside();
 	if (!ib_cq_is_direct(cq))
 		ib_cq_waiter_add(cq, &waiter, 0);
 	ib_cq_wait_round(cq, &waiter, qp);

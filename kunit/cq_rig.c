@@ -76,6 +76,19 @@ const void *cq_rig_sleeping(const void *prev, char *desc)
 EXPORT_SYMBOL_GPL(cq_rig_sleeping);
 
 /**
+ * cq_rig_queued() - parameters of a case that runs in each context of a work queue
+ * @prev: the previous context, or NULL
+ * @desc: set to the name of the context
+ *
+ * Return: the next context, or NULL.
+ */
+const void *cq_rig_queued(const void *prev, char *desc)
+{
+	return next_context(prev, desc, 2, 3);
+}
+EXPORT_SYMBOL_GPL(cq_rig_queued);
+
+/**
  * cq_rig_param() - the polling context that the case runs in
  * @test: the running case
  *
@@ -381,6 +394,8 @@ struct cq_hold *cq_hold_new(struct kunit *test, struct mock *m, enum ib_poll_con
 	KUNIT_ASSERT_NOT_NULL(test, h);
 	cq_gate_init(&h->g);
 	h->rec = recorder_up(test, m, ctx, kvt_other_cpu());
+	/* In a work queue, another runner would take over from one that is held up. */
+	h->rec->cq->lane->watched = false;
 	h->rec->on_done = held_done;
 	h->rec->arg = &h->g;
 	h->rec->expect = 1;

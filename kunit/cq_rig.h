@@ -72,6 +72,7 @@ struct recorder {
 const void *cq_rig_all(const void *prev, char *desc);
 const void *cq_rig_scheduled(const void *prev, char *desc);
 const void *cq_rig_sleeping(const void *prev, char *desc);
+const void *cq_rig_queued(const void *prev, char *desc);
 enum ib_poll_context cq_rig_param(struct kunit *test);
 
 struct recorder *recorder_up(struct kunit *test, struct mock *m, enum ib_poll_context ctx,

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A done() that sleeps in a work queue must not stop the CQs beside it.
+ *
+ * A lane of a work queue context has a runner that polls its CQs (lane.c), and one to spare
+ * for each of them. When the runner sleeps in a done(), it is displaced: a spare one takes
+ * its place, and the lane goes on without the CQ whose done() sleeps. The displaced runner
+ * keeps that CQ until it has handed out its batch; then it puts the CQ back into the line
+ * and becomes a spare one. A displaced runner holds one CQ, so there is always a spare one,
+ * and taking it cannot fail.
+ *
+ *   the runner				who displaces it, with lane->lock held
+ *
+ *   poll a batch of n completions
+ *   nr = n (release)			nr != 0: nr |= IB_CQ_DISPLACED
+ *   call done() n times			 take the CQ out of @turn
+ *   nr = n -> 0				 lane->runner = a spare one
+ *   or else it was displaced:		 start that
+ *	become a spare one
+ *	woken += CQ, as a waker
+ *
+ * So what is the runner's alone, @turn above all, belongs to another one from the moment
+ * that @nr is marked, and until then nobody else touches it. The CQ is QUEUED all the time:
+ * its wakers leave it alone, and whoever stops it or waits for it is seen to when its next
+ * round begins.
+ *
+ * Who displaces a runner:
+ *
+ *   - it does so itself, when it is about to wait for a CQ: ib_cq_step_aside();
+ *   - a watch, for sleeps that we do not see. A waker that puts a CQ in line beside others
+ *     starts it. It looks each jiffy until the lane is at rest, and displaces a runner that
+ *     it finds asleep in a done(). It need not know whether another CQ is in line: if none
+ *     is, the next runner finds that out, and the lane comes to rest.
+ *
+ * lane->lock guards lane->runner, @busy and @spare; it is taken with softirqs off, since the
+ * watch is a timer. ib_cq_lanes_lock (wait.c) may be held around it. The kick of a lane at
+ * rest reads lane->runner without it, for only a runner that is inside a batch is displaced.
+ * Documentation/models/handover.pml is a model of this.
+ */
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <kverbs/delay.h>
+
+#include "cq.h"
+
+/* Time between looks of the watch, in jiffies. */
+#define IB_CQ_WATCH	1
+
+static void ib_cq_watch(struct timer_list *timer);
+
+static void ib_cq_runner_init(struct ib_cq_lane *lane, struct ib_cq_runner *runner,
+			      struct list_head *list)
+{
+	runner->lane = lane;
+	INIT_WORK(&runner->work, ib_cq_work);
+	spin_lock_bh(&lane->lock);
+	list_add_tail(&runner->node, list);
+	spin_unlock_bh(&lane->lock);
+}
+
+void ib_cq_runners_init(struct ib_cq_lane *lane)
+{
+	spin_lock_init(&lane->lock);
+	INIT_LIST_HEAD(&lane->busy);
+	INIT_LIST_HEAD(&lane->spare);
+	ib_cq_runner_init(lane, &lane->own, &lane->busy);
+	lane->runner = &lane->own;
+	lane->runners = 1;
+	lane->watched = lane->ctx->start;
+	timer_setup(&lane->watch, ib_cq_watch, 0);
+}
+
+/* The lane serves no CQ any more: all its runners are spare ones, or about to rest. */
+void ib_cq_runners_exit(struct ib_cq_lane *lane)
+{
+	struct ib_cq_runner *runner, *next;
+
+	timer_shutdown_sync(&lane->watch);
+	list_splice_init(&lane->busy, &lane->spare);
+	/* One that gave its CQ back may yet kick the lane, for nothing. */
+	list_for_each_entry(runner, &lane->spare, node)
+		cancel_work_sync(&runner->work);
+	list_for_each_entry_safe(runner, next, &lane->spare, node) {
+		cancel_work_sync(&runner->work);
+		if (runner != &lane->own)
+			kfree(runner);
+	}
+}
+
+/* A CQ comes to @lane: adds a runner, unless those of CQs that went suffice. 0 or -ENOMEM. */
+int ib_cq_add_runner(struct ib_cq_lane *lane, unsigned int cqs)
+{
+	struct ib_cq_runner *runner;
+
+	if (!lane->ctx->start || lane->runners > cqs)
+		return 0;
+	runner = kzalloc(sizeof(*runner), GFP_KERNEL);
+	if (!runner)
+		return -ENOMEM;
+	ib_cq_runner_init(lane, runner, &lane->spare);
+	lane->runners++;
+	return 0;
+}
+
+/*
+ * Another runner takes the place of @runner, if that is the lane's and inside a batch. @cpu
+ * is where it starts, in a context that is bound to CPUs.
+ */
+static void ib_cq_displace(struct ib_cq_lane *lane, struct ib_cq_runner *runner, int cpu)
+{
+	int nr = atomic_read(&runner->nr);
+	struct ib_cq_runner *next;
+
+	lockdep_assert_held(&lane->lock);
+	do {
+		if (!nr)
+			return;
+		/* Pairs with the atomic_set_release() in ib_cq_take_batch(). */
+	} while (!atomic_try_cmpxchg(&runner->nr, &nr, nr | IB_CQ_DISPLACED));
+
+	list_del_init(&runner->cq->turn);
+	next = list_first_entry(&lane->spare, struct ib_cq_runner, node);
+	list_move(&next->node, &lane->busy);
+	lane->runner = next;
+	lane->stats.handovers++;
+	lane->ctx->start(next, cpu);
+}
+
+/* The caller is about to wait. If it runs @lane, another runner takes its place. */
+void ib_cq_hand_over(struct ib_cq_lane *lane)
+{
+	struct ib_cq_runner *runner;
+
+	if (!lane->ctx->start)
+		return;
+	spin_lock_bh(&lane->lock);
+	runner = lane->runner;
+	if (READ_ONCE(runner->poller) == current)
+		ib_cq_displace(lane, runner, raw_smp_processor_id());
+	spin_unlock_bh(&lane->lock);
+}
+
+/*
+ * Called by a runner that was displaced, when it has handed out its batch and done with
+ * @cq what is to be done after a round.
+ */
+void ib_cq_give_back(struct ib_cq_runner *runner, struct ib_cq *cq)
+{
+	struct ib_cq_lane *lane = runner->lane;
+
+	kverbs_delay("cq_give_back");
+	WRITE_ONCE(runner->poller, NULL);
+	atomic_set(&runner->nr, 0);
+	/*
+	 * First: when @cq is in line, each CQ may want a runner again. If this one is started
+	 * before its work item has returned, it is executed after that.
+	 */
+	spin_lock_bh(&lane->lock);
+	list_move_tail(&runner->node, &lane->spare);
+	spin_unlock_bh(&lane->lock);
+	ib_cq_line_up(lane, cq);
+}
+
+static bool ib_cq_asleep(const struct ib_cq_runner *runner, int *cpu)
+{
+	struct task_struct *task;
+	bool asleep = false;
+
+	rcu_read_lock();
+	/* It is the task's as long as its work item is executed; so the task still exists. */
+	task = READ_ONCE(runner->poller);
+	if (task) {
+		asleep = READ_ONCE(task->__state) != TASK_RUNNING;
+		*cpu = task_cpu(task);
+	}
+	rcu_read_unlock();
+	return asleep;
+}
+
+/*
+ * Whether a CQ may be in line beside that of the runner. If not, the waker of the next one
+ * starts the watch.
+ */
+static bool ib_cq_watch_on(const struct ib_cq_lane *lane)
+{
+	/* Pairs with the llist_add() in ib_cq_line_up(): the waker sees that no watch is on. */
+	smp_mb();
+	if (!llist_empty(&lane->woken))
+		return true;
+	/* Pairs with the xchg() of @active: whoever took CQs from @woken did so after that. */
+	smp_rmb();
+	return atomic_read(&lane->active);
+}
+
+static void ib_cq_watch(struct timer_list *timer)
+{
+	struct ib_cq_lane *lane = from_timer(lane, timer, watch);
+	int cpu;
+
+	if (!ib_cq_watch_on(lane))
+		return;
+	spin_lock(&lane->lock);
+	if (ib_cq_asleep(lane->runner, &cpu))
+		ib_cq_displace(lane, lane->runner, cpu);
+	spin_unlock(&lane->lock);
+	mod_timer(&lane->watch, jiffies + IB_CQ_WATCH);
+}
+
+/* A CQ was put in line beside others. Any context but NMI. */
+void ib_cq_start_watch(struct ib_cq_lane *lane)
+{
+	mod_timer(&lane->watch, jiffies + IB_CQ_WATCH);
+}
+
+/* Whether the caller is in a done() of @cq. */
+bool ib_cq_in_done_of(struct ib_cq *cq)
+{
+	struct ib_cq_lane *lane = cq->lane;
+	struct ib_cq_runner *runner;
+	bool found = false;
+
+	spin_lock_bh(&lane->lock);
+	list_for_each_entry(runner, &lane->busy, node)
+		found |= READ_ONCE(runner->poller) == current && runner->cq == cq;
+	spin_unlock_bh(&lane->lock);
+	return found;
+}
+
+/* Whether @cq is not polled before the caller has returned from a done(). */
+bool ib_cq_polled_by_caller(struct ib_cq *cq)
+{
+	if (cq->lane->ctx->start)
+		return ib_cq_in_done_of(cq);
+	return READ_ONCE(cq->lane->own.poller) == current;
+}
