@@ -6,7 +6,8 @@
  * others write, over weak memory (memory.pml), with CQs as in ring.pml.
  *
  *	here			code
- *	put_up(), kick()	ib_cq_put_up() in cq/lane.c, the contexts' kick()
+ *	put_up(), kick()	ib_cq_put_up() in cq/lane.c, ib_cq_line_up(),
+ *				the contexts' kick()
  *	runner(), round on	ib_cq_lane_run(), ib_cq_round()
  *	runner(), idle on	ib_cq_lane_rest(), and after it what is in
  *				cq/context.c and cq/thread.c
@@ -26,8 +27,8 @@
  * and preemption are other processes, which may run between any two steps.
  *
  * Not modelled: notification from NMI, hotplug, spinning before sleep (which only
- * looks), a done() that calls back, lanes that go away. IB_POLL_DIRECT is in
- * direct.pml.
+ * looks), a done() that calls back, lanes that go away. A done() that sleeps in a work
+ * queue is in handover.pml, IB_POLL_DIRECT in direct.pml.
  *
  * Shown at every step:
  *   - a lane runs, and completions of a CQ are handled, once at a time
