@@ -13,6 +13,7 @@
 #include "emu_rig_net.h"
 #include "lib.h"
 #include "objects.h"
+#include "suites.h"
 
 #define SRQ_DEPTH	4
 #define LEN		64
@@ -308,7 +309,7 @@ static struct kunit_suite emu_standstill_suite = {
 	.test_cases = emu_standstill_cases,
 };
 
-kunit_test_suite(emu_standstill_suite);
+kunit_test_suites(&emu_standstill_suite, &emu_gone_suite);
 
 MODULE_DESCRIPTION("KUnit: threads that stand still in the emulated HCA");
 MODULE_LICENSE("GPL");

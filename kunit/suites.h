@@ -42,6 +42,7 @@ extern struct kunit_suite emu_alloc_suite;
 extern struct kunit_suite emu_ca_suite;
 extern struct kunit_suite emu_cq_suite;
 extern struct kunit_suite emu_error_suite;
+extern struct kunit_suite emu_gone_suite;
 extern struct kunit_suite emu_late_suite;
 extern struct kunit_suite emu_mapping_suite;
 extern struct kunit_suite emu_move_suite;

@@ -2,12 +2,19 @@
 /*
  * Devices: what the emulated adapter reports about itself, and how devices are
  * created and destroyed. Ports are in ports.c.
+ *
+ * Lock protocol: @making, a rwsem, is held for reading while a queue pair or a CQ is made
+ * or destroyed, and for writing by emu_device_quiesce(), which walks all of them. It is
+ * outside of their own locks. Those who execute, complete or time out never take it, so
+ * whoever holds it may wait for them.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/pci.h>
 #include <linux/platform_device.h>
 #include <linux/rcupdate.h>
+#include <linux/rwsem.h>
+#include <kverbs/delay.h>
 
 #include "cq.h"
 #include "emu.h"
@@ -134,11 +141,11 @@ static int emu_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	return 0;
 }
 
-/* As emu_create_cq(); the device knows its queues. */
-static int emu_device_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+/* The device knows its queues. */
+static int emu_cq_create_listed(struct emu_device *edev, struct ib_cq *ibcq,
+				const struct ib_cq_init_attr *attr,
 				struct uverbs_attr_bundle *attrs)
 {
-	struct emu_device *edev = to_edev(ibcq->device);
 	struct emu_cq *cq = to_ecq(ibcq);
 	int err;
 
@@ -151,10 +158,51 @@ static int emu_device_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr
 	return err;
 }
 
+static int emu_device_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+				struct uverbs_attr_bundle *attrs)
+{
+	struct emu_device *edev = to_edev(ibcq->device);
+	int err;
+
+	down_read(&edev->making);
+	err = edev->quiet ? -ENODEV : emu_cq_create_listed(edev, ibcq, attr, attrs);
+	up_read(&edev->making);
+	return err;
+}
+
 static int emu_device_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
-	xa_erase(&to_edev(ibcq->device)->cqs, to_ecq(ibcq)->index);
-	return emu_destroy_cq(ibcq, udata);
+	struct emu_device *edev = to_edev(ibcq->device);
+	int err;
+
+	down_read(&edev->making);
+	xa_erase(&edev->cqs, to_ecq(ibcq)->index);
+	err = emu_destroy_cq(ibcq, udata);
+	up_read(&edev->making);
+	return err;
+}
+
+static int emu_device_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
+				struct ib_udata *udata)
+{
+	struct emu_device *edev = to_edev(ibqp->device);
+	int err;
+
+	down_read(&edev->making);
+	err = edev->quiet ? -ENODEV : emu_create_qp(ibqp, init, udata);
+	up_read(&edev->making);
+	return err;
+}
+
+static int emu_device_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+{
+	struct emu_device *edev = to_edev(ibqp->device);
+	int err;
+
+	down_read(&edev->making);
+	err = emu_destroy_qp(ibqp, udata);
+	up_read(&edev->making);
+	return err;
 }
 
 static const struct ib_device_ops emu_ops = {
@@ -171,7 +219,7 @@ static const struct ib_device_ops emu_ops = {
 	.close_ca = emu_close_ca,
 	.create_ah = emu_create_ah,
 	.create_cq = emu_device_create_cq,
-	.create_qp = emu_create_qp,
+	.create_qp = emu_device_create_qp,
 	.create_srq = emu_create_srq,
 	.dealloc_fmr = emu_dealloc_fmr,
 	.dealloc_mw = emu_dealloc_mw,
@@ -180,7 +228,7 @@ static const struct ib_device_ops emu_ops = {
 	.dereg_mr = emu_dereg_mr,
 	.destroy_ah = emu_destroy_ah,
 	.destroy_cq = emu_device_destroy_cq,
-	.destroy_qp = emu_destroy_qp,
+	.destroy_qp = emu_device_destroy_qp,
 	.destroy_srq = emu_destroy_srq,
 	.detach_mcast = emu_detach_mcast,
 	.get_dev_fw_str = emu_get_fw_str,
@@ -250,6 +298,7 @@ static struct emu_device *emu_device_alloc(const struct emu_device_spec *spec)
 	dma_set_max_seg_size(&pdev->dev, UINT_MAX);
 	edev->pdev = pdev;
 	edev->ethernet = spec->ethernet;
+	init_rwsem(&edev->making);
 	xa_init_flags(&edev->cqs, XA_FLAGS_ALLOC);
 	xa_init_flags(&edev->qps, XA_FLAGS_ALLOC);
 	xa_init_flags(&edev->keys, XA_FLAGS_ALLOC);
@@ -285,10 +334,29 @@ static int emu_device_init_ports(struct emu_device *edev, const struct emu_devic
 	return err;
 }
 
+static void emu_device_quiesce_gsi(struct emu_device *edev)
+{
+	struct emu_qp *qp;
+	u32 i;
+
+	for (i = 0; i < edev->nr_ports; i++) {
+		qp = rcu_dereference_protected(edev->ports[i].gsi, lockdep_is_held(&edev->making));
+		if (qp)
+			emu_qp_abandon(qp);
+	}
+}
+
 /*
  * Somebody has left objects on the device. They stay in memory, and the midlayer calls none
- * of our methods for them any more. But a queue pair retries by itself, and a queue sends a
- * notification that it holds back: both must end before the ports, and this module, go.
+ * of our methods for them any more once the device is freed. But a queue pair retries by
+ * itself, and a queue sends a notification that it holds back: both must end before the
+ * ports, and this module, go.
+ *
+ * Clients have returned from remove() and handles are closed, so whoever still has an object
+ * breaks the rules; but that must not break us. He may be destroying it, or making another,
+ * at this very moment. So the walk excludes both: what it finds exists until it ends; what
+ * is destroyed later has ended already, and is merely freed; and nothing is made any more
+ * that nobody would end.
  */
 static void emu_device_quiesce(struct emu_device *edev)
 {
@@ -296,16 +364,19 @@ static void emu_device_quiesce(struct emu_device *edev)
 	struct emu_cq *cq;
 	unsigned long i;
 
-	xa_for_each(&edev->qps, i, qp)
+	down_write(&edev->making);
+	edev->quiet = true;
+	xa_for_each(&edev->qps, i, qp) {
+		kverbs_delay("emu_quiesce_qp");
 		emu_qp_abandon(qp);
-	for (i = 0; i < edev->nr_ports; i++) {
-		/* The device is unregistered: nobody creates or destroys it. */
-		qp = rcu_dereference_protected(edev->ports[i].gsi, true);
-		if (qp)
-			emu_qp_abandon(qp);
 	}
-	xa_for_each(&edev->cqs, i, cq)
+	emu_device_quiesce_gsi(edev);
+	xa_for_each(&edev->cqs, i, cq) {
+		kverbs_delay("emu_quiesce_cq");
 		emu_cq_moderation_exit(cq);
+	}
+	up_write(&edev->making);
+	kverbs_delay("emu_quiesced");
 }
 
 /* Undoes what emu_device_create() did before the registration. */

@@ -214,6 +214,8 @@ struct emu_p2p {
  * @pdev: the parent device, which provides the DMA mask
  * @ethernet: link layer of all ports
  * @nr_ports: number of @ports
+ * @making: held for reading while a queue pair or a CQ is made or destroyed, see device.c
+ * @quiet: the device goes, and no more of them are made; guarded by @making
  * @cqs: completion queues
  * @qps: queue pairs by number; readers under RCU
  * @next_qpn: where the search for the next number starts
@@ -230,6 +232,8 @@ struct emu_device {
 	struct platform_device *pdev;
 	bool ethernet;
 	u32 nr_ports;
+	struct rw_semaphore making;
+	bool quiet;
 	struct xarray cqs;
 	struct xarray qps;
 	u32 next_qpn;
