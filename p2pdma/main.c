@@ -32,6 +32,7 @@ static void __exit p2pdma_exit(void)
 {
 	p2p_debugfs_exit();
 	p2p_user_exit();
+	p2p_provider_exit();
 }
 
 module_init(p2pdma_init);

@@ -29,6 +29,7 @@ static inline bool p2p_is_own(void)
 /* --- provider.c: only if p2p_is_own() --- */
 
 int p2p_provider_add(struct pci_dev *pdev, int bar, size_t size, u64 offset);
+void p2p_provider_exit(void);
 void p2p_provider_publish(struct pci_dev *pdev, bool publish);
 bool p2p_provider_is_published(struct pci_dev *pdev);
 void *p2p_provider_alloc(struct pci_dev *pdev, size_t size);

@@ -389,6 +389,19 @@ static void provider_wait_idle(struct p2p_provider *provider)
 	}
 }
 
+/*
+ * Each provider holds the module. The last step of its release is in our own text, and
+ * devres, the caller, is nothing that we could wait for. So after the last reference the
+ * module must last a moment longer: p2p_provider_exit() waits for the tasks that are on
+ * their way out. A kernel that preempts tasks, but was built without RCU-tasks, does not
+ * know who is; there a module that has had a provider stays.
+ */
+static void let_module_go(void)
+{
+	if (!IS_ENABLED(CONFIG_PREEMPTION) || IS_ENABLED(CONFIG_TASKS_RCU))
+		module_put(THIS_MODULE);
+}
+
 /* See the top of this file for who can reach it when. */
 static void provider_release(void *data)
 {
@@ -415,7 +428,7 @@ static void provider_release(void *data)
 	}
 	trace_p2p_provider(pdev, "released", 0);
 	provider_free(provider);
-	module_put(THIS_MODULE);
+	let_module_go();
 }
 
 /* Does what can fail before there is memory. */
@@ -456,6 +469,17 @@ static int provider_create(struct pci_dev *pdev, int bar, size_t size, u64 offse
 	hash_add_rcu(providers, &provider->node, (unsigned long)pdev);
 	spin_unlock(&table_lock);
 	return 0;
+}
+
+/*
+ * The module has no references left, but a task may still be on its way out of
+ * let_module_go(). It does not sleep there any more, but may have been preempted:
+ * RCU-tasks waits until each task has given up its CPU by itself. Without preemption, that
+ * is a grace period of RCU.
+ */
+void p2p_provider_exit(void)
+{
+	synchronize_rcu_tasks();
 }
 
 /* As kverbs_p2pdma_add_resource(), which has checked the arguments. */
