@@ -23,6 +23,12 @@
 static DEFINE_MUTEX(emu_places_lock);
 static LIST_HEAD(emu_places);
 
+/*
+ * Nobody can wait for the very end of a vacation's work but the queue's destruction: to flush
+ * the work in the notifier would tell lockdep of the locks that must not be mixed up there.
+ */
+static struct workqueue_struct *emu_place_wq;
+
 /**
  * struct emu_vacation - a PCI function is going away
  * @work: removes the devices that have their place there
@@ -155,7 +161,7 @@ static int emu_place_notify(struct notifier_block *nb, unsigned long event, void
 		return NOTIFY_DONE;
 	init_completion(&vacation.done);
 	INIT_WORK_ONSTACK(&vacation.work, emu_place_vacate);
-	queue_work(system_unbound_wq, &vacation.work);
+	queue_work(emu_place_wq, &vacation.work);
 	wait_for_completion(&vacation.done);
 	destroy_work_on_stack(&vacation.work);
 	return NOTIFY_OK;
@@ -167,10 +173,19 @@ static struct notifier_block emu_place_nb = {
 
 int emu_place_init(void)
 {
-	return bus_register_notifier(&pci_bus_type, &emu_place_nb);
+	int err;
+
+	emu_place_wq = alloc_workqueue("kverbs_emu_place", WQ_UNBOUND, 0);
+	if (!emu_place_wq)
+		return -ENOMEM;
+	err = bus_register_notifier(&pci_bus_type, &emu_place_nb);
+	if (err)
+		destroy_workqueue(emu_place_wq);
+	return err;
 }
 
 void emu_place_exit(void)
 {
 	bus_unregister_notifier(&pci_bus_type, &emu_place_nb);
+	destroy_workqueue(emu_place_wq);
 }
