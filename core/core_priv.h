@@ -107,6 +107,7 @@ struct ib_port_priv {
  * @event_work: refreshes the caches, then calls the handlers
  * @event_again: makes @event_work look at events that were put off
  * @put_off_due: @event_work must do so
+ * @refresh_due: @event_work must make the answer to channel-adapter queries anew
  * @events_on: events are accepted
  * @res: the device's objects
  * @ca: channel-adapter requests; set before the device is visible, cleared
@@ -141,6 +142,7 @@ struct ib_device_priv {
 	struct work_struct event_work;
 	struct delayed_work event_again;
 	bool put_off_due;
+	bool refresh_due;
 	bool events_on;
 	struct ib_restrack_root res[RDMA_RESTRACK_MAX];
 	struct ca_device *ca;

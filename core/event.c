@@ -20,6 +20,9 @@
  * events of one kind may be merged, but one is delivered after the last of them was
  * dispatched.
  *
+ * Something that queries report may change without an event; then the work item only makes
+ * the answer to channel-adapter queries anew. One flag is enough for any number of changes.
+ *
  * An NMI can neither allocate memory nor queue work: the code that it interrupted may hold
  * the locks for that. The event uses a reserve, and an irq_work queues the work item.
  *
@@ -40,6 +43,7 @@
 #include <linux/rculist.h>
 #include <linux/slab.h>
 #include <linux/srcu.h>
+#include <kverbs/completion.h>
 
 #include "contract.h"
 #include "core_priv.h"
@@ -336,6 +340,9 @@ static void event_work(struct work_struct *work)
 	struct ib_event event;
 	u32 port;
 
+	/* Full barrier: what was changed before the flag was set is read after this. */
+	if (xchg(&priv->refresh_due, false))
+		ib_ca_refresh(device_of(priv));
 	if (xchg(&priv->put_off_due, false))
 		rdma_for_each_port(device_of(priv), port)
 			events_put_off_of_port(priv, port);
@@ -409,6 +416,34 @@ out:
 }
 EXPORT_SYMBOL(ib_dispatch_event);
 
+/**
+ * ib_port_attr_changed() - have a port read again after a change for which there is no event
+ * @device: the device
+ * @port_num: the port
+ *
+ * For drivers: the active MTU, width or speed has changed, and the port has not gone down for
+ * it. A moment later channel-adapter queries give the new values. Consumers are not told.
+ * Drivers need not call this if a network device's MTU has changed, which the core notices.
+ *
+ * Context: Any but NMI.
+ */
+void ib_port_attr_changed(struct ib_device *device, u32 port_num)
+{
+	struct ib_device_priv *priv = ib_priv(device);
+
+	if (WARN_ON_ONCE(!rdma_is_port_valid(device, port_num)))
+		return;
+	rcu_read_lock();
+	/* Pairs with the smp_store_release() in ib_events_start(). */
+	if (smp_load_acquire(&priv->events_on)) {
+		/* Full barrier, pairs with the one in event_work(). */
+		xchg(&priv->refresh_due, true);
+		queue_work(ib_core_wq, &priv->event_work);
+	}
+	rcu_read_unlock();
+}
+EXPORT_SYMBOL_GPL(ib_port_attr_changed);
+
 void ib_events_init(struct ib_device *dev)
 {
 	struct ib_device_priv *priv = ib_priv(dev);
@@ -452,6 +487,7 @@ void ib_events_stop(struct ib_device *dev)
 	flush_work(&priv->event_work);
 	/* After a failed registration, the device may be registered again. */
 	priv->put_off_due = false;
+	priv->refresh_due = false;
 	for (port = 0; priv->ports && port <= priv->last_port; port++) {
 		priv->ports[port].nr_put_off = 0;
 		priv->ports[port].tries = 0;

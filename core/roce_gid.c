@@ -24,8 +24,8 @@
  * A driver may hold RTNL while it unregisters its device. Hence RTNL is not taken inside
  * roce_lock, nor is any lock inside which others take RTNL, such as cache_lock; and
  * ib_roce_stop() does not wait for the work, which may be busy with another driver's
- * device. The work therefore finds the devices under RCU and holds a reference on the one
- * that it looks at. The driver's add_gid, del_gid and get_netdev methods are called inside
+ * device. The works therefore find the devices under RCU and hold a reference on the one
+ * that they look at. The driver's add_gid, del_gid and get_netdev methods are called inside
  * roce_lock. Inside it come the tables' mutexes (gid.c).
  */
 #include <linux/inetdevice.h>
@@ -35,6 +35,7 @@
 #include <net/bonding.h>
 #include <net/if_inet6.h>
 #include <rdma/ib_addr.h>
+#include <kverbs/completion.h>
 
 #include "core_priv.h"
 
@@ -331,6 +332,37 @@ static void sync_all(struct work_struct *work)
 		queue_delayed_work(ib_core_wq, &sync_work, RETRY_DELAY);
 }
 
+static void refresh_mtus(struct work_struct *work);
+static DECLARE_WORK(mtu_work, refresh_mtus);
+
+/*
+ * The MTU of a network device has changed, and with it the active MTU of a port. No event of
+ * InfiniBand's says so, and those that come near it would tell consumers that the link has
+ * gone and come back; so they see it when they ask. The answer to channel-adapter queries is
+ * made in advance, so it has to be made anew.
+ *
+ * The driver may keep the MTU itself and learn of the change by a notifier, after ours. The
+ * RTNL, which is held until all notifiers have been called, tells when it knows. Nobody may
+ * have to wait for this work, see above; so it holds up no device meanwhile.
+ */
+static void refresh_mtus(struct work_struct *work)
+{
+	struct ib_device *dev;
+	unsigned long index;
+	u32 port;
+
+	rtnl_lock();
+	rtnl_unlock();
+	for (index = 0; (dev = next_device(&index)); index++) {
+		mutex_lock(&ib_priv(dev)->roce_lock);
+		if (ib_priv(dev)->roce_on)
+			rdma_for_each_port(dev, port)
+				ib_port_attr_changed(dev, port);
+		mutex_unlock(&ib_priv(dev)->roce_lock);
+		put_device(&dev->dev);
+	}
+}
+
 /* Makes the work compare all tables with the addresses soon. Any context. */
 void ib_roce_resync(void)
 {
@@ -412,6 +444,10 @@ static int netdev_event(struct notifier_block *nb, unsigned long event,
 	case NETDEV_CHANGELOWERSTATE:
 		ib_roce_resync();
 		break;
+	case NETDEV_CHANGEMTU:
+		/* Not on the queue that unregistrations wait for: it waits for the RTNL. */
+		queue_work(system_unbound_wq, &mtu_work);
+		break;
 	}
 	return NOTIFY_DONE;
 }
@@ -458,5 +494,6 @@ void ib_roce_exit(void)
 	if (IS_ENABLED(CONFIG_IPV6))
 		unregister_inet6addr_notifier(&inet6addr_nb);
 	unregister_inetaddr_notifier(&inetaddr_nb);
+	cancel_work_sync(&mtu_work);
 	cancel_delayed_work_sync(&sync_work);
 }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Handles of the emulated HCA, as KVERBS_CA_OPEN makes them: each has a doorbell of its
- * own and a tag, which the debugfs file "ca" lists.
+ * own and a tag, which the debugfs file "ca" lists. And what queries report of its ports
+ * after changes for which there is no event.
  */
+#include <linux/ktime.h>
+#include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
 #include <linux/sizes.h>
 #include <linux/string.h>
 #include <kunit/test.h>
@@ -10,6 +14,7 @@
 #include <uapi/kverbs/emu.h>
 
 #include "ca_rig.h"
+#include "emu_rig_net.h"
 #include "lib.h"
 #include "suites.h"
 
@@ -160,11 +165,83 @@ static void doorbells_run_out(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, "", doorbells(test));
 }
 
+/* A member of port 1's attributes, as made in advance: not what the HCA would answer now. */
+static u32 reported(struct ib_device *ibdev, u64 handle, size_t member)
+{
+	struct kverbs_ca_port_attr attr = {};
+
+	CA_CALL(ibdev, QUERY_PORT, .handle = handle, .port = 1, .out = &attr,
+		.out_len = sizeof(attr));
+	return *(u32 *)((void *)&attr + member);
+}
+
+#define MEMBER(name)	offsetof(struct kverbs_ca_port_attr, name)
+
+/* Nothing tells when the work item has made it anew. */
+static void expect_reported(struct kunit *test, struct ib_device *ibdev, u64 handle,
+			    size_t member, u32 value)
+{
+	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
+
+	while (reported(ibdev, handle, member) != value && ktime_get_ns() < end)
+		kvt_yield();
+	KUNIT_EXPECT_EQ(test, value, reported(ibdev, handle, member));
+}
+
+static struct ib_device *own(struct kunit *test, const char *name, const char *netdev)
+{
+	struct ib_device *ibdev;
+
+	rig_device(test, name, 1, netdev);
+	KUNIT_ASSERT_EQ(test, 0, rig_port_write(name, 1, "mtu", "auto"));
+	ibdev = ib_device_get_by_name(name, RDMA_DRIVER_UNKNOWN);
+	KUNIT_ASSERT_NOT_NULL(test, ibdev);
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, put_device_at_end, ibdev));
+	return ibdev;
+}
+
+static void queries_follow_the_mtu_of_a_network_device(struct kunit *test)
+{
+	static const struct {
+		int mtu;
+		u32 active;
+	} steps[] = { { 9000, 4096 }, { 1500, 1024 }, { 2300, 2048 }, { 300, 256 } };
+	struct net_device *ndev = kvt_netdev(test);
+	struct ib_device *ibdev = own(test, "emucamtu", netdev_name(ndev));
+	u64 handle = ca_rig_open(test, ibdev);
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(steps); i++) {
+		rtnl_lock();
+		ndev->max_mtu = ETH_MAX_MTU;
+		KUNIT_EXPECT_EQ(test, 0, dev_set_mtu(ndev, steps[i].mtu));
+		rtnl_unlock();
+		expect_reported(test, ibdev, handle, MEMBER(active_mtu), steps[i].active);
+	}
+	KUNIT_EXPECT_EQ(test, 0, ca_rig_close(ibdev, handle));
+}
+
+static void queries_follow_settings_without_event(struct kunit *test)
+{
+	struct ib_device *ibdev = own(test, "emucaset", NULL);
+	u64 handle = ca_rig_open(test, ibdev);
+
+	KUNIT_EXPECT_EQ(test, 0, rig_port_write("emucaset", 1, "mtu", "512"));
+	expect_reported(test, ibdev, handle, MEMBER(active_mtu), 512);
+	KUNIT_EXPECT_EQ(test, 0, rig_port_write("emucaset", 1, "width", "12x"));
+	expect_reported(test, ibdev, handle, MEMBER(width), IB_WIDTH_12X);
+	KUNIT_EXPECT_EQ(test, 0, rig_port_write("emucaset", 1, "speed", "ndr"));
+	expect_reported(test, ibdev, handle, MEMBER(speed), IB_SPEED_NDR);
+	KUNIT_EXPECT_EQ(test, 0, ca_rig_close(ibdev, handle));
+}
+
 static struct kunit_case emu_ca_cases[] = {
 	KUNIT_CASE(opening_has_a_doorbell),
 	KUNIT_CASE(what_is_not_understood_is_refused),
 	KUNIT_CASE(tag_does_not_upset_who_reads_it),
 	KUNIT_CASE(doorbells_run_out),
+	KUNIT_CASE(queries_follow_the_mtu_of_a_network_device),
+	KUNIT_CASE(queries_follow_settings_without_event),
 	{}
 };
 

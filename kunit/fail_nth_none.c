@@ -44,6 +44,7 @@ static void queries_of_a_port(struct kunit *test)
 	kvt_need_injection(test);
 	ibdev = mock_up(test, "kvtm_a")->ibdev;
 	EXPECT_QUIET(test, 0, ib_query_port(ibdev, 1, &attr));
+	QUIET_VOID(test, ib_port_attr_changed(ibdev, 1));
 	EXPECT_QUIET(test, 0, ib_query_pkey(ibdev, 1, 1, &pkey));
 	EXPECT_QUIET(test, 0, ib_find_pkey(ibdev, 1, pkey, &index));
 	EXPECT_QUIET(test, 0, ib_get_cached_lmc(ibdev, 1, &lmc));

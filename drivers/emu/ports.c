@@ -21,6 +21,7 @@
 #include <linux/hashtable.h>
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
+#include <kverbs/completion.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_mad.h>
 
@@ -126,6 +127,12 @@ void emu_port_dispatch(struct emu_port *port, enum ib_event_type type)
 	};
 
 	ib_dispatch_event(&event);
+}
+
+/* Something has changed that consumers are not told of. Any context but NMI. */
+static void emu_port_changed(struct emu_port *port)
+{
+	ib_port_attr_changed(&port->edev->ibdev, port->num);
 }
 
 /*
@@ -326,6 +333,7 @@ static void emu_port_update_mtu(struct emu_port *port)
 {
 	lockdep_assert_held(&emu_ports_lock);
 	WRITE_ONCE(port->mtu, port->wanted_mtu ?: port->netdev_mtu ?: IB_MTU_4096);
+	emu_port_changed(port);
 }
 
 /* Sets the active MTU, or lets it follow the network device if @mtu is 0. Returns 0, or -EINVAL. */
@@ -361,6 +369,7 @@ int emu_port_set_rate(struct emu_port *port, u8 width, u16 speed)
 		WRITE_ONCE(port->width, width);
 	if (speed)
 		WRITE_ONCE(port->speed, speed);
+	emu_port_changed(port);
 	return 0;
 }
 

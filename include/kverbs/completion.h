@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How a driver reports completions and asynchronous events of its objects.
+ * How a driver reports completions and asynchronous events of its objects, and changes for
+ * which there is no event.
  *
  * Consumers are promised that no callback runs inside one of their own verbs
  * calls, and that the completion handler of one completion queue never runs
@@ -25,6 +26,7 @@ void ib_cq_notify(struct ib_cq *cq);
 void ib_cq_notify_event(struct ib_cq *cq, enum ib_event_type event);
 void ib_qp_notify_event(struct ib_qp *qp, enum ib_event_type event);
 void ib_srq_notify_event(struct ib_srq *srq, enum ib_event_type event);
+void ib_port_attr_changed(struct ib_device *device, u32 port_num);
 
 /* Set by the module parameter kverbs.cq_timing. */
 DECLARE_STATIC_KEY_FALSE(ib_cq_timed);
