@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A thread posts to the emulated HCA and polls without giving up its CPU: with preemption
- * off, or with real-time priority. Whatever it has posted completes all the same, and
+ * A thread posts to the emulated HCA and polls without giving up its CPU: with preemption or
+ * bottom halves off, or with real-time priority. Whatever it has posted completes all the same, and
  * others can change its queue pair meanwhile. Wants a second CPU.
  */
+#include <linux/bottom_half.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
 #include <linux/sched.h>
+#include <linux/string.h>
 #include <kunit/test.h>
 #include <rdma/ib_verbs.h>
 
@@ -19,12 +21,19 @@
 
 #define RT_RUNTIME	"/proc/sys/kernel/sched_rt_runtime_us"
 
+/* How a thread keeps its CPU. */
+enum busy_how {
+	BUSY_PREEMPT_OFF,
+	BUSY_BH_OFF,
+	BUSY_REALTIME,
+};
+
 /**
  * struct busy - a thread that polls
  * @r: the connection
  * @post: posts something at the first end; returns 0 or an error
  * @wanted: completions of the first end to wait for
- * @realtime: with real-time priority, instead of preemption off
+ * @how: how it keeps its CPU
  * @posted: completed before it polls
  * @got: completions that were polled
  * @wc: the last one of them
@@ -33,11 +42,41 @@ struct busy {
 	struct rig *r;
 	int (*post)(struct rig *r);
 	int wanted;
-	bool realtime;
+	enum busy_how how;
 	struct completion posted;
 	int got;
 	struct ib_wc wc;
 };
+
+static void keep_cpu(enum busy_how how)
+{
+	switch (how) {
+	case BUSY_PREEMPT_OFF:
+		preempt_disable();
+		break;
+	case BUSY_BH_OFF:
+		local_bh_disable();
+		break;
+	case BUSY_REALTIME:
+		sched_set_fifo(current);
+		break;
+	}
+}
+
+static void give_up_cpu(enum busy_how how)
+{
+	switch (how) {
+	case BUSY_PREEMPT_OFF:
+		preempt_enable();
+		break;
+	case BUSY_BH_OFF:
+		local_bh_enable();
+		break;
+	case BUSY_REALTIME:
+		sched_set_normal(current, 0);
+		break;
+	}
+}
 
 static int busy_fn(void *arg)
 {
@@ -45,18 +84,12 @@ static int busy_fn(void *arg)
 	u64 end = ktime_get_mono_fast_ns() + LIMIT_NS;
 	int err;
 
-	if (b->realtime)
-		sched_set_fifo(current);
-	else
-		preempt_disable();
+	keep_cpu(b->how);
 	err = b->post(b->r);
 	complete(&b->posted);
 	while (!err && b->got < b->wanted && ktime_get_mono_fast_ns() < end)
 		b->got += ib_poll_cq(b->r->a.scq, 1, &b->wc);
-	if (b->realtime)
-		sched_set_normal(current, 0);
-	else
-		preempt_enable();
+	give_up_cpu(b->how);
 	return err;
 }
 
@@ -121,22 +154,47 @@ static int post_long_send(struct rig *r)
 	return ib_post_recv(r->b.qp, &recv, NULL) ?: ib_post_send(r->a.qp, &send, NULL);
 }
 
-static void long_send_completes(struct kunit *test)
+static const struct busy_way {
+	const char *name;
+	enum busy_how how;
+} busy_ways[] = {
+	{ "with preemption off", BUSY_PREEMPT_OFF },
+	{ "with bottom halves off", BUSY_BH_OFF },
+	{ "with real-time priority", BUSY_REALTIME },
+};
+
+static void busy_way_name(const struct busy_way *way, char *desc)
 {
-	busy_run(test, busy_new(test, busy_rig(test), post_long_send, 1), IB_WC_SUCCESS);
+	strscpy(desc, way->name, KUNIT_PARAM_DESC_SIZE);
 }
 
-static void long_send_completes_beside_realtime(struct kunit *test)
-{
-	struct busy *b = busy_new(test, busy_rig(test), post_long_send, 1);
-	char limit[16] = "";
+KUNIT_ARRAY_PARAM(busy_way, busy_ways, busy_way_name);
 
-	/* Else the scheduler gives the CPU to others now and then. */
-	KUNIT_ASSERT_GT(test, kvt_read_file(RT_RUNTIME, limit, sizeof(limit)), 0);
+/* Else the scheduler takes the CPU away from real-time tasks now and then. */
+static void limit_realtime(void *limit)
+{
+	kvt_write_file(RT_RUNTIME, limit);
+}
+
+static struct busy *busy_of_param(struct kunit *test, struct rig *r, int (*post)(struct rig *r))
+{
+	const struct busy_way *way = test->param_value;
+	struct busy *b = busy_new(test, r, post, 1);
+	char *limit = kunit_kzalloc(test, 16, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, limit);
+	b->how = way->how;
+	if (b->how != BUSY_REALTIME)
+		return b;
+	KUNIT_ASSERT_GT(test, kvt_read_file(RT_RUNTIME, limit, 16), 0);
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, limit_realtime, limit));
 	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(RT_RUNTIME, "-1"));
-	b->realtime = true;
-	busy_run(test, b, IB_WC_SUCCESS);
-	KUNIT_EXPECT_EQ(test, 0, kvt_write_file(RT_RUNTIME, limit));
+	return b;
+}
+
+static void long_send_completes(struct kunit *test)
+{
+	busy_run(test, busy_of_param(test, busy_rig(test), post_long_send), IB_WC_SUCCESS);
 }
 
 /* The first two take what a poster may do itself, and more. */
@@ -177,7 +235,7 @@ static int post_send(struct rig *r)
 static void send_finds_a_receive_late(struct kunit *test)
 {
 	struct rig *r = busy_rig(test);
-	struct busy *b = busy_new(test, r, post_send, 1);
+	struct busy *b = busy_of_param(test, r, post_send);
 	struct kvt_thread *t;
 	struct ib_wc wc;
 
@@ -196,7 +254,7 @@ static void send_to_nobody_is_given_up(struct kunit *test)
 	struct rig *r = busy_rig(test);
 
 	KUNIT_ASSERT_EQ(test, 0, rig_to(r->b.qp, IB_QPS_RESET));
-	busy_run(test, busy_new(test, r, post_send, 1), IB_WC_RETRY_EXC_ERR);
+	busy_run(test, busy_of_param(test, r, post_send), IB_WC_RETRY_EXC_ERR);
 }
 
 /* The queue pair is moved to ERR by another CPU: the long message ends, or is flushed. */
@@ -219,12 +277,11 @@ static void queue_pair_can_be_changed(struct kunit *test)
 }
 
 static struct kunit_case emu_busy_cases[] = {
-	KUNIT_CASE(long_send_completes),
-	KUNIT_CASE(long_send_completes_beside_realtime),
+	KUNIT_CASE_PARAM(long_send_completes, busy_way_gen_params),
 	KUNIT_CASE(reads_complete),
 	KUNIT_CASE(writes_complete),
-	KUNIT_CASE(send_finds_a_receive_late),
-	KUNIT_CASE(send_to_nobody_is_given_up),
+	KUNIT_CASE_PARAM(send_finds_a_receive_late, busy_way_gen_params),
+	KUNIT_CASE_PARAM(send_to_nobody_is_given_up, busy_way_gen_params),
 	KUNIT_CASE(queue_pair_can_be_changed),
 	{}
 };

@@ -57,6 +57,12 @@
 #define EMU_TIMEOUT_UNIT_NS	4096
 /* How often a queue pair that never times out looks for its peer. */
 #define EMU_PROBE_NS		NSEC_PER_SEC
+/*
+ * The timer fires on the CPU where it was armed, perhaps by a poster who polls there from then
+ * on, with bottom halves off or before all other tasks. So it fires in the hard interrupt, and
+ * merely wakes a runner, which runs elsewhere.
+ */
+#define EMU_TIMER_MODE		HRTIMER_MODE_REL_HARD
 /* The rnr_retry value that means: for ever. */
 #define EMU_RNR_FOREVER		7
 
@@ -107,7 +113,7 @@ void emu_qp_engine_exit(struct emu_qp *qp)
 void emu_qp_engine_init(struct emu_qp *qp)
 {
 	atomic_set(&qp->doorbell, EMU_DB_IDLE);
-	hrtimer_init(&qp->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
+	hrtimer_init(&qp->timer, CLOCK_MONOTONIC, EMU_TIMER_MODE);
 	qp->timer.function = emu_qp_timer;
 }
 
@@ -222,7 +228,7 @@ static enum emu_service emu_park(struct emu_qp *qp, u64 delay_ns)
 	enum emu_service service = EMU_MOVED;
 
 	rcu_read_lock();
-	hrtimer_start(&qp->timer, ns_to_ktime(delay_ns), HRTIMER_MODE_REL);
+	hrtimer_start(&qp->timer, ns_to_ktime(delay_ns), EMU_TIMER_MODE);
 	/*
 	 * Full barrier, pairs with those in emu_qp_freeze() and emu_qp_fail():
 	 * either they see the timer armed, or we see them. Of all those who cancel
