@@ -191,7 +191,7 @@ struct emu_port {
  * struct emu_p2p - what a device knows about peer-to-peer memory; see p2p.c
  * @ranges: memory that it can reach
  * @work: looks for a route to @asked
- * @lock: guards the fields below
+ * @lock: guards the fields below; raw, for engines have preemption off
  * @asked: physical address of the memory to look for a route to; 0 for none
  * @refused: physical address of the last memory to which there was no route
  * @refused_size: bytes of that memory; 0 if there is none, or if it has been
@@ -201,7 +201,7 @@ struct emu_port {
 struct emu_p2p {
 	struct list_head ranges;
 	struct work_struct work;
-	spinlock_t lock;
+	raw_spinlock_t lock;
 	u64 asked;
 	u64 refused;
 	u64 refused_size;

@@ -164,14 +164,14 @@ static enum emu_syndrome emu_p2p_ask(struct emu_p2p *p2p, phys_addr_t phys)
 	enum emu_syndrome why = EMU_SYN_PAUSED;
 	unsigned long flags;
 
-	spin_lock_irqsave(&p2p->lock, flags);
+	raw_spin_lock_irqsave(&p2p->lock, flags);
 	if (emu_p2p_was_refused(p2p, phys)) {
 		why = EMU_SYN_ROUTE;
 	} else if (!p2p->asked) {
 		p2p->asked = phys;
 		queue_work(system_unbound_wq, &p2p->work);
 	}
-	spin_unlock_irqrestore(&p2p->lock, flags);
+	raw_spin_unlock_irqrestore(&p2p->lock, flags);
 	return why;
 }
 
@@ -272,11 +272,11 @@ static void emu_p2p_look(struct emu_device *edev, struct page *page)
 	/* If this ran out of memory, whoever needs the route will ask again. */
 	if (!err || err == -ENOMEM)
 		return;
-	spin_lock_irq(&p2p->lock);
+	raw_spin_lock_irq(&p2p->lock);
 	p2p->refused = all->start;
 	p2p->refused_size = range_len(all);
 	p2p->refused_at = jiffies;
-	spin_unlock_irq(&p2p->lock);
+	raw_spin_unlock_irq(&p2p->lock);
 }
 
 static void emu_p2p_work(struct work_struct *work)
@@ -291,9 +291,9 @@ static void emu_p2p_work(struct work_struct *work)
 		emu_p2p_look(edev, page);
 		put_dev_pagemap(page->pgmap);
 	}
-	spin_lock_irq(&p2p->lock);
+	raw_spin_lock_irq(&p2p->lock);
 	p2p->asked = 0;
-	spin_unlock_irq(&p2p->lock);
+	raw_spin_unlock_irq(&p2p->lock);
 }
 
 void emu_p2p_init(struct emu_device *edev)
@@ -302,7 +302,7 @@ void emu_p2p_init(struct emu_device *edev)
 
 	INIT_LIST_HEAD(&p2p->ranges);
 	INIT_WORK(&p2p->work, emu_p2p_work);
-	spin_lock_init(&p2p->lock);
+	raw_spin_lock_init(&p2p->lock);
 }
 
 /* No engine uses the device any more. Process context. */
