@@ -12,6 +12,7 @@
  * undo.
  */
 #include <linux/capability.h>
+#include <linux/dma-map-ops.h>
 #include <linux/dma-mapping.h>
 #include <linux/err.h>
 #include <linux/export.h>
@@ -277,6 +278,12 @@ int umem_check_reach(const struct ib_umem *umem, struct sg_table *sgt)
 	unsigned int i;
 
 	if (ib_uses_virt_dma(device))
+		return 0;
+	/*
+	 * There, it would be said of all addresses; and the caches of a peer's memory, which
+	 * need not come from the DMA API, are the peer's to keep in order.
+	 */
+	if (umem->is_peer && !dev_is_dma_coherent(device->dma_device))
 		return 0;
 	for_each_sgtable_dma_sg(sgt, sg, i) {
 		if (likely(!umem_needs_sync(device->dma_device, sg_dma_address(sg))))

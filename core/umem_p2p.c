@@ -39,7 +39,13 @@ static struct umem_p2p *to_p2p(struct ib_umem *umem)
 	return container_of(umem, struct umem_p2p, umem);
 }
 
-/* No other code touches the memory before or after, so there is nothing to hand over. */
+/*
+ * No other code touches the memory before or after, so there is nothing to hand over. Nor is it
+ * ever copied to bounce buffers, so umem_check_reach() has nothing to find: addresses on the bus
+ * are not the DMA layer's; dma_map_resource(), by which p2pdma maps through the host bridge,
+ * fails where it would have to bounce; and so does dma_map_sgtable() for such pages, which are
+ * whole, as an IOMMU wants them.
+ */
 #define P2P_DMA_ATTRS	DMA_ATTR_SKIP_CPU_SYNC
 
 static void unmap(struct ib_umem *umem)

@@ -15,10 +15,17 @@
 #include "core_priv.h"
 #include "umem.h"
 
+void umem_peer_release(struct ib_umem *umem)
+{
+	peer_region_put(umem->peer);
+	kfree(umem);
+}
+
 /*
  * Like ib_umem_get_peer(), but without trying system memory first. @revocable: the caller
  * activates the notifier. Errors: those of peer_region_get(); -EOPNOTSUPP also if the
- * device has no DMA addresses; -EINVAL for a range that ib_umem_get() refuses with it.
+ * device has no DMA addresses; -EINVAL for a range that ib_umem_get() refuses with it; -EIO if
+ * the peer's addresses are those of bounce buffers.
  */
 struct ib_umem *umem_peer_get(struct ib_device *device,
 			      const struct ib_mem *mem, int access,
@@ -58,13 +65,11 @@ struct ib_umem *umem_peer_get(struct ib_device *device,
 	umem->is_peer = true;
 	umem->peer = region;
 	umem->sgt_append.sgt = *peer_region_table(region);
-	return umem;
-}
-
-void umem_peer_release(struct ib_umem *umem)
-{
-	peer_region_put(umem->peer);
-	kfree(umem);
+	ret = umem_check_reach(umem, &umem->sgt_append.sgt);
+	if (!ret)
+		return umem;
+	umem_peer_release(umem);
+	return ERR_PTR(ret);
 }
 
 /**

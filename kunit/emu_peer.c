@@ -6,12 +6,15 @@
  * allows is tried.
  */
 #include <linux/cpumask.h>
+#include <linux/dma-map-ops.h>
 #include <linux/io.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/smp.h>
+#include <linux/swiotlb.h>
+#include <linux/vmalloc.h>
 #include <linux/workqueue.h>
 #include <kunit/test.h>
 
@@ -508,6 +511,78 @@ static void memory_on_the_bus_is_like_any(struct kunit *test)
 	}
 }
 
+#if defined(CONFIG_SWIOTLB) && !defined(CONFIG_SWIOTLB_DYNAMIC)
+/* Where there is neither memory nor a device, but the CPU could address some. */
+#define NOWHERE		BIT_ULL(38)
+
+/**
+ * struct bounce - bounce buffers at the addresses of a card
+ * @dev: the device that has them
+ * @own: those that it had before
+ * @at: the buffers
+ */
+struct bounce {
+	struct device *dev;
+	struct io_tlb_mem *own;
+	struct io_tlb_mem at;
+};
+
+static void bounce_end(void *arg)
+{
+	struct bounce *b = arg;
+
+	b->dev->dma_io_tlb_mem = b->own;
+}
+
+/* As if the DMA layer had answered the card's dma_map() with bounce buffers. */
+static void bounce_at(struct kunit *test, struct ib_device *ibdev, phys_addr_t phys, size_t size)
+{
+	struct bounce *b = kunit_kzalloc(test, sizeof(*b), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, b);
+	b->dev = ibdev->dma_device;
+	b->own = b->dev->dma_io_tlb_mem;
+	b->at.defpool.start = phys;
+	b->at.defpool.end = phys + size;
+	b->dev->dma_io_tlb_mem = &b->at;
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, bounce_end, b));
+	dma_reset_need_sync(b->dev);
+}
+
+static void free_card_memory(void *mem)
+{
+	vfree(mem);
+}
+
+static void card_that_maps_a_copy_is_refused(struct kunit *test)
+{
+	void *mem = vzalloc(CARD_SIZE);
+	struct rig *r = rig_new(test, "emu0", "emu0");
+	struct card *c;
+	struct ib_mr *mr;
+
+	KUNIT_ASSERT_NOT_NULL(test, mem);
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, free_card_memory, mem));
+	c = card_up_at(test, NOWHERE, mem);
+	mr = card_mr(test, c, r->a.pd, USE_AT, USE_LEN);
+	card_mr_end(test, mr);
+	/* Its last page: one that is a copy is enough. */
+	bounce_at(test, r->a.ibdev,
+		  NOWHERE + ALIGN_DOWN(USE_AT + USE_LEN - 1, CARD_PAGE), CARD_PAGE);
+	mr = card_reg(r->a.pd, USE_AT, USE_LEN);
+	KUNIT_EXPECT_EQ(test, -EIO, PTR_ERR_OR_ZERO(mr));
+	if (!IS_ERR(mr))
+		ib_dereg_mr(mr);
+	/* It was given back. */
+	KUNIT_EXPECT_EQ(test, -ENODEV, card_take_back(c, 0));
+}
+#else
+static void card_that_maps_a_copy_is_refused(struct kunit *test)
+{
+	kunit_skip(test, "no bounce buffers of a kind that can be feigned");
+}
+#endif
+
 static struct kunit_case emu_peer_cases[] = {
 	KUNIT_CASE_PARAM(memory_of_a_card_is_reached, use_gen_params),
 	KUNIT_CASE_PARAM(memory_that_is_gone_is_an_access_error, use_gen_params),
@@ -517,6 +592,7 @@ static struct kunit_case emu_peer_cases[] = {
 	KUNIT_CASE(long_message_does_not_keep_the_memory),
 	KUNIT_CASE(memory_comes_and_goes),
 	KUNIT_CASE_PARAM(memory_on_the_bus_is_like_any, use_gen_params),
+	KUNIT_CASE(card_that_maps_a_copy_is_refused),
 	{}
 };
 
