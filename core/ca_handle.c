@@ -496,12 +496,9 @@ void ca_space_close(struct ca_space *space)
 	rcu_read_unlock();
 }
 
-/*
- * Visits the call site of each handle that kernel callers have open; @visit may change it.
- * Any context but NMI.
- */
-void ib_ca_visit_open(struct ib_device *device,
-		      void (*visit)(void *context, unsigned long *site), void *context)
+/* The handles that kernel callers have open. */
+static void open_cas_for_each(struct ib_device *device, unsigned int until,
+			      void (*visit)(void *context, unsigned long *site), void *context)
 {
 	struct ca_device *ca;
 	struct ca_handle *h;
@@ -514,6 +511,11 @@ void ib_ca_visit_open(struct ib_device *device,
 			visit(context, &h->site);
 	rcu_read_unlock();
 }
+
+struct ib_ref_source ib_ca_source = {
+	.kind = "channel adapter",
+	.for_each = open_cas_for_each,
+};
 
 /* Returns the next open handle, with one of its users taken, each handle once; then NULL. */
 static struct ca_handle *next_of_mm(struct ca_mm *m)

@@ -583,25 +583,9 @@ struct ib_ca_pd *ca_borrow_pd(struct ca_handle *h, u64 id, unsigned long site)
 	return obj ? &obj->lent : ERR_PTR(-ENOENT);
 }
 
-/* Returns when the last PD was lent, as ib_held_turn(). Any context but NMI. */
-unsigned int ib_ca_lent_turn(struct ib_device *device)
-{
-	struct ca_device *ca;
-	unsigned int turn;
-
-	rcu_read_lock();
-	ca = ib_ca_of(device);
-	turn = ca ? ib_held_turn(&ca->lent) : 0;
-	rcu_read_unlock();
-	return turn;
-}
-
-/*
- * Visits the call site of each loan of a PD to a ULP until then; @until is of
- * ib_ca_lent_turn(). Any context but NMI.
- */
-void ib_ca_visit_lent(struct ib_device *device, unsigned int until,
-		      void (*visit)(void *context, unsigned long *site), void *context)
+/* The PDs that ULPs have borrowed. */
+static void borrowed_for_each(struct ib_device *device, unsigned int until,
+			      void (*visit)(void *context, unsigned long *site), void *context)
 {
 	struct ca_device *ca;
 
@@ -612,8 +596,7 @@ void ib_ca_visit_lent(struct ib_device *device, unsigned int until,
 	rcu_read_unlock();
 }
 
-/* The module is being unloaded; the device may be in any state. */
-void ib_ca_forget_lent(struct ib_device *device, const struct module *mod)
+static void borrowed_forget(struct ib_device *device, const struct module *mod)
 {
 	struct ca_device *ca;
 
@@ -623,6 +606,12 @@ void ib_ca_forget_lent(struct ib_device *device, const struct module *mod)
 		ib_held_forget(&ca->lent, mod);
 	rcu_read_unlock();
 }
+
+struct ib_ref_source ib_ca_pd_source = {
+	.kind = "borrowed pd",
+	.for_each = borrowed_for_each,
+	.forget = borrowed_forget,
+};
 
 /* May run late, when the device has ended. */
 static void note_return(struct ib_ca_pd *pd, unsigned long site)

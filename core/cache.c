@@ -198,13 +198,15 @@ void ib_cache_cleanup(struct ib_device *dev)
 {
 	u32 port;
 
-	ib_roce_stop(dev);
-	ib_events_stop(dev);
 	rdma_for_each_port(dev, port)
 		ib_gid_table_clear(dev, port);
 }
 
-static int fill_ports(struct ib_device *dev, unsigned long site)
+/*
+ * Reads the tables of all ports. Called while the device is being registered, by the driver
+ * at @site, after its events have started: they refresh what is read here.
+ */
+int ib_cache_fill(struct ib_device *dev, unsigned long site)
 {
 	bool changed = false;
 	u32 port;
@@ -218,11 +220,10 @@ static int fill_ports(struct ib_device *dev, unsigned long site)
 			return ret;
 		}
 	}
-	return ib_roce_start(dev);
+	return 0;
 }
 
-/* Called while the device is being registered, by the driver at @site. */
-int ib_cache_setup(struct ib_device *dev, unsigned long site)
+int ib_cache_setup(struct ib_device *dev)
 {
 	u32 port;
 	int ret;
@@ -234,12 +235,7 @@ int ib_cache_setup(struct ib_device *dev, unsigned long site)
 		if (ret)
 			return ret;
 	}
-	/* From here on the driver's events refresh what is read below. */
-	ib_events_start(dev);
-	ret = fill_ports(dev, site);
-	if (ret)
-		ib_cache_cleanup(dev);
-	return ret;
+	return 0;
 }
 
 /* Under RCU. */

@@ -43,6 +43,7 @@
 
 #include "contract.h"
 #include "core_priv.h"
+#include "held.h"
 #include "trace.h"
 
 #define CLIENT_REGISTERED	XA_MARK_1
@@ -64,7 +65,7 @@ enum presence_state {
  * @rename_due: the device has a name that the client has not been told
  * @call: link in the list of callbacks in progress
  * @task: the thread that runs the callback
- * @lent: ib_ca_lent_turn() of the device when the callback began
+ * @until: ib_held_turn() when the callback began
  * @waited: since when, in jiffies, a thread that removes the client waits for the callback;
  *	0: none does
  * @told: that wait has been logged
@@ -78,7 +79,7 @@ struct presence {
 	bool rename_due;
 	struct list_head call;
 	struct task_struct *task;
-	unsigned int lent;
+	unsigned int until;
 	unsigned long waited;
 	bool told;
 };
@@ -207,7 +208,7 @@ static void begin_callback(struct presence *p, enum presence_state state)
 {
 	p->state = state;
 	p->task = current;
-	p->lent = ib_ca_lent_turn(p->device);
+	p->until = ib_held_turn();
 	list_add(&p->call, &calls);
 	mutex_unlock(&ib_registry_lock);
 	lock_map_acquire_read(&client_method_map);
@@ -257,7 +258,7 @@ static void check_leaver(struct presence *p, const char *how, bool declined)
 	list_for_each_entry(other, &ib_priv(p->device)->presences, on_device)
 		if (other != p && ib_same_module(code, client_code(other->client)))
 			return;
-	ib_contract_client_left(p->device, code, how, declined, p->lent);
+	ib_contract_client_left(p->device, code, how, declined, p->until);
 }
 
 static int call_add(struct ib_device *dev, struct ib_client *client)

@@ -5,16 +5,18 @@
  * A report is logged, traced, counted and kept. Reports come from any context, NMI
  * included.
  *
- * Lock protocol: mode_lock (a mutex) orders changes of the mode; devices that were kept
- * (gone.c) are freed under it. kept_lock (a raw spinlock, taken with interrupts off) guards
+ * Lock protocol: mode_lock (a mutex) orders changes of the mode. event_callers_lock (a
+ * spinlock) guards the list of tasks that call event handlers, and is innermost. kept_lock (a raw spinlock, taken with interrupts off) guards
  * the reports that are kept; nothing is taken inside it. A report from an NMI that finds it
  * taken is not kept, only logged, traced and counted.
  */
 #include <linux/atomic.h>
 #include <linux/export.h>
 #include <linux/kernel.h>
+#include <linux/list.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/notifier.h>
 #include <linux/ratelimit.h>
 #include <linux/rcupdate.h>
 #include <linux/seq_file.h>
@@ -64,6 +66,12 @@ static DEFINE_RAW_SPINLOCK(kept_lock);
 static struct ib_contract_report kept[KEPT_REPORTS];
 static unsigned int nr_kept;
 
+/* Tasks that call event handlers. */
+static LIST_HEAD(event_callers);
+static DEFINE_SPINLOCK(event_callers_lock);
+
+static BLOCKING_NOTIFIER_HEAD(mode_notifiers);
+
 static DEFINE_RATELIMIT_STATE(log_limit, LOG_INTERVAL, LOG_BURST);
 
 /**
@@ -107,12 +115,22 @@ int ib_contract_set_mode(enum ib_contract_mode mode)
 		ib_verbs_unwatch();
 		static_branch_disable(&ib_contract_key);
 	}
-	if (mode == IB_CONTRACT_OFF)
-		ib_devices_forget_gone();
 	mutex_unlock(&mode_lock);
+	blocking_notifier_call_chain(&mode_notifiers, mode, NULL);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(ib_contract_set_mode);
+
+/* @nb is called with the new mode after each time that it was set. */
+int ib_contract_register_notifier(struct notifier_block *nb)
+{
+	return blocking_notifier_chain_register(&mode_notifiers, nb);
+}
+
+void ib_contract_unregister_notifier(struct notifier_block *nb)
+{
+	blocking_notifier_chain_unregister(&mode_notifiers, nb);
+}
 
 static int contract_param_set(const char *val, const struct kernel_param *kp)
 {
@@ -261,6 +279,35 @@ void ib_contract_report(enum ib_contract_rule rule, const struct ib_device *dev,
 		panic("kverbs: rule %u of the contract was broken by %s\n", rule, report.module);
 }
 
+/* Process context. */
+void ib_event_call_begin(struct ib_event_caller *caller)
+{
+	caller->task = current;
+	spin_lock(&event_callers_lock);
+	list_add(&caller->list, &event_callers);
+	spin_unlock(&event_callers_lock);
+}
+
+void ib_event_call_end(struct ib_event_caller *caller)
+{
+	spin_lock(&event_callers_lock);
+	list_del(&caller->list);
+	spin_unlock(&event_callers_lock);
+}
+
+/* Is the caller a handler of events of a device? Process context. */
+static bool in_event_handler(void)
+{
+	const struct ib_event_caller *caller;
+	bool found = false;
+
+	spin_lock(&event_callers_lock);
+	list_for_each_entry(caller, &event_callers, list)
+		found |= caller->task == current;
+	spin_unlock(&event_callers_lock);
+	return found;
+}
+
 /*
  * Returns whether the caller is in a context where it may not sleep, or in an event handler,
  * for which registrations wait; if so, that is reported. @dev is NULL if no device is concerned.
@@ -271,7 +318,7 @@ bool ib_called_atomic(const struct ib_device *dev, const char *what, const void 
 	const char *where = "in atomic context";
 
 	if (!ib_in_atomic()) {
-		if (!ib_in_event_handler())
+		if (!in_event_handler())
 			return false;
 		where = "in an event handler";
 	}

@@ -23,8 +23,40 @@
 #include "core_priv.h"
 
 struct ib_chain;
+struct module;
+struct notifier_block;
 struct rdma_restrack_entry;
 struct seq_file;
+
+/**
+ * struct ib_ref_source - things of one kind that modules take and may leave behind
+ * @list: link among all sources
+ * @kind: what they are, for reports
+ * @for_each: calls @visit with the call site that took each of them on a device; those taken
+ *	after @until, a value of ib_held_turn(), may be left out
+ * @forget: the module is being unloaded; the device may be in any state. NULL if @for_each
+ *	visits the call sites where they are kept: then they are cleared there
+ *
+ * Who owns such things tells the checker of them with ib_contract_add_source(). Both are
+ * called under ib_registry_lock.
+ */
+struct ib_ref_source {
+	struct list_head list;
+	const char *kind;
+	void (*for_each)(struct ib_device *dev, unsigned int until,
+			 void (*visit)(void *context, unsigned long *site), void *context);
+	void (*forget)(struct ib_device *dev, const struct module *mod);
+};
+
+/**
+ * struct ib_event_caller - a task that calls event handlers at this moment
+ * @list: link among all of them
+ * @task: the task
+ */
+struct ib_event_caller {
+	struct list_head list;
+	const struct task_struct *task;
+};
 
 enum ib_frame_kind {
 	IB_FRAME_ATOMIC,	/* a method that must not sleep */
@@ -110,7 +142,11 @@ void ib_contract_report(enum ib_contract_rule rule, const struct ib_device *dev,
 			const struct rdma_restrack_entry *res, unsigned long culprit,
 			unsigned long site, unsigned int count, const char *fmt, ...);
 unsigned long ib_contract_driver(const struct ib_device *dev);
+void ib_event_call_begin(struct ib_event_caller *caller);
+void ib_event_call_end(struct ib_event_caller *caller);
 bool ib_called_atomic(const struct ib_device *dev, const char *what, const void *caller);
+int ib_contract_register_notifier(struct notifier_block *nb);
+void ib_contract_unregister_notifier(struct notifier_block *nb);
 void ib_contract_show(struct seq_file *s);
 
 /* contract_frame.c */
@@ -150,7 +186,9 @@ void ib_contract_ah_gone(struct ib_ah *ah);
 void ib_contract_device_found(struct ib_device *dev, unsigned long addr);
 void ib_contract_client_back(struct ib_device *dev, unsigned long addr);
 void ib_contract_client_left(struct ib_device *dev, unsigned long addr, const char *how,
-			     bool declined, unsigned int lent);
+			     bool declined, unsigned int until);
+void ib_contract_add_source(struct ib_ref_source *source);
+void ib_contract_del_source(struct ib_ref_source *source);
 void ib_contract_forget(struct ib_device *dev);
 void ib_contract_watch_state(struct ib_device *dev);
 int ib_contract_init(void);

@@ -13,7 +13,8 @@
  * known when the checker is switched on.
  *
  * Lock protocol: modules_lock (a spinlock) guards the list of modules, and is innermost. A
- * device's list of modules that left is changed under ib_registry_lock. Both are read under
+ * device's list of modules that left is changed under ib_registry_lock, and the list of
+ * sources of references is read and changed under it. The former two are read under
  * RCU; contract_suspect tells the data path that it has to look at the latter. A device's
  * ahs_lock guards the list of its address handles that were made while the checker was on;
  * there is no table of them. Counting them holds the lock, with interrupts off.
@@ -26,8 +27,8 @@
 #include <linux/spinlock.h>
 #include <linux/string.h>
 
-#include "../cq/cq.h"
 #include "contract.h"
+#include "held.h"
 
 /* Call sites told apart in what a client left behind, for each kind of object. */
 #define LEFT_SITES	8
@@ -62,6 +63,22 @@ struct leaver {
 
 static DEFINE_SPINLOCK(modules_lock);
 static LIST_HEAD(modules);
+static LIST_HEAD(sources);
+
+/* What is listed in @source is looked at when a module leaves a device. */
+void ib_contract_add_source(struct ib_ref_source *source)
+{
+	mutex_lock(&ib_registry_lock);
+	list_add_tail(&source->list, &sources);
+	mutex_unlock(&ib_registry_lock);
+}
+
+void ib_contract_del_source(struct ib_ref_source *source)
+{
+	mutex_lock(&ib_registry_lock);
+	list_del(&source->list);
+	mutex_unlock(&ib_registry_lock);
+}
 
 static bool is_within(unsigned long addr, const struct module *mod)
 {
@@ -311,29 +328,6 @@ static void look_for_objects(struct ib_device *dev, const struct module *mod, co
 	}
 }
 
-static void count_handler(struct ib_event_handler *handler, void *data)
-{
-	unsigned long function = (unsigned long)handler->handler;
-
-	count_left(data, &function);
-}
-
-static void look_for_handlers(struct ib_device *dev, const struct module *mod, const char *how)
-{
-	struct left left = { .mod = mod };
-
-	ib_event_handlers_for_each(dev, count_handler, &left);
-	report_left(dev, &left, "event handler", how);
-}
-
-static void look_for_shares(struct ib_device *dev, const struct module *mod, const char *how)
-{
-	struct left left = { .mod = mod };
-
-	ib_cq_pool_for_each(dev, count_left, &left);
-	report_left(dev, &left, "share of the CQ pool", how);
-}
-
 /* Any context but NMI. */
 void ib_contract_ah_made(struct ib_ah *ah, unsigned long site)
 {
@@ -375,29 +369,13 @@ static void look_for_ahs(struct ib_device *dev, const struct module *mod, const 
 	report_left(dev, &left, "ah", how);
 }
 
-static void look_for_adapters(struct ib_device *dev, const struct module *mod, const char *how)
+static void look_at_source(struct ib_device *dev, const struct module *mod, const char *how,
+			   const struct ib_ref_source *source, unsigned int until)
 {
 	struct left left = { .mod = mod };
 
-	ib_ca_visit_open(dev, count_left, &left);
-	report_left(dev, &left, "channel adapter", how);
-}
-
-static void look_for_lent(struct ib_device *dev, const struct module *mod, const char *how,
-			  unsigned int until)
-{
-	struct left left = { .mod = mod };
-
-	ib_ca_visit_lent(dev, until, count_left, &left);
-	report_left(dev, &left, "borrowed pd", how);
-}
-
-static void look_for_gids(struct ib_device *dev, const struct module *mod, const char *how)
-{
-	struct left left = { .mod = mod };
-
-	ib_gid_visit_held(dev, count_left, &left);
-	report_left(dev, &left, "gid reference", how);
+	source->for_each(dev, until, count_left, &left);
+	report_left(dev, &left, source->kind, how);
 }
 
 static void remember_leaver(struct ib_device *dev, const struct module *mod, const char *how)
@@ -421,12 +399,13 @@ static void remember_leaver(struct ib_device *dev, const struct module *mod, con
  * @declined it, and then the module is not remembered: declining is ordinary, and checking
  * the caller of each post makes it take three times as long. The lock keeps the module's
  * next client from making anything on the device meanwhile. A PD that was borrowed after
- * @lent, a value of ib_ca_lent_turn(), is not counted: its borrower has yet to check
- * whether the client still has the device.
+ * @until, a value of ib_held_turn(), is not counted: its borrower has yet to check whether
+ * the client still has the device.
  */
 void ib_contract_client_left(struct ib_device *dev, unsigned long addr, const char *how,
-			     bool declined, unsigned int lent)
+			     bool declined, unsigned int until)
 {
+	struct ib_ref_source *source;
 	struct module *mod;
 
 	lockdep_assert_held(&ib_registry_lock);
@@ -439,11 +418,8 @@ void ib_contract_client_left(struct ib_device *dev, unsigned long addr, const ch
 	if (ib_contract_on()) {
 		look_for_objects(dev, mod, how);
 		look_for_ahs(dev, mod, how);
-		look_for_adapters(dev, mod, how);
-		look_for_lent(dev, mod, how, lent);
-		look_for_handlers(dev, mod, how);
-		look_for_shares(dev, mod, how);
-		look_for_gids(dev, mod, how);
+		list_for_each_entry(source, &sources, list)
+			look_at_source(dev, mod, how, source, until);
 	}
 	if (!declined)
 		remember_leaver(dev, mod, how);
@@ -478,6 +454,7 @@ static void forget_ahs(struct ib_device *dev, struct module *mod)
 static void forget_places(struct ib_device *dev, struct module *mod)
 {
 	struct rdma_restrack_entry *res;
+	struct ib_ref_source *source;
 	unsigned long id;
 	unsigned int i;
 
@@ -488,10 +465,12 @@ static void forget_places(struct ib_device *dev, struct module *mod)
 		}
 	}
 	forget_ahs(dev, mod);
-	ib_cq_pool_for_each(dev, forget_site, mod);
-	ib_ca_visit_open(dev, forget_site, mod);
-	ib_gid_forget_held(dev, mod);
-	ib_ca_forget_lent(dev, mod);
+	list_for_each_entry(source, &sources, list) {
+		if (source->forget)
+			source->forget(dev, mod);
+		else
+			source->for_each(dev, ib_held_turn(), forget_site, mod);
+	}
 }
 
 static void module_comes(struct module *mod)

@@ -20,6 +20,7 @@ struct ca_device;
 struct dentry;
 struct ib_gid_table;
 struct ib_port_snapshot;
+struct ib_ref_source;
 struct module;
 struct seq_file;
 
@@ -183,6 +184,9 @@ extern struct workqueue_struct *ib_unregister_wq;
 
 /* registry.c */
 extern struct mutex ib_registry_lock;
+extern struct xarray ib_devices;
+
+#define IB_DEVICE_REGISTERED	XA_MARK_1
 
 void ib_registry_changed(void);
 void ib_registry_wait(void);
@@ -191,17 +195,14 @@ unsigned long ib_patience(void);
 unsigned long ib_registry_now(void);
 
 /* device.c */
-extern struct xarray ib_devices;
-
-#define IB_DEVICE_REGISTERED	XA_MARK_1
-
 bool ib_device_is_going(const struct ib_device *dev);
 void ib_device_exit(void);
 
 /* gone.c */
 void ib_device_gone(struct ib_device *dev);
 void ib_device_keep_gone(struct ib_device *dev);
-void ib_devices_forget_gone(void);
+void ib_gone_init(void);
+void ib_gone_exit(void);
 
 /* client.c */
 int ib_clients_add(struct ib_device *dev);
@@ -220,16 +221,15 @@ bool ib_netdev_has_port(const struct net_device *ndev);
 void ib_ports_forget_netdev(struct net_device *ndev);
 
 /* event.c */
-bool ib_in_event_handler(void);
-void ib_event_handlers_for_each(struct ib_device *dev,
-				void (*function)(struct ib_event_handler *handler, void *data),
-				void *data);
+extern struct ib_ref_source ib_event_handler_source;
+void ib_event_gids_changed(struct ib_device *dev, u32 port);
 void ib_events_init(struct ib_device *dev);
 void ib_events_start(struct ib_device *dev);
 void ib_events_stop(struct ib_device *dev);
 
 /* cache.c */
-int ib_cache_setup(struct ib_device *dev, unsigned long site);
+int ib_cache_setup(struct ib_device *dev);
+int ib_cache_fill(struct ib_device *dev, unsigned long site);
 void ib_cache_cleanup(struct ib_device *dev);
 void ib_cache_release(struct ib_device *dev);
 int ib_cache_refresh(struct ib_device *dev, u32 port, bool *gids_changed, unsigned long site);
@@ -259,7 +259,7 @@ void ib_gid_table_release(struct ib_device *dev, u32 port);
 int ib_gid_table_set(struct ib_device *dev, u32 port, int index,
 		     const union ib_gid *gid, bool *changed);
 int ib_gid_table_sync(struct ib_device *dev, u32 port,
-		      struct ib_gid_want *want, unsigned int nr);
+		      struct ib_gid_want *want, unsigned int nr, bool *changed);
 const char *ib_gid_type_str(enum ib_gid_type type);
 const struct ib_gid_attr *ib_gid_get(struct ib_device *device, u32 port, int index);
 void ib_gid_hold(const struct ib_gid_attr *attr);
@@ -273,16 +273,16 @@ ib_gid_find(struct ib_device *device, const union ib_gid *gid, u32 port,
 const struct ib_gid_attr *ib_gid_find_type(struct ib_device *device, const union ib_gid *gid,
 					   enum ib_gid_type type, u32 port,
 					   struct net_device *ndev);
-void ib_gid_visit_held(struct ib_device *device,
-		       void (*visit)(void *context, unsigned long *site), void *context);
-void ib_gid_forget_held(struct ib_device *device, const struct module *mod);
+extern struct ib_ref_source ib_gid_source;
 
 /* roce_gid.c */
 unsigned long ib_roce_gid_types(const struct ib_device *dev, u32 port);
 int ib_roce_start(struct ib_device *dev);
 void ib_roce_stop(struct ib_device *dev);
 void ib_roce_resync(void);
-int ib_roce_init(void);
+int ib_roce_init(struct workqueue_struct *wq,
+		 void (*gids)(struct ib_device *dev, u32 port),
+		 void (*attr)(struct ib_device *dev, u32 port));
 void ib_roce_exit(void);
 
 /* ca.c */
@@ -312,14 +312,10 @@ void ib_ca_show(struct ib_device *dev, struct seq_file *s);
 void ib_ca_wait_done(void);
 
 /* ca_handle.c */
-void ib_ca_visit_open(struct ib_device *device,
-		      void (*visit)(void *context, unsigned long *site), void *context);
+extern struct ib_ref_source ib_ca_source;
 
 /* ca_object.c */
-unsigned int ib_ca_lent_turn(struct ib_device *device);
-void ib_ca_visit_lent(struct ib_device *device, unsigned int until,
-		      void (*visit)(void *context, unsigned long *site), void *context);
-void ib_ca_forget_lent(struct ib_device *device, const struct module *mod);
+extern struct ib_ref_source ib_ca_pd_source;
 
 /* strings.c */
 const char *ib_qp_state_name(unsigned int state);
@@ -335,7 +331,7 @@ void ib_sysfs_announce(struct ib_device *dev);
 void ib_sysfs_remove(struct ib_device *dev);
 
 /* debugfs.c */
-void ib_debugfs_init(void);
+void ib_debugfs_init(void (*clients)(struct ib_device *dev, struct seq_file *s));
 void ib_debugfs_exit(void);
 void ib_debugfs_add(struct ib_device *dev);
 void ib_debugfs_rename(struct ib_device *dev);

@@ -21,6 +21,9 @@
 
 static struct dentry *debugfs_root;
 
+/* As passed to ib_debugfs_init(). */
+static void (*show_clients)(struct ib_device *dev, struct seq_file *s);
+
 static void show_ports(struct seq_file *s, struct ib_device *dev)
 {
 	struct net_device *ndev;
@@ -56,7 +59,7 @@ static int info_show(struct seq_file *s, void *unused)
 	seq_printf(s, "comp_vectors: %d\n", dev->num_comp_vectors);
 	seq_printf(s, "users: %u\n", refcount_read(&dev->refcount));
 	seq_puts(s, "clients:");
-	ib_clients_show(dev, s);
+	show_clients(dev, s);
 	seq_putc(s, '\n');
 	for (i = 0; i < ARRAY_SIZE(kinds); i++)
 		seq_printf(s, "%s: %d\n", rdma_restrack_kind(kinds[i]),
@@ -258,8 +261,10 @@ void ib_debugfs_remove(struct ib_device *dev)
 	ib_priv(dev)->debugfs = NULL;
 }
 
-void ib_debugfs_init(void)
+/* @clients prints the names of a device's clients in a line. */
+void ib_debugfs_init(void (*clients)(struct ib_device *dev, struct seq_file *s))
 {
+	show_clients = clients;
 	debugfs_root = debugfs_create_dir("kverbs", NULL);
 	debugfs_create_file("contract", 0400, debugfs_root, NULL, &contract_fops);
 }

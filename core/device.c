@@ -39,8 +39,7 @@
 #include "core_priv.h"
 #include "trace.h"
 
-/* By ib_device.index; from the choice of a name to ib_dealloc_device(). */
-DEFINE_XARRAY_ALLOC(ib_devices);
+/* Where the search for a free place in ib_devices starts. */
 static u32 next_index;
 
 /* The same devices by name, because each new device's name is looked up. */
@@ -383,6 +382,31 @@ static int query_attrs(struct ib_device *dev, unsigned long site)
 	return ret;
 }
 
+/* First what changes the tables. */
+static void stop_ports(struct ib_device *dev)
+{
+	ib_roce_stop(dev);
+	ib_events_stop(dev);
+	ib_cache_cleanup(dev);
+}
+
+static int start_ports(struct ib_device *dev, unsigned long site)
+{
+	int ret;
+
+	ret = ib_cache_setup(dev);
+	if (ret)
+		return ret;
+	/* From here on the driver's events refresh what is read below. */
+	ib_events_start(dev);
+	ret = ib_cache_fill(dev, site);
+	if (!ret)
+		ret = ib_roce_start(dev);
+	if (ret)
+		stop_ports(dev);
+	return ret;
+}
+
 /* Set up all that the first consumer needs. */
 static int prepare_device(struct ib_device *dev, unsigned long site)
 {
@@ -394,7 +418,7 @@ static int prepare_device(struct ib_device *dev, unsigned long site)
 	ret = query_attrs(dev, site);
 	if (ret)
 		return ret;
-	ret = ib_cache_setup(dev, site);
+	ret = start_ports(dev, site);
 	if (ret)
 		return ret;
 	ret = ib_cq_device_init(dev);
@@ -408,7 +432,7 @@ static int prepare_device(struct ib_device *dev, unsigned long site)
 err_cq:
 	ib_cq_device_cleanup(dev);
 err_cache:
-	ib_cache_cleanup(dev);
+	stop_ports(dev);
 	ib_ca_free(dev);
 	return ret;
 }
@@ -416,7 +440,7 @@ err_cache:
 static void unprepare_device(struct ib_device *dev)
 {
 	ib_cq_device_cleanup(dev);
-	ib_cache_cleanup(dev);
+	stop_ports(dev);
 	/* Last: events refresh what it holds. */
 	ib_ca_free(dev);
 }

@@ -56,28 +56,6 @@
 /* Of all devices, for handlers are rarely unregistered. */
 DEFINE_STATIC_SRCU(event_srcu);
 
-/* A task that calls handlers at this moment, in the list of all such. */
-struct event_caller {
-	struct list_head entry;
-	const struct task_struct *task;
-};
-
-static LIST_HEAD(event_callers);
-static DEFINE_SPINLOCK(event_callers_lock);
-
-/* Is the caller a handler of events of a device? Process context. */
-bool ib_in_event_handler(void)
-{
-	const struct event_caller *caller;
-	bool found = false;
-
-	spin_lock(&event_callers_lock);
-	list_for_each_entry(caller, &event_callers, entry)
-		found |= caller->task == current;
-	spin_unlock(&event_callers_lock);
-	return found;
-}
-
 /**
  * ib_register_event_handler() - ask for the events of a device
  * @event_handler: set up with INIT_IB_EVENT_HANDLER()
@@ -127,38 +105,42 @@ void ib_unregister_event_handler(struct ib_event_handler *event_handler)
 }
 EXPORT_SYMBOL(ib_unregister_event_handler);
 
-/* Calls @function for each handler of a device; it must not sleep. Process context. */
-void ib_event_handlers_for_each(struct ib_device *dev,
-				void (*function)(struct ib_event_handler *handler, void *data),
-				void *data)
+static void event_handlers_for_each(struct ib_device *dev, unsigned int until,
+				    void (*visit)(void *context, unsigned long *site),
+				    void *context)
 {
 	struct ib_event_handler *handler;
+	unsigned long function;
 	int idx;
 
 	idx = srcu_read_lock(&event_srcu);
 	list_for_each_entry_srcu(handler, &ib_priv(dev)->handlers, list,
-				 srcu_read_lock_held(&event_srcu))
-		function(handler, data);
+				 srcu_read_lock_held(&event_srcu)) {
+		function = (unsigned long)handler->handler;
+		visit(context, &function);
+	}
 	srcu_read_unlock(&event_srcu, idx);
 }
 
+/* The checker knows them by their functions, which must not be called once they are gone. */
+struct ib_ref_source ib_event_handler_source = {
+	.kind = "event handler",
+	.for_each = event_handlers_for_each,
+};
+
 static void event_deliver(struct ib_device_priv *priv, struct ib_event *event)
 {
-	struct event_caller self = { .task = current };
 	struct ib_event_handler *handler;
+	struct ib_event_caller self;
 	int idx;
 
-	spin_lock(&event_callers_lock);
-	list_add(&self.entry, &event_callers);
-	spin_unlock(&event_callers_lock);
+	ib_event_call_begin(&self);
 	idx = srcu_read_lock(&event_srcu);
 	list_for_each_entry_srcu(handler, &priv->handlers, list, srcu_read_lock_held(&event_srcu))
 		IB_CALL_BACK(event->device, NULL, "event handler", IB_FRAME_CALLBACK,
 			     handler->handler, handler->handler(handler, event));
 	srcu_read_unlock(&event_srcu, idx);
-	spin_lock(&event_callers_lock);
-	list_del(&self.entry);
-	spin_unlock(&event_callers_lock);
+	ib_event_call_end(&self);
 	ib_ca_tell(event->device, event);
 }
 
@@ -449,6 +431,18 @@ void ib_port_attr_changed(struct ib_device *device, u32 port_num)
 	rcu_read_unlock();
 }
 EXPORT_SYMBOL_GPL(ib_port_attr_changed);
+
+/* The core has changed the GIDs of a RoCE port. */
+void ib_event_gids_changed(struct ib_device *dev, u32 port)
+{
+	struct ib_event event = {
+		.device = dev,
+		.element.port_num = port,
+		.event = IB_EVENT_GID_CHANGE,
+	};
+
+	ib_dispatch_event(&event);
+}
 
 void ib_events_init(struct ib_device *dev)
 {

@@ -329,19 +329,13 @@ static int free_slot(struct ib_gid_table *table, bool is_default)
  * Make the table of a RoCE port hold the wanted GIDs and no others. Goes on
  * after a failure. Returns -ENOMEM if there was not enough memory: then the
  * caller tries again. Putting the last reference that kept a slot occupied also
- * leads to another try.
+ * leads to another try. Sets @changed if the table has changed.
  */
 int ib_gid_table_sync(struct ib_device *dev, u32 port,
-		      struct ib_gid_want *want, unsigned int nr)
+		      struct ib_gid_want *want, unsigned int nr, bool *changed)
 {
-	struct ib_event event = {
-		.device = dev,
-		.element.port_num = port,
-		.event = IB_EVENT_GID_CHANGE,
-	};
 	struct ib_gid_table *table = ib_port(dev, port)->gids;
 	struct gid_entry *entry;
-	bool changed = false;
 	int ret, failed = 0;
 	unsigned int i;
 
@@ -351,7 +345,7 @@ int ib_gid_table_sync(struct ib_device *dev, u32 port,
 		if (!entry || is_wanted(table, entry, want, nr))
 			continue;
 		del_entry(dev, port, table, entry);
-		changed = true;
+		*changed = true;
 	}
 	for (i = 0; i < nr; i++) {
 		if (want[i].present)
@@ -360,7 +354,7 @@ int ib_gid_table_sync(struct ib_device *dev, u32 port,
 		if (ret >= 0)
 			ret = add_entry(dev, port, table, ret, &want[i]);
 		if (!ret)
-			changed = true;
+			*changed = true;
 		else if (ret == -ENOMEM)
 			failed = ret;
 		else
@@ -368,8 +362,6 @@ int ib_gid_table_sync(struct ib_device *dev, u32 port,
 					       port, want[i].gid.raw, ret);
 	}
 	mutex_unlock(&table->lock);
-	if (changed)
-		ib_dispatch_event(&event);
 	return failed;
 }
 
@@ -475,9 +467,9 @@ void ib_gid_put_by(const struct ib_gid_attr *attr, unsigned long site)
 	ib_gid_put(attr);
 }
 
-/* Visits the call site of each reference that a consumer took. For a registered device. */
-void ib_gid_visit_held(struct ib_device *device,
-		       void (*visit)(void *context, unsigned long *site), void *context)
+/* The references that consumers took. For a registered device. */
+static void gids_for_each(struct ib_device *device, unsigned int until,
+			  void (*visit)(void *context, unsigned long *site), void *context)
 {
 	struct ib_gid_table *table;
 	u32 port;
@@ -485,13 +477,11 @@ void ib_gid_visit_held(struct ib_device *device,
 	rdma_for_each_port(device, port) {
 		table = table_of(device, port);
 		if (table)
-			ib_held_visit(&table->held, ib_held_turn(&table->held), visit,
-				      context);
+			ib_held_visit(&table->held, ib_held_turn(), visit, context);
 	}
 }
 
-/* The module is being unloaded; the device may be in any state. */
-void ib_gid_forget_held(struct ib_device *device, const struct module *mod)
+static void gids_forget(struct ib_device *device, const struct module *mod)
 {
 	struct ib_gid_table *table;
 	u32 port;
@@ -504,6 +494,12 @@ void ib_gid_forget_held(struct ib_device *device, const struct module *mod)
 	}
 	rcu_read_unlock();
 }
+
+struct ib_ref_source ib_gid_source = {
+	.kind = "gid reference",
+	.for_each = gids_for_each,
+	.forget = gids_forget,
+};
 
 /**
  * rdma_get_gid_attr() - hold an entry of the GID table

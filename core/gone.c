@@ -22,9 +22,11 @@
 #include <linux/device.h>
 #include <linux/err.h>
 #include <linux/mutex.h>
+#include <linux/notifier.h>
 #include <linux/numa.h>
 #include <linux/stddef.h>
 
+#include "contract.h"
 #include "core_priv.h"
 
 /* A late use is reported if fewer devices than this were freed in between. */
@@ -323,8 +325,7 @@ void ib_device_keep_gone(struct ib_device *dev)
 	let_go(oldest);
 }
 
-/* The checker is off: late uses are not reported any more. */
-void ib_devices_forget_gone(void)
+static void forget_all(void)
 {
 	struct ib_device *dev;
 	unsigned int i;
@@ -335,4 +336,25 @@ void ib_devices_forget_gone(void)
 		mutex_unlock(&kept_lock);
 		let_go(dev);
 	}
+}
+
+/* Once the checker is off, late uses are not reported any more. */
+static int mode_changed(struct notifier_block *nb, unsigned long mode, void *data)
+{
+	if (mode == IB_CONTRACT_OFF)
+		forget_all();
+	return NOTIFY_OK;
+}
+
+static struct notifier_block mode_notifier = { .notifier_call = mode_changed };
+
+void ib_gone_init(void)
+{
+	ib_contract_register_notifier(&mode_notifier);
+}
+
+void ib_gone_exit(void)
+{
+	ib_contract_unregister_notifier(&mode_notifier);
+	forget_all();
 }

@@ -17,11 +17,15 @@
  * Lock protocol: the lock guards the places, in any context but NMI; innermost, but for
  * RCU.
  */
+#include <linux/atomic.h>
 #include <linux/module.h>
 #include <linux/spinlock.h>
 
 #include "contract.h"
 #include "held.h"
+
+/* Grows with each reference taken. */
+static atomic_t held_turn;
 
 void ib_held_init(struct ib_held *held)
 {
@@ -60,7 +64,7 @@ void ib_held_note(struct ib_held *held, const void *thing, unsigned long site)
 		p->thing = thing;
 		p->site = site;
 		p->count++;
-		p->turn = ++held->turn;
+		p->turn = atomic_inc_return(&held_turn);
 	}
 	raw_spin_unlock_irqrestore(&held->lock, flags);
 }
@@ -120,16 +124,10 @@ void ib_held_drop(struct ib_held *held, const void *thing, unsigned long site)
 	raw_spin_unlock_irqrestore(&held->lock, flags);
 }
 
-/* When the last reference was taken. Any context but NMI. */
-unsigned int ib_held_turn(struct ib_held *held)
+/* When the last reference was taken, on whatever. Any context. */
+unsigned int ib_held_turn(void)
 {
-	unsigned long flags;
-	unsigned int turn;
-
-	raw_spin_lock_irqsave(&held->lock, flags);
-	turn = held->turn;
-	raw_spin_unlock_irqrestore(&held->lock, flags);
-	return turn;
+	return atomic_read(&held_turn);
 }
 
 /*

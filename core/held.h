@@ -20,7 +20,7 @@ struct module;
  * @thing: what they are on
  * @site: the call site
  * @count: how many there are; 0: the entry is free
- * @turn: when the last one was taken, as &struct ib_held.turn
+ * @turn: when the last one was taken, as ib_held_turn()
  */
 struct ib_held_place {
 	const void *thing;
@@ -33,20 +33,18 @@ struct ib_held_place {
  * struct ib_held - references on things of one kind
  * @lock: guards the following; taken in any context but NMI
  * @nr: entries of @places in use
- * @turn: grows with each reference taken
  * @places: the references, by thing and call site
  */
 struct ib_held {
 	raw_spinlock_t lock;
 	unsigned int nr;
-	unsigned int turn;
 	struct ib_held_place places[IB_HELD_PLACES];
 };
 
 void ib_held_init(struct ib_held *held);
 void ib_held_note(struct ib_held *held, const void *thing, unsigned long site);
 void ib_held_drop(struct ib_held *held, const void *thing, unsigned long site);
-unsigned int ib_held_turn(struct ib_held *held);
+unsigned int ib_held_turn(void);
 void ib_held_visit(struct ib_held *held, unsigned int until,
 		   void (*visit)(void *context, unsigned long *site), void *context);
 void ib_held_forget(struct ib_held *held, const struct module *mod);

@@ -6,6 +6,7 @@
  */
 #include <linux/module.h>
 #include <linux/workqueue.h>
+#include <kverbs/completion.h>
 
 #include "../cq/cq.h"
 #include "contract.h"
@@ -39,13 +40,19 @@ static int __init kverbs_init(void)
 	ret = ib_cq_init();
 	if (ret)
 		goto err_sysfs;
-	ret = ib_roce_init();
+	ret = ib_roce_init(ib_core_wq, ib_event_gids_changed, ib_port_attr_changed);
 	if (ret)
 		goto err_cq;
 	ret = ib_ca_init();
 	if (ret)
 		goto err_roce;
-	ib_debugfs_init();
+	ib_gone_init();
+	ib_contract_add_source(&ib_event_handler_source);
+	ib_contract_add_source(&ib_cq_pool_source);
+	ib_contract_add_source(&ib_gid_source);
+	ib_contract_add_source(&ib_ca_source);
+	ib_contract_add_source(&ib_ca_pd_source);
+	ib_debugfs_init(ib_clients_show);
 	return 0;
 
 err_roce:
@@ -70,6 +77,7 @@ static void __exit kverbs_exit(void)
 	ib_ca_exit();
 	ib_roce_exit();
 	ib_cq_exit();
+	ib_gone_exit();
 	ib_client_exit();
 	ib_device_exit();
 	ib_sysfs_exit();

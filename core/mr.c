@@ -13,7 +13,6 @@
 #include <linux/overflow.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
-#include <kverbs/p2pdma.h>
 #include <rdma/ib_verbs.h>
 
 #include "contract.h"
@@ -343,28 +342,3 @@ int ib_check_mr_status(struct ib_mr *mr, u32 check_mask,
 				mr->device->ops.check_mr_status(mr, check_mask, mr_status));
 }
 EXPORT_SYMBOL(ib_check_mr_status);
-
-/**
- * ib_dma_virt_map_sg() - map a scatter list for a device without DMA
- * @dev: a device with ib_uses_virt_dma()
- * @sg: the list
- * @nents: its entries
- *
- * Context: Any.
- * Return: @nents; 0 if part of it is PCI peer-to-peer memory, because the device is not on
- * the bus.
- */
-int ib_dma_virt_map_sg(struct ib_device *dev, struct scatterlist *sg, int nents)
-{
-	struct scatterlist *s;
-	int i;
-
-	for_each_sg(sg, s, nents, i) {
-		if (is_pci_p2pdma_page(sg_page(s)))
-			return 0;
-		sg_dma_address(s) = (uintptr_t)sg_virt(s);
-		sg_dma_len(s) = s->length;
-	}
-	return nents;
-}
-EXPORT_SYMBOL(ib_dma_virt_map_sg);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Devices and clients: their lock, and waiting under it.
+ * Devices and clients: the table of the former, their lock, and waiting under it.
  *
- * Lock protocol: ib_registry_lock (a mutex) guards the table of devices and their states
+ * Lock protocol: ib_registry_lock (a mutex) guards the table of devices, their states
  * (device.c) and the clients (client.c). Any lock of a consumer or driver may be held
  * around it, since it is not held while a method of either runs, nor while waiting:
  * ib_registry_wait() drops it and returns, with the lock held again, after something has
@@ -22,6 +22,10 @@ MODULE_PARM_DESC(wait_warn_ms,
 		 "milliseconds after which an unregistration tells what it waits for; 0: never (10000)");
 
 DEFINE_MUTEX(ib_registry_lock);
+
+/* By ib_device.index; from the choice of a name to ib_dealloc_device(). */
+DEFINE_XARRAY_ALLOC(ib_devices);
+
 static unsigned long registry_changes;
 static DECLARE_WAIT_QUEUE_HEAD(registry_waiters);
 

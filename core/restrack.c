@@ -340,3 +340,30 @@ int rdma_restrack_count(struct ib_device *dev, enum rdma_restrack_type type)
 	rcu_read_unlock();
 	return nr;
 }
+
+/**
+ * ib_object_unused() - test whether an object may be destroyed
+ * @dev: its device
+ * @res: its tracking entry
+ * @usecnt: number of its users
+ * @site: call site that wants to destroy it; 0 for the midlayer itself
+ *
+ * Context: Any.
+ * Return: 0, or -EBUSY with a warning that names the maker of the object.
+ */
+int ib_object_unused(struct ib_device *dev,
+		     const struct rdma_restrack_entry *res,
+		     const atomic_t *usecnt, unsigned long site)
+{
+	int users = atomic_read(usecnt);
+
+	if (!users)
+		return 0;
+	ibdev_warn(dev, "%s destroys its %s %u, which is still used %d times\n",
+		   res->kern_name, rdma_restrack_kind(res->type), res->id,
+		   users);
+	if (site)
+		ib_contract_report(IB_RULE_BUSY, dev, res, ib_contract_culprit(site), site,
+				   users, "destroyed while used %d times", users);
+	return -EBUSY;
+}

@@ -5,7 +5,10 @@
 #ifndef KVERBS_RESTRACK_H
 #define KVERBS_RESTRACK_H
 
+#include <linux/atomic.h>
 #include <rdma/restrack.h>
+
+struct ib_device;
 
 /**
  * struct ib_restrack_root - the objects of one kind on one device
@@ -32,6 +35,8 @@ struct rdma_restrack_entry *
 rdma_restrack_next(struct ib_device *dev, enum rdma_restrack_type type,
 		   unsigned long *id);
 const char *rdma_restrack_kind(enum rdma_restrack_type type);
+int ib_object_unused(struct ib_device *dev, const struct rdma_restrack_entry *res,
+		     const atomic_t *usecnt, unsigned long site);
 int rdma_restrack_get(struct rdma_restrack_entry *res);
 int rdma_restrack_count(struct ib_device *dev, enum rdma_restrack_type type);
 

@@ -35,7 +35,6 @@
 #include <net/bonding.h>
 #include <net/if_inet6.h>
 #include <rdma/ib_addr.h>
-#include <kverbs/completion.h>
 
 #include "core_priv.h"
 
@@ -47,6 +46,11 @@
 
 static void sync_all(struct work_struct *work);
 static DECLARE_DELAYED_WORK(sync_work, sync_all);
+
+/* As passed to ib_roce_init(). */
+static struct workqueue_struct *sync_wq;
+static void (*gids_changed)(struct ib_device *dev, u32 port);
+static void (*attr_changed)(struct ib_device *dev, u32 port);
 
 /* The GIDs that a port should have. */
 struct gid_list {
@@ -264,6 +268,7 @@ static int sync_port(struct ib_device *dev, u32 port)
 {
 	struct gid_list list = { .types = ib_roce_gid_types(dev, port) };
 	struct net_device *ndev;
+	bool changed = false;
 	int ret = 0;
 
 	if (!list.types)
@@ -272,10 +277,12 @@ static int sync_port(struct ib_device *dev, u32 port)
 	if (ndev)
 		ret = make_list(&list, ndev);
 	if (!ret)
-		ret = ib_gid_table_sync(dev, port, list.want, list.nr);
+		ret = ib_gid_table_sync(dev, port, list.want, list.nr, &changed);
 	if (ndev)
 		free_list(&list);
 	dev_put(ndev);
+	if (changed)
+		gids_changed(dev, port);
 	return ret;
 }
 
@@ -329,7 +336,7 @@ static void sync_all(struct work_struct *work)
 		put_device(&dev->dev);
 	}
 	if (failed)
-		queue_delayed_work(ib_core_wq, &sync_work, RETRY_DELAY);
+		queue_delayed_work(sync_wq, &sync_work, RETRY_DELAY);
 }
 
 static void refresh_mtus(struct work_struct *work);
@@ -357,7 +364,7 @@ static void refresh_mtus(struct work_struct *work)
 		mutex_lock(&ib_priv(dev)->roce_lock);
 		if (ib_priv(dev)->roce_on)
 			rdma_for_each_port(dev, port)
-				ib_port_attr_changed(dev, port);
+				attr_changed(dev, port);
 		mutex_unlock(&ib_priv(dev)->roce_lock);
 		put_device(&dev->dev);
 	}
@@ -366,7 +373,7 @@ static void refresh_mtus(struct work_struct *work)
 /* Makes the work compare all tables with the addresses soon. Any context. */
 void ib_roce_resync(void)
 {
-	mod_delayed_work(ib_core_wq, &sync_work, 0);
+	mod_delayed_work(sync_wq, &sync_work, 0);
 }
 
 /**
@@ -463,10 +470,19 @@ static struct notifier_block netdev_nb = { .notifier_call = netdev_event };
 static struct notifier_block inetaddr_nb = { .notifier_call = addr_event };
 static struct notifier_block inet6addr_nb = { .notifier_call = addr_event };
 
-int ib_roce_init(void)
+/*
+ * Tables are compared on @wq. In process context, @gids is called for each that differed, and
+ * @attr for each port whose network device has another MTU.
+ */
+int ib_roce_init(struct workqueue_struct *wq,
+		 void (*gids)(struct ib_device *dev, u32 port),
+		 void (*attr)(struct ib_device *dev, u32 port))
 {
 	int ret;
 
+	sync_wq = wq;
+	gids_changed = gids;
+	attr_changed = attr;
 	ret = register_inetaddr_notifier(&inetaddr_nb);
 	if (ret)
 		return ret;

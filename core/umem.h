@@ -6,6 +6,7 @@
  *	umem_peer.c	another device's
  *	umem_dmabuf.c	a dma-buf's
  *	umem_p2p.c	a PCI device's, for peer-to-peer DMA
+ *	umem_revoke.c	taking any of them away
  *	reg_mem.c	regions of any of them
  */
 #ifndef KVERBS_UMEM_H
@@ -42,12 +43,14 @@ void umem_p2p_stop(struct ib_umem *umem);
 void umem_p2p_release(struct ib_umem *umem);
 const char *umem_p2p_provider(struct ib_umem *umem);
 
-/* reg_mem.c */
+/* umem_revoke.c */
 void umem_lock(struct ib_umem *umem);
 void umem_unlock(struct ib_umem *umem);
 void umem_revoke(struct ib_umem *umem);
 void umem_take_away(struct ib_umem *umem);
 bool umem_is_revocable(const struct ib_device *device);
+
+/* reg_mem.c */
 int umem_end_mr(struct ib_umem *umem, struct ib_udata *udata);
 
 /* Bytes of the pages that the memory is in. */

@@ -12,9 +12,6 @@
 /* verbs.c */
 struct ib_pd *ib_alloc_pd_without_keys(struct ib_device *device,
 				       const char *caller);
-int ib_object_unused(struct ib_device *dev,
-		     const struct rdma_restrack_entry *res,
-		     const atomic_t *usecnt, unsigned long site);
 
 /* qp.c */
 int ib_modify_qp_for(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, unsigned long site);

@@ -17,7 +17,6 @@
 
 #include "../core/contract.h"
 #include "../core/restrack.h"
-#include "../core/verbs.h"
 #include "cq.h"
 
 static struct ib_cq *ib_cq_new(struct ib_device *dev, const struct ib_cq_init_attr *attr,

@@ -35,6 +35,7 @@
 
 struct ib_cq_lane;
 struct ib_cq_runner;
+struct ib_ref_source;
 struct seq_file;
 
 /**
@@ -273,8 +274,7 @@ void ib_notify_revive(struct ib_notify *notify);
 /* pool.c */
 int ib_cq_pool_init(struct ib_device *dev);
 void ib_cq_pool_cleanup(struct ib_device *dev);
-void ib_cq_pool_for_each(struct ib_device *dev, void (*visit)(void *context, unsigned long *site),
-			 void *context);
+extern struct ib_ref_source ib_cq_pool_source;
 void ib_cq_pool_show(struct ib_device *dev, struct seq_file *s);
 
 /* debugfs.c */

@@ -452,9 +452,9 @@ void ib_cq_pool_cleanup(struct ib_device *dev)
 	kfree(pool);
 }
 
-/* Visits the call site of each user that has entries; @visit may change it. */
-void ib_cq_pool_for_each(struct ib_device *dev, void (*visit)(void *context, unsigned long *site),
-			 void *context)
+/* The users that have entries. */
+static void shares_for_each(struct ib_device *dev, unsigned int until,
+			    void (*visit)(void *context, unsigned long *site), void *context)
 {
 	struct ib_cq_pool *pool = dev->cq_pool;
 	struct ib_cq_user *user;
@@ -470,6 +470,11 @@ void ib_cq_pool_for_each(struct ib_device *dev, void (*visit)(void *context, uns
 				visit(context, &user->site);
 	mutex_unlock(&pool->lock);
 }
+
+struct ib_ref_source ib_cq_pool_source = {
+	.kind = "share of the CQ pool",
+	.for_each = shares_for_each,
+};
 
 /* Lists the pool, a line for each CQ and for each of its users. */
 void ib_cq_pool_show(struct ib_device *dev, struct seq_file *s)
