@@ -7,7 +7,7 @@
  * with locks held. A copy of the event waits in a llist, so that ib_dispatch_event() takes
  * no lock and may be called in any context; one work item and a FIFO keep the order. For an
  * event of a port the work first refreshes the caches, which takes the cache_lock, and the
- * answer to channel-adapter queries (ca.c); calling the handlers takes no lock. Readers of
+ * answer to channel-adapter queries (core/ca); calling the handlers takes no lock. Readers of
  * the device's file are told after the handlers.
  *
  * If there is no memory to read a port again, the event is put off, and so are later events

@@ -103,7 +103,7 @@ struct ib_ca_pd {
 struct ib_ca_pd *ib_ca_pd_get(int fd, u64 handle, u64 object);
 void ib_ca_pd_put(struct ib_ca_pd *pd);
 
-/* Documented in core/ca_request.c. They pass the name of the caller's module along. */
+/* Documented in core/ca/request.c. They pass the name of the caller's module along. */
 #define ib_ca_submit(device, req)	\
 	__ib_ca_submit((device), (req), KBUILD_MODNAME)
 #define ib_ca_call(device, req)		\

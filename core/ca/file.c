@@ -29,7 +29,7 @@
 #include kv_io_uring_cmd_h
 
 #include "ca.h"
-#include "core_priv.h"
+#include "../core_priv.h"
 
 /* All minors of a major number. */
 #define CA_MINORS	(MINORMASK + 1)

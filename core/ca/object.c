@@ -25,10 +25,10 @@
 #include <rdma/peer_mem.h>
 
 #include "ca.h"
-#include "contract.h"
-#include "core_priv.h"
-#include "umem.h"
-#include "verbs.h"
+#include "../contract.h"
+#include "../core_priv.h"
+#include "../umem.h"
+#include "../verbs.h"
 
 static unsigned int ca_max_objects = 16384;
 module_param(ca_max_objects, uint, 0644);

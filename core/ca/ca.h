@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Channel-adapter requests: what the files core/ca*.c share.
+ * Channel-adapter requests: what the files share.
  *
- *	ca.c		the state of a device, from registration to removal
- *	ca_image.c	the answer to queries, kept ready
- *	ca_request.c	requests: checked, carried out at once or later
- *	ca_handle.c	open channel adapters
- *	ca_numbers.c	the numbers of both
- *	ca_object.c	PDs and regions under a handle
- *	ca_file.c	the character device
- *	ca_event.c	events for readers of the file
+ *	device.c	the state of a device, from registration to removal
+ *	image.c	the answer to queries, kept ready
+ *	request.c	requests: checked, carried out at once or later
+ *	handle.c	open channel adapters
+ *	numbers.c	the numbers of both
+ *	object.c	PDs and regions under a handle
+ *	file.c	the character device
+ *	event.c	events for readers of the file
  */
 #ifndef KVERBS_CA_PRIV_H
 #define KVERBS_CA_PRIV_H
@@ -28,7 +28,7 @@
 #include <linux/xarray.h>
 #include <kverbs/ca.h>
 
-#include "held.h"
+#include "../held.h"
 
 struct ca_image;
 struct ca_mm;
@@ -49,7 +49,7 @@ struct seq_file;
  * @sequence: high half of the last number, so that an old number is not taken for the one
  *	which has its place now
  *
- * Lock: see ca_numbers.c.
+ * Lock: see numbers.c.
  */
 struct ca_numbers {
 	struct xarray entries;
@@ -83,7 +83,7 @@ struct ca_space {
  * @device: held by a reference on ib_device.dev; ib_device_try_get() tells
  *	whether it is still registered
  * @minor: number of the node
- * @node: the node in sysfs and /dev; under ca_node_lock (ca_file.c)
+ * @node: the node in sysfs and /dev; under ca_node_lock (file.c)
  * @kernel: handles of kernel callers
  * @image: the answer to queries; read under RCU, replaced under @image_lock
  * @image_lock: serialises the making of images; driver methods run under it
@@ -269,12 +269,12 @@ struct ca_call {
 	struct kverbs_ca_mr_attr mr;
 };
 
-/* ca.c */
+/* device.c */
 void ca_device_put(struct ca_device *ca);
 bool ca_closing_begin(struct ca_device *ca);
 void ca_closing_end(struct ca_device *ca);
 
-/* ca_image.c */
+/* image.c */
 int ca_image_create(struct ca_device *ca);
 void ca_image_free(struct ca_device *ca);
 int ca_image_refresh(struct ca_device *ca);
@@ -286,7 +286,7 @@ ssize_t ca_image_copy(const struct ca_image *image, const struct net *net,
 ssize_t ca_image_query(struct ca_device *ca, u64 handle, const u32 *port,
 		       void *out, u32 out_len);
 
-/* ca_request.c */
+/* request.c */
 int ca_request_init(void);
 void ca_request_exit(void);
 bool ca_call_is_quick(const struct ca_call *call);
@@ -294,14 +294,14 @@ int ca_call_begin(struct ca_call *call);
 int ca_call_run(struct ca_call *call);
 ssize_t ca_call_end(struct ca_call *call, int ret);
 
-/* ca_numbers.c */
+/* numbers.c */
 void ca_numbers_init(struct ca_numbers *n);
 int ca_number_reserve(struct ca_numbers *n, u64 *id);
 void ca_number_give_up(struct ca_numbers *n, u64 id);
 void ca_number_publish(struct ca_numbers *n, u64 id, void *entry);
 void ca_number_withdraw(struct ca_numbers *n, u64 id);
 
-/* ca_handle.c */
+/* handle.c */
 void ca_space_init(struct ca_space *space, bool user);
 void ca_space_close(struct ca_space *space);
 int ca_mm_get(struct ca_call *call);
@@ -317,7 +317,7 @@ int ca_open(struct ca_call *call);
 int ca_close(struct ca_call *call);
 void ca_space_show(struct ca_space *space, struct seq_file *s);
 
-/* ca_object.c */
+/* object.c */
 int ca_alloc_pd(struct ca_call *call, struct ca_handle *h);
 int ca_dealloc_pd(struct ca_call *call, struct ca_handle *h);
 int ca_reg_mr(struct ca_call *call, struct ca_handle *h);
@@ -328,7 +328,7 @@ int ca_set_peer(struct ca_call *call, struct ca_handle *h);
 struct ib_ca_pd *ca_borrow_pd(struct ca_handle *h, u64 id, unsigned long site);
 void ca_objects_release(struct ca_handle *h);
 
-/* ca_file.c */
+/* file.c */
 int ca_file_init(void);
 void ca_file_exit(void);
 void ca_file_put(struct ca_file *f);
@@ -336,7 +336,7 @@ int ca_node_add(struct ca_device *ca);
 void ca_node_rename(struct ca_device *ca);
 void ca_node_remove(struct ca_device *ca);
 
-/* ca_event.c */
+/* event.c */
 void ca_events_init(struct ca_events *events);
 void ca_events_tell(struct ca_device *ca, u32 type, u32 port);
 void ca_events_show(struct ca_events *events, struct seq_file *s);

@@ -25,7 +25,7 @@
 #include <linux/wait_bit.h>
 
 #include "ca.h"
-#include "core_priv.h"
+#include "../core_priv.h"
 
 static void ca_device_free(struct kref *ref)
 {

@@ -13,9 +13,9 @@
  * @users; the thread that sets @closed, under the handle's lock, closes the handle, and no
  * other does. It takes the handle out of the xarray and waits for the other users; after
  * that no other thread can reach it. The space's lock, a mutex, guards the numbers; the
- * handle's lock its objects (ca_object.c); the lock of a ca_mm, a spinlock, its list. None
+ * handle's lock its objects (object.c); the lock of a ca_mm, a spinlock, its list. None
  * is held while a driver's method runs, nor while waiting. Threads that close handles
- * without a request, at the end of the file or of the memory, are counted (ca.c), and the
+ * without a request, at the end of the file or of the memory, are counted (device.c), and the
  * device's end waits for them. A handle holds its file.
  */
 #include <linux/capability.h>
@@ -32,8 +32,8 @@
 #include <linux/wait_bit.h>
 
 #include "ca.h"
-#include "contract.h"
-#include "core_priv.h"
+#include "../contract.h"
+#include "../core_priv.h"
 
 static unsigned int ca_max_handles = 64;
 module_param(ca_max_handles, uint, 0644);

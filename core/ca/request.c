@@ -2,7 +2,7 @@
 /*
  * Channel-adapter requests: checked, then carried out, at once or by a work item.
  *
- * Queries are answered at once, in any context, from what is kept ready (ca_image.c). All
+ * Queries are answered at once, in any context, from what is kept ready (image.c). All
  * others may call driver methods that sleep: the caller of a file runs them itself, those
  * of a kernel caller run in a work queue. A use of the device is held while the request is
  * carried out: unregistration waits for it. Memory of a process, except pages to be pinned,
@@ -24,9 +24,9 @@
 #include <linux/srcu.h>
 
 #include "ca.h"
-#include "contract.h"
-#include "core_priv.h"
-#include "trace.h"
+#include "../contract.h"
+#include "../core_priv.h"
+#include "../trace.h"
 
 enum request_state {
 	REQUEST_IDLE,

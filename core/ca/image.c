@@ -26,7 +26,7 @@
 #include <rdma/ib_cache.h>
 
 #include "ca.h"
-#include "core_priv.h"
+#include "../core_priv.h"
 
 /* Version and size, which begin every answer. */
 #define CA_LEADING	offsetof(struct kverbs_ca_attr, attr_size)
