@@ -94,6 +94,8 @@ static LIST_HEAD(presences);
 /* Those whose callback runs, or is about to. */
 static LIST_HEAD(calls);
 
+static BLOCKING_NOTIFIER_HEAD(gone_notifiers);
+
 static struct presence *find_presence(struct ib_device *dev,
 				      struct ib_client *client)
 {
@@ -518,13 +520,29 @@ out:
 	mutex_unlock(&ib_registry_lock);
 	/* As in ib_unregister_client(). */
 	if (ret)
-		ib_ca_wait_done();
+		blocking_notifier_call_chain(&gone_notifiers, 0, client);
 	if (ret == -EEXIST)
 		pr_warn("kverbs: client %s from %pS is already registered\n",
 			client->name, caller);
 	return ret;
 }
 EXPORT_SYMBOL(ib_register_client);
+
+/*
+ * @nb is called, in process context, after a client has left all devices: whoever calls
+ * functions of clients waits there for calls in progress.
+ */
+void ib_register_client_notifier(struct notifier_block *nb)
+{
+	blocking_notifier_chain_register(&gone_notifiers, nb);
+}
+IB_EXPORT_INTERNAL(ib_register_client_notifier);
+
+void ib_unregister_client_notifier(struct notifier_block *nb)
+{
+	blocking_notifier_chain_unregister(&gone_notifiers, nb);
+}
+IB_EXPORT_INTERNAL(ib_unregister_client_notifier);
 
 /**
  * ib_unregister_client() - stop using devices
@@ -555,8 +573,8 @@ void ib_unregister_client(struct ib_client *client)
 	forget_client(client);
 out:
 	mutex_unlock(&ib_registry_lock);
-	/* The client has waited for its requests; their done() may not have returned yet. */
-	ib_ca_wait_done();
+	/* Others may still be in functions of the client that it does not know to have begun. */
+	blocking_notifier_call_chain(&gone_notifiers, 0, client);
 }
 EXPORT_SYMBOL(ib_unregister_client);
 

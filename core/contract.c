@@ -34,6 +34,7 @@
 #define LOG_BURST	20
 
 DEFINE_STATIC_KEY_FALSE(ib_contract_key);
+IB_EXPORT_INTERNAL(ib_contract_key);
 
 static const char * const mode_names[IB_CONTRACT_MODES] = {
 	[IB_CONTRACT_OFF]	= "off",

@@ -187,6 +187,7 @@ void ib_contract_device_found(struct ib_device *dev, unsigned long addr);
 void ib_contract_client_back(struct ib_device *dev, unsigned long addr);
 void ib_contract_client_left(struct ib_device *dev, unsigned long addr, const char *how,
 			     bool declined, unsigned int until);
+void ib_contract_join(struct module *mod);
 void ib_contract_add_source(struct ib_ref_source *source);
 void ib_contract_del_source(struct ib_ref_source *source);
 void ib_contract_forget(struct ib_device *dev);

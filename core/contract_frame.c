@@ -16,6 +16,7 @@
  */
 #include <linux/bottom_half.h>
 #include <linux/debug_locks.h>
+#include <linux/export.h>
 #include <linux/irqflags.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/task_stack.h>
@@ -139,6 +140,7 @@ void ib_method_enter(struct ib_frame *f, const struct ib_device *dev,
 	f->kind = kind;
 	frame_push(f);
 }
+IB_EXPORT_INTERNAL(ib_method_enter);
 
 /* The driver's method has returned. */
 void ib_method_leave(struct ib_frame *f)
@@ -148,6 +150,7 @@ void ib_method_leave(struct ib_frame *f)
 	if (f->kind == IB_FRAME_ATOMIC && current->nvcsw != f->switches && f->chain)
 		ib_contract_slept(f);
 }
+IB_EXPORT_INTERNAL(ib_method_leave);
 
 static bool lockdep_counts(void)
 {
@@ -219,6 +222,7 @@ void ib_callback_enter(struct ib_frame *f, const struct ib_device *dev,
 	f->rcu = rcu_preempt_depth();
 	f->locks = locks_held();
 }
+IB_EXPORT_INTERNAL(ib_callback_enter);
 
 /*
  * Makes the calls that the callback owes, because these also run the softirqs that were
@@ -321,6 +325,7 @@ void ib_callback_leave(struct ib_frame *f)
 	    current->nvcsw != f->switches && f->chain)
 		ib_contract_slept(f);
 }
+IB_EXPORT_INTERNAL(ib_callback_leave);
 
 /*
  * The following are stored in the objects as their handlers, so that handlers are watched

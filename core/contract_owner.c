@@ -19,6 +19,7 @@
  * ahs_lock guards the list of its address handles that were made while the checker was on;
  * there is no table of them. Counting them holds the lock, with interrupts off.
  */
+#include <linux/export.h>
 #include <linux/list.h>
 #include <linux/module.h>
 #include <linux/notifier.h>
@@ -37,12 +38,14 @@
  * struct loaded - a module that may use this one
  * @list: link among all of them
  * @mod: the module
+ * @ours: it is a part of the midlayer, and not watched
  *
  * The list is read under RCU; an entry is freed after a grace period.
  */
 struct loaded {
 	struct list_head list;
 	struct module *mod;
+	bool ours;
 };
 
 /**
@@ -72,6 +75,7 @@ void ib_contract_add_source(struct ib_ref_source *source)
 	list_add_tail(&source->list, &sources);
 	mutex_unlock(&ib_registry_lock);
 }
+IB_EXPORT_INTERNAL(ib_contract_add_source);
 
 void ib_contract_del_source(struct ib_ref_source *source)
 {
@@ -79,6 +83,7 @@ void ib_contract_del_source(struct ib_ref_source *source)
 	list_del(&source->list);
 	mutex_unlock(&ib_registry_lock);
 }
+IB_EXPORT_INTERNAL(ib_contract_del_source);
 
 static bool is_within(unsigned long addr, const struct module *mod)
 {
@@ -86,21 +91,55 @@ static bool is_within(unsigned long addr, const struct module *mod)
 	return data_race(within_module(addr, mod));
 }
 
-bool ib_contract_is_ours(unsigned long addr)
-{
-	return is_within(addr, THIS_MODULE);
-}
-
-/* Returns the module at @addr, or NULL if it was not loaded after this one. Under RCU. */
-static struct module *module_at(unsigned long addr)
+/* Returns the entry of the module at @addr, or NULL if that was loaded earlier. Under RCU. */
+static struct loaded *loaded_at(unsigned long addr)
 {
 	struct loaded *l;
 
 	list_for_each_entry_rcu(l, &modules, list)
 		if (is_within(addr, l->mod))
-			return l->mod;
+			return l;
 	return NULL;
 }
+
+/* Returns the module at @addr that the checker watches, or NULL. Under RCU. */
+static struct module *module_at(unsigned long addr)
+{
+	struct loaded *l = loaded_at(addr);
+
+	return l && !READ_ONCE(l->ours) ? l->mod : NULL;
+}
+
+/* Whether @addr is in the midlayer. Any context. */
+bool ib_contract_is_ours(unsigned long addr)
+{
+	struct loaded *l;
+	bool ours;
+
+	if (is_within(addr, THIS_MODULE))
+		return true;
+	rcu_read_lock();
+	l = loaded_at(addr);
+	ours = l && READ_ONCE(l->ours);
+	rcu_read_unlock();
+	return ours;
+}
+
+/*
+ * The module is a part of the midlayer: it acts for others, and is not watched. In the init
+ * of the module, before it calls anything else.
+ */
+void ib_contract_join(struct module *mod)
+{
+	struct loaded *l;
+
+	spin_lock(&modules_lock);
+	list_for_each_entry(l, &modules, list)
+		if (l->mod == mod)
+			WRITE_ONCE(l->ours, true);
+	spin_unlock(&modules_lock);
+}
+IB_EXPORT_INTERNAL(ib_contract_join);
 
 /* Whether @addr is in a module that the checker watches. Any context. */
 bool ib_contract_is_known(unsigned long addr)
@@ -205,6 +244,7 @@ bool ib_contract_suspect(const struct ib_device *dev, const struct rdma_restrack
 			   gone ? "ib_unregister_device() returned" : "its ", left ?: "");
 	return true;
 }
+IB_EXPORT_INTERNAL(ib_contract_suspect);
 
 static void drop_leaver(struct ib_device *dev, const struct module *mod)
 {
@@ -481,6 +521,7 @@ static void module_comes(struct module *mod)
 	if (!l)
 		return;
 	l->mod = mod;
+	l->ours = false;
 	spin_lock(&modules_lock);
 	list_add_rcu(&l->list, &modules);
 	spin_unlock(&modules_lock);

@@ -14,14 +14,15 @@
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 
+#include "export.h"
 #include "restrack.h"
 
-struct ca_device;
 struct dentry;
 struct ib_gid_table;
 struct ib_port_snapshot;
 struct ib_ref_source;
 struct module;
+struct notifier_block;
 struct seq_file;
 
 /**
@@ -111,8 +112,6 @@ struct ib_port_priv {
  * @refresh_due: @event_work must make the answer to channel-adapter queries anew
  * @events_on: events are accepted
  * @res: the device's objects
- * @ca: channel-adapter requests; set before the device is visible, cleared
- *	after its events have stopped
  * @stats: hw_counters of the device (sysfs)
  * @debugfs: the device's directory
  *
@@ -146,7 +145,6 @@ struct ib_device_priv {
 	bool refresh_due;
 	bool events_on;
 	struct ib_restrack_root res[RDMA_RESTRACK_MAX];
-	struct ca_device *ca;
 	struct ib_stats *stats;
 	struct dentry *debugfs;
 } ____cacheline_aligned;
@@ -211,6 +209,8 @@ void ib_clients_renamed(struct ib_device *dev);
 void ib_clients_might_be_called(void);
 bool ib_clients_calling_me(struct ib_device *dev);
 void ib_clients_show(struct ib_device *dev, struct seq_file *s);
+void ib_register_client_notifier(struct notifier_block *nb);
+void ib_unregister_client_notifier(struct notifier_block *nb);
 void ib_client_exit(void);
 
 /* port.c */
@@ -219,6 +219,9 @@ void ib_port_data_free(struct ib_device *dev);
 void ib_port_put_netdevs(struct ib_device *dev);
 bool ib_netdev_has_port(const struct net_device *ndev);
 void ib_ports_forget_netdev(struct net_device *ndev);
+void ib_register_port_notifier(struct notifier_block *nb);
+void ib_unregister_port_notifier(struct notifier_block *nb);
+void ib_ports_changed(struct ib_device *dev);
 
 /* event.c */
 extern struct ib_ref_source ib_event_handler_source;
@@ -285,38 +288,6 @@ int ib_roce_init(struct workqueue_struct *wq,
 		 void (*attr)(struct ib_device *dev, u32 port));
 void ib_roce_exit(void);
 
-/* ca.c */
-
-/*
- * For the event work, which may run before there is one, and, under RCU, for
- * callers that hold no use of the device: NULL after it has gone.
- */
-static inline struct ca_device *ib_ca_of(const struct ib_device *dev)
-{
-	/* Pairs with the release in ib_ca_setup(). */
-	return smp_load_acquire(&ib_priv(dev)->ca);
-}
-
-int ib_ca_init(void);
-void ib_ca_exit(void);
-int ib_ca_setup(struct ib_device *dev);
-int ib_ca_announce(struct ib_device *dev);
-void ib_ca_renamed(struct ib_device *dev);
-void ib_ca_refresh(struct ib_device *dev);
-void ib_ca_tell(struct ib_device *dev, const struct ib_event *event);
-void ib_ca_remove(struct ib_device *dev);
-void ib_ca_free(struct ib_device *dev);
-void ib_ca_show(struct ib_device *dev, struct seq_file *s);
-
-/* ca_request.c */
-void ib_ca_wait_done(void);
-
-/* ca_handle.c */
-extern struct ib_ref_source ib_ca_source;
-
-/* ca_object.c */
-extern struct ib_ref_source ib_ca_pd_source;
-
 /* strings.c */
 const char *ib_qp_state_name(unsigned int state);
 void ib_copy_device_name(char *to, const struct ib_device *dev);
@@ -334,6 +305,7 @@ void ib_sysfs_remove(struct ib_device *dev);
 void ib_debugfs_init(void (*clients)(struct ib_device *dev, struct seq_file *s));
 void ib_debugfs_exit(void);
 void ib_debugfs_add(struct ib_device *dev);
+struct dentry *ib_debugfs_dir(struct ib_device *dev);
 void ib_debugfs_rename(struct ib_device *dev);
 void ib_debugfs_remove(struct ib_device *dev);
 

@@ -4,13 +4,14 @@
  *
  * /sys/kernel/debug/kverbs/<device>/: info; the objects of each kind with their number, the
  * module that made them, and their main attributes; the lanes that poll the CQs, and which
- * CQs are shared (cq/debugfs.c); who has the channel adapter open.
+ * CQs are shared (cq/debugfs.c). kverbs_ca adds who has the channel adapter open.
  *
  * Removing a file waits for its readers, so a device outlives them. A reader
  * holds the object that it prints by a restrack reference, which delays its
  * destruction: no lock is held while a driver method is called.
  */
 #include <linux/debugfs.h>
+#include <linux/export.h>
 #include <linux/seq_file.h>
 #include <kverbs/peer_region.h>
 
@@ -217,13 +218,6 @@ static int contract_show(struct seq_file *s, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(contract);
 
-static int ca_show(struct seq_file *s, void *unused)
-{
-	ib_ca_show(s->private, s);
-	return 0;
-}
-DEFINE_SHOW_ATTRIBUTE(ca);
-
 void ib_debugfs_add(struct ib_device *dev)
 {
 	static const struct {
@@ -234,7 +228,6 @@ void ib_debugfs_add(struct ib_device *dev)
 		{ "qp", &qp_fops }, { "mr", &mr_fops }, { "srq", &srq_fops },
 		{ "mw", &mw_fops }, { "fmr", &fmr_fops },
 		{ "vectors", &vectors_fops }, { "cq_pool", &cq_pool_fops },
-		{ "ca", &ca_fops },
 	};
 	struct dentry *dir = debugfs_create_dir(dev_name(&dev->dev),
 						debugfs_root);
@@ -245,6 +238,13 @@ void ib_debugfs_add(struct ib_device *dev)
 				    files[i].fops);
 	ib_priv(dev)->debugfs = dir;
 }
+
+/* The directory of a registered device, for who has more to tell of it. */
+struct dentry *ib_debugfs_dir(struct ib_device *dev)
+{
+	return ib_priv(dev)->debugfs;
+}
+IB_EXPORT_INTERNAL(ib_debugfs_dir);
 
 void ib_debugfs_rename(struct ib_device *dev)
 {

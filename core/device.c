@@ -423,17 +423,7 @@ static int prepare_device(struct ib_device *dev, unsigned long site)
 		return ret;
 	ret = ib_cq_device_init(dev);
 	if (ret)
-		goto err_cache;
-	ret = ib_ca_setup(dev);
-	if (ret)
-		goto err_cq;
-	return 0;
-
-err_cq:
-	ib_cq_device_cleanup(dev);
-err_cache:
-	stop_ports(dev);
-	ib_ca_free(dev);
+		stop_ports(dev);
 	return ret;
 }
 
@@ -441,8 +431,6 @@ static void unprepare_device(struct ib_device *dev)
 {
 	ib_cq_device_cleanup(dev);
 	stop_ports(dev);
-	/* Last: events refresh what it holds. */
-	ib_ca_free(dev);
 }
 
 /* Without the warnings, a leaked use would make the unregistration hang silently. */
@@ -462,7 +450,6 @@ static void take_down(struct ib_device *dev)
 	/* The use that begin_enable() took for the table. */
 	ib_device_put(dev);
 	wait_for_users(dev);
-	ib_ca_remove(dev);
 
 	trace_ib_device_remove(dev);
 	ib_debugfs_remove(dev);
@@ -506,8 +493,6 @@ static int enable_device(struct ib_device *dev)
 
 	if (dev->ops.enable_driver)
 		ret = dev->ops.enable_driver(dev);
-	if (!ret)
-		ret = ib_ca_announce(dev);
 
 	mutex_lock(&ib_registry_lock);
 	if (!ret)
@@ -772,6 +757,7 @@ bool ib_device_is_going(const struct ib_device *dev)
 {
 	return !is_marked(dev);
 }
+IB_EXPORT_INTERNAL(ib_device_is_going);
 
 static bool is_of_driver(const struct ib_device *dev,
 			 enum rdma_driver_id driver_id)
@@ -859,7 +845,6 @@ EXPORT_SYMBOL(ib_device_get_by_netdev);
 int ib_device_rename(struct ib_device *ibdev, const char *name)
 {
 	char new_name[IB_DEVICE_NAME_MAX];
-	bool renamed = false;
 	int ret;
 
 	if (strchr(name, '%'))
@@ -883,14 +868,9 @@ int ib_device_rename(struct ib_device *ibdev, const char *name)
 	hash_del(&ib_priv(ibdev)->by_name);
 	set_name(ibdev, new_name);
 	ib_debugfs_rename(ibdev);
-	/* Before the clients, because calling them drops the lock. */
-	ib_ca_renamed(ibdev);
 	ib_clients_renamed(ibdev);
-	renamed = true;
 out:
 	mutex_unlock(&ib_registry_lock);
-	if (renamed)
-		ib_ca_refresh(ibdev);
 	return ret;
 }
 EXPORT_SYMBOL_GPL(ib_device_rename);

@@ -141,7 +141,6 @@ static void event_deliver(struct ib_device_priv *priv, struct ib_event *event)
 			     handler->handler, handler->handler(handler, event));
 	srcu_read_unlock(&event_srcu, idx);
 	ib_event_call_end(&self);
-	ib_ca_tell(event->device, event);
 }
 
 /* Whether the event may change what the caches hold. */
@@ -190,8 +189,8 @@ static bool refresh_port(struct ib_device *dev, u32 port, bool tell)
 	if (ret && ret != -ENOMEM)
 		ibdev_warn(dev, "port %u: caches not refreshed (%d)\n", port,
 			   ret);
-	/* It reads the caches, and must be done before any handler is called. */
-	ib_ca_refresh(dev);
+	/* Who copies the caches must have done so before any handler is called. */
+	ib_ports_changed(dev);
 	if (gids_changed && tell)
 		event_deliver(ib_priv(dev), &event);
 	return ret != -ENOMEM;
@@ -324,7 +323,7 @@ static void event_work(struct work_struct *work)
 
 	/* Full barrier: what was changed before the flag was set is read after this. */
 	if (xchg(&priv->refresh_due, false))
-		ib_ca_refresh(device_of(priv));
+		ib_ports_changed(device_of(priv));
 	if (xchg(&priv->put_off_due, false))
 		rdma_for_each_port(device_of(priv), port)
 			events_put_off_of_port(priv, port);

@@ -440,6 +440,7 @@ const struct ib_gid_attr *ib_gid_get(struct ib_device *device, u32 port, int ind
 	rcu_read_unlock();
 	return attr;
 }
+IB_EXPORT_INTERNAL(ib_gid_get);
 
 void ib_gid_hold(const struct ib_gid_attr *attr)
 {
@@ -452,6 +453,7 @@ void ib_gid_put(const struct ib_gid_attr *attr)
 	if (put_entry(to_entry(attr)))
 		ib_roce_resync();
 }
+IB_EXPORT_INTERNAL(ib_gid_put);
 
 /* The caller at @site is given a reference, or an error. */
 void ib_gid_given(const struct ib_gid_attr *attr, unsigned long site)

@@ -18,6 +18,7 @@
  * RCU.
  */
 #include <linux/atomic.h>
+#include <linux/export.h>
 #include <linux/module.h>
 #include <linux/spinlock.h>
 
@@ -31,6 +32,7 @@ void ib_held_init(struct ib_held *held)
 {
 	raw_spin_lock_init(&held->lock);
 }
+IB_EXPORT_INTERNAL(ib_held_init);
 
 static struct ib_held_place *place_of(struct ib_held *held, const void *thing,
 				      unsigned long site)
@@ -68,6 +70,7 @@ void ib_held_note(struct ib_held *held, const void *thing, unsigned long site)
 	}
 	raw_spin_unlock_irqrestore(&held->lock, flags);
 }
+IB_EXPORT_INTERNAL(ib_held_note);
 
 /* The entry of the last reference that the module at @site took on @thing, or NULL. */
 static struct ib_held_place *last_place(struct ib_held *held, const void *thing,
@@ -123,6 +126,7 @@ void ib_held_drop(struct ib_held *held, const void *thing, unsigned long site)
 		drop_anybodys(held, thing);
 	raw_spin_unlock_irqrestore(&held->lock, flags);
 }
+IB_EXPORT_INTERNAL(ib_held_drop);
 
 /* When the last reference was taken, on whatever. Any context. */
 unsigned int ib_held_turn(void)
@@ -148,6 +152,7 @@ void ib_held_visit(struct ib_held *held, unsigned int until,
 			visit(context, &p->site);
 	raw_spin_unlock_irqrestore(&held->lock, flags);
 }
+IB_EXPORT_INTERNAL(ib_held_visit);
 
 /* The module is being unloaded: another one may be loaded at its addresses. */
 void ib_held_forget(struct ib_held *held, const struct module *mod)
@@ -166,3 +171,4 @@ void ib_held_forget(struct ib_held *held, const struct module *mod)
 	}
 	raw_spin_unlock_irqrestore(&held->lock, flags);
 }
+IB_EXPORT_INTERNAL(ib_held_forget);

@@ -43,20 +43,13 @@ static int __init kverbs_init(void)
 	ret = ib_roce_init(ib_core_wq, ib_event_gids_changed, ib_port_attr_changed);
 	if (ret)
 		goto err_cq;
-	ret = ib_ca_init();
-	if (ret)
-		goto err_roce;
 	ib_gone_init();
 	ib_contract_add_source(&ib_event_handler_source);
 	ib_contract_add_source(&ib_cq_pool_source);
 	ib_contract_add_source(&ib_gid_source);
-	ib_contract_add_source(&ib_ca_source);
-	ib_contract_add_source(&ib_ca_pd_source);
 	ib_debugfs_init(ib_clients_show);
 	return 0;
 
-err_roce:
-	ib_roce_exit();
 err_cq:
 	ib_cq_exit();
 err_sysfs:
@@ -74,7 +67,6 @@ static void __exit kverbs_exit(void)
 {
 	destroy_workqueue(ib_unregister_wq);
 	ib_debugfs_exit();
-	ib_ca_exit();
 	ib_roce_exit();
 	ib_cq_exit();
 	ib_gone_exit();
@@ -93,3 +85,5 @@ module_exit(kverbs_exit);
 MODULE_DESCRIPTION("RDMA midlayer: devices, clients, verbs and completion queues");
 MODULE_AUTHOR("The kverbs authors");
 MODULE_LICENSE("GPL");
+/* What most who load this by hand want next. */
+MODULE_SOFTDEP("post: kverbs_ca");

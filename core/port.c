@@ -18,6 +18,7 @@
 #include <linux/ethtool.h>
 #include <linux/export.h>
 #include <linux/netdevice.h>
+#include <linux/notifier.h>
 #include <linux/rtnetlink.h>
 #include <linux/slab.h>
 #include <rdma/ib_mad.h>
@@ -37,6 +38,29 @@
 static DEFINE_MUTEX(alloc_lock);
 static DEFINE_SPINLOCK(netdev_lock);
 static LIST_HEAD(netdev_owners);
+static BLOCKING_NOTIFIER_HEAD(port_notifiers);
+
+/*
+ * @nb is called, in process context, with a device whose caches, or what it tells of itself
+ * and its ports, have changed: before the handlers of the event that told so, if there was
+ * one.
+ */
+void ib_register_port_notifier(struct notifier_block *nb)
+{
+	blocking_notifier_chain_register(&port_notifiers, nb);
+}
+IB_EXPORT_INTERNAL(ib_register_port_notifier);
+
+void ib_unregister_port_notifier(struct notifier_block *nb)
+{
+	blocking_notifier_chain_unregister(&port_notifiers, nb);
+}
+IB_EXPORT_INTERNAL(ib_unregister_port_notifier);
+
+void ib_ports_changed(struct ib_device *dev)
+{
+	blocking_notifier_call_chain(&port_notifiers, 0, dev);
+}
 
 static int alloc_ports(struct ib_device *dev)
 {
@@ -266,7 +290,7 @@ int ib_modify_port(struct ib_device *device, u32 port_num,
 							port_modify));
 		/* The driver may report no event for this. */
 		if (!ret)
-			ib_ca_refresh(device);
+			ib_ports_changed(device);
 		return ret;
 	}
 	/* RoCE has no subnet manager that would use it. */
@@ -296,7 +320,7 @@ int ib_modify_device(struct ib_device *device, int device_modify_mask,
 			device->ops.modify_device(device, device_modify_mask, device_modify));
 	/* There is no event for this. */
 	if (!ret)
-		ib_ca_refresh(device);
+		ib_ports_changed(device);
 	return ret;
 }
 EXPORT_SYMBOL(ib_modify_device);

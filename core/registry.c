@@ -8,6 +8,7 @@
  * ib_registry_wait() drops it and returns, with the lock held again, after something has
  * changed; the thread that changes something calls ib_registry_changed().
  */
+#include <linux/export.h>
 #include <linux/jiffies.h>
 #include <linux/moduleparam.h>
 #include <linux/sched.h>
@@ -51,6 +52,7 @@ unsigned long ib_patience(void)
 
 	return ms ? msecs_to_jiffies(ms) : MAX_SCHEDULE_TIMEOUT;
 }
+IB_EXPORT_INTERNAL(ib_patience);
 
 /* Drops the lock until something has changed. Returns false if nothing has within @timeout. */
 bool ib_registry_wait_for(unsigned long timeout)

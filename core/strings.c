@@ -204,6 +204,7 @@ void ib_copy_device_name(char *to, const struct ib_device *dev)
 	if (!*to)
 		strscpy_pad(to, dev_name(&dev->dev) ?: "?", IB_DEVICE_NAME_MAX);
 }
+IB_EXPORT_INTERNAL(ib_copy_device_name);
 
 /**
  * ibdev_printk() - print a message about a device

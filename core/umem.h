@@ -15,6 +15,8 @@
 #include <linux/mm.h>
 #include <rdma/ib_umem.h>
 
+#include "export.h"
+
 /* umem.c */
 int umem_check(unsigned long addr, size_t size, int access);
 void umem_init(struct ib_umem *umem, struct ib_device *device,

@@ -342,3 +342,4 @@ bool umem_moves(struct ib_umem *umem)
 	return umem->is_dmabuf && !d->pinned &&
 	       dma_buf_is_dynamic(d->attach->dmabuf);
 }
+IB_EXPORT_INTERNAL(umem_moves);

@@ -174,6 +174,7 @@ const char *umem_p2p_provider(struct ib_umem *umem)
 {
 	return pci_name(to_p2p(umem)->provider);
 }
+IB_EXPORT_INTERNAL(umem_p2p_provider);
 
 /* --- scatter lists ------------------------------------------------------------- */
 

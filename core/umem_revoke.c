@@ -11,6 +11,7 @@
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
+#include <linux/export.h>
 
 #include "trace.h"
 #include "umem.h"
@@ -57,3 +58,4 @@ void umem_take_away(struct ib_umem *umem)
 	umem_revoke(umem);
 	umem_unlock(umem);
 }
+IB_EXPORT_INTERNAL(umem_take_away);

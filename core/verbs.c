@@ -131,6 +131,7 @@ struct ib_pd *ib_alloc_pd_without_keys(struct ib_device *device,
 {
 	return alloc_pd(device, 0, caller, _RET_IP_, false);
 }
+IB_EXPORT_INTERNAL(ib_alloc_pd_without_keys);
 
 /**
  * __ib_alloc_pd() - make a protection domain; called through ib_alloc_pd()

@@ -556,14 +556,14 @@ static void set_limits(void *arg)
 	char text[24];
 
 	snprintf(text, sizeof(text), "%lu", (unsigned long)arg);
-	kvt_write_file("/sys/module/kverbs/parameters/ca_max_objects", text);
-	kvt_write_file("/sys/module/kverbs/parameters/ca_max_handles", text);
+	kvt_write_file("/sys/module/kverbs_ca/parameters/ca_max_objects", text);
+	kvt_write_file("/sys/module/kverbs_ca/parameters/ca_max_handles", text);
 }
 
 static void reset_limits(void *arg)
 {
-	kvt_write_file("/sys/module/kverbs/parameters/ca_max_objects", "16384");
-	kvt_write_file("/sys/module/kverbs/parameters/ca_max_handles", "64");
+	kvt_write_file("/sys/module/kverbs_ca/parameters/ca_max_objects", "16384");
+	kvt_write_file("/sys/module/kverbs_ca/parameters/ca_max_handles", "64");
 }
 
 /* Drop all capabilities, as when a module runs on behalf of an unprivileged process. */

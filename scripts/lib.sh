@@ -201,7 +201,7 @@ mainline_sources() {
 # The modules to run, in the order in which they can be inserted.
 run_modules() {
 	local name
-	for name in kverbs_peer_mem kverbs_p2pdma kverbs kverbs_emu kverbs_pingpong; do
+	for name in kverbs_peer_mem kverbs_p2pdma kverbs kverbs_ca kverbs_emu kverbs_pingpong; do
 		printf '%s ' "$1/$name.ko"
 	done
 }

@@ -27,12 +27,13 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include <kverbs/ca.h>
+#include <rdma/ib_verbs.h>
 
 #include "../held.h"
 
 struct ca_image;
 struct ca_mm;
-struct ib_event;
+struct dentry;
 struct ib_mr;
 struct ib_pd;
 struct iov_iter;
@@ -80,16 +81,21 @@ struct ca_space {
  * struct ca_device - channel-adapter requests of one device
  * @rcu: freed after a grace period, for queries of kernel callers
  * @ref: one of the device while it is registered, and one of each open file
- * @device: held by a reference on ib_device.dev; ib_device_try_get() tells
- *	whether it is still registered
+ * @device: held by a reference on ib_device.dev; still registered while there are @uses
+ * @uses: one until the removal begins, and one of each request and refresh
+ * @unused: completed when @uses is 0
  * @minor: number of the node
  * @node: the node in sysfs and /dev; under ca_node_lock (file.c)
+ * @node_due: the node was removed because the device has a new name; likewise
+ * @debugfs: the file that tells who has it open
+ * @event_handler: passes events to the files
  * @kernel: handles of kernel callers
  * @image: the answer to queries; read under RCU, replaced under @image_lock
  * @image_lock: serialises the making of images; driver methods run under it
  * @image_stale: the last attempt to replace @image has failed
- * @files: open files, under @files_lock
+ * @files: open files, under @files_lock or @events_lock, changed under both
  * @files_lock: mutex, not held while driver code runs
+ * @events_lock: spinlock, in process context only
  * @readers: for each user, how many handles are open through files that do not allow
  *	writing; under @files_lock
  * @nr_readers: how many that are in all; likewise
@@ -103,14 +109,20 @@ struct ca_device {
 	struct rcu_head rcu;
 	struct kref ref;
 	struct ib_device *device;
+	refcount_t uses;
+	struct completion unused;
 	u32 minor;
 	struct device *node;
+	bool node_due;
+	struct dentry *debugfs;
+	struct ib_event_handler event_handler;
 	struct ca_space kernel;
 	struct ca_image __rcu *image;
 	struct mutex image_lock;
 	bool image_stale;
 	struct list_head files;
 	struct mutex files_lock;
+	spinlock_t events_lock;
 	struct xarray readers;
 	unsigned long nr_readers;
 	unsigned int closers;
@@ -270,6 +282,10 @@ struct ca_call {
 };
 
 /* device.c */
+extern struct ib_client ca_client;
+
+struct ca_device *ca_use_begin(struct ib_device *dev);
+void ca_use_end(struct ca_device *ca);
 void ca_device_put(struct ca_device *ca);
 bool ca_closing_begin(struct ca_device *ca);
 void ca_closing_end(struct ca_device *ca);
@@ -316,6 +332,7 @@ void ca_handle_put(struct ca_handle *h);
 int ca_open(struct ca_call *call);
 int ca_close(struct ca_call *call);
 void ca_space_show(struct ca_space *space, struct seq_file *s);
+extern struct ib_ref_source ca_open_source;
 
 /* object.c */
 int ca_alloc_pd(struct ca_call *call, struct ca_handle *h);
@@ -325,15 +342,17 @@ int ca_dereg_mr(struct ca_call *call, struct ca_handle *h);
 int ca_query_mr(struct ca_call *call, struct ca_handle *h);
 int ca_list(struct ca_call *call, struct ca_handle *h);
 int ca_set_peer(struct ca_call *call, struct ca_handle *h);
-struct ib_ca_pd *ca_borrow_pd(struct ca_handle *h, u64 id, unsigned long site);
+struct ib_ca_pd *ca_borrow_pd(struct ca_device *ca, struct ca_handle *h, u64 id,
+			      unsigned long site);
 void ca_objects_release(struct ca_handle *h);
+extern struct ib_ref_source ca_pd_source;
 
 /* file.c */
 int ca_file_init(void);
 void ca_file_exit(void);
 void ca_file_put(struct ca_file *f);
 int ca_node_add(struct ca_device *ca);
-void ca_node_rename(struct ca_device *ca);
+void ca_nodes_renamed(void);
 void ca_node_remove(struct ca_device *ca);
 
 /* event.c */
@@ -344,6 +363,21 @@ ssize_t ca_events_read(struct ca_events *events, struct iov_iter *to,
 		       bool nonblock);
 __poll_t ca_events_poll(struct ca_events *events, struct file *file,
 			struct poll_table_struct *wait);
+
+/*
+ * The ca_device of a registered device, or NULL. Under RCU, or with a use of it. Any
+ * context.
+ */
+static inline struct ca_device *ca_of(struct ib_device *dev)
+{
+	return ib_get_client_data(dev, &ca_client);
+}
+
+/* Takes a use of a ca_device that cannot be freed meanwhile, unless it is being removed. */
+static inline bool ca_use_try(struct ca_device *ca)
+{
+	return refcount_inc_not_zero(&ca->uses);
+}
 
 /* The entry at the place of @id, which may have another number. */
 static inline void *ca_number_look_up(struct ca_numbers *n, u64 id)

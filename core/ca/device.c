@@ -2,14 +2,14 @@
 /*
  * Channel-adapter requests: what belongs to a device.
  *
- * Life: ib_ca_setup() makes the ca_device before the device is visible, since
- * clients may make requests in their add(). ib_ca_announce() makes the node
- * appear in /dev. A request holds a use of the device, so ib_ca_remove(), which
- * comes after the fence of the device's unregistration, finds none in progress,
- * and no more can come. It closes the handles that are open: a process's file
- * may stay open long after the device has gone, but then no requests succeed on
- * it. The event work of the device still uses the image until ib_ca_free(). The
- * last close of a file frees the rest.
+ * This is a client of the device like any other. It is registered before the ULPs that make
+ * requests, which need its symbols: so its add() comes before theirs, and its remove() after.
+ *
+ * Life: add() makes the ca_device, its image and its node in /dev. A request, and whatever
+ * else calls the device, holds a use of the ca_device. remove() lets no more of them begin,
+ * waits for those in progress, and closes the handles that are open: a process's file may
+ * stay open long after the device has gone, but then no requests succeed on it. The last
+ * close of a file frees the rest.
  *
  * A handle is closed by the last close of its file, by the end of the process, or by the
  * end of the device. The first two are counted while they close handles: the device's end
@@ -17,15 +17,20 @@
  * is held meanwhile: closing frees regions, and so calls the drivers that own their memory.
  *
  * Lock protocol: files_lock, a mutex, guards the list of files, the count and the
- * device's end; events reach the files under it. It nests inside the SRCU of mmu
- * notifiers.
+ * device's end. It nests inside the SRCU of mmu notifiers. Events reach the files under
+ * events_lock, a spinlock, inside it, which those who change the list take as well: an
+ * event handler does not sleep.
  */
+#include <linux/debugfs.h>
+#include <linux/module.h>
+#include <linux/notifier.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
 
-#include "ca.h"
+#include "../contract.h"
 #include "../core_priv.h"
+#include "ca.h"
 
 static void ca_device_free(struct kref *ref)
 {
@@ -62,7 +67,7 @@ bool ca_closing_begin(struct ca_device *ca)
 void ca_closing_end(struct ca_device *ca)
 {
 	mutex_lock(&ca->files_lock);
-	/* release: ib_ca_remove() sees all that was closed */
+	/* release: ca_remove() sees all that was closed */
 	smp_store_release(&ca->closers, ca->closers - 1);
 	/*
 	 * Either it sees the new count, or it is woken: it checks after it has queued
@@ -75,72 +80,83 @@ void ca_closing_end(struct ca_device *ca)
 	ca_device_put(ca);
 }
 
-/* If it fails, ib_ca_free() must be called after events have stopped. */
-int ib_ca_setup(struct ib_device *dev)
+static struct ca_device *ca_device_alloc(struct ib_device *dev)
 {
 	struct ca_device *ca;
 
 	ca = kzalloc(sizeof(*ca), GFP_KERNEL);
 	if (!ca)
-		return -ENOMEM;
+		return NULL;
 	kref_init(&ca->ref);
 	get_device(&dev->dev);
 	ca->device = dev;
+	refcount_set(&ca->uses, 1);
+	init_completion(&ca->unused);
 	ca_space_init(&ca->kernel, false);
 	mutex_init(&ca->image_lock);
 	INIT_LIST_HEAD(&ca->files);
 	mutex_init(&ca->files_lock);
+	spin_lock_init(&ca->events_lock);
 	xa_init(&ca->readers);
 	init_completion(&ca->closed);
 	ib_held_init(&ca->lent);
-	/*
-	 * Before the image is made: the event of a later change then refreshes
-	 * it. Pairs with the acquire in ib_ca_of().
-	 */
-	smp_store_release(&ib_priv(dev)->ca, ca);
-	return ca_image_create(ca);
-}
-
-int ib_ca_announce(struct ib_device *dev)
-{
-	return ca_node_add(ib_priv(dev)->ca);
+	return ca;
 }
 
 /*
- * Under the lock of the names. The caller must call ib_ca_refresh() later, without that
- * lock.
+ * Takes a use of the ca_device of @dev: its remove() waits for ca_use_end(). NULL if there is
+ * none, or it is being removed. Any context.
  */
-void ib_ca_renamed(struct ib_device *dev)
+struct ca_device *ca_use_begin(struct ib_device *dev)
 {
-	ca_node_rename(ib_priv(dev)->ca);
+	struct ca_device *ca;
+
+	rcu_read_lock();
+	ca = ca_of(dev);
+	if (ca && !ca_use_try(ca))
+		ca = NULL;
+	rcu_read_unlock();
+	return ca;
 }
 
-/* Something that queries report has changed. */
-void ib_ca_refresh(struct ib_device *dev)
+void ca_use_end(struct ca_device *ca)
 {
-	struct ca_device *ca = ib_ca_of(dev);
-	int ret;
+	if (refcount_dec_and_test(&ca->uses))
+		complete(&ca->unused);
+}
 
-	if (!ca)
-		return;
-	ret = ca_image_refresh(ca);
+/* Something that queries report has changed. The caller holds a use. */
+static void ca_refresh(struct ca_device *ca)
+{
+	int ret = ca_image_refresh(ca);
+
 	if (ret)
-		ibdev_warn(dev, "channel-adapter queries give old values (%d)\n",
+		ibdev_warn(ca->device, "cannot refresh CA attributes, serving stale ones (%d)\n",
 			   ret);
 }
 
-/*
- * Passes an event to the files; after ib_ca_refresh() if the event is one that changes the
- * image.
- */
-void ib_ca_tell(struct ib_device *dev, const struct ib_event *event)
+/* The caches of @dev, or what queries report besides, have changed. */
+static int port_changed(struct notifier_block *nb, unsigned long unused, void *dev)
 {
-	struct ca_device *ca = ib_ca_of(dev);
+	struct ca_device *ca = ca_use_begin(dev);
+
+	if (ca) {
+		ca_refresh(ca);
+		ca_use_end(ca);
+	}
+	return NOTIFY_OK;
+}
+
+static struct notifier_block port_notifier = { .notifier_call = port_changed };
+
+/* After port_changed() if the event is one that changes the image. */
+static void event_handler(struct ib_event_handler *handler, struct ib_event *event)
+{
+	struct ca_device *ca = container_of(handler, struct ca_device, event_handler);
 	u32 port = event->event == IB_EVENT_DEVICE_FATAL ?
 		   0 : event->element.port_num;
 
-	if (ca)
-		ca_events_tell(ca, event->event, port);
+	ca_events_tell(ca, event->event, port);
 }
 
 /*
@@ -154,23 +170,38 @@ static void close_files(struct ca_device *ca)
 
 	mutex_lock(&ca->files_lock);
 	while ((f = list_first_entry_or_null(&ca->files, struct ca_file, node))) {
+		spin_lock(&ca->events_lock);
 		list_move_tail(&f->node, &closed);
+		spin_unlock(&ca->events_lock);
 		kref_get(&f->ref);
 		mutex_unlock(&ca->files_lock);
 		ca_space_close(&f->space);
 		ca_file_put(f);
 		mutex_lock(&ca->files_lock);
 	}
+	spin_lock(&ca->events_lock);
 	list_splice(&closed, &ca->files);
+	spin_unlock(&ca->events_lock);
 	mutex_unlock(&ca->files_lock);
 }
 
-/* No use of the device is left. */
-void ib_ca_remove(struct ib_device *dev)
+/* Requests may take as long as drivers do: say what the removal waits for. */
+static void wait_for_uses(struct ca_device *ca)
 {
-	struct ca_device *ca = ib_priv(dev)->ca;
+	while (!wait_for_completion_timeout(&ca->unused, ib_patience()))
+		ibdev_warn(ca->device, "removal of the CA waits for %u requests in progress\n",
+			   refcount_read(&ca->uses));
+}
+
+static void ca_remove(struct ib_device *dev, void *client_data)
+{
+	struct ca_device *ca = client_data;
 
 	ca_node_remove(ca);
+	/* From here on, requests fail; those under RCU are over when the memory is freed. */
+	ib_set_client_data(dev, &ca_client, NULL);
+	ca_use_end(ca);
+	wait_for_uses(ca);
 	mutex_lock(&ca->files_lock);
 	ca->gone = true;
 	mutex_unlock(&ca->files_lock);
@@ -179,25 +210,17 @@ void ib_ca_remove(struct ib_device *dev)
 	close_files(ca);
 	ca_space_close(&ca->kernel);
 	complete_all(&ca->closed);
+	ib_unregister_event_handler(&ca->event_handler);
 	ca_events_tell(ca, KVERBS_CA_EVENT_REMOVED, 0);
-}
-
-/* The event work has ended. */
-void ib_ca_free(struct ib_device *dev)
-{
-	struct ca_device *ca = ib_priv(dev)->ca;
-
-	if (!ca)
-		return;
-	WRITE_ONCE(ib_priv(dev)->ca, NULL);
+	debugfs_remove(ca->debugfs);
 	ca_image_free(ca);
 	ca_device_put(ca);
 }
 
 /* For debugfs: who has it open. PIDs are those of the reader's namespace. */
-void ib_ca_show(struct ib_device *dev, struct seq_file *s)
+static int openings_show(struct seq_file *s, void *unused)
 {
-	struct ca_device *ca = ib_priv(dev)->ca;
+	struct ca_device *ca = s->private;
 	struct ca_file *f;
 
 	seq_printf(s, "generation: %llu%s\n", ca_image_generation(ca),
@@ -209,12 +232,52 @@ void ib_ca_show(struct ib_device *dev, struct seq_file *s)
 		ca_space_show(&f->space, s);
 	}
 	mutex_unlock(&ca->files_lock);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(openings);
+
+static int ca_add(struct ib_device *dev)
+{
+	struct ca_device *ca = ca_device_alloc(dev);
+	int ret;
+
+	if (!ca)
+		return -ENOMEM;
+	/* Before the image is made: a later change then refreshes it. */
+	ib_set_client_data(dev, &ca_client, ca);
+	INIT_IB_EVENT_HANDLER(&ca->event_handler, dev, event_handler);
+	ib_register_event_handler(&ca->event_handler);
+	ret = ca_image_create(ca);
+	if (!ret)
+		ret = ca_node_add(ca);
+	if (ret) {
+		ibdev_warn(dev, "no channel-adapter requests: cannot set them up (%d)\n", ret);
+		ca_remove(dev, ca);
+		return ret;
+	}
+	ca->debugfs = debugfs_create_file("ca", 0400, ib_debugfs_dir(dev), ca,
+					  &openings_fops);
+	return 0;
 }
 
-int ib_ca_init(void)
+static void ca_rename(struct ib_device *dev, void *client_data)
+{
+	ca_nodes_renamed();
+	ca_refresh(client_data);
+}
+
+struct ib_client ca_client = {
+	.name = "ca",
+	.add = ca_add,
+	.remove = ca_remove,
+	.rename = ca_rename,
+};
+
+static int __init kverbs_ca_init(void)
 {
 	int ret;
 
+	ib_contract_join(THIS_MODULE);
 	ret = ca_request_init();
 	if (ret)
 		return ret;
@@ -224,8 +287,19 @@ int ib_ca_init(void)
 	ret = ca_file_init();
 	if (ret)
 		goto err_handle;
+	ib_contract_add_source(&ca_open_source);
+	ib_contract_add_source(&ca_pd_source);
+	ib_register_port_notifier(&port_notifier);
+	ret = ib_register_client(&ca_client);
+	if (ret)
+		goto err_notifier;
 	return 0;
 
+err_notifier:
+	ib_unregister_port_notifier(&port_notifier);
+	ib_contract_del_source(&ca_pd_source);
+	ib_contract_del_source(&ca_open_source);
+	ca_file_exit();
 err_handle:
 	ca_handle_exit();
 err_request:
@@ -233,9 +307,23 @@ err_request:
 	return ret;
 }
 
-void ib_ca_exit(void)
+static void __exit kverbs_ca_exit(void)
 {
+	ib_unregister_client(&ca_client);
+	ib_unregister_port_notifier(&port_notifier);
+	ib_contract_del_source(&ca_pd_source);
+	ib_contract_del_source(&ca_open_source);
 	ca_file_exit();
 	ca_handle_exit();
 	ca_request_exit();
+	/* Callbacks of call_rcu() are in this module's text. */
+	rcu_barrier();
 }
+
+module_init(kverbs_ca_init);
+module_exit(kverbs_ca_exit);
+
+MODULE_DESCRIPTION("RDMA: requests to channel adapters, of kernel callers and of processes");
+MODULE_AUTHOR("The kverbs authors");
+MODULE_LICENSE("GPL");
+MODULE_IMPORT_NS(KVERBS_INTERNAL);

@@ -3,14 +3,14 @@
  * Events for readers of /dev/infiniband/ca/<device>: port state, GIDs, P_Keys,
  * removal.
  *
- * Each open file has a ring of its own. It is filled by the work item of the device's
+ * Each open file has a ring of its own. It is filled by the handler of the device's
  * events and by the removal, and emptied by any number of readers, each event by one of
  * them. A reader that is too slow learns of it: when the ring is full, new events are not
  * kept but counted, and the reader finds the count where they would have been. The count
  * stays outside of the ring until there is room for it and an event behind it. Removal
  * needs no room in the ring either, and is the last event.
  *
- * Lock protocol: ca_events.lock guards all of it; it nests inside ca_device.files_lock, and
+ * Lock protocol: ca_events.lock guards all of it; it nests inside ca_device.events_lock, and
  * the lock of the wait queue inside it. An event leaves the ring under the lock, after it
  * was copied to the reader: a fault loses none, and readers get them in order. Page faults
  * are disabled meanwhile. If one is needed, it is taken without the lock, and the copy is
@@ -93,7 +93,7 @@ static void add_event(struct ca_events *events,
 		wake_up_poll(&events->wait, what);
 }
 
-/* Tell all that have the device's file open. Context: process. */
+/* Tell all that have the device's file open. Context: process; does not sleep. */
 void ca_events_tell(struct ca_device *ca, u32 type, u32 port)
 {
 	struct kverbs_ca_event event = {
@@ -105,10 +105,10 @@ void ca_events_tell(struct ca_device *ca, u32 type, u32 port)
 	};
 	struct ca_file *f;
 
-	mutex_lock(&ca->files_lock);
+	spin_lock(&ca->events_lock);
 	list_for_each_entry(f, &ca->files, node)
 		add_event(&f->events, &event);
-	mutex_unlock(&ca->files_lock);
+	spin_unlock(&ca->events_lock);
 }
 
 static const struct kverbs_ca_event *first(const struct ca_events *events)

@@ -7,8 +7,8 @@
  * ca_minors holds it from ca_node_add() to ca_node_remove(); the device's own reference
  * keeps it alive that long, and open(2) takes one for the file under the array's lock.
  *
- * Lock protocol: ca_node_lock (a mutex) guards ca_device.node; it nests inside
- * ib_registry_lock, under which names change. A file is in the device's list until its
+ * Lock protocol: ca_node_lock (a mutex) guards the nodes of all devices. Names change
+ * without it: see sync_nodes(). A file is in the device's list until its
  * handles are closed, or the device's end closes them: after that, an open(2) that found
  * the minor in time fails. A handle that is being closed because its process has ended
  * holds the file. Requests hold a use of the device; none is left when the device is
@@ -28,8 +28,8 @@
 #include <net/net_namespace.h>
 #include kv_io_uring_cmd_h
 
-#include "ca.h"
 #include "../core_priv.h"
+#include "ca.h"
 
 /* All minors of a major number. */
 #define CA_MINORS	(MINORMASK + 1)
@@ -69,12 +69,13 @@ ATTRIBUTE_GROUPS(ca);
 
 static int make_node(struct ca_device *ca)
 {
+	char name[IB_DEVICE_NAME_MAX];
 	struct device *node;
 
 	lockdep_assert_held(&ca_node_lock);
-	node = device_create_with_groups(&ca_class, &ca->device->dev,
-					 ca_base + ca->minor, ca, ca_groups,
-					 "%s", dev_name(&ca->device->dev));
+	ib_copy_device_name(name, ca->device);
+	node = device_create_with_groups(&ca_class, &ca->device->dev, ca_base + ca->minor, ca,
+					 ca_groups, "%s", name);
 	if (IS_ERR(node))
 		return PTR_ERR(node);
 	ca->node = node;
@@ -87,10 +88,49 @@ static void remove_node(struct ca_device *ca)
 	if (ca->node)
 		device_unregister(ca->node);
 	ca->node = NULL;
+	ca->node_due = false;
+}
+
+static bool has_its_name(const struct ca_device *ca)
+{
+	char name[IB_DEVICE_NAME_MAX];
+
+	ib_copy_device_name(name, ca->device);
+	return !strcmp(dev_name(ca->node), name);
 }
 
 /*
- * From here on processes open the device. Its name cannot change yet.
+ * Gives each node the name of its device. Names are unique, but clients learn of new ones
+ * after the fact: a device may have the name by now that the node of another has still. So
+ * the nodes with old names go first.
+ */
+static void sync_nodes(void)
+{
+	struct ca_device *ca;
+	unsigned long index;
+	int ret;
+
+	lockdep_assert_held(&ca_node_lock);
+	xa_for_each(&ca_minors, index, ca) {
+		if (!ca->node || has_its_name(ca))
+			continue;
+		remove_node(ca);
+		ca->node_due = true;
+	}
+	xa_for_each(&ca_minors, index, ca) {
+		if (!ca->node_due)
+			continue;
+		ret = make_node(ca);
+		ca->node_due = ret;
+		/* If the name has just changed again, rename() comes again. */
+		if (ret && ret != -EEXIST)
+			ibdev_warn(ca->device, "cannot make its node in /dev/infiniband/ca (%d)\n",
+				   ret);
+	}
+}
+
+/*
+ * From here on processes open the device.
  * Context: process, may sleep.
  * Return: 0, or what the sysfs and the xarray return.
  */
@@ -105,6 +145,7 @@ int ca_node_add(struct ca_device *ca)
 	if (ret < 0)
 		return ret;
 	mutex_lock(&ca_node_lock);
+	sync_nodes();
 	ret = make_node(ca);
 	mutex_unlock(&ca_node_lock);
 	if (ret)
@@ -112,23 +153,12 @@ int ca_node_add(struct ca_device *ca)
 	return ret;
 }
 
-/*
- * The device has a new name. Called under the lock of the names, so that two
- * nodes never have the same name.
- */
-void ca_node_rename(struct ca_device *ca)
+/* A device has a new name. */
+void ca_nodes_renamed(void)
 {
-	int ret = 0;
-
-	lockdep_assert_held(&ib_registry_lock);
 	mutex_lock(&ca_node_lock);
-	if (ca->node) {
-		remove_node(ca);
-		ret = make_node(ca);
-	}
+	sync_nodes();
 	mutex_unlock(&ca_node_lock);
-	if (ret)
-		ibdev_warn(ca->device, "no node in infiniband/ca (%d)\n", ret);
 }
 
 /* May be called whether the node was added or not. */
@@ -160,7 +190,9 @@ static int enlist(struct ca_file *f)
 
 	mutex_lock(&ca->files_lock);
 	if (!ca->gone) {
+		spin_lock(&ca->events_lock);
 		list_add_tail(&f->node, &ca->files);
+		spin_unlock(&ca->events_lock);
 		ret = 0;
 	}
 	mutex_unlock(&ca->files_lock);
@@ -229,7 +261,9 @@ static int ca_file_release(struct inode *inode, struct file *file)
 		wait_for_completion(&ca->closed);
 	}
 	mutex_lock(&ca->files_lock);
+	spin_lock(&ca->events_lock);
 	list_del(&f->node);
+	spin_unlock(&ca->events_lock);
 	mutex_unlock(&ca->files_lock);
 	ca_file_put(f);
 	return 0;
@@ -309,13 +343,12 @@ static int prepare_call(struct ca_call *call, struct file *file, u32 op,
  */
 static ssize_t run_call(struct ca_call *call)
 {
-	struct ib_device *dev = call->ca->device;
 	int ret;
 
 	ret = ca_call_begin(call);
-	if (ib_device_try_get(dev)) {
+	if (ca_use_try(call->ca)) {
 		ret = ret ? : ca_call_run(call);
-		ib_device_put(dev);
+		ca_use_end(call->ca);
 	} else {
 		ret = -ENODEV;
 	}
@@ -485,22 +518,22 @@ static const struct file_operations ca_fops = {
 static struct ib_ca_pd *borrow_pd(struct ca_file *f, u64 handle, u64 object,
 				  unsigned long site)
 {
-	struct ib_device *dev = f->ca->device;
+	struct ca_device *ca = f->ca;
 	struct ib_ca_pd *pd;
 	struct ca_handle *h;
 
-	if (!ib_device_try_get(dev))
+	if (!ca_use_try(ca))
 		return ERR_PTR(-ENODEV);
 	h = ca_handle_get(&f->space, handle);
 	if (IS_ERR(h)) {
 		pd = ERR_CAST(h);
 	} else {
 		/* Nothing would tell the borrower any more to give the PD back. */
-		pd = ib_device_is_going(dev) ? ERR_PTR(-ENODEV) :
-					       ca_borrow_pd(h, object, site);
+		pd = ib_device_is_going(ca->device) ? ERR_PTR(-ENODEV) :
+						      ca_borrow_pd(ca, h, object, site);
 		ca_handle_put(h);
 	}
-	ib_device_put(dev);
+	ca_use_end(ca);
 	return pd;
 }
 

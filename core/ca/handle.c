@@ -497,24 +497,24 @@ void ca_space_close(struct ca_space *space)
 }
 
 /* The handles that kernel callers have open. */
-static void open_cas_for_each(struct ib_device *device, unsigned int until,
-			      void (*visit)(void *context, unsigned long *site), void *context)
+static void open_for_each(struct ib_device *device, unsigned int until,
+			  void (*visit)(void *context, unsigned long *site), void *context)
 {
 	struct ca_device *ca;
 	struct ca_handle *h;
 	unsigned long index;
 
 	rcu_read_lock();
-	ca = ib_ca_of(device);
+	ca = ca_of(device);
 	if (ca)
 		xa_for_each(&ca->kernel.handles.entries, index, h)
 			visit(context, &h->site);
 	rcu_read_unlock();
 }
 
-struct ib_ref_source ib_ca_source = {
+struct ib_ref_source ca_open_source = {
 	.kind = "channel adapter",
-	.for_each = open_cas_for_each,
+	.for_each = open_for_each,
 };
 
 /* Returns the next open handle, with one of its users taken, each handle once; then NULL. */

@@ -567,9 +567,9 @@ void ca_objects_release(struct ca_handle *h)
 }
 
 /* Returns the PD, held, for a ULP that calls at @site. Errors: -ENOENT. */
-struct ib_ca_pd *ca_borrow_pd(struct ca_handle *h, u64 id, unsigned long site)
+struct ib_ca_pd *ca_borrow_pd(struct ca_device *ca, struct ca_handle *h, u64 id,
+			      unsigned long site)
 {
-	struct ca_device *ca = ib_ca_of(h->ca->device);
 	struct ca_object *obj;
 
 	mutex_lock(&h->lock);
@@ -590,7 +590,7 @@ static void borrowed_for_each(struct ib_device *device, unsigned int until,
 	struct ca_device *ca;
 
 	rcu_read_lock();
-	ca = ib_ca_of(device);
+	ca = ca_of(device);
 	if (ca)
 		ib_held_visit(&ca->lent, until, visit, context);
 	rcu_read_unlock();
@@ -601,13 +601,13 @@ static void borrowed_forget(struct ib_device *device, const struct module *mod)
 	struct ca_device *ca;
 
 	rcu_read_lock();
-	ca = ib_ca_of(device);
+	ca = ca_of(device);
 	if (ca)
 		ib_held_forget(&ca->lent, mod);
 	rcu_read_unlock();
 }
 
-struct ib_ref_source ib_ca_pd_source = {
+struct ib_ref_source ca_pd_source = {
 	.kind = "borrowed pd",
 	.for_each = borrowed_for_each,
 	.forget = borrowed_forget,
@@ -619,7 +619,7 @@ static void note_return(struct ib_ca_pd *pd, unsigned long site)
 	struct ca_device *ca;
 
 	rcu_read_lock();
-	ca = ib_ca_of(pd->pd->device);
+	ca = ca_of(pd->pd->device);
 	if (ca)
 		ib_held_give(&ca->lent, pd, site);
 	rcu_read_unlock();

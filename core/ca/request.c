@@ -19,14 +19,17 @@
 #include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/notifier.h>
 #include <linux/preempt.h>
 #include <linux/sched/mm.h>
 #include <linux/srcu.h>
 
-#include "ca.h"
 #include "../contract.h"
 #include "../core_priv.h"
-#include "../trace.h"
+#include "ca.h"
+
+#define CREATE_TRACE_POINTS
+#include "trace.h"
 
 enum request_state {
 	REQUEST_IDLE,
@@ -319,12 +322,12 @@ ssize_t ca_call_end(struct ca_call *call, int ret)
 	return result;
 }
 
-static void call_of_request(struct ca_call *call, struct ib_device *device,
+static void call_of_request(struct ca_call *call, struct ca_device *ca,
 			    const struct ib_ca_request *req)
 {
 	*call = (struct ca_call) {
-		.ca = ib_priv(device)->ca,
-		.space = &ib_priv(device)->ca->kernel,
+		.ca = ca,
+		.space = &ca->kernel,
 		.writable = true,
 		.owner = req->owner,
 		.site = req->site,
@@ -341,12 +344,12 @@ static void call_of_request(struct ca_call *call, struct ib_device *device,
 	};
 }
 
-static ssize_t run_request(struct ib_device *device, struct ib_ca_request *req)
+static ssize_t run_request(struct ca_device *ca, struct ib_ca_request *req)
 {
 	struct ca_call call;
 	ssize_t ret;
 
-	call_of_request(&call, device, req);
+	call_of_request(&call, ca, req);
 	call.may_sleep = true;
 	ret = ca_call_begin(&call) ? : ca_call_run(&call);
 	req->handle = call.handle;
@@ -354,17 +357,17 @@ static ssize_t run_request(struct ib_device *device, struct ib_ca_request *req)
 	return ca_call_end(&call, ret);
 }
 
-static ssize_t run_in_work(struct ib_ca_request *req)
+static ssize_t run_in_work(struct ca_device *ca, struct ib_ca_request *req)
 {
 	ssize_t ret;
 
 	if (!req->mm)
-		return run_request(req->device, req);
+		return run_request(ca, req);
 	/* The process may have ended; then there is no memory to register. */
 	if (!mmget_not_zero(req->mm))
 		return -EFAULT;
 	kthread_use_mm(req->mm);
-	ret = run_request(req->device, req);
+	ret = run_request(ca, req);
 	kthread_unuse_mm(req->mm);
 	mmput(req->mm);
 	return ret;
@@ -374,29 +377,29 @@ static void request_work(struct work_struct *work)
 {
 	struct ib_ca_request *req =
 		container_of(work, struct ib_ca_request, work);
-	struct ib_device *device = req->device;
+	struct ca_device *ca = req->ca;
 	ib_ca_done_fn done = req->done;
 	int idx;
 
 	if (atomic_cmpxchg(&req->state, REQUEST_QUEUED, REQUEST_RUNNING) ==
 	    REQUEST_QUEUED)
-		req->result = run_in_work(req);
+		req->result = run_in_work(ca, req);
 	else
 		req->result = -ECANCELED;
 	if (req->mm)
 		mmdrop(req->mm);
 	idx = srcu_read_lock(&done_srcu);
-	IB_CALL_BACK(device, NULL, "done() of a request", IB_FRAME_CALLBACK, done, done(req));
+	IB_CALL_BACK(ca->device, NULL, "done() of a request", IB_FRAME_CALLBACK, done,
+		     done(req));
 	srcu_read_unlock(&done_srcu, idx);
 	/* Only now, so that done() has returned before the device can go. */
-	ib_device_put(device);
+	ca_use_end(ca);
 }
 
 /* The request takes over the caller's use of the device. */
-static ssize_t queue_request(struct ib_device *device,
-			     struct ib_ca_request *req)
+static ssize_t queue_request(struct ca_device *ca, struct ib_ca_request *req)
 {
-	req->device = device;
+	req->ca = ca;
 	req->mm = NULL;
 	if (req->op == KVERBS_CA_REG_MR && in_task() && current->mm) {
 		req->mm = current->mm;
@@ -412,21 +415,22 @@ static ssize_t queue_request(struct ib_device *device,
 static noinline ssize_t submit_call(struct ib_device *device,
 				    struct ib_ca_request *req)
 {
+	struct ca_device *ca = ca_use_begin(device);
 	struct ca_call call;
 	ssize_t result;
 	int ret;
 
-	if (!ib_device_try_get(device))
+	if (!ca)
 		return -ENODEV;
-	call_of_request(&call, device, req);
+	call_of_request(&call, ca, req);
 	ret = ca_call_begin(&call);
 	if (!ret && !is_quick(&call)) {
 		if (req->done)
-			return queue_request(device, req);
+			return queue_request(ca, req);
 		ret = -EINVAL;
 	}
 	result = ca_call_end(&call, ret ? : ca_call_run(&call));
-	ib_device_put(device);
+	ca_use_end(ca);
 	return result;
 }
 
@@ -450,8 +454,8 @@ static ssize_t run_plain_query(struct ib_device *device,
 	struct ca_device *ca;
 
 	rcu_read_lock();
-	ca = ib_ca_of(device);
-	if (ca && refcount_read(&device->refcount))
+	ca = ca_of(device);
+	if (ca)
 		ret = ca_image_query(ca, req->handle,
 				     req->op == KVERBS_CA_QUERY_PORT ?
 				     &req->port : NULL,
@@ -520,16 +524,18 @@ EXPORT_SYMBOL_GPL(__ib_ca_submit);
 ssize_t __ib_ca_call(struct ib_device *device, struct ib_ca_request *req,
 		     const char *owner)
 {
+	struct ca_device *ca;
 	ssize_t ret;
 
 	might_sleep();
 	ib_contract_call(device, NULL, "ib_ca_call", _RET_IP_);
-	if (!ib_device_try_get(device))
+	ca = ca_use_begin(device);
+	if (!ca)
 		return -ENODEV;
 	req->owner = owner;
 	req->site = _RET_IP_;
-	ret = run_request(device, req);
-	ib_device_put(device);
+	ret = run_request(ca, req);
+	ca_use_end(ca);
 	return ret;
 }
 EXPORT_SYMBOL_GPL(__ib_ca_call);
@@ -555,19 +561,29 @@ int ib_ca_cancel(struct ib_ca_request *req)
 }
 EXPORT_SYMBOL_GPL(ib_ca_cancel);
 
-/* Waits for each done() that runs now, not for requests in progress. */
-void ib_ca_wait_done(void)
+/*
+ * A client has unregistered. It has waited for its requests, but their done() may not have
+ * returned yet.
+ */
+static int client_gone(struct notifier_block *nb, unsigned long unused, void *client)
 {
 	synchronize_srcu(&done_srcu);
+	return NOTIFY_OK;
 }
+
+static struct notifier_block client_notifier = { .notifier_call = client_gone };
 
 int ca_request_init(void)
 {
 	ca_wq = alloc_workqueue("kverbs_ca", WQ_UNBOUND, WQ_MAX_ACTIVE);
-	return ca_wq ? 0 : -ENOMEM;
+	if (!ca_wq)
+		return -ENOMEM;
+	ib_register_client_notifier(&client_notifier);
+	return 0;
 }
 
 void ca_request_exit(void)
 {
+	ib_unregister_client_notifier(&client_notifier);
 	destroy_workqueue(ca_wq);
 }

@@ -12,6 +12,7 @@
 #include <linux/workqueue.h>
 #include <uapi/kverbs/ca.h>
 
+struct ca_device;
 struct ib_ca_request;
 struct ib_device;
 struct ib_pd;
@@ -78,7 +79,7 @@ struct ib_ca_request {
 	ssize_t result;
 
 	/* private: used by the core, from the submission to the callback */
-	struct ib_device *device;
+	struct ca_device *ca;
 	const char *owner;
 	unsigned long site;
 	struct mm_struct *mm;

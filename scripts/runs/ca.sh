@@ -12,7 +12,7 @@ for dev in dummy0 dummy1; do
 	ip link add $dev type dummy 2>/dev/null
 	ip link set $dev up
 done
-load kverbs contract=warn && load kverbs_emu || exit 1
+load kverbs contract=warn && load kverbs_ca && load kverbs_emu || exit 1
 for test in $(echo "${TESTS:?}" | tr : " "); do
 	cases "$test" ${ONLY:+"$ONLY"}
 done

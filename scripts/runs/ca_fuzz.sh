@@ -6,7 +6,7 @@
 # shellcheck source=ca_cases.sh
 . /bin/ca_cases.sh
 
-load kverbs contract=warn && load kverbs_emu || exit 1
+load kverbs contract=warn && load kverbs_ca && load kverbs_emu || exit 1
 cases ca_fuzz --requests "${REQUESTS:?}" --seed "${SEED:?}"
 sed -n 's/^# //p' /tmp/cases | while read -r line; do
 	result "progress: $line"

@@ -9,7 +9,7 @@ CONFIG=/sys/kernel/config/kverbs_emu
 EMU=$DEBUGFS/kverbs_emu
 CLASS=/sys/class/infiniband
 NODES=/dev/infiniband/ca
-PARAMETERS=/sys/module/kverbs/parameters
+PARAMETERS=/sys/module/kverbs_ca/parameters
 RAIL=$CONFIG/rail0
 
 # shellcheck source=tool_lib.sh
@@ -448,6 +448,8 @@ check "without the module it says what to do" told_to_load kverbs
 check "each command has its help" helps
 check "wrong arguments are told, with exit status 2" usage
 load kverbs contract=warn || exit 1
+check "without the interface it says what to do" told_to_load kverbs_ca
+load kverbs_ca || exit 1
 check "without a driver it says what to do" told_to_load kverbs_emu
 load kverbs_emu devices=2 ports=2 netdev=,dummy0 || exit 1
 

@@ -42,6 +42,7 @@ program() {
 }
 
 load kverbs contract=warn
+load kverbs_ca
 load kverbs_emu
 example hello 'hello from emu[01]: success, 42'
 example cq_before 'cq_before: 64 messages on emu[01]$'

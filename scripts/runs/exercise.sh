@@ -5,6 +5,7 @@
 # separated by commas. CONTRACT is the mode of the contract checker.
 
 load kverbs contract="${CONTRACT:-warn}"
+load kverbs_ca
 load kverbs_emu
 load kverbs_kunit
 contract_begins

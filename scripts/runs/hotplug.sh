@@ -32,7 +32,7 @@ put() {
 
 # Loads the modules with the contract checker on.
 load_core() {
-	load kverbs contract=warn && grep -qx warn /sys/module/kverbs/parameters/contract
+	load kverbs contract=warn && load kverbs_ca && grep -qx warn /sys/module/kverbs/parameters/contract
 }
 
 # insert_client [parameters]

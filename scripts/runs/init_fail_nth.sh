@@ -75,6 +75,8 @@ swept kverbs_p2pdma
 load kverbs_p2pdma || exit 1
 swept kverbs
 load kverbs || exit 1
+swept kverbs_ca
+load kverbs_ca || exit 1
 swept kverbs_emu devices=1
 load kverbs_emu devices=2 || exit 1
 

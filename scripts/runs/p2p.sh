@@ -69,7 +69,7 @@ available() {
 }
 
 load kverbs_p2pdma own_provider="${OWN:-0}" && load kverbs_bar_mem && load kverbs_edu || exit 1
-load kverbs contract=warn && load kverbs_emu devices=2 pci="$hca0" && load kverbs_p2p_offload || exit 1
+load kverbs contract=warn && load kverbs_ca && load kverbs_emu devices=2 pci="$hca0" && load kverbs_p2p_offload || exit 1
 
 check "without a provider there is nothing to set up" \
 	refused_setup 18 engine="$edu0"

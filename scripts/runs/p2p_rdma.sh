@@ -43,7 +43,8 @@ bad_places() {
 }
 
 load kverbs_p2pdma own_provider="${OWN:-0}" || exit 1
-load kverbs_bar_mem && load kverbs contract=warn && load kverbs_emu devices=0 &&
+load kverbs_bar_mem && load kverbs contract=warn && load kverbs_ca &&
+	load kverbs_emu devices=0 &&
 	load kverbs_peer_move || exit 1
 provide "${iv0:?}" "${pair0:?}" ${iv1:+"$iv1"}
 export hca0 iv0 pair0 iv1

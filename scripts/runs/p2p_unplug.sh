@@ -70,7 +70,7 @@ says_so() {
 
 stty -F $MONITOR raw -echo
 load kverbs_p2pdma own_provider="${OWN:-0}" && load kverbs_bar_mem && load kverbs_edu || exit 1
-load kverbs contract=warn && load kverbs_emu devices=2 pci="$hca0" && load kverbs_p2p_offload || exit 1
+load kverbs contract=warn && load kverbs_ca && load kverbs_emu devices=2 pci="$hca0" && load kverbs_p2p_offload || exit 1
 
 # A session that is notified lets go at once, even in the middle of a run.
 provide "$nvme0"

@@ -12,7 +12,7 @@
 PEERS=/sys/kernel/mm/memory_peers
 
 load kverbs_fake_gpu devices=2 size_mb=8 || exit 1
-load kverbs contract=warn && load kverbs_emu devices=0 && load kverbs_peer_move || exit 1
+load kverbs contract=warn && load kverbs_ca && load kverbs_emu devices=0 && load kverbs_peer_move || exit 1
 if [ "${GPUS:-}" = bar ]; then
 	check "the memory is that of PCI devices" grep -q kverbs_fake_gpu /proc/iomem
 fi

@@ -11,7 +11,7 @@
 load kverbs_fake_gpu devices=4 size_mb=32 mode=unmaps,core,unmaps,never || exit 1
 # So that a processor preempted by the host is not mistaken for a client that hangs.
 echo 10000 >/sys/module/kverbs_peer_mem/parameters/invalidate_wait_ms
-load kverbs contract=warn && load kverbs_emu devices=0 && load kverbs_peer_move || exit 1
+load kverbs contract=warn && load kverbs_ca && load kverbs_emu devices=0 && load kverbs_peer_move || exit 1
 cases peer_stress --operations "${OPERATIONS:?}" --seed "${SEED:?}"
 sed -n 's/^# //p' /tmp/cases | while read -r line; do
 	result "progress: $line"

@@ -11,7 +11,7 @@
 SCALE=${SCALE:-1}
 
 insert() {
-	load kverbs contract=warn && load kverbs_emu "$@" && load kverbs_pingpong run=0
+	load kverbs contract=warn && load kverbs_ca && load kverbs_emu "$@" && load kverbs_pingpong run=0
 }
 
 all_runs() {

@@ -45,8 +45,8 @@ int say_no_device(void)
 				 "  As root: modprobe kverbs && modprobe kverbs_emu\n"
 				 "  or, in the sources of kverbs: make load");
 	if (!exists(SYSFS_CLASS))
-		return say_error("no device that is known to this command\n"
-				 "  The module kverbs that is loaded is too old: load a new one.");
+		return say_error("no device: the module kverbs_ca is not loaded\n"
+				 "  As root: modprobe kverbs_ca");
 	if (!exists("/sys/module/kverbs_emu"))
 		return say_error("no device: kverbs is loaded, but no driver has found one\n"
 				 "  For a device of software, as root: modprobe kverbs_emu");
@@ -118,7 +118,7 @@ static int say_open_ca_error(const char *device, int error)
 	switch (error) {
 	case -EMFILE:
 		return say_error("cannot open %s: its file has as many handles as it may\n"
-				 "  See /sys/module/kverbs/parameters/ca_max_handles", device);
+				 "  See /sys/module/kverbs_ca/parameters/ca_max_handles", device);
 	case -ENOMEM:
 		return say_error("cannot open %s: no memory, or the device has been opened as often as\n"
 				 "  it can be. Who has: /sys/kernel/debug/kverbs/%s/ca", device,

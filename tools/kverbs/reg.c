@@ -178,7 +178,7 @@ static int say_reg_error(const struct reg *reg, int error)
 				 text_path(reg->path, buf));
 	case -EDQUOT:
 		return say_error("cannot register: the handle has as many objects as it may\n"
-				 "  See /sys/module/kverbs/parameters/ca_max_objects");
+				 "  See /sys/module/kverbs_ca/parameters/ca_max_objects");
 	case -EFAULT:
 		return say_error("cannot register: the device may not use this memory");
 	default:

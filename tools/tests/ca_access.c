@@ -21,7 +21,7 @@
 
 #define DEVICE		"t-access"
 #define SHOWN		"/sys/kernel/debug/kverbs/" DEVICE "/ca"
-#define PARAMETERS	"/sys/module/kverbs/parameters/"
+#define PARAMETERS	"/sys/module/kverbs_ca/parameters/"
 #define LENGTH		(64 * 4096)
 
 static int fd;
