@@ -4,6 +4,8 @@
  * others do meanwhile is a function of the test, which the thread itself calls there. So
  * it stands still for as long as the test wants, on one CPU too, and each run is the same.
  *
+ * This is part of the module that all others may depend on.
+ *
  * One place at a time is set, for one thread: tests run one after another, and the
  * function is called once. It may come through the same place itself.
  */
@@ -12,8 +14,6 @@
 #include <linux/sched.h>
 #include <linux/string.h>
 #include <kverbs/delay.h>
-
-#ifdef KVERBS_DELAYS
 
 static struct {
 	const char *place;
@@ -73,5 +73,3 @@ bool kverbs_delay_clear(void)
 	return reached;
 }
 EXPORT_SYMBOL_GPL(kverbs_delay_clear);
-
-#endif
