@@ -51,8 +51,8 @@ enum ib_dev_state {
  * struct ib_queued_event - an event on its way to the handlers
  * @node: in ib_device_priv.events
  * @event: the event
- * @waiting: of a reserve: how often the event was dispatched since the reserve
- *	     was taken; 0: the reserve is free
+ * @waiting: of a reserve: 0: it is free; 1: it is queued; 2: it is queued, and the event
+ *	     was dispatched again since
  * @is_reserve: it is part of the device or port, not allocated
  */
 struct ib_queued_event {

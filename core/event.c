@@ -204,13 +204,26 @@ static struct ib_queued_event *event_reserve(const struct ib_event *event)
 			->event_reserve[event->event];
 }
 
+/*
+ * Returns true if the reserve was free: then the caller owns it. Does not count further than
+ * that the event came again: the work item may be late by any number of them. Written each
+ * time, for the full barrier; pairs with event_finish().
+ */
+static bool event_claim(struct ib_queued_event *item)
+{
+	int waiting = atomic_read(&item->waiting);
+
+	while (!atomic_try_cmpxchg(&item->waiting, &waiting, waiting ? 2 : 1))
+		;
+	return !waiting;
+}
+
 static void event_add_reserve(struct ib_device_priv *priv,
 			      const struct ib_event *event)
 {
 	struct ib_queued_event *item = event_reserve(event);
 
-	/* The caller that raises it from 0 owns the item; pairs with event_finish(). */
-	if (atomic_inc_return(&item->waiting) > 1)
+	if (!event_claim(item))
 		return;
 	item->event = *event;
 	item->is_reserve = true;

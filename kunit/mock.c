@@ -258,6 +258,17 @@ bool mock_event_is_taken(struct mock *m)
 EXPORT_SYMBOL_GPL(mock_event_is_taken);
 
 /**
+ * mock_event_has_waited() - as if DEVICE_FATAL had been dispatched many times without memory
+ * @m: the mock, for which it has been, and still waits
+ * @times: how often
+ */
+void mock_event_has_waited(struct mock *m, int times)
+{
+	atomic_set(&ib_priv(m->ibdev)->fatal_reserve.waiting, times);
+}
+EXPORT_SYMBOL_GPL(mock_event_has_waited);
+
+/**
  * mock_live() - count the objects that exist
  * @m: the mock
  *

@@ -270,6 +270,7 @@ int mock_enter(struct mock *m, enum mock_op op, const void *obj, u64 arg,
 
 void mock_events_flush(struct mock *m);
 bool mock_event_is_taken(struct mock *m);
+void mock_event_has_waited(struct mock *m, int times);
 
 int mock_live(struct mock *m);
 #define MOCK_EXPECT_IDLE(test, m) KUNIT_EXPECT_EQ(test, 0, mock_live(m))
