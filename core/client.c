@@ -79,7 +79,7 @@ struct presence {
 	bool rename_due;
 	struct list_head call;
 	struct task_struct *task;
-	unsigned int until;
+	u64 until;
 	unsigned long waited;
 	bool told;
 };
@@ -441,7 +441,8 @@ static struct ib_client *find_client(const char *name)
  */
 static int add_to_devices(struct ib_client *client)
 {
-	unsigned long index, now = ib_registry_now();
+	u64 now = ib_registry_now();
+	unsigned long index;
 	struct ib_device *dev;
 	int ret;
 
@@ -449,7 +450,7 @@ static int add_to_devices(struct ib_client *client)
 	for (index = 0; (dev = xa_find(&ib_devices, &index, ULONG_MAX,
 				       IB_DEVICE_REGISTERED)); index++) {
 		if (ib_priv(dev)->state != IB_DEV_REGISTERED ||
-		    time_after(ib_priv(dev)->registered_at, now))
+		    ib_priv(dev)->registered_at > now)
 			continue;
 		ret = add_presence(dev, client);
 		if (ret)

@@ -43,7 +43,7 @@ struct seq_file;
 struct ib_ref_source {
 	struct list_head list;
 	const char *kind;
-	void (*for_each)(struct ib_device *dev, unsigned int until,
+	void (*for_each)(struct ib_device *dev, u64 until,
 			 void (*visit)(void *context, unsigned long *site), void *context);
 	void (*forget)(struct ib_device *dev, const struct module *mod);
 };
@@ -186,7 +186,7 @@ void ib_contract_ah_gone(struct ib_ah *ah);
 void ib_contract_device_found(struct ib_device *dev, unsigned long addr);
 void ib_contract_client_back(struct ib_device *dev, unsigned long addr);
 void ib_contract_client_left(struct ib_device *dev, unsigned long addr, const char *how,
-			     bool declined, unsigned int until);
+			     bool declined, u64 until);
 void ib_contract_join(struct module *mod);
 void ib_contract_add_source(struct ib_ref_source *source);
 void ib_contract_del_source(struct ib_ref_source *source);

@@ -410,7 +410,7 @@ static void look_for_ahs(struct ib_device *dev, const struct module *mod, const 
 }
 
 static void look_at_source(struct ib_device *dev, const struct module *mod, const char *how,
-			   const struct ib_ref_source *source, unsigned int until)
+			   const struct ib_ref_source *source, u64 until)
 {
 	struct left left = { .mod = mod };
 
@@ -443,7 +443,7 @@ static void remember_leaver(struct ib_device *dev, const struct module *mod, con
  * the client still has the device.
  */
 void ib_contract_client_left(struct ib_device *dev, unsigned long addr, const char *how,
-			     bool declined, unsigned int until)
+			     bool declined, u64 until)
 {
 	struct ib_ref_source *source;
 	struct module *mod;

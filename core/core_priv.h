@@ -123,7 +123,7 @@ struct ib_device_priv {
 	enum ib_dev_state state;
 	struct hlist_node by_name;
 	struct list_head presences;
-	unsigned long registered_at;
+	u64 registered_at;
 	struct ib_port_priv *ports;
 	u32 last_port;
 	struct list_head netdev_link;
@@ -190,7 +190,7 @@ void ib_registry_changed(void);
 void ib_registry_wait(void);
 bool ib_registry_wait_for(unsigned long timeout);
 unsigned long ib_patience(void);
-unsigned long ib_registry_now(void);
+u64 ib_registry_now(void);
 
 /* device.c */
 bool ib_device_is_going(const struct ib_device *dev);

@@ -105,7 +105,7 @@ void ib_unregister_event_handler(struct ib_event_handler *event_handler)
 }
 EXPORT_SYMBOL(ib_unregister_event_handler);
 
-static void event_handlers_for_each(struct ib_device *dev, unsigned int until,
+static void event_handlers_for_each(struct ib_device *dev, u64 until,
 				    void (*visit)(void *context, unsigned long *site),
 				    void *context)
 {

@@ -470,7 +470,7 @@ void ib_gid_put_by(const struct ib_gid_attr *attr, unsigned long site)
 }
 
 /* The references that consumers took. For a registered device. */
-static void gids_for_each(struct ib_device *device, unsigned int until,
+static void gids_for_each(struct ib_device *device, u64 until,
 			  void (*visit)(void *context, unsigned long *site), void *context)
 {
 	struct ib_gid_table *table;

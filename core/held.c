@@ -26,7 +26,7 @@
 #include "held.h"
 
 /* Grows with each reference taken. */
-static atomic_t held_turn;
+static atomic64_t held_turn;
 
 void ib_held_init(struct ib_held *held)
 {
@@ -66,7 +66,7 @@ void ib_held_note(struct ib_held *held, const void *thing, unsigned long site)
 		p->thing = thing;
 		p->site = site;
 		p->count++;
-		p->turn = atomic_inc_return(&held_turn);
+		p->turn = atomic64_inc_return(&held_turn);
 	}
 	raw_spin_unlock_irqrestore(&held->lock, flags);
 }
@@ -81,7 +81,7 @@ static struct ib_held_place *last_place(struct ib_held *held, const void *thing,
 	lockdep_assert_held(&held->lock);
 	for (p = held->places; p < held->places + IB_HELD_PLACES; p++) {
 		if (p->count && p->thing == thing && ib_same_module(site, p->site) &&
-		    (!last || (int)(p->turn - last->turn) > 0))
+		    (!last || p->turn > last->turn))
 			last = p;
 	}
 	return last;
@@ -129,9 +129,9 @@ void ib_held_drop(struct ib_held *held, const void *thing, unsigned long site)
 IB_EXPORT_INTERNAL(ib_held_drop);
 
 /* When the last reference was taken, on whatever. Any context. */
-unsigned int ib_held_turn(void)
+u64 ib_held_turn(void)
 {
-	return atomic_read(&held_turn);
+	return atomic64_read(&held_turn);
 }
 
 /*
@@ -139,7 +139,7 @@ unsigned int ib_held_turn(void)
  * with the call site that took it. For references taken at one site, the time of the last
  * one counts. Any context but NMI, which is also the context of @visit.
  */
-void ib_held_visit(struct ib_held *held, unsigned int until,
+void ib_held_visit(struct ib_held *held, u64 until,
 		   void (*visit)(void *context, unsigned long *site), void *context)
 {
 	struct ib_held_place *p;
@@ -148,7 +148,7 @@ void ib_held_visit(struct ib_held *held, unsigned int until,
 
 	raw_spin_lock_irqsave(&held->lock, flags);
 	for (p = held->places; p < held->places + IB_HELD_PLACES; p++)
-		for (i = 0; i < p->count && (int)(p->turn - until) <= 0; i++)
+		for (i = 0; i < p->count && p->turn <= until; i++)
 			visit(context, &p->site);
 	raw_spin_unlock_irqrestore(&held->lock, flags);
 }

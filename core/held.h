@@ -26,7 +26,7 @@ struct ib_held_place {
 	const void *thing;
 	unsigned long site;
 	unsigned int count;
-	unsigned int turn;
+	u64 turn;
 };
 
 /**
@@ -44,8 +44,8 @@ struct ib_held {
 void ib_held_init(struct ib_held *held);
 void ib_held_note(struct ib_held *held, const void *thing, unsigned long site);
 void ib_held_drop(struct ib_held *held, const void *thing, unsigned long site);
-unsigned int ib_held_turn(void);
-void ib_held_visit(struct ib_held *held, unsigned int until,
+u64 ib_held_turn(void);
+void ib_held_visit(struct ib_held *held, u64 until,
 		   void (*visit)(void *context, unsigned long *site), void *context);
 void ib_held_forget(struct ib_held *held, const struct module *mod);
 

@@ -27,7 +27,8 @@ DEFINE_MUTEX(ib_registry_lock);
 /* By ib_device.index; from the choice of a name to ib_dealloc_device(). */
 DEFINE_XARRAY_ALLOC(ib_devices);
 
-static unsigned long registry_changes;
+/* Of 64 bits on every machine: events that came in any order long ago are compared by it. */
+static u64 registry_changes;
 static DECLARE_WAIT_QUEUE_HEAD(registry_waiters);
 
 /* Something that a waiter may wait for has changed. */
@@ -39,7 +40,7 @@ void ib_registry_changed(void)
 }
 
 /* The number of changes so far, to tell which of two events came first. */
-unsigned long ib_registry_now(void)
+u64 ib_registry_now(void)
 {
 	lockdep_assert_held(&ib_registry_lock);
 	return registry_changes;
@@ -57,7 +58,7 @@ IB_EXPORT_INTERNAL(ib_patience);
 /* Drops the lock until something has changed. Returns false if nothing has within @timeout. */
 bool ib_registry_wait_for(unsigned long timeout)
 {
-	unsigned long seen;
+	u64 seen;
 
 	lockdep_assert_held(&ib_registry_lock);
 	seen = registry_changes;

@@ -453,7 +453,7 @@ void ib_cq_pool_cleanup(struct ib_device *dev)
 }
 
 /* The users that have entries. */
-static void shares_for_each(struct ib_device *dev, unsigned int until,
+static void shares_for_each(struct ib_device *dev, u64 until,
 			    void (*visit)(void *context, unsigned long *site), void *context)
 {
 	struct ib_cq_pool *pool = dev->cq_pool;

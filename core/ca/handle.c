@@ -497,7 +497,7 @@ void ca_space_close(struct ca_space *space)
 }
 
 /* The handles that kernel callers have open. */
-static void open_for_each(struct ib_device *device, unsigned int until,
+static void open_for_each(struct ib_device *device, u64 until,
 			  void (*visit)(void *context, unsigned long *site), void *context)
 {
 	struct ca_device *ca;

@@ -584,7 +584,7 @@ struct ib_ca_pd *ca_borrow_pd(struct ca_device *ca, struct ca_handle *h, u64 id,
 }
 
 /* The PDs that ULPs have borrowed. */
-static void borrowed_for_each(struct ib_device *device, unsigned int until,
+static void borrowed_for_each(struct ib_device *device, u64 until,
 			      void (*visit)(void *context, unsigned long *site), void *context)
 {
 	struct ca_device *ca;
