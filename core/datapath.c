@@ -38,18 +38,18 @@ static unsigned int nr_recv_wrs(const struct ib_recv_wr *wr)
  */
 static __always_inline bool may_not_send(const struct ib_qp *qp)
 {
-	return READ_ONCE(qp->known_state) < IB_QPS_RTS;
+	return ib_qp_known_state(qp) < IB_QPS_RTS;
 }
 
 static __always_inline bool may_not_receive(const struct ib_qp *qp)
 {
-	return READ_ONCE(qp->known_state) == IB_QPS_RESET;
+	return ib_qp_known_state(qp) == IB_QPS_RESET;
 }
 
 static noinline void bad_state(struct ib_qp *qp, const char *what, unsigned long site)
 {
 	ib_contract_report(IB_RULE_STATE, qp->device, &qp->res, ib_contract_culprit(site), site, 1,
-			   "%s in state %s", what, ib_qp_state_name(READ_ONCE(qp->known_state)));
+			   "%s in state %s", what, ib_qp_state_name(ib_qp_known_state(qp)));
 }
 
 static noinline int post_send_closer(struct ib_qp *qp, const struct ib_send_wr *wr,

@@ -19,6 +19,7 @@
 #include <linux/export.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
+#include <kverbs/delay.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
 
@@ -296,20 +297,22 @@ static int qp_check_alt_path(struct ib_qp *qp, const struct ib_qp_attr *attr,
  * If two changes of state run at a time, only the driver knows which came last. Then keep
  * the state in which more is legal, the later one in &enum ib_qp_state, so that the
  * contract checker accuses nobody wrongly. @before was read before the driver was called.
+ * Each change is counted, because others may lead back to the same state.
  */
-static void qp_note_state(struct ib_qp *qp, u8 before, u8 state)
+static void qp_note_state(struct ib_qp *qp, unsigned long before, unsigned long state)
 {
-	u8 known = before;
+	unsigned long known = before, next;
 
-	if (try_cmpxchg(&qp->known_state, &known, state))
-		return;
-	while (known < state && !try_cmpxchg(&qp->known_state, &known, state))
-		;
+	do {
+		next = known == before ? state : max(state, known & IB_QP_KNOWN_STATE);
+		next |= (known & ~IB_QP_KNOWN_STATE) + IB_QP_KNOWN_STATE + 1;
+	} while (!try_cmpxchg(&qp->known_state, &known, next));
 }
 
 static void qp_modified(struct ib_qp *qp, const struct ib_qp_attr *attr,
-			int mask, u8 state_before)
+			int mask, unsigned long state_before)
 {
+	kverbs_delay("qp_modified");
 	if (mask & IB_QP_PORT)
 		WRITE_ONCE(qp->port, attr->port_num);
 	if (mask & IB_QP_AV)
@@ -330,7 +333,7 @@ static int qp_modify(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 		     unsigned long site)
 {
 	const struct ib_gid_attr *passed = NULL, *alt_passed = NULL;
-	u8 state_before = READ_ONCE(qp->known_state);
+	unsigned long state_before = READ_ONCE(qp->known_state);
 	int ret = 0;
 
 	if (mask & IB_QP_AV)

@@ -13,6 +13,15 @@
 struct ib_pd *ib_alloc_pd_without_keys(struct ib_device *device,
 				       const char *caller);
 
+/* The part of ib_qp.known_state that is the state. */
+#define IB_QP_KNOWN_STATE	0xffUL
+
+/* The state that the consumer set last. Any context. */
+static inline enum ib_qp_state ib_qp_known_state(const struct ib_qp *qp)
+{
+	return READ_ONCE(qp->known_state) & IB_QP_KNOWN_STATE;
+}
+
 /* qp.c */
 int ib_modify_qp_for(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, unsigned long site);
 

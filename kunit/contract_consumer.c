@@ -8,6 +8,7 @@
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
 #include <kunit/test.h>
+#include <kverbs/delay.h>
 #include <rdma/mr_pool.h>
 #include <rdma/restrack.h>
 
@@ -608,6 +609,42 @@ static void changes_of_state_at_a_time_accuse_nobody(struct kunit *test)
 	expect_of_post(test, scene, "post_send in state RESET", send);
 }
 
+/**
+ * struct reset - a thread that resets a QP, and stands still when the driver has done it
+ * @test: the running case
+ * @scene: the scene
+ */
+struct reset {
+	struct kunit *test;
+	struct contract_scene *scene;
+};
+
+/* Others saw, by a query, that it was reset; they lead it back to the state it had before. */
+static void lead_back(void *arg)
+{
+	struct reset *r = arg;
+
+	KUNIT_EXPECT_EQ(r->test, 0, kvt_qp_to_init(r->scene->qp, 1));
+	move_to(r->test, r->scene->qp, IB_QPS_RTS);
+}
+
+static void change_of_state_that_ends_late_accuses_nobody(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+	struct reset r = { .test = test, .scene = scene };
+
+	move_to(test, scene->qp, IB_QPS_RTS);
+	kverbs_delay_set("qp_modified", lead_back, &r);
+	move_to(test, scene->qp, IB_QPS_RESET);
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, send(scene));
+	contract_expect_none(test);
+	/* The next change, which nobody overtakes, makes the state known again. */
+	move_to(test, scene->qp, IB_QPS_RESET);
+	KUNIT_EXPECT_EQ(test, 0, send(scene));
+	expect_of_post(test, scene, "post_send in state RESET", send);
+}
+
 static struct kunit_case contract_consumer_cases[] = {
 	KUNIT_CASE_PARAM(sleep_in_callback_is_reported, callbacks_gen_params),
 	KUNIT_CASE_PARAM(callback_may_take_time, callbacks_gen_params),
@@ -632,6 +669,7 @@ static struct kunit_case contract_consumer_cases[] = {
 	KUNIT_CASE(unused_objects_are_not),
 	KUNIT_CASE_PARAM(post_where_the_state_forbids_it_is_reported, postings_gen_params),
 	KUNIT_CASE(changes_of_state_at_a_time_accuse_nobody),
+	KUNIT_CASE(change_of_state_that_ends_late_accuses_nobody),
 	{}
 };
 

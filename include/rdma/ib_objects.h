@@ -318,7 +318,8 @@ struct ib_srq {
  * @qp_type: transport
  * @port: port, once it is known
  * @integrity_en: made with %IB_QP_CREATE_INTEGRITY_EN
- * @known_state: &enum ib_qp_state that the consumer set last
+ * @known_state: &enum ib_qp_state that the consumer set last, and above it the number of
+ *	changes; see ib_qp_known_state()
  * @res: private to the core
  * @notify: defers the event handler
  * @rcu: the core frees the QP a grace period after the driver's destroy_qp,
@@ -353,7 +354,7 @@ struct ib_qp {
 	bool			integrity_en;
 
 	/* Private to the core. */
-	u8			known_state;
+	unsigned long		known_state;
 	struct rdma_restrack_entry res;
 	struct ib_notify	notify;
 	struct rcu_head		rcu;
