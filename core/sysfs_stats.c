@@ -98,7 +98,8 @@ static int update(struct ib_stats *stats, int index)
 	int ret;
 
 	lockdep_assert_held(&values->lock);
-	if (time_is_after_eq_jiffies(values->timestamp + values->lifespan))
+	/* A value that was read very long ago must not seem to be one of the future. */
+	if (time_in_range(jiffies, values->timestamp, values->timestamp + values->lifespan))
 		return 0;
 	ret = stats->dev->ops.get_hw_stats(stats->dev, values, stats->port,
 					   index);

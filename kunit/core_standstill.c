@@ -89,8 +89,50 @@ static void event_is_not_lost_after_any_number_of_others(struct kunit *test)
 	ib_unregister_event_handler(&l->handler);
 }
 
+/* --- counters ------------------------------------------------------------------- */
+
+#define COUNTER		"/sys/class/infiniband/kvtm_s/hw_counters/asked"
+
+static const struct rdma_stat_desc counters[] = { { .name = "asked" } };
+
+static struct rdma_hw_stats *counter_stats;
+
+static struct rdma_hw_stats *alloc_counter(struct ib_device *ibdev)
+{
+	counter_stats = rdma_alloc_hw_stats_struct(counters, ARRAY_SIZE(counters),
+						   RDMA_HW_STATS_DEFAULT_LIFESPAN);
+	return counter_stats;
+}
+
+/* The counter counts how often it was read from the device. */
+static int get_counter(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port, int index)
+{
+	stats->value[0]++;
+	return stats->num_counters;
+}
+
+/* The reader stands still between two reads, for more than half of what jiffies can count. */
+static void counter_that_nobody_read_for_long_is_read_again(struct kunit *test)
+{
+	struct mock *m = mock_new(test);
+	char text[16];
+
+	m->ops.alloc_hw_device_stats = alloc_counter;
+	m->ops.get_hw_stats = get_counter;
+	mock_alloc(test, m);
+	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_s"));
+	KUNIT_ASSERT_GT(test, kvt_read_file(COUNTER, text, sizeof(text)), 0);
+	KUNIT_EXPECT_STREQ(test, "1", (const char *)text);
+	mutex_lock(&counter_stats->lock);
+	counter_stats->timestamp = jiffies + LONG_MAX - 1000 * HZ;
+	mutex_unlock(&counter_stats->lock);
+	KUNIT_ASSERT_GT(test, kvt_read_file(COUNTER, text, sizeof(text)), 0);
+	KUNIT_EXPECT_STREQ(test, "2", (const char *)text);
+}
+
 static struct kunit_case core_standstill_cases[] = {
 	KUNIT_CASE(event_is_not_lost_after_any_number_of_others),
+	KUNIT_CASE(counter_that_nobody_read_for_long_is_read_again),
 	{}
 };
 
