@@ -121,7 +121,7 @@ void ib_cq_show(struct ib_cq *cq, struct seq_file *s)
 		   atomic_read(&cq->usecnt));
 	if (cq->device->ops.peek_cq)
 		seq_printf(s, " pending=%d", ib_cq_peek(cq, depth));
-	seq_printf(s, " errors=%d", atomic_read(&cq->stats.errors));
+	seq_printf(s, " errors=%u", atomic_read(&cq->stats.errors));
 	if (!cq->lane)
 		return;
 	seq_printf(s, " weight=%u", READ_ONCE(cq->weight));

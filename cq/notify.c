@@ -289,7 +289,8 @@ void ib_cq_notify_event(struct ib_cq *cq, enum ib_event_type event)
 {
 	if (!ib_notify_is_event(cq->device, event, CQ_EVENTS))
 		return;
-	atomic_inc(&cq->stats.errors);
+	/* Does not come round to 0, which says that the CQ has not failed. */
+	atomic_add_unless(&cq->stats.errors, 1, -1);
 	ib_notify_raise(&cq->notify, IB_NOTIFY_EVENT(event));
 }
 EXPORT_SYMBOL_GPL(ib_cq_notify_event);

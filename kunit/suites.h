@@ -30,6 +30,7 @@ extern struct kunit_suite cq_destroy_suite;
 extern struct kunit_suite cq_drain_suite;
 extern struct kunit_suite cq_moderation_suite;
 extern struct kunit_suite cq_notify_suite;
+extern struct kunit_suite cq_standstill_suite;
 extern struct kunit_suite emu_conform_gsi_suite;
 extern struct kunit_suite emu_conform_mcast_suite;
 extern struct kunit_suite emu_conform_mr_suite;
