@@ -141,7 +141,7 @@ static struct kunit_suite core_standstill_suite = {
 	.test_cases = core_standstill_cases,
 };
 
-kunit_test_suites(&core_standstill_suite, &cq_standstill_suite);
+kunit_test_suites(&core_standstill_suite, &cq_standstill_suite, &peer_standstill_suite);
 
-MODULE_DESCRIPTION("KUnit: threads that stand still in the core");
+MODULE_DESCRIPTION("KUnit: threads that stand still in the core, its CQs and peer memory");
 MODULE_LICENSE("GPL");

@@ -65,6 +65,7 @@ extern struct kunit_suite peer_invalidate_suite;
 extern struct kunit_suite peer_model_suite;
 extern struct kunit_suite peer_revoke_suite;
 extern struct kunit_suite peer_shapes_suite;
+extern struct kunit_suite peer_standstill_suite;
 extern struct kunit_suite peer_table_suite;
 
 #endif

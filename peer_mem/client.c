@@ -149,7 +149,7 @@ static struct peer_client *peer_client_alloc(const struct peer_memory_client *op
 	client->unmaps = peer_flags(ops) & PEER_MEM_INVALIDATE_UNMAPS;
 	client->invalidates = invalidates;
 	init_completion(&client->idle);
-	xa_init_flags(&client->regions, XA_FLAGS_ALLOC1);
+	xa_init(&client->regions);
 	client->stats = alloc_percpu(struct peer_stats);
 	if (!client->stats)
 		goto err_client;
@@ -177,7 +177,7 @@ static int peer_client_add(struct peer_client *client)
 		return err;
 	peer_debugfs_add(client);
 	client->id = next_client++;
-	err = xa_err(xa_store(&clients, client->id, client, GFP_KERNEL));
+	err = xa_insert(&clients, client->id, client, GFP_KERNEL);
 	if (!err)
 		return 0;
 	peer_debugfs_remove(client);
@@ -236,7 +236,7 @@ static void peer_client_warn(struct peer_client *client)
 	xa_for_each(&client->regions, number, region) {
 		if (n++ == PEER_WARN_REGIONS)
 			break;
-		pr_warn("client '%s': region %u of %s, process %d (%s): %zu bytes at %#lx\n",
+		pr_warn("client '%s': region %lu of %s, process %d (%s): %zu bytes at %#lx\n",
 			peer_client_name(client), region->number, region->user,
 			region->pid, region->comm, region->size, region->addr);
 	}

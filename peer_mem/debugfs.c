@@ -49,7 +49,7 @@ static int regions_show(struct seq_file *s, void *v)
 {
 	const struct peer_region *region = v;
 
-	seq_printf(s, "region=%u addr=%#lx bytes=%zu pages=%u device=%s pid=%d comm=%s phase=%s\n",
+	seq_printf(s, "region=%lu addr=%#lx bytes=%zu pages=%u device=%s pid=%d comm=%s phase=%s\n",
 		   region->number, region->addr, region->size, READ_ONCE(region->entries),
 		   region->user, region->pid, region->comm,
 		   peer_phase_name(READ_ONCE(region->phase)));

@@ -134,7 +134,7 @@ static struct peer_region *region_make(struct peer_client *client, void *context
 {
 	struct peer_region *region;
 	u64 start = ktime_get_ns();
-	u32 number;
+	unsigned long number;
 	int err;
 
 	region = peer_region_alloc(client, context, req);
@@ -185,8 +185,8 @@ static int client_acquire(struct peer_client *client, const struct peer_request 
  * name; -ENODEV if no client has the memory; -EOPNOTSUPP if none of those asked has
  * it, but some were not asked, because they invalidate and the caller cannot be
  * revoked; -ECANCELED if the client invalidated it in the meantime; -EINVAL if what
- * the client mapped is not what was asked for; -EBUSY if the client has no number
- * left; -ENOMEM; or what get_pages() or dma_map() returned.
+ * the client mapped is not what was asked for; -ENOMEM; or what get_pages() or
+ * dma_map() returned.
  */
 struct peer_region *peer_region_get(const struct peer_request *req)
 {

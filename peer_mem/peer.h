@@ -49,7 +49,7 @@ struct peer_stats {
  *	client unregisters
  * @idle: completed when @users has dropped to zero
  * @regions: its regions, by number
- * @next_number: where the search for a free number starts
+ * @last_number: number of the last region
  * @stats: counters, per CPU
  * @max_revoke_us: duration of the longest revoke(), in microseconds
  * @kobj: its directory in sysfs
@@ -64,7 +64,7 @@ struct peer_client {
 	struct percpu_ref users;
 	struct completion idle;
 	struct xarray regions;
-	u32 next_number;
+	atomic_long_t last_number;
 	struct peer_stats __percpu *stats;
 	atomic_long_t max_revoke_us;
 	struct kobject kobj;
@@ -117,7 +117,7 @@ enum peer_phase {
 struct peer_region {
 	struct peer_client *client;
 	void *context;
-	u32 number;
+	unsigned long number;
 	unsigned long addr;
 	size_t size;
 	struct device *dma_device;

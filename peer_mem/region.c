@@ -66,6 +66,7 @@
 #include <linux/moduleparam.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <kverbs/delay.h>
 #include <kverbs/peer_region.h>
 
 #include "peer.h"
@@ -114,6 +115,24 @@ static bool region_wait(struct peer_region *region, enum peer_phase phase, long 
 }
 
 /*
+ * Makes the region known by a number that no other has. On a machine with 64 bits, none ever
+ * had it: so a client that invalidates a region late, when it has been put, never hits
+ * another one.
+ */
+static int region_enter_number(struct peer_region *region)
+{
+	struct peer_client *client = region->client;
+	int err;
+
+	do {
+		region->number = atomic_long_inc_return(&client->last_number);
+		err = region->number ? xa_insert(&client->regions, region->number, region,
+						 GFP_KERNEL_ACCOUNT) : -EBUSY;
+	} while (err == -EBUSY);
+	return err;
+}
+
+/*
  * Allocates a region that has a number, and a reference to the client;
  * peer_region_put() gives both back.
  */
@@ -140,9 +159,8 @@ struct peer_region *peer_region_alloc(struct peer_client *client, void *context,
 	strscpy(region->user, req->user, sizeof(region->user));
 
 	percpu_ref_get(&client->users);
-	err = xa_alloc_cyclic(&client->regions, &region->number, region, xa_limit_32b,
-			      &client->next_number, GFP_KERNEL_ACCOUNT);
-	if (err >= 0)
+	err = region_enter_number(region);
+	if (!err)
 		return region;
 	percpu_ref_put(&client->users);
 	kfree(region);
@@ -317,8 +335,10 @@ int peer_invalidate(void *reg_handle, peer_core_context_t core_context)
 	if (WARN_ON_ONCE(!client) || !percpu_ref_tryget(&client->users))
 		return ret;
 	peer_count(client, PEER_STAT_FREE_CALLBACKS, 1);
+	kverbs_delay("peer_invalidate");
 	region = region_find(client, core_context);
 	if (region) {
+		kverbs_delay("peer_invalidate_found");
 		spin_lock(&region->lock);
 		found = region->phase;
 		ret = region_invalidate(region);

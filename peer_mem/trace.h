@@ -40,14 +40,14 @@ TRACE_EVENT(peer_client,
 /* One client's answer to one request. */
 TRACE_EVENT(peer_region_get,
 	TP_PROTO(const struct peer_client *client, const struct peer_request *req,
-		 u32 number, int ret, u64 ns),
+		 unsigned long number, int ret, u64 ns),
 	TP_ARGS(client, req, number, ret, ns),
 	TP_STRUCT__entry(
 		__string(client, peer_client_name(client))
 		__string(user, req->user)
 		__field(unsigned long, addr)
 		__field(size_t, size)
-		__field(u32, number)
+		__field(unsigned long, number)
 		__field(int, ret)
 		__field(u64, ns)
 	),
@@ -60,7 +60,7 @@ TRACE_EVENT(peer_region_get,
 		__entry->ret = ret;
 		__entry->ns = ns;
 	),
-	TP_printk("%s region=%u addr=%#lx bytes=%zu device=%s ret=%d ns=%llu",
+	TP_printk("%s region=%lu addr=%#lx bytes=%zu device=%s ret=%d ns=%llu",
 		  __get_str(client), __entry->number, __entry->addr, __entry->size,
 		  __get_str(user), __entry->ret, __entry->ns)
 );
@@ -93,7 +93,7 @@ TRACE_EVENT(peer_region_put,
 	TP_ARGS(region),
 	TP_STRUCT__entry(
 		__string(client, peer_client_name(region->client))
-		__field(u32, number)
+		__field(unsigned long, number)
 		__field(int, phase)
 	),
 	TP_fast_assign(
@@ -101,7 +101,7 @@ TRACE_EVENT(peer_region_put,
 		__entry->number = region->number;
 		__entry->phase = READ_ONCE(region->phase);
 	),
-	TP_printk("%s region=%u found=%s", __get_str(client), __entry->number,
+	TP_printk("%s region=%lu found=%s", __get_str(client), __entry->number,
 		  peer_show_phase(__entry->phase))
 );
 
