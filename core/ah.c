@@ -16,6 +16,7 @@
 #include <linux/in.h>
 #include <linux/ip.h>
 #include <linux/slab.h>
+#include <kverbs/delay.h>
 #include <net/ip.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
@@ -290,6 +291,7 @@ static struct ib_ah *ah_create_filled(struct ib_pd *pd, struct rdma_ah_attr *ah_
 		ib_contract_call(pd->device, &pd->res, "create_ah", site);
 		return ERR_PTR(ret);
 	}
+	kverbs_delay("ah_create");
 	ah = ah_create(pd, ah_attr, flags, site);
 	ib_ah_attr_unfill(ah_attr, passed);
 	return ah;

@@ -26,6 +26,7 @@
 #include <linux/netdevice.h>
 #include <linux/refcount.h>
 #include <linux/slab.h>
+#include <kverbs/delay.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
 
@@ -107,6 +108,7 @@ static struct gid_entry *live_entry(struct ib_gid_table *table,
 
 static bool get_entry(struct gid_entry *entry)
 {
+	kverbs_delay("gid_get_entry");
 	return refcount_inc_not_zero(&entry->refs);
 }
 

@@ -16,6 +16,7 @@
 #include <linux/export.h>
 #include <linux/sched.h>
 #include <linux/wait_bit.h>
+#include <kverbs/delay.h>
 
 #include "../core/contract.h"
 #include "cq.h"
@@ -33,8 +34,11 @@ void ib_cq_direct_claim(struct ib_cq *cq)
 
 void ib_cq_direct_release(struct ib_cq *cq)
 {
-	if (atomic_fetch_andnot(IB_CQ_BUSY | IB_CQ_WAIT, &cq->state) & IB_CQ_WAIT)
-		wake_up_var(&cq->state);
+	if (!(atomic_fetch_andnot(IB_CQ_BUSY | IB_CQ_WAIT, &cq->state) & IB_CQ_WAIT))
+		return;
+	/* From here on the waiter may have the CQ, and free it: only its address is used. */
+	kverbs_delay("ib_cq_direct_release");
+	wake_up_var(&cq->state);
 }
 
 /* The caller has claimed @cq. */
@@ -117,6 +121,7 @@ void ib_cq_direct_empty_and_arm(struct ib_cq *cq)
 	ib_cq_direct_claim(cq);
 	atomic_andnot(IB_CQ_NOTIFIED, &cq->state);
 	ib_cq_direct_empty(cq);
+	kverbs_delay("ib_cq_direct_arm");
 	cq->stats.rearms++;
 	/* Every waiter must poll again, not only this one. */
 	if (ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0) {

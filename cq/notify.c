@@ -32,6 +32,7 @@
 #include <linux/export.h>
 #include <linux/irq_work.h>
 #include <kverbs/completion.h>
+#include <kverbs/delay.h>
 
 #include "cq.h"
 
@@ -53,8 +54,10 @@
 /* Any context, NMI included. */
 static void ib_notify_raise(struct ib_notify *notify, int bit)
 {
-	if (!atomic_fetch_or(bit, &notify->state))
-		irq_work_queue(&notify->work);
+	if (atomic_fetch_or(bit, &notify->state))
+		return;
+	kverbs_delay("ib_notify_raise");
+	irq_work_queue(&notify->work);
 }
 
 /* Whether @event is among @events. Any context, NMI included. */

@@ -23,6 +23,7 @@
 #include <linux/slab.h>
 #include <linux/topology.h>
 #include <linux/workqueue.h>
+#include <kverbs/delay.h>
 
 #include "../core/contract.h"
 #include "cq.h"
@@ -197,6 +198,7 @@ static struct ib_cq *ib_cq_pool_grow(struct ib_cq_pool *pool, unsigned int vecto
 	struct ib_cq *cq;
 
 	cq = ib_cq_pool_make(pool, vector, poll_ctx, user->nr_cqe);
+	kverbs_delay("ib_cq_pool_grow");
 	mutex_lock(&pool->lock);
 	if (IS_ERR(cq)) {
 		pool->load[vector] -= user->nr_cqe;

@@ -22,6 +22,7 @@
 #include <linux/netdevice.h>
 #include <linux/nospec.h>
 #include <linux/slab.h>
+#include <kverbs/delay.h>
 #include <net/net_namespace.h>
 #include <rdma/ib_cache.h>
 
@@ -785,6 +786,7 @@ ssize_t ca_image_copy(const struct ca_image *image, const struct net *net,
 	if (ret)
 		return ret;
 	slice.copied = min(out_len, slice.size);
+	kverbs_delay("ca_image_copy");
 	if (has_secrets_from(image, net))
 		ret = copy_hiding(image, net, &slice, out);
 	else
