@@ -313,7 +313,8 @@ static struct kunit_suite p2p_provider_suite = {
 	.test_cases = p2p_provider_cases,
 };
 
-kunit_test_suites(&p2p_provider_suite, &p2p_memory_suite, &p2p_user_suite, &p2p_map_suite);
+kunit_test_suites(&p2p_provider_suite, &p2p_memory_suite, &p2p_user_suite, &p2p_map_suite,
+		  &p2p_standstill_suite);
 
 MODULE_DESCRIPTION("KUnit: memory of devices for peer-to-peer DMA");
 MODULE_LICENSE("GPL");

@@ -59,6 +59,7 @@ extern struct kunit_suite p2p_kernel_suite;
 extern struct kunit_suite p2p_list_suite;
 extern struct kunit_suite p2p_map_suite;
 extern struct kunit_suite p2p_memory_suite;
+extern struct kunit_suite p2p_standstill_suite;
 extern struct kunit_suite p2p_user_suite;
 extern struct kunit_suite peer_fail_nth_suite;
 extern struct kunit_suite peer_invalidate_suite;

@@ -18,6 +18,7 @@
 #include <linux/mm.h>
 #include <linux/percpu.h>
 #include <linux/rculist.h>
+#include <kverbs/delay.h>
 
 #include "p2pdma.h"
 #include "provider.h"
@@ -57,7 +58,18 @@ static void pools_put(void *addr, size_t size)
 
 static void *slot_take(void **slot)
 {
-	return READ_ONCE(*slot) ? xchg(slot, NULL) : NULL;
+	if (!READ_ONCE(*slot))
+		return NULL;
+	kverbs_delay("p2p_slot_take");
+	return xchg(slot, NULL);
+}
+
+static bool slot_fill(void **slot, void *addr)
+{
+	if (READ_ONCE(*slot))
+		return false;
+	kverbs_delay("p2p_slot_fill");
+	return !cmpxchg(slot, NULL, addr);
 }
 
 static void *at_hand_take(struct p2p_at_hand *at_hand)
@@ -78,8 +90,7 @@ static bool at_hand_put(struct p2p_at_hand *at_hand, void *addr)
 	int i;
 
 	for (i = 0; i < P2P_AT_HAND; i++)
-		if (!READ_ONCE(at_hand->page[i]) &&
-		    !cmpxchg(&at_hand->page[i], NULL, addr))
+		if (slot_fill(&at_hand->page[i], addr))
 			return true;
 	return false;
 }
