@@ -29,10 +29,10 @@
  * A page that user space has mapped is free when its last reference is dropped:
  * page_free() is called, and mm sets the count to 1 again after that has returned.
  * Nobody may be given the page before the count is 1, so page_free() leaves the page to
- * a work item, which checks whether this has happened. While a page is allocated or on
- * its way back, its zone_device_data is ours: it has the size in bytes of the
- * allocation that begins with the page, or the link of the list of pages that come
- * back.
+ * a work item, which checks whether this has happened; on any CPU, for this one may be
+ * kept busy. While a page is allocated or on its way back, its zone_device_data is
+ * ours: it has the size in bytes of the allocation that begins with the page, or the
+ * link of the list of pages that come back.
  */
 #include <linux/genalloc.h>
 #include <linux/hashtable.h>
@@ -244,7 +244,7 @@ static void resource_page_free(struct page *page)
 
 	BUILD_BUG_ON(sizeof(page->zone_device_data) != sizeof(struct llist_node));
 	if (llist_add((struct llist_node *)&page->zone_device_data, &provider->returned))
-		queue_delayed_work(system_wq, &provider->give_back, 0);
+		queue_delayed_work(system_unbound_wq, &provider->give_back, 0);
 }
 
 static const struct dev_pagemap_ops resource_ops = {
@@ -263,7 +263,7 @@ static void provider_give_back(struct work_struct *work)
 		if (page_count(page) == 1)
 			provider_put(provider, page_address(page), PAGE_SIZE);
 		else if (llist_add(node, &provider->returned))
-			queue_delayed_work(system_wq, &provider->give_back, 1);
+			queue_delayed_work(system_unbound_wq, &provider->give_back, 1);
 	}
 }
 

@@ -240,7 +240,7 @@ static void edu_work(struct work_struct *work)
 	 * changes nothing.
 	 */
 	if (edu->moving)
-		queue_delayed_work(system_wq, &edu->work, EDU_TIMEOUT);
+		queue_delayed_work(system_unbound_wq, &edu->work, EDU_TIMEOUT);
 	else
 		wake_up(&edu->idle);
 }
@@ -248,7 +248,7 @@ static void edu_work(struct work_struct *work)
 /* Something has happened that the work has to see. Any context. */
 void edu_engine_kick(struct edu_engine *edu)
 {
-	mod_delayed_work(system_wq, &edu->work, 0);
+	mod_delayed_work(system_unbound_wq, &edu->work, 0);
 }
 
 void edu_engine_init(struct edu_engine *edu)
