@@ -5,10 +5,13 @@
  * conformance table begin with the name of the row.
  */
 #include <linux/etherdevice.h>
+#include <linux/if_vlan.h>
 #include <linux/ip.h>
+#include <linux/jiffies.h>
 #include <linux/module.h>
 #include <kunit/test.h>
 #include <net/ipv6.h>
+#include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
 
@@ -20,6 +23,8 @@
 #define LEN		200
 /* GRH next header value for InfiniBand transport headers. */
 #define NEXT_IBA	0x1b
+/* The VLAN of the cases that have one. */
+#define VLAN_ID		5
 
 KUNIT_ARRAY_PARAM(net, rig_nets, rig_net_name);
 KUNIT_ARRAY_PARAM(few_net, rig_few_nets, rig_net_name);
@@ -234,6 +239,104 @@ static void u1_receiver_answers_by_the_completion(struct kunit *test)
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 3, IB_WC_SUCCESS);
 	RIG_EXPECT_WC(test, r->a.rcq, &wc, 4, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, r->b.qp->qp_num, wc.src_qp);
+}
+
+static const enum ib_gid_type vlan_types[] = { IB_GID_TYPE_ROCE, IB_GID_TYPE_ROCE_UDP_ENCAP };
+
+static void vlan_type_name(const enum ib_gid_type *type, char *desc)
+{
+	strscpy(desc, *type == IB_GID_TYPE_ROCE ? "RoCE v1" : "RoCE v2", KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(vlan_type, vlan_types, vlan_type_name);
+
+/* Is it the link-local GID of a VLAN? A VLAN has the Ethernet address of what is below it. */
+static bool is_of_vlan(const struct ib_gid_attr *attr, enum ib_gid_type type)
+{
+	u16 vlan_id = VLAN_N_VID;
+
+	return attr->gid_type == type &&
+	       rdma_link_local_addr((struct in6_addr *)&attr->gid) &&
+	       !rdma_read_gid_l2_fields(attr, &vlan_id, NULL) && vlan_id == VLAN_ID;
+}
+
+static bool vlan_gid_found(struct rig_end *e, enum ib_gid_type type)
+{
+	const struct ib_gid_attr *attr;
+	int i;
+
+	for (i = 0; i < 64 && e->gid_index < 0; i++) {
+		attr = rdma_get_gid_attr(e->ibdev, e->port, i);
+		if (IS_ERR(attr))
+			continue;
+		if (is_of_vlan(attr, type)) {
+			e->gid = attr->gid;
+			e->gid_index = i;
+		}
+		rdma_put_gid_attr(attr);
+	}
+	return e->gid_index >= 0;
+}
+
+/* An end whose GID is that of a VLAN, and the same but for the VLAN as its port's first. */
+static void vlan_end_up(struct kunit *test, struct rig_end *e, const char *name)
+{
+	enum ib_gid_type type = *(const enum ib_gid_type *)test->param_value;
+	struct net_device *ndev = kvt_netdev(test);
+	unsigned long end = jiffies + KVT_TIMEOUT;
+	union ib_gid gid;
+
+	kvt_netdev_vlan(test, ndev, VLAN_ID);
+	rig_device(test, name, 1, netdev_name(ndev));
+	rig_end_up(test, e, name, 1);
+	while (!vlan_gid_found(e, type) && time_before(jiffies, end))
+		kvt_yield();
+	KUNIT_ASSERT_GE_MSG(test, e->gid_index, 0, "no link-local GID of the VLAN");
+	KUNIT_ASSERT_EQ(test, 0, rdma_query_gid(e->ibdev, e->port, 0, &gid));
+	KUNIT_EXPECT_MEMEQ(test, &gid, &e->gid, sizeof(gid));
+}
+
+static void expect_from_vlan(struct kunit *test, const struct rig_end *from,
+			     const struct ib_wc *wc)
+{
+	const struct ib_gid_attr *attr = rdma_get_gid_attr(from->ibdev, from->port,
+							   from->gid_index);
+	u8 mac[ETH_ALEN];
+
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(attr));
+	KUNIT_EXPECT_EQ(test, 0, rdma_read_gid_l2_fields(attr, NULL, mac));
+	rdma_put_gid_attr(attr);
+	KUNIT_EXPECT_EQ(test, IB_WC_WITH_SMAC | IB_WC_WITH_VLAN,
+			wc->wc_flags & (IB_WC_WITH_SMAC | IB_WC_WITH_VLAN));
+	KUNIT_EXPECT_EQ(test, VLAN_ID, wc->vlan_id);
+	KUNIT_EXPECT_MEMEQ(test, mac, wc->smac, ETH_ALEN);
+}
+
+static void u1_answer_goes_out_from_the_same_vlan(struct kunit *test)
+{
+	struct rig *r = rig_alloc(test);
+	struct ib_ah *back, *ah;
+	struct ib_wc wc;
+
+	vlan_end_up(test, &r->a, "kvr_a");
+	vlan_end_up(test, &r->b, "kvr_b");
+	rig_make_ud(test, r, &r->a);
+	rig_make_ud(test, r, &r->b);
+	ah = rig_ah(test, &r->a, &r->b);
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, RIG_BUF));
+	KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0, LEN));
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
+	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	expect_from_vlan(test, &r->a, &wc);
+	back = ib_create_ah_from_wc(r->b.pd, &wc, (void *)r->b.buf, r->b.port);
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(back));
+	KUNIT_EXPECT_EQ(test, r->b.gid_index, back->sgid_attr->index);
+	KUNIT_EXPECT_EQ(test, 0, rig_recv(&r->a, 4, 0, RIG_BUF));
+	KUNIT_EXPECT_EQ(test, 0, rig_ud_send(&r->b, back, &r->a, 3, 4096, LEN));
+	rdma_destroy_ah(back, 0);
+	RIG_EXPECT_WC(test, r->b.scq, &wc, 3, IB_WC_SUCCESS);
+	RIG_EXPECT_WC(test, r->a.rcq, &wc, 4, IB_WC_SUCCESS);
+	expect_from_vlan(test, &r->b, &wc);
 }
 
 static void u1_a_queue_pair_sends_to_itself(struct kunit *test)
@@ -525,6 +628,7 @@ static struct kunit_case emu_conform_ud_cases[] = {
 			 few_net_gen_params),
 	KUNIT_CASE_PARAM(u1_inline_with_immediate_data, few_net_gen_params),
 	KUNIT_CASE_PARAM(u1_receiver_answers_by_the_completion, net_gen_params),
+	KUNIT_CASE_PARAM(u1_answer_goes_out_from_the_same_vlan, vlan_type_gen_params),
 	KUNIT_CASE(u1_a_queue_pair_sends_to_itself),
 	KUNIT_CASE_PARAM(u2_short_receive_waits_for_a_short_message,
 			 few_net_gen_params),

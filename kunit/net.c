@@ -89,21 +89,50 @@ struct kvt_addr_msg {
 	__be32 addr;
 };
 
-struct kvt_addr_ack {
+struct kvt_rtnl_ack {
 	struct nlmsghdr nlh;
 	struct nlmsgerr err;
-	char rest[64];
+	char rest[128];
 };
+
+/*
+ * Sends an rtnetlink message as ip(8) does, because the functions behind rtnetlink are not
+ * exported. The message has a destination address: without one, netlink checks the
+ * credentials of the socket's file, and a kernel socket has no file. Returns the answer: 0 or
+ * a negative errno.
+ */
+static int kvt_rtnl(void *request, size_t len)
+{
+	struct kvec vec = { .iov_base = request, .iov_len = len };
+	struct sockaddr_nl to = { .nl_family = AF_NETLINK };
+	struct msghdr msg = { .msg_name = &to, .msg_namelen = sizeof(to) };
+	struct kvt_rtnl_ack ack = {};
+	struct socket *sock;
+	int err;
+
+	err = sock_create_kern(&init_net, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE,
+			       &sock);
+	if (err)
+		return err;
+	err = kernel_sendmsg(sock, &msg, &vec, 1, len);
+	if (err > 0) {
+		msg.msg_name = NULL;
+		msg.msg_namelen = 0;
+		vec.iov_base = &ack;
+		vec.iov_len = sizeof(ack);
+		err = kernel_recvmsg(sock, &msg, &vec, 1, sizeof(ack), 0);
+	}
+	sock_release(sock);
+	if (err < 0)
+		return err;
+	return ack.nlh.nlmsg_type == NLMSG_ERROR ? ack.err.error : -EPROTO;
+}
 
 /**
  * kvt_netdev_ip4() - add or remove an IPv4 address
  * @ndev: the device
  * @addr: the address
  * @add: true to add the address, false to remove it
- *
- * Sends an rtnetlink message as ip(8) does, because the functions behind rtnetlink are not
- * exported. The message has a destination address: without one, netlink checks the
- * credentials of the socket's file, and a kernel socket has no file.
  *
  * Return: 0 or a negative errno.
  */
@@ -127,28 +156,65 @@ int kvt_netdev_ip4(struct net_device *ndev, __be32 addr, bool add)
 		},
 		.addr = addr,
 	};
-	struct kvec vec = { .iov_base = &m, .iov_len = sizeof(m) };
-	struct sockaddr_nl to = { .nl_family = AF_NETLINK };
-	struct msghdr msg = { .msg_name = &to, .msg_namelen = sizeof(to) };
-	struct kvt_addr_ack ack = {};
-	struct socket *sock;
-	int err;
 
-	err = sock_create_kern(&init_net, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE,
-			       &sock);
-	if (err)
-		return err;
-	err = kernel_sendmsg(sock, &msg, &vec, 1, sizeof(m));
-	if (err > 0) {
-		msg.msg_name = NULL;
-		msg.msg_namelen = 0;
-		vec.iov_base = &ack;
-		vec.iov_len = sizeof(ack);
-		err = kernel_recvmsg(sock, &msg, &vec, 1, sizeof(ack), 0);
-	}
-	sock_release(sock);
-	if (err < 0)
-		return err;
-	return ack.nlh.nlmsg_type == NLMSG_ERROR ? ack.err.error : -EPROTO;
+	return kvt_rtnl(&m, sizeof(m));
 }
 EXPORT_SYMBOL_GPL(kvt_netdev_ip4);
+
+/* Fills in a request for a VLAN, as "ip link add link <lower> name <name> type vlan id <id>". */
+static int kvt_put_vlan(struct sk_buff *skb, const char *name, const struct net_device *lower,
+			u16 id)
+{
+	struct nlmsghdr *nlh = nlmsg_put(skb, 0, 0, RTM_NEWLINK, sizeof(struct ifinfomsg),
+					 NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL);
+	struct nlattr *info, *data;
+
+	memset(nlmsg_data(nlh), 0, sizeof(struct ifinfomsg));
+	if (nla_put_string(skb, IFLA_IFNAME, name) ||
+	    nla_put_u32(skb, IFLA_LINK, lower->ifindex))
+		return -EMSGSIZE;
+	info = nla_nest_start(skb, IFLA_LINKINFO);
+	if (!info || nla_put_string(skb, IFLA_INFO_KIND, "vlan"))
+		return -EMSGSIZE;
+	data = nla_nest_start(skb, IFLA_INFO_DATA);
+	if (!data || nla_put_u16(skb, IFLA_VLAN_ID, id))
+		return -EMSGSIZE;
+	nla_nest_end(skb, data);
+	nla_nest_end(skb, info);
+	nlmsg_end(skb, nlh);
+	return 0;
+}
+
+/**
+ * kvt_netdev_vlan() - make a VLAN on top of an Ethernet device, which is up
+ * @test: the running case
+ * @lower: the device, from kvt_netdev(); its removal removes the VLAN
+ * @id: number of the VLAN
+ *
+ * Context: Process.
+ * Return: the VLAN's device. The case is skipped if the kernel has no VLANs.
+ */
+struct net_device *kvt_netdev_vlan(struct kunit *test, struct net_device *lower, u16 id)
+{
+	struct sk_buff *skb = nlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
+	struct net_device *ndev;
+	char name[2 * IFNAMSIZ];
+	int err;
+
+	KUNIT_ASSERT_NOT_NULL(test, skb);
+	snprintf(name, sizeof(name), "%s.%u", netdev_name(lower), id);
+	err = kvt_put_vlan(skb, name, lower, id) ?: kvt_rtnl(skb->data, skb->len);
+	kfree_skb(skb);
+	if (err == -EOPNOTSUPP)
+		kunit_skip(test, "the kernel has no VLANs, or they are in a module");
+	KUNIT_ASSERT_EQ(test, 0, err);
+	ndev = dev_get_by_name(&init_net, name);
+	KUNIT_ASSERT_NOT_NULL(test, ndev);
+	rtnl_lock();
+	err = dev_open(ndev, NULL);
+	rtnl_unlock();
+	dev_put(ndev);
+	KUNIT_ASSERT_EQ(test, 0, err);
+	return ndev;
+}
+EXPORT_SYMBOL_GPL(kvt_netdev_vlan);
