@@ -3,6 +3,8 @@
  * Long-term users of a provider's memory: revoke() of each struct kverbs_p2pdma_user is called
  * before the memory goes away.
  */
+#include <linux/device.h>
+#include <linux/notifier.h>
 #include <kunit/test.h>
 #include <kverbs/p2pdma.h>
 
@@ -235,6 +237,65 @@ static void users_are_told_when_a_probe_fails(struct kunit *test)
 	kverbs_p2pdma_user_del(&user.u);
 }
 
+/**
+ * struct latecomer - wants to become a user while the memory of a failed probe still is there
+ * @nb: called after kverbs_p2pdma was told that the probe has failed
+ * @user: the user
+ * @there: the memory was there
+ * @ret: result of adding the user
+ */
+struct latecomer {
+	struct notifier_block nb;
+	struct holder user;
+	bool there;
+	int ret;
+};
+
+static int come_late(struct notifier_block *nb, unsigned long event, void *dev)
+{
+	struct latecomer *late = container_of(nb, struct latecomer, nb);
+
+	if (event != BUS_NOTIFY_DRIVER_NOT_BOUND || dev != &late->user.pdev->dev)
+		return NOTIFY_DONE;
+	late->there = pci_has_p2pmem(late->user.pdev);
+	late->ret = add_other(&late->user);
+	return NOTIFY_OK;
+}
+
+static int publish_and_fail(struct p2p_rig *rig, struct pci_dev *pdev)
+{
+	int err = pci_p2pdma_add_resource(pdev, P2P_RIG_BAR, 0, 0);
+
+	pci_p2pmem_publish(pdev, true);
+	return err ?: -EIO;
+}
+
+static void nobody_becomes_a_user_when_a_probe_has_failed(struct kunit *test)
+{
+	struct p2p_rig *rig = p2p_rig_new(test, 1);
+	struct pci_dev *pdev = rig->pdev[0];
+	struct latecomer late = {
+		.nb.notifier_call = come_late,
+		.user = { .u.revoke = holder_told, .pdev = pdev },
+	};
+
+	p2p_rig_unbind(pdev);
+	rig->on_probe = publish_and_fail;
+	KUNIT_ASSERT_EQ(test, 0, bus_register_notifier(&pci_bus_type, &late.nb));
+	KUNIT_EXPECT_FALSE(test, p2p_rig_bind(pdev));
+	bus_unregister_notifier(&pci_bus_type, &late.nb);
+	KUNIT_EXPECT_TRUE(test, late.there);
+	KUNIT_EXPECT_EQ(test, -ENODEV, late.ret);
+	KUNIT_EXPECT_EQ(test, -ENODEV, add_other(&late.user));
+	KUNIT_EXPECT_EQ(test, 0, late.user.times);
+
+	/* The next probe begins anew. */
+	rig->on_probe = NULL;
+	KUNIT_ASSERT_TRUE(test, p2p_rig_bind(pdev));
+	KUNIT_ASSERT_EQ(test, 0, pci_p2pdma_add_resource(pdev, P2P_RIG_BAR, 0, 0));
+	KUNIT_EXPECT_EQ(test, 0, add_other(&late.user));
+}
+
 static struct kunit_case p2p_user_cases[] = {
 	KUNIT_CASE(users_are_told_before_the_driver_is),
 	KUNIT_CASE(who_is_told_may_delete_itself),
@@ -244,6 +305,7 @@ static struct kunit_case p2p_user_cases[] = {
 	KUNIT_CASE(nobody_becomes_a_user_of_what_goes),
 	KUNIT_CASE(deletion_waits_while_it_is_told),
 	KUNIT_CASE(users_are_told_when_a_probe_fails),
+	KUNIT_CASE(nobody_becomes_a_user_when_a_probe_has_failed),
 	{}
 };
 
