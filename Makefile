@@ -144,7 +144,7 @@ help:
 	@echo
 	@echo 'Build:'
 	@echo '  all        the modules, into $(BUILD)/<kernel release>/ (default)'
-	@echo '  core/qp.o  one object; also .i .s .lst, or a directory: kunit/'
+	@echo '  cq/lane.o  one object; also .i .s .lst, or a directory: kunit/'
 	@echo '  kverbs.ko  one module, and all that it needs: as all does'
 	@echo '  tools      the command kverbs, into $(BUILD)/tools/'
 	@echo '  install-tools  install it, its manual page and completion'

@@ -41,10 +41,13 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
-#include "contract.h"
-#include "core_priv.h"
-#include "held.h"
-#include "trace.h"
+#include "contract/contract.h"
+#include "contract/device_priv.h"
+#include "contract/export.h"
+#include "contract/refs.h"
+#include "contract/registry.h"
+#include "contract/trace.h"
+#include "device.h"
 
 #define CLIENT_REGISTERED	XA_MARK_1
 

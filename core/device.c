@@ -35,9 +35,14 @@
 #include <net/net_namespace.h>
 
 #include "../cq/cq.h"
-#include "contract.h"
-#include "core_priv.h"
-#include "trace.h"
+#include "contract/contract.h"
+#include "contract/device_priv.h"
+#include "contract/export.h"
+#include "contract/registry.h"
+#include "contract/trace.h"
+#include "device.h"
+#include "port/port.h"
+#include "view/view.h"
 
 /* Where the search for a free place in ib_devices starts. */
 static u32 next_index;

@@ -45,9 +45,11 @@
 #include <linux/srcu.h>
 #include <kverbs/completion.h>
 
-#include "contract.h"
-#include "core_priv.h"
-#include "trace.h"
+#include "contract/contract.h"
+#include "contract/device_priv.h"
+#include "contract/trace.h"
+#include "device.h"
+#include "port/port.h"
 
 /* After a lack of memory: the delay between tries, and their number; two seconds in all. */
 #define RETRY_DELAY	(HZ / 4)

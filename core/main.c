@@ -9,8 +9,10 @@
 #include <kverbs/completion.h>
 
 #include "../cq/cq.h"
-#include "contract.h"
-#include "core_priv.h"
+#include "contract/contract.h"
+#include "device.h"
+#include "port/port.h"
+#include "view/view.h"
 
 /*
  * For events and GID tables. Unregistration waits for it, perhaps in a driver

@@ -15,8 +15,8 @@
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 
-#include "../core/contract.h"
-#include "../core/restrack.h"
+#include "../core/contract/contract.h"
+#include "../core/contract/restrack.h"
 #include "cq.h"
 
 static struct ib_cq *ib_cq_new(struct ib_device *dev, const struct ib_cq_init_attr *attr,
@@ -312,3 +312,34 @@ void ib_free_cq(struct ib_cq *cq)
 	ib_cq_destroy(cq, _RET_IP_);
 }
 EXPORT_SYMBOL(ib_free_cq);
+
+/**
+ * ib_resize_cq() - change the number of entries of a CQ
+ * @cq: the CQ
+ * @cqe: number of entries that the caller wants, 1 to attrs.max_cqe
+ *
+ * Completions that are in the CQ stay, in their order, and others may be added
+ * and polled meanwhile. ib_cq.cqe is the real number on return. Calls for the
+ * same CQ must not run at the same time.
+ *
+ * Context: Process.
+ * Return: 0; -EOPNOTSUPP if the driver has no such method, or the CQ is of the pool;
+ * -EINVAL for a number out of range; or an error of the driver, for instance -EINVAL if the
+ * CQ holds more completions than that. After an error the CQ is as it was.
+ */
+int ib_resize_cq(struct ib_cq *cq, int cqe)
+{
+	int ret;
+
+	if (cq->shared || !cq->device->ops.resize_cq)
+		return -EOPNOTSUPP;
+	if (cqe < 1 || cqe > cq->device->attrs.max_cqe)
+		return -EINVAL;
+	ret = IB_METHOD(cq->device, &cq->res, "resize_cq",
+			cq->device->ops.resize_cq(cq, cqe, NULL));
+	if (!ret && cq->cqe < cqe)
+		ib_output_missing(cq->device, &cq->res, "resize_cq",
+				  "gave fewer entries than were asked for", _RET_IP_);
+	return ret;
+}
+EXPORT_SYMBOL(ib_resize_cq);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The watched forms of the calls that poll and arm a CQ; see core/datapath.c.
+ * The watched forms of the calls that poll and arm a CQ; see core/verbs/datapath.c.
  */
 #include <linux/export.h>
 #include <linux/rcupdate.h>
 
-#include "../core/contract.h"
-#include "../core/trace.h"
+#include "../core/contract/contract.h"
+#include "../core/contract/trace.h"
 
 /**
  * ib_get_vector_affinity_watched() - ib_get_vector_affinity() while it is watched

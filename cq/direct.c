@@ -18,7 +18,7 @@
 #include <linux/wait_bit.h>
 #include <kverbs/delay.h>
 
-#include "../core/contract.h"
+#include "../core/contract/contract.h"
 #include "cq.h"
 
 static bool ib_cq_claim_or_wait(struct ib_cq *cq)

@@ -50,8 +50,8 @@
 #include <linux/sched/clock.h>
 #include <kverbs/completion.h>
 
-#include "../core/contract.h"
-#include "../core/trace.h"
+#include "../core/contract/contract.h"
+#include "../core/contract/trace.h"
 #include "cq.h"
 
 /* Completions between looks at the clock; a round counts as at least a batch. */

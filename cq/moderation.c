@@ -18,7 +18,7 @@
 #include <linux/mutex.h>
 #include <linux/slab.h>
 
-#include "../core/contract.h"
+#include "../core/contract/contract.h"
 #include "cq.h"
 
 /* A limit of 0 means that the driver checks the value itself. */

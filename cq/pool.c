@@ -25,7 +25,7 @@
 #include <linux/workqueue.h>
 #include <kverbs/delay.h>
 
-#include "../core/contract.h"
+#include "../core/contract/contract.h"
 #include "cq.h"
 
 /* Entries of a CQ made for the pool: a few consumers' worth. */

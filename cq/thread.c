@@ -22,7 +22,7 @@
 #include <linux/sched/clock.h>
 #include <linux/sched/stat.h>
 
-#include "../core/core_priv.h"
+#include "../core/contract/device_priv.h"
 #include "cq.h"
 
 /* The weight of the newest rest in the mean is one part in this many. */

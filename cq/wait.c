@@ -29,8 +29,8 @@
 #include <linux/sched.h>
 #include <linux/wait_bit.h>
 
-#include "../core/contract.h"
-#include "../core/core_priv.h"
+#include "../core/contract/contract.h"
+#include "../core/contract/registry.h"
 #include "cq.h"
 
 /**

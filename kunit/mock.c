@@ -13,7 +13,7 @@
 #include <linux/platform_device.h>
 #include <kunit/resource.h>
 
-#include "../core/core_priv.h"
+#include "../core/contract/device_priv.h"
 #include "lib.h"
 #include "mock.h"
 

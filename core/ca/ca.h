@@ -29,7 +29,7 @@
 #include <kverbs/ca.h>
 #include <rdma/ib_verbs.h>
 
-#include "../held.h"
+#include "../contract/refs.h"
 
 struct ca_image;
 struct ca_mm;

@@ -28,8 +28,11 @@
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
 
-#include "../contract.h"
-#include "../core_priv.h"
+#include "../contract/contract.h"
+#include "../contract/refs.h"
+#include "../contract/registry.h"
+#include "../port/port.h"
+#include "../view/view.h"
 #include "ca.h"
 
 static void ca_device_free(struct kref *ref)

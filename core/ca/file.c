@@ -28,7 +28,8 @@
 #include <net/net_namespace.h>
 #include kv_io_uring_cmd_h
 
-#include "../core_priv.h"
+#include "../contract/device_priv.h"
+#include "../device.h"
 #include "ca.h"
 
 /* All minors of a major number. */

@@ -31,9 +31,8 @@
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
 
+#include "../contract/contract.h"
 #include "ca.h"
-#include "../contract.h"
-#include "../core_priv.h"
 
 static unsigned int ca_max_handles = 64;
 module_param(ca_max_handles, uint, 0644);

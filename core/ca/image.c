@@ -26,8 +26,8 @@
 #include <net/net_namespace.h>
 #include <rdma/ib_cache.h>
 
+#include "../port/port.h"
 #include "ca.h"
-#include "../core_priv.h"
 
 /* Version and size, which begin every answer. */
 #define CA_LEADING	offsetof(struct kverbs_ca_attr, attr_size)

@@ -24,11 +24,11 @@
 #include <kverbs/peer_region.h>
 #include <rdma/peer_mem.h>
 
+#include "../contract/contract.h"
+#include "../contract/refs.h"
+#include "../memory/umem.h"
+#include "../verbs/verbs.h"
 #include "ca.h"
-#include "../contract.h"
-#include "../core_priv.h"
-#include "../umem.h"
-#include "../verbs.h"
 
 static unsigned int ca_max_objects = 16384;
 module_param(ca_max_objects, uint, 0644);

@@ -24,8 +24,8 @@
 #include <linux/sched/mm.h>
 #include <linux/srcu.h>
 
-#include "../contract.h"
-#include "../core_priv.h"
+#include "../contract/contract.h"
+#include "../device.h"
 #include "ca.h"
 
 #define CREATE_TRACE_POINTS

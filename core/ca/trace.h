@@ -8,7 +8,7 @@
 #include <linux/tracepoint.h>
 #include <kverbs/ca.h>
 
-#include "../core_priv.h"
+#include "../contract/device_priv.h"
 
 TRACE_EVENT(ib_ca_request,
 	TP_PROTO(const struct ib_device *dev, u32 op, u64 handle, u64 object,

@@ -2,7 +2,7 @@
 /*
  * Memory for regions, DMA-mapped for a device: memory of a process, pinned; memory of
  * another device, obtained through its driver; of a dma-buf; or of a PCI device, for
- * peer-to-peer DMA. See core/umem.c.
+ * peer-to-peer DMA. See core/memory/umem.c.
  *
  * The driver of a channel adapter is handed the memory in its reg_umem_mr method, or
  * obtains it by itself in its reg_user_mr method, with the functions below.
@@ -42,7 +42,7 @@ struct peer_region;
  * @invalidate_priv: argument passed to it
  *
  * The members below are private to the midlayer, for memory that it makes a region
- * of, see core/reg_mem.c.
+ * of, see core/verbs/reg_mem.c.
  *
  * @mr_lock: guards the following members, and orders what happens to the region; for a
  *	dma-buf its reservation lock does that

@@ -373,7 +373,7 @@ static inline u16 rdma_get_udp_sport(u32 fl, u32 lqpn, u32 rqpn)
 /*
  * Hot paths. Each of these calls goes straight to the driver's method, unless a
  * tracepoint for posts or polls is enabled or the contract checker is on: then it
- * goes through core/trace.c.
+ * goes through core/verbs/datapath.c.
  */
 
 DECLARE_STATIC_KEY_FALSE(ib_verbs_watched);

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Devices and clients: the table of the former, their lock, and waiting under it.
+ *
+ * Lock protocol: ib_registry_lock (a mutex) guards the table of devices, their states
+ * (device.c) and the clients (client.c). Any lock of a consumer or driver may be held
+ * around it, since it is not held while a method of either runs, nor while waiting:
+ * ib_registry_wait() drops it and returns, with the lock held again, after something has
+ * changed; the thread that changes something calls ib_registry_changed().
+ */
+#include <linux/export.h>
+#include <linux/jiffies.h>
+#include <linux/moduleparam.h>
+#include <linux/sched.h>
+#include <linux/wait.h>
+
+#include "export.h"
+#include "registry.h"
+
+/* Long for a use or a callback, but not too long for a user who waits at a terminal. */
+static unsigned int wait_warn_ms = 10000;
+module_param(wait_warn_ms, uint, 0644);
+MODULE_PARM_DESC(wait_warn_ms,
+		 "milliseconds after which an unregistration tells what it waits for; 0: never (10000)");
+
+DEFINE_MUTEX(ib_registry_lock);
+
+/* By ib_device.index; from the choice of a name to ib_dealloc_device(). */
+DEFINE_XARRAY_ALLOC(ib_devices);
+
+/* Of 64 bits on every machine: events that came in any order long ago are compared by it. */
+static u64 registry_changes;
+static DECLARE_WAIT_QUEUE_HEAD(registry_waiters);
+
+/* Something that a waiter may wait for has changed. */
+void ib_registry_changed(void)
+{
+	lockdep_assert_held(&ib_registry_lock);
+	WRITE_ONCE(registry_changes, registry_changes + 1);
+	wake_up_all(&registry_waiters);
+}
+
+/* The number of changes so far, to tell which of two events came first. */
+u64 ib_registry_now(void)
+{
+	lockdep_assert_held(&ib_registry_lock);
+	return registry_changes;
+}
+
+/* How long a thread waits, in jiffies, before it logs what it waits for. */
+unsigned long ib_patience(void)
+{
+	unsigned int ms = READ_ONCE(wait_warn_ms);
+
+	return ms ? msecs_to_jiffies(ms) : MAX_SCHEDULE_TIMEOUT;
+}
+IB_EXPORT_INTERNAL(ib_patience);
+
+/* Drops the lock until something has changed. Returns false if nothing has within @timeout. */
+bool ib_registry_wait_for(unsigned long timeout)
+{
+	u64 seen;
+
+	lockdep_assert_held(&ib_registry_lock);
+	seen = registry_changes;
+	mutex_unlock(&ib_registry_lock);
+	wait_event_timeout(registry_waiters, READ_ONCE(registry_changes) != seen, timeout);
+	mutex_lock(&ib_registry_lock);
+	return registry_changes != seen;
+}
+
+void ib_registry_wait(void)
+{
+	ib_registry_wait_for(MAX_SCHEDULE_TIMEOUT);
+}

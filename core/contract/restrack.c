@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Which objects a device has, and who made them.
+ *
+ * Lock protocol: each kind has an xarray, whose own lock orders additions and removals. A
+ * reader that found an entry under RCU takes a reference unless the count has dropped to
+ * zero; rdma_restrack_del() takes the entry out, then waits for the readers, and only then
+ * may the object be destroyed. No lock is held while waiting. The object's number stays
+ * reserved until the object is destroyed: if the driver refuses, the entry is put back in
+ * its place, which needs no memory.
+ *
+ * An object that cannot be listed for lack of memory works all the same; it
+ * merely does not appear in debugfs.
+ */
+#include <linux/export.h>
+#include <linux/slab.h>
+
+#include "contract.h"
+#include "device_priv.h"
+#include "trace.h"
+
+/* Numbers stay readable: they restart only after this many objects. */
+#define RESTRACK_LIMIT	XA_LIMIT(1, INT_MAX)
+
+static const char * const restrack_kinds[RDMA_RESTRACK_MAX] = {
+	[RDMA_RESTRACK_PD]	= "pd",
+	[RDMA_RESTRACK_CQ]	= "cq",
+	[RDMA_RESTRACK_QP]	= "qp",
+	[RDMA_RESTRACK_CM_ID]	= "cm_id",
+	[RDMA_RESTRACK_MR]	= "mr",
+	[RDMA_RESTRACK_CTX]	= "ctx",
+	[RDMA_RESTRACK_COUNTER]	= "counter",
+	[RDMA_RESTRACK_SRQ]	= "srq",
+	[RDMA_RESTRACK_MW]	= "mw",
+	[RDMA_RESTRACK_FMR]	= "fmr",
+};
+
+const char *rdma_restrack_kind(enum rdma_restrack_type type)
+{
+	return type < RDMA_RESTRACK_MAX ? restrack_kinds[type] : "?";
+}
+
+void rdma_restrack_init(struct ib_device *dev)
+{
+	struct ib_device_priv *priv = ib_priv(dev);
+	unsigned int i;
+
+	for (i = 0; i < RDMA_RESTRACK_MAX; i++)
+		xa_init_flags(&priv->res[i].xa, XA_FLAGS_ALLOC);
+}
+
+static void tell_of_left(struct ib_device *dev, struct rdma_restrack_entry *res)
+{
+	unsigned long site = READ_ONCE(res->site);
+
+	ibdev_err(dev, "%s left %s %u behind\n", res->kern_name, rdma_restrack_kind(res->type),
+		  res->id);
+	/* A CQ of the pool belongs to the owners of its QPs, which are reported. */
+	if (!ib_contract_is_ours(site))
+		ib_contract_report(IB_RULE_LEFT, dev, res, site, site, 1,
+				   "left when the device was freed");
+}
+
+/*
+ * The device is being freed: report the objects left on it and their makers. Returns false
+ * if there are any. Then the lists stay as they are, for callers that still use or destroy
+ * the objects.
+ */
+bool rdma_restrack_clean(struct ib_device *dev)
+{
+	struct ib_device_priv *priv = ib_priv(dev);
+	struct rdma_restrack_entry *res;
+	bool clean = true;
+	unsigned long id;
+	unsigned int i;
+
+	for (i = 0; i < RDMA_RESTRACK_MAX; i++) {
+		clean &= xa_empty(&priv->res[i].xa);
+		/* Their owners may destroy them meanwhile. */
+		for (id = 0; (res = rdma_restrack_next(dev, i, &id)); id++) {
+			tell_of_left(dev, res);
+			rdma_restrack_put(res);
+		}
+	}
+	/* While the contract checker is on, its report takes the place of this warning. */
+	WARN_ONCE(!clean && !ib_contract_on(), "%s is freed with objects left\n",
+		  dev_name(&dev->dev));
+	return clean;
+}
+
+struct ib_device *rdma_restrack_dev(const struct rdma_restrack_entry *res)
+{
+	switch (res->type) {
+	case RDMA_RESTRACK_PD:
+		return container_of(res, struct ib_pd, res)->device;
+	case RDMA_RESTRACK_CQ:
+		return container_of(res, struct ib_cq, res)->device;
+	case RDMA_RESTRACK_QP:
+		return container_of(res, struct ib_qp, res)->device;
+	case RDMA_RESTRACK_MR:
+		return container_of(res, struct ib_mr, res)->device;
+	case RDMA_RESTRACK_SRQ:
+		return container_of(res, struct ib_srq, res)->device;
+	case RDMA_RESTRACK_MW:
+		return container_of(res, struct ib_mw, res)->device;
+	case RDMA_RESTRACK_FMR:
+		return container_of(res, struct ib_fmr, res)->device;
+	default:
+		WARN_ONCE(1, "objects of kind %u are not tracked\n", res->type);
+		return NULL;
+	}
+}
+
+/**
+ * rdma_restrack_new() - start tracking an object that is being made
+ * @res: the object's tracking entry
+ * @type: kind of the object
+ *
+ * Context: Any.
+ */
+void rdma_restrack_new(struct rdma_restrack_entry *res,
+		       enum rdma_restrack_type type)
+{
+	kref_init(&res->kref);
+	init_completion(&res->comp);
+	res->type = type;
+	res->id = 0;
+}
+
+/**
+ * rdma_restrack_set_maker() - record the maker of an object
+ * @res: the object's tracking entry
+ * @caller: KBUILD_MODNAME of the maker, which is copied; or %NULL
+ * @site: where the maker called from
+ *
+ * Context: Any.
+ */
+void rdma_restrack_set_maker(struct rdma_restrack_entry *res,
+			     const char *caller, unsigned long site)
+{
+	res->site = site;
+	res->kern_name = NULL;
+	if (!caller)
+		return;
+	strscpy(res->maker, caller, sizeof(res->maker));
+	res->kern_name = res->maker;
+}
+
+/**
+ * rdma_restrack_add() - list an object, as the last step of making it
+ * @res: the object's tracking entry
+ *
+ * Context: Process.
+ */
+void rdma_restrack_add(struct rdma_restrack_entry *res)
+{
+	struct ib_device *dev = rdma_restrack_dev(res);
+	struct ib_restrack_root *root;
+
+	if (!dev || res->no_track)
+		return;
+	root = &ib_priv(dev)->res[res->type];
+	res->valid = xa_alloc_cyclic(&root->xa, &res->id, res, RESTRACK_LIMIT,
+				     &root->next, GFP_KERNEL) >= 0;
+	if (!res->valid)
+		res->id = 0;
+	trace_ib_object_create(dev, res);
+}
+
+/**
+ * rdma_restrack_del() - take an object off the list, as the first step of destroying it
+ * @res: the object's tracking entry
+ *
+ * Returns when no reader that found the object in the lists looks at it any more. The
+ * caller must call rdma_restrack_readd() or rdma_restrack_forget() next.
+ *
+ * Context: Process, may sleep.
+ * Return: the number of the object, which stays reserved; 0 if it has none.
+ */
+u32 rdma_restrack_del(struct rdma_restrack_entry *res)
+{
+	struct ib_device *dev = rdma_restrack_dev(res);
+
+	if (!dev || res->no_track)
+		return 0;
+	trace_ib_object_destroy(dev, res);
+	if (!res->valid)
+		return 0;
+	/* NULL in an allocating xarray: the index stays taken, and needs no memory. */
+	xa_store(&ib_priv(dev)->res[res->type].xa, res->id, NULL, GFP_NOWAIT);
+	res->valid = false;
+	rdma_restrack_put(res);
+	wait_for_completion(&res->comp);
+	return res->id;
+}
+
+/**
+ * rdma_restrack_readd() - list again an object that could not be destroyed
+ * @res: the object's tracking entry, after rdma_restrack_del()
+ *
+ * It has the number that it had before.
+ *
+ * Context: Process.
+ */
+void rdma_restrack_readd(struct rdma_restrack_entry *res)
+{
+	struct ib_device *dev = rdma_restrack_dev(res);
+
+	if (!dev || res->no_track)
+		return;
+	if (res->id) {
+		kref_init(&res->kref);
+		init_completion(&res->comp);
+		res->valid = true;
+		WARN_ON(xa_is_err(xa_store(&ib_priv(dev)->res[res->type].xa, res->id, res,
+					   GFP_NOWAIT)));
+	}
+	trace_ib_object_create(dev, res);
+}
+
+/**
+ * rdma_restrack_forget() - free the number of an object that was destroyed
+ * @dev: the device
+ * @type: kind of the object
+ * @id: as returned by rdma_restrack_del()
+ *
+ * Context: Any.
+ */
+void rdma_restrack_forget(struct ib_device *dev, enum rdma_restrack_type type, u32 id)
+{
+	if (id)
+		xa_erase(&ib_priv(dev)->res[type].xa, id);
+}
+
+/**
+ * rdma_restrack_get() - hold an object while looking at it
+ * @res: the object's tracking entry, found under RCU
+ *
+ * Context: Any.
+ * Return: 1 if the object is held, 0 if it is being destroyed.
+ */
+int rdma_restrack_get(struct rdma_restrack_entry *res)
+{
+	return kref_get_unless_zero(&res->kref);
+}
+
+static void restrack_release(struct kref *kref)
+{
+	struct rdma_restrack_entry *res =
+		container_of(kref, struct rdma_restrack_entry, kref);
+
+	complete(&res->comp);
+}
+
+/**
+ * rdma_restrack_put() - stop looking at an object
+ * @res: the object's tracking entry
+ *
+ * Context: Any.
+ * Return: 1 if this was the last reference, else 0.
+ */
+int rdma_restrack_put(struct rdma_restrack_entry *res)
+{
+	return kref_put(&res->kref, restrack_release);
+}
+EXPORT_SYMBOL(rdma_restrack_put);
+
+/**
+ * rdma_restrack_next() - walk through the objects of a kind
+ * @dev: the device
+ * @type: kind of objects
+ * @id: number to start from; updated to that of the entry found
+ *
+ * Context: Process.
+ * Return: an entry with a reference for the caller, or %NULL after the last.
+ */
+struct rdma_restrack_entry *
+rdma_restrack_next(struct ib_device *dev, enum rdma_restrack_type type,
+		   unsigned long *id)
+{
+	struct xarray *xa = &ib_priv(dev)->res[type].xa;
+	struct rdma_restrack_entry *res;
+
+	/*
+	 * The xarray's lock keeps the object alive until the reference is
+	 * taken: rdma_restrack_del() must take it out, under this lock, first.
+	 */
+	xa_lock(xa);
+	res = xa_find(xa, id, ULONG_MAX, XA_PRESENT);
+	while (res && !rdma_restrack_get(res))
+		res = xa_find_after(xa, id, ULONG_MAX, XA_PRESENT);
+	xa_unlock(xa);
+	return res;
+}
+
+/**
+ * rdma_restrack_get_byid() - find an object by its number
+ * @dev: the device, registered
+ * @type: kind of the object
+ * @id: its number
+ *
+ * Context: Process. The object is not destroyed until rdma_restrack_put().
+ * Return: the entry, or an ERR_PTR: -ENOENT if no such object is listed, or is
+ * being destroyed.
+ */
+struct rdma_restrack_entry *
+rdma_restrack_get_byid(struct ib_device *dev, enum rdma_restrack_type type, u32 id)
+{
+	struct xarray *xa = &ib_priv(dev)->res[type].xa;
+	struct rdma_restrack_entry *res;
+
+	/* As in rdma_restrack_next(). */
+	xa_lock(xa);
+	res = xa_load(xa, id);
+	if (!res || !rdma_restrack_get(res))
+		res = ERR_PTR(-ENOENT);
+	xa_unlock(xa);
+	return res;
+}
+EXPORT_SYMBOL(rdma_restrack_get_byid);
+
+/**
+ * rdma_restrack_count() - number of listed objects of a kind
+ * @dev: the device
+ * @type: kind of objects
+ *
+ * Context: Any.
+ * Return: the number, which may be out of date when the caller sees it.
+ */
+int rdma_restrack_count(struct ib_device *dev, enum rdma_restrack_type type)
+{
+	struct xarray *xa = &ib_priv(dev)->res[type].xa;
+	struct rdma_restrack_entry *res;
+	unsigned long id;
+	int nr = 0;
+
+	rcu_read_lock();
+	xa_for_each(xa, id, res)
+		nr++;
+	rcu_read_unlock();
+	return nr;
+}
+
+/**
+ * ib_object_unused() - test whether an object may be destroyed
+ * @dev: its device
+ * @res: its tracking entry
+ * @usecnt: number of its users
+ * @site: call site that wants to destroy it; 0 for the midlayer itself
+ *
+ * Context: Any.
+ * Return: 0, or -EBUSY with a warning that names the maker of the object.
+ */
+int ib_object_unused(struct ib_device *dev,
+		     const struct rdma_restrack_entry *res,
+		     const atomic_t *usecnt, unsigned long site)
+{
+	int users = atomic_read(usecnt);
+
+	if (!users)
+		return 0;
+	ibdev_warn(dev, "%s destroys its %s %u, which is still used %d times\n",
+		   res->kern_name, rdma_restrack_kind(res->type), res->id,
+		   users);
+	if (site)
+		ib_contract_report(IB_RULE_BUSY, dev, res, ib_contract_culprit(site), site,
+				   users, "destroyed while used %d times", users);
+	return -EBUSY;
+}

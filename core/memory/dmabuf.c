@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Memory of a dma-buf, for devices.
+ *
+ * If the kernel supports importers whose memory moves, and the device can wait for that,
+ * the memory may move: its exporter announces it, and from then on, until the memory is
+ * mapped again in its new place, the device's accesses wait. Else it is pinned.
+ *
+ * Lock protocol: the reservation lock of the dma-buf, which is also umem_lock(), guards the
+ * mapping and what happens to the region; the exporter holds it while it moves the memory.
+ * The work item that maps the memory again takes it; the thread that releases the memory
+ * waits for that item without it.
+ */
+#include <linux/dma-buf.h>
+#include <linux/dma-resv.h>
+#include <linux/err.h>
+#include <linux/export.h>
+#include <linux/module.h>
+#include <linux/overflow.h>
+#include <linux/slab.h>
+#include <kverbs/peer_region.h>
+
+#include "../contract/export.h"
+#include "umem.h"
+
+MODULE_IMPORT_NS(DMA_BUF);
+
+static void remap_region(struct work_struct *work);
+
+static struct dma_buf_attachment *
+attach_to(struct ib_umem_dmabuf *d, struct dma_buf *dmabuf,
+	  const struct dma_buf_attach_ops *ops)
+{
+	size_t end;
+
+	if (check_add_overflow(d->umem.address, d->umem.length, &end) ||
+	    end > dmabuf->size)
+		return ERR_PTR(-EINVAL);
+	return dma_buf_dynamic_attach(dmabuf, d->umem.ibdev->dma_device, ops, d);
+}
+
+/**
+ * ib_umem_dmabuf_get() - get memory of a dma-buf for a device
+ * @device: the device
+ * @offset: where the memory begins in the dma-buf, in bytes
+ * @size: bytes
+ * @fd: the dma-buf, a file of the calling process
+ * @access: &enum ib_access_flags
+ * @ops: functions that the exporter calls when the memory moves
+ *
+ * It is not mapped yet: ib_umem_dmabuf_map_pages() does that.
+ *
+ * Context: Process, with its files.
+ * Return: the memory; -EINVAL for a range that is not in the dma-buf, or a file that is no
+ * dma-buf; -EBADF if there is no such file; -EOPNOTSUPP for %IB_ACCESS_ON_DEMAND, or if the
+ * device has no DMA addresses; -ENOMEM; or another error of dma_buf_dynamic_attach().
+ */
+struct ib_umem_dmabuf *
+ib_umem_dmabuf_get(struct ib_device *device, unsigned long offset, size_t size,
+		   int fd, int access, const struct dma_buf_attach_ops *ops)
+{
+	struct dma_buf_attachment *attach;
+	struct ib_umem_dmabuf *d;
+	struct dma_buf *dmabuf;
+	int ret;
+
+	ret = umem_check(offset, size, access);
+	if (!ret && ib_uses_virt_dma(device))
+		ret = -EOPNOTSUPP;
+	if (ret)
+		return ERR_PTR(ret);
+	dmabuf = dma_buf_get(fd);
+	if (IS_ERR(dmabuf))
+		return ERR_CAST(dmabuf);
+	d = kzalloc(sizeof(*d), GFP_KERNEL_ACCOUNT);
+	if (!d) {
+		ret = -ENOMEM;
+		goto err_put;
+	}
+	umem_init(&d->umem, device, offset, size, access);
+	d->umem.is_dmabuf = true;
+	INIT_WORK(&d->remap, remap_region);
+	attach = attach_to(d, dmabuf, ops);
+	if (IS_ERR(attach)) {
+		ret = PTR_ERR(attach);
+		goto err_free;
+	}
+	d->attach = attach;
+	return d;
+
+err_free:
+	kfree(d);
+err_put:
+	dma_buf_put(dmabuf);
+	return ERR_PTR(ret);
+}
+EXPORT_SYMBOL_GPL(ib_umem_dmabuf_get);
+
+/* Another device may still be writing the contents of the memory. */
+static int wait_for_fences(struct ib_umem_dmabuf *d)
+{
+	long ret;
+
+	ret = dma_resv_wait_timeout(d->attach->dmabuf->resv,
+				    DMA_RESV_USAGE_KERNEL, false,
+				    MAX_SCHEDULE_TIMEOUT);
+	return min(ret, 0L);
+}
+
+/* The whole dma-buf is mapped; the device gets a part of it. */
+static int trim_table(struct ib_umem_dmabuf *d, struct sg_table *sgt)
+{
+	return peer_table_trim(&d->umem.sgt_append.sgt, sgt->sgl, sgt->nents,
+			       d->umem.address & PAGE_MASK,
+			       umem_span(&d->umem));
+}
+
+/**
+ * ib_umem_dmabuf_map_pages() - map memory of a dma-buf, unless it is mapped already
+ * @umem_dmabuf: the memory
+ *
+ * ib_umem.sgt_append holds the mapping until it is unmapped.
+ *
+ * Context: Process; the dma-buf's reservation lock held.
+ * Return: 0; -EINVAL if the exporter's table is shorter than the dma-buf, or not of
+ * whole pages; -EIO if the device would get a copy of the memory; -ENOMEM; or an error of
+ * dma_buf_map_attachment().
+ */
+int ib_umem_dmabuf_map_pages(struct ib_umem_dmabuf *umem_dmabuf)
+{
+	struct ib_umem_dmabuf *d = umem_dmabuf;
+	struct sg_table *sgt;
+	int ret;
+
+	dma_resv_assert_held(d->attach->dmabuf->resv);
+	if (d->sgt)
+		return wait_for_fences(d);
+	sgt = dma_buf_map_attachment(d->attach, DMA_BIDIRECTIONAL);
+	if (IS_ERR(sgt))
+		return PTR_ERR(sgt);
+	ret = umem_check_reach(&d->umem, sgt) ? : trim_table(d, sgt);
+	if (ret) {
+		dma_buf_unmap_attachment(d->attach, sgt, DMA_BIDIRECTIONAL);
+		return ret;
+	}
+	d->sgt = sgt;
+	ret = wait_for_fences(d);
+	if (ret)
+		ib_umem_dmabuf_unmap_pages(d);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(ib_umem_dmabuf_map_pages);
+
+/**
+ * ib_umem_dmabuf_unmap_pages() - unmap memory of a dma-buf, if it is mapped
+ * @umem_dmabuf: the memory, which the device does not use
+ *
+ * Context: Process; the dma-buf's reservation lock held.
+ */
+void ib_umem_dmabuf_unmap_pages(struct ib_umem_dmabuf *umem_dmabuf)
+{
+	struct ib_umem_dmabuf *d = umem_dmabuf;
+
+	dma_resv_assert_held(d->attach->dmabuf->resv);
+	if (!d->sgt)
+		return;
+	sg_free_table(&d->umem.sgt_append.sgt);
+	dma_buf_unmap_attachment(d->attach, d->sgt, DMA_BIDIRECTIONAL);
+	d->sgt = NULL;
+}
+EXPORT_SYMBOL_GPL(ib_umem_dmabuf_unmap_pages);
+
+/* Never needed: exporters do not move pinned memory. */
+static void pinned_moves(struct dma_buf_attachment *attach)
+{
+	struct ib_umem_dmabuf *d = attach->importer_priv;
+
+	ibdev_warn_ratelimited(d->umem.ibdev,
+			       "%s moves a dma-buf that is pinned\n",
+			       attach->dmabuf->exp_name);
+}
+
+static const struct dma_buf_attach_ops pinned_ops = {
+	.allow_peer2peer = true,
+	.move_notify = pinned_moves,
+};
+
+static int pin_and_map(struct ib_umem_dmabuf *d)
+{
+	int ret;
+
+	ret = dma_buf_pin(d->attach);
+	if (ret)
+		return ret;
+	ret = ib_umem_dmabuf_map_pages(d);
+	if (ret)
+		dma_buf_unpin(d->attach);
+	else
+		d->pinned = true;
+	return ret;
+}
+
+/* Maps new memory @d, unless that is an error, by @map. On an error it is released. */
+static struct ib_umem_dmabuf *map_new(struct ib_umem_dmabuf *d,
+				      int (*map)(struct ib_umem_dmabuf *d))
+{
+	int ret;
+
+	if (IS_ERR(d))
+		return d;
+	umem_lock(&d->umem);
+	ret = map(d);
+	umem_unlock(&d->umem);
+	if (!ret)
+		return d;
+	ib_umem_dmabuf_release(d);
+	return ERR_PTR(ret);
+}
+
+/**
+ * ib_umem_dmabuf_get_pinned() - get memory of a dma-buf, pin and map it
+ * @device: as of ib_umem_dmabuf_get()
+ * @offset: as above
+ * @size: as above
+ * @fd: as above
+ * @access: as above
+ *
+ * Context: Process, with its files.
+ * Return: the memory; or an error of ib_umem_dmabuf_get() or
+ * ib_umem_dmabuf_map_pages(), or of the exporter that does not pin it.
+ */
+struct ib_umem_dmabuf *
+ib_umem_dmabuf_get_pinned(struct ib_device *device, unsigned long offset,
+			  size_t size, int fd, int access)
+{
+	return map_new(ib_umem_dmabuf_get(device, offset, size, fd, access,
+					  &pinned_ops), pin_and_map);
+}
+EXPORT_SYMBOL_GPL(ib_umem_dmabuf_get_pinned);
+
+/**
+ * ib_umem_dmabuf_release() - undo ib_umem_dmabuf_get()
+ * @umem_dmabuf: the memory, which the device no longer uses
+ *
+ * Context: Process; the dma-buf's reservation lock not held.
+ */
+void ib_umem_dmabuf_release(struct ib_umem_dmabuf *umem_dmabuf)
+{
+	struct ib_umem_dmabuf *d = umem_dmabuf;
+	struct dma_buf *dmabuf = d->attach->dmabuf;
+
+	/* The work uses the attachment. Without a region, a move does not start it again. */
+	cancel_work_sync(&d->remap);
+	umem_lock(&d->umem);
+	ib_umem_dmabuf_unmap_pages(d);
+	if (d->pinned)
+		dma_buf_unpin(d->attach);
+	umem_unlock(&d->umem);
+	dma_buf_detach(dmabuf, d->attach);
+	dma_buf_put(dmabuf);
+	kfree(d);
+}
+EXPORT_SYMBOL_GPL(ib_umem_dmabuf_release);
+
+/* --- regions that the core makes ---------------------------------------------- */
+
+/* The exporter holds the reservation lock. */
+static void region_moves(struct dma_buf_attachment *attach)
+{
+	struct ib_umem_dmabuf *d = attach->importer_priv;
+	/* A region that is revoked has nothing to wait for. */
+	struct ib_mr *mr = d->umem.revoked ? NULL : d->umem.mr;
+
+	if (!d->sgt)
+		return;
+	if (mr)
+		d->umem.ibdev->ops.pause_mr(mr);
+	ib_umem_dmabuf_unmap_pages(d);
+	if (mr)
+		queue_work(system_unbound_wq, &d->remap);
+}
+
+static const struct dma_buf_attach_ops moving_ops = {
+	.allow_peer2peer = true,
+	.move_notify = region_moves,
+};
+
+static int resume(struct ib_umem_dmabuf *d)
+{
+	struct ib_umem *umem = &d->umem;
+
+	return ib_umem_dmabuf_map_pages(d) ? :
+	       umem->ibdev->ops.resume_mr(umem->mr, umem);
+}
+
+static void remap_region(struct work_struct *work)
+{
+	struct ib_umem_dmabuf *d = container_of(work, typeof(*d), remap);
+
+	umem_lock(&d->umem);
+	/* The region may have ended, or the memory been mapped, meanwhile. */
+	if (d->umem.mr && !d->umem.revoked && !d->sgt && resume(d))
+		umem_revoke(&d->umem);
+	umem_unlock(&d->umem);
+}
+
+static bool device_can_wait(const struct ib_device *device)
+{
+	return IS_ENABLED(CONFIG_DMABUF_MOVE_NOTIFY) &&
+	       device->ops.pause_mr && device->ops.resume_mr &&
+	       umem_is_revocable(device);
+}
+
+/* For a region that the core makes; the memory may move if the device can wait for that. */
+struct ib_umem *umem_dmabuf_find(struct ib_device *device,
+				 const struct ib_mem *mem, int access)
+{
+	struct ib_umem_dmabuf *d;
+
+	/* Map it now, to know whether it can be mapped at all. */
+	if (device_can_wait(device))
+		d = map_new(ib_umem_dmabuf_get(device, mem->fd_offset,
+					       mem->length, mem->fd, access,
+					       &moving_ops),
+			    ib_umem_dmabuf_map_pages);
+	else
+		d = ib_umem_dmabuf_get_pinned(device, mem->fd_offset,
+					      mem->length, mem->fd, access);
+	return IS_ERR(d) ? ERR_CAST(d) : &d->umem;
+}
+
+/* Maps the memory again if it has moved since it was found. Under its lock. */
+int umem_dmabuf_ready(struct ib_umem *umem)
+{
+	return ib_umem_dmabuf_map_pages(to_ib_umem_dmabuf(umem));
+}
+
+/* If the exporter does not support moves, the memory stays, pinned or not. */
+bool umem_moves(struct ib_umem *umem)
+{
+	struct ib_umem_dmabuf *d = to_ib_umem_dmabuf(umem);
+
+	return umem->is_dmabuf && !d->pinned &&
+	       dma_buf_is_dynamic(d->attach->dmabuf);
+}
+IB_EXPORT_INTERNAL(umem_moves);

@@ -1,0 +1,653 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Address vectors and address handles.
+ *
+ * Lock protocol: none, and nothing here sleeps unless the caller allows it. The
+ * source GID of an address vector is a reference on an entry of the GID cache.
+ * An address vector owns the reference that it carries; a call that looks one
+ * up for its own duration takes it out again. Handles and QPs keep references
+ * of their own, exchanged atomically, so that callers that modify one object at
+ * the same time do not drop one twice.
+ */
+#include <linux/atomic.h>
+#include <linux/err.h>
+#include <linux/etherdevice.h>
+#include <linux/export.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/slab.h>
+#include <kverbs/delay.h>
+#include <net/ip.h>
+#include <rdma/ib_addr.h>
+#include <rdma/ib_cache.h>
+#include <rdma/ib_verbs.h>
+
+#include "../contract/contract.h"
+#include "../port/port.h"
+#include "verbs.h"
+
+/* Hop limit of replies to datagrams: the sender's distance is not known. */
+#define AH_REPLY_HOP_LIMIT	0xff
+
+/* IP version of RoCE v2 headers, IBTA annex A17.4.5.2. */
+#define ROCE_IPV4_IHL		5
+
+/* Address vectors */
+
+/* Drops the source GID, a reference that the caller at @site gives back. */
+static void drop_sgid_by(struct rdma_ah_attr *ah_attr, unsigned long site)
+{
+	if (!ah_attr->grh.sgid_attr)
+		return;
+	ib_gid_put_by(ah_attr->grh.sgid_attr, site);
+	ah_attr->grh.sgid_attr = NULL;
+}
+
+static void copy_for(struct rdma_ah_attr *dest, const struct rdma_ah_attr *src,
+		     unsigned long site)
+{
+	*dest = *src;
+	if (!dest->grh.sgid_attr)
+		return;
+	ib_gid_hold(dest->grh.sgid_attr);
+	ib_gid_given(dest->grh.sgid_attr, site);
+}
+
+/**
+ * rdma_destroy_ah_attr() - drop the source GID of an address vector
+ * @ah_attr: the address vector; zeroed or used before
+ *
+ * Context: Any.
+ */
+void rdma_destroy_ah_attr(struct rdma_ah_attr *ah_attr)
+{
+	drop_sgid_by(ah_attr, _RET_IP_);
+}
+EXPORT_SYMBOL(rdma_destroy_ah_attr);
+
+/**
+ * rdma_copy_ah_attr() - copy an address vector; the copy has its own reference
+ * @dest: the copy; what it held is not dropped
+ * @src: the original
+ *
+ * Context: Any.
+ */
+void rdma_copy_ah_attr(struct rdma_ah_attr *dest,
+		       const struct rdma_ah_attr *src)
+{
+	copy_for(dest, src, _RET_IP_);
+}
+EXPORT_SYMBOL(rdma_copy_ah_attr);
+
+/**
+ * rdma_replace_ah_attr() - copy over an address vector in use
+ * @old: the one to replace; what it held is dropped
+ * @new: the original
+ *
+ * Context: Any.
+ */
+void rdma_replace_ah_attr(struct rdma_ah_attr *old,
+			  const struct rdma_ah_attr *new)
+{
+	struct rdma_ah_attr copy;
+
+	/* Both may hold the same GID: take the new reference first. */
+	copy_for(&copy, new, _RET_IP_);
+	drop_sgid_by(old, _RET_IP_);
+	*old = copy;
+}
+EXPORT_SYMBOL(rdma_replace_ah_attr);
+
+/**
+ * rdma_move_ah_attr() - move an address vector over one in use
+ * @dest: the one to replace; what it held is dropped
+ * @src: the original; holds no source GID any more
+ *
+ * Context: Any.
+ */
+void rdma_move_ah_attr(struct rdma_ah_attr *dest, struct rdma_ah_attr *src)
+{
+	drop_sgid_by(dest, _RET_IP_);
+	*dest = *src;
+	src->grh.sgid_attr = NULL;
+}
+EXPORT_SYMBOL(rdma_move_ah_attr);
+
+/**
+ * rdma_move_grh_sgid_attr() - give an address vector a global route
+ * @attr: the address vector; holds no source GID
+ * @dgid: destination; NULL to leave it as it is
+ * @flow_label: 20 bits
+ * @hop_limit: routers the packet may pass
+ * @traffic_class: 8 bits
+ * @sgid_attr: source; the caller's reference becomes @attr's
+ *
+ * Context: Any.
+ */
+void rdma_move_grh_sgid_attr(struct rdma_ah_attr *attr, union ib_gid *dgid,
+			     u32 flow_label, u8 hop_limit, u8 traffic_class,
+			     const struct ib_gid_attr *sgid_attr)
+{
+	rdma_ah_set_grh(attr, dgid, flow_label, sgid_attr->index, hop_limit,
+			traffic_class);
+	attr->grh.sgid_attr = sgid_attr;
+}
+EXPORT_SYMBOL(rdma_move_grh_sgid_attr);
+
+static int ah_attr_check(struct ib_device *device,
+			 const struct rdma_ah_attr *ah_attr)
+{
+	const struct ib_gid_attr *sgid_attr = ah_attr->grh.sgid_attr;
+	u32 port = ah_attr->port_num;
+	bool roce;
+
+	if (!rdma_is_port_valid(device, port))
+		return -EINVAL;
+	roce = rdma_protocol_roce(device, port);
+	if (roce != (ah_attr->type == RDMA_AH_ATTR_TYPE_ROCE))
+		return -EINVAL;
+	if (rdma_is_grh_required(device, port) &&
+	    !(ah_attr->ah_flags & IB_AH_GRH))
+		return -EINVAL;
+	if (sgid_attr && (sgid_attr->device != device ||
+			  sgid_attr->port_num != port ||
+			  sgid_attr->index != ah_attr->grh.sgid_index))
+		return -EINVAL;
+	return 0;
+}
+
+/**
+ * ib_ah_attr_fill() - check an address vector and look up its source GID
+ * @device: the device
+ * @ah_attr: the address vector
+ * @passed: the source GID that the caller had given, for ib_ah_attr_unfill()
+ *
+ * Context: Any.
+ * Return: 0; -EINVAL for a bad port, GID index or kind of address; -ENODATA
+ * or another error of rdma_get_gid_attr() for an empty GID entry.
+ */
+int ib_ah_attr_fill(struct ib_device *device, struct rdma_ah_attr *ah_attr,
+		    const struct ib_gid_attr **passed)
+{
+	struct ib_global_route *grh = &ah_attr->grh;
+	const struct ib_gid_attr *sgid_attr;
+	int ret;
+
+	*passed = grh->sgid_attr;
+	ret = ah_attr_check(device, ah_attr);
+	if (ret || !(ah_attr->ah_flags & IB_AH_GRH) || grh->sgid_attr)
+		return ret;
+
+	sgid_attr = ib_gid_get(device, ah_attr->port_num, grh->sgid_index);
+	if (IS_ERR(sgid_attr))
+		return PTR_ERR(sgid_attr);
+	grh->sgid_attr = sgid_attr;
+	return 0;
+}
+
+/**
+ * ib_ah_attr_unfill() - undo ib_ah_attr_fill()
+ * @ah_attr: the address vector
+ * @passed: as set by ib_ah_attr_fill()
+ *
+ * Context: Any.
+ */
+void ib_ah_attr_unfill(struct rdma_ah_attr *ah_attr,
+		       const struct ib_gid_attr *passed)
+{
+	const struct ib_gid_attr *filled = ah_attr->grh.sgid_attr;
+
+	if (!filled || filled == passed)
+		return;
+	ib_gid_put(filled);
+	ah_attr->grh.sgid_attr = NULL;
+}
+
+/**
+ * ib_ah_keep_sgid() - let an object keep the source GID it now uses
+ * @kept: the object's reference, replaced
+ * @ah_attr: the address vector, filled
+ *
+ * Context: Any.
+ */
+void ib_ah_keep_sgid(const struct ib_gid_attr **kept,
+		     const struct rdma_ah_attr *ah_attr)
+{
+	const struct ib_gid_attr *new = NULL, *old;
+
+	if (ah_attr->ah_flags & IB_AH_GRH) {
+		new = ah_attr->grh.sgid_attr;
+		ib_gid_hold(new);
+	}
+	old = xchg(kept, new);
+	if (old)
+		ib_gid_put(old);
+}
+
+/**
+ * ib_ah_drop_sgid() - drop the source GID that an object kept
+ * @kept: the object's reference
+ *
+ * Context: Any.
+ */
+void ib_ah_drop_sgid(const struct ib_gid_attr **kept)
+{
+	const struct ib_gid_attr *old = xchg(kept, NULL);
+
+	if (old)
+		ib_gid_put(old);
+}
+
+/* Address handles */
+
+static struct ib_ah *ah_create(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
+			       u32 flags, unsigned long site)
+{
+	bool may_sleep = flags & RDMA_CREATE_AH_SLEEPABLE;
+	gfp_t gfp = may_sleep ? GFP_KERNEL : GFP_ATOMIC;
+	struct rdma_ah_init_attr init_attr = {
+		.ah_attr = ah_attr,
+		.flags = flags,
+	};
+	struct ib_device *device = pd->device;
+	struct ib_ah *ah;
+	int ret;
+
+	ah = rdma_zalloc_drv_obj_gfp(device, ib_ah, gfp);
+	if (!ah)
+		return ERR_PTR(-ENOMEM);
+	ah->device = device;
+	ah->pd = pd;
+	ah->type = ah_attr->type;
+	ib_ah_keep_sgid(&ah->sgid_attr, ah_attr);
+
+	ret = IB_IN_FRAME(device, &pd->res, "create_ah",
+			  may_sleep ? IB_FRAME_METHOD : IB_FRAME_ATOMIC, site,
+			  device->ops.create_ah(ah, &init_attr, NULL));
+	if (ret) {
+		ib_ah_drop_sgid(&ah->sgid_attr);
+		kfree(ah);
+		return ERR_PTR(ret);
+	}
+	atomic_inc(&pd->usecnt);
+	ib_contract_ah_made(ah, site);
+	return ah;
+}
+
+static struct ib_ah *ah_create_filled(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
+				      u32 flags, unsigned long site)
+{
+	const struct ib_device_ops *ops = &pd->device->ops;
+	const struct ib_gid_attr *passed;
+	struct ib_ah *ah;
+	int ret;
+
+	might_sleep_if(flags & RDMA_CREATE_AH_SLEEPABLE);
+
+	if (!ops->create_ah || !ops->destroy_ah)
+		return ERR_PTR(-EOPNOTSUPP);
+	ret = ib_ah_attr_fill(pd->device, ah_attr, &passed);
+	if (ret) {
+		ib_contract_call(pd->device, &pd->res, "create_ah", site);
+		return ERR_PTR(ret);
+	}
+	kverbs_delay("ah_create");
+	ah = ah_create(pd, ah_attr, flags, site);
+	ib_ah_attr_unfill(ah_attr, passed);
+	return ah;
+}
+
+/**
+ * rdma_create_ah() - make an address handle
+ * @pd: PD of the handle
+ * @ah_attr: the address; for RoCE with the destination's Ethernet address
+ * @flags: &enum rdma_create_ah_flags
+ *
+ * Context: Any; process with %RDMA_CREATE_AH_SLEEPABLE.
+ * Return: the handle; -EOPNOTSUPP if the device has none; -EINVAL for a bad
+ * port, GID index or kind of address; -ENOMEM; an error of
+ * rdma_get_gid_attr() or of the driver.
+ */
+struct ib_ah *rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
+			     u32 flags)
+{
+	return ah_create_filled(pd, ah_attr, flags, _RET_IP_);
+}
+EXPORT_SYMBOL(rdma_create_ah);
+
+/**
+ * rdma_modify_ah() - change the address of a handle
+ * @ah: the handle
+ * @ah_attr: the new address, of the same kind
+ *
+ * Requests that are already posted use either the old or the new address.
+ *
+ * Context: Any.
+ * Return: 0; -EOPNOTSUPP if the driver has no such method; -EINVAL for a bad
+ * port, GID index or kind of address; an error of rdma_get_gid_attr() or of the
+ * driver.
+ */
+int rdma_modify_ah(struct ib_ah *ah, struct rdma_ah_attr *ah_attr)
+{
+	const struct ib_gid_attr *passed;
+	int ret;
+
+	if (!ah->device->ops.modify_ah)
+		return -EOPNOTSUPP;
+	if (ah->type != ah_attr->type)
+		return -EINVAL;
+	ret = ib_ah_attr_fill(ah->device, ah_attr, &passed);
+	if (ret) {
+		ib_contract_call(ah->device, &ah->pd->res, "modify_ah", _RET_IP_);
+		return ret;
+	}
+
+	ret = IB_ATOMIC_METHOD(ah->device, &ah->pd->res, "modify_ah",
+			       ah->device->ops.modify_ah(ah, ah_attr));
+	if (!ret)
+		ib_ah_keep_sgid(&ah->sgid_attr, ah_attr);
+	ib_ah_attr_unfill(ah_attr, passed);
+	return ret;
+}
+EXPORT_SYMBOL(rdma_modify_ah);
+
+/**
+ * rdma_query_ah() - read the address of a handle
+ * @ah: the handle
+ * @ah_attr: filled in, without a reference on the source GID
+ *
+ * Context: Any.
+ * Return: 0, -EOPNOTSUPP if the driver has no such method, or an error of the driver.
+ */
+int rdma_query_ah(struct ib_ah *ah, struct rdma_ah_attr *ah_attr)
+{
+	int ret;
+
+	if (!ah->device->ops.query_ah)
+		return -EOPNOTSUPP;
+	rdma_ah_set_port_num(ah_attr, 0);
+	ret = IB_ATOMIC_METHOD(ah->device, &ah->pd->res, "query_ah",
+			       ah->device->ops.query_ah(ah, ah_attr));
+	if (!ret && !rdma_ah_get_port_num(ah_attr))
+		ib_output_missing(ah->device, &ah->pd->res, "query_ah", "gave no port", _RET_IP_);
+	/* Drivers copy what they were given, but the caller holds no reference. */
+	ah_attr->grh.sgid_attr = NULL;
+	return ret;
+}
+EXPORT_SYMBOL(rdma_query_ah);
+
+/**
+ * rdma_destroy_ah_user() - free an address handle
+ * @ah: the handle; no request that uses it is outstanding
+ * @flags: &enum rdma_destroy_ah_flags
+ * @udata: NULL
+ *
+ * Context: Any; process with %RDMA_DESTROY_AH_SLEEPABLE.
+ * Return: 0, or an error of the driver, with a warning; then the handle still
+ * exists.
+ */
+int rdma_destroy_ah_user(struct ib_ah *ah, u32 flags, struct ib_udata *udata)
+{
+	struct ib_pd *pd = ah->pd;
+	int ret;
+
+	might_sleep_if(flags & RDMA_DESTROY_AH_SLEEPABLE);
+
+	ret = IB_IN_FRAME(ah->device, &pd->res, "destroy_ah",
+			  flags & RDMA_DESTROY_AH_SLEEPABLE ? IB_FRAME_METHOD : IB_FRAME_ATOMIC,
+			  _RET_IP_, ah->device->ops.destroy_ah(ah, flags));
+	if (ret) {
+		ibdev_warn_ratelimited(ah->device,
+				       "the driver does not free an AH of %s: %d\n",
+				       pd->res.kern_name, ret);
+		return ret;
+	}
+	ib_contract_ah_gone(ah);
+	ib_ah_drop_sgid(&ah->sgid_attr);
+	kfree(ah);
+	atomic_dec(&pd->usecnt);
+	return 0;
+}
+EXPORT_SYMBOL(rdma_destroy_ah_user);
+
+/* The sender of a datagram */
+
+/**
+ * ib_get_rdma_header_version() - IP version of a received header
+ * @hdr: the 40 bytes in front of the datagram
+ *
+ * An IPv4 header fills the last 20 bytes; what comes before it is undefined
+ * and may look like IPv6. It is IPv4 if it has no options and its checksum is
+ * right.
+ *
+ * Context: Any.
+ * Return: 4 or 6, or 0 for neither.
+ */
+int ib_get_rdma_header_version(const union rdma_network_hdr *hdr)
+{
+	bool v6 = be32_to_cpu(hdr->ibgrh.version_tclass_flow) >> 28 == 6;
+	struct iphdr ip4 = hdr->roce4grh;
+	__sum16 check = ip4.check;
+
+	if (!v6)
+		return ip4.version == 4 ? 4 : 0;
+	if (ip4.version != 4 || ip4.ihl != ROCE_IPV4_IHL)
+		return 6;
+	ip4.check = 0;
+	return ip_fast_csum(&ip4, ip4.ihl) == check ? 4 : 6;
+}
+EXPORT_SYMBOL(ib_get_rdma_header_version);
+
+/**
+ * ib_get_gids_from_rdma_hdr() - the GIDs in a received header
+ * @hdr: the 40 bytes in front of the datagram
+ * @net_type: kind of header
+ * @sgid: set to the sender's
+ * @dgid: set to the receiver's
+ *
+ * Context: Any.
+ * Return: 0, or -EINVAL for an unknown kind or a missing argument.
+ */
+int ib_get_gids_from_rdma_hdr(const union rdma_network_hdr *hdr,
+			      enum rdma_network_type net_type,
+			      union ib_gid *sgid, union ib_gid *dgid)
+{
+	if (!sgid || !dgid)
+		return -EINVAL;
+
+	switch (net_type) {
+	case RDMA_NETWORK_IPV4:
+		ipv6_addr_set_v4mapped(hdr->roce4grh.saddr,
+				       (struct in6_addr *)sgid);
+		ipv6_addr_set_v4mapped(hdr->roce4grh.daddr,
+				       (struct in6_addr *)dgid);
+		return 0;
+	case RDMA_NETWORK_IB:
+	case RDMA_NETWORK_ROCE_V1:
+	case RDMA_NETWORK_IPV6:
+		*sgid = hdr->ibgrh.sgid;
+		*dgid = hdr->ibgrh.dgid;
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+EXPORT_SYMBOL(ib_get_gids_from_rdma_hdr);
+
+static enum rdma_network_type wc_network_type(const struct ib_wc *wc,
+					      const struct ib_grh *grh)
+{
+	if (wc->wc_flags & IB_WC_WITH_NETWORK_HDR_TYPE)
+		return wc->network_hdr_type;
+	if (ib_get_rdma_header_version((const void *)grh) == 4)
+		return RDMA_NETWORK_IPV4;
+	return grh->next_hdr == IPPROTO_UDP ? RDMA_NETWORK_IPV6 :
+					      RDMA_NETWORK_ROCE_V1;
+}
+
+struct wc_gid_filter {
+	enum ib_gid_type type;
+	u16 vlan_id;
+};
+
+static bool wc_gid_matches(const union ib_gid *gid,
+			   const struct ib_gid_attr *attr, void *context)
+{
+	struct wc_gid_filter *filter = context;
+	u16 vlan_id = 0xffff;
+
+	return attr->gid_type == filter->type &&
+	       !rdma_read_gid_l2_fields(attr, &vlan_id, NULL) &&
+	       vlan_id == filter->vlan_id;
+}
+
+static void wc_set_route(struct rdma_ah_attr *ah_attr, const struct ib_grh *grh,
+			 union ib_gid *sender,
+			 const struct ib_gid_attr *sgid_attr)
+{
+	u32 word = be32_to_cpu(grh->version_tclass_flow);
+
+	rdma_move_grh_sgid_attr(ah_attr, sender, word & IB_GRH_FLOWLABEL_MASK,
+				AH_REPLY_HOP_LIMIT, word >> 20, sgid_attr);
+}
+
+/* The sender's Ethernet address, from the device or from its GID. */
+static int wc_get_dmac(const struct ib_wc *wc, union ib_gid *sender,
+		       enum ib_gid_type type, u8 *dmac)
+{
+	struct in6_addr *addr = (struct in6_addr *)sender;
+
+	if (wc->wc_flags & IB_WC_WITH_SMAC) {
+		ether_addr_copy(dmac, wc->smac);
+		return 0;
+	}
+	if (type == IB_GID_TYPE_ROCE && rdma_link_local_addr(addr)) {
+		rdma_get_ll_mac(addr, dmac);
+		return 0;
+	}
+	return -EHOSTUNREACH;
+}
+
+static int wc_init_roce(struct ib_device *device, const struct ib_wc *wc,
+			const struct ib_grh *grh, struct rdma_ah_attr *ah_attr)
+{
+	enum rdma_network_type net_type;
+	const struct ib_gid_attr *attr;
+	union ib_gid sender, receiver;
+	struct wc_gid_filter filter;
+	int ret;
+
+	if (!(wc->wc_flags & IB_WC_GRH))
+		return -EPROTOTYPE;
+	net_type = wc_network_type(wc, grh);
+	ret = ib_get_gids_from_rdma_hdr((const void *)grh, net_type, &sender,
+					&receiver);
+	if (ret)
+		return ret;
+
+	filter.type = ib_network_to_gid_type(net_type);
+	filter.vlan_id = wc->wc_flags & IB_WC_WITH_VLAN ? wc->vlan_id : 0xffff;
+	ret = wc_get_dmac(wc, &sender, filter.type, ah_attr->roce.dmac);
+	if (ret)
+		return ret;
+	attr = ib_gid_find(device, &receiver, ah_attr->port_num, wc_gid_matches, &filter);
+	if (IS_ERR(attr))
+		return PTR_ERR(attr);
+	wc_set_route(ah_attr, grh, &sender, attr);
+	return 0;
+}
+
+static int wc_init_ib(struct ib_device *device, const struct ib_wc *wc,
+		      const struct ib_grh *grh, struct rdma_ah_attr *ah_attr)
+{
+	const struct ib_gid_attr *attr;
+	union ib_gid sender, receiver;
+	u32 port = ah_attr->port_num;
+
+	rdma_ah_set_dlid(ah_attr, wc->slid);
+	rdma_ah_set_path_bits(ah_attr, wc->dlid_path_bits);
+	if (!(wc->wc_flags & IB_WC_GRH))
+		return 0;
+
+	sender = grh->sgid;
+	receiver = grh->dgid;
+	if (receiver.global.interface_id == cpu_to_be64(IB_SA_WELL_KNOWN_GUID))
+		attr = ib_gid_get(device, port, 0);
+	else
+		attr = ib_gid_find_type(device, &receiver, IB_GID_TYPE_IB, port, NULL);
+	if (IS_ERR(attr))
+		return PTR_ERR(attr);
+	wc_set_route(ah_attr, grh, &sender, attr);
+	return 0;
+}
+
+static int init_from_wc(struct ib_device *device, u32 port_num, const struct ib_wc *wc,
+			const struct ib_grh *grh, struct rdma_ah_attr *ah_attr)
+{
+	memset(ah_attr, 0, sizeof(*ah_attr));
+	if (!rdma_is_port_valid(device, port_num))
+		return -EINVAL;
+
+	ah_attr->type = rdma_ah_find_type(device, port_num);
+	rdma_ah_set_sl(ah_attr, wc->sl);
+	rdma_ah_set_port_num(ah_attr, port_num);
+	if (ah_attr->type == RDMA_AH_ATTR_TYPE_ROCE)
+		return wc_init_roce(device, wc, grh, ah_attr);
+	return wc_init_ib(device, wc, grh, ah_attr);
+}
+
+/**
+ * ib_init_ah_attr_from_wc() - the address to reply to a datagram
+ * @device: device that received it
+ * @port_num: port that received it
+ * @wc: its completion
+ * @grh: the 40 bytes in front of it; only read if @wc says that they are valid
+ * @ah_attr: filled in; after success the caller must call rdma_destroy_ah_attr()
+ *
+ * The Ethernet address of a RoCE sender comes from @wc, or from a link-local
+ * RoCE v1 GID; addresses are not resolved through the IP stack.
+ *
+ * Context: Any but hard interrupt.
+ * Return: 0; -EINVAL for a bad port or header; -EPROTOTYPE for a RoCE
+ * datagram without a header; -EHOSTUNREACH if the sender's Ethernet address
+ * is not known; -ENOENT if the receiver's GID is gone, -ENODATA if that is the
+ * port's first one and it is empty.
+ */
+int ib_init_ah_attr_from_wc(struct ib_device *device, u32 port_num,
+			    const struct ib_wc *wc, const struct ib_grh *grh,
+			    struct rdma_ah_attr *ah_attr)
+{
+	int ret = init_from_wc(device, port_num, wc, grh, ah_attr);
+
+	if (!ret && ah_attr->grh.sgid_attr)
+		ib_gid_given(ah_attr->grh.sgid_attr, _RET_IP_);
+	return ret;
+}
+EXPORT_SYMBOL(ib_init_ah_attr_from_wc);
+
+/**
+ * ib_create_ah_from_wc() - make an address handle to reply to a datagram
+ * @pd: PD of the handle
+ * @wc: completion of the datagram
+ * @grh: the 40 bytes in front of it
+ * @port_num: port that received it
+ *
+ * Context: Process.
+ * Return: the handle, or an error of ib_init_ah_attr_from_wc() or
+ * rdma_create_ah().
+ */
+struct ib_ah *ib_create_ah_from_wc(struct ib_pd *pd, const struct ib_wc *wc,
+				   const struct ib_grh *grh, u32 port_num)
+{
+	struct rdma_ah_attr ah_attr;
+	struct ib_ah *ah;
+	int ret;
+
+	ret = init_from_wc(pd->device, port_num, wc, grh, &ah_attr);
+	if (ret)
+		return ERR_PTR(ret);
+	ah = ah_create_filled(pd, &ah_attr, RDMA_CREATE_AH_SLEEPABLE, _RET_IP_);
+	ib_ah_attr_unfill(&ah_attr, NULL);
+	return ah;
+}
+EXPORT_SYMBOL(ib_create_ah_from_wc);

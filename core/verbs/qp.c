@@ -1,0 +1,498 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Queue pairs: creation, state changes, queries, destruction.
+ *
+ * Lock protocol: none. The core does not serialise calls; the driver decides
+ * whether a change of state is legal, under its own lock, with
+ * ib_modify_qp_is_ok(). What the core keeps for a QP (port, source GIDs) is
+ * exchanged atomically. The counts of PD, CQs and SRQ are atomic.
+ *
+ * While it is being destroyed, a QP can be reached by
+ *  1. readers of the object lists: rdma_restrack_del() waits for them;
+ *  2. the irq_work that calls the event handler: ib_notify_quiesce() ends it;
+ *  3. the driver's data path, until its destroy_qp returns;
+ *  4. completions in CQs that the core polls: ib_cq_forget_qp() waits for their done();
+ *  5. whoever is about to queue that irq_work: ib_notify_fence() waits for it;
+ *  6. a driver's lookup under RCU: the memory goes a grace period later.
+ */
+#include <linux/err.h>
+#include <linux/export.h>
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+#include <kverbs/delay.h>
+#include <rdma/ib_cache.h>
+#include <rdma/ib_verbs.h>
+
+#include "../../cq/cq.h"
+#include "../contract/contract.h"
+#include "verbs.h"
+
+/* Widths of fields in packets, IBTA vol. 1, 9.2 and 9.7. */
+#define QP_PSN_MASK		0xffffff
+#define QP_TIMEOUT_MAX		31
+#define QP_RNR_TIMER_MAX	31
+#define QP_RETRY_MAX		7
+
+/* Left in place by a driver that gives no state. */
+#define QP_NO_STATE		((enum ib_qp_state)(IB_QPS_ERR + 1))
+
+#define QP_ATTR_KNOWN		(IB_QP_ATTR_STANDARD_BITS | IB_QP_RATE_LIMIT)
+
+/*
+ * On IB_EVENT_QP_LAST_WQE_REACHED, the device has taken its last request from
+ * the SRQ (IBTA vol. 1, 10.3.1), which ib_drain_qp() waits for.
+ */
+static void qp_srq_event(struct ib_event *event, void *context)
+{
+	struct ib_qp *qp = event->element.qp;
+
+	if (event->event == IB_EVENT_QP_LAST_WQE_REACHED)
+		complete_all(&qp->srq_completion);
+	if (qp->registered_event_handler)
+		ib_call_qp_event_handler(event, context);
+}
+
+static void qp_set_handlers(struct ib_qp *qp, const struct ib_qp_init_attr *init)
+{
+	qp->registered_event_handler = init->event_handler;
+	if (init->srq)
+		qp->event_handler = qp_srq_event;
+	else if (init->event_handler)
+		qp->event_handler = ib_call_qp_event_handler;
+}
+
+static int qp_check_type(struct ib_device *device,
+			 const struct ib_qp_init_attr *init)
+{
+	switch (init->qp_type) {
+	case IB_QPT_SMI:
+	case IB_QPT_GSI:
+		return rdma_is_port_valid(device, init->port_num) ? 0 : -EINVAL;
+	case IB_QPT_RC:
+	case IB_QPT_UC:
+	case IB_QPT_UD:
+	case IB_QPT_RAW_PACKET:
+		return 0;
+	case IB_QPT_XRC_INI:
+	case IB_QPT_XRC_TGT:
+	case IB_QPT_RAW_IPV6:
+	case IB_QPT_RAW_ETHERTYPE:
+		return -EOPNOTSUPP;
+	default:
+		return -EINVAL;
+	}
+}
+
+static int qp_check_caps(struct ib_device *device,
+			 const struct ib_qp_init_attr *init)
+{
+	const struct ib_device_attr *attrs = &device->attrs;
+	const struct ib_qp_cap *cap = &init->cap;
+
+	if (cap->max_rdma_ctxs)
+		return -EOPNOTSUPP;
+	if (cap->max_send_wr > attrs->max_qp_wr ||
+	    cap->max_send_sge > attrs->max_send_sge)
+		return -EINVAL;
+	/* With an SRQ, the sizes of the receive queue are ignored. */
+	if (!init->srq && (cap->max_recv_wr > attrs->max_qp_wr ||
+			   cap->max_recv_sge > attrs->max_recv_sge))
+		return -EINVAL;
+	return 0;
+}
+
+static int qp_check_init_attr(struct ib_device *device,
+			      const struct ib_qp_init_attr *init)
+{
+	int ret;
+
+	if (!init->send_cq || init->send_cq->device != device ||
+	    !init->recv_cq || init->recv_cq->device != device ||
+	    (init->srq && init->srq->device != device))
+		return -EINVAL;
+	if (init->sq_sig_type != IB_SIGNAL_ALL_WR &&
+	    init->sq_sig_type != IB_SIGNAL_REQ_WR)
+		return -EINVAL;
+	if ((init->create_flags & IB_QP_CREATE_INTEGRITY_EN) &&
+	    !(device->attrs.kernel_cap_flags & IBK_INTEGRITY_HANDOVER))
+		return -EOPNOTSUPP;
+	ret = qp_check_type(device, init);
+	return ret ?: qp_check_caps(device, init);
+}
+
+static void qp_init(struct ib_qp *qp, struct ib_pd *pd,
+		    const struct ib_qp_init_attr *init, const char *caller,
+		    unsigned long site)
+{
+	qp->device = pd->device;
+	qp->pd = pd;
+	qp->real_qp = qp;
+	qp->send_cq = init->send_cq;
+	qp->recv_cq = init->recv_cq;
+	qp->srq = init->srq;
+	qp->qp_type = init->qp_type;
+	qp->port = init->port_num;
+	qp->qp_context = init->qp_context;
+	qp_set_handlers(qp, init);
+	qp->integrity_en = init->create_flags & IB_QP_CREATE_INTEGRITY_EN;
+
+	spin_lock_init(&qp->mr_lock);
+	INIT_LIST_HEAD(&qp->rdma_mrs);
+	INIT_LIST_HEAD(&qp->sig_mrs);
+	init_completion(&qp->srq_completion);
+	ib_notify_init_qp(qp);
+	rdma_restrack_new(&qp->res, RDMA_RESTRACK_QP);
+	rdma_restrack_set_maker(&qp->res, caller, site);
+}
+
+static void qp_use_others(struct ib_qp *qp)
+{
+	atomic_inc(&qp->pd->usecnt);
+	atomic_inc(&qp->send_cq->usecnt);
+	atomic_inc(&qp->recv_cq->usecnt);
+	if (qp->srq)
+		atomic_inc(&qp->srq->usecnt);
+}
+
+static void qp_unuse_others(struct ib_qp *qp)
+{
+	if (qp->srq)
+		atomic_dec(&qp->srq->usecnt);
+	atomic_dec(&qp->recv_cq->usecnt);
+	atomic_dec(&qp->send_cq->usecnt);
+	atomic_dec(&qp->pd->usecnt);
+}
+
+/**
+ * ib_create_qp_kernel() - make a queue pair; called through ib_create_qp()
+ * @pd: PD of the QP
+ * @qp_init_attr: what the caller wants; holds the real sizes on return
+ * @caller: KBUILD_MODNAME of the caller
+ *
+ * Context: Process.
+ * Return: the QP, in state RESET; -EINVAL for a missing CQ, objects of another
+ * device, an unknown type, a bad port or sizes beyond the device's limits;
+ * -EOPNOTSUPP for types, flags or rdma_rw contexts that are not supported;
+ * -ENOMEM; or an error of the driver.
+ */
+struct ib_qp *ib_create_qp_kernel(struct ib_pd *pd,
+				  struct ib_qp_init_attr *qp_init_attr,
+				  const char *caller)
+{
+	struct ib_device *device = pd->device;
+	struct ib_qp *qp;
+	int ret;
+
+	ret = qp_check_init_attr(device, qp_init_attr);
+	if (ret)
+		return ERR_PTR(ret);
+
+	qp = rdma_zalloc_drv_obj_numa(device, ib_qp);
+	if (!qp)
+		return ERR_PTR(-ENOMEM);
+	qp_init(qp, pd, qp_init_attr, caller, _RET_IP_);
+	qp_use_others(qp);
+
+	ret = IB_METHOD(device, NULL, "create_qp",
+			device->ops.create_qp(qp, qp_init_attr, NULL));
+	if (ret) {
+		ib_notify_quiesce(&qp->notify);
+		qp_unuse_others(qp);
+		kfree_rcu(qp, rcu);
+		return ERR_PTR(ret);
+	}
+
+	if (!qp->qp_num && qp->qp_type != IB_QPT_SMI)
+		ib_output_missing(device, NULL, "create_qp", "gave no number", _RET_IP_);
+	qp->max_write_sge = qp_init_attr->cap.max_send_sge;
+	qp->max_read_sge = min_t(u32, qp_init_attr->cap.max_send_sge,
+				 device->attrs.max_sge_rd);
+	rdma_restrack_add(&qp->res);
+	return qp;
+}
+EXPORT_SYMBOL(ib_create_qp_kernel);
+
+/* Values that no device can take, whatever its limits. */
+static int qp_check_ranges(const struct ib_qp_attr *attr, int mask)
+{
+	if ((mask & IB_QP_STATE) && attr->qp_state > IB_QPS_ERR)
+		return -EINVAL;
+	if ((mask & IB_QP_CUR_STATE) && attr->cur_qp_state > IB_QPS_ERR)
+		return -EINVAL;
+	if ((mask & IB_QP_PATH_MTU) && ib_mtu_enum_to_int(attr->path_mtu) < 0)
+		return -EINVAL;
+	if ((mask & IB_QP_DEST_QPN) && attr->dest_qp_num > IB_QPN_MASK)
+		return -EINVAL;
+	if ((mask & IB_QP_TIMEOUT) && attr->timeout > QP_TIMEOUT_MAX)
+		return -EINVAL;
+	if ((mask & IB_QP_RETRY_CNT) && attr->retry_cnt > QP_RETRY_MAX)
+		return -EINVAL;
+	if ((mask & IB_QP_RNR_RETRY) && attr->rnr_retry > QP_RETRY_MAX)
+		return -EINVAL;
+	if ((mask & IB_QP_MIN_RNR_TIMER) &&
+	    attr->min_rnr_timer > QP_RNR_TIMER_MAX)
+		return -EINVAL;
+	return 0;
+}
+
+static int qp_check_limits(struct ib_qp *qp, const struct ib_qp_attr *attr,
+			   int mask)
+{
+	const struct ib_device_attr *limits = &qp->device->attrs;
+	u32 port = mask & IB_QP_PORT ? attr->port_num : READ_ONCE(qp->port);
+	int pkeys;
+
+	if ((mask & IB_QP_MAX_QP_RD_ATOMIC) &&
+	    attr->max_rd_atomic > limits->max_qp_init_rd_atom)
+		return -EINVAL;
+	if ((mask & IB_QP_MAX_DEST_RD_ATOMIC) &&
+	    attr->max_dest_rd_atomic > limits->max_qp_rd_atom)
+		return -EINVAL;
+	if ((mask & IB_QP_PORT) && !rdma_is_port_valid(qp->device, port))
+		return -EINVAL;
+
+	if ((mask & IB_QP_PKEY_INDEX) && rdma_is_port_valid(qp->device, port) &&
+	    rdma_ib_or_roce(qp->device, port)) {
+		pkeys = qp->device->port_data[port].immutable.pkey_tbl_len;
+		if (attr->pkey_index >= pkeys)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+/* Consumers often choose random PSNs: use the bits that fit, as other implementations do. */
+static void qp_trim_psn(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
+{
+	u32 excess = 0;
+
+	if (mask & IB_QP_RQ_PSN)
+		excess |= attr->rq_psn;
+	if (mask & IB_QP_SQ_PSN)
+		excess |= attr->sq_psn;
+	if (!(excess & ~QP_PSN_MASK))
+		return;
+
+	ibdev_warn_ratelimited(qp->device,
+			       "%s sets PSNs of more than 24 bits\n",
+			       qp->res.kern_name);
+	attr->rq_psn &= QP_PSN_MASK;
+	attr->sq_psn &= QP_PSN_MASK;
+}
+
+/* Path migration is not defined for RoCE. */
+static int qp_check_alt_path(struct ib_qp *qp, const struct ib_qp_attr *attr,
+			     int mask)
+{
+	u32 port = mask & IB_QP_PORT ? attr->port_num : READ_ONCE(qp->port);
+
+	if (!rdma_is_port_valid(qp->device, port) ||
+	    !rdma_protocol_ib(qp->device, port) ||
+	    !rdma_protocol_ib(qp->device, attr->alt_ah_attr.port_num))
+		return -EINVAL;
+	return 0;
+}
+
+/*
+ * If two changes of state run at a time, only the driver knows which came last. Then keep
+ * the state in which more is legal, the later one in &enum ib_qp_state, so that the
+ * contract checker accuses nobody wrongly. @before was read before the driver was called.
+ * Each change is counted, because others may lead back to the same state.
+ */
+static void qp_note_state(struct ib_qp *qp, unsigned long before, unsigned long state)
+{
+	unsigned long known = before, next;
+
+	do {
+		next = known == before ? state : max(state, known & IB_QP_KNOWN_STATE);
+		next |= (known & ~IB_QP_KNOWN_STATE) + IB_QP_KNOWN_STATE + 1;
+	} while (!try_cmpxchg(&qp->known_state, &known, next));
+}
+
+static void qp_modified(struct ib_qp *qp, const struct ib_qp_attr *attr,
+			int mask, unsigned long state_before)
+{
+	kverbs_delay("qp_modified");
+	if (mask & IB_QP_PORT)
+		WRITE_ONCE(qp->port, attr->port_num);
+	if (mask & IB_QP_AV)
+		ib_ah_keep_sgid(&qp->av_sgid_attr, &attr->ah_attr);
+	if (mask & IB_QP_ALT_PATH)
+		ib_ah_keep_sgid(&qp->alt_path_sgid_attr, &attr->alt_ah_attr);
+	if (mask & IB_QP_STATE)
+		qp_note_state(qp, state_before, attr->qp_state);
+	/* Forget the last-WQE event of this life, so that the next life waits for its own. */
+	if ((mask & IB_QP_STATE) && attr->qp_state == IB_QPS_RESET && qp->srq) {
+		ib_notify_settle(&qp->notify, IB_EVENT_QP_LAST_WQE_REACHED);
+		reinit_completion(&qp->srq_completion);
+	}
+}
+
+/* Looks up the source GIDs of the paths, and holds them for the duration of the call. */
+static int qp_modify(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
+		     unsigned long site)
+{
+	const struct ib_gid_attr *passed = NULL, *alt_passed = NULL;
+	unsigned long state_before = READ_ONCE(qp->known_state);
+	int ret = 0;
+
+	if (mask & IB_QP_AV)
+		ret = ib_ah_attr_fill(qp->device, &attr->ah_attr, &passed);
+	if (ret) {
+		ib_contract_call(qp->device, &qp->res, "modify_qp", site);
+		return ret;
+	}
+	if (mask & IB_QP_ALT_PATH)
+		ret = ib_ah_attr_fill(qp->device, &attr->alt_ah_attr,
+				      &alt_passed) ?:
+		      qp_check_alt_path(qp, attr, mask);
+	if (ret)
+		ib_contract_call(qp->device, &qp->res, "modify_qp", site);
+	else
+		ret = IB_IN_FRAME(qp->device, &qp->res, "modify_qp", IB_FRAME_METHOD, site,
+				  qp->device->ops.modify_qp(qp, attr, mask, NULL));
+	if (!ret)
+		qp_modified(qp, attr, mask, state_before);
+
+	if (mask & IB_QP_ALT_PATH)
+		ib_ah_attr_unfill(&attr->alt_ah_attr, alt_passed);
+	if (mask & IB_QP_AV)
+		ib_ah_attr_unfill(&attr->ah_attr, passed);
+	return ret;
+}
+
+/* ib_modify_qp() on behalf of the caller at @site. */
+int ib_modify_qp_for(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
+		     unsigned long site)
+{
+	int ret;
+
+	if (qp_attr_mask & ~QP_ATTR_KNOWN)
+		return -EINVAL;
+	ret = qp_check_ranges(qp_attr, qp_attr_mask);
+	if (ret)
+		return ret;
+	qp = qp->real_qp;
+	ret = qp_check_limits(qp, qp_attr, qp_attr_mask);
+	if (ret)
+		return ret;
+
+	qp_attr->xmit_slave = NULL;
+	qp_trim_psn(qp, qp_attr, qp_attr_mask);
+	return qp_modify(qp, qp_attr, qp_attr_mask, site);
+}
+
+/**
+ * ib_modify_qp() - change the attributes and the state of a queue pair
+ * @qp: the QP
+ * @qp_attr: the new values; RoCE paths include the Ethernet address
+ * @qp_attr_mask: &enum ib_qp_attr_mask, which of them to set
+ *
+ * If the device has reported %IB_EVENT_QP_LAST_WQE_REACHED for a QP with an SRQ, a change
+ * to RESET returns only after the QP's event handler has been called for it.
+ *
+ * Context: Process.
+ * Return: 0; -EINVAL for a mask or values that no device can take, beyond the
+ * device's limits, or illegal in the QP's state; an error of
+ * rdma_get_gid_attr(); or another error of the driver. After an error the QP
+ * is as it was.
+ */
+int ib_modify_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask)
+{
+	return ib_modify_qp_for(qp, qp_attr, qp_attr_mask, _RET_IP_);
+}
+EXPORT_SYMBOL(ib_modify_qp);
+
+/**
+ * ib_query_qp() - read the attributes of a queue pair
+ * @qp: the QP
+ * @qp_attr: filled in, without references on source GIDs
+ * @qp_attr_mask: those that the caller wants; the driver may give more
+ * @qp_init_attr: filled in
+ *
+ * Context: Process.
+ * Return: 0, -EOPNOTSUPP if the driver has no such method, or an error of the driver.
+ */
+int ib_query_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
+		struct ib_qp_init_attr *qp_init_attr)
+{
+	enum ib_qp_state before = qp_attr->qp_state;
+	int ret;
+
+	if (!qp->device->ops.query_qp)
+		return -EOPNOTSUPP;
+
+	if (qp_attr_mask & IB_QP_STATE)
+		qp_attr->qp_state = QP_NO_STATE;
+	ret = IB_METHOD(qp->device, &qp->res, "query_qp",
+			qp->device->ops.query_qp(qp->real_qp, qp_attr, qp_attr_mask,
+						 qp_init_attr));
+	if ((qp_attr_mask & IB_QP_STATE) && qp_attr->qp_state == QP_NO_STATE) {
+		qp_attr->qp_state = before;
+		if (!ret)
+			ib_output_missing(qp->device, &qp->res, "query_qp", "gave no state",
+					  _RET_IP_);
+	}
+	/* Drivers copy what they were given, but the caller holds no references. */
+	qp_attr->ah_attr.grh.sgid_attr = NULL;
+	qp_attr->alt_ah_attr.grh.sgid_attr = NULL;
+	return ret;
+}
+EXPORT_SYMBOL(ib_query_qp);
+
+/**
+ * ib_destroy_qp_user() - free a queue pair; called through ib_destroy_qp()
+ * @qp: the QP
+ * @udata: NULL
+ *
+ * Outstanding requests may complete until the call returns, but not after it; call
+ * ib_drain_qp() first to get all completions. If the core polls the QP's CQs, no done() of
+ * the QP runs any more on return, except the done() that makes the call, or one on another
+ * vector that is itself destroying a QP of this vector. For that the call may wait until a
+ * running done() returns, so the caller must hold no lock that a done() of these CQs takes.
+ *
+ * Context: Process.
+ * Return: 0; -EBUSY, with a warning, while the QP is attached to a multicast
+ * group or otherwise in use; or an error of the driver, with a warning. After
+ * an error the QP still exists.
+ */
+int ib_destroy_qp_user(struct ib_qp *qp, struct ib_udata *udata)
+{
+	int ret;
+	u32 id;
+
+	ret = ib_object_unused(qp->device, &qp->res, &qp->usecnt, _RET_IP_);
+	if (ret)
+		return ret;
+	if (qp->mrs_used > 0) {
+		ibdev_warn(qp->device,
+			   "%s destroys QP 0x%x with %d pool regions in use\n",
+			   qp->res.kern_name, qp->qp_num, qp->mrs_used);
+		ib_contract_report(IB_RULE_BUSY, qp->device, &qp->res,
+				   ib_contract_culprit(_RET_IP_), _RET_IP_,
+				   qp->mrs_used, "destroyed with %d pool regions in use",
+				   qp->mrs_used);
+	}
+
+	id = rdma_restrack_del(&qp->res);
+	ib_notify_quiesce(&qp->notify);
+	ret = IB_METHOD(qp->device, &qp->res, "destroy_qp",
+			qp->device->ops.destroy_qp(qp, udata));
+	if (ret) {
+		ib_notify_revive(&qp->notify);
+		rdma_restrack_readd(&qp->res);
+		ibdev_warn(qp->device,
+			   "the driver does not free QP 0x%x of %s: %d\n",
+			   qp->qp_num, qp->res.kern_name, ret);
+		return ret;
+	}
+
+	rdma_restrack_forget(qp->device, RDMA_RESTRACK_QP, id);
+	ib_cq_forget_qp(qp);
+	ib_ah_drop_sgid(&qp->av_sgid_attr);
+	ib_ah_drop_sgid(&qp->alt_path_sgid_attr);
+	qp_unuse_others(qp);
+	ib_notify_fence(&qp->notify);
+	kfree_rcu(qp, rcu);
+	return 0;
+}
+EXPORT_SYMBOL(ib_destroy_qp_user);

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Regions of memory of any kind: finding the memory, mapping it, giving it to
+ * the device, and taking it away when its owner wants it back.
+ *
+ * Lock protocol: umem_lock() guards the region, see memory/revoke.c. The memory of the region
+ * is acquired before, and released after.
+ *
+ * The notifier is active before the device is given the memory: memory that is taken back
+ * before the region is opened never reaches the device.
+ */
+#include <linux/err.h>
+#include <linux/export.h>
+#include <linux/overflow.h>
+
+#include "../contract/contract.h"
+#include "../contract/trace.h"
+#include "../memory/umem.h"
+#include "verbs.h"
+
+static void revoke_peer(struct ib_umem *umem, void *unused)
+{
+	umem_take_away(umem);
+}
+
+/* Lets the driver free the region; it must not be revoked after that. */
+int umem_end_mr(struct ib_umem *umem, struct ib_udata *udata)
+{
+	int ret;
+
+	umem_lock(umem);
+	ret = umem->ibdev->ops.dereg_mr(umem->mr, udata);
+	if (!ret)
+		umem->mr = NULL;
+	umem_unlock(umem);
+	return ret;
+}
+
+static struct ib_umem *get_host(struct ib_device *device,
+				const struct ib_mem *mem, int access)
+{
+	return ib_umem_get(device, mem->start, mem->length, access);
+}
+
+static struct ib_umem *get_peer(struct ib_device *device,
+				const struct ib_mem *mem, int access)
+{
+	struct ib_umem *umem;
+
+	umem = umem_peer_get(device, mem, access, umem_is_revocable(device));
+	if (!IS_ERR(umem))
+		ib_umem_activate_invalidation_notifier(umem, revoke_peer, NULL);
+	return umem;
+}
+
+static struct ib_umem *(*const get_memory[IB_MEM_PATHS])(struct ib_device *,
+							 const struct ib_mem *,
+							 int) = {
+	[IB_MEM_HOST] = get_host,
+	[IB_MEM_PEER] = get_peer,
+	[IB_MEM_DMABUF] = umem_dmabuf_find,
+	[IB_MEM_P2P] = umem_p2p_get,
+};
+
+/* Set before the region is opened: from then on its memory may move or go. */
+static void fill_mr(struct ib_mr *mr, struct ib_pd *pd, u64 length, u64 virt_addr,
+		    struct ib_umem *umem)
+{
+	mr->iova = virt_addr;
+	mr->length = length;
+	ib_mr_fill(mr, pd, IB_MR_TYPE_USER, umem);
+}
+
+/* Gives the device access to the memory, unless that was taken back already. Under its lock. */
+static int open_mr(struct ib_umem *umem, struct ib_mr *mr)
+{
+	if (umem->revoked)
+		return -ECANCELED;
+	umem->mr = mr;
+	if (umem->ibdev->ops.open_mr)
+		umem->ibdev->ops.open_mr(mr);
+	return 0;
+}
+
+/*
+ * Makes a region without the lock: making it allocates memory, and so may wait
+ * for the owner that wants this very memory back. No other thread can reach the
+ * region until it is opened.
+ */
+static struct ib_mr *give_to_device(struct ib_pd *pd, struct ib_umem *umem,
+				    u64 virt_addr, int access, unsigned long site)
+{
+	struct ib_mr *mr;
+	int ret;
+
+	mr = IB_OUTPUT(pd->device, "reg_umem_mr", site,
+		       pd->device->ops.reg_umem_mr(pd, umem, virt_addr, access));
+	if (IS_ERR(mr))
+		return mr;
+	fill_mr(mr, pd, umem->length, virt_addr, umem);
+	umem_lock(umem);
+	ret = open_mr(umem, mr);
+	umem_unlock(umem);
+	if (!ret)
+		return mr;
+	WARN_ON(pd->device->ops.dereg_mr(mr, NULL));
+	return ERR_PTR(ret);
+}
+
+/*
+ * A dma-buf may move at any moment, except under its lock. Allocations may wait for memory
+ * under that lock.
+ */
+static struct ib_mr *give_dmabuf_to_device(struct ib_pd *pd,
+					   struct ib_umem *umem, u64 virt_addr,
+					   int access, unsigned long site)
+{
+	struct ib_mr *mr;
+	int ret;
+
+	umem_lock(umem);
+	ret = umem_dmabuf_ready(umem);
+	mr = ret ? ERR_PTR(ret) :
+		   IB_OUTPUT(pd->device, "reg_umem_mr", site,
+			     pd->device->ops.reg_umem_mr(pd, umem, virt_addr, access));
+	if (!IS_ERR(mr)) {
+		fill_mr(mr, pd, umem->length, virt_addr, umem);
+		open_mr(umem, mr);
+	}
+	umem_unlock(umem);
+	return mr;
+}
+
+static struct ib_mr *make_mr(struct ib_pd *pd, const struct ib_mem *mem,
+			     enum ib_mem_path path, u64 virt_addr, int access,
+			     unsigned long site)
+{
+	struct ib_umem *umem;
+	struct ib_mr *mr;
+
+	umem = get_memory[path](pd->device, mem, access);
+	if (IS_ERR(umem))
+		return ERR_CAST(umem);
+	mr = umem->is_dmabuf ?
+	     give_dmabuf_to_device(pd, umem, virt_addr, access, site) :
+	     give_to_device(pd, umem, virt_addr, access, site);
+	if (IS_ERR(mr)) {
+		ib_umem_release(umem);
+		return mr;
+	}
+	ib_mr_present(mr, "reg_umem_mr", site);
+	return mr;
+}
+
+/* For a driver that gets the memory itself. */
+static struct ib_mr *make_drivers_mr(struct ib_pd *pd, const struct ib_mem *mem,
+				     enum ib_mem_path path, u64 virt_addr,
+				     int access, unsigned long site)
+{
+	const struct ib_device_ops *ops = &pd->device->ops;
+	const char *method;
+	struct ib_mr *mr;
+
+	if (path == IB_MEM_HOST && ops->reg_user_mr) {
+		method = "reg_user_mr";
+		mr = ops->reg_user_mr(pd, mem->start, mem->length, virt_addr,
+				      access, NULL);
+	} else if (path == IB_MEM_DMABUF && ops->reg_user_mr_dmabuf) {
+		method = "reg_user_mr_dmabuf";
+		mr = ops->reg_user_mr_dmabuf(pd, mem->fd_offset, mem->length,
+					     virt_addr, mem->fd, access, NULL);
+	} else {
+		return ERR_PTR(-EOPNOTSUPP);
+	}
+	mr = IB_OUTPUT(pd->device, method, site, mr);
+	if (!IS_ERR(mr)) {
+		fill_mr(mr, pd, mem->length, virt_addr, NULL);
+		ib_mr_present(mr, method, site);
+	}
+	return mr;
+}
+
+static bool is_to_be_tried(const struct ib_mem *mem, enum ib_mem_path path)
+{
+	if (mem->path != IB_MEM_ANY)
+		return mem->path == path;
+	switch (path) {
+	case IB_MEM_DMABUF:
+		return mem->has_fd;
+	case IB_MEM_P2P:
+		return mem->error[IB_MEM_HOST] == -EREMOTEIO;
+	default:
+		return true;
+	}
+}
+
+/* Why there is no region, if some or all of the memory is peer-to-peer memory. */
+static int p2p_error(const struct ib_mem *mem)
+{
+	int error = mem->error[IB_MEM_P2P];
+
+	/*
+	 * -ECANCELED: not there any more. -ENODEV: none, or its beginning is of another
+	 * kind.
+	 */
+	if (error == -ECANCELED)
+		return -EFAULT;
+	if (error == -ENODEV)
+		return mem->path == IB_MEM_P2P ? -EFAULT : -EINVAL;
+	return error;
+}
+
+/* The error that tells best why there is no region. */
+static int mem_error(const struct ib_mem *mem)
+{
+	int peer = mem->error[IB_MEM_PEER];
+
+	/* No driver has it, or has it any more: the same as any bad address. */
+	if (peer == -ENODEV || peer == -ECANCELED)
+		peer = -EFAULT;
+	if (mem->path == IB_MEM_P2P || mem->error[IB_MEM_P2P])
+		return p2p_error(mem);
+	if (mem->path != IB_MEM_ANY)
+		return mem->path == IB_MEM_PEER ? peer : mem->error[mem->path];
+	switch (mem->error[IB_MEM_PEER]) {
+	case -ENODEV:
+	case -ENOENT:
+	case -EOPNOTSUPP:
+		return mem->error[IB_MEM_HOST];
+	default:
+		return peer ? : mem->error[IB_MEM_HOST];
+	}
+}
+
+static struct ib_mr *try_paths(struct ib_pd *pd, struct ib_mem *mem,
+			       u64 virt_addr, int access, unsigned long site)
+{
+	static const enum ib_mem_path order[] = {
+		IB_MEM_DMABUF, IB_MEM_HOST, IB_MEM_P2P, IB_MEM_PEER,
+	};
+	bool by_core = pd->device->ops.reg_umem_mr;
+	enum ib_mem_path path;
+	struct ib_mr *mr;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(order); i++) {
+		path = order[i];
+		if (!is_to_be_tried(mem, path))
+			continue;
+		mr = by_core ?
+		     make_mr(pd, mem, path, virt_addr, access, site) :
+		     make_drivers_mr(pd, mem, path, virt_addr, access, site);
+		if (!IS_ERR(mr)) {
+			mem->found = path;
+			return mr;
+		}
+		mem->error[path] = PTR_ERR(mr);
+		if (mem->error[path] == -EINTR)
+			return mr;
+	}
+	return ERR_PTR(mem_error(mem));
+}
+
+static bool is_range(u64 start, u64 length)
+{
+	u64 end;
+
+	return !check_add_overflow(start, length, &end);
+}
+
+static int mem_check(struct ib_device *device, const struct ib_mem *mem,
+		     u64 virt_addr, int access)
+{
+	if (!device->ops.reg_umem_mr && !device->ops.reg_user_mr)
+		return -EOPNOTSUPP;
+	if (mem->path >= IB_MEM_PATHS || !mem->length ||
+	    !is_range(virt_addr, mem->length - 1))
+		return -EINVAL;
+	if (mem->path == IB_MEM_DMABUF && !mem->has_fd)
+		return -EINVAL;
+	if (mem->path != IB_MEM_DMABUF && !is_range(mem->start, mem->length))
+		return -EINVAL;
+	if (mem->has_fd && !is_range(mem->fd_offset, mem->length))
+		return -EINVAL;
+	return ib_check_mr_access(device, access);
+}
+
+static struct ib_mr *reg_mem(struct ib_pd *pd, struct ib_mem *mem, u64 virt_addr,
+			     int access_flags, unsigned long site)
+{
+	struct ib_mr *mr;
+	int ret;
+
+	mem->found = IB_MEM_ANY;
+	memset(mem->error, 0, sizeof(mem->error));
+	ret = mem_check(pd->device, mem, virt_addr, access_flags);
+	if (ret)
+		return ERR_PTR(ret);
+	mr = IB_IN_FRAME(pd->device, NULL, "reg_mr", IB_FRAME_METHOD, site,
+			 try_paths(pd, mem, virt_addr, access_flags, site));
+	trace_ib_reg_mem(pd->device, mem, PTR_ERR_OR_ZERO(mr));
+	return mr;
+}
+
+/**
+ * ib_reg_mem() - make a region of memory of any kind
+ * @pd: PD of the region
+ * @mem: which memory, and where to look for it; on return, where it was found, or why not
+ * @virt_addr: address of the first byte as remote peers and SGEs give it
+ * @access_flags: &enum ib_access_flags
+ *
+ * Memory of the system is pinned until ib_dereg_mr(), which any process may call, even
+ * after the owner has ended. The driver of another device can take its memory back: then
+ * the region is revoked, and using it fails like using an invalid key, until ib_dereg_mr()
+ * frees it. The same happens to peer-to-peer memory when its provider goes. The memory of a
+ * dma-buf may move, if both the device and the kernel support that; else it is pinned.
+ *
+ * Context: Process, with the memory and files of a process if @mem refers to them.
+ * Return: the region; -EOPNOTSUPP if the device has no such regions, or lacks what is asked
+ * for; -EINVAL for no bytes, a range that wraps around, an unknown path, a missing dma-buf,
+ * or access flags that are unknown or illegal; or the error of the last path that applied,
+ * see &ib_mem.error: for system memory, an error of ib_umem_get(); for peers, -EFAULT if no
+ * driver has the memory, or has it any more, or an error of the driver that does; for a
+ * dma-buf, one of ib_umem_dmabuf_get(); for peer-to-peer memory, -EREMOTEIO if the device
+ * has no safe way to it, -EINVAL if not all of it is such memory, and of one provider,
+ * -EFAULT if none of it is and it had to be, or its provider goes, -EOPNOTSUPP if the
+ * device cannot give it back; or an error of the device's driver, -EINVAL if it cannot
+ * place the first byte at that offset in a page.
+ */
+struct ib_mr *ib_reg_mem(struct ib_pd *pd, struct ib_mem *mem, u64 virt_addr,
+			 int access_flags)
+{
+	return reg_mem(pd, mem, virt_addr, access_flags, _RET_IP_);
+}
+EXPORT_SYMBOL_GPL(ib_reg_mem);
+
+/**
+ * ib_reg_user_mr() - make a region of the calling process's memory
+ * @pd: PD of the region
+ * @start: address of the first byte in the process
+ * @length: bytes
+ * @virt_addr: address of the first byte as remote peers and SGEs give it
+ * @access_flags: &enum ib_access_flags
+ *
+ * Registers memory of the system or, failing that, of another device: see ib_reg_mem().
+ *
+ * Context: Process, with the memory of a process: current->mm.
+ * Return: the region, or an error of ib_reg_mem().
+ */
+struct ib_mr *ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
+			     u64 virt_addr, int access_flags)
+{
+	struct ib_mem mem = { .start = start, .length = length };
+
+	return reg_mem(pd, &mem, virt_addr, access_flags, _RET_IP_);
+}
+EXPORT_SYMBOL(ib_reg_user_mr);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the files about verbs objects share.
+ */
+#ifndef KVERBS_VERBS_H
+#define KVERBS_VERBS_H
+
+#include <linux/atomic.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/restrack.h>
+
+/* verbs.c */
+struct ib_pd *ib_alloc_pd_without_keys(struct ib_device *device,
+				       const char *caller);
+
+/* The part of ib_qp.known_state that is the state. */
+#define IB_QP_KNOWN_STATE	0xffUL
+
+/* The state that the consumer set last. Any context. */
+static inline enum ib_qp_state ib_qp_known_state(const struct ib_qp *qp)
+{
+	return READ_ONCE(qp->known_state) & IB_QP_KNOWN_STATE;
+}
+
+/* qp.c */
+int ib_modify_qp_for(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, unsigned long site);
+
+/* datapath.c */
+int ib_post_send_for(struct ib_qp *qp, const struct ib_send_wr *wr, unsigned long site);
+int ib_post_recv_for(struct ib_qp *qp, const struct ib_recv_wr *wr, unsigned long site);
+
+/* mr.c */
+void ib_mr_need_key(const struct ib_device *device, const struct ib_mr *mr, const char *method,
+		    unsigned long site);
+void ib_mr_fill(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type, struct ib_umem *umem);
+void ib_mr_present(struct ib_mr *mr, const char *method, unsigned long site);
+int ib_mr_free(struct ib_mr *mr, struct ib_udata *udata, unsigned long site);
+
+/* ah.c */
+int ib_ah_attr_fill(struct ib_device *device, struct rdma_ah_attr *ah_attr,
+		    const struct ib_gid_attr **passed);
+void ib_ah_attr_unfill(struct rdma_ah_attr *ah_attr,
+		       const struct ib_gid_attr *passed);
+void ib_ah_keep_sgid(const struct ib_gid_attr **kept,
+		     const struct rdma_ah_attr *ah_attr);
+void ib_ah_drop_sgid(const struct ib_gid_attr **kept);
+
+#endif
