@@ -534,16 +534,16 @@ static void bounce_end(void *arg)
 	b->dev->dma_io_tlb_mem = b->own;
 }
 
-/* As if the DMA layer had answered the card's dma_map() with bounce buffers. */
-static void bounce_at(struct kunit *test, struct ib_device *ibdev, phys_addr_t phys, size_t size)
+/* As if the DMA layer had answered the card's dma_map() with a bounce buffer for a page. */
+static void bounce_at(struct kunit *test, struct ib_device *ibdev, phys_addr_t phys)
 {
 	struct bounce *b = kunit_kzalloc(test, sizeof(*b), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, b);
 	b->dev = ibdev->dma_device;
 	b->own = b->dev->dma_io_tlb_mem;
-	b->at.defpool.start = phys;
-	b->at.defpool.end = phys + size;
+	b->at.defpool.start = ALIGN_DOWN(phys, CARD_PAGE);
+	b->at.defpool.end = b->at.defpool.start + CARD_PAGE;
 	b->dev->dma_io_tlb_mem = &b->at;
 	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, bounce_end, b));
 	dma_reset_need_sync(b->dev);
@@ -567,8 +567,7 @@ static void card_that_maps_a_copy_is_refused(struct kunit *test)
 	mr = card_mr(test, c, r->a.pd, USE_AT, USE_LEN);
 	card_mr_end(test, mr);
 	/* Its last page: one that is a copy is enough. */
-	bounce_at(test, r->a.ibdev,
-		  NOWHERE + ALIGN_DOWN(USE_AT + USE_LEN - 1, CARD_PAGE), CARD_PAGE);
+	bounce_at(test, r->a.ibdev, NOWHERE + (card_at(c, USE_AT + USE_LEN - 1) - (u8 *)mem));
 	mr = card_reg(r->a.pd, USE_AT, USE_LEN);
 	KUNIT_EXPECT_EQ(test, -EIO, PTR_ERR_OR_ZERO(mr));
 	if (!IS_ERR(mr))
