@@ -207,16 +207,22 @@ EXPORT_SYMBOL_GPL(kvt_thread_running);
  * @t: the thread
  *
  * Gives the thread some time to get past a fence that does not hold. No case depends on the
- * length of that time: a fence that holds gives the same answer after no time at all. This
- * polls, because timers cannot be relied on: the CPU that is held up may be the timekeeper.
+ * length of that time: a fence that holds gives the same answer after no time at all. With
+ * several CPUs this polls, because timers cannot be relied on: the CPU that is held up may be
+ * the timekeeper. With one it sleeps: in User Mode Linux, each look at the clock costs time.
  *
  * Context: process.
  * Return: true if the thread's function has not returned.
  */
 bool kvt_thread_waits(struct kvt_thread *t)
 {
-	u64 end = ktime_get_ns() + KVT_GRACE_NS;
+	u64 end;
 
+	if (num_online_cpus() == 1) {
+		wait_for_completion_timeout(&t->done, nsecs_to_jiffies(KVT_GRACE_NS) + 1);
+		return kvt_thread_running(t);
+	}
+	end = ktime_get_ns() + KVT_GRACE_NS;
 	while (kvt_thread_running(t) && ktime_get_ns() < end)
 		schedule();
 	return kvt_thread_running(t);
