@@ -171,11 +171,17 @@ check_no_rebuild() {
 	check_empty "nothing is compiled twice, $1" "$work/rebuild.out"
 }
 
+check_layers() {
+	"$KV_SCRIPTS/layers" "$1" >"$work/layers.out" 2>&1 || true
+	check_empty "no call runs upward" "$work/layers.out"
+}
+
 part_builds() {
 	local kernel ulp
 	spawn "the README's example" example_in_readme
 	need_build debug
 	spawn "make after make, debug" check_no_rebuild debug
+	spawn "calls between the floors" check_layers "$MODULES_DIR"
 	needs=()
 	build_job "" "build, programs among the examples" examples_programs
 	if quick; then
