@@ -689,6 +689,50 @@ static void queue_pair_that_goes_leaves_nothing_held_back(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, hrtimer_active(&q->emu->timer));
 }
 
+/* Entries in a row from @pos on that a poller steps over at once. */
+static u32 queue_run(struct queue *q, u32 pos)
+{
+	struct ib_qp *qp = emu_cq_entry(q->emu->in, pos)->qp;
+
+	return emu_cq_is_struck(qp) ? emu_cq_struck_run(qp) : 0;
+}
+
+static void what_is_struck_out_is_one_step(struct kunit *test)
+{
+	static const char order[] = "abccccccccccccccccccccbcccccccca";
+	struct queue *q = queue_new(test, QUEUE_SIZE);
+	struct emu_qp *own = kunit_kcalloc(test, 3, sizeof(*own), GFP_KERNEL);
+	u32 at, i;
+	struct ib_wc wc[4];
+
+	KUNIT_ASSERT_NOT_NULL(test, own);
+	/* So that the ring wraps among them. */
+	for (i = 0; i < QUEUE_SIZE - 10; i++)
+		KUNIT_ASSERT_TRUE(test, queue_push(q, 0, false));
+	KUNIT_ASSERT_EQ(test, QUEUE_SIZE - 10, queue_drain(q));
+	at = atomic_read(&q->emu->in->tail);
+	for (i = 0; order[i]; i++) {
+		q->qp = &own[order[i] - 'a'];
+		KUNIT_ASSERT_TRUE(test, queue_push(q, i, false));
+	}
+
+	emu_cq_forget_qp(q->emu, &own[2]);
+	KUNIT_EXPECT_EQ(test, 0, queue_run(q, at + 1));
+	KUNIT_EXPECT_EQ(test, 20, queue_run(q, at + 2));
+	KUNIT_EXPECT_EQ(test, 1, queue_run(q, at + 21));
+	KUNIT_EXPECT_EQ(test, 8, queue_run(q, at + 23));
+	emu_cq_forget_qp(q->emu, &own[1]);
+	KUNIT_EXPECT_EQ(test, 0, queue_run(q, at));
+	KUNIT_EXPECT_EQ(test, 30, queue_run(q, at + 1));
+	KUNIT_EXPECT_EQ(test, 29, queue_run(q, at + 2));
+
+	KUNIT_ASSERT_EQ(test, 2, ib_poll_cq(q->cq, ARRAY_SIZE(wc), wc));
+	KUNIT_EXPECT_EQ(test, 0, wc[0].wr_id);
+	KUNIT_EXPECT_EQ(test, 31, wc[1].wr_id);
+	KUNIT_EXPECT_PTR_EQ(test, &own[0].ibqp, wc[1].qp);
+	KUNIT_EXPECT_EQ(test, 0, ib_poll_cq(q->cq, ARRAY_SIZE(wc), wc));
+}
+
 static void missed_takes_back_what_is_held(struct kunit *test)
 {
 	struct queue *q = queue_new(test, QUEUE_SIZE);
@@ -811,6 +855,7 @@ static struct kunit_case emu_cq_ring_cases[] = {
 	KUNIT_CASE(timer_finds_nothing_and_ends),
 	KUNIT_CASE_PARAM(off_notifies_at_once, off_gen_params),
 	KUNIT_CASE(queue_pair_that_goes_leaves_nothing_held_back),
+	KUNIT_CASE(what_is_struck_out_is_one_step),
 	KUNIT_CASE(missed_takes_back_what_is_held),
 	KUNIT_CASE(destroy_with_a_timer_queued),
 	KUNIT_CASE(nothing_is_held_back_for_ever),

@@ -39,7 +39,11 @@
  *
  * An entry names its queue pair by pointer. Pollers hold rcu_read_lock() while they
  * use the pointer. When a queue pair goes away, emu_cq_forget_qp() strikes out its
- * entries, and the queue pair is freed a grace period later.
+ * entries, and the queue pair is freed a grace period later. In place of the pointer,
+ * an entry that is struck out tells how many there are in a row from it on: a poller
+ * may have interrupts off, and steps over all of them at once. The number stays right
+ * until a poller has passed the entry, for what is struck out remains so until then;
+ * and only the holder of @resize_lock changes it.
  */
 #include <linux/slab.h>
 #include <kverbs/completion.h>
@@ -48,6 +52,8 @@
 
 /* Entries copied before @tail is moved: bounds the work that a lost race wastes. */
 #define EMU_POLL_BATCH		16
+/* Entries that are looked at for a queue pair that goes away, before others have the CPU. */
+#define EMU_FORGET_BATCH	1024
 
 static bool emu_cq_published(const struct emu_cq_ring *ring, u32 pos)
 {
@@ -108,6 +114,22 @@ static u64 emu_cq_time(u32 stamp)
 	u64 now = ktime_get_mono_fast_ns();
 
 	return stamp ? now - ((u32)now - stamp) : 0;
+}
+
+/* What is in place of the pointer to its queue pair in the first of @run entries. */
+static struct ib_qp *emu_cq_struck(u32 run)
+{
+	return (struct ib_qp *)((uintptr_t)run << 1 | 1);
+}
+
+static __always_inline bool emu_cq_is_struck(const struct ib_qp *qp)
+{
+	return (uintptr_t)qp & 1;
+}
+
+static u32 emu_cq_struck_run(const struct ib_qp *qp)
+{
+	return (uintptr_t)qp >> 1;
 }
 
 #define EMU_CQ_COPY(n)	(copy[n] = READ_ONCE(word[n]))
@@ -188,9 +210,10 @@ static __always_inline int emu_cq_take(struct emu_cq_ring *ring, int max, struct
 			if (smp_load_acquire(&cqe->seq) != pos + 1)
 				break;
 			emu_cq_read(cqe, to);
-			/* Struck out? */
-			if (unlikely(!to->qp))
+			if (unlikely(emu_cq_is_struck(to->qp))) {
+				pos += emu_cq_struck_run(to->qp) - 1;
 				continue;
+			}
 			retires[got] = READ_ONCE(cqe->retires);
 			count += retires[got++];
 			mixed |= (u64)to->qp ^ (u64)wc->qp;
@@ -310,19 +333,39 @@ int emu_peek_cq(struct ib_cq *ibcq, int wc_cnt)
 	return min_t(u32, count, max(wc_cnt, 0));
 }
 
+/*
+ * Strikes out the entry at @pos if it is of @qp, or was struck out before. @run entries in a
+ * row behind it are struck out. Returns how many that makes, or 0 if the entry is not.
+ */
+static u32 emu_cq_strike(struct emu_cq_ring *ring, u32 pos, struct ib_qp *qp, u32 run)
+{
+	struct emu_cqe *cqe = emu_cq_entry(ring, pos);
+	struct ib_qp *was;
+
+	if (!emu_cq_published(ring, pos))
+		return 0;
+	/*
+	 * The entry may be polled and reused meanwhile, but not by this queue pair, nor
+	 * does anybody else strike it out: the comparison is enough.
+	 */
+	was = READ_ONCE(cqe->qp);
+	if (was != qp && !emu_cq_is_struck(was))
+		return 0;
+	return cmpxchg(&cqe->qp, was, emu_cq_struck(run + 1)) == was ? run + 1 : 0;
+}
+
+/* From the newest entry to the oldest, so that each knows of those behind it. */
 static void emu_ring_forget_qp(struct emu_cq_ring *ring, struct ib_qp *qp)
 {
 	/* acquire: @head is read after @tail, so it is not behind. */
-	u32 pos = atomic_read_acquire(&ring->tail);
-	u32 head = atomic_read(&ring->head);
+	u32 tail = atomic_read_acquire(&ring->tail);
+	u32 pos = atomic_read(&ring->head);
+	u32 run = 0;
 
-	for (; pos != head; pos++) {
-		/*
-		 * The entry may be polled and reused meanwhile, but not by this
-		 * queue pair: the comparison is enough.
-		 */
-		if (emu_cq_published(ring, pos))
-			cmpxchg(&emu_cq_entry(ring, pos)->qp, qp, NULL);
+	while (pos != tail) {
+		run = emu_cq_strike(ring, --pos, qp, run);
+		if (!(pos % EMU_FORGET_BATCH))
+			cond_resched();
 	}
 }
 
@@ -334,11 +377,12 @@ void emu_cq_forget_qp(struct emu_cq *cq, struct emu_qp *qp)
 {
 	struct emu_cq_ring *ring;
 
-	rcu_read_lock();
+	/* Keeps the rings, too. */
+	mutex_lock(&cq->resize_lock);
 	/* acquire: pair E */
 	for (ring = smp_load_acquire(&cq->out); ring; ring = smp_load_acquire(&ring->next))
 		emu_ring_forget_qp(ring, &qp->ibqp);
-	rcu_read_unlock();
+	mutex_unlock(&cq->resize_lock);
 	/*
 	 * Once no queue pair is left, no completion comes that would notify: send
 	 * now what is held back.

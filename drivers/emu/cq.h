@@ -47,7 +47,7 @@
  * @vendor_err: where an error was found, enum emu_syndrome; with %IB_WC_WITH_SMAC, see
  *	emu_cqe_set_sender(), as @slid
  * @byte_len: bytes received or read
- * @qp: the queue pair; NULL if it was destroyed or reset meanwhile
+ * @qp: the queue pair; an odd number if it was destroyed or reset meanwhile, see cq.c
  * @ex: immediate data or invalidated key
  * @src_qp: number of the sender's queue pair
  * @slid: sender's LID
@@ -131,7 +131,7 @@ struct emu_cq_ring {
  *	CLOCK_MONOTONIC
  * @timer: sends it at that time
  * @lost: completions that found no room
- * @resize_lock: serialises changes of size
+ * @resize_lock: serialises changes of size, and the striking out of entries
  * @rings: the oldest ring that has not been freed
  * @index: in &emu_device.cqs
  */
