@@ -187,6 +187,24 @@ static enum emu_service emu_flush(struct emu_qp *qp, s64 *budget)
 	return service;
 }
 
+/* Flushes entries before @end, as many as a poster would. Returns false if none is left. */
+static bool emu_flush_some_sends(struct emu_qp *qp, u32 end)
+{
+	s64 budget = EMU_INLINE_BUDGET;
+	struct emu_swqe *wqe = NULL;
+	u32 pos;
+
+	preempt_disable();
+	for (; budget > 0; budget -= EMU_ENTRY_COST) {
+		wqe = emu_ring_peek(&qp->sq, &pos);
+		if (!wqe || pos == end)
+			break;
+		emu_complete_send(qp, wqe, pos, IB_WC_WR_FLUSH_ERR, EMU_SYN_FLUSHED);
+	}
+	preempt_enable();
+	return budget <= 0;
+}
+
 /**
  * emu_qp_flush_sends() - complete everything in the send queue with a flush error
  * @qp: queue pair, frozen, in SQE
@@ -196,13 +214,9 @@ static enum emu_service emu_flush(struct emu_qp *qp, s64 *budget)
 void emu_qp_flush_sends(struct emu_qp *qp)
 {
 	u32 end = atomic_read(&qp->sq.head);
-	struct emu_swqe *wqe;
-	u32 pos;
 
-	preempt_disable();
-	while ((wqe = emu_ring_peek(&qp->sq, &pos)) && pos != end)
-		emu_complete_send(qp, wqe, pos, IB_WC_WR_FLUSH_ERR, EMU_SYN_FLUSHED);
-	preempt_enable();
+	while (emu_flush_some_sends(qp, end))
+		cond_resched();
 }
 
 /*
