@@ -113,6 +113,7 @@ static int __init emu_init(void)
 	err = emu_check_params();
 	if (err)
 		return err;
+	emu_mcast_init();
 	err = emu_ram_init();
 	if (err)
 		return err;

@@ -5,127 +5,164 @@
  * A group is identified by its GID, and on InfiniBand ports by its LID too. It
  * exists while a queue pair is attached. For Ethernet ports RoCE v1 and v2 make
  * no difference: the address is the group. emu_mcast_lock serialises changes;
- * senders walk a group's list under RCU. The midlayer does not destroy a queue
- * pair while it is attached, and frees it a grace period later.
+ * senders find a group and walk its list under RCU. The midlayer does not destroy a
+ * queue pair while it is attached, and frees it a grace period later.
+ *
+ * Senders may have interrupts off while they look for a group, so that must not take
+ * long, whatever groups others have made: nobody knows which share a bucket.
  */
 #include <linux/hashtable.h>
 #include <linux/jhash.h>
+#include <linux/random.h>
+#include <linux/rculist.h>
 #include <linux/slab.h>
 
 #include "exec.h"
 
-#define EMU_MCAST_HASH_BITS	8
+/* A few groups in each bucket, if there are as many as there can be. */
+#define EMU_MCAST_HASH_BITS	10
+
+/**
+ * struct emu_mcast_group - an address that somebody listens to
+ * @node: in emu_mcast_groups
+ * @rcu: for freeing it
+ * @gid: the address
+ * @lid: its LID, 0 on Ethernet
+ * @ethernet: link layer of its members
+ * @size: number of its members
+ * @members: &struct emu_mcast_member
+ */
+struct emu_mcast_group {
+	struct hlist_node node;
+	struct rcu_head rcu;
+	union ib_gid gid;
+	u16 lid;
+	bool ethernet;
+	u32 size;
+	struct hlist_head members;
+};
 
 /**
  * struct emu_mcast_member - a queue pair that is attached
- * @node: in emu_mcast_members
+ * @node: in the list of its group
  * @rcu: for freeing it
  * @qp: the queue pair
- * @gid: the group
- * @lid: its LID, 0 on Ethernet
  */
 struct emu_mcast_member {
 	struct hlist_node node;
 	struct rcu_head rcu;
 	struct emu_qp *qp;
-	union ib_gid gid;
-	u16 lid;
 };
 
 static DEFINE_MUTEX(emu_mcast_lock);
-static DEFINE_HASHTABLE(emu_mcast_members, EMU_MCAST_HASH_BITS);
-/* Number of groups that have a member. Under emu_mcast_lock. */
-static u32 emu_mcast_groups;
+static DEFINE_HASHTABLE(emu_mcast_groups, EMU_MCAST_HASH_BITS);
+/* Number of groups. Under emu_mcast_lock. */
+static u32 emu_mcast_nr_groups;
+static u32 emu_mcast_seed;
+
+/* Before any queue pair exists. */
+void emu_mcast_init(void)
+{
+	emu_mcast_seed = get_random_u32();
+}
 
 static u32 emu_mcast_hash(const union ib_gid *gid)
 {
-	return jhash(gid->raw, sizeof(gid->raw), 0);
+	return jhash(gid->raw, sizeof(gid->raw), emu_mcast_seed);
 }
 
-static bool emu_mcast_is(const struct emu_mcast_member *member, const union ib_gid *gid, u16 lid)
+/* Under RCU or emu_mcast_lock. @lid is not used on Ethernet. */
+static struct emu_mcast_group *emu_mcast_find(const union ib_gid *gid, u16 lid, bool ethernet)
 {
-	return member->lid == lid && !memcmp(&member->gid, gid, sizeof(*gid));
+	struct emu_mcast_group *group;
+
+	hash_for_each_possible_rcu(emu_mcast_groups, group, node, emu_mcast_hash(gid),
+				   lockdep_is_held(&emu_mcast_lock)) {
+		if (group->ethernet == ethernet && (ethernet || group->lid == lid) &&
+		    !memcmp(&group->gid, gid, sizeof(*gid)))
+			return group;
+	}
+	return NULL;
 }
 
-static u16 emu_mcast_lid(const struct emu_qp *qp, u16 lid)
+/* The group that a multicast is for. On InfiniBand, it has a global route: IBTA vol. 1, C9-8. */
+static struct emu_mcast_group *emu_mcast_of(const struct emu_av *av)
 {
-	return qp->edev->ethernet ? 0 : lid;
+	return av->grh ? emu_mcast_find(&av->dgid, av->dlid, av->port->edev->ethernet) : NULL;
 }
 
-static bool emu_mcast_reaches(const struct emu_mcast_member *member, const struct emu_av *av)
-{
-	bool ethernet = av->port->edev->ethernet;
-
-	return member->qp->edev->ethernet == ethernet &&
-	       emu_mcast_is(member, &av->dgid, ethernet ? 0 : av->dlid);
-}
-
-/* A multicast on InfiniBand has a global route: IBTA vol. 1, C9-8. */
 void emu_mcast_deliver(const struct emu_av *av, void (*deliver)(struct emu_qp *qp, void *data),
 		       void *data)
 {
+	struct emu_mcast_group *group = emu_mcast_of(av);
 	struct emu_mcast_member *member;
 
-	if (!av->grh)
+	if (!group)
 		return;
-	hash_for_each_possible_rcu(emu_mcast_members, member, node, emu_mcast_hash(&av->dgid)) {
-		if (emu_mcast_reaches(member, av))
-			deliver(member->qp, data);
-	}
+	hlist_for_each_entry_rcu(member, &group->members, node)
+		deliver(member->qp, data);
 }
 
 /* Does a multicast group have more than @limit members? Any context. */
 bool emu_mcast_is_larger(const struct emu_av *av, u32 limit)
 {
-	struct emu_mcast_member *member;
-	u32 size = 0;
+	struct emu_mcast_group *group;
+	bool larger;
 
-	if (!av->grh)
-		return false;
 	rcu_read_lock();
-	hash_for_each_possible_rcu(emu_mcast_members, member, node, emu_mcast_hash(&av->dgid)) {
-		if (emu_mcast_reaches(member, av) && ++size > limit)
-			break;
-	}
+	group = emu_mcast_of(av);
+	larger = group && READ_ONCE(group->size) > limit;
 	rcu_read_unlock();
-	return size > limit;
+	return larger;
 }
 
-/* Under emu_mcast_lock. */
-static struct emu_mcast_member *emu_mcast_find(struct emu_qp *qp, const union ib_gid *gid, u16 lid)
+static struct emu_mcast_member *emu_mcast_member(struct emu_mcast_group *group,
+						 const struct emu_qp *qp)
 {
 	struct emu_mcast_member *member;
 
 	lockdep_assert_held(&emu_mcast_lock);
-	hash_for_each_possible(emu_mcast_members, member, node, emu_mcast_hash(gid)) {
-		if (member->qp == qp && emu_mcast_is(member, gid, lid))
+	hlist_for_each_entry(member, &group->members, node) {
+		if (member->qp == qp)
 			return member;
 	}
 	return NULL;
 }
 
-/* How many queue pairs are attached to a group. Under emu_mcast_lock. */
-static u32 emu_mcast_size(const union ib_gid *gid, u16 lid)
+/* Returns a new group without members, -ENOSPC or -ENOMEM. */
+static struct emu_mcast_group *emu_mcast_create(const union ib_gid *gid, u16 lid, bool ethernet)
 {
-	struct emu_mcast_member *member;
-	u32 size = 0;
+	struct emu_mcast_group *group;
 
 	lockdep_assert_held(&emu_mcast_lock);
-	hash_for_each_possible(emu_mcast_members, member, node, emu_mcast_hash(gid))
-		size += emu_mcast_is(member, gid, lid);
-	return size;
+	if (emu_mcast_nr_groups >= EMU_MAX_MCAST_GROUPS)
+		return ERR_PTR(-ENOSPC);
+	group = kzalloc(sizeof(*group), GFP_KERNEL);
+	if (!group)
+		return ERR_PTR(-ENOMEM);
+	group->gid = *gid;
+	group->lid = lid;
+	group->ethernet = ethernet;
+	hash_add_rcu(emu_mcast_groups, &group->node, emu_mcast_hash(gid));
+	emu_mcast_nr_groups++;
+	return group;
 }
 
-static int emu_mcast_add(struct emu_mcast_member *member)
+static int emu_mcast_add(struct emu_mcast_member *member, const union ib_gid *gid, u16 lid)
 {
-	u32 size = emu_mcast_size(&member->gid, member->lid);
+	bool ethernet = member->qp->edev->ethernet;
+	struct emu_mcast_group *group = emu_mcast_find(gid, lid, ethernet);
 
-	if (emu_mcast_find(member->qp, &member->gid, member->lid))
+	if (group && emu_mcast_member(group, member->qp))
 		return -EINVAL;
-	if (size >= EMU_MAX_MCAST_QPS || (!size && emu_mcast_groups >= EMU_MAX_MCAST_GROUPS))
+	if (group && group->size >= EMU_MAX_MCAST_QPS)
 		return -ENOSPC;
-	emu_mcast_groups += !size;
-	hash_add_rcu(emu_mcast_members, &member->node, emu_mcast_hash(&member->gid));
+	if (!group)
+		group = emu_mcast_create(gid, lid, ethernet);
+	if (IS_ERR(group))
+		return PTR_ERR(group);
+	WRITE_ONCE(group->size, group->size + 1);
+	hlist_add_head_rcu(&member->node, &group->members);
 	return 0;
 }
 
@@ -147,15 +184,28 @@ int emu_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 	if (!member)
 		return -ENOMEM;
 	member->qp = qp;
-	member->gid = *gid;
-	member->lid = emu_mcast_lid(qp, lid);
 
 	mutex_lock(&emu_mcast_lock);
-	err = emu_mcast_add(member);
+	err = emu_mcast_add(member, gid, lid);
 	mutex_unlock(&emu_mcast_lock);
 	if (err)
 		kfree(member);
 	return err;
+}
+
+/* Takes @member out of its group, which ends with its last member. */
+static void emu_mcast_del(struct emu_mcast_group *group, struct emu_mcast_member *member)
+{
+	lockdep_assert_held(&emu_mcast_lock);
+	hlist_del_rcu(&member->node);
+	WRITE_ONCE(group->size, group->size - 1);
+	/* A sender that walks the list may still deliver to this queue pair. */
+	kfree_rcu(member, rcu);
+	if (group->size)
+		return;
+	hash_del_rcu(&group->node);
+	emu_mcast_nr_groups--;
+	kfree_rcu(group, rcu);
 }
 
 /* Returns 0, or -EINVAL if the queue pair is not attached. */
@@ -163,17 +213,13 @@ int emu_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
 	struct emu_qp *qp = to_eqp(ibqp);
 	struct emu_mcast_member *member;
+	struct emu_mcast_group *group;
 
 	mutex_lock(&emu_mcast_lock);
-	member = emu_mcast_find(qp, gid, emu_mcast_lid(qp, lid));
-	if (member) {
-		hash_del_rcu(&member->node);
-		emu_mcast_groups -= !emu_mcast_size(gid, member->lid);
-	}
+	group = emu_mcast_find(gid, lid, qp->edev->ethernet);
+	member = group ? emu_mcast_member(group, qp) : NULL;
+	if (member)
+		emu_mcast_del(group, member);
 	mutex_unlock(&emu_mcast_lock);
-	if (!member)
-		return -EINVAL;
-	/* A sender that walks the list may still deliver to this queue pair. */
-	kfree_rcu(member, rcu);
-	return 0;
+	return member ? 0 : -EINVAL;
 }

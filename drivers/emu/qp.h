@@ -326,6 +326,7 @@ enum emu_verdict emu_claim_held(struct emu_qp *qp, u64 room, struct emu_rwqe *co
 void emu_drop_held(struct emu_qp *qp);
 
 /* mcast.c */
+void emu_mcast_init(void);
 int emu_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
 int emu_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
 
