@@ -19,9 +19,13 @@
 /* Next header of a global route header: IBA transport, or UDP with RoCE v2. */
 #define EMU_NEXT_IBA	0x1b
 
-/* Copies of a multicast that are made with preemption off, and in hard interrupt. */
-#define EMU_MCAST_COPIES	64
-#define EMU_MCAST_HARDIRQ	8
+/*
+ * The largest group that a poster delivers to itself. In hard interrupt there is none: what
+ * a copy costs is up to its receiver.
+ */
+#define EMU_MCAST_INLINE	8
+/* What a runner delivers with preemption off, in bytes as of a budget. */
+#define EMU_MCAST_BUDGET	SZ_64K
 
 /**
  * struct emu_datagram - a message on its way
@@ -31,6 +35,7 @@
  * @port: the port where it arrives; NULL for a multicast, which arrives at many
  * @pkey: P_Key of the sender
  * @why: what went wrong with the sender's memory on the way
+ * @paused: ex->cost when a runner last let others have the CPU
  * @delivered: it was delivered to at least one receiver
  */
 struct emu_datagram {
@@ -40,6 +45,7 @@ struct emu_datagram {
 	struct emu_port *port;
 	u16 pkey;
 	enum emu_syndrome why;
+	u32 paused;
 	bool delivered;
 };
 
@@ -246,20 +252,24 @@ static void emu_deliver_copy(struct emu_qp *to, void *data)
 
 	if (to != ex->qp || !to->no_loopback)
 		emu_deliver_entered(to, dg);
-	if (++ex->copies % EMU_MCAST_COPIES || !ex->may_sleep)
+	ex->cost += EMU_ENTRY_COST + dg->wqe->length;
+	if (!ex->may_sleep || ex->cost - dg->paused < EMU_MCAST_BUDGET)
 		return;
+	dg->paused = ex->cost;
 	preempt_enable();
 	preempt_disable();
 }
 
 /*
  * Nobody gets a message twice, so a multicast is delivered to all in one go. If these are
- * many, a runner does it.
+ * many, or each copy takes long, a runner does it.
  */
-static bool emu_is_for_runner(const struct emu_exec *ex, const struct emu_av *av)
+static bool emu_is_for_runner(const struct emu_exec *ex, const struct emu_swqe *wqe,
+			      const struct emu_av *av)
 {
-	return !ex->may_sleep &&
-	       emu_mcast_is_larger(av, in_hardirq() ? EMU_MCAST_HARDIRQ : EMU_MCAST_COPIES);
+	if (ex->may_sleep)
+		return false;
+	return in_hardirq() || wqe->num_sge > 1 || emu_mcast_is_larger(av, EMU_MCAST_INLINE);
 }
 
 /* Under rcu_read_lock(). */
@@ -311,7 +321,7 @@ enum emu_verdict emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u3
 	/* What does not fit into a packet is not sent: IBTA vol. 1, C10-93.1.1. */
 	if (wqe->length <= ib_mtu_enum_to_int(READ_ONCE(qp->port->mtu)) &&
 	    READ_ONCE(qp->port->state) == IB_PORT_ACTIVE) {
-		if (wqe->ud.qpn == IB_MULTICAST_QPN && emu_is_for_runner(ex, dg.av))
+		if (wqe->ud.qpn == IB_MULTICAST_QPN && emu_is_for_runner(ex, wqe, dg.av))
 			return EMU_AGAIN;
 		rcu_read_lock();
 		if (wqe->ud.qpn == IB_MULTICAST_QPN)

@@ -40,17 +40,19 @@
 
 /*
  * What an owner may do before it hands over, in bytes of messages. Each entry costs
- * four kilobytes in addition to its bytes. The last entry may exceed the budget.
+ * EMU_ENTRY_COST in addition to its bytes, and small pieces of memory count as if they
+ * had EMU_PIECE_COST bytes. The last entry may exceed the budget.
  *
  * Inline: about 16 entries, so that a request and its completion need no other
  * thread but post_send stays short; or one message of 64 KiB, because copying it
  * takes less time than waking another thread and coming back. In hard interrupt:
- * one small message, which costs less than handing over. A runner: the work that it
- * does for one queue pair, with preemption off, before it turns to the next.
+ * one small message from one piece of memory, which costs less than handing over; its
+ * budget only says that it is the first. A runner: the work that it does for one queue
+ * pair, with preemption off, before it turns to the next.
  */
-#define EMU_ENTRY_COST		SZ_4K
 #define EMU_INLINE_BUDGET	SZ_64K
-#define EMU_HARDIRQ_BUDGET	SZ_256
+#define EMU_HARDIRQ_BUDGET	1
+#define EMU_HARDIRQ_BYTES	SZ_256
 #define EMU_RUNNER_BUDGET	SZ_256K
 
 /* Local ACK timeout: 4.096 us times two to the given power (IBTA 9.7.6.1.3). */
@@ -347,9 +349,11 @@ static inline bool emu_may_execute(const struct emu_qp *qp)
  * Is the rest of the budget enough? A runner takes a message of any length while
  * there is a rest.
  */
-static bool emu_budget_covers(s64 budget, u32 length, const struct emu_exec *ex)
+static bool emu_budget_covers(s64 budget, const struct emu_swqe *wqe, const struct emu_exec *ex)
 {
-	return budget > 0 && (ex->may_sleep || budget >= length);
+	if (budget == EMU_HARDIRQ_BUDGET)
+		return wqe->length <= EMU_HARDIRQ_BYTES && wqe->num_sge <= 1;
+	return budget > 0 && (ex->may_sleep || budget >= wqe->length);
 }
 
 /*
@@ -370,13 +374,13 @@ static inline enum emu_verdict emu_execute(struct emu_exec *ex, s64 *budget,
 			break;
 		*pwqe = wqe;
 		length = wqe->length;
-		if (unlikely(*budget <= length && !emu_budget_covers(*budget, length, ex)))
+		if (unlikely(*budget <= length && !emu_budget_covers(*budget, wqe, ex)))
 			return EMU_AGAIN;
 		if (!emu_exec_simple(ex, qp, wqe, *pos)) {
 			verdict = emu_exec_wqe(ex, wqe, *pos);
-			if (unlikely(ex->copies)) {
-				*budget -= (s64)ex->copies * EMU_ENTRY_COST;
-				ex->copies = 0;
+			if (unlikely(ex->cost)) {
+				*budget -= ex->cost;
+				ex->cost = 0;
 			}
 			/* The entry may be half done, so it must be finished in SQD. */
 			if (verdict == EMU_AGAIN)

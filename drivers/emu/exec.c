@@ -106,6 +106,10 @@ void emu_copy(struct emu_exec *ex, struct emu_cursor *to, struct emu_cursor *fro
 		from->addr += len;
 		from->len -= len;
 		length -= len;
+		if (likely(!length))
+			break;
+		if (unlikely(len < EMU_PIECE_COST))
+			ex->cost += EMU_PIECE_COST - len;
 		if (yield)
 			cond_resched();
 	}

@@ -19,11 +19,12 @@
  * @messages: messages sent to @peer and not counted yet
  * @bytes: bytes of these messages
  * @delay_ns: with EMU_DELAYED, how long to wait
- * @copies: copies made of multicasts, which count against the budget
+ * @cost: what entries have cost besides their own bytes: further copies of a multicast, and
+ *	memory in many pieces. In bytes, to count against the budget
  *
- * Preemption is off while an owner executes, except while a runner copies a long
- * message. Each message wakes a consumer, which would otherwise preempt the owner
- * after every message.
+ * Preemption is off while an owner executes, except now and then while a runner copies a
+ * long message or delivers a multicast. Each message wakes a consumer, which would otherwise
+ * preempt the owner after every message.
  */
 struct emu_exec {
 	struct emu_qp *qp;
@@ -33,8 +34,15 @@ struct emu_exec {
 	u32 messages;
 	u64 bytes;
 	u64 delay_ns;
-	u32 copies;
+	u32 cost;
 };
+
+/*
+ * What an entry costs in addition to its bytes, and the least that each piece of its memory
+ * costs but the last.
+ */
+#define EMU_ENTRY_COST	SZ_4K
+#define EMU_PIECE_COST	SZ_2K
 
 /* How long an entry waits before it checks again whether its memory has arrived. */
 #define EMU_MOVE_NS	(100 * NSEC_PER_USEC)
