@@ -45,6 +45,7 @@ extern struct kunit_suite emu_cq_suite;
 extern struct kunit_suite emu_error_suite;
 extern struct kunit_suite emu_gone_suite;
 extern struct kunit_suite emu_late_suite;
+extern struct kunit_suite emu_latency_queues_suite;
 extern struct kunit_suite emu_mapping_suite;
 extern struct kunit_suite emu_move_suite;
 extern struct kunit_suite emu_post_suite;

@@ -24,6 +24,7 @@ build_kernel() {
 # kernel the suites that it runs there.
 suites_for() {
 	suites=()
+	[ "$1" != latency ] || suites=(KVERBS_SUITES=kunit_emu_latency)
 	[ "$1" != debug ] || ! quick || suites=("KVERBS_SUITES=$(kunit_modules "$P2P_SUITES,$TWO_CPUS")")
 }
 
@@ -36,7 +37,7 @@ need_build() {
 		built[$kernel]=$KV_BUILD/$(tree_release "$(kernel_tree "$kernel")")
 	fi
 	case $kernel in
-	uml | debug | kcsan) ;;
+	uml | debug | kcsan | latency) ;;
 	*) checks=(C=2 "$SPARSE") ;;
 	esac
 	suites_for "$kernel"

@@ -10,6 +10,19 @@ p2pbench_modules() {
 	echo "$1/kverbs_p2pdma.ko $1/kverbs_bar_mem.ko $1/kverbs_p2pbench.ko"
 }
 
+# How long preemption and interrupts are off. On a kernel of its own: with sanitizers and
+# lockdep, what is counted would be mostly theirs.
+spawn_latency() {
+	local loads
+	need_build latency
+	loads=$("$KV_SCRIPTS/kunit" --list 'emu_latency*' | paste -sd:)
+	spawn_guest "how long preemption is off" figure_latency --kernel latency --icount \
+		--limit 1200 --mem 2048 --append cryptomgr.notests --env "LOADS=$loads" \
+		--modules "$(run_modules "$MODULES_DIR")
+		$(module_paths "$MODULES_DIR" kunit_emu_latency)" \
+		--run "$KV_SCRIPTS/runs/latency.sh"
+}
+
 # Instructions are counted: the kernel's self-tests of its ciphers would count.
 part_figure() {
 	need_build lean
@@ -66,4 +79,6 @@ part_figure() {
 	spawn_guest_alone "peer memory on two CPUs" peer_cpus --kernel 6.12 --limit 400 \
 		--modules "$(run_modules "$MODULES_DIR") $MODULES_DIR/kverbs_peerbench.ko" \
 		--run "$KV_SCRIPTS/runs/peer_cpus.sh"
+	needs=()
+	spawn_latency
 }
