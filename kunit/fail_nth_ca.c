@@ -2,6 +2,7 @@
 /*
  * Requests to channel adapters, of whose memory allocations each is made to fail in turn.
  */
+#include <linux/fcntl.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
 #include <kunit/test.h>
@@ -225,11 +226,35 @@ static void freeing_needs_no_memory(struct kunit *test)
 	MOCK_EXPECT_IDLE(test, t->m);
 }
 
+/* The one who borrows is the last user of the PD, and frees it. */
+static void lending_a_pd_needs_no_memory(struct kunit *test)
+{
+	struct kverbs_ca_request r = {};
+	unsigned long room;
+	struct ib_ca_pd *pd;
+	struct mock *m;
+	int fd;
+
+	kvt_need_injection(test);
+	room = ca_rig_map(test, 1);
+	m = mock_up(test, "kvtm_a");
+	fd = ca_rig_open_file("kvtm_a", O_RDWR);
+	KUNIT_ASSERT_GE(test, fd, 0);
+	KUNIT_ASSERT_EQ(test, 0, ca_rig_ioctl(fd, room, KVERBS_CA_OPEN, &r));
+	KUNIT_ASSERT_EQ(test, 0, ca_rig_ioctl(fd, room, KVERBS_CA_ALLOC_PD, &r));
+	pd = QUIET(test, ib_ca_pd_get(fd, r.handle, r.object));
+	KUNIT_EXPECT_EQ(test, 0, ca_rig_close_file(fd));
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(pd));
+	QUIET_VOID(test, ib_ca_pd_put(pd));
+	MOCK_EXPECT_IDLE(test, m);
+}
+
 static struct kunit_case fail_nth_ca_cases[] = {
 	KUNIT_CASE(opening),
 	KUNIT_CASE(objects_of_a_handle),
 	KUNIT_CASE(fresh_query),
 	KUNIT_CASE_PARAM(freeing_needs_no_memory, quiet_gen_params),
+	KUNIT_CASE_PARAM(lending_a_pd_needs_no_memory, quiet_gen_params),
 	{}
 };
 

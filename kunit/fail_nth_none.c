@@ -5,15 +5,19 @@
  */
 #include <linux/etherdevice.h>
 #include <linux/if_link.h>
+#include <linux/kernfs.h>
 #include <linux/scatterlist.h>
 #include <linux/sched.h>
 #include <kunit/test.h>
 #include <rdma/ib_cache.h>
+#include <rdma/ib_sysfs.h>
 #include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/mr_pool.h>
 #include <rdma/restrack.h>
 #include <kverbs/completion.h>
+#include <kverbs/contract.h>
+#include <kverbs/delay.h>
 
 #include "ca_rig.h"
 #include "client.h"
@@ -32,17 +36,39 @@
 
 /* --- devices, ports, tables -------------------------------------------------- */
 
+/* The directory that sysfs has for port 1. */
+static struct kobject *directory_of_a_port(struct kunit *test, struct ib_device *ibdev)
+{
+	struct kernfs_node *ports, *port;
+	struct kobject *kobj;
+
+	ports = kernfs_find_and_get(ibdev->dev.kobj.sd, "ports");
+	KUNIT_ASSERT_NOT_NULL(test, ports);
+	port = kernfs_find_and_get(ports, "1");
+	kernfs_put(ports);
+	KUNIT_ASSERT_NOT_NULL(test, port);
+	kobj = port->priv;
+	kernfs_put(port);
+	return kobj;
+}
+
 static void queries_of_a_port(struct kunit *test)
 {
 	struct ib_device *ibdev;
+	struct kobject *kobj;
 	enum ib_port_state state;
 	struct ib_port_attr attr;
 	char fw[IB_FW_VERSION_NAME_MAX];
 	u16 pkey, index;
+	u32 port = 0;
 	u8 lmc;
 
 	kvt_need_injection(test);
 	ibdev = mock_up(test, "kvtm_a")->ibdev;
+	kobj = directory_of_a_port(test, ibdev);
+	KUNIT_EXPECT_PTR_EQ(test, ibdev,
+			    QUIET(test, ib_port_sysfs_get_ibdev_kobj(kobj, &port)));
+	KUNIT_EXPECT_EQ(test, 1, port);
 	EXPECT_QUIET(test, 0, ib_query_port(ibdev, 1, &attr));
 	QUIET_VOID(test, ib_port_attr_changed(ibdev, 1));
 	EXPECT_QUIET(test, 0, ib_query_pkey(ibdev, 1, 1, &pkey));
@@ -161,6 +187,37 @@ static void words(struct kunit *test)
 	EXPECT_QUIET(test, true, ib_modify_qp_is_ok(IB_QPS_RESET, IB_QPS_INIT, IB_QPT_RC,
 						    IB_QP_STATE | IB_QP_PKEY_INDEX |
 						    IB_QP_PORT | IB_QP_ACCESS_FLAGS));
+}
+
+/* The case does not end before the checker has its mode again. */
+static void contract_checker(struct kunit *test)
+{
+	struct ib_contract_report report;
+	enum ib_contract_mode mode;
+
+	kvt_need_injection(test);
+	mode = QUIET(test, ib_contract_get_mode());
+	EXPECT_QUIET(test, 0, ib_contract_set_mode(IB_CONTRACT_OFF));
+	EXPECT_QUIET(test, 0, ib_contract_set_mode(IB_CONTRACT_WARN));
+	KUNIT_EXPECT_EQ(test, 0, ib_contract_set_mode(mode));
+	EXPECT_QUIET(test, 0, ib_contract_count(IB_RULES));
+	EXPECT_QUIET(test, false, ib_contract_read(UINT_MAX, &report));
+}
+
+static void stand_still(void *arg)
+{
+	++*(int *)arg;
+}
+
+static void places_to_stand_still(struct kunit *test)
+{
+	int stood = 0;
+
+	kvt_need_injection(test);
+	QUIET_VOID(test, kverbs_delay_set("here", stand_still, &stood));
+	QUIET_VOID(test, kverbs_delay("here"));
+	EXPECT_QUIET(test, true, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 1, stood);
 }
 
 /* --- objects ----------------------------------------------------------------- */
@@ -342,6 +399,7 @@ static void windows(struct kunit *test)
 	struct ib_fmr *fmr;
 	struct objects o;
 	struct ib_mw *mw;
+	u64 page = 0;
 	LIST_HEAD(list);
 
 	objects_up(test, &o, IB_POLL_DIRECT);
@@ -354,6 +412,7 @@ static void windows(struct kunit *test)
 	ib_dealloc_mw(mw);
 	fmr = ib_alloc_fmr(o.pd, ACCESS, &fmr_attr);
 	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(fmr));
+	EXPECT_QUIET(test, 0, ib_map_phys_fmr_watched(fmr, &page, 1, 0));
 	list_add(&fmr->list, &list);
 	EXPECT_QUIET(test, 0, ib_unmap_fmr(&list));
 	list_del(&fmr->list);
@@ -416,7 +475,13 @@ static int mr_status(struct ib_mr *mr, u32 check_mask, struct ib_mr_status *stat
 	return 0;
 }
 
+static const struct cpumask *vector_affinity(struct ib_device *ibdev, int vector)
+{
+	return cpumask_of(0);
+}
+
 static const struct ib_device_ops more_ops = {
+	.get_vector_affinity = vector_affinity,
 	.attach_mcast = take_group,
 	.detach_mcast = take_group,
 	.set_vf_link_state = set_state,
@@ -443,6 +508,17 @@ static void virtual_functions(struct kunit *test)
 	EXPECT_QUIET(test, 0, ib_get_vf_stats(ibdev, 0, 1, &stats));
 	EXPECT_QUIET(test, 0, ib_get_vf_guid(ibdev, 0, 1, &node, &port));
 	EXPECT_QUIET(test, 0, ib_set_vf_guid(ibdev, 0, 1, 1, 0));
+}
+
+static void completion_vectors(struct kunit *test)
+{
+	struct ib_device *ibdev;
+
+	kvt_need_injection(test);
+	ibdev = mock_up(test, "kvtm_a")->ibdev;
+	ib_set_device_ops(ibdev, &more_ops);
+	KUNIT_EXPECT_PTR_EQ(test, cpumask_of(0),
+			    QUIET(test, ib_get_vector_affinity_watched(ibdev, 0)));
 }
 
 static void multicast_groups(struct kunit *test)
@@ -574,6 +650,8 @@ static struct kunit_case fail_nth_none_cases[] = {
 	KUNIT_CASE_PARAM(lookups_of_a_network_device, quiet_gen_params),
 	KUNIT_CASE_PARAM(event_handlers_and_client_data, quiet_gen_params),
 	KUNIT_CASE_PARAM(words, quiet_gen_params),
+	KUNIT_CASE_PARAM(contract_checker, quiet_gen_params),
+	KUNIT_CASE_PARAM(places_to_stand_still, quiet_gen_params),
 	KUNIT_CASE_PARAM(queue_pairs, quiet_gen_params),
 	KUNIT_CASE_PARAM(drains, quiet_gen_params),
 	KUNIT_CASE_PARAM(shared_receive_queues, quiet_gen_params),
@@ -584,6 +662,7 @@ static struct kunit_case fail_nth_none_cases[] = {
 	KUNIT_CASE_PARAM(windows, quiet_gen_params),
 	KUNIT_CASE_PARAM(lists_of_objects, quiet_gen_params),
 	KUNIT_CASE_PARAM(virtual_functions, quiet_gen_params),
+	KUNIT_CASE_PARAM(completion_vectors, quiet_gen_params),
 	KUNIT_CASE_PARAM(multicast_groups, quiet_gen_params),
 	KUNIT_CASE_PARAM(protection_of_a_region, quiet_gen_params),
 	KUNIT_CASE_PARAM(memory_of_the_process, quiet_gen_params),
