@@ -150,7 +150,6 @@ static void device_registration(struct kunit *test)
 	struct reg r = { .nports = 1 };
 	struct kvt_trace *tr = kvt_trace_new(test);
 
-	/* covers: ib_register_device, ib_unregister_device, ib_dealloc_device */
 	kvt_need_injection(test);
 	kvt_client_up(test, "A", tr);
 	r.m = mock_new(test);
@@ -225,7 +224,6 @@ static void client_registration(struct kunit *test)
 	struct kvt_trace *tr = kvt_trace_new(test);
 	struct mock *m;
 
-	/* covers: ib_register_client, ib_unregister_client */
 	kvt_need_injection(test);
 	m = mock_up(test, "kvtm_a");
 	sweep(test, m, &client, kvt_client_new(test, "A", tr));

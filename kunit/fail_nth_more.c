@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Sweeps of the calls that make other things than the usual verbs objects: each of their
- * allocations fails in turn. See sweep.c, and scripts/coverage.txt for what is swept where.
+ * allocations fails in turn. See sweep.c.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>

@@ -33,7 +33,6 @@ static void registration_of_a_client(struct kunit *test)
 	struct peer_mock *m;
 	char text[16];
 
-	/* covers: ib_register_peer_memory_client, ib_unregister_peer_memory_client */
 	kvt_need_injection(test);
 	m = peer_mock_new(test, 0, "kvt_a", PEER_UNMAPS);
 	sweep(test, mock_new(test), &client, m);
@@ -68,7 +67,6 @@ static void memory_of_a_client(struct kunit *test)
 	struct peer_mock *m;
 	struct peer_user *u;
 
-	/* covers: peer_region_get, peer_region_put */
 	kvt_need_injection(test);
 	m = peer_mock_up(test, 0, "kvt_a", *(const enum peer_kind *)test->param_value);
 	u = peer_user_new(test, PEER_BASE(0), SIZE);
@@ -100,7 +98,6 @@ static void taking_away_needs_no_memory(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, QUIET(test, peer_region_table(u->region)));
 	KUNIT_EXPECT_STREQ(test, "kvt_a", QUIET(test, peer_region_client(u->region)));
 	quiet_begin(test);
-	/* covers: peer_region_activate, peer_region_stop */
 	peer_user_activate(u);
 	ret = peer_pin_invalidate(u->pin);
 	peer_user_stop(u);

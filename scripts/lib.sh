@@ -112,7 +112,7 @@ kernel_of() {
 		KERNEL_RELEASE=$(tree_release "${KERNEL_IMAGE%/*}")
 		KERNEL_MODULES=
 		return ;;
-	lean | debug | kcsan | latency | stock | 6.12 | 6.1)
+	lean | debug | kcsan | gcov | latency | stock | 6.12 | 6.1)
 		KERNEL_IMAGE=$("$KV_SCRIPTS/kernels" --image "$kernel") || exit ;;
 	*/*)
 		KERNEL_IMAGE=$kernel ;;
@@ -123,7 +123,7 @@ kernel_of() {
 	esac
 	[ -r "$KERNEL_IMAGE" ] ||
 		die "no kernel image for '$kernel'. Give the path of a vmlinuz," \
-			"an installed version, or one of: 6.12 6.1 lean debug kcsan latency uml"
+			"an installed version, or one of: 6.12 6.1 lean debug kcsan gcov latency uml"
 	KERNEL_RELEASE=$(image_release "$KERNEL_IMAGE")
 	[ -n "$KERNEL_RELEASE" ] || die "$KERNEL_IMAGE is not a kernel image"
 	[[ $kernel != */* ]] || KERNEL_BUILT_FOR=$KERNEL_RELEASE
@@ -140,7 +140,7 @@ kernel_of() {
 # The build tree that fits a kernel, to use as KDIR.
 kernel_tree() {
 	case $1 in
-	lean | debug | kcsan | latency | uml | stock | 6.12 | 6.1)
+	lean | debug | kcsan | gcov | latency | uml | stock | 6.12 | 6.1)
 		"$KV_SCRIPTS/kernels" --tree "$1" ;;
 	*)
 		local dir

@@ -37,7 +37,7 @@ need_build() {
 		built[$kernel]=$KV_BUILD/$(tree_release "$(kernel_tree "$kernel")")
 	fi
 	case $kernel in
-	uml | debug | kcsan | latency) ;;
+	uml | debug | kcsan | gcov | latency) ;;
 	*) checks=(C=2 "$SPARSE") ;;
 	esac
 	suites_for "$kernel"
