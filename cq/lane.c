@@ -51,6 +51,7 @@
 #include <kverbs/completion.h>
 
 #include "../core/contract/contract.h"
+#include "../core/contract/registry.h"
 #include "../core/contract/trace.h"
 #include "cq.h"
 
@@ -527,5 +528,8 @@ void ib_cq_stop(struct ib_cq *cq)
 		return;
 	}
 	ib_cq_step_aside();
-	wait_for_completion(&cq->stopped);
+	while (!wait_for_completion_timeout(&cq->stopped, ib_patience()))
+		ibdev_warn(cq->device,
+			   "%s: freeing CQ %u waits for a done() of it that does not return: does that want a lock which the caller holds?\n",
+			   cq->res.kern_name, cq->res.id);
 }

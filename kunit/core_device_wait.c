@@ -15,23 +15,6 @@
 #include "mock.h"
 #include "suites.h"
 
-/* wait_warn_ms in these cases, which wait for the messages rather than for a time. */
-#define ROUND_MS	20
-
-static void set_round(void *arg)
-{
-	cq_rig_tune("wait_warn_ms", (unsigned long)arg);
-}
-
-static void tell_soon(struct kunit *test)
-{
-	int old = cq_rig_tune("wait_warn_ms", ROUND_MS);
-
-	KUNIT_ASSERT_GE(test, old, 0);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, set_round,
-							   (void *)(unsigned long)old));
-}
-
 static int unregister_device(void *arg)
 {
 	mock_unregister(arg);
@@ -57,7 +40,7 @@ static void uses_that_are_left_are_told_in_each_round(struct kunit *test)
 	struct kvt_thread *t;
 	bool in_time;
 
-	tell_soon(test);
+	cq_rig_warn_soon(test);
 	KUNIT_ASSERT_TRUE(test, ib_device_try_get(m->ibdev));
 	KUNIT_ASSERT_TRUE(test, ib_device_try_get(m->ibdev));
 	t = kvt_thread_start(test, -1, unregister_device, m);
@@ -79,7 +62,7 @@ static void unregistration_that_waits_for_nobody_tells_nothing(struct kunit *tes
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct kvt_trace *tr = kvt_trace_new(test);
 
-	tell_soon(test);
+	cq_rig_warn_soon(test);
 	kvt_client_up(test, "A", tr);
 	mock_unregister(m);
 	KUNIT_EXPECT_EQ(test, 0, kvt_console_times(device));
@@ -133,7 +116,7 @@ static void waits_for_a_client(struct kunit *test, struct kvt_client *client, st
 	init_completion(&g->entered);
 	init_completion(&g->go_on);
 	client->arg = g;
-	tell_soon(test);
+	cq_rig_warn_soon(test);
 	kvt_thread_go(busy);
 	in_time = kvt_wait(&g->entered);
 	KUNIT_EXPECT_TRUE(test, in_time);

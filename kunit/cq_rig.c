@@ -505,3 +505,25 @@ int cq_rig_tune(const char *name, unsigned int value)
 	return kvt_write_file(path, text) ?: (int)old;
 }
 EXPORT_SYMBOL_GPL(cq_rig_tune);
+
+/* wait_warn_ms in cases which wait for the messages rather than for a time. */
+#define SOON_MS		20
+
+static void restore_wait_warn(void *arg)
+{
+	cq_rig_tune("wait_warn_ms", (unsigned long)arg);
+}
+
+/**
+ * cq_rig_warn_soon() - have the log tell soon what a thread waits for, until the case ends
+ * @test: the case
+ */
+void cq_rig_warn_soon(struct kunit *test)
+{
+	int old = cq_rig_tune("wait_warn_ms", SOON_MS);
+
+	KUNIT_ASSERT_GE(test, old, 0);
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, restore_wait_warn,
+							   (void *)(unsigned long)old));
+}
+EXPORT_SYMBOL_GPL(cq_rig_warn_soon);

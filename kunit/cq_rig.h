@@ -125,5 +125,6 @@ struct ib_qp *cq_rig_qp(struct kunit *test, struct ib_pd *pd, struct ib_cq *scq,
 			struct ib_cq *rcq, struct ib_srq *srq);
 bool cq_rig_rest(struct ib_cq *cq);
 int cq_rig_tune(const char *name, unsigned int value);
+void cq_rig_warn_soon(struct kunit *test);
 
 #endif

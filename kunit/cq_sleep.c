@@ -14,6 +14,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "../cq/cq.h"
+#include "console.h"
 #include "cq_rig.h"
 #include "lib.h"
 #include "mock.h"
@@ -470,6 +471,39 @@ static void destroy_waits_for_a_done_that_sleeps(struct kunit *test)
 	recorder_expect_clean(test, rec);
 }
 
+static void destroy_that_waits_says_so(struct kunit *test)
+{
+	struct kvt_console *said = kvt_console_watch(test, "waits for a done() on its CQ");
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct grave *gr = kunit_kzalloc(test, sizeof(*gr), GFP_KERNEL);
+	struct kvt_thread *t;
+
+	KUNIT_ASSERT_NOT_NULL(test, gr);
+	cq_rig_warn_soon(test);
+	grave_dug(test, m, gr);
+	t = kvt_thread_start(test, -1, bury_fn, gr);
+	KUNIT_EXPECT_TRUE(test, kvt_console_wait(said));
+	cq_gate_open(&gr->g);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
+	KUNIT_EXPECT_EQ(test, 0, t->ret);
+}
+
+static void free_that_waits_says_so(struct kunit *test)
+{
+	struct kvt_console *said = kvt_console_watch(test, "waits for a done() of it");
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct cq_gate g;
+	struct recorder *rec = sleeper(test, m, &g);
+	struct kvt_thread *t;
+
+	cq_rig_warn_soon(test);
+	t = kvt_thread_start(test, -1, free_fn, rec);
+	KUNIT_EXPECT_TRUE(test, kvt_console_wait(said));
+	KUNIT_EXPECT_TRUE(test, kvt_thread_running(t));
+	cq_gate_open(&g);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
+}
+
 static void done_that_destroys_waits_for_a_done_that_sleeps(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
@@ -767,6 +801,8 @@ static struct kunit_case cq_sleep_cases[] = {
 	KUNIT_CASE_PARAM(done_may_free_another_cq_of_its_lane, cq_rig_queued),
 	KUNIT_CASE_PARAM(done_waits_for_another_that_sleeps, cq_rig_queued),
 	KUNIT_CASE_PARAM(destroy_waits_for_a_done_that_sleeps, cq_rig_queued),
+	KUNIT_CASE_PARAM(destroy_that_waits_says_so, cq_rig_queued),
+	KUNIT_CASE_PARAM(free_that_waits_says_so, cq_rig_queued),
 	KUNIT_CASE_PARAM(done_that_destroys_waits_for_a_done_that_sleeps, cq_rig_queued),
 	KUNIT_CASE_PARAM(done_that_slept_may_destroy_its_own_qp, cq_rig_queued),
 	KUNIT_CASE_PARAM(device_goes_when_the_sleeper_has_returned, cq_rig_queued),
