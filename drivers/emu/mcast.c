@@ -66,9 +66,11 @@ void emu_mcast_init(void)
 	emu_mcast_seed = get_random_u32();
 }
 
-static u32 emu_mcast_hash(const union ib_gid *gid)
+/* Of all that tells groups apart, for a consumer chooses all of it. */
+static u32 emu_mcast_hash(const union ib_gid *gid, u16 lid, bool ethernet)
 {
-	return jhash(gid->raw, sizeof(gid->raw), emu_mcast_seed);
+	return jhash_1word(ethernet ? 0 : lid,
+			   jhash(gid->raw, sizeof(gid->raw), emu_mcast_seed));
 }
 
 /* Under RCU or emu_mcast_lock. @lid is not used on Ethernet. */
@@ -76,7 +78,8 @@ static struct emu_mcast_group *emu_mcast_find(const union ib_gid *gid, u16 lid, 
 {
 	struct emu_mcast_group *group;
 
-	hash_for_each_possible_rcu(emu_mcast_groups, group, node, emu_mcast_hash(gid),
+	hash_for_each_possible_rcu(emu_mcast_groups, group, node,
+				   emu_mcast_hash(gid, lid, ethernet),
 				   lockdep_is_held(&emu_mcast_lock)) {
 		if (group->ethernet == ethernet && (ethernet || group->lid == lid) &&
 		    !memcmp(&group->gid, gid, sizeof(*gid)))
@@ -143,7 +146,7 @@ static struct emu_mcast_group *emu_mcast_create(const union ib_gid *gid, u16 lid
 	group->gid = *gid;
 	group->lid = lid;
 	group->ethernet = ethernet;
-	hash_add_rcu(emu_mcast_groups, &group->node, emu_mcast_hash(gid));
+	hash_add_rcu(emu_mcast_groups, &group->node, emu_mcast_hash(gid, lid, ethernet));
 	emu_mcast_nr_groups++;
 	return group;
 }
