@@ -128,6 +128,8 @@ bool emu_open_local(struct emu_exec *ex, struct emu_swqe *wqe, int access,
 		emu_cursor_init_inline(local, ex->qp, wqe->sge, wqe->length);
 		return true;
 	}
+	if (unlikely(wqe->num_sge > 1))
+		ex->cost += (wqe->num_sge - 1) * EMU_CHECK_COST;
 	emu_cursor_init(local, ex->qp, ex->qp->ibqp.pd, wqe->sge, wqe->num_sge, access);
 	if (likely(emu_cursor_check(local)))
 		return true;

@@ -44,6 +44,9 @@ struct emu_exec {
 #define EMU_ENTRY_COST	SZ_4K
 #define EMU_PIECE_COST	SZ_2K
 
+/* What it costs to check the key of each further piece, whether it is copied then or not. */
+#define EMU_CHECK_COST	SZ_1K
+
 /* How long an entry waits before it checks again whether its memory has arrived. */
 #define EMU_MOVE_NS	(100 * NSEC_PER_USEC)
 
