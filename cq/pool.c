@@ -26,6 +26,7 @@
 #include <kverbs/delay.h>
 
 #include "../core/contract/contract.h"
+#include "../core/contract/registry.h"
 #include "cq.h"
 
 /* Entries of a CQ made for the pool: a few consumers' worth. */
@@ -443,7 +444,10 @@ void ib_cq_pool_cleanup(struct ib_device *dev)
 
 	if (!pool)
 		return;
+	/* The checker visits the users of a device in any state, under this lock. */
+	mutex_lock(&ib_registry_lock);
 	dev->cq_pool = NULL;
+	mutex_unlock(&ib_registry_lock);
 	cancel_delayed_work_sync(&pool->trim);
 	for (i = 0; i < IB_CQ_POOL_CONTEXTS; i++) {
 		list_for_each_entry(cq, &pool->cqs[i], pool_entry)

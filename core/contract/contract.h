@@ -34,11 +34,11 @@ struct seq_file;
  * @kind: what they are, for reports
  * @for_each: calls @visit with the call site that took each of them on a device; those taken
  *	after @until, a value of ib_held_turn(), may be left out
- * @forget: the module is being unloaded; the device may be in any state. NULL if @for_each
- *	visits the call sites where they are kept: then they are cleared there
+ * @forget: the module is being unloaded. NULL if @for_each visits the call sites where they
+ *	are kept: then they are cleared there
  *
  * Who owns such things tells the checker of them with ib_contract_add_source(). Both are
- * called under ib_registry_lock.
+ * called under ib_registry_lock, for devices in any state.
  */
 struct ib_ref_source {
 	struct list_head list;
