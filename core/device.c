@@ -12,10 +12,9 @@
  * Lookups return a device with a use taken. Unregistration is a fence:
  *  1. the state becomes DISABLING, the mark is cleared: lookups and new clients miss the
  *     device;
- *  2. the clients are removed, last in first out;
- *  3. the first use is given up, then the thread waits for the others,
- *     including channel-adapter requests; objects that these made and left are
- *     freed;
+ *  2. the clients are removed, last in first out; kverbs_ca, one of the first, waits for
+ *     channel-adapter requests, and frees what these made and left;
+ *  3. the first use is given up, then the thread waits for the others;
  *  4. the debugfs and sysfs files are removed, which waits for their readers;
  *  5. GID updates and events are stopped, and the thread waits for those in progress.
  * The driver's methods must work until it returns. After that, only the driver
@@ -147,6 +146,7 @@ struct ib_device *_ib_alloc_device(size_t size)
 	spin_lock_init(&priv->ahs_lock);
 	INIT_LIST_HEAD(&priv->netdev_link);
 	mutex_init(&priv->cache_lock);
+	BLOCKING_INIT_NOTIFIER_HEAD(&priv->port_notifiers);
 	mutex_init(&priv->roce_lock);
 	ib_events_init(dev);
 	rdma_restrack_init(dev);
@@ -756,6 +756,15 @@ static bool is_marked(const struct ib_device *dev)
 {
 	return xa_get_mark(&ib_devices, dev->index, IB_DEVICE_REGISTERED);
 }
+
+/* Copies the name to @to, which has IB_DEVICE_NAME_MAX bytes: all of it, old or new. */
+void ib_device_get_name(char *to, const struct ib_device *dev)
+{
+	mutex_lock(&ib_registry_lock);
+	ib_copy_device_name(to, dev);
+	mutex_unlock(&ib_registry_lock);
+}
+IB_EXPORT_INTERNAL(ib_device_get_name);
 
 /* Whether its clients have been told, or are about to be told, that it is unregistered. */
 bool ib_device_is_going(const struct ib_device *dev)

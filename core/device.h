@@ -17,6 +17,7 @@ extern struct workqueue_struct *ib_core_wq;
 extern struct workqueue_struct *ib_unregister_wq;
 
 /* device.c */
+void ib_device_get_name(char *to, const struct ib_device *dev);
 bool ib_device_is_going(const struct ib_device *dev);
 void ib_device_exit(void);
 

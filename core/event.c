@@ -6,9 +6,10 @@
  * the context of the driver, which may dispatch an event inside a consumer's own call or
  * with locks held. A copy of the event waits in a llist, so that ib_dispatch_event() takes
  * no lock and may be called in any context; one work item and a FIFO keep the order. For an
- * event of a port the work first refreshes the caches, which takes the cache_lock, and the
- * answer to channel-adapter queries (core/ca); calling the handlers takes no lock. Readers of
- * the device's file are told after the handlers.
+ * event of a port the work first refreshes the caches, which takes the cache_lock, and calls
+ * the device's port_notifiers, whose lock for reading is held meanwhile: kverbs_ca makes its
+ * answer to queries anew there. Calling the handlers takes no lock; kverbs_ca's, which passes
+ * events to processes, is one of them.
  *
  * If there is no memory to read a port again, the event is put off, and so are later events
  * of the port, to keep their order. After some tries they are delivered nevertheless. Only
@@ -20,8 +21,8 @@
  * events of one kind may be merged, but one is delivered after the last of them was
  * dispatched.
  *
- * Something that queries report may change without an event; then the work item only makes
- * the answer to channel-adapter queries anew. One flag is enough for any number of changes.
+ * Something that queries report may change without an event; then the work item only calls
+ * the port_notifiers. One flag is enough for any number of changes.
  *
  * An NMI can neither allocate memory nor queue work: the code that it interrupted may hold
  * the locks for that. The event uses a reserve, and an irq_work queues the work item.

@@ -489,7 +489,7 @@ enum ib_cq_ran ib_cq_runner_run(struct ib_cq_runner *runner)
 bool ib_cq_lane_rest(struct ib_cq_lane *lane)
 {
 	atomic_set_release(&lane->active, 0);
-	/* Pairs with the llist_add() before the xchg() in ib_cq_put_up(). */
+	/* Pairs with the llist_add() before the xchg() in ib_cq_line_up(). */
 	smp_mb();
 	return llist_empty(&lane->woken) || atomic_xchg(&lane->active, 1);
 }

@@ -19,6 +19,7 @@
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/notifier.h>
 #include <linux/rcupdate.h>
 #include <linux/refcount.h>
 #include <linux/sockptr.h>
@@ -77,65 +78,11 @@ struct ca_space {
 	bool user;
 };
 
-/**
- * struct ca_device - channel-adapter requests of one device
- * @rcu: freed after a grace period, for queries of kernel callers
- * @ref: one of the device while it is registered, and one of each open file
- * @device: held by a reference on ib_device.dev; still registered while there are @uses
- * @uses: one until the removal begins, and one of each request and refresh
- * @unused: completed when @uses is 0
- * @minor: number of the node
- * @node: the node in sysfs and /dev; under ca_node_lock (file.c)
- * @node_due: the node was removed because the device has a new name; likewise
- * @debugfs: the file that tells who has it open
- * @event_handler: passes events to the files
- * @kernel: handles of kernel callers
- * @image: the answer to queries; read under RCU, replaced under @image_lock
- * @image_lock: serialises the making of images; driver methods run under it
- * @image_stale: the last attempt to replace @image has failed
- * @files: open files, under @files_lock or @events_lock, changed under both
- * @files_lock: mutex, not held while driver code runs
- * @events_lock: spinlock, in process context only
- * @readers: for each user, how many handles are open through files that do not allow
- *	writing; under @files_lock
- * @nr_readers: how many that are in all; likewise
- * @closers: number of threads that close handles, each from ca_closing_begin()
- *	to ca_closing_end(); under @files_lock
- * @gone: the device is going, and its end closes all open handles; under @files_lock
- * @closed: completed when that is done
- * @lent: PDs that modules have borrowed
- */
-struct ca_device {
-	struct rcu_head rcu;
-	struct kref ref;
-	struct ib_device *device;
-	refcount_t uses;
-	struct completion unused;
-	u32 minor;
-	struct device *node;
-	bool node_due;
-	struct dentry *debugfs;
-	struct ib_event_handler event_handler;
-	struct ca_space kernel;
-	struct ca_image __rcu *image;
-	struct mutex image_lock;
-	bool image_stale;
-	struct list_head files;
-	struct mutex files_lock;
-	spinlock_t events_lock;
-	struct xarray readers;
-	unsigned long nr_readers;
-	unsigned int closers;
-	bool gone;
-	struct completion closed;
-	struct ib_held lent;
-};
-
 /* A power of two; 4 KiB of events. */
 #define CA_EVENTS_MAX	128
 
 /**
- * struct ca_events - events that wait for the reader of a file
+ * struct ca_events - events that wait for the reader of a file, or to be told to all files
  * @lock: spinlock, in process context only; guards the following
  * @wait: waiting readers
  * @head: index of the next event to add, not reduced to the size of @ring
@@ -155,6 +102,64 @@ struct ca_events {
 	struct kverbs_ca_event removed;
 	bool removed_read;
 	struct kverbs_ca_event ring[CA_EVENTS_MAX];
+};
+
+/**
+ * struct ca_device - channel-adapter requests of one device
+ * @rcu: freed after a grace period, for queries of kernel callers
+ * @ref: one of the device while it is registered, and one of each open file
+ * @device: held by a reference on ib_device.dev; still registered while there are @uses
+ * @uses: one until the removal begins, and one of each request and refresh
+ * @unused: completed when @uses is 0
+ * @minor: number of the node
+ * @node: the node in sysfs and /dev; under ca_node_lock (file.c)
+ * @node_due: the node was removed because the device has a new name; likewise
+ * @debugfs: the file that tells who has it open
+ * @port_notifier: refreshes the image
+ * @event_handler: puts events into @queue
+ * @queue: events that @events_work has yet to tell the files of
+ * @events_work: tells them
+ * @kernel: handles of kernel callers
+ * @image: the answer to queries; read under RCU, replaced under @image_lock
+ * @image_lock: serialises the making of images; driver methods run under it
+ * @image_stale: the last attempt to replace @image has failed
+ * @files: open files, under @files_lock
+ * @files_lock: mutex, not held while driver code runs
+ * @readers: for each user, how many handles are open through files that do not allow
+ *	writing; under @files_lock
+ * @nr_readers: how many that are in all; likewise
+ * @closers: number of threads that close handles, each from ca_closing_begin()
+ *	to ca_closing_end(); under @files_lock
+ * @gone: the device is going, and its end closes all open handles; under @files_lock
+ * @closed: completed when that is done
+ * @lent: PDs that modules have borrowed
+ */
+struct ca_device {
+	struct rcu_head rcu;
+	struct kref ref;
+	struct ib_device *device;
+	refcount_t uses;
+	struct completion unused;
+	u32 minor;
+	struct device *node;
+	bool node_due;
+	struct dentry *debugfs;
+	struct notifier_block port_notifier;
+	struct ib_event_handler event_handler;
+	struct ca_events queue;
+	struct work_struct events_work;
+	struct ca_space kernel;
+	struct ca_image __rcu *image;
+	struct mutex image_lock;
+	bool image_stale;
+	struct list_head files;
+	struct mutex files_lock;
+	struct xarray readers;
+	unsigned long nr_readers;
+	unsigned int closers;
+	bool gone;
+	struct completion closed;
+	struct ib_held lent;
 };
 
 /**
@@ -349,6 +354,8 @@ extern struct ib_ref_source ca_pd_source;
 
 /* file.c */
 int ca_file_init(void);
+int ca_file_begin(void);
+void ca_file_end(void);
 void ca_file_exit(void);
 void ca_file_put(struct ca_file *f);
 int ca_node_add(struct ca_device *ca);
@@ -357,7 +364,9 @@ void ca_node_remove(struct ca_device *ca);
 
 /* event.c */
 void ca_events_init(struct ca_events *events);
-void ca_events_tell(struct ca_device *ca, u32 type, u32 port);
+void ca_events_start(struct ca_device *ca);
+void ca_events_queue(struct ca_device *ca, u32 type, u32 port);
+void ca_events_end(struct ca_device *ca);
 void ca_events_show(struct ca_events *events, struct seq_file *s);
 ssize_t ca_events_read(struct ca_events *events, struct iov_iter *to,
 		       bool nonblock);

@@ -17,9 +17,8 @@
  * is held meanwhile: closing frees regions, and so calls the drivers that own their memory.
  *
  * Lock protocol: files_lock, a mutex, guards the list of files, the count and the
- * device's end. It nests inside the SRCU of mmu notifiers. Events reach the files under
- * events_lock, a spinlock, inside it, which those who change the list take as well: an
- * event handler does not sleep.
+ * device's end; events reach the files under it. It nests inside the SRCU of mmu
+ * notifiers.
  */
 #include <linux/debugfs.h>
 #include <linux/module.h>
@@ -99,10 +98,10 @@ static struct ca_device *ca_device_alloc(struct ib_device *dev)
 	mutex_init(&ca->image_lock);
 	INIT_LIST_HEAD(&ca->files);
 	mutex_init(&ca->files_lock);
-	spin_lock_init(&ca->events_lock);
 	xa_init(&ca->readers);
 	init_completion(&ca->closed);
 	ib_held_init(&ca->lent);
+	ca_events_start(ca);
 	return ca;
 }
 
@@ -128,7 +127,7 @@ void ca_use_end(struct ca_device *ca)
 		complete(&ca->unused);
 }
 
-/* Something that queries report has changed. The caller holds a use. */
+/* Something that queries report has changed. Not after the removal. */
 static void ca_refresh(struct ca_device *ca)
 {
 	int ret = ca_image_refresh(ca);
@@ -138,19 +137,11 @@ static void ca_refresh(struct ca_device *ca)
 			   ret);
 }
 
-/* The caches of @dev, or what queries report besides, have changed. */
-static int port_changed(struct notifier_block *nb, unsigned long unused, void *dev)
+static int port_changed(struct notifier_block *nb, unsigned long unused, void *data)
 {
-	struct ca_device *ca = ca_use_begin(dev);
-
-	if (ca) {
-		ca_refresh(ca);
-		ca_use_end(ca);
-	}
+	ca_refresh(container_of(nb, struct ca_device, port_notifier));
 	return NOTIFY_OK;
 }
-
-static struct notifier_block port_notifier = { .notifier_call = port_changed };
 
 /* After port_changed() if the event is one that changes the image. */
 static void event_handler(struct ib_event_handler *handler, struct ib_event *event)
@@ -159,7 +150,7 @@ static void event_handler(struct ib_event_handler *handler, struct ib_event *eve
 	u32 port = event->event == IB_EVENT_DEVICE_FATAL ?
 		   0 : event->element.port_num;
 
-	ca_events_tell(ca, event->event, port);
+	ca_events_queue(ca, event->event, port);
 }
 
 /*
@@ -173,18 +164,14 @@ static void close_files(struct ca_device *ca)
 
 	mutex_lock(&ca->files_lock);
 	while ((f = list_first_entry_or_null(&ca->files, struct ca_file, node))) {
-		spin_lock(&ca->events_lock);
 		list_move_tail(&f->node, &closed);
-		spin_unlock(&ca->events_lock);
 		kref_get(&f->ref);
 		mutex_unlock(&ca->files_lock);
 		ca_space_close(&f->space);
 		ca_file_put(f);
 		mutex_lock(&ca->files_lock);
 	}
-	spin_lock(&ca->events_lock);
 	list_splice(&closed, &ca->files);
-	spin_unlock(&ca->events_lock);
 	mutex_unlock(&ca->files_lock);
 }
 
@@ -214,7 +201,8 @@ static void ca_remove(struct ib_device *dev, void *client_data)
 	ca_space_close(&ca->kernel);
 	complete_all(&ca->closed);
 	ib_unregister_event_handler(&ca->event_handler);
-	ca_events_tell(ca, KVERBS_CA_EVENT_REMOVED, 0);
+	ca_events_end(ca);
+	ib_unregister_port_notifier(dev, &ca->port_notifier);
 	debugfs_remove(ca->debugfs);
 	ca_image_free(ca);
 	ca_device_put(ca);
@@ -242,25 +230,31 @@ DEFINE_SHOW_ATTRIBUTE(openings);
 static int ca_add(struct ib_device *dev)
 {
 	struct ca_device *ca = ca_device_alloc(dev);
-	int ret;
+	int ret = -ENOMEM;
 
 	if (!ca)
-		return -ENOMEM;
+		goto err;
 	/* Before the image is made: a later change then refreshes it. */
 	ib_set_client_data(dev, &ca_client, ca);
+	ca->port_notifier.notifier_call = port_changed;
+	ib_register_port_notifier(dev, &ca->port_notifier);
 	INIT_IB_EVENT_HANDLER(&ca->event_handler, dev, event_handler);
 	ib_register_event_handler(&ca->event_handler);
 	ret = ca_image_create(ca);
 	if (!ret)
 		ret = ca_node_add(ca);
 	if (ret) {
-		ibdev_warn(dev, "no channel-adapter requests: cannot set them up (%d)\n", ret);
 		ca_remove(dev, ca);
-		return ret;
+		goto err;
 	}
 	ca->debugfs = debugfs_create_file("ca", 0400, ib_debugfs_dir(dev), ca,
 					  &openings_fops);
 	return 0;
+
+err:
+	ibdev_warn(dev, "no channel-adapter requests: cannot set them up (%d). To try again, reload kverbs_ca\n",
+		   ret);
+	return ret;
 }
 
 static void ca_rename(struct ib_device *dev, void *client_data)
@@ -290,18 +284,23 @@ static int __init kverbs_ca_init(void)
 	ret = ca_file_init();
 	if (ret)
 		goto err_handle;
-	ib_contract_add_source(&ca_open_source);
-	ib_contract_add_source(&ca_pd_source);
-	ib_register_port_notifier(&port_notifier);
 	ret = ib_register_client(&ca_client);
 	if (ret)
-		goto err_notifier;
+		goto err_file;
+	/* They find devices by the client's number, which nobody else has from here on. */
+	ib_contract_add_source(&ca_open_source);
+	ib_contract_add_source(&ca_pd_source);
+	/* Last: files that are open do not keep the module if its init fails. */
+	ret = ca_file_begin();
+	if (ret)
+		goto err_client;
 	return 0;
 
-err_notifier:
-	ib_unregister_port_notifier(&port_notifier);
+err_client:
 	ib_contract_del_source(&ca_pd_source);
 	ib_contract_del_source(&ca_open_source);
+	ib_unregister_client(&ca_client);
+err_file:
 	ca_file_exit();
 err_handle:
 	ca_handle_exit();
@@ -312,15 +311,13 @@ err_request:
 
 static void __exit kverbs_ca_exit(void)
 {
-	ib_unregister_client(&ca_client);
-	ib_unregister_port_notifier(&port_notifier);
+	ca_file_end();
 	ib_contract_del_source(&ca_pd_source);
 	ib_contract_del_source(&ca_open_source);
+	ib_unregister_client(&ca_client);
 	ca_file_exit();
 	ca_handle_exit();
 	ca_request_exit();
-	/* Callbacks of call_rcu() are in this module's text. */
-	rcu_barrier();
 }
 
 module_init(kverbs_ca_init);

@@ -3,24 +3,28 @@
  * Events for readers of /dev/infiniband/ca/<device>: port state, GIDs, P_Keys,
  * removal.
  *
- * Each open file has a ring of its own. It is filled by the handler of the device's
- * events and by the removal, and emptied by any number of readers, each event by one of
- * them. A reader that is too slow learns of it: when the ring is full, new events are not
+ * The handler of the device's events must not sleep, and any number of files may be open. So
+ * it puts an event into a ring of the device, ca_device.queue, and a work item tells the files.
+ *
+ * Each open file has a ring of its own. It is filled by that work item and by the removal,
+ * and emptied by any number of readers, each event by one of them. A reader that is too slow learns of it: when the ring is full, new events are not
  * kept but counted, and the reader finds the count where they would have been. The count
  * stays outside of the ring until there is room for it and an event behind it. Removal
  * needs no room in the ring either, and is the last event.
  *
- * Lock protocol: ca_events.lock guards all of it; it nests inside ca_device.events_lock, and
+ * Lock protocol: ca_events.lock guards all of it; it nests inside ca_device.files_lock, and
  * the lock of the wait queue inside it. An event leaves the ring under the lock, after it
  * was copied to the reader: a fault loses none, and readers get them in order. Page faults
  * are disabled meanwhile. If one is needed, it is taken without the lock, and the copy is
  * tried again with the event that is the first by then.
  */
 #include <linux/ktime.h>
+#include <linux/minmax.h>
 #include <linux/poll.h>
 #include <linux/seq_file.h>
 #include <linux/uaccess.h>
 #include <linux/uio.h>
+#include <linux/workqueue.h>
 
 #include "ca.h"
 
@@ -48,12 +52,13 @@ static void push(struct ca_events *events, const struct kverbs_ca_event *event)
 
 static void lose(struct ca_events *events, const struct kverbs_ca_event *event)
 {
-	u32 lost = events->overflow.lost;
+	u32 lost = events->overflow.lost, more = max(event->lost, 1u);
 
 	events->overflow = *event;
 	events->overflow.type = KVERBS_CA_EVENT_OVERFLOW;
 	events->overflow.port = 0;
-	events->overflow.lost = lost == U32_MAX ? lost : lost + 1;
+	/* It stands for several if it tells of others that were lost on the way here. */
+	events->overflow.lost = lost > U32_MAX - more ? U32_MAX : lost + more;
 }
 
 static void append(struct ca_events *events,
@@ -93,24 +98,6 @@ static void add_event(struct ca_events *events,
 		wake_up_poll(&events->wait, what);
 }
 
-/* Tell all that have the device's file open. Context: process; does not sleep. */
-void ca_events_tell(struct ca_device *ca, u32 type, u32 port)
-{
-	struct kverbs_ca_event event = {
-		.size = sizeof(event),
-		.type = type,
-		.port = port,
-		.generation = ca_image_generation(ca),
-		.time_ns = ktime_get_ns(),
-	};
-	struct ca_file *f;
-
-	spin_lock(&ca->events_lock);
-	list_for_each_entry(f, &ca->files, node)
-		add_event(&f->events, &event);
-	spin_unlock(&ca->events_lock);
-}
-
 static const struct kverbs_ca_event *first(const struct ca_events *events)
 {
 	lockdep_assert_held(&events->lock);
@@ -132,6 +119,78 @@ static void drop_first(struct ca_events *events)
 		events->overflow.lost = 0;
 	else
 		events->removed_read = true;
+}
+
+static void fill(struct kverbs_ca_event *event, struct ca_device *ca, u32 type, u32 port)
+{
+	*event = (struct kverbs_ca_event) {
+		.size = sizeof(*event),
+		.type = type,
+		.port = port,
+		.generation = ca_image_generation(ca),
+		.time_ns = ktime_get_ns(),
+	};
+}
+
+static void tell_files(struct ca_device *ca, const struct kverbs_ca_event *event)
+{
+	struct ca_file *f;
+
+	mutex_lock(&ca->files_lock);
+	list_for_each_entry(f, &ca->files, node)
+		add_event(&f->events, event);
+	mutex_unlock(&ca->files_lock);
+}
+
+static bool take_queued(struct ca_device *ca, struct kverbs_ca_event *event)
+{
+	const struct kverbs_ca_event *next;
+
+	spin_lock(&ca->queue.lock);
+	next = first(&ca->queue);
+	if (next) {
+		*event = *next;
+		drop_first(&ca->queue);
+	}
+	spin_unlock(&ca->queue.lock);
+	return next;
+}
+
+static void events_work(struct work_struct *work)
+{
+	struct ca_device *ca = container_of(work, struct ca_device, events_work);
+	struct kverbs_ca_event event;
+
+	while (take_queued(ca, &event))
+		tell_files(ca, &event);
+}
+
+void ca_events_start(struct ca_device *ca)
+{
+	ca_events_init(&ca->queue);
+	INIT_WORK(&ca->events_work, events_work);
+}
+
+/* Has all that have the device's file open told. Context: process; does not sleep. */
+void ca_events_queue(struct ca_device *ca, u32 type, u32 port)
+{
+	struct kverbs_ca_event event;
+
+	fill(&event, ca, type, port);
+	spin_lock(&ca->queue.lock);
+	append(&ca->queue, &event);
+	spin_unlock(&ca->queue.lock);
+	queue_work(system_unbound_wq, &ca->events_work);
+}
+
+/* The last event, behind those that wait. No more are queued. Context: process. */
+void ca_events_end(struct ca_device *ca)
+{
+	struct kverbs_ca_event event;
+
+	flush_work(&ca->events_work);
+	fill(&event, ca, KVERBS_CA_EVENT_REMOVED, 0);
+	tell_files(ca, &event);
 }
 
 /* Prints a line about the events that wait for the reader of a file. */

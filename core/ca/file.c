@@ -7,8 +7,8 @@
  * ca_minors holds it from ca_node_add() to ca_node_remove(); the device's own reference
  * keeps it alive that long, and open(2) takes one for the file under the array's lock.
  *
- * Lock protocol: ca_node_lock (a mutex) guards the nodes of all devices. Names change
- * without it: see sync_nodes(). A file is in the device's list until its
+ * Lock protocol: ca_node_lock (a mutex) guards the nodes of all devices; ib_registry_lock
+ * nests inside it. Names change without it: see sync_nodes(). A file is in the device's list until its
  * handles are closed, or the device's end closes them: after that, an open(2) that found
  * the minor in time fails. A handle that is being closed because its process has ended
  * holds the file. Requests hold a use of the device; none is left when the device is
@@ -74,7 +74,7 @@ static int make_node(struct ca_device *ca)
 	struct device *node;
 
 	lockdep_assert_held(&ca_node_lock);
-	ib_copy_device_name(name, ca->device);
+	ib_device_get_name(name, ca->device);
 	node = device_create_with_groups(&ca_class, &ca->device->dev, ca_base + ca->minor, ca,
 					 ca_groups, "%s", name);
 	if (IS_ERR(node))
@@ -96,7 +96,7 @@ static bool has_its_name(const struct ca_device *ca)
 {
 	char name[IB_DEVICE_NAME_MAX];
 
-	ib_copy_device_name(name, ca->device);
+	ib_device_get_name(name, ca->device);
 	return !strcmp(dev_name(ca->node), name);
 }
 
@@ -122,8 +122,8 @@ static void sync_nodes(void)
 		if (!ca->node_due)
 			continue;
 		ret = make_node(ca);
-		ca->node_due = ret;
 		/* If the name has just changed again, rename() comes again. */
+		ca->node_due = ret == -EEXIST;
 		if (ret && ret != -EEXIST)
 			ibdev_warn(ca->device, "cannot make its node in /dev/infiniband/ca (%d)\n",
 				   ret);
@@ -133,7 +133,7 @@ static void sync_nodes(void)
 /*
  * From here on processes open the device.
  * Context: process, may sleep.
- * Return: 0, or what the sysfs and the xarray return.
+ * Return: 0, -ENOMEM, or what the xarray returns. After an error, call ca_node_remove().
  */
 int ca_node_add(struct ca_device *ca)
 {
@@ -146,11 +146,11 @@ int ca_node_add(struct ca_device *ca)
 	if (ret < 0)
 		return ret;
 	mutex_lock(&ca_node_lock);
+	ca->node_due = true;
 	sync_nodes();
-	ret = make_node(ca);
+	/* If another device's node has the name still, rename() makes both. */
+	ret = ca->node || ca->node_due ? 0 : -ENOMEM;
 	mutex_unlock(&ca_node_lock);
-	if (ret)
-		xa_erase(&ca_minors, ca->minor);
 	return ret;
 }
 
@@ -191,9 +191,7 @@ static int enlist(struct ca_file *f)
 
 	mutex_lock(&ca->files_lock);
 	if (!ca->gone) {
-		spin_lock(&ca->events_lock);
 		list_add_tail(&f->node, &ca->files);
-		spin_unlock(&ca->events_lock);
 		ret = 0;
 	}
 	mutex_unlock(&ca->files_lock);
@@ -262,9 +260,7 @@ static int ca_file_release(struct inode *inode, struct file *file)
 		wait_for_completion(&ca->closed);
 	}
 	mutex_lock(&ca->files_lock);
-	spin_lock(&ca->events_lock);
 	list_del(&f->node);
-	spin_unlock(&ca->events_lock);
 	mutex_unlock(&ca->files_lock);
 	ca_file_put(f);
 	return 0;
@@ -582,25 +578,27 @@ int ca_file_init(void)
 		return ret;
 	ret = class_register(&ca_class);
 	if (ret)
-		goto err_region;
-	cdev_init(&ca_cdev, &ca_fops);
-	ca_cdev.owner = THIS_MODULE;
-	ret = cdev_add(&ca_cdev, ca_base, CA_MINORS);
-	if (ret)
-		goto err_class;
-	return 0;
-
-err_class:
-	class_unregister(&ca_class);
-err_region:
-	unregister_chrdev_region(ca_base, CA_MINORS);
+		unregister_chrdev_region(ca_base, CA_MINORS);
 	return ret;
 }
 
-/* There are no devices any more, hence neither nodes nor files. */
-void ca_file_exit(void)
+/* From here on processes can open the nodes; before, they are told ENXIO. */
+int ca_file_begin(void)
+{
+	cdev_init(&ca_cdev, &ca_fops);
+	ca_cdev.owner = THIS_MODULE;
+	return cdev_add(&ca_cdev, ca_base, CA_MINORS);
+}
+
+/* No file is open, and none can be opened any more. */
+void ca_file_end(void)
 {
 	cdev_del(&ca_cdev);
+}
+
+/* There are no nodes any more. */
+void ca_file_exit(void)
+{
 	class_unregister(&ca_class);
 	unregister_chrdev_region(ca_base, CA_MINORS);
 	WARN_ON(!xa_empty(&ca_minors));

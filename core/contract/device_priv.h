@@ -9,6 +9,7 @@
 #include <linux/list.h>
 #include <linux/llist.h>
 #include <linux/mutex.h>
+#include <linux/notifier.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
@@ -90,6 +91,7 @@ struct ib_port_priv {
  * @last_port: the greatest port number for which @ports has room
  * @netdev_link: link in the list of devices whose ports may have network devices
  * @cache_lock: serialises refreshes of the caches
+ * @port_notifiers: called when the caches have changed, see ib_register_port_notifier()
  * @roce_lock: serialises comparisons of RoCE GID tables with addresses
  * @roce_on: the RoCE GID tables follow the addresses; under @roce_lock
  * @leavers: modules whose clients have left, read under RCU; under ib_registry_lock
@@ -104,7 +106,7 @@ struct ib_port_priv {
  * @event_work: refreshes the caches, then calls the handlers
  * @event_again: makes @event_work look at events that were put off
  * @put_off_due: @event_work must do so
- * @refresh_due: @event_work must make the answer to channel-adapter queries anew
+ * @refresh_due: @event_work must call @port_notifiers
  * @events_on: events are accepted
  * @res: the device's objects
  * @stats: hw_counters of the device (sysfs)
@@ -123,6 +125,7 @@ struct ib_device_priv {
 	u32 last_port;
 	struct list_head netdev_link;
 	struct mutex cache_lock;
+	struct blocking_notifier_head port_notifiers;
 	struct mutex roce_lock;
 	bool roce_on;
 	struct list_head leavers;

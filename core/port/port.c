@@ -40,28 +40,28 @@
 static DEFINE_MUTEX(alloc_lock);
 static DEFINE_SPINLOCK(netdev_lock);
 static LIST_HEAD(netdev_owners);
-static BLOCKING_NOTIFIER_HEAD(port_notifiers);
 
 /*
- * @nb is called, in process context, with a device whose caches, or what it tells of itself
- * and its ports, have changed: before the handlers of the event that told so, if there was
- * one.
+ * @nb is called, in process context, when the caches of @dev, or what it tells of itself and
+ * its ports, have changed: before the handlers of the event that told so, if there was one.
+ * It may call methods of the driver.
  */
-void ib_register_port_notifier(struct notifier_block *nb)
+void ib_register_port_notifier(struct ib_device *dev, struct notifier_block *nb)
 {
-	blocking_notifier_chain_register(&port_notifiers, nb);
+	blocking_notifier_chain_register(&ib_priv(dev)->port_notifiers, nb);
 }
 IB_EXPORT_INTERNAL(ib_register_port_notifier);
 
-void ib_unregister_port_notifier(struct notifier_block *nb)
+/* Waits for calls in progress. */
+void ib_unregister_port_notifier(struct ib_device *dev, struct notifier_block *nb)
 {
-	blocking_notifier_chain_unregister(&port_notifiers, nb);
+	blocking_notifier_chain_unregister(&ib_priv(dev)->port_notifiers, nb);
 }
 IB_EXPORT_INTERNAL(ib_unregister_port_notifier);
 
 void ib_ports_changed(struct ib_device *dev)
 {
-	blocking_notifier_call_chain(&port_notifiers, 0, dev);
+	blocking_notifier_call_chain(&ib_priv(dev)->port_notifiers, 0, NULL);
 }
 
 static int alloc_ports(struct ib_device *dev)

@@ -446,8 +446,8 @@ EXPORT_SYMBOL(ib_query_qp);
  *
  * Outstanding requests may complete until the call returns, but not after it; call
  * ib_drain_qp() first to get all completions. If the core polls the QP's CQs, no done() of
- * the QP runs any more on return, except the done() that makes the call, or one on another
- * vector that is itself destroying a QP of this vector. For that the call may wait until a
+ * the QP runs any more on return, except the done() that makes the call, or one of
+ * another CQ that is itself destroying a QP of this one's. For that the call may wait until a
  * running done() returns, so the caller must hold no lock that a done() of these CQs takes.
  *
  * Context: Process.

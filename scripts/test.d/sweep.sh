@@ -38,7 +38,7 @@ TURNS=EVERY=1
 whole || TURNS="EVERY=10 FROM=$((RANDOM % 10 + 1))"
 
 part_sweep() {
-	local core=kverbs_peer_mem:kverbs_p2pdma:kverbs kernel=debug
+	local core=kverbs_peer_mem:kverbs_p2pdma:kverbs:kverbs_ca kernel=debug
 	! quick || kernel=uml
 	need_build "$kernel"
 	spawn_guest "allocation failures, $kernel" sweep --kernel "$kernel" --limit 3600 \
