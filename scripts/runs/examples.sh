@@ -79,4 +79,4 @@ soon_said 'watch: wire0: port 1 is in state 4$'
 said 'watch: wire0: port error$' 1
 unload watch
 unload wire
-unload kverbs
+unload kverbs_ca kverbs

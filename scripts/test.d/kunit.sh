@@ -54,6 +54,7 @@ TWO_CPUS+=",kunit_emu_cq_ring:emu_cq_ring.either_told_or_notified"
 TWO_CPUS+=",kunit_emu_peer:kverbs-emu-peer.long_message_*"
 TWO_CPUS+=",kunit_emu_peer:kverbs-emu-peer.memory_comes_and_goes"
 TWO_CPUS+=",kunit_emu_peer:kverbs-emu-peer.memory_on_the_bus_*"
+TWO_CPUS+=",kunit_emu_peer:kverbs-emu-peer.card_that_maps_a_copy_*"
 
 # What one kernel or machine cannot run, another must: a case that is skipped everywhere tests
 # nothing. The default tier judges the suites that it has in QEMU, and counts the others, which
