@@ -30,6 +30,7 @@
 #include <kverbs/ca.h>
 #include <rdma/ib_verbs.h>
 
+#include "../contract/device_priv.h"
 #include "../contract/refs.h"
 
 struct ca_image;
@@ -373,13 +374,10 @@ ssize_t ca_events_read(struct ca_events *events, struct iov_iter *to,
 __poll_t ca_events_poll(struct ca_events *events, struct file *file,
 			struct poll_table_struct *wait);
 
-/*
- * The ca_device of a registered device, or NULL. Under RCU, or with a use of it. Any
- * context.
- */
-static inline struct ca_device *ca_of(struct ib_device *dev)
+/* The ca_device of a registered device, or NULL. Under RCU. Any context. */
+static inline struct ca_device *ca_of(const struct ib_device *dev)
 {
-	return ib_get_client_data(dev, &ca_client);
+	return rcu_dereference(ib_priv(dev)->ca);
 }
 
 /* Takes a use of a ca_device that cannot be freed meanwhile, unless it is being removed. */

@@ -189,7 +189,7 @@ static void ca_remove(struct ib_device *dev, void *client_data)
 
 	ca_node_remove(ca);
 	/* From here on, requests fail; those under RCU are over when the memory is freed. */
-	ib_set_client_data(dev, &ca_client, NULL);
+	RCU_INIT_POINTER(ib_priv(dev)->ca, NULL);
 	ca_use_end(ca);
 	wait_for_uses(ca);
 	mutex_lock(&ca->files_lock);
@@ -236,6 +236,7 @@ static int ca_add(struct ib_device *dev)
 		goto err;
 	/* Before the image is made: a later change then refreshes it. */
 	ib_set_client_data(dev, &ca_client, ca);
+	rcu_assign_pointer(ib_priv(dev)->ca, ca);
 	ca->port_notifier.notifier_call = port_changed;
 	ib_register_port_notifier(dev, &ca->port_notifier);
 	INIT_IB_EVENT_HANDLER(&ca->event_handler, dev, event_handler);
@@ -287,7 +288,6 @@ static int __init kverbs_ca_init(void)
 	ret = ib_register_client(&ca_client);
 	if (ret)
 		goto err_file;
-	/* They find devices by the client's number, which nobody else has from here on. */
 	ib_contract_add_source(&ca_open_source);
 	ib_contract_add_source(&ca_pd_source);
 	/* Last: files that are open do not keep the module if its init fails. */

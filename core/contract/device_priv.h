@@ -17,6 +17,7 @@
 
 #include "restrack.h"
 
+struct ca_device;
 struct dentry;
 struct ib_gid_table;
 struct ib_port_snapshot;
@@ -109,6 +110,8 @@ struct ib_port_priv {
  * @refresh_due: @event_work must call @port_notifiers
  * @events_on: events are accepted
  * @res: the device's objects
+ * @ca: kverbs_ca's part of the device, which it looks for at each request; read under RCU.
+ *	Nothing else touches it
  * @stats: hw_counters of the device (sysfs)
  * @debugfs: the device's directory
  *
@@ -143,6 +146,7 @@ struct ib_device_priv {
 	bool refresh_due;
 	bool events_on;
 	struct ib_restrack_root res[RDMA_RESTRACK_MAX];
+	struct ca_device __rcu *ca;
 	struct ib_stats *stats;
 	struct dentry *debugfs;
 } ____cacheline_aligned;
