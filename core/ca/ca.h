@@ -110,7 +110,7 @@ struct ca_events {
  * @rcu: freed after a grace period, for queries of kernel callers
  * @ref: one of the device while it is registered, and one of each open file
  * @device: held by a reference on ib_device.dev; still registered while there are @uses
- * @uses: one until the removal begins, and one of each request and refresh
+ * @uses: one until the removal begins, and one of each request
  * @unused: completed when @uses is 0
  * @minor: number of the node
  * @node: the node in sysfs and /dev; under ca_node_lock (file.c)
@@ -288,8 +288,6 @@ struct ca_call {
 };
 
 /* device.c */
-extern struct ib_client ca_client;
-
 struct ca_device *ca_use_begin(struct ib_device *dev);
 void ca_use_end(struct ca_device *ca);
 void ca_device_put(struct ca_device *ca);

@@ -34,6 +34,8 @@
 #include "../view/view.h"
 #include "ca.h"
 
+static struct ib_client ca_client;
+
 static void ca_device_free(struct kref *ref)
 {
 	struct ca_device *ca = container_of(ref, struct ca_device, ref);
@@ -264,7 +266,7 @@ static void ca_rename(struct ib_device *dev, void *client_data)
 	ca_refresh(client_data);
 }
 
-struct ib_client ca_client = {
+static struct ib_client ca_client = {
 	.name = "ca",
 	.add = ca_add,
 	.remove = ca_remove,
