@@ -38,11 +38,16 @@ check_guest() {
 }
 
 # kunit_suites [<list>]: how many suites there are, or in a list, separated by commas, of
-# modules, and of "module:suite.case", which counts for one each time.
+# modules, which may be there more than once, and of "module:suite.case", which is one.
 kunit_suites() {
 	"$KV_SCRIPTS/kunit" --modules | awk -v some="${1:-}" '
-		some == "" || index("," some ",", "," $1 ",") { n++ }
-		END { print n + gsub(/:/, "", some) }'
+		{ suites[$1]++ }
+		END {
+			n = split(some, list, ",")
+			for (i = 1; i <= n; i++)
+				sum += list[i] ~ /:/ ? 1 : suites[list[i]]
+			print some == "" ? NR : sum + 0
+		}'
 }
 
 # kunit_modules <list>: the modules of such a list, with a blank behind each.
