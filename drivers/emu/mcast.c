@@ -67,10 +67,9 @@ void emu_mcast_init(void)
 }
 
 /* Of all that tells groups apart, for a consumer chooses all of it. */
-static u32 emu_mcast_hash(const union ib_gid *gid, u16 lid, bool ethernet)
+static u32 emu_mcast_hash(const union ib_gid *gid, u16 lid)
 {
-	return jhash_1word(ethernet ? 0 : lid,
-			   jhash(gid->raw, sizeof(gid->raw), emu_mcast_seed));
+	return jhash_1word(lid, jhash(gid->raw, sizeof(gid->raw), emu_mcast_seed));
 }
 
 /* Under RCU or emu_mcast_lock. @lid is not used on Ethernet. */
@@ -78,10 +77,11 @@ static struct emu_mcast_group *emu_mcast_find(const union ib_gid *gid, u16 lid, 
 {
 	struct emu_mcast_group *group;
 
-	hash_for_each_possible_rcu(emu_mcast_groups, group, node,
-				   emu_mcast_hash(gid, lid, ethernet),
+	if (ethernet)
+		lid = 0;
+	hash_for_each_possible_rcu(emu_mcast_groups, group, node, emu_mcast_hash(gid, lid),
 				   lockdep_is_held(&emu_mcast_lock)) {
-		if (group->ethernet == ethernet && (ethernet || group->lid == lid) &&
+		if (group->ethernet == ethernet && group->lid == lid &&
 		    !memcmp(&group->gid, gid, sizeof(*gid)))
 			return group;
 	}
@@ -144,9 +144,9 @@ static struct emu_mcast_group *emu_mcast_create(const union ib_gid *gid, u16 lid
 	if (!group)
 		return ERR_PTR(-ENOMEM);
 	group->gid = *gid;
-	group->lid = lid;
+	group->lid = ethernet ? 0 : lid;
 	group->ethernet = ethernet;
-	hash_add_rcu(emu_mcast_groups, &group->node, emu_mcast_hash(gid, lid, ethernet));
+	hash_add_rcu(emu_mcast_groups, &group->node, emu_mcast_hash(gid, group->lid));
 	emu_mcast_nr_groups++;
 	return group;
 }
