@@ -251,7 +251,7 @@ static void vlan_type_name(const enum ib_gid_type *type, char *desc)
 KUNIT_ARRAY_PARAM(vlan_type, vlan_types, vlan_type_name);
 
 /* Is it the link-local GID of a VLAN? A VLAN has the Ethernet address of what is below it. */
-static bool is_of_vlan(const struct ib_gid_attr *attr, enum ib_gid_type type)
+static bool is_of_vlan(const struct ib_gid_attr *attr, int type)
 {
 	u16 vlan_id = VLAN_N_VID;
 
@@ -260,38 +260,17 @@ static bool is_of_vlan(const struct ib_gid_attr *attr, enum ib_gid_type type)
 	       !rdma_read_gid_l2_fields(attr, &vlan_id, NULL) && vlan_id == VLAN_ID;
 }
 
-static bool vlan_gid_found(struct rig_end *e, enum ib_gid_type type)
-{
-	const struct ib_gid_attr *attr;
-	int i;
-
-	for (i = 0; i < 64 && e->gid_index < 0; i++) {
-		attr = rdma_get_gid_attr(e->ibdev, e->port, i);
-		if (IS_ERR(attr))
-			continue;
-		if (is_of_vlan(attr, type)) {
-			e->gid = attr->gid;
-			e->gid_index = i;
-		}
-		rdma_put_gid_attr(attr);
-	}
-	return e->gid_index >= 0;
-}
-
 /* An end whose GID is that of a VLAN, and the same but for the VLAN as its port's first. */
 static void vlan_end_up(struct kunit *test, struct rig_end *e, const char *name)
 {
 	enum ib_gid_type type = *(const enum ib_gid_type *)test->param_value;
 	struct net_device *ndev = kvt_netdev(test);
-	unsigned long end = jiffies + KVT_TIMEOUT;
 	union ib_gid gid;
 
 	kvt_netdev_vlan(test, ndev, VLAN_ID);
 	rig_device(test, name, 1, netdev_name(ndev));
 	rig_end_up(test, e, name, 1);
-	while (!vlan_gid_found(e, type) && time_before(jiffies, end))
-		kvt_yield();
-	KUNIT_ASSERT_GE_MSG(test, e->gid_index, 0, "no link-local GID of the VLAN");
+	rig_wait_gid(test, e, is_of_vlan, type);
 	KUNIT_ASSERT_EQ(test, 0, rdma_query_gid(e->ibdev, e->port, 0, &gid));
 	KUNIT_EXPECT_MEMEQ(test, &gid, &e->gid, sizeof(gid));
 }

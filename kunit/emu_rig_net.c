@@ -184,7 +184,7 @@ int rig_port_write(const char *name, u32 port, const char *file,
 }
 EXPORT_SYMBOL_GPL(rig_port_write);
 
-static bool rig_gid_is(const struct ib_gid_attr *attr, enum rig_net_kind kind)
+static bool rig_gid_is(const struct ib_gid_attr *attr, int kind)
 {
 	bool ip4 = ipv6_addr_v4mapped((struct in6_addr *)&attr->gid);
 
@@ -200,7 +200,8 @@ static bool rig_gid_is(const struct ib_gid_attr *attr, enum rig_net_kind kind)
 	}
 }
 
-static bool rig_find_gid(struct rig_end *e, enum rig_net_kind kind)
+static bool rig_find_gid(struct rig_end *e,
+			 bool (*is)(const struct ib_gid_attr *attr, int kind), int kind)
 {
 	const struct ib_gid_attr *attr;
 	int i;
@@ -209,7 +210,7 @@ static bool rig_find_gid(struct rig_end *e, enum rig_net_kind kind)
 		attr = rdma_get_gid_attr(e->ibdev, e->port, i);
 		if (IS_ERR(attr))
 			continue;
-		if (rig_gid_is(attr, kind)) {
+		if (is(attr, kind)) {
 			e->gid = attr->gid;
 			e->gid_index = i;
 		}
@@ -218,17 +219,31 @@ static bool rig_find_gid(struct rig_end *e, enum rig_net_kind kind)
 	return e->gid_index >= 0;
 }
 
-/* Waits for a GID: they follow the addresses of a network device with a delay. */
-static void rig_give_gid(struct kunit *test, struct rig_end *e,
-			 enum rig_net_kind kind)
+/**
+ * rig_wait_gid() - give an end that has no GID the first one of some kind
+ * @test: the running case
+ * @e: the end
+ * @is: tells whether a GID is of the kind
+ * @kind: for @is
+ *
+ * Waits for it: GIDs follow the addresses of a network device with a delay.
+ */
+void rig_wait_gid(struct kunit *test, struct rig_end *e,
+		  bool (*is)(const struct ib_gid_attr *attr, int kind), int kind)
 {
 	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
 
-	if (kind == RIG_NET_IB)
-		return;
-	while (!rig_find_gid(e, kind) && ktime_get_ns() < end)
+	while (!rig_find_gid(e, is, kind) && ktime_get_ns() < end)
 		kvt_yield();
 	KUNIT_ASSERT_GE_MSG(test, e->gid_index, 0, "no GID of this kind");
+}
+EXPORT_SYMBOL_GPL(rig_wait_gid);
+
+static void rig_give_gid(struct kunit *test, struct rig_end *e,
+			 enum rig_net_kind kind)
+{
+	if (kind != RIG_NET_IB)
+		rig_wait_gid(test, e, rig_gid_is, kind);
 }
 
 static void rig_roce_end(struct kunit *test, struct rig_end *e,

@@ -44,6 +44,8 @@ extern const struct rig_net rig_nets[10];
 extern const struct rig_net rig_few_nets[4];
 void rig_net_name(const struct rig_net *net, char *desc);
 struct rig *rig_net_new(struct kunit *test, const struct rig_net *net);
+void rig_wait_gid(struct kunit *test, struct rig_end *e,
+		  bool (*is)(const struct ib_gid_attr *attr, int kind), int kind);
 static inline bool rig_net_is_roce(const struct rig_net *net)
 {
 	return net->kind >= RIG_NET_ROCE_V1;
