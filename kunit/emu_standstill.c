@@ -16,6 +16,7 @@
 #include "suites.h"
 
 #define SRQ_DEPTH	4
+#define CQ_HELD		4
 #define LEN		64
 
 /**
@@ -251,6 +252,74 @@ static void s4_slow_message_keeps_no_place_in_an_srq(struct kunit *test)
 	}
 }
 
+/* A receive is taken and polled, and posted again. */
+static void srq_turns_over(void *arg)
+{
+	struct standstill *s = arg;
+	u32 i;
+
+	for (i = 0; i < s->times && !s->failed; i++) {
+		if (rig_send(&s->r->a, i, 0, LEN) || !succeeded(s->r->a.scq) ||
+		    !succeeded(s->r->b.rcq) || srq_recv(s, i))
+			s->failed++;
+	}
+}
+
+/* A resize stands still over its count of receives, of which there are always as many. */
+static void srq_counts_no_receive_twice(struct kunit *test)
+{
+	struct ib_srq_init_attr init = { .attr = { .max_wr = SRQ_DEPTH, .max_sge = 2 } };
+	struct ib_srq_attr attr = { .max_wr = SRQ_DEPTH };
+	struct standstill s = {
+		.r = rig_new(test, "emu0", "emu1"),
+		.times = times_of(test),
+	};
+	u32 i;
+
+	s.srq = ib_create_srq(s.r->b.pd, &init);
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(s.srq));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, srq_end, s.srq));
+	s.r->b.srq = s.srq;
+	rig_make_qps(test, s.r);
+	rig_connect(test, s.r);
+	for (i = 0; i < SRQ_DEPTH; i++)
+		KUNIT_ASSERT_EQ(test, 0, srq_recv(&s, i));
+	kverbs_delay_set("emu_srq_left", srq_turns_over, &s);
+	KUNIT_EXPECT_EQ(test, 0, ib_modify_srq(s.srq, &attr, IB_SRQ_MAX_WR));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, s.failed);
+	attr.max_wr = SRQ_DEPTH - 1;
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_modify_srq(s.srq, &attr, IB_SRQ_MAX_WR));
+	rig_destroy_qp(test, &s.r->a);
+	rig_destroy_qp(test, &s.r->b);
+}
+
+/* The same for completions. */
+static void cq_counts_no_entry_twice(struct kunit *test)
+{
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	struct standstill s = {
+		.other = r,
+		.times = times_of(test),
+	};
+	u32 i;
+
+	for (i = 0; i < CQ_HELD; i++) {
+		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, LEN));
+		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, LEN));
+	}
+	kverbs_delay_set("emu_cq_left", connection_goes_on, &s);
+	KUNIT_EXPECT_EQ(test, 0, ib_resize_cq(r->a.scq, CQ_HELD));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, s.failed);
+	/* The size is a power of two. */
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_resize_cq(r->a.scq, CQ_HELD / 2));
+	for (i = 0; i < CQ_HELD; i++) {
+		KUNIT_EXPECT_TRUE(test, succeeded(r->a.scq));
+		KUNIT_EXPECT_TRUE(test, succeeded(r->b.rcq));
+	}
+}
+
 /* The second end sends to itself. */
 static void datagrams_go_on(void *arg)
 {
@@ -300,6 +369,8 @@ static struct kunit_case emu_standstill_cases[] = {
 	KUNIT_CASE_PARAM(poster_that_was_overtaken_posts, standstill_gen_params),
 	KUNIT_CASE_PARAM(completion_that_was_overtaken_is_written, standstill_gen_params),
 	KUNIT_CASE_PARAM(s4_slow_message_keeps_no_place_in_an_srq, standstill_gen_params),
+	KUNIT_CASE_PARAM(srq_counts_no_receive_twice, standstill_gen_params),
+	KUNIT_CASE_PARAM(cq_counts_no_entry_twice, standstill_gen_params),
 	KUNIT_CASE_PARAM(u9_slow_datagram_keeps_one_place, standstill_gen_params),
 	{}
 };

@@ -443,6 +443,27 @@ static void emu_cq_advance(struct emu_cq *cq)
 	rcu_read_unlock();
 }
 
+/*
+ * Of the entries that were reserved when this begins, how many have not been polled when it
+ * ends. emu_peek_cq() may count an entry that is polled, and the one that its place makes room
+ * for: a resize would be refused that the queue has room for.
+ */
+static u32 emu_cq_left(struct emu_cq *cq)
+{
+	/* Pollers may leave it meanwhile, but it is freed under @resize_lock only. */
+	struct emu_cq_ring *first = READ_ONCE(cq->out), *ring;
+	u32 heads = 0, tails = 0;
+
+	lockdep_assert_held(&cq->resize_lock);
+	/* acquire: no tail is read before a head. */
+	for (ring = first; ring; ring = ring->next)
+		heads += atomic_read_acquire(&ring->head);
+	kverbs_delay("emu_cq_left");
+	for (ring = first; ring; ring = ring->next)
+		tails += atomic_read(&ring->tail);
+	return max((s32)(heads - tails), 0);
+}
+
 /* Puts a new ring in the place of the one that producers write into. Returns 0 or -EINVAL. */
 static int emu_cq_replace(struct emu_cq *cq, struct emu_cq_ring *ring)
 {
@@ -451,7 +472,7 @@ static int emu_cq_replace(struct emu_cq *cq, struct emu_cq_ring *ring)
 	lockdep_assert_held(&cq->resize_lock);
 	emu_cq_advance(cq);
 	emu_cq_reclaim(cq, READ_ONCE(cq->out));
-	if (emu_peek_cq(&cq->ibcq, INT_MAX) > ring->mask + 1)
+	if (emu_cq_left(cq) > ring->mask + 1)
 		return -EINVAL;
 	/* release: pair E */
 	smp_store_release(&old->next, ring);

@@ -51,6 +51,27 @@ u32 emu_srq_used(struct emu_srq *srq)
 	return used;
 }
 
+/*
+ * Of the receives that were posted when this begins, how many have not been taken when it
+ * ends. emu_srq_used() may count a receive that is taken, and the one that its place makes
+ * room for: a resize would be refused that the SRQ has room for.
+ */
+static u32 emu_srq_left(struct emu_srq *srq)
+{
+	/* Engines may leave it meanwhile, but it is freed under @lock only. */
+	struct emu_srq_ring *first = READ_ONCE(srq->out), *ring;
+	u32 heads = 0, tails = 0;
+
+	lockdep_assert_held(&srq->lock);
+	/* acquire: no tail is read before a head. */
+	for (ring = first; ring; ring = ring->next)
+		heads += atomic_read_acquire(&ring->ring.head);
+	kverbs_delay("emu_srq_left");
+	for (ring = first; ring; ring = ring->next)
+		tails += atomic_read(&ring->ring.tail);
+	return max((s32)(heads - tails), 0);
+}
+
 static void emu_srq_check_limit(struct emu_srq *srq)
 {
 	int limit = atomic_read(&srq->limit);
@@ -186,7 +207,7 @@ static int emu_srq_resize(struct emu_srq *srq, u32 max_wr)
 		return -ENOMEM;
 	emu_srq_advance(srq);
 	emu_srq_reclaim(srq, READ_ONCE(srq->out));
-	if (max_wr < emu_srq_used(srq))
+	if (max_wr < emu_srq_left(srq))
 		return -EINVAL;
 	ring = emu_srq_ring_alloc(max_wr, srq->max_sge);
 	if (!ring)
