@@ -3,7 +3,7 @@
 # Reads a console and prints it without messages that are known not to be ours, or to be
 # intended:
 #
-# The traces of allocations that a test made fail (sweep() of kunit/fail_nth.c): vmalloc()
+# The traces of allocations that a test made fail (sweep() of kunit/fault/sweep.c): vmalloc()
 # prints a trace for each failed allocation, just as it would for a real error. A trace that is
 # not known to be a test's stays, and so does an error that follows a trace whose end is lost:
 # the variable "splats" is the pattern of such errors.

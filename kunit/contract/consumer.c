@@ -1,0 +1,681 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The contract checker: it must report consumers that sleep in callbacks (rule 5), destroy
+ * objects in use (rule 11) or post in a QP state that forbids it (rule 12), and no others.
+ */
+#include <linux/bottom_half.h>
+#include <linux/irqflags.h>
+#include <linux/preempt.h>
+#include <linux/rcupdate.h>
+#include <kunit/test.h>
+#include <kverbs/delay.h>
+#include <rdma/mr_pool.h>
+#include <rdma/restrack.h>
+
+#include "contract/callbacks.h"
+#include "suites.h"
+
+/**
+ * struct callback - a callback of a consumer, called by the driver
+ * @name: description, the name of the test parameter
+ * @call: makes the driver call the callback
+ * @object: kind of the object that the report names
+ * @what: name of the callback in the report
+ * @handler: the callback, which is the site of the report
+ */
+struct callback {
+	const char *name;
+	void (*call)(struct contract_scene *scene);
+	const char *object;
+	const char *what;
+	const void *handler;
+};
+
+static const struct callback callbacks[] = {
+	{ "completion of a CQ", contract_call_comp_handler, "cq", "completion handler",
+	  contract_comp_handler },
+	{ "event of a CQ", contract_call_cq_event_handler, "cq", "event handler",
+	  contract_event_handler },
+	{ "event of a QP", contract_call_qp_event_handler, "qp", "event handler",
+	  contract_event_handler },
+	{ "event of an SRQ", contract_call_srq_event_handler, "srq", "event handler",
+	  contract_event_handler },
+};
+
+static void callback_name(const struct callback *callback, char *desc)
+{
+	strscpy(desc, callback->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(callbacks, callbacks, callback_name);
+
+static u32 id_of(const struct contract_scene *scene, const char *kind)
+{
+	if (!strcmp(kind, "qp"))
+		return scene->qp->res.id;
+	return !strcmp(kind, "srq") ? scene->srq->res.id : scene->cq->res.id;
+}
+
+static void expect_of_callback(struct kunit *test, struct contract_scene *scene,
+			       enum ib_contract_rule rule, const char *did)
+{
+	const struct callback *callback = test->param_value;
+	char what[64];
+
+	snprintf(what, sizeof(what), "%s %s", callback->what, did);
+	contract_expect(test, &(struct contract_expected) {
+		.rule = rule, .module = CONTRACT_SELF, .what = what,
+		.object = callback->object, .id = id_of(scene, callback->object),
+		.site = callback->handler });
+}
+
+static struct contract_scene *call_with(struct kunit *test,
+					void (*in_handler)(struct contract_scene *scene))
+{
+	struct contract_scene *scene = contract_scene_up(test);
+	const struct callback *callback = test->param_value;
+
+	scene->in_handler = in_handler;
+	callback->call(scene);
+	KUNIT_EXPECT_TRUE(test, completion_done(&scene->handled));
+	return scene;
+}
+
+/* Rule 5: callbacks must not sleep */
+
+static void sleep_in_callback_is_reported(struct kunit *test)
+{
+	struct contract_scene *scene = call_with(test, contract_sleep);
+
+	expect_of_callback(test, scene, IB_RULE_CALLBACK_SLEEP, "slept");
+}
+
+static void callback_may_take_time(struct kunit *test)
+{
+	call_with(test, contract_stay_awake);
+	contract_expect_none(test);
+}
+
+static void sleep_in_done_of_a_request_is_reported(struct kunit *test)
+{
+	contract_run_request(test, contract_sleep);
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_CALLBACK_SLEEP, .module = CONTRACT_SELF,
+		.what = "done() of a request slept", .site = contract_request_done });
+}
+
+static void done_of_a_request_may_take_time(struct kunit *test)
+{
+	contract_run_request(test, contract_stay_awake);
+	contract_expect_none(test);
+}
+
+/* Device event handlers. One that sleeps does no harm besides: nothing else complains. */
+
+static void expect_of_event(struct kunit *test, enum ib_contract_rule rule, const char *what)
+{
+	contract_expect(test, &(struct contract_expected) {
+		.rule = rule, .module = CONTRACT_SELF, .what = what, .site = contract_on_device_event });
+}
+
+static void sleep_in_device_event_handler_is_reported(struct kunit *test)
+{
+	contract_run_event(test, contract_sleep);
+	expect_of_event(test, IB_RULE_CALLBACK_SLEEP, "event handler slept");
+}
+
+static void device_event_handler_may_take_time(struct kunit *test)
+{
+	contract_run_event(test, contract_stay_awake);
+	contract_expect_none(test);
+}
+
+/* done() of CQs that the core polls */
+
+static void done_in_workqueue_may_sleep(struct kunit *test)
+{
+	struct contract_done *dc = contract_done_up(test, IB_POLL_WORKQUEUE);
+
+	contract_run_done(test, dc, contract_sleep);
+	contract_expect_none(test);
+}
+
+static void sleep_in_done_in_softirq_is_reported(struct kunit *test)
+{
+	struct contract_done *dc = contract_done_up(test, IB_POLL_SOFTIRQ);
+	u32 id = dc->cq->res.id;
+
+	contract_run_done(test, dc, contract_count_as_sleep);
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_CALLBACK_SLEEP, .module = CONTRACT_SELF,
+		.what = "done() slept", .object = "cq", .id = id, .site = contract_done_fn });
+}
+
+/* IB_POLL_DIRECT: done() runs in the context of the caller that polls */
+
+static void poll_direct(void *cq)
+{
+	ib_process_cq_direct(cq, -1);
+}
+
+static void poll_under_rcu(struct ib_cq *cq)
+{
+	rcu_read_lock();
+	poll_direct(cq);
+	rcu_read_unlock();
+}
+
+static void poll_with_preemption_off(struct ib_cq *cq)
+{
+	preempt_disable();
+	poll_direct(cq);
+	preempt_enable();
+}
+
+static void poll_with_bh_off(struct ib_cq *cq)
+{
+	local_bh_disable();
+	poll_direct(cq);
+	local_bh_enable();
+}
+
+static void poll_with_interrupts_off(struct ib_cq *cq)
+{
+	local_irq_disable();
+	poll_direct(cq);
+	local_irq_enable();
+}
+
+static void poll_in_softirq(struct ib_cq *cq)
+{
+	kvt_run_in_softirq(poll_direct, cq);
+}
+
+/**
+ * struct poller - a context in which a direct CQ is polled
+ * @name: description, the name of the test parameter
+ * @poll: polls the CQ in that context
+ * @counted: this kernel configuration can tell that the context must not sleep
+ */
+struct poller {
+	const char *name;
+	void (*poll)(struct ib_cq *cq);
+	bool counted;
+};
+
+static const struct poller pollers[] = {
+	{ "RCU", poll_under_rcu,
+	  IS_ENABLED(CONFIG_PREEMPT_RCU) || IS_ENABLED(CONFIG_PREEMPT_COUNT) },
+	{ "preemption off", poll_with_preemption_off, IS_ENABLED(CONFIG_PREEMPT_COUNT) },
+	{ "BH off", poll_with_bh_off, true },
+	{ "interrupts off", poll_with_interrupts_off, true },
+	{ "softirq", poll_in_softirq, true },
+};
+
+static void poller_name(const struct poller *poller, char *desc)
+{
+	strscpy(desc, poller->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(pollers, pollers, poller_name);
+
+static void sleep_in_done_of_a_poller_that_may_not_is_reported(struct kunit *test)
+{
+	struct contract_done *dc = contract_done_up(test, IB_POLL_DIRECT);
+	const struct poller *poller = test->param_value;
+
+	contract_push_done(test, dc, contract_count_as_sleep);
+	poller->poll(dc->cq);
+	KUNIT_EXPECT_TRUE(test, completion_done(&dc->handled));
+	if (poller->counted)
+		contract_expect(test, &(struct contract_expected) {
+			.rule = IB_RULE_CALLBACK_SLEEP, .module = CONTRACT_SELF,
+			.what = "done() slept", .object = "cq", .id = dc->cq->res.id,
+			.site = contract_done_fn });
+	else
+		contract_expect_none(test);
+}
+
+static void done_of_a_poller_that_may_sleep_may(struct kunit *test)
+{
+	struct contract_done *dc = contract_done_up(test, IB_POLL_DIRECT);
+
+	contract_push_done(test, dc, contract_sleep);
+	poll_direct(dc->cq);
+	KUNIT_EXPECT_TRUE(test, completion_done(&dc->handled));
+	contract_expect_none(test);
+}
+
+static void done_of_a_poller_may_take_time(struct kunit *test)
+{
+	struct contract_done *dc = contract_done_up(test, IB_POLL_DIRECT);
+	const struct poller *poller = test->param_value;
+
+	contract_push_done(test, dc, contract_stay_awake);
+	poller->poll(dc->cq);
+	KUNIT_EXPECT_TRUE(test, completion_done(&dc->handled));
+	contract_expect_none(test);
+}
+
+/* Rule 11: objects must not be destroyed while in use */
+
+static noinline int destroy_pd(struct contract_scene *scene)
+{
+	return CONTRACT_CALL(ib_dealloc_pd_user(scene->pd, NULL));
+}
+
+static noinline int destroy_cq(struct contract_scene *scene)
+{
+	return CONTRACT_CALL(ib_destroy_cq_user(scene->cq, NULL));
+}
+
+static noinline int destroy_srq(struct contract_scene *scene)
+{
+	return CONTRACT_CALL(ib_destroy_srq_user(scene->srq, NULL));
+}
+
+static noinline int destroy_qp(struct contract_scene *scene)
+{
+	return CONTRACT_CALL(ib_destroy_qp(scene->qp));
+}
+
+static noinline int dereg_mr(struct contract_scene *scene)
+{
+	return CONTRACT_CALL(ib_dereg_mr(scene->mr));
+}
+
+static void expect_busy(struct kunit *test, const char *object, u32 id, unsigned int users,
+			const void *site)
+{
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_BUSY, .module = CONTRACT_SELF, .what = "destroyed while used",
+		.object = object, .id = id, .count = users, .site = site });
+}
+
+/* The PD has five users: a QP, an SRQ, an MR, an FMR and an AH. */
+static void pd_in_use_is_reported(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+
+	KUNIT_EXPECT_EQ(test, -EBUSY, destroy_pd(scene));
+	expect_busy(test, "pd", scene->pd->res.id, 5, destroy_pd);
+}
+
+/* The QP counts as two users of the CQ, for sends and for receives. */
+static void cq_in_use_is_reported(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+
+	KUNIT_EXPECT_EQ(test, -EBUSY, destroy_cq(scene));
+	expect_busy(test, "cq", scene->cq->res.id, 2, destroy_cq);
+}
+
+static void srq_in_use_is_reported(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+	struct ib_qp_init_attr init;
+	struct ib_qp *qp;
+
+	kvt_qp_init(&init, scene->cq, scene->cq);
+	init.srq = scene->srq;
+	init.cap.max_recv_wr = 0;
+	init.cap.max_recv_sge = 0;
+	qp = ib_create_qp(scene->pd, &init);
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(qp));
+	KUNIT_EXPECT_EQ(test, -EBUSY, destroy_srq(scene));
+	expect_busy(test, "srq", scene->srq->res.id, 1, destroy_srq);
+	KUNIT_EXPECT_EQ(test, 0, ib_destroy_qp(qp));
+	KUNIT_EXPECT_EQ(test, 0, destroy_srq(scene));
+	scene->srq = NULL;
+	contract_expect_none(test);
+}
+
+static int mcast(struct ib_qp *qp, union ib_gid *gid, u16 lid)
+{
+	return 0;
+}
+
+static void attached_qp_is_reported(struct kunit *test)
+{
+	union ib_gid gid = { .raw = { 0xff, 0x12 } };
+	struct contract_scene *scene = contract_scene_up(test);
+	struct ib_qp_init_attr init;
+
+	scene->m->ibdev->ops.attach_mcast = mcast;
+	scene->m->ibdev->ops.detach_mcast = mcast;
+	KUNIT_ASSERT_EQ(test, 0, destroy_qp(scene));
+	kvt_qp_init(&init, scene->cq, scene->cq);
+	init.qp_type = IB_QPT_UD;
+	scene->qp = ib_create_qp(scene->pd, &init);
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(scene->qp));
+	KUNIT_ASSERT_EQ(test, 0, ib_attach_mcast(scene->qp, &gid, 0xc001));
+	KUNIT_EXPECT_EQ(test, -EBUSY, destroy_qp(scene));
+	expect_busy(test, "qp", scene->qp->res.id, 1, destroy_qp);
+	KUNIT_ASSERT_EQ(test, 0, ib_detach_mcast(scene->qp, &gid, 0xc001));
+	KUNIT_EXPECT_EQ(test, 0, destroy_qp(scene));
+	scene->qp = NULL;
+	contract_expect_none(test);
+}
+
+/* Set by look_and_refuse(): error of a lookup of the MR by its number, or 0. */
+static long found_meanwhile;
+
+static int look_and_refuse(struct ib_mr *mr, struct ib_udata *udata)
+{
+	struct rdma_restrack_entry *res;
+
+	res = rdma_restrack_get_byid(mr->device, RDMA_RESTRACK_MR, mr->res.id);
+	found_meanwhile = PTR_ERR_OR_ZERO(res);
+	if (!IS_ERR(res))
+		rdma_restrack_put(res);
+	return -EBUSY;
+}
+
+/* The driver refuses with -EBUSY, as if a memory window were bound to the MR. */
+static void region_that_the_driver_has_in_use_is_reported(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+	struct ib_device_ops *ops = &scene->m->ibdev->ops;
+	int (*dereg)(struct ib_mr *mr, struct ib_udata *udata) = ops->dereg_mr;
+	u32 id = scene->mr->res.id;
+
+	found_meanwhile = 0;
+	ops->dereg_mr = look_and_refuse;
+	KUNIT_EXPECT_EQ(test, -EBUSY, dereg_mr(scene));
+	ops->dereg_mr = dereg;
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_BUSY, .module = CONTRACT_SELF, .object = "mr",
+		.what = "destroyed while the driver has it in use",
+		.id = id, .site = dereg_mr });
+	KUNIT_EXPECT_EQ(test, -ENOENT, found_meanwhile);
+	kvt_expect_kept(test, scene->m->ibdev, &scene->mr->res, id);
+}
+
+static void region_that_the_driver_cannot_free_is_not(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+
+	mock_fail(scene->m, MOCK_dereg_mr, -EIO);
+	KUNIT_EXPECT_EQ(test, -EIO, dereg_mr(scene));
+	mock_fail_none(scene->m);
+	contract_expect_none(test);
+}
+
+static noinline void destroy_pool(struct ib_qp *qp)
+{
+	ib_mr_pool_destroy(qp, &qp->rdma_mrs);
+	barrier();
+}
+
+/* The refused MR stays in the pool, and a second destroy frees it. */
+static void pool_region_that_the_driver_has_in_use_is_reported(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+	struct ib_qp *qp = scene->qp;
+	struct ib_mr *mr;
+	u32 id;
+
+	KUNIT_ASSERT_EQ(test, 0, ib_mr_pool_init(qp, &qp->rdma_mrs, 3, IB_MR_TYPE_MEM_REG, 1, 0));
+	mr = list_first_entry(&qp->rdma_mrs, struct ib_mr, qp_entry);
+	id = mr->res.id;
+	mock_fail_nth(scene->m, MOCK_dereg_mr, 1, -EBUSY);
+	destroy_pool(qp);
+	mock_fail_none(scene->m);
+	kvt_expect_kept(test, scene->m->ibdev, &mr->res, id);
+	KUNIT_ASSERT_PTR_EQ(test, &mr->qp_entry, qp->rdma_mrs.next);
+	KUNIT_EXPECT_TRUE(test, list_is_singular(&qp->rdma_mrs));
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_BUSY, .module = CONTRACT_SELF, .object = "mr",
+		.what = "destroyed while the driver has it in use",
+		.id = id, .site = destroy_pool });
+	destroy_pool(qp);
+	KUNIT_EXPECT_TRUE(test, list_empty(&qp->rdma_mrs));
+	contract_expect_none(test);
+}
+
+/* The QP is destroyed nevertheless; the report tells how many pool MRs are in use. */
+static void qp_with_pool_regions_in_use_is_reported(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+	u32 id = scene->qp->res.id;
+
+	scene->qp->mrs_used = 3;
+	KUNIT_EXPECT_EQ(test, 0, destroy_qp(scene));
+	scene->qp = NULL;
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_BUSY, .module = CONTRACT_SELF, .object = "qp", .id = id,
+		.what = "destroyed with 3 pool regions in use", .count = 3,
+		.site = destroy_qp });
+}
+
+static noinline void free_cq(struct ib_cq *cq)
+{
+	ib_free_cq(cq);
+	barrier();
+}
+
+static void polled_cq_in_use_is_reported(struct kunit *test)
+{
+	struct contract_done *dc = contract_done_up(test, IB_POLL_SOFTIRQ);
+	u32 id = dc->cq->res.id;
+
+	free_cq(dc->cq);
+	expect_busy(test, "cq", id, 2, free_cq);
+}
+
+static void unused_objects_are_not(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+
+	KUNIT_EXPECT_EQ(test, 0, destroy_qp(scene));
+	scene->qp = NULL;
+	KUNIT_EXPECT_EQ(test, 0, destroy_srq(scene));
+	scene->srq = NULL;
+	KUNIT_EXPECT_EQ(test, 0, destroy_cq(scene));
+	scene->cq = NULL;
+	KUNIT_EXPECT_EQ(test, 0, dereg_mr(scene));
+	scene->mr = NULL;
+	KUNIT_EXPECT_EQ(test, 0, ib_dealloc_fmr(scene->fmr));
+	scene->fmr = NULL;
+	rdma_destroy_ah(scene->ah, 0);
+	scene->ah = NULL;
+	KUNIT_EXPECT_EQ(test, 0, destroy_pd(scene));
+	scene->pd = NULL;
+	contract_expect_none(test);
+}
+
+/* Rule 12: work requests must not be posted in a state that forbids it */
+
+static noinline int send(struct contract_scene *scene)
+{
+	struct ib_send_wr wr = { .opcode = IB_WR_SEND };
+	const struct ib_send_wr *bad;
+
+	return CONTRACT_CALL(ib_post_send(scene->qp, &wr, &bad));
+}
+
+static noinline int receive(struct contract_scene *scene)
+{
+	struct ib_recv_wr wr = {};
+	const struct ib_recv_wr *bad;
+
+	return CONTRACT_CALL(ib_post_recv(scene->qp, &wr, &bad));
+}
+
+/* Moves the QP to @state; to RTR or RTS it is moved from INIT. */
+static void move_to(struct kunit *test, struct ib_qp *qp, enum ib_qp_state state)
+{
+	struct ib_qp_attr attr = { .path_mtu = IB_MTU_1024, .min_rnr_timer = 1, .timeout = 1 };
+	int rtr = IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
+		  IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER;
+	int rts = IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY |
+		  IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC;
+
+	attr.qp_state = state;
+	if (state == IB_QPS_RESET || state == IB_QPS_ERR) {
+		KUNIT_ASSERT_EQ(test, 0, ib_modify_qp(qp, &attr, IB_QP_STATE));
+		return;
+	}
+	attr.ah_attr.type = RDMA_AH_ATTR_TYPE_IB;
+	rdma_ah_set_port_num(&attr.ah_attr, 1);
+	rdma_ah_set_dlid(&attr.ah_attr, 0x22);
+	attr.qp_state = IB_QPS_RTR;
+	if (state != IB_QPS_INIT)
+		KUNIT_ASSERT_EQ(test, 0, ib_modify_qp(qp, &attr, rtr));
+	attr.qp_state = IB_QPS_RTS;
+	if (state == IB_QPS_RTS)
+		KUNIT_ASSERT_EQ(test, 0, ib_modify_qp(qp, &attr, rts));
+}
+
+/**
+ * struct posting - whether a QP state allows posting
+ * @state: the state
+ * @send: text of the report on a send; NULL if sends are allowed
+ * @receive: the same for a receive
+ */
+struct posting {
+	enum ib_qp_state state;
+	const char *send;
+	const char *receive;
+};
+
+static const struct posting postings[] = {
+	{ IB_QPS_RESET, "post_send in state RESET", "post_recv in state RESET" },
+	{ IB_QPS_INIT, "post_send in state INIT" },
+	{ IB_QPS_RTR, "post_send in state RTR" },
+	{ IB_QPS_RTS },
+	{ IB_QPS_ERR },
+};
+
+static void posting_name(const struct posting *posting, char *desc)
+{
+	static const char * const names[] = {
+		[IB_QPS_RESET] = "RESET", [IB_QPS_INIT] = "INIT", [IB_QPS_RTR] = "RTR",
+		[IB_QPS_RTS] = "RTS", [IB_QPS_ERR] = "ERR",
+	};
+
+	strscpy(desc, names[posting->state], KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(postings, postings, posting_name);
+
+static void expect_of_post(struct kunit *test, struct contract_scene *scene, const char *what,
+			   const void *site)
+{
+	if (!what)
+		contract_expect_none(test);
+	else
+		contract_expect(test, &(struct contract_expected) {
+			.rule = IB_RULE_STATE, .module = CONTRACT_SELF, .what = what,
+			.object = "qp", .id = scene->qp->res.id, .site = site });
+}
+
+static void post_where_the_state_forbids_it_is_reported(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+	const struct posting *posting = test->param_value;
+
+	move_to(test, scene->qp, posting->state);
+	KUNIT_EXPECT_EQ(test, 0, send(scene));
+	expect_of_post(test, scene, posting->send, send);
+	KUNIT_EXPECT_EQ(test, 0, receive(scene));
+	expect_of_post(test, scene, posting->receive, receive);
+}
+
+/*
+ * Stands for another thread whose change of state comes after the driver's modify_qp of the
+ * first change and before the end of that ib_modify_qp().
+ */
+static void overtake(struct contract_scene *scene)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	scene->after_modify_qp = NULL;
+	ib_modify_qp(scene->qp, &attr, IB_QP_STATE);
+}
+
+static void changes_of_state_at_a_time_accuse_nobody(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+
+	scene->after_modify_qp = overtake;
+	move_to(test, scene->qp, IB_QPS_RTR);
+	KUNIT_EXPECT_NULL(test, scene->after_modify_qp);
+	KUNIT_EXPECT_EQ(test, 0, send(scene));
+	contract_expect_none(test);
+	/* The next change, which is not overtaken, makes the state known again. */
+	move_to(test, scene->qp, IB_QPS_RESET);
+	KUNIT_EXPECT_EQ(test, 0, send(scene));
+	expect_of_post(test, scene, "post_send in state RESET", send);
+}
+
+/**
+ * struct reset - a thread that resets a QP, and stands still when the driver has done it
+ * @test: the running case
+ * @scene: the scene
+ */
+struct reset {
+	struct kunit *test;
+	struct contract_scene *scene;
+};
+
+/* Others saw, by a query, that it was reset; they lead it back to the state it had before. */
+static void lead_back(void *arg)
+{
+	struct reset *r = arg;
+
+	KUNIT_EXPECT_EQ(r->test, 0, kvt_qp_to_init(r->scene->qp, 1));
+	move_to(r->test, r->scene->qp, IB_QPS_RTS);
+}
+
+static void change_of_state_that_ends_late_accuses_nobody(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+	struct reset r = { .test = test, .scene = scene };
+
+	move_to(test, scene->qp, IB_QPS_RTS);
+	kverbs_delay_set("qp_modified", lead_back, &r);
+	move_to(test, scene->qp, IB_QPS_RESET);
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, send(scene));
+	contract_expect_none(test);
+	/* The next change, which nobody overtakes, makes the state known again. */
+	move_to(test, scene->qp, IB_QPS_RESET);
+	KUNIT_EXPECT_EQ(test, 0, send(scene));
+	expect_of_post(test, scene, "post_send in state RESET", send);
+}
+
+static struct kunit_case contract_consumer_cases[] = {
+	KUNIT_CASE_PARAM(sleep_in_callback_is_reported, callbacks_gen_params),
+	KUNIT_CASE_PARAM(callback_may_take_time, callbacks_gen_params),
+	KUNIT_CASE(sleep_in_device_event_handler_is_reported),
+	KUNIT_CASE(device_event_handler_may_take_time),
+	KUNIT_CASE(sleep_in_done_of_a_request_is_reported),
+	KUNIT_CASE(done_of_a_request_may_take_time),
+	KUNIT_CASE(done_in_workqueue_may_sleep),
+	KUNIT_CASE(sleep_in_done_in_softirq_is_reported),
+	KUNIT_CASE_PARAM(sleep_in_done_of_a_poller_that_may_not_is_reported, pollers_gen_params),
+	KUNIT_CASE_PARAM(done_of_a_poller_may_take_time, pollers_gen_params),
+	KUNIT_CASE(done_of_a_poller_that_may_sleep_may),
+	KUNIT_CASE(pd_in_use_is_reported),
+	KUNIT_CASE(cq_in_use_is_reported),
+	KUNIT_CASE(srq_in_use_is_reported),
+	KUNIT_CASE(attached_qp_is_reported),
+	KUNIT_CASE(region_that_the_driver_has_in_use_is_reported),
+	KUNIT_CASE(region_that_the_driver_cannot_free_is_not),
+	KUNIT_CASE(pool_region_that_the_driver_has_in_use_is_reported),
+	KUNIT_CASE(qp_with_pool_regions_in_use_is_reported),
+	KUNIT_CASE(polled_cq_in_use_is_reported),
+	KUNIT_CASE(unused_objects_are_not),
+	KUNIT_CASE_PARAM(post_where_the_state_forbids_it_is_reported, postings_gen_params),
+	KUNIT_CASE(changes_of_state_at_a_time_accuse_nobody),
+	KUNIT_CASE(change_of_state_that_ends_late_accuses_nobody),
+	{}
+};
+
+struct kunit_suite contract_consumer_suite = {
+	.name = "contract_consumer",
+	.init = contract_init,
+	.exit = contract_exit,
+	.test_cases = contract_consumer_cases,
+};

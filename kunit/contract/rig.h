@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Expectations on the reports of the contract checker, and objects to break the contract with.
+ *
+ * Reports blame modules: the mock device's driver is kverbs_kunit; the files of these suites
+ * are in kunit_contract, which is the client.
+ */
+#ifndef KVT_CONTRACT_RIG_H
+#define KVT_CONTRACT_RIG_H
+
+#include <linux/completion.h>
+#include <kunit/test.h>
+#include <kverbs/ca.h>
+#include <kverbs/contract.h>
+#include <rdma/ib_verbs.h>
+
+#include "lib/lib.h"
+#include "lib/mock.h"
+#include "lib/objects.h"
+
+#define CONTRACT_DEVICE	"kvtc_a"
+#define CONTRACT_DRIVER	"kverbs_kunit"
+#define CONTRACT_SELF	"kunit_contract"
+
+/**
+ * struct contract_expected - a report that must have been made
+ * @rule: the rule that was broken
+ * @module: module that is to blame
+ * @object: kind of the object; NULL: the report names no object
+ * @id: number of the object
+ * @what: beginning of the report's text
+ * @site: function that the site is in; NULL: some function of the core
+ * @count: count in the report; 0 stands for 1
+ * @no_device: the report names no device
+ * @device: name of the device; NULL: CONTRACT_DEVICE
+ */
+struct contract_expected {
+	enum ib_contract_rule rule;
+	const char *module;
+	const char *object;
+	u32 id;
+	const char *what;
+	const void *site;
+	unsigned int count;
+	bool no_device;
+	const char *device;
+};
+
+/* Init and exit of the suites: turn the checker on for each case; its mode is restored after. */
+int contract_init(struct kunit *test);
+void contract_exit(struct kunit *test);
+
+/* Expect exactly these reports, in this order, since the last call of these functions. */
+void contract_expect_all(struct kunit *test, const struct contract_expected *expected,
+			 unsigned int nr);
+void contract_expect(struct kunit *test, const struct contract_expected *expected);
+void contract_expect_none(struct kunit *test);
+void contract_expect_counted(struct kunit *test, enum ib_contract_rule rule, unsigned int nr);
+/* Turns the checker off, to clean up after deliberate misuse. */
+void contract_off(struct kunit *test);
+
+/* Prevents a tail call, so that the call's site is in the function that makes it. */
+#define CONTRACT_CALL(call)						\
+({									\
+	typeof(call) __contract_ret = (call);				\
+									\
+	OPTIMIZER_HIDE_VAR(__contract_ret);				\
+	__contract_ret;							\
+})
+
+/**
+ * struct contract_scene - a device with one object of each kind
+ * @m: the device
+ * @pd: the PD
+ * @cq: CQ of ib_create_cq(), with the handlers below
+ * @srq: SRQ with an event handler; no QP uses it
+ * @qp: QP with an event handler
+ * @mr: MR for fast registration
+ * @fmr: an FMR
+ * @ah: an AH
+ * @in_method: called in each driver method that rig.c replaces
+ * @after_modify_qp: called at the end of the modify_qp method
+ * @in_handler: called in each handler
+ * @handled: completed by each handler, before @in_handler
+ *
+ * A case that destroys an object sets it to NULL.
+ */
+struct contract_scene {
+	struct mock *m;
+	struct ib_pd *pd;
+	struct ib_cq *cq;
+	struct ib_srq *srq;
+	struct ib_qp *qp;
+	struct ib_mr *mr;
+	struct ib_fmr *fmr;
+	struct ib_ah *ah;
+	void (*in_method)(struct contract_scene *scene);
+	void (*after_modify_qp)(struct contract_scene *scene);
+	void (*in_handler)(struct contract_scene *scene);
+	struct completion handled;
+};
+
+struct contract_scene *contract_scene_new(struct kunit *test);
+void contract_scene_device(struct kunit *test, struct contract_scene *scene);
+void contract_scene_objects(struct kunit *test, struct contract_scene *scene);
+struct contract_scene *contract_scene_up(struct kunit *test);
+
+void contract_request_done(struct ib_ca_request *req);
+void contract_comp_handler(struct ib_cq *cq, void *context);
+void contract_event_handler(struct ib_event *event, void *context);
+
+/* Call a handler of the scene's object directly, as a driver may from a thread of its own. */
+void contract_call_comp_handler(struct contract_scene *scene);
+void contract_call_cq_event_handler(struct contract_scene *scene);
+void contract_call_qp_event_handler(struct contract_scene *scene);
+void contract_call_srq_event_handler(struct contract_scene *scene);
+
+void contract_sleep(struct contract_scene *scene);
+void contract_count_as_sleep(struct contract_scene *scene);
+void contract_stay_awake(struct contract_scene *scene);
+
+#endif

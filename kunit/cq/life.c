@@ -1,0 +1,633 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The life of CQs: freed while completions come from hard interrupt; what a done() may
+ * do; and completions, notifications and drivers that break the rules.
+ */
+#include <linux/hrtimer.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/tracepoint.h>
+#include <kunit/test.h>
+#include <kverbs/completion.h>
+#include <rdma/ib_verbs.h>
+#include <trace/events/printk.h>
+
+#include "../cq/cq.h"
+#include "lib/client.h"
+#include "cq/rig.h"
+#include "lib/lib.h"
+#include "lib/mock.h"
+#include "lib/objects.h"
+#include "suites.h"
+
+#define STORM_CQS	6
+#define STORM_NS	(20 * NSEC_PER_USEC)
+/* Where the storm shares one CPU with what handles it. */
+#define STORM_LONE_NS	(2 * NSEC_PER_MSEC)
+#define STORM_BURST	24
+#define FREERS		3
+#define ROUNDS		40
+
+/**
+ * struct gust - a CQ in a storm
+ * @cqe: wr_cqe of all its completions
+ * @cq: the CQ
+ * @gone: the CQ was freed
+ * @inside: done() calls that are running
+ * @wrong: how often done() ran beside another one, or after the CQ was freed
+ * @seen: completions handled
+ */
+struct gust {
+	struct ib_cqe cqe;
+	struct ib_cq *cq;
+	bool gone;
+	atomic_t inside;
+	atomic_t wrong;
+	atomic_t seen;
+};
+
+/**
+ * struct storm - completions from hard interrupt
+ * @m: the device
+ * @lock: guards @cq; held while a CQ is notified, as a driver would
+ * @cq: CQs that the device still notifies
+ * @gust: the CQs, as the case sees them
+ * @timer: hard interrupt that pushes completions
+ * @stop: the timer is to stop
+ */
+struct storm {
+	struct mock *m;
+	spinlock_t lock;
+	struct ib_cq *cq[STORM_CQS];
+	struct gust gust[STORM_CQS];
+	struct hrtimer timer;
+	bool stop;
+};
+
+static void gust_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct gust *g = container_of(wc->wr_cqe, struct gust, cqe);
+
+	if (atomic_inc_return(&g->inside) != 1 || READ_ONCE(g->gone))
+		atomic_inc(&g->wrong);
+	atomic_inc(&g->seen);
+	atomic_dec(&g->inside);
+}
+
+static ktime_t storm_period(void)
+{
+	return num_online_cpus() > 1 ? STORM_NS : STORM_LONE_NS;
+}
+
+/* Pushes completions to each CQ, and notifies the CQ even if it is not armed. */
+static enum hrtimer_restart storm_timer(struct hrtimer *timer)
+{
+	struct storm *s = container_of(timer, struct storm, timer);
+	struct ib_wc wc = {};
+	unsigned long flags;
+	int i, n;
+
+	spin_lock_irqsave(&s->lock, flags);
+	for (i = 0; i < STORM_CQS; i++) {
+		if (!s->cq[i])
+			continue;
+		wc.wr_cqe = &s->gust[i].cqe;
+		for (n = 0; n < STORM_BURST; n++)
+			mock_cq_push(s->cq[i], &wc, false);
+		ib_cq_notify(s->cq[i]);
+	}
+	spin_unlock_irqrestore(&s->lock, flags);
+	if (READ_ONCE(s->stop))
+		return HRTIMER_NORESTART;
+	hrtimer_forward_now(timer, storm_period());
+	return HRTIMER_RESTART;
+}
+
+static void storm_forget(struct ib_cq *cq, void *arg)
+{
+	struct storm *s = arg;
+	unsigned long flags;
+	int i;
+
+	spin_lock_irqsave(&s->lock, flags);
+	for (i = 0; i < STORM_CQS; i++)
+		if (s->cq[i] == cq)
+			s->cq[i] = NULL;
+	spin_unlock_irqrestore(&s->lock, flags);
+}
+
+static void storm_free(struct storm *s, int i)
+{
+	struct gust *g = &s->gust[i];
+
+	if (!g->cq)
+		return;
+	ib_free_cq(g->cq);
+	WRITE_ONCE(g->gone, true);
+	g->cq = NULL;
+	if (atomic_read(&g->inside))
+		atomic_inc(&g->wrong);
+}
+
+static void storm_fill(struct kunit *test, struct storm *s, enum ib_poll_context ctx)
+{
+	struct ib_cq *cq;
+	int i;
+
+	for (i = 0; i < STORM_CQS; i++) {
+		s->gust[i].cqe.done = gust_done;
+		cq = ib_alloc_cq(s->m->ibdev, NULL, 64, 0, ctx);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(cq));
+		mock_cq_on_destroy(cq, storm_forget, s);
+		WRITE_ONCE(s->gust[i].gone, false);
+		s->gust[i].cq = cq;
+		spin_lock_irq(&s->lock);
+		s->cq[i] = cq;
+		spin_unlock_irq(&s->lock);
+	}
+}
+
+static void storm_end(void *arg)
+{
+	struct storm *s = arg;
+	int i;
+
+	WRITE_ONCE(s->stop, true);
+	hrtimer_cancel(&s->timer);
+	for (i = 0; i < STORM_CQS; i++)
+		storm_free(s, i);
+	mock_unregister(s->m);
+}
+
+static struct storm *storm_new(struct kunit *test)
+{
+	struct storm *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, s);
+	s->m = mock_up(test, "kvtm_a");
+	spin_lock_init(&s->lock);
+	hrtimer_init(&s->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
+	s->timer.function = storm_timer;
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, storm_end, s));
+	return s;
+}
+
+static void storm_begin(struct storm *s)
+{
+	hrtimer_start(&s->timer, storm_period(), HRTIMER_MODE_REL_HARD);
+}
+
+/* Waits until each CQ has handled @more further completions. */
+static bool storm_felt(struct storm *s, int more)
+{
+	unsigned long end = jiffies + KVT_TIMEOUT;
+	int i;
+
+	for (i = 0; i < STORM_CQS; i++) {
+		int from = atomic_read(&s->gust[i].seen);
+
+		while (atomic_read(&s->gust[i].seen) - from < more) {
+			if (time_after(jiffies, end))
+				return false;
+			schedule();
+		}
+	}
+	return true;
+}
+
+static void expect_calm(struct kunit *test, struct storm *s)
+{
+	int i;
+
+	for (i = 0; i < STORM_CQS; i++)
+		KUNIT_EXPECT_EQ(test, 0, atomic_read(&s->gust[i].wrong));
+}
+
+struct freer {
+	struct storm *s;
+	int first;
+};
+
+static int freer_fn(void *arg)
+{
+	struct freer *f = arg;
+	int i;
+
+	for (i = f->first; i < STORM_CQS; i += FREERS)
+		storm_free(f->s, i);
+	return 0;
+}
+
+static void cqs_of_a_lane_are_freed_in_a_storm(struct kunit *test)
+{
+	struct storm *s = storm_new(test);
+	struct kvt_thread *t[FREERS];
+	struct freer f[FREERS];
+	u64 n, rounds = kvt_count(ROUNDS);
+	int i;
+
+	storm_begin(s);
+	for (n = 0; n < rounds; n++) {
+		storm_fill(test, s, cq_rig_param(test));
+		KUNIT_ASSERT_TRUE(test, storm_felt(s, n % 4 ? 100 : 0));
+		for (i = 0; i < FREERS; i++) {
+			f[i].s = s;
+			f[i].first = i;
+			t[i] = kvt_thread_start(test, i % 2 ? kvt_other_cpu() : 0,
+						freer_fn, &f[i]);
+		}
+		for (i = 0; i < FREERS; i++)
+			KUNIT_ASSERT_TRUE(test, kvt_thread_join(t[i]));
+	}
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&s->m->live[MOCK_CQ]));
+	expect_calm(test, s);
+}
+
+static void remove_frees(struct kvt_client *c, struct ib_device *ibdev)
+{
+	struct storm *s = c->arg;
+	int i;
+
+	for (i = 0; i < STORM_CQS; i++)
+		storm_free(s, i);
+}
+
+static void cqs_are_freed_while_the_device_goes(struct kunit *test)
+{
+	struct kvt_client *c = kvt_client_new(test, "free", kvt_trace_new(test));
+	struct storm *s = storm_new(test);
+
+	c->on_remove = remove_frees;
+	c->arg = s;
+	KUNIT_ASSERT_EQ(test, 0, kvt_client_register(c));
+	storm_fill(test, s, cq_rig_param(test));
+	storm_begin(s);
+	KUNIT_EXPECT_TRUE(test, storm_felt(s, 1000));
+	mock_unregister(s->m);
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&s->m->live[MOCK_CQ]));
+	expect_calm(test, s);
+}
+
+/* --- what a done() may do -------------------------------------------------- */
+
+static void free_other(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
+{
+	recorder_free(rec->arg);
+}
+
+static void done_may_free_another_cq_of_its_lane(struct kunit *test)
+{
+	enum ib_poll_context ctx = cq_rig_param(test);
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct cq_hold *h = cq_hold_new(test, m, ctx);
+	struct recorder *rec = recorder_up(test, m, ctx, kvt_other_cpu());
+	struct recorder *idle = recorder_up(test, m, ctx, kvt_other_cpu());
+	struct recorder *full = recorder_up(test, m, ctx, kvt_other_cpu());
+	struct item *items = items_new(test, rec, 2);
+	struct item *others = items_new(test, full, 40);
+	int i;
+
+	rec->on_done = free_other;
+	rec->arg = idle;
+	rec->expect = 1;
+	KUNIT_ASSERT_TRUE(test, item_push(&items[0]));
+	KUNIT_ASSERT_TRUE(test, recorder_settle(rec));
+	KUNIT_EXPECT_NULL(test, idle->cq);
+
+	/* Both CQs are queued when the lane goes on; the one whose done() frees comes first. */
+	rec->arg = full;
+	rec->expect = 2;
+	KUNIT_EXPECT_TRUE(test, cq_hold_begin(h));
+	KUNIT_EXPECT_TRUE(test, item_push(&items[1]));
+	for (i = 0; i < 40; i++)
+		KUNIT_EXPECT_TRUE(test, item_push(&others[i]));
+	KUNIT_EXPECT_TRUE(test, cq_hold_end(h));
+	KUNIT_ASSERT_TRUE(test, recorder_settle(rec));
+	KUNIT_EXPECT_NULL(test, full->cq);
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&full->seen));
+	recorder_expect_clean(test, rec);
+}
+
+static void done_may_free_another_cq_of_its_own(struct kunit *test)
+{
+	struct recorder *rec = recorder_of_param(test);
+	struct recorder *other = recorder_up(test, rec->m, IB_POLL_DIRECT, 0);
+	struct item *items = items_new(test, rec, 1);
+
+	rec->on_done = free_other;
+	rec->arg = other;
+	rec->expect = 1;
+	KUNIT_ASSERT_TRUE(test, item_push(&items[0]));
+	KUNIT_ASSERT_TRUE(test, recorder_settle(rec));
+	KUNIT_EXPECT_NULL(test, other->cq);
+}
+
+/**
+ * struct parcel - a completion whose memory done() frees
+ * @cqe: wr_cqe of the completion
+ * @rec: recorder that counts it
+ */
+struct parcel {
+	struct ib_cqe cqe;
+	struct recorder *rec;
+};
+
+static void parcel_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct parcel *p = container_of(wc->wr_cqe, struct parcel, cqe);
+	struct recorder *rec = p->rec;
+
+	memset(p, 0x6b, sizeof(*p));
+	kfree(p);
+	if (atomic_inc_return(&rec->seen) == rec->expect)
+		complete(&rec->all);
+}
+
+static void done_may_free_what_completed(struct kunit *test)
+{
+	struct recorder *rec = recorder_of_param(test);
+	struct ib_wc wc = {};
+	struct parcel *p;
+	int i;
+
+	rec->expect = 100;
+	for (i = 0; i < 100; i++) {
+		p = kmalloc(sizeof(*p), GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, p);
+		p->cqe.done = parcel_done;
+		p->rec = rec;
+		wc.wr_cqe = &p->cqe;
+		KUNIT_ASSERT_TRUE(test, mock_cq_push(rec->cq, &wc, false));
+	}
+	KUNIT_ASSERT_TRUE(test, recorder_settle(rec));
+	recorder_expect_clean(test, rec);
+}
+
+static void post_next(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct item *it = container_of(wc->wr_cqe, struct item, cqe);
+	struct ib_send_wr wr = { .wr_cqe = &it->cqe, .opcode = IB_WR_SEND };
+
+	if (++it->n < rec->expect && ib_post_send(rec->arg, &wr, NULL))
+		rec->disorder++;
+}
+
+static void done_may_post_again(struct kunit *test)
+{
+	struct recorder *rec = recorder_of_param(test);
+	struct ib_pd *pd = kvt_pd(test, rec->m->ibdev);
+	struct ib_qp *qp = cq_rig_qp(test, pd, rec->cq, rec->cq, NULL);
+	struct item *it = items_new(test, rec, 1);
+
+	KUNIT_EXPECT_EQ(test, 0, kvt_qp_to_err(qp));
+	rec->expect = 1000;
+	rec->on_done = post_next;
+	rec->arg = qp;
+	KUNIT_EXPECT_TRUE(test, item_push(it));
+	KUNIT_EXPECT_TRUE(test, recorder_settle(rec));
+	recorder_expect_clean(test, rec);
+	KUNIT_EXPECT_EQ(test, 0, ib_destroy_qp(qp));
+}
+
+/* --- invalid completions, failed creation, drivers that err ----------------- */
+
+/**
+ * struct lines - counts lines of the kernel log that contain two strings
+ * @a: one string
+ * @b: the other string
+ * @seen: number of such lines
+ */
+struct lines {
+	const char *a;
+	const char *b;
+	atomic_t seen;
+};
+
+static void lines_probe(void *data, const char *text, size_t len)
+{
+	struct lines *l = data;
+
+	if (strnstr(text, l->a, len) && strnstr(text, l->b, len))
+		atomic_inc(&l->seen);
+}
+
+static void lines_end(void *arg)
+{
+	unregister_trace_console(lines_probe, arg);
+	tracepoint_synchronize_unregister();
+}
+
+static struct lines *lines_watch(struct kunit *test, const char *a, const char *b)
+{
+	struct lines *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, l);
+	l->a = a;
+	l->b = b;
+	KUNIT_ASSERT_EQ(test, 0, register_trace_console(lines_probe, l));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, lines_end, l));
+	return l;
+}
+
+static void undone(struct kunit *test, enum ib_poll_context ctx, struct ib_cqe *cqe,
+		   enum ib_wc_status status, const char *what, int reports)
+{
+	struct recorder *rec = recorder_up(test, mock_up(test, "kvtm_a"), ctx, 0);
+	struct ib_pd *pd = kvt_pd(test, rec->m->ibdev);
+	struct ib_qp *qp = cq_rig_qp(test, pd, rec->cq, rec->cq, NULL);
+	struct ib_wc wc = { .wr_cqe = cqe, .status = status, .qp = qp };
+	struct item *items = items_new(test, rec, 1);
+	struct lines *with_qp, *with_owner;
+	char *text = kunit_kzalloc(test, 32, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, text);
+	snprintf(text, 32, "QP %u", qp->qp_num);
+	with_qp = lines_watch(test, what, text);
+	/* The CQ is allocated in rig.c, so its owner is the module kverbs_kunit. */
+	with_owner = lines_watch(test, what, "kverbs_kunit");
+	rec->expect = 1;
+	KUNIT_EXPECT_TRUE(test, mock_cq_push(rec->cq, &wc, false));
+	KUNIT_EXPECT_TRUE(test, item_push(&items[0]));
+	KUNIT_EXPECT_TRUE(test, recorder_settle(rec));
+	recorder_expect_clean(test, rec);
+	KUNIT_EXPECT_EQ(test, reports, atomic_read(&with_qp->seen));
+	KUNIT_EXPECT_EQ(test, reports, atomic_read(&with_owner->seen));
+	KUNIT_EXPECT_EQ(test, 0, ib_destroy_qp(qp));
+}
+
+static struct ib_cqe no_done;
+
+/* Reports are limited to ten in five seconds, so only this case runs in every context. */
+static void null_done_is_reported_with_qp_and_owner(struct kunit *test)
+{
+	undone(test, cq_rig_param(test), &no_done, IB_WC_SUCCESS, "without done()", 1);
+}
+
+static void null_done_is_reported_of_an_error_too(struct kunit *test)
+{
+	undone(test, IB_POLL_SOFTIRQ, &no_done, IB_WC_WR_FLUSH_ERR, "without done()", 1);
+}
+
+static void null_wr_cqe_is_reported_with_qp_and_owner(struct kunit *test)
+{
+	undone(test, IB_POLL_SOFTIRQ, NULL, IB_WC_SUCCESS, "without wr_cqe", 1);
+}
+
+static void null_wr_cqe_of_an_error_is_no_news(struct kunit *test)
+{
+	undone(test, IB_POLL_SOFTIRQ, NULL, IB_WC_WR_FLUSH_ERR, "without", 0);
+}
+
+/* A create_cq method that notifies the CQ and then fails. */
+static int notify_and_fail(struct ib_cq *cq, const struct ib_cq_init_attr *attr,
+			   struct uverbs_attr_bundle *attrs)
+{
+	ib_cq_notify(cq);
+	ib_cq_notify_event(cq, IB_EVENT_CQ_ERR);
+	return -EIO;
+}
+
+static int poll_nothing(struct ib_cq *cq, int num, struct ib_wc *wc)
+{
+	return 0;
+}
+
+static int arm_nothing(struct ib_cq *cq, enum ib_cq_notify_flags flags)
+{
+	return 0;
+}
+
+static struct mock *notifier_up(struct kunit *test)
+{
+	struct mock *m = mock_new(test);
+
+	m->ops.create_cq = notify_and_fail;
+	m->ops.poll_cq = poll_nothing;
+	m->ops.req_notify_cq = arm_nothing;
+	mock_alloc(test, m);
+	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	return m;
+}
+
+/* KASAN reports a lane that still polls the CQ after its creation has failed. */
+static void cq_that_is_not_made_is_polled_no_more(struct kunit *test)
+{
+	struct mock *m = notifier_up(test);
+	int i;
+
+	for (i = 0; i < ROUNDS; i++)
+		KUNIT_ASSERT_EQ(test, -EIO,
+				PTR_ERR_OR_ZERO(ib_alloc_cq(m->ibdev, NULL, 4, 0,
+							    cq_rig_param(test))));
+}
+
+/**
+ * struct greedy - a CQ whose driver claims one completion more than it was asked for
+ * @cqe: wr_cqe of all completions
+ * @given: completions that poll_cq has filled in
+ * @dones: calls of done()
+ * @handled: completed by the last call of done()
+ */
+struct greedy {
+	struct ib_cqe cqe;
+	int given;
+	atomic_t dones;
+	struct completion handled;
+};
+
+static int poll_too_many(struct ib_cq *cq, int num, struct ib_wc *wc)
+{
+	struct greedy *g = cq->cq_context;
+	int i;
+
+	if (g->given)
+		return 0;
+	g->given = num;
+	for (i = 0; i < num; i++)
+		wc[i] = (struct ib_wc) { .wr_cqe = &g->cqe };
+	return num + 1;
+}
+
+static void greedy_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct greedy *g = cq->cq_context;
+
+	if (atomic_inc_return(&g->dones) == g->given)
+		complete(&g->handled);
+}
+
+/* The CQ is notified as mainline drivers do it: by a call of its comp_handler. */
+static void driver_that_gives_too_many_is_not_believed(struct kunit *test)
+{
+	struct greedy *g = kunit_kzalloc(test, sizeof(*g), GFP_KERNEL);
+	struct mock *m = mock_new(test);
+	struct ib_cq *cq;
+
+	KUNIT_ASSERT_NOT_NULL(test, g);
+	g->cqe.done = greedy_done;
+	init_completion(&g->handled);
+	m->ops.poll_cq = poll_too_many;
+	m->ops.req_notify_cq = arm_nothing;
+	mock_alloc(test, m);
+	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	cq = ib_alloc_cq(m->ibdev, g, 64, 0, cq_rig_param(test));
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
+	cq->comp_handler(cq, cq->cq_context);
+	if (cq_rig_param(test) == IB_POLL_DIRECT)
+		ib_process_cq_direct(cq, -1);
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&g->handled));
+	KUNIT_EXPECT_EQ(test, g->given, cq->stats.completions);
+	ib_free_cq(cq);
+	KUNIT_EXPECT_EQ(test, g->given, atomic_read(&g->dones));
+}
+
+static void count_call(struct ib_cq *cq, void *calls)
+{
+	atomic_inc(calls);
+}
+
+/* The completion handler is not called after the creation of the CQ has failed. */
+static void cq_that_is_not_made_is_told_of_no_more(struct kunit *test)
+{
+	struct ib_cq_init_attr attr = { .cqe = 4 };
+	struct mock *m = notifier_up(test);
+	atomic_t calls = ATOMIC_INIT(0);
+	int i, before;
+
+	for (i = 0; i < ROUNDS; i++) {
+		KUNIT_ASSERT_EQ(test, -EIO,
+				PTR_ERR_OR_ZERO(ib_create_cq(m->ibdev, count_call, NULL, &calls,
+							     &attr)));
+		before = atomic_read(&calls);
+		/* Any interrupt handler that was running has returned after this. */
+		synchronize_rcu();
+		KUNIT_ASSERT_EQ(test, before, atomic_read(&calls));
+	}
+}
+
+static struct kunit_case cq_life_cases[] = {
+	KUNIT_CASE_PARAM(cqs_of_a_lane_are_freed_in_a_storm, cq_rig_scheduled),
+	KUNIT_CASE_PARAM(cqs_are_freed_while_the_device_goes, cq_rig_scheduled),
+	KUNIT_CASE_PARAM(done_may_free_another_cq_of_its_lane, cq_rig_sleeping),
+	KUNIT_CASE_PARAM(done_may_free_another_cq_of_its_own, cq_rig_sleeping),
+	KUNIT_CASE_PARAM(done_may_free_what_completed, cq_rig_all),
+	KUNIT_CASE_PARAM(cq_that_is_not_made_is_polled_no_more, cq_rig_all),
+	KUNIT_CASE(cq_that_is_not_made_is_told_of_no_more),
+	KUNIT_CASE_PARAM(driver_that_gives_too_many_is_not_believed, cq_rig_all),
+	KUNIT_CASE_PARAM(done_may_post_again, cq_rig_all),
+	KUNIT_CASE_PARAM(null_done_is_reported_with_qp_and_owner, cq_rig_all),
+	KUNIT_CASE(null_done_is_reported_of_an_error_too),
+	KUNIT_CASE(null_wr_cqe_is_reported_with_qp_and_owner),
+	KUNIT_CASE(null_wr_cqe_of_an_error_is_no_news),
+	{}
+};
+
+static struct kunit_suite cq_life_suite = {
+	.name = "cq_life",
+	.test_cases = cq_life_cases,
+};
+
+kunit_test_suites(&cq_life_suite, &cq_destroy_suite, &cq_drain_suite);
+
+MODULE_DESCRIPTION("KUnit: the life of completion queues");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,824 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A done() that sleeps in a work queue: the CQs of its vector and context are polled on, the
+ * lane stays fair and comes to rest, and CQs and QPs are destroyed as ever. A sleep ends
+ * when the case lets it, or too late, which the case then reports.
+ */
+#include <linux/delay.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/sched.h>
+#include <linux/timer.h>
+#include <kunit/test.h>
+#include <kverbs/delay.h>
+#include <rdma/ib_verbs.h>
+
+#include "../cq/cq.h"
+#include "lib/console.h"
+#include "cq/rig.h"
+#include "lib/lib.h"
+#include "lib/mock.h"
+#include "lib/objects.h"
+
+/* Completions that are polled in one batch. */
+#define BATCH		10
+
+/* Completions that a drain or a flush has to wait for. */
+#define BEFORE		50
+#define LATE_NS		(5 * NSEC_PER_MSEC)
+
+/* More than a work queue has active at a time by default. */
+#define SLEEPERS	300
+
+/* Completions of each CQ of which one has a weight, whose share they are a multiple of. */
+#define WEIGHT		3
+#define FLOOD		(4 * WEIGHT * IB_CQ_BATCH)
+
+/* CQs that take turns at sleeping, and completions of each. */
+#define NAPPERS		6
+#define NAPS		3000
+#define AHEAD		20
+
+/* Creates a CQ beside others, for which @on_done is called with @arg. */
+static struct recorder *beside(struct kunit *test, struct mock *m,
+			       void (*on_done)(struct recorder *rec, struct ib_cq *cq,
+					       struct ib_wc *wc), void *arg)
+{
+	struct recorder *rec = recorder_up(test, m, cq_rig_param(test), 0);
+
+	rec->on_done = on_done;
+	rec->arg = arg;
+	rec->expect = 1;
+	return rec;
+}
+
+static void sleep_in_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct item *it = container_of(wc->wr_cqe, struct item, cqe);
+
+	if (!it->n)
+		cq_gate_pass(rec->arg);
+}
+
+/* Creates a CQ, and pushes a completion whose done() sleeps at @g. */
+static struct recorder *sleeper(struct kunit *test, struct mock *m, struct cq_gate *g)
+{
+	struct recorder *rec;
+
+	cq_gate_init(g);
+	rec = beside(test, m, sleep_in_done, g);
+	KUNIT_EXPECT_TRUE(test, item_push(items_new(test, rec, 1)));
+	KUNIT_EXPECT_TRUE(test, cq_gate_entered(g));
+	return rec;
+}
+
+/* Expects that a completion of @rec is handled. */
+static void expect_served(struct kunit *test, struct recorder *rec)
+{
+	KUNIT_EXPECT_TRUE(test, item_push(items_new(test, rec, 1)));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&rec->all));
+	recorder_expect_clean(test, rec);
+}
+
+/* Lets the done() of a sleeper() return, and expects that it had to be let. */
+static void expect_asleep(struct kunit *test, struct recorder *rec, struct cq_gate *g)
+{
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&rec->seen));
+	cq_gate_open(g);
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&rec->all));
+	KUNIT_EXPECT_TRUE(test, g->gate.in_time);
+	recorder_expect_clean(test, rec);
+}
+
+/* --- waiting for others ------------------------------------------------------ */
+
+static void open_gate(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
+{
+	cq_gate_open(rec->arg);
+}
+
+static void done_may_wait_for_a_done_of_its_lane(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct cq_gate g;
+	struct recorder *a = sleeper(test, m, &g);
+	struct recorder *b = beside(test, m, open_gate, &g);
+
+	expect_served(test, b);
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&a->all));
+	KUNIT_EXPECT_TRUE(test, g.gate.in_time);
+	recorder_expect_clean(test, a);
+}
+
+/* Nothing is woken after the done() has begun. */
+static void done_may_wait_for_a_done_that_is_next_in_line(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct cq_gate g;
+	struct recorder *a, *b;
+	struct item *first, *second;
+
+	cq_gate_init(&g);
+	a = beside(test, m, sleep_in_done, &g);
+	b = beside(test, m, open_gate, &g);
+	first = items_new(test, a, 1);
+	second = items_new(test, b, 1);
+	/* A softirq or another task does not come between. */
+	preempt_disable();
+	KUNIT_EXPECT_TRUE(test, item_push(first));
+	KUNIT_EXPECT_TRUE(test, item_push(second));
+	preempt_enable();
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&b->all));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&a->all));
+	KUNIT_EXPECT_TRUE(test, g.gate.in_time);
+	recorder_expect_clean(test, a);
+	recorder_expect_clean(test, b);
+}
+
+static void done_may_wait_for_another_lane_that_waits_for_its_own(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct cq_gate ga, gb;
+	struct recorder *a = sleeper(test, m, &ga);
+	struct recorder *b, *c;
+
+	/* C lets B return, whose return lets A. */
+	cq_gate_init(&gb);
+	b = recorder_up(test, m, IB_POLL_THREAD, 0);
+	b->on_done = sleep_in_done;
+	b->arg = &gb;
+	b->expect = 1;
+	c = beside(test, m, open_gate, &gb);
+	KUNIT_EXPECT_TRUE(test, item_push(items_new(test, b, 1)));
+	KUNIT_EXPECT_TRUE(test, cq_gate_entered(&gb));
+	expect_served(test, c);
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&b->all));
+	KUNIT_EXPECT_TRUE(test, gb.gate.in_time);
+	expect_asleep(test, a, &ga);
+}
+
+static void lock_in_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
+{
+	mutex_lock(rec->arg);
+	mutex_unlock(rec->arg);
+}
+
+static void done_that_waits_for_a_mutex_stops_nobody(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct recorder *a, *b;
+	struct mutex lock;
+
+	mutex_init(&lock);
+	a = beside(test, m, lock_in_done, &lock);
+	b = beside(test, m, NULL, NULL);
+	mutex_lock(&lock);
+	KUNIT_EXPECT_TRUE(test, item_push(items_new(test, a, 1)));
+	expect_served(test, b);
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&a->seen));
+	mutex_unlock(&lock);
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&a->all));
+	recorder_expect_clean(test, a);
+	mutex_destroy(&lock);
+}
+
+static void two_may_sleep_beside_a_third(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct cq_gate g[2];
+	struct recorder *a = sleeper(test, m, &g[0]);
+	struct recorder *b = sleeper(test, m, &g[1]);
+	struct recorder *c = beside(test, m, NULL, NULL);
+
+	expect_served(test, c);
+	expect_asleep(test, a, &g[0]);
+	expect_asleep(test, b, &g[1]);
+	KUNIT_EXPECT_GE(test, c->cq->lane->stats.handovers, 2);
+}
+
+/**
+ * struct crowd - many done() that sleep at once
+ * @inside: number of them
+ * @full: completed when all are inside
+ * @go: lets them return
+ * @late: number of those that gave up
+ */
+struct crowd {
+	atomic_t inside;
+	struct completion full;
+	struct completion go;
+	atomic_t late;
+};
+
+static void crowd_in(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct crowd *c = rec->arg;
+
+	if (atomic_inc_return(&c->inside) == SLEEPERS)
+		complete(&c->full);
+	if (!kvt_wait(&c->go))
+		atomic_inc(&c->late);
+}
+
+static void hundreds_may_sleep_at_once(struct kunit *test)
+{
+	struct recorder **rec = kunit_kcalloc(test, SLEEPERS, sizeof(*rec), GFP_KERNEL);
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct recorder *awake = beside(test, m, NULL, NULL);
+	struct crowd c = {};
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, rec);
+	init_completion(&c.full);
+	init_completion(&c.go);
+	for (i = 0; i < SLEEPERS; i++) {
+		rec[i] = beside(test, m, crowd_in, &c);
+		KUNIT_EXPECT_TRUE(test, item_push(items_new(test, rec[i], 1)));
+	}
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&c.full));
+	expect_served(test, awake);
+	complete_all(&c.go);
+	for (i = 0; i < SLEEPERS; i++) {
+		KUNIT_EXPECT_TRUE(test, kvt_wait(&rec[i]->all));
+		recorder_expect_clean(test, rec[i]);
+	}
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&c.late));
+	KUNIT_EXPECT_TRUE(test, cq_rig_rest(awake->cq));
+}
+
+/* --- waiting for a CQ -------------------------------------------------------- */
+
+/**
+ * struct inner - what a done() does to another CQ
+ * @rec: recorder of that CQ
+ * @qp: a QP of that CQ
+ * @seen: completions handled when the call returned
+ * @ret: what it returned
+ * @state: state of @qp then
+ */
+struct inner {
+	struct recorder *rec;
+	struct ib_qp *qp;
+	int seen;
+	int ret;
+	enum ib_qp_state state;
+};
+
+static void drain_in_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct inner *in = rec->arg;
+
+	ib_drain_qp(in->qp);
+	in->seen = atomic_read(&in->rec->seen);
+	in->state = mock_qp_state(in->qp);
+	in->ret = ib_destroy_qp(in->qp);
+}
+
+static void flush_in_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct inner *in = rec->arg;
+
+	in->ret = ib_cq_flush(in->rec->cq);
+	in->seen = atomic_read(&in->rec->seen);
+}
+
+static void free_in_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct inner *in = rec->arg;
+
+	recorder_free(in->rec);
+	in->seen = atomic_read(&in->rec->seen);
+}
+
+/* In the done() of one CQ, another one with BEFORE completions is dealt with. */
+static void deal_with_another(struct kunit *test, struct inner *in,
+			      void (*how)(struct recorder *rec, struct ib_cq *cq,
+					  struct ib_wc *wc))
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct recorder *a = beside(test, m, how, in);
+	struct item *first = items_new(test, a, 1);
+	struct item *items;
+	int i;
+
+	/* It steps aside by itself: nobody watches. */
+	a->cq->lane->watched = false;
+	in->rec = beside(test, m, NULL, NULL);
+	in->rec->expect = BEFORE;
+	in->ret = 1;
+	items = items_new(test, in->rec, BEFORE);
+	if (how == drain_in_done)
+		in->qp = cq_rig_qp(test, kvt_pd(test, m->ibdev), in->rec->cq, in->rec->cq, NULL);
+	m->flush_ns = LATE_NS;
+	/* Unless another CPU runs the lane, the second CQ waits in line behind the first. */
+	preempt_disable();
+	KUNIT_EXPECT_TRUE(test, item_push(first));
+	for (i = 0; i < BEFORE; i++)
+		KUNIT_EXPECT_TRUE(test, item_push_of(&items[i], in->qp));
+	preempt_enable();
+	KUNIT_ASSERT_TRUE(test, kvt_wait(&a->all));
+	recorder_expect_clean(test, a);
+}
+
+static void done_may_drain_a_qp_of_another_cq_of_its_lane(struct kunit *test)
+{
+	struct inner *in = kunit_kzalloc(test, sizeof(*in), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, in);
+	deal_with_another(test, in, drain_in_done);
+	KUNIT_EXPECT_EQ(test, BEFORE, in->seen);
+	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, in->state);
+	KUNIT_EXPECT_EQ(test, 0, in->ret);
+	KUNIT_EXPECT_EQ(test, 1, mock_calls(in->rec->m, MOCK_post_send));
+	KUNIT_EXPECT_EQ(test, 1, mock_calls(in->rec->m, MOCK_post_recv));
+	recorder_expect_clean(test, in->rec);
+}
+
+static void done_may_flush_another_cq_of_its_lane(struct kunit *test)
+{
+	struct inner *in = kunit_kzalloc(test, sizeof(*in), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, in);
+	deal_with_another(test, in, flush_in_done);
+	KUNIT_EXPECT_EQ(test, 0, in->ret);
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&in->rec->all));
+	recorder_expect_clean(test, in->rec);
+}
+
+static void done_may_free_another_cq_of_its_lane(struct kunit *test)
+{
+	struct inner *in = kunit_kzalloc(test, sizeof(*in), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, in);
+	deal_with_another(test, in, free_in_done);
+	KUNIT_EXPECT_EQ(test, 1, mock_calls(in->rec->m, MOCK_destroy_cq));
+	KUNIT_EXPECT_EQ(test, in->seen, atomic_read(&in->rec->seen));
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&in->rec->inside));
+}
+
+static int free_fn(void *arg)
+{
+	recorder_free(arg);
+	return 0;
+}
+
+/* The done() that the flush, or the free, has to wait for sleeps itself. */
+static void done_waits_for_another_that_sleeps(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct inner *in = kunit_kzalloc(test, sizeof(*in), GFP_KERNEL);
+	struct cq_gate g;
+	struct recorder *b = sleeper(test, m, &g);
+	struct recorder *c = beside(test, m, NULL, NULL);
+	struct recorder *a;
+
+	KUNIT_ASSERT_NOT_NULL(test, in);
+	in->rec = b;
+	a = beside(test, m, flush_in_done, in);
+	KUNIT_EXPECT_TRUE(test, item_push(items_new(test, a, 1)));
+	expect_served(test, c);
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&a->seen));
+	expect_asleep(test, b, &g);
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&a->all));
+	KUNIT_EXPECT_EQ(test, 0, in->ret);
+	KUNIT_EXPECT_EQ(test, 1, in->seen);
+}
+
+/* --- the way out ------------------------------------------------------------- */
+
+/**
+ * struct grave - a QP that is destroyed while a done() of it sleeps
+ * @g: keeps the first done() asleep
+ * @qp: the QP
+ * @dead: its address once it is destroyed, not to be dereferenced
+ * @late: completions of @dead that were handed to done()
+ */
+struct grave {
+	struct cq_gate g;
+	struct ib_qp *qp;
+	const void *dead;
+	int late;
+};
+
+static void grave_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct item *it = container_of(wc->wr_cqe, struct item, cqe);
+	struct grave *gr = rec->arg;
+
+	if (wc->qp && wc->qp == READ_ONCE(gr->dead))
+		gr->late++;
+	if (!it->n)
+		cq_gate_pass(&gr->g);
+}
+
+static int bury_fn(void *arg)
+{
+	struct grave *gr = arg;
+	const void *qp = gr->qp;
+	int ret = ib_destroy_qp(gr->qp);
+
+	WRITE_ONCE(gr->dead, qp);
+	return ret;
+}
+
+static void bury_in_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
+{
+	bury_fn(rec->arg);
+}
+
+/* The first done() of a batch of the QP sleeps, and another CQ is served meanwhile. */
+static struct recorder *grave_dug(struct kunit *test, struct mock *m, struct grave *gr)
+{
+	struct recorder *rec;
+	struct item *items;
+	struct ib_wc wc = {};
+	int i;
+
+	cq_gate_init(&gr->g);
+	rec = beside(test, m, grave_done, gr);
+	rec->expect = BATCH;
+	items = items_new(test, rec, BATCH);
+	gr->qp = cq_rig_qp(test, kvt_pd(test, m->ibdev), rec->cq, rec->cq, NULL);
+	for (i = 0; i < BATCH - 1; i++) {
+		wc.wr_cqe = &items[i].cqe;
+		wc.qp = gr->qp;
+		KUNIT_EXPECT_TRUE(test, mock_cq_push_quiet(rec->cq, &wc));
+	}
+	KUNIT_EXPECT_TRUE(test, item_push_of(&items[i], gr->qp));
+	KUNIT_EXPECT_TRUE(test, cq_gate_entered(&gr->g));
+	expect_served(test, beside(test, m, NULL, NULL));
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&rec->seen));
+	return rec;
+}
+
+static void destroy_waits_for_a_done_that_sleeps(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct grave *gr = kunit_kzalloc(test, sizeof(*gr), GFP_KERNEL);
+	struct recorder *rec;
+	struct kvt_thread *t;
+
+	KUNIT_ASSERT_NOT_NULL(test, gr);
+	rec = grave_dug(test, m, gr);
+	t = kvt_thread_start(test, -1, bury_fn, gr);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(t));
+	cq_gate_open(&gr->g);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
+	KUNIT_EXPECT_EQ(test, 0, t->ret);
+	KUNIT_EXPECT_EQ(test, BATCH, atomic_read(&rec->seen));
+	KUNIT_EXPECT_EQ(test, 0, gr->late);
+	KUNIT_EXPECT_TRUE(test, gr->g.gate.in_time);
+	recorder_expect_clean(test, rec);
+}
+
+static void destroy_that_waits_says_so(struct kunit *test)
+{
+	struct kvt_console *said = kvt_console_watch(test, "waits for a done() on its CQ");
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct grave *gr = kunit_kzalloc(test, sizeof(*gr), GFP_KERNEL);
+	struct kvt_thread *t;
+
+	KUNIT_ASSERT_NOT_NULL(test, gr);
+	cq_rig_warn_soon(test);
+	grave_dug(test, m, gr);
+	t = kvt_thread_start(test, -1, bury_fn, gr);
+	KUNIT_EXPECT_TRUE(test, kvt_console_wait(said));
+	cq_gate_open(&gr->g);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
+	KUNIT_EXPECT_EQ(test, 0, t->ret);
+}
+
+static void free_that_waits_says_so(struct kunit *test)
+{
+	struct kvt_console *said = kvt_console_watch(test, "waits for a done() of it");
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct cq_gate g;
+	struct recorder *rec = sleeper(test, m, &g);
+	struct kvt_thread *t;
+
+	cq_rig_warn_soon(test);
+	t = kvt_thread_start(test, -1, free_fn, rec);
+	KUNIT_EXPECT_TRUE(test, kvt_console_wait(said));
+	KUNIT_EXPECT_TRUE(test, kvt_thread_running(t));
+	cq_gate_open(&g);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
+}
+
+static void done_that_destroys_waits_for_a_done_that_sleeps(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct grave *gr = kunit_kzalloc(test, sizeof(*gr), GFP_KERNEL);
+	struct recorder *rec, *digger, *third;
+
+	KUNIT_ASSERT_NOT_NULL(test, gr);
+	rec = grave_dug(test, m, gr);
+	digger = beside(test, m, bury_in_done, gr);
+	third = beside(test, m, NULL, NULL);
+	KUNIT_EXPECT_TRUE(test, item_push(items_new(test, digger, 1)));
+	expect_served(test, third);
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&digger->seen));
+	cq_gate_open(&gr->g);
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&digger->all));
+	KUNIT_EXPECT_EQ(test, BATCH, atomic_read(&rec->seen));
+	KUNIT_EXPECT_EQ(test, 0, gr->late);
+	KUNIT_EXPECT_TRUE(test, gr->g.gate.in_time);
+	recorder_expect_clean(test, rec);
+}
+
+/* The QP of the done() itself: what the displaced runner has still to hand out is dropped. */
+static void bury_own(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
+{
+	grave_done(rec, cq, wc);
+	bury_fn(rec->arg);
+}
+
+static void done_that_slept_may_destroy_its_own_qp(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct grave *gr = kunit_kzalloc(test, sizeof(*gr), GFP_KERNEL);
+	struct recorder *rec;
+
+	KUNIT_ASSERT_NOT_NULL(test, gr);
+	rec = grave_dug(test, m, gr);
+	rec->on_done = bury_own;
+	/* It is inside grave_done() now: the second completion of the batch destroys the QP. */
+	rec->expect = 2;
+	cq_gate_open(&gr->g);
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&rec->all));
+	KUNIT_EXPECT_TRUE(test, cq_rig_rest(rec->cq));
+	KUNIT_EXPECT_EQ(test, 0, ib_cq_flush(rec->cq));
+	KUNIT_EXPECT_EQ(test, 2, atomic_read(&rec->seen));
+	KUNIT_EXPECT_EQ(test, 0, gr->late);
+}
+
+static int leave_fn(void *arg)
+{
+	struct recorder *rec = arg;
+	struct mock *m = rec->m;
+
+	recorder_free(rec);
+	mock_unregister(m);
+	return 0;
+}
+
+static void device_goes_when_the_sleeper_has_returned(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct cq_gate g;
+	struct recorder *rec = sleeper(test, m, &g);
+	struct recorder *other = beside(test, m, NULL, NULL);
+	struct kvt_thread *t;
+
+	expect_served(test, other);
+	recorder_free(other);
+	t = kvt_thread_start(test, -1, leave_fn, rec);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(t));
+	KUNIT_EXPECT_EQ(test, 1, mock_calls(m, MOCK_destroy_cq));
+	cq_gate_open(&g);
+	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
+	KUNIT_EXPECT_TRUE(test, g.gate.in_time);
+	KUNIT_EXPECT_EQ(test, 2, mock_calls(m, MOCK_destroy_cq));
+	recorder_expect_clean(test, rec);
+	MOCK_EXPECT_IDLE(test, m);
+}
+
+/**
+ * struct return_slowly - a runner that stands still before it gives its CQ back
+ * @asleep: lets the done() return
+ * @back: holds up the runner after that
+ */
+struct return_slowly {
+	struct cq_gate asleep;
+	struct cq_gate back;
+};
+
+static void stand_still(void *arg)
+{
+	struct return_slowly *r = arg;
+
+	cq_gate_pass(&r->back);
+	kverbs_delay_clear();
+}
+
+static void return_slowly_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct return_slowly *r = rec->arg;
+
+	kverbs_delay_set("cq_give_back", stand_still, r);
+	cq_gate_pass(&r->asleep);
+}
+
+/* The lane is at rest when the runner of the CQ is late in giving it back. */
+static void cq_that_is_given_back_late_is_freed_after_that(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct return_slowly r;
+	struct recorder *rec, *other;
+	struct kvt_thread *t;
+
+	cq_gate_init(&r.asleep);
+	cq_gate_init(&r.back);
+	rec = beside(test, m, return_slowly_done, &r);
+	other = beside(test, m, NULL, NULL);
+	KUNIT_EXPECT_TRUE(test, item_push(items_new(test, rec, 1)));
+	KUNIT_EXPECT_TRUE(test, cq_gate_entered(&r.asleep));
+	expect_served(test, other);
+	cq_gate_open(&r.asleep);
+	KUNIT_EXPECT_TRUE(test, cq_gate_entered(&r.back));
+	KUNIT_EXPECT_TRUE(test, cq_rig_rest(other->cq));
+	t = kvt_thread_start(test, -1, free_fn, rec);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(t));
+	cq_gate_open(&r.back);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
+	KUNIT_EXPECT_TRUE(test, r.back.gate.in_time);
+	recorder_expect_clean(test, rec);
+}
+
+/* --- the lane ---------------------------------------------------------------- */
+
+/**
+ * struct race - two CQs that are filled at once
+ * @rec: their recorders; the second one has the weight WEIGHT
+ * @items: FLOOD completions of each
+ * @lost: completions of the first that were handled when the second one was empty
+ */
+struct race {
+	struct recorder *rec[2];
+	struct item *items[2];
+	int lost;
+};
+
+static void start_race(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct race *r = rec->arg;
+
+	items_push(r->items[0], FLOOD);
+	items_push(r->items[1], FLOOD);
+}
+
+static void end_race(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct race *r = rec->arg;
+
+	if (atomic_read(&rec->seen) == FLOOD - 1)
+		r->lost = atomic_read(&r->rec[0]->seen);
+}
+
+static void lane_with_a_sleeper_is_fair(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct race *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+	struct cq_gate g;
+	struct recorder *a = sleeper(test, m, &g);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, r);
+	for (i = 0; i < 2; i++) {
+		r->rec[i] = beside(test, m, i ? end_race : NULL, r);
+		r->rec[i]->expect = FLOOD;
+		r->items[i] = items_new(test, r->rec[i], FLOOD);
+	}
+	KUNIT_EXPECT_EQ(test, 0, ib_cq_set_weight(r->rec[1]->cq, WEIGHT));
+	/* In the runner, so that both are in line before it goes on. */
+	expect_served(test, beside(test, m, start_race, r));
+	for (i = 0; i < 2; i++) {
+		KUNIT_EXPECT_TRUE(test, kvt_wait(&r->rec[i]->all));
+		recorder_expect_clean(test, r->rec[i]);
+	}
+	KUNIT_EXPECT_EQ(test, FLOOD / WEIGHT, r->lost);
+	expect_asleep(test, a, &g);
+}
+
+/* Waits until the watch of a lane is off. Returns false if it stays on. */
+static bool watch_ends(struct ib_cq_lane *lane)
+{
+	unsigned long end = jiffies + KVT_TIMEOUT;
+
+	while (timer_pending(&lane->watch) && time_before(jiffies, end))
+		schedule_timeout_uninterruptible(1);
+	return !timer_pending(&lane->watch);
+}
+
+static void watch_is_on_only_while_somebody_waits(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct recorder *b = beside(test, m, NULL, NULL);
+	struct ib_cq_lane *lane = b->cq->lane;
+	struct cq_gate g;
+	struct recorder *a = sleeper(test, m, &g);
+
+	/* Nobody waits beside the one that sleeps. */
+	KUNIT_EXPECT_FALSE(test, timer_pending(&lane->watch));
+	KUNIT_EXPECT_EQ(test, 1, atomic_read(&lane->active));
+	KUNIT_EXPECT_EQ(test, 0, lane->stats.handovers);
+	expect_served(test, b);
+	KUNIT_EXPECT_EQ(test, 1, lane->stats.handovers);
+	/* It still sleeps, but the lane is at rest. */
+	KUNIT_EXPECT_TRUE(test, cq_rig_rest(b->cq));
+	KUNIT_EXPECT_TRUE(test, watch_ends(lane));
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&lane->active));
+	expect_asleep(test, a, &g);
+	KUNIT_EXPECT_TRUE(test, cq_rig_rest(b->cq));
+	KUNIT_EXPECT_TRUE(test, watch_ends(lane));
+}
+
+/**
+ * struct napper - a CQ whose done() sleeps now and then
+ * @rec: its recorder
+ * @quiet: a CQ without completions
+ * @items: completions, used in turn
+ * @rng: state of the random number generator
+ * @total: number of completions
+ */
+struct napper {
+	struct recorder *rec;
+	struct ib_cq *quiet;
+	struct item *items;
+	u32 rng;
+	u32 total;
+};
+
+static void nap(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct item *it = container_of(wc->wr_cqe, struct item, cqe);
+	struct napper *n = rec->arg;
+
+	switch (kvt_rand(&n->rng) % 64) {
+	case 0:
+		schedule_timeout_uninterruptible(3);
+		break;
+	case 1:
+		usleep_range(50, 100);
+		break;
+	case 2:
+		ib_cq_flush(n->quiet);
+		break;
+	}
+	it->n += AHEAD;
+	if (it->n < n->total)
+		item_push(it);
+}
+
+static void nobody_is_forgotten_when_all_sleep_now_and_then(struct kunit *test)
+{
+	struct napper *n = kunit_kcalloc(test, NAPPERS, sizeof(*n), GFP_KERNEL);
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct recorder *quiet = beside(test, m, NULL, NULL);
+	u32 total = max_t(u64, 2 * AHEAD, kvt_count(NAPS));
+	u32 seed = kvt_seed(test, "completions of each CQ", total);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, n);
+	for (i = 0; i < NAPPERS; i++) {
+		n[i].rec = beside(test, m, nap, &n[i]);
+		n[i].rec->expect = total;
+		n[i].quiet = quiet->cq;
+		n[i].total = total;
+		n[i].rng = seed + i + 1;
+		n[i].items = items_new(test, n[i].rec, AHEAD);
+	}
+	/* All are there before the first is handled and pushed again, which keeps their order. */
+	for (i = 0; i < NAPPERS; i++)
+		KUNIT_EXPECT_TRUE(test, items_push(n[i].items, AHEAD));
+	for (i = 0; i < NAPPERS; i++) {
+		KUNIT_EXPECT_TRUE(test, kvt_wait(&n[i].rec->all));
+		recorder_expect_clean(test, n[i].rec);
+	}
+	KUNIT_EXPECT_TRUE(test, cq_rig_rest(n[0].rec->cq));
+	kunit_info(test, "%llu handovers", n[0].rec->cq->lane->stats.handovers);
+	KUNIT_EXPECT_GT(test, n[0].rec->cq->lane->stats.handovers, 0);
+}
+
+static struct kunit_case cq_sleep_cases[] = {
+	KUNIT_CASE_PARAM(done_may_wait_for_a_done_of_its_lane, cq_rig_queued),
+	KUNIT_CASE_PARAM(done_may_wait_for_a_done_that_is_next_in_line, cq_rig_queued),
+	KUNIT_CASE_PARAM(done_may_wait_for_another_lane_that_waits_for_its_own, cq_rig_queued),
+	KUNIT_CASE_PARAM(done_that_waits_for_a_mutex_stops_nobody, cq_rig_queued),
+	KUNIT_CASE_PARAM(two_may_sleep_beside_a_third, cq_rig_queued),
+	KUNIT_CASE_PARAM(hundreds_may_sleep_at_once, cq_rig_queued),
+	KUNIT_CASE_PARAM(done_may_drain_a_qp_of_another_cq_of_its_lane, cq_rig_queued),
+	KUNIT_CASE_PARAM(done_may_flush_another_cq_of_its_lane, cq_rig_queued),
+	KUNIT_CASE_PARAM(done_may_free_another_cq_of_its_lane, cq_rig_queued),
+	KUNIT_CASE_PARAM(done_waits_for_another_that_sleeps, cq_rig_queued),
+	KUNIT_CASE_PARAM(destroy_waits_for_a_done_that_sleeps, cq_rig_queued),
+	KUNIT_CASE_PARAM(destroy_that_waits_says_so, cq_rig_queued),
+	KUNIT_CASE_PARAM(free_that_waits_says_so, cq_rig_queued),
+	KUNIT_CASE_PARAM(done_that_destroys_waits_for_a_done_that_sleeps, cq_rig_queued),
+	KUNIT_CASE_PARAM(done_that_slept_may_destroy_its_own_qp, cq_rig_queued),
+	KUNIT_CASE_PARAM(device_goes_when_the_sleeper_has_returned, cq_rig_queued),
+	KUNIT_CASE_PARAM(cq_that_is_given_back_late_is_freed_after_that, cq_rig_queued),
+	KUNIT_CASE_PARAM(lane_with_a_sleeper_is_fair, cq_rig_queued),
+	KUNIT_CASE_PARAM(watch_is_on_only_while_somebody_waits, cq_rig_queued),
+	KUNIT_CASE_PARAM(nobody_is_forgotten_when_all_sleep_now_and_then, cq_rig_queued),
+	{}
+};
+
+static struct kunit_suite cq_sleep_suite = {
+	.name = "cq_sleep",
+	.test_cases = cq_sleep_cases,
+};
+
+kunit_test_suite(cq_sleep_suite);
+
+MODULE_DESCRIPTION("KUnit: done() that sleeps in a work queue");
+MODULE_LICENSE("GPL");

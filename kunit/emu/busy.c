@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A thread posts to the emulated HCA and polls without giving up its CPU: with preemption or
+ * bottom halves off, or with real-time priority. Whatever it has posted completes all the same, and
+ * others can change its queue pair meanwhile. Wants a second CPU.
+ */
+#include <linux/bottom_half.h>
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/sched.h>
+#include <linux/string.h>
+#include <kunit/test.h>
+#include <rdma/ib_verbs.h>
+
+#include "emu/rig.h"
+#include "lib/lib.h"
+#include "lib/objects.h"
+
+/* Nothing here takes longer, unless it waits for the thread itself. */
+#define LIMIT_NS	(15 * NSEC_PER_SEC)
+
+#define RT_RUNTIME	"/proc/sys/kernel/sched_rt_runtime_us"
+
+/* How a thread keeps its CPU. */
+enum busy_how {
+	BUSY_PREEMPT_OFF,
+	BUSY_BH_OFF,
+	BUSY_REALTIME,
+};
+
+/**
+ * struct busy - a thread that polls
+ * @r: the connection
+ * @post: posts something at the first end; returns 0 or an error
+ * @wanted: completions of the first end to wait for
+ * @how: how it keeps its CPU
+ * @posted: completed before it polls
+ * @got: completions that were polled
+ * @wc: the last one of them
+ */
+struct busy {
+	struct rig *r;
+	int (*post)(struct rig *r);
+	int wanted;
+	enum busy_how how;
+	struct completion posted;
+	int got;
+	struct ib_wc wc;
+};
+
+static void keep_cpu(enum busy_how how)
+{
+	switch (how) {
+	case BUSY_PREEMPT_OFF:
+		preempt_disable();
+		break;
+	case BUSY_BH_OFF:
+		local_bh_disable();
+		break;
+	case BUSY_REALTIME:
+		sched_set_fifo(current);
+		break;
+	}
+}
+
+static void give_up_cpu(enum busy_how how)
+{
+	switch (how) {
+	case BUSY_PREEMPT_OFF:
+		preempt_enable();
+		break;
+	case BUSY_BH_OFF:
+		local_bh_enable();
+		break;
+	case BUSY_REALTIME:
+		sched_set_normal(current, 0);
+		break;
+	}
+}
+
+static int busy_fn(void *arg)
+{
+	struct busy *b = arg;
+	u64 end = ktime_get_mono_fast_ns() + LIMIT_NS;
+	int err;
+
+	keep_cpu(b->how);
+	err = b->post(b->r);
+	complete(&b->posted);
+	while (!err && b->got < b->wanted && ktime_get_mono_fast_ns() < end)
+		b->got += ib_poll_cq(b->r->a.scq, 1, &b->wc);
+	give_up_cpu(b->how);
+	return err;
+}
+
+static struct busy *busy_new(struct kunit *test, struct rig *r, int (*post)(struct rig *r),
+			     int wanted)
+{
+	struct busy *b = kunit_kzalloc(test, sizeof(*b), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, b);
+	b->r = r;
+	b->post = post;
+	b->wanted = wanted;
+	init_completion(&b->posted);
+	return b;
+}
+
+/* On the CPU of the case itself, which sleeps; the other one has nothing to do. */
+static void busy_run(struct kunit *test, struct busy *b, enum ib_wc_status want)
+{
+	struct kvt_thread *t = kvt_thread_start(test, 0, busy_fn, b);
+
+	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
+	KUNIT_EXPECT_EQ(test, 0, t->ret);
+	KUNIT_EXPECT_EQ(test, b->wanted, b->got);
+	if (b->got)
+		KUNIT_EXPECT_STREQ(test, ib_wc_status_msg(b->wc.status), ib_wc_status_msg(want));
+}
+
+static struct rig *busy_rig(struct kunit *test)
+{
+	struct rig *r;
+
+	kvt_need_two_cpus(test);
+	r = rig_new(test, "emu0", "emu1");
+	r->access = IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ;
+	r->timeout = 12;
+	r->retry_cnt = 3;
+	rig_make_qps(test, r);
+	rig_connect(test, r);
+	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE | r->access);
+	return r;
+}
+
+/* Four times as long as what a poster copies itself. */
+static void long_sges(struct ib_sge *sge, struct rig_end *e)
+{
+	int i;
+
+	for (i = 0; i < RIG_SGE; i++)
+		sge[i] = rig_sge(e, 0, RIG_BUF);
+}
+
+static int post_long_send(struct rig *r)
+{
+	struct ib_sge to[RIG_SGE], from[RIG_SGE];
+	struct ib_recv_wr recv = { .wr_id = 2, .sg_list = to, .num_sge = RIG_SGE };
+	struct ib_send_wr send;
+
+	long_sges(to, &r->b);
+	long_sges(from, &r->a);
+	rig_send_wr(&send, 1, from, RIG_SGE);
+	return ib_post_recv(r->b.qp, &recv, NULL) ?: ib_post_send(r->a.qp, &send, NULL);
+}
+
+static const struct busy_way {
+	const char *name;
+	enum busy_how how;
+} busy_ways[] = {
+	{ "with preemption off", BUSY_PREEMPT_OFF },
+	{ "with bottom halves off", BUSY_BH_OFF },
+	{ "with real-time priority", BUSY_REALTIME },
+};
+
+static void busy_way_name(const struct busy_way *way, char *desc)
+{
+	strscpy(desc, way->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(busy_way, busy_ways, busy_way_name);
+
+/* Else the scheduler takes the CPU away from real-time tasks now and then. */
+static void limit_realtime(void *limit)
+{
+	kvt_write_file(RT_RUNTIME, limit);
+}
+
+static struct busy *busy_of_param(struct kunit *test, struct rig *r, int (*post)(struct rig *r))
+{
+	const struct busy_way *way = test->param_value;
+	struct busy *b = busy_new(test, r, post, 1);
+	char *limit = kunit_kzalloc(test, 16, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, limit);
+	b->how = way->how;
+	if (b->how != BUSY_REALTIME)
+		return b;
+	KUNIT_ASSERT_GT(test, kvt_read_file(RT_RUNTIME, limit, 16), 0);
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, limit_realtime, limit));
+	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(RT_RUNTIME, "-1"));
+	return b;
+}
+
+static void long_send_completes(struct kunit *test)
+{
+	busy_run(test, busy_of_param(test, busy_rig(test), post_long_send), IB_WC_SUCCESS);
+}
+
+/* The first two take what a poster may do itself, and more. */
+static int post_three(struct rig *r, enum ib_wr_opcode op)
+{
+	int i, err = 0;
+
+	for (i = 0; i < 3 && !err; i++)
+		err = rig_rdma(&r->a, op, i, 0, RIG_BUF, r->b.mr->iova, r->b.mr->rkey);
+	return err;
+}
+
+static int post_reads(struct rig *r)
+{
+	return post_three(r, IB_WR_RDMA_READ);
+}
+
+static void reads_complete(struct kunit *test)
+{
+	busy_run(test, busy_new(test, busy_rig(test), post_reads, 3), IB_WC_SUCCESS);
+}
+
+static int post_writes(struct rig *r)
+{
+	return post_three(r, IB_WR_RDMA_WRITE);
+}
+
+static void writes_complete(struct kunit *test)
+{
+	busy_run(test, busy_new(test, busy_rig(test), post_writes, 3), IB_WC_SUCCESS);
+}
+
+static int post_send(struct rig *r)
+{
+	return rig_send(&r->a, 1, 0, 64);
+}
+
+static void send_finds_a_receive_late(struct kunit *test)
+{
+	struct rig *r = busy_rig(test);
+	struct busy *b = busy_of_param(test, r, post_send);
+	struct kvt_thread *t;
+	struct ib_wc wc;
+
+	kvt_stay_on_first_cpu();
+	t = kvt_thread_start(test, kvt_other_cpu(), busy_fn, b);
+	wait_for_completion(&b->posted);
+	KUNIT_EXPECT_EQ(test, 0, rig_recv(&r->b, 2, 0, 64));
+	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
+	KUNIT_EXPECT_EQ(test, 1, b->got);
+	KUNIT_EXPECT_EQ(test, IB_WC_SUCCESS, b->wc.status);
+	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+}
+
+static void send_to_nobody_is_given_up(struct kunit *test)
+{
+	struct rig *r = busy_rig(test);
+
+	KUNIT_ASSERT_EQ(test, 0, rig_to(r->b.qp, IB_QPS_RESET));
+	busy_run(test, busy_of_param(test, r, post_send), IB_WC_RETRY_EXC_ERR);
+}
+
+/* The queue pair is moved to ERR by another CPU: the long message ends, or is flushed. */
+static void queue_pair_can_be_changed(struct kunit *test)
+{
+	struct rig *r = busy_rig(test);
+	struct busy *b = busy_new(test, r, post_long_send, 1);
+	struct kvt_thread *t;
+	u64 start;
+
+	kvt_stay_on_first_cpu();
+	t = kvt_thread_start(test, kvt_other_cpu(), busy_fn, b);
+	wait_for_completion(&b->posted);
+	start = ktime_get_mono_fast_ns();
+	KUNIT_EXPECT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_ERR));
+	/* It would last until the thread gives up. */
+	KUNIT_EXPECT_LT(test, ktime_get_mono_fast_ns() - start, LIMIT_NS / 2);
+	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
+	KUNIT_EXPECT_EQ(test, 1, b->got);
+}
+
+static struct kunit_case emu_busy_cases[] = {
+	KUNIT_CASE_PARAM(long_send_completes, busy_way_gen_params),
+	KUNIT_CASE(reads_complete),
+	KUNIT_CASE(writes_complete),
+	KUNIT_CASE_PARAM(send_finds_a_receive_late, busy_way_gen_params),
+	KUNIT_CASE_PARAM(send_to_nobody_is_given_up, busy_way_gen_params),
+	KUNIT_CASE(queue_pair_can_be_changed),
+	{}
+};
+
+static struct kunit_suite emu_busy_suite = {
+	.name = "emu_busy",
+	.test_cases = emu_busy_cases,
+};
+
+kunit_test_suite(emu_busy_suite);
+
+MODULE_DESCRIPTION("KUnit: pollers that keep their CPU, on the emulated HCA");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,522 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Loads that could keep preemption or interrupts off for long: large bursts, long messages,
+ * long queues, many queue pairs, posted from each context. The cases check that all of it
+ * completes. With trace=1, the kernel's latency tracer runs from the moment of the first post
+ * until the last completion has been polled, and scripts/runs/latency.sh judges what it has
+ * found. Nothing else is to run then, least of all a console.
+ */
+#include <linux/delay.h>
+#include <linux/ftrace.h>
+#include <linux/hash.h>
+#include <linux/jhash.h>
+#include <linux/jiffies.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <kunit/resource.h>
+#include <kunit/test.h>
+
+#include "emu/latency.h"
+#include "emu/rig_net.h"
+#include "lib/lib.h"
+#include "lib/objects.h"
+#include "suites.h"
+
+static bool trace;
+module_param(trace, bool, 0444);
+MODULE_PARM_DESC(trace, "let the latency tracer run while a load does (N)");
+
+static char *context = "";
+module_param(context, charp, 0444);
+MODULE_PARM_DESC(context, "post from there only: process, softirq or hardirq (all)");
+
+/* The largest multicast group. */
+#define LAT_MEMBERS	4096
+/* A smaller one, which gets more messages: as many copies in all. */
+#define LAT_BURST	64
+#define LAT_GROUP_LID	0xc003
+/* The payload of the largest datagram, and what a post in hard interrupt sends itself. */
+#define LAT_MTU		4096
+#define LAT_SHORT	256
+
+/* A region of 2 GiB is made of the same 4 MiB again and again. */
+#define LAT_PAGE	SZ_4M
+#define LAT_PAGES	(SZ_2G / LAT_PAGE)
+
+const enum lat_context lat_contexts[LAT_CONTEXTS] = { LAT_PROCESS, LAT_SOFTIRQ, LAT_HARDIRQ };
+
+static const char * const lat_context_names[] = { "process", "softirq", "hardirq" };
+
+void lat_context_name(const enum lat_context *c, char *desc)
+{
+	strscpy(desc, lat_context_names[*c], KUNIT_PARAM_DESC_SIZE);
+}
+
+enum lat_context lat_context_of_param(struct kunit *test)
+{
+	enum lat_context c = *(const enum lat_context *)test->param_value;
+
+	if (*context && strcmp(context, lat_context_names[c]))
+		kunit_skip(test, "not asked for");
+	return c;
+}
+
+void lat_begin(void)
+{
+	if (trace)
+		tracing_on();
+}
+
+void lat_end(void)
+{
+	if (trace)
+		tracing_off();
+}
+
+/* Where nobody measures, a few are enough to see them complete. */
+int lat_scaled(int full)
+{
+	return trace ? full : max(full / 64, 1);
+}
+
+void lat_run(enum lat_context c, void (*fn)(void *arg), void *arg)
+{
+	switch (c) {
+	case LAT_SOFTIRQ:
+		kvt_run_in_softirq(fn, arg);
+		break;
+	case LAT_HARDIRQ:
+		kvt_run_in_hardirq(fn, arg);
+		break;
+	default:
+		fn(arg);
+	}
+}
+
+void lat_resize(struct kunit *test, struct ib_cq *cq, int cqe)
+{
+	KUNIT_ASSERT_EQ(test, 0, ib_resize_cq(cq, cqe));
+}
+
+/*
+ * The work requests are SENDs of the first bytes of the buffer; the case may change them.
+ * They are posted in pieces, for a post takes the longer, the more it is given.
+ */
+struct lat_load *lat_load_new(struct kunit *test, struct rig *r, int nr, int nr_wr)
+{
+	struct lat_load *load = kunit_kzalloc(test, sizeof(*load), GFP_KERNEL);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, load);
+	load->r = r;
+	load->nr = nr;
+	load->nr_wr = nr_wr;
+	load->end = kunit_kcalloc(test, nr, sizeof(*load->end), GFP_KERNEL);
+	load->wr = kunit_kcalloc(test, nr_wr, sizeof(*load->wr), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, load->end);
+	KUNIT_ASSERT_NOT_NULL(test, load->wr);
+	load->sge[0] = rig_sge(&r->a, 0, LAT_SHORT);
+	for (i = 0; i < nr_wr; i++) {
+		rig_send_wr(&load->wr[i].wr, i, load->sge, 1);
+		if ((i + 1) % LAT_CHAIN && i + 1 < nr_wr)
+			load->wr[i].wr.next = &load->wr[i + 1].wr;
+	}
+	for (i = 0; i < nr; i++) {
+		load->end[i] = r->a;
+		load->end[i].qp = NULL;
+		init_completion(&load->end[i].got_event);
+		init_completion(&load->end[i].got_call);
+	}
+	return load;
+}
+
+/* Makes the queue pairs, and connects each to itself. */
+void lat_add_rc(struct kunit *test, struct lat_load *load)
+{
+	struct rig_end *e;
+	int i;
+
+	load->r->init.qp_type = IB_QPT_RC;
+	for (i = 0; i < load->nr; i++) {
+		e = &load->end[i];
+		rig_make_qp(test, load->r, e);
+		KUNIT_ASSERT_EQ(test, 0, rig_to_init(load->r, e));
+		KUNIT_ASSERT_EQ(test, 0, rig_to_rtr(load->r, e, e));
+		KUNIT_ASSERT_EQ(test, 0, rig_to_rts(load->r, e));
+	}
+}
+
+/* Registers the buffer of @e, whose queue pair may be of a type that cannot do that. */
+void lat_register(struct kunit *test, struct rig *r, struct rig_end *e)
+{
+	struct lat_load *load = lat_load_new(test, r, 1, 1);
+
+	load->end[0] = *e;
+	lat_add_rc(test, load);
+	rig_register(test, &load->end[0], IB_ACCESS_LOCAL_WRITE);
+	e->mr = load->end[0].mr;
+}
+
+/* The first @len bytes of the buffer, by the key of its region and in @num elements. */
+void lat_scatter(struct rig_end *e, struct ib_sge *sge, int num, u32 len)
+{
+	u32 each = len / num;
+	int i;
+
+	for (i = 0; i < num; i++)
+		sge[i] = (struct ib_sge){ e->mr->iova + i * each, each, e->mr->lkey };
+	sge[num - 1].length += len % num;
+}
+
+/* Posts a piece of the chain to a queue pair. */
+void lat_post(void *arg)
+{
+	struct lat_load *load = arg;
+
+	load->err = ib_post_send(load->end[load->next].qp, &load->wr[load->at].wr, NULL);
+}
+
+/* A post at a time: in interrupt context, each is an interrupt of its own. */
+void lat_post_all(struct lat_load *load, enum lat_context c)
+{
+	for (load->next = 0; load->next < load->nr; load->next++) {
+		for (load->at = 0; load->at < load->nr_wr && !load->err; load->at += LAT_CHAIN)
+			lat_run(c, lat_post, load);
+	}
+	load->next = 0;
+	load->at = 0;
+}
+
+void lat_fill_receives(struct kunit *test, struct rig_end *e, int nr, u32 len)
+{
+	int i;
+
+	for (i = 0; i < nr; i++)
+		KUNIT_ASSERT_EQ(test, 0, rig_recv(e, i, 0, len));
+}
+
+/* Polls @wanted completions; returns how many there were, less those of another status. */
+int lat_collect(struct ib_cq *cq, int wanted, enum ib_wc_status status)
+{
+	unsigned long end = jiffies + KVT_TIMEOUT;
+	int got = 0, bad = 0, i, n;
+	struct ib_wc wc[4];
+
+	while (got < wanted && time_before(jiffies, end)) {
+		n = ib_poll_cq(cq, min_t(int, wanted - got, ARRAY_SIZE(wc)), wc);
+		for (i = 0; i < n; i++)
+			bad += wc[i].status != status;
+		got += n;
+		if (!n)
+			usleep_range(100, 200);
+	}
+	return got - bad;
+}
+
+KUNIT_ARRAY_PARAM(lat_context, lat_contexts, lat_context_name);
+
+/* What the kernel itself does in the meantime. */
+static void nothing(void *arg)
+{
+}
+
+static void idle(struct kunit *test)
+{
+	enum lat_context c = lat_context_of_param(test);
+
+	lat_begin();
+	lat_run(c, nothing, NULL);
+	msleep(20);
+	lat_end();
+}
+
+static const union ib_gid lat_gid = { .raw = { 0xff, 0x12, [15] = 9 } };
+
+struct lat_attachment {
+	struct ib_qp *qp;
+	union ib_gid gid;
+};
+
+static void lat_detach(void *arg)
+{
+	struct lat_attachment *at = arg;
+
+	ib_detach_mcast(at->qp, &at->gid, LAT_GROUP_LID);
+}
+
+static void lat_attach(struct kunit *test, struct ib_qp *qp, const union ib_gid *gid)
+{
+	struct lat_attachment *at = kunit_kzalloc(test, sizeof(*at), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, at);
+	at->qp = qp;
+	at->gid = *gid;
+	KUNIT_ASSERT_EQ(test, 0, ib_attach_mcast(qp, &at->gid, LAT_GROUP_LID));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, lat_detach, at));
+}
+
+/* What a member receives into: its buffer, or as many elements of a region as there can be. */
+static int group_receives(struct kunit *test, struct rig_end *e, int nr, u32 len, bool scattered)
+{
+	struct ib_sge sge[LAT_SGE] = { rig_sge(e, 0, len) };
+	struct ib_recv_wr wr = { .sg_list = sge, .num_sge = scattered ? LAT_SGE : 1 };
+	int err = 0;
+
+	if (scattered)
+		lat_scatter(e, sge, LAT_SGE, len);
+	while (nr-- && !err)
+		err = ib_post_recv(e->qp, &wr, NULL);
+	return err;
+}
+
+/* A sender, whose chain of @messages goes to a group of @members others with room for them. */
+static struct lat_load *group_new(struct kunit *test, int members, int messages, u32 len,
+				  bool scattered)
+{
+	struct rig *r = rig_net_new(test, &rig_nets[2]);
+	struct lat_load *load;
+	struct rig_end to, *member;
+	struct ib_ah *ah;
+	int i;
+
+	lat_resize(test, r->b.rcq, members * messages);
+	lat_resize(test, r->a.scq, messages);
+	r->init.cap.max_send_wr = messages;
+	r->init.cap.max_recv_wr = 1;
+	r->init.cap.max_send_sge = LAT_SGE;
+	r->init.cap.max_recv_sge = LAT_SGE;
+	lat_register(test, r, &r->a);
+	lat_register(test, r, &r->b);
+	load = lat_load_new(test, r, 1, messages);
+	load->sge[0].length = len;
+	rig_make_ud(test, r, &load->end[0]);
+	to = load->end[0];
+	to.gid = lat_gid;
+	to.lid = LAT_GROUP_LID;
+	ah = rig_ah(test, &load->end[0], &to);
+	if (scattered)
+		lat_scatter(&r->a, load->sge, LAT_SGE, len);
+	for (i = 0; i < messages; i++) {
+		load->wr[i].wr.num_sge = scattered ? LAT_SGE : 1;
+		load->wr[i].ud.ah = ah;
+		load->wr[i].ud.remote_qpn = IB_MULTICAST_QPN;
+		load->wr[i].ud.remote_qkey = RIG_QKEY;
+	}
+
+	member = kunit_kcalloc(test, members, sizeof(*member), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, member);
+	r->init.cap.max_send_wr = 1;
+	r->init.cap.max_recv_wr = messages;
+	for (i = 0; i < members; i++) {
+		member[i] = r->b;
+		member[i].qp = NULL;
+		rig_make_ud(test, r, &member[i]);
+		lat_attach(test, member[i].qp, &lat_gid);
+		KUNIT_ASSERT_EQ(test, 0, group_receives(test, &member[i], messages,
+							RIG_GRH + len, scattered));
+	}
+	return load;
+}
+
+static void group_send_all(struct kunit *test, struct lat_load *load, int members)
+{
+	enum lat_context c = lat_context_of_param(test);
+	int sent, received;
+
+	lat_begin();
+	lat_post_all(load, c);
+	received = lat_collect(load->r->b.rcq, members * load->nr_wr, IB_WC_SUCCESS);
+	sent = lat_collect(load->r->a.scq, load->nr_wr, IB_WC_SUCCESS);
+	lat_end();
+	KUNIT_EXPECT_EQ(test, 0, load->err);
+	KUNIT_EXPECT_EQ(test, load->nr_wr, sent);
+	KUNIT_EXPECT_EQ(test, members * load->nr_wr, received);
+}
+
+static void group_send(struct kunit *test, int members, int messages, u32 len, bool scattered)
+{
+	lat_context_of_param(test);
+	group_send_all(test, group_new(test, members, messages, len, scattered), members);
+}
+
+static void multicast_to_4096(struct kunit *test)
+{
+	group_send(test, lat_scaled(LAT_MEMBERS), 1, LAT_MTU, false);
+}
+
+static void scattered_multicast_to_4096(struct kunit *test)
+{
+	group_send(test, lat_scaled(LAT_MEMBERS), 1, LAT_SHORT, true);
+}
+
+static void multicasts_to_64(struct kunit *test)
+{
+	group_send(test, LAT_BURST, lat_scaled(LAT_MEMBERS) / LAT_BURST, LAT_MTU, false);
+}
+
+static void scattered_multicasts_to_64(struct kunit *test)
+{
+	group_send(test, LAT_BURST, lat_scaled(LAT_MEMBERS) / LAT_BURST, LAT_SHORT, true);
+}
+
+static void short_multicasts_to_8(struct kunit *test)
+{
+	group_send(test, 8, lat_scaled(LAT_MEMBERS) / 8, LAT_SHORT, false);
+}
+
+static void scattered_multicasts_to_8(struct kunit *test)
+{
+	group_send(test, 8, lat_scaled(LAT_MEMBERS) / 8, LAT_SHORT, true);
+}
+
+/* Groups that would share a list of 256 if the hash were one that anybody can compute. */
+static u32 guessed_list(const union ib_gid *gid)
+{
+	return hash_32(jhash(gid->raw, sizeof(gid->raw), 0), 8);
+}
+
+static void short_multicasts_beside_4095_groups(struct kunit *test)
+{
+	int others = lat_scaled(LAT_MEMBERS) - 1;
+	struct lat_load *load;
+	union ib_gid gid = lat_gid;
+	u32 i;
+
+	lat_context_of_param(test);
+	load = group_new(test, 8, lat_scaled(LAT_MEMBERS) / 8, LAT_SHORT, false);
+	for (i = 1; others; i++) {
+		memcpy(&gid.raw[4], &i, sizeof(i));
+		if (guessed_list(&gid) != guessed_list(&lat_gid))
+			continue;
+		lat_attach(test, load->end[0].qp, &gid);
+		others--;
+	}
+	group_send_all(test, load, 8);
+}
+
+/**
+ * struct lat_region - a region that is many times the same memory
+ * @ibdev: its device
+ * @page: the memory, LAT_PAGE bytes
+ * @dma: DMA address of @page
+ * @mr: the region
+ */
+struct lat_region {
+	struct ib_device *ibdev;
+	struct page *page;
+	u64 dma;
+	struct ib_mr *mr;
+};
+
+static void lat_region_free(void *arg)
+{
+	struct lat_region *region = arg;
+
+	if (!IS_ERR_OR_NULL(region->mr))
+		ib_dereg_mr(region->mr);
+	ib_dma_unmap_page(region->ibdev, region->dma, LAT_PAGE, DMA_BIDIRECTIONAL);
+	__free_pages(region->page, get_order(LAT_PAGE));
+}
+
+static struct ib_mr *lat_region(struct kunit *test, struct rig_end *e, int nr)
+{
+	struct lat_region *region = kunit_kzalloc(test, sizeof(*region), GFP_KERNEL);
+	struct scatterlist *sg = kunit_kcalloc(test, nr, sizeof(*sg), GFP_KERNEL);
+	struct ib_wc wc;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, region);
+	KUNIT_ASSERT_NOT_NULL(test, sg);
+	region->ibdev = e->ibdev;
+	region->page = alloc_pages(GFP_KERNEL | __GFP_ZERO, get_order(LAT_PAGE));
+	KUNIT_ASSERT_NOT_NULL(test, region->page);
+	region->dma = ib_dma_map_page(e->ibdev, region->page, 0, LAT_PAGE, DMA_BIDIRECTIONAL);
+	KUNIT_ASSERT_EQ(test, 0, ib_dma_mapping_error(e->ibdev, region->dma));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, lat_region_free, region));
+
+	sg_init_table(sg, nr);
+	for (i = 0; i < nr; i++) {
+		sg_set_page(&sg[i], region->page, LAT_PAGE, 0);
+		sg_dma_address(&sg[i]) = region->dma;
+		sg_dma_len(&sg[i]) = LAT_PAGE;
+	}
+	region->mr = ib_alloc_mr(e->pd, IB_MR_TYPE_MEM_REG, nr);
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(region->mr));
+	KUNIT_ASSERT_EQ(test, nr, ib_map_mr_sg(region->mr, sg, nr, NULL, LAT_PAGE));
+	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(e, region->mr, 1, IB_ACCESS_LOCAL_WRITE |
+					      IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ));
+	RIG_EXPECT_WC(test, e->scq, &wc, 1, IB_WC_SUCCESS);
+	return region->mr;
+}
+
+/* One message of 2 GiB, where somebody measures. */
+static void long_message(struct kunit *test, enum ib_wr_opcode op)
+{
+	enum lat_context c = lat_context_of_param(test);
+	int pages = lat_scaled(LAT_PAGES), got;
+	struct rig *r = rig_new(test, "emu0", "emu0");
+	struct lat_load *load = lat_load_new(test, r, 1, 1);
+	struct ib_mr *local, *remote;
+	struct ib_sge sge;
+
+	lat_add_rc(test, load);
+	local = lat_region(test, &load->end[0], pages);
+	remote = lat_region(test, &load->end[0], pages);
+	sge = (struct ib_sge){ remote->iova, remote->length, remote->lkey };
+	if (op == IB_WR_SEND) {
+		struct ib_recv_wr recv = { .sg_list = &sge, .num_sge = 1 };
+
+		KUNIT_ASSERT_EQ(test, 0, ib_post_recv(load->end[0].qp, &recv, NULL));
+	}
+	load->sge[0] = (struct ib_sge){ local->iova, local->length, local->lkey };
+	load->wr[0].rdma.wr.opcode = op;
+	load->wr[0].rdma.remote_addr = remote->iova;
+	load->wr[0].rdma.rkey = remote->rkey;
+
+	lat_begin();
+	lat_post_all(load, c);
+	got = lat_collect(r->a.scq, 1, IB_WC_SUCCESS);
+	lat_end();
+	KUNIT_EXPECT_EQ(test, 0, load->err);
+	KUNIT_EXPECT_EQ(test, 1, got);
+}
+
+static void send_of_2_gib(struct kunit *test)
+{
+	long_message(test, IB_WR_SEND);
+}
+
+static void write_of_2_gib(struct kunit *test)
+{
+	long_message(test, IB_WR_RDMA_WRITE);
+}
+
+static void read_of_2_gib(struct kunit *test)
+{
+	long_message(test, IB_WR_RDMA_READ);
+}
+
+static struct kunit_case emu_latency_cases[] = {
+	KUNIT_CASE_PARAM(idle, lat_context_gen_params),
+	KUNIT_CASE_PARAM(multicast_to_4096, lat_context_gen_params),
+	KUNIT_CASE_PARAM(scattered_multicast_to_4096, lat_context_gen_params),
+	KUNIT_CASE_PARAM(multicasts_to_64, lat_context_gen_params),
+	KUNIT_CASE_PARAM(scattered_multicasts_to_64, lat_context_gen_params),
+	KUNIT_CASE_PARAM(short_multicasts_to_8, lat_context_gen_params),
+	KUNIT_CASE_PARAM(scattered_multicasts_to_8, lat_context_gen_params),
+	KUNIT_CASE_PARAM(short_multicasts_beside_4095_groups, lat_context_gen_params),
+	KUNIT_CASE_PARAM(send_of_2_gib, lat_context_gen_params),
+	KUNIT_CASE_PARAM(write_of_2_gib, lat_context_gen_params),
+	KUNIT_CASE_PARAM(read_of_2_gib, lat_context_gen_params),
+	{}
+};
+
+static struct kunit_suite emu_latency_suite = {
+	.name = "emu_latency",
+	.test_cases = emu_latency_cases,
+};
+
+kunit_test_suites(&emu_latency_suite, &emu_latency_queues_suite);
+
+MODULE_DESCRIPTION("KUnit: loads that could keep preemption off for long");
+MODULE_LICENSE("GPL");

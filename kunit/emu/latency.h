@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Loads that could keep preemption or interrupts off for long: what the suite emu_latency
+ * shares between its files.
+ */
+#ifndef KVT_EMU_LATENCY_H
+#define KVT_EMU_LATENCY_H
+
+#include <kunit/test.h>
+#include <rdma/ib_verbs.h>
+
+#include "emu/rig.h"
+
+/* The longest list of SGEs. */
+#define LAT_SGE		32
+/* The longest chain that is posted at a time. */
+#define LAT_CHAIN	16
+
+/* Where a post comes from. */
+enum lat_context {
+	LAT_PROCESS,
+	LAT_SOFTIRQ,
+	LAT_HARDIRQ,
+	LAT_CONTEXTS
+};
+
+extern const enum lat_context lat_contexts[LAT_CONTEXTS];
+void lat_context_name(const enum lat_context *context, char *desc);
+
+/* A work request of any kind. */
+union lat_wr {
+	struct ib_send_wr wr;
+	struct ib_ud_wr ud;
+	struct ib_rdma_wr rdma;
+};
+
+/**
+ * struct lat_load - queue pairs of one device, and what is posted to one of them at a time
+ * @r: the rig that they are made of; all have the CQs of its first end
+ * @end: the queue pairs
+ * @nr: their number
+ * @wr: @nr_wr work requests, in chains of LAT_CHAIN, for any of them
+ * @nr_wr: entries of @wr
+ * @sge: what each of @wr sends
+ * @next: the one to post to next
+ * @at: the work request to post next
+ * @err: what the last post returned
+ */
+struct lat_load {
+	struct rig *r;
+	struct rig_end *end;
+	int nr;
+	union lat_wr *wr;
+	int nr_wr;
+	struct ib_sge sge[LAT_SGE];
+	int next;
+	int at;
+	int err;
+};
+
+void lat_begin(void);
+void lat_end(void);
+enum lat_context lat_context_of_param(struct kunit *test);
+void lat_run(enum lat_context context, void (*fn)(void *arg), void *arg);
+
+int lat_scaled(int full);
+void lat_resize(struct kunit *test, struct ib_cq *cq, int cqe);
+struct lat_load *lat_load_new(struct kunit *test, struct rig *r, int nr, int nr_wr);
+void lat_add_rc(struct kunit *test, struct lat_load *load);
+void lat_register(struct kunit *test, struct rig *r, struct rig_end *e);
+void lat_scatter(struct rig_end *e, struct ib_sge *sge, int num, u32 len);
+void lat_post(void *arg);
+void lat_post_all(struct lat_load *load, enum lat_context context);
+void lat_fill_receives(struct kunit *test, struct rig_end *e, int nr, u32 len);
+int lat_collect(struct ib_cq *cq, int wanted, enum ib_wc_status status);
+
+#endif

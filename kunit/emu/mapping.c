@@ -1,0 +1,665 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Memory of the emulated HCA: FMRs, regions of user memory, and keys that are invalidated
+ * while an access is under way. The second end of the rig owns the memory.
+ */
+#include <linux/gfp.h>
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include <linux/scatterlist.h>
+#include <linux/uaccess.h>
+#include <kunit/resource.h>
+#include <kunit/test.h>
+#include <rdma/ib_verbs.h>
+
+#include "emu/rig.h"
+#include "emu/window.h"
+#include "lib/lib.h"
+#include "suites.h"
+
+#define REMOTE		(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ)
+#define BINDABLE	(IB_ACCESS_LOCAL_WRITE | REMOTE | IB_ACCESS_MW_BIND)
+/* A long region is one block registered many times, so that it takes little memory. */
+#define BLOCK_ORDER	10
+#define BLOCK		(PAGE_SIZE << BLOCK_ORDER)
+#define MAX_BLOCKS	512
+#define LONG_BLOCKS	32
+#define RACES		200
+
+struct fmr_map {
+	struct ib_fmr *fmr;
+	u64 page;
+	int ret;
+};
+
+static void fmr_end(void *arg)
+{
+	ib_dealloc_fmr(arg);
+}
+
+static struct ib_fmr *fmr_new(struct kunit *test, struct ib_pd *pd,
+			      int max_pages, int max_maps, u8 page_shift)
+{
+	struct ib_fmr_attr attr = { max_pages, max_maps, page_shift };
+	struct ib_fmr *fmr = ib_alloc_fmr(pd, BINDABLE, &attr);
+
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(fmr));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, fmr_end, fmr));
+	return fmr;
+}
+
+static int fmr_unmap(struct ib_fmr *fmr)
+{
+	LIST_HEAD(list);
+	int ret;
+
+	list_add(&fmr->list, &list);
+	ret = ib_unmap_fmr(&list);
+	list_del_init(&fmr->list);
+	return ret;
+}
+
+static void expect_write(struct kunit *test, struct rig *r, u64 remote, u32 len,
+			 u32 rkey, enum ib_wc_status status)
+{
+	struct ib_wc wc;
+
+	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 7, 0, len,
+					  remote, rkey));
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 7, status);
+}
+
+static void fmr_maps_pages_in_any_order(struct kunit *test)
+{
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	struct ib_fmr *fmr = fmr_new(test, r->b.pd, 3, 1, PAGE_SHIFT);
+	u64 pages[] = {
+		r->b.dma + 2 * PAGE_SIZE, r->b.dma, r->b.dma + PAGE_SIZE,
+	};
+	u8 *from = r->a.buf;
+
+	rig_fill(from, 3 * PAGE_SIZE, 1);
+	memset(r->b.buf, 0xee, RIG_BUF);
+	KUNIT_ASSERT_EQ(test, 0, ib_map_phys_fmr(fmr, pages, 3, 0x70000000));
+	expect_write(test, r, 0x70000000, 3 * PAGE_SIZE, fmr->rkey,
+		     IB_WC_SUCCESS);
+	KUNIT_EXPECT_MEMEQ(test, r->b.buf + 2 * PAGE_SIZE, from, PAGE_SIZE);
+	KUNIT_EXPECT_MEMEQ(test, r->b.buf, from + PAGE_SIZE, PAGE_SIZE);
+	KUNIT_EXPECT_MEMEQ(test, r->b.buf + PAGE_SIZE, from + 2 * PAGE_SIZE,
+			   PAGE_SIZE);
+	expect_write(test, r, 0x70000000 + 2 * PAGE_SIZE, PAGE_SIZE + 1,
+		     fmr->rkey, IB_WC_REM_ACCESS_ERR);
+	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf + 3 * PAGE_SIZE,
+					RIG_BUF - 3 * PAGE_SIZE, 0xee));
+}
+
+static void fmr_serves_local_messages(struct kunit *test)
+{
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	struct ib_fmr *fmr = fmr_new(test, r->a.pd, 1, 1, PAGE_SHIFT);
+	u64 page = r->a.dma + PAGE_SIZE;
+	struct ib_send_wr wr;
+	struct ib_sge sge;
+	struct ib_wc wc;
+
+	rig_fill(r->a.buf, RIG_BUF, 2);
+	KUNIT_ASSERT_EQ(test, 0, ib_map_phys_fmr(fmr, &page, 1, 0));
+	sge = (struct ib_sge) { 10, 100, fmr->lkey };
+	rig_send_wr(&wr, 1, &sge, 1);
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 100));
+	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr, NULL));
+	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	KUNIT_EXPECT_MEMEQ(test, r->b.buf, r->a.buf + PAGE_SIZE + 10, 100);
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
+}
+
+static void fmr_is_closed_before_and_after(struct kunit *test)
+{
+	struct rig *r;
+	struct ib_fmr *fmr;
+	u64 page;
+	int mapped;
+
+	for (mapped = 0; mapped < 2; mapped++) {
+		r = rig_up(test, "emu0", "emu1");
+		fmr = fmr_new(test, r->b.pd, 1, 1, PAGE_SHIFT);
+		page = r->b.dma;
+		memset(r->b.buf, 0xee, RIG_BUF);
+		if (mapped) {
+			KUNIT_ASSERT_EQ(test, 0, ib_map_phys_fmr(fmr, &page, 1,
+								 page));
+			KUNIT_ASSERT_EQ(test, 0, fmr_unmap(fmr));
+		}
+		expect_write(test, r, page, 8, fmr->rkey, IB_WC_REM_ACCESS_ERR);
+		KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf, RIG_BUF, 0xee));
+	}
+}
+
+static void each_mapping_has_a_key_of_its_own(struct kunit *test)
+{
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	struct ib_fmr *fmr = fmr_new(test, r->b.pd, 1, 2, PAGE_SHIFT);
+	u64 page = r->b.dma;
+	u32 old;
+
+	KUNIT_ASSERT_EQ(test, 0, ib_map_phys_fmr(fmr, &page, 1, page));
+	expect_write(test, r, page, 8, fmr->rkey, IB_WC_SUCCESS);
+	old = fmr->rkey;
+	KUNIT_ASSERT_EQ(test, 0, ib_map_phys_fmr(fmr, &page, 1, page));
+	KUNIT_EXPECT_NE(test, old, fmr->rkey);
+	KUNIT_EXPECT_EQ(test, fmr->lkey, fmr->rkey);
+	expect_write(test, r, page, 8, fmr->rkey, IB_WC_SUCCESS);
+	expect_write(test, r, page, 8, old, IB_WC_REM_ACCESS_ERR);
+}
+
+static void max_maps_counts_from_unmap_to_unmap(struct kunit *test)
+{
+	struct rig *r = rig_new(test, "emu0", "emu0");
+	struct ib_fmr *fmr = fmr_new(test, r->b.pd, 1, 3, PAGE_SHIFT);
+	u64 page = r->b.dma;
+	int round, i;
+
+	for (round = 0; round < 2; round++) {
+		for (i = 0; i < 3; i++)
+			KUNIT_EXPECT_EQ(test, 0, ib_map_phys_fmr(fmr, &page, 1,
+								 page));
+		KUNIT_EXPECT_EQ(test, -EINVAL, ib_map_phys_fmr(fmr, &page, 1,
+							       page));
+		KUNIT_EXPECT_EQ(test, 0, fmr_unmap(fmr));
+	}
+}
+
+static void fmr_refuses_bad_lists(struct kunit *test)
+{
+	struct rig *r = rig_new(test, "emu0", "emu0");
+	struct ib_fmr *fmr = fmr_new(test, r->b.pd, 2, 3, PAGE_SHIFT);
+	u64 pages[] = { r->b.dma, r->b.dma, r->b.dma };
+	u32 key = fmr->rkey;
+
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_map_phys_fmr(fmr, pages, 3, 0));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_map_phys_fmr(fmr, pages, 0, 0));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_map_phys_fmr(fmr, pages, -1, 0));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_map_phys_fmr(fmr, pages, 1, 8));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_map_phys_fmr(fmr, pages, 2,
+						       U64_MAX & PAGE_MASK));
+	pages[1]++;
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_map_phys_fmr(fmr, pages, 2, 0));
+	KUNIT_EXPECT_EQ(test, key, fmr->rkey);
+	KUNIT_EXPECT_EQ(test, 0, ib_map_phys_fmr(fmr, pages, 1,
+						 U64_MAX & PAGE_MASK));
+}
+
+static void fmr_refuses_bad_sizes(struct kunit *test)
+{
+	static const struct ib_fmr_attr bad[] = {
+		{ 513, 1, PAGE_SHIFT }, { 1, 256, PAGE_SHIFT }, { 1, 1, 11 },
+		{ 1, 1, 32 }, { 1, 1, 200 }, { 0, 1, PAGE_SHIFT },
+		{ 1, 0, PAGE_SHIFT },
+	};
+	struct rig *r = rig_new(test, "emu0", "emu0");
+	struct ib_fmr_attr attr;
+	struct ib_fmr *fmr;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		attr = bad[i];
+		fmr = ib_alloc_fmr(r->b.pd, BINDABLE, &attr);
+		KUNIT_EXPECT_EQ(test, -EINVAL, PTR_ERR_OR_ZERO(fmr));
+	}
+}
+
+static void map_it(void *arg)
+{
+	struct fmr_map *map = arg;
+
+	map->ret = ib_map_phys_fmr(map->fmr, &map->page, 1, map->page);
+}
+
+static void fmr_is_mapped_in_any_context(struct kunit *test)
+{
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	struct fmr_map map = {
+		.fmr = fmr_new(test, r->b.pd, 1, 2, PAGE_SHIFT),
+		.page = r->b.dma,
+		.ret = 1,
+	};
+
+	kvt_run_in_hardirq(map_it, &map);
+	KUNIT_EXPECT_EQ(test, 0, map.ret);
+	expect_write(test, r, map.page, 8, map.fmr->rkey, IB_WC_SUCCESS);
+	map.ret = 1;
+	kvt_run_in_softirq(map_it, &map);
+	KUNIT_EXPECT_EQ(test, 0, map.ret);
+	expect_write(test, r, map.page, 8, map.fmr->rkey, IB_WC_SUCCESS);
+}
+
+static void windows_are_not_bound_to_fmrs(struct kunit *test)
+{
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	struct ib_fmr *fmr = fmr_new(test, r->b.pd, 1, 1, PAGE_SHIFT);
+	struct ib_mw *mw = win_new(test, r->b.pd, IB_MW_TYPE_2);
+	u64 page = r->b.dma;
+	struct ib_mr mr = {};
+	struct ib_wc wc;
+
+	KUNIT_ASSERT_EQ(test, 0, ib_map_phys_fmr(fmr, &page, 1, page));
+	mr.device = r->b.ibdev;
+	mr.lkey = fmr->lkey;
+	mr.iova = page;
+	KUNIT_ASSERT_EQ(test, 0, win_bind(&r->b, mw, &mr, 0, 8,
+					  IB_ACCESS_REMOTE_READ, 1));
+	RIG_EXPECT_WC(test, r->b.scq, &wc, 1, IB_WC_MW_BIND_ERR);
+}
+
+/* Memory of a process */
+
+#define USER_LEN	(5 * PAGE_SIZE)
+
+static void user_end(void *arg)
+{
+	ib_dereg_mr(arg);
+}
+
+/* Registers the mapping without its first 100 bytes and its last page, to begin at @iova. */
+static struct ib_mr *user_mr(struct kunit *test, struct rig_end *e,
+			     unsigned long start, u64 iova, int access)
+{
+	struct ib_mr *mr = ib_reg_user_mr(e->pd, start + 100,
+					  USER_LEN - PAGE_SIZE - 100, iova,
+					  access);
+
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, user_end, mr));
+	return mr;
+}
+
+static unsigned long user_map(struct kunit *test)
+{
+	unsigned long start = kunit_vm_mmap(test, NULL, 0, USER_LEN,
+					    PROT_READ | PROT_WRITE,
+					    MAP_ANONYMOUS | MAP_PRIVATE, 0);
+
+	KUNIT_ASSERT_NE(test, 0, start);
+	KUNIT_ASSERT_EQ(test, 0, clear_user((void __user *)start, USER_LEN));
+	return start;
+}
+
+static void user_memory_is_reached_by_its_address(struct kunit *test)
+{
+	unsigned long start = user_map(test);
+	u64 iovas[] = { start + 100, 0x123456000 + 100, 100 };
+	u32 len = USER_LEN - PAGE_SIZE - 100;
+	struct rig *r;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(iovas); i++) {
+		r = rig_up(test, "emu0", "emu1");
+		r->b.mr = user_mr(test, &r->b, start, iovas[i],
+				  IB_ACCESS_LOCAL_WRITE | REMOTE);
+		KUNIT_EXPECT_EQ(test, IB_MR_TYPE_USER, r->b.mr->type);
+		rig_fill(r->a.buf, RIG_BUF, i);
+		expect_write(test, r, iovas[i], len, r->b.mr->rkey,
+			     IB_WC_SUCCESS);
+		KUNIT_ASSERT_EQ(test, 0,
+				copy_from_user(r->b.buf, (void __user *)start,
+					       USER_LEN));
+		KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf, 100, 0));
+		KUNIT_EXPECT_MEMEQ(test, r->b.buf + 100, r->a.buf, len);
+		KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf + 100 + len,
+						PAGE_SIZE, 0));
+		expect_write(test, r, iovas[i] + len - 7, 8, r->b.mr->rkey,
+			     IB_WC_REM_ACCESS_ERR);
+		kunit_release_action(test, user_end, r->b.mr);
+	}
+}
+
+static void user_memory_takes_windows(struct kunit *test)
+{
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	unsigned long start = user_map(test);
+	struct ib_mr *mr = user_mr(test, &r->b, start, start + 100, BINDABLE);
+	struct ib_mw *mw = win_new(test, r->b.pd, IB_MW_TYPE_1);
+	struct ib_wc wc;
+
+	mr->iova = start + 100;
+	KUNIT_ASSERT_EQ(test, 0, win_bind(&r->b, mw, mr, 1000, 8, REMOTE, 1));
+	RIG_EXPECT_WC(test, r->b.scq, &wc, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_dereg_mr(mr));
+	rig_fill(r->a.buf, 8, 9);
+	expect_write(test, r, start + 1100, 8, mw->rkey, IB_WC_SUCCESS);
+	KUNIT_ASSERT_EQ(test, 0, copy_from_user(r->b.buf,
+						(void __user *)start + 1100,
+						8));
+	KUNIT_EXPECT_MEMEQ(test, r->b.buf, r->a.buf, 8);
+	win_free(test, mw);
+	/* Of MRs, LOCAL_INV takes only those for fast registration. */
+	KUNIT_ASSERT_EQ(test, 0, win_inv(&r->b, mr->rkey, 2));
+	RIG_EXPECT_WC(test, r->b.scq, &wc, 2, IB_WC_MW_BIND_ERR);
+}
+
+/* Keys that end while an access is under way */
+
+static void block_end(void *arg)
+{
+	struct rig_end *e = arg;
+
+	ib_dma_unmap_page(e->ibdev, e->dma, BLOCK, DMA_BIDIRECTIONAL);
+	free_pages((unsigned long)e->buf, BLOCK_ORDER);
+}
+
+/* A block in an end of its own, which shares everything else with @e. */
+static struct rig_end *block_new(struct kunit *test, struct rig_end *e, u8 fill)
+{
+	struct rig_end *big = kunit_kzalloc(test, sizeof(*big), GFP_KERNEL);
+	struct page *page = alloc_pages(GFP_KERNEL, BLOCK_ORDER);
+
+	KUNIT_ASSERT_NOT_NULL(test, big);
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	*big = *e;
+	big->buf = page_address(page);
+	big->size = BLOCK;
+	big->dma = ib_dma_map_page(e->ibdev, page, 0, BLOCK, DMA_BIDIRECTIONAL);
+	KUNIT_ASSERT_FALSE(test, ib_dma_mapping_error(e->ibdev, big->dma));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, block_end,
+							   big));
+	memset(big->buf, fill, BLOCK);
+	return big;
+}
+
+static void block_dereg(void *arg)
+{
+	ib_dereg_mr(arg);
+}
+
+/* Registers the block @n times in a row. */
+static void block_register(struct kunit *test, struct rig_end *big, u32 n)
+{
+	struct scatterlist *sg = kunit_kcalloc(test, n, sizeof(*sg),
+					       GFP_KERNEL);
+	struct ib_wc wc;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, sg);
+	sg_init_table(sg, n);
+	for (i = 0; i < n; i++) {
+		sg_set_page(&sg[i], virt_to_page(big->buf), BLOCK, 0);
+		sg_dma_address(&sg[i]) = big->dma;
+		sg_dma_len(&sg[i]) = BLOCK;
+	}
+	big->mr = ib_alloc_mr(big->pd, IB_MR_TYPE_MEM_REG, n);
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(big->mr));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, block_dereg,
+							   big->mr));
+	KUNIT_ASSERT_EQ(test, n, ib_map_mr_sg(big->mr, sg, n, NULL, BLOCK));
+	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(big, big->mr, 1, BINDABLE));
+	RIG_EXPECT_WC(test, big->scq, &wc, 1, IB_WC_SUCCESS);
+}
+
+static int block_write(struct rig_end *from, u32 len, u64 remote, u32 rkey)
+{
+	struct ib_sge sge = { from->mr->iova, len, from->mr->lkey };
+	struct ib_rdma_wr wr = {};
+
+	rig_send_wr(&wr.wr, 0x77, &sge, 1);
+	wr.wr.opcode = IB_WR_RDMA_WRITE;
+	wr.remote_addr = remote;
+	wr.rkey = rkey;
+	return ib_post_send(from->qp, &wr.wr, NULL);
+}
+
+static void two_gigabytes_in_one_message(struct kunit *test)
+{
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	struct rig_end *a = block_new(test, &r->a, 0x11);
+	struct rig_end *b = block_new(test, &r->b, 0xee);
+	struct ib_wc wc;
+	int i;
+
+	block_register(test, a, MAX_BLOCKS);
+	block_register(test, b, MAX_BLOCKS);
+	KUNIT_ASSERT_EQ(test, 0, block_write(a, MAX_BLOCKS * BLOCK, b->mr->iova,
+					     b->mr->rkey));
+	for (i = 0; i < 10 && !rig_poll(a->scq, &wc); i++)
+		;
+	KUNIT_ASSERT_LT(test, i, 10);
+	KUNIT_EXPECT_EQ(test, 0x77, wc.wr_id);
+	KUNIT_EXPECT_EQ(test, IB_WC_SUCCESS, wc.status);
+	KUNIT_EXPECT_TRUE(test, rig_all(b->buf, BLOCK, 0x11));
+	KUNIT_EXPECT_EQ(test, 0x80000000, MAX_BLOCKS * BLOCK);
+}
+
+/* The ways a key ends. */
+enum ending {
+	END_INV,
+	END_DEREG,
+	END_WINDOW_INV,
+	END_WINDOW_FREE,
+	END_WINDOW_REBIND,
+	END_FMR_UNMAP,
+	END_FMR_FREE,
+};
+
+static const char *const ending_names[] = {
+	"LOCAL_INV", "ib_dereg_mr", "LOCAL_INV of a window", "ib_dealloc_mw",
+	"ib_bind_mw", "ib_unmap_fmr", "ib_dealloc_fmr",
+};
+
+static const int endings[] = {
+	END_INV, END_DEREG, END_WINDOW_INV, END_WINDOW_FREE, END_WINDOW_REBIND,
+	END_FMR_UNMAP, END_FMR_FREE,
+};
+
+static void ending_name(const int *ending, char *desc)
+{
+	strscpy(desc, ending_names[*ending], KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(ending, endings, ending_name);
+
+/**
+ * struct ended - a key that is to end
+ * @how: the way it ends
+ * @b: end that owns the memory
+ * @mw: window that the key is of, or NULL
+ * @fmr: FMR that the key is of, or NULL
+ * @iova: first address that the key covers
+ * @key: the key
+ */
+struct ended {
+	enum ending how;
+	struct rig_end *b;
+	struct ib_mw *mw;
+	struct ib_fmr *fmr;
+	u64 iova;
+	u32 key;
+};
+
+static void ended_fmr(struct kunit *test, struct ended *end)
+{
+	u64 pages[LONG_BLOCKS];
+	int i;
+
+	for (i = 0; i < LONG_BLOCKS; i++)
+		pages[i] = end->b->dma;
+	end->fmr = fmr_new(test, end->b->pd, LONG_BLOCKS, 2, ilog2(BLOCK));
+	end->iova = 0;
+	KUNIT_ASSERT_EQ(test, 0, ib_map_phys_fmr(end->fmr, pages, LONG_BLOCKS,
+						 end->iova));
+	end->key = end->fmr->rkey;
+}
+
+static void ended_new(struct kunit *test, struct ended *end)
+{
+	enum ib_mw_type type = end->how == END_WINDOW_INV ? IB_MW_TYPE_2 :
+							    IB_MW_TYPE_1;
+	struct ib_wc wc;
+
+	if (end->how >= END_FMR_UNMAP) {
+		ended_fmr(test, end);
+		return;
+	}
+	block_register(test, end->b, LONG_BLOCKS);
+	end->iova = end->b->mr->iova;
+	end->key = end->b->mr->rkey;
+	if (end->how < END_WINDOW_INV)
+		return;
+	end->mw = win_new(test, end->b->pd, type);
+	KUNIT_ASSERT_EQ(test, 0, win_bind(end->b, end->mw, end->b->mr, 0,
+					  LONG_BLOCKS * BLOCK, REMOTE, 2));
+	RIG_EXPECT_WC(test, end->b->scq, &wc, 2, IB_WC_SUCCESS);
+	end->key = end->mw->rkey;
+}
+
+/* Ends the key. When this returns, no access is under way, and none can begin. */
+static void ended_end(struct kunit *test, struct ended *end)
+{
+	struct rig_end *b = end->b;
+	struct ib_wc wc;
+
+	switch (end->how) {
+	case END_DEREG:
+		kunit_release_action(test, block_dereg, b->mr);
+		return;
+	case END_WINDOW_FREE:
+		win_free(test, end->mw);
+		return;
+	case END_FMR_UNMAP:
+		KUNIT_EXPECT_EQ(test, 0, fmr_unmap(end->fmr));
+		return;
+	case END_FMR_FREE:
+		kunit_release_action(test, fmr_end, end->fmr);
+		return;
+	case END_WINDOW_REBIND:
+		KUNIT_ASSERT_EQ(test, 0, win_bind(b, end->mw, b->mr, 0, 8,
+						  REMOTE, 3));
+		break;
+	default:
+		KUNIT_ASSERT_EQ(test, 0, win_inv(b, end->key, 3));
+	}
+	RIG_EXPECT_WC(test, b->scq, &wc, 3, IB_WC_SUCCESS);
+}
+
+/* Waits until a long write has begun. */
+static void block_wait(struct kunit *test, struct rig_end *b, u8 was)
+{
+	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
+
+	/* The engine writes with plain accesses. */
+	while (data_race(READ_ONCE(b->buf[0])) == was) {
+		KUNIT_ASSERT_LT(test, ktime_get_ns(), end);
+		cond_resched();
+	}
+}
+
+static void key_ends_when_accesses_are_out(struct kunit *test)
+{
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	struct rig_end *a = block_new(test, &r->a, 0x11);
+	struct ended end = {
+		.how = *(const int *)test->param_value,
+		.b = block_new(test, &r->b, 0xee),
+	};
+	struct ib_wc wc;
+
+	block_register(test, a, LONG_BLOCKS);
+	ended_new(test, &end);
+	KUNIT_ASSERT_EQ(test, 0, block_write(a, LONG_BLOCKS * BLOCK, end.iova,
+					     end.key));
+	block_wait(test, end.b, 0xee);
+	ended_end(test, &end);
+	/* From here on the device must not write to the memory. */
+	memset(end.b->buf, 0xdd, BLOCK);
+	RIG_EXPECT_WC(test, a->scq, &wc, 0x77, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, rig_all(end.b->buf, BLOCK, 0xdd));
+
+	KUNIT_ASSERT_EQ(test, 0, block_write(a, 8, end.iova, end.key));
+	RIG_EXPECT_WC(test, a->scq, &wc, 0x77, IB_WC_REM_ACCESS_ERR);
+	KUNIT_EXPECT_TRUE(test, rig_all(end.b->buf, BLOCK, 0xdd));
+}
+
+static void fmr_in_use_is_busy(struct kunit *test)
+{
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	struct rig_end *a = block_new(test, &r->a, 0x11);
+	struct ended end = {
+		.how = END_FMR_UNMAP,
+		.b = block_new(test, &r->b, 0xee),
+	};
+	struct ib_wc wc;
+	u64 page;
+
+	kvt_need_two_cpus(test);
+	block_register(test, a, LONG_BLOCKS);
+	ended_new(test, &end);
+	page = end.b->dma;
+	KUNIT_ASSERT_EQ(test, 0, block_write(a, LONG_BLOCKS * BLOCK, end.iova,
+					     end.key));
+	block_wait(test, end.b, 0xee);
+	KUNIT_EXPECT_EQ(test, -EBUSY, ib_map_phys_fmr(end.fmr, &page, 1, 0));
+	KUNIT_EXPECT_EQ(test, end.key, end.fmr->rkey);
+	RIG_EXPECT_WC(test, a->scq, &wc, 0x77, IB_WC_SUCCESS);
+	/* The old mapping is intact, and can be replaced once the write has completed. */
+	expect_write(test, r, end.iova + BLOCK, 8, end.key, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 0, ib_map_phys_fmr(end.fmr, &page, 1, 0));
+	expect_write(test, r, end.iova + BLOCK, 8, end.fmr->rkey,
+		     IB_WC_REM_ACCESS_ERR);
+}
+
+/* The registration is executed after a long write, while the case deregisters the MR. */
+static void deregistration_meets_registration(struct kunit *test)
+{
+	u32 seed = kvt_seed(test, "dereg", kvt_count(RACES));
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	u32 i, done = 0, late = 0;
+	struct ib_mr *mr;
+	struct ib_wc wc;
+
+	rig_register(test, &r->b, BINDABLE);
+	for (i = 0; i < kvt_count(RACES); i++) {
+		mr = ib_alloc_mr(r->a.pd, IB_MR_TYPE_MEM_REG, 17);
+		KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+		KUNIT_EXPECT_EQ(test, 1, rig_map(&r->a, mr, 0, 8));
+		KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 1, 0,
+						  RIG_BUF, r->b.mr->iova,
+						  r->b.mr->rkey));
+		KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->a, mr, 2, BINDABLE));
+		ndelay(kvt_rand(&seed) % 20000);
+		KUNIT_EXPECT_EQ(test, 0, ib_dereg_mr(mr));
+		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
+		KUNIT_ASSERT_TRUE(test, rig_poll(r->a.scq, &wc));
+		if (wc.status == IB_WC_SUCCESS) {
+			done++;
+			continue;
+		}
+		KUNIT_EXPECT_EQ(test, IB_WC_MW_BIND_ERR, wc.status);
+		late++;
+		KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RESET));
+		KUNIT_ASSERT_EQ(test, 0, rig_to(r->b.qp, IB_QPS_RESET));
+		rig_connect(test, r);
+	}
+	kunit_info(test, "%u registered, %u too late", done, late);
+}
+
+static struct kunit_case emu_mapping_cases[] = {
+	KUNIT_CASE(fmr_maps_pages_in_any_order),
+	KUNIT_CASE(fmr_serves_local_messages),
+	KUNIT_CASE(fmr_is_closed_before_and_after),
+	KUNIT_CASE(each_mapping_has_a_key_of_its_own),
+	KUNIT_CASE(max_maps_counts_from_unmap_to_unmap),
+	KUNIT_CASE(fmr_refuses_bad_lists),
+	KUNIT_CASE(fmr_refuses_bad_sizes),
+	KUNIT_CASE(fmr_is_mapped_in_any_context),
+	KUNIT_CASE(windows_are_not_bound_to_fmrs),
+	KUNIT_CASE(user_memory_is_reached_by_its_address),
+	KUNIT_CASE(user_memory_takes_windows),
+	KUNIT_CASE_SLOW(two_gigabytes_in_one_message),
+	KUNIT_CASE_PARAM(key_ends_when_accesses_are_out, ending_gen_params),
+	KUNIT_CASE(fmr_in_use_is_busy),
+	KUNIT_CASE(deregistration_meets_registration),
+	{}
+};
+
+struct kunit_suite emu_mapping_suite = {
+	.name = "kverbs-emu-mapping",
+	.test_cases = emu_mapping_cases,
+};

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Events at an unlucky moment: recovery from SQE in the middle of a flush, a
+ * SEND_WITH_INV that finds no receive, QPs that are destroyed while another QP uses their
+ * CQ. The name of a case starts with its row of the conformance table.
+ */
+#include <linux/sched.h>
+#include <kunit/test.h>
+#include <rdma/ib_verbs.h>
+
+#include "emu/rig.h"
+#include "lib/lib.h"
+#include "lib/objects.h"
+#include "suites.h"
+
+#define CHAIN		60
+#define ROUNDS		40
+#define PASSERS		300
+
+/* Posts a list of CHAIN sends in one call; the first one has a bad lkey and fails. */
+static void post_chain(struct kunit *test, struct rig_end *e)
+{
+	struct ib_send_wr *wr = kunit_kcalloc(test, CHAIN, sizeof(*wr), GFP_KERNEL);
+	struct ib_sge bad = rig_sge(e, 0, 64), good = bad;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, wr);
+	bad.lkey = 0xabcdef00;
+	for (i = 0; i < CHAIN; i++) {
+		rig_send_wr(&wr[i], i, i ? &good : &bad, 1);
+		wr[i].next = i + 1 < CHAIN ? &wr[i + 1] : NULL;
+	}
+	KUNIT_ASSERT_EQ(test, 0, ib_post_send(e->qp, wr, NULL));
+	kunit_kfree(test, wr);
+}
+
+static void u7_recovery_flushes_what_was_posted_before(struct kunit *test)
+{
+	struct rig *r = rig_new(test, "emu0", "emu1");
+	struct ib_wc wc;
+	int i, round;
+
+	r->init.qp_type = IB_QPT_UC;
+	r->init.cap.max_send_wr = CHAIN;
+	rig_make_qps(test, r);
+	rig_connect(test, r);
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 1000, 0, 64));
+
+	/* Keeps the runner thread from ending the flush before the QP is moved to RTS. */
+	sched_set_fifo(current);
+	for (round = 0; round < ROUNDS; round++) {
+		post_chain(test, &r->a);
+		KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RTS));
+		RIG_EXPECT_WC(test, r->a.scq, &wc, 0, IB_WC_LOC_PROT_ERR);
+		for (i = 1; i < CHAIN; i++)
+			RIG_EXPECT_WC(test, r->a.scq, &wc, i, IB_WC_WR_FLUSH_ERR);
+	}
+	sched_set_normal(current, 0);
+	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
+	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 64));
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
+	RIG_EXPECT_WC(test, r->b.rcq, &wc, 1000, IB_WC_SUCCESS);
+}
+
+static void destroy_srq(void *arg)
+{
+	ib_destroy_srq(arg);
+}
+
+static void c6_key_outlives_a_message_that_finds_no_receive(struct kunit *test)
+{
+	struct ib_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct rig *r = rig_new(test, "emu0", "emu1");
+	struct ib_send_wr wr;
+	struct ib_sge sge;
+	struct ib_wc wc;
+
+	r->rnr_retry = 0;
+	r->b.srq = ib_create_srq(r->b.pd, &init);
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(r->b.srq));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, destroy_srq, r->b.srq));
+	rig_make_qps(test, r);
+	rig_connect(test, r);
+	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
+
+	sge = rig_sge(&r->a, 0, 64);
+	rig_send_wr(&wr, 1, &sge, 1);
+	wr.opcode = IB_WR_SEND_WITH_INV;
+	wr.ex.invalidate_rkey = r->b.mr->rkey;
+	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr, NULL));
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_RNR_RETRY_EXC_ERR);
+	/* The MR is still valid, so that registering it again fails. */
+	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->b, r->b.mr, 2, IB_ACCESS_LOCAL_WRITE));
+	RIG_EXPECT_WC(test, r->b.scq, &wc, 2, IB_WC_MW_BIND_ERR);
+	rig_destroy_qp(test, &r->a);
+	rig_destroy_qp(test, &r->b);
+}
+
+/**
+ * struct busy - a thread that sends messages over a connection
+ * @r: the connection
+ * @stop: tells the thread to end
+ * @failed: a message could not be posted, or did not complete with success
+ */
+struct busy {
+	struct rig *r;
+	bool stop;
+	bool failed;
+};
+
+static int busy_fn(void *arg)
+{
+	struct busy *b = arg;
+	struct ib_wc wc;
+
+	while (!READ_ONCE(b->stop) && !b->failed) {
+		b->failed = rig_recv(&b->r->b, 1, 0, 64) || rig_send(&b->r->a, 2, 0, 64) ||
+			    !rig_poll(b->r->a.scq, &wc) || wc.status != IB_WC_SUCCESS ||
+			    !rig_poll(b->r->b.rcq, &wc) || wc.status != IB_WC_SUCCESS;
+		cond_resched();
+	}
+	return 0;
+}
+
+/*
+ * Destroying a QP looks through the entries of its CQ, while the connection, which has
+ * the same CQ, adds entries to it and polls them.
+ */
+static void q6_others_go_while_their_cq_is_busy(struct kunit *test)
+{
+	struct busy b = { .r = rig_up(test, "emu0", "emu1") };
+	struct ib_qp_init_attr init = b.r->init;
+	struct kvt_thread *thread;
+	struct ib_qp *qp;
+	int i;
+
+	init.send_cq = b.r->a.scq;
+	init.recv_cq = b.r->a.scq;
+	thread = kvt_thread_start(test, kvt_other_cpu(), busy_fn, &b);
+	for (i = 0; i < PASSERS; i++) {
+		qp = ib_create_qp(b.r->a.pd, &init);
+		if (IS_ERR(qp))
+			break;
+		ib_destroy_qp(qp);
+	}
+	WRITE_ONCE(b.stop, true);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(thread));
+	KUNIT_EXPECT_EQ(test, PASSERS, i);
+	KUNIT_EXPECT_FALSE(test, b.failed);
+}
+
+static struct kunit_case emu_races_cases[] = {
+	KUNIT_CASE(u7_recovery_flushes_what_was_posted_before),
+	KUNIT_CASE(c6_key_outlives_a_message_that_finds_no_receive),
+	KUNIT_CASE(q6_others_go_while_their_cq_is_busy),
+	{}
+};
+
+struct kunit_suite emu_races_suite = {
+	.name = "emu_races",
+	.test_cases = emu_races_cases,
+};

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A thread stands still in the middle of a post, a poll or a copy of the emulated HCA,
+ * for longer than any number of few bits can count, and others go on: nothing is lost,
+ * nothing is refused that there is room for, and nobody waits. See kverbs/delay.h. The
+ * name of a case that covers a row of the conformance table starts with the row's id.
+ */
+#include <linux/module.h>
+#include <kunit/test.h>
+#include <rdma/ib_verbs.h>
+#include <kverbs/delay.h>
+
+#include "emu/rig_net.h"
+#include "lib/lib.h"
+#include "lib/objects.h"
+#include "suites.h"
+
+#define SRQ_DEPTH	4
+#define CQ_HELD		4
+#define LEN		64
+
+/**
+ * struct standstill - what others do while a thread stands still
+ * @r: the connection of the thread that stands still, or its datagram queue pairs
+ * @other: the connection of the others
+ * @srq: where they receive
+ * @ah: their address
+ * @times: how many messages they send
+ * @failed: messages that could not be posted, or did not complete
+ */
+struct standstill {
+	struct rig *r;
+	struct rig *other;
+	struct ib_srq *srq;
+	struct ib_ah *ah;
+	u32 times;
+	u32 failed;
+};
+
+/* More than 15, and than 16, bits can tell apart. */
+static const u32 standstills[] = { 3, BIT(15) + 1, BIT(16) - 1, BIT(16) + 1 };
+
+static void standstill_desc(const u32 *times, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%u", *times);
+}
+
+KUNIT_ARRAY_PARAM(standstill, standstills, standstill_desc);
+
+static u32 times_of(struct kunit *test)
+{
+	return *(const u32 *)test->param_value;
+}
+
+static bool succeeded(struct ib_cq *cq)
+{
+	struct ib_wc wc;
+
+	return ib_poll_cq(cq, 1, &wc) == 1 && wc.status == IB_WC_SUCCESS;
+}
+
+static void connection_goes_on(void *arg)
+{
+	struct standstill *s = arg;
+	struct rig *r = s->other;
+	u32 i;
+
+	for (i = 0; i < s->times && !s->failed; i++) {
+		if (rig_recv(&r->b, i, 0, LEN) || rig_send(&r->a, i, 0, LEN) ||
+		    !succeeded(r->a.scq) || !succeeded(r->b.rcq))
+			s->failed++;
+	}
+}
+
+/* As many sends as the queue has entries are taken, and complete; not one more. */
+static void expect_whole_queue(struct kunit *test, struct rig *r)
+{
+	u32 i;
+
+	for (i = 0; i < RIG_WR; i++) {
+		KUNIT_EXPECT_EQ(test, 0, rig_recv(&r->b, i, 0, LEN));
+		KUNIT_EXPECT_EQ(test, 0, rig_send(&r->a, i, 0, LEN));
+	}
+	KUNIT_EXPECT_EQ(test, -ENOMEM, rig_send(&r->a, i, 0, LEN));
+	KUNIT_EXPECT_EQ(test, -ENOMEM, rig_recv(&r->b, i, 0, LEN));
+	for (i = 0; i < RIG_WR; i++) {
+		KUNIT_EXPECT_TRUE(test, succeeded(r->a.scq));
+		KUNIT_EXPECT_TRUE(test, succeeded(r->b.rcq));
+	}
+	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
+	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
+}
+
+static void p12_late_poller_makes_room_once(struct kunit *test)
+{
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	struct standstill s = {
+		.other = r,
+		.times = times_of(test),
+	};
+
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 0, 0, LEN));
+	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 0, 0, LEN));
+	kverbs_delay_set("emu_cq_retire", connection_goes_on, &s);
+	KUNIT_EXPECT_TRUE(test, succeeded(r->a.scq));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	/* The others polled the receive that belongs to it, and left their last one. */
+	KUNIT_EXPECT_TRUE(test, succeeded(r->b.rcq));
+	KUNIT_EXPECT_EQ(test, 0, s.failed);
+	expect_whole_queue(test, r);
+}
+
+static void poller_that_was_overtaken_polls_on(struct kunit *test)
+{
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	struct standstill s = {
+		.other = r,
+		.times = times_of(test),
+	};
+	u32 i;
+
+	/* The others take turns with it, and are done with one entry more than they send. */
+	for (i = 0; i < 2; i++) {
+		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, LEN));
+		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, LEN));
+	}
+	kverbs_delay_set("emu_cq_take", connection_goes_on, &s);
+	KUNIT_EXPECT_TRUE(test, succeeded(r->a.scq));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, s.failed);
+	KUNIT_EXPECT_TRUE(test, succeeded(r->a.scq));
+	for (i = 0; i < 2; i++)
+		KUNIT_EXPECT_TRUE(test, succeeded(r->b.rcq));
+	expect_whole_queue(test, r);
+}
+
+static void poster_that_was_overtaken_posts(struct kunit *test)
+{
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	struct standstill s = {
+		.other = r,
+		.times = times_of(test),
+	};
+
+	kverbs_delay_set("emu_ring_reserve", connection_goes_on, &s);
+	KUNIT_EXPECT_EQ(test, 0, rig_recv(&r->b, 0, 0, LEN));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, s.failed);
+	KUNIT_EXPECT_EQ(test, 0, rig_send(&r->a, 0, 0, LEN));
+	KUNIT_EXPECT_TRUE(test, succeeded(r->a.scq));
+	KUNIT_EXPECT_TRUE(test, succeeded(r->b.rcq));
+	expect_whole_queue(test, r);
+}
+
+/* Two connections complete into the same queues. */
+static void completion_that_was_overtaken_is_written(struct kunit *test)
+{
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	struct rig *other = rig_new(test, "emu0", "emu1");
+	struct standstill s = {
+		.other = other,
+		.times = times_of(test),
+	};
+
+	other->a.scq = r->a.scq;
+	other->b.rcq = r->b.rcq;
+	rig_make_qps(test, other);
+	rig_connect(test, other);
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 0, 0, LEN));
+	kverbs_delay_set("emu_cq_begin", connection_goes_on, &s);
+	KUNIT_EXPECT_EQ(test, 0, rig_send(&r->a, 0, 0, LEN));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, s.failed);
+	KUNIT_EXPECT_TRUE(test, succeeded(r->a.scq));
+	KUNIT_EXPECT_TRUE(test, succeeded(r->b.rcq));
+	expect_whole_queue(test, r);
+	rig_destroy_qp(test, &other->a);
+	rig_destroy_qp(test, &other->b);
+}
+
+static int srq_recv(struct standstill *s, u64 id)
+{
+	struct ib_sge sge[2] = { rig_sge(&s->r->b, 0, LEN), rig_sge(&s->r->b, LEN, LEN) };
+	struct ib_recv_wr wr = { .wr_id = id, .sg_list = sge, .num_sge = 2 };
+
+	return ib_post_srq_recv(s->srq, &wr, NULL);
+}
+
+/* The slow message has taken one of four receives: there is room for that one, always. */
+static void srq_goes_on(void *arg)
+{
+	struct standstill *s = arg;
+	u32 i;
+
+	for (i = 0; i < s->times && !s->failed; i++) {
+		if (srq_recv(s, SRQ_DEPTH + i) || srq_recv(s, 0) != -ENOMEM ||
+		    rig_send(&s->other->a, i, 0, LEN) || !succeeded(s->other->a.scq) ||
+		    !succeeded(s->other->b.rcq))
+			s->failed++;
+	}
+}
+
+static void srq_end(void *arg)
+{
+	ib_destroy_srq(arg);
+}
+
+static void s4_slow_message_keeps_no_place_in_an_srq(struct kunit *test)
+{
+	struct ib_srq_init_attr init = { .attr = { .max_wr = SRQ_DEPTH, .max_sge = 2 } };
+	struct ib_sge sge[2];
+	struct ib_send_wr wr;
+	struct standstill s = {
+		.r = rig_new(test, "emu0", "emu1"),
+		.other = rig_new(test, "emu0", "emu1"),
+		.times = times_of(test),
+	};
+	struct ib_wc wc;
+	u32 i;
+
+	s.srq = ib_create_srq(s.r->b.pd, &init);
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(s.srq));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, srq_end, s.srq));
+	s.r->b.srq = s.srq;
+	s.other->b.srq = s.srq;
+	rig_make_qps(test, s.r);
+	rig_connect(test, s.r);
+	rig_make_qps(test, s.other);
+	rig_connect(test, s.other);
+	for (i = 0; i < SRQ_DEPTH; i++)
+		KUNIT_ASSERT_EQ(test, 0, srq_recv(&s, i));
+
+	for (i = 0; i < 2; i++)
+		sge[i] = rig_sge(&s.r->a, SZ_1K + i * SZ_1K, LEN);
+	rig_fill(s.r->a.buf + SZ_1K, SZ_2K, 7);
+	rig_send_wr(&wr, 1, sge, 2);
+	kverbs_delay_set("emu_copy", srq_goes_on, &s);
+	KUNIT_EXPECT_EQ(test, 0, ib_post_send(s.r->a.qp, &wr, NULL));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, s.failed);
+	RIG_EXPECT_WC(test, s.r->a.scq, &wc, 1, IB_WC_SUCCESS);
+	/* It has the receive that it took, and not one that was posted since. */
+	RIG_EXPECT_WC(test, s.r->b.rcq, &wc, 0, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 2 * LEN, wc.byte_len);
+	KUNIT_EXPECT_MEMEQ(test, s.r->b.buf, s.r->a.buf + SZ_1K, LEN);
+	KUNIT_EXPECT_MEMEQ(test, s.r->b.buf + LEN, s.r->a.buf + SZ_2K, LEN);
+	KUNIT_EXPECT_EQ(test, 0, srq_recv(&s, 0));
+	KUNIT_EXPECT_EQ(test, -ENOMEM, srq_recv(&s, 0));
+	for (i = 0; i < 2; i++) {
+		rig_destroy_qp(test, i ? &s.r->a : &s.other->a);
+		rig_destroy_qp(test, i ? &s.r->b : &s.other->b);
+	}
+}
+
+/* A receive is taken and polled, and posted again. */
+static void srq_turns_over(void *arg)
+{
+	struct standstill *s = arg;
+	u32 i;
+
+	for (i = 0; i < s->times && !s->failed; i++) {
+		if (rig_send(&s->r->a, i, 0, LEN) || !succeeded(s->r->a.scq) ||
+		    !succeeded(s->r->b.rcq) || srq_recv(s, i))
+			s->failed++;
+	}
+}
+
+/* A resize stands still over its count of receives, of which there are always as many. */
+static void srq_counts_no_receive_twice(struct kunit *test)
+{
+	struct ib_srq_init_attr init = { .attr = { .max_wr = SRQ_DEPTH, .max_sge = 2 } };
+	struct ib_srq_attr attr = { .max_wr = SRQ_DEPTH };
+	struct standstill s = {
+		.r = rig_new(test, "emu0", "emu1"),
+		.times = times_of(test),
+	};
+	u32 i;
+
+	s.srq = ib_create_srq(s.r->b.pd, &init);
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(s.srq));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, srq_end, s.srq));
+	s.r->b.srq = s.srq;
+	rig_make_qps(test, s.r);
+	rig_connect(test, s.r);
+	for (i = 0; i < SRQ_DEPTH; i++)
+		KUNIT_ASSERT_EQ(test, 0, srq_recv(&s, i));
+	kverbs_delay_set("emu_srq_left", srq_turns_over, &s);
+	KUNIT_EXPECT_EQ(test, 0, ib_modify_srq(s.srq, &attr, IB_SRQ_MAX_WR));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, s.failed);
+	attr.max_wr = SRQ_DEPTH - 1;
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_modify_srq(s.srq, &attr, IB_SRQ_MAX_WR));
+	rig_destroy_qp(test, &s.r->a);
+	rig_destroy_qp(test, &s.r->b);
+}
+
+/* The same for completions. */
+static void cq_counts_no_entry_twice(struct kunit *test)
+{
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	struct standstill s = {
+		.other = r,
+		.times = times_of(test),
+	};
+	u32 i;
+
+	for (i = 0; i < CQ_HELD; i++) {
+		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, LEN));
+		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, LEN));
+	}
+	kverbs_delay_set("emu_cq_left", connection_goes_on, &s);
+	KUNIT_EXPECT_EQ(test, 0, ib_resize_cq(r->a.scq, CQ_HELD));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, s.failed);
+	/* The size is a power of two. */
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_resize_cq(r->a.scq, CQ_HELD / 2));
+	for (i = 0; i < CQ_HELD; i++) {
+		KUNIT_EXPECT_TRUE(test, succeeded(r->a.scq));
+		KUNIT_EXPECT_TRUE(test, succeeded(r->b.rcq));
+	}
+}
+
+/* The second end sends to itself. */
+static void datagrams_go_on(void *arg)
+{
+	struct standstill *s = arg;
+	struct rig_end *e = &s->r->b;
+	u32 i;
+
+	for (i = 0; i < s->times && !s->failed; i++) {
+		if (rig_ud_send(e, s->ah, e, i, SZ_4K, LEN) || !succeeded(e->scq) ||
+		    !succeeded(e->rcq) || rig_recv(e, RIG_WR + i, SZ_8K, RIG_GRH + LEN))
+			s->failed++;
+	}
+}
+
+static void u9_slow_datagram_keeps_one_place(struct kunit *test)
+{
+	struct standstill s = {
+		.r = rig_ud(test, "emu0", "emu1"),
+		.times = times_of(test),
+	};
+	struct rig *r = s.r;
+	struct ib_ah *ah = rig_ah(test, &r->a, &r->b);
+	struct ib_wc wc;
+	u32 i;
+
+	s.ah = rig_ah(test, &r->b, &r->b);
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 0, 0, RIG_GRH + LEN));
+	for (i = 1; i < RIG_WR; i++)
+		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, SZ_8K, RIG_GRH + LEN));
+	rig_fill(r->a.buf, LEN, 9);
+	kverbs_delay_set("emu_copy", datagrams_go_on, &s);
+	KUNIT_EXPECT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0, LEN));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, s.failed);
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
+	RIG_EXPECT_WC(test, r->b.rcq, &wc, 0, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf + RIG_GRH, LEN, 9));
+	KUNIT_EXPECT_EQ(test, 0, rig_recv(&r->b, 0, 0, RIG_GRH + LEN));
+	KUNIT_EXPECT_EQ(test, -ENOMEM, rig_recv(&r->b, 0, 0, RIG_GRH + LEN));
+	rig_ah_put(test, s.ah);
+	rig_ah_put(test, ah);
+}
+
+static struct kunit_case emu_standstill_cases[] = {
+	KUNIT_CASE_PARAM(p12_late_poller_makes_room_once, standstill_gen_params),
+	KUNIT_CASE_PARAM(poller_that_was_overtaken_polls_on, standstill_gen_params),
+	KUNIT_CASE_PARAM(poster_that_was_overtaken_posts, standstill_gen_params),
+	KUNIT_CASE_PARAM(completion_that_was_overtaken_is_written, standstill_gen_params),
+	KUNIT_CASE_PARAM(s4_slow_message_keeps_no_place_in_an_srq, standstill_gen_params),
+	KUNIT_CASE_PARAM(srq_counts_no_receive_twice, standstill_gen_params),
+	KUNIT_CASE_PARAM(cq_counts_no_entry_twice, standstill_gen_params),
+	KUNIT_CASE_PARAM(u9_slow_datagram_keeps_one_place, standstill_gen_params),
+	{}
+};
+
+static struct kunit_suite emu_standstill_suite = {
+	.name = "emu_standstill",
+	.test_cases = emu_standstill_cases,
+};
+
+kunit_test_suites(&emu_standstill_suite, &emu_gone_suite);
+
+MODULE_DESCRIPTION("KUnit: threads that stand still in the emulated HCA");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,511 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Each allocation of the calls of peer-to-peer DMA, and of a registration of such memory,
+ * fails in turn. See sweep.c.
+ */
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include <linux/module.h>
+#include <linux/scatterlist.h>
+#include <linux/sched.h>
+#include <linux/string.h>
+#include <kunit/resource.h>
+#include <kunit/test.h>
+#include <kverbs/p2pdma.h>
+#include <rdma/ib_verbs.h>
+
+#include "../p2pdma/trace.h"
+#include "ca/rig.h"
+#include "emu/rig.h"
+#include "emu/rig_net.h"
+#include "fault/sweep.h"
+#include "lib/lib.h"
+#include "p2p/rig.h"
+
+/* More allocations than any call makes. */
+#define NEVER	1000000
+
+/**
+ * struct p2p_victim - what the calls work on
+ * @pdev: a PCI device that is both provider and client
+ * @clients: list of clients
+ * @found: provider that a call has found
+ * @sgl: scatter list that a call has allocated
+ */
+struct p2p_victim {
+	struct pci_dev *pdev;
+	struct list_head clients;
+	struct pci_dev *found;
+	struct scatterlist *sgl;
+};
+
+static void victim_end(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	pci_p2pdma_client_list_free(&v->clients);
+}
+
+static struct p2p_victim *victim_new(struct kunit *test)
+{
+	struct p2p_victim *v = kunit_kzalloc(test, sizeof(*v), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, v);
+	v->pdev = p2p_rig_provider(test);
+	INIT_LIST_HEAD(&v->clients);
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, victim_end, v));
+	return v;
+}
+
+/*
+ * The kernel makes the pages for the memory, and does not survive each failed allocation
+ * there. As this is the last step, no allocation fails from here on. If one has failed before
+ * and was survived, the state of the injection is left alone, so that the sweep counts it.
+ */
+static void spare_the_kernel(void *unused, struct pci_dev *pdev, const char *what, int ret)
+{
+	if (!strcmp(what, "pages") && !kvt_failed_nth())
+		kvt_fail_nth(NEVER);
+}
+
+static void spare_end(void *unused)
+{
+	unregister_trace_p2p_provider(spare_the_kernel, NULL);
+	tracepoint_synchronize_unregister();
+}
+
+static void spare_begin(struct kunit *test)
+{
+	KUNIT_ASSERT_EQ(test, 0, register_trace_p2p_provider(spare_the_kernel, NULL));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, spare_end, NULL));
+}
+
+/* References on the PCI device: kmemleak cannot find a leak, as the bus has a pointer, too. */
+static int count_references(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	return kref_read(&v->pdev->dev.kobj.kref);
+}
+
+static int make_resource(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	return pci_p2pdma_add_resource(v->pdev, P2P_RIG_BAR, 0, 0);
+}
+
+static void unmake_resource(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	p2p_rig_unbind(v->pdev);
+	p2p_rig_bind(v->pdev);
+}
+
+static const struct victim victim_resource = {
+	"pci_p2pdma_add_resource", make_resource, unmake_resource, UNDO_MAKES,
+};
+
+static void memory_of_a_device(struct kunit *test)
+{
+	struct p2p_victim *v = victim_new(test);
+
+	kvt_need_injection(test);
+	if (!p2p_rig_is_own(v->pdev))
+		kunit_skip(test, "it is the kernel's");
+	unmake_resource(v);
+	spare_begin(test);
+	sweep(test, mock_new(test), &victim_resource, v);
+}
+
+static int make_part(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	return pci_p2pdma_add_resource(v->pdev, P2P_RIG_BAR, SZ_2M, SZ_2M);
+}
+
+static void unmake_part(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	unmake_resource(v);
+	pci_p2pdma_add_resource(v->pdev, P2P_RIG_BAR, SZ_2M, 0);
+}
+
+static const struct victim victim_part = {
+	"pci_p2pdma_add_resource, more", make_part, unmake_part, UNDO_MAKES,
+};
+
+static void more_memory_of_a_device(struct kunit *test)
+{
+	struct p2p_victim *v = victim_new(test);
+
+	kvt_need_injection(test);
+	if (!p2p_rig_is_own(v->pdev))
+		kunit_skip(test, "it is the kernel's");
+	unmake_part(v);
+	spare_begin(test);
+	sweep(test, mock_new(test), &victim_part, v);
+}
+
+static int make_sgl(void *arg)
+{
+	struct p2p_victim *v = arg;
+	unsigned int nents;
+
+	v->sgl = pci_p2pmem_alloc_sgl(v->pdev, &nents, 3 * PAGE_SIZE + 1);
+	return v->sgl ? 0 : -ENOMEM;
+}
+
+static void unmake_sgl(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	pci_p2pmem_free_sgl(v->pdev, v->sgl);
+}
+
+static const struct victim victim_sgl = {
+	"pci_p2pmem_alloc_sgl", make_sgl, unmake_sgl, UNDO_QUIET,
+	count_references,
+};
+
+static void a_scatter_list(struct kunit *test)
+{
+	kvt_need_injection(test);
+	sweep(test, mock_new(test), &victim_sgl, victim_new(test));
+}
+
+static int make_client(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	return pci_p2pdma_add_client(&v->clients, &v->pdev->dev);
+}
+
+static void unmake_client(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	pci_p2pdma_remove_client(&v->clients, &v->pdev->dev);
+}
+
+static const struct victim victim_client = {
+	"pci_p2pdma_add_client", make_client, unmake_client, UNDO_QUIET,
+	count_references,
+};
+
+static void a_client(struct kunit *test)
+{
+	struct p2p_victim *v = victim_new(test);
+
+	kvt_need_injection(test);
+	sweep(test, mock_new(test), &victim_client, v);
+	KUNIT_EXPECT_TRUE(test, list_empty(&v->clients));
+	/* Once more, with another client on the list. */
+	KUNIT_ASSERT_EQ(test, 0, make_client(v));
+	sweep(test, mock_new(test), &victim_client, v);
+}
+
+static int make_assigned(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	return pci_p2pdma_assign_provider(v->pdev, &v->clients) ? 0 : -ENOMEM;
+}
+
+static void unmake_assigned(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	pci_p2pdma_client_list_free(&v->clients);
+	pci_p2pdma_add_client(&v->clients, &v->pdev->dev);
+}
+
+static int make_found(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	v->found = pci_p2pmem_find(&v->clients);
+	return v->found ? 0 : -ENOMEM;
+}
+
+/* Puts the provider that was found, and unbinds the list from it. */
+static void unmake_found(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	pci_dev_put(v->found);
+	unmake_assigned(v);
+}
+
+static int make_found_many(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	v->found = pci_p2pmem_find(&v->pdev->dev);
+	return v->found ? 0 : -ENOMEM;
+}
+
+static void unmake_found_many(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	pci_dev_put(v->found);
+}
+
+static int make_distance_many(void *arg)
+{
+	struct p2p_victim *v = arg;
+	struct device *dev = &v->pdev->dev;
+
+	return pci_p2pdma_distance_many(v->pdev, &dev, 1, true) < 0 ? -ENOMEM : 0;
+}
+
+static int make_distance(void *arg)
+{
+	struct p2p_victim *v = arg;
+
+	return pci_p2pdma_distance(v->pdev, &v->clients, true) < 0 ? -ENOMEM : 0;
+}
+
+static void unmake_nothing(void *arg)
+{
+}
+
+static const struct victim victims_of_a_list[] = {
+	{ "pci_p2pmem_find", make_found, unmake_found, UNDO_MAKES, .held = count_references },
+	{ "pci_p2pmem_find_many", make_found_many, unmake_found_many, UNDO_QUIET,
+	  .held = count_references },
+	{ "pci_p2pdma_assign_provider", make_assigned, unmake_assigned, UNDO_MAKES,
+	  .held = count_references },
+	{ "pci_p2pdma_distance", make_distance, unmake_nothing, .held = count_references },
+	{ "pci_p2pdma_distance_many", make_distance_many, unmake_nothing,
+	  .held = count_references },
+};
+
+static void victim_name(const struct victim *v, char *desc)
+{
+	strscpy(desc, v->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(victim, victims_of_a_list, victim_name);
+
+static void a_search(struct kunit *test)
+{
+	struct victim call = *(const struct victim *)test->param_value;
+	struct p2p_victim *v = victim_new(test);
+
+	kvt_need_injection(test);
+	KUNIT_ASSERT_EQ(test, 0, make_client(v));
+	/* If the kernel keeps the memory, it works without memory to cache the result. */
+	if (call.make == make_distance_many)
+		call.survives = !p2p_rig_is_own(v->pdev);
+	sweep(test, mock_new(test), &call, v);
+}
+
+/* Returns whether the memory can be allocated and mapped without allocating system memory. */
+static bool use_memory(struct kunit *test, struct p2p_victim *v)
+{
+	struct sg_table sgt = { .sgl = v->sgl, .nents = 1, .orig_nents = 1 };
+	struct device *dev = &v->pdev->dev;
+	void *addr;
+	int nents, err;
+	bool hit;
+
+	kvt_fail_nth(1);
+	addr = pci_alloc_p2pmem(v->pdev, 2 * PAGE_SIZE);
+	nents = pci_p2pdma_map_sg(dev, v->sgl, 1, DMA_TO_DEVICE);
+	if (nents)
+		pci_p2pdma_unmap_sg(dev, v->sgl, 1, DMA_TO_DEVICE);
+	err = kverbs_p2pdma_map_sgtable(dev, &sgt, DMA_TO_DEVICE, 0);
+	if (!err)
+		kverbs_p2pdma_unmap_sgtable(dev, &sgt, DMA_TO_DEVICE, 0);
+	if (addr)
+		pci_free_p2pmem(v->pdev, addr, 2 * PAGE_SIZE);
+	hit = kvt_failed_nth();
+	return addr && nents == 1 && !err && !hit;
+}
+
+static void memory_of_a_device_needs_none_of_the_system(struct kunit *test)
+{
+	struct p2p_victim *v = victim_new(test);
+
+	kvt_need_injection(test);
+	if (!p2p_rig_is_own(v->pdev))
+		kunit_skip(test, "it is the kernel's");
+	KUNIT_ASSERT_EQ(test, 0, make_sgl(v));
+	KUNIT_EXPECT_TRUE(test, use_memory(test, v));
+	unmake_sgl(v);
+}
+
+static void nobody(struct kverbs_p2pdma_user *user)
+{
+}
+
+static void users_of_a_provider(struct kunit *test)
+{
+	struct kverbs_p2pdma_user user = { .revoke = nobody };
+	struct pci_dev *pdev = p2p_rig_provider(test);
+
+	kvt_need_injection(test);
+	KUNIT_EXPECT_EQ(test, 0, QUIET(test, kverbs_p2pdma_user_add(&user, pdev)));
+	QUIET_VOID(test, kverbs_p2pdma_user_del(&user));
+}
+
+/*
+ * pci_alloc_p2pmem() is left out: if the kernel keeps the memory, the call allocates system
+ * memory to count its users.
+ */
+static void queries_of_a_provider(struct kunit *test)
+{
+	struct p2p_victim *v = victim_new(test);
+	struct kverbs_p2pdma_route route;
+	struct pci_dev *found;
+	void *addr;
+
+	kvt_need_injection(test);
+	KUNIT_EXPECT_TRUE(test, QUIET(test, pci_has_p2pmem(v->pdev)));
+	KUNIT_EXPECT_EQ(test, 0, QUIET(test, kverbs_p2pdma_route(v->pdev, &v->pdev->dev,
+								 &route)));
+	KUNIT_EXPECT_NOT_NULL(test, QUIET(test, kverbs_p2pdma_why_msg(route.why)));
+	KUNIT_EXPECT_NOT_NULL(test, QUIET(test, kverbs_p2pdma_map_msg(route.map)));
+	QUIET_VOID(test, pci_p2pmem_publish(v->pdev, false));
+	QUIET_VOID(test, pci_p2pmem_publish(v->pdev, true));
+	addr = pci_alloc_p2pmem(v->pdev, PAGE_SIZE);
+	KUNIT_ASSERT_NOT_NULL(test, addr);
+	KUNIT_EXPECT_NE(test, 0, QUIET(test, pci_p2pmem_virt_to_bus(v->pdev, addr)));
+	found = QUIET(test, kverbs_p2pdma_page_provider(virt_to_page(addr)));
+	KUNIT_EXPECT_PTR_EQ(test, v->pdev, found);
+	pci_dev_put(found);
+	pci_free_p2pmem(v->pdev, addr, PAGE_SIZE);
+	KUNIT_ASSERT_EQ(test, 0, make_client(v));
+	QUIET_VOID(test, pci_p2pdma_client_list_free(&v->clients));
+}
+
+/* --- under the verbs --------------------------------------------------------- */
+
+#define HCA		"kvt_p2p"
+
+/* More pages than the entries in one chunk of a scatter list. */
+#define USER_PAGES	200UL
+
+/**
+ * struct p2p_region - provider memory that a process has mapped, registered with an HCA
+ * @v: the provider
+ * @end: the HCA, a child of the provider, and the PD
+ * @mem: the memory to be registered
+ * @mr: the region
+ */
+struct p2p_region {
+	struct p2p_victim *v;
+	struct rig_end end;
+	struct ib_mem mem;
+	struct ib_mr *mr;
+};
+
+/* Maps the last page first, so that no two pages are contiguous in the provider's memory. */
+static void map_pages(struct kunit *test, struct file *file, unsigned long addr)
+{
+	unsigned long i, at;
+
+	for (i = USER_PAGES; i-- > 0;) {
+		at = vm_mmap(file, addr + i * PAGE_SIZE, PAGE_SIZE, PROT_READ | PROT_WRITE,
+			     MAP_SHARED | MAP_FIXED, 0);
+		KUNIT_ASSERT_EQ(test, addr + i * PAGE_SIZE, at);
+	}
+}
+
+static void close_file(void *file)
+{
+	filp_close(file, NULL);
+}
+
+static unsigned long map_provider(struct kunit *test, struct pci_dev *provider)
+{
+	unsigned long addr = ca_rig_map(test, USER_PAGES);
+	struct file *file;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/p2pmem/allocate",
+		 pci_name(provider));
+	file = filp_open(path, O_RDWR, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(file));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, close_file, file));
+	map_pages(test, file, addr);
+	return addr;
+}
+
+static int make_region(void *arg)
+{
+	struct p2p_region *r = arg;
+
+	r->mr = ib_reg_mem(r->end.pd, &r->mem, r->mem.start, IB_ACCESS_LOCAL_WRITE);
+	return PTR_ERR_OR_ZERO(r->mr);
+}
+
+static void unmake_region(void *arg)
+{
+	struct p2p_region *r = arg;
+
+	WARN_ON(ib_dereg_mr(r->mr));
+}
+
+/* References on the provider, plus pages pinned by the process, plus users of the PD. */
+static int count_region(void *arg)
+{
+	struct p2p_region *r = arg;
+
+	return count_references(r->v) + atomic64_read(&current->mm->pinned_vm) +
+	       atomic_read(&r->end.pd->usecnt);
+}
+
+static const struct victim victim_region = {
+	"ib_reg_mem, p2p", make_region, unmake_region, .held = count_region,
+};
+
+static void memory_that_a_process_has_mapped(struct kunit *test)
+{
+	struct p2p_region *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+
+	kvt_need_injection(test);
+	KUNIT_ASSERT_NOT_NULL(test, r);
+	r->v = victim_new(test);
+	/* The HCA is a child of the provider, which it can reach on any machine. */
+	rig_device_at(test, HCA, pci_name(r->v->pdev));
+	rig_end_up(test, &r->end, HCA, 1);
+	r->mem = (struct ib_mem) {
+		.path = IB_MEM_P2P,
+		.start = map_provider(test, r->v->pdev),
+		.length = USER_PAGES << PAGE_SHIFT,
+	};
+	sweep(test, mock_new(test), &victim_region, r);
+	KUNIT_EXPECT_EQ(test, IB_MEM_P2P, r->mem.found);
+	KUNIT_EXPECT_EQ(test, 0, atomic64_read(&current->mm->pinned_vm));
+	vm_munmap(r->mem.start, USER_PAGES << PAGE_SHIFT);
+}
+
+static struct kunit_case p2p_fail_nth_cases[] = {
+	KUNIT_CASE(memory_of_a_device),
+	KUNIT_CASE(more_memory_of_a_device),
+	KUNIT_CASE(a_scatter_list),
+	KUNIT_CASE(a_client),
+	KUNIT_CASE_PARAM(a_search, victim_gen_params),
+	KUNIT_CASE(memory_of_a_device_needs_none_of_the_system),
+	KUNIT_CASE_PARAM(users_of_a_provider, quiet_gen_params),
+	KUNIT_CASE_PARAM(queries_of_a_provider, quiet_gen_params),
+	KUNIT_CASE_SLOW(memory_that_a_process_has_mapped),
+	{}
+};
+
+static struct kunit_suite p2p_fail_nth_suite = {
+	.name = "p2p_fail_nth",
+	.test_cases = p2p_fail_nth_cases,
+};
+
+kunit_test_suite(p2p_fail_nth_suite);
+
+MODULE_DESCRIPTION("KUnit: each allocation of peer-to-peer DMA fails in turn");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Sweeps: each allocation of a call fails in turn. See sweep.c, and sweep_work.c for the
+ * allocations of work items.
+ */
+#ifndef KVT_FAIL_NTH_H
+#define KVT_FAIL_NTH_H
+
+#include <kunit/test.h>
+
+#include "lib/lib.h"
+#include "lib/mock.h"
+
+/**
+ * enum undo - what undoing a call does
+ * @UNDO_SURVIVES: it may allocate memory, and works if that fails
+ * @UNDO_QUIET: it allocates nothing
+ * @UNDO_MAKES: it also makes something, which may fail, so it is not swept
+ */
+enum undo {
+	UNDO_SURVIVES,
+	UNDO_QUIET,
+	UNDO_MAKES,
+};
+
+/**
+ * struct victim - a call whose allocations fail in turn
+ * @name: for messages
+ * @make: makes the call; returns 0 or a negative errno
+ * @unmake: undoes a @make that succeeded
+ * @undo: what @unmake does with respect to memory
+ * @held: counts what the call might leave behind, besides objects of the device; or NULL
+ * @survives: the call succeeds whichever allocation fails; else some failure must make it
+ *	fail
+ * @work: function name of a work item that the call queues and waits for: allocations of
+ *	the work item fail, not those of the call. For cases that have called
+ *	work_fail_begin(); or NULL
+ */
+struct victim {
+	const char *name;
+	int (*make)(void *arg);
+	void (*unmake)(void *arg);
+	enum undo undo;
+	int (*held)(void *arg);
+	bool survives;
+	const char *work;
+};
+
+/**
+ * enum sweep_verdict - what is wrong with a call
+ * @SWEEP_GOOD: nothing
+ * @SWEEP_ERRNO: it failed with another error than -ENOMEM
+ * @SWEEP_LEFT: it left something behind, or took something away
+ * @SWEEP_BROKEN: it failed although no allocation failed
+ * @SWEEP_ENDLESS: there was no end to its allocations
+ * @SWEEP_NEVER_ASKS: it allocates nothing
+ * @SWEEP_HIDES: no failed allocation made it fail
+ * @SWEEP_REFUSES: a failed allocation made it fail, but @survives of the victim is set
+ * @SWEEP_UNDO_ASKS: undoing it allocates memory, but must not
+ * @SWEEP_NO_WORK: the work item whose allocations were to fail did not run
+ */
+enum sweep_verdict {
+	SWEEP_GOOD,
+	SWEEP_ERRNO,
+	SWEEP_LEFT,
+	SWEEP_BROKEN,
+	SWEEP_ENDLESS,
+	SWEEP_NEVER_ASKS,
+	SWEEP_HIDES,
+	SWEEP_REFUSES,
+	SWEEP_UNDO_ASKS,
+	SWEEP_NO_WORK,
+};
+
+/**
+ * struct sweep - state of a sweep
+ * @m: the device whose objects are counted
+ * @v: the call
+ * @arg: argument for @v
+ * @held: number of objects and the like before the first call
+ * @n: number of the allocation that fails, from 1
+ * @hit: allocation @n did occur, and failed
+ * @ran: the code whose allocations are to fail did run
+ * @ret: what the call returned
+ * @refused: failed allocations that made the call fail
+ * @survived: failed allocations with which the call succeeded
+ */
+struct sweep {
+	struct mock *m;
+	const struct victim *v;
+	void *arg;
+	int held;
+	unsigned int n;
+	bool hit;
+	bool ran;
+	int ret;
+	unsigned int refused;
+	unsigned int survived;
+};
+
+void sweep_init(struct sweep *s, struct mock *m, const struct victim *v, void *arg);
+enum sweep_verdict sweep_make(struct sweep *s);
+enum sweep_verdict sweep_unmake(struct sweep *s);
+
+void sweep(struct kunit *test, struct mock *m, const struct victim *v,
+	   void *arg);
+void sweep_undo(struct kunit *test, struct mock *m, const struct victim *v,
+		void *arg);
+
+void work_fail_begin(struct kunit *test);
+void work_fail_nth(const char *function, unsigned int n);
+bool work_failed_nth(bool *hit);
+
+const void *quiet_gen_params(const void *prev, char *desc);
+void quiet_begin(struct kunit *test);
+void quiet_end(struct kunit *test, const char *call);
+
+/*
+ * Makes a call that must not allocate memory, and yields its return value. For cases with
+ * quiet_gen_params(), or for calls that free nothing: KASAN may allocate when memory is freed.
+ */
+#define QUIET(test, call)						\
+({									\
+	typeof(call) _result;						\
+									\
+	quiet_begin(test);						\
+	_result = call;							\
+	quiet_end(test, #call);						\
+	_result;							\
+})
+
+/* The same for a call that returns nothing. */
+#define QUIET_VOID(test, call)						\
+do {									\
+	quiet_begin(test);						\
+	call;								\
+	quiet_end(test, #call);						\
+} while (0)
+
+#endif

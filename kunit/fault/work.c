@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Each allocation of a work item of the core fails in turn. If a consumer waits for the
+ * result, it must get the error; if nobody does, the work must be done nonetheless, later.
+ */
+#include <linux/inet.h>
+#include <linux/jiffies.h>
+#include <linux/mm.h>
+#include <linux/sched.h>
+#include <kunit/test.h>
+#include <rdma/ib_verbs.h>
+
+#include "ca/rig.h"
+#include "fault/sweep.h"
+#include "lib/lib.h"
+#include "lib/mock.h"
+#include "suites.h"
+
+/* Pages of user memory; too many for one piece of a scatter list. */
+#define USER_PAGES	300UL
+
+/* --- requests ---------------------------------------------------------------- */
+
+/**
+ * struct target - a device, and the request that is submitted to it
+ * @m: the device
+ * @h: handle of an open CA
+ * @pd: a PD of @h
+ * @a: the request
+ * @reg: input of REG_MR
+ * @vendor: input of OPEN, which is for the driver
+ */
+struct target {
+	struct mock *m;
+	u64 h;
+	u64 pd;
+	struct ca_async a;
+	struct kverbs_ca_reg_mr reg;
+	u8 vendor[MOCK_VENDOR];
+};
+
+/*
+ * Returns 0 or the error that done() got; -EPROTO if done() was not called exactly once, or
+ * the request was not taken.
+ */
+static int submit(struct target *t, const struct ib_ca_request *req)
+{
+	ssize_t ret;
+
+	ca_async_init(&t->a, req);
+	ret = ib_ca_submit(t->m->ibdev, &t->a.req);
+	if (ret != -EINPROGRESS)
+		return -EPROTO;
+	ret = ca_async_wait(&t->a);
+	if (atomic_read(&t->a.calls) != 1)
+		return -EPROTO;
+	return min_t(ssize_t, ret, 0);
+}
+
+static int make_open(void *arg)
+{
+	struct target *t = arg;
+
+	return submit(t, &CA_REQ(OPEN, .in = t->vendor, .in_len = sizeof(t->vendor)));
+}
+
+static void unmake_open(void *arg)
+{
+	struct target *t = arg;
+
+	ca_rig_close(t->m->ibdev, t->a.req.handle);
+}
+
+static int make_pd(void *arg)
+{
+	struct target *t = arg;
+
+	return submit(t, &CA_REQ(ALLOC_PD, .handle = t->h));
+}
+
+static void unmake_pd(void *arg)
+{
+	struct target *t = arg;
+
+	ca_rig_dealloc(t->m->ibdev, t->h, t->a.req.object);
+}
+
+static int make_mr(void *arg)
+{
+	struct target *t = arg;
+
+	return submit(t, &CA_REQ(REG_MR, .handle = t->h, .in = &t->reg,
+				 .in_len = sizeof(t->reg)));
+}
+
+static void unmake_mr(void *arg)
+{
+	struct target *t = arg;
+
+	ca_rig_dereg(t->m->ibdev, t->h, t->a.req.object);
+}
+
+static int count_pinned(void *arg)
+{
+	return atomic64_read(&current->mm->pinned_vm);
+}
+
+static void requests_that_are_submitted(struct kunit *test)
+{
+	static const struct victim victims[] = {
+		{ "OPEN, later", make_open, unmake_open, UNDO_MAKES,
+		  .work = "request_work" },
+		{ "ALLOC_PD, later", make_pd, unmake_pd, UNDO_MAKES,
+		  .work = "request_work" },
+		{ "REG_MR, later", make_mr, unmake_mr, UNDO_MAKES, count_pinned,
+		  .work = "request_work" },
+	};
+	struct target *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	unsigned long addr;
+	int i;
+
+	kvt_need_injection(test);
+	KUNIT_ASSERT_NOT_NULL(test, t);
+	work_fail_begin(test);
+	addr = ca_rig_map(test, USER_PAGES);
+	t->m = mock_up(test, "kvtm_a");
+	t->h = ca_rig_open(test, t->m->ibdev);
+	t->pd = ca_rig_pd(test, t->m->ibdev, t->h);
+	t->reg = ca_rig_reg_of(t->pd, addr, USER_PAGES << PAGE_SHIFT);
+	for (i = 0; i < ARRAY_SIZE(victims); i++)
+		sweep(test, t->m, &victims[i], t);
+	KUNIT_EXPECT_EQ(test, 0, atomic64_read(&current->mm->pinned_vm));
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&t->m->wrong_ca));
+	KUNIT_EXPECT_EQ(test, 1, ca_rig_list(test, t->m->ibdev, t->h)->count);
+	KUNIT_EXPECT_EQ(test, 0, ca_rig_dealloc(t->m->ibdev, t->h, t->pd));
+	KUNIT_EXPECT_EQ(test, 0, ca_rig_close(t->m->ibdev, t->h));
+}
+
+/* --- addresses --------------------------------------------------------------- */
+
+/**
+ * struct address - an address of a network device, and the GIDs that follow it
+ * @m: the RDMA device of @ndev
+ * @ndev: the network device
+ * @without: bitmap of valid entries of the GID table while @ndev has no address
+ */
+struct address {
+	struct mock *m;
+	struct net_device *ndev;
+	unsigned long without;
+};
+
+static bool has_gids_of(const struct address *a)
+{
+	return READ_ONCE(a->m->port[1].valid) != a->without;
+}
+
+static int change_address(struct address *a, bool add)
+{
+	unsigned long end = jiffies + KVT_TIMEOUT;
+	int ret = kvt_netdev_ip4(a->ndev, htonl(0x0a000001), add);
+
+	if (ret)
+		return ret;
+	while (has_gids_of(a) != add) {
+		if (time_after(jiffies, end))
+			return -ETIMEDOUT;
+		schedule();
+	}
+	return 0;
+}
+
+static int make_address(void *arg)
+{
+	return change_address(arg, true);
+}
+
+static void unmake_address(void *arg)
+{
+	WARN_ON(change_address(arg, false));
+}
+
+static void gids_follow_an_address(struct kunit *test)
+{
+	static const struct victim victim = {
+		"GIDs, later", make_address, unmake_address, UNDO_MAKES,
+		.survives = true, .work = "sync_all",
+	};
+	struct address a = {};
+
+	kvt_need_injection(test);
+	work_fail_begin(test);
+	a.ndev = kvt_netdev(test);
+	a.m = mock_up_eth(test, "kvtm_a", a.ndev);
+	a.without = a.m->port[1].valid;
+	sweep(test, a.m, &victim, &a);
+}
+
+static struct kunit_case fail_nth_work_cases[] = {
+	KUNIT_CASE(requests_that_are_submitted),
+	KUNIT_CASE(gids_follow_an_address),
+	{}
+};
+
+struct kunit_suite fail_nth_work_suite = {
+	.name = "fail_nth_work",
+	.test_cases = fail_nth_work_cases,
+};

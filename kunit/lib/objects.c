@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Verbs objects that are freed when the case ends, in the reverse order of their
+ * creation.
+ */
+#include <linux/err.h>
+#include <linux/export.h>
+#include <kunit/resource.h>
+#include <rdma/ib_cache.h>
+#include <rdma/restrack.h>
+
+#include "lib/objects.h"
+
+/**
+ * kvt_complete_context() - a completion handler in the mock driver's own module
+ * @cq: a CQ of ib_create_cq()
+ * @context: struct completion that the handler completes
+ */
+void kvt_complete_context(struct ib_cq *cq, void *context)
+{
+	complete(context);
+}
+EXPORT_SYMBOL_GPL(kvt_complete_context);
+
+static void kvt_pd_end(void *arg)
+{
+	ib_dealloc_pd(arg);
+}
+
+/**
+ * kvt_pd() - allocate a PD
+ * @test: the running case, which is aborted on failure
+ * @ibdev: the device
+ *
+ * Return: the PD.
+ */
+struct ib_pd *kvt_pd(struct kunit *test, struct ib_device *ibdev)
+{
+	struct ib_pd *pd = ib_alloc_pd(ibdev, 0);
+
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(pd));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, kvt_pd_end,
+							    pd));
+	return pd;
+}
+EXPORT_SYMBOL_GPL(kvt_pd);
+
+/**
+ * kvt_pd_put() - free the PD before the case ends
+ * @test: the running case
+ * @pd: from kvt_pd()
+ */
+void kvt_pd_put(struct kunit *test, struct ib_pd *pd)
+{
+	kunit_release_action(test, kvt_pd_end, pd);
+}
+EXPORT_SYMBOL_GPL(kvt_pd_put);
+
+static void kvt_cq_end(void *arg)
+{
+	ib_free_cq(arg);
+}
+
+/**
+ * kvt_cq() - allocate a CQ with ib_alloc_cq()
+ * @test: the running case, which is aborted on failure
+ * @ibdev: the device
+ * @cqe: number of entries
+ * @ctx: polling context
+ *
+ * Return: the CQ.
+ */
+struct ib_cq *kvt_cq(struct kunit *test, struct ib_device *ibdev, int cqe,
+		     enum ib_poll_context ctx)
+{
+	struct ib_cq *cq = ib_alloc_cq(ibdev, NULL, cqe, 0, ctx);
+
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, kvt_cq_end,
+							    cq));
+	return cq;
+}
+EXPORT_SYMBOL_GPL(kvt_cq);
+
+/**
+ * kvt_cq_put() - free the CQ before the case ends
+ * @test: the running case
+ * @cq: from kvt_cq()
+ */
+void kvt_cq_put(struct kunit *test, struct ib_cq *cq)
+{
+	kunit_release_action(test, kvt_cq_end, cq);
+}
+EXPORT_SYMBOL_GPL(kvt_cq_put);
+
+static void kvt_qp_end(void *arg)
+{
+	ib_destroy_qp(arg);
+}
+
+/**
+ * kvt_qp() - create a QP
+ * @test: the running case, which is aborted on failure
+ * @pd: its PD
+ * @init: attributes of the QP
+ *
+ * Return: the QP.
+ */
+struct ib_qp *kvt_qp(struct kunit *test, struct ib_pd *pd,
+		     struct ib_qp_init_attr *init)
+{
+	struct ib_qp *qp = ib_create_qp(pd, init);
+
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(qp));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, kvt_qp_end,
+							    qp));
+	return qp;
+}
+EXPORT_SYMBOL_GPL(kvt_qp);
+
+/**
+ * kvt_qp_put() - destroy the QP before the case ends
+ * @test: the running case
+ * @qp: from kvt_qp()
+ */
+void kvt_qp_put(struct kunit *test, struct ib_qp *qp)
+{
+	kunit_release_action(test, kvt_qp_end, qp);
+}
+EXPORT_SYMBOL_GPL(kvt_qp_put);
+
+/**
+ * kvt_qp_init() - fill in the attributes of a small RC QP
+ * @init: filled in
+ * @scq: CQ for sends
+ * @rcq: CQ for receives
+ */
+void kvt_qp_init(struct ib_qp_init_attr *init, struct ib_cq *scq,
+		 struct ib_cq *rcq)
+{
+	memset(init, 0, sizeof(*init));
+	init->qp_type = IB_QPT_RC;
+	init->sq_sig_type = IB_SIGNAL_REQ_WR;
+	init->send_cq = scq;
+	init->recv_cq = rcq;
+	init->cap.max_send_wr = 16;
+	init->cap.max_recv_wr = 16;
+	init->cap.max_send_sge = 2;
+	init->cap.max_recv_sge = 2;
+}
+EXPORT_SYMBOL_GPL(kvt_qp_init);
+
+/**
+ * kvt_qp_to_init() - move a QP from RESET to INIT
+ * @qp: the QP
+ * @port: port number
+ *
+ * Return: the result of ib_modify_qp().
+ */
+int kvt_qp_to_init(struct ib_qp *qp, u32 port)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_INIT,
+		.port_num = port,
+		.qp_access_flags = IB_ACCESS_LOCAL_WRITE |
+				   IB_ACCESS_REMOTE_WRITE |
+				   IB_ACCESS_REMOTE_READ,
+	};
+
+	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX |
+				       IB_QP_PORT | IB_QP_ACCESS_FLAGS);
+}
+EXPORT_SYMBOL_GPL(kvt_qp_to_init);
+
+/**
+ * kvt_qp_to_err() - move a QP to the error state
+ * @qp: the QP
+ *
+ * Return: the result of ib_modify_qp().
+ */
+int kvt_qp_to_err(struct ib_qp *qp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	return ib_modify_qp(qp, &attr, IB_QP_STATE);
+}
+EXPORT_SYMBOL_GPL(kvt_qp_to_err);
+
+/**
+ * kvt_hold_gid() - take a reference on a GID, by a call from this module
+ * @attr: the GID table entry, on which the caller has a reference
+ */
+void kvt_hold_gid(const struct ib_gid_attr *attr)
+{
+	rdma_hold_gid_attr(attr);
+	/* Prevents a tail call, which would make the call one of the caller's module. */
+	barrier();
+}
+EXPORT_SYMBOL_GPL(kvt_hold_gid);
+
+/**
+ * kvt_expect_kept() - expect that an object is still tracked, under its old number
+ * @test: the running case
+ * @ibdev: the device
+ * @res: tracking entry of the object, whose destruction the driver has refused
+ * @id: number of the object before the refusal
+ */
+void kvt_expect_kept(struct kunit *test, struct ib_device *ibdev,
+		     struct rdma_restrack_entry *res, u32 id)
+{
+	struct rdma_restrack_entry *found = rdma_restrack_get_byid(ibdev, res->type, id);
+
+	KUNIT_EXPECT_NE(test, 0, id);
+	KUNIT_EXPECT_EQ(test, id, res->id);
+	KUNIT_EXPECT_PTR_EQ(test, res, found);
+	if (!IS_ERR(found))
+		rdma_restrack_put(found);
+}
+EXPORT_SYMBOL_GPL(kvt_expect_kept);
