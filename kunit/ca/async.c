@@ -18,7 +18,6 @@
 #include "lib/client.h"
 #include "lib/lib.h"
 #include "lib/mock.h"
-#include "suites.h"
 
 /* More requests than the workqueue executes at a time. */
 #define FLOOD		600
@@ -612,7 +611,7 @@ static struct kunit_suite ca_async_suite = {
 	.test_cases = ca_async_cases,
 };
 
-kunit_test_suites(&ca_async_suite, &ca_stress_suite);
+kunit_test_suite(ca_async_suite);
 
 MODULE_DESCRIPTION("KUnit: channel-adapter requests that are submitted");
 MODULE_LICENSE("GPL");

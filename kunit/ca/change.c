@@ -13,7 +13,6 @@
 #include "ca/rig.h"
 #include "lib/lib.h"
 #include "lib/mock.h"
-#include "suites.h"
 
 #define RACE_CHANGES	20000
 /* Room for the complete QUERY_CA answer of a mock device with two ports. */
@@ -568,7 +567,9 @@ static struct kunit_case ca_change_cases[] = {
 	{}
 };
 
-struct kunit_suite ca_change_suite = {
+static struct kunit_suite ca_change_suite = {
 	.name = "ca_change",
 	.test_cases = ca_change_cases,
 };
+
+kunit_test_suite(ca_change_suite);

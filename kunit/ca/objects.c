@@ -14,7 +14,6 @@
 #include "ca/rig.h"
 #include "lib/lib.h"
 #include "lib/mock.h"
-#include "suites.h"
 
 #define PAGES		4
 #define RACES		4000
@@ -621,7 +620,9 @@ static struct kunit_case ca_objects_cases[] = {
 	{}
 };
 
-struct kunit_suite ca_objects_suite = {
+static struct kunit_suite ca_objects_suite = {
 	.name = "ca_objects",
 	.test_cases = ca_objects_cases,
 };
+
+kunit_test_suite(ca_objects_suite);

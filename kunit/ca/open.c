@@ -13,7 +13,6 @@
 #include "lib/console.h"
 #include "lib/lib.h"
 #include "lib/mock.h"
-#include "suites.h"
 
 #define TEXT_LEN	4096
 #define MANY		60
@@ -576,7 +575,7 @@ static struct kunit_suite ca_open_suite = {
 	.test_cases = ca_open_cases,
 };
 
-kunit_test_suites(&ca_open_suite, &ca_objects_suite, &ca_peer_suite, &emu_ca_suite);
+kunit_test_suite(ca_open_suite);
 
 MODULE_DESCRIPTION("KUnit: open channel adapters, and what is under them");
 MODULE_LICENSE("GPL");

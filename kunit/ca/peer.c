@@ -18,7 +18,6 @@
 #include "lib/lib.h"
 #include "lib/mock.h"
 #include "peer/rig.h"
-#include "suites.h"
 
 #define LENGTH		SZ_64K
 
@@ -614,7 +613,9 @@ static struct kunit_case ca_peer_cases[] = {
 	{}
 };
 
-struct kunit_suite ca_peer_suite = {
+static struct kunit_suite ca_peer_suite = {
 	.name = "ca_peer",
 	.test_cases = ca_peer_cases,
 };
+
+kunit_test_suite(ca_peer_suite);

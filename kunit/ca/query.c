@@ -11,7 +11,6 @@
 #include "ca/rig.h"
 #include "lib/lib.h"
 #include "lib/mock.h"
-#include "suites.h"
 
 /* A member that has the same name and meaning in ib_device_attr and kverbs_ca_attr. */
 struct same {
@@ -596,7 +595,7 @@ static struct kunit_suite ca_query_suite = {
 	.test_cases = ca_query_cases,
 };
 
-kunit_test_suites(&ca_query_suite, &ca_change_suite);
+kunit_test_suite(ca_query_suite);
 
 MODULE_DESCRIPTION("KUnit: queries of a channel adapter");
 MODULE_LICENSE("GPL");

@@ -11,7 +11,6 @@
 #include "ca/rig.h"
 #include "lib/lib.h"
 #include "lib/mock.h"
-#include "suites.h"
 
 #define THREADS		4
 #define JOBS		16
@@ -397,7 +396,9 @@ static struct kunit_case ca_stress_cases[] = {
 	{}
 };
 
-struct kunit_suite ca_stress_suite = {
+static struct kunit_suite ca_stress_suite = {
 	.name = "ca_stress",
 	.test_cases = ca_stress_cases,
 };
+
+kunit_test_suite(ca_stress_suite);

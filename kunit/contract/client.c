@@ -10,7 +10,6 @@
 #include <rdma/mr_pool.h>
 
 #include "contract/things.h"
-#include "suites.h"
 
 /**
  * struct member - a client of this module
@@ -69,16 +68,13 @@ static struct member second = {
 	.client = { .name = "contract_2", .add = second_add, .remove = second_remove },
 };
 
-static void member_leave(struct member *member)
+static void member_leave(void *arg)
 {
+	struct member *member = arg;
+
 	if (member->things)
 		ib_unregister_client(&member->client);
 	member->things = NULL;
-}
-
-static void member_end(void *arg)
-{
-	member_leave(arg);
 }
 
 static void member_join(struct kunit *test, struct member *member, struct things *t,
@@ -88,7 +84,7 @@ static void member_join(struct kunit *test, struct member *member, struct things
 	member->on_add = on_add;
 	member->on_remove = on_remove;
 	KUNIT_ASSERT_EQ(test, 0, ib_register_client(&member->client));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, member_end, member));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, member_leave, member));
 }
 
 /* The PD, CQ and QP that other objects need are made by the driver's module, not the client's. */
@@ -891,9 +887,11 @@ static struct kunit_case contract_client_cases[] = {
 	{}
 };
 
-struct kunit_suite contract_client_suite = {
+static struct kunit_suite contract_client_suite = {
 	.name = "contract_client",
 	.init = contract_init,
 	.exit = contract_exit,
 	.test_cases = contract_client_cases,
 };
+
+kunit_test_suite(contract_client_suite);

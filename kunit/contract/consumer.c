@@ -13,7 +13,6 @@
 #include <rdma/restrack.h>
 
 #include "contract/callbacks.h"
-#include "suites.h"
 
 /**
  * struct callback - a callback of a consumer, called by the driver
@@ -673,9 +672,11 @@ static struct kunit_case contract_consumer_cases[] = {
 	{}
 };
 
-struct kunit_suite contract_consumer_suite = {
+static struct kunit_suite contract_consumer_suite = {
 	.name = "contract_consumer",
 	.init = contract_init,
 	.exit = contract_exit,
 	.test_cases = contract_consumer_cases,
 };
+
+kunit_test_suite(contract_consumer_suite);

@@ -18,7 +18,6 @@
 #include <kunit/test.h>
 
 #include "contract/callbacks.h"
-#include "suites.h"
 
 /* What a callback does to its context */
 
@@ -388,9 +387,11 @@ static struct kunit_case contract_context_cases[] = {
 	{}
 };
 
-struct kunit_suite contract_context_suite = {
+static struct kunit_suite contract_context_suite = {
 	.name = "contract_context",
 	.init = contract_init,
 	.exit = contract_exit,
 	.test_cases = contract_context_cases,
 };
+
+kunit_test_suite(contract_context_suite);

@@ -10,7 +10,6 @@
 #include <kverbs/completion.h>
 
 #include "contract/rig.h"
-#include "suites.h"
 
 /*
  * A verbs call. @call is the function that the report must give as the call site. With
@@ -889,9 +888,7 @@ static struct kunit_suite contract_driver_suite = {
 	.test_cases = contract_driver_cases,
 };
 
-kunit_test_suites(&contract_driver_suite, &contract_output_suite, &contract_consumer_suite,
-		  &contract_client_suite, &contract_gids_suite, &contract_context_suite,
-		  &contract_switch_suite, &contract_tail_suite, &contract_traffic_suite);
+kunit_test_suite(contract_driver_suite);
 
 MODULE_DESCRIPTION("KUnit: the contract checker");
 MODULE_LICENSE("GPL");

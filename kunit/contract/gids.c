@@ -13,7 +13,6 @@
 
 #include "contract/things.h"
 #include "lib/objects.h"
-#include "suites.h"
 
 /* The objects of the client below; NULL while the client is not registered. */
 static struct things *things;
@@ -293,9 +292,11 @@ static struct kunit_case contract_gids_cases[] = {
 	{}
 };
 
-struct kunit_suite contract_gids_suite = {
+static struct kunit_suite contract_gids_suite = {
 	.name = "contract_gids",
 	.init = contract_init,
 	.exit = contract_exit,
 	.test_cases = contract_gids_cases,
 };
+
+kunit_test_suite(contract_gids_suite);

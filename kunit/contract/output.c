@@ -11,7 +11,6 @@
 #include <rdma/ib_umem.h>
 
 #include "contract/rig.h"
-#include "suites.h"
 
 /* The device's complete methods, which the incomplete ones below call. */
 static struct ib_device_ops whole;
@@ -855,9 +854,11 @@ static struct kunit_case contract_output_cases[] = {
 	{}
 };
 
-struct kunit_suite contract_output_suite = {
+static struct kunit_suite contract_output_suite = {
 	.name = "contract_output",
 	.init = contract_init,
 	.exit = contract_exit,
 	.test_cases = contract_output_cases,
 };
+
+kunit_test_suite(contract_output_suite);

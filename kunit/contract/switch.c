@@ -12,7 +12,6 @@
 #include <kunit/test.h>
 
 #include "contract/rig.h"
-#include "suites.h"
 
 #define PARAMETER	"/sys/module/kverbs/parameters/contract"
 
@@ -492,9 +491,11 @@ static struct kunit_case contract_switch_cases[] = {
 	{}
 };
 
-struct kunit_suite contract_switch_suite = {
+static struct kunit_suite contract_switch_suite = {
 	.name = "contract_switch",
 	.init = contract_init,
 	.exit = contract_exit,
 	.test_cases = contract_switch_cases,
 };
+
+kunit_test_suite(contract_switch_suite);

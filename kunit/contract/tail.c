@@ -8,7 +8,6 @@
 #include <kunit/test.h>
 
 #include "contract/rig.h"
-#include "suites.h"
 
 /* For the callbacks below, which get no context. */
 static struct contract_scene *scene;
@@ -92,9 +91,11 @@ static struct kunit_case contract_tail_cases[] = {
 	{}
 };
 
-struct kunit_suite contract_tail_suite = {
+static struct kunit_suite contract_tail_suite = {
 	.name = "contract_tail",
 	.init = contract_init,
 	.exit = contract_exit,
 	.test_cases = contract_tail_cases,
 };
+
+kunit_test_suite(contract_tail_suite);

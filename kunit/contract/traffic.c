@@ -8,7 +8,6 @@
 #include <kunit/test.h>
 
 #include "contract/rig.h"
-#include "suites.h"
 
 /* Mode switches. After two of each eight the case waits for more traffic of each kind. */
 #define SWITCHES	1000
@@ -413,9 +412,11 @@ static struct kunit_case contract_traffic_cases[] = {
 	{}
 };
 
-struct kunit_suite contract_traffic_suite = {
+static struct kunit_suite contract_traffic_suite = {
 	.name = "contract_traffic",
 	.init = contract_init,
 	.exit = contract_exit,
 	.test_cases = contract_traffic_cases,
 };
+
+kunit_test_suite(contract_traffic_suite);

@@ -11,7 +11,6 @@
 #include "lib/client.h"
 #include "lib/lib.h"
 #include "lib/mock.h"
-#include "suites.h"
 
 /* Rounds of registering and unregistering, for each client of the stress case. */
 #define CHURN_ROUNDS	1000
@@ -730,8 +729,7 @@ static struct kunit_suite core_device_suite = {
 	.test_cases = core_device_cases,
 };
 
-kunit_test_suites(&core_device_suite, &core_device_bad_suite,
-		  &core_device_wait_suite);
+kunit_test_suite(core_device_suite);
 
 MODULE_DESCRIPTION("KUnit: life of devices and clients");
 MODULE_LICENSE("GPL");

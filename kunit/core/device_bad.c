@@ -11,7 +11,6 @@
 #include "lib/client.h"
 #include "lib/lib.h"
 #include "lib/mock.h"
-#include "suites.h"
 
 /* The name is free again: another device can be registered with it. */
 static void expect_next_try_works(struct kunit *test)
@@ -291,7 +290,9 @@ static struct kunit_case core_device_bad_cases[] = {
 	{}
 };
 
-struct kunit_suite core_device_bad_suite = {
+static struct kunit_suite core_device_bad_suite = {
 	.name = "core_device_bad",
 	.test_cases = core_device_bad_cases,
 };
+
+kunit_test_suite(core_device_bad_suite);

@@ -13,7 +13,6 @@
 #include "cq/rig.h"
 #include "lib/lib.h"
 #include "lib/mock.h"
-#include "suites.h"
 
 static int unregister_device(void *arg)
 {
@@ -163,7 +162,9 @@ static struct kunit_case core_device_wait_cases[] = {
 	{}
 };
 
-struct kunit_suite core_device_wait_suite = {
+static struct kunit_suite core_device_wait_suite = {
 	.name = "core_device_wait",
 	.test_cases = core_device_wait_cases,
 };
+
+kunit_test_suite(core_device_wait_suite);

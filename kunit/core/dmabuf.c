@@ -20,7 +20,6 @@
 #include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
-#include "suites.h"
 
 #define ACCESS		IB_ACCESS_LOCAL_WRITE
 #define SIZE		SZ_256K
@@ -720,7 +719,9 @@ static struct kunit_case core_dmabuf_cases[] = {
 	{}
 };
 
-struct kunit_suite core_dmabuf_suite = {
+static struct kunit_suite core_dmabuf_suite = {
 	.name = "core_dmabuf",
 	.test_cases = core_dmabuf_cases,
 };
+
+kunit_test_suite(core_dmabuf_suite);

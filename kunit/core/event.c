@@ -13,7 +13,6 @@
 #include "lib/client.h"
 #include "lib/lib.h"
 #include "lib/mock.h"
-#include "suites.h"
 
 #define STORM_EVENTS	20000
 
@@ -596,7 +595,7 @@ static struct kunit_suite core_event_suite = {
 	.test_cases = core_event_cases,
 };
 
-kunit_test_suites(&core_event_suite, &core_nmi_suite);
+kunit_test_suite(core_event_suite);
 
 MODULE_DESCRIPTION("KUnit: asynchronous events");
 MODULE_LICENSE("GPL");

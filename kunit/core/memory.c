@@ -11,7 +11,6 @@
 #include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
-#include "suites.h"
 
 #define ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE)
 
@@ -400,8 +399,7 @@ static struct kunit_suite core_memory_suite = {
 	.test_cases = core_memory_cases,
 };
 
-kunit_test_suites(&core_memory_suite, &core_umem_suite,
-		  &core_srq_event_suite);
+kunit_test_suite(core_memory_suite);
 
 MODULE_DESCRIPTION("KUnit: windows, FMRs, user memory, events of SRQs");
 MODULE_LICENSE("GPL");

@@ -17,7 +17,6 @@
 #include "lib/mock.h"
 #include "lib/nmi.h"
 #include "lib/objects.h"
-#include "suites.h"
 
 #define CQ_SIZE		64
 
@@ -586,8 +585,10 @@ static struct kunit_case core_nmi_cases[] = {
 	{}
 };
 
-struct kunit_suite core_nmi_suite = {
+static struct kunit_suite core_nmi_suite = {
 	.name = "core_nmi",
 	.init = core_nmi_init,
 	.test_cases = core_nmi_cases,
 };
+
+kunit_test_suite(core_nmi_suite);

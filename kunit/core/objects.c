@@ -12,7 +12,6 @@
 #include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
-#include "suites.h"
 
 static void pd_has_the_devices_local_key(struct kunit *test)
 {
@@ -595,7 +594,7 @@ static struct kunit_suite core_objects_suite = {
 	.test_cases = core_objects_cases,
 };
 
-kunit_test_suites(&core_objects_suite, &core_objects_qp_suite);
+kunit_test_suite(core_objects_suite);
 
 MODULE_DESCRIPTION("KUnit: verbs objects");
 MODULE_LICENSE("GPL");

@@ -14,7 +14,6 @@
 #include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
-#include "suites.h"
 
 struct rig {
 	struct mock *m;
@@ -504,7 +503,9 @@ static struct kunit_case core_objects_qp_cases[] = {
 	{}
 };
 
-struct kunit_suite core_objects_qp_suite = {
+static struct kunit_suite core_objects_qp_suite = {
 	.name = "core_objects_qp",
 	.test_cases = core_objects_qp_cases,
 };
+
+kunit_test_suite(core_objects_qp_suite);

@@ -11,7 +11,6 @@
 
 #include "lib/lib.h"
 #include "lib/qp_oracle.h"
-#include "suites.h"
 
 #define RANDOM_MASKS	200000
 
@@ -357,7 +356,7 @@ static struct kunit_suite core_qp_state_suite = {
 	.test_cases = core_qp_state_cases,
 };
 
-kunit_test_suites(&core_qp_state_suite, &emu_qp_state_suite);
+kunit_test_suite(core_qp_state_suite);
 
 MODULE_DESCRIPTION("KUnit: legal QP state transitions");
 MODULE_LICENSE("GPL");

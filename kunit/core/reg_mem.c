@@ -18,7 +18,6 @@
 #include "lib/mock.h"
 #include "lib/objects.h"
 #include "peer/rig.h"
-#include "suites.h"
 
 #define ACCESS		IB_ACCESS_LOCAL_WRITE
 
@@ -831,7 +830,7 @@ static struct kunit_suite core_reg_mem_suite = {
 	.test_cases = core_reg_mem_cases,
 };
 
-kunit_test_suites(&core_reg_mem_suite, &core_dmabuf_suite);
+kunit_test_suite(core_reg_mem_suite);
 
 MODULE_IMPORT_NS(DMA_BUF);
 MODULE_DESCRIPTION("KUnit: regions of memory of any kind");

@@ -13,7 +13,6 @@
 #include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
-#include "suites.h"
 
 /**
  * struct watched - an SRQ and the events that its handler got
@@ -276,7 +275,9 @@ static struct kunit_case core_srq_event_cases[] = {
 	{}
 };
 
-struct kunit_suite core_srq_event_suite = {
+static struct kunit_suite core_srq_event_suite = {
 	.name = "core_srq_event",
 	.test_cases = core_srq_event_cases,
 };
+
+kunit_test_suite(core_srq_event_suite);

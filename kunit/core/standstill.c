@@ -22,7 +22,6 @@
 #include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
-#include "suites.h"
 
 /* More often than a table has places, and than any grace period lasts. */
 #define ROUNDS		200
@@ -335,7 +334,7 @@ static struct kunit_suite core_standstill_suite = {
 	.test_cases = core_standstill_cases,
 };
 
-kunit_test_suites(&core_standstill_suite, &cq_standstill_suite, &peer_standstill_suite);
+kunit_test_suite(core_standstill_suite);
 
 MODULE_DESCRIPTION("KUnit: threads that stand still in the core, its CQs and peer memory");
 MODULE_LICENSE("GPL");

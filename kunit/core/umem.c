@@ -18,7 +18,6 @@
 #include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
-#include "suites.h"
 
 #define RW	(PROT_READ | PROT_WRITE)
 
@@ -552,7 +551,9 @@ static struct kunit_case core_umem_cases[] = {
 	{}
 };
 
-struct kunit_suite core_umem_suite = {
+static struct kunit_suite core_umem_suite = {
 	.name = "core_umem",
 	.test_cases = core_umem_cases,
 };
+
+kunit_test_suite(core_umem_suite);

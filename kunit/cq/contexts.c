@@ -11,7 +11,6 @@
 #include "cq/rig.h"
 #include "lib/lib.h"
 #include "lib/mock.h"
-#include "suites.h"
 
 #define FLOOD		200000
 #define MANY_CQS	16
@@ -423,7 +422,7 @@ static struct kunit_suite cq_contexts_suite = {
 	.test_cases = cq_contexts_cases,
 };
 
-kunit_test_suites(&cq_contexts_suite, &cq_notify_suite);
+kunit_test_suite(cq_contexts_suite);
 
 MODULE_DESCRIPTION("KUnit: completion queues in each context");
 MODULE_LICENSE("GPL");

@@ -11,7 +11,6 @@
 #include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
-#include "suites.h"
 
 #define LANES_MAX	3
 
@@ -577,7 +576,9 @@ static struct kunit_case cq_destroy_cases[] = {
 	{}
 };
 
-struct kunit_suite cq_destroy_suite = {
+static struct kunit_suite cq_destroy_suite = {
 	.name = "cq_destroy",
 	.test_cases = cq_destroy_cases,
 };
+
+kunit_test_suite(cq_destroy_suite);

@@ -13,7 +13,6 @@
 #include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
-#include "suites.h"
 
 #define BEFORE		50
 #define LATE_NS		(300 * NSEC_PER_MSEC)
@@ -413,7 +412,9 @@ static struct kunit_case cq_drain_cases[] = {
 	{}
 };
 
-struct kunit_suite cq_drain_suite = {
+static struct kunit_suite cq_drain_suite = {
 	.name = "cq_drain",
 	.test_cases = cq_drain_cases,
 };
+
+kunit_test_suite(cq_drain_suite);

@@ -18,7 +18,6 @@
 #include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
-#include "suites.h"
 
 #define STORM_CQS	6
 #define STORM_NS	(20 * NSEC_PER_USEC)
@@ -627,7 +626,7 @@ static struct kunit_suite cq_life_suite = {
 	.test_cases = cq_life_cases,
 };
 
-kunit_test_suites(&cq_life_suite, &cq_destroy_suite, &cq_drain_suite);
+kunit_test_suite(cq_life_suite);
 
 MODULE_DESCRIPTION("KUnit: the life of completion queues");
 MODULE_LICENSE("GPL");

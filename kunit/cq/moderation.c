@@ -9,7 +9,6 @@
 #include "cq/rig.h"
 #include "lib/lib.h"
 #include "lib/mock.h"
-#include "suites.h"
 
 #define MAX_COUNT	100
 #define MAX_PERIOD	50
@@ -295,7 +294,9 @@ static struct kunit_case cq_moderation_cases[] = {
 	{}
 };
 
-struct kunit_suite cq_moderation_suite = {
+static struct kunit_suite cq_moderation_suite = {
 	.name = "cq_moderation",
 	.test_cases = cq_moderation_cases,
 };
+
+kunit_test_suite(cq_moderation_suite);

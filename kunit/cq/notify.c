@@ -11,7 +11,6 @@
 
 #include "lib/lib.h"
 #include "lib/mock.h"
-#include "suites.h"
 
 #define CQ_SIZE		64
 #define NOTIFIES	100000
@@ -363,7 +362,9 @@ static struct kunit_case cq_notify_cases[] = {
 	{}
 };
 
-struct kunit_suite cq_notify_suite = {
+static struct kunit_suite cq_notify_suite = {
 	.name = "cq_notify",
 	.test_cases = cq_notify_cases,
 };
+
+kunit_test_suite(cq_notify_suite);

@@ -13,7 +13,6 @@
 #include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
-#include "suites.h"
 
 #define VECTORS		4
 #define FOREVER		1000000
@@ -517,7 +516,7 @@ static struct kunit_suite cq_pool_suite = {
 	.test_cases = cq_pool_cases,
 };
 
-kunit_test_suites(&cq_pool_suite, &cq_moderation_suite);
+kunit_test_suite(cq_pool_suite);
 
 MODULE_DESCRIPTION("KUnit: the pool of completion queues, and moderation");
 MODULE_LICENSE("GPL");

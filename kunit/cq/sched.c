@@ -481,7 +481,7 @@ static struct kunit_suite cq_sched_suite = {
 	.test_cases = cq_sched_cases,
 };
 
-kunit_test_suites(&cq_sched_suite);
+kunit_test_suite(cq_sched_suite);
 
 MODULE_DESCRIPTION("KUnit: the scheduler of completion queues");
 MODULE_LICENSE("GPL");

@@ -15,7 +15,6 @@
 #include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
-#include "suites.h"
 
 #define OTHERS		(SZ_64K + 1)
 
@@ -285,7 +284,9 @@ static struct kunit_case cq_standstill_cases[] = {
 	{}
 };
 
-struct kunit_suite cq_standstill_suite = {
+static struct kunit_suite cq_standstill_suite = {
 	.name = "cq_standstill",
 	.test_cases = cq_standstill_cases,
 };
+
+kunit_test_suite(cq_standstill_suite);

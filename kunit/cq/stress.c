@@ -526,7 +526,7 @@ static struct kunit_suite cq_stress_suite = {
 	.test_cases = cq_stress_cases,
 };
 
-kunit_test_suites(&cq_stress_suite);
+kunit_test_suite(cq_stress_suite);
 
 MODULE_DESCRIPTION("KUnit: completion queues under load");
 MODULE_LICENSE("GPL");

@@ -382,7 +382,7 @@ static struct kunit_suite cq_thread_suite = {
 	.test_cases = cq_thread_cases,
 };
 
-kunit_test_suites(&cq_thread_suite);
+kunit_test_suite(cq_thread_suite);
 
 MODULE_DESCRIPTION("KUnit: the threads of completion vectors");
 MODULE_LICENSE("GPL");

@@ -15,7 +15,6 @@
 #include "emu/rig.h"
 #include "lib/lib.h"
 #include "lib/objects.h"
-#include "suites.h"
 
 /* More than any verb allocates: if an allocation still fails then, the verb loops. */
 #define MAX_ALLOCS	200
@@ -317,7 +316,9 @@ static struct kunit_case emu_alloc_cases[] = {
 	{}
 };
 
-struct kunit_suite emu_alloc_suite = {
+static struct kunit_suite emu_alloc_suite = {
 	.name = "kverbs-emu-alloc",
 	.test_cases = emu_alloc_cases,
 };
+
+kunit_test_suite(emu_alloc_suite);

@@ -16,7 +16,6 @@
 #include "ca/rig.h"
 #include "emu/rig_net.h"
 #include "lib/lib.h"
-#include "suites.h"
 
 #define TEXT_LEN	SZ_16K
 /* Number of doorbells, and so of handles that can be open at a time, as documented. */
@@ -245,7 +244,9 @@ static struct kunit_case emu_ca_cases[] = {
 	{}
 };
 
-struct kunit_suite emu_ca_suite = {
+static struct kunit_suite emu_ca_suite = {
 	.name = "emu_ca",
 	.test_cases = emu_ca_cases,
 };
+
+kunit_test_suite(emu_ca_suite);

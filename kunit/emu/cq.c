@@ -9,7 +9,6 @@
 
 #include "emu/rig.h"
 #include "lib/lib.h"
-#include "suites.h"
 #include "../drivers/emu/cq.h"
 
 #define SMALL		4
@@ -267,7 +266,9 @@ static struct kunit_case emu_cq_cases[] = {
 	{}
 };
 
-struct kunit_suite emu_cq_suite = {
+static struct kunit_suite emu_cq_suite = {
 	.name = "emu_cq",
 	.test_cases = emu_cq_cases,
 };
+
+kunit_test_suite(emu_cq_suite);

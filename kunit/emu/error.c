@@ -11,7 +11,6 @@
 #include "emu/rig.h"
 #include "lib/lib.h"
 #include "lib/objects.h"
-#include "suites.h"
 
 #define ALL_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 			 IB_ACCESS_REMOTE_READ)
@@ -688,7 +687,9 @@ static struct kunit_case emu_error_cases[] = {
 	{}
 };
 
-struct kunit_suite emu_error_suite = {
+static struct kunit_suite emu_error_suite = {
 	.name = "emu_error",
 	.test_cases = emu_error_cases,
 };
+
+kunit_test_suite(emu_error_suite);

@@ -11,7 +11,6 @@
 
 #include "emu/rig_net.h"
 #include "lib/lib.h"
-#include "suites.h"
 
 #define NAME	"emugone"
 
@@ -239,7 +238,9 @@ static struct kunit_case emu_gone_cases[] = {
 	{}
 };
 
-struct kunit_suite emu_gone_suite = {
+static struct kunit_suite emu_gone_suite = {
 	.name = "emu_gone",
 	.test_cases = emu_gone_cases,
 };
+
+kunit_test_suite(emu_gone_suite);

@@ -9,7 +9,6 @@
 #include "emu/rig_net.h"
 #include "lib/lib.h"
 #include "lib/objects.h"
-#include "suites.h"
 
 #define LEN		256	/* bytes of a MAD */
 #define GSI_QPN		1
@@ -411,7 +410,9 @@ static struct kunit_case emu_conform_gsi_cases[] = {
 	{}
 };
 
-struct kunit_suite emu_conform_gsi_suite = {
+static struct kunit_suite emu_conform_gsi_suite = {
 	.name = "emu_conform_gsi",
 	.test_cases = emu_conform_gsi_cases,
 };
+
+kunit_test_suite(emu_conform_gsi_suite);

@@ -20,7 +20,6 @@
 #include "emu/rig_net.h"
 #include "lib/lib.h"
 #include "lib/objects.h"
-#include "suites.h"
 
 static bool trace;
 module_param(trace, bool, 0444);
@@ -516,7 +515,7 @@ static struct kunit_suite emu_latency_suite = {
 	.test_cases = emu_latency_cases,
 };
 
-kunit_test_suites(&emu_latency_suite, &emu_latency_queues_suite);
+kunit_test_suite(emu_latency_suite);
 
 MODULE_DESCRIPTION("KUnit: loads that could keep preemption off for long");
 MODULE_LICENSE("GPL");

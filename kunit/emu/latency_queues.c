@@ -14,7 +14,6 @@
 #include "emu/rig_net.h"
 #include "lib/lib.h"
 #include "lib/objects.h"
-#include "suites.h"
 
 /* Queue pairs that have work at the same time, and the work of each. */
 #define LAT_QPS		1000
@@ -347,7 +346,9 @@ static struct kunit_case emu_latency_queues_cases[] = {
 	{}
 };
 
-struct kunit_suite emu_latency_queues_suite = {
+static struct kunit_suite emu_latency_queues_suite = {
 	.name = "emu_latency_queues",
 	.test_cases = emu_latency_queues_cases,
 };
+
+kunit_test_suite(emu_latency_queues_suite);

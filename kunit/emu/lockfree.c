@@ -537,7 +537,7 @@ static struct kunit_suite emu_lockfree_suite = {
 	.test_cases = emu_lockfree_cases,
 };
 
-kunit_test_suites(&emu_lockfree_suite);
+kunit_test_suite(emu_lockfree_suite);
 
 MODULE_DESCRIPTION("KUnit: posting, polling and arming take no lock");
 MODULE_LICENSE("GPL");

@@ -15,7 +15,6 @@
 #include "emu/rig.h"
 #include "emu/window.h"
 #include "lib/lib.h"
-#include "suites.h"
 
 #define REMOTE		(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ)
 #define BINDABLE	(IB_ACCESS_LOCAL_WRITE | REMOTE | IB_ACCESS_MW_BIND)
@@ -659,7 +658,9 @@ static struct kunit_case emu_mapping_cases[] = {
 	{}
 };
 
-struct kunit_suite emu_mapping_suite = {
+static struct kunit_suite emu_mapping_suite = {
 	.name = "kverbs-emu-mapping",
 	.test_cases = emu_mapping_cases,
 };
+
+kunit_test_suite(emu_mapping_suite);

@@ -12,7 +12,6 @@
 #include "emu/rig_net.h"
 #include "lib/lib.h"
 #include "lib/objects.h"
-#include "suites.h"
 
 #define LEN		100
 #define MEMBERS		4
@@ -565,7 +564,9 @@ static struct kunit_case emu_conform_mcast_cases[] = {
 	{}
 };
 
-struct kunit_suite emu_conform_mcast_suite = {
+static struct kunit_suite emu_conform_mcast_suite = {
 	.name = "emu_conform_mcast",
 	.test_cases = emu_conform_mcast_cases,
 };
+
+kunit_test_suite(emu_conform_mcast_suite);

@@ -15,7 +15,6 @@
 #include "emu/window.h"
 #include "lib/lib.h"
 #include "lib/objects.h"
-#include "suites.h"
 
 #define LEN		60000
 /* Number of moves under traffic of each kind. */
@@ -501,7 +500,9 @@ static struct kunit_case emu_move_cases[] = {
 	{}
 };
 
-struct kunit_suite emu_move_suite = {
+static struct kunit_suite emu_move_suite = {
 	.name = "kverbs-emu-move",
 	.test_cases = emu_move_cases,
 };
+
+kunit_test_suite(emu_move_suite);

@@ -13,7 +13,6 @@
 #include "emu/rig.h"
 #include "emu/window.h"
 #include "lib/lib.h"
-#include "suites.h"
 
 #define REMOTE		(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
 			 IB_ACCESS_REMOTE_ATOMIC)
@@ -403,7 +402,9 @@ static struct kunit_case emu_conform_mr_cases[] = {
 	{}
 };
 
-struct kunit_suite emu_conform_mr_suite = {
+static struct kunit_suite emu_conform_mr_suite = {
 	.name = "emu_conform_mr",
 	.test_cases = emu_conform_mr_cases,
 };
+
+kunit_test_suite(emu_conform_mr_suite);

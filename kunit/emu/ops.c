@@ -11,7 +11,6 @@
 
 #include "emu/rig.h"
 #include "lib/lib.h"
-#include "suites.h"
 
 #define ALL_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 			 IB_ACCESS_REMOTE_READ)
@@ -580,8 +579,7 @@ static struct kunit_suite emu_ops_suite = {
 	.test_cases = emu_ops_cases,
 };
 
-kunit_test_suites(&emu_ops_suite, &emu_post_suite, &emu_error_suite, &emu_cq_suite,
-		  &emu_races_suite);
+kunit_test_suite(emu_ops_suite);
 
 MODULE_DESCRIPTION("KUnit: the emulated HCA at work");
 MODULE_LICENSE("GPL");

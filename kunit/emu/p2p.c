@@ -429,6 +429,7 @@ static struct kunit_suite emu_p2p_suite = {
 	.name = "emu_p2p",
 	.test_cases = emu_p2p_cases,
 };
+
 kunit_test_suite(emu_p2p_suite);
 
 MODULE_DESCRIPTION("kverbs KUnit: peer-to-peer memory under the emulated HCA");

@@ -21,7 +21,6 @@
 #include "emu/peer_rig.h"
 #include "emu/window.h"
 #include "lib/lib.h"
-#include "suites.h"
 
 #define LEN		60000
 /* How often memory is taken back, for each kind of traffic. */
@@ -600,7 +599,7 @@ static struct kunit_suite emu_peer_suite = {
 	.test_cases = emu_peer_cases,
 };
 
-kunit_test_suites(&emu_peer_suite, &emu_move_suite);
+kunit_test_suite(emu_peer_suite);
 
 MODULE_DESCRIPTION("kverbs KUnit: memory of another device under the emulated HCA");
 MODULE_LICENSE("GPL");

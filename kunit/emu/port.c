@@ -11,7 +11,6 @@
 #include "emu/rig_net.h"
 #include "lib/lib.h"
 #include "lib/objects.h"
-#include "suites.h"
 
 #define LEN		100
 
@@ -465,7 +464,9 @@ static struct kunit_case emu_conform_port_cases[] = {
 	{}
 };
 
-struct kunit_suite emu_conform_port_suite = {
+static struct kunit_suite emu_conform_port_suite = {
 	.name = "emu_conform_port",
 	.test_cases = emu_conform_port_cases,
 };
+
+kunit_test_suite(emu_conform_port_suite);

@@ -13,7 +13,6 @@
 
 #include "emu/rig.h"
 #include "lib/lib.h"
-#include "suites.h"
 
 #define IRQ_POSTS	50000
 
@@ -563,7 +562,9 @@ static struct kunit_case emu_post_cases[] = {
 	{}
 };
 
-struct kunit_suite emu_post_suite = {
+static struct kunit_suite emu_post_suite = {
 	.name = "emu_post",
 	.test_cases = emu_post_cases,
 };
+
+kunit_test_suite(emu_post_suite);

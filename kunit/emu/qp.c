@@ -10,7 +10,6 @@
 
 #include "emu/rig.h"
 #include "lib/lib.h"
-#include "suites.h"
 
 #define ALL_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 			 IB_ACCESS_REMOTE_READ)
@@ -544,7 +543,9 @@ static struct kunit_case emu_conform_qp_cases[] = {
 	{}
 };
 
-struct kunit_suite emu_conform_qp_suite = {
+static struct kunit_suite emu_conform_qp_suite = {
 	.name = "emu_conform_qp",
 	.test_cases = emu_conform_qp_cases,
 };
+
+kunit_test_suite(emu_conform_qp_suite);

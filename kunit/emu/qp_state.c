@@ -12,7 +12,6 @@
 #include "lib/lib.h"
 #include "lib/objects.h"
 #include "lib/qp_oracle.h"
-#include "suites.h"
 
 /* Attributes that IBTA allows, but that the HCA does not support. */
 #define NOT_HERE	(IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE | \
@@ -253,7 +252,9 @@ static struct kunit_case emu_qp_state_cases[] = {
 	{}
 };
 
-struct kunit_suite emu_qp_state_suite = {
+static struct kunit_suite emu_qp_state_suite = {
 	.name = "emu_qp_state",
 	.test_cases = emu_qp_state_cases,
 };
+
+kunit_test_suite(emu_qp_state_suite);

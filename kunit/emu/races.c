@@ -11,7 +11,6 @@
 #include "emu/rig.h"
 #include "lib/lib.h"
 #include "lib/objects.h"
-#include "suites.h"
 
 #define CHAIN		60
 #define ROUNDS		40
@@ -156,7 +155,9 @@ static struct kunit_case emu_races_cases[] = {
 	{}
 };
 
-struct kunit_suite emu_races_suite = {
+static struct kunit_suite emu_races_suite = {
 	.name = "emu_races",
 	.test_cases = emu_races_cases,
 };
+
+kunit_test_suite(emu_races_suite);

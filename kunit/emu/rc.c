@@ -14,7 +14,6 @@
 
 #include "emu/rig.h"
 #include "lib/lib.h"
-#include "suites.h"
 
 #define ALL_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 			 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC)
@@ -843,8 +842,7 @@ static struct kunit_suite emu_conform_rc_suite = {
 	.test_cases = emu_conform_rc_cases,
 };
 
-kunit_test_suites(&emu_conform_rc_suite, &emu_conform_retry_suite,
-		  &emu_conform_qp_suite, &emu_conform_wire_suite);
+kunit_test_suite(emu_conform_rc_suite);
 
 MODULE_DESCRIPTION("KUnit: the emulated HCA against the conformance table");
 MODULE_LICENSE("GPL");

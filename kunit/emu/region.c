@@ -13,7 +13,6 @@
 #include "emu/rig.h"
 #include "emu/window.h"
 #include "lib/lib.h"
-#include "suites.h"
 
 #define REMOTE		(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
 			 IB_ACCESS_REMOTE_ATOMIC)
@@ -628,8 +627,7 @@ static struct kunit_suite emu_region_suite = {
 	.test_cases = emu_region_cases,
 };
 
-kunit_test_suites(&emu_region_suite, &emu_mapping_suite,
-		  &emu_alloc_suite, &emu_conform_mr_suite);
+kunit_test_suite(emu_region_suite);
 
 MODULE_DESCRIPTION("kverbs KUnit: memory regions of the emulated HCA");
 MODULE_LICENSE("GPL");

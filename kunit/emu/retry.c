@@ -9,7 +9,6 @@
 
 #include "emu/rig.h"
 #include "lib/lib.h"
-#include "suites.h"
 
 #define NO_ANSWER	"ack_timeout_err"
 #define NOT_READY	"rcvd_rnr_err"
@@ -342,7 +341,9 @@ static struct kunit_case emu_conform_retry_cases[] = {
 	{}
 };
 
-struct kunit_suite emu_conform_retry_suite = {
+static struct kunit_suite emu_conform_retry_suite = {
 	.name = "emu_conform_retry",
 	.test_cases = emu_conform_retry_cases,
 };
+
+kunit_test_suite(emu_conform_retry_suite);

@@ -14,7 +14,6 @@
 #include "emu/rig_net.h"
 #include "lib/lib.h"
 #include "lib/objects.h"
-#include "suites.h"
 
 #define DEPTH		16
 #define SLOT		512
@@ -865,7 +864,7 @@ static struct kunit_suite emu_conform_srq_suite = {
 	.test_cases = emu_conform_srq_cases,
 };
 
-kunit_test_suites(&emu_conform_srq_suite);
+kunit_test_suite(emu_conform_srq_suite);
 
 MODULE_DESCRIPTION("KUnit: shared receive queues of the emulated HCA");
 MODULE_LICENSE("GPL");

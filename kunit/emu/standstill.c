@@ -13,7 +13,6 @@
 #include "emu/rig_net.h"
 #include "lib/lib.h"
 #include "lib/objects.h"
-#include "suites.h"
 
 #define SRQ_DEPTH	4
 #define CQ_HELD		4
@@ -380,7 +379,7 @@ static struct kunit_suite emu_standstill_suite = {
 	.test_cases = emu_standstill_cases,
 };
 
-kunit_test_suites(&emu_standstill_suite, &emu_gone_suite);
+kunit_test_suite(emu_standstill_suite);
 
 MODULE_DESCRIPTION("KUnit: threads that stand still in the emulated HCA");
 MODULE_LICENSE("GPL");

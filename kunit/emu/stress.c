@@ -453,7 +453,7 @@ static struct kunit_suite emu_stress_suite = {
 	.test_cases = emu_stress_cases,
 };
 
-kunit_test_suites(&emu_stress_suite);
+kunit_test_suite(emu_stress_suite);
 
 MODULE_DESCRIPTION("KUnit: a queue pair posted to and polled from everywhere");
 MODULE_LICENSE("GPL");

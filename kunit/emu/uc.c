@@ -10,7 +10,6 @@
 #include "emu/rig_net.h"
 #include "lib/lib.h"
 #include "lib/objects.h"
-#include "suites.h"
 
 #define ALL_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 			 IB_ACCESS_REMOTE_READ)
@@ -377,7 +376,9 @@ static struct kunit_case emu_conform_uc_cases[] = {
 	{}
 };
 
-struct kunit_suite emu_conform_uc_suite = {
+static struct kunit_suite emu_conform_uc_suite = {
 	.name = "emu_conform_uc",
 	.test_cases = emu_conform_uc_cases,
 };
+
+kunit_test_suite(emu_conform_uc_suite);

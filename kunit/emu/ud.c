@@ -18,7 +18,6 @@
 #include "emu/rig_net.h"
 #include "lib/lib.h"
 #include "lib/objects.h"
-#include "suites.h"
 
 #define LEN		200
 /* GRH next header value for InfiniBand transport headers. */
@@ -630,9 +629,7 @@ static struct kunit_suite emu_conform_ud_suite = {
 	.test_cases = emu_conform_ud_cases,
 };
 
-kunit_test_suites(&emu_conform_ud_suite, &emu_conform_uc_suite,
-		  &emu_conform_mcast_suite, &emu_conform_gsi_suite,
-		  &emu_conform_port_suite);
+kunit_test_suite(emu_conform_ud_suite);
 
 MODULE_DESCRIPTION("KUnit: datagrams of the emulated HCA");
 MODULE_LICENSE("GPL");

@@ -10,7 +10,6 @@
 
 #include "emu/rig.h"
 #include "lib/lib.h"
-#include "suites.h"
 
 #define ALL_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 			 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC)
@@ -222,7 +221,9 @@ static struct kunit_case emu_conform_wire_cases[] = {
 	{}
 };
 
-struct kunit_suite emu_conform_wire_suite = {
+static struct kunit_suite emu_conform_wire_suite = {
 	.name = "emu_conform_wire",
 	.test_cases = emu_conform_wire_cases,
 };
+
+kunit_test_suite(emu_conform_wire_suite);

@@ -11,7 +11,6 @@
 #include "ca/rig.h"
 #include "fault/sweep.h"
 #include "lib/lib.h"
-#include "suites.h"
 
 /* Pages of user memory: too many for one chunk of a scatter list. */
 #define USER_PAGES	300UL
@@ -258,7 +257,9 @@ static struct kunit_case fail_nth_ca_cases[] = {
 	{}
 };
 
-struct kunit_suite fail_nth_ca_suite = {
+static struct kunit_suite fail_nth_ca_suite = {
 	.name = "fail_nth_ca",
 	.test_cases = fail_nth_ca_cases,
 };
+
+kunit_test_suite(fail_nth_ca_suite);

@@ -12,7 +12,6 @@
 #include "lib/lib.h"
 #include "lib/objects.h"
 #include "peer/rig.h"
-#include "suites.h"
 
 #define LENGTH		SZ_1M
 
@@ -158,7 +157,9 @@ static struct kunit_case fail_nth_mem_cases[] = {
 	{}
 };
 
-struct kunit_suite fail_nth_mem_suite = {
+static struct kunit_suite fail_nth_mem_suite = {
 	.name = "fail_nth_mem",
 	.test_cases = fail_nth_mem_cases,
 };
+
+kunit_test_suite(fail_nth_mem_suite);

@@ -27,7 +27,6 @@
 #include "lib/mock.h"
 #include "lib/objects.h"
 #include "peer/rig.h"
-#include "suites.h"
 
 #define ACCESS		(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE)
 
@@ -672,7 +671,9 @@ static struct kunit_case fail_nth_none_cases[] = {
 	{}
 };
 
-struct kunit_suite fail_nth_none_suite = {
+static struct kunit_suite fail_nth_none_suite = {
 	.name = "fail_nth_none",
 	.test_cases = fail_nth_none_cases,
 };
+
+kunit_test_suite(fail_nth_none_suite);

@@ -19,7 +19,6 @@
 #include "lib/mock.h"
 #include "lib/objects.h"
 #include "peer/rig.h"
-#include "suites.h"
 
 /* Pages of user memory: more than the entries in one chunk of a scatter list. */
 #define USER_PAGES	300UL
@@ -619,7 +618,9 @@ static struct kunit_case fail_nth_objects_cases[] = {
 	{}
 };
 
-struct kunit_suite fail_nth_objects_suite = {
+static struct kunit_suite fail_nth_objects_suite = {
 	.name = "fail_nth_objects",
 	.test_cases = fail_nth_objects_cases,
 };
+
+kunit_test_suite(fail_nth_objects_suite);

@@ -9,7 +9,6 @@
 #include "fault/sweep.h"
 #include "lib/lib.h"
 #include "peer/rig.h"
-#include "suites.h"
 
 /* Memory of more pages than one chunk of a scatterlist has entries. */
 #define SIZE		(300UL * SZ_64K)
@@ -162,7 +161,9 @@ static struct kunit_case peer_fail_nth_cases[] = {
 	{}
 };
 
-struct kunit_suite peer_fail_nth_suite = {
+static struct kunit_suite peer_fail_nth_suite = {
 	.name = "peer_fail_nth",
 	.test_cases = peer_fail_nth_cases,
 };
+
+kunit_test_suite(peer_fail_nth_suite);

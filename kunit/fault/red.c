@@ -12,7 +12,6 @@
 #include "fault/sweep.h"
 #include "lib/lib.h"
 #include "lib/mock.h"
-#include "suites.h"
 
 /**
  * struct patient - state of the calls
@@ -342,7 +341,9 @@ static struct kunit_case fail_nth_red_cases[] = {
 	{}
 };
 
-struct kunit_suite fail_nth_red_suite = {
+static struct kunit_suite fail_nth_red_suite = {
 	.name = "fail_nth_red",
 	.test_cases = fail_nth_red_cases,
 };
+
+kunit_test_suite(fail_nth_red_suite);

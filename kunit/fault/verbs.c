@@ -17,7 +17,6 @@
 #include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
-#include "suites.h"
 
 /* Pages of user memory: too many for one chunk of a scatterlist. */
 #define USER_PAGES	600UL
@@ -671,9 +670,7 @@ static struct kunit_suite fail_nth_suite = {
 	.test_cases = fail_nth_cases,
 };
 
-kunit_test_suites(&fail_nth_suite, &fail_nth_ca_suite, &fail_nth_mem_suite,
-		  &fail_nth_objects_suite, &fail_nth_none_suite, &fail_nth_red_suite,
-		  &fail_nth_work_suite, &peer_fail_nth_suite);
+kunit_test_suite(fail_nth_suite);
 
 MODULE_DESCRIPTION("KUnit: each allocation fails in turn");
 MODULE_LICENSE("GPL");

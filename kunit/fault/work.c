@@ -14,7 +14,6 @@
 #include "fault/sweep.h"
 #include "lib/lib.h"
 #include "lib/mock.h"
-#include "suites.h"
 
 /* Pages of user memory; too many for one piece of a scatter list. */
 #define USER_PAGES	300UL
@@ -202,7 +201,9 @@ static struct kunit_case fail_nth_work_cases[] = {
 	{}
 };
 
-struct kunit_suite fail_nth_work_suite = {
+static struct kunit_suite fail_nth_work_suite = {
 	.name = "fail_nth_work",
 	.test_cases = fail_nth_work_cases,
 };
+
+kunit_test_suite(fail_nth_work_suite);

@@ -578,7 +578,7 @@ static struct kunit_suite exercise_suite = {
 	.test_cases = exercise_cases,
 };
 
-kunit_test_suites(&exercise_suite);
+kunit_test_suite(exercise_suite);
 
 MODULE_DESCRIPTION("KUnit: random calls of the verbs interface against a model");
 MODULE_LICENSE("GPL");

@@ -265,7 +265,8 @@ static struct kunit_suite edu_suite = {
 	.name = "edu",
 	.test_cases = edu_cases,
 };
-kunit_test_suites(&edu_suite);
+
+kunit_test_suite(edu_suite);
 
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("KUnit: the DMA engine of QEMU's edu device");

@@ -11,7 +11,6 @@
 #include <kverbs/p2pdma.h>
 #include "lib/lib.h"
 #include "p2p/tree.h"
-#include "suites.h"
 
 #define TREES	100
 #define ROWS	16
@@ -156,7 +155,9 @@ static struct kunit_case p2p_kernel_cases[] = {
 	{}
 };
 
-struct kunit_suite p2p_kernel_suite = {
+static struct kunit_suite p2p_kernel_suite = {
 	.name = "p2p_kernel",
 	.test_cases = p2p_kernel_cases,
 };
+
+kunit_test_suite(p2p_kernel_suite);

@@ -12,7 +12,6 @@
 #include <kverbs/p2pdma.h>
 #include "lib/lib.h"
 #include "p2p/tree.h"
-#include "suites.h"
 
 #define DEBUGFS_DIR	"/sys/kernel/debug/kverbs_p2pdma/"
 #define TEXT_LEN	16384
@@ -632,7 +631,9 @@ static struct kunit_case p2p_list_cases[] = {
 	{}
 };
 
-struct kunit_suite p2p_list_suite = {
+static struct kunit_suite p2p_list_suite = {
 	.name = "p2p_list",
 	.test_cases = p2p_list_cases,
 };
+
+kunit_test_suite(p2p_list_suite);

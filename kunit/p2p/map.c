@@ -13,7 +13,6 @@
 
 #include "lib/lib.h"
 #include "p2p/rig.h"
-#include "suites.h"
 
 #define POLICY		"/sys/module/kverbs_p2pdma/parameters/policy"
 #define ENTRIES		4
@@ -330,7 +329,9 @@ static struct kunit_case p2p_map_cases[] = {
 	{}
 };
 
-struct kunit_suite p2p_map_suite = {
+static struct kunit_suite p2p_map_suite = {
 	.name = "p2p_map",
 	.test_cases = p2p_map_cases,
 };
+
+kunit_test_suite(p2p_map_suite);

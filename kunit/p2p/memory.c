@@ -9,7 +9,6 @@
 
 #include "lib/lib.h"
 #include "p2p/rig.h"
-#include "suites.h"
 
 #define PAGES	(P2P_RIG_SIZE / PAGE_SIZE)
 
@@ -216,7 +215,9 @@ static struct kunit_case p2p_memory_cases[] = {
 	{}
 };
 
-struct kunit_suite p2p_memory_suite = {
+static struct kunit_suite p2p_memory_suite = {
 	.name = "p2p_memory",
 	.test_cases = p2p_memory_cases,
 };
+
+kunit_test_suite(p2p_memory_suite);

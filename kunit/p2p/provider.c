@@ -10,7 +10,6 @@
 
 #include "lib/lib.h"
 #include "p2p/rig.h"
-#include "suites.h"
 
 static u64 bar_start(struct pci_dev *pdev)
 {
@@ -313,8 +312,7 @@ static struct kunit_suite p2p_provider_suite = {
 	.test_cases = p2p_provider_cases,
 };
 
-kunit_test_suites(&p2p_provider_suite, &p2p_memory_suite, &p2p_user_suite, &p2p_map_suite,
-		  &p2p_standstill_suite);
+kunit_test_suite(p2p_provider_suite);
 
 MODULE_DESCRIPTION("KUnit: memory of devices for peer-to-peer DMA");
 MODULE_LICENSE("GPL");

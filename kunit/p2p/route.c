@@ -12,7 +12,6 @@
 #include "lib/console.h"
 #include "lib/lib.h"
 #include "p2p/tree.h"
-#include "suites.h"
 
 #define POLICY	"/sys/module/kverbs_p2pdma/parameters/policy"
 
@@ -548,7 +547,7 @@ static struct kunit_suite p2p_route_suite = {
 	.test_cases = p2p_route_cases,
 };
 
-kunit_test_suites(&p2p_route_suite, &p2p_kernel_suite, &p2p_list_suite);
+kunit_test_suite(p2p_route_suite);
 
 MODULE_DESCRIPTION("KUnit: routes to peer-to-peer memory");
 MODULE_LICENSE("GPL");

@@ -11,7 +11,6 @@
 
 #include "lib/lib.h"
 #include "p2p/rig.h"
-#include "suites.h"
 
 #define OTHERS		(SZ_64K + 1)
 #define PAGES		(P2P_RIG_SIZE / PAGE_SIZE)
@@ -141,7 +140,9 @@ static struct kunit_case p2p_standstill_cases[] = {
 	{}
 };
 
-struct kunit_suite p2p_standstill_suite = {
+static struct kunit_suite p2p_standstill_suite = {
 	.name = "p2p_standstill",
 	.test_cases = p2p_standstill_cases,
 };
+
+kunit_test_suite(p2p_standstill_suite);

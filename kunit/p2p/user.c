@@ -10,7 +10,6 @@
 
 #include "lib/lib.h"
 #include "p2p/rig.h"
-#include "suites.h"
 
 /**
  * struct holder - a user of memory
@@ -309,7 +308,9 @@ static struct kunit_case p2p_user_cases[] = {
 	{}
 };
 
-struct kunit_suite p2p_user_suite = {
+static struct kunit_suite p2p_user_suite = {
 	.name = "p2p_user",
 	.test_cases = p2p_user_cases,
 };
+
+kunit_test_suite(p2p_user_suite);

@@ -15,7 +15,6 @@
 #include "lib/lib.h"
 #include "peer/rig.h"
 #include "peer/scene.h"
-#include "suites.h"
 
 /* A wait that is long enough to measure, and short enough to let expire. */
 #define SHORT_WAIT_MS	100
@@ -373,7 +372,9 @@ static struct kunit_case peer_invalidate_cases[] = {
 	{}
 };
 
-struct kunit_suite peer_invalidate_suite = {
+static struct kunit_suite peer_invalidate_suite = {
 	.name = "peer_invalidate",
 	.test_cases = peer_invalidate_cases,
 };
+
+kunit_test_suite(peer_invalidate_suite);

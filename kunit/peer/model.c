@@ -9,7 +9,6 @@
 
 #include "lib/lib.h"
 #include "peer/rig.h"
-#include "suites.h"
 
 #define CLIENTS		4
 #define USERS		24
@@ -343,7 +342,9 @@ static struct kunit_case peer_model_cases[] = {
 	{}
 };
 
-struct kunit_suite peer_model_suite = {
+static struct kunit_suite peer_model_suite = {
 	.name = "peer_model",
 	.test_cases = peer_model_cases,
 };
+
+kunit_test_suite(peer_model_suite);

@@ -12,7 +12,6 @@
 #include "lib/console.h"
 #include "lib/lib.h"
 #include "peer/rig.h"
-#include "suites.h"
 
 #define MANY		300
 #define TEXT_LEN	1024
@@ -821,8 +820,7 @@ static struct kunit_suite peer_registry_suite = {
 	.test_cases = peer_registry_cases,
 };
 
-kunit_test_suites(&peer_registry_suite, &peer_table_suite, &peer_invalidate_suite,
-		  &peer_revoke_suite, &peer_shapes_suite);
+kunit_test_suite(peer_registry_suite);
 
 MODULE_DESCRIPTION("KUnit: the registry of peer memory");
 MODULE_LICENSE("GPL");

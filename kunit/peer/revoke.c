@@ -11,7 +11,6 @@
 #include "lib/lib.h"
 #include "peer/rig.h"
 #include "peer/scene.h"
-#include "suites.h"
 
 #define THREADS		4
 
@@ -389,7 +388,9 @@ static struct kunit_case peer_revoke_cases[] = {
 	{}
 };
 
-struct kunit_suite peer_revoke_suite = {
+static struct kunit_suite peer_revoke_suite = {
 	.name = "peer_revoke",
 	.test_cases = peer_revoke_cases,
 };
+
+kunit_test_suite(peer_revoke_suite);

@@ -12,7 +12,6 @@
 #include "lib/lib.h"
 #include "peer/rig.h"
 #include "peer/shapes.h"
-#include "suites.h"
 
 #define RACES		2000
 
@@ -274,7 +273,9 @@ static struct kunit_case peer_shapes_cases[] = {
 	{}
 };
 
-struct kunit_suite peer_shapes_suite = {
+static struct kunit_suite peer_shapes_suite = {
 	.name = "peer_shapes",
 	.test_cases = peer_shapes_cases,
 };
+
+kunit_test_suite(peer_shapes_suite);

@@ -13,7 +13,6 @@
 #undef peer_count
 #include "lib/lib.h"
 #include "peer/rig.h"
-#include "suites.h"
 
 #define OTHERS		1000
 
@@ -132,7 +131,9 @@ static struct kunit_case peer_standstill_cases[] = {
 	{}
 };
 
-struct kunit_suite peer_standstill_suite = {
+static struct kunit_suite peer_standstill_suite = {
 	.name = "peer_standstill",
 	.test_cases = peer_standstill_cases,
 };
+
+kunit_test_suite(peer_standstill_suite);

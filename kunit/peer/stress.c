@@ -11,7 +11,6 @@
 
 #include "lib/lib.h"
 #include "peer/rig.h"
-#include "suites.h"
 
 #define CLIENTS		4
 #define THREADS		4
@@ -317,7 +316,7 @@ static struct kunit_suite peer_stress_suite = {
 	.test_cases = peer_stress_cases,
 };
 
-kunit_test_suites(&peer_stress_suite, &peer_model_suite);
+kunit_test_suite(peer_stress_suite);
 
 MODULE_DESCRIPTION("KUnit: peer memory that is taken away at random");
 MODULE_LICENSE("GPL");

@@ -10,7 +10,6 @@
 
 #include "lib/lib.h"
 #include "peer/rig.h"
-#include "suites.h"
 
 #define RUNS		4
 #define RANDOM_TABLES	50000
@@ -529,7 +528,9 @@ static struct kunit_case peer_table_cases[] = {
 	{}
 };
 
-struct kunit_suite peer_table_suite = {
+static struct kunit_suite peer_table_suite = {
 	.name = "peer_table",
 	.test_cases = peer_table_cases,
 };
+
+kunit_test_suite(peer_table_suite);
