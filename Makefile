@@ -10,7 +10,7 @@ MAKEFLAGS += --no-print-directory --no-builtin-rules
 
 BUILD ?= build
 SOURCES := Kbuild $(wildcard include core cq peer_mem p2pdma drivers ulp kunit)
-PROBES := $(wildcard probes/*.c)
+PROBES := $(wildcard scripts/probes/*.c)
 
 NO_KERNEL := clean help demo test kunit lint shell tools install-tools
 GOALS := $(or $(MAKECMDGOALS),all)
@@ -129,7 +129,7 @@ install-dev uninstall-dev:
 	@scripts/install-dev $(@:-dev=) $(OUT)
 
 shell:
-	@env -u MAKEFLAGS -u MAKELEVEL scripts/guest --shell $(ARGS)
+	@env -u MAKEFLAGS -u MAKELEVEL scripts/vm --shell $(ARGS)
 
 .PHONY: clean
 clean:

@@ -189,12 +189,15 @@ build_command() {
 # mainline_sources <ulp> <module> <directory>: lays out a ULP's sources to be
 # built with the kernel's own rdma headers and symbols.
 mainline_sources() {
-	cp "$KV_ROOT/ulp/$1"/*.[ch] "$3/"
+	local objects folder
+	objects=$(awk -v name="kverbs_$1-y" '$1 == name { on = 1 }
+		on { print; on = /\\$/ }' "$KV_ROOT/Kbuild")
+	folder=$(grep -om 1 'ulp/[a-z0-9_/]*/' <<<"$objects" | head -n 1)
+	cp "$KV_ROOT/$folder"*.[ch] "$3/"
 	{
 		echo "obj-m := $2.o"
-		awk -v name="kverbs_$1-y" '$1 == name { on = 1 }
-			on { print; on = /\\$/ }' "$KV_ROOT/Kbuild" |
-			sed "s,ulp/$1/,,g; s/^kverbs_$1-y/$2-y/"
+		objects=${objects//"$folder"/}
+		echo "${objects/#kverbs_$1-y/$2-y}"
 	} >"$3/Kbuild"
 }
 

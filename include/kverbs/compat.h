@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Differences between kernels, in one place. Included ahead of every source
- * file. Compile probes (probes/) generate config.h: each difference takes one probe
+ * file. Compile probes (scripts/probes/) generate config.h: each difference takes one probe
  * there and one block here.
  */
 #ifndef KVERBS_COMPAT_H

@@ -3,7 +3,7 @@
  * Loads that could keep preemption or interrupts off for long: large bursts, long messages,
  * long queues, many queue pairs, posted from each context. The cases check that all of it
  * completes. With trace=1, the kernel's latency tracer runs from the moment of the first post
- * until the last completion has been polled, and scripts/runs/latency.sh judges what it has
+ * until the last completion has been polled, and scripts/guest/latency.sh judges what it has
  * found. Nothing else is to run then, least of all a console.
  */
 #include <linux/delay.h>

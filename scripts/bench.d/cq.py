@@ -27,7 +27,7 @@ Messages are RDMA WRITEs of no bytes: nothing is copied, and what is left is pos
 completing and the CQ layer. Each CQ has a queue pair that is connected to itself.
 kverbs runs over its emulated HCA, which executes a message where it is posted.
 Mainline's CQ layer runs over rdma_rxe, in the same boot, measured by the same source
-(ulp/cqbench); a message takes ten times as long there, so rates and delays are the two
+(ulp/bench/cq); a message takes ten times as long there, so rates and delays are the two
 stacks', while the cost of a completion is the CQ layers' alone.
 
 Cost: all completions of a burst are in the CQ before the first one is polled. They are

@@ -128,7 +128,7 @@ examples_guest() {
 	check_guest "the examples run, $1" "examples-$1" --kernel "$1" \
 		--modules "$(run_modules "$2") $(echo "$3"/*.ko)" \
 		--file "$work/ca_ioctl" --file "$work/ca_uring" \
-		--run "$KV_SCRIPTS/runs/examples.sh"
+		--run "$KV_SCRIPTS/guest/examples.sh"
 }
 
 # Every name of the verbs API that ULPs use: compiled, and linked.

@@ -20,7 +20,7 @@ spawn_latency() {
 		--limit 1200 --mem 2048 --append cryptomgr.notests --env "LOADS=$loads" \
 		--modules "$(run_modules "$MODULES_DIR")
 		$(module_paths "$MODULES_DIR" kunit_emu_latency)" \
-		--run "$KV_SCRIPTS/runs/latency.sh"
+		--run "$KV_SCRIPTS/guest/latency.sh"
 }
 
 # Instructions are counted: the kernel's self-tests of its ciphers would count.
@@ -29,56 +29,56 @@ part_figure() {
 	spawn_guest "what finding peer-to-peer memory costs" figure_p2p_find \
 		--kernel lean --icount --limit 300 --suites 1 \
 		--modules "$(run_modules "$MODULES_DIR") $MODULES_DIR/kunit/kverbs_kunit.ko
-		$MODULES_DIR/kunit/kunit_p2p_scale.ko" --run "$KV_SCRIPTS/runs/p2p_find.sh"
+		$MODULES_DIR/kunit/kunit_p2p_scale.ko" --run "$KV_SCRIPTS/guest/p2p_find.sh"
 	need_build 6.12
 	spawn_guest "what a message costs" figure --kernel 6.12 --icount \
 		--limit 200 --append cryptomgr.notests \
 		--modules "$(run_modules "$MODULES_DIR")" \
-		--file "$KV_SCRIPTS/runs/pingpong.sh" \
-		--run "$KV_SCRIPTS/runs/figure.sh"
+		--file "$KV_SCRIPTS/guest/pingpong.sh" \
+		--run "$KV_SCRIPTS/guest/figure.sh"
 	spawn_guest "what a completion costs" figure_cq --kernel 6.12 --icount --limit 300 \
 		--append cryptomgr.notests \
 		--modules "$(run_modules "$MODULES_DIR") $MODULES_DIR/kverbs_cqbench.ko" \
-		--file "$KV_SCRIPTS/runs/cqbench.sh" --run "$KV_SCRIPTS/runs/figure_cq.sh"
+		--file "$KV_SCRIPTS/guest/cqbench.sh" --run "$KV_SCRIPTS/guest/figure_cq.sh"
 	spawn_guest "what the contract checker costs" figure_contract --kernel 6.12 \
 		--icount --limit 300 --append cryptomgr.notests \
 		--modules "$(run_modules "$MODULES_DIR") $MODULES_DIR/kverbs_cqbench.ko" \
-		--file "$KV_SCRIPTS/runs/cqbench.sh" --run "$KV_SCRIPTS/runs/figure_contract.sh"
+		--file "$KV_SCRIPTS/guest/cqbench.sh" --run "$KV_SCRIPTS/guest/figure_contract.sh"
 	spawn_guest "what many objects cost" figure_scale --kernel 6.12 --icount \
 		--limit $((200 * scale)) --append cryptomgr.notests \
 		--env "QPS=10000 DEVICES=$((100 * scale))" \
 		--modules "$(run_modules "$MODULES_DIR") $MODULES_DIR/kverbs_scale.ko" \
-		--file "$KV_SCRIPTS/guest.d/emudevs.c" --run "$KV_SCRIPTS/runs/scale.sh"
+		--file "$KV_SCRIPTS/guest/emudevs.c" --run "$KV_SCRIPTS/guest/scale.sh"
 	spawn_guest "what channel-adapter requests cost" figure_ca --kernel 6.12 --icount \
 		--append cryptomgr.notests \
 		--modules "$(run_modules "$MODULES_DIR") $MODULES_DIR/kverbs_cabench.ko" \
-		--file "$KV_ROOT/tools/tests/ca_cost.c" --run "$KV_SCRIPTS/runs/ca_cost.sh"
+		--file "$KV_ROOT/tools/tests/ca_cost.c" --run "$KV_SCRIPTS/guest/ca_cost.sh"
 	spawn_guest "what peer memory costs" figure_peer --kernel 6.12 --icount \
 		--limit 300 --append cryptomgr.notests \
 		--modules "$(run_modules "$MODULES_DIR") $MODULES_DIR/kverbs_peerbench.ko" \
-		--run "$KV_SCRIPTS/runs/peer_cost.sh"
+		--run "$KV_SCRIPTS/guest/peer_cost.sh"
 	spawn_guest "what an RDMA WRITE into peer-to-peer memory costs" figure_p2p_write \
 		--kernel 6.12 --icount --limit 300 --append cryptomgr.notests \
 		--qemu "$("$KV_SCRIPTS/p2p-machine" switch)" \
 		--env "$("$KV_SCRIPTS/p2p-machine" --print names switch)" \
 		--modules "$(run_modules "$MODULES_DIR") $MODULES_DIR/kverbs_bar_mem.ko
 		$MODULES_DIR/kverbs_p2pwrite.ko" \
-		--file "$KV_SCRIPTS/runs/p2p_lib.sh" --run "$KV_SCRIPTS/runs/p2p_write_cost.sh"
+		--file "$KV_SCRIPTS/guest/p2p_lib.sh" --run "$KV_SCRIPTS/guest/p2p_write_cost.sh"
 	spawn_guest "what peer-to-peer memory costs" figure_p2p --kernel 6.12 --icount \
 		--limit 300 --append cryptomgr.notests \
 		--qemu "$("$KV_SCRIPTS/p2p-machine" switch)" \
 		--env "$("$KV_SCRIPTS/p2p-machine" --print names switch)" \
 		--modules "$(p2pbench_modules "$MODULES_DIR")" \
-		--file "$KV_SCRIPTS/runs/p2p_lib.sh" --run "$KV_SCRIPTS/runs/p2p_cost.sh"
+		--file "$KV_SCRIPTS/guest/p2p_lib.sh" --run "$KV_SCRIPTS/guest/p2p_cost.sh"
 	# In real time: they want both of the machine's processors.
 	spawn_guest_alone "peer-to-peer memory on two CPUs" p2p_cpus --kernel 6.12 --limit 400 \
 		--qemu "$("$KV_SCRIPTS/p2p-machine" switch)" \
 		--env "$("$KV_SCRIPTS/p2p-machine" --print names switch)" \
 		--modules "$(p2pbench_modules "$MODULES_DIR")" \
-		--file "$KV_SCRIPTS/runs/p2p_lib.sh" --run "$KV_SCRIPTS/runs/p2p_cpus.sh"
+		--file "$KV_SCRIPTS/guest/p2p_lib.sh" --run "$KV_SCRIPTS/guest/p2p_cpus.sh"
 	spawn_guest_alone "peer memory on two CPUs" peer_cpus --kernel 6.12 --limit 400 \
 		--modules "$(run_modules "$MODULES_DIR") $MODULES_DIR/kverbs_peerbench.ko" \
-		--run "$KV_SCRIPTS/runs/peer_cpus.sh"
+		--run "$KV_SCRIPTS/guest/peer_cpus.sh"
 	needs=()
 	spawn_latency
 }

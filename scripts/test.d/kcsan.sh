@@ -13,8 +13,8 @@ check_races() {
 	check_guest "no data race in $what, kcsan" "$name" --kernel kcsan --limit 3600 \
 		--append "$CA_APPEND" --env "RUN=$run.sh $variables" \
 		--modules "$modules" \
-		--file "$KV_SCRIPTS/runs/ca_cases.sh" --file "$KV_SCRIPTS/runs/$run.sh" \
-		--run "$KV_SCRIPTS/runs/kcsan.sh" "$@"
+		--file "$KV_SCRIPTS/guest/ca_cases.sh" --file "$KV_SCRIPTS/guest/$run.sh" \
+		--run "$KV_SCRIPTS/guest/kcsan.sh" "$@"
 }
 
 # The modules' paths, of suites that may not be built yet.
@@ -38,7 +38,7 @@ check_instrumented() {
 expect_race_red() {
 	echo 'load kverbs_selftest fault=race' >"$work/race.sh"
 	is_red race 'data-race in race_counter' --kernel kcsan --modules "$1" \
-		--env RUN=race.sh --file "$work/race.sh" --run "$KV_SCRIPTS/runs/kcsan.sh"
+		--env RUN=race.sh --file "$work/race.sh" --run "$KV_SCRIPTS/guest/kcsan.sh"
 }
 
 # The suites of peer-to-peer DMA, which skip themselves where they lack a device.
@@ -80,7 +80,7 @@ part_kcsan() {
 	p2p_machine --monitor "$work/monitor-kcsan"
 	spawn_races "providers that go" p2p_unplug \
 		"BY=button SAYS=waits OWN=1 SEED=$RANDOM $("$KV_SCRIPTS/p2p-machine" --print names)" \
-		"$(p2p_modules kcsan "$dir")" --file "$KV_SCRIPTS/runs/p2p_lib.sh" "${MACHINE[@]}"
+		"$(p2p_modules kcsan "$dir")" --file "$KV_SCRIPTS/guest/p2p_lib.sh" "${MACHINE[@]}"
 	program_files "fake_gpu peer_e2e peer_dmabuf peer_sysfs"
 	spawn_races "peer memory" peer \
 		"OPERATIONS=500 SEED=$RANDOM GPUS=ram MOVES=$(dmabufs_move kcsan)" \
@@ -89,5 +89,5 @@ part_kcsan() {
 	spawn_races "the interface to user space" ca "TESTS=${tests// /:}" "$core" \
 		--need dummy "${FILES[@]}"
 	spawn_races "links, ports and faults" control "" "$core" --need dummy \
-		--file "$KV_SCRIPTS/runs/pingpong.sh"
+		--file "$KV_SCRIPTS/guest/pingpong.sh"
 }

@@ -20,7 +20,7 @@ check_kunit() {
 		--suites "$(kunit_suites)" --breaks all \
 		--env "SCALE=$scale UNWATCHED=$unwatched" \
 		--modules "$(run_modules "$dir") $dir/kverbs_edu.ko $(echo "$dir"/kunit/*.ko)" \
-		--run "$KV_SCRIPTS/runs/kunit.sh"
+		--run "$KV_SCRIPTS/guest/kunit.sh"
 	[ -e "$work/$name.ktap" ] || return 0
 	tally_cases "$name"
 	[ "$kernel" = debug ] || check_rows "$kernel"

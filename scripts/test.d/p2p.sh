@@ -35,8 +35,8 @@ check_p2p() {
 	check_guest "$what, $tree" "p2p-$tree-${what//[ ,]/-}" --kernel "$kernel" --limit 800 \
 		--env "$("$KV_SCRIPTS/p2p-machine" --print names) SEED=$RANDOM $variables" \
 		--modules "$(p2p_modules "$tree" "${built[$tree]}")" \
-		--file "$KV_SCRIPTS/runs/p2p_lib.sh" --file "$KV_SCRIPTS/runs/ca_cases.sh" \
-		--run "$KV_SCRIPTS/runs/$run.sh" "${MACHINE[@]}" "$@"
+		--file "$KV_SCRIPTS/guest/p2p_lib.sh" --file "$KV_SCRIPTS/guest/ca_cases.sh" \
+		--run "$KV_SCRIPTS/guest/$run.sh" "${MACHINE[@]}" "$@"
 }
 
 # check_p2p_moves <kernel> <what it was built for> <machine> "<variables>": what the
@@ -71,7 +71,7 @@ check_p2p_routes() {
 	[ "$3" = kernel ] || own=1
 	if [ "$4" = host ]; then p2p_machine --zen; else p2p_machine; fi
 	check_p2p "$what" p2p_matrix "$1" "$2" "OWN=$own ACROSS=$4" \
-		--file "$PROGRAMS/kverbs" --file "$KV_SCRIPTS/runs/tool_lib.sh"
+		--file "$PROGRAMS/kverbs" --file "$KV_SCRIPTS/guest/tool_lib.sh"
 	check_json "the JSON of $what is valid, $2" "p2p-$2-${what//[ ,]/-}"
 }
 

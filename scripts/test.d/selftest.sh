@@ -107,7 +107,7 @@ hotplug_red() {
 	is_red "hotplug_$1" "$2" --kernel "$SEEDED" \
 		--modules "$(hotplug_modules "$dir")" \
 		--env "FAULT=fault=$1 CASES=${4:-clients} CYCLES=2 BOUND=${3:-5000} TRIES=60 SCAN_LEAKS=no" \
-		--file "$KV_SCRIPTS/runs/ca_cases.sh" --run "$KV_SCRIPTS/runs/hotplug.sh"
+		--file "$KV_SCRIPTS/guest/ca_cases.sh" --run "$KV_SCRIPTS/guest/hotplug.sh"
 }
 
 # expect_red, and that once was enough.
@@ -126,8 +126,8 @@ check_samples() {
 		NF && file { print >file }' "$KV_SCRIPTS/selftest/samples.txt"
 	for file in "$work"/samples/*; do
 		whose=own
-		! awk -f "$KV_SCRIPTS/guest.d/stale.awk" "$file" || whose=stale
-		! awk -f "$KV_SCRIPTS/guest.d/still.awk" "$file" || whose=still
+		! awk -f "$KV_SCRIPTS/vm.d/stale.awk" "$file" || whose=stale
+		! awk -f "$KV_SCRIPTS/vm.d/still.awk" "$file" || whose=still
 		[[ ${file##*/} == $whose* ]] || echo "${file##*/}: taken for $whose"
 	done >"$work/samples.out"
 	check_empty "the emulator's hangs are told from a guest's own" "$work/samples.out"
@@ -137,7 +137,7 @@ check_samples() {
 check_injected() {
 	local consoles=$KV_SCRIPTS/selftest/consoles.txt sign
 	{
-		awk -v splats="$SPLATS" -f "$KV_SCRIPTS/guest.d/injected.awk" "$consoles" |
+		awk -v splats="$SPLATS" -f "$KV_SCRIPTS/vm.d/injected.awk" "$consoles" |
 			grep -E ': (goes|stays)' |
 			diff <(grep ': stays' "$consoles") - || true
 		for sign in 'Call Trace:' 'Sanitizer on:'; do
@@ -159,7 +159,7 @@ init_red() {
 			echo "	fail \"$fault: \$why\""
 		done
 	} >"$work/selftest-$1.sh"
-	is_red "$1" "$3" --kernel "$SEEDED_DEBUG" --modules "$2" --file "$KV_SCRIPTS/guest.d/failinit.c"
+	is_red "$1" "$3" --kernel "$SEEDED_DEBUG" --modules "$2" --file "$KV_SCRIPTS/guest/failinit.c"
 }
 
 # Those with init_good are content; a leak is seen later, by kmemleak alone.

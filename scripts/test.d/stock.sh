@@ -15,17 +15,17 @@ part_stock() {
 			--kernel "$kernel" --need dummy --env "SCALE=$scale" \
 			--limit $((240 * scale)) \
 			--modules "$(run_modules "$MODULES_DIR")" \
-			--file "$KV_SCRIPTS/runs/pingpong.sh" \
-			--run "$KV_SCRIPTS/runs/stock.sh"
+			--file "$KV_SCRIPTS/guest/pingpong.sh" \
+			--run "$KV_SCRIPTS/guest/stock.sh"
 		spawn_guest "links, ports and faults, $STOCK_NAME" "control-$STOCK_NAME" \
 			--kernel "$kernel" --need dummy --limit 300 \
 			--modules "$(run_modules "$MODULES_DIR")" \
-			--file "$KV_SCRIPTS/runs/pingpong.sh" \
-			--run "$KV_SCRIPTS/runs/control.sh"
+			--file "$KV_SCRIPTS/guest/pingpong.sh" \
+			--run "$KV_SCRIPTS/guest/control.sh"
 		quick || spawn_guest "GIDs of what is on top of network devices, $STOCK_NAME" \
 			"uppers-$STOCK_NAME" --kernel "$kernel" \
 			--need "dummy 8021q macvlan bridge bonding" --limit 300 \
 			--modules "$(run_modules "$MODULES_DIR")" \
-			--run "$KV_SCRIPTS/runs/uppers.sh"
+			--run "$KV_SCRIPTS/guest/uppers.sh"
 	done
 }

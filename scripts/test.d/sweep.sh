@@ -30,7 +30,7 @@ check_init() {
 		--append rcupdate.rcu_expedited=1 --smp 1 \
 		${machine[@]+"${machine[@]}"} --env "$3 $TURNS" \
 		--modules "$(init_modules "${built[$kernel]}") $(extra_dir "$kernel" initfail)/kverbs_initfail.ko" \
-		--file "$KV_SCRIPTS/guest.d/failinit.c" --run "$KV_SCRIPTS/runs/init_fail_nth.sh"
+		--file "$KV_SCRIPTS/guest/failinit.c" --run "$KV_SCRIPTS/guest/init_fail_nth.sh"
 }
 
 # Which allocations fail: a tenth of them, others each time, or all.
@@ -44,9 +44,9 @@ part_sweep() {
 	spawn_guest "allocation failures, $kernel" sweep --kernel "$kernel" --limit 3600 \
 		--append rcupdate.rcu_expedited=1 --env "$TURNS" \
 		--modules "$(run_modules "$MODULES_DIR")" \
-		--file "$KV_SCRIPTS/guest.d/failnth.c" \
-		--file "$KV_SCRIPTS/runs/pingpong.sh" \
-		--run "$KV_SCRIPTS/runs/sweep.sh"
+		--file "$KV_SCRIPTS/guest/failnth.c" \
+		--file "$KV_SCRIPTS/guest/pingpong.sh" \
+		--run "$KV_SCRIPTS/guest/sweep.sh"
 	need_initfail "$kernel"
 	if whole; then
 		spawn "allocation failures in init, 1" check_init $kernel 1 MODULES=$core:kverbs_emu

@@ -16,7 +16,7 @@
 #include <time.h>
 
 #include "../../include/uapi/kverbs/ca.h"
-#include "../../ulp/cabench/cabench.h"
+#include "../../ulp/bench/ca/cabench.h"
 
 #define BATCHES		16
 #define REQUESTS	256

@@ -3,7 +3,7 @@
 #
 # In the guest, on the KCSAN kernel: runs another run script, /bin/$RUN, with the data race
 # detector switched on; it is off when the kernel starts. Races are reported on the console;
-# see guest.d/injected.awk for those within the kernel itself.
+# see vm.d/injected.awk for those within the kernel itself.
 
 # Each CPU watches one access in this many for a while.
 skip=/sys/module/kcsan/parameters/skip_watch

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # In the guest: each allocation of the init of each module fails in turn, or with EVERY and
-# FROM some of them, see guest.d/failinit.c. Where that made init fail, nothing may be left:
+# FROM some of them, see guest/failinit.c. Where that made init fail, nothing may be left:
 # no module, nothing in sysfs or debugfs, no memory. A driver's init with a device there is
 # that of the device, too. Not so of bar_mem: giving memory pages is up to the kernel, which
 # does not survive all of it; the suite p2p_fail_nth has what is ours of it.
