@@ -16,17 +16,22 @@
 #include <linux/slab.h>
 
 #include "../core/contract/contract.h"
+#include "../core/contract/invalid.h"
 #include "../core/contract/restrack.h"
 #include "cq.h"
 
 static struct ib_cq *ib_cq_new(struct ib_device *dev, const struct ib_cq_init_attr *attr,
 			       const char *caller, unsigned long site)
 {
+	const struct ib_verb_call call = { .dev = dev, .client = caller, .what = "create_cq" };
 	struct ib_cq *cq;
+	int err;
 
-	if (!attr->cqe || attr->cqe > dev->attrs.max_cqe ||
-	    attr->comp_vector >= max(dev->num_comp_vectors, 1))
-		return ERR_PTR(-EINVAL);
+	err = ib_check_range(&call, "cqe", attr->cqe, 1, dev->attrs.max_cqe) ?:
+	      ib_check_range(&call, "comp_vector", attr->comp_vector, 0,
+			     max(dev->num_comp_vectors, 1) - 1);
+	if (err)
+		return ERR_PTR(err);
 	cq = rdma_zalloc_drv_obj(dev, ib_cq);
 	if (!cq)
 		return ERR_PTR(-ENOMEM);
@@ -184,12 +189,15 @@ static struct ib_cq *ib_cq_alloc(struct ib_device *dev, void *private, int nr_cq
 		.cqe = nr_cqe,
 		.comp_vector = comp_vector,
 	};
+	const struct ib_verb_call call = { .dev = dev, .client = caller, .what = "create_cq" };
 	struct ib_cq_lane *lane;
 	struct ib_cq *cq;
 	int err;
 
-	if ((unsigned int)poll_ctx >= IB_CQ_CONTEXTS || nr_cqe < 0)
-		return ERR_PTR(-EINVAL);
+	err = ib_check_range(&call, "poll_ctx", poll_ctx, 0, IB_CQ_CONTEXTS - 1) ?:
+	      ib_check_range(&call, "nr_cqe", nr_cqe, 1, dev->attrs.max_cqe);
+	if (err)
+		return ERR_PTR(err);
 	cq = ib_cq_new(dev, &attr, caller, site);
 	if (IS_ERR(cq))
 		return cq;
@@ -329,14 +337,20 @@ EXPORT_SYMBOL(ib_free_cq);
  */
 int ib_resize_cq(struct ib_cq *cq, int cqe)
 {
+	const struct ib_verb_call call = {
+		.dev = cq->device, .res = &cq->res, .what = "resize_cq",
+	};
 	int ret;
 
 	if (cq->shared || !cq->device->ops.resize_cq)
 		return -EOPNOTSUPP;
-	if (cqe < 1 || cqe > cq->device->attrs.max_cqe)
-		return -EINVAL;
+	ret = ib_check_range(&call, "cqe", cqe, 1, cq->device->attrs.max_cqe);
+	if (ret)
+		return ret;
 	ret = IB_METHOD(cq->device, &cq->res, "resize_cq",
 			cq->device->ops.resize_cq(cq, cqe, NULL));
+	if (ret == -EINVAL)
+		ib_invalid(&call, "refused by the driver (cqe %d)", cqe);
 	if (!ret && cq->cqe < cqe)
 		ib_output_missing(cq->device, &cq->res, "resize_cq",
 				  "gave fewer entries than were asked for", _RET_IP_);

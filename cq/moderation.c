@@ -19,6 +19,7 @@
 #include <linux/slab.h>
 
 #include "../core/contract/contract.h"
+#include "../core/contract/invalid.h"
 #include "cq.h"
 
 /* A limit of 0 means that the driver checks the value itself. */
@@ -191,12 +192,15 @@ int rdma_set_cq_moderation(struct ib_cq *cq, u16 cq_count, u16 cq_period)
 {
 	const struct ib_device *dev = cq->device;
 	const struct ib_cq_caps *caps = &dev->attrs.cq_caps;
+	const struct ib_verb_call call = { .dev = dev, .res = &cq->res, .what = "modify_cq" };
 
 	if (cq->shared || !dev->ops.modify_cq)
 		return -EOPNOTSUPP;
 	if (ib_cq_limit(cq_count, caps->max_cq_moderation_count) != cq_count ||
 	    ib_cq_limit(cq_period, caps->max_cq_moderation_period) != cq_period)
-		return -EINVAL;
+		return ib_invalid(&call, "cq_count %u, cq_period %u us: at most %u and %u us",
+				  cq_count, cq_period, caps->max_cq_moderation_count,
+				  caps->max_cq_moderation_period);
 	if (cq->dim)
 		return ib_cq_set_fixed(cq, cq_count, cq_period, _RET_IP_);
 	return IB_METHOD(dev, &cq->res, "modify_cq",

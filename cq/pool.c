@@ -26,6 +26,7 @@
 #include <kverbs/delay.h>
 
 #include "../core/contract/contract.h"
+#include "../core/contract/invalid.h"
 #include "../core/contract/registry.h"
 #include "cq.h"
 
@@ -234,16 +235,19 @@ struct ib_cq *__ib_cq_pool_get(struct ib_device *dev, unsigned int nr_cqe, int c
 			       enum ib_poll_context poll_ctx, const char *caller)
 {
 	struct ib_cq_pool *pool = dev->cq_pool;
+	const struct ib_verb_call call = { .dev = dev, .client = caller, .what = "cq_pool_get" };
 	struct ib_cq_user *user;
 	unsigned int vector;
 	struct ib_cq *cq;
+	int err;
 
 	ib_contract_call(dev, NULL, "ib_cq_pool_get", _RET_IP_);
 	if (!pool)
 		return ERR_PTR(-ENODEV);
-	if ((unsigned int)poll_ctx > IB_POLL_LAST_POOL_TYPE || !nr_cqe ||
-	    nr_cqe > (unsigned int)dev->attrs.max_cqe)
-		return ERR_PTR(-EINVAL);
+	err = ib_check_range(&call, "poll_ctx", poll_ctx, 0, IB_POLL_LAST_POOL_TYPE) ?:
+	      ib_check_range(&call, "nr_cqe", nr_cqe, 1, dev->attrs.max_cqe);
+	if (err)
+		return ERR_PTR(err);
 	user = kmalloc(sizeof(*user), GFP_KERNEL);
 	if (!user)
 		return ERR_PTR(-ENOMEM);

@@ -428,6 +428,27 @@ TRACE_EVENT(ib_contract,
 		  __get_str(what))
 );
 
+/* A call was refused with -EINVAL. */
+TRACE_EVENT(ib_invalid,
+	TP_PROTO(const struct ib_device *dev, const char *client, const char *object,
+		 const char *text),
+	TP_ARGS(dev, client, object, text),
+	TP_STRUCT__entry(
+		__array(char, device, IB_DEVICE_NAME_MAX)
+		__string(client, client)
+		__string(object, object)
+		__string(text, text)
+	),
+	TP_fast_assign(
+		ib_copy_device_name(__entry->device, dev);
+		kv_assign_str(client, client);
+		kv_assign_str(object, object);
+		kv_assign_str(text, text);
+	),
+	TP_printk("%s %s: %s%s", __entry->device, __get_str(client), __get_str(object),
+		  __get_str(text))
+);
+
 /* A region has lost its memory. */
 TRACE_EVENT(ib_mr_revoked,
 	TP_PROTO(const struct ib_mr *mr),

@@ -23,6 +23,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "../contract/contract.h"
+#include "../contract/invalid.h"
 #include "../port/port.h"
 #include "verbs.h"
 
@@ -134,31 +135,38 @@ void rdma_move_grh_sgid_attr(struct rdma_ah_attr *attr, union ib_gid *dgid,
 }
 EXPORT_SYMBOL(rdma_move_grh_sgid_attr);
 
-static int ah_attr_check(struct ib_device *device,
-			 const struct rdma_ah_attr *ah_attr)
+static int ah_attr_check(const struct ib_verb_call *call, struct ib_device *device,
+			 const char *name, const struct rdma_ah_attr *ah_attr)
 {
 	const struct ib_gid_attr *sgid_attr = ah_attr->grh.sgid_attr;
 	u32 port = ah_attr->port_num;
 	bool roce;
 
 	if (!rdma_is_port_valid(device, port))
-		return -EINVAL;
+		return ib_invalid(call, "%s.port_num %u: no such port", name, port);
 	roce = rdma_protocol_roce(device, port);
 	if (roce != (ah_attr->type == RDMA_AH_ATTR_TYPE_ROCE))
-		return -EINVAL;
-	if (rdma_is_grh_required(device, port) &&
-	    !(ah_attr->ah_flags & IB_AH_GRH))
-		return -EINVAL;
-	if (sgid_attr && (sgid_attr->device != device ||
-			  sgid_attr->port_num != port ||
-			  sgid_attr->index != ah_attr->grh.sgid_index))
-		return -EINVAL;
+		return ib_invalid(call, "%s.type %d: port %u is %sa RoCE port", name,
+				  ah_attr->type, port, roce ? "" : "not ");
+	if (rdma_is_grh_required(device, port) && !(ah_attr->ah_flags & IB_AH_GRH))
+		return ib_invalid(call, "%s.ah_flags %#x: port %u needs IB_AH_GRH", name,
+				  ah_attr->ah_flags, port);
+	if (!sgid_attr)
+		return 0;
+	if (sgid_attr->device != device || sgid_attr->port_num != port)
+		return ib_invalid(call, "%s.grh.sgid_attr is of another port than %u", name,
+				  port);
+	if (sgid_attr->index != ah_attr->grh.sgid_index)
+		return ib_invalid(call, "%s.grh.sgid_index %u: sgid_attr has index %u", name,
+				  ah_attr->grh.sgid_index, sgid_attr->index);
 	return 0;
 }
 
 /**
  * ib_ah_attr_fill() - check an address vector and look up its source GID
+ * @call: the consumer's call, for messages
  * @device: the device
+ * @name: name of the address vector in that call
  * @ah_attr: the address vector
  * @passed: the source GID that the caller had given, for ib_ah_attr_unfill()
  *
@@ -166,7 +174,8 @@ static int ah_attr_check(struct ib_device *device,
  * Return: 0; -EINVAL for a bad port, GID index or kind of address; -ENODATA
  * or another error of rdma_get_gid_attr() for an empty GID entry.
  */
-int ib_ah_attr_fill(struct ib_device *device, struct rdma_ah_attr *ah_attr,
+int ib_ah_attr_fill(const struct ib_verb_call *call, struct ib_device *device,
+		    const char *name, struct rdma_ah_attr *ah_attr,
 		    const struct ib_gid_attr **passed)
 {
 	struct ib_global_route *grh = &ah_attr->grh;
@@ -174,11 +183,14 @@ int ib_ah_attr_fill(struct ib_device *device, struct rdma_ah_attr *ah_attr,
 	int ret;
 
 	*passed = grh->sgid_attr;
-	ret = ah_attr_check(device, ah_attr);
+	ret = ah_attr_check(call, device, name, ah_attr);
 	if (ret || !(ah_attr->ah_flags & IB_AH_GRH) || grh->sgid_attr)
 		return ret;
 
 	sgid_attr = ib_gid_get(device, ah_attr->port_num, grh->sgid_index);
+	if (PTR_ERR_OR_ZERO(sgid_attr) == -EINVAL)
+		return ib_invalid(call, "%s.grh.sgid_index %u: not in the GID table of port %u",
+				  name, grh->sgid_index, ah_attr->port_num);
 	if (IS_ERR(sgid_attr))
 		return PTR_ERR(sgid_attr);
 	grh->sgid_attr = sgid_attr;
@@ -277,6 +289,9 @@ static struct ib_ah *ah_create(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
 static struct ib_ah *ah_create_filled(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
 				      u32 flags, unsigned long site)
 {
+	const struct ib_verb_call call = {
+		.dev = pd->device, .res = &pd->res, .what = "create_ah",
+	};
 	const struct ib_device_ops *ops = &pd->device->ops;
 	const struct ib_gid_attr *passed;
 	struct ib_ah *ah;
@@ -286,7 +301,7 @@ static struct ib_ah *ah_create_filled(struct ib_pd *pd, struct rdma_ah_attr *ah_
 
 	if (!ops->create_ah || !ops->destroy_ah)
 		return ERR_PTR(-EOPNOTSUPP);
-	ret = ib_ah_attr_fill(pd->device, ah_attr, &passed);
+	ret = ib_ah_attr_fill(&call, pd->device, "ah_attr", ah_attr, &passed);
 	if (ret) {
 		ib_contract_call(pd->device, &pd->res, "create_ah", site);
 		return ERR_PTR(ret);
@@ -329,14 +344,18 @@ EXPORT_SYMBOL(rdma_create_ah);
  */
 int rdma_modify_ah(struct ib_ah *ah, struct rdma_ah_attr *ah_attr)
 {
+	const struct ib_verb_call call = {
+		.dev = ah->device, .res = &ah->pd->res, .what = "modify_ah",
+	};
 	const struct ib_gid_attr *passed;
 	int ret;
 
 	if (!ah->device->ops.modify_ah)
 		return -EOPNOTSUPP;
 	if (ah->type != ah_attr->type)
-		return -EINVAL;
-	ret = ib_ah_attr_fill(ah->device, ah_attr, &passed);
+		return ib_invalid(&call, "ah_attr.type %d: the handle has type %d",
+				  ah_attr->type, ah->type);
+	ret = ib_ah_attr_fill(&call, ah->device, "ah_attr", ah_attr, &passed);
 	if (ret) {
 		ib_contract_call(ah->device, &ah->pd->res, "modify_ah", _RET_IP_);
 		return ret;
@@ -584,9 +603,11 @@ static int wc_init_ib(struct ib_device *device, const struct ib_wc *wc,
 static int init_from_wc(struct ib_device *device, u32 port_num, const struct ib_wc *wc,
 			const struct ib_grh *grh, struct rdma_ah_attr *ah_attr)
 {
+	const struct ib_verb_call call = { .dev = device, .what = "init_ah_attr_from_wc" };
+
 	memset(ah_attr, 0, sizeof(*ah_attr));
 	if (!rdma_is_port_valid(device, port_num))
-		return -EINVAL;
+		return ib_invalid(&call, "port_num %u: no such port", port_num);
 
 	ah_attr->type = rdma_ah_find_type(device, port_num);
 	rdma_ah_set_sl(ah_attr, wc->sl);

@@ -10,6 +10,7 @@
 
 #include "../contract/contract.h"
 #include "../contract/device_priv.h"
+#include "../contract/invalid.h"
 #include "../contract/trace.h"
 #include "verbs.h"
 
@@ -120,19 +121,51 @@ static __always_inline int do_post_srq_recv(struct ib_srq *srq, const struct ib_
 			      post_srq_recv_closer(srq, wr, bad_wr, site));
 }
 
+/* The driver has refused @bad, which still belongs to the caller. Any context. */
+static __cold void bad_send(const struct ib_qp *qp, const struct ib_send_wr *bad)
+{
+	const struct ib_verb_call call = {
+		.dev = qp->device, .res = &qp->res, .what = "post_send",
+	};
+
+	if (may_not_send(qp))
+		ib_invalid(&call, "the QP is in state %s", ib_qp_state_name(ib_qp_known_state(qp)));
+	else if (bad->num_sge < 0 || bad->num_sge > qp->max_write_sge)
+		ib_invalid(&call, "wr_id %#llx: num_sge %d: the QP takes %u", bad->wr_id,
+			   bad->num_sge, qp->max_write_sge);
+	else
+		ib_invalid(&call, "wr_id %#llx: refused by the driver (opcode %d, send_flags %#x, num_sge %d)",
+			   bad->wr_id, bad->opcode, bad->send_flags, bad->num_sge);
+}
+
+static __cold void bad_recv(const struct ib_device *dev, const struct rdma_restrack_entry *res,
+			    const struct ib_recv_wr *bad)
+{
+	const struct ib_verb_call call = { .dev = dev, .res = res, .what = "post_recv" };
+
+	ib_invalid(&call, "wr_id %#llx: refused by the driver (num_sge %d); is the QP in RESET?",
+		   bad->wr_id, bad->num_sge);
+}
+
 /*
  * Once posted, a request belongs to the code that handles its completion and
- * may be gone, so what the tracepoints show of it is copied first.
+ * may be gone, so what the tracepoints show of it is copied first. A driver that refuses one
+ * need not say which: @bad stays NULL then.
  */
 
 static noinline int post_send_traced(struct ib_qp *qp, const struct ib_send_wr *wr,
 				     const struct ib_send_wr **bad_wr, unsigned long site)
 {
 	const struct ib_send_wr first = wr ? *wr : (struct ib_send_wr) {};
+	const struct ib_send_wr *bad = NULL;
 	unsigned int nr = nr_send_wrs(wr);
 	int ret;
 
-	ret = do_post_send(qp, wr, bad_wr, site);
+	ret = do_post_send(qp, wr, &bad, site);
+	if (ret)
+		*bad_wr = bad;
+	if (ret == -EINVAL && bad)
+		bad_send(qp, *bad_wr);
 	trace_ib_post_send(qp, &first, nr, ret);
 	return ret;
 }
@@ -141,10 +174,15 @@ static noinline int post_recv_traced(struct ib_qp *qp, const struct ib_recv_wr *
 				     const struct ib_recv_wr **bad_wr, unsigned long site)
 {
 	const struct ib_recv_wr first = wr ? *wr : (struct ib_recv_wr) {};
+	const struct ib_recv_wr *bad = NULL;
 	unsigned int nr = nr_recv_wrs(wr);
 	int ret;
 
-	ret = do_post_recv(qp, wr, bad_wr, site);
+	ret = do_post_recv(qp, wr, &bad, site);
+	if (ret)
+		*bad_wr = bad;
+	if (ret == -EINVAL && bad)
+		bad_recv(qp->device, &qp->res, *bad_wr);
 	trace_ib_post_recv(qp->device, "qp", qp->qp_num, &first, nr, ret);
 	return ret;
 }
@@ -153,10 +191,15 @@ static noinline int post_srq_recv_traced(struct ib_srq *srq, const struct ib_rec
 					 const struct ib_recv_wr **bad_wr, unsigned long site)
 {
 	const struct ib_recv_wr first = wr ? *wr : (struct ib_recv_wr) {};
+	const struct ib_recv_wr *bad = NULL;
 	unsigned int nr = nr_recv_wrs(wr);
 	int ret;
 
-	ret = do_post_srq_recv(srq, wr, bad_wr, site);
+	ret = do_post_srq_recv(srq, wr, &bad, site);
+	if (ret)
+		*bad_wr = bad;
+	if (ret == -EINVAL && bad)
+		bad_recv(srq->device, &srq->res, *bad_wr);
 	trace_ib_post_recv(srq->device, "srq", srq->res.id, &first, nr, ret);
 	return ret;
 }

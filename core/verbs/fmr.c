@@ -14,24 +14,28 @@
 #include <rdma/ib_verbs.h>
 
 #include "../contract/contract.h"
+#include "../contract/invalid.h"
 #include "verbs.h"
 
-static int fmr_check(struct ib_device *device, int access,
+static int fmr_check(const struct ib_verb_call *call, struct ib_device *device, int access,
 		     const struct ib_fmr_attr *attr)
 {
 	const struct ib_device_ops *ops = &device->ops;
-	int max_maps = device->attrs.max_map_per_fmr;
+	int max_maps = device->attrs.max_map_per_fmr ?: INT_MAX;
+	int ret;
 
 	if (!ops->alloc_fmr || !ops->map_phys_fmr || !ops->unmap_fmr ||
 	    !ops->dealloc_fmr)
 		return -EOPNOTSUPP;
-	if (attr->max_pages < 1 || attr->max_maps < 1 ||
-	    (max_maps && attr->max_maps > max_maps))
-		return -EINVAL;
+	ret = ib_check_range(call, "max_pages", attr->max_pages, 1, INT_MAX) ?:
+	      ib_check_range(call, "max_maps", attr->max_maps, 1, max_maps);
+	if (ret)
+		return ret;
 	/* Its pages are given when it is mapped, so there is nothing to fault in. */
 	if (access & IB_ACCESS_ON_DEMAND)
-		return -EINVAL;
-	return ib_check_mr_access(device, access);
+		return ib_invalid(call, "access flags %#x: an FMR cannot be IB_ACCESS_ON_DEMAND",
+				  access);
+	return ib_mr_check_access(call, device, access);
 }
 
 /**
@@ -52,10 +56,13 @@ struct ib_fmr *ib_alloc_fmr(struct ib_pd *pd, int mr_access_flags,
 			    struct ib_fmr_attr *fmr_attr)
 {
 	struct ib_device *device = pd->device;
+	const struct ib_verb_call call = {
+		.dev = device, .res = &pd->res, .what = "alloc_fmr",
+	};
 	struct ib_fmr *fmr;
 	int ret;
 
-	ret = fmr_check(device, mr_access_flags, fmr_attr);
+	ret = fmr_check(&call, device, mr_access_flags, fmr_attr);
 	if (ret)
 		return ERR_PTR(ret);
 
@@ -89,6 +96,7 @@ EXPORT_SYMBOL(ib_alloc_fmr);
  */
 int ib_unmap_fmr(struct list_head *fmr_list)
 {
+	struct ib_verb_call call = { .what = "unmap_fmr" };
 	struct ib_device *device;
 	struct ib_fmr *fmr;
 
@@ -96,8 +104,10 @@ int ib_unmap_fmr(struct list_head *fmr_list)
 		return 0;
 	device = list_first_entry(fmr_list, struct ib_fmr, list)->device;
 	list_for_each_entry(fmr, fmr_list, list) {
+		call.dev = fmr->device;
+		call.res = &fmr->res;
 		if (fmr->device != device)
-			return -EINVAL;
+			return ib_invalid(&call, "the FMRs are of several devices");
 	}
 	return IB_METHOD(device, NULL, "unmap_fmr", device->ops.unmap_fmr(fmr_list));
 }

@@ -7,6 +7,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "../contract/contract.h"
+#include "../contract/invalid.h"
 
 /* Multicast LIDs, IBTA vol. 1, 4.1.3; RoCE has none. */
 static bool mcast_lid_is_ok(const struct ib_qp *qp, u16 lid)
@@ -20,16 +21,19 @@ static bool mcast_lid_is_ok(const struct ib_qp *qp, u16 lid)
 	       lid != be16_to_cpu(IB_LID_PERMISSIVE);
 }
 
-static int mcast_check(const struct ib_qp *qp, union ib_gid *gid, u16 lid)
+static int mcast_check(const struct ib_qp *qp, const char *what, union ib_gid *gid, u16 lid)
 {
+	const struct ib_verb_call call = { .dev = qp->device, .res = &qp->res, .what = what };
 	const struct ib_device_ops *ops = &qp->device->ops;
 
 	if (!ops->attach_mcast || !ops->detach_mcast)
 		return -EOPNOTSUPP;
-	if (qp->qp_type != IB_QPT_UD ||
-	    !rdma_is_multicast_addr((struct in6_addr *)gid) ||
-	    !mcast_lid_is_ok(qp, lid))
-		return -EINVAL;
+	if (qp->qp_type != IB_QPT_UD)
+		return ib_invalid(&call, "the QP has type %d, not IB_QPT_UD", qp->qp_type);
+	if (!rdma_is_multicast_addr((struct in6_addr *)gid))
+		return ib_invalid(&call, "GID %pI6 is not of a multicast group", gid->raw);
+	if (!mcast_lid_is_ok(qp, lid))
+		return ib_invalid(&call, "LID %#x is not of a multicast group", lid);
 	return 0;
 }
 
@@ -50,7 +54,7 @@ int ib_attach_mcast(struct ib_qp *qp, union ib_gid *gid, u16 lid)
 {
 	int ret;
 
-	ret = mcast_check(qp, gid, lid);
+	ret = mcast_check(qp, "attach_mcast", gid, lid);
 	if (ret)
 		return ret;
 	atomic_inc(&qp->usecnt);
@@ -76,7 +80,7 @@ int ib_detach_mcast(struct ib_qp *qp, union ib_gid *gid, u16 lid)
 {
 	int ret;
 
-	ret = mcast_check(qp, gid, lid);
+	ret = mcast_check(qp, "detach_mcast", gid, lid);
 	if (ret)
 		return ret;
 	ret = IB_METHOD(qp->device, &qp->res, "detach_mcast",

@@ -16,6 +16,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "../contract/contract.h"
+#include "../contract/invalid.h"
 #include "../memory/umem.h"
 #include "verbs.h"
 
@@ -59,6 +60,20 @@ static void present_new(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type
 	ib_mr_present(mr, method, site);
 }
 
+/* ib_check_mr_access() for a consumer's call. */
+int ib_mr_check_access(const struct ib_verb_call *call, struct ib_device *device, int access)
+{
+	int ret = ib_check_mr_access(device, access);
+
+	if (ret != -EINVAL)
+		return ret;
+	if (access & ~IB_ACCESS_SUPPORTED)
+		return ib_invalid(call, "access flags %#x: %#x are unknown", access,
+				  access & ~IB_ACCESS_SUPPORTED);
+	return ib_invalid(call, "access flags %#x: remote write and atomic need local write",
+			  access);
+}
+
 /**
  * ib_alloc_mr() - make a memory region for fast registration
  * @pd: PD of the region
@@ -76,18 +91,24 @@ static void present_new(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type
 struct ib_mr *ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_type,
 			  u32 max_num_sg)
 {
+	const struct ib_verb_call call = {
+		.dev = pd->device, .res = &pd->res, .what = "alloc_mr",
+	};
 	const struct ib_device_ops *ops = &pd->device->ops;
 	struct ib_mr *mr;
 
 	if (!ops->alloc_mr || !ops->map_mr_sg)
 		return ERR_PTR(-EOPNOTSUPP);
 	if (mr_type != IB_MR_TYPE_MEM_REG && mr_type != IB_MR_TYPE_SG_GAPS)
-		return ERR_PTR(-EINVAL);
+		return ERR_PTR(ib_invalid(&call, "mr_type %d: not for fast registration",
+					  mr_type));
 
 	mr = IB_METHOD(pd->device, NULL, "alloc_mr", ops->alloc_mr(pd, mr_type, max_num_sg));
 	mr = IB_OUTPUT(pd->device, "alloc_mr", _RET_IP_, mr);
 	if (!IS_ERR(mr))
 		present_new(mr, pd, mr_type, "alloc_mr", _RET_IP_);
+	else if (PTR_ERR(mr) == -EINVAL)
+		ib_invalid(&call, "refused by the driver (max_num_sg %u)", max_num_sg);
 	return mr;
 }
 EXPORT_SYMBOL(ib_alloc_mr);
@@ -105,6 +126,9 @@ EXPORT_SYMBOL(ib_alloc_mr);
 struct ib_mr *ib_alloc_mr_integrity(struct ib_pd *pd, u32 max_num_data_sg,
 				    u32 max_num_meta_sg)
 {
+	const struct ib_verb_call call = {
+		.dev = pd->device, .res = &pd->res, .what = "alloc_mr_integrity",
+	};
 	const struct ib_device_ops *ops = &pd->device->ops;
 	struct ib_sig_attrs *sig_attrs;
 	struct ib_mr *mr;
@@ -112,7 +136,7 @@ struct ib_mr *ib_alloc_mr_integrity(struct ib_pd *pd, u32 max_num_data_sg,
 	if (!ops->alloc_mr_integrity || !ops->map_mr_sg_pi)
 		return ERR_PTR(-EOPNOTSUPP);
 	if (!max_num_meta_sg)
-		return ERR_PTR(-EINVAL);
+		return ERR_PTR(ib_invalid(&call, "max_num_meta_sg 0 < 1"));
 
 	sig_attrs = kzalloc(sizeof(*sig_attrs), GFP_KERNEL);
 	if (!sig_attrs)
@@ -231,10 +255,15 @@ int ib_map_mr_sg_pi(struct ib_mr *mr, struct scatterlist *data_sg,
 		    struct scatterlist *meta_sg, int meta_sg_nents,
 		    unsigned int *meta_sg_offset, unsigned int page_size)
 {
+	const struct ib_verb_call call = {
+		.dev = mr->device, .res = &mr->res, .what = "map_mr_sg_pi",
+	};
+
 	if (!mr->device->ops.map_mr_sg_pi)
 		return -EOPNOTSUPP;
 	if (mr->type != IB_MR_TYPE_INTEGRITY)
-		return -EINVAL;
+		return ib_invalid(&call, "the region has type %d, not IB_MR_TYPE_INTEGRITY",
+				  mr->type);
 
 	mr->page_size = page_size;
 	return IB_ATOMIC_METHOD(mr->device, &mr->res, "map_mr_sg_pi",
@@ -256,6 +285,21 @@ static bool next_page(u64 start, u64 last_end, u64 page_size, u64 *page)
 	}
 	*page = start;
 	return IS_ALIGNED(start, page_size) && IS_ALIGNED(last_end, page_size);
+}
+
+static __cold int bad_sg(const struct ib_mr *mr, struct scatterlist *sgl, int sg_nents,
+			 unsigned int skip)
+{
+	const struct ib_verb_call call = {
+		.dev = mr->device, .res = &mr->res, .what = "map_mr_sg",
+	};
+
+	if (sg_nents <= 0)
+		return ib_invalid(&call, "sg_nents %d < 1", sg_nents);
+	if (!is_power_of_2(mr->page_size))
+		return ib_invalid(&call, "page_size %u is not a power of 2", mr->page_size);
+	return ib_invalid(&call, "sg_offset %u > %u, the length of the first entry", skip,
+			  sg_dma_len(sgl));
 }
 
 /**
@@ -286,7 +330,7 @@ int ib_sg_to_pages(struct ib_mr *mr, struct scatterlist *sgl, int sg_nents,
 
 	if (sg_nents <= 0 || skip > sg_dma_len(sgl) ||
 	    !is_power_of_2(mr->page_size))
-		return -EINVAL;
+		return bad_sg(mr, sgl, sg_nents, skip);
 
 	mr->length = 0;
 

@@ -14,10 +14,15 @@
 #include <rdma/ib_verbs.h>
 
 #include "../contract/contract.h"
+#include "../contract/invalid.h"
 #include "verbs.h"
 
-static int mw_check_type(struct ib_device *device, enum ib_mw_type type)
+static int mw_check_type(struct ib_pd *pd, enum ib_mw_type type)
 {
+	const struct ib_verb_call call = {
+		.dev = pd->device, .res = &pd->res, .what = "alloc_mw",
+	};
+	struct ib_device *device = pd->device;
 	u64 caps = device->attrs.device_cap_flags, wanted;
 
 	switch (type) {
@@ -29,7 +34,7 @@ static int mw_check_type(struct ib_device *device, enum ib_mw_type type)
 			 IB_DEVICE_MEM_WINDOW_TYPE_2B;
 		break;
 	default:
-		return -EINVAL;
+		return ib_invalid(&call, "type %d: no such type of window", type);
 	}
 	if (!device->ops.alloc_mw || !device->ops.dealloc_mw || !(caps & wanted))
 		return -EOPNOTSUPP;
@@ -54,7 +59,7 @@ struct ib_mw *ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type)
 	struct ib_mw *mw;
 	int ret;
 
-	ret = mw_check_type(device, type);
+	ret = mw_check_type(pd, type);
 	if (ret)
 		return ERR_PTR(ret);
 
@@ -79,6 +84,17 @@ struct ib_mw *ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type)
 	return mw;
 }
 EXPORT_SYMBOL(ib_alloc_mw);
+
+static __cold int bad_bind(const struct ib_qp *qp, const struct ib_mw *mw)
+{
+	const struct ib_verb_call call = {
+		.dev = qp->device, .res = &qp->res, .what = "bind_mw",
+	};
+
+	if (mw->device != qp->device)
+		return ib_invalid(&call, "the window is of another device");
+	return ib_invalid(&call, "the window has type %d: post IB_WR_BIND_MW", mw->type);
+}
 
 /**
  * ib_bind_mw() - bind a memory window of type 1
@@ -110,7 +126,7 @@ int ib_bind_mw(struct ib_qp *qp, struct ib_mw *mw, struct ib_mw_bind *mw_bind)
 	int ret;
 
 	if (mw->type != IB_MW_TYPE_1 || mw->device != qp->device)
-		return -EINVAL;
+		return bad_bind(qp, mw);
 
 	ret = ib_post_send_for(qp, &wr.wr, _RET_IP_);
 	if (!ret)

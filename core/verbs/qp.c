@@ -25,6 +25,7 @@
 
 #include "../../cq/cq.h"
 #include "../contract/contract.h"
+#include "../contract/invalid.h"
 #include "verbs.h"
 
 /* Widths of fields in packets, IBTA vol. 1, 9.2 and 9.7. */
@@ -61,13 +62,15 @@ static void qp_set_handlers(struct ib_qp *qp, const struct ib_qp_init_attr *init
 		qp->event_handler = ib_call_qp_event_handler;
 }
 
-static int qp_check_type(struct ib_device *device,
+static int qp_check_type(const struct ib_verb_call *call, struct ib_device *device,
 			 const struct ib_qp_init_attr *init)
 {
 	switch (init->qp_type) {
 	case IB_QPT_SMI:
 	case IB_QPT_GSI:
-		return rdma_is_port_valid(device, init->port_num) ? 0 : -EINVAL;
+		if (rdma_is_port_valid(device, init->port_num))
+			return 0;
+		return ib_invalid(call, "port_num %u: no such port", init->port_num);
 	case IB_QPT_RC:
 	case IB_QPT_UC:
 	case IB_QPT_UD:
@@ -79,45 +82,58 @@ static int qp_check_type(struct ib_device *device,
 	case IB_QPT_RAW_ETHERTYPE:
 		return -EOPNOTSUPP;
 	default:
-		return -EINVAL;
+		return ib_invalid(call, "qp_type %d: no such type", init->qp_type);
 	}
 }
 
-static int qp_check_caps(struct ib_device *device,
+static int qp_check_caps(const struct ib_verb_call *call, struct ib_device *device,
 			 const struct ib_qp_init_attr *init)
 {
 	const struct ib_device_attr *attrs = &device->attrs;
 	const struct ib_qp_cap *cap = &init->cap;
+	int ret;
 
 	if (cap->max_rdma_ctxs)
 		return -EOPNOTSUPP;
-	if (cap->max_send_wr > attrs->max_qp_wr ||
-	    cap->max_send_sge > attrs->max_send_sge)
-		return -EINVAL;
+	ret = ib_check_range(call, "max_send_wr", cap->max_send_wr, 0, attrs->max_qp_wr) ?:
+	      ib_check_range(call, "max_send_sge", cap->max_send_sge, 0, attrs->max_send_sge);
 	/* With an SRQ, the sizes of the receive queue are ignored. */
-	if (!init->srq && (cap->max_recv_wr > attrs->max_qp_wr ||
-			   cap->max_recv_sge > attrs->max_recv_sge))
-		return -EINVAL;
+	if (ret || init->srq)
+		return ret;
+	return ib_check_range(call, "max_recv_wr", cap->max_recv_wr, 0, attrs->max_qp_wr) ?:
+	       ib_check_range(call, "max_recv_sge", cap->max_recv_sge, 0, attrs->max_recv_sge);
+}
+
+static int qp_check_queues(const struct ib_verb_call *call, struct ib_device *device,
+			   const struct ib_qp_init_attr *init)
+{
+	if (!init->send_cq || init->send_cq->device != device)
+		return ib_invalid(call, "send_cq is %s", init->send_cq ? "of another device" :
+								       "missing");
+	if (!init->recv_cq || init->recv_cq->device != device)
+		return ib_invalid(call, "recv_cq is %s", init->recv_cq ? "of another device" :
+								       "missing");
+	if (init->srq && init->srq->device != device)
+		return ib_invalid(call, "srq is of another device");
 	return 0;
 }
 
-static int qp_check_init_attr(struct ib_device *device,
+static int qp_check_init_attr(const struct ib_verb_call *call, struct ib_device *device,
 			      const struct ib_qp_init_attr *init)
 {
 	int ret;
 
-	if (!init->send_cq || init->send_cq->device != device ||
-	    !init->recv_cq || init->recv_cq->device != device ||
-	    (init->srq && init->srq->device != device))
-		return -EINVAL;
+	ret = qp_check_queues(call, device, init);
+	if (ret)
+		return ret;
 	if (init->sq_sig_type != IB_SIGNAL_ALL_WR &&
 	    init->sq_sig_type != IB_SIGNAL_REQ_WR)
-		return -EINVAL;
+		return ib_invalid(call, "sq_sig_type %d: no such type", init->sq_sig_type);
 	if ((init->create_flags & IB_QP_CREATE_INTEGRITY_EN) &&
 	    !(device->attrs.kernel_cap_flags & IBK_INTEGRITY_HANDOVER))
 		return -EOPNOTSUPP;
-	ret = qp_check_type(device, init);
-	return ret ?: qp_check_caps(device, init);
+	ret = qp_check_type(call, device, init);
+	return ret ?: qp_check_caps(call, device, init);
 }
 
 static void qp_init(struct ib_qp *qp, struct ib_pd *pd,
@@ -180,10 +196,13 @@ struct ib_qp *ib_create_qp_kernel(struct ib_pd *pd,
 				  const char *caller)
 {
 	struct ib_device *device = pd->device;
+	const struct ib_verb_call call = {
+		.dev = device, .res = &pd->res, .client = caller, .what = "create_qp",
+	};
 	struct ib_qp *qp;
 	int ret;
 
-	ret = qp_check_init_attr(device, qp_init_attr);
+	ret = qp_check_init_attr(&call, device, qp_init_attr);
 	if (ret)
 		return ERR_PTR(ret);
 
@@ -196,6 +215,9 @@ struct ib_qp *ib_create_qp_kernel(struct ib_pd *pd,
 	ret = IB_METHOD(device, NULL, "create_qp",
 			device->ops.create_qp(qp, qp_init_attr, NULL));
 	if (ret) {
+		if (ret == -EINVAL)
+			ib_invalid(&call, "refused by the driver (max_inline_data %u)",
+				   qp_init_attr->cap.max_inline_data);
 		ib_notify_quiesce(&qp->notify);
 		qp_unuse_others(qp);
 		kfree_rcu(qp, rcu);
@@ -212,52 +234,49 @@ struct ib_qp *ib_create_qp_kernel(struct ib_pd *pd,
 }
 EXPORT_SYMBOL(ib_create_qp_kernel);
 
-/* Values that no device can take, whatever its limits. */
-static int qp_check_ranges(const struct ib_qp_attr *attr, int mask)
+/* P_Keys of the QP's port; without limit if the port has no table of them. */
+static s64 qp_max_pkey_index(const struct ib_qp *qp, u32 port)
 {
-	if ((mask & IB_QP_STATE) && attr->qp_state > IB_QPS_ERR)
-		return -EINVAL;
-	if ((mask & IB_QP_CUR_STATE) && attr->cur_qp_state > IB_QPS_ERR)
-		return -EINVAL;
-	if ((mask & IB_QP_PATH_MTU) && ib_mtu_enum_to_int(attr->path_mtu) < 0)
-		return -EINVAL;
-	if ((mask & IB_QP_DEST_QPN) && attr->dest_qp_num > IB_QPN_MASK)
-		return -EINVAL;
-	if ((mask & IB_QP_TIMEOUT) && attr->timeout > QP_TIMEOUT_MAX)
-		return -EINVAL;
-	if ((mask & IB_QP_RETRY_CNT) && attr->retry_cnt > QP_RETRY_MAX)
-		return -EINVAL;
-	if ((mask & IB_QP_RNR_RETRY) && attr->rnr_retry > QP_RETRY_MAX)
-		return -EINVAL;
-	if ((mask & IB_QP_MIN_RNR_TIMER) &&
-	    attr->min_rnr_timer > QP_RNR_TIMER_MAX)
-		return -EINVAL;
-	return 0;
+	if (!rdma_is_port_valid(qp->device, port) || !rdma_ib_or_roce(qp->device, port))
+		return U16_MAX;
+	return qp->device->port_data[port].immutable.pkey_tbl_len - 1;
 }
 
-static int qp_check_limits(struct ib_qp *qp, const struct ib_qp_attr *attr,
-			   int mask)
+/* The limits of packets, of the device, and of its ports. */
+static int qp_check_ranges(const struct ib_verb_call *call, const struct ib_qp *qp,
+			   const struct ib_qp_attr *attr, int mask)
 {
-	const struct ib_device_attr *limits = &qp->device->attrs;
+	const struct ib_device_attr *dev = &qp->device->attrs;
 	u32 port = mask & IB_QP_PORT ? attr->port_num : READ_ONCE(qp->port);
-	int pkeys;
+	const struct {
+		int bit;
+		const char *name;
+		s64 value, min, max;
+	} ranges[] = {
+		{ IB_QP_STATE, "qp_state", attr->qp_state, IB_QPS_RESET, IB_QPS_ERR },
+		{ IB_QP_CUR_STATE, "cur_qp_state", attr->cur_qp_state, IB_QPS_RESET, IB_QPS_ERR },
+		{ IB_QP_PATH_MTU, "path_mtu", attr->path_mtu, IB_MTU_256, IB_MTU_4096 },
+		{ IB_QP_DEST_QPN, "dest_qp_num", attr->dest_qp_num, 0, IB_QPN_MASK },
+		{ IB_QP_TIMEOUT, "timeout", attr->timeout, 0, QP_TIMEOUT_MAX },
+		{ IB_QP_RETRY_CNT, "retry_cnt", attr->retry_cnt, 0, QP_RETRY_MAX },
+		{ IB_QP_RNR_RETRY, "rnr_retry", attr->rnr_retry, 0, QP_RETRY_MAX },
+		{ IB_QP_MIN_RNR_TIMER, "min_rnr_timer", attr->min_rnr_timer, 0, QP_RNR_TIMER_MAX },
+		{ IB_QP_MAX_QP_RD_ATOMIC, "max_rd_atomic", attr->max_rd_atomic, 0,
+		  dev->max_qp_init_rd_atom },
+		{ IB_QP_MAX_DEST_RD_ATOMIC, "max_dest_rd_atomic", attr->max_dest_rd_atomic, 0,
+		  dev->max_qp_rd_atom },
+		{ IB_QP_PORT, "port_num", port, rdma_start_port(qp->device),
+		  rdma_end_port(qp->device) },
+		{ IB_QP_PKEY_INDEX, "pkey_index", attr->pkey_index, 0,
+		  qp_max_pkey_index(qp, port) },
+	};
+	int i, ret = 0;
 
-	if ((mask & IB_QP_MAX_QP_RD_ATOMIC) &&
-	    attr->max_rd_atomic > limits->max_qp_init_rd_atom)
-		return -EINVAL;
-	if ((mask & IB_QP_MAX_DEST_RD_ATOMIC) &&
-	    attr->max_dest_rd_atomic > limits->max_qp_rd_atom)
-		return -EINVAL;
-	if ((mask & IB_QP_PORT) && !rdma_is_port_valid(qp->device, port))
-		return -EINVAL;
-
-	if ((mask & IB_QP_PKEY_INDEX) && rdma_is_port_valid(qp->device, port) &&
-	    rdma_ib_or_roce(qp->device, port)) {
-		pkeys = qp->device->port_data[port].immutable.pkey_tbl_len;
-		if (attr->pkey_index >= pkeys)
-			return -EINVAL;
-	}
-	return 0;
+	for (i = 0; i < ARRAY_SIZE(ranges) && !ret; i++)
+		if (mask & ranges[i].bit)
+			ret = ib_check_range(call, ranges[i].name, ranges[i].value,
+					     ranges[i].min, ranges[i].max);
+	return ret;
 }
 
 /* Consumers often choose random PSNs: use the bits that fit, as other implementations do. */
@@ -280,15 +299,18 @@ static void qp_trim_psn(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
 }
 
 /* Path migration is not defined for RoCE. */
-static int qp_check_alt_path(struct ib_qp *qp, const struct ib_qp_attr *attr,
-			     int mask)
+static int qp_check_alt_path(const struct ib_verb_call *call, struct ib_qp *qp,
+			     const struct ib_qp_attr *attr, int mask)
 {
 	u32 port = mask & IB_QP_PORT ? attr->port_num : READ_ONCE(qp->port);
+	u32 alt_port = attr->alt_ah_attr.port_num;
 
-	if (!rdma_is_port_valid(qp->device, port) ||
-	    !rdma_protocol_ib(qp->device, port) ||
-	    !rdma_protocol_ib(qp->device, attr->alt_ah_attr.port_num))
-		return -EINVAL;
+	if (!rdma_is_port_valid(qp->device, port) || !rdma_protocol_ib(qp->device, port))
+		return ib_invalid(call, "alt_path: the QP's port %u is not an InfiniBand port",
+				  port);
+	if (!rdma_protocol_ib(qp->device, alt_port))
+		return ib_invalid(call, "alt_ah_attr.port_num %u is not an InfiniBand port",
+				  alt_port);
 	return 0;
 }
 
@@ -328,31 +350,35 @@ static void qp_modified(struct ib_qp *qp, const struct ib_qp_attr *attr,
 }
 
 /* Looks up the source GIDs of the paths, and holds them for the duration of the call. */
-static int qp_modify(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
-		     unsigned long site)
+static int qp_modify(const struct ib_verb_call *call, struct ib_qp *qp,
+		     struct ib_qp_attr *attr, int mask, unsigned long site)
 {
 	const struct ib_gid_attr *passed = NULL, *alt_passed = NULL;
 	unsigned long state_before = READ_ONCE(qp->known_state);
 	int ret = 0;
 
 	if (mask & IB_QP_AV)
-		ret = ib_ah_attr_fill(qp->device, &attr->ah_attr, &passed);
+		ret = ib_ah_attr_fill(call, qp->device, "ah_attr", &attr->ah_attr, &passed);
 	if (ret) {
 		ib_contract_call(qp->device, &qp->res, "modify_qp", site);
 		return ret;
 	}
 	if (mask & IB_QP_ALT_PATH)
-		ret = ib_ah_attr_fill(qp->device, &attr->alt_ah_attr,
+		ret = ib_ah_attr_fill(call, qp->device, "alt_ah_attr", &attr->alt_ah_attr,
 				      &alt_passed) ?:
-		      qp_check_alt_path(qp, attr, mask);
-	if (ret)
+		      qp_check_alt_path(call, qp, attr, mask);
+	if (ret) {
 		ib_contract_call(qp->device, &qp->res, "modify_qp", site);
-	else
-		ret = IB_IN_FRAME(qp->device, &qp->res, "modify_qp", IB_FRAME_METHOD, site,
-				  qp->device->ops.modify_qp(qp, attr, mask, NULL));
+		goto unfill;
+	}
+	ret = IB_IN_FRAME(qp->device, &qp->res, "modify_qp", IB_FRAME_METHOD, site,
+			  qp->device->ops.modify_qp(qp, attr, mask, NULL));
 	if (!ret)
 		qp_modified(qp, attr, mask, state_before);
+	else if (ret == -EINVAL)
+		ib_modify_qp_refused(call, qp, state_before & IB_QP_KNOWN_STATE, attr, mask);
 
+unfill:
 	if (mask & IB_QP_ALT_PATH)
 		ib_ah_attr_unfill(&attr->alt_ah_attr, alt_passed);
 	if (mask & IB_QP_AV)
@@ -364,21 +390,25 @@ static int qp_modify(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 int ib_modify_qp_for(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
 		     unsigned long site)
 {
+	enum ib_qp_state from = ib_qp_known_state(qp->real_qp), to = from;
+	struct ib_verb_call call = { .dev = qp->device, .res = &qp->res };
 	int ret;
 
+	if (qp_attr_mask & IB_QP_STATE)
+		to = qp_attr->qp_state;
+	call.what = ib_qp_state_name(from);
+	call.to = ib_qp_state_name(to);
 	if (qp_attr_mask & ~QP_ATTR_KNOWN)
-		return -EINVAL;
-	ret = qp_check_ranges(qp_attr, qp_attr_mask);
-	if (ret)
-		return ret;
+		return ib_invalid(&call, "attr_mask %#x has unknown bits %#x", qp_attr_mask,
+				  qp_attr_mask & ~QP_ATTR_KNOWN);
 	qp = qp->real_qp;
-	ret = qp_check_limits(qp, qp_attr, qp_attr_mask);
+	ret = qp_check_ranges(&call, qp, qp_attr, qp_attr_mask);
 	if (ret)
 		return ret;
 
 	qp_attr->xmit_slave = NULL;
 	qp_trim_psn(qp, qp_attr, qp_attr_mask);
-	return qp_modify(qp, qp_attr, qp_attr_mask, site);
+	return qp_modify(&call, qp, qp_attr, qp_attr_mask, site);
 }
 
 /**

@@ -4,10 +4,14 @@
  * needs or allows: IBTA vol. 1, 10.3.1 and table 91 in 11.2.5.2, with the
  * additions of Linux for XRC and raw packet QPs. Constant data, no locks.
  */
-#include <linux/bits.h>
+#include <linux/bitops.h>
 #include <linux/export.h>
 #include <linux/kernel.h>
+#include <linux/log2.h>
 #include <rdma/ib_verbs.h>
+
+#include "../contract/invalid.h"
+#include "verbs.h"
 
 /* Sets of QP types, as bits. */
 #define RC	BIT(IB_QPT_RC)
@@ -119,6 +123,58 @@ static bool move_is_legal(enum ib_qp_state from, enum ib_qp_state to)
 	       legal_moves[from] & BIT(to);
 }
 
+/* By bit of &enum ib_qp_attr_mask. */
+static const char * const attr_names[] = {
+	"qp_state", "cur_qp_state", "en_sqd_async_notify", "qp_access_flags", "pkey_index",
+	"port_num", "qkey", "ah_attr", "path_mtu", "timeout", "retry_cnt", "rnr_retry",
+	"rq_psn", "max_rd_atomic", "alt_path", "min_rnr_timer", "sq_psn",
+	"max_dest_rd_atomic", "path_mig_state", "cap", "dest_qp_num",
+	[ilog2(IB_QP_RATE_LIMIT)] = "rate_limit",
+};
+
+/* The name of the first attribute in @mask, which is not 0. */
+static const char *first_attr_name(u32 mask)
+{
+	unsigned int bit = __ffs(mask);
+
+	return bit < ARRAY_SIZE(attr_names) && attr_names[bit] ? attr_names[bit] :
+								 "a reserved attribute";
+}
+
+/*
+ * Tells what forbids a change of state, or NULL if nothing does; @attr is the name of the
+ * attribute concerned, or empty.
+ */
+static const char *move_fault(enum ib_qp_state from, enum ib_qp_state to, enum ib_qp_type type,
+			      u32 mask, const char **attr)
+{
+	u32 required = 0, optional = IB_QP_STATE;
+	const struct qp_rule *rule;
+
+	*attr = "";
+	if (type >= IB_QPT_MAX || !move_is_legal(from, to))
+		return "not a legal change of state";
+	*attr = first_attr_name(IB_QP_CUR_STATE);
+	if ((mask & IB_QP_CUR_STATE) && !(CUR_STATES & BIT(from)))
+		return "does not take ";
+
+	for (rule = rules; rule < rules + ARRAY_SIZE(rules); rule++) {
+		if (rule->from != from || rule->to != to || !(rule->types & BIT(type)))
+			continue;
+		required |= rule->required;
+		optional |= rule->optional;
+	}
+	if (required & ~mask) {
+		*attr = first_attr_name(required & ~mask);
+		return "lacks ";
+	}
+	if (mask & ~(required | optional)) {
+		*attr = first_attr_name(mask & ~(required | optional));
+		return "does not take ";
+	}
+	return NULL;
+}
+
 /**
  * ib_modify_qp_is_ok() - test a change of state and its attributes
  * @cur_state: state the QP is in
@@ -135,22 +191,26 @@ static bool move_is_legal(enum ib_qp_state from, enum ib_qp_state to)
 bool ib_modify_qp_is_ok(enum ib_qp_state cur_state, enum ib_qp_state next_state,
 			enum ib_qp_type type, enum ib_qp_attr_mask mask)
 {
-	u32 required = 0, optional = IB_QP_STATE;
-	const struct qp_rule *rule;
+	const char *attr;
 
-	if (type >= IB_QPT_MAX || !move_is_legal(cur_state, next_state))
-		return false;
-	if ((mask & IB_QP_CUR_STATE) && !(CUR_STATES & BIT(cur_state)))
-		return false;
-
-	for (rule = rules; rule < rules + ARRAY_SIZE(rules); rule++) {
-		if (rule->from != cur_state || rule->to != next_state ||
-		    !(rule->types & BIT(type)))
-			continue;
-		required |= rule->required;
-		optional |= rule->optional;
-	}
-
-	return (mask & required) == required && !(mask & ~(required | optional));
+	return !move_fault(cur_state, next_state, type, mask, &attr);
 }
 EXPORT_SYMBOL(ib_modify_qp_is_ok);
+
+/*
+ * The driver has refused @call, a change of the state of @qp from that which the consumer
+ * had set. The device may have set another one since, because of an error.
+ */
+void ib_modify_qp_refused(const struct ib_verb_call *call, const struct ib_qp *qp,
+			  enum ib_qp_state from, const struct ib_qp_attr *attr, u32 mask)
+{
+	enum ib_qp_state to = mask & IB_QP_STATE ? attr->qp_state : from;
+	const char *fault, *name;
+
+	fault = move_fault(from, to, qp->qp_type, mask, &name);
+	if (fault)
+		ib_invalid(call, "%s%s", fault, name);
+	else
+		ib_invalid(call, "refused by the driver (attr_mask %#x); query the QP's state",
+			   mask);
+}

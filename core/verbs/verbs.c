@@ -22,6 +22,7 @@
 
 #include "../../cq/cq.h"
 #include "../contract/contract.h"
+#include "../contract/invalid.h"
 #include "../contract/export.h"
 #include "verbs.h"
 
@@ -150,8 +151,10 @@ IB_EXPORT_INTERNAL(ib_alloc_pd_without_keys);
 struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags,
 			    const char *caller)
 {
+	const struct ib_verb_call call = { .dev = device, .client = caller, .what = "alloc_pd" };
+
 	if (flags & ~IB_PD_UNSAFE_GLOBAL_RKEY)
-		return ERR_PTR(-EINVAL);
+		return ERR_PTR(ib_invalid(&call, "flags %#x are unknown", flags));
 	return alloc_pd(device, flags, caller, _RET_IP_, true);
 }
 EXPORT_SYMBOL(__ib_alloc_pd);
@@ -195,7 +198,7 @@ EXPORT_SYMBOL(ib_dealloc_pd_user);
 
 /* Shared receive queues */
 
-static int srq_check_attr(struct ib_device *device,
+static int srq_check_attr(const struct ib_verb_call *call, struct ib_device *device,
 			  const struct ib_srq_init_attr *init)
 {
 	const struct ib_device_ops *ops = &device->ops;
@@ -204,11 +207,8 @@ static int srq_check_attr(struct ib_device *device,
 		return -EOPNOTSUPP;
 	if (init->srq_type != IB_SRQT_BASIC)
 		return -EOPNOTSUPP;
-	if (!init->attr.max_wr || init->attr.max_wr > device->attrs.max_srq_wr)
-		return -EINVAL;
-	if (init->attr.max_sge > device->attrs.max_srq_sge)
-		return -EINVAL;
-	return 0;
+	return ib_check_range(call, "max_wr", init->attr.max_wr, 1, device->attrs.max_srq_wr) ?:
+	       ib_check_range(call, "max_sge", init->attr.max_sge, 0, device->attrs.max_srq_sge);
 }
 
 /**
@@ -230,10 +230,13 @@ struct ib_srq *ib_create_srq_user(struct ib_pd *pd,
 				  struct ib_udata *udata)
 {
 	struct ib_device *device = pd->device;
+	const struct ib_verb_call call = {
+		.dev = device, .res = &pd->res, .what = "create_srq",
+	};
 	struct ib_srq *srq;
 	int ret;
 
-	ret = srq_check_attr(device, srq_init_attr);
+	ret = srq_check_attr(&call, device, srq_init_attr);
 	if (ret)
 		return ERR_PTR(ret);
 
@@ -284,16 +287,28 @@ int ib_modify_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr,
 		  enum ib_srq_attr_mask srq_attr_mask)
 {
 	struct ib_device *device = srq->device;
+	const struct ib_verb_call call = {
+		.dev = device, .res = &srq->res, .what = "modify_srq",
+	};
+	int ret;
 
 	if (!device->ops.modify_srq)
 		return -EOPNOTSUPP;
 	if (srq_attr_mask & ~(IB_SRQ_MAX_WR | IB_SRQ_LIMIT))
-		return -EINVAL;
-	if ((srq_attr_mask & IB_SRQ_MAX_WR) &&
-	    srq_attr->max_wr > device->attrs.max_srq_wr)
-		return -EINVAL;
-	return IB_METHOD(device, &srq->res, "modify_srq",
-			 device->ops.modify_srq(srq, srq_attr, srq_attr_mask, NULL));
+		return ib_invalid(&call, "attr_mask %#x has unknown bits", srq_attr_mask);
+	if (srq_attr_mask & IB_SRQ_MAX_WR) {
+		ret = ib_check_range(&call, "max_wr", srq_attr->max_wr, 0,
+				     device->attrs.max_srq_wr);
+		if (ret)
+			return ret;
+	}
+	ret = IB_METHOD(device, &srq->res, "modify_srq",
+			device->ops.modify_srq(srq, srq_attr, srq_attr_mask, NULL));
+	if (ret == -EINVAL)
+		ib_invalid(&call, "refused by the driver (srq_limit %u, max_wr %u)",
+			   srq_attr_mask & IB_SRQ_LIMIT ? srq_attr->srq_limit : 0,
+			   srq_attr_mask & IB_SRQ_MAX_WR ? srq_attr->max_wr : 0);
+	return ret;
 }
 EXPORT_SYMBOL(ib_modify_srq);
 

@@ -9,6 +9,8 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/restrack.h>
 
+struct ib_verb_call;
+
 /* verbs.c */
 struct ib_pd *ib_alloc_pd_without_keys(struct ib_device *device,
 				       const char *caller);
@@ -25,11 +27,16 @@ static inline enum ib_qp_state ib_qp_known_state(const struct ib_qp *qp)
 /* qp.c */
 int ib_modify_qp_for(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, unsigned long site);
 
+/* qp_state.c */
+void ib_modify_qp_refused(const struct ib_verb_call *call, const struct ib_qp *qp,
+			  enum ib_qp_state from, const struct ib_qp_attr *attr, u32 mask);
+
 /* datapath.c */
 int ib_post_send_for(struct ib_qp *qp, const struct ib_send_wr *wr, unsigned long site);
 int ib_post_recv_for(struct ib_qp *qp, const struct ib_recv_wr *wr, unsigned long site);
 
 /* mr.c */
+int ib_mr_check_access(const struct ib_verb_call *call, struct ib_device *device, int access);
 void ib_mr_need_key(const struct ib_device *device, const struct ib_mr *mr, const char *method,
 		    unsigned long site);
 void ib_mr_fill(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type, struct ib_umem *umem);
@@ -37,7 +44,8 @@ void ib_mr_present(struct ib_mr *mr, const char *method, unsigned long site);
 int ib_mr_free(struct ib_mr *mr, struct ib_udata *udata, unsigned long site);
 
 /* ah.c */
-int ib_ah_attr_fill(struct ib_device *device, struct rdma_ah_attr *ah_attr,
+int ib_ah_attr_fill(const struct ib_verb_call *call, struct ib_device *device,
+		    const char *name, struct rdma_ah_attr *ah_attr,
 		    const struct ib_gid_attr **passed);
 void ib_ah_attr_unfill(struct rdma_ah_attr *ah_attr,
 		       const struct ib_gid_attr *passed);

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Says why a call of a consumer is answered with -EINVAL: in the log, at a limited rate, and
+ * by a tracepoint. No locks; any context.
+ */
+#include <linux/errno.h>
+#include <linux/kernel.h>
+#include <linux/ratelimit.h>
+#include <linux/string.h>
+
+#include "export.h"
+#include "invalid.h"
+#include "restrack.h"
+#include "trace.h"
+
+/* A consumer that tries again and again must not fill the log. */
+#define INVALID_INTERVAL	(5 * HZ)
+#define INVALID_BURST		10
+
+/* Longer texts are cut. */
+#define INVALID_TEXT		96
+
+static DEFINE_RATELIMIT_STATE(invalid_limit, INVALID_INTERVAL, INVALID_BURST);
+
+/**
+ * ib_invalid() - log and trace what is wrong with a call
+ * @call: the call
+ * @fmt: format of the text that says which argument is wrong, its value, and the limit;
+ *	without a newline
+ *
+ * The line in the log reads "<device>: <client>: <object>: <call>: <text>".
+ *
+ * Context: Any.
+ * Return: -EINVAL.
+ */
+int ib_invalid(const struct ib_verb_call *call, const char *fmt, ...)
+{
+	const struct rdma_restrack_entry *res = call->res;
+	const char *client = call->client;
+	char object[24] = "", text[INVALID_TEXT];
+	va_list args;
+	int len;
+
+	if (!client)
+		client = res && res->kern_name ? res->kern_name : "?";
+	if (res)
+		snprintf(object, sizeof(object), "%s %u: ", rdma_restrack_kind(res->type),
+			 res->id);
+	len = scnprintf(text, sizeof(text), "%s%s%s: ", call->what, call->to ? " to " : "",
+			call->to ?: "");
+	va_start(args, fmt);
+	vscnprintf(text + len, sizeof(text) - len, fmt, args);
+	va_end(args);
+
+	trace_ib_invalid(call->dev, client, object, text);
+	if (__ratelimit(&invalid_limit))
+		ibdev_warn(call->dev, "%s: %s%s\n", client, object, text);
+	return -EINVAL;
+}
+IB_EXPORT_INTERNAL(ib_invalid);
+
+/**
+ * ib_check_range() - check that a number which a consumer gave is in its range
+ * @call: the call
+ * @name: name of the attribute
+ * @value: its value
+ * @min: least legal value
+ * @max: largest legal value
+ *
+ * Context: Any.
+ * Return: 0; or -EINVAL, after ib_invalid().
+ */
+int ib_check_range(const struct ib_verb_call *call, const char *name, s64 value, s64 min, s64 max)
+{
+	if (value > max)
+		return ib_invalid(call, "%s %lld > %lld", name, value, max);
+	if (value < min)
+		return ib_invalid(call, "%s %lld < %lld", name, value, min);
+	return 0;
+}
+IB_EXPORT_INTERNAL(ib_check_range);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Why a call of a consumer is answered with -EINVAL: see invalid.c.
+ */
+#ifndef KVERBS_INVALID_H
+#define KVERBS_INVALID_H
+
+#include <linux/compiler.h>
+#include <linux/types.h>
+
+struct ib_device;
+struct rdma_restrack_entry;
+
+/**
+ * struct ib_verb_call - a call of a consumer, as it is named when it is refused
+ * @dev: the device
+ * @res: tracking entry of the object concerned; the PD if the call makes one; or NULL
+ * @client: KBUILD_MODNAME of the consumer; NULL for the one that made the object
+ * @what: name of the call; for a change of state, that of the state which is left
+ * @to: for a change of state, name of the new one; else NULL
+ */
+struct ib_verb_call {
+	const struct ib_device *dev;
+	const struct rdma_restrack_entry *res;
+	const char *client;
+	const char *what;
+	const char *to;
+};
+
+__printf(2, 3) __cold
+int ib_invalid(const struct ib_verb_call *call, const char *fmt, ...);
+int ib_check_range(const struct ib_verb_call *call, const char *name, s64 value, s64 min,
+		   s64 max);
+
+#endif

@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What a call says that is answered with -EINVAL: which attribute was wrong, its value and the
+ * limit. Read from the tracepoint, because the log has a limited rate.
+ */
+#include <linux/string.h>
+#include <linux/tracepoint.h>
+#include <kunit/test.h>
+#include <rdma/ib_verbs.h>
+
+#include "lib/console.h"
+#include "lib/lib.h"
+#include "lib/mock.h"
+#include "lib/objects.h"
+
+/* As in core/contract/invalid.c: lines that the log takes of one storm. */
+#define LOG_BURST	10
+
+/**
+ * struct said - the last refusal
+ * @tp: the tracepoint
+ * @times: how many there were
+ * @client: the client that it names
+ * @object: the object
+ * @text: the rest
+ */
+struct said {
+	struct tracepoint *tp;
+	unsigned int times;
+	char client[32];
+	char object[32];
+	char text[128];
+};
+
+static void probe(void *data, const struct ib_device *dev, const char *client,
+		  const char *object, const char *text)
+{
+	struct said *said = data;
+
+	said->times++;
+	strscpy(said->client, client, sizeof(said->client));
+	strscpy(said->object, object, sizeof(said->object));
+	strscpy(said->text, text, sizeof(said->text));
+}
+
+static void unwatch(void *arg)
+{
+	struct said *said = arg;
+
+	tracepoint_probe_unregister(said->tp, probe, said);
+	tracepoint_synchronize_unregister();
+}
+
+static struct said *watch(struct kunit *test)
+{
+	struct said *said = kunit_kzalloc(test, sizeof(*said), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, said);
+	said->tp = kvt_tracepoint("ib_invalid");
+	KUNIT_ASSERT_NOT_NULL(test, said->tp);
+	KUNIT_ASSERT_EQ(test, 0, tracepoint_probe_register(said->tp, probe, said));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, unwatch, said));
+	return said;
+}
+
+/* The last call was refused, and said @text once. */
+static void expect_said(struct kunit *test, struct said *said, long ret, const char *text)
+{
+	KUNIT_EXPECT_EQ(test, -EINVAL, ret);
+	KUNIT_EXPECT_EQ(test, 1, said->times);
+	KUNIT_EXPECT_STREQ(test, text, said->text);
+	said->times = 0;
+	said->text[0] = '\0';
+}
+
+struct rig {
+	struct mock *m;
+	struct said *said;
+	struct ib_pd *pd;
+	struct ib_cq *cq;
+	struct ib_qp_init_attr init;
+	struct ib_qp *qp;
+};
+
+static void rig_up(struct kunit *test, struct rig *r)
+{
+	r->m = mock_up(test, "kvtm_a");
+	r->pd = kvt_pd(test, r->m->ibdev);
+	r->cq = kvt_cq(test, r->m->ibdev, 64, IB_POLL_SOFTIRQ);
+	kvt_qp_init(&r->init, r->cq, r->cq);
+	r->qp = kvt_qp(test, r->pd, &r->init);
+	r->said = watch(test);
+}
+
+/* Attributes of which every one is legal. */
+static const struct ib_qp_attr legal = {
+	.qp_state = IB_QPS_RESET, .cur_qp_state = IB_QPS_RESET, .path_mtu = IB_MTU_1024,
+	.dest_qp_num = 1, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .min_rnr_timer = 12,
+	.max_rd_atomic = 1, .max_dest_rd_atomic = 1, .port_num = 1,
+};
+
+#define CHECKED	(IB_QP_STATE | IB_QP_CUR_STATE | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_TIMEOUT | \
+		 IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | IB_QP_MIN_RNR_TIMER |			   \
+		 IB_QP_MAX_QP_RD_ATOMIC | IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_PORT | IB_QP_PKEY_INDEX)
+
+struct attr_case {
+	const char *name;
+	size_t offset;
+	size_t size;
+	int bit;
+	u32 value;
+	const char *text;
+};
+
+#define ATTR(field, bit, value, text)							\
+	{ #field, offsetof(struct ib_qp_attr, field),					\
+	  sizeof_field(struct ib_qp_attr, field), bit, value, text }
+
+static const struct attr_case attrs[] = {
+	ATTR(qp_state, IB_QP_STATE, 7, "RESET to ?: qp_state 7 > 6"),
+	ATTR(cur_qp_state, IB_QP_CUR_STATE, 9, "RESET to RESET: cur_qp_state 9 > 6"),
+	ATTR(path_mtu, IB_QP_PATH_MTU, 0, "RESET to RESET: path_mtu 0 < 1"),
+	ATTR(path_mtu, IB_QP_PATH_MTU, 6, "RESET to RESET: path_mtu 6 > 5"),
+	ATTR(dest_qp_num, IB_QP_DEST_QPN, 0x1000000,
+	     "RESET to RESET: dest_qp_num 16777216 > 16777215"),
+	ATTR(timeout, IB_QP_TIMEOUT, 32, "RESET to RESET: timeout 32 > 31"),
+	ATTR(retry_cnt, IB_QP_RETRY_CNT, 8, "RESET to RESET: retry_cnt 8 > 7"),
+	ATTR(rnr_retry, IB_QP_RNR_RETRY, 9, "RESET to RESET: rnr_retry 9 > 7"),
+	ATTR(min_rnr_timer, IB_QP_MIN_RNR_TIMER, 33, "RESET to RESET: min_rnr_timer 33 > 31"),
+	ATTR(max_rd_atomic, IB_QP_MAX_QP_RD_ATOMIC, 9, "RESET to RESET: max_rd_atomic 9 > 8"),
+	ATTR(max_dest_rd_atomic, IB_QP_MAX_DEST_RD_ATOMIC, 17,
+	     "RESET to RESET: max_dest_rd_atomic 17 > 8"),
+	ATTR(port_num, IB_QP_PORT, 0, "RESET to RESET: port_num 0 < 1"),
+	ATTR(port_num, IB_QP_PORT, 2, "RESET to RESET: port_num 2 > 1"),
+	/* Its limit is that of the port. */
+	ATTR(pkey_index, IB_QP_PKEY_INDEX | IB_QP_PORT, 4, "RESET to RESET: pkey_index 4 > 3"),
+};
+
+static void attr_name(const struct attr_case *c, char *desc)
+{
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s %u", c->name, c->value);
+}
+
+KUNIT_ARRAY_PARAM(attr, attrs, attr_name);
+
+static void set_field(struct ib_qp_attr *attr, const struct attr_case *c)
+{
+	void *field = (void *)attr + c->offset;
+
+	if (c->size == sizeof(u8))
+		*(u8 *)field = c->value;
+	else if (c->size == sizeof(u16))
+		*(u16 *)field = c->value;
+	else
+		*(u32 *)field = c->value;
+}
+
+/* Alone, and among all others, which are right. */
+static void modify_qp_names_the_wrong_attribute(struct kunit *test)
+{
+	const struct attr_case *c = test->param_value;
+	struct ib_qp_attr attr = legal;
+	struct rig r;
+
+	rig_up(test, &r);
+	set_field(&attr, c);
+	expect_said(test, r.said, ib_modify_qp(r.qp, &attr, c->bit), c->text);
+	expect_said(test, r.said, ib_modify_qp(r.qp, &attr, CHECKED), c->text);
+	KUNIT_EXPECT_STREQ(test, "kverbs_kunit", r.said->client);
+	KUNIT_EXPECT_STREQ(test, "qp 1: ", r.said->object);
+	KUNIT_EXPECT_EQ(test, 0, mock_calls(r.m, MOCK_modify_qp));
+}
+
+/* A value counts only if its bit is set. */
+static void a_value_that_is_not_given_is_not_blamed(struct kunit *test)
+{
+	const struct attr_case *c = test->param_value;
+	struct ib_qp_attr attr = legal;
+	struct rig r;
+
+	rig_up(test, &r);
+	set_field(&attr, c);
+	ib_modify_qp(r.qp, &attr, CHECKED & ~c->bit);
+	KUNIT_EXPECT_STRNEQ(test, c->text, r.said->text);
+	KUNIT_EXPECT_EQ(test, 1, mock_calls(r.m, MOCK_modify_qp));
+}
+
+static void unknown_bits_of_the_mask_are_named(struct kunit *test)
+{
+	struct ib_qp_attr attr = legal;
+	struct rig r;
+
+	rig_up(test, &r);
+	expect_said(test, r.said, ib_modify_qp(r.qp, &attr, IB_QP_STATE | BIT(30)),
+		    "RESET to RESET: attr_mask 0x40000001 has unknown bits 0x40000000");
+}
+
+/* Paths */
+
+#define TO_RTR	(IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN | \
+		 IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER)
+
+static void path_up(struct ib_device *dev, struct rdma_ah_attr *ah)
+{
+	ah->type = rdma_ah_find_type(dev, 1);
+	rdma_ah_set_port_num(ah, 1);
+	rdma_ah_set_dlid(ah, 0x12);
+	rdma_ah_set_grh(ah, NULL, 0, 1, 64, 0);
+}
+
+static void rtr_up(struct kunit *test, struct rig *r, struct ib_qp_attr *attr)
+{
+	rig_up(test, r);
+	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_init(r->qp, 1));
+	*attr = legal;
+	attr->qp_state = IB_QPS_RTR;
+	path_up(r->m->ibdev, &attr->ah_attr);
+	path_up(r->m->ibdev, &attr->alt_ah_attr);
+}
+
+static void modify_qp_names_what_is_wrong_in_the_path(struct kunit *test)
+{
+	struct ib_qp_attr attr;
+	struct rig r;
+
+	rtr_up(test, &r, &attr);
+	rdma_ah_set_port_num(&attr.ah_attr, 3);
+	expect_said(test, r.said, ib_modify_qp(r.qp, &attr, TO_RTR),
+		    "INIT to RTR: ah_attr.port_num 3: no such port");
+	rdma_ah_set_port_num(&attr.ah_attr, 1);
+	attr.ah_attr.type = RDMA_AH_ATTR_TYPE_ROCE;
+	expect_said(test, r.said, ib_modify_qp(r.qp, &attr, TO_RTR),
+		    "INIT to RTR: ah_attr.type 2: port 1 is not a RoCE port");
+	path_up(r.m->ibdev, &attr.ah_attr);
+	rdma_ah_set_grh(&attr.ah_attr, NULL, 0, MOCK_GIDS, 64, 0);
+	expect_said(test, r.said, ib_modify_qp(r.qp, &attr, TO_RTR),
+		    "INIT to RTR: ah_attr.grh.sgid_index 8: not in the GID table of port 1");
+}
+
+static void the_alternate_path_is_not_taken_for_the_path(struct kunit *test)
+{
+	struct ib_qp_attr attr;
+	struct rig r;
+
+	rtr_up(test, &r, &attr);
+	rdma_ah_set_port_num(&attr.alt_ah_attr, 2);
+	expect_said(test, r.said, ib_modify_qp(r.qp, &attr, TO_RTR | IB_QP_ALT_PATH),
+		    "INIT to RTR: alt_ah_attr.port_num 2: no such port");
+	path_up(r.m->ibdev, &attr.alt_ah_attr);
+	rdma_ah_set_grh(&attr.alt_ah_attr, NULL, 0, MOCK_GIDS, 64, 0);
+	expect_said(test, r.said, ib_modify_qp(r.qp, &attr, TO_RTR | IB_QP_ALT_PATH),
+		    "INIT to RTR: alt_ah_attr.grh.sgid_index 8: not in the GID table of port 1");
+	KUNIT_EXPECT_NULL(test, r.qp->alt_path_sgid_attr);
+}
+
+/* What the driver refuses */
+
+struct need_case {
+	int bit;
+	const char *name;
+};
+
+static const struct need_case needs[] = {
+	{ IB_QP_AV, "ah_attr" }, { IB_QP_PATH_MTU, "path_mtu" },
+	{ IB_QP_DEST_QPN, "dest_qp_num" }, { IB_QP_RQ_PSN, "rq_psn" },
+	{ IB_QP_MAX_DEST_RD_ATOMIC, "max_dest_rd_atomic" },
+	{ IB_QP_MIN_RNR_TIMER, "min_rnr_timer" },
+};
+
+static void missing_attribute_is_named(struct kunit *test)
+{
+	struct ib_qp_attr attr;
+	char text[64];
+	struct rig r;
+	int i;
+
+	rtr_up(test, &r, &attr);
+	mock_fail(r.m, MOCK_modify_qp, -EINVAL);
+	for (i = 0; i < ARRAY_SIZE(needs); i++) {
+		snprintf(text, sizeof(text), "INIT to RTR: lacks %s", needs[i].name);
+		expect_said(test, r.said, ib_modify_qp(r.qp, &attr, TO_RTR & ~needs[i].bit),
+			    text);
+	}
+	mock_fail_none(r.m);
+}
+
+static const struct need_case extras[] = {
+	{ IB_QP_EN_SQD_ASYNC_NOTIFY, "en_sqd_async_notify" }, { IB_QP_QKEY, "qkey" },
+	{ IB_QP_TIMEOUT, "timeout" }, { IB_QP_RETRY_CNT, "retry_cnt" },
+	{ IB_QP_RNR_RETRY, "rnr_retry" }, { IB_QP_MAX_QP_RD_ATOMIC, "max_rd_atomic" },
+	{ IB_QP_SQ_PSN, "sq_psn" }, { IB_QP_PATH_MIG_STATE, "path_mig_state" },
+	{ IB_QP_CAP, "cap" }, { IB_QP_RATE_LIMIT, "rate_limit" }, { IB_QP_PORT, "port_num" },
+	{ IB_QP_CUR_STATE, "cur_qp_state" },
+};
+
+static void superfluous_attribute_is_named(struct kunit *test)
+{
+	struct ib_qp_attr attr;
+	char text[64];
+	struct rig r;
+	int i;
+
+	rtr_up(test, &r, &attr);
+	mock_fail(r.m, MOCK_modify_qp, -EINVAL);
+	for (i = 0; i < ARRAY_SIZE(extras); i++) {
+		snprintf(text, sizeof(text), "INIT to RTR: does not take %s", extras[i].name);
+		expect_said(test, r.said, ib_modify_qp(r.qp, &attr, TO_RTR | extras[i].bit),
+			    text);
+	}
+	mock_fail_none(r.m);
+}
+
+static void illegal_change_and_refusal_are_told_apart(struct kunit *test)
+{
+	struct ib_qp_attr attr;
+	struct rig r;
+
+	rtr_up(test, &r, &attr);
+	mock_fail(r.m, MOCK_modify_qp, -EINVAL);
+	expect_said(test, r.said, ib_modify_qp(r.qp, &attr, TO_RTR),
+		    "INIT to RTR: refused by the driver (attr_mask 0x129181); query the QP's state");
+	attr.qp_state = IB_QPS_RTS;
+	expect_said(test, r.said, ib_modify_qp(r.qp, &attr, IB_QP_STATE),
+		    "INIT to RTS: not a legal change of state");
+	mock_fail(r.m, MOCK_modify_qp, -EXFULL);
+	KUNIT_EXPECT_EQ(test, -EXFULL, ib_modify_qp(r.qp, &attr, IB_QP_STATE));
+	KUNIT_EXPECT_EQ(test, 0, r.said->times);
+	mock_fail_none(r.m);
+}
+
+/* Other calls */
+
+static long no_qp(struct rig *r)
+{
+	return PTR_ERR_OR_ZERO(ib_create_qp(r->pd, &r->init));
+}
+
+static void create_qp_names_the_size(struct kunit *test)
+{
+	struct ib_qp_cap *cap;
+	struct rig r;
+
+	rig_up(test, &r);
+	cap = &r.init.cap;
+	cap->max_send_wr = MOCK_MAX_QP_WR + 1;
+	expect_said(test, r.said, no_qp(&r), "create_qp: max_send_wr 129 > 128");
+	KUNIT_EXPECT_STREQ(test, "pd 1: ", r.said->object);
+	cap->max_send_wr = 1;
+	cap->max_recv_sge = MOCK_MAX_SGE + 1;
+	expect_said(test, r.said, no_qp(&r), "create_qp: max_recv_sge 5 > 4");
+	cap->max_recv_sge = 1;
+	r.init.recv_cq = NULL;
+	expect_said(test, r.said, no_qp(&r), "create_qp: recv_cq is missing");
+	r.init.recv_cq = r.cq;
+	r.init.qp_type = 99;
+	expect_said(test, r.said, no_qp(&r), "create_qp: qp_type 99: no such type");
+}
+
+static void cq_and_srq_name_the_size(struct kunit *test)
+{
+	struct ib_srq_init_attr init = { .attr.max_wr = MOCK_MAX_SRQ_WR + 1 };
+	char text[64];
+	struct rig r;
+
+	rig_up(test, &r);
+	expect_said(test, r.said, PTR_ERR_OR_ZERO(ib_create_srq(r.pd, &init)),
+		    "create_srq: max_wr 65 > 64");
+	init.attr.max_wr = 0;
+	expect_said(test, r.said, PTR_ERR_OR_ZERO(ib_create_srq(r.pd, &init)),
+		    "create_srq: max_wr 0 < 1");
+	expect_said(test, r.said,
+		    PTR_ERR_OR_ZERO(ib_alloc_cq(r.m->ibdev, NULL, 0, 0, IB_POLL_SOFTIRQ)),
+		    "create_cq: nr_cqe 0 < 1");
+	KUNIT_EXPECT_STREQ(test, "", r.said->object);
+	KUNIT_EXPECT_STREQ(test, KBUILD_MODNAME, r.said->client);
+	snprintf(text, sizeof(text), "create_cq: comp_vector %d > %d",
+		 r.m->ibdev->num_comp_vectors, r.m->ibdev->num_comp_vectors - 1);
+	expect_said(test, r.said,
+		    PTR_ERR_OR_ZERO(ib_alloc_cq(r.m->ibdev, NULL, 1,
+						r.m->ibdev->num_comp_vectors, IB_POLL_SOFTIRQ)),
+		    text);
+}
+
+static void address_and_memory_name_the_argument(struct kunit *test)
+{
+	struct rdma_ah_attr ah = {};
+	struct rig r;
+
+	rig_up(test, &r);
+	path_up(r.m->ibdev, &ah);
+	rdma_ah_set_port_num(&ah, 0);
+	expect_said(test, r.said, PTR_ERR_OR_ZERO(rdma_create_ah(r.pd, &ah, 0)),
+		    "create_ah: ah_attr.port_num 0: no such port");
+	expect_said(test, r.said,
+		    PTR_ERR_OR_ZERO(ib_reg_user_mr(r.pd, 0x1000, 0, 0x1000, 0)),
+		    "reg_mr: length 0 < 1");
+	expect_said(test, r.said,
+		    PTR_ERR_OR_ZERO(ib_reg_user_mr(r.pd, 0x1000, 1, 0x1000,
+						   IB_ACCESS_REMOTE_WRITE)),
+		    "reg_mr: access flags 0x2: remote write and atomic need local write");
+}
+
+static void a_line_in_the_log_names_client_and_device(struct kunit *test)
+{
+	struct kvt_console *line = kvt_console_watch(test,
+		"kvtm_a: kverbs_kunit: qp 1: RESET to RESET: timeout 32 > 31");
+	struct kvt_console *any = kvt_console_watch(test, "timeout 32 > 31");
+	struct ib_qp_attr attr = legal;
+	struct rig r;
+	int i;
+
+	rig_up(test, &r);
+	attr.timeout = 32;
+	for (i = 0; i < 10 * LOG_BURST; i++)
+		KUNIT_EXPECT_EQ(test, -EINVAL, ib_modify_qp(r.qp, &attr, IB_QP_TIMEOUT));
+	KUNIT_EXPECT_EQ(test, 10 * LOG_BURST, r.said->times);
+	KUNIT_EXPECT_EQ(test, kvt_console_times(any), kvt_console_times(line));
+	/* The limit may begin anew once meanwhile. */
+	KUNIT_EXPECT_LE(test, kvt_console_times(any), 2 * LOG_BURST);
+}
+
+static struct kunit_case core_invalid_cases[] = {
+	KUNIT_CASE_PARAM(modify_qp_names_the_wrong_attribute, attr_gen_params),
+	KUNIT_CASE_PARAM(a_value_that_is_not_given_is_not_blamed, attr_gen_params),
+	KUNIT_CASE(unknown_bits_of_the_mask_are_named),
+	KUNIT_CASE(modify_qp_names_what_is_wrong_in_the_path),
+	KUNIT_CASE(the_alternate_path_is_not_taken_for_the_path),
+	KUNIT_CASE(missing_attribute_is_named),
+	KUNIT_CASE(superfluous_attribute_is_named),
+	KUNIT_CASE(illegal_change_and_refusal_are_told_apart),
+	KUNIT_CASE(create_qp_names_the_size),
+	KUNIT_CASE(cq_and_srq_name_the_size),
+	KUNIT_CASE(address_and_memory_name_the_argument),
+	KUNIT_CASE(a_line_in_the_log_names_client_and_device),
+	{}
+};
+
+static struct kunit_suite core_invalid_suite = {
+	.name = "core_invalid",
+	.test_cases = core_invalid_cases,
+};
+
+kunit_test_suite(core_invalid_suite);
