@@ -35,11 +35,14 @@
  * own client, or its own device, would wait for itself; that is refused with a
  * warning.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/export.h>
 #include <linux/jiffies.h>
 #include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
+#include <linux/timer.h>
 
 #include "contract/contract.h"
 #include "contract/device_priv.h"
@@ -71,7 +74,7 @@ enum presence_state {
  * @until: ib_held_turn() when the callback began
  * @waited: since when, in jiffies, a thread that removes the client waits for the callback;
  *	0: none does
- * @told: that wait has been logged
+ * @reported: that wait has been logged
  */
 struct presence {
 	struct list_head list;
@@ -84,7 +87,7 @@ struct presence {
 	struct task_struct *task;
 	u64 until;
 	unsigned long waited;
-	bool told;
+	bool reported;
 };
 
 /* By client_id, which grows in the order of registration. */
@@ -315,6 +318,14 @@ static int add_presence(struct ib_device *dev, struct ib_client *client)
 	return 0;
 }
 
+/* What runs in each state. */
+static const char * const callback_names[] = {
+	[CLIENT_ADDING]		= "add()",
+	[CLIENT_PRESENT]	= "callback",
+	[CLIENT_CALLING]	= "rename()",
+	[CLIENT_REMOVING]	= "remove()",
+};
+
 /* Another thread is busy with the presence. */
 static void wait_for_callback(struct presence *p)
 {
@@ -324,17 +335,58 @@ static void wait_for_callback(struct presence *p)
 	if (!p->waited)
 		p->waited = jiffies ?: 1;
 	waited = jiffies - p->waited;
-	if (p->told || patience == MAX_SCHEDULE_TIMEOUT) {
+	if (p->reported || patience == MAX_SCHEDULE_TIMEOUT) {
 		ib_registry_wait();
 	} else if (waited < patience) {
 		/* Changes of other presences end this wait early. */
 		ib_registry_wait_for(patience - waited);
 	} else {
-		p->told = true;
-		ibdev_warn(p->device,
-			   "the removal of client %s waits: a callback of it has not returned\n",
-			   p->client->name);
+		p->reported = true;
+		ibdev_warn(p->device, "removing client %s: waiting for its %s to return\n",
+			   p->client->name, callback_names[p->state]);
 	}
+}
+
+/**
+ * struct removal - a remove() in progress
+ * @timer: logs that it takes long
+ * @presence: the presence
+ * @begin: when it was called, in jiffies
+ */
+struct removal {
+	struct timer_list timer;
+	const struct presence *presence;
+	unsigned long begin;
+};
+
+static void report_slow_remove(struct timer_list *timer)
+{
+	struct removal *r = from_timer(r, timer, timer);
+	unsigned long patience = ib_patience();
+
+	ibdev_warn(r->presence->device, "client %s: remove() has run for %u s\n",
+		   r->presence->client->name, jiffies_to_msecs(jiffies - r->begin) / 1000);
+	if (patience != MAX_SCHEDULE_TIMEOUT)
+		mod_timer(timer, jiffies + patience);
+}
+
+/* A remove() that hangs keeps the device from going: say whose it is. */
+static void call_remove(struct presence *p)
+{
+	struct removal r = { .presence = p, .begin = jiffies };
+	struct ib_client *client = p->client;
+	struct ib_device *dev = p->device;
+	unsigned long patience = ib_patience();
+
+	if (!client->remove)
+		return;
+	timer_setup_on_stack(&r.timer, report_slow_remove, 0);
+	if (patience != MAX_SCHEDULE_TIMEOUT)
+		mod_timer(&r.timer, r.begin + patience);
+	IB_CALL_BACK(dev, NULL, "remove()", IB_FRAME_CALLBACK_TASK, client->remove,
+		     client->remove(dev, ib_get_client_data(dev, client)));
+	timer_shutdown_sync(&r.timer);
+	destroy_timer_on_stack(&r.timer);
 }
 
 /* Removes the presence, or waits while another thread is busy with it. */
@@ -349,9 +401,7 @@ static void remove_presence(struct presence *p)
 		return;
 	}
 	begin_callback(p, CLIENT_REMOVING);
-	if (client->remove)
-		IB_CALL_BACK(dev, NULL, "remove()", IB_FRAME_CALLBACK_TASK, client->remove,
-			     client->remove(dev, ib_get_client_data(dev, client)));
+	call_remove(p);
 	trace_ib_client_remove(dev, client);
 	end_callback(p);
 	check_leaver(p, "remove() returned", false);
@@ -497,7 +547,7 @@ int ib_register_client(struct ib_client *client)
 	if (ib_called_atomic(NULL, "registers a client", caller))
 		return -EINVAL;
 	if (!client->name) {
-		pr_warn("kverbs: client without a name, from %pS\n", caller);
+		pr_warn("cannot register the client of %pS: it has no name\n", caller);
 		return -EINVAL;
 	}
 
@@ -526,7 +576,7 @@ out:
 	if (ret)
 		blocking_notifier_call_chain(&gone_notifiers, 0, client);
 	if (ret == -EEXIST)
-		pr_warn("kverbs: client %s from %pS is already registered\n",
+		pr_warn("cannot register client %s of %pS: already registered\n",
 			client->name, caller);
 	return ret;
 }
@@ -566,10 +616,10 @@ void ib_unregister_client(struct ib_client *client)
 	ib_clients_might_be_called();
 	mutex_lock(&ib_registry_lock);
 	if (WARN_ONCE(xa_load(&clients, client->client_id) != client,
-		      "client %s is not registered\n", client->name))
+		      "cannot unregister client %s: not registered\n", client->name))
 		goto out;
 	if (WARN_ONCE(calling_me(NULL, client),
-		      "client %s unregisters itself in its own method\n",
+		      "client %s unregisters itself from its own callback\n",
 		      client->name))
 		goto out;
 	xa_clear_mark(&clients, client->client_id, CLIENT_REGISTERED);
@@ -600,7 +650,7 @@ void ib_set_client_data(struct ib_device *device, struct ib_client *client,
 	/* The slot exists since before add(), hence nothing is allocated. */
 	old = xa_store(&device->client_data, client->client_id, data,
 		       GFP_ATOMIC);
-	WARN_ONCE(xa_is_err(old), "%s: client %s is not present\n",
+	WARN_ONCE(xa_is_err(old), "%s: cannot set data of client %s: not added to this device\n",
 		  dev_name(&device->dev), client->name);
 }
 EXPORT_SYMBOL(ib_set_client_data);

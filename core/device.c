@@ -22,6 +22,8 @@
  * zero; therefore the memory is freed a grace period after the last reference
  * on ib_device.dev is put.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/completion.h>
 #include <linux/ctype.h>
 #include <linux/export.h>
@@ -93,7 +95,7 @@ static void ib_dev_move(struct ib_device *dev, enum ib_dev_state to)
 
 	lockdep_assert_held(&ib_registry_lock);
 	WARN_ONCE(!(legal[priv->state] & BIT(to)),
-		  "%s goes from state %d to %d\n", dev_name(&dev->dev),
+		  "%s: illegal change of state, %d to %d\n", dev_name(&dev->dev),
 		  priv->state, to);
 	/* The contract checker reads it without the lock. */
 	WRITE_ONCE(priv->state, to);
@@ -261,8 +263,8 @@ static int check_mandatory(const struct ib_device *dev, const void *caller)
 	for (i = 0; i < ARRAY_SIZE(methods); i++) {
 		if (*(void **)((void *)&dev->ops + methods[i].offset))
 			continue;
-		pr_warn("kverbs: the driver lacks the method %s, in %pS\n",
-			methods[i].name, caller);
+		pr_warn("cannot register the device of %pS: driver lacks method %s\n",
+			caller, methods[i].name);
 		return -EINVAL;
 	}
 	return 0;
@@ -330,9 +332,9 @@ static int enter_table(struct ib_device *dev, const char *pattern,
 	lockdep_assert_held(&ib_registry_lock);
 	ret = choose_name(name, pattern);
 	if (ret) {
-		pr_warn("kverbs: no device \"%s\" for %pS: %s\n",
+		pr_warn("cannot register device \"%s\" of %pS: %s\n",
 			pattern ? : "", caller,
-			ret == -ENFILE ? "name in use" : "not a valid name");
+			ret == -ENFILE ? "name in use" : "invalid name");
 		return ret;
 	}
 	ret = dev_set_name(&dev->dev, "%s", name);
@@ -355,8 +357,8 @@ static int begin_setup(struct ib_device *dev, const char *pattern,
 	if (ib_priv(dev)->state == IB_DEV_ALLOCATED)
 		ret = enter_table(dev, pattern, caller);
 	else
-		pr_warn("kverbs: %pS registers %s again\n", caller,
-			dev_name(&dev->dev));
+		pr_warn("cannot register %s of %pS: already registered\n",
+			dev_name(&dev->dev), caller);
 	if (!ret)
 		ib_dev_move(dev, IB_DEV_SETUP);
 	mutex_unlock(&ib_registry_lock);
@@ -381,9 +383,9 @@ static int query_attrs(struct ib_device *dev, unsigned long site)
 	memset(&dev->attrs, 0, sizeof(dev->attrs));
 	ret = dev->ops.query_device(dev, &dev->attrs, &udata);
 	if (ret)
-		ibdev_warn(dev, "query_device failed (%d)\n", ret);
+		ibdev_warn(dev, "cannot register: query_device failed (%d)\n", ret);
 	else if (!dev->attrs.max_cqe || !dev->attrs.max_qp_wr)
-		ib_output_missing(dev, NULL, "query_device", "gave no limits", site);
+		ib_output_missing(dev, NULL, "query_device", "returned no limits", site);
 	return ret;
 }
 
@@ -442,7 +444,7 @@ static void unprepare_device(struct ib_device *dev)
 static void wait_for_users(struct ib_device *dev)
 {
 	while (!wait_for_completion_timeout(&dev->unreg_completion, ib_patience()))
-		ibdev_warn(dev, "its unregistration waits: %u uses are left\n",
+		ibdev_warn(dev, "unregister waiting for %u references\n",
 			   refcount_read(&dev->refcount));
 }
 
@@ -611,7 +613,7 @@ static void unregister_device(struct ib_device *dev)
 	ib_clients_might_be_called();
 	mutex_lock(&ib_registry_lock);
 	if (WARN_ONCE(ib_clients_calling_me(dev),
-		      "%s is unregistered in a client's method for it\n",
+		      "%s: unregistered from a client's callback for it\n",
 		      dev_name(&dev->dev))) {
 		mutex_unlock(&ib_registry_lock);
 		return;

@@ -190,8 +190,8 @@ static bool refresh_port(struct ib_device *dev, u32 port, bool tell)
 
 	ret = ib_cache_refresh(dev, port, &gids_changed, _THIS_IP_);
 	if (ret && ret != -ENOMEM)
-		ibdev_warn(dev, "port %u: caches not refreshed (%d)\n", port,
-			   ret);
+		ibdev_warn(dev, "port %u: cannot refresh caches, GIDs and P_Keys may be stale (%d)\n",
+			   port, ret);
 	/* Who copies the caches must have done so before any handler is called. */
 	ib_ports_changed(dev);
 	if (gids_changed && tell)
@@ -299,7 +299,7 @@ static void event_of_port(struct ib_device_priv *priv, struct ib_event *event)
 	} else if (refresh_port(event->device, port, event->event != IB_EVENT_GID_CHANGE)) {
 		event_deliver(priv, event);
 	} else {
-		ibdev_warn(event->device, "port %u: no memory for the caches, events wait\n",
+		ibdev_warn(event->device, "port %u: no memory to refresh caches, delaying events\n",
 			   port);
 		event_put_off(priv, event);
 	}
@@ -318,7 +318,9 @@ static void events_put_off_of_port(struct ib_device_priv *priv, u32 num)
 			event_look_again(priv);
 			return;
 		}
-		ibdev_warn(event.device, "port %u: caches not refreshed: no memory\n", num);
+		ibdev_warn(event.device,
+			   "port %u: no memory to refresh caches, GIDs and P_Keys may be stale\n",
+			   num);
 	}
 	for (i = 0; i < port->nr_put_off; i++) {
 		event.event = port->put_off[i];
@@ -408,7 +410,7 @@ void ib_dispatch_event(const struct ib_event *event)
 	/* Pairs with the smp_store_release() in ib_events_start(). */
 	if (!smp_load_acquire(&priv->events_on))
 		goto out;
-	if (WARN_ONCE(!event_is_valid(event), "%s: cannot dispatch: %s\n",
+	if (WARN_ONCE(!event_is_valid(event), "%s: dropping invalid event: %s\n",
 		      dev_name(&event->device->dev),
 		      ib_event_msg(event->event)))
 		goto out;
@@ -508,6 +510,6 @@ void ib_events_stop(struct ib_device *dev)
 		priv->ports[port].tries = 0;
 	}
 	WARN_ONCE(!list_empty(&priv->handlers),
-		  "%s: a client left an event handler behind\n",
+		  "%s: device freed with event handlers registered\n",
 		  dev_name(&dev->dev));
 }

@@ -181,7 +181,7 @@ static void close_files(struct ca_device *ca)
 static void wait_for_uses(struct ca_device *ca)
 {
 	while (!wait_for_completion_timeout(&ca->unused, ib_patience()))
-		ibdev_warn(ca->device, "removal of the CA waits for %u requests in progress\n",
+		ibdev_warn(ca->device, "removing the channel adapter: waiting for %u requests in progress\n",
 			   refcount_read(&ca->uses));
 }
 
@@ -255,7 +255,7 @@ static int ca_add(struct ib_device *dev)
 	return 0;
 
 err:
-	ibdev_warn(dev, "no channel-adapter requests: cannot set them up (%d). To try again, reload kverbs_ca\n",
+	ibdev_warn(dev, "cannot set up channel-adapter requests (%d); reload kverbs_ca to retry\n",
 		   ret);
 	return ret;
 }
@@ -325,7 +325,7 @@ static void __exit kverbs_ca_exit(void)
 module_init(kverbs_ca_init);
 module_exit(kverbs_ca_exit);
 
-MODULE_DESCRIPTION("RDMA: requests to channel adapters, of kernel callers and of processes");
+MODULE_DESCRIPTION("RDMA channel-adapter requests from the kernel and from user space");
 MODULE_AUTHOR("The kverbs authors");
 MODULE_LICENSE("GPL");
 MODULE_IMPORT_NS(KVERBS_INTERNAL);

@@ -125,7 +125,7 @@ static void sync_nodes(void)
 		/* If the name has just changed again, rename() comes again. */
 		ca->node_due = ret == -EEXIST;
 		if (ret && ret != -EEXIST)
-			ibdev_warn(ca->device, "cannot make its node in /dev/infiniband/ca (%d)\n",
+			ibdev_warn(ca->device, "cannot create its device node in /dev/infiniband/ca (%d)\n",
 				   ret);
 	}
 }

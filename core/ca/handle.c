@@ -37,7 +37,7 @@
 static unsigned int ca_max_handles = 64;
 module_param(ca_max_handles, uint, 0644);
 MODULE_PARM_DESC(ca_max_handles,
-		 "channel adapters that may be open at a time through one file, but for CAP_SYS_RESOURCE (64)");
+		 "Max channel adapters open at once through one file; no limit with CAP_SYS_RESOURCE (default: 64)");
 
 /* All users together may have as many times what one may have. */
 #define CA_READERS_SHARE	4
@@ -45,7 +45,7 @@ MODULE_PARM_DESC(ca_max_handles,
 static unsigned int ca_max_readers = 64;
 module_param(ca_max_readers, uint, 0644);
 MODULE_PARM_DESC(ca_max_readers,
-		 "times that a user may have a channel adapter open through files without write permission, and all users four times as often, but for CAP_SYS_RESOURCE (64)");
+		 "Max handles of a user through files opened without write permission, and four times as many of all users together; no limit with CAP_SYS_RESOURCE (default: 64)");
 
 /**
  * struct ca_mm - a process's memory, which owns handles

@@ -33,7 +33,7 @@
 static unsigned int ca_max_objects = 16384;
 module_param(ca_max_objects, uint, 0644);
 MODULE_PARM_DESC(ca_max_objects,
-		 "objects that a process may have under one handle, but for CAP_SYS_RESOURCE (16384)");
+		 "Max objects under one handle of a process; no limit with CAP_SYS_RESOURCE (default: 16384)");
 
 /* The access flags that have a meaning; others may get one later. */
 #define CA_ACCESS							\

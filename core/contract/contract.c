@@ -10,6 +10,8 @@
  * the reports that are kept; nothing is taken inside it. A report from an NMI that finds it
  * taken is not kept, only logged, traced and counted.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/atomic.h>
 #include <linux/export.h>
 #include <linux/kernel.h>
@@ -139,12 +141,12 @@ static int contract_param_set(const char *val, const struct kernel_param *kp)
 	int mode = sysfs_match_string(mode_names, val);
 
 	if (mode < 0) {
-		pr_warn("kverbs: contract is off, warn or panic\n");
+		pr_warn("contract: must be off, warn or panic\n");
 		return mode;
 	}
 	/* Not an error: it must not keep the module from being loaded. */
 	if (IS_ENABLED(CONFIG_PREEMPT_RT) && mode != IB_CONTRACT_OFF) {
-		pr_warn("kverbs: with PREEMPT_RT, contract stays off\n");
+		pr_warn("contract: stays off, not supported with PREEMPT_RT\n");
 		return 0;
 	}
 	return ib_contract_set_mode(mode);
@@ -161,7 +163,7 @@ static const struct kernel_param_ops contract_param_ops = {
 };
 module_param_cb(contract, &contract_param_ops, NULL, 0644);
 MODULE_PARM_DESC(contract,
-		 "watch whether drivers and clients keep the contract: off, warn, or panic (off)");
+		 "Check that drivers and clients keep the contract of the midlayer: off, warn, or panic at the first breach (default: off)");
 
 /**
  * ib_contract_count() - tell how often a rule was reported as broken
@@ -237,6 +239,21 @@ static void describe(struct ib_contract_report *report, const struct ib_device *
 		ib_module_name(culprit, report->module, sizeof(report->module));
 }
 
+#define REPORT_FMT	"contract, rule %u: %s: %s: %s%s%s"
+
+static void log_report(const struct ib_contract_report *r)
+{
+	const char *device = r->device[0] ? r->device : "no device";
+	const char *colon = r->object[0] ? ": " : "";
+
+	/* There is no site if there are several, or if its module has been unloaded. */
+	if (r->site)
+		pr_warn(REPORT_FMT ", %pS\n", r->rule, r->module, device, r->object, colon,
+			r->what, (void *)r->site);
+	else
+		pr_warn(REPORT_FMT "\n", r->rule, r->module, device, r->object, colon, r->what);
+}
+
 /**
  * ib_contract_report() - report that a rule was broken
  * @rule: which rule
@@ -274,9 +291,7 @@ void ib_contract_report(enum ib_contract_rule rule, const struct ib_device *dev,
 	keep(&report);
 	trace_ib_contract(&report);
 	if (__ratelimit(&log_limit))
-		pr_warn("kverbs: contract, rule %u: %s: %s: %s%s%s, %pS\n", rule, report.module,
-			report.device[0] ? report.device : "no device",
-			report.object, report.object[0] ? ": " : "", report.what, (void *)site);
+		log_report(&report);
 	if (ib_contract_get_mode() == IB_CONTRACT_PANIC)
 		panic("kverbs: rule %u of the contract was broken by %s\n", rule, report.module);
 }
@@ -324,7 +339,7 @@ bool ib_called_atomic(const struct ib_device *dev, const char *what, const void 
 			return false;
 		where = "in an event handler";
 	}
-	pr_warn_ratelimited("kverbs: %pS %s %s\n", caller, what, where);
+	pr_warn_ratelimited("%pS %s %s\n", caller, what, where);
 	ib_contract_report(IB_RULE_REGISTER, dev, NULL, ib_contract_culprit(site), site, 1,
 			   "%s %s", what, where);
 	return true;

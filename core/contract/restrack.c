@@ -53,7 +53,7 @@ static void tell_of_left(struct ib_device *dev, struct rdma_restrack_entry *res)
 {
 	unsigned long site = READ_ONCE(res->site);
 
-	ibdev_err(dev, "%s left %s %u behind\n", res->kern_name, rdma_restrack_kind(res->type),
+	ibdev_err(dev, "%s leaked %s %u\n", res->kern_name, rdma_restrack_kind(res->type),
 		  res->id);
 	/* A CQ of the pool belongs to the owners of its QPs, which are reported. */
 	if (!ib_contract_is_ours(site))
@@ -83,7 +83,7 @@ bool rdma_restrack_clean(struct ib_device *dev)
 		}
 	}
 	/* While the contract checker is on, its report takes the place of this warning. */
-	WARN_ONCE(!clean && !ib_contract_on(), "%s is freed with objects left\n",
+	WARN_ONCE(!clean && !ib_contract_on(), "%s: device freed before its objects\n",
 		  dev_name(&dev->dev));
 	return clean;
 }
@@ -106,7 +106,7 @@ struct ib_device *rdma_restrack_dev(const struct rdma_restrack_entry *res)
 	case RDMA_RESTRACK_FMR:
 		return container_of(res, struct ib_fmr, res)->device;
 	default:
-		WARN_ONCE(1, "objects of kind %u are not tracked\n", res->type);
+		WARN_ONCE(1, "cannot track objects of type %u\n", res->type);
 		return NULL;
 	}
 }
@@ -359,11 +359,10 @@ int ib_object_unused(struct ib_device *dev,
 
 	if (!users)
 		return 0;
-	ibdev_warn(dev, "%s destroys its %s %u, which is still used %d times\n",
-		   res->kern_name, rdma_restrack_kind(res->type), res->id,
-		   users);
+	ibdev_warn(dev, "cannot destroy %s %u of %s: in use (users: %d)\n",
+		   rdma_restrack_kind(res->type), res->id, res->kern_name, users);
 	if (site)
 		ib_contract_report(IB_RULE_BUSY, dev, res, ib_contract_culprit(site), site,
-				   users, "destroyed while used %d times", users);
+				   users, "destroyed while in use (users: %d)", users);
 	return -EBUSY;
 }

@@ -3,6 +3,8 @@
  * Names of events and completion statuses, rate conversions, and messages
  * that begin with the device they are about. Nothing here has state.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/device.h>
 #include <linux/export.h>
 #include <linux/kernel.h>

@@ -176,7 +176,7 @@ static void pinned_moves(struct dma_buf_attachment *attach)
 	struct ib_umem_dmabuf *d = attach->importer_priv;
 
 	ibdev_warn_ratelimited(d->umem.ibdev,
-			       "%s moves a dma-buf that is pinned\n",
+			       "dma-buf exporter %s asked to move a pinned buffer, ignoring it\n",
 			       attach->dmabuf->exp_name);
 }
 

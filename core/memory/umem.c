@@ -289,7 +289,7 @@ int umem_check_reach(const struct ib_umem *umem, struct sg_table *sgt)
 		if (likely(!umem_needs_sync(device->dma_device, sg_dma_address(sg))))
 			continue;
 		ibdev_err_ratelimited(device,
-				      "cannot register memory: the device would use a copy of it (bounce buffers), or is not coherent; boot without swiotlb=force, or use a device that reaches all memory\n");
+				      "cannot register memory: DMA would use bounce buffers, or is not coherent; boot without swiotlb=force, or use a device that reaches all memory\n");
 		return -EIO;
 	}
 	return 0;

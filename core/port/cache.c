@@ -40,7 +40,7 @@ static int read_gid(struct ib_device *dev, u32 port, int index, union ib_gid *gi
 	ret = IB_IN_FRAME(dev, NULL, "query_gid", IB_FRAME_METHOD, site,
 			  dev->ops.query_gid(dev, port, index, gid));
 	if (!ret && !memchr_inv(gid, 0xff, sizeof(*gid))) {
-		ib_output_missing(dev, NULL, "query_gid", "gave no GID", site);
+		ib_output_missing(dev, NULL, "query_gid", "returned no GID", site);
 		*gid = zgid;
 	}
 	return ret;
@@ -86,7 +86,7 @@ static int read_pkey(struct ib_device *dev, u32 port, u16 index, u16 *pkey, unsi
 		given = PKEY_NUMBER;
 		ret = ask_for_pkey(dev, port, index, &given, site);
 		if (!ret && given == PKEY_NUMBER) {
-			ib_output_missing(dev, NULL, "query_pkey", "gave no P_Key", site);
+			ib_output_missing(dev, NULL, "query_pkey", "returned no P_Key", site);
 			given = 0;
 		}
 	}
@@ -216,7 +216,7 @@ int ib_cache_fill(struct ib_device *dev, unsigned long site)
 	rdma_for_each_port(dev, port) {
 		ret = ib_cache_refresh(dev, port, &changed, site);
 		if (ret) {
-			ibdev_warn(dev, "port %u: cannot read its tables (%d)\n",
+			ibdev_warn(dev, "port %u: cannot read GID and P_Key tables (%d)\n",
 				   port, ret);
 			return ret;
 		}

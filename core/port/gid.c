@@ -20,6 +20,8 @@
  * taken by the rdma_ calls belong to consumers, and the table counts them for the contract
  * checker; any consumer may give one back.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/etherdevice.h>
 #include <linux/export.h>
 #include <linux/if_vlan.h>
@@ -261,7 +263,7 @@ void ib_gid_table_release(struct ib_device *dev, u32 port)
 	if (!table)
 		return;
 	if (refcount_read(&table->refs) > 1)
-		pr_err("kverbs: %s: port %u: GIDs are still referenced\n",
+		pr_err("%s: port %u: device freed while its GIDs are referenced\n",
 		       dev_name(&dev->dev), port);
 	WRITE_ONCE(ib_port(dev, port)->gids, NULL);
 	put_table(table);
@@ -362,7 +364,7 @@ int ib_gid_table_sync(struct ib_device *dev, u32 port,
 		else if (ret == -ENOMEM)
 			failed = ret;
 		else
-			ibdev_warn_ratelimited(dev, "port %u: no GID %pI6 (%d)\n",
+			ibdev_warn_ratelimited(dev, "port %u: cannot add GID %pI6 (%d)\n",
 					       port, want[i].gid.raw, ret);
 	}
 	mutex_unlock(&table->lock);

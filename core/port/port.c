@@ -104,15 +104,15 @@ static int ib_port_data_alloc(struct ib_device *dev)
 	int ret = 0;
 
 	if (dev->phys_port_cnt < 1 || dev->phys_port_cnt > MAX_PORTS) {
-		ibdev_warn(dev, "%u is not a valid number of ports\n",
-			   dev->phys_port_cnt);
+		ibdev_warn(dev, "cannot register: %u ports, must be 1 to %u\n",
+			   dev->phys_port_cnt, MAX_PORTS);
 		return -EINVAL;
 	}
 	mutex_lock(&alloc_lock);
 	if (!priv->ports) {
 		ret = alloc_ports(dev);
 	} else if (rdma_end_port(dev) != priv->last_port) {
-		ibdev_warn(dev, "the last port was %u, now it is %u\n",
+		ibdev_warn(dev, "cannot register again: last port changed from %u to %u\n",
 			   priv->last_port, rdma_end_port(dev));
 		ret = -EINVAL;
 	}
@@ -132,18 +132,18 @@ static int check_immutable(const struct ib_device *dev, u32 port)
 
 	if (imm->gid_tbl_len < 0 || imm->gid_tbl_len > MAX_TABLE_LEN ||
 	    imm->pkey_tbl_len < 0 || imm->pkey_tbl_len > MAX_TABLE_LEN) {
-		ibdev_warn(dev, "port %u: table lengths %d and %d are not valid\n",
+		ibdev_warn(dev, "port %u: bad table lengths: %d GIDs, %d P_Keys\n",
 			   port, imm->gid_tbl_len, imm->pkey_tbl_len);
 		return -EINVAL;
 	}
 	if (imm->pkey_tbl_len && !dev->ops.query_pkey) {
-		ibdev_warn(dev, "port %u: the driver lacks the method query_pkey\n",
+		ibdev_warn(dev, "port %u: driver lacks method query_pkey\n",
 			   port);
 		return -EINVAL;
 	}
 	if (imm->gid_tbl_len && rdma_protocol_ib(dev, port) &&
 	    !dev->ops.query_gid) {
-		ibdev_warn(dev, "port %u: the driver lacks the method query_gid\n",
+		ibdev_warn(dev, "port %u: driver lacks method query_gid\n",
 			   port);
 		return -EINVAL;
 	}
@@ -169,7 +169,7 @@ int ib_port_data_setup(struct ib_device *dev, unsigned long site)
 		}
 		if (!(dev->port_data[port].immutable.core_cap_flags & PROTOCOLS) &&
 		    rdma_node_get_transport(dev->node_type) != RDMA_TRANSPORT_UNSPECIFIED)
-			ib_output_missing(dev, NULL, "get_port_immutable", "gave no protocol",
+			ib_output_missing(dev, NULL, "get_port_immutable", "returned no protocol",
 					  site);
 		ret = check_immutable(dev, port);
 		if (ret)
@@ -257,7 +257,7 @@ int ib_query_port(struct ib_device *device, u32 port_num,
 	ret = IB_METHOD(device, NULL, "query_port",
 			device->ops.query_port(device, port_num, port_attr));
 	if (!ret && !port_attr->max_mtu)
-		ib_output_missing(device, NULL, "query_port", "gave no MTU", _RET_IP_);
+		ib_output_missing(device, NULL, "query_port", "returned no MTU", _RET_IP_);
 	if (!ret && !port_attr->subnet_prefix &&
 	    link_layer(device, port_num) == IB_LINK_LAYER_INFINIBAND)
 		port_attr->subnet_prefix = ib_cache_subnet_prefix(device, port_num);

@@ -388,7 +388,7 @@ int rdma_query_ah(struct ib_ah *ah, struct rdma_ah_attr *ah_attr)
 	ret = IB_ATOMIC_METHOD(ah->device, &ah->pd->res, "query_ah",
 			       ah->device->ops.query_ah(ah, ah_attr));
 	if (!ret && !rdma_ah_get_port_num(ah_attr))
-		ib_output_missing(ah->device, &ah->pd->res, "query_ah", "gave no port", _RET_IP_);
+		ib_output_missing(ah->device, &ah->pd->res, "query_ah", "returned no port", _RET_IP_);
 	/* Drivers copy what they were given, but the caller holds no reference. */
 	ah_attr->grh.sgid_attr = NULL;
 	return ret;
@@ -417,7 +417,7 @@ int rdma_destroy_ah_user(struct ib_ah *ah, u32 flags, struct ib_udata *udata)
 			  _RET_IP_, ah->device->ops.destroy_ah(ah, flags));
 	if (ret) {
 		ibdev_warn_ratelimited(ah->device,
-				       "the driver does not free an AH of %s: %d\n",
+				       "driver failed to destroy an AH of %s (%d)\n",
 				       pd->res.kern_name, ret);
 		return ret;
 	}

@@ -294,7 +294,7 @@ int ib_map_phys_fmr_watched(struct ib_fmr *fmr, u64 *page_list, int list_len, u6
 				   fmr->device->ops.map_phys_fmr(fmr, page_list, list_len, iova));
 
 	if (!ret && !fmr->lkey && !fmr->rkey)
-		ib_output_missing(fmr->device, &fmr->res, "map_phys_fmr", "gave no keys", _RET_IP_);
+		ib_output_missing(fmr->device, &fmr->res, "map_phys_fmr", "returned no keys", _RET_IP_);
 	return ret;
 }
 EXPORT_SYMBOL(ib_map_phys_fmr_watched);

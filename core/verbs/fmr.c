@@ -132,7 +132,7 @@ int ib_dealloc_fmr(struct ib_fmr *fmr)
 	ret = IB_METHOD(device, &fmr->res, "dealloc_fmr", device->ops.dealloc_fmr(fmr));
 	if (ret) {
 		rdma_restrack_readd(&fmr->res);
-		ibdev_warn(device, "the driver does not free FMR %u of %s: %d\n",
+		ibdev_warn(device, "driver failed to free FMR %u of %s (%d)\n",
 			   fmr->res.id, fmr->res.kern_name, ret);
 		return ret;
 	}

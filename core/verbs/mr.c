@@ -25,7 +25,7 @@ void ib_mr_need_key(const struct ib_device *device, const struct ib_mr *mr, cons
 		    unsigned long site)
 {
 	if (!mr->lkey && !mr->rkey)
-		ib_output_missing(device, NULL, method, "gave no key", site);
+		ib_output_missing(device, NULL, method, "returned no key", site);
 }
 
 /* Sets what the core keeps in a region, before other driver methods can be called for it. */
@@ -178,7 +178,7 @@ int ib_mr_free(struct ib_mr *mr, struct ib_udata *udata, unsigned long site)
 		if (ret == -EBUSY && !ib_contract_is_ours(site))
 			ib_contract_report(IB_RULE_BUSY, mr->device, &mr->res,
 					   ib_contract_culprit(site), site, 1,
-					   "destroyed while the driver has it in use");
+					   "destroyed while the driver uses it");
 		return ret;
 	}
 	rdma_restrack_forget(device, RDMA_RESTRACK_MR, id);

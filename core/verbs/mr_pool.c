@@ -83,7 +83,7 @@ static void mr_pool_empty(struct ib_qp *qp, struct list_head *list, unsigned lon
 		spin_unlock_irq(&qp->mr_lock);
 		ret = ib_mr_free(mr, NULL, site);
 		if (ret) {
-			ibdev_warn(qp->device, "qp %u: mr %u stays in its pool: %d\n",
+			ibdev_warn(qp->device, "qp %u: cannot free mr %u of its pool (%d)\n",
 				   qp->res.id, mr->res.id, ret);
 			list_add_tail(&mr->qp_entry, &stuck);
 		}

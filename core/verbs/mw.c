@@ -78,7 +78,7 @@ struct ib_mw *ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type)
 		return ERR_PTR(ret);
 	}
 	if (!mw->rkey)
-		ib_output_missing(device, NULL, "alloc_mw", "gave no key", _RET_IP_);
+		ib_output_missing(device, NULL, "alloc_mw", "returned no key", _RET_IP_);
 	atomic_inc(&pd->usecnt);
 	rdma_restrack_add(&mw->res);
 	return mw;
@@ -154,7 +154,7 @@ int ib_dealloc_mw(struct ib_mw *mw)
 	if (ret) {
 		rdma_restrack_readd(&mw->res);
 		ibdev_warn(mw->device,
-			   "the driver does not free window %u of %s: %d\n",
+			   "driver failed to free memory window %u of %s (%d)\n",
 			   mw->res.id, mw->res.kern_name, ret);
 		return ret;
 	}

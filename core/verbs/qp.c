@@ -225,7 +225,7 @@ struct ib_qp *ib_create_qp_kernel(struct ib_pd *pd,
 	}
 
 	if (!qp->qp_num && qp->qp_type != IB_QPT_SMI)
-		ib_output_missing(device, NULL, "create_qp", "gave no number", _RET_IP_);
+		ib_output_missing(device, NULL, "create_qp", "returned no number", _RET_IP_);
 	qp->max_write_sge = qp_init_attr->cap.max_send_sge;
 	qp->max_read_sge = min_t(u32, qp_init_attr->cap.max_send_sge,
 				 device->attrs.max_sge_rd);
@@ -292,7 +292,7 @@ static void qp_trim_psn(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
 		return;
 
 	ibdev_warn_ratelimited(qp->device,
-			       "%s sets PSNs of more than 24 bits\n",
+			       "%s: PSN exceeds 24 bits, using the lower 24\n",
 			       qp->res.kern_name);
 	attr->rq_psn &= QP_PSN_MASK;
 	attr->sq_psn &= QP_PSN_MASK;
@@ -459,7 +459,7 @@ int ib_query_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
 	if ((qp_attr_mask & IB_QP_STATE) && qp_attr->qp_state == QP_NO_STATE) {
 		qp_attr->qp_state = before;
 		if (!ret)
-			ib_output_missing(qp->device, &qp->res, "query_qp", "gave no state",
+			ib_output_missing(qp->device, &qp->res, "query_qp", "returned no state",
 					  _RET_IP_);
 	}
 	/* Drivers copy what they were given, but the caller holds no references. */
@@ -495,11 +495,11 @@ int ib_destroy_qp_user(struct ib_qp *qp, struct ib_udata *udata)
 		return ret;
 	if (qp->mrs_used > 0) {
 		ibdev_warn(qp->device,
-			   "%s destroys QP 0x%x with %d pool regions in use\n",
+			   "%s destroys QP 0x%x while %d MRs of its pool are in use\n",
 			   qp->res.kern_name, qp->qp_num, qp->mrs_used);
 		ib_contract_report(IB_RULE_BUSY, qp->device, &qp->res,
 				   ib_contract_culprit(_RET_IP_), _RET_IP_,
-				   qp->mrs_used, "destroyed with %d pool regions in use",
+				   qp->mrs_used, "destroyed while %d MRs of its pool are in use",
 				   qp->mrs_used);
 	}
 
@@ -511,7 +511,7 @@ int ib_destroy_qp_user(struct ib_qp *qp, struct ib_udata *udata)
 		ib_notify_revive(&qp->notify);
 		rdma_restrack_readd(&qp->res);
 		ibdev_warn(qp->device,
-			   "the driver does not free QP 0x%x of %s: %d\n",
+			   "driver failed to destroy QP 0x%x of %s (%d)\n",
 			   qp->qp_num, qp->res.kern_name, ret);
 		return ret;
 	}

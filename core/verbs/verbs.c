@@ -75,7 +75,7 @@ static int pd_get_keys(struct ib_pd *pd)
 	if (own_lkey)
 		access |= IB_ACCESS_LOCAL_WRITE;
 	if (pd->flags & IB_PD_UNSAFE_GLOBAL_RKEY) {
-		ibdev_warn(device, "%s lets peers access all memory\n",
+		ibdev_warn(device, "%s allows peers to access all memory (IB_PD_UNSAFE_GLOBAL_RKEY)\n",
 			   pd->res.kern_name);
 		access |= IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ |
 			  IB_ACCESS_REMOTE_WRITE;
@@ -186,7 +186,7 @@ int ib_dealloc_pd_user(struct ib_pd *pd, struct ib_udata *udata)
 				device->ops.dealloc_pd(pd, udata));
 	if (ret) {
 		rdma_restrack_readd(&pd->res);
-		ibdev_warn(device, "the driver does not free PD %u of %s: %d\n",
+		ibdev_warn(device, "driver failed to free PD %u of %s (%d)\n",
 			   pd->res.id, pd->res.kern_name, ret);
 		return ret;
 	}
@@ -263,7 +263,7 @@ struct ib_srq *ib_create_srq_user(struct ib_pd *pd,
 		return ERR_PTR(ret);
 	}
 	if (!srq_init_attr->attr.max_wr)
-		ib_output_missing(device, NULL, "create_srq", "gave no size", _RET_IP_);
+		ib_output_missing(device, NULL, "create_srq", "returned no size", _RET_IP_);
 	atomic_inc(&pd->usecnt);
 	rdma_restrack_add(&srq->res);
 	return srq;
@@ -330,7 +330,7 @@ int ib_query_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr)
 	ret = IB_METHOD(srq->device, &srq->res, "query_srq",
 			srq->device->ops.query_srq(srq, srq_attr));
 	if (!ret && !srq_attr->max_wr)
-		ib_output_missing(srq->device, &srq->res, "query_srq", "gave no size", _RET_IP_);
+		ib_output_missing(srq->device, &srq->res, "query_srq", "returned no size", _RET_IP_);
 	return ret;
 }
 EXPORT_SYMBOL(ib_query_srq);
@@ -364,7 +364,7 @@ int ib_destroy_srq_user(struct ib_srq *srq, struct ib_udata *udata)
 		ib_notify_revive(&srq->notify);
 		rdma_restrack_readd(&srq->res);
 		ibdev_warn(srq->device,
-			   "the driver does not free SRQ %u of %s: %d\n",
+			   "driver failed to destroy SRQ %u of %s (%d)\n",
 			   srq->res.id, srq->res.kern_name, ret);
 		return ret;
 	}

@@ -158,7 +158,7 @@ static inline int ibdev_to_node(struct ib_device *ibdev)
 static inline void *rdma_zalloc_obj(struct ib_device *dev, size_t size,
 				    gfp_t gfp, bool is_numa_aware)
 {
-	if (WARN_ONCE(!size, "%s: the driver lacks an INIT_RDMA_OBJ_SIZE()\n",
+	if (WARN_ONCE(!size, "%s: driver lacks INIT_RDMA_OBJ_SIZE() for this type of object\n",
 		      dev_name(&dev->dev)))
 		return NULL;
 	if (is_numa_aware && dev->ops.get_numa_node)

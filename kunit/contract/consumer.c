@@ -287,7 +287,7 @@ static void expect_busy(struct kunit *test, const char *object, u32 id, unsigned
 			const void *site)
 {
 	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_BUSY, .module = CONTRACT_SELF, .what = "destroyed while used",
+		.rule = IB_RULE_BUSY, .module = CONTRACT_SELF, .what = "destroyed while in use",
 		.object = object, .id = id, .count = users, .site = site });
 }
 
@@ -384,7 +384,7 @@ static void region_that_the_driver_has_in_use_is_reported(struct kunit *test)
 	ops->dereg_mr = dereg;
 	contract_expect(test, &(struct contract_expected) {
 		.rule = IB_RULE_BUSY, .module = CONTRACT_SELF, .object = "mr",
-		.what = "destroyed while the driver has it in use",
+		.what = "destroyed while the driver uses it",
 		.id = id, .site = dereg_mr });
 	KUNIT_EXPECT_EQ(test, -ENOENT, found_meanwhile);
 	kvt_expect_kept(test, scene->m->ibdev, &scene->mr->res, id);
@@ -425,7 +425,7 @@ static void pool_region_that_the_driver_has_in_use_is_reported(struct kunit *tes
 	KUNIT_EXPECT_TRUE(test, list_is_singular(&qp->rdma_mrs));
 	contract_expect(test, &(struct contract_expected) {
 		.rule = IB_RULE_BUSY, .module = CONTRACT_SELF, .object = "mr",
-		.what = "destroyed while the driver has it in use",
+		.what = "destroyed while the driver uses it",
 		.id = id, .site = destroy_pool });
 	destroy_pool(qp);
 	KUNIT_EXPECT_TRUE(test, list_empty(&qp->rdma_mrs));
@@ -443,7 +443,7 @@ static void qp_with_pool_regions_in_use_is_reported(struct kunit *test)
 	scene->qp = NULL;
 	contract_expect(test, &(struct contract_expected) {
 		.rule = IB_RULE_BUSY, .module = CONTRACT_SELF, .object = "qp", .id = id,
-		.what = "destroyed with 3 pool regions in use", .count = 3,
+		.what = "destroyed while 3 MRs of its pool are in use", .count = 3,
 		.site = destroy_qp });
 }
 

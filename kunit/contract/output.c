@@ -546,35 +546,35 @@ struct output {
 
 static const struct output outputs[] = {
 	{ "get_dma_mr", break_get_dma_mr, make_pd, "get_dma_mr returned NULL", NULL, -EINVAL },
-	{ "get_dma_mr, no key", break_dma_mr_key, make_pd, "get_dma_mr gave no key" },
+	{ "get_dma_mr, no key", break_dma_mr_key, make_pd, "get_dma_mr returned no key" },
 	{ "alloc_mr", break_alloc_mr, make_mr, "alloc_mr returned NULL", NULL, -EINVAL },
-	{ "alloc_mr, no key", break_mr_key, make_mr, "alloc_mr gave no key" },
+	{ "alloc_mr, no key", break_mr_key, make_mr, "alloc_mr returned no key" },
 	{ "alloc_mr_integrity", break_alloc_mr_integrity, make_integrity_mr,
 	  "alloc_mr_integrity returned NULL", NULL, -EINVAL },
 	{ "reg_user_mr", break_reg_user_mr, make_user_mr, "reg_user_mr returned NULL", NULL,
 	  -EINVAL },
-	{ "reg_user_mr, no key", break_user_mr_key, make_user_mr, "reg_user_mr gave no key" },
+	{ "reg_user_mr, no key", break_user_mr_key, make_user_mr, "reg_user_mr returned no key" },
 	{ "reg_user_mr_dmabuf", break_reg_user_mr_dmabuf, make_dmabuf_mr,
 	  "reg_user_mr_dmabuf returned NULL", NULL, -EINVAL },
 	{ "reg_umem_mr", break_reg_umem_mr, make_umem_mr, "reg_umem_mr returned NULL", NULL,
 	  -EINVAL, true },
-	{ "reg_umem_mr, no key", break_umem_mr_key, make_umem_mr, "reg_umem_mr gave no key", NULL,
+	{ "reg_umem_mr, no key", break_umem_mr_key, make_umem_mr, "reg_umem_mr returned no key", NULL,
 	  0, true },
 	{ "alloc_fmr", break_alloc_fmr, make_fmr, "alloc_fmr returned NULL", NULL, -EINVAL },
-	{ "create_cq", break_create_cq, make_cq, "create_cq gave no size" },
-	{ "create_qp", break_create_qp, make_qp, "create_qp gave no number" },
-	{ "create_srq", break_create_srq, make_srq, "create_srq gave no size" },
-	{ "alloc_mw", break_alloc_mw, make_mw, "alloc_mw gave no key" },
-	{ "query_port", break_query_port, ask_port, "query_port gave no MTU" },
+	{ "create_cq", break_create_cq, make_cq, "create_cq returned no size" },
+	{ "create_qp", break_create_qp, make_qp, "create_qp returned no number" },
+	{ "create_srq", break_create_srq, make_srq, "create_srq returned no size" },
+	{ "alloc_mw", break_alloc_mw, make_mw, "alloc_mw returned no key" },
+	{ "query_port", break_query_port, ask_port, "query_port returned no MTU" },
 	{ "alloc_mr_integrity, no key", break_integrity_mr_key, make_integrity_mr,
-	  "alloc_mr_integrity gave no key" },
-	{ "query_qp", break_query_qp, ask_qp, "query_qp gave no state", "qp" },
-	{ "query_srq", break_query_srq, ask_srq, "query_srq gave no size", "srq" },
-	{ "query_ah", break_query_ah, ask_ah, "query_ah gave no port", "pd" },
-	{ "query_pkey", break_query_pkey, ask_pkey, "query_pkey gave no P_Key" },
-	{ "resize_cq", break_resize_cq, resize, "resize_cq gave fewer", "cq" },
-	{ "map_phys_fmr", break_map_phys_fmr, map_fmr, "map_phys_fmr gave no keys", "fmr" },
-	{ "poll_cq, too many", break_poll_cq_count, poll, "poll_cq gave more", "cq" },
+	  "alloc_mr_integrity returned no key" },
+	{ "query_qp", break_query_qp, ask_qp, "query_qp returned no state", "qp" },
+	{ "query_srq", break_query_srq, ask_srq, "query_srq returned no size", "srq" },
+	{ "query_ah", break_query_ah, ask_ah, "query_ah returned no port", "pd" },
+	{ "query_pkey", break_query_pkey, ask_pkey, "query_pkey returned no P_Key" },
+	{ "resize_cq", break_resize_cq, resize, "resize_cq returned fewer", "cq" },
+	{ "map_phys_fmr", break_map_phys_fmr, map_fmr, "map_phys_fmr returned no keys", "fmr" },
+	{ "poll_cq, too many", break_poll_cq_count, poll, "poll_cq returned more", "cq" },
 	{ "poll_cq, no QP", break_poll_cq_qp, poll, "poll_cq named no QP", "cq" },
 };
 
@@ -727,10 +727,10 @@ struct early {
 };
 
 static const struct early earlies[] = {
-	{ "query_device", break_query_device, "query_device gave no limits" },
-	{ "get_port_immutable", break_get_port_immutable, "get_port_immutable gave no protocol" },
-	{ "query_gid", break_query_gid, "query_gid gave no GID" },
-	{ "query_pkey", break_query_pkey_early, "query_pkey gave no P_Key" },
+	{ "query_device", break_query_device, "query_device returned no limits" },
+	{ "get_port_immutable", break_get_port_immutable, "get_port_immutable returned no protocol" },
+	{ "query_gid", break_query_gid, "query_gid returned no GID" },
+	{ "query_pkey", break_query_pkey_early, "query_pkey returned no P_Key" },
 };
 
 static void early_name(const struct early *early, char *desc)
@@ -838,7 +838,7 @@ static void table_that_is_read_again_without_output_is_reported(struct kunit *te
 	mock_unregister(m);
 	contract_expect(test, &(struct contract_expected) {
 		.rule = IB_RULE_OUTPUT, .module = CONTRACT_DRIVER,
-		.what = "query_pkey gave no P_Key" });
+		.what = "query_pkey returned no P_Key" });
 }
 
 static struct kunit_case contract_output_cases[] = {

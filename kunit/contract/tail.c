@@ -75,7 +75,7 @@ static void call(struct kunit *test, void (*function)(struct ib_event_handler *h
 static void callback_that_ends_in_a_destruction_is_to_blame(struct kunit *test)
 {
 	call(test, end_in_destruction);
-	expect_tail(test, IB_RULE_BUSY, "destroyed while used");
+	expect_tail(test, IB_RULE_BUSY, "destroyed while in use");
 }
 
 /* Rule 10. */

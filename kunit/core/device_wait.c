@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Unregistration of a device or client that has to wait logs what it waits for: the uses of
- * a device repeatedly, a client's callback once.
+ * a device and a remove() that does not return repeatedly, a callback that it waits for once.
  */
 #include <linux/completion.h>
 #include <linux/string.h>
@@ -33,8 +33,8 @@ static int register_client(void *arg)
 
 static void uses_that_are_left_are_told_in_each_round(struct kunit *test)
 {
-	struct kvt_console *two = kvt_console_watch(test, "unregistration waits: 2 uses");
-	struct kvt_console *one = kvt_console_watch(test, "unregistration waits: 1 uses");
+	struct kvt_console *two = kvt_console_watch(test, "unregister waiting for 2 references");
+	struct kvt_console *one = kvt_console_watch(test, "unregister waiting for 1 references");
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct kvt_thread *t;
 	bool in_time;
@@ -56,8 +56,8 @@ static void uses_that_are_left_are_told_in_each_round(struct kunit *test)
 
 static void unregistration_that_waits_for_nobody_tells_nothing(struct kunit *test)
 {
-	struct kvt_console *device = kvt_console_watch(test, "kvtm_a: its unregistration waits");
-	struct kvt_console *client = kvt_console_watch(test, "kvtm_a: the removal of client");
+	struct kvt_console *device = kvt_console_watch(test, "kvtm_a: unregister waiting");
+	struct kvt_console *client = kvt_console_watch(test, "kvtm_a: removing client");
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct kvt_trace *tr = kvt_trace_new(test);
 
@@ -90,7 +90,7 @@ static void at_the_gate(struct kvt_client *c, struct ib_device *ibdev)
  */
 static void let_rounds_pass(struct kunit *test, unsigned int nr)
 {
-	struct kvt_console *c = kvt_console_watch(test, "kvtm_b: its unregistration waits");
+	struct kvt_console *c = kvt_console_watch(test, "kvtm_b: unregister waiting");
 	struct mock *m = mock_up(test, "kvtm_b");
 	struct kvt_thread *t;
 	bool in_time = true;
@@ -109,7 +109,7 @@ static void waits_for_a_client(struct kunit *test, struct kvt_client *client, st
 			       struct kvt_thread *busy, struct kvt_thread *waits)
 {
 	struct kvt_console *c = kvt_console_watch(test,
-		"kvtm_a: the removal of client A waits: a callback of it has not returned");
+		"kvtm_a: removing client A: waiting for its ");
 	bool in_time;
 
 	init_completion(&g->entered);
@@ -154,11 +154,37 @@ static void client_that_waits_for_its_remove_tells_its_name_once(struct kunit *t
 			   kvt_thread_new(test, -1, unregister_client, client));
 }
 
+/* Also if the thread that unregisters is the one that is in remove(), so that nobody waits. */
+static void remove_that_does_not_return_is_logged_in_each_round(struct kunit *test)
+{
+	struct kvt_console *said = kvt_console_watch(test,
+						     "kvtm_a: client A: remove() has run for ");
+	struct kvt_client *client = kvt_client_new(test, "A", kvt_trace_new(test));
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct kvt_thread *t;
+	struct gate g;
+	bool in_time;
+
+	client->on_remove = at_the_gate;
+	client->arg = &g;
+	init_completion(&g.entered);
+	init_completion(&g.go_on);
+	KUNIT_ASSERT_EQ(test, 0, kvt_client_register(client));
+	cq_rig_warn_soon(test);
+	t = kvt_thread_start(test, -1, unregister_device, m);
+	in_time = kvt_wait(&g.entered) && kvt_console_wait(said) && kvt_console_wait(said);
+	KUNIT_EXPECT_TRUE(test, in_time);
+	complete(&g.go_on);
+	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
+	kvt_client_unregister(client);
+}
+
 static struct kunit_case core_device_wait_cases[] = {
 	KUNIT_CASE(uses_that_are_left_are_told_in_each_round),
 	KUNIT_CASE(unregistration_that_waits_for_nobody_tells_nothing),
 	KUNIT_CASE(device_that_waits_for_a_client_tells_its_name_once),
 	KUNIT_CASE(client_that_waits_for_its_remove_tells_its_name_once),
+	KUNIT_CASE(remove_that_does_not_return_is_logged_in_each_round),
 	{}
 };
 

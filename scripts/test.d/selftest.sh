@@ -279,7 +279,7 @@ part_selftest() {
 	spawn_hotplug_seed error 'BUG: .* errors=[1-9]'
 	spawn_hotplug_seed open 'a device goes while a client comes to it' 5000 moments
 	spawn_hotplug_seed forget \
-		$'broken: rule 7: kverbs_hotplug\nconsole:emu0: kverbs_hotplug left qp [0-9]+ behind'
+		$'broken: rule 7: kverbs_hotplug\nconsole:emu0: kverbs_hotplug leaked qp [0-9]+'
 	need_breaches "$SEEDED"
 	spawn_contract_seeds
 }
