@@ -63,7 +63,7 @@ static int ib_cq_make(struct ib_cq *cq, const struct ib_cq_init_attr *attr)
 	err = IB_IN_FRAME(dev, NULL, "create_cq", IB_FRAME_METHOD, cq->res.site,
 			  dev->ops.create_cq(cq, attr, NULL));
 	if (!err && !cq->cqe)
-		ib_output_missing(dev, NULL, "create_cq", "gave no size", cq->res.site);
+		ib_output_missing(dev, NULL, "create_cq", "returned no size", cq->res.site);
 	/* The driver may have reported something before it failed. */
 	if (err)
 		ib_cq_end_callbacks(cq);
@@ -148,7 +148,7 @@ int ib_destroy_cq_user(struct ib_cq *cq, struct ib_udata *udata)
 	if (cq->shared)
 		return -EOPNOTSUPP;
 	if (cq->lane) {
-		ibdev_warn(cq->device, "%s: a CQ of ib_alloc_cq() is freed by ib_free_cq()\n",
+		ibdev_warn(cq->device, "%s: a CQ of ib_alloc_cq() must be freed with ib_free_cq()\n",
 			   cq->res.kern_name);
 		return -EINVAL;
 	}
@@ -161,7 +161,7 @@ int ib_destroy_cq_user(struct ib_cq *cq, struct ib_udata *udata)
 	if (err) {
 		ib_notify_revive(&cq->notify);
 		rdma_restrack_readd(&cq->res);
-		ibdev_warn(cq->device, "the driver does not free a CQ of %s: %d\n",
+		ibdev_warn(cq->device, "driver failed to destroy a CQ of %s (%d)\n",
 			   cq->res.kern_name, err);
 		return err;
 	}
@@ -282,7 +282,7 @@ bool ib_cq_destroy(struct ib_cq *cq, unsigned long site)
 	int err;
 
 	if (WARN(ib_cq_in_done_of(cq),
-		 "%s frees a CQ in a done() of it\n", cq->res.kern_name))
+		 "%s frees a CQ from a done() of that CQ\n", cq->res.kern_name))
 		return false;
 	if (ib_object_unused(cq->device, &cq->res, &cq->usecnt, site))
 		return false;
@@ -291,7 +291,7 @@ bool ib_cq_destroy(struct ib_cq *cq, unsigned long site)
 	ib_cq_dim_exit(cq);
 	err = ib_cq_unmake(cq, NULL, site);
 	/* The driver may still write to it: never free the memory. */
-	if (WARN_ONCE(err, "%s: driver refuses to destroy a CQ: %d\n", cq->res.kern_name, err))
+	if (WARN_ONCE(err, "%s: driver failed to destroy a CQ (%d)\n", cq->res.kern_name, err))
 		return false;
 	ib_notify_fence(&cq->notify);
 	ib_cq_free(cq);
@@ -313,8 +313,8 @@ void ib_free_cq(struct ib_cq *cq)
 {
 	if (!cq->lane || cq->shared) {
 		ibdev_warn(cq->device, "%s: a CQ of %s\n", cq->res.kern_name, cq->shared ?
-			   "ib_cq_pool_get() is given back by ib_cq_pool_put()" :
-			   "ib_create_cq() is freed by ib_destroy_cq()");
+			   "ib_cq_pool_get() must be returned with ib_cq_pool_put()" :
+			   "ib_create_cq() must be freed with ib_destroy_cq()");
 		return;
 	}
 	ib_cq_destroy(cq, _RET_IP_);
@@ -353,7 +353,7 @@ int ib_resize_cq(struct ib_cq *cq, int cqe)
 		ib_invalid(&call, "refused by the driver (cqe %d)", cqe);
 	if (!ret && cq->cqe < cqe)
 		ib_output_missing(cq->device, &cq->res, "resize_cq",
-				  "gave fewer entries than were asked for", _RET_IP_);
+				  "returned fewer entries than asked for", _RET_IP_);
 	return ret;
 }
 EXPORT_SYMBOL(ib_resize_cq);

@@ -31,7 +31,7 @@ static void check_completions(struct ib_cq *cq, int asked, const struct ib_wc *w
 
 	if (got > asked) {
 		ib_output_missing(cq->device, &cq->res, "poll_cq",
-				  "gave more than was asked for", site);
+				  "returned more completions than asked for", site);
 		return;
 	}
 	/* No QP or SRQ uses the CQ, so none could have caused them. */

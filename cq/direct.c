@@ -79,7 +79,7 @@ int ib_process_cq_direct(struct ib_cq *cq, int budget)
 	ib_contract_call(cq->device, &cq->res, "ib_process_cq_direct", _RET_IP_);
 	if (unlikely(!cq->lane || !ib_cq_is_direct(cq))) {
 		ibdev_warn_ratelimited(cq->device,
-				       "%s: %s() is for CQs of IB_POLL_DIRECT\n",
+				       "%s: %s() works only on CQs of IB_POLL_DIRECT\n",
 				       cq->res.kern_name, __func__);
 		return 0;
 	}

@@ -64,11 +64,11 @@
 static unsigned int cq_budget = 1024;
 module_param(cq_budget, uint, 0644);
 MODULE_PARM_DESC(cq_budget,
-		 "completions handled in a run of the CQ scheduler before others may use the CPU; in softirq at most 256 (1024)");
+		 "Max completions handled per run before yielding the CPU; at most 256 in softirq (default: 1024)");
 
 static unsigned int cq_time_us = 1000;
 module_param(cq_time_us, uint, 0644);
-MODULE_PARM_DESC(cq_time_us, "microseconds, likewise (1000)");
+MODULE_PARM_DESC(cq_time_us, "Max run time in us before yielding the CPU (default: 1000)");
 
 /*
  * ib_cq_timed - the key: the latency of completions is measured
@@ -101,7 +101,7 @@ static const struct kernel_param_ops ib_cq_timing_ops = {
 	.get = ib_cq_timing_get,
 };
 module_param_cb(cq_timing, &ib_cq_timing_ops, NULL, 0644);
-MODULE_PARM_DESC(cq_timing, "measure the latency of completions, shown in debugfs (N)");
+MODULE_PARM_DESC(cq_timing, "Measure the latency of completions, shown in debugfs (default: N)");
 
 /* For drivers that call the handler directly, instead of ib_cq_notify(). */
 static void ib_cq_call_notify(struct ib_cq *cq, void *cq_context)
@@ -195,10 +195,10 @@ static noinline void ib_cq_report_undone(struct ib_cq *cq, struct ib_wc *wc)
 	 * must not.
 	 */
 	if (wc->status == IB_WC_SUCCESS || wc->wr_cqe)
-		ibdev_warn_ratelimited(cq->device, "%s: completion without %s, QP %u\n",
+		ibdev_warn_ratelimited(cq->device, "%s: dropping a completion of QP 0x%x without %s\n",
 				       (wc->qp ? wc->qp->res.kern_name : cq->res.kern_name) ?: "?",
-				       wc->wr_cqe ? "done()" : "wr_cqe",
-				       wc->qp ? wc->qp->qp_num : 0);
+				       wc->qp ? wc->qp->qp_num : 0,
+				       wc->wr_cqe ? "done()" : "wr_cqe");
 }
 
 static noinline void ib_cq_account_latency(struct ib_cq *cq, const struct ib_wc *wc)
@@ -530,6 +530,6 @@ void ib_cq_stop(struct ib_cq *cq)
 	ib_cq_step_aside();
 	while (!wait_for_completion_timeout(&cq->stopped, ib_patience()))
 		ibdev_warn(cq->device,
-			   "%s: freeing CQ %u waits for a done() of it that does not return: does that want a lock which the caller holds?\n",
+			   "%s: freeing CQ %u: waiting for its done() to return; does it need a lock that the caller holds?\n",
 			   cq->res.kern_name, cq->res.id);
 }

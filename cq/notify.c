@@ -66,7 +66,7 @@ static bool ib_notify_is_event(const struct ib_device *device, enum ib_event_typ
 {
 	if (likely((unsigned int)event < BITS_PER_LONG && (events & BIT(event))))
 		return true;
-	ibdev_warn_ratelimited(device, "event %d (%s) is dropped: not of such an object\n",
+	ibdev_warn_ratelimited(device, "event %d (%s) dropped: invalid for this object type\n",
 			       event, ib_event_msg(event));
 	return false;
 }
@@ -121,7 +121,7 @@ static void ib_notify_cq_work(struct irq_work *work)
 		if (cq->event_handler)
 			cq->event_handler(&event, cq->cq_context);
 		else
-			ibdev_err(cq->device, "%s: CQ %u of %d entries: %s\n",
+			ibdev_err(cq->device, "%s: CQ %u (%d entries) failed: %s\n",
 				  cq->res.kern_name, cq->res.id, cq->cqe, ib_event_msg(bit));
 	}
 	ib_notify_end(&cq->notify);

@@ -41,7 +41,7 @@
 static unsigned int cq_pool_idle_ms = 10000;
 module_param(cq_pool_idle_ms, uint, 0644);
 MODULE_PARM_DESC(cq_pool_idle_ms,
-		 "milliseconds that a CQ of the pool is kept when nobody uses it (10000)");
+		 "Time in ms that an unused CQ is kept in the pool (default: 10000)");
 
 /**
  * struct ib_cq_pool - what a device's consumers share
@@ -330,7 +330,7 @@ void __ib_cq_pool_put(struct ib_cq *cq, unsigned int nr_cqe, const char *caller)
 
 	ib_contract_call(cq->device, &cq->res, "ib_cq_pool_put", _RET_IP_);
 	if (!cq->shared || !pool) {
-		ibdev_warn(cq->device, "%s puts a CQ of %s into the pool\n", caller,
+		ibdev_warn(cq->device, "%s: ib_cq_pool_put() of a CQ of %s that is not from the pool\n", caller,
 			   cq->res.kern_name);
 		return;
 	}
@@ -338,7 +338,7 @@ void __ib_cq_pool_put(struct ib_cq *cq, unsigned int nr_cqe, const char *caller)
 	user = ib_cq_pool_unuse(pool, cq, nr_cqe, caller);
 	mutex_unlock(&pool->lock);
 	if (!user)
-		ibdev_warn(cq->device, "%s puts %u entries of a CQ that it did not get\n", caller,
+		ibdev_warn(cq->device, "%s: ib_cq_pool_put() of %u entries that it did not get\n", caller,
 			   nr_cqe);
 	kfree(user);
 }
@@ -429,7 +429,7 @@ static void ib_cq_pool_blame(struct ib_cq *cq)
 	struct ib_cq_user *user, *next;
 
 	list_for_each_entry_safe(user, next, &ib_cq_share(cq)->users, node) {
-		ibdev_warn(cq->device, "%s left %u entries of CQ %u of the pool behind\n",
+		ibdev_warn(cq->device, "%s did not return %u entries of pool CQ %u\n",
 			   user->name, user->nr_cqe, cq->res.id);
 		list_del(&user->node);
 		kfree(user);

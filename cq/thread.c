@@ -31,7 +31,7 @@
 static unsigned int cq_spin_us = 20;
 module_param(cq_spin_us, uint, 0644);
 MODULE_PARM_DESC(cq_spin_us,
-		 "microseconds that the thread of a completion vector spins at most before it sleeps, 0 for never (20)");
+		 "Max time in us that the thread of a completion vector spins before it sleeps; 0: never spin (default: 20)");
 
 static int ib_cq_hotplug_state;
 

@@ -302,7 +302,7 @@ static void ib_cq_wait_round(struct ib_cq *cq, struct ib_cq_waiter *waiter, stru
 	if (!ib_cq_is_direct(cq)) {
 		while (!wait_for_completion_timeout(&waiter->done, ib_patience()))
 			ibdev_warn(cq->device,
-				   "%s: destroying QP 0x%x waits for a done() on its CQ that does not return: does that want a lock which the caller holds?\n",
+				   "%s: destroying QP 0x%x: waiting for a done() of its CQ to return; does it need a lock that the caller holds?\n",
 				   qp->res.kern_name, qp->qp_num);
 		return;
 	}

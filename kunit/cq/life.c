@@ -440,7 +440,7 @@ static void undone(struct kunit *test, enum ib_poll_context ctx, struct ib_cqe *
 	char *text = kunit_kzalloc(test, 32, GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, text);
-	snprintf(text, 32, "QP %u", qp->qp_num);
+	snprintf(text, 32, "QP 0x%x", qp->qp_num);
 	with_qp = lines_watch(test, what, text);
 	/* The CQ is allocated in rig.c, so its owner is the module kverbs_kunit. */
 	with_owner = lines_watch(test, what, "kverbs_kunit");

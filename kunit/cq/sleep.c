@@ -473,7 +473,7 @@ static void destroy_waits_for_a_done_that_sleeps(struct kunit *test)
 
 static void destroy_that_waits_says_so(struct kunit *test)
 {
-	struct kvt_console *said = kvt_console_watch(test, "waits for a done() on its CQ");
+	struct kvt_console *said = kvt_console_watch(test, "waiting for a done() of its CQ");
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct grave *gr = kunit_kzalloc(test, sizeof(*gr), GFP_KERNEL);
 	struct kvt_thread *t;
@@ -490,7 +490,7 @@ static void destroy_that_waits_says_so(struct kunit *test)
 
 static void free_that_waits_says_so(struct kunit *test)
 {
-	struct kvt_console *said = kvt_console_watch(test, "waits for a done() of it");
+	struct kvt_console *said = kvt_console_watch(test, "waiting for its done()");
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct cq_gate g;
 	struct recorder *rec = sleeper(test, m, &g);
