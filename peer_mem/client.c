@@ -98,22 +98,22 @@ static bool peer_name_is_good(const char *name)
 static const char *peer_ops_fault(const struct peer_memory_client *ops)
 {
 	if (!peer_name_is_good(ops->name))
-		return "bad name: it takes 1 to 63 characters, a 0 behind them, no '/', and no '.' at the beginning";
+		return "bad name: must have 1 to 63 characters and a terminating 0, no '/', and no leading '.'";
 	if (peer_is_extended(ops) &&
 	    strnlen(ops->version, IB_PEER_MEMORY_VER_MAX - 1) == IB_PEER_MEMORY_VER_MAX - 1)
-		return "version is not terminated: of its 16 bytes, the last says that there are flags, one before must be 0";
+		return "version is not terminated: one of its first 15 bytes must be 0, the last one marks flags";
 	if (!ops->acquire)
-		return "acquire is NULL: set it";
+		return "method acquire is missing";
 	if (!ops->get_pages)
-		return "get_pages is NULL: set it";
+		return "method get_pages is missing";
 	if (!ops->dma_map)
-		return "dma_map is NULL: set it";
+		return "method dma_map is missing";
 	if (!ops->dma_unmap)
-		return "dma_unmap is NULL: set it";
+		return "method dma_unmap is missing";
 	if (!ops->put_pages)
-		return "put_pages is NULL: set it";
+		return "method put_pages is missing";
 	if (peer_flags(ops) & ~PEER_MEM_INVALIDATE_UNMAPS)
-		return "flags that are not known: set only those of the peer_mem.h of this version";
+		return "unknown flags: set only those of this version's peer_mem.h";
 	return NULL;
 }
 
@@ -213,7 +213,7 @@ struct peer_client *peer_client_register(const struct peer_memory_client *ops,
 	if (!err)
 		return client;
 	if (err == -EEXIST)
-		pr_err("client '%s' refused: another client of this name is there: unload that first, or choose another name\n",
+		pr_err("client '%s' refused: name already registered\n",
 		       ops->name);
 	else
 		pr_err("client '%s' refused: error %d\n", ops->name, err);
@@ -230,13 +230,13 @@ static void peer_client_warn(struct peer_client *client)
 	rcu_read_lock();
 	xa_for_each(&client->regions, number, region)
 		n++;
-	pr_warn("client '%s' waits to unregister: %lu regions are still there, deregister them or end their processes\n",
+	pr_warn("client '%s': unregister waiting for %lu regions; deregister them or end their processes\n",
 		peer_client_name(client), n);
 	n = 0;
 	xa_for_each(&client->regions, number, region) {
 		if (n++ == PEER_WARN_REGIONS)
 			break;
-		pr_warn("client '%s': region %lu of %s, process %d (%s): %zu bytes at %#lx\n",
+		pr_warn("client '%s': waiting for region %lu of %s, process %d (%s): %zu bytes at %#lx\n",
 			peer_client_name(client), region->number, region->user,
 			region->pid, region->comm, region->size, region->addr);
 	}

@@ -32,7 +32,7 @@ static int region_errno(struct peer_region *region, const char *function, int re
 {
 	if (!ret || IS_ERR_VALUE((long)ret))
 		return ret;
-	region_err(region, "%s returned %d: 0 or a negative errno is due\n", function, ret);
+	region_err(region, "%s returned %d, must be 0 or a negative errno\n", function, ret);
 	return -EINVAL;
 }
 
@@ -69,7 +69,7 @@ static unsigned long region_page_size(struct peer_region *region)
 		size = ops->get_page_size(region->context);
 	if (size >= PAGE_SIZE && is_power_of_2(size))
 		return size;
-	region_err(region, "get_page_size returned %lu: a power of two of at least %lu is due\n",
+	region_err(region, "get_page_size returned %lu, must be a power of two of at least %lu\n",
 		   size, PAGE_SIZE);
 	return 0;
 }
@@ -92,7 +92,7 @@ static int region_trim(struct peer_region *region, int nmap)
 	err = peer_table_trim(&region->table, region->sgt.sgl, nmap,
 			      first - ALIGN_DOWN(region->addr, page_size), end - first);
 	if (err == -EINVAL)
-		region_err(region, "the %d entries that dma_map mapped are not pages of %lu bytes from %#lx up to the end\n",
+		region_err(region, "dma_map returned %d entries that do not cover the region in pages of %lu bytes from %#lx\n",
 			   nmap, page_size, ALIGN_DOWN(region->addr, page_size));
 	return err;
 }

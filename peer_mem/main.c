@@ -28,6 +28,6 @@ static void __exit peer_mem_exit(void)
 module_init(peer_mem_init);
 module_exit(peer_mem_exit);
 
-MODULE_DESCRIPTION("Registry of peer memory: memory of other devices, for RDMA");
+MODULE_DESCRIPTION("Registry of peer memory clients, for RDMA to memory of other devices");
 MODULE_AUTHOR("The kverbs authors");
 MODULE_LICENSE("GPL");

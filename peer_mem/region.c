@@ -75,7 +75,7 @@
 static unsigned int invalidate_wait_ms = 1000;
 module_param(invalidate_wait_ms, uint, 0644);
 MODULE_PARM_DESC(invalidate_wait_ms,
-		 "milliseconds that an invalidation waits for a registration that is under way, 0 for not at all (1000)");
+		 "Max time in ms that an invalidation waits for a registration in progress; 0: do not wait (default: 1000)");
 
 const char *peer_phase_name(enum peer_phase phase)
 {
