@@ -92,13 +92,13 @@ static void p2p_tell_refused(const struct p2p_path *provider, const struct p2p_p
 	char text[P2P_PORTS_TEXT] = "";
 	int nr = p2p_path_redirecting(provider, client, ports), len = 0, i;
 
-	pci_warn(client->dev[0], "does not reach peer-to-peer memory of %s: %s\n",
+	pci_warn(client->dev[0], "cannot reach peer-to-peer memory of %s: %s\n",
 		 pci_name(provider->dev[0]), kverbs_p2pdma_why_msg(route->why));
 	for (i = 0; i < nr; i++)
 		len += scnprintf(text + len, sizeof(text) - len, "%s%s", i ? ";" : "",
 				 pci_name(ports[i]));
 	if (nr)
-		pci_warn(client->dev[0], "no port on the way redirects by ACS with the kernel parameter pci=disable_acs_redir=%s\n",
+		pci_warn(client->dev[0], "boot with pci=disable_acs_redir=%s to allow this path\n",
 			 text);
 }
 
@@ -196,7 +196,7 @@ static struct p2p_path *p2p_array_paths(struct device **clients, int nr, bool ve
 		pdev = p2p_pci_ancestor(clients[i]);
 		if (!pdev) {
 			if (verbose)
-				dev_warn(clients[i], "does not reach peer-to-peer memory: %s\n",
+				dev_warn(clients[i], "cannot reach peer-to-peer memory: %s\n",
 					 kverbs_p2pdma_why_msg(KVERBS_P2PDMA_NOT_PCI));
 			p2p_array_paths_free(paths, i);
 			return NULL;

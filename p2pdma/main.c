@@ -11,7 +11,7 @@
 bool p2p_own_provider;
 module_param_named(own_provider, p2p_own_provider, bool, 0444);
 MODULE_PARM_DESC(own_provider,
-		 "keep the memory of providers here, also where the kernel could, with CONFIG_PCI_P2PDMA (N)");
+		 "Manage the memory of providers here even if the kernel can, with CONFIG_PCI_P2PDMA (default: N)");
 
 static int __init p2pdma_init(void)
 {

@@ -200,7 +200,7 @@ static int map_by_route(const struct p2p_transfer *t)
 	err = kverbs_p2pdma_route(t->provider, t->dev, &route);
 	if (err) {
 		dev_warn_ratelimited(t->dev,
-				     "no way to the peer-to-peer memory of %s: %s: use a provider nearer to it, or see Documentation/p2pdma.rst for the policy\n",
+				     "cannot map peer-to-peer memory of %s: %s; use a closer provider, or see \"policy\" in Documentation/p2pdma.rst\n",
 				     pci_name(t->provider),
 				     kverbs_p2pdma_why_msg(route.why));
 		err = -EREMOTEIO;

@@ -99,7 +99,7 @@ int kverbs_p2pdma_add_resource(struct pci_dev *pdev, int bar, size_t size, u64 o
 	if (err)
 		return err;
 	if (!(pci_resource_flags(pdev, bar) & IORESOURCE_PREFETCH))
-		pci_notice(pdev, "BAR %d is not prefetchable: publish it only if it is regular memory\n",
+		pci_notice(pdev, "BAR %d is not prefetchable; publish it only if it behaves like memory\n",
 			   bar);
 	return 0;
 }

@@ -384,7 +384,7 @@ static void provider_wait_idle(struct p2p_provider *provider)
 		provider_memory(provider, &mem);
 		rcu_read_unlock();
 		pci_warn(provider->pdev,
-			 "waits for %zu bytes of its peer-to-peer memory: end what uses them\n",
+			 "removal waiting for %zu bytes of peer-to-peer memory; end their users\n",
 			 mem.size - mem.available);
 	}
 }

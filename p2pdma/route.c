@@ -68,7 +68,7 @@ static int p2p_policy_now(void)
 static void p2p_policy_check(void)
 {
 	if (p2p_policy_now() != p2p_policy)
-		pr_warn("policy=%s has no effect: the kernel keeps the memory, and decides. See own_provider\n",
+		pr_warn("policy=%s has no effect: the kernel manages the memory; load with own_provider=1 to change that\n",
 			p2p_policy_names[p2p_policy]);
 }
 
@@ -98,7 +98,7 @@ static const struct kernel_param_ops p2p_policy_ops = {
 
 module_param_cb(policy, &p2p_policy_ops, NULL, 0644);
 MODULE_PARM_DESC(policy,
-		 "where no way is known to work: deny, warn (use it, with a warning) or force (use it) (deny)");
+		 "Use of paths that are not known to work: deny, warn (allow with a warning) or force (allow) (default: deny)");
 
 /* Warns, when the module is loaded, of parameters that have no effect. */
 void p2p_route_init(void)
@@ -115,7 +115,7 @@ static void p2p_policy_warn(struct pci_dev *provider, struct pci_dev *client)
 
 	if (p2p_policy_now() == P2P_WARN &&
 	    !test_and_set_bit(jhash2(pair, ARRAY_SIZE(pair), 0) % P2P_WARNED, p2p_warned))
-		pci_warn(client, "uses peer-to-peer memory of %s because of policy=warn: it is not known to work, and may corrupt data\n",
+		pci_warn(client, "using peer-to-peer memory of %s because of policy=warn; the path is not known to work and may corrupt data\n",
 			 pci_name(provider));
 }
 

@@ -79,7 +79,7 @@ part_kcsan() {
 	spawn "races in the KUnit suites for a machine with providers" check_p2p_races "$dir"
 	p2p_machine --monitor "$work/monitor-kcsan"
 	spawn_races "providers that go" p2p_unplug \
-		"BY=button SAYS=waits OWN=1 SEED=$RANDOM $("$KV_SCRIPTS/p2p-machine" --print names)" \
+		"BY=button SAYS=waiting OWN=1 SEED=$RANDOM $("$KV_SCRIPTS/p2p-machine" --print names)" \
 		"$(p2p_modules kcsan "$dir")" --file "$KV_SCRIPTS/guest/p2p_lib.sh" "${MACHINE[@]}"
 	program_files "fake_gpu peer_e2e peer_dmabuf peer_sysfs"
 	spawn_races "peer memory" peer \

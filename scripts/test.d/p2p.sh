@@ -127,7 +127,7 @@ p2p_stock() {
 	fi
 	for check in "$@"; do
 		case $check in
-		unplug) p2p_spawn "$kernel" "$STOCK_NAME" unplug ours SAYS=waits ;;
+		unplug) p2p_spawn "$kernel" "$STOCK_NAME" unplug ours SAYS=waiting ;;
 		refused | host) p2p_spawn "$kernel" "$STOCK_NAME" routes ours "$check" ;;
 		p2p_*) p2p_spawn "$kernel" "$STOCK_NAME" "$check" ours ;;
 		*) p2p_spawn "$kernel" "$STOCK_NAME" "$check" NVME=bar_mem ;;
@@ -146,7 +146,7 @@ part_p2p() {
 		check_p2p_kunit debug "$MODULES_DIR" "$who" "$suites"
 	! quick || return 0
 	p2p_spawn debug debug zen NVME=kernel
-	p2p_spawn debug debug unplug ours "SAYS=waits OWN=1"
+	p2p_spawn debug debug unplug ours "SAYS=waiting OWN=1"
 	if whole; then
 		p2p_spawn debug debug plain "NVME=bar_mem OWN=1"
 		p2p_spawn debug debug unplug kernel SAYS=
