@@ -25,19 +25,19 @@
 static int bar = BAR_CHOOSE;
 module_param(bar, int, 0644);
 MODULE_PARM_DESC(bar,
-	"BAR with the memory; -1: an NVMe controller's buffer, else the largest BAR (-1)");
+	"BAR with the memory; -1: an NVMe controller's memory buffer, else the largest BAR (default: -1)");
 
 static unsigned long long offset;
 module_param(offset, ullong, 0644);
-MODULE_PARM_DESC(offset, "bytes from the start of BAR <bar>, a multiple of 2 MiB (0)");
+MODULE_PARM_DESC(offset, "Offset of the memory in its BAR, in bytes, a multiple of 2 MiB (default: 0)");
 
 static unsigned long long size;
 module_param(size, ullong, 0644);
-MODULE_PARM_DESC(size, "bytes of BAR <bar>, a multiple of 2 MiB; 0: the rest of it (0)");
+MODULE_PARM_DESC(size, "Size of the memory in bytes, a multiple of 2 MiB; 0: up to the end of the BAR (default: 0)");
 
 static bool publish = true;
 module_param(publish, bool, 0644);
-MODULE_PARM_DESC(publish, "let every orchestrator find it (Y)");
+MODULE_PARM_DESC(publish, "Let any orchestrator find the memory (default: Y)");
 
 /* The largest memory BAR; if there is none, BAR 0, which is refused later. */
 static int bar_mem_largest(struct pci_dev *pdev)
@@ -83,7 +83,7 @@ static int bar_mem_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		return ret;
 	ret = bar_mem_choose(pdev, &range);
 	if (ret)
-		return dev_err_probe(&pdev->dev, ret, "no memory to provide\n");
+		return dev_err_probe(&pdev->dev, ret, "no memory BAR to provide\n");
 	ret = pci_request_region(pdev, range.bar, KBUILD_MODNAME);
 	if (ret)
 		return ret;
@@ -109,4 +109,4 @@ static struct pci_driver bar_mem_driver = {
 module_pci_driver(bar_mem_driver);
 
 MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("Provider of peer-to-peer memory: a BAR of any device");
+MODULE_DESCRIPTION("Provides a BAR of any PCI device as peer-to-peer memory");

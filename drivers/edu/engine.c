@@ -137,7 +137,7 @@ static void edu_moved(struct edu_engine *edu, struct edu_copy *copy)
  */
 static void edu_give_up(struct edu_engine *edu)
 {
-	pci_err(edu->pdev, "no answer: it is used no more\n");
+	pci_err(edu->pdev, "DMA engine timed out, disabling it\n");
 	pci_clear_master(edu->pdev);
 	edu->moving = false;
 	spin_lock_irq(&edu->lock);

@@ -186,4 +186,4 @@ static struct pci_driver edu_driver = {
 module_pci_driver(edu_driver);
 
 MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("Driver of QEMU's edu device: its DMA engine, for other modules");
+MODULE_DESCRIPTION("QEMU edu device: DMA engine for other modules");

@@ -20,11 +20,11 @@
 
 static unsigned int devices = 1;
 module_param(devices, uint, 0444);
-MODULE_PARM_DESC(devices, "devices to pretend if there is no ivshmem device: 1 to 4 (1)");
+MODULE_PARM_DESC(devices, "Emulated devices to create if there is no ivshmem device, 1 to 4 (default: 1)");
 
 static unsigned int size_mb = 64;
 module_param(size_mb, uint, 0444);
-MODULE_PARM_DESC(size_mb, "MiB of memory of each that is pretended (64)");
+MODULE_PARM_DESC(size_mb, "Memory of each emulated device in MiB (default: 64)");
 
 #define GPU_BAR		2
 
@@ -141,7 +141,7 @@ static void gpu_remove(struct fake_gpu *gpu)
 	misc_deregister(&gpu->misc);
 	fake_gpu_put(gpu);
 	while (!wait_for_completion_timeout(&gpu->unused, GPU_PATIENCE))
-		pr_warn("%s: unplugging it waits for processes that have its file or memory: end them, or close what they have\n",
+		pr_warn("%s: removal waiting for processes that use its file or memory; end them\n",
 			gpu->misc.name);
 	fake_gpu_inject_remove(gpu);
 	if (gpu->peer)
@@ -257,7 +257,7 @@ static int __init gpu_init(void)
 	int ret;
 
 	if (!devices || devices > FAKE_GPU_MAX || !size_mb) {
-		pr_err("devices must be 1 to %u, and size_mb not 0\n", FAKE_GPU_MAX);
+		pr_err("devices must be 1 to %u, size_mb at least 1\n", FAKE_GPU_MAX);
 		return -EINVAL;
 	}
 	fake_gpu_inject_init();
@@ -277,5 +277,5 @@ static int __init gpu_init(void)
 module_init(gpu_init);
 
 MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("Fake GPU: memory of a device, for RDMA");
+MODULE_DESCRIPTION("Fake GPU: a source of device memory for RDMA");
 MODULE_IMPORT_NS(DMA_BUF);

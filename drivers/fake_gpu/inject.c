@@ -115,7 +115,7 @@ static const char * const inject_names[INJECT_NR_SETTINGS] = {
 
 static char *mode[FAKE_GPU_MAX];
 module_param_array(mode, charp, NULL, 0444);
-MODULE_PARM_DESC(mode, "of each device: unmaps (default), core or never");
+MODULE_PARM_DESC(mode, "When memory is invalidated, for each device: unmaps, core or never (default: unmaps)");
 
 enum inject_mode { INJECT_UNMAPS, INJECT_CORE, INJECT_NEVER };
 
@@ -254,7 +254,7 @@ static void inject_invalidate_within(struct inject_region *region, enum inject_k
 	if (!gpu->revocable || !inject_hits(region->inject, kind, &how))
 		return;
 	WARN(!region->inject->invalidate(gpu->peer, region->core_context),
-	     "%s: %s has been done, as it seems", gpu->misc.name, inject_names[kind]);
+	     "%s: invalidate from %s unexpectedly returned 0", gpu->misc.name, inject_names[kind]);
 }
 
 static int inject_acquire(struct fake_gpu *gpu, unsigned long addr, size_t size, void **context)
@@ -524,7 +524,7 @@ void fake_gpu_inject_pages(struct fake_gpu *gpu, const phys_addr_t *page, u32 nr
 
 	for (; nr--; page++) {
 		wrong = memchr_inv(fake_gpu_vram(gpu, *page), FAKE_GPU_POISON, FAKE_GPU_PAGE);
-		WARN(wrong, "%s: somebody wrote to freed memory: page %pa, offset %#zx\n",
+		WARN(wrong, "%s: freed memory was written to: page %pa, offset %#zx\n",
 		     gpu->misc.name, page, wrong - fake_gpu_vram(gpu, *page));
 		cond_resched();
 	}
@@ -658,7 +658,7 @@ int fake_gpu_inject_add(struct fake_gpu *gpu)
 	struct fake_gpu_inject *inject;
 
 	if (which < 0) {
-		pr_err("mode %s: must be unmaps, core or never\n", name);
+		pr_err("mode=%s: must be unmaps, core or never\n", name);
 		return -EINVAL;
 	}
 	inject = kzalloc(sizeof(*inject), GFP_KERNEL);
