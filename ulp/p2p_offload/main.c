@@ -345,5 +345,5 @@ static void __exit offload_exit(void)
 module_init(offload_init);
 module_exit(offload_exit);
 
-MODULE_DESCRIPTION("Moves data between RDMA peers and a DMA engine by peer-to-peer memory");
+MODULE_DESCRIPTION("Moves data between RDMA peers and a DMA engine through peer-to-peer memory");
 MODULE_LICENSE("GPL");

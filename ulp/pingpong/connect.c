@@ -98,7 +98,7 @@ static int pp_gids_resolve(struct pp_side *from, struct pp_side *to)
 			rdma_put_gid_attr(gid);
 		}
 	}
-	pr_err("%s and %s have no GIDs of one type\n",
+	pr_err("%s and %s have no GIDs of the same type\n",
 	       dev_name(&from->dev->dev), dev_name(&to->dev->dev));
 	return -EADDRNOTAVAIL;
 }
@@ -251,6 +251,6 @@ int pp_connect(struct pp_run *run, struct pp_pair *pair, u32 psn)
 	for (i = 0; !ret && i < PP_SIDES; i++)
 		ret = pp_to_rts(run, pair, psn, i);
 	if (ret)
-		pr_err("cannot connect the queue pairs: %d\n", ret);
+		pr_err("cannot connect the queue pairs (%d)\n", ret);
 	return ret;
 }

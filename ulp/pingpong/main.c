@@ -93,28 +93,28 @@ static struct pp_params pp_defaults = {
 	module_param_named(name, pp_defaults.name, uint, 0444);		\
 	MODULE_PARM_DESC(name, what)
 
-PP_STRING(initiator, "device that posts (emu0)");
-PP_STRING(target, "device at the other end (emu1)");
-PP_STRING(ctx, "direct, softirq, thread, workqueue or unbound (workqueue)");
-PP_STRING(op, "send, send_imm, write, write_imm, read, fetch_add or memcpy (send)");
-PP_NUMBER(iport, "port of the initiator (1)");
-PP_NUMBER(tport, "port of the target (1)");
-PP_NUMBER(size, "bytes of a message (64)");
-PP_NUMBER(window, "messages outstanding per pair (64)");
-PP_NUMBER(iters, "messages per pair (10000)");
-PP_NUMBER(sges, "pieces of memory of a message (1)");
-PP_NUMBER(pairs, "queue pairs side by side (1)");
-PP_NUMBER(verify, "fill and check every byte (1)");
-PP_NUMBER(sig, "every how many sends one is signaled (1)");
-PP_NUMBER(batch, "messages posted at once, 0 chooses (0)");
-PP_NUMBER(lat, "measure latency (1)");
-PP_NUMBER(timeout, "seconds without completion until a run fails (10)");
-PP_NUMBER(seed, "of the test pattern (1)");
-PP_NUMBER(cpus, "CPUs that the pairs are spread over (0)");
+PP_STRING(initiator, "RDMA device that posts (default: emu0)");
+PP_STRING(target, "RDMA device at the other end (default: emu1)");
+PP_STRING(ctx, "Polling context: direct, softirq, thread, workqueue or unbound (default: workqueue)");
+PP_STRING(op, "Operation: send, send_imm, write, write_imm, read, fetch_add or memcpy (default: send)");
+PP_NUMBER(iport, "Port of the initiator (default: 1)");
+PP_NUMBER(tport, "Port of the target (default: 1)");
+PP_NUMBER(size, "Message size in bytes (default: 64)");
+PP_NUMBER(window, "Max outstanding messages per queue pair (default: 64)");
+PP_NUMBER(iters, "Messages per queue pair (default: 10000)");
+PP_NUMBER(sges, "Scatter/gather entries per message (default: 1)");
+PP_NUMBER(pairs, "Number of queue pairs (default: 1)");
+PP_NUMBER(verify, "Fill and check every byte, 0 or 1 (default: 1)");
+PP_NUMBER(sig, "Signal every n-th send (default: 1)");
+PP_NUMBER(batch, "Messages per post call; 0: automatic (default: 0)");
+PP_NUMBER(lat, "Measure latency, 0 or 1 (default: 1)");
+PP_NUMBER(timeout, "Time in s without a completion after which a run fails (default: 10)");
+PP_NUMBER(seed, "Seed of the test pattern (default: 1)");
+PP_NUMBER(cpus, "Number of CPUs to spread the queue pairs over; 0: do not (default: 0)");
 
 static bool pp_run_at_load = true;
 module_param_named(run, pp_run_at_load, bool, 0444);
-MODULE_PARM_DESC(run, "make a run when loaded (Y)");
+MODULE_PARM_DESC(run, "Run the test when the module is loaded (default: Y)");
 
 #define PP_KEY(field, str)						\
 	{ #field, offsetof(struct pp_params, field), str }
@@ -152,7 +152,7 @@ static struct pp_dev *pp_dev_find(const char *name)
 	list_for_each_entry(pdev, &pp_devs, list)
 		if (!strcmp(dev_name(&pdev->ibdev->dev), name))
 			return pdev;
-	pr_err("no device %s\n", name);
+	pr_err("no RDMA device %s\n", name);
 	return NULL;
 }
 
@@ -368,7 +368,7 @@ static int __init pp_first_run(void)
 		pr_info("%s\n", pp_result_line);
 	mutex_unlock(&pp_run_mutex);
 	if (ret)
-		pr_err("the run could not be set up: %d\n", ret);
+		pr_err("cannot set up the run (%d)\n", ret);
 	return ret;
 }
 

@@ -55,7 +55,7 @@ static int pp_find_ctx(struct pp_run *run)
 			run->ctx = pp_contexts[i].ctx;
 			return 0;
 		}
-	pr_err("ctx=%s is not known\n", run->p.ctx);
+	pr_err("ctx=%s: unknown context\n", run->p.ctx);
 	return -EINVAL;
 }
 
@@ -64,7 +64,7 @@ static int pp_find_op(struct pp_run *run)
 	int op = match_string(pp_ops, ARRAY_SIZE(pp_ops), run->p.op);
 
 	if (op < 0) {
-		pr_err("op=%s is not known\n", run->p.op);
+		pr_err("op=%s: unknown operation\n", run->p.op);
 		return -EINVAL;
 	}
 	run->op = op;
@@ -77,7 +77,7 @@ static int pp_range(const char *key, u32 val, u32 low, u32 high)
 {
 	if (val >= low && val <= high)
 		return 0;
-	pr_err("%s=%u is not in %u..%u\n", key, val, low, high);
+	pr_err("%s=%u: must be %u to %u\n", key, val, low, high);
 	return -ERANGE;
 }
 
@@ -131,7 +131,7 @@ static int pp_prepare(struct pp_run *run)
 	pp_layout_init(&run->linear, p->size, 1);
 	pp_layout_init(&run->scattered, p->size, p->sges);
 	if ((u64)run->scattered.stride * run->slots * p->pairs > PP_MAX_MEM) {
-		pr_err("size * window * pairs is more than %llu bytes\n",
+		pr_err("size * window * pairs exceeds %llu bytes\n",
 		       PP_MAX_MEM);
 		return -ERANGE;
 	}
@@ -199,7 +199,7 @@ static void pp_timed_out(struct pp_run *run)
 	u64 all = (u64)run->p.iters * run->p.pairs * (run->two_sided ? 2 : 1);
 
 	if (pp_run_first_report(run, PP_SAID_STATUS))
-		pr_err("no completion for %u s, after %llu of %llu\n",
+		pr_err("no completion for %u s, %llu of %llu messages done\n",
 		       run->p.timeout, pp_progress(run), all);
 	pp_run_stop(run, -ETIMEDOUT);
 }
@@ -313,7 +313,7 @@ static void pp_sums_check(struct pp_run *run)
 			continue;
 		atomic64_inc(&run->errors);
 		if (pp_run_first_report(run, PP_SAID_DATA))
-			pr_err("pair %u: the counter is wrong\n", i);
+			pr_err("pair %u: FETCH_ADD counter has a wrong value\n", i);
 	}
 }
 

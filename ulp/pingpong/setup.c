@@ -23,7 +23,7 @@ static int pp_limit(const struct pp_side *side, const char *what, u32 want,
 {
 	if (want <= have)
 		return 0;
-	pr_err("%s: %u %s wanted, %d supported\n", dev_name(&side->dev->dev),
+	pr_err("%s: needs %u %s, supports %d\n", dev_name(&side->dev->dev),
 	       want, what, have);
 	return -EINVAL;
 }
@@ -197,7 +197,7 @@ static int pp_exec(struct pp_run *run, struct pp_pair *pair,
 		return -ETIMEDOUT;
 	if (pair->wait.status == IB_WC_SUCCESS)
 		return 0;
-	pr_err("registration: %s\n", ib_wc_status_msg(pair->wait.status));
+	pr_err("REG_MR failed: %s\n", ib_wc_status_msg(pair->wait.status));
 	return -EIO;
 }
 

@@ -215,5 +215,5 @@ static void __exit bench_exit(void)
 module_init(bench_init);
 module_exit(bench_exit);
 
-MODULE_DESCRIPTION("What channel-adapter requests cost");
+MODULE_DESCRIPTION("Benchmark: cost of channel-adapter requests");
 MODULE_LICENSE("GPL");

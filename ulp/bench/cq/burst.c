@@ -257,11 +257,11 @@ static void cqb_burst_free(struct cqb_run *run)
 static int cqb_burst_check(struct cqb_run *run)
 {
 	if (num_online_cpus() > 1) {
-		pr_err("mode=burst: the machine must have one processor only\n");
+		pr_err("mode=burst needs a machine with one CPU\n");
 		return -EINVAL;
 	}
 	if (run->hardirq) {
-		pr_err("ctx=hardirq is for mode=post only\n");
+		pr_err("ctx=hardirq works only with mode=post\n");
 		return -EINVAL;
 	}
 	run->depth = run->p.count;

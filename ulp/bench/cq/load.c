@@ -336,7 +336,7 @@ static int cqb_load_check(struct cqb_run *run)
 	u32 all = p->rate ? CQB_OUTSTANDING : max(p->window, p->cqs);
 
 	if (run->bare || run->hardirq) {
-		pr_err("ctx=%s is not for mode=load\n", p->ctx);
+		pr_err("ctx=%s does not work with mode=load\n", p->ctx);
 		return -EINVAL;
 	}
 	run->depth = clamp_t(u32, DIV_ROUND_UP(all, p->cqs ?: 1),

@@ -157,7 +157,7 @@ static struct ib_device *cqb_find(const char *name)
 	list_for_each_entry(cdev, &cqb_devs, list)
 		if (!*name || !strcmp(dev_name(&cdev->ibdev->dev), name))
 			return cdev->ibdev;
-	pr_err("no device %s\n", name);
+	pr_err("no RDMA device %s\n", name);
 	return NULL;
 }
 
@@ -319,5 +319,5 @@ static void __exit cqb_exit(void)
 module_init(cqb_init);
 module_exit(cqb_exit);
 
-MODULE_DESCRIPTION("What completion queues cost, and how they behave under load");
+MODULE_DESCRIPTION("Benchmark: cost of completion queues, and their behavior under load");
 MODULE_LICENSE("GPL");

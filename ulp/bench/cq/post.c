@@ -270,7 +270,7 @@ static void cqb_post_free(struct cqb_run *run)
 static int cqb_post_check(struct cqb_run *run)
 {
 	if (num_online_cpus() > 1) {
-		pr_err("mode=%s: the machine must have one processor only\n", run->p.mode);
+		pr_err("mode=%s needs a machine with one CPU\n", run->p.mode);
 		return -EINVAL;
 	}
 	/* Room for the first message as well. */

@@ -72,7 +72,7 @@ int cqb_range(const char *key, u32 val, u32 low, u32 high)
 {
 	if (val >= low && val <= high)
 		return 0;
-	pr_err("%s=%u is not in %u..%u\n", key, val, low, high);
+	pr_err("%s=%u: must be %u to %u\n", key, val, low, high);
 	return -ERANGE;
 }
 
@@ -86,7 +86,7 @@ static int cqb_find_mode(struct cqb_run *run)
 			return 0;
 		}
 	}
-	pr_err("mode=%s is not known\n", run->p.mode);
+	pr_err("mode=%s: unknown mode\n", run->p.mode);
 	return -EINVAL;
 }
 
@@ -102,7 +102,7 @@ static int cqb_find_ctx(struct cqb_run *run)
 			return 0;
 		}
 	}
-	pr_err("ctx=%s is not known\n", run->p.ctx);
+	pr_err("ctx=%s: unknown context\n", run->p.ctx);
 	return -EINVAL;
 }
 

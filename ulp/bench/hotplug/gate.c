@@ -71,11 +71,11 @@ static void gate_wait(struct ib_device *dev, enum gate_word word)
 		ib_unregister_device_queued(dev);
 	WRITE_ONCE(gate_waits, word);
 	if (hp_fault != HP_OPEN && !wait_for_completion_timeout(&gate_go, 2 * HP_TIMEOUT))
-		pr_err("BUG: nobody has opened the gate of %s\n", gate_words[word]);
+		pr_err("BUG: gate of %s was not opened in time\n", gate_words[word]);
 	pd = ib_alloc_pd(dev, 0);
 	cq = ib_alloc_cq(dev, NULL, 1, 0, IB_POLL_WORKQUEUE);
 	if (IS_ERR(pd) || IS_ERR(cq))
-		pr_err("BUG: the device cannot be used in %s\n", gate_words[word]);
+		pr_err("BUG: cannot use the device in %s\n", gate_words[word]);
 	if (!IS_ERR(cq))
 		ib_free_cq(cq);
 	if (!IS_ERR(pd))

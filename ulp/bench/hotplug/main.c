@@ -38,27 +38,27 @@ struct workqueue_struct *hp_wq;
 
 unsigned int hp_messages = 50;
 module_param_named(messages, hp_messages, uint, 0444);
-MODULE_PARM_DESC(messages, "messages of each kind of queue that follow each other at once (50)");
+MODULE_PARM_DESC(messages, "Messages in flight per kind of queue (default: 50)");
 
 unsigned int hp_first;
 module_param_named(first, hp_first, uint, 0444);
-MODULE_PARM_DESC(first, "number of the first session, which decides what is varied (0)");
+MODULE_PARM_DESC(first, "Number of the first session; selects the variation (default: 0)");
 
 bool hp_links;
 module_param_named(links, hp_links, bool, 0444);
-MODULE_PARM_DESC(links, "links go down: sends may give up (N)");
+MODULE_PARM_DESC(links, "Links go down, so sends may exceed their retries (default: N)");
 
 unsigned int hp_bound_ms = 10000;
 module_param_named(bound_ms, hp_bound_ms, uint, 0444);
-MODULE_PARM_DESC(bound_ms, "milliseconds that remove() may take (10000)");
+MODULE_PARM_DESC(bound_ms, "Max time in ms that remove() may take (default: 10000)");
 
 static bool starved;
 module_param(starved, bool, 0444);
-MODULE_PARM_DESC(starved, "allocations are made to fail: a session that lacks memory is no failure (N)");
+MODULE_PARM_DESC(starved, "Allocations fail by injection: do not count a session without memory as failed (default: N)");
 
 static char *fault = "none";
 module_param(fault, charp, 0444);
-MODULE_PARM_DESC(fault, "bug to seed: none, lose, double, late, no_drain, ... (none)");
+MODULE_PARM_DESC(fault, "Bug to seed: none, lose, double, late, no_drain, ... (default: none)");
 
 static const char * const hp_fault_names[HP_FAULTS] = {
 	[HP_NO_FAULT] = "none",
@@ -122,7 +122,7 @@ static int hp_add(struct ib_device *dev)
 	if (IS_ERR(s)) {
 		if (!starved || PTR_ERR(s) != -ENOMEM)
 			atomic_inc(&hp_stats.failed);
-		pr_err("%s: no session: %ld\n", dev_name(&dev->dev), PTR_ERR(s));
+		pr_err("%s: cannot start a session (%ld)\n", dev_name(&dev->dev), PTR_ERR(s));
 		return PTR_ERR(s);
 	}
 	ib_set_client_data(dev, &hp_client, s);
@@ -214,7 +214,7 @@ static int __init hp_init(void)
 
 	ret = match_string(hp_fault_names, HP_FAULTS, fault);
 	if (ret < 0) {
-		pr_err("fault=%s is not known\n", fault);
+		pr_err("fault=%s: unknown fault\n", fault);
 		return ret;
 	}
 	hp_fault = ret;
@@ -241,11 +241,11 @@ static void __exit hp_exit(void)
 	hp_gate_exit();
 	ib_unregister_client(&hp_client);
 	destroy_workqueue(hp_wq);
-	pr_info("the longest remove() took %d us\n", atomic_read(&hp_stats.longest_us));
+	pr_info("longest remove() took %d us\n", atomic_read(&hp_stats.longest_us));
 }
 
 module_init(hp_init);
 module_exit(hp_exit);
 
-MODULE_DESCRIPTION("A client that accounts for each work request when a device goes");
+MODULE_DESCRIPTION("Checks that a client gets a completion for each work request when a device is removed");
 MODULE_LICENSE("GPL");

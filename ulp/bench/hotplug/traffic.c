@@ -234,7 +234,7 @@ static void hp_post_again(struct hp_slot *slot)
 	int ret = hp_post(slot);
 
 	if (ret) {
-		pr_err("a request is not posted: %d\n", ret);
+		pr_err("cannot post a work request (%d)\n", ret);
 		atomic_inc(&hp_stats.errors);
 	}
 }

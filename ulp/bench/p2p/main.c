@@ -248,6 +248,6 @@ static void __exit p2pbench_exit(void)
 module_init(p2pbench_init);
 module_exit(p2pbench_exit);
 
-MODULE_DESCRIPTION("What allocating peer-to-peer memory costs");
+MODULE_DESCRIPTION("Benchmark: cost of allocating peer-to-peer memory");
 MODULE_AUTHOR("The kverbs authors");
 MODULE_LICENSE("GPL");

@@ -467,5 +467,5 @@ static void __exit p2pwrite_exit(void)
 module_init(p2pwrite_init);
 module_exit(p2pwrite_exit);
 
-MODULE_DESCRIPTION("What RDMA WRITE into peer-to-peer memory costs");
+MODULE_DESCRIPTION("Benchmark: cost of RDMA WRITE to peer-to-peer memory");
 MODULE_LICENSE("GPL");

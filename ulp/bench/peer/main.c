@@ -262,5 +262,5 @@ static void __exit bench_exit(void)
 module_init(bench_init);
 module_exit(bench_exit);
 
-MODULE_DESCRIPTION("What regions of peer memory cost");
+MODULE_DESCRIPTION("Benchmark: cost of peer memory regions");
 MODULE_LICENSE("GPL");

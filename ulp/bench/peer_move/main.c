@@ -334,5 +334,5 @@ static void __exit move_exit(void)
 module_init(move_init);
 module_exit(move_exit);
 
-MODULE_DESCRIPTION("Moves data between regions of processes");
+MODULE_DESCRIPTION("Test: moves data between memory regions of processes");
 MODULE_LICENSE("GPL");

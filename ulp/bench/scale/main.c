@@ -39,7 +39,7 @@
 
 static unsigned int clients = 1;
 module_param(clients, uint, 0444);
-MODULE_PARM_DESC(clients, "clients to register, 1 to 256 (1)");
+MODULE_PARM_DESC(clients, "Clients to register, 1 to 256 (default: 1)");
 
 static struct scale_params params = {
 	.port = 1,
@@ -49,15 +49,15 @@ static struct scale_params params = {
 };
 
 module_param_named(qps, params.qps, uint, 0444);
-MODULE_PARM_DESC(qps, "queue pairs to make and measure, 0 for none (0)");
+MODULE_PARM_DESC(qps, "Queue pairs to create and measure; 0: none (default: 0)");
 module_param_named(port, params.port, uint, 0444);
-MODULE_PARM_DESC(port, "port that they use (1)");
+MODULE_PARM_DESC(port, "Port of the queue pairs (default: 1)");
 module_param_named(depth, params.depth, uint, 0444);
-MODULE_PARM_DESC(depth, "length of their queues (64)");
+MODULE_PARM_DESC(depth, "Depth of the queues, in work requests (default: 64)");
 module_param_named(messages, params.messages, uint, 0444);
-MODULE_PARM_DESC(messages, "messages of a measurement (20000)");
+MODULE_PARM_DESC(messages, "Messages per measurement (default: 20000)");
 module_param_named(size, params.size, uint, 0444);
-MODULE_PARM_DESC(size, "bytes of a message (64)");
+MODULE_PARM_DESC(size, "Message size in bytes (default: 64)");
 
 /* A registered device. */
 struct scale_dev {
@@ -153,13 +153,13 @@ static int scale_register(void)
 static int scale_check(void)
 {
 	if (!clients || clients > SCALE_MAX_CLIENTS) {
-		pr_err("clients=%u is not in 1..%d\n", clients, SCALE_MAX_CLIENTS);
+		pr_err("clients=%u: must be 1 to %d\n", clients, SCALE_MAX_CLIENTS);
 		return -ERANGE;
 	}
 	if (!params.qps)
 		return 0;
 	if (params.qps < 4 || params.qps > SCALE_MAX_QPS || params.qps % 2) {
-		pr_err("qps=%u is no even number in 4..%d\n", params.qps, SCALE_MAX_QPS);
+		pr_err("qps=%u: must be even, 4 to %d\n", params.qps, SCALE_MAX_QPS);
 		return -ERANGE;
 	}
 	if (!params.depth || !params.messages || !params.size) {
@@ -183,7 +183,7 @@ static int scale_run_first(void)
 		ret = scale_run(sdev->ibdev, &params, &scale_res);
 	mutex_unlock(&scale_mutex);
 	if (ret)
-		pr_err("the run failed: %d\n", ret);
+		pr_err("run failed (%d)\n", ret);
 	return ret;
 }
 
@@ -233,5 +233,5 @@ static void __exit scale_exit(void)
 module_init(scale_init);
 module_exit(scale_exit);
 
-MODULE_DESCRIPTION("What many queue pairs, devices and clients cost");
+MODULE_DESCRIPTION("Benchmark: cost of many queue pairs, devices and clients");
 MODULE_LICENSE("GPL");

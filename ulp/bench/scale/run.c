@@ -208,7 +208,7 @@ static int scale_poll(struct scale_run *run)
 		for (i = 0; i < n; i++) {
 			if (likely(wc[i].status == IB_WC_SUCCESS))
 				continue;
-			pr_err("%s\n", ib_wc_status_msg(wc[i].status));
+			pr_err("work request failed: %s\n", ib_wc_status_msg(wc[i].status));
 			return -EIO;
 		}
 		left -= n;
