@@ -8,10 +8,12 @@
 
 #include "p2pdma.h"
 
-bool p2p_own_provider;
-module_param_named(own_provider, p2p_own_provider, bool, 0444);
-MODULE_PARM_DESC(own_provider,
-		 "Manage the memory of providers here even if the kernel can, with CONFIG_PCI_P2PDMA (default: N)");
+static const struct p2p_provider_hooks provider_hooks = {
+	.add = p2p_sysfs_add,
+	.revoke = p2p_users_revoke,
+	.stop = p2p_sysfs_stop,
+	.remove = p2p_sysfs_remove,
+};
 
 static int __init p2pdma_init(void)
 {
@@ -19,6 +21,7 @@ static int __init p2pdma_init(void)
 
 	if (ret)
 		return ret;
+	p2p_provider_init(&provider_hooks);
 	p2p_route_init();
 	p2p_debugfs_init();
 	return 0;

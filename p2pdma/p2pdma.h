@@ -2,15 +2,20 @@
 /*
  * Internal to kverbs_p2pdma.ko. The files:
  *
+ * strings.c	texts for routes
+ * trace.c	the tracepoints
+ * pool.c	the free part of a provider's memory
  * provider.c	memory of devices, where the kernel does not keep it: pools, teardown
- * pool.c	the free part of that memory
  * memory.c	the calls for memory, whoever keeps it
+ * route.c	the route from a client to a provider
  * sysfs.c	p2pmem/ of our providers
  * user.c	users who want to know when a provider goes away
- * route.c	the route from a client to a provider
  * client.c	lists of clients: find, bind
  * map.c	scatter lists
  * debugfs.c	what memory there is, and who can reach it
+ * main.c	the module
+ *
+ * A file calls only those above it in this list; scripts/layers tells.
  */
 #ifndef KVERBS_P2PDMA_PRIV_H
 #define KVERBS_P2PDMA_PRIV_H
@@ -28,6 +33,23 @@ static inline bool p2p_is_own(void)
 
 /* --- provider.c: only if p2p_is_own() --- */
 
+/**
+ * struct p2p_provider_hooks - what others do when a provider comes and goes
+ * @add: before it has memory; returns 0 or what adding memory is to fail with
+ * @revoke: it is going away: tells its users
+ * @stop: afterwards; when it returns, user space has none of the memory, and gets no more
+ * @remove: nobody uses the memory any more
+ *
+ * All may sleep; @add has its counterpart in @remove.
+ */
+struct p2p_provider_hooks {
+	int (*add)(struct pci_dev *pdev);
+	void (*revoke)(struct pci_dev *pdev);
+	void (*stop)(struct pci_dev *pdev);
+	void (*remove)(struct pci_dev *pdev);
+};
+
+void p2p_provider_init(const struct p2p_provider_hooks *hooks);
 int p2p_provider_add(struct pci_dev *pdev, int bar, size_t size, u64 offset);
 void p2p_provider_exit(void);
 void p2p_provider_publish(struct pci_dev *pdev, bool publish);
@@ -63,6 +85,12 @@ int p2p_bar_of(struct pci_dev *pdev, phys_addr_t addr);
  */
 int p2p_providers_get(struct pci_dev ***providers, bool published);
 void p2p_providers_put(struct pci_dev **providers, int nr);
+
+/* --- sysfs.c --- */
+
+int p2p_sysfs_add(struct pci_dev *pdev);
+void p2p_sysfs_stop(struct pci_dev *pdev);
+void p2p_sysfs_remove(struct pci_dev *pdev);
 
 /* --- user.c --- */
 

@@ -61,6 +61,14 @@ static void memunmap_pages(struct dev_pagemap *pgmap)
 /* How often the log says that a provider waits for its memory to be freed. */
 #define P2P_WARN_INTERVAL	(10 * HZ)
 
+bool p2p_own_provider;
+module_param_named(own_provider, p2p_own_provider, bool, 0444);
+MODULE_PARM_DESC(own_provider,
+		 "Manage the memory of providers here even if the kernel can, with CONFIG_PCI_P2PDMA (default: N)");
+
+/* Set before there can be a provider. */
+static const struct p2p_provider_hooks *provider_hooks;
+
 static DEFINE_MUTEX(add_lock);
 static DEFINE_SPINLOCK(table_lock);
 static DEFINE_HASHTABLE(providers, 6);
@@ -412,14 +420,14 @@ static void provider_release(void *data)
 	trace_p2p_provider(pdev, "release", 0);
 	WRITE_ONCE(provider->published, false);
 	percpu_ref_kill(&provider->users);
-	p2p_users_revoke(pdev);
-	p2p_sysfs_stop(pdev);
+	provider_hooks->revoke(pdev);
+	provider_hooks->stop(pdev);
 	provider_wait_idle(provider);
 	cancel_delayed_work_sync(&provider->give_back);
 	spin_lock(&table_lock);
 	hash_del_rcu(&provider->node);
 	spin_unlock(&table_lock);
-	p2p_sysfs_remove(pdev);
+	provider_hooks->remove(pdev);
 	synchronize_rcu();
 	p2p_pool_drain(provider);
 	list_for_each_entry_safe(res, next, &provider->resources, entry) {
@@ -435,13 +443,13 @@ static void provider_release(void *data)
 static int provider_prepare(struct p2p_provider *provider)
 {
 	struct pci_dev *pdev = provider->pdev;
-	int err = p2p_sysfs_add(pdev);
+	int err = provider_hooks->add(pdev);
 
 	if (err)
 		return err;
 	err = devm_add_action(&pdev->dev, provider_release, provider);
 	if (err)
-		p2p_sysfs_remove(pdev);
+		provider_hooks->remove(pdev);
 	else
 		__module_get(THIS_MODULE);
 	return err;
@@ -469,6 +477,11 @@ static int provider_create(struct pci_dev *pdev, int bar, size_t size, u64 offse
 	hash_add_rcu(providers, &provider->node, (unsigned long)pdev);
 	spin_unlock(&table_lock);
 	return 0;
+}
+
+void p2p_provider_init(const struct p2p_provider_hooks *hooks)
+{
+	provider_hooks = hooks;
 }
 
 /*

@@ -84,10 +84,4 @@ void p2p_pool_put(struct p2p_provider *provider, void *addr, size_t size);
 void p2p_pool_drain(struct p2p_provider *provider);
 void p2p_pool_count(struct p2p_provider *provider, struct p2p_memory *mem);
 
-/* --- sysfs.c --- */
-
-int p2p_sysfs_add(struct pci_dev *pdev);
-void p2p_sysfs_stop(struct pci_dev *pdev);
-void p2p_sysfs_remove(struct pci_dev *pdev);
-
 #endif
