@@ -7,7 +7,7 @@
  * others write, over weak memory (memory.pml). That a producer moves the head is no
  * barrier here, as in the code.
  *
- *	here			code, drivers/emu/cq.h and cq.c
+ *	here			code, drivers/emu/queue/cq.h and cq.c
  *	push()			emu_cq_begin(), emu_cq_end()
  *	take()			emu_cq_take(), BATCH entries at a time
  *	req_notify()		emu_req_notify_cq(), reporting missed events

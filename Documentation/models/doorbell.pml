@@ -5,7 +5,7 @@
  * Run by scripts/models. One step is one atomic operation or one look at what
  * others write, over weak memory (memory.pml).
  *
- *	here			code, drivers/emu/engine.c
+ *	here			code, drivers/emu/engine/engine.c
  *	ring(), own()		emu_qp_ring(), emu_qp_own(), emu_qp_release()
  *	service()		emu_service(): what it finds at each step is a choice,
  *				so it holds whatever the budget is

@@ -12,8 +12,8 @@
 #include <linux/string.h>
 #include <linux/xarray.h>
 
-#include "emu.h"
-#include "fault.h"
+#include "lib/emu.h"
+#include "lib/fault.h"
 
 /* Doorbells of a device: as many pages as fit into 4 MiB of a BAR. */
 #define EMU_MAX_DOORBELLS	1024

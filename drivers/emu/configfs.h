@@ -9,7 +9,7 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 
-#include "emu.h"
+#include "lib/emu.h"
 
 struct emu_config_port;
 struct pci_dev;
@@ -21,7 +21,7 @@ struct pci_dev;
  * @bus: bus number of the function
  * @devfn: device and function number of the function
  * @pdev: the function, referenced, while the device is enabled; else NULL
- * @entry: entry on the list of places in use; see place.c
+ * @entry: entry on the list of places in use; see pci_parent.c
  */
 struct emu_place {
 	bool is_set;
@@ -76,7 +76,7 @@ void emu_config_evict(struct emu_config *config, const struct device *parent);
 /* configfs_port.c */
 struct emu_config_port *emu_config_port_new(struct emu_config *config, u32 num);
 
-/* place.c */
+/* pci_parent.c */
 int emu_place_parse(struct emu_place *place, const char *name);
 ssize_t emu_place_show(const struct emu_place *place, char *page);
 int emu_place_enter(struct emu_config *config);

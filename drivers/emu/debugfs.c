@@ -35,9 +35,9 @@
 #include <kverbs/completion.h>
 #include <rdma/restrack.h>
 
-#include "emu.h"
-#include "fault.h"
-#include "exec.h"
+#include "engine/exec.h"
+#include "lib/emu.h"
+#include "lib/fault.h"
 
 /* What an event is about. */
 enum emu_event_object {

@@ -16,12 +16,12 @@
 #include <linux/rwsem.h>
 #include <kverbs/delay.h>
 
-#include "cq.h"
-#include "emu.h"
-#include "fault.h"
-#include "memory.h"
-#include "qp.h"
-#include "region.h"
+#include "lib/emu.h"
+#include "lib/fault.h"
+#include "memory/memory.h"
+#include "memory/region.h"
+#include "queue/cq.h"
+#include "queue/qp.h"
 
 #define EMU_FW_VER		(1ULL << 32)
 #define EMU_PART_ID		1

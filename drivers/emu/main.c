@@ -11,9 +11,9 @@
 #include <linux/netdevice.h>
 #include <linux/slab.h>
 
-#include "emu.h"
-#include "memory.h"
-#include "qp.h"
+#include "lib/emu.h"
+#include "memory/memory.h"
+#include "queue/qp.h"
 
 #define EMU_MAX_PARAM_DEVICES	64
 

@@ -9,7 +9,7 @@
 
 #include "emu/rig.h"
 #include "lib/lib.h"
-#include "../drivers/emu/cq.h"
+#include "../drivers/emu/queue/cq.h"
 
 #define SMALL		4
 

@@ -13,8 +13,8 @@
 
 #include "lib/lib.h"
 #include "lib/mock.h"
-#include "../drivers/emu/cq.c"
-#include "../drivers/emu/moderation.c"
+#include "../drivers/emu/queue/cq.c"
+#include "../drivers/emu/queue/moderation.c"
 
 /* No faults are injected here. */
 DEFINE_STATIC_KEY_FALSE(emu_faulty);

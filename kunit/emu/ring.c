@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The emulated HCA's work queue ring by itself: each concurrency rule that
- * drivers/emu/ring.h states is tested here.
+ * drivers/emu/queue/ring.h states is tested here.
  */
 #include <linux/irq_work.h>
 #include <linux/kthread.h>
@@ -9,7 +9,7 @@
 #include <kunit/test.h>
 
 #include "lib/lib.h"
-#include "../drivers/emu/ring.h"
+#include "../drivers/emu/queue/ring.h"
 
 #define RING_DEPTH	16
 /* Deep enough that posters or consumers which lose the CPU do not stall the others. */

@@ -32,6 +32,11 @@ FLOORS = {
     "peer_mem": 95,
     "p2pdma": 92,
     "drivers/emu": 89,
+    "drivers/emu/engine": 89,
+    "drivers/emu/queue": 89,
+    "drivers/emu/net": 89,
+    "drivers/emu/memory": 89,
+    "drivers/emu/lib": 89,
     "drivers/edu": 90,
 }
 

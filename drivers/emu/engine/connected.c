@@ -14,8 +14,8 @@
  */
 #include <kverbs/completion.h>
 
+#include "../memory/region.h"
 #include "exec.h"
-#include "region.h"
 
 static bool emu_is_reliable(const struct emu_exec *ex)
 {

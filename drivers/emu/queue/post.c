@@ -10,8 +10,8 @@
  */
 #include <linux/preempt.h>
 
+#include "../memory/region.h"
 #include "qp.h"
-#include "region.h"
 
 /* Operations of which only the scatter/gather list needs a check. */
 #define EMU_PLAIN_OPS	(BIT_ULL(IB_WR_SEND) | BIT_ULL(IB_WR_SEND_WITH_IMM) |		\

@@ -33,9 +33,9 @@
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
-#include "cq.h"
+#include "../queue/cq.h"
+#include "../queue/qp.h"
 #include "fault.h"
-#include "qp.h"
 
 #define EMU_FAULT_MILLION	1000000
 #define EMU_FAULT_MAX_DELAY	(10 * USEC_PER_SEC)

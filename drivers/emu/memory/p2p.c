@@ -9,7 +9,7 @@
  * device without a place, or without a safe route, cannot reach the memory.
  *
  * For the memory of user regions, the route was looked for when the midlayer got the
- * memory: see backing.c. In this file, an engine comes across the memory, in any context,
+ * memory: see umem_pages.c. In this file, an engine comes across the memory, in any context,
  * where it cannot look for anything. A work item does that, and the entry is tried again
  * meanwhile, as if the memory were on the move. What was found is a range of addresses,
  * and stays until its provider goes away.
@@ -28,7 +28,7 @@
 #include <linux/slab.h>
 #include <kverbs/p2pdma.h>
 
-#include "emu.h"
+#include "../lib/emu.h"
 #include "memory.h"
 
 /**

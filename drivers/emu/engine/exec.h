@@ -6,8 +6,8 @@
 #ifndef KVERBS_EMU_EXEC_H
 #define KVERBS_EMU_EXEC_H
 
-#include "memory.h"
-#include "qp.h"
+#include "../memory/memory.h"
+#include "../queue/qp.h"
 
 /**
  * struct emu_exec - an owner at work on one queue pair

@@ -9,7 +9,7 @@
  * free when they are invalidated. Life and locking are those of all regions; see
  * region.c.
  */
-#include "qp.h"
+#include "../queue/qp.h"
 #include "region.h"
 
 int emu_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)

@@ -8,8 +8,8 @@
 #ifndef KVERBS_EMU_MEMORY_H
 #define KVERBS_EMU_MEMORY_H
 
-#include "emu.h"
-#include "qp.h"
+#include "../lib/emu.h"
+#include "../queue/qp.h"
 #include "region.h"
 
 /* A message up to this length is copied in one go, with preemption off. */
@@ -63,7 +63,7 @@ static inline void *emu_ram_span(const struct emu_ram *ram, u64 addr, u64 len)
  * A real adapter would reach the memory over the bus. Here it is reached through the
  * kernel's mapping of all memory, so the whole range must be RAM, or peer-to-peer
  * memory of a PCI device: see p2p.c. Other memory of devices can only be reached
- * through user regions: see backing.c.
+ * through user regions: see umem_pages.c.
  *
  * Context: Any.
  * Return: the kernel address, or NULL if part of the range is not memory;

@@ -25,7 +25,7 @@
 #include <rdma/ib_addr.h>
 #include <rdma/ib_mad.h>
 
-#include "emu.h"
+#include "../lib/emu.h"
 
 /* fe80::/64, the subnet prefix of a fabric without a subnet manager. */
 #define EMU_SUBNET_PREFIX	0xfe80000000000000ULL

@@ -36,7 +36,7 @@
 #include <linux/sched.h>
 #include <linux/wait_bit.h>
 
-#include "simple.h"
+#include "fastpath.h"
 
 /*
  * What an owner may do before it hands over, in bytes of messages. Each entry costs

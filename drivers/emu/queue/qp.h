@@ -9,11 +9,11 @@
 #include <linux/llist.h>
 #include <linux/mutex.h>
 
+#include "../lib/emu.h"
+#include "../lib/gate.h"
+#include "../lib/verdict.h"
 #include "cq.h"
-#include "emu.h"
-#include "gate.h"
 #include "ring.h"
-#include "verdict.h"
 
 /* Number of the GSI queue pair of each port. */
 #define EMU_GSI_QPN	1
@@ -196,7 +196,7 @@ enum emu_recv_from {
  * @rq: receive queue
  * @srq: shared receive queue instead, or NULL
  * @recv_from: enum emu_recv_from
- * @held: a receive that has been taken and is the next to be used; see hold.c
+ * @held: a receive that has been taken and is the next to be used; see parked_recv.c
  * @taken: a receive that the owner has taken, from any queue, and copied
  * @doorbell: enum emu_doorbell
  * @freezing: modify_qp or destroy_qp waits for the doorbell, or owns it
@@ -320,7 +320,7 @@ int emu_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
 u32 emu_srq_used(struct emu_srq *srq);
 enum emu_verdict emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_rwqe *copy);
 
-/* hold.c */
+/* parked_recv.c */
 bool emu_hold(struct emu_qp *qp, const struct emu_rwqe *recv);
 enum emu_verdict emu_claim_held(struct emu_qp *qp, u64 room, struct emu_rwqe *copy);
 void emu_drop_held(struct emu_qp *qp);

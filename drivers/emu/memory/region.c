@@ -27,9 +27,9 @@
  */
 #include <linux/slab.h>
 
-#include "fault.h"
+#include "../lib/fault.h"
+#include "../queue/qp.h"
 #include "memory.h"
-#include "qp.h"
 #include "region.h"
 
 /* Key indices that fit above the consumer's byte. Index 0 is the local DMA key's. */

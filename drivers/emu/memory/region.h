@@ -7,9 +7,9 @@
 
 #include <linux/sizes.h>
 
-#include "emu.h"
-#include "gate.h"
-#include "verdict.h"
+#include "../lib/emu.h"
+#include "../lib/gate.h"
+#include "../lib/verdict.h"
 
 struct emu_backing;
 struct emu_qp;
@@ -201,7 +201,7 @@ void emu_region_settle(struct emu_region *region, enum emu_region_state to);
 void emu_region_publish(struct emu_region *region);
 bool emu_region_set_range(struct emu_region *region, u64 iova, u64 length);
 
-/* backing.c */
+/* umem_pages.c */
 
 /**
  * struct emu_backing - the memory behind a user region, by page
@@ -230,7 +230,7 @@ struct ib_mr *emu_alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 max_num_s
 int emu_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents, unsigned int *offset);
 int emu_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 
-/* user.c */
+/* umem_mr.c */
 struct ib_mr *emu_reg_umem_mr(struct ib_pd *pd, struct ib_umem *umem, u64 virt_addr, int access);
 void emu_open_mr(struct ib_mr *ibmr);
 void emu_revoke_mr(struct ib_mr *ibmr);

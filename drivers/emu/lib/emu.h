@@ -418,7 +418,7 @@ void emu_configfs_drop(void);
 void emu_p2p_init(struct emu_device *edev);
 void emu_p2p_exit(struct emu_device *edev);
 
-/* place.c */
+/* pci_parent.c */
 int emu_place_init(void);
 void emu_place_exit(void);
 

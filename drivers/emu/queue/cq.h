@@ -23,8 +23,8 @@
 #include <kverbs/completion.h>
 #include <kverbs/delay.h>
 
-#include "emu.h"
-#include "fault.h"
+#include "../lib/emu.h"
+#include "../lib/fault.h"
 
 /* How a queue is armed: for solicited completions, or for any. */
 #define EMU_ARM_SOLICITED	BIT(0)

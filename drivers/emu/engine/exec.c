@@ -10,8 +10,8 @@
  */
 #include <linux/sched.h>
 
+#include "../memory/region.h"
 #include "exec.h"
-#include "region.h"
 
 /* Bytes copied between two checks whether someone else wants the CPU, or the memory. */
 #define EMU_COPY_CHUNK	SZ_64K

@@ -5,8 +5,8 @@
  */
 #include <rdma/ib_cache.h>
 
-#include "emu.h"
-#include "fault.h"
+#include "../lib/emu.h"
+#include "../lib/fault.h"
 
 /**
  * emu_av_init() - set up an address vector
