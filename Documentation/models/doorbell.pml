@@ -5,13 +5,14 @@
  * Run by scripts/models. One step is one atomic operation or one look at what
  * others write, over weak memory (memory.pml).
  *
- *	here			code, drivers/emu/engine/engine.c
- *	ring(), own()		emu_qp_ring(), emu_qp_own(), emu_qp_release()
- *	service()		emu_service(): what it finds at each step is a choice,
+ *	here			code, drivers/emu/queue/doorbell.[ch]
+ *	ring(), own()		emu_qp_ring(), emu_qp_look(), emu_qp_release(), in the
+ *				loop of emu_serve() in drivers/emu/engine/engine.c
+ *	service()		emu_service(), there: what it finds at each step is a choice,
  *				so it holds whatever the budget is
- *	park()			emu_park()
+ *	park()			emu_qp_park()
  *	unpark()		emu_qp_unpark(), hrtimer_try_to_cancel()
- *	hand_over()		emu_runner_queue()
+ *	hand_over()		emu_qp_hand_over()
  *	runner()		emu_runner_thread(), the same for all that hand over
  *	freezer()		emu_qp_freeze() and emu_qp_thaw()
  *	failer()		emu_qp_fail(), by an engine that is our responder

@@ -9,7 +9,8 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 
-#include "lib/emu.h"
+#include "device.h"
+#include "net/net.h"
 
 struct emu_config_port;
 struct pci_dev;

@@ -35,9 +35,10 @@
 #include <kverbs/completion.h>
 #include <rdma/restrack.h>
 
-#include "engine/exec.h"
-#include "lib/emu.h"
+#include "device.h"
 #include "lib/fault.h"
+#include "net/net.h"
+#include "queue/doorbell.h"
 
 /* What an event is about. */
 enum emu_event_object {

@@ -16,10 +16,12 @@
 #include <linux/rwsem.h>
 #include <kverbs/delay.h>
 
-#include "lib/emu.h"
+#include "device.h"
+#include "engine/engine.h"
 #include "lib/fault.h"
 #include "memory/memory.h"
 #include "memory/region.h"
+#include "net/net.h"
 #include "queue/cq.h"
 #include "queue/qp.h"
 
@@ -385,7 +387,7 @@ static void emu_device_free(struct emu_device *edev)
 	struct platform_device *pdev = edev->pdev;
 	u32 i;
 
-	/* First: what is left behind may start a fault's timer, or a look at P2P memory. */
+	/* First: what is left behind may make a port flap, or start a look at P2P memory. */
 	emu_device_quiesce(edev);
 	emu_faults_stop(edev);
 	emu_p2p_exit(edev);

@@ -11,9 +11,10 @@
 #include <linux/netdevice.h>
 #include <linux/slab.h>
 
-#include "lib/emu.h"
+#include "device.h"
+#include "engine/engine.h"
 #include "memory/memory.h"
-#include "queue/qp.h"
+#include "net/net.h"
 
 #define EMU_MAX_PARAM_DEVICES	64
 

@@ -19,12 +19,12 @@
 /* No faults are injected here. */
 DEFINE_STATIC_KEY_FALSE(emu_faulty);
 
-bool emu_fault_in_cqe(struct emu_cq *cq)
+bool emu_fault_in_cqe(struct emu_device *edev)
 {
 	return false;
 }
 
-bool emu_fault_in_notify(struct emu_cq *cq)
+bool emu_fault_in_notify(struct emu_device *edev)
 {
 	return false;
 }

@@ -15,97 +15,11 @@
 #include <kverbs/completion.h>
 
 #include "../memory/region.h"
-#include "exec.h"
+#include "in_memory.h"
 
 static bool emu_is_reliable(const struct emu_exec *ex)
 {
 	return ex->qp->ibqp.qp_type == IB_QPT_RC;
-}
-
-/* Is @peer connected to @qp, as @qp is to @peer? Called inside the peer's gate. */
-static bool emu_is_connected(const struct emu_qp *qp, const struct emu_qp *peer)
-{
-	if (peer->ibqp.qp_type != qp->ibqp.qp_type || peer->dest_qpn != qp->ibqp.qp_num)
-		return false;
-	if (!emu_pkeys_match(emu_port_pkey(qp->port, qp->attr.pkey_index),
-			     emu_port_pkey(peer->port, peer->attr.pkey_index))) {
-		emu_count(peer->port, EMU_CNT_PKEY, 1);
-		return false;
-	}
-	if (qp->edev->ethernet)
-		return peer->av.gid_type == qp->av.gid_type &&
-		       !memcmp(&peer->av.dgid, &qp->av.sgid, sizeof(qp->av.sgid)) &&
-		       !memcmp(&peer->av.sgid, &qp->av.dgid, sizeof(qp->av.dgid));
-	return peer->av.dlid == READ_ONCE(qp->port->lid);
-}
-
-/* The port that the path leads to, or NULL. Called by the owner, under rcu_read_lock(). */
-static struct emu_port *emu_route(struct emu_qp *qp)
-{
-	unsigned long gen = emu_fabric_generation();
-
-	if (likely(qp->route && qp->route_gen == gen))
-		return qp->route;
-	qp->route = emu_fabric_find(&qp->av);
-	qp->route_gen = gen;
-	return qp->route;
-}
-
-/*
- * Enters the peer. EMU_NO_RESPONSE if nobody answers; EMU_AGAIN if the peer cannot
- * be entered at this moment.
- */
-static enum emu_verdict emu_find_peer(struct emu_exec *ex)
-{
-	struct emu_qp *qp = ex->qp;
-	struct emu_port *port;
-	struct emu_qp *peer;
-
-	if (READ_ONCE(qp->port->state) != IB_PORT_ACTIVE)
-		return EMU_NO_RESPONSE;
-	port = emu_route(qp);
-	if (!port || READ_ONCE(port->state) != IB_PORT_ACTIVE)
-		return EMU_NO_RESPONSE;
-	peer = xa_load(&port->edev->qps, qp->dest_qpn);
-	if (!peer)
-		return EMU_NO_RESPONSE;
-	if (!emu_gate_enter(&peer->gate)) {
-		/* acquire: whoever finds the change over finds the gate open again. */
-		return smp_load_acquire(&peer->changing) || !emu_gate_is_closed(&peer->gate) ?
-		       EMU_AGAIN : EMU_NO_RESPONSE;
-	}
-	if (likely(peer->port == port && emu_is_connected(qp, peer))) {
-		ex->peer = peer;
-		ex->slid = READ_ONCE(qp->port->lid);
-		return EMU_DONE;
-	}
-	emu_leave(peer);
-	return EMU_NO_RESPONSE;
-}
-
-/**
- * emu_enter_peer() - find and enter the responder of a connection, as ex->peer
- * @ex: the owner at work
- *
- * Context: The owner of the queue pair's doorbell, preemption off.
- * Return: EMU_DONE; EMU_NO_RESPONSE if nobody answers; EMU_AGAIN while the
- * responder is being changed.
- */
-enum emu_verdict emu_enter_peer(struct emu_exec *ex)
-{
-	enum emu_verdict verdict;
-	struct emu_qp *peer;
-
-	emu_exec_end(ex);
-	rcu_read_lock();
-	verdict = emu_find_peer(ex);
-	rcu_read_unlock();
-
-	peer = ex->peer;
-	if (peer && unlikely(!atomic_read(&peer->comm_est)) &&
-	    !atomic_xchg(&peer->comm_est, 1) && atomic_read(&peer->state) == IB_QPS_RTR)
-		ib_qp_notify_event(&peer->ibqp, IB_EVENT_COMM_EST);
-	return verdict;
 }
 
 /* Makes sure that the responder is entered, as ex->peer. */
@@ -125,6 +39,8 @@ static inline enum emu_verdict emu_succeed(struct emu_exec *ex, struct emu_swqe 
 static noinline enum emu_verdict emu_not_taken(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 					       enum emu_verdict verdict)
 {
+	if (verdict == EMU_RNR)
+		ex->rnr_timer = READ_ONCE(ex->peer->rnr_timer);
 	if (emu_is_reliable(ex) || verdict == EMU_AGAIN)
 		return verdict;
 	if (ex->peer)
@@ -223,7 +139,7 @@ static noinline enum emu_verdict emu_exec_send_inv(struct emu_exec *ex, struct e
 
 	/* Nothing is invalidated for a message that has nowhere to go. */
 	if (!emu_has_receive(ex->peer))
-		return EMU_RNR;
+		return emu_not_taken(ex, wqe, pos, EMU_RNR);
 	verdict = emu_region_invalidate(ex->peer, wqe->ex.invalidate_rkey, &why);
 	if (verdict == EMU_FAILED)
 		return emu_refuse(ex, wqe, pos, IB_WC_REM_ACCESS_ERR, why);
@@ -247,7 +163,7 @@ static noinline enum emu_verdict emu_scatter(struct emu_exec *ex, struct emu_swq
 	emu_cursor_end(&to);
 	/* The message is tried again, and then goes into the same receive. */
 	if (unlikely(to.why == EMU_SYN_PAUSED || from->why == EMU_SYN_PAUSED) &&
-	    emu_hold(ex->peer, recv))
+	    emu_park_recv(ex->peer, recv))
 		return emu_wait_memory(ex);
 	if (unlikely(to.why))
 		return emu_fail_recv(ex, wqe, pos, recv, IB_WC_LOC_PROT_ERR, IB_WC_REM_OP_ERR,

@@ -14,7 +14,8 @@
 #include <linux/ip.h>
 #include <net/ipv6.h>
 
-#include "exec.h"
+#include "../net/net.h"
+#include "in_memory.h"
 
 /* Next header of a global route header: IBA transport, or UDP with RoCE v2. */
 #define EMU_NEXT_IBA	0x1b
@@ -182,7 +183,7 @@ static noinline void emu_not_delivered(struct emu_qp *to, struct emu_datagram *d
 				       const struct emu_rwqe *recv, u16 pkey_index,
 				       enum emu_syndrome why)
 {
-	if ((why == EMU_SYN_PAUSED || dg->why == EMU_SYN_PAUSED) && emu_hold(to, recv)) {
+	if ((why == EMU_SYN_PAUSED || dg->why == EMU_SYN_PAUSED) && emu_park_recv(to, recv)) {
 		/* If it was the sender's memory, the message is tried again. */
 		if (why)
 			emu_count(to->port, EMU_CNT_DROPPED, 1);

@@ -11,49 +11,11 @@
 #include <linux/sched.h>
 
 #include "../memory/region.h"
-#include "exec.h"
+#include "../net/net.h"
+#include "in_memory.h"
 
 /* Bytes copied between two checks whether someone else wants the CPU, or the memory. */
 #define EMU_COPY_CHUNK	SZ_64K
-
-void emu_exec_end(struct emu_exec *ex)
-{
-	struct emu_qp *peer = ex->peer;
-
-	if (!peer)
-		return;
-	if (ex->messages) {
-		emu_count_messages(ex->qp->port, peer->port, ex->messages, ex->bytes);
-		ex->messages = 0;
-		ex->bytes = 0;
-	}
-	ex->peer = NULL;
-	rcu_read_lock();
-	emu_leave(peer);
-	rcu_read_unlock();
-}
-
-static const u8 emu_wc_opcodes[] = {
-	[IB_WR_RDMA_WRITE] = IB_WC_RDMA_WRITE,
-	[IB_WR_RDMA_WRITE_WITH_IMM] = IB_WC_RDMA_WRITE,
-	[IB_WR_SEND] = IB_WC_SEND,
-	[IB_WR_SEND_WITH_IMM] = IB_WC_SEND,
-	[IB_WR_RDMA_READ] = IB_WC_RDMA_READ,
-	[IB_WR_ATOMIC_CMP_AND_SWP] = IB_WC_COMP_SWAP,
-	[IB_WR_ATOMIC_FETCH_AND_ADD] = IB_WC_FETCH_ADD,
-	[IB_WR_LOCAL_INV] = IB_WC_LOCAL_INV,
-	[IB_WR_BIND_MW] = IB_WC_BIND_MW,
-	[IB_WR_SEND_WITH_INV] = IB_WC_SEND,
-	[IB_WR_RDMA_READ_WITH_INV] = IB_WC_RDMA_READ,
-	[IB_WR_REG_MR] = IB_WC_REG_MR,
-};
-
-/* Completes a send. Called by the owner, preemption off. */
-void emu_complete_send(struct emu_qp *qp, const struct emu_swqe *wqe, u32 pos,
-		       enum ib_wc_status status, enum emu_syndrome why)
-{
-	__emu_complete_send(qp, wqe, pos, emu_wc_opcodes[wqe->opcode], status, why);
-}
 
 /*
  * Ends an entry that the requester itself cannot execute. Queue pairs of
@@ -168,9 +130,16 @@ static noinline enum emu_verdict emu_exec_local(struct emu_exec *ex, struct emu_
  */
 static noinline enum emu_verdict emu_exec_fault(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
-	enum ib_wc_status status = IB_WC_SUCCESS;
+	struct emu_port *port = ex->qp->port;
+	struct emu_device *edev = ex->qp->edev;
+	enum ib_wc_status status;
+	u32 ms = 0;
 
-	if (!emu_fault_exec(ex->qp, &status, &ex->delay_ns))
+	if (!atomic_read(&port->flap))
+		ms = emu_fault_in_link(edev, port->num);
+	if (ms)
+		emu_port_flap(port, ms);
+	if (!emu_fault_in_exec(edev, &status, &ex->delay_ns))
 		return EMU_DONE;
 	if (ex->delay_ns)
 		return EMU_DELAYED;

@@ -6,10 +6,10 @@
  * key into another. Everything else goes through exec.c, which does the same and
  * more.
  */
-#ifndef KVERBS_EMU_SIMPLE_H
-#define KVERBS_EMU_SIMPLE_H
+#ifndef KVERBS_EMU_FASTPATH_H
+#define KVERBS_EMU_FASTPATH_H
 
-#include "exec.h"
+#include "in_memory.h"
 
 /* Up to this length, two words at a time cost less than a call of memcpy(). */
 #define EMU_WORDS_BYTES	128

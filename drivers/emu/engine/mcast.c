@@ -17,7 +17,8 @@
 #include <linux/rculist.h>
 #include <linux/slab.h>
 
-#include "exec.h"
+#include "../lib/fault.h"
+#include "in_memory.h"
 
 /* A few groups in each bucket, if there are as many as there can be. */
 #define EMU_MCAST_HASH_BITS	10

@@ -8,7 +8,7 @@
  *		keys. Lives from emu_device_create() to emu_device_destroy().
  *   emu_port	an address in the fabric. Found there by LID or GID under RCU.
  *   emu_qp	(qp.h) found in its device's table under RCU. See qp.c for its
- *		life and engine.c for who executes it.
+ *		life and doorbell.h for who executes it.
  *   emu_srq	(qp.h) a receive queue that queue pairs share. See srq.c.
  *   emu_cq	(cq.h) filled by the owners of the queue pairs attached to it,
  *		emptied by ib_poll_cq(). See cq.c.
@@ -19,6 +19,7 @@
 #ifndef KVERBS_EMU_H
 #define KVERBS_EMU_H
 
+#include <linux/hrtimer.h>
 #include <linux/if.h>
 #include <linux/if_ether.h>
 #include <linux/list.h>
@@ -35,8 +36,6 @@ struct dentry;
 struct emu_faults;
 struct emu_qp;
 struct net_device;
-struct pci_dev;
-struct seq_file;
 
 #define EMU_MAX_PORTS		4
 #define EMU_MAX_SGE		32
@@ -110,33 +109,6 @@ struct emu_counters {
 };
 
 /**
- * struct emu_port_config - settings of a port
- * @state: state of the link, %IB_PORT_DOWN to %IB_PORT_ACTIVE; an Ethernet port
- *	can only be in the first or the last of these
- * @lid: 1 to EMU_MAX_LID; 0 for the smallest free one
- * @sm_lid: LID of the subnet manager; 0 without one
- * @mtu: active MTU; 0 for what the network device allows or, without one, 4096
- * @width: active width, enum ib_port_width
- * @speed: active speed, enum ib_port_speed
- * @netdev: name of the network device of an Ethernet port; empty for none
- * @pkeys: P_Key table
- * @gids: GID table; a zero at index 0 stands for the default GID
- *
- * Only InfiniBand ports use the LIDs, P_Keys and GIDs.
- */
-struct emu_port_config {
-	enum ib_port_state state;
-	u16 lid;
-	u16 sm_lid;
-	enum ib_mtu mtu;
-	u8 width;
-	u16 speed;
-	char netdev[IFNAMSIZ];
-	u16 pkeys[EMU_PKEY_TBL_LEN];
-	union ib_gid gids[EMU_GID_TBL_LEN];
-};
-
-/**
  * struct emu_port - one port of a device
  * @edev: its device
  * @num: port number, from 1
@@ -156,7 +128,9 @@ struct emu_port_config {
  * @bound: entry in the table of bound ports, see ports.c
  * @wanted: state of the link when nothing keeps it down
  * @link_up: the network device is up; true on an InfiniBand port
- * @flapping: a fault keeps the port down for a while, see fault.c
+ * @flapping: a fault keeps the port down for a while
+ * @flap: 1 from the moment that such a fault takes the port down until it is over
+ * @flap_timer: the end of that
  * @state: state of the link, which follows from these three
  * @gsi: queue pair 1, or NULL; written by qp.c, read under RCU
  * @counters: the counters, per CPU
@@ -183,6 +157,8 @@ struct emu_port {
 	bool link_up;
 	bool flapping;
 	enum ib_port_state state;
+	atomic_t flap;
+	struct hrtimer flap_timer;
 	struct emu_qp __rcu *gsi;
 	struct emu_counters __percpu *counters;
 };
@@ -344,88 +320,5 @@ static inline bool emu_pkeys_match(u16 a, u16 b)
 u64 emu_read_counter(const struct emu_port *port, enum emu_counter counter);
 struct rdma_hw_stats *emu_alloc_port_stats(struct ib_device *ibdev, u32 port_num);
 int emu_get_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port_num, int index);
-
-/* device.c */
-
-/**
- * struct emu_device_spec - description of a device to create
- * @name: device name; %d stands for the smallest free number
- * @nr_ports: 1 to EMU_MAX_PORTS
- * @ethernet: link layer of all ports; else InfiniBand
- * @adaptive: the moderation of CQs follows their load
- * @place: the PCI function that becomes its parent, or NULL
- * @ports: settings of the @nr_ports ports; only used during the creation
- */
-struct emu_device_spec {
-	const char *name;
-	u32 nr_ports;
-	bool ethernet;
-	bool adaptive;
-	struct pci_dev *place;
-	const struct emu_port_config *ports;
-};
-
-struct emu_device *emu_device_create(const struct emu_device_spec *spec);
-void emu_device_destroy(struct emu_device *edev);
-
-/* ports.c */
-void emu_port_config_init(struct emu_port_config *config);
-int emu_port_init(struct emu_port *port, const struct emu_port_config *config);
-void emu_port_exit(struct emu_port *port);
-int emu_query_port(struct ib_device *ibdev, u32 port_num, struct ib_port_attr *attr);
-int emu_query_gid(struct ib_device *ibdev, u32 port_num, int index, union ib_gid *gid);
-int emu_query_pkey(struct ib_device *ibdev, u32 port_num, u16 index, u16 *pkey);
-int emu_port_set_state(struct emu_port *port, enum ib_port_state state);
-int emu_port_set_lid(struct emu_port *port, u16 lid);
-int emu_port_set_sm_lid(struct emu_port *port, u16 lid);
-int emu_port_set_gid(struct emu_port *port, unsigned int index, const union ib_gid *gid);
-int emu_port_set_pkey(struct emu_port *port, unsigned int index, u16 pkey);
-int emu_port_set_mtu(struct emu_port *port, enum ib_mtu mtu);
-int emu_port_set_rate(struct emu_port *port, u8 width, u16 speed);
-int emu_port_set_netdev(struct emu_port *port, const char *name);
-bool emu_port_netdev_name(struct emu_port *port, char *name);
-void emu_port_flap(struct emu_port *port, bool down);
-void emu_port_dispatch(struct emu_port *port, enum ib_event_type event);
-void emu_netdev_event(struct net_device *netdev, unsigned long event);
-
-/* fabric.c */
-int emu_fabric_add_lid(struct emu_port *port, u16 lid);
-void emu_fabric_del_lid(struct emu_port *port);
-int emu_fabric_add_gid(struct emu_port *port, const union ib_gid *gid, enum ib_gid_type type);
-void emu_fabric_del_gid(struct emu_port *port, const union ib_gid *gid, enum ib_gid_type type);
-unsigned long emu_fabric_generation(void);
-struct emu_port *emu_fabric_find(const struct emu_av *av);
-
-/* ah.c */
-int emu_av_init(struct emu_av *av, struct emu_device *edev, const struct rdma_ah_attr *attr);
-int emu_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struct ib_udata *udata);
-int emu_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
-int emu_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
-int emu_destroy_ah(struct ib_ah *ibah, u32 flags);
-
-/* ca.c */
-int emu_open_ca(struct ib_ca *ibca, const void *vendor, size_t len);
-void emu_close_ca(struct ib_ca *ibca);
-void emu_ca_show(struct emu_device *edev, struct seq_file *s);
-
-/* configfs.c */
-int emu_configfs_add(const struct emu_device_spec *spec, const char *pci);
-int emu_configfs_init(void);
-void emu_configfs_exit(void);
-void emu_configfs_drop(void);
-
-/* p2p.c */
-void emu_p2p_init(struct emu_device *edev);
-void emu_p2p_exit(struct emu_device *edev);
-
-/* pci_parent.c */
-int emu_place_init(void);
-void emu_place_exit(void);
-
-/* debugfs.c */
-void emu_debugfs_init(void);
-void emu_debugfs_exit(void);
-void emu_debugfs_add(struct emu_device *edev);
-void emu_debugfs_remove(struct emu_device *edev);
 
 #endif

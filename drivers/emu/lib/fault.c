@@ -24,17 +24,14 @@
  *
  * emu_faults_lock serialises writers, and guards the count of rates that are not 0,
  * which switches the static key. Those who ask whether something goes wrong take no
- * lock, unless a port goes down (ports.c).
+ * lock.
  */
 #include <linux/debugfs.h>
-#include <linux/hrtimer.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
-#include "../queue/cq.h"
-#include "../queue/qp.h"
 #include "fault.h"
 
 #define EMU_FAULT_MILLION	1000000
@@ -111,18 +108,6 @@ struct emu_fault_knob {
 };
 
 /**
- * struct emu_flap - a port that is down for a while
- * @timer: lets the port come up again
- * @port: the port
- * @down: it is down, or being taken down
- */
-struct emu_flap {
-	struct hrtimer timer;
-	struct emu_port *port;
-	atomic_t down;
-};
-
-/**
  * struct emu_faults - the faults of a device
  * @seed: determines the choices
  * @value: rates, and other settings
@@ -131,7 +116,6 @@ struct emu_flap {
  * @injected: number of those that went wrong
  * @active: number of rates that are not 0
  * @knobs: for the files
- * @flaps: one for each port
  */
 struct emu_faults {
 	u64 seed;
@@ -141,7 +125,6 @@ struct emu_faults {
 	atomic64_t injected[EMU_NR_FAULTS];
 	unsigned int active;
 	struct emu_fault_knob knobs[EMU_NR_FAULT_SETTINGS];
-	struct emu_flap flaps[EMU_MAX_PORTS];
 };
 
 DEFINE_STATIC_KEY_FALSE(emu_faulty);
@@ -177,40 +160,46 @@ static bool emu_fault_hits(struct emu_faults *faults, enum emu_fault_kind kind)
 	return true;
 }
 
-static enum hrtimer_restart emu_flap_end(struct hrtimer *timer)
+/**
+ * emu_fault_in_link() - does a link go down before the next entry of a send queue?
+ * @edev: the device
+ * @port_num: number of the port that the queue pair sends through
+ *
+ * Asked once for each entry that finds the port up.
+ *
+ * Context: Any.
+ * Return: for how many milliseconds; 0 if it stays up.
+ */
+u32 emu_fault_in_link(struct emu_device *edev, u32 port_num)
 {
-	struct emu_flap *flap = container_of(timer, struct emu_flap, timer);
-
-	emu_port_flap(flap->port, false);
-	/* release: the next flap comes after the end of this one */
-	atomic_set_release(&flap->down, 0);
-	return HRTIMER_NORESTART;
-}
-
-static void emu_fault_flap(struct emu_faults *faults, struct emu_port *port)
-{
+	struct emu_faults *faults = edev->faults;
 	u32 only = READ_ONCE(faults->value[EMU_FAULT_PORT_FLAP_PORT]);
-	struct emu_flap *flap = &faults->flaps[port->num - 1];
-	u64 ms = READ_ONCE(faults->value[EMU_FAULT_PORT_FLAP_MS]);
 
-	if (only && only != port->num)
-		return;
-	if (atomic_read(&flap->down) || !emu_fault_hits(faults, EMU_FAULT_PORT_FLAP))
-		return;
-	if (atomic_xchg(&flap->down, 1))
-		return;
-	emu_port_flap(port, true);
-	hrtimer_start(&flap->timer, ms_to_ktime(ms), HRTIMER_MODE_REL);
+	if (only && only != port_num)
+		return 0;
+	return emu_fault_hits(faults, EMU_FAULT_PORT_FLAP) ?
+	       READ_ONCE(faults->value[EMU_FAULT_PORT_FLAP_MS]) : 0;
 }
 
-bool emu_fault_in_exec(struct emu_qp *qp, enum ib_wc_status *status, u64 *delay_ns)
+/**
+ * emu_fault_in_exec() - does the next entry of a send queue go wrong?
+ * @edev: the device
+ * @status: set to what the entry completes with, if the fault is to fail it; else
+ *	IB_WC_SUCCESS
+ * @delay_ns: set to how long the entry waits before it is executed, if it does not fail
+ *
+ * Asked once for each entry, before it is executed; not again after the delay,
+ * nor when the entry is retried.
+ *
+ * Context: Any.
+ * Return: true if it goes wrong.
+ */
+bool emu_fault_in_exec(struct emu_device *edev, enum ib_wc_status *status, u64 *delay_ns)
 {
-	struct emu_faults *faults = qp->edev->faults;
+	struct emu_faults *faults = edev->faults;
 
 	*status = IB_WC_SUCCESS;
 	*delay_ns = 0;
-	if (qp->port)
-		emu_fault_flap(faults, qp->port);
 	if (emu_fault_hits(faults, EMU_FAULT_COMP_ERROR)) {
 		*status = READ_ONCE(faults->status);
 		return true;
@@ -222,14 +211,16 @@ bool emu_fault_in_exec(struct emu_qp *qp, enum ib_wc_status *status, u64 *delay_
 	return false;
 }
 
-bool emu_fault_in_cqe(struct emu_cq *cq)
+/* Is the next completion to find its CQ full? Any context. */
+bool emu_fault_in_cqe(struct emu_device *edev)
 {
-	return emu_fault_hits(to_edev(cq->ibcq.device)->faults, EMU_FAULT_CQ_OVERFLOW);
+	return emu_fault_hits(edev->faults, EMU_FAULT_CQ_OVERFLOW);
 }
 
-bool emu_fault_in_notify(struct emu_cq *cq)
+/* Is a notification of a CQ, which is due, to be lost? Any context. */
+bool emu_fault_in_notify(struct emu_device *edev)
 {
-	return emu_fault_hits(to_edev(cq->ibcq.device)->faults, EMU_FAULT_DROP_NOTIFY);
+	return emu_fault_hits(edev->faults, EMU_FAULT_DROP_NOTIFY);
 }
 
 bool emu_fault_in_alloc(struct emu_device *edev)
@@ -399,11 +390,6 @@ int emu_faults_create(struct emu_device *edev)
 		faults->knobs[i].faults = faults;
 		faults->knobs[i].setting = i;
 	}
-	for (i = 0; i < EMU_MAX_PORTS; i++) {
-		faults->flaps[i].port = &edev->ports[i];
-		hrtimer_init(&faults->flaps[i].timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
-		faults->flaps[i].timer.function = emu_flap_end;
-	}
 	edev->faults = faults;
 	return 0;
 }
@@ -420,8 +406,6 @@ void emu_faults_stop(struct emu_device *edev)
 	for (i = 0; i < EMU_NR_FAULTS; i++)
 		emu_fault_set(faults, i, 0);
 	mutex_unlock(&emu_faults_lock);
-	for (i = 0; i < EMU_MAX_PORTS; i++)
-		hrtimer_cancel(&faults->flaps[i].timer);
 }
 
 void emu_faults_destroy(struct emu_device *edev)

@@ -40,6 +40,8 @@ void *emu_dma_span_slow(struct emu_device *edev, u64 addr, u64 len);
 void *emu_ram_run(struct emu_device *edev, u64 addr, u64 len);
 
 /* p2p.c */
+void emu_p2p_init(struct emu_device *edev);
+void emu_p2p_exit(struct emu_device *edev);
 void *emu_p2p_run(struct emu_device *edev, phys_addr_t phys, u64 len);
 void *emu_p2p_span(struct emu_device *edev, u64 addr, u64 len);
 enum emu_syndrome emu_p2p_syndrome(struct emu_device *edev, u64 addr, u64 len);

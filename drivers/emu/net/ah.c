@@ -5,8 +5,8 @@
  */
 #include <rdma/ib_cache.h>
 
-#include "../lib/emu.h"
 #include "../lib/fault.h"
+#include "net.h"
 
 /**
  * emu_av_init() - set up an address vector

@@ -16,7 +16,7 @@
 #include <linux/jhash.h>
 #include <linux/slab.h>
 
-#include "../lib/emu.h"
+#include "net.h"
 
 /* A thousand ports or so, with few GIDs each. */
 #define EMU_GID_HASH_BITS	10

@@ -25,7 +25,7 @@
 #include <rdma/ib_addr.h>
 #include <rdma/ib_mad.h>
 
-#include "../lib/emu.h"
+#include "net.h"
 
 /* fe80::/64, the subnet prefix of a fabric without a subnet manager. */
 #define EMU_SUBNET_PREFIX	0xfe80000000000000ULL
@@ -167,7 +167,7 @@ static void emu_port_set_link(struct emu_port *port, bool up)
 }
 
 /* Takes the port down, whatever else is set, or lets it come up again. Any context but NMI. */
-void emu_port_flap(struct emu_port *port, bool down)
+static void emu_port_set_flapping(struct emu_port *port, bool down)
 {
 	unsigned long flags;
 
@@ -175,6 +175,33 @@ void emu_port_flap(struct emu_port *port, bool down)
 	port->flapping = down;
 	emu_port_update_state(port);
 	spin_unlock_irqrestore(&emu_state_lock, flags);
+}
+
+static enum hrtimer_restart emu_port_flap_end(struct hrtimer *timer)
+{
+	struct emu_port *port = container_of(timer, struct emu_port, flap_timer);
+
+	emu_port_set_flapping(port, false);
+	/* release: the next flap comes after the end of this one */
+	atomic_set_release(&port->flap, 0);
+	return HRTIMER_NORESTART;
+}
+
+/**
+ * emu_port_flap() - take a port down for a while, whatever else is set
+ * @port: the port
+ * @ms: for how many milliseconds
+ *
+ * Does nothing if it is down for a while already.
+ *
+ * Context: Any but NMI.
+ */
+void emu_port_flap(struct emu_port *port, u32 ms)
+{
+	if (atomic_xchg(&port->flap, 1))
+		return;
+	emu_port_set_flapping(port, true);
+	hrtimer_start(&port->flap_timer, ms_to_ktime(ms), HRTIMER_MODE_REL);
 }
 
 /**
@@ -547,6 +574,8 @@ int emu_port_init(struct emu_port *port, const struct emu_port_config *config)
 {
 	int err;
 
+	hrtimer_init(&port->flap_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
+	port->flap_timer.function = emu_port_flap_end;
 	port->counters = alloc_percpu(struct emu_counters);
 	if (!port->counters)
 		return -ENOMEM;
@@ -564,7 +593,8 @@ int emu_port_init(struct emu_port *port, const struct emu_port_config *config)
 }
 
 /*
- * Takes a port out of the fabric, after its device was unregistered. Engines may
+ * Takes a port out of the fabric, after its device was unregistered, and has no queue pairs
+ * any more that could make it flap. Engines may
  * still look at the port for a grace period; after that, the caller frees its
  * counters with free_percpu().
  */
@@ -573,6 +603,7 @@ void emu_port_exit(struct emu_port *port)
 	static const union ib_gid none;
 	unsigned int i;
 
+	hrtimer_cancel(&port->flap_timer);
 	if (port->edev->ethernet) {
 		rtnl_lock();
 		emu_port_note_netdev(port, NULL);

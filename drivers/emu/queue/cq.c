@@ -98,7 +98,7 @@ void emu_cq_wake(struct emu_cq *cq, u32 pos, bool solicited)
 		if (unlikely(READ_ONCE(cq->moderation)) && !any && emu_cq_hold(cq, pos, &arm))
 			return;
 		if (atomic_try_cmpxchg(&cq->arm, &arm, arm & EMU_ARM_TIMER)) {
-			if (!emu_fault_notify(cq))
+			if (!emu_cq_fault_notify(cq))
 				ib_cq_notify(&cq->ibcq);
 			return;
 		}

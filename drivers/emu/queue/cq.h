@@ -156,6 +156,19 @@ static inline struct emu_cq *to_ecq(struct ib_cq *ibcq)
 	return container_of(ibcq, struct emu_cq, ibcq);
 }
 
+/* Is the next completion to find @cq full? Any context but NMI. */
+static inline bool emu_cq_fault_overflow(struct emu_cq *cq)
+{
+	return static_branch_unlikely(&emu_faulty) && emu_fault_in_cqe(to_edev(cq->ibcq.device));
+}
+
+/* Is a notification of @cq, which is due, to be lost? Any context but NMI. */
+static inline bool emu_cq_fault_notify(struct emu_cq *cq)
+{
+	return static_branch_unlikely(&emu_faulty) &&
+	       emu_fault_in_notify(to_edev(cq->ibcq.device));
+}
+
 /* cq.c */
 int emu_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		  struct uverbs_attr_bundle *attrs);
@@ -222,7 +235,7 @@ static inline struct emu_cqe *emu_cq_begin(struct emu_cq *cq, u32 *ppos)
 			pos = atomic_read(&ring->head);
 			continue;
 		}
-		if (unlikely(used >= READ_ONCE(ring->room) || emu_fault_overflow(cq))) {
+		if (unlikely(used >= READ_ONCE(ring->room) || emu_cq_fault_overflow(cq))) {
 			emu_cq_overrun(cq);
 			return NULL;
 		}

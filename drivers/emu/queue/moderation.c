@@ -106,7 +106,7 @@ static enum hrtimer_restart emu_cq_timer(struct hrtimer *timer)
 		}
 	} while (!atomic_try_cmpxchg(&cq->arm, &arm,
 				     held ? 0 : arm & ~(EMU_ARM_DUE | EMU_ARM_TIMER)));
-	if (held && !emu_fault_notify(cq))
+	if (held && !emu_cq_fault_notify(cq))
 		ib_cq_notify(&cq->ibcq);
 	return HRTIMER_NORESTART;
 }

@@ -3,7 +3,7 @@
  * Posting: from a chain of work requests to ring entries and a doorbell.
  *
  * Any number of callers may post to one queue at a time, from any context. See
- * ring.h for why none waits for another, and engine.c for the doorbell. Preemption
+ * ring.h for why none waits for another, and doorbell.h for the doorbell. Preemption
  * is off between reserve and publish, because consumers of the queue stop at an
  * entry that is not published, and because a reset, or a change of an SRQ's size,
  * waits for posters by waiting for a grace period.
@@ -11,7 +11,7 @@
 #include <linux/preempt.h>
 
 #include "../memory/region.h"
-#include "qp.h"
+#include "doorbell.h"
 
 /* Operations of which only the scatter/gather list needs a check. */
 #define EMU_PLAIN_OPS	(BIT_ULL(IB_WR_SEND) | BIT_ULL(IB_WR_SEND_WITH_IMM) |		\

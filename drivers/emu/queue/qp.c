@@ -3,7 +3,7 @@
  * Queue pairs: life, states and attributes.
  *
  * ->lock serialises modify, query and destroy. modify and destroy also freeze the
- * queue pair (see engine.c), so that none of its entries is executed while they
+ * queue pair (see doorbell.c), so that none of its entries is executed while they
  * change it. At the same time, others use:
  *
  *   ->state	engines set it to IB_QPS_ERR on an error, hence the cmpxchg in
@@ -22,7 +22,10 @@
 #include <linux/slab.h>
 #include <kverbs/completion.h>
 
-#include "qp.h"
+#include "../net/net.h"
+#include "doorbell.h"
+#include "flush.h"
+#include "recv.h"
 
 /* Lower numbers are those of the management queue pairs, and a margin. */
 #define EMU_QPN_LIMIT	XA_LIMIT(16, EMU_MAX_QP + 15)
@@ -67,7 +70,7 @@ void emu_qp_fail(struct emu_qp *qp)
 	} while (!atomic_try_cmpxchg(&qp->state, &state, IB_QPS_ERR));
 	emu_gate_close(&qp->gate);
 	emu_qp_ring_deferred(qp);
-	/* Full barriers above, paired with the one in emu_park(). */
+	/* Full barriers above, paired with the one in emu_qp_park(). */
 	emu_qp_unpark(qp);
 }
 
@@ -154,7 +157,7 @@ static void emu_qp_free_rings(struct emu_qp *qp)
 	emu_ring_destroy(&qp->sq);
 	emu_ring_destroy(&qp->rq);
 	kfree(qp->taken);
-	kfree(qp->held);
+	kfree(qp->parked);
 }
 
 static int emu_qp_alloc_rings(struct emu_qp *qp, const struct ib_qp_cap *cap)
@@ -162,10 +165,10 @@ static int emu_qp_alloc_rings(struct emu_qp *qp, const struct ib_qp_cap *cap)
 	u32 max_sge = qp->srq ? qp->srq->max_sge : qp->max_recv_sge;
 	int err;
 
-	/* One is taken from any queue, and one from its own held. */
+	/* One is taken from any queue, and one of its own is parked. */
 	qp->taken = kmalloc(emu_rwqe_size(EMU_MAX_SGE), GFP_KERNEL);
-	qp->held = kmalloc(emu_rwqe_size(max_sge), GFP_KERNEL);
-	err = qp->taken && qp->held ? 0 : -ENOMEM;
+	qp->parked = kmalloc(emu_rwqe_size(max_sge), GFP_KERNEL);
+	err = qp->taken && qp->parked ? 0 : -ENOMEM;
 	if (!err)
 		err = emu_ring_init(&qp->sq, cap->max_send_wr, emu_swqe_size(qp, cap));
 	/* With an SRQ, the ring has depth 0 and so is always full. */
@@ -272,7 +275,7 @@ int emu_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_ud
 	atomic_set(&qp->state, IB_QPS_RESET);
 	emu_gate_init(&qp->gate);
 	mutex_init(&qp->lock);
-	emu_qp_engine_init(qp);
+	emu_qp_init_doorbell(qp);
 
 	err = emu_qp_alloc_rings(qp, &init->cap);
 	if (err)
@@ -315,7 +318,7 @@ void emu_qp_abandon(struct emu_qp *qp)
 	atomic_set(&qp->state, IB_QPS_RESET);
 	emu_gate_drain(&qp->gate);
 	emu_qp_forget_completions(qp);
-	emu_qp_engine_exit(qp);
+	emu_qp_exit_doorbell(qp);
 unlock:
 	mutex_unlock(&qp->lock);
 }
@@ -415,7 +418,7 @@ static void emu_qp_reset(struct emu_qp *qp)
 	emu_qp_forget_completions(qp);
 	/* A poller may be about to retire an entry; wait for it before the rings start anew. */
 	synchronize_rcu();
-	emu_drop_held(qp);
+	emu_drop_parked(qp);
 	qp->unretired = 0;
 	emu_ring_reset(&qp->sq);
 	emu_ring_reset(&qp->rq);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Queue pairs, shared receive queues, their entries, and the engine.
+ * Queue pairs, shared receive queues, and their entries.
  */
 #ifndef KVERBS_EMU_QP_H
 #define KVERBS_EMU_QP_H
@@ -18,7 +18,7 @@
 /* Number of the GSI queue pair of each port. */
 #define EMU_GSI_QPN	1
 
-/* How a doorbell is owned; see engine.c. */
+/* How a doorbell is owned; see doorbell.h. */
 enum emu_doorbell {
 	EMU_DB_IDLE,
 	EMU_DB_OWNED,
@@ -161,12 +161,12 @@ struct emu_srq {
 /**
  * enum emu_recv_from - where receives come from, if not just from @rq; bits
  * @EMU_FROM_SRQ: from the SRQ; never changes
- * @EMU_FROM_HELD: the next one is held
- * @EMU_FROM_BUSY: somebody is holding one, or taking the one that is held
+ * @EMU_FROM_PARKED: one is parked, which is the next
+ * @EMU_FROM_BUSY: somebody is parking one, or taking the one that is parked
  */
 enum emu_recv_from {
 	EMU_FROM_SRQ	= 1,
-	EMU_FROM_HELD	= 2,
+	EMU_FROM_PARKED	= 2,
 	EMU_FROM_BUSY	= 4,
 };
 
@@ -196,7 +196,7 @@ enum emu_recv_from {
  * @rq: receive queue
  * @srq: shared receive queue instead, or NULL
  * @recv_from: enum emu_recv_from
- * @held: a receive that has been taken and is the next to be used; see parked_recv.c
+ * @parked: a receive that has been taken and is the next to be used; see parked_recv.c
  * @taken: a receive that the owner has taken, from any queue, and copied
  * @doorbell: enum emu_doorbell
  * @freezing: modify_qp or destroy_qp waits for the doorbell, or owns it
@@ -244,7 +244,7 @@ struct emu_qp {
 	struct emu_ring rq;
 	struct emu_srq *srq;
 	atomic_t recv_from;
-	struct emu_rwqe *held;
+	struct emu_rwqe *parked;
 	struct emu_rwqe *taken;
 
 	atomic_t doorbell ____cacheline_aligned_in_smp;
@@ -284,6 +284,12 @@ static inline bool emu_qp_is_datagram(const struct emu_qp *qp)
 	return qp->av_offset;
 }
 
+static inline void emu_qp_reset_retries(struct emu_qp *qp)
+{
+	qp->retries = qp->attr.retry_cnt;
+	qp->rnr_retries = qp->attr.rnr_retry;
+}
+
 static inline struct emu_av *emu_swqe_av(const struct emu_qp *qp, struct emu_swqe *wqe)
 {
 	return (void *)wqe + qp->av_offset;
@@ -311,35 +317,9 @@ int emu_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 		      const struct ib_recv_wr **bad_wr);
 
 /* srq.c */
-
 int emu_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct ib_udata *udata);
 int emu_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_attr_mask mask,
 		   struct ib_udata *udata);
 int emu_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
 int emu_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
-u32 emu_srq_used(struct emu_srq *srq);
-enum emu_verdict emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_rwqe *copy);
-
-/* parked_recv.c */
-bool emu_hold(struct emu_qp *qp, const struct emu_rwqe *recv);
-enum emu_verdict emu_claim_held(struct emu_qp *qp, u64 room, struct emu_rwqe *copy);
-void emu_drop_held(struct emu_qp *qp);
-
-/* mcast.c */
-void emu_mcast_init(void);
-int emu_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
-int emu_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
-
-/* engine.c */
-int emu_engine_init(void);
-void emu_engine_exit(void);
-void emu_qp_engine_init(struct emu_qp *qp);
-void emu_qp_engine_exit(struct emu_qp *qp);
-void emu_qp_ring(struct emu_qp *qp);
-void emu_qp_ring_deferred(struct emu_qp *qp);
-void emu_qp_unpark(struct emu_qp *qp);
-void emu_qp_flush_sends(struct emu_qp *qp);
-void emu_qp_freeze(struct emu_qp *qp);
-void emu_qp_thaw(struct emu_qp *qp);
-
 #endif

@@ -27,7 +27,7 @@
 #include <linux/slab.h>
 #include <kverbs/completion.h>
 
-#include "../engine/exec.h"
+#include "recv.h"
 
 static u32 emu_srq_ring_used(const struct emu_srq_ring *ring)
 {

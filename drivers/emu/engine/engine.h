@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the engine offers to those above it.
+ */
+#ifndef KVERBS_EMU_ENGINE_H
+#define KVERBS_EMU_ENGINE_H
+
+#include <rdma/ib_verbs.h>
+
+int emu_engine_init(void);
+void emu_engine_exit(void);
+
+/* mcast.c */
+void emu_mcast_init(void);
+int emu_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
+int emu_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
+
+#endif

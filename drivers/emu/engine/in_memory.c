@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Peers in this machine's memory: how one is found, entered and left.
+ * What is done while it is entered is in connected.c and datagram.c.
+ *
+ * The owner of the requester's doorbell acts for both sides. From one entry to the next it
+ * stays in the gate of the responder, which can neither be flushed, nor reset, nor
+ * destroyed meanwhile.
+ */
+#include <kverbs/completion.h>
+
+#include "../net/net.h"
+#include "in_memory.h"
+
+/* Leaves the peer, which is entered, and counts the messages that went there. */
+void emu_leave_peer(struct emu_exec *ex)
+{
+	struct emu_qp *peer = ex->peer;
+
+	if (ex->messages) {
+		emu_count_messages(ex->qp->port, peer->port, ex->messages, ex->bytes);
+		ex->messages = 0;
+		ex->bytes = 0;
+	}
+	ex->peer = NULL;
+	rcu_read_lock();
+	emu_leave(peer);
+	rcu_read_unlock();
+}
+
+/* Is @peer connected to @qp, as @qp is to @peer? Called inside the peer's gate. */
+static bool emu_is_connected(const struct emu_qp *qp, const struct emu_qp *peer)
+{
+	if (peer->ibqp.qp_type != qp->ibqp.qp_type || peer->dest_qpn != qp->ibqp.qp_num)
+		return false;
+	if (!emu_pkeys_match(emu_port_pkey(qp->port, qp->attr.pkey_index),
+			     emu_port_pkey(peer->port, peer->attr.pkey_index))) {
+		emu_count(peer->port, EMU_CNT_PKEY, 1);
+		return false;
+	}
+	if (qp->edev->ethernet)
+		return peer->av.gid_type == qp->av.gid_type &&
+		       !memcmp(&peer->av.dgid, &qp->av.sgid, sizeof(qp->av.sgid)) &&
+		       !memcmp(&peer->av.sgid, &qp->av.dgid, sizeof(qp->av.dgid));
+	return peer->av.dlid == READ_ONCE(qp->port->lid);
+}
+
+/* The port that the path leads to, or NULL. Called by the owner, under rcu_read_lock(). */
+static struct emu_port *emu_route(struct emu_qp *qp)
+{
+	unsigned long gen = emu_fabric_generation();
+
+	if (likely(qp->route && qp->route_gen == gen))
+		return qp->route;
+	qp->route = emu_fabric_find(&qp->av);
+	qp->route_gen = gen;
+	return qp->route;
+}
+
+/*
+ * Enters the peer. EMU_NO_RESPONSE if nobody answers; EMU_AGAIN if the peer cannot
+ * be entered at this moment.
+ */
+static enum emu_verdict emu_find_peer(struct emu_exec *ex)
+{
+	struct emu_qp *qp = ex->qp;
+	struct emu_port *port;
+	struct emu_qp *peer;
+
+	if (READ_ONCE(qp->port->state) != IB_PORT_ACTIVE)
+		return EMU_NO_RESPONSE;
+	port = emu_route(qp);
+	if (!port || READ_ONCE(port->state) != IB_PORT_ACTIVE)
+		return EMU_NO_RESPONSE;
+	peer = xa_load(&port->edev->qps, qp->dest_qpn);
+	if (!peer)
+		return EMU_NO_RESPONSE;
+	if (!emu_gate_enter(&peer->gate)) {
+		/* acquire: whoever finds the change over finds the gate open again. */
+		return smp_load_acquire(&peer->changing) || !emu_gate_is_closed(&peer->gate) ?
+		       EMU_AGAIN : EMU_NO_RESPONSE;
+	}
+	if (likely(peer->port == port && emu_is_connected(qp, peer))) {
+		ex->peer = peer;
+		ex->slid = READ_ONCE(qp->port->lid);
+		return EMU_DONE;
+	}
+	emu_leave(peer);
+	return EMU_NO_RESPONSE;
+}
+
+/**
+ * emu_enter_peer() - find and enter the responder of a connection, as ex->peer
+ * @ex: the owner at work
+ *
+ * Context: The owner of the queue pair's doorbell, preemption off.
+ * Return: EMU_DONE; EMU_NO_RESPONSE if nobody answers; EMU_AGAIN while the
+ * responder is being changed.
+ */
+enum emu_verdict emu_enter_peer(struct emu_exec *ex)
+{
+	enum emu_verdict verdict;
+	struct emu_qp *peer;
+
+	if (unlikely(ex->peer))
+		emu_leave_peer(ex);
+	rcu_read_lock();
+	verdict = emu_find_peer(ex);
+	rcu_read_unlock();
+
+	peer = ex->peer;
+	if (peer && unlikely(!atomic_read(&peer->comm_est)) &&
+	    !atomic_xchg(&peer->comm_est, 1) && atomic_read(&peer->state) == IB_QPS_RTR)
+		ib_qp_notify_event(&peer->ibqp, IB_EVENT_COMM_EST);
+	return verdict;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Ports, their addresses, and the fabric that joins them.
+ */
+#ifndef KVERBS_EMU_NET_H
+#define KVERBS_EMU_NET_H
+
+#include "../lib/emu.h"
+
+/**
+ * struct emu_port_config - settings of a port
+ * @state: state of the link, %IB_PORT_DOWN to %IB_PORT_ACTIVE; an Ethernet port
+ *	can only be in the first or the last of these
+ * @lid: 1 to EMU_MAX_LID; 0 for the smallest free one
+ * @sm_lid: LID of the subnet manager; 0 without one
+ * @mtu: active MTU; 0 for what the network device allows or, without one, 4096
+ * @width: active width, enum ib_port_width
+ * @speed: active speed, enum ib_port_speed
+ * @netdev: name of the network device of an Ethernet port; empty for none
+ * @pkeys: P_Key table
+ * @gids: GID table; a zero at index 0 stands for the default GID
+ *
+ * Only InfiniBand ports use the LIDs, P_Keys and GIDs.
+ */
+struct emu_port_config {
+	enum ib_port_state state;
+	u16 lid;
+	u16 sm_lid;
+	enum ib_mtu mtu;
+	u8 width;
+	u16 speed;
+	char netdev[IFNAMSIZ];
+	u16 pkeys[EMU_PKEY_TBL_LEN];
+	union ib_gid gids[EMU_GID_TBL_LEN];
+};
+
+/* ports.c */
+void emu_port_config_init(struct emu_port_config *config);
+int emu_port_init(struct emu_port *port, const struct emu_port_config *config);
+void emu_port_exit(struct emu_port *port);
+int emu_query_port(struct ib_device *ibdev, u32 port_num, struct ib_port_attr *attr);
+int emu_query_gid(struct ib_device *ibdev, u32 port_num, int index, union ib_gid *gid);
+int emu_query_pkey(struct ib_device *ibdev, u32 port_num, u16 index, u16 *pkey);
+int emu_port_set_state(struct emu_port *port, enum ib_port_state state);
+int emu_port_set_lid(struct emu_port *port, u16 lid);
+int emu_port_set_sm_lid(struct emu_port *port, u16 lid);
+int emu_port_set_gid(struct emu_port *port, unsigned int index, const union ib_gid *gid);
+int emu_port_set_pkey(struct emu_port *port, unsigned int index, u16 pkey);
+int emu_port_set_mtu(struct emu_port *port, enum ib_mtu mtu);
+int emu_port_set_rate(struct emu_port *port, u8 width, u16 speed);
+int emu_port_set_netdev(struct emu_port *port, const char *name);
+bool emu_port_netdev_name(struct emu_port *port, char *name);
+void emu_port_flap(struct emu_port *port, u32 ms);
+void emu_port_dispatch(struct emu_port *port, enum ib_event_type event);
+void emu_netdev_event(struct net_device *netdev, unsigned long event);
+
+/* fabric.c */
+int emu_fabric_add_lid(struct emu_port *port, u16 lid);
+void emu_fabric_del_lid(struct emu_port *port);
+int emu_fabric_add_gid(struct emu_port *port, const union ib_gid *gid, enum ib_gid_type type);
+void emu_fabric_del_gid(struct emu_port *port, const union ib_gid *gid, enum ib_gid_type type);
+unsigned long emu_fabric_generation(void);
+struct emu_port *emu_fabric_find(const struct emu_av *av);
+
+/* ah.c */
+int emu_av_init(struct emu_av *av, struct emu_device *edev, const struct rdma_ah_attr *attr);
+int emu_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struct ib_udata *udata);
+int emu_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
+int emu_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
+int emu_destroy_ah(struct ib_ah *ibah, u32 flags);
+
+#endif

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Doorbells: who owns a queue pair, and where ownership moves. doorbell.h has the word
+ * itself.
+ *
+ * A poster executes inline up to a small budget, then puts the
+ * queue pair on the list of a runner, a kernel thread, which is the owner from then
+ * on. Each CPU has a list, but its runner runs on any CPU: a poster may poll without
+ * end, with preemption off, for what the runner is to do. An owner that must wait,
+ * for a receive to be posted or for a peer to come back, arms the queue pair's timer;
+ * the timer is then the owner, and passes the queue pair to a runner when it fires.
+ *
+ * emu_qp_freeze() takes ownership away from whoever has it, at the next boundary
+ * between two entries. It is how modify_qp and destroy_qp get a queue pair that
+ * stands still. A destroyed queue pair stays frozen for ever.
+ *
+ * After letting go of ownership, a former owner touches the queue pair once more
+ * to wake a waiting freezer. It does so under rcu_read_lock(), and queue pairs
+ * are freed a grace period after their destruction.
+ */
+#include <linux/cpu.h>
+#include <linux/kthread.h>
+#include <linux/sched.h>
+#include <linux/static_call.h>
+#include <linux/wait_bit.h>
+
+#include "doorbell.h"
+
+/*
+ * The timer fires on the CPU where it was armed, perhaps by a poster who polls there from then
+ * on, with bottom halves off or before all other tasks. So it fires in the hard interrupt, and
+ * merely wakes a runner, which runs elsewhere.
+ */
+#define EMU_TIMER_MODE		HRTIMER_MODE_REL_HARD
+
+/**
+ * struct emu_runner - a kernel thread that executes queue pairs
+ * @queue: queue pairs handed to it, the newest first
+ * @task: the thread
+ */
+struct emu_runner {
+	struct llist_head queue;
+	struct task_struct *task;
+};
+
+static DEFINE_PER_CPU(struct emu_runner, emu_runners);
+/* Its runner serves CPUs that came online after the module was loaded, too. */
+static int emu_first_cpu;
+
+/* The engine's; a call of it is a direct one. */
+DEFINE_STATIC_CALL_NULL(emu_qp_serve, emu_serve_fn);
+
+/**
+ * emu_qp_hand_over() - let a runner go on with a queue pair
+ * @qp: queue pair, owned by the caller until then
+ *
+ * Context: Any but NMI.
+ */
+void emu_qp_hand_over(struct emu_qp *qp)
+{
+	struct emu_runner *runner = raw_cpu_ptr(&emu_runners);
+
+	if (unlikely(!runner->task))
+		runner = per_cpu_ptr(&emu_runners, emu_first_cpu);
+	if (llist_add(&qp->run, &runner->queue))
+		wake_up_process(runner->task);
+}
+
+static enum hrtimer_restart emu_qp_timer(struct hrtimer *timer)
+{
+	emu_qp_hand_over(container_of(timer, struct emu_qp, timer));
+	return HRTIMER_NORESTART;
+}
+
+/* Called last in the life of a queue pair, which is frozen. */
+void emu_qp_exit_doorbell(struct emu_qp *qp)
+{
+	/* The callback hands over as its last step, but may not have returned. */
+	hrtimer_cancel(&qp->timer);
+}
+
+void emu_qp_init_doorbell(struct emu_qp *qp)
+{
+	atomic_set(&qp->doorbell, EMU_DB_IDLE);
+	hrtimer_init(&qp->timer, CLOCK_MONOTONIC, EMU_TIMER_MODE);
+	qp->timer.function = emu_qp_timer;
+}
+
+/*
+ * Takes ownership from the timer. Returns false if the timer was not the owner. The
+ * callback of an earlier turn may still be about to return, which says nothing
+ * about the present owner: that takes only a moment, so this waits for it.
+ */
+static bool emu_timer_cancel(struct emu_qp *qp)
+{
+	int ret;
+
+	while ((ret = hrtimer_try_to_cancel(&qp->timer)) < 0)
+		cpu_relax();
+	return ret;
+}
+
+/**
+ * emu_qp_park() - let a queue pair wait: its timer is the owner for a while
+ * @qp: queue pair, owned by the caller
+ * @delay_ns: for how long
+ *
+ * The timer passes it to a runner, as does emu_qp_unpark() if it comes earlier.
+ *
+ * Context: Any but NMI.
+ * Return: EMU_MOVED; or EMU_IDLE if a freezer or an error came at that moment, and
+ * the caller is the owner still.
+ */
+enum emu_service emu_qp_park(struct emu_qp *qp, u64 delay_ns)
+{
+	enum emu_service service = EMU_MOVED;
+
+	rcu_read_lock();
+	hrtimer_start(&qp->timer, ns_to_ktime(delay_ns), EMU_TIMER_MODE);
+	/*
+	 * Full barrier, pairs with those in emu_qp_freeze() and emu_qp_fail():
+	 * either they see the timer armed, or we see them. Of all those who cancel
+	 * the timer, the one who finds it armed is the owner.
+	 */
+	smp_mb();
+	if ((READ_ONCE(qp->freezing) || atomic_read(&qp->state) == IB_QPS_ERR) &&
+	    emu_timer_cancel(qp))
+		service = EMU_IDLE;
+	rcu_read_unlock();
+	return service;
+}
+
+static __always_inline void emu_qp_serve_inline(struct emu_qp *qp)
+{
+	static_call(emu_qp_serve)(qp, unlikely(in_hardirq()) ? EMU_HARDIRQ_BUDGET :
+							       EMU_INLINE_BUDGET, false);
+}
+
+/**
+ * emu_qp_ring() - there is news for a queue pair; execute it here if nobody does
+ * @qp: queue pair
+ *
+ * Context: Any but NMI.
+ */
+void emu_qp_ring(struct emu_qp *qp)
+{
+	if (atomic_xchg(&qp->doorbell, EMU_DB_RERUN) == EMU_DB_IDLE)
+		emu_qp_serve_inline(qp);
+}
+
+/**
+ * emu_qp_ring_deferred() - there is news for a queue pair; a runner executes it
+ * @qp: queue pair
+ *
+ * Called by engines, because execution does not nest.
+ *
+ * Context: Any but NMI.
+ */
+void emu_qp_ring_deferred(struct emu_qp *qp)
+{
+	if (atomic_xchg(&qp->doorbell, EMU_DB_RERUN) == EMU_DB_IDLE)
+		emu_qp_hand_over(qp);
+}
+
+/**
+ * emu_qp_unpark() - end a wait of the queue pair's owner
+ * @qp: queue pair
+ *
+ * If the timer was the owner, a runner is now.
+ *
+ * Context: Any but NMI. The queue pair is held by its gate, or the caller is
+ * its owner or serialises its destruction.
+ */
+void emu_qp_unpark(struct emu_qp *qp)
+{
+	if (emu_timer_cancel(qp))
+		emu_qp_hand_over(qp);
+}
+
+/**
+ * emu_qp_freeze() - take a queue pair away from its owner
+ * @qp: queue pair
+ *
+ * Returns when no entry is being executed and the timer is not armed. Waits at
+ * most for the entry under way, that is, for one copy of a message.
+ *
+ * Context: Process context; @qp->lock held.
+ */
+void emu_qp_freeze(struct emu_qp *qp)
+{
+	lockdep_assert_held(&qp->lock);
+	WRITE_ONCE(qp->freezing, true);
+	/* Full barrier: pairs with emu_qp_park() and emu_qp_release(). */
+	smp_mb();
+	emu_qp_unpark(qp);
+	wait_var_event(&qp->doorbell,
+		       atomic_cmpxchg(&qp->doorbell, EMU_DB_IDLE, EMU_DB_OWNED) == EMU_DB_IDLE);
+}
+
+/**
+ * emu_qp_thaw() - let a frozen queue pair go on
+ * @qp: queue pair
+ *
+ * Context: Process context; @qp->lock held, by the caller of emu_qp_freeze().
+ */
+void emu_qp_thaw(struct emu_qp *qp)
+{
+	lockdep_assert_held(&qp->lock);
+	emu_qp_reset_retries(qp);
+	WRITE_ONCE(qp->freezing, false);
+	emu_qp_serve_inline(qp);
+}
+
+static int emu_runner_thread(void *data)
+{
+	struct emu_runner *runner = data;
+	struct emu_qp *qp, *next;
+	struct llist_node *batch;
+
+	for (;;) {
+		set_current_state(TASK_IDLE);
+		if (llist_empty(&runner->queue)) {
+			if (kthread_should_stop())
+				break;
+			schedule();
+			continue;
+		}
+		__set_current_state(TASK_RUNNING);
+
+		batch = llist_reverse_order(llist_del_all(&runner->queue));
+		llist_for_each_entry_safe(qp, next, batch, run) {
+			static_call(emu_qp_serve)(qp, EMU_RUNNER_BUDGET, true);
+			cond_resched();
+		}
+	}
+	__set_current_state(TASK_RUNNING);
+	return 0;
+}
+
+/**
+ * emu_doorbell_start() - start the runners, before any queue pair exists
+ * @serve: executes a queue pair
+ *
+ * Context: Process context.
+ * Return: 0, or what kthread_create_on_node() returned.
+ */
+int emu_doorbell_start(emu_serve_fn *serve)
+{
+	struct task_struct *task;
+	int cpu;
+
+	static_call_update(emu_qp_serve, serve);
+	emu_first_cpu = -1;
+	cpus_read_lock();
+	for_each_online_cpu(cpu) {
+		struct emu_runner *runner = per_cpu_ptr(&emu_runners, cpu);
+
+		init_llist_head(&runner->queue);
+		task = kthread_create_on_node(emu_runner_thread, runner, cpu_to_node(cpu),
+					      "kverbs_emu/%d", cpu);
+		if (IS_ERR(task)) {
+			cpus_read_unlock();
+			emu_doorbell_stop();
+			return PTR_ERR(task);
+		}
+		runner->task = task;
+		if (emu_first_cpu < 0)
+			emu_first_cpu = cpu;
+		wake_up_process(task);
+	}
+	cpus_read_unlock();
+	return 0;
+}
+
+/* No queue pair exists any more. */
+void emu_doorbell_stop(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct emu_runner *runner = per_cpu_ptr(&emu_runners, cpu);
+
+		if (runner->task)
+			kthread_stop(runner->task);
+		runner->task = NULL;
+	}
+}

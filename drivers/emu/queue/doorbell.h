@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The doorbell of a queue pair: who executes it, one at a time.
+ *
+ *   EMU_DB_IDLE	nobody
+ *   EMU_DB_OWNED	an owner is at work, or on its way
+ *   EMU_DB_RERUN	the same, and there is news since it last looked
+ *
+ * Whoever has news - a poster, a responder that failed the queue pair - writes
+ * RERUN. If the word was IDLE before, the writer is now the owner; if not, the
+ * owner will look again, and the writer goes on: nobody waits. The owner writes
+ * OWNED, looks at everything there is to do, and at the end replaces OWNED by
+ * IDLE, which fails if the word is RERUN again. Each of these is a fully ordered
+ * atomic operation, and they pair with each other: either the owner's look comes
+ * after the news, or the word is RERUN when the owner wants to leave.
+ *
+ * What an owner does is the engine's: emu_qp_serve(), which it hands down when it
+ * starts.
+ */
+#ifndef KVERBS_EMU_DOORBELL_H
+#define KVERBS_EMU_DOORBELL_H
+
+#include <linux/rcupdate.h>
+#include <linux/wait_bit.h>
+
+#include "qp.h"
+
+/*
+ * What an owner may do before it hands over, in bytes of messages. Each entry costs
+ * EMU_ENTRY_COST in addition to its bytes, and small pieces of memory count as if they
+ * had EMU_PIECE_COST bytes. The last entry may exceed the budget.
+ *
+ * Inline: about 16 entries, so that a request and its completion need no other
+ * thread but post_send stays short; or one message of 64 KiB, because copying it
+ * takes less time than waking another thread and coming back. In hard interrupt:
+ * one small message from one piece of memory, which costs less than handing over; its
+ * budget only says that it is the first. A runner: the work that it does for one queue
+ * pair, with preemption off, before it turns to the next.
+ */
+#define EMU_INLINE_BUDGET	SZ_64K
+#define EMU_HARDIRQ_BUDGET	1
+#define EMU_HARDIRQ_BYTES	SZ_256
+#define EMU_RUNNER_BUDGET	SZ_256K
+
+/*
+ * What an entry costs in addition to its bytes.
+ */
+#define EMU_ENTRY_COST	SZ_4K
+
+/* What became of a queue pair that an owner worked on. */
+enum emu_service {
+	EMU_IDLE,	/* nothing is left to do */
+	EMU_MOVED,	/* a runner or the timer is the owner now */
+};
+
+/**
+ * typedef emu_serve_fn - execute a queue pair, and let go of it or pass it on
+ * @qp: queue pair, owned by the caller
+ * @budget: what may be done, see %EMU_INLINE_BUDGET
+ * @may_sleep: it is a runner that calls
+ *
+ * Context: Any but NMI.
+ */
+typedef void emu_serve_fn(struct emu_qp *qp, s64 budget, bool may_sleep);
+
+int emu_doorbell_start(emu_serve_fn *serve);
+void emu_doorbell_stop(void);
+void emu_qp_init_doorbell(struct emu_qp *qp);
+void emu_qp_exit_doorbell(struct emu_qp *qp);
+void emu_qp_ring(struct emu_qp *qp);
+void emu_qp_ring_deferred(struct emu_qp *qp);
+void emu_qp_hand_over(struct emu_qp *qp);
+enum emu_service emu_qp_park(struct emu_qp *qp, u64 delay_ns);
+void emu_qp_unpark(struct emu_qp *qp);
+void emu_qp_freeze(struct emu_qp *qp);
+void emu_qp_thaw(struct emu_qp *qp);
+
+/* The owner is about to look at everything there is to do. */
+static __always_inline void emu_qp_look(struct emu_qp *qp)
+{
+	/* Full barrier: the look that follows sees all news from before this. */
+	atomic_xchg(&qp->doorbell, EMU_DB_OWNED);
+}
+
+/*
+ * Lets go of ownership. Returns false if there is news; then the caller is the owner still.
+ * A former owner touches the queue pair once more, to wake a waiting freezer: hence RCU.
+ */
+static __always_inline bool emu_qp_release(struct emu_qp *qp)
+{
+	bool released = true;
+
+	rcu_read_lock();
+	/* A freezer looks at everything itself, when it thaws. */
+	if (READ_ONCE(qp->freezing))
+		atomic_set_release(&qp->doorbell, EMU_DB_IDLE);
+	else if (atomic_cmpxchg(&qp->doorbell, EMU_DB_OWNED, EMU_DB_IDLE) != EMU_DB_OWNED)
+		released = false;
+	if (likely(released)) {
+		/* Full barrier, pairs with the one in emu_qp_freeze(). */
+		smp_mb();
+		if (unlikely(READ_ONCE(qp->freezing)))
+			wake_up_var(&qp->doorbell);
+	}
+	rcu_read_unlock();
+	return released;
+}
+
+/*
+ * Leaves the gate of a queue pair, whose responder the caller was. Under RCU. When the
+ * last one leaves a closed gate, the flush of receives can begin.
+ */
+static inline void emu_leave(struct emu_qp *qp)
+{
+	if (unlikely(emu_gate_leave(&qp->gate)))
+		emu_qp_ring_deferred(qp);
+}
+
+#endif

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What is queued when a queue pair fails: it completes with a flush error, in order.
+ */
+#include <kverbs/completion.h>
+
+#include "complete.h"
+#include "flush.h"
+#include "recv.h"
+
+static void emu_flush_one_recv(struct emu_qp *qp, const struct emu_rwqe *recv)
+{
+	struct emu_cqe *cqe;
+	u32 pos;
+
+	cqe = emu_recv_begin(qp, recv->wr_id, &pos);
+	if (!cqe)
+		return;
+	cqe->status = IB_WC_WR_FLUSH_ERR;
+	cqe->opcode = IB_WC_RECV;
+	cqe->vendor_err = EMU_SYN_FLUSHED;
+	cqe->byte_len = 0;
+	emu_cqe_no_message(cqe, qp);
+	emu_cq_end(to_ecq(qp->ibqp.recv_cq), cqe, pos, true);
+}
+
+/* Ends the oldest entry of either queue. Returns false if there is none. */
+static bool emu_flush_one(struct emu_qp *qp)
+{
+	struct emu_rwqe *recv = qp->taken;
+	struct emu_swqe *wqe;
+	bool too_short;
+	u32 pos;
+
+	wqe = emu_ring_peek(&qp->sq, &pos);
+	if (wqe) {
+		emu_complete_send(qp, wqe, pos, IB_WC_WR_FLUSH_ERR, EMU_SYN_FLUSHED);
+		return true;
+	}
+	/*
+	 * In SQE only sends are flushed. In the error state, an engine that acts as
+	 * our responder may still complete a receive that comes before the ones to
+	 * flush: the last engine to leave rings the doorbell.
+	 */
+	if (atomic_read(&qp->state) != IB_QPS_ERR || !emu_gate_is_drained(&qp->gate))
+		return false;
+	if (emu_claim_parked(qp, 0, recv) == EMU_DONE ||
+	    emu_recv_ring_claim(&qp->rq, 0, recv, &too_short)) {
+		emu_flush_one_recv(qp, recv);
+		return true;
+	}
+	/*
+	 * The receives in an SRQ are not flushed; this queue pair takes none of
+	 * them any more.
+	 */
+	if (qp->srq && !atomic_xchg(&qp->last_wqe, 1))
+		ib_qp_notify_event(&qp->ibqp, IB_EVENT_QP_LAST_WQE_REACHED);
+	return false;
+}
+
+/**
+ * emu_qp_flush() - complete everything that is queued with a flush error, in order
+ * @qp: queue pair in an error state, owned by the caller
+ * @budget: what may be done
+ *
+ * Context: Any but NMI.
+ * Return: what is left of the budget, at least 1; 0 if it was not enough, and a runner is the
+ * owner now.
+ */
+s64 emu_qp_flush(struct emu_qp *qp, s64 budget)
+{
+	bool moved = false;
+
+	preempt_disable();
+	while (!READ_ONCE(qp->freezing)) {
+		if (budget <= 0) {
+			emu_qp_hand_over(qp);
+			moved = true;
+			break;
+		}
+		if (!emu_flush_one(qp))
+			break;
+		budget -= EMU_ENTRY_COST;
+	}
+	preempt_enable();
+	return moved ? 0 : max(budget, 1LL);
+}
+
+/* Flushes entries before @end, as many as a poster would. Returns false if none is left. */
+static bool emu_flush_some_sends(struct emu_qp *qp, u32 end)
+{
+	s64 budget = EMU_INLINE_BUDGET;
+	struct emu_swqe *wqe = NULL;
+	u32 pos;
+
+	preempt_disable();
+	for (; budget > 0; budget -= EMU_ENTRY_COST) {
+		wqe = emu_ring_peek(&qp->sq, &pos);
+		if (!wqe || pos == end)
+			break;
+		emu_complete_send(qp, wqe, pos, IB_WC_WR_FLUSH_ERR, EMU_SYN_FLUSHED);
+	}
+	preempt_enable();
+	return budget <= 0;
+}
+
+/**
+ * emu_qp_flush_sends() - complete everything in the send queue with a flush error
+ * @qp: queue pair, frozen, in SQE
+ *
+ * Context: Process context; @qp->lock held.
+ */
+void emu_qp_flush_sends(struct emu_qp *qp)
+{
+	u32 end = atomic_read(&qp->sq.head);
+
+	while (emu_flush_some_sends(qp, end))
+		cond_resched();
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Taking receives: from the queue pair's own queue, from its SRQ, or the parked one.
+ */
+#ifndef KVERBS_EMU_RECV_H
+#define KVERBS_EMU_RECV_H
+
+#include "qp.h"
+
+/* parked_recv.c */
+bool emu_park_recv(struct emu_qp *qp, const struct emu_rwqe *recv);
+enum emu_verdict emu_claim_parked(struct emu_qp *qp, u64 room, struct emu_rwqe *copy);
+void emu_drop_parked(struct emu_qp *qp);
+
+/* srq.c */
+u32 emu_srq_used(struct emu_srq *srq);
+enum emu_verdict emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_rwqe *copy);
+
+/*
+ * Takes the oldest entry of a ring, and copies it. An entry that is shorter than @room is
+ * not taken, and @too_short is set. Returns false if none was taken.
+ */
+static inline bool emu_recv_ring_claim(struct emu_ring *ring, u64 room, struct emu_rwqe *copy,
+				       bool *too_short)
+{
+	struct emu_rwqe *wqe;
+	u32 pos;
+
+	do {
+		wqe = emu_ring_front(ring, &pos);
+		if (!wqe)
+			return false;
+		emu_rwqe_copy(copy, wqe);
+		/* The copy is good if the entry is still at the front; see emu_ring_take(). */
+		if (unlikely(copy->length < room) &&
+		    atomic_cmpxchg_release(&ring->tail, pos, pos) == pos) {
+			*too_short = true;
+			return false;
+		}
+	} while (!emu_ring_take(ring, pos));
+	return true;
+}
+
+/* Takes the oldest receive of a queue pair, and copies it. Verdicts as of emu_srq_claim(). */
+static inline enum emu_verdict emu_claim(struct emu_qp *qp, u64 room, struct emu_rwqe *copy)
+{
+	int from = atomic_read(&qp->recv_from);
+	enum emu_verdict verdict;
+	bool too_short = false;
+
+	if (unlikely(from & EMU_FROM_PARKED)) {
+		verdict = emu_claim_parked(qp, room, copy);
+		if (verdict != EMU_RNR)
+			return verdict;
+	}
+	if (unlikely(from & EMU_FROM_SRQ))
+		return emu_srq_claim(qp->srq, room, copy);
+	if (likely(emu_recv_ring_claim(&qp->rq, room, copy, &too_short)))
+		return EMU_DONE;
+	return too_short ? EMU_FAILED : EMU_RNR;
+}
+
+/* Is there a receive? Others may take it, if the queue is shared. */
+static inline bool emu_has_receive(struct emu_qp *qp)
+{
+	u32 pos;
+
+	if (unlikely(atomic_read(&qp->recv_from) & EMU_FROM_PARKED))
+		return true;
+	return qp->srq ? emu_srq_used(qp->srq) : !!emu_ring_front(&qp->rq, &pos);
+}
+
+/* The protection domain of a queue pair's receives. */
+static inline struct ib_pd *emu_recv_pd(const struct emu_qp *qp)
+{
+	return qp->srq ? qp->srq->ibsrq.pd : qp->ibqp.pd;
+}
+
+#endif
