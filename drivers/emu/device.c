@@ -329,6 +329,7 @@ static int emu_device_init_ports(struct emu_device *edev, const struct emu_devic
 
 		port->edev = edev;
 		port->num = ++edev->nr_ports;
+		port->transport = &emu_in_memory;
 		err = emu_port_init(port, config);
 		if (!err && edev->ethernet)
 			err = emu_port_set_netdev(port, config->netdev);

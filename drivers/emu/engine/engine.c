@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The engine: what the owner of a queue pair does, until there is nothing left to do.
- * doorbell.h says who the owner is.
+ * doorbell.h says who the owner is, transport.h how it reaches the peer.
  */
 #include "../queue/flush.h"
 #include "fastpath.h"

@@ -7,6 +7,11 @@
 
 #include <rdma/ib_verbs.h>
 
+#include "../net/transport.h"
+
+/* Reaches peers in this machine's memory. */
+extern const struct emu_transport emu_in_memory;
+
 int emu_engine_init(void);
 void emu_engine_exit(void);
 

@@ -146,6 +146,33 @@ static noinline enum emu_verdict emu_exec_fault(struct emu_exec *ex, struct emu_
 	return emu_fail_local(ex, wqe, pos, status, EMU_SYN_INJECTED);
 }
 
+/* As emu_exec_wqe(), of a queue pair whose peers are not in memory. */
+static noinline enum emu_verdict emu_exec_elsewhere(struct emu_exec *ex, struct emu_swqe *wqe,
+						    u32 pos)
+{
+	const struct emu_transport *transport = ex->qp->transport;
+
+	if (emu_qp_is_datagram(ex->qp))
+		return transport->datagram(ex, wqe, pos);
+	switch (wqe->opcode) {
+	case IB_WR_SEND:
+	case IB_WR_SEND_WITH_IMM:
+	case IB_WR_SEND_WITH_INV:
+		return transport->send(ex, wqe, pos);
+	case IB_WR_RDMA_WRITE:
+	case IB_WR_RDMA_WRITE_WITH_IMM:
+		return transport->write(ex, wqe, pos);
+	case IB_WR_RDMA_READ:
+	case IB_WR_RDMA_READ_WITH_INV:
+		return transport->read(ex, wqe, pos);
+	case IB_WR_ATOMIC_CMP_AND_SWP:
+	case IB_WR_ATOMIC_FETCH_AND_ADD:
+		return transport->atomic(ex, wqe, pos);
+	default:
+		return emu_exec_local(ex, wqe, pos);
+	}
+}
+
 /**
  * emu_exec_wqe() - execute the oldest entry of a send queue
  * @ex: the owner at work
@@ -168,8 +195,12 @@ enum emu_verdict emu_exec_wqe(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos
 		/* A port may be down from this entry on. */
 		emu_exec_end(ex);
 	}
-	if (unlikely(emu_qp_is_datagram(ex->qp)))
-		return emu_exec_datagram(ex, wqe, pos);
+	if (unlikely(!ex->qp->fastpath)) {
+		/* Then it can only be the datagram that keeps it from the fast path. */
+		if (likely(ex->qp->transport == &emu_in_memory))
+			return emu_exec_datagram(ex, wqe, pos);
+		return emu_exec_elsewhere(ex, wqe, pos);
+	}
 	switch (wqe->opcode) {
 	case IB_WR_SEND:
 	case IB_WR_SEND_WITH_IMM:

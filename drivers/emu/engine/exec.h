@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Execution of work queue entries: what the engine, exec.c and in_memory.c share.
+ * Execution of work queue entries: what the engine and its transports share.
  */
 #ifndef KVERBS_EMU_EXEC_H
 #define KVERBS_EMU_EXEC_H

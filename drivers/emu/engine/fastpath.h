@@ -40,7 +40,7 @@ static __always_inline struct emu_qp *emu_simple_peer(struct emu_exec *ex, struc
 	struct emu_qp *peer = ex->peer;
 
 	if (!emu_is_entered(peer)) {
-		if (emu_qp_is_datagram(qp) || emu_enter_peer(ex) != EMU_DONE)
+		if (!qp->fastpath || emu_enter_peer(ex) != EMU_DONE)
 			return NULL;
 		peer = ex->peer;
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Peers in this machine's memory: how one is found, entered and left.
+ * The transport for peers in this machine's memory: how a peer is found, entered and left.
  * What is done while it is entered is in connected.c and datagram.c.
  *
  * The owner of the requester's doorbell acts for both sides. From one entry to the next it
@@ -114,3 +114,20 @@ enum emu_verdict emu_enter_peer(struct emu_exec *ex)
 		ib_qp_notify_event(&peer->ibqp, IB_EVENT_COMM_EST);
 	return verdict;
 }
+
+/* The path has changed. */
+static void emu_forget_route(struct emu_qp *qp)
+{
+	qp->route = NULL;
+}
+
+const struct emu_transport emu_in_memory = {
+	.fastpath = true,
+	.send = emu_exec_send,
+	.write = emu_exec_write,
+	.read = emu_exec_read,
+	.atomic = emu_exec_atomic,
+	.datagram = emu_exec_datagram,
+	.leave = emu_leave_peer,
+	.forget = emu_forget_route,
+};

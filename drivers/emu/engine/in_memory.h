@@ -95,6 +95,8 @@ static __always_inline void emu_exec_end(struct emu_exec *ex)
 {
 	if (ex->peer)
 		emu_leave_peer(ex);
+	else if (unlikely(ex->qp->transport != &emu_in_memory))
+		ex->qp->transport->leave(ex);
 }
 
 #endif

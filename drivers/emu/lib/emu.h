@@ -35,6 +35,7 @@
 struct dentry;
 struct emu_faults;
 struct emu_qp;
+struct emu_transport;
 struct net_device;
 
 #define EMU_MAX_PORTS		4
@@ -134,6 +135,7 @@ struct emu_counters {
  * @state: state of the link, which follows from these three
  * @gsi: queue pair 1, or NULL; written by qp.c, read under RCU
  * @counters: the counters, per CPU
+ * @transport: how its queue pairs reach their peers; set before there are any
  *
  * ports.c writes all other fields that can change, and says under which lock. The
  * engine reads @lid, @pkeys, @mtu and @state with READ_ONCE().
@@ -161,6 +163,7 @@ struct emu_port {
 	struct hrtimer flap_timer;
 	struct emu_qp __rcu *gsi;
 	struct emu_counters __percpu *counters;
+	const struct emu_transport *transport;
 };
 
 /**

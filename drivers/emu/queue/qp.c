@@ -23,6 +23,7 @@
 #include <kverbs/completion.h>
 
 #include "../net/net.h"
+#include "../net/transport.h"
 #include "doorbell.h"
 #include "flush.h"
 #include "recv.h"
@@ -213,10 +214,19 @@ static u64 emu_send_ops(enum ib_qp_type type)
 	}
 }
 
+static void emu_qp_set_transport(struct emu_qp *qp, const struct emu_transport *transport)
+{
+	if (qp->transport && qp->transport != transport)
+		qp->transport->forget(qp);
+	qp->transport = transport;
+	qp->fastpath = transport->fastpath && !emu_qp_is_datagram(qp);
+}
+
 static void emu_qp_set_port(struct emu_qp *qp, u32 port_num)
 {
 	qp->attr.port_num = port_num;
 	qp->port = &qp->edev->ports[port_num - 1];
+	emu_qp_set_transport(qp, qp->port->transport);
 }
 
 /* Each port has one queue pair 1: whoever finds the place empty takes it. */
@@ -280,6 +290,7 @@ int emu_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_ud
 	err = emu_qp_alloc_rings(qp, &init->cap);
 	if (err)
 		return err;
+	emu_qp_set_transport(qp, edev->ports[0].transport);
 	err = emu_qp_publish(qp);
 	if (err)
 		emu_qp_free_rings(qp);
@@ -319,6 +330,7 @@ void emu_qp_abandon(struct emu_qp *qp)
 	emu_gate_drain(&qp->gate);
 	emu_qp_forget_completions(qp);
 	emu_qp_exit_doorbell(qp);
+	qp->transport->forget(qp);
 unlock:
 	mutex_unlock(&qp->lock);
 }
@@ -361,7 +373,7 @@ static void emu_apply_path(struct emu_qp *qp, const struct rdma_ah_attr *ah)
 	qp->attr.ah_attr = *ah;
 	qp->attr.ah_attr.grh.sgid_attr = NULL;
 	emu_av_init(&qp->av, qp->edev, ah);
-	qp->route = NULL;
+	qp->transport->forget(qp);
 }
 
 static void emu_apply_attr(struct emu_qp *qp, const struct ib_qp_attr *attr, int mask)
@@ -429,6 +441,7 @@ static void emu_qp_reset(struct emu_qp *qp)
 	qp->finishing = false;
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	memset(&qp->av, 0, sizeof(qp->av));
+	qp->transport->forget(qp);
 	qp->access = 0;
 	/* Queue pair 1 stays at the port that it was made for. */
 	if (qp->ibqp.qp_type == IB_QPT_GSI)

@@ -189,6 +189,9 @@ enum emu_recv_from {
  * @dest_qpn: the peer's number
  * @av: the path, of connected queue pairs
  * @port: the port that it sends through
+ * @transport: how it reaches its peers; the port's, or before it has a port, the one
+ *	of the device's first port
+ * @fastpath: connected, and the transport says that the engine need not ask it
  * @route: cached destination port, kept under RCU; valid while @route_gen is the
  *	fabric's generation; only the owner uses it
  * @route_gen: see fabric.c
@@ -237,6 +240,8 @@ struct emu_qp {
 	u32 dest_qpn;
 	struct emu_av av;
 	struct emu_port *port;
+	const struct emu_transport *transport;
+	bool fastpath;
 	struct emu_port *route;
 	unsigned long route_gen;
 
