@@ -29,6 +29,10 @@
  *  cpus=0          number of CPUs to spread the pairs over, each with its
  *                  completion vector; 0: start all pairs on the current CPU,
  *                  and spread only their vectors
+ *  plain=0         1: as most ULPs post: one request a call, built in done();
+ *                  send, write or read, with verify=0 lat=0. Memory is checked
+ *                  once, after the run: verified counts slots
+ *  srq=0           1: the receives are in an SRQ; with plain=1
  *
  * The module makes one run when it is loaded, unless run=0. It loads if the
  * run could be set up; a failure of the run itself is in the result. A write
@@ -37,7 +41,7 @@
  * reason why it could not be set up; -EBUSY while another run is in progress.
  *
  * <debugfs>/kverbs_pingpong/result is one line about the last run: the keys
- * initiator target ctx op size window iters sges pairs cpus verify sig batch
+ * initiator target ctx op size window iters sges pairs cpus plain srq verify sig batch
  * as they were used, then msgs (completed at both ends), ns (first post to last
  * completion), msgs_per_s, mb_per_s (10^6 bytes), lat_p50_ns, lat_p99_ns
  * (0 if not measured), errors, verified (messages), err (0 or a negative
@@ -83,6 +87,8 @@ static struct pp_params pp_defaults = {
 	.timeout = 10,
 	.seed = 1,
 	.cpus = 0,
+	.plain = 0,
+	.srq = 0,
 };
 
 #define PP_STRING(name, what)						\
@@ -111,6 +117,8 @@ PP_NUMBER(lat, "Measure latency, 0 or 1 (default: 1)");
 PP_NUMBER(timeout, "Time in s without a completion after which a run fails (default: 10)");
 PP_NUMBER(seed, "Seed of the test pattern (default: 1)");
 PP_NUMBER(cpus, "Number of CPUs to spread the queue pairs over; 0: do not (default: 0)");
+PP_NUMBER(plain, "Post one request per call, 0 or 1 (default: 0)");
+PP_NUMBER(srq, "With plain=1: receive from an SRQ, 0 or 1 (default: 0)");
 
 static bool pp_run_at_load = true;
 module_param_named(run, pp_run_at_load, bool, 0444);
@@ -132,7 +140,7 @@ static const struct {
 	PP_KEY(window, 0), PP_KEY(iters, 0), PP_KEY(sges, 0),
 	PP_KEY(pairs, 0), PP_KEY(verify, 0), PP_KEY(sig, 0),
 	PP_KEY(batch, 0), PP_KEY(lat, 0), PP_KEY(timeout, 0),
-	PP_KEY(seed, 0), PP_KEY(cpus, 0),
+	PP_KEY(seed, 0), PP_KEY(cpus, 0), PP_KEY(plain, 0), PP_KEY(srq, 0),
 };
 
 static LIST_HEAD(pp_devs);
@@ -258,9 +266,9 @@ static void pp_result_print(const struct pp_params *p,
 
 	lockdep_assert_held(&pp_run_mutex);
 	scnprintf(pp_result_line, sizeof(pp_result_line),
-		  "initiator=%s target=%s ctx=%s op=%s size=%u window=%u iters=%u sges=%u pairs=%u cpus=%u verify=%u sig=%u batch=%u msgs=%llu ns=%llu msgs_per_s=%llu mb_per_s=%llu lat_p50_ns=%llu lat_p99_ns=%llu errors=%llu verified=%llu err=%d verdict=%s",
+		  "initiator=%s target=%s ctx=%s op=%s size=%u window=%u iters=%u sges=%u pairs=%u cpus=%u plain=%u srq=%u verify=%u sig=%u batch=%u msgs=%llu ns=%llu msgs_per_s=%llu mb_per_s=%llu lat_p50_ns=%llu lat_p99_ns=%llu errors=%llu verified=%llu err=%d verdict=%s",
 		  p->initiator, p->target, p->ctx, p->op, p->size, p->window,
-		  p->iters, p->sges, p->pairs, p->cpus, p->verify, p->sig,
+		  p->iters, p->sges, p->pairs, p->cpus, p->plain, p->srq, p->verify, p->sig,
 		  r->batch, r->msgs, r->ns, pp_per_second(r->msgs, r->ns),
 		  div_u64(pp_per_second(bytes, r->ns), 1000000), r->p50,
 		  r->p99, r->errors, r->verified, r->err,

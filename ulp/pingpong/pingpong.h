@@ -8,6 +8,7 @@
  * connect.c  addresses and queue pair states
  * buf.c      message memory, its layout, the test pattern
  * traffic.c  the hot path
+ * plain.c    another: one request a call, as most ULPs post
  * hist.c     latency histogram
  */
 #ifndef KVERBS_PINGPONG_H
@@ -22,6 +23,8 @@
 #include <linux/sizes.h>
 #include <linux/types.h>
 #include <rdma/ib_verbs.h>
+
+#include "plain.h"
 
 #define PP_MAX_SIZE	SZ_1M
 #define PP_MAX_WINDOW	4096
@@ -63,6 +66,8 @@ enum pp_op {
  * @timeout: seconds without any completion after which a run fails
  * @seed: start value of the test pattern
  * @cpus: CPUs that the pairs are spread over, 0 leaves them where the run is
+ * @plain: post one request a call, as most ULPs do
+ * @srq: the target takes its receives from an SRQ; only with @plain
  */
 struct pp_params {
 	char initiator[PP_STR];
@@ -83,6 +88,8 @@ struct pp_params {
 	unsigned int timeout;
 	unsigned int seed;
 	unsigned int cpus;
+	unsigned int plain;
+	unsigned int srq;
 };
 
 /**
@@ -205,7 +212,9 @@ struct pp_pair {
 	const struct pp_slot *check;
 	struct pp_end end[PP_SIDES];
 	struct ib_sge *sge_mem[PP_SIDES];
+	struct ib_srq *srq;
 	struct pp_wait wait;
+	struct plain plain;
 
 	/* The sender. */
 	struct pp_tx *tx ____cacheline_aligned_in_smp;
@@ -331,12 +340,23 @@ static inline u64 pp_base(u64 seed)
 }
 
 /* traffic.c */
+void pp_give_up(struct pp_run *run, const char *what, const char *why);
+void pp_wc_bad(struct pp_run *run, const char *what, const struct ib_wc *wc);
+void pp_corrupt(struct pp_run *run, u32 seq, const char *how);
+void pp_end_done(struct pp_run *run);
 int pp_traffic_init(struct pp_run *run, struct pp_pair *pair);
 void pp_traffic_free(struct pp_pair *pair);
 int pp_traffic_listen(struct pp_pair *pair);
 void pp_traffic_start(struct pp_pair *pair);
 void pp_traffic_copy(struct pp_pair *pair);
 bool pp_traffic_sum_right(const struct pp_pair *pair);
+
+/* plain.c */
+int pp_plain_init(struct pp_run *run, struct pp_pair *pair);
+void pp_plain_free(struct pp_pair *pair);
+int pp_plain_listen(struct pp_pair *pair);
+void pp_plain_start(struct pp_pair *pair);
+u32 pp_plain_check(struct pp_pair *pair);
 
 /* hist.c */
 struct pp_hist *pp_hist_alloc(void);

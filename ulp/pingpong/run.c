@@ -16,6 +16,7 @@
 #include <linux/string.h>
 #include <linux/workqueue.h>
 
+#include "mark.h"
 #include "pingpong.h"
 
 #define PP_MAX_MEM	(256ULL << 20)	/* bytes of one side of a run */
@@ -105,6 +106,35 @@ static int pp_shape_check(const struct pp_run *run)
 	return 0;
 }
 
+/* One request a call, and nothing but that. */
+static int pp_plain_shape(const struct pp_run *run)
+{
+	const struct pp_params *p = &run->p;
+
+	if (!p->plain)
+		return pp_range("srq", p->srq, 0, 0);
+	if (run->op != PP_SEND && run->op != PP_WRITE && run->op != PP_READ) {
+		pr_err("op=%s: plain=1 has send, write and read\n", p->op);
+		return -EINVAL;
+	}
+	return pp_range("plain", p->plain, 1, 1) ?:
+	       pp_range("srq", p->srq, 0, run->op == PP_SEND) ?:
+	       pp_range("verify", p->verify, 0, 0) ?:
+	       pp_range("lat", p->lat, 0, 0) ?:
+	       pp_range("sig", p->sig, 1, 1) ?:
+	       pp_range("sges", p->sges, 1, 1) ?:
+	       pp_range("batch", p->batch, 0, 1) ?:
+	       pp_range("iters", p->iters, p->window, INT_MAX);
+}
+
+/* Memory for how many messages. Twice the window, so that requests can be recycled in batches. */
+static u32 pp_slots(const struct pp_run *run)
+{
+	if (!run->two_sided)
+		return run->p.window;
+	return run->p.plain ? plain_receives(run->p.window) : 2 * run->p.window;
+}
+
 /*
  * A batch that is waited for while unsignaled messages hold the rest of the
  * window would wait forever: keep room for both.
@@ -122,12 +152,13 @@ static int pp_prepare(struct pp_run *run)
 	int ret;
 
 	ret = pp_ranges_check(p) ?: pp_find_op(run) ?: pp_find_ctx(run) ?:
-	      pp_shape_check(run);
+	      pp_shape_check(run) ?: pp_plain_shape(run);
 	if (ret)
 		return ret;
+	if (p->plain)
+		p->batch = 1;
 	pp_batch_choose(p);
-	/* Twice the window, so that requests can be recycled in batches. */
-	run->slots = run->two_sided ? 2 * p->window : p->window;
+	run->slots = pp_slots(run);
 	pp_layout_init(&run->linear, p->size, 1);
 	pp_layout_init(&run->scattered, p->size, p->sges);
 	if ((u64)run->scattered.stride * run->slots * p->pairs > PP_MAX_MEM) {
@@ -190,7 +221,9 @@ static u64 pp_progress(const struct pp_run *run)
 
 	for (i = 0; i < run->p.pairs; i++)
 		sum += (u64)READ_ONCE(run->pairs[i].completed) +
-		       READ_ONCE(run->pairs[i].received);
+		       READ_ONCE(run->pairs[i].received) +
+		       READ_ONCE(run->pairs[i].plain.sent) +
+		       READ_ONCE(run->pairs[i].plain.received);
 	return sum;
 }
 
@@ -283,6 +316,7 @@ static void pp_start_all(struct pp_run *run)
 static void pp_go(struct pp_run *run)
 {
 	run->start = ktime_get_ns();
+	pp_mark(PP_MARK_BEGIN);
 	pp_start_all(run);
 	if (run->ctx == IB_POLL_DIRECT)
 		pp_poll_all(run);
@@ -317,14 +351,24 @@ static void pp_sums_check(struct pp_run *run)
 	}
 }
 
+static void pp_plain_collect(struct pp_pair *pair, int err)
+{
+	pair->completed = pair->plain.sent;
+	pair->received = pair->plain.received;
+	if (!err)
+		pair->rx_verified = pp_plain_check(pair);
+}
+
 /* Called when the pairs are drained, so nothing writes any more. */
 static void pp_collect(struct pp_run *run, struct pp_result *res)
 {
-	const struct pp_pair *pair;
+	struct pp_pair *pair;
 	u32 i;
 
 	for (i = 0; i < run->p.pairs; i++) {
 		pair = &run->pairs[i];
+		if (run->p.plain)
+			pp_plain_collect(pair, res->err);
 		res->msgs += run->two_sided ?
 			     min(pair->completed, pair->received) :
 			     pair->completed;

@@ -48,7 +48,8 @@ static int pp_limits_check(struct pp_run *run)
 			       from->dev->attrs.max_send_sge);
 	if (!ret && run->two_sided)
 		ret = pp_limit(to, "receives", run->slots + PP_SPARE_WR,
-			       to->dev->attrs.max_qp_wr);
+			       run->p.srq ? to->dev->attrs.max_srq_wr :
+					    to->dev->attrs.max_qp_wr);
 	if (!ret && run->two_sided)
 		ret = pp_limit(to, "receive SGEs", run->p.sges,
 			       to->dev->attrs.max_recv_sge);
@@ -85,13 +86,29 @@ static int pp_cq_alloc(struct pp_run *run, struct pp_pair *pair,
 	int nr_cqe = run->p.window + run->slots + 2 * PP_SPARE_WR;
 	u32 i = pair - run->pairs;
 	u32 vector = run->p.cpus ? i % run->p.cpus : PP_SIDES * i + nr;
+	void *context = run->p.plain ? (void *)&pair->plain : pair;
 	struct ib_cq *cq;
 
-	cq = ib_alloc_cq(dev, pair, nr_cqe, vector % dev->num_comp_vectors,
+	cq = ib_alloc_cq(dev, context, nr_cqe, vector % dev->num_comp_vectors,
 			 run->ctx);
 	if (IS_ERR(cq))
 		return PTR_ERR(cq);
 	pair->end[nr].cq = cq;
+	return 0;
+}
+
+static int pp_srq_create(struct pp_run *run, struct pp_pair *pair)
+{
+	struct ib_srq_init_attr init = {
+		.srq_type = IB_SRQT_BASIC,
+		.attr = { .max_wr = run->slots, .max_sge = 1 },
+	};
+	struct ib_srq *srq;
+
+	srq = ib_create_srq(run->side[PP_TARGET].pd, &init);
+	if (IS_ERR(srq))
+		return PTR_ERR(srq);
+	pair->srq = srq;
 	return 0;
 }
 
@@ -115,6 +132,10 @@ static int pp_qp_create(struct pp_run *run, struct pp_pair *pair,
 	if (nr == PP_INITIATOR) {
 		init.cap.max_send_wr += run->p.window;
 		init.cap.max_send_sge = run->p.sges;
+	} else if (pair->srq) {
+		init.srq = pair->srq;
+		init.cap.max_recv_wr = 0;
+		init.cap.max_recv_sge = 0;
 	} else if (run->two_sided) {
 		init.cap.max_recv_wr += run->slots;
 		init.cap.max_recv_sge = run->p.sges;
@@ -269,6 +290,8 @@ static int pp_pair_setup(struct pp_run *run, struct pp_pair *pair)
 	pair->run = run;
 	pair->base = pp_base(run->p.seed) + ((u64)nr << 48);
 	ret = pp_bufs_alloc(run, pair);
+	if (!ret && run->p.srq)
+		ret = pp_srq_create(run, pair);
 	for (i = 0; !ret && i < PP_SIDES; i++) {
 		ret = pp_cq_alloc(run, pair, i);
 		if (!ret)
@@ -300,6 +323,8 @@ static void pp_pair_teardown(struct pp_pair *pair)
 
 	for (i = 0; i < PP_SIDES; i++)
 		pp_end_teardown(&pair->end[i]);
+	if (pair->srq)
+		ib_destroy_srq(pair->srq);
 	pp_traffic_free(pair);
 }
 

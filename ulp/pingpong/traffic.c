@@ -32,11 +32,18 @@
 #include <linux/printk.h>
 #include <linux/slab.h>
 
+#include "mark.h"
 #include "pingpong.h"
 
-/* Handles an error that makes it pointless to go on. */
-static noinline void pp_give_up(struct pp_run *run, const char *what,
-				const char *why)
+/**
+ * pp_give_up - handle an error that makes it pointless to go on
+ * @run: the run
+ * @what: what went wrong
+ * @why: and how
+ *
+ * Context: any.
+ */
+noinline void pp_give_up(struct pp_run *run, const char *what, const char *why)
 {
 	atomic64_inc(&run->errors);
 	if (pp_run_first_report(run, PP_SAID_STATUS))
@@ -44,27 +51,49 @@ static noinline void pp_give_up(struct pp_run *run, const char *what,
 	pp_run_stop(run, -EIO);
 }
 
-/* Requests that are flushed because the run ends do not count as errors. */
-static noinline void pp_wc_bad(struct pp_run *run, const char *what,
-			       const struct ib_wc *wc)
+/**
+ * pp_wc_bad - handle a completion in error
+ * @run: the run
+ * @what: kind of completion
+ * @wc: the completion
+ *
+ * Requests that are flushed because the run ends do not count as errors.
+ *
+ * Context: any.
+ */
+noinline void pp_wc_bad(struct pp_run *run, const char *what, const struct ib_wc *wc)
 {
 	if (wc->status == IB_WC_WR_FLUSH_ERR && READ_ONCE(run->err))
 		return;
 	pp_give_up(run, what, ib_wc_status_msg(wc->status));
 }
 
-static noinline void pp_corrupt(struct pp_run *run, u32 seq, const char *how)
+/**
+ * pp_corrupt - handle a message that is not what was sent
+ * @run: the run
+ * @seq: number of the message
+ * @how: what is wrong with it
+ *
+ * Context: any.
+ */
+noinline void pp_corrupt(struct pp_run *run, u32 seq, const char *how)
 {
 	atomic64_inc(&run->errors);
 	if (pp_run_first_report(run, PP_SAID_DATA))
 		pr_err("message %u: %s\n", seq, how);
 }
 
-/* One end of a pair has received everything it expects. */
-static void pp_end_done(struct pp_run *run)
+/**
+ * pp_end_done - one end of a pair has received everything it expects
+ * @run: the run, which is over with the last of them
+ *
+ * Context: any.
+ */
+void pp_end_done(struct pp_run *run)
 {
 	if (!atomic_dec_and_test(&run->busy))
 		return;
+	pp_mark(PP_MARK_END);
 	run->end = ktime_get_ns();
 	complete_all(&run->done);
 }
@@ -564,6 +593,8 @@ int pp_traffic_init(struct pp_run *run, struct pp_pair *pair)
 		return -ENOMEM;
 	pair->fill = pair->end[fetch ? PP_TARGET : PP_INITIATOR].buf.slot;
 	pair->check = pair->end[fetch ? PP_INITIATOR : PP_TARGET].buf.slot;
+	if (run->p.plain)
+		return pp_plain_init(run, pair);
 	for (i = 0; i < run->slots; i++) {
 		pp_tx_init(run, pair, i);
 		pp_rx_init(run, pair, i);
@@ -594,6 +625,7 @@ void pp_traffic_free(struct pp_pair *pair)
 	pp_hist_free(pair->hist);
 	kvfree(pair->rx);
 	kvfree(pair->tx);
+	pp_plain_free(pair);
 	pair->hist = NULL;
 	pair->rx = NULL;
 	pair->tx = NULL;
@@ -611,6 +643,8 @@ int pp_traffic_listen(struct pp_pair *pair)
 
 	if (!pair->run->two_sided)
 		return 0;
+	if (pair->run->p.plain)
+		return pp_plain_listen(pair);
 	pair->rx_cut->next = NULL;
 	return ib_post_recv(pair->end[PP_TARGET].qp, &pair->rx[0].wr, &bad);
 }
@@ -623,7 +657,10 @@ int pp_traffic_listen(struct pp_pair *pair)
  */
 void pp_traffic_start(struct pp_pair *pair)
 {
-	pp_pump(pair);
+	if (pair->run->p.plain)
+		pp_plain_start(pair);
+	else
+		pp_pump(pair);
 }
 
 /**
