@@ -94,6 +94,7 @@ load kverbs_edu || exit 1
 swept kverbs_fake_gpu size_mb=1
 swept kverbs_bar_mem
 swept kverbs_pingpong run=1 iters=4 window=2 pairs=1 size=64 timeout=5
+swept kverbs_limit
 swept kverbs_cqbench
 swept kverbs_scale clients=2 qps=4 depth=2 messages=4 size=8
 swept kverbs_cabench

@@ -10,8 +10,8 @@
 init_modules() {
 	local name
 	run_modules "$1"
-	for name in edu fake_gpu bar_mem cqbench scale cabench peerbench peer_move \
-		p2p_offload p2pbench p2pwrite hotplug; do
+	for name in edu fake_gpu bar_mem limit cqbench scale cabench peerbench \
+		peer_move p2p_offload p2pbench p2pwrite hotplug; do
 		printf '%s ' "$1/kverbs_$name.ko"
 	done
 }
