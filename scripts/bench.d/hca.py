@@ -13,13 +13,21 @@ import sys
 import common
 import svg
 
-COLUMNS = ["layer", "op", "size", "window", "msgs", "ns", "round", "one_per_s", "two_per_s"]
-OPS = {"send": "SEND", "write": "RDMA WRITE", "read": "RDMA READ",
+COLUMNS = ["layer", "op", "ctx", "to", "size", "window", "batch", "msgs", "ns", "round",
+           "one_per_s", "two_per_s"]
+OPS = {"send": "SEND", "write": "RDMA WRITE", "read": "RDMA READ", "send_srq": "SEND, SRQ",
        "fetch_add": "FETCH_AND_ADD"}
-LAYERS = {"kverbs": "emulated HCA", "mainline": "rdma_rxe", "cpu": "memcpy()"}
+LAYERS = {"kverbs": "emulated HCA", "mainline": "rdma_rxe", "cpu": "memcpy()",
+          "limit": "limit"}
+CONTEXTS = ["workqueue", "unbound", "thread", "softirq", "direct"]
 SMALL, LARGE = 64, 65536
+SINGLE, BATCH = 1, 16
 
-MAX_SMALL = {64: 620, 1: 3500}      # instructions of a SEND of 64 bytes, by window
+# Instructions of 64 bytes in any context, to either device: by operation and window, posted
+# one by one; and by operation, in batches.
+MAX_SINGLE = {("send", 64): 1150, ("write", 64): 1590, ("read", 64): 1650,
+              ("send_srq", 64): 1450, ("send", 1): 1860}
+MAX_BATCHED = {"send": 620, "write": 1120}
 MAX_COPY = 1.3                      # times memcpy(), of 64 KiB
 MIN_SPEEDUP = 1.8                   # two pairs on two CPUs
 
@@ -28,28 +36,44 @@ What it measures
 
 ulp/pingpong, the same source over both: built with ours it runs over the emulated HCA,
 built with the kernel's own headers over mainline's rdma_rxe, in the same boot. Both ends
-are queue pairs (RC) of one device. A message is posted, executed, and its completions are
-handled, in WORKQUEUE context: that of the sender, and for a SEND also the receiver's,
-which posts the receive again. Nothing looks at the bytes, and no time is taken. The time
-is from the first post to the last completion, divided by the number of messages. Window:
-messages outstanding; a quarter of them are posted at once, up to 16, and with 1 each
-message waits for the one before.
+are queue pairs (RC), of one device or ("other") of two, and each has its own CQ. A message
+is posted, executed, and its completions are handled: that of the sender, and for a SEND
+also the receiver's, which posts the receive again. The figure is everything that the CPU
+executes from the first post to the last completion, both ends and the ULP's own handlers
+(120 of a SEND, 75 of others), divided by the number of messages. Window: messages
+outstanding; with 1, the next is posted when the one before is complete.
+
+One request a call: done() of a message builds the next request on its stack and posts it,
+as most ULPs do (plain=1, ulp/pingpong/plain.h). The memory is checked after the run.
+Batches: requests are built once, and 16 of them are posted by one call.
+
+The limit: a loop that is no device (ulp/bench/limit), under the same handlers. It really
+moves the bytes and the completions, with lock-free rings for any number of posters and
+pollers, a doorbell with an owner, a gate of the peer and of the region, and an arm word
+behind a full barrier; but it knows one transport and one kind of memory, and one CPU calls
+both ends in turn, without contexts.
 
 rdma_rxe cuts messages into packets of 1024 bytes, which go through the network stack and
 its own tasks, and computes a checksum of each. The emulated HCA copies them from memory
 to memory where they are posted. memcpy() is the same ULP when it has the CPU copy the
-same bytes between the same buffers (op=memcpy), with no device involved.
+same bytes between the same buffers (op=memcpy), with no device involved. Mainline has no
+context "thread". With that context, window 1 and two devices, the CPU may switch between
+the threads of the two with each message: from 1,700 to 2,700 for the same run.
+
+The run waits until the CPU is idle: while the kernel still tests its ciphers after booting,
+softirq and thread would share the CPU with that, and count it.
 
 Two pairs on two CPUs: each pair is started on a CPU of its own, where its completions are
-handled, too. Real time, so this depends on the machine, and on what else it does: one
-pair and two pairs take turns, and the median of the ratios counts.
+handled, too; batches of 16. Real time, so this depends on the machine, and on what else it
+does: one pair and two pairs take turns, and the median of the ratios counts.
 
 How to reproduce
 
-    scripts/bench hca            # two minutes; writes these files
+    scripts/bench hca            # five minutes; writes these files
     scripts/bench hca --quick    # less; keeps nothing
     scripts/bench hca --wall     # time on two processors instead of instructions
     scripts/bench hca --plot     # tables and plots again, from hca.csv
+    scripts/bench profile        # where the instructions of a message go
 """
 
 
@@ -63,33 +87,49 @@ class Results(common.Results):
     def __init__(self, path):
         super().__init__(path)
         sent = [row for row in self.rows if row["op"] in OPS]
-        self.layers = [layer for layer in ("kverbs", "mainline")
-                       if any(row["layer"] == layer for row in sent)]
         self.ops = [op for op in OPS if any(row["op"] == op for row in sent)]
-        self.sizes = sorted({row["size"] for row in sent})
-        self.windows = sorted({row["window"] for row in sent})
+        self.single_ops = [op for op in self.ops if self.pick(op=op, batch=SINGLE)]
+        self.batched_ops = [op for op in self.ops if self.pick(op=op, batch=BATCH)]
+        self.sizes = sorted({row["size"] for row in sent if row["op"] != "fetch_add"})
+        self.windows = sorted({row["window"] for row in sent}, reverse=True)
+        self.contexts = [ctx for ctx in CONTEXTS if self.pick(ctx=ctx, layer="kverbs")]
         self.unit = self.about.get("unit", "instructions")
 
-    def each(self, layer, op, size, window):
-        """The cost of a message, or None."""
-        row = self.one(layer=layer, op=op, size=size, window=window)
+    def each(self, layer, op, size, window, *, batch=SINGLE, ctx="workqueue", to="same"):
+        """The cost of a message, or None. The limit knows neither contexts nor batches."""
+        if layer == "limit":
+            batch, ctx, to = SINGLE, "direct", "same"
+        row = self.one(layer=layer, op=op, size=size, window=window, batch=batch, ctx=ctx, to=to)
         return row["ns"] / row["msgs"] if row else None
 
-    def copy(self, size, window):
-        return self.each("cpu", "memcpy", size, window)
+    def copy(self, size):
+        return self.each("cpu", "memcpy", size, 64, batch=BATCH)
 
-    def by_copy(self, op, size, window):
+    def by_copy(self, op, size, window, **how):
         """Its cost as a multiple of that of memcpy(), or None."""
-        each, copy = self.each("kverbs", op, size, window), self.copy(size, window)
-        return each / copy if each and copy else None
+        return quotient(self.each("kverbs", op, size, window, **how), self.copy(size))
 
-    def ratio(self, op, size, window):
+    def ratio(self, op, size, window, **how):
         """The cost with rdma_rxe as a multiple of ours, or None."""
-        ours, theirs = (self.each(layer, op, size, window) for layer in ("kverbs", "mainline"))
-        return theirs / ours if ours and theirs else None
+        return quotient(self.each("mainline", op, size, window, **how),
+                        self.each("kverbs", op, size, window, **how))
+
+    def worst(self, op, window, batch):
+        """The highest cost of 64 bytes in any context, or None.
+
+        To either device, but for window 1: in the context thread, the CPU may then switch
+        between the threads of the two with each message.
+        """
+        return max((row["ns"] / row["msgs"] for row in
+                    self.pick(layer="kverbs", op=op, size=SMALL, window=window, batch=batch)
+                    if window > 1 or row["to"] == "same"), default=None)
 
     def speedups(self):
         return [row["two_per_s"] / row["one_per_s"] for row in self.pick(op="cpus")]
+
+
+def quotient(value, by):
+    return value / by if value and by else None
 
 
 # --- for people ---------------------------------------------------------------
@@ -103,47 +143,71 @@ def cell(value, digits=0, sign=""):
     return "-" if value is None else f"{value:.{digits}f}{sign}"
 
 
-def cost_table(results):
-    yield f"Cost: {results.unit} a message, by messages outstanding; x: rdma_rxe by emulated HCA"
-    for op in results.ops:
+def costs(results, op, size, window, **how):
+    """Cells: the emulated HCA, its limit, rdma_rxe, and how many times as much."""
+    return [cell(results.each("kverbs", op, size, window, **how)),
+            cell(results.each("limit", op, size, window, **how)),
+            cell(results.each("mainline", op, size, window, **how)),
+            cell(results.ratio(op, size, window, **how), 1, "x")]
+
+
+def single_table(results):
+    yield (f"One request a call: {results.unit} a message, by window; x: rdma_rxe by "
+           "emulated HCA")
+    for op in results.single_ops:
         rows = []
         for size in results.sizes:
-            if not results.pick(op=op, size=size):
-                continue
-            row = [size_name(size)]
-            for window in results.windows:
-                row += [cell(results.each(layer, op, size, window)) for layer in results.layers]
-                if len(results.layers) == 2:
-                    row.append(cell(results.ratio(op, size, window), 1, "x"))
-            rows.append(row)
+            for to in ("same", "other"):
+                for ctx in results.contexts:
+                    if results.pick(op=op, size=size, ctx=ctx, to=to, batch=SINGLE):
+                        row = [f'{size_name(size)} {ctx}{", other" if to == "other" else ""}']
+                        for window in results.windows:
+                            row += costs(results, op, size, window, ctx=ctx, to=to)
+                        rows.append(row)
         head = [OPS[op]]
         for window in results.windows:
-            head += [f"{'emu' if layer == 'kverbs' else 'rxe'} {window}"
-                     for layer in results.layers]
-            if len(results.layers) == 2:
-                head.append("")
+            head += [f"emu {window}", "limit", f"rxe {window}", ""]
         yield ""
-        yield from common.columns(head, rows, 16, 10)
+        yield from common.columns(head, rows, 24, 9)
+    yield ""
+
+
+def batch_table(results):
+    if not results.batched_ops:
+        return
+    yield f"Batches of {BATCH}: {results.unit} a message, window 64"
+    yield ""
+    rows = []
+    for op in results.batched_ops:
+        for row in results.pick(layer="kverbs", op=op, batch=BATCH):
+            how = {"batch": BATCH, "ctx": row["ctx"], "to": row["to"]}
+            name = f'{OPS[op]}, {size_name(row["size"])} {row["ctx"]}'
+            name += ", other" if row["to"] == "other" else ""
+            rows.append([name, cell(results.each("kverbs", op, row["size"], 64, **how)),
+                         cell(results.each("mainline", op, row["size"], 64, **how)),
+                         cell(results.ratio(op, row["size"], 64, **how), 1, "x")])
+    yield from common.columns(["", "emu", "rxe", ""], rows, 36, 10)
     yield ""
 
 
 def copy_table(results):
     if not results.pick(layer="cpu"):
         return
-    window = max(results.windows)
-    yield f"Copying: {results.unit} a message, and times as much as memcpy(), window {window}"
+    yield (f"Copying: {results.unit} a message, one request a call, and times as much as "
+           "memcpy(), window 64")
     yield ""
     rows = []
+    ops = [op for op in results.single_ops if op != "send_srq"]
     for size in results.sizes:
-        row = [size_name(size), cell(results.copy(size, window))]
-        for op in results.ops:
-            row += [cell(results.each("kverbs", op, size, window)),
-                    cell(results.by_copy(op, size, window), 2, "x")]
+        row = [size_name(size), cell(results.copy(size))]
+        for op in ops:
+            row += [cell(results.each("kverbs", op, size, 64)),
+                    cell(results.by_copy(op, size, 64), 2, "x")]
         rows.append(row)
     head = ["", "memcpy()"]
-    for op in results.ops:
+    for op in ops:
         head += [OPS[op], ""]
-    yield from common.columns(head, rows, 10, 14)
+    yield from common.columns(head, rows, 10, 12)
     yield ""
 
 
@@ -157,12 +221,15 @@ def target(what, value, limit, digits, at_most=True):
 
 
 def target_table(results):
-    yield "Targets"
+    yield f"Targets: {SMALL} bytes in the worst context, to either device (window 1: to the same)"
     yield ""
     if results.unit == "instructions":
-        for window, limit in MAX_SMALL.items():
-            yield from target(f"instructions of a SEND of {SMALL} bytes, window {window}",
-                              results.each("kverbs", "send", SMALL, window), limit, 0)
+        for (op, window), limit in MAX_SINGLE.items():
+            yield from target(f"instructions of a {OPS[op]}, one a call, window {window}",
+                              results.worst(op, window, SINGLE), limit, 0)
+        for op, limit in MAX_BATCHED.items():
+            yield from target(f"instructions of a {OPS[op]}, batches of {BATCH}",
+                              results.worst(op, 64, BATCH), limit, 0)
         for op in ("send", "write", "read"):
             for window in results.windows:
                 yield from target(f"{OPS[op]} of 64 KiB by memcpy(), window {window}",
@@ -177,8 +244,8 @@ def target_table(results):
 
 
 def write_table(results):
-    for lines in (results.heading("hca"), [""], target_table(results), cost_table(results),
-                  copy_table(results)):
+    for lines in (results.heading("hca"), [""], target_table(results), single_table(results),
+                  batch_table(results), copy_table(results)):
         for line in lines:
             print(line.rstrip())
     print(ABOUT, end="")
@@ -187,7 +254,7 @@ def write_table(results):
 # --- as pictures --------------------------------------------------------------
 
 WIDE, HIGH = 200, 170
-SERIES = {"cpu": 0, "kverbs": 1, "mainline": 3}
+SERIES = {"cpu": 0, "kverbs": 1, "limit": 2, "mainline": 3}
 
 
 def size_scale(results):
@@ -199,60 +266,109 @@ def size_names(results):
     return {size: size_name(size) for size in results.sizes}
 
 
-def cost_points(results, layer, op, window):
-    points = [(size, results.each(layer, "memcpy" if layer == "cpu" else op, size, window))
-              for size in results.sizes]
-    return [(size, each) for size, each in points
-            if each and results.pick(op=op, size=size)]
+def shapes(results):
+    """How messages are posted: a name, a window and a batch."""
+    for window in results.windows:
+        yield f"window {window}", window, SINGLE
+    if results.batched_ops:
+        yield f"batches of {BATCH}", 64, BATCH
+
+
+def cost_of(results, layer, op, size, shape, ctx="workqueue"):
+    _, window, batch = shape
+    if layer == "cpu":
+        return results.copy(size)
+    if layer == "limit" and batch != SINGLE:
+        return None
+    return results.each(layer, op, size, window, batch=batch, ctx=ctx)
+
+
+def panels(results, figure, ops, left=80):
+    """A panel's place for each shape, from the top, and operation, from the left."""
+    for line, shape in enumerate(shapes(results)):
+        for column, op in enumerate(ops):
+            yield (shape, op, line, column,
+                   (left + column * (WIDE + 34), 118 + line * (HIGH + 62), WIDE, HIGH))
 
 
 def plot_cost(results, path):
-    """A row of panels for each window, a column for each operation."""
+    """By size: a row of panels for each way to post, single posts first."""
     layers = [layer for layer in SERIES if results.pick(layer=layer)]
+    rows = len(list(shapes(results)))
     y_scale = svg.Log.around([row["ns"] / row["msgs"] for row in results.rows if row["msgs"]])
-    figure = svg.Figure(110 + len(results.ops) * (WIDE + 34),
-                        130 + len(results.windows) * (HIGH + 62),
+    figure = svg.Figure(110 + len(results.single_ops) * (WIDE + 34), 130 + rows * (HIGH + 62),
                         f"What a message costs: {results.unit}", results.remark())
     figure.legend = [(SERIES[layer], LAYERS[layer]) for layer in layers]
-    for column, op in enumerate(results.ops):
-        for line, window in enumerate(results.windows):
-            panel = figure.panel(80 + column * (WIDE + 34), 118 + line * (HIGH + 62), WIDE, HIGH,
-                                 size_scale(results), y_scale)
-            panel.axes("bytes" if line == len(results.windows) - 1 else "",
-                       results.unit if column == 0 else "",
-                       f"{OPS[op]}, window {window}", size_names(results), column == 0)
-            for layer in layers:
-                points = cost_points(results, layer, op, window)
-                if points:
-                    panel.line(SERIES[layer], points)
+    for shape, op, line, column, place in panels(results, figure, results.single_ops):
+        points = {layer: [(size, cost_of(results, layer, op, size, shape))
+                          for size in results.sizes] for layer in layers}
+        points = {layer: [point for point in some if point[1]] for layer, some in points.items()}
+        if not points["kverbs"]:
+            continue
+        panel = figure.panel(*place, size_scale(results), y_scale)
+        panel.axes("bytes" if line == rows - 1 else "", results.unit if column == 0 else "",
+                   f"{OPS[op]}, {shape[0]}", size_names(results), column == 0)
+        for layer, some in points.items():
+            if some:
+                panel.line(SERIES[layer], some)
+    figure.write(path)
+
+
+def plot_contexts(results, path):
+    """By context: 64 bytes, the emulated HCA, its limit and rdma_rxe."""
+    layers = ("limit", "kverbs", "mainline")
+    names = dict(enumerate(results.contexts))
+    rows = len(list(shapes(results)))
+    known = [row["ns"] / row["msgs"] for row in results.pick(size=SMALL) if row["op"] in OPS]
+    figure = svg.Figure(110 + len(results.single_ops) * (WIDE + 34), 130 + rows * (HIGH + 62),
+                        f"What 64 bytes cost by context: {results.unit}", results.remark())
+    figure.legend = [(SERIES[layer], LAYERS[layer]) for layer in layers
+                     if results.pick(layer=layer)]
+    for shape, op, line, column, place in panels(results, figure, results.single_ops):
+        if not cost_of(results, "kverbs", op, SMALL, shape):
+            continue
+        panel = figure.panel(*place, svg.Linear(-0.5, len(names) - 0.5, list(names)),
+                             svg.Log.around(known))
+        panel.axes("context" if line == rows - 1 else "", results.unit if column == 0 else "",
+                   f"{OPS[op]}, {shape[0]}", {at: name[:6] for at, name in names.items()},
+                   column == 0)
+        for layer in layers:
+            some = [(at, cost_of(results, layer, op, SMALL, shape, ctx))
+                    for at, ctx in names.items()]
+            some = [point for point in some if point[1]]
+            if some:
+                panel.line(SERIES[layer], some)
     figure.write(path)
 
 
 def plot_ratio(results, path):
-    """A panel for each operation, a line for each window."""
-    ratios = {(op, window): [(size, results.ratio(op, size, window)) for size in results.sizes
-                             if results.ratio(op, size, window)]
-              for op in results.ops for window in results.windows}
+    """A panel for each operation, a line for each way to post."""
+    ratios = {(op, shape[0]): [(size, results.ratio(op, size, shape[1], batch=shape[2]))
+                               for size in results.sizes
+                               if results.ratio(op, size, shape[1], batch=shape[2])]
+              for op in results.single_ops for shape in shapes(results)}
     known = [ratio for points in ratios.values() for _, ratio in points]
     if not known:
         return
-    figure = svg.Figure(110 + len(results.ops) * (WIDE + 34), 380,
+    figure = svg.Figure(110 + len(results.single_ops) * (WIDE + 34), 380,
                         "How many times as much a message costs over rdma_rxe",
                         results.remark())
-    figure.legend = [(n + 1, f"window {window}") for n, window in enumerate(results.windows)]
-    for column, op in enumerate(results.ops):
+    names = [shape[0] for shape in shapes(results)]
+    figure.legend = [(n + 1, name) for n, name in enumerate(names)]
+    for column, op in enumerate(results.single_ops):
         panel = figure.panel(80 + column * (WIDE + 34), 118, WIDE, HIGH + 20,
                              size_scale(results), svg.Linear(0, max(known) * 1.1))
         panel.axes("bytes", "times" if column == 0 else "", OPS[op], size_names(results),
                    column == 0)
-        for n, window in enumerate(results.windows):
-            if ratios[op, window]:
-                panel.line(n + 1, ratios[op, window])
+        for n, name in enumerate(names):
+            if ratios[op, name]:
+                panel.line(n + 1, ratios[op, name])
     figure.write(path)
 
 
 def write_plots(results, directory):
     plot_cost(results, f"{directory}/hca-cost.svg")
+    plot_contexts(results, f"{directory}/hca-contexts.svg")
     plot_ratio(results, f"{directory}/hca-ratio.svg")
 
 

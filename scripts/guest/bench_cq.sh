@@ -57,8 +57,7 @@ loads() {
 
 measure() {
 	result "progress: $layer"
-	# Let work left from booting or loading finish.
-	sleep 2
+	wait_idle || return 1
 	[ "$COSTS" = no ] || costs
 	for ctx in $contexts; do
 		for cqs in $CQS; do

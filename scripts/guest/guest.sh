@@ -74,6 +74,35 @@ unload_all() {
 	done </tmp/modules
 }
 
+# Prints for how many nanoseconds programs and the kernel's threads have had the CPUs.
+time_of_tasks() {
+	awk '/^cpu/ { ns += $8 } END { printf "%.0f\n", ns }' /proc/schedstat
+}
+
+# Waits until nothing but this script runs, which is less than IDLE ms (10) in each of two
+# seconds, and says so: after booting, the kernel tests its ciphers, and modules that have
+# just been loaded or unloaded leave work behind. A run that is measured meanwhile would share
+# the CPU.
+wait_idle() {
+	quiet=0 waited=0
+	while [ $quiet -lt 2 ]; do
+		[ $waited -lt 120 ] || {
+			fail "the CPU is still busy after $waited s"
+			return 1
+		}
+		before=$(time_of_tasks)
+		sleep 1
+		busy=$((($(time_of_tasks) - before) / 1000000))
+		waited=$((waited + 1))
+		quiet=$((quiet + 1))
+		[ $busy -lt "${IDLE:-10}" ] || {
+			quiet=0
+			result "progress: the CPU is busy, $busy ms of a second: waiting"
+		}
+	done
+	result "progress: the CPU is idle, $busy ms of a second, after $waited s"
+}
+
 # for_each_suite <function> [<list>]: calls it with each module of KUnit suites, or with those
 # of a list, separated by commas. A module that is loaded runs the cases that match a pattern:
 # all, or those of "module:suite.case", which may match several. What matches no case runs

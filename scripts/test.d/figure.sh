@@ -32,9 +32,9 @@ part_figure() {
 		$MODULES_DIR/kunit/kunit_p2p_scale.ko" --run "$KV_SCRIPTS/guest/p2p_find.sh"
 	need_build 6.12
 	spawn_guest "what a message costs" figure --kernel 6.12 --icount \
-		--limit 200 --append cryptomgr.notests \
+		--limit 300 --append cryptomgr.notests \
 		--modules "$(run_modules "$MODULES_DIR")" \
-		--file "$KV_SCRIPTS/guest/pingpong.sh" \
+		--file "$KV_SCRIPTS/guest/message.sh" --file "$KV_SCRIPTS/guest/pingpong.sh" \
 		--run "$KV_SCRIPTS/guest/figure.sh"
 	spawn_guest "what a completion costs" figure_cq --kernel 6.12 --icount --limit 300 \
 		--append cryptomgr.notests \
