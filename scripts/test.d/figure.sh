@@ -23,6 +23,15 @@ spawn_latency() {
 		--run "$KV_SCRIPTS/guest/latency.sh"
 }
 
+# scripts/bench profile ends with an error unless what it counts is what the clock says.
+check_profile() {
+	if "$KV_SCRIPTS/bench" profile --quick >"$work/profile" 2>&1; then
+		check_passed "a profile counts what the clock says"
+	else
+		check_failed "a profile counts what the clock says" "$work/profile"
+	fi
+}
+
 # Instructions are counted: the kernel's self-tests of its ciphers would count.
 part_figure() {
 	need_build lean
@@ -36,6 +45,7 @@ part_figure() {
 		--modules "$(run_modules "$MODULES_DIR")" \
 		--file "$KV_SCRIPTS/guest/message.sh" --file "$KV_SCRIPTS/guest/pingpong.sh" \
 		--run "$KV_SCRIPTS/guest/figure.sh"
+	spawn "a profile and the clock" check_profile
 	spawn_guest "what a completion costs" figure_cq --kernel 6.12 --icount --limit 300 \
 		--append cryptomgr.notests \
 		--modules "$(run_modules "$MODULES_DIR") $MODULES_DIR/kverbs_cqbench.ko" \
