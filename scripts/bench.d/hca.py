@@ -20,6 +20,7 @@ OPS = {"send": "SEND", "write": "RDMA WRITE", "read": "RDMA READ", "send_srq": "
 LAYERS = {"kverbs": "emulated HCA", "mainline": "rdma_rxe", "cpu": "memcpy()",
           "limit": "limit"}
 CONTEXTS = ["workqueue", "unbound", "thread", "softirq", "direct"]
+SHORT = {"workqueue": "wq", "unbound": "unb."}
 SMALL, LARGE = 64, 65536
 SINGLE, BATCH = 1, 16
 
@@ -330,14 +331,14 @@ def plot_contexts(results, path):
         panel = figure.panel(*place, svg.Linear(-0.5, len(names) - 0.5, list(names)),
                              svg.Log.around(known))
         panel.axes("context" if line == rows - 1 else "", results.unit if column == 0 else "",
-                   f"{OPS[op]}, {shape[0]}", {at: name[:6] for at, name in names.items()},
+                   f"{OPS[op]}, {shape[0]}", {at: SHORT.get(name, name) for at, name in names.items()},
                    column == 0)
         for layer in layers:
             some = [(at, cost_of(results, layer, op, SMALL, shape, ctx))
                     for at, ctx in names.items()]
-            some = [point for point in some if point[1]]
-            if some:
-                panel.line(SERIES[layer], some)
+            for point in some:
+                if point[1]:
+                    panel.line(SERIES[layer], [point])
     figure.write(path)
 
 
