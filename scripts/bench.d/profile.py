@@ -43,7 +43,8 @@ LAYERS = [(name, re.compile(pattern)) for name, pattern in [
      r"/(memory|region|place|backing|mr|mw)\.[ch]:|:emu_(open_|short_span|check_copy|remote_sge)"
      r"|queue\.c:lim_rdma"),
     ("peer, its gate, port, counters",
-     r"fabric\.|gate\.h:|:emu_(find_peer|enter_peer|is_connected|route|port_pkey|pkeys_match"
+     r"(fabric|in_memory)\.[ch]:(?!(__)?emu_complete_)|/net/|gate\.h:"
+     r"|:emu_(find_peer|enter_peer|is_connected|route|port_pkey|pkeys_match"
      r"|count|exec_end|simple_peer|is_entered|exec_sent|exec_peer)$|queue\.c:lim_gate"),
     ("xarray", r"kernel:(xa_|xas_)"),
     ("RCU", r"kernel:(__)?rcu_"),
@@ -54,8 +55,9 @@ LAYERS = [(name, re.compile(pattern)) for name, pattern in [
     ("poll", r"/cq\.c:emu_|:ib_poll_cq|:lim_(poll_cq|take_run)"),
     ("completions", r"/cq\.h:emu_|:(__)?emu_complete_|:emu_(cqe_|recv_begin|cq_|fault_over)"
                     r"|:ib_cq_timing|:lim_complete"),
-    ("doorbell, ownership", r"engine\.c:emu_(qp_|may_execute)|queue\.c:lim_(release|go_on)"),
-    ("execution", r"/(engine|exec|connected|datagram|fault)\.[ch]:|simple\.h:|verdict\.h:"
+    ("doorbell, ownership", r"doorbell\.[ch]:|engine\.c:emu_(qp_|may_execute)"
+                            r"|queue\.c:lim_(release|go_on)"),
+    ("execution", r"/(engine|exec|connected|datagram|fault)\.[ch]:|(fastpath|recv|verdict)\.h:"
                   r"|queue\.c:lim_(send|execute|run)|/emu\.h:|/qp\.[ch]:"),
     ("CQ layer: rounds, calls of done()", r"^cq/|completion\.h:|limit/main\.c:|:trace_ib_cq"),
     ("calls by pointer", r"kernel:__x86_(indirect|return)"),
