@@ -71,7 +71,7 @@ enum presence_state {
  * @rename_due: the device has a name that the client has not been told
  * @call: link in the list of callbacks in progress
  * @task: the thread that runs the callback
- * @until: ib_held_turn() when the callback began
+ * @until: ib_ref_log_seq() when the callback began
  * @waited: since when, in jiffies, a thread that removes the client waits for the callback;
  *	0: none does
  * @reported: that wait has been logged
@@ -100,7 +100,7 @@ static LIST_HEAD(presences);
 /* Those whose callback runs, or is about to. */
 static LIST_HEAD(calls);
 
-static BLOCKING_NOTIFIER_HEAD(gone_notifiers);
+static BLOCKING_NOTIFIER_HEAD(removed_notifiers);
 
 static struct presence *find_presence(struct ib_device *dev,
 				      struct ib_client *client)
@@ -216,7 +216,7 @@ static void begin_callback(struct presence *p, enum presence_state state)
 {
 	p->state = state;
 	p->task = current;
-	p->until = ib_held_turn();
+	p->until = ib_ref_log_seq();
 	list_add(&p->call, &calls);
 	mutex_unlock(&ib_registry_lock);
 	lock_map_acquire_read(&client_method_map);
@@ -232,7 +232,7 @@ static void end_callback(struct presence *p)
 }
 
 /* The presence stays while this thread has the lock or is in the callback. */
-static void tell_new_name(struct presence *p)
+static void call_rename(struct presence *p)
 {
 	struct ib_client *client = p->client;
 	struct ib_device *dev = p->device;
@@ -257,7 +257,7 @@ static unsigned long client_code(const struct ib_client *client)
  * The client will not use the device any more. Another client of the same module may, and
  * may have made the objects that are left; then nothing is checked.
  */
-static void check_leaver(struct presence *p, const char *how, bool declined)
+static void check_departed(struct presence *p, const char *how, bool declined)
 {
 	unsigned long code = client_code(p->client);
 	struct presence *other;
@@ -310,10 +310,10 @@ static int add_presence(struct ib_device *dev, struct ib_client *client)
 	trace_ib_client_add(dev, client, ret);
 	end_callback(p);
 	if (ret) {
-		check_leaver(p, "add() failed", ret == -EOPNOTSUPP);
+		check_departed(p, "add() failed", ret == -EOPNOTSUPP);
 		free_presence(p);
 	} else {
-		tell_new_name(p);
+		call_rename(p);
 	}
 	return 0;
 }
@@ -404,7 +404,7 @@ static void remove_presence(struct presence *p)
 	call_remove(p);
 	trace_ib_client_remove(dev, client);
 	end_callback(p);
-	check_leaver(p, "remove() returned", false);
+	check_departed(p, "remove() returned", false);
 	free_presence(p);
 }
 
@@ -460,7 +460,7 @@ void ib_clients_renamed(struct ib_device *dev)
 		p = find_presence(dev, client);
 		/* The others are told when their current callback returns. */
 		if (p && p->state == CLIENT_PRESENT)
-			tell_new_name(p);
+			call_rename(p);
 	}
 }
 
@@ -574,7 +574,7 @@ out:
 	mutex_unlock(&ib_registry_lock);
 	/* As in ib_unregister_client(). */
 	if (ret)
-		blocking_notifier_call_chain(&gone_notifiers, 0, client);
+		blocking_notifier_call_chain(&removed_notifiers, 0, client);
 	if (ret == -EEXIST)
 		pr_warn("cannot register client %s of %pS: already registered\n",
 			client->name, caller);
@@ -588,13 +588,13 @@ EXPORT_SYMBOL(ib_register_client);
  */
 void ib_register_client_notifier(struct notifier_block *nb)
 {
-	blocking_notifier_chain_register(&gone_notifiers, nb);
+	blocking_notifier_chain_register(&removed_notifiers, nb);
 }
 IB_EXPORT_INTERNAL(ib_register_client_notifier);
 
 void ib_unregister_client_notifier(struct notifier_block *nb)
 {
-	blocking_notifier_chain_unregister(&gone_notifiers, nb);
+	blocking_notifier_chain_unregister(&removed_notifiers, nb);
 }
 IB_EXPORT_INTERNAL(ib_unregister_client_notifier);
 
@@ -628,7 +628,7 @@ void ib_unregister_client(struct ib_client *client)
 out:
 	mutex_unlock(&ib_registry_lock);
 	/* Others may still be in functions of the client that it does not know to have begun. */
-	blocking_notifier_call_chain(&gone_notifiers, 0, client);
+	blocking_notifier_call_chain(&removed_notifiers, 0, client);
 }
 EXPORT_SYMBOL(ib_unregister_client);
 

@@ -143,7 +143,7 @@ struct ib_device *_ib_alloc_device(size_t size)
 
 	INIT_HLIST_NODE(&priv->by_name);
 	INIT_LIST_HEAD(&priv->presences);
-	INIT_LIST_HEAD(&priv->leavers);
+	INIT_LIST_HEAD(&priv->departed_modules);
 	INIT_LIST_HEAD(&priv->ahs);
 	spin_lock_init(&priv->ahs_lock);
 	INIT_LIST_HEAD(&priv->netdev_link);
@@ -194,9 +194,9 @@ void ib_dealloc_device(struct ib_device *device)
 	ib_port_put_netdevs(device);
 	WARN_ON(!xa_empty(&device->client_data));
 	if (!rdma_restrack_clean(device))
-		ib_device_gone(device);
+		ib_device_make_defunct(device);
 	else if (ib_contract_on())
-		ib_device_keep_gone(device);
+		ib_device_keep_defunct(device);
 	put_device(&device->dev);
 }
 EXPORT_SYMBOL(ib_dealloc_device);

@@ -22,10 +22,10 @@ bool ib_device_is_going(const struct ib_device *dev);
 void ib_device_exit(void);
 
 /* defunct.c */
-void ib_device_gone(struct ib_device *dev);
-void ib_device_keep_gone(struct ib_device *dev);
-void ib_gone_init(void);
-void ib_gone_exit(void);
+void ib_device_make_defunct(struct ib_device *dev);
+void ib_device_keep_defunct(struct ib_device *dev);
+void ib_defunct_init(void);
+void ib_defunct_exit(void);
 
 /* client.c */
 int ib_clients_add(struct ib_device *dev);

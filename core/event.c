@@ -260,7 +260,7 @@ static void event_finish(struct ib_device_priv *priv,
 }
 
 /* Not after ib_events_stop() has begun; it flushes twice because of this. */
-static void event_look_again(struct ib_device_priv *priv)
+static void event_retry(struct ib_device_priv *priv)
 {
 	if (READ_ONCE(priv->events_on))
 		queue_delayed_work(ib_core_wq, &priv->event_again, RETRY_DELAY);
@@ -286,7 +286,7 @@ static void event_put_off(struct ib_device_priv *priv, const struct ib_event *ev
 			port->put_off[kept++] = port->put_off[i];
 	port->put_off[kept++] = event->event;
 	port->nr_put_off = kept;
-	event_look_again(priv);
+	event_retry(priv);
 }
 
 /* Read the port before any handler is called, and keep the order of events. */
@@ -315,7 +315,7 @@ static void events_put_off_of_port(struct ib_device_priv *priv, u32 num)
 		return;
 	if (!refresh_port(event.device, num, true)) {
 		if (++port->tries < RETRIES) {
-			event_look_again(priv);
+			event_retry(priv);
 			return;
 		}
 		ibdev_warn(event.device,

@@ -45,7 +45,7 @@ static int __init kverbs_init(void)
 	ret = ib_roce_init(ib_core_wq, ib_event_gids_changed, ib_port_attr_changed);
 	if (ret)
 		goto err_cq;
-	ib_gone_init();
+	ib_defunct_init();
 	ib_contract_add_source(&ib_event_handler_source);
 	ib_contract_add_source(&ib_cq_pool_source);
 	ib_contract_add_source(&ib_gid_source);
@@ -71,7 +71,7 @@ static void __exit kverbs_exit(void)
 	ib_debugfs_exit();
 	ib_roce_exit();
 	ib_cq_exit();
-	ib_gone_exit();
+	ib_defunct_exit();
 	ib_client_exit();
 	ib_device_exit();
 	ib_sysfs_exit();

@@ -133,7 +133,7 @@ struct ca_events {
  *	to ca_closing_end(); under @files_lock
  * @gone: the device is going, and its end closes all open handles; under @files_lock
  * @closed: completed when that is done
- * @lent: PDs that modules have borrowed
+ * @borrowed: PDs that modules have borrowed
  */
 struct ca_device {
 	struct rcu_head rcu;
@@ -160,7 +160,7 @@ struct ca_device {
 	unsigned int closers;
 	bool gone;
 	struct completion closed;
-	struct ib_held lent;
+	struct ib_ref_log borrowed;
 };
 
 /**
@@ -317,7 +317,7 @@ ssize_t ca_call_end(struct ca_call *call, int ret);
 /* numbers.c */
 void ca_numbers_init(struct ca_numbers *n);
 int ca_number_reserve(struct ca_numbers *n, u64 *id);
-void ca_number_give_up(struct ca_numbers *n, u64 id);
+void ca_number_release(struct ca_numbers *n, u64 id);
 void ca_number_publish(struct ca_numbers *n, u64 id, void *entry);
 void ca_number_withdraw(struct ca_numbers *n, u64 id);
 
@@ -385,7 +385,7 @@ static inline bool ca_use_try(struct ca_device *ca)
 }
 
 /* The entry at the place of @id, which may have another number. */
-static inline void *ca_number_look_up(struct ca_numbers *n, u64 id)
+static inline void *ca_number_lookup(struct ca_numbers *n, u64 id)
 {
 	return xa_load(&n->entries, lower_32_bits(id));
 }

@@ -102,7 +102,7 @@ static struct ca_device *ca_device_alloc(struct ib_device *dev)
 	mutex_init(&ca->files_lock);
 	xa_init(&ca->readers);
 	init_completion(&ca->closed);
-	ib_held_init(&ca->lent);
+	ib_ref_log_init(&ca->borrowed);
 	ca_events_start(ca);
 	return ca;
 }

@@ -45,12 +45,12 @@ void ca_events_init(struct ca_events *events)
 	events->removed_read = false;
 }
 
-static void push(struct ca_events *events, const struct kverbs_ca_event *event)
+static void ring_add(struct ca_events *events, const struct kverbs_ca_event *event)
 {
 	events->ring[events->head++ % CA_EVENTS_MAX] = *event;
 }
 
-static void lose(struct ca_events *events, const struct kverbs_ca_event *event)
+static void count_lost(struct ca_events *events, const struct kverbs_ca_event *event)
 {
 	u32 lost = events->overflow.lost, more = max(event->lost, 1u);
 
@@ -61,21 +61,21 @@ static void lose(struct ca_events *events, const struct kverbs_ca_event *event)
 	events->overflow.lost = lost > U32_MAX - more ? U32_MAX : lost + more;
 }
 
-static void append(struct ca_events *events,
-		   const struct kverbs_ca_event *event)
+static void append_event(struct ca_events *events,
+			 const struct kverbs_ca_event *event)
 {
 	u32 room = CA_EVENTS_MAX - (events->head - events->tail);
 
 	lockdep_assert_held(&events->lock);
 	if (room < (events->overflow.lost ? 2 : 1)) {
-		lose(events, event);
+		count_lost(events, event);
 		return;
 	}
 	if (events->overflow.lost) {
-		push(events, &events->overflow);
+		ring_add(events, &events->overflow);
 		events->overflow.lost = 0;
 	}
-	push(events, event);
+	ring_add(events, event);
 }
 
 /* After KVERBS_CA_EVENT_REMOVED, nothing is added. */
@@ -91,14 +91,14 @@ static void add_event(struct ca_events *events,
 		events->removed = *event;
 		what |= EPOLLHUP | EPOLLERR;
 	} else {
-		append(events, event);
+		append_event(events, event);
 	}
 	spin_unlock(&events->lock);
 	if (what)
 		wake_up_poll(&events->wait, what);
 }
 
-static const struct kverbs_ca_event *first(const struct ca_events *events)
+static const struct kverbs_ca_event *first_event(const struct ca_events *events)
 {
 	lockdep_assert_held(&events->lock);
 	if (events->tail != events->head)
@@ -110,7 +110,7 @@ static const struct kverbs_ca_event *first(const struct ca_events *events)
 	return NULL;
 }
 
-static void drop_first(struct ca_events *events)
+static void drop_first_event(struct ca_events *events)
 {
 	lockdep_assert_held(&events->lock);
 	if (events->tail != events->head)
@@ -121,7 +121,7 @@ static void drop_first(struct ca_events *events)
 		events->removed_read = true;
 }
 
-static void fill(struct kverbs_ca_event *event, struct ca_device *ca, u32 type, u32 port)
+static void fill_event(struct kverbs_ca_event *event, struct ca_device *ca, u32 type, u32 port)
 {
 	*event = (struct kverbs_ca_event) {
 		.size = sizeof(*event),
@@ -132,7 +132,7 @@ static void fill(struct kverbs_ca_event *event, struct ca_device *ca, u32 type, 
 	};
 }
 
-static void tell_files(struct ca_device *ca, const struct kverbs_ca_event *event)
+static void notify_files(struct ca_device *ca, const struct kverbs_ca_event *event)
 {
 	struct ca_file *f;
 
@@ -142,15 +142,15 @@ static void tell_files(struct ca_device *ca, const struct kverbs_ca_event *event
 	mutex_unlock(&ca->files_lock);
 }
 
-static bool take_queued(struct ca_device *ca, struct kverbs_ca_event *event)
+static bool dequeue_event(struct ca_device *ca, struct kverbs_ca_event *event)
 {
 	const struct kverbs_ca_event *next;
 
 	spin_lock(&ca->queue.lock);
-	next = first(&ca->queue);
+	next = first_event(&ca->queue);
 	if (next) {
 		*event = *next;
-		drop_first(&ca->queue);
+		drop_first_event(&ca->queue);
 	}
 	spin_unlock(&ca->queue.lock);
 	return next;
@@ -161,8 +161,8 @@ static void events_work(struct work_struct *work)
 	struct ca_device *ca = container_of(work, struct ca_device, events_work);
 	struct kverbs_ca_event event;
 
-	while (take_queued(ca, &event))
-		tell_files(ca, &event);
+	while (dequeue_event(ca, &event))
+		notify_files(ca, &event);
 }
 
 void ca_events_start(struct ca_device *ca)
@@ -171,14 +171,14 @@ void ca_events_start(struct ca_device *ca)
 	INIT_WORK(&ca->events_work, events_work);
 }
 
-/* Has all that have the device's file open told. Context: process; does not sleep. */
+/* Notifies all that have the device's file open. Context: process; does not sleep. */
 void ca_events_queue(struct ca_device *ca, u32 type, u32 port)
 {
 	struct kverbs_ca_event event;
 
-	fill(&event, ca, type, port);
+	fill_event(&event, ca, type, port);
 	spin_lock(&ca->queue.lock);
-	append(&ca->queue, &event);
+	append_event(&ca->queue, &event);
 	spin_unlock(&ca->queue.lock);
 	queue_work(system_unbound_wq, &ca->events_work);
 }
@@ -189,8 +189,8 @@ void ca_events_end(struct ca_device *ca)
 	struct kverbs_ca_event event;
 
 	flush_work(&ca->events_work);
-	fill(&event, ca, KVERBS_CA_EVENT_REMOVED, 0);
-	tell_files(ca, &event);
+	fill_event(&event, ca, KVERBS_CA_EVENT_REMOVED, 0);
+	notify_files(ca, &event);
 }
 
 /* Prints a line about the events that wait for the reader of a file. */
@@ -219,31 +219,31 @@ static int copy_event(const struct kverbs_ca_event *event, struct iov_iter *to)
 	return -EFAULT;
 }
 
-static int try_take(struct ca_events *events, struct iov_iter *to)
+static int try_read_event(struct ca_events *events, struct iov_iter *to)
 {
 	const struct kverbs_ca_event *event;
 	int ret;
 
 	spin_lock(&events->lock);
-	event = first(events);
+	event = first_event(events);
 	if (event)
 		ret = copy_event(event, to);
 	else
 		ret = events->removed_read ? -ENODEV : -EAGAIN;
 	if (!ret)
-		drop_first(events);
+		drop_first_event(events);
 	spin_unlock(&events->lock);
 	return ret;
 }
 
 /* Returns -EAGAIN if there is no event, -ENODEV if there will be none any more. */
-static int take(struct ca_events *events, struct iov_iter *to)
+static int read_event(struct ca_events *events, struct iov_iter *to)
 {
 	int faults;
 	int ret;
 
 	for (faults = 0; faults < CA_FAULTS_MAX; faults++) {
-		ret = try_take(events, to);
+		ret = try_read_event(events, to);
 		if (ret != -EFAULT)
 			return ret;
 		if (fault_in_iov_iter_writeable(to,
@@ -253,13 +253,13 @@ static int take(struct ca_events *events, struct iov_iter *to)
 	return -EFAULT;
 }
 
-/* Whether take() would return anything but -EAGAIN. */
+/* Whether read_event() would return anything but -EAGAIN. */
 static bool is_ready(struct ca_events *events)
 {
 	bool ready;
 
 	spin_lock(&events->lock);
-	ready = first(events) || events->removed_read;
+	ready = first_event(events) || events->removed_read;
 	spin_unlock(&events->lock);
 	return ready;
 }
@@ -281,7 +281,7 @@ ssize_t ca_events_read(struct ca_events *events, struct iov_iter *to,
 	if (iov_iter_count(to) < size)
 		return -EINVAL;
 	do {
-		ret = take(events, to);
+		ret = read_event(events, to);
 		if (!ret) {
 			done += size;
 			continue;
@@ -304,7 +304,7 @@ __poll_t ca_events_poll(struct ca_events *events, struct file *file,
 
 	poll_wait(file, &events->wait, wait);
 	spin_lock(&events->lock);
-	if (first(events))
+	if (first_event(events))
 		mask |= EPOLLIN | EPOLLRDNORM;
 	if (events->removed.size)
 		mask |= EPOLLHUP | EPOLLERR;

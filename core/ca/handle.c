@@ -74,7 +74,7 @@ static struct ca_file *file_of(struct ca_space *space)
 /* Under RCU. */
 struct ca_handle *ca_handle_find(struct ca_space *space, u64 id)
 {
-	struct ca_handle *h = ca_number_look_up(&space->handles, id);
+	struct ca_handle *h = ca_number_lookup(&space->handles, id);
 
 	return h && h->id == id ? h : NULL;
 }
@@ -341,10 +341,10 @@ static int reserve_number(struct ca_space *space, struct ca_handle *h)
 	return ret;
 }
 
-static void give_up_number(struct ca_space *space, u64 id)
+static void release_number(struct ca_space *space, u64 id)
 {
 	mutex_lock(&space->lock);
-	ca_number_give_up(&space->handles, id);
+	ca_number_release(&space->handles, id);
 	mutex_unlock(&space->lock);
 }
 
@@ -373,7 +373,7 @@ static int open_for(struct ca_call *call, struct ca_handle *h)
 	else if (vendor)
 		ret = -EOPNOTSUPP;
 	if (ret) {
-		give_up_number(call->space, h->id);
+		release_number(call->space, h->id);
 		return ret;
 	}
 	call->handle = h->id;
@@ -432,7 +432,7 @@ static void finish_close(struct ca_handle *h, unsigned long site)
 	if (device->ops.close_ca)
 		IB_IN_FRAME(device, NULL, "close_ca", IB_FRAME_METHOD, site,
 			    (device->ops.close_ca(h->ca), 0));
-	give_up_number(space, h->id);
+	release_number(space, h->id);
 	free_handle(h);
 }
 
@@ -456,7 +456,7 @@ int ca_close(struct ca_call *call)
 	return ret;
 }
 
-static void warn_left(const struct ca_handle *h)
+static void warn_left_open(const struct ca_handle *h)
 {
 	ibdev_warn(h->ca->device,
 		   "module %s left its channel adapter open: handle %#llx, %u objects\n",
@@ -488,7 +488,7 @@ void ca_space_close(struct ca_space *space)
 			continue;
 		rcu_read_unlock();
 		if (!space->user)
-			warn_left(h);
+			warn_left_open(h);
 		force_close(h);
 		rcu_read_lock();
 	}

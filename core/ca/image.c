@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The image of a channel adapter: the answer to QUERY_CA, ready to be copied.
- * Behind the attributes of the CA, each port has its place, which holds a
+ * Behind the attributes of the CA, each port has its position, which holds a
  * complete answer to QUERY_PORT: attributes, GID table, P_Key table.
  *
  * Lock protocol: an image never changes; a new one replaces it as a whole. image_lock, a
@@ -13,7 +13,7 @@
  *
  * Network namespaces: what belongs to a network device is a secret of the
  * namespace that the network device is in: entries of GID tables, and the
- * interface index of a port. An image lists its secrets by place. Readers in
+ * interface index of a port. An image lists its secrets by position. Readers in
  * other namespaces get zeros there, and no byte of a secret is ever in their
  * buffer. A namespace is identified by its cookie, which is never 0 and never
  * reused.
@@ -62,11 +62,11 @@ struct ca_secret {
 };
 
 /**
- * struct ca_place - where a port is in an image
+ * struct ca_port_pos - where a port is in an image
  * @offset: where its attributes begin
  * @secret: index of the first of its secrets
  */
-struct ca_place {
+struct ca_port_pos {
 	u32 offset;
 	u32 secret;
 };
@@ -80,8 +80,8 @@ struct ca_place {
  * @nr_secrets: entries of @secrets
  * @mixed: there are secrets of more than one namespace
  * @net: cookie of the secrets' namespace, unless @mixed; 0: no secrets
- * @places: places of the ports, by port number minus @first_port; an extra one at the end
- * @secrets: in the order of their places
+ * @positions: positions of the ports, by port number minus @first_port; an extra one at the end
+ * @secrets: in the order of their positions
  * @size: bytes of @data
  * @data: the answer
  */
@@ -93,7 +93,7 @@ struct ca_image {
 	u32 nr_secrets;
 	bool mixed;
 	u64 net;
-	struct ca_place *places;
+	struct ca_port_pos *positions;
 	struct ca_secret *secrets;
 	u32 size;
 	u8 data[] __aligned(CA_ALIGN);
@@ -178,7 +178,7 @@ static struct kverbs_ca_attr *image_attr(struct ca_image *image)
 static struct kverbs_ca_port_attr *image_port(struct ca_image *image, u32 i)
 {
 	return (struct kverbs_ca_port_attr *)
-		(image->data + image->places[i].offset);
+		(image->data + image->positions[i].offset);
 }
 
 static const struct ib_port_immutable *port_fixed(struct ib_device *dev,
@@ -202,7 +202,7 @@ static struct ca_image *image_alloc(struct ib_device *dev)
 	u32 nr_ports = rdma_end_port(dev) - rdma_start_port(dev) + 1;
 	u32 size = ALIGN(sizeof(struct kverbs_ca_attr), CA_ALIGN);
 	u32 offset = size, max_secrets = 0, port;
-	struct ca_place *place;
+	struct ca_port_pos *pos;
 	struct ca_image *image;
 
 	rdma_for_each_port(dev, port) {
@@ -211,7 +211,7 @@ static struct ca_image *image_alloc(struct ib_device *dev)
 	}
 	image = kvzalloc(struct_size(image, data, size) +
 			 array_size(max_secrets, sizeof(*image->secrets)) +
-			 array_size(nr_ports + 1, sizeof(*image->places)),
+			 array_size(nr_ports + 1, sizeof(*image->positions)),
 			 GFP_KERNEL);
 	if (!image)
 		return NULL;
@@ -220,13 +220,13 @@ static struct ca_image *image_alloc(struct ib_device *dev)
 	image->nr_ports = nr_ports;
 	image->size = size;
 	image->secrets = (struct ca_secret *)(image->data + size);
-	image->places = (struct ca_place *)(image->secrets + max_secrets);
-	place = image->places;
+	image->positions = (struct ca_port_pos *)(image->secrets + max_secrets);
+	pos = image->positions;
 	rdma_for_each_port(dev, port) {
-		place++->offset = offset;
+		pos++->offset = offset;
 		offset += port_size(dev, port);
 	}
-	place->offset = offset;
+	pos->offset = offset;
 	return image;
 }
 
@@ -303,7 +303,7 @@ static void fill_ca(struct ca_image *image, struct ib_device *dev)
 	attr->version = KVERBS_CA_VERSION;
 	attr->size = image->size;
 	attr->attr_size = sizeof(*attr);
-	attr->port_offset = image->places[0].offset;
+	attr->port_offset = image->positions[0].offset;
 	attr->port_count = image->nr_ports;
 	attr->first_port = image->first_port;
 	attr->node_guid = dev->node_guid;
@@ -469,7 +469,7 @@ static int fill_port(struct ca_image *image, u32 i, struct ib_device *dev)
 	ret = ib_query_port(dev, port, &from);
 	if (ret)
 		return ret;
-	image->places[i].secret = image->nr_secrets;
+	image->positions[i].secret = image->nr_secrets;
 	attr->version = KVERBS_CA_VERSION;
 	attr->size = port_size(dev, port);
 	attr->attr_size = sizeof(*attr);
@@ -489,16 +489,16 @@ static int fill_port(struct ca_image *image, u32 i, struct ib_device *dev)
 }
 
 /* The driver cannot tell the state of a port: keep what the old image has. */
-static void keep_port(struct ca_image *image, u32 i, const struct ca_image *old)
+static void copy_port(struct ca_image *image, u32 i, const struct ca_image *old)
 {
-	const struct ca_place *place = &old->places[i];
-	u32 nr = place[1].secret - place[0].secret;
+	const struct ca_port_pos *pos = &old->positions[i];
+	u32 nr = pos[1].secret - pos[0].secret;
 
-	memcpy(image->data + place[0].offset, old->data + place[0].offset,
-	       place[1].offset - place[0].offset);
-	image->places[i].secret = image->nr_secrets;
+	memcpy(image->data + pos[0].offset, old->data + pos[0].offset,
+	       pos[1].offset - pos[0].offset);
+	image->positions[i].secret = image->nr_secrets;
 	memcpy(&image->secrets[image->nr_secrets],
-	       &old->secrets[place[0].secret], nr * sizeof(*old->secrets));
+	       &old->secrets[pos[0].secret], nr * sizeof(*old->secrets));
 	image->nr_secrets += nr;
 }
 
@@ -528,9 +528,9 @@ static int image_fill(struct ca_image *image, struct ib_device *dev,
 		ret = err;
 		if (!old)
 			break;
-		keep_port(image, i, old);
+		copy_port(image, i, old);
 	}
-	image->places[i].secret = image->nr_secrets;
+	image->positions[i].secret = image->nr_secrets;
 	sum_up_secrets(image);
 	return ret;
 }
@@ -547,11 +547,11 @@ static bool ca_differs(struct ca_image *a, struct ca_image *b)
 static bool secrets_differ(const struct ca_image *a, const struct ca_image *b,
 			   u32 i)
 {
-	u32 nr = a->places[i + 1].secret - a->places[i].secret;
+	u32 nr = a->positions[i + 1].secret - a->positions[i].secret;
 
-	return nr != b->places[i + 1].secret - b->places[i].secret ||
-	       memcmp(&a->secrets[a->places[i].secret],
-		      &b->secrets[b->places[i].secret],
+	return nr != b->positions[i + 1].secret - b->positions[i].secret ||
+	       memcmp(&a->secrets[a->positions[i].secret],
+		      &b->secrets[b->positions[i].secret],
 		      nr * sizeof(*a->secrets));
 }
 
@@ -596,8 +596,8 @@ static bool images_same(const struct ca_image *a, const struct ca_image *b)
 	       a->nr_secrets == b->nr_secrets &&
 	       !memcmp(a->secrets, b->secrets,
 		       a->nr_secrets * sizeof(*a->secrets)) &&
-	       !memcmp(a->places, b->places,
-		       (a->nr_ports + 1) * sizeof(*a->places));
+	       !memcmp(a->positions, b->positions,
+		       (a->nr_ports + 1) * sizeof(*a->positions));
 }
 
 /*
@@ -689,28 +689,28 @@ struct ca_slice {
 	u32 end;
 };
 
-/* Returns the place of a port; that of the next port, or the end, follows it. */
-static const struct ca_place *place_of_port(const struct ca_image *image,
-					    u32 port)
+/* Returns the position of a port; that of the next port, or the end, follows it. */
+static const struct ca_port_pos *port_pos(const struct ca_image *image,
+					  u32 port)
 {
 	/* Port numbers below the first one wrap. */
 	port -= image->first_port;
 	if (port >= image->nr_ports)
 		return NULL;
-	return &image->places[array_index_nospec(port, image->nr_ports)];
+	return &image->positions[array_index_nospec(port, image->nr_ports)];
 }
 
 static int slice_of_port(struct ca_slice *slice, const struct ca_image *image,
 			 u32 port)
 {
-	const struct ca_place *place = place_of_port(image, port);
+	const struct ca_port_pos *pos = port_pos(image, port);
 
-	if (!place)
+	if (!pos)
 		return -EINVAL;
-	slice->offset = place[0].offset;
-	slice->size = place[1].offset - place[0].offset;
-	slice->first = place[0].secret;
-	slice->end = place[1].secret;
+	slice->offset = pos[0].offset;
+	slice->size = pos[1].offset - pos[0].offset;
+	slice->first = pos[0].secret;
+	slice->end = pos[1].secret;
 	return 0;
 }
 
@@ -801,16 +801,16 @@ ssize_t ca_image_copy(const struct ca_image *image, const struct net *net,
 static ssize_t copy_to_kernel(const struct ca_image *image, const u32 *port,
 			      void *out, u32 out_len)
 {
-	const struct ca_place *place;
+	const struct ca_port_pos *pos;
 	const u8 *from = image->data;
 	u32 size = image->size;
 
 	if (port) {
-		place = place_of_port(image, *port);
-		if (!place)
+		pos = port_pos(image, *port);
+		if (!pos)
 			return -EINVAL;
-		from += place[0].offset;
-		size = place[1].offset - place[0].offset;
+		from += pos[0].offset;
+		size = pos[1].offset - pos[0].offset;
 	}
 	/* The most frequent query takes two instructions here. */
 	if (out_len == CA_LEADING)

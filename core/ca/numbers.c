@@ -35,7 +35,7 @@ int ca_number_reserve(struct ca_numbers *n, u64 *id)
 	return 0;
 }
 
-void ca_number_give_up(struct ca_numbers *n, u64 id)
+void ca_number_release(struct ca_numbers *n, u64 id)
 {
 	xa_erase(&n->entries, lower_32_bits(id));
 	n->count--;

@@ -58,7 +58,7 @@ static_assert(sizeof_field(struct kverbs_ca_peer, name) ==
  * @type: which of the two
  * @users: regions in this PD
  * @refs: of a PD: one until it is freed here, and one of each borrower
- * @lent: what the borrowers hold
+ * @borrowed: what the borrowers hold
  * @kept: of a PD: regions in it that the driver did not free, because a borrower uses them;
  *	of such a region: link in that list
  * @pd: the PD, or that of the region
@@ -74,7 +74,7 @@ struct ca_object {
 	enum kverbs_ca_object_type type;
 	u32 users;
 	refcount_t refs;
-	struct ib_ca_pd lent;
+	struct ib_ca_pd borrowed;
 	struct list_head kept;
 	struct ib_pd *pd;
 	struct ib_mr *mr;
@@ -90,12 +90,12 @@ static struct ca_object *find_object(struct ca_handle *h, u64 id,
 	struct ca_object *obj;
 
 	lockdep_assert_held(&h->lock);
-	obj = ca_number_look_up(&h->objects, id);
+	obj = ca_number_lookup(&h->objects, id);
 	return obj && obj->id == id && obj->type == type ? obj : NULL;
 }
 
 /* Reserves a place for an object; lookups do not find it yet. */
-static int reserve_place(struct ca_handle *h, struct ca_object *obj)
+static int reserve_slot(struct ca_handle *h, struct ca_object *obj)
 {
 	lockdep_assert_held(&h->lock);
 	/* The thread that closes the handle relies on what it saw. */
@@ -107,10 +107,10 @@ static int reserve_place(struct ca_handle *h, struct ca_object *obj)
 	return ca_number_reserve(&h->objects, &obj->id);
 }
 
-static void give_up_place(struct ca_handle *h, struct ca_object *obj)
+static void release_slot(struct ca_handle *h, struct ca_object *obj)
 {
 	lockdep_assert_held(&h->lock);
-	ca_number_give_up(&h->objects, obj->id);
+	ca_number_release(&h->objects, obj->id);
 	if (obj->parent)
 		obj->parent->users--;
 }
@@ -201,7 +201,7 @@ static int end_making(struct ca_call *call, struct ca_handle *h,
 {
 	mutex_lock(&h->lock);
 	if (ret) {
-		give_up_place(h, obj);
+		release_slot(h, obj);
 	} else {
 		call->object = obj->id;
 		publish_object(h, obj);
@@ -217,7 +217,7 @@ static int end_freeing(struct ca_handle *h, struct ca_object *obj, int ret)
 	if (ret)
 		publish_object(h, obj);
 	else
-		give_up_place(h, obj);
+		release_slot(h, obj);
 	mutex_unlock(&h->lock);
 	return ret;
 }
@@ -231,7 +231,7 @@ int ca_alloc_pd(struct ca_call *call, struct ca_handle *h)
 	if (!obj)
 		return -ENOMEM;
 	mutex_lock(&h->lock);
-	ret = reserve_place(h, obj);
+	ret = reserve_slot(h, obj);
 	mutex_unlock(&h->lock);
 	if (ret)
 		goto out;
@@ -310,7 +310,7 @@ static int begin_reg(struct ca_handle *h, struct ca_object *obj, u64 pd,
 
 	mutex_lock(&h->lock);
 	parent = find_object(h, pd, KVERBS_CA_OBJECT_PD);
-	ret = parent ? reserve_place(h, obj) : -ENOENT;
+	ret = parent ? reserve_slot(h, obj) : -ENOENT;
 	if (!ret) {
 		obj->parent = parent;
 		obj->pd = parent->pd;
@@ -576,11 +576,11 @@ struct ib_ca_pd *ca_borrow_pd(struct ca_device *ca, struct ca_handle *h, u64 id,
 	obj = find_object(h, id, KVERBS_CA_OBJECT_PD);
 	if (obj) {
 		refcount_inc(&obj->refs);
-		obj->lent.pd = obj->pd;
-		ib_held_take(&ca->lent, &obj->lent, site);
+		obj->borrowed.pd = obj->pd;
+		ib_ref_log_get(&ca->borrowed, &obj->borrowed, site);
 	}
 	mutex_unlock(&h->lock);
-	return obj ? &obj->lent : ERR_PTR(-ENOENT);
+	return obj ? &obj->borrowed : ERR_PTR(-ENOENT);
 }
 
 /* The PDs that ULPs have borrowed. */
@@ -592,7 +592,7 @@ static void borrowed_for_each(struct ib_device *device, u64 until,
 	rcu_read_lock();
 	ca = ca_of(device);
 	if (ca)
-		ib_held_visit(&ca->lent, until, visit, context);
+		ib_ref_log_visit(&ca->borrowed, until, visit, context);
 	rcu_read_unlock();
 }
 
@@ -603,7 +603,7 @@ static void borrowed_forget(struct ib_device *device, const struct module *mod)
 	rcu_read_lock();
 	ca = ca_of(device);
 	if (ca)
-		ib_held_forget(&ca->lent, mod);
+		ib_ref_log_forget(&ca->borrowed, mod);
 	rcu_read_unlock();
 }
 
@@ -621,7 +621,7 @@ static void note_return(struct ib_ca_pd *pd, unsigned long site)
 	rcu_read_lock();
 	ca = ca_of(pd->pd->device);
 	if (ca)
-		ib_held_give(&ca->lent, pd, site);
+		ib_ref_log_put(&ca->borrowed, pd, site);
 	rcu_read_unlock();
 }
 
@@ -634,6 +634,6 @@ static void note_return(struct ib_ca_pd *pd, unsigned long site)
 void ib_ca_pd_put(struct ib_ca_pd *pd)
 {
 	note_return(pd, _RET_IP_);
-	put_pd(container_of(pd, struct ca_object, lent));
+	put_pd(container_of(pd, struct ca_object, borrowed));
 }
 EXPORT_SYMBOL_GPL(ib_ca_pd_put);

@@ -260,14 +260,14 @@ int ca_call_run(struct ca_call *call)
 }
 
 /* Writes as much of the answer as fits. */
-static ssize_t reply(const struct ca_call *call, const void *answer, u32 size)
+static ssize_t copy_answer(const struct ca_call *call, const void *answer, u32 size)
 {
 	if (copy_to_sockptr(call->out, answer, min(call->out_len, size)))
 		return -EFAULT;
 	return call->out_len < size ? -EOVERFLOW : (ssize_t)size;
 }
 
-static ssize_t reply_image(const struct ca_call *call)
+static ssize_t copy_image_answer(const struct ca_call *call)
 {
 	return ca_image_copy(call->image, call->net,
 			     call->op == KVERBS_CA_QUERY_PORT ? &call->port :
@@ -285,16 +285,16 @@ static bool is_enough(const struct ca_call *call)
 	       call->out_len == KVERBS_CA_MR_ATTR_SIZE_MIN;
 }
 
-static ssize_t give_answer(struct ca_call *call)
+static ssize_t write_answer(struct ca_call *call)
 {
 	ssize_t ret = 0;
 
 	if (call->image)
-		ret = reply_image(call);
+		ret = copy_image_answer(call);
 	else if (call->list && !sockptr_is_null(call->out))
-		ret = reply(call, call->list, call->list->size);
+		ret = copy_answer(call, call->list, call->list->size);
 	else if (call->mr.size)
-		ret = reply(call, &call->mr, call->mr.size);
+		ret = copy_answer(call, &call->mr, call->mr.size);
 	if (ret == -EOVERFLOW && is_enough(call))
 		ret = call->out_len;
 	return ret;
@@ -310,7 +310,7 @@ ssize_t ca_call_end(struct ca_call *call, int ret)
 
 	/* A refused CLOSE and a failed REG_MR have answers, too. */
 	if (!ret || call->list || call->mr.size)
-		written = give_answer(call);
+		written = write_answer(call);
 	ca_image_put(call->image);
 	kvfree(call->list);
 	kfree(call->fetched);

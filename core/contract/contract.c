@@ -2,13 +2,14 @@
 /*
  * The contract checker: its switch, and the handling of its reports.
  *
- * A report is logged, traced, counted and kept. Reports come from any context, NMI
+ * A report is logged, traced, counted and saved. Reports come from any context, NMI
  * included.
  *
  * Lock protocol: mode_lock (a mutex) orders changes of the mode. event_callers_lock (a
- * spinlock) guards the list of tasks that call event handlers, and is innermost. kept_lock (a raw spinlock, taken with interrupts off) guards
- * the reports that are kept; nothing is taken inside it. A report from an NMI that finds it
- * taken is not kept, only logged, traced and counted.
+ * spinlock) guards the list of tasks that call event handlers, and is innermost. recent_lock
+ * (a raw spinlock, taken with interrupts off) guards the saved reports; nothing is taken
+ * inside it. A report from an NMI that finds it taken is not saved, only logged, traced and
+ * counted.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -30,7 +31,7 @@
 #include "trace.h"
 
 /* Enough to see what preceded the report that was noticed. */
-#define KEPT_REPORTS	32
+#define RECENT_REPORTS	32
 
 /* If every message breaks a rule, the first few lines in the log suffice. */
 #define LOG_INTERVAL	(5 * HZ)
@@ -66,9 +67,9 @@ static enum ib_contract_mode contract_mode;
 static atomic64_t counts[IB_RULES];
 static atomic64_t last_nr;
 
-static DEFINE_RAW_SPINLOCK(kept_lock);
-static struct ib_contract_report kept[KEPT_REPORTS];
-static unsigned int nr_kept;
+static DEFINE_RAW_SPINLOCK(recent_lock);
+static struct ib_contract_report recent[RECENT_REPORTS];
+static unsigned int nr_recent;
 
 /* Tasks that call event handlers. */
 static LIST_HEAD(event_callers);
@@ -185,37 +186,37 @@ EXPORT_SYMBOL_GPL(ib_contract_count);
  *
  * Context: Any but NMI.
  * Return: true; false if there have not been that many reports, or this one is
- * not kept any more.
+ * not saved any more.
  */
 bool ib_contract_read(unsigned int back, struct ib_contract_report *report)
 {
 	unsigned long flags;
 	bool found;
 
-	raw_spin_lock_irqsave(&kept_lock, flags);
-	found = back < min_t(unsigned int, nr_kept, KEPT_REPORTS);
+	raw_spin_lock_irqsave(&recent_lock, flags);
+	found = back < min_t(unsigned int, nr_recent, RECENT_REPORTS);
 	if (found)
-		*report = kept[(nr_kept - 1 - back) % KEPT_REPORTS];
-	raw_spin_unlock_irqrestore(&kept_lock, flags);
+		*report = recent[(nr_recent - 1 - back) % RECENT_REPORTS];
+	raw_spin_unlock_irqrestore(&recent_lock, flags);
 	return found;
 }
 EXPORT_SYMBOL_GPL(ib_contract_read);
 
-static void keep(const struct ib_contract_report *report)
+static void save_report(const struct ib_contract_report *report)
 {
 	unsigned long flags;
 
 	if (in_nmi()) {
-		if (!raw_spin_trylock_irqsave(&kept_lock, flags))
+		if (!raw_spin_trylock_irqsave(&recent_lock, flags))
 			return;
 	} else {
-		raw_spin_lock_irqsave(&kept_lock, flags);
+		raw_spin_lock_irqsave(&recent_lock, flags);
 	}
-	kept[nr_kept++ % KEPT_REPORTS] = *report;
-	/* Keeps both the number of kept reports and the place of the next one right. */
-	if (unlikely(nr_kept == UINT_MAX))
-		nr_kept = nr_kept % KEPT_REPORTS + KEPT_REPORTS;
-	raw_spin_unlock_irqrestore(&kept_lock, flags);
+	recent[nr_recent++ % RECENT_REPORTS] = *report;
+	/* Keeps both the number of saved reports and the index of the next one right. */
+	if (unlikely(nr_recent == UINT_MAX))
+		nr_recent = nr_recent % RECENT_REPORTS + RECENT_REPORTS;
+	raw_spin_unlock_irqrestore(&recent_lock, flags);
 }
 
 /* An address within the module of the device's driver. */
@@ -224,8 +225,8 @@ unsigned long ib_contract_driver(const struct ib_device *dev)
 	return (unsigned long)dev->ops.query_device;
 }
 
-static void describe(struct ib_contract_report *report, const struct ib_device *dev,
-		     const struct rdma_restrack_entry *res, unsigned long culprit)
+static void describe_report(struct ib_contract_report *report, const struct ib_device *dev,
+			    const struct rdma_restrack_entry *res, unsigned long culprit)
 {
 	if (dev)
 		ib_copy_device_name(report->device, dev);
@@ -282,13 +283,13 @@ void ib_contract_report(enum ib_contract_rule rule, const struct ib_device *dev,
 	if (!ib_contract_on())
 		return;
 	report.nr = atomic64_inc_return(&last_nr);
-	describe(&report, dev, res, culprit);
+	describe_report(&report, dev, res, culprit);
 	va_start(args, fmt);
 	vscnprintf(report.what, sizeof(report.what), fmt, args);
 	va_end(args);
 
 	atomic64_inc(&counts[rule]);
-	keep(&report);
+	save_report(&report);
 	trace_ib_contract(&report);
 	if (__ratelimit(&log_limit))
 		log_report(&report);

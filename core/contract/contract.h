@@ -33,7 +33,7 @@ struct seq_file;
  * @list: link among all sources
  * @kind: what they are, for reports
  * @for_each: calls @visit with the call site that took each of them on a device; those taken
- *	after @until, a value of ib_held_turn(), may be left out
+ *	after @until, a value of ib_ref_log_seq(), may be left out
  * @forget: the module is being unloaded. NULL if @for_each visits the call sites where they
  *	are kept: then they are cleared there
  *
@@ -170,7 +170,7 @@ void ib_output_missing(const struct ib_device *dev, const struct rdma_restrack_e
 		       const char *method, const char *output, unsigned long site);
 
 /* As a call site: the call has been reported already, further up. */
-#define IB_SITE_TOLD	0UL
+#define IB_SITE_REPORTED	0UL
 
 /* owner.c */
 unsigned long ib_contract_culprit(unsigned long site);

@@ -95,7 +95,7 @@ struct ib_port_priv {
  * @port_notifiers: called when the caches have changed, see ib_register_port_notifier()
  * @roce_lock: serialises comparisons of RoCE GID tables with addresses
  * @roce_on: the RoCE GID tables follow the addresses; under @roce_lock
- * @leavers: modules whose clients have left, read under RCU; under ib_registry_lock
+ * @departed_modules: modules whose clients have left, read under RCU; under ib_registry_lock
  * @ahs: address handles made while the contract checker was on
  * @ahs_lock: guards @ahs; taken in any context but NMI
  * @contract_suspect: a verbs call may come from a module that must not make one
@@ -131,7 +131,7 @@ struct ib_device_priv {
 	struct blocking_notifier_head port_notifiers;
 	struct mutex roce_lock;
 	bool roce_on;
-	struct list_head leavers;
+	struct list_head departed_modules;
 	struct list_head ahs;
 	spinlock_t ahs_lock;
 	bool contract_suspect;

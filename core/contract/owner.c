@@ -51,14 +51,14 @@ struct loaded {
 };
 
 /**
- * struct leaver - a module that has left a device
+ * struct departed - a module that has left a device
  * @list: link in the device's list
  * @mod: the module
  * @how: what it did last there
  * @back: it has looked the device up since, so it may use the device again
  * @rcu: protects the readers of the list
  */
-struct leaver {
+struct departed {
 	struct list_head list;
 	const struct module *mod;
 	const char *how;
@@ -204,15 +204,15 @@ void ib_contract_watch_state(struct ib_device *dev)
 	lockdep_assert_held(&ib_registry_lock);
 	WRITE_ONCE(priv->contract_suspect, priv->state == IB_DEV_UNREGISTERED ||
 					   priv->state == IB_DEV_RELEASED ||
-					   !list_empty(&priv->leavers));
+					   !list_empty(&priv->departed_modules));
 }
 
 /* How the module at @site has left the device, or NULL. Under RCU. */
-static const char *has_left(const struct ib_device *dev, unsigned long site)
+static const char *how_departed(const struct ib_device *dev, unsigned long site)
 {
-	struct leaver *l;
+	struct departed *l;
 
-	list_for_each_entry_rcu(l, &ib_priv(dev)->leavers, list)
+	list_for_each_entry_rcu(l, &ib_priv(dev)->departed_modules, list)
 		if (!READ_ONCE(l->back) && is_within(site, l->mod))
 			return l->how;
 	return NULL;
@@ -231,14 +231,14 @@ bool ib_contract_suspect(const struct ib_device *dev, const struct rdma_restrack
 	struct module *mod;
 	bool own;
 
-	if (site == IB_SITE_TOLD)
+	if (site == IB_SITE_REPORTED)
 		return false;
 	site = ib_contract_culprit(site);
 	rcu_read_lock();
 	mod = module_at(site);
 	own = !mod || is_driver(dev, mod);
 	if (!own && !gone)
-		left = has_left(dev, site);
+		left = how_departed(dev, site);
 	rcu_read_unlock();
 	if (own || !(gone || left))
 		return false;
@@ -248,12 +248,12 @@ bool ib_contract_suspect(const struct ib_device *dev, const struct rdma_restrack
 }
 IB_EXPORT_INTERNAL(ib_contract_suspect);
 
-static void drop_leaver(struct ib_device *dev, const struct module *mod)
+static void forget_departed(struct ib_device *dev, const struct module *mod)
 {
-	struct leaver *l, *next;
+	struct departed *l, *next;
 
 	lockdep_assert_held(&ib_registry_lock);
-	list_for_each_entry_safe(l, next, &ib_priv(dev)->leavers, list) {
+	list_for_each_entry_safe(l, next, &ib_priv(dev)->departed_modules, list) {
 		if (mod && l->mod != mod)
 			continue;
 		list_del_rcu(&l->list);
@@ -265,12 +265,12 @@ static void drop_leaver(struct ib_device *dev, const struct module *mod)
 /* The module at @addr has looked the device up, so it may use it again. Any context. */
 void ib_contract_device_found(struct ib_device *dev, unsigned long addr)
 {
-	struct leaver *l;
+	struct departed *l;
 
 	if (!READ_ONCE(ib_priv(dev)->contract_suspect))
 		return;
 	rcu_read_lock();
-	list_for_each_entry_rcu(l, &ib_priv(dev)->leavers, list)
+	list_for_each_entry_rcu(l, &ib_priv(dev)->departed_modules, list)
 		if (is_within(addr, l->mod))
 			WRITE_ONCE(l->back, true);
 	rcu_read_unlock();
@@ -282,23 +282,23 @@ void ib_contract_client_back(struct ib_device *dev, unsigned long addr)
 	struct module *mod;
 
 	lockdep_assert_held(&ib_registry_lock);
-	if (list_empty(&ib_priv(dev)->leavers))
+	if (list_empty(&ib_priv(dev)->departed_modules))
 		return;
 	rcu_read_lock();
 	mod = module_at(addr);
 	rcu_read_unlock();
 	if (mod)
-		drop_leaver(dev, mod);
+		forget_departed(dev, mod);
 }
 
 /* The device is being freed. */
 void ib_contract_forget(struct ib_device *dev)
 {
-	drop_leaver(dev, NULL);
+	forget_departed(dev, NULL);
 }
 
 /**
- * struct left - things of one kind that a module left behind, by the call site that made them
+ * struct leftovers - things of one kind that a module left behind, by the call site that made them
  * @mod: the module
  * @nr_sites: call sites found so far
  * @sites: the call sites
@@ -306,7 +306,7 @@ void ib_contract_forget(struct ib_device *dev)
  * @sites.count: how many things it made
  * @others: how many from call sites for which there was no room
  */
-struct left {
+struct leftovers {
 	const struct module *mod;
 	unsigned int nr_sites;
 	struct {
@@ -316,10 +316,10 @@ struct left {
 	unsigned int others;
 };
 
-static void count_left(void *context, unsigned long *where)
+static void count_leftover(void *context, unsigned long *where)
 {
 	unsigned long site = READ_ONCE(*where);
-	struct left *left = context;
+	struct leftovers *left = context;
 	unsigned int i;
 
 	if (!is_within(site, left->mod))
@@ -339,8 +339,8 @@ static void count_left(void *context, unsigned long *where)
 	left->nr_sites++;
 }
 
-static void report_left(struct ib_device *dev, const struct left *left, const char *kind,
-			const char *how)
+static void report_leftovers(struct ib_device *dev, const struct leftovers *left, const char *kind,
+			     const char *how)
 {
 	unsigned int i;
 
@@ -353,20 +353,20 @@ static void report_left(struct ib_device *dev, const struct left *left, const ch
 				   "%u more %s left when %s", left->others, kind, how);
 }
 
-static void look_for_objects(struct ib_device *dev, const struct module *mod, const char *how)
+static void check_objects(struct ib_device *dev, const struct module *mod, const char *how)
 {
 	struct rdma_restrack_entry *res;
 	unsigned long id;
 	unsigned int i;
 
 	for (i = 0; i < RDMA_RESTRACK_MAX; i++) {
-		struct left left = { .mod = mod };
+		struct leftovers left = { .mod = mod };
 
 		for (id = 0; (res = rdma_restrack_next(dev, i, &id)); id++) {
-			count_left(&left, &res->site);
+			count_leftover(&left, &res->site);
 			rdma_restrack_put(res);
 		}
-		report_left(dev, &left, rdma_restrack_kind(i), how);
+		report_leftovers(dev, &left, rdma_restrack_kind(i), how);
 	}
 }
 
@@ -398,33 +398,33 @@ void ib_contract_ah_gone(struct ib_ah *ah)
 	spin_unlock_irqrestore(&priv->ahs_lock, flags);
 }
 
-static void look_for_ahs(struct ib_device *dev, const struct module *mod, const char *how)
+static void check_ahs(struct ib_device *dev, const struct module *mod, const char *how)
 {
 	struct ib_device_priv *priv = ib_priv(dev);
-	struct left left = { .mod = mod };
+	struct leftovers left = { .mod = mod };
 	struct ib_ah *ah;
 
 	spin_lock_irq(&priv->ahs_lock);
 	list_for_each_entry(ah, &priv->ahs, on_device)
-		count_left(&left, &ah->site);
+		count_leftover(&left, &ah->site);
 	spin_unlock_irq(&priv->ahs_lock);
-	report_left(dev, &left, "ah", how);
+	report_leftovers(dev, &left, "ah", how);
 }
 
-static void look_at_source(struct ib_device *dev, const struct module *mod, const char *how,
-			   const struct ib_ref_source *source, u64 until)
+static void check_ref_source(struct ib_device *dev, const struct module *mod, const char *how,
+			     const struct ib_ref_source *source, u64 until)
 {
-	struct left left = { .mod = mod };
+	struct leftovers left = { .mod = mod };
 
-	source->for_each(dev, until, count_left, &left);
-	report_left(dev, &left, source->kind, how);
+	source->for_each(dev, until, count_leftover, &left);
+	report_leftovers(dev, &left, source->kind, how);
 }
 
-static void remember_leaver(struct ib_device *dev, const struct module *mod, const char *how)
+static void remember_departed(struct ib_device *dev, const struct module *mod, const char *how)
 {
-	struct leaver *l;
+	struct departed *l;
 
-	drop_leaver(dev, mod);
+	forget_departed(dev, mod);
 	l = kmalloc(sizeof(*l), GFP_KERNEL | __GFP_NOWARN);
 	/* No memory: the module is not watched. */
 	if (!l)
@@ -432,7 +432,7 @@ static void remember_leaver(struct ib_device *dev, const struct module *mod, con
 	l->mod = mod;
 	l->how = how;
 	l->back = false;
-	list_add_rcu(&l->list, &ib_priv(dev)->leavers);
+	list_add_rcu(&l->list, &ib_priv(dev)->departed_modules);
 	ib_contract_watch_state(dev);
 }
 
@@ -441,7 +441,7 @@ static void remember_leaver(struct ib_device *dev, const struct module *mod, con
  * @declined it, and then the module is not remembered: declining is ordinary, and checking
  * the caller of each post makes it take three times as long. The lock keeps the module's
  * next client from making anything on the device meanwhile. A PD that was borrowed after
- * @until, a value of ib_held_turn(), is not counted: its borrower has yet to check whether
+ * @until, a value of ib_ref_log_seq(), is not counted: its borrower has yet to check whether
  * the client still has the device.
  */
 void ib_contract_client_left(struct ib_device *dev, unsigned long addr, const char *how,
@@ -458,13 +458,13 @@ void ib_contract_client_left(struct ib_device *dev, unsigned long addr, const ch
 	if (!mod || is_driver(dev, mod))
 		return;
 	if (ib_contract_on()) {
-		look_for_objects(dev, mod, how);
-		look_for_ahs(dev, mod, how);
+		check_objects(dev, mod, how);
+		check_ahs(dev, mod, how);
 		list_for_each_entry(source, &sources, list)
-			look_at_source(dev, mod, how, source, until);
+			check_ref_source(dev, mod, how, source, until);
 	}
 	if (!declined)
-		remember_leaver(dev, mod, how);
+		remember_departed(dev, mod, how);
 }
 
 static void forget_site(void *context, unsigned long *site)
@@ -511,7 +511,7 @@ static void forget_places(struct ib_device *dev, struct module *mod)
 		if (source->forget)
 			source->forget(dev, mod);
 		else
-			source->for_each(dev, ib_held_turn(), forget_site, mod);
+			source->for_each(dev, ib_ref_log_seq(), forget_site, mod);
 	}
 }
 
@@ -529,7 +529,7 @@ static void module_comes(struct module *mod)
 	spin_unlock(&modules_lock);
 }
 
-static void module_goes(struct module *mod)
+static void module_unloading(struct module *mod)
 {
 	struct loaded *l, *found = NULL;
 	struct ib_device *dev;
@@ -537,7 +537,7 @@ static void module_goes(struct module *mod)
 
 	mutex_lock(&ib_registry_lock);
 	xa_for_each(&ib_devices, index, dev) {
-		drop_leaver(dev, mod);
+		forget_departed(dev, mod);
 		forget_places(dev, mod);
 	}
 	mutex_unlock(&ib_registry_lock);
@@ -559,7 +559,7 @@ static int module_event(struct notifier_block *nb, unsigned long event, void *da
 	if (event == MODULE_STATE_COMING)
 		module_comes(data);
 	else if (event == MODULE_STATE_GOING)
-		module_goes(data);
+		module_unloading(data);
 	return NOTIFY_OK;
 }
 

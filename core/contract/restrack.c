@@ -49,7 +49,7 @@ void rdma_restrack_init(struct ib_device *dev)
 		xa_init_flags(&priv->res[i].xa, XA_FLAGS_ALLOC);
 }
 
-static void tell_of_left(struct ib_device *dev, struct rdma_restrack_entry *res)
+static void report_leaked(struct ib_device *dev, struct rdma_restrack_entry *res)
 {
 	unsigned long site = READ_ONCE(res->site);
 
@@ -78,7 +78,7 @@ bool rdma_restrack_clean(struct ib_device *dev)
 		clean &= xa_empty(&priv->res[i].xa);
 		/* Their owners may destroy them meanwhile. */
 		for (id = 0; (res = rdma_restrack_next(dev, i, &id)); id++) {
-			tell_of_left(dev, res);
+			report_leaked(dev, res);
 			rdma_restrack_put(res);
 		}
 	}

@@ -69,7 +69,7 @@ struct ib_gid_table {
 	unsigned int size;
 	unsigned int nr_default;
 	bool keeps_slots;
-	struct ib_held held;
+	struct ib_ref_log ref_log;
 	struct rcu_head rcu;
 	struct gid_entry __rcu *slots[];
 };
@@ -227,7 +227,7 @@ int ib_gid_table_create(struct ib_device *dev, u32 port)
 		return -ENOMEM;
 	refcount_set(&table->refs, 1);
 	mutex_init(&table->lock);
-	ib_held_init(&table->held);
+	ib_ref_log_init(&table->ref_log);
 	table->size = size;
 	table->keeps_slots = rdma_protocol_roce(dev, port);
 	if (table->keeps_slots)
@@ -465,13 +465,13 @@ IB_EXPORT_INTERNAL(ib_gid_put);
 void ib_gid_given(const struct ib_gid_attr *attr, unsigned long site)
 {
 	if (!IS_ERR(attr))
-		ib_held_take(&to_entry(attr)->table->held, attr, site);
+		ib_ref_log_get(&to_entry(attr)->table->ref_log, attr, site);
 }
 
 /* The caller at @site gives a reference back. */
 void ib_gid_put_by(const struct ib_gid_attr *attr, unsigned long site)
 {
-	ib_held_give(&to_entry(attr)->table->held, attr, site);
+	ib_ref_log_put(&to_entry(attr)->table->ref_log, attr, site);
 	ib_gid_put(attr);
 }
 
@@ -485,7 +485,7 @@ static void gids_for_each(struct ib_device *device, u64 until,
 	rdma_for_each_port(device, port) {
 		table = table_of(device, port);
 		if (table)
-			ib_held_visit(&table->held, ib_held_turn(), visit, context);
+			ib_ref_log_visit(&table->ref_log, ib_ref_log_seq(), visit, context);
 	}
 }
 
@@ -498,7 +498,7 @@ static void gids_forget(struct ib_device *device, const struct module *mod)
 	rdma_for_each_port(device, port) {
 		table = table_of(device, port);
 		if (table)
-			ib_held_forget(&table->held, mod);
+			ib_ref_log_forget(&table->ref_log, mod);
 	}
 	rcu_read_unlock();
 }

@@ -154,7 +154,7 @@ static unsigned long drain_site(struct ib_qp *qp, const char *what, unsigned lon
 {
 	if (!ib_contract_on() || likely(!ib_contract_suspects(qp->device)))
 		return site;
-	return ib_contract_suspect(qp->device, &qp->res, what, site) ? IB_SITE_TOLD : site;
+	return ib_contract_suspect(qp->device, &qp->res, what, site) ? IB_SITE_REPORTED : site;
 }
 
 /**

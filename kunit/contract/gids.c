@@ -76,7 +76,7 @@ static void references_left_are_counted(struct kunit *test)
 	thing_unmake_gid(t);
 }
 
-/* One more than the call sites that the checker tells apart, IB_HELD_PLACES. */
+/* One more than the call sites that the checker tells apart, IB_REF_ENTRIES. */
 #define PLACES	17
 
 static noinline void take_in_many_places(struct ib_device *dev, const struct ib_gid_attr **taken)

@@ -12,7 +12,7 @@
 /* Mode switches. After two of each eight the case waits for more traffic of each kind. */
 #define SWITCHES	1000
 
-/* Freed devices that the checker keeps: KEPT_DEVICES in core/defunct.c. */
+/* Freed devices that the checker keeps: DEFUNCT_DEVICES in core/defunct.c. */
 #define KEPT		16
 
 /* Legal: the QP is in state ERR. */
