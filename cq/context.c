@@ -18,12 +18,6 @@
 
 #include "cq.h"
 
-/*
- * What an unfinished run counts for irq_poll: its budget for a whole softirq, so that
- * others get their turn.
- */
-#define IB_CQ_SOFTIRQ_WEIGHT	256
-
 static struct workqueue_struct *ib_comp_wq;
 static struct workqueue_struct *ib_comp_unbound_wq;
 
@@ -34,18 +28,19 @@ static int ib_cq_softirq(struct irq_poll *iop, int weight)
 	if (ib_cq_lane_run(lane))
 		return weight; /* irq_poll keeps it scheduled */
 	irq_poll_complete(iop);
-	if (!ib_cq_lane_rest(lane))
+	if (!ib_cq_lane_idle(lane))
 		irq_poll_sched(iop);
 	return 0;
 }
 
 static int ib_cq_softirq_init(struct ib_cq_lane *lane)
 {
-	irq_poll_init(&lane->iop, IB_CQ_SOFTIRQ_WEIGHT, ib_cq_softirq);
+	/* An unfinished run uses up the budget of the softirq, so that others get the CPU. */
+	irq_poll_init(&lane->iop, IB_CQ_SOFTIRQ_BUDGET, ib_cq_softirq);
 	return 0;
 }
 
-static void ib_cq_softirq_kick(struct ib_cq_lane *lane)
+static void ib_cq_softirq_schedule(struct ib_cq_lane *lane)
 {
 	irq_poll_sched(&lane->iop);
 }
@@ -68,16 +63,16 @@ void ib_cq_work(struct work_struct *work)
 		case IB_CQ_RAN_OUT:
 			break;
 		case IB_CQ_RAN_LONG:
-			lane->ctx->kick(lane);
+			lane->ctx->schedule(lane);
 			return;
-		case IB_CQ_RAN_ASIDE:
+		case IB_CQ_RAN_DISPLACED:
 			return;
 		}
 		cond_resched();
-	} while (!ib_cq_lane_rest(lane));
+	} while (!ib_cq_lane_idle(lane));
 }
 
-static void ib_cq_bound_kick(struct ib_cq_lane *lane)
+static void ib_cq_bound_schedule(struct ib_cq_lane *lane)
 {
 	queue_work(ib_comp_wq, &lane->runner->work);
 }
@@ -88,7 +83,7 @@ static void ib_cq_bound_start(struct ib_cq_runner *runner, int cpu)
 	queue_work_on(cpu, ib_comp_wq, &runner->work);
 }
 
-static void ib_cq_unbound_kick(struct ib_cq_lane *lane)
+static void ib_cq_unbound_schedule(struct ib_cq_lane *lane)
 {
 	queue_work(ib_comp_unbound_wq, &lane->runner->work);
 }
@@ -105,20 +100,20 @@ const struct ib_cq_context ib_cq_contexts[IB_CQ_CONTEXTS] = {
 	[IB_POLL_SOFTIRQ] = {
 		.name = "softirq",
 		.init = ib_cq_softirq_init,
-		.kick = ib_cq_softirq_kick,
+		.schedule = ib_cq_softirq_schedule,
 		.exit = ib_cq_softirq_exit,
 	},
 	[IB_POLL_WORKQUEUE] = {
 		.name = "workqueue",
 		.may_sleep = true,
-		.kick = ib_cq_bound_kick,
+		.schedule = ib_cq_bound_schedule,
 		.start = ib_cq_bound_start,
 		.exit = ib_cq_runners_exit,
 	},
 	[IB_POLL_UNBOUND_WORKQUEUE] = {
 		.name = "unbound",
 		.may_sleep = true,
-		.kick = ib_cq_unbound_kick,
+		.schedule = ib_cq_unbound_schedule,
 		.start = ib_cq_unbound_start,
 		.exit = ib_cq_runners_exit,
 	},
@@ -126,7 +121,7 @@ const struct ib_cq_context ib_cq_contexts[IB_CQ_CONTEXTS] = {
 		.name = "thread",
 		.may_sleep = true,
 		.init = ib_cq_thread_init,
-		.kick = ib_cq_thread_kick,
+		.schedule = ib_cq_thread_schedule,
 		.exit = ib_cq_thread_exit,
 	},
 };
@@ -164,8 +159,8 @@ static struct ib_cq_lane *ib_cq_lane_new(struct ib_device *dev, unsigned int vec
 	lane->device = dev;
 	lane->vector = vector;
 	lane->ctx = &ib_cq_contexts[poll_ctx];
-	init_llist_head(&lane->woken);
-	INIT_LIST_HEAD(&lane->turn);
+	init_llist_head(&lane->pending);
+	INIT_LIST_HEAD(&lane->ready);
 	ib_cq_runners_init(lane);
 	err = lane->ctx->init ? lane->ctx->init(lane) : 0;
 	if (err) {

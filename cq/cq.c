@@ -264,10 +264,10 @@ EXPORT_SYMBOL(__ib_alloc_cq);
 struct ib_cq *__ib_alloc_cq_any(struct ib_device *dev, void *private, int nr_cqe,
 				enum ib_poll_context poll_ctx, const char *caller)
 {
-	static atomic_t turn;
+	static atomic_t next_vector;
 	unsigned int vectors = clamp(dev->num_comp_vectors, 1, (int)num_online_cpus());
 
-	return ib_cq_alloc(dev, private, nr_cqe, (u32)atomic_inc_return(&turn) % vectors,
+	return ib_cq_alloc(dev, private, nr_cqe, (u32)atomic_inc_return(&next_vector) % vectors,
 			   poll_ctx, caller, _RET_IP_);
 }
 EXPORT_SYMBOL(__ib_alloc_cq_any);

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Internals of the completion queue layer, and what it offers to the core.
+ *
+ *   lane	the CQs of a completion vector and polling context, polled by one runner
+ *   runner	polls a lane; in a work queue, another one may displace it (handover.c)
+ *   pending	CQs that were scheduled, and that the runner has not seen yet
+ *   ready	CQs that the runner polls, one round each, in this order
+ *   schedule	a CQ: make it pending; a lane: make its context run it
+ *   idle	a lane without pending and ready CQs, which need not run
  */
 #ifndef KVERBS_CQ_H
 #define KVERBS_CQ_H
@@ -18,13 +25,16 @@
 
 #define IB_CQ_WEIGHT_MAX	64
 
+/* Completions that a run in softirq may handle: as many as irq_poll allows a poller. */
+#define IB_CQ_SOFTIRQ_BUDGET	256
+
 /* The polling contexts, for arrays. */
 #define IB_CQ_CONTEXTS		(IB_POLL_DIRECT + 1)
 
 /*
  * ib_cq.state, see lane.c.
  */
-#define IB_CQ_QUEUED	BIT(0)	/* put up for polling, or being polled */
+#define IB_CQ_QUEUED	BIT(0)	/* scheduled, or being polled */
 #define IB_CQ_BUSY	BIT(1)	/* being armed; IB_POLL_DIRECT: being polled */
 #define IB_CQ_STOP	BIT(2)	/* being freed */
 #define IB_CQ_WAIT	BIT(3)	/* a thread waits for it */
@@ -43,36 +53,36 @@ struct seq_file;
  * @name: for people
  * @may_sleep: whether done() may sleep
  * @init: sets up what runs the lane. Returns 0 or -errno. NULL: nothing runs it
- * @kick: makes the context call ib_cq_lane_run() soon, until that returns false, and then
- *	ib_cq_lane_rest(), and start over if the latter returns false. Any context but NMI.
- *	Called once for each time that the lane was at rest.
+ * @schedule: makes the context call ib_cq_lane_run() soon, until that returns false, and then
+ *	ib_cq_lane_idle(), and start over if the latter returns false. Any context but NMI.
+ *	Called once for each time that the lane was idle.
  * @start: NULL unless a done() that sleeps is to stop no other CQ, see handover.c. Makes
  *	the context call ib_cq_runner_run() for a runner soon, on a CPU if it is bound to
  *	CPUs. Any context but NMI.
- * @exit: undoes @init; the lane is at rest and serves no CQ
+ * @exit: undoes @init; the lane is idle and serves no CQ
  */
 struct ib_cq_context {
 	const char *name;
 	bool may_sleep;
 	int (*init)(struct ib_cq_lane *lane);
-	void (*kick)(struct ib_cq_lane *lane);
+	void (*schedule)(struct ib_cq_lane *lane);
 	void (*start)(struct ib_cq_runner *runner, int cpu);
 	void (*exit)(struct ib_cq_lane *lane);
 };
 
 /* How a run of a lane ended. */
 enum ib_cq_ran {
-	IB_CQ_RAN_OUT,		/* no CQ is in line */
+	IB_CQ_RAN_OUT,		/* no CQ is ready */
 	IB_CQ_RAN_LONG,		/* its budget or time is spent, and there is more to do */
-	IB_CQ_RAN_ASIDE,	/* the runner was displaced, and is a spare one again */
+	IB_CQ_RAN_DISPLACED,	/* the runner was displaced, and is a spare one again */
 };
 
 /**
  * struct ib_cq_thread - what runs a lane of IB_POLL_THREAD, see thread.c
  * @task: the thread
  * @cpu: where it is meant to run now
- * @asleep: it sleeps, or is about to: a kick must wake it
- * @gap: mean time that the lane rests, in nanoseconds
+ * @asleep: it sleeps, or is about to: schedule() must wake it
+ * @gap: mean time that the lane is idle, in nanoseconds
  */
 struct ib_cq_thread {
 	struct task_struct *task;
@@ -83,19 +93,19 @@ struct ib_cq_thread {
 
 /**
  * struct ib_cq_lane_stats - what a lane did; written by the context that runs or wakes it
- * @kicks: times that it was woken from rest
+ * @schedules: times that it was scheduled when idle
  * @runs: calls of ib_cq_lane_run()
  * @rounds: rounds of CQs
  * @completions: completions handed to done()
  * @budget_spent: runs that ended with their completion budget used up
  * @time_spent: runs that ended with their time used up
- * @spins: rests that a thread began by spinning
- * @spin_hits: such rests in which work came before the spinning ended
- * @sleeps: rests in which a thread slept
+ * @spins: idle times that a thread began by spinning
+ * @spin_hits: those in which work came before the spinning ended
+ * @sleeps: idle times in which a thread slept
  * @handovers: times that another runner took over, since a done() slept
  */
 struct ib_cq_lane_stats {
-	u64 kicks;
+	u64 schedules;
 	u64 runs;
 	u64 rounds;
 	u64 completions;
@@ -141,16 +151,16 @@ struct ib_cq_runner {
  * @iop: what runs it, with IB_POLL_SOFTIRQ
  * @thread: what runs it, with IB_POLL_THREAD
  * @lock: guards @runner, @busy and @spare; see handover.c
- * @runner: the runner that polls the CQs in @turn
+ * @runner: the runner that polls the CQs in @ready
  * @busy: that one, and those that were displaced
  * @spare: the others
  * @runners: number of runners; more than there are CQs where runners may be displaced.
  *	Guarded by ib_cq_vectors.lock
  * @watch: looks for a runner that sleeps
- * @watched: @watch is to be started when a CQ is put in line beside others
- * @active: 1 if it runs or was kicked; 0 at rest
- * @woken: CQs that want to be polled, put here by wakers
- * @turn: CQs that are polled in turn
+ * @watched: @watch is to be started when a CQ becomes pending beside others
+ * @active: 1 if it runs or was scheduled; 0 if it is idle
+ * @pending: CQs that were scheduled, and that the runner has not seen yet
+ * @ready: CQs with completions, in the order in which they are polled
  * @stats: what it did
  * @own: its first runner, and the only one where runners are not displaced
  */
@@ -171,11 +181,11 @@ struct ib_cq_lane {
 	unsigned int runners;
 	struct timer_list watch;
 
-	struct llist_head woken ____cacheline_aligned_in_smp;
+	struct llist_head pending ____cacheline_aligned_in_smp;
 	atomic_t active;
 	bool watched;
 
-	struct list_head turn ____cacheline_aligned_in_smp;
+	struct list_head ready ____cacheline_aligned_in_smp;
 	struct ib_cq_lane_stats stats;
 	struct ib_cq_runner own;
 };
@@ -206,17 +216,17 @@ void ib_cq_lane_init_cq(struct ib_cq *cq, struct ib_cq_lane *lane);
 void ib_cq_wake(struct ib_cq *cq);
 void ib_cq_wake_waiting(struct ib_cq *cq);
 void ib_cq_stop(struct ib_cq *cq);
-int ib_cq_take(struct ib_cq_lane *lane, struct ib_cq *cq, int wanted);
+int ib_cq_poll_direct(struct ib_cq_lane *lane, struct ib_cq *cq, int wanted);
 bool ib_cq_lane_run(struct ib_cq_lane *lane);
 enum ib_cq_ran ib_cq_runner_run(struct ib_cq_runner *runner);
-bool ib_cq_lane_rest(struct ib_cq_lane *lane);
+bool ib_cq_lane_idle(struct ib_cq_lane *lane);
 
 /* handover.c */
 void ib_cq_runners_init(struct ib_cq_lane *lane);
 void ib_cq_runners_exit(struct ib_cq_lane *lane);
 int ib_cq_add_runner(struct ib_cq_lane *lane, unsigned int cqs);
 void ib_cq_hand_over(struct ib_cq_lane *lane);
-void ib_cq_give_back(struct ib_cq_runner *runner, struct ib_cq *cq);
+void ib_cq_return_runner(struct ib_cq_runner *runner, struct ib_cq *cq);
 void ib_cq_start_watch(struct ib_cq_lane *lane);
 bool ib_cq_polled_by_caller(struct ib_cq *cq);
 bool ib_cq_in_done_of(struct ib_cq *cq);
@@ -230,13 +240,13 @@ bool ib_cq_direct_news(struct ib_cq *cq);
 
 /* wait.c */
 int ib_cq_full(struct ib_cq *cq);
-void ib_cq_take_waiters(struct ib_cq *cq);
+void ib_cq_collect_waiters(struct ib_cq *cq);
 void ib_cq_flush_progress(struct ib_cq *cq, int completions, bool emptied);
 void ib_cq_release_waiters(struct ib_cq *cq);
 bool ib_cq_failed(const struct ib_cq *cq);
 void ib_cq_wake_waiters_done(struct ib_cq *cq);
 int ib_cq_wait_done(struct ib_cq *cq, struct completion *done);
-void ib_cq_step_aside(void);
+void ib_cq_hand_over_all(void);
 void ib_cq_forget_qp(struct ib_qp *qp);
 void ib_cq_lane_list(struct ib_cq_lane *lane);
 void ib_cq_lane_unlist(struct ib_cq_lane *lane);
@@ -255,7 +265,7 @@ int ib_cq_vector_cpu(struct ib_device *dev, unsigned int vector, int except);
 
 /* thread.c */
 int ib_cq_thread_init(struct ib_cq_lane *lane);
-void ib_cq_thread_kick(struct ib_cq_lane *lane);
+void ib_cq_thread_schedule(struct ib_cq_lane *lane);
 void ib_cq_thread_exit(struct ib_cq_lane *lane);
 void ib_cq_hotplug_add(struct ib_cq_vectors *vectors);
 void ib_cq_hotplug_del(struct ib_cq_vectors *vectors);
@@ -305,14 +315,14 @@ static inline bool ib_cq_is_direct(const struct ib_cq *cq)
 }
 
 /*
- * Puts @cq, which is QUEUED and in no list, in line for polling. Once it is, only the lane
+ * Makes @cq, which is QUEUED and in no list, pending. Once it is, only the lane
  * may be touched.
  */
-static __always_inline void ib_cq_line_up(struct ib_cq_lane *lane, struct ib_cq *cq)
+static __always_inline void ib_cq_enqueue(struct ib_cq_lane *lane, struct ib_cq *cq)
 {
-	if (llist_add(&cq->woken, &lane->woken) && !atomic_xchg(&lane->active, 1)) {
-		lane->stats.kicks++;
-		lane->ctx->kick(lane);
+	if (llist_add(&cq->pending, &lane->pending) && !atomic_xchg(&lane->active, 1)) {
+		lane->stats.schedules++;
+		lane->ctx->schedule(lane);
 	} else if (lane->watched && !timer_pending(&lane->watch)) {
 		ib_cq_start_watch(lane);
 	}

@@ -36,7 +36,7 @@ static const struct ib_cq_counter ib_cq_counters[] = {
 };
 
 static const struct ib_cq_counter ib_cq_lane_counters[] = {
-	IB_CQ_LANE_COUNTER(kicks),
+	IB_CQ_LANE_COUNTER(schedules),
 	IB_CQ_LANE_COUNTER(runs),
 	IB_CQ_LANE_COUNTER(rounds),
 	IB_CQ_LANE_COUNTER(completions),

@@ -54,7 +54,7 @@ static int ib_cq_direct_poll(struct ib_cq *cq, int budget)
 	do {
 		/* A budget of -1 is more than there can be. */
 		wanted = min_t(unsigned int, IB_CQ_BATCH, (unsigned int)budget - completed);
-		n = ib_cq_take(lane, cq, wanted);
+		n = ib_cq_poll_direct(lane, cq, wanted);
 		completed += n;
 	} while (n == wanted && completed != budget);
 	WRITE_ONCE(lane->own.poller, NULL);

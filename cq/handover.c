@@ -5,7 +5,7 @@
  * A lane of a work queue context has a runner that polls its CQs (lane.c), and one to spare
  * for each of them. When the runner sleeps in a done(), it is displaced: a spare one takes
  * its place, and the lane goes on without the CQ whose done() sleeps. The displaced runner
- * keeps that CQ until it has handed out its batch; then it puts the CQ back into the line
+ * keeps that CQ until it has handed out its batch; then it makes the CQ pending again
  * and becomes a spare one. A displaced runner holds one CQ, so there is always a spare one,
  * and taking it cannot fail.
  *
@@ -13,28 +13,28 @@
  *
  *   poll a batch of n completions
  *   nr = n (release)			nr != 0: nr |= IB_CQ_DISPLACED
- *   call done() n times			 take the CQ out of @turn
+ *   call done() n times			 take the CQ out of @ready
  *   nr = n -> 0				 lane->runner = a spare one
  *   or else it was displaced:		 start that
  *	become a spare one
- *	woken += CQ, as a waker
+ *	pending += CQ, as a waker
  *
- * So what is the runner's alone, @turn above all, belongs to another one from the moment
+ * So what is the runner's alone, @ready above all, belongs to another one from the moment
  * that @nr is marked, and until then nobody else touches it. The CQ is QUEUED all the time:
  * its wakers leave it alone, and whoever stops it or waits for it is seen to when its next
  * round begins.
  *
  * Who displaces a runner:
  *
- *   - it does so itself, when it is about to wait for a CQ: ib_cq_step_aside();
- *   - a watch, for sleeps that we do not see. A waker that puts a CQ in line beside others
- *     starts it. It looks each jiffy until the lane is at rest, and displaces a runner that
- *     it finds asleep in a done(). It need not know whether another CQ is in line: if none
- *     is, the next runner finds that out, and the lane comes to rest.
+ *   - it does so itself, when it is about to wait for a CQ: ib_cq_hand_over_all();
+ *   - a watch, for sleeps that we do not see. A waker that makes a CQ pending beside others
+ *     starts it. It looks each jiffy until the lane is idle, and displaces a runner that
+ *     it finds asleep in a done(). It need not know whether another CQ is ready: if none
+ *     is, the next runner finds that out, and the lane becomes idle.
  *
  * lane->lock guards lane->runner, @busy and @spare; it is taken with softirqs off, since the
- * watch is a timer. ib_cq_lanes_lock (wait.c) may be held around it. The kick of a lane at
- * rest reads lane->runner without it, for only a runner that is inside a batch is displaced.
+ * watch is a timer. ib_cq_lanes_lock (wait.c) may be held around it. The schedule() of an
+ * idle lane reads lane->runner without it, for only a runner that is inside a batch is displaced.
  * Documentation/models/handover.pml is a model of this.
  */
 #include <linux/rcupdate.h>
@@ -71,14 +71,14 @@ void ib_cq_runners_init(struct ib_cq_lane *lane)
 	timer_setup(&lane->watch, ib_cq_watch, 0);
 }
 
-/* The lane serves no CQ any more: all its runners are spare ones, or about to rest. */
+/* The lane serves no CQ any more: all its runners are spare ones, or about to be idle. */
 void ib_cq_runners_exit(struct ib_cq_lane *lane)
 {
 	struct ib_cq_runner *runner, *next;
 
 	timer_shutdown_sync(&lane->watch);
 	list_splice_init(&lane->busy, &lane->spare);
-	/* One that gave its CQ back may yet kick the lane, for nothing. */
+	/* One that gave its CQ back may yet schedule the lane, for nothing. */
 	list_for_each_entry(runner, &lane->spare, node)
 		cancel_work_sync(&runner->work);
 	list_for_each_entry_safe(runner, next, &lane->spare, node) {
@@ -116,10 +116,10 @@ static void ib_cq_displace(struct ib_cq_lane *lane, struct ib_cq_runner *runner,
 	do {
 		if (!nr)
 			return;
-		/* Pairs with the atomic_set_release() in ib_cq_take_batch(). */
+		/* Pairs with the atomic_set_release() in ib_cq_poll_batch(). */
 	} while (!atomic_try_cmpxchg(&runner->nr, &nr, nr | IB_CQ_DISPLACED));
 
-	list_del_init(&runner->cq->turn);
+	list_del_init(&runner->cq->ready);
 	next = list_first_entry(&lane->spare, struct ib_cq_runner, node);
 	list_move(&next->node, &lane->busy);
 	lane->runner = next;
@@ -145,21 +145,21 @@ void ib_cq_hand_over(struct ib_cq_lane *lane)
  * Called by a runner that was displaced, when it has handed out its batch and done with
  * @cq what is to be done after a round.
  */
-void ib_cq_give_back(struct ib_cq_runner *runner, struct ib_cq *cq)
+void ib_cq_return_runner(struct ib_cq_runner *runner, struct ib_cq *cq)
 {
 	struct ib_cq_lane *lane = runner->lane;
 
-	kverbs_delay("cq_give_back");
+	kverbs_delay("cq_return_runner");
 	WRITE_ONCE(runner->poller, NULL);
 	atomic_set(&runner->nr, 0);
 	/*
-	 * First: when @cq is in line, each CQ may want a runner again. If this one is started
+	 * First: when @cq is pending, each CQ may want a runner again. If this one is started
 	 * before its work item has returned, it is executed after that.
 	 */
 	spin_lock_bh(&lane->lock);
 	list_move_tail(&runner->node, &lane->spare);
 	spin_unlock_bh(&lane->lock);
-	ib_cq_line_up(lane, cq);
+	ib_cq_enqueue(lane, cq);
 }
 
 static bool ib_cq_asleep(const struct ib_cq_runner *runner, int *cpu)
@@ -179,16 +179,16 @@ static bool ib_cq_asleep(const struct ib_cq_runner *runner, int *cpu)
 }
 
 /*
- * Whether a CQ may be in line beside that of the runner. If not, the waker of the next one
+ * Whether a CQ may be pending or ready beside that of the runner. If not, the waker of the next one
  * starts the watch.
  */
 static bool ib_cq_watch_on(const struct ib_cq_lane *lane)
 {
-	/* Pairs with the llist_add() in ib_cq_line_up(): the waker sees that no watch is on. */
+	/* Pairs with the llist_add() in ib_cq_enqueue(): the waker sees that no watch is on. */
 	smp_mb();
-	if (!llist_empty(&lane->woken))
+	if (!llist_empty(&lane->pending))
 		return true;
-	/* Pairs with the xchg() of @active: whoever took CQs from @woken did so after that. */
+	/* Pairs with the xchg() of @active: whoever took CQs from @pending did so after that. */
 	smp_rmb();
 	return atomic_read(&lane->active);
 }
@@ -207,7 +207,7 @@ static void ib_cq_watch(struct timer_list *timer)
 	mod_timer(&lane->watch, jiffies + IB_CQ_WATCH);
 }
 
-/* A CQ was put in line beside others. Any context but NMI. */
+/* A CQ became pending beside others. Any context but NMI. */
 void ib_cq_start_watch(struct ib_cq_lane *lane)
 {
 	mod_timer(&lane->watch, jiffies + IB_CQ_WATCH);

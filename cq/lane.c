@@ -3,40 +3,40 @@
  * The scheduler of completion queues.
  *
  * A lane polls the CQs of one completion vector in one context: softirq, a work
- * queue or a kernel thread (context.c). CQs with completions wait in it in turn.
- * Each turn gives a CQ a share, its weight times IB_CQ_BATCH completions; a CQ
- * that has more goes to the end of the line (deficit round-robin). A run of the
+ * queue or a kernel thread (context.c). CQs with completions are on its list @ready.
+ * Each round gives a CQ a share, its weight times IB_CQ_BATCH completions; a CQ
+ * that has more goes to the end of the list (deficit round-robin). A run of the
  * lane ends when its completion budget or its time is used up, to let others use
  * the CPU, and goes on later where it stopped. So a flooded CQ holds up a
  * neighbour for no longer than a share takes, and a CPU for no longer than a run.
  *
- * A CQ that is found empty leaves the line and is armed. On the next completion
- * the driver calls ib_cq_notify(), which wakes the CQ:
+ * A CQ that is found empty leaves the list and is armed. On the next completion
+ * the driver calls ib_cq_notify(), which schedules the CQ:
  *
  *   wakers, any context		the runner
  *
- *   state |= QUEUED			turn += woken
- *   was it 0?				poll the first in turn until it is empty
- *     woken += CQ			QUEUED -> BUSY
- *     was @woken empty, and		arm; if completions were missed: |= QUEUED
- *     active = 1, was it 0?		clear BUSY; QUEUED? turn += CQ
- *	 kick				nothing in turn: active = 0, and look at
- *					@woken again
+ *   state |= QUEUED			ready += pending
+ *   was it 0?				poll the first of @ready until it is empty
+ *     pending += CQ			QUEUED -> BUSY
+ *     was @pending empty, and		arm; if completions were missed: |= QUEUED
+ *     active = 1, was it 0?		clear BUSY; QUEUED? ready += CQ
+ *	 schedule the lane		@ready is empty: active = 0, and look at
+ *					@pending again
  *
- * The waker that changes a CQ's state from 0 puts it on @woken, so it is in one place only.
+ * The waker that changes a CQ's state from 0 puts it on @pending, so it is in one place only.
  * While the runner arms it, its state is BUSY: a waker leaves QUEUED there, and the runner
- * puts the CQ back in line. The waker that sets @active kicks the context, so a burst costs
- * one kick. A CQ is polled by one runner, so done() never runs twice at a time for it.
+ * puts the CQ back on @ready. The waker that sets @active schedules the context, so a burst costs
+ * one call. A CQ is polled by one runner, so done() never runs twice at a time for it.
  * Nothing takes a lock. Documentation/models/cq.pml is a model of this, which scripts/lint
  * has proved.
  *
- * In a work queue, a runner that sleeps in a done() is displaced by another one: @turn is
+ * In a work queue, a runner that sleeps in a done() is displaced by another one: @ready is
  * that one's from then on, but for the CQ whose done() sleeps. handover.c describes this.
  *
  *   the runner of a lane		one that was displaced
  *
- *   turn: B, C, ...			its own batch of A, no other CQ
- *   @woken, arming, rest		then: A to @woken
+ *   ready: B, C, ...			its own batch of A, no other CQ
+ *   @pending, arming, idle		then: A to @pending
  *
  * ib_cq_stop() sets STOP. If the state was 0 the CQ is stopped at once, since no waker
  * finds it 0 again; else the runner completes @stopped when it next comes to the CQ, and
@@ -56,10 +56,7 @@
 #include "cq.h"
 
 /* Completions between looks at the clock; a round counts as at least a batch. */
-#define IB_CQ_LOOK		(4 * IB_CQ_BATCH)
-
-/* As much as irq_poll lets a poller do in one softirq. */
-#define IB_CQ_SOFTIRQ_BUDGET	256
+#define IB_CQ_CLOCK_BATCH		(4 * IB_CQ_BATCH)
 
 static unsigned int cq_budget = 1024;
 module_param(cq_budget, uint, 0644);
@@ -117,7 +114,7 @@ void ib_cq_lane_init_cq(struct ib_cq *cq, struct ib_cq_lane *lane)
 	cq->weight = 1;
 	atomic_set(&cq->state, 0);
 	init_llist_head(&cq->waiters);
-	INIT_LIST_HEAD(&cq->turn);
+	INIT_LIST_HEAD(&cq->ready);
 	INIT_LIST_HEAD(&cq->flushing);
 	init_completion(&cq->stopped);
 }
@@ -125,10 +122,10 @@ void ib_cq_lane_init_cq(struct ib_cq *cq, struct ib_cq_lane *lane)
 /**
  * ib_cq_set_weight() - set the share of a CQ among those of its vector
  * @cq: a CQ of ib_alloc_cq() or ib_cq_pool_get()
- * @weight: 1 to 64; 1 in a new CQ. In each turn, a CQ of weight 2 may handle
+ * @weight: 1 to 64; 1 in a new CQ. In each round, a CQ of weight 2 may handle
  *	twice as many completions as one of weight 1.
  *
- * Takes effect from the next turn on. For a CQ of %IB_POLL_DIRECT, which shares its lane
+ * Takes effect from the next round on. For a CQ of %IB_POLL_DIRECT, which shares its lane
  * with no other, it makes no difference.
  *
  * Context: Any.
@@ -144,7 +141,7 @@ int ib_cq_set_weight(struct ib_cq *cq, unsigned int weight)
 }
 EXPORT_SYMBOL_GPL(ib_cq_set_weight);
 
-static void ib_cq_put_up(struct ib_cq *cq, int reason)
+static void ib_cq_schedule(struct ib_cq *cq, int reason)
 {
 	struct ib_cq_lane *lane = cq->lane;
 
@@ -156,7 +153,7 @@ static void ib_cq_put_up(struct ib_cq *cq, int reason)
 	if (!atomic_fetch_or(reason, &cq->state)) {
 		trace_ib_cq_schedule(cq);
 		cq->stats.schedules++;
-		ib_cq_line_up(lane, cq);
+		ib_cq_enqueue(lane, cq);
 	}
 	preempt_enable();
 }
@@ -165,7 +162,7 @@ static void ib_cq_put_up(struct ib_cq *cq, int reason)
 void ib_cq_wake(struct ib_cq *cq)
 {
 	if (likely(!ib_cq_is_direct(cq)))
-		ib_cq_put_up(cq, IB_CQ_QUEUED);
+		ib_cq_schedule(cq, IB_CQ_QUEUED);
 	else if (atomic_fetch_or(IB_CQ_NOTIFIED, &cq->state) & IB_CQ_WAIT)
 		wake_up_var(&cq->state);
 }
@@ -173,19 +170,19 @@ void ib_cq_wake(struct ib_cq *cq)
 /* Likewise, and makes the runner look at cq->waiters. Not for IB_POLL_DIRECT. */
 void ib_cq_wake_waiting(struct ib_cq *cq)
 {
-	ib_cq_put_up(cq, IB_CQ_QUEUED | IB_CQ_WAIT);
+	ib_cq_schedule(cq, IB_CQ_QUEUED | IB_CQ_WAIT);
 }
 
-static void ib_cq_take_woken(struct ib_cq_lane *lane)
+static void ib_cq_collect_pending(struct ib_cq_lane *lane)
 {
-	struct llist_node *woken;
+	struct llist_node *pending;
 	struct ib_cq *cq, *next;
 
-	if (llist_empty(&lane->woken))
+	if (llist_empty(&lane->pending))
 		return;
-	woken = llist_reverse_order(llist_del_all(&lane->woken));
-	llist_for_each_entry_safe(cq, next, woken, woken)
-		list_add_tail(&cq->turn, &lane->turn);
+	pending = llist_reverse_order(llist_del_all(&lane->pending));
+	llist_for_each_entry_safe(cq, next, pending, pending)
+		list_add_tail(&cq->ready, &lane->ready);
 }
 
 static noinline void ib_cq_report_undone(struct ib_cq *cq, struct ib_wc *wc)
@@ -245,7 +242,7 @@ static __always_inline void ib_cq_dispatch(struct ib_cq *cq, struct ib_wc *wc)
  * runner was displaced meanwhile, which can happen if @handover, returns the number
  * negated.
  */
-static __always_inline int ib_cq_take_batch(struct ib_cq_lane *lane, struct ib_cq_runner *runner,
+static __always_inline int ib_cq_poll_batch(struct ib_cq_lane *lane, struct ib_cq_runner *runner,
 					    struct ib_cq *cq, int wanted, const bool handover)
 {
 	struct ib_wc *wc = runner->wc;
@@ -283,9 +280,9 @@ static __always_inline int ib_cq_take_batch(struct ib_cq_lane *lane, struct ib_c
 }
 
 /* For IB_POLL_DIRECT. */
-int ib_cq_take(struct ib_cq_lane *lane, struct ib_cq *cq, int wanted)
+int ib_cq_poll_direct(struct ib_cq_lane *lane, struct ib_cq *cq, int wanted)
 {
-	return ib_cq_take_batch(lane, &lane->own, cq, wanted, false);
+	return ib_cq_poll_batch(lane, &lane->own, cq, wanted, false);
 }
 
 /* The state of @cq was more than QUEUED. Returns false if it was stopped. */
@@ -294,16 +291,16 @@ static noinline bool ib_cq_attend(struct ib_cq *cq)
 	int state = atomic_fetch_andnot(IB_CQ_WAIT, &cq->state);
 
 	if (state & IB_CQ_STOP) {
-		list_del_init(&cq->turn);
+		list_del_init(&cq->ready);
 		ib_cq_release_waiters(cq);
 		complete(&cq->stopped);
 		return false;
 	}
-	ib_cq_take_waiters(cq);
+	ib_cq_collect_waiters(cq);
 	return true;
 }
 
-/* @cq was empty: arm it for the next completion, unless it was woken or has waiters. */
+/* @cq was empty: arm it for the next completion, unless it is pending or has waiters. */
 static __always_inline void ib_cq_arm(struct ib_cq_lane *lane, struct ib_cq *cq)
 {
 	bool missed;
@@ -311,10 +308,10 @@ static __always_inline void ib_cq_arm(struct ib_cq_lane *lane, struct ib_cq *cq)
 
 	if (unlikely(!list_empty(&cq->flushing)) ||
 	    unlikely(atomic_cmpxchg(&cq->state, IB_CQ_QUEUED, IB_CQ_BUSY) != IB_CQ_QUEUED)) {
-		list_move_tail(&cq->turn, &lane->turn);
+		list_move_tail(&cq->ready, &lane->ready);
 		return;
 	}
-	list_del_init(&cq->turn);
+	list_del_init(&cq->ready);
 
 	missed = ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0;
 	trace_ib_cq_rearm(cq, missed);
@@ -329,14 +326,14 @@ static __always_inline void ib_cq_arm(struct ib_cq_lane *lane, struct ib_cq *cq)
 		ib_cq_release_waiters(cq);
 		complete(&cq->stopped);
 	} else if (state & IB_CQ_QUEUED) {
-		list_add_tail(&cq->turn, &lane->turn);
+		list_add_tail(&cq->ready, &lane->ready);
 	}
 }
 
 /* Whether no other CQ waits for the lane, and no state bit of @cq needs attention. */
 static bool ib_cq_alone(const struct ib_cq_lane *lane, const struct ib_cq *cq)
 {
-	return list_is_singular(&lane->turn) && llist_empty(&lane->woken) &&
+	return list_is_singular(&lane->ready) && llist_empty(&lane->pending) &&
 	       atomic_read(&cq->state) == IB_CQ_QUEUED;
 }
 
@@ -344,8 +341,8 @@ static bool ib_cq_alone(const struct ib_cq_lane *lane, const struct ib_cq *cq)
  * The runner was displaced in the last batch of a round, of @n completions; @completed with
  * those before it. All that needs the lane is left to the next round.
  */
-static noinline void ib_cq_end_aside(struct ib_cq_runner *runner, struct ib_cq *cq, int completed,
-				     int n, int wanted)
+static noinline void ib_cq_end_displaced(struct ib_cq_runner *runner, struct ib_cq *cq, int completed,
+					 int n, int wanted)
 {
 	cq->deficit -= n;
 	if (!list_empty(&cq->flushing))
@@ -354,11 +351,11 @@ static noinline void ib_cq_end_aside(struct ib_cq_runner *runner, struct ib_cq *
 		cq->deficit = 0;
 	else if (!cq->deficit)
 		cq->stats.exhausted++;
-	ib_cq_give_back(runner, cq);
+	ib_cq_return_runner(runner, cq);
 }
 
 /*
- * Runs a round of @cq, the first in turn, with at most @left completions. Returns how many
+ * Runs a round of @cq, the first of @ready, with at most @left completions. Returns how many
  * it handled; -1 if the runner was displaced, and is a spare one again.
  */
 static __always_inline int ib_cq_round(struct ib_cq_lane *lane, struct ib_cq_runner *runner,
@@ -376,9 +373,9 @@ static __always_inline int ib_cq_round(struct ib_cq_lane *lane, struct ib_cq_run
 	cq->stats.rounds++;
 	for (;;) {
 		wanted = min3(IB_CQ_BATCH, (int)cq->deficit, left - completed);
-		n = ib_cq_take_batch(lane, runner, cq, wanted, handover);
+		n = ib_cq_poll_batch(lane, runner, cq, wanted, handover);
 		if (handover && unlikely(n < 0)) {
-			ib_cq_end_aside(runner, cq, completed - n, -n, wanted);
+			ib_cq_end_displaced(runner, cq, completed - n, -n, wanted);
 			return -1;
 		}
 		completed += n;
@@ -401,9 +398,9 @@ static __always_inline int ib_cq_round(struct ib_cq_lane *lane, struct ib_cq_run
 		ib_cq_arm(lane, cq);
 	} else if (!cq->deficit) {
 		cq->stats.exhausted++;
-		/* Put it behind those that were woken meanwhile. */
-		ib_cq_take_woken(lane);
-		list_move_tail(&cq->turn, &lane->turn);
+		/* Put it behind those that became pending meanwhile. */
+		ib_cq_collect_pending(lane);
+		list_move_tail(&cq->ready, &lane->ready);
 	}
 	return completed;
 }
@@ -424,7 +421,7 @@ static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 	bool may_sleep = handover || lane->ctx->may_sleep;
 	int left = clamp_t(unsigned int, READ_ONCE(cq_budget), 1,
 			   may_sleep ? INT_MAX : IB_CQ_SOFTIRQ_BUDGET);
-	int completed, until_look = IB_CQ_BATCH;
+	int completed, until_clock = IB_CQ_BATCH;
 	u64 deadline = 0;
 	struct ib_cq *cq;
 
@@ -432,14 +429,14 @@ static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 		WRITE_ONCE(runner->poller, current);
 	lane->stats.runs++;
 	for (;;) {
-		ib_cq_take_woken(lane);
-		cq = list_first_entry_or_null(&lane->turn, struct ib_cq, turn);
+		ib_cq_collect_pending(lane);
+		cq = list_first_entry_or_null(&lane->ready, struct ib_cq, ready);
 		if (!cq)
 			break;
-		completed = ib_cq_round(lane, runner, cq, min(left, until_look), handover);
+		completed = ib_cq_round(lane, runner, cq, min(left, until_clock), handover);
 		if (handover && unlikely(completed < 0))
-			return IB_CQ_RAN_ASIDE;
-		if (list_empty(&lane->turn) && llist_empty(&lane->woken))
+			return IB_CQ_RAN_DISPLACED;
+		if (list_empty(&lane->ready) && llist_empty(&lane->pending))
 			continue;
 		left -= max(completed, 1);
 		if (left <= 0) {
@@ -447,9 +444,9 @@ static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 			break;
 		}
 		/* A round without completions takes time, too. */
-		until_look -= max(completed, IB_CQ_BATCH);
-		if (until_look <= 0) {
-			until_look = IB_CQ_LOOK;
+		until_clock -= max(completed, IB_CQ_BATCH);
+		if (until_clock <= 0) {
+			until_clock = IB_CQ_CLOCK_BATCH;
 			if (ib_cq_time_spent(&deadline)) {
 				lane->stats.time_spent++;
 				break;
@@ -464,8 +461,8 @@ static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 }
 
 /*
- * Called by the context that runs the lane, after a kick. Returns true if there
- * is more to do; else the context must call ib_cq_lane_rest() next.
+ * Called by the context that runs the lane, when that was scheduled. Returns true if there
+ * is more to do; else the context must call ib_cq_lane_idle() next.
  */
 bool ib_cq_lane_run(struct ib_cq_lane *lane)
 {
@@ -473,8 +470,8 @@ bool ib_cq_lane_run(struct ib_cq_lane *lane)
 }
 
 /*
- * Likewise, where runners may be displaced: after a kick, or when @runner was started. After
- * IB_CQ_RAN_ASIDE the context must do no more.
+ * Likewise, where runners may be displaced: when the lane was scheduled, or when @runner was started. After
+ * IB_CQ_RAN_DISPLACED the context must do no more.
  */
 enum ib_cq_ran ib_cq_runner_run(struct ib_cq_runner *runner)
 {
@@ -483,28 +480,28 @@ enum ib_cq_ran ib_cq_runner_run(struct ib_cq_runner *runner)
 
 /*
  * Called after ib_cq_lane_run() has returned false, when the context is ready for the next
- * kick. Returns true if the lane is at rest, or was kicked again and may be running
- * already; false if a CQ was woken since: the caller must run the lane again.
+ * call of its schedule(). Returns true if the lane is idle, or was scheduled again and may be
+ * running already; false if a CQ became pending since: the caller must run the lane again.
  */
-bool ib_cq_lane_rest(struct ib_cq_lane *lane)
+bool ib_cq_lane_idle(struct ib_cq_lane *lane)
 {
 	atomic_set_release(&lane->active, 0);
-	/* Pairs with the llist_add() before the xchg() in ib_cq_line_up(). */
+	/* Pairs with the llist_add() before the xchg() in ib_cq_enqueue(). */
 	smp_mb();
-	return llist_empty(&lane->woken) || atomic_xchg(&lane->active, 1);
+	return llist_empty(&lane->pending) || atomic_xchg(&lane->active, 1);
 }
 
 /*
  * The only runner of the lane stops a CQ, from within a done() of another one. Wherever
- * the CQ is in line, only the caller can take it out.
+ * the CQ is queued, only the caller can take it out.
  */
 static void ib_cq_stop_within(struct ib_cq_lane *lane, struct ib_cq *cq)
 {
-	while (list_empty(&cq->turn)) {
-		ib_cq_take_woken(lane);
+	while (list_empty(&cq->ready)) {
+		ib_cq_collect_pending(lane);
 		cpu_relax();
 	}
-	list_del_init(&cq->turn);
+	list_del_init(&cq->ready);
 	ib_cq_release_waiters(cq);
 }
 
@@ -527,7 +524,7 @@ void ib_cq_stop(struct ib_cq *cq)
 		ib_cq_stop_within(lane, cq);
 		return;
 	}
-	ib_cq_step_aside();
+	ib_cq_hand_over_all();
 	while (!wait_for_completion_timeout(&cq->stopped, ib_patience()))
 		ibdev_warn(cq->device,
 			   "%s: freeing CQ %u: waiting for its done() to return; does it need a lock that the caller holds?\n",

@@ -50,7 +50,7 @@ MODULE_PARM_DESC(cq_pool_idle_ms,
  * @cqs: the CQs by polling context, linked by ib_cq.pool_entry
  * @trim: destroys those that stay idle
  * @trim_at: when @trim runs next, in jiffies
- * @turn: vector that is preferred among equals
+ * @next_vector: vector that is preferred among equals
  * @nr: number of vectors
  * @load: entries in use, by vector
  */
@@ -60,7 +60,7 @@ struct ib_cq_pool {
 	struct list_head cqs[IB_CQ_POOL_CONTEXTS];
 	struct delayed_work trim;
 	unsigned long trim_at;
-	unsigned int turn;
+	unsigned int next_vector;
 	unsigned int nr;
 	u64 load[];
 };
@@ -117,7 +117,7 @@ static int ib_cq_pool_least(const struct ib_cq_pool *pool, const struct cpumask 
 	int best = -1;
 
 	for (i = 0; i < pool->nr; i++) {
-		vector = (pool->turn + i) % pool->nr;
+		vector = (pool->next_vector + i) % pool->nr;
 		if (!ib_cq_pool_covers(pool, vector, cpus))
 			continue;
 		if (best >= 0 && pool->load[vector] > pool->load[best])
@@ -144,8 +144,8 @@ static unsigned int ib_cq_pool_vector(struct ib_cq_pool *pool, int hint)
 		vector = ib_cq_pool_least(pool, cpu_possible_mask, cpu);
 	/* The driver may report that none of its vectors interrupts any CPU. */
 	if (vector < 0)
-		vector = pool->turn;
-	pool->turn = (vector + 1) % pool->nr;
+		vector = pool->next_vector;
+	pool->next_vector = (vector + 1) % pool->nr;
 	return vector;
 }
 

@@ -4,7 +4,7 @@
  * kvcq-<device>/<vector>, on the CPU of the vector (ib_cq_vector_cpu()).
  *
  * When its lane has nothing to do, the thread spins for a moment before it sleeps: for
- * twice the mean time that the lane rested lately. If that is more than cq_spin_us, or
+ * twice the mean time that the lane was idle lately. If that is more than cq_spin_us, or
  * another task wants the CPU, it sleeps at once. The CQs are armed while it spins, so a
  * completion costs its producer the same, but finds the thread awake.
  *
@@ -25,7 +25,7 @@
 #include "../core/contract/device_priv.h"
 #include "cq.h"
 
-/* The weight of the newest rest in the mean is one part in this many. */
+/* The weight of the newest idle time in the mean is one part in this many. */
 #define IB_CQ_GAP_PARTS	8
 
 static unsigned int cq_spin_us = 20;
@@ -35,7 +35,7 @@ MODULE_PARM_DESC(cq_spin_us,
 
 static int ib_cq_hotplug_state;
 
-/* Whether the lane was kicked. acquire: CQs that were woken before the kick are seen. */
+/* Whether the lane was scheduled. acquire: CQs that became pending before that are seen. */
 static bool ib_cq_thread_due(const struct ib_cq_lane *lane)
 {
 	return atomic_read_acquire(&lane->active) || kthread_should_stop();
@@ -64,7 +64,7 @@ static void ib_cq_thread_sleep(struct ib_cq_lane *lane)
 	lane->stats.sleeps++;
 	WRITE_ONCE(lane->thread.asleep, true);
 	for (;;) {
-		/* Full barrier: pairs with the xchg() of @active before a kick. */
+		/* Full barrier: pairs with the xchg() of @active before schedule(). */
 		set_current_state(TASK_IDLE);
 		if (ib_cq_thread_due(lane))
 			break;
@@ -82,7 +82,7 @@ static void ib_cq_thread_wait(struct ib_cq_lane *lane)
 
 	if (!ib_cq_thread_spin(lane, since))
 		ib_cq_thread_sleep(lane);
-	/* Limited, so that a long rest counts, but is not remembered for long. */
+	/* Limited, so that a long idle time counts, but is not remembered for long. */
 	gap = min(local_clock() - since, 4 * limit);
 	lane->thread.gap += (s64)(gap - lane->thread.gap) / IB_CQ_GAP_PARTS;
 }
@@ -99,8 +99,8 @@ static int ib_cq_thread(void *data)
 		while (ib_cq_lane_run(lane))
 			cond_resched();
 		cond_resched();
-		/* Unless the lane is at rest now, it is due, and the loop runs it again. */
-		ib_cq_lane_rest(lane);
+		/* Unless the lane is idle now, it is due, and the loop runs it again. */
+		ib_cq_lane_idle(lane);
 	}
 	return 0;
 }
@@ -125,7 +125,7 @@ int ib_cq_thread_init(struct ib_cq_lane *lane)
 	return 0;
 }
 
-void ib_cq_thread_kick(struct ib_cq_lane *lane)
+void ib_cq_thread_schedule(struct ib_cq_lane *lane)
 {
 	if (READ_ONCE(lane->thread.asleep))
 		wake_up_process(lane->thread.task);

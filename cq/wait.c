@@ -6,7 +6,7 @@
  * takes the waiters when it begins a round: by then all that was polled before has been
  * handed out, and some waiters need no more. The others wait until the CQ has been empty
  * once after that, or as many completions as it can hold have been handled; until then they
- * are on cq->flushing, and the CQ stays in line.
+ * are on cq->flushing, and the CQ stays ready.
  *
  * A drain waits for the done() of one completion, which wakes it, as does a failure of the
  * CQ. With IB_POLL_DIRECT it also polls, see direct.c.
@@ -20,7 +20,7 @@
  * still be running on return. ib_cq_lanes_lock guards all this, and is taken before
  * lane->lock, which keeps a runner what it is (handover.c).
  *
- * In a work queue, whoever is about to wait for a CQ in a done() steps aside first, so that
+ * In a work queue, whoever is about to wait for a CQ in a done() hands over first, so that
  * another runner polls that CQ, be it in the same lane.
  */
 #include <linux/completion.h>
@@ -71,7 +71,7 @@ int ib_cq_full(struct ib_cq *cq)
 }
 
 /* Called by the runner, between rounds. */
-void ib_cq_take_waiters(struct ib_cq *cq)
+void ib_cq_collect_waiters(struct ib_cq *cq)
 {
 	struct ib_cq_waiter *waiter, *next;
 
@@ -103,7 +103,7 @@ void ib_cq_flush_progress(struct ib_cq *cq, int completions, bool emptied)
 /* Called by the runner: @cq is being freed. */
 void ib_cq_release_waiters(struct ib_cq *cq)
 {
-	ib_cq_take_waiters(cq);
+	ib_cq_collect_waiters(cq);
 	ib_cq_flush_progress(cq, INT_MAX, false);
 }
 
@@ -136,7 +136,7 @@ int ib_cq_flush(struct ib_cq *cq)
 		return -EINVAL;
 	if (ib_cq_polled_by_caller(cq))
 		return -EDEADLK;
-	ib_cq_step_aside();
+	ib_cq_hand_over_all();
 	if (ib_cq_is_direct(cq)) {
 		ib_cq_direct_flush(cq);
 		return 0;
@@ -177,7 +177,7 @@ static bool ib_cq_wait_is_over(struct ib_cq *cq, struct completion *done)
  */
 int ib_cq_wait_done(struct ib_cq *cq, struct completion *done)
 {
-	ib_cq_step_aside();
+	ib_cq_hand_over_all();
 	/* Poll it at once. */
 	if (ib_cq_is_direct(cq))
 		atomic_or(IB_CQ_NOTIFIED, &cq->state);
@@ -285,7 +285,7 @@ static int ib_cq_park(bool parked)
  * The caller is about to wait for a CQ. If it is in a done() in a work queue, the lane goes
  * on without it. Process context.
  */
-void ib_cq_step_aside(void)
+void ib_cq_hand_over_all(void)
 {
 	struct ib_cq_lane *lane;
 
@@ -332,7 +332,7 @@ static void ib_cq_forget_qp_in(struct ib_cq *cq, struct ib_qp *qp)
 	}
 	mutex_unlock(&ib_cq_lanes_lock);
 
-	ib_cq_step_aside();
+	ib_cq_hand_over_all();
 	if (!ib_cq_is_direct(cq))
 		ib_cq_waiter_add(cq, &waiter, 0);
 	ib_cq_wait_round(cq, &waiter, qp);

@@ -6,17 +6,17 @@
  * others write, over weak memory (memory.pml), with CQs as in ring.pml.
  *
  *	here			code
- *	put_up(), kick()	ib_cq_put_up() in cq/lane.c, ib_cq_line_up(),
- *				the contexts' kick()
+ *	put_up(), kick()	ib_cq_schedule() in cq/lane.c, ib_cq_enqueue(),
+ *				the contexts' schedule()
  *	runner(), round on	ib_cq_lane_run(), ib_cq_round()
- *	runner(), idle on	ib_cq_lane_rest(), and after it what is in
+ *	runner(), idle on	ib_cq_lane_idle(), and after it what is in
  *				cq/context.c and cq/thread.c
  *	attend(), arm()		ib_cq_attend(), ib_cq_arm()
  *	waiter()		ib_cq_flush(), ib_cq_waiter_add() in cq/wait.c
  *	progress_of_flush()	ib_cq_flush_progress()
  *	freer()			ib_cq_stop()
  *	state[c]		ib_cq.state
- *	woken, turn		ib_cq_lane.woken and .turn
+ *	woken, turn		ib_cq_lane.pending and .ready
  *	mem[ACTIVE]		ib_cq_lane.active
  *	mem[ASLEEP], runnable	ib_cq_thread.asleep, the task state of the thread
  *	mem[SCHED], on_cpu	IRQ_POLL_F_SCHED, and on which CPU's list it is

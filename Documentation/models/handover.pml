@@ -7,15 +7,15 @@
  * CQ is a number of completions, and arming it is one step.
  *
  *	here			code
- *	line_up()		ib_cq_line_up() in cq/cq.h, the contexts' kick()
+ *	line_up()		ib_cq_enqueue() in cq/cq.h, the contexts' schedule()
  *	runner(), round on	ib_cq_work() in cq/context.c; ib_cq_run(), ib_cq_round()
- *				and ib_cq_take_batch() in cq/lane.c
- *	runner(), aside on	ib_cq_end_aside(), ib_cq_give_back() in cq/handover.c
+ *				and ib_cq_poll_batch() in cq/lane.c
+ *	runner(), aside on	ib_cq_end_displaced(), ib_cq_return_runner() in cq/handover.c
  *	displace()		ib_cq_displace()
  *	watch()			ib_cq_watch(), ib_cq_watch_on()
  *	waiter(), freer()	ib_cq_forget_qp_in(), ib_cq_stop()
  *	state[c]		ib_cq.state
- *	woken, turn		ib_cq_lane.woken and .turn
+ *	woken, turn		ib_cq_lane.pending and .ready
  *	mem[ACTIVE], watched	ib_cq_lane.active, whether its timer is pending
  *	lane_runner, spare	ib_cq_lane.runner and .spare
  *	mem[NR(r)], displaced	ib_cq_runner.nr, its IB_CQ_DISPLACED

@@ -147,7 +147,7 @@ struct ib_notify {
 /**
  * struct ib_cq_stats - statistics of the CQ layer for a CQ
  * @schedules: how often a notification or a waiter queued the CQ for polling
- * @rounds: turns of the CQ; a turn ends when the CQ is empty, when its share is used
+ * @rounds: rounds of the CQ; a round ends when the CQ is empty, when its share is used
  *	up and others wait, or when the run of its lane ends or has to look at the clock
  * @polls: calls of the driver's poll_cq method
  * @empty_polls: polls that found no completion
@@ -192,9 +192,9 @@ struct ib_cq_stats {
  * @comp_vector: completion vector
  * @lane: what polls the CQ; NULL if ib_create_cq() made it
  * @state: see cq/lane.c, also for the following members up to @stopped
- * @woken: link among the CQs that want to be polled
- * @turn: link among the CQs that are polled in turn
- * @deficit: completions left of the CQ's share in this turn
+ * @pending: link among the CQs that were scheduled
+ * @ready: link among the CQs that the runner polls
+ * @deficit: completions left of the CQ's share in this round
  * @weight: determines the CQ's share, see ib_cq_set_weight()
  * @waiters: threads that wait for the CQ
  * @flushing: waiters for whom the CQ is to become empty
@@ -227,8 +227,8 @@ struct ib_cq {
 	unsigned int		comp_vector;
 	struct ib_cq_lane	*lane;
 	atomic_t		state;
-	struct llist_node	woken;
-	struct list_head	turn;
+	struct llist_node	pending;
+	struct list_head	ready;
 	unsigned int		deficit;
 	unsigned int		weight;
 	struct llist_head	waiters;

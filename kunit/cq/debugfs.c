@@ -229,7 +229,7 @@ static void numbers_of_a_lane_are_right(struct kunit *test)
 		 ctx == IB_POLL_THREAD ? '0' : '-');
 	KUNIT_EXPECT_EQ(test, 0, strncmp(text, words, strlen(words)));
 	KUNIT_EXPECT_EQ(test, 0, number(text, "active"));
-	KUNIT_EXPECT_EQ(test, 1, number(text, "kicks"));
+	KUNIT_EXPECT_EQ(test, 1, number(text, "schedules"));
 	KUNIT_EXPECT_EQ(test, 1, number(text, "runs"));
 	KUNIT_EXPECT_EQ(test, number(text_of(test, "cq"), "rounds"), number(text, "rounds"));
 	KUNIT_EXPECT_EQ(test, BURST, number(text, "completions"));

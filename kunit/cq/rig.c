@@ -472,7 +472,7 @@ bool cq_rig_rest(struct ib_cq *cq)
 {
 	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
 
-	/* Pairs with the atomic_set_release() in ib_cq_lane_rest(). */
+	/* Pairs with the atomic_set_release() in ib_cq_lane_idle(). */
 	while (atomic_read_acquire(&cq->lane->active)) {
 		if (ktime_get_ns() > end)
 			return false;

@@ -428,14 +428,14 @@ static void burst_on_an_idle_cq_schedules_it_once(struct kunit *test)
 	struct item *items = items_new(test, rec, 64);
 	struct mock_cq_counts before, after;
 	struct ib_cq_stats stats;
-	u64 kicks;
+	u64 schedules;
 	int i;
 
 	rec->expect = 64;
 	KUNIT_EXPECT_TRUE(test, cq_hold_begin(h));
 	mock_cq_count(rec->cq, &before);
 	stats = rec->cq->stats;
-	kicks = rec->cq->lane->stats.kicks;
+	schedules = rec->cq->lane->stats.schedules;
 	for (i = 0; i < 64; i++)
 		KUNIT_EXPECT_TRUE(test, item_push(&items[i]));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&rec->seen));
@@ -450,7 +450,7 @@ static void burst_on_an_idle_cq_schedules_it_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, rec->cq->stats.schedules - stats.schedules);
 	KUNIT_EXPECT_EQ(test, 1, rec->cq->stats.rearms - stats.rearms);
 	KUNIT_EXPECT_EQ(test, 64, rec->cq->stats.completions - stats.completions);
-	KUNIT_EXPECT_EQ(test, kicks, rec->cq->lane->stats.kicks);
+	KUNIT_EXPECT_EQ(test, schedules, rec->cq->lane->stats.schedules);
 }
 
 static int sched_init(struct kunit *test)

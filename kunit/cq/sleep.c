@@ -604,7 +604,7 @@ static void return_slowly_done(struct recorder *rec, struct ib_cq *cq, struct ib
 {
 	struct return_slowly *r = rec->arg;
 
-	kverbs_delay_set("cq_give_back", stand_still, r);
+	kverbs_delay_set("cq_return_runner", stand_still, r);
 	cq_gate_pass(&r->asleep);
 }
 
