@@ -2,62 +2,47 @@
 /*
  * A region's life, and the invalidation that may come at any moment of it.
  *
- * Lock protocol: region->lock, a spinlock, guards the phase and what belongs to it.
- * Neither it nor any other lock of ours is held while a function of the client's or
- * revoke() runs. Instead, the phase says what is going on, and owner says which task is
- * doing it:
+ *             activate() *            invalidation
+ *    MAKING --------------> ACTIVE ----------------> REVOKING   in revoke()
+ *       |                     |   \                   |   |
+ *       | stop()              |    \ **       returned|   | ** returned
+ *       v                     v     \                 |   |
+ *   UNMAPPING <---------------+------\----------------+   |
+ *       | put_pages() returned        \                   |
+ *       +----------------------------> GONE <-------------+
  *
- *   MAKING     the registering task: in get_pages() or dma_map(), or not active yet
- *   ACTIVE     nobody; the device may use the memory
- *   REVOKING   a task in revoke()
- *   UNMAPPING  a task in dma_unmap() or put_pages()
- *   GONE       nobody; the client has its memory back
+ *   *  also stop(), if an invalidation waits; goes on to REVOKING if one did not wait
+ *   ** if the client unmaps the memory by itself, and this is left to it; from ACTIVE
+ *      for an invalidation that has waited. Such a one may also enter UNMAPPING there
  *
- * A region only goes from one phase to a later one, and enters none twice:
+ * In MAKING the registering task is in get_pages() or dma_map(); in UNMAPPING one task is in
+ * dma_unmap() or put_pages(), whichever entered it. No phase is entered twice, so each thing
+ * that was got is given back once. put() begins with stop(), even if the registration failed.
  *
- *   from       to         by
- *   MAKING     ACTIVE     activate(); stop(), for an invalidation that waits
- *   MAKING     UNMAPPING  stop()
- *   ACTIVE     REVOKING   an invalidation; activate(), for one that did not wait
- *   ACTIVE     UNMAPPING  stop(); after it, an invalidation that had waited
- *   REVOKING   UNMAPPING  whoever was in revoke()
- *   ACTIVE or  GONE       an invalidation that had waited, or whoever was in revoke(), if
- *   REVOKING              the client unmaps the memory by itself and this is left to it
- *   UNMAPPING  GONE       whoever was in put_pages()
+ * Lock protocol: region->lock, a spinlock, guards the phase and what belongs to it; owner is
+ * the task that is at work. No lock of ours is held while a function of the client's or
+ * revoke() runs.
  *
- * put() begins with stop(), even if the registration failed. So each thing that was got
- * is given back once, by whoever enters UNMAPPING.
+ * What an invalidation does:
+ *   MAKING     waits for its end, for a limited time: clients expect that, or what get_pages()
+ *              pins would be taken away from under it. The registering task itself does not
+ *              wait. Without success: -EINPROGRESS, a promise that dma_unmap() and put_pages()
+ *              will be called, even if the client unmaps by itself
+ *   ACTIVE     calls revoke(), and gives the memory back from within the client's own call,
+ *              since the client knows what it has locked. If the client unmaps by itself, the
+ *              registering task calls any function of the client's that must be called
+ *   REVOKING   waits for it; from within revoke(): -EINPROGRESS, with the same promise
+ *   UNMAPPING  -EINPROGRESS
+ *   GONE       nothing
  *
- * What an invalidation does depends on the phase that it finds:
+ * This cannot deadlock: the caller of an invalidation may hold locks that the client's
+ * functions take, so it waits without limit only for revoke(), which needs no such lock. stop()
+ * and put() do wait for the client's functions; their callers hold no lock of a client's.
  *
- *   MAKING     if the caller is not the registering task, it waits for the end of
- *              the phase, and continues with the next phase. If the caller is that
- *              task, or the wait has timed out, it answers -EINPROGRESS. This is a
- *              promise that dma_unmap() and put_pages() will be called, even if the
- *              client unmaps by itself
- *   ACTIVE     it calls revoke() and gives the memory back
- *   REVOKING   if another task is in revoke(), it waits for that, and continues with
- *              the next phase; otherwise it has been called from within revoke(), and
- *              answers -EINPROGRESS, with the same promise
- *   UNMAPPING  it answers -EINPROGRESS
- *   GONE       it does nothing
- *
- * Clients expect the wait in MAKING: otherwise, what get_pages() pins would be taken away
- * from under it. If an invalidation waits, it gives the memory back when MAKING ends,
- * because clients expect their functions to be called from within their own call, and
- * know what they have locked. This is not so for clients that unmap by themselves: if
- * any function of theirs must be called, the registering task calls it.
- *
- * Why this cannot deadlock: the caller of an invalidation may hold locks that the
- * client's functions take. So an invalidation waits for revoke(), which depends on no
- * such lock; it waits for get_pages() and dma_map() for a limited time; it never waits
- * for dma_unmap(), put_pages() and release(). stop() and put() do wait for all of these;
- * their callers hold no lock of a client's.
- *
- * Who can reach a region that has been put: invalidations that found its number,
- * until they put their references; those that look for the number, and readers of
- * the list of regions, until a grace period after it was taken out of the xarray.
- * The client outlives them by the reference that region_free() puts.
+ * A region that has been put can be reached by invalidations that found its number, until they
+ * put their references; by those that look for the number, and readers of the list, until a
+ * grace period after it was taken out of the xarray. region_free() drops its reference on the
+ * client.
  */
 #include <linux/err.h>
 #include <linux/export.h>
