@@ -85,8 +85,8 @@ static int p2p_paths_distance(const struct p2p_path *provider, const struct p2p_
 #define P2P_PORTS_TEXT	256
 
 /* Says why @client does not reach @provider, and what would help. */
-static void p2p_tell_refused(const struct p2p_path *provider, const struct p2p_path *client,
-			     const struct kverbs_p2pdma_route *route)
+static void p2p_report_refused(const struct p2p_path *provider, const struct p2p_path *client,
+			       const struct kverbs_p2pdma_route *route)
 {
 	struct pci_dev *ports[P2P_MAX_PORTS];
 	char text[P2P_PORTS_TEXT] = "";
@@ -102,7 +102,7 @@ static void p2p_tell_refused(const struct p2p_path *provider, const struct p2p_p
 			 text);
 }
 
-static void p2p_paths_tell(const struct p2p_path *provider, const struct p2p_path *clients, int nr)
+static void p2p_report_paths(const struct p2p_path *provider, const struct p2p_path *clients, int nr)
 {
 	struct kverbs_p2pdma_route route;
 	int i;
@@ -110,7 +110,7 @@ static void p2p_paths_tell(const struct p2p_path *provider, const struct p2p_pat
 	for (i = 0; i < nr; i++) {
 		p2p_path_route(provider, &clients[i], &route);
 		if (route.map == KVERBS_P2PDMA_REFUSED)
-			p2p_tell_refused(provider, &clients[i], &route);
+			p2p_report_refused(provider, &clients[i], &route);
 	}
 }
 
@@ -123,7 +123,7 @@ static int p2p_distance(struct pci_dev *provider, const struct p2p_path *clients
 	p2p_path_init(&path, provider);
 	distance = p2p_paths_distance(&path, clients, nr);
 	if (distance < 0 && verbose)
-		p2p_paths_tell(&path, clients, nr);
+		p2p_report_paths(&path, clients, nr);
 	return distance;
 }
 

@@ -43,7 +43,7 @@
 enum edu_state {
 	EDU_WORKS,
 	EDU_BROKEN,	/* no answer: it may not use the bus any more */
-	EDU_GOES,	/* its driver is being unbound */
+	EDU_REMOVED,	/* its driver is being unbound */
 };
 
 /**
@@ -82,7 +82,7 @@ struct edu_engine {
 
 /* engine.c */
 void edu_engine_init(struct edu_engine *edu);
-void edu_engine_kick(struct edu_engine *edu);
+void edu_engine_start(struct edu_engine *edu);
 void edu_engine_stop(struct edu_engine *edu);
 
 #endif

@@ -61,8 +61,8 @@ static int edu_copy_map(struct edu_engine *edu, struct edu_copy *copy)
 		edu_unmap(edu, copy->from, DMA_TO_DEVICE);
 		return ret;
 	}
-	copy->place_from = (struct edu_place) { .sg = copy->from->sgl };
-	copy->place_to = (struct edu_place) { .sg = copy->to->sgl };
+	copy->pos_from = (struct edu_pos) { .sg = copy->from->sgl };
+	copy->pos_to = (struct edu_pos) { .sg = copy->to->sgl };
 	edu->mapped = true;
 	return 0;
 }
@@ -74,23 +74,23 @@ static void edu_copy_unmap(struct edu_engine *edu, struct edu_copy *copy)
 	edu->mapped = false;
 }
 
-static dma_addr_t edu_place_addr(const struct edu_place *place)
+static dma_addr_t edu_pos_addr(const struct edu_pos *pos)
 {
-	return sg_dma_address(place->sg) + place->offset;
+	return sg_dma_address(pos->sg) + pos->offset;
 }
 
-static unsigned int edu_place_left(const struct edu_place *place)
+static unsigned int edu_pos_left(const struct edu_pos *pos)
 {
-	return sg_dma_len(place->sg) - place->offset;
+	return sg_dma_len(pos->sg) - pos->offset;
 }
 
-static void edu_place_advance(struct edu_place *place, unsigned int len)
+static void edu_pos_advance(struct edu_pos *pos, unsigned int len)
 {
-	place->offset += len;
-	if (edu_place_left(place))
+	pos->offset += len;
+	if (edu_pos_left(pos))
 		return;
-	place->sg = sg_next(place->sg);
-	place->offset = 0;
+	pos->sg = sg_next(pos->sg);
+	pos->offset = 0;
 }
 
 /* --- transfers -------------------------------------------------------------------- */
@@ -108,14 +108,14 @@ static void edu_move(struct edu_engine *edu, u64 source, u64 target, unsigned in
 
 static void edu_fetch(struct edu_engine *edu, struct edu_copy *copy)
 {
-	copy->chunk = min3(edu_place_left(&copy->place_from), edu_place_left(&copy->place_to),
+	copy->chunk = min3(edu_pos_left(&copy->pos_from), edu_pos_left(&copy->pos_to),
 			   (unsigned int)min_t(size_t, copy->len - copy->copied, EDU_CHUNK));
-	edu_move(edu, edu_place_addr(&copy->place_from), EDU_BUFFER, copy->chunk, 0);
+	edu_move(edu, edu_pos_addr(&copy->pos_from), EDU_BUFFER, copy->chunk, 0);
 }
 
 static void edu_store(struct edu_engine *edu, struct edu_copy *copy)
 {
-	edu_move(edu, EDU_BUFFER, edu_place_addr(&copy->place_to), copy->chunk,
+	edu_move(edu, EDU_BUFFER, edu_pos_addr(&copy->pos_to), copy->chunk,
 		 EDU_DMA_TO_MEMORY);
 }
 
@@ -124,8 +124,8 @@ static void edu_moved(struct edu_engine *edu, struct edu_copy *copy)
 {
 	edu->moving = false;
 	if (edu->storing) {
-		edu_place_advance(&copy->place_from, copy->chunk);
-		edu_place_advance(&copy->place_to, copy->chunk);
+		edu_pos_advance(&copy->pos_from, copy->chunk);
+		edu_pos_advance(&copy->pos_to, copy->chunk);
 		copy->copied += copy->chunk;
 	}
 	edu->storing = !edu->storing;
@@ -135,7 +135,7 @@ static void edu_moved(struct edu_engine *edu, struct edu_copy *copy)
  * The device is cut off from the bus, because it may be about to write to memory that
  * others have by then.
  */
-static void edu_give_up(struct edu_engine *edu)
+static void edu_disable(struct edu_engine *edu)
 {
 	pci_err(edu->pdev, "DMA engine timed out, disabling it\n");
 	pci_clear_master(edu->pdev);
@@ -156,7 +156,7 @@ static bool edu_is_busy(struct edu_engine *edu, struct edu_copy *copy)
 	if (!(command & EDU_DMA_RUN))
 		edu_moved(edu, copy);
 	else if (PCI_POSSIBLE_ERROR(command) || time_after_eq(jiffies, edu->deadline))
-		edu_give_up(edu);
+		edu_disable(edu);
 	return edu->moving;
 }
 
@@ -167,7 +167,7 @@ static int edu_errno(enum edu_state state)
 	static const int errnos[] = {
 		[EDU_WORKS] = 0,
 		[EDU_BROKEN] = -EIO,
-		[EDU_GOES] = -ENODEV,
+		[EDU_REMOVED] = -ENODEV,
 	};
 
 	return errnos[state];
@@ -184,7 +184,7 @@ static int edu_status(struct edu_engine *edu)
 	return ret;
 }
 
-static struct edu_copy *edu_first(struct edu_engine *edu)
+static struct edu_copy *edu_first_copy(struct edu_engine *edu)
 {
 	struct edu_copy *copy;
 
@@ -230,7 +230,7 @@ static void edu_work(struct work_struct *work)
 	struct edu_copy *copy;
 	int status;
 
-	while ((copy = edu_first(edu)) && !edu_is_busy(edu, copy)) {
+	while ((copy = edu_first_copy(edu)) && !edu_is_busy(edu, copy)) {
 		if (edu_begin(edu, copy, &status))
 			break;
 		edu_end(edu, copy, status);
@@ -246,7 +246,7 @@ static void edu_work(struct work_struct *work)
 }
 
 /* Something has happened that the work has to see. Any context. */
-void edu_engine_kick(struct edu_engine *edu)
+void edu_engine_start(struct edu_engine *edu)
 {
 	mod_delayed_work(system_unbound_wq, &edu->work, 0);
 }
@@ -262,7 +262,7 @@ void edu_engine_init(struct edu_engine *edu)
 
 static bool edu_is_idle(struct edu_engine *edu)
 {
-	return !edu_first(edu);
+	return !edu_first_copy(edu);
 }
 
 /*
@@ -272,9 +272,9 @@ static bool edu_is_idle(struct edu_engine *edu)
 void edu_engine_stop(struct edu_engine *edu)
 {
 	spin_lock_irq(&edu->lock);
-	edu->state = EDU_GOES;
+	edu->state = EDU_REMOVED;
 	spin_unlock_irq(&edu->lock);
-	edu_engine_kick(edu);
+	edu_engine_start(edu);
 	wait_event(edu->idle, edu_is_idle(edu));
 }
 
@@ -319,7 +319,7 @@ int edu_submit(struct edu_engine *edu, struct edu_copy *copy)
 		list_add_tail(&copy->entry, &edu->queue);
 	/* Inside the lock, because the device may be gone after that, and @edu with it. */
 	if (!ret && first)
-		edu_engine_kick(edu);
+		edu_engine_start(edu);
 	spin_unlock_irqrestore(&edu->lock, flags);
 	return ret;
 }

@@ -82,7 +82,7 @@ static irqreturn_t edu_interrupt(int irq, void *data)
 	 */
 	if (!PCI_POSSIBLE_ERROR(status))
 		writel(status, edu->regs + EDU_IRQ_ACK);
-	edu_engine_kick(edu);
+	edu_engine_start(edu);
 	return IRQ_HANDLED;
 }
 

@@ -16,13 +16,13 @@
 struct edu_engine;
 
 /**
- * struct edu_place - position of a copy in one of its scatter lists
+ * struct edu_pos - position of a copy in one of its scatter lists
  * @sg: mapped entry
  * @offset: bytes of @sg that have been copied
  *
  * Private to the driver.
  */
-struct edu_place {
+struct edu_pos {
 	struct scatterlist *sg;
 	unsigned int offset;
 };
@@ -38,8 +38,8 @@ struct edu_place {
  * @status: result, for @done: 0; -ENODEV if the device is being removed; -EIO if it does
  *	not respond; or the error of mapping the memory
  * @copied: bytes that were stored, also if @status is an error
- * @place_from: private to the driver
- * @place_to: private to the driver
+ * @pos_from: private to the driver
+ * @pos_to: private to the driver
  * @chunk: private to the driver
  * @entry: private to the driver
  *
@@ -52,8 +52,8 @@ struct edu_copy {
 	void (*done)(struct edu_copy *copy);
 	int status;
 	size_t copied;
-	struct edu_place place_from;
-	struct edu_place place_to;
+	struct edu_pos pos_from;
+	struct edu_pos pos_to;
 	unsigned int chunk;
 	struct list_head entry;
 };
