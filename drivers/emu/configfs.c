@@ -344,7 +344,7 @@ void emu_config_evict(struct emu_config *config, const struct device *parent)
 {
 	mutex_lock(&config->lock);
 	if (config->edev && config->edev->pdev->dev.parent == parent) {
-		pr_info("%s goes with %s\n", config->name, dev_name(parent));
+		pr_info("removing %s: its PCI parent %s is going away\n", config->name, dev_name(parent));
 		emu_config_set_enable(config, false);
 	}
 	mutex_unlock(&config->lock);

@@ -243,7 +243,7 @@ void emu_debugfs_add(struct emu_device *edev)
 	dir = debugfs_create_dir(dev_name(&edev->ibdev.dev), emu_debugfs_root);
 	if (IS_ERR(dir)) {
 		if (PTR_ERR(dir) == -EEXIST)
-			ibdev_warn(&edev->ibdev, "debugfs: a renamed device has this directory\n");
+			ibdev_warn(&edev->ibdev, "no debugfs directory: a renamed device uses this name\n");
 		return;
 	}
 	edev->debugfs = dir;

@@ -20,25 +20,25 @@
 
 static unsigned int devices = 2;
 module_param(devices, uint, 0444);
-MODULE_PARM_DESC(devices, "devices to create at load, 0 to 64 (2)");
+MODULE_PARM_DESC(devices, "Devices to create at load, 0 to 64 (default: 2)");
 
 static unsigned int ports = 1;
 module_param(ports, uint, 0444);
-MODULE_PARM_DESC(ports, "ports of each InfiniBand device, 1 to 4 (1)");
+MODULE_PARM_DESC(ports, "Ports of each InfiniBand device, 1 to 4 (default: 1)");
 
 static char *netdev[EMU_MAX_PARAM_DEVICES];
 static int nr_netdevs;
 module_param_array(netdev, charp, &nr_netdevs, 0444);
-MODULE_PARM_DESC(netdev, "network device for each device in turn, which makes it a one-port Ethernet (RoCE) device; empty or absent: InfiniBand");
+MODULE_PARM_DESC(netdev, "Comma-separated network devices, one per device, which makes it a one-port Ethernet (RoCE) device; empty: InfiniBand (default: none)");
 
 static char *pci[EMU_MAX_PARAM_DEVICES];
 static int nr_pcis;
 module_param_array(pci, charp, &nr_pcis, 0444);
-MODULE_PARM_DESC(pci, "PCI function for each device in turn, as 0000:01:00.0, which gives it a place on the PCI bus; empty or absent: none");
+MODULE_PARM_DESC(pci, "Comma-separated PCI functions (0000:01:00.0), one per device, to be its parent; empty: no parent (default: none)");
 
 static bool cq_dim;
 module_param(cq_dim, bool, 0444);
-MODULE_PARM_DESC(cq_dim, "moderate the completion queues of the devices by their load (N)");
+MODULE_PARM_DESC(cq_dim, "Moderate completion queues by their load, with DIM (default: N)");
 
 static int emu_netdev_notify(struct notifier_block *nb, unsigned long event, void *info)
 {
@@ -89,7 +89,7 @@ static int __init emu_create_param_devices(void)
 static int __init emu_check_params(void)
 {
 	if (devices > EMU_MAX_PARAM_DEVICES) {
-		pr_err("devices=%u: at most %d\n", devices, EMU_MAX_PARAM_DEVICES);
+		pr_err("devices=%u: must be at most %d\n", devices, EMU_MAX_PARAM_DEVICES);
 		return -EINVAL;
 	}
 	if (!ports || ports > EMU_MAX_PORTS) {
@@ -166,5 +166,5 @@ static void __exit emu_exit(void)
 module_init(emu_init);
 module_exit(emu_exit);
 
-MODULE_DESCRIPTION("kverbs software HCA");
+MODULE_DESCRIPTION("Emulated RDMA HCA for InfiniBand and RoCE");
 MODULE_LICENSE("GPL");

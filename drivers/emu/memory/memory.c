@@ -37,7 +37,7 @@ static void emu_ram_add(phys_addr_t start, u64 size)
 	struct emu_ram *ram = &emu_rams[emu_nr_rams];
 
 	if (emu_nr_rams == EMU_MAX_RAMS) {
-		pr_warn_once("more than %u ranges of RAM, the rest takes no DMA\n", EMU_MAX_RAMS);
+		pr_warn_once("more than %u ranges of RAM, ignoring the rest for DMA\n", EMU_MAX_RAMS);
 		return;
 	}
 	*ram = (struct emu_ram) {

@@ -77,7 +77,7 @@ static int emu_p2p_check_route(struct emu_device *edev, struct page *page)
 	if (!provider)
 		return -ENODEV;
 	if (kverbs_p2pdma_route(provider, &edev->pdev->dev, &route)) {
-		ibdev_warn_ratelimited(&edev->ibdev, "no way to the memory of %s: %s\n",
+		ibdev_warn_ratelimited(&edev->ibdev, "cannot reach peer-to-peer memory of %s: %s\n",
 				       pci_name(provider), kverbs_p2pdma_why_msg(route.why));
 		err = -EREMOTEIO;
 	}

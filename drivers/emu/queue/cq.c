@@ -556,7 +556,7 @@ int emu_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	emu_cq_moderation_exit(cq);
 	if (atomic_read(&cq->lost))
 		ibdev_warn_ratelimited(ibcq->device,
-				       "a completion queue of %s lost %d completions\n",
+				       "CQ overrun: a CQ of %s lost %d completions\n",
 				       ibcq->res.kern_name, atomic_read(&cq->lost));
 	emu_cq_reclaim(cq, NULL);
 	return 0;

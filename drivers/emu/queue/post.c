@@ -118,7 +118,7 @@ static noinline int emu_refuse_op(const struct emu_qp *qp, u32 opcode)
 
 	if (opcode < ARRAY_SIZE(names) && names[opcode])
 		ibdev_warn_ratelimited(&qp->edev->ibdev,
-				       "QP 0x%x: %s is not supported: see the device's capabilities\n",
+				       "QP 0x%x: %s is not supported, see the device's capabilities\n",
 				       qp->ibqp.qp_num, names[opcode]);
 	return -EINVAL;
 }
