@@ -51,6 +51,7 @@
 #include <kverbs/completion.h>
 
 #include "../core/contract/contract.h"
+#include "../core/contract/invalid.h"
 #include "../core/contract/registry.h"
 #include "../core/contract/trace.h"
 #include "cq.h"
@@ -134,8 +135,16 @@ void ib_cq_lane_init_cq(struct ib_cq *cq, struct ib_cq_lane *lane)
  */
 int ib_cq_set_weight(struct ib_cq *cq, unsigned int weight)
 {
-	if (!cq->lane || !weight || weight > IB_CQ_WEIGHT_MAX)
-		return -EINVAL;
+	const struct ib_verb_call call = {
+		.dev = cq->device, .res = &cq->res, .what = "cq_set_weight",
+	};
+	int err;
+
+	if (!cq->lane)
+		return ib_invalid(&call, "the consumer polls this CQ");
+	err = ib_check_range(&call, "weight", weight, 1, IB_CQ_WEIGHT_MAX);
+	if (err)
+		return err;
 	WRITE_ONCE(cq->weight, weight);
 	return 0;
 }

@@ -30,6 +30,7 @@
 #include <linux/wait_bit.h>
 
 #include "../core/contract/contract.h"
+#include "../core/contract/invalid.h"
 #include "../core/contract/registry.h"
 #include "cq.h"
 
@@ -129,11 +130,14 @@ static void ib_cq_waiter_add(struct ib_cq *cq, struct ib_cq_waiter *waiter, int 
  */
 int ib_cq_flush(struct ib_cq *cq)
 {
+	const struct ib_verb_call call = {
+		.dev = cq->device, .res = &cq->res, .what = "cq_flush",
+	};
 	struct ib_cq_waiter waiter;
 
 	ib_contract_call(cq->device, &cq->res, "ib_cq_flush", _RET_IP_);
 	if (!cq->lane)
-		return -EINVAL;
+		return ib_invalid(&call, "the consumer polls this CQ");
 	if (ib_cq_polled_by_caller(cq))
 		return -EDEADLK;
 	ib_cq_hand_over_all();

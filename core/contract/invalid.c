@@ -8,7 +8,6 @@
 #include <linux/ratelimit.h>
 #include <linux/string.h>
 
-#include "export.h"
 #include "invalid.h"
 #include "restrack.h"
 #include "trace.h"
@@ -57,7 +56,6 @@ int ib_invalid(const struct ib_verb_call *call, const char *fmt, ...)
 		ibdev_warn(call->dev, "%s: %s%s\n", client, object, text);
 	return -EINVAL;
 }
-IB_EXPORT_INTERNAL(ib_invalid);
 
 /**
  * ib_check_range() - check that a number which a consumer gave is in its range
@@ -78,4 +76,3 @@ int ib_check_range(const struct ib_verb_call *call, const char *name, s64 value,
 		return ib_invalid(call, "%s %lld < %lld", name, value, min);
 	return 0;
 }
-IB_EXPORT_INTERNAL(ib_check_range);

@@ -21,6 +21,7 @@
 #include <kverbs/peer_region.h>
 
 #include "../contract/export.h"
+#include "../contract/invalid.h"
 #include "umem.h"
 
 MODULE_IMPORT_NS(DMA_BUF);
@@ -31,11 +32,13 @@ static struct dma_buf_attachment *
 attach_to(struct ib_umem_dmabuf *d, struct dma_buf *dmabuf,
 	  const struct dma_buf_attach_ops *ops)
 {
+	const struct ib_verb_call call = { .dev = d->umem.ibdev, .what = "reg_mr" };
 	size_t end;
 
 	if (check_add_overflow(d->umem.address, d->umem.length, &end) ||
 	    end > dmabuf->size)
-		return ERR_PTR(-EINVAL);
+		return ERR_PTR(ib_invalid(&call, "fd_offset %#lx + length %zu > %zu, the dma-buf's size",
+					  d->umem.address, d->umem.length, dmabuf->size));
 	return dma_buf_dynamic_attach(dmabuf, d->umem.ibdev->dma_device, ops, d);
 }
 
