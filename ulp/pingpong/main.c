@@ -311,14 +311,23 @@ static int pp_parse_one(struct pp_params *p, char *word)
 	return -EINVAL;
 }
 
+static void pp_report_bad(const char *word)
+{
+	char keys[256] = "";
+	int i, len = 0;
+
+	for (i = 0; i < ARRAY_SIZE(pp_keys); i++)
+		len += scnprintf(keys + len, sizeof(keys) - len, " %s", pp_keys[i].name);
+	pr_err("'%s': unknown key or bad value; the keys are%s\n", word, keys);
+}
+
 static int pp_parse(struct pp_params *p, char *line)
 {
 	char *word;
 
 	while ((word = strsep(&line, " \t\n"))) {
 		if (*word && pp_parse_one(p, word)) {
-			pr_err("'%s' has an unknown key or a bad value\n",
-			       word);
+			pp_report_bad(word);
 			return -EINVAL;
 		}
 	}

@@ -228,14 +228,23 @@ static int cqb_parse_one(struct cqb_params *p, char *word)
 	return -EINVAL;
 }
 
+static void cqb_report_bad(const char *word)
+{
+	char keys[256] = "";
+	int i, len = 0;
+
+	for (i = 0; i < ARRAY_SIZE(cqb_keys); i++)
+		len += scnprintf(keys + len, sizeof(keys) - len, " %s", cqb_keys[i].name);
+	pr_err("'%s': unknown key or bad value; the keys are%s\n", word, keys);
+}
+
 static int cqb_parse(struct cqb_params *p, char *line)
 {
 	char *word;
 
 	while ((word = strsep(&line, " \t\n"))) {
 		if (*word && cqb_parse_one(p, word)) {
-			pr_err("'%s' has an unknown key or a bad value\n",
-			       word);
+			cqb_report_bad(word);
 			return -EINVAL;
 		}
 	}
