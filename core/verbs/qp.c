@@ -280,22 +280,13 @@ static int qp_check_ranges(const struct ib_verb_call *call, const struct ib_qp *
 }
 
 /* Consumers often choose random PSNs: use the bits that fit, as other implementations do. */
-static void qp_trim_psn(struct ib_qp *qp, struct ib_qp_attr *attr, int mask)
+static void qp_trim_psn(const struct ib_qp *qp, const char *name, u32 *psn)
 {
-	u32 excess = 0;
-
-	if (mask & IB_QP_RQ_PSN)
-		excess |= attr->rq_psn;
-	if (mask & IB_QP_SQ_PSN)
-		excess |= attr->sq_psn;
-	if (!(excess & ~QP_PSN_MASK))
+	if (!(*psn & ~QP_PSN_MASK))
 		return;
-
-	ibdev_warn_ratelimited(qp->device,
-			       "%s: PSN exceeds 24 bits, using the lower 24\n",
-			       qp->res.kern_name);
-	attr->rq_psn &= QP_PSN_MASK;
-	attr->sq_psn &= QP_PSN_MASK;
+	ibdev_warn_ratelimited(qp->device, "%s: qp %u: %s %#x exceeds 24 bits, using the lower 24\n",
+			       qp->res.kern_name, qp->res.id, name, *psn);
+	*psn &= QP_PSN_MASK;
 }
 
 /* Path migration is not defined for RoCE. */
@@ -407,7 +398,10 @@ int ib_modify_qp_for(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_m
 		return ret;
 
 	qp_attr->xmit_slave = NULL;
-	qp_trim_psn(qp, qp_attr, qp_attr_mask);
+	if (qp_attr_mask & IB_QP_RQ_PSN)
+		qp_trim_psn(qp, "rq_psn", &qp_attr->rq_psn);
+	if (qp_attr_mask & IB_QP_SQ_PSN)
+		qp_trim_psn(qp, "sq_psn", &qp_attr->sq_psn);
 	return qp_modify(&call, qp, qp_attr, qp_attr_mask, site);
 }
 

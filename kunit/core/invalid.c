@@ -127,7 +127,7 @@ static const struct attr_case attrs[] = {
 	ATTR(retry_cnt, IB_QP_RETRY_CNT, 8, "RESET to RESET: retry_cnt 8 > 7"),
 	ATTR(rnr_retry, IB_QP_RNR_RETRY, 9, "RESET to RESET: rnr_retry 9 > 7"),
 	ATTR(min_rnr_timer, IB_QP_MIN_RNR_TIMER, 33, "RESET to RESET: min_rnr_timer 33 > 31"),
-	ATTR(max_rd_atomic, IB_QP_MAX_QP_RD_ATOMIC, 9, "RESET to RESET: max_rd_atomic 9 > 8"),
+	ATTR(max_rd_atomic, IB_QP_MAX_QP_RD_ATOMIC, 9, "RESET to RESET: max_rd_atomic 9 > 7"),
 	ATTR(max_dest_rd_atomic, IB_QP_MAX_DEST_RD_ATOMIC, 17,
 	     "RESET to RESET: max_dest_rd_atomic 17 > 8"),
 	ATTR(port_num, IB_QP_PORT, 0, "RESET to RESET: port_num 0 < 1"),
@@ -193,6 +193,28 @@ static void unknown_bits_of_the_mask_are_named(struct kunit *test)
 	rig_up(test, &r);
 	expect_said(test, r.said, ib_modify_qp(r.qp, &attr, IB_QP_STATE | BIT(30)),
 		    "RESET to RESET: attr_mask 0x40000001 has unknown bits 0x40000000");
+}
+
+/* A PSN that is too long is not refused. One that is not given is neither named nor changed. */
+static void a_psn_that_is_trimmed_is_named(struct kunit *test)
+{
+	struct kvt_console *rq = kvt_console_watch(test, "qp 1: rq_psn 0x1000005 exceeds 24 bits");
+	struct kvt_console *sq = kvt_console_watch(test, "qp 1: sq_psn 0x2000006 exceeds 24 bits");
+	struct ib_qp_attr attr = legal;
+	struct rig r;
+
+	rig_up(test, &r);
+	attr.rq_psn = 0x1000005;
+	attr.sq_psn = 0x2000006;
+	ib_modify_qp(r.qp, &attr, IB_QP_RQ_PSN);
+	KUNIT_EXPECT_EQ(test, 1, kvt_console_times(rq));
+	KUNIT_EXPECT_EQ(test, 0, kvt_console_times(sq));
+	KUNIT_EXPECT_EQ(test, 5, attr.rq_psn);
+	KUNIT_EXPECT_EQ(test, 0x2000006, attr.sq_psn);
+	ib_modify_qp(r.qp, &attr, IB_QP_SQ_PSN);
+	KUNIT_EXPECT_EQ(test, 1, kvt_console_times(rq));
+	KUNIT_EXPECT_EQ(test, 1, kvt_console_times(sq));
+	KUNIT_EXPECT_EQ(test, 6, attr.sq_psn);
 }
 
 /* Paths */
@@ -423,6 +445,7 @@ static struct kunit_case core_invalid_cases[] = {
 	KUNIT_CASE_PARAM(modify_qp_names_the_wrong_attribute, attr_gen_params),
 	KUNIT_CASE_PARAM(a_value_that_is_not_given_is_not_blamed, attr_gen_params),
 	KUNIT_CASE(unknown_bits_of_the_mask_are_named),
+	KUNIT_CASE(a_psn_that_is_trimmed_is_named),
 	KUNIT_CASE(modify_qp_names_what_is_wrong_in_the_path),
 	KUNIT_CASE(the_alternate_path_is_not_taken_for_the_path),
 	KUNIT_CASE(missing_attribute_is_named),

@@ -319,7 +319,7 @@ static int mock_query_device(struct ib_device *ibdev,
 	attr->max_map_per_fmr = MOCK_MAX_MAPS;
 	attr->max_pd = 64;
 	attr->max_qp_rd_atom = 8;
-	attr->max_qp_init_rd_atom = 8;
+	attr->max_qp_init_rd_atom = 7;
 	attr->max_ah = 64;
 	attr->max_srq = 16;
 	attr->max_srq_wr = MOCK_MAX_SRQ_WR;
