@@ -178,7 +178,7 @@ static struct ib_device *device_of(struct ib_device_priv *priv)
 }
 
 /* Returns false if there was no memory to read all of it. */
-static bool refresh_port(struct ib_device *dev, u32 port, bool tell)
+static bool refresh_port(struct ib_device *dev, u32 port, bool notify)
 {
 	struct ib_event event = {
 		.device = dev,
@@ -194,7 +194,7 @@ static bool refresh_port(struct ib_device *dev, u32 port, bool tell)
 			   port, ret);
 	/* Who copies the caches must have done so before any handler is called. */
 	ib_ports_changed(dev);
-	if (gids_changed && tell)
+	if (gids_changed && notify)
 		event_deliver(ib_priv(dev), &event);
 	return ret != -ENOMEM;
 }
@@ -271,21 +271,21 @@ static void event_again(struct work_struct *work)
 	struct ib_device_priv *priv =
 		container_of(to_delayed_work(work), struct ib_device_priv, event_again);
 
-	xchg(&priv->put_off_due, true);
+	xchg(&priv->deferred_due, true);
 	queue_work(ib_core_wq, &priv->event_work);
 }
 
 /* Queue it behind the others; of events of one type keep only the last. */
-static void event_put_off(struct ib_device_priv *priv, const struct ib_event *event)
+static void defer_event(struct ib_device_priv *priv, const struct ib_event *event)
 {
 	struct ib_port_priv *port = ib_port(event->device, event->element.port_num);
-	unsigned int i, kept = 0;
+	unsigned int i, nr = 0;
 
-	for (i = 0; i < port->nr_put_off; i++)
-		if (port->put_off[i] != event->event)
-			port->put_off[kept++] = port->put_off[i];
-	port->put_off[kept++] = event->event;
-	port->nr_put_off = kept;
+	for (i = 0; i < port->nr_deferred; i++)
+		if (port->deferred[i] != event->event)
+			port->deferred[nr++] = port->deferred[i];
+	port->deferred[nr++] = event->event;
+	port->nr_deferred = nr;
 	event_retry(priv);
 }
 
@@ -294,24 +294,24 @@ static void event_of_port(struct ib_device_priv *priv, struct ib_event *event)
 {
 	u32 port = event->element.port_num;
 
-	if (ib_port(event->device, port)->nr_put_off) {
-		event_put_off(priv, event);
+	if (ib_port(event->device, port)->nr_deferred) {
+		defer_event(priv, event);
 	} else if (refresh_port(event->device, port, event->event != IB_EVENT_GID_CHANGE)) {
 		event_deliver(priv, event);
 	} else {
 		ibdev_warn(event->device, "port %u: no memory to refresh caches, delaying events\n",
 			   port);
-		event_put_off(priv, event);
+		defer_event(priv, event);
 	}
 }
 
-static void events_put_off_of_port(struct ib_device_priv *priv, u32 num)
+static void deliver_deferred(struct ib_device_priv *priv, u32 num)
 {
 	struct ib_event event = { .device = device_of(priv), .element.port_num = num };
 	struct ib_port_priv *port = ib_port(event.device, num);
 	unsigned int i;
 
-	if (!port->nr_put_off)
+	if (!port->nr_deferred)
 		return;
 	if (!refresh_port(event.device, num, true)) {
 		if (++port->tries < RETRIES) {
@@ -322,11 +322,11 @@ static void events_put_off_of_port(struct ib_device_priv *priv, u32 num)
 			   "port %u: no memory to refresh caches, GIDs and P_Keys may be stale\n",
 			   num);
 	}
-	for (i = 0; i < port->nr_put_off; i++) {
-		event.event = port->put_off[i];
+	for (i = 0; i < port->nr_deferred; i++) {
+		event.event = port->deferred[i];
 		event_deliver(priv, &event);
 	}
-	port->nr_put_off = 0;
+	port->nr_deferred = 0;
 	port->tries = 0;
 }
 
@@ -342,9 +342,9 @@ static void event_work(struct work_struct *work)
 	/* Full barrier: what was changed before the flag was set is read after this. */
 	if (xchg(&priv->refresh_due, false))
 		ib_ports_changed(device_of(priv));
-	if (xchg(&priv->put_off_due, false))
+	if (xchg(&priv->deferred_due, false))
 		rdma_for_each_port(device_of(priv), port)
-			events_put_off_of_port(priv, port);
+			deliver_deferred(priv, port);
 	/* Until it is empty: event_finish() may add to it. */
 	while ((list = llist_reverse_order(llist_del_all(&priv->events)))) {
 		llist_for_each_entry_safe(item, next, list, node) {
@@ -503,10 +503,10 @@ void ib_events_stop(struct ib_device *dev)
 	cancel_delayed_work_sync(&priv->event_again);
 	flush_work(&priv->event_work);
 	/* After a failed registration, the device may be registered again. */
-	priv->put_off_due = false;
+	priv->deferred_due = false;
 	priv->refresh_due = false;
 	for (port = 0; priv->ports && port <= priv->last_port; port++) {
-		priv->ports[port].nr_put_off = 0;
+		priv->ports[port].nr_deferred = 0;
 		priv->ports[port].tries = 0;
 	}
 	WARN_ONCE(!list_empty(&priv->handlers),

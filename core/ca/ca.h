@@ -131,7 +131,7 @@ struct ca_events {
  * @nr_readers: how many that are in all; likewise
  * @closers: number of threads that close handles, each from ca_closing_begin()
  *	to ca_closing_end(); under @files_lock
- * @gone: the device is going, and its end closes all open handles; under @files_lock
+ * @removed: the device is going, and its end closes all open handles; under @files_lock
  * @closed: completed when that is done
  * @borrowed: PDs that modules have borrowed
  */
@@ -158,7 +158,7 @@ struct ca_device {
 	struct xarray readers;
 	unsigned long nr_readers;
 	unsigned int closers;
-	bool gone;
+	bool removed;
 	struct completion closed;
 	struct ib_ref_log borrowed;
 };

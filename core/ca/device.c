@@ -59,7 +59,7 @@ bool ca_closing_begin(struct ca_device *ca)
 	bool begun;
 
 	mutex_lock(&ca->files_lock);
-	begun = !ca->gone;
+	begun = !ca->removed;
 	if (begun) {
 		ca->closers++;
 		kref_get(&ca->ref);
@@ -195,7 +195,7 @@ static void ca_remove(struct ib_device *dev, void *client_data)
 	ca_use_end(ca);
 	wait_for_uses(ca);
 	mutex_lock(&ca->files_lock);
-	ca->gone = true;
+	ca->removed = true;
 	mutex_unlock(&ca->files_lock);
 	/* acquire: pairs with ca_closing_end(); no more closers are added */
 	wait_var_event(&ca->closers, !smp_load_acquire(&ca->closers));

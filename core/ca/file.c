@@ -190,7 +190,7 @@ static int enlist(struct ca_file *f)
 	int ret = -ENODEV;
 
 	mutex_lock(&ca->files_lock);
-	if (!ca->gone) {
+	if (!ca->removed) {
 		list_add_tail(&f->node, &ca->files);
 		ret = 0;
 	}

@@ -85,7 +85,7 @@ static bool is_mine(const struct ca_handle *h)
 }
 
 /* Under RCU. -ENOENT, also of one that is being closed; -EACCES if it is another process's. */
-static struct ca_handle *look_up(struct ca_space *space, u64 id)
+static struct ca_handle *find_handle(struct ca_space *space, u64 id)
 {
 	struct ca_handle *h = ca_handle_find(space, id);
 
@@ -105,18 +105,18 @@ int ca_handle_check(struct ca_space *space, u64 id)
 	int ret;
 
 	rcu_read_lock();
-	ret = PTR_ERR_OR_ZERO(look_up(space, id));
+	ret = PTR_ERR_OR_ZERO(find_handle(space, id));
 	rcu_read_unlock();
 	return ret;
 }
 
-/* Returns the handle, with one of its users taken, or an error of look_up(). */
+/* Returns the handle, with one of its users taken, or an error of find_handle(). */
 struct ca_handle *ca_handle_get(struct ca_space *space, u64 id)
 {
 	struct ca_handle *h;
 
 	rcu_read_lock();
-	h = look_up(space, id);
+	h = find_handle(space, id);
 	if (!IS_ERR(h) && !refcount_inc_not_zero(&h->users))
 		h = ERR_PTR(-ENOENT);
 	rcu_read_unlock();

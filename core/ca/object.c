@@ -186,7 +186,7 @@ static void release_mr(struct ca_object *obj)
 		kfree(obj);
 		return;
 	}
-	umem_take_away(obj->mr->umem);
+	umem_lock_and_revoke(obj->mr->umem);
 	if (obj->mr->umem)
 		ib_umem_stop_invalidation_notifier(obj->mr->umem);
 	list_add(&obj->kept, &obj->parent->kept);

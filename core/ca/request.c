@@ -565,13 +565,13 @@ EXPORT_SYMBOL_GPL(ib_ca_cancel);
  * A client has unregistered. It has waited for its requests, but their done() may not have
  * returned yet.
  */
-static int client_gone(struct notifier_block *nb, unsigned long unused, void *client)
+static int client_removed(struct notifier_block *nb, unsigned long unused, void *client)
 {
 	synchronize_srcu(&done_srcu);
 	return NOTIFY_OK;
 }
 
-static struct notifier_block client_notifier = { .notifier_call = client_gone };
+static struct notifier_block client_notifier = { .notifier_call = client_removed };
 
 int ca_request_init(void)
 {

@@ -65,9 +65,9 @@ struct ib_queued_event {
  * @snapshot: P_Keys, LMC and state; replaced as a whole
  * @netdev: network device of an Ethernet port, held
  * @event_reserve: by type of event: used if there is no memory
- * @put_off: types of events that wait for memory to read the port again, in the order of
+ * @deferred: types of events that wait for memory to read the port again, in the order of
  *	the last event of each; only the event work uses this and the following
- * @nr_put_off: entries of @put_off
+ * @nr_deferred: entries of @deferred
  * @tries: attempts so far that found no memory
  */
 struct ib_port_priv {
@@ -75,8 +75,8 @@ struct ib_port_priv {
 	struct ib_port_snapshot __rcu *snapshot;
 	struct net_device __rcu *netdev;
 	struct ib_queued_event event_reserve[IB_EVENT_WQ_FATAL + 1];
-	u8 put_off[IB_EVENT_WQ_FATAL + 1];
-	unsigned int nr_put_off;
+	u8 deferred[IB_EVENT_WQ_FATAL + 1];
+	unsigned int nr_deferred;
 	unsigned int tries;
 };
 
@@ -106,7 +106,7 @@ struct ib_port_priv {
  * @event_irq: queues @event_work, for events from NMI
  * @event_work: refreshes the caches, then calls the handlers
  * @event_again: makes @event_work look at events that were put off
- * @put_off_due: @event_work must do so
+ * @deferred_due: @event_work must do so
  * @refresh_due: @event_work must call @port_notifiers
  * @events_on: events are accepted
  * @res: the device's objects
@@ -142,7 +142,7 @@ struct ib_device_priv {
 	struct irq_work event_irq;
 	struct work_struct event_work;
 	struct delayed_work event_again;
-	bool put_off_due;
+	bool deferred_due;
 	bool refresh_due;
 	bool events_on;
 	struct ib_restrack_root res[RDMA_RESTRACK_MAX];

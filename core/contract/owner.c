@@ -34,7 +34,7 @@
 #include "registry.h"
 
 /* Call sites told apart in what a client left behind, for each kind of object. */
-#define LEFT_SITES	8
+#define LEFTOVER_SITES	8
 
 /**
  * struct loaded - a module that may use this one
@@ -312,7 +312,7 @@ struct leftovers {
 	struct {
 		unsigned long addr;
 		unsigned int count;
-	} sites[LEFT_SITES];
+	} sites[LEFTOVER_SITES];
 	unsigned int others;
 };
 
@@ -330,7 +330,7 @@ static void count_leftover(void *context, unsigned long *where)
 			return;
 		}
 	}
-	if (i == LEFT_SITES) {
+	if (i == LEFTOVER_SITES) {
 		left->others++;
 		return;
 	}

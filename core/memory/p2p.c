@@ -26,13 +26,13 @@
  * @umem: the memory as the device uses it
  * @user: notified when the provider goes
  * @provider: the provider, held by a reference
- * @held: it is pinned and mapped; under umem_lock()
+ * @mapped: it is pinned and mapped; under umem_lock()
  */
 struct umem_p2p {
 	struct ib_umem umem;
 	struct kverbs_p2pdma_user user;
 	struct pci_dev *provider;
-	bool held;
+	bool mapped;
 };
 
 static struct umem_p2p *to_p2p(struct ib_umem *umem)
@@ -49,37 +49,37 @@ static struct umem_p2p *to_p2p(struct ib_umem *umem)
  */
 #define P2P_DMA_ATTRS	DMA_ATTR_SKIP_CPU_SYNC
 
-static void unmap(struct ib_umem *umem)
+static void unmap_pages(struct ib_umem *umem)
 {
 	kverbs_p2pdma_unmap_sgtable(umem->ibdev->dma_device, &umem->sgt_append.sgt,
 				    DMA_BIDIRECTIONAL, P2P_DMA_ATTRS);
 }
 
 /* Unmaps and unpins the memory, which the device does not use any more. Its list stays. */
-static void give_back(struct umem_p2p *p)
+static void unmap_and_unpin(struct umem_p2p *p)
 {
 	struct ib_umem *umem = &p->umem;
 
 	lockdep_assert_held(&umem->mr_lock);
-	if (!p->held)
+	if (!p->mapped)
 		return;
-	p->held = false;
-	unmap(umem);
+	p->mapped = false;
+	unmap_pages(umem);
 	umem_unpin_pages(umem, false);
 }
 
-static void provider_goes(struct kverbs_p2pdma_user *user)
+static void provider_removed(struct kverbs_p2pdma_user *user)
 {
 	struct umem_p2p *p = container_of(user, struct umem_p2p, user);
 
 	umem_lock(&p->umem);
 	umem_revoke(&p->umem);
-	give_back(p);
+	unmap_and_unpin(p);
 	umem_unlock(&p->umem);
 }
 
 /* The error of the midlayer for memory that was taken back before it could be used. */
-static int gone_error(int error)
+static int removed_error(int error)
 {
 	return error == -ENODEV ? -ECANCELED : error;
 }
@@ -96,13 +96,13 @@ static int map_and_watch(struct umem_p2p *p)
 	ret = kverbs_p2pdma_map_sgtable(umem->ibdev->dma_device, &umem->sgt_append.sgt,
 					DMA_BIDIRECTIONAL, P2P_DMA_ATTRS);
 	if (ret)
-		return gone_error(ret);
-	p->held = true;
+		return removed_error(ret);
+	p->mapped = true;
 	/* From here on the memory may be taken away. */
 	ret = kverbs_p2pdma_user_add(&p->user, p->provider);
 	if (ret)
-		unmap(umem);
-	return gone_error(ret);
+		unmap_pages(umem);
+	return removed_error(ret);
 }
 
 /* The device must be able to give the memory back without waiting for the consumer. */
@@ -134,7 +134,7 @@ struct ib_umem *umem_p2p_get(struct ib_device *device, const struct ib_mem *mem,
 		return ERR_PTR(-ENOMEM);
 	umem_init(&p->umem, device, mem->start, mem->length, access);
 	p->umem.is_p2p = true;
-	p->user.revoke = provider_goes;
+	p->user.revoke = provider_removed;
 	ret = umem_pin(&p->umem, kv_foll_p2p);
 	if (ret)
 		goto err_free;
@@ -155,7 +155,7 @@ err_free:
 void umem_p2p_stop(struct ib_umem *umem)
 {
 	umem_lock(umem);
-	give_back(to_p2p(umem));
+	unmap_and_unpin(to_p2p(umem));
 	umem_unlock(umem);
 }
 

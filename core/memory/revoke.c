@@ -50,8 +50,8 @@ bool umem_is_revocable(const struct ib_device *device)
 	return device->ops.open_mr && device->ops.revoke_mr;
 }
 
-/* The same for memory of any kind, or NULL, if the device can revoke a region. */
-void umem_take_away(struct ib_umem *umem)
+/* Revoke @umem if the device can; @umem may be NULL. */
+void umem_lock_and_revoke(struct ib_umem *umem)
 {
 	if (!umem || !umem_is_revocable(umem->ibdev))
 		return;
@@ -59,4 +59,4 @@ void umem_take_away(struct ib_umem *umem)
 	umem_revoke(umem);
 	umem_unlock(umem);
 }
-IB_EXPORT_INTERNAL(umem_take_away);
+IB_EXPORT_INTERNAL(umem_lock_and_revoke);

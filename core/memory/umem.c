@@ -128,7 +128,7 @@ static int umem_check_pages(const struct ib_umem *umem, struct page **pages, int
  * an error. From Linux 6.5 on, long-term pinning is refused for pages of files in sysfs, by
  * which processes map such memory, whatever these pages are.
  */
-static int umem_look_at(unsigned long addr, unsigned int flags)
+static int umem_is_p2p_page(unsigned long addr, unsigned int flags)
 {
 	struct page *page;
 	int ret;
@@ -168,9 +168,9 @@ static int umem_read_flags(unsigned long addr, unsigned long *nr)
 }
 
 /* Pins some of the @left pages from @addr on. Returns how many, or an error. */
-static long umem_pin_some(struct ib_umem *umem, unsigned long addr,
-			  unsigned long left, unsigned int flags,
-			  struct page **pages)
+static long umem_pin_batch(struct ib_umem *umem, unsigned long addr,
+			   unsigned long left, unsigned int flags,
+			   struct page **pages)
 {
 	unsigned long wanted = min(left, UMEM_BATCH);
 	int nr, ret = 0;
@@ -182,7 +182,7 @@ static long umem_pin_some(struct ib_umem *umem, unsigned long addr,
 	flags |= ret;
 	nr = pin_user_pages_fast(addr, wanted, flags, pages);
 	if (nr == -EFAULT && !umem->is_p2p) {
-		ret = umem_look_at(addr, flags);
+		ret = umem_is_p2p_page(addr, flags);
 		if (ret > 0)
 			return -EREMOTEIO;
 		if (ret == -EINTR)
@@ -230,7 +230,7 @@ int umem_pin(struct ib_umem *umem, unsigned int flags)
 		return -ENOMEM;
 	while (left) {
 		cond_resched();
-		nr = umem_pin_some(umem, addr, left, flags, pages);
+		nr = umem_pin_batch(umem, addr, left, flags, pages);
 		if (nr < 0)
 			break;
 		addr += nr << PAGE_SHIFT;

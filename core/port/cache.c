@@ -65,8 +65,8 @@ static int read_gids(struct ib_device *dev, u32 port, bool *changed, unsigned lo
 	return 0;
 }
 
-static int ask_for_pkey(struct ib_device *dev, u32 port, u16 index, u16 *pkey,
-			unsigned long site)
+static int query_pkey(struct ib_device *dev, u32 port, u16 index, u16 *pkey,
+		      unsigned long site)
 {
 	return IB_IN_FRAME(dev, NULL, "query_pkey", IB_FRAME_METHOD, site,
 			   dev->ops.query_pkey(dev, port, index, pkey));
@@ -81,10 +81,10 @@ static int read_pkey(struct ib_device *dev, u32 port, u16 index, u16 *pkey, unsi
 	u16 given = PKEY_FULL_MEMBER;
 	int ret;
 
-	ret = ask_for_pkey(dev, port, index, &given, site);
+	ret = query_pkey(dev, port, index, &given, site);
 	if (!ret && given == PKEY_FULL_MEMBER) {
 		given = PKEY_NUMBER;
-		ret = ask_for_pkey(dev, port, index, &given, site);
+		ret = query_pkey(dev, port, index, &given, site);
 		if (!ret && given == PKEY_NUMBER) {
 			ib_output_missing(dev, NULL, "query_pkey", "returned no P_Key", site);
 			given = 0;

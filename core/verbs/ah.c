@@ -36,7 +36,7 @@
 /* Address vectors */
 
 /* Drops the source GID, a reference that the caller at @site gives back. */
-static void drop_sgid_by(struct rdma_ah_attr *ah_attr, unsigned long site)
+static void put_sgid(struct rdma_ah_attr *ah_attr, unsigned long site)
 {
 	if (!ah_attr->grh.sgid_attr)
 		return;
@@ -44,8 +44,8 @@ static void drop_sgid_by(struct rdma_ah_attr *ah_attr, unsigned long site)
 	ah_attr->grh.sgid_attr = NULL;
 }
 
-static void copy_for(struct rdma_ah_attr *dest, const struct rdma_ah_attr *src,
-		     unsigned long site)
+static void copy_ah_attr(struct rdma_ah_attr *dest, const struct rdma_ah_attr *src,
+			 unsigned long site)
 {
 	*dest = *src;
 	if (!dest->grh.sgid_attr)
@@ -62,7 +62,7 @@ static void copy_for(struct rdma_ah_attr *dest, const struct rdma_ah_attr *src,
  */
 void rdma_destroy_ah_attr(struct rdma_ah_attr *ah_attr)
 {
-	drop_sgid_by(ah_attr, _RET_IP_);
+	put_sgid(ah_attr, _RET_IP_);
 }
 EXPORT_SYMBOL(rdma_destroy_ah_attr);
 
@@ -76,7 +76,7 @@ EXPORT_SYMBOL(rdma_destroy_ah_attr);
 void rdma_copy_ah_attr(struct rdma_ah_attr *dest,
 		       const struct rdma_ah_attr *src)
 {
-	copy_for(dest, src, _RET_IP_);
+	copy_ah_attr(dest, src, _RET_IP_);
 }
 EXPORT_SYMBOL(rdma_copy_ah_attr);
 
@@ -93,8 +93,8 @@ void rdma_replace_ah_attr(struct rdma_ah_attr *old,
 	struct rdma_ah_attr copy;
 
 	/* Both may hold the same GID: take the new reference first. */
-	copy_for(&copy, new, _RET_IP_);
-	drop_sgid_by(old, _RET_IP_);
+	copy_ah_attr(&copy, new, _RET_IP_);
+	put_sgid(old, _RET_IP_);
 	*old = copy;
 }
 EXPORT_SYMBOL(rdma_replace_ah_attr);
@@ -108,7 +108,7 @@ EXPORT_SYMBOL(rdma_replace_ah_attr);
  */
 void rdma_move_ah_attr(struct rdma_ah_attr *dest, struct rdma_ah_attr *src)
 {
-	drop_sgid_by(dest, _RET_IP_);
+	put_sgid(dest, _RET_IP_);
 	*dest = *src;
 	src->grh.sgid_attr = NULL;
 }
@@ -216,14 +216,14 @@ void ib_ah_attr_unfill(struct rdma_ah_attr *ah_attr,
 }
 
 /**
- * ib_ah_keep_sgid() - let an object keep the source GID it now uses
- * @kept: the object's reference, replaced
+ * ib_ah_set_sgid() - let an object keep the source GID it now uses
+ * @slot: the object's reference, replaced
  * @ah_attr: the address vector, filled
  *
  * Context: Any.
  */
-void ib_ah_keep_sgid(const struct ib_gid_attr **kept,
-		     const struct rdma_ah_attr *ah_attr)
+void ib_ah_set_sgid(const struct ib_gid_attr **slot,
+		    const struct rdma_ah_attr *ah_attr)
 {
 	const struct ib_gid_attr *new = NULL, *old;
 
@@ -231,20 +231,20 @@ void ib_ah_keep_sgid(const struct ib_gid_attr **kept,
 		new = ah_attr->grh.sgid_attr;
 		ib_gid_hold(new);
 	}
-	old = xchg(kept, new);
+	old = xchg(slot, new);
 	if (old)
 		ib_gid_put(old);
 }
 
 /**
- * ib_ah_drop_sgid() - drop the source GID that an object kept
- * @kept: the object's reference
+ * ib_ah_put_sgid() - drop the source GID that an object kept
+ * @slot: the object's reference
  *
  * Context: Any.
  */
-void ib_ah_drop_sgid(const struct ib_gid_attr **kept)
+void ib_ah_put_sgid(const struct ib_gid_attr **slot)
 {
-	const struct ib_gid_attr *old = xchg(kept, NULL);
+	const struct ib_gid_attr *old = xchg(slot, NULL);
 
 	if (old)
 		ib_gid_put(old);
@@ -271,13 +271,13 @@ static struct ib_ah *ah_create(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
 	ah->device = device;
 	ah->pd = pd;
 	ah->type = ah_attr->type;
-	ib_ah_keep_sgid(&ah->sgid_attr, ah_attr);
+	ib_ah_set_sgid(&ah->sgid_attr, ah_attr);
 
 	ret = IB_IN_FRAME(device, &pd->res, "create_ah",
 			  may_sleep ? IB_FRAME_METHOD : IB_FRAME_ATOMIC, site,
 			  device->ops.create_ah(ah, &init_attr, NULL));
 	if (ret) {
-		ib_ah_drop_sgid(&ah->sgid_attr);
+		ib_ah_put_sgid(&ah->sgid_attr);
 		kfree(ah);
 		return ERR_PTR(ret);
 	}
@@ -364,7 +364,7 @@ int rdma_modify_ah(struct ib_ah *ah, struct rdma_ah_attr *ah_attr)
 	ret = IB_ATOMIC_METHOD(ah->device, &ah->pd->res, "modify_ah",
 			       ah->device->ops.modify_ah(ah, ah_attr));
 	if (!ret)
-		ib_ah_keep_sgid(&ah->sgid_attr, ah_attr);
+		ib_ah_set_sgid(&ah->sgid_attr, ah_attr);
 	ib_ah_attr_unfill(ah_attr, passed);
 	return ret;
 }
@@ -422,7 +422,7 @@ int rdma_destroy_ah_user(struct ib_ah *ah, u32 flags, struct ib_udata *udata)
 		return ret;
 	}
 	ib_contract_ah_gone(ah);
-	ib_ah_drop_sgid(&ah->sgid_attr);
+	ib_ah_put_sgid(&ah->sgid_attr);
 	kfree(ah);
 	atomic_dec(&pd->usecnt);
 	return 0;

@@ -328,9 +328,9 @@ static void qp_modified(struct ib_qp *qp, const struct ib_qp_attr *attr,
 	if (mask & IB_QP_PORT)
 		WRITE_ONCE(qp->port, attr->port_num);
 	if (mask & IB_QP_AV)
-		ib_ah_keep_sgid(&qp->av_sgid_attr, &attr->ah_attr);
+		ib_ah_set_sgid(&qp->av_sgid_attr, &attr->ah_attr);
 	if (mask & IB_QP_ALT_PATH)
-		ib_ah_keep_sgid(&qp->alt_path_sgid_attr, &attr->alt_ah_attr);
+		ib_ah_set_sgid(&qp->alt_path_sgid_attr, &attr->alt_ah_attr);
 	if (mask & IB_QP_STATE)
 		qp_note_state(qp, state_before, attr->qp_state);
 	/* Forget the last-WQE event of this life, so that the next life waits for its own. */
@@ -512,8 +512,8 @@ int ib_destroy_qp_user(struct ib_qp *qp, struct ib_udata *udata)
 
 	rdma_restrack_forget(qp->device, RDMA_RESTRACK_QP, id);
 	ib_cq_forget_qp(qp);
-	ib_ah_drop_sgid(&qp->av_sgid_attr);
-	ib_ah_drop_sgid(&qp->alt_path_sgid_attr);
+	ib_ah_put_sgid(&qp->av_sgid_attr);
+	ib_ah_put_sgid(&qp->alt_path_sgid_attr);
 	qp_unuse_others(qp);
 	ib_notify_fence(&qp->notify);
 	kfree_rcu(qp, rcu);

@@ -21,7 +21,7 @@
 
 static void revoke_peer(struct ib_umem *umem, void *unused)
 {
-	umem_take_away(umem);
+	umem_lock_and_revoke(umem);
 }
 
 /* Lets the driver free the region; it must not be revoked after that. */

@@ -49,8 +49,8 @@ int ib_ah_attr_fill(const struct ib_verb_call *call, struct ib_device *device,
 		    const struct ib_gid_attr **passed);
 void ib_ah_attr_unfill(struct rdma_ah_attr *ah_attr,
 		       const struct ib_gid_attr *passed);
-void ib_ah_keep_sgid(const struct ib_gid_attr **kept,
-		     const struct rdma_ah_attr *ah_attr);
-void ib_ah_drop_sgid(const struct ib_gid_attr **kept);
+void ib_ah_set_sgid(const struct ib_gid_attr **slot,
+		    const struct rdma_ah_attr *ah_attr);
+void ib_ah_put_sgid(const struct ib_gid_attr **slot);
 
 #endif
