@@ -114,7 +114,7 @@ static int list_provider(struct sg_table *sgt, struct pci_dev **provider)
 }
 
 /* Has the provider's teardown begun? */
-static bool provider_goes(const struct page *page)
+static bool provider_is_going(const struct page *page)
 {
 	struct p2p_resource *res = p2p_resource_of(page);
 
@@ -195,7 +195,7 @@ static int map_by_route(const struct p2p_transfer *t)
 	struct kverbs_p2pdma_route route;
 	int err;
 
-	if (provider_goes(sg_page(t->sgt->sgl)))
+	if (provider_is_going(sg_page(t->sgt->sgl)))
 		return -ENODEV;
 	err = kverbs_p2pdma_route(t->provider, t->dev, &route);
 	if (err) {

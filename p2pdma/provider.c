@@ -21,7 +21,7 @@
  *   2. users of kverbs_p2pdma_user_add(): revoke() tells them to free their memory
  *   3. user space: `allocate` is removed, which unmaps its pages
  *   4. those who have memory: they are waited for, however long it takes
- *   5. those who free memory: give_back is cancelled; nothing is left to give back
+ *   5. those who free memory: return_work is cancelled; nothing is left to give back
  *   6. those who look the provider up: a grace period passes after it was taken out of
  *	the table; readers of its other files: these files are removed
  *   7. those who look up its pages: memunmap_pages() waits for them
@@ -252,17 +252,17 @@ static void resource_page_free(struct page *page)
 
 	BUILD_BUG_ON(sizeof(page->zone_device_data) != sizeof(struct llist_node));
 	if (llist_add((struct llist_node *)&page->zone_device_data, &provider->returned))
-		queue_delayed_work(system_unbound_wq, &provider->give_back, 0);
+		queue_delayed_work(system_unbound_wq, &provider->return_work, 0);
 }
 
 static const struct dev_pagemap_ops resource_ops = {
 	.page_free = resource_page_free,
 };
 
-static void provider_give_back(struct work_struct *work)
+static void provider_return_pages(struct work_struct *work)
 {
 	struct p2p_provider *provider =
-		container_of(to_delayed_work(work), struct p2p_provider, give_back);
+		container_of(to_delayed_work(work), struct p2p_provider, return_work);
 	struct llist_node *node, *next;
 	struct page *page;
 
@@ -271,7 +271,7 @@ static void provider_give_back(struct work_struct *work)
 		if (page_count(page) == 1)
 			provider_put(provider, page_address(page), PAGE_SIZE);
 		else if (llist_add(node, &provider->returned))
-			queue_delayed_work(system_unbound_wq, &provider->give_back, 1);
+			queue_delayed_work(system_unbound_wq, &provider->return_work, 1);
 	}
 }
 
@@ -281,7 +281,7 @@ void p2p_provider_settle(struct pci_dev *pdev)
 	struct p2p_provider *provider = provider_of(pdev);
 
 	if (provider)
-		flush_delayed_work(&provider->give_back);
+		flush_delayed_work(&provider->return_work);
 }
 
 /* --- resources ------------------------------------------------------------------- */
@@ -373,7 +373,7 @@ static struct p2p_provider *provider_alloc(struct pci_dev *pdev)
 	init_completion(&provider->idle);
 	INIT_LIST_HEAD(&provider->resources);
 	init_llist_head(&provider->returned);
-	INIT_DELAYED_WORK(&provider->give_back, provider_give_back);
+	INIT_DELAYED_WORK(&provider->return_work, provider_return_pages);
 	return provider;
 
 err_pool:
@@ -404,7 +404,7 @@ static void provider_wait_idle(struct p2p_provider *provider)
  * their way out. A kernel that preempts tasks, but was built without RCU-tasks, does not
  * know who is; there a module that has had a provider stays.
  */
-static void let_module_go(void)
+static void put_module(void)
 {
 	if (!IS_ENABLED(CONFIG_PREEMPTION) || IS_ENABLED(CONFIG_TASKS_RCU))
 		module_put(THIS_MODULE);
@@ -423,7 +423,7 @@ static void provider_release(void *data)
 	provider_hooks->revoke(pdev);
 	provider_hooks->stop(pdev);
 	provider_wait_idle(provider);
-	cancel_delayed_work_sync(&provider->give_back);
+	cancel_delayed_work_sync(&provider->return_work);
 	spin_lock(&table_lock);
 	hash_del_rcu(&provider->node);
 	spin_unlock(&table_lock);
@@ -436,7 +436,7 @@ static void provider_release(void *data)
 	}
 	trace_p2p_provider(pdev, "released", 0);
 	provider_free(provider);
-	let_module_go();
+	put_module();
 }
 
 /* Does what can fail before there is memory. */
@@ -486,7 +486,7 @@ void p2p_provider_init(const struct p2p_provider_hooks *hooks)
 
 /*
  * The module has no references left, but a task may still be on its way out of
- * let_module_go(). It does not sleep there any more, but may have been preempted:
+ * put_module(). It does not sleep there any more, but may have been preempted:
  * RCU-tasks waits until each task has given up its CPU by itself. Without preemption, that
  * is a grace period of RCU.
  */

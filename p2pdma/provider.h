@@ -29,7 +29,7 @@ struct pci_dev;
  * @resources: list of &struct p2p_resource, which only grows; walked under RCU
  * @returned: pages that user space has let go of, and that are not in their
  *	pool yet
- * @give_back: puts them back into their pool
+ * @return_work: puts them back into their pool
  */
 struct p2p_provider {
 	struct pci_dev *pdev;
@@ -40,7 +40,7 @@ struct p2p_provider {
 	struct p2p_at_hand __percpu *at_hand;
 	struct list_head resources;
 	struct llist_head returned;
-	struct delayed_work give_back;
+	struct delayed_work return_work;
 };
 
 /**

@@ -175,8 +175,8 @@ void p2p_users_revoke(struct pci_dev *pdev)
 	spin_unlock(&users_lock);
 }
 
-/* Likewise, and lets nobody become a user until device_gone(). */
-static void device_goes(struct pci_dev *pdev)
+/* Likewise, and lets nobody become a user until device_unbound(). */
+static void device_unbinding(struct pci_dev *pdev)
 {
 	struct p2p_going *g;
 
@@ -195,7 +195,7 @@ static void device_goes(struct pci_dev *pdev)
 	kfree(g);
 }
 
-static void device_gone(struct pci_dev *pdev)
+static void device_unbound(struct pci_dev *pdev)
 {
 	struct p2p_going *g;
 
@@ -214,21 +214,21 @@ static int device_notify(struct notifier_block *nb, unsigned long event, void *d
 
 	switch (event) {
 	case BUS_NOTIFY_UNBIND_DRIVER:
-		device_goes(pdev);
+		device_unbinding(pdev);
 		break;
 	case BUS_NOTIFY_DEL_DEVICE:
 		/* If it has a driver, that will be unbound, which does the same. */
 		if (!dev->driver)
-			device_goes(pdev);
+			device_unbinding(pdev);
 		break;
 	case BUS_NOTIFY_DRIVER_NOT_BOUND:
 		/* What its probe has published goes right after this, and no event tells. */
-		device_goes(pdev);
+		device_unbinding(pdev);
 		break;
 	case BUS_NOTIFY_BIND_DRIVER:
 	case BUS_NOTIFY_UNBOUND_DRIVER:
 	case BUS_NOTIFY_REMOVED_DEVICE:
-		device_gone(pdev);
+		device_unbound(pdev);
 		break;
 	}
 	return NOTIFY_OK;

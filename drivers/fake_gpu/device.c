@@ -150,7 +150,7 @@ static void gpu_remove(struct fake_gpu *gpu)
 	gpu_destroy(gpu);
 }
 
-static void gpu_give(struct fake_gpu *gpu, phys_addr_t page)
+static void gpu_free_page(struct fake_gpu *gpu, phys_addr_t page)
 {
 	fake_gpu_pages_fill(gpu, &page, 1, FAKE_GPU_POISON);
 	fake_gpu_pages_put(gpu, &page, 1);
@@ -168,7 +168,7 @@ static int gpu_map_bar(struct fake_gpu *gpu, struct pci_dev *pdev)
 	if (IS_ERR(gpu->vram))
 		return PTR_ERR(gpu->vram);
 	for (i = 0; i < gpu->nr_pages; i++)
-		gpu_give(gpu, gpu->bar + (phys_addr_t)i * FAKE_GPU_PAGE);
+		gpu_free_page(gpu, gpu->bar + (phys_addr_t)i * FAKE_GPU_PAGE);
 	return 0;
 }
 
@@ -227,7 +227,7 @@ static int gpu_pretend(void)
 	for (i = 0; !ret && i < gpu->nr_pages; i++) {
 		addr = __get_free_pages(GFP_KERNEL, get_order(FAKE_GPU_PAGE));
 		if (addr)
-			gpu_give(gpu, virt_to_phys((void *)addr));
+			gpu_free_page(gpu, virt_to_phys((void *)addr));
 		else
 			ret = -ENOMEM;
 	}
