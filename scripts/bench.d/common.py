@@ -60,6 +60,13 @@ class Results:
         yield f'QEMU {self.about.get("qemu", "?")}, gcc {self.about.get("gcc", "?")}'
 
 
+def size_name(size):
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size >= unit:
+            return f"{size // unit} {name}"
+    return f"{size} B"
+
+
 def columns(head, rows, first=26, width=11):
     """Lines of a table whose first column is text."""
     for row in [head] + rows:

@@ -20,7 +20,6 @@ OPS = {"send": "SEND", "write": "RDMA WRITE", "read": "RDMA READ", "send_srq": "
 LAYERS = {"kverbs": "emulated HCA", "mainline": "rdma_rxe", "cpu": "memcpy()",
           "limit": "limit"}
 CONTEXTS = ["workqueue", "unbound", "thread", "softirq", "direct"]
-SHORT = {"workqueue": "wq", "unbound": "unb."}
 SMALL, LARGE = 64, 65536
 SINGLE, BATCH = 1, 16
 
@@ -136,10 +135,6 @@ def quotient(value, by):
 # --- for people ---------------------------------------------------------------
 
 
-def size_name(size):
-    return f"{size // 1024} KiB" if size >= 1024 else f"{size} B"
-
-
 def cell(value, digits=0, sign=""):
     return "-" if value is None else f"{value:.{digits}f}{sign}"
 
@@ -161,7 +156,8 @@ def single_table(results):
             for to in ("same", "other"):
                 for ctx in results.contexts:
                     if results.pick(op=op, size=size, ctx=ctx, to=to, batch=SINGLE):
-                        row = [f'{size_name(size)} {ctx}{", other" if to == "other" else ""}']
+                        name = f"{common.size_name(size)} {ctx}"
+                        row = [name + (", other" if to == "other" else "")]
                         for window in results.windows:
                             row += costs(results, op, size, window, ctx=ctx, to=to)
                         rows.append(row)
@@ -182,7 +178,7 @@ def batch_table(results):
     for op in results.batched_ops:
         for row in results.pick(layer="kverbs", op=op, batch=BATCH):
             how = {"batch": BATCH, "ctx": row["ctx"], "to": row["to"]}
-            name = f'{OPS[op]}, {size_name(row["size"])} {row["ctx"]}'
+            name = f'{OPS[op]}, {common.size_name(row["size"])} {row["ctx"]}'
             name += ", other" if row["to"] == "other" else ""
             rows.append([name, cell(results.each("kverbs", op, row["size"], 64, **how)),
                          cell(results.each("mainline", op, row["size"], 64, **how)),
@@ -200,7 +196,7 @@ def copy_table(results):
     rows = []
     ops = [op for op in results.single_ops if op != "send_srq"]
     for size in results.sizes:
-        row = [size_name(size), cell(results.copy(size))]
+        row = [common.size_name(size), cell(results.copy(size))]
         for op in ops:
             row += [cell(results.each("kverbs", op, size, 64)),
                     cell(results.by_copy(op, size, 64), 2, "x")]
@@ -254,8 +250,12 @@ def write_table(results):
 
 # --- as pictures --------------------------------------------------------------
 
-WIDE, HIGH = 200, 170
 SERIES = {"cpu": 0, "kverbs": 1, "limit": 2, "mainline": 3}
+RXE = ("rdma_rxe cuts a message into packets of 1024 bytes, sends each through the network stack "
+       "and computes its checksum;", "the emulated HCA copies memory to memory")
+LIMIT = "; the limit is a loop that is no device (hca.txt)"
+LINE = ("line: SEND, window 64, one request a call{}; shade: from the cheapest to the dearest of "
+        "all operations, windows, batches{}")
 
 
 def size_scale(results):
@@ -264,7 +264,7 @@ def size_scale(results):
 
 
 def size_names(results):
-    return {size: size_name(size) for size in results.sizes}
+    return {size: common.size_name(size) for size in results.sizes}
 
 
 def shapes(results):
@@ -275,70 +275,62 @@ def shapes(results):
         yield f"batches of {BATCH}", 64, BATCH
 
 
-def cost_of(results, layer, op, size, shape, ctx="workqueue"):
-    _, window, batch = shape
-    if layer == "cpu":
-        return results.copy(size)
-    if layer == "limit" and batch != SINGLE:
-        return None
-    return results.each(layer, op, size, window, batch=batch, ctx=ctx)
+def spread(results, layer, size, **wanted):
+    """The lowest and the highest cost, whatever is not @wanted; nothing if there is none."""
+    found = [row["ns"] / row["msgs"] for row in results.pick(layer=layer, size=size, **wanted)
+             if row["msgs"]]
+    return (min(found), max(found)) if found else ()
 
 
-def panels(results, figure, ops, left=80):
-    """A panel's place for each shape, from the top, and operation, from the left."""
-    for line, shape in enumerate(shapes(results)):
-        for column, op in enumerate(ops):
-            yield (shape, op, line, column,
-                   (left + column * (WIDE + 34), 118 + line * (HIGH + 62), WIDE, HIGH))
+def draw(panel, layer, band, line):
+    if len(band) > 1:
+        panel.band(SERIES[layer], band)
+    panel.line(SERIES[layer], line)
 
 
 def plot_cost(results, path):
-    """By size: a row of panels for each way to post, single posts first."""
+    """By size: a line for each layer, and a band around it."""
     layers = [layer for layer in SERIES if results.pick(layer=layer)]
-    rows = len(list(shapes(results)))
-    y_scale = svg.Log.around([row["ns"] / row["msgs"] for row in results.rows if row["msgs"]])
-    figure = svg.Figure(110 + len(results.single_ops) * (WIDE + 34), 130 + rows * (HIGH + 62),
-                        f"What a message costs: {results.unit}", results.remark())
+    bands = {layer: [(size, *spread(results, layer, size)) for size in results.sizes
+                     if spread(results, layer, size)] for layer in layers}
+    y_scale = svg.Log.around([cost for band in bands.values() for _, *ends in band
+                              for cost in ends])
+    figure = svg.Figure(760, 400, f"What a message costs: {results.unit}, by size",
+                        results.remark(), RXE[0], RXE[1] + LIMIT,
+                        LINE.format(", workqueue", " and contexts"))
     figure.legend = [(SERIES[layer], LAYERS[layer]) for layer in layers]
-    for shape, op, line, column, place in panels(results, figure, results.single_ops):
-        points = {layer: [(size, cost_of(results, layer, op, size, shape))
-                          for size in results.sizes] for layer in layers}
-        points = {layer: [point for point in some if point[1]] for layer, some in points.items()}
-        if not points["kverbs"]:
-            continue
-        panel = figure.panel(*place, size_scale(results), y_scale)
-        panel.axes("bytes" if line == rows - 1 else "", results.unit if column == 0 else "",
-                   f"{OPS[op]}, {shape[0]}", size_names(results), column == 0)
-        for layer, some in points.items():
-            if some:
-                panel.line(SERIES[layer], some)
+    panel = figure.panel(90, 35, 620, 290, size_scale(results), y_scale)
+    panel.axes("bytes of a message", f"{results.unit} a message", "", size_names(results))
+    for layer in layers:
+        cost = results.copy if layer == "cpu" else (
+            lambda size, layer=layer: results.each(layer, "send", size, 64))
+        draw(panel, layer, bands[layer], [(size, cost(size)) for size in results.sizes
+                                          if cost(size)])
     figure.write(path)
 
 
 def plot_contexts(results, path):
-    """By context: 64 bytes, the emulated HCA, its limit and rdma_rxe."""
-    layers = ("limit", "kverbs", "mainline")
+    """By context: 64 bytes, the emulated HCA and rdma_rxe."""
+    layers = [layer for layer in ("kverbs", "mainline") if results.pick(layer=layer)]
     names = dict(enumerate(results.contexts))
-    rows = len(list(shapes(results)))
-    known = [row["ns"] / row["msgs"] for row in results.pick(size=SMALL) if row["op"] in OPS]
-    figure = svg.Figure(110 + len(results.single_ops) * (WIDE + 34), 130 + rows * (HIGH + 62),
-                        f"What 64 bytes cost by context: {results.unit}", results.remark())
-    figure.legend = [(SERIES[layer], LAYERS[layer]) for layer in layers
-                     if results.pick(layer=layer)]
-    for shape, op, line, column, place in panels(results, figure, results.single_ops):
-        if not cost_of(results, "kverbs", op, SMALL, shape):
-            continue
-        panel = figure.panel(*place, svg.Linear(-0.5, len(names) - 0.5, list(names)),
-                             svg.Log.around(known))
-        panel.axes("context" if line == rows - 1 else "", results.unit if column == 0 else "",
-                   f"{OPS[op]}, {shape[0]}", {at: SHORT.get(name, name) for at, name in names.items()},
-                   column == 0)
-        for layer in layers:
-            some = [(at, cost_of(results, layer, op, SMALL, shape, ctx))
-                    for at, ctx in names.items()]
-            for point in some:
-                if point[1]:
-                    panel.line(SERIES[layer], [point])
+    bands = {layer: [(at, *spread(results, layer, SMALL, ctx=ctx)) for at, ctx in names.items()
+                     if spread(results, layer, SMALL, ctx=ctx)] for layer in layers}
+    limit = results.each("limit", "send", SMALL, 64)
+    figure = svg.Figure(760, 380, f"What 64 bytes cost: {results.unit}, by polling context",
+                        results.remark(), LINE.format("", " and devices"),
+                        'mainline has no context "thread"')
+    figure.legend = [(SERIES[layer], LAYERS[layer]) for layer in layers]
+    y_scale = svg.Log.close([cost for band in bands.values() for _, *ends in band
+                             for cost in ends] + ([limit] if limit else []))
+    panel = figure.panel(90, 35, 560, 270,
+                         svg.Linear(-0.5, len(names) - 0.5, list(names)), y_scale)
+    panel.axes("polling context", f"{results.unit} a message", "", names)
+    for layer in layers:
+        line = [(at, results.each(layer, "send", SMALL, 64, ctx=ctx))
+                for at, ctx in names.items()]
+        draw(panel, layer, bands[layer], [point for point in line if point[1]])
+    if limit:
+        panel.limit(limit, "limit, a SEND")
     figure.write(path)
 
 
@@ -351,16 +343,19 @@ def plot_ratio(results, path):
     known = [ratio for points in ratios.values() for _, ratio in points]
     if not known:
         return
-    figure = svg.Figure(110 + len(results.single_ops) * (WIDE + 34), 380,
-                        "How many times as much a message costs over rdma_rxe",
-                        results.remark())
+    ops = [op for op in results.single_ops
+           if any(ratios[op, shape[0]] for shape in shapes(results))]
+    wide = 200
+    figure = svg.Figure(110 + len(ops) * (wide + 34), 300,
+                        f"The same message over rdma_rxe: times the {results.unit} "
+                        "that it costs over the emulated HCA", results.remark(), *RXE)
     names = [shape[0] for shape in shapes(results)]
     figure.legend = [(n + 1, name) for n, name in enumerate(names)]
-    for column, op in enumerate(results.single_ops):
-        panel = figure.panel(80 + column * (WIDE + 34), 118, WIDE, HIGH + 20,
+    for column, op in enumerate(ops):
+        panel = figure.panel(80 + column * (wide + 34), 50, wide, 190,
                              size_scale(results), svg.Linear(0, max(known) * 1.1))
-        panel.axes("bytes", "times" if column == 0 else "", OPS[op], size_names(results),
-                   column == 0)
+        panel.axes("bytes of a message", "rdma_rxe / emulated HCA" if column == 0 else "",
+                   OPS[op], size_names(results), column == 0)
         for n, name in enumerate(names):
             if ratios[op, name]:
                 panel.line(n + 1, ratios[op, name])

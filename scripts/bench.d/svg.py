@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Charts as SVG, with Python's standard library only.
 
-A Figure is a page of Panels; a Panel has two axes and draws lines or bars. Each
+A Figure is a page of Panels; a Panel has two axes and draws lines, bands or bars. Each
 series has a colour, a dash and a marker, so that readers can tell them apart even
 without colours. The colours follow the reader's light or dark theme.
 """
@@ -25,12 +25,13 @@ svg { background: #fff; font-family: system-ui, "DejaVu Sans", sans-serif; font-
 .axis { stroke: #80868b; fill: none; } .grid { stroke: #e3e5e8; fill: none; }
 .limit { stroke: #c5221f; stroke-dasharray: 4 3; fill: none; } .limit-text { fill: #c5221f; }
 .line { fill: none; stroke-width: 2; stroke-linejoin: round; }
+.band { stroke: none; fill-opacity: 0.18; } text.on-bar { fill: #fff; font-weight: 600; }
 """
 
 DARK = """\
 svg, .page { background: #16181c; fill: #16181c; } text { fill: #e8eaed; } .dim { fill: #b0b6bd; }
 .axis { stroke: #80868b; } .grid { stroke: #32363c; }
-.limit { stroke: #ff8a80; } .limit-text { fill: #ff8a80; }
+.limit { stroke: #ff8a80; } .limit-text { fill: #ff8a80; } text.on-bar { fill: #16181c; }
 """
 
 
@@ -38,9 +39,9 @@ def _style():
     light, dark = [], []
     for i, (on_light, on_dark, dash, _) in enumerate(SERIES):
         dashes = f" stroke-dasharray: {dash};" if dash else ""
-        light.append(f".l{i} {{ stroke: {on_light};{dashes} }} "
+        light.append(f".l{i} {{ stroke: {on_light};{dashes} }} .b{i} {{ fill: {on_light}; }} "
                      f".m{i} {{ fill: {on_light}; stroke: {on_light}; }}")
-        dark.append(f".l{i} {{ stroke: {on_dark}; }} "
+        dark.append(f".l{i} {{ stroke: {on_dark}; }} .b{i} {{ fill: {on_dark}; }} "
                     f".m{i} {{ fill: {on_dark}; stroke: {on_dark}; }}")
     return (PAGE + "\n".join(light) + "\n@media (prefers-color-scheme: dark) {\n" +
             DARK + "\n".join(dark) + "\n}\n")
@@ -76,6 +77,14 @@ class Log:
         low = 10.0 ** math.floor(math.log10(min(values)))
         high = 10.0 ** math.ceil(math.log10(max(values)))
         return Log(low, high if high > low else low * 10)
+
+    @staticmethod
+    def close(values):
+        """From the 1, 2 or 5 times a power of ten below the values to the one above."""
+        steps = [factor * 10.0 ** n for n in range(-3, 12) for factor in (1, 2, 5)]
+        low = max(step for step in steps if step <= min(values))
+        high = min(step for step in steps if step >= max(values))
+        return Log(low, high, [step for step in steps if low <= step <= high])
 
 
 class Linear:
@@ -143,6 +152,12 @@ class Panel:
         if y_label:
             self.text(self.x - 44, self.y + self.height / 2, y_label, turn=True)
 
+    def band(self, series, points):
+        """The area between two curves: points are (x, low, high)."""
+        edge = [(x, high) for x, _, high in points] + [(x, low) for x, low, _ in points[::-1]]
+        path = "L".join(f"{self.px(x):.1f} {self.py(y):.1f}" for x, y in edge)
+        self.parts.append(f'<path class="band b{series}" d="M{path}z"/>')
+
     def line(self, series, points):
         points = [(self.px(x), self.py(y)) for x, y in points]
         path = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
@@ -150,16 +165,24 @@ class Panel:
         for x, y in points:
             self.parts.append(marker(series, x, y))
 
+    def curve(self, series, points, solid=True):
+        """A line of many points, which are not marked."""
+        path = "L".join(f"{self.px(x):.1f} {self.py(y):.1f}" for x, y in points)
+        dash = "" if solid else ' style="stroke-dasharray: 3 3"'
+        self.parts.append(f'<path class="line l{series}"{dash} d="M{path}"/>')
+
     def bar(self, series, middle, width, value, label):
+        """The label is inside, where no limit's line runs through it."""
         x, y = self.px(middle) - width / 2, self.py(value)
         self.parts.append(f'<rect class="m{series}" x="{x:.1f}" y="{y:.1f}" '
                           f'width="{width:.1f}" height="{self.y + self.height - y:.1f}"/>')
-        self.text(x + width / 2, y - 5, label)
+        self.text(x + width / 2, y + 16, label, style="on-bar")
 
-    def limit(self, value, label):
-        y = self.py(value)
-        self.rule(self.x, y, self.x + self.width, y, "limit")
-        self.text(self.x + self.width + 5, y + 4, label, "start", "limit-text")
+    def limit(self, value, label, until=None):
+        """A line across the panel, or up to a place on its x axis."""
+        x, y = self.x + self.width if until is None else self.px(until), self.py(value)
+        self.rule(self.x, y, x, y, "limit")
+        self.text(x + 5, y + 4, label, "start", "limit-text")
 
 
 def marker(series, x, y):
@@ -176,25 +199,35 @@ def marker(series, x, y):
 
 
 class Figure:
-    """A page: title, remark, legend, panels."""
+    """A page: title, remarks, legend, panels."""
 
-    def __init__(self, width, height, title, remark):
-        # The remark is the longest line.
-        self.width, self.height = max(width, 90 + 6.3 * len(remark)), height
-        self.title, self.remark = title, remark
+    def __init__(self, width, height, title, *remarks):
+        # The longest line may be the title or a remark.
+        self.width = math.ceil(max(width, 80 + 8.4 * len(title),
+                                   *(90 + 6.3 * len(remark) for remark in remarks)))
+        self.title, self.remarks = title, remarks
+        self.top = 45 + 17 * len(remarks)
+        self.height = self.top + height
         self.panels, self.legend = [], []
 
-    def panel(self, *args):
-        self.panels.append(Panel(*args))
+    def panel(self, x, y, *args):
+        """A panel, @y below the remarks."""
+        self.panels.append(Panel(x, self.top + y, *args))
         return self.panels[-1]
 
+    def _remarks(self):
+        for i, remark in enumerate(self.remarks):
+            yield f'<text class="dim" x="60" y="{45 + 17 * i}">{escape(remark)}</text>'
+
     def _legend(self):
-        x = 60
+        x, y = 60, self.top + 4
         for series, name in self.legend:
-            yield f'<path class="line l{series}" d="M{x} 64h30"/>'
-            yield marker(series, x + 15, 64)
-            yield f'<text x="{x + 37}" y="68">{escape(name)}</text>'
-            x += 62 + 7.5 * len(name)
+            if series is not None:
+                yield f'<path class="line l{series}" d="M{x} {y}h30"/>'
+                yield marker(series, x + 15, y)
+                x += 37
+            yield f'<text x="{x}" y="{y + 4}">{escape(name)}</text>'
+            x += 25 + 7 * len(name)
 
     def write(self, path):
         parts = [
@@ -206,7 +239,7 @@ class Figure:
             f"<style>\n{_style()}</style>",
             f'<rect class="page" width="{self.width:g}" height="{self.height:g}"/>',
             f'<text class="title" x="60" y="26">{escape(self.title)}</text>',
-            f'<text class="dim" x="60" y="45">{escape(self.remark)}</text>',
+            *self._remarks(),
             *self._legend(),
         ]
         for panel in self.panels:
