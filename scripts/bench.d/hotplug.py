@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Results of "scripts/bench hotplug".
+
+usage: hotplug.py csv <rows of the guest> <provenance>    the results, as CSV
+       hotplug.py table <csv>                             the same as a table
+       hotplug.py plots <csv> <directory>                 and as SVG
+"""
+
+import sys
+
+import common
+import svg
+
+COLUMNS = ["kind", "clients", "client", "cycle", "come_ns", "go_ns",
+           "come_cpu_ns", "go_cpu_ns"]
+WAYS = {"come": "the device comes", "go": "the device goes"}
+CLIENTS = {"none": "without a client", "hotplug": "19 queue pairs, 18 of them busy"}
+
+ABOUT = """\
+What it measures
+
+By clients: 100 devices of the emulated HCA are made through configfs, one after the other, and
+removed again, with so many clients of ulp/bench/scale, which are told of each and do nothing. The
+processor time of the process that does this, by device; waiting for grace periods is not in it.
+
+Plug: one device comes and goes, and the time that this takes is measured from the outside,
+waiting included: without a client, and with ulp/bench/hotplug, which has 19 queue pairs and seven
+completion queues on it, and requests in progress on 18 of the queue pairs. It drains and
+destroys them all in its remove(), and accounts for each request: none was lost, doubled or
+late. An instruction takes a nanosecond of the guest's time; while its one processor waits, for
+a grace period or for a timer, that time goes on. Documentation/hotplug.rst has the bounds that
+the tests want on two processors, in real time.
+
+How to reproduce
+
+    scripts/bench hotplug           # two minutes; writes these files
+    scripts/bench hotplug --plot    # table and plot again, from hotplug.csv
+"""
+
+
+def make_csv(rows_path, provenance_path):
+    common.write_csv(common.read_rows(rows_path, "kind"), COLUMNS, provenance_path)
+
+
+class Results(common.Results):
+    """The contents of hotplug.csv."""
+
+    def __init__(self, path):
+        super().__init__(path)
+        self.by_clients = sorted(self.pick(kind="clients"), key=lambda row: row["clients"])
+
+    def times(self, client, way):
+        """Milliseconds of each cycle, the shortest first; with @way "go_cpu" of the processor."""
+        return sorted(row[f"{way}_ns"] / 1e6 for row in self.pick(kind="plug", client=client))
+
+
+def rank(times, percent):
+    return times[min(len(times) * percent // 100, len(times) - 1)]
+
+
+def write_table(results):
+    for line in results.heading("hotplug"):
+        print(line)
+    print("\nBy clients: thousands of instructions for a device\n")
+    rows = [[str(row["clients"]), f'{row["come_ns"] / 1000:.1f}', f'{row["go_ns"] / 1000:.1f}']
+            for row in results.by_clients]
+    for line in common.columns(["clients", "comes", "goes"], rows, 10):
+        print(line.rstrip())
+    print("\nPlug: milliseconds of the guest's time, median / 90th percentile / longest\n")
+    rows = []
+    for client, name in CLIENTS.items():
+        cells = [results.times(client, way) for way in WAYS]
+        rows.append([f"{name}, {len(cells[0])} cycles"] +
+                    [f"{rank(times, 50):.2f} / {rank(times, 90):.2f} / {times[-1]:.2f}"
+                     for times in cells])
+    for line in common.columns([""] + list(WAYS.values()), rows, 46, 26):
+        print(line.rstrip())
+    busy, gone = (rank(results.times("hotplug", way), 50) for way in ("go_cpu", "go"))
+    print("\nWhere requests were in progress, the process that removed the device ran for\n"
+          f"{busy:.2f} of the {gone:.2f} milliseconds; it waited for the others.")
+    print(f"\n{ABOUT}", end="")
+
+
+def write_plots(results, directory):
+    figure = svg.Figure(850, 360, "Devices that come and go", results.remark(),
+                        "right, solid: with requests in progress on 18 of 19 queue pairs; dashed: "
+                        "without a client; waiting for grace periods and timers is included")
+    figure.legend = [(n + 1, name) for n, name in enumerate(WAYS.values())]
+    clients = [row["clients"] for row in results.by_clients]
+    left = figure.panel(80, 55, 310, 230, svg.Log(min(clients) / 1.5, max(clients) * 1.5, clients),
+                        svg.Linear(0, max(row["come_ns"] for row in results.by_clients) / 9e5))
+    left.axes("clients that are told", "millions of instructions", "processor time for a device")
+    for n, way in enumerate(WAYS):
+        left.line(n + 1, [(row["clients"], row[f"{way}_ns"] / 1e6) for row in results.by_clients])
+    everything = [time for client in CLIENTS for way in WAYS for time in results.times(client, way)]
+    right = figure.panel(480, 55, 310, 230, svg.Log.close(everything), svg.Linear(0, 100))
+    right.axes("milliseconds of the guest's time, or less", "% of the cycles", "time until it is "
+               "there, or gone")
+    for client, name in CLIENTS.items():
+        for n, way in enumerate(WAYS):
+            times = results.times(client, way)
+            right.curve(n + 1, [(time, 100 * (i + 1) / len(times))
+                                for i, time in enumerate(times)], client != "none")
+    figure.write(f"{directory}/hotplug.svg")
+
+
+if __name__ == "__main__":
+    common.main(sys.argv[1:], __doc__, make_csv, write_table, write_plots, Results)
