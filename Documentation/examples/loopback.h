@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Connects a queue pair to itself. A real ULP has a peer and learns the peer's
- * address, queue pair number and first packet sequence number from it.
+ * Connects a queue pair to itself, or to another one of the same machine. A real
+ * ULP has a peer elsewhere and learns the peer's address, queue pair number and
+ * first packet sequence number from it.
  */
 #ifndef KVERBS_EXAMPLES_LOOPBACK_H
 #define KVERBS_EXAMPLES_LOOPBACK_H
@@ -25,12 +26,12 @@ static const int loopback_masks[] = {
 };
 
 /* On Ethernet a peer is identified by its GID and the MAC address behind it. */
-static inline int loopback_roce(struct ib_device *dev, struct rdma_ah_attr *ah)
+static inline int loopback_roce(struct ib_device *peer, struct rdma_ah_attr *ah)
 {
 	const struct ib_gid_attr *gid;
 	int ret;
 
-	gid = rdma_get_gid_attr(dev, rdma_ah_get_port_num(ah), 0);
+	gid = rdma_get_gid_attr(peer, rdma_ah_get_port_num(ah), 0);
 	if (IS_ERR(gid))
 		return PTR_ERR(gid);
 	rdma_ah_set_grh(ah, (union ib_gid *)&gid->gid, 0, 0, LOOPBACK_HOPS, 0);
@@ -39,15 +40,50 @@ static inline int loopback_roce(struct ib_device *dev, struct rdma_ah_attr *ah)
 	return ret;
 }
 
-static inline int loopback_address(struct ib_device *dev, struct ib_port_attr *port,
+static inline int loopback_address(struct ib_device *dev, struct ib_device *peer, u32 lid,
 				   struct rdma_ah_attr *ah, u32 port_num)
 {
 	ah->type = rdma_ah_find_type(dev, port_num);
 	rdma_ah_set_port_num(ah, port_num);
 	if (ah->type == RDMA_AH_ATTR_TYPE_ROCE)
-		return loopback_roce(dev, ah);
-	rdma_ah_set_dlid(ah, port->lid);
+		return loopback_roce(peer, ah);
+	rdma_ah_set_dlid(ah, lid);
 	return 0;
+}
+
+/**
+ * loopback_connect_to() - bring a new RC queue pair to RTS, connected to another one
+ * @qp: the queue pair, in the state RESET
+ * @peer: the other one, which the peer itself has to connect to this one
+ * @port_num: port of both their devices, from 1
+ *
+ * Context: Process, may sleep.
+ * Return: 0, or the errno of the verbs call that failed.
+ */
+static inline int loopback_connect_to(struct ib_qp *qp, struct ib_qp *peer, u32 port_num)
+{
+	struct ib_qp_attr attr = {
+		.port_num = port_num,
+		.qp_access_flags = IB_ACCESS_REMOTE_WRITE,
+		.dest_qp_num = peer->qp_num,
+		.timeout = LOOPBACK_TIMEOUT,
+		.retry_cnt = LOOPBACK_RETRIES,
+		.rnr_retry = LOOPBACK_RETRIES,
+	};
+	struct ib_port_attr own, other;
+	int i, ret;
+
+	ret = ib_query_port(qp->device, port_num, &own) ?:
+	      ib_query_port(peer->device, port_num, &other);
+	if (ret)
+		return ret;
+	attr.path_mtu = min(own.active_mtu, other.active_mtu);
+	ret = loopback_address(qp->device, peer->device, other.lid, &attr.ah_attr, port_num);
+	for (i = 0; !ret && i < ARRAY_SIZE(loopback_masks); i++) {
+		attr.qp_state = IB_QPS_INIT + i;
+		ret = ib_modify_qp(qp, &attr, loopback_masks[i] | IB_QP_STATE);
+	}
+	return ret;
 }
 
 /**
@@ -60,26 +96,7 @@ static inline int loopback_address(struct ib_device *dev, struct ib_port_attr *p
  */
 static inline int loopback_connect(struct ib_qp *qp, u32 port_num)
 {
-	struct ib_qp_attr attr = {
-		.port_num = port_num,
-		.dest_qp_num = qp->qp_num,
-		.timeout = LOOPBACK_TIMEOUT,
-		.retry_cnt = LOOPBACK_RETRIES,
-		.rnr_retry = LOOPBACK_RETRIES,
-	};
-	struct ib_port_attr port;
-	int i, ret;
-
-	ret = ib_query_port(qp->device, port_num, &port);
-	if (ret)
-		return ret;
-	attr.path_mtu = port.active_mtu;
-	ret = loopback_address(qp->device, &port, &attr.ah_attr, port_num);
-	for (i = 0; !ret && i < ARRAY_SIZE(loopback_masks); i++) {
-		attr.qp_state = IB_QPS_INIT + i;
-		ret = ib_modify_qp(qp, &attr, loopback_masks[i] | IB_QP_STATE);
-	}
-	return ret;
+	return loopback_connect_to(qp, qp, port_num);
 }
 
 /**

@@ -47,6 +47,10 @@ load kverbs_emu
 example hello 'hello from emu[01]: success, 42'
 example cq_before 'cq_before: 64 messages on emu[01]$'
 example cq_after 'cq_after: 64 messages on emu[01]$'
+# Between the two.
+load rdma_write
+said 'rdma_write: emu0 to emu1: "written from afar"$' 1
+unload rdma_write
 
 example ca_kernel 'emu[01]: 1 ports, GUID [0-9a-f]\{16\}, [0-9]* bytes to tell all$'
 said 'emu[01]: had a PD$' 2
@@ -62,6 +66,7 @@ load watch
 for ulp in hello cq_before cq_after; do
 	load $ulp && unload $ulp
 done
+! insmod /modules/rdma_write.ko 2>/dev/null || fail "rdma_write runs with one device"
 said 'hello from wire0: success, 42' 1
 said 'cq_before: 64 messages on wire0$' 1
 said 'cq_after: 64 messages on wire0$' 1
