@@ -210,6 +210,7 @@ static int emu_device_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 static const struct ib_device_ops emu_ops = {
 	.owner = THIS_MODULE,
 	.driver_id = RDMA_DRIVER_UNKNOWN,
+	.device_group = &emu_attr_group,
 
 	.add_gid = emu_add_gid,
 	.alloc_fmr = emu_alloc_fmr,

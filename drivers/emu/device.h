@@ -49,6 +49,9 @@ void emu_configfs_drop(void);
 int emu_place_init(void);
 void emu_place_exit(void);
 
+/* sysfs.c */
+extern const struct attribute_group emu_attr_group;
+
 /* debugfs.c */
 void emu_debugfs_init(void);
 void emu_debugfs_exit(void);

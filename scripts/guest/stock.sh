@@ -35,6 +35,9 @@ insert || exit 1
 for ctx in $CONTEXTS; do
 	check "pingpong, $ctx" all_runs "$ctx"
 done
+check "ibstat finds the type of the channel adapter" \
+	grep -qx kverbs_emu /sys/class/infiniband/emu0/hca_type
+check "ibstat finds the revision of the hardware" grep -qx 1 /sys/class/infiniband/emu0/hw_rev
 check "pingpong on one device" pingpong_ok initiator=emu0 target=emu0 iters=500
 unload_all
 
