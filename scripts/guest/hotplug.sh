@@ -445,7 +445,7 @@ start_run() {
 
 # Checks that the run has ended and reports that a device has gone: ENODEV.
 run_lost_device() {
-	! wait "$1" && grep -q ' err=-19 ' "$DEBUGFS/kverbs_pingpong/result"
+	! wait "$1" && grep -qw 'err=-19' "$DEBUGFS/kverbs_pingpong/result"
 }
 
 peer_cycle() {

@@ -19,7 +19,7 @@ pingpong() {
 	if ! echo "$*" >"$PINGPONG/run"; then
 		err=1
 	fi
-	line=$(cat "$PINGPONG/result")
+	line=$(tr '\n' ' ' <"$PINGPONG/result")
 	for pair in $line; do
 		case $pair in
 		verdict=* | msgs=* | errors=* | verified=* | msgs_per_s=* | \

@@ -31,6 +31,12 @@ all_runs() {
 	return $bad
 }
 
+# refuses <word> <what the log says>
+refuses() {
+	dmesg -c >/dev/null
+	! echo "$1" >"$PINGPONG/run" 2>/dev/null && dmesg | grep -q "$2"
+}
+
 insert || exit 1
 for ctx in $CONTEXTS; do
 	check "pingpong, $ctx" all_runs "$ctx"
@@ -38,6 +44,8 @@ done
 check "ibstat finds the type of the channel adapter" \
 	grep -qx kverbs_emu /sys/class/infiniband/emu0/hca_type
 check "ibstat finds the revision of the hardware" grep -qx 1 /sys/class/infiniband/emu0/hw_rev
+check "a key that does not exist is refused" refuses wnidow=3 "unknown key in 'wnidow=3'.*There are: .* window"
+check "a value that is none is refused" refuses window=x "'window=x' is not a number"
 check "pingpong on one device" pingpong_ok initiator=emu0 target=emu0 iters=500
 unload_all
 

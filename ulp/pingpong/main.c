@@ -40,15 +40,16 @@
  * or wrong data, -ENODEV if a device went away, -ETIMEDOUT, -EINTR, or the
  * reason why it could not be set up; -EBUSY while another run is in progress.
  *
- * <debugfs>/kverbs_pingpong/result is one line about the last run: the keys
- * initiator target ctx op size window iters sges pairs cpus plain srq verify sig batch
- * as they were used, then msgs (completed at both ends), ns (first post to last
- * completion), msgs_per_s, mb_per_s (10^6 bytes), lat_p50_ns, lat_p99_ns
- * (0 if not measured), errors, verified (messages), err (0 or a negative
- * errno) and verdict (ok or fail). It is empty until a run has been set up.
+ * <debugfs>/kverbs_pingpong/result has words key=value about the last run, on a
+ * few lines: initiator target ctx op size window iters sges pairs cpus plain srq
+ * verify sig batch as they were used, then msgs (completed at both ends), ns (first
+ * post to last completion), msgs_per_s, mb_per_s (10^6 bytes), lat_p50_ns,
+ * lat_p99_ns (0 if not measured), errors, verified (messages), err (0 or a
+ * negative errno) and verdict (ok or fail). It is empty until a run has been
+ * set up.
  *
  * Locks: pp_run_mutex is held for the duration of a run and guards
- * pp_result_line. pp_devs_mutex guards the device list and pp_current; it is
+ * pp_result_text. pp_devs_mutex guards the device list and pp_current; it is
  * held only briefly, never during a run, so that a device can go while it is in
  * use: its removal stops the run and waits until the run has put its
  * references.
@@ -147,7 +148,7 @@ static LIST_HEAD(pp_devs);
 static struct pp_run *pp_current;
 static DEFINE_MUTEX(pp_devs_mutex);
 
-static char pp_result_line[PP_MAX_LINE];
+static char pp_result_text[PP_MAX_LINE];
 static DEFINE_MUTEX(pp_run_mutex);
 
 static struct dentry *pp_dir;
@@ -265,14 +266,28 @@ static void pp_result_print(const struct pp_params *p,
 	u64 bytes = r->msgs * p->size;
 
 	lockdep_assert_held(&pp_run_mutex);
-	scnprintf(pp_result_line, sizeof(pp_result_line),
-		  "initiator=%s target=%s ctx=%s op=%s size=%u window=%u iters=%u sges=%u pairs=%u cpus=%u plain=%u srq=%u verify=%u sig=%u batch=%u msgs=%llu ns=%llu msgs_per_s=%llu mb_per_s=%llu lat_p50_ns=%llu lat_p99_ns=%llu errors=%llu verified=%llu err=%d verdict=%s",
+	scnprintf(pp_result_text, sizeof(pp_result_text),
+		  "initiator=%s target=%s ctx=%s op=%s\n"
+		  "size=%u window=%u iters=%u sges=%u pairs=%u cpus=%u\n"
+		  "plain=%u srq=%u verify=%u sig=%u batch=%u\n"
+		  "msgs=%llu ns=%llu msgs_per_s=%llu mb_per_s=%llu\n"
+		  "lat_p50_ns=%llu lat_p99_ns=%llu\n"
+		  "errors=%llu verified=%llu err=%d verdict=%s\n",
 		  p->initiator, p->target, p->ctx, p->op, p->size, p->window,
 		  p->iters, p->sges, p->pairs, p->cpus, p->plain, p->srq, p->verify, p->sig,
 		  r->batch, r->msgs, r->ns, pp_per_second(r->msgs, r->ns),
 		  div_u64(pp_per_second(bytes, r->ns), 1000000), r->p50,
 		  r->p99, r->errors, r->verified, r->err,
 		  r->err ? "fail" : "ok");
+}
+
+static void pp_result_log(void)
+{
+	const char *line = pp_result_text, *end;
+
+	lockdep_assert_held(&pp_run_mutex);
+	for (; (end = strchr(line, '\n')); line = end + 1)
+		pr_info("%.*s\n", (int)(end - line), line);
 }
 
 /* Return: 0 if the run could be set up; its own error is in @err. */
@@ -282,7 +297,7 @@ static int pp_run_locked(struct pp_params *params, int *err)
 	int ret;
 
 	lockdep_assert_held(&pp_run_mutex);
-	pp_result_line[0] = '\0';
+	pp_result_text[0] = '\0';
 	ret = pp_run(params, &res);
 	if (ret)
 		return ret;
@@ -291,45 +306,58 @@ static int pp_run_locked(struct pp_params *params, int *err)
 	return 0;
 }
 
-static int pp_parse_one(struct pp_params *p, char *word)
+static void pp_report_key(const char *word)
 {
-	char *val = strchr(word, '=');
+	char names[256] = "";
 	unsigned int i;
-	void *field;
-
-	if (!val)
-		return -EINVAL;
-	*val++ = '\0';
-	for (i = 0; i < ARRAY_SIZE(pp_keys); i++) {
-		if (strcmp(word, pp_keys[i].name))
-			continue;
-		field = (void *)p + pp_keys[i].at;
-		if (!pp_keys[i].str)
-			return kstrtouint(val, 0, field);
-		return strscpy(field, val, pp_keys[i].str) < 0 ? -EINVAL : 0;
-	}
-	return -EINVAL;
-}
-
-static void pp_report_bad(const char *word)
-{
-	char keys[256] = "";
-	int i, len = 0;
+	size_t len = 0;
 
 	for (i = 0; i < ARRAY_SIZE(pp_keys); i++)
-		len += scnprintf(keys + len, sizeof(keys) - len, " %s", pp_keys[i].name);
-	pr_err("'%s': unknown key or bad value; the keys are%s\n", word, keys);
+		len += scnprintf(names + len, sizeof(names) - len, " %s", pp_keys[i].name);
+	pr_err("unknown key in '%s'. There are:%s\n", word, names);
+}
+
+/* Return: -EINVAL for an unknown key, or for a value that the key does not take. */
+static int pp_parse_one(struct pp_params *p, const char *word)
+{
+	const char *val = strchr(word, '=') ?: word + strlen(word);
+	size_t len = val - word;
+	unsigned int i;
+	void *field;
+	int ret;
+
+	for (i = 0; i < ARRAY_SIZE(pp_keys); i++)
+		if (strlen(pp_keys[i].name) == len && !strncmp(word, pp_keys[i].name, len))
+			break;
+	if (i == ARRAY_SIZE(pp_keys)) {
+		pp_report_key(word);
+		return -EINVAL;
+	}
+	field = (void *)p + pp_keys[i].at;
+	if (*val == '=')
+		val++;
+	if (!pp_keys[i].str) {
+		ret = kstrtouint(val, 0, field);
+		if (ret)
+			pr_err("'%s' is not a number from 0 to %u\n", word, UINT_MAX);
+	} else {
+		ret = *val ? strscpy(field, val, pp_keys[i].str) : -EINVAL;
+		if (ret < 0)
+			pr_err("'%s' has no value, or one of more than %zu characters\n", word,
+			       pp_keys[i].str - 1);
+	}
+	return ret < 0 ? -EINVAL : 0;
 }
 
 static int pp_parse(struct pp_params *p, char *line)
 {
 	char *word;
+	int ret;
 
 	while ((word = strsep(&line, " \t\n"))) {
-		if (*word && pp_parse_one(p, word)) {
-			pp_report_bad(word);
-			return -EINVAL;
-		}
+		ret = *word ? pp_parse_one(p, word) : 0;
+		if (ret)
+			return ret;
 	}
 	return 0;
 }
@@ -368,8 +396,7 @@ static int pp_result_show(struct seq_file *m, void *unused)
 
 	if (ret)
 		return ret;
-	if (pp_result_line[0])
-		seq_printf(m, "%s\n", pp_result_line);
+	seq_puts(m, pp_result_text);
 	mutex_unlock(&pp_run_mutex);
 	return 0;
 }
@@ -382,7 +409,7 @@ static int __init pp_first_run(void)
 	mutex_lock(&pp_run_mutex);
 	ret = pp_run_locked(&pp_defaults, &err);
 	if (!ret)
-		pr_info("%s\n", pp_result_line);
+		pp_result_log();
 	mutex_unlock(&pp_run_mutex);
 	if (ret)
 		pr_err("cannot set up the run (%d)\n", ret);
