@@ -253,10 +253,10 @@ ends() {
 monitors_link() {
 	monitors && has /tmp/watching '^watching emu0 emu1 rail0$' || return 1
 	echo down >$CONFIG/emu0/port1/state
-	until_seen '^[0-9:.]*  emu0/1  *port_error  *down, 4X EDR' /tmp/monitor
+	until_seen '^[0-9:.]*  emu0/1  *port_error  *now down, 4X EDR' /tmp/monitor
 	down=$?
 	echo active >$CONFIG/emu0/port1/state
-	until_seen '  emu0/1  *port_active  *active, 4X EDR' /tmp/monitor
+	until_seen '  emu0/1  *port_active  *now active, 4X EDR' /tmp/monitor
 	active=$?
 	ends INT && [ $down -eq 0 ] && [ $active -eq 0 ]
 }
@@ -272,9 +272,9 @@ monitors_tables() {
 	until_seen 'emu0  *device_fatal' /tmp/monitor
 	echo active >$CONFIG/rail0/port1/state
 	ends TERM &&
-		has /tmp/monitor 'emu0/1  *lid_change  *LID 301$' \
-			'emu0/1  *sm_change  *LID of the SM 7$' \
-			'emu0/1  *pkey_change  *4 P_Keys$' 'emu0/1  *gid_change  *3 GIDs$' &&
+		has /tmp/monitor 'emu0/1  *lid_change  *now LID 301$' \
+			'emu0/1  *sm_change  *now LID of the SM 7$' \
+			'emu0/1  *pkey_change  *now 4 P_Keys$' 'emu0/1  *gid_change  *now 3 GIDs$' &&
 		count_is 0 /tmp/monitor rail0
 }
 

@@ -97,11 +97,15 @@ static uint32_t used_pkeys(const struct kverbs_ca_port_attr *port)
 	return used;
 }
 
-/* Prints the current state of what a person would look up after such an event. */
+/*
+ * Prints the current state of what a person would look up after such an event. It may have
+ * changed since.
+ */
 static void print_now(uint32_t type, const struct kverbs_ca_port_attr *port)
 {
 	char state[TEXT_MAX], link[TEXT_MAX];
 
+	fputs("now ", stdout);
 	switch (type) {
 	case KVERBS_CA_EVENT_LID_CHANGE:
 		printf("LID %" PRIu32, port->lid);
