@@ -61,11 +61,12 @@ as_user() {
 
 # --- without devices ---------------------------------------------------------------
 
+# told_to_load <what is missing>
 told_to_load() {
-	gives 1 kverbs list && err "modprobe $1" &&
-		gives 1 kverbs show emu0 && err "modprobe $1" &&
-		gives 1 kverbs monitor && err "modprobe $1" &&
-		gives 1 kverbs reg emu0 && err "modprobe $1" &&
+	gives 1 kverbs list && err "$1" "make load" &&
+		gives 1 kverbs show emu0 && err "$1" "make load" &&
+		gives 1 kverbs monitor && err "$1" "make load" &&
+		gives 1 kverbs reg emu0 && err "$1" "make load" &&
 		gives 0 kverbs list --json && json && has /tmp/line '^\[]$'
 }
 
@@ -444,13 +445,13 @@ ip link add dummy0 type dummy 2>/dev/null
 ip addr add 10.0.0.1/24 dev dummy0
 ip link set dummy0 up
 
-check "without the module it says what to do" told_to_load kverbs
+check "without the module it says what to do" told_to_load "kverbs is not loaded"
 check "each command has its help" helps
 check "wrong arguments are told, with exit status 2" usage
 load kverbs contract=warn || exit 1
-check "without the interface it says what to do" told_to_load kverbs_ca
+check "without the interface it says what to do" told_to_load "kverbs_ca is not loaded"
 load kverbs_ca || exit 1
-check "without a driver it says what to do" told_to_load kverbs_emu
+check "without a driver it says what to do" told_to_load "(kverbs_emu)"
 load kverbs_emu devices=2 ports=2 netdev=,dummy0 || exit 1
 
 check "list has a line for each device" lists

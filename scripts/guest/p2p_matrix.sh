@@ -146,7 +146,7 @@ acs() {
 # --- the command -------------------------------------------------------------------
 
 told_to_load() {
-	gives 1 kverbs p2p && err "modprobe kverbs_p2pdma"
+	gives 1 kverbs p2p && err "kverbs_p2pdma is not loaded" "make load"
 }
 
 told_to_be_root() {

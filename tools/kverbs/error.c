@@ -38,18 +38,18 @@ int say_no_device(void)
 				 "  Mount it: mount -t sysfs sys /sys");
 	if (exists("/sys/module/ib_core"))
 		return say_error("no device: the kernel's own ib_core is loaded, not kverbs\n"
-				 "  They exclude each other. Remove ib_core and what uses it\n"
-				 "  (modprobe -r), then: modprobe kverbs");
+				 "  They exclude each other. In the sources of kverbs: make load, which\n"
+				 "  says what to remove first");
 	if (!exists("/sys/module/kverbs"))
 		return say_error("no device: the module kverbs is not loaded\n"
-				 "  As root: modprobe kverbs && modprobe kverbs_emu\n"
-				 "  or, in the sources of kverbs: make load");
+				 "  In the sources of kverbs: make load");
 	if (!exists(SYSFS_CLASS))
 		return say_error("no device: the module kverbs_ca is not loaded\n"
-				 "  As root: modprobe kverbs_ca");
+				 "  In the sources of kverbs: make load");
 	if (!exists("/sys/module/kverbs_emu"))
 		return say_error("no device: kverbs is loaded, but no driver has found one\n"
-				 "  For a device of software, as root: modprobe kverbs_emu");
+				 "  For a device of software (kverbs_emu), in the sources of kverbs:\n"
+				 "  make load");
 	return say_error("no device has a file in %s\n"
 			 "  If there are some in %s, then /dev is no\n"
 			 "  devtmpfs, or this is a container: pass the files on to it.", CA_DIR,

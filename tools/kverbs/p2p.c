@@ -68,8 +68,8 @@ static int check_clients(const struct p2p *p2p, const struct p2p_matrix *matrix)
 static int say_no_provider(void)
 {
 	return say_error("no provider: no driver offers memory of its device\n"
-			 "  To offer that of a PCI function, as root:\n"
-			 "  modprobe kverbs_bar_mem, then bind the function to it");
+			 "  To offer that of a PCI function, insert kverbs_bar_mem.ko and bind the\n"
+			 "  function to it: Documentation/p2pdma.rst");
 }
 
 /* With only one domain, its number is left out. */

@@ -111,8 +111,7 @@ static int say_no_file(const char *name, int error)
 {
 	if (access(P2P_MODULE, F_OK))
 		return say_error("nothing is known of peer-to-peer DMA: the module kverbs_p2pdma is not loaded\n"
-				 "  As root: modprobe kverbs_p2pdma\n"
-				 "  or, in the sources of kverbs: make load");
+				 "  In the sources of kverbs: make load");
 	if (error == EACCES || error == EPERM)
 		return say_error("may not read %s/%s: %s\n"
 				 "  Run this as root.", P2P_DIR, name, strerror(error));
