@@ -257,9 +257,10 @@ def plot_delay(results, directory):
     wide, ends = 270, [min(results.cqs), max(results.cqs)]
     curves = [(layer, cqs) for layer in results.layers for cqs in ends]
     figure = svg.Figure(90 + len(RANKS) * (wide + 34), 380,
-                        "Delay of a message from post to done(), by the rate of messages: "
-                        f"{'; '.join(LAYERS[layer] for layer in results.layers)}",
-                        results.remark(), results.second(),
+                        "Delay of a message from post to done(), by the rate of messages",
+                        results.remark(),
+                        f"{'; '.join(LAYERS[layer] for layer in results.layers)}; "
+                        f"{results.second()}",
                         "line: workqueue; shade: from the best to the worst of "
                         f"{', '.join(OWN)}; points at "
                         f"{', '.join(str(load) for load in results.loads)}% load",

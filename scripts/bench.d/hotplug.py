@@ -28,7 +28,8 @@ Plug: one device comes and goes, and the time that this takes is measured from t
 waiting included: without a client, and with ulp/bench/hotplug, which has 19 queue pairs and seven
 completion queues on it, and requests in progress on 18 of the queue pairs. It drains and
 destroys them all in its remove(), and accounts for each request: none was lost, doubled or
-late. An instruction takes a nanosecond of the guest's time; while its one processor waits, for
+late. Its sessions vary what they do, so that times come in groups (Documentation/hotplug.rst).
+An instruction takes a nanosecond of the guest's time; while its one processor waits, for
 a grace period or for a timer, that time goes on. Documentation/hotplug.rst has the bounds that
 the tests want on two processors, in real time.
 
