@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # In the guest: the examples of the documentation, on two devices. The programs
-# ca_ioctl and ca_uring are in the path.
+# ca_ioctl and ca_uring are in the path; python.tar is a root directory with Python and
+# ca_query.py.
 
 # said <what> <how often>: checks the kernel log.
 said() {
@@ -41,6 +42,12 @@ program() {
 		fail "$1 left the channel adapter open"
 }
 
+PYTHON=/tmp/python
+
+ca_query() {
+	chroot $PYTHON /usr/bin/python3 -I -S /ca_query.py "$@"
+}
+
 load kverbs contract=warn
 load kverbs_ca
 load kverbs_emu
@@ -57,6 +64,11 @@ said 'emu[01]: had a PD$' 2
 program ca_ioctl \
 	'^emu0: GUID [0-9a-f]{16}, 1 ports$|^ port 1: state 4,|^  GID 0: fe80:|^65536 bytes: lkey 0x' 4
 program ca_uring '^emu0: 1 ports, 16 regions$' 1
+mkdir $PYTHON
+tar -C $PYTHON -xf /bin/python.tar
+mount -o bind /dev $PYTHON/dev
+program ca_query '^emu0: GUID [0-9a-f]{16}, 1 ports$|^ port 1: state 4,|^  GID 0: fe80:' 3
+umount $PYTHON/dev
 unload kverbs_emu
 said 'left its channel adapter open' 0
 

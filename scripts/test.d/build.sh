@@ -119,15 +119,33 @@ examples_programs() {
 			-o "$work/$name" "$KV_ROOT/Documentation/examples/$name.c" \
 			-luring || status=$?
 	done >"$log" 2>&1
+	examples_python >>"$log" 2>&1 || status=$?
 	check_build "the programs among the examples build" "$log" $status
 	return $status
+}
+
+# Debian's Python, with what the example imports: a guest has none.
+examples_python() {
+	local root=$work/python lib library
+	rm -rf "$root"
+	lib=$(/usr/bin/python3 -I -c 'import os; print(os.path.dirname(os.__file__))')
+	mkdir -p "$root/usr/bin" "$root/$lib" "$root/dev"
+	cp -L /usr/bin/python3 "$root/usr/bin/"
+	cp "$lib"/*.py "$root/$lib/"
+	cp -r "$lib/encodings" "$lib/collections" "$root/$lib/"
+	for library in $(ldd /usr/bin/python3 | grep -o '/[^ ]*'); do
+		mkdir -p "$root/${library%/*}"
+		cp -L "$library" "$root/$library"
+	done
+	cp "$KV_ROOT/Documentation/examples/ca_query.py" "$root/"
+	tar -C "$root" -cf "$work/python.tar" .
 }
 
 # examples_guest <kernel> <directory of our modules> <directory of the examples>
 examples_guest() {
 	check_guest "the examples run, $1" "examples-$1" --kernel "$1" \
 		--modules "$(run_modules "$2") $(echo "$3"/*.ko)" \
-		--file "$work/ca_ioctl" --file "$work/ca_uring" \
+		--file "$work/ca_ioctl" --file "$work/ca_uring" --file "$work/python.tar" \
 		--run "$KV_SCRIPTS/guest/examples.sh"
 }
 
