@@ -162,7 +162,7 @@ static noinline int post_send_traced(struct ib_qp *qp, const struct ib_send_wr *
 	int ret;
 
 	ret = do_post_send(qp, wr, &bad, site);
-	if (ret)
+	if (bad)
 		*bad_wr = bad;
 	if (ret == -EINVAL && bad)
 		bad_send(qp, *bad_wr);
@@ -179,7 +179,7 @@ static noinline int post_recv_traced(struct ib_qp *qp, const struct ib_recv_wr *
 	int ret;
 
 	ret = do_post_recv(qp, wr, &bad, site);
-	if (ret)
+	if (bad)
 		*bad_wr = bad;
 	if (ret == -EINVAL && bad)
 		bad_recv(qp->device, &qp->res, *bad_wr);
@@ -196,7 +196,7 @@ static noinline int post_srq_recv_traced(struct ib_srq *srq, const struct ib_rec
 	int ret;
 
 	ret = do_post_srq_recv(srq, wr, &bad, site);
-	if (ret)
+	if (bad)
 		*bad_wr = bad;
 	if (ret == -EINVAL && bad)
 		bad_recv(srq->device, &srq->res, *bad_wr);
