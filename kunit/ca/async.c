@@ -451,7 +451,7 @@ static void unregistration_waits_for_all_callbacks(struct kunit *test)
 	struct kvt_thread *unreg = kvt_thread_new(test, -1, unregister_fn, f->m);
 	struct ca_async *late = ca_async_new(test, &CA_REQ(OPEN));
 
-	kvt_seed(test, "requests in flight at the device's end", count);
+	kvt_print_length(test, "requests in flight at the device's end", count);
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&f->m->hold.entered));
 	kvt_thread_go(unreg);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(unreg));

@@ -536,7 +536,7 @@ static void one_of_two_frees_it(struct kunit *test)
 	struct rivals r = {};
 
 	under_up(test, &r.u, false);
-	kvt_seed(test, "regions, and PDs, that two threads free", count);
+	kvt_print_length(test, "regions, and PDs, that two threads free", count);
 	for (i = 0; i < count; i++) {
 		pd = pd_new(test, &r.u);
 		two_free(test, &r, KVERBS_CA_DEREG_MR,

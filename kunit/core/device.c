@@ -626,7 +626,7 @@ static void clients_and_devices_come_and_go_at_once(struct kunit *test)
 	u64 rounds = kvt_count(CHURN_ROUNDS);
 	int i, err = 0;
 
-	kvt_seed(test, "rounds of clients and devices", rounds);
+	kvt_print_length(test, "rounds of clients and devices", rounds);
 	for (i = 0; i < 2; i++) {
 		ch[i].client = kvt_client_new(test, i ? "B" : "A", tr);
 		ch[i].rounds = rounds;

@@ -674,7 +674,7 @@ static void memory_moves_at_any_time(struct kunit *test)
 
 	need_moves(test);
 	rig_up(test, &r, true);
-	kvt_seed(test, "regions of memory that moves", count);
+	kvt_print_length(test, "regions of memory that moves", count);
 	mover.buf = r.buf;
 	t = kvt_thread_start(test, kvt_other_cpu(), mover_fn, &mover);
 	for (i = 0; i < count; i++) {

@@ -276,7 +276,7 @@ static void readers_race_with_deletion(struct kunit *test)
 	r->a = m->port[1].gids[1];
 	r->b = make_gid(0x99);
 	init_completion(&r->begun);
-	kvt_seed(test, "changes under a reader", flips);
+	kvt_print_length(test, "changes under a reader", flips);
 	t = kvt_thread_start(test, kvt_other_cpu(), racer_fn, r);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&r->begun));
 	for (i = 0; i < flips; i++) {

@@ -263,7 +263,7 @@ static void completion_reaches_done(struct kunit *test)
 {
 	struct report *r = report_new(test, fire_comp);
 
-	r->cq = kvt_cq(test, r->m->ibdev, CQ_SIZE, cq_rig_param(test));
+	r->cq = kvt_cq(test, r->m->ibdev, CQ_SIZE, kvt_context(test));
 	reach_handler(test, r, push_quiet);
 }
 
@@ -365,7 +365,7 @@ static u32 send_nmis(struct kunit *test, struct storm *s, struct report *r)
 	struct kvt_thread *t;
 	bool ran = true;
 
-	kvt_seed(test, "NMIs upon a CPU that reports", nmis);
+	kvt_print_length(test, "NMIs upon a CPU that reports", nmis);
 	t = kvt_thread_start(test, kvt_other_cpu(), storm_fn, s);
 	for (i = 0; i < nmis && ran; i++) {
 		ran = kvt_run_in_nmi(kvt_other_cpu(), fire_counted, r);
@@ -508,7 +508,7 @@ static struct ib_cq *make_of_lane(struct kunit *test, struct life *l)
 {
 	struct mock *m = test->priv;
 
-	return ib_alloc_cq(m->ibdev, l, CQ_SIZE, 0, cq_rig_param(test));
+	return ib_alloc_cq(m->ibdev, l, CQ_SIZE, 0, kvt_context(test));
 }
 
 static void come_and_go(struct kunit *test, struct life *l,
@@ -573,7 +573,7 @@ static struct kunit_case core_nmi_cases[] = {
 	KUNIT_CASE(device_event_reaches_its_handler),
 	KUNIT_CASE(port_event_reaches_its_handler),
 	KUNIT_CASE(completion_reaches_its_handler),
-	KUNIT_CASE_PARAM(completion_reaches_done, cq_rig_scheduled),
+	KUNIT_CASE_PARAM(completion_reaches_done, kvt_scheduled_context),
 	KUNIT_CASE(cq_event_reaches_its_handler),
 	KUNIT_CASE(qp_event_reaches_its_handler),
 	KUNIT_CASE(srq_event_reaches_its_handler),
@@ -581,7 +581,7 @@ static struct kunit_case core_nmi_cases[] = {
 	KUNIT_CASE(events_from_nmis_are_not_lost_among_others),
 	KUNIT_CASE(completions_from_nmis_are_not_lost_among_others),
 	KUNIT_CASE(cqs_come_and_go_under_nmis),
-	KUNIT_CASE_PARAM(polled_cqs_come_and_go_under_nmis, cq_rig_scheduled),
+	KUNIT_CASE_PARAM(polled_cqs_come_and_go_under_nmis, kvt_scheduled_context),
 	{}
 };
 

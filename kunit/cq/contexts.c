@@ -223,7 +223,7 @@ static void done_is_never_concurrent_for_one_cq(struct kunit *test)
 	struct producer *p;
 	int i;
 
-	kvt_seed(test, "completions from each of two CPUs", count);
+	kvt_print_length(test, "completions from each of two CPUs", count);
 	p = kunit_kcalloc(test, CQ_RIG_PRODUCERS, sizeof(*p), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, p);
 	rec->expect = CQ_RIG_PRODUCERS * count;
@@ -270,7 +270,7 @@ static int push_fn(void *arg)
 
 static void free_waits_for_done_and_nothing_runs_after(struct kunit *test)
 {
-	enum ib_poll_context ctx = cq_rig_param(test);
+	enum ib_poll_context ctx = kvt_context(test);
 	struct kvt_thread *freer, *pusher;
 	struct kvt_gate g;
 	struct recorder *rec;
@@ -313,7 +313,7 @@ static void free_waits_for_done_and_nothing_runs_after(struct kunit *test)
 
 static void many_cqs_on_one_vector_are_all_served(struct kunit *test)
 {
-	enum ib_poll_context ctx = cq_rig_param(test);
+	enum ib_poll_context ctx = kvt_context(test);
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct recorder *rec[MANY_CQS];
 	struct item *items[MANY_CQS];
@@ -335,7 +335,7 @@ static void many_cqs_on_one_vector_are_all_served(struct kunit *test)
 
 static void failing_create_leaves_nothing(struct kunit *test)
 {
-	enum ib_poll_context ctx = cq_rig_param(test);
+	enum ib_poll_context ctx = kvt_context(test);
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_cq *cq;
 
@@ -394,24 +394,24 @@ static void alloc_cq_any_spreads_over_the_vectors(struct kunit *test)
 
 static struct kunit_case cq_contexts_cases[] = {
 	KUNIT_CASE_PARAM(each_completion_is_done_once_in_order,
-			 cq_rig_all),
-	KUNIT_CASE_PARAM(completion_from_hardirq_is_done, cq_rig_all),
+			 kvt_any_context),
+	KUNIT_CASE_PARAM(completion_from_hardirq_is_done, kvt_any_context),
 	KUNIT_CASE_PARAM(done_sees_the_completion_as_polled,
-			 cq_rig_all),
-	KUNIT_CASE_PARAM(idle_cq_is_armed_again, cq_rig_all),
+			 kvt_any_context),
+	KUNIT_CASE_PARAM(idle_cq_is_armed_again, kvt_any_context),
 	KUNIT_CASE_PARAM(completion_between_poll_and_arm_is_not_missed,
-			 cq_rig_all),
+			 kvt_any_context),
 	KUNIT_CASE_PARAM(null_wr_cqe_is_tolerated_on_error,
-			 cq_rig_all),
+			 kvt_any_context),
 	KUNIT_CASE_PARAM(done_may_cause_the_next_completion,
-			 cq_rig_all),
+			 kvt_any_context),
 	KUNIT_CASE_PARAM(done_is_never_concurrent_for_one_cq,
-			 cq_rig_all),
+			 kvt_any_context),
 	KUNIT_CASE_PARAM(free_waits_for_done_and_nothing_runs_after,
-			 cq_rig_all),
+			 kvt_any_context),
 	KUNIT_CASE_PARAM(many_cqs_on_one_vector_are_all_served,
-			 cq_rig_all),
-	KUNIT_CASE_PARAM(failing_create_leaves_nothing, cq_rig_all),
+			 kvt_any_context),
+	KUNIT_CASE_PARAM(failing_create_leaves_nothing, kvt_any_context),
 	KUNIT_CASE(direct_polls_within_its_budget),
 	KUNIT_CASE(alloc_cq_any_spreads_over_the_vectors),
 	{}

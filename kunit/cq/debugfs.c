@@ -125,7 +125,7 @@ static void burst(struct kunit *test, struct recorder *rec)
 
 static void numbers_of_a_cq_are_right(struct kunit *test)
 {
-	enum ib_poll_context ctx = cq_rig_param(test);
+	enum ib_poll_context ctx = kvt_context(test);
 	struct recorder *rec = recorder_of_param(test);
 	const char *text = text_of(test, "cq");
 	char words[32];
@@ -218,7 +218,7 @@ static void cq_with_a_handler_shows_its_errors(struct kunit *test)
 
 static void numbers_of_a_lane_are_right(struct kunit *test)
 {
-	enum ib_poll_context ctx = cq_rig_param(test);
+	enum ib_poll_context ctx = kvt_context(test);
 	struct recorder *rec = recorder_of_param(test);
 	const char *text;
 	char words[48];
@@ -245,7 +245,7 @@ static void numbers_of_a_lane_are_right(struct kunit *test)
 
 static void state_tells_what_is_polled(struct kunit *test)
 {
-	enum ib_poll_context ctx = cq_rig_param(test);
+	enum ib_poll_context ctx = kvt_context(test);
 	struct cq_hold *h = cq_hold_new(test, mock_up(test, DEVICE), ctx);
 	const char *text;
 
@@ -398,12 +398,12 @@ static void windows_and_fmrs_are_listed(struct kunit *test)
 }
 
 static struct kunit_case cq_debugfs_cases[] = {
-	KUNIT_CASE_PARAM(numbers_of_a_cq_are_right, cq_rig_scheduled),
-	KUNIT_CASE_PARAM(weight_shows, cq_rig_scheduled),
+	KUNIT_CASE_PARAM(numbers_of_a_cq_are_right, kvt_scheduled_context),
+	KUNIT_CASE_PARAM(weight_shows, kvt_scheduled_context),
 	KUNIT_CASE(numbers_of_a_direct_cq_are_right),
 	KUNIT_CASE(cq_with_a_handler_shows_its_errors),
-	KUNIT_CASE_PARAM(numbers_of_a_lane_are_right, cq_rig_scheduled),
-	KUNIT_CASE_PARAM(state_tells_what_is_polled, cq_rig_all),
+	KUNIT_CASE_PARAM(numbers_of_a_lane_are_right, kvt_scheduled_context),
+	KUNIT_CASE_PARAM(state_tells_what_is_polled, kvt_any_context),
 	KUNIT_CASE(latencies_are_counted_while_timing),
 	KUNIT_CASE(pool_is_listed),
 	KUNIT_CASE(readers_do_not_mind_what_comes_and_goes),

@@ -63,7 +63,7 @@ static void bury_first(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 
 static void completions_of_a_destroyed_qp_are_dropped(struct kunit *test)
 {
-	enum ib_poll_context ctx = cq_rig_param(test);
+	enum ib_poll_context ctx = kvt_context(test);
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct cq_hold *h = cq_hold_new(test, m, ctx);
 	struct recorder *rec = recorder_up(test, m, ctx, kvt_other_cpu());
@@ -94,7 +94,7 @@ static void completions_of_a_destroyed_qp_are_dropped(struct kunit *test)
 
 static void done_may_destroy_its_own_qp(struct kunit *test)
 {
-	enum ib_poll_context ctx = cq_rig_param(test);
+	enum ib_poll_context ctx = kvt_context(test);
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct cq_hold *h = cq_hold_new(test, m, ctx);
 	struct recorder *rec = recorder_up(test, m, ctx, kvt_other_cpu());
@@ -121,7 +121,7 @@ static void done_may_destroy_its_own_qp(struct kunit *test)
 
 static void qp_of_another_cq_of_the_lane_is_destroyed(struct kunit *test)
 {
-	enum ib_poll_context ctx = cq_rig_param(test);
+	enum ib_poll_context ctx = kvt_context(test);
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct cq_hold *h = cq_hold_new(test, m, ctx);
 	struct recorder *rec = recorder_up(test, m, ctx, kvt_other_cpu());
@@ -187,7 +187,7 @@ static int direct_fn(void *arg)
 
 static void destroy_waits_for_the_batch_that_is_handed_out(struct kunit *test)
 {
-	enum ib_poll_context ctx = cq_rig_param(test);
+	enum ib_poll_context ctx = kvt_context(test);
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct cq_hold *h = cq_hold_new(test, m, ctx);
 	struct batch *b = kunit_kzalloc(test, sizeof(*b), GFP_KERNEL);
@@ -308,7 +308,7 @@ static void duel(struct kunit *test, const enum ib_poll_context *ctx, const int 
 
 static void two_lanes_destroy_qps_of_each_other(struct kunit *test)
 {
-	enum ib_poll_context ctx[] = { cq_rig_param(test), cq_rig_param(test) };
+	enum ib_poll_context ctx[] = { kvt_context(test), kvt_context(test) };
 	int vector[] = { 0, kvt_other_cpu() };
 
 	kvt_need_two_cpus(test);
@@ -327,7 +327,7 @@ static void three_lanes_destroy_qps_in_a_circle(struct kunit *test)
 
 static void two_cqs_of_a_lane_destroy_qps_of_each_other(struct kunit *test)
 {
-	enum ib_poll_context ctx[] = { cq_rig_param(test), cq_rig_param(test) };
+	enum ib_poll_context ctx[] = { kvt_context(test), kvt_context(test) };
 	static const int vector[] = { 0, 0 };
 
 	duel(test, ctx, vector, 2);
@@ -336,7 +336,7 @@ static void two_cqs_of_a_lane_destroy_qps_of_each_other(struct kunit *test)
 static void three_cqs_of_a_lane_destroy_qps_in_a_circle(struct kunit *test)
 {
 	enum ib_poll_context ctx[] = {
-		cq_rig_param(test), cq_rig_param(test), cq_rig_param(test),
+		kvt_context(test), kvt_context(test), kvt_context(test),
 	};
 	static const int vector[] = { 0, 0, 0 };
 
@@ -383,7 +383,7 @@ static void dawdle(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 
 static void flush_waits_until_it_is_handled(struct kunit *test)
 {
-	enum ib_poll_context ctx = cq_rig_param(test);
+	enum ib_poll_context ctx = kvt_context(test);
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct cq_hold *h = cq_hold_new(test, m, ctx);
 	struct recorder *rec = recorder_up(test, m, ctx, kvt_other_cpu());
@@ -540,7 +540,7 @@ static void direct_poll_in_its_own_done_finds_nothing(struct kunit *test)
 
 static void direct_poll_of_a_scheduled_cq_does_nothing(struct kunit *test)
 {
-	enum ib_poll_context ctx = cq_rig_param(test);
+	enum ib_poll_context ctx = kvt_context(test);
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct cq_hold *h = cq_hold_new(test, m, ctx);
 	struct recorder *rec = recorder_up(test, m, ctx, kvt_other_cpu());
@@ -556,23 +556,23 @@ static void direct_poll_of_a_scheduled_cq_does_nothing(struct kunit *test)
 }
 
 static struct kunit_case cq_destroy_cases[] = {
-	KUNIT_CASE_PARAM(completions_of_a_destroyed_qp_are_dropped, cq_rig_sleeping),
-	KUNIT_CASE_PARAM(done_may_destroy_its_own_qp, cq_rig_sleeping),
-	KUNIT_CASE_PARAM(qp_of_another_cq_of_the_lane_is_destroyed, cq_rig_sleeping),
-	KUNIT_CASE_PARAM(destroy_waits_for_the_batch_that_is_handed_out, cq_rig_all),
-	KUNIT_CASE_PARAM(two_lanes_destroy_qps_of_each_other, cq_rig_sleeping),
+	KUNIT_CASE_PARAM(completions_of_a_destroyed_qp_are_dropped, kvt_sleeping_context),
+	KUNIT_CASE_PARAM(done_may_destroy_its_own_qp, kvt_sleeping_context),
+	KUNIT_CASE_PARAM(qp_of_another_cq_of_the_lane_is_destroyed, kvt_sleeping_context),
+	KUNIT_CASE_PARAM(destroy_waits_for_the_batch_that_is_handed_out, kvt_any_context),
+	KUNIT_CASE_PARAM(two_lanes_destroy_qps_of_each_other, kvt_sleeping_context),
 	KUNIT_CASE(three_lanes_destroy_qps_in_a_circle),
-	KUNIT_CASE_PARAM(two_cqs_of_a_lane_destroy_qps_of_each_other, cq_rig_queued),
-	KUNIT_CASE_PARAM(three_cqs_of_a_lane_destroy_qps_in_a_circle, cq_rig_queued),
-	KUNIT_CASE_PARAM(flush_handles_what_is_there, cq_rig_all),
-	KUNIT_CASE_PARAM(flush_waits_until_it_is_handled, cq_rig_scheduled),
-	KUNIT_CASE_PARAM(flush_ends_though_completions_keep_coming, cq_rig_scheduled),
-	KUNIT_CASE_PARAM(flush_in_a_done_of_what_polls_the_cq_is_refused, cq_rig_sleeping),
+	KUNIT_CASE_PARAM(two_cqs_of_a_lane_destroy_qps_of_each_other, kvt_queued_context),
+	KUNIT_CASE_PARAM(three_cqs_of_a_lane_destroy_qps_in_a_circle, kvt_queued_context),
+	KUNIT_CASE_PARAM(flush_handles_what_is_there, kvt_any_context),
+	KUNIT_CASE_PARAM(flush_waits_until_it_is_handled, kvt_scheduled_context),
+	KUNIT_CASE_PARAM(flush_ends_though_completions_keep_coming, kvt_scheduled_context),
+	KUNIT_CASE_PARAM(flush_in_a_done_of_what_polls_the_cq_is_refused, kvt_sleeping_context),
 	KUNIT_CASE(flush_in_a_done_of_a_direct_cq_is_refused),
 	KUNIT_CASE(flush_of_a_cq_that_the_consumer_arms_is_refused),
 	KUNIT_CASE(direct_cq_is_polled_by_one_at_a_time),
 	KUNIT_CASE(direct_poll_in_its_own_done_finds_nothing),
-	KUNIT_CASE_PARAM(direct_poll_of_a_scheduled_cq_does_nothing, cq_rig_scheduled),
+	KUNIT_CASE_PARAM(direct_poll_of_a_scheduled_cq_does_nothing, kvt_scheduled_context),
 	{}
 };
 

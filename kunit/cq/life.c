@@ -227,7 +227,7 @@ static void cqs_of_a_lane_are_freed_in_a_storm(struct kunit *test)
 
 	storm_begin(s);
 	for (n = 0; n < rounds; n++) {
-		storm_fill(test, s, cq_rig_param(test));
+		storm_fill(test, s, kvt_context(test));
 		KUNIT_ASSERT_TRUE(test, storm_felt(s, n % 4 ? 100 : 0));
 		for (i = 0; i < FREERS; i++) {
 			f[i].s = s;
@@ -259,7 +259,7 @@ static void cqs_are_freed_while_the_device_goes(struct kunit *test)
 	c->on_remove = remove_frees;
 	c->arg = s;
 	KUNIT_ASSERT_EQ(test, 0, kvt_client_register(c));
-	storm_fill(test, s, cq_rig_param(test));
+	storm_fill(test, s, kvt_context(test));
 	storm_begin(s);
 	KUNIT_EXPECT_TRUE(test, storm_felt(s, 1000));
 	mock_unregister(s->m);
@@ -276,7 +276,7 @@ static void free_other(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 
 static void done_may_free_another_cq_of_its_lane(struct kunit *test)
 {
-	enum ib_poll_context ctx = cq_rig_param(test);
+	enum ib_poll_context ctx = kvt_context(test);
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct cq_hold *h = cq_hold_new(test, m, ctx);
 	struct recorder *rec = recorder_up(test, m, ctx, kvt_other_cpu());
@@ -459,7 +459,7 @@ static struct ib_cqe no_done;
 /* Reports are limited to ten in five seconds, so only this case runs in every context. */
 static void null_done_is_reported_with_qp_and_owner(struct kunit *test)
 {
-	undone(test, cq_rig_param(test), &no_done, IB_WC_SUCCESS, "without done()", 1);
+	undone(test, kvt_context(test), &no_done, IB_WC_SUCCESS, "without done()", 1);
 }
 
 static void null_done_is_reported_of_an_error_too(struct kunit *test)
@@ -517,7 +517,7 @@ static void cq_that_is_not_made_is_polled_no_more(struct kunit *test)
 	for (i = 0; i < ROUNDS; i++)
 		KUNIT_ASSERT_EQ(test, -EIO,
 				PTR_ERR_OR_ZERO(ib_alloc_cq(m->ibdev, NULL, 4, 0,
-							    cq_rig_param(test))));
+							    kvt_context(test))));
 }
 
 /**
@@ -569,10 +569,10 @@ static void driver_that_gives_too_many_is_not_believed(struct kunit *test)
 	m->ops.req_notify_cq = arm_nothing;
 	mock_alloc(test, m);
 	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
-	cq = ib_alloc_cq(m->ibdev, g, 64, 0, cq_rig_param(test));
+	cq = ib_alloc_cq(m->ibdev, g, 64, 0, kvt_context(test));
 	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
 	cq->comp_handler(cq, cq->cq_context);
-	if (cq_rig_param(test) == IB_POLL_DIRECT)
+	if (kvt_context(test) == IB_POLL_DIRECT)
 		ib_process_cq_direct(cq, -1);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&g->handled));
 	KUNIT_EXPECT_EQ(test, g->given, cq->stats.completions);
@@ -605,16 +605,16 @@ static void cq_that_is_not_made_is_told_of_no_more(struct kunit *test)
 }
 
 static struct kunit_case cq_life_cases[] = {
-	KUNIT_CASE_PARAM(cqs_of_a_lane_are_freed_in_a_storm, cq_rig_scheduled),
-	KUNIT_CASE_PARAM(cqs_are_freed_while_the_device_goes, cq_rig_scheduled),
-	KUNIT_CASE_PARAM(done_may_free_another_cq_of_its_lane, cq_rig_sleeping),
-	KUNIT_CASE_PARAM(done_may_free_another_cq_of_its_own, cq_rig_sleeping),
-	KUNIT_CASE_PARAM(done_may_free_what_completed, cq_rig_all),
-	KUNIT_CASE_PARAM(cq_that_is_not_made_is_polled_no_more, cq_rig_all),
+	KUNIT_CASE_PARAM(cqs_of_a_lane_are_freed_in_a_storm, kvt_scheduled_context),
+	KUNIT_CASE_PARAM(cqs_are_freed_while_the_device_goes, kvt_scheduled_context),
+	KUNIT_CASE_PARAM(done_may_free_another_cq_of_its_lane, kvt_sleeping_context),
+	KUNIT_CASE_PARAM(done_may_free_another_cq_of_its_own, kvt_sleeping_context),
+	KUNIT_CASE_PARAM(done_may_free_what_completed, kvt_any_context),
+	KUNIT_CASE_PARAM(cq_that_is_not_made_is_polled_no_more, kvt_any_context),
 	KUNIT_CASE(cq_that_is_not_made_is_told_of_no_more),
-	KUNIT_CASE_PARAM(driver_that_gives_too_many_is_not_believed, cq_rig_all),
-	KUNIT_CASE_PARAM(done_may_post_again, cq_rig_all),
-	KUNIT_CASE_PARAM(null_done_is_reported_with_qp_and_owner, cq_rig_all),
+	KUNIT_CASE_PARAM(driver_that_gives_too_many_is_not_believed, kvt_any_context),
+	KUNIT_CASE_PARAM(done_may_post_again, kvt_any_context),
+	KUNIT_CASE_PARAM(null_done_is_reported_with_qp_and_owner, kvt_any_context),
 	KUNIT_CASE(null_done_is_reported_of_an_error_too),
 	KUNIT_CASE(null_wr_cqe_is_reported_with_qp_and_owner),
 	KUNIT_CASE(null_wr_cqe_of_an_error_is_no_news),

@@ -215,7 +215,7 @@ static void c12_handler_is_never_concurrent(struct kunit *test)
 	struct ringer r[2] = {};
 	int i;
 
-	kvt_seed(test, "notifications from each of two CPUs", count);
+	kvt_print_length(test, "notifications from each of two CPUs", count);
 	w->poll = true;
 	ib_req_notify_cq(w->cq, IB_CQ_NEXT_COMP);
 	for (i = 0; i < 2; i++) {

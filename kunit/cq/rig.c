@@ -14,92 +14,6 @@
 #include "lib/mock.h"
 #include "lib/objects.h"
 
-/* Softirq, which may not sleep, is first; direct polling, which nothing schedules, is last. */
-static const enum ib_poll_context cq_rig_contexts[] = {
-	IB_POLL_SOFTIRQ, IB_POLL_THREAD, IB_POLL_WORKQUEUE,
-	IB_POLL_UNBOUND_WORKQUEUE, IB_POLL_DIRECT,
-};
-
-static const void *next_context(const enum ib_poll_context *prev, char *desc,
-				int first, int last)
-{
-	static const char *const names[] = {
-		[IB_POLL_DIRECT] = "direct", [IB_POLL_SOFTIRQ] = "softirq",
-		[IB_POLL_THREAD] = "thread", [IB_POLL_WORKQUEUE] = "workqueue",
-		[IB_POLL_UNBOUND_WORKQUEUE] = "unbound",
-	};
-	const enum ib_poll_context *ctx = prev ? prev + 1 : &cq_rig_contexts[first];
-
-	if (ctx > &cq_rig_contexts[last])
-		return NULL;
-	strscpy(desc, names[*ctx], KUNIT_PARAM_DESC_SIZE);
-	return ctx;
-}
-
-/**
- * cq_rig_all() - parameters of a case that runs in every polling context
- * @prev: the previous context, or NULL
- * @desc: set to the name of the context
- *
- * Return: the next context, or NULL.
- */
-const void *cq_rig_all(const void *prev, char *desc)
-{
-	return next_context(prev, desc, 0, 4);
-}
-EXPORT_SYMBOL_GPL(cq_rig_all);
-
-/**
- * cq_rig_scheduled() - parameters of a case that runs in every context but direct polling
- * @prev: the previous context, or NULL
- * @desc: set to the name of the context
- *
- * Return: the next context, or NULL.
- */
-const void *cq_rig_scheduled(const void *prev, char *desc)
-{
-	return next_context(prev, desc, 0, 3);
-}
-EXPORT_SYMBOL_GPL(cq_rig_scheduled);
-
-/**
- * cq_rig_sleeping() - parameters of a case that runs in each context where done() may sleep
- * @prev: the previous context, or NULL
- * @desc: set to the name of the context
- *
- * Return: the next context, or NULL.
- */
-const void *cq_rig_sleeping(const void *prev, char *desc)
-{
-	return next_context(prev, desc, 1, 3);
-}
-EXPORT_SYMBOL_GPL(cq_rig_sleeping);
-
-/**
- * cq_rig_queued() - parameters of a case that runs in each context of a work queue
- * @prev: the previous context, or NULL
- * @desc: set to the name of the context
- *
- * Return: the next context, or NULL.
- */
-const void *cq_rig_queued(const void *prev, char *desc)
-{
-	return next_context(prev, desc, 2, 3);
-}
-EXPORT_SYMBOL_GPL(cq_rig_queued);
-
-/**
- * cq_rig_param() - the polling context that the case runs in
- * @test: the running case
- *
- * Return: the context.
- */
-enum ib_poll_context cq_rig_param(struct kunit *test)
-{
-	return *(const enum ib_poll_context *)test->param_value;
-}
-EXPORT_SYMBOL_GPL(cq_rig_param);
-
 static bool in_right_context(enum ib_poll_context ctx)
 {
 	switch (ctx) {
@@ -189,7 +103,7 @@ EXPORT_SYMBOL_GPL(recorder_up);
  */
 struct recorder *recorder_of_param(struct kunit *test)
 {
-	return recorder_up(test, mock_up(test, "kvtm_a"), cq_rig_param(test), 0);
+	return recorder_up(test, mock_up(test, "kvtm_a"), kvt_context(test), 0);
 }
 EXPORT_SYMBOL_GPL(recorder_of_param);
 

@@ -11,6 +11,7 @@
 #include <kunit/test.h>
 
 #include "lib/lib.h"
+#include "lib/objects.h"
 #include "lib/mock.h"
 
 #define CQ_RIG_SIZE		256
@@ -67,13 +68,6 @@ struct recorder {
 	void (*on_done)(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc);
 	void *arg;
 };
-
-/* For KUNIT_CASE_PARAM(): which polling contexts a case runs in. */
-const void *cq_rig_all(const void *prev, char *desc);
-const void *cq_rig_scheduled(const void *prev, char *desc);
-const void *cq_rig_sleeping(const void *prev, char *desc);
-const void *cq_rig_queued(const void *prev, char *desc);
-enum ib_poll_context cq_rig_param(struct kunit *test);
 
 struct recorder *recorder_up(struct kunit *test, struct mock *m, enum ib_poll_context ctx,
 			     int vector);

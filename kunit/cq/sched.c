@@ -80,7 +80,7 @@ struct outcome {
 static void light_run(struct kunit *test, const struct demand *d, bool flood,
 		      struct outcome *o)
 {
-	struct sim *s = sim_new(test, cq_rig_param(test), RUN_NS, SEED);
+	struct sim *s = sim_new(test, kvt_context(test), RUN_NS, SEED);
 	int i;
 
 	memset(o, 0, sizeof(*o));
@@ -146,7 +146,7 @@ static void bursts_are_handled_soon_beside_a_flood(struct kunit *test)
 
 static void flooded_cqs_share_evenly(struct kunit *test)
 {
-	struct sim *s = sim_new(test, cq_rig_param(test), SHORT_RUN_NS, SEED);
+	struct sim *s = sim_new(test, kvt_context(test), SHORT_RUN_NS, SEED);
 	u32 jain;
 	int i;
 
@@ -163,7 +163,7 @@ static void flooded_cqs_share_evenly(struct kunit *test)
 static void service_follows_the_weights(struct kunit *test)
 {
 	static const unsigned int weights[] = { 1, 2, 4 };
-	struct sim *s = sim_new(test, cq_rig_param(test), SHORT_RUN_NS, SEED);
+	struct sim *s = sim_new(test, kvt_context(test), SHORT_RUN_NS, SEED);
 	u32 sum = 0, share;
 	int i;
 
@@ -186,7 +186,7 @@ static void service_follows_the_weights(struct kunit *test)
 
 static void weight_that_is_changed_counts_from_then_on(struct kunit *test)
 {
-	struct sim *s = sim_new(test, cq_rig_param(test), SHORT_RUN_NS, SEED);
+	struct sim *s = sim_new(test, kvt_context(test), SHORT_RUN_NS, SEED);
 	u32 before[2], after[2];
 	int i;
 
@@ -276,11 +276,11 @@ static struct load *load_new(struct kunit *test, unsigned int us, int until)
 	l->us = us;
 	l->until = until;
 	l->at = until / 2;
-	l->flood = recorder_up(test, m, cq_rig_param(test), 0);
+	l->flood = recorder_up(test, m, kvt_context(test), 0);
 	l->flood->arg = l;
 	l->flood->on_done = flood_done;
 	l->flood->expect = until;
-	l->light = recorder_up(test, m, cq_rig_param(test), 0);
+	l->light = recorder_up(test, m, kvt_context(test), 0);
 	l->light->arg = l;
 	l->light->on_done = light_done;
 	l->light->expect = 1;
@@ -406,7 +406,7 @@ static void flood_does_not_hold_the_cpu(struct kunit *test)
 
 static void vector_is_not_held_up_by_another(struct kunit *test)
 {
-	enum ib_poll_context ctx = cq_rig_param(test);
+	enum ib_poll_context ctx = kvt_context(test);
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct cq_hold *h = cq_hold_new(test, m, ctx);
 	struct recorder *other = recorder_up(test, m, ctx, 0);
@@ -421,7 +421,7 @@ static void vector_is_not_held_up_by_another(struct kunit *test)
 
 static void burst_on_an_idle_cq_schedules_it_once(struct kunit *test)
 {
-	enum ib_poll_context ctx = cq_rig_param(test);
+	enum ib_poll_context ctx = kvt_context(test);
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct cq_hold *h = cq_hold_new(test, m, ctx);
 	struct recorder *rec = recorder_up(test, m, ctx, kvt_other_cpu());
@@ -461,17 +461,17 @@ static int sched_init(struct kunit *test)
 
 static struct kunit_case cq_sched_cases[] = {
 	KUNIT_CASE_PARAM(single_completions_are_handled_soon_beside_a_flood,
-			 cq_rig_scheduled),
-	KUNIT_CASE_PARAM(bursts_are_handled_soon_beside_a_flood, cq_rig_scheduled),
-	KUNIT_CASE_PARAM(flooded_cqs_share_evenly, cq_rig_scheduled),
-	KUNIT_CASE_PARAM(service_follows_the_weights, cq_rig_scheduled),
-	KUNIT_CASE_PARAM(weight_that_is_changed_counts_from_then_on, cq_rig_scheduled),
-	KUNIT_CASE_PARAM(weight_out_of_range_is_refused, cq_rig_all),
-	KUNIT_CASE_PARAM(run_ends_when_its_budget_is_spent, cq_rig_scheduled),
-	KUNIT_CASE_PARAM(run_ends_when_its_time_is_spent, cq_rig_scheduled),
-	KUNIT_CASE_PARAM(flood_does_not_hold_the_cpu, cq_rig_scheduled),
-	KUNIT_CASE_PARAM(vector_is_not_held_up_by_another, cq_rig_scheduled),
-	KUNIT_CASE_PARAM(burst_on_an_idle_cq_schedules_it_once, cq_rig_scheduled),
+			 kvt_scheduled_context),
+	KUNIT_CASE_PARAM(bursts_are_handled_soon_beside_a_flood, kvt_scheduled_context),
+	KUNIT_CASE_PARAM(flooded_cqs_share_evenly, kvt_scheduled_context),
+	KUNIT_CASE_PARAM(service_follows_the_weights, kvt_scheduled_context),
+	KUNIT_CASE_PARAM(weight_that_is_changed_counts_from_then_on, kvt_scheduled_context),
+	KUNIT_CASE_PARAM(weight_out_of_range_is_refused, kvt_any_context),
+	KUNIT_CASE_PARAM(run_ends_when_its_budget_is_spent, kvt_scheduled_context),
+	KUNIT_CASE_PARAM(run_ends_when_its_time_is_spent, kvt_scheduled_context),
+	KUNIT_CASE_PARAM(flood_does_not_hold_the_cpu, kvt_scheduled_context),
+	KUNIT_CASE_PARAM(vector_is_not_held_up_by_another, kvt_scheduled_context),
+	KUNIT_CASE_PARAM(burst_on_an_idle_cq_schedules_it_once, kvt_scheduled_context),
 	{}
 };
 

@@ -44,7 +44,7 @@ static struct recorder *beside(struct kunit *test, struct mock *m,
 			       void (*on_done)(struct recorder *rec, struct ib_cq *cq,
 					       struct ib_wc *wc), void *arg)
 {
-	struct recorder *rec = recorder_up(test, m, cq_rig_param(test), 0);
+	struct recorder *rec = recorder_up(test, m, kvt_context(test), 0);
 
 	rec->on_done = on_done;
 	rec->arg = arg;
@@ -790,26 +790,26 @@ static void nobody_is_forgotten_when_all_sleep_now_and_then(struct kunit *test)
 }
 
 static struct kunit_case cq_sleep_cases[] = {
-	KUNIT_CASE_PARAM(done_may_wait_for_a_done_of_its_lane, cq_rig_queued),
-	KUNIT_CASE_PARAM(done_may_wait_for_a_done_that_is_next_in_line, cq_rig_queued),
-	KUNIT_CASE_PARAM(done_may_wait_for_another_lane_that_waits_for_its_own, cq_rig_queued),
-	KUNIT_CASE_PARAM(done_that_waits_for_a_mutex_stops_nobody, cq_rig_queued),
-	KUNIT_CASE_PARAM(two_may_sleep_beside_a_third, cq_rig_queued),
-	KUNIT_CASE_PARAM(hundreds_may_sleep_at_once, cq_rig_queued),
-	KUNIT_CASE_PARAM(done_may_drain_a_qp_of_another_cq_of_its_lane, cq_rig_queued),
-	KUNIT_CASE_PARAM(done_may_flush_another_cq_of_its_lane, cq_rig_queued),
-	KUNIT_CASE_PARAM(done_may_free_another_cq_of_its_lane, cq_rig_queued),
-	KUNIT_CASE_PARAM(done_waits_for_another_that_sleeps, cq_rig_queued),
-	KUNIT_CASE_PARAM(destroy_waits_for_a_done_that_sleeps, cq_rig_queued),
-	KUNIT_CASE_PARAM(destroy_that_waits_says_so, cq_rig_queued),
-	KUNIT_CASE_PARAM(free_that_waits_says_so, cq_rig_queued),
-	KUNIT_CASE_PARAM(done_that_destroys_waits_for_a_done_that_sleeps, cq_rig_queued),
-	KUNIT_CASE_PARAM(done_that_slept_may_destroy_its_own_qp, cq_rig_queued),
-	KUNIT_CASE_PARAM(device_goes_when_the_sleeper_has_returned, cq_rig_queued),
-	KUNIT_CASE_PARAM(cq_that_is_given_back_late_is_freed_after_that, cq_rig_queued),
-	KUNIT_CASE_PARAM(lane_with_a_sleeper_is_fair, cq_rig_queued),
-	KUNIT_CASE_PARAM(watch_is_on_only_while_somebody_waits, cq_rig_queued),
-	KUNIT_CASE_PARAM(nobody_is_forgotten_when_all_sleep_now_and_then, cq_rig_queued),
+	KUNIT_CASE_PARAM(done_may_wait_for_a_done_of_its_lane, kvt_queued_context),
+	KUNIT_CASE_PARAM(done_may_wait_for_a_done_that_is_next_in_line, kvt_queued_context),
+	KUNIT_CASE_PARAM(done_may_wait_for_another_lane_that_waits_for_its_own, kvt_queued_context),
+	KUNIT_CASE_PARAM(done_that_waits_for_a_mutex_stops_nobody, kvt_queued_context),
+	KUNIT_CASE_PARAM(two_may_sleep_beside_a_third, kvt_queued_context),
+	KUNIT_CASE_PARAM(hundreds_may_sleep_at_once, kvt_queued_context),
+	KUNIT_CASE_PARAM(done_may_drain_a_qp_of_another_cq_of_its_lane, kvt_queued_context),
+	KUNIT_CASE_PARAM(done_may_flush_another_cq_of_its_lane, kvt_queued_context),
+	KUNIT_CASE_PARAM(done_may_free_another_cq_of_its_lane, kvt_queued_context),
+	KUNIT_CASE_PARAM(done_waits_for_another_that_sleeps, kvt_queued_context),
+	KUNIT_CASE_PARAM(destroy_waits_for_a_done_that_sleeps, kvt_queued_context),
+	KUNIT_CASE_PARAM(destroy_that_waits_says_so, kvt_queued_context),
+	KUNIT_CASE_PARAM(free_that_waits_says_so, kvt_queued_context),
+	KUNIT_CASE_PARAM(done_that_destroys_waits_for_a_done_that_sleeps, kvt_queued_context),
+	KUNIT_CASE_PARAM(done_that_slept_may_destroy_its_own_qp, kvt_queued_context),
+	KUNIT_CASE_PARAM(device_goes_when_the_sleeper_has_returned, kvt_queued_context),
+	KUNIT_CASE_PARAM(cq_that_is_given_back_late_is_freed_after_that, kvt_queued_context),
+	KUNIT_CASE_PARAM(lane_with_a_sleeper_is_fair, kvt_queued_context),
+	KUNIT_CASE_PARAM(watch_is_on_only_while_somebody_waits, kvt_queued_context),
+	KUNIT_CASE_PARAM(nobody_is_forgotten_when_all_sleep_now_and_then, kvt_queued_context),
 	{}
 };
 

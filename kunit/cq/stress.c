@@ -415,7 +415,7 @@ static void one_cq_loses_nothing(struct kunit *test)
 {
 	struct stress *s = stress_new(test, ONE_CQ);
 
-	add_target(test, s, cq_rig_param(test), 0);
+	add_target(test, s, kvt_context(test), 0);
 	stress_scheduled(test, s);
 }
 
@@ -425,7 +425,7 @@ static void cqs_of_one_vector_lose_nothing(struct kunit *test)
 	int i;
 
 	for (i = 0; i < 4; i++)
-		add_target(test, s, cq_rig_param(test), 0);
+		add_target(test, s, kvt_context(test), 0);
 	stress_scheduled(test, s);
 }
 
@@ -435,7 +435,7 @@ static void cqs_of_two_vectors_lose_nothing(struct kunit *test)
 	int i;
 
 	for (i = 0; i < MAX_CQS; i++)
-		add_target(test, s, cq_rig_param(test),
+		add_target(test, s, kvt_context(test),
 			   i < MAX_CQS / 2 ? 0 : kvt_other_cpu());
 	stress_scheduled(test, s);
 }
@@ -514,9 +514,9 @@ static void direct_cq_is_polled_from_two_cpus(struct kunit *test)
 
 static struct kunit_case cq_stress_cases[] = {
 	KUNIT_CASE(direct_cq_is_polled_from_two_cpus),
-	KUNIT_CASE_PARAM(one_cq_loses_nothing, cq_rig_scheduled),
-	KUNIT_CASE_PARAM(cqs_of_one_vector_lose_nothing, cq_rig_scheduled),
-	KUNIT_CASE_PARAM(cqs_of_two_vectors_lose_nothing, cq_rig_scheduled),
+	KUNIT_CASE_PARAM(one_cq_loses_nothing, kvt_scheduled_context),
+	KUNIT_CASE_PARAM(cqs_of_one_vector_lose_nothing, kvt_scheduled_context),
+	KUNIT_CASE_PARAM(cqs_of_two_vectors_lose_nothing, kvt_scheduled_context),
 	KUNIT_CASE(cqs_of_all_contexts_lose_nothing),
 	{}
 };

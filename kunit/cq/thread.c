@@ -345,7 +345,7 @@ static void completions_go_on_while_a_cpu_comes_and_goes(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, s);
 	cpu = unplug_for_the_case(test);
-	s->rec = recorder_up(test, mock_up(test, "kvtm_a"), cq_rig_param(test), cpu);
+	s->rec = recorder_up(test, mock_up(test, "kvtm_a"), kvt_context(test), cpu);
 	t = kvt_thread_start(test, -1, stream_fn, s);
 	for (i = 0; i < 6; i++) {
 		seen = atomic_read(&s->rec->seen);
@@ -373,7 +373,7 @@ static struct kunit_case cq_thread_cases[] = {
 	KUNIT_CASE(thread_sleeps_when_nothing_comes),
 	KUNIT_CASE(thread_leaves_its_cpu_and_comes_back),
 	KUNIT_CASE(thread_made_while_its_cpu_is_away_goes_there),
-	KUNIT_CASE_PARAM(completions_go_on_while_a_cpu_comes_and_goes, cq_rig_scheduled),
+	KUNIT_CASE_PARAM(completions_go_on_while_a_cpu_comes_and_goes, kvt_scheduled_context),
 	{}
 };
 

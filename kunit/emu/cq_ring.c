@@ -371,7 +371,7 @@ static void either_told_or_notified(struct kunit *test)
 	u64 i;
 
 	kvt_need_two_cpus(test);
-	kvt_seed(test, "completions that race with the arming", r.rounds);
+	kvt_print_length(test, "completions that race with the arming", r.rounds);
 	kvt_stay_on_first_cpu();
 	r.q = q;
 	t = kvt_thread_start(test, kvt_other_cpu(), race_fn, &r);

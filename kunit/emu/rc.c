@@ -755,7 +755,7 @@ static void r22_all_queue_pairs_of_the_hca_see_one_word(struct kunit *test)
 	alias.dma = r->b.dma;
 	rig_register(test, &alias, ALL_ACCESS);
 	other->b.mr = alias.mr;
-	kvt_seed(test, "additions of each of two", count);
+	kvt_print_length(test, "additions of each of two", count);
 	for (i = 0; i < 2; i++) {
 		c[i].count = count;
 		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0, racer_fn,

@@ -774,20 +774,9 @@ static int drain_traffic(void *arg)
 	return -ETIMEDOUT;
 }
 
-static const enum ib_poll_context contexts[] = {
-	IB_POLL_SOFTIRQ, IB_POLL_THREAD, IB_POLL_WORKQUEUE,
-};
-
-static void context_name(const enum ib_poll_context *ctx, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "context %d", *ctx);
-}
-
-KUNIT_ARRAY_PARAM(context, contexts, context_name);
-
 static void drain_up(struct kunit *test, struct drain_rig *d)
 {
-	const enum ib_poll_context *ctx = test->param_value;
+	enum ib_poll_context ctx = kvt_context(test);
 	struct ib_qp_init_attr init;
 
 	d->r = rig_new(test, "emu0", "emu1");
@@ -799,8 +788,8 @@ static void drain_up(struct kunit *test, struct drain_rig *d)
 	rig_make_qp(test, d->r, &d->r->a);
 	init = d->r->init;
 	init.srq = d->s->srq;
-	init.send_cq = kvt_cq(test, d->r->b.ibdev, RIG_CQE, *ctx);
-	init.recv_cq = kvt_cq(test, d->r->b.ibdev, RIG_CQE, *ctx);
+	init.send_cq = kvt_cq(test, d->r->b.ibdev, RIG_CQE, ctx);
+	init.recv_cq = kvt_cq(test, d->r->b.ibdev, RIG_CQE, ctx);
 	d->qp = kvt_qp(test, d->r->b.pd, &init);
 	d->r->b.qp = d->qp;
 }
@@ -855,7 +844,7 @@ static struct kunit_case emu_conform_srq_cases[] = {
 	KUNIT_CASE(srq_serves_all_types_of_several_pds),
 	KUNIT_CASE_PARAM(srq_keys_are_of_its_pd, type_gen_params),
 	KUNIT_CASE(srq_of_another_device_is_refused),
-	KUNIT_CASE_PARAM(s2_drain_under_traffic, context_gen_params),
+	KUNIT_CASE_PARAM(s2_drain_under_traffic, kvt_scheduled_context),
 	{}
 };
 

@@ -454,22 +454,10 @@ static void protection_domain(struct kunit *test)
 	sweep(test, o.m, &victim_pd, &o);
 }
 
-static const enum ib_poll_context contexts[] = {
-	IB_POLL_DIRECT, IB_POLL_SOFTIRQ, IB_POLL_THREAD, IB_POLL_WORKQUEUE,
-	IB_POLL_UNBOUND_WORKQUEUE,
-};
-
-static void context_name(const enum ib_poll_context *ctx, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "context %d", *ctx);
-}
-
-KUNIT_ARRAY_PARAM(context, contexts, context_name);
-
 static void completion_queue(struct kunit *test)
 {
 	struct objects o = {
-		.ctx = *(const enum ib_poll_context *)test->param_value,
+		.ctx = kvt_context(test),
 	};
 
 	kvt_need_injection(test);
@@ -657,7 +645,7 @@ static struct kunit_case fail_nth_cases[] = {
 	KUNIT_CASE_SLOW(pooled_completion_queue),
 	KUNIT_CASE(client_registration),
 	KUNIT_CASE(protection_domain),
-	KUNIT_CASE_PARAM(completion_queue, context_gen_params),
+	KUNIT_CASE_PARAM(completion_queue, kvt_any_context),
 	KUNIT_CASE(objects_of_a_pd),
 	KUNIT_CASE(user_memory),
 	KUNIT_CASE(event_without_memory_is_delivered),

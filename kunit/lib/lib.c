@@ -451,6 +451,18 @@ u64 kvt_count(u64 full)
 EXPORT_SYMBOL_GPL(kvt_count);
 
 /**
+ * kvt_print_length() - print how long a stress case is that draws no random numbers
+ * @test: the running case
+ * @what: what @count counts
+ * @count: length of the run
+ */
+void kvt_print_length(struct kunit *test, const char *what, u64 count)
+{
+	kunit_info(test, "%llu %s", count, what);
+}
+EXPORT_SYMBOL_GPL(kvt_print_length);
+
+/**
  * kvt_seed() - draw the seed of a stress case and print it
  * @test: the running case
  * @what: for the message: what @count counts

@@ -89,6 +89,7 @@ int kvt_other_cpu(void);
 bool kvt_wait(struct completion *c);
 
 u64 kvt_count(u64 full);
+void kvt_print_length(struct kunit *test, const char *what, u64 count);
 u32 kvt_seed(struct kunit *test, const char *what, u64 count);
 u32 kvt_rand(u32 *state);
 

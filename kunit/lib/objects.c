@@ -217,3 +217,89 @@ void kvt_expect_kept(struct kunit *test, struct ib_device *ibdev,
 		rdma_restrack_put(found);
 }
 EXPORT_SYMBOL_GPL(kvt_expect_kept);
+
+/* Softirq, which may not sleep, is first; direct polling, which nothing schedules, is last. */
+static const enum ib_poll_context contexts[] = {
+	IB_POLL_SOFTIRQ, IB_POLL_THREAD, IB_POLL_WORKQUEUE,
+	IB_POLL_UNBOUND_WORKQUEUE, IB_POLL_DIRECT,
+};
+
+static const void *next_context(const enum ib_poll_context *prev, char *desc,
+				int first, int last)
+{
+	static const char *const names[] = {
+		[IB_POLL_DIRECT] = "direct", [IB_POLL_SOFTIRQ] = "softirq",
+		[IB_POLL_THREAD] = "thread", [IB_POLL_WORKQUEUE] = "workqueue",
+		[IB_POLL_UNBOUND_WORKQUEUE] = "unbound",
+	};
+	const enum ib_poll_context *ctx = prev ? prev + 1 : &contexts[first];
+
+	if (ctx > &contexts[last])
+		return NULL;
+	strscpy(desc, names[*ctx], KUNIT_PARAM_DESC_SIZE);
+	return ctx;
+}
+
+/**
+ * kvt_any_context() - parameters of a case that runs in every polling context
+ * @prev: the previous context, or NULL
+ * @desc: set to the name of the context
+ *
+ * Return: the next context, or NULL.
+ */
+const void *kvt_any_context(const void *prev, char *desc)
+{
+	return next_context(prev, desc, 0, 4);
+}
+EXPORT_SYMBOL_GPL(kvt_any_context);
+
+/**
+ * kvt_scheduled_context() - parameters of a case that runs in every context but direct polling
+ * @prev: the previous context, or NULL
+ * @desc: set to the name of the context
+ *
+ * Return: the next context, or NULL.
+ */
+const void *kvt_scheduled_context(const void *prev, char *desc)
+{
+	return next_context(prev, desc, 0, 3);
+}
+EXPORT_SYMBOL_GPL(kvt_scheduled_context);
+
+/**
+ * kvt_sleeping_context() - parameters of a case that runs in each context where done() may sleep
+ * @prev: the previous context, or NULL
+ * @desc: set to the name of the context
+ *
+ * Return: the next context, or NULL.
+ */
+const void *kvt_sleeping_context(const void *prev, char *desc)
+{
+	return next_context(prev, desc, 1, 3);
+}
+EXPORT_SYMBOL_GPL(kvt_sleeping_context);
+
+/**
+ * kvt_queued_context() - parameters of a case that runs in each context of a work queue
+ * @prev: the previous context, or NULL
+ * @desc: set to the name of the context
+ *
+ * Return: the next context, or NULL.
+ */
+const void *kvt_queued_context(const void *prev, char *desc)
+{
+	return next_context(prev, desc, 2, 3);
+}
+EXPORT_SYMBOL_GPL(kvt_queued_context);
+
+/**
+ * kvt_context() - the polling context that the case runs in
+ * @test: the running case
+ *
+ * Return: the context.
+ */
+enum ib_poll_context kvt_context(struct kunit *test)
+{
+	return *(const enum ib_poll_context *)test->param_value;
+}
+EXPORT_SYMBOL_GPL(kvt_context);

@@ -25,4 +25,11 @@ void kvt_hold_gid(const struct ib_gid_attr *attr);
 void kvt_expect_kept(struct kunit *test, struct ib_device *ibdev,
 		     struct rdma_restrack_entry *res, u32 id);
 
+/* For KUNIT_CASE_PARAM(): which polling contexts a case runs in. */
+const void *kvt_any_context(const void *prev, char *desc);
+const void *kvt_scheduled_context(const void *prev, char *desc);
+const void *kvt_sleeping_context(const void *prev, char *desc);
+const void *kvt_queued_context(const void *prev, char *desc);
+enum ib_poll_context kvt_context(struct kunit *test);
+
 #endif
