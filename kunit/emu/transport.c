@@ -49,6 +49,7 @@ static struct wire {
 
 DEFINE_STATIC_KEY_FALSE(emu_faulty);
 struct emu_ram emu_main_ram;
+atomic_long_t emu_fabric_gen = ATOMIC_LONG_INIT(1);
 
 void emu_complete_send(struct emu_qp *qp, const struct emu_swqe *wqe, u32 pos,
 		       enum ib_wc_status status, enum emu_syndrome why)
@@ -82,7 +83,7 @@ enum emu_verdict function(__VA_ARGS__)					\
 	return EMU_FAILED;						\
 }
 
-NOT_CALLED(emu_enter_peer, struct emu_exec *ex)
+NOT_CALLED(emu_find_peer, struct emu_exec *ex)
 NOT_CALLED(emu_lost_recv, struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 NOT_CALLED(emu_exec_send, struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 NOT_CALLED(emu_exec_write, struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)

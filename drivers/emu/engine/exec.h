@@ -16,7 +16,6 @@
  * @qp: the queue pair, as requester
  * @peer: in memory, its responder, whose gate is entered; NULL if none is entered. Only
  *	used by connected queue pairs
- * @slid: LID of the requester's port; valid with @peer
  * @may_sleep: the owner is a runner, which may sleep
  * @messages: messages sent to @peer and not counted yet
  * @bytes: bytes of these messages
@@ -32,7 +31,6 @@
 struct emu_exec {
 	struct emu_qp *qp;
 	struct emu_qp *peer;
-	u16 slid;
 	bool may_sleep;
 	u8 rnr_timer;
 	u32 messages;

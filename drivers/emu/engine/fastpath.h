@@ -37,13 +37,11 @@ static __always_inline void emu_copy_simple(void *to, const void *from, u32 leng
  */
 static __always_inline struct emu_qp *emu_simple_peer(struct emu_exec *ex, struct emu_qp *qp)
 {
-	struct emu_qp *peer = ex->peer;
+	struct emu_qp *peer;
 
-	if (!emu_is_entered(peer)) {
-		if (!qp->fastpath || emu_enter_peer(ex) != EMU_DONE)
-			return NULL;
-		peer = ex->peer;
-	}
+	if (unlikely(!qp->fastpath || emu_enter_peer(ex) != EMU_DONE))
+		return NULL;
+	peer = ex->peer;
 	return likely(!atomic_read(&peer->recv_from)) ? peer : NULL;
 }
 

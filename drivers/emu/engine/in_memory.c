@@ -6,10 +6,21 @@
  * The owner of the requester's doorbell acts for both sides. From one entry to the next it
  * stays in the gate of the responder, which can neither be flushed, nor reset, nor
  * destroyed meanwhile.
+ *
+ * Between two entries, or runs of them, it remembers the peer: it need not be found and checked
+ * again while the fabric's generation is what it was. emu_reenter_peer() looks at the generation
+ * twice. Preemption is off from before the first look until the gate is left. Pairs:
+ *
+ *   A  emu_fabric_changed(): full barrier - emu_fabric_generation(): acquire
+ *	a peer that is destroyed changes the generation, and is freed a grace period later:
+ *	whoever finds the generation as it was may touch the peer. Also, whoever looks for
+ *	the peer in a new generation sees what has changed.
+ *   B  emu_fabric_changed(), then emu_gate_open() - emu_gate_enter(): full barrier, then the
+ *	second look at the generation
+ *	whoever gets in after the peer was changed sees that the generation is another
  */
 #include <kverbs/completion.h>
 
-#include "../net/net.h"
 #include "in_memory.h"
 
 /* Leaves the peer, which is entered, and counts the messages that went there. */
@@ -23,9 +34,7 @@ void emu_leave_peer(struct emu_exec *ex)
 		ex->bytes = 0;
 	}
 	ex->peer = NULL;
-	rcu_read_lock();
 	emu_leave(peer);
-	rcu_read_unlock();
 }
 
 /* Is @peer connected to @qp, as @qp is to @peer? Called inside the peer's gate. */
@@ -45,31 +54,21 @@ static bool emu_is_connected(const struct emu_qp *qp, const struct emu_qp *peer)
 	return peer->av.dlid == READ_ONCE(qp->port->lid);
 }
 
-/* The port that the path leads to, or NULL. Called by the owner, under rcu_read_lock(). */
-static struct emu_port *emu_route(struct emu_qp *qp)
-{
-	unsigned long gen = emu_fabric_generation();
-
-	if (likely(qp->route && qp->route_gen == gen))
-		return qp->route;
-	qp->route = emu_fabric_find(&qp->av);
-	qp->route_gen = gen;
-	return qp->route;
-}
-
 /*
- * Enters the peer. EMU_NO_RESPONSE if nobody answers; EMU_AGAIN if the peer cannot
- * be entered at this moment.
+ * Finds the peer, enters it, and remembers it. EMU_NO_RESPONSE if nobody answers; EMU_AGAIN
+ * if the peer cannot be entered at this moment.
  */
-static enum emu_verdict emu_find_peer(struct emu_exec *ex)
+static enum emu_verdict emu_look_for_peer(struct emu_exec *ex)
 {
+	/* acquire: pair A. First: whatever changes from here on changes the number. */
+	unsigned long gen = emu_fabric_generation();
 	struct emu_qp *qp = ex->qp;
 	struct emu_port *port;
 	struct emu_qp *peer;
 
 	if (READ_ONCE(qp->port->state) != IB_PORT_ACTIVE)
 		return EMU_NO_RESPONSE;
-	port = emu_route(qp);
+	port = emu_fabric_find(&qp->av);
 	if (!port || READ_ONCE(port->state) != IB_PORT_ACTIVE)
 		return EMU_NO_RESPONSE;
 	peer = xa_load(&port->edev->qps, qp->dest_qpn);
@@ -80,24 +79,26 @@ static enum emu_verdict emu_find_peer(struct emu_exec *ex)
 		return smp_load_acquire(&peer->changing) || !emu_gate_is_closed(&peer->gate) ?
 		       EMU_AGAIN : EMU_NO_RESPONSE;
 	}
-	if (likely(peer->port == port && emu_is_connected(qp, peer))) {
-		ex->peer = peer;
-		ex->slid = READ_ONCE(qp->port->lid);
-		return EMU_DONE;
+	if (unlikely(peer->port != port || !emu_is_connected(qp, peer))) {
+		emu_leave(peer);
+		return EMU_NO_RESPONSE;
 	}
-	emu_leave(peer);
-	return EMU_NO_RESPONSE;
+	qp->peer = peer;
+	qp->peer_gen = gen;
+	qp->slid = READ_ONCE(qp->port->lid);
+	ex->peer = peer;
+	return EMU_DONE;
 }
 
 /**
- * emu_enter_peer() - find and enter the responder of a connection, as ex->peer
+ * emu_find_peer() - find and enter the responder of a connection, as ex->peer
  * @ex: the owner at work
  *
  * Context: The owner of the queue pair's doorbell, preemption off.
  * Return: EMU_DONE; EMU_NO_RESPONSE if nobody answers; EMU_AGAIN while the
  * responder is being changed.
  */
-enum emu_verdict emu_enter_peer(struct emu_exec *ex)
+noinline enum emu_verdict emu_find_peer(struct emu_exec *ex)
 {
 	enum emu_verdict verdict;
 	struct emu_qp *peer;
@@ -105,7 +106,7 @@ enum emu_verdict emu_enter_peer(struct emu_exec *ex)
 	if (unlikely(ex->peer))
 		emu_leave_peer(ex);
 	rcu_read_lock();
-	verdict = emu_find_peer(ex);
+	verdict = emu_look_for_peer(ex);
 	rcu_read_unlock();
 
 	peer = ex->peer;
@@ -116,9 +117,9 @@ enum emu_verdict emu_enter_peer(struct emu_exec *ex)
 }
 
 /* The path has changed. */
-static void emu_forget_route(struct emu_qp *qp)
+static void emu_forget_peer(struct emu_qp *qp)
 {
-	qp->route = NULL;
+	qp->peer_gen = 0;
 }
 
 const struct emu_transport emu_in_memory = {
@@ -129,5 +130,5 @@ const struct emu_transport emu_in_memory = {
 	.atomic = emu_exec_atomic,
 	.datagram = emu_exec_datagram,
 	.leave = emu_leave_peer,
-	.forget = emu_forget_route,
+	.forget = emu_forget_peer,
 };

@@ -5,10 +5,13 @@
 #ifndef KVERBS_EMU_IN_MEMORY_H
 #define KVERBS_EMU_IN_MEMORY_H
 
+#include <kverbs/delay.h>
+
+#include "../net/net.h"
 #include "exec.h"
 
 /* in_memory.c */
-enum emu_verdict emu_enter_peer(struct emu_exec *ex);
+enum emu_verdict emu_find_peer(struct emu_exec *ex);
 void emu_leave_peer(struct emu_exec *ex);
 
 /* connected.c */
@@ -51,10 +54,50 @@ static __always_inline void emu_exec_sent(struct emu_exec *ex, u32 length)
 	ex->messages++;
 }
 
-/* Is there a @peer, which is that of an emu_exec, and is its gate still open? */
+/* Is the gate of @peer, which an emu_exec is inside of, still open? */
 static __always_inline bool emu_is_entered(const struct emu_qp *peer)
 {
-	return likely(peer && !emu_gate_is_closed(&peer->gate));
+	return likely(!emu_gate_is_closed(&peer->gate));
+}
+
+/*
+ * Enters the peer that was found last, if nothing has changed since; see in_memory.c for what
+ * the two looks at the generation are for. Preemption is off.
+ */
+static __always_inline bool emu_reenter_peer(struct emu_exec *ex, struct emu_qp *qp)
+{
+	struct emu_qp *peer = qp->peer;
+
+	/* acquire: pair A */
+	if (unlikely(qp->peer_gen != emu_fabric_generation()))
+		return false;
+	kverbs_delay("emu_reenter_peer");
+	/* full barrier: pair B */
+	if (unlikely(!emu_gate_enter(&peer->gate)))
+		return false;
+	if (unlikely(qp->peer_gen != emu_fabric_generation())) {
+		emu_leave(peer);
+		return false;
+	}
+	ex->peer = peer;
+	return true;
+}
+
+/**
+ * emu_enter_peer() - make sure that the responder of a connection is entered, as ex->peer
+ * @ex: the owner at work
+ *
+ * The one place where a peer that is remembered and one that has to be found are told apart.
+ *
+ * Context: The owner of the queue pair's doorbell, preemption off.
+ * Return: EMU_DONE; EMU_NO_RESPONSE if nobody answers; EMU_AGAIN while the
+ * responder is being changed.
+ */
+static __always_inline enum emu_verdict emu_enter_peer(struct emu_exec *ex)
+{
+	if (ex->peer ? emu_is_entered(ex->peer) : likely(emu_reenter_peer(ex, ex->qp)))
+		return EMU_DONE;
+	return emu_find_peer(ex);
 }
 
 /*
@@ -78,7 +121,7 @@ static __always_inline bool emu_complete_recv(struct emu_exec *ex, const struct 
 	cqe->byte_len = wqe->length;
 	cqe->ex.imm_data = wqe->ex.imm_data;
 	cqe->src_qp = ex->qp->ibqp.qp_num;
-	cqe->slid = ex->slid;
+	cqe->slid = ex->qp->slid;
 	cqe->wc_flags = flags | (peer->av.grh ? IB_WC_GRH : 0);
 	cqe->pkey_index = peer->attr.pkey_index;
 	cqe->sl = 0;

@@ -17,8 +17,8 @@
  *			whoever finds the gate drained sees all that was done inside
  *
  * The object must outlive the call of emu_gate_leave(): its callers hold
- * rcu_read_lock() around the call and around what they do with its result, and
- * objects with a gate are freed only after a grace period.
+ * rcu_read_lock(), or have preemption off, around the call and around what they do with its
+ * result, and objects with a gate are freed only after a grace period.
  */
 #ifndef KVERBS_EMU_GATE_H
 #define KVERBS_EMU_GATE_H
@@ -59,7 +59,7 @@ static inline bool emu_gate_is_drained(const struct emu_gate *gate)
 	return atomic_read_acquire(&gate->count) == EMU_GATE_CLOSED;
 }
 
-/* True for the last one to leave a closed gate. Under rcu_read_lock(). */
+/* True for the last one to leave a closed gate. Under RCU: see above. */
 static inline bool emu_gate_leave(struct emu_gate *gate)
 {
 	if (likely(atomic_dec_return(&gate->count) != EMU_GATE_CLOSED))
@@ -80,7 +80,7 @@ static inline bool emu_gate_enter(struct emu_gate *gate)
 		if (old & EMU_GATE_CLOSED) {
 			/*
 			 * acquire: whoever finds the gate closed may look at what
-			 * the one who closed it wrote before; see emu_find_peer()
+			 * the one who closed it wrote before; see emu_look_for_peer()
 			 * and emu_region_closed().
 			 */
 			smp_acquire__after_ctrl_dep();

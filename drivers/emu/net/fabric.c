@@ -9,8 +9,10 @@
  * lock. emu_fabric_lock serialises changes; a grace period after a port has been
  * taken out, nobody uses it any more.
  *
- * A queue pair keeps using the port that it found until the fabric's generation
- * changes. Each change of an address changes the generation.
+ * A connected queue pair keeps using the peer that it found until the fabric's generation
+ * changes: see engine/in_memory.c. Whoever changes what leads to a peer, or what a peer
+ * checks, calls emu_fabric_changed() after the change, and before anybody is told of it: here,
+ * for addresses; ports.c, for the state of links and for P_Keys; qp.c, for queue pairs.
  */
 #include <linux/hashtable.h>
 #include <linux/jhash.h>
@@ -40,19 +42,26 @@ struct emu_gid {
 static DEFINE_MUTEX(emu_fabric_lock);
 static DEFINE_XARRAY_ALLOC1(emu_lids);
 static DEFINE_HASHTABLE(emu_gids, EMU_GID_HASH_BITS);
-/* Never 0, so that a zeroed queue pair holds no valid route. */
-static unsigned long emu_fabric_gen = 1;
+/* Odd, so never 0: a queue pair that remembers a peer of generation 0 remembers none. */
+atomic_long_t emu_fabric_gen = ATOMIC_LONG_INIT(1);
 
 static u32 emu_gid_hash(const union ib_gid *gid, enum ib_gid_type type)
 {
 	return jhash(gid->raw, sizeof(gid->raw), type);
 }
 
-static void emu_fabric_changed(void)
+/**
+ * emu_fabric_changed() - make everybody look for their peers again
+ *
+ * Full barrier: whoever sees the new generation sees what was changed before the call, and
+ * whoever sees what the caller does after it, the opening of a gate or the end of a grace
+ * period, sees the new generation.
+ *
+ * Context: Any.
+ */
+void emu_fabric_changed(void)
 {
-	lockdep_assert_held(&emu_fabric_lock);
-	/* release: whoever sees the new generation sees the change */
-	smp_store_release(&emu_fabric_gen, emu_fabric_gen + 1 ?: 1);
+	(void)atomic_long_add_return(2, &emu_fabric_gen);
 }
 
 static int emu_fabric_claim_lid(struct emu_port *port, u16 lid)
@@ -160,19 +169,6 @@ static bool emu_port_has_gid(const struct emu_port *port, const union ib_gid *gi
 			return true;
 	}
 	return false;
-}
-
-/**
- * emu_fabric_generation() - get the number that every change of an address changes
- *
- * Context: Any.
- * Return: the number, never 0. What is looked up after reading the number is
- * valid for as long as the number stays the same.
- */
-unsigned long emu_fabric_generation(void)
-{
-	/* acquire: pairs with emu_fabric_changed() */
-	return smp_load_acquire(&emu_fabric_gen);
 }
 
 /**

@@ -59,8 +59,23 @@ int emu_fabric_add_lid(struct emu_port *port, u16 lid);
 void emu_fabric_del_lid(struct emu_port *port);
 int emu_fabric_add_gid(struct emu_port *port, const union ib_gid *gid, enum ib_gid_type type);
 void emu_fabric_del_gid(struct emu_port *port, const union ib_gid *gid, enum ib_gid_type type);
-unsigned long emu_fabric_generation(void);
+void emu_fabric_changed(void);
 struct emu_port *emu_fabric_find(const struct emu_av *av);
+
+extern atomic_long_t emu_fabric_gen;
+
+/**
+ * emu_fabric_generation() - get the number that every call of emu_fabric_changed() changes
+ *
+ * Context: Any.
+ * Return: the number, never 0. What is looked up after reading the number is
+ * valid for as long as the number stays the same.
+ */
+static __always_inline unsigned long emu_fabric_generation(void)
+{
+	/* acquire: pairs with emu_fabric_changed() */
+	return atomic_long_read_acquire(&emu_fabric_gen);
+}
 
 /* ah.c */
 int emu_av_init(struct emu_av *av, struct emu_device *edev, const struct rdma_ah_attr *attr);

@@ -14,7 +14,7 @@
  *   emu_state_lock	the state of the link, and what it follows from. Taken with
  *			interrupts off: a fault can take a port down in any context.
  *
- * The engine takes none of them.
+ * The engine takes none of them. What it remembers ends with emu_fabric_changed().
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -150,6 +150,7 @@ static void emu_port_update_state(struct emu_port *port)
 	if (state == old)
 		return;
 	WRITE_ONCE(port->state, state);
+	emu_fabric_changed();
 	if (state == IB_PORT_ACTIVE)
 		emu_port_dispatch(port, IB_EVENT_PORT_ACTIVE);
 	else if (old == IB_PORT_ACTIVE)
@@ -349,6 +350,7 @@ int emu_port_set_pkey(struct emu_port *port, unsigned int index, u16 pkey)
 	mutex_lock(&emu_ports_lock);
 	if (port->pkeys[index] != pkey) {
 		WRITE_ONCE(port->pkeys[index], pkey);
+		emu_fabric_changed();
 		emu_port_dispatch(port, IB_EVENT_PKEY_CHANGE);
 	}
 	mutex_unlock(&emu_ports_lock);

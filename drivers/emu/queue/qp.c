@@ -11,13 +11,15 @@
  *   ->gate	open from RTR on until an error or a reset. What a responder uses
  *		(peer, path, limits) is written while it is closed and drained;
  *		in SQD it is closed for that, with ->changing set to say that it
- *		will be open again in a moment. ->access, ->qkey and ->rnr_timer
- *		may change while it is open, and are read once.
+ *		will be open again in a moment, and the fabric's generation changes
+ *		before it opens. ->access, ->qkey and ->rnr_timer may change while
+ *		it is open, and are read once.
  *
  * A queue pair that is destroyed can still be reached by: an engine that is its
  * responder (the gate is drained), its owner or its timer (it is frozen for good),
  * pollers that hold one of its completions (struck out; a grace period passes
- * before the midlayer frees the memory) and lookups by number (likewise).
+ * before the midlayer frees the memory), lookups by number (likewise) and engines that
+ * remember it as their peer (likewise, after a change of the fabric's generation).
  */
 #include <linux/slab.h>
 #include <kverbs/completion.h>
@@ -328,6 +330,8 @@ void emu_qp_abandon(struct emu_qp *qp)
 	emu_qp_unpublish(qp);
 	atomic_set(&qp->state, IB_QPS_RESET);
 	emu_gate_drain(&qp->gate);
+	/* Whoever remembers it as their peer must not look at it after a grace period. */
+	emu_fabric_changed();
 	emu_qp_forget_completions(qp);
 	emu_qp_exit_doorbell(qp);
 	qp->transport->forget(qp);
@@ -505,9 +509,12 @@ static int emu_qp_move(struct emu_qp *qp, enum ib_qp_state from, enum ib_qp_stat
 		return -EINVAL;
 	}
 	emu_apply_attr(qp, attr, mask);
-	if (closed && to != IB_QPS_INIT)
+	if (closed && to != IB_QPS_INIT) {
+		/* Whoever remembers it as their peer must not get in unchecked. */
+		emu_fabric_changed();
 		emu_gate_open(&qp->gate);
-	/* release: pairs with the acquire in emu_find_peer() */
+	}
+	/* release: pairs with the acquire in emu_look_for_peer() */
 	smp_store_release(&qp->changing, false);
 	emu_qp_moved(qp, from, to);
 	return 0;

@@ -192,9 +192,10 @@ enum emu_recv_from {
  * @transport: how it reaches its peers; the port's, or before it has a port, the one
  *	of the device's first port
  * @fastpath: connected, and the transport says that the engine need not ask it
- * @route: cached destination port, kept under RCU; valid while @route_gen is the
- *	fabric's generation; only the owner uses it
- * @route_gen: see fabric.c
+ * @peer: the peer of a connection, kept under RCU; valid while @peer_gen is the fabric's
+ *	generation; like the next two, only for the owner and the transport
+ * @peer_gen: see fabric.c; 0 for no peer
+ * @slid: LID of @port; valid with @peer, and inside its gate
  * @sq: send queue
  * @rq: receive queue
  * @srq: shared receive queue instead, or NULL
@@ -242,8 +243,9 @@ struct emu_qp {
 	struct emu_port *port;
 	const struct emu_transport *transport;
 	bool fastpath;
-	struct emu_port *route;
-	unsigned long route_gen;
+	struct emu_qp *peer;
+	unsigned long peer_gen;
+	u16 slid;
 
 	struct emu_ring sq;
 	struct emu_ring rq;
