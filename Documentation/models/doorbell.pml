@@ -6,8 +6,12 @@
  * others write, over weak memory (memory.pml).
  *
  *	here			code, drivers/emu/queue/doorbell.[ch]
- *	ring(), own()		emu_qp_ring(), emu_qp_look(), emu_qp_release(), in the
+ *	try_own(), tell()	emu_qp_own(), emu_qp_own_or_tell()
+ *	own()			emu_qp_release() and emu_qp_look(), in the
  *				loop of emu_serve() in drivers/emu/engine/engine.c
+ *	direct()		emu_post_direct() in drivers/emu/engine/direct.c: an
+ *				entry that is executed before it is published; that
+ *				older ones are there is a choice
  *	service()		emu_service(), there: what it finds at each step is a choice,
  *				so it holds whatever the budget is
  *	park()			emu_qp_park()
@@ -34,8 +38,8 @@
  * and where nothing can go on (judge()): everybody came to the end, the doorbell is
  * idle and all entries are executed, or flushed. So no news is lost, and no owner.
  *
- * -DFREEZE, -DFAIL: with a freezer, with a failer. -DBUG_x takes away something
- * that must be missed.
+ * -DFREEZE, -DFAIL: with a freezer, with a failer. -DDIRECT: posters try the short way first.
+ * -DBUG_x takes away something that must be missed.
  */
 #ifndef PARKS
 #define PARKS		1
@@ -179,7 +183,11 @@ inline release(flag, done)
 #endif
 	if
 	:: flag ->
+#ifdef BUG_RELEASE_NO_BARRIER
 		store_release(DB, IDLE);
+#else
+		atomic { drained -> mem[DB] = IDLE }
+#endif
 		done = true
 	:: !flag ->
 		atomic {
@@ -190,9 +198,6 @@ inline release(flag, done)
 	fi;
 	if
 	:: done ->
-#ifndef BUG_RELEASE_NO_BARRIER
-		full_barrier();
-#endif
 		load_own(FREEZING, flag);
 		if
 		:: flag -> awake = true
@@ -203,36 +208,107 @@ inline release(flag, done)
 	flag = false
 }
 
+inline look()
+{
+#ifdef BUG_OWN_NO_XCHG
+	store(DB, OWNED)
+#else
+	atomic { drained -> mem[DB] = OWNED }
+#endif
+}
+
+/* The owner has looked. */
 inline own(moved, flag, done)
 {
 	done = false;
 	do
 	:: !done ->
-#ifdef BUG_OWN_NO_XCHG
-		store(DB, OWNED);
-#else
-		atomic { drained -> mem[DB] = OWNED }
-#endif
 		service(moved, flag);
 		if
 		:: moved -> moved = false; break
-		:: !moved -> release(flag, done)
+		:: !moved ->
+			release(flag, done);
+			if
+			:: !done -> look()
+			:: done
+			fi
 		fi
 	:: done -> break
 	od;
 	done = false
 }
 
+inline try_own(old)
+{
+	atomic { drained -> old = mem[DB]; mem[DB] = (old == IDLE -> OWNED : old) }
+}
+
+/* There is news: old is IDLE for the one who is the owner now, and has looked. */
+inline tell(old)
+{
+	try_own(old);
+	if
+	:: old == IDLE
+	:: old != IDLE ->
+		xchg(DB, RERUN, old);
+		if
+		:: old == IDLE -> look()
+		:: old != IDLE
+		fi
+	fi
+}
+
+/* posted: the entry was executed, or is published, and nothing is left to do for it. */
+inline direct(posted, moved, flag, done, old)
+{
+	try_own(old);
+	if
+	:: old == IDLE ->
+		load_own(FREEZING, flag);
+		if
+		:: !flag && !failed ->
+			/* The oldest, and simple. */
+			atomic { assert(!executing && !frozen); executing = true }
+			atomic { executed[me] = true; executing = false; posted = true }
+			release(flag, done);
+			if
+			:: !done -> look(); own(moved, flag, done)
+			:: done
+			fi
+		:: !flag && !failed ->
+			/* Neither: published where it was reserved. */
+			store_release(POSTED(me), 1);
+			posted = true;
+			look();
+			own(moved, flag, done)
+		:: flag || failed ->
+			flag = false;
+			look();
+			own(moved, flag, done)
+		fi;
+		done = false
+	:: old != IDLE
+	fi;
+	old = 0
+}
+
 proctype poster(byte me)
 {
-	bool moved, flag, done;
+	bool moved, flag, done, posted;
 	byte old;
 
-	store_release(POSTED(me), 1);
-	xchg(DB, RERUN, old);
+#ifdef DIRECT
+	direct(posted, moved, flag, done, old);
+#endif
 	if
-	:: old == IDLE -> own(moved, flag, done)
-	:: old != IDLE
+	:: !posted ->
+		store_release(POSTED(me), 1);
+		tell(old);
+		if
+		:: old == IDLE -> own(moved, flag, done)
+		:: old != IDLE
+		fi
+	:: posted
 	fi;
 	atomic { old = 0; posters_gone++ }
 }
@@ -244,6 +320,7 @@ proctype runner(byte me)
 end:
 	do
 	:: atomic { queued -> queued = false }
+		look();
 		own(moved, flag, done)
 	od
 }
@@ -299,6 +376,7 @@ proctype freezer(byte me)
 #ifdef BUG_THAW_NO_LOOK
 	xchg(DB, IDLE, old);
 #else
+	look();
 	own(moved, flag, done);
 #endif
 	atomic { old = 0; freezer_gone = true }

@@ -151,7 +151,6 @@ static enum emu_service emu_service_sends(struct emu_qp *qp, s64 *budget, bool m
 	struct emu_swqe *wqe = NULL;
 	u32 pos = 0;
 
-	preempt_disable();
 	switch (emu_execute(&ex, budget, &wqe, &pos)) {
 	case EMU_RNR:
 		service = emu_wait_receive(&ex, wqe, pos);
@@ -169,7 +168,6 @@ static enum emu_service emu_service_sends(struct emu_qp *qp, s64 *budget, bool m
 		emu_exec_end(&ex);
 		break;
 	}
-	preempt_enable();
 	return service;
 }
 
@@ -191,11 +189,8 @@ static enum emu_service emu_service(struct emu_qp *qp, s64 *budget, bool may_sle
 
 static void emu_serve(struct emu_qp *qp, s64 budget, bool may_sleep)
 {
-	do {
+	while (emu_service(qp, &budget, may_sleep) == EMU_IDLE && !emu_qp_release(qp))
 		emu_qp_look(qp);
-		if (emu_service(qp, &budget, may_sleep) == EMU_MOVED)
-			return;
-	} while (!emu_qp_release(qp));
 }
 
 int emu_engine_init(void)

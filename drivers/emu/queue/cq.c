@@ -37,8 +37,8 @@
  * If both happen in C, the arm word decides: whoever clears it, acts. Either the
  * producer notifies, or the consumer takes its arming back and is told.
  *
- * An entry names its queue pair by pointer. Pollers hold rcu_read_lock() while they
- * use the pointer. When a queue pair goes away, emu_cq_forget_qp() strikes out its
+ * An entry names its queue pair by pointer. Pollers have preemption off while they
+ * use the pointer, and while they are in a ring: for as many entries as they copy in one go. When a queue pair goes away, emu_cq_forget_qp() strikes out its
  * entries, and the queue pair is freed a grace period later. In place of the pointer,
  * an entry that is struck out tells how many there are in a row from it on: a poller
  * may have interrupts off, and steps over all of them at once. The number stays right
@@ -236,8 +236,8 @@ static __always_inline int emu_cq_take(struct emu_cq_ring *ring, int max, struct
 /*
  * Where a poller that finds nothing published in @ring goes on: at the next ring,
  * if there is one and nothing more can come into @ring; at @ring again, if it is
- * sealed but not empty; otherwise nowhere, and NULL is returned. Under
- * rcu_read_lock().
+ * sealed but not empty; otherwise nowhere, and NULL is returned. Preemption is off, or
+ * @resize_lock held.
  */
 static struct emu_cq_ring *emu_cq_next(struct emu_cq *cq, struct emu_cq_ring *ring)
 {
@@ -253,23 +253,34 @@ static struct emu_cq_ring *emu_cq_next(struct emu_cq *cq, struct emu_cq_ring *ri
 	return next;
 }
 
+/* Polls at most @max entries; @max is at most EMU_POLL_BATCH. Fewer: there were no more. */
+static __always_inline int emu_cq_poll(struct emu_cq *cq, int max, struct ib_wc *wc)
+{
+	/* acquire: pair E */
+	struct emu_cq_ring *ring = smp_load_acquire(&cq->out);
+	int got = emu_cq_take(ring, max, wc);
+
+	while (unlikely(got < max)) {
+		ring = emu_cq_next(cq, ring);
+		if (likely(!ring))
+			break;
+		got += emu_cq_take(ring, max - got, wc + got);
+	}
+	return got;
+}
+
 int emu_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 {
 	struct emu_cq *cq = to_ecq(ibcq);
-	struct emu_cq_ring *ring;
 	int wanted, got, done = 0;
 
-	rcu_read_lock();
-	/* acquire: pair E */
-	ring = smp_load_acquire(&cq->out);
-	while (ring && done < num_entries) {
+	do {
 		wanted = min(num_entries - done, EMU_POLL_BATCH);
-		got = emu_cq_take(ring, wanted, wc + done);
+		preempt_disable();
+		got = emu_cq_poll(cq, wanted, wc + done);
+		preempt_enable();
 		done += got;
-		if (got < wanted)
-			ring = emu_cq_next(cq, ring);
-	}
-	rcu_read_unlock();
+	} while (unlikely(got == wanted && done < num_entries));
 	return done;
 }
 
@@ -279,7 +290,7 @@ static bool emu_cq_has_entries(struct emu_cq *cq)
 	struct emu_cq_ring *ring;
 	bool found = false;
 
-	rcu_read_lock();
+	preempt_disable();
 	/* acquire: pair E */
 	ring = smp_load_acquire(&cq->out);
 	while (ring && !found) {
@@ -287,7 +298,7 @@ static bool emu_cq_has_entries(struct emu_cq *cq)
 		if (!found)
 			ring = emu_cq_next(cq, ring);
 	}
-	rcu_read_unlock();
+	preempt_enable();
 	return found;
 }
 

@@ -15,7 +15,7 @@
  * stands still. A destroyed queue pair stays frozen for ever.
  *
  * After letting go of ownership, a former owner touches the queue pair once more
- * to wake a waiting freezer. It does so under rcu_read_lock(), and queue pairs
+ * to wake a waiting freezer. It has preemption off until then, and queue pairs
  * are freed a grace period after their destruction.
  */
 #include <linux/cpu.h>
@@ -130,6 +130,7 @@ enum emu_service emu_qp_park(struct emu_qp *qp, u64 delay_ns)
 	return service;
 }
 
+/* The caller is the owner, and is due to look. Preemption is off. */
 static __always_inline void emu_qp_serve_inline(struct emu_qp *qp)
 {
 	static_call(emu_qp_serve)(qp, unlikely(in_hardirq()) ? EMU_HARDIRQ_BUDGET :
@@ -144,8 +145,10 @@ static __always_inline void emu_qp_serve_inline(struct emu_qp *qp)
  */
 void emu_qp_ring(struct emu_qp *qp)
 {
-	if (atomic_xchg(&qp->doorbell, EMU_DB_RERUN) == EMU_DB_IDLE)
+	preempt_disable();
+	if (likely(emu_qp_own_or_tell(qp)))
 		emu_qp_serve_inline(qp);
+	preempt_enable();
 }
 
 /**
@@ -207,8 +210,11 @@ void emu_qp_thaw(struct emu_qp *qp)
 {
 	lockdep_assert_held(&qp->lock);
 	emu_qp_reset_retries(qp);
+	preempt_disable();
 	WRITE_ONCE(qp->freezing, false);
+	emu_qp_look(qp);
 	emu_qp_serve_inline(qp);
+	preempt_enable();
 }
 
 static int emu_runner_thread(void *data)
@@ -229,7 +235,10 @@ static int emu_runner_thread(void *data)
 
 		batch = llist_reverse_order(llist_del_all(&runner->queue));
 		llist_for_each_entry_safe(qp, next, batch, run) {
+			preempt_disable();
+			emu_qp_look(qp);
 			static_call(emu_qp_serve)(qp, EMU_RUNNER_BUDGET, true);
+			preempt_enable();
 			cond_resched();
 		}
 	}

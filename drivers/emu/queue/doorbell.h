@@ -6,21 +6,22 @@
  *   EMU_DB_OWNED	an owner is at work, or on its way
  *   EMU_DB_RERUN	the same, and there is news since it last looked
  *
- * Whoever has news - a poster, a responder that failed the queue pair - writes
- * RERUN. If the word was IDLE before, the writer is now the owner; if not, the
- * owner will look again, and the writer goes on: nobody waits. The owner writes
- * OWNED, looks at everything there is to do, and at the end replaces OWNED by
- * IDLE, which fails if the word is RERUN again. Each of these is a fully ordered
- * atomic operation, and they pair with each other: either the owner's look comes
- * after the news, or the word is RERUN when the owner wants to leave.
+ * Whoever has news - a poster, a responder that failed the queue pair - replaces IDLE by
+ * OWNED, and is the owner then. If the word is not IDLE, it writes RERUN: the owner will look
+ * again, and the writer goes on. Nobody waits; if the owner has left in between, so that RERUN
+ * took the place of IDLE, the writer is the owner after all. The owner looks at everything
+ * there is to do, and at the end replaces OWNED by IDLE, which fails if the word is RERUN; then
+ * it writes OWNED and looks again. Each of these is a fully ordered atomic operation, apart from
+ * a replacement that fails, and they pair with each other: either the owner's look comes after
+ * the news, or the word is RERUN when the owner wants to leave.
  *
  * What an owner does is the engine's: emu_qp_serve(), which it hands down when it
- * starts.
+ * starts. An owner has preemption off from before it looks until it has let go.
  */
 #ifndef KVERBS_EMU_DOORBELL_H
 #define KVERBS_EMU_DOORBELL_H
 
-#include <linux/rcupdate.h>
+#include <linux/preempt.h>
 #include <linux/wait_bit.h>
 
 #include "qp.h"
@@ -55,11 +56,11 @@ enum emu_service {
 
 /**
  * typedef emu_serve_fn - execute a queue pair, and let go of it or pass it on
- * @qp: queue pair, owned by the caller
+ * @qp: queue pair, owned by the caller, for whom the look that is due begins now
  * @budget: what may be done, see %EMU_INLINE_BUDGET
- * @may_sleep: it is a runner that calls
+ * @may_sleep: it is a runner that calls, and that has disabled preemption once
  *
- * Context: Any but NMI.
+ * Context: Any but NMI, preemption off.
  */
 typedef void emu_serve_fn(struct emu_qp *qp, s64 budget, bool may_sleep);
 
@@ -75,6 +76,15 @@ void emu_qp_unpark(struct emu_qp *qp);
 void emu_qp_freeze(struct emu_qp *qp);
 void emu_qp_thaw(struct emu_qp *qp);
 
+/* Becomes the owner of a queue pair that has none; preemption is off. Returns false if it has. */
+static __always_inline bool emu_qp_own(struct emu_qp *qp)
+{
+	int old = EMU_DB_IDLE;
+
+	/* Full barrier: the look that follows sees all news from before this. */
+	return likely(atomic_try_cmpxchg(&qp->doorbell, &old, EMU_DB_OWNED));
+}
+
 /* The owner is about to look at everything there is to do. */
 static __always_inline void emu_qp_look(struct emu_qp *qp)
 {
@@ -82,32 +92,45 @@ static __always_inline void emu_qp_look(struct emu_qp *qp)
 	atomic_xchg(&qp->doorbell, EMU_DB_OWNED);
 }
 
-/*
- * Lets go of ownership. Returns false if there is news; then the caller is the owner still.
- * A former owner touches the queue pair once more, to wake a waiting freezer: hence RCU.
- */
-static __always_inline bool emu_qp_release(struct emu_qp *qp)
+/* There is news: leaves it to the owner, or becomes the owner, and then returns true. */
+static __always_inline bool emu_qp_own_or_tell(struct emu_qp *qp)
 {
-	bool released = true;
-
-	rcu_read_lock();
-	/* A freezer looks at everything itself, when it thaws. */
-	if (READ_ONCE(qp->freezing))
-		atomic_set_release(&qp->doorbell, EMU_DB_IDLE);
-	else if (atomic_cmpxchg(&qp->doorbell, EMU_DB_OWNED, EMU_DB_IDLE) != EMU_DB_OWNED)
-		released = false;
-	if (likely(released)) {
-		/* Full barrier, pairs with the one in emu_qp_freeze(). */
-		smp_mb();
-		if (unlikely(READ_ONCE(qp->freezing)))
-			wake_up_var(&qp->doorbell);
-	}
-	rcu_read_unlock();
-	return released;
+	if (emu_qp_own(qp))
+		return true;
+	kverbs_delay("emu_qp_own_or_tell");
+	/* Full barrier: the owner's next look sees the news. */
+	if (atomic_xchg(&qp->doorbell, EMU_DB_RERUN) != EMU_DB_IDLE)
+		return false;
+	emu_qp_look(qp);
+	return true;
 }
 
 /*
- * Leaves the gate of a queue pair, whose responder the caller was. Under RCU. When the
+ * Lets go of ownership. Returns false if there is news; then the caller is the owner still.
+ * A former owner touches the queue pair once more, to wake a waiting freezer: hence preemption
+ * is off, and queue pairs are freed a grace period after their destruction.
+ */
+static __always_inline bool emu_qp_release(struct emu_qp *qp)
+{
+	int old = EMU_DB_OWNED;
+
+	/*
+	 * Full barrier, either way: pairs with the one in emu_qp_freeze(). A freezer looks at
+	 * everything itself, when it thaws.
+	 */
+	if (unlikely(READ_ONCE(qp->freezing)))
+		atomic_xchg(&qp->doorbell, EMU_DB_IDLE);
+	else if (unlikely(!atomic_try_cmpxchg(&qp->doorbell, &old, EMU_DB_IDLE)))
+		return false;
+	kverbs_delay("emu_qp_release");
+	if (unlikely(READ_ONCE(qp->freezing)))
+		wake_up_var(&qp->doorbell);
+	return true;
+}
+
+/*
+ * Leaves the gate of a queue pair, whose responder the caller was. Preemption is off, or the
+ * caller is under RCU. When the
  * last one leaves a closed gate, the flush of receives can begin.
  */
 static inline void emu_leave(struct emu_qp *qp)

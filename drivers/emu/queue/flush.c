@@ -63,27 +63,22 @@ static bool emu_flush_one(struct emu_qp *qp)
  * @qp: queue pair in an error state, owned by the caller
  * @budget: what may be done
  *
- * Context: Any but NMI.
+ * Context: Any but NMI, preemption off.
  * Return: what is left of the budget, at least 1; 0 if it was not enough, and a runner is the
  * owner now.
  */
 s64 emu_qp_flush(struct emu_qp *qp, s64 budget)
 {
-	bool moved = false;
-
-	preempt_disable();
 	while (!READ_ONCE(qp->freezing)) {
 		if (budget <= 0) {
 			emu_qp_hand_over(qp);
-			moved = true;
-			break;
+			return 0;
 		}
 		if (!emu_flush_one(qp))
 			break;
 		budget -= EMU_ENTRY_COST;
 	}
-	preempt_enable();
-	return moved ? 0 : max(budget, 1LL);
+	return max(budget, 1LL);
 }
 
 /* Flushes entries before @end, as many as a poster would. Returns false if none is left. */

@@ -88,7 +88,7 @@ static void emu_srq_check_limit(struct emu_srq *srq)
  * @room: bytes it must have room for, or it is left where it is
  * @copy: where to copy it; has room for EMU_MAX_SGE elements
  *
- * Context: Any; called by an engine.
+ * Context: Any; called by an engine, preemption off, which keeps the rings.
  * Return: EMU_DONE; EMU_RNR if there is none; EMU_AGAIN while the size changes;
  * EMU_FAILED if it is too short.
  */
@@ -98,7 +98,6 @@ enum emu_verdict emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_rwqe *c
 	struct emu_srq_ring *ring, *next;
 	bool too_short = false, taken;
 
-	rcu_read_lock();
 	/* acquire: pair A */
 	ring = smp_load_acquire(&srq->out);
 	for (;;) {
@@ -123,7 +122,6 @@ enum emu_verdict emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_rwqe *c
 		cmpxchg(&srq->out, ring, next);
 		ring = next;
 	}
-	rcu_read_unlock();
 
 	if (too_short)
 		return EMU_FAILED;
