@@ -50,6 +50,7 @@ static struct wire {
 DEFINE_STATIC_KEY_FALSE(emu_faulty);
 struct emu_ram emu_main_ram;
 atomic_long_t emu_fabric_gen = ATOMIC_LONG_INIT(1);
+atomic_long_t emu_keys_gen = ATOMIC_LONG_INIT(1);
 
 void emu_complete_send(struct emu_qp *qp, const struct emu_swqe *wqe, u32 pos,
 		       enum ib_wc_status status, enum emu_syndrome why)
@@ -103,12 +104,23 @@ void function(__VA_ARGS__)						\
 
 NOT_USED(emu_leave_peer, struct emu_exec *ex)
 NOT_USED(emu_cursor_leave, struct emu_cursor *cur)
+NOT_USED(emu_srq_check_limit, struct emu_srq *srq)
 NOT_USED(emu_port_flap, struct emu_port *port, u32 ms)
 NOT_USED(emu_qp_fail_sends, struct emu_qp *qp)
 NOT_USED(emu_qp_drained, struct emu_qp *qp)
 NOT_USED(emu_qp_lost, struct emu_qp *qp)
 NOT_USED(emu_cq_overrun, struct emu_cq *cq)
 NOT_USED(emu_cq_wake, struct emu_cq *cq, u32 pos, bool any)
+
+struct emu_region *emu_target_find(struct emu_target *target, struct emu_device *edev, u32 key)
+{
+	return NULL;
+}
+
+void *emu_region_span(const struct emu_region *region, u64 addr, size_t *len)
+{
+	return NULL;
+}
 
 enum emu_syndrome emu_region_must_leave(const struct emu_region *region)
 {

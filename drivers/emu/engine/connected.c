@@ -66,25 +66,45 @@ static noinline enum emu_verdict emu_refuse(struct emu_exec *ex, struct emu_swqe
 	return emu_fail_local(ex, wqe, pos, status, why);
 }
 
-/* Gives the responder its completion; see emu_complete_recv(). */
+/* Fills in what the opcode of the message says of the completion of its receive. */
+static void emu_respond_opcode(struct emu_cqe *cqe, const struct emu_swqe *wqe)
+{
+	cqe->opcode = IB_WC_RECV;
+	switch (wqe->opcode) {
+	case IB_WR_RDMA_WRITE_WITH_IMM:
+		cqe->opcode = IB_WC_RECV_RDMA_WITH_IMM;
+		fallthrough;
+	case IB_WR_SEND_WITH_IMM:
+		cqe->wc_flags |= IB_WC_WITH_IMM;
+		cqe->ex.imm_data = wqe->ex.imm_data;
+		break;
+	case IB_WR_SEND_WITH_INV:
+		cqe->wc_flags |= IB_WC_WITH_INVALIDATE;
+		cqe->ex.invalidate_rkey = wqe->ex.invalidate_rkey;
+		break;
+	}
+}
+
+/* Gives the responder its completion, of any kind; see emu_complete_recv(). */
 static bool emu_respond(struct emu_exec *ex, const struct emu_swqe *wqe,
 			const struct emu_rwqe *recv, enum ib_wc_status status,
 			enum emu_syndrome why)
 {
-	u32 opcode = IB_WC_RECV, flags = 0;
+	struct emu_qp *peer = ex->peer;
+	struct emu_cqe *cqe;
+	u32 pos;
 
-	switch (wqe->opcode) {
-	case IB_WR_RDMA_WRITE_WITH_IMM:
-		opcode = IB_WC_RECV_RDMA_WITH_IMM;
-		fallthrough;
-	case IB_WR_SEND_WITH_IMM:
-		flags = IB_WC_WITH_IMM;
-		break;
-	case IB_WR_SEND_WITH_INV:
-		flags = IB_WC_WITH_INVALIDATE;
-		break;
-	}
-	return emu_complete_recv(ex, wqe, recv->wr_id, opcode, flags, status, why);
+	cqe = emu_recv_begin(peer, recv->wr_id, &pos);
+	if (unlikely(!cqe))
+		return false;
+	cqe->status = status;
+	cqe->vendor_err = why;
+	cqe->byte_len = wqe->length;
+	cqe->origin = ex->qp->origin;
+	emu_respond_opcode(cqe, wqe);
+	emu_cq_end(to_ecq(peer->ibqp.recv_cq), cqe, pos,
+		   status != IB_WC_SUCCESS || (wqe->send_flags & IB_SEND_SOLICITED));
+	return true;
 }
 
 /*

@@ -139,6 +139,7 @@ static void emu_complete_datagram(struct emu_qp *to, const struct emu_datagram *
 	cqe->pkey_index = pkey_index;
 	cqe->sl = dg->av->sl;
 	cqe->dlid_path_bits = 0;
+	cqe->retires = 1;
 	cqe->port_num = to->port->num;
 	cqe->network_hdr_type = emu_network_hdr_type(dg->av);
 	if (to->edev->ethernet && status == IB_WC_SUCCESS) {

@@ -2,63 +2,211 @@
 /*
  * A shortcut for most messages.
  *
- * It takes a SEND over a connection, from one range of RAM under the local DMA
- * key into another. Everything else goes through exec.c, which does the same and
- * more.
+ * It takes SENDs, RDMA WRITEs and RDMA READs over a connection, up to EMU_SHORT_BYTES long, of
+ * one range of RAM under the local DMA key. A SEND goes into a receive that is such a range too,
+ * of the responder's own queue or of its SRQ; the others access a region, not a window, where it
+ * is contiguous. Everything else goes through exec.c, which does the same and more: each
+ * function here returns without having done anything if a message is not that simple, or if
+ * anything is wrong with it.
+ *
+ * emu_exec_simple() is where the two ways are told apart, for an entry of a send queue; direct.c
+ * is, for a request that is not in a queue yet.
  */
 #ifndef KVERBS_EMU_FASTPATH_H
 #define KVERBS_EMU_FASTPATH_H
 
+#include "../memory/target.h"
 #include "in_memory.h"
 
-/* Up to this length, two words at a time cost less than a call of memcpy(). */
-#define EMU_WORDS_BYTES	128
+/* Up to this length, a few words at a time cost less than a call of memcpy(). */
+#define EMU_WORDS_BYTES	256
+
+/**
+ * struct emu_simple - a request, wherever it is
+ * @opcode: IB_WR_SEND, IB_WR_RDMA_WRITE or IB_WR_RDMA_READ
+ * @flags: IB_SEND_*
+ * @length: bytes of the message, at most EMU_SHORT_BYTES
+ * @wr_id: consumer's identifier
+ * @remote_addr: where the address at the peer is; only followed for RDMA
+ * @rkey: where the key is; likewise
+ *
+ * It is only ever passed to functions that are inline, and takes no memory.
+ */
+struct emu_simple {
+	u32 opcode;
+	u32 flags;
+	u32 length;
+	u64 wr_id;
+	const u64 *remote_addr;
+	const u32 *rkey;
+};
+
+/**
+ * enum emu_shortcut - what became of a message
+ * @EMU_NOT_SIMPLE: nothing was done; exec.c knows what to do
+ * @EMU_SIMPLE: both sides have their completions
+ * @EMU_SIMPLE_LOST: the responder's completion was lost, and the request has none yet
+ */
+enum emu_shortcut {
+	EMU_NOT_SIMPLE,
+	EMU_SIMPLE,
+	EMU_SIMPLE_LOST,
+};
 
 struct emu_words {
 	u64 word[2];
 } __packed;
 
+struct emu_block {
+	u64 word[8];
+} __packed;
+
 static __always_inline void emu_copy_simple(void *to, const void *from, u32 length)
 {
-	const struct emu_words *source = from;
-	struct emu_words *target = to;
-
-	if (unlikely(length > EMU_WORDS_BYTES || length % sizeof(*target))) {
+	if (unlikely(length > EMU_WORDS_BYTES || length % sizeof(struct emu_words))) {
 		memcpy(to, from, length);
 		return;
 	}
-	for (; length; length -= sizeof(*target))
-		*target++ = *source++;
+	for (; length >= sizeof(struct emu_block); length -= sizeof(struct emu_block)) {
+		*(struct emu_block *)to = *(const struct emu_block *)from;
+		to += sizeof(struct emu_block);
+		from += sizeof(struct emu_block);
+	}
+	for (; length; length -= sizeof(struct emu_words)) {
+		*(struct emu_words *)to = *(const struct emu_words *)from;
+		to += sizeof(struct emu_words);
+		from += sizeof(struct emu_words);
+	}
 }
 
-/*
- * Returns the responder if its receives are those of its own queue, in order;
- * else NULL. Enters it first, if it has not been entered.
- */
-static __always_inline struct emu_qp *emu_simple_peer(struct emu_exec *ex, struct emu_qp *qp)
+static __always_inline bool emu_is_simple_op(u32 opcode)
 {
-	struct emu_qp *peer;
-
-	if (unlikely(!qp->fastpath || emu_enter_peer(ex) != EMU_DONE))
-		return NULL;
-	peer = ex->peer;
-	return likely(!atomic_read(&peer->recv_from)) ? peer : NULL;
+	return opcode == IB_WR_SEND || opcode == IB_WR_RDMA_WRITE || opcode == IB_WR_RDMA_READ;
 }
 
 /*
  * The memory of a list that is one element in RAM, good for EMU_SHORT_BYTES bytes
- * from the element's address on; NULL for any other list.
+ * from the element's address on; NULL for any other list. Others may be filling the list anew
+ * meanwhile, if it is that of a receive in an SRQ.
  */
-static __always_inline void *emu_short_span(const struct ib_sge *sge, int num_sge)
+static __always_inline void *emu_short_span(const struct ib_sge *sge, u32 num_sge)
 {
 	u64 offset;
 
-	if (unlikely(num_sge != 1 || sge->lkey != EMU_LOCAL_DMA_LKEY))
+	if (unlikely(num_sge != 1 || READ_ONCE(sge->lkey) != EMU_LOCAL_DMA_LKEY))
 		return NULL;
-	offset = sge->addr - emu_main_ram.start;
+	offset = READ_ONCE(sge->addr) - emu_main_ram.start;
 	if (unlikely(offset >= emu_main_ram.short_size))
 		return NULL;
 	return emu_main_ram.mem + offset;
+}
+
+/*
+ * Takes the next receive of the responder, if it is simple and has room. Returns its memory, or
+ * NULL.
+ */
+static __always_inline void *emu_simple_receive(struct emu_qp *peer, u32 length, u64 *wr_id)
+{
+	int where = atomic_read(&peer->recv_from);
+	struct emu_ring *ring = &peer->rq;
+	struct emu_rwqe *rwqe;
+	void *to;
+	u32 pos;
+
+	if (where) {
+		if (unlikely(where != EMU_FROM_SRQ))
+			return NULL;
+		ring = emu_srq_front(peer->srq);
+	}
+	rwqe = emu_ring_peek(ring, &pos);
+	if (unlikely(!rwqe || length > READ_ONCE(rwqe->length)))
+		return NULL;
+	to = emu_short_span(rwqe->sge, READ_ONCE(rwqe->num_sge));
+	/* Not after it was taken: the entry belongs to posters again. */
+	*wr_id = READ_ONCE(rwqe->wr_id);
+	if (unlikely(!to || !emu_ring_take(ring, pos)))
+		return NULL;
+	if (where)
+		emu_srq_taken(peer->srq);
+	return to;
+}
+
+static __always_inline enum emu_shortcut emu_simple_send(struct emu_qp *qp, struct emu_qp *peer,
+							 const struct emu_simple *msg,
+							 const void *from, u32 pos)
+{
+	u64 wr_id;
+	void *to;
+
+	to = emu_simple_receive(peer, msg->length, &wr_id);
+	if (unlikely(!to))
+		return EMU_NOT_SIMPLE;
+	emu_copy_simple(to, from, msg->length);
+	if (unlikely(!emu_complete_recv(qp, peer, wr_id, msg->length, msg->flags)))
+		return EMU_SIMPLE_LOST;
+	__emu_complete_send(qp, pos, msg->wr_id, msg->length, msg->flags, IB_WC_SEND,
+			    IB_WC_SUCCESS, EMU_SYN_NONE);
+	return EMU_SIMPLE;
+}
+
+/* Does the responder let the requester read, or write, what a key grants? */
+static __always_inline bool emu_simple_access(const struct emu_qp *qp, const struct emu_qp *peer,
+					      bool read)
+{
+	if (!read)
+		return READ_ONCE(peer->access) & IB_ACCESS_REMOTE_WRITE;
+	return (READ_ONCE(peer->access) & IB_ACCESS_REMOTE_READ) && qp->attr.max_rd_atomic &&
+	       peer->attr.max_dest_rd_atomic;
+}
+
+static __always_inline enum emu_shortcut emu_simple_rdma(struct emu_qp *qp, struct emu_qp *peer,
+							 const struct emu_simple *msg,
+							 void *local, u32 pos, bool read)
+{
+	struct emu_region *region;
+	u32 rkey = *msg->rkey;
+	void *remote;
+
+	/* Without data, the key does not matter. */
+	if (unlikely(!msg->length || !emu_simple_access(qp, peer, read)))
+		return EMU_NOT_SIMPLE;
+	region = emu_target_enter(&qp->target, peer->edev, rkey);
+	if (unlikely(!region))
+		return EMU_NOT_SIMPLE;
+	remote = emu_target_span(region, rkey, peer->ibqp.pd,
+				 read ? IB_ACCESS_REMOTE_READ : IB_ACCESS_REMOTE_WRITE,
+				 *msg->remote_addr, msg->length);
+	if (likely(remote))
+		emu_copy_simple(read ? local : remote, read ? remote : local, msg->length);
+	emu_target_leave(region);
+	if (unlikely(!remote))
+		return EMU_NOT_SIMPLE;
+	__emu_complete_send(qp, pos, msg->wr_id, msg->length, msg->flags,
+			    read ? IB_WC_RDMA_READ : IB_WC_RDMA_WRITE,
+			    IB_WC_SUCCESS, EMU_SYN_NONE);
+	return EMU_SIMPLE;
+}
+
+/**
+ * emu_simple() - execute a simple message
+ * @qp: queue pair that sends it, owned by the caller
+ * @peer: its peer, entered
+ * @msg: the message
+ * @local: its memory
+ * @pos: its position in the send queue, which is the oldest
+ *
+ * The caller counts it.
+ *
+ * Context: The owner of the queue pair's doorbell, preemption off.
+ * Return: see enum emu_shortcut.
+ */
+static __always_inline enum emu_shortcut emu_simple(struct emu_qp *qp, struct emu_qp *peer,
+						    const struct emu_simple *msg, void *local,
+						    u32 pos)
+{
+	if (likely(msg->opcode == IB_WR_SEND))
+		return emu_simple_send(qp, peer, msg, local, pos);
+	return emu_simple_rdma(qp, peer, msg, local, pos, msg->opcode == IB_WR_RDMA_READ);
 }
 
 /**
@@ -74,37 +222,33 @@ static __always_inline void *emu_short_span(const struct ib_sge *sge, int num_sg
 static __always_inline bool emu_exec_simple(struct emu_exec *ex, struct emu_qp *qp,
 					    struct emu_swqe *wqe, u32 pos)
 {
-	u32 length = wqe->length, rpos;
-	struct emu_rwqe *rwqe;
-	struct emu_qp *peer;
-	void *from, *to;
-	u64 wr_id;
+	struct emu_simple msg = {
+		.opcode = wqe->opcode,
+		.flags = wqe->send_flags,
+		.length = wqe->length,
+		.wr_id = wqe->wr_id,
+		.remote_addr = &wqe->rdma.remote_addr,
+		.rkey = &wqe->rdma.rkey,
+	};
+	enum emu_shortcut way;
+	void *local;
 
 	if (static_branch_unlikely(&emu_faulty))
 		return false;
-	if (wqe->opcode != IB_WR_SEND || length > EMU_SHORT_BYTES)
+	if (!emu_is_simple_op(msg.opcode) || msg.length > EMU_SHORT_BYTES)
 		return false;
 	/* First: who is entered hears of the connection, and this may be all there is. */
-	from = emu_short_span(wqe->sge, wqe->num_sge);
-	if (unlikely(!from))
+	local = emu_short_span(wqe->sge, wqe->num_sge);
+	if (unlikely(!local || !qp->fastpath || emu_enter_peer(ex) != EMU_DONE))
 		return false;
-	peer = emu_simple_peer(ex, qp);
-	if (unlikely(!peer))
+	way = emu_simple(qp, ex->peer, &msg, local, pos);
+	if (unlikely(way == EMU_NOT_SIMPLE))
 		return false;
-	rwqe = emu_ring_peek(&peer->rq, &rpos);
-	if (unlikely(!rwqe || length > rwqe->length))
-		return false;
-	to = emu_short_span(rwqe->sge, rwqe->num_sge);
-	/* Not after that: the entry belongs to posters again. */
-	wr_id = rwqe->wr_id;
-	if (unlikely(!to || !emu_ring_take(&peer->rq, rpos)))
-		return false;
-
-	emu_copy_simple(to, from, length);
-	emu_exec_sent(ex, length);
-	if (likely(emu_complete_recv(ex, wqe, wr_id, IB_WC_RECV, 0, IB_WC_SUCCESS, EMU_SYN_NONE)))
-		__emu_complete_send(qp, wqe, pos, IB_WC_SEND, IB_WC_SUCCESS, EMU_SYN_NONE);
+	if (likely(msg.opcode != IB_WR_RDMA_READ))
+		emu_exec_sent(ex, msg.length);
 	else
+		emu_count_messages(ex->peer->port, qp->port, 1, msg.length);
+	if (unlikely(way == EMU_SIMPLE_LOST))
 		emu_lost_recv(ex, wqe, pos);
 	return true;
 }

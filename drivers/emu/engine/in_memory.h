@@ -62,25 +62,24 @@ static __always_inline bool emu_is_entered(const struct emu_qp *peer)
 
 /*
  * Enters the peer that was found last, if nothing has changed since; see in_memory.c for what
- * the two looks at the generation are for. Preemption is off.
+ * the two looks at the generation are for. NULL if it has to be found. Preemption is off.
  */
-static __always_inline bool emu_reenter_peer(struct emu_exec *ex, struct emu_qp *qp)
+static __always_inline struct emu_qp *emu_reenter_peer(struct emu_qp *qp)
 {
 	struct emu_qp *peer = qp->peer;
 
 	/* acquire: pair A */
 	if (unlikely(qp->peer_gen != emu_fabric_generation()))
-		return false;
+		return NULL;
 	kverbs_delay("emu_reenter_peer");
 	/* full barrier: pair B */
 	if (unlikely(!emu_gate_enter(&peer->gate)))
-		return false;
+		return NULL;
 	if (unlikely(qp->peer_gen != emu_fabric_generation())) {
 		emu_leave(peer);
-		return false;
+		return NULL;
 	}
-	ex->peer = peer;
-	return true;
+	return peer;
 }
 
 /**
@@ -95,41 +94,33 @@ static __always_inline bool emu_reenter_peer(struct emu_exec *ex, struct emu_qp 
  */
 static __always_inline enum emu_verdict emu_enter_peer(struct emu_exec *ex)
 {
-	if (ex->peer ? emu_is_entered(ex->peer) : likely(emu_reenter_peer(ex, ex->qp)))
+	if (!ex->peer)
+		ex->peer = emu_reenter_peer(ex->qp);
+	if (ex->peer && emu_is_entered(ex->peer))
 		return EMU_DONE;
 	return emu_find_peer(ex);
 }
 
 /*
- * Gives a connected responder its completion of the receive @wr_id. Returns false if the completion was
- * lost; then the responder is in error.
+ * Gives the responder @peer of a connection its completion of the receive @wr_id, with success.
+ * @flags: IB_SEND_* of the message. Returns false if the completion was lost; then the responder
+ * is in error.
  */
-static __always_inline bool emu_complete_recv(struct emu_exec *ex, const struct emu_swqe *wqe,
-					      u64 wr_id, u32 opcode, u32 flags,
-					      enum ib_wc_status status, enum emu_syndrome why)
+static __always_inline bool emu_complete_recv(const struct emu_qp *qp, struct emu_qp *peer,
+					      u64 wr_id, u32 length, u32 flags)
 {
-	struct emu_qp *peer = ex->peer;
 	struct emu_cqe *cqe;
 	u32 pos;
 
 	cqe = emu_recv_begin(peer, wr_id, &pos);
 	if (unlikely(!cqe))
 		return false;
-	cqe->status = status;
-	cqe->opcode = opcode;
-	cqe->vendor_err = why;
-	cqe->byte_len = wqe->length;
-	cqe->ex.imm_data = wqe->ex.imm_data;
-	cqe->src_qp = ex->qp->ibqp.qp_num;
-	cqe->slid = ex->qp->slid;
-	cqe->wc_flags = flags | (peer->av.grh ? IB_WC_GRH : 0);
-	cqe->pkey_index = peer->attr.pkey_index;
-	cqe->sl = 0;
-	cqe->dlid_path_bits = 0;
-	cqe->port_num = peer->attr.port_num;
-	cqe->network_hdr_type = 0;
-	emu_cq_end(to_ecq(peer->ibqp.recv_cq), cqe, pos,
-		   status != IB_WC_SUCCESS || (wqe->send_flags & IB_SEND_SOLICITED));
+	cqe->status = IB_WC_SUCCESS;
+	cqe->opcode = IB_WC_RECV;
+	cqe->vendor_err = EMU_SYN_NONE;
+	cqe->byte_len = length;
+	cqe->origin = qp->origin;
+	emu_cq_end(to_ecq(peer->ibqp.recv_cq), cqe, pos, flags & IB_SEND_SOLICITED);
 	return true;
 }
 

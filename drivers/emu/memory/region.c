@@ -21,8 +21,8 @@
  * gate closes for good. Accesses through a window of such a region enter both gates,
  * the window's first.
  *
- * Who can reach a region: engines that found its key, until a grace period after
- * its removal from the table; engines inside its gate, until they have left;
+ * Who can reach a region: engines that found its key, or remember it (target.h), until a grace
+ * period after its removal from the table; engines inside its gate, until they have left;
  * windows bound to it; and its consumer, who frees it.
  */
 #include <linux/slab.h>
@@ -37,6 +37,16 @@
 
 #define EMU_REMOTE_ACCESS	(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
 				 IB_ACCESS_REMOTE_ATOMIC)
+
+/* Odd, so never 0: see struct emu_target. */
+atomic_long_t emu_keys_gen = ATOMIC_LONG_INIT(1);
+
+/* A region was taken out of its table, and is freed a grace period later. */
+static void emu_keys_changed(void)
+{
+	/* full barrier: pair A of target.h */
+	(void)atomic_long_add_return(2, &emu_keys_gen);
+}
 
 /* Returns what is wrong with this use of an entered region. */
 static enum emu_syndrome emu_region_check(const struct emu_region *region,
@@ -134,6 +144,30 @@ struct emu_region *emu_region_enter(const struct emu_qp *qp, const struct ib_pd 
 		return region;
 	emu_region_leave(region);
 	return NULL;
+}
+
+/**
+ * emu_target_find() - find the region that a key names, remember it, and enter it
+ * @target: where it is remembered
+ * @edev: device whose key it is
+ * @key: the key
+ *
+ * Context: Any, preemption off.
+ * Return: the region, until emu_target_leave(); or NULL if that takes emu_region_enter().
+ */
+noinline struct emu_region *emu_target_find(struct emu_target *target, struct emu_device *edev,
+					    u32 key)
+{
+	unsigned long gen = emu_keys_generation();
+	struct emu_region *region;
+
+	region = xa_load(&edev->keys, key >> EMU_KEY_SHIFT);
+	if (!region || region->kind == EMU_REGION_WINDOW)
+		return NULL;
+	target->region = region;
+	target->gen = gen;
+	target->index = key >> EMU_KEY_SHIFT;
+	return emu_gate_enter(&region->gate) ? region : NULL;
 }
 
 void emu_region_leave(struct emu_region *region)
@@ -283,6 +317,7 @@ int emu_region_del(struct emu_region *region)
 	if (!emu_region_kill(region))
 		return -EINVAL;
 	xa_erase(&region->edev->keys, region->key >> EMU_KEY_SHIFT);
+	emu_keys_changed();
 	emu_gate_drain(&region->gate);
 	emu_window_unbind(region);
 	emu_backing_free(region->backing);

@@ -175,7 +175,34 @@ static inline struct emu_fmr *to_efmr(struct ib_fmr *ibfmr)
 	return container_of(ibfmr, struct emu_fmr, ibfmr);
 }
 
+/**
+ * struct emu_target - a region that is remembered, see target.h; belongs to an owner
+ * @region: the region; never a window
+ * @gen: generation of keys in which it was found; 0 for none
+ * @index: index in its key
+ */
+struct emu_target {
+	struct emu_region *region;
+	unsigned long gen;
+	u32 index;
+};
+
+extern atomic_long_t emu_keys_gen;
+
+/**
+ * emu_keys_generation() - get the number that changes whenever a region goes
+ *
+ * Context: Any.
+ * Return: the number, never 0.
+ */
+static __always_inline unsigned long emu_keys_generation(void)
+{
+	/* acquire: pair A of target.h */
+	return atomic_long_read_acquire(&emu_keys_gen);
+}
+
 /* region.c: for the engine */
+struct emu_region *emu_target_find(struct emu_target *target, struct emu_device *edev, u32 key);
 struct emu_region *emu_region_enter(const struct emu_qp *qp, const struct ib_pd *pd,
 				    const struct ib_sge *sge, int access,
 				    enum emu_syndrome *why);

@@ -23,5 +23,6 @@ static const u8 emu_wc_opcodes[] = {
 void emu_complete_send(struct emu_qp *qp, const struct emu_swqe *wqe, u32 pos,
 		       enum ib_wc_status status, enum emu_syndrome why)
 {
-	__emu_complete_send(qp, wqe, pos, emu_wc_opcodes[wqe->opcode], status, why);
+	__emu_complete_send(qp, pos, wqe->wr_id, wqe->length, wqe->send_flags,
+			    emu_wc_opcodes[wqe->opcode], status, why);
 }

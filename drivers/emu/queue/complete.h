@@ -10,57 +10,50 @@
 void emu_complete_send(struct emu_qp *qp, const struct emu_swqe *wqe, u32 pos,
 		       enum ib_wc_status status, enum emu_syndrome why);
 
-/*
- * Fills in the part of a completion that describes an incoming message, where
- * there was none.
- */
-static __always_inline void emu_cqe_no_message(struct emu_cqe *cqe, const struct emu_qp *qp)
+/* Fills in where a message came from, where there was none. @retires as in struct emu_cqe. */
+static __always_inline void emu_cqe_no_message(struct emu_cqe *cqe, const struct emu_qp *qp,
+					       u16 retires)
 {
-	cqe->ex.imm_data = 0;
-	cqe->src_qp = 0;
-	cqe->slid = 0;
-	cqe->wc_flags = 0;
-	cqe->pkey_index = 0;
-	cqe->sl = 0;
-	cqe->dlid_path_bits = 0;
-	cqe->port_num = qp->attr.port_num;
-	cqe->network_hdr_type = 0;
+	cqe->origin = (struct emu_cqe_origin) {
+		.retires = retires,
+		.port_num = qp->attr.port_num,
+	};
 }
 
-/* See emu_complete_send(). */
-static __always_inline void __emu_complete_send(struct emu_qp *qp, const struct emu_swqe *wqe,
-						u32 pos, u8 opcode, enum ib_wc_status status,
+/* As emu_complete_send(), of a request wherever it is. @flags: its IB_SEND_* */
+static __always_inline void __emu_complete_send(struct emu_qp *qp, u32 pos, u64 wr_id, u32 length,
+						u32 flags, u8 opcode, enum ib_wc_status status,
 						enum emu_syndrome why)
 {
 	struct emu_cq *cq = to_ecq(qp->ibqp.send_cq);
-	u64 wr_id = wqe->wr_id;
-	u32 length = wqe->length;
-	bool signaled = qp->sig_all || (wqe->send_flags & IB_SEND_SIGNALED);
+	u16 retires = qp->unretired + 1;
 	struct emu_cqe *cqe;
 	u32 cq_pos;
 
 	emu_ring_advance(&qp->sq, pos);
-	qp->unretired++;
-	if (!signaled && status == IB_WC_SUCCESS)
+	qp->unretired = retires;
+	if (!(flags & IB_SEND_SIGNALED) && !qp->sig_all && status == IB_WC_SUCCESS)
 		return;
 	cqe = emu_cq_begin(cq, &cq_pos);
 	if (unlikely(!cqe)) {
 		emu_qp_lost(qp);
 		return;
 	}
+	qp->unretired = 0;
 	cqe->wr_id = wr_id;
 	cqe->status = status;
 	cqe->opcode = opcode;
 	cqe->vendor_err = why;
 	cqe->byte_len = length;
 	cqe->qp = &qp->ibqp;
-	cqe->retires = qp->unretired;
-	qp->unretired = 0;
-	emu_cqe_no_message(cqe, qp);
+	emu_cqe_no_message(cqe, qp, retires);
 	emu_cq_end(cq, cqe, cq_pos, status != IB_WC_SUCCESS);
 }
 
-/* Starts a completion of a receive; emu_cq_end() ends it. NULL if it is lost. */
+/*
+ * Starts a completion of a receive, which retires one; emu_cq_end() ends it. NULL if it is
+ * lost.
+ */
 static __always_inline struct emu_cqe *emu_recv_begin(struct emu_qp *qp, u64 wr_id, u32 *pos)
 {
 	struct emu_cqe *cqe;
@@ -72,7 +65,6 @@ static __always_inline struct emu_cqe *emu_recv_begin(struct emu_qp *qp, u64 wr_
 	}
 	cqe->wr_id = wr_id;
 	cqe->qp = &qp->ibqp;
-	cqe->retires = 1;
 	return cqe;
 }
 

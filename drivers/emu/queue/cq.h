@@ -20,6 +20,7 @@
 #include <linux/hrtimer.h>
 #include <linux/mutex.h>
 #include <linux/preempt.h>
+#include <linux/stddef.h>
 #include <kverbs/completion.h>
 #include <kverbs/delay.h>
 
@@ -48,6 +49,8 @@
  *	emu_cqe_set_sender(), as @slid
  * @byte_len: bytes received or read
  * @qp: the queue pair; an odd number if it was destroyed or reset meanwhile, see cq.c
+ * @origin: where the message came from, and what else is the same for all messages of a
+ *	connection: the next ten
  * @ex: immediate data or invalidated key
  * @src_qp: number of the sender's queue pair
  * @slid: sender's LID
@@ -68,19 +71,21 @@ struct emu_cqe {
 	u32 vendor_err;
 	u32 byte_len;
 	struct ib_qp *qp;
-	union {
-		__be32 imm_data;
-		u32 invalidate_rkey;
-	} ex;
-	u32 src_qp;
-	u32 slid;
-	u32 wc_flags;
-	u16 pkey_index;
-	u8 sl;
-	u8 dlid_path_bits;
-	u16 retires;
-	u8 port_num;
-	u8 network_hdr_type;
+	struct_group_tagged(emu_cqe_origin, origin,
+		union {
+			__be32 imm_data;
+			u32 invalidate_rkey;
+		} ex;
+		u32 src_qp;
+		u32 slid;
+		u32 wc_flags;
+		u16 pkey_index;
+		u8 sl;
+		u8 dlid_path_bits;
+		u16 retires;
+		u8 port_num;
+		u8 network_hdr_type;
+	);
 	u32 stamp;
 	u32 seq;
 } __aligned(64);

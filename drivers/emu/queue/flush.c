@@ -20,7 +20,7 @@ static void emu_flush_one_recv(struct emu_qp *qp, const struct emu_rwqe *recv)
 	cqe->opcode = IB_WC_RECV;
 	cqe->vendor_err = EMU_SYN_FLUSHED;
 	cqe->byte_len = 0;
-	emu_cqe_no_message(cqe, qp);
+	emu_cqe_no_message(cqe, qp, 1);
 	emu_cq_end(to_ecq(qp->ibqp.recv_cq), cqe, pos, true);
 }
 

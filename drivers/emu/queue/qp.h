@@ -12,6 +12,7 @@
 #include "../lib/emu.h"
 #include "../lib/gate.h"
 #include "../lib/verdict.h"
+#include "../memory/region.h"
 #include "cq.h"
 #include "ring.h"
 
@@ -193,9 +194,10 @@ enum emu_recv_from {
  *	of the device's first port
  * @fastpath: connected, and the transport says that the engine need not ask it
  * @peer: the peer of a connection, kept under RCU; valid while @peer_gen is the fabric's
- *	generation; like the next two, only for the owner and the transport
+ *	generation; like the next three, only for the owner and the transport
  * @peer_gen: see fabric.c; 0 for no peer
- * @slid: LID of @port; valid with @peer, and inside its gate
+ * @origin: what completions at @peer say of where a message came from; valid with @peer
+ * @target: the region at @peer that was used last
  * @sq: send queue
  * @rq: receive queue
  * @srq: shared receive queue instead, or NULL
@@ -245,7 +247,8 @@ struct emu_qp {
 	bool fastpath;
 	struct emu_qp *peer;
 	unsigned long peer_gen;
-	u16 slid;
+	struct emu_cqe_origin origin;
+	struct emu_target target;
 
 	struct emu_ring sq;
 	struct emu_ring rq;

@@ -15,6 +15,23 @@ void emu_drop_parked(struct emu_qp *qp);
 /* srq.c */
 u32 emu_srq_used(struct emu_srq *srq);
 enum emu_verdict emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_rwqe *copy);
+void emu_srq_check_limit(struct emu_srq *srq);
+
+/* Where receives of an SRQ are taken from first. Preemption is off, which keeps the ring. */
+static __always_inline struct emu_ring *emu_srq_front(const struct emu_srq *srq)
+{
+	/* acquire: pair A of srq.c */
+	return &smp_load_acquire(&srq->out)->ring;
+}
+
+/* A receive of an SRQ was taken, with emu_ring_take(). */
+static __always_inline void emu_srq_taken(struct emu_srq *srq)
+{
+	/* Full barrier, pairs with the one in emu_srq_set_limit(). */
+	smp_mb__after_atomic();
+	if (unlikely(atomic_read(&srq->limit)))
+		emu_srq_check_limit(srq);
+}
 
 /*
  * Takes the oldest entry of a ring, and copies it. An entry that is shorter than @room is

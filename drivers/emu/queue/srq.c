@@ -72,11 +72,12 @@ static u32 emu_srq_left(struct emu_srq *srq)
 	return max((s32)(heads - tails), 0);
 }
 
-static void emu_srq_check_limit(struct emu_srq *srq)
+/* Is it time for the event that a limit asks for? Any context but NMI. */
+void emu_srq_check_limit(struct emu_srq *srq)
 {
 	int limit = atomic_read(&srq->limit);
 
-	if (likely(!limit) || emu_srq_used(srq) >= limit)
+	if (!limit || emu_srq_used(srq) >= limit)
 		return;
 	if (atomic_cmpxchg(&srq->limit, limit, 0) == limit)
 		ib_srq_notify_event(&srq->ibsrq, IB_EVENT_SRQ_LIMIT_REACHED);
@@ -127,9 +128,7 @@ enum emu_verdict emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_rwqe *c
 		return EMU_FAILED;
 	if (!taken)
 		return verdict;
-	/* Full barrier, pairs with the one in emu_srq_set_limit(). */
-	smp_mb__after_atomic();
-	emu_srq_check_limit(srq);
+	emu_srq_taken(srq);
 	return EMU_DONE;
 }
 

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The target of a queue pair: the region at its peer that it has used last, which most of its
+ * RDMA operations use again. It is remembered by the index in its key, and need not be found
+ * again while no region goes.
+ *
+ * Only finding it is spared: its gate is entered, and its key and what that grants are checked
+ * inside the gate, each time. emu_target_enter() takes regions with one gate; windows, and all
+ * errors, are left to emu_region_enter(), which does the same and more. Pair:
+ *
+ *   A  emu_region_del(): full barrier of emu_keys_changed() - emu_keys_generation(): acquire
+ *	a region that goes changes the generation of keys after it was taken out of its table,
+ *	and is freed a grace period later. Preemption is off from before the look at the
+ *	generation until the gate is left, so whoever finds it as it was may touch the region.
+ */
+#ifndef KVERBS_EMU_TARGET_H
+#define KVERBS_EMU_TARGET_H
+
+#include <kverbs/delay.h>
+
+#include "memory.h"
+
+/*
+ * Enters the region that @key of @edev names. NULL if that takes emu_region_enter(), which also
+ * says what is wrong. Preemption is off until emu_target_leave().
+ */
+static __always_inline struct emu_region *emu_target_enter(struct emu_target *target,
+							   struct emu_device *edev, u32 key)
+{
+	struct emu_region *region;
+
+	/* acquire: pair A */
+	if (unlikely(target->gen != emu_keys_generation() ||
+		     target->index != key >> EMU_KEY_SHIFT))
+		return emu_target_find(target, edev, key);
+	region = target->region;
+	kverbs_delay("emu_target_enter");
+	return likely(emu_gate_enter(&region->gate)) ? region : NULL;
+}
+
+static __always_inline void emu_target_leave(struct emu_region *region)
+{
+	emu_gate_leave(&region->gate);
+}
+
+/*
+ * The memory of @length bytes, not 0, at @addr of an entered region; NULL if @key does not grant
+ * @access to it, or if it is not contiguous.
+ */
+static __always_inline void *emu_target_span(const struct emu_region *region, u32 key,
+					     const struct ib_pd *pd, int access, u64 addr,
+					     u32 length)
+{
+	u64 offset = addr - region->iova;
+	size_t len = length;
+	void *mem;
+
+	if (unlikely(region->key != key || region->pd != pd ||
+		     (region->access & access) != access ||
+		     offset > region->length || length > region->length - offset))
+		return NULL;
+	if (likely(region->kind == EMU_REGION_DMA))
+		return emu_ram_span(&emu_main_ram, addr, length);
+	mem = emu_region_span(region, addr, &len);
+	return likely(len == length) ? mem : NULL;
+}
+
+#endif
