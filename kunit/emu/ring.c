@@ -674,6 +674,40 @@ static void overtaken_consumer_takes_another(struct kunit *test)
 	}
 }
 
+/*
+ * An entry may be consumed before it is published; what an earlier lap left in its slot must not
+ * be taken for the number of a later one, even after all positions have come round. Most of the
+ * laps, in which nothing is written, are left out.
+ */
+static void consumed_before_published(struct kunit *test)
+{
+	struct emu_ring *ring = ring_new(test, RING_DEPTH);
+	u32 lap, i, start, pos, published;
+	struct emu_slot *slot;
+
+	for (lap = 0; lap < 6; lap++) {
+		start = lap * BIT(30) + BIT(29) - RING_DEPTH;
+		atomic_set(&ring->head, start);
+		atomic_set(&ring->tail, start);
+		atomic_set(&ring->retired, start);
+		published = 0;
+		for (i = 0; i < 3 * RING_DEPTH; i++) {
+			KUNIT_ASSERT_NOT_NULL(test, emu_ring_reserve(ring, &pos));
+			KUNIT_ASSERT_EQ(test, start + i, pos);
+			KUNIT_EXPECT_NULL(test, emu_ring_peek(ring, &pos));
+			slot = emu_ring_slot(ring, pos);
+			if (emu_ring_must_publish(ring, pos) || !lap) {
+				emu_ring_publish(slot, pos);
+				KUNIT_EXPECT_PTR_EQ(test, slot, emu_ring_peek(ring, &pos));
+				published++;
+			}
+			emu_ring_advance(ring, pos);
+			emu_ring_retire(ring, 1);
+		}
+		KUNIT_EXPECT_EQ(test, lap ? RING_DEPTH : 3 * RING_DEPTH, published);
+	}
+}
+
 /* No poster spins, whatever has happened to a ring. */
 static void poster_of_a_broken_ring_gives_up(struct kunit *test)
 {
@@ -696,6 +730,7 @@ static struct kunit_case emu_ring_cases[] = {
 	KUNIT_CASE(retired_in_any_order_is_as_many),
 	KUNIT_CASE(entries_come_out_in_order_over_many_laps),
 	KUNIT_CASE(positions_wrap_at_32_bits),
+	KUNIT_CASE(consumed_before_published),
 	KUNIT_CASE(hole_stops_consumers_until_it_is_filled),
 	KUNIT_CASE(reset_empties_the_ring),
 	KUNIT_CASE(two_posters_and_one_consumer),

@@ -88,10 +88,8 @@ static enum emu_service emu_hand_over(struct emu_exec *ex)
 /* In SQD, only the entry that was under way is still finished. */
 static inline bool emu_may_execute(const struct emu_qp *qp)
 {
-	if (unlikely(READ_ONCE(qp->freezing)))
-		return false;
-	return likely(atomic_read(&qp->state) == IB_QPS_RTS) ||
-	       (atomic_read(&qp->state) == IB_QPS_SQD && qp->finishing);
+	return emu_may_send(qp) || unlikely(!READ_ONCE(qp->freezing) && qp->finishing &&
+					    atomic_read(&qp->state) == IB_QPS_SQD);
 }
 
 /*
@@ -187,7 +185,8 @@ static enum emu_service emu_service(struct emu_qp *qp, s64 *budget, bool may_sle
 	return *budget ? EMU_IDLE : EMU_MOVED;
 }
 
-static void emu_serve(struct emu_qp *qp, s64 budget, bool may_sleep)
+/* See emu_serve_fn. */
+void emu_serve(struct emu_qp *qp, s64 budget, bool may_sleep)
 {
 	while (emu_service(qp, &budget, may_sleep) == EMU_IDLE && !emu_qp_release(qp))
 		emu_qp_look(qp);

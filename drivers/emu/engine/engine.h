@@ -15,6 +15,10 @@ extern const struct emu_transport emu_in_memory;
 int emu_engine_init(void);
 void emu_engine_exit(void);
 
+/* direct.c */
+int emu_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		  const struct ib_send_wr **bad_wr);
+
 /* mcast.c */
 void emu_mcast_init(void);
 int emu_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);

@@ -58,6 +58,18 @@ static inline enum emu_verdict emu_wait_memory(struct emu_exec *ex)
 	return EMU_DELAYED;
 }
 
+/*
+ * In RTS, while no freezer waits, entries are executed; see emu_may_execute() for the one that
+ * is in SQD. The owner asks, before each.
+ */
+static __always_inline bool emu_may_send(const struct emu_qp *qp)
+{
+	return likely(!READ_ONCE(qp->freezing) && atomic_read(&qp->state) == IB_QPS_RTS);
+}
+
+/* engine.c */
+void emu_serve(struct emu_qp *qp, s64 budget, bool may_sleep);
+
 /* exec.c */
 enum emu_verdict emu_exec_wqe(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
 enum emu_verdict emu_fail_local(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,

@@ -291,10 +291,28 @@ enable:
 	return err;
 }
 
-int emu_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
-		  const struct ib_send_wr **bad_wr)
+/*
+ * Fills in an entry that was reserved for a request which needs no check: see emu_is_direct().
+ * The caller publishes it.
+ */
+void emu_fill_reserved(const struct emu_qp *qp, struct emu_swqe *wqe, const struct ib_send_wr *wr)
 {
-	struct emu_qp *qp = to_eqp(ibqp);
+	emu_fill_send(qp, wqe, wr, wr->sg_list->length, false);
+}
+
+/**
+ * emu_post_sends() - put requests into the send queue, and ring the doorbell
+ * @qp: queue pair
+ * @wr: the first request
+ * @bad_wr: set on failure, to the request that was refused; those before it are posted
+ *
+ * Context: Any but NMI.
+ * Return: 0; -EINVAL for a request that is not allowed, or not in this state; -ENOMEM if the
+ * queue is full.
+ */
+int emu_post_sends(struct emu_qp *qp, const struct ib_send_wr *wr,
+		   const struct ib_send_wr **bad_wr)
+{
 	const struct ib_send_wr *first = wr;
 	int err = 0;
 

@@ -193,6 +193,7 @@ enum emu_recv_from {
  * @transport: how it reaches its peers; the port's, or before it has a port, the one
  *	of the device's first port
  * @fastpath: connected, and the transport says that the engine need not ask it
+ * @direct: the same, of type RC, and requests may have an element: see engine/direct.c
  * @peer: the peer of a connection, kept under RCU; valid while @peer_gen is the fabric's
  *	generation; like the next three, only for the owner and the transport
  * @peer_gen: see fabric.c; 0 for no peer
@@ -245,6 +246,7 @@ struct emu_qp {
 	struct emu_port *port;
 	const struct emu_transport *transport;
 	bool fastpath;
+	bool direct;
 	struct emu_qp *peer;
 	unsigned long peer_gen;
 	struct emu_cqe_origin origin;
@@ -318,9 +320,10 @@ void emu_qp_fatal(struct emu_qp *qp);
 void emu_qp_lost(struct emu_qp *qp);
 void emu_qp_drained(struct emu_qp *qp);
 
-/* post.c */
-int emu_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
-		  const struct ib_send_wr **bad_wr);
+/* post.c; emu_post_send() is in engine/direct.c */
+int emu_post_sends(struct emu_qp *qp, const struct ib_send_wr *wr,
+		   const struct ib_send_wr **bad_wr);
+void emu_fill_reserved(const struct emu_qp *qp, struct emu_swqe *wqe, const struct ib_send_wr *wr);
 int emu_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		  const struct ib_recv_wr **bad_wr);
 int emu_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,

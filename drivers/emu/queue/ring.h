@@ -13,6 +13,9 @@
  *   emu_ring_peek() + emu_ring_advance()
  *	one consumer at a time, instead of front and take. This is how a send queue
  *	is consumed: by the owner of the queue pair's doorbell.
+ *   emu_ring_reserve() + emu_ring_advance()
+ *	the one consumer, along with any number of posters: see
+ *	emu_ring_must_publish().
  *   emu_ring_retire()
  *	any number of pollers of the completion queue, along with all of the above.
  *   emu_ring_init(), emu_ring_reset(), emu_ring_destroy()
@@ -187,6 +190,17 @@ static __always_inline void *emu_ring_reserve(struct emu_ring *ring, u32 *ppos)
 static __always_inline void *emu_ring_reserve_shared(struct emu_ring *ring, u32 *ppos)
 {
 	return __emu_ring_reserve(ring, &ring->tail, ppos);
+}
+
+/*
+ * A send queue's owner may consume the oldest entry where it was reserved, before it is
+ * published. Its slot then keeps the number of an earlier lap, which after 2^32 positions would
+ * be taken for that of an entry that is reserved and not published yet. So of 2^30 positions in a
+ * row, those of one lap are published, whoever consumes them: does @pos belong to it?
+ */
+static __always_inline bool emu_ring_must_publish(const struct emu_ring *ring, u32 pos)
+{
+	return ((pos ^ BIT(29)) & (BIT(30) - 1)) <= ring->mask;
 }
 
 static inline void emu_ring_publish(struct emu_slot *slot, u32 pos)
