@@ -112,12 +112,12 @@ NOT_USED(emu_qp_lost, struct emu_qp *qp)
 NOT_USED(emu_cq_overrun, struct emu_cq *cq)
 NOT_USED(emu_cq_wake, struct emu_cq *cq, u32 pos, bool any)
 
-struct emu_region *emu_target_find(struct emu_target *target, struct emu_device *edev, u32 key)
+bool emu_target_find(struct emu_target *target, struct emu_device *edev, u32 key)
 {
-	return NULL;
+	return false;
 }
 
-void *emu_region_span(const struct emu_region *region, u64 addr, size_t *len)
+void *emu_target_backing(const struct emu_region *region, u64 addr, u32 length)
 {
 	return NULL;
 }

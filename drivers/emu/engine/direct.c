@@ -85,12 +85,12 @@ static __always_inline enum emu_shortcut emu_direct_execute(struct emu_qp *qp,
 		.opcode = wr->opcode,
 		.flags = wr->send_flags,
 		.length = wr->sg_list->length,
-		.wr_id = wr->wr_id,
+		.wr_id = &wr->wr_id,
 		.remote_addr = &rdma_wr(wr)->remote_addr,
 		.rkey = &rdma_wr(wr)->rkey,
 	};
+	struct emu_qp *peer = qp->peer;
 	enum emu_shortcut way;
-	struct emu_qp *peer;
 	void *local;
 
 	/* Older entries come first. Only the owner moves the tail. */
@@ -99,8 +99,7 @@ static __always_inline enum emu_shortcut emu_direct_execute(struct emu_qp *qp,
 	local = emu_short_span(wr->sg_list, 1);
 	if (unlikely(!local))
 		return EMU_NOT_SIMPLE;
-	peer = emu_reenter_peer(qp);
-	if (unlikely(!peer))
+	if (unlikely(!emu_reenter_peer(qp, peer)))
 		return EMU_NOT_SIMPLE;
 	way = emu_simple(qp, peer, &msg, local, pos);
 	if (likely(way != EMU_NOT_SIMPLE)) {
@@ -123,7 +122,7 @@ static __always_inline bool emu_post_direct(struct emu_qp *qp, const struct ib_s
 		return false;
 	kverbs_delay("emu_post_direct");
 	/* From here on it is known what the doorbell guards. */
-	if (unlikely(!emu_may_send(qp) || !emu_ring_reserve(&qp->sq, &pos))) {
+	if (unlikely(!emu_may_send(qp) || !emu_ring_reserve_position(&qp->sq, &pos))) {
 		emu_direct_serve(qp, 0);
 		return false;
 	}

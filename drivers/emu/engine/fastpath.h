@@ -26,7 +26,7 @@
  * @opcode: IB_WR_SEND, IB_WR_RDMA_WRITE or IB_WR_RDMA_READ
  * @flags: IB_SEND_*
  * @length: bytes of the message, at most EMU_SHORT_BYTES
- * @wr_id: consumer's identifier
+ * @wr_id: where the consumer's identifier is
  * @remote_addr: where the address at the peer is; only followed for RDMA
  * @rkey: where the key is; likewise
  *
@@ -36,7 +36,7 @@ struct emu_simple {
 	u32 opcode;
 	u32 flags;
 	u32 length;
-	u64 wr_id;
+	const u64 *wr_id;
 	const u64 *remote_addr;
 	const u32 *rkey;
 };
@@ -61,22 +61,31 @@ struct emu_block {
 	u64 word[8];
 } __packed;
 
-static __always_inline void emu_copy_simple(void *to, const void *from, u32 length)
+/* Lengths that are not some blocks. */
+static noinline void emu_copy_odd(void *to, const void *from, u32 length)
 {
-	if (unlikely(length > EMU_WORDS_BYTES || length % sizeof(struct emu_words))) {
+	const struct emu_words *source = from;
+	struct emu_words *target = to;
+
+	if (length > EMU_WORDS_BYTES || length % sizeof(*target)) {
 		memcpy(to, from, length);
 		return;
 	}
-	for (; length >= sizeof(struct emu_block); length -= sizeof(struct emu_block)) {
-		*(struct emu_block *)to = *(const struct emu_block *)from;
-		to += sizeof(struct emu_block);
-		from += sizeof(struct emu_block);
+	for (; length; length -= sizeof(*target))
+		*target++ = *source++;
+}
+
+static __always_inline void emu_copy_simple(void *to, const void *from, u32 length)
+{
+	const struct emu_block *source = from, *end = from + length;
+	struct emu_block *target = to;
+
+	if (unlikely(length > EMU_WORDS_BYTES || length % sizeof(*target))) {
+		emu_copy_odd(to, from, length);
+		return;
 	}
-	for (; length; length -= sizeof(struct emu_words)) {
-		*(struct emu_words *)to = *(const struct emu_words *)from;
-		to += sizeof(struct emu_words);
-		from += sizeof(struct emu_words);
-	}
+	while (source != end)
+		*target++ = *source++;
 }
 
 static __always_inline bool emu_is_simple_op(u32 opcode)
@@ -110,18 +119,21 @@ static __always_inline void *emu_simple_receive(struct emu_qp *peer, u32 length,
 	int where = atomic_read(&peer->recv_from);
 	struct emu_ring *ring = &peer->rq;
 	struct emu_rwqe *rwqe;
-	void *to;
 	u32 pos;
+	void *to;
 
 	if (where) {
 		if (unlikely(where != EMU_FROM_SRQ))
 			return NULL;
 		ring = emu_srq_front(peer->srq);
 	}
-	rwqe = emu_ring_peek(ring, &pos);
-	if (unlikely(!rwqe || length > READ_ONCE(rwqe->length)))
+	pos = atomic_read(&ring->tail);
+	rwqe = (struct emu_rwqe *)emu_ring_slot(ring, pos);
+	if (unlikely(!emu_ring_is_published(&rwqe->slot, pos)))
 		return NULL;
 	to = emu_short_span(rwqe->sge, READ_ONCE(rwqe->num_sge));
+	if (unlikely(length > READ_ONCE(rwqe->sge[0].length)))
+		return NULL;
 	/* Not after it was taken: the entry belongs to posters again. */
 	*wr_id = READ_ONCE(rwqe->wr_id);
 	if (unlikely(!to || !emu_ring_take(ring, pos)))
@@ -144,7 +156,7 @@ static __always_inline enum emu_shortcut emu_simple_send(struct emu_qp *qp, stru
 	emu_copy_simple(to, from, msg->length);
 	if (unlikely(!emu_complete_recv(qp, peer, wr_id, msg->length, msg->flags)))
 		return EMU_SIMPLE_LOST;
-	__emu_complete_send(qp, pos, msg->wr_id, msg->length, msg->flags, IB_WC_SEND,
+	__emu_complete_send(qp, pos, *msg->wr_id, msg->length, msg->flags, IB_WC_SEND,
 			    IB_WC_SUCCESS, EMU_SYN_NONE);
 	return EMU_SIMPLE;
 }
@@ -170,9 +182,9 @@ static __always_inline enum emu_shortcut emu_simple_rdma(struct emu_qp *qp, stru
 	/* Without data, the key does not matter. */
 	if (unlikely(!msg->length || !emu_simple_access(qp, peer, read)))
 		return EMU_NOT_SIMPLE;
-	region = emu_target_enter(&qp->target, peer->edev, rkey);
-	if (unlikely(!region))
+	if (unlikely(!emu_target_enter(&qp->target, peer->edev, rkey)))
 		return EMU_NOT_SIMPLE;
+	region = qp->target.region;
 	remote = emu_target_span(region, rkey, peer->ibqp.pd,
 				 read ? IB_ACCESS_REMOTE_READ : IB_ACCESS_REMOTE_WRITE,
 				 *msg->remote_addr, msg->length);
@@ -181,7 +193,7 @@ static __always_inline enum emu_shortcut emu_simple_rdma(struct emu_qp *qp, stru
 	emu_target_leave(region);
 	if (unlikely(!remote))
 		return EMU_NOT_SIMPLE;
-	__emu_complete_send(qp, pos, msg->wr_id, msg->length, msg->flags,
+	__emu_complete_send(qp, pos, *msg->wr_id, msg->length, msg->flags,
 			    read ? IB_WC_RDMA_READ : IB_WC_RDMA_WRITE,
 			    IB_WC_SUCCESS, EMU_SYN_NONE);
 	return EMU_SIMPLE;
@@ -206,7 +218,9 @@ static __always_inline enum emu_shortcut emu_simple(struct emu_qp *qp, struct em
 {
 	if (likely(msg->opcode == IB_WR_SEND))
 		return emu_simple_send(qp, peer, msg, local, pos);
-	return emu_simple_rdma(qp, peer, msg, local, pos, msg->opcode == IB_WR_RDMA_READ);
+	if (likely(msg->opcode == IB_WR_RDMA_WRITE))
+		return emu_simple_rdma(qp, peer, msg, local, pos, false);
+	return emu_simple_rdma(qp, peer, msg, local, pos, true);
 }
 
 /**
@@ -226,7 +240,7 @@ static __always_inline bool emu_exec_simple(struct emu_exec *ex, struct emu_qp *
 		.opcode = wqe->opcode,
 		.flags = wqe->send_flags,
 		.length = wqe->length,
-		.wr_id = wqe->wr_id,
+		.wr_id = &wqe->wr_id,
 		.remote_addr = &wqe->rdma.remote_addr,
 		.rkey = &wqe->rdma.rkey,
 	};

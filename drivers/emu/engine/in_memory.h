@@ -38,13 +38,16 @@ void emu_mcast_deliver(const struct emu_av *av, void (*deliver)(struct emu_qp *q
 bool emu_mcast_is_larger(const struct emu_av *av, u32 limit);
 
 /* Counts messages of @bytes bytes in total that went from one port to another. */
-static inline void emu_count_messages(struct emu_port *from, struct emu_port *to, u32 messages,
-				      u64 bytes)
+static __always_inline void emu_count_messages(struct emu_port *from, struct emu_port *to,
+					       u32 messages, u64 bytes)
 {
-	emu_count(from, EMU_CNT_XMIT_DATA, bytes);
-	emu_count(from, EMU_CNT_XMIT_PACKETS, messages);
-	emu_count(to, EMU_CNT_RCV_DATA, bytes);
-	emu_count(to, EMU_CNT_RCV_PACKETS, messages);
+	/* Read once: the compiler does not know that they stay the same. */
+	struct emu_counters __percpu *sent = from->counters, *received = to->counters;
+
+	this_cpu_add(sent->value[EMU_CNT_XMIT_DATA], bytes);
+	this_cpu_add(sent->value[EMU_CNT_XMIT_PACKETS], messages);
+	this_cpu_add(received->value[EMU_CNT_RCV_DATA], bytes);
+	this_cpu_add(received->value[EMU_CNT_RCV_PACKETS], messages);
 }
 
 /* A message went to ex->peer; emu_leave_peer() counts it with the others. */
@@ -61,25 +64,22 @@ static __always_inline bool emu_is_entered(const struct emu_qp *peer)
 }
 
 /*
- * Enters the peer that was found last, if nothing has changed since; see in_memory.c for what
- * the two looks at the generation are for. NULL if it has to be found. Preemption is off.
+ * Enters the peer that was found last, @peer, if nothing has changed since; see in_memory.c for
+ * what the two looks at the generation are for. False if it has to be found. Preemption is off.
  */
-static __always_inline struct emu_qp *emu_reenter_peer(struct emu_qp *qp)
+static __always_inline bool emu_reenter_peer(const struct emu_qp *qp, struct emu_qp *peer)
 {
-	struct emu_qp *peer = qp->peer;
-
 	/* acquire: pair A */
 	if (unlikely(qp->peer_gen != emu_fabric_generation()))
-		return NULL;
+		return false;
 	kverbs_delay("emu_reenter_peer");
 	/* full barrier: pair B */
 	if (unlikely(!emu_gate_enter(&peer->gate)))
-		return NULL;
-	if (unlikely(qp->peer_gen != emu_fabric_generation())) {
-		emu_leave(peer);
-		return NULL;
-	}
-	return peer;
+		return false;
+	if (likely(qp->peer_gen == emu_fabric_generation()))
+		return true;
+	emu_leave(peer);
+	return false;
 }
 
 /**
@@ -94,10 +94,14 @@ static __always_inline struct emu_qp *emu_reenter_peer(struct emu_qp *qp)
  */
 static __always_inline enum emu_verdict emu_enter_peer(struct emu_exec *ex)
 {
-	if (!ex->peer)
-		ex->peer = emu_reenter_peer(ex->qp);
+	struct emu_qp *peer = ex->qp->peer;
+
 	if (ex->peer && emu_is_entered(ex->peer))
 		return EMU_DONE;
+	if (!ex->peer && likely(emu_reenter_peer(ex->qp, peer))) {
+		ex->peer = peer;
+		return EMU_DONE;
+	}
 	return emu_find_peer(ex);
 }
 

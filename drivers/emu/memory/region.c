@@ -153,21 +153,30 @@ struct emu_region *emu_region_enter(const struct emu_qp *qp, const struct ib_pd 
  * @key: the key
  *
  * Context: Any, preemption off.
- * Return: the region, until emu_target_leave(); or NULL if that takes emu_region_enter().
+ * Return: true if @target->region is entered, until emu_target_leave(); false if that takes
+ * emu_region_enter().
  */
-noinline struct emu_region *emu_target_find(struct emu_target *target, struct emu_device *edev,
-					    u32 key)
+bool emu_target_find(struct emu_target *target, struct emu_device *edev, u32 key)
 {
 	unsigned long gen = emu_keys_generation();
 	struct emu_region *region;
 
 	region = xa_load(&edev->keys, key >> EMU_KEY_SHIFT);
 	if (!region || region->kind == EMU_REGION_WINDOW)
-		return NULL;
+		return false;
 	target->region = region;
 	target->gen = gen;
 	target->index = key >> EMU_KEY_SHIFT;
-	return emu_gate_enter(&region->gate) ? region : NULL;
+	return emu_gate_enter(&region->gate);
+}
+
+/* The memory of a part of a user region, entered for it; NULL if it is not contiguous. */
+void *emu_target_backing(const struct emu_region *region, u64 addr, u32 length)
+{
+	size_t len = length;
+	void *mem = emu_region_span(region, addr, &len);
+
+	return len == length ? mem : NULL;
 }
 
 void emu_region_leave(struct emu_region *region)

@@ -21,26 +21,37 @@
 #include "memory.h"
 
 /*
- * Enters the region that @key of @edev names. NULL if that takes emu_region_enter(), which also
- * says what is wrong. Preemption is off until emu_target_leave().
+ * Enters the region that @key of @edev names, which is @target->region then. False if that takes
+ * emu_region_enter(), which also says what is wrong. Preemption is off until emu_target_leave().
  */
-static __always_inline struct emu_region *emu_target_enter(struct emu_target *target,
-							   struct emu_device *edev, u32 key)
+static __always_inline bool emu_target_enter(struct emu_target *target, struct emu_device *edev,
+					     u32 key)
 {
-	struct emu_region *region;
-
 	/* acquire: pair A */
 	if (unlikely(target->gen != emu_keys_generation() ||
 		     target->index != key >> EMU_KEY_SHIFT))
 		return emu_target_find(target, edev, key);
-	region = target->region;
 	kverbs_delay("emu_target_enter");
-	return likely(emu_gate_enter(&region->gate)) ? region : NULL;
+	return likely(emu_gate_enter(&target->region->gate));
 }
 
 static __always_inline void emu_target_leave(struct emu_region *region)
 {
 	emu_gate_leave(&region->gate);
+}
+
+/* The memory of a part of a page list; NULL if it is not in one page, or not in RAM. */
+static __always_inline void *emu_target_page(const struct emu_region *region, u64 addr, u32 length)
+{
+	u64 page_size = 1ULL << region->page_shift;
+	/* The list starts at the page that holds the first byte of the region. */
+	u64 offset = addr - (region->iova & -page_size);
+	u64 within = offset & (page_size - 1);
+
+	if (unlikely(within + length > page_size))
+		return NULL;
+	return emu_ram_span(&emu_main_ram, region->pages[offset >> region->page_shift] + within,
+			    length);
 }
 
 /*
@@ -52,17 +63,16 @@ static __always_inline void *emu_target_span(const struct emu_region *region, u3
 					     u32 length)
 {
 	u64 offset = addr - region->iova;
-	size_t len = length;
-	void *mem;
 
 	if (unlikely(region->key != key || region->pd != pd ||
 		     (region->access & access) != access ||
 		     offset > region->length || length > region->length - offset))
 		return NULL;
-	if (likely(region->kind == EMU_REGION_DMA))
+	if (region->kind == EMU_REGION_DMA)
 		return emu_ram_span(&emu_main_ram, addr, length);
-	mem = emu_region_span(region, addr, &len);
-	return likely(len == length) ? mem : NULL;
+	if (unlikely(region->backing))
+		return emu_target_backing(region, addr, length);
+	return emu_target_page(region, addr, length);
 }
 
 #endif

@@ -31,11 +31,13 @@ static __always_inline void __emu_complete_send(struct emu_qp *qp, u32 pos, u64 
 	u32 cq_pos;
 
 	emu_ring_advance(&qp->sq, pos);
-	qp->unretired = retires;
-	if (!(flags & IB_SEND_SIGNALED) && !qp->sig_all && status == IB_WC_SUCCESS)
+	if (!(flags & IB_SEND_SIGNALED) && !qp->sig_all && status == IB_WC_SUCCESS) {
+		qp->unretired = retires;
 		return;
+	}
 	cqe = emu_cq_begin(cq, &cq_pos);
 	if (unlikely(!cqe)) {
+		qp->unretired = retires;
 		emu_qp_lost(qp);
 		return;
 	}

@@ -9,7 +9,8 @@
  *
  * A producer reserves a position by moving @head, which it may do while the ring
  * has room. It fills in the entry, and publishes it by writing its sequence number,
- * position + 1. A poller copies the run of published entries from @tail on, and
+ * position + 1. A poller copies published entries from @tail on, as many in a row as are of one
+ * work queue, so that it can make room there for all of them at once. It
  * then moves @tail behind them; if another poller was faster, it starts again. What
  * a slow poller copied may have been overwritten meanwhile, but then its cmpxchg
  * fails and it drops the copy.
@@ -21,9 +22,9 @@
  * ring that they have left is freed at the next change of size, or with the queue.
  * Pairs:
  *
- *   A  emu_cq_end(): release of @seq - emu_cq_take(): acquire
+ *   A  emu_cq_end(): release of @seq - emu_cq_take_run(): acquire
  *	a poller that sees the number sees the entry
- *   B  emu_cq_take(): release in the cmpxchg of @tail - emu_cq_begin(): acquire
+ *   B  emu_cq_take_run(): release in the cmpxchg of @tail - emu_cq_begin(): acquire
  *	an entry is copied before it is overwritten
  *   C  emu_cq_end(): full barrier between @seq and the look at @arm -
  *	emu_req_notify_cq(): full barrier between @arm and the look at @seq
@@ -132,30 +133,48 @@ static u32 emu_cq_struck_run(const struct ib_qp *qp)
 	return (uintptr_t)qp >> 1;
 }
 
-#define EMU_CQ_COPY(n)	(copy[n] = READ_ONCE(word[n]))
+/**
+ * struct emu_cq_kind - what the entries of a run have in common
+ * @qp: the queue pair, or what is there if it went away
+ * @word: status and opcode
+ */
+struct emu_cq_kind {
+	struct ib_qp *qp;
+	u64 word;
+};
+
+#define EMU_CQ_WORD(n)		READ_ONCE(((const u64 *)cqe)[n])
+#define EMU_CQ_COPY(n, value)	(((u64 *)to)[n] = (value))
+
+static __always_inline struct emu_cq_kind emu_cq_kind(const struct emu_cqe *cqe)
+{
+	return (struct emu_cq_kind) { .qp = READ_ONCE(cqe->qp), .word = EMU_CQ_WORD(1) };
+}
 
 /*
  * Copies an entry word by word, because it may change meanwhile; see the top of
- * this file. The first words are laid out as those of struct ib_wc.
+ * this file. The first words are laid out as those of struct ib_wc; the two that make up @kind
+ * have been read.
  */
-static __always_inline void emu_cq_read(const struct emu_cqe *from, struct ib_wc *to)
+static __always_inline void emu_cq_read(const struct emu_cqe *cqe, struct emu_cq_kind kind,
+					struct ib_wc *to)
 {
-	const u64 *word = (const u64 *)from;
-	u64 *copy = (u64 *)to;
-
 	BUILD_BUG_ON(EMU_WC_PREFIX != 6 * sizeof(u64) + sizeof(u32));
-	EMU_CQ_COPY(0);
-	EMU_CQ_COPY(1);
-	EMU_CQ_COPY(2);
-	EMU_CQ_COPY(3);
-	EMU_CQ_COPY(4);
-	EMU_CQ_COPY(5);
-	*(u32 *)&copy[6] = READ_ONCE(*(const u32 *)&word[6]);
-	to->port_num = READ_ONCE(from->port_num);
-	to->network_hdr_type = READ_ONCE(from->network_hdr_type);
+	BUILD_BUG_ON(offsetof(struct emu_cqe, status) != sizeof(u64));
+	BUILD_BUG_ON(offsetof(struct emu_cqe, vendor_err) != 2 * sizeof(u64));
+	BUILD_BUG_ON(offsetof(struct emu_cqe, origin) != 3 * sizeof(u64) + sizeof(to->qp));
+	to->wr_id = READ_ONCE(cqe->wr_id);
+	EMU_CQ_COPY(1, kind.word);
+	EMU_CQ_COPY(2, EMU_CQ_WORD(2));
+	to->qp = kind.qp;
+	EMU_CQ_COPY(4, EMU_CQ_WORD(4));
+	EMU_CQ_COPY(5, EMU_CQ_WORD(5));
+	*(u32 *)&((u64 *)to)[6] = READ_ONCE(((const u32 *)cqe)[12]);
+	to->port_num = READ_ONCE(cqe->port_num);
+	to->network_hdr_type = READ_ONCE(cqe->network_hdr_type);
 	if (unlikely(to->wc_flags & IB_WC_WITH_SMAC))
 		emu_wc_get_sender(to);
-	to->timestamp = ib_cq_timing() ? emu_cq_time(READ_ONCE(from->stamp)) : 0;
+	to->timestamp = ib_cq_timing() ? emu_cq_time(READ_ONCE(cqe->stamp)) : 0;
 }
 
 /* Makes room in a work queue for as many entries as the completions polled in a row retire. */
@@ -170,66 +189,80 @@ static __always_inline void emu_cq_retire(struct ib_qp *ibqp, u32 opcode, u32 co
 		emu_ring_retire(&qp->rq, count);
 }
 
-/* As emu_cq_retire(), for entries of more than one work queue. */
-static noinline void emu_cq_retire_mixed(const struct ib_wc *wc, const u16 *retires, int got)
+/* Steps over the entries that are struck out in a row from @tail on, if nobody was faster. */
+static noinline void emu_cq_skip(struct emu_cq_ring *ring, u32 tail, const struct ib_qp *struck)
 {
-	u32 count = retires[0];
-	int i;
+	/* release: pair B */
+	(void)atomic_cmpxchg_release(&ring->tail, tail, tail + emu_cq_struck_run(struck));
+}
 
-	for (i = 1; i < got; i++) {
-		if (wc[i].qp != wc[i - 1].qp || (wc[i].opcode ^ wc[i - 1].opcode) & IB_WC_RECV) {
-			emu_cq_retire(wc[i - 1].qp, wc[i - 1].opcode, count);
-			count = 0;
+/**
+ * struct emu_cq_run - what a poller got
+ * @got: number of entries
+ * @empty: nothing was published behind them
+ */
+struct emu_cq_run {
+	int got;
+	bool empty;
+};
+
+/*
+ * Polls at most @max entries in a row that are of one work queue, and have the same status and
+ * opcode. If it gets none and does not say that there is none, it is to be called again. Not
+ * inline: the loop needs all the registers.
+ */
+static noinline struct emu_cq_run emu_cq_take_run(struct emu_cq_ring *ring, u32 max,
+						  struct ib_wc *wc)
+{
+	u32 tail = atomic_read(&ring->tail), pos = tail, count = 0;
+	const struct emu_cqe *cqe = emu_cq_entry(ring, pos);
+	struct emu_cq_kind kind, next;
+	struct ib_wc *to = wc;
+	bool empty = true;
+
+	/* acquire: pair A */
+	if (smp_load_acquire(&cqe->seq) != pos + 1)
+		return (struct emu_cq_run) { .empty = true };
+	kind = emu_cq_kind(cqe);
+	next = kind;
+	do {
+		emu_cq_read(cqe, next, to++);
+		count += READ_ONCE(cqe->retires);
+		pos++;
+		empty = false;
+		if (to == wc + max)
+			break;
+		cqe = emu_cq_entry(ring, pos);
+		/* acquire: pair A */
+		if (smp_load_acquire(&cqe->seq) != pos + 1) {
+			empty = true;
+			break;
 		}
-		count += retires[i];
+		next = emu_cq_kind(cqe);
+	} while (next.qp == kind.qp && next.word == kind.word);
+
+	kverbs_delay("emu_cq_take");
+	if (unlikely(emu_cq_is_struck(kind.qp))) {
+		emu_cq_skip(ring, tail, kind.qp);
+		return (struct emu_cq_run) {};
 	}
-	emu_cq_retire(wc[i - 1].qp, wc[i - 1].opcode, count);
+	/* release: pair B */
+	if (unlikely(!atomic_try_cmpxchg(&ring->tail, (int *)&tail, pos)))
+		return (struct emu_cq_run) {};
+	emu_cq_retire(kind.qp, wc->opcode, count);
+	return (struct emu_cq_run) { .got = to - wc, .empty = empty };
 }
 
 /* Polls at most @max entries; @max is at most EMU_POLL_BATCH. Returns how many it polled. */
 static __always_inline int emu_cq_take(struct emu_cq_ring *ring, int max, struct ib_wc *wc)
 {
-	struct emu_cqe *entries = ring->entries;
-	u32 tail = atomic_read(&ring->tail);
-	u16 retires[EMU_POLL_BATCH];
-	const struct emu_cqe *cqe;
-	u32 mask = ring->mask;
-	struct ib_wc *to;
-	u64 mixed;
-	u32 pos, count;
-	int got;
+	struct emu_cq_run run;
+	int got = 0;
 
 	do {
-		got = 0;
-		count = 0;
-		mixed = 0;
-		to = wc;
-		for (pos = tail; got < max; pos++) {
-			cqe = &entries[pos & mask];
-			/* acquire: pair A */
-			if (smp_load_acquire(&cqe->seq) != pos + 1)
-				break;
-			emu_cq_read(cqe, to);
-			if (unlikely(emu_cq_is_struck(to->qp))) {
-				pos += emu_cq_struck_run(to->qp) - 1;
-				continue;
-			}
-			retires[got] = READ_ONCE(cqe->retires);
-			count += retires[got++];
-			mixed |= (u64)to->qp ^ (u64)wc->qp;
-			mixed |= (to->opcode ^ wc->opcode) & IB_WC_RECV;
-			to++;
-		}
-		if (pos == tail)
-			return 0;
-		kverbs_delay("emu_cq_take");
-		/* release: pair B */
-	} while (!atomic_try_cmpxchg(&ring->tail, (int *)&tail, pos));
-
-	if (unlikely(mixed))
-		emu_cq_retire_mixed(wc, retires, got);
-	else if (likely(got))
-		emu_cq_retire(wc->qp, wc->opcode, count);
+		run = emu_cq_take_run(ring, max - got, wc + got);
+		got += run.got;
+	} while (!run.empty && got < max);
 	return got;
 }
 
@@ -258,14 +291,14 @@ static __always_inline int emu_cq_poll(struct emu_cq *cq, int max, struct ib_wc 
 {
 	/* acquire: pair E */
 	struct emu_cq_ring *ring = smp_load_acquire(&cq->out);
-	int got = emu_cq_take(ring, max, wc);
+	int got = 0;
 
-	while (unlikely(got < max)) {
-		ring = emu_cq_next(cq, ring);
-		if (likely(!ring))
-			break;
+	do {
 		got += emu_cq_take(ring, max - got, wc + got);
-	}
+		if (likely(got == max))
+			break;
+		ring = emu_cq_next(cq, ring);
+	} while (unlikely(ring));
 	return got;
 }
 
@@ -274,13 +307,15 @@ int emu_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 	struct emu_cq *cq = to_ecq(ibcq);
 	int wanted, got, done = 0;
 
-	do {
+	while (done < num_entries) {
 		wanted = min(num_entries - done, EMU_POLL_BATCH);
 		preempt_disable();
 		got = emu_cq_poll(cq, wanted, wc + done);
 		preempt_enable();
 		done += got;
-	} while (unlikely(got == wanted && done < num_entries));
+		if (got < wanted)
+			break;
+	}
 	return done;
 }
 

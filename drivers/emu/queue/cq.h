@@ -71,6 +71,7 @@ struct emu_cqe {
 	u32 vendor_err;
 	u32 byte_len;
 	struct ib_qp *qp;
+
 	struct_group_tagged(emu_cqe_origin, origin,
 		union {
 			__be32 imm_data;

@@ -152,12 +152,12 @@ static noinline s64 emu_check_send(const struct emu_qp *qp, const struct ib_send
 	return length;
 }
 
-/* A SEND over a connection, of one element: nothing about it is special. */
+/* A SEND, RDMA WRITE or RDMA READ over a connection, of one element, needs no other check. */
 static __always_inline bool emu_send_is_plain(const struct emu_qp *qp,
 					      const struct ib_send_wr *wr)
 {
-	return wr->opcode == IB_WR_SEND && wr->num_sge == 1 && qp->max_send_sge &&
-	       !(wr->send_flags & IB_SEND_INLINE) && !emu_qp_is_datagram(qp) &&
+	return (u32)wr->opcode <= IB_WR_RDMA_READ && (BIT(wr->opcode) & qp->plain_ops) &&
+	       wr->num_sge == 1 && !(wr->send_flags & IB_SEND_INLINE) &&
 	       wr->sg_list->length <= EMU_MAX_MSG_SIZE;
 }
 
@@ -198,6 +198,13 @@ static void emu_fill_ud(const struct emu_qp *qp, struct emu_swqe *wqe, const str
 	wqe->ud.pkey_index = wr->pkey_index;
 }
 
+static __always_inline void emu_fill_rdma(struct emu_swqe *wqe, const struct ib_send_wr *wr)
+{
+	wqe->rdma.remote_addr = rdma_wr(wr)->remote_addr;
+	wqe->rdma.rkey = rdma_wr(wr)->rkey;
+	wqe->rdma.data_done = false;
+}
+
 /* Fills in everything but the scatter/gather list of a request that is not plain. */
 static void emu_fill_special(const struct emu_qp *qp, struct emu_swqe *wqe,
 			     const struct ib_send_wr *wr)
@@ -207,9 +214,7 @@ static void emu_fill_special(const struct emu_qp *qp, struct emu_swqe *wqe,
 	case IB_WR_RDMA_WRITE_WITH_IMM:
 	case IB_WR_RDMA_READ:
 	case IB_WR_RDMA_READ_WITH_INV:
-		wqe->rdma.remote_addr = rdma_wr(wr)->remote_addr;
-		wqe->rdma.rkey = rdma_wr(wr)->rkey;
-		wqe->rdma.data_done = false;
+		emu_fill_rdma(wqe, wr);
 		break;
 	case IB_WR_ATOMIC_CMP_AND_SWP:
 	case IB_WR_ATOMIC_FETCH_AND_ADD:
@@ -253,6 +258,8 @@ static __always_inline void emu_fill_send(const struct emu_qp *qp, struct emu_sw
 	wqe->ex.imm_data = wr->ex.imm_data;
 	if (likely(plain)) {
 		wqe->sge[0] = wr->sg_list[0];
+		if (wr->opcode != IB_WR_SEND)
+			emu_fill_rdma(wqe, wr);
 		return;
 	}
 	emu_fill_special(qp, wqe, wr);
@@ -297,7 +304,7 @@ enable:
  */
 void emu_fill_reserved(const struct emu_qp *qp, struct emu_swqe *wqe, const struct ib_send_wr *wr)
 {
-	emu_fill_send(qp, wqe, wr, wr->sg_list->length, false);
+	emu_fill_send(qp, wqe, wr, wr->sg_list->length, true);
 }
 
 /**
@@ -367,10 +374,47 @@ static __always_inline int emu_post_one_recv(struct emu_qp *qp, const struct ib_
 	return err;
 }
 
-int emu_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
-		  const struct ib_recv_wr **bad_wr)
+/* The queue pair may have gone to error before the entries were there to be flushed. */
+static __always_inline void emu_posted_recv(struct emu_qp *qp)
 {
-	struct emu_qp *qp = to_eqp(ibqp);
+	/*
+	 * Full barrier, pairs with those of the atomic operations that
+	 * set the error state, in emu_qp_fail() and emu_qp_move(): either we see
+	 * the error, or the flush sees our entries.
+	 */
+	smp_mb();
+	if (unlikely(atomic_read(&qp->state) == IB_QPS_ERR))
+		emu_qp_ring(qp);
+}
+
+/* One request of one element: what most calls post. Not to queue pairs with an SRQ. */
+static __always_inline bool emu_recv_is_short(u32 max_sge, const struct ib_recv_wr *wr)
+{
+	return !wr->next && wr->num_sge == 1 && max_sge &&
+	       wr->sg_list->length <= EMU_MAX_MSG_SIZE;
+}
+
+/* Preemption is off. @shared as in emu_post_recv_to(). */
+static __always_inline bool emu_post_short_recv(struct emu_ring *ring,
+						const struct ib_recv_wr *wr, bool shared)
+{
+	struct emu_rwqe *wqe;
+	u32 pos;
+
+	wqe = shared ? emu_ring_reserve_shared(ring, &pos) : emu_ring_reserve(ring, &pos);
+	if (unlikely(!wqe))
+		return false;
+	WRITE_ONCE(wqe->num_sge, 1);
+	wqe->wr_id = wr->wr_id;
+	wqe->length = wr->sg_list->length;
+	wqe->sge[0] = wr->sg_list[0];
+	emu_ring_publish(&wqe->slot, pos);
+	return true;
+}
+
+static noinline int emu_post_recvs(struct emu_qp *qp, const struct ib_recv_wr *wr,
+				   const struct ib_recv_wr **bad_wr)
+{
 	int err = 0;
 
 	if (unlikely(qp->srq)) {
@@ -384,16 +428,27 @@ int emu_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 			break;
 		}
 	}
-	/*
-	 * The queue pair may have gone to error before the entries were there to
-	 * be flushed. Full barrier, pairs with those of the atomic operations that
-	 * set the error state, in emu_qp_fail() and emu_qp_move(): either we see
-	 * the error, or the flush sees our entries.
-	 */
-	smp_mb();
-	if (unlikely(atomic_read(&qp->state) == IB_QPS_ERR))
-		emu_qp_ring(qp);
+	emu_posted_recv(qp);
 	return err;
+}
+
+/* Where the two ways are told apart: emu_post_recvs() takes what is not short, and all errors. */
+int emu_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		  const struct ib_recv_wr **bad_wr)
+{
+	struct emu_qp *qp = to_eqp(ibqp);
+	bool posted = false;
+
+	if (likely(emu_recv_is_short(qp->max_recv_sge, wr))) {
+		preempt_disable();
+		posted = atomic_read(&qp->state) != IB_QPS_RESET &&
+			 emu_post_short_recv(&qp->rq, wr, false);
+		preempt_enable();
+	}
+	if (unlikely(!posted))
+		return emu_post_recvs(qp, wr, bad_wr);
+	emu_posted_recv(qp);
+	return 0;
 }
 
 static int emu_post_one_srq_recv(struct emu_srq *srq, const struct ib_recv_wr *wr)
@@ -414,10 +469,9 @@ static int emu_post_one_srq_recv(struct emu_srq *srq, const struct ib_recv_wr *w
 	return err;
 }
 
-int emu_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
-		      const struct ib_recv_wr **bad_wr)
+static noinline int emu_post_srq_recvs(struct emu_srq *srq, const struct ib_recv_wr *wr,
+				       const struct ib_recv_wr **bad_wr)
 {
-	struct emu_srq *srq = to_esrq(ibsrq);
 	int err;
 
 	for (; wr; wr = wr->next) {
@@ -428,4 +482,20 @@ int emu_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 		}
 	}
 	return 0;
+}
+
+/* As emu_post_recv(). */
+int emu_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+		      const struct ib_recv_wr **bad_wr)
+{
+	struct emu_srq *srq = to_esrq(ibsrq);
+	bool posted = false;
+
+	if (likely(emu_recv_is_short(srq->max_sge, wr))) {
+		preempt_disable();
+		/* acquire: pair A of srq.c */
+		posted = emu_post_short_recv(&smp_load_acquire(&srq->in)->ring, wr, true);
+		preempt_enable();
+	}
+	return likely(posted) ? 0 : emu_post_srq_recvs(srq, wr, bad_wr);
 }

@@ -216,6 +216,17 @@ static u64 emu_send_ops(enum ib_qp_type type)
 	}
 }
 
+/* Of a connection; each may have an element. */
+static u32 emu_plain_ops(const struct ib_qp_init_attr *init)
+{
+	u32 ops = BIT(IB_WR_SEND) | BIT(IB_WR_RDMA_WRITE) | BIT(IB_WR_RDMA_READ);
+
+	if (!init->cap.max_send_sge ||
+	    (init->qp_type != IB_QPT_RC && init->qp_type != IB_QPT_UC))
+		return 0;
+	return ops & emu_send_ops(init->qp_type);
+}
+
 static void emu_qp_set_transport(struct emu_qp *qp, const struct emu_transport *transport)
 {
 	if (qp->transport && qp->transport != transport)
@@ -283,6 +294,7 @@ int emu_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_ud
 	qp->no_loopback = init->create_flags & IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
 	qp->max_inline = init->cap.max_inline_data;
 	qp->max_send_sge = init->cap.max_send_sge;
+	qp->plain_ops = emu_plain_ops(init);
 	qp->max_recv_sge = qp->srq ? 0 : init->cap.max_recv_sge;
 	qp->init = *init;
 	atomic_set(&qp->state, IB_QPS_RESET);

@@ -177,6 +177,7 @@ enum emu_recv_from {
  * @edev: its device
  * @state: enum ib_qp_state; changed by modify_qp and by errors, see qp.c
  * @send_ops: operations that may be posted, a bit for each opcode
+ * @plain_ops: those of them of which only one element and its length need a check, see post.c
  * @max_inline: bytes of inline data an entry of @sq holds
  * @max_send_sge: elements an entry of @sq holds
  * @max_recv_sge: elements an entry of @rq holds
@@ -232,6 +233,7 @@ struct emu_qp {
 	struct emu_device *edev;
 	atomic_t state;
 	u64 send_ops;
+	u32 plain_ops;
 	u32 max_inline;
 	u16 max_send_sge;
 	u16 max_recv_sge;

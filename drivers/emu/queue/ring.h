@@ -13,7 +13,7 @@
  *   emu_ring_peek() + emu_ring_advance()
  *	one consumer at a time, instead of front and take. This is how a send queue
  *	is consumed: by the owner of the queue pair's doorbell.
- *   emu_ring_reserve() + emu_ring_advance()
+ *   emu_ring_reserve_position() + emu_ring_advance()
  *	the one consumer, along with any number of posters: see
  *	emu_ring_must_publish().
  *   emu_ring_retire()
@@ -150,8 +150,8 @@ static inline void emu_ring_destroy(struct emu_ring *ring)
  * which is read later than the head may lie beyond it: then the head has moved on, and by
  * pair B the new one is visible.
  */
-static __always_inline void *__emu_ring_reserve(struct emu_ring *ring, const atomic_t *oldest,
-						u32 *ppos)
+static __always_inline bool __emu_ring_reserve(struct emu_ring *ring, const atomic_t *oldest,
+					       u32 *ppos)
 {
 	u32 pos = atomic_read(&ring->head);
 
@@ -165,16 +165,25 @@ static __always_inline void *__emu_ring_reserve(struct emu_ring *ring, const ato
 		if (unlikely(used < 0)) {
 			pos = atomic_read(&ring->head);
 			if (pos == stale)
-				return NULL;
+				return false;
 			continue;
 		}
 		if (used >= ring->depth)
-			return NULL;
+			return false;
 		if (likely(atomic_try_cmpxchg_relaxed(&ring->head, (int *)&pos, pos + 1)))
 			break;
 	}
 	*ppos = pos;
-	return emu_ring_slot(ring, pos);
+	return true;
+}
+
+/*
+ * Reserves the next position, as emu_ring_reserve() does, for a caller that may do without the
+ * entry. Returns false when the ring is full.
+ */
+static __always_inline bool emu_ring_reserve_position(struct emu_ring *ring, u32 *ppos)
+{
+	return __emu_ring_reserve(ring, &ring->retired, ppos);
 }
 
 /*
@@ -183,13 +192,13 @@ static __always_inline void *__emu_ring_reserve(struct emu_ring *ring, const ato
  */
 static __always_inline void *emu_ring_reserve(struct emu_ring *ring, u32 *ppos)
 {
-	return __emu_ring_reserve(ring, &ring->retired, ppos);
+	return emu_ring_reserve_position(ring, ppos) ? emu_ring_slot(ring, *ppos) : NULL;
 }
 
 /* As emu_ring_reserve(), in a ring whose entries count until they are taken. */
 static __always_inline void *emu_ring_reserve_shared(struct emu_ring *ring, u32 *ppos)
 {
-	return __emu_ring_reserve(ring, &ring->tail, ppos);
+	return __emu_ring_reserve(ring, &ring->tail, ppos) ? emu_ring_slot(ring, *ppos) : NULL;
 }
 
 /*
@@ -243,14 +252,20 @@ static inline bool emu_ring_take(struct emu_ring *ring, u32 pos)
 	return atomic_try_cmpxchg_release(&ring->tail, (int *)&pos, pos + 1);
 }
 
+/* Is the entry at @pos there, in @slot? */
+static __always_inline bool emu_ring_is_published(const struct emu_slot *slot, u32 pos)
+{
+	/* acquire: pair A */
+	return likely(smp_load_acquire(&slot->seq) == pos + 1);
+}
+
 /* The oldest published entry, left in place; NULL if there is none. One consumer. */
 static inline void *emu_ring_peek(const struct emu_ring *ring, u32 *ppos)
 {
 	u32 pos = atomic_read(&ring->tail);
 	struct emu_slot *slot = emu_ring_slot(ring, pos);
 
-	/* acquire: pair A */
-	if (smp_load_acquire(&slot->seq) != pos + 1)
+	if (!emu_ring_is_published(slot, pos))
 		return NULL;
 	*ppos = pos;
 	return slot;
