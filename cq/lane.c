@@ -320,16 +320,22 @@ static __always_inline void ib_cq_arm(struct ib_cq_lane *lane, struct ib_cq *cq)
 		list_move_tail(&cq->ready, &lane->ready);
 		return;
 	}
-	list_del_init(&cq->ready);
-
 	missed = ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0;
 	trace_ib_cq_rearm(cq, missed);
 	cq->stats.rearms++;
 	if (missed) {
 		cq->stats.missed++;
+		/* Often it is the only one in line, and stays where it is. */
+		if (likely(atomic_cmpxchg(&cq->state, IB_CQ_BUSY, IB_CQ_QUEUED) == IB_CQ_BUSY)) {
+			if (!list_is_last(&cq->ready, &lane->ready))
+				list_move_tail(&cq->ready, &lane->ready);
+			return;
+		}
 		atomic_or(IB_CQ_QUEUED, &cq->state);
 	}
 
+	/* Out of line first: once it is not BUSY, it may be stopped, and go. */
+	list_del_init(&cq->ready);
 	state = atomic_fetch_andnot(IB_CQ_BUSY, &cq->state);
 	if (unlikely(state & IB_CQ_STOP)) {
 		ib_cq_release_waiters(cq);
