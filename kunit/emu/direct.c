@@ -667,7 +667,145 @@ static void in_sqd_requests_wait(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, op->wc, wc.opcode);
 }
 
+/* --- what belongs to the consumer ------------------------------------------------ */
+
+/* A queue pair may take receives without elements: their entries have no room for one. */
+static void receive_queue_without_elements(struct kunit *test)
+{
+	struct ib_recv_wr wr = { .wr_id = 2 };
+	struct rig *r = rig_new(test, "emu0", "emu1");
+	struct ib_wc wc;
+
+	r->init.cap.max_recv_wr = 1;
+	r->init.cap.max_recv_sge = 0;
+	r->rnr_retry = 0;
+	rig_make_qps(test, r);
+	rig_connect(test, r);
+	KUNIT_ASSERT_EQ(test, 0, ib_post_recv(r->b.qp, &wr, NULL));
+	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 0));
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
+	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	KUNIT_ASSERT_EQ(test, 0, ib_post_recv(r->b.qp, &wr, NULL));
+	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, LEN));
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_REM_INV_REQ_ERR);
+}
+
+/**
+ * struct owned - requests that their completion gives back to the consumer
+ * @r: the connection
+ * @send: sends; the first one is taken back as soon as it is complete
+ * @recv: receives, likewise
+ * @sge: memory of both
+ * @failed: what went wrong
+ */
+struct owned {
+	struct rig *r;
+	struct ib_send_wr send[2];
+	struct ib_recv_wr recv[2];
+	struct ib_sge sge;
+	int failed;
+};
+
+/* Another poster sends: it executes what is posted, and both complete. */
+static void first_send_completes(void *arg)
+{
+	struct owned *o = arg;
+	struct ib_wc wc;
+
+	o->failed += !!rig_send(&o->r->a, 10, 0, LEN);
+	o->failed += ib_poll_cq(o->r->a.scq, 1, &wc) != 1 || wc.wr_id != 0;
+	o->failed += ib_poll_cq(o->r->a.scq, 1, &wc) != 1 || wc.wr_id != 10;
+	memset(&o->send[0], 0xff, sizeof(o->send[0]));
+}
+
+/* Another poster sends, but the first one is the owner until it is done. */
+static void lone_send_completes(void *arg)
+{
+	struct owned *o = arg;
+	struct ib_wc wc;
+
+	o->failed += !!rig_send(&o->r->a, 10, 0, LEN);
+	o->failed += ib_poll_cq(o->r->a.scq, 1, &wc) != 1 || wc.wr_id != 0;
+	memset(&o->send[0], 0xff, sizeof(o->send[0]));
+}
+
+static void first_receive_completes(void *arg)
+{
+	struct owned *o = arg;
+	struct ib_wc wc;
+
+	o->failed += !!rig_send(&o->r->a, 10, 0, LEN);
+	o->failed += ib_poll_cq(o->r->b.rcq, 1, &wc) != 1 || wc.wr_id != 20;
+	memset(&o->recv[0], 0xff, sizeof(o->recv[0]));
+}
+
+static void owned_init(struct kunit *test, struct owned *o)
+{
+	int i;
+
+	o->r = direct_rig(test);
+	o->sge = rig_sge(&o->r->a, 0, LEN);
+	for (i = 0; i < 2; i++)
+		rig_send_wr(&o->send[i], i, &o->sge, 1);
+}
+
+static void chained_send_is_the_consumers_when_it_completes(struct kunit *test)
+{
+	struct owned o = {};
+	struct ib_wc wc;
+	int i;
+
+	owned_init(test, &o);
+	for (i = 0; i < 3; i++)
+		KUNIT_ASSERT_EQ(test, 0, rig_recv(&o.r->b, i, 0, LEN));
+	o.send[0].next = &o.send[1];
+	kverbs_delay_set("emu_send_posted", first_send_completes, &o);
+	KUNIT_EXPECT_EQ(test, 0, ib_post_send(o.r->a.qp, &o.send[0], NULL));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, o.failed);
+	RIG_EXPECT_WC(test, o.r->a.scq, &wc, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, rig_empty(o.r->a.scq));
+}
+
+static void lone_send_is_the_consumers_when_it_completes(struct kunit *test)
+{
+	struct owned o = {};
+	struct ib_wc wc;
+
+	owned_init(test, &o);
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&o.r->b, 0, 0, LEN));
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&o.r->b, 1, 0, LEN));
+	kverbs_delay_set("emu_direct_executed", lone_send_completes, &o);
+	KUNIT_EXPECT_EQ(test, 0, ib_post_send(o.r->a.qp, &o.send[0], NULL));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, o.failed);
+	RIG_EXPECT_WC(test, o.r->a.scq, &wc, 10, IB_WC_SUCCESS);
+}
+
+static void chained_receive_is_the_consumers_when_it_completes(struct kunit *test)
+{
+	struct ib_sge sge;
+	struct owned o = {};
+	struct ib_wc wc;
+
+	owned_init(test, &o);
+	sge = rig_sge(&o.r->b, 0, LEN);
+	o.recv[0] = (struct ib_recv_wr){ &o.recv[1], { .wr_id = 20 }, &sge, 1 };
+	o.recv[1] = (struct ib_recv_wr){ NULL, { .wr_id = 21 }, &sge, 1 };
+	kverbs_delay_set("emu_recv_posted", first_receive_completes, &o);
+	KUNIT_EXPECT_EQ(test, 0, ib_post_recv(o.r->b.qp, &o.recv[0], NULL));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, o.failed);
+	RIG_EXPECT_WC(test, o.r->a.scq, &wc, 10, IB_WC_SUCCESS);
+	KUNIT_ASSERT_EQ(test, 0, rig_send(&o.r->a, 11, 0, LEN));
+	RIG_EXPECT_WC(test, o.r->b.rcq, &wc, 21, IB_WC_SUCCESS);
+}
+
 static struct kunit_case emu_direct_cases[] = {
+	KUNIT_CASE(receive_queue_without_elements),
+	KUNIT_CASE(chained_send_is_the_consumers_when_it_completes),
+	KUNIT_CASE(lone_send_is_the_consumers_when_it_completes),
+	KUNIT_CASE(chained_receive_is_the_consumers_when_it_completes),
 	KUNIT_CASE_PARAM(lone_request_is_executed_where_it_is, direct_op_gen_params),
 	KUNIT_CASE(both_ways_share_a_ring),
 	KUNIT_CASE(unsignaled_requests_are_retired_with_a_later_one),

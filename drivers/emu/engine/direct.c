@@ -71,10 +71,11 @@ static noinline void emu_direct_lost(struct emu_qp *qp, const struct ib_send_wr 
 {
 	struct emu_swqe *wqe = (struct emu_swqe *)emu_ring_slot(&qp->sq, pos);
 	struct emu_exec ex = { .qp = qp };
+	u32 length = wr->sg_list->length;
 
 	emu_fill_reserved(qp, wqe, wr);
 	emu_lost_recv(&ex, wqe, pos);
-	emu_direct_serve(qp, EMU_ENTRY_COST + wqe->length);
+	emu_direct_serve(qp, EMU_ENTRY_COST + length);
 }
 
 /* Executes the request, which has the position @pos, as emu_simple() does. */
@@ -115,6 +116,8 @@ static __always_inline enum emu_shortcut emu_direct_execute(struct emu_qp *qp,
 /* Posts a request that emu_is_direct(). False if nothing was done. Preemption is off. */
 static __always_inline bool emu_post_direct(struct emu_qp *qp, const struct ib_send_wr *wr)
 {
+	/* Once it is complete, the consumer may free the request. */
+	u32 length = wr->sg_list->length;
 	enum emu_shortcut way;
 	u32 pos;
 
@@ -128,12 +131,13 @@ static __always_inline bool emu_post_direct(struct emu_qp *qp, const struct ib_s
 	}
 	kverbs_delay("emu_direct_execute");
 	way = emu_direct_execute(qp, wr, pos);
+	kverbs_delay("emu_direct_executed");
 	if (unlikely(way == EMU_NOT_SIMPLE))
 		emu_direct_publish(qp, wr, pos);
 	else if (unlikely(way == EMU_SIMPLE_LOST))
 		emu_direct_lost(qp, wr, pos);
 	else if (unlikely(!emu_qp_release(qp)))
-		emu_direct_serve(qp, EMU_ENTRY_COST + wr->sg_list->length);
+		emu_direct_serve(qp, EMU_ENTRY_COST + length);
 	return true;
 }
 

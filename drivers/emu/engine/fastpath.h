@@ -102,9 +102,11 @@ static __always_inline void *emu_short_span(const struct ib_sge *sge, u32 num_sg
 {
 	u64 offset;
 
-	if (unlikely(num_sge != 1 || READ_ONCE(sge->lkey) != EMU_LOCAL_DMA_LKEY))
+	/* data_race: then emu_ring_take() fails */
+	if (unlikely(num_sge != 1 || data_race(READ_ONCE(sge->lkey)) != EMU_LOCAL_DMA_LKEY))
 		return NULL;
-	offset = READ_ONCE(sge->addr) - emu_main_ram.start;
+	/* data_race: as above */
+	offset = data_race(READ_ONCE(sge->addr)) - emu_main_ram.start;
 	if (unlikely(offset >= emu_main_ram.short_size))
 		return NULL;
 	return emu_main_ram.mem + offset;
@@ -132,11 +134,12 @@ static __always_inline void *emu_simple_receive(struct emu_qp *peer, u32 length,
 	if (unlikely(!emu_ring_is_published(&rwqe->slot, pos)))
 		return NULL;
 	to = emu_short_span(rwqe->sge, READ_ONCE(rwqe->num_sge));
-	if (unlikely(length > READ_ONCE(rwqe->sge[0].length)))
+	/* In this order: a ring of entries without elements has no sge[0]. data_race: as above */
+	if (unlikely(!to || length > data_race(READ_ONCE(rwqe->sge[0].length))))
 		return NULL;
 	/* Not after it was taken: the entry belongs to posters again. */
 	*wr_id = READ_ONCE(rwqe->wr_id);
-	if (unlikely(!to || !emu_ring_take(ring, pos)))
+	if (unlikely(!emu_ring_take(ring, pos)))
 		return NULL;
 	if (where)
 		emu_srq_taken(peer->srq);
@@ -251,9 +254,8 @@ static __always_inline bool emu_exec_simple(struct emu_exec *ex, struct emu_qp *
 		return false;
 	if (!emu_is_simple_op(msg.opcode) || msg.length > EMU_SHORT_BYTES)
 		return false;
-	/* First: who is entered hears of the connection, and this may be all there is. */
 	local = emu_short_span(wqe->sge, wqe->num_sge);
-	if (unlikely(!local || !qp->fastpath || emu_enter_peer(ex) != EMU_DONE))
+	if (unlikely(!local || !qp->fastpath || !emu_enter_same_peer(ex)))
 		return false;
 	way = emu_simple(qp, ex->peer, &msg, local, pos);
 	if (unlikely(way == EMU_NOT_SIMPLE))

@@ -82,11 +82,26 @@ static __always_inline bool emu_reenter_peer(const struct emu_qp *qp, struct emu
 	return false;
 }
 
+/*
+ * Makes sure that the responder of a connection is entered, as ex->peer, if that is so already or
+ * it was found before. False if it has to be found: that may count an error, or tell the peer of
+ * the connection, which a shortcut leaves to the long way.
+ */
+static __always_inline bool emu_enter_same_peer(struct emu_exec *ex)
+{
+	struct emu_qp *peer = ex->qp->peer;
+
+	if (ex->peer)
+		return emu_is_entered(ex->peer);
+	if (unlikely(!emu_reenter_peer(ex->qp, peer)))
+		return false;
+	ex->peer = peer;
+	return true;
+}
+
 /**
  * emu_enter_peer() - make sure that the responder of a connection is entered, as ex->peer
  * @ex: the owner at work
- *
- * The one place where a peer that is remembered and one that has to be found are told apart.
  *
  * Context: The owner of the queue pair's doorbell, preemption off.
  * Return: EMU_DONE; EMU_NO_RESPONSE if nobody answers; EMU_AGAIN while the
@@ -94,15 +109,7 @@ static __always_inline bool emu_reenter_peer(const struct emu_qp *qp, struct emu
  */
 static __always_inline enum emu_verdict emu_enter_peer(struct emu_exec *ex)
 {
-	struct emu_qp *peer = ex->qp->peer;
-
-	if (ex->peer && emu_is_entered(ex->peer))
-		return EMU_DONE;
-	if (!ex->peer && likely(emu_reenter_peer(ex->qp, peer))) {
-		ex->peer = peer;
-		return EMU_DONE;
-	}
-	return emu_find_peer(ex);
+	return likely(emu_enter_same_peer(ex)) ? EMU_DONE : emu_find_peer(ex);
 }
 
 /*

@@ -39,7 +39,7 @@
 				 IB_ACCESS_REMOTE_ATOMIC)
 
 /* Odd, so never 0: see struct emu_target. */
-atomic_long_t emu_keys_gen = ATOMIC_LONG_INIT(1);
+atomic_long_t emu_keys_gen __read_mostly = ATOMIC_LONG_INIT(1);
 
 /* A region was taken out of its table, and is freed a grace period later. */
 static void emu_keys_changed(void)

@@ -43,7 +43,7 @@ static DEFINE_MUTEX(emu_fabric_lock);
 static DEFINE_XARRAY_ALLOC1(emu_lids);
 static DEFINE_HASHTABLE(emu_gids, EMU_GID_HASH_BITS);
 /* Odd, so never 0: a queue pair that remembers a peer of generation 0 remembers none. */
-atomic_long_t emu_fabric_gen = ATOMIC_LONG_INIT(1);
+atomic_long_t emu_fabric_gen __read_mostly = ATOMIC_LONG_INIT(1);
 
 static u32 emu_gid_hash(const union ib_gid *gid, enum ib_gid_type type)
 {

@@ -53,8 +53,8 @@ static __always_inline void __emu_complete_send(struct emu_qp *qp, u32 pos, u64 
 }
 
 /*
- * Starts a completion of a receive, which retires one; emu_cq_end() ends it. NULL if it is
- * lost.
+ * Starts a completion of a receive; the caller writes the rest of it, of @origin also that it
+ * retires one, and emu_cq_end() ends it. NULL if it is lost.
  */
 static __always_inline struct emu_cqe *emu_recv_begin(struct emu_qp *qp, u64 wr_id, u32 *pos)
 {

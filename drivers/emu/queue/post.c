@@ -293,6 +293,7 @@ static __always_inline int emu_post_one_send(struct emu_qp *qp, const struct ib_
 	}
 	emu_fill_send(qp, wqe, wr, length, plain);
 	emu_ring_publish(&wqe->slot, pos);
+	kverbs_delay("emu_send_posted");
 enable:
 	preempt_enable();
 	return err;
@@ -320,10 +321,12 @@ void emu_fill_reserved(const struct emu_qp *qp, struct emu_swqe *wqe, const stru
 int emu_post_sends(struct emu_qp *qp, const struct ib_send_wr *wr,
 		   const struct ib_send_wr **bad_wr)
 {
-	const struct ib_send_wr *first = wr;
+	const struct ib_send_wr *first = wr, *next;
 	int err = 0;
 
-	for (; wr; wr = wr->next) {
+	for (; wr; wr = next) {
+		/* Once it is posted, it may be complete, and freed. */
+		next = wr->next;
 		err = emu_post_one_send(qp, wr);
 		if (unlikely(err)) {
 			*bad_wr = wr;
@@ -351,6 +354,7 @@ static __always_inline int emu_post_recv_to(struct emu_ring *ring, const struct 
 	wqe->length = length;
 	emu_fill_sges(wqe->sge, wr->sg_list, wr->num_sge);
 	emu_ring_publish(&wqe->slot, pos);
+	kverbs_delay("emu_recv_posted");
 	return 0;
 }
 
@@ -415,13 +419,15 @@ static __always_inline bool emu_post_short_recv(struct emu_ring *ring,
 static noinline int emu_post_recvs(struct emu_qp *qp, const struct ib_recv_wr *wr,
 				   const struct ib_recv_wr **bad_wr)
 {
+	const struct ib_recv_wr *next;
 	int err = 0;
 
 	if (unlikely(qp->srq)) {
 		*bad_wr = wr;
 		return -EINVAL;
 	}
-	for (; wr; wr = wr->next) {
+	for (; wr; wr = next) {
+		next = wr->next;
 		err = emu_post_one_recv(qp, wr);
 		if (unlikely(err)) {
 			*bad_wr = wr;
@@ -472,9 +478,11 @@ static int emu_post_one_srq_recv(struct emu_srq *srq, const struct ib_recv_wr *w
 static noinline int emu_post_srq_recvs(struct emu_srq *srq, const struct ib_recv_wr *wr,
 				       const struct ib_recv_wr **bad_wr)
 {
+	const struct ib_recv_wr *next;
 	int err;
 
-	for (; wr; wr = wr->next) {
+	for (; wr; wr = next) {
+		next = wr->next;
 		err = emu_post_one_srq_recv(srq, wr);
 		if (unlikely(err)) {
 			*bad_wr = wr;
