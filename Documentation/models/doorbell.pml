@@ -175,27 +175,40 @@ serviced:
 	skip
 }
 
+inline try_release(done)
+{
+	atomic {
+		drained ->
+		done = (mem[DB] == OWNED);
+		mem[DB] = (done -> IDLE : mem[DB])
+	}
+}
+
 inline release(flag, done)
 {
+#if defined(BUG_RELEASE_STORED)
+	atomic { drained -> mem[DB] = IDLE }
+	done = true;
+#elif defined(BUG_RELEASE_NO_BARRIER)
 	load_own(FREEZING, flag);
-#ifdef BUG_RELEASE_STORED
-	flag = true;
-#endif
 	if
-	:: flag ->
-#ifdef BUG_RELEASE_NO_BARRIER
-		store_release(DB, IDLE);
-#else
-		atomic { drained -> mem[DB] = IDLE }
-#endif
-		done = true
-	:: !flag ->
-		atomic {
-			drained ->
-			done = (mem[DB] == OWNED);
-			mem[DB] = (done -> IDLE : mem[DB])
-		}
+	:: flag -> store_release(DB, IDLE); done = true
+	:: !flag -> try_release(done)
 	fi;
+#else
+	try_release(done);
+	if
+	:: !done ->
+		load_own(FREEZING, flag);
+		if
+		:: flag ->
+			atomic { drained -> mem[DB] = IDLE }
+			done = true
+		:: !flag
+		fi
+	:: done
+	fi;
+#endif
 	if
 	:: done ->
 		load_own(FREEZING, flag);

@@ -8,8 +8,7 @@
  */
 #include <linux/irq_work.h>
 #include <linux/module.h>
-#include <linux/preempt.h>
-#include <linux/sched.h>
+#include <linux/scatterlist.h>
 #include <kunit/test.h>
 #include <rdma/ib_verbs.h>
 #include <kverbs/delay.h>
@@ -141,8 +140,10 @@ static void lone_request_is_executed_where_it_is(struct kunit *test)
 			RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
 		KUNIT_EXPECT_TRUE(test, rig_filled(read ? r->a.buf : r->b.buf, LEN, i));
 	}
-	KUNIT_EXPECT_EQ(test, sent + (read ? 0 : 3), rig_counter(test, &r->a, "port_xmit_packets"));
-	KUNIT_EXPECT_EQ(test, received + (read ? 3 : 0), rig_counter(test, &r->a, "port_rcv_packets"));
+	KUNIT_EXPECT_EQ(test, sent + (read ? 0 : 3),
+			rig_counter(test, &r->a, "port_xmit_packets"));
+	KUNIT_EXPECT_EQ(test, received + (read ? 3 : 0),
+			rig_counter(test, &r->a, "port_rcv_packets"));
 	/* Nothing of it was left to be published. */
 	if (op->op == IB_WR_SEND)
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, LEN));
@@ -524,6 +525,53 @@ static void region_goes(struct kunit *test)
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 3, IB_WC_REM_ACCESS_ERR);
 }
 
+/* Pages that follow each other are one range; others are left to those who take pieces. */
+static void rdma_crosses_pages(struct kunit *test)
+{
+	const struct direct_op *op = test->param_value;
+	bool read = op->op == IB_WR_RDMA_READ;
+	struct rig *r = direct_rig(test);
+	u32 len = 3 * PAGE_SIZE, at = PAGE_SIZE / 2;
+	struct scatterlist sg[2];
+	struct ib_mr *mr;
+	struct ib_wc wc;
+	u8 *there;
+	int i;
+
+	rig_fill((read ? r->b.buf : r->a.buf) + at, len, 5);
+	EXPECT_NOT_REACHED(test, "emu_direct_publish",
+			   rig_rdma(&r->a, op->op, 1, at, len, r->b.mr->iova + at, r->b.mr->rkey));
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, rig_filled((read ? r->a.buf : r->b.buf) + at, len, 5));
+
+	/* Two pages the wrong way round. */
+	mr = rig_mr(test, r->b.pd);
+	sg_init_table(sg, 2);
+	for (i = 0; i < 2; i++) {
+		sg_set_buf(&sg[i], r->b.buf + (1 - i) * PAGE_SIZE, PAGE_SIZE);
+		sg_dma_address(&sg[i]) = r->b.dma + (1 - i) * PAGE_SIZE;
+		sg_dma_len(&sg[i]) = PAGE_SIZE;
+	}
+	KUNIT_ASSERT_EQ(test, 2, ib_map_mr_sg(mr, sg, 2, NULL, PAGE_SIZE));
+	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->b, mr, 8, ACCESS));
+	RIG_EXPECT_WC(test, r->b.scq, &wc, 8, IB_WC_SUCCESS);
+	rig_fill(r->a.buf, 2 * LEN, 6);
+	memset(r->b.buf, 0, 2 * PAGE_SIZE);
+	there = r->b.buf + 2 * PAGE_SIZE - LEN;
+	if (read) {
+		memcpy(there, r->a.buf, LEN);
+		memcpy(r->b.buf, r->a.buf + LEN, LEN);
+		memset(r->a.buf, 0, 2 * LEN);
+	}
+	EXPECT_REACHED(test, "emu_direct_publish",
+		       rig_rdma(&r->a, op->op, 2, 0, 2 * LEN, mr->iova + PAGE_SIZE - LEN,
+				mr->rkey));
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 2, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, rig_filled(r->a.buf, 2 * LEN, 6));
+	KUNIT_EXPECT_MEMEQ(test, there, r->a.buf, LEN);
+	KUNIT_EXPECT_MEMEQ(test, r->b.buf, r->a.buf + LEN, LEN);
+}
+
 /* --- peers ----------------------------------------------------------------------- */
 
 static void peer_is_destroyed(struct kunit *test)
@@ -821,6 +869,7 @@ static struct kunit_case emu_direct_cases[] = {
 	KUNIT_CASE_PARAM(region_is_invalidated, rdma_op_gen_params),
 	KUNIT_CASE_PARAM(remembered_region_is_checked, rdma_op_gen_params),
 	KUNIT_CASE_PARAM(region_goes, rdma_op_gen_params),
+	KUNIT_CASE_PARAM(rdma_crosses_pages, rdma_op_gen_params),
 	KUNIT_CASE_PARAM(peer_is_destroyed, direct_op_gen_params),
 	KUNIT_CASE_PARAM(peer_is_connected_elsewhere, direct_op_gen_params),
 	KUNIT_CASE_PARAM(port_changes_between_two_messages, port_change_gen_params),

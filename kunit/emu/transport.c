@@ -117,6 +117,11 @@ bool emu_target_find(struct emu_target *target, struct emu_device *edev, u32 key
 	return false;
 }
 
+void *emu_target_pages(const struct emu_region *region, u64 offset, u32 length)
+{
+	return NULL;
+}
+
 void *emu_target_backing(const struct emu_region *region, u64 addr, u32 length)
 {
 	return NULL;

@@ -31,18 +31,16 @@
  */
 #include "fastpath.h"
 
-/*
- * Is it worth a try? What is checked here need not be checked again: queue pairs with @direct
- * allow these operations, with an element.
- */
+/* Is it worth a try? What is checked here need not be checked again. */
 static __always_inline bool emu_is_direct(const struct emu_qp *qp, const struct ib_send_wr *wr)
 {
 	u32 length;
 
 	if (static_branch_unlikely(&emu_faulty))
 		return false;
-	if (wr->next || wr->num_sge != 1 || !emu_is_simple_op(wr->opcode) ||
-	    (wr->send_flags & IB_SEND_INLINE) || !READ_ONCE(qp->direct))
+	if (wr->next || wr->num_sge != 1 || (wr->send_flags & IB_SEND_INLINE) ||
+	    (u32)wr->opcode > IB_WR_RDMA_READ ||
+	    !(BIT(wr->opcode) & READ_ONCE(qp->direct_ops)))
 		return false;
 	length = wr->sg_list->length;
 	return likely(length <= EMU_HARDIRQ_BYTES) || (length <= EMU_SHORT_BYTES && !in_hardirq());

@@ -95,18 +95,15 @@ static __always_inline bool emu_is_simple_op(u32 opcode)
 
 /*
  * The memory of a list that is one element in RAM, good for EMU_SHORT_BYTES bytes
- * from the element's address on; NULL for any other list. Others may be filling the list anew
- * meanwhile, if it is that of a receive in an SRQ.
+ * from the element's address on; NULL for any other list.
  */
 static __always_inline void *emu_short_span(const struct ib_sge *sge, u32 num_sge)
 {
 	u64 offset;
 
-	/* data_race: then emu_ring_take() fails */
-	if (unlikely(num_sge != 1 || data_race(READ_ONCE(sge->lkey)) != EMU_LOCAL_DMA_LKEY))
+	if (unlikely(num_sge != 1 || sge->lkey != EMU_LOCAL_DMA_LKEY))
 		return NULL;
-	/* data_race: as above */
-	offset = data_race(READ_ONCE(sge->addr)) - emu_main_ram.start;
+	offset = sge->addr - emu_main_ram.start;
 	if (unlikely(offset >= emu_main_ram.short_size))
 		return NULL;
 	return emu_main_ram.mem + offset;
@@ -133,12 +130,13 @@ static __always_inline void *emu_simple_receive(struct emu_qp *peer, u32 length,
 	rwqe = (struct emu_rwqe *)emu_ring_slot(ring, pos);
 	if (unlikely(!emu_ring_is_published(&rwqe->slot, pos)))
 		return NULL;
-	to = emu_short_span(rwqe->sge, READ_ONCE(rwqe->num_sge));
-	/* In this order: a ring of entries without elements has no sge[0]. data_race: as above */
-	if (unlikely(!to || length > data_race(READ_ONCE(rwqe->sge[0].length))))
+	/* In an SRQ, somebody may be faster, and a poster fill it anew: then this is dropped. */
+	to = data_race(emu_short_span(rwqe->sge, READ_ONCE(rwqe->num_sge)));
+	/* Likewise. In this order: a ring of entries without elements has no sge[0]. */
+	if (unlikely(!to || length > data_race(rwqe->sge[0].length)))
 		return NULL;
-	/* Not after it was taken: the entry belongs to posters again. */
-	*wr_id = READ_ONCE(rwqe->wr_id);
+	/* Likewise. Not after it was taken: the entry belongs to posters again. */
+	*wr_id = data_race(rwqe->wr_id);
 	if (unlikely(!emu_ring_take(ring, pos)))
 		return NULL;
 	if (where)

@@ -26,11 +26,11 @@
 #include <linux/atomic.h>
 #include <linux/wait_bit.h>
 
-#define EMU_GATE_CLOSED	0x40000000
+#define EMU_GATE_OPEN	0x40000000
 
 /**
- * struct emu_gate - counter of users with a closed bit
- * @count: users inside, and %EMU_GATE_CLOSED
+ * struct emu_gate - counter of users with a bit that lets them in
+ * @count: users inside, and %EMU_GATE_OPEN; so it is 0 when the gate is closed and empty
  */
 struct emu_gate {
 	atomic_t count;
@@ -38,7 +38,7 @@ struct emu_gate {
 
 static inline void emu_gate_init(struct emu_gate *gate)
 {
-	atomic_set(&gate->count, EMU_GATE_CLOSED);
+	atomic_set(&gate->count, 0);
 }
 
 /* The gate must be closed and empty. */
@@ -46,25 +46,40 @@ static inline void emu_gate_open(struct emu_gate *gate)
 {
 	/* release: see the top */
 	smp_mb__before_atomic();
-	atomic_andnot(EMU_GATE_CLOSED, &gate->count);
+	atomic_or(EMU_GATE_OPEN, &gate->count);
 }
 
 static inline bool emu_gate_is_closed(const struct emu_gate *gate)
 {
-	return atomic_read(&gate->count) & EMU_GATE_CLOSED;
+	return !(atomic_read(&gate->count) & EMU_GATE_OPEN);
 }
 
 static inline bool emu_gate_is_drained(const struct emu_gate *gate)
 {
-	return atomic_read_acquire(&gate->count) == EMU_GATE_CLOSED;
+	return !atomic_read_acquire(&gate->count);
 }
 
-/* True for the last one to leave a closed gate. Under RCU: see above. */
+/*
+ * True for the last one to leave a closed gate, who then calls emu_gate_wake(). Under RCU: see
+ * above.
+ */
+static __always_inline bool emu_gate_leave_quietly(struct emu_gate *gate)
+{
+	return unlikely(atomic_dec_and_test(&gate->count));
+}
+
+/* Wakes those who wait until nobody is inside. */
+static inline void emu_gate_wake(struct emu_gate *gate)
+{
+	wake_up_var(&gate->count);
+}
+
+/* As emu_gate_leave_quietly(), for the last one who has nothing else to do about it. */
 static inline bool emu_gate_leave(struct emu_gate *gate)
 {
-	if (likely(atomic_dec_return(&gate->count) != EMU_GATE_CLOSED))
+	if (likely(!emu_gate_leave_quietly(gate)))
 		return false;
-	wake_up_var(&gate->count);
+	emu_gate_wake(gate);
 	return true;
 }
 
@@ -77,7 +92,7 @@ static inline bool emu_gate_enter(struct emu_gate *gate)
 	 * do: whoever takes it back could become the last to leave.
 	 */
 	do {
-		if (old & EMU_GATE_CLOSED) {
+		if (unlikely(!(old & EMU_GATE_OPEN))) {
 			/*
 			 * acquire: whoever finds the gate closed may look at what
 			 * the one who closed it wrote before; see emu_look_for_peer()
@@ -93,13 +108,13 @@ static inline bool emu_gate_enter(struct emu_gate *gate)
 /* Returns true if nobody was inside. Idempotent, any context. */
 static inline bool emu_gate_close(struct emu_gate *gate)
 {
-	return !(atomic_fetch_or(EMU_GATE_CLOSED, &gate->count) & ~EMU_GATE_CLOSED);
+	return !(atomic_fetch_andnot(EMU_GATE_OPEN, &gate->count) & ~EMU_GATE_OPEN);
 }
 
 /* Closes an open gate if nobody is inside. Returns false if somebody is. Any context. */
 static inline bool emu_gate_try_close(struct emu_gate *gate)
 {
-	return atomic_cmpxchg(&gate->count, 0, EMU_GATE_CLOSED) == 0;
+	return atomic_cmpxchg(&gate->count, EMU_GATE_OPEN, 0) == EMU_GATE_OPEN;
 }
 
 /* Closes the gate and waits until nobody is inside. May sleep. */

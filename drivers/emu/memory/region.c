@@ -170,6 +170,25 @@ bool emu_target_find(struct emu_target *target, struct emu_device *edev, u32 key
 	return emu_gate_enter(&region->gate);
 }
 
+/*
+ * The memory of a part of a page list that is longer than a page, at @offset from the start of
+ * its first page; NULL if the pages do not follow each other, or are not in RAM.
+ */
+void *emu_target_pages(const struct emu_region *region, u64 offset, u32 length)
+{
+	u64 page_size = 1ULL << region->page_shift;
+	u64 first = offset >> region->page_shift;
+	u64 last = (offset + length - 1) >> region->page_shift;
+	u64 page;
+
+	for (page = first; page < last; page++) {
+		if (region->pages[page + 1] != region->pages[page] + page_size)
+			return NULL;
+	}
+	return emu_ram_span(&emu_main_ram, region->pages[first] + (offset & (page_size - 1)),
+			    length);
+}
+
 /* The memory of a part of a user region, entered for it; NULL if it is not contiguous. */
 void *emu_target_backing(const struct emu_region *region, u64 addr, u32 length)
 {

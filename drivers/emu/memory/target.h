@@ -40,7 +40,7 @@ static __always_inline void emu_target_leave(struct emu_region *region)
 	emu_gate_leave(&region->gate);
 }
 
-/* The memory of a part of a page list; NULL if it is not in one page, or not in RAM. */
+/* The memory of a part of a page list; NULL if it is not contiguous, or not in RAM. */
 static __always_inline void *emu_target_page(const struct emu_region *region, u64 addr, u32 length)
 {
 	u64 page_size = 1ULL << region->page_shift;
@@ -49,7 +49,7 @@ static __always_inline void *emu_target_page(const struct emu_region *region, u6
 	u64 within = offset & (page_size - 1);
 
 	if (unlikely(within + length > page_size))
-		return NULL;
+		return emu_target_pages(region, offset, length);
 	return emu_ram_span(&emu_main_ram, region->pages[offset >> region->page_shift] + within,
 			    length);
 }

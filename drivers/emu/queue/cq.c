@@ -52,7 +52,7 @@
 #include "qp.h"
 
 /* Entries copied before @tail is moved: bounds the work that a lost race wastes. */
-#define EMU_POLL_BATCH		16
+#define EMU_POLL_BATCH		64
 /* Entries that are looked at for a queue pair that goes away, before others have the CPU. */
 #define EMU_FORGET_BATCH	1024
 
@@ -172,9 +172,18 @@ static __always_inline void emu_cq_read(const struct emu_cqe *cqe, struct emu_cq
 	*(u32 *)&((u64 *)to)[6] = READ_ONCE(((const u32 *)cqe)[12]);
 	to->port_num = READ_ONCE(cqe->port_num);
 	to->network_hdr_type = READ_ONCE(cqe->network_hdr_type);
-	if (unlikely(to->wc_flags & IB_WC_WITH_SMAC))
-		emu_wc_get_sender(to);
-	to->timestamp = ib_cq_timing() ? emu_cq_time(READ_ONCE(cqe->stamp)) : 0;
+	to->timestamp = 0;
+	if (ib_cq_timing())
+		to->timestamp = emu_cq_time(READ_ONCE(cqe->stamp));
+}
+
+/* The completions from @wc to @end are datagrams': their senders may be told. */
+static noinline void emu_cq_get_senders(struct ib_wc *wc, const struct ib_wc *end)
+{
+	for (; wc != end; wc++) {
+		if (wc->wc_flags & IB_WC_WITH_SMAC)
+			emu_wc_get_sender(wc);
+	}
 }
 
 /* Makes room in a work queue for as many entries as the completions polled in a row retire. */
@@ -249,8 +258,10 @@ static noinline struct emu_cq_run emu_cq_take_run(struct emu_cq_ring *ring, u32 
 	/* release: pair B */
 	if (unlikely(!atomic_try_cmpxchg(&ring->tail, (int *)&tail, pos)))
 		return (struct emu_cq_run) {};
+	if (unlikely(emu_qp_is_datagram(to_eqp(kind.qp))))
+		emu_cq_get_senders(wc, to);
 	emu_cq_retire(kind.qp, wc->opcode, count);
-	return (struct emu_cq_run) { .got = to - wc, .empty = empty };
+	return (struct emu_cq_run) { .got = pos - tail, .empty = empty };
 }
 
 /* Polls at most @max entries; @max is at most EMU_POLL_BATCH. Returns how many it polled. */
@@ -287,7 +298,7 @@ static struct emu_cq_ring *emu_cq_next(struct emu_cq *cq, struct emu_cq_ring *ri
 }
 
 /* Polls at most @max entries; @max is at most EMU_POLL_BATCH. Fewer: there were no more. */
-static __always_inline int emu_cq_poll(struct emu_cq *cq, int max, struct ib_wc *wc)
+static int emu_cq_poll(struct emu_cq *cq, int max, struct ib_wc *wc)
 {
 	/* acquire: pair E */
 	struct emu_cq_ring *ring = smp_load_acquire(&cq->out);
@@ -295,17 +306,17 @@ static __always_inline int emu_cq_poll(struct emu_cq *cq, int max, struct ib_wc 
 
 	do {
 		got += emu_cq_take(ring, max - got, wc + got);
-		if (likely(got == max))
+		if (got == max)
 			break;
 		ring = emu_cq_next(cq, ring);
-	} while (unlikely(ring));
+	} while (ring);
 	return got;
 }
 
-int emu_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
+/* Any number of entries, of any work queues and rings; @done have been polled. */
+static noinline int emu_cq_poll_more(struct emu_cq *cq, int num_entries, struct ib_wc *wc, int done)
 {
-	struct emu_cq *cq = to_ecq(ibcq);
-	int wanted, got, done = 0;
+	int wanted, got;
 
 	while (done < num_entries) {
 		wanted = min(num_entries - done, EMU_POLL_BATCH);
@@ -319,20 +330,42 @@ int emu_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 	return done;
 }
 
+/* Most polls are over after one run: it is as long as was asked for, or nothing is behind it. */
+int emu_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
+{
+	struct emu_cq *cq = to_ecq(ibcq);
+	struct emu_cq_ring *ring;
+	struct emu_cq_run run;
+
+	if (unlikely(num_entries <= 0))
+		return 0;
+	preempt_disable();
+	/* acquire: pair E */
+	ring = smp_load_acquire(&cq->out);
+	run = emu_cq_take_run(ring, min(num_entries, EMU_POLL_BATCH), wc);
+	/* Only with another ring behind it, something may come after nothing. */
+	run.empty = run.empty && !READ_ONCE(ring->next);
+	preempt_enable();
+	if (likely(run.empty || run.got == num_entries))
+		return run.got;
+	return emu_cq_poll_more(cq, num_entries, wc, run.got);
+}
+
 /* Is there something to poll? */
 static bool emu_cq_has_entries(struct emu_cq *cq)
 {
 	struct emu_cq_ring *ring;
-	bool found = false;
+	bool found;
 
 	preempt_disable();
 	/* acquire: pair E */
 	ring = smp_load_acquire(&cq->out);
-	while (ring && !found) {
+	do {
 		found = emu_cq_published(ring, atomic_read(&ring->tail));
-		if (!found)
-			ring = emu_cq_next(cq, ring);
-	}
+		if (found)
+			break;
+		ring = emu_cq_next(cq, ring);
+	} while (unlikely(ring));
 	preempt_enable();
 	return found;
 }

@@ -254,7 +254,9 @@ static inline struct emu_cqe *emu_cq_begin(struct emu_cq *cq, u32 *ppos)
 
 static inline void emu_cq_end(struct emu_cq *cq, struct emu_cqe *cqe, u32 pos, bool solicited)
 {
-	cqe->stamp = ib_cq_stamp();
+	cqe->stamp = 0;
+	if (ib_cq_timing())
+		cqe->stamp = ib_cq_stamp();
 	/* release: pair A */
 	smp_store_release(&cqe->seq, pos + 1);
 

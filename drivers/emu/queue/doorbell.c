@@ -200,6 +200,19 @@ void emu_qp_freeze(struct emu_qp *qp)
 		       atomic_cmpxchg(&qp->doorbell, EMU_DB_IDLE, EMU_DB_OWNED) == EMU_DB_IDLE);
 }
 
+/* The caller has let go of a queue pair that a freezer waits for. Preemption is off. */
+void emu_qp_wake_freezer(struct emu_qp *qp)
+{
+	wake_up_var(&qp->doorbell);
+}
+
+/* The caller was the last one to leave the closed gate of a queue pair. Under RCU. */
+void emu_qp_left(struct emu_qp *qp)
+{
+	emu_gate_wake(&qp->gate);
+	emu_qp_ring_deferred(qp);
+}
+
 /**
  * emu_qp_thaw() - let a frozen queue pair go on
  * @qp: queue pair

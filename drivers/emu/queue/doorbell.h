@@ -75,6 +75,8 @@ enum emu_service emu_qp_park(struct emu_qp *qp, u64 delay_ns);
 void emu_qp_unpark(struct emu_qp *qp);
 void emu_qp_freeze(struct emu_qp *qp);
 void emu_qp_thaw(struct emu_qp *qp);
+void emu_qp_wake_freezer(struct emu_qp *qp);
+void emu_qp_left(struct emu_qp *qp);
 
 /* Becomes the owner of a queue pair that has none; preemption is off. Returns false if it has. */
 static __always_inline bool emu_qp_own(struct emu_qp *qp)
@@ -114,17 +116,16 @@ static __always_inline bool emu_qp_release(struct emu_qp *qp)
 {
 	int old = EMU_DB_OWNED;
 
-	/*
-	 * Full barrier, either way: pairs with the one in emu_qp_freeze(). A freezer looks at
-	 * everything itself, when it thaws.
-	 */
-	if (unlikely(READ_ONCE(qp->freezing)))
+	/* Full barrier, either way: pairs with the one in emu_qp_freeze(). */
+	if (unlikely(!atomic_try_cmpxchg(&qp->doorbell, &old, EMU_DB_IDLE))) {
+		if (likely(!READ_ONCE(qp->freezing)))
+			return false;
+		/* A freezer looks at everything itself, when it thaws. */
 		atomic_xchg(&qp->doorbell, EMU_DB_IDLE);
-	else if (unlikely(!atomic_try_cmpxchg(&qp->doorbell, &old, EMU_DB_IDLE)))
-		return false;
+	}
 	kverbs_delay("emu_qp_release");
 	if (unlikely(READ_ONCE(qp->freezing)))
-		wake_up_var(&qp->doorbell);
+		emu_qp_wake_freezer(qp);
 	return true;
 }
 
@@ -135,8 +136,8 @@ static __always_inline bool emu_qp_release(struct emu_qp *qp)
  */
 static inline void emu_leave(struct emu_qp *qp)
 {
-	if (unlikely(emu_gate_leave(&qp->gate)))
-		emu_qp_ring_deferred(qp);
+	if (unlikely(emu_gate_leave_quietly(&qp->gate)))
+		emu_qp_left(qp);
 }
 
 #endif

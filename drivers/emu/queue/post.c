@@ -402,16 +402,17 @@ static __always_inline bool emu_recv_is_short(u32 max_sge, const struct ib_recv_
 static __always_inline bool emu_post_short_recv(struct emu_ring *ring,
 						const struct ib_recv_wr *wr, bool shared)
 {
+	const struct ib_sge *sge = wr->sg_list;
 	struct emu_rwqe *wqe;
 	u32 pos;
 
-	wqe = shared ? emu_ring_reserve_shared(ring, &pos) : emu_ring_reserve(ring, &pos);
-	if (unlikely(!wqe))
+	if (unlikely(!__emu_ring_reserve(ring, shared ? &ring->tail : &ring->retired, &pos)))
 		return false;
+	wqe = (struct emu_rwqe *)emu_ring_slot(ring, pos);
 	WRITE_ONCE(wqe->num_sge, 1);
 	wqe->wr_id = wr->wr_id;
-	wqe->length = wr->sg_list->length;
-	wqe->sge[0] = wr->sg_list[0];
+	wqe->length = sge->length;
+	wqe->sge[0] = *sge;
 	emu_ring_publish(&wqe->slot, pos);
 	return true;
 }

@@ -233,7 +233,8 @@ static void emu_qp_set_transport(struct emu_qp *qp, const struct emu_transport *
 		qp->transport->forget(qp);
 	qp->transport = transport;
 	qp->fastpath = transport->fastpath && !emu_qp_is_datagram(qp);
-	WRITE_ONCE(qp->direct, qp->fastpath && qp->ibqp.qp_type == IB_QPT_RC && qp->max_send_sge);
+	WRITE_ONCE(qp->direct_ops, qp->fastpath && qp->ibqp.qp_type == IB_QPT_RC ?
+				   qp->plain_ops : 0);
 }
 
 static void emu_qp_set_port(struct emu_qp *qp, u32 port_num)

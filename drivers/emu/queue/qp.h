@@ -194,7 +194,8 @@ enum emu_recv_from {
  * @transport: how it reaches its peers; the port's, or before it has a port, the one
  *	of the device's first port
  * @fastpath: connected, and the transport says that the engine need not ask it
- * @direct: the same, of type RC, and requests may have an element: see engine/direct.c
+ * @direct_ops: those of @plain_ops for which that holds, and the type is RC: see
+ *	engine/direct.c
  * @peer: the peer of a connection, kept under RCU; valid while @peer_gen is the fabric's
  *	generation; like the next three, only for the owner and the transport
  * @peer_gen: see fabric.c; 0 for no peer
@@ -248,7 +249,7 @@ struct emu_qp {
 	struct emu_port *port;
 	const struct emu_transport *transport;
 	bool fastpath;
-	bool direct;
+	u32 direct_ops;
 	struct emu_qp *peer;
 	unsigned long peer_gen;
 	struct emu_cqe_origin origin;
