@@ -34,18 +34,17 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # fits counts. What fits nothing is a layer of its own.
 LAYERS = [(name, re.compile(pattern)) for name, pattern in [
     ("ULP: handlers, requests", r"plain\.h:|pingpong/|@ulp:|limit/main\.c:lim_(over|wrong)"),
-    ("post receive", r"post\.c:\w*recv|queue\.c:lim_(rq_post|post_recv|post_srq)"),
+    ("post receive", r"/(post|recv)\.[ch]:\w*(recv|srq)|queue\.c:lim_(rq_post|post_recv|post_srq)"),
     ("post send", r"post\.c:|queue\.c:lim_(post_|wr_good|is_rdma|queue)"),
     ("receives of an SRQ", r"srq\.c:"),
     ("rings", r"ring\.h:"),
     ("copy", r":(emu|lim)_copy|kernel:(__)?mem(cpy|move)"),
     ("memory, keys, gate of the region",
-     r"/(memory|region|place|backing|mr|mw)\.[ch]:|:emu_(open_|short_span|check_copy|remote_sge)"
-     r"|queue\.c:lim_rdma"),
+     r"/(memory|region|target|place|backing|mr|mw)\.[ch]:"
+     r"|:emu_(open_|short_span|check_copy|remote_sge)|queue\.c:lim_rdma"),
     ("peer, its gate, port, counters",
-     r"(fabric|in_memory)\.[ch]:(?!(__)?emu_complete_)|/net/|gate\.h:"
-     r"|:emu_(find_peer|enter_peer|is_connected|route|port_pkey|pkeys_match"
-     r"|count|exec_end|simple_peer|is_entered|exec_sent|exec_peer)$|queue\.c:lim_gate"),
+     r"fabric\.|/net\.h:|/in_memory\.[ch]:emu_(?!complete)|gate\.h:"
+     r"|:emu_(is_connected|port_pkey|pkeys_match|count|exec_peer|leave)$|queue\.c:lim_gate"),
     ("xarray", r"kernel:(xa_|xas_)"),
     ("RCU", r"kernel:(__)?rcu_"),
     ("arm, notify, wake",
@@ -55,9 +54,9 @@ LAYERS = [(name, re.compile(pattern)) for name, pattern in [
     ("poll", r"/cq\.c:emu_|:ib_poll_cq|:lim_(poll_cq|take_run)"),
     ("completions", r"/cq\.h:emu_|:(__)?emu_complete_|:emu_(cqe_|recv_begin|cq_|fault_over)"
                     r"|:ib_cq_timing|:lim_complete"),
-    ("doorbell, ownership", r"doorbell\.[ch]:|engine\.c:emu_(qp_|may_execute)"
+    ("doorbell, ownership", r"/doorbell\.[ch]:|:emu_may_(send|execute)"
                             r"|queue\.c:lim_(release|go_on)"),
-    ("execution", r"/(engine|exec|connected|datagram|fault)\.[ch]:|(fastpath|recv|verdict)\.h:"
+    ("execution", r"/(engine|exec|direct|fastpath|connected|datagram|fault)\.[ch]:|verdict\.h:"
                   r"|queue\.c:lim_(send|execute|run)|/emu\.h:|/qp\.[ch]:"),
     ("CQ layer: rounds, calls of done()", r"^cq/|completion\.h:|limit/main\.c:|:trace_ib_cq"),
     ("calls by pointer", r"kernel:__x86_(indirect|return)"),
