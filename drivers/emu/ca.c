@@ -12,7 +12,7 @@
 #include <linux/string.h>
 #include <linux/xarray.h>
 
-#include "device.h"
+#include "ca.h"
 #include "lib/fault.h"
 
 /* Doorbells of a device: as many pages as fit into 4 MiB of a BAR. */

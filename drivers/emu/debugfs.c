@@ -35,6 +35,7 @@
 #include <kverbs/completion.h>
 #include <rdma/restrack.h>
 
+#include "core.h"
 #include "device.h"
 #include "lib/fault.h"
 #include "net/net.h"
@@ -228,13 +229,6 @@ static const struct file_operations emu_event_fops = {
 	.release = single_release,
 };
 
-static int emu_opens_show(struct seq_file *s, void *unused)
-{
-	emu_ca_show(s->private, s);
-	return 0;
-}
-DEFINE_SHOW_ATTRIBUTE(emu_opens);
-
 /* The device is registered already. It works all the same if its files cannot be made. */
 void emu_debugfs_add(struct emu_device *edev)
 {
@@ -248,7 +242,7 @@ void emu_debugfs_add(struct emu_device *edev)
 	}
 	edev->debugfs = dir;
 	debugfs_create_file("event", 0600, dir, edev, &emu_event_fops);
-	debugfs_create_file("ca", 0400, dir, edev, &emu_opens_fops);
+	emu_core_debugfs(edev, dir);
 	emu_faults_debugfs(edev, debugfs_create_dir("faults", dir));
 }
 

@@ -16,6 +16,7 @@
 #include <linux/rwsem.h>
 #include <kverbs/delay.h>
 
+#include "core.h"
 #include "device.h"
 #include "engine/engine.h"
 #include "lib/fault.h"
@@ -28,8 +29,6 @@
 #define EMU_FW_VER		(1ULL << 32)
 #define EMU_PART_ID		1
 #define EMU_HW_VER		1
-/* Memory keys, except those of index 0. */
-#define EMU_MAX_KEYS		((1 << (32 - EMU_KEY_SHIFT)) - 1)
 
 #define EMU_DEVICE_CAPS							\
 	(IB_DEVICE_BAD_PKEY_CNTR | IB_DEVICE_BAD_QKEY_CNTR |		\
@@ -68,8 +67,6 @@ static int emu_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 		.cq_caps.max_cq_moderation_period = EMU_MAX_MOD_PERIOD,
 		.max_mr = EMU_MAX_KEYS,
 		.max_mw = EMU_MAX_KEYS,
-		.max_fmr = EMU_MAX_KEYS,
-		.max_map_per_fmr = EMU_MAX_FMR_MAPS,
 		.max_pd = EMU_MAX_QP,
 		.max_qp_rd_atom = EMU_MAX_RD_ATOM,
 		.max_res_rd_atom = EMU_MAX_RD_ATOM * EMU_MAX_QP,
@@ -86,6 +83,7 @@ static int emu_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 		.max_pkeys = EMU_PKEY_TBL_LEN,
 		.local_ca_ack_delay = EMU_DELAY,
 	};
+	emu_core_query_device(attr);
 	return 0;
 }
 
@@ -105,13 +103,7 @@ static int emu_get_port_immutable(struct ib_device *ibdev, u32 port_num,
 		return err;
 	immutable->pkey_tbl_len = attr.pkey_tbl_len;
 	immutable->gid_tbl_len = attr.gid_tbl_len;
-	/* Without a MAD layer there is no SA and no CM. */
-	if (to_edev(ibdev)->ethernet)
-		immutable->core_cap_flags = RDMA_CORE_CAP_PROT_ROCE |
-					    RDMA_CORE_CAP_PROT_ROCE_UDP_ENCAP |
-					    RDMA_CORE_CAP_ETH_AH;
-	else
-		immutable->core_cap_flags = RDMA_CORE_CAP_PROT_IB;
+	emu_core_set_protocol(to_edev(ibdev), immutable);
 	return 0;
 }
 
@@ -160,8 +152,8 @@ static int emu_cq_create_listed(struct emu_device *edev, struct ib_cq *ibcq,
 	return err;
 }
 
-static int emu_device_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
-				struct uverbs_attr_bundle *attrs)
+int emu_device_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+			 struct uverbs_attr_bundle *attrs)
 {
 	struct emu_device *edev = to_edev(ibcq->device);
 	int err;
@@ -172,7 +164,7 @@ static int emu_device_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr
 	return err;
 }
 
-static int emu_device_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
+int emu_device_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct emu_device *edev = to_edev(ibcq->device);
 	int err;
@@ -184,8 +176,8 @@ static int emu_device_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	return err;
 }
 
-static int emu_device_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
-				struct ib_udata *udata)
+int emu_device_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
+			 struct ib_udata *udata)
 {
 	struct emu_device *edev = to_edev(ibqp->device);
 	int err;
@@ -196,7 +188,7 @@ static int emu_device_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init
 	return err;
 }
 
-static int emu_device_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+int emu_device_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct emu_device *edev = to_edev(ibqp->device);
 	int err;
@@ -213,18 +205,14 @@ static const struct ib_device_ops emu_ops = {
 	.device_group = &emu_attr_group,
 
 	.add_gid = emu_add_gid,
-	.alloc_fmr = emu_alloc_fmr,
 	.alloc_hw_port_stats = emu_alloc_port_stats,
 	.alloc_mr = emu_alloc_mr,
 	.alloc_mw = emu_alloc_mw,
 	.alloc_pd = emu_alloc_pd,
 	.attach_mcast = emu_attach_mcast,
-	.close_ca = emu_close_ca,
 	.create_ah = emu_create_ah,
-	.create_cq = emu_device_create_cq,
 	.create_qp = emu_device_create_qp,
 	.create_srq = emu_create_srq,
-	.dealloc_fmr = emu_dealloc_fmr,
 	.dealloc_mw = emu_dealloc_mw,
 	.dealloc_pd = emu_dealloc_pd,
 	.del_gid = emu_del_gid,
@@ -240,14 +228,10 @@ static const struct ib_device_ops emu_ops = {
 	.get_link_layer = emu_get_link_layer,
 	.get_port_immutable = emu_get_port_immutable,
 	.map_mr_sg = emu_map_mr_sg,
-	.map_phys_fmr = emu_map_phys_fmr,
 	.modify_ah = emu_modify_ah,
 	.modify_cq = emu_modify_cq,
 	.modify_qp = emu_modify_qp,
 	.modify_srq = emu_modify_srq,
-	.open_ca = emu_open_ca,
-	.open_mr = emu_open_mr,
-	.pause_mr = emu_pause_mr,
 	.peek_cq = emu_peek_cq,
 	.poll_cq = emu_poll_cq,
 	.post_recv = emu_post_recv,
@@ -260,15 +244,10 @@ static const struct ib_device_ops emu_ops = {
 	.query_port = emu_query_port,
 	.query_qp = emu_query_qp,
 	.query_srq = emu_query_srq,
-	.reg_umem_mr = emu_reg_umem_mr,
 	.req_notify_cq = emu_req_notify_cq,
 	.resize_cq = emu_resize_cq,
-	.resume_mr = emu_resume_mr,
-	.revoke_mr = emu_revoke_mr,
-	.unmap_fmr = emu_unmap_fmr,
 
 	INIT_RDMA_OBJ_SIZE(ib_ah, emu_ah, ibah),
-	INIT_RDMA_OBJ_SIZE(ib_ca, emu_ca, ibca),
 	INIT_RDMA_OBJ_SIZE(ib_cq, emu_cq, ibcq),
 	INIT_RDMA_OBJ_SIZE(ib_mw, emu_mw, ibmw),
 	INIT_RDMA_OBJ_SIZE(ib_pd, emu_pd, ibpd),
@@ -316,6 +295,8 @@ static struct emu_device *emu_device_alloc(const struct emu_device_spec *spec)
 	edev->ibdev.node_guid = cpu_to_be64(EMU_GUID_BASE | (u64)pdev->id << 8);
 	edev->ibdev.dev.parent = &pdev->dev;
 	strscpy(edev->ibdev.node_desc, "kverbs emulated HCA", sizeof(edev->ibdev.node_desc));
+	/* What is set first stays. */
+	ib_set_device_ops(&edev->ibdev, &emu_core_ops);
 	ib_set_device_ops(&edev->ibdev, &emu_ops);
 	return edev;
 }

@@ -9,7 +9,6 @@
 
 struct emu_port_config;
 struct pci_dev;
-struct seq_file;
 
 /* device.c */
 
@@ -33,11 +32,12 @@ struct emu_device_spec {
 
 struct emu_device *emu_device_create(const struct emu_device_spec *spec);
 void emu_device_destroy(struct emu_device *edev);
-
-/* ca.c */
-int emu_open_ca(struct ib_ca *ibca, const void *vendor, size_t len);
-void emu_close_ca(struct ib_ca *ibca);
-void emu_ca_show(struct emu_device *edev, struct seq_file *s);
+int emu_device_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+			 struct uverbs_attr_bundle *attrs);
+int emu_device_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
+int emu_device_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
+			 struct ib_udata *udata);
+int emu_device_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 
 /* configfs.c */
 int emu_configfs_add(const struct emu_device_spec *spec, const char *pci);

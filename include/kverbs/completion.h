@@ -52,4 +52,16 @@ static inline u64 ib_cq_stamp(void)
 	return ib_cq_timing() ? ktime_get_mono_fast_ns() : 0;
 }
 
+/**
+ * ib_wc_set_stamp() - tell when a completion was written
+ * @wc: the completion, as a driver hands it to a poller
+ * @stamp: what ib_cq_stamp() said when it was written; 0 if that is not known
+ *
+ * Context: Any, NMI included.
+ */
+static inline void ib_wc_set_stamp(struct ib_wc *wc, u64 stamp)
+{
+	wc->timestamp = stamp;
+}
+
 #endif

@@ -14,7 +14,7 @@
  *		emptied by ib_poll_cq(). See cq.c.
  *   emu_region	(region.h) what a memory key names: region or window. Found in its
  *		device's table under RCU, guarded by a gate.
- *   emu_ca	one open of the device. In its table while it is open. See ca.c.
+ *   emu_ca	(ca.h) one open of the device. In its table while it is open. See ca.c.
  */
 #ifndef KVERBS_EMU_H
 #define KVERBS_EMU_H
@@ -28,9 +28,7 @@
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
-#include <kverbs/ca.h>
 #include <rdma/ib_verbs.h>
-#include <uapi/kverbs/emu.h>
 
 struct dentry;
 struct emu_faults;
@@ -266,18 +264,6 @@ struct emu_ah {
 	struct ib_ah ibah;
 	struct emu_av av;
 	struct rdma_ah_attr attr;
-};
-
-/**
- * struct emu_ca - one open of the device
- * @ibca: what the midlayer sees
- * @doorbell: number of its doorbell
- * @tag: the name that the opener gave it; may be empty
- */
-struct emu_ca {
-	struct ib_ca ibca;
-	u32 doorbell;
-	char tag[KVERBS_EMU_TAG_SIZE];
 };
 
 static inline struct emu_device *to_edev(struct ib_device *ibdev)

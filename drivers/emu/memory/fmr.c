@@ -11,7 +11,7 @@
  */
 #include <linux/slab.h>
 
-#include "region.h"
+#include "fmr.h"
 
 struct ib_fmr *emu_alloc_fmr(struct ib_pd *pd, int access, struct ib_fmr_attr *attr)
 {

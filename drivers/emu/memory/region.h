@@ -18,11 +18,8 @@ struct ib_umem;
 
 /* Page sizes of a page list, one bit for each, as in attrs.page_size_cap. */
 #define EMU_PAGE_SIZES		GENMASK_ULL(31, PAGE_SHIFT)
-/*
- * Maximum number of mappings of an FMR between two unmaps. With one more, a key
- * would be used again.
- */
-#define EMU_MAX_FMR_MAPS	((1 << EMU_KEY_SHIFT) - 1)
+/* Memory keys, except those of index 0. */
+#define EMU_MAX_KEYS		((1 << (32 - EMU_KEY_SHIFT)) - 1)
 
 /* What a window can grant. */
 #define EMU_WINDOW_ACCESS	(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
@@ -146,20 +143,6 @@ struct emu_mw {
 	struct emu_region region;
 };
 
-/**
- * struct emu_fmr - a fast memory region
- * @ibfmr: what the midlayer sees
- * @region: how it is reached
- * @max_maps: maximum number of mappings between two unmaps
- * @maps: mappings since the last unmap; written in state BUSY
- */
-struct emu_fmr {
-	struct ib_fmr ibfmr;
-	struct emu_region region;
-	u32 max_maps;
-	u32 maps;
-};
-
 static inline struct emu_mr *to_emr(struct ib_mr *ibmr)
 {
 	return container_of(ibmr, struct emu_mr, ibmr);
@@ -168,11 +151,6 @@ static inline struct emu_mr *to_emr(struct ib_mr *ibmr)
 static inline struct emu_mw *to_emw(struct ib_mw *ibmw)
 {
 	return container_of(ibmw, struct emu_mw, ibmw);
-}
-
-static inline struct emu_fmr *to_efmr(struct ib_fmr *ibfmr)
-{
-	return container_of(ibfmr, struct emu_fmr, ibfmr);
 }
 
 /**
@@ -273,11 +251,5 @@ enum emu_verdict emu_region_bind(struct emu_qp *qp, const struct emu_swqe *wqe,
 				 enum emu_syndrome *why);
 bool emu_window_is_invalidatable(const struct emu_region *region);
 void emu_window_unbind(struct emu_region *window);
-
-/* fmr.c */
-struct ib_fmr *emu_alloc_fmr(struct ib_pd *pd, int access, struct ib_fmr_attr *attr);
-int emu_map_phys_fmr(struct ib_fmr *ibfmr, u64 *pages, int nr, u64 iova);
-int emu_unmap_fmr(struct list_head *list);
-int emu_dealloc_fmr(struct ib_fmr *ibfmr);
 
 #endif

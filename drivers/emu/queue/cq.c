@@ -172,9 +172,7 @@ static __always_inline void emu_cq_read(const struct emu_cqe *cqe, struct emu_cq
 	*(u32 *)&((u64 *)to)[6] = READ_ONCE(((const u32 *)cqe)[12]);
 	to->port_num = READ_ONCE(cqe->port_num);
 	to->network_hdr_type = READ_ONCE(cqe->network_hdr_type);
-	to->timestamp = 0;
-	if (ib_cq_timing())
-		to->timestamp = emu_cq_time(READ_ONCE(cqe->stamp));
+	ib_wc_set_stamp(to, ib_cq_timing() ? emu_cq_time(READ_ONCE(cqe->stamp)) : 0);
 }
 
 /* The completions from @wc to @end are datagrams': their senders may be told. */

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What depends on the core that the module is built for: kverbs' own (core_kverbs.c), or
+ * mainline's ib_core (core_mainline.c). One of these files is part of the module; all
+ * others are the same for both.
+ */
+#ifndef KVERBS_EMU_CORE_H
+#define KVERBS_EMU_CORE_H
+
+#include "lib/emu.h"
+
+struct dentry;
+
+/* Methods that only this core has, or that need more for it than emu_ops offers. */
+extern const struct ib_device_ops emu_core_ops;
+
+/**
+ * emu_core_query_device() - add the limits that only this core asks for
+ * @attr: limits of the device, complete otherwise
+ *
+ * Context: Process.
+ */
+void emu_core_query_device(struct ib_device_attr *attr);
+
+/**
+ * emu_core_set_protocol() - tell the core what runs over a port
+ * @edev: the device, all of whose ports are alike
+ * @immutable: core_cap_flags and max_mad_size are set
+ *
+ * Context: Process.
+ */
+void emu_core_set_protocol(const struct emu_device *edev, struct ib_port_immutable *immutable);
+
+/**
+ * emu_core_debugfs() - add the files about what only this core has
+ * @edev: the device
+ * @dir: its directory in debugfs
+ *
+ * Context: Process.
+ */
+void emu_core_debugfs(struct emu_device *edev, struct dentry *dir);
+
+#endif

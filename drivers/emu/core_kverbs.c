@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the software HCA has for kverbs' own core only: FMRs, channel adapters that are
+ * opened, and regions of memory that the core gets, moves and takes away.
+ */
+#include <linux/debugfs.h>
+#include <linux/seq_file.h>
+
+#include "ca.h"
+#include "core.h"
+#include "device.h"
+#include "memory/fmr.h"
+
+const struct ib_device_ops emu_core_ops = {
+	.alloc_fmr = emu_alloc_fmr,
+	.close_ca = emu_close_ca,
+	.create_cq = emu_device_create_cq,
+	.dealloc_fmr = emu_dealloc_fmr,
+	.map_phys_fmr = emu_map_phys_fmr,
+	.open_ca = emu_open_ca,
+	.open_mr = emu_open_mr,
+	.pause_mr = emu_pause_mr,
+	.reg_umem_mr = emu_reg_umem_mr,
+	.resume_mr = emu_resume_mr,
+	.revoke_mr = emu_revoke_mr,
+	.unmap_fmr = emu_unmap_fmr,
+
+	INIT_RDMA_OBJ_SIZE(ib_ca, emu_ca, ibca),
+};
+
+void emu_core_query_device(struct ib_device_attr *attr)
+{
+	attr->max_fmr = EMU_MAX_KEYS;
+	attr->max_map_per_fmr = EMU_MAX_FMR_MAPS;
+}
+
+/* Without a MAD layer there is no SA and no CM. */
+void emu_core_set_protocol(const struct emu_device *edev, struct ib_port_immutable *immutable)
+{
+	if (edev->ethernet)
+		immutable->core_cap_flags = RDMA_CORE_CAP_PROT_ROCE |
+					    RDMA_CORE_CAP_PROT_ROCE_UDP_ENCAP |
+					    RDMA_CORE_CAP_ETH_AH;
+	else
+		immutable->core_cap_flags = RDMA_CORE_CAP_PROT_IB;
+}
+
+static int emu_opens_show(struct seq_file *s, void *unused)
+{
+	emu_ca_show(s->private, s);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(emu_opens);
+
+void emu_core_debugfs(struct emu_device *edev, struct dentry *dir)
+{
+	debugfs_create_file("ca", 0400, dir, edev, &emu_opens_fops);
+}
