@@ -39,6 +39,16 @@ RELEASE := $(if $(KDIR),$(shell sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' \
 	$(KDIR)/include/generated/utsrelease.h 2>/dev/null))
 OUT := $(abspath $(BUILD))/$(RELEASE)
 
+# The core that the modules are for: kverbs' own, or the kernel's, for which there is only the
+# software HCA. Its tree of links has none of our verbs headers.
+CORE ?= kverbs
+ifeq ($(CORE),mainline)
+OUT := $(OUT)/mainline
+override KVERBS_KUNIT :=
+else ifneq ($(CORE),kverbs)
+$(error CORE=$(CORE): there are kverbs and mainline)
+endif
+
 ifneq ($(filter-out $(NO_KERNEL) load unload,$(GOALS)),)
 ifeq ($(KDIR),)
 $(error No headers for kernel $(KVER). Install them with: apt-get install \
@@ -93,8 +103,17 @@ endif
 
 .PHONY: tree
 tree:
+ifeq ($(CORE),mainline)
+	@mkdir -p $(OUT)/drivers $(OUT)/include/kverbs
+	@cp -rsf $(CURDIR)/drivers/emu $(OUT)/drivers/
+	@ln -sf $(CURDIR)/include/kverbs/compat.h $(CURDIR)/include/kverbs/delay.h \
+		$(OUT)/include/kverbs/
+	@ln -sf $(CURDIR)/Kbuild $(OUT)/Kbuild.kverbs
+	@ln -sf $(CURDIR)/drivers/emu/mainline/Kbuild $(OUT)/Kbuild
+else
 	@mkdir -p $(OUT)
 	@cp -rsf $(addprefix $(CURDIR)/,$(SOURCES)) $(OUT)/
+endif
 	@find $(OUT) -xtype l -delete
 
 # Features of this kernel. Each probe is a file that compiles only if the kernel
@@ -135,7 +154,8 @@ shell:
 clean:
 	@rm -rf $(addprefix $(BUILD)/,extra logs tools) \
 		$(patsubst %/include/kverbs/config.h,%, \
-			$(wildcard $(BUILD)/*/include/kverbs/config.h))
+			$(wildcard $(BUILD)/*/include/kverbs/config.h \
+				$(BUILD)/*/mainline/include/kverbs/config.h))
 	@rmdir $(BUILD) 2>/dev/null || true
 
 .PHONY: help
@@ -144,6 +164,8 @@ help:
 	@echo
 	@echo 'Build:'
 	@echo '  all        the modules, into $(BUILD)/<kernel release>/ (default)'
+	@echo '             with CORE=mainline kverbs_emu.ko alone, for the ib_core of the kernel,'
+	@echo '             into $(BUILD)/<kernel release>/mainline/'
 	@echo '  cq/lane.o  one object; also .i .s .lst, or a directory: kunit/'
 	@echo '  kverbs.ko  one module, and all that it needs: as all does'
 	@echo '  tools      the command kverbs, into $(BUILD)/tools/'
@@ -171,6 +193,7 @@ help:
 	@echo '  KVER=<release>    kernel whose headers are installed (running one)'
 	@echo '  KDIR=<dir>        or a kernel build tree, for example a test kernel'
 	@echo '  BUILD=<dir>       where to build (build)'
+	@echo '  CORE=mainline     the core that the software HCA is for (kverbs)'
 	@echo '  KVERBS_KUNIT=m    build the KUnit suites (default where possible)'
 	@echo '  KVERBS_SUITES="<module>.."  only these of them'
 	@echo '  W=2 C=1 C=2 V=1   as in the kernel: more warnings (default W=1), sparse, verbose'

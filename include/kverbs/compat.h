@@ -75,4 +75,11 @@
 #define kv_io_uring_data(ioucmd) ((ioucmd)->cmd)
 #endif
 
+/* What mainline's create_cq method is passed from processes. */
+#ifdef HAVE_CREATE_CQ_ATTRS
+#define kv_create_cq_user uverbs_attr_bundle
+#else
+#define kv_create_cq_user ib_udata
+#endif
+
 #endif /* KVERBS_COMPAT_H */

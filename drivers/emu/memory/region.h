@@ -127,10 +127,12 @@ struct emu_region {
  * struct emu_mr - a memory region
  * @ibmr: what the midlayer sees
  * @region: how it is reached
+ * @umem: memory of a user region, if the driver and not the core holds it; else NULL
  */
 struct emu_mr {
 	struct ib_mr ibmr;
 	struct emu_region region;
+	struct ib_umem *umem;
 };
 
 /**

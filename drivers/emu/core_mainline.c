@@ -1,0 +1,509 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The software HCA under mainline's ib_core.
+ *
+ * The rest of the driver is written for kverbs' own core, which does for drivers what
+ * mainline's leaves to them. That is here:
+ *
+ * - Handlers run later, never inside a verb, and never twice at a time for one object. The
+ *   reports that the driver makes in any context are collected in a word of the object, and
+ *   an irq_work calls the handlers.
+ * - Arguments are checked against the limits of the device, as far as the driver relies on it.
+ * - The memory of objects that the driver looks up under RCU stays for a grace period:
+ *   mainline's core frees it as soon as the destroy method returns, so that waits.
+ * - Memory of a process is pinned by the driver, which keeps it with the region.
+ *
+ * Consumers are in the kernel. Without an alloc_ucontext method there is no device in
+ * /dev/infiniband, so no process gets here.
+ *
+ * The word of an object holds the reports that are due, and
+ *
+ *   EMU_NOTIFY_RUNNING	the irq_work is calling handlers
+ *   EMU_NOTIFY_DEAD	the object is being destroyed: nothing is called any more
+ *
+ * Whoever changes the word from 0 queues the irq_work; what comes while it runs makes it
+ * queue itself again, so that a busy object does not keep it in hard interrupt. irq_work_sync()
+ * alone does not tell whether it has ended: a CPU that has called our function marks the
+ * irq_work as idle, even if another CPU has begun to call it again. So RUNNING tells it; and
+ * for the CPU that has yet to write the mark, the memory stays for a grace period, which
+ * interrupts hold up.
+ */
+#include <linux/irq_work.h>
+#include <linux/rcupdate.h>
+#include <kverbs/completion.h>
+#include <rdma/ib_mad.h>
+#include <rdma/ib_umem.h>
+
+#include "core.h"
+#include "device.h"
+#include "lib/fault.h"
+#include "memory/memory.h"
+#include "memory/region.h"
+#include "queue/cq.h"
+#include "queue/qp.h"
+
+#define EMU_NOTIFY_RUNNING		BIT(0)
+#define EMU_NOTIFY_DEAD			BIT(1)
+#define EMU_NOTIFY_COMP			BIT(2)
+#define EMU_NOTIFY_EVENT(event)		BIT(3 + (event))
+#define EMU_NOTIFY_EVENTS(due)		((u32)(due) >> 3)
+
+/* Widths of fields in packets, IBTA vol. 1, 9.2 and 9.7. */
+#define EMU_TIMER_MAX			31
+#define EMU_RETRY_MAX			7
+
+/**
+ * struct emu_notify - what is to be reported about an object
+ * @work: calls the handlers
+ * @state: EMU_NOTIFY_* bits
+ */
+struct emu_notify {
+	struct irq_work work;
+	atomic_t state;
+};
+
+/* The core's part must come first, and comes first in each of these. */
+struct emu_mainline_cq {
+	struct emu_cq cq;
+	struct emu_notify notify;
+};
+
+struct emu_mainline_qp {
+	struct emu_qp qp;
+	struct emu_notify notify;
+};
+
+struct emu_mainline_srq {
+	struct emu_srq srq;
+	struct emu_notify notify;
+};
+
+static struct emu_notify *emu_cq_notify_of(struct ib_cq *ibcq)
+{
+	return &container_of(ibcq, struct emu_mainline_cq, cq.ibcq)->notify;
+}
+
+static struct emu_notify *emu_qp_notify_of(struct ib_qp *ibqp)
+{
+	return &container_of(ibqp, struct emu_mainline_qp, qp.ibqp)->notify;
+}
+
+static struct emu_notify *emu_srq_notify_of(struct ib_srq *ibsrq)
+{
+	return &container_of(ibsrq, struct emu_mainline_srq, srq.ibsrq)->notify;
+}
+
+/* --- reports ------------------------------------------------------------------- */
+
+/* Any context but NMI. */
+static void emu_notify_raise(struct emu_notify *notify, int bit)
+{
+	if (!atomic_fetch_or(bit, &notify->state))
+		irq_work_queue(&notify->work);
+}
+
+/* Returns the bits that are due, or 0 if no handler may be called. */
+static int emu_notify_begin(struct emu_notify *notify)
+{
+	int due = atomic_read(&notify->state);
+
+	do {
+		if (!due || (due & (EMU_NOTIFY_DEAD | EMU_NOTIFY_RUNNING)))
+			return 0;
+	} while (!atomic_try_cmpxchg(&notify->state, &due, EMU_NOTIFY_RUNNING));
+	return due;
+}
+
+static void emu_notify_end(struct emu_notify *notify)
+{
+	if (atomic_cmpxchg(&notify->state, EMU_NOTIFY_RUNNING, 0) == EMU_NOTIFY_RUNNING)
+		return;
+	/* More is due, or the object is dead. */
+	if (!(atomic_fetch_andnot(EMU_NOTIFY_RUNNING, &notify->state) & EMU_NOTIFY_DEAD))
+		irq_work_queue(&notify->work);
+}
+
+static void emu_notify_call(struct ib_event *event, int due,
+			    void (*handler)(struct ib_event *event, void *context), void *context)
+{
+	unsigned long events = EMU_NOTIFY_EVENTS(due);
+	int bit;
+
+	if (!handler)
+		return;
+	for_each_set_bit(bit, &events, 32) {
+		event->event = bit;
+		handler(event, context);
+	}
+}
+
+static void emu_notify_cq_work(struct irq_work *work)
+{
+	struct emu_mainline_cq *cq = container_of(work, struct emu_mainline_cq, notify.work);
+	struct ib_cq *ibcq = &cq->cq.ibcq;
+	struct ib_event event = { .device = ibcq->device, .element.cq = ibcq };
+	int due = emu_notify_begin(&cq->notify);
+
+	if (!due)
+		return;
+	if ((due & EMU_NOTIFY_COMP) && ibcq->comp_handler)
+		ibcq->comp_handler(ibcq, ibcq->cq_context);
+	emu_notify_call(&event, due, ibcq->event_handler, ibcq->cq_context);
+	emu_notify_end(&cq->notify);
+}
+
+static void emu_notify_qp_work(struct irq_work *work)
+{
+	struct emu_mainline_qp *qp = container_of(work, struct emu_mainline_qp, notify.work);
+	struct ib_qp *ibqp = &qp->qp.ibqp;
+	struct ib_event event = { .device = ibqp->device, .element.qp = ibqp };
+	int due = emu_notify_begin(&qp->notify);
+
+	if (!due)
+		return;
+	emu_notify_call(&event, due, ibqp->event_handler, ibqp->qp_context);
+	emu_notify_end(&qp->notify);
+}
+
+static void emu_notify_srq_work(struct irq_work *work)
+{
+	struct emu_mainline_srq *srq = container_of(work, struct emu_mainline_srq, notify.work);
+	struct ib_srq *ibsrq = &srq->srq.ibsrq;
+	struct ib_event event = { .device = ibsrq->device, .element.srq = ibsrq };
+	int due = emu_notify_begin(&srq->notify);
+
+	if (!due)
+		return;
+	emu_notify_call(&event, due, ibsrq->event_handler, ibsrq->srq_context);
+	emu_notify_end(&srq->notify);
+}
+
+static void emu_notify_init(struct emu_notify *notify, void (*fn)(struct irq_work *work))
+{
+	init_irq_work(&notify->work, fn);
+	atomic_set(&notify->state, 0);
+}
+
+/* Waits until the handlers have been called for the reports @due that were made before. */
+static void emu_notify_settle(struct emu_notify *notify, int due)
+{
+	/* acquire: all that the handlers did is done */
+	while (atomic_read_acquire(&notify->state) & (due | EMU_NOTIFY_RUNNING)) {
+		irq_work_sync(&notify->work);
+		cpu_relax();
+	}
+}
+
+/* On return no handler of the object runs, and none will. Process context. */
+static void emu_notify_quiesce(struct emu_notify *notify)
+{
+	atomic_or(EMU_NOTIFY_DEAD, &notify->state);
+	irq_work_sync(&notify->work);
+	emu_notify_settle(notify, 0);
+}
+
+/*
+ * The driver reports nothing of the object any more, and a grace period later nobody has it:
+ * the core may free its memory. Expedited, because consumers destroy many in a row.
+ */
+static void emu_notify_fence(struct emu_notify *notify)
+{
+	irq_work_sync(&notify->work);
+	synchronize_rcu_expedited();
+}
+
+void ib_cq_notify(struct ib_cq *cq)
+{
+	emu_notify_raise(emu_cq_notify_of(cq), EMU_NOTIFY_COMP);
+}
+
+void ib_cq_notify_event(struct ib_cq *cq, enum ib_event_type event)
+{
+	emu_notify_raise(emu_cq_notify_of(cq), EMU_NOTIFY_EVENT(event));
+}
+
+void ib_qp_notify_event(struct ib_qp *qp, enum ib_event_type event)
+{
+	emu_notify_raise(emu_qp_notify_of(qp), EMU_NOTIFY_EVENT(event));
+}
+
+void ib_srq_notify_event(struct ib_srq *srq, enum ib_event_type event)
+{
+	emu_notify_raise(emu_srq_notify_of(srq), EMU_NOTIFY_EVENT(event));
+}
+
+/* Mainline's core takes events of registered devices only. Any context but NMI. */
+void emu_dispatch_event(const struct ib_event *event)
+{
+	if (!ib_device_try_get(event->device))
+		return;
+	(ib_dispatch_event)(event);
+	ib_device_put(event->device);
+}
+
+/*
+ * Consumers see the change when they ask. But mainline's core holds the network device of a
+ * port until the driver lets go of it, even if that unregisters.
+ */
+void ib_port_attr_changed(struct ib_device *device, u32 port_num)
+{
+	const struct emu_port *port = emu_port(device, port_num);
+
+	if (port->edev->ethernet && !port->netdev)
+		ib_device_set_netdev(device, NULL, port_num);
+}
+
+/* --- arguments ----------------------------------------------------------------- */
+
+static bool emu_is_port(const struct ib_device *ibdev, u32 port_num)
+{
+	return port_num >= 1 && port_num <= ibdev->phys_port_cnt;
+}
+
+static int emu_check_qp_init(const struct ib_device *ibdev, const struct ib_qp_init_attr *init)
+{
+	const struct ib_device_attr *limit = &ibdev->attrs;
+	const struct ib_qp_cap *cap = &init->cap;
+
+	if (!init->send_cq || init->send_cq->device != ibdev ||
+	    !init->recv_cq || init->recv_cq->device != ibdev ||
+	    (init->srq && init->srq->device != ibdev))
+		return -EINVAL;
+	if (init->sq_sig_type != IB_SIGNAL_ALL_WR && init->sq_sig_type != IB_SIGNAL_REQ_WR)
+		return -EINVAL;
+	if (init->qp_type == IB_QPT_GSI && !emu_is_port(ibdev, init->port_num))
+		return -EINVAL;
+	if (cap->max_send_wr > limit->max_qp_wr || cap->max_send_sge > limit->max_send_sge)
+		return -EINVAL;
+	/* With an SRQ, the sizes of the receive queue are ignored. */
+	if (!init->srq && (cap->max_recv_wr > limit->max_qp_wr ||
+			   cap->max_recv_sge > limit->max_recv_sge))
+		return -EINVAL;
+	return 0;
+}
+
+static int emu_check_qp_attr(const struct ib_qp *ibqp, const struct ib_qp_attr *attr, int mask)
+{
+	const struct ib_device_attr *limit = &ibqp->device->attrs;
+	const struct {
+		int bit;
+		u32 value, min, max;
+	} ranges[] = {
+		{ IB_QP_STATE, attr->qp_state, IB_QPS_RESET, IB_QPS_ERR },
+		{ IB_QP_CUR_STATE, attr->cur_qp_state, IB_QPS_RESET, IB_QPS_ERR },
+		{ IB_QP_PATH_MTU, attr->path_mtu, IB_MTU_256, IB_MTU_4096 },
+		{ IB_QP_DEST_QPN, attr->dest_qp_num, 0, IB_QPN_MASK },
+		{ IB_QP_TIMEOUT, attr->timeout, 0, EMU_TIMER_MAX },
+		{ IB_QP_RETRY_CNT, attr->retry_cnt, 0, EMU_RETRY_MAX },
+		{ IB_QP_RNR_RETRY, attr->rnr_retry, 0, EMU_RETRY_MAX },
+		{ IB_QP_MIN_RNR_TIMER, attr->min_rnr_timer, 0, EMU_TIMER_MAX },
+		{ IB_QP_MAX_QP_RD_ATOMIC, attr->max_rd_atomic, 0, limit->max_qp_init_rd_atom },
+		{ IB_QP_MAX_DEST_RD_ATOMIC, attr->max_dest_rd_atomic, 0, limit->max_qp_rd_atom },
+		{ IB_QP_PORT, attr->port_num, 1, ibqp->device->phys_port_cnt },
+		{ IB_QP_PKEY_INDEX, attr->pkey_index, 0,
+		  emu_pkey_tbl_len(to_edev(ibqp->device)) - 1 },
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(ranges); i++)
+		if ((mask & ranges[i].bit) &&
+		    (ranges[i].value < ranges[i].min || ranges[i].value > ranges[i].max))
+			return -EINVAL;
+	return 0;
+}
+
+/* --- methods ------------------------------------------------------------------- */
+
+static int emu_mainline_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+				  struct kv_create_cq_user *user)
+{
+	if (attr->comp_vector >= ibcq->device->num_comp_vectors)
+		return -EINVAL;
+	emu_notify_init(emu_cq_notify_of(ibcq), emu_notify_cq_work);
+	return emu_device_create_cq(ibcq, attr, NULL);
+}
+
+static int emu_mainline_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
+{
+	struct emu_notify *notify = emu_cq_notify_of(ibcq);
+
+	emu_notify_quiesce(notify);
+	emu_device_destroy_cq(ibcq, udata);
+	emu_notify_fence(notify);
+	return 0;
+}
+
+static int emu_mainline_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
+				  struct ib_udata *udata)
+{
+	int err;
+
+	err = emu_check_qp_init(ibqp->device, init);
+	if (err)
+		return err;
+	emu_notify_init(emu_qp_notify_of(ibqp), emu_notify_qp_work);
+	err = emu_device_create_qp(ibqp, init, udata);
+	/* Nobody posts before the core has returned the queue pair. */
+	if (!err)
+		to_eqp(ibqp)->send_ops &= ~BIT_ULL(IB_WR_BIND_MW);
+	return err;
+}
+
+static int emu_mainline_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+				  struct ib_udata *udata)
+{
+	return emu_check_qp_attr(ibqp, attr, mask) ?: emu_modify_qp(ibqp, attr, mask, udata);
+}
+
+static int emu_mainline_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+{
+	struct ib_cq *send_cq = ibqp->send_cq, *recv_cq = ibqp->recv_cq;
+	struct emu_notify *notify = emu_qp_notify_of(ibqp);
+
+	emu_notify_quiesce(notify);
+	emu_device_destroy_qp(ibqp, udata);
+	/*
+	 * Once the last queue pair of a CQ is gone, the core stops polling the CQ, and relies
+	 * on it that no handler starts that again.
+	 */
+	emu_notify_settle(emu_cq_notify_of(send_cq), EMU_NOTIFY_COMP);
+	emu_notify_settle(emu_cq_notify_of(recv_cq), EMU_NOTIFY_COMP);
+	emu_notify_fence(notify);
+	return 0;
+}
+
+static int emu_mainline_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
+				   struct ib_udata *udata)
+{
+	const struct ib_device_attr *limit = &ibsrq->device->attrs;
+
+	if (init->srq_type != IB_SRQT_BASIC)
+		return -EOPNOTSUPP;
+	if (!init->attr.max_wr || init->attr.max_wr > limit->max_srq_wr ||
+	    init->attr.max_sge > limit->max_srq_sge)
+		return -EINVAL;
+	emu_notify_init(emu_srq_notify_of(ibsrq), emu_notify_srq_work);
+	return emu_create_srq(ibsrq, init, udata);
+}
+
+static int emu_mainline_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
+				   enum ib_srq_attr_mask mask, struct ib_udata *udata)
+{
+	if ((mask & ~(IB_SRQ_MAX_WR | IB_SRQ_LIMIT)) ||
+	    ((mask & IB_SRQ_MAX_WR) && attr->max_wr > ibsrq->device->attrs.max_srq_wr))
+		return -EINVAL;
+	return emu_modify_srq(ibsrq, attr, mask, udata);
+}
+
+static int emu_mainline_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
+{
+	struct emu_notify *notify = emu_srq_notify_of(ibsrq);
+
+	emu_notify_quiesce(notify);
+	emu_destroy_srq(ibsrq, udata);
+	emu_notify_fence(notify);
+	return 0;
+}
+
+/* For consumers in the kernel that serve a process: the caller's memory. */
+static struct ib_mr *emu_mainline_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
+					      u64 virt_addr, int access, struct ib_udata *udata)
+{
+	struct ib_umem *umem;
+	struct ib_mr *ibmr;
+
+	umem = ib_umem_get(pd->device, start, length, access);
+	if (IS_ERR(umem))
+		return ERR_CAST(umem);
+	ibmr = emu_reg_umem_mr(pd, umem, virt_addr, access);
+	if (IS_ERR(ibmr)) {
+		ib_umem_release(umem);
+		return ibmr;
+	}
+	to_emr(ibmr)->umem = umem;
+	emu_open_mr(ibmr);
+	return ibmr;
+}
+
+static int emu_mainline_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
+{
+	struct ib_umem *umem = to_emr(ibmr)->umem;
+	int err;
+
+	err = emu_dereg_mr(ibmr, udata);
+	if (!err)
+		ib_umem_release(umem);
+	return err;
+}
+
+/* Of the methods without a check here, the driver or mainline's core checks all arguments. */
+const struct ib_device_ops emu_core_ops = {
+	.create_cq = emu_mainline_create_cq,
+	.create_qp = emu_mainline_create_qp,
+	.create_srq = emu_mainline_create_srq,
+	.dereg_mr = emu_mainline_dereg_mr,
+	.destroy_cq = emu_mainline_destroy_cq,
+	.destroy_qp = emu_mainline_destroy_qp,
+	.destroy_srq = emu_mainline_destroy_srq,
+	.modify_qp = emu_mainline_modify_qp,
+	.modify_srq = emu_mainline_modify_srq,
+	.reg_user_mr = emu_mainline_reg_user_mr,
+
+	INIT_RDMA_OBJ_SIZE(ib_cq, emu_mainline_cq, cq.ibcq),
+	INIT_RDMA_OBJ_SIZE(ib_qp, emu_mainline_qp, qp.ibqp),
+	INIT_RDMA_OBJ_SIZE(ib_srq, emu_mainline_srq, srq.ibsrq),
+};
+
+/* Consumers in the kernel have no windows. */
+void emu_core_query_device(struct ib_device_attr *attr)
+{
+	attr->device_cap_flags &= ~(IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B);
+	attr->max_mw = 0;
+}
+
+/*
+ * An Ethernet port has queue pair 1, through which the connection manager works. On an
+ * InfiniBand port that needs a subnet administrator, which this fabric is without.
+ */
+void emu_core_set_protocol(const struct emu_device *edev, struct ib_port_immutable *immutable)
+{
+	immutable->core_cap_flags = RDMA_CORE_CAP_PROT_IB;
+	if (!edev->ethernet)
+		return;
+	immutable->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE | RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
+	immutable->max_mad_size = IB_MGMT_MAD_SIZE;
+}
+
+void emu_core_debugfs(struct emu_device *edev, struct dentry *dir)
+{
+}
+
+/* --- peer-to-peer memory -------------------------------------------------------- */
+
+/*
+ * The registry that could tell whether there is a route to such memory, kverbs_p2pdma, is not
+ * there: what is not RAM is not reached by its DMA address.
+ */
+void emu_p2p_init(struct emu_device *edev)
+{
+	INIT_LIST_HEAD(&edev->p2p.ranges);
+}
+
+void emu_p2p_exit(struct emu_device *edev)
+{
+}
+
+void *emu_p2p_run(struct emu_device *edev, phys_addr_t phys, u64 len)
+{
+	return NULL;
+}
+
+void *emu_p2p_span(struct emu_device *edev, u64 addr, u64 len)
+{
+	return NULL;
+}
+
+enum emu_syndrome emu_p2p_syndrome(struct emu_device *edev, u64 addr, u64 len)
+{
+	return EMU_SYN_ADDRESS;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Mainline's header, with what the software HCA uses besides. Kernel consumers of mainline
+ * have no windows, so there is no request to bind one.
+ */
+#ifndef KVERBS_EMU_MAINLINE_VERBS_H
+#define KVERBS_EMU_MAINLINE_VERBS_H
+
+#include_next <rdma/ib_verbs.h>
+
+/* Older kernels do not know this speed; ports may have it all the same. */
+#ifndef HAVE_IB_SPEED_XDR
+#define IB_SPEED_XDR 256
+#endif
+
+/* Nor these operations, which are refused. */
+#ifndef HAVE_IB_WR_FLUSH
+#define IB_WR_FLUSH 14
+#define IB_WR_ATOMIC_WRITE 15
+#endif
+
+/* The software HCA reports events of devices that are not registered, too. */
+void emu_dispatch_event(const struct ib_event *event);
+#define ib_dispatch_event(event) emu_dispatch_event(event)
+
+/**
+ * struct ib_bind_mw_wr - binding of a memory window
+ * @wr: part that all requests have
+ * @mw: the window
+ * @rkey: its new key: the current one with another low byte
+ * @bind_info: what to bind it to
+ */
+struct ib_bind_mw_wr {
+	struct ib_send_wr wr;
+	struct ib_mw *mw;
+	u32 rkey;
+	struct {
+		struct ib_mr *mr;
+		u64 addr;
+		u64 length;
+		int mw_access_flags;
+	} bind_info;
+};
+
+static inline const struct ib_bind_mw_wr *bind_mw_wr(const struct ib_send_wr *wr)
+{
+	return container_of(wr, struct ib_bind_mw_wr, wr);
+}
+
+#endif
