@@ -7,6 +7,7 @@
 PINGPONG=$DEBUGFS/kverbs_pingpong
 CONTEXTS="direct softirq thread workqueue unbound"
 OPERATIONS="send send_imm write write_imm read"
+SCALE=${SCALE:-1}
 
 # Results of the last run.
 verdict=none ns=0 msgs=0 errors=0 verified=0 msgs_per_s=0 mb_per_s=0
@@ -37,4 +38,22 @@ pingpong_ok() {
 	fi
 	fail "pingpong $*: ${line:-no result}"
 	return 1
+}
+
+# all_runs <context>: each operation in several shapes. SCALE multiplies the number of messages.
+all_runs() {
+	bad=0
+	for op in $OPERATIONS; do
+		for shape in "size=1 window=1 iters=50" \
+			"size=64 window=64 iters=$((2000 * SCALE))" \
+			"size=5000 sges=3 window=16 iters=$((200 * SCALE))" \
+			"size=65536 window=8 pairs=2 iters=$((20 * SCALE))"; do
+			pingpong_ok "ctx=$1 op=$op $shape" || bad=1
+		done
+	done
+	for shape in "window=1 iters=50" "window=64 iters=$((2000 * SCALE))" \
+		"window=16 sig=5 pairs=2 iters=$((200 * SCALE))"; do
+		pingpong_ok "ctx=$1 op=fetch_add size=8 $shape" || bad=1
+	done
+	return $bad
 }

@@ -8,27 +8,8 @@
 # shellcheck source=pingpong.sh
 . /bin/pingpong.sh
 
-SCALE=${SCALE:-1}
-
 insert() {
 	load kverbs contract=warn && load kverbs_ca && load kverbs_emu "$@" && load kverbs_pingpong run=0
-}
-
-all_runs() {
-	bad=0
-	for op in $OPERATIONS; do
-		for shape in "size=1 window=1 iters=50" \
-			"size=64 window=64 iters=$((2000 * SCALE))" \
-			"size=5000 sges=3 window=16 iters=$((200 * SCALE))" \
-			"size=65536 window=8 pairs=2 iters=$((20 * SCALE))"; do
-			pingpong_ok "ctx=$1 op=$op $shape" || bad=1
-		done
-	done
-	for shape in "window=1 iters=50" "window=64 iters=$((2000 * SCALE))" \
-		"window=16 sig=5 pairs=2 iters=$((200 * SCALE))"; do
-		pingpong_ok "ctx=$1 op=fetch_add size=8 $shape" || bad=1
-	done
-	return $bad
 }
 
 # refuses <word> <what the log says>

@@ -96,6 +96,25 @@ ulp_against_mainline() {
 	build_dir "$2 builds against mainline's headers, $1" "$1" "$source"
 }
 
+# build_for_mainline <kernel>: the software HCA for mainline's core, and a ULP to run on it.
+build_for_mainline() {
+	local kernel=$1 status=0 source=$work/mainline-guest
+	build_modules "$kernel" CORE=mainline C=2 "$SPARSE" || status=$?
+	check_build "the software HCA builds for mainline's core, $kernel" "$BUILD_LOG" $status
+	[ $status -eq 0 ] || return $status
+	mkdir -p "$source"
+	mainline_sources pingpong kverbs_pingpong "$source"
+	build_dir "pingpong builds to run on it, $kernel" "$kernel" "$source"
+}
+
+# need_mainline <kernel>: jobs registered from now on need what that builds. Sets
+# MAINLINE_MODULES, what it will be.
+need_mainline() {
+	build_job "" "build for mainline, $1" build_for_mainline "$1"
+	MAINLINE_MODULES="$KV_BUILD/$(tree_release "$(kernel_tree "$1")")/mainline/kverbs_emu.ko"
+	MAINLINE_MODULES+=" $(extra_dir "$1" "$work/mainline-guest")/kverbs_pingpong.ko"
+}
+
 # The examples, as a user would build them.
 need_examples() {
 	need_build "$1"

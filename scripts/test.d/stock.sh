@@ -6,6 +6,25 @@
 # Variables are shared with scripts/test.
 # shellcheck disable=SC2034,SC2153,SC2154
 
+# stock_mainline <kernel>: under the kernel's own ib_core, if it has one. That of User Mode
+# Linux has no rdma_cm, but KASAN and lockdep look on.
+stock_mainline() {
+	local kernel=$1 tree core disk=(--need "dummy nvmet-rdma nvme-rdma" --env "SCALE=$scale DISK=yes")
+	need_stock "$kernel"
+	tree=$(kernel_tree "$STOCK_NAME")
+	grep -q '^CONFIG_INFINIBAND=' "$tree/include/config/auto.conf" || return 0
+	need_mainline "$STOCK_NAME"
+	if [ "$kernel" = uml ]; then
+		core=$tree/drivers/infiniband/core
+		MAINLINE_MODULES="$core/ib_core.ko $core/ib_uverbs.ko $MAINLINE_MODULES"
+		disk=(--env "SCALE=$scale")
+	fi
+	spawn_guest "the software HCA under mainline's core, $STOCK_NAME" "mainline-$STOCK_NAME" \
+		--kernel "$kernel" "${disk[@]}" --limit $((240 * scale)) \
+		--modules "$MAINLINE_MODULES" --file "$KV_SCRIPTS/guest/pingpong.sh" \
+		--run "$KV_SCRIPTS/guest/mainline.sh"
+}
+
 part_stock() {
 	local kernel kernels=("${stock_kernels[@]}")
 	! quick || kernels=(uml)
@@ -27,5 +46,7 @@ part_stock() {
 			--need "dummy 8021q macvlan bridge bonding" --limit 300 \
 			--modules "$(run_modules "$MODULES_DIR")" \
 			--run "$KV_SCRIPTS/guest/uppers.sh"
+		quick || stock_mainline "$kernel"
 	done
+	quick || stock_mainline uml
 }

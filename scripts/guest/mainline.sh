@@ -1,0 +1,124 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# In the guest: the software HCA under the kernel's own ib_core. Load, run, unload, with
+# InfiniBand ports and with Ethernet ports; what sysfs shows; devices and network devices that
+# go; with DISK=yes a disk over RDMA, by the kernel's own rdma_cm, nvmet-rdma and nvme-rdma.
+
+# shellcheck source=pingpong.sh
+. /bin/pingpong.sh
+
+IB=/sys/class/infiniband
+CONFIG=/sys/kernel/config/kverbs_emu
+NVMET=/sys/kernel/config/nvmet
+# Mainline has no counterpart of ctx=thread.
+MAINLINE_CONTEXTS="direct softirq workqueue unbound"
+DISK_MIB=16
+
+insert() {
+	load kverbs_emu "$@" && load kverbs_pingpong run=0
+}
+
+# shows <file below the device's directory> <what its first line begins with>
+shows() {
+	read -r line <"$IB/$1" && case $line in "$2"*) true ;; *) false ;; esac && return
+	fail "$1 shows '$line', not '$2'"
+	return 1
+}
+
+counted() {
+	read -r packets <"$IB/emu0/ports/1/hw_counters/port_xmit_packets" && [ "$packets" -gt 0 ]
+}
+
+sysfs_of_infiniband() {
+	shows emu0/node_type "1: CA" && shows emu0/fw_ver 1.0.0 &&
+		shows emu0/node_desc "kverbs emulated HCA" &&
+		shows emu0/ports/1/state "4: ACTIVE" && shows emu0/ports/1/phys_state "5: LinkUp" &&
+		shows emu0/ports/1/link_layer InfiniBand && shows emu0/ports/1/rate "100 Gb/sec" &&
+		shows emu0/ports/1/lid 0x && shows emu0/ports/1/pkeys/0 0xffff &&
+		shows emu0/ports/1/gids/0 fe80:
+}
+
+sysfs_of_ethernet() {
+	shows emu0/ports/1/link_layer Ethernet && shows emu0/ports/1/state "4: ACTIVE" &&
+		shows emu0/ports/1/gid_attrs/ndevs/0 dummy0 &&
+		grep -q "RoCE v2" $IB/emu0/ports/1/gid_attrs/types/*
+}
+
+# ib_uverbs is loaded, and has nothing to show of a device that processes cannot open.
+no_way_for_processes() {
+	loaded ib_uverbs && [ ! -e /sys/class/infiniband_verbs/uverbs0 ]
+}
+
+# A device that goes under traffic, which ends.
+device_goes() {
+	mkdir $CONFIG/emu2 && echo 1 >$CONFIG/emu2/enable || return 1
+	pingpong initiator=emu2 target=emu0 iters=1000000000 &
+	retry 100 grep -q '[1-9]' $IB/emu2/ports/1/hw_counters/port_xmit_packets &&
+		echo 0 >$CONFIG/emu2/enable && [ ! -e $IB/emu2 ] && rmdir $CONFIG/emu2 && wait
+}
+
+# A network device that goes, with the port that is bound to it left behind.
+netdev_goes() {
+	ip link del dummy1 && shows emu1/ports/1/state "1: DOWN" && pingpong_ok target=emu0 iters=500
+}
+
+# --- a disk over RDMA --------------------------------------------------------
+
+target_up() {
+	dd if=/dev/zero of=/tmp/disk bs=1M count=$DISK_MIB 2>/dev/null
+	mkdir $NVMET/subsystems/disk && echo 1 >$NVMET/subsystems/disk/attr_allow_any_host &&
+		mkdir $NVMET/subsystems/disk/namespaces/1 || return 1
+	(
+		cd $NVMET/subsystems/disk/namespaces/1 || exit 1
+		echo 1 >buffered_io && printf /tmp/disk >device_path && echo 1 >enable
+	) && mkdir $NVMET/ports/1 || return 1
+	(
+		cd $NVMET/ports/1 || exit 1
+		echo rdma >addr_trtype && echo ipv4 >addr_adrfam && echo 10.0.0.1 >addr_traddr &&
+			echo 4420 >addr_trsvcid
+	) && ln -s $NVMET/subsystems/disk $NVMET/ports/1/subsystems/disk
+}
+
+target_down() {
+	rm $NVMET/ports/1/subsystems/disk && rmdir $NVMET/ports/1 &&
+		rmdir $NVMET/subsystems/disk/namespaces/1 $NVMET/subsystems/disk
+}
+
+disk_holds() {
+	dd if=/dev/urandom of=/tmp/pattern bs=1M count=$DISK_MIB 2>/dev/null &&
+		dd if=/tmp/pattern of=/dev/nvme0n1 bs=1M conv=fsync 2>/dev/null &&
+		echo 3 >/proc/sys/vm/drop_caches && cmp /tmp/pattern /dev/nvme0n1 &&
+		cmp /tmp/pattern /tmp/disk
+}
+
+disk_over_rdma() {
+	target_up && echo "transport=rdma,traddr=10.0.0.1,trsvcid=4420,nqn=disk" >/dev/nvme-fabrics &&
+		retry 200 [ -b /dev/nvme0n1 ] && disk_holds &&
+		echo 1 >/sys/class/nvme/nvme0/delete_controller && target_down
+}
+
+# --- the run ------------------------------------------------------------------
+
+insert || exit 1
+check "sysfs shows an InfiniBand device" sysfs_of_infiniband
+for ctx in $MAINLINE_CONTEXTS; do
+	check "pingpong, $ctx" all_runs "$ctx"
+done
+check "pingpong on one device" pingpong_ok initiator=emu0 target=emu0 iters=500
+check "messages are counted" counted
+check "processes have no way to it" no_way_for_processes
+check "a device goes under traffic" device_goes
+unload_all
+check "nothing is left in sysfs" [ ! -e $IB/emu0 ]
+
+for i in 0 1; do
+	ip link add dummy$i type dummy 2>/dev/null
+	ip addr add 10.0.$i.1/24 dev dummy$i
+	ip link set dummy$i up
+done
+insert netdev=dummy0,dummy1 || exit 1
+check "sysfs shows an Ethernet device" sysfs_of_ethernet
+check "pingpong over Ethernet ports" all_runs workqueue
+[ "${DISK:-no}" = no ] || check "a disk over RDMA" disk_over_rdma
+check "a network device goes" netdev_goes
