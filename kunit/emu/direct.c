@@ -694,7 +694,7 @@ static void freezer_comes(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
 		KUNIT_ASSERT_TRUE(test, kvt_thread_join(m.thread));
 		KUNIT_EXPECT_EQ(test, 0, m.err);
-		KUNIT_ASSERT_EQ(test, 0, rig_to_rts(m.r, &m.r->a));
+		KUNIT_ASSERT_EQ(test, 0, rig_to(m.r->a.qp, IB_QPS_RTS));
 		RIG_EXPECT_WC(test, m.r->a.scq, &wc, 1, IB_WC_SUCCESS);
 		RIG_EXPECT_WC(test, m.r->b.rcq, &wc, 2, IB_WC_SUCCESS);
 	}

@@ -109,25 +109,13 @@ static __always_inline void *emu_short_span(const struct ib_sge *sge, u32 num_sg
 	return emu_main_ram.mem + offset;
 }
 
-/*
- * Takes the next receive of the responder, if it is simple and has room. Returns its memory, or
- * NULL.
- */
-static __always_inline void *emu_simple_receive(struct emu_qp *peer, u32 length, u64 *wr_id)
+/* Takes the next receive of a ring, if it is simple and has room. Returns its memory, or NULL. */
+static __always_inline void *emu_simple_claim(struct emu_ring *ring, u32 length, u64 *wr_id)
 {
-	int where = atomic_read(&peer->recv_from);
-	struct emu_ring *ring = &peer->rq;
-	struct emu_rwqe *rwqe;
-	u32 pos;
+	u32 pos = atomic_read(&ring->tail);
+	struct emu_rwqe *rwqe = (struct emu_rwqe *)emu_ring_slot(ring, pos);
 	void *to;
 
-	if (where) {
-		if (unlikely(where != EMU_FROM_SRQ))
-			return NULL;
-		ring = emu_srq_front(peer->srq);
-	}
-	pos = atomic_read(&ring->tail);
-	rwqe = (struct emu_rwqe *)emu_ring_slot(ring, pos);
 	if (unlikely(!emu_ring_is_published(&rwqe->slot, pos)))
 		return NULL;
 	/* In an SRQ, somebody may be faster, and a poster fill it anew: then this is dropped. */
@@ -139,7 +127,21 @@ static __always_inline void *emu_simple_receive(struct emu_qp *peer, u32 length,
 	*wr_id = data_race(rwqe->wr_id);
 	if (unlikely(!emu_ring_take(ring, pos)))
 		return NULL;
-	if (where)
+	return to;
+}
+
+/* As emu_simple_claim(), from where the responder takes its receives. */
+static __always_inline void *emu_simple_receive(struct emu_qp *peer, u32 length, u64 *wr_id)
+{
+	int where = atomic_read(&peer->recv_from);
+	void *to;
+
+	if (likely(!where))
+		return emu_simple_claim(&peer->rq, length, wr_id);
+	if (unlikely(where != EMU_FROM_SRQ))
+		return NULL;
+	to = emu_simple_claim(emu_srq_front(peer->srq), length, wr_id);
+	if (likely(to))
 		emu_srq_taken(peer->srq);
 	return to;
 }
