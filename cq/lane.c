@@ -56,8 +56,9 @@
 #include "../core/contract/trace.h"
 #include "cq.h"
 
-/* Completions between looks at the clock; a round counts as at least a batch. */
+/* Completions between looks at the clock, and as how many a round counts at least. */
 #define IB_CQ_CLOCK_BATCH		(4 * IB_CQ_BATCH)
+#define IB_CQ_CLOCK_ROUND		(IB_CQ_BATCH / 4)
 
 static unsigned int cq_budget = 1024;
 module_param(cq_budget, uint, 0644);
@@ -459,14 +460,18 @@ static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 			break;
 		}
 		/* A round without completions takes time, too. */
-		until_clock -= max(completed, IB_CQ_BATCH);
-		if (until_clock <= 0) {
-			until_clock = IB_CQ_CLOCK_BATCH;
-			if (ib_cq_time_spent(&deadline)) {
-				lane->stats.time_spent++;
-				break;
-			}
+		until_clock -= max(completed, IB_CQ_CLOCK_ROUND);
+		if (until_clock > 0) {
+			if (may_sleep && need_resched())
+				cond_resched();
+			continue;
 		}
+		until_clock = IB_CQ_CLOCK_BATCH;
+		if (ib_cq_time_spent(&deadline)) {
+			lane->stats.time_spent++;
+			break;
+		}
+		/* For RCU, too. */
 		if (may_sleep)
 			cond_resched();
 	}
