@@ -107,6 +107,7 @@ for ctx in $MAINLINE_CONTEXTS; do
 done
 check "pingpong on one device" pingpong_ok initiator=emu0 target=emu0 iters=500
 check "messages are counted" counted
+check "the device keeps to its limits, and serves a process's memory" load kverbs_mainline_check
 check "processes have no way to it" no_way_for_processes
 check "a device goes under traffic" device_goes
 unload_all

@@ -96,7 +96,7 @@ ulp_against_mainline() {
 	build_dir "$2 builds against mainline's headers, $1" "$1" "$source"
 }
 
-# build_for_mainline <kernel>: the software HCA for mainline's core, and a ULP to run on it.
+# build_for_mainline <kernel>: the software HCA for mainline's core, and what runs on it.
 build_for_mainline() {
 	local kernel=$1 status=0 source=$work/mainline-guest
 	build_modules "$kernel" CORE=mainline C=2 "$SPARSE" || status=$?
@@ -104,15 +104,19 @@ build_for_mainline() {
 	[ $status -eq 0 ] || return $status
 	mkdir -p "$source"
 	mainline_sources pingpong kverbs_pingpong "$source"
-	build_dir "pingpong builds to run on it, $kernel" "$kernel" "$source"
+	cp "$KV_SCRIPTS/mainline-check/"*.c "$source/"
+	cat "$KV_SCRIPTS/mainline-check/Kbuild" >>"$source/Kbuild"
+	build_dir "what runs on it builds, $kernel" "$kernel" "$source"
 }
 
 # need_mainline <kernel>: jobs registered from now on need what that builds. Sets
 # MAINLINE_MODULES, what it will be.
 need_mainline() {
+	local dir
+	dir=$(extra_dir "$1" "$work/mainline-guest")
 	build_job "" "build for mainline, $1" build_for_mainline "$1"
 	MAINLINE_MODULES="$KV_BUILD/$(tree_release "$(kernel_tree "$1")")/mainline/kverbs_emu.ko"
-	MAINLINE_MODULES+=" $(extra_dir "$1" "$work/mainline-guest")/kverbs_pingpong.ko"
+	MAINLINE_MODULES+=" $dir/kverbs_pingpong.ko $dir/kverbs_mainline_check.ko"
 }
 
 # The examples, as a user would build them.
