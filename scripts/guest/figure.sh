@@ -12,9 +12,9 @@
 # shellcheck source=message.sh
 . /bin/message.sh
 
-MAX_SINGLE=${MAX_SINGLE:-"send=1150 write=1590 read=1650 send_srq=1450"}
-MAX_PINGPONG=${MAX_PINGPONG:-1860}
-MAX_BATCHED=${MAX_BATCHED:-"send=620 write=1120"}
+MAX_SINGLE=${MAX_SINGLE:-"send=625 write=450 read=475 send_srq=625"}
+MAX_PINGPONG=${MAX_PINGPONG:-1180}
+MAX_BATCHED=${MAX_BATCHED:-"send=560 write=415"}
 MAX_COPY=${MAX_COPY:-130}
 
 check_copy() {
