@@ -193,14 +193,17 @@ int rdma_set_cq_moderation(struct ib_cq *cq, u16 cq_count, u16 cq_period)
 	const struct ib_device *dev = cq->device;
 	const struct ib_cq_caps *caps = &dev->attrs.cq_caps;
 	const struct ib_verb_call call = { .dev = dev, .res = &cq->res, .what = "modify_cq" };
+	int err;
 
 	if (cq->shared || !dev->ops.modify_cq)
 		return -EOPNOTSUPP;
-	if (ib_cq_limit(cq_count, caps->max_cq_moderation_count) != cq_count ||
-	    ib_cq_limit(cq_period, caps->max_cq_moderation_period) != cq_period)
-		return ib_invalid(&call, "cq_count %u, cq_period %u us: at most %u and %u us",
-				  cq_count, cq_period, caps->max_cq_moderation_count,
-				  caps->max_cq_moderation_period);
+	/* A limit of 0 leaves it to the driver. */
+	err = ib_check_range(&call, "cq_count", cq_count, 0,
+			     caps->max_cq_moderation_count ?: U16_MAX) ?:
+	      ib_check_range(&call, "cq_period", cq_period, 0,
+			     caps->max_cq_moderation_period ?: U16_MAX);
+	if (err)
+		return err;
 	if (cq->dim)
 		return ib_cq_set_fixed(cq, cq_count, cq_period, _RET_IP_);
 	return IB_METHOD(dev, &cq->res, "modify_cq",

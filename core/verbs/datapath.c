@@ -138,13 +138,32 @@ static __cold void bad_send(const struct ib_qp *qp, const struct ib_send_wr *bad
 			   bad->wr_id, bad->opcode, bad->send_flags, bad->num_sge);
 }
 
-static __cold void bad_recv(const struct ib_device *dev, const struct rdma_restrack_entry *res,
-			    const struct ib_recv_wr *bad)
+static __cold void bad_recv(const struct ib_verb_call *call, const struct ib_recv_wr *bad)
 {
-	const struct ib_verb_call call = { .dev = dev, .res = res, .what = "post_recv" };
+	ib_invalid(call, "wr_id %#llx: refused by the driver (num_sge %d)", bad->wr_id,
+		   bad->num_sge);
+}
 
-	ib_invalid(&call, "wr_id %#llx: refused by the driver (num_sge %d); is the QP in RESET?",
-		   bad->wr_id, bad->num_sge);
+/* Likewise. */
+static __cold void bad_qp_recv(const struct ib_qp *qp, const struct ib_recv_wr *bad)
+{
+	const struct ib_verb_call call = {
+		.dev = qp->device, .res = &qp->res, .what = "post_recv",
+	};
+
+	if (may_not_receive(qp))
+		ib_invalid(&call, "the QP is in state RESET");
+	else
+		bad_recv(&call, bad);
+}
+
+static __cold void bad_srq_recv(const struct ib_srq *srq, const struct ib_recv_wr *bad)
+{
+	const struct ib_verb_call call = {
+		.dev = srq->device, .res = &srq->res, .what = "post_srq_recv",
+	};
+
+	bad_recv(&call, bad);
 }
 
 /*
@@ -165,7 +184,7 @@ static noinline int post_send_traced(struct ib_qp *qp, const struct ib_send_wr *
 	if (bad)
 		*bad_wr = bad;
 	if (ret == -EINVAL && bad)
-		bad_send(qp, *bad_wr);
+		bad_send(qp, bad);
 	trace_ib_post_send(qp, &first, nr, ret);
 	return ret;
 }
@@ -182,7 +201,7 @@ static noinline int post_recv_traced(struct ib_qp *qp, const struct ib_recv_wr *
 	if (bad)
 		*bad_wr = bad;
 	if (ret == -EINVAL && bad)
-		bad_recv(qp->device, &qp->res, *bad_wr);
+		bad_qp_recv(qp, bad);
 	trace_ib_post_recv(qp->device, "qp", qp->qp_num, &first, nr, ret);
 	return ret;
 }
@@ -199,7 +218,7 @@ static noinline int post_srq_recv_traced(struct ib_srq *srq, const struct ib_rec
 	if (bad)
 		*bad_wr = bad;
 	if (ret == -EINVAL && bad)
-		bad_recv(srq->device, &srq->res, *bad_wr);
+		bad_srq_recv(srq, bad);
 	trace_ib_post_recv(srq->device, "srq", srq->res.id, &first, nr, ret);
 	return ret;
 }

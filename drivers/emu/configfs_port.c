@@ -32,6 +32,7 @@
 #include <rdma/ib_cache.h>
 
 #include "configfs.h"
+#include "core.h"
 
 struct emu_config_name {
 	const char *name;
@@ -470,8 +471,13 @@ static ssize_t emu_config_port_netdev_store(struct config_item *item, const char
 	name[n] = '\0';
 	config = emu_config_port_begin(dir);
 	port = emu_config_port_live(dir);
-	if (port)
+	if (port && !emu_core_can_rebind(port->edev)) {
+		pr_warn("port %u of %s: cannot bind to another network device while it is enabled; disable the device first\n",
+			port->num, dev_name(&port->edev->ibdev.dev));
+		err = -EBUSY;
+	} else if (port) {
 		err = emu_port_set_netdev(port, name);
+	}
 	if (!err)
 		strscpy(config->netdev, name, sizeof(config->netdev));
 	return emu_config_port_end(dir, err ?: len);

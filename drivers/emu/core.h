@@ -32,6 +32,15 @@ void emu_core_query_device(struct ib_device_attr *attr);
 void emu_core_set_protocol(const struct emu_device *edev, struct ib_port_immutable *immutable);
 
 /**
+ * emu_core_can_rebind() - may the network device of a port change now?
+ * @edev: the device
+ *
+ * Context: Process.
+ * Return: false if the core would not notice: its GID tables would stay as they are.
+ */
+bool emu_core_can_rebind(struct emu_device *edev);
+
+/**
  * emu_core_debugfs() - add the files about what only this core has
  * @edev: the device
  * @dir: its directory in debugfs

@@ -45,6 +45,11 @@ void emu_core_set_protocol(const struct emu_device *edev, struct ib_port_immutab
 		immutable->core_cap_flags = RDMA_CORE_CAP_PROT_IB;
 }
 
+bool emu_core_can_rebind(struct emu_device *edev)
+{
+	return true;
+}
+
 static int emu_opens_show(struct seq_file *s, void *unused)
 {
 	emu_ca_show(s->private, s);

@@ -208,7 +208,11 @@ static void emu_notify_quiesce(struct emu_notify *notify)
  */
 static void emu_notify_fence(struct emu_notify *notify)
 {
+	/* Whoever found the object alive in emu_notify_end() has queued the irq_work now, */
+	synchronize_rcu_expedited();
+	/* which has run, */
 	irq_work_sync(&notify->work);
+	/* and is through. */
 	synchronize_rcu_expedited();
 }
 
@@ -239,6 +243,15 @@ void emu_dispatch_event(const struct ib_event *event)
 		return;
 	(ib_dispatch_event)(event);
 	ib_device_put(event->device);
+}
+
+/* Mainline's core takes GIDs from a network device as it registers a device, not later. */
+bool emu_core_can_rebind(struct emu_device *edev)
+{
+	if (!ib_device_try_get(&edev->ibdev))
+		return true;
+	ib_device_put(&edev->ibdev);
+	return false;
 }
 
 /*

@@ -38,13 +38,14 @@
  * If both happen in C, the arm word decides: whoever clears it, acts. Either the
  * producer notifies, or the consumer takes its arming back and is told.
  *
- * An entry names its queue pair by pointer. Pollers have preemption off while they
- * use the pointer, and while they are in a ring: for as many entries as they copy in one go. When a queue pair goes away, emu_cq_forget_qp() strikes out its
- * entries, and the queue pair is freed a grace period later. In place of the pointer,
- * an entry that is struck out tells how many there are in a row from it on: a poller
- * may have interrupts off, and steps over all of them at once. The number stays right
- * until a poller has passed the entry, for what is struck out remains so until then;
- * and only the holder of @resize_lock changes it.
+ * An entry names its queue pair by pointer. Pollers have preemption off while they use
+ * the pointer, and while they are in a ring: for as many entries as they copy in one go.
+ * When a queue pair goes away, emu_cq_forget_qp() strikes out its entries, and the queue
+ * pair is freed a grace period later. In place of the pointer, an entry that is struck
+ * out tells how many there are in a row from it on: a poller may have interrupts off,
+ * and steps over all of them at once. The number stays right until a poller has passed
+ * the entry, for what is struck out remains so until then; and only the holder of
+ * @resize_lock changes it.
  */
 #include <linux/slab.h>
 #include <kverbs/completion.h>
@@ -459,12 +460,12 @@ void emu_cq_forget_qp(struct emu_cq *cq, struct emu_qp *qp)
 	/* acquire: pair E */
 	for (ring = smp_load_acquire(&cq->out); ring; ring = smp_load_acquire(&ring->next))
 		emu_ring_forget_qp(ring, &qp->ibqp);
-	mutex_unlock(&cq->resize_lock);
 	/*
 	 * Once no queue pair is left, no completion comes that would notify: send
 	 * now what is held back.
 	 */
 	emu_cq_unhold(cq);
+	mutex_unlock(&cq->resize_lock);
 }
 
 static void emu_cq_ring_free(struct emu_cq_ring *ring)

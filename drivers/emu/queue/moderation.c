@@ -113,13 +113,15 @@ static enum hrtimer_restart emu_cq_timer(struct hrtimer *timer)
 
 /*
  * Sends the notification that is held back, if there is one. When this returns, the
- * timer is not queued, except for what came since. Process context.
+ * timer is not queued, except for what came since; and nobody else who was here has taken the
+ * notification and not sent it yet: see emu_cq_forget_qp(). Process context.
  */
 void emu_cq_unhold(struct emu_cq *cq)
 {
 	int mine = hrtimer_cancel(&cq->timer) ? EMU_ARM_DUE | EMU_ARM_TIMER : 0;
 	int arm = atomic_read(&cq->arm);
 
+	lockdep_assert_held(&cq->resize_lock);
 	if (!mine && !(arm & EMU_ARM_HELD))
 		return;
 	while (!atomic_try_cmpxchg(&cq->arm, &arm,
@@ -137,10 +139,12 @@ int emu_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
 		return -EINVAL;
 	if (count == 1)
 		count = period = 0;
+	mutex_lock(&cq->resize_lock);
 	WRITE_ONCE(cq->moderation, count | (u32)period << 16);
 	/* full barrier: pair D */
 	smp_mb();
 	emu_cq_unhold(cq);
+	mutex_unlock(&cq->resize_lock);
 	return 0;
 }
 
