@@ -84,7 +84,7 @@ enum emu_verdict function(__VA_ARGS__)					\
 	return EMU_FAILED;						\
 }
 
-NOT_CALLED(emu_find_peer, struct emu_exec *ex)
+NOT_CALLED(emu_enter_peer, struct emu_exec *ex)
 NOT_CALLED(emu_lost_recv, struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 NOT_CALLED(emu_exec_send, struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 NOT_CALLED(emu_exec_write, struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)

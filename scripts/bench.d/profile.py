@@ -44,7 +44,7 @@ LAYERS = [(name, re.compile(pattern)) for name, pattern in [
      r"|:emu_(open_|short_span|check_copy|remote_sge)|queue\.c:lim_rdma"),
     ("peer, its gate, port, counters",
      r"fabric\.|/net\.h:|/in_memory\.[ch]:emu_(?!complete)|gate\.h:"
-     r"|:emu_(is_connected|port_pkey|pkeys_match|count|exec_peer|leave)$|queue\.c:lim_gate"),
+     r"|:emu_(is_connected|port_pkey|pkeys_match|count|leave)$|queue\.c:lim_gate"),
     ("xarray", r"kernel:(xa_|xas_)"),
     ("RCU", r"kernel:(__)?rcu_"),
     ("arm, notify, wake",

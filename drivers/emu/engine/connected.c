@@ -22,12 +22,6 @@ static bool emu_is_reliable(const struct emu_exec *ex)
 	return ex->qp->ibqp.qp_type == IB_QPT_RC;
 }
 
-/* As emu_enter_peer(), but not inline. */
-static noinline enum emu_verdict emu_exec_peer(struct emu_exec *ex)
-{
-	return emu_enter_peer(ex);
-}
-
 /* Completes the entry with success, whatever became of the message. */
 static inline enum emu_verdict emu_succeed(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
@@ -214,7 +208,7 @@ static enum emu_verdict emu_exec_send_data(struct emu_exec *ex, struct emu_swqe 
 	struct emu_rwqe *recv = ex->qp->taken;
 	void *to;
 
-	verdict = emu_exec_peer(ex);
+	verdict = emu_enter_peer(ex);
 	if (unlikely(verdict != EMU_DONE))
 		return emu_not_taken(ex, wqe, pos, verdict);
 	if (unlikely(wqe->opcode == IB_WR_SEND_WITH_INV)) {
@@ -345,7 +339,7 @@ enum emu_verdict emu_exec_write(struct emu_exec *ex, struct emu_swqe *wqe, u32 p
 
 	if (unlikely(!emu_open_local(ex, wqe, 0, &local)))
 		return emu_fail_memory(ex, wqe, pos, local.why);
-	verdict = emu_exec_peer(ex);
+	verdict = emu_enter_peer(ex);
 	if (likely(verdict == EMU_DONE)) {
 		there = emu_remote_sge(wqe);
 		verdict = emu_open_remote(ex, wqe, pos, &there, IB_ACCESS_REMOTE_WRITE, &remote);
@@ -367,7 +361,7 @@ static enum emu_verdict emu_check_rd_atomic(struct emu_exec *ex, struct emu_swqe
 
 	if (unlikely(!ex->qp->attr.max_rd_atomic))
 		return emu_fail_local(ex, wqe, pos, IB_WC_LOC_QP_OP_ERR, EMU_SYN_RD_ATOMIC);
-	verdict = emu_exec_peer(ex);
+	verdict = emu_enter_peer(ex);
 	if (unlikely(verdict != EMU_DONE))
 		return verdict;
 	if (unlikely(!ex->peer->attr.max_dest_rd_atomic))

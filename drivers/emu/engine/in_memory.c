@@ -100,18 +100,20 @@ static enum emu_verdict emu_look_for_peer(struct emu_exec *ex)
 }
 
 /**
- * emu_find_peer() - find and enter the responder of a connection, as ex->peer
+ * emu_enter_peer() - make sure that the responder of a connection is entered, as ex->peer
  * @ex: the owner at work
  *
  * Context: The owner of the queue pair's doorbell, preemption off.
  * Return: EMU_DONE; EMU_NO_RESPONSE if nobody answers; EMU_AGAIN while the
  * responder is being changed.
  */
-noinline enum emu_verdict emu_find_peer(struct emu_exec *ex)
+enum emu_verdict emu_enter_peer(struct emu_exec *ex)
 {
 	enum emu_verdict verdict;
 	struct emu_qp *peer;
 
+	if (likely(emu_enter_same_peer(ex)))
+		return EMU_DONE;
 	if (unlikely(ex->peer))
 		emu_leave_peer(ex);
 	rcu_read_lock();

@@ -11,7 +11,7 @@
 #include "exec.h"
 
 /* in_memory.c */
-enum emu_verdict emu_find_peer(struct emu_exec *ex);
+enum emu_verdict emu_enter_peer(struct emu_exec *ex);
 void emu_leave_peer(struct emu_exec *ex);
 
 /* connected.c */
@@ -99,19 +99,6 @@ static __always_inline bool emu_enter_same_peer(struct emu_exec *ex)
 	return true;
 }
 
-/**
- * emu_enter_peer() - make sure that the responder of a connection is entered, as ex->peer
- * @ex: the owner at work
- *
- * Context: The owner of the queue pair's doorbell, preemption off.
- * Return: EMU_DONE; EMU_NO_RESPONSE if nobody answers; EMU_AGAIN while the
- * responder is being changed.
- */
-static __always_inline enum emu_verdict emu_enter_peer(struct emu_exec *ex)
-{
-	return likely(emu_enter_same_peer(ex)) ? EMU_DONE : emu_find_peer(ex);
-}
-
 /*
  * Gives the responder @peer of a connection its completion of the receive @wr_id, with success.
  * @flags: IB_SEND_* of the message. Returns false if the completion was lost; then the responder
@@ -135,7 +122,7 @@ static __always_inline bool emu_complete_recv(const struct emu_qp *qp, struct em
 	return true;
 }
 
-/* The owner stops for now: nothing of the peer is kept. */
+/* The owner stops executing: nothing of the peer is kept. */
 static __always_inline void emu_exec_end(struct emu_exec *ex)
 {
 	if (ex->peer)

@@ -26,7 +26,7 @@ struct emu_swqe;
  * @atomic: execute a CMP_SWAP or FETCH_ADD
  * @datagram: execute a SEND of a UD or GSI queue pair, to one queue pair or to a multicast
  *	group
- * @leave: the owner stops executing for now: let go of what was kept from entry to entry
+ * @leave: the owner stops executing: let go of what was kept from entry to entry
  * @forget: the path has changed, or ends: forget what is known of the peer
  *
  * The first five execute the oldest entry of a send queue. The owner of the queue pair's
