@@ -476,7 +476,7 @@ static ssize_t emu_config_port_netdev_store(struct config_item *item, const char
 			port->num, dev_name(&port->edev->ibdev.dev));
 		err = -EBUSY;
 	} else if (port) {
-		err = emu_port_set_netdev(port, name);
+		err = emu_port_set_netdev(port, &init_net, name);
 	}
 	if (!err)
 		strscpy(config->netdev, name, sizeof(config->netdev));

@@ -15,12 +15,28 @@ struct dentry;
 extern const struct ib_device_ops emu_core_ops;
 
 /**
+ * emu_core_init() - let devices be made in the ways that only this core has
+ *
+ * Context: Process, at the end of the module's init.
+ * Return: 0, or a negative errno.
+ */
+int emu_core_init(void);
+
+/**
+ * emu_core_exit() - undo emu_core_init(), and destroy devices that were made so
+ *
+ * Context: Process.
+ */
+void emu_core_exit(void);
+
+/**
  * emu_core_query_device() - add the limits that only this core asks for
+ * @edev: the device
  * @attr: limits of the device, complete otherwise
  *
  * Context: Process.
  */
-void emu_core_query_device(struct ib_device_attr *attr);
+void emu_core_query_device(const struct emu_device *edev, struct ib_device_attr *attr);
 
 /**
  * emu_core_set_protocol() - tell the core what runs over a port

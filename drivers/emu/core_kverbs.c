@@ -28,7 +28,16 @@ const struct ib_device_ops emu_core_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_ca, emu_ca, ibca),
 };
 
-void emu_core_query_device(struct ib_device_attr *attr)
+int emu_core_init(void)
+{
+	return 0;
+}
+
+void emu_core_exit(void)
+{
+}
+
+void emu_core_query_device(const struct emu_device *edev, struct ib_device_attr *attr)
 {
 	attr->max_fmr = EMU_MAX_KEYS;
 	attr->max_map_per_fmr = EMU_MAX_FMR_MAPS;

@@ -468,8 +468,10 @@ const struct ib_device_ops emu_core_ops = {
 };
 
 /* Consumers in the kernel have no windows. */
-void emu_core_query_device(struct ib_device_attr *attr)
+void emu_core_query_device(const struct emu_device *edev, struct ib_device_attr *attr)
 {
+	if (edev->by_link)
+		attr->kernel_cap_flags |= IBK_ALLOW_USER_UNREG;
 	attr->device_cap_flags &= ~(IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B);
 	attr->max_mw = 0;
 }

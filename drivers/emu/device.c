@@ -15,6 +15,7 @@
 #include <linux/rcupdate.h>
 #include <linux/rwsem.h>
 #include <kverbs/delay.h>
+#include <net/net_namespace.h>
 
 #include "core.h"
 #include "device.h"
@@ -83,7 +84,7 @@ static int emu_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 		.max_pkeys = EMU_PKEY_TBL_LEN,
 		.local_ca_ack_delay = EMU_DELAY,
 	};
-	emu_core_query_device(attr);
+	emu_core_query_device(to_edev(ibdev), attr);
 	return 0;
 }
 
@@ -280,6 +281,7 @@ static struct emu_device *emu_device_alloc(const struct emu_device_spec *spec)
 	dma_set_max_seg_size(&pdev->dev, UINT_MAX);
 	edev->pdev = pdev;
 	edev->ethernet = spec->ethernet;
+	edev->by_link = spec->by_link;
 	init_rwsem(&edev->making);
 	xa_init_flags(&edev->cqs, XA_FLAGS_ALLOC);
 	xa_init_flags(&edev->qps, XA_FLAGS_ALLOC);
@@ -314,7 +316,7 @@ static int emu_device_init_ports(struct emu_device *edev, const struct emu_devic
 		port->transport = &emu_in_memory;
 		err = emu_port_init(port, config);
 		if (!err && edev->ethernet)
-			err = emu_port_set_netdev(port, config->netdev);
+			err = emu_port_set_netdev(port, spec->net ?: &init_net, config->netdev);
 	}
 	return err;
 }
@@ -364,10 +366,14 @@ static void emu_device_quiesce(struct emu_device *edev)
 	kverbs_delay("emu_quiesced");
 }
 
-/* Undoes what emu_device_create() did before the registration. */
-static void emu_device_free(struct emu_device *edev)
+/**
+ * emu_device_stop() - end all that a device does, and free what it holds
+ * @edev: a device that is not registered, or not any more
+ *
+ * Context: Process.
+ */
+void emu_device_stop(struct emu_device *edev)
 {
-	struct platform_device *pdev = edev->pdev;
 	u32 i;
 
 	/* First: what is left behind may make a port flap, or start a look at P2P memory. */
@@ -388,20 +394,33 @@ static void emu_device_free(struct emu_device *edev)
 	xa_destroy(&edev->keys);
 	xa_destroy(&edev->cas);
 	emu_faults_destroy(edev);
+}
+
+/**
+ * emu_device_free() - undo emu_device_new()
+ * @edev: a device that is not registered, or not any more
+ *
+ * Context: Process.
+ */
+void emu_device_free(struct emu_device *edev)
+{
+	struct platform_device *pdev = edev->pdev;
+
+	emu_device_stop(edev);
 	ib_dealloc_device(&edev->ibdev);
 	platform_device_unregister(pdev);
 }
 
 /**
- * emu_device_create() - make and register a device
- * @spec: its name, which may hold a %d, its ports and settings
+ * emu_device_new() - make a device, which is not registered yet
+ * @spec: its ports and settings
  *
  * Context: Process context.
  * Return: the device, or an ERR_PTR: -ENODEV if a network device does not exist,
- * -EBUSY if a LID or a network device is another port's, -EINVAL for settings that a port of the link
- * layer cannot have, -ENOMEM, or what ib_register_device() returned.
+ * -EBUSY if a LID or a network device is another port's, -EINVAL for settings that a port of
+ * the link layer cannot have, or -ENOMEM.
  */
-struct emu_device *emu_device_create(const struct emu_device_spec *spec)
+struct emu_device *emu_device_new(const struct emu_device_spec *spec)
 {
 	struct emu_device *edev;
 	int err;
@@ -412,8 +431,29 @@ struct emu_device *emu_device_create(const struct emu_device_spec *spec)
 	err = emu_faults_create(edev);
 	if (!err)
 		err = emu_device_init_ports(edev, spec);
-	if (!err)
-		err = ib_register_device(&edev->ibdev, spec->name, &edev->pdev->dev);
+	if (err) {
+		emu_device_free(edev);
+		return ERR_PTR(err);
+	}
+	return edev;
+}
+
+/**
+ * emu_device_create() - make and register a device
+ * @spec: its name, which may hold a %d, its ports and settings
+ *
+ * Context: Process context.
+ * Return: the device, or an ERR_PTR: what emu_device_new() or ib_register_device() returned.
+ */
+struct emu_device *emu_device_create(const struct emu_device_spec *spec)
+{
+	struct emu_device *edev;
+	int err;
+
+	edev = emu_device_new(spec);
+	if (IS_ERR(edev))
+		return edev;
+	err = ib_register_device(&edev->ibdev, spec->name, &edev->pdev->dev);
 	if (err) {
 		emu_device_free(edev);
 		return ERR_PTR(err);

@@ -18,6 +18,8 @@ struct pci_dev;
  * @nr_ports: 1 to EMU_MAX_PORTS
  * @ethernet: link layer of all ports; else InfiniBand
  * @adaptive: the moderation of CQs follows their load
+ * @by_link: made by netlink, and deleted so
+ * @net: where the network devices are; NULL for the initial network namespace
  * @place: the PCI function that becomes its parent, or NULL
  * @ports: settings of the @nr_ports ports; only used during the creation
  */
@@ -26,12 +28,17 @@ struct emu_device_spec {
 	u32 nr_ports;
 	bool ethernet;
 	bool adaptive;
+	bool by_link;
+	struct net *net;
 	struct pci_dev *place;
 	const struct emu_port_config *ports;
 };
 
 struct emu_device *emu_device_create(const struct emu_device_spec *spec);
 void emu_device_destroy(struct emu_device *edev);
+struct emu_device *emu_device_new(const struct emu_device_spec *spec);
+void emu_device_stop(struct emu_device *edev);
+void emu_device_free(struct emu_device *edev);
 int emu_device_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 			 struct uverbs_attr_bundle *attrs);
 int emu_device_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);

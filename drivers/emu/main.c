@@ -11,6 +11,7 @@
 #include <linux/netdevice.h>
 #include <linux/slab.h>
 
+#include "core.h"
 #include "device.h"
 #include "engine/engine.h"
 #include "memory/memory.h"
@@ -133,12 +134,18 @@ static int __init emu_init(void)
 	 * Last, because whoever makes a directory holds the module: loading it
 	 * must not fail after that.
 	 */
-	if (!err)
-		err = emu_configfs_init();
 	if (err)
 		goto drop_devices;
+	err = emu_core_init();
+	if (err)
+		goto drop_devices;
+	err = emu_configfs_init();
+	if (err)
+		goto exit_core;
 	return 0;
 
+exit_core:
+	emu_core_exit();
 drop_devices:
 	emu_configfs_drop();
 	emu_debugfs_exit();
@@ -155,6 +162,7 @@ exit_ram:
 static void __exit emu_exit(void)
 {
 	emu_configfs_exit();
+	emu_core_exit();
 	emu_configfs_drop();
 	emu_debugfs_exit();
 	emu_place_exit();

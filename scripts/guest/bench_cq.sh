@@ -73,7 +73,7 @@ with_mainline() {
 	ip link show dummy0 >/dev/null 2>&1 || ip link add dummy0 type dummy
 	ip link set dummy0 up
 	ip addr add 10.0.0.1/24 dev dummy0
-	load mainline_cqbench && rxelink rxe0 dummy0 || return 1
+	load mainline_cqbench && rdmalink add rxe0 rxe dummy0 || return 1
 	measure
 	# Both export the same symbols.
 	unload mainline_cqbench rdma_rxe ib_uverbs ib_core

@@ -63,6 +63,49 @@ netdev_goes() {
 	ip link del dummy1 && shows emu1/ports/1/state "1: DOWN" && pingpong_ok target=emu0 iters=500
 }
 
+# --- devices by netlink ---
+
+# refused <command>: it must fail, and only complain
+refused() {
+	! "$@" 2>/dev/null || { fail "'$*' succeeded"; return 1; }
+}
+
+link_adds() {
+	rdmalink add link0 emu dummy2 && shows link0/ports/1/state "4: ACTIVE" &&
+		shows link0/ports/1/gid_attrs/ndevs/0 dummy2 &&
+		pingpong_ok initiator=link0 target=emu0 iters=500
+}
+
+# A network device serves one port, a name one device; there must be a network device; and
+# what has a directory is removed there.
+link_refuses() {
+	refused rdmalink add link1 emu dummy2 && refused rdmalink add emu0 emu dummy3 &&
+		refused rdmalink add link1 emu nodev && refused rdmalink delete emu0 &&
+		[ ! -e $IB/link1 ]
+}
+
+link_deletes() {
+	rdmalink delete link0 && [ ! -e $IB/link0 ]
+}
+
+# Twenty of each, at once: whatever comes first, nothing is left of it.
+links_race() {
+	(
+		for i in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19; do
+			rdmalink add link1 emu dummy2 2>/dev/null
+		done
+	) &
+	for i in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19; do
+		rdmalink delete link1 2>/dev/null
+	done
+	wait
+	[ ! -e $IB/link1 ] || rdmalink delete link1
+}
+
+link_goes_with_netdev() {
+	rdmalink add link2 emu dummy2 && ip link del dummy2 && retry 100 [ ! -e $IB/link2 ]
+}
+
 # --- a disk over RDMA --------------------------------------------------------
 
 target_up() {
@@ -113,7 +156,7 @@ check "a device goes under traffic" device_goes
 unload_all
 check "nothing is left in sysfs" [ ! -e $IB/emu0 ]
 
-for i in 0 1; do
+for i in 0 1 2 3; do
 	ip link add dummy$i type dummy 2>/dev/null
 	ip addr add 10.0.$i.1/24 dev dummy$i
 	ip link set dummy$i up
@@ -121,5 +164,13 @@ done
 insert netdev=dummy0,dummy1 || exit 1
 check "sysfs shows an Ethernet device" sysfs_of_ethernet
 check "pingpong over Ethernet ports" all_runs workqueue
+check "a device by netlink" link_adds
+check "what netlink refuses" link_refuses
+check "a device is deleted by netlink" link_deletes
+check "devices come and go by netlink at once" links_race
+check "a device by netlink goes with its network device" link_goes_with_netdev
 [ "${DISK:-no}" = no ] || check "a disk over RDMA" disk_over_rdma
 check "a network device goes" netdev_goes
+rdmalink add link3 emu dummy3 || fail "cannot add link3"
+unload_all
+check "a device by netlink goes with the module" [ ! -e $IB/link3 ]

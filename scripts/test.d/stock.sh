@@ -22,7 +22,7 @@ stock_mainline() {
 	spawn_guest "the software HCA under mainline's core, $STOCK_NAME" "mainline-$STOCK_NAME" \
 		--kernel "$kernel" "${disk[@]}" --limit $((240 * scale)) \
 		--modules "$MAINLINE_MODULES" --file "$KV_SCRIPTS/guest/pingpong.sh" \
-		--run "$KV_SCRIPTS/guest/mainline.sh"
+		--file "$KV_SCRIPTS/guest/rdmalink.c" --run "$KV_SCRIPTS/guest/mainline.sh"
 }
 
 part_stock() {

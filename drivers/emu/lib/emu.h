@@ -190,6 +190,7 @@ struct emu_p2p {
  * @ibdev: what the midlayer sees; must be first, for ib_alloc_device()
  * @pdev: the parent device, which provides the DMA mask
  * @ethernet: link layer of all ports
+ * @by_link: made by netlink, and deleted so
  * @nr_ports: number of @ports
  * @making: held for reading while a queue pair or a CQ is made or destroyed, see device.c
  * @quiet: the device goes, and no more of them are made; guarded by @making
@@ -208,6 +209,7 @@ struct emu_device {
 	struct ib_device ibdev;
 	struct platform_device *pdev;
 	bool ethernet;
+	bool by_link;
 	u32 nr_ports;
 	struct rw_semaphore making;
 	bool quiet;

@@ -48,7 +48,7 @@ int emu_port_set_gid(struct emu_port *port, unsigned int index, const union ib_g
 int emu_port_set_pkey(struct emu_port *port, unsigned int index, u16 pkey);
 int emu_port_set_mtu(struct emu_port *port, enum ib_mtu mtu);
 int emu_port_set_rate(struct emu_port *port, u8 width, u16 speed);
-int emu_port_set_netdev(struct emu_port *port, const char *name);
+int emu_port_set_netdev(struct emu_port *port, struct net *net, const char *name);
 bool emu_port_netdev_name(struct emu_port *port, char *name);
 void emu_port_flap(struct emu_port *port, u32 ms);
 void emu_port_dispatch(struct emu_port *port, enum ib_event_type event);

@@ -458,14 +458,15 @@ static int emu_port_check_netdev(struct emu_port *port, const struct net_device 
 /**
  * emu_port_set_netdev() - bind an Ethernet port to a network device
  * @port: the port
+ * @net: the network namespace to find it in
  * @name: name of the network device; empty for none, which takes the port down
  *
  * Context: Process context.
  * Return: 0; -EINVAL for an InfiniBand port; -ENODEV if there is no such network
- * device in the initial network namespace; -EBUSY if another port is bound to it; or what
+ * device in @net; -EBUSY if another port is bound to it; or what
  * ib_device_set_netdev() returned.
  */
-int emu_port_set_netdev(struct emu_port *port, const char *name)
+int emu_port_set_netdev(struct emu_port *port, struct net *net, const char *name)
 {
 	struct net_device *netdev = NULL;
 	int err = 0;
@@ -474,7 +475,7 @@ int emu_port_set_netdev(struct emu_port *port, const char *name)
 		return -EINVAL;
 	rtnl_lock();
 	if (*name) {
-		netdev = __dev_get_by_name(&init_net, name);
+		netdev = __dev_get_by_name(net, name);
 		err = netdev ? emu_port_check_netdev(port, netdev) : -ENODEV;
 	}
 	if (!err)
