@@ -142,9 +142,10 @@ bool emu_cursor_check_rest(struct emu_cursor *cur)
 	return false;
 }
 
-bool emu_fault_in_exec(struct emu_device *edev, enum ib_wc_status *status, u64 *delay_ns)
+enum emu_fault_action emu_fault_in_exec(struct emu_device *edev,
+					const struct emu_fault_site *site, u64 *value)
 {
-	return false;
+	return EMU_FAULT_NONE;
 }
 
 u32 emu_fault_in_link(struct emu_device *edev, u32 port_num)

@@ -124,26 +124,60 @@ static noinline enum emu_verdict emu_exec_local(struct emu_exec *ex, struct emu_
 	return verdict;
 }
 
+/* An injected RNR NAK asks for the shortest wait, 0.01 ms: IBTA table 45. */
+#define EMU_RNR_SHORTEST	1
+
+/* The message is lost on its way. Whoever is not waiting for an answer does not notice. */
+static enum emu_verdict emu_exec_lose(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+{
+	if (ex->qp->ibqp.qp_type == IB_QPT_RC)
+		return EMU_NO_RESPONSE;
+	emu_count(ex->qp->port, EMU_CNT_DROPPED, 1);
+	emu_complete_send(ex->qp, wqe, pos, IB_WC_SUCCESS, EMU_SYN_NONE);
+	return EMU_DROPPED;
+}
+
 /*
- * Injects the faults that were asked for in debugfs, instead of executing the
- * entry or before that.
+ * Injects the faults that were asked for in debugfs, instead of executing the entry or before
+ * that. Returns EMU_DONE if it is to be executed.
  */
 static noinline enum emu_verdict emu_exec_fault(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
-	struct emu_port *port = ex->qp->port;
-	struct emu_device *edev = ex->qp->edev;
-	enum ib_wc_status status;
+	struct emu_qp *qp = ex->qp;
+	const struct emu_fault_site site = {
+		.qpn = qp->ibqp.qp_num,
+		.opcode = wqe->opcode,
+		.retrying = qp->retrying,
+	};
+	u64 value = 0;
 	u32 ms = 0;
 
-	if (!atomic_read(&port->flap))
-		ms = emu_fault_in_link(edev, port->num);
+	if (!site.retrying && !atomic_read(&qp->port->flap))
+		ms = emu_fault_in_link(qp->edev, qp->port->num);
 	if (ms)
-		emu_port_flap(port, ms);
-	if (!emu_fault_in_exec(edev, &status, &ex->delay_ns))
-		return EMU_DONE;
-	if (ex->delay_ns)
+		emu_port_flap(qp->port, ms);
+	switch (emu_fault_in_exec(qp->edev, &site, &value)) {
+	case EMU_FAULT_STATUS:
+		return emu_fail_local(ex, wqe, pos, value, EMU_SYN_INJECTED);
+	case EMU_FAULT_DELAYED:
+		ex->delay_ns = value * NSEC_PER_USEC;
 		return EMU_DELAYED;
-	return emu_fail_local(ex, wqe, pos, status, EMU_SYN_INJECTED);
+	case EMU_FAULT_DROP:
+		return emu_exec_lose(ex, wqe, pos);
+	case EMU_FAULT_NO_RECEIVE:
+		ex->rnr_timer = EMU_RNR_SHORTEST;
+		return qp->ibqp.qp_type == IB_QPT_RC ? EMU_RNR : emu_exec_lose(ex, wqe, pos);
+	case EMU_FAULT_FLAP:
+		if (!atomic_read(&qp->port->flap))
+			emu_port_flap(qp->port, value);
+		return EMU_DONE;
+	case EMU_FAULT_OVERFLOW:
+		emu_cq_overflow_next(to_ecq(qp->ibqp.send_cq));
+		return EMU_DONE;
+	case EMU_FAULT_NONE:
+		break;
+	}
+	return EMU_DONE;
 }
 
 /* As emu_exec_wqe(), of a queue pair whose peers are not in memory. */
@@ -188,10 +222,10 @@ enum emu_verdict emu_exec_wqe(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos
 {
 	enum emu_verdict verdict;
 
-	if (static_branch_unlikely(&emu_faulty) && !ex->qp->retrying) {
+	if (static_branch_unlikely(&emu_faulty)) {
 		verdict = emu_exec_fault(ex, wqe, pos);
 		if (verdict != EMU_DONE)
-			return verdict;
+			return verdict == EMU_DROPPED ? EMU_DONE : verdict;
 		/* A port may be down from this entry on. */
 		emu_exec_end(ex);
 	}

@@ -15,6 +15,7 @@
  *   alloc_fail		rate of calls that make an object and fail with -ENOMEM
  *   injected		reading shows, for each kind, its name, how often it could have gone
  *			wrong, and how often it did
+ *   rules		which request goes wrong, and how: see fault_rule.c
  *
  * Rates are per million; 1000000 means always. A value out of range fails with -EINVAL.
  *
@@ -22,8 +23,8 @@
  * hash of the seed, the kind and that count, so the same occasions in the same order go
  * wrong again after the seed has been written again.
  *
- * emu_faults_lock serialises writers, and guards the count of rates that are not 0,
- * which switches the static key. Those who ask whether something goes wrong take no
+ * emu_faults_lock serialises writers, and guards the counts of rates that are not 0 and of
+ * rules, which switch the static key. Those who ask whether something goes wrong take no
  * lock.
  */
 #include <linux/debugfs.h>
@@ -32,25 +33,15 @@
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
-#include "fault.h"
+#include "fault_rule.h"
 
-#define EMU_FAULT_MILLION	1000000
 #define EMU_FAULT_MAX_DELAY	(10 * USEC_PER_SEC)
 #define EMU_FAULT_MAX_FLAP	(60 * MSEC_PER_SEC)
-
-enum emu_fault_kind {
-	EMU_FAULT_COMP_ERROR,
-	EMU_FAULT_DELAY,
-	EMU_FAULT_PORT_FLAP,
-	EMU_FAULT_DROP_NOTIFY,
-	EMU_FAULT_CQ_OVERFLOW,
-	EMU_FAULT_ALLOC_FAIL,
-	EMU_NR_FAULTS
-};
+#define EMU_FAULT_MAX_COMMAND	256
 
 /* Numbers that can be set: a rate for each kind, and these. */
 enum emu_fault_setting {
-	EMU_FAULT_DELAY_US = EMU_NR_FAULTS,
+	EMU_FAULT_DELAY_US = EMU_NR_FAULT_KINDS,
 	EMU_FAULT_PORT_FLAP_MS,
 	EMU_FAULT_PORT_FLAP_PORT,
 	EMU_NR_FAULT_SETTINGS
@@ -115,20 +106,22 @@ struct emu_fault_knob {
  * @asked: number of occasions of each kind
  * @injected: number of those that went wrong
  * @active: number of rates that are not 0
+ * @rules: rules for single requests
  * @knobs: for the files
  */
 struct emu_faults {
 	u64 seed;
 	u32 value[EMU_NR_FAULT_SETTINGS];
 	u32 status;
-	atomic64_t asked[EMU_NR_FAULTS];
-	atomic64_t injected[EMU_NR_FAULTS];
+	atomic64_t asked[EMU_NR_FAULT_KINDS];
+	atomic64_t injected[EMU_NR_FAULT_KINDS];
 	unsigned int active;
+	struct emu_fault_rules rules;
 	struct emu_fault_knob knobs[EMU_NR_FAULT_SETTINGS];
 };
 
 DEFINE_STATIC_KEY_FALSE(emu_faulty);
-static DEFINE_MUTEX(emu_faults_lock);
+DEFINE_MUTEX(emu_faults_lock);
 
 /* The mixing steps of splitmix64: each bit of the result depends on all of @x. */
 static u64 emu_fault_mix(u64 x)
@@ -139,7 +132,8 @@ static u64 emu_fault_mix(u64 x)
 	return x ^ (x >> 31);
 }
 
-static u32 emu_fault_roll(u64 seed, enum emu_fault_kind kind, u64 n)
+/* A number below a million, which depends on nothing but the arguments. */
+u32 emu_fault_roll(u64 seed, u64 kind, u64 n)
 {
 	u64 hash = emu_fault_mix(emu_fault_mix(seed) ^ emu_fault_mix(kind + 1) ^ n);
 
@@ -184,31 +178,29 @@ u32 emu_fault_in_link(struct emu_device *edev, u32 port_num)
 /**
  * emu_fault_in_exec() - does the next entry of a send queue go wrong?
  * @edev: the device
- * @status: set to what the entry completes with, if the fault is to fail it; else
- *	IB_WC_SUCCESS
- * @delay_ns: set to how long the entry waits before it is executed, if it does not fail
+ * @site: the request in the entry
+ * @value: set to how much of what happens to it
  *
- * Asked once for each entry, before it is executed; not again after the delay,
- * nor when the entry is retried.
+ * Asked before the entry is executed, each time it is tried; what is not about the single
+ * attempt happens the first time only.
  *
  * Context: Any.
- * Return: true if it goes wrong.
+ * Return: what happens to it, or EMU_FAULT_NONE.
  */
-bool emu_fault_in_exec(struct emu_device *edev, enum ib_wc_status *status, u64 *delay_ns)
+enum emu_fault_action emu_fault_in_exec(struct emu_device *edev,
+					const struct emu_fault_site *site, u64 *value)
 {
 	struct emu_faults *faults = edev->faults;
 
-	*status = IB_WC_SUCCESS;
-	*delay_ns = 0;
-	if (emu_fault_hits(faults, EMU_FAULT_COMP_ERROR)) {
-		*status = READ_ONCE(faults->status);
-		return true;
+	if (!site->retrying && emu_fault_hits(faults, EMU_FAULT_COMP_ERROR)) {
+		*value = READ_ONCE(faults->status);
+		return EMU_FAULT_STATUS;
 	}
-	if (emu_fault_hits(faults, EMU_FAULT_DELAY)) {
-		*delay_ns = (u64)READ_ONCE(faults->value[EMU_FAULT_DELAY_US]) * NSEC_PER_USEC;
-		return true;
+	if (!site->retrying && emu_fault_hits(faults, EMU_FAULT_DELAY)) {
+		*value = READ_ONCE(faults->value[EMU_FAULT_DELAY_US]);
+		return EMU_FAULT_DELAYED;
 	}
-	return false;
+	return emu_fault_rules_ask(&faults->rules, READ_ONCE(faults->seed), site, value);
 }
 
 /* Is the next completion to find its CQ full? Any context. */
@@ -232,10 +224,11 @@ static void emu_fault_reset_counts(struct emu_faults *faults)
 {
 	unsigned int i;
 
-	for (i = 0; i < EMU_NR_FAULTS; i++) {
+	for (i = 0; i < EMU_NR_FAULT_KINDS; i++) {
 		atomic64_set(&faults->asked[i], 0);
 		atomic64_set(&faults->injected[i], 0);
 	}
+	emu_fault_rules_reset(&faults->rules);
 }
 
 static void emu_fault_set(struct emu_faults *faults, unsigned int setting, u32 value)
@@ -244,7 +237,7 @@ static void emu_fault_set(struct emu_faults *faults, unsigned int setting, u32 v
 
 	lockdep_assert_held(&emu_faults_lock);
 	WRITE_ONCE(faults->value[setting], value);
-	if (setting >= EMU_NR_FAULTS || was == !!value)
+	if (setting >= EMU_NR_FAULT_KINDS || was == !!value)
 		return;
 	if (value && !faults->active++)
 		static_branch_inc(&emu_faulty);
@@ -302,7 +295,12 @@ static int emu_fault_status_show(struct seq_file *s, void *unused)
 	return 0;
 }
 
-static int emu_fault_parse_status(const char *text)
+const char *emu_fault_status_name(u32 status)
+{
+	return emu_fault_statuses[status];
+}
+
+int emu_fault_parse_status(const char *text)
 {
 	unsigned int i, status;
 
@@ -354,13 +352,56 @@ static int emu_fault_injected_show(struct seq_file *s, void *unused)
 	struct emu_faults *faults = s->private;
 	unsigned int i;
 
-	for (i = 0; i < EMU_NR_FAULTS; i++)
+	for (i = 0; i < EMU_NR_FAULT_KINDS; i++)
 		seq_printf(s, "%s %lld %lld\n", emu_fault_ranges[i].name,
 			   (s64)atomic64_read(&faults->asked[i]),
 			   (s64)atomic64_read(&faults->injected[i]));
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(emu_fault_injected);
+
+static int emu_fault_rules_file_show(struct seq_file *s, void *unused)
+{
+	struct emu_device *edev = s->private;
+
+	mutex_lock(&emu_faults_lock);
+	emu_fault_rules_show(&edev->faults->rules, s);
+	mutex_unlock(&emu_faults_lock);
+	return 0;
+}
+
+static ssize_t emu_fault_rules_write(struct file *file, const char __user *from, size_t len,
+				     loff_t *pos)
+{
+	struct emu_device *edev = file_inode(file)->i_private;
+	char *text;
+	int err;
+
+	if (len >= EMU_FAULT_MAX_COMMAND)
+		return -EINVAL;
+	text = memdup_user_nul(from, len);
+	if (IS_ERR(text))
+		return PTR_ERR(text);
+	mutex_lock(&emu_faults_lock);
+	err = emu_fault_rules_command(edev, &edev->faults->rules, strim(text));
+	mutex_unlock(&emu_faults_lock);
+	kfree(text);
+	return err ?: len;
+}
+
+static int emu_fault_rules_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, emu_fault_rules_file_show, inode->i_private);
+}
+
+static const struct file_operations emu_fault_rules_fops = {
+	.owner = THIS_MODULE,
+	.open = emu_fault_rules_open,
+	.read = seq_read,
+	.write = emu_fault_rules_write,
+	.llseek = seq_lseek,
+	.release = single_release,
+};
 
 /* Makes the files. debugfs does not report those that it cannot make. */
 void emu_faults_debugfs(struct emu_device *edev, struct dentry *dir)
@@ -371,6 +412,7 @@ void emu_faults_debugfs(struct emu_device *edev, struct dentry *dir)
 	debugfs_create_file_unsafe("seed", 0600, dir, faults, &emu_fault_seed_fops);
 	debugfs_create_file("comp_status", 0600, dir, faults, &emu_fault_status_fops);
 	debugfs_create_file("injected", 0400, dir, faults, &emu_fault_injected_fops);
+	debugfs_create_file("rules", 0600, dir, edev, &emu_fault_rules_fops);
 	for (i = 0; i < EMU_NR_FAULT_SETTINGS; i++)
 		debugfs_create_file_unsafe(emu_fault_ranges[i].name, 0600, dir,
 					   &faults->knobs[i], &emu_fault_knob_fops);
@@ -385,6 +427,7 @@ int emu_faults_create(struct emu_device *edev)
 	if (!faults)
 		return -ENOMEM;
 	faults->status = IB_WC_GENERAL_ERR;
+	emu_fault_rules_init(&faults->rules);
 	for (i = 0; i < EMU_NR_FAULT_SETTINGS; i++) {
 		faults->value[i] = emu_fault_ranges[i].initial;
 		faults->knobs[i].faults = faults;
@@ -403,8 +446,9 @@ void emu_faults_stop(struct emu_device *edev)
 	if (!faults)
 		return;
 	mutex_lock(&emu_faults_lock);
-	for (i = 0; i < EMU_NR_FAULTS; i++)
+	for (i = 0; i < EMU_NR_FAULT_KINDS; i++)
 		emu_fault_set(faults, i, 0);
+	emu_fault_rules_clear(&faults->rules);
 	mutex_unlock(&emu_faults_lock);
 }
 

@@ -3,7 +3,7 @@
  * Fault injection: whether something is to go wrong; see fault.c. Whoever asks makes it go
  * wrong.
  *
- * As long as all rates of all devices are 0, emu_faulty is false, and who asks behind it pays
+ * As long as no device has rules, and all rates are 0, emu_faulty is false, and who asks behind it pays
  * for a patched jump and nothing else.
  */
 #ifndef KVERBS_EMU_FAULT_H
@@ -17,7 +17,40 @@ struct dentry;
 
 DECLARE_STATIC_KEY_FALSE(emu_faulty);
 
-bool emu_fault_in_exec(struct emu_device *edev, enum ib_wc_status *status, u64 *delay_ns);
+/**
+ * enum emu_fault_action - what happens to a request, and the unit of how much
+ * @EMU_FAULT_NONE: nothing
+ * @EMU_FAULT_STATUS: it fails, with an enum ib_wc_status
+ * @EMU_FAULT_DELAYED: it is executed later, by microseconds
+ * @EMU_FAULT_DROP: its message is lost
+ * @EMU_FAULT_NO_RECEIVE: the responder has no receive posted, as it seems
+ * @EMU_FAULT_FLAP: the port goes down, for milliseconds
+ * @EMU_FAULT_OVERFLOW: the next completion finds its CQ full
+ */
+enum emu_fault_action {
+	EMU_FAULT_NONE,
+	EMU_FAULT_STATUS,
+	EMU_FAULT_DELAYED,
+	EMU_FAULT_DROP,
+	EMU_FAULT_NO_RECEIVE,
+	EMU_FAULT_FLAP,
+	EMU_FAULT_OVERFLOW,
+};
+
+/**
+ * struct emu_fault_site - a request that may go wrong
+ * @qpn: number of its queue pair
+ * @opcode: what it asks for
+ * @retrying: it has been asked for before
+ */
+struct emu_fault_site {
+	u32 qpn;
+	enum ib_wr_opcode opcode;
+	bool retrying;
+};
+
+enum emu_fault_action emu_fault_in_exec(struct emu_device *edev,
+					const struct emu_fault_site *site, u64 *value);
 u32 emu_fault_in_link(struct emu_device *edev, u32 port_num);
 bool emu_fault_in_cqe(struct emu_device *edev);
 bool emu_fault_in_notify(struct emu_device *edev);

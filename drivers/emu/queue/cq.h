@@ -137,6 +137,7 @@ struct emu_cq_ring {
  *	CLOCK_MONOTONIC
  * @timer: sends it at that time
  * @lost: completions that found no room
+ * @overflow: 1 if the next completion is to find no room, by an injected fault
  * @resize_lock: serialises changes of size, and the striking out of entries
  * @rings: the oldest ring that has not been freed
  * @index: in &emu_device.cqs
@@ -152,6 +153,7 @@ struct emu_cq {
 	atomic64_t due;
 	struct hrtimer timer;
 	atomic_t lost;
+	atomic_t overflow;
 	struct mutex resize_lock;
 	struct emu_cq_ring *rings;
 	u32 index;
@@ -162,10 +164,18 @@ static inline struct emu_cq *to_ecq(struct ib_cq *ibcq)
 	return container_of(ibcq, struct emu_cq, ibcq);
 }
 
-/* Is the next completion to find @cq full? Any context but NMI. */
+/* Let the next completion find @cq full. Any context but NMI. */
+static inline void emu_cq_overflow_next(struct emu_cq *cq)
+{
+	atomic_set(&cq->overflow, 1);
+}
+
+/* Is this completion to find @cq full? Any context but NMI. */
 static inline bool emu_cq_fault_overflow(struct emu_cq *cq)
 {
-	return static_branch_unlikely(&emu_faulty) && emu_fault_in_cqe(to_edev(cq->ibcq.device));
+	return static_branch_unlikely(&emu_faulty) &&
+	       ((atomic_read(&cq->overflow) && atomic_xchg(&cq->overflow, 0)) ||
+		emu_fault_in_cqe(to_edev(cq->ibcq.device)));
 }
 
 /* Is a notification of @cq, which is due, to be lost? Any context but NMI. */
