@@ -45,7 +45,7 @@ static bool listed(const char *end)
 	return !shell("grep -q '%s$' " RULES, end);
 }
 
-static void clear(void *unused)
+static void no_rules(void *unused)
 {
 	shell("echo clear >" RULES);
 }
@@ -55,7 +55,7 @@ static struct rig *rules_rig(struct kunit *test)
 	struct rig *r = rig_up(test, DEVICE, PEER);
 
 	KUNIT_ASSERT_EQ_MSG(test, 0, shell("echo clear >" RULES), "no rules: mount debugfs");
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, clear, NULL));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, no_rules, NULL));
 	return r;
 }
 

@@ -70,12 +70,30 @@ told_to_load() {
 		gives 0 kverbs list --json && json && has /tmp/line '^\[]$'
 }
 
+has_faults() {
+	gives 0 kverbs fault add emu0 qp=17 op=write,send nth=100 status=rem_access_err &&
+		gives 0 kverbs fault add emu0 every=2 delay=5 && gives 0 kverbs fault emu0 &&
+		out "^emu0 [0-9]* qp=17 op=send,write nth=100 count=1 status=REM_ACCESS_ERR seen=0 hits=0$" \
+			"^emu0 [0-9]* nth=2 every=2 delay=5 seen=0 hits=0$" &&
+		gives 0 kverbs fault --json && json &&
+		has /tmp/line '"device": *"emu0"' '"qp": *17' '"op": *"send,write"' \
+			'"status": *"REM_ACCESS_ERR"' '"delay": *5' '"hits": *0' &&
+		gives 0 kverbs fault seed emu0 7 && gives 0 kverbs fault del emu0 all &&
+		gives 0 kverbs fault --json && json && has /tmp/line '^\[]$'
+}
+
+says_what_is_no_fault() {
+	gives 1 kverbs fault add emu0 op=fly drop && err "does not understand 'add op=fly drop'" &&
+		gives 1 kverbs fault add nowhere drop && err "nowhere: no such emulated device" &&
+		gives 1 kverbs fault del emu0 9999 && err "emu0 has no rule of this number"
+}
+
 helps() {
 	gives 0 kverbs --version && out '^kverbs [0-9]' && gives 0 kverbs --help || return 1
-	for cmd in list show monitor reg p2p; do
+	for cmd in list show monitor reg p2p fault; do
 		out "^  $cmd " || return 1
 	done
-	for cmd in list show monitor reg p2p; do
+	for cmd in list show monitor reg p2p fault; do
 		gives 0 kverbs $cmd --help && out "^Usage: kverbs $cmd" '--json' || return 1
 		gives 0 kverbs --help
 	done
@@ -87,7 +105,8 @@ usage() {
 		"reg emu0 --size 0" "reg emu0 --size 2X" "reg emu0 --size 99999999T" \
 		"reg emu0 --access lw,zz" "reg emu0 --path moon" "reg emu0 --touch it" \
 		"reg emu0 --memory" "reg emu0 --peer" \
-		"reg emu0 --count 0"; do
+		"reg emu0 --count 0" "fault emu0 emu1" "fault add emu0" "fault del emu0" \
+		"fault del emu0 x" "fault seed emu0 -1" "fault --fly"; do
 		# shellcheck disable=SC2086
 		gives 2 kverbs $args && err "^kverbs" || return 1
 	done
@@ -489,6 +508,8 @@ fi
 check "reg says why not" says_why_not
 check "users are told what they may not, and why" says_why_users_may_not
 check "nothing is left open" leaves_nothing
+check "fault adds, lists and removes rules" has_faults
+check "fault says what is wrong with a rule" says_what_is_no_fault
 
 rmdir $RAIL
 monitors || fail "no monitor"

@@ -72,6 +72,7 @@ _kverbs_options() {
 	case $1 in
 	list) echo "--json --help" ;;
 	p2p) echo "--why --json --help" ;;
+	fault) echo "--json --help" ;;
 	show) echo "--port --json --all --help" ;;
 	monitor) echo "--json --count --help" ;;
 	reg) echo "--size --access --path --memory --peer --touch --count --json --help" ;;
@@ -87,11 +88,24 @@ _kverbs_has_device() {
 	return 1
 }
 
+# add, del or seed, then a device, then what a rule is made of.
+_kverbs_fault() {
+	local devices
+	devices=$(cd "${KVERBS_FAULTS:-/sys/kernel/debug/kverbs_emu}" 2>/dev/null && echo *)
+	case $COMP_CWORD:${COMP_WORDS[2]} in
+	2:*) _kverbs_words "add del seed $devices" "$1" ;;
+	3:*) _kverbs_words "$devices" "$1" ;;
+	4:del) _kverbs_words "all" "$1" ;;
+	*:add) _kverbs_words "qp= op= nth= every= rate= count= status= delay= drop rnr flap=
+		overflow" "$1" ;;
+	esac
+}
+
 _kverbs() {
 	local word=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} previous
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_kverbs_words "list show monitor reg p2p --help --version" "$word"
+		_kverbs_words "list show monitor reg p2p fault --help --version" "$word"
 		return
 	fi
 	previous=${COMP_WORDS[COMP_CWORD - 1]}
@@ -107,6 +121,7 @@ _kverbs() {
 	show | reg) _kverbs_has_device || _kverbs_devices "$word" ;;
 	monitor) _kverbs_devices "$word" ;;
 	p2p) _kverbs_names "${KVERBS_PCI:-/sys/bus/pci/devices}" "$word" ;;
+	fault) _kverbs_fault "$word" ;;
 	esac
 }
 

@@ -3,7 +3,7 @@
  * The command kverbs: declarations that its files share.
  *
  *	main.c		commands, --help, --version
- *	list.c, show.c, monitor.c, reg.c	a command each
+ *	list.c, show.c, monitor.c, reg.c, fault.c	a command each
  *	memory.c	memory to register
  *	p2p.c		a command with a header of its own, p2p.h
  *	fields.c	the attributes of CAs and ports, as tables
@@ -51,6 +51,7 @@ extern const struct command show_command;
 extern const struct command monitor_command;
 extern const struct command reg_command;
 extern const struct command p2p_command;
+extern const struct command fault_command;
 
 /* main.c */
 /* Prints the help of a command to stdout. Return: STATUS_OK. */

@@ -17,6 +17,7 @@ static const struct command * const commands[] = {
 	&monitor_command,
 	&reg_command,
 	&p2p_command,
+	&fault_command,
 };
 
 static int show_help(void)
