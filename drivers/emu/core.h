@@ -11,8 +11,14 @@
 
 struct dentry;
 
-/* Methods that only this core has, or that need more for it than emu_ops offers. */
-extern const struct ib_device_ops emu_core_ops;
+/**
+ * emu_core_setup() - add the methods that only this core has, or that need more for it
+ * @ibdev: the device, which is not registered, and has no methods yet: those that are set
+ *	first stay
+ *
+ * Context: Process.
+ */
+void emu_core_setup(struct ib_device *ibdev);
 
 /**
  * emu_core_init() - let devices be made in the ways that only this core has

@@ -11,7 +11,7 @@
 #include "device.h"
 #include "memory/fmr.h"
 
-const struct ib_device_ops emu_core_ops = {
+static const struct ib_device_ops emu_core_ops = {
 	.alloc_fmr = emu_alloc_fmr,
 	.close_ca = emu_close_ca,
 	.create_cq = emu_device_create_cq,
@@ -27,6 +27,11 @@ const struct ib_device_ops emu_core_ops = {
 
 	INIT_RDMA_OBJ_SIZE(ib_ca, emu_ca, ibca),
 };
+
+void emu_core_setup(struct ib_device *ibdev)
+{
+	ib_set_device_ops(ibdev, &emu_core_ops);
+}
 
 int emu_core_init(void)
 {

@@ -13,8 +13,7 @@
  *   mainline's core frees it as soon as the destroy method returns, so that waits.
  * - Memory of a process is pinned by the driver, which keeps it with the region.
  *
- * Consumers are in the kernel. Without an alloc_ucontext method there is no device in
- * /dev/infiniband, so no process gets here.
+ * Consumers are in the kernel, or processes: what is different for these is in user/.
  *
  * The word of an object holds the reports that are due, and
  *
@@ -33,14 +32,17 @@
 #include <kverbs/completion.h>
 #include <rdma/ib_mad.h>
 #include <rdma/ib_umem.h>
+#include <rdma/uverbs_ioctl.h>
 
 #include "core.h"
 #include "device.h"
+#include "engine/engine.h"
 #include "lib/fault.h"
 #include "memory/memory.h"
 #include "memory/region.h"
 #include "queue/cq.h"
 #include "queue/qp.h"
+#include "user/user.h"
 
 #define EMU_NOTIFY_RUNNING		BIT(0)
 #define EMU_NOTIFY_DEAD			BIT(1)
@@ -327,39 +329,69 @@ static int emu_check_qp_attr(const struct ib_qp *ibqp, const struct ib_qp_attr *
 
 /* --- methods ------------------------------------------------------------------- */
 
+static int emu_mainline_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
+{
+	struct emu_notify *notify = emu_cq_notify_of(ibcq);
+
+	emu_user_quiesce_cq(to_ecq(ibcq));
+	emu_notify_quiesce(notify);
+	emu_device_destroy_cq(ibcq, udata);
+	emu_notify_fence(notify);
+	emu_user_free_cq(to_ecq(ibcq));
+	return 0;
+}
+
+static int emu_mainline_create_user_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+				       struct ib_udata *udata)
+{
+	struct ib_cq_init_attr behind = *attr;
+	struct emu_cq *cq = to_ecq(ibcq);
+	int err;
+
+	err = emu_user_make_cq(cq, attr->cqe, udata);
+	if (err)
+		return err;
+	behind.cqe = emu_user_cqe(attr->cqe);
+	err = emu_device_create_cq(ibcq, &behind, NULL);
+	if (err) {
+		emu_user_free_cq(cq);
+		return err;
+	}
+	err = emu_user_publish_cq(cq, udata);
+	if (err)
+		emu_mainline_destroy_cq(ibcq, NULL);
+	return err;
+}
+
 static int emu_mainline_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 				  struct kv_create_cq_user *user)
 {
 	if (attr->comp_vector >= ibcq->device->num_comp_vectors)
 		return -EINVAL;
 	emu_notify_init(emu_cq_notify_of(ibcq), emu_notify_cq_work);
+	if (user)
+		return emu_mainline_create_user_cq(ibcq, attr, kv_create_cq_udata(user));
 	return emu_device_create_cq(ibcq, attr, NULL);
 }
 
-static int emu_mainline_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
+static int emu_mainline_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 {
-	struct emu_notify *notify = emu_cq_notify_of(ibcq);
-
-	emu_notify_quiesce(notify);
-	emu_device_destroy_cq(ibcq, udata);
-	emu_notify_fence(notify);
-	return 0;
+	if (udata)
+		return emu_user_resize_cq(to_ecq(ibcq), cqe, udata);
+	return emu_resize_cq(ibcq, cqe, NULL);
 }
 
-static int emu_mainline_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
-				  struct ib_udata *udata)
+/* A process's notifications are not held back. */
+static int emu_mainline_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
 {
-	int err;
+	return to_ecq(ibcq)->user ? -EOPNOTSUPP : emu_modify_cq(ibcq, count, period);
+}
 
-	err = emu_check_qp_init(ibqp->device, init);
-	if (err)
-		return err;
-	emu_notify_init(emu_qp_notify_of(ibqp), emu_notify_qp_work);
-	err = emu_device_create_qp(ibqp, init, udata);
-	/* Nobody posts before the core has returned the queue pair. */
-	if (!err)
-		to_eqp(ibqp)->send_ops &= ~BIT_ULL(IB_WR_BIND_MW);
-	return err;
+static int emu_mainline_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
+{
+	if (unlikely(to_ecq(ibcq)->user))
+		return emu_user_req_notify_cq(to_ecq(ibcq), flags);
+	return emu_req_notify_cq(ibcq, flags);
 }
 
 static int emu_mainline_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
@@ -382,7 +414,85 @@ static int emu_mainline_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	emu_notify_settle(emu_cq_notify_of(send_cq), EMU_NOTIFY_COMP);
 	emu_notify_settle(emu_cq_notify_of(recv_cq), EMU_NOTIFY_COMP);
 	emu_notify_fence(notify);
+	emu_user_free_qp(to_eqp(ibqp));
 	return 0;
+}
+
+static int emu_mainline_create_user_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
+				       struct ib_udata *udata)
+{
+	struct emu_qp *qp = to_eqp(ibqp);
+	int err;
+
+	err = emu_user_make_qp(qp, init, udata);
+	if (err)
+		return err;
+	err = emu_device_create_qp(ibqp, init, udata);
+	if (err) {
+		emu_user_free_qp(qp);
+		return err;
+	}
+	err = emu_user_publish_qp(qp, udata);
+	if (err)
+		emu_mainline_destroy_qp(ibqp, NULL);
+	return err;
+}
+
+static int emu_mainline_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
+				  struct ib_udata *udata)
+{
+	int err;
+
+	err = emu_check_qp_init(ibqp->device, init);
+	if (err)
+		return err;
+	emu_notify_init(emu_qp_notify_of(ibqp), emu_notify_qp_work);
+	if (udata)
+		return emu_mainline_create_user_qp(ibqp, init, udata);
+	err = emu_device_create_qp(ibqp, init, NULL);
+	/* Nobody posts before the core has returned the queue pair. */
+	if (!err)
+		to_eqp(ibqp)->send_ops &= ~BIT_ULL(IB_WR_BIND_MW);
+	return err;
+}
+
+static int emu_mainline_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+				  const struct ib_send_wr **bad_wr)
+{
+	if (unlikely(to_eqp(ibqp)->user_sq))
+		return emu_user_ring(to_eqp(ibqp), wr, bad_wr);
+	return emu_post_send(ibqp, wr, bad_wr);
+}
+
+static int emu_mainline_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
+{
+	struct emu_notify *notify = emu_srq_notify_of(ibsrq);
+
+	emu_notify_quiesce(notify);
+	emu_destroy_srq(ibsrq, udata);
+	emu_notify_fence(notify);
+	emu_user_free_rq(to_esrq(ibsrq)->user_rq);
+	return 0;
+}
+
+static int emu_mainline_create_user_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
+					struct ib_udata *udata)
+{
+	struct emu_srq *srq = to_esrq(ibsrq);
+	int err;
+
+	err = emu_user_make_srq(srq, init, udata);
+	if (err)
+		return err;
+	err = emu_create_srq(ibsrq, init, udata);
+	if (err) {
+		emu_user_free_rq(srq->user_rq);
+		return err;
+	}
+	err = emu_user_publish_srq(srq, udata);
+	if (err)
+		emu_mainline_destroy_srq(ibsrq, NULL);
+	return err;
 }
 
 static int emu_mainline_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
@@ -396,7 +506,9 @@ static int emu_mainline_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr
 	    init->attr.max_sge > limit->max_srq_sge)
 		return -EINVAL;
 	emu_notify_init(emu_srq_notify_of(ibsrq), emu_notify_srq_work);
-	return emu_create_srq(ibsrq, init, udata);
+	if (udata)
+		return emu_mainline_create_user_srq(ibsrq, init, udata);
+	return emu_create_srq(ibsrq, init, NULL);
 }
 
 static int emu_mainline_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
@@ -405,29 +517,32 @@ static int emu_mainline_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *att
 	if ((mask & ~(IB_SRQ_MAX_WR | IB_SRQ_LIMIT)) ||
 	    ((mask & IB_SRQ_MAX_WR) && attr->max_wr > ibsrq->device->attrs.max_srq_wr))
 		return -EINVAL;
+	if (udata && (mask & IB_SRQ_MAX_WR)) {
+		int err = emu_user_resize_srq(to_esrq(ibsrq), attr->max_wr, udata);
+
+		if (err)
+			return err;
+		mask &= ~IB_SRQ_MAX_WR;
+	}
 	return emu_modify_srq(ibsrq, attr, mask, udata);
 }
 
-static int emu_mainline_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
+/* The core frees a window as soon as this returns. */
+static int emu_mainline_dealloc_mw(struct ib_mw *ibmw)
 {
-	struct emu_notify *notify = emu_srq_notify_of(ibsrq);
+	int err = emu_dealloc_mw(ibmw);
 
-	emu_notify_quiesce(notify);
-	emu_destroy_srq(ibsrq, udata);
-	emu_notify_fence(notify);
-	return 0;
+	if (!err)
+		synchronize_rcu_expedited();
+	return err;
 }
 
-/* For consumers in the kernel that serve a process: the caller's memory. */
-static struct ib_mr *emu_mainline_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
-					      u64 virt_addr, int access, struct ib_udata *udata)
+/* Makes a region of a umem, which goes with it. */
+static struct ib_mr *emu_mainline_reg_umem(struct ib_pd *pd, struct ib_umem *umem, u64 virt_addr,
+					   int access)
 {
-	struct ib_umem *umem;
 	struct ib_mr *ibmr;
 
-	umem = ib_umem_get(pd->device, start, length, access);
-	if (IS_ERR(umem))
-		return ERR_CAST(umem);
 	ibmr = emu_reg_umem_mr(pd, umem, virt_addr, access);
 	if (IS_ERR(ibmr)) {
 		ib_umem_release(umem);
@@ -436,6 +551,31 @@ static struct ib_mr *emu_mainline_reg_user_mr(struct ib_pd *pd, u64 start, u64 l
 	to_emr(ibmr)->umem = umem;
 	emu_open_mr(ibmr);
 	return ibmr;
+}
+
+/* The caller's memory: of a process, or of one that a consumer in the kernel serves. */
+static struct ib_mr *emu_mainline_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
+					      u64 virt_addr, int access, struct ib_udata *udata)
+{
+	struct ib_umem *umem;
+
+	umem = ib_umem_get(pd->device, start, length, access);
+	if (IS_ERR(umem))
+		return ERR_CAST(umem);
+	return emu_mainline_reg_umem(pd, umem, virt_addr, access);
+}
+
+/* The memory of a dma-buf, which stays where it is for as long as the region lives. */
+static struct ib_mr *emu_mainline_reg_user_mr_dmabuf(struct ib_pd *pd, u64 offset, u64 length,
+						     u64 virt_addr, int fd, int access,
+						     struct kv_reg_dmabuf_user *user)
+{
+	struct ib_umem_dmabuf *dmabuf;
+
+	dmabuf = ib_umem_dmabuf_get_pinned(pd->device, offset, length, fd, access);
+	if (IS_ERR(dmabuf))
+		return ERR_CAST(dmabuf);
+	return emu_mainline_reg_umem(pd, &dmabuf->umem, virt_addr, access);
 }
 
 static int emu_mainline_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
@@ -450,30 +590,42 @@ static int emu_mainline_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 }
 
 /* Of the methods without a check here, the driver or mainline's core checks all arguments. */
-const struct ib_device_ops emu_core_ops = {
+static const struct ib_device_ops emu_core_ops = {
 	.create_cq = emu_mainline_create_cq,
 	.create_qp = emu_mainline_create_qp,
 	.create_srq = emu_mainline_create_srq,
+	.dealloc_mw = emu_mainline_dealloc_mw,
 	.dereg_mr = emu_mainline_dereg_mr,
 	.destroy_cq = emu_mainline_destroy_cq,
 	.destroy_qp = emu_mainline_destroy_qp,
 	.destroy_srq = emu_mainline_destroy_srq,
+	.modify_cq = emu_mainline_modify_cq,
 	.modify_qp = emu_mainline_modify_qp,
 	.modify_srq = emu_mainline_modify_srq,
+	.post_send = emu_mainline_post_send,
 	.reg_user_mr = emu_mainline_reg_user_mr,
+	.reg_user_mr_dmabuf = emu_mainline_reg_user_mr_dmabuf,
+	.req_notify_cq = emu_mainline_req_notify_cq,
+	.resize_cq = emu_mainline_resize_cq,
 
 	INIT_RDMA_OBJ_SIZE(ib_cq, emu_mainline_cq, cq.ibcq),
 	INIT_RDMA_OBJ_SIZE(ib_qp, emu_mainline_qp, qp.ibqp),
 	INIT_RDMA_OBJ_SIZE(ib_srq, emu_mainline_srq, srq.ibsrq),
 };
 
-/* Consumers in the kernel have no windows. */
+/*
+ * All that the device can do: consumers in the kernel, who have no windows, do not ask for them.
+ */
 void emu_core_query_device(const struct emu_device *edev, struct ib_device_attr *attr)
 {
 	if (edev->by_link)
 		attr->kernel_cap_flags |= IBK_ALLOW_USER_UNREG;
-	attr->device_cap_flags &= ~(IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B);
-	attr->max_mw = 0;
+}
+
+void emu_core_setup(struct ib_device *ibdev)
+{
+	emu_user_setup(ibdev);
+	ib_set_device_ops(ibdev, &emu_core_ops);
 }
 
 /*

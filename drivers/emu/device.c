@@ -298,7 +298,7 @@ static struct emu_device *emu_device_alloc(const struct emu_device_spec *spec)
 	edev->ibdev.dev.parent = &pdev->dev;
 	strscpy(edev->ibdev.node_desc, "kverbs emulated HCA", sizeof(edev->ibdev.node_desc));
 	/* What is set first stays. */
-	ib_set_device_ops(&edev->ibdev, &emu_core_ops);
+	emu_core_setup(&edev->ibdev);
 	ib_set_device_ops(&edev->ibdev, &emu_ops);
 	return edev;
 }

@@ -78,8 +78,17 @@
 /* What mainline's create_cq method is passed from processes. */
 #ifdef HAVE_CREATE_CQ_ATTRS
 #define kv_create_cq_user uverbs_attr_bundle
+#define kv_create_cq_udata(user) (&(user)->driver_udata)
 #else
 #define kv_create_cq_user ib_udata
+#define kv_create_cq_udata(user) (user)
+#endif
+
+/* The same, of mainline's reg_user_mr_dmabuf method. */
+#ifdef HAVE_REG_DMABUF_ATTRS
+#define kv_reg_dmabuf_user uverbs_attr_bundle
+#else
+#define kv_reg_dmabuf_user ib_udata
 #endif
 
 #endif /* KVERBS_COMPAT_H */

@@ -104,6 +104,24 @@ static bool emu_budget_covers(s64 budget, const struct emu_swqe *wqe, const stru
 }
 
 /*
+ * The queue pair's ring is empty: fetches an entry that a process has posted. One that must not
+ * be executed ends in error. Returns false if there is none.
+ */
+static noinline bool emu_execute_fetch(struct emu_exec *ex)
+{
+	struct emu_refusal refusal = {};
+	struct emu_swqe *wqe;
+	u32 pos;
+
+	if (!emu_user->fetch(ex->qp, &refusal))
+		return false;
+	wqe = emu_ring_peek(&ex->qp->sq, &pos);
+	if (wqe && refusal.status != IB_WC_SUCCESS)
+		emu_fail_local(ex, wqe, pos, refusal.status, refusal.why);
+	return wqe;
+}
+
+/*
  * Executes entries in order until the queue, the budget or the state ends this.
  * EMU_DONE: there is nothing left, or nothing to be done in this state.
  */
@@ -117,8 +135,11 @@ static inline enum emu_verdict emu_execute(struct emu_exec *ex, s64 *budget,
 
 	while (emu_may_execute(qp)) {
 		wqe = emu_ring_peek(&qp->sq, pos);
-		if (!wqe)
-			break;
+		if (!wqe) {
+			if (likely(!qp->user_sq) || !emu_execute_fetch(ex))
+				break;
+			continue;
+		}
 		*pwqe = wqe;
 		length = wqe->length;
 		if (unlikely(*budget <= length && !emu_budget_covers(*budget, wqe, ex)))

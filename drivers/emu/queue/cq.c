@@ -96,6 +96,10 @@ void emu_cq_wake(struct emu_cq *cq, u32 pos, bool solicited)
 	int wanted = EMU_ARM_NEXT | (any ? EMU_ARM_SOLICITED : 0);
 	int arm = atomic_read(&cq->arm);
 
+	if (unlikely(cq->user)) {
+		emu_user->completed(cq, solicited);
+		return;
+	}
 	while (arm & wanted) {
 		if (unlikely(READ_ONCE(cq->moderation)) && !any && emu_cq_hold(cq, pos, &arm))
 			return;
@@ -480,7 +484,8 @@ static struct emu_cq_ring *emu_cq_ring_alloc(u32 size)
 
 	if (!ring)
 		return NULL;
-	ring->entries = kvcalloc(size, sizeof(*ring->entries), GFP_KERNEL);
+	/* Processes make queues, too. */
+	ring->entries = kvcalloc(size, sizeof(*ring->entries), GFP_KERNEL_ACCOUNT);
 	if (!ring->entries) {
 		kfree(ring);
 		return NULL;
@@ -619,7 +624,7 @@ int emu_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	cq->in = cq->rings;
 	cq->out = cq->rings;
 	mutex_init(&cq->resize_lock);
-	atomic_set(&cq->arm, 0);
+	atomic_set(&cq->arm, cq->user ? EMU_ARM_USER : 0);
 	atomic_set(&cq->lost, 0);
 	emu_cq_moderation_init(cq);
 	ibcq->cqe = cq->rings->mask + 1;

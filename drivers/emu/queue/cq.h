@@ -26,6 +26,7 @@
 
 #include "../lib/emu.h"
 #include "../lib/fault.h"
+#include "user.h"
 
 /* How a queue is armed: for solicited completions, or for any. */
 #define EMU_ARM_SOLICITED	BIT(0)
@@ -36,6 +37,8 @@
 #define EMU_ARM_DUE		BIT(3)
 /* The timer is queued, or whoever set this is about to queue it. */
 #define EMU_ARM_TIMER		BIT(4)
+/* A process reads the completions, and is told in another way; see user.h. */
+#define EMU_ARM_USER		BIT(5)
 
 /* The first bytes of an entry, which are laid out as in struct ib_wc and copied as they are. */
 #define EMU_WC_PREFIX		offsetof(struct ib_wc, port_num)
@@ -141,6 +144,7 @@ struct emu_cq_ring {
  * @resize_lock: serialises changes of size, and the striking out of entries
  * @rings: the oldest ring that has not been freed
  * @index: in &emu_device.cqs
+ * @user: the process's side of it, or NULL
  */
 struct emu_cq {
 	struct ib_cq ibcq;
@@ -157,6 +161,7 @@ struct emu_cq {
 	struct mutex resize_lock;
 	struct emu_cq_ring *rings;
 	u32 index;
+	struct emu_user_cq *user;
 };
 
 static inline struct emu_cq *to_ecq(struct ib_cq *ibcq)

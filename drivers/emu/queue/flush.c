@@ -24,15 +24,38 @@ static void emu_flush_one_recv(struct emu_qp *qp, const struct emu_rwqe *recv)
 	emu_cq_end(to_ecq(qp->ibqp.recv_cq), cqe, pos, true);
 }
 
+/* The oldest entry of the send queue, wherever it is; NULL if there is none. */
+static struct emu_swqe *emu_flush_next_send(struct emu_qp *qp, u32 *pos)
+{
+	struct emu_refusal refusal;
+	struct emu_swqe *wqe;
+
+	wqe = emu_ring_peek(&qp->sq, pos);
+	if (!wqe && qp->user_sq && emu_user->fetch(qp, &refusal))
+		wqe = emu_ring_peek(&qp->sq, pos);
+	return wqe;
+}
+
+/* Takes the oldest receive of the queue pair's own. Returns false if there is none. */
+static bool emu_flush_next_recv(struct emu_qp *qp, struct emu_rwqe *recv)
+{
+	bool too_short;
+
+	if (emu_claim_parked(qp, 0, recv) == EMU_DONE)
+		return true;
+	if (qp->user_rq)
+		return emu_user->claim(qp->user_rq, 0, recv) == EMU_DONE;
+	return emu_recv_ring_claim(&qp->rq, 0, recv, &too_short);
+}
+
 /* Ends the oldest entry of either queue. Returns false if there is none. */
 static bool emu_flush_one(struct emu_qp *qp)
 {
 	struct emu_rwqe *recv = qp->taken;
 	struct emu_swqe *wqe;
-	bool too_short;
 	u32 pos;
 
-	wqe = emu_ring_peek(&qp->sq, &pos);
+	wqe = emu_flush_next_send(qp, &pos);
 	if (wqe) {
 		emu_complete_send(qp, wqe, pos, IB_WC_WR_FLUSH_ERR, EMU_SYN_FLUSHED);
 		return true;
@@ -44,8 +67,7 @@ static bool emu_flush_one(struct emu_qp *qp)
 	 */
 	if (atomic_read(&qp->state) != IB_QPS_ERR || !emu_gate_is_drained(&qp->gate))
 		return false;
-	if (emu_claim_parked(qp, 0, recv) == EMU_DONE ||
-	    emu_recv_ring_claim(&qp->rq, 0, recv, &too_short)) {
+	if (emu_flush_next_recv(qp, recv)) {
 		emu_flush_one_recv(qp, recv);
 		return true;
 	}

@@ -14,9 +14,9 @@
 
 static bool emu_parked_step(struct emu_qp *qp, int from, int to)
 {
-	int srq = qp->srq ? EMU_FROM_SRQ : 0;
+	int source = emu_recv_source(qp);
 
-	return atomic_cmpxchg(&qp->recv_from, srq | from, srq | to) == (srq | from);
+	return atomic_cmpxchg(&qp->recv_from, source | from, source | to) == (source | from);
 }
 
 /* Parks a receive for the next message. Returns false if another one is there. */

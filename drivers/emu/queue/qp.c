@@ -47,6 +47,9 @@
 			 BIT_ULL(IB_WR_ATOMIC_CMP_AND_SWP) |			\
 			 BIT_ULL(IB_WR_ATOMIC_FETCH_AND_ADD))
 
+/* See user.h. */
+const struct emu_user_ops *emu_user;
+
 /* The attributes that engines look at when they act as our responder. */
 #define EMU_PEER_ATTRS	(IB_QP_AV | IB_QP_PORT | IB_QP_PKEY_INDEX | IB_QP_MAX_DEST_RD_ATOMIC)
 
@@ -173,10 +176,11 @@ static int emu_qp_alloc_rings(struct emu_qp *qp, const struct ib_qp_cap *cap)
 	qp->parked = kmalloc(emu_rwqe_size(max_sge), GFP_KERNEL);
 	err = qp->taken && qp->parked ? 0 : -ENOMEM;
 	if (!err)
-		err = emu_ring_init(&qp->sq, cap->max_send_wr, emu_swqe_size(qp, cap));
-	/* With an SRQ, the ring has depth 0 and so is always full. */
+		err = emu_ring_init(&qp->sq, qp->user_sq ? 1 : cap->max_send_wr,
+				    emu_swqe_size(qp, cap));
+	/* When receives come from elsewhere, the ring has depth 0 and so is always full. */
 	if (!err)
-		err = emu_ring_init(&qp->rq, qp->srq ? 0 : cap->max_recv_wr,
+		err = emu_ring_init(&qp->rq, qp->srq || qp->user_rq ? 0 : cap->max_recv_wr,
 				    emu_rwqe_size(qp->max_recv_sge));
 	if (err)
 		emu_qp_free_rings(qp);
@@ -216,12 +220,12 @@ static u64 emu_send_ops(enum ib_qp_type type)
 	}
 }
 
-/* Of a connection; each may have an element. */
-static u32 emu_plain_ops(const struct ib_qp_init_attr *init)
+/* Of a connection; each may have an element. Processes post in another way. */
+static u32 emu_plain_ops(const struct emu_qp *qp, const struct ib_qp_init_attr *init)
 {
 	u32 ops = BIT(IB_WR_SEND) | BIT(IB_WR_RDMA_WRITE) | BIT(IB_WR_RDMA_READ);
 
-	if (!init->cap.max_send_sge ||
+	if (qp->user_sq || !init->cap.max_send_sge ||
 	    (init->qp_type != IB_QPT_RC && init->qp_type != IB_QPT_UC))
 		return 0;
 	return ops & emu_send_ops(init->qp_type);
@@ -289,13 +293,13 @@ int emu_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_ud
 
 	qp->edev = edev;
 	qp->srq = init->srq ? to_esrq(init->srq) : NULL;
-	atomic_set(&qp->recv_from, qp->srq ? EMU_FROM_SRQ : 0);
+	atomic_set(&qp->recv_from, emu_recv_source(qp));
 	qp->send_ops = emu_send_ops(init->qp_type);
 	qp->sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	qp->no_loopback = init->create_flags & IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
 	qp->max_inline = init->cap.max_inline_data;
 	qp->max_send_sge = init->cap.max_send_sge;
-	qp->plain_ops = emu_plain_ops(init);
+	qp->plain_ops = emu_plain_ops(qp, init);
 	qp->max_recv_sge = qp->srq ? 0 : init->cap.max_recv_sge;
 	qp->init = *init;
 	atomic_set(&qp->state, IB_QPS_RESET);
@@ -452,6 +456,8 @@ static void emu_qp_reset(struct emu_qp *qp)
 	qp->unretired = 0;
 	emu_ring_reset(&qp->sq);
 	emu_ring_reset(&qp->rq);
+	if (qp->user_sq)
+		emu_user->reset(qp);
 	atomic_set(&qp->comm_est, 0);
 	atomic_set(&qp->fatal, 0);
 	atomic_set(&qp->last_wqe, 0);

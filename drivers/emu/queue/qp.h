@@ -15,6 +15,7 @@
 #include "../memory/region.h"
 #include "cq.h"
 #include "ring.h"
+#include "user.h"
 
 /* Number of the GSI queue pair of each port. */
 #define EMU_GSI_QPN	1
@@ -148,6 +149,7 @@ struct emu_srq_ring {
  * @limit: raise the limit event when fewer receives than this are left; 0 for never
  * @lock: serialises modify and query
  * @rings: the oldest ring that has not been freed
+ * @user_rq: where the receives are that a process posts, or NULL; changes with the size
  */
 struct emu_srq {
 	struct ib_srq ibsrq;
@@ -157,6 +159,7 @@ struct emu_srq {
 	atomic_t limit;
 	struct mutex lock;
 	struct emu_srq_ring *rings;
+	struct emu_user_rq *user_rq;
 };
 
 /**
@@ -164,11 +167,13 @@ struct emu_srq {
  * @EMU_FROM_SRQ: from the SRQ; never changes
  * @EMU_FROM_PARKED: one is parked, which is the next
  * @EMU_FROM_BUSY: somebody is parking one, or taking the one that is parked
+ * @EMU_FROM_USER: from where a process posts them; never changes
  */
 enum emu_recv_from {
 	EMU_FROM_SRQ	= 1,
 	EMU_FROM_PARKED	= 2,
 	EMU_FROM_BUSY	= 4,
+	EMU_FROM_USER	= 8,
 };
 
 /**
@@ -228,6 +233,8 @@ enum emu_recv_from {
  * @lock: serialises modify, query and destroy
  * @attr: what modify_qp set, for query_qp and for the engine
  * @init: what create_qp was given, for query_qp
+ * @user_sq: where the requests are that a process posts, or NULL
+ * @user_rq: where the receives are that it posts; NULL without, or with an SRQ
  */
 struct emu_qp {
 	struct ib_qp ibqp;
@@ -282,6 +289,9 @@ struct emu_qp {
 	struct mutex lock;
 	struct ib_qp_attr attr;
 	struct ib_qp_init_attr init;
+
+	struct emu_user_sq *user_sq;
+	struct emu_user_rq *user_rq;
 };
 
 static inline struct emu_qp *to_eqp(struct ib_qp *ibqp)

@@ -7,6 +7,14 @@
 
 #include "qp.h"
 
+/* Where receives come from, as long as none is parked. */
+static inline int emu_recv_source(const struct emu_qp *qp)
+{
+	if (qp->srq)
+		return EMU_FROM_SRQ;
+	return qp->user_rq ? EMU_FROM_USER : 0;
+}
+
 /* parked_recv.c */
 bool emu_park_recv(struct emu_qp *qp, const struct emu_rwqe *recv);
 enum emu_verdict emu_claim_parked(struct emu_qp *qp, u64 room, struct emu_rwqe *copy);
@@ -72,6 +80,8 @@ static inline enum emu_verdict emu_claim(struct emu_qp *qp, u64 room, struct emu
 	}
 	if (unlikely(from & EMU_FROM_SRQ))
 		return emu_srq_claim(qp->srq, room, copy);
+	if (unlikely(from & EMU_FROM_USER))
+		return emu_user->claim(qp->user_rq, room, copy);
 	if (likely(emu_recv_ring_claim(&qp->rq, room, copy, &too_short)))
 		return EMU_DONE;
 	return too_short ? EMU_FAILED : EMU_RNR;
@@ -84,7 +94,9 @@ static inline bool emu_has_receive(struct emu_qp *qp)
 
 	if (unlikely(atomic_read(&qp->recv_from) & EMU_FROM_PARKED))
 		return true;
-	return qp->srq ? emu_srq_used(qp->srq) : !!emu_ring_front(&qp->rq, &pos);
+	if (qp->srq)
+		return emu_srq_used(qp->srq);
+	return qp->user_rq ? emu_user->used(qp->user_rq) : !!emu_ring_front(&qp->rq, &pos);
 }
 
 /* The protection domain of a queue pair's receives. */

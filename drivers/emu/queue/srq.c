@@ -20,6 +20,8 @@
  *	emu_srq_claim(): acquire. Whoever sees a new ring sees it set up
  *   B  emu_srq_replace(): release of @sealed - emu_srq_claim(): acquire
  *	whoever finds the ring sealed sees all that was posted to it
+ *   C  emu_user_resize_srq(): release of @user_rq - emu_srq_claim_user(), emu_srq_used(): acquire
+ *	whoever sees new memory of a process sees it set up
  *
  * @lock serialises changes. The limit is an atomic word: whoever takes it down to
  * 0 raises the event.
@@ -44,6 +46,9 @@ u32 emu_srq_used(struct emu_srq *srq)
 	u32 used = 0;
 
 	rcu_read_lock();
+	if (srq->user_rq)
+		/* acquire: pair C */
+		used = emu_user->used(smp_load_acquire(&srq->user_rq));
 	/* acquire: pair A */
 	for (ring = smp_load_acquire(&srq->out); ring; ring = smp_load_acquire(&ring->next))
 		used += emu_srq_ring_used(ring);
@@ -83,6 +88,18 @@ void emu_srq_check_limit(struct emu_srq *srq)
 		ib_srq_notify_event(&srq->ibsrq, IB_EVENT_SRQ_LIMIT_REACHED);
 }
 
+static noinline enum emu_verdict emu_srq_claim_user(struct emu_srq *srq, u64 room,
+						    struct emu_rwqe *copy)
+{
+	enum emu_verdict verdict;
+
+	/* acquire: pair C */
+	verdict = emu_user->claim(smp_load_acquire(&srq->user_rq), room, copy);
+	if (verdict == EMU_DONE)
+		emu_srq_taken(srq);
+	return verdict;
+}
+
 /**
  * emu_srq_claim() - take the oldest receive of an SRQ
  * @srq: the SRQ
@@ -99,6 +116,8 @@ enum emu_verdict emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_rwqe *c
 	struct emu_srq_ring *ring, *next;
 	bool too_short = false, taken;
 
+	if (unlikely(srq->user_rq))
+		return emu_srq_claim_user(srq, room, copy);
 	/* acquire: pair A */
 	ring = smp_load_acquire(&srq->out);
 	for (;;) {
@@ -213,9 +232,16 @@ static int emu_srq_resize(struct emu_srq *srq, u32 max_wr)
 	return 0;
 }
 
+/* How many receives it can hold. */
+static u32 emu_srq_depth(const struct emu_srq *srq)
+{
+	lockdep_assert_held(&srq->lock);
+	return srq->user_rq ? emu_user->depth(srq->user_rq) : srq->in->ring.depth;
+}
+
 static int emu_srq_set_limit(struct emu_srq *srq, u32 limit)
 {
-	if (limit > srq->in->ring.depth)
+	if (limit > emu_srq_depth(srq))
 		return -EINVAL;
 	atomic_set(&srq->limit, limit);
 	/*
@@ -247,7 +273,7 @@ int emu_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
 	struct emu_srq *srq = to_esrq(ibsrq);
 
 	mutex_lock(&srq->lock);
-	attr->max_wr = srq->in->ring.depth;
+	attr->max_wr = emu_srq_depth(srq);
 	attr->max_sge = srq->max_sge;
 	attr->srq_limit = atomic_read(&srq->limit);
 	mutex_unlock(&srq->lock);
@@ -263,7 +289,8 @@ int emu_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct i
 	if (emu_fault_alloc(to_edev(ibsrq->device)))
 		return -ENOMEM;
 	srq->max_sge = init->attr.max_sge;
-	srq->rings = emu_srq_ring_alloc(init->attr.max_wr, srq->max_sge);
+	/* A process posts elsewhere: then nothing fits into the ring. */
+	srq->rings = emu_srq_ring_alloc(srq->user_rq ? 0 : init->attr.max_wr, srq->max_sge);
 	if (!srq->rings)
 		return -ENOMEM;
 	srq->in = srq->rings;

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Queues whose entries a process writes, or reads, in memory that it shares with the kernel.
+ *
+ * Such an object is one like all others, but for where its entries are: the queues of this
+ * floor call up for them, by the functions below, which user/ registers before there is such
+ * an object.
+ *
+ *   send queue		the owner of the doorbell fetches an entry when the queue pair's own
+ *			ring, which has one slot, is empty: to execute it, or to flush it
+ *   receive queue,	whoever needs a receive claims it there; the queue pair's, or the SRQ's,
+ *   SRQ		own ring stays empty
+ *   completion queue	is armed all the time, by EMU_ARM_USER, so each completion tells user/,
+ *			which polls it
+ *
+ * Objects of the kernel have NULL in place of these pointers.
+ */
+#ifndef KVERBS_EMU_USER_QUEUE_H
+#define KVERBS_EMU_USER_QUEUE_H
+
+#include "../lib/verdict.h"
+
+struct emu_cq;
+struct emu_qp;
+struct emu_rwqe;
+struct emu_user_cq;
+struct emu_user_rq;
+struct emu_user_sq;
+
+/**
+ * struct emu_refusal - what is wrong with an entry that a process wrote
+ * @status: status to complete it with; IB_WC_SUCCESS if nothing is
+ * @why: the details
+ */
+struct emu_refusal {
+	enum ib_wc_status status;
+	enum emu_syndrome why;
+};
+
+/**
+ * struct emu_user_ops - what the queues ask of the process's side
+ * @fetch: put the oldest entry of a process's send queue into the ring of its queue pair, which is
+ *	empty. Returns false if there is none. An entry that must not be executed is put there,
+ *	too, with @refusal set. The owner of the doorbell, or whoever has the queue pair frozen,
+ *	calls it, with preemption off
+ * @claim: take the oldest receive, as emu_claim(): EMU_DONE; EMU_RNR if there is none; EMU_AGAIN
+ *	while the size changes; EMU_FAILED if it has less than @room bytes. Any context,
+ *	preemption off
+ * @used: count the receives that are there. Any context, under RCU
+ * @depth: how many receives there can be. Process context
+ * @reset: the queue pair, which is frozen and closed, starts anew: what the process has posted is
+ *	dropped. Process context
+ * @completed: there may be something to poll. Any context but NMI
+ */
+struct emu_user_ops {
+	bool (*fetch)(struct emu_qp *qp, struct emu_refusal *refusal);
+	enum emu_verdict (*claim)(struct emu_user_rq *rq, u64 room, struct emu_rwqe *copy);
+	u32 (*used)(struct emu_user_rq *rq);
+	u32 (*depth)(const struct emu_user_rq *rq);
+	void (*reset)(struct emu_qp *qp);
+	void (*completed)(struct emu_cq *cq, bool solicited);
+};
+
+/* Set before there is an object of a process; defined in qp.c. */
+extern const struct emu_user_ops *emu_user;
+
+#endif

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Completions for a process.
+ *
+ * A process's CQ is one like all others, which is polled as soon as something is in it: whoever
+ * has completed an entry copies what can be polled into the ring that the process reads. So a
+ * send queue has room again before the process sees the completion, and the data path knows
+ * nothing of processes but that such a queue is always armed.
+ *
+ * One at a time copies, the owner of @pump, which is a word as that of a doorbell (doorbell.h):
+ * whoever comes meanwhile writes RERUN and goes on, and the owner looks again. Nobody waits, and
+ * so an engine in an interrupt may come. An owner copies up to EMU_PUMP_BUDGET completions; if
+ * there are more, @work goes on as the owner, in between which the CPU takes other interrupts.
+ *
+ * What only the owner touches: @ring, @head, and the positions in the rings of queue pairs that
+ * tell the process what has room again. A queue pair that it finds in a completion stays in
+ * memory while preemption is off.
+ *
+ * Whether a completion is solicited is known to the one who made it, and the owner may be
+ * another: a flag says that one is among those to be copied. It is set again if something is
+ * being written that cannot be copied yet, so the process may be told too early once, but is told
+ * again. Pair:
+ *
+ *   A  emu_user_cq_wake(): full barrier between the producer's position and the look at @arm -
+ *	emu_user_req_notify_cq(): full barrier between @arm and the process's next poll
+ *	either the owner sees the queue armed, or the process finds the completion
+ */
+#include <linux/irq_work.h>
+#include <linux/slab.h>
+#include <rdma/uverbs_ioctl.h>
+
+#include "ring.h"
+#include "user.h"
+
+/* As many as fit on the stack. */
+#define EMU_PUMP_BATCH		8
+/* Completions that an owner copies; they take less time than the messages did. */
+#define EMU_PUMP_BUDGET		256
+
+/* wc_flags of a process, which are not the kernel's: the key was invalidated. */
+#define EMU_UWC_WITH_INV	BIT(3)
+
+enum emu_pump {
+	EMU_PUMP_IDLE,
+	EMU_PUMP_OWNED,
+	EMU_PUMP_RERUN,
+};
+
+/**
+ * struct emu_user_cq - the process's side of a CQ
+ * @cq: the CQ
+ * @ring: what the process reads
+ * @head: position of the next entry to write
+ * @pump: enum emu_pump
+ * @solicited: a solicited completion is among those that come next
+ * @arm: EMU_ARM_SOLICITED, EMU_ARM_NEXT
+ * @work: the owner, when there is much to copy
+ * @resizing: serialises changes of size
+ */
+struct emu_user_cq {
+	struct emu_cq *cq;
+	struct emu_uring *ring;
+	u32 head;
+	atomic_t pump;
+	atomic_t solicited;
+	atomic_t arm;
+	struct irq_work work;
+	struct mutex resizing;
+};
+
+static u32 emu_user_wc_flags(const struct ib_wc *wc)
+{
+	return (wc->wc_flags & (IB_WC_GRH | IB_WC_WITH_IMM)) |
+	       (wc->wc_flags & IB_WC_WITH_INVALIDATE ? EMU_UWC_WITH_INV : 0);
+}
+
+/* There is no room: the process has not polled, or lies about it. */
+static void emu_user_cq_lost(struct emu_user_cq *ucq, const struct ib_wc *wc)
+{
+	emu_cq_overrun(ucq->cq);
+	emu_qp_lost(to_eqp(wc->qp));
+}
+
+/* All of an entry is written, so nothing of what was there before is left. */
+static void emu_user_cq_put(struct emu_user_cq *ucq, const struct ib_wc *wc)
+{
+	struct emu_uring *ring = ucq->ring;
+	struct ib_uverbs_wc *to = emu_uring_entry(ring, ucq->head);
+
+	if (unlikely(((ucq->head + 1) & ring->mask) == emu_uring_consumer(ring))) {
+		emu_user_cq_lost(ucq, wc);
+		return;
+	}
+	*to = (struct ib_uverbs_wc) {
+		.wr_id = wc->wr_id,
+		.status = wc->status,
+		.opcode = wc->opcode,
+		.vendor_err = wc->vendor_err,
+		.byte_len = wc->byte_len,
+		.ex.imm_data = wc->ex.imm_data,
+		.qp_num = wc->qp->qp_num,
+		.src_qp = wc->src_qp,
+		.wc_flags = emu_user_wc_flags(wc),
+		.pkey_index = wc->pkey_index,
+		.slid = wc->slid,
+		.sl = wc->sl,
+		.dlid_path_bits = wc->dlid_path_bits,
+		.port_num = wc->port_num,
+	};
+	ucq->head++;
+}
+
+/* Entries of the work queue have been retired: the process may post as many. */
+static void emu_user_cq_retired(const struct ib_wc *wc)
+{
+	const struct emu_qp *qp = to_eqp(wc->qp);
+
+	if (wc->opcode & IB_WC_RECV)
+		emu_user_retired_recvs(qp);
+	else
+		emu_user_retired_sends(qp);
+}
+
+static void emu_user_cq_wake(struct emu_user_cq *ucq, bool solicited)
+{
+	int arm;
+
+	/* full barrier: pair A */
+	smp_mb();
+	arm = atomic_read(&ucq->arm);
+	if (!(arm & EMU_ARM_NEXT) && !((arm & EMU_ARM_SOLICITED) && solicited))
+		return;
+	if (atomic_xchg(&ucq->arm, 0) && !emu_cq_fault_notify(ucq->cq))
+		ib_cq_notify(&ucq->cq->ibcq);
+}
+
+/* Copies what can be polled. Returns false if there is more than the budget allows. */
+static bool emu_user_cq_copy(struct emu_user_cq *ucq)
+{
+	struct ib_cq *ibcq = &ucq->cq->ibcq;
+	bool solicited = atomic_xchg(&ucq->solicited, 0);
+	struct ib_wc wc[EMU_PUMP_BATCH];
+	int got, i, copied = 0;
+
+	do {
+		got = emu_poll_cq(ibcq, EMU_PUMP_BATCH, wc);
+		for (i = 0; i < got; i++) {
+			emu_user_cq_retired(&wc[i]);
+			emu_user_cq_put(ucq, &wc[i]);
+		}
+		copied += got;
+		if (got)
+			emu_uring_produce(ucq->ring, ucq->head);
+	} while (got == EMU_PUMP_BATCH && copied < EMU_PUMP_BUDGET);
+
+	if (solicited && emu_peek_cq(ibcq, 1))
+		atomic_set(&ucq->solicited, 1);
+	if (copied)
+		emu_user_cq_wake(ucq, solicited);
+	return got < EMU_PUMP_BATCH;
+}
+
+/* The caller is the owner. Preemption is off. */
+static void emu_user_cq_pump(struct emu_user_cq *ucq)
+{
+	do {
+		/* Full barrier: the look that follows sees all that came before. */
+		atomic_xchg(&ucq->pump, EMU_PUMP_OWNED);
+		if (!emu_user_cq_copy(ucq)) {
+			irq_work_queue(&ucq->work);
+			return;
+		}
+		/* Full barrier: either we see RERUN, or the next to come is the owner. */
+	} while (atomic_cmpxchg(&ucq->pump, EMU_PUMP_OWNED, EMU_PUMP_IDLE) != EMU_PUMP_OWNED);
+}
+
+static void emu_user_cq_work(struct irq_work *work)
+{
+	emu_user_cq_pump(container_of(work, struct emu_user_cq, work));
+}
+
+void emu_user_completed(struct emu_cq *cq, bool solicited)
+{
+	struct emu_user_cq *ucq = cq->user;
+
+	preempt_disable();
+	if (solicited)
+		atomic_set(&ucq->solicited, 1);
+	/* Full barrier, pairs with that of the owner's look. */
+	if (atomic_xchg(&ucq->pump, EMU_PUMP_RERUN) == EMU_PUMP_IDLE)
+		emu_user_cq_pump(ucq);
+	preempt_enable();
+}
+
+/* The process will poll, so what it misses now it finds. */
+int emu_user_req_notify_cq(struct emu_cq *cq, enum ib_cq_notify_flags flags)
+{
+	bool solicited = (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED;
+
+	/* full barrier: pair A */
+	(void)atomic_fetch_or(solicited ? EMU_ARM_SOLICITED : EMU_ARM_NEXT, &cq->user->arm);
+	return 0;
+}
+
+/* The size of the CQ behind a process's, which must not be the first to be full. */
+u32 emu_user_cqe(u32 cqe)
+{
+	return min_t(u32, roundup_pow_of_two(cqe + 1), EMU_MAX_CQE);
+}
+
+int emu_user_make_cq(struct emu_cq *cq, u32 cqe, struct ib_udata *udata)
+{
+	struct emu_user_cq *ucq;
+
+	if (!cqe || cqe > EMU_MAX_CQE)
+		return -EINVAL;
+	ucq = kzalloc(sizeof(*ucq), GFP_KERNEL_ACCOUNT);
+	if (!ucq)
+		return -ENOMEM;
+	ucq->cq = cq;
+	atomic_set(&ucq->pump, EMU_PUMP_IDLE);
+	init_irq_work(&ucq->work, emu_user_cq_work);
+	mutex_init(&ucq->resizing);
+	ucq->ring = emu_uring_create(emu_user_context(udata), cqe, sizeof(struct ib_uverbs_wc));
+	if (IS_ERR(ucq->ring)) {
+		int err = PTR_ERR(ucq->ring);
+
+		kfree(ucq);
+		return err;
+	}
+	cq->user = ucq;
+	return 0;
+}
+
+int emu_user_publish_cq(struct emu_cq *cq, struct ib_udata *udata)
+{
+	struct rxe_create_cq_resp resp = { .mi = emu_uring_info(cq->user->ring) };
+
+	cq->ibcq.cqe = cq->user->ring->mask;
+	return emu_user_respond(udata, &resp, sizeof(resp));
+}
+
+/* Nobody completes anything any more: waits for the end of the copying. Process context. */
+void emu_user_quiesce_cq(struct emu_cq *cq)
+{
+	struct emu_user_cq *ucq = cq->user;
+
+	if (!ucq)
+		return;
+	while (atomic_read_acquire(&ucq->pump) != EMU_PUMP_IDLE)
+		cond_resched();
+	irq_work_sync(&ucq->work);
+}
+
+void emu_user_free_cq(struct emu_cq *cq)
+{
+	if (!cq->user)
+		return;
+	emu_uring_destroy(cq->user->ring);
+	mutex_destroy(&cq->user->resizing);
+	kfree(cq->user);
+}
+
+/*
+ * Moves what the process has not polled to a new ring. The caller is the owner. Returns -EINVAL
+ * if that is too much for it.
+ */
+static int emu_user_cq_move(struct emu_user_cq *ucq, struct emu_uring *ring)
+{
+	struct emu_uring *old = ucq->ring;
+	u32 from = emu_uring_consumer(old);
+	u32 count = (ucq->head - from) & old->mask;
+	u32 i;
+
+	if (count > ring->mask)
+		return -EINVAL;
+	for (i = 0; i < count; i++) {
+		emu_uring_copy(emu_uring_entry(ring, i), emu_uring_entry(old, from + i),
+			       sizeof(struct ib_uverbs_wc));
+		cond_resched();
+	}
+	emu_uring_produce(ring, count);
+	ucq->head = count;
+	ucq->ring = ring;
+	return 0;
+}
+
+/*
+ * What completes while the entries are moved is copied into the new ring at the end. The caller
+ * may be preempted as the owner, for whom only completions of this process wait.
+ */
+static int emu_user_cq_replace(struct emu_user_cq *ucq, struct emu_uring *ring)
+{
+	int err;
+
+	while (atomic_cmpxchg(&ucq->pump, EMU_PUMP_IDLE, EMU_PUMP_OWNED) != EMU_PUMP_IDLE)
+		cond_resched();
+	err = emu_user_cq_move(ucq, ring);
+	preempt_disable();
+	emu_user_cq_pump(ucq);
+	preempt_enable();
+	return err;
+}
+
+static int emu_user_cq_resize(struct emu_user_cq *ucq, struct emu_uring *ring, u32 cqe,
+			      struct ib_udata *udata)
+{
+	struct rxe_resize_cq_resp resp = { .mi = emu_uring_info(ring) };
+	struct ib_cq *ibcq = &ucq->cq->ibcq;
+	int old = ibcq->cqe, err = 0;
+
+	/* It may stay larger than it must be. */
+	if (ring->mask > old)
+		err = emu_resize_cq(ibcq, emu_user_cqe(cqe), NULL);
+	if (!err)
+		err = emu_user_respond(udata, &resp, sizeof(resp));
+	if (!err)
+		err = emu_user_cq_replace(ucq, ring);
+	ibcq->cqe = err ? old : ring->mask;
+	return err;
+}
+
+int emu_user_resize_cq(struct emu_cq *cq, int cqe, struct ib_udata *udata)
+{
+	struct emu_user_cq *ucq = cq->user;
+	struct emu_uring *ring, *old;
+	int err;
+
+	if (cqe < 1 || cqe > EMU_MAX_CQE)
+		return -EINVAL;
+	ring = emu_uring_create(emu_user_context(udata), cqe, sizeof(struct ib_uverbs_wc));
+	if (IS_ERR(ring))
+		return PTR_ERR(ring);
+	mutex_lock(&ucq->resizing);
+	old = ucq->ring;
+	err = emu_user_cq_resize(ucq, ring, cqe, udata);
+	mutex_unlock(&ucq->resizing);
+	emu_uring_destroy(err ? ring : old);
+	return err;
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Contexts of processes, and what makes the device one that processes can open.
+ */
+#include <linux/overflow.h>
+#include <rdma/uverbs_ioctl.h>
+
+#include "methods.h"
+#include "user.h"
+
+/* The version of the ABI that librxe knows. */
+#define EMU_UVERBS_ABI	2
+
+struct emu_ucontext {
+	struct ib_ucontext ibuc;
+};
+
+static int emu_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
+{
+	return 0;
+}
+
+/* All of its objects are gone. */
+static void emu_dealloc_ucontext(struct ib_ucontext *ibuc)
+{
+}
+
+/*
+ * The device goes while a process has it open. The core destroys all objects; what is mapped is
+ * only memory, and stays.
+ */
+static void emu_disassociate_ucontext(struct ib_ucontext *ibuc)
+{
+}
+
+static const struct ib_device_ops emu_user_methods = {
+	.driver_id = RDMA_DRIVER_RXE,
+	.uverbs_abi_ver = EMU_UVERBS_ABI,
+
+	.alloc_ucontext = emu_alloc_ucontext,
+	.create_user_ah = emu_user_create_ah,
+	.dealloc_ucontext = emu_dealloc_ucontext,
+	.destroy_ah = emu_user_destroy_ah,
+	.disassociate_ucontext = emu_disassociate_ucontext,
+	.mmap = emu_user_mmap,
+	.mmap_free = emu_user_mmap_free,
+
+	INIT_RDMA_OBJ_SIZE(ib_ah, emu_user_ah, ah.ibah),
+	INIT_RDMA_OBJ_SIZE(ib_ucontext, emu_ucontext, ibuc),
+};
+
+static void emu_user_reset(struct emu_qp *qp)
+{
+	emu_user_reset_sq(qp);
+	if (qp->user_rq)
+		emu_user_reset_rq(qp->user_rq);
+}
+
+static const struct emu_user_ops emu_user_queues = {
+	.fetch = emu_user_fetch,
+	.claim = emu_user_claim,
+	.used = emu_user_used,
+	.depth = emu_user_depth,
+	.reset = emu_user_reset,
+	.completed = emu_user_completed,
+};
+
+/**
+ * emu_user_setup() - let processes open a device
+ * @ibdev: the device, not registered yet
+ *
+ * It is what rdma_rxe is to processes: libibverbs finds the provider by the driver's number, and
+ * that drives the device whatever its name. Processes post and poll in shared memory; of the
+ * commands for that, only the doorbell is left, which is a post of nothing.
+ *
+ * Context: Process.
+ */
+void emu_user_setup(struct ib_device *ibdev)
+{
+	emu_user = &emu_user_queues;
+	ib_set_device_ops(ibdev, &emu_user_methods);
+	ibdev->uverbs_cmd_mask |= BIT_ULL(IB_USER_VERBS_CMD_POST_SEND) |
+				  BIT_ULL(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ);
+}
+
+/* Copies a response to the process, which must have room for all of it. */
+int emu_user_respond(struct ib_udata *udata, const void *resp, size_t bytes)
+{
+	if (udata->outlen < bytes)
+		return -EINVAL;
+	return ib_copy_to_udata(udata, (void *)resp, bytes);
+}
+
+/* The context that a request came from. */
+struct ib_ucontext *emu_user_context(struct ib_udata *udata)
+{
+	return &rdma_udata_to_drv_context(udata, struct emu_ucontext, ibuc)->ibuc;
+}

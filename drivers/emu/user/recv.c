@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Receives that a process posts, to a queue pair or to an SRQ.
+ *
+ * No doorbell tells of them: an engine that needs a receive looks whether there is one. Any number
+ * of engines may do so at a time, in any context: each copies the oldest entry, and then moves
+ * @taken. If somebody was faster, it drops its copy. What the process does to the entry
+ * meanwhile harms the process only.
+ *
+ * A receive of a queue pair counts until its completion can be polled, and one of an SRQ until it
+ * is taken. Of several that take receives of an SRQ, each tells the process how far they are; as
+ * each looks again after it has written, the last one to write tells the latest.
+ *
+ * What an engine takes must be a receive: one that is none is taken for one whose memory cannot
+ * be used.
+ *
+ * To change the size of an SRQ, emu_user_resize_srq() seals the old ring, which ends all taking,
+ * moves what is left in it, and puts a new one in its place. Engines come again later meanwhile.
+ */
+#include <linux/slab.h>
+#include <rdma/uverbs_ioctl.h>
+
+#include "ring.h"
+#include "user.h"
+
+/* Set in @taken: nothing is taken from here any more. */
+#define EMU_RQ_SEALED	BIT(31)
+
+/**
+ * struct emu_user_rq - where a process posts receives
+ * @ring: the ring
+ * @base: entry of the ring that is position 0
+ * @taken: position of the next entry to take; or with EMU_RQ_SEALED
+ * @max_sge: maximum number of elements of an entry
+ * @shared: it is an SRQ's
+ */
+struct emu_user_rq {
+	struct emu_uring *ring;
+	u32 base;
+	atomic_t taken;
+	u32 max_sge;
+	bool shared;
+};
+
+/* Copies an entry, which may be anything. @head is a copy of what comes before its elements. */
+static void emu_user_fill_recv(const struct emu_user_rq *rq, struct emu_rwqe *to,
+			       const struct rxe_recv_wqe *head, const struct rxe_recv_wqe *from)
+{
+	u32 i;
+
+	to->wr_id = head->wr_id;
+	to->num_sge = head->dma.num_sge;
+	to->length = 0;
+	if (unlikely(to->num_sge > rq->max_sge)) {
+		/* There is no such key. */
+		to->num_sge = 1;
+		to->sge[0] = (struct ib_sge) { .length = U32_MAX };
+	} else {
+		emu_uring_copy_sges(to->sge, from->dma.sge, to->num_sge);
+	}
+	for (i = 0; i < to->num_sge; i++)
+		to->length += to->sge[i].length;
+}
+
+/* Tells the process which entries of an SRQ are its own again. */
+static void emu_user_tell_taken(struct emu_user_rq *rq)
+{
+	u32 taken;
+
+	do {
+		taken = atomic_read(&rq->taken);
+		emu_uring_consumed(rq->ring, rq->base + taken);
+		/* Full barrier, pairs with the cmpxchg of who took one meanwhile. */
+		smp_mb();
+	} while ((u32)atomic_read(&rq->taken) != taken);
+}
+
+/* See struct emu_user_ops. */
+enum emu_verdict emu_user_claim(struct emu_user_rq *rq, u64 room, struct emu_rwqe *copy)
+{
+	u32 taken = atomic_read(&rq->taken);
+	const struct rxe_recv_wqe *from;
+	struct rxe_recv_wqe head;
+	u32 at, next;
+
+	for (;;) {
+		if (unlikely(taken & EMU_RQ_SEALED))
+			return EMU_AGAIN;
+		at = (rq->base + taken) & rq->ring->mask;
+		if (emu_uring_producer(rq->ring) == at)
+			return EMU_RNR;
+		from = emu_uring_entry(rq->ring, at);
+		emu_uring_copy(&head, from, sizeof(head));
+		emu_user_fill_recv(rq, copy, &head, from);
+		/* The copy is good if the entry is still the oldest. */
+		next = copy->length < room ? taken : (taken + 1) & ~EMU_RQ_SEALED;
+		if (likely(atomic_try_cmpxchg(&rq->taken, (int *)&taken, next)))
+			break;
+	}
+	if (unlikely(next == taken))
+		return EMU_FAILED;
+	if (rq->shared)
+		emu_user_tell_taken(rq);
+	return EMU_DONE;
+}
+
+u32 emu_user_used(struct emu_user_rq *rq)
+{
+	u32 taken = (u32)atomic_read(&rq->taken) & ~EMU_RQ_SEALED;
+
+	return (emu_uring_producer(rq->ring) - rq->base - taken) & rq->ring->mask;
+}
+
+u32 emu_user_depth(const struct emu_user_rq *rq)
+{
+	return rq->ring->mask;
+}
+
+/* As emu_user_retired_sends(). */
+void emu_user_retired_recvs(const struct emu_qp *qp)
+{
+	const struct emu_user_rq *rq = qp->user_rq;
+
+	if (rq)
+		emu_uring_consumed(rq->ring, rq->base + (u32)atomic_read(&qp->rq.retired));
+}
+
+/* The queue pair is frozen, its gate closed and empty, and it has no completions. */
+void emu_user_reset_rq(struct emu_user_rq *rq)
+{
+	rq->base = emu_uring_producer(rq->ring);
+	atomic_set(&rq->taken, 0);
+	emu_uring_consumed(rq->ring, rq->base);
+}
+
+static struct emu_user_rq *emu_user_rq_create(struct ib_udata *udata, u32 max_wr, u32 max_sge)
+{
+	struct emu_user_rq *rq = kzalloc(sizeof(*rq), GFP_KERNEL_ACCOUNT);
+	int err;
+
+	if (!rq)
+		return ERR_PTR(-ENOMEM);
+	rq->max_sge = max_sge;
+	rq->ring = emu_uring_create(emu_user_context(udata), max_wr,
+				    sizeof(struct rxe_recv_wqe) + max_sge * sizeof(struct rxe_sge));
+	if (!IS_ERR(rq->ring))
+		return rq;
+	err = PTR_ERR(rq->ring);
+	kfree(rq);
+	return ERR_PTR(err);
+}
+
+/* Nobody takes anything any more, and a grace period is over. NULL is no queue. */
+void emu_user_free_rq(struct emu_user_rq *rq)
+{
+	if (!rq)
+		return;
+	emu_uring_destroy(rq->ring);
+	kfree(rq);
+}
+
+struct mminfo emu_user_rq_info(const struct emu_user_rq *rq)
+{
+	return rq ? emu_uring_info(rq->ring) : (struct mminfo) {};
+}
+
+/* Sets the size in @init to what it becomes. */
+int emu_user_make_rq(struct emu_qp *qp, struct ib_qp_init_attr *init, struct ib_udata *udata)
+{
+	struct emu_user_rq *rq;
+
+	rq = emu_user_rq_create(udata, init->cap.max_recv_wr, init->cap.max_recv_sge);
+	if (IS_ERR(rq))
+		return PTR_ERR(rq);
+	init->cap.max_recv_wr = rq->ring->mask;
+	qp->user_rq = rq;
+	return 0;
+}
+
+/* --- SRQs ------------------------------------------------------------------------ */
+
+/* As emu_user_make_rq(). */
+int emu_user_make_srq(struct emu_srq *srq, struct ib_srq_init_attr *init, struct ib_udata *udata)
+{
+	struct emu_user_rq *rq;
+
+	rq = emu_user_rq_create(udata, init->attr.max_wr, init->attr.max_sge);
+	if (IS_ERR(rq))
+		return PTR_ERR(rq);
+	rq->shared = true;
+	init->attr.max_wr = rq->ring->mask;
+	srq->user_rq = rq;
+	return 0;
+}
+
+/* The number of an SRQ means something to XRC only, which there is not. */
+int emu_user_publish_srq(struct emu_srq *srq, struct ib_udata *udata)
+{
+	struct rxe_create_srq_resp resp = { .mi = emu_user_rq_info(srq->user_rq) };
+
+	return emu_user_respond(udata, &resp, sizeof(resp));
+}
+
+/* Moves what is left in a sealed queue to a new one. Returns -EINVAL if that is too much. */
+static int emu_user_rq_move(struct emu_user_rq *from, struct emu_user_rq *to)
+{
+	u32 count = emu_user_used(from);
+	u32 first = from->base + ((u32)atomic_read(&from->taken) & ~EMU_RQ_SEALED);
+	u32 i;
+
+	if (count > to->ring->mask)
+		return -EINVAL;
+	for (i = 0; i < count; i++) {
+		/* As many elements fit into each. */
+		emu_uring_copy(emu_uring_entry(to->ring, i), emu_uring_entry(from->ring, first + i),
+			       1UL << from->ring->shift);
+		cond_resched();
+	}
+	emu_uring_produce(to->ring, count);
+	return 0;
+}
+
+static int emu_user_srq_replace(struct emu_srq *srq, struct emu_user_rq *rq)
+{
+	struct emu_user_rq *old = srq->user_rq;
+	int err;
+
+	lockdep_assert_held(&srq->lock);
+	/* Full barrier: what was taken was taken before. */
+	atomic_fetch_or(EMU_RQ_SEALED, &old->taken);
+	err = emu_user_rq_move(old, rq);
+	if (err) {
+		atomic_fetch_andnot(EMU_RQ_SEALED, &old->taken);
+		return err;
+	}
+	/* release: pair C of srq.c */
+	smp_store_release(&srq->user_rq, rq);
+	synchronize_rcu();
+	emu_user_free_rq(old);
+	return 0;
+}
+
+static int emu_user_srq_tell(const struct emu_user_rq *rq, struct ib_udata *udata)
+{
+	struct mminfo info = emu_user_rq_info(rq);
+	struct rxe_modify_srq_cmd cmd;
+	int err;
+
+	if (udata->inlen < sizeof(cmd))
+		return -EINVAL;
+	err = ib_copy_from_udata(&cmd, udata, sizeof(cmd));
+	if (!err && copy_to_user(u64_to_user_ptr(cmd.mmap_info_addr), &info, sizeof(info)))
+		err = -EFAULT;
+	return err;
+}
+
+/* The process says in its request where it wants to be told of the new ring. */
+int emu_user_resize_srq(struct emu_srq *srq, u32 max_wr, struct ib_udata *udata)
+{
+	struct emu_user_rq *rq;
+	int err;
+
+	if (!max_wr)
+		return -EINVAL;
+	rq = emu_user_rq_create(udata, max_wr, srq->max_sge);
+	if (IS_ERR(rq))
+		return PTR_ERR(rq);
+	rq->shared = true;
+	err = emu_user_srq_tell(rq, udata);
+	if (!err) {
+		mutex_lock(&srq->lock);
+		err = emu_user_srq_replace(srq, rq);
+		mutex_unlock(&srq->lock);
+	}
+	if (err)
+		emu_user_free_rq(rq);
+	return err;
+}
