@@ -9,6 +9,7 @@
 #include "ca.h"
 #include "core.h"
 #include "device.h"
+#include "lib/limits.h"
 #include "memory/fmr.h"
 
 static const struct ib_device_ops emu_core_ops = {
@@ -44,7 +45,7 @@ void emu_core_exit(void)
 
 void emu_core_query_device(const struct emu_device *edev, struct ib_device_attr *attr)
 {
-	attr->max_fmr = EMU_MAX_KEYS;
+	attr->max_fmr = EMU_MAX_MR;
 	attr->max_map_per_fmr = EMU_MAX_FMR_MAPS;
 }
 

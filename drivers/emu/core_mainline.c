@@ -558,7 +558,15 @@ static struct ib_mr *emu_mainline_reg_user_mr(struct ib_pd *pd, u64 start, u64 l
 					      u64 virt_addr, int access, struct ib_udata *udata)
 {
 	struct ib_umem *umem;
+	struct ib_mr *ibmr;
 
+	/* There is no memory to pin for a region of length 0. */
+	if (!length) {
+		ibmr = emu_reg_empty_mr(pd, virt_addr, access);
+		if (!IS_ERR(ibmr))
+			emu_open_mr(ibmr);
+		return ibmr;
+	}
 	umem = ib_umem_get(pd->device, start, length, access);
 	if (IS_ERR(umem))
 		return ERR_CAST(umem);
@@ -586,7 +594,8 @@ static int emu_mainline_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	err = emu_dereg_mr(ibmr, udata);
 	if (!err)
 		ib_umem_release(umem);
-	return err;
+	/* To a process, a region with windows is in use. */
+	return err == -EINVAL && udata ? -EBUSY : err;
 }
 
 /* Of the methods without a check here, the driver or mainline's core checks all arguments. */

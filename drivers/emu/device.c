@@ -21,6 +21,7 @@
 #include "device.h"
 #include "engine/engine.h"
 #include "lib/fault.h"
+#include "lib/limits.h"
 #include "memory/memory.h"
 #include "memory/region.h"
 #include "net/net.h"
@@ -62,19 +63,19 @@ static int emu_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 		.max_send_sge = EMU_MAX_SGE,
 		.max_recv_sge = EMU_MAX_SGE,
 		.max_sge_rd = EMU_MAX_SGE,
-		.max_cq = EMU_MAX_QP,
+		.max_cq = EMU_MAX_CQ,
 		.max_cqe = EMU_MAX_CQE,
 		.cq_caps.max_cq_moderation_count = EMU_MAX_MOD_COUNT,
 		.cq_caps.max_cq_moderation_period = EMU_MAX_MOD_PERIOD,
-		.max_mr = EMU_MAX_KEYS,
-		.max_mw = EMU_MAX_KEYS,
-		.max_pd = EMU_MAX_QP,
+		.max_mr = EMU_MAX_MR,
+		.max_mw = EMU_MAX_MW,
+		.max_pd = EMU_MAX_PD,
 		.max_qp_rd_atom = EMU_MAX_RD_ATOM,
 		.max_res_rd_atom = EMU_MAX_RD_ATOM * EMU_MAX_QP,
 		.max_qp_init_rd_atom = EMU_MAX_RD_ATOM,
 		.atomic_cap = IB_ATOMIC_HCA,
-		.max_ah = INT_MAX,
-		.max_srq = EMU_MAX_QP,
+		.max_ah = EMU_MAX_AH,
+		.max_srq = EMU_MAX_SRQ,
 		.max_srq_wr = EMU_MAX_SRQ_WR,
 		.max_srq_sge = EMU_MAX_SGE,
 		.max_mcast_grp = EMU_MAX_MCAST_GROUPS,
@@ -128,11 +129,14 @@ static void emu_get_fw_str(struct ib_device *ibdev, char *str)
 
 static int emu_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
-	return emu_fault_alloc(to_edev(ibpd->device)) ? -ENOMEM : 0;
+	struct emu_device *edev = to_edev(ibpd->device);
+
+	return emu_fault_alloc(edev) ? -ENOMEM : emu_object_get(edev, EMU_OBJECT_PD);
 }
 
 static int emu_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
+	emu_object_put(to_edev(ibpd->device), EMU_OBJECT_PD);
 	return 0;
 }
 
@@ -144,12 +148,18 @@ static int emu_cq_create_listed(struct emu_device *edev, struct ib_cq *ibcq,
 	struct emu_cq *cq = to_ecq(ibcq);
 	int err;
 
-	err = emu_create_cq(ibcq, attr, attrs);
+	err = emu_object_get(edev, EMU_OBJECT_CQ);
 	if (err)
 		return err;
-	err = xa_alloc(&edev->cqs, &cq->index, cq, xa_limit_32b, GFP_KERNEL);
+	err = emu_create_cq(ibcq, attr, attrs);
 	if (err)
-		emu_destroy_cq(ibcq, NULL);
+		goto put;
+	err = xa_alloc(&edev->cqs, &cq->index, cq, xa_limit_32b, GFP_KERNEL);
+	if (!err)
+		return 0;
+	emu_destroy_cq(ibcq, NULL);
+put:
+	emu_object_put(edev, EMU_OBJECT_CQ);
 	return err;
 }
 
@@ -174,6 +184,7 @@ int emu_device_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	xa_erase(&edev->cqs, to_ecq(ibcq)->index);
 	err = emu_destroy_cq(ibcq, udata);
 	up_read(&edev->making);
+	emu_object_put(edev, EMU_OBJECT_CQ);
 	return err;
 }
 
@@ -183,9 +194,14 @@ int emu_device_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 	struct emu_device *edev = to_edev(ibqp->device);
 	int err;
 
+	err = emu_object_get(edev, EMU_OBJECT_QP);
+	if (err)
+		return err;
 	down_read(&edev->making);
 	err = edev->quiet ? -ENODEV : emu_create_qp(ibqp, init, udata);
 	up_read(&edev->making);
+	if (err)
+		emu_object_put(edev, EMU_OBJECT_QP);
 	return err;
 }
 
@@ -197,6 +213,7 @@ int emu_device_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	down_read(&edev->making);
 	err = emu_destroy_qp(ibqp, udata);
 	up_read(&edev->making);
+	emu_object_put(edev, EMU_OBJECT_QP);
 	return err;
 }
 

@@ -17,6 +17,9 @@
 #include "../drivers/emu/queue/moderation.c"
 
 /* No faults are injected here. */
+/* No process has a queue here. */
+const struct emu_user_ops *emu_user;
+
 DEFINE_STATIC_KEY_FALSE(emu_faulty);
 
 bool emu_fault_in_cqe(struct emu_device *edev)

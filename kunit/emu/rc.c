@@ -596,8 +596,9 @@ static void r18_result_needs_writable_memory(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr.wr, NULL));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_LOC_PROT_ERR);
 	KUNIT_EXPECT_TRUE(test, rig_all(r->a.buf, RIG_BUF, 0xaa));
-	/* The error was found before the peer's memory was changed. */
-	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf, RIG_BUF, 0xee));
+	/* The peer had answered before the requester found that it cannot take the answer. */
+	KUNIT_EXPECT_FALSE(test, rig_all(r->b.buf, sizeof(u64), 0xee));
+	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf + sizeof(u64), RIG_BUF - sizeof(u64), 0xee));
 }
 
 static void r21_fenced_send_carries_what_was_read(struct kunit *test)

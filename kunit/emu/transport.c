@@ -47,6 +47,9 @@ static struct wire {
 
 /* --- what the engine's sources use of others -------------------------------- */
 
+/* No process has a queue here. */
+const struct emu_user_ops *emu_user;
+
 DEFINE_STATIC_KEY_FALSE(emu_faulty);
 struct emu_ram emu_main_ram;
 atomic_long_t emu_fabric_gen = ATOMIC_LONG_INIT(1);

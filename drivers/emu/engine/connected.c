@@ -268,6 +268,21 @@ static struct ib_sge emu_remote_sge(const struct emu_swqe *wqe)
 }
 
 /*
+ * The responder's memory must not be accessed so. A receive that waits for the immediate data
+ * says so too: IBTA vol. 1, 11.6.2, local access error.
+ */
+static noinline enum emu_verdict emu_refuse_access(struct emu_exec *ex, struct emu_swqe *wqe,
+						   u32 pos, enum emu_syndrome why)
+{
+	struct emu_rwqe *recv = ex->qp->taken;
+
+	if (wqe->opcode == IB_WR_RDMA_WRITE_WITH_IMM && emu_is_reliable(ex) &&
+	    emu_claim(ex->peer, 0, recv) == EMU_DONE)
+		emu_respond(ex, wqe, recv, IB_WC_LOC_ACCESS_ERR, why);
+	return emu_refuse(ex, wqe, pos, IB_WC_REM_ACCESS_ERR, why);
+}
+
+/*
  * Opens the responder's memory. A message of length 0 touches no memory, and its
  * key is not checked.
  */
@@ -283,7 +298,7 @@ static enum emu_verdict emu_open_remote(struct emu_exec *ex, struct emu_swqe *wq
 	emu_cursor_end(remote);
 	if (remote->why == EMU_SYN_PAUSED)
 		return emu_wait_memory(ex);
-	return emu_refuse(ex, wqe, pos, IB_WC_REM_ACCESS_ERR, remote->why);
+	return emu_refuse_access(ex, wqe, pos, remote->why);
 }
 
 /*
@@ -300,7 +315,7 @@ static enum emu_verdict emu_check_copy(struct emu_exec *ex, struct emu_swqe *wqe
 		return emu_fail_memory(ex, wqe, pos, local->why);
 	if (remote->why == EMU_SYN_PAUSED)
 		return emu_wait_memory(ex);
-	return emu_refuse(ex, wqe, pos, IB_WC_REM_ACCESS_ERR, remote->why);
+	return emu_refuse_access(ex, wqe, pos, remote->why);
 }
 
 /*
@@ -376,18 +391,21 @@ static enum emu_verdict emu_read_data(struct emu_exec *ex, struct emu_swqe *wqe,
 	struct emu_cursor local, remote;
 	enum emu_verdict verdict;
 
-	if (unlikely(!emu_open_local(ex, wqe, IB_ACCESS_LOCAL_WRITE, &local)))
-		return emu_fail_memory(ex, wqe, pos, local.why);
 	verdict = emu_check_rd_atomic(ex, wqe, pos);
 	if (likely(verdict == EMU_DONE))
 		verdict = emu_open_remote(ex, wqe, pos, &there, IB_ACCESS_REMOTE_READ, &remote);
-	if (likely(verdict == EMU_DONE)) {
-		emu_copy(ex, &local, &remote, wqe->length);
+	if (unlikely(verdict != EMU_DONE))
+		return verdict;
+	/* The requester's own memory matters when the answer arrives. */
+	if (unlikely(!emu_open_local(ex, wqe, IB_ACCESS_LOCAL_WRITE, &local))) {
 		emu_cursor_end(&remote);
-		verdict = emu_check_copy(ex, wqe, pos, &local, &remote);
-		if (likely(verdict == EMU_DONE))
-			emu_count_messages(ex->peer->port, ex->qp->port, 1, wqe->length);
+		return emu_fail_memory(ex, wqe, pos, local.why);
 	}
+	emu_copy(ex, &local, &remote, wqe->length);
+	emu_cursor_end(&remote);
+	verdict = emu_check_copy(ex, wqe, pos, &local, &remote);
+	if (likely(verdict == EMU_DONE))
+		emu_count_messages(ex->peer->port, ex->qp->port, 1, wqe->length);
 	emu_cursor_end(&local);
 	return verdict;
 }
@@ -459,32 +477,31 @@ static enum emu_verdict emu_atomic_data(struct emu_exec *ex, struct emu_swqe *wq
 }
 
 /*
- * The answer may have to wait for the requester's memory; the operation is not
- * repeated then.
+ * The answer may have to wait for the requester's memory, or find that it is not usable; the
+ * operation is not repeated, and not undone then.
  */
-static enum emu_verdict emu_atomic_answer(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
-					  struct emu_cursor *local)
+static enum emu_verdict emu_atomic_answer(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
-	struct emu_cursor from;
+	struct emu_cursor from, local;
 
+	if (unlikely(!emu_open_local(ex, wqe, IB_ACCESS_LOCAL_WRITE, &local)))
+		return emu_fail_memory(ex, wqe, pos, local.why);
 	emu_cursor_init_inline(&from, ex->qp, &wqe->atomic.swap, sizeof(u64));
-	emu_copy(ex, local, &from, sizeof(u64));
-	if (unlikely(local->why))
-		return emu_fail_memory(ex, wqe, pos, local->why);
+	emu_copy(ex, &local, &from, sizeof(u64));
+	emu_cursor_end(&local);
+	if (unlikely(local.why))
+		return emu_fail_memory(ex, wqe, pos, local.why);
 	return emu_succeed(ex, wqe, pos);
 }
 
 enum emu_verdict emu_exec_atomic(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
-	enum emu_verdict verdict = EMU_DONE;
-	struct emu_cursor local;
+	enum emu_verdict verdict;
 
-	if (unlikely(!emu_open_local(ex, wqe, IB_ACCESS_LOCAL_WRITE, &local)))
-		return emu_fail_memory(ex, wqe, pos, local.why);
-	if (likely(!wqe->atomic.done))
+	if (likely(!wqe->atomic.done)) {
 		verdict = emu_atomic_data(ex, wqe, pos);
-	if (likely(verdict == EMU_DONE))
-		verdict = emu_atomic_answer(ex, wqe, pos, &local);
-	emu_cursor_end(&local);
-	return verdict;
+		if (unlikely(verdict != EMU_DONE))
+			return verdict;
+	}
+	return emu_atomic_answer(ex, wqe, pos);
 }

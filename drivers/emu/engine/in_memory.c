@@ -90,7 +90,6 @@ static enum emu_verdict emu_look_for_peer(struct emu_exec *ex)
 	qp->origin = (struct emu_cqe_origin) {
 		.src_qp = qp->ibqp.qp_num,
 		.slid = READ_ONCE(qp->port->lid),
-		.wc_flags = peer->av.grh ? IB_WC_GRH : 0,
 		.pkey_index = peer->attr.pkey_index,
 		.retires = 1,
 		.port_num = peer->attr.port_num,

@@ -45,7 +45,6 @@ struct net_device;
 /* Limits of CQ moderation: completions, and microseconds. */
 #define EMU_MAX_MOD_COUNT	EMU_MAX_QP_WR
 #define EMU_MAX_MOD_PERIOD	32767
-#define EMU_MAX_QP		(1 << 20)
 #define EMU_MAX_RD_ATOM		128
 /* A page list of this length covers 2 MiB with 4 KiB pages. */
 #define EMU_MAX_PAGE_LIST	512
@@ -185,6 +184,18 @@ struct emu_p2p {
 	unsigned long refused_at;
 };
 
+/* Kinds of objects that are counted: limits.c */
+enum emu_object {
+	EMU_OBJECT_PD,
+	EMU_OBJECT_CQ,
+	EMU_OBJECT_QP,
+	EMU_OBJECT_SRQ,
+	EMU_OBJECT_AH,
+	EMU_OBJECT_MR,
+	EMU_OBJECT_MW,
+	EMU_NR_OBJECTS
+};
+
 /**
  * struct emu_device - one emulated channel adapter
  * @ibdev: what the midlayer sees; must be first, for ib_alloc_device()
@@ -200,6 +211,7 @@ struct emu_p2p {
  * @keys: memory regions and windows by key index; readers under RCU
  * @next_key: where the search for the next index starts
  * @cas: its opens, by doorbell number, see ca.c
+ * @objects: how many there are of each kind, enum emu_object
  * @p2p: memory of other PCI devices
  * @faults: faults to inject, see fault.c
  * @debugfs: its directory in debugfs, see debugfs.c
@@ -219,6 +231,7 @@ struct emu_device {
 	struct xarray keys;
 	u32 next_key;
 	struct xarray cas;
+	atomic_t objects[EMU_NR_OBJECTS];
 	struct emu_p2p p2p;
 	struct emu_faults *faults;
 	struct dentry *debugfs;

@@ -28,6 +28,7 @@
 #include <linux/slab.h>
 
 #include "../lib/fault.h"
+#include "../lib/limits.h"
 #include "../queue/qp.h"
 #include "memory.h"
 #include "region.h"
@@ -270,6 +271,11 @@ u64 emu_region_dma(const struct emu_region *region, u64 addr)
 	return region->pages[offset >> region->page_shift] + (offset & (page_size - 1));
 }
 
+static enum emu_object emu_region_object(const struct emu_region *region)
+{
+	return region->kind == EMU_REGION_WINDOW ? EMU_OBJECT_MW : EMU_OBJECT_MR;
+}
+
 /*
  * Sets up @region, with room for @max_pages pages, and gives it a key, which is not
  * valid yet. Returns 0 or -ENOMEM. Process context.
@@ -289,20 +295,26 @@ int emu_region_add(struct emu_region *region, struct ib_pd *pd, enum emu_region_
 	region->max_pages = max_pages;
 	if (emu_fault_alloc(edev))
 		return -ENOMEM;
+	err = emu_object_get(edev, emu_region_object(region));
+	if (err)
+		return err;
 	if (max_pages) {
 		region->pages = kvcalloc(max_pages, sizeof(*region->pages), GFP_KERNEL);
 		if (!region->pages)
-			return -ENOMEM;
+			goto put;
 	}
 	/* A lookup of a key that was never given out finds the gate closed. */
 	err = xa_alloc_cyclic(&edev->keys, &index, region, EMU_KEY_LIMIT, &edev->next_key,
 			      GFP_KERNEL);
-	if (err < 0) {
-		kvfree(region->pages);
-		return -ENOMEM;
-	}
+	if (err < 0)
+		goto free;
 	WRITE_ONCE(region->key, index << EMU_KEY_SHIFT);
 	return 0;
+free:
+	kvfree(region->pages);
+put:
+	emu_object_put(edev, emu_region_object(region));
+	return -ENOMEM;
 }
 
 /* Puts the region in state DEAD, for good. Returns false if windows are bound to it. */
@@ -350,6 +362,7 @@ int emu_region_del(struct emu_region *region)
 	emu_window_unbind(region);
 	emu_backing_free(region->backing);
 	kvfree(region->pages);
+	emu_object_put(region->edev, emu_region_object(region));
 	return 0;
 }
 

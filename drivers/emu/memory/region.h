@@ -18,8 +18,6 @@ struct ib_umem;
 
 /* Page sizes of a page list, one bit for each, as in attrs.page_size_cap. */
 #define EMU_PAGE_SIZES		GENMASK_ULL(31, PAGE_SHIFT)
-/* Memory keys, except those of index 0. */
-#define EMU_MAX_KEYS		((1 << (32 - EMU_KEY_SHIFT)) - 1)
 
 /* What a window can grant. */
 #define EMU_WINDOW_ACCESS	(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
@@ -241,6 +239,7 @@ int emu_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 
 /* umem_mr.c */
 struct ib_mr *emu_reg_umem_mr(struct ib_pd *pd, struct ib_umem *umem, u64 virt_addr, int access);
+struct ib_mr *emu_reg_empty_mr(struct ib_pd *pd, u64 virt_addr, int access);
 void emu_open_mr(struct ib_mr *ibmr);
 void emu_revoke_mr(struct ib_mr *ibmr);
 void emu_pause_mr(struct ib_mr *ibmr);

@@ -59,6 +59,30 @@ struct ib_mr *emu_reg_umem_mr(struct ib_pd *pd, struct ib_umem *umem, u64 virt_a
 	return &mr->ibmr;
 }
 
+/**
+ * emu_reg_empty_mr() - make a region without memory
+ * @pd: its domain
+ * @virt_addr: where it begins, and ends
+ * @access: enum ib_access_flags
+ *
+ * Its keys are good for messages without data, and no others. As emu_reg_umem_mr(), it is
+ * not valid before emu_open_mr().
+ *
+ * Context: Process.
+ * Return: the region, or an ERR_PTR: -ENOMEM.
+ */
+struct ib_mr *emu_reg_empty_mr(struct ib_pd *pd, u64 virt_addr, int access)
+{
+	struct emu_mr *mr = emu_mr_create(pd, EMU_REGION_USER, 0);
+
+	if (IS_ERR(mr))
+		return ERR_CAST(mr);
+	mr->region.iova = virt_addr;
+	mr->region.access = access;
+	mr->ibmr.iova = virt_addr;
+	return &mr->ibmr;
+}
+
 void emu_open_mr(struct ib_mr *ibmr)
 {
 	struct emu_region *region = &to_emr(ibmr)->region;

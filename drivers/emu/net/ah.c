@@ -6,6 +6,7 @@
 #include <rdma/ib_cache.h>
 
 #include "../lib/fault.h"
+#include "../lib/limits.h"
 #include "net.h"
 
 /**
@@ -67,9 +68,18 @@ int emu_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
 
 int emu_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struct ib_udata *udata)
 {
-	if (emu_fault_alloc(to_edev(ibah->device)))
+	struct emu_device *edev = to_edev(ibah->device);
+	int err;
+
+	if (emu_fault_alloc(edev))
 		return -ENOMEM;
-	return emu_modify_ah(ibah, init->ah_attr);
+	err = emu_object_get(edev, EMU_OBJECT_AH);
+	if (err)
+		return err;
+	err = emu_modify_ah(ibah, init->ah_attr);
+	if (err)
+		emu_object_put(edev, EMU_OBJECT_AH);
+	return err;
 }
 
 int emu_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
@@ -80,5 +90,6 @@ int emu_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
 
 int emu_destroy_ah(struct ib_ah *ibah, u32 flags)
 {
+	emu_object_put(to_edev(ibah->device), EMU_OBJECT_AH);
 	return 0;
 }

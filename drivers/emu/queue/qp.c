@@ -31,7 +31,8 @@
 #include "recv.h"
 
 /* Lower numbers are those of the management queue pairs, and a margin. */
-#define EMU_QPN_LIMIT	XA_LIMIT(16, EMU_MAX_QP + 15)
+/* There are many more numbers than queue pairs, so that one is not used again soon. */
+#define EMU_QPN_LIMIT	XA_LIMIT(16, (1 << 20) + 15)
 
 /* The Q_Key of queue pair 1: IBTA vol. 1, 3.5.3. */
 #define EMU_GSI_QKEY	0x80010000

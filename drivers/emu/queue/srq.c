@@ -29,6 +29,7 @@
 #include <linux/slab.h>
 #include <kverbs/completion.h>
 
+#include "../lib/limits.h"
 #include "recv.h"
 
 static u32 emu_srq_ring_used(const struct emu_srq_ring *ring)
@@ -282,17 +283,24 @@ int emu_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
 
 int emu_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct ib_udata *udata)
 {
+	struct emu_device *edev = to_edev(ibsrq->device);
 	struct emu_srq *srq = to_esrq(ibsrq);
+	int err;
 
 	if (init->attr.srq_limit > init->attr.max_wr)
 		return -EINVAL;
-	if (emu_fault_alloc(to_edev(ibsrq->device)))
+	if (emu_fault_alloc(edev))
 		return -ENOMEM;
+	err = emu_object_get(edev, EMU_OBJECT_SRQ);
+	if (err)
+		return err;
 	srq->max_sge = init->attr.max_sge;
 	/* A process posts elsewhere: then nothing fits into the ring. */
 	srq->rings = emu_srq_ring_alloc(srq->user_rq ? 0 : init->attr.max_wr, srq->max_sge);
-	if (!srq->rings)
+	if (!srq->rings) {
+		emu_object_put(edev, EMU_OBJECT_SRQ);
 		return -ENOMEM;
+	}
 	srq->in = srq->rings;
 	srq->out = srq->rings;
 	atomic_set(&srq->limit, init->attr.srq_limit);
@@ -304,5 +312,6 @@ int emu_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct i
 int emu_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
 	emu_srq_reclaim(to_esrq(ibsrq), NULL);
+	emu_object_put(to_edev(ibsrq->device), EMU_OBJECT_SRQ);
 	return 0;
 }

@@ -66,11 +66,14 @@ int emu_user_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struc
 		return err;
 	err = emu_user_number_ah(ah);
 	if (err)
-		return err;
+		goto destroy;
 	resp.ah_num = ah->num;
 	err = emu_user_respond(udata, &resp, sizeof(resp));
-	if (err)
-		emu_user_forget_ah(ah);
+	if (!err)
+		return 0;
+	emu_user_forget_ah(ah);
+destroy:
+	emu_destroy_ah(ibah, 0);
 	return err;
 }
 
