@@ -96,17 +96,36 @@ static void move_some(int mover, const char *op, struct side *own, struct side *
 	model_move(&m, own->model + own->range->before + m.own_at, at);
 }
 
-void side_move(const char *op, const struct ca *ca, const struct ca *peer, struct side *own,
-	       struct side *other, const uint32_t *lens, unsigned int count)
+/* Once for each length, from the own HCA. */
+static void move_between(const char *op, const struct side_kinds *kinds, const struct ca *peer,
+			 unsigned int own_kind, unsigned int other_kind)
 {
-	int mover = mover_open(ca, peer);
+	struct side own, other;
 	unsigned int i;
+	int mover;
 
-	for (i = 0; i < count; i++)
-		move_some(mover, op, own, other, is_atomic(op) ? 8 : lens[i]);
-	side_expect(own, op);
-	side_expect(other, op);
+	kinds->make(&own, kinds->ca, own_kind, 1);
+	kinds->make(&other, peer, other_kind, 2);
+	mover = mover_open(kinds->ca, peer);
+	for (i = 0; i < kinds->nr_lens; i++)
+		move_some(mover, op, &own, &other, is_atomic(op) ? 8 : kinds->lens[i]);
+	side_expect(&own, op);
+	side_expect(&other, op);
 	close(mover);
+	side_drop(&own);
+	side_drop(&other);
+}
+
+void side_move_all(const char *op, const struct side_kinds *kinds)
+{
+	unsigned int own, other;
+
+	for (own = 0; own < kinds->count; own++) {
+		for (other = 0; other < kinds->count; other++) {
+			move_between(op, kinds, kinds->ca, own, other);
+			move_between(op, kinds, kinds->peer, own, other);
+		}
+	}
 }
 
 static void *traffic_run(void *arg)

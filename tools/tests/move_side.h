@@ -48,9 +48,27 @@ void side_expect(const struct side *side, const char *op);
 void side_drop(struct side *side);
 
 bool is_atomic(const char *op);
-/* Performs the operation once for each length, from @own's HCA, and checks the result. */
-void side_move(const char *op, const struct ca *ca, const struct ca *peer, struct side *own,
-	       struct side *other, const uint32_t *lens, unsigned int count);
+
+/**
+ * struct side_kinds - the kinds of memory that a test has, and the HCAs
+ * @ca: HCA that performs the operations
+ * @peer: another one
+ * @make: makes a side of the HCA with memory of a kind
+ * @count: number of kinds
+ * @lens: lengths of operations
+ * @nr_lens: number of lengths
+ */
+struct side_kinds {
+	const struct ca *ca;
+	const struct ca *peer;
+	void (*make)(struct side *side, const struct ca *ca, unsigned int kind, uint32_t seed);
+	unsigned int count;
+	const uint32_t *lens;
+	unsigned int nr_lens;
+};
+
+/* Performs the operation between each two kinds of memory, with one HCA and with two. */
+void side_move_all(const char *op, const struct side_kinds *kinds);
 
 /**
  * struct traffic - the same operation again and again, by a thread

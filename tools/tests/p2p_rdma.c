@@ -181,7 +181,7 @@ static void older_caller(void)
 
 /* --- data ---------------------------------------------------------------------------- */
 
-static void side_make(struct side *side, const struct ca *ca, enum kind what,
+static void side_make(struct side *side, const struct ca *ca, unsigned int what,
 		      uint32_t seed)
 {
 	static const struct side_range range = { SIZE, BEFORE, LENGTH };
@@ -194,31 +194,16 @@ static void side_make(struct side *side, const struct ca *ca, enum kind what,
 			  KVERBS_CA_PATH_P2P);
 }
 
-static void move_between(const char *op, const struct ca *peer, enum kind own_kind,
-			 enum kind other_kind)
-{
-	static const uint32_t lens[] = { 1, 7, 64, PAGE, PAGE + 1, 16 * PAGE, LENGTH };
-	struct side own, other;
-
-	side_make(&own, &a, own_kind, 1);
-	side_make(&other, peer, other_kind, 2);
-	side_move(op, &a, peer, &own, &other, lens, TEST_COUNT(lens));
-	side_drop(&own);
-	side_drop(&other);
-}
-
-/* Between each two kinds of memory, with one HCA and with two. */
 static void move_all(const char *op)
 {
-	unsigned int own, other;
+	static const uint32_t lens[] = { 1, 7, 64, PAGE, PAGE + 1, 16 * PAGE, LENGTH };
+	const struct side_kinds kinds = {
+		.ca = &a, .peer = &b, .make = side_make, .count = KINDS,
+		.lens = lens, .nr_lens = TEST_COUNT(lens),
+	};
 
 	setup();
-	for (own = 0; own < KINDS; own++) {
-		for (other = 0; other < KINDS; other++) {
-			move_between(op, &a, own, other);
-			move_between(op, &b, own, other);
-		}
-	}
+	side_move_all(op, &kinds);
 	expect_all_free(near);
 	expect_all_free(next);
 }
