@@ -112,7 +112,8 @@ kernel_of() {
 		KERNEL_RELEASE=$(tree_release "${KERNEL_IMAGE%/*}")
 		KERNEL_MODULES=
 		return ;;
-	lean | debug | kcsan | gcov | latency | stock | 6.12 | 6.1)
+	lean | debug | kcsan | gcov | latency | stock | 6.12 | 6.1 | 6.12-rt | 6.1-rt | \
+	6.12-cloud | 6.1-cloud)
 		KERNEL_IMAGE=$("$KV_SCRIPTS/kernels" --image "$kernel") || exit ;;
 	*/*)
 		KERNEL_IMAGE=$kernel ;;
@@ -123,7 +124,7 @@ kernel_of() {
 	esac
 	[ -r "$KERNEL_IMAGE" ] ||
 		die "no kernel image for '$kernel'. Give the path of a vmlinuz," \
-			"an installed version, or one of: 6.12 6.1 lean debug kcsan gcov latency uml"
+			"an installed version, or one of: 6.12 6.1 6.12-rt 6.1-rt 6.12-cloud 6.1-cloud lean debug kcsan gcov latency uml"
 	KERNEL_RELEASE=$(image_release "$KERNEL_IMAGE")
 	[ -n "$KERNEL_RELEASE" ] || die "$KERNEL_IMAGE is not a kernel image"
 	[[ $kernel != */* ]] || KERNEL_BUILT_FOR=$KERNEL_RELEASE
@@ -140,11 +141,13 @@ kernel_of() {
 # The build tree that fits a kernel, to use as KDIR.
 kernel_tree() {
 	case $1 in
-	lean | debug | kcsan | gcov | latency | uml | stock | 6.12 | 6.1)
+	lean | debug | kcsan | gcov | latency | uml | stock | 6.12 | 6.1 | 6.12-rt | 6.1-rt | \
+	6.12-cloud | 6.1-cloud)
 		"$KV_SCRIPTS/kernels" --tree "$1" ;;
 	*)
 		local dir
-		for dir in "/lib/modules/$1/build" "/usr/src/linux-headers-$1"; do
+		for dir in "/lib/modules/$1/build" "/usr/src/linux-headers-$1" \
+			"$KV_CACHE/stock/$1/usr/src/linux-headers-$1"; do
 			[ -e "$dir/Makefile" ] || continue
 			echo "$dir"
 			return
