@@ -80,7 +80,7 @@ static void ib_cq_free(struct ib_cq *cq)
 {
 	if (cq->lane)
 		ib_cq_put_lane(cq->lane);
-	kfree_rcu(cq, rcu);
+	ib_notify_free_cq(cq);
 }
 
 /**

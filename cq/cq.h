@@ -280,6 +280,9 @@ void ib_notify_quiesce(struct ib_notify *notify);
 void ib_notify_settle(struct ib_notify *notify, enum ib_event_type event);
 void ib_notify_fence(struct ib_notify *notify);
 void ib_notify_revive(struct ib_notify *notify);
+void ib_notify_free_cq(struct ib_cq *cq);
+void ib_notify_free_qp(struct ib_qp *qp);
+void ib_notify_free_srq(struct ib_srq *srq);
 
 /* pool.c */
 int ib_cq_pool_init(struct ib_device *dev);

@@ -27,10 +27,15 @@
  * CPU has claimed the irq_work since, and is calling our function in turn, the flags are
  * the same. So RUNNING tells whether handlers are being called. And objects are freed only
  * after a grace period, for the CPU that has yet to write the idle mark: interrupts are RCU
- * readers.
+ * readers. With PREEMPT_RT, threads run irq_works, which are none: there it is a grace period
+ * of tasks, which such a thread holds up until it has nothing more to do (ib_notify_free_qp()).
  */
 #include <linux/export.h>
 #include <linux/irq_work.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/wait_bit.h>
 #include <kverbs/completion.h>
 #include <kverbs/delay.h>
 
@@ -88,9 +93,11 @@ static void ib_notify_end(struct ib_notify *notify)
 {
 	if (atomic_cmpxchg(&notify->state, IB_NOTIFY_RUNNING, 0) == IB_NOTIFY_RUNNING)
 		return;
-	/* More is due, or the object is dead. */
+	/* More is due, or the object is dead, and ib_notify_quiesce() waits. */
 	if (!(atomic_fetch_andnot(IB_NOTIFY_RUNNING, &notify->state) & IB_NOTIFY_DEAD))
 		irq_work_queue(&notify->work);
+	else
+		wake_up_var(&notify->state);
 }
 
 static void ib_notify_cq_work(struct irq_work *work)
@@ -204,8 +211,8 @@ void ib_notify_quiesce(struct ib_notify *notify)
 	atomic_or(IB_NOTIFY_DEAD, &notify->state);
 	irq_work_sync(&notify->work);
 	/* acquire: all that the handlers did is done */
-	while (atomic_read_acquire(&notify->state) & IB_NOTIFY_RUNNING)
-		cpu_relax();
+	wait_var_event(&notify->state,
+		       !(atomic_read_acquire(&notify->state) & IB_NOTIFY_RUNNING));
 }
 
 /**
@@ -231,7 +238,11 @@ void ib_notify_settle(struct ib_notify *notify, enum ib_event_type event)
 		if (!(state & IB_NOTIFY_RUNNING))
 			irq_work_queue(&notify->work);
 		irq_work_sync(&notify->work);
-		cpu_relax();
+		/* Whom this waits for may be a thread of this CPU, and less urgent. */
+		if (IS_ENABLED(CONFIG_PREEMPT_RT))
+			schedule_timeout_uninterruptible(1);
+		else
+			cpu_relax();
 	}
 }
 
@@ -242,6 +253,46 @@ void ib_notify_settle(struct ib_notify *notify, enum ib_event_type event)
 void ib_notify_fence(struct ib_notify *notify)
 {
 	irq_work_sync(&notify->work);
+}
+
+static void ib_notify_cq_rcu(struct rcu_head *rcu)
+{
+	kfree(container_of(rcu, struct ib_cq, rcu));
+}
+
+static void ib_notify_qp_rcu(struct rcu_head *rcu)
+{
+	kfree(container_of(rcu, struct ib_qp, rcu));
+}
+
+static void ib_notify_srq_rcu(struct rcu_head *rcu)
+{
+	kfree(container_of(rcu, struct ib_srq, rcu));
+}
+
+/* Free an object whose callbacks have ended, once no irq_work touches it any more. */
+void ib_notify_free_cq(struct ib_cq *cq)
+{
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		call_rcu_tasks(&cq->rcu, ib_notify_cq_rcu);
+	else
+		kfree_rcu(cq, rcu);
+}
+
+void ib_notify_free_qp(struct ib_qp *qp)
+{
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		call_rcu_tasks(&qp->rcu, ib_notify_qp_rcu);
+	else
+		kfree_rcu(qp, rcu);
+}
+
+void ib_notify_free_srq(struct ib_srq *srq)
+{
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		call_rcu_tasks(&srq->rcu, ib_notify_srq_rcu);
+	else
+		kfree_rcu(srq, rcu);
 }
 
 /* Undoes ib_notify_quiesce() after the driver has refused to destroy the object. */
@@ -268,7 +319,9 @@ void ib_notify_revive(struct ib_notify *notify)
  */
 void ib_cq_notify(struct ib_cq *cq)
 {
-	if (likely(cq->lane && !in_nmi()))
+	/* With PREEMPT_RT, what wakes the waiters of IB_POLL_DIRECT may sleep: not here. */
+	if (likely(cq->lane && !in_nmi() &&
+		   !(IS_ENABLED(CONFIG_PREEMPT_RT) && ib_cq_is_direct(cq))))
 		ib_cq_wake(cq);
 	else
 		ib_notify_raise(&cq->notify, IB_NOTIFY_COMP);

@@ -238,7 +238,8 @@ static void restore_bottom_halves(const struct ib_frame *f)
 	if (f->preempt & (NMI_MASK | HARDIRQ_MASK) || (preempt_count() ^ f->preempt) & levels)
 		return;
 	while (softirq_count() > before) {
-		if (irqs_disabled())
+		/* With PREEMPT_RT, which has no such function, there is no checker. */
+		if (irqs_disabled() && !IS_ENABLED(CONFIG_PREEMPT_RT))
 			_local_bh_enable();
 		else
 			local_bh_enable();

@@ -220,7 +220,7 @@ struct ib_qp *ib_create_qp_kernel(struct ib_pd *pd,
 				   qp_init_attr->cap.max_inline_data);
 		ib_notify_quiesce(&qp->notify);
 		qp_unuse_others(qp);
-		kfree_rcu(qp, rcu);
+		ib_notify_free_qp(qp);
 		return ERR_PTR(ret);
 	}
 
@@ -516,7 +516,7 @@ int ib_destroy_qp_user(struct ib_qp *qp, struct ib_udata *udata)
 	ib_ah_put_sgid(&qp->alt_path_sgid_attr);
 	qp_unuse_others(qp);
 	ib_notify_fence(&qp->notify);
-	kfree_rcu(qp, rcu);
+	ib_notify_free_qp(qp);
 	return 0;
 }
 EXPORT_SYMBOL(ib_destroy_qp_user);

@@ -259,7 +259,7 @@ struct ib_srq *ib_create_srq_user(struct ib_pd *pd,
 			device->ops.create_srq(srq, srq_init_attr, udata));
 	if (ret) {
 		ib_notify_quiesce(&srq->notify);
-		kfree_rcu(srq, rcu);
+		ib_notify_free_srq(srq);
 		return ERR_PTR(ret);
 	}
 	if (!srq_init_attr->attr.max_wr)
@@ -371,7 +371,7 @@ int ib_destroy_srq_user(struct ib_srq *srq, struct ib_udata *udata)
 	rdma_restrack_forget(srq->device, RDMA_RESTRACK_SRQ, id);
 	atomic_dec(&pd->usecnt);
 	ib_notify_fence(&srq->notify);
-	kfree_rcu(srq, rcu);
+	ib_notify_free_srq(srq);
 	return 0;
 }
 EXPORT_SYMBOL(ib_destroy_srq_user);

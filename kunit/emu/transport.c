@@ -11,6 +11,7 @@
 #include <kunit/test.h>
 
 #include "lib/lib.h"
+#include "../drivers/emu/lib/wait.c"
 #include "../drivers/emu/queue/doorbell.c"
 #include "../drivers/emu/engine/exec.c"
 #include "../drivers/emu/engine/engine.c"

@@ -24,7 +24,8 @@
 #define KVERBS_EMU_GATE_H
 
 #include <linux/atomic.h>
-#include <linux/wait_bit.h>
+
+#include "wait.h"
 
 #define EMU_GATE_OPEN	0x40000000
 
@@ -71,7 +72,7 @@ static __always_inline bool emu_gate_leave_quietly(struct emu_gate *gate)
 /* Wakes those who wait until nobody is inside. */
 static inline void emu_gate_wake(struct emu_gate *gate)
 {
-	wake_up_var(&gate->count);
+	emu_wake(&gate->count);
 }
 
 /* As emu_gate_leave_quietly(), for the last one who has nothing else to do about it. */
@@ -121,7 +122,7 @@ static inline bool emu_gate_try_close(struct emu_gate *gate)
 static inline void emu_gate_drain(struct emu_gate *gate)
 {
 	emu_gate_close(gate);
-	wait_var_event(&gate->count, emu_gate_is_drained(gate));
+	emu_wait_event(&gate->count, emu_gate_is_drained(gate));
 }
 
 #endif

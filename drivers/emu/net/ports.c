@@ -42,7 +42,8 @@
 #define EMU_BOUND_HASH_BITS	8
 
 static DEFINE_MUTEX(emu_ports_lock);
-static DEFINE_SPINLOCK(emu_state_lock);
+/* Raw: an engine takes it, when a fault takes a port down. */
+static DEFINE_RAW_SPINLOCK(emu_state_lock);
 /*
  * Ports that are bound to a network device, hashed by the address of its struct.
  * Under emu_ports_lock.
@@ -161,10 +162,10 @@ static void emu_port_set_link(struct emu_port *port, bool up)
 {
 	unsigned long flags;
 
-	spin_lock_irqsave(&emu_state_lock, flags);
+	raw_spin_lock_irqsave(&emu_state_lock, flags);
 	port->link_up = up;
 	emu_port_update_state(port);
-	spin_unlock_irqrestore(&emu_state_lock, flags);
+	raw_spin_unlock_irqrestore(&emu_state_lock, flags);
 }
 
 /* Takes the port down, whatever else is set, or lets it come up again. Any context but NMI. */
@@ -172,10 +173,10 @@ static void emu_port_set_flapping(struct emu_port *port, bool down)
 {
 	unsigned long flags;
 
-	spin_lock_irqsave(&emu_state_lock, flags);
+	raw_spin_lock_irqsave(&emu_state_lock, flags);
 	port->flapping = down;
 	emu_port_update_state(port);
-	spin_unlock_irqrestore(&emu_state_lock, flags);
+	raw_spin_unlock_irqrestore(&emu_state_lock, flags);
 }
 
 static enum hrtimer_restart emu_port_flap_end(struct hrtimer *timer)
@@ -221,10 +222,10 @@ int emu_port_set_state(struct emu_port *port, enum ib_port_state state)
 		return -EINVAL;
 	if (port->edev->ethernet && state != IB_PORT_DOWN && state != IB_PORT_ACTIVE)
 		return -EINVAL;
-	spin_lock_irqsave(&emu_state_lock, flags);
+	raw_spin_lock_irqsave(&emu_state_lock, flags);
 	port->wanted = state;
 	emu_port_update_state(port);
-	spin_unlock_irqrestore(&emu_state_lock, flags);
+	raw_spin_unlock_irqrestore(&emu_state_lock, flags);
 	return 0;
 }
 

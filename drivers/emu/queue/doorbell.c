@@ -22,7 +22,6 @@
 #include <linux/kthread.h>
 #include <linux/sched.h>
 #include <linux/static_call.h>
-#include <linux/wait_bit.h>
 
 #include "doorbell.h"
 
@@ -196,14 +195,14 @@ void emu_qp_freeze(struct emu_qp *qp)
 	/* Full barrier: pairs with emu_qp_park() and emu_qp_release(). */
 	smp_mb();
 	emu_qp_unpark(qp);
-	wait_var_event(&qp->doorbell,
+	emu_wait_event(&qp->doorbell,
 		       atomic_cmpxchg(&qp->doorbell, EMU_DB_IDLE, EMU_DB_OWNED) == EMU_DB_IDLE);
 }
 
 /* The caller has let go of a queue pair that a freezer waits for. Preemption is off. */
 void emu_qp_wake_freezer(struct emu_qp *qp)
 {
-	wake_up_var(&qp->doorbell);
+	emu_wake(&qp->doorbell);
 }
 
 /* The caller was the last one to leave the closed gate of a queue pair. Under RCU. */
