@@ -11,8 +11,10 @@
  *   pkeys	likewise, with P_Keys (default: 0xffff at index 0)
  *   mtu	active MTU: 256, 512, 1024, 2048 or 4096; auto (default): what the network
  *		device allows, or 4096 where there is none
- *   width	1x, 2x, 4x (default), 8x or 12x
- *   speed	of a lane: sdr, ddr, qdr, fdr10, fdr, edr (default), hdr, ndr or xdr
+ *   width	1x, 2x, 4x, 8x or 12x; auto (default): with speed, the speed of the network
+ *		device, or 4x where there is none
+ *   speed	of a lane: sdr, ddr, qdr, fdr10, fdr, edr, hdr, ndr or xdr; auto (default):
+ *		likewise, or edr
  *   netdev	network device of an Ethernet port; empty for none. A port that is
  *		disabled keeps it, by the name that it has then, or had when it went
  *
@@ -48,6 +50,7 @@ static const struct emu_config_name emu_state_names[] = {
 };
 
 static const struct emu_config_name emu_width_names[] = {
+	{ "auto", 0 },
 	{ "1x", IB_WIDTH_1X },
 	{ "2x", IB_WIDTH_2X },
 	{ "4x", IB_WIDTH_4X },
@@ -57,6 +60,7 @@ static const struct emu_config_name emu_width_names[] = {
 };
 
 static const struct emu_config_name emu_speed_names[] = {
+	{ "auto", 0 },
 	{ "sdr", IB_SPEED_SDR },
 	{ "ddr", IB_SPEED_DDR },
 	{ "qdr", IB_SPEED_QDR },
@@ -104,118 +108,85 @@ static ssize_t emu_config_port_end(struct emu_config_port *dir, ssize_t ret)
 	return ret;
 }
 
-static ssize_t emu_config_show_name(char *page, const struct emu_config_name *names,
-				    unsigned int value)
+static ssize_t emu_config_show_value(char *page, const struct emu_config_name *names,
+				     unsigned int value)
 {
+	if (!names)
+		return sysfs_emit(page, "%u\n", value);
 	while (names->name && names->value != value)
 		names++;
 	return sysfs_emit(page, "%s\n", names->name ?: "?");
 }
 
-/* What was written may end in a newline. */
-static int emu_config_parse_name(const char *page, const struct emu_config_name *names)
+static int emu_config_parse_lid(const char *page)
 {
+	u16 lid;
+	int err = kstrtou16(page, 0, &lid);
+
+	return err ?: lid > EMU_MAX_LID ? -EINVAL : lid;
+}
+
+/* One of the names, or without these a LID. What was written may end in a newline. */
+static int emu_config_parse_value(const char *page, const struct emu_config_name *names)
+{
+	if (!names)
+		return emu_config_parse_lid(page);
 	while (names->name && !sysfs_streq(page, names->name))
 		names++;
 	return names->name ? names->value : -EINVAL;
 }
 
-static ssize_t emu_config_port_state_show(struct config_item *item, char *page)
+static void emu_config_query(struct emu_port *port, struct ib_port_attr *attr)
 {
-	struct emu_config_port *dir = to_config_port(item);
-	struct emu_port_config *config = emu_config_port_begin(dir);
-	struct emu_port *port = emu_config_port_live(dir);
-
-	return emu_config_port_end(dir, emu_config_show_name(page, emu_state_names,
-				   port ? READ_ONCE(port->state) : config->state));
+	memset(attr, 0, sizeof(*attr));
+	emu_query_port(&port->edev->ibdev, port->num, attr);
 }
 
-static ssize_t emu_config_port_state_store(struct config_item *item, const char *page, size_t len)
-{
-	struct emu_config_port *dir = to_config_port(item);
-	int state = emu_config_parse_name(page, emu_state_names);
-	struct emu_port_config *config;
-	struct emu_port *port;
-	int err = 0;
+/*
+ * The file @_name: a value that emu_port_set_...() sets and ib_query_port() reports as @_attr,
+ * one of @_names, or a LID if that is NULL.
+ */
+#define EMU_CONFIG_VALUE(_name, _attr, _names)						\
+static ssize_t emu_config_port_##_name##_show(struct config_item *item, char *page)	\
+{											\
+	struct emu_config_port *dir = to_config_port(item);				\
+	struct emu_port_config *config = emu_config_port_begin(dir);			\
+	struct emu_port *port = emu_config_port_live(dir);				\
+	struct ib_port_attr attr;							\
+											\
+	if (port)									\
+		emu_config_query(port, &attr);						\
+	return emu_config_port_end(dir, emu_config_show_value(page, _names,		\
+				   port ? attr._attr : config->_name));			\
+}											\
+											\
+static ssize_t emu_config_port_##_name##_store(struct config_item *item,		\
+					       const char *page, size_t len)		\
+{											\
+	struct emu_config_port *dir = to_config_port(item);				\
+	int value = emu_config_parse_value(page, _names);				\
+	struct emu_port_config *config;							\
+	struct emu_port *port;								\
+	int err = 0;									\
+											\
+	if (value < 0)									\
+		return value;								\
+	config = emu_config_port_begin(dir);						\
+	port = emu_config_port_live(dir);						\
+	if (port)									\
+		err = emu_port_set_##_name(port, value);				\
+	if (!err)									\
+		config->_name = value;							\
+	return emu_config_port_end(dir, err ?: len);					\
+}											\
+CONFIGFS_ATTR(emu_config_port_, _name)
 
-	if (state < 0)
-		return state;
-	config = emu_config_port_begin(dir);
-	port = emu_config_port_live(dir);
-	if (port)
-		err = emu_port_set_state(port, state);
-	if (!err)
-		config->state = state;
-	return emu_config_port_end(dir, err ?: len);
-}
-CONFIGFS_ATTR(emu_config_port_, state);
-
-static ssize_t emu_config_port_lid_show(struct config_item *item, char *page)
-{
-	struct emu_config_port *dir = to_config_port(item);
-	struct emu_port_config *config = emu_config_port_begin(dir);
-	struct emu_port *port = emu_config_port_live(dir);
-
-	return emu_config_port_end(dir, sysfs_emit(page, "%u\n",
-				   port ? READ_ONCE(port->lid) : config->lid));
-}
-
-static int emu_config_parse_lid(const char *page, u16 *lid)
-{
-	int err = kstrtou16(page, 0, lid);
-
-	return err ?: *lid > EMU_MAX_LID ? -EINVAL : 0;
-}
-
-static ssize_t emu_config_port_lid_store(struct config_item *item, const char *page, size_t len)
-{
-	struct emu_config_port *dir = to_config_port(item);
-	struct emu_port_config *config;
-	struct emu_port *port;
-	u16 lid;
-	int err;
-
-	err = emu_config_parse_lid(page, &lid);
-	if (err)
-		return err;
-	config = emu_config_port_begin(dir);
-	port = emu_config_port_live(dir);
-	if (port)
-		err = emu_port_set_lid(port, lid);
-	if (!err)
-		config->lid = lid;
-	return emu_config_port_end(dir, err ?: len);
-}
-CONFIGFS_ATTR(emu_config_port_, lid);
-
-static ssize_t emu_config_port_sm_lid_show(struct config_item *item, char *page)
-{
-	struct emu_config_port *dir = to_config_port(item);
-	struct emu_port_config *config = emu_config_port_begin(dir);
-
-	return emu_config_port_end(dir, sysfs_emit(page, "%u\n", config->sm_lid));
-}
-
-static ssize_t emu_config_port_sm_lid_store(struct config_item *item, const char *page, size_t len)
-{
-	struct emu_config_port *dir = to_config_port(item);
-	struct emu_port_config *config;
-	struct emu_port *port;
-	u16 lid;
-	int err;
-
-	err = emu_config_parse_lid(page, &lid);
-	if (err)
-		return err;
-	config = emu_config_port_begin(dir);
-	port = emu_config_port_live(dir);
-	if (port)
-		err = emu_port_set_sm_lid(port, lid);
-	if (!err)
-		config->sm_lid = lid;
-	return emu_config_port_end(dir, err ?: len);
-}
-CONFIGFS_ATTR(emu_config_port_, sm_lid);
+EMU_CONFIG_VALUE(state, state, emu_state_names);
+EMU_CONFIG_VALUE(lid, lid, NULL);
+EMU_CONFIG_VALUE(sm_lid, sm_lid, NULL);
+EMU_CONFIG_VALUE(mtu, active_mtu, emu_mtu_names);
+EMU_CONFIG_VALUE(width, active_width, emu_width_names);
+EMU_CONFIG_VALUE(speed, active_speed, emu_speed_names);
 
 static bool emu_config_port_gid(struct emu_config_port *dir, struct emu_port_config *config,
 				int index, union ib_gid *gid)
@@ -356,89 +327,6 @@ static ssize_t emu_config_port_pkeys_store(struct config_item *item, const char 
 	return emu_config_port_end(dir, err ?: len);
 }
 CONFIGFS_ATTR(emu_config_port_, pkeys);
-
-static ssize_t emu_config_port_mtu_show(struct config_item *item, char *page)
-{
-	struct emu_config_port *dir = to_config_port(item);
-	struct emu_port_config *config = emu_config_port_begin(dir);
-	struct emu_port *port = emu_config_port_live(dir);
-
-	return emu_config_port_end(dir, emu_config_show_name(page, emu_mtu_names,
-				   port ? READ_ONCE(port->mtu) : config->mtu));
-}
-
-static ssize_t emu_config_port_mtu_store(struct config_item *item, const char *page, size_t len)
-{
-	struct emu_config_port *dir = to_config_port(item);
-	int mtu = emu_config_parse_name(page, emu_mtu_names);
-	struct emu_port_config *config;
-	struct emu_port *port;
-	int err = 0;
-
-	if (mtu < 0)
-		return mtu;
-	config = emu_config_port_begin(dir);
-	port = emu_config_port_live(dir);
-	if (port)
-		err = emu_port_set_mtu(port, mtu);
-	if (!err)
-		config->mtu = mtu;
-	return emu_config_port_end(dir, err ?: len);
-}
-CONFIGFS_ATTR(emu_config_port_, mtu);
-
-static ssize_t emu_config_port_width_show(struct config_item *item, char *page)
-{
-	struct emu_config_port *dir = to_config_port(item);
-	struct emu_port_config *config = emu_config_port_begin(dir);
-
-	return emu_config_port_end(dir, emu_config_show_name(page, emu_width_names,
-							     config->width));
-}
-
-static int emu_config_port_set_rate(struct emu_config_port *dir, u8 width, u16 speed)
-{
-	struct emu_port_config *config = emu_config_port_begin(dir);
-	struct emu_port *port = emu_config_port_live(dir);
-	int err = 0;
-
-	if (port)
-		err = emu_port_set_rate(port, width, speed);
-	if (!err && width)
-		config->width = width;
-	if (!err && speed)
-		config->speed = speed;
-	return emu_config_port_end(dir, err);
-}
-
-static ssize_t emu_config_port_width_store(struct config_item *item, const char *page, size_t len)
-{
-	int width = emu_config_parse_name(page, emu_width_names);
-
-	if (width < 0)
-		return width;
-	return emu_config_port_set_rate(to_config_port(item), width, 0) ?: len;
-}
-CONFIGFS_ATTR(emu_config_port_, width);
-
-static ssize_t emu_config_port_speed_show(struct config_item *item, char *page)
-{
-	struct emu_config_port *dir = to_config_port(item);
-	struct emu_port_config *config = emu_config_port_begin(dir);
-
-	return emu_config_port_end(dir, emu_config_show_name(page, emu_speed_names,
-							     config->speed));
-}
-
-static ssize_t emu_config_port_speed_store(struct config_item *item, const char *page, size_t len)
-{
-	int speed = emu_config_parse_name(page, emu_speed_names);
-
-	if (speed < 0)
-		return speed;
-	return emu_config_port_set_rate(to_config_port(item), 0, speed) ?: len;
-}
-CONFIGFS_ATTR(emu_config_port_, speed);
 
 static ssize_t emu_config_port_netdev_show(struct config_item *item, char *page)
 {

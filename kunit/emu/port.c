@@ -3,6 +3,7 @@
  * Ports of the emulated HCA: partitions, devices with several ports, ports that are down,
  * and loopback. Names of cases begin with the row of the conformance table, if there is one.
  */
+#include <linux/ethtool.h>
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
 #include <kunit/test.h>
@@ -384,14 +385,20 @@ static void connection_to_itself(struct kunit *test)
 	}
 }
 
-static enum ib_mtu active_mtu(struct kunit *test, const char *name)
+static void query(struct kunit *test, const char *name, struct ib_port_attr *attr)
 {
 	struct ib_device *ibdev = ib_device_get_by_name(name, RDMA_DRIVER_UNKNOWN);
-	struct ib_port_attr attr = {};
 
 	KUNIT_ASSERT_NOT_NULL(test, ibdev);
-	KUNIT_EXPECT_EQ(test, 0, ib_query_port(ibdev, 1, &attr));
+	KUNIT_EXPECT_EQ(test, 0, ib_query_port(ibdev, 1, attr));
 	ib_device_put(ibdev);
+}
+
+static enum ib_mtu active_mtu(struct kunit *test, const char *name)
+{
+	struct ib_port_attr attr = {};
+
+	query(test, name, &attr);
 	return attr.active_mtu;
 }
 
@@ -429,6 +436,54 @@ static void mtu_follows_the_network_device(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, IB_MTU_1024, active_mtu(test, "kvt_mtu"));
 }
 
+/* What the network device of a test says of its speed. */
+static u32 netdev_mbps;
+
+static int netdev_settings(struct net_device *ndev, struct ethtool_link_ksettings *cmd)
+{
+	cmd->base.speed = netdev_mbps;
+	return 0;
+}
+
+static const struct ethtool_ops netdev_ethtool_ops = {
+	.get_link_ksettings = netdev_settings,
+};
+
+static void expect_rate(struct kunit *test, enum ib_port_width width, enum ib_port_speed speed)
+{
+	struct ib_port_attr attr = {};
+
+	query(test, "kvt_rate", &attr);
+	KUNIT_EXPECT_EQ(test, width, attr.active_width);
+	KUNIT_EXPECT_EQ(test, speed, attr.active_speed);
+}
+
+static void rate_follows_the_network_device(struct kunit *test)
+{
+	struct net_device *ndev = kvt_netdev(test);
+
+	ndev->ethtool_ops = &netdev_ethtool_ops;
+	netdev_mbps = SPEED_40000;
+	rig_device(test, "kvt_rate", 1, netdev_name(ndev));
+	expect_rate(test, IB_WIDTH_4X, IB_SPEED_FDR10);
+	netdev_mbps = SPEED_25000;
+	expect_rate(test, IB_WIDTH_1X, IB_SPEED_EDR);
+	netdev_mbps = SPEED_UNKNOWN;
+	expect_rate(test, IB_WIDTH_1X, IB_SPEED_SDR);
+	/* What is set by hand stays, be it one of the two only. */
+	KUNIT_ASSERT_EQ(test, 0, rig_port_write("kvt_rate", 1, "width", "8x"));
+	netdev_mbps = SPEED_10000;
+	expect_rate(test, IB_WIDTH_8X, IB_SPEED_FDR10);
+	KUNIT_ASSERT_EQ(test, 0, rig_port_write("kvt_rate", 1, "speed", "ndr"));
+	expect_rate(test, IB_WIDTH_8X, IB_SPEED_NDR);
+	KUNIT_ASSERT_EQ(test, 0, rig_port_write("kvt_rate", 1, "width", "auto"));
+	KUNIT_ASSERT_EQ(test, 0, rig_port_write("kvt_rate", 1, "speed", "auto"));
+	expect_rate(test, IB_WIDTH_1X, IB_SPEED_FDR10);
+	/* Without a network device there is none to follow. */
+	KUNIT_ASSERT_EQ(test, 0, rig_port_write("kvt_rate", 1, "netdev", "\n"));
+	expect_rate(test, IB_WIDTH_4X, IB_SPEED_EDR);
+}
+
 static void network_device_has_one_port(struct kunit *test)
 {
 	struct net_device *first = kvt_netdev(test), *second = kvt_netdev(test);
@@ -460,6 +515,7 @@ static struct kunit_case emu_conform_port_cases[] = {
 	KUNIT_CASE_PARAM(connection_on_each_network, net_gen_params),
 	KUNIT_CASE_PARAM(connection_to_itself, few_net_gen_params),
 	KUNIT_CASE(mtu_follows_the_network_device),
+	KUNIT_CASE(rate_follows_the_network_device),
 	KUNIT_CASE(network_device_has_one_port),
 	{}
 };

@@ -106,8 +106,8 @@ defaults() {
 		reads "0 0xffff" $CONFIG/rail0/port1/pkeys &&
 		reads "" $CONFIG/rail0/port1/gids &&
 		reads auto $CONFIG/rail0/port1/mtu &&
-		reads 4x $CONFIG/rail0/port1/width &&
-		reads edr $CONFIG/rail0/port1/speed
+		reads auto $CONFIG/rail0/port1/width &&
+		reads auto $CONFIG/rail0/port1/speed
 }
 
 set_up() {

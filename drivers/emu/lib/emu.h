@@ -115,8 +115,8 @@ struct emu_counters {
  * @mtu: active MTU, which follows from the next two
  * @wanted_mtu: as it was set, or 0
  * @netdev_mtu: what the network device allows; 0 without one
- * @width: active width, enum ib_port_width
- * @speed: active speed, enum ib_port_speed
+ * @wanted_width: active width as it was set, enum ib_port_width, or 0
+ * @wanted_speed: active speed as it was set, enum ib_port_speed, or 0
  * @pkeys: P_Key table of an InfiniBand port
  * @gids: GID table of an InfiniBand port
  * @netdev: the network device that an Ethernet port is bound to; the midlayer
@@ -145,8 +145,8 @@ struct emu_port {
 	enum ib_mtu mtu;
 	enum ib_mtu wanted_mtu;
 	enum ib_mtu netdev_mtu;
-	u8 width;
-	u16 speed;
+	u8 wanted_width;
+	u16 wanted_speed;
 	u16 pkeys[EMU_PKEY_TBL_LEN];
 	union ib_gid gids[EMU_GID_TBL_LEN];
 	const struct net_device *netdev;

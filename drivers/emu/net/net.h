@@ -14,8 +14,8 @@
  * @lid: 1 to EMU_MAX_LID; 0 for the smallest free one
  * @sm_lid: LID of the subnet manager; 0 without one
  * @mtu: active MTU; 0 for what the network device allows or, without one, 4096
- * @width: active width, enum ib_port_width
- * @speed: active speed, enum ib_port_speed
+ * @width: active width, enum ib_port_width; 0 for that of the network device
+ * @speed: active speed, enum ib_port_speed; 0 likewise
  * @netdev: name of the network device of an Ethernet port; empty for none
  * @pkeys: P_Key table
  * @gids: GID table; a zero at index 0 stands for the default GID
@@ -47,7 +47,8 @@ int emu_port_set_sm_lid(struct emu_port *port, u16 lid);
 int emu_port_set_gid(struct emu_port *port, unsigned int index, const union ib_gid *gid);
 int emu_port_set_pkey(struct emu_port *port, unsigned int index, u16 pkey);
 int emu_port_set_mtu(struct emu_port *port, enum ib_mtu mtu);
-int emu_port_set_rate(struct emu_port *port, u8 width, u16 speed);
+int emu_port_set_width(struct emu_port *port, enum ib_port_width width);
+int emu_port_set_speed(struct emu_port *port, enum ib_port_speed speed);
 int emu_port_set_netdev(struct emu_port *port, struct net *net, const char *name);
 bool emu_port_netdev_name(struct emu_port *port, char *name);
 void emu_port_flap(struct emu_port *port, u32 ms);

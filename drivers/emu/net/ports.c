@@ -56,8 +56,6 @@ void emu_port_config_init(struct emu_port_config *config)
 	*config = (struct emu_port_config) {
 		.state = IB_PORT_ACTIVE,
 		.sm_lid = EMU_SM_LID,
-		.width = IB_WIDTH_4X,
-		.speed = IB_SPEED_EDR,
 		.pkeys = { EMU_DEFAULT_PKEY },
 	};
 }
@@ -65,6 +63,26 @@ void emu_port_config_init(struct emu_port_config *config)
 static enum ib_port_phys_state emu_port_phys_state(enum ib_port_state state)
 {
 	return state == IB_PORT_DOWN ? IB_PORT_PHYS_STATE_DISABLED : IB_PORT_PHYS_STATE_LINK_UP;
+}
+
+/*
+ * What was not set is that of the network device, or 4X EDR where there is none. Takes the RTNL,
+ * under which the device is therefore never unregistered.
+ */
+static void emu_port_rate(struct emu_port *port, u8 *width, u16 *speed)
+{
+	u16 wanted_speed = READ_ONCE(port->wanted_speed);
+	u8 wanted_width = READ_ONCE(port->wanted_width);
+
+	*width = IB_WIDTH_4X;
+	*speed = IB_SPEED_EDR;
+	/* Fails without a network device, and leaves both as they are. */
+	if (port->edev->ethernet && (!wanted_width || !wanted_speed))
+		ib_get_eth_speed(&port->edev->ibdev, port->num, speed, width);
+	if (wanted_width)
+		*width = wanted_width;
+	if (wanted_speed)
+		*speed = wanted_speed;
 }
 
 int emu_query_port(struct ib_device *ibdev, u32 port_num, struct ib_port_attr *attr)
@@ -83,8 +101,7 @@ int emu_query_port(struct ib_device *ibdev, u32 port_num, struct ib_port_attr *a
 	attr->qkey_viol_cntr = emu_read_counter(port, EMU_CNT_QKEY);
 	attr->lid = READ_ONCE(port->lid);
 	attr->max_vl_num = 1;
-	attr->active_width = READ_ONCE(port->width);
-	attr->active_speed = READ_ONCE(port->speed);
+	emu_port_rate(port, &attr->active_width, &attr->active_speed);
 	if (port->edev->ethernet) {
 		attr->ip_gids = true;
 		return 0;
@@ -385,20 +402,22 @@ static void emu_port_note_mtu(struct emu_port *port, const struct net_device *ne
 	emu_port_update_mtu(port);
 }
 
-/*
- * Sets the active width and speed; each is one bit, or 0 to leave it as it is.
- * Returns 0, or -EINVAL.
- */
-int emu_port_set_rate(struct emu_port *port, u8 width, u16 speed)
+/* Sets the active width, or lets it follow the network device if @width is 0. Returns 0, or -EINVAL. */
+int emu_port_set_width(struct emu_port *port, enum ib_port_width width)
 {
 	if (width && ib_width_enum_to_int(width) < 0)
 		return -EINVAL;
+	WRITE_ONCE(port->wanted_width, width);
+	emu_port_changed(port);
+	return 0;
+}
+
+/* Likewise, the active speed of a lane. */
+int emu_port_set_speed(struct emu_port *port, enum ib_port_speed speed)
+{
 	if (hweight16(speed) > 1 || speed > IB_SPEED_XDR)
 		return -EINVAL;
-	if (width)
-		WRITE_ONCE(port->width, width);
-	if (speed)
-		WRITE_ONCE(port->speed, speed);
+	WRITE_ONCE(port->wanted_speed, speed);
 	emu_port_changed(port);
 	return 0;
 }
@@ -534,6 +553,8 @@ static void emu_port_netdev_event(struct emu_port *port, struct net_device *netd
 	case NETDEV_DOWN:
 	case NETDEV_CHANGE:
 		emu_port_set_link(port, emu_netdev_is_up(netdev));
+		/* The speed may be another one, which has no event. */
+		emu_port_changed(port);
 		break;
 	}
 }
@@ -590,7 +611,9 @@ int emu_port_init(struct emu_port *port, const struct emu_port_config *config)
 	if (!err)
 		err = emu_port_set_mtu(port, config->mtu);
 	if (!err)
-		err = emu_port_set_rate(port, config->width, config->speed);
+		err = emu_port_set_width(port, config->width);
+	if (!err)
+		err = emu_port_set_speed(port, config->speed);
 	if (!err && !port->edev->ethernet)
 		err = emu_port_init_addresses(port, config);
 	return err;
