@@ -23,6 +23,9 @@
 #define KVERBS_P2PDMA_NO_NAMES
 #include <kverbs/p2pdma.h>
 
+/* A wait that lasts longer is logged. */
+#define P2P_WARN_INTERVAL	(10 * HZ)
+
 extern bool p2p_own_provider;
 
 /* Do we keep the memory of providers, rather than the kernel? */

@@ -58,9 +58,6 @@ static void memunmap_pages(struct dev_pagemap *pgmap)
 }
 #endif
 
-/* How often the log says that a provider waits for its memory to be freed. */
-#define P2P_WARN_INTERVAL	(10 * HZ)
-
 bool p2p_own_provider;
 module_param_named(own_provider, p2p_own_provider, bool, 0444);
 MODULE_PARM_DESC(own_provider,

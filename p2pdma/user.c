@@ -33,7 +33,7 @@
  */
 struct p2p_revoker {
 	const struct kverbs_p2pdma_user *user;
-	const struct task_struct *task;
+	struct task_struct *task;
 	struct list_head entry;
 };
 
@@ -115,6 +115,19 @@ static bool user_is_revoked_now(const struct kverbs_p2pdma_user *user)
 	return now;
 }
 
+static void user_warn(const struct kverbs_p2pdma_user *user)
+{
+	struct p2p_revoker *revoker;
+
+	spin_lock(&users_lock);
+	revoker = revoker_find(user);
+	/* The provider exists as long as that task is at it. */
+	if (revoker && revoker->task != current)
+		pci_warn(user->provider, "a user of its memory waits to be deleted: revoke(), %ps, called by process %d (%s), has not returned\n",
+			 user->revoke, task_pid_nr(revoker->task), revoker->task->comm);
+	spin_unlock(&users_lock);
+}
+
 /**
  * kverbs_p2pdma_user_del() - stop being told that a provider goes away
  * @user: from kverbs_p2pdma_user_add()
@@ -129,7 +142,8 @@ void kverbs_p2pdma_user_del(struct kverbs_p2pdma_user *user)
 	spin_lock(&users_lock);
 	list_del_init(&user->entry);
 	spin_unlock(&users_lock);
-	wait_event(revoked, !user_is_revoked_now(user));
+	while (!wait_event_timeout(revoked, !user_is_revoked_now(user), P2P_WARN_INTERVAL))
+		user_warn(user);
 }
 EXPORT_SYMBOL_GPL(kverbs_p2pdma_user_del);
 

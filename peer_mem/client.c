@@ -26,11 +26,7 @@
 #include "peer.h"
 #include "trace.h"
 
-/*
- * How often the log says what an unregistration waits for, and how many of the
- * regions it names.
- */
-#define PEER_WARN_INTERVAL	(10 * HZ)
+/* How many of the regions that an unregistration waits for the log names each time. */
 #define PEER_WARN_REGIONS	4
 
 static DEFINE_MUTEX(clients_lock);

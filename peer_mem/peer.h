@@ -16,6 +16,9 @@
 #include <linux/xarray.h>
 #include <rdma/peer_mem.h>
 
+/* A wait that lasts longer is logged. */
+#define PEER_WARN_INTERVAL	(10 * HZ)
+
 struct dentry;
 struct peer_request;
 

@@ -44,6 +44,8 @@
  * grace period after it was taken out of the xarray. region_free() drops its reference on the
  * client.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/err.h>
 #include <linux/export.h>
 #include <linux/jiffies.h>
@@ -97,6 +99,35 @@ static bool region_wait(struct peer_region *region, enum peer_phase phase, long 
 	wait_event_timeout(region->wait, READ_ONCE(region->phase) != phase, timeout);
 	spin_lock(&region->lock);
 	return region->phase != phase;
+}
+
+static const char *region_work(enum peer_phase phase)
+{
+	switch (phase) {
+	case PEER_REVOKING:
+		return "revoke() of its user";
+	case PEER_UNMAPPING:
+		return "dma_unmap() or put_pages() of the client";
+	default:
+		return "an invalidation";
+	}
+}
+
+/* Likewise without limit, but logs whom it waits for. */
+static void region_wait_for_owner(struct peer_region *region, enum peer_phase phase)
+{
+	struct task_struct *owner;
+
+	lockdep_assert_held(&region->lock);
+	while (!region_wait(region, phase, PEER_WARN_INTERVAL)) {
+		/* At work in one of our functions, so it exists. */
+		owner = region->owner;
+		pr_warn("client '%s': region %lu of %s (%zu bytes at %#lx) is waited for: %s, by process %d (%s), has not returned\n",
+			peer_client_name(region->client), region->number, region->user,
+			region->size, region->addr, region_work(phase),
+			owner ? task_pid_nr(owner) : 0,
+			owner ? owner->comm : "?");
+	}
 }
 
 /*
@@ -276,7 +307,7 @@ static int region_invalidate(struct peer_region *region)
 	if (region->phase == PEER_MAKING)
 		region_wait_made(region);
 	if (region->phase == PEER_REVOKING && region->owner != current)
-		region_wait(region, PEER_REVOKING, MAX_SCHEDULE_TIMEOUT);
+		region_wait_for_owner(region, PEER_REVOKING);
 
 	switch (region->phase) {
 	case PEER_MAKING:
@@ -385,7 +416,7 @@ static void region_stop(struct peer_region *region)
 	lockdep_assert_held(&region->lock);
 	region->revoke = NULL;
 	if (region->phase == PEER_REVOKING && region->owner != current)
-		region_wait(region, PEER_REVOKING, MAX_SCHEDULE_TIMEOUT);
+		region_wait_for_owner(region, PEER_REVOKING);
 	if (region->phase > PEER_ACTIVE)
 		return;
 	if (!region_is_left_to_waiter(region))
@@ -429,7 +460,7 @@ void peer_region_put(struct peer_region *region)
 	spin_lock(&region->lock);
 	region_stop(region);
 	while (region->phase != PEER_GONE)
-		region_wait(region, region->phase, MAX_SCHEDULE_TIMEOUT);
+		region_wait_for_owner(region, region->phase);
 	spin_unlock(&region->lock);
 
 	if (client->ops->release)

@@ -185,6 +185,16 @@ static void wait_for_uses(struct ca_device *ca)
 			   refcount_read(&ca->uses));
 }
 
+/* What is being closed gives memory back, for which its providers take as long as they like. */
+static void wait_for_closers(struct ca_device *ca)
+{
+	/* acquire: pairs with ca_closing_end(); no more closers are added */
+	while (!wait_var_event_timeout(&ca->closers, !smp_load_acquire(&ca->closers),
+				       ib_patience()))
+		ibdev_warn(ca->device, "removing the channel adapter: waiting for %u files or handles to be closed\n",
+			   READ_ONCE(ca->closers));
+}
+
 static void ca_remove(struct ib_device *dev, void *client_data)
 {
 	struct ca_device *ca = client_data;
@@ -197,8 +207,7 @@ static void ca_remove(struct ib_device *dev, void *client_data)
 	mutex_lock(&ca->files_lock);
 	ca->removed = true;
 	mutex_unlock(&ca->files_lock);
-	/* acquire: pairs with ca_closing_end(); no more closers are added */
-	wait_var_event(&ca->closers, !smp_load_acquire(&ca->closers));
+	wait_for_closers(ca);
 	close_files(ca);
 	ca_space_close(&ca->kernel);
 	complete_all(&ca->closed);

@@ -29,6 +29,7 @@
 #include kv_io_uring_cmd_h
 
 #include "../contract/device_priv.h"
+#include "../contract/registry.h"
 #include "../device.h"
 #include "ca.h"
 
@@ -257,7 +258,8 @@ static int ca_file_release(struct inode *inode, struct file *file)
 		ca_closing_end(ca);
 	} else {
 		/* The device's end closes the handles of all files that it finds. */
-		wait_for_completion(&ca->closed);
+		while (!wait_for_completion_timeout(&ca->closed, ib_patience()))
+			ibdev_warn(ca->device, "closing a file: waiting for the removal of the channel adapter, which closes its handles\n");
 	}
 	mutex_lock(&ca->files_lock);
 	list_del(&f->node);

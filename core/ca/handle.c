@@ -18,6 +18,8 @@
  * without a request, at the end of the file or of the memory, are counted (device.c), and the
  * device's end waits for them. A handle holds its file.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/capability.h>
 #include <linux/completion.h>
 #include <linux/ctype.h>
@@ -32,6 +34,7 @@
 #include <linux/wait_bit.h>
 
 #include "../contract/contract.h"
+#include "../contract/registry.h"
 #include "ca.h"
 
 static unsigned int ca_max_handles = 64;
@@ -427,7 +430,9 @@ static void finish_close(struct ca_handle *h, unsigned long site)
 	unrcu_pointer(cmpxchg(ca_recent(space, h->id), RCU_INITIALIZER(h),
 			      NULL));
 	ca_handle_put(h);
-	wait_for_completion(&h->unused);
+	while (!wait_for_completion_timeout(&h->unused, ib_patience()))
+		ibdev_warn(device, "closing handle %#llx of %s: waiting for %u requests in progress\n",
+			   h->id, h->owner, refcount_read(&h->users));
 	ca_objects_release(h);
 	if (device->ops.close_ca)
 		IB_IN_FRAME(device, NULL, "close_ca", IB_FRAME_METHOD, site,
@@ -584,7 +589,9 @@ static void close_of_mm(struct mmu_notifier *notifier, struct mm_struct *mm)
 /* Waits until the handles that ended processes had open through the file are closed. */
 void ca_handle_flush(struct ca_file *f)
 {
-	wait_var_event(&f->closing, !atomic_read(&f->closing));
+	while (!wait_var_event_timeout(&f->closing, !atomic_read(&f->closing), ib_patience()))
+		ibdev_warn(f->ca->device, "waiting for %d handles of processes that have ended to be closed\n",
+			   atomic_read(&f->closing));
 }
 
 int ca_handle_init(void)
@@ -602,7 +609,9 @@ int ca_handle_init(void)
 void ca_handle_exit(void)
 {
 	destroy_workqueue(ca_close_wq);
-	wait_var_event(&nr_mms, !atomic_read(&nr_mms));
+	while (!wait_var_event_timeout(&nr_mms, !atomic_read(&nr_mms), ib_patience()))
+		pr_warn("unloading: waiting for the MMU notifiers of %d processes to be freed\n",
+			atomic_read(&nr_mms));
 	mmu_notifier_synchronize();
 }
 

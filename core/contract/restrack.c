@@ -17,6 +17,7 @@
 
 #include "contract.h"
 #include "device_priv.h"
+#include "registry.h"
 #include "trace.h"
 
 /* Numbers stay readable: they restart only after this many objects. */
@@ -190,7 +191,9 @@ u32 rdma_restrack_del(struct rdma_restrack_entry *res)
 	xa_store(&ib_priv(dev)->res[res->type].xa, res->id, NULL, GFP_NOWAIT);
 	res->valid = false;
 	rdma_restrack_put(res);
-	wait_for_completion(&res->comp);
+	while (!wait_for_completion_timeout(&res->comp, ib_patience()))
+		ibdev_warn(dev, "destroying %s %u of %s: waiting for who has found it to call rdma_restrack_put()\n",
+			   rdma_restrack_kind(res->type), res->id, res->kern_name);
 	return res->id;
 }
 

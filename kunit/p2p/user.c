@@ -8,6 +8,7 @@
 #include <kunit/test.h>
 #include <kverbs/p2pdma.h>
 
+#include "lib/console.h"
 #include "lib/lib.h"
 #include "p2p/rig.h"
 
@@ -211,6 +212,25 @@ static void deletion_waits_while_it_is_told(struct kunit *test)
 	KVT_EXPECT_TRACE(test, tr, "a");
 }
 
+static void log_names_the_revoke_that_a_deletion_waits_for(struct kunit *test)
+{
+	struct kvt_console *waiting = kvt_console_watch(test, "a user of its memory waits");
+	struct pci_dev *pdev = p2p_rig_provider(test);
+	struct holder *a = holder_new(test, pdev, "a", kvt_trace_new(test));
+	struct kvt_thread *unbinds, *deletes;
+	struct kvt_gate gate;
+
+	kvt_gate_init(&gate);
+	a->gate = &gate;
+	unbinds = kvt_thread_start(test, -1, unbind, pdev);
+	KUNIT_ASSERT_TRUE(test, kvt_wait(&gate.entered));
+	deletes = kvt_thread_start(test, -1, delete, a);
+	KUNIT_EXPECT_TRUE(test, kvt_console_wait(waiting));
+	kvt_gate_open(&gate);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(deletes));
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(unbinds));
+}
+
 /* A probe that adds a user and then fails. */
 static int add_user_and_fail(struct p2p_rig *rig, struct pci_dev *pdev)
 {
@@ -303,6 +323,7 @@ static struct kunit_case p2p_user_cases[] = {
 	KUNIT_CASE(who_frees_its_memory_holds_nobody_up),
 	KUNIT_CASE(nobody_becomes_a_user_of_what_goes),
 	KUNIT_CASE(deletion_waits_while_it_is_told),
+	KUNIT_CASE(log_names_the_revoke_that_a_deletion_waits_for),
 	KUNIT_CASE(users_are_told_when_a_probe_fails),
 	KUNIT_CASE(nobody_becomes_a_user_when_a_probe_has_failed),
 	{}

@@ -8,6 +8,7 @@
 #include <linux/sched.h>
 #include <kunit/test.h>
 
+#include "lib/console.h"
 #include "lib/lib.h"
 #include "peer/rig.h"
 #include "peer/scene.h"
@@ -177,6 +178,21 @@ static void put_waits_for_revoke_and_what_follows(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(put));
 	scene_expect(test, s, "invalidate revoke put cleanup =0 release",
 		     "invalidate revoke put dma_unmap put_pages =0 release");
+}
+
+static void log_names_the_revoke_that_a_put_waits_for(struct kunit *test)
+{
+	struct kvt_console *waiting = kvt_console_watch(test, "revoke() of its user, by process");
+	struct scene *s = scene_active(test);
+	struct kvt_thread *t, *put;
+
+	s->u->on_revoke = scene_hold_revoke;
+	t = kvt_thread_start(test, -1, scene_invalidate, s);
+	KUNIT_ASSERT_TRUE(test, kvt_wait(&s->hold.entered));
+	put = kvt_thread_start(test, -1, scene_put, s);
+	KUNIT_EXPECT_TRUE(test, kvt_console_wait(waiting));
+	KUNIT_EXPECT_EQ(test, 0, scene_let_go(test, s, t));
+	KUNIT_ASSERT_TRUE(test, kvt_thread_join(put));
 }
 
 /* Skipped for a client that unmaps: its invalidations do not call put_pages(). */
@@ -379,6 +395,7 @@ static struct kunit_case peer_revoke_cases[] = {
 	KUNIT_CASE_PARAM(stop_from_within_revoke_does_not_wait, scene_kinds),
 	KUNIT_CASE_PARAM(stop_waits_for_revoke, scene_kinds),
 	KUNIT_CASE_PARAM(put_waits_for_revoke_and_what_follows, scene_kinds),
+	KUNIT_CASE_PARAM(log_names_the_revoke_that_a_put_waits_for, scene_kinds),
 	KUNIT_CASE_PARAM(put_waits_for_put_pages_of_an_invalidation, scene_kinds),
 	KUNIT_CASE_PARAM(threads_that_invalidate_wait_for_one_revoke, scene_kinds),
 	KUNIT_CASE_PARAM(threads_that_invalidate_wait_for_activation, scene_kinds),
