@@ -28,17 +28,19 @@ MODULE_IMPORT_NS(DMA_BUF);
 
 static void remap_region(struct work_struct *work);
 
+static bool is_in(const struct dma_buf *dmabuf, size_t offset, size_t length)
+{
+	size_t end;
+
+	return !check_add_overflow(offset, length, &end) && end <= dmabuf->size;
+}
+
 static struct dma_buf_attachment *
 attach_to(struct ib_umem_dmabuf *d, struct dma_buf *dmabuf,
 	  const struct dma_buf_attach_ops *ops)
 {
-	const struct ib_verb_call call = { .dev = d->umem.ibdev, .what = "reg_mr" };
-	size_t end;
-
-	if (check_add_overflow(d->umem.address, d->umem.length, &end) ||
-	    end > dmabuf->size)
-		return ERR_PTR(ib_invalid(&call, "fd_offset %#lx + length %zu > %zu, the dma-buf's size",
-					  d->umem.address, d->umem.length, dmabuf->size));
+	if (!is_in(dmabuf, d->umem.address, d->umem.length))
+		return ERR_PTR(-EINVAL);
 	return dma_buf_dynamic_attach(dmabuf, d->umem.ibdev->dma_device, ops, d);
 }
 
@@ -330,6 +332,25 @@ struct ib_umem *umem_dmabuf_find(struct ib_device *device,
 		d = ib_umem_dmabuf_get_pinned(device, mem->fd_offset,
 					      mem->length, mem->fd, access);
 	return IS_ERR(d) ? ERR_CAST(d) : &d->umem;
+}
+
+/*
+ * No memory was found for a region. Says so if the range is not in the dma-buf, which is no reason
+ * to complain as long as other memory may do.
+ */
+void umem_dmabuf_explain(const struct ib_verb_call *call, const struct ib_mem *mem)
+{
+	struct dma_buf *dmabuf;
+
+	if (mem->error[IB_MEM_DMABUF] != -EINVAL)
+		return;
+	dmabuf = dma_buf_get(mem->fd);
+	if (IS_ERR(dmabuf))
+		return;
+	if (!is_in(dmabuf, mem->fd_offset, mem->length))
+		ib_invalid(call, "fd_offset %#llx + length %llu > %zu, the dma-buf's size",
+			   mem->fd_offset, mem->length, dmabuf->size);
+	dma_buf_put(dmabuf);
 }
 
 /* Maps the memory again if it has moved since it was found. Under its lock. */

@@ -18,6 +18,8 @@
 
 #include "../contract/export.h"
 
+struct ib_verb_call;
+
 /* umem.c */
 int umem_check(unsigned long addr, size_t size, int access);
 void umem_init(struct ib_umem *umem, struct ib_device *device,
@@ -36,6 +38,7 @@ void umem_peer_release(struct ib_umem *umem);
 /* dmabuf.c */
 struct ib_umem *umem_dmabuf_find(struct ib_device *device,
 				 const struct ib_mem *mem, int access);
+void umem_dmabuf_explain(const struct ib_verb_call *call, const struct ib_mem *mem);
 int umem_dmabuf_ready(struct ib_umem *umem);
 bool umem_moves(struct ib_umem *umem);
 

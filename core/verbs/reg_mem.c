@@ -269,46 +269,47 @@ static bool is_range(u64 start, u64 length)
 	return !check_add_overflow(start, length, &end);
 }
 
-static int mem_check(struct ib_pd *pd, const struct ib_mem *mem, u64 virt_addr, int access)
+static int mem_check(const struct ib_verb_call *call, struct ib_device *device,
+		     const struct ib_mem *mem, u64 virt_addr, int access)
 {
-	const struct ib_verb_call call = {
-		.dev = pd->device, .res = &pd->res, .what = "reg_mr",
-	};
-	struct ib_device *device = pd->device;
-
 	if (!device->ops.reg_umem_mr && !device->ops.reg_user_mr)
 		return -EOPNOTSUPP;
 	if (mem->path >= IB_MEM_PATHS)
-		return ib_invalid(&call, "path %d: no such path", mem->path);
+		return ib_invalid(call, "path %d: no such path", mem->path);
 	if (!mem->length)
-		return ib_invalid(&call, "length 0 < 1");
+		return ib_invalid(call, "length 0 < 1");
 	if (!is_range(virt_addr, mem->length - 1))
-		return ib_invalid(&call, "virt_addr %#llx + length %llu overflows", virt_addr,
+		return ib_invalid(call, "virt_addr %#llx + length %llu overflows", virt_addr,
 				  mem->length);
 	if (mem->path == IB_MEM_DMABUF && !mem->has_fd)
-		return ib_invalid(&call, "path is dma-buf, but fd is missing");
+		return ib_invalid(call, "path is dma-buf, but fd is missing");
 	if (mem->path != IB_MEM_DMABUF && !is_range(mem->start, mem->length))
-		return ib_invalid(&call, "start %#llx + length %llu overflows", mem->start,
+		return ib_invalid(call, "start %#llx + length %llu overflows", mem->start,
 				  mem->length);
 	if (mem->has_fd && !is_range(mem->fd_offset, mem->length))
-		return ib_invalid(&call, "fd_offset %#llx + length %llu overflows",
+		return ib_invalid(call, "fd_offset %#llx + length %llu overflows",
 				  mem->fd_offset, mem->length);
-	return ib_mr_check_access(&call, device, access);
+	return ib_mr_check_access(call, device, access);
 }
 
 static struct ib_mr *reg_mem(struct ib_pd *pd, struct ib_mem *mem, u64 virt_addr,
 			     int access_flags, unsigned long site)
 {
+	const struct ib_verb_call call = {
+		.dev = pd->device, .res = &pd->res, .what = "reg_mr",
+	};
 	struct ib_mr *mr;
 	int ret;
 
 	mem->found = IB_MEM_ANY;
 	memset(mem->error, 0, sizeof(mem->error));
-	ret = mem_check(pd, mem, virt_addr, access_flags);
+	ret = mem_check(&call, pd->device, mem, virt_addr, access_flags);
 	if (ret)
 		return ERR_PTR(ret);
 	mr = IB_IN_FRAME(pd->device, NULL, "reg_mr", IB_FRAME_METHOD, site,
 			 try_paths(pd, mem, virt_addr, access_flags, site));
+	if (IS_ERR(mr))
+		umem_dmabuf_explain(&call, mem);
 	trace_ib_reg_mem(pd->device, mem, PTR_ERR_OR_ZERO(mr));
 	return mr;
 }

@@ -11,6 +11,8 @@
 #include <linux/module.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/tracepoint.h>
 #include <linux/workqueue.h>
 #include <kunit/test.h>
 #include <rdma/ib_umem.h>
@@ -547,6 +549,56 @@ static void registration_falls_back_from_a_dmabuf(struct kunit *test)
 	expect_nothing_left(test, &r);
 }
 
+static void count_refusal(void *data, const struct ib_device *dev, const char *client,
+			  const char *object, const char *text)
+{
+	atomic_t *times = data;
+
+	if (strstr(text, "the dma-buf's size"))
+		atomic_inc(times);
+}
+
+static void unwatch_refusals(void *arg)
+{
+	tracepoint_probe_unregister(kvt_tracepoint("ib_invalid"), count_refusal, arg);
+	tracepoint_synchronize_unregister();
+}
+
+static void range_is_blamed_only_if_no_other_memory_does(struct kunit *test)
+{
+	atomic_t *times = kunit_kzalloc(test, sizeof(*times), GFP_KERNEL);
+	unsigned long addr;
+	struct ib_mem mem;
+	struct ib_mr *mr;
+	struct rig r;
+
+	KUNIT_ASSERT_NOT_NULL(test, times);
+	rig_up(test, &r, true);
+	KUNIT_ASSERT_EQ(test, 0, tracepoint_probe_register(kvt_tracepoint("ib_invalid"),
+							   count_refusal, times));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, unwatch_refusals, times));
+	addr = kunit_vm_mmap(test, NULL, 0, SZ_64K, PROT_READ | PROT_WRITE,
+			     MAP_ANONYMOUS | MAP_PRIVATE, 0);
+	KUNIT_ASSERT_NE(test, 0, addr);
+	mem = dmabuf_mem(&r, IB_MEM_ANY);
+	mem.start = addr;
+	mem.fd_offset = SIZE;
+	mr = ib_reg_mem(r.pd, &mem, 0, ACCESS);
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+	KUNIT_EXPECT_EQ(test, IB_MEM_HOST, mem.found);
+	KUNIT_EXPECT_EQ(test, -EINVAL, mem.error[IB_MEM_DMABUF]);
+	KUNIT_EXPECT_EQ(test, 0, ib_dereg_mr(mr));
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(times));
+
+	mem.start = 0;
+	KUNIT_EXPECT_EQ(test, -EFAULT, PTR_ERR_OR_ZERO(ib_reg_mem(r.pd, &mem, 0, ACCESS)));
+	KUNIT_EXPECT_EQ(test, 1, atomic_read(times));
+	mem.path = IB_MEM_DMABUF;
+	KUNIT_EXPECT_EQ(test, -EINVAL, PTR_ERR_OR_ZERO(ib_reg_mem(r.pd, &mem, 0, ACCESS)));
+	KUNIT_EXPECT_EQ(test, 2, atomic_read(times));
+	expect_nothing_left(test, &r);
+}
+
 /* Fences */
 
 static const char *fence_name(struct dma_fence *fence)
@@ -714,6 +766,7 @@ static struct kunit_case core_dmabuf_cases[] = {
 	KUNIT_CASE(region_that_cannot_be_freed_still_moves),
 	KUNIT_CASE(registration_that_fails_leaves_nothing),
 	KUNIT_CASE(registration_falls_back_from_a_dmabuf),
+	KUNIT_CASE(range_is_blamed_only_if_no_other_memory_does),
 	KUNIT_CASE(device_gets_memory_when_it_is_there),
 	KUNIT_CASE(memory_moves_at_any_time),
 	{}
