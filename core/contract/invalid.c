@@ -5,9 +5,12 @@
  */
 #include <linux/errno.h>
 #include <linux/kernel.h>
+#include <linux/module.h>
 #include <linux/ratelimit.h>
 #include <linux/string.h>
+#include <rdma/ib_verbs.h>
 
+#include "contract.h"
 #include "invalid.h"
 #include "restrack.h"
 #include "trace.h"
@@ -75,4 +78,50 @@ int ib_check_range(const struct ib_verb_call *call, const char *name, s64 value,
 	if (value < min)
 		return ib_invalid(call, "%s %lld < %lld", name, value, min);
 	return 0;
+}
+
+/**
+ * ib_invalid_port() - log and trace that a call is about a port that there is not
+ * @dev: the device
+ * @what: name of the call
+ * @port: the port; if there is one of that number, it has no data yet
+ * @site: return address of the call, in the consumer
+ *
+ * Context: Any.
+ * Return: -EINVAL.
+ */
+int ib_invalid_port(const struct ib_device *dev, const char *what, u32 port, unsigned long site)
+{
+	char client[MODULE_NAME_LEN];
+	const struct ib_verb_call call = { .dev = dev, .client = client, .what = what };
+
+	ib_module_name(site, client, sizeof(client));
+	if (rdma_is_port_valid(dev, port))
+		return ib_invalid(&call, "port %u: not before the device is registered", port);
+	return ib_invalid(&call, "port %u: there are %u to %u", port, rdma_start_port(dev),
+			  rdma_end_port(dev));
+}
+
+/**
+ * ib_invalid_index() - likewise, or about a place that a table of the port does not have
+ * @dev: the device
+ * @what: name of the call
+ * @port: the port
+ * @index: the place
+ * @size: entries of the table; negative if there is no such port
+ * @site: return address of the call, in the consumer
+ *
+ * Context: Any.
+ * Return: -EINVAL.
+ */
+int ib_invalid_index(const struct ib_device *dev, const char *what, u32 port, int index,
+		     int size, unsigned long site)
+{
+	char client[MODULE_NAME_LEN];
+	const struct ib_verb_call call = { .dev = dev, .client = client, .what = what };
+
+	if (size < 0)
+		return ib_invalid_port(dev, what, port, site);
+	ib_module_name(site, client, sizeof(client));
+	return ib_invalid(&call, "port %u: index %d: the table has %d entries", port, index, size);
 }

@@ -32,4 +32,8 @@ int ib_invalid(const struct ib_verb_call *call, const char *fmt, ...);
 int ib_check_range(const struct ib_verb_call *call, const char *name, s64 value, s64 min,
 		   s64 max);
 
+int ib_invalid_port(const struct ib_device *dev, const char *what, u32 port, unsigned long site);
+int ib_invalid_index(const struct ib_device *dev, const char *what, u32 port, int index,
+		     int size, unsigned long site);
+
 #endif

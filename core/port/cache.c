@@ -16,6 +16,7 @@
 
 #include "../contract/contract.h"
 #include "../contract/device_priv.h"
+#include "../contract/invalid.h"
 #include "port.h"
 
 #define PKEY_FULL_MEMBER	0x8000
@@ -282,7 +283,7 @@ int ib_get_cached_lmc(struct ib_device *device, u32 port_num, u8 *lmc)
 		ret = 0;
 	}
 	rcu_read_unlock();
-	return ret;
+	return ret ? ib_invalid_port(device, "get_cached_lmc", port_num, _RET_IP_) : 0;
 }
 EXPORT_SYMBOL(ib_get_cached_lmc);
 
@@ -308,7 +309,7 @@ int ib_get_cached_port_state(struct ib_device *device, u32 port_num,
 		ret = 0;
 	}
 	rcu_read_unlock();
-	return ret;
+	return ret ? ib_invalid_port(device, "get_cached_port_state", port_num, _RET_IP_) : 0;
 }
 EXPORT_SYMBOL(ib_get_cached_port_state);
 
@@ -326,15 +327,19 @@ int ib_get_cached_pkey(struct ib_device *device, u32 port_num, int index,
 		       u16 *pkey)
 {
 	const struct ib_port_snapshot *snap;
-	int ret = -EINVAL;
+	int ret = -EINVAL, size = -1;
 
 	rcu_read_lock();
 	snap = snapshot_of(device, port_num);
 	if (snap && index >= 0 && index < snap->nr_pkeys) {
 		*pkey = snap->pkeys[index];
 		ret = 0;
+	} else if (snap) {
+		size = snap->nr_pkeys;
 	}
 	rcu_read_unlock();
+	if (ret)
+		ib_invalid_index(device, "get_cached_pkey", port_num, index, size, _RET_IP_);
 	return ret;
 }
 EXPORT_SYMBOL(ib_get_cached_pkey);
@@ -377,6 +382,8 @@ int ib_find_cached_pkey(struct ib_device *device, u32 port_num, u16 pkey,
 	if (snap)
 		ret = search_pkey(snap, pkey);
 	rcu_read_unlock();
+	if (ret == -EINVAL)
+		ib_invalid_port(device, "find_cached_pkey", port_num, _RET_IP_);
 	if (ret < 0)
 		return ret;
 	*index = ret;
@@ -413,6 +420,8 @@ int ib_find_exact_cached_pkey(struct ib_device *device, u32 port_num,
 		break;
 	}
 	rcu_read_unlock();
+	if (ret == -EINVAL)
+		ib_invalid_port(device, "find_exact_cached_pkey", port_num, _RET_IP_);
 	return ret;
 }
 EXPORT_SYMBOL(ib_find_exact_cached_pkey);
@@ -430,9 +439,13 @@ EXPORT_SYMBOL(ib_find_exact_cached_pkey);
  */
 int ib_query_pkey(struct ib_device *device, u32 port_num, u16 index, u16 *pkey)
 {
-	if (!rdma_is_port_valid(device, port_num) || !device->port_data ||
-	    index >= device->port_data[port_num].immutable.pkey_tbl_len)
-		return -EINVAL;
+	int size;
+
+	if (!rdma_is_port_valid(device, port_num) || !device->port_data)
+		return ib_invalid_port(device, "query_pkey", port_num, _RET_IP_);
+	size = device->port_data[port_num].immutable.pkey_tbl_len;
+	if (index >= size)
+		return ib_invalid_index(device, "query_pkey", port_num, index, size, _RET_IP_);
 	if (!device->ops.query_pkey)
 		return -EOPNOTSUPP;
 	return read_pkey(device, port_num, index, pkey, _RET_IP_);

@@ -34,6 +34,7 @@
 
 #include "../contract/contract.h"
 #include "../contract/device_priv.h"
+#include "../contract/invalid.h"
 #include "../contract/export.h"
 #include "../contract/refs.h"
 #include "port.h"
@@ -418,7 +419,8 @@ int rdma_query_gid(struct ib_device *device, u32 port_num, int index,
 	int ret = -ENOENT;
 
 	if (!table || index < 0 || index >= table->size)
-		return -EINVAL;
+		return ib_invalid_index(device, "query_gid", port_num, index,
+					table ? table->size : -1, _RET_IP_);
 	rcu_read_lock();
 	entry = live_entry(table, index);
 	if (entry) {
@@ -526,7 +528,13 @@ const struct ib_gid_attr *rdma_get_gid_attr(struct ib_device *device,
 					    u32 port_num, int index)
 {
 	const struct ib_gid_attr *attr = ib_gid_get(device, port_num, index);
+	const struct ib_gid_table *table;
 
+	if (PTR_ERR_OR_ZERO(attr) == -EINVAL) {
+		table = table_of(device, port_num);
+		ib_invalid_index(device, "get_gid_attr", port_num, index,
+				 table ? table->size : -1, _RET_IP_);
+	}
 	ib_gid_given(attr, _RET_IP_);
 	return attr;
 }
@@ -712,6 +720,8 @@ rdma_find_gid_by_filter(struct ib_device *device, const union ib_gid *gid,
 {
 	const struct ib_gid_attr *attr = ib_gid_find(device, gid, port_num, filter, context);
 
+	if (PTR_ERR_OR_ZERO(attr) == -EINVAL)
+		ib_invalid_port(device, "find_gid_by_filter", port_num, _RET_IP_);
 	ib_gid_given(attr, _RET_IP_);
 	return attr;
 }

@@ -25,6 +25,7 @@
 
 #include "../contract/contract.h"
 #include "../contract/device_priv.h"
+#include "../contract/invalid.h"
 #include "../contract/export.h"
 #include "port.h"
 
@@ -252,7 +253,7 @@ int ib_query_port(struct ib_device *device, u32 port_num,
 	int ret;
 
 	if (!rdma_is_port_valid(device, port_num))
-		return -EINVAL;
+		return ib_invalid_port(device, "query_port", port_num, _RET_IP_);
 	memset(port_attr, 0, sizeof(*port_attr));
 	ret = IB_METHOD(device, NULL, "query_port",
 			device->ops.query_port(device, port_num, port_attr));
@@ -285,7 +286,7 @@ int ib_modify_port(struct ib_device *device, u32 port_num,
 	int ret;
 
 	if (!rdma_is_port_valid(device, port_num))
-		return -EINVAL;
+		return ib_invalid_port(device, "modify_port", port_num, _RET_IP_);
 	if (device->ops.modify_port) {
 		ret = IB_METHOD(device, NULL, "modify_port",
 				device->ops.modify_port(device, port_num, port_modify_mask,
@@ -401,7 +402,7 @@ int ib_device_set_netdev(struct ib_device *ib_dev, struct net_device *ndev,
 	int ret;
 
 	if (!rdma_is_port_valid(ib_dev, port))
-		return -EINVAL;
+		return ib_invalid_port(ib_dev, "set_netdev", port, _RET_IP_);
 	ret = ib_port_data_alloc(ib_dev);
 	if (ret)
 		return ret;
@@ -554,8 +555,9 @@ int ib_get_eth_speed(struct ib_device *dev, u32 port_num, u16 *speed,
 	int ret;
 
 	ib_contract_call(dev, NULL, "ib_get_eth_speed", _RET_IP_);
-	if (!rdma_is_port_valid(dev, port_num) ||
-	    rdma_port_get_link_layer(dev, port_num) != IB_LINK_LAYER_ETHERNET)
+	if (!rdma_is_port_valid(dev, port_num))
+		return ib_invalid_port(dev, "get_eth_speed", port_num, _RET_IP_);
+	if (rdma_port_get_link_layer(dev, port_num) != IB_LINK_LAYER_ETHERNET)
 		return -EINVAL;
 	ndev = ib_device_get_netdev(dev, port_num);
 	if (!ndev)

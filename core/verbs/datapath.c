@@ -223,6 +223,77 @@ static noinline int post_srq_recv_traced(struct ib_srq *srq, const struct ib_rec
 	return ret;
 }
 
+/*
+ * Which request was refused is not known here: the driver need not say so, and those before it
+ * may be gone. The tracepoints see more.
+ */
+static void say_refused(const struct ib_verb_call *call, const char *tracepoint)
+{
+	ib_invalid(call, "refused by the driver; the tracepoint %s shows what", tracepoint);
+}
+
+/**
+ * ib_post_send_failed() - log why a request was not posted, while the data path is not watched
+ * @qp: the QP
+ * @err: what the driver's post_send method returned; anything but -EINVAL needs no words
+ *
+ * Context: Any.
+ */
+void ib_post_send_failed(const struct ib_qp *qp, int err)
+{
+	const struct ib_verb_call call = {
+		.dev = qp->device, .res = &qp->res, .what = "post_send",
+	};
+
+	if (err != -EINVAL)
+		return;
+	if (may_not_send(qp))
+		ib_invalid(&call, "the QP is in state %s", ib_qp_state_name(ib_qp_known_state(qp)));
+	else
+		say_refused(&call, "ib_post_send");
+}
+EXPORT_SYMBOL(ib_post_send_failed);
+
+/**
+ * ib_post_recv_failed() - likewise, a receive
+ * @qp: the QP
+ * @err: what the driver's post_recv method returned
+ *
+ * Context: Any.
+ */
+void ib_post_recv_failed(const struct ib_qp *qp, int err)
+{
+	const struct ib_verb_call call = {
+		.dev = qp->device, .res = &qp->res, .what = "post_recv",
+	};
+
+	if (err != -EINVAL)
+		return;
+	if (may_not_receive(qp))
+		ib_invalid(&call, "the QP is in state RESET");
+	else
+		say_refused(&call, "ib_post_recv");
+}
+EXPORT_SYMBOL(ib_post_recv_failed);
+
+/**
+ * ib_post_srq_recv_failed() - likewise, a receive of an SRQ
+ * @srq: the SRQ
+ * @err: what the driver's post_srq_recv method returned
+ *
+ * Context: Any.
+ */
+void ib_post_srq_recv_failed(const struct ib_srq *srq, int err)
+{
+	const struct ib_verb_call call = {
+		.dev = srq->device, .res = &srq->res, .what = "post_srq_recv",
+	};
+
+	if (err == -EINVAL)
+		say_refused(&call, "ib_post_recv");
+}
+EXPORT_SYMBOL(ib_post_srq_recv_failed);
+
 /**
  * ib_post_send_watched() - ib_post_send() while it is watched
  * @qp: the QP
@@ -235,9 +306,14 @@ static noinline int post_srq_recv_traced(struct ib_srq *srq, const struct ib_rec
 int ib_post_send_watched(struct ib_qp *qp, const struct ib_send_wr *wr,
 			 const struct ib_send_wr **bad_wr)
 {
+	int ret;
+
 	if (trace_ib_post_send_enabled())
 		return post_send_traced(qp, wr, bad_wr, _RET_IP_);
-	return do_post_send(qp, wr, bad_wr, _RET_IP_);
+	ret = do_post_send(qp, wr, bad_wr, _RET_IP_);
+	if (unlikely(ret))
+		ib_post_send_failed(qp, ret);
+	return ret;
 }
 EXPORT_SYMBOL(ib_post_send_watched);
 
@@ -273,9 +349,14 @@ int ib_post_recv_for(struct ib_qp *qp, const struct ib_recv_wr *wr, unsigned lon
 int ib_post_recv_watched(struct ib_qp *qp, const struct ib_recv_wr *wr,
 			 const struct ib_recv_wr **bad_wr)
 {
+	int ret;
+
 	if (trace_ib_post_recv_enabled())
 		return post_recv_traced(qp, wr, bad_wr, _RET_IP_);
-	return do_post_recv(qp, wr, bad_wr, _RET_IP_);
+	ret = do_post_recv(qp, wr, bad_wr, _RET_IP_);
+	if (unlikely(ret))
+		ib_post_recv_failed(qp, ret);
+	return ret;
 }
 EXPORT_SYMBOL(ib_post_recv_watched);
 
@@ -291,9 +372,14 @@ EXPORT_SYMBOL(ib_post_recv_watched);
 int ib_post_srq_recv_watched(struct ib_srq *srq, const struct ib_recv_wr *wr,
 			     const struct ib_recv_wr **bad_wr)
 {
+	int ret;
+
 	if (trace_ib_post_recv_enabled())
 		return post_srq_recv_traced(srq, wr, bad_wr, _RET_IP_);
-	return do_post_srq_recv(srq, wr, bad_wr, _RET_IP_);
+	ret = do_post_srq_recv(srq, wr, bad_wr, _RET_IP_);
+	if (unlikely(ret))
+		ib_post_srq_recv_failed(srq, ret);
+	return ret;
 }
 EXPORT_SYMBOL(ib_post_srq_recv_watched);
 

@@ -6,6 +6,7 @@
 #include <linux/string.h>
 #include <linux/tracepoint.h>
 #include <kunit/test.h>
+#include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
 
 #include "lib/console.h"
@@ -422,6 +423,70 @@ static void address_and_memory_name_the_argument(struct kunit *test)
 		    "reg_mr: access flags 0x2: remote write and atomic need local write");
 }
 
+static void port_and_index_are_named(struct kunit *test)
+{
+	enum ib_port_state state;
+	struct ib_port_attr attr;
+	struct ib_device *dev;
+	union ib_gid gid;
+	struct rig r;
+	char text[96];
+	u16 pkey;
+	u8 lmc;
+
+	rig_up(test, &r);
+	dev = r.m->ibdev;
+	snprintf(text, sizeof(text), "query_port: port 99: there are %u to %u",
+		 rdma_start_port(dev), rdma_end_port(dev));
+	expect_said(test, r.said, ib_query_port(dev, 99, &attr), text);
+	KUNIT_EXPECT_STREQ(test, "", r.said->object);
+	KUNIT_EXPECT_STREQ(test, KBUILD_MODNAME, r.said->client);
+	snprintf(text, sizeof(text), "query_gid: port 1: index -1: the table has %d entries",
+		 dev->port_data[1].immutable.gid_tbl_len);
+	expect_said(test, r.said, rdma_query_gid(dev, 1, -1, &gid), text);
+	snprintf(text, sizeof(text), "get_cached_pkey: port 1: index 999: the table has %d entries",
+		 dev->port_data[1].immutable.pkey_tbl_len);
+	expect_said(test, r.said, ib_get_cached_pkey(dev, 1, 999, &pkey), text);
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_get_cached_lmc(dev, 0, &lmc));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_get_cached_port_state(dev, 99, &state));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_find_cached_pkey(dev, 99, 0xffff, &pkey));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_find_exact_cached_pkey(dev, 99, 0xffff, &pkey));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_query_pkey(dev, 99, 0, &pkey));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_query_pkey(dev, 1, 999, &pkey));
+	KUNIT_EXPECT_EQ(test, -EINVAL, rdma_query_gid(dev, 99, 0, &gid));
+	KUNIT_EXPECT_EQ(test, -EINVAL, PTR_ERR_OR_ZERO(rdma_get_gid_attr(dev, 99, 0)));
+	KUNIT_EXPECT_EQ(test, -EINVAL, PTR_ERR_OR_ZERO(rdma_get_gid_attr(dev, 1, 999)));
+	KUNIT_EXPECT_EQ(test, 9, r.said->times);
+	r.said->times = 0;
+	/* What is merely not there is no mistake. */
+	KUNIT_EXPECT_EQ(test, -ENOENT, ib_find_cached_pkey(dev, 1, 0x1234, &pkey));
+	KUNIT_EXPECT_EQ(test, 0, r.said->times);
+}
+
+static void post_says_why_it_is_refused(struct kunit *test)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	const struct ib_send_wr send = {};
+	const struct ib_recv_wr recv = {};
+	struct rig r;
+
+	rig_up(test, &r);
+	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_init(r.qp, 1));
+	KUNIT_ASSERT_EQ(test, 0, ib_modify_qp(r.qp, &attr, IB_QP_STATE));
+	mock_fail(r.m, MOCK_post_send, -EINVAL);
+	mock_fail(r.m, MOCK_post_recv, -EINVAL);
+	expect_said(test, r.said, ib_post_send(r.qp, &send, NULL),
+		    "post_send: refused by the driver; the tracepoint ib_post_send shows what");
+	KUNIT_EXPECT_STREQ(test, "qp 1: ", r.said->object);
+	expect_said(test, r.said, ib_post_recv(r.qp, &recv, NULL),
+		    "post_recv: refused by the driver; the tracepoint ib_post_recv shows what");
+	mock_fail(r.m, MOCK_post_send, -ENOMEM);
+	KUNIT_EXPECT_EQ(test, -ENOMEM, ib_post_send(r.qp, &send, NULL));
+	mock_fail_none(r.m);
+	KUNIT_EXPECT_EQ(test, 0, ib_post_send(r.qp, &send, NULL));
+	KUNIT_EXPECT_EQ(test, 0, r.said->times);
+}
+
 static void a_line_in_the_log_names_client_and_device(struct kunit *test)
 {
 	struct kvt_console *line = kvt_console_watch(test,
@@ -454,6 +519,8 @@ static struct kunit_case core_invalid_cases[] = {
 	KUNIT_CASE(create_qp_names_the_size),
 	KUNIT_CASE(cq_and_srq_name_the_size),
 	KUNIT_CASE(address_and_memory_name_the_argument),
+	KUNIT_CASE(port_and_index_are_named),
+	KUNIT_CASE(post_says_why_it_is_refused),
 	KUNIT_CASE(a_line_in_the_log_names_client_and_device),
 	{}
 };
