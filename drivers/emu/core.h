@@ -54,6 +54,24 @@ void emu_core_query_device(const struct emu_device *edev, struct ib_device_attr 
 void emu_core_set_protocol(const struct emu_device *edev, struct ib_port_immutable *immutable);
 
 /**
+ * emu_core_register() - register a device that is complete
+ * @edev: the device
+ * @name: its name, which may hold a %d
+ *
+ * Context: Process.
+ * Return: 0, or what ib_register_device() returned.
+ */
+int emu_core_register(struct emu_device *edev, const char *name);
+
+/**
+ * emu_core_unregister() - unregister a device, which ends all use of it
+ * @edev: the device
+ *
+ * Context: Process.
+ */
+void emu_core_unregister(struct emu_device *edev);
+
+/**
  * emu_core_can_rebind() - may the network device of a port change now?
  * @edev: the device
  *

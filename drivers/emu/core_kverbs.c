@@ -4,6 +4,7 @@
  * opened, and regions of memory that the core gets, moves and takes away.
  */
 #include <linux/debugfs.h>
+#include <linux/platform_device.h>
 #include <linux/seq_file.h>
 
 #include "ca.h"
@@ -58,6 +59,16 @@ void emu_core_set_protocol(const struct emu_device *edev, struct ib_port_immutab
 					    RDMA_CORE_CAP_ETH_AH;
 	else
 		immutable->core_cap_flags = RDMA_CORE_CAP_PROT_IB;
+}
+
+int emu_core_register(struct emu_device *edev, const char *name)
+{
+	return ib_register_device(&edev->ibdev, name, &edev->pdev->dev);
+}
+
+void emu_core_unregister(struct emu_device *edev)
+{
+	ib_unregister_device(&edev->ibdev);
 }
 
 bool emu_core_can_rebind(struct emu_device *edev)

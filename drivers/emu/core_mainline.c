@@ -25,9 +25,11 @@
  * alone does not tell whether it has ended: a CPU that has called our function marks the
  * irq_work as idle, even if another CPU has begun to call it again. So RUNNING tells it; and
  * for the CPU that has yet to write the mark, the memory stays for a grace period, which
- * interrupts hold up.
+ * interrupts hold up. With PREEMPT_RT, threads run irq_works: there it is a grace period of
+ * tasks, which these hold up until they have nothing to do.
  */
 #include <linux/irq_work.h>
+#include <linux/platform_device.h>
 #include <linux/rcupdate.h>
 #include <kverbs/completion.h>
 #include <rdma/ib_mad.h>
@@ -214,8 +216,11 @@ static void emu_notify_fence(struct emu_notify *notify)
 	synchronize_rcu_expedited();
 	/* which has run, */
 	irq_work_sync(&notify->work);
-	/* and is through. */
-	synchronize_rcu_expedited();
+	/* and is through: with PREEMPT_RT it is not an interrupt, but a task. */
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		synchronize_rcu_tasks();
+	else
+		synchronize_rcu_expedited();
 }
 
 void ib_cq_notify(struct ib_cq *cq)
@@ -238,13 +243,90 @@ void ib_srq_notify_event(struct ib_srq *srq, enum ib_event_type event)
 	emu_notify_raise(emu_srq_notify_of(srq), EMU_NOTIFY_EVENT(event));
 }
 
-/* Mainline's core takes events of registered devices only. Any context but NMI. */
+/*
+ * Mainline's core takes events of registered devices only, and allocates memory for them, which
+ * with PREEMPT_RT not every context may: hence the work item. Any context but NMI for an event
+ * of a port; process context for one of the device.
+ */
 void emu_dispatch_event(const struct ib_event *event)
 {
+	struct emu_device *edev = to_edev(event->device);
+
+	/* Full barrier, pairs with the one in emu_core_register(). */
+	if (event->event != IB_EVENT_DEVICE_FATAL)
+		atomic_fetch_or(BIT(event->event), &edev->ports[event->element.port_num - 1].due);
 	if (!ib_device_try_get(event->device))
 		return;
-	(ib_dispatch_event)(event);
+	if (event->event != IB_EVENT_DEVICE_FATAL)
+		queue_work(system_unbound_wq, &edev->events);
+	else
+		(ib_dispatch_event)(event);
 	ib_device_put(event->device);
+}
+
+/* Of the events about the state of the link, consumers get the one that is true last. */
+static void emu_report_port(struct emu_port *port)
+{
+	struct ib_event event = { .device = &port->edev->ibdev, .element.port_num = port->num };
+	unsigned long due = atomic_xchg(&port->due, 0);
+	int bit, last = IB_EVENT_PORT_ERR;
+
+	if (READ_ONCE(port->state) == IB_PORT_ACTIVE)
+		last = IB_EVENT_PORT_ACTIVE;
+	for_each_set_bit(bit, &due, 32) {
+		event.event = bit;
+		if (bit != last)
+			(ib_dispatch_event)(&event);
+	}
+	event.event = last;
+	if (due & BIT(last))
+		(ib_dispatch_event)(&event);
+}
+
+static void emu_events_work(struct work_struct *work)
+{
+	struct emu_device *edev = container_of(work, struct emu_device, events);
+	u32 i;
+
+	if (!ib_device_try_get(&edev->ibdev))
+		return;
+	for (i = 0; i < edev->nr_ports; i++)
+		emu_report_port(&edev->ports[i]);
+	ib_device_put(&edev->ibdev);
+}
+
+int emu_core_register(struct emu_device *edev, const char *name)
+{
+	u32 i;
+	int err;
+
+	INIT_WORK(&edev->events, emu_events_work);
+	/* The core asks for the state of the ports itself. */
+	for (i = 0; i < edev->nr_ports; i++)
+		atomic_set(&edev->ports[i].due, 0);
+	err = ib_register_device(&edev->ibdev, name, &edev->pdev->dev);
+	if (err) {
+		cancel_work_sync(&edev->events);
+		return err;
+	}
+	/*
+	 * But it may have asked before a change, which then found the device not registered
+	 * yet. Full barrier, pairs with the one in emu_dispatch_event(). Somebody may have
+	 * unregistered the device already.
+	 */
+	smp_mb();
+	if (ib_device_try_get(&edev->ibdev)) {
+		queue_work(system_unbound_wq, &edev->events);
+		ib_device_put(&edev->ibdev);
+	}
+	return 0;
+}
+
+void emu_core_unregister(struct emu_device *edev)
+{
+	ib_unregister_device(&edev->ibdev);
+	/* Nobody gets hold of the device any more, to queue it again. */
+	cancel_work_sync(&edev->events);
 }
 
 /* Mainline's core takes GIDs from a network device as it registers a device, not later. */

@@ -470,7 +470,7 @@ struct emu_device *emu_device_create(const struct emu_device_spec *spec)
 	edev = emu_device_new(spec);
 	if (IS_ERR(edev))
 		return edev;
-	err = ib_register_device(&edev->ibdev, spec->name, &edev->pdev->dev);
+	err = emu_core_register(edev, spec->name);
 	if (err) {
 		emu_device_free(edev);
 		return ERR_PTR(err);
@@ -483,6 +483,6 @@ struct emu_device *emu_device_create(const struct emu_device_spec *spec)
 void emu_device_destroy(struct emu_device *edev)
 {
 	emu_debugfs_remove(edev);
-	ib_unregister_device(&edev->ibdev);
+	emu_core_unregister(edev);
 	emu_device_free(edev);
 }

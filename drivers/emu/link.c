@@ -87,6 +87,8 @@ static void emu_link_dealloc(struct ib_device *ibdev)
 {
 	struct emu_device *edev = to_edev(ibdev);
 
+	/* Nobody gets hold of the device any more, to queue it again. */
+	cancel_work_sync(&edev->events);
 	emu_debugfs_remove(edev);
 	emu_device_stop(edev);
 	mutex_lock(&emu_links_lock);
@@ -129,7 +131,7 @@ static int emu_link_register(struct emu_device *edev, const char *name,
 	list_add_tail(&link->entry, &emu_links);
 	mutex_unlock(&emu_links_lock);
 
-	err = ib_register_device(&edev->ibdev, name, &edev->pdev->dev);
+	err = emu_core_register(edev, name);
 	if (err)
 		emu_link_free(link);
 	return err;

@@ -108,6 +108,32 @@ link_goes_with_netdev() {
 	rdmalink add link2 emu dummy2 && ip link del dummy2 && retry 100 [ ! -e $IB/link2 ]
 }
 
+# knows_state <device>: whether the core's copy of its port's state is right.
+knows_state() {
+	insmod /modules/kverbs_mainline_check.ko cached_of="$1" 2>/dev/null &&
+		rmmod kverbs_mainline_check
+}
+
+# The core reads the state of a port early in the registration. The link goes down at one moment
+# of it or another.
+link_changes_meanwhile() {
+	ip link add dummy4 type dummy && mkdir $CONFIG/emu3 && echo dummy4 >$CONFIG/emu3/netdev ||
+		return 1
+	for moment in $(seq 1 3 90); do
+		ip link set dummy4 up
+		echo 1 >$CONFIG/emu3/enable &
+		usleep $((moment * 1000))
+		ip link set dummy4 down
+		wait
+		retry 40 knows_state emu3 || {
+			fail "the link went down after $moment ms, and the core does not know"
+			return 1
+		}
+		echo 0 >$CONFIG/emu3/enable
+	done
+	rmdir $CONFIG/emu3 && ip link del dummy4
+}
+
 # --- a disk over RDMA --------------------------------------------------------
 
 target_up() {
@@ -172,6 +198,8 @@ check "a device is deleted by netlink" link_deletes
 check "devices come and go by netlink at once" links_race
 check "a device by netlink goes with its network device" link_goes_with_netdev
 [ "${DISK:-no}" = no ] || check "a disk over RDMA" disk_over_rdma
+rmmod kverbs_mainline_check 2>/dev/null
+check "a link changes while a device is registered" link_changes_meanwhile
 check "a network device goes" netdev_goes
 rdmalink add link3 emu dummy3 || fail "cannot add link3"
 unload_all

@@ -10,7 +10,8 @@
 # Linux has no rdma_cm, but KASAN and lockdep look on.
 stock_mainline() {
 	local kernel=$1 tree core disk=(--need "dummy nvmet-rdma nvme-rdma" --env "SCALE=$scale DISK=yes")
-	need_stock "$kernel"
+	kernel_of "$kernel"
+	STOCK_NAME=$KERNEL_BUILT_FOR
 	tree=$(kernel_tree "$STOCK_NAME")
 	grep -q '^CONFIG_INFINIBAND=' "$tree/include/config/auto.conf" || return 0
 	need_mainline "$STOCK_NAME"
@@ -25,22 +26,27 @@ stock_mainline() {
 		--file "$KV_SCRIPTS/guest/rdmalink.c" --run "$KV_SCRIPTS/guest/mainline.sh"
 }
 
+# stock_run <kernel>: under kverbs' own core.
+stock_run() {
+	need_stock "$1"
+	spawn_guest "load, run, unload, $STOCK_NAME" "stock-$STOCK_NAME" \
+		--kernel "$1" --need dummy --env "SCALE=$scale" \
+		--limit $((240 * scale)) \
+		--modules "$(run_modules "$MODULES_DIR")" \
+		--file "$KV_SCRIPTS/guest/pingpong.sh" \
+		--run "$KV_SCRIPTS/guest/stock.sh"
+	spawn_guest "links, ports and faults, $STOCK_NAME" "control-$STOCK_NAME" \
+		--kernel "$1" --need dummy --limit 300 \
+		--modules "$(run_modules "$MODULES_DIR")" \
+		--file "$KV_SCRIPTS/guest/pingpong.sh" \
+		--run "$KV_SCRIPTS/guest/control.sh"
+}
+
 part_stock() {
 	local kernel kernels=("${stock_kernels[@]}")
 	! quick || kernels=(uml)
 	for kernel in "${kernels[@]}"; do
-		need_stock "$kernel"
-		spawn_guest "load, run, unload, $STOCK_NAME" "stock-$STOCK_NAME" \
-			--kernel "$kernel" --need dummy --env "SCALE=$scale" \
-			--limit $((240 * scale)) \
-			--modules "$(run_modules "$MODULES_DIR")" \
-			--file "$KV_SCRIPTS/guest/pingpong.sh" \
-			--run "$KV_SCRIPTS/guest/stock.sh"
-		spawn_guest "links, ports and faults, $STOCK_NAME" "control-$STOCK_NAME" \
-			--kernel "$kernel" --need dummy --limit 300 \
-			--modules "$(run_modules "$MODULES_DIR")" \
-			--file "$KV_SCRIPTS/guest/pingpong.sh" \
-			--run "$KV_SCRIPTS/guest/control.sh"
+		stock_run "$kernel"
 		quick || spawn_guest "GIDs of what is on top of network devices, $STOCK_NAME" \
 			"uppers-$STOCK_NAME" --kernel "$kernel" \
 			--need "dummy 8021q macvlan bridge bonding" --limit 300 \
@@ -48,5 +54,10 @@ part_stock() {
 			--run "$KV_SCRIPTS/guest/uppers.sh"
 		quick || stock_mainline "$kernel"
 	done
-	quick || stock_mainline uml
+	quick && return
+	stock_mainline uml
+	# What differs there is when code is preempted, and which modules of mainline's there are.
+	stock_run 6.12-rt
+	stock_mainline 6.12-cloud
+	stock_mainline 6.1-cloud
 }

@@ -131,6 +131,7 @@ struct emu_counters {
  * @flap_timer: the end of that
  * @state: state of the link, which follows from these three
  * @gsi: queue pair 1, or NULL; written by qp.c, read under RCU
+ * @due: events that mainline's core has yet to be told of, a bit for each; see core_mainline.c
  * @counters: the counters, per CPU
  * @transport: how its queue pairs reach their peers; set before there are any
  *
@@ -158,6 +159,7 @@ struct emu_port {
 	enum ib_port_state state;
 	atomic_t flap;
 	struct hrtimer flap_timer;
+	atomic_t due;
 	struct emu_qp __rcu *gsi;
 	struct emu_counters __percpu *counters;
 	const struct emu_transport *transport;
@@ -212,6 +214,7 @@ enum emu_object {
  * @next_key: where the search for the next index starts
  * @cas: its opens, by doorbell number, see ca.c
  * @objects: how many there are of each kind, enum emu_object
+ * @events: tells mainline's core of events of the ports
  * @p2p: memory of other PCI devices
  * @faults: faults to inject, see fault.c
  * @debugfs: its directory in debugfs, see debugfs.c
@@ -232,6 +235,7 @@ struct emu_device {
 	u32 next_key;
 	struct xarray cas;
 	atomic_t objects[EMU_NR_OBJECTS];
+	struct work_struct events;
 	struct emu_p2p p2p;
 	struct emu_faults *faults;
 	struct dentry *debugfs;
