@@ -125,14 +125,6 @@ static struct presence *first_of_client(struct ib_client *client)
 	return NULL;
 }
 
-/* The presence of the client that was registered last. */
-static struct presence *last_of_device(struct ib_device *dev)
-{
-	lockdep_assert_held(&ib_registry_lock);
-	return list_empty(&ib_priv(dev)->presences) ? NULL :
-		list_last_entry(&ib_priv(dev)->presences, struct presence, on_device);
-}
-
 /* From the end: a client usually comes last to a device, but see the rules for adding above. */
 static void join_device(struct presence *p)
 {
@@ -269,16 +261,6 @@ static void check_departed(struct presence *p, const char *how, bool declined)
 	ib_contract_client_left(p->device, code, how, declined, p->until);
 }
 
-static int call_add(struct ib_device *dev, struct ib_client *client)
-{
-	int ret = 0;
-
-	if (client->add)
-		IB_CALL_BACK(dev, NULL, "add()", IB_FRAME_CALLBACK_TASK, client->add,
-			     ret = client->add(dev));
-	return ret;
-}
-
 /*
  * Returns an error only if the presence could not be set up. A client that
  * does not want the device, or cannot have it, is merely not present there.
@@ -306,7 +288,9 @@ static int add_presence(struct ib_device *dev, struct ib_client *client)
 	ib_contract_client_back(dev, client_code(client));
 
 	begin_callback(p, CLIENT_ADDING);
-	ret = call_add(dev, client);
+	if (client->add)
+		IB_CALL_BACK(dev, NULL, "add()", IB_FRAME_CALLBACK_TASK, client->add,
+			     ret = client->add(dev));
 	trace_ib_client_add(dev, client, ret);
 	end_callback(p);
 	if (ret) {
@@ -439,10 +423,11 @@ int ib_clients_add(struct ib_device *dev)
 /* No thread adds clients to the device any more: remove those that it has. */
 void ib_clients_remove(struct ib_device *dev)
 {
-	struct presence *p;
+	struct list_head *presences = &ib_priv(dev)->presences;
 
-	while ((p = last_of_device(dev)))
-		remove_presence(p);
+	lockdep_assert_held(&ib_registry_lock);
+	while (!list_empty(presences))
+		remove_presence(list_last_entry(presences, struct presence, on_device));
 }
 
 /* Tell the clients that the device has a new name. */

@@ -365,16 +365,6 @@ static int begin_setup(struct ib_device *dev, const char *pattern,
 	return ret;
 }
 
-/* A device that was added to sysfs cannot be added again. */
-static void abandon_setup(struct ib_device *dev, bool was_added)
-{
-	mutex_lock(&ib_registry_lock);
-	leave_table(dev);
-	dev->name[0] = '\0';
-	ib_dev_move(dev, was_added ? IB_DEV_UNREGISTERED : IB_DEV_ALLOCATED);
-	mutex_unlock(&ib_registry_lock);
-}
-
 static int query_attrs(struct ib_device *dev, unsigned long site)
 {
 	struct ib_udata udata = {};
@@ -440,14 +430,6 @@ static void unprepare_device(struct ib_device *dev)
 	stop_ports(dev);
 }
 
-/* Without the warnings, a leaked use would make the unregistration hang silently. */
-static void wait_for_users(struct ib_device *dev)
-{
-	while (!wait_for_completion_timeout(&dev->unreg_completion, ib_patience()))
-		ibdev_warn(dev, "unregister waiting for %u references\n",
-			   refcount_read(&dev->refcount));
-}
-
 /* The device is DISABLING and this thread owns it. */
 static void take_down(struct ib_device *dev)
 {
@@ -456,7 +438,10 @@ static void take_down(struct ib_device *dev)
 	mutex_unlock(&ib_registry_lock);
 	/* The use that begin_enable() took for the table. */
 	ib_device_put(dev);
-	wait_for_users(dev);
+	/* Without the warnings, a leaked use would make the unregistration hang silently. */
+	while (!wait_for_completion_timeout(&dev->unreg_completion, ib_patience()))
+		ibdev_warn(dev, "unregister waiting for %u references\n",
+			   refcount_read(&dev->refcount));
 
 	trace_ib_device_remove(dev);
 	ib_debugfs_remove(dev);
@@ -577,7 +562,12 @@ int ib_register_device(struct ib_device *device, const char *name,
 err_unprepare:
 	unprepare_device(device);
 err_abandon:
-	abandon_setup(device, was_added);
+	mutex_lock(&ib_registry_lock);
+	leave_table(device);
+	device->name[0] = '\0';
+	/* A device that was added to sysfs cannot be added again. */
+	ib_dev_move(device, was_added ? IB_DEV_UNREGISTERED : IB_DEV_ALLOCATED);
+	mutex_unlock(&ib_registry_lock);
 	return ret;
 }
 EXPORT_SYMBOL(ib_register_device);

@@ -366,16 +366,11 @@ static void event_irq_work(struct irq_work *work)
 	queue_work(ib_core_wq, &priv->event_work);
 }
 
-/* With PREEMPT_RT, the allocator's locks sleep. */
-static bool event_may_allocate(void)
-{
-	return !in_nmi() && (!IS_ENABLED(CONFIG_PREEMPT_RT) || preemptible());
-}
-
 /* Queue the event before the work that takes it, which may run at once. */
 static void event_queue(struct ib_device_priv *priv, const struct ib_event *event)
 {
-	if (unlikely(!event_may_allocate())) {
+	/* With PREEMPT_RT, the allocator's locks sleep. */
+	if (unlikely(in_nmi() || (IS_ENABLED(CONFIG_PREEMPT_RT) && !preemptible()))) {
 		event_add_reserve(priv, event);
 		irq_work_queue(&priv->event_irq);
 	} else {

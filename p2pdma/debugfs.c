@@ -72,12 +72,6 @@ static void show_route(struct seq_file *m, const struct p2p_path *provider,
 	seq_putc(m, '\n');
 }
 
-/* Can the device do DMA of its own? Bridges rarely do. */
-static bool is_client(struct pci_dev *pdev)
-{
-	return !pci_is_bridge(pdev) || p2p_is_client(pdev);
-}
-
 static int show_provider(struct seq_file *m, struct pci_dev *provider)
 {
 	struct pci_dev *pdev = NULL;
@@ -88,7 +82,8 @@ static int show_provider(struct seq_file *m, struct pci_dev *provider)
 		return -ENOMEM;
 	p2p_path_init(&paths[0], provider);
 	for_each_pci_dev(pdev) {
-		if (!is_client(pdev))
+		/* Bridges rarely do DMA of their own. */
+		if (pci_is_bridge(pdev) && !p2p_is_client(pdev))
 			continue;
 		p2p_path_init(&paths[1], pdev);
 		show_route(m, &paths[0], &paths[1]);

@@ -36,15 +36,10 @@ struct p2p_transfer {
 	unsigned long attrs;
 };
 
-static bool page_is_ours(const struct page *page)
-{
-	return p2p_resource_of(page);
-}
-
 /* Does dma_map_sgtable() know what to do? */
 static bool kernel_maps(const struct device *dev, const struct page *page)
 {
-	return !page_is_ours(page) && dev_is_pci(dev);
+	return !p2p_resource_of(page) && dev_is_pci(dev);
 }
 
 /* The offset from the host address to the bus address of memory of @provider. */
@@ -246,15 +241,6 @@ int kverbs_p2pdma_map_sgtable(struct device *dev, struct sg_table *sgt,
 }
 EXPORT_SYMBOL_GPL(kverbs_p2pdma_map_sgtable);
 
-/* Undoes map_by_route(). */
-static void unmap_by_route(const struct p2p_transfer *t)
-{
-	if (is_mapped_by_bus(t))
-		unmap_by_bus(t);
-	else
-		unmap_resources(t, t->sgt->nents);
-}
-
 /**
  * kverbs_p2pdma_unmap_sgtable() - undo kverbs_p2pdma_map_sgtable()
  * @dev: as there
@@ -277,7 +263,11 @@ void kverbs_p2pdma_unmap_sgtable(struct device *dev, struct sg_table *sgt,
 	t.provider = kverbs_p2pdma_page_provider(page);
 	if (WARN_ON_ONCE(!t.provider))
 		return;
-	unmap_by_route(&t);
+	/* As map_by_route() did it. */
+	if (is_mapped_by_bus(&t))
+		unmap_by_bus(&t);
+	else
+		unmap_resources(&t, sgt->nents);
 	pci_dev_put(t.provider);
 }
 EXPORT_SYMBOL_GPL(kverbs_p2pdma_unmap_sgtable);

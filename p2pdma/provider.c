@@ -289,17 +289,6 @@ static void resource_destroy(struct p2p_resource *res)
 	kfree(res);
 }
 
-/*
- * If pages have the type of the kernel's own peer-to-peer pages, the kernel takes them
- * for pages of a provider of its own, and looks for that provider behind the &struct
- * dev_pagemap.
- */
-static enum memory_type pages_type(void)
-{
-	return IS_ENABLED(CONFIG_PCI_P2PDMA) ? MEMORY_DEVICE_GENERIC :
-					       MEMORY_DEVICE_PCI_P2PDMA;
-}
-
 static struct p2p_resource *resource_create(struct p2p_provider *provider, int bar,
 					    size_t size, u64 offset)
 {
@@ -312,7 +301,13 @@ static struct p2p_resource *resource_create(struct p2p_provider *provider, int b
 		return NULL;
 	res->provider = provider;
 	res->bus_offset = pci_bus_address(pdev, bar) - pci_resource_start(pdev, bar);
-	res->pgmap.type = pages_type();
+	/*
+	 * If pages have the type of the kernel's own peer-to-peer pages, the kernel takes them
+	 * for pages of a provider of its own, and looks for that provider behind the &struct
+	 * dev_pagemap.
+	 */
+	res->pgmap.type = IS_ENABLED(CONFIG_PCI_P2PDMA) ? MEMORY_DEVICE_GENERIC :
+							  MEMORY_DEVICE_PCI_P2PDMA;
 	res->pgmap.owner = KVERBS_P2PDMA_OWNER;
 	res->pgmap.ops = &resource_ops;
 	res->pgmap.nr_range = 1;

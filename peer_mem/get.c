@@ -151,11 +151,6 @@ static struct peer_region *region_make(struct peer_client *client, void *context
 	return err ? ERR_PTR(err) : region;
 }
 
-static bool client_is_asked(const struct peer_client *client, const struct peer_request *req)
-{
-	return !req->name || !strcmp(req->name, peer_client_name(client));
-}
-
 /*
  * Returns 1 if the range is the client's; -ENODEV if it is not; -EOPNOTSUPP if the
  * client was not asked.
@@ -198,7 +193,7 @@ struct peer_region *peer_region_get(const struct peer_request *req)
 	int ret;
 
 	for (id = 0; !region && (client = peer_client_next(&id)); id++) {
-		if (client_is_asked(client, req)) {
+		if (!req->name || !strcmp(req->name, peer_client_name(client))) {
 			context = NULL;
 			ret = client_acquire(client, req, &context);
 			if (ret > 0)

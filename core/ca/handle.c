@@ -82,11 +82,6 @@ struct ca_handle *ca_handle_find(struct ca_space *space, u64 id)
 	return h && h->id == id ? h : NULL;
 }
 
-static bool is_mine(const struct ca_handle *h)
-{
-	return !h->mm || h->mm == current->mm;
-}
-
 /* Under RCU. -ENOENT, also of one that is being closed; -EACCES if it is another process's. */
 static struct ca_handle *find_handle(struct ca_space *space, u64 id)
 {
@@ -94,7 +89,7 @@ static struct ca_handle *find_handle(struct ca_space *space, u64 id)
 
 	if (!h)
 		return ERR_PTR(-ENOENT);
-	if (is_mine(h))
+	if (!h->mm || h->mm == current->mm)
 		return h;
 	return ERR_PTR(READ_ONCE(h->closed) ? -ENOENT : -EACCES);
 }
@@ -205,14 +200,6 @@ static void bind_to_mm(struct ca_handle *h, struct ca_call *call)
 	spin_unlock(&h->of->lock);
 }
 
-static void unbind_from_mm(struct ca_handle *h)
-{
-	spin_lock(&h->of->lock);
-	list_del(&h->of_mm);
-	spin_unlock(&h->of->lock);
-	ca_mm_put(h->of);
-}
-
 /* A process may have any name: show one word of it. */
 static void name_owner(struct ca_handle *h)
 {
@@ -290,8 +277,12 @@ static void free_handle(struct ca_handle *h)
 
 	if (space->user)
 		uncount_reader(h, file_of(space)->ca);
-	if (h->of)
-		unbind_from_mm(h);
+	if (h->of) {
+		spin_lock(&h->of->lock);
+		list_del(&h->of_mm);
+		spin_unlock(&h->of->lock);
+		ca_mm_put(h->of);
+	}
 	put_pid(h->pid);
 	xa_destroy(&h->objects.entries);
 	mutex_destroy(&h->lock);
@@ -461,13 +452,6 @@ int ca_close(struct ca_call *call)
 	return ret;
 }
 
-static void warn_left_open(const struct ca_handle *h)
-{
-	ibdev_warn(h->ca->device,
-		   "module %s left its channel adapter open: handle %#llx, %u objects\n",
-		   h->owner, h->id, h->objects.count);
-}
-
 /* Closes it even if objects are left under it. The caller holds one of its users. */
 static void force_close(struct ca_handle *h)
 {
@@ -493,7 +477,9 @@ void ca_space_close(struct ca_space *space)
 			continue;
 		rcu_read_unlock();
 		if (!space->user)
-			warn_left_open(h);
+			ibdev_warn(h->ca->device,
+				   "module %s left its channel adapter open: handle %#llx, %u objects\n",
+				   h->owner, h->id, h->objects.count);
 		force_close(h);
 		rcu_read_lock();
 	}

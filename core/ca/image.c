@@ -743,13 +743,6 @@ static int copy_hiding(const struct ca_image *image, const struct net *net,
 	return ret ?: put_bytes(out, done, from + done, slice->copied - done);
 }
 
-static bool has_secrets_from(const struct ca_image *image,
-			     const struct net *net)
-{
-	return net && image->net &&
-	       (image->mixed || image->net != net->net_cookie);
-}
-
 /* Returns the current image, held, or NULL if the device is gone. Any context. */
 struct ca_image *ca_image_get(struct ca_device *ca)
 {
@@ -787,7 +780,7 @@ ssize_t ca_image_copy(const struct ca_image *image, const struct net *net,
 		return ret;
 	slice.copied = min(out_len, slice.size);
 	kverbs_delay("ca_image_copy");
-	if (has_secrets_from(image, net))
+	if (net && image->net && (image->mixed || image->net != net->net_cookie))
 		ret = copy_hiding(image, net, &slice, out);
 	else
 		ret = put_bytes(out, 0, image->data + slice.offset,

@@ -143,16 +143,10 @@ static int check_out(const struct ca_call *call, u8 uses)
 	return call->out_len < 2 * sizeof(u32) ? -ENOSPC : 0;
 }
 
-static int check_in(const struct ca_call *call)
-{
-	if (sockptr_is_null(call->in) != !call->in_len)
-		return -EINVAL;
-	return call->in_len > KVERBS_CA_VENDOR_MAX ? -E2BIG : 0;
-}
-
 static int check_call(const struct ca_call *call)
 {
 	const struct ca_op *op;
+	int ret;
 
 	if (call->op < KVERBS_CA_OPEN || call->op >= ARRAY_SIZE(ops))
 		return -EINVAL;
@@ -162,7 +156,12 @@ static int check_call(const struct ca_call *call)
 		return -EINVAL;
 	if (op->changes && !call->writable)
 		return -EBADF;
-	return check_out(call, op->uses) ? : check_in(call);
+	ret = check_out(call, op->uses);
+	if (ret)
+		return ret;
+	if (sockptr_is_null(call->in) != !call->in_len)
+		return -EINVAL;
+	return call->in_len > KVERBS_CA_VENDOR_MAX ? -E2BIG : 0;
 }
 
 /* Whether a call that was checked is answered at once, in any context. */
@@ -267,14 +266,6 @@ static ssize_t copy_answer(const struct ca_call *call, const void *answer, u32 s
 	return call->out_len < size ? -EOVERFLOW : (ssize_t)size;
 }
 
-static ssize_t copy_image_answer(const struct ca_call *call)
-{
-	return ca_image_copy(call->image, call->net,
-			     call->op == KVERBS_CA_QUERY_PORT ? &call->port :
-								NULL,
-			     call->out, call->out_len);
-}
-
 /* Whether a part of the answer counts as success. */
 static bool is_enough(const struct ca_call *call)
 {
@@ -290,7 +281,9 @@ static ssize_t write_answer(struct ca_call *call)
 	ssize_t ret = 0;
 
 	if (call->image)
-		ret = copy_image_answer(call);
+		ret = ca_image_copy(call->image, call->net,
+				    call->op == KVERBS_CA_QUERY_PORT ? &call->port : NULL,
+				    call->out, call->out_len);
 	else if (call->list && !sockptr_is_null(call->out))
 		ret = copy_answer(call, call->list, call->list->size);
 	else if (call->mr.size)

@@ -171,11 +171,6 @@ static int locks_held(void)
 #endif
 }
 
-static bool is_done(const struct ib_frame *f)
-{
-	return f->kind == IB_FRAME_DONE || f->kind == IB_FRAME_DONE_TASK;
-}
-
 /*
  * Reports a driver that calls back from within a method of the same device. A callback that
  * belongs to the driver itself, as a user of its own device, is allowed.
@@ -190,7 +185,8 @@ static void check_chain(const struct ib_frame *f)
 		if (outer->dev != f->dev || outer->kind >= IB_FRAME_CALLBACK)
 			continue;
 		/* Such a method may poll the CQ. */
-		if (outer->kind == IB_FRAME_DRAIN && is_done(f))
+		if (outer->kind == IB_FRAME_DRAIN &&
+		    (f->kind == IB_FRAME_DONE || f->kind == IB_FRAME_DONE_TASK))
 			continue;
 		ib_contract_report(IB_RULE_CHAIN, f->dev, f->res, ib_contract_driver(f->dev),
 				   outer->site, 1, "%s inside %s", f->what, outer->what);

@@ -411,15 +411,6 @@ static void check_ahs(struct ib_device *dev, const struct module *mod, const cha
 	report_leftovers(dev, &left, "ah", how);
 }
 
-static void check_ref_source(struct ib_device *dev, const struct module *mod, const char *how,
-			     const struct ib_ref_source *source, u64 until)
-{
-	struct leftovers left = { .mod = mod };
-
-	source->for_each(dev, until, count_leftover, &left);
-	report_leftovers(dev, &left, source->kind, how);
-}
-
 static void remember_departed(struct ib_device *dev, const struct module *mod, const char *how)
 {
 	struct departed *l;
@@ -460,8 +451,12 @@ void ib_contract_client_left(struct ib_device *dev, unsigned long addr, const ch
 	if (ib_contract_on()) {
 		check_objects(dev, mod, how);
 		check_ahs(dev, mod, how);
-		list_for_each_entry(source, &sources, list)
-			check_ref_source(dev, mod, how, source, until);
+		list_for_each_entry(source, &sources, list) {
+			struct leftovers left = { .mod = mod };
+
+			source->for_each(dev, until, count_leftover, &left);
+			report_leftovers(dev, &left, source->kind, how);
+		}
 	}
 	if (!declined)
 		remember_departed(dev, mod, how);

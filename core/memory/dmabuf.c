@@ -35,15 +35,6 @@ static bool is_in(const struct dma_buf *dmabuf, size_t offset, size_t length)
 	return !check_add_overflow(offset, length, &end) && end <= dmabuf->size;
 }
 
-static struct dma_buf_attachment *
-attach_to(struct ib_umem_dmabuf *d, struct dma_buf *dmabuf,
-	  const struct dma_buf_attach_ops *ops)
-{
-	if (!is_in(dmabuf, d->umem.address, d->umem.length))
-		return ERR_PTR(-EINVAL);
-	return dma_buf_dynamic_attach(dmabuf, d->umem.ibdev->dma_device, ops, d);
-}
-
 /**
  * ib_umem_dmabuf_get() - get memory of a dma-buf for a device
  * @device: the device
@@ -85,7 +76,9 @@ ib_umem_dmabuf_get(struct ib_device *device, unsigned long offset, size_t size,
 	umem_init(&d->umem, device, offset, size, access);
 	d->umem.is_dmabuf = true;
 	INIT_WORK(&d->remap, remap_region);
-	attach = attach_to(d, dmabuf, ops);
+	attach = ERR_PTR(-EINVAL);
+	if (is_in(dmabuf, offset, size))
+		attach = dma_buf_dynamic_attach(dmabuf, device->dma_device, ops, d);
 	if (IS_ERR(attach)) {
 		ret = PTR_ERR(attach);
 		goto err_free;
@@ -112,14 +105,6 @@ static int wait_for_fences(struct ib_umem_dmabuf *d)
 	return min(ret, 0L);
 }
 
-/* The whole dma-buf is mapped; the device gets a part of it. */
-static int trim_table(struct ib_umem_dmabuf *d, struct sg_table *sgt)
-{
-	return peer_table_trim(&d->umem.sgt_append.sgt, sgt->sgl, sgt->nents,
-			       d->umem.address & PAGE_MASK,
-			       umem_span(&d->umem));
-}
-
 /**
  * ib_umem_dmabuf_map_pages() - map memory of a dma-buf, unless it is mapped already
  * @umem_dmabuf: the memory
@@ -143,7 +128,11 @@ int ib_umem_dmabuf_map_pages(struct ib_umem_dmabuf *umem_dmabuf)
 	sgt = dma_buf_map_attachment(d->attach, DMA_BIDIRECTIONAL);
 	if (IS_ERR(sgt))
 		return PTR_ERR(sgt);
-	ret = umem_check_reach(&d->umem, sgt) ? : trim_table(d, sgt);
+	ret = umem_check_reach(&d->umem, sgt);
+	/* The whole dma-buf is mapped; the device gets a part of it. */
+	if (!ret)
+		ret = peer_table_trim(&d->umem.sgt_append.sgt, sgt->sgl, sgt->nents,
+				      d->umem.address & PAGE_MASK, umem_span(&d->umem));
 	if (ret) {
 		dma_buf_unmap_attachment(d->attach, sgt, DMA_BIDIRECTIONAL);
 		return ret;

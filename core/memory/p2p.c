@@ -105,14 +105,6 @@ static int map_and_watch(struct umem_p2p *p)
 	return removed_error(ret);
 }
 
-/* The device must be able to give the memory back without waiting for the consumer. */
-static int check_device(const struct ib_device *device)
-{
-	if (ib_uses_virt_dma(device) || !umem_is_revocable(device))
-		return -EOPNOTSUPP;
-	return current->mm ? 0 : -EFAULT;
-}
-
 /*
  * Gets memory of a provider that the calling process has mapped. Errors: -EOPNOTSUPP if the
  * device has no DMA addresses or cannot give it back; -ENODEV if it does not begin in such
@@ -126,9 +118,14 @@ struct ib_umem *umem_p2p_get(struct ib_device *device, const struct ib_mem *mem,
 	struct umem_p2p *p;
 	int ret;
 
-	ret = umem_check(mem->start, mem->length, access) ? : check_device(device);
+	ret = umem_check(mem->start, mem->length, access);
 	if (ret)
 		return ERR_PTR(ret);
+	/* The device must be able to give the memory back without waiting for the consumer. */
+	if (ib_uses_virt_dma(device) || !umem_is_revocable(device))
+		return ERR_PTR(-EOPNOTSUPP);
+	if (!current->mm)
+		return ERR_PTR(-EFAULT);
 	p = kzalloc(sizeof(*p), GFP_KERNEL_ACCOUNT);
 	if (!p)
 		return ERR_PTR(-ENOMEM);

@@ -62,13 +62,6 @@ int umem_check(unsigned long addr, size_t size, int access)
 	return access & IB_ACCESS_ON_DEMAND ? -EOPNOTSUPP : 0;
 }
 
-static int umem_may_pin(void)
-{
-	if (!current->mm)
-		return -EFAULT;
-	return can_do_mlock() ? 0 : -EPERM;
-}
-
 static int umem_count(struct ib_umem *umem)
 {
 	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
@@ -350,9 +343,13 @@ struct ib_umem *ib_umem_get(struct ib_device *device, unsigned long addr,
 	struct ib_umem *umem;
 	int ret;
 
-	ret = umem_check(addr, size, access) ? : umem_may_pin();
+	ret = umem_check(addr, size, access);
 	if (ret)
 		return ERR_PTR(ret);
+	if (!current->mm)
+		return ERR_PTR(-EFAULT);
+	if (!can_do_mlock())
+		return ERR_PTR(-EPERM);
 
 	umem = kzalloc(sizeof(*umem), GFP_KERNEL);
 	if (!umem)

@@ -53,15 +53,6 @@ static void qp_srq_event(struct ib_event *event, void *context)
 		ib_call_qp_event_handler(event, context);
 }
 
-static void qp_set_handlers(struct ib_qp *qp, const struct ib_qp_init_attr *init)
-{
-	qp->registered_event_handler = init->event_handler;
-	if (init->srq)
-		qp->event_handler = qp_srq_event;
-	else if (init->event_handler)
-		qp->event_handler = ib_call_qp_event_handler;
-}
-
 static int qp_check_type(const struct ib_verb_call *call, struct ib_device *device,
 			 const struct ib_qp_init_attr *init)
 {
@@ -149,7 +140,11 @@ static void qp_init(struct ib_qp *qp, struct ib_pd *pd,
 	qp->qp_type = init->qp_type;
 	qp->port = init->port_num;
 	qp->qp_context = init->qp_context;
-	qp_set_handlers(qp, init);
+	qp->registered_event_handler = init->event_handler;
+	if (init->srq)
+		qp->event_handler = qp_srq_event;
+	else if (init->event_handler)
+		qp->event_handler = ib_call_qp_event_handler;
 	qp->integrity_en = init->create_flags & IB_QP_CREATE_INTEGRITY_EN;
 
 	spin_lock_init(&qp->mr_lock);

@@ -117,12 +117,6 @@ static const struct qp_rule rules[] = {
 	MAY(SQE, RTS, DATAGRAM, IB_QP_CUR_STATE | IB_QP_QKEY),
 };
 
-static bool move_is_legal(enum ib_qp_state from, enum ib_qp_state to)
-{
-	return from < ARRAY_SIZE(legal_moves) && to < ARRAY_SIZE(legal_moves) &&
-	       legal_moves[from] & BIT(to);
-}
-
 /* By bit of &enum ib_qp_attr_mask. */
 static const char * const attr_names[] = {
 	"qp_state", "cur_qp_state", "en_sqd_async_notify", "qp_access_flags", "pkey_index",
@@ -152,7 +146,8 @@ static const char *move_fault(enum ib_qp_state from, enum ib_qp_state to, enum i
 	const struct qp_rule *rule;
 
 	*attr = "";
-	if (type >= IB_QPT_MAX || !move_is_legal(from, to))
+	if (type >= IB_QPT_MAX || from >= ARRAY_SIZE(legal_moves) ||
+	    to >= ARRAY_SIZE(legal_moves) || !(legal_moves[from] & BIT(to)))
 		return "not a legal change of state";
 	*attr = first_attr_name(IB_QP_CUR_STATE);
 	if ((mask & IB_QP_CUR_STATE) && !(CUR_STATES & BIT(from)))

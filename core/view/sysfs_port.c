@@ -451,16 +451,6 @@ err_del:
 	return ret;
 }
 
-static void remove_port_files(struct ib_port *port)
-{
-	sysfs_remove_groups(&port->gid_attrs, port->gid_groups);
-	kobject_del(&port->gid_attrs);
-	sysfs_remove_groups(&port->kobj, port->dev->ops.port_groups);
-	sysfs_remove_groups(&port->kobj, ib_stats_groups(port->stats));
-	sysfs_remove_groups(&port->kobj, port->port_groups);
-	kobject_del(&port->kobj);
-}
-
 static void put_port(struct ib_port *port)
 {
 	kobject_put(&port->gid_attrs);
@@ -508,7 +498,12 @@ void ib_sysfs_remove_ports(struct ib_device *dev)
 	list_for_each_entry_safe_reverse(port, next, &dev->coredev.port_list,
 					 list) {
 		list_del(&port->list);
-		remove_port_files(port);
+		sysfs_remove_groups(&port->gid_attrs, port->gid_groups);
+		kobject_del(&port->gid_attrs);
+		sysfs_remove_groups(&port->kobj, port->dev->ops.port_groups);
+		sysfs_remove_groups(&port->kobj, ib_stats_groups(port->stats));
+		sysfs_remove_groups(&port->kobj, port->port_groups);
+		kobject_del(&port->kobj);
 		put_port(port);
 	}
 	kobject_put(dev->coredev.ports_kobj);
