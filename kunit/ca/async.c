@@ -41,12 +41,7 @@ static const struct context contexts[] = {
 	{ "hardirq", kvt_run_in_hardirq },
 };
 
-static void context_name(const struct context *ctx, char *desc)
-{
-	strscpy(desc, ctx->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(context, contexts, context_name);
+KUNIT_ARRAY_PARAM_DESC(context, contexts, name);
 
 /**
  * struct submission - a request that is submitted or cancelled in some context

@@ -173,12 +173,7 @@ static const struct change changes[] = {
 	  gid_is_there },
 };
 
-static void change_name(const struct change *change, char *desc)
-{
-	strscpy(desc, change->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(change, changes, change_name);
+KUNIT_ARRAY_PARAM_DESC(change, changes, name);
 
 static void handler_finds_what_has_changed(struct kunit *test)
 {

@@ -271,12 +271,7 @@ static const struct bad_reg bad_regs[] = {
 	WITH(offset, PAGE_SIZE, -EINVAL),
 };
 
-static void bad_reg_name(const struct bad_reg *bad, char *desc)
-{
-	strscpy(desc, bad->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(bad_reg, bad_regs, bad_reg_name);
+KUNIT_ARRAY_PARAM_DESC(bad_reg, bad_regs, name);
 
 static void bad_registration_is_refused(struct kunit *test)
 {

@@ -63,7 +63,7 @@ static void what_is_for_the_driver_reaches_it(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, m->opened.vendor);
 		KUNIT_EXPECT_EQ(test, len, m->opened.len);
 		KUNIT_EXPECT_MEMEQ(test, m->opened.head, in,
-				   min(len, (u32)MOCK_VENDOR));
+				   min_t(u32, len, MOCK_VENDOR));
 	}
 	mock_log_reset(m);
 	KUNIT_EXPECT_EQ(test, -E2BIG,

@@ -452,12 +452,7 @@ static const struct bad bad_queries[] = {
 				      .out_len = 7), -ENOSPC },
 };
 
-static void bad_name(const struct bad *bad, char *desc)
-{
-	strscpy(desc, bad->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(bad_query, bad_queries, bad_name);
+KUNIT_ARRAY_PARAM_DESC(bad_query, bad_queries, name);
 
 static void not_called(struct ib_ca_request *req)
 {

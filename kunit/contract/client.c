@@ -102,22 +102,8 @@ static struct things *things_new(struct kunit *test)
 	return t;
 }
 
-static void kind_name(const struct kind *kind, char *desc)
-{
-	strscpy(desc, kind->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(kinds, contract_kinds, kind_name);
-
-static const void *objects_gen_params(const void *prev, char *desc)
-{
-	const struct kind *kind = prev ? (const struct kind *)prev + 1 : contract_kinds;
-
-	if (kind == contract_kinds + NR_OBJECTS)
-		return NULL;
-	kind_name(kind, desc);
-	return kind;
-}
+KUNIT_ARRAY_PARAM_DESC(kinds, contract_kinds, name);
+KVT_PART_PARAM_DESC(objects, contract_kinds, 0, NR_OBJECTS, name);
 
 /* Rule 7: what a client leaves on a device */
 
@@ -429,12 +415,7 @@ static const struct use uses[] = {
 	{ "create_qp", thing_make_qp },
 };
 
-static void use_name(const struct use *use, char *desc)
-{
-	strscpy(desc, use->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(uses, uses, use_name);
+KUNIT_ARRAY_PARAM_DESC(uses, uses, name);
 
 static void undo(const struct use *use, struct things *t)
 {
@@ -744,7 +725,7 @@ static const struct use refusals[] = {
 	{ "ib_ca_submit", refused_ca_submit },
 };
 
-KUNIT_ARRAY_PARAM(refusals, refusals, use_name);
+KUNIT_ARRAY_PARAM_DESC(refusals, refusals, name);
 
 static void refused_use_after_unregistration_is_reported(struct kunit *test)
 {

@@ -41,12 +41,7 @@ static const struct callback callbacks[] = {
 	  contract_event_handler },
 };
 
-static void callback_name(const struct callback *callback, char *desc)
-{
-	strscpy(desc, callback->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(callbacks, callbacks, callback_name);
+KUNIT_ARRAY_PARAM_DESC(callbacks, callbacks, name);
 
 static u32 id_of(const struct contract_scene *scene, const char *kind)
 {
@@ -211,12 +206,7 @@ static const struct poller pollers[] = {
 	{ "softirq", poll_in_softirq, true },
 };
 
-static void poller_name(const struct poller *poller, char *desc)
-{
-	strscpy(desc, poller->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(pollers, pollers, poller_name);
+KUNIT_ARRAY_PARAM_DESC(pollers, pollers, name);
 
 static void sleep_in_done_of_a_poller_that_may_not_is_reported(struct kunit *test)
 {

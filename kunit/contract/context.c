@@ -269,12 +269,7 @@ static void changed_context_is_reported(struct kunit *test)
 		.object = callback->object, .id = id, .site = callback->function });
 }
 
-static void callback_name(const struct contract_callback *callback, char *desc)
-{
-	strscpy(desc, callback->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(callbacks, contract_callbacks, callback_name);
+KUNIT_ARRAY_PARAM_DESC(callbacks, contract_callbacks, name);
 
 static void context_left_as_it_was_is_not(struct kunit *test)
 {

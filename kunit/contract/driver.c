@@ -22,11 +22,6 @@ struct verb {
 	bool under_rcu;
 };
 
-static void verb_name(const struct verb *verb, char *desc)
-{
-	strscpy(desc, verb->name, KUNIT_PARAM_DESC_SIZE);
-}
-
 static noinline int call_post_send(struct contract_scene *scene)
 {
 	struct ib_send_wr wr = { .opcode = IB_WR_SEND };
@@ -265,7 +260,7 @@ static const struct verb atomic_verbs[] = {
 	VERB(get_link_layer, NULL), VERB(get_vector_affinity, NULL),
 };
 
-KUNIT_ARRAY_PARAM(atomic_verbs, atomic_verbs, verb_name);
+KUNIT_ARRAY_PARAM_DESC(atomic_verbs, atomic_verbs, name);
 
 static void sleep_in_atomic_method_is_reported(struct kunit *test)
 {
@@ -708,12 +703,7 @@ static const struct drain drains[] = {
 	{ "ib_drain_qp", drain_qp, { "post_send slept", "post_recv slept" } },
 };
 
-static void drain_name(const struct drain *drain, char *desc)
-{
-	strscpy(desc, drain->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(drains, drains, drain_name);
+KUNIT_ARRAY_PARAM_DESC(drains, drains, name);
 
 static struct ib_qp *drained_qp(struct kunit *test)
 {

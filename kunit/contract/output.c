@@ -578,12 +578,7 @@ static const struct output outputs[] = {
 	{ "poll_cq, no QP", break_poll_cq_qp, poll, "poll_cq named no QP", "cq" },
 };
 
-static void output_name(const struct output *output, char *desc)
-{
-	strscpy(desc, output->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(outputs, outputs, output_name);
+KUNIT_ARRAY_PARAM_DESC(outputs, outputs, name);
 
 /* Registers a device with complete methods; the case may break one afterwards. */
 static struct mock *device_up(struct kunit *test, bool by_umem)
@@ -733,12 +728,7 @@ static const struct early earlies[] = {
 	{ "query_pkey", break_query_pkey_early, "query_pkey returned no P_Key" },
 };
 
-static void early_name(const struct early *early, char *desc)
-{
-	strscpy(desc, early->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(earlies, earlies, early_name);
+KUNIT_ARRAY_PARAM_DESC(earlies, earlies, name);
 
 /* One port with one GID and one P_Key, so that each of the methods is called once. */
 static struct mock *small_device(struct kunit *test)

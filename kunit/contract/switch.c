@@ -218,12 +218,7 @@ static const struct call calls[] = {
 	{ "ib_unregister_driver", call_unregister_driver, "unregisters its devices in atomic" },
 };
 
-static void call_name(const struct call *call, char *desc)
-{
-	strscpy(desc, call->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(calls, calls, call_name);
+KUNIT_ARRAY_PARAM_DESC(calls, calls, name);
 
 static void mock_for_calls(struct kunit *test)
 {

@@ -219,12 +219,7 @@ static const struct moment moments[] = {
 	{ "on in hardirq", IB_CONTRACT_WARN, kvt_run_in_hardirq },
 };
 
-static void moment_name(const struct moment *moment, char *desc)
-{
-	strscpy(desc, moment->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(moments, moments, moment_name);
+KUNIT_ARRAY_PARAM_DESC(moments, moments, name);
 
 /**
  * struct inside - a context that is in a method while the other CPU switches the mode

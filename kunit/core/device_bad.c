@@ -92,12 +92,7 @@ static const struct method mandatory[] = {
 	METHOD(req_notify_cq), METHOD(get_dma_mr), METHOD(dereg_mr),
 };
 
-static void method_name(const struct method *method, char *desc)
-{
-	strscpy(desc, method->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(mandatory, mandatory, method_name);
+KUNIT_ARRAY_PARAM_DESC(mandatory, mandatory, name);
 
 static void missing_mandatory_method_is_refused(struct kunit *test)
 {

@@ -267,12 +267,7 @@ static const struct victim victims[] = {
 	{ "ib_attach_mcast", join, leave },
 };
 
-static void victim_name(const struct victim *v, char *desc)
-{
-	strscpy(desc, v->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(victim, victims, victim_name);
+KUNIT_ARRAY_PARAM_DESC(victim, victims, name);
 
 /* A verb may succeed in spite of a failed allocation: then it is undone. */
 static void verb_without_memory(struct kunit *test)

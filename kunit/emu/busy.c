@@ -163,12 +163,7 @@ static const struct busy_way {
 	{ "with real-time priority", BUSY_REALTIME },
 };
 
-static void busy_way_name(const struct busy_way *way, char *desc)
-{
-	strscpy(desc, way->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(busy_way, busy_ways, busy_way_name);
+KUNIT_ARRAY_PARAM_DESC(busy_way, busy_ways, name);
 
 /* Else the scheduler takes the CPU away from real-time tasks now and then. */
 static void limit_realtime(void *limit)

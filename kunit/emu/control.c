@@ -165,11 +165,6 @@ struct named_event {
 	enum ib_event_type type;
 };
 
-static void event_name(const struct named_event *event, char *desc)
-{
-	strscpy(desc, event->name, KUNIT_PARAM_DESC_SIZE);
-}
-
 static const struct named_event port_events[] = {
 	{ "port_active", IB_EVENT_PORT_ACTIVE },
 	{ "port_err", IB_EVENT_PORT_ERR },
@@ -180,7 +175,7 @@ static const struct named_event port_events[] = {
 	{ "client_reregister", IB_EVENT_CLIENT_REREGISTER },
 };
 
-KUNIT_ARRAY_PARAM(port_event, port_events, event_name);
+KUNIT_ARRAY_PARAM_DESC(port_event, port_events, name);
 
 static void port_event_is_injected(struct kunit *test)
 {
@@ -211,7 +206,7 @@ static const struct named_event qp_events[] = {
 	{ "path_mig_err", IB_EVENT_PATH_MIG_ERR },
 };
 
-KUNIT_ARRAY_PARAM(qp_event, qp_events, event_name);
+KUNIT_ARRAY_PARAM_DESC(qp_event, qp_events, name);
 
 /* Only the event is raised: the QP stays in RTS and works. */
 static void qp_event_is_injected(struct kunit *test)
@@ -297,7 +292,7 @@ static const struct named_event srq_events[] = {
 	{ "srq_limit", IB_EVENT_SRQ_LIMIT_REACHED },
 };
 
-KUNIT_ARRAY_PARAM(srq_event, srq_events, event_name);
+KUNIT_ARRAY_PARAM_DESC(srq_event, srq_events, name);
 
 static void srq_event_is_injected(struct kunit *test)
 {
@@ -340,12 +335,7 @@ static const struct injected_status {
 	{ "GENERAL_ERR", IB_WC_GENERAL_ERR },
 };
 
-static void status_name(const struct injected_status *status, char *desc)
-{
-	strscpy(desc, status->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(status, statuses, status_name);
+KUNIT_ARRAY_PARAM_DESC(status, statuses, name);
 
 /* The injected status acts like a real one: the QP goes to error and flushes later WRs. */
 static void request_fails_as_wanted(struct kunit *test)

@@ -113,11 +113,7 @@ static const struct direct_op {
 	{ IB_WR_RDMA_READ, IB_WC_RDMA_READ, "read" },
 };
 
-static void direct_op_name(const struct direct_op *op, char *name)
-{
-	strscpy(name, op->name, KUNIT_PARAM_DESC_SIZE);
-}
-KUNIT_ARRAY_PARAM(direct_op, direct_ops, direct_op_name);
+KUNIT_ARRAY_PARAM_DESC(direct_op, direct_ops, name);
 
 static void lone_request_is_executed_where_it_is(struct kunit *test)
 {
@@ -456,7 +452,7 @@ static const struct direct_op rdma_ops[] = {
 	{ IB_WR_RDMA_WRITE, IB_WC_RDMA_WRITE, "write" },
 	{ IB_WR_RDMA_READ, IB_WC_RDMA_READ, "read" },
 };
-KUNIT_ARRAY_PARAM(rdma_op, rdma_ops, direct_op_name);
+KUNIT_ARRAY_PARAM_DESC(rdma_op, rdma_ops, name);
 
 static void region_is_invalidated(struct kunit *test)
 {
@@ -622,11 +618,7 @@ static const struct port_change {
 	{ "the peer's LID", "kvd_b", "lid", "0x4321" },
 };
 
-static void port_change_name(const struct port_change *change, char *name)
-{
-	strscpy(name, change->name, KUNIT_PARAM_DESC_SIZE);
-}
-KUNIT_ARRAY_PARAM(port_change, port_changes, port_change_name);
+KUNIT_ARRAY_PARAM_DESC(port_change, port_changes, name);
 
 static void port_changes_between_two_messages(struct kunit *test)
 {

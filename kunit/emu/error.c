@@ -16,7 +16,7 @@
 			 IB_ACCESS_REMOTE_READ)
 #define DESTROYS	500
 
-KUNIT_ARRAY_PARAM(pair, rig_pairs, rig_pair_name);
+KUNIT_ARRAY_PARAM_DESC(pair, rig_pairs, name);
 
 static void expect_states(struct kunit *test, struct rig *r,
 			  enum ib_qp_state a, enum ib_qp_state b)
@@ -77,19 +77,14 @@ static const int bad_keys[] = {
 	BAD_ACCESS,
 };
 
-static void bad_key_name(const int *bad, char *desc)
-{
-	strscpy(desc, bad_key_names[*bad], KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(bad_key, bad_keys, bad_key_name);
+KVT_NAMED_PARAM(bad_key, bad_keys, bad_key_names);
 
 /* Without BAD_ACCESS: any region may be read locally. */
 static const int bad_sources[] = {
 	BAD_KEY, BAD_STALE, BAD_PD, BAD_BEFORE, BAD_BEHIND, BAD_WRAP,
 };
 
-KUNIT_ARRAY_PARAM(bad_source, bad_sources, bad_key_name);
+KVT_NAMED_PARAM(bad_source, bad_sources, bad_key_names);
 
 /*
  * Registers all but the first and the last page of the end's buffer and returns an

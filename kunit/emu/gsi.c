@@ -14,8 +14,8 @@
 #define GSI_QPN		1
 #define GSI_QKEY	0x80010000
 
-KUNIT_ARRAY_PARAM(net, rig_nets, rig_net_name);
-KUNIT_ARRAY_PARAM(few_net, rig_few_nets, rig_net_name);
+KUNIT_ARRAY_PARAM_DESC(net, rig_nets, name);
+KUNIT_ARRAY_PARAM_DESC(few_net, rig_few_nets, name);
 
 static void make_gsi(struct kunit *test, struct rig *r, struct rig_end *e)
 {
@@ -241,12 +241,7 @@ static const struct ah_context ah_contexts[] = {
 	{ "hard interrupt", kvt_run_in_hardirq },
 };
 
-static void ah_context_name(const struct ah_context *ctx, char *desc)
-{
-	strscpy(desc, ctx->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(ah_context, ah_contexts, ah_context_name);
+KUNIT_ARRAY_PARAM_DESC(ah_context, ah_contexts, name);
 
 /**
  * struct ah_life - argument of ah_live(), which creates, uses and destroys an AH

@@ -448,12 +448,7 @@ static const int endings[] = {
 	END_FMR_UNMAP, END_FMR_FREE,
 };
 
-static void ending_name(const int *ending, char *desc)
-{
-	strscpy(desc, ending_names[*ending], KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(ending, endings, ending_name);
+KVT_NAMED_PARAM(ending, endings, ending_names);
 
 /**
  * struct ended - a key that is to end

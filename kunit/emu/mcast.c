@@ -19,26 +19,8 @@
 #define CHANGES		100
 
 /* Multicast needs a global route: the networks without a GRH are left out. */
-static const void *mc_net_gen_params(const void *prev, char *desc)
-{
-	const struct rig_net *net = prev ? prev + sizeof(*net) : &rig_nets[2];
-
-	if (net == &rig_nets[ARRAY_SIZE(rig_nets)])
-		return NULL;
-	rig_net_name(net, desc);
-	return net;
-}
-
-static const void *few_mc_net_gen_params(const void *prev, char *desc)
-{
-	const struct rig_net *net = prev ? prev + sizeof(*net) :
-					   &rig_few_nets[1];
-
-	if (net == &rig_few_nets[ARRAY_SIZE(rig_few_nets)])
-		return NULL;
-	rig_net_name(net, desc);
-	return net;
-}
+KVT_PART_PARAM_DESC(mc_net, rig_nets, 2, ARRAY_SIZE(rig_nets), name);
+KVT_PART_PARAM_DESC(few_mc_net, rig_few_nets, 1, ARRAY_SIZE(rig_few_nets), name);
 
 /**
  * struct group - a multicast group, its sender and its members
@@ -484,12 +466,7 @@ static void u8_members_come_and_go_under_traffic(struct kunit *test)
 /* More members than a poster makes copies for, in any context: a runner does it. */
 static const u32 sizes[] = { 1, 8, 9, 200 };
 
-static void size_name(const u32 *size, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%u", *size);
-}
-
-KUNIT_ARRAY_PARAM(size, sizes, size_name);
+KVT_NUMBER_PARAM(size, sizes, "%u");
 
 static void post_to_group(void *arg)
 {

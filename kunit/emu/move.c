@@ -23,7 +23,7 @@
 #define PAUSES		4000
 #define SRQ_DEPTH	4
 
-KUNIT_ARRAY_PARAM(use, uses, use_name);
+KUNIT_ARRAY_PARAM_DESC(use, uses, name);
 
 /* "send into": the receive is in the card's memory. */
 static const struct use *const recv_use = &uses[1];

@@ -46,12 +46,7 @@ static const int kinds[] = {
 	KIND_USER, KIND_WINDOW_1, KIND_WINDOW_2, KIND_WINDOW_2_AT_0,
 };
 
-static void kind_name(const int *kind, char *desc)
-{
-	strscpy(desc, kind_names[*kind], KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(kind, kinds, kind_name);
+KVT_NAMED_PARAM(kind, kinds, kind_names);
 
 /**
  * struct named - memory that a key names
@@ -303,12 +298,7 @@ static const struct inv invs[] = {
 	{ "window by READ_WITH_INV", KIND_WINDOW_2, IB_WR_RDMA_READ_WITH_INV },
 };
 
-static void inv_name(const struct inv *inv, char *desc)
-{
-	strscpy(desc, inv->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(inv, invs, inv_name);
+KUNIT_ARRAY_PARAM_DESC(inv, invs, name);
 
 /*
  * The peer posts a SEND_WITH_INV; the owner posts the others, as a READ_WITH_INV invalidates
@@ -371,7 +361,7 @@ static const struct inv bad_invs[] = {
 	{ "window 1 by READ_WITH_INV", KIND_WINDOW_1, IB_WR_RDMA_READ_WITH_INV },
 };
 
-KUNIT_ARRAY_PARAM(bad_inv, bad_invs, inv_name);
+KUNIT_ARRAY_PARAM_DESC(bad_inv, bad_invs, name);
 
 static void m3_what_cannot_be_invalidated_stays(struct kunit *test)
 {

@@ -16,7 +16,7 @@
 			 IB_ACCESS_REMOTE_READ)
 #define TRAFFIC		20000
 
-KUNIT_ARRAY_PARAM(pair, rig_pairs, rig_pair_name);
+KUNIT_ARRAY_PARAM_DESC(pair, rig_pairs, name);
 
 static const u32 sizes[] = { 1, 63, 64, 4095, 4096, 4097, 65536 };
 

@@ -30,7 +30,7 @@
 /* Registrations by each thread while the card takes memory back. */
 #define COMERS		1500
 
-KUNIT_ARRAY_PARAM(use, uses, use_name);
+KUNIT_ARRAY_PARAM_DESC(use, uses, name);
 
 static const struct use *use_of(struct kunit *test)
 {

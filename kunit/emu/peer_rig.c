@@ -481,11 +481,6 @@ const struct use uses[USES] = {
 /* Bytes of host memory before and after the card's memory in a scatter list. */
 #define LIST_ENDS	64
 
-void use_name(const struct use *use, char *desc)
-{
-	strscpy(desc, use->name, KUNIT_PARAM_DESC_SIZE);
-}
-
 static bool use_is_atomic(const struct use *use)
 {
 	return use->op == IB_WR_ATOMIC_FETCH_AND_ADD;

@@ -94,7 +94,6 @@ struct use {
 
 #define USES	12
 extern const struct use uses[USES];
-void use_name(const struct use *use, char *desc);
 
 /*
  * Offset of the MR in the card's memory, bytes at its start that no use accesses, and length

@@ -14,8 +14,8 @@
 
 #define LEN		100
 
-KUNIT_ARRAY_PARAM(net, rig_nets, rig_net_name);
-KUNIT_ARRAY_PARAM(few_net, rig_few_nets, rig_net_name);
+KUNIT_ARRAY_PARAM_DESC(net, rig_nets, name);
+KUNIT_ARRAY_PARAM_DESC(few_net, rig_few_nets, name);
 
 /* P_Keys of the two ends, and whether packets with them are accepted. */
 struct partition {

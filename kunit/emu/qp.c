@@ -17,7 +17,7 @@
 #define MOVES		10
 #define MOVE_MESSAGES	200
 
-KUNIT_ARRAY_PARAM(pair, rig_pairs, rig_pair_name);
+KUNIT_ARRAY_PARAM_DESC(pair, rig_pairs, name);
 
 static void p2_send_in_sqe_is_flushed_in_order(struct kunit *test)
 {
@@ -419,12 +419,7 @@ static const struct move all_moves[] = {
 	{ move_port, ports_prepare, "port of the device" },
 };
 
-static void move_name(const struct move *m, char *desc)
-{
-	strscpy(desc, m->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(move, all_moves, move_name);
+KUNIT_ARRAY_PARAM_DESC(move, all_moves, name);
 
 static void move_once(struct kunit *test, struct rig *r, const struct move *m,
 		      int round)

@@ -22,17 +22,12 @@ static const enum ib_qp_type types[] = {
 	IB_QPT_RC, IB_QPT_UC, IB_QPT_UD, IB_QPT_GSI,
 };
 
-static void type_name(const enum ib_qp_type *type, char *desc)
-{
-	static const char *const names[] = {
-		[IB_QPT_RC] = "RC", [IB_QPT_UC] = "UC", [IB_QPT_UD] = "UD",
-		[IB_QPT_GSI] = "GSI",
-	};
+static const char *const type_names[] = {
+	[IB_QPT_RC] = "RC", [IB_QPT_UC] = "UC", [IB_QPT_UD] = "UD",
+	[IB_QPT_GSI] = "GSI",
+};
 
-	strscpy(desc, names[*type], KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(type, types, type_name);
+KVT_NAMED_PARAM(type, types, type_names);
 
 /**
  * struct walk - a QP that is moved from state to state

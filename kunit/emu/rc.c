@@ -24,24 +24,19 @@ static const enum ib_wr_opcode moves[] = {
 	IB_WR_RDMA_WRITE_WITH_IMM, IB_WR_RDMA_READ, IB_WR_RDMA_READ_WITH_INV,
 };
 
-static void op_name(const enum ib_wr_opcode *op, char *desc)
-{
-	static const char *const names[] = {
-		[IB_WR_SEND] = "SEND",
-		[IB_WR_SEND_WITH_IMM] = "SEND_WITH_IMM",
-		[IB_WR_SEND_WITH_INV] = "SEND_WITH_INV",
-		[IB_WR_RDMA_WRITE] = "RDMA_WRITE",
-		[IB_WR_RDMA_WRITE_WITH_IMM] = "RDMA_WRITE_WITH_IMM",
-		[IB_WR_RDMA_READ] = "RDMA_READ",
-		[IB_WR_RDMA_READ_WITH_INV] = "RDMA_READ_WITH_INV",
-		[IB_WR_ATOMIC_FETCH_AND_ADD] = "FETCH_AND_ADD",
-		[IB_WR_ATOMIC_CMP_AND_SWP] = "CMP_AND_SWP",
-	};
+static const char *const op_names[] = {
+	[IB_WR_SEND] = "SEND",
+	[IB_WR_SEND_WITH_IMM] = "SEND_WITH_IMM",
+	[IB_WR_SEND_WITH_INV] = "SEND_WITH_INV",
+	[IB_WR_RDMA_WRITE] = "RDMA_WRITE",
+	[IB_WR_RDMA_WRITE_WITH_IMM] = "RDMA_WRITE_WITH_IMM",
+	[IB_WR_RDMA_READ] = "RDMA_READ",
+	[IB_WR_RDMA_READ_WITH_INV] = "RDMA_READ_WITH_INV",
+	[IB_WR_ATOMIC_FETCH_AND_ADD] = "FETCH_AND_ADD",
+	[IB_WR_ATOMIC_CMP_AND_SWP] = "CMP_AND_SWP",
+};
 
-	strscpy(desc, names[*op], KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(move, moves, op_name);
+KVT_NAMED_PARAM(move, moves, op_names);
 
 /* Reads move data to the requester, all other operations to the responder. */
 static bool is_read(enum ib_wr_opcode op)
@@ -387,14 +382,14 @@ static const enum ib_wr_opcode atomics[] = {
 	IB_WR_ATOMIC_FETCH_AND_ADD, IB_WR_ATOMIC_CMP_AND_SWP,
 };
 
-KUNIT_ARRAY_PARAM(atomic, atomics, op_name);
+KVT_NAMED_PARAM(atomic, atomics, op_names);
 
 static const enum ib_wr_opcode limited[] = {
 	IB_WR_RDMA_READ, IB_WR_RDMA_READ_WITH_INV, IB_WR_ATOMIC_FETCH_AND_ADD,
 	IB_WR_ATOMIC_CMP_AND_SWP,
 };
 
-KUNIT_ARRAY_PARAM(limited, limited, op_name);
+KVT_NAMED_PARAM(limited, limited, op_names);
 
 /* Posts a read or an atomic on the word at the start of the peer's buffer. */
 static int post_limited(struct rig *r, enum ib_wr_opcode op, u64 id)

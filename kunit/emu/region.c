@@ -21,16 +21,11 @@
 #define WIN_AT		5000
 #define WIN_LEN		3000
 
-KUNIT_ARRAY_PARAM(pair, rig_pairs, rig_pair_name);
+KUNIT_ARRAY_PARAM_DESC(pair, rig_pairs, name);
 
 static const enum ib_mw_type mw_types[] = { IB_MW_TYPE_1, IB_MW_TYPE_2 };
 
-static void mw_type_name(const enum ib_mw_type *type, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "type %d", *type);
-}
-
-KUNIT_ARRAY_PARAM(mw_type, mw_types, mw_type_name);
+KVT_NUMBER_PARAM(mw_type, mw_types, "type %d");
 
 /* Both ends on one device; windows can be bound to the second end's buffer. */
 static struct rig *rig_bindable(struct kunit *test)
@@ -400,12 +395,7 @@ static const int bad_binds[] = {
 	BIND_NOT_REGISTERED, BIND_BEFORE, BIND_BEHIND, BIND_WRAP, BIND_LONG,
 };
 
-static void bad_bind_name(const int *bad, char *desc)
-{
-	strscpy(desc, bad_bind_names[*bad], KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(bad_bind, bad_binds, bad_bind_name);
+KVT_NAMED_PARAM(bad_bind, bad_binds, bad_bind_names);
 
 /* Makes r->b.mr a region with the fault that @bad says, or a valid one. */
 static void bad_region(struct kunit *test, struct rig *r, int bad)

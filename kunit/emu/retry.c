@@ -17,13 +17,8 @@ static const int retries[] = { 0, 1, 3, 7 };
 /* An rnr_retry of 7 means no limit. */
 static const int rnr_retries[] = { 0, 1, 3, 6 };
 
-static void count_name(const int *n, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%d retries", *n);
-}
-
-KUNIT_ARRAY_PARAM(retry, retries, count_name);
-KUNIT_ARRAY_PARAM(rnr_retry, rnr_retries, count_name);
+KVT_NUMBER_PARAM(retry, retries, "%d retries");
+KVT_NUMBER_PARAM(rnr_retry, rnr_retries, "%d retries");
 
 static struct rig *rig_between_two(struct kunit *test)
 {

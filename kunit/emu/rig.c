@@ -24,17 +24,6 @@ const struct rig_pair rig_pairs[2] = {
 };
 EXPORT_SYMBOL_GPL(rig_pairs);
 
-/**
- * rig_pair_name() - name a test parameter
- * @pair: entry of &rig_pairs
- * @desc: filled in
- */
-void rig_pair_name(const struct rig_pair *pair, char *desc)
-{
-	strscpy(desc, pair->name, KUNIT_PARAM_DESC_SIZE);
-}
-EXPORT_SYMBOL_GPL(rig_pair_name);
-
 static void rig_qp_event(struct ib_event *event, void *context)
 {
 	struct rig_end *e = context;

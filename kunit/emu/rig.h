@@ -153,7 +153,6 @@ struct rig_pair {
 };
 
 extern const struct rig_pair rig_pairs[2];
-void rig_pair_name(const struct rig_pair *pair, char *desc);
 struct rig *rig_of_param(struct kunit *test);
 
 #endif

@@ -52,17 +52,6 @@ const struct rig_net rig_few_nets[4] = {
 };
 EXPORT_SYMBOL_GPL(rig_few_nets);
 
-/**
- * rig_net_name() - for KUNIT_ARRAY_PARAM()
- * @net: the parameter
- * @desc: its name, KUNIT_PARAM_DESC_SIZE bytes
- */
-void rig_net_name(const struct rig_net *net, char *desc)
-{
-	strscpy(desc, net->name, KUNIT_PARAM_DESC_SIZE);
-}
-EXPORT_SYMBOL_GPL(rig_net_name);
-
 static int rig_config_write(const char *name, const char *file,
 			    const char *text)
 {

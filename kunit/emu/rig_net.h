@@ -42,7 +42,6 @@ struct rig_net {
 
 extern const struct rig_net rig_nets[10];
 extern const struct rig_net rig_few_nets[4];
-void rig_net_name(const struct rig_net *net, char *desc);
 struct rig *rig_net_new(struct kunit *test, const struct rig_net *net);
 void rig_wait_gid(struct kunit *test, struct rig_end *e,
 		  bool (*is)(const struct ib_gid_attr *attr, int kind), int kind);

@@ -21,7 +21,7 @@
 #define RESIZES		150
 #define DRAINS		40
 
-KUNIT_ARRAY_PARAM(pair, rig_pairs, rig_pair_name);
+KUNIT_ARRAY_PARAM_DESC(pair, rig_pairs, name);
 
 /**
  * struct shared - a rig whose second end receives from an SRQ
@@ -238,12 +238,7 @@ static const char *const ending_names[] = {
 
 static const int endings[] = { END_MODIFY, END_REMOTE, END_RECEIVE, END_BOTH };
 
-static void ending_name(const int *ending, char *desc)
-{
-	strscpy(desc, ending_names[*ending], KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(ending, endings, ending_name);
+KVT_NAMED_PARAM(ending, endings, ending_names);
 
 static void end_qp(struct kunit *test, struct shared *s, int ending)
 {

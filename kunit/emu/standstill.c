@@ -39,12 +39,7 @@ struct standstill {
 /* More than 15, and than 16, bits can tell apart. */
 static const u32 standstills[] = { 3, BIT(15) + 1, BIT(16) - 1, BIT(16) + 1 };
 
-static void standstill_desc(const u32 *times, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%u", *times);
-}
-
-KUNIT_ARRAY_PARAM(standstill, standstills, standstill_desc);
+KVT_NUMBER_PARAM(standstill, standstills, "%u");
 
 static u32 times_of(struct kunit *test)
 {

@@ -287,11 +287,7 @@ static const struct operation {
 	{ IB_WR_LOCAL_INV, "local invalidation", "invalidate completed leave" },
 };
 
-static void operation_name(const struct operation *operation, char *name)
-{
-	strscpy(name, operation->name, KUNIT_PARAM_DESC_SIZE);
-}
-KUNIT_ARRAY_PARAM(operation, operations, operation_name);
+KUNIT_ARRAY_PARAM_DESC(operation, operations, name);
 
 static void each_operation_is_asked_for(struct kunit *test)
 {

@@ -15,7 +15,7 @@
 			 IB_ACCESS_REMOTE_READ)
 #define LEN		100
 
-KUNIT_ARRAY_PARAM(few_net, rig_few_nets, rig_net_name);
+KUNIT_ARRAY_PARAM_DESC(few_net, rig_few_nets, name);
 
 static struct rig *uc_of_param(struct kunit *test)
 {
@@ -136,12 +136,7 @@ static const int refuseds[] = {
 	REFUSED_KEY, REFUSED_RANGE, REFUSED_QP_ACCESS,
 };
 
-static void refused_name(const int *refused, char *desc)
-{
-	strscpy(desc, refused_names[*refused], KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(refused, refuseds, refused_name);
+KVT_NAMED_PARAM(refused, refuseds, refused_names);
 
 static void u6_refused_write_is_dropped(struct kunit *test)
 {

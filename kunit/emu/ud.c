@@ -25,8 +25,8 @@
 /* The VLAN of the cases that have one. */
 #define VLAN_ID		5
 
-KUNIT_ARRAY_PARAM(net, rig_nets, rig_net_name);
-KUNIT_ARRAY_PARAM(few_net, rig_few_nets, rig_net_name);
+KUNIT_ARRAY_PARAM_DESC(net, rig_nets, name);
+KUNIT_ARRAY_PARAM_DESC(few_net, rig_few_nets, name);
 
 static const struct rig_net *net_of(struct kunit *test)
 {
@@ -530,15 +530,10 @@ static const enum ib_qp_state deaf_states[] = {
 	IB_QPS_RESET, IB_QPS_INIT, IB_QPS_ERR,
 };
 
-static void state_name(const enum ib_qp_state *state, char *desc)
-{
-	static const char *const names[] = { "RESET", "INIT", "RTR", "RTS",
-					     "SQD", "SQE", "ERR" };
+static const char *const state_names[] = { "RESET", "INIT", "RTR", "RTS",
+				     "SQD", "SQE", "ERR" };
 
-	strscpy(desc, names[*state], KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(deaf_state, deaf_states, state_name);
+KVT_NAMED_PARAM(deaf_state, deaf_states, state_names);
 
 static void u5_receiver_is_not_ready(struct kunit *test)
 {

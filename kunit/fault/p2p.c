@@ -286,12 +286,7 @@ static const struct victim victims_of_a_list[] = {
 	  .held = count_references },
 };
 
-static void victim_name(const struct victim *v, char *desc)
-{
-	strscpy(desc, v->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(victim, victims_of_a_list, victim_name);
+KUNIT_ARRAY_PARAM_DESC(victim, victims_of_a_list, name);
 
 static void a_search(struct kunit *test)
 {

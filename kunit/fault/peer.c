@@ -50,12 +50,7 @@ static void unmake_region(void *arg)
 
 static const enum peer_kind kinds[] = { PEER_UNMAPS, PEER_CORE, PEER_NEVER };
 
-static void kind_name(const enum peer_kind *kind, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "kind %d", *kind);
-}
-
-KUNIT_ARRAY_PARAM(kind, kinds, kind_name);
+KVT_NUMBER_PARAM(kind, kinds, "kind %d");
 
 static const struct victim victim_region = {
 	"peer_region_get", make_region, unmake_region,

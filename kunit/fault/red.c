@@ -228,12 +228,7 @@ static const struct fault faults[] = {
 	FAULT(well, in_work, NO_WORK, LEFT, .work = "undoing_work"),
 };
 
-static void fault_name(const struct fault *fault, char *desc)
-{
-	strscpy(desc, fault->v.name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(fault, faults, fault_name);
+KUNIT_ARRAY_PARAM_DESC(fault, faults, v.name);
 
 static void each_fault_is_told(struct kunit *test)
 {

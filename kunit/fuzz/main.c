@@ -453,12 +453,7 @@ static const struct lie lies[] = {
 	{ "what is shared is one's own", X_LIE_OWN, LIE_THREADS },
 };
 
-static void lie_name(const struct lie *lie, char *desc)
-{
-	strscpy(desc, lie->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(lie, lies, lie_name);
+KUNIT_ARRAY_PARAM_DESC(lie, lies, name);
 
 static void need_self_test(struct kunit *test)
 {
@@ -519,12 +514,7 @@ static const struct search searches[] = {
 	  true, false, false, 1 },
 };
 
-static void search_name(const struct search *search, char *desc)
-{
-	strscpy(desc, search->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(search, searches, search_name);
+KUNIT_ARRAY_PARAM_DESC(search, searches, name);
 
 static void what_is_found_fails_in_the_same_way(struct kunit *test)
 {

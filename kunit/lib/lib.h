@@ -103,6 +103,35 @@ void kvt_netdev_gone(struct kunit *test, struct net_device *ndev);
 struct net_device *kvt_netdev_vlan(struct kunit *test, struct net_device *lower, u16 id);
 int kvt_netdev_ip4(struct net_device *ndev, __be32 addr, bool add);
 
+/*
+ * Parameters of KUNIT_CASE_PARAM() from arrays, beside KUNIT_ARRAY_PARAM_DESC(): the entries from
+ * @first to before @end; values that are their own name; values that index an array of names.
+ */
+#define KVT_PART_PARAM_DESC(name, array, first, end, desc_member)	\
+static const void *name##_gen_params(const void *prev, char *desc)	\
+{									\
+	typeof(&(array)[0]) next = prev ? (typeof(next))prev + 1 : &(array)[first]; \
+									\
+	if (next == &(array)[end])					\
+		return NULL;						\
+	strscpy(desc, next->desc_member, KUNIT_PARAM_DESC_SIZE);	\
+	return next;							\
+}
+
+#define KVT_NUMBER_PARAM(name, array, format)				\
+static void name##_get_desc(typeof(&(array)[0]) value, char *desc)	\
+{									\
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, format, *value);		\
+}									\
+KUNIT_ARRAY_PARAM(name, array, name##_get_desc)
+
+#define KVT_NAMED_PARAM(name, array, names)				\
+static void name##_get_desc(typeof(&(array)[0]) value, char *desc)	\
+{									\
+	strscpy(desc, (names)[*value], KUNIT_PARAM_DESC_SIZE);		\
+}									\
+KUNIT_ARRAY_PARAM(name, array, name##_get_desc)
+
 void kvt_fail_nth(unsigned int n);
 bool kvt_failed_nth(void);
 void kvt_need_injection(struct kunit *test);

@@ -161,12 +161,7 @@ static const u32 lengths[] = {
 	P2P_RIG_SIZE - 1, P2P_RIG_SIZE,
 };
 
-static void length_name(const u32 *length, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%u bytes", *length);
-}
-
-KUNIT_ARRAY_PARAM(length, lengths, length_name);
+KVT_NUMBER_PARAM(length, lengths, "%u bytes");
 
 static void a_list_is_as_long_as_asked(struct kunit *test)
 {

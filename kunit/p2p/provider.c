@@ -70,12 +70,7 @@ static const struct refusal refusals[] = {
 	{ "a byte", P2P_RIG_BAR, 1, 0 },
 };
 
-static void refusal_name(const struct refusal *r, char *desc)
-{
-	strscpy(desc, r->what, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(refusal, refusals, refusal_name);
+KUNIT_ARRAY_PARAM_DESC(refusal, refusals, what);
 
 static void what_is_not_memory_of_the_device_is_refused(struct kunit *test)
 {

@@ -122,12 +122,7 @@ static const struct pair_row pair_rows[] = {
 	{ "two host bridges, back", DEV_B, FN_1, 4, PORT_B, KVERBS_P2PDMA_NOT_LISTED },
 };
 
-static void pair_name(const struct pair_row *row, char *desc)
-{
-	strscpy(desc, row->what, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(pair, pair_rows, pair_name);
+KUNIT_ARRAY_PARAM_DESC(pair, pair_rows, what);
 
 static void pair_has_its_route(struct kunit *test)
 {
@@ -335,12 +330,7 @@ static const struct host_row host_rows[] = {
 	  KVERBS_P2PDMA_NOT_LISTED, KVERBS_P2PDMA_NOT_LISTED },
 };
 
-static void host_name(const struct host_row *row, char *desc)
-{
-	strscpy(desc, row->what, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(host, host_rows, host_name);
+KUNIT_ARRAY_PARAM_DESC(host, host_rows, what);
 
 static void expect_by_host(struct kunit *test, struct p2p_tree *tree, int provider, int client,
 			   enum kverbs_p2pdma_why why)

@@ -99,12 +99,7 @@ static const struct refusal refusals[] = {
 	{ "no put_pages", no_put_pages, "put_pages" },
 };
 
-static void refusal_name(const struct refusal *r, char *desc)
-{
-	strscpy(desc, r->what, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(refusal, refusals, refusal_name);
+KUNIT_ARRAY_PARAM_DESC(refusal, refusals, what);
 
 static void bad_client_is_refused_with_the_reason(struct kunit *test)
 {
@@ -196,12 +191,7 @@ static const struct version_row version_rows[] = {
 	{ "too small for the flags", 1, FLAGS_END - 1, U32_MAX, false },
 };
 
-static void version_row_name(const struct version_row *row, char *desc)
-{
-	strscpy(desc, row->what, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(version_row, version_rows, version_row_name);
+KUNIT_ARRAY_PARAM_DESC(version_row, version_rows, what);
 
 static void structure_is_read_as_given(struct kunit *test)
 {
@@ -364,12 +354,7 @@ static void who_can_revoke_gets_what_is_never_invalidated_too(struct kunit *test
 
 static const int refusing_acquires[] = { -1, 2, -ENOMEM, INT_MAX, INT_MIN };
 
-static void number_name(const int *number, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%d", *number);
-}
-
-KUNIT_ARRAY_PARAM(refusing_acquire, refusing_acquires, number_name);
+KVT_NUMBER_PARAM(refusing_acquire, refusing_acquires, "%d");
 
 static void anything_but_1_of_acquire_is_a_no(struct kunit *test)
 {
@@ -533,12 +518,7 @@ static const enum peer_call slow_calls[] = {
 	PEER_ACQUIRE, PEER_GET_PAGES, PEER_DMA_MAP, PEER_PAGE_SIZE,
 };
 
-static void slow_call_name(const enum peer_call *call, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "call %d", *call);
-}
-
-KUNIT_ARRAY_PARAM(slow_call, slow_calls, slow_call_name);
+KVT_NUMBER_PARAM(slow_call, slow_calls, "call %d");
 
 static struct kvt_thread *held_up(struct kunit *test, struct peer_mock *m,
 				  enum peer_call call, int (*fn)(void *arg), void *arg)

@@ -103,12 +103,7 @@ static const struct table_row table_rows[] = {
 	  -EINVAL },
 };
 
-static void table_row_name(const struct table_row *row, char *desc)
-{
-	strscpy(desc, row->what, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(table_row, table_rows, table_row_name);
+KUNIT_ARRAY_PARAM_DESC(table_row, table_rows, what);
 
 static unsigned int count_runs(const struct run *runs)
 {
@@ -354,12 +349,7 @@ static const struct cut_row cut_rows[] = {
 	{ "large page", SZ_2M, 0x123000, SZ_8K, { { PEER_DMA + 0x123000, SZ_8K } } },
 };
 
-static void cut_row_name(const struct cut_row *row, char *desc)
-{
-	strscpy(desc, row->what, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(cut_row, cut_rows, cut_row_name);
+KUNIT_ARRAY_PARAM_DESC(cut_row, cut_rows, what);
 
 static void device_gets_the_range_only(struct kunit *test)
 {
@@ -413,12 +403,7 @@ static const struct bad_row bad_rows[] = {
 	  -EINVAL },
 };
 
-static void bad_row_name(const struct bad_row *row, char *desc)
-{
-	strscpy(desc, row->what, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(bad_row, bad_rows, bad_row_name);
+KUNIT_ARRAY_PARAM_DESC(bad_row, bad_rows, what);
 
 static int fill_badly(struct peer_pin *pin, struct sg_table *sgt, int *nmap)
 {
