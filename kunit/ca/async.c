@@ -90,12 +90,10 @@ static void expect_as_called(struct kunit *test, struct submission *s,
 			     const struct ib_ca_request *what)
 {
 	struct ib_ca_request req = *what;
-	u8 *one = kunit_kzalloc(test, ANSWER_LEN, GFP_KERNEL);
-	u8 *other = kunit_kzalloc(test, ANSWER_LEN, GFP_KERNEL);
+	u8 *one = kvt_zalloc(test, ANSWER_LEN);
+	u8 *other = kvt_zalloc(test, ANSWER_LEN);
 	ssize_t ret;
 
-	KUNIT_ASSERT_NOT_NULL(test, one);
-	KUNIT_ASSERT_NOT_NULL(test, other);
 	if (req.out_len)
 		req.out = one;
 	ret = submitted(test, s, &req);
@@ -237,15 +235,14 @@ static void free_flood(void *arg)
 
 static struct flood *flood_up(struct kunit *test, u32 count)
 {
-	struct flood *f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
+	struct flood *f = kvt_zalloc(test, sizeof(*f));
 	u32 i;
 
-	KUNIT_ASSERT_NOT_NULL(test, f);
 	f->m = mock_up(test, "kvtm_a");
 	f->h = ca_rig_open(test, f->m->ibdev);
 	f->a = kvcalloc(count, sizeof(*f->a), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, f->a);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, free_flood, f));
+	kvt_defer(test, free_flood, f);
 	mock_hold(f->m, MOCK_alloc_pd);
 	for (i = 0; i < count; i++) {
 		ca_async_init(&f->a[i], &CA_REQ(ALLOC_PD, .handle = f->h));
@@ -381,11 +378,10 @@ static void chain_done(struct ib_ca_request *req)
 
 static void callback_may_submit_again(struct kunit *test)
 {
-	struct chain *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+	struct chain *c = kvt_zalloc(test, sizeof(*c));
 	u64 word, count = kvt_count(CHAIN);
 	struct mock *m;
 
-	KUNIT_ASSERT_NOT_NULL(test, c);
 	m = mock_up(test, "kvtm_a");
 	c->ibdev = m->ibdev;
 	c->left = count;
@@ -483,9 +479,8 @@ static void done_at_gate(struct ib_ca_request *req)
 /* A device, and a request whose callback is held up until @leave is completed. */
 static struct gated *gated_up(struct kunit *test, struct mock **m)
 {
-	struct gated *g = kunit_kzalloc(test, sizeof(*g), GFP_KERNEL);
+	struct gated *g = kvt_zalloc(test, sizeof(*g));
 
-	KUNIT_ASSERT_NOT_NULL(test, g);
 	init_completion(&g->entered);
 	init_completion(&g->leave);
 	*m = mock_up(test, "kvtm_a");

@@ -55,15 +55,13 @@ static void listener_end(void *arg)
 static struct ca_listener *listener_up(struct kunit *test, struct mock *m,
 				       u64 handle)
 {
-	struct ca_listener *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+	struct ca_listener *l = kvt_zalloc(test, sizeof(*l));
 
-	KUNIT_ASSERT_NOT_NULL(test, l);
 	l->handle = handle;
 	init_completion(&l->got);
 	INIT_IB_EVENT_HANDLER(&l->handler, m->ibdev, ask_in_handler);
 	ib_register_event_handler(&l->handler);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, listener_end,
-							    &l->handler));
+	kvt_defer(test, listener_end, &l->handler);
 	return l;
 }
 
@@ -530,8 +528,7 @@ static void readers_see_each_generation_with_its_content(struct kunit *test)
 	r.first = generation(test, r.m, r.h);
 	kvt_print_length(test, "changes under two readers and their interrupts", r.count);
 	for (i = 0; i < 2; i++) {
-		rd[i] = kunit_kzalloc(test, sizeof(*rd[i]), GFP_KERNEL);
-		KUNIT_ASSERT_NOT_NULL(test, rd[i]);
+		rd[i] = kvt_zalloc(test, sizeof(*rd[i]));
 		rd[i]->race = &r;
 		rd[i]->work = IRQ_WORK_INIT_HARD(read_in_irq);
 		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0,

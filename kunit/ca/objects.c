@@ -44,9 +44,7 @@ static void under_up(struct kunit *test, struct under *u, bool emu)
 	if (emu) {
 		u->ibdev = ib_device_get_by_name("emu0", RDMA_DRIVER_UNKNOWN);
 		KUNIT_ASSERT_NOT_NULL(test, u->ibdev);
-		KUNIT_ASSERT_EQ(test, 0,
-				kunit_add_action_or_reset(test, put_device_at_end,
-							  u->ibdev));
+		kvt_defer(test, put_device_at_end, u->ibdev);
 	} else {
 		u->m = mock_up(test, "kvtm_a");
 		u->ibdev = u->m->ibdev;
@@ -294,12 +292,11 @@ static void bad_registration_is_refused(struct kunit *test)
 static void structure_of_another_size_is_looked_at(struct kunit *test)
 {
 	const u32 known = sizeof(struct kverbs_ca_reg_mr);
-	struct kverbs_ca_reg_mr *reg = kunit_kzalloc(test, PAGE_SIZE + 8, GFP_KERNEL);
+	struct kverbs_ca_reg_mr *reg = kvt_zalloc(test, PAGE_SIZE + 8);
 	struct under u;
 	u64 pd;
 	u32 len;
 
-	KUNIT_ASSERT_NOT_NULL(test, reg);
 	under_up(test, &u, false);
 	pd = pd_new(test, &u);
 	*reg = ca_rig_reg_of(pd, u.addr, PAGE_SIZE);
@@ -583,8 +580,7 @@ static void limits_are_for_processes(struct kunit *test)
 
 	under_up(test, &u, false);
 	set_limits((void *)1UL);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, reset_limits,
-							    NULL));
+	kvt_defer(test, reset_limits, NULL);
 	strong = become_weak(test);
 	for (i = 0; i < 2; i++)
 		ret[i] = CA_CALL(u.ibdev, ALLOC_PD, .handle = u.h);

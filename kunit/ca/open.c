@@ -501,9 +501,8 @@ static void no_request_while_the_device_goes(struct kunit *test)
 
 static const char *debugfs_text(struct kunit *test)
 {
-	char *text = kunit_kzalloc(test, TEXT_LEN, GFP_KERNEL);
+	char *text = kvt_zalloc(test, TEXT_LEN);
 
-	KUNIT_ASSERT_NOT_NULL(test, text);
 	KUNIT_ASSERT_GT(test, kvt_read_debugfs("/sys/kernel/debug/kverbs/kvtm_a/ca",
 					       text, TEXT_LEN), 0);
 	return text;

@@ -373,11 +373,9 @@ static void pd_that_is_lent_is_busy(struct kunit *test)
 	struct process p;
 
 	process_up(test, &p);
-	pd = ib_ca_pd_get(p.fd, p.h, p.pd);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(pd));
+	pd = KVT_PTR(test, ib_ca_pd_get(p.fd, p.h, p.pd));
 	KUNIT_EXPECT_PTR_EQ(test, pd->pd->device, p.m->ibdev);
-	again = ib_ca_pd_get(p.fd, p.h, p.pd);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(again));
+	again = KVT_PTR(test, ib_ca_pd_get(p.fd, p.h, p.pd));
 	KUNIT_EXPECT_PTR_EQ(test, pd->pd, again->pd);
 	KUNIT_EXPECT_EQ(test, -EBUSY, dealloc_pd(&p));
 	ib_ca_pd_put(again);
@@ -409,8 +407,7 @@ static void pd_that_is_lent_outlives_its_process(struct kunit *test)
 		.in_len = sizeof(reg),
 	};
 	KUNIT_ASSERT_EQ(test, 0, request(&p, KVERBS_CA_REG_MR, &r));
-	pd = ib_ca_pd_get(p.fd, p.h, p.pd);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(pd));
+	pd = KVT_PTR(test, ib_ca_pd_get(p.fd, p.h, p.pd));
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&p.m->live[MOCK_MR]));
 	process_end(test, &p);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&p.m->live[MOCK_MR]));
@@ -523,8 +520,7 @@ static void borrower_leave(void *arg)
 
 static noinline void borrow_twice(struct kunit *test, struct process *p)
 {
-	borrower.pd = ib_ca_pd_get(p->fd, p->h, p->pd);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(borrower.pd));
+	borrower.pd = KVT_PTR(test, ib_ca_pd_get(p->fd, p->h, p->pd));
 	KUNIT_EXPECT_PTR_EQ(test, borrower.pd, ib_ca_pd_get(p->fd, p->h, p->pd));
 	ib_ca_pd_put(borrower.pd);
 	barrier();
@@ -541,8 +537,7 @@ static unsigned int borrow_and_leave(struct kunit *test, struct process *p, void
 	unsigned long mode = ib_contract_get_mode();
 	u64 before;
 
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, restore_contract,
-							   (void *)mode));
+	kvt_defer(test, restore_contract, (void *)mode);
 	KUNIT_ASSERT_EQ(test, 0, ib_contract_set_mode(IB_CONTRACT_WARN));
 	process_up(test, p);
 	borrower.ibdev = p->m->ibdev;
@@ -550,7 +545,7 @@ static unsigned int borrow_and_leave(struct kunit *test, struct process *p, void
 	borrower.remove = remove;
 	KUNIT_ASSERT_EQ(test, 0, ib_register_client(&borrower_client));
 	borrower.registered = true;
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, borrower_leave, NULL));
+	kvt_defer(test, borrower_leave, NULL);
 	borrow_twice(test, p);
 	before = ib_contract_count(IB_RULE_LEFT);
 	borrower_leave(NULL);

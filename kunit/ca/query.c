@@ -535,8 +535,7 @@ static void query_is_answered_at_once_in_any_context(struct kunit *test)
 	};
 
 	spin_lock_init(&q.lock);
-	q.req.out = kunit_kzalloc(test, want->size, GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, q.req.out);
+	q.req.out = kvt_zalloc(test, want->size);
 	q.req.out_len = want->size;
 	ask(&q);
 	expect_answer(test, &q, want);

@@ -42,15 +42,13 @@ static void close_at_end(void *arg)
  */
 u64 ca_rig_open(struct kunit *test, struct ib_device *ibdev)
 {
-	struct open_ca *open = kunit_kzalloc(test, sizeof(*open), GFP_KERNEL);
+	struct open_ca *open = kvt_zalloc(test, sizeof(*open));
 	struct ib_ca_request req = CA_REQ(OPEN);
 
-	KUNIT_ASSERT_NOT_NULL(test, open);
 	KUNIT_ASSERT_EQ(test, 0, ib_ca_call(ibdev, &req));
 	open->ibdev = ibdev;
 	open->handle = req.handle;
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, close_at_end,
-							    open));
+	kvt_defer(test, close_at_end, open);
 	return req.handle;
 }
 EXPORT_SYMBOL_GPL(ca_rig_open);
@@ -147,8 +145,7 @@ static const void *answer(struct kunit *test, struct ib_device *ibdev,
 	req.out_len = sizeof(head);
 	KUNIT_ASSERT_EQ(test, -EOVERFLOW, ib_ca_call(ibdev, &req));
 	KUNIT_ASSERT_EQ(test, KVERBS_CA_VERSION, head.version);
-	buf = kunit_kzalloc(test, head.size, GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, buf);
+	buf = kvt_zalloc(test, head.size);
 	req.out = buf;
 	req.out_len = head.size;
 	KUNIT_ASSERT_EQ(test, head.size, ib_ca_call(ibdev, &req));
@@ -254,9 +251,8 @@ const struct kverbs_ca_list *ca_rig_list(struct kunit *test,
 	struct ib_ca_request req = CA_REQ(LIST, .handle = handle);
 	const size_t most = SZ_64K;
 
-	req.out = kunit_kzalloc(test, most, GFP_KERNEL);
+	req.out = kvt_zalloc(test, most);
 	req.out_len = most;
-	KUNIT_ASSERT_NOT_NULL(test, req.out);
 	KUNIT_ASSERT_GT(test, ib_ca_call(ibdev, &req), 0);
 	return req.out;
 }
@@ -331,10 +327,9 @@ void ca_rig_any_length(struct kunit *test, struct ib_device *ibdev,
 {
 	const struct { u32 version, size; } *full = answer(test, ibdev, req);
 	u32 len, most = full->size + 8;
-	u8 *buf = kunit_kzalloc(test, most + GUARD, GFP_KERNEL);
+	u8 *buf = kvt_zalloc(test, most + GUARD);
 	struct ib_ca_request each = *req;
 
-	KUNIT_ASSERT_NOT_NULL(test, buf);
 	for (len = 0; len <= most; len++) {
 		each.out_len = len;
 		one_length(test, ibdev, &each, full, full->size, buf, false);
@@ -489,9 +484,8 @@ EXPORT_SYMBOL_GPL(ca_async_init);
 struct ca_async *ca_async_new(struct kunit *test,
 			      const struct ib_ca_request *req)
 {
-	struct ca_async *a = kunit_kzalloc(test, sizeof(*a), GFP_KERNEL);
+	struct ca_async *a = kvt_zalloc(test, sizeof(*a));
 
-	KUNIT_ASSERT_NOT_NULL(test, a);
 	ca_async_init(a, req);
 	return a;
 }

@@ -305,10 +305,9 @@ static int storm_fn(void *arg)
 static struct kvt_thread *begin_thread(struct kunit *test, struct storm *s,
 				       u32 rand, int cpu)
 {
-	struct storm_thread *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct storm_thread *t = kvt_zalloc(test, sizeof(*t));
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, t);
 	t->storm = s;
 	t->rand = rand | 1;
 	for (i = 0; i < JOBS; i++) {
@@ -321,11 +320,10 @@ static struct kvt_thread *begin_thread(struct kunit *test, struct storm *s,
 static struct storm *storm_up(struct kunit *test, u64 rounds,
 			      struct kvt_thread **threads)
 {
-	struct storm *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct storm *s = kvt_zalloc(test, sizeof(*s));
 	u32 rand = kvt_seed(test, "requests of four threads", rounds * THREADS);
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	spin_lock_init(&s->lock);
 	s->rounds = rounds;
 	s->m = mock_up(test, "kvtm_a");

@@ -46,11 +46,10 @@ void contract_on_device_event(struct ib_event_handler *handler, struct ib_event 
 /* Returns when the handler has returned and the checker has examined the call. */
 void contract_run_event(struct kunit *test, contract_fn inside)
 {
-	struct event_case *ec = kunit_kzalloc(test, sizeof(*ec), GFP_KERNEL);
+	struct event_case *ec = kvt_zalloc(test, sizeof(*ec));
 	struct mock *m = mock_up(test, CONTRACT_DEVICE);
 	struct ib_event event = { .device = m->ibdev, .event = IB_EVENT_DEVICE_FATAL };
 
-	KUNIT_ASSERT_NOT_NULL(test, ec);
 	init_completion(&ec->handled);
 	ec->inside = inside;
 	INIT_IB_EVENT_HANDLER(&ec->handler, m->ibdev, contract_on_device_event);
@@ -79,11 +78,10 @@ void contract_done_fn(struct ib_cq *cq, struct ib_wc *wc)
 
 struct contract_done *contract_done_up(struct kunit *test, enum ib_poll_context ctx)
 {
-	struct contract_done *dc = kunit_kzalloc(test, sizeof(*dc), GFP_KERNEL);
+	struct contract_done *dc = kvt_zalloc(test, sizeof(*dc));
 	struct mock *m = mock_up(test, CONTRACT_DEVICE);
 	struct ib_qp_init_attr init;
 
-	KUNIT_ASSERT_NOT_NULL(test, dc);
 	init_completion(&dc->handled);
 	dc->cqe.done = contract_done_fn;
 	dc->cq = kvt_cq(test, m->ibdev, 16, ctx);
@@ -124,11 +122,10 @@ static u32 run_done(struct kunit *test, const struct contract_callback *callback
 /* done() of a channel adapter request, called by a work item. */
 struct contract_scene *contract_run_request(struct kunit *test, contract_fn inside)
 {
-	struct ib_ca_request *req = kunit_kzalloc(test, sizeof(*req), GFP_KERNEL);
+	struct ib_ca_request *req = kvt_zalloc(test, sizeof(*req));
 	struct contract_scene *scene = contract_scene_up(test);
 	struct kverbs_ca_list list;
 
-	KUNIT_ASSERT_NOT_NULL(test, req);
 	*req = (struct ib_ca_request) {
 		.op = KVERBS_CA_LIST, .version = KVERBS_CA_VERSION, .handle = 1,
 		.out = &list, .out_len = sizeof(list),

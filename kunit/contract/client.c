@@ -84,16 +84,15 @@ static void member_join(struct kunit *test, struct member *member, struct things
 	member->on_add = on_add;
 	member->on_remove = on_remove;
 	KUNIT_ASSERT_EQ(test, 0, ib_register_client(&member->client));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, member_leave, member));
+	kvt_defer(test, member_leave, member);
 }
 
 /* The PD, CQ and QP that other objects need are made by the driver's module, not the client's. */
 static struct things *things_new(struct kunit *test)
 {
-	struct things *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct things *t = kvt_zalloc(test, sizeof(*t));
 	struct ib_qp_init_attr init;
 
-	KUNIT_ASSERT_NOT_NULL(test, t);
 	t->m = mock_up(test, CONTRACT_DEVICE);
 	t->pd = kvt_pd(test, t->m->ibdev);
 	t->cq = kvt_cq(test, t->m->ibdev, 16, IB_POLL_DIRECT);
@@ -597,8 +596,7 @@ static void objects_of_a_device_that_was_freed_are_kept(struct kunit *test)
 	struct things *t = things_in_error(test);
 	struct ib_device_ops *ops;
 
-	ops = kunit_kzalloc(test, sizeof(*ops), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, ops);
+	ops = kvt_zalloc(test, sizeof(*ops));
 	*ops = t->m->ibdev->ops;
 	free_device(test, t);
 	contract_off(test);

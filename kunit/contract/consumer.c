@@ -309,8 +309,7 @@ static void srq_in_use_is_reported(struct kunit *test)
 	init.srq = scene->srq;
 	init.cap.max_recv_wr = 0;
 	init.cap.max_recv_sge = 0;
-	qp = ib_create_qp(scene->pd, &init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(qp));
+	qp = KVT_PTR(test, ib_create_qp(scene->pd, &init));
 	KUNIT_EXPECT_EQ(test, -EBUSY, destroy_srq(scene));
 	expect_busy(test, "srq", scene->srq->res.id, 1, destroy_srq);
 	KUNIT_EXPECT_EQ(test, 0, ib_destroy_qp(qp));
@@ -335,8 +334,7 @@ static void attached_qp_is_reported(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, destroy_qp(scene));
 	kvt_qp_init(&init, scene->cq, scene->cq);
 	init.qp_type = IB_QPT_UD;
-	scene->qp = ib_create_qp(scene->pd, &init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(scene->qp));
+	scene->qp = KVT_PTR(test, ib_create_qp(scene->pd, &init));
 	KUNIT_ASSERT_EQ(test, 0, ib_attach_mcast(scene->qp, &gid, 0xc001));
 	KUNIT_EXPECT_EQ(test, -EBUSY, destroy_qp(scene));
 	expect_busy(test, "qp", scene->qp->res.id, 1, destroy_qp);

@@ -198,7 +198,7 @@ static void watch_reports(struct kunit *test)
 	after.tp = kvt_tracepoint("ib_contract");
 	KUNIT_ASSERT_NOT_NULL(test, after.tp);
 	KUNIT_ASSERT_EQ(test, 0, tracepoint_probe_register(after.tp, probe_report, NULL));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, unwatch_reports, NULL));
+	kvt_defer(test, unwatch_reports, NULL);
 }
 
 /* Each callback with each change */

@@ -42,14 +42,13 @@ static void leave(void *arg)
 
 static struct things *join(struct kunit *test, void (*remove)(struct things *t))
 {
-	struct things *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct things *t = kvt_zalloc(test, sizeof(*t));
 
-	KUNIT_ASSERT_NOT_NULL(test, t);
 	t->m = mock_up(test, CONTRACT_DEVICE);
 	on_remove = remove;
 	things = t;
 	KUNIT_ASSERT_EQ(test, 0, ib_register_client(&gids_client));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, leave, NULL));
+	kvt_defer(test, leave, NULL);
 	return t;
 }
 
@@ -265,9 +264,8 @@ static void reference_of_an_object_is_not(struct kunit *test)
 {
 	struct things *t = join(test, NULL);
 	struct ib_pd *pd = kvt_pd(test, t->m->ibdev);
-	struct ib_ah *ah = make_ah_with_grh(pd);
+	struct ib_ah *ah = KVT_PTR(test, make_ah_with_grh(pd));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(ah));
 	KUNIT_EXPECT_NOT_NULL(test, ah->sgid_attr);
 	/* When the AH puts its reference, the client's own reference stays counted. */
 	KUNIT_ASSERT_EQ(test, 0, thing_make_gid(t));

@@ -390,9 +390,8 @@ static void scene_end(void *arg)
 /* Does not create the device yet, so that the case may change the methods in @m->ops. */
 struct contract_scene *contract_scene_new(struct kunit *test)
 {
-	struct contract_scene *scene = kunit_kzalloc(test, sizeof(*scene), GFP_KERNEL);
+	struct contract_scene *scene = kvt_zalloc(test, sizeof(*scene));
 
-	KUNIT_ASSERT_NOT_NULL(test, scene);
 	init_completion(&scene->handled);
 	scene->m = mock_new(test);
 	contract_methods(&scene->m->ops);
@@ -404,7 +403,7 @@ void contract_scene_device(struct kunit *test, struct contract_scene *scene)
 {
 	mock_alloc(test, scene->m);
 	KUNIT_ASSERT_EQ(test, 0, mock_register(scene->m, CONTRACT_DEVICE));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, scene_end, scene));
+	kvt_defer(test, scene_end, scene);
 }
 
 static void make_ah(struct contract_scene *scene)

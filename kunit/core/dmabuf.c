@@ -100,8 +100,7 @@ static void memory_is_mapped_between_attach_and_detach(struct kunit *test)
 
 	rig_up(test, &r, true);
 	r.buf->trace = tr;
-	d = get(&r, SZ_8K, SZ_64K, r.buf->fd, ACCESS);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(d));
+	d = KVT_PTR(test, get(&r, SZ_8K, SZ_64K, r.buf->fd, ACCESS));
 	KUNIT_EXPECT_TRUE(test, d->umem.is_dmabuf);
 	KUNIT_EXPECT_TRUE(test, d->umem.writable);
 	KUNIT_EXPECT_EQ(test, SZ_8K, d->umem.address);
@@ -222,8 +221,7 @@ static void table_that_is_wrong_is_not_used(struct kunit *test)
 	struct rig r;
 
 	rig_up(test, &r, true);
-	d = get(&r, SIZE - SZ_8K, SZ_8K, r.buf->fd, ACCESS);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(d));
+	d = KVT_PTR(test, get(&r, SIZE - SZ_8K, SZ_8K, r.buf->fd, ACCESS));
 	r.buf->ret[DMABUF_MAP] = -EXFULL;
 	KUNIT_EXPECT_EQ(test, -EXFULL, map(d));
 	r.buf->ret[DMABUF_MAP] = 0;
@@ -256,8 +254,7 @@ static void memory_is_pinned_and_mapped(struct kunit *test)
 
 	rig_up(test, &r, true);
 	r.buf->trace = tr;
-	d = get_pinned(&r);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(d));
+	d = KVT_PTR(test, get_pinned(&r));
 	KUNIT_EXPECT_TRUE(test, d->pinned);
 	KUNIT_EXPECT_EQ(test, DMABUF_DMA + SZ_4K,
 			sg_dma_address(d->umem.sgt_append.sgt.sgl));
@@ -295,8 +292,7 @@ static void dmabuf_that_never_moves_is_as_good(struct kunit *test)
 	rig_up(test, &r, true);
 	r.buf = dmabuf_rig_new_static(test, SIZE);
 	for (i = 0; i < 2; i++) {
-		d = i ? get_pinned(&r) : get(&r, SZ_4K, SZ_64K, r.buf->fd, ACCESS);
-		KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(d));
+		d = KVT_PTR(test, i ? get_pinned(&r) : get(&r, SZ_4K, SZ_64K, r.buf->fd, ACCESS));
 		KUNIT_EXPECT_EQ(test, 0, map(d));
 		KUNIT_EXPECT_EQ(test, DMABUF_DMA + SZ_4K,
 				sg_dma_address(d->umem.sgt_append.sgt.sgl));
@@ -321,9 +317,8 @@ static struct ib_mem dmabuf_mem(struct rig *r, enum ib_mem_path path)
 static struct ib_mr *reg(struct kunit *test, struct rig *r)
 {
 	struct ib_mem mem = dmabuf_mem(r, IB_MEM_DMABUF);
-	struct ib_mr *mr = ib_reg_mem(r->pd, &mem, 0x7000000, ACCESS);
+	struct ib_mr *mr = KVT_PTR(test, ib_reg_mem(r->pd, &mem, 0x7000000, ACCESS));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
 	KUNIT_EXPECT_EQ(test, IB_MEM_DMABUF, mem.found);
 	KUNIT_EXPECT_TRUE(test, mr->umem->is_dmabuf);
 	KUNIT_EXPECT_EQ(test, 0x7000000, mr->iova);
@@ -525,14 +520,12 @@ static void registration_falls_back_from_a_dmabuf(struct kunit *test)
 	KUNIT_ASSERT_NE(test, 0, addr);
 	mem = dmabuf_mem(&r, IB_MEM_ANY);
 	mem.start = addr;
-	mr = ib_reg_mem(r.pd, &mem, 0, ACCESS);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+	mr = KVT_PTR(test, ib_reg_mem(r.pd, &mem, 0, ACCESS));
 	KUNIT_EXPECT_EQ(test, IB_MEM_DMABUF, mem.found);
 	KUNIT_EXPECT_EQ(test, 0, ib_dereg_mr(mr));
 
 	r.buf->ret[DMABUF_MAP] = -EXFULL;
-	mr = ib_reg_mem(r.pd, &mem, 0, ACCESS);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+	mr = KVT_PTR(test, ib_reg_mem(r.pd, &mem, 0, ACCESS));
 	KUNIT_EXPECT_EQ(test, IB_MEM_HOST, mem.found);
 	KUNIT_EXPECT_EQ(test, -EXFULL, mem.error[IB_MEM_DMABUF]);
 	KUNIT_EXPECT_EQ(test, 0, mem.error[IB_MEM_HOST]);
@@ -679,8 +672,7 @@ static void memory_moves_at_any_time(struct kunit *test)
 	t = kvt_thread_start(test, kvt_other_cpu(), mover_fn, &mover);
 	for (i = 0; i < count; i++) {
 		mem = dmabuf_mem(&r, IB_MEM_DMABUF);
-		mr = ib_reg_mem(r.pd, &mem, 0, ACCESS);
-		KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+		mr = KVT_PTR(test, ib_reg_mem(r.pd, &mem, 0, ACCESS));
 		KUNIT_EXPECT_TRUE(test, is_in_place(&r, mr));
 		if (i % 2)
 			await_move(&mover);

@@ -73,9 +73,8 @@ static void listener_stop(void *arg)
 static struct listener *listener_new(struct kunit *test, struct mock *m,
 				     const char *name, struct kvt_trace *trace)
 {
-	struct listener *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+	struct listener *l = kvt_zalloc(test, sizeof(*l));
 
-	KUNIT_ASSERT_NOT_NULL(test, l);
 	l->name = name;
 	l->trace = trace;
 	init_completion(&l->got);
@@ -87,8 +86,7 @@ static void listener_start(struct kunit *test, struct listener *l)
 {
 	ib_register_event_handler(&l->handler);
 	l->listening = true;
-	KUNIT_ASSERT_EQ(test, 0,
-			kunit_add_action_or_reset(test, listener_stop, l));
+	kvt_defer(test, listener_stop, l);
 }
 
 static struct listener *listener_up(struct kunit *test, struct mock *m,

@@ -397,13 +397,12 @@ static void stress_end(void *arg)
 
 static struct stress *stress_new(struct kunit *test)
 {
-	struct stress *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct stress *s = kvt_zalloc(test, sizeof(*s));
 	u64 count = kvt_count(ROUND_EVENTS) / DEBUG_SHARE;
 	u32 seed = kvt_seed(test, "events in hard interrupt", count);
 	struct source *src;
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	s->m = mock_up(test, "kvtm_a");
 	s->count = count;
 	init_waitqueue_head(&s->moved);
@@ -424,7 +423,7 @@ static struct stress *stress_new(struct kunit *test)
 	listener_init(&s->all, s);
 	s->all.stay = count;
 	listener_start(&s->all);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, stress_end, s));
+	kvt_defer(test, stress_end, s);
 	return s;
 }
 

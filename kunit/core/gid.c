@@ -41,14 +41,12 @@ static void gid_events_end(void *arg)
 
 static struct gid_events *gid_events_up(struct kunit *test, struct mock *m)
 {
-	struct gid_events *ev = kunit_kzalloc(test, sizeof(*ev), GFP_KERNEL);
+	struct gid_events *ev = kvt_zalloc(test, sizeof(*ev));
 
-	KUNIT_ASSERT_NOT_NULL(test, ev);
 	init_completion(&ev->got);
 	INIT_IB_EVENT_HANDLER(&ev->handler, m->ibdev, gid_event);
 	ib_register_event_handler(&ev->handler);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test,
-							   gid_events_end, ev));
+	kvt_defer(test, gid_events_end, ev);
 	return ev;
 }
 
@@ -113,8 +111,7 @@ static void attr_tells_what_the_entry_is(struct kunit *test)
 	struct mock *m = mock_up(test, "kvtm_a");
 	const struct ib_gid_attr *attr;
 
-	attr = rdma_get_gid_attr(m->ibdev, 1, 1);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(attr));
+	attr = KVT_PTR(test, rdma_get_gid_attr(m->ibdev, 1, 1));
 	KUNIT_EXPECT_PTR_EQ(test, attr->device, m->ibdev);
 	KUNIT_EXPECT_EQ(test, 1, attr->port_num);
 	KUNIT_EXPECT_EQ(test, 1, attr->index);
@@ -159,13 +156,11 @@ static void gid_is_found_by_device_port_and_filter(struct kunit *test)
 
 	attr = rdma_find_gid_by_port(m->ibdev, &gid, IB_GID_TYPE_IB, 1, NULL);
 	KUNIT_EXPECT_EQ(test, -ENOENT, PTR_ERR_OR_ZERO(attr));
-	attr = rdma_find_gid_by_port(m->ibdev, &gid, IB_GID_TYPE_IB, 2, NULL);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(attr));
+	attr = KVT_PTR(test, rdma_find_gid_by_port(m->ibdev, &gid, IB_GID_TYPE_IB, 2, NULL));
 	KUNIT_EXPECT_EQ(test, 2, attr->port_num);
 	rdma_put_gid_attr(attr);
 
-	attr = rdma_find_gid_by_filter(m->ibdev, &gid, 2, is_index, &wanted);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(attr));
+	attr = KVT_PTR(test, rdma_find_gid_by_filter(m->ibdev, &gid, 2, is_index, &wanted));
 	KUNIT_EXPECT_EQ(test, 1, attr->index);
 	rdma_put_gid_attr(attr);
 	wanted = 0;
@@ -180,8 +175,7 @@ static void held_entry_outlives_its_deletion(struct kunit *test)
 	union ib_gid old = m->port[1].gids[1], zero = {}, gid;
 	const struct ib_gid_attr *attr;
 
-	attr = rdma_get_gid_attr(m->ibdev, 1, 1);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(attr));
+	attr = KVT_PTR(test, rdma_get_gid_attr(m->ibdev, 1, 1));
 	KUNIT_EXPECT_TRUE(test, change_gid(m, ev, 1, zero));
 	KUNIT_EXPECT_EQ(test, -ENOENT, rdma_query_gid(m->ibdev, 1, 1, &gid));
 	KUNIT_EXPECT_EQ(test, -ENOENT, find(m->ibdev, &old, IB_GID_TYPE_IB,
@@ -201,8 +195,7 @@ static void held_entry_outlives_its_replacement(struct kunit *test)
 	union ib_gid old = m->port[1].gids[1], new = make_gid(0x77);
 	const struct ib_gid_attr *attr, *next;
 
-	attr = rdma_get_gid_attr(m->ibdev, 1, 1);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(attr));
+	attr = KVT_PTR(test, rdma_get_gid_attr(m->ibdev, 1, 1));
 	KUNIT_EXPECT_TRUE(test, change_gid(m, ev, 1, new));
 	next = rdma_get_gid_attr(m->ibdev, 1, 1);
 	KUNIT_EXPECT_EQ(test, 0, PTR_ERR_OR_ZERO(next));
@@ -266,12 +259,11 @@ static void readers_race_with_deletion(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct gid_events *ev = gid_events_up(test, m);
-	struct racer *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+	struct racer *r = kvt_zalloc(test, sizeof(*r));
 	u64 i, flips = kvt_count(FLIPS);
 	union ib_gid zero = {};
 	struct kvt_thread *t;
 
-	KUNIT_ASSERT_NOT_NULL(test, r);
 	r->ibdev = m->ibdev;
 	r->a = m->port[1].gids[1];
 	r->b = make_gid(0x99);
@@ -396,8 +388,7 @@ static void roce_attr_names_its_netdev(struct kunit *test)
 	u8 mac[ETH_ALEN] = {};
 	u16 vlan = 0;
 
-	attr = rdma_get_gid_attr(m->ibdev, 1, 0);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(attr));
+	attr = KVT_PTR(test, rdma_get_gid_attr(m->ibdev, 1, 0));
 	rcu_read_lock();
 	KUNIT_EXPECT_PTR_EQ(test, rdma_read_gid_attr_ndev_rcu(attr), ndev);
 	rcu_read_unlock();
@@ -453,8 +444,7 @@ static void held_roce_entry_does_not_hold_the_netdev(struct kunit *test)
 	const struct ib_gid_attr *attr;
 	u8 mac[ETH_ALEN];
 
-	attr = rdma_get_gid_attr(m->ibdev, 1, 0);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(attr));
+	attr = KVT_PTR(test, rdma_get_gid_attr(m->ibdev, 1, 0));
 	WRITE_ONCE(m->port[1].ndev, NULL);
 	/* Returns only when all references to the netdev are gone. */
 	kvt_netdev_gone(test, ndev);
@@ -494,8 +484,7 @@ static void gid_without_a_slot_comes_when_one_is_free(struct kunit *test)
 	union ib_gid gid = default_gid(ndev);
 	const struct ib_gid_attr *attr;
 
-	attr = rdma_find_gid(m->ibdev, &gid, IB_GID_TYPE_ROCE_UDP_ENCAP, ndev);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(attr));
+	attr = KVT_PTR(test, rdma_find_gid(m->ibdev, &gid, IB_GID_TYPE_ROCE_UDP_ENCAP, ndev));
 	change_netdev(m, NULL);
 	change_netdev(m, ndev);
 	/* The entry held above still occupies one of the two default slots. */

@@ -53,13 +53,12 @@ static void unwatch(void *arg)
 
 static struct said *watch(struct kunit *test)
 {
-	struct said *said = kunit_kzalloc(test, sizeof(*said), GFP_KERNEL);
+	struct said *said = kvt_zalloc(test, sizeof(*said));
 
-	KUNIT_ASSERT_NOT_NULL(test, said);
 	said->tp = kvt_tracepoint("ib_invalid");
 	KUNIT_ASSERT_NOT_NULL(test, said->tp);
 	KUNIT_ASSERT_EQ(test, 0, tracepoint_probe_register(said->tp, probe, said));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, unwatch, said));
+	kvt_defer(test, unwatch, said);
 	return said;
 }
 

@@ -25,8 +25,7 @@ static void mw_is_set_up_and_counted(struct kunit *test)
 	int type;
 
 	for (type = IB_MW_TYPE_1; type <= IB_MW_TYPE_2; type++) {
-		mw = ib_alloc_mw(pd, type);
-		KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mw));
+		mw = KVT_PTR(test, ib_alloc_mw(pd, type));
 		KUNIT_EXPECT_PTR_EQ(test, mw->pd, pd);
 		KUNIT_EXPECT_PTR_EQ(test, mw->device, m->ibdev);
 		KUNIT_EXPECT_EQ(test, type, mw->type);
@@ -94,8 +93,7 @@ static void mw_failure_leaves_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EXFULL, mw_error(pd, IB_MW_TYPE_1));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&pd->usecnt));
 	mock_fail_none(m);
-	mw = ib_alloc_mw(pd, IB_MW_TYPE_1);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mw));
+	mw = KVT_PTR(test, ib_alloc_mw(pd, IB_MW_TYPE_1));
 	id = mw->res.id;
 	mock_fail(m, MOCK_dealloc_mw, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, ib_dealloc_mw(mw));
@@ -113,13 +111,11 @@ static void pd_with_windows_or_fmrs_is_busy(struct kunit *test)
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 	struct ib_fmr *fmr;
-	struct ib_mw *mw = ib_alloc_mw(pd, IB_MW_TYPE_2);
+	struct ib_mw *mw = KVT_PTR(test, ib_alloc_mw(pd, IB_MW_TYPE_2));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mw));
 	KUNIT_EXPECT_EQ(test, -EBUSY, ib_dealloc_pd_user(pd, NULL));
 	KUNIT_EXPECT_EQ(test, 0, ib_dealloc_mw(mw));
-	fmr = ib_alloc_fmr(pd, 0, &attr);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(fmr));
+	fmr = KVT_PTR(test, ib_alloc_fmr(pd, 0, &attr));
 	KUNIT_EXPECT_EQ(test, -EBUSY, ib_dealloc_pd_user(pd, NULL));
 	KUNIT_EXPECT_EQ(test, 0, mock_calls(m, MOCK_dealloc_pd));
 	KUNIT_EXPECT_EQ(test, 0, ib_dealloc_fmr(fmr));
@@ -204,8 +200,7 @@ static void bind_call_is_for_windows_of_type_1(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, key, mw->rkey);
 	KUNIT_EXPECT_EQ(test, 0, ib_dealloc_mw(mw));
 
-	mw = ib_alloc_mw(kvt_pd(test, other->ibdev), IB_MW_TYPE_1);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mw));
+	mw = KVT_PTR(test, ib_alloc_mw(kvt_pd(test, other->ibdev), IB_MW_TYPE_1));
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_bind_mw(qp, mw, &bind));
 	KUNIT_EXPECT_EQ(test, 0, mock_calls(m, MOCK_post_send));
 	KUNIT_EXPECT_EQ(test, 0, ib_dealloc_mw(mw));
@@ -292,8 +287,7 @@ static void fmr_beyond_the_limits_is_refused(struct kunit *test)
 	/* A device that reports no max_map_per_fmr has no limit. */
 	m->ibdev->attrs.max_map_per_fmr = 0;
 	attr.max_maps = INT_MAX;
-	fmr = ib_alloc_fmr(pd, 0, &attr);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(fmr));
+	fmr = KVT_PTR(test, ib_alloc_fmr(pd, 0, &attr));
 	KUNIT_EXPECT_EQ(test, 0, ib_dealloc_fmr(fmr));
 }
 
@@ -310,8 +304,7 @@ static void fmr_failure_leaves_nothing(struct kunit *test)
 			PTR_ERR_OR_ZERO(ib_alloc_fmr(pd, 0, &attr)));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&pd->usecnt));
 	mock_fail_none(m);
-	fmr = ib_alloc_fmr(pd, 0, &attr);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(fmr));
+	fmr = KVT_PTR(test, ib_alloc_fmr(pd, 0, &attr));
 	id = fmr->res.id;
 	mock_fail(m, MOCK_dealloc_fmr, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, ib_dealloc_fmr(fmr));
@@ -332,8 +325,7 @@ static void unmap_takes_a_list_of_one_device(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, 0, ib_unmap_fmr(&list));
 	for (i = 0; i < 3; i++) {
-		fmr[i] = ib_alloc_fmr(kvt_pd(test, m[i / 2]->ibdev), 0, &attr);
-		KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(fmr[i]));
+		fmr[i] = KVT_PTR(test, ib_alloc_fmr(kvt_pd(test, m[i / 2]->ibdev), 0, &attr));
 		list_add_tail(&fmr[i]->list, &list);
 	}
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_unmap_fmr(&list));

@@ -137,9 +137,8 @@ static void fire_srq_event(struct report *r)
 
 static struct report *report_new(struct kunit *test, void (*fire)(struct report *r))
 {
-	struct report *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+	struct report *r = kvt_zalloc(test, sizeof(*r));
 
-	KUNIT_ASSERT_NOT_NULL(test, r);
 	r->fire = fire;
 	r->cpu = -1;
 	r->cqe.done = on_done;
@@ -160,7 +159,7 @@ static struct report *report_of_device(struct kunit *test, enum ib_event_type ty
 	r->type = type;
 	INIT_IB_EVENT_HANDLER(&r->handler, r->m->ibdev, on_device_event);
 	ib_register_event_handler(&r->handler);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, stop_listening, &r->handler));
+	kvt_defer(test, stop_listening, &r->handler);
 	return r;
 }
 
@@ -174,9 +173,8 @@ static struct report *report_of_cq(struct kunit *test, void (*fire)(struct repor
 	struct ib_cq_init_attr attr = { .cqe = CQ_SIZE };
 	struct report *r = report_new(test, fire);
 
-	r->cq = ib_create_cq(r->m->ibdev, on_comp, on_object_event, r, &attr);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(r->cq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, destroy_cq, r->cq));
+	r->cq = KVT_PTR(test, ib_create_cq(r->m->ibdev, on_comp, on_object_event, r, &attr));
+	kvt_defer(test, destroy_cq, r->cq);
 	return r;
 }
 
@@ -294,9 +292,8 @@ static void srq_event_reaches_its_handler(struct kunit *test)
 		.attr = { .max_wr = 8, .max_sge = 1 },
 	};
 
-	r->srq = ib_create_srq(kvt_pd(test, r->m->ibdev), &init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(r->srq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, destroy_srq, r->srq));
+	r->srq = KVT_PTR(test, ib_create_srq(kvt_pd(test, r->m->ibdev), &init));
+	kvt_defer(test, destroy_srq, r->srq);
 	reach_handler(test, r, NULL);
 }
 
@@ -521,8 +518,7 @@ static void come_and_go(struct kunit *test, struct life *l,
 
 	t = kvt_thread_start(test, kvt_other_cpu(), life_nmis_fn, l);
 	for (i = 0; i < rounds; i++) {
-		cq = make(test, l);
-		KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
+		cq = KVT_PTR(test, make(test, l));
 		mock_cq_on_destroy(cq, life_end, l);
 		WRITE_ONCE(l->there, true);
 		before = READ_ONCE(l->sent);
@@ -547,18 +543,16 @@ static void come_and_go(struct kunit *test, struct life *l,
 
 static void cqs_come_and_go_under_nmis(struct kunit *test)
 {
-	struct life *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+	struct life *l = kvt_zalloc(test, sizeof(*l));
 
-	KUNIT_ASSERT_NOT_NULL(test, l);
 	come_and_go(test, l, make_plain);
 	KUNIT_EXPECT_GT(test, atomic_read(&l->heard), 0);
 }
 
 static void polled_cqs_come_and_go_under_nmis(struct kunit *test)
 {
-	struct life *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+	struct life *l = kvt_zalloc(test, sizeof(*l));
 
-	KUNIT_ASSERT_NOT_NULL(test, l);
 	come_and_go(test, l, make_of_lane);
 }
 

@@ -105,9 +105,8 @@ static void pd_that_the_driver_keeps_is_still_there(struct kunit *test)
 static void pd_that_the_driver_keeps_has_no_dead_keys(struct kunit *test)
 {
 	struct mock *m = mock_without_local_key(test);
-	struct ib_pd *pd = ib_alloc_pd(m->ibdev, IB_PD_UNSAFE_GLOBAL_RKEY);
+	struct ib_pd *pd = KVT_PTR(test, ib_alloc_pd(m->ibdev, IB_PD_UNSAFE_GLOBAL_RKEY));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(pd));
 	KUNIT_EXPECT_NE(test, 0, pd->local_dma_lkey);
 	mock_fail(m, MOCK_dealloc_pd, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, ib_dealloc_pd_user(pd, NULL));
@@ -124,9 +123,8 @@ static void object_keeps_a_copy_of_its_makers_name(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
 	char name[] = "some_ulp";
-	struct ib_pd *pd = __ib_alloc_pd(m->ibdev, 0, name);
+	struct ib_pd *pd = KVT_PTR(test, __ib_alloc_pd(m->ibdev, 0, name));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(pd));
 	memset(name, 'x', sizeof(name) - 1);
 	KUNIT_EXPECT_STREQ(test, pd->res.kern_name, "some_ulp");
 	ib_dealloc_pd(pd);
@@ -136,9 +134,8 @@ static void pd_in_use_is_busy(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
-	struct ib_mr *mr = ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4);
+	struct ib_mr *mr = KVT_PTR(test, ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&pd->usecnt));
 	KUNIT_EXPECT_EQ(test, -EBUSY, ib_dealloc_pd_user(pd, NULL));
 	KUNIT_EXPECT_EQ(test, 0, mock_calls(m, MOCK_dealloc_pd));
@@ -158,9 +155,8 @@ static void cq_is_made_as_asked(struct kunit *test)
 	struct mock *m = mock_up(test, "kvtm_a");
 	int vector = m->ibdev->num_comp_vectors - 1;
 	struct mock_call call = {};
-	struct ib_cq *cq = make_cq(m, 100, vector);
+	struct ib_cq *cq = KVT_PTR(test, make_cq(m, 100, vector));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
 	KUNIT_EXPECT_TRUE(test, mock_last(m, MOCK_create_cq, &call));
 	KUNIT_EXPECT_EQ(test, 100, call.arg);
 	KUNIT_EXPECT_EQ(test, vector, call.arg2);
@@ -196,8 +192,7 @@ static void cq_failure_leaves_nothing(struct kunit *test)
 	MOCK_EXPECT_IDLE(test, m);
 	mock_fail_none(m);
 
-	cq = make_cq(m, 10, 0);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
+	cq = KVT_PTR(test, make_cq(m, 10, 0));
 	id = cq->res.id;
 	mock_fail(m, MOCK_destroy_cq, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, ib_destroy_cq_user(cq, NULL));
@@ -247,8 +242,7 @@ static void ah_lives_and_answers(struct kunit *test)
 
 	ah_attr_init(m->ibdev, &attr);
 	KUNIT_ASSERT_EQ(test, RDMA_AH_ATTR_TYPE_IB, attr.type);
-	ah = rdma_create_ah(pd, &attr, RDMA_CREATE_AH_SLEEPABLE);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(ah));
+	ah = KVT_PTR(test, rdma_create_ah(pd, &attr, RDMA_CREATE_AH_SLEEPABLE));
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&pd->usecnt));
 	KUNIT_EXPECT_EQ(test, -EBUSY, ib_dealloc_pd_user(pd, NULL));
 	KUNIT_EXPECT_EQ(test, 0, rdma_query_ah(ah, &got));
@@ -272,8 +266,7 @@ static void query_ah_gives_no_reference_away(struct kunit *test)
 
 	ah_attr_init(m->ibdev, &attr);
 	rdma_ah_set_grh(&attr, NULL, 0, 0, 1, 0);
-	ah = rdma_create_ah(pd, &attr, RDMA_CREATE_AH_SLEEPABLE);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(ah));
+	ah = KVT_PTR(test, rdma_create_ah(pd, &attr, RDMA_CREATE_AH_SLEEPABLE));
 	KUNIT_EXPECT_NOT_NULL(test, ah->sgid_attr);
 	KUNIT_EXPECT_EQ(test, 0, rdma_query_ah(ah, &got));
 	KUNIT_EXPECT_NULL(test, got.grh.sgid_attr);
@@ -339,8 +332,7 @@ static void ah_failure_leaves_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&pd->usecnt));
 	mock_fail_none(m);
 
-	ah = rdma_create_ah(pd, &attr, 0);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(ah));
+	ah = KVT_PTR(test, rdma_create_ah(pd, &attr, 0));
 	mock_fail(m, MOCK_destroy_ah, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, rdma_destroy_ah_user(ah, 0, NULL));
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&pd->usecnt));
@@ -386,9 +378,8 @@ static void srq_lives_and_answers(struct kunit *test)
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 	struct ib_srq_attr attr = { .srq_limit = 5 };
-	struct ib_srq *srq = make_srq(pd, 32, 1);
+	struct ib_srq *srq = KVT_PTR(test, make_srq(pd, 32, 1));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(srq));
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&pd->usecnt));
 	KUNIT_EXPECT_EQ(test, 0, ib_modify_srq(srq, &attr, IB_SRQ_LIMIT));
 	memset(&attr, 0, sizeof(attr));
@@ -423,8 +414,7 @@ static void srq_failure_leaves_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EXFULL, PTR_ERR_OR_ZERO(make_srq(pd, 8, 1)));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&pd->usecnt));
 	mock_fail_none(m);
-	srq = make_srq(pd, 8, 1);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(srq));
+	srq = KVT_PTR(test, make_srq(pd, 8, 1));
 	id = srq->res.id;
 	mock_fail(m, MOCK_destroy_srq, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, ib_destroy_srq_user(srq, NULL));
@@ -481,8 +471,7 @@ static void mr_failure_leaves_nothing(struct kunit *test)
 			PTR_ERR_OR_ZERO(ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4)));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&pd->usecnt));
 	mock_fail_none(m);
-	mr = ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+	mr = KVT_PTR(test, ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4));
 	id = mr->res.id;
 	mock_fail(m, MOCK_dereg_mr, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, ib_dereg_mr(mr));

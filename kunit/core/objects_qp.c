@@ -177,8 +177,7 @@ static void qp_holds_its_srq(struct kunit *test)
 	struct rig r;
 
 	rig_up(test, &r, IB_POLL_SOFTIRQ);
-	srq = ib_create_srq(r.pd, &srq_init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(srq));
+	srq = KVT_PTR(test, ib_create_srq(r.pd, &srq_init));
 	r.init.srq = srq;
 	qp = ib_create_qp(r.pd, &r.init);
 	KUNIT_EXPECT_EQ(test, 0, PTR_ERR_OR_ZERO(qp));
@@ -224,11 +223,10 @@ static struct ib_qp *watched_qp(struct kunit *test, struct rig *r, struct told *
 
 static void what_is_no_event_of_a_qp_is_dropped(struct kunit *test)
 {
-	struct told *told = kunit_kzalloc(test, sizeof(*told), GFP_KERNEL);
+	struct told *told = kvt_zalloc(test, sizeof(*told));
 	struct ib_qp *qp;
 	struct rig r;
 
-	KUNIT_ASSERT_NOT_NULL(test, told);
 	rig_up(test, &r, IB_POLL_SOFTIRQ);
 	qp = watched_qp(test, &r, told);
 	ib_qp_notify_event(qp, IB_EVENT_SRQ_ERR);
@@ -290,19 +288,16 @@ static int report_fn(void *arg)
 static void reset_waits_for_the_last_event_of_the_srq(struct kunit *test)
 {
 	struct ib_srq_init_attr srq_init = { .attr = { .max_wr = 16, .max_sge = 1 } };
-	struct told *told = kunit_kzalloc(test, sizeof(*told), GFP_KERNEL);
-	struct reporter *reporter = kunit_kzalloc(test, sizeof(*reporter), GFP_KERNEL);
+	struct told *told = kvt_zalloc(test, sizeof(*told));
+	struct reporter *reporter = kvt_zalloc(test, sizeof(*reporter));
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
 	struct kvt_thread *t;
 	struct rig r;
 
 	kvt_need_two_cpus(test);
-	KUNIT_ASSERT_NOT_NULL(test, told);
-	KUNIT_ASSERT_NOT_NULL(test, reporter);
 	kvt_stay_on_first_cpu();
 	rig_up(test, &r, IB_POLL_SOFTIRQ);
-	r.init.srq = ib_create_srq(r.pd, &srq_init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(r.init.srq));
+	r.init.srq = KVT_PTR(test, ib_create_srq(r.pd, &srq_init));
 	reporter->qp = watched_qp(test, &r, told);
 	init_completion(&reporter->reported);
 	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_init(reporter->qp, 1));

@@ -148,8 +148,7 @@ static void memory_of_the_system_comes_first(struct kunit *test)
 	rig_up(test, &r);
 	mem = host_mem(&r, IB_MEM_ANY);
 	memset(mem.error, 0xff, sizeof(mem.error));
-	mr = reg(&r, &mem);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+	mr = KVT_PTR(test, reg(&r, &mem));
 	KUNIT_EXPECT_EQ(test, IB_MEM_HOST, mem.found);
 	expect_errors(test, &mem, 0, 0, 0);
 	KUNIT_EXPECT_EQ(test, mem.start, mr->iova);
@@ -177,8 +176,7 @@ static void peers_are_asked_for_what_the_system_has_not(struct kunit *test)
 
 	rig_up(test, &r);
 	r.client->trace = tr;
-	mr = reg(&r, &mem);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+	mr = KVT_PTR(test, reg(&r, &mem));
 	KUNIT_EXPECT_EQ(test, IB_MEM_PEER, mem.found);
 	expect_errors(test, &mem, -EFAULT, 0, 0);
 	KUNIT_EXPECT_EQ(test, PEER_START(0), mr->iova);
@@ -210,8 +208,7 @@ static void device_gets_what_was_registered(struct kunit *test)
 
 	rig_up(test, &r);
 	r.client->page_size = SZ_64K;
-	mr = reg(&r, &mem);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+	mr = KVT_PTR(test, reg(&r, &mem));
 	want = PEER_DMA + 3 * PAGE_SIZE;
 	KUNIT_EXPECT_EQ(test, want, mock_mr_dma(mr));
 	rdma_umem_for_each_dma_block(mr->umem, &biter, PAGE_SIZE) {
@@ -264,8 +261,7 @@ static void client_is_asked_by_name(struct kunit *test)
 	other = peer_mock_up(test, 1, "kvt_other", PEER_CORE);
 	mem.peer_name = "kvt_gpu";
 	mem.peer_data = data;
-	mr = reg(&r, &mem);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+	mr = KVT_PTR(test, reg(&r, &mem));
 	KUNIT_EXPECT_TRUE(test, r.client->has_data);
 	KUNIT_EXPECT_MEMEQ(test, (u8 *)r.client->data, data, sizeof(data));
 	KUNIT_EXPECT_STREQ(test, (char *)r.client->name, "kvt_gpu");
@@ -394,8 +390,7 @@ static void device_that_cannot_revoke(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, peer_mock_calls(r.client, PEER_ACQUIRE));
 
 	mem.start = PEER_START(1);
-	mr = reg(&r, &mem);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+	mr = KVT_PTR(test, reg(&r, &mem));
 	KUNIT_EXPECT_EQ(test, IB_MEM_PEER, mem.found);
 	KUNIT_EXPECT_EQ(test, 0, dereg(mr));
 	PEER_EXPECT_IDLE(test, stays);
@@ -433,8 +428,7 @@ static void driver_that_gets_memory_itself(struct kunit *test)
 
 	rig_up_with(test, &r, mock_new(test), PEER_CORE);
 	mem = host_mem(&r, IB_MEM_ANY);
-	mr = reg(&r, &mem);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+	mr = KVT_PTR(test, reg(&r, &mem));
 	KUNIT_EXPECT_NULL(test, mr->umem);
 	KUNIT_EXPECT_EQ(test, IB_MEM_HOST, mem.found);
 	KUNIT_EXPECT_EQ(test, 0, dereg(mr));
@@ -447,8 +441,7 @@ static void driver_that_gets_memory_itself(struct kunit *test)
 	mem.has_fd = true;
 	mem.fd = 77;
 	mem.fd_offset = SZ_8K;
-	mr = reg(&r, &mem);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+	mr = KVT_PTR(test, reg(&r, &mem));
 	KUNIT_EXPECT_EQ(test, IB_MEM_DMABUF, mem.found);
 	KUNIT_EXPECT_TRUE(test, mock_last(r.m, MOCK_reg_user_mr_dmabuf, &call));
 	KUNIT_EXPECT_EQ(test, SZ_8K, call.arg);
@@ -477,9 +470,8 @@ static void device_without_regions_of_memory(struct kunit *test)
 static struct ib_mr *peer_mr(struct kunit *test, struct rig *r, struct peer_pin **pin)
 {
 	struct ib_mem mem = peer_mem(IB_MEM_PEER);
-	struct ib_mr *mr = reg(r, &mem);
+	struct ib_mr *mr = KVT_PTR(test, reg(r, &mem));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
 	*pin = peer_mock_made(PEER_START(0));
 	KUNIT_ASSERT_NOT_NULL(test, *pin);
 	return mr;
@@ -696,8 +688,7 @@ static void memory_is_got_as_the_driver_allows(struct kunit *test)
 	struct rig r;
 
 	rig_up(test, &r);
-	umem = get_peer(&r, r.host, PAGE_SIZE, ALL);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(umem));
+	umem = KVT_PTR(test, get_peer(&r, r.host, PAGE_SIZE, ALL));
 	KUNIT_EXPECT_FALSE(test, umem->is_peer);
 	release(umem);
 	KUNIT_EXPECT_EQ(test, -EFAULT, get_peer_error(&r, PEER_START(0), 8, 0));
@@ -712,8 +703,7 @@ static void memory_is_got_as_the_driver_allows(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EXFULL, get_peer_error(&r, PEER_START(0), 8, ALL));
 	r.client->ret[PEER_GET_PAGES] = 0;
 
-	umem = get_peer(&r, PEER_START(0), PEER_LENGTH, ALL);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(umem));
+	umem = KVT_PTR(test, get_peer(&r, PEER_START(0), PEER_LENGTH, ALL));
 	KUNIT_EXPECT_TRUE(test, umem->is_peer);
 	KUNIT_EXPECT_EQ(test, PEER_START(0), umem->address);
 	KUNIT_EXPECT_EQ(test, PEER_LENGTH, umem->length);
@@ -748,8 +738,7 @@ static void notifier_is_called_once(struct kunit *test)
 
 	rig_up(test, &r);
 	n.r = &r;
-	umem = get_peer(&r, PEER_START(0), PEER_LENGTH, ALL);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(umem));
+	umem = KVT_PTR(test, get_peer(&r, PEER_START(0), PEER_LENGTH, ALL));
 	pin = peer_mock_made(PEER_START(0));
 	KUNIT_ASSERT_NOT_NULL(test, pin);
 	ib_umem_activate_invalidation_notifier(umem, notify, &n);
@@ -776,8 +765,7 @@ static void notifier_that_is_stopped_is_not_called(struct kunit *test)
 
 	rig_up(test, &r);
 	n.r = &r;
-	umem = get_peer(&r, PEER_START(0), PEER_LENGTH, ALL);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(umem));
+	umem = KVT_PTR(test, get_peer(&r, PEER_START(0), PEER_LENGTH, ALL));
 	pin = peer_mock_made(PEER_START(0));
 	KUNIT_ASSERT_NOT_NULL(test, pin);
 	ib_umem_activate_invalidation_notifier(umem, notify, &n);
@@ -792,8 +780,7 @@ static void notifier_that_is_stopped_is_not_called(struct kunit *test)
 	peer_pin_put(pin);
 
 	/* User memory is never invalidated, so the calls do nothing. */
-	umem = get_peer(&r, r.host, PAGE_SIZE, ALL);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(umem));
+	umem = KVT_PTR(test, get_peer(&r, r.host, PAGE_SIZE, ALL));
 	ib_umem_activate_invalidation_notifier(umem, notify, &n);
 	ib_umem_stop_invalidation_notifier(umem);
 	release(umem);

@@ -79,7 +79,7 @@ static void watched_end(void *arg)
 
 static struct watched *watched_up(struct kunit *test, struct mock *m)
 {
-	struct watched *w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
+	struct watched *w = kvt_zalloc(test, sizeof(*w));
 	struct ib_srq_init_attr init = {
 		.event_handler = on_event,
 		.srq_context = w,
@@ -87,15 +87,12 @@ static struct watched *watched_up(struct kunit *test, struct mock *m)
 	};
 	struct ib_srq *srq;
 
-	KUNIT_ASSERT_NOT_NULL(test, w);
 	init_completion(&w->called);
 	init_completion(&w->entered);
 	w->ibdev = m->ibdev;
-	srq = ib_create_srq(kvt_pd(test, m->ibdev), &init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(srq));
+	srq = KVT_PTR(test, ib_create_srq(kvt_pd(test, m->ibdev), &init));
 	w->srq = srq;
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, watched_end,
-							    w));
+	kvt_defer(test, watched_end, w);
 	return w;
 }
 
@@ -256,9 +253,8 @@ static void srq_without_a_handler_is_fine(struct kunit *test)
 	struct ib_srq_init_attr init = {
 		.attr = { .max_wr = 8, .max_sge = 1 },
 	};
-	struct ib_srq *srq = ib_create_srq(kvt_pd(test, m->ibdev), &init);
+	struct ib_srq *srq = KVT_PTR(test, ib_create_srq(kvt_pd(test, m->ibdev), &init));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(srq));
 	ib_srq_notify_event(srq, IB_EVENT_SRQ_LIMIT_REACHED);
 	KUNIT_EXPECT_EQ(test, 0, ib_destroy_srq_user(srq, NULL));
 }

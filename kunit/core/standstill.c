@@ -65,11 +65,10 @@ static void dispatch(struct mock *m, enum ib_event_type type, bool memory)
 static void event_is_not_lost_after_any_number_of_others(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_s");
-	struct listener *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+	struct listener *l = kvt_zalloc(test, sizeof(*l));
 	int i;
 
 	kvt_need_injection(test);
-	KUNIT_ASSERT_NOT_NULL(test, l);
 	INIT_IB_EVENT_HANDLER(&l->handler, m->ibdev, heard);
 	ib_register_event_handler(&l->handler);
 	mock_hold(m, MOCK_query_pkey);
@@ -149,8 +148,7 @@ static void address_handle_has_the_gid_that_was_looked_up(struct kunit *test)
 	struct ib_ah *ah;
 
 	give_address(m, l.addr, true);
-	sgid = rdma_find_gid(m->ibdev, &gid, IB_GID_TYPE_ROCE_UDP_ENCAP, NULL);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(sgid));
+	sgid = KVT_PTR(test, rdma_find_gid(m->ibdev, &gid, IB_GID_TYPE_ROCE_UDP_ENCAP, NULL));
 	l.index = sgid->index;
 	rdma_put_gid_attr(sgid);
 
@@ -224,8 +222,7 @@ static void gid_that_went_is_not_taken_for_its_successor(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
 	KUNIT_EXPECT_EQ(test, 0, t->ret);
 
-	attr = rdma_get_gid_attr(m->ibdev, 1, 1);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(attr));
+	attr = KVT_PTR(test, rdma_get_gid_attr(m->ibdev, 1, 1));
 	KUNIT_EXPECT_EQ(test, ROUNDS + 1, be64_to_cpu(attr->gid.global.interface_id));
 	rdma_put_gid_attr(attr);
 }

@@ -81,9 +81,8 @@ static void memory_is_pinned_and_mapped_in_order(struct kunit *test)
 	struct page *page;
 
 	fill_pages(test, addr, MANY_PAGES);
-	umem = ib_umem_get(m->ibdev, addr + 100, (MANY_PAGES << PAGE_SHIFT) - 200,
-			   IB_ACCESS_LOCAL_WRITE);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(umem));
+	umem = KVT_PTR(test, ib_umem_get(m->ibdev, addr + 100, (MANY_PAGES << PAGE_SHIFT) - 200,
+					 IB_ACCESS_LOCAL_WRITE));
 	KUNIT_EXPECT_EQ(test, addr + 100, umem->address);
 	KUNIT_EXPECT_EQ(test, addr + 100, umem->iova);
 	KUNIT_EXPECT_EQ(test, 100, ib_umem_offset(umem));
@@ -120,8 +119,7 @@ static void memory_is_read(struct kunit *test)
 	u64 word = 0;
 
 	fill_pages(test, addr, 3);
-	umem = ib_umem_get(m->ibdev, addr + 8, 3 * PAGE_SIZE - 8, 0);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(umem));
+	umem = KVT_PTR(test, ib_umem_get(m->ibdev, addr + 8, 3 * PAGE_SIZE - 8, 0));
 	KUNIT_EXPECT_EQ(test, 0, ib_umem_copy_from(&word, umem, PAGE_SIZE - 8, 8));
 	KUNIT_EXPECT_EQ(test, 0xfeed0001, word);
 	KUNIT_EXPECT_EQ(test, 0, ib_umem_copy_from(&word, umem,
@@ -160,8 +158,7 @@ static void check_dirty(struct kunit *test, struct mock *m, int access,
 	struct page *page;
 
 	fill_pages(test, addr, 1);
-	umem = ib_umem_get(m->ibdev, addr, 1, access);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(umem));
+	umem = KVT_PTR(test, ib_umem_get(m->ibdev, addr, 1, access));
 	page = first_page(umem);
 	ClearPageDirty(page);
 	ib_umem_release(umem);
@@ -210,8 +207,7 @@ static void failure_in_the_middle_unpins_all(struct kunit *test)
 	struct page *page;
 
 	fill_pages(test, addr, MANY_PAGES);
-	umem = ib_umem_get(m->ibdev, addr, 1, 0);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(umem));
+	umem = KVT_PTR(test, ib_umem_get(m->ibdev, addr, 1, 0));
 	page = first_page(umem);
 	ib_umem_release(umem);
 	KUNIT_EXPECT_EQ(test, 0, vm_munmap(addr + most, PAGE_SIZE));
@@ -276,9 +272,8 @@ static void count_is_the_same_at_release(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
 	unsigned long addr = map_pages(test, 2, RW);
-	struct ib_umem *umem = ib_umem_get(m->ibdev, addr, PAGE_SIZE, 0);
+	struct ib_umem *umem = KVT_PTR(test, ib_umem_get(m->ibdev, addr, PAGE_SIZE, 0));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(umem));
 	KUNIT_EXPECT_EQ(test, 1, pinned_pages());
 	KUNIT_EXPECT_EQ(test, 0, ib_umem_find_best_pgsz(umem, PAGE_SIZE, 64));
 	KUNIT_EXPECT_EQ(test, 2, ib_umem_num_pages(umem));
@@ -295,8 +290,7 @@ static void memory_outlives_its_process(struct kunit *test)
 	u64 word = 0;
 
 	fill_pages(test, addr, 2);
-	umem = ib_umem_get(m->ibdev, addr, 2 * PAGE_SIZE, IB_ACCESS_LOCAL_WRITE);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(umem));
+	umem = KVT_PTR(test, ib_umem_get(m->ibdev, addr, 2 * PAGE_SIZE, IB_ACCESS_LOCAL_WRITE));
 	kthread_unuse_mm(mm);
 	mmput(mm);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&umem->owning_mm->mm_users));

@@ -44,9 +44,8 @@ static int read_debugfs(const char *name, char *buf, size_t len)
 /* Reads a debugfs file of the device. The text is freed at the end of the case. */
 static const char *text_of(struct kunit *test, const char *name)
 {
-	char *text = kunit_kzalloc(test, TEXT_LEN, GFP_KERNEL);
+	char *text = kvt_zalloc(test, TEXT_LEN);
 
-	KUNIT_ASSERT_NOT_NULL(test, text);
 	KUNIT_ASSERT_GE(test, read_debugfs(name, text, TEXT_LEN), 0);
 	return text;
 }
@@ -98,7 +97,7 @@ static void take_time(struct kunit *test)
 	long old = cq_rig_tune("cq_time_us", NO_HURRY_US);
 
 	KUNIT_ASSERT_GE(test, old, 0);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, restore_time, (void *)old));
+	kvt_defer(test, restore_time, (void *)old);
 }
 
 static void push_quiet(struct item *it)
@@ -285,7 +284,7 @@ static void latencies_are_counted_while_timing(struct kunit *test)
 	ib_process_cq_direct(rec->cq, -1);
 	KUNIT_EXPECT_NULL(test, strstr(text_of(test, "cq"), "latency"));
 
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, timing_off, NULL));
+	kvt_defer(test, timing_off, NULL);
 	set_timing(true);
 	push_stamped(&items[1], BIT(29));
 	push_stamped(&items[2], 0);
@@ -349,12 +348,11 @@ static void use_all_contexts(struct kunit *test, struct mock *m)
 
 static void readers_do_not_mind_what_comes_and_goes(struct kunit *test)
 {
-	struct reader *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+	struct reader *r = kvt_zalloc(test, sizeof(*r));
 	u64 n, count = kvt_count(COMINGS);
 	struct kvt_thread *reader;
 	struct mock *m;
 
-	KUNIT_ASSERT_NOT_NULL(test, r);
 	reader = kvt_thread_start(test, kvt_other_cpu(), read_all_fn, r);
 	/* Go on if the reader was too late to read any of them. */
 	for (n = 0; n < count || (!READ_ONCE(r->reads) && n < 1000 * count); n++) {

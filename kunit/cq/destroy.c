@@ -190,11 +190,10 @@ static void destroy_waits_for_the_batch_that_is_handed_out(struct kunit *test)
 	enum ib_poll_context ctx = kvt_context(test);
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct cq_hold *h = cq_hold_new(test, m, ctx);
-	struct batch *b = kunit_kzalloc(test, sizeof(*b), GFP_KERNEL);
+	struct batch *b = kvt_zalloc(test, sizeof(*b));
 	struct kvt_thread *t, *poller;
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, b);
 	cq_gate_init(&b->g);
 	b->rec = recorder_up(test, m, ctx, kvt_other_cpu());
 	b->rec->on_done = batch_done;
@@ -268,13 +267,12 @@ static void duel_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 static void duel(struct kunit *test, const enum ib_poll_context *ctx, const int *vector,
 		 int lanes)
 {
-	struct duel *d = kunit_kzalloc(test, sizeof(*d), GFP_KERNEL);
+	struct duel *d = kvt_zalloc(test, sizeof(*d));
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 	struct ib_wc wc = {};
 	int i, n;
 
-	KUNIT_ASSERT_NOT_NULL(test, d);
 	d->lanes = lanes;
 	for (i = 0; i < lanes; i++) {
 		d->rec[i] = recorder_up(test, m, ctx[i], vector[i]);
@@ -432,10 +430,9 @@ static void flush_ends_though_completions_keep_coming(struct kunit *test)
 {
 	struct recorder *rec = recorder_of_param(test);
 	struct item *items = items_new(test, rec, 100);
-	struct endless *e = kunit_kzalloc(test, sizeof(*e), GFP_KERNEL);
+	struct endless *e = kvt_zalloc(test, sizeof(*e));
 	struct kvt_thread *t;
 
-	KUNIT_ASSERT_NOT_NULL(test, e);
 	e->f.rec = rec;
 	rec->on_done = push_forever;
 	rec->arg = e;

@@ -331,7 +331,7 @@ static struct ib_srq *srq_new(struct kunit *test, struct ib_pd *pd)
 	struct ib_srq *srq = ib_create_srq(pd, &attr);
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(srq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, srq_end, srq));
+	kvt_defer(test, srq_end, srq);
 	return srq;
 }
 

@@ -160,14 +160,13 @@ static void storm_end(void *arg)
 
 static struct storm *storm_new(struct kunit *test)
 {
-	struct storm *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct storm *s = kvt_zalloc(test, sizeof(*s));
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	s->m = mock_up(test, "kvtm_a");
 	spin_lock_init(&s->lock);
 	hrtimer_init(&s->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
 	s->timer.function = storm_timer;
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, storm_end, s));
+	kvt_defer(test, storm_end, s);
 	return s;
 }
 
@@ -418,13 +417,12 @@ static void lines_end(void *arg)
 
 static struct lines *lines_watch(struct kunit *test, const char *a, const char *b)
 {
-	struct lines *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+	struct lines *l = kvt_zalloc(test, sizeof(*l));
 
-	KUNIT_ASSERT_NOT_NULL(test, l);
 	l->a = a;
 	l->b = b;
 	KUNIT_ASSERT_EQ(test, 0, register_trace_console(lines_probe, l));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, lines_end, l));
+	kvt_defer(test, lines_end, l);
 	return l;
 }
 
@@ -437,9 +435,8 @@ static void undone(struct kunit *test, enum ib_poll_context ctx, struct ib_cqe *
 	struct ib_wc wc = { .wr_cqe = cqe, .status = status, .qp = qp };
 	struct item *items = items_new(test, rec, 1);
 	struct lines *with_qp, *with_owner;
-	char *text = kunit_kzalloc(test, 32, GFP_KERNEL);
+	char *text = kvt_zalloc(test, 32);
 
-	KUNIT_ASSERT_NOT_NULL(test, text);
 	snprintf(text, 32, "QP 0x%x", qp->qp_num);
 	with_qp = lines_watch(test, what, text);
 	/* The CQ is allocated in rig.c, so its owner is the module kverbs_kunit. */
@@ -558,19 +555,17 @@ static void greedy_done(struct ib_cq *cq, struct ib_wc *wc)
 /* The CQ is notified as mainline drivers do it: by a call of its comp_handler. */
 static void driver_that_gives_too_many_is_not_believed(struct kunit *test)
 {
-	struct greedy *g = kunit_kzalloc(test, sizeof(*g), GFP_KERNEL);
+	struct greedy *g = kvt_zalloc(test, sizeof(*g));
 	struct mock *m = mock_new(test);
 	struct ib_cq *cq;
 
-	KUNIT_ASSERT_NOT_NULL(test, g);
 	g->cqe.done = greedy_done;
 	init_completion(&g->handled);
 	m->ops.poll_cq = poll_too_many;
 	m->ops.req_notify_cq = arm_nothing;
 	mock_alloc(test, m);
 	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
-	cq = ib_alloc_cq(m->ibdev, g, 64, 0, kvt_context(test));
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
+	cq = KVT_PTR(test, ib_alloc_cq(m->ibdev, g, 64, 0, kvt_context(test)));
 	cq->comp_handler(cq, cq->cq_context);
 	if (kvt_context(test) == IB_POLL_DIRECT)
 		ib_process_cq_direct(cq, -1);

@@ -91,17 +91,15 @@ static void watcher_end(void *arg)
 static struct watcher *watcher_up(struct kunit *test, struct mock *m)
 {
 	struct ib_cq_init_attr attr = { .cqe = CQ_SIZE };
-	struct watcher *w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
+	struct watcher *w = kvt_zalloc(test, sizeof(*w));
 	struct ib_cq *cq;
 
-	KUNIT_ASSERT_NOT_NULL(test, w);
 	init_completion(&w->called);
 	init_completion(&w->got_event);
 	cq = ib_create_cq(m->ibdev, handler, event_handler, w, &attr);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(cq));
 	w->cq = cq;
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, watcher_end,
-							    w));
+	kvt_defer(test, watcher_end, w);
 	return w;
 }
 

@@ -37,8 +37,7 @@ static void pool_idle(struct kunit *test, unsigned int ms)
 	int old = cq_rig_tune("cq_pool_idle_ms", ms);
 
 	KUNIT_ASSERT_GE(test, old, 0);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, pool_idle_end,
-							    (void *)(long)old));
+	kvt_defer(test, pool_idle_end, (void *)(long)old);
 }
 
 /* A device with VECTORS vectors, whose affinity masks are empty at first. */
@@ -60,9 +59,8 @@ static struct mock *pool_device(struct kunit *test)
 
 static struct ib_cq *pool_get(struct kunit *test, struct mock *m, unsigned int nr, int hint)
 {
-	struct ib_cq *cq = ib_cq_pool_get(m->ibdev, nr, hint, IB_POLL_WORKQUEUE);
+	struct ib_cq *cq = KVT_PTR(test, ib_cq_pool_get(m->ibdev, nr, hint, IB_POLL_WORKQUEUE));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
 	return cq;
 }
 
@@ -378,10 +376,9 @@ static void pool_client_remove(struct ib_device *ibdev, void *data)
 
 static void unregister_destroys_the_pool_after_the_clients(struct kunit *test)
 {
-	struct pool_client *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+	struct pool_client *c = kvt_zalloc(test, sizeof(*c));
 	struct mock *m = pool_device(test);
 
-	KUNIT_ASSERT_NOT_NULL(test, c);
 	c->m = m;
 	c->client.name = "kvt_pool";
 	c->client.add = pool_client_add;

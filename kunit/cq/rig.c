@@ -79,10 +79,9 @@ static void recorder_end(void *arg)
 struct recorder *recorder_up(struct kunit *test, struct mock *m, enum ib_poll_context ctx,
 			     int vector)
 {
-	struct recorder *rec = kunit_kzalloc(test, sizeof(*rec), GFP_KERNEL);
+	struct recorder *rec = kvt_zalloc(test, sizeof(*rec));
 	struct ib_cq *cq;
 
-	KUNIT_ASSERT_NOT_NULL(test, rec);
 	init_completion(&rec->all);
 	init_completion(&rec->rearmed);
 	rec->m = m;
@@ -90,7 +89,7 @@ struct recorder *recorder_up(struct kunit *test, struct mock *m, enum ib_poll_co
 	cq = ib_alloc_cq(m->ibdev, rec, CQ_RIG_SIZE, vector, ctx);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(cq));
 	rec->cq = cq;
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, recorder_end, rec));
+	kvt_defer(test, recorder_end, rec);
 	return rec;
 }
 EXPORT_SYMBOL_GPL(recorder_up);
@@ -304,8 +303,7 @@ struct cq_hold *cq_hold_new(struct kunit *test, struct mock *m, enum ib_poll_con
 
 	kvt_need_two_cpus(test);
 	kvt_stay_on_first_cpu();
-	h = kunit_kzalloc(test, sizeof(*h), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, h);
+	h = kvt_zalloc(test, sizeof(*h));
 	cq_gate_init(&h->g);
 	h->rec = recorder_up(test, m, ctx, kvt_other_cpu());
 	/* In a work queue, another runner would take over from one that is held up. */
@@ -441,7 +439,6 @@ void cq_rig_warn_soon(struct kunit *test)
 	int old = cq_rig_tune("wait_warn_ms", SOON_MS);
 
 	KUNIT_ASSERT_GE(test, old, 0);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, restore_wait_warn,
-							   (void *)(unsigned long)old));
+	kvt_defer(test, restore_wait_warn, (void *)(unsigned long)old);
 }
 EXPORT_SYMBOL_GPL(cq_rig_warn_soon);

@@ -269,10 +269,9 @@ static void light_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 
 static struct load *load_new(struct kunit *test, unsigned int us, int until)
 {
-	struct load *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+	struct load *l = kvt_zalloc(test, sizeof(*l));
 	struct mock *m = mock_up(test, "kvtm_a");
 
-	KUNIT_ASSERT_NOT_NULL(test, l);
 	l->us = us;
 	l->until = until;
 	l->at = until / 2;
@@ -318,8 +317,7 @@ static void tune(struct kunit *test, const char *name, unsigned int value,
 	int old = cq_rig_tune(name, value);
 
 	KUNIT_ASSERT_GT(test, old, 0);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, restore,
-							    (void *)(unsigned long)old));
+	kvt_defer(test, restore, (void *)(unsigned long)old);
 }
 
 static void set_time(struct kunit *test, unsigned int us)

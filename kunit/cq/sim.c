@@ -193,10 +193,9 @@ struct sim *sim_new(struct kunit *test, enum ib_poll_context ctx, u64 end, u32 s
 	static const struct ib_device_ops size = {
 		INIT_RDMA_OBJ_SIZE(ib_cq, sim_cq, ibcq),
 	};
-	struct sim *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct sim *s = kvt_zalloc(test, sizeof(*s));
 	struct mock *m = mock_new(test);
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	m->ops.create_cq = sim_create_cq;
 	m->ops.destroy_cq = sim_destroy_cq;
 	m->ops.poll_cq = sim_poll_cq;
@@ -211,7 +210,7 @@ struct sim *sim_new(struct kunit *test, enum ib_poll_context ctx, u64 end, u32 s
 	s->wake_ns = SIM_WAKE_NS;
 	s->done_ns = SIM_DONE_NS;
 	init_completion(&s->idle);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, sim_end, s));
+	kvt_defer(test, sim_end, s);
 	return s;
 }
 

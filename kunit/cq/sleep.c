@@ -322,9 +322,8 @@ static void deal_with_another(struct kunit *test, struct inner *in,
 
 static void done_may_drain_a_qp_of_another_cq_of_its_lane(struct kunit *test)
 {
-	struct inner *in = kunit_kzalloc(test, sizeof(*in), GFP_KERNEL);
+	struct inner *in = kvt_zalloc(test, sizeof(*in));
 
-	KUNIT_ASSERT_NOT_NULL(test, in);
 	deal_with_another(test, in, drain_in_done);
 	KUNIT_EXPECT_EQ(test, BEFORE, in->seen);
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, in->state);
@@ -336,9 +335,8 @@ static void done_may_drain_a_qp_of_another_cq_of_its_lane(struct kunit *test)
 
 static void done_may_flush_another_cq_of_its_lane(struct kunit *test)
 {
-	struct inner *in = kunit_kzalloc(test, sizeof(*in), GFP_KERNEL);
+	struct inner *in = kvt_zalloc(test, sizeof(*in));
 
-	KUNIT_ASSERT_NOT_NULL(test, in);
 	deal_with_another(test, in, flush_in_done);
 	KUNIT_EXPECT_EQ(test, 0, in->ret);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&in->rec->all));
@@ -347,9 +345,8 @@ static void done_may_flush_another_cq_of_its_lane(struct kunit *test)
 
 static void done_may_free_another_cq_of_its_lane(struct kunit *test)
 {
-	struct inner *in = kunit_kzalloc(test, sizeof(*in), GFP_KERNEL);
+	struct inner *in = kvt_zalloc(test, sizeof(*in));
 
-	KUNIT_ASSERT_NOT_NULL(test, in);
 	deal_with_another(test, in, free_in_done);
 	KUNIT_EXPECT_EQ(test, 1, mock_calls(in->rec->m, MOCK_destroy_cq));
 	KUNIT_EXPECT_EQ(test, in->seen, atomic_read(&in->rec->seen));
@@ -366,13 +363,12 @@ static int free_fn(void *arg)
 static void done_waits_for_another_that_sleeps(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct inner *in = kunit_kzalloc(test, sizeof(*in), GFP_KERNEL);
+	struct inner *in = kvt_zalloc(test, sizeof(*in));
 	struct cq_gate g;
 	struct recorder *b = sleeper(test, m, &g);
 	struct recorder *c = beside(test, m, NULL, NULL);
 	struct recorder *a;
 
-	KUNIT_ASSERT_NOT_NULL(test, in);
 	in->rec = b;
 	a = beside(test, m, flush_in_done, in);
 	KUNIT_EXPECT_TRUE(test, item_push(items_new(test, a, 1)));
@@ -454,11 +450,10 @@ static struct recorder *grave_dug(struct kunit *test, struct mock *m, struct gra
 static void destroy_waits_for_a_done_that_sleeps(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct grave *gr = kunit_kzalloc(test, sizeof(*gr), GFP_KERNEL);
+	struct grave *gr = kvt_zalloc(test, sizeof(*gr));
 	struct recorder *rec;
 	struct kvt_thread *t;
 
-	KUNIT_ASSERT_NOT_NULL(test, gr);
 	rec = grave_dug(test, m, gr);
 	t = kvt_thread_start(test, -1, bury_fn, gr);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(t));
@@ -475,10 +470,9 @@ static void destroy_that_waits_says_so(struct kunit *test)
 {
 	struct kvt_console *said = kvt_console_watch(test, "waiting for a done() of its CQ");
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct grave *gr = kunit_kzalloc(test, sizeof(*gr), GFP_KERNEL);
+	struct grave *gr = kvt_zalloc(test, sizeof(*gr));
 	struct kvt_thread *t;
 
-	KUNIT_ASSERT_NOT_NULL(test, gr);
 	cq_rig_warn_soon(test);
 	grave_dug(test, m, gr);
 	t = kvt_thread_start(test, -1, bury_fn, gr);
@@ -507,10 +501,9 @@ static void free_that_waits_says_so(struct kunit *test)
 static void done_that_destroys_waits_for_a_done_that_sleeps(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct grave *gr = kunit_kzalloc(test, sizeof(*gr), GFP_KERNEL);
+	struct grave *gr = kvt_zalloc(test, sizeof(*gr));
 	struct recorder *rec, *digger, *third;
 
-	KUNIT_ASSERT_NOT_NULL(test, gr);
 	rec = grave_dug(test, m, gr);
 	digger = beside(test, m, bury_in_done, gr);
 	third = beside(test, m, NULL, NULL);
@@ -535,10 +528,9 @@ static void bury_own(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 static void done_that_slept_may_destroy_its_own_qp(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct grave *gr = kunit_kzalloc(test, sizeof(*gr), GFP_KERNEL);
+	struct grave *gr = kvt_zalloc(test, sizeof(*gr));
 	struct recorder *rec;
 
-	KUNIT_ASSERT_NOT_NULL(test, gr);
 	rec = grave_dug(test, m, gr);
 	rec->on_done = bury_own;
 	/* It is inside grave_done() now: the second completion of the batch destroys the QP. */
@@ -667,12 +659,11 @@ static void end_race(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 static void lane_with_a_sleeper_is_fair(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct race *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+	struct race *r = kvt_zalloc(test, sizeof(*r));
 	struct cq_gate g;
 	struct recorder *a = sleeper(test, m, &g);
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, r);
 	for (i = 0; i < 2; i++) {
 		r->rec[i] = beside(test, m, i ? end_race : NULL, r);
 		r->rec[i]->expect = FLOOD;

@@ -76,9 +76,8 @@ static void report_that_is_late_is_told_once(struct kunit *test)
 	struct ib_qp_init_attr init;
 	struct ib_srq *srq;
 
-	srq = ib_create_srq(pd, &srq_init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(srq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, srq_end, srq));
+	srq = KVT_PTR(test, ib_create_srq(pd, &srq_init));
+	kvt_defer(test, srq_end, srq);
 	kvt_qp_init(&init, cq, cq);
 	init.srq = srq;
 	init.event_handler = qp_event;
@@ -105,8 +104,7 @@ static void cq_that_has_failed_does_not_recover(struct kunit *test)
 	struct mock *m = mock_up(test, "kvtm_s");
 	struct ib_cq *cq, *other;
 
-	cq = ib_cq_pool_get(m->ibdev, 1, 0, IB_POLL_WORKQUEUE);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
+	cq = KVT_PTR(test, ib_cq_pool_get(m->ibdev, 1, 0, IB_POLL_WORKQUEUE));
 	/* As after the errors of some minutes of an overrun. */
 	atomic_set(&cq->stats.errors, -1);
 	ib_cq_notify_event(cq, IB_EVENT_CQ_ERR);
@@ -267,8 +265,7 @@ static void cq_that_is_made_late_joins_the_pool(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, l.made);
 	KUNIT_EXPECT_EQ(test, 2, mock_calls(m, MOCK_create_cq));
 	KUNIT_EXPECT_EQ(test, 7, cq->cqe_used);
-	again = ib_cq_pool_get(m->ibdev, MOCK_MAX_CQE - 7, 0, IB_POLL_WORKQUEUE);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(again));
+	again = KVT_PTR(test, ib_cq_pool_get(m->ibdev, MOCK_MAX_CQE - 7, 0, IB_POLL_WORKQUEUE));
 	KUNIT_EXPECT_EQ(test, 2, mock_calls(m, MOCK_create_cq));
 	ib_cq_pool_put(again, MOCK_MAX_CQE - 7);
 	ib_cq_pool_put(cq, 7);

@@ -266,13 +266,12 @@ static void add_target(struct kunit *test, struct stress *s, enum ib_poll_contex
 
 static struct stress *stress_new(struct kunit *test, u64 full)
 {
-	struct stress *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct stress *s = kvt_zalloc(test, sizeof(*s));
 	u64 count = max_t(u64, 1000, kvt_count(full) / DEBUG_SHARE);
 	u32 seed = kvt_seed(test, "completions", count);
 	struct producer *p;
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	s->m = mock_up(test, "kvtm_a");
 	s->count = count;
 	for (i = 0; i < PRODUCERS; i++) {
@@ -285,7 +284,7 @@ static struct stress *stress_new(struct kunit *test, u64 full)
 		hrtimer_init(&p->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
 		p->timer.function = timer_fn;
 	}
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, stress_end, s));
+	kvt_defer(test, stress_end, s);
 	return s;
 }
 

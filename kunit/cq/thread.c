@@ -128,8 +128,7 @@ static void set_spin(struct kunit *test, unsigned int us)
 	int old = cq_rig_tune("cq_spin_us", us);
 
 	KUNIT_ASSERT_GE(test, old, 0);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, restore_spin,
-							    (void *)(unsigned long)old));
+	kvt_defer(test, restore_spin, (void *)(unsigned long)old);
 }
 
 /* Pushes one completion at a time, each @us microseconds after the one before was handled. */
@@ -240,8 +239,7 @@ static int unplug_for_the_case(struct kunit *test)
 	if (!cpu)
 		kunit_skip(test, "needs two CPUs");
 	kvt_stay_on_first_cpu();
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, plug,
-							    (void *)(unsigned long)cpu));
+	kvt_defer(test, plug, (void *)(unsigned long)cpu);
 	return cpu;
 }
 
@@ -338,12 +336,11 @@ static int stream_fn(void *arg)
 
 static void completions_go_on_while_a_cpu_comes_and_goes(struct kunit *test)
 {
-	struct stream *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct stream *s = kvt_zalloc(test, sizeof(*s));
 	unsigned long end = jiffies + 2 * KVT_TIMEOUT;
 	struct kvt_thread *t;
 	int i, cpu, seen;
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	cpu = unplug_for_the_case(test);
 	s->rec = recorder_up(test, mock_up(test, "kvtm_a"), kvt_context(test), cpu);
 	t = kvt_thread_start(test, -1, stream_fn, s);

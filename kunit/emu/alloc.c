@@ -215,8 +215,7 @@ static void bench_objects(struct kunit *test, struct bench *b)
 	init.qp_type = IB_QPT_UD;
 	init.send_cq = b->cq;
 	init.recv_cq = b->cq;
-	b->ud = ib_create_qp(b->r->a.pd, &init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(b->ud));
+	b->ud = KVT_PTR(test, ib_create_qp(b->r->a.pd, &init));
 	KUNIT_ASSERT_EQ(test, 0, ib_modify_qp(b->ud, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX |
 					      IB_QP_PORT | IB_QP_QKEY));
 }
@@ -273,15 +272,14 @@ KUNIT_ARRAY_PARAM_DESC(victim, victims, name);
 static void verb_without_memory(struct kunit *test)
 {
 	const struct victim *v = test->param_value;
-	struct bench *b = kunit_kzalloc(test, sizeof(*b), GFP_KERNEL);
+	struct bench *b = kvt_zalloc(test, sizeof(*b));
 	unsigned int n;
 	int used, ret;
 	bool hit;
 
 	kvt_need_injection(test);
-	KUNIT_ASSERT_NOT_NULL(test, b);
 	b->r = rig_up(test, "emu0", "emu0");
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, bench_clear, b));
+	kvt_defer(test, bench_clear, b);
 	bench_objects(test, b);
 	b->addr = kunit_vm_mmap(test, NULL, 0, USER_LEN, PROT_READ | PROT_WRITE,
 				MAP_ANONYMOUS | MAP_PRIVATE, 0);

@@ -96,9 +96,8 @@ static int busy_fn(void *arg)
 static struct busy *busy_new(struct kunit *test, struct rig *r, int (*post)(struct rig *r),
 			     int wanted)
 {
-	struct busy *b = kunit_kzalloc(test, sizeof(*b), GFP_KERNEL);
+	struct busy *b = kvt_zalloc(test, sizeof(*b));
 
-	KUNIT_ASSERT_NOT_NULL(test, b);
 	b->r = r;
 	b->post = post;
 	b->wanted = wanted;
@@ -175,14 +174,13 @@ static struct busy *busy_of_param(struct kunit *test, struct rig *r, int (*post)
 {
 	const struct busy_way *way = test->param_value;
 	struct busy *b = busy_new(test, r, post, 1);
-	char *limit = kunit_kzalloc(test, 16, GFP_KERNEL);
+	char *limit = kvt_zalloc(test, 16);
 
-	KUNIT_ASSERT_NOT_NULL(test, limit);
 	b->how = way->how;
 	if (b->how != BUSY_REALTIME)
 		return b;
 	KUNIT_ASSERT_GT(test, kvt_read_file(RT_RUNTIME, limit, 16), 0);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, limit_realtime, limit));
+	kvt_defer(test, limit_realtime, limit);
 	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(RT_RUNTIME, "-1"));
 	return b;
 }

@@ -31,15 +31,14 @@ static struct ib_device *emu(struct kunit *test)
 	struct ib_device *ibdev = ib_device_get_by_name("emu0", RDMA_DRIVER_UNKNOWN);
 
 	KUNIT_ASSERT_NOT_NULL(test, ibdev);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, put_device_at_end, ibdev));
+	kvt_defer(test, put_device_at_end, ibdev);
 	return ibdev;
 }
 
 static const char *doorbells(struct kunit *test)
 {
-	char *text = kunit_kzalloc(test, TEXT_LEN, GFP_KERNEL);
+	char *text = kvt_zalloc(test, TEXT_LEN);
 
-	KUNIT_ASSERT_NOT_NULL(test, text);
 	KUNIT_ASSERT_GE(test, kvt_read_debugfs("/sys/kernel/debug/kverbs_emu/emu0/ca", text,
 					       TEXT_LEN), 0);
 	return text;
@@ -195,7 +194,7 @@ static struct ib_device *own(struct kunit *test, const char *name, const char *n
 	KUNIT_ASSERT_EQ(test, 0, rig_port_write(name, 1, "mtu", "auto"));
 	ibdev = ib_device_get_by_name(name, RDMA_DRIVER_UNKNOWN);
 	KUNIT_ASSERT_NOT_NULL(test, ibdev);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, put_device_at_end, ibdev));
+	kvt_defer(test, put_device_at_end, ibdev);
 	return ibdev;
 }
 

@@ -64,7 +64,7 @@ static void no_faults(void *unused)
 static void fault(struct kunit *test, const char *kind, u32 value)
 {
 	KUNIT_ASSERT_EQ_MSG(test, 0, put_fault(kind, value), "no %s: mount debugfs", kind);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, no_faults, NULL));
+	kvt_defer(test, no_faults, NULL);
 }
 
 static int put_event(const char *event, u32 number)
@@ -114,9 +114,8 @@ static void on_object_event(struct ib_event *event, void *context)
 
 static struct listener *listener_new(struct kunit *test)
 {
-	struct listener *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+	struct listener *l = kvt_zalloc(test, sizeof(*l));
 
-	KUNIT_ASSERT_NOT_NULL(test, l);
 	init_completion(&l->got);
 	return l;
 }
@@ -134,7 +133,7 @@ static struct listener *listen(struct kunit *test, struct ib_device *ibdev)
 
 	INIT_IB_EVENT_HANDLER(&l->handler, ibdev, on_device_event);
 	ib_register_event_handler(&l->handler);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, stop_listening, l));
+	kvt_defer(test, stop_listening, l);
 	return l;
 }
 
@@ -156,7 +155,7 @@ static struct ib_device *held_device(struct kunit *test)
 	struct ib_device *ibdev = ib_device_get_by_name(DEVICE, RDMA_DRIVER_UNKNOWN);
 
 	KUNIT_ASSERT_NOT_NULL_MSG(test, ibdev, "no device " DEVICE ": load kverbs_emu");
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, release_device, ibdev));
+	kvt_defer(test, release_device, ibdev);
 	return ibdev;
 }
 
@@ -236,10 +235,9 @@ static void destroy_cq(void *arg)
 static struct ib_cq *loud_cq(struct kunit *test, struct ib_device *ibdev, struct listener *l)
 {
 	struct ib_cq_init_attr attr = { .cqe = RIG_CQE };
-	struct ib_cq *cq = ib_create_cq(ibdev, NULL, on_object_event, l, &attr);
+	struct ib_cq *cq = KVT_PTR(test, ib_create_cq(ibdev, NULL, on_object_event, l, &attr));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, destroy_cq, cq));
+	kvt_defer(test, destroy_cq, cq);
 	return cq;
 }
 
@@ -274,9 +272,8 @@ static void last_receive_comes_for_a_reason(struct kunit *test)
 	struct ib_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
 	struct rig *r = rig_new(test, DEVICE, PEER);
 
-	r->a.srq = ib_create_srq(r->a.pd, &init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(r->a.srq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, destroy_srq, r->a.srq));
+	r->a.srq = KVT_PTR(test, ib_create_srq(r->a.pd, &init));
+	kvt_defer(test, destroy_srq, r->a.srq);
 	rig_make_qps(test, r);
 	KUNIT_EXPECT_NE(test, 0, put_event("last_wqe", r->a.qp->qp_num));
 	rig_connect(test, r);
@@ -308,7 +305,7 @@ static void srq_event_is_injected(struct kunit *test)
 	u32 id;
 
 	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(srq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, destroy_srq, srq));
+	kvt_defer(test, destroy_srq, srq);
 	id = srq->res.id;
 	KUNIT_ASSERT_EQ(test, 0, put_event(event->name, id));
 	expect_event(test, l, event->type);
@@ -543,7 +540,7 @@ static void link_goes_down_and_up(struct kunit *test)
 	struct listener *l = listen(test, r->a.ibdev);
 	struct ib_wc wc;
 
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, link_up, NULL));
+	kvt_defer(test, link_up, NULL);
 	KUNIT_ASSERT_EQ(test, 0, put_port("state", "down"));
 	expect_event(test, l, IB_EVENT_PORT_ERR);
 	KUNIT_EXPECT_EQ(test, IB_PORT_DOWN, port_state(test, r->a.ibdev));

@@ -39,12 +39,10 @@ static void small_end(void *arg)
 static struct small *small_cq(struct kunit *test, struct ib_device *ibdev)
 {
 	struct ib_cq_init_attr attr = { .cqe = SMALL };
-	struct small *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct small *s = kvt_zalloc(test, sizeof(*s));
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
-	s->cq = ib_create_cq(ibdev, NULL, small_event, s, &attr);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(s->cq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, small_end, s->cq));
+	s->cq = KVT_PTR(test, ib_create_cq(ibdev, NULL, small_event, s, &attr));
+	kvt_defer(test, small_end, s->cq);
 	return s;
 }
 
@@ -236,9 +234,8 @@ static void traffic_is_moderated(struct kunit *test)
 static void expect_pool_size(struct kunit *test, struct ib_device *ibdev, unsigned int nr,
 			     int cqe)
 {
-	struct ib_cq *cq = ib_cq_pool_get(ibdev, nr, 0, IB_POLL_UNBOUND_WORKQUEUE);
+	struct ib_cq *cq = KVT_PTR(test, ib_cq_pool_get(ibdev, nr, 0, IB_POLL_UNBOUND_WORKQUEUE));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
 	KUNIT_EXPECT_EQ(test, cqe, cq->cqe);
 	ib_cq_pool_put(cq, nr);
 }

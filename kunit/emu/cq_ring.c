@@ -133,17 +133,14 @@ static struct mock *queue_device(struct kunit *test)
 static struct queue *queue_new(struct kunit *test, int size)
 {
 	struct ib_cq_init_attr attr = { .cqe = size };
-	struct queue *q = kunit_kzalloc(test, sizeof(*q), GFP_KERNEL);
+	struct queue *q = kvt_zalloc(test, sizeof(*q));
 
-	KUNIT_ASSERT_NOT_NULL(test, q);
 	init_completion(&q->called);
 	q->m = queue_device(test);
-	q->qp = kunit_kzalloc(test, sizeof(*q->qp), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, q->qp);
-	q->cq = ib_create_cq(q->m->ibdev, queue_called, queue_event, q, &attr);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(q->cq));
+	q->qp = kvt_zalloc(test, sizeof(*q->qp));
+	q->cq = KVT_PTR(test, ib_create_cq(q->m->ibdev, queue_called, queue_event, q, &attr));
 	q->emu = to_ecq(q->cq);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, queue_end, q));
+	kvt_defer(test, queue_end, q);
 	return q;
 }
 

@@ -504,8 +504,7 @@ static void region_goes(struct kunit *test)
 	u64 iova;
 	u32 key;
 
-	mr = ib_alloc_mr(r->b.pd, IB_MR_TYPE_MEM_REG, RIG_BUF / PAGE_SIZE + 1);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+	mr = KVT_PTR(test, ib_alloc_mr(r->b.pd, IB_MR_TYPE_MEM_REG, RIG_BUF / PAGE_SIZE + 1));
 	KUNIT_ASSERT_EQ(test, 1, rig_map(&r->b, mr, 0, r->b.size));
 	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->b, mr, 8, ACCESS));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 8, IB_WC_SUCCESS);

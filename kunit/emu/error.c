@@ -420,8 +420,7 @@ static void q2_drain_comes_last(struct kunit *test)
 	qp = r->a.qp;
 	r->a.qp = kvt_qp(test, r->a.pd, &init);
 	rig_connect(test, r);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, drain_end,
-							    r->a.qp));
+	kvt_defer(test, drain_end, r->a.qp);
 	for (i = 0; i < 2 * RIG_WR; i++) {
 		struct ib_sge sge = rig_sge(&r->a, 0, 8);
 		struct ib_recv_wr rwr = { .sg_list = &sge, .num_sge = 1 };
@@ -607,8 +606,7 @@ static void q6_destroy_under_traffic_ends(struct kunit *test)
 	struct rig *r = rig_new(test, "emu0", "emu1");
 	struct hammer *h;
 
-	h = kunit_kzalloc(test, sizeof(*h), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, h);
+	h = kvt_zalloc(test, sizeof(*h));
 	r->timeout = 1;
 	r->retry_cnt = 1;
 	h->e = &r->a;

@@ -55,7 +55,7 @@ static struct rig *rules_rig(struct kunit *test)
 	struct rig *r = rig_up(test, DEVICE, PEER);
 
 	KUNIT_ASSERT_EQ_MSG(test, 0, shell("echo clear >" RULES), "no rules: mount debugfs");
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, no_rules, NULL));
+	kvt_defer(test, no_rules, NULL);
 	return r;
 }
 

@@ -68,19 +68,14 @@ static void make_objects(struct kunit *test, struct rig *r)
 {
 	struct ib_cq_init_attr attr = { .cqe = RIG_CQE };
 
-	r->a.pd = ib_alloc_pd(r->a.ibdev, 0);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(r->a.pd));
-	r->a.scq = ib_create_cq(r->a.ibdev, NULL, NULL, NULL, &attr);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(r->a.scq));
-	r->a.rcq = ib_create_cq(r->a.ibdev, NULL, NULL, NULL, &attr);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(r->a.rcq));
+	r->a.pd = KVT_PTR(test, ib_alloc_pd(r->a.ibdev, 0));
+	r->a.scq = KVT_PTR(test, ib_create_cq(r->a.ibdev, NULL, NULL, NULL, &attr));
+	r->a.rcq = KVT_PTR(test, ib_create_cq(r->a.ibdev, NULL, NULL, NULL, &attr));
 	r->init.send_cq = r->a.scq;
 	r->init.recv_cq = r->a.rcq;
 	r->b = r->a;
-	r->a.qp = ib_create_qp(r->a.pd, &r->init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(r->a.qp));
-	r->b.qp = ib_create_qp(r->b.pd, &r->init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(r->b.qp));
+	r->a.qp = KVT_PTR(test, ib_create_qp(r->a.pd, &r->init));
+	r->b.qp = KVT_PTR(test, ib_create_qp(r->b.pd, &r->init));
 }
 
 static void watch_contract(void *arg)
@@ -94,23 +89,22 @@ static void break_contract(struct kunit *test)
 	void *mode = (void *)(uintptr_t)ib_contract_get_mode();
 
 	KUNIT_ASSERT_EQ(test, 0, ib_contract_set_mode(IB_CONTRACT_OFF));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, watch_contract, mode));
+	kvt_defer(test, watch_contract, mode);
 }
 
 /* They hold no reference on the device, as objects of a client would not. */
 static struct left *left_new(struct kunit *test)
 {
-	struct left *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+	struct left *l = kvt_zalloc(test, sizeof(*l));
 	struct ib_port_attr attr = {};
 	struct rig *r = rig_alloc(test);
 
-	KUNIT_ASSERT_NOT_NULL(test, l);
 	l->test = test;
 	l->r = r;
 	r->init.event_handler = NULL;
 	break_contract(test);
 	rig_device(test, NAME, 1, NULL);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, left_end, r));
+	kvt_defer(test, left_end, r);
 	r->a.port = 1;
 	r->a.gid_index = -1;
 	r->a.ibdev = ib_device_get_by_name(NAME, RDMA_DRIVER_UNKNOWN);

@@ -103,10 +103,9 @@ void lat_resize(struct kunit *test, struct ib_cq *cq, int cqe)
  */
 struct lat_load *lat_load_new(struct kunit *test, struct rig *r, int nr, int nr_wr)
 {
-	struct lat_load *load = kunit_kzalloc(test, sizeof(*load), GFP_KERNEL);
+	struct lat_load *load = kvt_zalloc(test, sizeof(*load));
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, load);
 	load->r = r;
 	load->nr = nr;
 	load->nr_wr = nr_wr;
@@ -245,13 +244,12 @@ static void lat_detach(void *arg)
 
 static void lat_attach(struct kunit *test, struct ib_qp *qp, const union ib_gid *gid)
 {
-	struct lat_attachment *at = kunit_kzalloc(test, sizeof(*at), GFP_KERNEL);
+	struct lat_attachment *at = kvt_zalloc(test, sizeof(*at));
 
-	KUNIT_ASSERT_NOT_NULL(test, at);
 	at->qp = qp;
 	at->gid = *gid;
 	KUNIT_ASSERT_EQ(test, 0, ib_attach_mcast(qp, &at->gid, LAT_GROUP_LID));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, lat_detach, at));
+	kvt_defer(test, lat_detach, at);
 }
 
 /* What a member receives into: its buffer, or as many elements of a region as there can be. */
@@ -419,19 +417,18 @@ static void lat_region_free(void *arg)
 
 static struct ib_mr *lat_region(struct kunit *test, struct rig_end *e, int nr)
 {
-	struct lat_region *region = kunit_kzalloc(test, sizeof(*region), GFP_KERNEL);
+	struct lat_region *region = kvt_zalloc(test, sizeof(*region));
 	struct scatterlist *sg = kunit_kcalloc(test, nr, sizeof(*sg), GFP_KERNEL);
 	struct ib_wc wc;
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, region);
 	KUNIT_ASSERT_NOT_NULL(test, sg);
 	region->ibdev = e->ibdev;
 	region->page = alloc_pages(GFP_KERNEL | __GFP_ZERO, get_order(LAT_PAGE));
 	KUNIT_ASSERT_NOT_NULL(test, region->page);
 	region->dma = ib_dma_map_page(e->ibdev, region->page, 0, LAT_PAGE, DMA_BIDIRECTIONAL);
 	KUNIT_ASSERT_EQ(test, 0, ib_dma_mapping_error(e->ibdev, region->dma));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, lat_region_free, region));
+	kvt_defer(test, lat_region_free, region);
 
 	sg_init_table(sg, nr);
 	for (i = 0; i < nr; i++) {
@@ -439,8 +436,7 @@ static struct ib_mr *lat_region(struct kunit *test, struct rig_end *e, int nr)
 		sg_dma_address(&sg[i]) = region->dma;
 		sg_dma_len(&sg[i]) = LAT_PAGE;
 	}
-	region->mr = ib_alloc_mr(e->pd, IB_MR_TYPE_MEM_REG, nr);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(region->mr));
+	region->mr = KVT_PTR(test, ib_alloc_mr(e->pd, IB_MR_TYPE_MEM_REG, nr));
 	KUNIT_ASSERT_EQ(test, nr, ib_map_mr_sg(region->mr, sg, nr, NULL, LAT_PAGE));
 	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(e, region->mr, 1, IB_ACCESS_LOCAL_WRITE |
 					      IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ));

@@ -149,9 +149,8 @@ static struct lockfree *lockfree_new(struct kunit *test, u64 full)
 
 	if (!watch_possible(test))
 		return NULL;
-	l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, l);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, watch_end, &l->w));
+	l = kvt_zalloc(test, sizeof(*l));
+	kvt_defer(test, watch_end, &l->w);
 	l->count = kvt_count(full);
 	l->r = rig_new(test, "emu0", "emu1");
 	l->r->init.cap.max_send_wr = DEPTH;
@@ -198,9 +197,8 @@ static void seeded_locks_and_allocations_are_seen(struct kunit *test)
 
 	if (!watch_possible(test))
 		return;
-	w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, w);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, watch_end, w));
+	w = kvt_zalloc(test, sizeof(*w));
+	kvt_defer(test, watch_end, w);
 	w->mod[0] = THIS_MODULE;
 	watch_start(test, w);
 	own_spinlock();
@@ -227,9 +225,8 @@ static void the_kernel_s_locks_are_seen_in_sections(struct kunit *test)
 
 	if (!watch_possible(test))
 		return;
-	w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, w);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, watch_end, w));
+	w = kvt_zalloc(test, sizeof(*w));
+	kvt_defer(test, watch_end, w);
 	w->mod[0] = THIS_MODULE;
 	watch_start(test, w);
 	complete(&c);
@@ -343,7 +340,7 @@ static void run_messages(struct kunit *test, struct lockfree *l)
 	watch_start(test, &l->w);
 	receiver = kvt_thread_start(test, kvt_other_cpu(), receiver_fn, l);
 	sender = kvt_thread_start(test, 0, sender_fn, l);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, stop_threads, l));
+	kvt_defer(test, stop_threads, l);
 	KUNIT_EXPECT_TRUE(test, finished(receiver, &l->received));
 	KUNIT_EXPECT_TRUE(test, finished(sender, &l->completed));
 	expect_lock_free(test, l);
@@ -372,9 +369,8 @@ static void shared_receive_queues_are_lock_free(struct kunit *test)
 
 	if (!l)
 		return;
-	srq = ib_create_srq(l->r->b.pd, &init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(srq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, destroy_srq, srq));
+	srq = KVT_PTR(test, ib_create_srq(l->r->b.pd, &init));
+	kvt_defer(test, destroy_srq, srq);
 	l->r->b.srq = srq;
 	run_messages(test, l);
 }
@@ -449,10 +445,9 @@ static void free_cq(void *arg)
 static struct ib_cq *layer_cq(struct kunit *test, struct layer *y, struct ib_device *ibdev,
 			      enum ib_poll_context ctx)
 {
-	struct ib_cq *cq = ib_alloc_cq(ibdev, y, 2 * DEPTH, 0, ctx);
+	struct ib_cq *cq = KVT_PTR(test, ib_alloc_cq(ibdev, y, 2 * DEPTH, 0, ctx));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, free_cq, cq));
+	kvt_defer(test, free_cq, cq);
 	return cq;
 }
 
@@ -487,10 +482,9 @@ static void layer_run(struct kunit *test, enum ib_poll_context ctx)
 
 	if (!l)
 		return;
-	y = kunit_kzalloc(test, sizeof(*y), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, y);
+	y = kvt_zalloc(test, sizeof(*y));
 	y->l = *l;
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, watch_end, &y->l.w));
+	kvt_defer(test, watch_end, &y->l.w);
 	layer_up(test, y, ctx);
 	watch_start(test, &y->l.w);
 	y->l.sent = BURST;

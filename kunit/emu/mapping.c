@@ -40,10 +40,9 @@ static struct ib_fmr *fmr_new(struct kunit *test, struct ib_pd *pd,
 			      int max_pages, int max_maps, u8 page_shift)
 {
 	struct ib_fmr_attr attr = { max_pages, max_maps, page_shift };
-	struct ib_fmr *fmr = ib_alloc_fmr(pd, BINDABLE, &attr);
+	struct ib_fmr *fmr = KVT_PTR(test, ib_alloc_fmr(pd, BINDABLE, &attr));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(fmr));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, fmr_end, fmr));
+	kvt_defer(test, fmr_end, fmr);
 	return fmr;
 }
 
@@ -263,12 +262,10 @@ static void user_end(void *arg)
 static struct ib_mr *user_mr(struct kunit *test, struct rig_end *e,
 			     unsigned long start, u64 iova, int access)
 {
-	struct ib_mr *mr = ib_reg_user_mr(e->pd, start + 100,
-					  USER_LEN - PAGE_SIZE - 100, iova,
-					  access);
+	struct ib_mr *mr = KVT_PTR(test, ib_reg_user_mr(e->pd, start + 100,
+							USER_LEN - PAGE_SIZE - 100, iova, access));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, user_end, mr));
+	kvt_defer(test, user_end, mr);
 	return mr;
 }
 
@@ -349,18 +346,16 @@ static void block_end(void *arg)
 /* A block in an end of its own, which shares everything else with @e. */
 static struct rig_end *block_new(struct kunit *test, struct rig_end *e, u8 fill)
 {
-	struct rig_end *big = kunit_kzalloc(test, sizeof(*big), GFP_KERNEL);
+	struct rig_end *big = kvt_zalloc(test, sizeof(*big));
 	struct page *page = alloc_pages(GFP_KERNEL, BLOCK_ORDER);
 
-	KUNIT_ASSERT_NOT_NULL(test, big);
 	KUNIT_ASSERT_NOT_NULL(test, page);
 	*big = *e;
 	big->buf = page_address(page);
 	big->size = BLOCK;
 	big->dma = ib_dma_map_page(e->ibdev, page, 0, BLOCK, DMA_BIDIRECTIONAL);
 	KUNIT_ASSERT_FALSE(test, ib_dma_mapping_error(e->ibdev, big->dma));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, block_end,
-							   big));
+	kvt_defer(test, block_end, big);
 	memset(big->buf, fill, BLOCK);
 	return big;
 }
@@ -385,10 +380,8 @@ static void block_register(struct kunit *test, struct rig_end *big, u32 n)
 		sg_dma_address(&sg[i]) = big->dma;
 		sg_dma_len(&sg[i]) = BLOCK;
 	}
-	big->mr = ib_alloc_mr(big->pd, IB_MR_TYPE_MEM_REG, n);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(big->mr));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, block_dereg,
-							   big->mr));
+	big->mr = KVT_PTR(test, ib_alloc_mr(big->pd, IB_MR_TYPE_MEM_REG, n));
+	kvt_defer(test, block_dereg, big->mr);
 	KUNIT_ASSERT_EQ(test, n, ib_map_mr_sg(big->mr, sg, n, NULL, BLOCK));
 	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(big, big->mr, 1, BINDABLE));
 	RIG_EXPECT_WC(test, big->scq, &wc, 1, IB_WC_SUCCESS);
@@ -610,8 +603,7 @@ static void deregistration_meets_registration(struct kunit *test)
 
 	rig_register(test, &r->b, BINDABLE);
 	for (i = 0; i < kvt_count(RACES); i++) {
-		mr = ib_alloc_mr(r->a.pd, IB_MR_TYPE_MEM_REG, 17);
-		KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+		mr = KVT_PTR(test, ib_alloc_mr(r->a.pd, IB_MR_TYPE_MEM_REG, 17));
 		KUNIT_EXPECT_EQ(test, 1, rig_map(&r->a, mr, 0, 8));
 		KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 1, 0,
 						  RIG_BUF, r->b.mr->iova,

@@ -59,15 +59,13 @@ static void detach_end(void *arg)
 static struct attachment *attach(struct kunit *test, struct ib_qp *qp,
 				 const union ib_gid *gid, u16 lid)
 {
-	struct attachment *at = kunit_kzalloc(test, sizeof(*at), GFP_KERNEL);
+	struct attachment *at = kvt_zalloc(test, sizeof(*at));
 
-	KUNIT_ASSERT_NOT_NULL(test, at);
 	at->gid = *gid;
 	at->lid = lid;
 	KUNIT_ASSERT_EQ(test, 0, ib_attach_mcast(qp, &at->gid, lid));
 	at->qp = qp;
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, detach_end,
-							    at));
+	kvt_defer(test, detach_end, at);
 	return at;
 }
 
@@ -96,9 +94,8 @@ static void group_gid(union ib_gid *gid, enum rig_net_kind kind, u8 last)
 
 static struct group *group_new(struct kunit *test, const struct rig_net *net)
 {
-	struct group *g = kunit_kzalloc(test, sizeof(*g), GFP_KERNEL);
+	struct group *g = kvt_zalloc(test, sizeof(*g));
 
-	KUNIT_ASSERT_NOT_NULL(test, g);
 	g->r = rig_net_new(test, net);
 	group_gid(&g->gid, net->kind, 3);
 	return g;

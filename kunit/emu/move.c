@@ -155,10 +155,8 @@ static struct traffic *receiver_up(struct kunit *test, bool shared)
 	struct rig *r = rig_new(test, "emu0", "emu1");
 
 	if (shared) {
-		r->b.srq = ib_create_srq(r->b.pd, &init);
-		KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(r->b.srq));
-		KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, srq_end,
-								    r->b.srq));
+		r->b.srq = KVT_PTR(test, ib_create_srq(r->b.pd, &init));
+		kvt_defer(test, srq_end, r->b.srq);
 	}
 	return traffic_up_on(test, card_up(test, false), recv_use, r);
 }
@@ -271,9 +269,8 @@ static void receive_that_waits_is_given_back(struct kunit *test)
 
 static struct traffic *datagrams_up(struct kunit *test, struct ib_ah **ah)
 {
-	struct traffic *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct traffic *t = kvt_zalloc(test, sizeof(*t));
 
-	KUNIT_ASSERT_NOT_NULL(test, t);
 	t->r = rig_ud(test, "emu0", "emu1");
 	t->c = card_up(test, false);
 	t->use = recv_use;
@@ -406,11 +403,10 @@ static void memory_moves_under_traffic(struct kunit *test)
 	u64 i, n = kvt_count(MOVES);
 	u32 seed = kvt_seed(test, "moves", n);
 	struct card *c = card_up(test, false);
-	struct stream *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct stream *s = kvt_zalloc(test, sizeof(*s));
 	struct kvt_thread *thread;
 	u64 end;
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	s->t = traffic_up(test, c, use_of(test), &rig_pairs[1]);
 	thread = kvt_thread_start(test, kvt_other_cpu(), stream, s);
 	/* Without this, all moves might be over before the thread begins. */
@@ -466,10 +462,9 @@ static void atomic_operations_are_done_once(struct kunit *test)
 	u64 i, n = kvt_count(PAUSES);
 	u32 seed = kvt_seed(test, "pauses", n);
 	struct card *c = card_up(test, false);
-	struct stream *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct stream *s = kvt_zalloc(test, sizeof(*s));
 	struct kvt_thread *thread;
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	s->t = traffic_up(test, c, &uses[8], &rig_pairs[0]);
 	memset(traffic_host(s->t), 0, sizeof(u64));
 	thread = kvt_thread_start(test, kvt_other_cpu(), count_up, s);

@@ -89,11 +89,10 @@ static void named_fmr(struct kunit *test, struct named *n, u64 iova)
 	struct ib_fmr_attr attr = { 2, 1, PAGE_SHIFT };
 	struct rig_end *e = &n->r->b;
 	u64 pages[2] = { e->dma + AT, e->dma + AT + PAGE_SIZE };
-	struct ib_fmr *fmr = ib_alloc_fmr(e->pd, IB_ACCESS_LOCAL_WRITE | REMOTE,
-					  &attr);
+	struct ib_fmr *fmr = KVT_PTR(test, ib_alloc_fmr(e->pd, IB_ACCESS_LOCAL_WRITE | REMOTE,
+							&attr));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(fmr));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, fmr_end, fmr));
+	kvt_defer(test, fmr_end, fmr);
 	KUNIT_ASSERT_EQ(test, 0, ib_map_phys_fmr(fmr, pages, 2, iova));
 	n->start = iova;
 	n->rkey = fmr->rkey;
@@ -112,10 +111,9 @@ static void named_user(struct kunit *test, struct named *n)
 	n->user = kunit_vm_mmap(test, NULL, 0, LEN, PROT_READ | PROT_WRITE,
 				MAP_ANONYMOUS | MAP_PRIVATE, 0);
 	KUNIT_ASSERT_NE(test, 0, n->user);
-	mr = ib_reg_user_mr(e->pd, n->user, LEN, n->user, IB_ACCESS_LOCAL_WRITE |
-			    REMOTE);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, user_end, mr));
+	mr = KVT_PTR(test, ib_reg_user_mr(e->pd, n->user, LEN, n->user,
+					  IB_ACCESS_LOCAL_WRITE | REMOTE));
+	kvt_defer(test, user_end, mr);
 	n->start = n->user;
 	n->rkey = mr->rkey;
 }
@@ -139,9 +137,8 @@ static void named_window(struct kunit *test, struct named *n,
 
 static struct named *named_up(struct kunit *test, int kind)
 {
-	struct named *n = kunit_kzalloc(test, sizeof(*n), GFP_KERNEL);
+	struct named *n = kvt_zalloc(test, sizeof(*n));
 
-	KUNIT_ASSERT_NOT_NULL(test, n);
 	n->kind = kind;
 	n->r = rig_new(test, "emu0", "emu1");
 	n->r->access = IB_ACCESS_LOCAL_WRITE | REMOTE;

@@ -146,8 +146,7 @@ static void scatter_and_gather_cut_where_they_like(struct kunit *test)
 	struct ib_wc wc;
 	u8 *all;
 
-	all = kunit_kzalloc(test, 4100, GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, all);
+	all = kvt_zalloc(test, 4100);
 	rig_fill(all, 4100, 11);
 	memset(r->b.buf, 0xee, RIG_BUF);
 	for (i = 0; i < RIG_SGE; i++) {

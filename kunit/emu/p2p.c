@@ -66,9 +66,8 @@ static void scene_alloc(struct kunit *test, struct scene *s)
 static struct scene *scene_new(struct kunit *test, struct pci_dev *provider,
 			       struct pci_dev *place)
 {
-	struct scene *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct scene *s = kvt_zalloc(test, sizeof(*s));
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	s->provider = provider;
 	if (place)
 		rig_device_at(test, HCA, pci_name(place));
@@ -76,7 +75,7 @@ static struct scene *scene_new(struct kunit *test, struct pci_dev *provider,
 	rig_make_qps(test, s->r);
 	rig_connect(test, s->r);
 	rig_fill(s->r->a.buf, RIG_BUF, 1);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, scene_free, s));
+	kvt_defer(test, scene_free, s);
 	scene_alloc(test, s);
 	return s;
 }
@@ -379,7 +378,7 @@ static void provider_comes_and_goes(struct kunit *test)
 
 	rig->arg = s;
 	rig->on_remove = on_remove_free;
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, forget_scene, rig));
+	kvt_defer(test, forget_scene, rig);
 	rig->on_probe = on_probe_provide;
 	rig_register(test, a, ACCESS);
 	scene_map(test, s);

@@ -143,10 +143,9 @@ static void let_it_flow(struct flood *f, struct kvt_thread *thread, u32 ns)
 static void take_back_under_traffic(struct kunit *test, struct traffic *t,
 				    u32 ns)
 {
-	struct flood *f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
+	struct flood *f = kvt_zalloc(test, sizeof(*f));
 	struct kvt_thread *thread;
 
-	KUNIT_ASSERT_NOT_NULL(test, f);
 	f->t = t;
 	card_fill(t->c, USE_AT, USE_LEN, CARD_FRESH);
 	memset(t->r->a.buf, CARD_FRESH, RIG_BUF);
@@ -290,7 +289,7 @@ static u8 *long_buffer(struct kunit *test)
 	u8 *host = (void *)__get_free_pages(GFP_KERNEL, get_order(CARD_SIZE));
 
 	KUNIT_ASSERT_NOT_NULL(test, host);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, free_host, host));
+	kvt_defer(test, free_host, host);
 	return host;
 }
 
@@ -423,9 +422,8 @@ static int comer(void *arg)
 
 static struct comer *comer_new(struct kunit *test, struct card *c, int nr, u64 n)
 {
-	struct comer *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
+	struct comer *m = kvt_zalloc(test, sizeof(*m));
 
-	KUNIT_ASSERT_NOT_NULL(test, m);
 	m->r = rig_up(test, "emu0", nr & 1 ? "emu1" : "emu0");
 	memset(m->r->a.buf, CARD_FRESH, RIG_BUF);
 	m->c = c;
@@ -484,12 +482,12 @@ static struct card *card_on_the_bus(struct kunit *test)
 	if (!pdev)
 		return NULL;
 	KUNIT_ASSERT_EQ(test, 0, pci_enable_device(pdev));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, put_pci, pdev));
+	kvt_defer(test, put_pci, pdev);
 	KUNIT_ASSERT_GE(test, pci_resource_len(pdev, 2), CARD_SIZE);
 	mem = memremap(pci_resource_start(pdev, 2), CARD_SIZE,
 		       MEMREMAP_WB | MEMREMAP_WC);
 	KUNIT_ASSERT_NOT_NULL(test, mem);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, unmap_bar, mem));
+	kvt_defer(test, unmap_bar, mem);
 	return card_up_at(test, pci_resource_start(pdev, 2), mem);
 }
 
@@ -536,15 +534,14 @@ static void bounce_end(void *arg)
 /* As if the DMA layer had answered the card's dma_map() with a bounce buffer for a page. */
 static void bounce_at(struct kunit *test, struct ib_device *ibdev, phys_addr_t phys)
 {
-	struct bounce *b = kunit_kzalloc(test, sizeof(*b), GFP_KERNEL);
+	struct bounce *b = kvt_zalloc(test, sizeof(*b));
 
-	KUNIT_ASSERT_NOT_NULL(test, b);
 	b->dev = ibdev->dma_device;
 	b->own = b->dev->dma_io_tlb_mem;
 	b->at.defpool.start = ALIGN_DOWN(phys, CARD_PAGE);
 	b->at.defpool.end = b->at.defpool.start + CARD_PAGE;
 	b->dev->dma_io_tlb_mem = &b->at;
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, bounce_end, b));
+	kvt_defer(test, bounce_end, b);
 	dma_reset_need_sync(b->dev);
 }
 
@@ -561,7 +558,7 @@ static void card_that_maps_a_copy_is_refused(struct kunit *test)
 	struct ib_mr *mr;
 
 	KUNIT_ASSERT_NOT_NULL(test, mem);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, free_card_memory, mem));
+	kvt_defer(test, free_card_memory, mem);
 	c = card_up_at(test, NOWHERE, mem);
 	mr = card_mr(test, c, r->a.pd, USE_AT, USE_LEN);
 	card_mr_end(test, mr);

@@ -360,14 +360,13 @@ static void card_register(struct kunit *test, struct card *c)
 	card = c;
 	c->handle = ib_register_peer_memory_client(client, &c->invalidate);
 	KUNIT_ASSERT_NOT_NULL(test, c->handle);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, card_down, c));
+	kvt_defer(test, card_down, c);
 }
 
 static struct card *card_new(struct kunit *test, void *mem)
 {
-	struct card *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+	struct card *c = kvt_zalloc(test, sizeof(*c));
 
-	KUNIT_ASSERT_NOT_NULL(test, c);
 	mutex_init(&c->lock);
 	INIT_LIST_HEAD(&c->pins);
 	c->mem = mem;
@@ -388,7 +387,7 @@ struct card *card_up(struct kunit *test, bool unmaps)
 	struct card *c;
 
 	KUNIT_ASSERT_NOT_NULL(test, mem);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, card_free, mem));
+	kvt_defer(test, card_free, mem);
 	c = card_new(test, mem);
 	c->unmaps = unmaps;
 	card_register(test, c);
@@ -439,10 +438,9 @@ static void card_dereg(void *arg)
 struct ib_mr *card_mr(struct kunit *test, struct card *c, struct ib_pd *pd,
 		      size_t offset, size_t len)
 {
-	struct ib_mr *mr = card_reg(pd, offset, len);
+	struct ib_mr *mr = KVT_PTR(test, card_reg(pd, offset, len));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, card_dereg, mr));
+	kvt_defer(test, card_dereg, mr);
 	return mr;
 }
 
@@ -518,9 +516,8 @@ static void traffic_register(struct kunit *test, struct traffic *t)
 struct traffic *traffic_up_on(struct kunit *test, struct card *c,
 			      const struct use *use, struct rig *r)
 {
-	struct traffic *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct traffic *t = kvt_zalloc(test, sizeof(*t));
 
-	KUNIT_ASSERT_NOT_NULL(test, t);
 	t->r = r;
 	t->c = c;
 	t->use = use;

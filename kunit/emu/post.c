@@ -447,8 +447,7 @@ static void p11_interrupts_post_to_the_queue_being_posted(struct kunit *test)
 	struct irq_post *p;
 	int i;
 
-	p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, p);
+	p = kvt_zalloc(test, sizeof(*p));
 	p->r = r;
 	p->count = kvt_count(IRQ_POSTS);
 	p->seed = kvt_seed(test, "posts under interrupts that post", p->count);

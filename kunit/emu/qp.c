@@ -380,8 +380,7 @@ static void lid_restore(void *arg)
 
 static void lid_prepare(struct kunit *test)
 {
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, lid_restore,
-							    NULL));
+	kvt_defer(test, lid_restore, NULL);
 }
 
 static int move_port(struct rig *r, int round)
@@ -409,8 +408,7 @@ static void ports_restore(void *arg)
 
 static void ports_prepare(struct kunit *test)
 {
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, ports_restore,
-							    NULL));
+	kvt_defer(test, ports_restore, NULL);
 	KUNIT_ASSERT_EQ(test, 0, set_ports("2"));
 }
 
@@ -441,8 +439,7 @@ static void q4_path_changes_under_traffic(struct kunit *test)
 	struct stream *s;
 	int i;
 
-	s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, s);
+	s = kvt_zalloc(test, sizeof(*s));
 	m->prepare(test);
 	s->r = rig_up(test, "emu0", "emu1");
 	for (i = 0; i < RIG_WR; i++)
@@ -470,8 +467,7 @@ static void q5_destroy_while_attached_is_busy(struct kunit *test)
 	init.qp_type = IB_QPT_UD;
 	init.send_cq = r->a.scq;
 	init.recv_cq = r->a.rcq;
-	r->a.qp = ib_create_qp(r->a.pd, &init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(r->a.qp));
+	r->a.qp = KVT_PTR(test, ib_create_qp(r->a.pd, &init));
 	ret = rig_to_init(r, &r->a) ?: ib_attach_mcast(r->a.qp, &gid, 0xc001);
 	KUNIT_EXPECT_EQ(test, 0, ret);
 	if (!ret) {

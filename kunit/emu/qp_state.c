@@ -198,10 +198,8 @@ static void walk_up(struct kunit *test, struct walk *w)
 	r->init.port_num = 1;
 	rig_make_qp(test, r, w->e);
 	walk_path(w, &ah);
-	w->ah = rdma_create_ah(w->e->pd, &ah, 0);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(w->ah));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, walk_end,
-							    w->ah));
+	w->ah = KVT_PTR(test, rdma_create_ah(w->e->pd, &ah, 0));
+	kvt_defer(test, walk_end, w->ah);
 }
 
 static void q1_device_follows_the_table(struct kunit *test)

@@ -75,9 +75,8 @@ static void c6_key_outlives_a_message_that_finds_no_receive(struct kunit *test)
 	struct ib_wc wc;
 
 	r->rnr_retry = 0;
-	r->b.srq = ib_create_srq(r->b.pd, &init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(r->b.srq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, destroy_srq, r->b.srq));
+	r->b.srq = KVT_PTR(test, ib_create_srq(r->b.pd, &init));
+	kvt_defer(test, destroy_srq, r->b.srq);
 	rig_make_qps(test, r);
 	rig_connect(test, r);
 	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);

@@ -277,7 +277,7 @@ static void huge_alloc(struct kunit *test, struct huge *h,
 		h->dma[i] = ib_dma_map_page(ibdev, h->page[i], 0, HUGE_PAGE,
 					    DMA_BIDIRECTIONAL);
 	}
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, huge_free, h));
+	kvt_defer(test, huge_free, h);
 	KUNIT_ASSERT_EQ_MSG(test, 2, i, "no memory");
 }
 
@@ -302,10 +302,8 @@ static void huge_register(struct kunit *test, struct huge *h,
 		sg_dma_address(&sg[i]) = h->dma[last];
 		sg_dma_len(&sg[i]) = HUGE_PAGE;
 	}
-	h->mr = ib_alloc_mr(e->pd, IB_MR_TYPE_MEM_REG, HUGE_PAGES);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(h->mr));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, huge_dereg,
-							    h->mr));
+	h->mr = KVT_PTR(test, ib_alloc_mr(e->pd, IB_MR_TYPE_MEM_REG, HUGE_PAGES));
+	kvt_defer(test, huge_dereg, h->mr);
 	KUNIT_ASSERT_EQ(test, HUGE_PAGES, ib_map_mr_sg(h->mr, sg, HUGE_PAGES,
 						       NULL, HUGE_PAGE));
 	KUNIT_ASSERT_EQ(test, SZ_2G, h->mr->length);
@@ -315,9 +313,8 @@ static void huge_register(struct kunit *test, struct huge *h,
 
 static struct huge *huge_new(struct kunit *test, struct rig_end *e)
 {
-	struct huge *h = kunit_kzalloc(test, sizeof(*h), GFP_KERNEL);
+	struct huge *h = kvt_zalloc(test, sizeof(*h));
 
-	KUNIT_ASSERT_NOT_NULL(test, h);
 	huge_alloc(test, h, e->ibdev);
 	huge_register(test, h, e);
 	return h;

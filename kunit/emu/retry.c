@@ -305,8 +305,7 @@ static void r25_other_partition_is_not_heard(struct kunit *test)
 {
 	struct rig *r = rig_between_two(test);
 
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, pkeys_restore,
-							    NULL));
+	kvt_defer(test, pkeys_restore, NULL);
 	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(
 		"/sys/kernel/config/kverbs_emu/emu1/port1/pkeys", "1 0x8123"));
 	r->timeout = 2;

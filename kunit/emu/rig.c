@@ -60,18 +60,16 @@ static void rig_unmap(void *arg)
 
 static void rig_defer(struct kunit *test, void (*fn)(void *arg), void *arg)
 {
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, fn, arg));
+	kvt_defer(test, fn, arg);
 }
 
 static void rig_make_cqs(struct kunit *test, struct rig_end *e)
 {
 	struct ib_cq_init_attr attr = { .cqe = RIG_CQE };
 
-	e->scq = ib_create_cq(e->ibdev, rig_called, NULL, e, &attr);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(e->scq));
+	e->scq = KVT_PTR(test, ib_create_cq(e->ibdev, rig_called, NULL, e, &attr));
 	rig_defer(test, rig_destroy_cq, e->scq);
-	e->rcq = ib_create_cq(e->ibdev, rig_called, NULL, e, &attr);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(e->rcq));
+	e->rcq = KVT_PTR(test, ib_create_cq(e->ibdev, rig_called, NULL, e, &attr));
 	rig_defer(test, rig_destroy_cq, e->rcq);
 }
 
@@ -126,9 +124,8 @@ EXPORT_SYMBOL_GPL(rig_end_up);
  */
 struct rig *rig_alloc(struct kunit *test)
 {
-	struct rig *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+	struct rig *r = kvt_zalloc(test, sizeof(*r));
 
-	KUNIT_ASSERT_NOT_NULL(test, r);
 	r->init.qp_type = IB_QPT_RC;
 	r->init.sq_sig_type = IB_SIGNAL_REQ_WR;
 	r->init.event_handler = rig_qp_event;
@@ -560,10 +557,9 @@ static void rig_free_mr(void *arg)
  */
 struct ib_mr *rig_mr(struct kunit *test, struct ib_pd *pd)
 {
-	struct ib_mr *mr = ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG,
-				       RIG_BUF / PAGE_SIZE + 1);
+	struct ib_mr *mr = KVT_PTR(test, ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG,
+						     RIG_BUF / PAGE_SIZE + 1));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
 	rig_defer(test, rig_free_mr, mr);
 	return mr;
 }

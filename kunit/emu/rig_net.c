@@ -98,18 +98,16 @@ static void rig_device_end(void *arg)
 /* Makes the device's directories; the caller enables the device. */
 static void rig_device_make(struct kunit *test, const char *name, u32 ports)
 {
-	struct rig_device *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+	struct rig_device *dev = kvt_zalloc(test, sizeof(*dev));
 	char path[128];
 	u32 port;
 
-	KUNIT_ASSERT_NOT_NULL(test, dev);
 	strscpy(dev->name, name, sizeof(dev->name));
 	snprintf(path, sizeof(path), CONFIG_DIR "%s", name);
 	KUNIT_ASSERT_EQ_MSG(test, 0, rig_config_dir("/bin/mkdir", path),
 			    "cannot make %s: mount configfs, load kverbs_emu",
 			    path);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, rig_device_end,
-							    dev));
+	kvt_defer(test, rig_device_end, dev);
 	for (port = 2; port <= ports; port++) {
 		snprintf(path, sizeof(path), CONFIG_DIR "%s/port%u", name, port);
 		KUNIT_ASSERT_EQ(test, 0, rig_config_dir("/bin/mkdir", path));
@@ -362,10 +360,8 @@ struct ib_ah *rig_ah(struct kunit *test, struct rig_end *from,
 	struct ib_ah *ah;
 
 	rig_ah_attr(&attr, from, to);
-	ah = rdma_create_ah(from->pd, &attr, RDMA_CREATE_AH_SLEEPABLE);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(ah));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, rig_ah_end,
-							    ah));
+	ah = KVT_PTR(test, rdma_create_ah(from->pd, &attr, RDMA_CREATE_AH_SLEEPABLE));
+	kvt_defer(test, rig_ah_end, ah);
 	return ah;
 }
 EXPORT_SYMBOL_GPL(rig_ah);

@@ -33,13 +33,11 @@ static void ring_end(void *arg)
 
 static struct emu_ring *ring_new(struct kunit *test, u32 depth)
 {
-	struct emu_ring *ring = kunit_kzalloc(test, sizeof(*ring), GFP_KERNEL);
+	struct emu_ring *ring = kvt_zalloc(test, sizeof(*ring));
 
-	KUNIT_ASSERT_NOT_NULL(test, ring);
 	KUNIT_ASSERT_EQ(test, 0, emu_ring_init(ring, depth,
 					       sizeof(struct entry)));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, ring_end,
-							    ring));
+	kvt_defer(test, ring_end, ring);
 	return ring;
 }
 
@@ -499,9 +497,8 @@ static void run_posters(struct kunit *test, struct stress *s, bool irq)
 
 static struct stress *stress_new(struct kunit *test, u32 depth)
 {
-	struct stress *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct stress *s = kvt_zalloc(test, sizeof(*s));
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	s->ring = ring_new(test, depth);
 	ring_move(s->ring, U32_MAX - 1000);
 	s->count = kvt_count(POSTS);
@@ -514,8 +511,7 @@ static void two_posters_and_one_consumer(struct kunit *test)
 	struct kvt_thread *t;
 	struct single *c;
 
-	c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, c);
+	c = kvt_zalloc(test, sizeof(*c));
 	c->s = s;
 	t = kvt_thread_start(test, -1, single_consumer_fn, c);
 	run_posters(test, s, false);
@@ -530,8 +526,7 @@ static void interrupts_post_to_the_ring_being_posted(struct kunit *test)
 	struct kvt_thread *t;
 	struct single *c;
 
-	c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, c);
+	c = kvt_zalloc(test, sizeof(*c));
 	c->s = s;
 	t = kvt_thread_start(test, -1, single_consumer_fn, c);
 	run_posters(test, s, true);

@@ -69,22 +69,19 @@ static void srq_end(void *arg)
 
 static struct shared *shared_of(struct kunit *test, struct rig *r, u32 depth)
 {
-	struct shared *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct shared *s = kvt_zalloc(test, sizeof(*s));
 	struct ib_srq_init_attr init = {
 		.event_handler = srq_event,
 		.attr.max_wr = depth,
 		.attr.max_sge = 2,
 	};
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	init_completion(&s->got_limit);
 	init_completion(&s->got_last);
 	init.srq_context = s;
 	s->r = r;
-	s->srq = ib_create_srq(r->b.pd, &init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(s->srq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, srq_end,
-							    s->srq));
+	s->srq = KVT_PTR(test, ib_create_srq(r->b.pd, &init));
+	kvt_defer(test, srq_end, s->srq);
 	r->b.srq = s->srq;
 	r->init.event_handler = qp_event;
 	last_shared = s;
@@ -535,12 +532,11 @@ static bool stream_goes_on(struct stream *st)
 
 static void resize_under_traffic_keeps_the_order(struct kunit *test)
 {
-	struct stream *st = kunit_kzalloc(test, sizeof(*st), GFP_KERNEL);
+	struct stream *st = kvt_zalloc(test, sizeof(*st));
 	u64 i, count = kvt_count(RESIZES);
 	u32 seed = kvt_seed(test, "changes of size", count);
 	struct kvt_thread *t;
 
-	KUNIT_ASSERT_NOT_NULL(test, st);
 	st->s = shared_of_param(test);
 	t = kvt_thread_start(test, kvt_other_cpu(), stream_fn, st);
 	for (i = 0; i < count; i++) {
@@ -791,11 +787,10 @@ static void drain_up(struct kunit *test, struct drain_rig *d)
 
 static void s2_drain_under_traffic(struct kunit *test)
 {
-	struct drain_rig *d = kunit_kzalloc(test, sizeof(*d), GFP_KERNEL);
+	struct drain_rig *d = kvt_zalloc(test, sizeof(*d));
 	u64 i, count = kvt_count(DRAINS);
 	struct kvt_thread *t;
 
-	KUNIT_ASSERT_NOT_NULL(test, d);
 	drain_up(test, d);
 	for (i = 1; i <= count; i++) {
 		int before = atomic_read(&d->taken);

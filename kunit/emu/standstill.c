@@ -212,9 +212,8 @@ static void s4_slow_message_keeps_no_place_in_an_srq(struct kunit *test)
 	struct ib_wc wc;
 	u32 i;
 
-	s.srq = ib_create_srq(s.r->b.pd, &init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(s.srq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, srq_end, s.srq));
+	s.srq = KVT_PTR(test, ib_create_srq(s.r->b.pd, &init));
+	kvt_defer(test, srq_end, s.srq);
 	s.r->b.srq = s.srq;
 	s.other->b.srq = s.srq;
 	rig_make_qps(test, s.r);
@@ -270,9 +269,8 @@ static void srq_counts_no_receive_twice(struct kunit *test)
 	};
 	u32 i;
 
-	s.srq = ib_create_srq(s.r->b.pd, &init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(s.srq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, srq_end, s.srq));
+	s.srq = KVT_PTR(test, ib_create_srq(s.r->b.pd, &init));
+	kvt_defer(test, srq_end, s.srq);
 	s.r->b.srq = s.srq;
 	rig_make_qps(test, s.r);
 	rig_connect(test, s.r);

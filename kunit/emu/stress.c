@@ -296,7 +296,7 @@ static unsigned long *stress_bitmap(struct kunit *test, u64 bits)
 	unsigned long *map = kvcalloc(BITS_TO_LONGS(bits), sizeof(*map), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, map);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, free_bitmap, map));
+	kvt_defer(test, free_bitmap, map);
 	return map;
 }
 
@@ -319,11 +319,10 @@ static void add_party(struct kunit *test, struct stress *s, int id, u32 seed)
 /* Sets up everything but the QPs. */
 static struct stress *stress_new(struct kunit *test, u64 full, const char *peer)
 {
-	struct stress *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct stress *s = kvt_zalloc(test, sizeof(*s));
 	u32 seed;
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	/* Can be divided among the parties without a remainder. */
 	s->count = round_up(max_t(u64, 1000, kvt_count(full) / DEBUG_SHARE),
 			    TIMER_PART * PARTIES);
@@ -365,7 +364,7 @@ static void stress_run(struct kunit *test, struct stress *s)
 	}
 	if (s->r->b.srq)
 		resizer = kvt_thread_start(test, -1, resize_fn, s);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, stress_stop, s));
+	kvt_defer(test, stress_stop, s);
 	for (i = 0; i < PARTIES; i++)
 		KUNIT_ASSERT_TRUE(test, stress_join(s, t[i]));
 	for (i = THREADS; i < PARTIES; i++)
@@ -428,9 +427,8 @@ static void queues_that_are_resized_lose_nothing(struct kunit *test)
 
 	kvt_need_two_cpus(test);
 	s = stress_new(test, RESIZED, "emu1");
-	srq = ib_create_srq(s->r->b.pd, &init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(srq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, destroy_srq, srq));
+	srq = KVT_PTR(test, ib_create_srq(s->r->b.pd, &init));
+	kvt_defer(test, destroy_srq, srq);
 	s->r->b.srq = srq;
 	/* A resize waits for grace periods: this makes for more of them. */
 	kvt_expedite_rcu(test);

@@ -220,9 +220,8 @@ static void wire_qp_end(void *arg)
 
 static int wire_init(struct kunit *test)
 {
-	struct emu_qp *qp = kunit_kzalloc(test, sizeof(*qp), GFP_KERNEL);
+	struct emu_qp *qp = kvt_zalloc(test, sizeof(*qp));
 
-	KUNIT_ASSERT_NOT_NULL(test, qp);
 	memset(&wire, 0, sizeof(wire));
 	init_completion(&wire.left);
 	wire.tr = kvt_trace_new(test);
@@ -242,7 +241,7 @@ static int wire_init(struct kunit *test)
 	emu_qp_init_doorbell(qp);
 	emu_qp_reset_retries(qp);
 	KUNIT_ASSERT_EQ(test, 0, emu_ring_init(&qp->sq, DEPTH, sizeof(struct emu_swqe)));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, wire_qp_end, qp));
+	kvt_defer(test, wire_qp_end, qp);
 	return 0;
 }
 

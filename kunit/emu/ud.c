@@ -230,8 +230,7 @@ static void u1_receiver_answers_by_the_completion(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0, LEN));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
-	back = ib_create_ah_from_wc(r->b.pd, &wc, (void *)r->b.buf, r->b.port);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(back));
+	back = KVT_PTR(test, ib_create_ah_from_wc(r->b.pd, &wc, (void *)r->b.buf, r->b.port));
 	KUNIT_EXPECT_EQ(test, 0, rig_recv(&r->a, 4, 0, RIG_BUF));
 	KUNIT_EXPECT_EQ(test, 0, rig_ud_send(&r->b, back, &r->a, 3, 4096, LEN));
 	rdma_destroy_ah(back, 0);
@@ -306,8 +305,7 @@ static void u1_answer_goes_out_from_the_same_vlan(struct kunit *test)
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
 	expect_from_vlan(test, &r->a, &wc);
-	back = ib_create_ah_from_wc(r->b.pd, &wc, (void *)r->b.buf, r->b.port);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(back));
+	back = KVT_PTR(test, ib_create_ah_from_wc(r->b.pd, &wc, (void *)r->b.buf, r->b.port));
 	KUNIT_EXPECT_EQ(test, r->b.gid_index, back->sgid_attr->index);
 	KUNIT_EXPECT_EQ(test, 0, rig_recv(&r->a, 4, 0, RIG_BUF));
 	KUNIT_EXPECT_EQ(test, 0, rig_ud_send(&r->b, back, &r->a, 3, 4096, LEN));

@@ -7,6 +7,7 @@
 
 #include "emu/rig.h"
 #include "emu/window.h"
+#include "lib/lib.h"
 
 static void win_end(void *arg)
 {
@@ -24,10 +25,9 @@ static void win_end(void *arg)
 struct ib_mw *win_new(struct kunit *test, struct ib_pd *pd,
 		      enum ib_mw_type type)
 {
-	struct ib_mw *mw = ib_alloc_mw(pd, type);
+	struct ib_mw *mw = KVT_PTR(test, ib_alloc_mw(pd, type));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mw));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, win_end, mw));
+	kvt_defer(test, win_end, mw);
 	return mw;
 }
 EXPORT_SYMBOL_GPL(win_new);

@@ -36,7 +36,7 @@ static struct rig *rig_linked(struct kunit *test)
 {
 	struct rig *r = rig_new(test, "emu0", "emu1");
 
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, link_up, NULL));
+	kvt_defer(test, link_up, NULL);
 	r->access = ALL_ACCESS;
 	r->timeout = 16;
 	rig_make_qps(test, r);

@@ -42,9 +42,8 @@ struct target {
 
 static struct target *target_up(struct kunit *test)
 {
-	struct target *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct target *t = kvt_zalloc(test, sizeof(*t));
 
-	KUNIT_ASSERT_NOT_NULL(test, t);
 	t->addr = ca_rig_map(test, USER_PAGES);
 	t->m = mock_up(test, "kvtm_a");
 	t->h = ca_rig_open(test, t->m->ibdev);

@@ -384,12 +384,11 @@ static void note_gid(struct ib_event_handler *handler, struct ib_event *event)
 /* The event is not delivered before all GIDs were read again without a failure. */
 static void gids_that_are_read_again(struct kunit *test)
 {
-	struct heard *h = kunit_kzalloc(test, sizeof(*h), GFP_KERNEL);
+	struct heard *h = kvt_zalloc(test, sizeof(*h));
 	struct mock *m = mock_new(test);
 	union ib_gid gid;
 
 	kvt_need_injection(test);
-	KUNIT_ASSERT_NOT_NULL(test, h);
 	query_gid = m->ops.query_gid;
 	m->ops.query_gid = gid_without_memory;
 	mock_alloc(test, m);

@@ -49,12 +49,11 @@ static void victim_end(void *arg)
 
 static struct p2p_victim *victim_new(struct kunit *test)
 {
-	struct p2p_victim *v = kunit_kzalloc(test, sizeof(*v), GFP_KERNEL);
+	struct p2p_victim *v = kvt_zalloc(test, sizeof(*v));
 
-	KUNIT_ASSERT_NOT_NULL(test, v);
 	v->pdev = p2p_rig_provider(test);
 	INIT_LIST_HEAD(&v->clients);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, victim_end, v));
+	kvt_defer(test, victim_end, v);
 	return v;
 }
 
@@ -78,7 +77,7 @@ static void spare_end(void *unused)
 static void spare_begin(struct kunit *test)
 {
 	KUNIT_ASSERT_EQ(test, 0, register_trace_p2p_provider(spare_the_kernel, NULL));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, spare_end, NULL));
+	kvt_defer(test, spare_end, NULL);
 }
 
 /* References on the PCI device: kmemleak cannot find a leak, as the bus has a pointer, too. */
@@ -428,7 +427,7 @@ static unsigned long map_provider(struct kunit *test, struct pci_dev *provider)
 		 pci_name(provider));
 	file = filp_open(path, O_RDWR, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(file));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, close_file, file));
+	kvt_defer(test, close_file, file);
 	map_pages(test, file, addr);
 	return addr;
 }
@@ -463,10 +462,9 @@ static const struct victim victim_region = {
 
 static void memory_that_a_process_has_mapped(struct kunit *test)
 {
-	struct p2p_region *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+	struct p2p_region *r = kvt_zalloc(test, sizeof(*r));
 
 	kvt_need_injection(test);
-	KUNIT_ASSERT_NOT_NULL(test, r);
 	r->v = victim_new(test);
 	/* The HCA is a child of the provider, which it can reach on any machine. */
 	rig_device_at(test, HCA, pci_name(r->v->pdev));

@@ -278,9 +278,8 @@ static void inner_aborted(void *arg)
 
 static struct inner *inner_new(struct kunit *test)
 {
-	struct inner *inner = kunit_kzalloc(test, sizeof(*inner), GFP_KERNEL);
+	struct inner *inner = kvt_zalloc(test, sizeof(*inner));
 
-	KUNIT_ASSERT_NOT_NULL(test, inner);
 	kunit_init_test(&inner->test, "a case that is to fail", NULL);
 	inner->test.try_catch = (struct kunit_try_catch) {
 		.test = &inner->test, .try = inner_run, .catch = inner_aborted,

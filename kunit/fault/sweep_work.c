@@ -111,7 +111,7 @@ void work_fail_begin(struct kunit *test)
 	int i;
 
 	init_completion(&armed.ended);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, unhook, NULL));
+	kvt_defer(test, unhook, NULL);
 	for (i = 0; i < ARRAY_SIZE(hooks); i++) {
 		tp = kvt_tracepoint(hooks[i].name);
 		KUNIT_ASSERT_NOT_NULL(test, tp);

@@ -114,12 +114,11 @@ static void requests_that_are_submitted(struct kunit *test)
 		{ "REG_MR, later", make_mr, unmake_mr, UNDO_MAKES, count_pinned,
 		  .work = "request_work" },
 	};
-	struct target *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct target *t = kvt_zalloc(test, sizeof(*t));
 	unsigned long addr;
 	int i;
 
 	kvt_need_injection(test);
-	KUNIT_ASSERT_NOT_NULL(test, t);
 	work_fail_begin(test);
 	addr = ca_rig_map(test, USER_PAGES);
 	t->m = mock_up(test, "kvtm_a");

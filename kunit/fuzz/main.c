@@ -172,7 +172,7 @@ static struct x_failure *run_threads(struct kunit *test, struct x_run *run)
 
 static void defer(struct kunit *test, void (*fn)(void *arg), void *arg)
 {
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, fn, arg));
+	kvt_defer(test, fn, arg);
 }
 
 static void put_device_fn(void *arg)
@@ -217,14 +217,11 @@ static void make_shared(struct kunit *test, struct x_shared *s, u32 threads)
 	struct ib_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
 
 	get_devices(test, s);
-	s->pd = ib_alloc_pd(s->dev[0], 0);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(s->pd));
+	s->pd = KVT_PTR(test, ib_alloc_pd(s->dev[0], 0));
 	defer(test, dealloc_pd_fn, s->pd);
-	s->cq = ib_alloc_cq(s->dev[0], NULL, X_CQE * threads, 0, IB_POLL_SOFTIRQ);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(s->cq));
+	s->cq = KVT_PTR(test, ib_alloc_cq(s->dev[0], NULL, X_CQE * threads, 0, IB_POLL_SOFTIRQ));
 	defer(test, free_cq_fn, s->cq);
-	s->srq = ib_create_srq(s->pd, &init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(s->srq));
+	s->srq = KVT_PTR(test, ib_create_srq(s->pd, &init));
 	defer(test, destroy_srq_fn, s->srq);
 }
 
@@ -535,13 +532,12 @@ static void what_is_found_fails_in_the_same_way(struct kunit *test)
 /* Writes a sequence of the greatest length as a failure would, and reads it. */
 static void a_sequence_is_read_as_it_was_printed(struct kunit *test)
 {
-	char *text = kunit_kzalloc(test, X_REPLAY, GFP_KERNEL);
+	char *text = kvt_zalloc(test, X_REPLAY);
 	struct x_op *ops = kunit_kcalloc(test, X_EPISODE, sizeof(*ops), GFP_KERNEL);
 	struct x_run *run = new_run(test, 1, 1, X_TRUE, LIE_SEED);
 	size_t len = 0;
 	u32 i;
 
-	KUNIT_ASSERT_NOT_NULL(test, text);
 	KUNIT_ASSERT_NOT_NULL(test, ops);
 	for (i = 0; i < X_EPISODE; i++) {
 		x_draw(&ops[i], LIE_SEED, 0, i);

@@ -14,6 +14,7 @@
 #include <rdma/mr_pool.h>
 
 #include "fuzz/own_device.h"
+#include "lib/lib.h"
 
 /* A port number that no device has. */
 #define X_NO_PORT	99
@@ -35,14 +36,13 @@ static void end_netdevs(void *arg)
  */
 void x_own_new(struct kunit *test, struct x_world *w)
 {
-	struct x_own *own = kunit_kzalloc(test, sizeof(*own), GFP_KERNEL);
+	struct x_own *own = kvt_zalloc(test, sizeof(*own));
 
-	KUNIT_ASSERT_NOT_NULL(test, own);
 	own->mock = mock_new(test);
 	own->ports = 1;
 	w->own = own;
 	x_roce_new(test, own);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, end_netdevs, own));
+	kvt_defer(test, end_netdevs, own);
 }
 
 /**

@@ -101,10 +101,9 @@ static void kvt_client_end(void *arg)
 struct kvt_client *kvt_client_new(struct kunit *test, const char *name,
 				  struct kvt_trace *trace)
 {
-	struct kvt_client *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+	struct kvt_client *c = kvt_zalloc(test, sizeof(*c));
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, c);
 	for (i = 0; i < KVT_CLIENTS && kvt_clients[i]; i++)
 		;
 	KUNIT_ASSERT_LT(test, i, KVT_CLIENTS);
@@ -113,8 +112,7 @@ struct kvt_client *kvt_client_new(struct kunit *test, const char *name,
 	c->trace = trace;
 	c->data = c;
 	kvt_clients[i] = c;
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, kvt_client_end,
-							    c));
+	kvt_defer(test, kvt_client_end, c);
 	return c;
 }
 EXPORT_SYMBOL_GPL(kvt_client_new);

@@ -166,21 +166,19 @@ static void rig_end(void *arg)
 static struct dmabuf_rig *rig_new(struct kunit *test, size_t size,
 				  const struct dma_buf_ops *ops)
 {
-	struct dmabuf_rig *rig = kunit_kzalloc(test, sizeof(*rig), GFP_KERNEL);
+	struct dmabuf_rig *rig = kvt_zalloc(test, sizeof(*rig));
 	DEFINE_DMA_BUF_EXPORT_INFO(info);
 
-	KUNIT_ASSERT_NOT_NULL(test, rig);
 	rig->base = DMABUF_DMA;
 	init_completion(&rig->released);
 	info.ops = ops;
 	info.size = size;
 	info.flags = O_RDWR;
 	info.priv = rig;
-	rig->dmabuf = dma_buf_export(&info);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(rig->dmabuf));
+	rig->dmabuf = KVT_PTR(test, dma_buf_export(&info));
 	rig->fd = dma_buf_fd(rig->dmabuf, O_CLOEXEC);
 	KUNIT_ASSERT_GE(test, rig->fd, 0);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, rig_end, rig));
+	kvt_defer(test, rig_end, rig);
 	return rig;
 }
 

@@ -46,9 +46,8 @@ MODULE_PARM_DESC(seed, "seed of the stress cases, 0 to draw one");
  */
 struct kvt_trace *kvt_trace_new(struct kunit *test)
 {
-	struct kvt_trace *tr = kunit_kzalloc(test, sizeof(*tr), GFP_KERNEL);
+	struct kvt_trace *tr = kvt_zalloc(test, sizeof(*tr));
 
-	KUNIT_ASSERT_NOT_NULL(test, tr);
 	spin_lock_init(&tr->lock);
 	return tr;
 }
@@ -128,9 +127,8 @@ static void kvt_thread_end(void *arg)
 struct kvt_thread *kvt_thread_new(struct kunit *test, int cpu,
 				  int (*fn)(void *arg), void *arg)
 {
-	struct kvt_thread *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct kvt_thread *t = kvt_zalloc(test, sizeof(*t));
 
-	KUNIT_ASSERT_NOT_NULL(test, t);
 	init_completion(&t->done);
 	t->fn = fn;
 	t->arg = arg;
@@ -139,8 +137,7 @@ struct kvt_thread *kvt_thread_new(struct kunit *test, int cpu,
 	get_task_struct(t->task);
 	if (cpu >= 0)
 		kthread_bind(t->task, cpu);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, kvt_thread_end,
-							    t));
+	kvt_defer(test, kvt_thread_end, t);
 	return t;
 }
 EXPORT_SYMBOL_GPL(kvt_thread_new);
@@ -632,7 +629,7 @@ void kvt_expedite_rcu(struct kunit *test)
 	if (IS_ENABLED(CONFIG_TINY_RCU) && err == -ENOENT)
 		return;
 	KUNIT_ASSERT_EQ(test, 0, err);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, unexpedite_rcu, NULL));
+	kvt_defer(test, unexpedite_rcu, NULL);
 }
 EXPORT_SYMBOL_GPL(kvt_expedite_rcu);
 

@@ -7,6 +7,7 @@
 #define KVT_LIB_H
 
 #include <linux/completion.h>
+#include <linux/err.h>
 #include <linux/spinlock.h>
 #include <kunit/test.h>
 #include <kunit/resource.h>
@@ -17,6 +18,29 @@ struct tracepoint;
 
 /* Timeout for anything that must happen: long, since KASAN under TCG is slow. */
 #define KVT_TIMEOUT	(60 * HZ)
+
+/*
+ * Macros, so that the report names the line of the case: zeroed memory that the end of the case
+ * frees; a pointer that must be no error; what the end of the case calls, last in first out.
+ */
+#define kvt_zalloc(test, size)						\
+({									\
+	void *__mem = kunit_kzalloc(test, size, GFP_KERNEL);		\
+									\
+	KUNIT_ASSERT_NOT_NULL(test, __mem);				\
+	__mem;								\
+})
+
+#define KVT_PTR(test, call)						\
+({									\
+	__auto_type __ptr = (call);					\
+									\
+	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(__ptr));		\
+	__ptr;								\
+})
+
+#define kvt_defer(test, fn, arg) \
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, fn, arg))
 
 #define KVT_TRACE_LEN	2048
 

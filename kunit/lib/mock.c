@@ -539,10 +539,9 @@ static void mock_port_init(struct mock *m, u32 port)
  */
 struct mock *mock_new(struct kunit *test)
 {
-	struct mock *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
+	struct mock *m = kvt_zalloc(test, sizeof(*m));
 	u32 port;
 
-	KUNIT_ASSERT_NOT_NULL(test, m);
 	spin_lock_init(&m->lock);
 	m->hold.op = MOCK_OP_NR;
 	init_completion(&m->hold.entered);
@@ -651,7 +650,7 @@ void mock_alloc(struct kunit *test, struct mock *m)
 	mib->ibdev.node_guid = cpu_to_be64(0x02004d4f434b0000ULL);
 	if (!m->no_local_lkey)
 		mib->ibdev.local_dma_lkey = MOCK_LKEY;
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, mock_end, m));
+	kvt_defer(test, mock_end, m);
 }
 EXPORT_SYMBOL_GPL(mock_alloc);
 

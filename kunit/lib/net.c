@@ -61,8 +61,7 @@ struct net_device *kvt_netdev(struct kunit *test)
 	if (err)
 		free_netdev(ndev);
 	KUNIT_ASSERT_EQ(test, 0, err);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, kvt_netdev_end,
-							    ndev));
+	kvt_defer(test, kvt_netdev_end, ndev);
 	rtnl_lock();
 	err = dev_open(ndev, NULL);
 	rtnl_unlock();

@@ -70,7 +70,7 @@ static void kvt_nmi_down(void *arg)
 void kvt_nmi_up(struct kunit *test)
 {
 	KUNIT_ASSERT_EQ(test, 0, register_nmi_handler(NMI_LOCAL, kvt_nmi, 0, "kverbs_kunit"));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, kvt_nmi_down, NULL));
+	kvt_defer(test, kvt_nmi_down, NULL);
 }
 EXPORT_SYMBOL_GPL(kvt_nmi_up);
 

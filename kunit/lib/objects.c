@@ -9,6 +9,7 @@
 #include <rdma/ib_cache.h>
 #include <rdma/restrack.h>
 
+#include "lib/lib.h"
 #include "lib/objects.h"
 
 /**
@@ -36,11 +37,9 @@ static void kvt_pd_end(void *arg)
  */
 struct ib_pd *kvt_pd(struct kunit *test, struct ib_device *ibdev)
 {
-	struct ib_pd *pd = ib_alloc_pd(ibdev, 0);
+	struct ib_pd *pd = KVT_PTR(test, ib_alloc_pd(ibdev, 0));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(pd));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, kvt_pd_end,
-							    pd));
+	kvt_defer(test, kvt_pd_end, pd);
 	return pd;
 }
 EXPORT_SYMBOL_GPL(kvt_pd);
@@ -73,11 +72,9 @@ static void kvt_cq_end(void *arg)
 struct ib_cq *kvt_cq(struct kunit *test, struct ib_device *ibdev, int cqe,
 		     enum ib_poll_context ctx)
 {
-	struct ib_cq *cq = ib_alloc_cq(ibdev, NULL, cqe, 0, ctx);
+	struct ib_cq *cq = KVT_PTR(test, ib_alloc_cq(ibdev, NULL, cqe, 0, ctx));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, kvt_cq_end,
-							    cq));
+	kvt_defer(test, kvt_cq_end, cq);
 	return cq;
 }
 EXPORT_SYMBOL_GPL(kvt_cq);
@@ -109,11 +106,9 @@ static void kvt_qp_end(void *arg)
 struct ib_qp *kvt_qp(struct kunit *test, struct ib_pd *pd,
 		     struct ib_qp_init_attr *init)
 {
-	struct ib_qp *qp = ib_create_qp(pd, init);
+	struct ib_qp *qp = KVT_PTR(test, ib_create_qp(pd, init));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(qp));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, kvt_qp_end,
-							    qp));
+	kvt_defer(test, kvt_qp_end, qp);
 	return qp;
 }
 EXPORT_SYMBOL_GPL(kvt_qp);

@@ -35,13 +35,12 @@ static void edu_rig_end(void *arg)
 
 static struct edu_rig *edu_rig_up(struct kunit *test)
 {
-	struct edu_rig *rig = kunit_kzalloc(test, sizeof(*rig), GFP_KERNEL);
+	struct edu_rig *rig = kvt_zalloc(test, sizeof(*rig));
 
-	KUNIT_ASSERT_NOT_NULL(test, rig);
 	rig->pdev = pci_get_device(0x1234, 0x11e8, NULL);
 	if (!rig->pdev)
 		kunit_skip(test, "the machine has no edu device");
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, edu_rig_end, rig));
+	kvt_defer(test, edu_rig_end, rig);
 	rig->edu = edu_engine_get(rig->pdev);
 	KUNIT_ASSERT_NOT_NULL(test, rig->edu);
 	return rig;
@@ -74,11 +73,9 @@ struct area {
 
 static struct area *area_new(struct kunit *test)
 {
-	struct area *area = kunit_kzalloc(test, sizeof(*area), GFP_KERNEL);
+	struct area *area = kvt_zalloc(test, sizeof(*area));
 
-	KUNIT_ASSERT_NOT_NULL(test, area);
-	area->mem = kunit_kzalloc(test, EDU_TEST_SIZE, GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, area->mem);
+	area->mem = kvt_zalloc(test, EDU_TEST_SIZE);
 	sg_init_table(area->sg, EDU_TEST_PIECES);
 	area->sgt = (struct sg_table) { .sgl = area->sg };
 	return area;
@@ -133,9 +130,8 @@ static void request_done(struct edu_copy *copy)
 static struct request *request_new(struct kunit *test, struct edu_rig *rig,
 				   struct kvt_trace *trace, const char *name, size_t len)
 {
-	struct request *req = kunit_kzalloc(test, sizeof(*req), GFP_KERNEL);
+	struct request *req = kvt_zalloc(test, sizeof(*req));
 
-	KUNIT_ASSERT_NOT_NULL(test, req);
 	req->copy.from = &area_whole(test)->sgt;
 	req->copy.to = &area_whole(test)->sgt;
 	req->copy.len = len;

@@ -68,13 +68,12 @@ static void scene_end(void *arg)
 
 static struct scene *scene_new(struct kunit *test)
 {
-	struct scene *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct scene *s = kvt_zalloc(test, sizeof(*s));
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	p2p_tree_amd(test, 0);
 	s->tree = p2p_tree_new(test, machine, ROWS);
 	INIT_LIST_HEAD(&s->clients);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, scene_end, s));
+	kvt_defer(test, scene_end, s);
 	return s;
 }
 
@@ -155,9 +154,8 @@ static void client_needs_a_pci_ancestor(struct kunit *test)
 static void device_below_a_function_is_a_client(struct kunit *test)
 {
 	struct scene *s = scene_new(test);
-	struct device *child = kunit_kzalloc(test, sizeof(*child), GFP_KERNEL);
+	struct device *child = kvt_zalloc(test, sizeof(*child));
 
-	KUNIT_ASSERT_NOT_NULL(test, child);
 	provide(test, s, NEAR);
 	count_refs(s);
 	device_initialize(child);
@@ -502,10 +500,9 @@ static void arrays_of_clients_are_as_lists_that_are_not_bound(struct kunit *test
 
 static char *read_file(struct kunit *test, const char *name)
 {
-	char *text = kunit_kzalloc(test, TEXT_LEN, GFP_KERNEL);
+	char *text = kvt_zalloc(test, TEXT_LEN);
 	char path[64];
 
-	KUNIT_ASSERT_NOT_NULL(test, text);
 	snprintf(path, sizeof(path), DEBUGFS_DIR "%s", name);
 	KUNIT_ASSERT_GE(test, kvt_read_debugfs(path, text, TEXT_LEN), 0);
 	return text;

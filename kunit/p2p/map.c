@@ -51,11 +51,10 @@ static void *list_memory(struct pci_dev *pdev)
 /* The entries are parts of pages, of providers @a and @b in turn; NULL for system memory. */
 static struct list *list_new(struct kunit *test, struct pci_dev *a, struct pci_dev *b)
 {
-	struct list *list = kunit_kzalloc(test, sizeof(*list), GFP_KERNEL);
+	struct list *list = kvt_zalloc(test, sizeof(*list));
 	void *addr;
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, list);
 	sg_init_table(list->entries, ENTRIES);
 	list->sgt.sgl = list->entries;
 	list->sgt.orig_nents = ENTRIES;
@@ -67,7 +66,7 @@ static struct list *list_new(struct kunit *test, struct pci_dev *a, struct pci_d
 		sg_set_page(&list->entries[i], virt_to_page(addr), PAGE_SIZE - 64 * (i + 1),
 			    64 * i);
 	}
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, list_end, list));
+	kvt_defer(test, list_end, list);
 	return list;
 }
 
@@ -203,7 +202,7 @@ static void what_is_refused_goes_through_the_host_bridge_by_policy(struct kunit 
 			client = &rig->pdev[i]->dev;
 	if (!client)
 		kunit_skip(test, "all devices reach each other");
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, policy_restore, NULL));
+	kvt_defer(test, policy_restore, NULL);
 	list = list_new(test, provider, provider);
 	KUNIT_EXPECT_EQ(test, -EREMOTEIO, list_map(list, client));
 	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(POLICY, "force"));
@@ -255,7 +254,7 @@ static struct device *child_new(struct kunit *test, struct device *parent, u64 m
 	struct platform_device *child = platform_device_register_full(&info);
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(child));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, child_end, child));
+	kvt_defer(test, child_end, child);
 	return &child->dev;
 }
 

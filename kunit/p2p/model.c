@@ -442,11 +442,10 @@ static void (* const operations[])(struct model *m) = {
 
 static struct model *model_new(struct kunit *test)
 {
-	struct model *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
+	struct model *m = kvt_zalloc(test, sizeof(*m));
 	struct p2p_rig *rig = p2p_rig_new(test, 1);
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, m);
 	m->test = test;
 	m->nr = rig->nr;
 	for (i = 0; i < m->nr; i++)

@@ -7,6 +7,7 @@
 #include <kunit/resource.h>
 #include <kverbs/p2pdma.h>
 
+#include "lib/lib.h"
 #include "p2p/rig.h"
 
 #define IVSHMEM		0x1110
@@ -74,16 +75,15 @@ static void rig_collect(struct p2p_rig *rig)
  */
 struct p2p_rig *p2p_rig_new(struct kunit *test, int nr)
 {
-	struct p2p_rig *rig = kunit_kzalloc(test, sizeof(*rig), GFP_KERNEL);
+	struct p2p_rig *rig = kvt_zalloc(test, sizeof(*rig));
 
-	KUNIT_ASSERT_NOT_NULL(test, rig);
 	KUNIT_ASSERT_NULL(test, the_rig);
 	the_rig = rig;
 	if (pci_register_driver(&rig_driver)) {
 		the_rig = NULL;
 		KUNIT_FAIL_AND_ABORT(test, "the driver is not registered");
 	}
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, rig_end, rig));
+	kvt_defer(test, rig_end, rig);
 	rig_collect(rig);
 	if (rig->nr < nr)
 		kunit_skip(test, "it needs %d ivshmem devices", nr);

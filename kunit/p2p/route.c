@@ -472,7 +472,7 @@ static void policy_allows_what_is_not_known(struct kunit *test)
 	struct kvt_console *console;
 	int warnings;
 
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, reset_policy, NULL));
+	kvt_defer(test, reset_policy, NULL);
 	console = kvt_console_watch(test, "because of policy=warn");
 	expect_policy(test, tree, "deny");
 	expect_policy(test, tree, "force");
@@ -491,7 +491,7 @@ static void policy_warns_once_of_a_pair(struct kunit *test)
 
 	if (!p2p_tree_own())
 		kunit_skip(test, "the kernel keeps the memory: it has no policy");
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, reset_policy, NULL));
+	kvt_defer(test, reset_policy, NULL);
 	console = kvt_console_watch(test, "because of policy=warn");
 	set_policy(test, "warn");
 	for (i = 0; i < 3; i++) {

@@ -11,6 +11,7 @@
 #include <kunit/test.h>
 
 #include <kverbs/p2pdma.h>
+#include "lib/lib.h"
 #include "p2p/tree.h"
 
 static unsigned int max_ns;
@@ -66,10 +67,9 @@ static int put_switches(struct crowd *c, int depth)
 /* The first half of the endpoints are providers, the others clients. */
 static struct crowd *crowd_new(struct kunit *test, int depth)
 {
-	struct crowd *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+	struct crowd *c = kvt_zalloc(test, sizeof(*c));
 	int up, i;
 
-	KUNIT_ASSERT_NOT_NULL(test, c);
 	c->depth = depth;
 	up = put_switches(c, depth);
 	KUNIT_ASSERT_EQ(test, P2P_UPSTREAM, c->fns[up].kind);

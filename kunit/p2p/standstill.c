@@ -64,9 +64,8 @@ static void others_keep_one(void *arg)
 
 static struct pool_others *others_new(struct kunit *test)
 {
-	struct pool_others *o = kunit_kzalloc(test, sizeof(*o), GFP_KERNEL);
+	struct pool_others *o = kvt_zalloc(test, sizeof(*o));
 
-	KUNIT_ASSERT_NOT_NULL(test, o);
 	kvt_stay_on_first_cpu();
 	o->pdev = p2p_rig_provider(test);
 	if (!p2p_rig_is_own(o->pdev))

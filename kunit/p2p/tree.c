@@ -370,7 +370,7 @@ struct p2p_tree *p2p_tree_new(struct kunit *test, const struct p2p_fn *fns, int 
 	KUNIT_ASSERT_NOT_NULL(test, tree);
 	KUNIT_ASSERT_LE(test, nr, P2P_TREE_FNS);
 	xa_init(&tree->places);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, tree_free, tree));
+	kvt_defer(test, tree_free, tree);
 	tree->host = kcalloc(P2P_TREE_HOSTS, sizeof(*tree->host), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, tree->host);
 	tree->config = kvcalloc(nr, sizeof(*tree->config), GFP_KERNEL);
@@ -488,7 +488,7 @@ void p2p_tree_amd(struct kunit *test, u8 family)
 		real_cpu.saved = true;
 		real_cpu.vendor = cpu->x86_vendor;
 		real_cpu.family = cpu->x86;
-		KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, restore_cpu, NULL));
+		kvt_defer(test, restore_cpu, NULL);
 	}
 	cpu->x86_vendor = family ? X86_VENDOR_AMD : X86_VENDOR_INTEL;
 	cpu->x86 = family;

@@ -64,9 +64,8 @@ static void holder_told(struct kverbs_p2pdma_user *u)
 static struct holder *holder_new(struct kunit *test, struct pci_dev *pdev, const char *name,
 			     struct kvt_trace *trace)
 {
-	struct holder *user = kunit_kzalloc(test, sizeof(*user), GFP_KERNEL);
+	struct holder *user = kvt_zalloc(test, sizeof(*user));
 
-	KUNIT_ASSERT_NOT_NULL(test, user);
 	user->u.revoke = holder_told;
 	user->pdev = pdev;
 	user->name = name;

@@ -296,15 +296,14 @@ static void model_end(void *arg)
 
 static struct model *model_up(struct kunit *test, u64 count)
 {
-	struct model *model = kunit_kzalloc(test, sizeof(*model), GFP_KERNEL);
+	struct model *model = kvt_zalloc(test, sizeof(*model));
 	int nr;
 
-	KUNIT_ASSERT_NOT_NULL(test, model);
 	model->test = test;
 	model->rand = kvt_seed(test, "operations", count);
 	for (nr = 0; nr < CLIENTS; nr++)
 		model->m[nr] = peer_mock_up(test, nr, names[nr], kinds[nr]);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, model_end, model));
+	kvt_defer(test, model_end, model);
 	return model;
 }
 

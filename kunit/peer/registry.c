@@ -750,9 +750,8 @@ static void live_regions_are_listed(struct kunit *test)
 	static const char path[] = "/sys/kernel/debug/kverbs_peer_mem/kvt_a/regions";
 	struct peer_mock *m = peer_mock_up(test, 0, "kvt_a", PEER_CORE);
 	struct peer_user *u = peer_user_new(test, PEER_BASE(0) + 0x5000, 777);
-	char *text = kunit_kzalloc(test, TEXT_LEN, GFP_KERNEL);
+	char *text = kvt_zalloc(test, TEXT_LEN);
 
-	KUNIT_ASSERT_NOT_NULL(test, text);
 	u->req.user = "kvt_rdma7";
 	KUNIT_ASSERT_EQ(test, 0, peer_user_get(u));
 	KUNIT_EXPECT_GT(test, kvt_read_debugfs(path, text, TEXT_LEN), 0);

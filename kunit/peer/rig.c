@@ -358,9 +358,8 @@ static void mock_end(void *arg)
 struct peer_mock *peer_mock_new(struct kunit *test, int nr, const char *name,
 				enum peer_kind kind)
 {
-	struct peer_mock *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
+	struct peer_mock *m = kvt_zalloc(test, sizeof(*m));
 
-	KUNIT_ASSERT_NOT_NULL(test, m);
 	KUNIT_ASSERT_NULL(test, mocks[nr]);
 	mocks[nr] = m;
 	m->nr = nr;
@@ -383,7 +382,7 @@ struct peer_mock *peer_mock_new(struct kunit *test, int nr, const char *name,
 	m->ex.client.version[IB_PEER_MEMORY_VER_MAX - 1] = 1;
 	m->ex.ex_size = sizeof(m->ex);
 	m->ex.flags = kind == PEER_UNMAPS ? PEER_MEM_INVALIDATE_UNMAPS : 0;
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, mock_end, m));
+	kvt_defer(test, mock_end, m);
 	return m;
 }
 EXPORT_SYMBOL_GPL(peer_mock_new);

@@ -53,9 +53,8 @@ bool scene_unmaps(struct kunit *test)
  */
 struct scene *scene_up(struct kunit *test)
 {
-	struct scene *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct scene *s = kvt_zalloc(test, sizeof(*s));
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	s->tr = kvt_trace_new(test);
 	s->m = peer_mock_up(test, 0, "kvt_a", *(const enum peer_kind *)test->param_value);
 	s->m->trace = s->tr;

@@ -72,7 +72,7 @@ static const struct peer_shape *shape_up(struct kunit *test)
 
 	atomic_set(&shape_wrong, 0);
 	KUNIT_ASSERT_EQ(test, 0, shape->up());
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, shape_end, (void *)shape));
+	kvt_defer(test, shape_end, (void *)shape);
 	return shape;
 }
 

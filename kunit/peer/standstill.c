@@ -62,9 +62,8 @@ static void regions_come_and_go(void *arg)
 
 static struct slow_call *slow_call_new(struct kunit *test, const enum peer_kind *kind)
 {
-	struct slow_call *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+	struct slow_call *c = kvt_zalloc(test, sizeof(*c));
 
-	KUNIT_ASSERT_NOT_NULL(test, c);
 	c->m = peer_mock_up(test, 0, "kvt_a", *kind);
 	c->u = peer_user_new(test, PEER_BASE(0), SZ_64K);
 	c->next = peer_user_new(test, PEER_BASE(0) + SZ_1M, SZ_64K);

@@ -206,9 +206,8 @@ static int storm_fn(void *arg)
 static struct kvt_thread *begin_thread(struct kunit *test, struct storm *s, u32 rand,
 				       int cpu)
 {
-	struct storm_thread *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct storm_thread *t = kvt_zalloc(test, sizeof(*t));
 
-	KUNIT_ASSERT_NOT_NULL(test, t);
 	t->storm = s;
 	t->rand = rand | 1;
 	return kvt_thread_start(test, cpu, storm_fn, t);
@@ -229,12 +228,11 @@ static struct peer_mock *storm_client(struct kunit *test, struct storm *s, int n
 
 static struct storm *storm_up(struct kunit *test, struct kvt_thread **threads)
 {
-	struct storm *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct storm *s = kvt_zalloc(test, sizeof(*s));
 	u64 count = kvt_count(OPERATIONS / PEER_ROUNDS);
 	u32 rand = kvt_seed(test, "operations of four threads", count);
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	s->seed = rand;
 	s->rounds = count / THREADS;
 	peer_set_wait(test, WAIT_MS);

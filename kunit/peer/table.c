@@ -258,10 +258,9 @@ static void one_random_table(struct kunit *test, struct random_table *t)
 
 static void any_range_of_any_table_is_cut_out(struct kunit *test)
 {
-	struct random_table *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct random_table *t = kvt_zalloc(test, sizeof(*t));
 	u64 i, count = kvt_count(RANDOM_TABLES);
 
-	KUNIT_ASSERT_NOT_NULL(test, t);
 	t->rand = kvt_seed(test, "tables", count);
 	for (i = 0; i < count; i++)
 		one_random_table(test, t);

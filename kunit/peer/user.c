@@ -137,11 +137,10 @@ static void user_end(void *arg)
  */
 struct peer_user *peer_user_new(struct kunit *test, unsigned long addr, size_t size)
 {
-	struct peer_user *u = kunit_kzalloc(test, sizeof(*u), GFP_KERNEL);
+	struct peer_user *u = kvt_zalloc(test, sizeof(*u));
 
-	KUNIT_ASSERT_NOT_NULL(test, u);
 	peer_user_init(u, addr, size);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, user_end, u));
+	kvt_defer(test, user_end, u);
 	return u;
 }
 EXPORT_SYMBOL_GPL(peer_user_new);
@@ -318,7 +317,7 @@ void peer_set_wait(struct kunit *test, unsigned int ms)
 	KUNIT_ASSERT_GT(test, kvt_read_file(WAIT_PARAM, old, 16), 0);
 	scnprintf(text, sizeof(text), "%u", ms);
 	KUNIT_ASSERT_EQ(test, 0, set_wait(text));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, wait_end, old));
+	kvt_defer(test, wait_end, old);
 }
 EXPORT_SYMBOL_GPL(peer_set_wait);
 
