@@ -13,6 +13,7 @@
 #include "ca/rig.h"
 #include "lib/lib.h"
 #include "lib/mock.h"
+#include "lib/objects.h"
 
 #define RACE_CHANGES	20000
 /* Room for the complete QUERY_CA answer of a mock device with two ports. */
@@ -47,11 +48,6 @@ static void ask_in_handler(struct ib_event_handler *handler,
 	complete(&l->got);
 }
 
-static void listener_end(void *arg)
-{
-	ib_unregister_event_handler(arg);
-}
-
 static struct ca_listener *listener_up(struct kunit *test, struct mock *m,
 				       u64 handle)
 {
@@ -61,7 +57,7 @@ static struct ca_listener *listener_up(struct kunit *test, struct mock *m,
 	init_completion(&l->got);
 	INIT_IB_EVENT_HANDLER(&l->handler, m->ibdev, ask_in_handler);
 	ib_register_event_handler(&l->handler);
-	kvt_defer(test, listener_end, &l->handler);
+	kvt_defer(test, kvt_end_handler, &l->handler);
 	return l;
 }
 

@@ -14,6 +14,7 @@
 #include "ca/rig.h"
 #include "lib/lib.h"
 #include "lib/mock.h"
+#include "lib/objects.h"
 
 #define PAGES		4
 #define RACES		4000
@@ -32,19 +33,12 @@ struct under {
 	unsigned long addr;
 };
 
-static void put_device_at_end(void *arg)
-{
-	ib_device_put(arg);
-}
-
 static void under_up(struct kunit *test, struct under *u, bool emu)
 {
 	u->addr = ca_rig_map(test, PAGES);
 	u->m = NULL;
 	if (emu) {
-		u->ibdev = ib_device_get_by_name("emu0", RDMA_DRIVER_UNKNOWN);
-		KUNIT_ASSERT_NOT_NULL(test, u->ibdev);
-		kvt_defer(test, put_device_at_end, u->ibdev);
+		u->ibdev = kvt_device(test, "emu0");
 	} else {
 		u->m = mock_up(test, "kvtm_a");
 		u->ibdev = u->m->ibdev;

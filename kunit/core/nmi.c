@@ -147,11 +147,6 @@ static struct report *report_new(struct kunit *test, void (*fire)(struct report 
 	return r;
 }
 
-static void stop_listening(void *arg)
-{
-	ib_unregister_event_handler(arg);
-}
-
 static struct report *report_of_device(struct kunit *test, enum ib_event_type type)
 {
 	struct report *r = report_new(test, fire_device_event);
@@ -159,13 +154,8 @@ static struct report *report_of_device(struct kunit *test, enum ib_event_type ty
 	r->type = type;
 	INIT_IB_EVENT_HANDLER(&r->handler, r->m->ibdev, on_device_event);
 	ib_register_event_handler(&r->handler);
-	kvt_defer(test, stop_listening, &r->handler);
+	kvt_defer(test, kvt_end_handler, &r->handler);
 	return r;
-}
-
-static void destroy_cq(void *arg)
-{
-	ib_destroy_cq(arg);
 }
 
 static struct report *report_of_cq(struct kunit *test, void (*fire)(struct report *r))
@@ -173,8 +163,8 @@ static struct report *report_of_cq(struct kunit *test, void (*fire)(struct repor
 	struct ib_cq_init_attr attr = { .cqe = CQ_SIZE };
 	struct report *r = report_new(test, fire);
 
-	r->cq = KVT_PTR(test, ib_create_cq(r->m->ibdev, on_comp, on_object_event, r, &attr));
-	kvt_defer(test, destroy_cq, r->cq);
+	r->cq = KVT_OWN(test, ib_create_cq(r->m->ibdev, on_comp, on_object_event, r, &attr),
+			kvt_end_cq);
 	return r;
 }
 
@@ -278,11 +268,6 @@ static void qp_event_reaches_its_handler(struct kunit *test)
 	reach_handler(test, r, NULL);
 }
 
-static void destroy_srq(void *arg)
-{
-	ib_destroy_srq(arg);
-}
-
 static void srq_event_reaches_its_handler(struct kunit *test)
 {
 	struct report *r = report_new(test, fire_srq_event);
@@ -292,8 +277,7 @@ static void srq_event_reaches_its_handler(struct kunit *test)
 		.attr = { .max_wr = 8, .max_sge = 1 },
 	};
 
-	r->srq = KVT_PTR(test, ib_create_srq(kvt_pd(test, r->m->ibdev), &init));
-	kvt_defer(test, destroy_srq, r->srq);
+	r->srq = KVT_OWN(test, ib_create_srq(kvt_pd(test, r->m->ibdev), &init), kvt_end_srq);
 	reach_handler(test, r, NULL);
 }
 

@@ -320,18 +320,13 @@ static void slow_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 	udelay(SLOW_US);
 }
 
-static void srq_end(void *arg)
-{
-	ib_destroy_srq(arg);
-}
-
 static struct ib_srq *srq_new(struct kunit *test, struct ib_pd *pd)
 {
 	struct ib_srq_init_attr attr = { .attr = { .max_wr = 16, .max_sge = 1 } };
 	struct ib_srq *srq = ib_create_srq(pd, &attr);
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(srq));
-	kvt_defer(test, srq_end, srq);
+	kvt_defer(test, kvt_end_srq, srq);
 	return srq;
 }
 

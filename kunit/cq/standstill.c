@@ -61,11 +61,6 @@ static void others_report_and_reset(void *arg)
 	r->ret = ib_modify_qp(r->qp, &attr, IB_QP_STATE);
 }
 
-static void srq_end(void *arg)
-{
-	ib_destroy_srq(arg);
-}
-
 static void report_that_is_late_is_told_once(struct kunit *test)
 {
 	struct ib_srq_init_attr srq_init = { .attr = { .max_wr = 16, .max_sge = 1 } };
@@ -76,8 +71,7 @@ static void report_that_is_late_is_told_once(struct kunit *test)
 	struct ib_qp_init_attr init;
 	struct ib_srq *srq;
 
-	srq = KVT_PTR(test, ib_create_srq(pd, &srq_init));
-	kvt_defer(test, srq_end, srq);
+	srq = KVT_OWN(test, ib_create_srq(pd, &srq_init), kvt_end_srq);
 	kvt_qp_init(&init, cq, cq);
 	init.srq = srq;
 	init.event_handler = qp_event;

@@ -16,24 +16,11 @@
 #include "ca/rig.h"
 #include "emu/rig_net.h"
 #include "lib/lib.h"
+#include "lib/objects.h"
 
 #define TEXT_LEN	SZ_16K
 /* Number of doorbells, and so of handles that can be open at a time, as documented. */
 #define DOORBELLS	1024
-
-static void put_device_at_end(void *arg)
-{
-	ib_device_put(arg);
-}
-
-static struct ib_device *emu(struct kunit *test)
-{
-	struct ib_device *ibdev = ib_device_get_by_name("emu0", RDMA_DRIVER_UNKNOWN);
-
-	KUNIT_ASSERT_NOT_NULL(test, ibdev);
-	kvt_defer(test, put_device_at_end, ibdev);
-	return ibdev;
-}
 
 static const char *doorbells(struct kunit *test)
 {
@@ -75,7 +62,7 @@ static struct kverbs_emu_open tagged(const char *tag)
 
 static void opening_has_a_doorbell(struct kunit *test)
 {
-	struct ib_device *ibdev = emu(test);
+	struct ib_device *ibdev = kvt_device(test, "emu0");
 	struct kverbs_emu_open open = tagged("a case");
 	u64 h[3];
 
@@ -104,7 +91,7 @@ static void expect_bad(struct kunit *test, struct ib_device *ibdev, const void *
 
 static void what_is_not_understood_is_refused(struct kunit *test)
 {
-	struct ib_device *ibdev = emu(test);
+	struct ib_device *ibdev = kvt_device(test, "emu0");
 	struct {
 		struct kverbs_emu_open open;
 		u32 more[2];
@@ -137,7 +124,7 @@ static void what_is_not_understood_is_refused(struct kunit *test)
 
 static void tag_does_not_upset_who_reads_it(struct kunit *test)
 {
-	struct ib_device *ibdev = emu(test);
+	struct ib_device *ibdev = kvt_device(test, "emu0");
 	struct kverbs_emu_open open = tagged("a\nb\x1b[c\x01");
 	u64 handle;
 
@@ -148,7 +135,7 @@ static void tag_does_not_upset_who_reads_it(struct kunit *test)
 
 static void doorbells_run_out(struct kunit *test)
 {
-	struct ib_device *ibdev = emu(test);
+	struct ib_device *ibdev = kvt_device(test, "emu0");
 	u64 *h = kunit_kcalloc(test, DOORBELLS, sizeof(*h), GFP_KERNEL), more;
 	int i;
 
@@ -188,14 +175,9 @@ static void expect_reported(struct kunit *test, struct ib_device *ibdev, u64 han
 
 static struct ib_device *own(struct kunit *test, const char *name, const char *netdev)
 {
-	struct ib_device *ibdev;
-
 	rig_device(test, name, 1, netdev);
 	KUNIT_ASSERT_EQ(test, 0, rig_port_write(name, 1, "mtu", "auto"));
-	ibdev = ib_device_get_by_name(name, RDMA_DRIVER_UNKNOWN);
-	KUNIT_ASSERT_NOT_NULL(test, ibdev);
-	kvt_defer(test, put_device_at_end, ibdev);
-	return ibdev;
+	return kvt_device(test, name);
 }
 
 static void queries_follow_the_mtu_of_a_network_device(struct kunit *test)

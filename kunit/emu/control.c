@@ -145,20 +145,6 @@ static void expect_event(struct kunit *test, struct listener *l, enum ib_event_t
 	KUNIT_EXPECT_STREQ(test, ib_event_msg(l->last.event), ib_event_msg(want));
 }
 
-static void release_device(void *arg)
-{
-	ib_device_put(arg);
-}
-
-static struct ib_device *held_device(struct kunit *test)
-{
-	struct ib_device *ibdev = ib_device_get_by_name(DEVICE, RDMA_DRIVER_UNKNOWN);
-
-	KUNIT_ASSERT_NOT_NULL_MSG(test, ibdev, "no device " DEVICE ": load kverbs_emu");
-	kvt_defer(test, release_device, ibdev);
-	return ibdev;
-}
-
 struct named_event {
 	const char *name;
 	enum ib_event_type type;
@@ -179,7 +165,7 @@ KUNIT_ARRAY_PARAM_DESC(port_event, port_events, name);
 static void port_event_is_injected(struct kunit *test)
 {
 	const struct named_event *event = test->param_value;
-	struct listener *l = listen(test, held_device(test));
+	struct listener *l = listen(test, kvt_device(test, DEVICE));
 
 	KUNIT_ASSERT_EQ(test, 0, put_event(event->name, 1));
 	expect_event(test, l, event->type);
@@ -189,7 +175,7 @@ static void port_event_is_injected(struct kunit *test)
 
 static void device_fatal_is_injected(struct kunit *test)
 {
-	struct listener *l = listen(test, held_device(test));
+	struct listener *l = listen(test, kvt_device(test, DEVICE));
 
 	KUNIT_ASSERT_EQ(test, 0, put("event", "device_fatal"));
 	expect_event(test, l, IB_EVENT_DEVICE_FATAL);
@@ -227,24 +213,18 @@ static void qp_event_is_injected(struct kunit *test)
 	KUNIT_EXPECT_NE(test, 0, put_event(event->name, qpn));
 }
 
-static void destroy_cq(void *arg)
-{
-	ib_destroy_cq(arg);
-}
-
 static struct ib_cq *loud_cq(struct kunit *test, struct ib_device *ibdev, struct listener *l)
 {
 	struct ib_cq_init_attr attr = { .cqe = RIG_CQE };
-	struct ib_cq *cq = KVT_PTR(test, ib_create_cq(ibdev, NULL, on_object_event, l, &attr));
 
-	kvt_defer(test, destroy_cq, cq);
-	return cq;
+	return KVT_OWN(test, ib_create_cq(ibdev, NULL, on_object_event, l, &attr),
+		       kvt_end_cq);
 }
 
 static void cq_error_is_injected(struct kunit *test)
 {
 	struct listener *l = listener_new(test);
-	struct ib_cq *cq = loud_cq(test, held_device(test), l);
+	struct ib_cq *cq = loud_cq(test, kvt_device(test, DEVICE), l);
 	u32 id = cq->res.id;
 
 	KUNIT_ASSERT_EQ(test, 0, put_event("cq_err", id));
@@ -254,13 +234,8 @@ static void cq_error_is_injected(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, put_event("cq_err", id));
 	irq_work_sync(&cq->notify.work);
 	KUNIT_EXPECT_FALSE(test, try_wait_for_completion(&l->got));
-	kunit_release_action(test, destroy_cq, cq);
+	kunit_release_action(test, kvt_end_cq, cq);
 	KUNIT_EXPECT_NE(test, 0, put_event("cq_err", id));
-}
-
-static void destroy_srq(void *arg)
-{
-	ib_destroy_srq(arg);
 }
 
 /*
@@ -272,8 +247,7 @@ static void last_receive_comes_for_a_reason(struct kunit *test)
 	struct ib_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
 	struct rig *r = rig_new(test, DEVICE, PEER);
 
-	r->a.srq = KVT_PTR(test, ib_create_srq(r->a.pd, &init));
-	kvt_defer(test, destroy_srq, r->a.srq);
+	r->a.srq = KVT_OWN(test, ib_create_srq(r->a.pd, &init), kvt_end_srq);
 	rig_make_qps(test, r);
 	KUNIT_EXPECT_NE(test, 0, put_event("last_wqe", r->a.qp->qp_num));
 	rig_connect(test, r);
@@ -300,17 +274,17 @@ static void srq_event_is_injected(struct kunit *test)
 		.srq_context = l,
 		.attr = { .max_wr = 4, .max_sge = 1 },
 	};
-	struct ib_pd *pd = kvt_pd(test, held_device(test));
+	struct ib_pd *pd = kvt_pd(test, kvt_device(test, DEVICE));
 	struct ib_srq *srq = ib_create_srq(pd, &init);
 	u32 id;
 
 	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(srq));
-	kvt_defer(test, destroy_srq, srq);
+	kvt_defer(test, kvt_end_srq, srq);
 	id = srq->res.id;
 	KUNIT_ASSERT_EQ(test, 0, put_event(event->name, id));
 	expect_event(test, l, event->type);
 	KUNIT_EXPECT_PTR_EQ(test, srq, l->last.element.srq);
-	kunit_release_action(test, destroy_srq, srq);
+	kunit_release_action(test, kvt_end_srq, srq);
 	KUNIT_EXPECT_NE(test, 0, put_event(event->name, id));
 }
 
@@ -421,7 +395,7 @@ static void queue_overflows(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, ib_event_msg(IB_EVENT_QP_FATAL), ib_event_msg(r->a.event));
 	/* The QP uses the CQ, so it is destroyed first. */
 	rig_destroy_qp(test, &r->a);
-	kunit_release_action(test, destroy_cq, r->a.scq);
+	kunit_release_action(test, kvt_end_cq, r->a.scq);
 }
 
 /* The send is retried while the port is down, and succeeds when the port is up again. */

@@ -10,6 +10,7 @@
 #include "emu/rig.h"
 #include "lib/lib.h"
 #include "../drivers/emu/queue/cq.h"
+#include "lib/objects.h"
 
 #define SMALL		4
 
@@ -31,18 +32,12 @@ static void small_event(struct ib_event *event, void *context)
 		atomic_inc(&s->events);
 }
 
-static void small_end(void *arg)
-{
-	ib_destroy_cq(arg);
-}
-
 static struct small *small_cq(struct kunit *test, struct ib_device *ibdev)
 {
 	struct ib_cq_init_attr attr = { .cqe = SMALL };
 	struct small *s = kvt_zalloc(test, sizeof(*s));
 
-	s->cq = KVT_PTR(test, ib_create_cq(ibdev, NULL, small_event, s, &attr));
-	kvt_defer(test, small_end, s->cq);
+	s->cq = KVT_OWN(test, ib_create_cq(ibdev, NULL, small_event, s, &attr), kvt_end_cq);
 	return s;
 }
 

@@ -22,6 +22,7 @@
 #include "emu/rig.h"
 #include "lib/lib.h"
 #include "lib/lock_watch.h"
+#include "lib/objects.h"
 
 /* Messages of each case, before they are scaled. */
 #define MESSAGES	1000000ULL
@@ -356,11 +357,6 @@ static void queue_pairs_are_lock_free(struct kunit *test)
 		run_messages(test, l);
 }
 
-static void destroy_srq(void *arg)
-{
-	ib_destroy_srq(arg);
-}
-
 static void shared_receive_queues_are_lock_free(struct kunit *test)
 {
 	struct ib_srq_init_attr init = { .attr = { .max_wr = DEPTH, .max_sge = 1 } };
@@ -369,8 +365,7 @@ static void shared_receive_queues_are_lock_free(struct kunit *test)
 
 	if (!l)
 		return;
-	srq = KVT_PTR(test, ib_create_srq(l->r->b.pd, &init));
-	kvt_defer(test, destroy_srq, srq);
+	srq = KVT_OWN(test, ib_create_srq(l->r->b.pd, &init), kvt_end_srq);
 	l->r->b.srq = srq;
 	run_messages(test, l);
 }
@@ -437,18 +432,11 @@ static void layer_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	}
 }
 
-static void free_cq(void *arg)
-{
-	ib_free_cq(arg);
-}
-
 static struct ib_cq *layer_cq(struct kunit *test, struct layer *y, struct ib_device *ibdev,
 			      enum ib_poll_context ctx)
 {
-	struct ib_cq *cq = KVT_PTR(test, ib_alloc_cq(ibdev, y, 2 * DEPTH, 0, ctx));
-
-	kvt_defer(test, free_cq, cq);
-	return cq;
+	return KVT_OWN(test, ib_alloc_cq(ibdev, y, 2 * DEPTH, 0, ctx),
+		       kvt_end_alloc_cq);
 }
 
 static void layer_up(struct kunit *test, struct layer *y, enum ib_poll_context ctx)

@@ -15,6 +15,7 @@
 #include "emu/rig.h"
 #include "emu/window.h"
 #include "lib/lib.h"
+#include "lib/objects.h"
 
 #define REMOTE		(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ)
 #define BINDABLE	(IB_ACCESS_LOCAL_WRITE | REMOTE | IB_ACCESS_MW_BIND)
@@ -31,19 +32,12 @@ struct fmr_map {
 	int ret;
 };
 
-static void fmr_end(void *arg)
-{
-	ib_dealloc_fmr(arg);
-}
-
 static struct ib_fmr *fmr_new(struct kunit *test, struct ib_pd *pd,
 			      int max_pages, int max_maps, u8 page_shift)
 {
 	struct ib_fmr_attr attr = { max_pages, max_maps, page_shift };
-	struct ib_fmr *fmr = KVT_PTR(test, ib_alloc_fmr(pd, BINDABLE, &attr));
 
-	kvt_defer(test, fmr_end, fmr);
-	return fmr;
+	return KVT_OWN(test, ib_alloc_fmr(pd, BINDABLE, &attr), kvt_end_fmr);
 }
 
 static int fmr_unmap(struct ib_fmr *fmr)
@@ -253,20 +247,12 @@ static void windows_are_not_bound_to_fmrs(struct kunit *test)
 
 #define USER_LEN	(5 * PAGE_SIZE)
 
-static void user_end(void *arg)
-{
-	ib_dereg_mr(arg);
-}
-
 /* Registers the mapping without its first 100 bytes and its last page, to begin at @iova. */
 static struct ib_mr *user_mr(struct kunit *test, struct rig_end *e,
 			     unsigned long start, u64 iova, int access)
 {
-	struct ib_mr *mr = KVT_PTR(test, ib_reg_user_mr(e->pd, start + 100,
-							USER_LEN - PAGE_SIZE - 100, iova, access));
-
-	kvt_defer(test, user_end, mr);
-	return mr;
+	return KVT_OWN(test, ib_reg_user_mr(e->pd, start + 100, USER_LEN - PAGE_SIZE - 100, iova,
+					    access), kvt_end_mr);
 }
 
 static unsigned long user_map(struct kunit *test)
@@ -305,7 +291,7 @@ static void user_memory_is_reached_by_its_address(struct kunit *test)
 						PAGE_SIZE, 0));
 		expect_write(test, r, iovas[i] + len - 7, 8, r->b.mr->rkey,
 			     IB_WC_REM_ACCESS_ERR);
-		kunit_release_action(test, user_end, r->b.mr);
+		kunit_release_action(test, kvt_end_mr, r->b.mr);
 	}
 }
 
@@ -360,11 +346,6 @@ static struct rig_end *block_new(struct kunit *test, struct rig_end *e, u8 fill)
 	return big;
 }
 
-static void block_dereg(void *arg)
-{
-	ib_dereg_mr(arg);
-}
-
 /* Registers the block @n times in a row. */
 static void block_register(struct kunit *test, struct rig_end *big, u32 n)
 {
@@ -380,8 +361,7 @@ static void block_register(struct kunit *test, struct rig_end *big, u32 n)
 		sg_dma_address(&sg[i]) = big->dma;
 		sg_dma_len(&sg[i]) = BLOCK;
 	}
-	big->mr = KVT_PTR(test, ib_alloc_mr(big->pd, IB_MR_TYPE_MEM_REG, n));
-	kvt_defer(test, block_dereg, big->mr);
+	big->mr = KVT_OWN(test, ib_alloc_mr(big->pd, IB_MR_TYPE_MEM_REG, n), kvt_end_mr);
 	KUNIT_ASSERT_EQ(test, n, ib_map_mr_sg(big->mr, sg, n, NULL, BLOCK));
 	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(big, big->mr, 1, BINDABLE));
 	RIG_EXPECT_WC(test, big->scq, &wc, 1, IB_WC_SUCCESS);
@@ -505,7 +485,7 @@ static void ended_end(struct kunit *test, struct ended *end)
 
 	switch (end->how) {
 	case END_DEREG:
-		kunit_release_action(test, block_dereg, b->mr);
+		kunit_release_action(test, kvt_end_mr, b->mr);
 		return;
 	case END_WINDOW_FREE:
 		win_free(test, end->mw);
@@ -514,7 +494,7 @@ static void ended_end(struct kunit *test, struct ended *end)
 		KUNIT_EXPECT_EQ(test, 0, fmr_unmap(end->fmr));
 		return;
 	case END_FMR_FREE:
-		kunit_release_action(test, fmr_end, end->fmr);
+		kunit_release_action(test, kvt_end_fmr, end->fmr);
 		return;
 	case END_WINDOW_REBIND:
 		KUNIT_ASSERT_EQ(test, 0, win_bind(b, end->mw, b->mr, 0, 8,

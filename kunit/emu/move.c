@@ -140,11 +140,6 @@ static void binding_waits(struct kunit *test)
 
 /* Receives in paused memory */
 
-static void srq_end(void *arg)
-{
-	ib_destroy_srq(arg);
-}
-
 /* A connection whose second end receives from an SRQ if @shared, else from its own RQ. */
 static struct traffic *receiver_up(struct kunit *test, bool shared)
 {
@@ -154,10 +149,8 @@ static struct traffic *receiver_up(struct kunit *test, bool shared)
 	};
 	struct rig *r = rig_new(test, "emu0", "emu1");
 
-	if (shared) {
-		r->b.srq = KVT_PTR(test, ib_create_srq(r->b.pd, &init));
-		kvt_defer(test, srq_end, r->b.srq);
-	}
+	if (shared)
+		r->b.srq = KVT_OWN(test, ib_create_srq(r->b.pd, &init), kvt_end_srq);
 	return traffic_up_on(test, card_up(test, false), recv_use, r);
 }
 

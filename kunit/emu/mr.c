@@ -13,6 +13,7 @@
 #include "emu/rig.h"
 #include "emu/window.h"
 #include "lib/lib.h"
+#include "lib/objects.h"
 
 #define REMOTE		(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
 			 IB_ACCESS_REMOTE_ATOMIC)
@@ -79,28 +80,18 @@ static void named_fast(struct kunit *test, struct named *n, u64 iova)
 	n->rkey = e->mr->rkey;
 }
 
-static void fmr_end(void *arg)
-{
-	ib_dealloc_fmr(arg);
-}
-
 static void named_fmr(struct kunit *test, struct named *n, u64 iova)
 {
 	struct ib_fmr_attr attr = { 2, 1, PAGE_SHIFT };
 	struct rig_end *e = &n->r->b;
 	u64 pages[2] = { e->dma + AT, e->dma + AT + PAGE_SIZE };
-	struct ib_fmr *fmr = KVT_PTR(test, ib_alloc_fmr(e->pd, IB_ACCESS_LOCAL_WRITE | REMOTE,
-							&attr));
+	struct ib_fmr *fmr = KVT_OWN(test,
+				     ib_alloc_fmr(e->pd, IB_ACCESS_LOCAL_WRITE | REMOTE, &attr),
+				     kvt_end_fmr);
 
-	kvt_defer(test, fmr_end, fmr);
 	KUNIT_ASSERT_EQ(test, 0, ib_map_phys_fmr(fmr, pages, 2, iova));
 	n->start = iova;
 	n->rkey = fmr->rkey;
-}
-
-static void user_end(void *arg)
-{
-	ib_dereg_mr(arg);
 }
 
 static void named_user(struct kunit *test, struct named *n)
@@ -111,9 +102,9 @@ static void named_user(struct kunit *test, struct named *n)
 	n->user = kunit_vm_mmap(test, NULL, 0, LEN, PROT_READ | PROT_WRITE,
 				MAP_ANONYMOUS | MAP_PRIVATE, 0);
 	KUNIT_ASSERT_NE(test, 0, n->user);
-	mr = KVT_PTR(test, ib_reg_user_mr(e->pd, n->user, LEN, n->user,
-					  IB_ACCESS_LOCAL_WRITE | REMOTE));
-	kvt_defer(test, user_end, mr);
+	mr = KVT_OWN(test,
+		     ib_reg_user_mr(e->pd, n->user, LEN, n->user, IB_ACCESS_LOCAL_WRITE | REMOTE),
+		     kvt_end_mr);
 	n->start = n->user;
 	n->rkey = mr->rkey;
 }

@@ -15,6 +15,7 @@
 #include "emu/peer_rig.h"
 #include "emu/window.h"
 #include "lib/lib.h"
+#include "lib/objects.h"
 
 /**
  * struct card_pin - a range of the card's memory that is registered
@@ -429,24 +430,16 @@ struct ib_mr *card_reg(struct ib_pd *pd, size_t offset, size_t len)
 	return ib_reg_mem(pd, &mem, mem.start, PEER_ACCESS);
 }
 
-static void card_dereg(void *arg)
-{
-	ib_dereg_mr(arg);
-}
-
 /* The same; fails the case on errors, and the MR is deregistered when the case ends. */
 struct ib_mr *card_mr(struct kunit *test, struct card *c, struct ib_pd *pd,
 		      size_t offset, size_t len)
 {
-	struct ib_mr *mr = KVT_PTR(test, card_reg(pd, offset, len));
-
-	kvt_defer(test, card_dereg, mr);
-	return mr;
+	return KVT_OWN(test, card_reg(pd, offset, len), kvt_end_mr);
 }
 
 void card_mr_end(struct kunit *test, struct ib_mr *mr)
 {
-	kunit_release_action(test, card_dereg, mr);
+	kunit_release_action(test, kvt_end_mr, mr);
 }
 
 /* Traffic */

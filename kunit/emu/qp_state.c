@@ -180,11 +180,6 @@ static void check_legal(struct walk *w, int from, int to, int req, int opt)
 	walk_check(w, from, to, IB_QP_STATE | req | here, 0);
 }
 
-static void walk_end(void *arg)
-{
-	rdma_destroy_ah(arg, 0);
-}
-
 static void walk_up(struct kunit *test, struct walk *w)
 {
 	struct rdma_ah_attr ah = {};
@@ -198,8 +193,7 @@ static void walk_up(struct kunit *test, struct walk *w)
 	r->init.port_num = 1;
 	rig_make_qp(test, r, w->e);
 	walk_path(w, &ah);
-	w->ah = KVT_PTR(test, rdma_create_ah(w->e->pd, &ah, 0));
-	kvt_defer(test, walk_end, w->ah);
+	w->ah = KVT_OWN(test, rdma_create_ah(w->e->pd, &ah, 0), kvt_end_ah);
 }
 
 static void q1_device_follows_the_table(struct kunit *test)

@@ -61,11 +61,6 @@ static void u7_recovery_flushes_what_was_posted_before(struct kunit *test)
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 1000, IB_WC_SUCCESS);
 }
 
-static void destroy_srq(void *arg)
-{
-	ib_destroy_srq(arg);
-}
-
 static void c6_key_outlives_a_message_that_finds_no_receive(struct kunit *test)
 {
 	struct ib_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
@@ -75,8 +70,7 @@ static void c6_key_outlives_a_message_that_finds_no_receive(struct kunit *test)
 	struct ib_wc wc;
 
 	r->rnr_retry = 0;
-	r->b.srq = KVT_PTR(test, ib_create_srq(r->b.pd, &init));
-	kvt_defer(test, destroy_srq, r->b.srq);
+	r->b.srq = KVT_OWN(test, ib_create_srq(r->b.pd, &init), kvt_end_srq);
 	rig_make_qps(test, r);
 	rig_connect(test, r);
 	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);

@@ -14,6 +14,7 @@
 
 #include "emu/rig.h"
 #include "lib/lib.h"
+#include "lib/objects.h"
 
 #define ALL_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 			 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC)
@@ -281,11 +282,6 @@ static void huge_alloc(struct kunit *test, struct huge *h,
 	KUNIT_ASSERT_EQ_MSG(test, 2, i, "no memory");
 }
 
-static void huge_dereg(void *arg)
-{
-	ib_dereg_mr(arg);
-}
-
 static void huge_register(struct kunit *test, struct huge *h,
 			  struct rig_end *e)
 {
@@ -302,8 +298,7 @@ static void huge_register(struct kunit *test, struct huge *h,
 		sg_dma_address(&sg[i]) = h->dma[last];
 		sg_dma_len(&sg[i]) = HUGE_PAGE;
 	}
-	h->mr = KVT_PTR(test, ib_alloc_mr(e->pd, IB_MR_TYPE_MEM_REG, HUGE_PAGES));
-	kvt_defer(test, huge_dereg, h->mr);
+	h->mr = KVT_OWN(test, ib_alloc_mr(e->pd, IB_MR_TYPE_MEM_REG, HUGE_PAGES), kvt_end_mr);
 	KUNIT_ASSERT_EQ(test, HUGE_PAGES, ib_map_mr_sg(h->mr, sg, HUGE_PAGES,
 						       NULL, HUGE_PAGE));
 	KUNIT_ASSERT_EQ(test, SZ_2G, h->mr->length);

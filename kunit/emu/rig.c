@@ -40,16 +40,6 @@ static void rig_called(struct ib_cq *cq, void *context)
 	complete(&e->got_call);
 }
 
-static void rig_put_device(void *arg)
-{
-	ib_device_put(arg);
-}
-
-static void rig_destroy_cq(void *arg)
-{
-	ib_destroy_cq(arg);
-}
-
 static void rig_unmap(void *arg)
 {
 	struct rig_end *e = arg;
@@ -58,19 +48,12 @@ static void rig_unmap(void *arg)
 	kfree(e->buf);
 }
 
-static void rig_defer(struct kunit *test, void (*fn)(void *arg), void *arg)
-{
-	kvt_defer(test, fn, arg);
-}
-
 static void rig_make_cqs(struct kunit *test, struct rig_end *e)
 {
 	struct ib_cq_init_attr attr = { .cqe = RIG_CQE };
 
-	e->scq = KVT_PTR(test, ib_create_cq(e->ibdev, rig_called, NULL, e, &attr));
-	rig_defer(test, rig_destroy_cq, e->scq);
-	e->rcq = KVT_PTR(test, ib_create_cq(e->ibdev, rig_called, NULL, e, &attr));
-	rig_defer(test, rig_destroy_cq, e->rcq);
+	e->scq = KVT_OWN(test, ib_create_cq(e->ibdev, rig_called, NULL, e, &attr), kvt_end_cq);
+	e->rcq = KVT_OWN(test, ib_create_cq(e->ibdev, rig_called, NULL, e, &attr), kvt_end_cq);
 }
 
 static void rig_make_buf(struct kunit *test, struct rig_end *e)
@@ -84,7 +67,7 @@ static void rig_make_buf(struct kunit *test, struct rig_end *e)
 		kfree(e->buf);
 		KUNIT_FAIL_AND_ABORT(test, "no DMA mapping");
 	}
-	rig_defer(test, rig_unmap, e);
+	kvt_defer(test, rig_unmap, e);
 }
 
 /**
@@ -104,10 +87,7 @@ void rig_end_up(struct kunit *test, struct rig_end *e, const char *name, u32 por
 	e->gid_index = -1;
 	init_completion(&e->got_event);
 	init_completion(&e->got_call);
-	e->ibdev = ib_device_get_by_name(name, RDMA_DRIVER_UNKNOWN);
-	KUNIT_ASSERT_NOT_NULL_MSG(test, e->ibdev,
-				  "no device %s: load kverbs_emu", name);
-	rig_defer(test, rig_put_device, e->ibdev);
+	e->ibdev = kvt_device(test, name);
 	KUNIT_ASSERT_EQ(test, 0, ib_query_port(e->ibdev, port, &attr));
 	e->lid = attr.lid;
 	e->pd = kvt_pd(test, e->ibdev);
@@ -543,11 +523,6 @@ int rig_atomic(struct rig_end *e, enum ib_wr_opcode op, u64 id, size_t offset,
 }
 EXPORT_SYMBOL_GPL(rig_atomic);
 
-static void rig_free_mr(void *arg)
-{
-	ib_dereg_mr(arg);
-}
-
 /**
  * rig_mr() - allocate an MR for fast registration of an end's buffer
  * @test: the running case
@@ -557,11 +532,8 @@ static void rig_free_mr(void *arg)
  */
 struct ib_mr *rig_mr(struct kunit *test, struct ib_pd *pd)
 {
-	struct ib_mr *mr = KVT_PTR(test, ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG,
-						     RIG_BUF / PAGE_SIZE + 1));
-
-	rig_defer(test, rig_free_mr, mr);
-	return mr;
+	return KVT_OWN(test, ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, RIG_BUF / PAGE_SIZE + 1),
+		       kvt_end_mr);
 }
 EXPORT_SYMBOL_GPL(rig_mr);
 

@@ -340,11 +340,6 @@ void rig_ah_attr(struct rdma_ah_attr *attr, const struct rig_end *from,
 }
 EXPORT_SYMBOL_GPL(rig_ah_attr);
 
-static void rig_ah_end(void *arg)
-{
-	rdma_destroy_ah(arg, 0);
-}
-
 /**
  * rig_ah() - create an address handle for an end
  * @test: the running case, at whose end the AH is destroyed if rig_ah_put() was not called
@@ -357,12 +352,9 @@ struct ib_ah *rig_ah(struct kunit *test, struct rig_end *from,
 		     struct rig_end *to)
 {
 	struct rdma_ah_attr attr;
-	struct ib_ah *ah;
 
 	rig_ah_attr(&attr, from, to);
-	ah = KVT_PTR(test, rdma_create_ah(from->pd, &attr, RDMA_CREATE_AH_SLEEPABLE));
-	kvt_defer(test, rig_ah_end, ah);
-	return ah;
+	return KVT_OWN(test, rdma_create_ah(from->pd, &attr, RDMA_CREATE_AH_SLEEPABLE), kvt_end_ah);
 }
 EXPORT_SYMBOL_GPL(rig_ah);
 
@@ -373,7 +365,7 @@ EXPORT_SYMBOL_GPL(rig_ah);
  */
 void rig_ah_put(struct kunit *test, struct ib_ah *ah)
 {
-	kunit_release_action(test, rig_ah_end, ah);
+	kunit_release_action(test, kvt_end_ah, ah);
 }
 EXPORT_SYMBOL_GPL(rig_ah_put);
 

@@ -62,11 +62,6 @@ static void qp_event(struct ib_event *event, void *context)
 	complete(&last_shared->got_last);
 }
 
-static void srq_end(void *arg)
-{
-	ib_destroy_srq(arg);
-}
-
 static struct shared *shared_of(struct kunit *test, struct rig *r, u32 depth)
 {
 	struct shared *s = kvt_zalloc(test, sizeof(*s));
@@ -80,8 +75,7 @@ static struct shared *shared_of(struct kunit *test, struct rig *r, u32 depth)
 	init_completion(&s->got_last);
 	init.srq_context = s;
 	s->r = r;
-	s->srq = KVT_PTR(test, ib_create_srq(r->b.pd, &init));
-	kvt_defer(test, srq_end, s->srq);
+	s->srq = KVT_OWN(test, ib_create_srq(r->b.pd, &init), kvt_end_srq);
 	r->b.srq = s->srq;
 	r->init.event_handler = qp_event;
 	last_shared = s;

@@ -194,11 +194,6 @@ static void srq_goes_on(void *arg)
 	}
 }
 
-static void srq_end(void *arg)
-{
-	ib_destroy_srq(arg);
-}
-
 static void s4_slow_message_keeps_no_place_in_an_srq(struct kunit *test)
 {
 	struct ib_srq_init_attr init = { .attr = { .max_wr = SRQ_DEPTH, .max_sge = 2 } };
@@ -212,8 +207,7 @@ static void s4_slow_message_keeps_no_place_in_an_srq(struct kunit *test)
 	struct ib_wc wc;
 	u32 i;
 
-	s.srq = KVT_PTR(test, ib_create_srq(s.r->b.pd, &init));
-	kvt_defer(test, srq_end, s.srq);
+	s.srq = KVT_OWN(test, ib_create_srq(s.r->b.pd, &init), kvt_end_srq);
 	s.r->b.srq = s.srq;
 	s.other->b.srq = s.srq;
 	rig_make_qps(test, s.r);
@@ -269,8 +263,7 @@ static void srq_counts_no_receive_twice(struct kunit *test)
 	};
 	u32 i;
 
-	s.srq = KVT_PTR(test, ib_create_srq(s.r->b.pd, &init));
-	kvt_defer(test, srq_end, s.srq);
+	s.srq = KVT_OWN(test, ib_create_srq(s.r->b.pd, &init), kvt_end_srq);
 	s.r->b.srq = s.srq;
 	rig_make_qps(test, s.r);
 	rig_connect(test, s.r);

@@ -21,6 +21,7 @@
 
 #include "emu/rig.h"
 #include "lib/lib.h"
+#include "lib/objects.h"
 
 /* Messages of a full run. */
 #define MESSAGES	10000000ULL
@@ -414,11 +415,6 @@ static void p11_one_queue_pair_and_queue_lose_nothing(struct kunit *test)
 	stress_check(test, s);
 }
 
-static void destroy_srq(void *arg)
-{
-	ib_destroy_srq(arg);
-}
-
 static void queues_that_are_resized_lose_nothing(struct kunit *test)
 {
 	struct ib_srq_init_attr init = { .attr = { .max_wr = MIN_WR, .max_sge = 1 } };
@@ -427,8 +423,7 @@ static void queues_that_are_resized_lose_nothing(struct kunit *test)
 
 	kvt_need_two_cpus(test);
 	s = stress_new(test, RESIZED, "emu1");
-	srq = KVT_PTR(test, ib_create_srq(s->r->b.pd, &init));
-	kvt_defer(test, destroy_srq, srq);
+	srq = KVT_OWN(test, ib_create_srq(s->r->b.pd, &init), kvt_end_srq);
 	s->r->b.srq = srq;
 	/* A resize waits for grace periods: this makes for more of them. */
 	kvt_expedite_rcu(test);

@@ -8,11 +8,7 @@
 #include "emu/rig.h"
 #include "emu/window.h"
 #include "lib/lib.h"
-
-static void win_end(void *arg)
-{
-	ib_dealloc_mw(arg);
-}
+#include "lib/objects.h"
 
 /**
  * win_new() - make a window, freed with the case
@@ -25,10 +21,7 @@ static void win_end(void *arg)
 struct ib_mw *win_new(struct kunit *test, struct ib_pd *pd,
 		      enum ib_mw_type type)
 {
-	struct ib_mw *mw = KVT_PTR(test, ib_alloc_mw(pd, type));
-
-	kvt_defer(test, win_end, mw);
-	return mw;
+	return KVT_OWN(test, ib_alloc_mw(pd, type), kvt_end_mw);
 }
 EXPORT_SYMBOL_GPL(win_new);
 
@@ -39,7 +32,7 @@ EXPORT_SYMBOL_GPL(win_new);
  */
 void win_free(struct kunit *test, struct ib_mw *mw)
 {
-	kunit_release_action(test, win_end, mw);
+	kunit_release_action(test, kvt_end_mw, mw);
 }
 EXPORT_SYMBOL_GPL(win_free);
 

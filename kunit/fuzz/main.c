@@ -19,6 +19,7 @@
 
 #include "fuzz/run.h"
 #include "lib/lib.h"
+#include "lib/objects.h"
 
 /* Operations of a full run, before they are scaled. */
 #define OPERATIONS	10000000ULL
@@ -170,31 +171,6 @@ static struct x_failure *run_threads(struct kunit *test, struct x_run *run)
 
 /* --- objects that the threads share --- */
 
-static void defer(struct kunit *test, void (*fn)(void *arg), void *arg)
-{
-	kvt_defer(test, fn, arg);
-}
-
-static void put_device_fn(void *arg)
-{
-	ib_device_put(arg);
-}
-
-static void dealloc_pd_fn(void *arg)
-{
-	ib_dealloc_pd(arg);
-}
-
-static void free_cq_fn(void *arg)
-{
-	ib_free_cq(arg);
-}
-
-static void destroy_srq_fn(void *arg)
-{
-	ib_destroy_srq(arg);
-}
-
 static void get_devices(struct kunit *test, struct x_shared *s)
 {
 	static const char *const names[X_DEVS] = { "emu0", "emu1" };
@@ -202,9 +178,7 @@ static void get_devices(struct kunit *test, struct x_shared *s)
 	int i;
 
 	for (i = 0; i < X_DEVS; i++) {
-		s->dev[i] = ib_device_get_by_name(names[i], RDMA_DRIVER_UNKNOWN);
-		KUNIT_ASSERT_NOT_NULL_MSG(test, s->dev[i], "no device: load kverbs_emu");
-		defer(test, put_device_fn, s->dev[i]);
+		s->dev[i] = kvt_device(test, names[i]);
 		KUNIT_ASSERT_EQ(test, 0, ib_query_port(s->dev[i], X_PORT, &attr));
 		s->lid[i] = attr.lid;
 		KUNIT_ASSERT_EQ(test, 0, s->dev[i]->ops.query_gid(s->dev[i], X_PORT, 0,
@@ -217,12 +191,10 @@ static void make_shared(struct kunit *test, struct x_shared *s, u32 threads)
 	struct ib_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
 
 	get_devices(test, s);
-	s->pd = KVT_PTR(test, ib_alloc_pd(s->dev[0], 0));
-	defer(test, dealloc_pd_fn, s->pd);
-	s->cq = KVT_PTR(test, ib_alloc_cq(s->dev[0], NULL, X_CQE * threads, 0, IB_POLL_SOFTIRQ));
-	defer(test, free_cq_fn, s->cq);
-	s->srq = KVT_PTR(test, ib_create_srq(s->pd, &init));
-	defer(test, destroy_srq_fn, s->srq);
+	s->pd = KVT_OWN(test, ib_alloc_pd(s->dev[0], 0), kvt_end_pd);
+	s->cq = KVT_OWN(test, ib_alloc_cq(s->dev[0], NULL, X_CQE * threads, 0, IB_POLL_SOFTIRQ),
+			kvt_end_alloc_cq);
+	s->srq = KVT_OWN(test, ib_create_srq(s->pd, &init), kvt_end_srq);
 }
 
 /* Checks that the threads have left no users of the shared objects. */
@@ -261,7 +233,7 @@ static struct x_world *new_world(struct kunit *test, struct x_shared *s, u32 id)
 	KUNIT_ASSERT_NE(test, 0, w->user_mem);
 	s->mm = current->mm;
 	x_own_new(test, w);
-	defer(test, free_world, w);
+	kvt_defer(test, free_world, w);
 	for (i = 0; i < X_DEVS; i++) {
 		w->buf[i] = kzalloc(X_BUF, GFP_KERNEL);
 		KUNIT_ASSERT_NOT_NULL(test, w->buf[i]);
@@ -283,7 +255,7 @@ static struct x_run *new_run(struct kunit *test, u64 count, u32 threads, enum x_
 	u32 i;
 
 	KUNIT_ASSERT_NOT_NULL(test, run);
-	defer(test, free_run, run);
+	kvt_defer(test, free_run, run);
 	run->threads = clamp_t(u32, threads, 1, X_MAX_THREADS);
 	run->quota = max_t(u64, div_u64(count, run->threads), 1);
 	run->lie = lie;

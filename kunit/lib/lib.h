@@ -39,6 +39,15 @@ struct tracepoint;
 	__ptr;								\
 })
 
+/* An object that the end of the case destroys, by a function of lib/objects.h. */
+#define KVT_OWN(test, call, end)					\
+({									\
+	__auto_type __owned = KVT_PTR(test, call);			\
+									\
+	kvt_defer(test, end, __owned);					\
+	__owned;							\
+})
+
 #define kvt_defer(test, fn, arg) \
 	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, fn, arg))
 

@@ -12,6 +12,25 @@
 #include "lib/lib.h"
 #include "lib/objects.h"
 
+#define KVT_END(end, call)		\
+	void end(void *obj)		\
+	{				\
+		call;			\
+	}				\
+	EXPORT_SYMBOL_GPL(end)
+
+KVT_END(kvt_end_device, ib_device_put(obj));
+KVT_END(kvt_end_handler, ib_unregister_event_handler(obj));
+KVT_END(kvt_end_pd, ib_dealloc_pd(obj));
+KVT_END(kvt_end_ah, rdma_destroy_ah(obj, 0));
+KVT_END(kvt_end_alloc_cq, ib_free_cq(obj));
+KVT_END(kvt_end_cq, ib_destroy_cq(obj));
+KVT_END(kvt_end_srq, ib_destroy_srq(obj));
+KVT_END(kvt_end_qp, ib_destroy_qp(obj));
+KVT_END(kvt_end_mr, ib_dereg_mr(obj));
+KVT_END(kvt_end_mw, ib_dealloc_mw(obj));
+KVT_END(kvt_end_fmr, ib_dealloc_fmr(obj));
+
 /**
  * kvt_complete_context() - a completion handler in the mock driver's own module
  * @cq: a CQ of ib_create_cq()
@@ -23,11 +42,6 @@ void kvt_complete_context(struct ib_cq *cq, void *context)
 }
 EXPORT_SYMBOL_GPL(kvt_complete_context);
 
-static void kvt_pd_end(void *arg)
-{
-	ib_dealloc_pd(arg);
-}
-
 /**
  * kvt_pd() - allocate a PD
  * @test: the running case, which is aborted on failure
@@ -37,10 +51,7 @@ static void kvt_pd_end(void *arg)
  */
 struct ib_pd *kvt_pd(struct kunit *test, struct ib_device *ibdev)
 {
-	struct ib_pd *pd = KVT_PTR(test, ib_alloc_pd(ibdev, 0));
-
-	kvt_defer(test, kvt_pd_end, pd);
-	return pd;
+	return KVT_OWN(test, ib_alloc_pd(ibdev, 0), kvt_end_pd);
 }
 EXPORT_SYMBOL_GPL(kvt_pd);
 
@@ -51,14 +62,9 @@ EXPORT_SYMBOL_GPL(kvt_pd);
  */
 void kvt_pd_put(struct kunit *test, struct ib_pd *pd)
 {
-	kunit_release_action(test, kvt_pd_end, pd);
+	kunit_release_action(test, kvt_end_pd, pd);
 }
 EXPORT_SYMBOL_GPL(kvt_pd_put);
-
-static void kvt_cq_end(void *arg)
-{
-	ib_free_cq(arg);
-}
 
 /**
  * kvt_cq() - allocate a CQ with ib_alloc_cq()
@@ -72,10 +78,7 @@ static void kvt_cq_end(void *arg)
 struct ib_cq *kvt_cq(struct kunit *test, struct ib_device *ibdev, int cqe,
 		     enum ib_poll_context ctx)
 {
-	struct ib_cq *cq = KVT_PTR(test, ib_alloc_cq(ibdev, NULL, cqe, 0, ctx));
-
-	kvt_defer(test, kvt_cq_end, cq);
-	return cq;
+	return KVT_OWN(test, ib_alloc_cq(ibdev, NULL, cqe, 0, ctx), kvt_end_alloc_cq);
 }
 EXPORT_SYMBOL_GPL(kvt_cq);
 
@@ -86,14 +89,9 @@ EXPORT_SYMBOL_GPL(kvt_cq);
  */
 void kvt_cq_put(struct kunit *test, struct ib_cq *cq)
 {
-	kunit_release_action(test, kvt_cq_end, cq);
+	kunit_release_action(test, kvt_end_alloc_cq, cq);
 }
 EXPORT_SYMBOL_GPL(kvt_cq_put);
-
-static void kvt_qp_end(void *arg)
-{
-	ib_destroy_qp(arg);
-}
 
 /**
  * kvt_qp() - create a QP
@@ -106,10 +104,7 @@ static void kvt_qp_end(void *arg)
 struct ib_qp *kvt_qp(struct kunit *test, struct ib_pd *pd,
 		     struct ib_qp_init_attr *init)
 {
-	struct ib_qp *qp = KVT_PTR(test, ib_create_qp(pd, init));
-
-	kvt_defer(test, kvt_qp_end, qp);
-	return qp;
+	return KVT_OWN(test, ib_create_qp(pd, init), kvt_end_qp);
 }
 EXPORT_SYMBOL_GPL(kvt_qp);
 
@@ -120,7 +115,7 @@ EXPORT_SYMBOL_GPL(kvt_qp);
  */
 void kvt_qp_put(struct kunit *test, struct ib_qp *qp)
 {
-	kunit_release_action(test, kvt_qp_end, qp);
+	kunit_release_action(test, kvt_end_qp, qp);
 }
 EXPORT_SYMBOL_GPL(kvt_qp_put);
 

@@ -8,6 +8,31 @@
 #include <rdma/ib_verbs.h>
 #include <kunit/test.h>
 
+#include "lib/lib.h"
+
+/* Actions for the end of a case; kunit_release_action() calls them earlier. */
+void kvt_end_device(void *ibdev);
+void kvt_end_handler(void *handler);
+void kvt_end_pd(void *pd);
+void kvt_end_ah(void *ah);
+void kvt_end_alloc_cq(void *cq);
+void kvt_end_cq(void *cq);
+void kvt_end_srq(void *srq);
+void kvt_end_qp(void *qp);
+void kvt_end_mr(void *mr);
+void kvt_end_mw(void *mw);
+void kvt_end_fmr(void *fmr);
+
+/* A reference on the device @name, which the end of the case puts. */
+#define kvt_device(test, name)						\
+({									\
+	struct ib_device *__ibdev = ib_device_get_by_name(name, RDMA_DRIVER_UNKNOWN); \
+									\
+	KUNIT_ASSERT_NOT_NULL_MSG(test, __ibdev, "no device %s: load kverbs_emu", name); \
+	kvt_defer(test, kvt_end_device, __ibdev);			\
+	__ibdev;							\
+})
+
 struct ib_pd *kvt_pd(struct kunit *test, struct ib_device *ibdev);
 void kvt_pd_put(struct kunit *test, struct ib_pd *pd);
 void kvt_complete_context(struct ib_cq *cq, void *context);
