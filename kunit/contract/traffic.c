@@ -154,11 +154,8 @@ static int call_handlers(void *arg)
 static void wait_for_more(struct traffic *t)
 {
 	unsigned long posts = READ_ONCE(t->irq_posts), handlers = READ_ONCE(t->handlers);
-	unsigned long end = jiffies + KVT_TIMEOUT;
 
-	while ((READ_ONCE(t->irq_posts) == posts || READ_ONCE(t->handlers) == handlers) &&
-	       time_before(jiffies, end))
-		cond_resched();
+	kvt_until(READ_ONCE(t->irq_posts) != posts && READ_ONCE(t->handlers) != handlers);
 }
 
 static void it_is_switched_under_traffic(struct kunit *test)
@@ -256,13 +253,8 @@ static bool is_switched(void)
 
 static void be_inside(struct contract_scene *scene)
 {
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
-
 	complete(&inside->entered);
-	while (!inside->in_time && ktime_get_ns() < end) {
-		inside->in_time = is_switched();
-		cpu_relax();
-	}
+	inside->in_time = kvt_spin_until(is_switched());
 }
 
 static int run_inside(void *arg)

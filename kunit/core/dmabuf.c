@@ -637,11 +637,8 @@ static void await_move(struct mover *m)
 static bool await_resume(struct rig *r)
 {
 	unsigned int before = mock_calls(r->m, MOCK_resume_mr);
-	unsigned long end = jiffies + KVT_TIMEOUT;
 
-	while (mock_calls(r->m, MOCK_resume_mr) == before && time_before(jiffies, end))
-		schedule();
-	return mock_calls(r->m, MOCK_resume_mr) != before;
+	return kvt_until(mock_calls(r->m, MOCK_resume_mr) != before);
 }
 
 /* Whether the MR is paused or has the DMA address that the memory has now. */

@@ -464,19 +464,6 @@ static void life_end(struct ib_cq *cq, void *arg)
 		cpu_relax();
 }
 
-/* Waits until an NMI has found the CQ. Returns false on timeout. */
-static bool life_is_found(const struct life *l, int before)
-{
-	unsigned long end = jiffies + KVT_TIMEOUT;
-
-	while (READ_ONCE(l->sent) == before) {
-		if (time_after(jiffies, end))
-			return false;
-		cond_resched();
-	}
-	return true;
-}
-
 static struct ib_cq *make_plain(struct kunit *test, struct life *l)
 {
 	struct ib_cq_init_attr attr = { .cqe = CQ_SIZE };
@@ -509,7 +496,7 @@ static void come_and_go(struct kunit *test, struct life *l,
 		WRITE_ONCE(l->cq, cq);
 		/* Every other CQ is destroyed at about the time when an NMI finds it. */
 		if (i % 2)
-			KUNIT_EXPECT_TRUE(test, life_is_found(l, before));
+			KUNIT_EXPECT_TRUE(test, kvt_until(READ_ONCE(l->sent) != before));
 		else
 			udelay(i % 64);
 		if (cq->lane)

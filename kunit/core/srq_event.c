@@ -44,13 +44,11 @@ struct watched {
 /* Runs in hard interrupt context, while the SRQ is being destroyed on another CPU. */
 static void linger(struct watched *w)
 {
-	ktime_t end = ktime_add_ns(ktime_get(), jiffies_to_nsecs(KVT_TIMEOUT));
 	struct mock *m = mock_of(w->ibdev);
 	unsigned int us;
 
 	complete(&w->entered);
-	while (READ_ONCE(w->srq->res.valid) && ktime_before(ktime_get(), end))
-		cpu_relax();
+	kvt_spin_until(!READ_ONCE(w->srq->res.valid));
 	for (us = 0; us < LINGER_US && !mock_calls(m, MOCK_destroy_srq); us++)
 		udelay(1);
 	w->early = mock_calls(m, MOCK_destroy_srq);

@@ -166,10 +166,7 @@ static u32 reported(struct ib_device *ibdev, u64 handle, size_t member)
 static void expect_reported(struct kunit *test, struct ib_device *ibdev, u64 handle,
 			    size_t member, u32 value)
 {
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
-
-	while (reported(ibdev, handle, member) != value && ktime_get_ns() < end)
-		kvt_yield();
+	kvt_until(reported(ibdev, handle, member) == value);
 	KUNIT_EXPECT_EQ(test, value, reported(ibdev, handle, member));
 }
 

@@ -49,11 +49,7 @@ static int small_lost(struct small *s)
 /* Waits until the CQ has lost this many completions. */
 static bool small_loses(struct small *s, int want)
 {
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
-
-	while (small_lost(s) < want && ktime_get_ns() < end)
-		cond_resched();
-	return small_lost(s) == want;
+	return kvt_until(small_lost(s) >= want) && small_lost(s) == want;
 }
 
 /* The CQ and the QP have each raised one event, and the QP is in the error state. */
@@ -83,11 +79,7 @@ static u64 lost_by_port(const char *dev)
 /* Waits, because sysfs may show cached values. */
 static bool lost_by_port_becomes(const char *dev, u64 want)
 {
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
-
-	while (lost_by_port(dev) != want && ktime_get_ns() < end)
-		schedule_timeout_uninterruptible(1);
-	return lost_by_port(dev) == want;
+	return kvt_until(lost_by_port(dev) == want);
 }
 
 /* The receive queue of the second end holds RIG_WR requests, but its CQ only SMALL. */

@@ -260,16 +260,12 @@ struct race {
 static int race_fn(void *arg)
 {
 	struct race *r = arg;
-	u64 i, end;
+	u64 i;
 
 	for (i = 1; i <= r->rounds; i++) {
-		end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
 		/* Pairs with the release in the case. */
-		while (smp_load_acquire(&r->turn) < i) {
-			if (ktime_get_ns() > end)
-				return -ETIMEDOUT;
-			cond_resched();
-		}
+		if (!kvt_until(smp_load_acquire(&r->turn) >= i))
+			return -ETIMEDOUT;
 		if (!queue_push(r->q, i, false))
 			return -ENOSPC;
 		/* Pairs with the acquire in the case. */
@@ -623,7 +619,6 @@ static void whichever_comes_first(struct kunit *test)
 static void timer_finds_nothing_and_ends(struct kunit *test)
 {
 	struct queue *q = queue_new(test, QUEUE_SIZE);
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
 
 	queue_moderate(test, q, 2, PERIOD / 10);
 	KUNIT_EXPECT_EQ(test, 0, queue_arm_missed(q));
@@ -632,8 +627,7 @@ static void timer_finds_nothing_and_ends(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&q->called));
 	queue_drain(q);
 	KUNIT_EXPECT_EQ(test, 0, queue_arm_missed(q));
-	while (atomic_read(&q->emu->arm) != EMU_ARM_NEXT && ktime_get_ns() < end)
-		cond_resched();
+	kvt_until(atomic_read(&q->emu->arm) == EMU_ARM_NEXT);
 	KUNIT_EXPECT_EQ(test, EMU_ARM_NEXT, atomic_read(&q->emu->arm));
 	queue_expect_calls(test, q, 1);
 }
@@ -781,7 +775,7 @@ static int flood_fn(void *arg)
 {
 	struct flood *f = arg;
 	u32 state = f->seed;
-	u64 i, end;
+	u64 i;
 
 	for (i = 1; i <= f->count; i++) {
 		u32 r = kvt_rand(&state);
@@ -792,12 +786,8 @@ static int flood_fn(void *arg)
 		else if (i == f->count / 2)
 			emu_modify_cq(f->q->cq, 8, 50);
 		/* At most 7 earlier ones are not polled yet, so each depends on a notification. */
-		end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
-		while (atomic_read(&f->q->polled) < (int)i - 1 - (int)(r >> 16 & 7)) {
-			if (ktime_get_ns() > end)
-				return -ETIMEDOUT;
-			cond_resched();
-		}
+		if (!kvt_until(atomic_read(&f->q->polled) >= (int)i - 1 - (int)(r >> 16 & 7)))
+			return -ETIMEDOUT;
 		if (!queue_push(f->q, i, false))
 			return -ENOSPC;
 	}
@@ -810,7 +800,6 @@ static void nothing_is_held_back_for_ever(struct kunit *test)
 	struct flood f = { .q = q, .count = kvt_count(FLOOD) };
 	struct kvt_thread *t;
 	u32 state;
-	u64 end;
 
 	state = kvt_seed(test, "completions with changing moderation", f.count);
 	f.seed = state;
@@ -824,9 +813,7 @@ static void nothing_is_held_back_for_ever(struct kunit *test)
 	}
 	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
 	KUNIT_EXPECT_EQ(test, 0, t->ret);
-	end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
-	while (atomic_read(&q->polled) < f.count && ktime_get_ns() < end)
-		cond_resched();
+	kvt_until(atomic_read(&q->polled) >= f.count);
 	KUNIT_EXPECT_EQ(test, f.count, atomic_read(&q->polled));
 	kunit_info(test, "%d notifications", atomic_read(&q->calls));
 	KUNIT_EXPECT_LE(test, atomic_read(&q->calls), f.count);

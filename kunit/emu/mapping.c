@@ -509,13 +509,8 @@ static void ended_end(struct kunit *test, struct ended *end)
 /* Waits until a long write has begun. */
 static void block_wait(struct kunit *test, struct rig_end *b, u8 was)
 {
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
-
 	/* The engine writes with plain accesses. */
-	while (data_race(READ_ONCE(b->buf[0])) == was) {
-		KUNIT_ASSERT_LT(test, ktime_get_ns(), end);
-		cond_resched();
-	}
+	KUNIT_ASSERT_TRUE(test, kvt_until(data_race(READ_ONCE(b->buf[0])) != was));
 }
 
 static void key_ends_when_accesses_are_out(struct kunit *test)

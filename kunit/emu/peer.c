@@ -380,15 +380,10 @@ static int comer_reconnect(struct comer *m)
 /* An access error means that the memory has been taken back, or is just being taken back. */
 static int comer_check_gone(struct comer *m, const struct ib_wc *wc)
 {
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
-
 	if (wc->status != IB_WC_REM_ACCESS_ERR)
 		return -EPROTO;
-	while (!card_has_taken_back(m->c, m->at)) {
-		if (ktime_get_ns() > end)
-			return -ETIMEDOUT;
-		cond_resched();
-	}
+	if (!kvt_until(card_has_taken_back(m->c, m->at)))
+		return -ETIMEDOUT;
 	m->gone++;
 	return card_all(m->c, m->at, CARD_PAGE, CARD_POISON) ? 0 : -EBADMSG;
 }

@@ -282,7 +282,8 @@ static int stream_post(struct stream *s)
 	return ib_post_send(s->r->a.qp, &wr, NULL);
 }
 
-static void stream_reap(struct stream *s)
+/* Polls what there is. Returns whether all that was sent has completed and arrived. */
+static bool stream_reap(struct stream *s)
 {
 	struct rig *r = s->r;
 	struct ib_wc wc;
@@ -301,6 +302,7 @@ static void stream_reap(struct stream *s)
 		if (rig_recv(&r->b, wc.wr_id, wc.wr_id * 8, 8))
 			s->failed++;
 	}
+	return s->received >= s->sent && s->completed >= s->sent;
 }
 
 static int stream_fn(void *arg)
@@ -318,28 +320,9 @@ static int stream_fn(void *arg)
 
 static bool stream_flows(struct stream *s, u64 more)
 {
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
 	u64 want = READ_ONCE(s->received) + more;
 
-	while (READ_ONCE(s->received) < want) {
-		if (ktime_get_ns() > end)
-			return false;
-		kvt_yield();
-	}
-	return true;
-}
-
-static bool stream_finish(struct stream *s)
-{
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
-
-	while (s->received < s->sent || s->completed < s->sent) {
-		if (ktime_get_ns() > end)
-			return false;
-		stream_reap(s);
-		kvt_yield();
-	}
-	return true;
+	return kvt_until(READ_ONCE(s->received) >= want);
 }
 
 /* A kind of path change: the peer's LID changes, or the sender's port. */
@@ -452,7 +435,7 @@ static void q4_path_changes_under_traffic(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, stream_flows(s, MOVE_MESSAGES));
 	WRITE_ONCE(s->stop, 1);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
-	KUNIT_EXPECT_TRUE(test, stream_finish(s));
+	KUNIT_EXPECT_TRUE(test, kvt_until(stream_reap(s)));
 	KUNIT_EXPECT_EQ(test, 0, s->failed);
 	KUNIT_EXPECT_EQ(test, s->sent, s->received);
 }

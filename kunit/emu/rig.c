@@ -610,14 +610,7 @@ EXPORT_SYMBOL_GPL(rig_register);
  */
 bool rig_poll(struct ib_cq *cq, struct ib_wc *wc)
 {
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
-
-	while (ib_poll_cq(cq, 1, wc) != 1) {
-		if (ktime_get_ns() > end)
-			return false;
-		kvt_yield();
-	}
-	return true;
+	return kvt_until(ib_poll_cq(cq, 1, wc) == 1);
 }
 EXPORT_SYMBOL_GPL(rig_poll);
 
@@ -675,14 +668,7 @@ EXPORT_SYMBOL_GPL(rig_expect_no_event);
 bool rig_counts_to(struct kunit *test, struct rig_end *e, const char *name,
 		   u64 value)
 {
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
-
-	while (rig_counter(test, e, name) < value) {
-		if (ktime_get_ns() > end)
-			return false;
-		kvt_yield();
-	}
-	return true;
+	return kvt_until(rig_counter(test, e, name) >= value);
 }
 EXPORT_SYMBOL_GPL(rig_counts_to);
 

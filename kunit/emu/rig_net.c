@@ -218,10 +218,7 @@ static bool rig_find_gid(struct rig_end *e,
 void rig_wait_gid(struct kunit *test, struct rig_end *e,
 		  bool (*is)(const struct ib_gid_attr *attr, int kind), int kind)
 {
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
-
-	while (!rig_find_gid(e, is, kind) && ktime_get_ns() < end)
-		kvt_yield();
+	kvt_until(rig_find_gid(e, is, kind));
 	KUNIT_ASSERT_GE_MSG(test, e->gid_index, 0, "no GID of this kind");
 }
 EXPORT_SYMBOL_GPL(rig_wait_gid);

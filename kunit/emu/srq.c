@@ -513,15 +513,9 @@ static int stream_fn(void *arg)
 /* Waits until another message is received. Returns false after KVT_TIMEOUT. */
 static bool stream_goes_on(struct stream *st)
 {
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
 	u64 from = READ_ONCE(st->received);
 
-	while (READ_ONCE(st->received) == from) {
-		if (ktime_get_ns() > end)
-			return false;
-		kvt_yield();
-	}
-	return true;
+	return kvt_until(READ_ONCE(st->received) != from);
 }
 
 static void resize_under_traffic_keeps_the_order(struct kunit *test)

@@ -318,14 +318,7 @@ static void change_netdev(struct mock *m, struct net_device *ndev)
 /* Waits for the GIDs to be as expected: after a failed allocation the core tries again. */
 static bool wait_for_gids(struct mock *m, unsigned long valid)
 {
-	unsigned long end = jiffies + KVT_TIMEOUT;
-
-	while (READ_ONCE(m->port[1].valid) != valid) {
-		if (time_after(jiffies, end))
-			return false;
-		schedule();
-	}
-	return true;
+	return kvt_until(READ_ONCE(m->port[1].valid) == valid);
 }
 
 /* rdma_roce_rescan_device() returns no error: after a failure the tables are set later. */

@@ -109,13 +109,10 @@ static void unmake_queued(void *arg)
 /* Waits for the work item, as ib_unregister_driver() would unregister the device itself. */
 static void unmake_in_work(void *arg)
 {
-	unsigned long end = jiffies + KVT_TIMEOUT;
 	struct reg *r = arg;
 
 	ib_unregister_device_queued(r->m->ibdev);
-	while (mock_exists("kvtm0") && time_before(jiffies, end))
-		schedule();
-	KUNIT_EXPECT_FALSE(r->test, mock_exists("kvtm0"));
+	KUNIT_EXPECT_TRUE(r->test, kvt_until(!mock_exists("kvtm0")));
 	unmake_driver(arg);
 }
 

@@ -155,17 +155,11 @@ static bool has_gids_of(const struct address *a)
 
 static int change_address(struct address *a, bool add)
 {
-	unsigned long end = jiffies + KVT_TIMEOUT;
 	int ret = kvt_netdev_ip4(a->ndev, htonl(0x0a000001), add);
 
 	if (ret)
 		return ret;
-	while (has_gids_of(a) != add) {
-		if (time_after(jiffies, end))
-			return -ETIMEDOUT;
-		schedule();
-	}
-	return 0;
+	return kvt_until(has_gids_of(a) == add) ? 0 : -ETIMEDOUT;
 }
 
 static int make_address(void *arg)

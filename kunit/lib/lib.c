@@ -274,16 +274,9 @@ EXPORT_SYMBOL_GPL(kvt_gate_init);
  */
 void kvt_gate_pass(struct kvt_gate *g)
 {
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
-
 	complete(&g->entered);
 	/* Pairs with the release in kvt_gate_open(). */
-	while (!smp_load_acquire(&g->leave)) {
-		if (ktime_get_ns() > end)
-			return;
-		cpu_relax();
-	}
-	g->in_time = true;
+	g->in_time = kvt_spin_until(smp_load_acquire(&g->leave));
 }
 EXPORT_SYMBOL_GPL(kvt_gate_pass);
 

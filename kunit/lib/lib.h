@@ -8,6 +8,7 @@
 
 #include <linux/completion.h>
 #include <linux/err.h>
+#include <linux/ktime.h>
 #include <linux/spinlock.h>
 #include <kunit/test.h>
 #include <kunit/resource.h>
@@ -120,6 +121,22 @@ void kvt_run_in_softirq(void (*fn)(void *arg), void *arg);
 int kvt_other_cpu(void);
 
 bool kvt_wait(struct completion *c);
+
+/*
+ * Wait for a condition that nobody signals; false if it is not met within KVT_TIMEOUT. The first
+ * is for processes, in which others may need this CPU, the second for any context.
+ */
+#define kvt_until(cond)		kvt_until_by(cond, kvt_yield())
+#define kvt_spin_until(cond)	kvt_until_by(cond, cpu_relax())
+#define kvt_until_by(cond, relax)					\
+({									\
+	u64 __end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);	\
+	bool __met;							\
+									\
+	while (!(__met = (cond)) && ktime_get_ns() < __end)		\
+		relax;							\
+	__met;								\
+})
 
 u64 kvt_count(u64 full);
 void kvt_print_length(struct kunit *test, const char *what, u64 count);

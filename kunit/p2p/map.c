@@ -299,15 +299,13 @@ static void what_goes_is_not_mapped_any_more(struct kunit *test)
 {
 	struct pci_dev *pdev = p2p_rig_provider(test);
 	struct list *list = list_new(test, pdev, pdev);
-	unsigned long end = jiffies + KVT_TIMEOUT;
 	struct kvt_thread *thread;
 
 	if (!p2p_rig_is_own(pdev))
 		kunit_skip(test, "the kernel has its own way");
 	KUNIT_ASSERT_EQ(test, 0, list_map(list, &pdev->dev));
 	thread = kvt_thread_start(test, -1, unbind, pdev);
-	while (pci_has_p2pmem(pdev) && time_before(jiffies, end))
-		schedule();
+	kvt_until(!pci_has_p2pmem(pdev));
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(thread));
 	list_unmap(list, &pdev->dev);
 	KUNIT_EXPECT_EQ(test, -ENODEV, list_map(list, &pdev->dev));

@@ -258,10 +258,7 @@ static int unbind(void *arg)
 
 static void until_unpublished(struct kunit *test, struct pci_dev *pdev)
 {
-	unsigned long end = jiffies + KVT_TIMEOUT;
-
-	while (pci_has_p2pmem(pdev) && time_before(jiffies, end))
-		schedule();
+	kvt_until(!pci_has_p2pmem(pdev));
 }
 
 static void what_is_allocated_stays_until_it_is_freed(struct kunit *test)

@@ -225,11 +225,7 @@ int scene_let_go(struct kunit *test, struct scene *s, struct kvt_thread *t)
  */
 void scene_until_waiting(struct kunit *test, u64 waits)
 {
-	unsigned long end = jiffies + KVT_TIMEOUT;
-
-	while (peer_count(test, "kvt_a", "num_invalidate_waits") < waits &&
-	       time_before(jiffies, end))
-		schedule();
+	kvt_until(peer_count(test, "kvt_a", "num_invalidate_waits") >= waits);
 	KUNIT_ASSERT_EQ(test, waits, peer_count(test, "kvt_a", "num_invalidate_waits"));
 }
 
@@ -251,11 +247,7 @@ static bool has_word(struct scene *s, const char *word)
  */
 void scene_until_word(struct kunit *test, struct scene *s, const char *word)
 {
-	unsigned long end = jiffies + KVT_TIMEOUT;
-
-	while (!has_word(s, word) && time_before(jiffies, end))
-		schedule();
-	KUNIT_ASSERT_TRUE_MSG(test, has_word(s, word), "%s", word);
+	KUNIT_ASSERT_TRUE_MSG(test, kvt_until(has_word(s, word)), "%s", word);
 }
 
 /**
