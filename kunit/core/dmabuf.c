@@ -608,7 +608,6 @@ static void device_gets_memory_when_it_is_there(struct kunit *test)
 
 struct mover {
 	struct dmabuf_rig *buf;
-	bool stop;
 	u64 moves;
 };
 
@@ -616,7 +615,7 @@ static int mover_fn(void *arg)
 {
 	struct mover *m = arg;
 
-	while (!READ_ONCE(m->stop)) {
+	while (!kvt_should_stop()) {
 		dmabuf_rig_move(m->buf, ELSEWHERE + (m->moves % 16) * SIZE);
 		WRITE_ONCE(m->moves, m->moves + 1);
 		cond_resched();
@@ -678,8 +677,7 @@ static void memory_moves_at_any_time(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, is_in_place(&r, mr));
 		KUNIT_ASSERT_EQ(test, 0, ib_dereg_mr(mr));
 	}
-	WRITE_ONCE(mover.stop, true);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
+	KUNIT_ASSERT_EQ(test, 0, kvt_thread_stop(t));
 	kunit_info(test, "%llu moves, %u of them of a region", mover.moves,
 		   mock_calls(r.m, MOCK_pause_mr));
 	KUNIT_EXPECT_GE(test, mock_calls(r.m, MOCK_pause_mr), count / 2);

@@ -213,7 +213,6 @@ struct racer {
 	union ib_gid a;
 	union ib_gid b;
 	struct completion begun;
-	int stop;
 	u64 reads;
 	u64 misses;
 	u64 bad;
@@ -240,7 +239,7 @@ static int racer_fn(void *arg)
 	const struct ib_gid_attr *attr;
 	union ib_gid gid;
 
-	while (!READ_ONCE(r->stop) && !kthread_should_stop()) {
+	while (!kvt_should_stop()) {
 		racer_look(r);
 		attr = rdma_find_gid(r->ibdev, &r->a, IB_GID_TYPE_IB, NULL);
 		if (!IS_ERR(attr))
@@ -279,8 +278,7 @@ static void readers_race_with_deletion(struct kunit *test)
 		if (!ok)
 			break;
 	}
-	WRITE_ONCE(r->stop, 1);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
+	KUNIT_ASSERT_EQ(test, 0, kvt_thread_stop(t));
 	kunit_info(test, "%llu reads, %llu of an empty entry", r->reads,
 		   r->misses);
 	KUNIT_EXPECT_EQ(test, 0, r->bad);

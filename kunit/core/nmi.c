@@ -314,20 +314,18 @@ static void fire_counted(void *arg)
  * @r: what is reported
  * @count: reports made
  * @ahead: limit of reports that the handler has not seen yet, 0 for no limit
- * @stop: tells the thread to end
  */
 struct storm {
 	struct report *r;
 	u32 count;
 	u32 ahead;
-	int stop;
 };
 
 static int storm_fn(void *arg)
 {
 	struct storm *s = arg;
 
-	while (!READ_ONCE(s->stop)) {
+	while (!kvt_should_stop()) {
 		cond_resched();
 		if (s->ahead && s->count - atomic_read(&s->r->heard) >= s->ahead)
 			continue;
@@ -352,8 +350,7 @@ static u32 send_nmis(struct kunit *test, struct storm *s, struct report *r)
 		ran = kvt_run_in_nmi(kvt_other_cpu(), fire_counted, r);
 		cond_resched();
 	}
-	WRITE_ONCE(s->stop, 1);
-	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
+	KUNIT_EXPECT_EQ(test, 0, kvt_thread_stop(t));
 	KUNIT_EXPECT_TRUE(test, ran);
 	while (READ_ONCE(r->last) != nmis)
 		KUNIT_ASSERT_TRUE(test, kvt_wait(&r->got));
@@ -395,7 +392,6 @@ static void completions_from_nmis_are_not_lost_among_others(struct kunit *test)
  * @late: calls of handlers while @there was false
  * @heard: calls of handlers
  * @sent: NMIs that found a CQ
- * @stop: tells the thread that sends NMIs to end
  */
 struct life {
 	struct ib_cq *cq;
@@ -404,7 +400,6 @@ struct life {
 	int late;
 	atomic_t heard;
 	int sent;
-	int stop;
 };
 
 static void life_heard(struct life *l)
@@ -445,7 +440,7 @@ static int life_nmis_fn(void *arg)
 {
 	struct life *l = arg;
 
-	while (!READ_ONCE(l->stop)) {
+	while (!kvt_should_stop()) {
 		kvt_run_in_nmi(kvt_other_cpu(), life_fire, l);
 		cond_resched();
 	}
@@ -505,8 +500,7 @@ static void come_and_go(struct kunit *test, struct life *l,
 			KUNIT_ASSERT_EQ(test, 0, ib_destroy_cq_user(cq, NULL));
 		WRITE_ONCE(l->there, false);
 	}
-	WRITE_ONCE(l->stop, 1);
-	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
+	KUNIT_EXPECT_EQ(test, 0, kvt_thread_stop(t));
 	KUNIT_EXPECT_EQ(test, 0, l->late);
 	kunit_info(test, "%u CQs, %d reports, %d calls of handlers", rounds, l->sent,
 		   atomic_read(&l->heard));

@@ -581,7 +581,6 @@ static void r26_comm_est_is_told_once(struct kunit *test)
 /* Q6: a sender that keeps posting while the responder is destroyed. */
 struct hammer {
 	struct rig_end *e;
-	int stop;
 	u64 posts;
 };
 
@@ -590,7 +589,7 @@ static int hammer_fn(void *arg)
 	struct hammer *h = arg;
 	struct ib_wc wc;
 
-	while (!READ_ONCE(h->stop) && !kthread_should_stop()) {
+	while (!kvt_should_stop()) {
 		if (!rig_send(h->e, h->posts, 0, 4096))
 			h->posts++;
 		while (ib_poll_cq(h->e->scq, 1, &wc) == 1)
@@ -620,15 +619,13 @@ static void q6_destroy_under_traffic_ends(struct kunit *test)
 		rig_connect(test, r);
 		for (n = 0; n < RIG_WR; n++)
 			KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, n, 0, 4096));
-		WRITE_ONCE(h->stop, 0);
 		t = kvt_thread_start(test, kvt_other_cpu(), hammer_fn, h);
 		/* Destroy amid traffic: some messages have arrived, others are in flight. */
 		for (n = 0; n < 4; n++)
 			RIG_EXPECT_WC(test, r->b.rcq, &wc, n, IB_WC_SUCCESS);
 		rig_destroy_qp(test, &r->b);
 		KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
-		WRITE_ONCE(h->stop, 1);
-		KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
+		KUNIT_ASSERT_EQ(test, 0, kvt_thread_stop(t));
 		rig_destroy_qp(test, &r->a);
 		KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	}

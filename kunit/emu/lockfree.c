@@ -72,7 +72,6 @@ struct lockfree {
 	u64 completed;
 	u64 received;
 	u64 failed;
-	bool stop;
 };
 
 static void watch_end(void *arg)
@@ -282,7 +281,7 @@ static int sender_fn(void *arg)
 	struct lockfree *l = arg;
 	struct ib_wc wc[POLL];
 
-	while (l->completed < l->count && !READ_ONCE(l->stop)) {
+	while (l->completed < l->count && !kvt_should_stop()) {
 		while (l->sent < l->count && l->sent - l->completed < DEPTH &&
 		       l->sent - READ_ONCE(l->received) < DEPTH && !post_send(l))
 			l->sent++;
@@ -298,7 +297,7 @@ static int receiver_fn(void *arg)
 	struct ib_wc wc[POLL];
 	int i, got;
 
-	while (l->received < l->count && !READ_ONCE(l->stop)) {
+	while (l->received < l->count && !kvt_should_stop()) {
 		got = poll(l, RECEIVER, l->r->b.rcq, wc);
 		for (i = 0; i < got; i++)
 			if (post_recv(l, wc[i].wr_id))
@@ -307,13 +306,6 @@ static int receiver_fn(void *arg)
 		cond_resched();
 	}
 	return 0;
-}
-
-static void stop_threads(void *arg)
-{
-	struct lockfree *l = arg;
-
-	WRITE_ONCE(l->stop, true);
 }
 
 /* Joins a thread, waiting for as long as *@progress changes. */
@@ -341,7 +333,6 @@ static void run_messages(struct kunit *test, struct lockfree *l)
 	watch_start(test, &l->w);
 	receiver = kvt_thread_start(test, kvt_other_cpu(), receiver_fn, l);
 	sender = kvt_thread_start(test, 0, sender_fn, l);
-	kvt_defer(test, stop_threads, l);
 	KUNIT_EXPECT_TRUE(test, finished(receiver, &l->received));
 	KUNIT_EXPECT_TRUE(test, finished(sender, &l->completed));
 	expect_lock_free(test, l);

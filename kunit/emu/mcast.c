@@ -4,7 +4,6 @@
  * The name of a case starts with the row of the conformance table that it checks.
  */
 #include <linux/inet.h>
-#include <linux/kthread.h>
 #include <kunit/test.h>
 #include <net/ipv6.h>
 #include <rdma/ib_verbs.h>
@@ -414,7 +413,7 @@ static int storm(void *arg)
 	int err;
 
 	group_wr(g, &wr, 1, &sge);
-	while (!kthread_should_stop() && sent < INT_MAX) {
+	while (!kvt_should_stop() && sent < INT_MAX) {
 		err = ib_post_send(g->r->a.qp, &wr.wr, NULL);
 		/* The queue is full if a runner of the HCA is late. */
 		if (err && err != -ENOMEM)

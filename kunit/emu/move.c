@@ -333,12 +333,10 @@ static void sender_of_datagrams_waits(struct kunit *test)
 /**
  * struct stream - a thread that uses memory over and over and checks its contents
  * @t: the traffic
- * @stop: set to end the thread
  * @done: number of uses so far
  */
 struct stream {
 	struct traffic *t;
-	bool stop;
 	u64 done;
 };
 
@@ -374,7 +372,7 @@ static int stream(void *arg)
 	u32 seed = 0;
 	int ret = 0;
 
-	while (!ret && !READ_ONCE(s->stop)) {
+	while (!ret && !kvt_should_stop()) {
 		ret = stream_once(s, ++seed);
 		WRITE_ONCE(s->done, s->done + 1);
 		kvt_yield();
@@ -411,9 +409,7 @@ static void memory_moves_under_traffic(struct kunit *test)
 		while (ktime_get_ns() < end)
 			cond_resched();
 	}
-	WRITE_ONCE(s->stop, true);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(thread));
-	KUNIT_EXPECT_EQ(test, 0, thread->ret);
+	KUNIT_ASSERT_EQ(test, 0, kvt_thread_stop(thread));
 	KUNIT_EXPECT_GT(test, s->done, 0);
 }
 
@@ -425,7 +421,7 @@ static int count_up(void *arg)
 	u64 *answer = (u64 *)card_at(t->c, USE_AT + USE_SKIP);
 	struct ib_wc wc;
 
-	while (!READ_ONCE(s->stop)) {
+	while (!kvt_should_stop()) {
 		if (traffic_post(t, 1, sizeof(u64)) ||
 		    !rig_poll(t->r->a.scq, &wc) || wc.status != IB_WC_SUCCESS)
 			return -EIO;
@@ -466,9 +462,7 @@ static void atomic_operations_are_done_once(struct kunit *test)
 		traffic_pause(s->t);
 		KUNIT_EXPECT_EQ(test, 0, traffic_resume(s->t));
 	}
-	WRITE_ONCE(s->stop, true);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(thread));
-	KUNIT_EXPECT_EQ(test, 0, thread->ret);
+	KUNIT_ASSERT_EQ(test, 0, kvt_thread_stop(thread));
 	KUNIT_EXPECT_GT(test, s->done, 0);
 }
 

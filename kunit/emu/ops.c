@@ -4,7 +4,6 @@
  * compared byte by byte. If a case stands for a row of the conformance table, its name
  * starts with the row.
  */
-#include <linux/kthread.h>
 #include <linux/module.h>
 #include <kunit/test.h>
 #include <rdma/ib_verbs.h>
@@ -511,7 +510,7 @@ static int flow_fn(void *arg)
 			flow_check(f, &wc);
 			ret = flow_recv(f, posted++);
 		}
-		if (kthread_should_stop())
+		if (kvt_should_stop())
 			return -ETIMEDOUT;
 		cond_resched();
 	}

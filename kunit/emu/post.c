@@ -5,7 +5,6 @@
  * that it checks, if there is one.
  */
 #include <linux/irq_work.h>
-#include <linux/kthread.h>
 #include <linux/ktime.h>
 #include <linux/smp.h>
 #include <kunit/test.h>
@@ -389,7 +388,7 @@ static int irq_post_fn(void *arg)
 {
 	struct irq_post *p = arg;
 
-	while (p->from_task < p->count && !kthread_should_stop()) {
+	while (p->from_task < p->count && !kvt_should_stop()) {
 		int ret, when = kvt_rand(&p->seed) % 64;
 
 		/* The interrupt comes after some delay; a random one here makes it hit anywhere. */
@@ -433,7 +432,7 @@ static int ipi_storm_fn(void *arg)
 {
 	struct irq_post *p = arg;
 
-	while (READ_ONCE(p->from_task) < p->count && !kthread_should_stop()) {
+	while (READ_ONCE(p->from_task) < p->count && !kvt_should_stop()) {
 		smp_call_function_single(0, irq_post_ipi, p, 1);
 		cond_resched();
 	}

@@ -265,7 +265,6 @@ static void q4_error_ends_what_sqd_holds(struct kunit *test)
  */
 struct stream {
 	struct rig *r;
-	int stop;
 	u64 sent;
 	u64 completed;
 	u64 received;
@@ -309,7 +308,7 @@ static int stream_fn(void *arg)
 {
 	struct stream *s = arg;
 
-	while (!READ_ONCE(s->stop) && !kthread_should_stop()) {
+	while (!kvt_should_stop()) {
 		if (s->sent - s->completed < RIG_WR && !stream_post(s))
 			s->sent++;
 		stream_reap(s);
@@ -433,8 +432,7 @@ static void q4_path_changes_under_traffic(struct kunit *test)
 		move_once(test, s->r, m, i);
 	}
 	KUNIT_EXPECT_TRUE(test, stream_flows(s, MOVE_MESSAGES));
-	WRITE_ONCE(s->stop, 1);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
+	KUNIT_ASSERT_EQ(test, 0, kvt_thread_stop(t));
 	KUNIT_EXPECT_TRUE(test, kvt_until(stream_reap(s)));
 	KUNIT_EXPECT_EQ(test, 0, s->failed);
 	KUNIT_EXPECT_EQ(test, s->sent, s->received);

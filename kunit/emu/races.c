@@ -91,12 +91,10 @@ static void c6_key_outlives_a_message_that_finds_no_receive(struct kunit *test)
 /**
  * struct busy - a thread that sends messages over a connection
  * @r: the connection
- * @stop: tells the thread to end
  * @failed: a message could not be posted, or did not complete with success
  */
 struct busy {
 	struct rig *r;
-	bool stop;
 	bool failed;
 };
 
@@ -105,7 +103,7 @@ static int busy_fn(void *arg)
 	struct busy *b = arg;
 	struct ib_wc wc;
 
-	while (!READ_ONCE(b->stop) && !b->failed) {
+	while (!kvt_should_stop() && !b->failed) {
 		b->failed = rig_recv(&b->r->b, 1, 0, 64) || rig_send(&b->r->a, 2, 0, 64) ||
 			    !rig_poll(b->r->a.scq, &wc) || wc.status != IB_WC_SUCCESS ||
 			    !rig_poll(b->r->b.rcq, &wc) || wc.status != IB_WC_SUCCESS;
@@ -135,8 +133,7 @@ static void q6_others_go_while_their_cq_is_busy(struct kunit *test)
 			break;
 		ib_destroy_qp(qp);
 	}
-	WRITE_ONCE(b.stop, true);
-	KUNIT_EXPECT_TRUE(test, kvt_thread_join(thread));
+	KUNIT_EXPECT_EQ(test, 0, kvt_thread_stop(thread));
 	KUNIT_EXPECT_EQ(test, PASSERS, i);
 	KUNIT_EXPECT_FALSE(test, b.failed);
 }

@@ -5,7 +5,6 @@
  * with that of its row.
  */
 #include <linux/gfp.h>
-#include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
@@ -719,7 +718,7 @@ static int racer_fn(void *arg)
 	struct racer *c = arg;
 	u64 seen = 0, done = 0;
 
-	while (done < c->count && !c->failed && !kthread_should_stop()) {
+	while (done < c->count && !c->failed && !kvt_should_stop()) {
 		done += racer_step(c, &seen);
 		kvt_yield();
 	}

@@ -5,7 +5,6 @@
  * covers a row of the conformance table starts with the row's id.
  */
 #include <linux/atomic.h>
-#include <linux/kthread.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
 #include <kunit/test.h>
@@ -482,7 +481,7 @@ static int stream_fn(void *arg)
 	struct ib_wc wc;
 
 	while (!READ_ONCE(st->over) || done < sent || st->received < sent) {
-		if (kthread_should_stop())
+		if (kvt_should_stop())
 			return -ETIMEDOUT;
 		if (st->posted < st->received + DEPTH / 2) {
 			/* -ENOMEM: the SRQ is full, because it was resized to few entries. */
@@ -742,7 +741,7 @@ static int drain_traffic(void *arg)
 	struct drain_rig *d = arg;
 	struct ib_wc wc;
 
-	while (!kthread_should_stop()) {
+	while (!kvt_should_stop()) {
 		drain_post(d);
 		rig_send(&d->r->a, 1, 0, LEN);
 		while (ib_poll_cq(d->r->a.scq, 1, &wc) == 1)

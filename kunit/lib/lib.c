@@ -188,6 +188,32 @@ bool kvt_thread_join(struct kvt_thread *t)
 EXPORT_SYMBOL_GPL(kvt_thread_join);
 
 /**
+ * kvt_should_stop() - whether the current thread, one of kvt_thread_new(), is to end
+ *
+ * Return: true once kvt_thread_stop() was called, or the case has ended.
+ */
+bool kvt_should_stop(void)
+{
+	struct kvt_thread *t = kthread_data(current);
+
+	return READ_ONCE(t->stop) || kthread_should_stop();
+}
+EXPORT_SYMBOL_GPL(kvt_should_stop);
+
+/**
+ * kvt_thread_stop() - end a thread that runs until kvt_should_stop()
+ * @t: the thread
+ *
+ * Return: what its function returned, or -ETIMEDOUT if it did not end in time.
+ */
+int kvt_thread_stop(struct kvt_thread *t)
+{
+	WRITE_ONCE(t->stop, true);
+	return kvt_thread_join(t) ? t->ret : -ETIMEDOUT;
+}
+EXPORT_SYMBOL_GPL(kvt_thread_stop);
+
+/**
  * kvt_thread_running() - whether a thread's function has yet to return
  * @t: the thread
  *

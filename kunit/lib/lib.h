@@ -79,6 +79,7 @@ __printf(2, 3) void kvt_trace_add(struct kvt_trace *tr, const char *fmt, ...);
  * @done: completed when @fn has returned
  * @fn: the function
  * @arg: its argument
+ * @stop: see kvt_should_stop()
  * @ret: what @fn returned, valid once the thread is joined
  */
 struct kvt_thread {
@@ -86,6 +87,7 @@ struct kvt_thread {
 	struct completion done;
 	int (*fn)(void *arg);
 	void *arg;
+	bool stop;
 	int ret;
 };
 
@@ -95,6 +97,8 @@ void kvt_thread_go(struct kvt_thread *t);
 struct kvt_thread *kvt_thread_start(struct kunit *test, int cpu,
 				    int (*fn)(void *arg), void *arg);
 bool kvt_thread_join(struct kvt_thread *t);
+int kvt_thread_stop(struct kvt_thread *t);
+bool kvt_should_stop(void);
 bool kvt_thread_running(struct kvt_thread *t);
 bool kvt_thread_waits(struct kvt_thread *t);
 
