@@ -6,17 +6,12 @@
  */
 #include <linux/kthread.h>
 #include <linux/mm.h>
-#include <linux/module.h>
 #include <linux/sched/mm.h>
-#include <linux/slab.h>
 #include <linux/uaccess.h>
-#include <kunit/test.h>
 #include <rdma/ib_umem.h>
-#include <rdma/ib_verbs.h>
 
 #include "ca/rig.h"
 #include "lib/client.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 /* More requests than the workqueue executes at a time. */

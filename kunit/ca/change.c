@@ -5,13 +5,9 @@
  * interrupt context race with a writer.
  */
 #include <linux/irq_work.h>
-#include <linux/module.h>
 #include <linux/netdevice.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "ca/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 

@@ -6,13 +6,9 @@
  */
 #include <linux/cred.h>
 #include <linux/mm.h>
-#include <linux/module.h>
 #include <linux/sched/signal.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "ca/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 

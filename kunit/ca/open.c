@@ -3,15 +3,9 @@
  * Opening and closing channel adapters: the driver sees each open and close, a
  * handle is valid until it is closed, and nothing outlives the device.
  */
-#include <linux/module.h>
-#include <linux/string.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
-
 #include "ca/rig.h"
 #include "lib/client.h"
 #include "lib/console.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 #define TEXT_LEN	4096

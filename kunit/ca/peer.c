@@ -6,16 +6,12 @@
  */
 #include <linux/fcntl.h>
 #include <linux/fdtable.h>
-#include <linux/module.h>
 #include <linux/uaccess.h>
-#include <kunit/test.h>
 #include <kverbs/contract.h>
 #include <rdma/ib_umem.h>
-#include <rdma/ib_verbs.h>
 
 #include "ca/rig.h"
 #include "lib/dmabuf_rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "peer/rig.h"
 

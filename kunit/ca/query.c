@@ -3,13 +3,9 @@
  * Queries of a channel adapter: they return what the driver reported, are answered in any
  * context, and fill the caller's buffer as far as its length allows.
  */
-#include <linux/module.h>
 #include <linux/netdevice.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "ca/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 /* A member that has the same name and meaning in ib_device_attr and kverbs_ca_attr. */

@@ -2,20 +2,14 @@
 /*
  * Helpers shared by the suites of channel-adapter requests.
  */
-#include <linux/err.h>
-#include <linux/export.h>
 #include <linux/fdtable.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/mman.h>
-#include <linux/slab.h>
-#include <linux/string.h>
 #include <linux/uaccess.h>
-#include <kunit/resource.h>
 #include <rdma/ib_verbs.h>
 
 #include "ca/rig.h"
-#include "lib/lib.h"
 
 /* Guard bytes behind every output buffer; they must not be overwritten. */
 #define GUARD		16

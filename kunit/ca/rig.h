@@ -5,9 +5,9 @@
 #ifndef KVT_CA_RIG_H
 #define KVT_CA_RIG_H
 
-#include <linux/completion.h>
 #include <kverbs/ca.h>
-#include <kunit/test.h>
+
+#include "lib/lib.h"
 
 #define CA_REQ(operation, ...)						\
 	((struct ib_ca_request) {					\

@@ -4,12 +4,7 @@
  * while the device is unregistered. Each request must end exactly once, and the objects
  * that were made must be those that were freed or are left.
  */
-#include <linux/slab.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
-
 #include "ca/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 #define THREADS		4

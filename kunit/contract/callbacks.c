@@ -3,8 +3,6 @@
  * The table of a consumer's callbacks, and a function for each kind that has the midlayer or
  * a driver call it. While the callback runs, it calls a function of the case.
  */
-#include <kunit/test.h>
-
 #include "contract/callbacks.h"
 
 /* Handlers of a CQ, a QP or an SRQ, called by the driver. */

@@ -6,7 +6,6 @@
 #include <linux/irqflags.h>
 #include <linux/netdevice.h>
 #include <linux/preempt.h>
-#include <kunit/test.h>
 #include <rdma/mr_pool.h>
 
 #include "contract/things.h"

@@ -7,7 +7,6 @@
 #include <linux/irqflags.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
-#include <kunit/test.h>
 #include <kverbs/delay.h>
 #include <rdma/mr_pool.h>
 #include <rdma/restrack.h>

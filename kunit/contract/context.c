@@ -13,9 +13,7 @@
 #include <linux/mutex.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
-#include <linux/spinlock.h>
 #include <linux/tracepoint.h>
-#include <kunit/test.h>
 
 #include "contract/callbacks.h"
 

@@ -3,10 +3,7 @@
  * The contract checker on drivers: methods that sleep, callbacks inside verbs calls, and
  * concurrent completion handlers must be reported, legal behaviour must not.
  */
-#include <linux/ktime.h>
-#include <linux/module.h>
 #include <linux/scatterlist.h>
-#include <kunit/test.h>
 #include <kverbs/completion.h>
 
 #include "contract/rig.h"

@@ -5,10 +5,7 @@
  * them. Like tail.c, this file is built with sibling-call optimization, so that its
  * functions may end in a tail call into the midlayer.
  */
-#include <linux/module.h>
-#include <linux/string.h>
 #include <linux/workqueue.h>
-#include <kunit/test.h>
 #include <rdma/ib_cache.h>
 
 #include "contract/things.h"

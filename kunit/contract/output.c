@@ -3,10 +3,7 @@
  * The contract checker, IB_RULE_OUTPUT: driver methods that report success without setting
  * their output are reported. Methods that set it, and methods that fail, are not.
  */
-#include <linux/completion.h>
 #include <linux/mman.h>
-#include <linux/sizes.h>
-#include <kunit/test.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_umem.h>
 

@@ -5,10 +5,6 @@
  */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
-#include <linux/kernel.h>
-#include <linux/sched.h>
-#include <linux/string.h>
-#include <kunit/resource.h>
 
 #include "contract/rig.h"
 

@@ -8,13 +8,9 @@
 #ifndef KVT_CONTRACT_RIG_H
 #define KVT_CONTRACT_RIG_H
 
-#include <linux/completion.h>
-#include <kunit/test.h>
 #include <kverbs/ca.h>
 #include <kverbs/contract.h>
-#include <rdma/ib_verbs.h>
 
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 

@@ -6,10 +6,7 @@
 #include <linux/irqflags.h>
 #include <linux/lockdep.h>
 #include <linux/preempt.h>
-#include <linux/sched.h>
-#include <linux/string.h>
 #include <linux/tracepoint.h>
-#include <kunit/test.h>
 
 #include "contract/rig.h"
 

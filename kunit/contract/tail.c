@@ -5,8 +5,6 @@
  * this file is built with them (see Kbuild). With KCSAN there are none: each function ends
  * in a call of KCSAN.
  */
-#include <kunit/test.h>
-
 #include "contract/rig.h"
 
 /* For the callbacks below, which get no context. */

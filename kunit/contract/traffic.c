@@ -5,7 +5,6 @@
  */
 #include <linux/device.h>
 #include <linux/kref.h>
-#include <kunit/test.h>
 
 #include "contract/rig.h"
 

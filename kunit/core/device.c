@@ -3,13 +3,9 @@
  * Registration of devices and clients: lookup, names, client data, sysfs, and the order in
  * which add(), remove() and rename() of clients are called.
  */
-#include <linux/module.h>
 #include <linux/netdevice.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "lib/client.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 /* Rounds of registering and unregistering, for each client of the stress case. */

@@ -4,12 +4,9 @@
  * leave nothing behind: the next one, of the same name, succeeds.
  */
 #include <linux/netdevice.h>
-#include <kunit/test.h>
 #include <rdma/ib_cache.h>
-#include <rdma/ib_verbs.h>
 
 #include "lib/client.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 /* The name is free again: another device can be registered with it. */

@@ -3,15 +3,9 @@
  * Unregistration of a device or client that has to wait logs what it waits for: the uses of
  * a device and a remove() that does not return repeatedly, a callback that it waits for once.
  */
-#include <linux/completion.h>
-#include <linux/string.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
-
 #include "lib/client.h"
 #include "lib/console.h"
 #include "cq/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 static int unregister_device(void *arg)

@@ -5,13 +5,9 @@
  */
 #include <linux/interrupt.h>
 #include <linux/irq_work.h>
-#include <linux/module.h>
-#include <kunit/test.h>
 #include <rdma/ib_cache.h>
-#include <rdma/ib_verbs.h>
 
 #include "lib/client.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 #define STORM_EVENTS	20000

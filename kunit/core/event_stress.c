@@ -17,14 +17,8 @@
  * those of &stress.all are also read while events are delivered.
  */
 #include <linux/hrtimer.h>
-#include <linux/module.h>
-#include <linux/sched.h>
-#include <linux/slab.h>
 #include <linux/wait.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 /* Ten million events in a full run, split into rounds so that no case takes too long. */

@@ -5,16 +5,11 @@
  */
 #include <linux/etherdevice.h>
 #include <linux/inet.h>
-#include <linux/kthread.h>
-#include <linux/module.h>
 #include <linux/netdevice.h>
-#include <kunit/test.h>
 #include <net/addrconf.h>
 #include <net/ipv6.h>
 #include <rdma/ib_cache.h>
-#include <rdma/ib_verbs.h>
 
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 #define FLIPS		4000

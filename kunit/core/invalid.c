@@ -3,13 +3,9 @@
  * What a call says that is answered with -EINVAL: which attribute was wrong, its value and the
  * limit. Read from the tracepoint, because the log has a limited rate.
  */
-#include <linux/string.h>
 #include <linux/tracepoint.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "lib/console.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 

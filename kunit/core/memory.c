@@ -4,11 +4,7 @@
  * which are those of the mock device.
  */
 #include <linux/list.h>
-#include <linux/module.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 

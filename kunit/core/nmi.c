@@ -5,15 +5,11 @@
  */
 #include <linux/delay.h>
 #include <linux/irqflags.h>
-#include <linux/jiffies.h>
 #include <linux/preempt.h>
 #include <linux/smp.h>
-#include <kunit/test.h>
 #include <kverbs/completion.h>
-#include <rdma/ib_verbs.h>
 
 #include "cq/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/nmi.h"
 #include "lib/objects.h"

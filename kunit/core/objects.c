@@ -4,12 +4,8 @@
  * the driver's methods, above all when a method fails.
  */
 #include <linux/dma-mapping.h>
-#include <linux/module.h>
 #include <linux/scatterlist.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 

@@ -3,15 +3,10 @@
  * QPs on the mock device: capability limits, reference counts of the objects that a QP uses,
  * driver failures, events, state changes, draining, and pools of MRs.
  */
-#include <linux/completion.h>
 #include <linux/irqflags.h>
-#include <linux/ktime.h>
-#include <kunit/test.h>
 #include <kverbs/completion.h>
-#include <rdma/ib_verbs.h>
 #include <rdma/mr_pool.h>
 
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 

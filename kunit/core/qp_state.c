@@ -4,11 +4,6 @@
  * transitions (IBTA volume 1, section 11.2.5, and what drivers accept in practice), parsed
  * here by code that is independent of the code under test.
  */
-#include <linux/module.h>
-#include <linux/string.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
-
 #include "lib/lib.h"
 #include "lib/qp_oracle.h"
 

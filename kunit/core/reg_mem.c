@@ -5,16 +5,11 @@
  * memory. The device is a mock that takes memory by DMA address; the memory is user memory
  * or belongs to a mock peer memory client.
  */
-#include <linux/delay.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
-#include <linux/module.h>
-#include <kunit/test.h>
 #include <rdma/ib_umem.h>
-#include <rdma/ib_verbs.h>
 
 #include "lib/dmabuf_rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 #include "peer/rig.h"

@@ -5,12 +5,8 @@
  */
 #include <linux/delay.h>
 #include <linux/irqflags.h>
-#include <linux/ktime.h>
-#include <kunit/test.h>
 #include <kverbs/completion.h>
-#include <rdma/ib_verbs.h>
 
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 

@@ -4,22 +4,15 @@
  * on it, while what it looked at goes, comes back and goes on for longer than any number of
  * few bits can count. See kverbs/delay.h, and "Numbers that wrap" in lifetime.rst.
  */
-#include <linux/completion.h>
 #include <linux/fcntl.h>
 #include <linux/inet.h>
-#include <linux/jiffies.h>
-#include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
-#include <linux/sched.h>
-#include <kunit/test.h>
 #include <kverbs/delay.h>
 #include <net/ipv6.h>
 #include <rdma/ib_cache.h>
-#include <rdma/ib_verbs.h>
 
 #include "ca/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 

@@ -4,12 +4,8 @@
  * pushes itself.
  */
 #include <linux/kthread.h>
-#include <linux/module.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "cq/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 #define FLOOD		200000

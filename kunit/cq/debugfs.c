@@ -3,16 +3,11 @@
  * The debugfs files of CQs, their vectors and the CQ pool: the numbers are there and right,
  * also while devices come and go. Memory windows and FMRs are listed, too.
  */
-#include <linux/module.h>
-#include <linux/string.h>
 #include <linux/timekeeping.h>
-#include <kunit/test.h>
 #include <kverbs/completion.h>
-#include <rdma/ib_verbs.h>
 
 #include "../cq/cq.h"
 #include "cq/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 

@@ -4,11 +4,8 @@
  * ib_process_cq_direct().
  */
 #include <linux/delay.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "cq/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 

@@ -4,13 +4,9 @@
  * when the CQ fails, beside other drains and traffic, in a done(), and with an SRQ.
  */
 #include <linux/delay.h>
-#include <linux/sched.h>
-#include <kunit/test.h>
 #include <kverbs/completion.h>
-#include <rdma/ib_verbs.h>
 
 #include "cq/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 

@@ -4,18 +4,13 @@
  * do; and completions, notifications and drivers that break the rules.
  */
 #include <linux/hrtimer.h>
-#include <linux/module.h>
-#include <linux/slab.h>
 #include <linux/tracepoint.h>
-#include <kunit/test.h>
 #include <kverbs/completion.h>
-#include <rdma/ib_verbs.h>
 #include <trace/events/printk.h>
 
 #include "../cq/cq.h"
 #include "lib/client.h"
 #include "cq/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 

@@ -3,11 +3,7 @@
  * CQ moderation in the core: what rdma_set_cq_moderation() and ib_resize_cq() pass to the
  * driver, and adaptive moderation that follows the load.
  */
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
-
 #include "cq/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 #define MAX_COUNT	100

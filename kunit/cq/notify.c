@@ -5,11 +5,8 @@
  * not after ib_destroy_cq(). Also ib_cq_notify_event().
  */
 #include <linux/irqflags.h>
-#include <kunit/test.h>
 #include <kverbs/completion.h>
-#include <rdma/ib_verbs.h>
 
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 #define CQ_SIZE		64

@@ -3,14 +3,9 @@
  * The pool of shared CQs: which CQ a consumer gets, and when CQs are created and destroyed.
  */
 #include <linux/cpumask.h>
-#include <linux/module.h>
-#include <linux/sched.h>
-#include <kunit/test.h>
 #include <kverbs/completion.h>
-#include <rdma/ib_verbs.h>
 
 #include "cq/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 

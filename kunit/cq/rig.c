@@ -2,15 +2,10 @@
 /*
  * Helpers shared by the suites of the CQ layer.
  */
-#include <linux/ktime.h>
-#include <linux/module.h>
-#include <linux/sched.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
+#include <linux/list.h>
 
 #include "../cq/cq.h"
 #include "cq/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 

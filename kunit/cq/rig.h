@@ -6,11 +6,6 @@
 #ifndef KVT_CQ_RIG_H
 #define KVT_CQ_RIG_H
 
-#include <linux/completion.h>
-#include <rdma/ib_verbs.h>
-#include <kunit/test.h>
-
-#include "lib/lib.h"
 #include "lib/objects.h"
 #include "lib/mock.h"
 

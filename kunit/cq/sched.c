@@ -4,16 +4,11 @@
  * the bounds of a run by budget and time, measured in real time.
  */
 #include <linux/delay.h>
-#include <linux/module.h>
-#include <linux/sched.h>
 #include <linux/sched/clock.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "../cq/cq.h"
 #include "cq/rig.h"
 #include "cq/sim.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 #define LIGHTS		7

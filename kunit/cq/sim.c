@@ -8,13 +8,11 @@
  * the last thing that the case does before the simulation belongs to the runner again.
  */
 #include <linux/bottom_half.h>
-#include <linux/slab.h>
 #include <linux/sort.h>
 #include <kverbs/completion.h>
 
 #include "cq/rig.h"
 #include "cq/sim.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 struct sim_cq {

@@ -5,18 +5,13 @@
  * when the case lets it, or too late, which the case then reports.
  */
 #include <linux/delay.h>
-#include <linux/module.h>
 #include <linux/mutex.h>
-#include <linux/sched.h>
 #include <linux/timer.h>
-#include <kunit/test.h>
 #include <kverbs/delay.h>
-#include <rdma/ib_verbs.h>
 
 #include "../cq/cq.h"
 #include "lib/console.h"
 #include "cq/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 

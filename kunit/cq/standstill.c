@@ -3,16 +3,12 @@
  * A thread stands still where it reports, polls or arms a CQ, or makes one for the pool,
  * while others go on for longer than any number of few bits can count. See kverbs/delay.h.
  */
-#include <linux/sched.h>
 #include <linux/sizes.h>
-#include <kunit/test.h>
 #include <kverbs/completion.h>
 #include <kverbs/delay.h>
-#include <rdma/ib_verbs.h>
 
 #include "../cq/cq.h"
 #include "cq/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 

@@ -8,14 +8,9 @@
  * and @wrong. Producers read @seen to learn when all that they have sent was handled.
  */
 #include <linux/hrtimer.h>
-#include <linux/module.h>
-#include <linux/sched.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "../cq/cq.h"
 #include "cq/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 /* Completions of each case: ten million for each scheduled context in all. */

@@ -5,16 +5,11 @@
  */
 #include <linux/cpu.h>
 #include <linux/delay.h>
-#include <linux/module.h>
-#include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/smp.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "../cq/cq.h"
 #include "cq/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 #define PREFIX		"kvcq-kvtm_a/"

@@ -7,13 +7,8 @@
  * Needs a kernel with fault injection, see kvt_need_injection().
  */
 #include <linux/mman.h>
-#include <linux/sched.h>
-#include <linux/slab.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 /* More than any verb allocates: if an allocation still fails then, the verb loops. */

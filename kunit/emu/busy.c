@@ -5,15 +5,8 @@
  * others can change its queue pair meanwhile. Wants a second CPU.
  */
 #include <linux/bottom_half.h>
-#include <linux/ktime.h>
-#include <linux/module.h>
-#include <linux/sched.h>
-#include <linux/string.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 /* Nothing here takes longer, unless it waits for the thread itself. */

@@ -4,18 +4,13 @@
  * own and a tag, which the debugfs file "ca" lists. And what queries report of its ports
  * after changes for which there is no event.
  */
-#include <linux/ktime.h>
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
 #include <linux/sizes.h>
-#include <linux/string.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 #include <uapi/kverbs/emu.h>
 
 #include "ca/rig.h"
 #include "emu/rig_net.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 #define TEXT_LEN	SZ_16K

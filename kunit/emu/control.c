@@ -3,15 +3,10 @@
  * Events and faults of the emulated HCA that are injected through debugfs, and links that
  * are set through configfs: what consumers see of them.
  */
-#include <linux/ktime.h>
-#include <linux/module.h>
 #include <linux/umh.h>
-#include <kunit/test.h>
 #include <kverbs/completion.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 #define DEVICE		"emu0"

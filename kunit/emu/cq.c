@@ -4,11 +4,8 @@
  * under traffic, and the CQ pool.
  */
 #include <linux/irq_work.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig.h"
-#include "lib/lib.h"
 #include "../drivers/emu/queue/cq.h"
 #include "lib/objects.h"
 

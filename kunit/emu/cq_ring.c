@@ -5,13 +5,7 @@
  */
 #include <linux/hrtimer.h>
 #include <linux/irq_work.h>
-#include <linux/ktime.h>
-#include <linux/module.h>
-#include <linux/slab.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "../drivers/emu/queue/cq.c"
 #include "../drivers/emu/queue/moderation.c"

@@ -7,15 +7,11 @@
  * comes out is what comes out without the shortcuts.
  */
 #include <linux/irq_work.h>
-#include <linux/module.h>
 #include <linux/scatterlist.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 #include <kverbs/delay.h>
 
 #include "emu/rig.h"
 #include "emu/rig_net.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 #define LEN		64

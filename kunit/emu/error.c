@@ -4,12 +4,8 @@
  * end, the QP states that result, and that each posted request completes once. Cases
  * for a row of the conformance table start with the name of the row.
  */
-#include <linux/kthread.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 #define ALL_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \

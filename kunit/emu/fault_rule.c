@@ -2,13 +2,9 @@
 /*
  * Rules of fault injection: exactly the requests that a rule is about go wrong, as it says.
  */
-#include <linux/module.h>
 #include <linux/umh.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig.h"
-#include "lib/lib.h"
 
 #define DEVICE		"emu0"
 #define PEER		"emu1"

@@ -3,14 +3,10 @@
  * Objects that somebody left on an emulated HCA, and destroys while the device goes, which
  * is against the rules: the device ends what they do, once, and nobody uses what was freed.
  */
-#include <linux/kernel.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 #include <kverbs/contract.h>
 #include <kverbs/delay.h>
 
 #include "emu/rig_net.h"
-#include "lib/lib.h"
 
 #define NAME	"emugone"
 

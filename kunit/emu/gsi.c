@@ -3,11 +3,7 @@
  * QP1, the GSI QP, of each port of the emulated HCA, and address handles, which are created
  * and used in any context.
  */
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
-
 #include "emu/rig_net.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 #define LEN		256	/* bytes of a MAD */

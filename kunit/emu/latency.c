@@ -10,15 +10,9 @@
 #include <linux/ftrace.h>
 #include <linux/hash.h>
 #include <linux/jhash.h>
-#include <linux/jiffies.h>
-#include <linux/module.h>
-#include <linux/slab.h>
-#include <kunit/resource.h>
-#include <kunit/test.h>
 
 #include "emu/latency.h"
 #include "emu/rig_net.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 static bool trace;

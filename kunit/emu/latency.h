@@ -6,9 +6,6 @@
 #ifndef KVT_EMU_LATENCY_H
 #define KVT_EMU_LATENCY_H
 
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
-
 #include "emu/rig.h"
 
 /* The longest list of SGEs. */

@@ -3,16 +3,11 @@
  * Loads that could keep preemption or interrupts off for long: many queue pairs, long queues
  * of work or of completions, and entries that cost as much as entries can. See latency.c.
  */
-#include <linux/completion.h>
 #include <linux/delay.h>
-#include <linux/jiffies.h>
 #include <linux/sizes.h>
-#include <kunit/resource.h>
-#include <kunit/test.h>
 
 #include "emu/latency.h"
 #include "emu/rig_net.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 /* Queue pairs that have work at the same time, and the work of each. */

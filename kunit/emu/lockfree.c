@@ -11,16 +11,9 @@
  * are printed, and their number is bounded.
  */
 #include <linux/list.h>
-#include <linux/module.h>
 #include <linux/mutex.h>
-#include <linux/sched.h>
-#include <linux/slab.h>
-#include <linux/spinlock.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig.h"
-#include "lib/lib.h"
 #include "lib/lock_watch.h"
 #include "lib/objects.h"
 

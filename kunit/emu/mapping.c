@@ -8,13 +8,9 @@
 #include <linux/mman.h>
 #include <linux/scatterlist.h>
 #include <linux/uaccess.h>
-#include <kunit/resource.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig.h"
 #include "emu/window.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 #define REMOTE		(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ)

@@ -4,12 +4,9 @@
  * The name of a case starts with the row of the conformance table that it checks.
  */
 #include <linux/inet.h>
-#include <kunit/test.h>
 #include <net/ipv6.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig_net.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 #define LEN		100

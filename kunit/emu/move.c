@@ -5,15 +5,10 @@
  * resume_mr of the device as the midlayer does when a dma-buf moves; the memory is that of
  * the card of peer_rig.h.
  */
-#include <linux/kthread.h>
-#include <linux/ktime.h>
-#include <linux/module.h>
-#include <kunit/test.h>
 
 #include "emu/peer_rig.h"
 #include "emu/rig_net.h"
 #include "emu/window.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 #define LEN		60000

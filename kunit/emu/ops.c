@@ -4,12 +4,7 @@
  * compared byte by byte. If a case stands for a row of the conformance table, its name
  * starts with the row.
  */
-#include <linux/module.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
-
 #include "emu/rig.h"
-#include "lib/lib.h"
 
 #define ALL_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 			 IB_ACCESS_REMOTE_READ)

@@ -4,17 +4,12 @@
  * registration and with the local DMA key. The second end uses the memory; its device is
  * placed below a PCI function that has a route to the memory, or below one that has none.
  */
-#include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/scatterlist.h>
-#include <kunit/resource.h>
-#include <kunit/test.h>
 #include <kverbs/p2pdma.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig.h"
 #include "emu/rig_net.h"
-#include "lib/lib.h"
 #include "p2p/rig.h"
 
 #define HCA		"kvt_p2p"

@@ -8,19 +8,14 @@
 #include <linux/cpumask.h>
 #include <linux/dma-map-ops.h>
 #include <linux/io.h>
-#include <linux/kthread.h>
-#include <linux/ktime.h>
-#include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/smp.h>
 #include <linux/swiotlb.h>
 #include <linux/vmalloc.h>
 #include <linux/workqueue.h>
-#include <kunit/test.h>
 
 #include "emu/peer_rig.h"
 #include "emu/window.h"
-#include "lib/lib.h"
 
 #define LEN		60000
 /* How often memory is taken back, for each kind of traffic. */

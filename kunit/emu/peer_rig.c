@@ -9,12 +9,9 @@
 #include <linux/dma-mapping.h>
 #include <linux/mm.h>
 #include <linux/refcount.h>
-#include <linux/slab.h>
-#include <kunit/resource.h>
 
 #include "emu/peer_rig.h"
 #include "emu/window.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 /**

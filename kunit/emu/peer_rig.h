@@ -9,7 +9,6 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/sizes.h>
-#include <kunit/test.h>
 #include <rdma/ib_umem.h>
 #include <rdma/peer_mem.h>
 

@@ -5,11 +5,8 @@
  */
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig_net.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 #define LEN		100

@@ -5,13 +5,9 @@
  * that it checks, if there is one.
  */
 #include <linux/irq_work.h>
-#include <linux/ktime.h>
 #include <linux/smp.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig.h"
-#include "lib/lib.h"
 
 #define IRQ_POSTS	50000
 

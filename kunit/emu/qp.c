@@ -3,13 +3,8 @@
  * Rows of the conformance table about completions and the states of a QP that can be
  * checked only with an HCA. The name of a case starts with its row.
  */
-#include <linux/kthread.h>
-#include <linux/ktime.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig.h"
-#include "lib/lib.h"
 
 #define ALL_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 			 IB_ACCESS_REMOTE_READ)

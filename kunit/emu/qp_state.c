@@ -5,11 +5,7 @@
  * of them missing, and with each one that does not belong. What the device does is
  * compared to the table of core/qp_state.c.
  */
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
-
 #include "emu/rig.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 #include "lib/qp_oracle.h"
 

@@ -4,12 +4,7 @@
  * SEND_WITH_INV that finds no receive, QPs that are destroyed while another QP uses their
  * CQ. The name of a case starts with its row of the conformance table.
  */
-#include <linux/sched.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
-
 #include "emu/rig.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 #define CHAIN		60

@@ -5,14 +5,9 @@
  * with that of its row.
  */
 #include <linux/gfp.h>
-#include <linux/module.h>
 #include <linux/scatterlist.h>
-#include <linux/slab.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 #define ALL_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \

@@ -4,15 +4,10 @@
  * may access what, from when, and until when. Cases for a row of the conformance table
  * start with the name of the row. The second end owns the memory.
  */
-#include <linux/module.h>
 #include <linux/scatterlist.h>
-#include <linux/slab.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig.h"
 #include "emu/window.h"
-#include "lib/lib.h"
 
 #define REMOTE		(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
 			 IB_ACCESS_REMOTE_ATOMIC)

@@ -3,12 +3,7 @@
  * Rows of the conformance table about responders that do not answer, or answer RNR NAK: how
  * often and how long a requester retries, and how its requests complete.
  */
-#include <linux/ktime.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
-
 #include "emu/rig.h"
-#include "lib/lib.h"
 
 #define NO_ANSWER	"ack_timeout_err"
 #define NOT_READY	"rcvd_rnr_err"

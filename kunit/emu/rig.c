@@ -2,17 +2,10 @@
 /*
  * Two connected queue pairs of the emulated HCA, with memory at both ends.
  */
-#include <linux/export.h>
 #include <linux/irq_work.h>
-#include <linux/ktime.h>
-#include <linux/module.h>
 #include <linux/scatterlist.h>
-#include <linux/sched.h>
-#include <linux/slab.h>
-#include <kunit/resource.h>
 
 #include "emu/rig.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 /*

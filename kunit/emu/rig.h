@@ -6,7 +6,8 @@
 #define KVT_EMU_RIG_H
 
 #include <rdma/ib_verbs.h>
-#include <kunit/test.h>
+
+#include "lib/lib.h"
 
 #define RIG_WR		16
 #define RIG_SGE		4

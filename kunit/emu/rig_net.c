@@ -6,19 +6,13 @@
  * that needs RoCE, or ports with other settings, makes devices of its own through
  * configfs; they are removed when the case ends.
  */
-#include <linux/export.h>
 #include <linux/inet.h>
-#include <linux/ktime.h>
 #include <linux/netdevice.h>
-#include <linux/sched.h>
-#include <linux/slab.h>
 #include <linux/umh.h>
-#include <kunit/resource.h>
 #include <net/ipv6.h>
 #include <rdma/ib_cache.h>
 
 #include "emu/rig_net.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 #define CONFIG_DIR	"/sys/kernel/config/kverbs_emu/"

@@ -6,9 +6,6 @@
 #ifndef KVT_EMU_RIG_NET_H
 #define KVT_EMU_RIG_NET_H
 
-#include <rdma/ib_verbs.h>
-#include <kunit/test.h>
-
 #include "emu/rig.h"
 
 /* Q_Key and address of a rig's datagrams. */

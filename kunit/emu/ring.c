@@ -5,8 +5,6 @@
  */
 #include <linux/irq_work.h>
 #include <linux/kthread.h>
-#include <linux/module.h>
-#include <kunit/test.h>
 
 #include "lib/lib.h"
 #include "../drivers/emu/queue/ring.h"

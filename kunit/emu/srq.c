@@ -4,14 +4,7 @@
  * resizing, and the PD that the keys in receives must belong to. The name of a case that
  * covers a row of the conformance table starts with the row's id.
  */
-#include <linux/atomic.h>
-#include <linux/ktime.h>
-#include <linux/module.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
-
 #include "emu/rig_net.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 #define DEPTH		16

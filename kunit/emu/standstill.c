@@ -5,13 +5,9 @@
  * nothing is refused that there is room for, and nobody waits. See kverbs/delay.h. The
  * name of a case that covers a row of the conformance table starts with the row's id.
  */
-#include <linux/module.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 #include <kverbs/delay.h>
 
 #include "emu/rig_net.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 #define SRQ_DEPTH	4

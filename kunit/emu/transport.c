@@ -5,10 +5,7 @@
  * asked, and answers as they want it to. Queue pairs have a send queue and a doorbell, and
  * nothing else.
  */
-#include <linux/module.h>
 #include <linux/percpu.h>
-#include <linux/slab.h>
-#include <kunit/test.h>
 
 #include "lib/lib.h"
 #include "../drivers/emu/queue/doorbell.c"

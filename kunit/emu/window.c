@@ -2,12 +2,8 @@
 /*
  * Memory windows of one end of a rig.
  */
-#include <linux/export.h>
-#include <kunit/resource.h>
-
 #include "emu/rig.h"
 #include "emu/window.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 /**

@@ -5,11 +5,7 @@
  * repeated, reordered or malformed. Each case checks what the QPs at both ends of such
  * a row can observe, if anything, and is then skipped with the reason.
  */
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
-
 #include "emu/rig.h"
-#include "lib/lib.h"
 
 #define ALL_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 			 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC)

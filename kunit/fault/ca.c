@@ -4,13 +4,9 @@
  */
 #include <linux/fcntl.h>
 #include <linux/mm.h>
-#include <linux/sched.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "ca/rig.h"
 #include "fault/sweep.h"
-#include "lib/lib.h"
 
 /* Pages of user memory: too many for one chunk of a scatter list. */
 #define USER_PAGES	300UL

@@ -3,13 +3,10 @@
  * Registers memory of another device, as peer memory and as a dma-buf, while each of the
  * allocations in it fails in turn.
  */
-#include <kunit/test.h>
 #include <rdma/ib_umem.h>
-#include <rdma/ib_verbs.h>
 
 #include "lib/dmabuf_rig.h"
 #include "fault/sweep.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 #include "peer/rig.h"
 

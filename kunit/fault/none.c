@@ -7,12 +7,9 @@
 #include <linux/if_link.h>
 #include <linux/kernfs.h>
 #include <linux/scatterlist.h>
-#include <linux/sched.h>
-#include <kunit/test.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_sysfs.h>
 #include <rdma/ib_umem.h>
-#include <rdma/ib_verbs.h>
 #include <rdma/mr_pool.h>
 #include <rdma/restrack.h>
 #include <kverbs/completion.h>
@@ -23,7 +20,6 @@
 #include "lib/client.h"
 #include "lib/dmabuf_rig.h"
 #include "fault/sweep.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 #include "peer/rig.h"

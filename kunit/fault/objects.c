@@ -5,17 +5,12 @@
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
-#include <linux/mman.h>
-#include <linux/sched.h>
-#include <kunit/test.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_umem.h>
-#include <rdma/ib_verbs.h>
 
 #include "ca/rig.h"
 #include "lib/dmabuf_rig.h"
 #include "fault/sweep.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 #include "peer/rig.h"

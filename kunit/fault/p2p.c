@@ -6,21 +6,14 @@
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
-#include <linux/module.h>
 #include <linux/scatterlist.h>
-#include <linux/sched.h>
-#include <linux/string.h>
-#include <kunit/resource.h>
-#include <kunit/test.h>
 #include <kverbs/p2pdma.h>
-#include <rdma/ib_verbs.h>
 
 #include "../p2pdma/trace.h"
 #include "ca/rig.h"
 #include "emu/rig.h"
 #include "emu/rig_net.h"
 #include "fault/sweep.h"
-#include "lib/lib.h"
 #include "p2p/rig.h"
 
 /* More allocations than any call makes. */

@@ -3,11 +3,7 @@
  * Calls of the peer-memory registry, repeated with each of their allocations failing in
  * turn; and calls that must not allocate at all.
  */
-#include <linux/slab.h>
-#include <kunit/test.h>
-
 #include "fault/sweep.h"
-#include "lib/lib.h"
 #include "peer/rig.h"
 
 /* Memory of more pages than one chunk of a scatterlist has entries. */

@@ -3,14 +3,10 @@
  * Self-test of sweep.c: calls that handle failed allocations wrongly, each in its own way, get
  * the right verdict and fail their case; calls that handle them well pass.
  */
-#include <linux/slab.h>
-#include <linux/string.h>
 #include <linux/workqueue.h>
-#include <kunit/test.h>
 #include <kunit/try-catch.h>
 
 #include "fault/sweep.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 /**

@@ -8,12 +8,8 @@
  * N; "verbose" should be 0.
  */
 #include <linux/compiler.h>
-#include <linux/export.h>
-#include <linux/string.h>
-#include <kunit/test.h>
 
 #include "fault/sweep.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 /* More allocations than any call makes: a call that reaches it allocates without end. */

@@ -6,9 +6,6 @@
 #ifndef KVT_FAIL_NTH_H
 #define KVT_FAIL_NTH_H
 
-#include <kunit/test.h>
-
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 /**

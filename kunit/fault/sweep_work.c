@@ -7,17 +7,10 @@
  * Locking: armed.lock guards @armed. The probes take it with interrupts off; they run in the
  * worker, before and after the work item.
  */
-#include <linux/completion.h>
-#include <linux/export.h>
-#include <linux/sched.h>
-#include <linux/string.h>
 #include <linux/tracepoint.h>
 #include <linux/workqueue.h>
-#include <kunit/resource.h>
-#include <kunit/test.h>
 
 #include "fault/sweep.h"
-#include "lib/lib.h"
 
 /* Room for the name of a work function with the name of its module. */
 #define NAME_LEN	64

@@ -3,18 +3,12 @@
  * Calls of the core, repeated with each of their allocations failing in turn. See sweep.c.
  */
 #include <linux/mman.h>
-#include <linux/module.h>
-#include <linux/sched.h>
-#include <linux/slab.h>
 #include <linux/uaccess.h>
-#include <kunit/test.h>
 #include <rdma/ib_umem.h>
-#include <rdma/ib_verbs.h>
 #include <rdma/mr_pool.h>
 
 #include "lib/client.h"
 #include "fault/sweep.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 

@@ -4,15 +4,10 @@
  * result, it must get the error; if nobody does, the work must be done nonetheless, later.
  */
 #include <linux/inet.h>
-#include <linux/jiffies.h>
 #include <linux/mm.h>
-#include <linux/sched.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "ca/rig.h"
 #include "fault/sweep.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 /* Pages of user memory; too many for one piece of a scatter list. */

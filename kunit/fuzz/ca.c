@@ -10,12 +10,10 @@
  * Locking: the core owns a request from its submission until done() is called; the thread
  * owns everything else.
  */
-#include <linux/err.h>
 #include <linux/fcntl.h>
 
 #include "ca/rig.h"
 #include "fuzz/own_device.h"
-#include "lib/lib.h"
 
 static const char *const whats[X_CA_WHATS] = {
 	[X_CA_OPEN] = "OPEN", [X_CA_ALLOC_PD] = "ALLOC_PD", [X_CA_DEALLOC_PD] = "DEALLOC_PD",

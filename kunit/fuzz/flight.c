@@ -7,10 +7,6 @@
  * order; the first ones succeed, and those after them are flushed. The QP is connected to
  * itself, and destroyed when the operation is over.
  */
-#include <linux/ktime.h>
-#include <linux/sched.h>
-#include <linux/slab.h>
-
 #include "fuzz/fuzz.h"
 
 /* A QP slot in which no other operation creates a QP. */

@@ -40,6 +40,8 @@
 #include <kverbs/ca.h>
 #include <rdma/ib_verbs.h>
 
+#include "lib/lib.h"
+
 /* Devices, and slots of each kind of object. */
 #define X_DEVS		2
 #define X_SLOTS		5

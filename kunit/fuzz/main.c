@@ -12,13 +12,9 @@
  */
 #include <linux/kthread.h>
 #include <linux/mman.h>
-#include <linux/module.h>
 #include <linux/sched/mm.h>
-#include <linux/slab.h>
-#include <kunit/test.h>
 
 #include "fuzz/run.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 /* Operations of a full run, before they are scaled. */

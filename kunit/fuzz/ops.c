@@ -6,9 +6,6 @@
  * A sequence is written as name.a.b.c.r for each operation, with hexadecimal numbers and a
  * slash between operations.
  */
-#include <linux/kernel.h>
-#include <linux/string.h>
-
 #include "fuzz/own_device.h"
 
 /**

@@ -8,13 +8,11 @@
  */
 #include <linux/cpumask.h>
 #include <linux/if_link.h>
-#include <linux/kernel.h>
 #include <linux/scatterlist.h>
 #include <rdma/ib_mad.h>
 #include <rdma/mr_pool.h>
 
 #include "fuzz/own_device.h"
-#include "lib/lib.h"
 
 /* A port number that no device has. */
 #define X_NO_PORT	99

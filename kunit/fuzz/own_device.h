@@ -7,9 +7,7 @@
 #ifndef KVT_EXERCISE_OWN_H
 #define KVT_EXERCISE_OWN_H
 
-#include <linux/completion.h>
 #include <linux/if_ether.h>
-#include <kunit/test.h>
 
 #include "fuzz/fuzz.h"
 #include "lib/mock.h"

@@ -7,9 +7,6 @@
  * waits until as many completions were counted as the model expects, and compares them. The
  * change of state and the counting are full barriers, so what was seen is visible then.
  */
-#include <linux/ktime.h>
-#include <linux/sched.h>
-
 #include "fuzz/fuzz.h"
 
 /* Entries of one ib_poll_cq() call. */

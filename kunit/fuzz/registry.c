@@ -9,7 +9,6 @@
  * the model predicts are stable, and compared, after the thread has registered or
  * unregistered its client or device.
  */
-#include <linux/kernel.h>
 #include <linux/stringify.h>
 
 #include "fuzz/own_device.h"

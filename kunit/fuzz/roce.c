@@ -9,13 +9,11 @@
  */
 #include <linux/ethtool.h>
 #include <linux/etherdevice.h>
-#include <linux/module.h>
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
 #include <rdma/ib_cache.h>
 
 #include "fuzz/own_device.h"
-#include "lib/lib.h"
 
 /* A port number that no device has. */
 #define X_NO_PORT	99

@@ -2,8 +2,6 @@
 /*
  * A client that records the calls of its callbacks in a trace.
  */
-#include <linux/module.h>
-
 #include "lib/client.h"
 #include "lib/mock.h"
 

@@ -3,8 +3,6 @@
  * Watches the kernel log for messages while a case runs: a probe on the "console"
  * tracepoint sees every message that is logged.
  */
-#include <linux/export.h>
-#include <linux/string.h>
 #include <linux/tracepoint.h>
 #include <trace/events/printk.h>
 

@@ -7,13 +7,9 @@
  * may be called without the lock.
  */
 #include <linux/dma-resv.h>
-#include <linux/export.h>
 #include <linux/fdtable.h>
 #include <linux/file.h>
-#include <linux/module.h>
 #include <linux/scatterlist.h>
-#include <linux/slab.h>
-#include <kunit/resource.h>
 
 #include "lib/dmabuf_rig.h"
 #include "lib/lib.h"

@@ -8,15 +8,10 @@
 #include <linux/interrupt.h>
 #include <linux/irq_work.h>
 #include <linux/kthread.h>
-#include <linux/ktime.h>
-#include <linux/module.h>
 #include <linux/random.h>
-#include <linux/sched.h>
 #include <linux/sched/task.h>
 #include <linux/seq_file.h>
-#include <linux/slab.h>
 #include <linux/smp.h>
-#include <linux/string.h>
 #include <linux/tracepoint.h>
 #include <linux/uio.h>
 

@@ -6,10 +6,16 @@
 #ifndef KVT_LIB_H
 #define KVT_LIB_H
 
+#include <linux/atomic.h>
 #include <linux/completion.h>
 #include <linux/err.h>
+#include <linux/jiffies.h>
 #include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
 #include <linux/spinlock.h>
+#include <linux/string.h>
 #include <kunit/test.h>
 #include <kunit/resource.h>
 

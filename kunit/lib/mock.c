@@ -8,13 +8,10 @@
  * only by the case, while no method reads them or where a reader may see either value.
  */
 #include <linux/etherdevice.h>
-#include <linux/module.h>
 #include <linux/netdevice.h>
 #include <linux/platform_device.h>
-#include <kunit/resource.h>
 
 #include "../core/contract/device_priv.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 #define MOCK_OP_NAME(op)	#op,

@@ -6,11 +6,9 @@
 #ifndef KVT_MOCK_H
 #define KVT_MOCK_H
 
-#include <linux/atomic.h>
-#include <linux/completion.h>
-#include <linux/spinlock.h>
 #include <rdma/ib_verbs.h>
-#include <kunit/test.h>
+
+#include "lib/lib.h"
 
 struct platform_device;
 

@@ -4,7 +4,6 @@
  * that close_ca is given a channel adapter that open_ca has opened.
  */
 #include <linux/minmax.h>
-#include <linux/string.h>
 #include <kverbs/ca.h>
 
 #include "lib/mock.h"

@@ -6,7 +6,6 @@
  * lock; the core is notified after it was dropped.
  */
 #include <linux/hrtimer.h>
-#include <linux/slab.h>
 #include <kverbs/completion.h>
 
 #include "lib/mock.h"

@@ -3,7 +3,6 @@
  * The mock's MRs, MWs and FMRs: they have keys and remember what they were given, but
  * nothing accesses memory through them.
  */
-#include <linux/slab.h>
 #include <rdma/ib_umem.h>
 
 #include "lib/mock.h"

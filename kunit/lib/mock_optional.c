@@ -7,10 +7,7 @@
  * of ports are changed under mock->lock, since the core queries them at any time.
  */
 #include <linux/cpumask.h>
-#include <linux/err.h>
-#include <linux/export.h>
 #include <linux/if_link.h>
-#include <linux/kernel.h>
 
 #include "lib/mock.h"
 

@@ -12,13 +12,7 @@
  *   NMI_TAKEN		the handler: the caller must wait for it
  *   NMI_FINISHED	kvt_run_in_nmi() again
  */
-#include <linux/atomic.h>
-#include <linux/export.h>
-#include <linux/jiffies.h>
-#include <linux/ktime.h>
-#include <linux/preempt.h>
 #include <linux/smp.h>
-#include <kunit/test.h>
 #include <asm/apic.h>
 #include <asm/nmi.h>
 

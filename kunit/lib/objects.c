@@ -3,13 +3,9 @@
  * Verbs objects that are freed when the case ends, in the reverse order of their
  * creation.
  */
-#include <linux/err.h>
-#include <linux/export.h>
-#include <kunit/resource.h>
 #include <rdma/ib_cache.h>
 #include <rdma/restrack.h>
 
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 #define KVT_END(end, call)		\

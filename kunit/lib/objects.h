@@ -6,7 +6,6 @@
 #define KVT_OBJECTS_H
 
 #include <rdma/ib_verbs.h>
-#include <kunit/test.h>
 
 #include "lib/lib.h"
 

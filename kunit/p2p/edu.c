@@ -3,15 +3,11 @@
  * The DMA engine of QEMU's edu device, with system memory: which bytes are copied, in which
  * order requests end, and their status when the driver is unbound.
  */
-#include <linux/completion.h>
 #include <linux/mm.h>
 #include <linux/prandom.h>
-#include <kunit/resource.h>
-#include <kunit/test.h>
 #include <kverbs/edu.h>
 
 #include "fault/sweep.h"
-#include "lib/lib.h"
 
 /* Pieces of an area, and its bytes, which take the engine about three seconds to copy. */
 #define EDU_TEST_PIECES	3

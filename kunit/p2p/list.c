@@ -6,8 +6,6 @@
 #include <linux/device.h>
 #include <linux/kref.h>
 #include <linux/list.h>
-#include <linux/string.h>
-#include <kunit/test.h>
 
 #include <kverbs/p2pdma.h>
 #include "lib/lib.h"

@@ -7,11 +7,8 @@
 #include <linux/kref.h>
 #include <linux/platform_device.h>
 #include <linux/scatterlist.h>
-#include <kunit/resource.h>
-#include <kunit/test.h>
 #include <kverbs/p2pdma.h>
 
-#include "lib/lib.h"
 #include "p2p/rig.h"
 
 #define POLICY		"/sys/module/kverbs_p2pdma/parameters/policy"

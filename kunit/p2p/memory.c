@@ -3,11 +3,8 @@
  * Peer-to-peer memory of a PCI device is allocated and freed, directly and as scatter lists.
  */
 #include <linux/scatterlist.h>
-#include <linux/string.h>
-#include <kunit/test.h>
 #include <kverbs/p2pdma.h>
 
-#include "lib/lib.h"
 #include "p2p/rig.h"
 
 #define PAGES	(P2P_RIG_SIZE / PAGE_SIZE)

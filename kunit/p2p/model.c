@@ -4,13 +4,10 @@
  * compares each result with a model.
  */
 #include <linux/bitmap.h>
-#include <linux/module.h>
 #include <linux/platform_device.h>
 #include <linux/scatterlist.h>
-#include <kunit/test.h>
 #include <kverbs/p2pdma.h>
 
-#include "lib/lib.h"
 #include "p2p/rig.h"
 
 #define OPERATIONS	100000

@@ -4,11 +4,8 @@
  * others, and when it is released.
  */
 #include <linux/memremap.h>
-#include <linux/module.h>
-#include <kunit/test.h>
 #include <kverbs/p2pdma.h>
 
-#include "lib/lib.h"
 #include "p2p/rig.h"
 
 static u64 bar_start(struct pci_dev *pdev)

@@ -3,11 +3,8 @@
  * The driver of PCI devices with memory; see rig.h. There is only one rig at a time,
  * from p2p_rig_new() to the end of the case.
  */
-#include <linux/module.h>
-#include <kunit/resource.h>
 #include <kverbs/p2pdma.h>
 
-#include "lib/lib.h"
 #include "p2p/rig.h"
 
 #define IVSHMEM		0x1110

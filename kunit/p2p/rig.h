@@ -8,7 +8,8 @@
 
 #include <linux/pci.h>
 #include <linux/sizes.h>
-#include <kunit/test.h>
+
+#include "lib/lib.h"
 
 #define P2P_RIG_MAX	8
 /* The BAR with the memory. */

@@ -4,9 +4,7 @@
  * port, the host bridges that are known to forward requests, AMD processors, and the policy.
  */
 #include <linux/device.h>
-#include <linux/module.h>
 #include <linux/platform_device.h>
-#include <kunit/test.h>
 
 #include <kverbs/p2pdma.h>
 #include "lib/console.h"

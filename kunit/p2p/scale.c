@@ -4,11 +4,8 @@
  * and clients, and with the depth of the PCI tree. Times are checked only if max_ns is
  * set, which makes sense only under QEMU's -icount: there a nanosecond is an instruction.
  */
-#include <linux/ktime.h>
 #include <linux/list.h>
 #include <linux/math64.h>
-#include <linux/module.h>
-#include <kunit/test.h>
 
 #include <kverbs/p2pdma.h>
 #include "lib/lib.h"

@@ -5,11 +5,9 @@
  * not sleep, the thread does not either. See kverbs/delay.h.
  */
 #include <linux/sizes.h>
-#include <kunit/test.h>
 #include <kverbs/delay.h>
 #include <kverbs/p2pdma.h>
 
-#include "lib/lib.h"
 #include "p2p/rig.h"
 
 #define OTHERS		(SZ_64K + 1)

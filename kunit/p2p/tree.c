@@ -11,11 +11,8 @@
  *
  * Config space is written by one thread at a time: first by the scan, then by the case.
  */
-#include <linux/export.h>
 #include <linux/ioport.h>
-#include <linux/slab.h>
 #include <linux/xarray.h>
-#include <kunit/resource.h>
 #include <asm/processor.h>
 
 #include <kverbs/p2pdma.h>

@@ -5,10 +5,8 @@
  */
 #include <linux/device.h>
 #include <linux/notifier.h>
-#include <kunit/test.h>
 #include <kverbs/p2pdma.h>
 
-#include "lib/lib.h"
 #include "p2p/rig.h"
 
 /**

@@ -8,11 +8,6 @@
  * returns 0 only once per region. To other clients, 0 means that the core is done with the
  * memory.
  */
-#include <linux/jiffies.h>
-#include <linux/sched.h>
-#include <kunit/test.h>
-
-#include "lib/lib.h"
 #include "peer/rig.h"
 #include "peer/scene.h"
 

@@ -3,11 +3,6 @@
  * One thread does random operations on regions of four peer clients, and a model counts what
  * each must change: the files of each client in sysfs must show the same counts.
  */
-#include <linux/slab.h>
-#include <linux/string.h>
-#include <kunit/test.h>
-
-#include "lib/lib.h"
 #include "peer/rig.h"
 
 #define CLIENTS		4

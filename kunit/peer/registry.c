@@ -4,13 +4,7 @@
  * memory, the order in which its functions are called, the counters in sysfs, and
  * unregistration.
  */
-#include <linux/module.h>
-#include <linux/sched.h>
-#include <linux/string.h>
-#include <kunit/test.h>
-
 #include "lib/console.h"
-#include "lib/lib.h"
 #include "peer/rig.h"
 
 #define MANY		300

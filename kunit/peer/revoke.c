@@ -5,10 +5,7 @@
  * held. See also invalidate.c.
  */
 #include <linux/mutex.h>
-#include <linux/sched.h>
-#include <kunit/test.h>
 
-#include "lib/lib.h"
 #include "peer/rig.h"
 #include "peer/scene.h"
 

@@ -13,12 +13,6 @@
  * two calls for one pin at a time, a call with other locks held than when the thread entered
  * the core, and a scatter table that is not bit for bit what the client left.
  */
-#include <linux/export.h>
-#include <linux/sched.h>
-#include <linux/slab.h>
-#include <linux/string.h>
-#include <kunit/resource.h>
-
 #include "peer/rig.h"
 
 static const char * const call_names[PEER_CALLS] = {

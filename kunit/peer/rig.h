@@ -6,13 +6,9 @@
 #ifndef KVT_PEER_RIG_H
 #define KVT_PEER_RIG_H
 
-#include <linux/completion.h>
 #include <linux/list.h>
 #include <linux/refcount.h>
-#include <linux/sizes.h>
-#include <linux/spinlock.h>
 #include <linux/wait.h>
-#include <kunit/test.h>
 #include <kverbs/peer_region.h>
 #include <rdma/peer_mem.h>
 

@@ -2,10 +2,6 @@
 /*
  * Scene of the invalidation cases: one peer client and one user of its memory.
  */
-#include <linux/jiffies.h>
-#include <linux/sched.h>
-#include <linux/string.h>
-
 #include "peer/scene.h"
 
 /* Longer than any case takes: invalidations that wait for a region must not time out. */

@@ -5,7 +5,6 @@
 #ifndef KVT_PEER_SCENE_H
 #define KVT_PEER_SCENE_H
 
-#include "lib/lib.h"
 #include "peer/rig.h"
 
 /**

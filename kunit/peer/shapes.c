@@ -5,11 +5,7 @@
  * exactly once.
  */
 #include <linux/scatterlist.h>
-#include <linux/slab.h>
-#include <kunit/test.h>
-#include <kunit/resource.h>
 
-#include "lib/lib.h"
 #include "peer/rig.h"
 #include "peer/shapes.h"
 

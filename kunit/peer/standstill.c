@@ -4,14 +4,12 @@
  * region goes and others come. See kverbs/delay.h.
  */
 #include <linux/sizes.h>
-#include <kunit/test.h>
 #include <kverbs/delay.h>
 
 /* The rig has a function of this name, too. */
 #define peer_count	core_peer_count
 #include "../peer_mem/peer.h"
 #undef peer_count
-#include "lib/lib.h"
 #include "peer/rig.h"
 
 #define OTHERS		1000

@@ -4,12 +4,6 @@
  * invalidate memory at random times, also from within their own functions, and are
  * unregistered and registered again meanwhile.
  */
-#include <linux/module.h>
-#include <linux/sched.h>
-#include <linux/slab.h>
-#include <kunit/test.h>
-
-#include "lib/lib.h"
 #include "peer/rig.h"
 
 #define CLIENTS		4

@@ -5,10 +5,7 @@
  * invalid table is refused as a whole.
  */
 #include <linux/scatterlist.h>
-#include <linux/slab.h>
-#include <kunit/test.h>
 
-#include "lib/lib.h"
 #include "peer/rig.h"
 
 #define RUNS		4

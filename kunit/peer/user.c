@@ -5,13 +5,9 @@
  * sysfs files.
  */
 #include <linux/device.h>
-#include <linux/export.h>
 #include <linux/fs.h>
 #include <linux/lockdep.h>
 #include <linux/preempt.h>
-#include <linux/sched.h>
-#include <linux/string.h>
-#include <kunit/resource.h>
 
 #include "peer/rig.h"
 
