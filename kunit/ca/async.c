@@ -38,18 +38,12 @@ static const struct context contexts[] = {
 
 KUNIT_ARRAY_PARAM_DESC(context, contexts, name);
 
-/**
- * struct submission - a request that is submitted or cancelled in some context
- * @m: the device
- * @ctx: the context
- * @a: the request
- * @ret: what ib_ca_submit() or ib_ca_cancel() returned
- */
+/* A request that is submitted or cancelled in some context. */
 struct submission {
-	struct mock *m;
+	struct mock *m;		/* the device */
 	const struct context *ctx;
-	struct ca_async *a;
-	ssize_t ret;
+	struct ca_async *a;	/* the request */
+	ssize_t ret;		/* what ib_ca_submit() or ib_ca_cancel() returned */
 };
 
 static void do_submit(void *arg)
@@ -206,16 +200,11 @@ static void memory_of_the_submitter_is_registered(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_dealloc(s.m->ibdev, h, reg.pd));
 }
 
-/**
- * struct flood - more requests than are executed at a time, held up in the driver
- * @m: the device, whose alloc_pd is held
- * @h: handle of an open CA
- * @a: the requests, ALLOC_PD each
- */
+/* More requests than are executed at a time, held up in the driver. */
 struct flood {
-	struct mock *m;
-	u64 h;
-	struct ca_async *a;
+	struct mock *m;		/* the device, whose alloc_pd is held */
+	u64 h;			/* handle of an open CA */
+	struct ca_async *a;	/* the requests, ALLOC_PD each */
 };
 
 static void free_flood(void *arg)
@@ -339,20 +328,13 @@ static void memory_of_a_process_that_has_ended_is_gone(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&s.a->calls));
 }
 
-/**
- * struct chain - a request that done() submits again
- * @req: the request
- * @ibdev: the device
- * @left: submissions still to be made by done()
- * @wrong: unexpected results of submissions, cancellations or requests
- * @over: completed by the last done()
- */
+/* A request that done() submits again. */
 struct chain {
 	struct ib_ca_request req;
 	struct ib_device *ibdev;
-	u64 left;
-	u64 wrong;
-	struct completion over;
+	u64 left;		/* submissions still to be made by done() */
+	u64 wrong;		/* unexpected results of submissions, cancellations or requests */
+	struct completion over;	/* completed by the last done() */
 };
 
 static void chain_done(struct ib_ca_request *req)

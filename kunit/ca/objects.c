@@ -15,18 +15,12 @@
 #define PAGES		4
 #define RACES		4000
 
-/**
- * struct under - an open CA with memory to register
- * @m: the mock device, NULL if @ibdev is an emulated HCA
- * @ibdev: the device
- * @h: handle of the open CA
- * @addr: address of PAGES pages mapped by the case's thread
- */
+/* An open CA with memory to register. */
 struct under {
-	struct mock *m;
+	struct mock *m;		/* the mock device, NULL if @ibdev is an emulated HCA */
 	struct ib_device *ibdev;
-	u64 h;
-	unsigned long addr;
+	u64 h;			/* handle of the open CA */
+	unsigned long addr;	/* address of PAGES pages mapped by the case's thread */
 };
 
 static void under_up(struct kunit *test, struct under *u, bool emu)

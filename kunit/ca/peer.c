@@ -17,18 +17,12 @@
 
 #define LENGTH		SZ_64K
 
-/**
- * struct under - an open CA and a peer memory client
- * @m: the CA's device
- * @h: handle of the CA
- * @pd: a PD under @h
- * @client: the peer client, which stands for a GPU driver
- */
+/* An open CA and a peer memory client. */
 struct under {
-	struct mock *m;
-	u64 h;
-	u64 pd;
-	struct peer_mock *client;
+	struct mock *m;			/* the CA's device */
+	u64 h;				/* handle of the CA */
+	u64 pd;				/* a PD under @h */
+	struct peer_mock *client;	/* the peer client, which stands for a GPU driver */
 };
 
 static void under_up(struct kunit *test, struct under *u)
@@ -299,20 +293,13 @@ static void name_that_cannot_be_is_refused(struct kunit *test)
 
 /* PDs borrowed with ib_ca_pd_get() */
 
-/**
- * struct process - a CA's file opened by the case's thread, as by a user process
- * @m: the device
- * @fd: the file
- * @room: a page of user memory
- * @h: handle of the CA
- * @pd: a PD under @h
- */
+/* A CA's file opened by the case's thread, as by a user process. */
 struct process {
-	struct mock *m;
-	int fd;
-	unsigned long room;
-	u64 h;
-	u64 pd;
+	struct mock *m;		/* the device */
+	int fd;			/* the file */
+	unsigned long room;	/* a page of user memory */
+	u64 h;			/* handle of the CA */
+	u64 pd;			/* a PD under @h */
 };
 
 static int open_fd(struct kunit *test, int flags)

@@ -56,16 +56,11 @@ int ca_rig_close_file(int fd);
 long ca_rig_ioctl(int fd, unsigned long room, u32 op, struct kverbs_ca_request *r);
 struct kverbs_ca_reg_mr ca_rig_reg_of(u64 pd, u64 start, u64 length);
 
-/**
- * struct ca_async - a request that counts its callbacks
- * @req: the request
- * @calls: number of callbacks so far
- * @got: completed by each callback
- */
+/* A request that counts its callbacks. */
 struct ca_async {
 	struct ib_ca_request req;
-	atomic_t calls;
-	struct completion got;
+	atomic_t calls;		/* number of callbacks so far */
+	struct completion got;	/* completed by each callback */
 };
 
 void ca_async_init(struct ca_async *a, const struct ib_ca_request *req);

@@ -19,58 +19,34 @@ struct ca_thing {
 	u64 pd;
 };
 
-/**
- * struct storm - what the threads share
- * @m: the device
- * @lock: guards @handles and @pds
- * @handles: known CAs, which may have been closed meanwhile; handle 0 marks a free entry
- * @pds: known PDs, likewise
- * @rounds: maximum number of submissions per thread
- * @gone: the device's unregistration has returned
- * @begun: submissions that returned -EINPROGRESS
- * @called: callbacks
- * @late: callbacks after the end of the unregistration
- * @opened: successful OPENs
- * @closed: successful CLOSEs
- * @made: successful ALLOC_PDs
- * @freed: successful DEALLOC_PDs
- * @cancelled: successful cancellations
- * @wrong: unexpected results
- */
+/* What the threads share. */
 struct storm {
-	struct mock *m;
-	spinlock_t lock;
+	struct mock *m;			/* the device */
+	spinlock_t lock;		/* guards @handles and @pds */
+	/* Known CAs, which may have been closed meanwhile; handle 0 marks a free entry. */
 	struct ca_thing handles[HANDLES];
-	struct ca_thing pds[PDS];
-	u64 rounds;
-	bool gone;
-	atomic_t begun;
-	atomic_t called;
-	atomic_t late;
-	atomic_t opened;
-	atomic_t closed;
-	atomic_t made;
-	atomic_t freed;
-	atomic_t cancelled;
-	atomic_t wrong;
+	struct ca_thing pds[PDS];	/* known PDs, likewise */
+	u64 rounds;			/* maximum number of submissions per thread */
+	bool gone;			/* the device's unregistration has returned */
+	atomic_t begun;			/* submissions that returned -EINPROGRESS */
+	atomic_t called;		/* callbacks */
+	atomic_t late;			/* callbacks after the end of the unregistration */
+	atomic_t opened;		/* successful OPENs */
+	atomic_t closed;		/* successful CLOSEs */
+	atomic_t made;			/* successful ALLOC_PDs */
+	atomic_t freed;			/* successful DEALLOC_PDs */
+	atomic_t cancelled;		/* successful cancellations */
+	atomic_t wrong;			/* unexpected results */
 };
 
-/**
- * struct job - one request of a thread
- * @req: the request
- * @storm: what the threads share
- * @over: completed by done()
- * @busy: @req was submitted, and its result has not been checked yet
- * @cancelled: @req was cancelled
- * @answer: output buffer
- */
+/* One request of a thread. */
 struct job {
 	struct ib_ca_request req;
-	struct storm *storm;
-	struct completion over;
-	bool busy;
-	bool cancelled;
-	u64 answer[4];
+	struct storm *storm;	/* what the threads share */
+	struct completion over;	/* completed by done() */
+	bool busy;		/* @req was submitted, and its result has not been checked yet */
+	bool cancelled;		/* @req was cancelled */
+	u64 answer[4];		/* output buffer */
 };
 
 struct storm_thread {

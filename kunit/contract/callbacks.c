@@ -21,16 +21,11 @@ static u32 run_handler(struct kunit *test, const struct contract_callback *callb
 
 /* Handler of a device's events, called in an RCU read-side critical section. */
 
-/**
- * struct event_case - a handler of a device's events
- * @handler: the registered handler
- * @inside: called in the handler
- * @handled: completed after @inside has returned
- */
+/* A handler of a device's events. */
 struct event_case {
-	struct ib_event_handler handler;
-	contract_fn inside;
-	struct completion handled;
+	struct ib_event_handler handler;	/* the registered handler */
+	contract_fn inside;			/* called in the handler */
+	struct completion handled;		/* completed after @inside has returned */
 };
 
 void contract_on_device_event(struct ib_event_handler *handler, struct ib_event *event)

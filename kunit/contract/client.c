@@ -10,18 +10,13 @@
 
 #include "contract/things.h"
 
-/**
- * struct member - a client of this module
- * @client: the client as registered with the core
- * @things: its device and objects; NULL: the client is not registered
- * @on_add: called in add(), which returns its result; or NULL
- * @on_remove: called in remove(); or NULL
- */
+/* A client of this module. */
 struct member {
-	struct ib_client client;
-	struct things *things;
+	struct ib_client client;		/* the client as registered with the core */
+	struct things *things;	/* its device and objects; NULL: the client is not registered */
+	/* Called in add(), which returns its result; or NULL. */
 	int (*on_add)(struct things *t);
-	void (*on_remove)(struct things *t);
+	void (*on_remove)(struct things *t);	/* called in remove(); or NULL */
 };
 
 static int member_add(struct member *member, struct ib_device *dev)
@@ -386,16 +381,11 @@ static noinline int use_pool_destroy(struct things *t)
 	return 0;
 }
 
-/**
- * struct use - a verbs call that a client may not make any more
- * @name: of the method that the report names
- * @call: makes the call
- * @object: kind of its object in the report, or NULL
- */
+/* A verbs call that a client may not make any more. */
 struct use {
-	const char *name;
-	int (*call)(struct things *t);
-	const char *object;
+	const char *name;		/* of the method that the report names */
+	int (*call)(struct things *t);	/* makes the call */
+	const char *object;		/* kind of its object in the report, or NULL */
 };
 
 static const struct use uses[] = {

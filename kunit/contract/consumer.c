@@ -13,20 +13,13 @@
 
 #include "contract/callbacks.h"
 
-/**
- * struct callback - a callback of a consumer, called by the driver
- * @name: description, the name of the test parameter
- * @call: makes the driver call the callback
- * @object: kind of the object that the report names
- * @what: name of the callback in the report
- * @handler: the callback, which is the site of the report
- */
+/* A callback of a consumer, called by the driver. */
 struct callback {
-	const char *name;
-	void (*call)(struct contract_scene *scene);
-	const char *object;
-	const char *what;
-	const void *handler;
+	const char *name;	/* description, the name of the test parameter */
+	void (*call)(struct contract_scene *scene);	/* makes the driver call the callback */
+	const char *object;	/* kind of the object that the report names */
+	const char *what;	/* name of the callback in the report */
+	const void *handler;	/* the callback, which is the site of the report */
 };
 
 static const struct callback callbacks[] = {
@@ -184,16 +177,11 @@ static void poll_in_softirq(struct ib_cq *cq)
 	kvt_run_in_softirq(poll_direct, cq);
 }
 
-/**
- * struct poller - a context in which a direct CQ is polled
- * @name: description, the name of the test parameter
- * @poll: polls the CQ in that context
- * @counted: this kernel configuration can tell that the context must not sleep
- */
+/* A context in which a direct CQ is polled. */
 struct poller {
-	const char *name;
-	void (*poll)(struct ib_cq *cq);
-	bool counted;
+	const char *name;		/* description, the name of the test parameter */
+	void (*poll)(struct ib_cq *cq);	/* polls the CQ in that context */
+	bool counted;	/* this kernel configuration can tell that the context must not sleep */
 };
 
 static const struct poller pollers[] = {
@@ -513,16 +501,11 @@ static void move_to(struct kunit *test, struct ib_qp *qp, enum ib_qp_state state
 		KUNIT_ASSERT_EQ(test, 0, ib_modify_qp(qp, &attr, rts));
 }
 
-/**
- * struct posting - whether a QP state allows posting
- * @state: the state
- * @send: text of the report on a send; NULL if sends are allowed
- * @receive: the same for a receive
- */
+/* Whether a QP state allows posting. */
 struct posting {
 	enum ib_qp_state state;
-	const char *send;
-	const char *receive;
+	const char *send;	/* text of the report on a send; NULL if sends are allowed */
+	const char *receive;	/* the same for a receive */
 };
 
 static const struct posting postings[] = {
@@ -595,13 +578,9 @@ static void changes_of_state_at_a_time_accuse_nobody(struct kunit *test)
 	expect_of_post(test, scene, "post_send in state RESET", send);
 }
 
-/**
- * struct reset - a thread that resets a QP, and stands still when the driver has done it
- * @test: the running case
- * @scene: the scene
- */
+/* A thread that resets a QP, and stands still when the driver has done it. */
 struct reset {
-	struct kunit *test;
+	struct kunit *test;	/* the running case */
 	struct contract_scene *scene;
 };
 

@@ -99,20 +99,13 @@ static void change_all_and_back(struct contract_scene *scene)
 	preempt_enable();
 }
 
-/**
- * struct change - a change of one part of the context
- * @name: name of the change in the case's description
- * @inside: makes the change in a callback
- * @inside_atomic: likewise, in a callback that must not sleep
- * @what: last words of the report
- * @possible: whether this kernel's configuration keeps track of this part
- */
+/* A change of one part of the context. */
 struct change {
-	const char *name;
-	contract_fn inside;
-	contract_fn inside_atomic;
-	const char *what;
-	bool (*possible)(void);
+	const char *name;	/* name of the change in the case's description */
+	contract_fn inside;	/* makes the change in a callback */
+	contract_fn inside_atomic;	/* likewise, in a callback that must not sleep */
+	const char *what;	/* last words of the report */
+	bool (*possible)(void);	/* whether this kernel's configuration keeps track of this part */
 };
 
 static bool always(void)

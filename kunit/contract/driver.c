@@ -520,20 +520,15 @@ static void notify_other(struct contract_scene *scene)
 	ib_cq_notify(direct.cq);
 }
 
-/**
- * struct inner - a callback that a driver causes from within a method
- * @name: name of the callback, for the case's description
- * @call: calls the callback directly, which breaks the rule
- * @notify: has the core call it later, by ib_*_notify*(), as a driver must
- * @object: kind of the callback's object; NULL: the CQ in @direct
- * @what: name of the callback in the report
- */
+/* A callback that a driver causes from within a method. */
 struct inner {
-	const char *name;
+	const char *name;	/* name of the callback, for the case's description */
+	/* Calls the callback directly, which breaks the rule. */
 	void (*call)(struct contract_scene *scene);
+	/* Has the core call it later, by ib_*_notify*(), as a driver must. */
 	void (*notify)(struct contract_scene *scene);
-	const char *object;
-	const char *what;
+	const char *object;	/* kind of the callback's object; NULL: the CQ in @direct */
+	const char *what;	/* name of the callback in the report */
 };
 
 static const struct inner inners[] = {
@@ -682,16 +677,11 @@ static noinline void drain_qp(struct ib_qp *qp)
 	barrier();
 }
 
-/**
- * struct drain - a call that drains a QP
- * @name: name of the call
- * @call: makes the call
- * @posts: reports on the posts that it makes, each after a modify_qp
- */
+/* A call that drains a QP. */
 struct drain {
-	const char *name;
-	void (*call)(struct ib_qp *qp);
-	const char *posts[2];
+	const char *name;	/* name of the call */
+	void (*call)(struct ib_qp *qp);	/* makes the call */
+	const char *posts[2];	/* reports on the posts that it makes, each after a modify_qp */
 };
 
 static const struct drain drains[] = {

@@ -521,24 +521,19 @@ static noinline int map_fmr(struct kunit *test, struct ib_pd *pd, struct ib_cq *
 	return ret;
 }
 
-/**
- * struct output - a method with output
- * @name: the method
- * @break_it: replaces the method by one that succeeds without output
- * @call: calls the method through the core
- * @what: how the report begins
- * @object: kind of the object in the report; NULL if the report names none
- * @ret: what @call returns with the broken method; with a complete one it returns 0
- * @by_umem: the device has reg_umem_mr()
- */
+/* A method with output. */
 struct output {
-	const char *name;
+	const char *name;	/* the method */
+	/* Replaces the method by one that succeeds without output. */
 	void (*break_it)(struct ib_device_ops *ops);
+	/* Calls the method through the core. */
 	int (*call)(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq);
-	const char *what;
+	const char *what;	/* how the report begins */
+	/* Kind of the object in the report; NULL if the report names none. */
 	const char *object;
+	/* What @call returns with the broken method; with a complete one it returns 0. */
 	int ret;
-	bool by_umem;
+	bool by_umem;		/* the device has reg_umem_mr() */
 };
 
 static const struct output outputs[] = {
@@ -706,16 +701,12 @@ static noinline int register_here(struct mock *m)
 	return ret;
 }
 
-/**
- * struct early - a method that is called when the device is registered
- * @name: the method
- * @break_it: replaces the method by one that succeeds without output
- * @what: how the report begins
- */
+/* A method that is called when the device is registered. */
 struct early {
-	const char *name;
+	const char *name;	/* the method */
+	/* Replaces the method by one that succeeds without output. */
 	void (*break_it)(struct mock *m);
-	const char *what;
+	const char *what;	/* how the report begins */
 };
 
 static const struct early earlies[] = {

@@ -191,18 +191,16 @@ static noinline int call_unregister_driver(void)
 	return CONTRACT_CALL(-EINVAL);
 }
 
-/**
- * struct call - a function that may not be called in atomic context
- * @name: name of the function
- * @call: calls the function; -EINVAL means refused, and is always returned for void functions
- * @what: how the report begins
- * @device: device name in the report, "?" if the device has none yet; NULL if the report
- *	is not about a device
- */
+/* A function that may not be called in atomic context. */
 struct call {
-	const char *name;
+	const char *name;	/* name of the function */
+	/* Calls the function; -EINVAL means refused, and is always returned for void functions. */
 	int (*call)(void);
-	const char *what;
+	const char *what;	/* how the report begins */
+	/*
+	 * Device name in the report, "?" if the device has none yet; NULL if the report is not
+	 * about a device.
+	 */
 	const char *device;
 };
 

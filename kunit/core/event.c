@@ -12,30 +12,19 @@
 
 #define STORM_EVENTS	20000
 
-/**
- * struct listener - an event handler that records its calls
- * @handler: the handler that is registered with the core
- * @name: its letter in the trace
- * @trace: the trace that it writes to, or NULL
- * @seen: number of calls
- * @last: the last event
- * @context: where the handler ran last: 'p' process, 's' softirq, 'h' hardirq
- * @got: completed by each call
- * @on_event: called in the handler, or NULL
- * @arg: for @on_event
- * @listening: @handler is registered
- */
+/* An event handler that records its calls. */
 struct listener {
-	struct ib_event_handler handler;
-	const char *name;
-	struct kvt_trace *trace;
-	atomic_t seen;
-	struct ib_event last;
-	char context;
-	struct completion got;
+	struct ib_event_handler handler;	/* the handler that is registered with the core */
+	const char *name;			/* its letter in the trace */
+	struct kvt_trace *trace;		/* the trace that it writes to, or NULL */
+	atomic_t seen;				/* number of calls */
+	struct ib_event last;			/* the last event */
+	char context;	/* where the handler ran last: 'p' process, 's' softirq, 'h' hardirq */
+	struct completion got;			/* completed by each call */
+	/* Called in the handler, or NULL. */
 	void (*on_event)(struct listener *l, struct ib_event *event);
-	void *arg;
-	bool listening;
+	void *arg;				/* for @on_event */
+	bool listening;				/* @handler is registered */
 };
 
 static char context_letter(void)

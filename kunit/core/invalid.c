@@ -12,20 +12,13 @@
 /* As in core/contract/invalid.c: lines that the log takes of one storm. */
 #define LOG_BURST	10
 
-/**
- * struct said - the last refusal
- * @tp: the tracepoint
- * @times: how many there were
- * @client: the client that it names
- * @object: the object
- * @text: the rest
- */
+/* The last refusal. */
 struct said {
 	struct tracepoint *tp;
-	unsigned int times;
-	char client[32];
-	char object[32];
-	char text[128];
+	unsigned int times;	/* how many there were */
+	char client[32];	/* the client that it names */
+	char object[32];	/* the object */
+	char text[128];		/* the rest */
 };
 
 static void probe(void *data, const struct ib_device *dev, const char *client,

@@ -21,44 +21,25 @@
 /* CQs that are created and destroyed while NMIs report on them. */
 #define LIFE_ROUNDS	1000
 
-/**
- * struct report - a completion or an event that a driver reports, and its handler
- * @fire: reports it
- * @m: the device
- * @cq: the CQ that @fire needs, if it does
- * @qp: the QP, likewise
- * @srq: the SRQ, likewise
- * @cqe: completes in @cq
- * @handler: handler of the device's events
- * @type: type of the device's event
- * @cpu: the CPU on which @fire is running, or -1
- * @heard: calls of the handler
- * @got: completed by each call of the handler
- * @inside: handlers that are running
- * @concurrent: calls of the handler while another call was running
- * @nested: calls of the handler while @fire was running on the same CPU
- * @in_nmi: calls of the handler in NMI
- * @sent: reports made by NMIs
- * @last: @sent at the last call of the handler
- */
+/* A completion or an event that a driver reports, and its handler. */
 struct report {
-	void (*fire)(struct report *r);
-	struct mock *m;
-	struct ib_cq *cq;
-	struct ib_qp *qp;
-	struct ib_srq *srq;
-	struct ib_cqe cqe;
-	struct ib_event_handler handler;
-	enum ib_event_type type;
-	int cpu;
-	atomic_t heard;
-	struct completion got;
-	atomic_t inside;
-	int concurrent;
-	int nested;
-	int in_nmi;
-	u32 sent;
-	u32 last;
+	void (*fire)(struct report *r);	/* reports it */
+	struct mock *m;			/* the device */
+	struct ib_cq *cq;		/* the CQ that @fire needs, if it does */
+	struct ib_qp *qp;		/* the QP, likewise */
+	struct ib_srq *srq;		/* the SRQ, likewise */
+	struct ib_cqe cqe;		/* completes in @cq */
+	struct ib_event_handler handler;	/* handler of the device's events */
+	enum ib_event_type type;	/* type of the device's event */
+	int cpu;			/* the CPU on which @fire is running, or -1 */
+	atomic_t heard;			/* calls of the handler */
+	struct completion got;		/* completed by each call of the handler */
+	atomic_t inside;		/* handlers that are running */
+	int concurrent;			/* calls of the handler while another call was running */
+	int nested;	/* calls of the handler while @fire was running on the same CPU */
+	int in_nmi;			/* calls of the handler in NMI */
+	u32 sent;			/* reports made by NMIs */
+	u32 last;			/* @sent at the last call of the handler */
 };
 
 /* Called by the handlers of all kinds. */
@@ -305,16 +286,11 @@ static void fire_counted(void *arg)
 	r->fire(r);
 }
 
-/**
- * struct storm - reports from a thread and from hardirq, for NMIs to interrupt
- * @r: what is reported
- * @count: reports made
- * @ahead: limit of reports that the handler has not seen yet, 0 for no limit
- */
+/* Reports from a thread and from hardirq, for NMIs to interrupt. */
 struct storm {
-	struct report *r;
-	u32 count;
-	u32 ahead;
+	struct report *r;	/* what is reported */
+	u32 count;	/* reports made */
+	u32 ahead;	/* limit of reports that the handler has not seen yet, 0 for no limit */
 };
 
 static int storm_fn(void *arg)
@@ -380,22 +356,14 @@ static void completions_from_nmis_are_not_lost_among_others(struct kunit *test)
 	KUNIT_EXPECT_LE(test, atomic_read(&r->heard), s.count + nmis);
 }
 
-/**
- * struct life - CQs that are created and destroyed while NMIs report on them
- * @cq: the CQ that NMIs report on, or NULL
- * @inside: NMIs that are reporting
- * @there: handlers may be called
- * @late: calls of handlers while @there was false
- * @heard: calls of handlers
- * @sent: NMIs that found a CQ
- */
+/* CQs that are created and destroyed while NMIs report on them. */
 struct life {
-	struct ib_cq *cq;
-	atomic_t inside;
-	bool there;
-	int late;
-	atomic_t heard;
-	int sent;
+	struct ib_cq *cq;	/* the CQ that NMIs report on, or NULL */
+	atomic_t inside;	/* NMIs that are reporting */
+	bool there;		/* handlers may be called */
+	int late;		/* calls of handlers while @there was false */
+	atomic_t heard;		/* calls of handlers */
+	int sent;		/* NMIs that found a CQ */
 };
 
 static void life_heard(struct life *l)

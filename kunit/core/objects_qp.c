@@ -185,16 +185,11 @@ static void qp_holds_its_srq(struct kunit *test)
 	expect_unused(test, &r);
 }
 
-/**
- * struct told - events that the event handler of a QP received
- * @count: calls of the handler
- * @events: bit mask of the event types
- * @called: completed by each call
- */
+/* Events that the event handler of a QP received. */
 struct told {
-	atomic_t count;
-	atomic_t events;
-	struct completion called;
+	atomic_t count;			/* calls of the handler */
+	atomic_t events;		/* bit mask of the event types */
+	struct completion called;	/* completed by each call */
 };
 
 static void on_event(struct ib_event *event, void *context)
@@ -238,20 +233,14 @@ static void what_is_no_event_of_a_qp_is_dropped(struct kunit *test)
 #define COME_MS		2000
 #define LINGER_MS	50
 
-/**
- * struct reporter - reports IB_EVENT_QP_LAST_WQE_REACHED of a QP
- * @qp: the QP
- * @reported: completed after the report, while interrupts are still off
- * @resets: set when the QP is about to be reset
- * @seen: the reporter saw @resets in time
- * @over: set when the call that resets the QP has returned
- */
+/* Reports IB_EVENT_QP_LAST_WQE_REACHED of a QP. */
 struct reporter {
-	struct ib_qp *qp;
+	struct ib_qp *qp;	/* the QP */
+	/* Completed after the report, while interrupts are still off. */
 	struct completion reported;
-	int resets;
-	bool seen;
-	int over;
+	int resets;		/* set when the QP is about to be reset */
+	bool seen;		/* the reporter saw @resets in time */
+	int over;		/* set when the call that resets the QP has returned */
 };
 
 /* Called with interrupts off, so it spins no longer than necessary. */

@@ -20,18 +20,12 @@
 #define PEER_START(nr)	(PEER_BASE(nr) + 3 * SZ_64K + 100)
 #define PEER_LENGTH	(2 * SZ_64K)
 
-/**
- * struct rig - a mock device, a peer memory client, and user memory
- * @m: the device
- * @pd: a PD of the device
- * @client: the peer memory client
- * @host: address of two pages of user memory
- */
+/* A mock device, a peer memory client, and user memory. */
 struct rig {
-	struct mock *m;
-	struct ib_pd *pd;
-	struct peer_mock *client;
-	unsigned long host;
+	struct mock *m;			/* the device */
+	struct ib_pd *pd;		/* a PD of the device */
+	struct peer_mock *client;	/* the peer memory client */
+	unsigned long host;		/* address of two pages of user memory */
 };
 
 static void rig_up_with(struct kunit *test, struct rig *r, struct mock *m,

@@ -10,28 +10,17 @@
 #include "lib/mock.h"
 #include "lib/objects.h"
 
-/**
- * struct watched - an SRQ and the events that its handler got
- * @srq: the SRQ, NULL once it is destroyed
- * @ibdev: its device
- * @calls: calls of the handler
- * @events: bit mask of the event types seen
- * @wrong: events that do not name the SRQ and its device
- * @called: completed by each call of the handler
- * @linger: stay in the handler until the SRQ is being destroyed
- * @entered: completed in the handler if @linger is set
- * @early: destroy_srq() was called before the handler had returned
- */
+/* An SRQ and the events that its handler got. */
 struct watched {
-	struct ib_srq *srq;
+	struct ib_srq *srq;		/* the SRQ, NULL once it is destroyed */
 	struct ib_device *ibdev;
-	atomic_t calls;
-	atomic_t events;
-	int wrong;
-	struct completion called;
-	bool linger;
-	struct completion entered;
-	bool early;
+	atomic_t calls;			/* calls of the handler */
+	atomic_t events;		/* bit mask of the event types seen */
+	int wrong;			/* events that do not name the SRQ and its device */
+	struct completion called;	/* completed by each call of the handler */
+	bool linger;			/* stay in the handler until the SRQ is being destroyed */
+	struct completion entered;	/* completed in the handler if @linger is set */
+	bool early;	/* destroy_srq() was called before the handler had returned */
 };
 
 /* Within this time a core that does not wait for the handler calls destroy_srq(). */

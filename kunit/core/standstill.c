@@ -21,14 +21,10 @@
 
 /* --- events ------------------------------------------------------------------- */
 
-/**
- * struct listener - counts the events of a device
- * @handler: the handler
- * @calls: its calls
- */
+/* Counts the events of a device. */
 struct listener {
 	struct ib_event_handler handler;
-	atomic_t calls;
+	atomic_t calls;	/* its calls */
 };
 
 static void heard(struct ib_event_handler *handler, struct ib_event *event)
@@ -101,18 +97,12 @@ static __be32 other_address(int i)
 	return htonl(0xc0000280 + i % 64);
 }
 
-/**
- * struct gid_life - what happens to the table while a thread makes an address handle
- * @m: the device
- * @addr: the address that goes
- * @index: place of its GID
- * @taken: the place was given to another GID
- */
+/* What happens to the table while a thread makes an address handle. */
 struct gid_life {
-	struct mock *m;
-	__be32 addr;
-	int index;
-	int taken;
+	struct mock *m;	/* the device */
+	__be32 addr;	/* the address that goes */
+	int index;	/* place of its GID */
+	int taken;	/* the place was given to another GID */
 };
 
 static void gid_goes_and_others_come(void *arg)
@@ -160,16 +150,11 @@ static void address_handle_has_the_gid_that_was_looked_up(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, test_bit(l.index, &m->port[1].valid));
 }
 
-/**
- * struct gid_other - a thread that changes an entry of the table while another looks at it
- * @m: the device, of InfiniBand
- * @go: completed when the other thread stands still
- * @done: set when the changes are made
- */
+/* A thread that changes an entry of the table while another looks at it. */
 struct gid_other {
-	struct mock *m;
-	struct completion go;
-	int done;
+	struct mock *m;		/* the device, of InfiniBand */
+	struct completion go;	/* completed when the other thread stands still */
+	int done;		/* set when the changes are made */
 };
 
 static int change_gids(void *arg)

@@ -23,22 +23,14 @@
 
 #define MCAST_LID	0xc123
 
-/**
- * struct bench - the objects that the victims are called on
- * @r: the rig
- * @addr: USER_LEN bytes of user memory
- * @cq: a CQ of CQ_SIZE entries
- * @srq: an SRQ of SRQ_SIZE entries
- * @ud: a UD QP, which can join multicast groups
- * @object: the object that the last @make of a victim has created
- */
+/* The objects that the victims are called on. */
 struct bench {
 	struct rig *r;
-	unsigned long addr;
-	struct ib_cq *cq;
-	struct ib_srq *srq;
-	struct ib_qp *ud;
-	void *object;
+	unsigned long addr;	/* USER_LEN bytes of user memory */
+	struct ib_cq *cq;	/* a CQ of CQ_SIZE entries */
+	struct ib_srq *srq;	/* an SRQ of SRQ_SIZE entries */
+	struct ib_qp *ud;	/* a UD QP, which can join multicast groups */
+	void *object;		/* the object that the last @make of a victim has created */
 };
 
 /* Stores @object. Returns 0, or its errno if it is an ERR_PTR. */
@@ -234,16 +226,11 @@ static int bench_used(const struct bench *b)
 	       atomic_read(&b->r->a.rcq->usecnt) + atomic_read(&b->ud->usecnt);
 }
 
-/**
- * struct victim - a verb whose allocations fail in turn
- * @name: for messages
- * @make: the verb; returns 0 or a negative errno
- * @unmake: undoes a @make that worked
- */
+/* A verb whose allocations fail in turn. */
 struct victim {
-	const char *name;
-	int (*make)(struct bench *b);
-	int (*unmake)(struct bench *b);
+	const char *name;		/* for messages */
+	int (*make)(struct bench *b);	/* the verb; returns 0 or a negative errno */
+	int (*unmake)(struct bench *b);	/* undoes a @make that worked */
 };
 
 static const struct victim victims[] = {

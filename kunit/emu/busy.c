@@ -21,24 +21,16 @@ enum busy_how {
 	BUSY_REALTIME,
 };
 
-/**
- * struct busy - a thread that polls
- * @r: the connection
- * @post: posts something at the first end; returns 0 or an error
- * @wanted: completions of the first end to wait for
- * @how: how it keeps its CPU
- * @posted: completed before it polls
- * @got: completions that were polled
- * @wc: the last one of them
- */
+/* A thread that polls. */
 struct busy {
-	struct rig *r;
+	struct rig *r;			/* the connection */
+	/* Posts something at the first end; returns 0 or an error. */
 	int (*post)(struct rig *r);
-	int wanted;
-	enum busy_how how;
-	struct completion posted;
-	int got;
-	struct ib_wc wc;
+	int wanted;			/* completions of the first end to wait for */
+	enum busy_how how;		/* how it keeps its CPU */
+	struct completion posted;	/* completed before it polls */
+	int got;			/* completions that were polled */
+	struct ib_wc wc;		/* the last one of them */
 };
 
 static void keep_cpu(enum busy_how how)

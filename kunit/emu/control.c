@@ -70,22 +70,15 @@ static int put_event(const char *event, u32 number)
 	return put("event", text);
 }
 
-/**
- * struct listener - records the events of a device, a CQ or an SRQ
- * @handler: event handler, if it listens to a device
- * @got: completed by each event
- * @told: number of events so far, also of those that @event has no room for
- * @event: the first events
- * @read: number of events that expect_event() has waited for
- * @last: the last one of these
- */
+/* Records the events of a device, a CQ or an SRQ. */
 struct listener {
-	struct ib_event_handler handler;
-	struct completion got;
+	struct ib_event_handler handler;	/* event handler, if it listens to a device */
+	struct completion got;		/* completed by each event */
+	/* Number of events so far, also of those that @event has no room for. */
 	unsigned int told;
-	struct ib_event event[8];
-	unsigned int read;
-	struct ib_event last;
+	struct ib_event event[8];	/* the first events */
+	unsigned int read;		/* number of events that expect_event() has waited for */
+	struct ib_event last;		/* the last one of these */
 };
 
 static void listener_note(struct listener *l, const struct ib_event *event)

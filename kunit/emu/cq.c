@@ -11,14 +11,10 @@
 
 #define SMALL		4
 
-/**
- * struct small - a CQ with few entries
- * @cq: the CQ
- * @events: number of its IB_EVENT_CQ_ERR events
- */
+/* A CQ with few entries. */
 struct small {
-	struct ib_cq *cq;
-	atomic_t events;
+	struct ib_cq *cq;	/* the CQ */
+	atomic_t events;	/* number of its IB_EVENT_CQ_ERR events */
 };
 
 static void small_event(struct ib_event *event, void *context)

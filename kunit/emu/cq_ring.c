@@ -40,30 +40,18 @@ bool emu_fault_in_alloc(struct emu_device *edev)
 /* A period that must not end during the case; emu_modify_cq() would refuse it. */
 #define LONG_PERIOD	U16_MAX
 
-/**
- * struct queue - a CQ and its consumer
- * @m: the device
- * @cq: the CQ
- * @emu: the driver's structure of @cq
- * @qp: QP that all entries are of
- * @calls: calls of the completion handler
- * @called: completed by each call
- * @at: time of the last call
- * @events: IB_EVENT_CQ_ERR events of the CQ
- * @poll: the handler polls the CQ until it is empty, and arms it again
- * @polled: entries that the handler has polled
- */
+/* A CQ and its consumer. */
 struct queue {
-	struct mock *m;
-	struct ib_cq *cq;
-	struct emu_cq *emu;
-	struct emu_qp *qp;
-	atomic_t calls;
-	struct completion called;
-	ktime_t at;
-	atomic_t events;
-	bool poll;
-	atomic_t polled;
+	struct mock *m;		/* the device */
+	struct ib_cq *cq;	/* the CQ */
+	struct emu_cq *emu;	/* the driver's structure of @cq */
+	struct emu_qp *qp;	/* QP that all entries are of */
+	atomic_t calls;		/* calls of the completion handler */
+	struct completion called;	/* completed by each call */
+	ktime_t at;		/* time of the last call */
+	atomic_t events;	/* IB_EVENT_CQ_ERR events of the CQ */
+	bool poll;		/* the handler polls the CQ until it is empty, and arms it again */
+	atomic_t polled;	/* entries that the handler has polled */
 };
 
 static void queue_poll_and_arm(struct queue *q)
@@ -237,18 +225,12 @@ static void only_ones_own_arming_is_taken_back(struct kunit *test)
 	queue_expect_calls(test, q, 1);
 }
 
-/**
- * struct race - a producer whose completions race with the arming of the CQ
- * @q: the CQ
- * @rounds: number of rounds
- * @turn: the last round that the producer may begin
- * @done: the last round that the producer has ended
- */
+/* A producer whose completions race with the arming of the CQ. */
 struct race {
-	struct queue *q;
-	u64 rounds;
-	u64 turn;
-	u64 done;
+	struct queue *q;	/* the CQ */
+	u64 rounds;		/* number of rounds */
+	u64 turn;		/* the last round that the producer may begin */
+	u64 done;		/* the last round that the producer has ended */
 };
 
 static int race_fn(void *arg)
@@ -268,16 +250,11 @@ static int race_fn(void *arg)
 	return 0;
 }
 
-/**
- * struct meeting - outcomes of completions that raced with an arming
- * @both: reported as missed, and notified as well: wrong
- * @neither: neither reported as missed nor notified: wrong
- * @told: reported as missed
- */
+/* Outcomes of completions that raced with an arming. */
 struct meeting {
-	u64 both;
-	u64 neither;
-	u64 told;
+	u64 both;	/* reported as missed, and notified as well: wrong */
+	u64 neither;	/* neither reported as missed nor notified: wrong */
+	u64 told;	/* reported as missed */
 };
 
 static void meeting_add(struct meeting *m, struct queue *q, int missed, int calls_before)
@@ -299,16 +276,11 @@ static void meeting_expect(struct kunit *test, struct meeting *m, struct queue *
 	KUNIT_EXPECT_EQ(test, 0, m->neither);
 }
 
-/**
- * struct interrupt - a producer in hard interrupt context
- * @timer: timer whose callback writes an entry
- * @q: the CQ
- * @done: the entry was written
- */
+/* A producer in hard interrupt context. */
 struct interrupt {
-	struct hrtimer timer;
-	struct queue *q;
-	bool done;
+	struct hrtimer timer;	/* timer whose callback writes an entry */
+	struct queue *q;	/* the CQ */
+	bool done;		/* the entry was written */
 };
 
 static enum hrtimer_restart interrupt_fn(struct hrtimer *timer)

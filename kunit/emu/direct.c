@@ -18,20 +18,13 @@
 #define ACCESS		(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ)
 #define BAD_KEY		0xabcdef00
 
-/**
- * struct meanwhile - what happens while a poster stands still
- * @r: its connection, and the end that posts is the first
- * @irq: posts in a hard interrupt
- * @thread: changes the queue pair
- * @err: result of what was done
- * @hardirq: the post was in a hard interrupt
- */
+/* What happens while a poster stands still. */
 struct meanwhile {
-	struct rig *r;
-	struct irq_work irq;
-	struct kvt_thread *thread;
-	int err;
-	bool hardirq;
+	struct rig *r;			/* its connection, and the end that posts is the first */
+	struct irq_work irq;		/* posts in a hard interrupt */
+	struct kvt_thread *thread;	/* changes the queue pair */
+	int err;			/* result of what was done */
+	bool hardirq;			/* the post was in a hard interrupt */
 };
 
 /* A connection over which a message went, so that the peer is known; it gives up soon. */
@@ -725,20 +718,14 @@ static void receive_queue_without_elements(struct kunit *test)
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_REM_INV_REQ_ERR);
 }
 
-/**
- * struct owned - requests that their completion gives back to the consumer
- * @r: the connection
- * @send: sends; the first one is taken back as soon as it is complete
- * @recv: receives, likewise
- * @sge: memory of both
- * @failed: what went wrong
- */
+/* Requests that their completion gives back to the consumer. */
 struct owned {
-	struct rig *r;
+	struct rig *r;			/* the connection */
+	/* Sends; the first one is taken back as soon as it is complete. */
 	struct ib_send_wr send[2];
-	struct ib_recv_wr recv[2];
-	struct ib_sge sge;
-	int failed;
+	struct ib_recv_wr recv[2];	/* receives, likewise */
+	struct ib_sge sge;		/* memory of both */
+	int failed;			/* what went wrong */
 };
 
 /* Another poster sends: it executes what is posted, and both complete. */

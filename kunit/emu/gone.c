@@ -10,20 +10,13 @@
 
 #define NAME	"emugone"
 
-/**
- * struct left - two connected queue pairs of a device that goes, and what they use
- * @test: the running case
- * @r: the connection; both ends have the same device, PD and CQs
- * @thread: destroys it all
- * @waits: the thread did not get through in the middle of the walk
- * @ended: but after that
- */
+/* Two connected queue pairs of a device that goes, and what they use. */
 struct left {
-	struct kunit *test;
-	struct rig *r;
-	struct kvt_thread *thread;
-	bool waits;
-	bool ended;
+	struct kunit *test;	/* the running case */
+	struct rig *r;		/* the connection; both ends have the same device, PD and CQs */
+	struct kvt_thread *thread;	/* destroys it all */
+	bool waits;		/* the thread did not get through in the middle of the walk */
+	bool ended;		/* but after that */
 };
 
 static int destroy_qp(struct rig_end *e)

@@ -239,14 +239,10 @@ static const struct ah_context ah_contexts[] = {
 
 KUNIT_ARRAY_PARAM_DESC(ah_context, ah_contexts, name);
 
-/**
- * struct ah_life - argument of ah_live(), which creates, uses and destroys an AH
- * @r: the rig
- * @wrong: number of unexpected results
- */
+/* Argument of ah_live(), which creates, uses and destroys an AH. */
 struct ah_life {
 	struct rig *r;
-	int wrong;
+	int wrong;	/* number of unexpected results */
 };
 
 static bool ah_is(struct ib_ah *ah, const struct rdma_ah_attr *attr)

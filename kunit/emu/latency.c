@@ -385,18 +385,12 @@ static void short_multicasts_beside_4095_groups(struct kunit *test)
 	group_send_all(test, load, 8);
 }
 
-/**
- * struct lat_region - a region that is many times the same memory
- * @ibdev: its device
- * @page: the memory, LAT_PAGE bytes
- * @dma: DMA address of @page
- * @mr: the region
- */
+/* A region that is many times the same memory. */
 struct lat_region {
 	struct ib_device *ibdev;
-	struct page *page;
-	u64 dma;
-	struct ib_mr *mr;
+	struct page *page;	/* the memory, LAT_PAGE bytes */
+	u64 dma;		/* DMA address of @page */
+	struct ib_mr *mr;	/* the region */
 };
 
 static void lat_region_free(void *arg)

@@ -190,16 +190,11 @@ static struct lat_load *stuck_new(struct kunit *test, struct rig *r, int depth)
 	return load;
 }
 
-/**
- * struct counted - completions that a CQ of the core hands out
- * @cqe: in each of them
- * @left: how many are to come
- * @all: completed by the last
- */
+/* Completions that a CQ of the core hands out. */
 struct counted {
-	struct ib_cqe cqe;
-	int left;
-	struct completion all;
+	struct ib_cqe cqe;	/* in each of them */
+	int left;		/* how many are to come */
+	struct completion all;	/* completed by the last */
 };
 
 static void counted_done(struct ib_cq *cq, struct ib_wc *wc)

@@ -356,18 +356,12 @@ static void shared_receive_queues_are_lock_free(struct kunit *test)
 
 /* --- CQs of ib_alloc_cq(), polled by the core --- */
 
-/**
- * struct layer - messages whose completions are handled by done() callbacks
- * @l: counts of the messages; @l.w is the watch
- * @send: cqe of the sends
- * @recv: cqe of the receives
- * @done: completed when all sends have completed
- */
+/* Messages whose completions are handled by done() callbacks. */
 struct layer {
-	struct lockfree l;
-	struct ib_cqe send;
-	struct ib_cqe recv;
-	struct completion done;
+	struct lockfree l;	/* counts of the messages; @l.w is the watch */
+	struct ib_cqe send;	/* cqe of the sends */
+	struct ib_cqe recv;	/* cqe of the receives */
+	struct completion done;	/* completed when all sends have completed */
 };
 
 static int layer_send(struct layer *y)

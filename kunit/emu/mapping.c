@@ -419,22 +419,14 @@ static const int endings[] = {
 
 KVT_NAMED_PARAM(ending, endings, ending_names);
 
-/**
- * struct ended - a key that is to end
- * @how: the way it ends
- * @b: end that owns the memory
- * @mw: window that the key is of, or NULL
- * @fmr: FMR that the key is of, or NULL
- * @iova: first address that the key covers
- * @key: the key
- */
+/* A key that is to end. */
 struct ended {
-	enum ending how;
-	struct rig_end *b;
-	struct ib_mw *mw;
-	struct ib_fmr *fmr;
-	u64 iova;
-	u32 key;
+	enum ending how;	/* the way it ends */
+	struct rig_end *b;	/* end that owns the memory */
+	struct ib_mw *mw;	/* window that the key is of, or NULL */
+	struct ib_fmr *fmr;	/* FMR that the key is of, or NULL */
+	u64 iova;		/* first address that the key covers */
+	u32 key;		/* the key */
 };
 
 static void ended_fmr(struct kunit *test, struct ended *end)

@@ -18,24 +18,18 @@
 KVT_PART_PARAM_DESC(mc_net, rig_nets, 2, ARRAY_SIZE(rig_nets), name);
 KVT_PART_PARAM_DESC(few_mc_net, rig_few_nets, 1, ARRAY_SIZE(rig_few_nets), name);
 
-/**
- * struct group - a multicast group, its sender and its members
- * @r: the rig; the QP of &rig.a sends, and is no member unless the case attaches it
- * @gid: MGID of the group
- * @to: destination of messages: &rig_end.gid and &rig_end.lid are the group's
- * @ah: AH of the group
- * @member: QPs attached to the group, alternately on the devices of @r->a and @r->b
- * @wc: completion of a send, if that was there when the post returned
- * @at_once: it was
- */
+/* A multicast group, its sender and its members. */
 struct group {
+	/* The rig; the QP of &rig.a sends, and is no member unless the case attaches it. */
 	struct rig *r;
-	union ib_gid gid;
+	union ib_gid gid;	/* MGID of the group */
+	/* Destination of messages: &rig_end.gid and &rig_end.lid are the group's. */
 	struct rig_end to;
-	struct ib_ah *ah;
+	struct ib_ah *ah;	/* AH of the group */
+	/* QPs attached to the group, alternately on the devices of @r->a and @r->b. */
 	struct rig_end member[MEMBERS];
-	struct ib_wc wc;
-	bool at_once;
+	struct ib_wc wc;	/* completion of a send, if that was there when the post returned */
+	bool at_once;		/* it was */
 };
 
 struct attachment {

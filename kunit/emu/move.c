@@ -325,14 +325,10 @@ static void sender_of_datagrams_waits(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf + RIG_GRH, 200, CARD_FRESH));
 }
 
-/**
- * struct stream - a thread that uses memory over and over and checks its contents
- * @t: the traffic
- * @done: number of uses so far
- */
+/* A thread that uses memory over and over and checks its contents. */
 struct stream {
 	struct traffic *t;
-	u64 done;
+	u64 done;	/* number of uses so far */
 };
 
 /*

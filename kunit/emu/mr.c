@@ -46,19 +46,13 @@ static const int kinds[] = {
 
 KVT_NAMED_PARAM(kind, kinds, kind_names);
 
-/**
- * struct named - memory that a key names
- * @r: the rig, whose second end owns the memory
- * @kind: what the key names
- * @start: address of the first byte, as the peer has to use it
- * @rkey: the key
- * @user: address in the process; 0 if the memory is in the owner's buffer
- */
+/* Memory that a key names. */
 struct named {
-	struct rig *r;
-	int kind;
-	u64 start;
-	u32 rkey;
+	struct rig *r;	/* the rig, whose second end owns the memory */
+	int kind;	/* what the key names */
+	u64 start;	/* address of the first byte, as the peer has to use it */
+	u32 rkey;	/* the key */
+	/* Address in the process; 0 if the memory is in the owner's buffer. */
 	unsigned long user;
 };
 

@@ -17,22 +17,14 @@
 #define REMOTE		(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ)
 #define ACCESS		(IB_ACCESS_LOCAL_WRITE | REMOTE)
 
-/**
- * struct scene - memory of a provider at the second end of a connection
- * @r: the connection
- * @provider: the PCI device that provides the memory
- * @sgl: scatter list of the memory
- * @nents: entries of @sgl
- * @at: kernel address of the memory
- * @mapped: @sgl is mapped for the second end's device
- */
+/* Memory of a provider at the second end of a connection. */
 struct scene {
-	struct rig *r;
-	struct pci_dev *provider;
-	struct scatterlist *sgl;
-	unsigned int nents;
-	u8 *at;
-	bool mapped;
+	struct rig *r;			/* the connection */
+	struct pci_dev *provider;	/* the PCI device that provides the memory */
+	struct scatterlist *sgl;	/* scatter list of the memory */
+	unsigned int nents;		/* entries of @sgl */
+	u8 *at;				/* kernel address of the memory */
+	bool mapped;			/* @sgl is mapped for the second end's device */
 };
 
 static void scene_free(void *arg)

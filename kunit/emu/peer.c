@@ -90,16 +90,11 @@ static void memory_that_is_gone_is_an_access_error(struct kunit *test)
 	}
 }
 
-/**
- * struct flood - a thread that uses memory until an access fails
- * @t: the traffic
- * @done: WRs that succeeded
- * @wc: completion of the last WR
- */
+/* A thread that uses memory until an access fails. */
 struct flood {
 	struct traffic *t;
-	atomic_t done;
-	struct ib_wc wc;
+	atomic_t done;		/* WRs that succeeded */
+	struct ib_wc wc;	/* completion of the last WR */
 };
 
 static int flood(void *arg)
@@ -244,16 +239,11 @@ static int post_long(struct rig *r, struct ib_mr *mr, struct ib_sge *to)
 	return ib_post_recv(r->b.qp, &recv, NULL) ?: ib_post_send(r->a.qp, &wr, NULL);
 }
 
-/**
- * struct long_post - a long message that is posted on another CPU
- * @r: the connection
- * @mr: region to send from
- * @to: buffer to receive into
- */
+/* A long message that is posted on another CPU. */
 struct long_post {
-	struct rig *r;
-	struct ib_mr *mr;
-	struct ib_sge *to;
+	struct rig *r;		/* the connection */
+	struct ib_mr *mr;	/* region to send from */
+	struct ib_sge *to;	/* buffer to receive into */
 };
 
 static long post_long_here(void *arg)
@@ -330,20 +320,13 @@ static void long_message_does_not_keep_the_memory(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, cut);
 }
 
-/**
- * struct comer - a thread that registers and deregisters memory
- * @r: the thread's connection, whose second end registers
- * @c: the card
- * @at: offset in bytes of the page on the card that the thread registers
- * @left: registrations still to be made
- * @gone: registrations that were taken back while they were used
- */
+/* A thread that registers and deregisters memory. */
 struct comer {
-	struct rig *r;
+	struct rig *r;	/* the thread's connection, whose second end registers */
 	struct card *c;
-	size_t at;
-	u64 left;
-	u64 gone;
+	size_t at;	/* offset in bytes of the page on the card that the thread registers */
+	u64 left;	/* registrations still to be made */
+	u64 gone;	/* registrations that were taken back while they were used */
 };
 
 /* Writes to the region until a write fails, at most 20 times. */
@@ -502,16 +485,11 @@ static void memory_on_the_bus_is_like_any(struct kunit *test)
 /* Where there is neither memory nor a device, but the CPU could address some. */
 #define NOWHERE		BIT_ULL(38)
 
-/**
- * struct bounce - bounce buffers at the addresses of a card
- * @dev: the device that has them
- * @own: those that it had before
- * @at: the buffers
- */
+/* Bounce buffers at the addresses of a card. */
 struct bounce {
-	struct device *dev;
-	struct io_tlb_mem *own;
-	struct io_tlb_mem at;
+	struct device *dev;	/* the device that has them */
+	struct io_tlb_mem *own;	/* those that it had before */
+	struct io_tlb_mem at;	/* the buffers */
 };
 
 static void bounce_end(void *arg)

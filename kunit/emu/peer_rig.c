@@ -14,26 +14,16 @@
 #include "emu/window.h"
 #include "lib/objects.h"
 
-/**
- * struct card_pin - a range of the card's memory that is registered
- * @entry: in &card.pins
- * @ref: held by the registry, and by callers of card_take_back()
- * @at: offset of the range in the card's memory, in bytes
- * @len: length in bytes
- * @number: core context that the registry passed to get_pages(), 0 before that
- * @device: device that the range is mapped for, or NULL
- * @sgt: table of the mapping
- * @taken: the range was taken back and poisoned
- */
+/* A range of the card's memory that is registered. */
 struct card_pin {
-	struct list_head entry;
-	refcount_t ref;
-	size_t at;
-	size_t len;
-	u64 number;
-	struct device *device;
-	struct sg_table sgt;
-	bool taken;
+	struct list_head entry;	/* in &card.pins */
+	refcount_t ref;		/* held by the registry, and by callers of card_take_back() */
+	size_t at;		/* offset of the range in the card's memory, in bytes */
+	size_t len;		/* length in bytes */
+	u64 number;	/* core context that the registry passed to get_pages(), 0 before that */
+	struct device *device;	/* device that the range is mapped for, or NULL */
+	struct sg_table sgt;	/* table of the mapping */
+	bool taken;		/* the range was taken back and poisoned */
 };
 
 /* The only card that is up: acquire() gets no argument that would tell which. */

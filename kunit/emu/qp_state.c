@@ -25,22 +25,14 @@ static const char *const type_names[] = {
 
 KVT_NAMED_PARAM(type, types, type_names);
 
-/**
- * struct walk - a QP that is moved from state to state
- * @test: the running case
- * @e: end of the rig that has the QP
- * @type: type of the QP
- * @ah: address handle for sends
- * @at: state that the QP should be in
- * @moved: changes of state that walk_check() made
- */
+/* A QP that is moved from state to state. */
 struct walk {
-	struct kunit *test;
-	struct rig_end *e;
-	enum ib_qp_type type;
-	struct ib_ah *ah;
-	enum ib_qp_state at;
-	u32 moved;
+	struct kunit *test;	/* the running case */
+	struct rig_end *e;	/* end of the rig that has the QP */
+	enum ib_qp_type type;	/* type of the QP */
+	struct ib_ah *ah;	/* address handle for sends */
+	enum ib_qp_state at;	/* state that the QP should be in */
+	u32 moved;		/* changes of state that walk_check() made */
 };
 
 static void walk_path(struct walk *w, struct rdma_ah_attr *ah)

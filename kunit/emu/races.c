@@ -83,14 +83,10 @@ static void c6_key_outlives_a_message_that_finds_no_receive(struct kunit *test)
 	rig_destroy_qp(test, &r->b);
 }
 
-/**
- * struct busy - a thread that sends messages over a connection
- * @r: the connection
- * @failed: a message could not be posted, or did not complete with success
- */
+/* A thread that sends messages over a connection. */
 struct busy {
-	struct rig *r;
-	bool failed;
+	struct rig *r;	/* the connection */
+	bool failed;	/* a message could not be posted, or did not complete with success */
 };
 
 static int busy_fn(void *arg)

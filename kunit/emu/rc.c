@@ -233,18 +233,13 @@ static void p8_each_operation_without_data(struct kunit *test)
 #define HUGE_PAGES	(SZ_2G / HUGE_PAGE)
 #define HUGE_ORDER	get_order(HUGE_PAGE)
 
-/**
- * struct huge - a region of 2 GiB
- * @ibdev: the device
- * @page: memory that backs all pages of the region but the last, and the last
- * @dma: DMA addresses of @page
- * @mr: the region
- */
+/* A region of 2 GiB. */
 struct huge {
 	struct ib_device *ibdev;
+	/* Memory that backs all pages of the region but the last, and the last. */
 	struct page *page[2];
-	u64 dma[2];
-	struct ib_mr *mr;
+	u64 dma[2];		/* DMA addresses of @page */
+	struct ib_mr *mr;	/* the region */
 };
 
 static void huge_free(void *arg)
@@ -666,18 +661,12 @@ static void r22_compare_and_swap_swaps_what_is_equal(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, word[1]);
 }
 
-/**
- * struct racer - a QP that increments the common word
- * @r: the rig of the QP
- * @count: increments to make
- * @swap: use CmpSwp instead of FetchAdd
- * @failed: errors found
- */
+/* A QP that increments the common word. */
 struct racer {
-	struct rig *r;
-	u64 count;
-	bool swap;
-	u64 failed;
+	struct rig *r;	/* the rig of the QP */
+	u64 count;	/* increments to make */
+	bool swap;	/* use CmpSwp instead of FetchAdd */
+	u64 failed;	/* errors found */
 };
 
 /* Tries to add 1. Returns false if the word did not equal @seen, so that CmpSwp failed. */

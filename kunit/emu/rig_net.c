@@ -64,14 +64,10 @@ static int rig_config_dir(const char *tool, const char *path)
 	return call_usermodehelper(tool, argv, envp, UMH_WAIT_PROC);
 }
 
-/**
- * struct rig_device - a device that is removed when the case ends
- * @ports: highest port whose directory the rig made; 0 if it made none
- * @name: name of the device
- */
+/* A device that is removed when the case ends. */
 struct rig_device {
-	u32 ports;
-	char name[IB_DEVICE_NAME_MAX];
+	u32 ports;	/* highest port whose directory the rig made; 0 if it made none */
+	char name[IB_DEVICE_NAME_MAX];	/* name of the device */
 };
 
 static void rig_device_end(void *arg)

@@ -25,16 +25,11 @@ enum rig_net_kind {
 	RIG_NET_ROCE_V2_IP4,
 };
 
-/**
- * struct rig_net - a network with two ends, as the parameter of a case
- * @name: name of the parameter
- * @kind: kind of the network
- * @across: the ends are on two devices, rather than on one
- */
+/* A network with two ends, as the parameter of a case. */
 struct rig_net {
-	const char *name;
-	enum rig_net_kind kind;
-	bool across;
+	const char *name;	/* name of the parameter */
+	enum rig_net_kind kind;	/* kind of the network */
+	bool across;		/* the ends are on two devices, rather than on one */
 };
 
 extern const struct rig_net rig_nets[10];

@@ -15,22 +15,14 @@
 
 KUNIT_ARRAY_PARAM_DESC(pair, rig_pairs, name);
 
-/**
- * struct shared - a rig whose second end receives from an SRQ
- * @r: the rig; its first end sends
- * @srq: the SRQ of the second end
- * @limits: SRQ_LIMIT_REACHED events
- * @lasts: QP_LAST_WQE_REACHED events
- * @got_limit: completed by each event counted in @limits
- * @got_last: completed by each event counted in @lasts
- */
+/* A rig whose second end receives from an SRQ. */
 struct shared {
-	struct rig *r;
-	struct ib_srq *srq;
-	atomic_t limits;
-	atomic_t lasts;
-	struct completion got_limit;
-	struct completion got_last;
+	struct rig *r;			/* the rig; its first end sends */
+	struct ib_srq *srq;		/* the SRQ of the second end */
+	atomic_t limits;		/* SRQ_LIMIT_REACHED events */
+	atomic_t lasts;			/* QP_LAST_WQE_REACHED events */
+	struct completion got_limit;	/* completed by each event counted in @limits */
+	struct completion got_last;	/* completed by each event counted in @lasts */
 };
 
 static void srq_event(struct ib_event *event, void *context)
@@ -437,20 +429,13 @@ static void limit_outlives_a_change_of_size(struct kunit *test)
 		shared_send(test, s, i);
 }
 
-/**
- * struct stream - numbered messages sent to an SRQ
- * @s: the rig with the SRQ
- * @over: set by the case to stop sending
- * @posted: receives posted
- * @received: messages received
- * @bad: messages that were wrong or out of order
- */
+/* Numbered messages sent to an SRQ. */
 struct stream {
-	struct shared *s;
-	bool over;
-	u64 posted;
-	u64 received;
-	u64 bad;
+	struct shared *s;	/* the rig with the SRQ */
+	bool over;		/* set by the case to stop sending */
+	u64 posted;		/* receives posted */
+	u64 received;		/* messages received */
+	u64 bad;		/* messages that were wrong or out of order */
 };
 
 /* Checks a message: its slot of the buffer is not reused until all others were used. */
@@ -680,28 +665,17 @@ static void srq_of_another_device_is_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EBUSY, ib_destroy_srq_user(s->srq, NULL));
 }
 
-/**
- * struct drain_rig - a QP with an SRQ that is drained under traffic
- * @s: the SRQ
- * @r: the connection; its second end has the QP to be drained
- * @qp: the QP to be drained
- * @cqe: completion entry of all receives
- * @posted: receives posted by the thread
- * @taken: receives that completed
- * @flushed: receives that completed in error
- * @late: receives that completed after the drain had returned
- * @over: the drain has returned
- */
+/* A QP with an SRQ that is drained under traffic. */
 struct drain_rig {
-	struct shared *s;
-	struct rig *r;
-	struct ib_qp *qp;
-	struct ib_cqe cqe;
-	int posted;
-	atomic_t taken;
-	atomic_t flushed;
-	atomic_t late;
-	int over;
+	struct shared *s;	/* the SRQ */
+	struct rig *r;		/* the connection; its second end has the QP to be drained */
+	struct ib_qp *qp;	/* the QP to be drained */
+	struct ib_cqe cqe;	/* completion entry of all receives */
+	int posted;		/* receives posted by the thread */
+	atomic_t taken;		/* receives that completed */
+	atomic_t flushed;	/* receives that completed in error */
+	atomic_t late;		/* receives that completed after the drain had returned */
+	int over;		/* the drain has returned */
 };
 
 static void drain_done(struct ib_cq *cq, struct ib_wc *wc)

@@ -14,22 +14,15 @@
 #define CQ_HELD		4
 #define LEN		64
 
-/**
- * struct standstill - what others do while a thread stands still
- * @r: the connection of the thread that stands still, or its datagram queue pairs
- * @other: the connection of the others
- * @srq: where they receive
- * @ah: their address
- * @times: how many messages they send
- * @failed: messages that could not be posted, or did not complete
- */
+/* What others do while a thread stands still. */
 struct standstill {
+	/* The connection of the thread that stands still, or its datagram queue pairs. */
 	struct rig *r;
-	struct rig *other;
-	struct ib_srq *srq;
-	struct ib_ah *ah;
-	u32 times;
-	u32 failed;
+	struct rig *other;	/* the connection of the others */
+	struct ib_srq *srq;	/* where they receive */
+	struct ib_ah *ah;	/* their address */
+	u32 times;		/* how many messages they send */
+	u32 failed;		/* messages that could not be posted, or did not complete */
 };
 
 /* More than 15, and than 16, bits can tell apart. */

@@ -56,58 +56,35 @@ enum which {
 
 struct stress;
 
-/**
- * struct party - a thread or a timer that posts and polls
- * @s: the case
- * @id: number of the party
- * @rng: state of the random numbers
- * @quota: messages to post
- * @posted: messages posted
- * @full: how often the send queue was full
- * @taken: by kind, completions polled
- * @next: by kind and poster, the lowest sequence number that may come next
- * @overtaken: completions with a lower number than that
- * @doubled: completions with a number that had come before
- * @failed: other errors
- * @timer: runs the party in hard interrupt, unless it is a thread
- * @done: completed when the timer has run for the last time
- */
+/* A thread or a timer that posts and polls. */
 struct party {
-	struct stress *s;
-	int id;
-	u32 rng;
-	u64 quota;
-	u64 posted;
-	u64 full;
-	u64 taken[KINDS];
+	struct stress *s;	/* the case */
+	int id;			/* number of the party */
+	u32 rng;		/* state of the random numbers */
+	u64 quota;		/* messages to post */
+	u64 posted;		/* messages posted */
+	u64 full;		/* how often the send queue was full */
+	u64 taken[KINDS];	/* by kind, completions polled */
+	/* By kind and poster, the lowest sequence number that may come next. */
 	u64 next[KINDS][PARTIES];
-	u64 overtaken;
-	u64 doubled;
-	u64 failed;
-	struct hrtimer timer;
-	struct completion done;
+	u64 overtaken;		/* completions with a lower number than that */
+	u64 doubled;		/* completions with a number that had come before */
+	u64 failed;		/* other errors */
+	struct hrtimer timer;	/* runs the party in hard interrupt, unless it is a thread */
+	struct completion done;	/* completed when the timer has run for the last time */
 } ____cacheline_aligned_in_smp;
 
-/**
- * struct stress - a case
- * @r: the QPs: that of the first end sends, that of the second receives
- * @count: messages to send
- * @p: the parties
- * @seen: by kind and poster, the sequence numbers that came
- * @slot: receives that are posted, by their place in the buffer
- * @sizes: how often all sizes were changed
- * @size_failed: how many changes of a size failed
- * @stop: all parties must end
- */
+/* A case. */
 struct stress {
-	struct rig *r;
-	u64 count;
-	struct party p[PARTIES];
+	struct rig *r;	/* the QPs: that of the first end sends, that of the second receives */
+	u64 count;			/* messages to send */
+	struct party p[PARTIES];	/* the parties */
+	/* By kind and poster, the sequence numbers that came. */
 	unsigned long *seen[KINDS][PARTIES];
-	DECLARE_BITMAP(slot, SLOTS);
-	u64 sizes;
-	u64 size_failed;
-	int stop;
+	DECLARE_BITMAP(slot, SLOTS);	/* receives that are posted, by their place in the buffer */
+	u64 sizes;			/* how often all sizes were changed */
+	u64 size_failed;		/* how many changes of a size failed */
+	int stop;			/* all parties must end */
 };
 
 static u64 stress_taken(const struct stress *s)

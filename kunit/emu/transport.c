@@ -18,28 +18,18 @@
 /* A code for 10 us, the shortest time. */
 #define RNR_TIMER	1
 
-/**
- * struct wire - a queue pair, its transport, and what was asked of it
- * @qp: the queue pair
- * @port: its port
- * @tr: what was asked, in order
- * @answers: what the transport answers, in order; after the last one EMU_DONE
- * @nr_answers: number of @answers
- * @asked: number of questions
- * @delay_ns: how long a wait takes; as long as no case takes, if 0
- * @left: completed when the owner has left
- * @status: status of the last entry that the engine ended
- */
+/* A queue pair, its transport, and what was asked of it. */
 static struct wire {
-	struct emu_qp *qp;
+	struct emu_qp *qp;		/* the queue pair */
 	struct emu_port port;
-	struct kvt_trace *tr;
+	struct kvt_trace *tr;		/* what was asked, in order */
+	/* What the transport answers, in order; after the last one EMU_DONE. */
 	enum emu_verdict answers[DEPTH];
-	unsigned int nr_answers;
-	unsigned int asked;
-	u64 delay_ns;
-	struct completion left;
-	enum ib_wc_status status;
+	unsigned int nr_answers;	/* number of @answers */
+	unsigned int asked;		/* number of questions */
+	u64 delay_ns;			/* how long a wait takes; as long as no case takes, if 0 */
+	struct completion left;		/* completed when the owner has left */
+	enum ib_wc_status status;	/* status of the last entry that the engine ended */
 } wire;
 
 /* --- what the engine's sources use of others -------------------------------- */

@@ -14,26 +14,16 @@
 #define VENDOR_LEN	100
 #define ANSWER_LEN	2048
 
-/**
- * struct target - what the requests are about
- * @m: the device
- * @h: handle of an open CA
- * @pd: PD under @h
- * @addr: user memory of the case's thread
- * @handle: handle that OPEN returned
- * @object: object that ALLOC_PD or REG_MR returned
- * @vendor: driver-specific input of OPEN
- * @answer: room for an answer
- */
+/* What the requests are about. */
 struct target {
-	struct mock *m;
-	u64 h;
-	u64 pd;
-	unsigned long addr;
-	u64 handle;
-	u64 object;
-	u8 vendor[VENDOR_LEN];
-	u8 answer[ANSWER_LEN];
+	struct mock *m;		/* the device */
+	u64 h;			/* handle of an open CA */
+	u64 pd;			/* PD under @h */
+	unsigned long addr;	/* user memory of the case's thread */
+	u64 handle;		/* handle that OPEN returned */
+	u64 object;		/* object that ALLOC_PD or REG_MR returned */
+	u8 vendor[VENDOR_LEN];	/* driver-specific input of OPEN */
+	u8 answer[ANSWER_LEN];	/* room for an answer */
 };
 
 static struct target *target_up(struct kunit *test)

@@ -12,22 +12,14 @@
 
 #define LENGTH		SZ_1M
 
-/**
- * struct target - a registration of memory
- * @m: the device
- * @pd: a PD of @m
- * @client: peer-memory client, the driver of another device
- * @buf: a dma-buf
- * @mem: description of the memory that is registered
- * @mr: the MR that @mem was registered as
- */
+/* A registration of memory. */
 struct target {
-	struct mock *m;
-	struct ib_pd *pd;
-	struct peer_mock *client;
-	struct dmabuf_rig *buf;
-	struct ib_mem mem;
-	struct ib_mr *mr;
+	struct mock *m;			/* the device */
+	struct ib_pd *pd;		/* a PD of @m */
+	struct peer_mock *client;	/* peer-memory client, the driver of another device */
+	struct dmabuf_rig *buf;		/* a dma-buf */
+	struct ib_mem mem;		/* description of the memory that is registered */
+	struct ib_mr *mr;		/* the MR that @mem was registered as */
 };
 
 static void target_up(struct kunit *test, struct target *t)

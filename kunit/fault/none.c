@@ -213,18 +213,12 @@ static void places_to_stand_still(struct kunit *test)
 
 /* --- objects ----------------------------------------------------------------- */
 
-/**
- * struct objects - the objects that the calls are made on
- * @m: the device
- * @pd: PD
- * @cq: CQ
- * @qp: QP
- */
+/* The objects that the calls are made on. */
 struct objects {
-	struct mock *m;
-	struct ib_pd *pd;
-	struct ib_cq *cq;
-	struct ib_qp *qp;
+	struct mock *m;		/* the device */
+	struct ib_pd *pd;	/* PD */
+	struct ib_cq *cq;	/* CQ */
+	struct ib_qp *qp;	/* QP */
 };
 
 static void objects_up(struct kunit *test, struct objects *o, enum ib_poll_context ctx)

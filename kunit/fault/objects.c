@@ -23,48 +23,28 @@
 
 #define ACCESS		IB_ACCESS_LOCAL_WRITE
 
-/**
- * struct heard - an event handler that reads a GID
- * @handler: the handler registered with the core
- * @gid: the GID that was in the cache when the last event came
- * @got: completed by each event
- */
+/* An event handler that reads a GID. */
 struct heard {
-	struct ib_event_handler handler;
-	union ib_gid gid;
-	struct completion got;
+	struct ib_event_handler handler;	/* the handler registered with the core */
+	union ib_gid gid;	/* the GID that was in the cache when the last event came */
+	struct completion got;	/* completed by each event */
 };
 
-/**
- * struct target - what the calls work on, and what they have made
- * @m: the device
- * @pd: a PD of the device
- * @cq: made by a call
- * @mr: likewise
- * @ah: likewise
- * @ibdev: likewise
- * @stats: likewise
- * @umem: likewise
- * @ndev: a network device
- * @client: a client of the peer-memory registry
- * @buf: a dma-buf
- * @addr: start of the memory to be used
- * @size: size of the memory, in bytes
- */
+/* What the calls work on, and what they have made. */
 struct target {
-	struct mock *m;
-	struct ib_pd *pd;
-	struct ib_cq *cq;
-	struct ib_mr *mr;
-	struct ib_ah *ah;
-	struct ib_device *ibdev;
-	struct rdma_hw_stats *stats;
-	struct ib_umem *umem;
-	struct net_device *ndev;
-	struct peer_mock *client;
-	struct dmabuf_rig *buf;
-	unsigned long addr;
-	size_t size;
+	struct mock *m;			/* the device */
+	struct ib_pd *pd;		/* a PD of the device */
+	struct ib_cq *cq;		/* made by a call */
+	struct ib_mr *mr;		/* likewise */
+	struct ib_ah *ah;		/* likewise */
+	struct ib_device *ibdev;	/* likewise */
+	struct rdma_hw_stats *stats;	/* likewise */
+	struct ib_umem *umem;		/* likewise */
+	struct net_device *ndev;	/* a network device */
+	struct peer_mock *client;	/* a client of the peer-memory registry */
+	struct dmabuf_rig *buf;		/* a dma-buf */
+	unsigned long addr;		/* start of the memory to be used */
+	size_t size;			/* size of the memory, in bytes */
 };
 
 #define KEEP(t, member, call)						\

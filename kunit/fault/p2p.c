@@ -19,18 +19,12 @@
 /* More allocations than any call makes. */
 #define NEVER	1000000
 
-/**
- * struct p2p_victim - what the calls work on
- * @pdev: a PCI device that is both provider and client
- * @clients: list of clients
- * @found: provider that a call has found
- * @sgl: scatter list that a call has allocated
- */
+/* What the calls work on. */
 struct p2p_victim {
-	struct pci_dev *pdev;
-	struct list_head clients;
-	struct pci_dev *found;
-	struct scatterlist *sgl;
+	struct pci_dev *pdev;		/* a PCI device that is both provider and client */
+	struct list_head clients;	/* list of clients */
+	struct pci_dev *found;		/* provider that a call has found */
+	struct scatterlist *sgl;	/* scatter list that a call has allocated */
 };
 
 static void victim_end(void *arg)
@@ -379,18 +373,12 @@ static void queries_of_a_provider(struct kunit *test)
 /* More pages than the entries in one chunk of a scatter list. */
 #define USER_PAGES	200UL
 
-/**
- * struct p2p_region - provider memory that a process has mapped, registered with an HCA
- * @v: the provider
- * @end: the HCA, a child of the provider, and the PD
- * @mem: the memory to be registered
- * @mr: the region
- */
+/* Provider memory that a process has mapped, registered with an HCA. */
 struct p2p_region {
-	struct p2p_victim *v;
-	struct rig_end end;
-	struct ib_mem mem;
-	struct ib_mr *mr;
+	struct p2p_victim *v;	/* the provider */
+	struct rig_end end;	/* the HCA, a child of the provider, and the PD */
+	struct ib_mem mem;	/* the memory to be registered */
+	struct ib_mr *mr;	/* the region */
 };
 
 /* Maps the last page first, so that no two pages are contiguous in the provider's memory. */

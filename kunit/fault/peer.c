@@ -98,14 +98,11 @@ static void taking_away_needs_no_memory(struct kunit *test)
 	PEER_EXPECT_IDLE(test, m);
 }
 
-/**
- * struct part - a part of a mapped scatterlist
- * @list: the list, with gaps between the DMA addresses of its entries
- * @table: table of the part
- */
+/* A part of a mapped scatterlist. */
 struct part {
+	/* The list, with gaps between the DMA addresses of its entries. */
 	struct scatterlist *list;
-	struct sg_table table;
+	struct sg_table table;	/* table of the part */
 };
 
 #define ENTRIES		300

@@ -9,18 +9,13 @@
 #include "fault/sweep.h"
 #include "lib/mock.h"
 
-/**
- * struct patient - state of the calls
- * @held: calls that were made and not undone
- * @ill: make_never_again() fails from now on
- * @work: work item that makes or undoes a call on behalf of the thread
- * @made: what the call made by @work returned
- */
+/* State of the calls. */
 struct patient {
-	int held;
-	bool ill;
+	int held;	/* calls that were made and not undone */
+	bool ill;	/* make_never_again() fails from now on */
+	/* Work item that makes or undoes a call on behalf of the thread. */
 	struct work_struct work;
-	int made;
+	int made;	/* what the call made by @work returned */
 };
 
 static bool ask(void)
@@ -185,16 +180,11 @@ static int count_held(void *arg)
 
 /* --- verdicts ---------------------------------------------------------------- */
 
-/**
- * struct fault - a call, right or wrong, and the verdicts on it
- * @v: the call
- * @made: verdict of sweep_make()
- * @unmade: verdict of sweep_unmake()
- */
+/* A call, right or wrong, and the verdicts on it. */
 struct fault {
-	struct victim v;
-	enum sweep_verdict made;
-	enum sweep_verdict unmade;
+	struct victim v;		/* the call */
+	enum sweep_verdict made;	/* verdict of sweep_make() */
+	enum sweep_verdict unmade;	/* verdict of sweep_unmake() */
 };
 
 #define FAULT(make, unmake, made, unmade, ...)				\
@@ -243,20 +233,14 @@ static void each_fault_is_told(struct kunit *test)
 
 /* --- results of cases -------------------------------------------------------- */
 
-/**
- * struct inner - a case within a case
- * @test: the inner case's own kunit
- * @m: the mock whose objects are counted
- * @v: the call that is swept
- * @run: sweep() or sweep_undo()
- * @through: @run has returned: the inner case was not aborted
- */
+/* A case within a case. */
 struct inner {
-	struct kunit test;
-	struct mock *m;
-	const struct victim *v;
+	struct kunit test;	/* the inner case's own kunit */
+	struct mock *m;		/* the mock whose objects are counted */
+	const struct victim *v;	/* the call that is swept */
+	/* Sweep() or sweep_undo(). */
 	void (*run)(struct kunit *test, struct mock *m, const struct victim *v, void *arg);
-	bool through;
+	bool through;		/* @run has returned: the inner case was not aborted */
 };
 
 static void inner_run(void *arg)

@@ -15,22 +15,14 @@
 
 /* --- requests ---------------------------------------------------------------- */
 
-/**
- * struct target - a device, and the request that is submitted to it
- * @m: the device
- * @h: handle of an open CA
- * @pd: a PD of @h
- * @a: the request
- * @reg: input of REG_MR
- * @vendor: input of OPEN, which is for the driver
- */
+/* A device, and the request that is submitted to it. */
 struct target {
-	struct mock *m;
-	u64 h;
-	u64 pd;
-	struct ca_async a;
-	struct kverbs_ca_reg_mr reg;
-	u8 vendor[MOCK_VENDOR];
+	struct mock *m;			/* the device */
+	u64 h;				/* handle of an open CA */
+	u64 pd;				/* a PD of @h */
+	struct ca_async a;		/* the request */
+	struct kverbs_ca_reg_mr reg;	/* input of REG_MR */
+	u8 vendor[MOCK_VENDOR];		/* input of OPEN, which is for the driver */
 };
 
 /*
@@ -131,15 +123,11 @@ static void requests_that_are_submitted(struct kunit *test)
 
 /* --- addresses --------------------------------------------------------------- */
 
-/**
- * struct address - an address of a network device, and the GIDs that follow it
- * @m: the RDMA device of @ndev
- * @ndev: the network device
- * @without: bitmap of valid entries of the GID table while @ndev has no address
- */
+/* An address of a network device, and the GIDs that follow it. */
 struct address {
-	struct mock *m;
-	struct net_device *ndev;
+	struct mock *m;			/* the RDMA device of @ndev */
+	struct net_device *ndev;	/* the network device */
+	/* Bitmap of valid entries of the GID table while @ndev has no address. */
 	unsigned long without;
 };
 

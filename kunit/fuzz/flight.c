@@ -23,44 +23,27 @@ enum x_ending {
 	X_ENDINGS
 };
 
-/**
- * struct flight_queue - progress of the WRs of a queue
- * @posted: WRs posted
- * @done: completions seen
- * @good: successful completions, which must be the first ones
- * @bad: status of the first one that failed; IB_WC_SUCCESS while none has
- */
+/* Progress of the WRs of a queue. */
 struct flight_queue {
-	u32 posted;
-	u32 done;
-	u32 good;
+	u32 posted;	/* WRs posted */
+	u32 done;	/* completions seen */
+	u32 good;	/* successful completions, which must be the first ones */
+	/* Status of the first one that failed; IB_WC_SUCCESS while none has. */
 	enum ib_wc_status bad;
 };
 
-/**
- * struct flight - a QP with WRs in flight
- * @w: the world
- * @dev: index of the device
- * @qp: the QP
- * @scq: its send CQ
- * @rcq: its receive CQ
- * @sends: its send queue
- * @recvs: its receive queue
- * @cq_errors: CQ_ERR events of both CQs
- * @qp_errors: QP_FATAL events of the QP
- * @payload: first word of each message
- */
+/* A QP with WRs in flight. */
 struct flight {
 	struct x_world *w;
-	int dev;
-	struct ib_qp *qp;
-	struct ib_cq *scq;
-	struct ib_cq *rcq;
-	struct flight_queue sends;
-	struct flight_queue recvs;
-	atomic_t cq_errors;
-	atomic_t qp_errors;
-	u64 payload[X_FLIGHT];
+	int dev;			/* index of the device */
+	struct ib_qp *qp;		/* the QP */
+	struct ib_cq *scq;		/* its send CQ */
+	struct ib_cq *rcq;		/* its receive CQ */
+	struct flight_queue sends;	/* its send queue */
+	struct flight_queue recvs;	/* its receive queue */
+	atomic_t cq_errors;		/* CQ_ERR events of both CQs */
+	atomic_t qp_errors;		/* QP_FATAL events of the QP */
+	u64 payload[X_FLIGHT];		/* first word of each message */
 };
 
 static void flight_cq_event(struct ib_event *event, void *context)

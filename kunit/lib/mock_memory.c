@@ -7,24 +7,16 @@
 
 #include "lib/mock.h"
 
-/**
- * struct mock_mr - an MR
- * @ibmr: the core's part
- * @umem: memory that reg_user_mr got; NULL for other MRs
- * @state: state of an MR of reg_umem_mr, whose memory the core got
- * @busy: number of methods of the MR that are running; more than one is wrong
- * @dma: DMA address of the memory that the core got, as last told
- * @max_data: MR with integrity: entries of data that it holds
- * @max_meta: MR with integrity: entries of protection information that it holds
- */
+/* An MR. */
 struct mock_mr {
-	struct ib_mr ibmr;
-	struct ib_umem *umem;
+	struct ib_mr ibmr;	/* the core's part */
+	struct ib_umem *umem;	/* memory that reg_user_mr got; NULL for other MRs */
+	/* State of an MR of reg_umem_mr, whose memory the core got. */
 	enum mock_mr_state state;
-	atomic_t busy;
-	u64 dma;
-	u32 max_data;
-	u32 max_meta;
+	atomic_t busy;	/* number of methods of the MR that are running; more than one is wrong */
+	u64 dma;	/* DMA address of the memory that the core got, as last told */
+	u32 max_data;	/* MR with integrity: entries of data that it holds */
+	u32 max_meta;	/* MR with integrity: entries of protection information that it holds */
 };
 
 struct mock_mw {

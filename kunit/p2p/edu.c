@@ -55,16 +55,11 @@ static void edu_rig_bind(struct kunit *test, struct edu_rig *rig)
 
 /* --- memory ----------------------------------------------------------------------- */
 
-/**
- * struct area - a scatter list of pieces of a buffer, in any order of addresses
- * @sgt: the table of the pieces
- * @sg: the entries of @sgt
- * @mem: the buffer, of EDU_TEST_SIZE bytes
- */
+/* A scatter list of pieces of a buffer, in any order of addresses. */
 struct area {
-	struct sg_table sgt;
-	struct scatterlist sg[EDU_TEST_PIECES];
-	u8 *mem;
+	struct sg_table sgt;			/* the table of the pieces */
+	struct scatterlist sg[EDU_TEST_PIECES];	/* the entries of @sgt */
+	u8 *mem;				/* the buffer, of EDU_TEST_SIZE bytes */
 };
 
 static struct area *area_new(struct kunit *test)

@@ -45,16 +45,11 @@ static const struct p2p_fn machine[ROWS] = {
 	[AWAY]		= { OTHER_PORT, PCI_DEVFN(0, 0), P2P_ENDPOINT },
 };
 
-/**
- * struct scene - a tree of PCI functions and a list of clients
- * @tree: the tree
- * @refs: refcount of each function when count_refs() was called
- * @clients: the list
- */
+/* A tree of PCI functions and a list of clients. */
 struct scene {
 	struct p2p_tree *tree;
-	unsigned int refs[ROWS];
-	struct list_head clients;
+	unsigned int refs[ROWS];	/* refcount of each function when count_refs() was called */
+	struct list_head clients;	/* the list */
 };
 
 static void scene_end(void *arg)

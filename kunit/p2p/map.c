@@ -14,16 +14,12 @@
 #define POLICY		"/sys/module/kverbs_p2pdma/parameters/policy"
 #define ENTRIES		4
 
-/**
- * struct list - a scatter list with an allocation of its own for each entry
- * @sgt: the scatter table
- * @pdev: by entry, the provider of its memory; NULL for system memory
- * @entries: the entries of @sgt
- */
+/* A scatter list with an allocation of its own for each entry. */
 struct list {
-	struct sg_table sgt;
+	struct sg_table sgt;			/* the scatter table */
+	/* By entry, the provider of its memory; NULL for system memory. */
 	struct pci_dev *pdev[ENTRIES];
-	struct scatterlist entries[ENTRIES];
+	struct scatterlist entries[ENTRIES];	/* the entries of @sgt */
 };
 
 static void list_end(void *arg)

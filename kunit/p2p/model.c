@@ -17,64 +17,40 @@
 /* Most clients on a list at a time. */
 #define CLIENTS		6
 
-/**
- * struct model_provider - a device that may provide memory
- * @pdev: the device
- * @added: its memory was added as a P2P resource
- * @published: its memory is published
- * @used: pages that are allocated
- */
+/* A device that may provide memory. */
 struct model_provider {
-	struct pci_dev *pdev;
-	bool added;
-	bool published;
-	DECLARE_BITMAP(used, PAGES);
+	struct pci_dev *pdev;		/* the device */
+	bool added;			/* its memory was added as a P2P resource */
+	bool published;			/* its memory is published */
+	DECLARE_BITMAP(used, PAGES);	/* pages that are allocated */
 };
 
-/**
- * struct model_piece - a slot for an allocation
- * @from: provider of the memory; NULL if nothing is allocated
- * @addr: address of the memory
- * @size: bytes
- * @sgl: scatterlist of pci_p2pmem_alloc_sgl(); NULL for memory of pci_alloc_p2pmem()
- */
+/* A slot for an allocation. */
 struct model_piece {
-	struct model_provider *from;
-	void *addr;
-	size_t size;
+	struct model_provider *from;	/* provider of the memory; NULL if nothing is allocated */
+	void *addr;			/* address of the memory */
+	size_t size;			/* bytes */
+	/* Scatterlist of pci_p2pmem_alloc_sgl(); NULL for memory of pci_alloc_p2pmem(). */
 	struct scatterlist *sgl;
 };
 
-/**
- * struct model_list - a list of clients
- * @clients: the list
- * @dev: model: the clients on it, in order
- * @nr: model: number of clients
- * @bound: model: provider that the list is bound to, or NULL
- */
+/* A list of clients. */
 struct model_list {
-	struct list_head clients;
-	struct device *dev[CLIENTS];
-	int nr;
-	struct pci_dev *bound;
+	struct list_head clients;	/* the list */
+	struct device *dev[CLIENTS];	/* model: the clients on it, in order */
+	int nr;				/* model: number of clients */
+	struct pci_dev *bound;		/* model: provider that the list is bound to, or NULL */
 };
 
-/**
- * struct model - everything that the operations work on
- * @test: the running case
- * @rand: state of kvt_rand()
- * @nr: number of providers
- * @providers: the providers, which are the clients as well
- * @pieces: allocations
- * @lists: lists of clients
- */
+/* Everything that the operations work on. */
 struct model {
-	struct kunit *test;
-	u32 rand;
-	int nr;
+	struct kunit *test;			/* the running case */
+	u32 rand;				/* state of kvt_rand() */
+	int nr;					/* number of providers */
+	/* The providers, which are the clients as well. */
 	struct model_provider providers[P2P_RIG_MAX];
-	struct model_piece pieces[PIECES];
-	struct model_list lists[LISTS];
+	struct model_piece pieces[PIECES];	/* allocations */
+	struct model_list lists[LISTS];		/* lists of clients */
 };
 
 static u32 below(struct model *m, u32 limit)

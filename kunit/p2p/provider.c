@@ -35,18 +35,12 @@ static size_t allocatable(struct kunit *test, struct pci_dev *pdev)
 	return (size_t)nr * SZ_2M;
 }
 
-/**
- * struct refusal - memory that pci_p2pdma_add_resource() must refuse
- * @what: description of the case
- * @bar: argument of pci_p2pdma_add_resource()
- * @size: likewise
- * @offset: likewise
- */
+/* Memory that pci_p2pdma_add_resource() must refuse. */
 struct refusal {
-	const char *what;
-	int bar;
-	size_t size;
-	u64 offset;
+	const char *what;	/* description of the case */
+	int bar;		/* argument of pci_p2pdma_add_resource() */
+	size_t size;		/* likewise */
+	u64 offset;		/* likewise */
 };
 
 static const struct refusal refusals[] = {

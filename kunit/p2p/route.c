@@ -84,22 +84,14 @@ static void expect_bridge(struct kunit *test, const struct p2p_tree *tree, int r
 
 /* --- each kind of pair, without ACS ---------------------------------------------- */
 
-/**
- * struct pair_row - expected route of a pair
- * @what: description, for the name of the case
- * @provider: row of the provider
- * @client: row of the client
- * @hops: distance
- * @bridge: row of the bridge that the route reports, or NOWHERE
- * @why: the reason for the verdict, which implies the verdict
- */
+/* Expected route of a pair. */
 struct pair_row {
-	const char *what;
-	int provider;
-	int client;
-	int hops;
-	int bridge;
-	enum kverbs_p2pdma_why why;
+	const char *what;		/* description, for the name of the case */
+	int provider;			/* row of the provider */
+	int client;			/* row of the client */
+	int hops;			/* distance */
+	int bridge;			/* row of the bridge that the route reports, or NOWHERE */
+	enum kverbs_p2pdma_why why;	/* the reason for the verdict, which implies the verdict */
 };
 
 static const struct pair_row pair_rows[] = {
@@ -287,22 +279,14 @@ static const struct p2p_fn two_hosts[HOST_ROWS] = {
 	[B_DEV]		= { B_FIRST, PCI_DEVFN(0, 0), P2P_ENDPOINT },
 };
 
-/**
- * struct host_row - two host bridges, and what they forward
- * @what: description, for the name of the case
- * @vendor: vendor ID of the first function of both
- * @a: device ID of the first function of A
- * @b: device ID of the first function of B
- * @within: the verdict for two functions below A
- * @across: the verdict between A and B, in both directions
- */
+/* Two host bridges, and what they forward. */
 struct host_row {
-	const char *what;
-	u16 vendor;
-	u16 a;
-	u16 b;
-	enum kverbs_p2pdma_why within;
-	enum kverbs_p2pdma_why across;
+	const char *what;		/* description, for the name of the case */
+	u16 vendor;			/* vendor ID of the first function of both */
+	u16 a;				/* device ID of the first function of A */
+	u16 b;				/* device ID of the first function of B */
+	enum kverbs_p2pdma_why within;	/* the verdict for two functions below A */
+	enum kverbs_p2pdma_why across;	/* the verdict between A and B, in both directions */
 };
 
 #define INTEL	PCI_VENDOR_ID_INTEL

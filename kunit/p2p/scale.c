@@ -25,19 +25,13 @@ MODULE_PARM_DESC(max_ns, "What it may take for 64 clients of 64 providers, ns (0
 /* Limit of the time per pair (or per level of the tree) for many, in percent of that for few. */
 #define GROWTH		130
 
-/**
- * struct crowd - providers and clients below one switch
- * @fns: the table: bridges above the switch, its ports, then providers, then clients
- * @nr: number of rows in @fns
- * @first: row of the first provider
- * @depth: number of functions from a root port to a provider or client
- * @tree: the tree
- */
+/* Providers and clients below one switch. */
 struct crowd {
+	/* The table: bridges above the switch, its ports, then providers, then clients. */
 	struct p2p_fn fns[P2P_TREE_FNS];
-	int nr;
-	int first;
-	int depth;
+	int nr;		/* number of rows in @fns */
+	int first;	/* row of the first provider */
+	int depth;	/* number of functions from a root port to a provider or client */
 	struct p2p_tree *tree;
 };
 

@@ -15,20 +15,13 @@
 /* More than are at hand for a CPU. */
 #define HELD		24
 
-/**
- * struct pool_others - what others do with the memory
- * @pdev: its device
- * @mine: the page that the thread that stands still is about to put; or NULL
- * @kept: the page that it was about to take, which they took and keep; or NULL
- * @failed: pages that they did not get, though there are plenty
- * @twice: pages that they got, though another has them
- */
+/* What others do with the memory. */
 struct pool_others {
-	struct pci_dev *pdev;
-	void *mine;
-	void *kept;
-	u32 failed;
-	u32 twice;
+	struct pci_dev *pdev;	/* its device */
+	void *mine;	/* the page that the thread that stands still is about to put; or NULL */
+	void *kept;	/* the page that it was about to take, which they took and keep; or NULL */
+	u32 failed;	/* pages that they did not get, though there are plenty */
+	u32 twice;	/* pages that they got, though another has them */
 };
 
 /* Empties all that is at hand and fills it again, with other pages each time. */

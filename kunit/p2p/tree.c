@@ -29,42 +29,26 @@
 #define BAR_FLAGS	(PCI_BASE_ADDRESS_MEM_TYPE_64 | PCI_BASE_ADDRESS_MEM_PREFETCH)
 #define BAR_LAST	(512ULL * SZ_1G)
 
-/**
- * struct p2p_config - config space of a function
- * @fn: row of the function in the table
- * @bus: number of the bus that the function is on
- * @space: contents, little endian
- */
+/* Config space of a function. */
 struct p2p_config {
-	struct p2p_fn fn;
-	u8 bus;
-	u8 space[CONFIG_SIZE];
+	struct p2p_fn fn;	/* row of the function in the table */
+	u8 bus;			/* number of the bus that the function is on */
+	u8 space[CONFIG_SIZE];	/* contents, little endian */
 };
 
-/**
- * struct p2p_tree_host - a host bridge of a tree
- * @bus: the root bus; NULL if there are no functions on it
- * @sysdata: the architecture's data of the host bridge
- * @tree: the tree it belongs to
- * @buses: range of bus numbers
- */
+/* A host bridge of a tree. */
 struct p2p_tree_host {
-	struct pci_bus *bus;
-	struct pci_sysdata sysdata;
-	struct p2p_tree *tree;
-	struct resource buses;
+	struct pci_bus *bus;		/* the root bus; NULL if there are no functions on it */
+	struct pci_sysdata sysdata;	/* the architecture's data of the host bridge */
+	struct p2p_tree *tree;		/* the tree it belongs to */
+	struct resource buses;		/* range of bus numbers */
 };
 
-/**
- * struct p2p_layout - resources assigned so far while config space is made
- * @tree: the tree
- * @next_bus: the last bus number assigned, under the current host bridge
- * @next_bar: address of the next BAR
- */
+/* Resources assigned so far while config space is made. */
 struct p2p_layout {
 	struct p2p_tree *tree;
-	u8 next_bus;
-	u64 next_bar;
+	u8 next_bus;	/* the last bus number assigned, under the current host bridge */
+	u64 next_bar;	/* address of the next BAR */
 };
 
 static bool is_bridge(const struct p2p_fn *fn)

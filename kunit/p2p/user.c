@@ -9,28 +9,18 @@
 
 #include "p2p/rig.h"
 
-/**
- * struct holder - a user of memory
- * @u: its registration
- * @pdev: the provider
- * @name: word that revoke() adds to @trace
- * @trace: records calls of revoke() and of the driver's remove
- * @mem: a page, which revoke() frees; or NULL
- * @gate: gate that revoke() passes before it does anything else; or NULL
- * @dies: revoke() deletes the registration
- * @times: calls of revoke()
- * @again: result of adding another user in revoke()
- */
+/* A user of memory. */
 struct holder {
-	struct kverbs_p2pdma_user u;
-	struct pci_dev *pdev;
-	const char *name;
-	struct kvt_trace *trace;
-	void *mem;
+	struct kverbs_p2pdma_user u;	/* its registration */
+	struct pci_dev *pdev;		/* the provider */
+	const char *name;		/* word that revoke() adds to @trace */
+	struct kvt_trace *trace;	/* records calls of revoke() and of the driver's remove */
+	void *mem;			/* a page, which revoke() frees; or NULL */
+	/* Gate that revoke() passes before it does anything else; or NULL. */
 	struct kvt_gate *gate;
-	bool dies;
-	int times;
-	int again;
+	bool dies;			/* revoke() deletes the registration */
+	int times;			/* calls of revoke() */
+	int again;			/* result of adding another user in revoke() */
 };
 
 static int add_other(struct holder *user)
@@ -233,18 +223,13 @@ static void users_are_told_when_a_probe_fails(struct kunit *test)
 	kverbs_p2pdma_user_del(&user.u);
 }
 
-/**
- * struct latecomer - wants to become a user while the memory of a failed probe still is there
- * @nb: called after kverbs_p2pdma was told that the probe has failed
- * @user: the user
- * @there: the memory was there
- * @ret: result of adding the user
- */
+/* Wants to become a user while the memory of a failed probe still is there. */
 struct latecomer {
+	/* Called after kverbs_p2pdma was told that the probe has failed. */
 	struct notifier_block nb;
-	struct holder user;
-	bool there;
-	int ret;
+	struct holder user;	/* the user */
+	bool there;		/* the memory was there */
+	int ret;		/* result of adding the user */
 };
 
 static int come_late(struct notifier_block *nb, unsigned long event, void *dev)

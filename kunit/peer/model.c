@@ -67,20 +67,13 @@ struct model_user {
 	u64 pages;
 };
 
-/**
- * struct model - clients, users, and the expected values of the files
- * @test: the running case
- * @rand: state of kvt_rand()
- * @m: the clients
- * @users: users of the clients' memory
- * @count: by client, expected value of each file
- */
+/* Clients, users, and the expected values of the files. */
 struct model {
-	struct kunit *test;
-	u32 rand;
-	struct peer_mock *m[CLIENTS];
-	struct model_user users[USERS];
-	u64 count[CLIENTS][COUNTERS];
+	struct kunit *test;		/* the running case */
+	u32 rand;			/* state of kvt_rand() */
+	struct peer_mock *m[CLIENTS];	/* the clients */
+	struct model_user users[USERS];	/* users of the clients' memory */
+	u64 count[CLIENTS][COUNTERS];	/* by client, expected value of each file */
 };
 
 static u64 *counters(struct model *model, struct peer_mock *m)

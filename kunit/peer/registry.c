@@ -67,16 +67,11 @@ static void no_put_pages(struct peer_mock *m)
 	m->ex.client.put_pages = NULL;
 }
 
-/**
- * struct refusal - a defect for which registration refuses a client
- * @what: name of the parameter
- * @spoil: puts the defect into a good client
- * @words: words that the kernel log must contain
- */
+/* A defect for which registration refuses a client. */
 struct refusal {
-	const char *what;
-	void (*spoil)(struct peer_mock *m);
-	const char *words;
+	const char *what;			/* name of the parameter */
+	void (*spoil)(struct peer_mock *m);	/* puts the defect into a good client */
+	const char *words;			/* words that the kernel log must contain */
 };
 
 static const struct refusal refusals[] = {
@@ -156,19 +151,13 @@ static void least_client_is_good(struct kunit *test)
 	PEER_EXPECT_IDLE(test, m);
 }
 
-/**
- * struct version_row - how a client declares its structure
- * @what: name of the parameter
- * @last: last byte of the version; not 0 for an extended structure
- * @ex_size: size that the structure declares, in bytes
- * @flags: flags of the client
- * @unmaps: the core must take it for a client that unmaps invalidated memory itself
- */
+/* How a client declares its structure. */
 struct version_row {
-	const char *what;
-	char last;
-	size_t ex_size;
-	u32 flags;
+	const char *what;	/* name of the parameter */
+	char last;		/* last byte of the version; not 0 for an extended structure */
+	size_t ex_size;		/* size that the structure declares, in bytes */
+	u32 flags;		/* flags of the client */
+	/* The core must take it for a client that unmaps invalidated memory itself. */
 	bool unmaps;
 };
 
@@ -364,18 +353,12 @@ static void anything_but_1_of_acquire_is_a_no(struct kunit *test)
 	PEER_EXPECT_IDLE(test, b);
 }
 
-/**
- * struct failure_row - a function of the client that fails
- * @call: the function
- * @ret: what it returns
- * @want: error that the user of the memory must get
- * @trace: calls of the client that are expected
- */
+/* A function of the client that fails. */
 struct failure_row {
-	enum peer_call call;
-	int ret;
-	int want;
-	const char *trace;
+	enum peer_call call;	/* the function */
+	int ret;		/* what it returns */
+	int want;		/* error that the user of the memory must get */
+	const char *trace;	/* calls of the client that are expected */
 };
 
 static const struct failure_row failure_rows[] = {

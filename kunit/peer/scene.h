@@ -7,18 +7,12 @@
 
 #include "peer/rig.h"
 
-/**
- * struct scene - a client, a user of its memory, and the trace of their calls
- * @m: the client
- * @u: the user
- * @tr: trace of the calls on both sides
- * @hold: blocks a call of the client, or the user's revoke callback
- */
+/* A client, a user of its memory, and the trace of their calls. */
 struct scene {
-	struct peer_mock *m;
+	struct peer_mock *m;	/* the client */
 	struct peer_user *u;
-	struct kvt_trace *tr;
-	struct peer_hold hold;
+	struct kvt_trace *tr;	/* trace of the calls on both sides */
+	struct peer_hold hold;	/* blocks a call of the client, or the user's revoke callback */
 };
 
 const void *scene_kinds(const void *prev, char *desc);

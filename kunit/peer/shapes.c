@@ -197,14 +197,10 @@ static void registering_thread_takes_it_away(struct kunit *test)
 	expect_nothing_left(test, u, 1);
 }
 
-/**
- * struct race - one thread invalidates the regions that another one makes and puts
- * @shape: the client
- * @over: stops the invalidating thread
- */
+/* One thread invalidates the regions that another one makes and puts. */
 struct race {
-	const struct peer_shape *shape;
-	bool over;
+	const struct peer_shape *shape;	/* the client */
+	bool over;			/* stops the invalidating thread */
 };
 
 static int race_fn(void *arg)

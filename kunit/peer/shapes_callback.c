@@ -27,28 +27,19 @@
 #error "this client wants numbers"
 #endif
 
-/**
- * struct bridge_context - a registration
- * @entry: entry in the list of all contexts
- * @ref: references: the core's until release(), and that of a running callback
- * @number: core context
- * @pages: pinned pages; NULL when they are unpinned
- * @addr: first byte
- * @size: bytes
- * @table: copy of the table passed to the core; its entries live until release()
- * @has_table: @table is valid
- * @task: thread that runs the callback, or NULL
- */
+/* A registration. */
 struct bridge_context {
-	struct list_head entry;
+	struct list_head entry;		/* entry in the list of all contexts */
+	/* References: the core's until release(), and that of a running callback. */
 	struct kref ref;
-	u64 number;
-	struct shape_pages *pages;
-	unsigned long addr;
-	size_t size;
+	u64 number;			/* core context */
+	struct shape_pages *pages;	/* pinned pages; NULL when they are unpinned */
+	unsigned long addr;		/* first byte */
+	size_t size;			/* bytes */
+	/* Copy of the table passed to the core; its entries live until release(). */
 	struct sg_table table;
-	bool has_table;
-	struct task_struct *task;
+	bool has_table;			/* @table is valid */
+	struct task_struct *task;	/* thread that runs the callback, or NULL */
 };
 
 static LIST_HEAD(contexts);

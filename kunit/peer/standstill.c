@@ -14,22 +14,15 @@
 
 #define OTHERS		1000
 
-/**
- * struct slow_call - an invalidation that is late
- * @u: the user of the region
- * @next: a user of one that is made meanwhile, the 2^32nd after it if @wraps
- * @other: user of those in between
- * @m: the client
- * @wraps: as many regions have been made since as 32 bits count
- * @failed: regions that could not be made
- */
+/* An invalidation that is late. */
 struct slow_call {
-	struct peer_user *u;
+	struct peer_user *u;		/* the user of the region */
+	/* A user of one that is made meanwhile, the 2^32nd after it if @wraps. */
 	struct peer_user *next;
-	struct peer_user *other;
-	struct peer_mock *m;
-	bool wraps;
-	u32 failed;
+	struct peer_user *other;	/* user of those in between */
+	struct peer_mock *m;		/* the client */
+	bool wraps;			/* as many regions have been made since as 32 bits count */
+	u32 failed;			/* regions that could not be made */
 };
 
 static bool get(struct slow_call *c, struct peer_user *u)

@@ -20,26 +20,16 @@ static const enum peer_kind kinds[CLIENTS] = {
 	PEER_UNMAPS, PEER_CORE, PEER_NEVER, PEER_UNMAPS,
 };
 
-/**
- * struct storm - what the threads share
- * @m: the clients
- * @seed: seed of draw()
- * @draws: numbers returned by draw()
- * @rounds: operations of each thread
- * @made: regions got
- * @revoked: regions that were revoked
- * @invalidated: invalidations
- * @wrong: wrong results
- */
+/* What the threads share. */
 struct storm {
-	struct peer_mock *m[CLIENTS];
-	u32 seed;
-	atomic_t draws;
-	u64 rounds;
-	atomic_t made;
-	atomic_t revoked;
-	atomic_t invalidated;
-	atomic_t wrong;
+	struct peer_mock *m[CLIENTS];	/* the clients */
+	u32 seed;			/* seed of draw() */
+	atomic_t draws;			/* numbers returned by draw() */
+	u64 rounds;			/* operations of each thread */
+	atomic_t made;			/* regions got */
+	atomic_t revoked;		/* regions that were revoked */
+	atomic_t invalidated;		/* invalidations */
+	atomic_t wrong;			/* wrong results */
 };
 
 struct storm_thread {

@@ -18,24 +18,16 @@ struct run {
 	u32 len;
 };
 
-/**
- * struct table_row - a table, a range of it, and the expected result
- * @what: for messages
- * @from: entries of the table, up to the first that has neither address nor length
- * @nents: number of entries that the caller passes
- * @skip: bytes before the range
- * @length: bytes of the range
- * @ret: the expected return value
- * @to: the expected entries, if @ret is 0
- */
+/* A table, a range of it, and the expected result. */
 struct table_row {
-	const char *what;
+	const char *what;	/* for messages */
+	/* Entries of the table, up to the first that has neither address nor length. */
 	struct run from[RUNS];
-	unsigned int nents;
-	u64 skip;
-	u64 length;
-	int ret;
-	struct run to[RUNS];
+	unsigned int nents;	/* number of entries that the caller passes */
+	u64 skip;		/* bytes before the range */
+	u64 length;		/* bytes of the range */
+	int ret;		/* the expected return value */
+	struct run to[RUNS];	/* the expected entries, if @ret is 0 */
 };
 
 static const struct table_row table_rows[] = {
@@ -192,20 +184,13 @@ static bool could_be_less(struct sg_table *sgt)
 	return false;
 }
 
-/**
- * struct random_table - a random table, and its pages one by one
- * @rand: state of the random number generator
- * @runs: entries of the table
- * @count: number of entries
- * @pages: DMA address of each page
- * @got: DMA address of each page that the device gets
- */
+/* A random table, and its pages one by one. */
 struct random_table {
-	u32 rand;
-	struct run runs[MAX_ENTRIES];
-	unsigned int count;
-	u64 pages[MAX_PAGES];
-	u64 got[MAX_PAGES];
+	u32 rand;			/* state of the random number generator */
+	struct run runs[MAX_ENTRIES];	/* entries of the table */
+	unsigned int count;		/* number of entries */
+	u64 pages[MAX_PAGES];		/* DMA address of each page */
+	u64 got[MAX_PAGES];		/* DMA address of each page that the device gets */
 };
 
 /*
@@ -360,20 +345,13 @@ static void device_gets_the_range_only(struct kunit *test)
 	PEER_EXPECT_IDLE(test, m);
 }
 
-/**
- * struct bad_row - an unusual or invalid table of a client
- * @what: for messages
- * @runs: entries of the table
- * @nmap: number of mapped entries that the client returns
- * @page_size: page size that the client returns
- * @ret: the expected result
- */
+/* An unusual or invalid table of a client. */
 struct bad_row {
-	const char *what;
-	struct run runs[RUNS];
-	int nmap;
-	unsigned long page_size;
-	int ret;
+	const char *what;		/* for messages */
+	struct run runs[RUNS];		/* entries of the table */
+	int nmap;			/* number of mapped entries that the client returns */
+	unsigned long page_size;	/* page size that the client returns */
+	int ret;			/* the expected result */
 };
 
 /* The region that is asked for has three pages of 64 KiB. */
