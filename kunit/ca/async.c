@@ -61,8 +61,7 @@ static void do_cancel(void *arg)
 }
 
 /* Submits the request and waits for its one callback. Returns the result. */
-static ssize_t submitted(struct kunit *test, struct submission *s,
-			 const struct ib_ca_request *req)
+static ssize_t submitted(struct kunit *test, struct submission *s, const struct ib_ca_request *req)
 {
 	ssize_t ret;
 
@@ -88,8 +87,7 @@ static void expect_as_called(struct kunit *test, struct submission *s,
 	ret = submitted(test, s, &req);
 	if (req.out_len)
 		req.out = other;
-	KUNIT_EXPECT_EQ_MSG(test, ib_ca_call(s->m->ibdev, &req), ret,
-			    "operation %u", req.op);
+	KUNIT_EXPECT_EQ_MSG(test, ib_ca_call(s->m->ibdev, &req), ret, "operation %u", req.op);
 	KUNIT_EXPECT_MEMEQ(test, one, other, ANSWER_LEN);
 }
 
@@ -104,11 +102,9 @@ static void result_is_that_of_a_call(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, submitted(test, &s, &CA_REQ(OPEN)));
 	h = s.a->req.handle;
 	KUNIT_EXPECT_EQ(test, h, s.m->opened.handle);
-	KUNIT_ASSERT_EQ(test, 0, submitted(test, &s, &CA_REQ(ALLOC_PD,
-							     .handle = h)));
+	KUNIT_ASSERT_EQ(test, 0, submitted(test, &s, &CA_REQ(ALLOC_PD, .handle = h)));
 	pd = s.a->req.object;
-	expect_as_called(test, &s, &CA_REQ(LIST, .handle = h,
-					   .out_len = ANSWER_LEN));
+	expect_as_called(test, &s, &CA_REQ(LIST, .handle = h, .out_len = ANSWER_LEN));
 	expect_as_called(test, &s, &CA_REQ(LIST, .handle = h, .out_len = 9));
 	expect_as_called(test, &s, &CA_REQ(QUERY_CA, .handle = h,
 					   .flags = KVERBS_CA_FRESH,
@@ -116,14 +112,12 @@ static void result_is_that_of_a_call(struct kunit *test)
 	expect_as_called(test, &s, &CA_REQ(QUERY_PORT, .handle = h, .port = 2,
 					   .flags = KVERBS_CA_FRESH,
 					   .out_len = ANSWER_LEN));
-	expect_as_called(test, &s, &CA_REQ(DEREG_MR, .handle = h,
-					   .object = pd));
+	expect_as_called(test, &s, &CA_REQ(DEREG_MR, .handle = h, .object = pd));
 	expect_as_called(test, &s, &CA_REQ(CLOSE, .handle = h));
 	KUNIT_EXPECT_EQ(test, 0, submitted(test, &s,
 					   &CA_REQ(DEALLOC_PD, .handle = h,
 						   .object = pd)));
-	KUNIT_EXPECT_EQ(test, 0, submitted(test, &s, &CA_REQ(CLOSE,
-							     .handle = h)));
+	KUNIT_EXPECT_EQ(test, 0, submitted(test, &s, &CA_REQ(CLOSE, .handle = h)));
 	MOCK_EXPECT_IDLE(test, s.m);
 }
 
@@ -161,8 +155,7 @@ static void interrupt_has_no_memory_to_register(struct kunit *test)
 		.ctx = &contexts[2],
 	};
 	u64 h = ca_rig_open(test, s.m->ibdev);
-	struct kverbs_ca_reg_mr reg =
-		ca_rig_reg_of(ca_rig_pd(test, s.m->ibdev, h), addr, 1);
+	struct kverbs_ca_reg_mr reg = ca_rig_reg_of(ca_rig_pd(test, s.m->ibdev, h), addr, 1);
 	const struct ib_ca_request req = CA_REQ(REG_MR, .handle = h, .in = &reg,
 						.in_len = sizeof(reg));
 
@@ -189,8 +182,7 @@ static void memory_of_the_submitter_is_registered(struct kunit *test)
 						    .in_len = sizeof(reg), .out = &attr,
 						    .out_len = sizeof(attr))));
 	KUNIT_EXPECT_EQ(test, s.a->req.object, attr.object);
-	KUNIT_EXPECT_EQ(test, 0, ib_umem_copy_from(&word, mock_mr_umem(s.m->user_mr),
-						   8, 8));
+	KUNIT_EXPECT_EQ(test, 0, ib_umem_copy_from(&word, mock_mr_umem(s.m->user_mr), 8, 8));
 	KUNIT_EXPECT_EQ(test, 0xfeedULL, word);
 	KUNIT_EXPECT_EQ(test, 1, atomic64_read(&current->mm->pinned_vm));
 	KUNIT_EXPECT_EQ(test, 0, submitted(test, &s,
@@ -230,8 +222,7 @@ static struct flood *flood_up(struct kunit *test, u32 count)
 	mock_hold(f->m, MOCK_alloc_pd);
 	for (i = 0; i < count; i++) {
 		ca_async_init(&f->a[i], &CA_REQ(ALLOC_PD, .handle = f->h));
-		KUNIT_ASSERT_EQ(test, -EINPROGRESS,
-				ib_ca_submit(f->m->ibdev, &f->a[i].req));
+		KUNIT_ASSERT_EQ(test, -EINPROGRESS, ib_ca_submit(f->m->ibdev, &f->a[i].req));
 	}
 	return f;
 }
@@ -255,8 +246,7 @@ static u32 drain_flood(struct kunit *test, struct flood *f, u32 count)
 		if (f->a[i].req.context)
 			continue;
 		made++;
-		KUNIT_ASSERT_EQ(test, 0, ca_rig_dealloc(f->m->ibdev, f->h,
-							f->a[i].req.object));
+		KUNIT_ASSERT_EQ(test, 0, ca_rig_dealloc(f->m->ibdev, f->h, f->a[i].req.object));
 	}
 	return made;
 }
@@ -400,8 +390,7 @@ static void callback_may_free_the_request(struct kunit *test)
 		f->over = &over;
 		f->req = CA_REQ(LIST, .handle = h, .out = &word,
 				.out_len = sizeof(word), .done = free_in_done);
-		KUNIT_ASSERT_EQ(test, -EINPROGRESS,
-				ib_ca_submit(m->ibdev, &f->req));
+		KUNIT_ASSERT_EQ(test, -EINPROGRESS, ib_ca_submit(m->ibdev, &f->req));
 		KUNIT_ASSERT_TRUE(test, kvt_wait(&over));
 	}
 }
@@ -537,8 +526,7 @@ static void close_with_requests_in_flight_is_safe(struct kunit *test)
 				    &CA_REQ(CLOSE, .handle = h) :
 				    &CA_REQ(LIST, .handle = h, .out = &word,
 					    .out_len = sizeof(word)));
-		KUNIT_ASSERT_EQ(test, -EINPROGRESS,
-				ib_ca_submit(m->ibdev, &a[i]->req));
+		KUNIT_ASSERT_EQ(test, -EINPROGRESS, ib_ca_submit(m->ibdev, &a[i]->req));
 	}
 	for (i = 0; i < count; i++) {
 		KUNIT_ASSERT_NE(test, -ETIMEDOUT, ca_async_wait(a[i]));

@@ -31,11 +31,9 @@ struct ca_listener {
 	u8 answer[ANSWER_LEN] __aligned(8);
 };
 
-static void ask_in_handler(struct ib_event_handler *handler,
-			   struct ib_event *event)
+static void ask_in_handler(struct ib_event_handler *handler, struct ib_event *event)
 {
-	struct ca_listener *l =
-		container_of(handler, struct ca_listener, handler);
+	struct ca_listener *l = container_of(handler, struct ca_listener, handler);
 	struct ib_ca_request req = CA_REQ(QUERY_CA, .handle = l->handle,
 					  .out = l->answer,
 					  .out_len = sizeof(l->answer));
@@ -44,8 +42,7 @@ static void ask_in_handler(struct ib_event_handler *handler,
 	complete(&l->got);
 }
 
-static struct ca_listener *listener_up(struct kunit *test, struct mock *m,
-				       u64 handle)
+static struct ca_listener *listener_up(struct kunit *test, struct mock *m, u64 handle)
 {
 	struct ca_listener *l = kvt_zalloc(test, sizeof(*l));
 
@@ -57,8 +54,7 @@ static struct ca_listener *listener_up(struct kunit *test, struct mock *m,
 	return l;
 }
 
-static const struct kverbs_ca_attr *heard(struct kunit *test,
-					  struct ca_listener *l)
+static const struct kverbs_ca_attr *heard(struct kunit *test, struct ca_listener *l)
 {
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
 	KUNIT_ASSERT_GT(test, l->ret, (ssize_t)sizeof(struct kverbs_ca_attr));
@@ -141,8 +137,7 @@ static bool pkey_is_there(const struct kverbs_ca_port_attr *port)
 
 static void change_gid(struct mock_port *p)
 {
-	p->gids[MOCK_GIDS - 1].global.subnet_prefix =
-		cpu_to_be64(0xfe80000000000000ULL);
+	p->gids[MOCK_GIDS - 1].global.subnet_prefix = cpu_to_be64(0xfe80000000000000ULL);
 	p->gids[MOCK_GIDS - 1].global.interface_id = cpu_to_be64(0xabcd);
 }
 
@@ -180,8 +175,7 @@ static void handler_finds_what_has_changed(struct kunit *test)
 	now = heard(test, l);
 	KUNIT_EXPECT_TRUE(test, change->is_there(ca_rig_port_in(now, 2)));
 	KUNIT_EXPECT_EQ(test, before->generation + 1, now->generation);
-	KUNIT_EXPECT_EQ(test, now->generation,
-			ca_rig_port_in(now, 2)->generation);
+	KUNIT_EXPECT_EQ(test, now->generation, ca_rig_port_in(now, 2)->generation);
 	KUNIT_EXPECT_EQ(test, ca_rig_port_in(before, 1)->generation,
 			ca_rig_port_in(now, 1)->generation);
 	KUNIT_EXPECT_MEMEQ(test, ca_rig_port_in(before, 1),
@@ -369,8 +363,7 @@ static bool has_gid_of(const struct kverbs_ca_port_attr *port, __be32 addr)
 }
 
 /* Waits for an event whose query shows the GID of the address, or shows that it is gone. */
-static bool hear_of_gid(struct kunit *test, struct ca_listener *l, __be32 addr,
-			bool there)
+static bool hear_of_gid(struct kunit *test, struct ca_listener *l, __be32 addr, bool there)
 {
 	const struct kverbs_ca_attr *now;
 
@@ -434,8 +427,7 @@ static u32 lid_of(const struct race *r, u64 generation)
 	return 0x11 + (generation - r->first);
 }
 
-static bool consistent(const struct race *r, const struct kverbs_ca_attr *attr,
-		       u64 last)
+static bool consistent(const struct race *r, const struct kverbs_ca_attr *attr, u64 last)
 {
 	const struct kverbs_ca_port_attr *one = ca_rig_port_in(attr, 1);
 	const struct kverbs_ca_port_attr *two = ca_rig_port_in(attr, 2);
@@ -489,8 +481,7 @@ static int writer_fn(void *arg)
 	for (i = 1; i <= r->count; i++) {
 		r->m->port[1].attr.lid = 0x11 + i;
 		r->m->port[1].attr.sm_lid = 0x11 + i;
-		if (ask_fresh(r->m, r->h, &attr) != -EOVERFLOW ||
-		    attr.generation != r->first + i)
+		if (ask_fresh(r->m, r->h, &attr) != -EOVERFLOW || attr.generation != r->first + i)
 			wrong++;
 	}
 	WRITE_ONCE(r->over, true);
@@ -503,8 +494,7 @@ static void expect_reader(struct kunit *test, struct reader *rd)
 
 	for (who = 0; who < 2; who++) {
 		KUNIT_EXPECT_GT(test, rd->queries[who], 0);
-		KUNIT_EXPECT_EQ_MSG(test, 0, rd->wrong[who], "of %llu",
-				    rd->queries[who]);
+		KUNIT_EXPECT_EQ_MSG(test, 0, rd->wrong[who], "of %llu", rd->queries[who]);
 	}
 }
 
@@ -523,8 +513,7 @@ static void readers_see_each_generation_with_its_content(struct kunit *test)
 		rd[i] = kvt_zalloc(test, sizeof(*rd[i]));
 		rd[i]->race = &r;
 		rd[i]->work = IRQ_WORK_INIT_HARD(read_in_irq);
-		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0,
-					reader_fn, rd[i]);
+		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0, reader_fn, rd[i]);
 	}
 	writer = kvt_thread_start(test, -1, writer_fn, &r);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_join(writer));

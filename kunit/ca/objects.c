@@ -48,8 +48,7 @@ static u64 mr_new(struct kunit *test, struct under *u, u64 pd, u64 length)
 	return ca_rig_reg(test, u->ibdev, u->h, &reg);
 }
 
-static ssize_t reg_with(struct under *u, const void *in, u32 in_len, void *out,
-			u32 out_len)
+static ssize_t reg_with(struct under *u, const void *in, u32 in_len, void *out, u32 out_len)
 {
 	return CA_CALL(u->ibdev, REG_MR, .handle = u->h, .in = in,
 		       .in_len = in_len, .out = out, .out_len = out_len);
@@ -122,8 +121,7 @@ static void region_is_what_was_registered(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, (ssize_t)sizeof(made), ib_ca_call(u.ibdev, &req));
 	expect_region(test, &made, &reg, req.object);
 	KUNIT_EXPECT_EQ(test, 3, pinned_pages());
-	KUNIT_EXPECT_EQ(test, (ssize_t)sizeof(asked),
-			query(&u, req.object, &asked));
+	KUNIT_EXPECT_EQ(test, (ssize_t)sizeof(asked), query(&u, req.object, &asked));
 	KUNIT_EXPECT_MEMEQ(test, &made, &asked, sizeof(made));
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_dereg(u.ibdev, u.h, req.object));
 	KUNIT_EXPECT_EQ(test, -ENOENT, query(&u, req.object, &asked));
@@ -154,8 +152,7 @@ static void list_tells_who_uses_what(struct kunit *test)
 	}
 	for (i = 2; i < 4; i++) {
 		want[i].length = 1000 * i;
-		want[i].object = mr_new(test, &u, want[1].object,
-					want[i].length);
+		want[i].object = mr_new(test, &u, want[1].object, want[i].length);
 		want[i].parent = want[1].object;
 		want[i].type = KVERBS_CA_OBJECT_MR;
 	}
@@ -209,8 +206,7 @@ static void number_is_good_for_its_object_only(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -ENOENT, ca_rig_dereg(u.ibdev, u.h, mr));
 	KUNIT_EXPECT_NE(test, mr, mr_new(test, &u, pd, PAGE_SIZE));
 	KUNIT_EXPECT_EQ(test, -ENOENT, ca_rig_dereg(u.ibdev, u.h, mr));
-	ca_rig_dereg(u.ibdev, u.h, ca_rig_entry(ca_rig_list(test, u.ibdev, u.h),
-						1)->object);
+	ca_rig_dereg(u.ibdev, u.h, ca_rig_entry(ca_rig_list(test, u.ibdev, u.h), 1)->object);
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_dealloc(u.ibdev, u.h, pd));
 	expect_closes(test, &u);
 }
@@ -321,8 +317,7 @@ static void answer_to_registration_may_be_cut_off(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, (ssize_t)min_t(u32, len, sizeof(attr)),
 				reg_with(&u, &reg, sizeof(reg), &attr, len));
 		KUNIT_EXPECT_EQ(test, sizeof(attr), attr.size);
-		KUNIT_EXPECT_EQ(test, len < sizeof(attr),
-				((u8 *)&attr)[sizeof(attr) - 1] == 0xa5);
+		KUNIT_EXPECT_EQ(test, len < sizeof(attr), ((u8 *)&attr)[sizeof(attr) - 1] == 0xa5);
 	}
 	KUNIT_EXPECT_EQ(test, len - 8, atomic_read(&u.m->live[MOCK_MR]));
 }
@@ -339,10 +334,8 @@ static void registration_without_an_answer_is_undone(struct kunit *test)
 	pd = pd_new(test, &u);
 	reg = ca_rig_reg_of(pd, u.addr, PAGE_SIZE);
 	for (len = 0; len < 8; len++)
-		KUNIT_EXPECT_EQ(test, -ENOSPC,
-				reg_with(&u, &reg, sizeof(reg), &word, len));
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			reg_with(&u, &reg, sizeof(reg), NULL, 64));
+		KUNIT_EXPECT_EQ(test, -ENOSPC, reg_with(&u, &reg, sizeof(reg), &word, len));
+	KUNIT_EXPECT_EQ(test, -EINVAL, reg_with(&u, &reg, sizeof(reg), NULL, 64));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&u.m->live[MOCK_MR]));
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_dealloc(u.ibdev, u.h, pd));
 	expect_closes(test, &u);
@@ -358,11 +351,9 @@ static void any_length_gets_what_fits(struct kunit *test)
 	pd = pd_new(test, &u);
 	mr = mr_new(test, &u, pd, PAGE_SIZE);
 	ca_rig_any_length(test, u.ibdev, &CA_REQ(LIST, .handle = u.h));
-	ca_rig_any_length(test, u.ibdev, &CA_REQ(QUERY_MR, .handle = u.h,
-						 .object = mr));
+	ca_rig_any_length(test, u.ibdev, &CA_REQ(QUERY_MR, .handle = u.h, .object = mr));
 	KUNIT_EXPECT_EQ(test, -EINVAL, CA_CALL(u.ibdev, LIST, .handle = u.h));
-	KUNIT_EXPECT_EQ(test, -EINVAL, CA_CALL(u.ibdev, QUERY_MR, .handle = u.h,
-					       .object = mr));
+	KUNIT_EXPECT_EQ(test, -EINVAL, CA_CALL(u.ibdev, QUERY_MR, .handle = u.h, .object = mr));
 }
 
 static void failing_driver_leaves_nothing(struct kunit *test)
@@ -373,14 +364,12 @@ static void failing_driver_leaves_nothing(struct kunit *test)
 
 	under_up(test, &u, false);
 	mock_fail_nth(u.m, MOCK_alloc_pd, 1, -EXFULL);
-	KUNIT_EXPECT_EQ(test, -EXFULL,
-			CA_CALL(u.ibdev, ALLOC_PD, .handle = u.h));
+	KUNIT_EXPECT_EQ(test, -EXFULL, CA_CALL(u.ibdev, ALLOC_PD, .handle = u.h));
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_list(test, u.ibdev, u.h)->count);
 	pd = pd_new(test, &u);
 	reg = ca_rig_reg_of(pd, u.addr, PAGE_SIZE);
 	mock_fail_nth(u.m, MOCK_reg_user_mr, 1, -EXFULL);
-	KUNIT_EXPECT_EQ(test, -EXFULL,
-			reg_with(&u, &reg, sizeof(reg), NULL, 0));
+	KUNIT_EXPECT_EQ(test, -EXFULL, reg_with(&u, &reg, sizeof(reg), NULL, 0));
 	KUNIT_EXPECT_EQ(test, 0, pinned_pages());
 	KUNIT_EXPECT_EQ(test, 1, ca_rig_list(test, u.ibdev, u.h)->count);
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_dealloc(u.ibdev, u.h, pd));
@@ -441,8 +430,7 @@ static void region_that_is_being_freed_is_not_there(struct kunit *test)
 	pd = pd_new(test, &u);
 	mr = mr_new(test, &u, pd, PAGE_SIZE);
 	mock_hold(u.m, MOCK_dereg_mr);
-	dereg = ca_async_new(test, &CA_REQ(DEREG_MR, .handle = u.h,
-					   .object = mr));
+	dereg = ca_async_new(test, &CA_REQ(DEREG_MR, .handle = u.h, .object = mr));
 	KUNIT_ASSERT_EQ(test, -EINPROGRESS, ib_ca_submit(u.ibdev, &dereg->req));
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&u.m->hold.entered));
 	KUNIT_EXPECT_EQ(test, -ENOENT, ca_rig_dereg(u.ibdev, u.h, mr));
@@ -498,8 +486,7 @@ static void two_free(struct kunit *test, struct rivals *r, u32 op, u64 object)
 	atomic_set(&r->ready, 0);
 	atomic_set(&r->won, 0);
 	for (i = 0; i < 2; i++)
-		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0, rival_fn,
-					r);
+		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0, rival_fn, r);
 	for (i = 0; i < 2; i++)
 		KUNIT_ASSERT_TRUE(test, kvt_thread_join(t[i]));
 	KUNIT_ASSERT_EQ(test, 1, atomic_read(&r->won));
@@ -515,8 +502,7 @@ static void one_of_two_frees_it(struct kunit *test)
 	kvt_print_length(test, "regions, and PDs, that two threads free", count);
 	for (i = 0; i < count; i++) {
 		pd = pd_new(test, &r.u);
-		two_free(test, &r, KVERBS_CA_DEREG_MR,
-			 mr_new(test, &r.u, pd, PAGE_SIZE));
+		two_free(test, &r, KVERBS_CA_DEREG_MR, mr_new(test, &r.u, pd, PAGE_SIZE));
 		two_free(test, &r, KVERBS_CA_DEALLOC_PD, pd);
 	}
 	two_free(test, &r, KVERBS_CA_CLOSE, 0);

@@ -56,12 +56,10 @@ static void what_is_for_the_driver_reaches_it(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, 0, open_with(m, in, len));
 		KUNIT_EXPECT_TRUE(test, m->opened.vendor);
 		KUNIT_EXPECT_EQ(test, len, m->opened.len);
-		KUNIT_EXPECT_MEMEQ(test, m->opened.head, in,
-				   min_t(u32, len, MOCK_VENDOR));
+		KUNIT_EXPECT_MEMEQ(test, m->opened.head, in, min_t(u32, len, MOCK_VENDOR));
 	}
 	mock_log_reset(m);
-	KUNIT_EXPECT_EQ(test, -E2BIG,
-			open_with(m, in, KVERBS_CA_VENDOR_MAX + 1));
+	KUNIT_EXPECT_EQ(test, -E2BIG, open_with(m, in, KVERBS_CA_VENDOR_MAX + 1));
 	KUNIT_EXPECT_EQ(test, -E2BIG, open_with(m, in, U32_MAX));
 	KUNIT_EXPECT_EQ(test, -EINVAL, open_with(m, in, 0));
 	KUNIT_EXPECT_EQ(test, -EINVAL, open_with(m, NULL, 1));
@@ -122,8 +120,7 @@ static void methods_are_optional(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
 	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, open_with(m, &word, sizeof(word)));
 	h = ca_rig_open(test, m->ibdev);
-	KUNIT_EXPECT_EQ(test, 0, ca_rig_dealloc(m->ibdev, h,
-						ca_rig_pd(test, m->ibdev, h)));
+	KUNIT_EXPECT_EQ(test, 0, ca_rig_dealloc(m->ibdev, h, ca_rig_pd(test, m->ibdev, h)));
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_close(m->ibdev, h));
 	MOCK_EXPECT_IDLE(test, m);
 }
@@ -155,8 +152,7 @@ static bool has_answer(u32 op)
 	       op == KVERBS_CA_QUERY_MR || op == KVERBS_CA_LIST;
 }
 
-static void expect_refused(struct kunit *test, struct mock *m, u64 handle,
-			   ssize_t want)
+static void expect_refused(struct kunit *test, struct mock *m, u64 handle, ssize_t want)
 {
 	struct ib_ca_request req;
 	u64 word;
@@ -317,8 +313,7 @@ static void handle_that_is_being_closed_is_gone(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, -EINPROGRESS, ib_ca_submit(m->ibdev, &close->req));
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&m->hold.entered));
 	expect_refused(test, m, h, -ENOENT);
-	KUNIT_EXPECT_NE(test, lower_32_bits(h),
-			lower_32_bits(ca_rig_open(test, m->ibdev)));
+	KUNIT_EXPECT_NE(test, lower_32_bits(h), lower_32_bits(ca_rig_open(test, m->ibdev)));
 	mock_hold_end(m);
 	KUNIT_EXPECT_EQ(test, 0, ca_async_wait(close));
 	KUNIT_EXPECT_EQ(test, 1, mock_calls(m, MOCK_close_ca));
@@ -427,8 +422,7 @@ static void expect_released_in_order(struct kunit *test, struct mock *m)
 
 static void what_a_module_leaves_is_closed_with_a_warning(struct kunit *test)
 {
-	struct kvt_console *warned =
-		kvt_console_watch(test, "module " KBUILD_MODNAME " left");
+	struct kvt_console *warned = kvt_console_watch(test, "module " KBUILD_MODNAME " left");
 	unsigned long addr = ca_rig_map(test, 2);
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_ca_request req = CA_REQ(OPEN);
@@ -437,8 +431,7 @@ static void what_a_module_leaves_is_closed_with_a_warning(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, 0, ib_ca_call(m->ibdev, &req));
 	for (i = 0; i < 2; i++) {
-		reg = ca_rig_reg_of(ca_rig_pd(test, m->ibdev, req.handle),
-				    addr, PAGE_SIZE);
+		reg = ca_rig_reg_of(ca_rig_pd(test, m->ibdev, req.handle), addr, PAGE_SIZE);
 		ca_rig_reg(test, m->ibdev, req.handle, &reg);
 	}
 	mock_unregister(m);
@@ -522,8 +515,7 @@ static void debugfs_tells_who_has_it_open(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, strstr(debugfs_text(test), want));
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_dereg(m->ibdev, req.handle, mr));
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_dealloc(m->ibdev, req.handle, pd));
-	KUNIT_EXPECT_NOT_NULL(test, strstr(debugfs_text(test),
-					   "pds=0 mrs=0 bytes=0\n"));
+	KUNIT_EXPECT_NOT_NULL(test, strstr(debugfs_text(test), "pds=0 mrs=0 bytes=0\n"));
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_close(m->ibdev, req.handle));
 	KUNIT_EXPECT_NULL(test, strstr(debugfs_text(test), "handle="));
 }

@@ -222,8 +222,7 @@ static ssize_t set_peer(struct under *u, const char *name, u8 data)
 	};
 
 	strscpy(peer.name, name, sizeof(peer.name));
-	return CA_CALL(u->m->ibdev, SET_PEER, .handle = u->h, .in = &peer,
-		       .in_len = sizeof(peer));
+	return CA_CALL(u->m->ibdev, SET_PEER, .handle = u->h, .in = &peer, .in_len = sizeof(peer));
 }
 
 static ssize_t try_reg(struct under *u, u32 path)
@@ -382,8 +381,7 @@ static void pd_that_is_lent_outlives_its_process(struct kunit *test)
 
 	process_up(test, &p);
 	reg = ca_rig_reg_of(p.pd, p.room, PAGE_SIZE);
-	KUNIT_ASSERT_EQ(test, 0,
-			copy_to_user((void __user *)p.room + 256, &reg, sizeof(reg)));
+	KUNIT_ASSERT_EQ(test, 0, copy_to_user((void __user *)p.room + 256, &reg, sizeof(reg)));
 	r = (struct kverbs_ca_request) {
 		.handle = p.h,
 		.in = p.room + 256,
@@ -437,8 +435,7 @@ static void pd_of_others_is_not_lent(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -ENOENT, borrow_error(fd, p.h, p.pd));
 	KUNIT_EXPECT_EQ(test, 0, close_fd(fd));
 	s.p = &p;
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(kvt_thread_start(test, 0, stranger_fn,
-								 &s)));
+	KUNIT_ASSERT_TRUE(test, kvt_thread_join(kvt_thread_start(test, 0, stranger_fn, &s)));
 	KUNIT_EXPECT_EQ(test, -EACCES, s.ret);
 	process_end(test, &p);
 	MOCK_EXPECT_IDLE(test, p.m);

@@ -154,8 +154,7 @@ static const void *answer(struct kunit *test, struct ib_device *ibdev,
  *
  * Return: the answer, with the ports.
  */
-const struct kverbs_ca_attr *ca_rig_attr(struct kunit *test,
-					 struct ib_device *ibdev, u64 handle)
+const struct kverbs_ca_attr *ca_rig_attr(struct kunit *test, struct ib_device *ibdev, u64 handle)
 {
 	return answer(test, ibdev, &CA_REQ(QUERY_CA, .handle = handle));
 }
@@ -174,8 +173,7 @@ const struct kverbs_ca_port_attr *ca_rig_port(struct kunit *test,
 					      struct ib_device *ibdev,
 					      u64 handle, u32 port)
 {
-	return answer(test, ibdev, &CA_REQ(QUERY_PORT, .handle = handle,
-					   .port = port));
+	return answer(test, ibdev, &CA_REQ(QUERY_PORT, .handle = handle, .port = port));
 }
 EXPORT_SYMBOL_GPL(ca_rig_port);
 
@@ -209,8 +207,7 @@ EXPORT_SYMBOL_GPL(ca_rig_port_in);
  *
  * Return: the entry.
  */
-const struct kverbs_ca_gid *ca_rig_gid(const struct kverbs_ca_port_attr *port,
-				       u32 index)
+const struct kverbs_ca_gid *ca_rig_gid(const struct kverbs_ca_port_attr *port, u32 index)
 {
 	return (const void *)port + port->gid_offset + index * port->gid_size;
 }
@@ -239,8 +236,7 @@ EXPORT_SYMBOL_GPL(ca_rig_pkey);
  *
  * Return: the list.
  */
-const struct kverbs_ca_list *ca_rig_list(struct kunit *test,
-					 struct ib_device *ibdev, u64 handle)
+const struct kverbs_ca_list *ca_rig_list(struct kunit *test, struct ib_device *ibdev, u64 handle)
 {
 	struct ib_ca_request req = CA_REQ(LIST, .handle = handle);
 	const size_t most = SZ_64K;
@@ -296,8 +292,7 @@ static void one_length(struct kunit *test, struct ib_device *ibdev,
 	KUNIT_ASSERT_EQ_MSG(test, result_for(req.op, len, size),
 			    submit ? ib_ca_submit(ibdev, &req) :
 				     ib_ca_call(ibdev, &req), "%u bytes", len);
-	KUNIT_ASSERT_TRUE_MSG(test, !memcmp(buf, full, written),
-			      "%u bytes", len);
+	KUNIT_ASSERT_TRUE_MSG(test, !memcmp(buf, full, written), "%u bytes", len);
 	KUNIT_ASSERT_TRUE_MSG(test, untouched(buf + written,
 					      len + GUARD - written),
 			      "behind %u of %u bytes", written, len);
@@ -316,8 +311,7 @@ static bool is_answered_at_once(const struct ib_ca_request *req)
  *
  * Each buffer must get as much of the answer as fits, and nothing behind it is written.
  */
-void ca_rig_any_length(struct kunit *test, struct ib_device *ibdev,
-		       const struct ib_ca_request *req)
+void ca_rig_any_length(struct kunit *test, struct ib_device *ibdev, const struct ib_ca_request *req)
 {
 	const struct { u32 version, size; } *full = answer(test, ibdev, req);
 	u32 len, most = full->size + 8;
@@ -328,8 +322,7 @@ void ca_rig_any_length(struct kunit *test, struct ib_device *ibdev,
 		each.out_len = len;
 		one_length(test, ibdev, &each, full, full->size, buf, false);
 		if (is_answered_at_once(req))
-			one_length(test, ibdev, &each, full, full->size, buf,
-				   true);
+			one_length(test, ibdev, &each, full, full->size, buf, true);
 	}
 }
 EXPORT_SYMBOL_GPL(ca_rig_any_length);
@@ -475,8 +468,7 @@ EXPORT_SYMBOL_GPL(ca_async_init);
  *
  * Return: the request, valid until the end of the case.
  */
-struct ca_async *ca_async_new(struct kunit *test,
-			      const struct ib_ca_request *req)
+struct ca_async *ca_async_new(struct kunit *test, const struct ib_ca_request *req)
 {
 	struct ca_async *a = kvt_zalloc(test, sizeof(*a));
 

@@ -32,18 +32,15 @@ ssize_t ca_rig_dereg(struct ib_device *ibdev, u64 handle, u64 object);
 ssize_t ca_rig_dealloc(struct ib_device *ibdev, u64 handle, u64 object);
 ssize_t ca_rig_close(struct ib_device *ibdev, u64 handle);
 
-const struct kverbs_ca_attr *ca_rig_attr(struct kunit *test,
-					 struct ib_device *ibdev, u64 handle);
+const struct kverbs_ca_attr *ca_rig_attr(struct kunit *test, struct ib_device *ibdev, u64 handle);
 const struct kverbs_ca_port_attr *ca_rig_port(struct kunit *test,
 					      struct ib_device *ibdev,
 					      u64 handle, u32 port);
 const struct kverbs_ca_port_attr *
 ca_rig_port_in(const struct kverbs_ca_attr *attr, u32 port);
-const struct kverbs_ca_gid *ca_rig_gid(const struct kverbs_ca_port_attr *port,
-				       u32 index);
+const struct kverbs_ca_gid *ca_rig_gid(const struct kverbs_ca_port_attr *port, u32 index);
 u16 ca_rig_pkey(const struct kverbs_ca_port_attr *port, u32 index);
-const struct kverbs_ca_list *ca_rig_list(struct kunit *test,
-					 struct ib_device *ibdev, u64 handle);
+const struct kverbs_ca_list *ca_rig_list(struct kunit *test, struct ib_device *ibdev, u64 handle);
 const struct kverbs_ca_object *
 ca_rig_entry(const struct kverbs_ca_list *list, u32 index);
 
@@ -64,8 +61,7 @@ struct ca_async {
 };
 
 void ca_async_init(struct ca_async *a, const struct ib_ca_request *req);
-struct ca_async *ca_async_new(struct kunit *test,
-			      const struct ib_ca_request *req);
+struct ca_async *ca_async_new(struct kunit *test, const struct ib_ca_request *req);
 ssize_t ca_async_wait(struct ca_async *a);
 
 #endif

@@ -66,8 +66,7 @@ static void storm_done(struct ib_ca_request *req)
 }
 
 /* Adds a CA or a PD to its table. Returns false if the table is full. */
-static bool remember(struct storm *s, struct ca_thing *things, u32 nr,
-		     u64 handle, u64 pd)
+static bool remember(struct storm *s, struct ca_thing *things, u32 nr, u64 handle, u64 pd)
 {
 	bool room = false;
 	u32 i;
@@ -83,8 +82,7 @@ static bool remember(struct storm *s, struct ca_thing *things, u32 nr,
 	return room;
 }
 
-static void forget(struct storm *s, struct ca_thing *things, u32 nr, u64 handle,
-		   u64 pd)
+static void forget(struct storm *s, struct ca_thing *things, u32 nr, u64 handle, u64 pd)
 {
 	u32 i;
 
@@ -95,8 +93,7 @@ static void forget(struct storm *s, struct ca_thing *things, u32 nr, u64 handle,
 	spin_unlock(&s->lock);
 }
 
-static struct ca_thing any_of(struct storm *s, const struct ca_thing *things,
-			      u32 which)
+static struct ca_thing any_of(struct storm *s, const struct ca_thing *things, u32 which)
 {
 	struct ca_thing thing;
 
@@ -119,16 +116,14 @@ static void keep_handle(struct storm *s, const struct ib_ca_request *req)
 {
 	atomic_inc(&s->opened);
 	if (!remember(s, s->handles, HANDLES, req->handle, 0))
-		count_freed(s, ca_rig_close(s->m->ibdev, req->handle),
-			    &s->closed);
+		count_freed(s, ca_rig_close(s->m->ibdev, req->handle), &s->closed);
 }
 
 static void keep_pd(struct storm *s, const struct ib_ca_request *req)
 {
 	atomic_inc(&s->made);
 	if (!remember(s, s->pds, PDS, req->handle, req->object))
-		count_freed(s, ca_rig_dealloc(s->m->ibdev, req->handle,
-					      req->object), &s->freed);
+		count_freed(s, ca_rig_dealloc(s->m->ibdev, req->handle, req->object), &s->freed);
 }
 
 static void drop_handle(struct storm *s, const struct ib_ca_request *req)
@@ -227,8 +222,7 @@ static void choose(struct storm_thread *t, struct job *job)
 /* A cached query returns at once, even if another thread closes the handle meanwhile. */
 static void query_any(struct storm_thread *t)
 {
-	struct ca_thing thing = any_of(t->storm, t->storm->handles,
-				       kvt_rand(&t->rand) % HANDLES);
+	struct ca_thing thing = any_of(t->storm, t->storm->handles, kvt_rand(&t->rand) % HANDLES);
 	u64 answer[2];
 	ssize_t ret = CA_CALL(t->storm->m->ibdev, QUERY_CA,
 			      .handle = thing.handle, .out = answer,
@@ -273,8 +267,7 @@ static int storm_fn(void *arg)
 	return 0;
 }
 
-static struct kvt_thread *begin_thread(struct kunit *test, struct storm *s,
-				       u32 rand, int cpu)
+static struct kvt_thread *begin_thread(struct kunit *test, struct storm *s, u32 rand, int cpu)
 {
 	struct storm_thread *t = kvt_zalloc(test, sizeof(*t));
 	int i;
@@ -288,8 +281,7 @@ static struct kvt_thread *begin_thread(struct kunit *test, struct storm *s,
 	return kvt_thread_start(test, cpu, storm_fn, t);
 }
 
-static struct storm *storm_up(struct kunit *test, u64 rounds,
-			      struct kvt_thread **threads)
+static struct storm *storm_up(struct kunit *test, u64 rounds, struct kvt_thread **threads)
 {
 	struct storm *s = kvt_zalloc(test, sizeof(*s));
 	u32 rand = kvt_seed(test, "requests of four threads", rounds * THREADS);
@@ -299,13 +291,11 @@ static struct storm *storm_up(struct kunit *test, u64 rounds,
 	s->rounds = rounds;
 	s->m = mock_up(test, "kvtm_a");
 	for (i = 0; i < THREADS; i++)
-		threads[i] = begin_thread(test, s, kvt_rand(&rand),
-					  i % 2 ? kvt_other_cpu() : 0);
+		threads[i] = begin_thread(test, s, kvt_rand(&rand), i % 2 ? kvt_other_cpu() : 0);
 	return s;
 }
 
-static void expect_right(struct kunit *test, struct storm *s,
-			 struct kvt_thread **threads)
+static void expect_right(struct kunit *test, struct storm *s, struct kvt_thread **threads)
 {
 	int i;
 
@@ -325,14 +315,10 @@ static void what_was_made_is_what_was_freed_and_what_is_there(struct kunit *test
 	struct mock *m = s->m;
 
 	expect_right(test, s, threads);
-	KUNIT_EXPECT_EQ(test, atomic_read(&s->opened),
-			mock_calls(m, MOCK_open_ca));
-	KUNIT_EXPECT_EQ(test, atomic_read(&s->closed),
-			mock_calls(m, MOCK_close_ca));
-	KUNIT_EXPECT_EQ(test, atomic_read(&s->made),
-			mock_calls(m, MOCK_alloc_pd));
-	KUNIT_EXPECT_EQ(test, atomic_read(&s->freed),
-			mock_calls(m, MOCK_dealloc_pd));
+	KUNIT_EXPECT_EQ(test, atomic_read(&s->opened), mock_calls(m, MOCK_open_ca));
+	KUNIT_EXPECT_EQ(test, atomic_read(&s->closed), mock_calls(m, MOCK_close_ca));
+	KUNIT_EXPECT_EQ(test, atomic_read(&s->made), mock_calls(m, MOCK_alloc_pd));
+	KUNIT_EXPECT_EQ(test, atomic_read(&s->freed), mock_calls(m, MOCK_dealloc_pd));
 	KUNIT_EXPECT_EQ(test, atomic_read(&s->opened) - atomic_read(&s->closed),
 			atomic_read(&m->live[MOCK_CA]));
 	KUNIT_EXPECT_EQ(test, atomic_read(&s->made) - atomic_read(&s->freed),

@@ -370,8 +370,7 @@ static noinline int use_netdev(struct things *t)
 
 static noinline int use_pool_init(struct things *t)
 {
-	return CONTRACT_CALL(ib_mr_pool_init(t->qp, &t->qp->rdma_mrs, 0, IB_MR_TYPE_MEM_REG, 1,
-					     0));
+	return CONTRACT_CALL(ib_mr_pool_init(t->qp, &t->qp->rdma_mrs, 0, IB_MR_TYPE_MEM_REG, 1, 0));
 }
 
 static noinline int use_pool_destroy(struct things *t)
@@ -647,8 +646,7 @@ static void drain_by_one_that_is_back_has_its_place(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_init(t->qp, 1));
 	member_join(test, &first, t, NULL, NULL);
 	member_leave(&first);
-	KUNIT_ASSERT_PTR_EQ(test, dev, ib_device_get_by_name(CONTRACT_DEVICE,
-							     RDMA_DRIVER_UNKNOWN));
+	KUNIT_ASSERT_PTR_EQ(test, dev, ib_device_get_by_name(CONTRACT_DEVICE, RDMA_DRIVER_UNKNOWN));
 	ib_device_put(dev);
 	whole = dev->ops;
 	dev->ops.post_send = sleep_and_send;

@@ -227,8 +227,7 @@ static void expect_softirqs(struct kunit *test, bool on)
 		KUNIT_EXPECT_EQ(test, on, after.softirqs);
 }
 
-static void expect_context_put_right(struct kunit *test, const struct change *change,
-				     bool softirq)
+static void expect_context_put_right(struct kunit *test, const struct change *change, bool softirq)
 {
 	bool raises = change->inside == keep_bh_off ||
 		      change->inside == keep_bh_and_interrupts_off;

@@ -49,8 +49,7 @@ static struct things *join(struct kunit *test, void (*remove)(struct things *t))
 	return t;
 }
 
-static void expect_left(struct kunit *test, const char *what, unsigned int count,
-			const void *site)
+static void expect_left(struct kunit *test, const char *what, unsigned int count, const void *site)
 {
 	contract_expect(test, &(struct contract_expected) {
 		.rule = IB_RULE_LEFT, .module = CONTRACT_SELF, .count = count,

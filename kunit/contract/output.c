@@ -102,8 +102,7 @@ static int cq_without_size(struct ib_cq *cq, const struct ib_cq_init_attr *attr,
 	return ret;
 }
 
-static int qp_without_number(struct ib_qp *qp, struct ib_qp_init_attr *init,
-			     struct ib_udata *udata)
+static int qp_without_number(struct ib_qp *qp, struct ib_qp_init_attr *init, struct ib_udata *udata)
 {
 	int ret = whole.create_qp(qp, init, udata);
 

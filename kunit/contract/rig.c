@@ -192,15 +192,13 @@ static void in_method(void)
 		scene->in_method(scene);
 }
 
-static int post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
-		     const struct ib_send_wr **bad)
+static int post_send(struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
 {
 	in_method();
 	return 0;
 }
 
-static int post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
-		     const struct ib_recv_wr **bad)
+static int post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad)
 {
 	in_method();
 	return 0;
@@ -291,8 +289,7 @@ static const struct cpumask *get_vector_affinity(struct ib_device *ibdev, int ve
 	return cpu_possible_mask;
 }
 
-static int modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
-		     struct ib_udata *udata)
+static int modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
 {
 	struct contract_scene *scene = of_methods;
 	int ret;

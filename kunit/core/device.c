@@ -32,8 +32,7 @@ static void device_is_found_only_with_its_driver_id(struct kunit *test)
 	m->ops.driver_id = RDMA_DRIVER_MLX4;
 	mock_alloc(test, m);
 	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
-	KUNIT_EXPECT_NULL(test, ib_device_get_by_name("kvtm_a",
-						      RDMA_DRIVER_MLX5));
+	KUNIT_EXPECT_NULL(test, ib_device_get_by_name("kvtm_a", RDMA_DRIVER_MLX5));
 	ibdev = ib_device_get_by_name("kvtm_a", RDMA_DRIVER_MLX4);
 	KUNIT_EXPECT_PTR_EQ(test, ibdev, m->ibdev);
 	if (ibdev)
@@ -62,8 +61,7 @@ static void register_asks_for_attributes_and_each_port(struct kunit *test)
 
 static void enabled_at_add(struct kvt_client *c, struct ib_device *ibdev)
 {
-	kvt_trace_add(c->trace, "enabled:%u",
-		      mock_calls(mock_of(ibdev), MOCK_enable_driver));
+	kvt_trace_add(c->trace, "enabled:%u", mock_calls(mock_of(ibdev), MOCK_enable_driver));
 }
 
 static void driver_is_enabled_before_clients_are_told(struct kunit *test)
@@ -211,8 +209,7 @@ static void client_data_belongs_to_client_and_device(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, ib_get_client_data(m1->ibdev, &b->client), b);
 	ib_set_client_data(m2->ibdev, &a->client, &other);
 	KUNIT_EXPECT_PTR_EQ(test, ib_get_client_data(m1->ibdev, &a->client), a);
-	KUNIT_EXPECT_PTR_EQ(test, ib_get_client_data(m2->ibdev, &a->client),
-			    (void *)&other);
+	KUNIT_EXPECT_PTR_EQ(test, ib_get_client_data(m2->ibdev, &a->client), (void *)&other);
 	ib_set_client_data(m2->ibdev, &a->client, a);
 }
 
@@ -327,8 +324,7 @@ static void client_can_be_registered_in_anothers_add(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, b->registered);
 	/* B's add() is called once, by the registration of B or that of the device. */
 	KUNIT_EXPECT_PTR_EQ(test, ib_get_client_data(m->ibdev, &b->client), b);
-	KUNIT_EXPECT_PTR_EQ(test, strnstr(tr->buf, "B+", tr->len),
-			    strrchr(tr->buf, 'B'));
+	KUNIT_EXPECT_PTR_EQ(test, strnstr(tr->buf, "B+", tr->len), strrchr(tr->buf, 'B'));
 	kvt_trace_reset(tr);
 	mock_unregister(m);
 	KVT_EXPECT_TRACE(test, tr, "B-kvtm_a A-kvtm_a");
@@ -579,8 +575,7 @@ static void device_is_found_by_its_netdev(struct kunit *test)
 	struct mock *m;
 
 	m = mock_up_eth(test, "kvtm_a", NULL);
-	KUNIT_EXPECT_NULL(test, ib_device_get_by_netdev(ndev,
-							RDMA_DRIVER_UNKNOWN));
+	KUNIT_EXPECT_NULL(test, ib_device_get_by_netdev(ndev, RDMA_DRIVER_UNKNOWN));
 	KUNIT_ASSERT_EQ(test, 0, ib_device_set_netdev(m->ibdev, ndev, 1));
 	ibdev = ib_device_get_by_netdev(ndev, RDMA_DRIVER_UNKNOWN);
 	KUNIT_EXPECT_PTR_EQ(test, ibdev, m->ibdev);
@@ -591,8 +586,7 @@ static void device_is_found_by_its_netdev(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, got, ndev);
 	dev_put(got);
 	mock_unregister(m);
-	KUNIT_EXPECT_NULL(test, ib_device_get_by_netdev(ndev,
-							RDMA_DRIVER_UNKNOWN));
+	KUNIT_EXPECT_NULL(test, ib_device_get_by_netdev(ndev, RDMA_DRIVER_UNKNOWN));
 }
 
 struct churn {
@@ -626,8 +620,7 @@ static void clients_and_devices_come_and_go_at_once(struct kunit *test)
 	for (i = 0; i < 2; i++) {
 		ch[i].client = kvt_client_new(test, i ? "B" : "A", tr);
 		ch[i].rounds = rounds;
-		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0,
-					churn_clients, &ch[i]);
+		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0, churn_clients, &ch[i]);
 	}
 	while (!err && (kvt_thread_running(t[0]) || kvt_thread_running(t[1]))) {
 		struct mock *m = mock_new(test);
@@ -649,8 +642,7 @@ static void expect_file(struct kunit *test, const char *file, const char *want)
 	char path[128], buf[128] = "";
 
 	snprintf(path, sizeof(path), "/sys/class/infiniband/kvtm_a/%s", file);
-	KUNIT_EXPECT_GT_MSG(test, kvt_read_file(path, buf, sizeof(buf)), 0,
-			    "%s", path);
+	KUNIT_EXPECT_GT_MSG(test, kvt_read_file(path, buf, sizeof(buf)), 0, "%s", path);
 	KUNIT_EXPECT_STREQ_MSG(test, (const char *)buf, want, "%s", path);
 }
 
@@ -671,10 +663,8 @@ static void sysfs_is_laid_out_as_in_mainline(struct kunit *test)
 	expect_file(test, "ports/1/lid_mask_count", "0");
 	expect_file(test, "ports/1/rate", "100 Gb/sec (4X EDR)");
 	expect_file(test, "ports/1/link_layer", "InfiniBand");
-	expect_file(test, "ports/1/gids/0",
-		    "fe80:0000:0000:0000:0200:0000:0000:0100");
-	expect_file(test, "ports/1/gids/7",
-		    "0000:0000:0000:0000:0000:0000:0000:0000");
+	expect_file(test, "ports/1/gids/0", "fe80:0000:0000:0000:0200:0000:0000:0100");
+	expect_file(test, "ports/1/gids/7", "0000:0000:0000:0000:0000:0000:0000:0000");
 	expect_file(test, "ports/1/pkeys/0", "0xffff");
 	expect_file(test, "ports/1/pkeys/1", "0x8001");
 	expect_file(test, "ports/1/gid_attrs/types/0", "IB/RoCE v1");

@@ -154,8 +154,7 @@ static void expect_piece(struct kunit *test, struct rig *r, const struct piece *
 				    "%s: %zu", p->what, at);
 		at += PAGE_SIZE;
 	}
-	KUNIT_EXPECT_EQ_MSG(test, ALIGN(p->offset + p->size, PAGE_SIZE), at, "%s",
-			    p->what);
+	KUNIT_EXPECT_EQ_MSG(test, ALIGN(p->offset + p->size, PAGE_SIZE), at, "%s", p->what);
 	ib_umem_dmabuf_release(d);
 }
 
@@ -190,8 +189,7 @@ static void what_is_not_in_a_dmabuf_is_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL, get_error(&r, SIZE, 1, fd, ACCESS));
 	KUNIT_EXPECT_EQ(test, -EINVAL, get_error(&r, -1UL, 1, fd, ACCESS));
 	KUNIT_EXPECT_EQ(test, -EINVAL, get_error(&r, SZ_4K, -SZ_4K, fd, ACCESS));
-	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
-			get_error(&r, 0, SIZE, fd, IB_ACCESS_ON_DEMAND));
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, get_error(&r, 0, SIZE, fd, IB_ACCESS_ON_DEMAND));
 	KUNIT_EXPECT_EQ(test, -EBADF, get_error(&r, 0, SIZE, -1, ACCESS));
 	KUNIT_EXPECT_EQ(test, -EBADF, get_error(&r, 0, SIZE, 9999, ACCESS));
 	KUNIT_EXPECT_EQ(test, 0, dmabuf_rig_calls(r.buf, DMABUF_ATTACH));
@@ -251,8 +249,7 @@ static void memory_is_pinned_and_mapped(struct kunit *test)
 	r.buf->trace = tr;
 	d = KVT_PTR(test, get_pinned(&r));
 	KUNIT_EXPECT_TRUE(test, d->pinned);
-	KUNIT_EXPECT_EQ(test, DMABUF_DMA + SZ_4K,
-			sg_dma_address(d->umem.sgt_append.sgt.sgl));
+	KUNIT_EXPECT_EQ(test, DMABUF_DMA + SZ_4K, sg_dma_address(d->umem.sgt_append.sgt.sgl));
 	KVT_EXPECT_TRACE(test, tr, "attach pin map");
 	kvt_trace_reset(tr);
 	ib_umem_dmabuf_release(d);
@@ -486,14 +483,12 @@ static void registration_that_fails_leaves_nothing(struct kunit *test)
 		rig_up(test, &r, i);
 		mem = dmabuf_mem(&r, IB_MEM_DMABUF);
 		r.buf->ret[DMABUF_MAP] = -EXFULL;
-		KUNIT_EXPECT_EQ(test, -EXFULL,
-				PTR_ERR_OR_ZERO(ib_reg_mem(r.pd, &mem, 0, ACCESS)));
+		KUNIT_EXPECT_EQ(test, -EXFULL, PTR_ERR_OR_ZERO(ib_reg_mem(r.pd, &mem, 0, ACCESS)));
 		KUNIT_EXPECT_EQ(test, -EXFULL, mem.error[IB_MEM_DMABUF]);
 		KUNIT_EXPECT_EQ(test, IB_MEM_ANY, mem.found);
 		r.buf->ret[DMABUF_MAP] = 0;
 		mock_fail_nth(r.m, MOCK_reg_umem_mr, 1, -EXFULL);
-		KUNIT_EXPECT_EQ(test, -EXFULL,
-				PTR_ERR_OR_ZERO(ib_reg_mem(r.pd, &mem, 0, ACCESS)));
+		KUNIT_EXPECT_EQ(test, -EXFULL, PTR_ERR_OR_ZERO(ib_reg_mem(r.pd, &mem, 0, ACCESS)));
 		DMABUF_EXPECT_IDLE(test, r.buf);
 		KUNIT_EXPECT_EQ(test, 0, mock_calls(r.m, MOCK_revoke_mr));
 		kvt_pd_put(test, r.pd);

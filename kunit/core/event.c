@@ -235,8 +235,7 @@ static void look_up_pkey(struct listener *l, struct ib_event *event)
 
 	ib_get_cached_pkey(event->device, 1, 2, &pkey);
 	kvt_trace_add(l->arg, "pkey:%#x", pkey);
-	kvt_trace_add(l->arg, "find:%d",
-		      ib_find_cached_pkey(event->device, 1, 0x8123, &index));
+	kvt_trace_add(l->arg, "find:%d", ib_find_cached_pkey(event->device, 1, 0x8123, &index));
 }
 
 static void pkey_change_is_in_the_cache_when_told(struct kunit *test)
@@ -291,8 +290,7 @@ static void look_up_gid(struct listener *l, struct ib_event *event)
 	union ib_gid gid = {};
 	int ret = rdma_query_gid(event->device, 1, 3, &gid);
 
-	kvt_trace_add(l->arg, "gid:%d:%llx", ret,
-		      be64_to_cpu(gid.global.interface_id));
+	kvt_trace_add(l->arg, "gid:%d:%llx", ret, be64_to_cpu(gid.global.interface_id));
 }
 
 static void gid_change_is_in_the_cache_when_told(struct kunit *test)
@@ -304,8 +302,7 @@ static void gid_change_is_in_the_cache_when_told(struct kunit *test)
 	l->on_event = look_up_gid;
 	l->arg = tr;
 	listener_start(test, l);
-	m->port[1].gids[3].global.subnet_prefix =
-		cpu_to_be64(0xfe80000000000000ULL);
+	m->port[1].gids[3].global.subnet_prefix = cpu_to_be64(0xfe80000000000000ULL);
 	m->port[1].gids[3].global.interface_id = cpu_to_be64(0xabcdULL);
 	dispatch(m, IB_EVENT_GID_CHANGE);
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
@@ -508,8 +505,7 @@ struct storm {
 
 static void storm_irq(struct irq_work *work)
 {
-	dispatch(container_of(work, struct storm, work)->m,
-		 IB_EVENT_PKEY_CHANGE);
+	dispatch(container_of(work, struct storm, work)->m, IB_EVENT_PKEY_CHANGE);
 }
 
 static int storm_fn(void *arg)
@@ -540,14 +536,12 @@ static void no_event_of_a_storm_is_lost(struct kunit *test)
 		s[i].m = m;
 		s[i].count = count;
 		s[i].work = IRQ_WORK_INIT_HARD(storm_irq);
-		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0, storm_fn,
-					&s[i]);
+		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0, storm_fn, &s[i]);
 	}
 	for (i = 0; i < 2; i++)
 		KUNIT_ASSERT_TRUE(test, kvt_thread_join(t[i]));
 	for (i = 0; i < 4 * count; i++)
-		KUNIT_ASSERT_TRUE_MSG(test, kvt_wait(&l->got),
-				      "%llu of %llu", i, 4 * count);
+		KUNIT_ASSERT_TRUE_MSG(test, kvt_wait(&l->got), "%llu of %llu", i, 4 * count);
 	KUNIT_EXPECT_EQ(test, 4 * count, atomic_read(&l->seen));
 }
 

@@ -23,8 +23,7 @@ struct gid_events {
 static void gid_event(struct ib_event_handler *handler, struct ib_event *event)
 {
 	if (event->event == IB_EVENT_GID_CHANGE)
-		complete(&container_of(handler, struct gid_events,
-				       handler)->got);
+		complete(&container_of(handler, struct gid_events, handler)->got);
 }
 
 static void gid_events_end(void *arg)
@@ -55,8 +54,7 @@ static union ib_gid make_gid(u64 id)
 }
 
 /* Changes an entry as a driver would, and waits until the core has read the table. */
-static bool change_gid(struct mock *m, struct gid_events *ev, int index,
-		       union ib_gid gid)
+static bool change_gid(struct mock *m, struct gid_events *ev, int index, union ib_gid gid)
 {
 	struct ib_event event = {
 		.device = m->ibdev,
@@ -90,13 +88,11 @@ static void table_is_read_at_registration(struct kunit *test)
 
 	for (i = 0; i < 2; i++) {
 		KUNIT_EXPECT_EQ(test, 0, rdma_query_gid(m->ibdev, 1, i, &gid));
-		KUNIT_EXPECT_MEMEQ(test, &gid, &m->port[1].gids[i],
-				   sizeof(gid));
+		KUNIT_EXPECT_MEMEQ(test, &gid, &m->port[1].gids[i], sizeof(gid));
 	}
 	/* A zero GID reported by the driver makes an empty entry. */
 	KUNIT_EXPECT_EQ(test, -ENOENT, rdma_query_gid(m->ibdev, 1, 2, &gid));
-	KUNIT_EXPECT_EQ(test, -ENODATA,
-			PTR_ERR_OR_ZERO(rdma_get_gid_attr(m->ibdev, 1, 2)));
+	KUNIT_EXPECT_EQ(test, -ENODATA, PTR_ERR_OR_ZERO(rdma_get_gid_attr(m->ibdev, 1, 2)));
 	/* Readers do not ask the driver. */
 	KUNIT_EXPECT_EQ(test, 0, mock_calls(m, MOCK_query_gid));
 }
@@ -111,17 +107,14 @@ static void attr_tells_what_the_entry_is(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, attr->port_num);
 	KUNIT_EXPECT_EQ(test, 1, attr->index);
 	KUNIT_EXPECT_EQ(test, IB_GID_TYPE_IB, attr->gid_type);
-	KUNIT_EXPECT_MEMEQ(test, &attr->gid, &m->port[1].gids[1],
-			   sizeof(attr->gid));
+	KUNIT_EXPECT_MEMEQ(test, &attr->gid, &m->port[1].gids[1], sizeof(attr->gid));
 	rcu_read_lock();
-	KUNIT_EXPECT_EQ(test, -ENODEV,
-			PTR_ERR_OR_ZERO(rdma_read_gid_attr_ndev_rcu(attr)));
+	KUNIT_EXPECT_EQ(test, -ENODEV, PTR_ERR_OR_ZERO(rdma_read_gid_attr_ndev_rcu(attr)));
 	rcu_read_unlock();
 	rdma_put_gid_attr(attr);
 }
 
-static bool is_index(const union ib_gid *gid, const struct ib_gid_attr *attr,
-		     void *context)
+static bool is_index(const union ib_gid *gid, const struct ib_gid_attr *attr, void *context)
 {
 	return attr->index == *(int *)context;
 }
@@ -144,10 +137,8 @@ static void gid_is_found_by_device_port_and_filter(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 2, port);
 	KUNIT_EXPECT_EQ(test, 1, index);
 	KUNIT_EXPECT_EQ(test, 1, find(m->ibdev, &gid, IB_GID_TYPE_IB, NULL));
-	KUNIT_EXPECT_EQ(test, -ENOENT,
-			find(m->ibdev, &none, IB_GID_TYPE_IB, NULL));
-	KUNIT_EXPECT_EQ(test, -ENOENT,
-			find(m->ibdev, &gid, IB_GID_TYPE_ROCE_UDP_ENCAP, NULL));
+	KUNIT_EXPECT_EQ(test, -ENOENT, find(m->ibdev, &none, IB_GID_TYPE_IB, NULL));
+	KUNIT_EXPECT_EQ(test, -ENOENT, find(m->ibdev, &gid, IB_GID_TYPE_ROCE_UDP_ENCAP, NULL));
 
 	attr = rdma_find_gid_by_port(m->ibdev, &gid, IB_GID_TYPE_IB, 1, NULL);
 	KUNIT_EXPECT_EQ(test, -ENOENT, PTR_ERR_OR_ZERO(attr));
@@ -173,8 +164,7 @@ static void held_entry_outlives_its_deletion(struct kunit *test)
 	attr = KVT_PTR(test, rdma_get_gid_attr(m->ibdev, 1, 1));
 	KUNIT_EXPECT_TRUE(test, change_gid(m, ev, 1, zero));
 	KUNIT_EXPECT_EQ(test, -ENOENT, rdma_query_gid(m->ibdev, 1, 1, &gid));
-	KUNIT_EXPECT_EQ(test, -ENOENT, find(m->ibdev, &old, IB_GID_TYPE_IB,
-					    NULL));
+	KUNIT_EXPECT_EQ(test, -ENOENT, find(m->ibdev, &old, IB_GID_TYPE_IB, NULL));
 	KUNIT_EXPECT_MEMEQ(test, &attr->gid, &old, sizeof(old));
 	/* The holder of a reference may take another one. */
 	rdma_hold_gid_attr(attr);
@@ -222,8 +212,7 @@ static void racer_look(struct racer *r)
 		r->misses++;
 		return;
 	}
-	if (memcmp(&attr->gid, &r->a, sizeof(r->a)) &&
-	    memcmp(&attr->gid, &r->b, sizeof(r->b)))
+	if (memcmp(&attr->gid, &r->a, sizeof(r->a)) && memcmp(&attr->gid, &r->b, sizeof(r->b)))
 		r->bad++;
 	rdma_put_gid_attr(attr);
 }
@@ -266,16 +255,14 @@ static void readers_race_with_deletion(struct kunit *test)
 	t = kvt_thread_start(test, kvt_other_cpu(), racer_fn, r);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&r->begun));
 	for (i = 0; i < flips; i++) {
-		bool ok = change_gid(m, ev, 1, i % 3 == 0 ? zero :
-					       i % 3 == 1 ? r->a : r->b);
+		bool ok = change_gid(m, ev, 1, i % 3 == 0 ? zero : i % 3 == 1 ? r->a : r->b);
 
 		KUNIT_EXPECT_TRUE(test, ok);
 		if (!ok)
 			break;
 	}
 	KUNIT_ASSERT_EQ(test, 0, kvt_thread_stop(t));
-	kunit_info(test, "%llu reads, %llu of an empty entry", r->reads,
-		   r->misses);
+	kunit_info(test, "%llu reads, %llu of an empty entry", r->reads, r->misses);
 	KUNIT_EXPECT_EQ(test, 0, r->bad);
 	KUNIT_EXPECT_GT(test, r->reads, 0);
 }
@@ -294,16 +281,12 @@ static void pkey_is_found_by_its_value(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, ib_get_cached_pkey(m->ibdev, 1, 1, &pkey));
 	KUNIT_EXPECT_EQ(test, 0x8001, pkey);
 	/* Full membership wins, whichever of the two was asked for. */
-	KUNIT_EXPECT_EQ(test, 0, ib_find_cached_pkey(m->ibdev, 1, 0x1234,
-						     &index));
+	KUNIT_EXPECT_EQ(test, 0, ib_find_cached_pkey(m->ibdev, 1, 0x1234, &index));
 	KUNIT_EXPECT_EQ(test, 3, index);
-	KUNIT_EXPECT_EQ(test, 0, ib_find_exact_cached_pkey(m->ibdev, 1, 0x1234,
-							   &index));
+	KUNIT_EXPECT_EQ(test, 0, ib_find_exact_cached_pkey(m->ibdev, 1, 0x1234, &index));
 	KUNIT_EXPECT_EQ(test, 2, index);
-	KUNIT_EXPECT_EQ(test, -ENOENT, ib_find_cached_pkey(m->ibdev, 1, 0x4321,
-							   &index));
-	KUNIT_EXPECT_EQ(test, -ENOENT,
-			ib_find_exact_cached_pkey(m->ibdev, 1, 0x0001, &index));
+	KUNIT_EXPECT_EQ(test, -ENOENT, ib_find_cached_pkey(m->ibdev, 1, 0x4321, &index));
+	KUNIT_EXPECT_EQ(test, -ENOENT, ib_find_exact_cached_pkey(m->ibdev, 1, 0x0001, &index));
 	KUNIT_EXPECT_EQ(test, 0, mock_calls(m, MOCK_query_pkey));
 
 	KUNIT_EXPECT_EQ(test, 0, ib_query_pkey(m->ibdev, 1, 0, &pkey));
@@ -363,14 +346,12 @@ static void roce_port_has_its_default_gids(struct kunit *test)
 	/* The driver was told the same. */
 	KUNIT_EXPECT_TRUE(test, test_bit(v1, &m->port[1].valid));
 	KUNIT_EXPECT_EQ(test, IB_GID_TYPE_ROCE, m->port[1].added_type[v1]);
-	KUNIT_EXPECT_EQ(test, IB_GID_TYPE_ROCE_UDP_ENCAP,
-			m->port[1].added_type[v2]);
+	KUNIT_EXPECT_EQ(test, IB_GID_TYPE_ROCE_UDP_ENCAP, m->port[1].added_type[v2]);
 	KUNIT_EXPECT_MEMEQ(test, &m->port[1].added[v2], &gid, sizeof(gid));
 
 	mock_unregister(m);
 	KUNIT_EXPECT_EQ(test, 0, m->port[1].valid);
-	KUNIT_EXPECT_EQ(test, mock_calls(m, MOCK_add_gid),
-			mock_calls(m, MOCK_del_gid));
+	KUNIT_EXPECT_EQ(test, mock_calls(m, MOCK_add_gid), mock_calls(m, MOCK_del_gid));
 }
 
 static void roce_attr_names_its_netdev(struct kunit *test)
@@ -388,8 +369,7 @@ static void roce_attr_names_its_netdev(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, rdma_read_gid_l2_fields(attr, &vlan, mac));
 	KUNIT_EXPECT_EQ(test, 0xffff, vlan);
 	KUNIT_EXPECT_MEMEQ(test, mac, ndev->dev_addr, ETH_ALEN);
-	KUNIT_EXPECT_PTR_EQ(test, rdma_read_gid_hw_context(attr),
-			    (void *)&m->port[1]);
+	KUNIT_EXPECT_PTR_EQ(test, rdma_read_gid_hw_context(attr), (void *)&m->port[1]);
 	rdma_put_gid_attr(attr);
 }
 
@@ -397,8 +377,7 @@ static bool wait_for_find(struct gid_events *ev, struct ib_device *ibdev,
 			  const union ib_gid *gid, struct net_device *ndev,
 			  bool there)
 {
-	while ((find(ibdev, gid, IB_GID_TYPE_ROCE_UDP_ENCAP, ndev) >= 0) !=
-	       there)
+	while ((find(ibdev, gid, IB_GID_TYPE_ROCE_UDP_ENCAP, ndev) >= 0) != there)
 		if (!kvt_wait(&ev->got))
 			return false;
 	return true;
@@ -413,14 +392,12 @@ static void roce_gids_follow_the_addresses(struct kunit *test)
 	union ib_gid gid = ip4_gid(addr);
 	int index;
 
-	KUNIT_EXPECT_EQ(test, -ENOENT, find(m->ibdev, &gid,
-					    IB_GID_TYPE_ROCE_UDP_ENCAP, ndev));
+	KUNIT_EXPECT_EQ(test, -ENOENT, find(m->ibdev, &gid, IB_GID_TYPE_ROCE_UDP_ENCAP, ndev));
 	KUNIT_ASSERT_EQ(test, 0, kvt_netdev_ip4(ndev, addr, true));
 	KUNIT_ASSERT_TRUE(test, wait_for_find(ev, m->ibdev, &gid, ndev, true));
 	index = find(m->ibdev, &gid, IB_GID_TYPE_ROCE, ndev);
 	KUNIT_EXPECT_GE(test, index, 2);
-	KUNIT_EXPECT_EQ(test, index, find(m->ibdev, &gid, IB_GID_TYPE_ROCE,
-					  NULL));
+	KUNIT_EXPECT_EQ(test, index, find(m->ibdev, &gid, IB_GID_TYPE_ROCE, NULL));
 
 	KUNIT_ASSERT_EQ(test, 0, kvt_netdev_ip4(ndev, addr, false));
 	KUNIT_ASSERT_TRUE(test, wait_for_find(ev, m->ibdev, &gid, ndev, false));
@@ -443,8 +420,7 @@ static void held_roce_entry_does_not_hold_the_netdev(struct kunit *test)
 	kvt_netdev_gone(test, ndev);
 	KUNIT_EXPECT_TRUE(test, wait_for_find(ev, m->ibdev, &gid, NULL, false));
 	KUNIT_EXPECT_MEMEQ(test, &attr->gid, &gid, sizeof(gid));
-	KUNIT_EXPECT_EQ(test, -ENODEV, rdma_read_gid_l2_fields(attr, NULL,
-							       mac));
+	KUNIT_EXPECT_EQ(test, -ENODEV, rdma_read_gid_l2_fields(attr, NULL, mac));
 	KUNIT_EXPECT_EQ(test, 0, m->port[1].valid);
 	rdma_put_gid_attr(attr);
 }
@@ -482,8 +458,7 @@ static void gid_without_a_slot_comes_when_one_is_free(struct kunit *test)
 	change_netdev(m, ndev);
 	/* The entry held above still occupies one of the two default slots. */
 	KUNIT_EXPECT_GE(test, find(m->ibdev, &gid, IB_GID_TYPE_ROCE, ndev), 0);
-	KUNIT_EXPECT_EQ(test, -ENOENT, find(m->ibdev, &gid,
-					    IB_GID_TYPE_ROCE_UDP_ENCAP, ndev));
+	KUNIT_EXPECT_EQ(test, -ENOENT, find(m->ibdev, &gid, IB_GID_TYPE_ROCE_UDP_ENCAP, ndev));
 	rdma_put_gid_attr(attr);
 	KUNIT_EXPECT_TRUE(test, wait_for_find(ev, m->ibdev, &gid, ndev, true));
 }
@@ -513,8 +488,7 @@ static void gid_refused_by_the_driver_is_not_there(struct kunit *test)
 	WRITE_ONCE(m->refusing, true);
 	KUNIT_ASSERT_EQ(test, 0, kvt_netdev_ip4(ndev, one, true));
 	KUNIT_ASSERT_TRUE(test, wait_for_find(ev, m->ibdev, &gid1, ndev, true));
-	KUNIT_EXPECT_EQ(test, -ENOENT,
-			find(m->ibdev, &gid1, IB_GID_TYPE_ROCE, ndev));
+	KUNIT_EXPECT_EQ(test, -ENOENT, find(m->ibdev, &gid1, IB_GID_TYPE_ROCE, ndev));
 	/* The next address change adds the refused entry again. */
 	WRITE_ONCE(m->refusing, false);
 	KUNIT_ASSERT_EQ(test, 0, kvt_netdev_ip4(ndev, two, true));
@@ -531,8 +505,7 @@ static void roce_port_without_a_netdev_has_no_gids(struct kunit *test)
 	for (i = 0; i < MOCK_GIDS; i++)
 		KUNIT_EXPECT_NE(test, 0, rdma_query_gid(m->ibdev, 1, i, &gid));
 	KUNIT_EXPECT_EQ(test, 0, mock_calls(m, MOCK_add_gid));
-	KUNIT_EXPECT_EQ(test, IB_LINK_LAYER_ETHERNET,
-			rdma_port_get_link_layer(m->ibdev, 1));
+	KUNIT_EXPECT_EQ(test, IB_LINK_LAYER_ETHERNET, rdma_port_get_link_layer(m->ibdev, 1));
 	KUNIT_EXPECT_TRUE(test, rdma_protocol_roce(m->ibdev, 1));
 }
 

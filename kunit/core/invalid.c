@@ -288,8 +288,7 @@ static void missing_attribute_is_named(struct kunit *test)
 	mock_fail(r.m, MOCK_modify_qp, -EINVAL);
 	for (i = 0; i < ARRAY_SIZE(needs); i++) {
 		snprintf(text, sizeof(text), "INIT to RTR: lacks %s", needs[i].name);
-		expect_said(test, r.said, ib_modify_qp(r.qp, &attr, TO_RTR & ~needs[i].bit),
-			    text);
+		expect_said(test, r.said, ib_modify_qp(r.qp, &attr, TO_RTR & ~needs[i].bit), text);
 	}
 	mock_fail_none(r.m);
 }
@@ -314,8 +313,7 @@ static void superfluous_attribute_is_named(struct kunit *test)
 	mock_fail(r.m, MOCK_modify_qp, -EINVAL);
 	for (i = 0; i < ARRAY_SIZE(extras); i++) {
 		snprintf(text, sizeof(text), "INIT to RTR: does not take %s", extras[i].name);
-		expect_said(test, r.said, ib_modify_qp(r.qp, &attr, TO_RTR | extras[i].bit),
-			    text);
+		expect_said(test, r.said, ib_modify_qp(r.qp, &attr, TO_RTR | extras[i].bit), text);
 	}
 	mock_fail_none(r.m);
 }

@@ -72,10 +72,8 @@ static void memory_of_a_device_without_is_not_supported(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
 	pd = kvt_pd(test, m->ibdev);
 	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, mw_error(pd, IB_MW_TYPE_1));
-	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
-			PTR_ERR_OR_ZERO(ib_alloc_fmr(pd, 0, &attr)));
-	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
-			PTR_ERR_OR_ZERO(ib_reg_user_mr(pd, PAGE_SIZE, 1, 0, 0)));
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, PTR_ERR_OR_ZERO(ib_alloc_fmr(pd, 0, &attr)));
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, PTR_ERR_OR_ZERO(ib_reg_user_mr(pd, PAGE_SIZE, 1, 0, 0)));
 }
 
 static void mw_failure_leaves_nothing(struct kunit *test)
@@ -117,8 +115,7 @@ static void pd_with_windows_or_fmrs_is_busy(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, ib_dealloc_fmr(fmr));
 }
 
-static struct ib_qp *make_qp(struct kunit *test, struct mock *m,
-			     struct ib_pd *pd)
+static struct ib_qp *make_qp(struct kunit *test, struct mock *m, struct ib_pd *pd)
 {
 	struct ib_cq *cq = kvt_cq(test, m->ibdev, 32, IB_POLL_WORKQUEUE);
 	struct ib_qp_init_attr init;
@@ -156,8 +153,7 @@ static void bind_posts_the_next_key(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, m->bind.wr.num_sge);
 	KUNIT_EXPECT_PTR_EQ(test, m->bind.mw, mw);
 	KUNIT_EXPECT_EQ(test, mw->rkey, m->bind.rkey);
-	KUNIT_EXPECT_MEMEQ(test, &m->bind.bind_info, &bind.bind_info,
-			   sizeof(bind.bind_info));
+	KUNIT_EXPECT_MEMEQ(test, &m->bind.bind_info, &bind.bind_info, sizeof(bind.bind_info));
 	KUNIT_EXPECT_EQ(test, 0, ib_dealloc_mw(mw));
 	KUNIT_EXPECT_EQ(test, 0, ib_dereg_mr(mr));
 }
@@ -273,8 +269,7 @@ static void fmr_beyond_the_limits_is_refused(struct kunit *test)
 	for (row = fmr_rows; row < fmr_rows + ARRAY_SIZE(fmr_rows); row++) {
 		attr = row->attr;
 		fmr = ib_alloc_fmr(pd, row->access, &attr);
-		KUNIT_EXPECT_EQ_MSG(test, row->ret, PTR_ERR_OR_ZERO(fmr), "%s",
-				    row->what);
+		KUNIT_EXPECT_EQ_MSG(test, row->ret, PTR_ERR_OR_ZERO(fmr), "%s", row->what);
 		if (!IS_ERR(fmr))
 			KUNIT_EXPECT_EQ(test, 0, ib_dealloc_fmr(fmr));
 	}
@@ -296,8 +291,7 @@ static void fmr_failure_leaves_nothing(struct kunit *test)
 	u32 id;
 
 	mock_fail(m, MOCK_alloc_fmr, -EXFULL);
-	KUNIT_EXPECT_EQ(test, -EXFULL,
-			PTR_ERR_OR_ZERO(ib_alloc_fmr(pd, 0, &attr)));
+	KUNIT_EXPECT_EQ(test, -EXFULL, PTR_ERR_OR_ZERO(ib_alloc_fmr(pd, 0, &attr)));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&pd->usecnt));
 	mock_fail_none(m);
 	fmr = KVT_PTR(test, ib_alloc_fmr(pd, 0, &attr));

@@ -70,12 +70,10 @@ static void pd_failure_leaves_nothing(struct kunit *test)
 	struct mock *m = mock_without_local_key(test);
 
 	mock_fail(m, MOCK_alloc_pd, -EXFULL);
-	KUNIT_EXPECT_EQ(test, -EXFULL,
-			PTR_ERR_OR_ZERO(ib_alloc_pd(m->ibdev, 0)));
+	KUNIT_EXPECT_EQ(test, -EXFULL, PTR_ERR_OR_ZERO(ib_alloc_pd(m->ibdev, 0)));
 	mock_fail_none(m);
 	mock_fail(m, MOCK_get_dma_mr, -EXFULL);
-	KUNIT_EXPECT_EQ(test, -EXFULL,
-			PTR_ERR_OR_ZERO(ib_alloc_pd(m->ibdev, 0)));
+	KUNIT_EXPECT_EQ(test, -EXFULL, PTR_ERR_OR_ZERO(ib_alloc_pd(m->ibdev, 0)));
 	KUNIT_EXPECT_EQ(test, 1, mock_calls(m, MOCK_dealloc_pd));
 	MOCK_EXPECT_IDLE(test, m);
 	mock_fail_none(m);
@@ -168,8 +166,7 @@ static void cq_of_no_or_too_many_entries_is_refused(struct kunit *test)
 	struct mock *m = mock_up(test, "kvtm_a");
 
 	KUNIT_EXPECT_EQ(test, -EINVAL, PTR_ERR_OR_ZERO(make_cq(m, 0, 0)));
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			PTR_ERR_OR_ZERO(make_cq(m, MOCK_MAX_CQE + 1, 0)));
+	KUNIT_EXPECT_EQ(test, -EINVAL, PTR_ERR_OR_ZERO(make_cq(m, MOCK_MAX_CQE + 1, 0)));
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			PTR_ERR_OR_ZERO(ib_alloc_cq(m->ibdev, NULL,
 						    MOCK_MAX_CQE + 1, 0,
@@ -323,8 +320,7 @@ static void ah_failure_leaves_nothing(struct kunit *test)
 
 	ah_attr_init(m->ibdev, &attr);
 	mock_fail(m, MOCK_create_ah, -EXFULL);
-	KUNIT_EXPECT_EQ(test, -EXFULL,
-			PTR_ERR_OR_ZERO(rdma_create_ah(pd, &attr, 0)));
+	KUNIT_EXPECT_EQ(test, -EXFULL, PTR_ERR_OR_ZERO(rdma_create_ah(pd, &attr, 0)));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&pd->usecnt));
 	mock_fail_none(m);
 
@@ -345,16 +341,13 @@ static void ah_of_a_bad_address_is_refused(struct kunit *test)
 
 	ah_attr_init(m->ibdev, &attr);
 	rdma_ah_set_port_num(&attr, 2);
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			PTR_ERR_OR_ZERO(rdma_create_ah(pd, &attr, 0)));
+	KUNIT_EXPECT_EQ(test, -EINVAL, PTR_ERR_OR_ZERO(rdma_create_ah(pd, &attr, 0)));
 	ah_attr_init(m->ibdev, &attr);
 	attr.type = RDMA_AH_ATTR_TYPE_ROCE;
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			PTR_ERR_OR_ZERO(rdma_create_ah(pd, &attr, 0)));
+	KUNIT_EXPECT_EQ(test, -EINVAL, PTR_ERR_OR_ZERO(rdma_create_ah(pd, &attr, 0)));
 	ah_attr_init(m->ibdev, &attr);
 	rdma_ah_set_grh(&attr, NULL, 0, MOCK_GIDS, 64, 0);
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			PTR_ERR_OR_ZERO(rdma_create_ah(pd, &attr, 0)));
+	KUNIT_EXPECT_EQ(test, -EINVAL, PTR_ERR_OR_ZERO(rdma_create_ah(pd, &attr, 0)));
 	KUNIT_EXPECT_EQ(test, 0, mock_calls(m, MOCK_create_ah));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&pd->usecnt));
 }
@@ -391,10 +384,8 @@ static void srq_beyond_the_limits_is_refused(struct kunit *test)
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			PTR_ERR_OR_ZERO(make_srq(pd, MOCK_MAX_SRQ_WR + 1, 1)));
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			PTR_ERR_OR_ZERO(make_srq(pd, 1, MOCK_MAX_SRQ_SGE + 1)));
+	KUNIT_EXPECT_EQ(test, -EINVAL, PTR_ERR_OR_ZERO(make_srq(pd, MOCK_MAX_SRQ_WR + 1, 1)));
+	KUNIT_EXPECT_EQ(test, -EINVAL, PTR_ERR_OR_ZERO(make_srq(pd, 1, MOCK_MAX_SRQ_SGE + 1)));
 	KUNIT_EXPECT_EQ(test, 0, mock_calls(m, MOCK_create_srq));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&pd->usecnt));
 }
@@ -428,8 +419,7 @@ static void srq_of_a_device_without_is_not_supported(struct kunit *test)
 	m->ops.alloc_mr = NULL;
 	mock_alloc(test, m);
 	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
-	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
-			PTR_ERR_OR_ZERO(make_srq(kvt_pd(test, m->ibdev), 8, 1)));
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, PTR_ERR_OR_ZERO(make_srq(kvt_pd(test, m->ibdev), 8, 1)));
 	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
 			PTR_ERR_OR_ZERO(ib_alloc_mr(kvt_pd(test, m->ibdev),
 						    IB_MR_TYPE_MEM_REG, 4)));
@@ -463,8 +453,7 @@ static void mr_failure_leaves_nothing(struct kunit *test)
 	u32 id;
 
 	mock_fail(m, MOCK_alloc_mr, -EXFULL);
-	KUNIT_EXPECT_EQ(test, -EXFULL,
-			PTR_ERR_OR_ZERO(ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4)));
+	KUNIT_EXPECT_EQ(test, -EXFULL, PTR_ERR_OR_ZERO(ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4)));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&pd->usecnt));
 	mock_fail_none(m);
 	mr = KVT_PTR(test, ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4));
@@ -490,8 +479,7 @@ static void sg_fake(struct scatterlist *sg, const u64 *addr_len, int n)
 	}
 }
 
-static int map_fake(struct ib_mr *mr, const u64 *addr_len, int n,
-		    unsigned int *offset)
+static int map_fake(struct ib_mr *mr, const u64 *addr_len, int n, unsigned int *offset)
 {
 	struct scatterlist sg[4];
 

@@ -436,8 +436,7 @@ static void mr_pool_gives_and_takes(struct kunit *test)
 			ib_mr_pool_init(qp, &qp->rdma_mrs, 3,
 					IB_MR_TYPE_MEM_REG, 4, 0));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&r.m->live[MOCK_MR]));
-	KUNIT_ASSERT_EQ(test, 0, ib_mr_pool_init(qp, &qp->rdma_mrs, 2,
-						 IB_MR_TYPE_MEM_REG, 4, 0));
+	KUNIT_ASSERT_EQ(test, 0, ib_mr_pool_init(qp, &qp->rdma_mrs, 2, IB_MR_TYPE_MEM_REG, 4, 0));
 	for (i = 0; i < 3; i++)
 		mr[i] = ib_mr_pool_get(qp, &qp->rdma_mrs);
 	KUNIT_EXPECT_NOT_NULL(test, mr[0]);

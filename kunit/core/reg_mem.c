@@ -28,8 +28,7 @@ struct rig {
 	unsigned long host;		/* address of two pages of user memory */
 };
 
-static void rig_up_with(struct kunit *test, struct rig *r, struct mock *m,
-			enum peer_kind kind)
+static void rig_up_with(struct kunit *test, struct rig *r, struct mock *m, enum peer_kind kind)
 {
 	r->m = m;
 	mock_alloc(test, m);
@@ -331,8 +330,7 @@ static void what_can_not_be_is_refused(struct kunit *test)
 	for (; bad < bad_mems + ARRAY_SIZE(bad_mems); bad++) {
 		mem = bad->mem;
 		mr = ib_reg_mem(r.pd, &mem, bad->virt, bad->access);
-		KUNIT_EXPECT_EQ_MSG(test, bad->ret, PTR_ERR_OR_ZERO(mr), "%s",
-				    bad->what);
+		KUNIT_EXPECT_EQ_MSG(test, bad->ret, PTR_ERR_OR_ZERO(mr), "%s", bad->what);
 		expect_errors(test, &mem, 0, 0, 0);
 	}
 	KUNIT_EXPECT_EQ(test, 0, peer_mock_calls(r.client, PEER_ACQUIRE));
@@ -642,8 +640,7 @@ static void region_that_cannot_be_freed_is_still_revoked(struct kunit *test)
 
 /* Drivers that call ib_umem_get_peer() themselves */
 
-static struct ib_umem *get_peer(struct rig *r, unsigned long addr, size_t size,
-				unsigned long flags)
+static struct ib_umem *get_peer(struct rig *r, unsigned long addr, size_t size, unsigned long flags)
 {
 	struct ib_umem *umem;
 	struct peer_visit v;
@@ -663,8 +660,7 @@ static void release(struct ib_umem *umem)
 	peer_visit_end(&v);
 }
 
-static int get_peer_error(struct rig *r, unsigned long addr, size_t size,
-			  unsigned long flags)
+static int get_peer_error(struct rig *r, unsigned long addr, size_t size, unsigned long flags)
 {
 	return PTR_ERR_OR_ZERO(get_peer(r, addr, size, flags));
 }
@@ -683,8 +679,7 @@ static void memory_is_got_as_the_driver_allows(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EFAULT, get_peer_error(&r, PEER_START(0), 8, 0));
 	KUNIT_EXPECT_EQ(test, -EFAULT,
 			get_peer_error(&r, PEER_START(0), 8, IB_PEER_MEM_INVAL_SUPP));
-	KUNIT_EXPECT_EQ(test, -EFAULT,
-			get_peer_error(&r, PEER_START(0), 8, IB_PEER_MEM_ALLOW));
+	KUNIT_EXPECT_EQ(test, -EFAULT, get_peer_error(&r, PEER_START(0), 8, IB_PEER_MEM_ALLOW));
 	KUNIT_EXPECT_EQ(test, -EFAULT, get_peer_error(&r, PEER_START(3), 8, ALL));
 	KUNIT_EXPECT_EQ(test, -EINVAL, get_peer_error(&r, PEER_START(0), 0, ALL));
 	KUNIT_EXPECT_EQ(test, 0, peer_mock_calls(r.client, PEER_ACQUIRE));

@@ -59,8 +59,7 @@ static struct page *first_page(struct ib_umem *umem)
 	return sg_page(umem->sgt_append.sgt.sgl);
 }
 
-static int umem_error(struct mock *m, unsigned long addr, size_t size,
-		      int access)
+static int umem_error(struct mock *m, unsigned long addr, size_t size, int access)
 {
 	struct ib_umem *umem = ib_umem_get(m->ibdev, addr, size, access);
 
@@ -120,14 +119,11 @@ static void memory_is_read(struct kunit *test)
 	umem = KVT_PTR(test, ib_umem_get(m->ibdev, addr + 8, 3 * PAGE_SIZE - 8, 0));
 	KUNIT_EXPECT_EQ(test, 0, ib_umem_copy_from(&word, umem, PAGE_SIZE - 8, 8));
 	KUNIT_EXPECT_EQ(test, 0xfeed0001, word);
-	KUNIT_EXPECT_EQ(test, 0, ib_umem_copy_from(&word, umem,
-						   3 * PAGE_SIZE - 16, 8));
+	KUNIT_EXPECT_EQ(test, 0, ib_umem_copy_from(&word, umem, 3 * PAGE_SIZE - 16, 8));
 	KUNIT_EXPECT_EQ(test, 0, word);
 	KUNIT_EXPECT_EQ(test, 0, ib_umem_copy_from(&word, umem, umem->length, 0));
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			ib_umem_copy_from(&word, umem, umem->length - 7, 8));
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			ib_umem_copy_from(&word, umem, umem->length + 1, 0));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_umem_copy_from(&word, umem, umem->length - 7, 8));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_umem_copy_from(&word, umem, umem->length + 1, 0));
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_umem_copy_from(&word, umem, 8, SIZE_MAX));
 	ib_umem_release(umem);
 }
@@ -148,8 +144,7 @@ static void device_sees_what_is_written_later(struct kunit *test)
 	ib_umem_release(umem);
 }
 
-static void check_dirty(struct kunit *test, struct mock *m, int access,
-			bool dirty)
+static void check_dirty(struct kunit *test, struct mock *m, int access, bool dirty)
 {
 	unsigned long addr = map_pages(test, 1, RW);
 	struct ib_umem *umem;
@@ -190,8 +185,7 @@ static void bad_addresses_are_refused(struct kunit *test)
 
 	addr = map_pages(test, 1, PROT_READ);
 	KUNIT_EXPECT_EQ(test, 0, umem_error(m, addr, 1, 0));
-	KUNIT_EXPECT_EQ(test, -EFAULT,
-			umem_error(m, addr, 1, IB_ACCESS_LOCAL_WRITE));
+	KUNIT_EXPECT_EQ(test, -EFAULT, umem_error(m, addr, 1, IB_ACCESS_LOCAL_WRITE));
 	KUNIT_EXPECT_EQ(test, 0, pinned_pages());
 }
 
@@ -224,8 +218,7 @@ static void bad_ranges_are_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL, umem_error(m, addr, SIZE_MAX, 0));
 	KUNIT_EXPECT_EQ(test, -EINVAL, umem_error(m, ULONG_MAX - 10, 5, 0));
 	KUNIT_EXPECT_EQ(test, -EINVAL, umem_error(m, 0, BIT_ULL(32 + PAGE_SHIFT), 0));
-	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
-			umem_error(m, addr, 1, IB_ACCESS_ON_DEMAND));
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, umem_error(m, addr, 1, IB_ACCESS_ON_DEMAND));
 	KUNIT_EXPECT_EQ(test, 0, pinned_pages());
 }
 
@@ -353,8 +346,7 @@ static const struct blocks_row blocks_rows[] = {
 	{ "no sizes", 0x1000, SZ_4K, 0x1000, { { 0x1000, SZ_4K } }, 0, 0 },
 };
 
-static void blocks_umem(const struct blocks_row *row, struct ib_umem *umem,
-			struct scatterlist *sg)
+static void blocks_umem(const struct blocks_row *row, struct ib_umem *umem, struct scatterlist *sg)
 {
 	int i, nents = row->run[1].len ? 2 : 1;
 
@@ -435,12 +427,10 @@ static void offset_takes_the_place_of_an_address(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0xa80, ib_umem_dma_offset(&umem, SZ_64K));
 	KUNIT_EXPECT_EQ(test, 0x80, ib_umem_dma_offset(&umem, SZ_512));
 	/* The mask covers the whole offset: one block of the smallest size is enough. */
-	KUNIT_EXPECT_EQ(test, SZ_8K,
-			ib_umem_find_best_pgoff(&umem, SZ_8K | SZ_64K, SZ_64K - 1));
+	KUNIT_EXPECT_EQ(test, SZ_8K, ib_umem_find_best_pgoff(&umem, SZ_8K | SZ_64K, SZ_64K - 1));
 	KUNIT_EXPECT_EQ(test, 0xa80, umem.iova);
 	/* The mask cuts off low bits of the offset: no block size fits. */
-	KUNIT_EXPECT_EQ(test, 0,
-			ib_umem_find_best_pgoff(&umem, SZ_8K | SZ_64K, 0xf00));
+	KUNIT_EXPECT_EQ(test, 0, ib_umem_find_best_pgoff(&umem, SZ_8K | SZ_64K, 0xf00));
 }
 
 static void scatter_list_is_walked_to_its_end(struct kunit *test)
@@ -457,8 +447,7 @@ static void scatter_list_is_walked_to_its_end(struct kunit *test)
 	blocks_umem(&row, &umem, sg);
 	rdma_for_each_block(sg, &biter, 2, SZ_4K) {
 		KUNIT_ASSERT_LT(test, i, ARRAY_SIZE(want));
-		KUNIT_EXPECT_EQ(test, want[i++],
-				rdma_block_iter_dma_address(&biter));
+		KUNIT_EXPECT_EQ(test, want[i++], rdma_block_iter_dma_address(&biter));
 	}
 	KUNIT_EXPECT_EQ(test, ARRAY_SIZE(want), i);
 }
@@ -470,8 +459,7 @@ static void user_mr_lives_and_is_counted(struct kunit *test)
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 	unsigned long addr = map_pages(test, 2, RW);
-	struct ib_mr *mr = ib_reg_user_mr(pd, addr + 8, PAGE_SIZE, 0x40008,
-					  IB_ACCESS_LOCAL_WRITE);
+	struct ib_mr *mr = ib_reg_user_mr(pd, addr + 8, PAGE_SIZE, 0x40008, IB_ACCESS_LOCAL_WRITE);
 	struct page *page;
 
 	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
@@ -492,8 +480,7 @@ static void user_mr_lives_and_is_counted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&pd->usecnt));
 }
 
-static int user_mr_error(struct ib_pd *pd, u64 start, u64 length, u64 virt,
-			 int access)
+static int user_mr_error(struct ib_pd *pd, u64 start, u64 length, u64 virt, int access)
 {
 	return PTR_ERR_OR_ZERO(ib_reg_user_mr(pd, start, length, virt, access));
 }
@@ -506,17 +493,13 @@ static void bad_user_mr_is_refused(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, -EINVAL, user_mr_error(pd, addr, 0, addr, 0));
 	KUNIT_EXPECT_EQ(test, -EINVAL, user_mr_error(pd, U64_MAX, 2, addr, 0));
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			user_mr_error(pd, addr, PAGE_SIZE, -PAGE_SIZE + 1, 0));
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			user_mr_error(pd, addr, 1, 0, IB_ACCESS_REMOTE_WRITE));
+	KUNIT_EXPECT_EQ(test, -EINVAL, user_mr_error(pd, addr, PAGE_SIZE, -PAGE_SIZE + 1, 0));
+	KUNIT_EXPECT_EQ(test, -EINVAL, user_mr_error(pd, addr, 1, 0, IB_ACCESS_REMOTE_WRITE));
 	KUNIT_EXPECT_EQ(test, -EINVAL, user_mr_error(pd, addr, 1, 0, BIT(30)));
-	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
-			user_mr_error(pd, addr, 1, 0, IB_ACCESS_ON_DEMAND));
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, user_mr_error(pd, addr, 1, 0, IB_ACCESS_ON_DEMAND));
 	KUNIT_EXPECT_EQ(test, 0, mock_calls(m, MOCK_reg_user_mr));
 
-	KUNIT_EXPECT_EQ(test, -EFAULT,
-			user_mr_error(pd, addr, PAGE_SIZE + 1, addr, 0));
+	KUNIT_EXPECT_EQ(test, -EFAULT, user_mr_error(pd, addr, PAGE_SIZE + 1, addr, 0));
 	mock_fail(m, MOCK_reg_user_mr, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, user_mr_error(pd, addr, 1, addr, 0));
 	KUNIT_EXPECT_EQ(test, 0, pinned_pages());

@@ -205,8 +205,7 @@ static struct ib_cq *loud_cq(struct kunit *test, struct ib_device *ibdev, struct
 {
 	struct ib_cq_init_attr attr = { .cqe = RIG_CQE };
 
-	return KVT_OWN(test, ib_create_cq(ibdev, NULL, on_object_event, l, &attr),
-		       kvt_end_cq);
+	return KVT_OWN(test, ib_create_cq(ibdev, NULL, on_object_event, l, &attr), kvt_end_cq);
 }
 
 static void cq_error_is_injected(struct kunit *test)

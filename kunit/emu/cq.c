@@ -211,8 +211,7 @@ static void traffic_is_moderated(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 2, atomic_read(&r->b.called));
 }
 
-static void expect_pool_size(struct kunit *test, struct ib_device *ibdev, unsigned int nr,
-			     int cqe)
+static void expect_pool_size(struct kunit *test, struct ib_device *ibdev, unsigned int nr, int cqe)
 {
 	struct ib_cq *cq = KVT_PTR(test, ib_cq_pool_get(ibdev, nr, 0, IB_POLL_UNBOUND_WORKQUEUE));
 

@@ -14,8 +14,7 @@
 
 KUNIT_ARRAY_PARAM_DESC(pair, rig_pairs, name);
 
-static void expect_states(struct kunit *test, struct rig *r,
-			  enum ib_qp_state a, enum ib_qp_state b)
+static void expect_states(struct kunit *test, struct rig *r, enum ib_qp_state a, enum ib_qp_state b)
 {
 	KUNIT_EXPECT_EQ(test, a, rig_state(r->a.qp));
 	KUNIT_EXPECT_EQ(test, b, rig_state(r->b.qp));
@@ -102,8 +101,7 @@ static struct ib_sge bad_sge(struct kunit *test, struct rig *r,
 		other.scq = peer->scq;
 	}
 	e->mr = rig_mr(test, other.pd);
-	KUNIT_ASSERT_EQ(test, 1, rig_map(e, e->mr, PAGE_SIZE,
-					 RIG_BUF - 2 * PAGE_SIZE));
+	KUNIT_ASSERT_EQ(test, 1, rig_map(e, e->mr, PAGE_SIZE, RIG_BUF - 2 * PAGE_SIZE));
 	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&other, e->mr, 55, access));
 	RIG_EXPECT_WC(test, other.scq, &wc, 55, IB_WC_SUCCESS);
 	sge.addr = e->mr->iova + 8;
@@ -162,8 +160,7 @@ static void r14_rdma_to_bad_memory(struct kunit *test, enum ib_wr_opcode op)
 	memset(r->a.buf, 0xaa, RIG_BUF);
 	memset(r->b.buf, 0xee, RIG_BUF);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 9, 0, 100));
-	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, op, 1, 0, 100, there.addr,
-					  there.lkey));
+	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, op, 1, 0, 100, there.addr, there.lkey));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 2, 0, 8));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_REM_ACCESS_ERR);
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 2, IB_WC_WR_FLUSH_ERR);
@@ -635,26 +632,20 @@ static struct kunit_case emu_error_cases[] = {
 	KUNIT_CASE_PARAM(r14_read_of_bad_memory, bad_key_gen_params),
 	KUNIT_CASE_PARAM(r14_local_key_is_not_for_peers, pair_gen_params),
 	KUNIT_CASE(r15_queue_pair_forbids_the_operation),
-	KUNIT_CASE_PARAM(r18_read_into_memory_that_is_not_writable,
-			 pair_gen_params),
+	KUNIT_CASE_PARAM(r18_read_into_memory_that_is_not_writable, pair_gen_params),
 	KUNIT_CASE(r19_responder_without_read_resources),
 	KUNIT_CASE(r8_nobody_at_the_destination),
 	KUNIT_CASE(r10_receiver_never_ready),
 	KUNIT_CASE_PARAM(r10_receiver_ready_after_a_while, pair_gen_params),
-	KUNIT_CASE_PARAM(m1_invalidated_region_is_closed_to_peers,
-			 pair_gen_params),
+	KUNIT_CASE_PARAM(m1_invalidated_region_is_closed_to_peers, pair_gen_params),
 	KUNIT_CASE_PARAM(m3_registering_twice_fails, pair_gen_params),
-	KUNIT_CASE_PARAM(q2_everything_posted_is_flushed_once_in_order,
-			 pair_gen_params),
-	KUNIT_CASE_PARAM(q2_error_flushes_unsignaled_sends_too,
-			 pair_gen_params),
+	KUNIT_CASE_PARAM(q2_everything_posted_is_flushed_once_in_order, pair_gen_params),
+	KUNIT_CASE_PARAM(q2_error_flushes_unsignaled_sends_too, pair_gen_params),
 	KUNIT_CASE_PARAM(q2_drain_comes_last, kvt_any_context),
 	KUNIT_CASE_PARAM(q3_reset_empties_the_queues, pair_gen_params),
-	KUNIT_CASE_PARAM(c15_q3_reset_drops_completions_not_polled,
-			 pair_gen_params),
+	KUNIT_CASE_PARAM(c15_q3_reset_drops_completions_not_polled, pair_gen_params),
 	KUNIT_CASE_PARAM(q4_sqd_holds_new_sends_until_rts, pair_gen_params),
-	KUNIT_CASE_PARAM(c15_destroy_drops_completions_not_polled,
-			 pair_gen_params),
+	KUNIT_CASE_PARAM(c15_destroy_drops_completions_not_polled, pair_gen_params),
 	KUNIT_CASE(c13_overrun_is_told_and_loses_nothing_silently),
 	KUNIT_CASE(r26_comm_est_is_told_once),
 	KUNIT_CASE(q6_destroy_under_traffic_ends),

@@ -102,14 +102,11 @@ static void gsi_is_one_of_a_kind(struct kunit *test)
 	init.send_cq = r->a.scq;
 	init.recv_cq = r->a.rcq;
 	init.port_num = 1;
-	KUNIT_EXPECT_EQ(test, -EBUSY,
-			PTR_ERR_OR_ZERO(ib_create_qp(r->a.pd, &init)));
+	KUNIT_EXPECT_EQ(test, -EBUSY, PTR_ERR_OR_ZERO(ib_create_qp(r->a.pd, &init)));
 	init.port_num = 2;
-	KUNIT_EXPECT_EQ(test, -EBUSY,
-			PTR_ERR_OR_ZERO(ib_create_qp(r->a.pd, &init)));
+	KUNIT_EXPECT_EQ(test, -EBUSY, PTR_ERR_OR_ZERO(ib_create_qp(r->a.pd, &init)));
 	init.port_num = 3;
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			PTR_ERR_OR_ZERO(ib_create_qp(r->a.pd, &init)));
+	KUNIT_EXPECT_EQ(test, -EINVAL, PTR_ERR_OR_ZERO(ib_create_qp(r->a.pd, &init)));
 	/* After QP1 of a port is destroyed, another one can be created. */
 	rig_destroy_qp(test, &r->a);
 	make_gsi(test, r, &again);
@@ -147,8 +144,7 @@ static void gsi_has_a_q_key_of_its_own(struct kunit *test)
 	wr.remote_qkey = 0x1234;
 	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr.wr, NULL));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	KUNIT_EXPECT_EQ(test, before + 1, rig_counter(test, &r->b,
-						      "qkey_viol_cntr"));
+	KUNIT_EXPECT_EQ(test, before + 1, rig_counter(test, &r->b, "qkey_viol_cntr"));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 	/* QP1 keeps its Q_Key, whatever modify_qp asks for: IBTA vol. 1, 3.5.3. */
 	KUNIT_ASSERT_EQ(test, 0, ib_modify_qp(r->b.qp, &other, IB_QP_QKEY));
@@ -184,8 +180,7 @@ static void gsi_requests_name_their_p_key(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr.wr, NULL));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
-	KUNIT_EXPECT_EQ(test, before + 1, rig_counter(test, &r->b,
-						      "bad_pkey_cntr"));
+	KUNIT_EXPECT_EQ(test, before + 1, rig_counter(test, &r->b, "bad_pkey_cntr"));
 	wr.pkey_index = 0xffff;
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_post_send(r->a.qp, &wr.wr, NULL));
 }
@@ -210,8 +205,7 @@ static void gsi_hears_nothing_before_rtr_and_after_its_end(struct kunit *test)
 	dropped = rig_counter(test, &to, "rx_dropped");
 	KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &to, 3, 0, LEN));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 3, IB_WC_SUCCESS);
-	KUNIT_EXPECT_EQ(test, dropped + 1, rig_counter(test, &to,
-						       "rx_dropped"));
+	KUNIT_EXPECT_EQ(test, dropped + 1, rig_counter(test, &to, "rx_dropped"));
 }
 
 /* --- address handles --- */
@@ -391,8 +385,7 @@ static struct kunit_case emu_conform_gsi_cases[] = {
 	KUNIT_CASE(gsi_requests_name_their_p_key),
 	KUNIT_CASE(gsi_hears_nothing_before_rtr_and_after_its_end),
 	KUNIT_CASE_PARAM(ah_lives_in_any_context, ah_context_gen_params),
-	KUNIT_CASE_PARAM(ah_of_a_posted_send_can_change_or_go,
-			 few_net_gen_params),
+	KUNIT_CASE_PARAM(ah_of_a_posted_send_can_change_or_go, few_net_gen_params),
 	KUNIT_CASE_PARAM(ah_refuses_bad_addresses, few_net_gen_params),
 	{}
 };

@@ -413,8 +413,7 @@ static void layer_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 static struct ib_cq *layer_cq(struct kunit *test, struct layer *y, struct ib_device *ibdev,
 			      enum ib_poll_context ctx)
 {
-	return KVT_OWN(test, ib_alloc_cq(ibdev, y, 2 * DEPTH, 0, ctx),
-		       kvt_end_alloc_cq);
+	return KVT_OWN(test, ib_alloc_cq(ibdev, y, 2 * DEPTH, 0, ctx), kvt_end_alloc_cq);
 }
 
 static void layer_up(struct kunit *test, struct layer *y, enum ib_poll_context ctx)

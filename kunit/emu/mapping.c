@@ -52,8 +52,7 @@ static void expect_write(struct kunit *test, struct rig *r, u64 remote, u32 len,
 {
 	struct ib_wc wc;
 
-	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 7, 0, len,
-					  remote, rkey));
+	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 7, 0, len, remote, rkey));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 7, status);
 }
 
@@ -69,16 +68,13 @@ static void fmr_maps_pages_in_any_order(struct kunit *test)
 	rig_fill(from, 3 * PAGE_SIZE, 1);
 	memset(r->b.buf, 0xee, RIG_BUF);
 	KUNIT_ASSERT_EQ(test, 0, ib_map_phys_fmr(fmr, pages, 3, 0x70000000));
-	expect_write(test, r, 0x70000000, 3 * PAGE_SIZE, fmr->rkey,
-		     IB_WC_SUCCESS);
+	expect_write(test, r, 0x70000000, 3 * PAGE_SIZE, fmr->rkey, IB_WC_SUCCESS);
 	KUNIT_EXPECT_MEMEQ(test, r->b.buf + 2 * PAGE_SIZE, from, PAGE_SIZE);
 	KUNIT_EXPECT_MEMEQ(test, r->b.buf, from + PAGE_SIZE, PAGE_SIZE);
-	KUNIT_EXPECT_MEMEQ(test, r->b.buf + PAGE_SIZE, from + 2 * PAGE_SIZE,
-			   PAGE_SIZE);
+	KUNIT_EXPECT_MEMEQ(test, r->b.buf + PAGE_SIZE, from + 2 * PAGE_SIZE, PAGE_SIZE);
 	expect_write(test, r, 0x70000000 + 2 * PAGE_SIZE, PAGE_SIZE + 1,
 		     fmr->rkey, IB_WC_REM_ACCESS_ERR);
-	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf + 3 * PAGE_SIZE,
-					RIG_BUF - 3 * PAGE_SIZE, 0xee));
+	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf + 3 * PAGE_SIZE, RIG_BUF - 3 * PAGE_SIZE, 0xee));
 }
 
 static void fmr_serves_local_messages(struct kunit *test)
@@ -114,8 +110,7 @@ static void fmr_is_closed_before_and_after(struct kunit *test)
 		page = r->b.dma;
 		memset(r->b.buf, 0xee, RIG_BUF);
 		if (mapped) {
-			KUNIT_ASSERT_EQ(test, 0, ib_map_phys_fmr(fmr, &page, 1,
-								 page));
+			KUNIT_ASSERT_EQ(test, 0, ib_map_phys_fmr(fmr, &page, 1, page));
 			KUNIT_ASSERT_EQ(test, 0, fmr_unmap(fmr));
 		}
 		expect_write(test, r, page, 8, fmr->rkey, IB_WC_REM_ACCESS_ERR);
@@ -149,10 +144,8 @@ static void max_maps_counts_from_unmap_to_unmap(struct kunit *test)
 
 	for (round = 0; round < 2; round++) {
 		for (i = 0; i < 3; i++)
-			KUNIT_EXPECT_EQ(test, 0, ib_map_phys_fmr(fmr, &page, 1,
-								 page));
-		KUNIT_EXPECT_EQ(test, -EINVAL, ib_map_phys_fmr(fmr, &page, 1,
-							       page));
+			KUNIT_EXPECT_EQ(test, 0, ib_map_phys_fmr(fmr, &page, 1, page));
+		KUNIT_EXPECT_EQ(test, -EINVAL, ib_map_phys_fmr(fmr, &page, 1, page));
 		KUNIT_EXPECT_EQ(test, 0, fmr_unmap(fmr));
 	}
 }
@@ -168,13 +161,11 @@ static void fmr_refuses_bad_lists(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_map_phys_fmr(fmr, pages, 0, 0));
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_map_phys_fmr(fmr, pages, -1, 0));
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_map_phys_fmr(fmr, pages, 1, 8));
-	KUNIT_EXPECT_EQ(test, -EINVAL, ib_map_phys_fmr(fmr, pages, 2,
-						       U64_MAX & PAGE_MASK));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_map_phys_fmr(fmr, pages, 2, U64_MAX & PAGE_MASK));
 	pages[1]++;
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_map_phys_fmr(fmr, pages, 2, 0));
 	KUNIT_EXPECT_EQ(test, key, fmr->rkey);
-	KUNIT_EXPECT_EQ(test, 0, ib_map_phys_fmr(fmr, pages, 1,
-						 U64_MAX & PAGE_MASK));
+	KUNIT_EXPECT_EQ(test, 0, ib_map_phys_fmr(fmr, pages, 1, U64_MAX & PAGE_MASK));
 }
 
 static void fmr_refuses_bad_sizes(struct kunit *test)
@@ -234,8 +225,7 @@ static void windows_are_not_bound_to_fmrs(struct kunit *test)
 	mr.device = r->b.ibdev;
 	mr.lkey = fmr->lkey;
 	mr.iova = page;
-	KUNIT_ASSERT_EQ(test, 0, win_bind(&r->b, mw, &mr, 0, 8,
-					  IB_ACCESS_REMOTE_READ, 1));
+	KUNIT_ASSERT_EQ(test, 0, win_bind(&r->b, mw, &mr, 0, 8, IB_ACCESS_REMOTE_READ, 1));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 1, IB_WC_MW_BIND_ERR);
 }
 
@@ -272,21 +262,15 @@ static void user_memory_is_reached_by_its_address(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(iovas); i++) {
 		r = rig_up(test, "emu0", "emu1");
-		r->b.mr = user_mr(test, &r->b, start, iovas[i],
-				  IB_ACCESS_LOCAL_WRITE | REMOTE);
+		r->b.mr = user_mr(test, &r->b, start, iovas[i], IB_ACCESS_LOCAL_WRITE | REMOTE);
 		KUNIT_EXPECT_EQ(test, IB_MR_TYPE_USER, r->b.mr->type);
 		rig_fill(r->a.buf, RIG_BUF, i);
-		expect_write(test, r, iovas[i], len, r->b.mr->rkey,
-			     IB_WC_SUCCESS);
-		KUNIT_ASSERT_EQ(test, 0,
-				copy_from_user(r->b.buf, (void __user *)start,
-					       USER_LEN));
+		expect_write(test, r, iovas[i], len, r->b.mr->rkey, IB_WC_SUCCESS);
+		KUNIT_ASSERT_EQ(test, 0, copy_from_user(r->b.buf, (void __user *)start, USER_LEN));
 		KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf, 100, 0));
 		KUNIT_EXPECT_MEMEQ(test, r->b.buf + 100, r->a.buf, len);
-		KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf + 100 + len,
-						PAGE_SIZE, 0));
-		expect_write(test, r, iovas[i] + len - 7, 8, r->b.mr->rkey,
-			     IB_WC_REM_ACCESS_ERR);
+		KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf + 100 + len, PAGE_SIZE, 0));
+		expect_write(test, r, iovas[i] + len - 7, 8, r->b.mr->rkey, IB_WC_REM_ACCESS_ERR);
 		kunit_release_action(test, kvt_end_mr, r->b.mr);
 	}
 }
@@ -305,9 +289,7 @@ static void user_memory_takes_windows(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_dereg_mr(mr));
 	rig_fill(r->a.buf, 8, 9);
 	expect_write(test, r, start + 1100, 8, mw->rkey, IB_WC_SUCCESS);
-	KUNIT_ASSERT_EQ(test, 0, copy_from_user(r->b.buf,
-						(void __user *)start + 1100,
-						8));
+	KUNIT_ASSERT_EQ(test, 0, copy_from_user(r->b.buf, (void __user *)start + 1100, 8));
 	KUNIT_EXPECT_MEMEQ(test, r->b.buf, r->a.buf, 8);
 	win_free(test, mw);
 	/* Of MRs, LOCAL_INV takes only those for fast registration. */
@@ -345,8 +327,7 @@ static struct rig_end *block_new(struct kunit *test, struct rig_end *e, u8 fill)
 /* Registers the block @n times in a row. */
 static void block_register(struct kunit *test, struct rig_end *big, u32 n)
 {
-	struct scatterlist *sg = kunit_kcalloc(test, n, sizeof(*sg),
-					       GFP_KERNEL);
+	struct scatterlist *sg = kunit_kcalloc(test, n, sizeof(*sg), GFP_KERNEL);
 	struct ib_wc wc;
 	u32 i;
 
@@ -385,8 +366,7 @@ static void two_gigabytes_in_one_message(struct kunit *test)
 
 	block_register(test, a, MAX_BLOCKS);
 	block_register(test, b, MAX_BLOCKS);
-	KUNIT_ASSERT_EQ(test, 0, block_write(a, MAX_BLOCKS * BLOCK, b->mr->iova,
-					     b->mr->rkey));
+	KUNIT_ASSERT_EQ(test, 0, block_write(a, MAX_BLOCKS * BLOCK, b->mr->iova, b->mr->rkey));
 	for (i = 0; i < 10 && !rig_poll(a->scq, &wc); i++)
 		;
 	KUNIT_ASSERT_LT(test, i, 10);
@@ -438,8 +418,7 @@ static void ended_fmr(struct kunit *test, struct ended *end)
 		pages[i] = end->b->dma;
 	end->fmr = fmr_new(test, end->b->pd, LONG_BLOCKS, 2, ilog2(BLOCK));
 	end->iova = 0;
-	KUNIT_ASSERT_EQ(test, 0, ib_map_phys_fmr(end->fmr, pages, LONG_BLOCKS,
-						 end->iova));
+	KUNIT_ASSERT_EQ(test, 0, ib_map_phys_fmr(end->fmr, pages, LONG_BLOCKS, end->iova));
 	end->key = end->fmr->rkey;
 }
 
@@ -485,8 +464,7 @@ static void ended_end(struct kunit *test, struct ended *end)
 		kunit_release_action(test, kvt_end_fmr, end->fmr);
 		return;
 	case END_WINDOW_REBIND:
-		KUNIT_ASSERT_EQ(test, 0, win_bind(b, end->mw, b->mr, 0, 8,
-						  REMOTE, 3));
+		KUNIT_ASSERT_EQ(test, 0, win_bind(b, end->mw, b->mr, 0, 8, REMOTE, 3));
 		break;
 	default:
 		KUNIT_ASSERT_EQ(test, 0, win_inv(b, end->key, 3));
@@ -513,8 +491,7 @@ static void key_ends_when_accesses_are_out(struct kunit *test)
 
 	block_register(test, a, LONG_BLOCKS);
 	ended_new(test, &end);
-	KUNIT_ASSERT_EQ(test, 0, block_write(a, LONG_BLOCKS * BLOCK, end.iova,
-					     end.key));
+	KUNIT_ASSERT_EQ(test, 0, block_write(a, LONG_BLOCKS * BLOCK, end.iova, end.key));
 	block_wait(test, end.b, 0xee);
 	ended_end(test, &end);
 	/* From here on the device must not write to the memory. */
@@ -542,8 +519,7 @@ static void fmr_in_use_is_busy(struct kunit *test)
 	block_register(test, a, LONG_BLOCKS);
 	ended_new(test, &end);
 	page = end.b->dma;
-	KUNIT_ASSERT_EQ(test, 0, block_write(a, LONG_BLOCKS * BLOCK, end.iova,
-					     end.key));
+	KUNIT_ASSERT_EQ(test, 0, block_write(a, LONG_BLOCKS * BLOCK, end.iova, end.key));
 	block_wait(test, end.b, 0xee);
 	KUNIT_EXPECT_EQ(test, -EBUSY, ib_map_phys_fmr(end.fmr, &page, 1, 0));
 	KUNIT_EXPECT_EQ(test, end.key, end.fmr->rkey);
@@ -551,8 +527,7 @@ static void fmr_in_use_is_busy(struct kunit *test)
 	/* The old mapping is intact, and can be replaced once the write has completed. */
 	expect_write(test, r, end.iova + BLOCK, 8, end.key, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, 0, ib_map_phys_fmr(end.fmr, &page, 1, 0));
-	expect_write(test, r, end.iova + BLOCK, 8, end.fmr->rkey,
-		     IB_WC_REM_ACCESS_ERR);
+	expect_write(test, r, end.iova + BLOCK, 8, end.fmr->rkey, IB_WC_REM_ACCESS_ERR);
 }
 
 /* The registration is executed after a long write, while the case deregisters the MR. */

@@ -73,8 +73,7 @@ static void group_gid(union ib_gid *gid, enum rig_net_kind kind, u8 last)
 {
 	memset(gid, 0, sizeof(*gid));
 	if (kind == RIG_NET_ROCE_V2_IP4) {
-		ipv6_addr_set_v4mapped(in_aton("239.1.2.3"),
-				       (struct in6_addr *)gid);
+		ipv6_addr_set_v4mapped(in_aton("239.1.2.3"), (struct in6_addr *)gid);
 	} else {
 		gid->raw[0] = 0xff;
 		gid->raw[1] = 0x12;
@@ -125,8 +124,7 @@ static struct group *group_between_two(struct kunit *test)
 	return g;
 }
 
-static void group_wr(struct group *g, struct ib_ud_wr *wr, u64 id,
-		     struct ib_sge *sge)
+static void group_wr(struct group *g, struct ib_ud_wr *wr, u64 id, struct ib_sge *sge)
 {
 	*sge = rig_sge(&g->r->a, 0, LEN);
 	rig_ud_wr(wr, id, sge, 1, g->ah, &g->to);
@@ -203,11 +201,9 @@ static void expect_group(struct kunit *test, struct group *g, int i)
 				      member_offset(i);
 
 	if (net->kind == RIG_NET_ROCE_V2_IP4)
-		KUNIT_EXPECT_MEMEQ(test, &hdr->roce4grh.daddr, g->gid.raw + 12,
-				   4);
+		KUNIT_EXPECT_MEMEQ(test, &hdr->roce4grh.daddr, g->gid.raw + 12, 4);
 	else
-		KUNIT_EXPECT_MEMEQ(test, &hdr->ibgrh.dgid, &g->gid,
-				   sizeof(g->gid));
+		KUNIT_EXPECT_MEMEQ(test, &hdr->ibgrh.dgid, &g->gid, sizeof(g->gid));
 }
 
 static void u8_each_member_gets_one_copy(struct kunit *test)
@@ -220,8 +216,7 @@ static void u8_each_member_gets_one_copy(struct kunit *test)
 	for (round = 0; round < 3; round++) {
 		recv_all(test, g);
 		/* The sender is no member: it must not get a copy. */
-		KUNIT_ASSERT_EQ(test, 0, rig_recv(&g->r->a, 10 + MEMBERS, 0,
-						  1024));
+		KUNIT_ASSERT_EQ(test, 0, rig_recv(&g->r->a, 10 + MEMBERS, 0, 1024));
 		rig_fill(g->r->a.buf, LEN, 9);
 		group_send(test, g);
 		expect_copies(test, g, ALL_MEMBERS);
@@ -236,8 +231,7 @@ static void u8_sender_that_is_a_member_gets_a_copy(struct kunit *test)
 
 	attach(test, g->r->a.qp, &g->gid, GROUP_LID);
 	recv_all(test, g);
-	KUNIT_ASSERT_EQ(test, 0, rig_recv(&g->r->a, 10 + MEMBERS,
-					  member_offset(MEMBERS), 1024));
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&g->r->a, 10 + MEMBERS, member_offset(MEMBERS), 1024));
 	group_send(test, g);
 	expect_copies(test, g, ALL_MEMBERS | BIT(MEMBERS));
 }
@@ -253,8 +247,7 @@ static void u8_sender_can_block_its_own_copy(struct kunit *test)
 	attach(test, g->r->a.qp, &g->gid, GROUP_LID);
 	e = &g->r->a;
 	recv_all(test, g);
-	KUNIT_ASSERT_EQ(test, 0, rig_recv(e, 10 + MEMBERS,
-					  member_offset(MEMBERS), 1024));
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(e, 10 + MEMBERS, member_offset(MEMBERS), 1024));
 	group_send(test, g);
 	expect_copies(test, g, ALL_MEMBERS);
 }
@@ -305,17 +298,14 @@ static void u8_members_fail_one_by_one(struct kunit *test)
 
 	rig_fill(g->r->a.buf, LEN, 9);
 	/* Member 0 has another Q_Key, 1 has no receive, 2 is in state ERR. */
-	KUNIT_ASSERT_EQ(test, 0, ib_modify_qp(g->member[0].qp, &other,
-					      IB_QP_QKEY));
+	KUNIT_ASSERT_EQ(test, 0, ib_modify_qp(g->member[0].qp, &other, IB_QP_QKEY));
 	KUNIT_ASSERT_EQ(test, 0, rig_to(g->member[2].qp, IB_QPS_ERR));
 	member_recv(test, g, 0);
 	member_recv(test, g, 3);
 	group_send(test, g);
 	expect_copies(test, g, BIT(3));
-	KUNIT_EXPECT_EQ(test, qkey + 1, rig_counter(test, &g->r->a,
-						    "qkey_viol_cntr"));
-	KUNIT_EXPECT_EQ(test, dropped + 1, rig_counter(test, &g->r->b,
-						       "rx_dropped"));
+	KUNIT_EXPECT_EQ(test, qkey + 1, rig_counter(test, &g->r->a, "qkey_viol_cntr"));
+	KUNIT_EXPECT_EQ(test, dropped + 1, rig_counter(test, &g->r->b, "rx_dropped"));
 }
 
 static void u8_member_in_reset_or_init_gets_nothing(struct kunit *test)
@@ -350,28 +340,22 @@ static void u8_attach_and_detach_know_their_members(struct kunit *test)
 	group_gid(&gid, RIG_NET_IB_GRH, 3);
 	group_gid(&other, RIG_NET_IB_GRH, 4);
 	one = attach(test, r->a.qp, &gid, GROUP_LID);
-	KUNIT_EXPECT_EQ(test, -EINVAL, ib_attach_mcast(r->a.qp, &gid,
-						       GROUP_LID));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_attach_mcast(r->a.qp, &gid, GROUP_LID));
 	/* A QP can be in many groups, and a group can have many members. */
 	two = attach(test, r->a.qp, &other, GROUP_LID);
 	attach(test, r->b.qp, &gid, GROUP_LID);
-	KUNIT_EXPECT_EQ(test, -EINVAL, ib_detach_mcast(r->b.qp, &other,
-						       GROUP_LID));
-	KUNIT_EXPECT_EQ(test, -EINVAL, ib_detach_mcast(r->a.qp, &gid,
-						       GROUP_LID + 1));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_detach_mcast(r->b.qp, &other, GROUP_LID));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_detach_mcast(r->a.qp, &gid, GROUP_LID + 1));
 	KUNIT_EXPECT_EQ(test, 0, detach(one));
-	KUNIT_EXPECT_EQ(test, -EINVAL, ib_detach_mcast(r->a.qp, &gid,
-						       GROUP_LID));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_detach_mcast(r->a.qp, &gid, GROUP_LID));
 	KUNIT_EXPECT_EQ(test, 0, detach(two));
 	/* A QP in RESET has no port and cannot be attached; nor can a QP that is not UD. */
 	rig_make_qp(test, r, &fresh);
-	KUNIT_EXPECT_EQ(test, -EINVAL, ib_attach_mcast(fresh.qp, &gid,
-						       GROUP_LID));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_attach_mcast(fresh.qp, &gid, GROUP_LID));
 	r->init.qp_type = IB_QPT_UC;
 	rig_make_qp(test, r, &fresh);
 	KUNIT_ASSERT_EQ(test, 0, rig_to_init(r, &fresh));
-	KUNIT_EXPECT_EQ(test, -EINVAL, ib_attach_mcast(fresh.qp, &gid,
-						       GROUP_LID));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_attach_mcast(fresh.qp, &gid, GROUP_LID));
 }
 
 static void q5_member_of_a_group_is_not_destroyed(struct kunit *test)
@@ -512,15 +496,12 @@ static void u8_large_groups_get_a_copy_each(struct kunit *test)
 
 static struct kunit_case emu_conform_mcast_cases[] = {
 	KUNIT_CASE_PARAM(u8_each_member_gets_one_copy, mc_net_gen_params),
-	KUNIT_CASE_PARAM(u8_sender_that_is_a_member_gets_a_copy,
-			 few_mc_net_gen_params),
-	KUNIT_CASE_PARAM(u8_sender_can_block_its_own_copy,
-			 few_mc_net_gen_params),
+	KUNIT_CASE_PARAM(u8_sender_that_is_a_member_gets_a_copy, few_mc_net_gen_params),
+	KUNIT_CASE_PARAM(u8_sender_can_block_its_own_copy, few_mc_net_gen_params),
 	KUNIT_CASE_PARAM(u8_other_groups_are_not_heard, few_mc_net_gen_params),
 	KUNIT_CASE(u8_multicast_without_a_global_route),
 	KUNIT_CASE_PARAM(u8_members_fail_one_by_one, few_mc_net_gen_params),
-	KUNIT_CASE_PARAM(u8_member_in_reset_or_init_gets_nothing,
-			 few_mc_net_gen_params),
+	KUNIT_CASE_PARAM(u8_member_in_reset_or_init_gets_nothing, few_mc_net_gen_params),
 	KUNIT_CASE(u8_attach_and_detach_know_their_members),
 	KUNIT_CASE(q5_member_of_a_group_is_not_destroyed),
 	KUNIT_CASE(u8_members_come_and_go_under_traffic),

@@ -246,8 +246,7 @@ static void receive_that_waits_is_given_back(struct kunit *test)
 		rig_connect(test, t->r);
 		for (i = 0; i < SRQ_DEPTH; i++) {
 			KUNIT_ASSERT_EQ(test, 0, rig_send(&t->r->a, 4, 0, 8));
-			RIG_EXPECT_WC(test, t->r->b.rcq, &wc, i ? 3 : 2,
-				      IB_WC_SUCCESS);
+			RIG_EXPECT_WC(test, t->r->b.rcq, &wc, i ? 3 : 2, IB_WC_SUCCESS);
 			RIG_EXPECT_WC(test, t->r->a.scq, &wc, 4, IB_WC_SUCCESS);
 		}
 	}
@@ -297,8 +296,7 @@ static void receive_of_datagrams_is_kept(struct kunit *test)
 		RIG_EXPECT_WC(test, r->a.scq, &wc, i, IB_WC_SUCCESS);
 		RIG_EXPECT_WC(test, r->b.rcq, &wc, i, IB_WC_SUCCESS);
 	}
-	KUNIT_EXPECT_TRUE(test, card_holds(t->c, USE_AT + USE_SKIP + RIG_GRH,
-					   r->a.buf, 200));
+	KUNIT_EXPECT_TRUE(test, card_holds(t->c, USE_AT + USE_SKIP + RIG_GRH, r->a.buf, 200));
 }
 
 static void sender_of_datagrams_waits(struct kunit *test)
@@ -345,11 +343,9 @@ static int stream_once(struct stream *s, u32 seed)
 	mutex_lock(&t->c->lock);
 	traffic_fill(t, len, seed);
 	mutex_unlock(&t->c->lock);
-	if (traffic_post(t, 1, len) || !rig_poll(t->r->a.scq, &wc) ||
-	    wc.status != IB_WC_SUCCESS)
+	if (traffic_post(t, 1, len) || !rig_poll(t->r->a.scq, &wc) || wc.status != IB_WC_SUCCESS)
 		return -EIO;
-	if (t->use->op == IB_WR_SEND &&
-	    (!rig_poll(t->r->b.rcq, &wc) || wc.status != IB_WC_SUCCESS))
+	if (t->use->op == IB_WR_SEND && (!rig_poll(t->r->b.rcq, &wc) || wc.status != IB_WC_SUCCESS))
 		return -EREMOTEIO;
 	mutex_lock(&t->c->lock);
 	right = traffic_arrived(t, len, seed);

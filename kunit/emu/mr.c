@@ -101,8 +101,7 @@ static void named_user(struct kunit *test, struct named *n)
 }
 
 /* Binds a window inside a region that extends beyond it on both sides. */
-static void named_window(struct kunit *test, struct named *n,
-			 enum ib_mw_type type, int access)
+static void named_window(struct kunit *test, struct named *n, enum ib_mw_type type, int access)
 {
 	struct rig_end *e = &n->r->b;
 	struct ib_mw *mw;
@@ -110,8 +109,7 @@ static void named_window(struct kunit *test, struct named *n,
 
 	rig_register(test, e, BINDABLE);
 	mw = win_new(test, e->pd, type);
-	KUNIT_ASSERT_EQ(test, 0, win_bind(e, mw, e->mr, AT, LEN, REMOTE | access,
-					  56));
+	KUNIT_ASSERT_EQ(test, 0, win_bind(e, mw, e->mr, AT, LEN, REMOTE | access, 56));
 	RIG_EXPECT_WC(test, e->scq, &wc, 56, IB_WC_SUCCESS);
 	n->start = access & IB_ZERO_BASED ? 0 : e->mr->iova + AT;
 	n->rkey = mw->rkey;
@@ -159,8 +157,7 @@ static u8 *named_bytes(struct kunit *test, struct named *n)
 	u8 *at = n->r->b.buf + AT;
 
 	if (n->user)
-		KUNIT_ASSERT_EQ(test, 0, copy_from_user(at,
-				(void __user *)n->user, LEN));
+		KUNIT_ASSERT_EQ(test, 0, copy_from_user(at, (void __user *)n->user, LEN));
 	return at;
 }
 
@@ -199,8 +196,7 @@ static void m5_every_byte_is_reached(struct kunit *test)
 
 		rig_fill(r->a.buf, len, i);
 		expect_write(test, n, at, len, n->rkey, IB_WC_SUCCESS);
-		KUNIT_EXPECT_TRUE(test, rig_filled(named_bytes(test, n) + at,
-						   len, i));
+		KUNIT_EXPECT_TRUE(test, rig_filled(named_bytes(test, n) + at, len, i));
 		memset(r->a.buf, 0, len);
 		KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_READ, 8, 0,
 						  len, n->start + at, n->rkey));
@@ -253,8 +249,7 @@ static void m2_other_bytes_of_the_key_are_refused(struct kunit *test)
 
 	memset(n->r->b.buf, 0xee, RIG_BUF);
 	for (i = 0; i < ARRAY_SIZE(flips); i++) {
-		expect_write(test, n, 0, 8, n->rkey ^ flips[i],
-			     IB_WC_REM_ACCESS_ERR);
+		expect_write(test, n, 0, 8, n->rkey ^ flips[i], IB_WC_REM_ACCESS_ERR);
 		named_reconnect(test, n);
 	}
 	KUNIT_EXPECT_TRUE(test, rig_all(n->r->b.buf, RIG_BUF, 0xee));
@@ -352,8 +347,7 @@ static void m3_what_cannot_be_invalidated_stays(struct kunit *test)
 
 	rig_register(test, &r->a, BINDABLE);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 0));
-	invalidate(test, n, inv->op, n->rkey, remote ? IB_WC_REM_ACCESS_ERR :
-						       IB_WC_MW_BIND_ERR);
+	invalidate(test, n, inv->op, n->rkey, remote ? IB_WC_REM_ACCESS_ERR : IB_WC_MW_BIND_ERR);
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(r->b.qp));
 	/* No message was received, so the posted receive is flushed. */
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_WR_FLUSH_ERR);
@@ -366,8 +360,7 @@ static struct kunit_case emu_conform_mr_cases[] = {
 	KUNIT_CASE_PARAM(m5_nothing_outside_is_reached, kind_gen_params),
 	KUNIT_CASE_PARAM(m2_other_bytes_of_the_key_are_refused, kind_gen_params),
 	KUNIT_CASE_PARAM(m1_key_is_of_no_use_any_more, inv_gen_params),
-	KUNIT_CASE_PARAM(m3_what_cannot_be_invalidated_stays,
-			 bad_inv_gen_params),
+	KUNIT_CASE_PARAM(m3_what_cannot_be_invalidated_stays, bad_inv_gen_params),
 	{}
 };
 

@@ -35,8 +35,7 @@ static void send_arrives_whole(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, IB_WC_SEND, wc.opcode);
 		KUNIT_EXPECT_PTR_EQ(test, wc.qp, r->a.qp);
 		KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf, sizes[i], i));
-		KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf + sizes[i],
-						RIG_BUF - sizes[i], 0xee));
+		KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf + sizes[i], RIG_BUF - sizes[i], 0xee));
 	}
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.scq));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.rcq));
@@ -194,11 +193,9 @@ static void r17_empty_rdma_looks_at_no_key(struct kunit *test)
 	struct rig *r = rig_of_param(test);
 	struct ib_wc wc;
 
-	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 1, 0, 0,
-					  0xdeadbeef, 0x66666));
+	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 1, 0, 0, 0xdeadbeef, 0x66666));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_READ, 2, 0, 0,
-					  0xdeadbeef, 0x66666));
+	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_READ, 2, 0, 0, 0xdeadbeef, 0x66666));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 2, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->a.qp));
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->b.qp));
@@ -263,8 +260,7 @@ static void c1_c2_unsignaled_sends_complete_silently(struct kunit *test)
 			rig_send_wr(&wr, i, &sge, 1);
 			if (i != RIG_WR - 1)
 				wr.send_flags = 0;
-			KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr,
-							      NULL));
+			KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr, NULL));
 		}
 		RIG_EXPECT_WC(test, r->a.scq, &wc, RIG_WR - 1, IB_WC_SUCCESS);
 		KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
@@ -351,18 +347,15 @@ static void region_serves_again_under_a_new_key(struct kunit *test)
 		RIG_EXPECT_WC(test, r->b.scq, &wc, 10, IB_WC_SUCCESS);
 		KUNIT_EXPECT_EQ(test, IB_WC_LOCAL_INV, wc.opcode);
 		ib_update_fast_reg_key(r->b.mr, ib_inc_rkey(r->b.mr->rkey));
-		KUNIT_ASSERT_EQ(test, 1, rig_map(&r->b, r->b.mr, i * 100 + i,
-						 5000));
-		KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->b, r->b.mr, 11,
-						      ALL_ACCESS));
+		KUNIT_ASSERT_EQ(test, 1, rig_map(&r->b, r->b.mr, i * 100 + i, 5000));
+		KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->b, r->b.mr, 11, ALL_ACCESS));
 		RIG_EXPECT_WC(test, r->b.scq, &wc, 11, IB_WC_SUCCESS);
 		rig_fill(r->a.buf, 5000, i);
 		KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 12, 0,
 						  5000, r->b.mr->iova,
 						  r->b.mr->rkey));
 		RIG_EXPECT_WC(test, r->a.scq, &wc, 12, IB_WC_SUCCESS);
-		KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf + i * 100 + i, 5000,
-						   i));
+		KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf + i * 100 + i, 5000, i));
 	}
 }
 
@@ -480,8 +473,7 @@ static void flow_check(struct flow *f, const struct ib_wc *wc)
 
 static int flow_recv(struct flow *f, u64 n)
 {
-	return rig_recv(f->to, n, FLOW_RECV + n % RIG_WR * FLOW_SLOT,
-			FLOW_SLOT);
+	return rig_recv(f->to, n, FLOW_RECV + n % RIG_WR * FLOW_SLOT, FLOW_SLOT);
 }
 
 static int flow_fn(void *arg)
@@ -528,8 +520,7 @@ static void traffic_flows_both_ways(struct kunit *test)
 		f[i].to = i ? &r->a : &r->b;
 		f[i].seed = (seed + i) % 1000;
 		f[i].count = count;
-		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0, flow_fn,
-					&f[i]);
+		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0, flow_fn, &f[i]);
 	}
 	for (i = 0; i < 2; i++) {
 		KUNIT_ASSERT_TRUE(test, kvt_thread_join(t[i]));
@@ -545,24 +536,20 @@ static struct kunit_case emu_ops_cases[] = {
 	KUNIT_CASE_PARAM(write_reaches_remote_memory_only, pair_gen_params),
 	KUNIT_CASE_PARAM(c5_write_with_imm_uses_a_receive, pair_gen_params),
 	KUNIT_CASE_PARAM(read_fetches_remote_memory, pair_gen_params),
-	KUNIT_CASE_PARAM(scatter_and_gather_cut_where_they_like,
-			 pair_gen_params),
+	KUNIT_CASE_PARAM(scatter_and_gather_cut_where_they_like, pair_gen_params),
 	KUNIT_CASE_PARAM(p8_empty_message_uses_a_receive, pair_gen_params),
 	KUNIT_CASE_PARAM(r17_empty_rdma_looks_at_no_key, pair_gen_params),
 	KUNIT_CASE_PARAM(p7_inline_data_is_taken_at_post, pair_gen_params),
 	KUNIT_CASE_PARAM(inline_write_needs_no_key_either, pair_gen_params),
-	KUNIT_CASE_PARAM(c1_c2_unsignaled_sends_complete_silently,
-			 pair_gen_params),
+	KUNIT_CASE_PARAM(c1_c2_unsignaled_sends_complete_silently, pair_gen_params),
 	KUNIT_CASE_PARAM(c2_mixed_sends_complete_in_order, pair_gen_params),
 	KUNIT_CASE(sig_all_signals_every_send),
 	KUNIT_CASE_PARAM(c6_send_with_inv_ends_the_key_first, pair_gen_params),
 	KUNIT_CASE_PARAM(region_serves_again_under_a_new_key, pair_gen_params),
-	KUNIT_CASE_PARAM(c7_solicited_arm_waits_for_a_solicited_send,
-			 pair_gen_params),
+	KUNIT_CASE_PARAM(c7_solicited_arm_waits_for_a_solicited_send, pair_gen_params),
 	KUNIT_CASE_PARAM(c7_error_fires_a_solicited_arm, pair_gen_params),
 	KUNIT_CASE_PARAM(c8_arm_fires_once_and_next_wins, pair_gen_params),
-	KUNIT_CASE_PARAM(c9_arm_tells_of_completions_that_are_there,
-			 pair_gen_params),
+	KUNIT_CASE_PARAM(c9_arm_tells_of_completions_that_are_there, pair_gen_params),
 	KUNIT_CASE_PARAM(traffic_flows_both_ways, pair_gen_params),
 	{}
 };

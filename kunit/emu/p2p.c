@@ -50,8 +50,7 @@ static void scene_alloc(struct kunit *test, struct scene *s)
 }
 
 /* @place: PCI function that becomes the parent of the second end's device, or NULL. */
-static struct scene *scene_new(struct kunit *test, struct pci_dev *provider,
-			       struct pci_dev *place)
+static struct scene *scene_new(struct kunit *test, struct pci_dev *provider, struct pci_dev *place)
 {
 	struct scene *s = kvt_zalloc(test, sizeof(*s));
 
@@ -163,8 +162,7 @@ static void fast_region_is_written_and_read(struct kunit *test)
 	RIG_EXPECT_WC(test, a->scq, &wc, 2, IB_WC_SUCCESS);
 	KUNIT_EXPECT_TRUE(test, scene_holds(s, 3, a->buf, LEN - 3));
 	KUNIT_EXPECT_EQ(test, 0xee, READ_ONCE(s->at[2]));
-	KUNIT_ASSERT_EQ(test, 0, rig_rdma(a, IB_WR_RDMA_READ, 3, LEN, LEN, mr->iova,
-					  mr->rkey));
+	KUNIT_ASSERT_EQ(test, 0, rig_rdma(a, IB_WR_RDMA_READ, 3, LEN, LEN, mr->iova, mr->rkey));
 	RIG_EXPECT_WC(test, a->scq, &wc, 3, IB_WC_SUCCESS);
 	KUNIT_EXPECT_TRUE(test, rig_all(a->buf + LEN, 3, 0xee));
 	KUNIT_EXPECT_MEMEQ(test, a->buf + LEN + 3, a->buf, LEN - 3);
@@ -258,12 +256,10 @@ static void memory_ends_where_it_ends(struct kunit *test)
 	struct ib_wc wc;
 
 	rig_register(test, a, ACCESS);
-	KUNIT_ASSERT_EQ(test, 0, scene_post(s, IB_WR_RDMA_READ, 11, a->mr->iova,
-					    a->mr->rkey));
+	KUNIT_ASSERT_EQ(test, 0, scene_post(s, IB_WR_RDMA_READ, 11, a->mr->iova, a->mr->rkey));
 	RIG_EXPECT_WC(test, s->r->b.scq, &wc, 11, IB_WC_SUCCESS);
 	sg_dma_address(s->sgl) = end - 64 - 999;
-	KUNIT_ASSERT_EQ(test, 0, scene_post(s, IB_WR_RDMA_READ, 12, a->mr->iova,
-					    a->mr->rkey));
+	KUNIT_ASSERT_EQ(test, 0, scene_post(s, IB_WR_RDMA_READ, 12, a->mr->iova, a->mr->rkey));
 	RIG_EXPECT_WC(test, s->r->b.scq, &wc, 12, IB_WC_LOC_PROT_ERR);
 	sg_dma_address(s->sgl) = sg_phys(s->sgl);
 }
@@ -300,8 +296,7 @@ static void expect_no_access(struct kunit *test, struct scene *s)
 
 	scene_map_by_hand(s);
 	mr = scene_register(test, s);
-	KUNIT_ASSERT_EQ(test, 0, rig_rdma(a, IB_WR_RDMA_WRITE, 13, 0, LEN, mr->iova,
-					  mr->rkey));
+	KUNIT_ASSERT_EQ(test, 0, rig_rdma(a, IB_WR_RDMA_WRITE, 13, 0, LEN, mr->iova, mr->rkey));
 	RIG_EXPECT_WC(test, a->scq, &wc, 13, IB_WC_REM_ACCESS_ERR);
 	KUNIT_EXPECT_EQ(test, 0xee, READ_ONCE(s->at[0]));
 }
@@ -315,8 +310,7 @@ static void without_a_way_nothing_is_mapped(struct kunit *test)
 {
 	struct scene *s = scene_far(test);
 
-	KUNIT_EXPECT_EQ(test, 0, ib_dma_map_sg(s->r->b.ibdev, s->sgl, s->nents,
-					       DMA_BIDIRECTIONAL));
+	KUNIT_EXPECT_EQ(test, 0, ib_dma_map_sg(s->r->b.ibdev, s->sgl, s->nents, DMA_BIDIRECTIONAL));
 }
 
 static void without_a_way_nothing_is_reached(struct kunit *test)
@@ -369,8 +363,7 @@ static void provider_comes_and_goes(struct kunit *test)
 	rig->on_probe = on_probe_provide;
 	rig_register(test, a, ACCESS);
 	scene_map(test, s);
-	KUNIT_ASSERT_EQ(test, 0, scene_post(s, IB_WR_RDMA_READ, 14, a->mr->iova,
-					    a->mr->rkey));
+	KUNIT_ASSERT_EQ(test, 0, scene_post(s, IB_WR_RDMA_READ, 14, a->mr->iova, a->mr->rkey));
 	RIG_EXPECT_WC(test, s->r->b.scq, &wc, 14, IB_WC_SUCCESS);
 	old = *s->sgl;
 	p2p_rig_unbind(rig->pdev[0]);
@@ -380,8 +373,7 @@ static void provider_comes_and_goes(struct kunit *test)
 	scene_alloc(test, s);
 	scene_map(test, s);
 	KUNIT_EXPECT_EQ(test, sg_dma_address(&old), sg_dma_address(s->sgl));
-	KUNIT_ASSERT_EQ(test, 0, scene_post(s, IB_WR_RDMA_READ, 15, a->mr->iova,
-					    a->mr->rkey));
+	KUNIT_ASSERT_EQ(test, 0, scene_post(s, IB_WR_RDMA_READ, 15, a->mr->iova, a->mr->rkey));
 	RIG_EXPECT_WC(test, s->r->b.scq, &wc, 15, IB_WC_SUCCESS);
 	KUNIT_EXPECT_TRUE(test, scene_holds(s, 64, a->buf, 1000));
 
@@ -389,8 +381,7 @@ static void provider_comes_and_goes(struct kunit *test)
 	old = *s->sgl;
 	p2p_rig_unbind(rig->pdev[0]);
 	s->sgl = &old;
-	KUNIT_EXPECT_EQ(test, 0, scene_post(s, IB_WR_RDMA_READ, 16, a->mr->iova,
-					    a->mr->rkey));
+	KUNIT_EXPECT_EQ(test, 0, scene_post(s, IB_WR_RDMA_READ, 16, a->mr->iova, a->mr->rkey));
 	s->sgl = NULL;
 	RIG_EXPECT_WC(test, s->r->b.scq, &wc, 16, IB_WC_LOC_PROT_ERR);
 	KUNIT_ASSERT_TRUE(test, p2p_rig_bind(rig->pdev[0]));

@@ -32,8 +32,7 @@ static const struct use *use_of(struct kunit *test)
 	return test->param_value;
 }
 
-static void expect_success(struct kunit *test, struct traffic *t, u32 len,
-			   u32 seed)
+static void expect_success(struct kunit *test, struct traffic *t, u32 len, u32 seed)
 {
 	len = traffic_len(t, len);
 	traffic_fill(t, len, seed);
@@ -130,8 +129,7 @@ static void let_it_flow(struct flood *f, struct kvt_thread *thread, u32 ns)
 		cpu_relax();
 }
 
-static void take_back_under_traffic(struct kunit *test, struct traffic *t,
-				    u32 ns)
+static void take_back_under_traffic(struct kunit *test, struct traffic *t, u32 ns)
 {
 	struct flood *f = kvt_zalloc(test, sizeof(*f));
 	struct kvt_thread *thread;
@@ -146,12 +144,10 @@ static void take_back_under_traffic(struct kunit *test, struct traffic *t,
 	KUNIT_EXPECT_EQ(test, 0, card_take_back(t->c, 0));
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(thread));
 	KUNIT_EXPECT_EQ(test, 0, thread->ret);
-	KUNIT_EXPECT_STREQ(test, ib_wc_status_msg(f->wc.status),
-			   ib_wc_status_msg(t->use->want));
+	KUNIT_EXPECT_STREQ(test, ib_wc_status_msg(f->wc.status), ib_wc_status_msg(t->use->want));
 	KUNIT_EXPECT_TRUE(test, card_all(t->c, USE_AT, USE_LEN, CARD_POISON));
 	if (!t->use->into)
-		KUNIT_EXPECT_NULL(test, memchr(traffic_host(t), CARD_POISON,
-					       traffic_len(t, LEN)));
+		KUNIT_EXPECT_NULL(test, memchr(traffic_host(t), CARD_POISON, traffic_len(t, LEN)));
 }
 
 static void memory_is_taken_back_under_traffic(struct kunit *test)
@@ -279,8 +275,7 @@ static u8 *long_buffer(struct kunit *test)
 }
 
 /* Is a message cut short if the memory is taken back after its first byte has arrived? */
-static bool long_message_is_cut(struct kunit *test, struct rig *r, struct card *c,
-				u8 *host)
+static bool long_message_is_cut(struct kunit *test, struct rig *r, struct card *c, u8 *host)
 {
 	struct ib_sge sge = { .length = CARD_SIZE, .lkey = r->b.pd->local_dma_lkey };
 	struct ib_mr *mr = card_mr(test, c, r->a.pd, 0, CARD_SIZE);
@@ -314,8 +309,7 @@ static void long_message_does_not_keep_the_memory(struct kunit *test)
 	 * that runs only one of the guest's CPUs at a time.
 	 */
 	do {
-		cut = long_message_is_cut(test, rig_up(test, "emu0", "emu1"), c,
-					  host);
+		cut = long_message_is_cut(test, rig_up(test, "emu0", "emu1"), c, host);
 	} while (!cut && --tries);
 	KUNIT_EXPECT_TRUE(test, cut);
 }
@@ -457,8 +451,7 @@ static struct card *card_on_the_bus(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, pci_enable_device(pdev));
 	kvt_defer(test, put_pci, pdev);
 	KUNIT_ASSERT_GE(test, pci_resource_len(pdev, 2), CARD_SIZE);
-	mem = memremap(pci_resource_start(pdev, 2), CARD_SIZE,
-		       MEMREMAP_WB | MEMREMAP_WC);
+	mem = memremap(pci_resource_start(pdev, 2), CARD_SIZE, MEMREMAP_WB | MEMREMAP_WC);
 	KUNIT_ASSERT_NOT_NULL(test, mem);
 	kvt_defer(test, unmap_bar, mem);
 	return card_up_at(test, pci_resource_start(pdev, 2), mem);

@@ -227,8 +227,7 @@ static void card_unmap(struct card_pin *pin)
 	mutex_unlock(&card->lock);
 }
 
-static int card_dma_unmap(struct sg_table *sg_head, void *client_context,
-			  struct device *dma_device)
+static int card_dma_unmap(struct sg_table *sg_head, void *client_context, struct device *dma_device)
 {
 	card_unmap(client_context);
 	return 0;
@@ -562,8 +561,7 @@ u8 *traffic_host(struct traffic *t)
  * Fills @sge with the card's memory, between two pieces of @e's buffer if the use is one
  * with a list. Returns the number of elements.
  */
-static int traffic_list(struct traffic *t, struct rig_end *e, u32 len,
-			struct ib_sge *sge)
+static int traffic_list(struct traffic *t, struct rig_end *e, u32 len, struct ib_sge *sge)
 {
 	struct ib_sge mem = {
 		.addr = t->mr->iova + USE_SKIP,
@@ -582,8 +580,7 @@ static int traffic_list(struct traffic *t, struct rig_end *e, u32 len,
 }
 
 /* Fills @sge for a request of @e, with card or host memory. Returns the number of elements. */
-static int traffic_sges(struct traffic *t, struct rig_end *e, u32 len,
-			struct ib_sge *sge)
+static int traffic_sges(struct traffic *t, struct rig_end *e, u32 len, struct ib_sge *sge)
 {
 	if (e != traffic_host_end(t))
 		return traffic_list(t, e, len, sge);
@@ -656,8 +653,7 @@ void traffic_expect(struct kunit *test, struct traffic *t, u64 id,
 	struct ib_wc wc;
 
 	RIG_EXPECT_WC(test, t->r->a.scq, &wc, id, want);
-	if (t->use->op == IB_WR_SEND &&
-	    (want == IB_WC_SUCCESS || want_recv != IB_WC_SUCCESS))
+	if (t->use->op == IB_WR_SEND && (want == IB_WC_SUCCESS || want_recv != IB_WC_SUCCESS))
 		RIG_EXPECT_WC(test, t->r->b.rcq, &wc, id, want_recv);
 }
 

@@ -81,8 +81,7 @@ static void r25_datagrams_stay_in_their_partition(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0, LEN));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
 	KUNIT_ASSERT_EQ(test, 0, ib_query_port(r->b.ibdev, 1, &after));
-	KUNIT_EXPECT_EQ(test, before.bad_pkey_cntr + !p->heard,
-			after.bad_pkey_cntr);
+	KUNIT_EXPECT_EQ(test, before.bad_pkey_cntr + !p->heard, after.bad_pkey_cntr);
 	if (!p->heard) {
 		KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 		return;
@@ -103,8 +102,7 @@ static void r25_connections_stay_in_their_partition(struct kunit *test)
 	rig_connect(test, r);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, LEN));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, LEN));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, p->heard ? IB_WC_SUCCESS :
-							 IB_WC_RETRY_EXC_ERR);
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, p->heard ? IB_WC_SUCCESS : IB_WC_RETRY_EXC_ERR);
 	if (!p->heard) {
 		KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 		KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->b.qp));
@@ -131,8 +129,7 @@ static void r25_partitions_change_at_run_time(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, RIG_BUF));
 	for (i = 0; i < 4; i++) {
 		set_pkey(test, i & 1 ? "kvr_b" : "kvr_a", 0x8200 + i / 2);
-		KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0,
-						     LEN));
+		KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0, LEN));
 		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
 		/* After even steps only the sender has the new P_Key, after odd ones both. */
 		if (!(i & 1)) {
@@ -235,8 +232,7 @@ static const char *const down_devices[] = { "kvr_a", "kvr_b" };
 
 static void down_name(const char *const *name, char *desc)
 {
-	strscpy(desc, name == down_devices ? "sender" : "receiver",
-		KUNIT_PARAM_DESC_SIZE);
+	strscpy(desc, name == down_devices ? "sender" : "receiver", KUNIT_PARAM_DESC_SIZE);
 }
 
 KUNIT_ARRAY_PARAM(down, down_devices, down_name);
@@ -273,8 +269,7 @@ static void datagram_is_lost_while_a_port_is_down(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, RIG_BUF));
 	for (i = 0; i < ARRAY_SIZE(states); i++) {
 		port_is(test, states[i]);
-		KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0,
-						     LEN));
+		KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0, LEN));
 		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
 		KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 	}
@@ -370,10 +365,8 @@ static void connection_to_itself(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->a, 4, 8192, 10));
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 3, 0, 11));
 		if (connected[i] == IB_QPT_RC) {
-			RIG_EXPECT_WC(test, r->a.scq, &wc, 3,
-				      IB_WC_REM_INV_REQ_ERR);
-			RIG_EXPECT_WC(test, r->a.rcq, &wc, 4,
-				      IB_WC_LOC_LEN_ERR);
+			RIG_EXPECT_WC(test, r->a.scq, &wc, 3, IB_WC_REM_INV_REQ_ERR);
+			RIG_EXPECT_WC(test, r->a.rcq, &wc, 4, IB_WC_LOC_LEN_ERR);
 		} else {
 			RIG_EXPECT_WC(test, r->a.scq, &wc, 3, IB_WC_SUCCESS);
 			KUNIT_EXPECT_TRUE(test, rig_empty(r->a.rcq));
@@ -437,22 +430,18 @@ static void network_device_has_one_port(struct kunit *test)
 	/* To itself it may be given again. */
 	KUNIT_EXPECT_EQ(test, 0, rig_port_write("kvt_first", 1, "netdev", netdev_name(first)));
 	KUNIT_EXPECT_EQ(test, 0, rig_port_write("kvt_first", 1, "netdev", "\n"));
-	KUNIT_EXPECT_EQ(test, 0,
-			rig_port_write("kvt_second", 1, "netdev", netdev_name(first)));
+	KUNIT_EXPECT_EQ(test, 0, rig_port_write("kvt_second", 1, "netdev", netdev_name(first)));
 }
 
 static struct kunit_case emu_conform_port_cases[] = {
-	KUNIT_CASE_PARAM(r25_datagrams_stay_in_their_partition,
-			 partition_gen_params),
-	KUNIT_CASE_PARAM(r25_connections_stay_in_their_partition,
-			 partition_gen_params),
+	KUNIT_CASE_PARAM(r25_datagrams_stay_in_their_partition, partition_gen_params),
+	KUNIT_CASE_PARAM(r25_connections_stay_in_their_partition, partition_gen_params),
 	KUNIT_CASE_PARAM(r25_partitions_change_at_run_time, move_gen_params),
 	KUNIT_CASE(datagrams_reach_the_port_they_are_for),
 	KUNIT_CASE(connection_joins_two_ports_of_a_device),
 	KUNIT_CASE(connection_to_the_wrong_port_has_no_answer),
 	KUNIT_CASE_PARAM(datagram_is_lost_while_a_port_is_down, down_gen_params),
-	KUNIT_CASE_PARAM(connection_outlives_a_port_that_is_down,
-			 down_gen_params),
+	KUNIT_CASE_PARAM(connection_outlives_a_port_that_is_down, down_gen_params),
 	KUNIT_CASE_PARAM(connection_fails_if_a_port_stays_down, down_gen_params),
 	KUNIT_CASE_PARAM(connection_on_each_network, net_gen_params),
 	KUNIT_CASE_PARAM(connection_to_itself, few_net_gen_params),

@@ -159,8 +159,7 @@ static void p5_full_send_queue_is_usable_again(struct kunit *test)
 		for (i = 0; i < RIG_WR; i++)
 			KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, 8));
 		rig_send_wr(&wr, 99, &sge, 1);
-		KUNIT_EXPECT_EQ(test, -ENOMEM, ib_post_send(r->a.qp, &wr,
-							    &bad));
+		KUNIT_EXPECT_EQ(test, -ENOMEM, ib_post_send(r->a.qp, &wr, &bad));
 		KUNIT_EXPECT_PTR_EQ(test, bad, &wr);
 		for (i = 0; i < RIG_WR; i++)
 			KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, 8));
@@ -287,8 +286,7 @@ static void r16_rdma_beyond_2_gib_never_leaves(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(ops); i++) {
 		rig_send_wr(&wr.wr, 1, sge, 2);
 		wr.wr.opcode = ops[i];
-		KUNIT_EXPECT_EQ(test, -EINVAL,
-				ib_post_send(r->a.qp, &wr.wr, NULL));
+		KUNIT_EXPECT_EQ(test, -EINVAL, ib_post_send(r->a.qp, &wr.wr, NULL));
 	}
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->b.qp));
@@ -305,8 +303,7 @@ static void operations_unknown_to_the_device_are_refused(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(ops); i++) {
 		rig_send_wr(&wr.wr, 1, &sge, 1);
 		wr.wr.opcode = ops[i];
-		KUNIT_EXPECT_EQ(test, -EINVAL, ib_post_send(r->a.qp, &wr.wr,
-							    NULL));
+		KUNIT_EXPECT_EQ(test, -EINVAL, ib_post_send(r->a.qp, &wr.wr, NULL));
 	}
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 }
@@ -451,8 +448,7 @@ static void p11_interrupts_post_to_the_queue_being_posted(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, i * 8, 8));
 	poster = kvt_thread_start(test, 0, irq_post_fn, p);
 	if (kvt_other_cpu())
-		storm = kvt_thread_start(test, kvt_other_cpu(), ipi_storm_fn,
-					 p);
+		storm = kvt_thread_start(test, kvt_other_cpu(), ipi_storm_fn, p);
 	KUNIT_ASSERT_TRUE_MSG(test, kvt_thread_join(poster),
 			      "task %llu irq %llu done %llu received %llu",
 			      p->from_task, p->from_irq, p->completed,
@@ -460,8 +456,7 @@ static void p11_interrupts_post_to_the_queue_being_posted(struct kunit *test)
 	if (storm)
 		KUNIT_ASSERT_TRUE(test, kvt_thread_join(storm));
 	KUNIT_EXPECT_TRUE(test, irq_post_finish(p));
-	kunit_info(test, "%llu posts from interrupts, %llu refused",
-		   p->from_irq, p->refused_irq);
+	kunit_info(test, "%llu posts from interrupts, %llu refused", p->from_irq, p->refused_irq);
 	KUNIT_EXPECT_EQ(test, 0, p->failed);
 	KUNIT_EXPECT_EQ(test, p->count, p->next[0]);
 	KUNIT_EXPECT_EQ(test, p->from_irq, p->next[1]);

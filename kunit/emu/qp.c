@@ -181,8 +181,7 @@ static void q4_message_under_way_is_finished(struct kunit *test)
 
 	for (i = 0; i < 3; i++)
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, 8));
-	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NOT_READY,
-					      before + 1));
+	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NOT_READY, before + 1));
 	KUNIT_ASSERT_EQ(test, 0, to_sqd(r->a.qp));
 	/* The first send has begun: the SQ is not drained while it is being retried. */
 	KUNIT_EXPECT_EQ(test, 1, sq_draining(r->a.qp));
@@ -341,8 +340,7 @@ static int move_lid_to(struct rig *r, u16 lid)
 
 	snprintf(text, sizeof(text), "%u", lid);
 	r->b.lid = lid;
-	return kvt_write_file("/sys/kernel/config/kverbs_emu/emu1/port1/lid",
-			      text);
+	return kvt_write_file("/sys/kernel/config/kverbs_emu/emu1/port1/lid", text);
 }
 
 static int move_lid(struct rig *r, int round)
@@ -396,8 +394,7 @@ static const struct move all_moves[] = {
 
 KUNIT_ARRAY_PARAM_DESC(move, all_moves, name);
 
-static void move_once(struct kunit *test, struct rig *r, const struct move *m,
-		      int round)
+static void move_once(struct kunit *test, struct rig *r, const struct move *m, int round)
 {
 	KUNIT_ASSERT_EQ(test, 0, to_sqd(r->a.qp));
 	rig_expect_event(test, &r->a, IB_EVENT_SQ_DRAINED);
@@ -493,10 +490,8 @@ static void unknown_operations_are_refused(struct kunit *test)
 
 static struct kunit_case emu_conform_qp_cases[] = {
 	KUNIT_CASE(p2_send_in_sqe_is_flushed_in_order),
-	KUNIT_CASE_PARAM(c1_unsignaled_send_that_fails_completes,
-			 pair_gen_params),
-	KUNIT_CASE_PARAM(c3_error_names_request_queue_pair_and_cause,
-			 pair_gen_params),
+	KUNIT_CASE_PARAM(c1_unsignaled_send_that_fails_completes, pair_gen_params),
+	KUNIT_CASE_PARAM(c3_error_names_request_queue_pair_and_cause, pair_gen_params),
 	KUNIT_CASE_PARAM(c14_resize_below_what_is_there, pair_gen_params),
 	KUNIT_CASE(q3_reset_forgets_what_was_set),
 	KUNIT_CASE_PARAM(q4_message_under_way_is_finished, pair_gen_params),

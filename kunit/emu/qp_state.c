@@ -155,11 +155,9 @@ static void check_legal(struct walk *w, int from, int to, int req, int opt)
 		if (bit == IB_QP_STATE)
 			continue;
 		if (bit & req)
-			walk_check(w, from, to, (IB_QP_STATE | req | here) & ~bit,
-				   -EINVAL);
+			walk_check(w, from, to, (IB_QP_STATE | req | here) & ~bit, -EINVAL);
 		else if (!(bit & opt))
-			walk_check(w, from, to, IB_QP_STATE | req | bit,
-				   -EINVAL);
+			walk_check(w, from, to, IB_QP_STATE | req | bit, -EINVAL);
 		else
 			walk_check(w, from, to, IB_QP_STATE | req | bit,
 				   bit & NOT_HERE ? -EOPNOTSUPP : 0);
@@ -212,18 +210,15 @@ static void q1_device_trusts_no_wrong_current_state(struct kunit *test)
 	walk_up(test, &w);
 	walk_to(&w, IB_QPS_RTS);
 	attr.cur_qp_state = IB_QPS_SQD;
-	KUNIT_EXPECT_EQ(test, -EINVAL, ib_modify_qp(w.e->qp, &attr,
-				IB_QP_STATE | IB_QP_CUR_STATE));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_modify_qp(w.e->qp, &attr, IB_QP_STATE | IB_QP_CUR_STATE));
 	attr.cur_qp_state = IB_QPS_RTS;
-	KUNIT_EXPECT_EQ(test, 0, ib_modify_qp(w.e->qp, &attr,
-				IB_QP_STATE | IB_QP_CUR_STATE));
+	KUNIT_EXPECT_EQ(test, 0, ib_modify_qp(w.e->qp, &attr, IB_QP_STATE | IB_QP_CUR_STATE));
 }
 
 static struct kunit_case emu_qp_state_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(q1_device_follows_the_table, type_gen_params,
 			      { .speed = KUNIT_SPEED_SLOW }),
-	KUNIT_CASE_PARAM(q1_device_trusts_no_wrong_current_state,
-			 type_gen_params),
+	KUNIT_CASE_PARAM(q1_device_trusts_no_wrong_current_state, type_gen_params),
 	{}
 };
 

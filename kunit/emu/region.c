@@ -46,14 +46,12 @@ static struct rig *rig_another(struct kunit *test, struct rig *r)
 	return other;
 }
 
-static struct ib_mw *window(struct kunit *test, struct rig_end *e,
-			    enum ib_mw_type type, int access)
+static struct ib_mw *window(struct kunit *test, struct rig_end *e, enum ib_mw_type type, int access)
 {
 	struct ib_mw *mw = win_new(test, e->pd, type);
 	struct ib_wc wc;
 
-	KUNIT_ASSERT_EQ(test, 0, win_bind(e, mw, e->mr, WIN_AT, WIN_LEN, access,
-					  0x4d57));
+	KUNIT_ASSERT_EQ(test, 0, win_bind(e, mw, e->mr, WIN_AT, WIN_LEN, access, 0x4d57));
 	RIG_EXPECT_WC(test, e->scq, &wc, 0x4d57, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, IB_WC_BIND_MW, wc.opcode);
 	return mw;
@@ -73,8 +71,7 @@ static void expect_write(struct kunit *test, struct rig *r, size_t at, u32 len,
 		KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf + at, len, 0xee));
 }
 
-static void expect_inv(struct kunit *test, struct rig_end *e, u32 key,
-		       enum ib_wc_status status)
+static void expect_inv(struct kunit *test, struct rig_end *e, u32 key, enum ib_wc_status status)
 {
 	struct ib_wc wc;
 
@@ -138,8 +135,7 @@ static void type_1_is_bound_again_under_a_new_key(struct kunit *test)
 	u32 old = mw->rkey;
 	struct ib_wc wc;
 
-	KUNIT_ASSERT_EQ(test, 0, win_bind(&r->b, mw, r->b.mr, 100, 50, REMOTE,
-					  1));
+	KUNIT_ASSERT_EQ(test, 0, win_bind(&r->b, mw, r->b.mr, 100, 50, REMOTE, 1));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 1, IB_WC_SUCCESS);
 	KUNIT_EXPECT_NE(test, old, mw->rkey);
 	expect_write(test, r, 100, 50, mw->rkey, IB_WC_SUCCESS);
@@ -166,8 +162,7 @@ static void failed_binding_leaves_the_one_before(struct kunit *test)
 	u32 old = mw->rkey;
 	struct ib_wc wc;
 
-	KUNIT_ASSERT_EQ(test, 0, win_bind(&other->b, mw, r->b.mr, RIG_BUF - 9,
-					  10, REMOTE, 1));
+	KUNIT_ASSERT_EQ(test, 0, win_bind(&other->b, mw, r->b.mr, RIG_BUF - 9, 10, REMOTE, 1));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 1, IB_WC_MW_BIND_ERR);
 	expect_write(test, r, WIN_AT, 8, old, IB_WC_SUCCESS);
 }
@@ -180,8 +175,7 @@ static void type_2_is_bound_when_it_is_free(struct kunit *test)
 	struct ib_wc wc;
 
 	expect_inv(test, &r->b, mw->rkey, IB_WC_SUCCESS);
-	KUNIT_ASSERT_EQ(test, 0, win_bind(&r->b, mw, r->b.mr, 100, 50, REMOTE,
-					  1));
+	KUNIT_ASSERT_EQ(test, 0, win_bind(&r->b, mw, r->b.mr, 100, 50, REMOTE, 1));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 1, IB_WC_SUCCESS);
 	expect_write(test, r, 100, 50, mw->rkey, IB_WC_SUCCESS);
 	expect_write(test, r, WIN_AT, 8, old, IB_WC_REM_ACCESS_ERR);
@@ -195,8 +189,7 @@ static void type_2_is_not_bound_twice(struct kunit *test)
 	u32 key = mw->rkey;
 	struct ib_wc wc;
 
-	KUNIT_ASSERT_EQ(test, 0, win_bind(&other->b, mw, r->b.mr, 200, 50,
-					  REMOTE, 1));
+	KUNIT_ASSERT_EQ(test, 0, win_bind(&other->b, mw, r->b.mr, 200, 50, REMOTE, 1));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 1, IB_WC_MW_BIND_ERR);
 	expect_write(test, r, WIN_AT, 8, key, IB_WC_SUCCESS);
 }
@@ -204,12 +197,10 @@ static void type_2_is_not_bound_twice(struct kunit *test)
 static void type_2_may_count_from_0(struct kunit *test)
 {
 	struct rig *r = rig_bindable(test);
-	struct ib_mw *mw = window(test, &r->b, IB_MW_TYPE_2,
-				  REMOTE | IB_ZERO_BASED);
+	struct ib_mw *mw = window(test, &r->b, IB_MW_TYPE_2, REMOTE | IB_ZERO_BASED);
 	struct ib_wc wc;
 
-	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 1, 0,
-					  WIN_LEN - 5, 5, mw->rkey));
+	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 1, 0, WIN_LEN - 5, 5, mw->rkey));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
 	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf, WIN_AT + 5, 0xee));
 	KUNIT_EXPECT_MEMEQ(test, r->b.buf + WIN_AT + 5, r->a.buf, WIN_LEN - 5);
@@ -225,8 +216,7 @@ static void type_1_cannot_count_from_0(struct kunit *test)
 	struct ib_mw *mw = win_new(test, r->b.pd, IB_MW_TYPE_1);
 	struct ib_wc wc;
 
-	KUNIT_ASSERT_EQ(test, 0, win_bind(&r->b, mw, r->b.mr, 0, 8,
-					  REMOTE | IB_ZERO_BASED, 1));
+	KUNIT_ASSERT_EQ(test, 0, win_bind(&r->b, mw, r->b.mr, 0, 8, REMOTE | IB_ZERO_BASED, 1));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 1, IB_WC_MW_BIND_ERR);
 }
 
@@ -296,8 +286,7 @@ static void m3_local_inv_of_what_cannot_be(struct kunit *test)
 		else if (bad == INV_TYPE_1)
 			key = window(test, &r->b, IB_MW_TYPE_1, REMOTE)->rkey;
 		else if (bad == INV_OTHER_QP)
-			key = window(test, &rig_another(test, r)->b,
-				     IB_MW_TYPE_2, REMOTE)->rkey;
+			key = window(test, &rig_another(test, r)->b, IB_MW_TYPE_2, REMOTE)->rkey;
 		expect_inv(test, &r->b, key, IB_WC_MW_BIND_ERR);
 		KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(r->b.qp));
 		KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->a.qp));
@@ -317,8 +306,7 @@ static void m4_remote_write_needs_local_write(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, 1, rig_map(&r->b, mr, 0, 100));
 	for (i = 0; i < ARRAY_SIZE(rights); i++) {
-		KUNIT_EXPECT_EQ(test, -EINVAL, rig_post_reg(&r->b, mr, 1,
-							    rights[i]));
+		KUNIT_EXPECT_EQ(test, -EINVAL, rig_post_reg(&r->b, mr, 1, rights[i]));
 		fmr = ib_alloc_fmr(r->b.pd, rights[i], &attr);
 		KUNIT_EXPECT_EQ(test, -EINVAL, PTR_ERR_OR_ZERO(fmr));
 	}
@@ -399,8 +387,7 @@ static void bad_region(struct kunit *test, struct rig *r, int bad)
 	else if (bad == BIND_NO_MW_BIND)
 		rig_register(test, &r->b, BINDABLE & ~IB_ACCESS_MW_BIND);
 	else if (bad == BIND_NO_LOCAL_WRITE)
-		rig_register(test, &r->b, IB_ACCESS_REMOTE_READ |
-			     IB_ACCESS_MW_BIND);
+		rig_register(test, &r->b, IB_ACCESS_REMOTE_READ | IB_ACCESS_MW_BIND);
 	else
 		rig_register(test, &r->b, BINDABLE);
 	if (bad != BIND_REGION_PD)
@@ -413,8 +400,7 @@ static void m7_illegal_binding(struct kunit *test, enum ib_mw_type type)
 {
 	int bad = *(const int *)test->param_value;
 	struct rig *r = rig_up(test, "emu0", "emu0");
-	struct ib_mw *mw = win_new(test, bad == BIND_WINDOW_PD ? r->a.pd :
-				   r->b.pd, type);
+	struct ib_mw *mw = win_new(test, bad == BIND_WINDOW_PD ? r->a.pd : r->b.pd, type);
 	u64 at = 0, len = 8;
 	struct ib_wc wc;
 
@@ -429,8 +415,7 @@ static void m7_illegal_binding(struct kunit *test, enum ib_mw_type type)
 		len = RIG_BUF + 1;
 	if (bad == BIND_WRAP)
 		at = 8;
-	KUNIT_ASSERT_EQ(test, 0, win_bind(&r->b, mw, r->b.mr, at, len,
-					  IB_ACCESS_REMOTE_WRITE, 1));
+	KUNIT_ASSERT_EQ(test, 0, win_bind(&r->b, mw, r->b.mr, at, len, IB_ACCESS_REMOTE_WRITE, 1));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 1, IB_WC_MW_BIND_ERR);
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(r->b.qp));
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->a.qp));
@@ -525,10 +510,8 @@ static void large_pages_translate(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
 		r->b.mr = rig_mr(test, r->b.pd);
 		memset(r->b.buf, 0xee, RIG_BUF);
-		KUNIT_ASSERT_EQ(test, 1, ib_map_mr_sg(r->b.mr, &sg, 1, NULL,
-						      sizes[i]));
-		KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->b, r->b.mr, 1,
-						      BINDABLE));
+		KUNIT_ASSERT_EQ(test, 1, ib_map_mr_sg(r->b.mr, &sg, 1, NULL, sizes[i]));
+		KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->b, r->b.mr, 1, BINDABLE));
 		RIG_EXPECT_WC(test, r->b.scq, &wc, 1, IB_WC_SUCCESS);
 		KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 2, 0,
 						  RIG_BUF - 77, r->b.mr->iova,
@@ -550,8 +533,7 @@ static void memory_that_is_not_ram_is_refused(struct kunit *test)
 	/* Beyond all memory; the lower bits are the address of the local APIC's page on x86. */
 	sg_dma_address(&sg) = BIT_ULL(50) | 0xfee00000;
 	sg_dma_len(&sg) = PAGE_SIZE;
-	KUNIT_ASSERT_EQ(test, 1, ib_map_mr_sg(r->b.mr, &sg, 1, NULL,
-					      PAGE_SIZE));
+	KUNIT_ASSERT_EQ(test, 1, ib_map_mr_sg(r->b.mr, &sg, 1, NULL, PAGE_SIZE));
 	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->b, r->b.mr, 1, BINDABLE));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 1, IB_WC_SUCCESS);
 	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 2, 0, 8,
@@ -574,8 +556,7 @@ static void integrity_is_refused(struct kunit *test)
 
 static struct kunit_case emu_region_cases[] = {
 	KUNIT_CASE_PARAM(window_opens_a_part_of_a_region, mw_type_gen_params),
-	KUNIT_CASE_PARAM(window_gives_only_the_access_it_was_bound_with,
-			 mw_type_gen_params),
+	KUNIT_CASE_PARAM(window_gives_only_the_access_it_was_bound_with, mw_type_gen_params),
 	KUNIT_CASE_PARAM(window_is_not_for_local_use, mw_type_gen_params),
 	KUNIT_CASE_PARAM(unbound_window_gives_nothing, mw_type_gen_params),
 	KUNIT_CASE(type_1_is_bound_again_under_a_new_key),
@@ -596,8 +577,7 @@ static struct kunit_case emu_region_cases[] = {
 	KUNIT_CASE_PARAM(m7_illegal_binding_of_type_2, bad_bind_gen_params),
 	KUNIT_CASE(m7_type_2_cannot_be_bound_to_nothing),
 	KUNIT_CASE(m7_windows_without_local_write_can_be_read),
-	KUNIT_CASE_PARAM(m8_outside_the_window_inside_the_region,
-			 mw_type_gen_params),
+	KUNIT_CASE_PARAM(m8_outside_the_window_inside_the_region, mw_type_gen_params),
 	KUNIT_CASE(m9_type_2_is_for_one_queue_pair),
 	KUNIT_CASE(m9_type_1_is_for_all_of_the_pd),
 	KUNIT_CASE_PARAM(large_pages_translate, pair_gen_params),

@@ -45,8 +45,7 @@ static void r8_gives_up_after_so_many_retries(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 2, 0, 8));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_RETRY_EXC_ERR);
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 2, IB_WC_WR_FLUSH_ERR);
-	KUNIT_EXPECT_EQ(test, k + 1, rig_counter(test, &r->a, NO_ANSWER) -
-				     before);
+	KUNIT_EXPECT_EQ(test, k + 1, rig_counter(test, &r->a, NO_ANSWER) - before);
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(r->a.qp));
 	KUNIT_EXPECT_EQ(test, IB_QPS_INIT, rig_state(r->b.qp));
 }
@@ -84,8 +83,7 @@ static void r8_each_message_has_its_retries(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 8));
 		before = rig_counter(test, &r->a, NO_ANSWER);
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
-		KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NO_ANSWER,
-						      before + 3));
+		KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NO_ANSWER, before + 3));
 		KUNIT_ASSERT_EQ(test, 0, rig_to_rtr(r, &r->b, &r->a));
 		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
 		RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
@@ -105,8 +103,7 @@ static void r9_without_a_timeout_waits_for_ever(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 8));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
 	/* One attempt more than a retry_cnt of 0 would allow if there were a timeout. */
-	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NO_ANSWER,
-					      before + 2));
+	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NO_ANSWER, before + 2));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->a.qp));
 	KUNIT_ASSERT_EQ(test, 0, rig_to_rtr(r, &r->b, &r->a));
@@ -129,8 +126,7 @@ static void r10_gives_up_after_so_many_retries(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 2, 0, 8));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_RNR_RETRY_EXC_ERR);
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 2, IB_WC_WR_FLUSH_ERR);
-	KUNIT_EXPECT_EQ(test, k + 1, rig_counter(test, &r->a, NOT_READY) -
-				     before);
+	KUNIT_EXPECT_EQ(test, k + 1, rig_counter(test, &r->a, NOT_READY) - before);
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(r->a.qp));
 	/* The responder is not at fault, and stays in RTS. */
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->b.qp));
@@ -147,8 +143,7 @@ static void r10_seven_is_without_end(struct kunit *test)
 	rig_connect(test, r);
 	before = rig_counter(test, &r->a, NOT_READY);
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
-	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NOT_READY,
-					      before + 30));
+	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NOT_READY, before + 30));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 8));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
@@ -197,8 +192,7 @@ static void r10_waits_as_long_as_the_responder_asks(struct kunit *test)
 		start = ktime_get_ns();
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
 		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_RNR_RETRY_EXC_ERR);
-		KUNIT_EXPECT_GE_MSG(test, ktime_get_ns() - start, rnr_ns(code),
-				    "code %u", code);
+		KUNIT_EXPECT_GE_MSG(test, ktime_get_ns() - start, rnr_ns(code), "code %u", code);
 	}
 }
 
@@ -210,15 +204,13 @@ static void r10_write_with_imm_waits_for_a_receive_too(struct kunit *test)
 
 	rig_make_qps(test, r);
 	rig_connect(test, r);
-	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE |
-				  IB_ACCESS_REMOTE_WRITE);
+	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
 	before = rig_counter(test, &r->a, NOT_READY);
 	rig_fill(r->a.buf, 100, 6);
 	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE_WITH_IMM, 1,
 					  0, 100, r->b.mr->iova,
 					  r->b.mr->rkey));
-	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NOT_READY,
-					      before + 2));
+	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NOT_READY, before + 2));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 0));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
@@ -236,8 +228,7 @@ static void r10_write_does_not_wait(struct kunit *test)
 	r->rnr_retry = 0;
 	rig_make_qps(test, r);
 	rig_connect(test, r);
-	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE |
-				  IB_ACCESS_REMOTE_WRITE);
+	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
 	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 1, 0, 100,
 					  r->b.mr->iova, r->b.mr->rkey));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
@@ -318,8 +309,7 @@ static struct kunit_case emu_conform_retry_cases[] = {
 	KUNIT_CASE(r8_waits_for_the_timeout_between_two),
 	KUNIT_CASE_SLOW(r8_each_message_has_its_retries),
 	KUNIT_CASE_SLOW(r9_without_a_timeout_waits_for_ever),
-	KUNIT_CASE_PARAM(r10_gives_up_after_so_many_retries,
-			 rnr_retry_gen_params),
+	KUNIT_CASE_PARAM(r10_gives_up_after_so_many_retries, rnr_retry_gen_params),
 	KUNIT_CASE(r10_seven_is_without_end),
 	KUNIT_CASE_SLOW(r10_waits_as_long_as_the_responder_asks),
 	KUNIT_CASE(r10_write_with_imm_waits_for_a_receive_too),

@@ -54,8 +54,7 @@ static void rig_make_buf(struct kunit *test, struct rig_end *e)
 	e->size = RIG_BUF;
 	e->buf = kzalloc(e->size, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, e->buf);
-	e->dma = ib_dma_map_single(e->ibdev, e->buf, e->size,
-				   DMA_BIDIRECTIONAL);
+	e->dma = ib_dma_map_single(e->ibdev, e->buf, e->size, DMA_BIDIRECTIONAL);
 	if (ib_dma_mapping_error(e->ibdev, e->dma)) {
 		kfree(e->buf);
 		KUNIT_FAIL_AND_ABORT(test, "no DMA mapping");
@@ -217,16 +216,14 @@ EXPORT_SYMBOL_GPL(rig_to_init);
  * @from: source of the route
  * @to: destination of the route
  */
-void rig_set_route(struct rdma_ah_attr *attr, const struct rig_end *from,
-		   const struct rig_end *to)
+void rig_set_route(struct rdma_ah_attr *attr, const struct rig_end *from, const struct rig_end *to)
 {
 	attr->type = rdma_ah_find_type(from->ibdev, from->port);
 	rdma_ah_set_port_num(attr, from->port);
 	if (attr->type == RDMA_AH_ATTR_TYPE_IB)
 		rdma_ah_set_dlid(attr, to->lid);
 	if (from->gid_index >= 0)
-		rdma_ah_set_grh(attr, (union ib_gid *)&to->gid, 0,
-				from->gid_index, 64, 0);
+		rdma_ah_set_grh(attr, (union ib_gid *)&to->gid, 0, from->gid_index, 64, 0);
 }
 EXPORT_SYMBOL_GPL(rig_set_route);
 
@@ -627,8 +624,7 @@ EXPORT_SYMBOL_GPL(rig_empty);
  * @e: end whose queue pair raises no further events
  * @want: the event
  */
-void rig_expect_event(struct kunit *test, struct rig_end *e,
-		      enum ib_event_type want)
+void rig_expect_event(struct kunit *test, struct rig_end *e, enum ib_event_type want)
 {
 	KUNIT_ASSERT_TRUE_MSG(test, kvt_wait(&e->got_event), "no event");
 	KUNIT_EXPECT_STREQ(test, ib_event_msg(e->event), ib_event_msg(want));
@@ -658,8 +654,7 @@ EXPORT_SYMBOL_GPL(rig_expect_no_event);
  *
  * Return: true if the counter reached it in time.
  */
-bool rig_counts_to(struct kunit *test, struct rig_end *e, const char *name,
-		   u64 value)
+bool rig_counts_to(struct kunit *test, struct rig_end *e, const char *name, u64 value)
 {
 	return kvt_until(rig_counter(test, e, name) >= value);
 }

@@ -69,8 +69,7 @@ int rig_to_rts(struct rig *r, struct rig_end *e);
 int rig_to(struct ib_qp *qp, enum ib_qp_state state);
 enum ib_qp_state rig_state(struct ib_qp *qp);
 
-void rig_set_route(struct rdma_ah_attr *attr, const struct rig_end *from,
-		   const struct rig_end *to);
+void rig_set_route(struct rdma_ah_attr *attr, const struct rig_end *from, const struct rig_end *to);
 
 struct ib_sge rig_sge(struct rig_end *e, size_t offset, u32 len);
 int rig_recv(struct rig_end *e, u64 id, size_t offset, u32 len);
@@ -87,12 +86,10 @@ int rig_post_reg(struct rig_end *e, struct ib_mr *mr, u64 id, int access);
 void rig_register(struct kunit *test, struct rig_end *e, int access);
 void rig_destroy_qp(struct kunit *test, struct rig_end *e);
 
-void rig_expect_event(struct kunit *test, struct rig_end *e,
-		      enum ib_event_type want);
+void rig_expect_event(struct kunit *test, struct rig_end *e, enum ib_event_type want);
 void rig_expect_no_event(struct kunit *test, struct rig_end *e);
 u64 rig_counter(struct kunit *test, struct rig_end *e, const char *name);
-bool rig_counts_to(struct kunit *test, struct rig_end *e, const char *name,
-		   u64 value);
+bool rig_counts_to(struct kunit *test, struct rig_end *e, const char *name, u64 value);
 
 bool rig_poll(struct ib_cq *cq, struct ib_wc *wc);
 bool rig_empty(struct ib_cq *cq);

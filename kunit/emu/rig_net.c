@@ -46,8 +46,7 @@ const struct rig_net rig_few_nets[4] = {
 };
 EXPORT_SYMBOL_GPL(rig_few_nets);
 
-static int rig_config_write(const char *name, const char *file,
-			    const char *text)
+static int rig_config_write(const char *name, const char *file, const char *text)
 {
 	char path[128];
 
@@ -77,8 +76,7 @@ static void rig_device_end(void *arg)
 
 	rig_config_write(dev->name, "enable", "0");
 	for (; dev->ports > 1; dev->ports--) {
-		snprintf(path, sizeof(path), CONFIG_DIR "%s/port%u", dev->name,
-			 dev->ports);
+		snprintf(path, sizeof(path), CONFIG_DIR "%s/port%u", dev->name, dev->ports);
 		rig_config_dir("/bin/rmdir", path);
 	}
 	snprintf(path, sizeof(path), CONFIG_DIR "%s", dev->name);
@@ -112,15 +110,13 @@ static void rig_device_make(struct kunit *test, const char *name, u32 ports)
  * @ports: number of ports
  * @netdevs: for RoCE: network device of each port, separated by commas; NULL for InfiniBand
  */
-void rig_device(struct kunit *test, const char *name, u32 ports,
-		const char *netdevs)
+void rig_device(struct kunit *test, const char *name, u32 ports, const char *netdevs)
 {
 	u32 port;
 
 	rig_device_make(test, name, ports);
 	if (netdevs)
-		KUNIT_ASSERT_EQ(test, 0, rig_config_write(name, "netdev",
-							  netdevs));
+		KUNIT_ASSERT_EQ(test, 0, rig_config_write(name, "netdev", netdevs));
 	/* Whatever the network devices allow. */
 	for (port = 1; port <= ports; port++)
 		KUNIT_ASSERT_EQ(test, 0, rig_port_write(name, port, "mtu", "4096"));
@@ -151,8 +147,7 @@ EXPORT_SYMBOL_GPL(rig_device_at);
  *
  * Return: 0, or what kvt_write_file() returned.
  */
-int rig_port_write(const char *name, u32 port, const char *file,
-		   const char *text)
+int rig_port_write(const char *name, u32 port, const char *file, const char *text)
 {
 	char within[32];
 
@@ -213,15 +208,13 @@ void rig_wait_gid(struct kunit *test, struct rig_end *e,
 }
 EXPORT_SYMBOL_GPL(rig_wait_gid);
 
-static void rig_give_gid(struct kunit *test, struct rig_end *e,
-			 enum rig_net_kind kind)
+static void rig_give_gid(struct kunit *test, struct rig_end *e, enum rig_net_kind kind)
 {
 	if (kind != RIG_NET_IB)
 		rig_wait_gid(test, e, rig_gid_is, kind);
 }
 
-static void rig_roce_end(struct kunit *test, struct rig_end *e,
-			 const char *name, const char *ip4)
+static void rig_roce_end(struct kunit *test, struct rig_end *e, const char *name, const char *ip4)
 {
 	struct net_device *ndev = kvt_netdev(test);
 
@@ -315,8 +308,7 @@ EXPORT_SYMBOL_GPL(rig_ud);
  * @from: the end that sends
  * @to: the end that receives
  */
-void rig_ah_attr(struct rdma_ah_attr *attr, const struct rig_end *from,
-		 const struct rig_end *to)
+void rig_ah_attr(struct rdma_ah_attr *attr, const struct rig_end *from, const struct rig_end *to)
 {
 	memset(attr, 0, sizeof(*attr));
 	rig_set_route(attr, from, to);
@@ -335,8 +327,7 @@ EXPORT_SYMBOL_GPL(rig_ah_attr);
  *
  * Return: the handle.
  */
-struct ib_ah *rig_ah(struct kunit *test, struct rig_end *from,
-		     struct rig_end *to)
+struct ib_ah *rig_ah(struct kunit *test, struct rig_end *from, struct rig_end *to)
 {
 	struct rdma_ah_attr attr;
 

@@ -42,20 +42,16 @@ static inline bool rig_net_is_roce(const struct rig_net *net)
 	return net->kind >= RIG_NET_ROCE_V1;
 }
 
-void rig_device(struct kunit *test, const char *name, u32 ports,
-		const char *netdevs);
+void rig_device(struct kunit *test, const char *name, u32 ports, const char *netdevs);
 void rig_device_at(struct kunit *test, const char *name, const char *pci);
-int rig_port_write(const char *name, u32 port, const char *file,
-		   const char *text);
+int rig_port_write(const char *name, u32 port, const char *file, const char *text);
 
 void rig_make_ud(struct kunit *test, struct rig *r, struct rig_end *e);
 struct rig *rig_ud_of_param(struct kunit *test);
 struct rig *rig_ud(struct kunit *test, const char *dev_a, const char *dev_b);
 
-void rig_ah_attr(struct rdma_ah_attr *attr, const struct rig_end *from,
-		 const struct rig_end *to);
-struct ib_ah *rig_ah(struct kunit *test, struct rig_end *from,
-		     struct rig_end *to);
+void rig_ah_attr(struct rdma_ah_attr *attr, const struct rig_end *from, const struct rig_end *to);
+struct ib_ah *rig_ah(struct kunit *test, struct rig_end *from, struct rig_end *to);
 void rig_ah_put(struct kunit *test, struct ib_ah *ah);
 void rig_ud_wr(struct ib_ud_wr *wr, u64 id, struct ib_sge *sge, int num,
 	       struct ib_ah *ah, struct rig_end *to);

@@ -33,8 +33,7 @@ static struct emu_ring *ring_new(struct kunit *test, u32 depth)
 {
 	struct emu_ring *ring = kvt_zalloc(test, sizeof(*ring));
 
-	KUNIT_ASSERT_EQ(test, 0, emu_ring_init(ring, depth,
-					       sizeof(struct entry)));
+	KUNIT_ASSERT_EQ(test, 0, emu_ring_init(ring, depth, sizeof(struct entry)));
 	kvt_defer(test, ring_end, ring);
 	return ring;
 }
@@ -265,8 +264,7 @@ static void positions_wrap_at_32_bits(struct kunit *test)
 		while (post(ring, 0, posted))
 			posted++;
 		KUNIT_ASSERT_EQ(test, RING_DEPTH, posted - got);
-		KUNIT_ASSERT_TRUE(test, got % 2 ? consume(ring, &e) :
-						  claim(ring, &e));
+		KUNIT_ASSERT_TRUE(test, got % 2 ? consume(ring, &e) : claim(ring, &e));
 		KUNIT_ASSERT_TRUE(test, entry_good(&e));
 		KUNIT_ASSERT_EQ(test, got, e.n);
 		got++;
@@ -457,8 +455,7 @@ static int single_consumer_fn(void *arg)
 			cond_resched();
 			continue;
 		}
-		if (!entry_good(&e) || e.poster >= 2 * POSTERS ||
-		    e.n != c->next[e.poster]++)
+		if (!entry_good(&e) || e.poster >= 2 * POSTERS || e.n != c->next[e.poster]++)
 			c->s->bad++;
 		c->got++;
 	}
@@ -480,8 +477,7 @@ static void run_posters(struct kunit *test, struct stress *s, bool irq)
 		p[i].seed = seed + i;
 		p[i].irq = irq;
 		p[i].work = IRQ_WORK_INIT_HARD(poster_irq);
-		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0,
-					poster_fn, &p[i]);
+		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0, poster_fn, &p[i]);
 	}
 	for (i = 0; i < POSTERS; i++)
 		KUNIT_EXPECT_TRUE(test, kvt_thread_join(t[i]));
@@ -532,8 +528,7 @@ static void interrupts_post_to_the_ring_being_posted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, s->bad);
 	KUNIT_EXPECT_EQ(test, s->total, c->got);
 	KUNIT_EXPECT_GT(test, s->posted[POSTERS] + s->posted[POSTERS + 1], 0);
-	kunit_info(test, "%llu posts from interrupts",
-		   s->posted[POSTERS] + s->posted[POSTERS + 1]);
+	kunit_info(test, "%llu posts from interrupts", s->posted[POSTERS] + s->posted[POSTERS + 1]);
 }
 
 /* State of one of two consumers: the numbers it sees of each poster must increase. */
@@ -559,8 +554,7 @@ static int multi_consumer_fn(void *arg)
 			cond_resched();
 			continue;
 		}
-		if (!entry_good(&e) || e.poster >= 2 * POSTERS ||
-		    (s64)e.n <= c->last[e.poster])
+		if (!entry_good(&e) || e.poster >= 2 * POSTERS || (s64)e.n <= c->last[e.poster])
 			c->s->bad++;
 		else
 			c->last[e.poster] = e.n;
@@ -582,8 +576,7 @@ static void two_posters_and_two_consumers(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, c);
 	for (i = 0; i < 2; i++) {
 		c[i].s = s;
-		t[i] = kvt_thread_start(test, i ? 0 : kvt_other_cpu(),
-					multi_consumer_fn, &c[i]);
+		t[i] = kvt_thread_start(test, i ? 0 : kvt_other_cpu(), multi_consumer_fn, &c[i]);
 	}
 	run_posters(test, s, true);
 	for (i = 0; i < 2; i++) {

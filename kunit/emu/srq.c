@@ -67,8 +67,7 @@ static struct shared *shared_of(struct kunit *test, struct rig *r, u32 depth)
 }
 
 /* Returns a connected rig with an SRQ; nothing is posted yet. */
-static struct shared *shared_up(struct kunit *test, const char *a,
-				const char *b)
+static struct shared *shared_up(struct kunit *test, const char *a, const char *b)
 {
 	struct shared *s = shared_of(test, rig_new(test, a, b), DEPTH);
 
@@ -86,8 +85,7 @@ static struct shared *shared_of_param(struct kunit *test)
 
 static int shared_recv(struct shared *s, u64 id)
 {
-	struct ib_sge sge = rig_sge(&s->r->b, id % (RIG_BUF / SLOT) * SLOT,
-				    SLOT);
+	struct ib_sge sge = rig_sge(&s->r->b, id % (RIG_BUF / SLOT) * SLOT, SLOT);
 	struct ib_recv_wr wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1 };
 
 	return ib_post_srq_recv(s->srq, &wr, NULL);
@@ -111,8 +109,7 @@ static void shared_send(struct kunit *test, struct shared *s, u64 id)
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, id, IB_WC_SUCCESS);
 	KUNIT_EXPECT_PTR_EQ(test, wc.qp, r->b.qp);
 	KUNIT_EXPECT_EQ(test, LEN, wc.byte_len);
-	KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf + id % (RIG_BUF / SLOT) *
-					   SLOT, LEN, id));
+	KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf + id % (RIG_BUF / SLOT) * SLOT, LEN, id));
 }
 
 static int set_limit(struct shared *s, u32 limit)
@@ -222,8 +219,7 @@ static void end_qp(struct kunit *test, struct shared *s, int ending)
 
 	switch (ending) {
 	case END_REMOTE:
-		KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 8, 0,
-						  8, 0, 0x7777));
+		KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 8, 0, 8, 0, 0x7777));
 		RIG_EXPECT_WC(test, r->a.scq, &wc, 8, IB_WC_REM_ACCESS_ERR);
 		break;
 	case END_RECEIVE:
@@ -420,8 +416,7 @@ static void limit_outlives_a_change_of_size(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&s->got_limit));
 	/* In one call: the new limit is valid because of the new size, and is reached at once. */
 	shared_fill(test, s, 8, 30);
-	KUNIT_ASSERT_EQ(test, 0, ib_modify_srq(s->srq, &both, IB_SRQ_MAX_WR |
-					       IB_SRQ_LIMIT));
+	KUNIT_ASSERT_EQ(test, 0, ib_modify_srq(s->srq, &both, IB_SRQ_MAX_WR | IB_SRQ_LIMIT));
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&s->got_limit));
 	KUNIT_EXPECT_EQ(test, 64, query(test, s).max_wr);
 	KUNIT_EXPECT_EQ(test, 2, atomic_read(&s->limits));
@@ -562,8 +557,7 @@ static void srq_serves_all_types_of_several_pds(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(r); i++)
-		r[i] = another_rig(test, s, types[i / 2], i % 2 ? "emu1" :
-								  "emu0");
+		r[i] = another_rig(test, s, types[i / 2], i % 2 ? "emu1" : "emu0");
 	shared_fill(test, s, 0, 60);
 	for (id = 0; id < 60; id++) {
 		struct rig *on = r[id * 7 % ARRAY_SIZE(r)];
@@ -575,8 +569,7 @@ static void srq_serves_all_types_of_several_pds(struct kunit *test)
 		RIG_EXPECT_WC(test, on->b.rcq, &wc, id, IB_WC_SUCCESS);
 		KUNIT_EXPECT_PTR_EQ(test, wc.qp, on->b.qp);
 		KUNIT_EXPECT_EQ(test, head + LEN, wc.byte_len);
-		KUNIT_EXPECT_TRUE(test, rig_filled(first->b.buf + id * SLOT +
-						   head, LEN, id));
+		KUNIT_EXPECT_TRUE(test, rig_filled(first->b.buf + id * SLOT + head, LEN, id));
 	}
 }
 
@@ -603,8 +596,7 @@ static void own_region(struct kunit *test, struct rig_end *e)
 	of.qp = r->b.qp;
 	e->mr = rig_mr(test, e->pd);
 	KUNIT_ASSERT_EQ(test, 1, rig_map(e, e->mr, 0, e->size));
-	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&of, e->mr, 5,
-					      IB_ACCESS_LOCAL_WRITE));
+	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&of, e->mr, 5, IB_ACCESS_LOCAL_WRITE));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 5, IB_WC_SUCCESS);
 }
 
@@ -639,8 +631,7 @@ static void srq_keys_are_of_its_pd(struct kunit *test)
 	memset(r->b.buf, 0xee, RIG_BUF);
 	KUNIT_ASSERT_EQ(test, 0, recv_by_region(s, &r->b, 2));
 	KUNIT_ASSERT_EQ(test, 0, any_send(test, r, 8));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 8, type == IB_QPT_RC ?
-		      IB_WC_REM_OP_ERR : IB_WC_SUCCESS);
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 8, type == IB_QPT_RC ? IB_WC_REM_OP_ERR : IB_WC_SUCCESS);
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_LOC_PROT_ERR);
 	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf, RIG_BUF, 0xee));
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&s->got_last));
@@ -656,8 +647,7 @@ static void srq_of_another_device_is_refused(struct kunit *test)
 	init.srq = s->srq;
 	init.send_cq = r->a.scq;
 	init.recv_cq = r->a.rcq;
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			PTR_ERR_OR_ZERO(ib_create_qp(r->a.pd, &init)));
+	KUNIT_EXPECT_EQ(test, -EINVAL, PTR_ERR_OR_ZERO(ib_create_qp(r->a.pd, &init)));
 	/* Also, an SRQ cannot be destroyed while a QP uses it. */
 	init.send_cq = r->b.scq;
 	init.recv_cq = r->b.rcq;
@@ -752,8 +742,7 @@ static void s2_drain_under_traffic(struct kunit *test)
 		rig_connect(test, d->r);
 		WRITE_ONCE(d->over, 0);
 		t = kvt_thread_start(test, kvt_other_cpu(), drain_traffic, d);
-		while (atomic_read(&d->taken) < before + 20 &&
-		       kvt_thread_running(t))
+		while (atomic_read(&d->taken) < before + 20 && kvt_thread_running(t))
 			kvt_yield();
 		ib_drain_qp(d->qp);
 		WRITE_ONCE(d->over, 1);
@@ -772,12 +761,10 @@ static void s2_drain_under_traffic(struct kunit *test)
 static struct kunit_case emu_conform_srq_cases[] = {
 	KUNIT_CASE_PARAM(s1_limit_is_told_once, pair_gen_params),
 	KUNIT_CASE_PARAM(s1_limit_is_armed_again, pair_gen_params),
-	KUNIT_CASE_PARAM(s1_limit_above_what_is_there_is_told_at_once,
-			 pair_gen_params),
+	KUNIT_CASE_PARAM(s1_limit_above_what_is_there_is_told_at_once, pair_gen_params),
 	KUNIT_CASE_PARAM(s2_error_leaves_the_srq_alone, ending_gen_params),
 	KUNIT_CASE(s2_other_queue_pairs_go_on),
-	KUNIT_CASE_PARAM(s3_receives_are_posted_to_the_srq_only,
-			 pair_gen_params),
+	KUNIT_CASE_PARAM(s3_receives_are_posted_to_the_srq_only, pair_gen_params),
 	KUNIT_CASE_PARAM(srq_takes_as_many_as_it_says, pair_gen_params),
 	KUNIT_CASE_PARAM(srq_waits_like_any_receive_queue, pair_gen_params),
 	KUNIT_CASE(r10_srq_that_stays_empty),

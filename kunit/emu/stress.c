@@ -179,8 +179,7 @@ static void party_poll(struct party *p, struct ib_cq *cq)
 			party_saw(p, SENT, wc[i].wr_id);
 	}
 	if (got <= 0)
-		p->failed += ib_req_notify_cq(cq, IB_CQ_NEXT_COMP |
-					      IB_CQ_REPORT_MISSED_EVENTS) < 0;
+		p->failed += ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) < 0;
 }
 
 static void party_turn(struct party *p, u32 burst)
@@ -296,8 +295,7 @@ static struct stress *stress_new(struct kunit *test, u64 full, const char *peer)
 	int i;
 
 	/* Can be divided among the parties without a remainder. */
-	s->count = round_up(max_t(u64, 1000, kvt_count(full) / DEBUG_SHARE),
-			    TIMER_PART * PARTIES);
+	s->count = round_up(max_t(u64, 1000, kvt_count(full) / DEBUG_SHARE), TIMER_PART * PARTIES);
 	seed = kvt_seed(test, "messages", s->count);
 	for (i = 0; i < PARTIES; i++)
 		add_party(test, s, i, seed);

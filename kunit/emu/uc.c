@@ -51,8 +51,7 @@ static void u5_no_receive_posted_on_uc(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, LEN));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	KUNIT_EXPECT_EQ(test, dropped + 1, rig_counter(test, &r->b,
-						       "rx_dropped"));
+	KUNIT_EXPECT_EQ(test, dropped + 1, rig_counter(test, &r->b, "rx_dropped"));
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, LEN));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 	expect_arrival(test, r, 2);
@@ -88,13 +87,11 @@ static void u6_dropped_message_leaves_its_receive(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, LEN));
 	for (i = 0; i < 2; i++) {
 		/* Too long for the receive, by one byte and by many packets. */
-		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0,
-						  i ? 20000 : LEN + 1));
+		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, i ? 20000 : LEN + 1));
 		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
 		KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 	}
-	KUNIT_EXPECT_EQ(test, dropped + 2, rig_counter(test, &r->b,
-						       "rx_dropped"));
+	KUNIT_EXPECT_EQ(test, dropped + 2, rig_counter(test, &r->b, "rx_dropped"));
 	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf, RIG_BUF, 0xee));
 	expect_arrival(test, r, 2);
 }
@@ -197,8 +194,7 @@ static void uc_has_no_reads_atomics_and_remote_invalidation(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(ops); i++)
-		KUNIT_EXPECT_EQ(test, -EINVAL, rig_rdma(&r->a, ops[i], 1, 0, 8,
-							0, 0));
+		KUNIT_EXPECT_EQ(test, -EINVAL, rig_rdma(&r->a, ops[i], 1, 0, 8, 0, 0));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 }
 
@@ -261,8 +257,7 @@ static void sqe_expect_receive(struct kunit *test, struct sqe_rig *s)
 	if (s->ah) {
 		struct ib_ah *back = rig_ah(test, &r->b, &r->a);
 
-		KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->b, back, &r->a, 31, 0,
-						     LEN));
+		KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->b, back, &r->a, 31, 0, LEN));
 	} else {
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->b, 31, 0, LEN));
 	}
@@ -353,14 +348,11 @@ static void u7_receives_go_on_while_sends_fail(struct kunit *test)
 static struct kunit_case emu_conform_uc_cases[] = {
 	KUNIT_CASE_PARAM(u5_no_receive_posted_on_uc, few_net_gen_params),
 	KUNIT_CASE_PARAM(u5_nobody_at_the_other_end_of_uc, few_net_gen_params),
-	KUNIT_CASE_PARAM(u6_dropped_message_leaves_its_receive,
-			 few_net_gen_params),
-	KUNIT_CASE_PARAM(u6_connection_goes_on_after_a_reset_of_the_peer,
-			 few_net_gen_params),
+	KUNIT_CASE_PARAM(u6_dropped_message_leaves_its_receive, few_net_gen_params),
+	KUNIT_CASE_PARAM(u6_connection_goes_on_after_a_reset_of_the_peer, few_net_gen_params),
 	KUNIT_CASE_PARAM(u6_refused_write_is_dropped, refused_gen_params),
 	KUNIT_CASE_PARAM(write_on_uc_reaches_remote_memory, few_net_gen_params),
-	KUNIT_CASE_PARAM(uc_has_no_reads_atomics_and_remote_invalidation,
-			 few_net_gen_params),
+	KUNIT_CASE_PARAM(uc_has_no_reads_atomics_and_remote_invalidation, few_net_gen_params),
 	KUNIT_CASE_PARAM(u7_failed_send_stops_sends_only, type_gen_params),
 	KUNIT_CASE_PARAM(u7_sqe_leads_to_error_or_reset_too, type_gen_params),
 	KUNIT_CASE_PARAM(u7_receives_go_on_while_sends_fail, type_gen_params),

@@ -14,8 +14,7 @@
  *
  * Return: the window.
  */
-struct ib_mw *win_new(struct kunit *test, struct ib_pd *pd,
-		      enum ib_mw_type type)
+struct ib_mw *win_new(struct kunit *test, struct ib_pd *pd, enum ib_mw_type type)
 {
 	return KVT_OWN(test, ib_alloc_mw(pd, type), kvt_end_mw);
 }

@@ -44,8 +44,7 @@ static struct rig *rig_linked(struct kunit *test)
 /* Waits until the pending request was retried with the link down; it must not complete. */
 static void expect_tried(struct kunit *test, struct rig *r, u64 before)
 {
-	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NO_ANSWER,
-					      before + 2));
+	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NO_ANSWER, before + 2));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 }
 
@@ -125,8 +124,7 @@ static void r5_atomic_tried_again_works_once(struct kunit *test)
 	target.remote_addr = r->b.mr->iova;
 	target.rkey = r->b.mr->rkey;
 	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(LINK, "down"));
-	KUNIT_ASSERT_EQ(test, 0, rig_atomic(&r->a, IB_WR_ATOMIC_FETCH_AND_ADD,
-					    1, 0, &target));
+	KUNIT_ASSERT_EQ(test, 0, rig_atomic(&r->a, IB_WR_ATOMIC_FETCH_AND_ADD, 1, 0, &target));
 	expect_tried(test, r, before);
 	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(LINK, "active"));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
@@ -154,8 +152,7 @@ static void r7_last_of_a_batch_completes_all(struct kunit *test)
 			wr.rkey = r->b.mr->rkey;
 			if (i < RIG_WR - 1)
 				wr.wr.send_flags = 0;
-			KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr.wr,
-							      NULL));
+			KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr.wr, NULL));
 		}
 		RIG_EXPECT_WC(test, r->a.scq, &wc, RIG_WR - 1, IB_WC_SUCCESS);
 		KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf, RIG_BUF, 7));
@@ -193,14 +190,10 @@ static void r27_each_message_counts_once(struct kunit *test)
 		RIG_EXPECT_WC(test, r->a.scq, &wc, i, IB_WC_SUCCESS);
 		RIG_EXPECT_WC(test, r->b.rcq, &wc, i, IB_WC_SUCCESS);
 	}
-	KUNIT_EXPECT_TRUE(test, rig_counts_to(test, &r->a, "port_xmit_packets",
-					      sent + RIG_WR));
-	KUNIT_EXPECT_TRUE(test, rig_counts_to(test, &r->b, "port_rcv_packets",
-					      received + RIG_WR));
-	KUNIT_EXPECT_EQ(test, sent + RIG_WR,
-			rig_counter(test, &r->a, "port_xmit_packets"));
-	KUNIT_EXPECT_EQ(test, received + RIG_WR,
-			rig_counter(test, &r->b, "port_rcv_packets"));
+	KUNIT_EXPECT_TRUE(test, rig_counts_to(test, &r->a, "port_xmit_packets", sent + RIG_WR));
+	KUNIT_EXPECT_TRUE(test, rig_counts_to(test, &r->b, "port_rcv_packets", received + RIG_WR));
+	KUNIT_EXPECT_EQ(test, sent + RIG_WR, rig_counter(test, &r->a, "port_xmit_packets"));
+	KUNIT_EXPECT_EQ(test, received + RIG_WR, rig_counter(test, &r->b, "port_rcv_packets"));
 	packets_only(test, "no ACK carries a message sequence number");
 }
 

@@ -39,8 +39,7 @@ static struct target *target_up(struct kunit *test)
 static int make_open(void *arg)
 {
 	struct target *t = arg;
-	struct ib_ca_request req = CA_REQ(OPEN, .in = t->vendor,
-					  .in_len = VENDOR_LEN);
+	struct ib_ca_request req = CA_REQ(OPEN, .in = t->vendor, .in_len = VENDOR_LEN);
 	int ret = ib_ca_call(t->m->ibdev, &req);
 
 	t->handle = req.handle;
@@ -74,8 +73,7 @@ static void unmake_pd(void *arg)
 static int make_mr(void *arg)
 {
 	struct target *t = arg;
-	struct kverbs_ca_reg_mr reg =
-		ca_rig_reg_of(t->pd, t->addr, USER_PAGES << PAGE_SHIFT);
+	struct kverbs_ca_reg_mr reg = ca_rig_reg_of(t->pd, t->addr, USER_PAGES << PAGE_SHIFT);
 	struct ib_ca_request req = CA_REQ(REG_MR, .handle = t->h, .in = &reg,
 					  .in_len = sizeof(reg),
 					  .out = t->answer,
@@ -111,8 +109,7 @@ static int make_fresh(void *arg)
 {
 	struct target *t = arg;
 
-	return answered(t, &CA_REQ(QUERY_CA, .handle = t->h,
-				   .flags = KVERBS_CA_FRESH));
+	return answered(t, &CA_REQ(QUERY_CA, .handle = t->h, .flags = KVERBS_CA_FRESH));
 }
 
 static void unmake_nothing(void *arg)

@@ -61,8 +61,7 @@ static void queries_of_a_port(struct kunit *test)
 	kvt_need_injection(test);
 	ibdev = mock_up(test, "kvtm_a")->ibdev;
 	kobj = directory_of_a_port(test, ibdev);
-	KUNIT_EXPECT_PTR_EQ(test, ibdev,
-			    QUIET(test, ib_port_sysfs_get_ibdev_kobj(kobj, &port)));
+	KUNIT_EXPECT_PTR_EQ(test, ibdev, QUIET(test, ib_port_sysfs_get_ibdev_kobj(kobj, &port)));
 	KUNIT_EXPECT_EQ(test, 1, port);
 	EXPECT_QUIET(test, 0, ib_query_port(ibdev, 1, &attr));
 	QUIET_VOID(test, ib_port_attr_changed(ibdev, 1));

@@ -88,8 +88,7 @@ static void completion_queue_of_any_vector(struct kunit *test)
 	sweep(test, t.m, &victim, &t);
 }
 
-static struct ib_mr *alloc_mr_integrity(struct ib_pd *pd, u32 max_num_data_sg,
-					u32 max_num_meta_sg)
+static struct ib_mr *alloc_mr_integrity(struct ib_pd *pd, u32 max_num_data_sg, u32 max_num_meta_sg)
 {
 	return mock_of(pd->device)->ops.alloc_mr(pd, IB_MR_TYPE_INTEGRITY,
 						 max_num_data_sg + max_num_meta_sg);

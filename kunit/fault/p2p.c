@@ -349,8 +349,7 @@ static void queries_of_a_provider(struct kunit *test)
 
 	kvt_need_injection(test);
 	KUNIT_EXPECT_TRUE(test, QUIET(test, pci_has_p2pmem(v->pdev)));
-	KUNIT_EXPECT_EQ(test, 0, QUIET(test, kverbs_p2pdma_route(v->pdev, &v->pdev->dev,
-								 &route)));
+	KUNIT_EXPECT_EQ(test, 0, QUIET(test, kverbs_p2pdma_route(v->pdev, &v->pdev->dev, &route)));
 	KUNIT_EXPECT_NOT_NULL(test, QUIET(test, kverbs_p2pdma_why_msg(route.why)));
 	KUNIT_EXPECT_NOT_NULL(test, QUIET(test, kverbs_p2pdma_map_msg(route.map)));
 	QUIET_VOID(test, pci_p2pmem_publish(v->pdev, false));
@@ -404,8 +403,7 @@ static unsigned long map_provider(struct kunit *test, struct pci_dev *provider)
 	struct file *file;
 	char path[64];
 
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/p2pmem/allocate",
-		 pci_name(provider));
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/p2pmem/allocate", pci_name(provider));
 	file = filp_open(path, O_RDWR, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(file));
 	kvt_defer(test, close_file, file);

@@ -111,8 +111,7 @@ static int make_part(void *arg)
 {
 	struct part *p = arg;
 
-	return peer_table_trim(&p->table, p->list, ENTRIES, PAGE_SIZE,
-			       (ENTRIES - 2) * PAGE_SIZE);
+	return peer_table_trim(&p->table, p->list, ENTRIES, PAGE_SIZE, (ENTRIES - 2) * PAGE_SIZE);
 }
 
 static void unmake_part(void *arg)

@@ -81,10 +81,8 @@ void sweep_init(struct sweep *s, struct mock *m, const struct victim *v, void *a
 enum sweep_verdict sweep_make(struct sweep *s);
 enum sweep_verdict sweep_unmake(struct sweep *s);
 
-void sweep(struct kunit *test, struct mock *m, const struct victim *v,
-	   void *arg);
-void sweep_undo(struct kunit *test, struct mock *m, const struct victim *v,
-		void *arg);
+void sweep(struct kunit *test, struct mock *m, const struct victim *v, void *arg);
+void sweep_undo(struct kunit *test, struct mock *m, const struct victim *v, void *arg);
 
 void work_fail_begin(struct kunit *test);
 void work_fail_nth(const char *function, unsigned int n);

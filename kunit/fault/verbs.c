@@ -360,8 +360,7 @@ static int make_pool(void *arg)
 {
 	struct objects *o = arg;
 
-	return ib_mr_pool_init(o->qp, &o->qp->rdma_mrs, 4, IB_MR_TYPE_MEM_REG,
-			       8, 0);
+	return ib_mr_pool_init(o->qp, &o->qp->rdma_mrs, 4, IB_MR_TYPE_MEM_REG, 8, 0);
 }
 
 static void unmake_pool(void *arg)
@@ -485,15 +484,13 @@ static void touch_pages(struct kunit *test, unsigned long addr)
 
 	for (odd = 0; odd < 2; odd++)
 		for (i = odd; i < USER_PAGES; i += 2)
-			KUNIT_ASSERT_EQ(test, 0, put_user(1, (u8 __user *)
-							  (addr + i * PAGE_SIZE)));
+			KUNIT_ASSERT_EQ(test, 0, put_user(1, (u8 __user *) (addr + i * PAGE_SIZE)));
 }
 
 /* Registers the memory once more to find its pages, and checks that none is left pinned. */
 static void expect_unpinned(struct kunit *test, struct objects *o)
 {
-	struct page **pages = kunit_kcalloc(test, USER_PAGES, sizeof(*pages),
-					    GFP_KERNEL);
+	struct page **pages = kunit_kcalloc(test, USER_PAGES, sizeof(*pages), GFP_KERNEL);
 	struct ib_block_iter biter;
 	unsigned long i = 0, pinned = 0;
 

@@ -75,8 +75,7 @@ static int make_mr(void *arg)
 {
 	struct target *t = arg;
 
-	return submit(t, &CA_REQ(REG_MR, .handle = t->h, .in = &t->reg,
-				 .in_len = sizeof(t->reg)));
+	return submit(t, &CA_REQ(REG_MR, .handle = t->h, .in = &t->reg, .in_len = sizeof(t->reg)));
 }
 
 static void unmake_mr(void *arg)

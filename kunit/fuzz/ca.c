@@ -562,8 +562,7 @@ static enum x_verdict borrow(struct x_world *w, int i, u32 r)
 	if (f->lent[!i] && f->lent[!i] != lent)
 		x_fail(w, "another PD was lent");
 	f->lent[i] = lent;
-	x_want(w, "device of a PD that is lent", true,
-	       lent->pd->device == device_of(w, f->dev));
+	x_want(w, "device of a PD that is lent", true, lent->pd->device == device_of(w, f->dev));
 	return x_want(w, "borrowing a PD", want, 0);
 }
 

@@ -366,8 +366,7 @@ static enum x_verdict wait_for_events(struct flight *f)
 {
 	u64 end = ktime_get_ns() + jiffies_to_nsecs(f->w->patience);
 
-	while ((!atomic_read(&f->cq_errors) || !atomic_read(&f->qp_errors)) &&
-	       ktime_get_ns() < end)
+	while ((!atomic_read(&f->cq_errors) || !atomic_read(&f->qp_errors)) && ktime_get_ns() < end)
 		cond_resched();
 	if (x_want(f->w, "events of a CQ that overran", 1, atomic_read(&f->cq_errors)))
 		return X_FAILED;

@@ -21,8 +21,7 @@ static int kvt_add(struct kvt_client *c, struct ib_device *ibdev)
 	return c->add_ret;
 }
 
-static void kvt_remove(struct kvt_client *c, struct ib_device *ibdev,
-		       void *data)
+static void kvt_remove(struct kvt_client *c, struct ib_device *ibdev, void *data)
 {
 	kvt_trace_add(c->trace, "%s-%s", c->client.name, dev_name(&ibdev->dev));
 	if (data != c->data)
@@ -31,8 +30,7 @@ static void kvt_remove(struct kvt_client *c, struct ib_device *ibdev,
 		c->on_remove(c, ibdev);
 }
 
-static void kvt_rename(struct kvt_client *c, struct ib_device *ibdev,
-		       void *data)
+static void kvt_rename(struct kvt_client *c, struct ib_device *ibdev, void *data)
 {
 	kvt_trace_add(c->trace, "%s=%s", c->client.name, dev_name(&ibdev->dev));
 	if (data != c->data)
@@ -96,8 +94,7 @@ static void kvt_client_end(void *arg)
  *
  * Return: the client, unregistered at the latest when the case ends.
  */
-struct kvt_client *kvt_client_new(struct kunit *test, const char *name,
-				  struct kvt_trace *trace)
+struct kvt_client *kvt_client_new(struct kunit *test, const char *name, struct kvt_trace *trace)
 {
 	struct kvt_client *c = kvt_zalloc(test, sizeof(*c));
 	int i;
@@ -138,8 +135,7 @@ EXPORT_SYMBOL_GPL(kvt_client_register);
  *
  * Return: the client.
  */
-struct kvt_client *kvt_client_up(struct kunit *test, const char *name,
-				 struct kvt_trace *trace)
+struct kvt_client *kvt_client_up(struct kunit *test, const char *name, struct kvt_trace *trace)
 {
 	struct kvt_client *c = kvt_client_new(test, name, trace);
 

@@ -37,8 +37,7 @@ static int rig_enter(struct dma_buf *dmabuf, enum dmabuf_call call)
 	struct dmabuf_rig *rig = dmabuf->priv;
 
 	atomic_inc(&rig->calls[call]);
-	if (call >= DMABUF_PIN && can_move(dmabuf) &&
-	    !dma_resv_is_locked(dmabuf->resv))
+	if (call >= DMABUF_PIN && can_move(dmabuf) && !dma_resv_is_locked(dmabuf->resv))
 		rig_wrong(rig, "called without the reservation lock");
 	if (rig->trace)
 		kvt_trace_add(rig->trace, "%s", call_names[call]);
@@ -74,8 +73,7 @@ static void rig_unpin(struct dma_buf_attachment *attach)
 		rig_wrong(rig, "unpinned, and was not pinned");
 }
 
-static void fill_table(const struct dmabuf_rig *rig, struct sg_table *sgt,
-		       size_t piece)
+static void fill_table(const struct dmabuf_rig *rig, struct sg_table *sgt, size_t piece)
 {
 	size_t left = rig->dmabuf->size - rig->missing;
 	struct scatterlist *sg;
@@ -89,8 +87,7 @@ static void fill_table(const struct dmabuf_rig *rig, struct sg_table *sgt,
 	}
 }
 
-static struct sg_table *rig_map(struct dma_buf_attachment *attach,
-				enum dma_data_direction dir)
+static struct sg_table *rig_map(struct dma_buf_attachment *attach, enum dma_data_direction dir)
 {
 	struct dmabuf_rig *rig = attach->dmabuf->priv;
 	size_t piece = rig->piece ?: rig->dmabuf->size;
@@ -159,8 +156,7 @@ static void rig_end(void *arg)
 	WARN_ON(!kvt_wait(&rig->released));
 }
 
-static struct dmabuf_rig *rig_new(struct kunit *test, size_t size,
-				  const struct dma_buf_ops *ops)
+static struct dmabuf_rig *rig_new(struct kunit *test, size_t size, const struct dma_buf_ops *ops)
 {
 	struct dmabuf_rig *rig = kvt_zalloc(test, sizeof(*rig));
 	DEFINE_DMA_BUF_EXPORT_INFO(info);

@@ -81,8 +81,7 @@ void kvt_trace_add(struct kvt_trace *tr, const char *fmt, ...)
 	if (tr->len)
 		tr->len += scnprintf(tr->buf + tr->len,
 				     sizeof(tr->buf) - tr->len, " ");
-	tr->len += vscnprintf(tr->buf + tr->len, sizeof(tr->buf) - tr->len,
-			      fmt, args);
+	tr->len += vscnprintf(tr->buf + tr->len, sizeof(tr->buf) - tr->len, fmt, args);
 	spin_unlock_irqrestore(&tr->lock, flags);
 	va_end(args);
 }
@@ -119,8 +118,7 @@ static void kvt_thread_end(void *arg)
  * Context: process; the thread is gone when the case ends.
  * Return: the thread.
  */
-struct kvt_thread *kvt_thread_new(struct kunit *test, int cpu,
-				  int (*fn)(void *arg), void *arg)
+struct kvt_thread *kvt_thread_new(struct kunit *test, int cpu, int (*fn)(void *arg), void *arg)
 {
 	struct kvt_thread *t = kvt_zalloc(test, sizeof(*t));
 
@@ -157,8 +155,7 @@ EXPORT_SYMBOL_GPL(kvt_thread_go);
  * Context: process; the thread is gone when the case ends.
  * Return: the thread.
  */
-struct kvt_thread *kvt_thread_start(struct kunit *test, int cpu,
-				    int (*fn)(void *arg), void *arg)
+struct kvt_thread *kvt_thread_start(struct kunit *test, int cpu, int (*fn)(void *arg), void *arg)
 {
 	struct kvt_thread *t = kvt_thread_new(test, cpu, fn, arg);
 
@@ -177,8 +174,7 @@ EXPORT_SYMBOL_GPL(kvt_thread_start);
  */
 bool kvt_thread_join(struct kvt_thread *t)
 {
-	return wait_for_completion_timeout(&t->done,
-					   KVT_TIMEOUT * max(scale, 1U));
+	return wait_for_completion_timeout(&t->done, KVT_TIMEOUT * max(scale, 1U));
 }
 EXPORT_SYMBOL_GPL(kvt_thread_join);
 
@@ -323,8 +319,7 @@ struct kvt_irq_call {
 
 static void kvt_irq_call_work(struct irq_work *work)
 {
-	struct kvt_irq_call *call =
-		container_of(work, struct kvt_irq_call, work);
+	struct kvt_irq_call *call = container_of(work, struct kvt_irq_call, work);
 
 	call->fn(call->arg);
 }
@@ -348,8 +343,7 @@ EXPORT_SYMBOL_GPL(kvt_run_in_hardirq);
 
 static void kvt_irq_call_tasklet(struct tasklet_struct *t)
 {
-	struct kvt_irq_call *call =
-		container_of(t, struct kvt_irq_call, tasklet);
+	struct kvt_irq_call *call = container_of(t, struct kvt_irq_call, tasklet);
 
 	call->fn(call->arg);
 }

@@ -38,8 +38,7 @@ static void held_here(struct mock *m)
 }
 
 /* Logs a call. Returns the errno that the method is to fail with, or 0. */
-int mock_enter(struct mock *m, enum mock_op op, const void *obj, u64 arg,
-	       u64 arg2)
+int mock_enter(struct mock *m, enum mock_op op, const void *obj, u64 arg, u64 arg2)
 {
 	unsigned long flags;
 	int ret = 0;
@@ -328,8 +327,7 @@ static int mock_query_device(struct ib_device *ibdev,
 	return 0;
 }
 
-static int mock_query_port(struct ib_device *ibdev, u32 port,
-			   struct ib_port_attr *attr)
+static int mock_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
 {
 	struct mock *m = to_mock(ibdev);
 	int ret = mock_enter(m, MOCK_query_port, ibdev, port, 0);
@@ -345,8 +343,7 @@ static int mock_query_port(struct ib_device *ibdev, u32 port,
 	return 0;
 }
 
-static int mock_get_port_immutable(struct ib_device *ibdev, u32 port,
-				   struct ib_port_immutable *imm)
+static int mock_get_port_immutable(struct ib_device *ibdev, u32 port, struct ib_port_immutable *imm)
 {
 	struct mock *m = to_mock(ibdev);
 	int ret = mock_enter(m, MOCK_get_port_immutable, ibdev, port, 0);
@@ -362,8 +359,7 @@ static int mock_get_port_immutable(struct ib_device *ibdev, u32 port,
 	return 0;
 }
 
-static enum rdma_link_layer mock_get_link_layer(struct ib_device *ibdev,
-						u32 port)
+static enum rdma_link_layer mock_get_link_layer(struct ib_device *ibdev, u32 port)
 {
 	return to_mock(ibdev)->eth ? IB_LINK_LAYER_ETHERNET :
 				     IB_LINK_LAYER_INFINIBAND;
@@ -381,8 +377,7 @@ static struct net_device *mock_get_netdev(struct ib_device *ibdev, u32 port)
 	return ndev;
 }
 
-static int mock_query_gid(struct ib_device *ibdev, u32 port, int index,
-			  union ib_gid *gid)
+static int mock_query_gid(struct ib_device *ibdev, u32 port, int index, union ib_gid *gid)
 {
 	struct mock *m = to_mock(ibdev);
 	int ret = mock_enter(m, MOCK_query_gid, ibdev, port, index);
@@ -395,8 +390,7 @@ static int mock_query_gid(struct ib_device *ibdev, u32 port, int index,
 	return 0;
 }
 
-static int mock_query_pkey(struct ib_device *ibdev, u32 port, u16 index,
-			   u16 *pkey)
+static int mock_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
 {
 	struct mock *m = to_mock(ibdev);
 	int ret = mock_enter(m, MOCK_query_pkey, ibdev, port, index);
@@ -413,8 +407,7 @@ static int mock_add_gid(const struct ib_gid_attr *attr, void **context)
 {
 	struct mock *m = to_mock(attr->device);
 	struct mock_port *p = &m->port[attr->port_num];
-	int ret = mock_enter(m, MOCK_add_gid, attr->device, attr->port_num,
-			     attr->index);
+	int ret = mock_enter(m, MOCK_add_gid, attr->device, attr->port_num, attr->index);
 
 	if (ret)
 		return ret;
@@ -434,8 +427,7 @@ static int mock_del_gid(const struct ib_gid_attr *attr, void **context)
 {
 	struct mock *m = to_mock(attr->device);
 	struct mock_port *p = &m->port[attr->port_num];
-	int ret = mock_enter(m, MOCK_del_gid, attr->device, attr->port_num,
-			     attr->index);
+	int ret = mock_enter(m, MOCK_del_gid, attr->device, attr->port_num, attr->index);
 
 	if (ret)
 		return ret;
@@ -517,8 +509,7 @@ static void mock_port_init(struct mock *m, u32 port)
 	p->attr.active_speed = IB_SPEED_EDR;
 	p->attr.subnet_prefix = 0xfe80000000000000ULL;
 	for (i = 0; i < 2; i++) {
-		p->gids[i].global.subnet_prefix =
-			cpu_to_be64(0xfe80000000000000ULL);
+		p->gids[i].global.subnet_prefix = cpu_to_be64(0xfe80000000000000ULL);
 		p->gids[i].global.interface_id =
 			cpu_to_be64(0x0200000000000000ULL + (port << 8) + i);
 	}
@@ -660,8 +651,7 @@ EXPORT_SYMBOL_GPL(mock_alloc);
  */
 int mock_register(struct mock *m, const char *name)
 {
-	int ret = ib_register_device(m->ibdev, name,
-				     m->pdev ? &m->pdev->dev : NULL);
+	int ret = ib_register_device(m->ibdev, name, m->pdev ? &m->pdev->dev : NULL);
 
 	m->registered = !ret;
 	return ret;
@@ -713,8 +703,7 @@ EXPORT_SYMBOL_GPL(mock_up_umem);
  *
  * Return: the mock; its log holds the calls of registration, with the GIDs added.
  */
-struct mock *mock_up_eth(struct kunit *test, const char *name,
-			 struct net_device *ndev)
+struct mock *mock_up_eth(struct kunit *test, const char *name, struct net_device *ndev)
 {
 	struct mock *m = mock_new(test);
 
@@ -734,8 +723,7 @@ EXPORT_SYMBOL_GPL(mock_up_eth);
  */
 bool mock_exists(const char *name)
 {
-	struct ib_device *ibdev =
-		ib_device_get_by_name(name, RDMA_DRIVER_UNKNOWN);
+	struct ib_device *ibdev = ib_device_get_by_name(name, RDMA_DRIVER_UNKNOWN);
 
 	if (ibdev)
 		ib_device_put(ibdev);

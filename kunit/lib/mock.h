@@ -245,8 +245,7 @@ void mock_dealloc(struct mock *m);
 void mock_free(struct kunit *test, struct mock *m);
 void mock_dealloc_by_core(struct mock *m, bool yes);
 struct mock *mock_up(struct kunit *test, const char *name);
-struct mock *mock_up_eth(struct kunit *test, const char *name,
-			 struct net_device *ndev);
+struct mock *mock_up_eth(struct kunit *test, const char *name, struct net_device *ndev);
 
 bool mock_exists(const char *name);
 struct mock *mock_of(const struct ib_device *ibdev);
@@ -263,8 +262,7 @@ void mock_log_reset(struct mock *m);
 unsigned int mock_calls(struct mock *m, enum mock_op op);
 int mock_log_find(struct mock *m, enum mock_op op, unsigned int from);
 bool mock_last(struct mock *m, enum mock_op op, struct mock_call *call);
-int mock_enter(struct mock *m, enum mock_op op, const void *obj, u64 arg,
-	       u64 arg2);
+int mock_enter(struct mock *m, enum mock_op op, const void *obj, u64 arg, u64 arg2);
 
 void mock_events_flush(struct mock *m);
 bool mock_event_is_taken(struct mock *m);
@@ -299,10 +297,8 @@ struct mock_cq_counts {
 };
 
 void mock_cq_count(struct ib_cq *cq, struct mock_cq_counts *counts);
-void mock_cq_on_arm(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg),
-		    void *arg);
-void mock_cq_on_destroy(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg),
-			void *arg);
+void mock_cq_on_arm(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg), void *arg);
+void mock_cq_on_destroy(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg), void *arg);
 enum ib_qp_state mock_qp_state(struct ib_qp *qp);
 
 /* State of a region whose memory the core got. */

@@ -109,8 +109,7 @@ static int kvt_rtnl(void *request, size_t len)
 	struct socket *sock;
 	int err;
 
-	err = sock_create_kern(&init_net, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE,
-			       &sock);
+	err = sock_create_kern(&init_net, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE, &sock);
 	if (err)
 		return err;
 	err = kernel_sendmsg(sock, &msg, &vec, 1, len);
@@ -169,8 +168,7 @@ static int kvt_put_vlan(struct sk_buff *skb, const char *name, const struct net_
 	struct nlattr *info, *data;
 
 	memset(nlmsg_data(nlh), 0, sizeof(struct ifinfomsg));
-	if (nla_put_string(skb, IFLA_IFNAME, name) ||
-	    nla_put_u32(skb, IFLA_LINK, lower->ifindex))
+	if (nla_put_string(skb, IFLA_IFNAME, name) || nla_put_u32(skb, IFLA_LINK, lower->ifindex))
 		return -EMSGSIZE;
 	info = nla_nest_start(skb, IFLA_LINKINFO);
 	if (!info || nla_put_string(skb, IFLA_INFO_KIND, "vlan"))

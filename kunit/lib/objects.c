@@ -71,8 +71,7 @@ EXPORT_SYMBOL_GPL(kvt_pd_put);
  *
  * Return: the CQ.
  */
-struct ib_cq *kvt_cq(struct kunit *test, struct ib_device *ibdev, int cqe,
-		     enum ib_poll_context ctx)
+struct ib_cq *kvt_cq(struct kunit *test, struct ib_device *ibdev, int cqe, enum ib_poll_context ctx)
 {
 	return KVT_OWN(test, ib_alloc_cq(ibdev, NULL, cqe, 0, ctx), kvt_end_alloc_cq);
 }
@@ -97,8 +96,7 @@ EXPORT_SYMBOL_GPL(kvt_cq_put);
  *
  * Return: the QP.
  */
-struct ib_qp *kvt_qp(struct kunit *test, struct ib_pd *pd,
-		     struct ib_qp_init_attr *init)
+struct ib_qp *kvt_qp(struct kunit *test, struct ib_pd *pd, struct ib_qp_init_attr *init)
 {
 	return KVT_OWN(test, ib_create_qp(pd, init), kvt_end_qp);
 }
@@ -121,8 +119,7 @@ EXPORT_SYMBOL_GPL(kvt_qp_put);
  * @scq: CQ for sends
  * @rcq: CQ for receives
  */
-void kvt_qp_init(struct ib_qp_init_attr *init, struct ib_cq *scq,
-		 struct ib_cq *rcq)
+void kvt_qp_init(struct ib_qp_init_attr *init, struct ib_cq *scq, struct ib_cq *rcq)
 {
 	memset(init, 0, sizeof(*init));
 	init->qp_type = IB_QPT_RC;
@@ -210,8 +207,7 @@ static const enum ib_poll_context contexts[] = {
 	IB_POLL_UNBOUND_WORKQUEUE, IB_POLL_DIRECT,
 };
 
-static const void *next_context(const enum ib_poll_context *prev, char *desc,
-				int first, int last)
+static const void *next_context(const enum ib_poll_context *prev, char *desc, int first, int last)
 {
 	static const char *const names[] = {
 		[IB_POLL_DIRECT] = "direct", [IB_POLL_SOFTIRQ] = "softirq",

@@ -38,11 +38,9 @@ void kvt_complete_context(struct ib_cq *cq, void *context);
 struct ib_cq *kvt_cq(struct kunit *test, struct ib_device *ibdev, int cqe,
 		     enum ib_poll_context ctx);
 void kvt_cq_put(struct kunit *test, struct ib_cq *cq);
-struct ib_qp *kvt_qp(struct kunit *test, struct ib_pd *pd,
-		     struct ib_qp_init_attr *init);
+struct ib_qp *kvt_qp(struct kunit *test, struct ib_pd *pd, struct ib_qp_init_attr *init);
 void kvt_qp_put(struct kunit *test, struct ib_qp *qp);
-void kvt_qp_init(struct ib_qp_init_attr *init, struct ib_cq *scq,
-		 struct ib_cq *rcq);
+void kvt_qp_init(struct ib_qp_init_attr *init, struct ib_cq *scq, struct ib_cq *rcq);
 int kvt_qp_to_init(struct ib_qp *qp, u32 port);
 int kvt_qp_to_err(struct ib_qp *qp);
 void kvt_hold_gid(const struct ib_gid_attr *attr);

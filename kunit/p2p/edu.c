@@ -155,8 +155,7 @@ static void copies_what_is_scattered(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, to->mem[4097 + 5000], from->mem[17]);
 	KUNIT_EXPECT_MEMEQ(test, to->mem + 4097 + 5001, from->mem + 999, 1700);
 	KUNIT_EXPECT_NULL(test, memchr_inv(to->mem, 0xee, 4097));
-	KUNIT_EXPECT_NULL(test, memchr_inv(to->mem + 4097 + len, 0xee,
-					   EDU_TEST_SIZE - 4097 - len));
+	KUNIT_EXPECT_NULL(test, memchr_inv(to->mem + 4097 + len, 0xee, EDU_TEST_SIZE - 4097 - len));
 }
 
 static void refuses_what_the_lists_do_not_have(struct kunit *test)

@@ -269,8 +269,7 @@ static void a_device_elsewhere_has_no_way(struct kunit *test)
 	struct list *list = list_new(test, pdev, pdev);
 
 	KUNIT_EXPECT_EQ(test, -EREMOTEIO, list_map(list, child));
-	KUNIT_EXPECT_EQ(test, 0, pci_p2pdma_map_sg(child, list->entries, ENTRIES,
-						   DMA_TO_DEVICE));
+	KUNIT_EXPECT_EQ(test, 0, pci_p2pdma_map_sg(child, list->entries, ENTRIES, DMA_TO_DEVICE));
 }
 
 static void an_address_has_bits_that_the_device_has_not(struct kunit *test)

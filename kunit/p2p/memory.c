@@ -17,8 +17,7 @@ static u64 offset_of(struct pci_dev *pdev, void *addr)
 static void every_page_is_allocated_once(struct kunit *test)
 {
 	struct pci_dev *pdev = p2p_rig_provider(test);
-	unsigned long *seen = kunit_kcalloc(test, BITS_TO_LONGS(PAGES), sizeof(*seen),
-					    GFP_KERNEL);
+	unsigned long *seen = kunit_kcalloc(test, BITS_TO_LONGS(PAGES), sizeof(*seen), GFP_KERNEL);
 	void **mem = kunit_kcalloc(test, PAGES, sizeof(*mem), GFP_KERNEL);
 	u64 page;
 	int i;
@@ -75,8 +74,7 @@ static void whole_pages_are_allocated(struct kunit *test)
 /* Checks a page of the BAR through a new mapping, when its memory has no struct pages any more. */
 static void expect_on_device(struct kunit *test, struct pci_dev *pdev, u64 offset, u8 byte)
 {
-	u8 *seen = memremap(pci_resource_start(pdev, P2P_RIG_BAR) + offset, PAGE_SIZE,
-			    MEMREMAP_WC);
+	u8 *seen = memremap(pci_resource_start(pdev, P2P_RIG_BAR) + offset, PAGE_SIZE, MEMREMAP_WC);
 
 	KUNIT_ASSERT_NOT_NULL(test, seen);
 	KUNIT_EXPECT_NULL(test, memchr_inv(seen, byte, PAGE_SIZE));

@@ -184,12 +184,10 @@ static void check_available(struct model *m, struct model_provider *p)
 
 	if (!p->added)
 		return;
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/p2pmem/available",
-		 pci_name(p->pdev));
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/p2pmem/available", pci_name(p->pdev));
 	KUNIT_ASSERT_GT(m->test, kvt_read_file(path, text, sizeof(text)), 0);
 	KUNIT_ASSERT_EQ(m->test, 0, kstrtoul(text, 0, &available));
-	KUNIT_ASSERT_EQ(m->test, available,
-			(PAGES - bitmap_weight(p->used, PAGES)) * PAGE_SIZE);
+	KUNIT_ASSERT_EQ(m->test, available, (PAGES - bitmap_weight(p->used, PAGES)) * PAGE_SIZE);
 }
 
 static void do_free_many(struct model *m)

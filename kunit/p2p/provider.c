@@ -68,8 +68,7 @@ static void what_is_not_memory_of_the_device_is_refused(struct kunit *test)
 	const struct refusal *r = test->param_value;
 	struct pci_dev *pdev = p2p_rig_new(test, 1)->pdev[0];
 
-	KUNIT_EXPECT_EQ(test, -EINVAL, pci_p2pdma_add_resource(pdev, r->bar, r->size,
-							       r->offset));
+	KUNIT_EXPECT_EQ(test, -EINVAL, pci_p2pdma_add_resource(pdev, r->bar, r->size, r->offset));
 	pci_p2pmem_publish(pdev, true);
 	KUNIT_EXPECT_FALSE(test, pci_has_p2pmem(pdev));
 	KUNIT_EXPECT_FALSE(test, has_pages(pdev, 0));

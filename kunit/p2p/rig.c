@@ -101,8 +101,7 @@ struct p2p_rig *p2p_rig_up(struct kunit *test, int nr)
 	int i;
 
 	for (i = 0; i < rig->nr; i++) {
-		KUNIT_ASSERT_EQ(test, 0, pci_p2pdma_add_resource(rig->pdev[i], P2P_RIG_BAR,
-								 0, 0));
+		KUNIT_ASSERT_EQ(test, 0, pci_p2pdma_add_resource(rig->pdev[i], P2P_RIG_BAR, 0, 0));
 		pci_p2pmem_publish(rig->pdev[i], true);
 	}
 	return rig;

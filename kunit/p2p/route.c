@@ -260,8 +260,7 @@ static void refusal_is_told_with_the_remedy(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -1,
 			kverbs_p2pdma_distance_many(tree->pdev[DEV_0], &client, 1, false));
 	KUNIT_EXPECT_EQ(test, 0, kvt_console_times(console));
-	KUNIT_EXPECT_EQ(test, -1,
-			kverbs_p2pdma_distance_many(tree->pdev[DEV_0], &client, 1, true));
+	KUNIT_EXPECT_EQ(test, -1, kverbs_p2pdma_distance_many(tree->pdev[DEV_0], &client, 1, true));
 	KUNIT_EXPECT_EQ(test, 1, kvt_console_times(console));
 }
 
@@ -323,8 +322,7 @@ static void expect_by_host(struct kunit *test, struct p2p_tree *tree, int provid
 	KUNIT_EXPECT_EQ(test, known ? 0 : -EREMOTEIO,
 			kverbs_p2pdma_route(tree->pdev[provider], &tree->pdev[client]->dev,
 					    &route));
-	KUNIT_EXPECT_EQ(test, known ? KVERBS_P2PDMA_HOST_BRIDGE : KVERBS_P2PDMA_REFUSED,
-			route.map);
+	KUNIT_EXPECT_EQ(test, known ? KVERBS_P2PDMA_HOST_BRIDGE : KVERBS_P2PDMA_REFUSED, route.map);
 	KUNIT_EXPECT_EQ(test, why, route.why);
 	KUNIT_EXPECT_EQ(test, 4, route.hops);
 }

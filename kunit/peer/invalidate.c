@@ -65,12 +65,10 @@ static void number_of_no_region_is_not_found(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -ENOENT, s->m->invalidate(s->m->handle, 0));
 	KUNIT_EXPECT_EQ(test, -ENOENT, s->m->invalidate(s->m->handle, number + 1));
 	KUNIT_EXPECT_EQ(test, -ENOENT, s->m->invalidate(s->m->handle, U64_MAX));
-	KUNIT_EXPECT_EQ(test, -ENOENT, s->m->invalidate(s->m->handle,
-							number | BIT_ULL(32)));
+	KUNIT_EXPECT_EQ(test, -ENOENT, s->m->invalidate(s->m->handle, number | BIT_ULL(32)));
 	peer_user_put(s->u);
 	KUNIT_EXPECT_EQ(test, -ENOENT, s->m->invalidate(s->m->handle, number));
-	scene_expect(test, s, "put dma_unmap put_pages release",
-		     "put dma_unmap put_pages release");
+	scene_expect(test, s, "put dma_unmap put_pages release", "put dma_unmap put_pages release");
 	KUNIT_EXPECT_EQ(test, 5, peer_count(test, "kvt_a", "num_free_callbacks"));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&s->u->revokes));
 }

@@ -317,8 +317,7 @@ static void files_say_what_has_been_done(struct kunit *test)
 	for (i = 0; i < CLIENTS; i++) {
 		PEER_EXPECT_IDLE(test, model->m[i]);
 		KUNIT_EXPECT_GT(test, model->count[i][ALLOC_MRS], 0);
-		KUNIT_EXPECT_EQ(test, model->count[i][ALLOC_MRS],
-				model->count[i][DEALLOC_MRS]);
+		KUNIT_EXPECT_EQ(test, model->count[i][ALLOC_MRS], model->count[i][DEALLOC_MRS]);
 		KUNIT_EXPECT_EQ(test, 0, model->count[i][LIVE_MRS]);
 	}
 }

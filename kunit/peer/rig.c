@@ -349,8 +349,7 @@ static void mock_end(void *arg)
  *
  * Return: the client, which lives as long as the case.
  */
-struct peer_mock *peer_mock_new(struct kunit *test, int nr, const char *name,
-				enum peer_kind kind)
+struct peer_mock *peer_mock_new(struct kunit *test, int nr, const char *name, enum peer_kind kind)
 {
 	struct peer_mock *m = kvt_zalloc(test, sizeof(*m));
 
@@ -424,8 +423,7 @@ EXPORT_SYMBOL_GPL(peer_mock_unregister);
  *
  * Return: the client, which lives as long as the case.
  */
-struct peer_mock *peer_mock_up(struct kunit *test, int nr, const char *name,
-			       enum peer_kind kind)
+struct peer_mock *peer_mock_up(struct kunit *test, int nr, const char *name, enum peer_kind kind)
 {
 	struct peer_mock *m = peer_mock_new(test, nr, name, kind);
 

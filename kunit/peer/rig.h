@@ -132,12 +132,10 @@ void peer_visit_begin(struct peer_visit *v);
 void peer_visit_end(struct peer_visit *v);
 bool peer_visit_right(void);
 
-struct peer_mock *peer_mock_new(struct kunit *test, int nr, const char *name,
-				enum peer_kind kind);
+struct peer_mock *peer_mock_new(struct kunit *test, int nr, const char *name, enum peer_kind kind);
 int peer_mock_register(struct peer_mock *m);
 void peer_mock_unregister(struct peer_mock *m);
-struct peer_mock *peer_mock_up(struct kunit *test, int nr, const char *name,
-			       enum peer_kind kind);
+struct peer_mock *peer_mock_up(struct kunit *test, int nr, const char *name, enum peer_kind kind);
 int peer_mock_calls(const struct peer_mock *m, enum peer_call call);
 struct peer_pin *peer_mock_pin(struct peer_mock *m, u32 which);
 struct peer_pin *peer_mock_made(unsigned long addr);
@@ -173,8 +171,7 @@ struct peer_user {
 };
 
 void peer_user_init(struct peer_user *u, unsigned long addr, size_t size);
-struct peer_user *peer_user_new(struct kunit *test, unsigned long addr,
-				size_t size);
+struct peer_user *peer_user_new(struct kunit *test, unsigned long addr, size_t size);
 int peer_user_get(struct peer_user *u);
 void peer_user_activate(struct peer_user *u);
 void peer_user_stop(struct peer_user *u);

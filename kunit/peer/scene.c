@@ -86,8 +86,7 @@ struct scene *scene_active(struct kunit *test)
  * @unmaps: the expected trace if the client unmaps its memory itself
  * @core: the expected trace if the core does
  */
-void scene_expect(struct kunit *test, struct scene *s, const char *unmaps,
-		  const char *core)
+void scene_expect(struct kunit *test, struct scene *s, const char *unmaps, const char *core)
 {
 	if (scene_unmaps(test))
 		KVT_EXPECT_TRACE(test, s->tr, unmaps);
@@ -255,6 +254,5 @@ void scene_until_word(struct kunit *test, struct scene *s, const char *word)
 void scene_expect_waits(struct kunit *test, int waits, int timeouts)
 {
 	KUNIT_EXPECT_EQ(test, waits, peer_count(test, "kvt_a", "num_invalidate_waits"));
-	KUNIT_EXPECT_EQ(test, timeouts,
-			peer_count(test, "kvt_a", "num_invalidate_timeouts"));
+	KUNIT_EXPECT_EQ(test, timeouts, peer_count(test, "kvt_a", "num_invalidate_timeouts"));
 }

@@ -19,8 +19,7 @@ const void *scene_kinds(const void *prev, char *desc);
 bool scene_unmaps(struct kunit *test);
 struct scene *scene_up(struct kunit *test);
 struct scene *scene_active(struct kunit *test);
-void scene_expect(struct kunit *test, struct scene *s, const char *unmaps,
-		  const char *core);
+void scene_expect(struct kunit *test, struct scene *s, const char *unmaps, const char *core);
 void scene_expect_waits(struct kunit *test, int waits, int timeouts);
 
 int scene_get(void *arg);

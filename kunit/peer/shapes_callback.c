@@ -240,8 +240,7 @@ static int bridge_register_ex(const char *name, size_t ex_size, u32 flags)
 
 static int unmaps_up(void)
 {
-	return bridge_register_ex("kvt_bridge", sizeof(bridge_ex),
-				  PEER_MEM_INVALIDATE_UNMAPS);
+	return bridge_register_ex("kvt_bridge", sizeof(bridge_ex), PEER_MEM_INVALIDATE_UNMAPS);
 }
 
 static int legacy_up(void)

@@ -187,8 +187,7 @@ static int storm_fn(void *arg)
 	return 0;
 }
 
-static struct kvt_thread *begin_thread(struct kunit *test, struct storm *s, u32 rand,
-				       int cpu)
+static struct kvt_thread *begin_thread(struct kunit *test, struct storm *s, u32 rand, int cpu)
 {
 	struct storm_thread *t = kvt_zalloc(test, sizeof(*t));
 
@@ -223,8 +222,7 @@ static struct storm *storm_up(struct kunit *test, struct kvt_thread **threads)
 	for (i = 0; i < CLIENTS; i++)
 		s->m[i] = storm_client(test, s, i);
 	for (i = 0; i < THREADS; i++)
-		threads[i] = begin_thread(test, s, kvt_rand(&rand),
-					  i % 2 ? kvt_other_cpu() : 0);
+		threads[i] = begin_thread(test, s, kvt_rand(&rand), i % 2 ? kvt_other_cpu() : 0);
 	return s;
 }
 

@@ -279,8 +279,7 @@ static void merged_entries_do_not_overflow(struct kunit *test)
 	expect_one_run(test, &to, BIT_ULL(40) + skip, length);
 	KUNIT_EXPECT_LE(test, to.nents, 5);
 	sg_free_table(&to);
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			peer_table_trim(&to, from.sgl, 4, skip, length + SZ_4K));
+	KUNIT_EXPECT_EQ(test, -EINVAL, peer_table_trim(&to, from.sgl, 4, skip, length + SZ_4K));
 	sg_free_table(&from);
 }
 
@@ -479,8 +478,7 @@ static struct kunit_case peer_table_cases[] = {
 	KUNIT_CASE(many_entries_are_few_for_the_device),
 	KUNIT_CASE_PARAM(device_gets_the_range_only, cut_row_gen_params),
 	KUNIT_CASE_PARAM(bad_table_is_refused_and_given_back, bad_row_gen_params),
-	KUNIT_CASE_PARAM(bad_table_of_get_pages_is_refused_and_given_back,
-			 bad_row_gen_params),
+	KUNIT_CASE_PARAM(bad_table_of_get_pages_is_refused_and_given_back, bad_row_gen_params),
 	KUNIT_CASE(no_table_is_refused),
 	KUNIT_CASE(silence_about_the_count_is_refused),
 	KUNIT_CASE(pages_are_the_systems_unless_the_client_says),
