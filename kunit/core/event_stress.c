@@ -413,10 +413,8 @@ static void stress_run(struct kunit *test, struct stress *s)
 	stress_stop(s);
 	for (i = 0; i < SOURCES; i++)
 		KUNIT_EXPECT_TRUE(test, kvt_wait(&s->src[i].done));
-	for (i = 0; i < CHURNERS; i++) {
-		KUNIT_EXPECT_TRUE(test, kvt_thread_join(churn[i]));
-		KUNIT_EXPECT_EQ(test, 0, churn[i]->ret);
-	}
+	for (i = 0; i < CHURNERS; i++)
+		KUNIT_EXPECT_EQ(test, 0, kvt_thread_result(churn[i]));
 }
 
 static void expect_all_heard(struct kunit *test, struct stress *s)

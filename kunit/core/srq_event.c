@@ -222,8 +222,7 @@ static void destroy_waits_for_the_handler(struct kunit *test)
 	reporter = kvt_thread_start(test, kvt_other_cpu(), report_fn, w->srq);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&w->entered));
 	kvt_thread_go(destroyer);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(destroyer));
-	KUNIT_EXPECT_EQ(test, 0, destroyer->ret);
+	KUNIT_ASSERT_EQ(test, 0, kvt_thread_result(destroyer));
 	w->srq = NULL;
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&w->calls));
 	KUNIT_EXPECT_FALSE(test, w->early);

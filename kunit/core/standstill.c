@@ -197,8 +197,7 @@ static void gid_that_went_is_not_taken_for_its_successor(struct kunit *test)
 	attr = rdma_get_gid_attr(m->ibdev, 1, 1);
 	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
 	KUNIT_EXPECT_EQ(test, -ENODATA, PTR_ERR_OR_ZERO(attr));
-	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
-	KUNIT_EXPECT_EQ(test, 0, t->ret);
+	KUNIT_EXPECT_EQ(test, 0, kvt_thread_result(t));
 
 	attr = KVT_PTR(test, rdma_get_gid_attr(m->ibdev, 1, 1));
 	KUNIT_EXPECT_EQ(test, ROUNDS + 1, be64_to_cpu(attr->gid.global.interface_id));

@@ -95,8 +95,7 @@ static void busy_run(struct kunit *test, struct busy *b, enum ib_wc_status want)
 {
 	struct kvt_thread *t = kvt_thread_start(test, 0, busy_fn, b);
 
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
-	KUNIT_EXPECT_EQ(test, 0, t->ret);
+	KUNIT_ASSERT_EQ(test, 0, kvt_thread_result(t));
 	KUNIT_EXPECT_EQ(test, b->wanted, b->got);
 	if (b->got)
 		KUNIT_EXPECT_STREQ(test, ib_wc_status_msg(b->wc.status), ib_wc_status_msg(want));

@@ -346,8 +346,7 @@ static void either_told_or_notified(struct kunit *test)
 			cpu_relax();
 		meeting_add(&m, q, missed, calls);
 	}
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
-	KUNIT_EXPECT_EQ(test, 0, t->ret);
+	KUNIT_ASSERT_EQ(test, 0, kvt_thread_result(t));
 	meeting_expect(test, &m, q);
 }
 
@@ -777,8 +776,7 @@ static void nothing_is_held_back_for_ever(struct kunit *test)
 		flood_modify(&f, kvt_rand(&state));
 		cond_resched();
 	}
-	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
-	KUNIT_EXPECT_EQ(test, 0, t->ret);
+	KUNIT_EXPECT_EQ(test, 0, kvt_thread_result(t));
 	kvt_until(atomic_read(&q->polled) >= f.count);
 	KUNIT_EXPECT_EQ(test, f.count, atomic_read(&q->polled));
 	kunit_info(test, "%d notifications", atomic_read(&q->calls));

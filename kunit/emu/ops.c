@@ -523,8 +523,7 @@ static void traffic_flows_both_ways(struct kunit *test)
 		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0, flow_fn, &f[i]);
 	}
 	for (i = 0; i < 2; i++) {
-		KUNIT_ASSERT_TRUE(test, kvt_thread_join(t[i]));
-		KUNIT_EXPECT_EQ(test, 0, t[i]->ret);
+		KUNIT_ASSERT_EQ(test, 0, kvt_thread_result(t[i]));
 		KUNIT_EXPECT_EQ(test, count, f[i].received);
 		KUNIT_EXPECT_EQ(test, 0, f[i].bad);
 	}

@@ -142,8 +142,7 @@ static void take_back_under_traffic(struct kunit *test, struct traffic *t, u32 n
 	let_it_flow(f, thread, ns);
 
 	KUNIT_EXPECT_EQ(test, 0, card_take_back(t->c, 0));
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(thread));
-	KUNIT_EXPECT_EQ(test, 0, thread->ret);
+	KUNIT_ASSERT_EQ(test, 0, kvt_thread_result(thread));
 	KUNIT_EXPECT_STREQ(test, ib_wc_status_msg(f->wc.status), ib_wc_status_msg(t->use->want));
 	KUNIT_EXPECT_TRUE(test, card_all(t->c, USE_AT, USE_LEN, CARD_POISON));
 	if (!t->use->into)
@@ -420,8 +419,7 @@ static void memory_comes_and_goes(struct kunit *test)
 				KUNIT_EXPECT_EQ(test, -EINPROGRESS, ret);
 			cond_resched();
 		}
-		KUNIT_ASSERT_TRUE(test, kvt_thread_join(threads[i]));
-		KUNIT_EXPECT_EQ(test, 0, threads[i]->ret);
+		KUNIT_ASSERT_EQ(test, 0, kvt_thread_result(threads[i]));
 		gone += m[i]->gone;
 	}
 	kunit_info(test, "%llu were taken back under use\n", gone);

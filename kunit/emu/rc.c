@@ -710,8 +710,7 @@ static void r22_all_queue_pairs_of_the_hca_see_one_word(struct kunit *test)
 		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0, racer_fn, &c[i]);
 	}
 	for (i = 0; i < 2; i++) {
-		KUNIT_ASSERT_TRUE(test, kvt_thread_join(t[i]));
-		KUNIT_EXPECT_EQ(test, 0, t[i]->ret);
+		KUNIT_ASSERT_EQ(test, 0, kvt_thread_result(t[i]));
 		KUNIT_EXPECT_EQ(test, 0, c[i].failed);
 	}
 	KUNIT_EXPECT_EQ(test, 2 * count, *(u64 *)r->b.buf);

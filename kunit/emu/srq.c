@@ -512,8 +512,7 @@ static void resize_under_traffic_keeps_the_order(struct kunit *test)
 		KUNIT_ASSERT_TRUE(test, stream_goes_on(st));
 	}
 	WRITE_ONCE(st->over, true);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
-	KUNIT_EXPECT_EQ(test, 0, t->ret);
+	KUNIT_ASSERT_EQ(test, 0, kvt_thread_result(t));
 	KUNIT_EXPECT_EQ(test, 0, st->bad);
 }
 
@@ -746,8 +745,7 @@ static void s2_drain_under_traffic(struct kunit *test)
 			kvt_yield();
 		ib_drain_qp(d->qp);
 		WRITE_ONCE(d->over, 1);
-		KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
-		KUNIT_EXPECT_EQ(test, 0, t->ret);
+		KUNIT_ASSERT_EQ(test, 0, kvt_thread_result(t));
 		KUNIT_EXPECT_EQ(test, i, atomic_read(&d->s->lasts));
 		KUNIT_EXPECT_EQ(test, 0, atomic_read(&d->flushed));
 		KUNIT_EXPECT_EQ(test, 0, atomic_read(&d->late));

@@ -179,6 +179,18 @@ bool kvt_thread_join(struct kvt_thread *t)
 EXPORT_SYMBOL_GPL(kvt_thread_join);
 
 /**
+ * kvt_thread_result() - wait for the end of a thread's function
+ * @t: the thread
+ *
+ * Return: what the function returned, or -ETIMEDOUT if it did not end in time.
+ */
+int kvt_thread_result(struct kvt_thread *t)
+{
+	return kvt_thread_join(t) ? t->ret : -ETIMEDOUT;
+}
+EXPORT_SYMBOL_GPL(kvt_thread_result);
+
+/**
  * kvt_should_stop() - whether the current thread, one of kvt_thread_new(), is to end
  *
  * Return: true once kvt_thread_stop() was called, or the case has ended.
@@ -200,7 +212,7 @@ EXPORT_SYMBOL_GPL(kvt_should_stop);
 int kvt_thread_stop(struct kvt_thread *t)
 {
 	WRITE_ONCE(t->stop, true);
-	return kvt_thread_join(t) ? t->ret : -ETIMEDOUT;
+	return kvt_thread_result(t);
 }
 EXPORT_SYMBOL_GPL(kvt_thread_stop);
 

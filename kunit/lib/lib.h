@@ -101,6 +101,7 @@ struct kvt_thread *kvt_thread_new(struct kunit *test, int cpu, int (*fn)(void *a
 void kvt_thread_go(struct kvt_thread *t);
 struct kvt_thread *kvt_thread_start(struct kunit *test, int cpu, int (*fn)(void *arg), void *arg);
 bool kvt_thread_join(struct kvt_thread *t);
+int kvt_thread_result(struct kvt_thread *t);
 int kvt_thread_stop(struct kvt_thread *t);
 bool kvt_should_stop(void);
 bool kvt_thread_running(struct kvt_thread *t);

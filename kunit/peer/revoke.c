@@ -306,8 +306,7 @@ static void lock_of_the_driver_is_held_across_invalidation(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, peer_user_get(s->u));
 	peer_user_activate(s->u);
 	t = kvt_thread_start(test, -1, invalidate_locked, s);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
-	KUNIT_EXPECT_EQ(test, 0, t->ret);
+	KUNIT_ASSERT_EQ(test, 0, kvt_thread_result(t));
 	peer_user_put(s->u);
 	scene_expect(test, s,
 			      "acquire get_pages dma_map activate invalidate revoke cleanup =0 put release",
@@ -357,8 +356,7 @@ static void lock_of_the_driver_meets_the_making_of_the_region(struct kunit *test
 	KUNIT_EXPECT_TRUE(test, kvt_thread_running(get));
 	WRITE_ONCE(driver_task, NULL);
 	mutex_unlock(&driver_lock);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(get));
-	KUNIT_EXPECT_EQ(test, -ECANCELED, get->ret);
+	KUNIT_ASSERT_EQ(test, -ECANCELED, kvt_thread_result(get));
 	scene_expect(test, s, "acquire get_pages invalidate =-115 put_pages release",
 		     "acquire get_pages invalidate =-115 put_pages release");
 	scene_expect_waits(test, 1, 1);
