@@ -429,30 +429,25 @@ static void unregistration_waits_for_all_callbacks(struct kunit *test)
 
 struct gated {
 	struct ib_ca_request req;
-	struct completion entered;
-	struct completion leave;
+	struct kvt_gate gate;
 };
 
 /* Consumers may not sleep in done(); the case may, since a work item calls it. */
 static void done_at_gate(struct ib_ca_request *req)
 {
-	struct gated *g = container_of(req, struct gated, req);
-
-	complete(&g->entered);
-	kvt_wait(&g->leave);
+	kvt_gate_sleep(&container_of(req, struct gated, req)->gate);
 }
 
-/* A device, and a request whose callback is held up until @leave is completed. */
+/* A device, and a request whose callback is held up at the gate. */
 static struct gated *gated_up(struct kunit *test, struct mock **m)
 {
 	struct gated *g = kvt_zalloc(test, sizeof(*g));
 
-	init_completion(&g->entered);
-	init_completion(&g->leave);
+	kvt_gate_init(&g->gate);
 	*m = mock_up(test, "kvtm_a");
 	g->req = CA_REQ(ALLOC_PD, .handle = 1, .done = done_at_gate);
 	KUNIT_ASSERT_EQ(test, -EINPROGRESS, ib_ca_submit((*m)->ibdev, &g->req));
-	KUNIT_EXPECT_TRUE(test, kvt_wait(&g->entered));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&g->gate.entered));
 	return g;
 }
 
@@ -465,7 +460,7 @@ static void unregistration_waits_for_a_running_callback(struct kunit *test)
 	g = gated_up(test, &m);
 	unreg = kvt_thread_start(test, -1, unregister_fn, m);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(unreg));
-	complete(&g->leave);
+	kvt_gate_open(&g->gate);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(unreg));
 	KUNIT_EXPECT_EQ(test, -ENOENT, g->req.result);
 }
@@ -487,7 +482,7 @@ static void client_that_goes_waits_for_a_running_callback(struct kunit *test)
 	g = gated_up(test, &m);
 	goes = kvt_thread_start(test, -1, client_goes_fn, c);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(goes));
-	complete(&g->leave);
+	kvt_gate_open(&g->gate);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(goes));
 	/* This waits until the request has released the device. */
 	mock_unregister(m);

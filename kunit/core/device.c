@@ -414,17 +414,9 @@ static void try_get_fails_once_unregistered(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, ib_device_try_get(m->ibdev));
 }
 
-struct slow_add {
-	struct completion entered;
-	struct completion go_on;
-};
-
 static void add_slowly(struct kvt_client *c, struct ib_device *ibdev)
 {
-	struct slow_add *s = c->arg;
-
-	complete(&s->entered);
-	kvt_wait(&s->go_on);
+	kvt_gate_sleep(c->arg);
 	kvt_trace_add(c->trace, "added");
 }
 
@@ -439,19 +431,18 @@ static void unregister_waits_for_an_add_under_way(struct kunit *test)
 	struct kvt_client *c = kvt_client_new(test, "A", tr);
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct kvt_thread *reg, *unreg;
-	struct slow_add s;
+	struct kvt_gate gate;
 	bool in_time;
 
-	init_completion(&s.entered);
-	init_completion(&s.go_on);
+	kvt_gate_init(&gate);
 	c->on_add = add_slowly;
-	c->arg = &s;
+	c->arg = &gate;
 	reg = kvt_thread_start(test, -1, register_client_fn, c);
-	in_time = kvt_wait(&s.entered);
+	in_time = kvt_wait(&gate.entered);
 	unreg = kvt_thread_start(test, -1, unregister_fn, m);
 	KUNIT_EXPECT_TRUE(test, in_time);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(unreg));
-	complete(&s.go_on);
+	kvt_gate_open(&gate);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(reg));
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(unreg));
 	KUNIT_EXPECT_EQ(test, 0, reg->ret);
@@ -470,21 +461,20 @@ static void device_that_comes_during_an_add_is_added_once(struct kunit *test)
 	struct kvt_trace *tr = kvt_trace_new(test);
 	struct kvt_client *c = kvt_client_new(test, "A", tr);
 	struct kvt_thread *reg;
-	struct slow_add s;
+	struct kvt_gate gate;
 	struct mock *m;
 
 	mock_up(test, "kvtm_a");
-	init_completion(&s.entered);
-	init_completion(&s.go_on);
+	kvt_gate_init(&gate);
 	c->on_add = add_first_slowly;
-	c->arg = &s;
+	c->arg = &gate;
 	reg = kvt_thread_start(test, -1, register_client_fn, c);
-	KUNIT_EXPECT_TRUE(test, kvt_wait(&s.entered));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&gate.entered));
 	/* No lock is held across add(), so neither of these waits for it. */
 	KUNIT_EXPECT_TRUE(test, mock_exists("kvtm_a"));
 	m = mock_up(test, "kvtm_b");
 	KUNIT_EXPECT_TRUE(test, kvt_thread_running(reg));
-	complete(&s.go_on);
+	kvt_gate_open(&gate);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(reg));
 	KVT_EXPECT_TRACE(test, tr, "A+kvtm_a A+kvtm_b added");
 	kvt_trace_reset(tr);
@@ -500,19 +490,18 @@ static void overtaken_client_is_removed_in_its_order(struct kunit *test)
 	struct kvt_client *a = kvt_client_new(test, "A", tr);
 	struct kvt_client *b = kvt_client_new(test, "B", tr);
 	struct kvt_thread *reg;
-	struct slow_add s;
+	struct kvt_gate gate;
 	struct mock *m;
 
 	mock_up(test, "kvtm_a");
 	m = mock_up(test, "kvtm_b");
-	init_completion(&s.entered);
-	init_completion(&s.go_on);
+	kvt_gate_init(&gate);
 	a->on_add = add_first_slowly;
-	a->arg = &s;
+	a->arg = &gate;
 	reg = kvt_thread_start(test, -1, register_client_fn, a);
-	KUNIT_EXPECT_TRUE(test, kvt_wait(&s.entered));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&gate.entered));
 	KUNIT_EXPECT_EQ(test, 0, kvt_client_register(b));
-	complete(&s.go_on);
+	kvt_gate_open(&gate);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(reg));
 	KVT_EXPECT_TRACE(test, tr, "A+kvtm_a B+kvtm_a B+kvtm_b added A+kvtm_b");
 	kvt_trace_reset(tr);
@@ -527,16 +516,15 @@ static void rename_during_an_add_is_told_after_it(struct kunit *test)
 	struct kvt_client *c = kvt_client_new(test, "A", tr);
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct kvt_thread *reg;
-	struct slow_add s;
+	struct kvt_gate gate;
 
-	init_completion(&s.entered);
-	init_completion(&s.go_on);
+	kvt_gate_init(&gate);
 	c->on_add = add_slowly;
-	c->arg = &s;
+	c->arg = &gate;
 	reg = kvt_thread_start(test, -1, register_client_fn, c);
-	KUNIT_EXPECT_TRUE(test, kvt_wait(&s.entered));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&gate.entered));
 	KUNIT_EXPECT_EQ(test, 0, ib_device_rename(m->ibdev, "kvtm_new"));
-	complete(&s.go_on);
+	kvt_gate_open(&gate);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(reg));
 	KVT_EXPECT_TRACE(test, tr, "A+kvtm_a added A=kvtm_new");
 	KUNIT_EXPECT_EQ(test, 0, c->wrong_data);

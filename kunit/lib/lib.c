@@ -288,7 +288,7 @@ EXPORT_SYMBOL_GPL(kvt_stay_on_first_cpu);
 void kvt_gate_init(struct kvt_gate *g)
 {
 	init_completion(&g->entered);
-	g->leave = 0;
+	init_completion(&g->open);
 	g->in_time = false;
 }
 EXPORT_SYMBOL_GPL(kvt_gate_init);
@@ -304,21 +304,30 @@ EXPORT_SYMBOL_GPL(kvt_gate_init);
 void kvt_gate_pass(struct kvt_gate *g)
 {
 	complete(&g->entered);
-	/* Pairs with the release in kvt_gate_open(). */
-	g->in_time = kvt_spin_until(smp_load_acquire(&g->leave));
+	g->in_time = kvt_spin_until(completion_done(&g->open));
 }
 EXPORT_SYMBOL_GPL(kvt_gate_pass);
 
 /**
- * kvt_gate_open() - let the callback in kvt_gate_pass() continue
+ * kvt_gate_sleep() - kvt_gate_pass() for callbacks that may sleep
+ * @g: the gate
+ */
+void kvt_gate_sleep(struct kvt_gate *g)
+{
+	complete(&g->entered);
+	g->in_time = kvt_wait(&g->open);
+}
+EXPORT_SYMBOL_GPL(kvt_gate_sleep);
+
+/**
+ * kvt_gate_open() - let the callbacks at the gate continue, and those that come to it later
  * @g: the gate
  *
  * Context: any.
  */
 void kvt_gate_open(struct kvt_gate *g)
 {
-	/* Pairs with the acquire in kvt_gate_pass(). */
-	smp_store_release(&g->leave, 1);
+	complete_all(&g->open);
 }
 EXPORT_SYMBOL_GPL(kvt_gate_open);
 

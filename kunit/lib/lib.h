@@ -108,20 +108,21 @@ bool kvt_thread_running(struct kvt_thread *t);
 bool kvt_thread_waits(struct kvt_thread *t);
 
 /**
- * struct kvt_gate - holds up a callback, in whatever context it runs
- * @entered: completed when the callback is inside
- * @leave: set to let the callback go on
- * @in_time: @leave was set before the callback gave up waiting
+ * struct kvt_gate - holds up callbacks, until the case has seen what happens meanwhile
+ * @entered: completed by each callback that comes to the gate
+ * @open: completed to let them all go on
+ * @in_time: the gate was opened before the last of them gave up waiting
  */
 struct kvt_gate {
 	struct completion entered;
-	int leave;
+	struct completion open;
 	bool in_time;
 };
 
 void kvt_stay_on_first_cpu(void);
 void kvt_gate_init(struct kvt_gate *g);
 void kvt_gate_pass(struct kvt_gate *g);
+void kvt_gate_sleep(struct kvt_gate *g);
 void kvt_gate_open(struct kvt_gate *g);
 
 struct tracepoint *kvt_tracepoint(const char *name);

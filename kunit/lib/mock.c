@@ -30,13 +30,6 @@ const char *mock_op_name(enum mock_op op)
 }
 EXPORT_SYMBOL_GPL(mock_op_name);
 
-static void held_here(struct mock *m)
-{
-	atomic_inc(&m->hold.count);
-	complete(&m->hold.entered);
-	kvt_wait(&m->hold.leave);
-}
-
 /* Logs a call. Returns the errno that the method is to fail with, or 0. */
 int mock_enter(struct mock *m, enum mock_op op, const void *obj, u64 arg, u64 arg2)
 {
@@ -63,8 +56,8 @@ int mock_enter(struct mock *m, enum mock_op op, const void *obj, u64 arg, u64 ar
 		}
 	}
 	spin_unlock_irqrestore(&m->lock, flags);
-	if (READ_ONCE(m->hold.op) == op)
-		held_here(m);
+	if (READ_ONCE(m->held) == op)
+		kvt_gate_sleep(&m->hold);
 	return ret;
 }
 
@@ -128,7 +121,7 @@ EXPORT_SYMBOL_GPL(mock_fail_none);
  */
 void mock_hold(struct mock *m, enum mock_op op)
 {
-	WRITE_ONCE(m->hold.op, op);
+	WRITE_ONCE(m->held, op);
 }
 EXPORT_SYMBOL_GPL(mock_hold);
 
@@ -138,7 +131,7 @@ EXPORT_SYMBOL_GPL(mock_hold);
  */
 void mock_hold_end(struct mock *m)
 {
-	complete_all(&m->hold.leave);
+	kvt_gate_open(&m->hold);
 }
 EXPORT_SYMBOL_GPL(mock_hold_end);
 
@@ -531,9 +524,8 @@ struct mock *mock_new(struct kunit *test)
 	u32 port;
 
 	spin_lock_init(&m->lock);
-	m->hold.op = MOCK_OP_NR;
-	init_completion(&m->hold.entered);
-	init_completion(&m->hold.leave);
+	m->held = MOCK_OP_NR;
+	kvt_gate_init(&m->hold);
 	atomic_set(&m->next_key, 0x100);
 	m->nports = 1;
 	for (port = 0; port <= MOCK_MAX_PORTS; port++)

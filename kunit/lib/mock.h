@@ -141,20 +141,6 @@ struct mock_opening {
 };
 
 /**
- * struct mock_hold - holds up the callers of a method
- * @op: the method, %MOCK_OP_NR for none
- * @entered: completed by each call
- * @count: number of calls
- * @leave: completed to let all callers continue
- */
-struct mock_hold {
-	enum mock_op op;
-	struct completion entered;
-	atomic_t count;
-	struct completion leave;
-};
-
-/**
  * struct mock - one device and its state
  * @ibdev: the device, NULL after it was freed
  * @ops: methods of the device; to be changed between mock_new() and mock_alloc()
@@ -172,7 +158,8 @@ struct mock_hold {
  * @refusing: see @refused
  * @on_error: called when a QP has entered the error state
  * @on_error_arg: argument of @on_error
- * @hold: see mock_hold()
+ * @held: the method whose callers are held up, %MOCK_OP_NR for none; see mock_hold()
+ * @hold: where they are held up
  * @fill: changes the result of query_device
  * @bind: the last %IB_WR_BIND_MW that was posted
  * @opened: arguments of the last open_ca, under @lock
@@ -207,7 +194,8 @@ struct mock {
 	bool refusing;
 	void (*on_error)(struct ib_qp *qp, void *arg);
 	void *on_error_arg;
-	struct mock_hold hold;
+	enum mock_op held;
+	struct kvt_gate hold;
 	void (*fill)(struct ib_device_attr *attr);
 	struct ib_bind_mw_wr bind;
 	struct mock_opening opened;

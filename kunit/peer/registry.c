@@ -479,11 +479,11 @@ static void numbers_are_not_0_and_not_the_same(struct kunit *test)
 
 /* Slow clients */
 
-static struct peer_hold hold;
+static struct kvt_gate hold;
 
 static void hold_here(struct peer_pin *pin)
 {
-	peer_hold_here(&hold);
+	kvt_gate_sleep(&hold);
 }
 
 static int get_fn(void *arg)
@@ -502,7 +502,7 @@ static struct kvt_thread *held_up(struct kunit *test, struct peer_mock *m,
 {
 	struct kvt_thread *t;
 
-	peer_hold_init(&hold);
+	kvt_gate_init(&hold);
 	m->on[call] = hold_here;
 	t = kvt_thread_start(test, -1, fn, arg);
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&hold.entered));
@@ -527,7 +527,7 @@ static void slow_client_holds_up_nobody(struct kunit *test)
 	peer_mock_unregister(b);
 	KUNIT_EXPECT_EQ(test, 0, peer_mock_register(b));
 	KUNIT_EXPECT_TRUE(test, kvt_thread_running(t));
-	complete(&hold.leave);
+	kvt_gate_open(&hold);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
 	KUNIT_EXPECT_TRUE(test, hold.in_time);
 	KUNIT_EXPECT_EQ(test, 0, t->ret);
@@ -553,7 +553,7 @@ static void unregistration_waits_for_a_slow_call(struct kunit *test)
 
 	end = kvt_thread_start(test, -1, unregister_fn, m);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(end));
-	complete(&hold.leave);
+	kvt_gate_open(&hold);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
 	KUNIT_EXPECT_TRUE(test, hold.in_time);
 	KUNIT_ASSERT_EQ(test, 0, t->ret);

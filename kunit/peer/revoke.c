@@ -238,7 +238,7 @@ static void threads_that_invalidate_wait_for_one_revoke(struct kunit *test)
 	s->u->on_revoke = scene_hold_revoke;
 	start_threads(test, s, t);
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&s->hold.entered));
-	complete(&s->hold.leave);
+	kvt_gate_open(&s->hold);
 	expect_one(test, s, t);
 	KUNIT_EXPECT_TRUE(test, s->hold.in_time);
 	peer_user_put(s->u);

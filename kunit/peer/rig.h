@@ -178,16 +178,6 @@ void peer_user_stop(struct peer_user *u);
 void peer_user_put(struct peer_user *u);
 void peer_user_access(struct peer_user *u);
 
-/* Makes a call sleep until the case lets it go on. */
-struct peer_hold {
-	struct completion entered;	/* completed by the call */
-	struct completion leave;	/* completed by the case to let the call go on */
-	bool in_time;			/* the call was let go before it timed out */
-};
-
-void peer_hold_init(struct peer_hold *h);
-void peer_hold_here(struct peer_hold *h);
-
 /* Number of rounds that a long case is split into. */
 #define PEER_ROUNDS	20
 

@@ -58,7 +58,7 @@ struct scene *scene_up(struct kunit *test)
 	s->u = peer_user_new(test, PEER_BASE(0), SZ_64K);
 	s->u->trace = s->tr;
 	s->u->arg = s;
-	peer_hold_init(&s->hold);
+	kvt_gate_init(&s->hold);
 	peer_set_wait(test, LONG_WAIT_MS);
 	return s;
 }
@@ -105,7 +105,7 @@ static void hold_call(struct peer_pin *pin)
 {
 	struct scene *s = pin->mock->arg;
 
-	peer_hold_here(&s->hold);
+	kvt_gate_sleep(&s->hold);
 }
 
 /**
@@ -116,7 +116,7 @@ void scene_hold_revoke(struct peer_user *u)
 {
 	struct scene *s = u->arg;
 
-	peer_hold_here(&s->hold);
+	kvt_gate_sleep(&s->hold);
 }
 
 /**
@@ -207,7 +207,7 @@ struct kvt_thread *scene_held_in(struct kunit *test, struct scene *s, enum peer_
  */
 int scene_let_go(struct kunit *test, struct scene *s, struct kvt_thread *t)
 {
-	complete(&s->hold.leave);
+	kvt_gate_open(&s->hold);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
 	KUNIT_EXPECT_TRUE(test, s->hold.in_time);
 	return t->ret;

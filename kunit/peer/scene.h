@@ -12,7 +12,7 @@ struct scene {
 	struct peer_mock *m;	/* the client */
 	struct peer_user *u;
 	struct kvt_trace *tr;	/* trace of the calls on both sides */
-	struct peer_hold hold;	/* blocks a call of the client, or the user's revoke callback */
+	struct kvt_gate hold;	/* blocks a call of the client, or the user's revoke callback */
 };
 
 const void *scene_kinds(const void *prev, char *desc);

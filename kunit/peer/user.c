@@ -245,31 +245,6 @@ void peer_user_access(struct peer_user *u)
 EXPORT_SYMBOL_GPL(peer_user_access);
 
 /**
- * peer_hold_init() - set up a point where a call is held up
- * @h: the point
- */
-void peer_hold_init(struct peer_hold *h)
-{
-	init_completion(&h->entered);
-	init_completion(&h->leave);
-	h->in_time = false;
-}
-EXPORT_SYMBOL_GPL(peer_hold_init);
-
-/**
- * peer_hold_here() - wait until the case lets the call go
- * @h: the point
- *
- * Context: Process.
- */
-void peer_hold_here(struct peer_hold *h)
-{
-	complete(&h->entered);
-	h->in_time = kvt_wait(&h->leave);
-}
-EXPORT_SYMBOL_GPL(peer_hold_here);
-
-/**
  * peer_next_round() - for KUNIT_CASE_PARAM(): run a case PEER_ROUNDS times
  * @prev: the previous round; NULL before the first
  * @desc: set to the name of the round
