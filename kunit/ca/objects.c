@@ -512,20 +512,8 @@ static void one_of_two_frees_it(struct kunit *test)
 	MOCK_EXPECT_IDLE(test, r.u.m);
 }
 
-static void set_limits(void *arg)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%lu", (unsigned long)arg);
-	kvt_write_file("/sys/module/kverbs_ca/parameters/ca_max_objects", text);
-	kvt_write_file("/sys/module/kverbs_ca/parameters/ca_max_handles", text);
-}
-
-static void reset_limits(void *arg)
-{
-	kvt_write_file("/sys/module/kverbs_ca/parameters/ca_max_objects", "16384");
-	kvt_write_file("/sys/module/kverbs_ca/parameters/ca_max_handles", "64");
-}
+#define MAX_OBJECTS	"/sys/module/kverbs_ca/parameters/ca_max_objects"
+#define MAX_HANDLES	"/sys/module/kverbs_ca/parameters/ca_max_handles"
 
 /* Drop all capabilities, as when a module runs on behalf of an unprivileged process. */
 static const struct cred *become_weak(struct kunit *test)
@@ -549,8 +537,10 @@ static void limits_are_for_processes(struct kunit *test)
 	int i;
 
 	under_up(test, &u, false);
-	set_limits((void *)1UL);
-	kvt_defer(test, reset_limits, NULL);
+	kvt_restore_file(test, MAX_OBJECTS, "16384");
+	kvt_restore_file(test, MAX_HANDLES, "64");
+	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(MAX_OBJECTS, "1"));
+	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(MAX_HANDLES, "1"));
 	strong = become_weak(test);
 	for (i = 0; i < 2; i++)
 		ret[i] = CA_CALL(u.ibdev, ALLOC_PD, .handle = u.h);

@@ -148,12 +148,6 @@ static const struct busy_way {
 
 KUNIT_ARRAY_PARAM_DESC(busy_way, busy_ways, name);
 
-/* Else the scheduler takes the CPU away from real-time tasks now and then. */
-static void limit_realtime(void *limit)
-{
-	kvt_write_file(RT_RUNTIME, limit);
-}
-
 static struct busy *busy_of_param(struct kunit *test, struct rig *r, int (*post)(struct rig *r))
 {
 	const struct busy_way *way = test->param_value;
@@ -163,8 +157,9 @@ static struct busy *busy_of_param(struct kunit *test, struct rig *r, int (*post)
 	b->how = way->how;
 	if (b->how != BUSY_REALTIME)
 		return b;
+	/* Else the scheduler takes the CPU away from real-time tasks now and then. */
 	KUNIT_ASSERT_GT(test, kvt_read_file(RT_RUNTIME, limit, 16), 0);
-	kvt_defer(test, limit_realtime, limit);
+	kvt_restore_file(test, RT_RUNTIME, limit);
 	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(RT_RUNTIME, "-1"));
 	return b;
 }

@@ -388,10 +388,7 @@ static void drained_done(struct ib_cq *cq, struct ib_wc *wc)
 	d->status = wc->status;
 }
 
-static void drain_end(void *arg)
-{
-	ib_drain_qp(arg);
-}
+KUNIT_DEFINE_ACTION_WRAPPER(drain_end, ib_drain_qp, struct ib_qp *);
 
 static void q2_drain_comes_last(struct kunit *test)
 {

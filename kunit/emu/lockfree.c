@@ -67,10 +67,7 @@ struct lockfree {
 	u64 failed;
 };
 
-static void watch_end(void *arg)
-{
-	watch_stop(arg);
-}
+KUNIT_DEFINE_ACTION_WRAPPER(watch_end, watch_stop, struct watch *);
 
 /* Returns the module of this name that this one depends on, or NULL. */
 static struct module *module_used(const char *name)

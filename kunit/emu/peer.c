@@ -434,10 +434,7 @@ static void put_pci(void *arg)
 	pci_dev_put(arg);
 }
 
-static void unmap_bar(void *arg)
-{
-	memunmap(arg);
-}
+KUNIT_DEFINE_ACTION_WRAPPER(unmap_bar, memunmap, void *);
 
 static struct card *card_on_the_bus(struct kunit *test)
 {
@@ -504,10 +501,7 @@ static void bounce_at(struct kunit *test, struct ib_device *ibdev, phys_addr_t p
 	dma_reset_need_sync(b->dev);
 }
 
-static void free_card_memory(void *mem)
-{
-	vfree(mem);
-}
+KUNIT_DEFINE_ACTION_WRAPPER(free_card_memory, vfree, void *);
 
 static void card_that_maps_a_copy_is_refused(struct kunit *test)
 {

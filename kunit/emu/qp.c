@@ -348,14 +348,9 @@ static int move_lid(struct rig *r, int round)
 	return move_lid_to(r, 1000 + round);
 }
 
-static void lid_restore(void *arg)
-{
-	kvt_write_file("/sys/kernel/config/kverbs_emu/emu1/port1/lid", "0");
-}
-
 static void lid_prepare(struct kunit *test)
 {
-	kvt_defer(test, lid_restore, NULL);
+	kvt_restore_file(test, "/sys/kernel/config/kverbs_emu/emu1/port1/lid", "0");
 }
 
 static int move_port(struct rig *r, int round)

@@ -7,6 +7,7 @@
 
 #define NO_ANSWER	"ack_timeout_err"
 #define NOT_READY	"rcvd_rnr_err"
+#define PKEYS		"/sys/kernel/config/kverbs_emu/emu1/port1/pkeys"
 
 static const int retries[] = { 0, 1, 3, 7 };
 /* An rnr_retry of 7 means no limit. */
@@ -282,18 +283,12 @@ static void r25_stranger_with_the_right_number_is_not_heard(struct kunit *test)
 	expect_unheard(test, r);
 }
 
-static void pkeys_restore(void *arg)
-{
-	kvt_write_file("/sys/kernel/config/kverbs_emu/emu1/port1/pkeys", "1");
-}
-
 static void r25_other_partition_is_not_heard(struct kunit *test)
 {
 	struct rig *r = rig_between_two(test);
 
-	kvt_defer(test, pkeys_restore, NULL);
-	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(
-		"/sys/kernel/config/kverbs_emu/emu1/port1/pkeys", "1 0x8123"));
+	kvt_restore_file(test, PKEYS, "1");
+	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(PKEYS, "1 0x8123"));
 	r->timeout = 2;
 	r->retry_cnt = 1;
 	r->b.pkey_index = 1;

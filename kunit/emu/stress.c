@@ -257,10 +257,7 @@ static void stress_stop(void *arg)
 		hrtimer_cancel(&s->p[i].timer);
 }
 
-static void free_bitmap(void *arg)
-{
-	kvfree(arg);
-}
+KUNIT_DEFINE_ACTION_WRAPPER(free_bitmap, kvfree, void *);
 
 static unsigned long *stress_bitmap(struct kunit *test, u64 bits)
 {

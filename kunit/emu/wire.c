@@ -19,11 +19,6 @@ static void packets_only(struct kunit *test, const char *why)
 		kunit_skip(test, "wire: %s", why);
 }
 
-static void link_up(void *arg)
-{
-	kvt_write_file(LINK, "active");
-}
-
 /*
  * Connected QPs; the second end's buffer is open to remote access. The ACK timeout is 268 ms
  * (16), with seven retries.
@@ -32,7 +27,7 @@ static struct rig *rig_linked(struct kunit *test)
 {
 	struct rig *r = rig_new(test, "emu0", "emu1");
 
-	kvt_defer(test, link_up, NULL);
+	kvt_restore_file(test, LINK, "active");
 	r->access = ALL_ACCESS;
 	r->timeout = 16;
 	rig_make_qps(test, r);

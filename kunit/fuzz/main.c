@@ -240,10 +240,7 @@ static struct x_world *new_world(struct kunit *test, struct x_shared *s, u32 id)
 	return w;
 }
 
-static void free_run(void *arg)
-{
-	kvfree(arg);
-}
+KUNIT_DEFINE_ACTION_WRAPPER(free_run, kvfree, void *);
 
 static struct x_run *new_run(struct kunit *test, u64 count, u32 threads, enum x_lie lie, u32 seed)
 {

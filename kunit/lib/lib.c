@@ -622,6 +622,29 @@ int kvt_write_file(const char *path, const char *text)
 }
 EXPORT_SYMBOL_GPL(kvt_write_file);
 
+static void restore_file(void *arg)
+{
+	const char **restore = arg;
+
+	kvt_write_file(restore[0], restore[1]);
+}
+
+/**
+ * kvt_restore_file() - write a file when the case ends
+ * @test: the running case
+ * @path: its absolute path
+ * @text: what to write; neither is copied
+ */
+void kvt_restore_file(struct kunit *test, const char *path, const char *text)
+{
+	const char **restore = kvt_zalloc(test, 2 * sizeof(*restore));
+
+	restore[0] = path;
+	restore[1] = text;
+	kvt_defer(test, restore_file, restore);
+}
+EXPORT_SYMBOL_GPL(kvt_restore_file);
+
 /**
  * kvt_yield() - let other threads run, to be called in a loop that is busy for long
  *

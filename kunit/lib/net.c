@@ -36,10 +36,7 @@ void kvt_netdev_setup(struct net_device *ndev)
 }
 EXPORT_SYMBOL_GPL(kvt_netdev_setup);
 
-static void kvt_netdev_end(void *arg)
-{
-	unregister_netdev(arg);
-}
+KUNIT_DEFINE_ACTION_WRAPPER(kvt_netdev_end, unregister_netdev, struct net_device *);
 
 /**
  * kvt_netdev() - make an Ethernet device that is up

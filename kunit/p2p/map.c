@@ -174,11 +174,6 @@ static void each_pair_is_mapped_as_its_route_says(struct kunit *test)
 	}
 }
 
-static void policy_restore(void *arg)
-{
-	kvt_write_file(POLICY, "deny");
-}
-
 static void what_is_refused_goes_through_the_host_bridge_by_policy(struct kunit *test)
 {
 	struct p2p_rig *rig = p2p_rig_up(test, 2);
@@ -195,7 +190,7 @@ static void what_is_refused_goes_through_the_host_bridge_by_policy(struct kunit 
 			client = &rig->pdev[i]->dev;
 	if (!client)
 		kunit_skip(test, "all devices reach each other");
-	kvt_defer(test, policy_restore, NULL);
+	kvt_restore_file(test, POLICY, "deny");
 	list = list_new(test, provider, provider);
 	KUNIT_EXPECT_EQ(test, -EREMOTEIO, list_map(list, client));
 	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(POLICY, "force"));
@@ -232,10 +227,7 @@ static void a_list_without_a_table_is_mapped(struct kunit *test)
 	pci_p2pdma_unmap_sg(&pdev->dev, list->entries, ENTRIES, DMA_TO_DEVICE);
 }
 
-static void child_end(void *arg)
-{
-	platform_device_unregister(arg);
-}
+KUNIT_DEFINE_ACTION_WRAPPER(child_end, platform_device_unregister, struct platform_device *);
 
 /* Registers a device that is not a PCI function; @parent may be one, or NULL. */
 static struct device *child_new(struct kunit *test, struct device *parent, u64 mask)

@@ -413,11 +413,6 @@ static void amd_forwards_since_zen(struct kunit *test)
 
 /* --- the policy ------------------------------------------------------------------ */
 
-static void reset_policy(void *unused)
-{
-	kvt_write_file(POLICY, "deny");
-}
-
 static void set_policy(struct kunit *test, const char *policy)
 {
 	char text[16] = "";
@@ -452,7 +447,7 @@ static void policy_allows_what_is_not_known(struct kunit *test)
 	struct kvt_console *console;
 	int warnings;
 
-	kvt_defer(test, reset_policy, NULL);
+	kvt_restore_file(test, POLICY, "deny");
 	console = kvt_console_watch(test, "because of policy=warn");
 	expect_policy(test, tree, "deny");
 	expect_policy(test, tree, "force");
@@ -471,7 +466,7 @@ static void policy_warns_once_of_a_pair(struct kunit *test)
 
 	if (!p2p_tree_own())
 		kunit_skip(test, "the kernel keeps the memory: it has no policy");
-	kvt_defer(test, reset_policy, NULL);
+	kvt_restore_file(test, POLICY, "deny");
 	console = kvt_console_watch(test, "because of policy=warn");
 	set_policy(test, "warn");
 	for (i = 0; i < 3; i++) {
