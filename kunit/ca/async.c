@@ -555,13 +555,7 @@ static struct kunit_case ca_async_cases[] = {
 	KUNIT_CASE(close_with_requests_in_flight_is_safe),
 	{}
 };
-
-static struct kunit_suite ca_async_suite = {
-	.name = "ca_async",
-	.test_cases = ca_async_cases,
-};
-
-kunit_test_suite(ca_async_suite);
+KVT_SUITE(ca_async);
 
 MODULE_DESCRIPTION("KUnit: channel-adapter requests that are submitted");
 MODULE_LICENSE("GPL");

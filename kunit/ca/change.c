@@ -539,10 +539,4 @@ static struct kunit_case ca_change_cases[] = {
 	KUNIT_CASE(readers_see_each_generation_with_its_content),
 	{}
 };
-
-static struct kunit_suite ca_change_suite = {
-	.name = "ca_change",
-	.test_cases = ca_change_cases,
-};
-
-kunit_test_suite(ca_change_suite);
+KVT_SUITE(ca_change);

@@ -570,10 +570,4 @@ static struct kunit_case ca_objects_cases[] = {
 	KUNIT_CASE(limits_are_for_processes),
 	{}
 };
-
-static struct kunit_suite ca_objects_suite = {
-	.name = "ca_objects",
-	.test_cases = ca_objects_cases,
-};
-
-kunit_test_suite(ca_objects_suite);
+KVT_SUITE(ca_objects);

@@ -554,13 +554,7 @@ static struct kunit_case ca_open_cases[] = {
 	KUNIT_CASE(flag_of_a_file_means_nothing),
 	{}
 };
-
-static struct kunit_suite ca_open_suite = {
-	.name = "ca_open",
-	.test_cases = ca_open_cases,
-};
-
-kunit_test_suite(ca_open_suite);
+KVT_SUITE(ca_open);
 
 MODULE_DESCRIPTION("KUnit: open channel adapters, and what is under them");
 MODULE_LICENSE("GPL");

@@ -587,10 +587,4 @@ static struct kunit_case ca_peer_cases[] = {
 	KUNIT_CASE(pd_that_is_borrowed_during_remove_is_not),
 	{}
 };
-
-static struct kunit_suite ca_peer_suite = {
-	.name = "ca_peer",
-	.test_cases = ca_peer_cases,
-};
-
-kunit_test_suite(ca_peer_suite);
+KVT_SUITE(ca_peer);

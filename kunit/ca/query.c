@@ -560,13 +560,7 @@ static struct kunit_case ca_query_cases[] = {
 	KUNIT_CASE(handle_of_nobody_is_refused_in_any_context),
 	{}
 };
-
-static struct kunit_suite ca_query_suite = {
-	.name = "ca_query",
-	.test_cases = ca_query_cases,
-};
-
-kunit_test_suite(ca_query_suite);
+KVT_SUITE(ca_query);
 
 MODULE_DESCRIPTION("KUnit: queries of a channel adapter");
 MODULE_LICENSE("GPL");

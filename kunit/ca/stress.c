@@ -350,10 +350,4 @@ static struct kunit_case ca_stress_cases[] = {
 	KUNIT_CASE_SLOW(device_may_go_at_any_time),
 	{}
 };
-
-static struct kunit_suite ca_stress_suite = {
-	.name = "ca_stress",
-	.test_cases = ca_stress_cases,
-};
-
-kunit_test_suite(ca_stress_suite);
+KVT_SUITE(ca_stress);

@@ -852,12 +852,4 @@ static struct kunit_case contract_client_cases[] = {
 	KUNIT_CASE(use_by_the_driver_is_not),
 	{}
 };
-
-static struct kunit_suite contract_client_suite = {
-	.name = "contract_client",
-	.init = contract_init,
-	.exit = contract_exit,
-	.test_cases = contract_client_cases,
-};
-
-kunit_test_suite(contract_client_suite);
+KVT_SUITE(contract_client, .init = contract_init, .exit = contract_exit);

@@ -637,12 +637,4 @@ static struct kunit_case contract_consumer_cases[] = {
 	KUNIT_CASE(change_of_state_that_ends_late_accuses_nobody),
 	{}
 };
-
-static struct kunit_suite contract_consumer_suite = {
-	.name = "contract_consumer",
-	.init = contract_init,
-	.exit = contract_exit,
-	.test_cases = contract_consumer_cases,
-};
-
-kunit_test_suite(contract_consumer_suite);
+KVT_SUITE(contract_consumer, .init = contract_init, .exit = contract_exit);

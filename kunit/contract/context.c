@@ -371,12 +371,4 @@ static struct kunit_case contract_context_cases[] = {
 	KUNIT_CASE(rcu_section_that_is_ended_is_reported),
 	{}
 };
-
-static struct kunit_suite contract_context_suite = {
-	.name = "contract_context",
-	.init = contract_init,
-	.exit = contract_exit,
-	.test_cases = contract_context_cases,
-};
-
-kunit_test_suite(contract_context_suite);
+KVT_SUITE(contract_context, .init = contract_init, .exit = contract_exit);

@@ -855,15 +855,7 @@ static struct kunit_case contract_driver_cases[] = {
 	KUNIT_CASE(handlers_told_by_notify_are_not),
 	{}
 };
-
-static struct kunit_suite contract_driver_suite = {
-	.name = "contract_driver",
-	.init = contract_init,
-	.exit = contract_exit,
-	.test_cases = contract_driver_cases,
-};
-
-kunit_test_suite(contract_driver_suite);
+KVT_SUITE(contract_driver, .init = contract_init, .exit = contract_exit);
 
 MODULE_DESCRIPTION("KUnit: the contract checker");
 MODULE_LICENSE("GPL");

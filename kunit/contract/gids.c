@@ -285,12 +285,4 @@ static struct kunit_case contract_gids_cases[] = {
 	KUNIT_CASE(reference_of_an_object_is_not),
 	{}
 };
-
-static struct kunit_suite contract_gids_suite = {
-	.name = "contract_gids",
-	.init = contract_init,
-	.exit = contract_exit,
-	.test_cases = contract_gids_cases,
-};
-
-kunit_test_suite(contract_gids_suite);
+KVT_SUITE(contract_gids, .init = contract_init, .exit = contract_exit);

@@ -830,12 +830,4 @@ static struct kunit_case contract_output_cases[] = {
 	KUNIT_CASE(table_that_is_read_again_without_output_is_reported),
 	{}
 };
-
-static struct kunit_suite contract_output_suite = {
-	.name = "contract_output",
-	.init = contract_init,
-	.exit = contract_exit,
-	.test_cases = contract_output_cases,
-};
-
-kunit_test_suite(contract_output_suite);
+KVT_SUITE(contract_output, .init = contract_init, .exit = contract_exit);

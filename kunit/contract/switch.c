@@ -478,12 +478,4 @@ static struct kunit_case contract_switch_cases[] = {
 	KUNIT_CASE(methods_have_a_class_for_lockdep),
 	{}
 };
-
-static struct kunit_suite contract_switch_suite = {
-	.name = "contract_switch",
-	.init = contract_init,
-	.exit = contract_exit,
-	.test_cases = contract_switch_cases,
-};
-
-kunit_test_suite(contract_switch_suite);
+KVT_SUITE(contract_switch, .init = contract_init, .exit = contract_exit);

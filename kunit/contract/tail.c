@@ -88,12 +88,4 @@ static struct kunit_case contract_tail_cases[] = {
 	KUNIT_CASE(callback_that_ends_in_an_unregistration_is_to_blame),
 	{}
 };
-
-static struct kunit_suite contract_tail_suite = {
-	.name = "contract_tail",
-	.init = contract_init,
-	.exit = contract_exit,
-	.test_cases = contract_tail_cases,
-};
-
-kunit_test_suite(contract_tail_suite);
+KVT_SUITE(contract_tail, .init = contract_init, .exit = contract_exit);

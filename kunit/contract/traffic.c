@@ -375,12 +375,4 @@ static struct kunit_case contract_traffic_cases[] = {
 	KUNIT_CASE(no_device_is_kept_while_it_is_off),
 	{}
 };
-
-static struct kunit_suite contract_traffic_suite = {
-	.name = "contract_traffic",
-	.init = contract_init,
-	.exit = contract_exit,
-	.test_cases = contract_traffic_cases,
-};
-
-kunit_test_suite(contract_traffic_suite);
+KVT_SUITE(contract_traffic, .init = contract_init, .exit = contract_exit);

@@ -697,13 +697,7 @@ static struct kunit_case core_device_cases[] = {
 	KUNIT_CASE(sysfs_is_laid_out_as_in_mainline),
 	{}
 };
-
-static struct kunit_suite core_device_suite = {
-	.name = "core_device",
-	.test_cases = core_device_cases,
-};
-
-kunit_test_suite(core_device_suite);
+KVT_SUITE(core_device);
 
 MODULE_DESCRIPTION("KUnit: life of devices and clients");
 MODULE_LICENSE("GPL");

@@ -268,10 +268,4 @@ static struct kunit_case core_device_bad_cases[] = {
 	KUNIT_CASE(index_out_of_range_is_refused),
 	{}
 };
-
-static struct kunit_suite core_device_bad_suite = {
-	.name = "core_device_bad",
-	.test_cases = core_device_bad_cases,
-};
-
-kunit_test_suite(core_device_bad_suite);
+KVT_SUITE(core_device_bad);

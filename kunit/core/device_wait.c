@@ -170,10 +170,4 @@ static struct kunit_case core_device_wait_cases[] = {
 	KUNIT_CASE(remove_that_does_not_return_is_logged_in_each_round),
 	{}
 };
-
-static struct kunit_suite core_device_wait_suite = {
-	.name = "core_device_wait",
-	.test_cases = core_device_wait_cases,
-};
-
-kunit_test_suite(core_device_wait_suite);
+KVT_SUITE(core_device_wait);

@@ -695,10 +695,4 @@ static struct kunit_case core_dmabuf_cases[] = {
 	KUNIT_CASE(memory_moves_at_any_time),
 	{}
 };
-
-static struct kunit_suite core_dmabuf_suite = {
-	.name = "core_dmabuf",
-	.test_cases = core_dmabuf_cases,
-};
-
-kunit_test_suite(core_dmabuf_suite);
+KVT_SUITE(core_dmabuf);

@@ -566,13 +566,7 @@ static struct kunit_case core_event_cases[] = {
 	KUNIT_CASE(no_event_of_a_storm_is_lost),
 	{}
 };
-
-static struct kunit_suite core_event_suite = {
-	.name = "core_event",
-	.test_cases = core_event_cases,
-};
-
-kunit_test_suite(core_event_suite);
+KVT_SUITE(core_event);
 
 MODULE_DESCRIPTION("KUnit: asynchronous events");
 MODULE_LICENSE("GPL");

@@ -478,13 +478,7 @@ static struct kunit_case core_event_stress_cases[] = {
 	KUNIT_CASE_PARAM(no_event_is_lost_or_late, next_round),
 	{}
 };
-
-static struct kunit_suite core_event_stress_suite = {
-	.name = "core_event_stress",
-	.test_cases = core_event_stress_cases,
-};
-
-kunit_test_suite(core_event_stress_suite);
+KVT_SUITE(core_event_stress);
 
 MODULE_DESCRIPTION("KUnit: asynchronous events under load");
 MODULE_LICENSE("GPL");

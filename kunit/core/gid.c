@@ -529,13 +529,7 @@ static struct kunit_case core_gid_cases[] = {
 	KUNIT_CASE(roce_port_without_a_netdev_has_no_gids),
 	{}
 };
-
-static struct kunit_suite core_gid_suite = {
-	.name = "core_gid",
-	.test_cases = core_gid_cases,
-};
-
-kunit_test_suite(core_gid_suite);
+KVT_SUITE(core_gid);
 
 MODULE_DESCRIPTION("KUnit: GID and P_Key caches");
 MODULE_LICENSE("GPL");

@@ -443,10 +443,4 @@ static struct kunit_case core_invalid_cases[] = {
 	KUNIT_CASE(a_line_in_the_log_names_client_and_device),
 	{}
 };
-
-static struct kunit_suite core_invalid_suite = {
-	.name = "core_invalid",
-	.test_cases = core_invalid_cases,
-};
-
-kunit_test_suite(core_invalid_suite);
+KVT_SUITE(core_invalid);

@@ -375,13 +375,7 @@ static struct kunit_case core_memory_cases[] = {
 	KUNIT_CASE(fmr_is_mapped_in_interrupts),
 	{}
 };
-
-static struct kunit_suite core_memory_suite = {
-	.name = "core_memory",
-	.test_cases = core_memory_cases,
-};
-
-kunit_test_suite(core_memory_suite);
+KVT_SUITE(core_memory);
 
 MODULE_DESCRIPTION("KUnit: windows, FMRs, user memory, events of SRQs");
 MODULE_LICENSE("GPL");

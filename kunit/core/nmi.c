@@ -507,11 +507,4 @@ static struct kunit_case core_nmi_cases[] = {
 	KUNIT_CASE_PARAM(polled_cqs_come_and_go_under_nmis, kvt_scheduled_context),
 	{}
 };
-
-static struct kunit_suite core_nmi_suite = {
-	.name = "core_nmi",
-	.init = core_nmi_init,
-	.test_cases = core_nmi_cases,
-};
-
-kunit_test_suite(core_nmi_suite);
+KVT_SUITE(core_nmi, .init = core_nmi_init);

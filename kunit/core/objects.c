@@ -561,13 +561,7 @@ static struct kunit_case core_objects_cases[] = {
 	KUNIT_CASE(messages_are_words_for_every_value),
 	{}
 };
-
-static struct kunit_suite core_objects_suite = {
-	.name = "core_objects",
-	.test_cases = core_objects_cases,
-};
-
-kunit_test_suite(core_objects_suite);
+KVT_SUITE(core_objects);
 
 MODULE_DESCRIPTION("KUnit: verbs objects");
 MODULE_LICENSE("GPL");

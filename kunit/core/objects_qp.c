@@ -468,10 +468,4 @@ static struct kunit_case core_objects_qp_cases[] = {
 	KUNIT_CASE(mr_pool_gives_and_takes),
 	{}
 };
-
-static struct kunit_suite core_objects_qp_suite = {
-	.name = "core_objects_qp",
-	.test_cases = core_objects_qp_cases,
-};
-
-kunit_test_suite(core_objects_qp_suite);
+KVT_SUITE(core_objects_qp);

@@ -336,13 +336,7 @@ static struct kunit_case core_qp_state_cases[] = {
 	KUNIT_CASE(cur_state_is_taken_only_where_it_means_something),
 	{}
 };
-
-static struct kunit_suite core_qp_state_suite = {
-	.name = "core_qp_state",
-	.test_cases = core_qp_state_cases,
-};
-
-kunit_test_suite(core_qp_state_suite);
+KVT_SUITE(core_qp_state);
 
 MODULE_DESCRIPTION("KUnit: legal QP state transitions");
 MODULE_LICENSE("GPL");

@@ -795,13 +795,7 @@ static struct kunit_case core_reg_mem_cases[] = {
 	KUNIT_CASE(notifier_that_is_stopped_is_not_called),
 	{}
 };
-
-static struct kunit_suite core_reg_mem_suite = {
-	.name = "core_reg_mem",
-	.test_cases = core_reg_mem_cases,
-};
-
-kunit_test_suite(core_reg_mem_suite);
+KVT_SUITE(core_reg_mem);
 
 MODULE_IMPORT_NS(DMA_BUF);
 MODULE_DESCRIPTION("KUnit: regions of memory of any kind");

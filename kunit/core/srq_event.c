@@ -252,10 +252,4 @@ static struct kunit_case core_srq_event_cases[] = {
 	KUNIT_CASE(srq_without_a_handler_is_fine),
 	{}
 };
-
-static struct kunit_suite core_srq_event_suite = {
-	.name = "core_srq_event",
-	.test_cases = core_srq_event_cases,
-};
-
-kunit_test_suite(core_srq_event_suite);
+KVT_SUITE(core_srq_event);

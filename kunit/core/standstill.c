@@ -302,13 +302,7 @@ static struct kunit_case core_standstill_cases[] = {
 	KUNIT_CASE(counter_that_nobody_read_for_long_is_read_again),
 	{}
 };
-
-static struct kunit_suite core_standstill_suite = {
-	.name = "core_standstill",
-	.test_cases = core_standstill_cases,
-};
-
-kunit_test_suite(core_standstill_suite);
+KVT_SUITE(core_standstill);
 
 MODULE_DESCRIPTION("KUnit: threads that stand still in the core, its CQs and peer memory");
 MODULE_LICENSE("GPL");

@@ -525,10 +525,4 @@ static struct kunit_case core_umem_cases[] = {
 	KUNIT_CASE(bad_user_mr_is_refused),
 	{}
 };
-
-static struct kunit_suite core_umem_suite = {
-	.name = "core_umem",
-	.test_cases = core_umem_cases,
-};
-
-kunit_test_suite(core_umem_suite);
+KVT_SUITE(core_umem);

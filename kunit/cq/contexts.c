@@ -412,13 +412,7 @@ static struct kunit_case cq_contexts_cases[] = {
 	KUNIT_CASE(alloc_cq_any_spreads_over_the_vectors),
 	{}
 };
-
-static struct kunit_suite cq_contexts_suite = {
-	.name = "cq_contexts",
-	.test_cases = cq_contexts_cases,
-};
-
-kunit_test_suite(cq_contexts_suite);
+KVT_SUITE(cq_contexts);
 
 MODULE_DESCRIPTION("KUnit: completion queues in each context");
 MODULE_LICENSE("GPL");

@@ -403,13 +403,7 @@ static struct kunit_case cq_debugfs_cases[] = {
 	KUNIT_CASE(windows_and_fmrs_are_listed),
 	{}
 };
-
-static struct kunit_suite cq_debugfs_suite = {
-	.name = "cq_debugfs",
-	.test_cases = cq_debugfs_cases,
-};
-
-kunit_test_suite(cq_debugfs_suite);
+KVT_SUITE(cq_debugfs);
 
 MODULE_DESCRIPTION("KUnit: what debugfs tells of completion queues");
 MODULE_LICENSE("GPL");

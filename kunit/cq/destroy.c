@@ -569,10 +569,4 @@ static struct kunit_case cq_destroy_cases[] = {
 	KUNIT_CASE_PARAM(direct_poll_of_a_scheduled_cq_does_nothing, kvt_scheduled_context),
 	{}
 };
-
-static struct kunit_suite cq_destroy_suite = {
-	.name = "cq_destroy",
-	.test_cases = cq_destroy_cases,
-};
-
-kunit_test_suite(cq_destroy_suite);
+KVT_SUITE(cq_destroy);

@@ -402,10 +402,4 @@ static struct kunit_case cq_drain_cases[] = {
 	KUNIT_CASE_PARAM(srq_user_drains_while_others_complete, kvt_any_context),
 	{}
 };
-
-static struct kunit_suite cq_drain_suite = {
-	.name = "cq_drain",
-	.test_cases = cq_drain_cases,
-};
-
-kunit_test_suite(cq_drain_suite);
+KVT_SUITE(cq_drain);

@@ -610,13 +610,7 @@ static struct kunit_case cq_life_cases[] = {
 	KUNIT_CASE(null_wr_cqe_of_an_error_is_no_news),
 	{}
 };
-
-static struct kunit_suite cq_life_suite = {
-	.name = "cq_life",
-	.test_cases = cq_life_cases,
-};
-
-kunit_test_suite(cq_life_suite);
+KVT_SUITE(cq_life);
 
 MODULE_DESCRIPTION("KUnit: the life of completion queues");
 MODULE_LICENSE("GPL");

@@ -289,10 +289,4 @@ static struct kunit_case cq_moderation_cases[] = {
 	KUNIT_CASE(free_waits_for_a_change_under_way),
 	{}
 };
-
-static struct kunit_suite cq_moderation_suite = {
-	.name = "cq_moderation",
-	.test_cases = cq_moderation_cases,
-};
-
-kunit_test_suite(cq_moderation_suite);
+KVT_SUITE(cq_moderation);

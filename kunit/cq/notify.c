@@ -356,10 +356,4 @@ static struct kunit_case cq_notify_cases[] = {
 	KUNIT_CASE(what_is_no_event_of_a_cq_is_dropped),
 	{}
 };
-
-static struct kunit_suite cq_notify_suite = {
-	.name = "cq_notify",
-	.test_cases = cq_notify_cases,
-};
-
-kunit_test_suite(cq_notify_suite);
+KVT_SUITE(cq_notify);

@@ -502,13 +502,7 @@ static struct kunit_case cq_pool_cases[] = {
 	KUNIT_CASE(get_and_trim_on_two_cpus),
 	{}
 };
-
-static struct kunit_suite cq_pool_suite = {
-	.name = "cq_pool",
-	.test_cases = cq_pool_cases,
-};
-
-kunit_test_suite(cq_pool_suite);
+KVT_SUITE(cq_pool);
 
 MODULE_DESCRIPTION("KUnit: the pool of completion queues, and moderation");
 MODULE_LICENSE("GPL");

@@ -467,14 +467,7 @@ static struct kunit_case cq_sched_cases[] = {
 	KUNIT_CASE_PARAM(burst_on_an_idle_cq_schedules_it_once, kvt_scheduled_context),
 	{}
 };
-
-static struct kunit_suite cq_sched_suite = {
-	.name = "cq_sched",
-	.init = sched_init,
-	.test_cases = cq_sched_cases,
-};
-
-kunit_test_suite(cq_sched_suite);
+KVT_SUITE(cq_sched, .init = sched_init);
 
 MODULE_DESCRIPTION("KUnit: the scheduler of completion queues");
 MODULE_LICENSE("GPL");

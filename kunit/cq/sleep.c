@@ -798,13 +798,7 @@ static struct kunit_case cq_sleep_cases[] = {
 	KUNIT_CASE_PARAM(nobody_is_forgotten_when_all_sleep_now_and_then, kvt_queued_context),
 	{}
 };
-
-static struct kunit_suite cq_sleep_suite = {
-	.name = "cq_sleep",
-	.test_cases = cq_sleep_cases,
-};
-
-kunit_test_suite(cq_sleep_suite);
+KVT_SUITE(cq_sleep);
 
 MODULE_DESCRIPTION("KUnit: done() that sleeps in a work queue");
 MODULE_LICENSE("GPL");

@@ -270,10 +270,4 @@ static struct kunit_case cq_standstill_cases[] = {
 	KUNIT_CASE(cq_that_is_made_late_joins_the_pool),
 	{}
 };
-
-static struct kunit_suite cq_standstill_suite = {
-	.name = "cq_standstill",
-	.test_cases = cq_standstill_cases,
-};
-
-kunit_test_suite(cq_standstill_suite);
+KVT_SUITE(cq_standstill);

@@ -514,13 +514,7 @@ static struct kunit_case cq_stress_cases[] = {
 	KUNIT_CASE(cqs_of_all_contexts_lose_nothing),
 	{}
 };
-
-static struct kunit_suite cq_stress_suite = {
-	.name = "cq_stress",
-	.test_cases = cq_stress_cases,
-};
-
-kunit_test_suite(cq_stress_suite);
+KVT_SUITE(cq_stress);
 
 MODULE_DESCRIPTION("KUnit: completion queues under load");
 MODULE_LICENSE("GPL");

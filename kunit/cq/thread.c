@@ -368,13 +368,7 @@ static struct kunit_case cq_thread_cases[] = {
 	KUNIT_CASE_PARAM(completions_go_on_while_a_cpu_comes_and_goes, kvt_scheduled_context),
 	{}
 };
-
-static struct kunit_suite cq_thread_suite = {
-	.name = "cq_thread",
-	.test_cases = cq_thread_cases,
-};
-
-kunit_test_suite(cq_thread_suite);
+KVT_SUITE(cq_thread);
 
 MODULE_DESCRIPTION("KUnit: the threads of completion vectors");
 MODULE_LICENSE("GPL");

@@ -290,10 +290,4 @@ static struct kunit_case emu_alloc_cases[] = {
 	KUNIT_CASE_PARAM(verb_without_memory, victim_gen_params),
 	{}
 };
-
-static struct kunit_suite emu_alloc_suite = {
-	.name = "kverbs-emu-alloc",
-	.test_cases = emu_alloc_cases,
-};
-
-kunit_test_suite(emu_alloc_suite);
+KVT_SUITE(emu_alloc);

@@ -257,13 +257,7 @@ static struct kunit_case emu_busy_cases[] = {
 	KUNIT_CASE(queue_pair_can_be_changed),
 	{}
 };
-
-static struct kunit_suite emu_busy_suite = {
-	.name = "emu_busy",
-	.test_cases = emu_busy_cases,
-};
-
-kunit_test_suite(emu_busy_suite);
+KVT_SUITE(emu_busy);
 
 MODULE_DESCRIPTION("KUnit: pollers that keep their CPU, on the emulated HCA");
 MODULE_LICENSE("GPL");

@@ -216,10 +216,4 @@ static struct kunit_case emu_ca_cases[] = {
 	KUNIT_CASE(queries_follow_settings_without_event),
 	{}
 };
-
-static struct kunit_suite emu_ca_suite = {
-	.name = "emu_ca",
-	.test_cases = emu_ca_cases,
-};
-
-kunit_test_suite(emu_ca_suite);
+KVT_SUITE(emu_ca);

@@ -531,13 +531,7 @@ static struct kunit_case emu_control_cases[] = {
 	KUNIT_CASE(link_goes_down_and_up),
 	{}
 };
-
-static struct kunit_suite emu_control_suite = {
-	.name = "emu_control",
-	.test_cases = emu_control_cases,
-};
-
-kunit_test_suite(emu_control_suite);
+KVT_SUITE(emu_control);
 
 MODULE_DESCRIPTION("KUnit: the emulated HCA under control");
 MODULE_LICENSE("GPL");

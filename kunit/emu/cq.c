@@ -241,10 +241,4 @@ static struct kunit_case emu_cq_cases[] = {
 	KUNIT_CASE(pool_makes_cqs_for_several),
 	{}
 };
-
-static struct kunit_suite emu_cq_suite = {
-	.name = "emu_cq",
-	.test_cases = emu_cq_cases,
-};
-
-kunit_test_suite(emu_cq_suite);
+KVT_SUITE(emu_cq);

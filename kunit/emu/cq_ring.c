@@ -809,13 +809,7 @@ static struct kunit_case emu_cq_ring_cases[] = {
 	KUNIT_CASE(nothing_is_held_back_for_ever),
 	{}
 };
-
-static struct kunit_suite emu_cq_ring_suite = {
-	.name = "emu_cq_ring",
-	.test_cases = emu_cq_ring_cases,
-};
-
-kunit_test_suite(emu_cq_ring_suite);
+KVT_SUITE(emu_cq_ring);
 
 MODULE_DESCRIPTION("KUnit: the emulated HCA's completion queue alone");
 MODULE_LICENSE("GPL");

@@ -851,13 +851,7 @@ static struct kunit_case emu_direct_cases[] = {
 	KUNIT_CASE_PARAM(in_sqd_requests_wait, direct_op_gen_params),
 	{}
 };
-
-static struct kunit_suite emu_direct_suite = {
-	.name = "emu_direct",
-	.test_cases = emu_direct_cases,
-};
-
-kunit_test_suite(emu_direct_suite);
+KVT_SUITE(emu_direct);
 
 MODULE_DESCRIPTION("KUnit: shortcuts of the emulated HCA, and the ways out of them");
 MODULE_LICENSE("GPL");

@@ -648,10 +648,4 @@ static struct kunit_case emu_error_cases[] = {
 	KUNIT_CASE(q6_destroy_under_traffic_ends),
 	{}
 };
-
-static struct kunit_suite emu_error_suite = {
-	.name = "emu_error",
-	.test_cases = emu_error_cases,
-};
-
-kunit_test_suite(emu_error_suite);
+KVT_SUITE(emu_error);

@@ -318,7 +318,7 @@ static void rule_is_refused(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, listed("hits=0"));
 }
 
-static struct kunit_case rule_cases[] = {
+static struct kunit_case emu_fault_rule_cases[] = {
 	KUNIT_CASE(the_nth_of_an_operation_fails),
 	KUNIT_CASE(other_queue_pairs_are_left_alone),
 	KUNIT_CASE(receives_seem_to_be_missing),
@@ -335,10 +335,4 @@ static struct kunit_case rule_cases[] = {
 	KUNIT_CASE_PARAM(rule_is_refused, refused_gen_params),
 	{}
 };
-
-static struct kunit_suite rule_suite = {
-	.name = "emu_fault_rule",
-	.test_cases = rule_cases,
-};
-
-kunit_test_suite(rule_suite);
+KVT_SUITE(emu_fault_rule);

@@ -220,10 +220,4 @@ static struct kunit_case emu_gone_cases[] = {
 	KUNIT_CASE(nothing_is_made_after_the_walk),
 	{}
 };
-
-static struct kunit_suite emu_gone_suite = {
-	.name = "emu_gone",
-	.test_cases = emu_gone_cases,
-};
-
-kunit_test_suite(emu_gone_suite);
+KVT_SUITE(emu_gone);

@@ -389,10 +389,4 @@ static struct kunit_case emu_conform_gsi_cases[] = {
 	KUNIT_CASE_PARAM(ah_refuses_bad_addresses, few_net_gen_params),
 	{}
 };
-
-static struct kunit_suite emu_conform_gsi_suite = {
-	.name = "emu_conform_gsi",
-	.test_cases = emu_conform_gsi_cases,
-};
-
-kunit_test_suite(emu_conform_gsi_suite);
+KVT_SUITE(emu_conform_gsi);

@@ -493,13 +493,7 @@ static struct kunit_case emu_latency_cases[] = {
 	KUNIT_CASE_PARAM(read_of_2_gib, lat_context_gen_params),
 	{}
 };
-
-static struct kunit_suite emu_latency_suite = {
-	.name = "emu_latency",
-	.test_cases = emu_latency_cases,
-};
-
-kunit_test_suite(emu_latency_suite);
+KVT_SUITE(emu_latency);
 
 MODULE_DESCRIPTION("KUnit: loads that could keep preemption off for long");
 MODULE_LICENSE("GPL");

@@ -331,10 +331,4 @@ static struct kunit_case emu_latency_queues_cases[] = {
 	KUNIT_CASE_PARAM(poll_past_forgotten, lat_context_gen_params),
 	{}
 };
-
-static struct kunit_suite emu_latency_queues_suite = {
-	.name = "emu_latency_queues",
-	.test_cases = emu_latency_queues_cases,
-};
-
-kunit_test_suite(emu_latency_queues_suite);
+KVT_SUITE(emu_latency_queues);

@@ -487,13 +487,7 @@ static struct kunit_case emu_lockfree_cases[] = {
 	KUNIT_CASE_SLOW(polling_in_a_thread_is_lock_free),
 	{}
 };
-
-static struct kunit_suite emu_lockfree_suite = {
-	.name = "emu_lockfree",
-	.test_cases = emu_lockfree_cases,
-};
-
-kunit_test_suite(emu_lockfree_suite);
+KVT_SUITE(emu_lockfree);
 
 MODULE_DESCRIPTION("KUnit: posting, polling and arming take no lock");
 MODULE_LICENSE("GPL");

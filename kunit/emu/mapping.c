@@ -582,10 +582,4 @@ static struct kunit_case emu_mapping_cases[] = {
 	KUNIT_CASE(deregistration_meets_registration),
 	{}
 };
-
-static struct kunit_suite emu_mapping_suite = {
-	.name = "kverbs-emu-mapping",
-	.test_cases = emu_mapping_cases,
-};
-
-kunit_test_suite(emu_mapping_suite);
+KVT_SUITE(emu_mapping);

@@ -508,10 +508,4 @@ static struct kunit_case emu_conform_mcast_cases[] = {
 	KUNIT_CASE_PARAM(u8_large_groups_get_a_copy_each, size_gen_params),
 	{}
 };
-
-static struct kunit_suite emu_conform_mcast_suite = {
-	.name = "emu_conform_mcast",
-	.test_cases = emu_conform_mcast_cases,
-};
-
-kunit_test_suite(emu_conform_mcast_suite);
+KVT_SUITE(emu_conform_mcast);

@@ -468,10 +468,4 @@ static struct kunit_case emu_move_cases[] = {
 	KUNIT_CASE(atomic_operations_are_done_once),
 	{}
 };
-
-static struct kunit_suite emu_move_suite = {
-	.name = "kverbs-emu-move",
-	.test_cases = emu_move_cases,
-};
-
-kunit_test_suite(emu_move_suite);
+KVT_SUITE(emu_move);

@@ -363,10 +363,4 @@ static struct kunit_case emu_conform_mr_cases[] = {
 	KUNIT_CASE_PARAM(m3_what_cannot_be_invalidated_stays, bad_inv_gen_params),
 	{}
 };
-
-static struct kunit_suite emu_conform_mr_suite = {
-	.name = "emu_conform_mr",
-	.test_cases = emu_conform_mr_cases,
-};
-
-kunit_test_suite(emu_conform_mr_suite);
+KVT_SUITE(emu_conform_mr);

@@ -552,13 +552,7 @@ static struct kunit_case emu_ops_cases[] = {
 	KUNIT_CASE_PARAM(traffic_flows_both_ways, pair_gen_params),
 	{}
 };
-
-static struct kunit_suite emu_ops_suite = {
-	.name = "emu_ops",
-	.test_cases = emu_ops_cases,
-};
-
-kunit_test_suite(emu_ops_suite);
+KVT_SUITE(emu_ops);
 
 MODULE_DESCRIPTION("KUnit: the emulated HCA at work");
 MODULE_LICENSE("GPL");

@@ -401,13 +401,7 @@ static struct kunit_case emu_p2p_cases[] = {
 	KUNIT_CASE(provider_comes_and_goes),
 	{}
 };
-
-static struct kunit_suite emu_p2p_suite = {
-	.name = "emu_p2p",
-	.test_cases = emu_p2p_cases,
-};
-
-kunit_test_suite(emu_p2p_suite);
+KVT_SUITE(emu_p2p);
 
 MODULE_DESCRIPTION("kverbs KUnit: peer-to-peer memory under the emulated HCA");
 MODULE_LICENSE("GPL");

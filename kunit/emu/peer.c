@@ -543,13 +543,7 @@ static struct kunit_case emu_peer_cases[] = {
 	KUNIT_CASE(card_that_maps_a_copy_is_refused),
 	{}
 };
-
-static struct kunit_suite emu_peer_suite = {
-	.name = "kverbs-emu-peer",
-	.test_cases = emu_peer_cases,
-};
-
-kunit_test_suite(emu_peer_suite);
+KVT_SUITE(emu_peer);
 
 MODULE_DESCRIPTION("kverbs KUnit: memory of another device under the emulated HCA");
 MODULE_LICENSE("GPL");

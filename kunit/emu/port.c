@@ -449,10 +449,4 @@ static struct kunit_case emu_conform_port_cases[] = {
 	KUNIT_CASE(network_device_has_one_port),
 	{}
 };
-
-static struct kunit_suite emu_conform_port_suite = {
-	.name = "emu_conform_port",
-	.test_cases = emu_conform_port_cases,
-};
-
-kunit_test_suite(emu_conform_port_suite);
+KVT_SUITE(emu_conform_port);

@@ -550,10 +550,4 @@ static struct kunit_case emu_post_cases[] = {
 	KUNIT_CASE(c11_handler_is_not_called_in_a_verbs_call),
 	{}
 };
-
-static struct kunit_suite emu_post_suite = {
-	.name = "emu_post",
-	.test_cases = emu_post_cases,
-};
-
-kunit_test_suite(emu_post_suite);
+KVT_SUITE(emu_post);

@@ -499,10 +499,4 @@ static struct kunit_case emu_conform_qp_cases[] = {
 	KUNIT_CASE(unknown_operations_are_refused),
 	{}
 };
-
-static struct kunit_suite emu_conform_qp_suite = {
-	.name = "emu_conform_qp",
-	.test_cases = emu_conform_qp_cases,
-};
-
-kunit_test_suite(emu_conform_qp_suite);
+KVT_SUITE(emu_conform_qp);

@@ -221,10 +221,4 @@ static struct kunit_case emu_qp_state_cases[] = {
 	KUNIT_CASE_PARAM(q1_device_trusts_no_wrong_current_state, type_gen_params),
 	{}
 };
-
-static struct kunit_suite emu_qp_state_suite = {
-	.name = "emu_qp_state",
-	.test_cases = emu_qp_state_cases,
-};
-
-kunit_test_suite(emu_qp_state_suite);
+KVT_SUITE(emu_qp_state);

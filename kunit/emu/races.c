@@ -135,10 +135,4 @@ static struct kunit_case emu_races_cases[] = {
 	KUNIT_CASE(q6_others_go_while_their_cq_is_busy),
 	{}
 };
-
-static struct kunit_suite emu_races_suite = {
-	.name = "emu_races",
-	.test_cases = emu_races_cases,
-};
-
-kunit_test_suite(emu_races_suite);
+KVT_SUITE(emu_races);

@@ -779,13 +779,7 @@ static struct kunit_case emu_conform_rc_cases[] = {
 	KUNIT_CASE(c6_send_with_inv_of_a_bad_key),
 	{}
 };
-
-static struct kunit_suite emu_conform_rc_suite = {
-	.name = "emu_conform_rc",
-	.test_cases = emu_conform_rc_cases,
-};
-
-kunit_test_suite(emu_conform_rc_suite);
+KVT_SUITE(emu_conform_rc);
 
 MODULE_DESCRIPTION("KUnit: the emulated HCA against the conformance table");
 MODULE_LICENSE("GPL");

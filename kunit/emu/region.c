@@ -585,13 +585,7 @@ static struct kunit_case emu_region_cases[] = {
 	KUNIT_CASE(integrity_is_refused),
 	{}
 };
-
-static struct kunit_suite emu_region_suite = {
-	.name = "kverbs-emu-region",
-	.test_cases = emu_region_cases,
-};
-
-kunit_test_suite(emu_region_suite);
+KVT_SUITE(emu_region);
 
 MODULE_DESCRIPTION("kverbs KUnit: memory regions of the emulated HCA");
 MODULE_LICENSE("GPL");

@@ -314,10 +314,4 @@ static struct kunit_case emu_conform_retry_cases[] = {
 	KUNIT_CASE(r25_other_partition_is_not_heard),
 	{}
 };
-
-static struct kunit_suite emu_conform_retry_suite = {
-	.name = "emu_conform_retry",
-	.test_cases = emu_conform_retry_cases,
-};
-
-kunit_test_suite(emu_conform_retry_suite);
+KVT_SUITE(emu_conform_retry);

@@ -725,13 +725,7 @@ static struct kunit_case emu_ring_cases[] = {
 	KUNIT_CASE(overtaken_poster_looks_again),
 	{}
 };
-
-static struct kunit_suite emu_ring_suite = {
-	.name = "emu_ring",
-	.test_cases = emu_ring_cases,
-};
-
-kunit_test_suite(emu_ring_suite);
+KVT_SUITE(emu_ring);
 
 MODULE_DESCRIPTION("KUnit: rings of the emulated HCA");
 MODULE_LICENSE("GPL");

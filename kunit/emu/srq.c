@@ -776,13 +776,7 @@ static struct kunit_case emu_conform_srq_cases[] = {
 	KUNIT_CASE_PARAM(s2_drain_under_traffic, kvt_scheduled_context),
 	{}
 };
-
-static struct kunit_suite emu_conform_srq_suite = {
-	.name = "emu_conform_srq",
-	.test_cases = emu_conform_srq_cases,
-};
-
-kunit_test_suite(emu_conform_srq_suite);
+KVT_SUITE(emu_conform_srq);
 
 MODULE_DESCRIPTION("KUnit: shared receive queues of the emulated HCA");
 MODULE_LICENSE("GPL");

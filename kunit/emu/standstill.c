@@ -348,13 +348,7 @@ static struct kunit_case emu_standstill_cases[] = {
 	KUNIT_CASE_PARAM(u9_slow_datagram_keeps_one_place, standstill_gen_params),
 	{}
 };
-
-static struct kunit_suite emu_standstill_suite = {
-	.name = "emu_standstill",
-	.test_cases = emu_standstill_cases,
-};
-
-kunit_test_suite(emu_standstill_suite);
+KVT_SUITE(emu_standstill);
 
 MODULE_DESCRIPTION("KUnit: threads that stand still in the emulated HCA");
 MODULE_LICENSE("GPL");

@@ -406,13 +406,7 @@ static struct kunit_case emu_stress_cases[] = {
 	KUNIT_CASE_SLOW(queues_that_are_resized_lose_nothing),
 	{}
 };
-
-static struct kunit_suite emu_stress_suite = {
-	.name = "emu_stress",
-	.test_cases = emu_stress_cases,
-};
-
-kunit_test_suite(emu_stress_suite);
+KVT_SUITE(emu_stress);
 
 MODULE_DESCRIPTION("KUnit: a queue pair posted to and polled from everywhere");
 MODULE_LICENSE("GPL");

@@ -390,17 +390,8 @@ static struct kunit_case emu_transport_cases[] = {
 	KUNIT_CASE(peer_that_never_answers_ends_it),
 	{}
 };
-
-static struct kunit_suite emu_transport_suite = {
-	.name = "emu_transport",
-	.suite_init = wire_suite_init,
-	.suite_exit = wire_suite_exit,
-	.init = wire_init,
-	.exit = wire_exit,
-	.test_cases = emu_transport_cases,
-};
-
-kunit_test_suite(emu_transport_suite);
+KVT_SUITE(emu_transport,
+	  .suite_init = wire_suite_init, .suite_exit = wire_suite_exit, .init = wire_init, .exit = wire_exit);
 
 MODULE_DESCRIPTION("KUnit: what the emulated HCA's engine asks of a transport");
 MODULE_LICENSE("GPL");

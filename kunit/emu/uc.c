@@ -358,10 +358,4 @@ static struct kunit_case emu_conform_uc_cases[] = {
 	KUNIT_CASE_PARAM(u7_receives_go_on_while_sends_fail, type_gen_params),
 	{}
 };
-
-static struct kunit_suite emu_conform_uc_suite = {
-	.name = "emu_conform_uc",
-	.test_cases = emu_conform_uc_cases,
-};
-
-kunit_test_suite(emu_conform_uc_suite);
+KVT_SUITE(emu_conform_uc);

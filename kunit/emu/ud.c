@@ -594,13 +594,7 @@ static struct kunit_case emu_conform_ud_cases[] = {
 	KUNIT_CASE(bad_address_is_refused_at_once),
 	{}
 };
-
-static struct kunit_suite emu_conform_ud_suite = {
-	.name = "emu_conform_ud",
-	.test_cases = emu_conform_ud_cases,
-};
-
-kunit_test_suite(emu_conform_ud_suite);
+KVT_SUITE(emu_conform_ud);
 
 MODULE_DESCRIPTION("KUnit: datagrams of the emulated HCA");
 MODULE_LICENSE("GPL");

@@ -204,10 +204,4 @@ static struct kunit_case emu_conform_wire_cases[] = {
 	KUNIT_CASE(r27_each_message_counts_once),
 	{}
 };
-
-static struct kunit_suite emu_conform_wire_suite = {
-	.name = "emu_conform_wire",
-	.test_cases = emu_conform_wire_cases,
-};
-
-kunit_test_suite(emu_conform_wire_suite);
+KVT_SUITE(emu_conform_wire);

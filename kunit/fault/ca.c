@@ -238,10 +238,4 @@ static struct kunit_case fail_nth_ca_cases[] = {
 	KUNIT_CASE_PARAM(lending_a_pd_needs_no_memory, quiet_gen_params),
 	{}
 };
-
-static struct kunit_suite fail_nth_ca_suite = {
-	.name = "fail_nth_ca",
-	.test_cases = fail_nth_ca_cases,
-};
-
-kunit_test_suite(fail_nth_ca_suite);
+KVT_SUITE(fail_nth_ca);

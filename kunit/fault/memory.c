@@ -145,10 +145,4 @@ static struct kunit_case fail_nth_mem_cases[] = {
 	KUNIT_CASE(memory_of_a_dmabuf_that_moves),
 	{}
 };
-
-static struct kunit_suite fail_nth_mem_suite = {
-	.name = "fail_nth_mem",
-	.test_cases = fail_nth_mem_cases,
-};
-
-kunit_test_suite(fail_nth_mem_suite);
+KVT_SUITE(fail_nth_mem);

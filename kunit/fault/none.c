@@ -643,10 +643,4 @@ static struct kunit_case fail_nth_none_cases[] = {
 	KUNIT_CASE_PARAM(requests_that_are_submitted, quiet_gen_params),
 	{}
 };
-
-static struct kunit_suite fail_nth_none_suite = {
-	.name = "fail_nth_none",
-	.test_cases = fail_nth_none_cases,
-};
-
-kunit_test_suite(fail_nth_none_suite);
+KVT_SUITE(fail_nth_none);

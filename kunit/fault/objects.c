@@ -583,10 +583,4 @@ static struct kunit_case fail_nth_objects_cases[] = {
 	KUNIT_CASE(memory_of_a_dmabuf),
 	{}
 };
-
-static struct kunit_suite fail_nth_objects_suite = {
-	.name = "fail_nth_objects",
-	.test_cases = fail_nth_objects_cases,
-};
-
-kunit_test_suite(fail_nth_objects_suite);
+KVT_SUITE(fail_nth_objects);

@@ -471,13 +471,7 @@ static struct kunit_case p2p_fail_nth_cases[] = {
 	KUNIT_CASE_SLOW(memory_that_a_process_has_mapped),
 	{}
 };
-
-static struct kunit_suite p2p_fail_nth_suite = {
-	.name = "p2p_fail_nth",
-	.test_cases = p2p_fail_nth_cases,
-};
-
-kunit_test_suite(p2p_fail_nth_suite);
+KVT_SUITE(p2p_fail_nth);
 
 MODULE_DESCRIPTION("KUnit: each allocation of peer-to-peer DMA fails in turn");
 MODULE_LICENSE("GPL");

@@ -147,10 +147,4 @@ static struct kunit_case peer_fail_nth_cases[] = {
 	KUNIT_CASE_PARAM(taking_away_needs_no_memory, quiet_gen_params),
 	{}
 };
-
-static struct kunit_suite peer_fail_nth_suite = {
-	.name = "peer_fail_nth",
-	.test_cases = peer_fail_nth_cases,
-};
-
-kunit_test_suite(peer_fail_nth_suite);
+KVT_SUITE(peer_fail_nth);

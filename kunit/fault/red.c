@@ -314,10 +314,4 @@ static struct kunit_case fail_nth_red_cases[] = {
 	KUNIT_CASE(call_that_is_not_quiet_fails_its_case),
 	{}
 };
-
-static struct kunit_suite fail_nth_red_suite = {
-	.name = "fail_nth_red",
-	.test_cases = fail_nth_red_cases,
-};
-
-kunit_test_suite(fail_nth_red_suite);
+KVT_SUITE(fail_nth_red);

@@ -640,13 +640,7 @@ static struct kunit_case fail_nth_cases[] = {
 	KUNIT_CASE(events_without_memory_keep_their_order),
 	{}
 };
-
-static struct kunit_suite fail_nth_suite = {
-	.name = "fail_nth",
-	.test_cases = fail_nth_cases,
-};
-
-kunit_test_suite(fail_nth_suite);
+KVT_SUITE(fail_nth);
 
 MODULE_DESCRIPTION("KUnit: each allocation fails in turn");
 MODULE_LICENSE("GPL");

@@ -175,10 +175,4 @@ static struct kunit_case fail_nth_work_cases[] = {
 	KUNIT_CASE(gids_follow_an_address),
 	{}
 };
-
-static struct kunit_suite fail_nth_work_suite = {
-	.name = "fail_nth_work",
-	.test_cases = fail_nth_work_cases,
-};
-
-kunit_test_suite(fail_nth_work_suite);
+KVT_SUITE(fail_nth_work);

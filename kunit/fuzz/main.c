@@ -523,13 +523,7 @@ static struct kunit_case exercise_cases[] = {
 			      { .speed = KUNIT_SPEED_SLOW }),
 	{}
 };
-
-static struct kunit_suite exercise_suite = {
-	.name = "exercise",
-	.test_cases = exercise_cases,
-};
-
-kunit_test_suite(exercise_suite);
+KVT_SUITE(exercise);
 
 MODULE_DESCRIPTION("KUnit: random calls of the verbs interface against a model");
 MODULE_LICENSE("GPL");

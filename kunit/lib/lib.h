@@ -58,6 +58,15 @@ struct tracepoint;
 #define kvt_defer(test, fn, arg) \
 	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, fn, arg))
 
+/* The suite @suite with the cases of @suite##_cases; init, exit and the like may follow. */
+#define KVT_SUITE(suite, ...)						\
+static struct kunit_suite suite##_suite = {				\
+	.name = #suite,							\
+	.test_cases = suite##_cases,					\
+	__VA_ARGS__							\
+};									\
+kunit_test_suite(suite##_suite)
+
 #define KVT_TRACE_LEN	2048
 
 /**

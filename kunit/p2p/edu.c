@@ -247,12 +247,7 @@ static struct kunit_case edu_cases[] = {
 	{ }
 };
 
-static struct kunit_suite edu_suite = {
-	.name = "edu",
-	.test_cases = edu_cases,
-};
-
-kunit_test_suite(edu_suite);
+KVT_SUITE(edu);
 
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("KUnit: the DMA engine of QEMU's edu device");

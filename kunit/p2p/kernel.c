@@ -151,10 +151,4 @@ static struct kunit_case p2p_kernel_cases[] = {
 	KUNIT_CASE(kernel_agrees_on_any_tree),
 	{}
 };
-
-static struct kunit_suite p2p_kernel_suite = {
-	.name = "p2p_kernel",
-	.test_cases = p2p_kernel_cases,
-};
-
-kunit_test_suite(p2p_kernel_suite);
+KVT_SUITE(p2p_kernel);

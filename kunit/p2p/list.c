@@ -620,10 +620,4 @@ static struct kunit_case p2p_list_cases[] = {
 	KUNIT_CASE_SLOW(lists_change_while_they_are_shown),
 	{}
 };
-
-static struct kunit_suite p2p_list_suite = {
-	.name = "p2p_list",
-	.test_cases = p2p_list_cases,
-};
-
-kunit_test_suite(p2p_list_suite);
+KVT_SUITE(p2p_list);

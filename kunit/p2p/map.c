@@ -309,10 +309,4 @@ static struct kunit_case p2p_map_cases[] = {
 	KUNIT_CASE(what_goes_is_not_mapped_any_more),
 	{}
 };
-
-static struct kunit_suite p2p_map_suite = {
-	.name = "p2p_map",
-	.test_cases = p2p_map_cases,
-};
-
-kunit_test_suite(p2p_map_suite);
+KVT_SUITE(p2p_map);

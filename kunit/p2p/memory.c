@@ -204,10 +204,4 @@ static struct kunit_case p2p_memory_cases[] = {
 	KUNIT_CASE(no_list_is_longer_than_there_is_memory),
 	{}
 };
-
-static struct kunit_suite p2p_memory_suite = {
-	.name = "p2p_memory",
-	.test_cases = p2p_memory_cases,
-};
-
-kunit_test_suite(p2p_memory_suite);
+KVT_SUITE(p2p_memory);

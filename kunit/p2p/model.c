@@ -455,13 +455,7 @@ static struct kunit_case p2p_model_cases[] = {
 	KUNIT_CASE_SLOW(everything_is_as_the_model_says),
 	{}
 };
-
-static struct kunit_suite p2p_model_suite = {
-	.name = "p2p_model",
-	.test_cases = p2p_model_cases,
-};
-
-kunit_test_suite(p2p_model_suite);
+KVT_SUITE(p2p_model);
 
 MODULE_DESCRIPTION("KUnit: peer-to-peer DMA against a model of it");
 MODULE_LICENSE("GPL");

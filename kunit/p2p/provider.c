@@ -288,13 +288,7 @@ static struct kunit_case p2p_provider_cases[] = {
 	KUNIT_CASE(what_is_allocated_stays_until_it_is_freed),
 	{}
 };
-
-static struct kunit_suite p2p_provider_suite = {
-	.name = "p2p_provider",
-	.test_cases = p2p_provider_cases,
-};
-
-kunit_test_suite(p2p_provider_suite);
+KVT_SUITE(p2p_provider);
 
 MODULE_DESCRIPTION("KUnit: memory of devices for peer-to-peer DMA");
 MODULE_LICENSE("GPL");

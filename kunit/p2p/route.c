@@ -506,13 +506,7 @@ static struct kunit_case p2p_route_cases[] = {
 	KUNIT_CASE(policy_is_one_of_three_words),
 	{}
 };
-
-static struct kunit_suite p2p_route_suite = {
-	.name = "p2p_route",
-	.test_cases = p2p_route_cases,
-};
-
-kunit_test_suite(p2p_route_suite);
+KVT_SUITE(p2p_route);
 
 MODULE_DESCRIPTION("KUnit: routes to peer-to-peer memory");
 MODULE_LICENSE("GPL");

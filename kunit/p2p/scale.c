@@ -160,13 +160,7 @@ static struct kunit_case p2p_scale_cases[] = {
 	KUNIT_CASE_SLOW(find_costs_no_more_a_port_where_the_tree_is_deep),
 	{}
 };
-
-static struct kunit_suite p2p_scale_suite = {
-	.name = "p2p_scale",
-	.test_cases = p2p_scale_cases,
-};
-
-kunit_test_suite(p2p_scale_suite);
+KVT_SUITE(p2p_scale);
 
 MODULE_DESCRIPTION("KUnit: what it costs to find peer-to-peer memory");
 MODULE_LICENSE("GPL");

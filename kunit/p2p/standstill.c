@@ -129,10 +129,4 @@ static struct kunit_case p2p_standstill_cases[] = {
 	KUNIT_CASE(page_that_is_put_late_is_put_once),
 	{}
 };
-
-static struct kunit_suite p2p_standstill_suite = {
-	.name = "p2p_standstill",
-	.test_cases = p2p_standstill_cases,
-};
-
-kunit_test_suite(p2p_standstill_suite);
+KVT_SUITE(p2p_standstill);

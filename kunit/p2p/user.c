@@ -289,10 +289,4 @@ static struct kunit_case p2p_user_cases[] = {
 	KUNIT_CASE(nobody_becomes_a_user_when_a_probe_has_failed),
 	{}
 };
-
-static struct kunit_suite p2p_user_suite = {
-	.name = "p2p_user",
-	.test_cases = p2p_user_cases,
-};
-
-kunit_test_suite(p2p_user_suite);
+KVT_SUITE(p2p_user);

@@ -360,10 +360,4 @@ static struct kunit_case peer_invalidate_cases[] = {
 	KUNIT_CASE_PARAM(wait_for_activation_is_bounded, scene_kinds),
 	{}
 };
-
-static struct kunit_suite peer_invalidate_suite = {
-	.name = "peer_invalidate",
-	.test_cases = peer_invalidate_cases,
-};
-
-kunit_test_suite(peer_invalidate_suite);
+KVT_SUITE(peer_invalidate);

@@ -327,10 +327,4 @@ static struct kunit_case peer_model_cases[] = {
 			      { .speed = KUNIT_SPEED_SLOW }),
 	{}
 };
-
-static struct kunit_suite peer_model_suite = {
-	.name = "peer_model",
-	.test_cases = peer_model_cases,
-};
-
-kunit_test_suite(peer_model_suite);
+KVT_SUITE(peer_model);

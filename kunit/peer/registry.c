@@ -769,13 +769,7 @@ static struct kunit_case peer_registry_cases[] = {
 	KUNIT_CASE(live_regions_are_listed),
 	{}
 };
-
-static struct kunit_suite peer_registry_suite = {
-	.name = "peer_registry",
-	.test_cases = peer_registry_cases,
-};
-
-kunit_test_suite(peer_registry_suite);
+KVT_SUITE(peer_registry);
 
 MODULE_DESCRIPTION("KUnit: the registry of peer memory");
 MODULE_LICENSE("GPL");

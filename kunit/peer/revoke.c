@@ -382,10 +382,4 @@ static struct kunit_case peer_revoke_cases[] = {
 	KUNIT_CASE_PARAM(lock_of_the_driver_meets_the_making_of_the_region, scene_kinds),
 	{}
 };
-
-static struct kunit_suite peer_revoke_suite = {
-	.name = "peer_revoke",
-	.test_cases = peer_revoke_cases,
-};
-
-kunit_test_suite(peer_revoke_suite);
+KVT_SUITE(peer_revoke);

@@ -264,10 +264,4 @@ static struct kunit_case peer_shapes_cases[] = {
 			      { .speed = KUNIT_SPEED_SLOW }),
 	{}
 };
-
-static struct kunit_suite peer_shapes_suite = {
-	.name = "peer_shapes",
-	.test_cases = peer_shapes_cases,
-};
-
-kunit_test_suite(peer_shapes_suite);
+KVT_SUITE(peer_shapes);

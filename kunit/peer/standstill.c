@@ -120,10 +120,4 @@ static struct kunit_case peer_standstill_cases[] = {
 	KUNIT_CASE_PARAM(invalidation_of_a_region_that_was_put_does_nothing, kind_gen_params),
 	{}
 };
-
-static struct kunit_suite peer_standstill_suite = {
-	.name = "peer_standstill",
-	.test_cases = peer_standstill_cases,
-};
-
-kunit_test_suite(peer_standstill_suite);
+KVT_SUITE(peer_standstill);

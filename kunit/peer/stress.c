@@ -290,13 +290,7 @@ static struct kunit_case peer_stress_cases[] = {
 			      { .speed = KUNIT_SPEED_SLOW }),
 	{}
 };
-
-static struct kunit_suite peer_stress_suite = {
-	.name = "peer_stress",
-	.test_cases = peer_stress_cases,
-};
-
-kunit_test_suite(peer_stress_suite);
+KVT_SUITE(peer_stress);
 
 MODULE_DESCRIPTION("KUnit: peer memory that is taken away at random");
 MODULE_LICENSE("GPL");

@@ -484,10 +484,4 @@ static struct kunit_case peer_table_cases[] = {
 	KUNIT_CASE(pages_are_the_systems_unless_the_client_says),
 	{}
 };
-
-static struct kunit_suite peer_table_suite = {
-	.name = "peer_table",
-	.test_cases = peer_table_cases,
-};
-
-kunit_test_suite(peer_table_suite);
+KVT_SUITE(peer_table);
