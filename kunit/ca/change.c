@@ -77,8 +77,7 @@ static struct mock *two_ports_up(struct kunit *test)
 	struct mock *m = mock_new(test);
 
 	m->nports = 2;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	return m;
 }
 

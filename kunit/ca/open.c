@@ -116,8 +116,7 @@ static void methods_are_optional(struct kunit *test)
 	m->ops.open_ca = NULL;
 	m->ops.close_ca = NULL;
 	m->ops.size_ib_ca = 0;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, open_with(m, &word, sizeof(word)));
 	h = ca_rig_open(test, m->ibdev);
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_dealloc(m->ibdev, h, ca_rig_pd(test, m->ibdev, h)));

@@ -270,8 +270,7 @@ static void ports_are_those_of_the_driver(struct kunit *test)
 	m->nports = 2;
 	for (port = 1; port <= 2; port++)
 		fill_port(&m->port[port].attr, port);
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	h = ca_rig_open(test, m->ibdev);
 	for (port = 1; port <= 2; port++) {
 		got = ca_rig_port(test, m->ibdev, h, port);
@@ -313,8 +312,7 @@ static void switch_has_port_0(struct kunit *test)
 
 	m->is_switch = true;
 	fill_port(&m->port[0].attr, 3);
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	h = ca_rig_open(test, m->ibdev);
 	attr = ca_rig_attr(test, m->ibdev, h);
 	KUNIT_EXPECT_EQ(test, 2, attr->node_type);
@@ -337,8 +335,7 @@ static void ethernet_port_is_of_no_subnet(struct kunit *test)
 	m->eth = true;
 	m->port[1].ndev = ndev;
 	fill_port(&m->port[1].attr, 1);
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	got = ca_rig_port(test, m->ibdev, ca_rig_open(test, m->ibdev), 1);
 	KUNIT_EXPECT_EQ(test, KVERBS_CA_LINK_ETHERNET, got->link_layer);
 	KUNIT_EXPECT_EQ(test, KVERBS_CA_PORT_IP_GIDS | KVERBS_CA_PORT_GRH_REQUIRED, got->flags);

@@ -30,8 +30,7 @@ static void device_is_found_only_with_its_driver_id(struct kunit *test)
 	struct ib_device *ibdev;
 
 	m->ops.driver_id = RDMA_DRIVER_MLX4;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	KUNIT_EXPECT_NULL(test, ib_device_get_by_name("kvtm_a", RDMA_DRIVER_MLX5));
 	ibdev = ib_device_get_by_name("kvtm_a", RDMA_DRIVER_MLX4);
 	KUNIT_EXPECT_PTR_EQ(test, ibdev, m->ibdev);
@@ -45,8 +44,7 @@ static void register_asks_for_attributes_and_each_port(struct kunit *test)
 	int first, second;
 
 	m->nports = 2;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 
 	KUNIT_EXPECT_EQ(test, 1, mock_calls(m, MOCK_query_device));
 	KUNIT_EXPECT_EQ(test, MOCK_MAX_QP_WR, m->ibdev->attrs.max_qp_wr);

@@ -203,8 +203,7 @@ static void port_out_of_range_is_refused(struct kunit *test)
 	u32 port;
 
 	m->nports = 2;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	mock_log_reset(m);
 	for (port = 0; port < 4; port += 3) {
 		KUNIT_EXPECT_EQ(test, -EINVAL, ib_query_port(m->ibdev, port, &attr));

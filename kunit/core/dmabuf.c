@@ -36,8 +36,7 @@ static void rig_up(struct kunit *test, struct rig *r, bool waits)
 	mock_by_umem(m);
 	if (!waits)
 		m->ops.pause_mr = NULL;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	mock_log_reset(m);
 	r->m = m;
 	r->pd = kvt_pd(test, m->ibdev);

@@ -129,8 +129,7 @@ static void gid_is_found_by_device_port_and_filter(struct kunit *test)
 	u32 port = 0;
 
 	m->nports = 2;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	gid = m->port[2].gids[1];
 
 	KUNIT_EXPECT_EQ(test, 0, ib_find_gid(m->ibdev, &gid, &port, &index));
@@ -274,8 +273,7 @@ static void pkey_is_found_by_its_value(struct kunit *test)
 
 	m->port[1].pkeys[2] = 0x1234;	/* limited member */
 	m->port[1].pkeys[3] = 0x9234;	/* full member of the same */
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	mock_log_reset(m);
 
 	KUNIT_EXPECT_EQ(test, 0, ib_get_cached_pkey(m->ibdev, 1, 1, &pkey));

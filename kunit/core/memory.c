@@ -68,8 +68,7 @@ static void memory_of_a_device_without_is_not_supported(struct kunit *test)
 	m->ops.dealloc_mw = NULL;
 	m->ops.unmap_fmr = NULL;
 	m->ops.reg_user_mr = NULL;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	pd = kvt_pd(test, m->ibdev);
 	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, mw_error(pd, IB_MW_TYPE_1));
 	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, PTR_ERR_OR_ZERO(ib_alloc_fmr(pd, 0, &attr)));

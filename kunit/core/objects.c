@@ -28,8 +28,7 @@ static struct mock *mock_without_local_key(struct kunit *test)
 	struct mock *m = mock_new(test);
 
 	m->no_local_lkey = true;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	return m;
 }
 
@@ -417,8 +416,7 @@ static void srq_of_a_device_without_is_not_supported(struct kunit *test)
 
 	m->ops.create_srq = NULL;
 	m->ops.alloc_mr = NULL;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, PTR_ERR_OR_ZERO(make_srq(kvt_pd(test, m->ibdev), 8, 1)));
 	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
 			PTR_ERR_OR_ZERO(ib_alloc_mr(kvt_pd(test, m->ibdev),

@@ -31,8 +31,7 @@ struct rig {
 static void rig_up_with(struct kunit *test, struct rig *r, struct mock *m, enum peer_kind kind)
 {
 	r->m = m;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	mock_log_reset(m);
 	r->pd = kvt_pd(test, m->ibdev);
 	r->client = peer_mock_up(test, 0, "kvt_gpu", kind);

@@ -164,8 +164,7 @@ static struct mock *mock_that_reports_late(struct kunit *test)
 
 	real_destroy_srq = m->ops.destroy_srq;
 	m->ops.destroy_srq = report_and_destroy;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	return m;
 }
 

@@ -283,8 +283,7 @@ static void counter_that_nobody_read_for_long_is_read_again(struct kunit *test)
 
 	m->ops.alloc_hw_device_stats = alloc_counter;
 	m->ops.get_hw_stats = get_counter;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_s"));
+	mock_start(test, m, "kvtm_s");
 	KUNIT_ASSERT_GT(test, kvt_read_file(COUNTER, text, sizeof(text)), 0);
 	KUNIT_EXPECT_STREQ(test, "1", (const char *)text);
 	mutex_lock(&counter_stats->lock);

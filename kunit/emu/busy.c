@@ -110,8 +110,7 @@ static struct rig *busy_rig(struct kunit *test)
 	r->access = IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ;
 	r->timeout = 12;
 	r->retry_cnt = 3;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE | r->access);
 	return r;
 }

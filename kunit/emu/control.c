@@ -195,8 +195,7 @@ static void qp_event_is_injected(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->a.qp));
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 1, 0, 64));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 2, 0, 64));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 2, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 1, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 2, 1);
 	rig_destroy_qp(test, &r->a);
 	KUNIT_EXPECT_NE(test, 0, put_event(event->name, qpn));
 }
@@ -371,8 +370,7 @@ static void queue_overflows(struct kunit *test)
 	struct listener *l = listener_new(test);
 
 	r->a.scq = loud_cq(test, r->a.ibdev, l);
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	fault(test, "cq_overflow", ALWAYS);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 1, 0, 64));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 2, 0, 64));
@@ -459,8 +457,7 @@ static void seed_replays(struct kunit *test)
 	r->init.qp_type = IB_QPT_UC;
 	rig_destroy_qp(test, &r->a);
 	rig_destroy_qp(test, &r->b);
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 
 	fault(test, "comp_error", SOME);
 	run_sequence(test, r, 11, first);

@@ -83,8 +83,7 @@ static struct rig *rig_small(struct kunit *test, struct small **s)
 	if (!*s)
 		*s = small_cq(test, r->b.ibdev);
 	r->b.rcq = (*s)->cq;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	return r;
 }
 
@@ -144,8 +143,7 @@ static void c13_overrun_by_sends_ends_the_sender(struct kunit *test)
 	int i;
 
 	r->a.scq = s->cq;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	for (i = 0; i < RIG_WR; i++)
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, 8));
 	for (i = 0; i < RIG_WR; i++)

@@ -107,8 +107,7 @@ static struct mock *queue_device(struct kunit *test)
 	m->ops.modify_cq = emu_modify_cq;
 	m->ops.resize_cq = emu_resize_cq;
 	m->ops.size_ib_cq = sizeof(struct emu_cq);
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_q"));
+	mock_start(test, m, "kvtm_q");
 	return m;
 }
 

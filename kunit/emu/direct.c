@@ -37,13 +37,11 @@ static struct rig *direct_rig(struct kunit *test)
 	r->timeout = 1;
 	r->retry_cnt = 1;
 	r->rnr_retry = 0;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	rig_register(test, &r->b, ACCESS);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 1000, 0, LEN));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, LEN));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 1000, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 1000);
 	return r;
 }
 
@@ -620,8 +618,7 @@ static void port_changes_between_two_messages(struct kunit *test)
 	rig_end_up(test, &r->b, "kvd_b", 1);
 	r->timeout = 1;
 	r->retry_cnt = 1;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 1, 0, LEN));
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, LEN));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, LEN));
@@ -675,8 +672,7 @@ static void freezer_comes(struct kunit *test)
 		KUNIT_ASSERT_TRUE(test, kvt_thread_join(m.thread));
 		KUNIT_EXPECT_EQ(test, 0, m.err);
 		KUNIT_ASSERT_EQ(test, 0, rig_to(m.r->a.qp, IB_QPS_RTS));
-		RIG_EXPECT_WC(test, m.r->a.scq, &wc, 1, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, m.r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+		RIG_EXPECT_DELIVERED(test, m.r, &wc, 1, 2);
 	}
 }
 
@@ -707,12 +703,10 @@ static void receive_queue_without_elements(struct kunit *test)
 	r->init.cap.max_recv_wr = 1;
 	r->init.cap.max_recv_sge = 0;
 	r->rnr_retry = 0;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	KUNIT_ASSERT_EQ(test, 0, ib_post_recv(r->b.qp, &wr, NULL));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 0));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 	KUNIT_ASSERT_EQ(test, 0, ib_post_recv(r->b.qp, &wr, NULL));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, LEN));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_REM_INV_REQ_ERR);

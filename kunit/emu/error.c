@@ -207,8 +207,7 @@ static void r15_queue_pair_forbids_the_operation(struct kunit *test)
 		struct rig *r = rig_new(test, "emu0", "emu1");
 
 		r->access = i ? IB_ACCESS_REMOTE_WRITE : IB_ACCESS_REMOTE_READ;
-		rig_make_qps(test, r);
-		rig_connect(test, r);
+		rig_start(test, r);
 		rig_register(test, &r->b, ALL_ACCESS);
 		memset(r->b.buf, 0xee, RIG_BUF);
 		KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, ops[i], 1, 0, 100,
@@ -248,8 +247,7 @@ static void r19_responder_without_read_resources(struct kunit *test)
 	struct ib_wc wc;
 
 	r->max_dest_rd = 0;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	rig_register(test, &r->b, ALL_ACCESS);
 	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_READ, 1, 0, 100,
 					  r->b.mr->iova, r->b.mr->rkey));
@@ -265,8 +263,7 @@ static void r8_nobody_at_the_destination(struct kunit *test)
 	/* An ACK timeout of 4 * 4.096 us, and three attempts. */
 	r->timeout = 2;
 	r->retry_cnt = 2;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	rig_destroy_qp(test, &r->b);
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 2, 0, 8));
@@ -281,8 +278,7 @@ static void r10_receiver_never_ready(struct kunit *test)
 	struct ib_wc wc;
 
 	r->rnr_retry = 2;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_RNR_RETRY_EXC_ERR);
 	expect_states(test, r, IB_QPS_ERR, IB_QPS_RTS);
@@ -297,8 +293,7 @@ static void r10_receiver_ready_after_a_while(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 100));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 100));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 	KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf, 100, 5));
 }
 
@@ -456,10 +451,8 @@ static void q3_reset_empties_the_queues(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 50 + i, 0, 8));
 	for (i = 0; i < RIG_WR; i++)
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 70 + i, 0, 8));
-	for (i = 0; i < RIG_WR; i++) {
-		RIG_EXPECT_WC(test, r->a.scq, &wc, 70 + i, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, r->b.rcq, &wc, 50 + i, IB_WC_SUCCESS);
-	}
+	for (i = 0; i < RIG_WR; i++)
+		RIG_EXPECT_DELIVERED(test, r, &wc, 70 + i, 50 + i);
 }
 
 static void c15_q3_reset_drops_completions_not_polled(struct kunit *test)
@@ -490,8 +483,7 @@ static void q4_sqd_holds_new_sends_until_rts(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RTS));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 	KUNIT_EXPECT_FALSE(test, try_wait_for_completion(&r->a.got_event));
 }
 
@@ -521,8 +513,7 @@ static void c13_overrun_is_told_and_loses_nothing_silently(struct kunit *test)
 	bool failed;
 
 	r->init.cap.max_recv_wr = 2 * RIG_CQE;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	while (sent < 2 * RIG_CQE) {
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, sent, 0, 8));
 		sent++;
@@ -561,8 +552,7 @@ static void r26_comm_est_is_told_once(struct kunit *test)
 	for (i = 0; i < 2; i++) {
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 8));
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
-		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+		RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 	}
 	rig_expect_event(test, &r->b, IB_EVENT_COMM_EST);
 	rig_expect_no_event(test, &r->a);
@@ -605,8 +595,7 @@ static void q6_destroy_under_traffic_ends(struct kunit *test)
 		struct ib_wc wc;
 		int n;
 
-		rig_make_qps(test, r);
-		rig_connect(test, r);
+		rig_start(test, r);
 		for (n = 0; n < RIG_WR; n++)
 			KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, n, 0, 4096));
 		t = kvt_thread_start(test, kvt_other_cpu(), hammer_fn, h);

@@ -171,8 +171,7 @@ static void gsi_requests_name_their_p_key(struct kunit *test)
 	for (i = 0; i < 2; i++) {
 		wr.pkey_index = i;
 		KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr.wr, NULL));
-		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, r->b.rcq, &wc, i, IB_WC_SUCCESS);
+		RIG_EXPECT_DELIVERED(test, r, &wc, 1, i);
 		KUNIT_EXPECT_EQ(test, i ? 3 : 0, wc.pkey_index);
 	}
 	KUNIT_ASSERT_EQ(test, 0, gsi_recv(&r->b, 2));
@@ -295,8 +294,7 @@ static void ah_lives_in_any_context(struct kunit *test)
 		for (i = 0; i < 20; i++) {
 			KUNIT_ASSERT_EQ(test, 0, gsi_recv(&r->b, i));
 			ctx->call(ah_live, &life);
-			RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-			RIG_EXPECT_WC(test, r->b.rcq, &wc, i, IB_WC_SUCCESS);
+			RIG_EXPECT_DELIVERED(test, r, &wc, 1, i);
 		}
 		KUNIT_EXPECT_EQ(test, 0, life.wrong);
 	}
@@ -322,8 +320,7 @@ static void ah_of_a_posted_send_can_change_or_go(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rdma_modify_ah(ah, &self));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RTS));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 	KUNIT_EXPECT_EQ(test, RIG_SL, wc.sl);
 
 	rig_ah_put(test, ah);
@@ -332,8 +329,7 @@ static void ah_of_a_posted_send_can_change_or_go(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0, LEN));
 	rig_ah_put(test, ah);
 	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RTS));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 3, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 3);
 }
 
 static int ah_error(struct rig_end *e, struct rdma_ah_attr *attr)

@@ -316,8 +316,7 @@ static void run_messages(struct kunit *test, struct lockfree *l)
 	struct kvt_thread *sender, *receiver;
 	int i;
 
-	rig_make_qps(test, l->r);
-	rig_connect(test, l->r);
+	rig_start(test, l->r);
 	for (i = 0; i < DEPTH; i++)
 		KUNIT_ASSERT_EQ(test, 0, post_recv(l, i));
 	watch_start(test, &l->w);
@@ -423,8 +422,7 @@ static void layer_up(struct kunit *test, struct layer *y, enum ib_poll_context c
 	init_completion(&y->done);
 	r->a.scq = layer_cq(test, y, r->a.ibdev, ctx);
 	r->b.rcq = layer_cq(test, y, r->b.ibdev, ctx);
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	for (i = 0; i < DEPTH; i++)
 		KUNIT_ASSERT_EQ(test, 0, layer_recv(y));
 }

@@ -122,8 +122,7 @@ static struct named *named_up(struct kunit *test, int kind)
 	n->kind = kind;
 	n->r = rig_new(test, "emu0", "emu1");
 	n->r->access = IB_ACCESS_LOCAL_WRITE | REMOTE;
-	rig_make_qps(test, n->r);
-	rig_connect(test, n->r);
+	rig_start(test, n->r);
 	switch (kind) {
 	case KIND_FAST:
 		named_fast(test, n, n->r->b.dma + AT);

@@ -301,8 +301,7 @@ static void sig_all_signals_every_send(struct kunit *test)
 	struct ib_wc wc;
 
 	r->init.sq_sig_type = IB_SIGNAL_ALL_WR;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	rig_send_wr(&wr, 1, &sge, 1);
 	wr.send_flags = 0;
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 8));

@@ -58,8 +58,7 @@ static struct scene *scene_new(struct kunit *test, struct pci_dev *provider, str
 	if (place)
 		rig_device_at(test, HCA, pci_name(place));
 	s->r = rig_new(test, "emu0", place ? HCA : "emu1");
-	rig_make_qps(test, s->r);
-	rig_connect(test, s->r);
+	rig_start(test, s->r);
 	rig_fill(s->r->a.buf, RIG_BUF, 1);
 	kvt_defer(test, scene_free, s);
 	scene_alloc(test, s);

@@ -501,8 +501,7 @@ struct traffic *traffic_up_on(struct kunit *test, struct card *c,
 	t->c = c;
 	t->use = use;
 	r->access = IB_ACCESS_LOCAL_WRITE | PEER_REMOTE;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	if (use->local && use->op != IB_WR_SEND)
 		rig_register(test, &r->b, PEER_ACCESS);
 	traffic_register(test, t);

@@ -98,8 +98,7 @@ static void r25_connections_stay_in_their_partition(struct kunit *test)
 
 	r->timeout = 2;
 	r->retry_cnt = 2;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, LEN));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, LEN));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, p->heard ? IB_WC_SUCCESS : IB_WC_RETRY_EXC_ERR);
@@ -165,8 +164,7 @@ static void datagrams_reach_the_port_they_are_for(struct kunit *test)
 	KUNIT_EXPECT_NE(test, r->a.lid, r->b.lid);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, RIG_BUF));
 	KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0, LEN));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 	KUNIT_EXPECT_EQ(test, 2, wc.port_num);
 	KUNIT_EXPECT_EQ(test, r->a.lid, wc.slid);
 
@@ -189,8 +187,7 @@ static void connection_joins_two_ports_of_a_device(struct kunit *test)
 
 	r->timeout = 2;
 	r->retry_cnt = 2;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	for (i = 0; i < 2; i++) {
 		struct rig_end *from = i ? &r->b : &r->a;
 		struct rig_end *to = i ? &r->a : &r->b;
@@ -275,8 +272,7 @@ static void datagram_is_lost_while_a_port_is_down(struct kunit *test)
 	}
 	port_is(test, "active");
 	KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 3, 0, LEN));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 3, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 3, 2);
 }
 
 static void connection_outlives_a_port_that_is_down(struct kunit *test)
@@ -286,8 +282,7 @@ static void connection_outlives_a_port_that_is_down(struct kunit *test)
 
 	/* The connection never times out. */
 	r->timeout = 0;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	rig_fill(r->a.buf, LEN, 4);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, LEN));
 	port_is(test, "down");
@@ -295,8 +290,7 @@ static void connection_outlives_a_port_that_is_down(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 	port_is(test, "active");
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 	KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf, LEN, 4));
 }
 
@@ -307,8 +301,7 @@ static void connection_fails_if_a_port_stays_down(struct kunit *test)
 
 	r->timeout = 2;
 	r->retry_cnt = 2;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, LEN));
 	port_is(test, "down");
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, LEN));
@@ -329,13 +322,11 @@ static void connection_on_each_network(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(connected); i++) {
 		r->init.qp_type = connected[i];
-		rig_make_qps(test, r);
-		rig_connect(test, r);
+		rig_start(test, r);
 		rig_fill(r->a.buf, 5000, i);
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, RIG_BUF));
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 5000));
-		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+		RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 		KUNIT_EXPECT_EQ(test, 5000, wc.byte_len);
 		KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf, 5000, i));
 	}

@@ -53,8 +53,7 @@ static void p1_send_before_rts_is_refused(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_to_rts(r, &r->a));
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 3, 0, 8));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 4, 0, 8));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 4, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 3, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 4, 3);
 }
 
 static void p2_send_in_error_is_flushed_in_order(struct kunit *test)
@@ -113,10 +112,8 @@ static void p4_chain_stops_at_the_bad_request(struct kunit *test)
 		bad = NULL;
 		KUNIT_EXPECT_EQ(test, -EINVAL, ib_post_send(r->a.qp, wr, &bad));
 		KUNIT_EXPECT_PTR_EQ(test, bad, &wr[k]);
-		for (i = 0; i < k; i++) {
-			RIG_EXPECT_WC(test, r->a.scq, &wc, i, IB_WC_SUCCESS);
-			RIG_EXPECT_WC(test, r->b.rcq, &wc, i, IB_WC_SUCCESS);
-		}
+		for (i = 0; i < k; i++)
+			RIG_EXPECT_DELIVERED(test, r, &wc, i, i);
 		KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	}
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->a.qp));
@@ -203,8 +200,7 @@ static void p5_full_receive_queue_is_usable_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -ENOMEM, ib_post_recv(r->b.qp, &wr, &bad));
 	KUNIT_EXPECT_PTR_EQ(test, bad, &wr);
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 0, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 0);
 	KUNIT_EXPECT_EQ(test, 0, rig_recv(&r->b, 16, 0, 8));
 	KUNIT_EXPECT_EQ(test, -ENOMEM, ib_post_recv(r->b.qp, &wr, &bad));
 }
@@ -516,8 +512,7 @@ static void c11_handler_is_not_called_in_a_verbs_call(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, during);
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&r->a.got_call));
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&r->b.got_call));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 
 	/* The same for a request that is flushed within the call. */
 	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_ERR));

@@ -23,8 +23,7 @@ static void p2_send_in_sqe_is_flushed_in_order(struct kunit *test)
 	int i;
 
 	r->init.qp_type = IB_QPT_UC;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	sge = rig_sge(&r->a, 0, 8);
 	sge.lkey = 0x12345600;
 	rig_send_wr(&wr, 100, &sge, 1);
@@ -133,8 +132,7 @@ static void q3_reset_forgets_what_was_set(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, 0, rig_to_rts(r, &r->a));
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 8));
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
-		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+		RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 		/* Each connection raises COMM_EST, as RESET forgets the one before. */
 		rig_expect_event(test, &r->b, IB_EVENT_COMM_EST);
 		KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RESET));
@@ -197,10 +195,8 @@ static void q4_message_under_way_is_finished(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 12, 0, 8));
 	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RTS));
-	for (i = 1; i < 3; i++) {
-		RIG_EXPECT_WC(test, r->a.scq, &wc, i, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, r->b.rcq, &wc, 10 + i, IB_WC_SUCCESS);
-	}
+	for (i = 1; i < 3; i++)
+		RIG_EXPECT_DELIVERED(test, r, &wc, i, 10 + i);
 	rig_expect_no_event(test, &r->a);
 }
 
@@ -454,8 +450,7 @@ static void optional_access_flags_are_ignored(struct kunit *test)
 	struct ib_qp_attr attr;
 
 	r->access = IB_ACCESS_REMOTE_WRITE | IB_ACCESS_RELAXED_ORDERING;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	KUNIT_ASSERT_EQ(test, 0, ib_query_qp(r->a.qp, &attr, IB_QP_ACCESS_FLAGS, &init));
 	KUNIT_EXPECT_EQ(test, IB_ACCESS_REMOTE_WRITE, attr.qp_access_flags);
 }

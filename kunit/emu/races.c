@@ -36,8 +36,7 @@ static void u7_recovery_flushes_what_was_posted_before(struct kunit *test)
 
 	r->init.qp_type = IB_QPT_UC;
 	r->init.cap.max_send_wr = CHAIN;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 1000, 0, 64));
 
 	/* Keeps the runner thread from ending the flush before the QP is moved to RTS. */
@@ -52,8 +51,7 @@ static void u7_recovery_flushes_what_was_posted_before(struct kunit *test)
 	sched_set_normal(current, 0);
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 64));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 1000, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 1000);
 }
 
 static void c6_key_outlives_a_message_that_finds_no_receive(struct kunit *test)
@@ -66,8 +64,7 @@ static void c6_key_outlives_a_message_that_finds_no_receive(struct kunit *test)
 
 	r->rnr_retry = 0;
 	r->b.srq = KVT_OWN(test, ib_create_srq(r->b.pd, &init), kvt_end_srq);
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
 
 	sge = rig_sge(&r->a, 0, 64);

@@ -49,8 +49,7 @@ static bool uses_receive(enum ib_wr_opcode op)
 static struct rig *rig_open(struct kunit *test, struct rig *r)
 {
 	r->access = ALL_ACCESS;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	rig_register(test, &r->b, ALL_ACCESS);
 	return r;
 }
@@ -424,8 +423,7 @@ static void r15_queue_pair_forbids_what_the_key_grants(struct kunit *test)
 	struct rig *r = rig_new(test, "emu0", "emu1");
 
 	r->access = IB_ACCESS_REMOTE_WRITE;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	rig_register(test, &r->b, ALL_ACCESS);
 	fill_both(r);
 	KUNIT_ASSERT_EQ(test, 0, post_limited(r, op, 1));
@@ -577,8 +575,7 @@ static void r21_fenced_send_carries_what_was_read(struct kunit *test)
 		wr.send_flags |= IB_SEND_FENCE;
 		KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr, NULL));
 		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, r->a.scq, &wc, 2, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, r->b.rcq, &wc, 77, IB_WC_SUCCESS);
+		RIG_EXPECT_DELIVERED(test, r, &wc, 2, 77);
 		KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf + 10000, 5000, i));
 	}
 }

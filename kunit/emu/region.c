@@ -41,8 +41,7 @@ static struct rig *rig_another(struct kunit *test, struct rig *r)
 	*other = *r;
 	init_completion(&other->a.got_event);
 	init_completion(&other->b.got_event);
-	rig_make_qps(test, other);
-	rig_connect(test, other);
+	rig_start(test, other);
 	return other;
 }
 

@@ -76,8 +76,7 @@ static void r8_each_message_has_its_retries(struct kunit *test)
 
 	/* 134 ms. The three messages take more retries in all than one message may have. */
 	r->timeout = 15;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	for (i = 0; i < 3; i++) {
 		KUNIT_ASSERT_EQ(test, 0, rig_to(r->b.qp, IB_QPS_RESET));
 		KUNIT_ASSERT_EQ(test, 0, rig_to_init(r, &r->b));
@@ -86,8 +85,7 @@ static void r8_each_message_has_its_retries(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
 		KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NO_ANSWER, before + 3));
 		KUNIT_ASSERT_EQ(test, 0, rig_to_rtr(r, &r->b, &r->a));
-		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+		RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 	}
 }
 
@@ -108,8 +106,7 @@ static void r9_without_a_timeout_waits_for_ever(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->a.qp));
 	KUNIT_ASSERT_EQ(test, 0, rig_to_rtr(r, &r->b, &r->a));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 }
 
 static void r10_gives_up_after_so_many_retries(struct kunit *test)
@@ -120,8 +117,7 @@ static void r10_gives_up_after_so_many_retries(struct kunit *test)
 	u64 before;
 
 	r->rnr_retry = k;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	before = rig_counter(test, &r->a, NOT_READY);
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 2, 0, 8));
@@ -140,15 +136,13 @@ static void r10_seven_is_without_end(struct kunit *test)
 	struct ib_wc wc;
 	u64 before;
 
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	before = rig_counter(test, &r->a, NOT_READY);
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
 	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NOT_READY, before + 30));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 8));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 }
 
 /*
@@ -203,8 +197,7 @@ static void r10_write_with_imm_waits_for_a_receive_too(struct kunit *test)
 	struct ib_wc wc;
 	u64 before;
 
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
 	before = rig_counter(test, &r->a, NOT_READY);
 	rig_fill(r->a.buf, 100, 6);
@@ -214,8 +207,7 @@ static void r10_write_with_imm_waits_for_a_receive_too(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NOT_READY, before + 2));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 0));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 	KUNIT_EXPECT_EQ(test, 100, wc.byte_len);
 	KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf, 100, 6));
 }
@@ -227,8 +219,7 @@ static void r10_write_does_not_wait(struct kunit *test)
 	struct ib_wc wc;
 
 	r->rnr_retry = 0;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
 	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 1, 0, 100,
 					  r->b.mr->iova, r->b.mr->rkey));

@@ -332,6 +332,18 @@ void rig_connect(struct kunit *test, struct rig *r)
 EXPORT_SYMBOL_GPL(rig_connect);
 
 /**
+ * rig_start() - make and connect both queue pairs
+ * @test: the running case
+ * @r: from rig_new()
+ */
+void rig_start(struct kunit *test, struct rig *r)
+{
+	rig_make_qps(test, r);
+	rig_connect(test, r);
+}
+EXPORT_SYMBOL_GPL(rig_start);
+
+/**
  * rig_up() - make a rig and connect its ends
  * @test: the running case
  * @dev_a: device of the first end
@@ -343,8 +355,7 @@ struct rig *rig_up(struct kunit *test, const char *dev_a, const char *dev_b)
 {
 	struct rig *r = rig_new(test, dev_a, dev_b);
 
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	return r;
 }
 EXPORT_SYMBOL_GPL(rig_up);

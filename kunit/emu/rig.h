@@ -61,6 +61,7 @@ struct rig *rig_new(struct kunit *test, const char *dev_a, const char *dev_b);
 void rig_make_qp(struct kunit *test, struct rig *r, struct rig_end *e);
 void rig_make_qps(struct kunit *test, struct rig *r);
 void rig_connect(struct kunit *test, struct rig *r);
+void rig_start(struct kunit *test, struct rig *r);
 struct rig *rig_up(struct kunit *test, const char *dev_a, const char *dev_b);
 
 int rig_to_init(struct rig *r, struct rig_end *e);
@@ -101,6 +102,13 @@ do {									\
 	KUNIT_EXPECT_EQ(test, (u64)(id), (wc)->wr_id);			\
 	KUNIT_EXPECT_STREQ(test, ib_wc_status_msg((wc)->status),	\
 			   ib_wc_status_msg(want));			\
+} while (0)
+
+/* A send of the first end and the receive that it arrives in; @wc is that of the receive. */
+#define RIG_EXPECT_DELIVERED(test, r, wc, send_id, recv_id)		\
+do {									\
+	RIG_EXPECT_WC(test, (r)->a.scq, wc, send_id, IB_WC_SUCCESS);	\
+	RIG_EXPECT_WC(test, (r)->b.rcq, wc, recv_id, IB_WC_SUCCESS);	\
 } while (0)
 
 void rig_fill(u8 *buf, size_t len, u32 seed);

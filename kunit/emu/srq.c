@@ -71,8 +71,7 @@ static struct shared *shared_up(struct kunit *test, const char *a, const char *b
 {
 	struct shared *s = shared_of(test, rig_new(test, a, b), DEPTH);
 
-	rig_make_qps(test, s->r);
-	rig_connect(test, s->r);
+	rig_start(test, s->r);
 	return s;
 }
 
@@ -105,8 +104,7 @@ static void shared_send(struct kunit *test, struct shared *s, u64 id)
 
 	rig_fill(r->a.buf, LEN, id);
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 7, 0, LEN));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 7, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, id, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 7, id);
 	KUNIT_EXPECT_PTR_EQ(test, wc.qp, r->b.qp);
 	KUNIT_EXPECT_EQ(test, LEN, wc.byte_len);
 	KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf + id % (RIG_BUF / SLOT) * SLOT, LEN, id));
@@ -274,8 +272,7 @@ static void s2_other_queue_pairs_go_on(struct kunit *test)
 	struct shared *s = shared_up(test, "emu0", "emu1");
 	struct rig other = *s->r;
 
-	rig_make_qps(test, &other);
-	rig_connect(test, &other);
+	rig_start(test, &other);
 	shared_fill(test, s, 0, 4);
 	shared_send(test, s, 0);
 	KUNIT_ASSERT_EQ(test, 0, rig_to(s->r->b.qp, IB_QPS_ERR));
@@ -335,8 +332,7 @@ static void srq_waits_like_any_receive_queue(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, LEN));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_ASSERT_EQ(test, 0, shared_recv(s, 3));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 3, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 3);
 }
 
 static void r10_srq_that_stays_empty(struct kunit *test)
@@ -346,8 +342,7 @@ static void r10_srq_that_stays_empty(struct kunit *test)
 	struct ib_wc wc;
 
 	r->rnr_retry = 2;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, LEN));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_RNR_RETRY_EXC_ERR);
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->b.qp));
@@ -534,8 +529,7 @@ static struct rig *another_rig(struct kunit *test, struct shared *s,
 		return r;
 	}
 	r->init.qp_type = type;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	return r;
 }
 
@@ -564,8 +558,7 @@ static void srq_serves_all_types_of_several_pds(struct kunit *test)
 
 		rig_fill(on->a.buf, LEN, id);
 		KUNIT_ASSERT_EQ(test, 0, any_send(test, on, 7));
-		RIG_EXPECT_WC(test, on->a.scq, &wc, 7, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, on->b.rcq, &wc, id, IB_WC_SUCCESS);
+		RIG_EXPECT_DELIVERED(test, on, &wc, 7, id);
 		KUNIT_EXPECT_PTR_EQ(test, wc.qp, on->b.qp);
 		KUNIT_EXPECT_EQ(test, head + LEN, wc.byte_len);
 		KUNIT_EXPECT_TRUE(test, rig_filled(first->b.buf + id * SLOT + head, LEN, id));
@@ -590,8 +583,7 @@ static void own_region(struct kunit *test, struct rig_end *e)
 	/* Post the REG_MR to another QP of that PD, as the end's own may be of any type. */
 	r->b.pd = e->pd;
 	r->b.ibdev = e->ibdev;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	of.qp = r->b.qp;
 	e->mr = rig_mr(test, e->pd);
 	KUNIT_ASSERT_EQ(test, 1, rig_map(e, e->mr, 0, e->size));
@@ -622,8 +614,7 @@ static void srq_keys_are_of_its_pd(struct kunit *test)
 	rig_fill(r->a.buf, LEN, 3);
 	KUNIT_ASSERT_EQ(test, 0, recv_by_region(s, &first->b, 1));
 	KUNIT_ASSERT_EQ(test, 0, any_send(test, r, 7));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 7, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 1, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 7, 1);
 	KUNIT_EXPECT_TRUE(test, rig_filled(first->b.buf + head, LEN, 3));
 
 	/* A key of the QP's PD is refused. */

@@ -147,8 +147,7 @@ static void completion_that_was_overtaken_is_written(struct kunit *test)
 
 	other->a.scq = r->a.scq;
 	other->b.rcq = r->b.rcq;
-	rig_make_qps(test, other);
-	rig_connect(test, other);
+	rig_start(test, other);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 0, 0, LEN));
 	kverbs_delay_set("emu_cq_begin", connection_goes_on, &s);
 	KUNIT_EXPECT_EQ(test, 0, rig_send(&r->a, 0, 0, LEN));
@@ -199,10 +198,8 @@ static void s4_slow_message_keeps_no_place_in_an_srq(struct kunit *test)
 	s.srq = KVT_OWN(test, ib_create_srq(s.r->b.pd, &init), kvt_end_srq);
 	s.r->b.srq = s.srq;
 	s.other->b.srq = s.srq;
-	rig_make_qps(test, s.r);
-	rig_connect(test, s.r);
-	rig_make_qps(test, s.other);
-	rig_connect(test, s.other);
+	rig_start(test, s.r);
+	rig_start(test, s.other);
 	for (i = 0; i < SRQ_DEPTH; i++)
 		KUNIT_ASSERT_EQ(test, 0, srq_recv(&s, i));
 
@@ -254,8 +251,7 @@ static void srq_counts_no_receive_twice(struct kunit *test)
 
 	s.srq = KVT_OWN(test, ib_create_srq(s.r->b.pd, &init), kvt_end_srq);
 	s.r->b.srq = s.srq;
-	rig_make_qps(test, s.r);
-	rig_connect(test, s.r);
+	rig_start(test, s.r);
 	for (i = 0; i < SRQ_DEPTH; i++)
 		KUNIT_ASSERT_EQ(test, 0, srq_recv(&s, i));
 	kverbs_delay_set("emu_srq_left", srq_turns_over, &s);
@@ -328,8 +324,7 @@ static void u9_slow_datagram_keeps_one_place(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0, LEN));
 	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
 	KUNIT_EXPECT_EQ(test, 0, s.failed);
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 0, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 0);
 	KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf + RIG_GRH, LEN, 9));
 	KUNIT_EXPECT_EQ(test, 0, rig_recv(&r->b, 0, 0, RIG_GRH + LEN));
 	KUNIT_EXPECT_EQ(test, -ENOMEM, rig_recv(&r->b, 0, 0, RIG_GRH + LEN));

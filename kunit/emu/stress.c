@@ -320,8 +320,7 @@ static void stress_run(struct kunit *test, struct stress *s)
 	struct kvt_thread *t[PARTIES], *resizer = NULL;
 	int i, cpu;
 
-	rig_make_qps(test, s->r);
-	rig_connect(test, s->r);
+	rig_start(test, s->r);
 	for (i = 0; i < SLOTS; i++)
 		KUNIT_ASSERT_EQ(test, 0, post_slot(s, i));
 	for (i = 0; i < PARTIES; i++) {

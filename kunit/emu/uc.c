@@ -18,8 +18,7 @@ static struct rig *uc_of_param(struct kunit *test)
 	struct rig *r = rig_net_new(test, test->param_value);
 
 	r->init.qp_type = IB_QPT_UC;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	return r;
 }
 
@@ -36,8 +35,7 @@ static void expect_arrival(struct kunit *test, struct rig *r, u64 id)
 
 	rig_fill(r->a.buf, LEN, id);
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 71, 0, LEN));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 71, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, id, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 71, id);
 	KUNIT_EXPECT_EQ(test, LEN, wc.byte_len);
 	KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf, LEN, id));
 	expect_both_in_rts(test, r);
@@ -142,8 +140,7 @@ static void u6_refused_write_is_dropped(struct kunit *test)
 	r->init.qp_type = IB_QPT_UC;
 	if (refused == REFUSED_QP_ACCESS)
 		r->access = IB_ACCESS_LOCAL_WRITE;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	rig_register(test, &r->b, ALL_ACCESS);
 	memset(r->b.buf, 0xee, RIG_BUF);
 	rkey = r->b.mr->rkey ^ (refused == REFUSED_KEY ? 0x100000 : 0);
@@ -177,8 +174,7 @@ static void write_on_uc_reaches_remote_memory(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 0));
 	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE_WITH_IMM, 3, 0,
 					  LEN, r->b.mr->iova, r->b.mr->rkey));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 3, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 3, 2);
 	KUNIT_EXPECT_EQ(test, IB_WC_RECV_RDMA_WITH_IMM, wc.opcode);
 	KUNIT_EXPECT_EQ(test, LEN, wc.byte_len);
 }
@@ -222,8 +218,7 @@ static void sqe_rig_up(struct kunit *test, struct sqe_rig *s)
 	}
 	s->r = rig_new(test, "emu0", "emu1");
 	s->r->init.qp_type = IB_QPT_UC;
-	rig_make_qps(test, s->r);
-	rig_connect(test, s->r);
+	rig_start(test, s->r);
 	s->ah = NULL;
 }
 
@@ -296,8 +291,7 @@ static void u7_failed_send_stops_sends_only(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, 0, rig_to(s.r->a.qp, IB_QPS_RTS));
 	KUNIT_ASSERT_EQ(test, 0, sqe_send(&s, 9));
-	RIG_EXPECT_WC(test, s.r->a.scq, &wc, 9, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, s.r->b.rcq, &wc, 21, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, s.r, &wc, 9, 21);
 	sqe_expect_receive(test, &s);
 }
 
@@ -340,8 +334,7 @@ static void u7_receives_go_on_while_sends_fail(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, 0, rig_to(s.r->a.qp, IB_QPS_RTS));
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&s.r->b, 5, 0, RIG_BUF));
 		KUNIT_ASSERT_EQ(test, 0, sqe_send(&s, 4));
-		RIG_EXPECT_WC(test, s.r->a.scq, &wc, 4, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, s.r->b.rcq, &wc, 5, IB_WC_SUCCESS);
+		RIG_EXPECT_DELIVERED(test, s.r, &wc, 4, 5);
 	}
 }
 

@@ -172,8 +172,7 @@ static void u1_header_and_payload_cut_anywhere(struct kunit *test)
 		rig_fill(r->a.buf, LEN, i);
 		KUNIT_ASSERT_EQ(test, 0, recv_in_two(r, 2, heads[i], rest));
 		KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0, LEN));
-		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+		RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 		memcpy(r->b.buf, r->b.buf + 4096, heads[i]);
 		memcpy(r->b.buf + heads[i], r->b.buf + 8192, rest);
 		expect_header(test, r, LEN);
@@ -196,8 +195,7 @@ static void u1_inline_with_immediate_data(struct kunit *test)
 	wr.wr.send_flags |= IB_SEND_INLINE;
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, RIG_BUF));
 	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr.wr, NULL));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 	KUNIT_EXPECT_EQ(test, RIG_GRH + RIG_INLINE, wc.byte_len);
 	KUNIT_EXPECT_TRUE(test, wc.wc_flags & IB_WC_WITH_IMM);
 	KUNIT_EXPECT_EQ(test, 0x12345678, be32_to_cpu(wc.ex.imm_data));
@@ -215,8 +213,7 @@ static void u1_receiver_answers_by_the_completion(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, RIG_BUF));
 	KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0, LEN));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 	back = KVT_PTR(test, ib_create_ah_from_wc(r->b.pd, &wc, (void *)r->b.buf, r->b.port));
 	KUNIT_EXPECT_EQ(test, 0, rig_recv(&r->a, 4, 0, RIG_BUF));
 	KUNIT_EXPECT_EQ(test, 0, rig_ud_send(&r->b, back, &r->a, 3, 4096, LEN));
@@ -288,8 +285,7 @@ static void u1_answer_goes_out_from_the_same_vlan(struct kunit *test)
 	ah = rig_ah(test, &r->a, &r->b);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, RIG_BUF));
 	KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0, LEN));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 	expect_from_vlan(test, &r->a, &wc);
 	back = KVT_PTR(test, ib_create_ah_from_wc(r->b.pd, &wc, (void *)r->b.buf, r->b.port));
 	KUNIT_EXPECT_EQ(test, r->b.gid_index, back->sgid_attr->index);
@@ -322,8 +318,7 @@ static void expect_arrival(struct kunit *test, struct rig *r, struct ib_ah *ah, 
 	struct ib_wc wc;
 
 	KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 71, 0, len));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 71, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, id, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 71, id);
 	KUNIT_EXPECT_EQ(test, RIG_GRH + len, wc.byte_len);
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->a.qp));
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->b.qp));
@@ -419,8 +414,7 @@ static void u3_highest_bit_means_the_senders_own_q_key(struct kunit *test)
 	expect_drop(test, r, &wr, &r->b, "qkey_viol_cntr");
 	wr.remote_qkey = BIT(31) | 0x2222;
 	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr.wr, NULL));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 	/* The Q_Key of the request is not used, even if the receiver has the same. */
 	r->b.qkey = BIT(31) | 0x2222;
 	KUNIT_ASSERT_EQ(test, 0, ib_modify_qp(r->b.qp, &(struct ib_qp_attr) {

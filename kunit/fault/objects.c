@@ -358,8 +358,7 @@ static void gids_that_are_read_again(struct kunit *test)
 	kvt_need_injection(test);
 	query_gid = m->ops.query_gid;
 	m->ops.query_gid = gid_without_memory;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	init_completion(&h->got);
 	INIT_IB_EVENT_HANDLER(&h->handler, m->ibdev, note_gid);
 	m->port[1].gids[3].raw[15] ^= 0x55;

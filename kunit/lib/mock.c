@@ -661,8 +661,7 @@ struct mock *mock_up(struct kunit *test, const char *name)
 {
 	struct mock *m = mock_new(test);
 
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, name));
+	mock_start(test, m, name);
 	mock_log_reset(m);
 	return m;
 }
@@ -680,8 +679,7 @@ struct mock *mock_up_umem(struct kunit *test, const char *name)
 	struct mock *m = mock_new(test);
 
 	mock_by_umem(m);
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, name));
+	mock_start(test, m, name);
 	mock_log_reset(m);
 	return m;
 }
@@ -701,8 +699,7 @@ struct mock *mock_up_eth(struct kunit *test, const char *name, struct net_device
 
 	m->eth = true;
 	m->port[1].ndev = ndev;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, name));
+	mock_start(test, m, name);
 	return m;
 }
 EXPORT_SYMBOL_GPL(mock_up_eth);

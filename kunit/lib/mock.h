@@ -228,6 +228,11 @@ struct mock_ibdev {
 struct mock *mock_new(struct kunit *test);
 void mock_alloc(struct kunit *test, struct mock *m);
 int mock_register(struct mock *m, const char *name);
+#define mock_start(test, m, name)					\
+do {									\
+	mock_alloc(test, m);						\
+	KUNIT_ASSERT_EQ(test, 0, mock_register(m, name));		\
+} while (0)
 void mock_unregister(struct mock *m);
 void mock_dealloc(struct mock *m);
 void mock_free(struct kunit *test, struct mock *m);
