@@ -20,28 +20,12 @@
 #define CHAIN		20000
 #define ANSWER_LEN	1024
 
-struct context {
-	const char *name;
-	void (*run)(void (*fn)(void *arg), void *arg);
-};
-
-static void run_here(void (*fn)(void *arg), void *arg)
-{
-	fn(arg);
-}
-
-static const struct context contexts[] = {
-	{ "process", run_here },
-	{ "softirq", kvt_run_in_softirq },
-	{ "hardirq", kvt_run_in_hardirq },
-};
-
-KUNIT_ARRAY_PARAM_DESC(context, contexts, name);
+KUNIT_ARRAY_PARAM_DESC(context, kvt_runs, name);
 
 /* A request that is submitted or cancelled in some context. */
 struct submission {
 	struct mock *m;		/* the device */
-	const struct context *ctx;
+	const struct kvt_run *ctx;
 	struct ca_async *a;	/* the request */
 	ssize_t ret;		/* what ib_ca_submit() or ib_ca_cancel() returned */
 };
@@ -152,7 +136,7 @@ static void interrupt_has_no_memory_to_register(struct kunit *test)
 	unsigned long addr = ca_rig_map(test, 1);
 	struct submission s = {
 		.m = mock_up(test, "kvtm_a"),
-		.ctx = &contexts[2],
+		.ctx = &kvt_runs[2],
 	};
 	u64 h = ca_rig_open(test, s.m->ibdev);
 	struct kverbs_ca_reg_mr reg = ca_rig_reg_of(ca_rig_pd(test, s.m->ibdev, h), addr, 1);
@@ -160,7 +144,7 @@ static void interrupt_has_no_memory_to_register(struct kunit *test)
 						.in_len = sizeof(reg));
 
 	KUNIT_EXPECT_EQ(test, -EFAULT, submitted(test, &s, &req));
-	s.ctx = &contexts[0];
+	s.ctx = &kvt_runs[0];
 	KUNIT_EXPECT_EQ(test, 0, submitted(test, &s, &req));
 }
 
@@ -169,7 +153,7 @@ static void memory_of_the_submitter_is_registered(struct kunit *test)
 	unsigned long addr = ca_rig_map(test, 2);
 	struct submission s = {
 		.m = mock_up(test, "kvtm_a"),
-		.ctx = &contexts[0],
+		.ctx = &kvt_runs[0],
 	};
 	u64 h = ca_rig_open(test, s.m->ibdev), word = 0;
 	struct kverbs_ca_reg_mr reg =

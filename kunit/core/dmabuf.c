@@ -68,23 +68,6 @@ static struct ib_umem_dmabuf *get(struct rig *r, unsigned long offset, size_t si
 	return ib_umem_dmabuf_get(r->m->ibdev, offset, size, fd, access, &importer);
 }
 
-static int map(struct ib_umem_dmabuf *d)
-{
-	int ret;
-
-	dma_resv_lock(d->attach->dmabuf->resv, NULL);
-	ret = ib_umem_dmabuf_map_pages(d);
-	dma_resv_unlock(d->attach->dmabuf->resv);
-	return ret;
-}
-
-static void unmap(struct ib_umem_dmabuf *d)
-{
-	dma_resv_lock(d->attach->dmabuf->resv, NULL);
-	ib_umem_dmabuf_unmap_pages(d);
-	dma_resv_unlock(d->attach->dmabuf->resv);
-}
-
 static void memory_is_mapped_between_attach_and_detach(struct kunit *test)
 {
 	struct kvt_trace *tr = kvt_trace_new(test);
@@ -102,12 +85,12 @@ static void memory_is_mapped_between_attach_and_detach(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, d, to_ib_umem_dmabuf(&d->umem));
 	KVT_EXPECT_TRACE(test, tr, "attach");
 	for (i = 0; i < 2; i++)
-		KUNIT_EXPECT_EQ(test, 0, map(d));
+		KUNIT_EXPECT_EQ(test, 0, dmabuf_rig_map_pages(d));
 	KVT_EXPECT_TRACE(test, tr, "attach map");
 	for (i = 0; i < 2; i++)
-		unmap(d);
+		dmabuf_rig_unmap_pages(d);
 	KVT_EXPECT_TRACE(test, tr, "attach map unmap");
-	KUNIT_EXPECT_EQ(test, 0, map(d));
+	KUNIT_EXPECT_EQ(test, 0, dmabuf_rig_map_pages(d));
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_umem_copy_from(&i, &d->umem, 0, 1));
 	kvt_trace_reset(tr);
 	ib_umem_release(&d->umem);
@@ -142,12 +125,11 @@ static u64 dma_of(const struct piece *p, size_t offset)
 
 static void expect_piece(struct kunit *test, struct rig *r, const struct piece *p)
 {
-	struct ib_umem_dmabuf *d = get(r, p->offset, p->size, r->buf->fd, ACCESS);
+	struct ib_umem_dmabuf *d = KVT_PTR(test, get(r, p->offset, p->size, r->buf->fd, ACCESS));
 	size_t at = ALIGN_DOWN(p->offset, PAGE_SIZE);
 	struct ib_block_iter biter;
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(d));
-	KUNIT_EXPECT_EQ(test, 0, map(d));
+	KUNIT_EXPECT_EQ(test, 0, dmabuf_rig_map_pages(d));
 	rdma_umem_for_each_dma_block(&d->umem, &biter, PAGE_SIZE) {
 		KUNIT_EXPECT_EQ_MSG(test, dma_of(p, at), rdma_block_iter_dma_address(&biter),
 				    "%s: %zu", p->what, at);
@@ -215,18 +197,18 @@ static void table_that_is_wrong_is_not_used(struct kunit *test)
 	rig_up(test, &r, true);
 	d = KVT_PTR(test, get(&r, SIZE - SZ_8K, SZ_8K, r.buf->fd, ACCESS));
 	r.buf->ret[DMABUF_MAP] = -EXFULL;
-	KUNIT_EXPECT_EQ(test, -EXFULL, map(d));
+	KUNIT_EXPECT_EQ(test, -EXFULL, dmabuf_rig_map_pages(d));
 	r.buf->ret[DMABUF_MAP] = 0;
 	r.buf->missing = SZ_4K;
-	KUNIT_EXPECT_EQ(test, -EINVAL, map(d));
+	KUNIT_EXPECT_EQ(test, -EINVAL, dmabuf_rig_map_pages(d));
 	r.buf->missing = SZ_32K;
-	KUNIT_EXPECT_EQ(test, -EINVAL, map(d));
+	KUNIT_EXPECT_EQ(test, -EINVAL, dmabuf_rig_map_pages(d));
 	r.buf->missing = 0;
 	r.buf->skew = 512;
-	KUNIT_EXPECT_EQ(test, -EINVAL, map(d));
+	KUNIT_EXPECT_EQ(test, -EINVAL, dmabuf_rig_map_pages(d));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&r.buf->maps));
 	r.buf->skew = 0;
-	KUNIT_EXPECT_EQ(test, 0, map(d));
+	KUNIT_EXPECT_EQ(test, 0, dmabuf_rig_map_pages(d));
 	ib_umem_dmabuf_release(d);
 	expect_nothing_left(test, &r);
 }
@@ -284,7 +266,7 @@ static void dmabuf_that_never_moves_is_as_good(struct kunit *test)
 	r.buf = dmabuf_rig_new_static(test, SIZE);
 	for (i = 0; i < 2; i++) {
 		d = KVT_PTR(test, i ? get_pinned(&r) : get(&r, SZ_4K, SZ_64K, r.buf->fd, ACCESS));
-		KUNIT_EXPECT_EQ(test, 0, map(d));
+		KUNIT_EXPECT_EQ(test, 0, dmabuf_rig_map_pages(d));
 		KUNIT_EXPECT_EQ(test, DMABUF_DMA + SZ_4K,
 				sg_dma_address(d->umem.sgt_append.sgt.sgl));
 		ib_umem_dmabuf_release(d);

@@ -155,18 +155,21 @@ static void handlers_are_called_in_order_of_registration(struct kunit *test)
 	KVT_EXPECT_TRACE(test, tr, "A:8 C:8");
 }
 
-static void dispatch_works_in_softirq(struct kunit *test)
+KVT_PART_PARAM_DESC(interrupt, kvt_runs, 1, 3, name);
+
+static void dispatch_works_in_interrupts(struct kunit *test)
 {
+	const struct kvt_run *in = test->param_value;
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct listener *l = listener_up(test, m, "A", NULL);
 	struct shot fatal = { m, IB_EVENT_DEVICE_FATAL };
 	struct shot cached = { m, IB_EVENT_PKEY_CHANGE };
 
-	kvt_run_in_softirq(shoot, &fatal);
+	in->run(shoot, &fatal);
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
 	KUNIT_EXPECT_EQ(test, IB_EVENT_DEVICE_FATAL, l->last.event);
 	KUNIT_EXPECT_EQ(test, 'p', l->context);
-	kvt_run_in_softirq(shoot, &cached);
+	in->run(shoot, &cached);
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
 	KUNIT_EXPECT_EQ(test, IB_EVENT_PKEY_CHANGE, l->last.event);
 	KUNIT_EXPECT_EQ(test, 'p', l->context);
@@ -176,24 +179,6 @@ static void dispatch_works_in_softirq(struct kunit *test)
 static void note_thread(struct listener *l, struct ib_event *event)
 {
 	l->arg = current;
-}
-
-static void dispatch_works_in_hardirq(struct kunit *test)
-{
-	struct mock *m = mock_up(test, "kvtm_a");
-	struct listener *l = listener_up(test, m, "A", NULL);
-	struct shot fatal = { m, IB_EVENT_DEVICE_FATAL };
-	struct shot cached = { m, IB_EVENT_PKEY_CHANGE };
-
-	kvt_run_in_hardirq(shoot, &fatal);
-	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
-	KUNIT_EXPECT_EQ(test, IB_EVENT_DEVICE_FATAL, l->last.event);
-	KUNIT_EXPECT_EQ(test, 'p', l->context);
-	kvt_run_in_hardirq(shoot, &cached);
-	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
-	KUNIT_EXPECT_EQ(test, IB_EVENT_PKEY_CHANGE, l->last.event);
-	KUNIT_EXPECT_EQ(test, 'p', l->context);
-	KUNIT_EXPECT_EQ(test, 2, atomic_read(&l->seen));
 }
 
 /* A driver may dispatch in post_send, in the consumer's thread, which may hold locks. */
@@ -549,8 +534,7 @@ static struct kunit_case core_event_cases[] = {
 	KUNIT_CASE(handler_gets_the_event),
 	KUNIT_CASE(handler_hears_its_own_device_only),
 	KUNIT_CASE(handlers_are_called_in_order_of_registration),
-	KUNIT_CASE(dispatch_works_in_softirq),
-	KUNIT_CASE(dispatch_works_in_hardirq),
+	KUNIT_CASE_PARAM(dispatch_works_in_interrupts, interrupt_gen_params),
 	KUNIT_CASE(handlers_do_not_run_inside_dispatch),
 	KUNIT_CASE(events_keep_their_order),
 	KUNIT_CASE(pkey_change_is_in_the_cache_when_told),

@@ -128,8 +128,8 @@ static void bind_posts_the_next_key(struct kunit *test)
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 	struct ib_qp *qp = make_qp(test, m, pd);
-	struct ib_mw *mw = ib_alloc_mw(pd, IB_MW_TYPE_1);
-	struct ib_mr *mr = ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4);
+	struct ib_mw *mw = KVT_PTR(test, ib_alloc_mw(pd, IB_MW_TYPE_1));
+	struct ib_mr *mr = KVT_PTR(test, ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4));
 	struct ib_mw_bind bind = {
 		.wr_id = 77,
 		.send_flags = IB_SEND_SIGNALED | IB_SEND_FENCE,
@@ -138,8 +138,6 @@ static void bind_posts_the_next_key(struct kunit *test)
 	};
 	u32 key;
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mw));
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
 	mw->rkey |= 0xff;
 	key = mw->rkey;
 	KUNIT_EXPECT_EQ(test, 0, ib_bind_mw(qp, mw, &bind));
@@ -162,11 +160,10 @@ static void bind_that_is_not_posted_keeps_the_key(struct kunit *test)
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 	struct ib_qp *qp = make_qp(test, m, pd);
-	struct ib_mw *mw = ib_alloc_mw(pd, IB_MW_TYPE_1);
+	struct ib_mw *mw = KVT_PTR(test, ib_alloc_mw(pd, IB_MW_TYPE_1));
 	struct ib_mw_bind bind = {};
 	u32 key;
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mw));
 	key = mw->rkey;
 	mock_fail(m, MOCK_post_send, -ENOMEM);
 	KUNIT_EXPECT_EQ(test, -ENOMEM, ib_bind_mw(qp, mw, &bind));
@@ -181,11 +178,10 @@ static void bind_call_is_for_windows_of_type_1(struct kunit *test)
 	struct mock *other = mock_up(test, "kvtm_b");
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 	struct ib_qp *qp = make_qp(test, m, pd);
-	struct ib_mw *mw = ib_alloc_mw(pd, IB_MW_TYPE_2);
+	struct ib_mw *mw = KVT_PTR(test, ib_alloc_mw(pd, IB_MW_TYPE_2));
 	struct ib_mw_bind bind = {};
 	u32 key;
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mw));
 	key = mw->rkey;
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_bind_mw(qp, mw, &bind));
 	KUNIT_EXPECT_EQ(test, key, mw->rkey);
@@ -205,13 +201,12 @@ static void fmr_lives_and_is_counted(struct kunit *test)
 				    .page_shift = PAGE_SHIFT };
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
-	struct ib_fmr *fmr = ib_alloc_fmr(pd, ACCESS, &attr);
+	struct ib_fmr *fmr = KVT_PTR(test, ib_alloc_fmr(pd, ACCESS, &attr));
 	struct mock_call call = {};
 	u64 pages[2] = {};
 	LIST_HEAD(list);
 	u32 key;
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(fmr));
 	KUNIT_EXPECT_PTR_EQ(test, fmr->pd, pd);
 	KUNIT_EXPECT_PTR_EQ(test, fmr->device, m->ibdev);
 	KUNIT_EXPECT_STREQ(test, fmr->res.kern_name, pd->res.kern_name);
@@ -346,10 +341,9 @@ static void fmr_is_mapped_in_interrupts(struct kunit *test)
 {
 	struct ib_fmr_attr attr = { .max_pages = 1, .max_maps = 1 };
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct ib_fmr *fmr = ib_alloc_fmr(kvt_pd(test, m->ibdev), 0, &attr);
+	struct ib_fmr *fmr = KVT_PTR(test, ib_alloc_fmr(kvt_pd(test, m->ibdev), 0, &attr));
 	struct map_ctx ctx = { .fmr = fmr, .ret = -EXFULL };
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(fmr));
 	kvt_run_in_hardirq(map_in_hardirq, &ctx);
 	KUNIT_EXPECT_EQ(test, 0, ctx.ret);
 	mock_fail(m, MOCK_map_phys_fmr, -EXFULL);

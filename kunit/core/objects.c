@@ -51,10 +51,9 @@ static void pd_gets_a_region_where_the_device_has_no_key(struct kunit *test)
 static void pd_gives_a_global_rkey_when_asked(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct ib_pd *pd = ib_alloc_pd(m->ibdev, IB_PD_UNSAFE_GLOBAL_RKEY);
+	struct ib_pd *pd = KVT_PTR(test, ib_alloc_pd(m->ibdev, IB_PD_UNSAFE_GLOBAL_RKEY));
 	struct mock_call call = {};
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(pd));
 	KUNIT_EXPECT_TRUE(test, mock_last(m, MOCK_get_dma_mr, &call));
 	KUNIT_EXPECT_EQ(test, IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE,
 			call.arg & ~(u64)IB_ACCESS_LOCAL_WRITE);
@@ -82,10 +81,9 @@ static void pd_failure_leaves_nothing(struct kunit *test)
 static void pd_that_the_driver_keeps_is_still_there(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct ib_pd *pd = ib_alloc_pd(m->ibdev, 0);
+	struct ib_pd *pd = KVT_PTR(test, ib_alloc_pd(m->ibdev, 0));
 	u32 id;
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(pd));
 	id = pd->res.id;
 	mock_fail(m, MOCK_dealloc_pd, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, ib_dealloc_pd_user(pd, NULL));
@@ -197,12 +195,11 @@ static void cq_failure_leaves_nothing(struct kunit *test)
 static void c14_cq_in_use_is_busy(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct ib_cq *cq = make_cq(m, 10, 0);
+	struct ib_cq *cq = KVT_PTR(test, make_cq(m, 10, 0));
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 	struct ib_qp_init_attr init;
 	struct ib_qp *qp;
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
 	kvt_qp_init(&init, cq, cq);
 	qp = ib_create_qp(pd, &init);
 	KUNIT_EXPECT_EQ(test, 0, PTR_ERR_OR_ZERO(qp));
@@ -427,10 +424,9 @@ static void mr_is_set_up_and_counted(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
-	struct ib_mr *mr = ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4);
+	struct ib_mr *mr = KVT_PTR(test, ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4));
 	u32 lkey;
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
 	KUNIT_EXPECT_PTR_EQ(test, mr->pd, pd);
 	KUNIT_EXPECT_PTR_EQ(test, mr->device, m->ibdev);
 	KUNIT_EXPECT_EQ(test, IB_MR_TYPE_MEM_REG, mr->type);
@@ -495,10 +491,9 @@ static void sg_maps_up_to_a_gap_or_the_end(struct kunit *test)
 	static const u64 early[] = { 0x10000, 0x100, 0x20000, 0x100 };
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
-	struct ib_mr *mr = ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4);
+	struct ib_mr *mr = KVT_PTR(test, ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4));
 	unsigned int offset = 0x10;
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
 	KUNIT_EXPECT_EQ(test, 3, map_fake(mr, whole, 3, NULL));
 	KUNIT_EXPECT_EQ(test, 0x10800, mr->iova);
 	KUNIT_EXPECT_EQ(test, 0x1810, mr->length);

@@ -360,9 +360,8 @@ struct ib_qp *cq_rig_qp(struct kunit *test, struct ib_pd *pd, struct ib_cq *scq,
 		.cap = { .max_send_wr = 16, .max_recv_wr = srq ? 0 : 16,
 			 .max_send_sge = 1, .max_recv_sge = srq ? 0 : 1 },
 	};
-	struct ib_qp *qp = ib_create_qp(pd, &init);
+	struct ib_qp *qp = KVT_PTR(test, ib_create_qp(pd, &init));
 
-	KUNIT_ASSERT_FALSE(test, IS_ERR(qp));
 	KUNIT_EXPECT_EQ(test, 0, kvt_qp_to_init(qp, 1));
 	return qp;
 }

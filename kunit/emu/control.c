@@ -261,10 +261,9 @@ static void srq_event_is_injected(struct kunit *test)
 		.attr = { .max_wr = 4, .max_sge = 1 },
 	};
 	struct ib_pd *pd = kvt_pd(test, kvt_device(test, DEVICE));
-	struct ib_srq *srq = ib_create_srq(pd, &init);
+	struct ib_srq *srq = KVT_PTR(test, ib_create_srq(pd, &init));
 	u32 id;
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(srq));
 	kvt_defer(test, kvt_end_srq, srq);
 	id = srq->res.id;
 	KUNIT_ASSERT_EQ(test, 0, put_event(event->name, id));

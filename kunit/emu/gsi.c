@@ -219,12 +219,7 @@ static void ah_call_locked(void (*fn)(void *arg), void *arg)
 	spin_unlock_irqrestore(&lock, flags);
 }
 
-struct ah_context {
-	const char *name;
-	void (*call)(void (*fn)(void *arg), void *arg);
-};
-
-static const struct ah_context ah_contexts[] = {
+static const struct kvt_run ah_contexts[] = {
 	{ "under a spin lock", ah_call_locked },
 	{ "soft interrupt", kvt_run_in_softirq },
 	{ "hard interrupt", kvt_run_in_hardirq },
@@ -277,7 +272,7 @@ static void ah_live(void *arg)
 
 static void ah_lives_in_any_context(struct kunit *test)
 {
-	const struct ah_context *ctx = test->param_value;
+	const struct kvt_run *ctx = test->param_value;
 	/* Indices: InfiniBand, InfiniBand with a GRH, RoCE. */
 	static const int nets[] = { 1, 3, 5 };
 	int i, k;
@@ -293,7 +288,7 @@ static void ah_lives_in_any_context(struct kunit *test)
 		rig_make_ud(test, r, &r->b);
 		for (i = 0; i < 20; i++) {
 			KUNIT_ASSERT_EQ(test, 0, gsi_recv(&r->b, i));
-			ctx->call(ah_live, &life);
+			ctx->run(ah_live, &life);
 			RIG_EXPECT_DELIVERED(test, r, &wc, 1, i);
 		}
 		KUNIT_EXPECT_EQ(test, 0, life.wrong);

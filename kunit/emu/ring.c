@@ -499,34 +499,30 @@ static struct stress *stress_new(struct kunit *test, u32 depth)
 	return s;
 }
 
-static void two_posters_and_one_consumer(struct kunit *test)
+static struct stress *run_with_one_consumer(struct kunit *test, bool interrupts)
 {
 	struct stress *s = stress_new(test, STRESS_DEPTH);
+	struct single *c = kvt_zalloc(test, sizeof(*c));
 	struct kvt_thread *t;
-	struct single *c;
 
-	c = kvt_zalloc(test, sizeof(*c));
 	c->s = s;
 	t = kvt_thread_start(test, -1, single_consumer_fn, c);
-	run_posters(test, s, false);
+	run_posters(test, s, interrupts);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
 	KUNIT_EXPECT_EQ(test, 0, s->bad);
 	KUNIT_EXPECT_EQ(test, s->total, c->got);
+	return s;
+}
+
+static void two_posters_and_one_consumer(struct kunit *test)
+{
+	run_with_one_consumer(test, false);
 }
 
 static void interrupts_post_to_the_ring_being_posted(struct kunit *test)
 {
-	struct stress *s = stress_new(test, STRESS_DEPTH);
-	struct kvt_thread *t;
-	struct single *c;
+	struct stress *s = run_with_one_consumer(test, true);
 
-	c = kvt_zalloc(test, sizeof(*c));
-	c->s = s;
-	t = kvt_thread_start(test, -1, single_consumer_fn, c);
-	run_posters(test, s, true);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
-	KUNIT_EXPECT_EQ(test, 0, s->bad);
-	KUNIT_EXPECT_EQ(test, s->total, c->got);
 	KUNIT_EXPECT_GT(test, s->posted[POSTERS] + s->posted[POSTERS + 1], 0);
 	kunit_info(test, "%llu posts from interrupts", s->posted[POSTERS] + s->posted[POSTERS + 1]);
 }

@@ -4,7 +4,6 @@
  * allocations fails in turn. See sweep.c.
  */
 #include <linux/dma-buf.h>
-#include <linux/dma-resv.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_umem.h>
 
@@ -482,23 +481,6 @@ static const struct dma_buf_attach_ops importer = {
 	.move_notify = moves,
 };
 
-static int map(struct ib_umem_dmabuf *d)
-{
-	int ret;
-
-	dma_resv_lock(d->attach->dmabuf->resv, NULL);
-	ret = ib_umem_dmabuf_map_pages(d);
-	dma_resv_unlock(d->attach->dmabuf->resv);
-	return ret;
-}
-
-static void unmap(struct ib_umem_dmabuf *d)
-{
-	dma_resv_lock(d->attach->dmabuf->resv, NULL);
-	ib_umem_dmabuf_unmap_pages(d);
-	dma_resv_unlock(d->attach->dmabuf->resv);
-}
-
 static int make_dmabuf(void *arg)
 {
 	struct ib_umem_dmabuf *d;
@@ -534,14 +516,14 @@ static int make_mapped(void *arg)
 {
 	struct target *t = arg;
 
-	return map(to_ib_umem_dmabuf(t->umem));
+	return dmabuf_rig_map_pages(to_ib_umem_dmabuf(t->umem));
 }
 
 static void unmake_mapped(void *arg)
 {
 	struct target *t = arg;
 
-	unmap(to_ib_umem_dmabuf(t->umem));
+	dmabuf_rig_unmap_pages(to_ib_umem_dmabuf(t->umem));
 }
 
 static void memory_of_a_dmabuf(struct kunit *test)

@@ -10,6 +10,7 @@
 #include <linux/fdtable.h>
 #include <linux/file.h>
 #include <linux/scatterlist.h>
+#include <rdma/ib_umem.h>
 
 #include "lib/dmabuf_rig.h"
 #include "lib/lib.h"
@@ -230,3 +231,32 @@ void dmabuf_rig_move(struct dmabuf_rig *rig, u64 base)
 	dma_resv_unlock(rig->dmabuf->resv);
 }
 EXPORT_SYMBOL_GPL(dmabuf_rig_move);
+
+/**
+ * dmabuf_rig_map_pages() - ib_umem_dmabuf_map_pages() with its lock
+ * @d: the importer's memory
+ *
+ * Return: its result.
+ */
+int dmabuf_rig_map_pages(struct ib_umem_dmabuf *d)
+{
+	int ret;
+
+	dma_resv_lock(d->attach->dmabuf->resv, NULL);
+	ret = ib_umem_dmabuf_map_pages(d);
+	dma_resv_unlock(d->attach->dmabuf->resv);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(dmabuf_rig_map_pages);
+
+/**
+ * dmabuf_rig_unmap_pages() - ib_umem_dmabuf_unmap_pages() with its lock
+ * @d: the importer's memory
+ */
+void dmabuf_rig_unmap_pages(struct ib_umem_dmabuf *d)
+{
+	dma_resv_lock(d->attach->dmabuf->resv, NULL);
+	ib_umem_dmabuf_unmap_pages(d);
+	dma_resv_unlock(d->attach->dmabuf->resv);
+}
+EXPORT_SYMBOL_GPL(dmabuf_rig_unmap_pages);

@@ -386,6 +386,21 @@ void kvt_run_in_softirq(void (*fn)(void *arg), void *arg)
 }
 EXPORT_SYMBOL_GPL(kvt_run_in_softirq);
 
+static void run_in_task(void (*fn)(void *arg), void *arg)
+{
+	fn(arg);
+}
+
+/*
+ * kvt_runs - a task, a soft interrupt, a hard interrupt
+ */
+const struct kvt_run kvt_runs[] = {
+	{ "task", run_in_task },
+	{ "softirq", kvt_run_in_softirq },
+	{ "hardirq", kvt_run_in_hardirq },
+};
+EXPORT_SYMBOL_GPL(kvt_runs);
+
 /**
  * kvt_other_cpu() - a CPU that is not the first
  *

@@ -139,6 +139,14 @@ void kvt_run_in_hardirq(void (*fn)(void *arg), void *arg);
 void kvt_run_in_softirq(void (*fn)(void *arg), void *arg);
 int kvt_other_cpu(void);
 
+/* Contexts in which a function can be called: a parameter of a case. */
+struct kvt_run {
+	const char *name;
+	void (*run)(void (*fn)(void *arg), void *arg);
+};
+
+extern const struct kvt_run kvt_runs[3];	/* task, softirq, hardirq */
+
 bool kvt_wait(struct completion *c);
 
 /*
