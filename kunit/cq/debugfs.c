@@ -81,18 +81,10 @@ static void timing_off(void *unused)
 	set_timing(false);
 }
 
-static void restore_time(void *old)
-{
-	cq_rig_tune("cq_time_us", (unsigned long)old);
-}
-
 /* Sets a time limit so high that a lane runs until its CQs are empty. */
 static void take_time(struct kunit *test)
 {
-	long old = cq_rig_tune("cq_time_us", NO_HURRY_US);
-
-	KUNIT_ASSERT_GE(test, old, 0);
-	kvt_defer(test, restore_time, (void *)old);
+	cq_rig_tune(test, "cq_time_us", NO_HURRY_US);
 }
 
 static void push_quiet(struct item *it)
@@ -304,7 +296,6 @@ static void pool_is_listed(struct kunit *test)
 
 struct reader {
 	char text[TEXT_LEN];
-	bool stop;
 	int reads;
 };
 
@@ -314,7 +305,7 @@ static int read_all_fn(void *arg)
 	struct reader *r = arg;
 	unsigned int i;
 
-	for (i = 0; !READ_ONCE(r->stop); i++) {
+	for (i = 0; !kvt_should_stop(); i++) {
 		if (read_debugfs(files[i % ARRAY_SIZE(files)], r->text, TEXT_LEN) >= 0)
 			r->reads++;
 		cond_resched();
@@ -354,8 +345,7 @@ static void readers_do_not_mind_what_comes_and_goes(struct kunit *test)
 		use_all_contexts(test, m);
 		mock_free(test, m);
 	}
-	WRITE_ONCE(r->stop, true);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(reader));
+	KUNIT_ASSERT_EQ(test, 0, kvt_thread_stop(reader));
 	KUNIT_EXPECT_GT(test, r->reads, 0);
 	kunit_info(test, "%llu devices, %d reads", n, r->reads);
 }

@@ -22,40 +22,24 @@
 #define FREERS		3
 #define ROUNDS		40
 
-/**
- * struct gust - a CQ in a storm
- * @cqe: wr_cqe of all its completions
- * @cq: the CQ
- * @gone: the CQ was freed
- * @inside: done() calls that are running
- * @wrong: how often done() ran beside another one, or after the CQ was freed
- * @seen: completions handled
- */
+/* A CQ in a storm. */
 struct gust {
-	struct ib_cqe cqe;
-	struct ib_cq *cq;
-	bool gone;
-	atomic_t inside;
-	atomic_t wrong;
-	atomic_t seen;
+	struct ib_cqe cqe;	/* wr_cqe of all its completions */
+	struct ib_cq *cq;	/* the CQ */
+	bool gone;		/* the CQ was freed */
+	atomic_t inside;	/* done() calls that are running */
+	atomic_t wrong;	/* how often done() ran beside another one, or after the CQ was freed */
+	atomic_t seen;		/* completions handled */
 };
 
-/**
- * struct storm - completions from hard interrupt
- * @m: the device
- * @lock: guards @cq; held while a CQ is notified, as a driver would
- * @cq: CQs that the device still notifies
- * @gust: the CQs, as the case sees them
- * @timer: hard interrupt that pushes completions
- * @stop: the timer is to stop
- */
+/* Completions from hard interrupt. */
 struct storm {
-	struct mock *m;
-	spinlock_t lock;
-	struct ib_cq *cq[STORM_CQS];
-	struct gust gust[STORM_CQS];
-	struct hrtimer timer;
-	bool stop;
+	struct mock *m;			/* the device */
+	spinlock_t lock;	/* guards @cq; held while a CQ is notified, as a driver would */
+	struct ib_cq *cq[STORM_CQS];	/* CQs that the device still notifies */
+	struct gust gust[STORM_CQS];	/* the CQs, as the case sees them */
+	struct hrtimer timer;		/* hard interrupt that pushes completions */
+	bool stop;			/* the timer is to stop */
 };
 
 static void gust_done(struct ib_cq *cq, struct ib_wc *wc)
@@ -173,17 +157,13 @@ static void storm_begin(struct storm *s)
 /* Waits until each CQ has handled @more further completions. */
 static bool storm_felt(struct storm *s, int more)
 {
-	unsigned long end = jiffies + KVT_TIMEOUT;
 	int i;
 
 	for (i = 0; i < STORM_CQS; i++) {
 		int from = atomic_read(&s->gust[i].seen);
 
-		while (atomic_read(&s->gust[i].seen) - from < more) {
-			if (time_after(jiffies, end))
-				return false;
-			schedule();
-		}
+		if (!kvt_until(atomic_read(&s->gust[i].seen) - from >= more))
+			return false;
 	}
 	return true;
 }
@@ -226,8 +206,7 @@ static void cqs_of_a_lane_are_freed_in_a_storm(struct kunit *test)
 		for (i = 0; i < FREERS; i++) {
 			f[i].s = s;
 			f[i].first = i;
-			t[i] = kvt_thread_start(test, i % 2 ? kvt_other_cpu() : 0,
-						freer_fn, &f[i]);
+			t[i] = kvt_thread_start(test, i % 2 ? kvt_other_cpu() : 0, freer_fn, &f[i]);
 		}
 		for (i = 0; i < FREERS; i++)
 			KUNIT_ASSERT_TRUE(test, kvt_thread_join(t[i]));
@@ -315,14 +294,10 @@ static void done_may_free_another_cq_of_its_own(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, other->cq);
 }
 
-/**
- * struct parcel - a completion whose memory done() frees
- * @cqe: wr_cqe of the completion
- * @rec: recorder that counts it
- */
+/* A completion whose memory done() frees. */
 struct parcel {
-	struct ib_cqe cqe;
-	struct recorder *rec;
+	struct ib_cqe cqe;	/* wr_cqe of the completion */
+	struct recorder *rec;	/* recorder that counts it */
 };
 
 static void parcel_done(struct ib_cq *cq, struct ib_wc *wc)
@@ -384,16 +359,11 @@ static void done_may_post_again(struct kunit *test)
 
 /* --- invalid completions, failed creation, drivers that err ----------------- */
 
-/**
- * struct lines - counts lines of the kernel log that contain two strings
- * @a: one string
- * @b: the other string
- * @seen: number of such lines
- */
+/* Counts lines of the kernel log that contain two strings. */
 struct lines {
-	const char *a;
-	const char *b;
-	atomic_t seen;
+	const char *a;	/* one string */
+	const char *b;	/* the other string */
+	atomic_t seen;	/* number of such lines */
 };
 
 static void lines_probe(void *data, const char *text, size_t len)
@@ -512,18 +482,12 @@ static void cq_that_is_not_made_is_polled_no_more(struct kunit *test)
 							    kvt_context(test))));
 }
 
-/**
- * struct greedy - a CQ whose driver claims one completion more than it was asked for
- * @cqe: wr_cqe of all completions
- * @given: completions that poll_cq has filled in
- * @dones: calls of done()
- * @handled: completed by the last call of done()
- */
+/* A CQ whose driver claims one completion more than it was asked for. */
 struct greedy {
-	struct ib_cqe cqe;
-	int given;
-	atomic_t dones;
-	struct completion handled;
+	struct ib_cqe cqe;		/* wr_cqe of all completions */
+	int given;			/* completions that poll_cq has filled in */
+	atomic_t dones;			/* calls of done() */
+	struct completion handled;	/* completed by the last call of done() */
 };
 
 static int poll_too_many(struct ib_cq *cq, int num, struct ib_wc *wc)

@@ -134,16 +134,11 @@ static void cqs_are_not_moderated_unless_the_device_wants(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, recorder_up(test, m, IB_POLL_SOFTIRQ, 0)->cq->dim);
 }
 
-/**
- * struct load - puts a load on a CQ, notification by notification
- * @rec: recorder of the CQ
- * @items: completions, used in a ring
- * @next: number of the next completion to push
- */
+/* Puts a load on a CQ, notification by notification. */
 struct load {
-	struct recorder *rec;
-	struct item *items;
-	u32 next;
+	struct recorder *rec;	/* recorder of the CQ */
+	struct item *items;	/* completions, used in a ring */
+	u32 next;		/* number of the next completion to push */
 };
 
 static void load_init(struct kunit *test, struct load *l, struct mock *m)

@@ -12,34 +12,20 @@
 #define CQ_SIZE		64
 #define NOTIFIES	100000
 
-/**
- * struct watcher - a CQ whose completion and event handlers are watched
- * @cq: the CQ
- * @calls: calls of the completion handler that have ended
- * @inside: calls of the completion handler that are running
- * @concurrent: calls that began while another one was running
- * @polled: completions polled in the handler
- * @poll: the handler polls all completions, and arms the CQ again
- * @called: completed at the end of each call
- * @events: calls of the event handler
- * @event: the last event
- * @got_event: completed by each event
- * @on_call: called in the completion handler; may be NULL
- * @arg: for @on_call
- */
+/* A CQ whose completion and event handlers are watched. */
 struct watcher {
-	struct ib_cq *cq;
-	atomic_t calls;
-	atomic_t inside;
-	int concurrent;
-	atomic_t polled;
-	bool poll;
-	struct completion called;
-	atomic_t events;
-	enum ib_event_type event;
-	struct completion got_event;
-	void (*on_call)(struct watcher *w);
-	void *arg;
+	struct ib_cq *cq;		/* the CQ */
+	atomic_t calls;			/* calls of the completion handler that have ended */
+	atomic_t inside;		/* calls of the completion handler that are running */
+	int concurrent;			/* calls that began while another one was running */
+	atomic_t polled;		/* completions polled in the handler */
+	bool poll;	/* the handler polls all completions, and arms the CQ again */
+	struct completion called;	/* completed at the end of each call */
+	atomic_t events;		/* calls of the event handler */
+	enum ib_event_type event;	/* the last event */
+	struct completion got_event;	/* completed by each event */
+	void (*on_call)(struct watcher *w);	/* called in the completion handler; may be NULL */
+	void *arg;			/* for @on_call */
 };
 
 static void poll_and_arm(struct watcher *w, struct ib_cq *cq)
@@ -49,8 +35,7 @@ static void poll_and_arm(struct watcher *w, struct ib_cq *cq)
 	do {
 		while (ib_poll_cq(cq, 1, &wc) > 0)
 			atomic_inc(&w->polled);
-	} while (ib_req_notify_cq(cq, IB_CQ_NEXT_COMP |
-				      IB_CQ_REPORT_MISSED_EVENTS) > 0);
+	} while (ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0);
 }
 
 static void handler(struct ib_cq *cq, void *context)
@@ -216,16 +201,14 @@ static void c12_handler_is_never_concurrent(struct kunit *test)
 	for (i = 0; i < 2; i++) {
 		r[i].w = w;
 		r[i].count = count;
-		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0,
-					ringer_fn, &r[i]);
+		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0, ringer_fn, &r[i]);
 	}
 	for (i = 0; i < 2; i++)
 		KUNIT_ASSERT_TRUE(test, kvt_thread_join(t[i]));
 	while (atomic_read(&w->polled) < r[0].pushed + r[1].pushed)
 		KUNIT_ASSERT_TRUE(test, kvt_wait(&w->called));
 	KUNIT_EXPECT_EQ(test, 0, w->concurrent);
-	KUNIT_EXPECT_EQ(test, r[0].pushed + r[1].pushed,
-			atomic_read(&w->polled));
+	KUNIT_EXPECT_EQ(test, r[0].pushed + r[1].pushed, atomic_read(&w->polled));
 }
 
 /* A notification while the handler runs makes it run once more afterwards. */

@@ -21,18 +21,10 @@ static const struct cpumask *pool_vector_affinity(struct ib_device *ibdev, int v
 	return &vector_cpus[vector];
 }
 
-static void pool_idle_end(void *arg)
-{
-	cq_rig_tune("cq_pool_idle_ms", (unsigned long)arg);
-}
-
 /* Sets how long an idle CQ is kept, until the case ends. */
 static void pool_idle(struct kunit *test, unsigned int ms)
 {
-	int old = cq_rig_tune("cq_pool_idle_ms", ms);
-
-	KUNIT_ASSERT_GE(test, old, 0);
-	kvt_defer(test, pool_idle_end, (void *)(long)old);
+	cq_rig_tune(test, "cq_pool_idle_ms", ms);
 }
 
 /* A device with VECTORS vectors, whose affinity masks are empty at first. */
@@ -340,18 +332,12 @@ static void what_was_not_got_is_not_taken_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, cq->cqe_used);
 }
 
-/**
- * struct pool_client - a client that uses the pool
- * @client: the client
- * @cq: the CQ that it got from the pool
- * @destroyed: CQs that were destroyed before the client put @cq
- * @m: the device
- */
+/* A client that uses the pool. */
 struct pool_client {
 	struct ib_client client;
-	struct ib_cq *cq;
-	unsigned int destroyed;
-	struct mock *m;
+	struct ib_cq *cq;	/* the CQ that it got from the pool */
+	unsigned int destroyed;	/* CQs that were destroyed before the client put @cq */
+	struct mock *m;		/* the device */
 };
 
 static int pool_client_add(struct ib_device *ibdev)

@@ -221,53 +221,17 @@ bool items_push(struct item *items, u32 n)
 EXPORT_SYMBOL_GPL(items_push);
 
 /**
- * cq_gate_init() - initialise a gate, closed
+ * cq_gate_pass() - wait in a done() until the gate opens, asleep if its context may sleep
  * @g: the gate
  */
-void cq_gate_init(struct cq_gate *g)
+void cq_gate_pass(struct kvt_gate *g)
 {
-	kvt_gate_init(&g->gate);
-	init_completion(&g->go);
-}
-EXPORT_SYMBOL_GPL(cq_gate_init);
-
-/**
- * cq_gate_pass() - wait in a done() until the gate opens
- * @g: the gate
- */
-void cq_gate_pass(struct cq_gate *g)
-{
-	if (in_serving_softirq()) {
-		kvt_gate_pass(&g->gate);
-		return;
-	}
-	complete(&g->gate.entered);
-	g->gate.in_time = kvt_wait(&g->go);
+	if (in_serving_softirq())
+		kvt_gate_pass(g);
+	else
+		kvt_gate_sleep(g);
 }
 EXPORT_SYMBOL_GPL(cq_gate_pass);
-
-/**
- * cq_gate_entered() - wait until a done() has reached the gate
- * @g: the gate
- *
- * Return: true if it has, in time.
- */
-bool cq_gate_entered(struct cq_gate *g)
-{
-	return kvt_wait(&g->gate.entered);
-}
-EXPORT_SYMBOL_GPL(cq_gate_entered);
-
-/**
- * cq_gate_open() - let the done() continue
- * @g: the gate
- */
-void cq_gate_open(struct cq_gate *g)
-{
-	kvt_gate_open(&g->gate);
-	complete_all(&g->go);
-}
-EXPORT_SYMBOL_GPL(cq_gate_open);
 
 static void held_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 {
@@ -299,7 +263,7 @@ struct cq_hold *cq_hold_new(struct kunit *test, struct mock *m, enum ib_poll_con
 	kvt_need_two_cpus(test);
 	kvt_stay_on_first_cpu();
 	h = kvt_zalloc(test, sizeof(*h));
-	cq_gate_init(&h->g);
+	kvt_gate_init(&h->g);
 	h->rec = recorder_up(test, m, ctx, kvt_other_cpu());
 	/* In a work queue, another runner would take over from one that is held up. */
 	h->rec->cq->lane->watched = false;
@@ -321,7 +285,7 @@ EXPORT_SYMBOL_GPL(cq_hold_new);
 bool cq_hold_begin(struct cq_hold *h)
 {
 	kvt_thread_go(h->pusher);
-	return cq_gate_entered(&h->g);
+	return kvt_wait(&h->g.entered);
 }
 EXPORT_SYMBOL_GPL(cq_hold_begin);
 
@@ -333,12 +297,12 @@ EXPORT_SYMBOL_GPL(cq_hold_begin);
  */
 bool cq_hold_end(struct cq_hold *h)
 {
-	cq_gate_open(&h->g);
+	kvt_gate_open(&h->g);
 	/* The pusher polls the CQ itself: it must not be freed before the pusher returns. */
 	if (h->rec->ctx == IB_POLL_DIRECT && !kvt_thread_join(h->pusher))
 		return false;
 	/* Else do not join: the lane may keep the pusher's CPU busy until the case ends. */
-	return kvt_wait(&h->rec->all) && h->g.gate.in_time;
+	return kvt_wait(&h->rec->all) && h->g.in_time;
 }
 EXPORT_SYMBOL_GPL(cq_hold_end);
 
@@ -376,53 +340,31 @@ EXPORT_SYMBOL_GPL(cq_rig_qp);
  */
 bool cq_rig_rest(struct ib_cq *cq)
 {
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
-
 	/* Pairs with the atomic_set_release() in ib_cq_lane_idle(). */
-	while (atomic_read_acquire(&cq->lane->active)) {
-		if (ktime_get_ns() > end)
-			return false;
-		/* On one CPU, nobody holds up a timer: see kvt_thread_waits(). */
-		if (num_online_cpus() == 1)
-			schedule_timeout_uninterruptible(1);
-		else
-			schedule();
-	}
-	return true;
+	return kvt_until(!atomic_read_acquire(&cq->lane->active));
 }
 EXPORT_SYMBOL_GPL(cq_rig_rest);
 
 /**
- * cq_rig_tune() - set a numeric module parameter of kverbs
+ * cq_rig_tune() - set a numeric module parameter of kverbs until the case ends
+ * @test: the running case
  * @name: the parameter
  * @value: the new value
- *
- * Return: the old value, or a negative errno.
  */
-int cq_rig_tune(const char *name, unsigned int value)
+void cq_rig_tune(struct kunit *test, const char *name, unsigned int value)
 {
-	char path[64], text[16];
-	unsigned int old = 0;
-	int ret;
+	char *path = kvt_zalloc(test, 64), *old = kvt_zalloc(test, 16), text[16];
 
-	snprintf(path, sizeof(path), "/sys/module/kverbs/parameters/%s", name);
-	ret = kvt_read_file(path, text, sizeof(text));
-	if (ret > 0)
-		ret = kstrtouint(text, 0, &old);
-	if (ret < 0)
-		return ret;
+	snprintf(path, 64, "/sys/module/kverbs/parameters/%s", name);
+	KUNIT_ASSERT_GT(test, kvt_read_file(path, old, 16), 0);
+	kvt_restore_file(test, path, old);
 	snprintf(text, sizeof(text), "%u", value);
-	return kvt_write_file(path, text) ?: (int)old;
+	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(path, text));
 }
 EXPORT_SYMBOL_GPL(cq_rig_tune);
 
 /* wait_warn_ms in cases which wait for the messages rather than for a time. */
 #define SOON_MS		20
-
-static void restore_wait_warn(void *arg)
-{
-	cq_rig_tune("wait_warn_ms", (unsigned long)arg);
-}
 
 /**
  * cq_rig_warn_soon() - have the log tell soon what a thread waits for, until the case ends
@@ -430,9 +372,6 @@ static void restore_wait_warn(void *arg)
  */
 void cq_rig_warn_soon(struct kunit *test)
 {
-	int old = cq_rig_tune("wait_warn_ms", SOON_MS);
-
-	KUNIT_ASSERT_GE(test, old, 0);
-	kvt_defer(test, restore_wait_warn, (void *)(unsigned long)old);
+	cq_rig_tune(test, "wait_warn_ms", SOON_MS);
 }
 EXPORT_SYMBOL_GPL(cq_rig_warn_soon);

@@ -16,18 +16,12 @@
 
 /* --- reports of a driver ------------------------------------------------------- */
 
-/**
- * struct reporter - a driver that reports events of a QP
- * @qp: the QP, with an SRQ
- * @last: calls of its handler for the last WQE
- * @fatal: calls of its handler for another event
- * @ret: result of the reset
- */
+/* A driver that reports events of a QP. */
 struct reporter {
-	struct ib_qp *qp;
-	atomic_t last;
-	atomic_t fatal;
-	int ret;
+	struct ib_qp *qp;	/* the QP, with an SRQ */
+	atomic_t last;		/* calls of its handler for the last WQE */
+	atomic_t fatal;		/* calls of its handler for another event */
+	int ret;		/* result of the reset */
 };
 
 static void qp_event(struct ib_event *event, void *context)
@@ -108,16 +102,11 @@ static void cq_that_has_failed_does_not_recover(struct kunit *test)
 
 /* --- IB_POLL_DIRECT --------------------------------------------------------------- */
 
-/**
- * struct drainer - a thread that drains a QP, and what others do meanwhile
- * @rec: the CQ
- * @item: a completion that arrives
- * @polled: completions that others have handled
- */
+/* A thread that drains a QP, and what others do meanwhile. */
 struct drainer {
-	struct recorder *rec;
-	struct item *item;
-	u32 polled;
+	struct recorder *rec;	/* the CQ */
+	struct item *item;	/* a completion that arrives */
+	u32 polled;		/* completions that others have handled */
 };
 
 /*
@@ -211,16 +200,11 @@ static void poller_that_wakes_late_has_let_go(struct kunit *test)
 
 /* --- the pool ----------------------------------------------------------------------- */
 
-/**
- * struct pool_life - what others do with the pool while a thread makes a CQ for it
- * @m: the device
- * @failed: CQs that they did not get
- * @made: CQs that the driver had made by then
- */
+/* What others do with the pool while a thread makes a CQ for it. */
 struct pool_life {
-	struct mock *m;
-	u32 failed;
-	u32 made;
+	struct mock *m;	/* the device */
+	u32 failed;	/* CQs that they did not get */
+	u32 made;	/* CQs that the driver had made by then */
 };
 
 static void others_use_the_pool(void *arg)

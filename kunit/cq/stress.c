@@ -49,74 +49,45 @@
 
 struct target;
 
-/**
- * struct stream - what one producer sends to one CQ
- * @cqe: wr_cqe of all completions of the stream
- * @t: the CQ
- * @sent: completions pushed
- * @seen: completions handled
- * @wrong: completions handled out of order
- */
+/* What one producer sends to one CQ. */
 struct stream {
-	struct ib_cqe cqe;
-	struct target *t;
-	u32 sent;
-	u32 seen;
-	u32 wrong;
+	struct ib_cqe cqe;	/* wr_cqe of all completions of the stream */
+	struct target *t;	/* the CQ */
+	u32 sent;		/* completions pushed */
+	u32 seen;		/* completions handled */
+	u32 wrong;		/* completions handled out of order */
 };
 
-/**
- * struct target - a CQ under load
- * @cq: the CQ
- * @inside: done() calls that are running
- * @concurrent: how often a done() began while another one ran
- * @stream: streams, by producer
- */
+/* A CQ under load. */
 struct target {
-	struct ib_cq *cq;
-	atomic_t inside;
-	u32 concurrent;
-	struct stream stream[PRODUCERS];
+	struct ib_cq *cq;			/* the CQ */
+	atomic_t inside;			/* done() calls that are running */
+	u32 concurrent;				/* how often a done() began while another one ran */
+	struct stream stream[PRODUCERS];	/* streams, by producer */
 };
 
 struct stress;
 
-/**
- * struct producer - a source of completions
- * @s: the case
- * @id: index in stress.p and target.stream
- * @rng: state of the random number generator
- * @left: completions to push
- * @lost: a thread timed out when it waited for a CQ
- * @timer: hrtimer of a producer in hard interrupt
- * @done: completed when the timer does not run again: @left is 0, or the case stops
- */
+/* A source of completions. */
 struct producer {
-	struct stress *s;
-	int id;
-	u32 rng;
-	u64 left;
-	bool lost;
-	struct hrtimer timer;
+	struct stress *s;	/* the case */
+	int id;			/* index in stress.p and target.stream */
+	u32 rng;		/* state of the random number generator */
+	u64 left;		/* completions to push */
+	bool lost;		/* a thread timed out when it waited for a CQ */
+	struct hrtimer timer;	/* hrtimer of a producer in hard interrupt */
+	/* Completed when the timer does not run again: @left is 0, or the case stops. */
 	struct completion done;
 };
 
-/**
- * struct stress - state of a case
- * @m: the device
- * @count: completions in a round
- * @target: the CQs
- * @targets: number of CQs
- * @p: the producers
- * @stop: tells the producers to end
- */
+/* State of a case. */
 struct stress {
-	struct mock *m;
-	u64 count;
-	struct target target[MAX_CQS];
-	int targets;
-	struct producer p[PRODUCERS];
-	int stop;
+	struct mock *m;			/* the device */
+	u64 count;			/* completions in a round */
+	struct target target[MAX_CQS];	/* the CQs */
+	int targets;			/* number of CQs */
+	struct producer p[PRODUCERS];	/* the producers */
+	int stop;			/* tells the producers to end */
 };
 
 static void stream_done(struct ib_cq *cq, struct ib_wc *wc)
@@ -242,8 +213,7 @@ static void stress_end(void *arg)
 	mock_unregister(s->m);
 }
 
-static void add_target(struct kunit *test, struct stress *s, enum ib_poll_context ctx,
-		       int vector)
+static void add_target(struct kunit *test, struct stress *s, enum ib_poll_context ctx, int vector)
 {
 	struct target *t = &s->target[s->targets];
 	struct ib_cq *cq;
@@ -429,8 +399,7 @@ static void cqs_of_two_vectors_lose_nothing(struct kunit *test)
 	int i;
 
 	for (i = 0; i < MAX_CQS; i++)
-		add_target(test, s, kvt_context(test),
-			   i < MAX_CQS / 2 ? 0 : kvt_other_cpu());
+		add_target(test, s, kvt_context(test), i < MAX_CQS / 2 ? 0 : kvt_other_cpu());
 	stress_scheduled(test, s);
 }
 
@@ -447,23 +416,17 @@ static void cqs_of_all_contexts_lose_nothing(struct kunit *test)
 	stress_scheduled(test, s);
 }
 
-/**
- * struct consumer - a thread that polls a CQ of IB_POLL_DIRECT
- * @s: the case
- * @taken: sum of what ib_process_cq_direct() returned
- * @stop: tells the thread to end
- */
+/* A thread that polls a CQ of IB_POLL_DIRECT. */
 struct consumer {
-	struct stress *s;
-	u64 taken;
-	int stop;
+	struct stress *s;	/* the case */
+	u64 taken;		/* sum of what ib_process_cq_direct() returned */
 };
 
 static int consumer_fn(void *arg)
 {
 	struct consumer *c = arg;
 
-	while (!READ_ONCE(c->stop)) {
+	while (!kvt_should_stop()) {
 		c->taken += ib_process_cq_direct(c->s->target[0].cq, 32);
 		cond_resched();
 	}
@@ -488,9 +451,7 @@ static void direct_cq_is_polled_from_two_cpus(struct kunit *test)
 	for (i = 0; i < PRODUCERS; i++)
 		KUNIT_EXPECT_TRUE(test, wait_idle(&s->p[i], &t->stream[i]));
 	for (i = 0; i < 2; i++)
-		WRITE_ONCE(c[i].stop, 1);
-	for (i = 0; i < 2; i++)
-		KUNIT_EXPECT_TRUE(test, kvt_thread_join(poll[i]));
+		KUNIT_EXPECT_EQ(test, 0, kvt_thread_stop(poll[i]));
 	for (i = 0; i < PRODUCERS; i++) {
 		KUNIT_EXPECT_EQ(test, 0, t->stream[i].wrong);
 		sent += t->stream[i].sent;
