@@ -394,8 +394,7 @@ struct contract_scene *contract_scene_new(struct kunit *test)
 
 void contract_scene_device(struct kunit *test, struct contract_scene *scene)
 {
-	mock_alloc(test, scene->m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(scene->m, CONTRACT_DEVICE));
+	mock_start(test, scene->m, CONTRACT_DEVICE);
 	kvt_defer(test, scene_end, scene);
 }
 

@@ -118,12 +118,11 @@ static void unmake_nothing(void *arg)
 
 static void opening(struct kunit *test)
 {
-	static const struct victim open = { "OPEN", make_open, unmake_open };
 	struct target *t;
 
 	kvt_need_injection(test);
 	t = target_up(test);
-	sweep(test, t->m, &open, t);
+	SWEEP(test, t->m, t, "OPEN", make_open, unmake_open);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&t->m->wrong_ca));
 }
 
@@ -151,16 +150,13 @@ static void objects_of_a_handle(struct kunit *test)
 /* Without memory to refresh, a FRESH query fails, and others get the old values. */
 static void fresh_query(struct kunit *test)
 {
-	static const struct victim fresh = {
-		"QUERY_CA", make_fresh, unmake_nothing,
-	};
 	const struct kverbs_ca_attr *before, *now;
 	struct target *t;
 
 	kvt_need_injection(test);
 	t = target_up(test);
 	before = ca_rig_attr(test, t->m->ibdev, t->h);
-	sweep(test, t->m, &fresh, t);
+	SWEEP(test, t->m, t, "QUERY_CA", make_fresh, unmake_nothing);
 	t->m->port[1].attr.lid = 0x99;
 	kvt_fail_nth(1);
 	KUNIT_EXPECT_EQ(test, -ENOMEM, make_fresh(t));

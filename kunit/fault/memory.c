@@ -65,7 +65,6 @@ static void expect_nothing_left(struct kunit *test, struct target *t)
 
 static void memory_of_a_peer(struct kunit *test)
 {
-	static const struct victim victim = { "ib_reg_mem, peer", make_mr, unmake_mr };
 	struct target t = {
 		.mem = {
 			.path = IB_MEM_PEER,
@@ -75,13 +74,12 @@ static void memory_of_a_peer(struct kunit *test)
 	};
 
 	target_up(test, &t);
-	sweep(test, t.m, &victim, &t);
+	SWEEP(test, t.m, &t, "ib_reg_mem, peer", make_mr, unmake_mr);
 	expect_nothing_left(test, &t);
 }
 
 static void memory_of_a_dmabuf(struct kunit *test)
 {
-	static const struct victim victim = { "ib_reg_mem, dma-buf", make_mr, unmake_mr };
 	struct target t = {
 		.mem = {
 			.path = IB_MEM_DMABUF,
@@ -92,7 +90,7 @@ static void memory_of_a_dmabuf(struct kunit *test)
 
 	target_up(test, &t);
 	t.mem.fd = t.buf->fd;
-	sweep(test, t.m, &victim, &t);
+	SWEEP(test, t.m, &t, "ib_reg_mem, dma-buf", make_mr, unmake_mr);
 	expect_nothing_left(test, &t);
 }
 

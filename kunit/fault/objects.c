@@ -77,14 +77,11 @@ static void unmake_cq(void *arg)
 
 static void completion_queue_of_any_vector(struct kunit *test)
 {
-	static const struct victim victim = {
-		"ib_alloc_cq_any", make_cq, unmake_cq, UNDO_QUIET,
-	};
 	struct target t = {};
 
 	kvt_need_injection(test);
 	t.m = mock_up(test, "kvtm_a");
-	sweep(test, t.m, &victim, &t);
+	SWEEP(test, t.m, &t, "ib_alloc_cq_any", make_cq, unmake_cq, UNDO_QUIET);
 }
 
 static struct ib_mr *alloc_mr_integrity(struct ib_pd *pd, u32 max_num_data_sg, u32 max_num_meta_sg)
@@ -116,19 +113,15 @@ static void unmake_mr(void *arg)
 
 static void region_with_protection(struct kunit *test)
 {
-	static const struct victim victim = {
-		"ib_alloc_mr_integrity", make_mr, unmake_mr, UNDO_QUIET,
-	};
 	struct target t = {};
 
 	kvt_need_injection(test);
 	t.m = mock_new(test);
 	t.m->ops.alloc_mr_integrity = alloc_mr_integrity;
 	t.m->ops.map_mr_sg_pi = map_mr_sg_pi;
-	mock_alloc(test, t.m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(t.m, "kvtm_a"));
+	mock_start(test, t.m, "kvtm_a");
 	t.pd = kvt_pd(test, t.m->ibdev);
-	sweep(test, t.m, &victim, &t);
+	SWEEP(test, t.m, &t, "ib_alloc_mr_integrity", make_mr, unmake_mr, UNDO_QUIET);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&t.pd->usecnt));
 }
 
@@ -149,15 +142,12 @@ static void unmake_ah(void *arg)
 
 static void address_of_a_sender(struct kunit *test)
 {
-	static const struct victim victim = {
-		"ib_create_ah_from_wc", make_ah, unmake_ah, UNDO_QUIET,
-	};
 	struct target t = {};
 
 	kvt_need_injection(test);
 	t.m = mock_up(test, "kvtm_a");
 	t.pd = kvt_pd(test, t.m->ibdev);
-	sweep(test, t.m, &victim, &t);
+	SWEEP(test, t.m, &t, "ib_create_ah_from_wc", make_ah, unmake_ah, UNDO_QUIET);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&t.pd->usecnt));
 }
 
@@ -183,14 +173,11 @@ static void unmake_name(void *arg)
 
 static void name_of_a_device(struct kunit *test)
 {
-	static const struct victim victim = {
-		"ib_device_rename", make_name, unmake_name, UNDO_MAKES,
-	};
 	struct target t = {};
 
 	kvt_need_injection(test);
 	t.m = mock_up(test, "kvtm_a");
-	sweep(test, t.m, &victim, &t);
+	SWEEP(test, t.m, &t, "ib_device_rename", make_name, unmake_name, UNDO_MAKES);
 	KUNIT_EXPECT_TRUE(test, mock_exists("kvtm_a"));
 	KUNIT_EXPECT_FALSE(test, mock_exists("kvtm_b"));
 }
@@ -223,15 +210,12 @@ static void unmake_bound(void *arg)
 /* A leaked reference on the network device would keep the case from ending. */
 static void network_device_of_a_port(struct kunit *test)
 {
-	static const struct victim victim = {
-		"ib_device_set_netdev", make_bound, unmake_bound,
-	};
 	struct target t = {};
 
 	kvt_need_injection(test);
 	t.m = mock_new(test);
 	t.ndev = kvt_netdev(test);
-	sweep(test, t.m, &victim, &t);
+	SWEEP(test, t.m, &t, "ib_device_set_netdev", make_bound, unmake_bound);
 	kvt_netdev_gone(test, t.ndev);
 }
 
@@ -276,8 +260,7 @@ static void changes_that_the_driver_has_made(struct kunit *test)
 	t.m = mock_new(test);
 	t.m->ops.modify_port = modify_port;
 	t.m->ops.modify_device = modify_device;
-	mock_alloc(test, t.m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(t.m, "kvtm_a"));
+	mock_start(test, t.m, "kvtm_a");
 	for (i = 0; i < ARRAY_SIZE(victims); i++)
 		sweep(test, t.m, &victims[i], &t);
 }
@@ -460,15 +443,12 @@ static void memory_of_the_process(struct kunit *test)
 
 static void memory_of_a_peer(struct kunit *test)
 {
-	static const struct victim victim = {
-		"ib_umem_get_peer, peer", make_peer_umem, unmake_umem,
-	};
 	struct target t = { .addr = PEER_BASE(0), .size = LENGTH };
 
 	target_up(test, &t);
 	t.client = peer_mock_up(test, 0, "kvt_gpu", PEER_CORE);
 	t.client->page_size = PAGE_SIZE;
-	sweep(test, t.m, &victim, &t);
+	SWEEP(test, t.m, &t, "ib_umem_get_peer, peer", make_peer_umem, unmake_umem);
 	PEER_EXPECT_IDLE(test, t.client);
 }
 
@@ -532,9 +512,6 @@ static void memory_of_a_dmabuf(struct kunit *test)
 		{ "ib_umem_dmabuf_get", make_dmabuf, unmake_dmabuf, UNDO_QUIET },
 		{ "ib_umem_dmabuf_get_pinned", make_pinned, unmake_dmabuf, UNDO_QUIET },
 	};
-	static const struct victim mapped = {
-		"ib_umem_dmabuf_map_pages", make_mapped, unmake_mapped, UNDO_QUIET,
-	};
 	struct target t = { .size = LENGTH };
 	int i;
 
@@ -544,7 +521,7 @@ static void memory_of_a_dmabuf(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(got); i++)
 		sweep(test, t.m, &got[i], &t);
 	KUNIT_ASSERT_EQ(test, 0, make_dmabuf(&t));
-	sweep(test, t.m, &mapped, &t);
+	SWEEP(test, t.m, &t, "ib_umem_dmabuf_map_pages", make_mapped, unmake_mapped, UNDO_QUIET);
 	unmake_dmabuf(&t);
 	DMABUF_EXPECT_IDLE(test, t.buf);
 }

@@ -82,6 +82,8 @@ enum sweep_verdict sweep_make(struct sweep *s);
 enum sweep_verdict sweep_unmake(struct sweep *s);
 
 void sweep(struct kunit *test, struct mock *m, const struct victim *v, void *arg);
+#define SWEEP(test, m, arg, ...) \
+	sweep(test, m, &(const struct victim) { __VA_ARGS__ }, arg)
 void sweep_undo(struct kunit *test, struct mock *m, const struct victim *v, void *arg);
 
 void work_fail_begin(struct kunit *test);

@@ -63,17 +63,13 @@ static void unmake_device(void *arg)
 
 static void sweep_registration(struct kunit *test, struct reg *r)
 {
-	static const struct victim device = {
-		"ib_register_device", make_device, unmake_device,
-	};
-
 	/* mock_alloc() fills in the mock's tables and methods. Its device is not used. */
 	r->test = test;
 	r->m->nports = r->nports;
 	mock_counter_methods(&r->m->ops);
 	mock_alloc(test, r->m);
 	mock_dealloc(r->m);
-	sweep(test, r->m, &device, r);
+	SWEEP(test, r->m, r, "ib_register_device", make_device, unmake_device);
 	KUNIT_EXPECT_FALSE(test, mock_exists("kvtm0"));
 }
 
@@ -183,9 +179,6 @@ static void unmake_pooled(void *arg)
 
 static void pooled_completion_queue(struct kunit *test)
 {
-	static const struct victim pooled = {
-		"ib_cq_pool_get", make_pooled, unmake_pooled,
-	};
 	struct reg r = { .nports = 1 };
 
 	kvt_need_injection(test);
@@ -193,7 +186,7 @@ static void pooled_completion_queue(struct kunit *test)
 	r.m = mock_new(test);
 	mock_alloc(test, r.m);
 	mock_dealloc(r.m);
-	sweep(test, r.m, &pooled, &r);
+	SWEEP(test, r.m, &r, "ib_cq_pool_get", make_pooled, unmake_pooled);
 }
 
 static int make_client(void *arg)
@@ -208,15 +201,13 @@ static void unmake_client(void *arg)
 
 static void client_registration(struct kunit *test)
 {
-	static const struct victim client = {
-		"ib_register_client", make_client, unmake_client,
-	};
 	struct kvt_trace *tr = kvt_trace_new(test);
 	struct mock *m;
 
 	kvt_need_injection(test);
 	m = mock_up(test, "kvtm_a");
-	sweep(test, m, &client, kvt_client_new(test, "A", tr));
+	SWEEP(test, m, kvt_client_new(test, "A", tr), "ib_register_client",
+	      make_client, unmake_client);
 }
 
 /* Objects */
@@ -437,8 +428,7 @@ static void protection_domain(struct kunit *test)
 	kvt_need_injection(test);
 	o.m = mock_new(test);
 	o.m->no_local_lkey = true;
-	mock_alloc(test, o.m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(o.m, "kvtm_a"));
+	mock_start(test, o.m, "kvtm_a");
 	sweep(test, o.m, &victim_pd, &o);
 	o.pd_flags = IB_PD_UNSAFE_GLOBAL_RKEY;
 	sweep(test, o.m, &victim_pd, &o);
