@@ -200,8 +200,7 @@ static struct flood *flood_up(struct kunit *test, u32 count)
 
 	f->m = mock_up(test, "kvtm_a");
 	f->h = ca_rig_open(test, f->m->ibdev);
-	f->a = kvcalloc(count, sizeof(*f->a), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, f->a);
+	f->a = KVT_PTR(test, kvcalloc(count, sizeof(*f->a), GFP_KERNEL));
 	kvt_defer(test, free_flood, f);
 	mock_hold(f->m, MOCK_alloc_pd);
 	for (i = 0; i < count; i++) {
@@ -369,8 +368,7 @@ static void callback_may_free_the_request(struct kunit *test)
 	int i;
 
 	for (i = 0; i < 100; i++) {
-		f = kzalloc(sizeof(*f), GFP_KERNEL);
-		KUNIT_ASSERT_NOT_NULL(test, f);
+		f = KVT_PTR(test, kzalloc(sizeof(*f), GFP_KERNEL));
 		f->over = &over;
 		f->req = CA_REQ(LIST, .handle = h, .out = &word,
 				.out_len = sizeof(word), .done = free_in_done);
@@ -498,8 +496,7 @@ static void close_with_requests_in_flight_is_safe(struct kunit *test)
 	u64 h = ca_rig_open(test, m->ibdev), word;
 	struct ca_async **a;
 
-	a = kunit_kcalloc(test, count, sizeof(*a), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, a);
+	a = KVT_PTR(test, kunit_kcalloc(test, count, sizeof(*a), GFP_KERNEL));
 	for (i = 0; i < count; i++) {
 		a[i] = ca_async_new(test, i % 16 == 15 ?
 				    &CA_REQ(CLOSE, .handle = h) :

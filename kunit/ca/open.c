@@ -46,10 +46,9 @@ static void what_is_for_the_driver_reaches_it(struct kunit *test)
 {
 	static const u32 lengths[] = { 1, 7, 8, 100, KVERBS_CA_VENDOR_MAX };
 	struct mock *m = mock_up(test, "kvtm_a");
-	u8 *in = kunit_kmalloc(test, KVERBS_CA_VENDOR_MAX + 1, GFP_KERNEL);
+	u8 *in = KVT_PTR(test, kunit_kmalloc(test, KVERBS_CA_VENDOR_MAX + 1, GFP_KERNEL));
 	u32 i, len;
 
-	KUNIT_ASSERT_NOT_NULL(test, in);
 	memset(in, 0x5a, KVERBS_CA_VENDOR_MAX + 1);
 	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
 		len = lengths[i];

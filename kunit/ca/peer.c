@@ -130,8 +130,7 @@ static void region_tells_that_it_lost_its_memory(struct kunit *test)
 	under_up(test, &u);
 	reg = peer_reg(&u, KVERBS_CA_PATH_PEER);
 	KUNIT_ASSERT_EQ(test, (ssize_t)sizeof(attr), reg_mr(&u, &reg, &attr, &mr));
-	pin = peer_mock_pin(u.client, 0);
-	KUNIT_ASSERT_NOT_NULL(test, pin);
+	pin = KVT_PTR(test, peer_mock_pin(u.client, 0));
 	KUNIT_EXPECT_EQ(test, 0, peer_pin_invalidate(pin));
 	KUNIT_EXPECT_EQ(test, (ssize_t)sizeof(after), query(&u, mr, &after));
 	attr.flags = KVERBS_CA_MR_REVOKED;

@@ -542,8 +542,7 @@ static void use_of_a_device_that_was_freed_is_reported(struct kunit *test)
 	struct things *t = things_in_error(test);
 	struct ib_device_ops *ops;
 
-	ops = kunit_kmalloc(test, sizeof(*ops), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, ops);
+	ops = KVT_PTR(test, kunit_kmalloc(test, sizeof(*ops), GFP_KERNEL));
 	*ops = t->m->ibdev->ops;
 	free_device(test, t);
 	mock_log_reset(t->m);
@@ -564,8 +563,7 @@ static void methods_of_a_device_that_was_freed_are_others(struct kunit *test)
 	size_t i, methods = 0;
 
 	mock_optional_methods(ops);
-	before = kunit_kmalloc(test, sizeof(*before), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, before);
+	before = KVT_PTR(test, kunit_kmalloc(test, sizeof(*before), GFP_KERNEL));
 	*before = *ops;
 	had = (void **)before;
 	free_device(test, t);

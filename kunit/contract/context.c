@@ -186,8 +186,7 @@ static void watch_reports(struct kunit *test)
 {
 	raised_has_run = false;
 	after.preempt = -1;
-	after.tp = kvt_tracepoint("ib_contract");
-	KUNIT_ASSERT_NOT_NULL(test, after.tp);
+	after.tp = KVT_PTR(test, kvt_tracepoint("ib_contract"));
 	KUNIT_ASSERT_EQ(test, 0, tracepoint_probe_register(after.tp, probe_report, NULL));
 	kvt_defer(test, unwatch_reports, NULL);
 }

@@ -752,8 +752,8 @@ static void handler_of_the_driver_itself_is_not(struct kunit *test)
 	struct ib_cq_init_attr attr = { .cqe = 16 };
 	struct ib_cq *own;
 
-	own = ib_create_cq(scene->m->ibdev, kvt_complete_context, NULL, &scene->handled, &attr);
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, own);
+	own = KVT_PTR(test, ib_create_cq(scene->m->ibdev, kvt_complete_context, NULL,
+					 &scene->handled, &attr));
 	to_error(test, scene);
 	own_cq = own;
 	scene->in_method = call_own_handler;

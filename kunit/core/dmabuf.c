@@ -527,9 +527,8 @@ static DEFINE_SPINLOCK(fence_lock);
 
 static struct dma_fence *add_fence(struct kunit *test, struct dma_buf *dmabuf)
 {
-	struct dma_fence *fence = kzalloc(sizeof(*fence), GFP_KERNEL);
+	struct dma_fence *fence = KVT_PTR(test, kzalloc(sizeof(*fence), GFP_KERNEL));
 
-	KUNIT_ASSERT_NOT_NULL(test, fence);
 	dma_fence_init(fence, &fence_ops, &fence_lock, dma_fence_context_alloc(1), 1);
 	dma_resv_lock(dmabuf->resv, NULL);
 	KUNIT_EXPECT_EQ(test, 0, dma_resv_reserve_fences(dmabuf->resv, 1));

@@ -44,8 +44,7 @@ static struct said *watch(struct kunit *test)
 {
 	struct said *said = kvt_zalloc(test, sizeof(*said));
 
-	said->tp = kvt_tracepoint("ib_invalid");
-	KUNIT_ASSERT_NOT_NULL(test, said->tp);
+	said->tp = KVT_PTR(test, kvt_tracepoint("ib_invalid"));
 	KUNIT_ASSERT_EQ(test, 0, tracepoint_probe_register(said->tp, probe, said));
 	kvt_defer(test, unwatch, said);
 	return said;

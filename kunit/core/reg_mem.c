@@ -558,8 +558,7 @@ static void memory_that_goes_while_the_device_hears_of_it(struct kunit *test)
 	mock_hold(r.m, MOCK_reg_umem_mr);
 	maker = kvt_thread_start(test, 0, reg_fn, &make);
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&r.m->hold.entered));
-	take.pin = peer_mock_pin(r.client, 0);
-	KUNIT_ASSERT_NOT_NULL(test, take.pin);
+	take.pin = KVT_PTR(test, peer_mock_pin(r.client, 0));
 	thread = kvt_thread_start(test, kvt_other_cpu(), invalidate_fn, &take);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(thread));
 	KUNIT_EXPECT_EQ(test, 0, take.ret);
@@ -722,8 +721,7 @@ static void notifier_is_called_once(struct kunit *test)
 	rig_up(test, &r);
 	n.r = &r;
 	umem = KVT_PTR(test, get_peer(&r, PEER_START(0), PEER_LENGTH, ALL));
-	pin = peer_mock_made(PEER_START(0));
-	KUNIT_ASSERT_NOT_NULL(test, pin);
+	pin = KVT_PTR(test, peer_mock_made(PEER_START(0)));
 	ib_umem_activate_invalidation_notifier(umem, notify, &n);
 	KUNIT_EXPECT_EQ(test, 0, n.calls);
 	for (i = 0; i < 2; i++) {
@@ -749,8 +747,7 @@ static void notifier_that_is_stopped_is_not_called(struct kunit *test)
 	rig_up(test, &r);
 	n.r = &r;
 	umem = KVT_PTR(test, get_peer(&r, PEER_START(0), PEER_LENGTH, ALL));
-	pin = peer_mock_made(PEER_START(0));
-	KUNIT_ASSERT_NOT_NULL(test, pin);
+	pin = KVT_PTR(test, peer_mock_made(PEER_START(0)));
 	ib_umem_activate_invalidation_notifier(umem, notify, &n);
 	peer_visit_begin(&v);
 	ib_umem_stop_invalidation_notifier(umem);

@@ -231,11 +231,10 @@ static void limit_on_locked_memory_holds(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
 	unsigned long addr = map_pages(test, 4, RW);
-	struct cred *weak = prepare_creds();
+	struct cred *weak = KVT_PTR(test, prepare_creds());
 	const struct cred *strong;
 	struct ib_umem *umem;
 
-	KUNIT_ASSERT_NOT_NULL(test, weak);
 	limit_set(3);
 	KUNIT_EXPECT_EQ(test, 0, umem_error(m, addr, 4 * PAGE_SIZE, 0));
 	cap_lower(weak->cap_effective, CAP_IPC_LOCK);

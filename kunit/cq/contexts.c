@@ -218,8 +218,7 @@ static void done_is_never_concurrent_for_one_cq(struct kunit *test)
 	int i;
 
 	kvt_print_length(test, "completions from each of two CPUs", count);
-	p = kunit_kcalloc(test, CQ_RIG_PRODUCERS, sizeof(*p), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, p);
+	p = KVT_PTR(test, kunit_kcalloc(test, CQ_RIG_PRODUCERS, sizeof(*p), GFP_KERNEL));
 	rec->expect = CQ_RIG_PRODUCERS * count;
 	if (rec->ctx == IB_POLL_DIRECT)
 		direct = kvt_thread_start(test, -1, direct_fn, rec);
@@ -334,8 +333,7 @@ static void failing_create_leaves_nothing(struct kunit *test)
 	MOCK_EXPECT_IDLE(test, m);
 
 	mock_fail_none(m);
-	cq = ib_alloc_cq(m->ibdev, NULL, CQ_RIG_SIZE, 0, ctx);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(cq));
+	cq = KVT_PTR(test, ib_alloc_cq(m->ibdev, NULL, CQ_RIG_SIZE, 0, ctx));
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&m->live[MOCK_CQ]));
 	ib_free_cq(cq);
 	MOCK_EXPECT_IDLE(test, m);

@@ -114,8 +114,7 @@ static void storm_fill(struct kunit *test, struct storm *s, enum ib_poll_context
 
 	for (i = 0; i < STORM_CQS; i++) {
 		s->gust[i].cqe.done = gust_done;
-		cq = ib_alloc_cq(s->m->ibdev, NULL, 64, 0, ctx);
-		KUNIT_ASSERT_FALSE(test, IS_ERR(cq));
+		cq = KVT_PTR(test, ib_alloc_cq(s->m->ibdev, NULL, 64, 0, ctx));
 		mock_cq_on_destroy(cq, storm_forget, s);
 		WRITE_ONCE(s->gust[i].gone, false);
 		s->gust[i].cq = cq;
@@ -320,8 +319,7 @@ static void done_may_free_what_completed(struct kunit *test)
 
 	rec->expect = 100;
 	for (i = 0; i < 100; i++) {
-		p = kmalloc(sizeof(*p), GFP_KERNEL);
-		KUNIT_ASSERT_NOT_NULL(test, p);
+		p = KVT_PTR(test, kmalloc(sizeof(*p), GFP_KERNEL));
 		p->cqe.done = parcel_done;
 		p->rec = rec;
 		wc.wr_cqe = &p->cqe;

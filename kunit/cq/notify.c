@@ -78,8 +78,7 @@ static struct watcher *watcher_up(struct kunit *test, struct mock *m)
 
 	init_completion(&w->called);
 	init_completion(&w->got_event);
-	cq = ib_create_cq(m->ibdev, handler, event_handler, w, &attr);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(cq));
+	cq = KVT_PTR(test, ib_create_cq(m->ibdev, handler, event_handler, w, &attr));
 	w->cq = cq;
 	kvt_defer(test, watcher_end, w);
 	return w;

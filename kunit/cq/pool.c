@@ -87,8 +87,7 @@ static void consumers_share_a_cq(struct kunit *test)
 	b = pool_get(test, m, 200, 1);
 	KUNIT_EXPECT_PTR_EQ(test, a, b);
 	KUNIT_EXPECT_EQ(test, 300, a->cqe_used);
-	other = ib_cq_pool_get(m->ibdev, 10, 1, IB_POLL_SOFTIRQ);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(other));
+	other = KVT_PTR(test, ib_cq_pool_get(m->ibdev, 10, 1, IB_POLL_SOFTIRQ));
 	KUNIT_EXPECT_PTR_NE(test, a, other);
 	ib_cq_pool_put(other, 10);
 	ib_cq_pool_put(b, 200);
@@ -170,8 +169,7 @@ static void load_is_what_is_in_use(struct kunit *test)
 		cq[i] = pool_get(test, m, 100, i);
 	}
 	/* CQs of other poll contexts count towards the load of a vector, too. */
-	softirq = ib_cq_pool_get(m->ibdev, 100, 3, IB_POLL_SOFTIRQ);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(softirq));
+	softirq = KVT_PTR(test, ib_cq_pool_get(m->ibdev, 100, 3, IB_POLL_SOFTIRQ));
 	ib_cq_pool_put(cq[3], 100);
 	ib_cq_pool_put(cq[2], 100);
 	expect_vectors(test, m, 30, want, ARRAY_SIZE(want));

@@ -81,8 +81,7 @@ struct recorder *recorder_up(struct kunit *test, struct mock *m, enum ib_poll_co
 	init_completion(&rec->rearmed);
 	rec->m = m;
 	rec->ctx = ctx;
-	cq = ib_alloc_cq(m->ibdev, rec, CQ_RIG_SIZE, vector, ctx);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(cq));
+	cq = KVT_PTR(test, ib_alloc_cq(m->ibdev, rec, CQ_RIG_SIZE, vector, ctx));
 	rec->cq = cq;
 	kvt_defer(test, recorder_end, rec);
 	return rec;
@@ -160,10 +159,9 @@ EXPORT_SYMBOL_GPL(item_init);
  */
 struct item *items_new(struct kunit *test, struct recorder *rec, u32 n)
 {
-	struct item *items = kunit_kcalloc(test, n, sizeof(*items), GFP_KERNEL);
+	struct item *items = KVT_PTR(test, kunit_kcalloc(test, n, sizeof(*items), GFP_KERNEL));
 	u32 i;
 
-	KUNIT_ASSERT_NOT_NULL(test, items);
 	for (i = 0; i < n; i++)
 		item_init(&items[i], rec, 0, i);
 	return items;

@@ -269,12 +269,9 @@ void sim_open(struct kunit *test, struct sim *s)
 	struct ib_cq *cq;
 
 	for (f = s->flow; f < &s->flow[s->flows]; f++) {
-		if (f->max) {
-			f->delay = kvcalloc(f->max, sizeof(*f->delay), GFP_KERNEL);
-			KUNIT_ASSERT_NOT_NULL(test, f->delay);
-		}
-		cq = ib_alloc_cq(s->m->ibdev, NULL, SIM_DEPTH, 0, s->ctx);
-		KUNIT_ASSERT_FALSE(test, IS_ERR(cq));
+		if (f->max)
+			f->delay = KVT_PTR(test, kvcalloc(f->max, sizeof(*f->delay), GFP_KERNEL));
+		cq = KVT_PTR(test, ib_alloc_cq(s->m->ibdev, NULL, SIM_DEPTH, 0, s->ctx));
 		f->cq = cq;
 	}
 	/* Set only here: the arming of the CQs at their creation takes no virtual time. */

@@ -223,8 +223,7 @@ static void add_target(struct kunit *test, struct stress *s, enum ib_poll_contex
 		t->stream[i].cqe.done = stream_done;
 		t->stream[i].t = t;
 	}
-	cq = ib_alloc_cq(s->m->ibdev, t, CQ_SIZE, vector, ctx);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(cq));
+	cq = KVT_PTR(test, ib_alloc_cq(s->m->ibdev, t, CQ_SIZE, vector, ctx));
 	t->cq = cq;
 	s->targets++;
 }

@@ -131,10 +131,9 @@ static void tag_does_not_upset_who_reads_it(struct kunit *test)
 static void doorbells_run_out(struct kunit *test)
 {
 	struct ib_device *ibdev = kvt_device(test, "emu0");
-	u64 *h = kunit_kcalloc(test, DOORBELLS, sizeof(*h), GFP_KERNEL), more;
+	u64 *h = KVT_PTR(test, kunit_kcalloc(test, DOORBELLS, sizeof(*h), GFP_KERNEL)), more;
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, h);
 	for (i = 0; i < DOORBELLS; i++)
 		KUNIT_EXPECT_EQ(test, 0, open_as(ibdev, NULL, 0, &h[i]));
 	KUNIT_EXPECT_EQ(test, -ENOMEM, open_as(ibdev, NULL, 0, &more));

@@ -656,11 +656,10 @@ static void what_is_struck_out_is_one_step(struct kunit *test)
 {
 	static const char order[] = "abccccccccccccccccccccbcccccccca";
 	struct queue *q = queue_new(test, QUEUE_SIZE);
-	struct emu_qp *own = kunit_kcalloc(test, 3, sizeof(*own), GFP_KERNEL);
+	struct emu_qp *own = KVT_PTR(test, kunit_kcalloc(test, 3, sizeof(*own), GFP_KERNEL));
 	u32 at, i;
 	struct ib_wc wc[4];
 
-	KUNIT_ASSERT_NOT_NULL(test, own);
 	/* So that the ring wraps among them. */
 	for (i = 0; i < QUEUE_SIZE - 10; i++)
 		KUNIT_ASSERT_TRUE(test, queue_push(q, 0, false));

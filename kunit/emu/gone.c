@@ -96,8 +96,7 @@ static struct left *left_new(struct kunit *test)
 	kvt_defer(test, left_end, r);
 	r->a.port = 1;
 	r->a.gid_index = -1;
-	r->a.ibdev = ib_device_get_by_name(NAME, RDMA_DRIVER_UNKNOWN);
-	KUNIT_ASSERT_NOT_NULL(test, r->a.ibdev);
+	r->a.ibdev = KVT_PTR(test, ib_device_get_by_name(NAME, RDMA_DRIVER_UNKNOWN));
 	ib_device_put(r->a.ibdev);
 	KUNIT_ASSERT_EQ(test, 0, ib_query_port(r->a.ibdev, 1, &attr));
 	r->a.lid = attr.lid;

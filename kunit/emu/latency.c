@@ -294,8 +294,7 @@ static struct lat_load *group_new(struct kunit *test, int members, int messages,
 		load->wr[i].ud.remote_qkey = RIG_QKEY;
 	}
 
-	member = kunit_kcalloc(test, members, sizeof(*member), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, member);
+	member = KVT_PTR(test, kunit_kcalloc(test, members, sizeof(*member), GFP_KERNEL));
 	r->init.cap.max_send_wr = 1;
 	r->init.cap.max_recv_wr = messages;
 	for (i = 0; i < members; i++) {
@@ -406,14 +405,12 @@ static void lat_region_free(void *arg)
 static struct ib_mr *lat_region(struct kunit *test, struct rig_end *e, int nr)
 {
 	struct lat_region *region = kvt_zalloc(test, sizeof(*region));
-	struct scatterlist *sg = kunit_kcalloc(test, nr, sizeof(*sg), GFP_KERNEL);
+	struct scatterlist *sg = KVT_PTR(test, kunit_kcalloc(test, nr, sizeof(*sg), GFP_KERNEL));
 	struct ib_wc wc;
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, sg);
 	region->ibdev = e->ibdev;
-	region->page = alloc_pages(GFP_KERNEL | __GFP_ZERO, get_order(LAT_PAGE));
-	KUNIT_ASSERT_NOT_NULL(test, region->page);
+	region->page = KVT_PTR(test, alloc_pages(GFP_KERNEL | __GFP_ZERO, get_order(LAT_PAGE)));
 	region->dma = ib_dma_map_page(e->ibdev, region->page, 0, LAT_PAGE, DMA_BIDIRECTIONAL);
 	KUNIT_ASSERT_EQ(test, 0, ib_dma_mapping_error(e->ibdev, region->dma));
 	kvt_defer(test, lat_region_free, region);

@@ -311,9 +311,8 @@ static void block_end(void *arg)
 static struct rig_end *block_new(struct kunit *test, struct rig_end *e, u8 fill)
 {
 	struct rig_end *big = kvt_zalloc(test, sizeof(*big));
-	struct page *page = alloc_pages(GFP_KERNEL, BLOCK_ORDER);
+	struct page *page = KVT_PTR(test, alloc_pages(GFP_KERNEL, BLOCK_ORDER));
 
-	KUNIT_ASSERT_NOT_NULL(test, page);
 	*big = *e;
 	big->buf = page_address(page);
 	big->size = BLOCK;
@@ -327,11 +326,10 @@ static struct rig_end *block_new(struct kunit *test, struct rig_end *e, u8 fill)
 /* Registers the block @n times in a row. */
 static void block_register(struct kunit *test, struct rig_end *big, u32 n)
 {
-	struct scatterlist *sg = kunit_kcalloc(test, n, sizeof(*sg), GFP_KERNEL);
+	struct scatterlist *sg = KVT_PTR(test, kunit_kcalloc(test, n, sizeof(*sg), GFP_KERNEL));
 	struct ib_wc wc;
 	u32 i;
 
-	KUNIT_ASSERT_NOT_NULL(test, sg);
 	sg_init_table(sg, n);
 	for (i = 0; i < n; i++) {
 		sg_set_page(&sg[i], virt_to_page(big->buf), BLOCK, 0);

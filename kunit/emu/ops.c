@@ -512,8 +512,7 @@ static void traffic_flows_both_ways(struct kunit *test)
 	struct flow *f;
 	int i;
 
-	f = kunit_kcalloc(test, 2, sizeof(*f), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, f);
+	f = KVT_PTR(test, kunit_kcalloc(test, 2, sizeof(*f), GFP_KERNEL));
 	for (i = 0; i < 2; i++) {
 		f[i].from = i ? &r->b : &r->a;
 		f[i].to = i ? &r->a : &r->b;

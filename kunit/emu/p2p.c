@@ -42,8 +42,7 @@ static void scene_free(void *arg)
 /* Allocates memory of the provider, in one piece. */
 static void scene_alloc(struct kunit *test, struct scene *s)
 {
-	s->sgl = pci_p2pmem_alloc_sgl(s->provider, &s->nents, LEN);
-	KUNIT_ASSERT_NOT_NULL(test, s->sgl);
+	s->sgl = KVT_PTR(test, pci_p2pmem_alloc_sgl(s->provider, &s->nents, LEN));
 	KUNIT_ASSERT_EQ(test, 1, s->nents);
 	s->at = sg_virt(s->sgl);
 	memset_io((void __iomem *)s->at, 0xee, LEN);

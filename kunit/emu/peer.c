@@ -266,9 +266,8 @@ static void free_host(void *arg)
 
 static u8 *long_buffer(struct kunit *test)
 {
-	u8 *host = (void *)__get_free_pages(GFP_KERNEL, get_order(CARD_SIZE));
+	u8 *host = KVT_PTR(test, (void *)__get_free_pages(GFP_KERNEL, get_order(CARD_SIZE)));
 
-	KUNIT_ASSERT_NOT_NULL(test, host);
 	kvt_defer(test, free_host, host);
 	return host;
 }
@@ -446,8 +445,8 @@ static struct card *card_on_the_bus(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, pci_enable_device(pdev));
 	kvt_defer(test, put_pci, pdev);
 	KUNIT_ASSERT_GE(test, pci_resource_len(pdev, 2), CARD_SIZE);
-	mem = memremap(pci_resource_start(pdev, 2), CARD_SIZE, MEMREMAP_WB | MEMREMAP_WC);
-	KUNIT_ASSERT_NOT_NULL(test, mem);
+	mem = KVT_PTR(test, memremap(pci_resource_start(pdev, 2), CARD_SIZE,
+				     MEMREMAP_WB | MEMREMAP_WC));
 	kvt_defer(test, unmap_bar, mem);
 	return card_up_at(test, pci_resource_start(pdev, 2), mem);
 }
@@ -505,12 +504,11 @@ KUNIT_DEFINE_ACTION_WRAPPER(free_card_memory, vfree, void *);
 
 static void card_that_maps_a_copy_is_refused(struct kunit *test)
 {
-	void *mem = vzalloc(CARD_SIZE);
+	void *mem = KVT_PTR(test, vzalloc(CARD_SIZE));
 	struct rig *r = rig_new(test, "emu0", "emu0");
 	struct card *c;
 	struct ib_mr *mr;
 
-	KUNIT_ASSERT_NOT_NULL(test, mem);
 	kvt_defer(test, free_card_memory, mem);
 	c = card_up_at(test, NOWHERE, mem);
 	mr = card_mr(test, c, r->a.pd, USE_AT, USE_LEN);

@@ -345,8 +345,7 @@ static void card_register(struct kunit *test, struct card *c)
 
 	KUNIT_ASSERT_NULL(test, card);
 	card = c;
-	c->handle = ib_register_peer_memory_client(client, &c->invalidate);
-	KUNIT_ASSERT_NOT_NULL(test, c->handle);
+	c->handle = KVT_PTR(test, ib_register_peer_memory_client(client, &c->invalidate));
 	kvt_defer(test, card_down, c);
 }
 
@@ -370,10 +369,9 @@ static struct card *card_new(struct kunit *test, void *mem)
  */
 struct card *card_up(struct kunit *test, bool unmaps)
 {
-	void *mem = (void *)__get_free_pages(GFP_KERNEL, get_order(CARD_SIZE));
+	void *mem = KVT_PTR(test, (void *)__get_free_pages(GFP_KERNEL, get_order(CARD_SIZE)));
 	struct card *c;
 
-	KUNIT_ASSERT_NOT_NULL(test, mem);
 	kvt_defer(test, card_free, mem);
 	c = card_new(test, mem);
 	c->unmaps = unmaps;

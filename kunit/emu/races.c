@@ -14,11 +14,10 @@
 /* Posts a list of CHAIN sends in one call; the first one has a bad lkey and fails. */
 static void post_chain(struct kunit *test, struct rig_end *e)
 {
-	struct ib_send_wr *wr = kunit_kcalloc(test, CHAIN, sizeof(*wr), GFP_KERNEL);
+	struct ib_send_wr *wr = KVT_PTR(test, kunit_kcalloc(test, CHAIN, sizeof(*wr), GFP_KERNEL));
 	struct ib_sge bad = rig_sge(e, 0, 64), good = bad;
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, wr);
 	bad.lkey = 0xabcdef00;
 	for (i = 0; i < CHAIN; i++) {
 		rig_send_wr(&wr[i], i, i ? &good : &bad, 1);

@@ -52,8 +52,7 @@ static void rig_make_cqs(struct kunit *test, struct rig_end *e)
 static void rig_make_buf(struct kunit *test, struct rig_end *e)
 {
 	e->size = RIG_BUF;
-	e->buf = kzalloc(e->size, GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, e->buf);
+	e->buf = KVT_PTR(test, kzalloc(e->size, GFP_KERNEL));
 	e->dma = ib_dma_map_single(e->ibdev, e->buf, e->size, DMA_BIDIRECTIONAL);
 	if (ib_dma_mapping_error(e->ibdev, e->dma)) {
 		kfree(e->buf);
@@ -389,8 +388,7 @@ u64 rig_counter(struct kunit *test, struct rig_end *e, const char *name)
 	u64 value = U64_MAX;
 	int i;
 
-	stats = ops->alloc_hw_port_stats(e->ibdev, e->port);
-	KUNIT_ASSERT_NOT_NULL(test, stats);
+	stats = KVT_PTR(test, ops->alloc_hw_port_stats(e->ibdev, e->port));
 	ops->get_hw_stats(e->ibdev, stats, e->port, 0);
 	for (i = 0; i < stats->num_counters; i++)
 		if (!strcmp(stats->descs[i].name, name))

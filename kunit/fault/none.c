@@ -37,8 +37,7 @@ static struct kobject *directory_of_a_port(struct kunit *test, struct ib_device 
 	struct kernfs_node *ports, *port;
 	struct kobject *kobj;
 
-	ports = kernfs_find_and_get(ibdev->dev.kobj.sd, "ports");
-	KUNIT_ASSERT_NOT_NULL(test, ports);
+	ports = KVT_PTR(test, kernfs_find_and_get(ibdev->dev.kobj.sd, "ports"));
 	port = kernfs_find_and_get(ports, "1");
 	kernfs_put(ports);
 	KUNIT_ASSERT_NOT_NULL(test, port);

@@ -354,8 +354,7 @@ static void queries_of_a_provider(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, QUIET(test, kverbs_p2pdma_map_msg(route.map)));
 	QUIET_VOID(test, pci_p2pmem_publish(v->pdev, false));
 	QUIET_VOID(test, pci_p2pmem_publish(v->pdev, true));
-	addr = pci_alloc_p2pmem(v->pdev, PAGE_SIZE);
-	KUNIT_ASSERT_NOT_NULL(test, addr);
+	addr = KVT_PTR(test, pci_alloc_p2pmem(v->pdev, PAGE_SIZE));
 	KUNIT_EXPECT_NE(test, 0, QUIET(test, pci_p2pmem_virt_to_bus(v->pdev, addr)));
 	found = QUIET(test, kverbs_p2pdma_page_provider(virt_to_page(addr)));
 	KUNIT_EXPECT_PTR_EQ(test, v->pdev, found);
@@ -404,8 +403,7 @@ static unsigned long map_provider(struct kunit *test, struct pci_dev *provider)
 	char path[64];
 
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/p2pmem/allocate", pci_name(provider));
-	file = filp_open(path, O_RDWR, 0);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(file));
+	file = KVT_PTR(test, filp_open(path, O_RDWR, 0));
 	kvt_defer(test, close_file, file);
 	map_pages(test, file, addr);
 	return addr;

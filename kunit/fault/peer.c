@@ -130,8 +130,7 @@ static void part_of_a_list(struct kunit *test)
 	int i;
 
 	kvt_need_injection(test);
-	p.list = kunit_kcalloc(test, ENTRIES, sizeof(*p.list), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, p.list);
+	p.list = KVT_PTR(test, kunit_kcalloc(test, ENTRIES, sizeof(*p.list), GFP_KERNEL));
 	sg_init_table(p.list, ENTRIES);
 	for (i = 0; i < ENTRIES; i++) {
 		sg_dma_address(&p.list[i]) = PEER_DMA + 2 * i * PAGE_SIZE;

@@ -106,8 +106,7 @@ void work_fail_begin(struct kunit *test)
 	init_completion(&armed.ended);
 	kvt_defer(test, unhook, NULL);
 	for (i = 0; i < ARRAY_SIZE(hooks); i++) {
-		tp = kvt_tracepoint(hooks[i].name);
-		KUNIT_ASSERT_NOT_NULL(test, tp);
+		tp = KVT_PTR(test, kvt_tracepoint(hooks[i].name));
 		KUNIT_ASSERT_EQ(test, 0, tracepoint_probe_register(tp, hooks[i].probe, NULL));
 		hooks[i].tp = tp;
 	}

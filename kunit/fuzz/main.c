@@ -217,11 +217,10 @@ static void free_world(void *arg)
 
 static struct x_world *new_world(struct kunit *test, struct x_shared *s, u32 id)
 {
-	struct x_world *w = kvzalloc(sizeof(*w), GFP_KERNEL);
+	struct x_world *w = KVT_PTR(test, kvzalloc(sizeof(*w), GFP_KERNEL));
 	u64 dma;
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, w);
 	w->s = s;
 	w->id = id;
 	w->user_mem = kunit_vm_mmap(test, NULL, 0, X_USER_PAGES * PAGE_SIZE,
@@ -231,8 +230,7 @@ static struct x_world *new_world(struct kunit *test, struct x_shared *s, u32 id)
 	x_own_new(test, w);
 	kvt_defer(test, free_world, w);
 	for (i = 0; i < X_DEVS; i++) {
-		w->buf[i] = kzalloc(X_BUF, GFP_KERNEL);
-		KUNIT_ASSERT_NOT_NULL(test, w->buf[i]);
+		w->buf[i] = KVT_PTR(test, kzalloc(X_BUF, GFP_KERNEL));
 		dma = ib_dma_map_single(s->dev[i], w->buf[i], X_BUF, DMA_BIDIRECTIONAL);
 		KUNIT_ASSERT_EQ(test, 0, ib_dma_mapping_error(s->dev[i], dma));
 		w->dma[i] = dma;
@@ -244,10 +242,9 @@ KUNIT_DEFINE_ACTION_WRAPPER(free_run, kvfree, void *);
 
 static struct x_run *new_run(struct kunit *test, u64 count, u32 threads, enum x_lie lie, u32 seed)
 {
-	struct x_run *run = kvzalloc(sizeof(*run), GFP_KERNEL);
+	struct x_run *run = KVT_PTR(test, kvzalloc(sizeof(*run), GFP_KERNEL));
 	u32 i;
 
-	KUNIT_ASSERT_NOT_NULL(test, run);
 	kvt_defer(test, free_run, run);
 	run->threads = clamp_t(u32, threads, 1, X_MAX_THREADS);
 	run->quota = max_t(u64, div_u64(count, run->threads), 1);
@@ -498,12 +495,11 @@ static void what_is_found_fails_in_the_same_way(struct kunit *test)
 static void a_sequence_is_read_as_it_was_printed(struct kunit *test)
 {
 	char *text = kvt_zalloc(test, X_REPLAY);
-	struct x_op *ops = kunit_kcalloc(test, X_EPISODE, sizeof(*ops), GFP_KERNEL);
+	struct x_op *ops = KVT_PTR(test, kunit_kcalloc(test, X_EPISODE, sizeof(*ops), GFP_KERNEL));
 	struct x_run *run = new_run(test, 1, 1, X_TRUE, LIE_SEED);
 	size_t len = 0;
 	u32 i;
 
-	KUNIT_ASSERT_NOT_NULL(test, ops);
 	for (i = 0; i < X_EPISODE; i++) {
 		x_draw(&ops[i], LIE_SEED, 0, i);
 		len += x_write_op(&ops[i], text + len, X_OP_TEXT);

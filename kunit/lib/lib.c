@@ -125,8 +125,7 @@ struct kvt_thread *kvt_thread_new(struct kunit *test, int cpu, int (*fn)(void *a
 	init_completion(&t->done);
 	t->fn = fn;
 	t->arg = arg;
-	t->task = kthread_create(kvt_thread_main, t, "kvt");
-	KUNIT_ASSERT_FALSE(test, IS_ERR(t->task));
+	t->task = KVT_PTR(test, kthread_create(kvt_thread_main, t, "kvt"));
 	get_task_struct(t->task);
 	if (cpu >= 0)
 		kthread_bind(t->task, cpu);

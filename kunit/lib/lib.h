@@ -28,7 +28,8 @@ struct tracepoint;
 
 /*
  * Macros, so that the report names the line of the case: zeroed memory that the end of the case
- * frees; a pointer that must be no error; what the end of the case calls, last in first out.
+ * frees; a pointer that must be neither NULL nor an error; what the end of the case calls, last
+ * in first out.
  */
 #define kvt_zalloc(test, size)						\
 ({									\
@@ -40,10 +41,10 @@ struct tracepoint;
 
 #define KVT_PTR(test, call)						\
 ({									\
-	__auto_type __ptr = (call);					\
+	__auto_type __kvt_ptr = (call);					\
 									\
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(__ptr));		\
-	__ptr;								\
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, __kvt_ptr);			\
+	__kvt_ptr;							\
 })
 
 /* An object that the end of the case destroys, by a function of lib/objects.h. */

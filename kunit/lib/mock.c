@@ -612,9 +612,8 @@ EXPORT_SYMBOL_GPL(mock_free);
  */
 void mock_alloc(struct kunit *test, struct mock *m)
 {
-	struct mock_ibdev *mib = ib_alloc_device(mock_ibdev, ibdev);
+	struct mock_ibdev *mib = KVT_PTR(test, ib_alloc_device(mock_ibdev, ibdev));
 
-	KUNIT_ASSERT_NOT_NULL(test, mib);
 	if (m->dma)
 		mock_make_dma_device(test, m);
 	mib->mock = m;

@@ -52,8 +52,7 @@ struct net_device *kvt_netdev(struct kunit *test)
 	struct net_device *ndev;
 	int err;
 
-	ndev = alloc_netdev(0, "kvt%d", NET_NAME_ENUM, kvt_netdev_setup);
-	KUNIT_ASSERT_NOT_NULL(test, ndev);
+	ndev = KVT_PTR(test, alloc_netdev(0, "kvt%d", NET_NAME_ENUM, kvt_netdev_setup));
 	err = register_netdev(ndev);
 	if (err)
 		free_netdev(ndev);
@@ -190,20 +189,18 @@ static int kvt_put_vlan(struct sk_buff *skb, const char *name, const struct net_
  */
 struct net_device *kvt_netdev_vlan(struct kunit *test, struct net_device *lower, u16 id)
 {
-	struct sk_buff *skb = nlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
+	struct sk_buff *skb = KVT_PTR(test, nlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL));
 	struct net_device *ndev;
 	char name[2 * IFNAMSIZ];
 	int err;
 
-	KUNIT_ASSERT_NOT_NULL(test, skb);
 	snprintf(name, sizeof(name), "%s.%u", netdev_name(lower), id);
 	err = kvt_put_vlan(skb, name, lower, id) ?: kvt_rtnl(skb->data, skb->len);
 	kfree_skb(skb);
 	if (err == -EOPNOTSUPP)
 		kunit_skip(test, "the kernel has no VLANs, or they are in a module");
 	KUNIT_ASSERT_EQ(test, 0, err);
-	ndev = dev_get_by_name(&init_net, name);
-	KUNIT_ASSERT_NOT_NULL(test, ndev);
+	ndev = KVT_PTR(test, dev_get_by_name(&init_net, name));
 	rtnl_lock();
 	err = dev_open(ndev, NULL);
 	rtnl_unlock();

@@ -37,8 +37,7 @@ static struct edu_rig *edu_rig_up(struct kunit *test)
 	if (!rig->pdev)
 		kunit_skip(test, "the machine has no edu device");
 	kvt_defer(test, edu_rig_end, rig);
-	rig->edu = edu_engine_get(rig->pdev);
-	KUNIT_ASSERT_NOT_NULL(test, rig->edu);
+	rig->edu = KVT_PTR(test, edu_engine_get(rig->pdev));
 	return rig;
 }
 

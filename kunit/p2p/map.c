@@ -54,8 +54,7 @@ static struct list *list_new(struct kunit *test, struct pci_dev *a, struct pci_d
 	list->sgt.nents = ENTRIES;
 	for (i = 0; i < ENTRIES; i++) {
 		list->pdev[i] = i % 2 ? b : a;
-		addr = list_memory(list->pdev[i]);
-		KUNIT_ASSERT_NOT_NULL(test, addr);
+		addr = KVT_PTR(test, list_memory(list->pdev[i]));
 		sg_set_page(&list->entries[i], virt_to_page(addr), PAGE_SIZE - 64 * (i + 1),
 			    64 * i);
 	}

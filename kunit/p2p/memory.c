@@ -59,12 +59,10 @@ static void whole_pages_are_allocated(struct kunit *test)
 	struct pci_dev *pdev = p2p_rig_provider(test);
 	void *rest, *addr;
 
-	rest = pci_alloc_p2pmem(pdev, P2P_RIG_SIZE - 2 * PAGE_SIZE);
-	KUNIT_ASSERT_NOT_NULL(test, rest);
+	rest = KVT_PTR(test, pci_alloc_p2pmem(pdev, P2P_RIG_SIZE - 2 * PAGE_SIZE));
 	KUNIT_EXPECT_FALSE(test, p2p_rig_can_alloc(pdev, 0));
 	KUNIT_EXPECT_FALSE(test, p2p_rig_can_alloc(pdev, 2 * PAGE_SIZE + 1));
-	addr = pci_alloc_p2pmem(pdev, PAGE_SIZE + 1);
-	KUNIT_ASSERT_NOT_NULL(test, addr);
+	addr = KVT_PTR(test, pci_alloc_p2pmem(pdev, PAGE_SIZE + 1));
 	KUNIT_EXPECT_TRUE(test, PAGE_ALIGNED(addr));
 	KUNIT_EXPECT_FALSE(test, p2p_rig_can_alloc(pdev, 1));
 	pci_free_p2pmem(pdev, addr, PAGE_SIZE + 1);
@@ -84,10 +82,9 @@ static void expect_on_device(struct kunit *test, struct pci_dev *pdev, u64 offse
 static void it_is_the_memory_of_the_device(struct kunit *test)
 {
 	struct pci_dev *pdev = p2p_rig_provider(test);
-	u8 *addr = pci_alloc_p2pmem(pdev, 2 * PAGE_SIZE);
+	u8 *addr = KVT_PTR(test, pci_alloc_p2pmem(pdev, 2 * PAGE_SIZE));
 	u64 offset;
 
-	KUNIT_ASSERT_NOT_NULL(test, addr);
 	offset = offset_of(pdev, addr);
 	memset(addr, 0xa5, PAGE_SIZE);
 	memset(addr + PAGE_SIZE, 0x5a, PAGE_SIZE);
@@ -100,9 +97,8 @@ static void it_is_the_memory_of_the_device(struct kunit *test)
 static void its_bus_address_is_that_of_the_bar(struct kunit *test)
 {
 	struct pci_dev *pdev = p2p_rig_provider(test);
-	u8 *addr = pci_alloc_p2pmem(pdev, PAGE_SIZE);
+	u8 *addr = KVT_PTR(test, pci_alloc_p2pmem(pdev, PAGE_SIZE));
 
-	KUNIT_ASSERT_NOT_NULL(test, addr);
 	KUNIT_EXPECT_EQ(test, pci_bus_address(pdev, P2P_RIG_BAR) + offset_of(pdev, addr),
 			pci_p2pmem_virt_to_bus(pdev, addr));
 	KUNIT_EXPECT_EQ(test, 0, pci_p2pmem_virt_to_bus(pdev, NULL));
@@ -166,8 +162,7 @@ static void a_list_is_as_long_as_asked(struct kunit *test)
 	unsigned int nents = 0, i;
 	void *all;
 
-	sgl = pci_p2pmem_alloc_sgl(pdev, &nents, length);
-	KUNIT_ASSERT_NOT_NULL(test, sgl);
+	sgl = KVT_PTR(test, pci_p2pmem_alloc_sgl(pdev, &nents, length));
 	KUNIT_EXPECT_EQ(test, nents, sg_nents(sgl));
 	for_each_sg(sgl, sg, nents, i) {
 		KUNIT_EXPECT_TRUE(test, is_pci_p2pdma_page(sg_page(sg)));

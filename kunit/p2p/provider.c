@@ -96,8 +96,7 @@ static void a_part_of_a_bar_is_taken(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, has_pages(pdev, 0));
 	KUNIT_EXPECT_TRUE(test, has_pages(pdev, SZ_2M));
 	KUNIT_EXPECT_FALSE(test, has_pages(pdev, SZ_2M + SZ_4M));
-	addr = pci_alloc_p2pmem(pdev, SZ_4M);
-	KUNIT_ASSERT_NOT_NULL(test, addr);
+	addr = KVT_PTR(test, pci_alloc_p2pmem(pdev, SZ_4M));
 	KUNIT_EXPECT_EQ(test, bar_start(pdev) + SZ_2M, virt_to_phys(addr));
 	KUNIT_EXPECT_EQ(test, pci_bus_address(pdev, P2P_RIG_BAR) + SZ_2M + 5,
 			pci_p2pmem_virt_to_bus(pdev, addr + 5));
@@ -167,8 +166,7 @@ static void its_pages_are_told_from_others(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, kverbs_p2pdma_page_provider(ram));
 	__free_page(ram);
 	for (i = 0; i < rig->nr; i++) {
-		addr = pci_alloc_p2pmem(rig->pdev[i], PAGE_SIZE);
-		KUNIT_ASSERT_NOT_NULL(test, addr);
+		addr = KVT_PTR(test, pci_alloc_p2pmem(rig->pdev[i], PAGE_SIZE));
 		KUNIT_EXPECT_TRUE(test, is_pci_p2pdma_page(virt_to_page(addr)));
 		provider = kverbs_p2pdma_page_provider(virt_to_page(addr));
 		KUNIT_EXPECT_PTR_EQ(test, rig->pdev[i], provider);
@@ -259,8 +257,7 @@ static void what_is_allocated_stays_until_it_is_freed(struct kunit *test)
 
 	if (!p2p_rig_is_own(pdev))
 		kunit_skip(test, "the kernel has its own way");
-	addr = pci_alloc_p2pmem(pdev, PAGE_SIZE + 1);
-	KUNIT_ASSERT_NOT_NULL(test, addr);
+	addr = KVT_PTR(test, pci_alloc_p2pmem(pdev, PAGE_SIZE + 1));
 	thread = kvt_thread_start(test, -1, unbind, pdev);
 	until_unpublished(test, pdev);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(thread));

@@ -139,10 +139,9 @@ static void pair_has_its_route(struct kunit *test)
 static void device_without_pci_has_no_route(struct kunit *test)
 {
 	struct p2p_tree *tree = everything_new(test);
-	struct device *root = root_device_register("kvt_p2p");
+	struct device *root = KVT_PTR(test, root_device_register("kvt_p2p"));
 	struct kverbs_p2pdma_route route;
 
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, root);
 	KUNIT_EXPECT_EQ(test, -ENODEV, kverbs_p2pdma_route(tree->pdev[DEV_0], root, &route));
 	KUNIT_EXPECT_EQ(test, KVERBS_P2PDMA_REFUSED, route.map);
 	KUNIT_EXPECT_EQ(test, KVERBS_P2PDMA_NOT_PCI, route.why);
@@ -158,9 +157,8 @@ static void device_below_a_function_has_its_route(struct kunit *test)
 	struct kverbs_p2pdma_route route;
 	struct platform_device *child;
 
-	child = platform_device_register_data(&tree->pdev[DEV_1]->dev, "kvt_p2p",
-					      PLATFORM_DEVID_AUTO, NULL, 0);
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, child);
+	child = KVT_PTR(test, platform_device_register_data(&tree->pdev[DEV_1]->dev, "kvt_p2p",
+							    PLATFORM_DEVID_AUTO, NULL, 0));
 	KUNIT_EXPECT_EQ(test, 0, kverbs_p2pdma_route(tree->pdev[DEV_0], &child->dev, &route));
 	KUNIT_EXPECT_EQ(test, 4, route.hops);
 	KUNIT_EXPECT_EQ(test, KVERBS_P2PDMA_BUS_ADDR, route.map);

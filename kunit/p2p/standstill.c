@@ -113,9 +113,8 @@ static void page_that_is_taken_late_is_nobody_elses(struct kunit *test)
 static void page_that_is_put_late_is_put_once(struct kunit *test)
 {
 	struct pool_others *o = others_new(test);
-	void *page = pci_alloc_p2pmem(o->pdev, PAGE_SIZE);
+	void *page = KVT_PTR(test, pci_alloc_p2pmem(o->pdev, PAGE_SIZE));
 
-	KUNIT_ASSERT_NOT_NULL(test, page);
 	o->mine = page;
 	kverbs_delay_set("p2p_slot_fill", others_go_on, o);
 	pci_free_p2pmem(o->pdev, page, PAGE_SIZE);

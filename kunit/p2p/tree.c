@@ -344,18 +344,15 @@ static int scan(struct p2p_tree *tree)
  */
 struct p2p_tree *p2p_tree_new(struct kunit *test, const struct p2p_fn *fns, int nr)
 {
-	struct p2p_tree *tree = kzalloc(sizeof(*tree), GFP_KERNEL);
+	struct p2p_tree *tree = KVT_PTR(test, kzalloc(sizeof(*tree), GFP_KERNEL));
 	const struct p2p_config *cfg;
 	int row;
 
-	KUNIT_ASSERT_NOT_NULL(test, tree);
 	KUNIT_ASSERT_LE(test, nr, P2P_TREE_FNS);
 	xa_init(&tree->places);
 	kvt_defer(test, tree_free, tree);
-	tree->host = kcalloc(P2P_TREE_HOSTS, sizeof(*tree->host), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, tree->host);
-	tree->config = kvcalloc(nr, sizeof(*tree->config), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, tree->config);
+	tree->host = KVT_PTR(test, kcalloc(P2P_TREE_HOSTS, sizeof(*tree->host), GFP_KERNEL));
+	tree->config = KVT_PTR(test, kvcalloc(nr, sizeof(*tree->config), GFP_KERNEL));
 	tree->nr = nr;
 	for (row = 0; row < nr; row++)
 		tree->config[row].fn = fns[row];

@@ -129,8 +129,7 @@ static void who_frees_its_memory_holds_nobody_up(struct kunit *test)
 	struct pci_dev *pdev = p2p_rig_provider(test);
 	struct holder *a = holder_new(test, pdev, "a", kvt_trace_new(test));
 
-	a->mem = pci_alloc_p2pmem(pdev, PAGE_SIZE);
-	KUNIT_ASSERT_NOT_NULL(test, a->mem);
+	a->mem = KVT_PTR(test, pci_alloc_p2pmem(pdev, PAGE_SIZE));
 	p2p_rig_unbind(pdev);
 	KUNIT_EXPECT_NULL(test, a->mem);
 	KUNIT_EXPECT_FALSE(test, pci_has_p2pmem(pdev));

@@ -282,9 +282,8 @@ static void wait_end(void *arg)
  */
 void peer_set_wait(struct kunit *test, unsigned int ms)
 {
-	char *old = kunit_kzalloc(test, 16, GFP_KERNEL), text[16];
+	char *old = kvt_zalloc(test, 16), text[16];
 
-	KUNIT_ASSERT_NOT_NULL(test, old);
 	KUNIT_ASSERT_GT(test, kvt_read_file(WAIT_PARAM, old, 16), 0);
 	scnprintf(text, sizeof(text), "%u", ms);
 	KUNIT_ASSERT_EQ(test, 0, set_wait(text));
