@@ -351,13 +351,11 @@ EXPORT_SYMBOL_GPL(cq_rig_rest);
  */
 void cq_rig_tune(struct kunit *test, const char *name, unsigned int value)
 {
-	char *path = kvt_zalloc(test, 64), *old = kvt_zalloc(test, 16), text[16];
+	char path[64], text[16];
 
-	snprintf(path, 64, "/sys/module/kverbs/parameters/%s", name);
-	KUNIT_ASSERT_GT(test, kvt_read_file(path, old, 16), 0);
-	kvt_restore_file(test, path, old);
+	snprintf(path, sizeof(path), "/sys/module/kverbs/parameters/%s", name);
 	snprintf(text, sizeof(text), "%u", value);
-	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(path, text));
+	kvt_set_file(test, path, text);
 }
 EXPORT_SYMBOL_GPL(cq_rig_tune);
 

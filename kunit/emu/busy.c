@@ -151,15 +151,11 @@ static struct busy *busy_of_param(struct kunit *test, struct rig *r, int (*post)
 {
 	const struct busy_way *way = test->param_value;
 	struct busy *b = busy_new(test, r, post, 1);
-	char *limit = kvt_zalloc(test, 16);
 
 	b->how = way->how;
-	if (b->how != BUSY_REALTIME)
-		return b;
 	/* Else the scheduler takes the CPU away from real-time tasks now and then. */
-	KUNIT_ASSERT_GT(test, kvt_read_file(RT_RUNTIME, limit, 16), 0);
-	kvt_restore_file(test, RT_RUNTIME, limit);
-	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(RT_RUNTIME, "-1"));
+	if (b->how == BUSY_REALTIME)
+		kvt_set_file(test, RT_RUNTIME, "-1");
 	return b;
 }
 

@@ -660,6 +660,24 @@ void kvt_restore_file(struct kunit *test, const char *path, const char *text)
 EXPORT_SYMBOL_GPL(kvt_restore_file);
 
 /**
+ * kvt_set_file() - change a small text file until the case ends
+ * @test: the running case
+ * @path: its absolute path
+ * @text: what to write
+ */
+void kvt_set_file(struct kunit *test, const char *path, const char *text)
+{
+	const size_t size = strlen(path) + 1;
+	char *copy = kvt_zalloc(test, size), *old = kvt_zalloc(test, 64);
+
+	strscpy(copy, path, size);
+	KUNIT_ASSERT_GT_MSG(test, kvt_read_file(path, old, 64), 0, "%s", path);
+	kvt_restore_file(test, copy, old);
+	KUNIT_ASSERT_EQ_MSG(test, 0, kvt_write_file(path, text), "%s to %s", text, path);
+}
+EXPORT_SYMBOL_GPL(kvt_set_file);
+
+/**
  * kvt_yield() - let other threads run, to be called in a loop that is busy for long
  *
  * On one CPU, cond_resched() does nothing until the clock ticks. The time of User Mode Linux is

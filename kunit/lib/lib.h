@@ -174,6 +174,7 @@ u32 kvt_rand(u32 *state);
 int kvt_read_file(const char *path, char *buf, size_t len);
 int kvt_read_debugfs(const char *path, char *buf, size_t len);
 int kvt_write_file(const char *path, const char *text);
+void kvt_set_file(struct kunit *test, const char *path, const char *text);
 void kvt_restore_file(struct kunit *test, const char *path, const char *text);
 
 void kvt_netdev_setup(struct net_device *ndev);

@@ -265,16 +265,6 @@ const void *peer_next_round(const void *prev, char *desc)
 }
 EXPORT_SYMBOL_GPL(peer_next_round);
 
-static int set_wait(const char *ms)
-{
-	return kvt_write_file(WAIT_PARAM, ms);
-}
-
-static void wait_end(void *arg)
-{
-	set_wait(arg);
-}
-
 /**
  * peer_set_wait() - limit the time that an invalidation waits, until the end of the case
  * @test: the running case
@@ -282,12 +272,10 @@ static void wait_end(void *arg)
  */
 void peer_set_wait(struct kunit *test, unsigned int ms)
 {
-	char *old = kvt_zalloc(test, 16), text[16];
+	char text[16];
 
-	KUNIT_ASSERT_GT(test, kvt_read_file(WAIT_PARAM, old, 16), 0);
 	scnprintf(text, sizeof(text), "%u", ms);
-	KUNIT_ASSERT_EQ(test, 0, set_wait(text));
-	kvt_defer(test, wait_end, old);
+	kvt_set_file(test, WAIT_PARAM, text);
 }
 EXPORT_SYMBOL_GPL(peer_set_wait);
 
