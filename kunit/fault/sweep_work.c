@@ -130,7 +130,6 @@ void work_fail_nth(const char *function, unsigned int n)
 	armed.state = ARMED;
 	spin_unlock_irqrestore(&armed.lock, flags);
 }
-EXPORT_SYMBOL_GPL(work_fail_nth);
 
 /**
  * work_failed_nth() - wait until the work item has ended, if it has started
@@ -152,4 +151,3 @@ bool work_failed_nth(bool *hit)
 	*hit = armed.hit;
 	return ran;
 }
-EXPORT_SYMBOL_GPL(work_failed_nth);

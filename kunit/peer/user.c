@@ -67,7 +67,6 @@ bool peer_visit_right(void)
 	spin_unlock(&visits_lock);
 	return right && !irqs_disabled();
 }
-EXPORT_SYMBOL_GPL(peer_visit_right);
 
 static void user_word(struct peer_user *u, const char *word)
 {
