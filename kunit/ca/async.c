@@ -6,17 +6,12 @@
  */
 #include <linux/kthread.h>
 #include <linux/mm.h>
-#include <linux/module.h>
 #include <linux/sched/mm.h>
-#include <linux/slab.h>
 #include <linux/uaccess.h>
-#include <kunit/test.h>
 #include <rdma/ib_umem.h>
-#include <rdma/ib_verbs.h>
 
 #include "ca/rig.h"
 #include "lib/client.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 /* More requests than the workqueue executes at a time. */
@@ -25,41 +20,14 @@
 #define CHAIN		20000
 #define ANSWER_LEN	1024
 
-struct context {
-	const char *name;
-	void (*run)(void (*fn)(void *arg), void *arg);
-};
+KUNIT_ARRAY_PARAM_DESC(context, kvt_runs, name);
 
-static void run_here(void (*fn)(void *arg), void *arg)
-{
-	fn(arg);
-}
-
-static const struct context contexts[] = {
-	{ "process", run_here },
-	{ "softirq", kvt_run_in_softirq },
-	{ "hardirq", kvt_run_in_hardirq },
-};
-
-static void context_name(const struct context *ctx, char *desc)
-{
-	strscpy(desc, ctx->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(context, contexts, context_name);
-
-/**
- * struct submission - a request that is submitted or cancelled in some context
- * @m: the device
- * @ctx: the context
- * @a: the request
- * @ret: what ib_ca_submit() or ib_ca_cancel() returned
- */
+/* A request that is submitted or cancelled in some context. */
 struct submission {
-	struct mock *m;
-	const struct context *ctx;
-	struct ca_async *a;
-	ssize_t ret;
+	struct mock *m;		/* the device */
+	const struct kvt_run *ctx;
+	struct ca_async *a;	/* the request */
+	ssize_t ret;		/* what ib_ca_submit() or ib_ca_cancel() returned */
 };
 
 static void do_submit(void *arg)
@@ -77,8 +45,7 @@ static void do_cancel(void *arg)
 }
 
 /* Submits the request and waits for its one callback. Returns the result. */
-static ssize_t submitted(struct kunit *test, struct submission *s,
-			 const struct ib_ca_request *req)
+static ssize_t submitted(struct kunit *test, struct submission *s, const struct ib_ca_request *req)
 {
 	ssize_t ret;
 
@@ -95,19 +62,16 @@ static void expect_as_called(struct kunit *test, struct submission *s,
 			     const struct ib_ca_request *what)
 {
 	struct ib_ca_request req = *what;
-	u8 *one = kunit_kzalloc(test, ANSWER_LEN, GFP_KERNEL);
-	u8 *other = kunit_kzalloc(test, ANSWER_LEN, GFP_KERNEL);
+	u8 *one = kvt_zalloc(test, ANSWER_LEN);
+	u8 *other = kvt_zalloc(test, ANSWER_LEN);
 	ssize_t ret;
 
-	KUNIT_ASSERT_NOT_NULL(test, one);
-	KUNIT_ASSERT_NOT_NULL(test, other);
 	if (req.out_len)
 		req.out = one;
 	ret = submitted(test, s, &req);
 	if (req.out_len)
 		req.out = other;
-	KUNIT_EXPECT_EQ_MSG(test, ib_ca_call(s->m->ibdev, &req), ret,
-			    "operation %u", req.op);
+	KUNIT_EXPECT_EQ_MSG(test, ib_ca_call(s->m->ibdev, &req), ret, "operation %u", req.op);
 	KUNIT_EXPECT_MEMEQ(test, one, other, ANSWER_LEN);
 }
 
@@ -122,11 +86,9 @@ static void result_is_that_of_a_call(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, submitted(test, &s, &CA_REQ(OPEN)));
 	h = s.a->req.handle;
 	KUNIT_EXPECT_EQ(test, h, s.m->opened.handle);
-	KUNIT_ASSERT_EQ(test, 0, submitted(test, &s, &CA_REQ(ALLOC_PD,
-							     .handle = h)));
+	KUNIT_ASSERT_EQ(test, 0, submitted(test, &s, &CA_REQ(ALLOC_PD, .handle = h)));
 	pd = s.a->req.object;
-	expect_as_called(test, &s, &CA_REQ(LIST, .handle = h,
-					   .out_len = ANSWER_LEN));
+	expect_as_called(test, &s, &CA_REQ(LIST, .handle = h, .out_len = ANSWER_LEN));
 	expect_as_called(test, &s, &CA_REQ(LIST, .handle = h, .out_len = 9));
 	expect_as_called(test, &s, &CA_REQ(QUERY_CA, .handle = h,
 					   .flags = KVERBS_CA_FRESH,
@@ -134,14 +96,12 @@ static void result_is_that_of_a_call(struct kunit *test)
 	expect_as_called(test, &s, &CA_REQ(QUERY_PORT, .handle = h, .port = 2,
 					   .flags = KVERBS_CA_FRESH,
 					   .out_len = ANSWER_LEN));
-	expect_as_called(test, &s, &CA_REQ(DEREG_MR, .handle = h,
-					   .object = pd));
+	expect_as_called(test, &s, &CA_REQ(DEREG_MR, .handle = h, .object = pd));
 	expect_as_called(test, &s, &CA_REQ(CLOSE, .handle = h));
 	KUNIT_EXPECT_EQ(test, 0, submitted(test, &s,
 					   &CA_REQ(DEALLOC_PD, .handle = h,
 						   .object = pd)));
-	KUNIT_EXPECT_EQ(test, 0, submitted(test, &s, &CA_REQ(CLOSE,
-							     .handle = h)));
+	KUNIT_EXPECT_EQ(test, 0, submitted(test, &s, &CA_REQ(CLOSE, .handle = h)));
 	MOCK_EXPECT_IDLE(test, s.m);
 }
 
@@ -176,16 +136,15 @@ static void interrupt_has_no_memory_to_register(struct kunit *test)
 	unsigned long addr = ca_rig_map(test, 1);
 	struct submission s = {
 		.m = mock_up(test, "kvtm_a"),
-		.ctx = &contexts[2],
+		.ctx = &kvt_runs[2],
 	};
 	u64 h = ca_rig_open(test, s.m->ibdev);
-	struct kverbs_ca_reg_mr reg =
-		ca_rig_reg_of(ca_rig_pd(test, s.m->ibdev, h), addr, 1);
+	struct kverbs_ca_reg_mr reg = ca_rig_reg_of(ca_rig_pd(test, s.m->ibdev, h), addr, 1);
 	const struct ib_ca_request req = CA_REQ(REG_MR, .handle = h, .in = &reg,
 						.in_len = sizeof(reg));
 
 	KUNIT_EXPECT_EQ(test, -EFAULT, submitted(test, &s, &req));
-	s.ctx = &contexts[0];
+	s.ctx = &kvt_runs[0];
 	KUNIT_EXPECT_EQ(test, 0, submitted(test, &s, &req));
 }
 
@@ -194,7 +153,7 @@ static void memory_of_the_submitter_is_registered(struct kunit *test)
 	unsigned long addr = ca_rig_map(test, 2);
 	struct submission s = {
 		.m = mock_up(test, "kvtm_a"),
-		.ctx = &contexts[0],
+		.ctx = &kvt_runs[0],
 	};
 	u64 h = ca_rig_open(test, s.m->ibdev), word = 0;
 	struct kverbs_ca_reg_mr reg =
@@ -207,8 +166,7 @@ static void memory_of_the_submitter_is_registered(struct kunit *test)
 						    .in_len = sizeof(reg), .out = &attr,
 						    .out_len = sizeof(attr))));
 	KUNIT_EXPECT_EQ(test, s.a->req.object, attr.object);
-	KUNIT_EXPECT_EQ(test, 0, ib_umem_copy_from(&word, mock_mr_umem(s.m->user_mr),
-						   8, 8));
+	KUNIT_EXPECT_EQ(test, 0, ib_umem_copy_from(&word, mock_mr_umem(s.m->user_mr), 8, 8));
 	KUNIT_EXPECT_EQ(test, 0xfeedULL, word);
 	KUNIT_EXPECT_EQ(test, 1, atomic64_read(&current->mm->pinned_vm));
 	KUNIT_EXPECT_EQ(test, 0, submitted(test, &s,
@@ -218,16 +176,11 @@ static void memory_of_the_submitter_is_registered(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_dealloc(s.m->ibdev, h, reg.pd));
 }
 
-/**
- * struct flood - more requests than are executed at a time, held up in the driver
- * @m: the device, whose alloc_pd is held
- * @h: handle of an open CA
- * @a: the requests, ALLOC_PD each
- */
+/* More requests than are executed at a time, held up in the driver. */
 struct flood {
-	struct mock *m;
-	u64 h;
-	struct ca_async *a;
+	struct mock *m;		/* the device, whose alloc_pd is held */
+	u64 h;			/* handle of an open CA */
+	struct ca_async *a;	/* the requests, ALLOC_PD each */
 };
 
 static void free_flood(void *arg)
@@ -242,20 +195,17 @@ static void free_flood(void *arg)
 
 static struct flood *flood_up(struct kunit *test, u32 count)
 {
-	struct flood *f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
+	struct flood *f = kvt_zalloc(test, sizeof(*f));
 	u32 i;
 
-	KUNIT_ASSERT_NOT_NULL(test, f);
 	f->m = mock_up(test, "kvtm_a");
 	f->h = ca_rig_open(test, f->m->ibdev);
-	f->a = kvcalloc(count, sizeof(*f->a), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, f->a);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, free_flood, f));
+	f->a = KVT_PTR(test, kvcalloc(count, sizeof(*f->a), GFP_KERNEL));
+	kvt_defer(test, free_flood, f);
 	mock_hold(f->m, MOCK_alloc_pd);
 	for (i = 0; i < count; i++) {
 		ca_async_init(&f->a[i], &CA_REQ(ALLOC_PD, .handle = f->h));
-		KUNIT_ASSERT_EQ(test, -EINPROGRESS,
-				ib_ca_submit(f->m->ibdev, &f->a[i].req));
+		KUNIT_ASSERT_EQ(test, -EINPROGRESS, ib_ca_submit(f->m->ibdev, &f->a[i].req));
 	}
 	return f;
 }
@@ -279,8 +229,7 @@ static u32 drain_flood(struct kunit *test, struct flood *f, u32 count)
 		if (f->a[i].req.context)
 			continue;
 		made++;
-		KUNIT_ASSERT_EQ(test, 0, ca_rig_dealloc(f->m->ibdev, f->h,
-							f->a[i].req.object));
+		KUNIT_ASSERT_EQ(test, 0, ca_rig_dealloc(f->m->ibdev, f->h, f->a[i].req.object));
 	}
 	return made;
 }
@@ -352,20 +301,13 @@ static void memory_of_a_process_that_has_ended_is_gone(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&s.a->calls));
 }
 
-/**
- * struct chain - a request that done() submits again
- * @req: the request
- * @ibdev: the device
- * @left: submissions still to be made by done()
- * @wrong: unexpected results of submissions, cancellations or requests
- * @over: completed by the last done()
- */
+/* A request that done() submits again. */
 struct chain {
 	struct ib_ca_request req;
 	struct ib_device *ibdev;
-	u64 left;
-	u64 wrong;
-	struct completion over;
+	u64 left;		/* submissions still to be made by done() */
+	u64 wrong;		/* unexpected results of submissions, cancellations or requests */
+	struct completion over;	/* completed by the last done() */
 };
 
 static void chain_done(struct ib_ca_request *req)
@@ -386,11 +328,10 @@ static void chain_done(struct ib_ca_request *req)
 
 static void callback_may_submit_again(struct kunit *test)
 {
-	struct chain *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+	struct chain *c = kvt_zalloc(test, sizeof(*c));
 	u64 word, count = kvt_count(CHAIN);
 	struct mock *m;
 
-	KUNIT_ASSERT_NOT_NULL(test, c);
 	m = mock_up(test, "kvtm_a");
 	c->ibdev = m->ibdev;
 	c->left = count;
@@ -427,13 +368,11 @@ static void callback_may_free_the_request(struct kunit *test)
 	int i;
 
 	for (i = 0; i < 100; i++) {
-		f = kzalloc(sizeof(*f), GFP_KERNEL);
-		KUNIT_ASSERT_NOT_NULL(test, f);
+		f = KVT_PTR(test, kzalloc(sizeof(*f), GFP_KERNEL));
 		f->over = &over;
 		f->req = CA_REQ(LIST, .handle = h, .out = &word,
 				.out_len = sizeof(word), .done = free_in_done);
-		KUNIT_ASSERT_EQ(test, -EINPROGRESS,
-				ib_ca_submit(m->ibdev, &f->req));
+		KUNIT_ASSERT_EQ(test, -EINPROGRESS, ib_ca_submit(m->ibdev, &f->req));
 		KUNIT_ASSERT_TRUE(test, kvt_wait(&over));
 	}
 }
@@ -472,31 +411,25 @@ static void unregistration_waits_for_all_callbacks(struct kunit *test)
 
 struct gated {
 	struct ib_ca_request req;
-	struct completion entered;
-	struct completion leave;
+	struct kvt_gate gate;
 };
 
 /* Consumers may not sleep in done(); the case may, since a work item calls it. */
 static void done_at_gate(struct ib_ca_request *req)
 {
-	struct gated *g = container_of(req, struct gated, req);
-
-	complete(&g->entered);
-	kvt_wait(&g->leave);
+	kvt_gate_sleep(&container_of(req, struct gated, req)->gate);
 }
 
-/* A device, and a request whose callback is held up until @leave is completed. */
+/* A device, and a request whose callback is held up at the gate. */
 static struct gated *gated_up(struct kunit *test, struct mock **m)
 {
-	struct gated *g = kunit_kzalloc(test, sizeof(*g), GFP_KERNEL);
+	struct gated *g = kvt_zalloc(test, sizeof(*g));
 
-	KUNIT_ASSERT_NOT_NULL(test, g);
-	init_completion(&g->entered);
-	init_completion(&g->leave);
+	kvt_gate_init(&g->gate);
 	*m = mock_up(test, "kvtm_a");
 	g->req = CA_REQ(ALLOC_PD, .handle = 1, .done = done_at_gate);
 	KUNIT_ASSERT_EQ(test, -EINPROGRESS, ib_ca_submit((*m)->ibdev, &g->req));
-	KUNIT_EXPECT_TRUE(test, kvt_wait(&g->entered));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&g->gate.entered));
 	return g;
 }
 
@@ -509,7 +442,7 @@ static void unregistration_waits_for_a_running_callback(struct kunit *test)
 	g = gated_up(test, &m);
 	unreg = kvt_thread_start(test, -1, unregister_fn, m);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(unreg));
-	complete(&g->leave);
+	kvt_gate_open(&g->gate);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(unreg));
 	KUNIT_EXPECT_EQ(test, -ENOENT, g->req.result);
 }
@@ -531,7 +464,7 @@ static void client_that_goes_waits_for_a_running_callback(struct kunit *test)
 	g = gated_up(test, &m);
 	goes = kvt_thread_start(test, -1, client_goes_fn, c);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(goes));
-	complete(&g->leave);
+	kvt_gate_open(&g->gate);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(goes));
 	/* This waits until the request has released the device. */
 	mock_unregister(m);
@@ -563,15 +496,13 @@ static void close_with_requests_in_flight_is_safe(struct kunit *test)
 	u64 h = ca_rig_open(test, m->ibdev), word;
 	struct ca_async **a;
 
-	a = kunit_kcalloc(test, count, sizeof(*a), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, a);
+	a = KVT_PTR(test, kunit_kcalloc(test, count, sizeof(*a), GFP_KERNEL));
 	for (i = 0; i < count; i++) {
 		a[i] = ca_async_new(test, i % 16 == 15 ?
 				    &CA_REQ(CLOSE, .handle = h) :
 				    &CA_REQ(LIST, .handle = h, .out = &word,
 					    .out_len = sizeof(word)));
-		KUNIT_ASSERT_EQ(test, -EINPROGRESS,
-				ib_ca_submit(m->ibdev, &a[i]->req));
+		KUNIT_ASSERT_EQ(test, -EINPROGRESS, ib_ca_submit(m->ibdev, &a[i]->req));
 	}
 	for (i = 0; i < count; i++) {
 		KUNIT_ASSERT_NE(test, -ETIMEDOUT, ca_async_wait(a[i]));
@@ -605,13 +536,7 @@ static struct kunit_case ca_async_cases[] = {
 	KUNIT_CASE(close_with_requests_in_flight_is_safe),
 	{}
 };
-
-static struct kunit_suite ca_async_suite = {
-	.name = "ca_async",
-	.test_cases = ca_async_cases,
-};
-
-kunit_test_suite(ca_async_suite);
+KVT_SUITE(ca_async);
 
 MODULE_DESCRIPTION("KUnit: channel-adapter requests that are submitted");
 MODULE_LICENSE("GPL");

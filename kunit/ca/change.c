@@ -5,14 +5,11 @@
  * interrupt context race with a writer.
  */
 #include <linux/irq_work.h>
-#include <linux/module.h>
 #include <linux/netdevice.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "ca/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
+#include "lib/objects.h"
 
 #define RACE_CHANGES	20000
 /* Room for the complete QUERY_CA answer of a mock device with two ports. */
@@ -34,11 +31,9 @@ struct ca_listener {
 	u8 answer[ANSWER_LEN] __aligned(8);
 };
 
-static void ask_in_handler(struct ib_event_handler *handler,
-			   struct ib_event *event)
+static void ask_in_handler(struct ib_event_handler *handler, struct ib_event *event)
 {
-	struct ca_listener *l =
-		container_of(handler, struct ca_listener, handler);
+	struct ca_listener *l = container_of(handler, struct ca_listener, handler);
 	struct ib_ca_request req = CA_REQ(QUERY_CA, .handle = l->handle,
 					  .out = l->answer,
 					  .out_len = sizeof(l->answer));
@@ -47,28 +42,19 @@ static void ask_in_handler(struct ib_event_handler *handler,
 	complete(&l->got);
 }
 
-static void listener_end(void *arg)
+static struct ca_listener *listener_up(struct kunit *test, struct mock *m, u64 handle)
 {
-	ib_unregister_event_handler(arg);
-}
+	struct ca_listener *l = kvt_zalloc(test, sizeof(*l));
 
-static struct ca_listener *listener_up(struct kunit *test, struct mock *m,
-				       u64 handle)
-{
-	struct ca_listener *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, l);
 	l->handle = handle;
 	init_completion(&l->got);
 	INIT_IB_EVENT_HANDLER(&l->handler, m->ibdev, ask_in_handler);
 	ib_register_event_handler(&l->handler);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, listener_end,
-							    &l->handler));
+	kvt_defer(test, kvt_end_handler, &l->handler);
 	return l;
 }
 
-static const struct kverbs_ca_attr *heard(struct kunit *test,
-					  struct ca_listener *l)
+static const struct kverbs_ca_attr *heard(struct kunit *test, struct ca_listener *l)
 {
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
 	KUNIT_ASSERT_GT(test, l->ret, (ssize_t)sizeof(struct kverbs_ca_attr));
@@ -91,8 +77,7 @@ static struct mock *two_ports_up(struct kunit *test)
 	struct mock *m = mock_new(test);
 
 	m->nports = 2;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	return m;
 }
 
@@ -151,8 +136,7 @@ static bool pkey_is_there(const struct kverbs_ca_port_attr *port)
 
 static void change_gid(struct mock_port *p)
 {
-	p->gids[MOCK_GIDS - 1].global.subnet_prefix =
-		cpu_to_be64(0xfe80000000000000ULL);
+	p->gids[MOCK_GIDS - 1].global.subnet_prefix = cpu_to_be64(0xfe80000000000000ULL);
 	p->gids[MOCK_GIDS - 1].global.interface_id = cpu_to_be64(0xabcd);
 }
 
@@ -173,12 +157,7 @@ static const struct change changes[] = {
 	  gid_is_there },
 };
 
-static void change_name(const struct change *change, char *desc)
-{
-	strscpy(desc, change->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(change, changes, change_name);
+KUNIT_ARRAY_PARAM_DESC(change, changes, name);
 
 static void handler_finds_what_has_changed(struct kunit *test)
 {
@@ -195,8 +174,7 @@ static void handler_finds_what_has_changed(struct kunit *test)
 	now = heard(test, l);
 	KUNIT_EXPECT_TRUE(test, change->is_there(ca_rig_port_in(now, 2)));
 	KUNIT_EXPECT_EQ(test, before->generation + 1, now->generation);
-	KUNIT_EXPECT_EQ(test, now->generation,
-			ca_rig_port_in(now, 2)->generation);
+	KUNIT_EXPECT_EQ(test, now->generation, ca_rig_port_in(now, 2)->generation);
 	KUNIT_EXPECT_EQ(test, ca_rig_port_in(before, 1)->generation,
 			ca_rig_port_in(now, 1)->generation);
 	KUNIT_EXPECT_MEMEQ(test, ca_rig_port_in(before, 1),
@@ -384,8 +362,7 @@ static bool has_gid_of(const struct kverbs_ca_port_attr *port, __be32 addr)
 }
 
 /* Waits for an event whose query shows the GID of the address, or shows that it is gone. */
-static bool hear_of_gid(struct kunit *test, struct ca_listener *l, __be32 addr,
-			bool there)
+static bool hear_of_gid(struct kunit *test, struct ca_listener *l, __be32 addr, bool there)
 {
 	const struct kverbs_ca_attr *now;
 
@@ -449,8 +426,7 @@ static u32 lid_of(const struct race *r, u64 generation)
 	return 0x11 + (generation - r->first);
 }
 
-static bool consistent(const struct race *r, const struct kverbs_ca_attr *attr,
-		       u64 last)
+static bool consistent(const struct race *r, const struct kverbs_ca_attr *attr, u64 last)
 {
 	const struct kverbs_ca_port_attr *one = ca_rig_port_in(attr, 1);
 	const struct kverbs_ca_port_attr *two = ca_rig_port_in(attr, 2);
@@ -504,8 +480,7 @@ static int writer_fn(void *arg)
 	for (i = 1; i <= r->count; i++) {
 		r->m->port[1].attr.lid = 0x11 + i;
 		r->m->port[1].attr.sm_lid = 0x11 + i;
-		if (ask_fresh(r->m, r->h, &attr) != -EOVERFLOW ||
-		    attr.generation != r->first + i)
+		if (ask_fresh(r->m, r->h, &attr) != -EOVERFLOW || attr.generation != r->first + i)
 			wrong++;
 	}
 	WRITE_ONCE(r->over, true);
@@ -518,8 +493,7 @@ static void expect_reader(struct kunit *test, struct reader *rd)
 
 	for (who = 0; who < 2; who++) {
 		KUNIT_EXPECT_GT(test, rd->queries[who], 0);
-		KUNIT_EXPECT_EQ_MSG(test, 0, rd->wrong[who], "of %llu",
-				    rd->queries[who]);
+		KUNIT_EXPECT_EQ_MSG(test, 0, rd->wrong[who], "of %llu", rd->queries[who]);
 	}
 }
 
@@ -535,12 +509,10 @@ static void readers_see_each_generation_with_its_content(struct kunit *test)
 	r.first = generation(test, r.m, r.h);
 	kvt_print_length(test, "changes under two readers and their interrupts", r.count);
 	for (i = 0; i < 2; i++) {
-		rd[i] = kunit_kzalloc(test, sizeof(*rd[i]), GFP_KERNEL);
-		KUNIT_ASSERT_NOT_NULL(test, rd[i]);
+		rd[i] = kvt_zalloc(test, sizeof(*rd[i]));
 		rd[i]->race = &r;
 		rd[i]->work = IRQ_WORK_INIT_HARD(read_in_irq);
-		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0,
-					reader_fn, rd[i]);
+		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0, reader_fn, rd[i]);
 	}
 	writer = kvt_thread_start(test, -1, writer_fn, &r);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_join(writer));
@@ -566,10 +538,4 @@ static struct kunit_case ca_change_cases[] = {
 	KUNIT_CASE(readers_see_each_generation_with_its_content),
 	{}
 };
-
-static struct kunit_suite ca_change_suite = {
-	.name = "ca_change",
-	.test_cases = ca_change_cases,
-};
-
-kunit_test_suite(ca_change_suite);
+KVT_SUITE(ca_change);

@@ -6,47 +6,29 @@
  */
 #include <linux/cred.h>
 #include <linux/mm.h>
-#include <linux/module.h>
 #include <linux/sched/signal.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "ca/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
+#include "lib/objects.h"
 
 #define PAGES		4
 #define RACES		4000
 
-/**
- * struct under - an open CA with memory to register
- * @m: the mock device, NULL if @ibdev is an emulated HCA
- * @ibdev: the device
- * @h: handle of the open CA
- * @addr: address of PAGES pages mapped by the case's thread
- */
+/* An open CA with memory to register. */
 struct under {
-	struct mock *m;
+	struct mock *m;		/* the mock device, NULL if @ibdev is an emulated HCA */
 	struct ib_device *ibdev;
-	u64 h;
-	unsigned long addr;
+	u64 h;			/* handle of the open CA */
+	unsigned long addr;	/* address of PAGES pages mapped by the case's thread */
 };
-
-static void put_device_at_end(void *arg)
-{
-	ib_device_put(arg);
-}
 
 static void under_up(struct kunit *test, struct under *u, bool emu)
 {
 	u->addr = ca_rig_map(test, PAGES);
 	u->m = NULL;
 	if (emu) {
-		u->ibdev = ib_device_get_by_name("emu0", RDMA_DRIVER_UNKNOWN);
-		KUNIT_ASSERT_NOT_NULL(test, u->ibdev);
-		KUNIT_ASSERT_EQ(test, 0,
-				kunit_add_action_or_reset(test, put_device_at_end,
-							  u->ibdev));
+		u->ibdev = kvt_device(test, "emu0");
 	} else {
 		u->m = mock_up(test, "kvtm_a");
 		u->ibdev = u->m->ibdev;
@@ -66,8 +48,7 @@ static u64 mr_new(struct kunit *test, struct under *u, u64 pd, u64 length)
 	return ca_rig_reg(test, u->ibdev, u->h, &reg);
 }
 
-static ssize_t reg_with(struct under *u, const void *in, u32 in_len, void *out,
-			u32 out_len)
+static ssize_t reg_with(struct under *u, const void *in, u32 in_len, void *out, u32 out_len)
 {
 	return CA_CALL(u->ibdev, REG_MR, .handle = u->h, .in = in,
 		       .in_len = in_len, .out = out, .out_len = out_len);
@@ -140,8 +121,7 @@ static void region_is_what_was_registered(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, (ssize_t)sizeof(made), ib_ca_call(u.ibdev, &req));
 	expect_region(test, &made, &reg, req.object);
 	KUNIT_EXPECT_EQ(test, 3, pinned_pages());
-	KUNIT_EXPECT_EQ(test, (ssize_t)sizeof(asked),
-			query(&u, req.object, &asked));
+	KUNIT_EXPECT_EQ(test, (ssize_t)sizeof(asked), query(&u, req.object, &asked));
 	KUNIT_EXPECT_MEMEQ(test, &made, &asked, sizeof(made));
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_dereg(u.ibdev, u.h, req.object));
 	KUNIT_EXPECT_EQ(test, -ENOENT, query(&u, req.object, &asked));
@@ -172,8 +152,7 @@ static void list_tells_who_uses_what(struct kunit *test)
 	}
 	for (i = 2; i < 4; i++) {
 		want[i].length = 1000 * i;
-		want[i].object = mr_new(test, &u, want[1].object,
-					want[i].length);
+		want[i].object = mr_new(test, &u, want[1].object, want[i].length);
 		want[i].parent = want[1].object;
 		want[i].type = KVERBS_CA_OBJECT_MR;
 	}
@@ -227,8 +206,7 @@ static void number_is_good_for_its_object_only(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -ENOENT, ca_rig_dereg(u.ibdev, u.h, mr));
 	KUNIT_EXPECT_NE(test, mr, mr_new(test, &u, pd, PAGE_SIZE));
 	KUNIT_EXPECT_EQ(test, -ENOENT, ca_rig_dereg(u.ibdev, u.h, mr));
-	ca_rig_dereg(u.ibdev, u.h, ca_rig_entry(ca_rig_list(test, u.ibdev, u.h),
-						1)->object);
+	ca_rig_dereg(u.ibdev, u.h, ca_rig_entry(ca_rig_list(test, u.ibdev, u.h), 1)->object);
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_dealloc(u.ibdev, u.h, pd));
 	expect_closes(test, &u);
 }
@@ -271,12 +249,7 @@ static const struct bad_reg bad_regs[] = {
 	WITH(offset, PAGE_SIZE, -EINVAL),
 };
 
-static void bad_reg_name(const struct bad_reg *bad, char *desc)
-{
-	strscpy(desc, bad->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(bad_reg, bad_regs, bad_reg_name);
+KUNIT_ARRAY_PARAM_DESC(bad_reg, bad_regs, name);
 
 static void bad_registration_is_refused(struct kunit *test)
 {
@@ -299,12 +272,11 @@ static void bad_registration_is_refused(struct kunit *test)
 static void structure_of_another_size_is_looked_at(struct kunit *test)
 {
 	const u32 known = sizeof(struct kverbs_ca_reg_mr);
-	struct kverbs_ca_reg_mr *reg = kunit_kzalloc(test, PAGE_SIZE + 8, GFP_KERNEL);
+	struct kverbs_ca_reg_mr *reg = kvt_zalloc(test, PAGE_SIZE + 8);
 	struct under u;
 	u64 pd;
 	u32 len;
 
-	KUNIT_ASSERT_NOT_NULL(test, reg);
 	under_up(test, &u, false);
 	pd = pd_new(test, &u);
 	*reg = ca_rig_reg_of(pd, u.addr, PAGE_SIZE);
@@ -345,8 +317,7 @@ static void answer_to_registration_may_be_cut_off(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, (ssize_t)min_t(u32, len, sizeof(attr)),
 				reg_with(&u, &reg, sizeof(reg), &attr, len));
 		KUNIT_EXPECT_EQ(test, sizeof(attr), attr.size);
-		KUNIT_EXPECT_EQ(test, len < sizeof(attr),
-				((u8 *)&attr)[sizeof(attr) - 1] == 0xa5);
+		KUNIT_EXPECT_EQ(test, len < sizeof(attr), ((u8 *)&attr)[sizeof(attr) - 1] == 0xa5);
 	}
 	KUNIT_EXPECT_EQ(test, len - 8, atomic_read(&u.m->live[MOCK_MR]));
 }
@@ -363,10 +334,8 @@ static void registration_without_an_answer_is_undone(struct kunit *test)
 	pd = pd_new(test, &u);
 	reg = ca_rig_reg_of(pd, u.addr, PAGE_SIZE);
 	for (len = 0; len < 8; len++)
-		KUNIT_EXPECT_EQ(test, -ENOSPC,
-				reg_with(&u, &reg, sizeof(reg), &word, len));
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			reg_with(&u, &reg, sizeof(reg), NULL, 64));
+		KUNIT_EXPECT_EQ(test, -ENOSPC, reg_with(&u, &reg, sizeof(reg), &word, len));
+	KUNIT_EXPECT_EQ(test, -EINVAL, reg_with(&u, &reg, sizeof(reg), NULL, 64));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&u.m->live[MOCK_MR]));
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_dealloc(u.ibdev, u.h, pd));
 	expect_closes(test, &u);
@@ -382,11 +351,9 @@ static void any_length_gets_what_fits(struct kunit *test)
 	pd = pd_new(test, &u);
 	mr = mr_new(test, &u, pd, PAGE_SIZE);
 	ca_rig_any_length(test, u.ibdev, &CA_REQ(LIST, .handle = u.h));
-	ca_rig_any_length(test, u.ibdev, &CA_REQ(QUERY_MR, .handle = u.h,
-						 .object = mr));
+	ca_rig_any_length(test, u.ibdev, &CA_REQ(QUERY_MR, .handle = u.h, .object = mr));
 	KUNIT_EXPECT_EQ(test, -EINVAL, CA_CALL(u.ibdev, LIST, .handle = u.h));
-	KUNIT_EXPECT_EQ(test, -EINVAL, CA_CALL(u.ibdev, QUERY_MR, .handle = u.h,
-					       .object = mr));
+	KUNIT_EXPECT_EQ(test, -EINVAL, CA_CALL(u.ibdev, QUERY_MR, .handle = u.h, .object = mr));
 }
 
 static void failing_driver_leaves_nothing(struct kunit *test)
@@ -397,14 +364,12 @@ static void failing_driver_leaves_nothing(struct kunit *test)
 
 	under_up(test, &u, false);
 	mock_fail_nth(u.m, MOCK_alloc_pd, 1, -EXFULL);
-	KUNIT_EXPECT_EQ(test, -EXFULL,
-			CA_CALL(u.ibdev, ALLOC_PD, .handle = u.h));
+	KUNIT_EXPECT_EQ(test, -EXFULL, CA_CALL(u.ibdev, ALLOC_PD, .handle = u.h));
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_list(test, u.ibdev, u.h)->count);
 	pd = pd_new(test, &u);
 	reg = ca_rig_reg_of(pd, u.addr, PAGE_SIZE);
 	mock_fail_nth(u.m, MOCK_reg_user_mr, 1, -EXFULL);
-	KUNIT_EXPECT_EQ(test, -EXFULL,
-			reg_with(&u, &reg, sizeof(reg), NULL, 0));
+	KUNIT_EXPECT_EQ(test, -EXFULL, reg_with(&u, &reg, sizeof(reg), NULL, 0));
 	KUNIT_EXPECT_EQ(test, 0, pinned_pages());
 	KUNIT_EXPECT_EQ(test, 1, ca_rig_list(test, u.ibdev, u.h)->count);
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_dealloc(u.ibdev, u.h, pd));
@@ -465,8 +430,7 @@ static void region_that_is_being_freed_is_not_there(struct kunit *test)
 	pd = pd_new(test, &u);
 	mr = mr_new(test, &u, pd, PAGE_SIZE);
 	mock_hold(u.m, MOCK_dereg_mr);
-	dereg = ca_async_new(test, &CA_REQ(DEREG_MR, .handle = u.h,
-					   .object = mr));
+	dereg = ca_async_new(test, &CA_REQ(DEREG_MR, .handle = u.h, .object = mr));
 	KUNIT_ASSERT_EQ(test, -EINPROGRESS, ib_ca_submit(u.ibdev, &dereg->req));
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&u.m->hold.entered));
 	KUNIT_EXPECT_EQ(test, -ENOENT, ca_rig_dereg(u.ibdev, u.h, mr));
@@ -522,8 +486,7 @@ static void two_free(struct kunit *test, struct rivals *r, u32 op, u64 object)
 	atomic_set(&r->ready, 0);
 	atomic_set(&r->won, 0);
 	for (i = 0; i < 2; i++)
-		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0, rival_fn,
-					r);
+		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0, rival_fn, r);
 	for (i = 0; i < 2; i++)
 		KUNIT_ASSERT_TRUE(test, kvt_thread_join(t[i]));
 	KUNIT_ASSERT_EQ(test, 1, atomic_read(&r->won));
@@ -539,8 +502,7 @@ static void one_of_two_frees_it(struct kunit *test)
 	kvt_print_length(test, "regions, and PDs, that two threads free", count);
 	for (i = 0; i < count; i++) {
 		pd = pd_new(test, &r.u);
-		two_free(test, &r, KVERBS_CA_DEREG_MR,
-			 mr_new(test, &r.u, pd, PAGE_SIZE));
+		two_free(test, &r, KVERBS_CA_DEREG_MR, mr_new(test, &r.u, pd, PAGE_SIZE));
 		two_free(test, &r, KVERBS_CA_DEALLOC_PD, pd);
 	}
 	two_free(test, &r, KVERBS_CA_CLOSE, 0);
@@ -550,28 +512,15 @@ static void one_of_two_frees_it(struct kunit *test)
 	MOCK_EXPECT_IDLE(test, r.u.m);
 }
 
-static void set_limits(void *arg)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%lu", (unsigned long)arg);
-	kvt_write_file("/sys/module/kverbs_ca/parameters/ca_max_objects", text);
-	kvt_write_file("/sys/module/kverbs_ca/parameters/ca_max_handles", text);
-}
-
-static void reset_limits(void *arg)
-{
-	kvt_write_file("/sys/module/kverbs_ca/parameters/ca_max_objects", "16384");
-	kvt_write_file("/sys/module/kverbs_ca/parameters/ca_max_handles", "64");
-}
+#define MAX_OBJECTS	"/sys/module/kverbs_ca/parameters/ca_max_objects"
+#define MAX_HANDLES	"/sys/module/kverbs_ca/parameters/ca_max_handles"
 
 /* Drop all capabilities, as when a module runs on behalf of an unprivileged process. */
 static const struct cred *become_weak(struct kunit *test)
 {
-	struct cred *weak = prepare_creds();
+	struct cred *weak = KVT_PTR(test, prepare_creds());
 	const struct cred *strong;
 
-	KUNIT_ASSERT_NOT_NULL(test, weak);
 	cap_clear(weak->cap_effective);
 	strong = override_creds(weak);
 	put_cred(weak);
@@ -587,9 +536,10 @@ static void limits_are_for_processes(struct kunit *test)
 	int i;
 
 	under_up(test, &u, false);
-	set_limits((void *)1UL);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, reset_limits,
-							    NULL));
+	kvt_restore_file(test, MAX_OBJECTS, "16384");
+	kvt_restore_file(test, MAX_HANDLES, "64");
+	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(MAX_OBJECTS, "1"));
+	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(MAX_HANDLES, "1"));
 	strong = become_weak(test);
 	for (i = 0; i < 2; i++)
 		ret[i] = CA_CALL(u.ibdev, ALLOC_PD, .handle = u.h);
@@ -619,10 +569,4 @@ static struct kunit_case ca_objects_cases[] = {
 	KUNIT_CASE(limits_are_for_processes),
 	{}
 };
-
-static struct kunit_suite ca_objects_suite = {
-	.name = "ca_objects",
-	.test_cases = ca_objects_cases,
-};
-
-kunit_test_suite(ca_objects_suite);
+KVT_SUITE(ca_objects);

@@ -3,15 +3,9 @@
  * Opening and closing channel adapters: the driver sees each open and close, a
  * handle is valid until it is closed, and nothing outlives the device.
  */
-#include <linux/module.h>
-#include <linux/string.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
-
 #include "ca/rig.h"
 #include "lib/client.h"
 #include "lib/console.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 #define TEXT_LEN	4096
@@ -52,22 +46,19 @@ static void what_is_for_the_driver_reaches_it(struct kunit *test)
 {
 	static const u32 lengths[] = { 1, 7, 8, 100, KVERBS_CA_VENDOR_MAX };
 	struct mock *m = mock_up(test, "kvtm_a");
-	u8 *in = kunit_kmalloc(test, KVERBS_CA_VENDOR_MAX + 1, GFP_KERNEL);
+	u8 *in = KVT_PTR(test, kunit_kmalloc(test, KVERBS_CA_VENDOR_MAX + 1, GFP_KERNEL));
 	u32 i, len;
 
-	KUNIT_ASSERT_NOT_NULL(test, in);
 	memset(in, 0x5a, KVERBS_CA_VENDOR_MAX + 1);
 	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
 		len = lengths[i];
 		KUNIT_EXPECT_EQ(test, 0, open_with(m, in, len));
 		KUNIT_EXPECT_TRUE(test, m->opened.vendor);
 		KUNIT_EXPECT_EQ(test, len, m->opened.len);
-		KUNIT_EXPECT_MEMEQ(test, m->opened.head, in,
-				   min(len, (u32)MOCK_VENDOR));
+		KUNIT_EXPECT_MEMEQ(test, m->opened.head, in, min_t(u32, len, MOCK_VENDOR));
 	}
 	mock_log_reset(m);
-	KUNIT_EXPECT_EQ(test, -E2BIG,
-			open_with(m, in, KVERBS_CA_VENDOR_MAX + 1));
+	KUNIT_EXPECT_EQ(test, -E2BIG, open_with(m, in, KVERBS_CA_VENDOR_MAX + 1));
 	KUNIT_EXPECT_EQ(test, -E2BIG, open_with(m, in, U32_MAX));
 	KUNIT_EXPECT_EQ(test, -EINVAL, open_with(m, in, 0));
 	KUNIT_EXPECT_EQ(test, -EINVAL, open_with(m, NULL, 1));
@@ -124,12 +115,10 @@ static void methods_are_optional(struct kunit *test)
 	m->ops.open_ca = NULL;
 	m->ops.close_ca = NULL;
 	m->ops.size_ib_ca = 0;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, open_with(m, &word, sizeof(word)));
 	h = ca_rig_open(test, m->ibdev);
-	KUNIT_EXPECT_EQ(test, 0, ca_rig_dealloc(m->ibdev, h,
-						ca_rig_pd(test, m->ibdev, h)));
+	KUNIT_EXPECT_EQ(test, 0, ca_rig_dealloc(m->ibdev, h, ca_rig_pd(test, m->ibdev, h)));
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_close(m->ibdev, h));
 	MOCK_EXPECT_IDLE(test, m);
 }
@@ -161,8 +150,7 @@ static bool has_answer(u32 op)
 	       op == KVERBS_CA_QUERY_MR || op == KVERBS_CA_LIST;
 }
 
-static void expect_refused(struct kunit *test, struct mock *m, u64 handle,
-			   ssize_t want)
+static void expect_refused(struct kunit *test, struct mock *m, u64 handle, ssize_t want)
 {
 	struct ib_ca_request req;
 	u64 word;
@@ -323,8 +311,7 @@ static void handle_that_is_being_closed_is_gone(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, -EINPROGRESS, ib_ca_submit(m->ibdev, &close->req));
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&m->hold.entered));
 	expect_refused(test, m, h, -ENOENT);
-	KUNIT_EXPECT_NE(test, lower_32_bits(h),
-			lower_32_bits(ca_rig_open(test, m->ibdev)));
+	KUNIT_EXPECT_NE(test, lower_32_bits(h), lower_32_bits(ca_rig_open(test, m->ibdev)));
 	mock_hold_end(m);
 	KUNIT_EXPECT_EQ(test, 0, ca_async_wait(close));
 	KUNIT_EXPECT_EQ(test, 1, mock_calls(m, MOCK_close_ca));
@@ -433,8 +420,7 @@ static void expect_released_in_order(struct kunit *test, struct mock *m)
 
 static void what_a_module_leaves_is_closed_with_a_warning(struct kunit *test)
 {
-	struct kvt_console *warned =
-		kvt_console_watch(test, "module " KBUILD_MODNAME " left");
+	struct kvt_console *warned = kvt_console_watch(test, "module " KBUILD_MODNAME " left");
 	unsigned long addr = ca_rig_map(test, 2);
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_ca_request req = CA_REQ(OPEN);
@@ -443,8 +429,7 @@ static void what_a_module_leaves_is_closed_with_a_warning(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, 0, ib_ca_call(m->ibdev, &req));
 	for (i = 0; i < 2; i++) {
-		reg = ca_rig_reg_of(ca_rig_pd(test, m->ibdev, req.handle),
-				    addr, PAGE_SIZE);
+		reg = ca_rig_reg_of(ca_rig_pd(test, m->ibdev, req.handle), addr, PAGE_SIZE);
 		ca_rig_reg(test, m->ibdev, req.handle, &reg);
 	}
 	mock_unregister(m);
@@ -501,9 +486,8 @@ static void no_request_while_the_device_goes(struct kunit *test)
 
 static const char *debugfs_text(struct kunit *test)
 {
-	char *text = kunit_kzalloc(test, TEXT_LEN, GFP_KERNEL);
+	char *text = kvt_zalloc(test, TEXT_LEN);
 
-	KUNIT_ASSERT_NOT_NULL(test, text);
 	KUNIT_ASSERT_GT(test, kvt_read_debugfs("/sys/kernel/debug/kverbs/kvtm_a/ca",
 					       text, TEXT_LEN), 0);
 	return text;
@@ -529,8 +513,7 @@ static void debugfs_tells_who_has_it_open(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, strstr(debugfs_text(test), want));
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_dereg(m->ibdev, req.handle, mr));
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_dealloc(m->ibdev, req.handle, pd));
-	KUNIT_EXPECT_NOT_NULL(test, strstr(debugfs_text(test),
-					   "pds=0 mrs=0 bytes=0\n"));
+	KUNIT_EXPECT_NOT_NULL(test, strstr(debugfs_text(test), "pds=0 mrs=0 bytes=0\n"));
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_close(m->ibdev, req.handle));
 	KUNIT_EXPECT_NULL(test, strstr(debugfs_text(test), "handle="));
 }
@@ -569,13 +552,7 @@ static struct kunit_case ca_open_cases[] = {
 	KUNIT_CASE(flag_of_a_file_means_nothing),
 	{}
 };
-
-static struct kunit_suite ca_open_suite = {
-	.name = "ca_open",
-	.test_cases = ca_open_cases,
-};
-
-kunit_test_suite(ca_open_suite);
+KVT_SUITE(ca_open);
 
 MODULE_DESCRIPTION("KUnit: open channel adapters, and what is under them");
 MODULE_LICENSE("GPL");

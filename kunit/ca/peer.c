@@ -6,33 +6,23 @@
  */
 #include <linux/fcntl.h>
 #include <linux/fdtable.h>
-#include <linux/module.h>
 #include <linux/uaccess.h>
-#include <kunit/test.h>
 #include <kverbs/contract.h>
 #include <rdma/ib_umem.h>
-#include <rdma/ib_verbs.h>
 
 #include "ca/rig.h"
 #include "lib/dmabuf_rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "peer/rig.h"
 
 #define LENGTH		SZ_64K
 
-/**
- * struct under - an open CA and a peer memory client
- * @m: the CA's device
- * @h: handle of the CA
- * @pd: a PD under @h
- * @client: the peer client, which stands for a GPU driver
- */
+/* An open CA and a peer memory client. */
 struct under {
-	struct mock *m;
-	u64 h;
-	u64 pd;
-	struct peer_mock *client;
+	struct mock *m;			/* the CA's device */
+	u64 h;				/* handle of the CA */
+	u64 pd;				/* a PD under @h */
+	struct peer_mock *client;	/* the peer client, which stands for a GPU driver */
 };
 
 static void under_up(struct kunit *test, struct under *u)
@@ -140,8 +130,7 @@ static void region_tells_that_it_lost_its_memory(struct kunit *test)
 	under_up(test, &u);
 	reg = peer_reg(&u, KVERBS_CA_PATH_PEER);
 	KUNIT_ASSERT_EQ(test, (ssize_t)sizeof(attr), reg_mr(&u, &reg, &attr, &mr));
-	pin = peer_mock_pin(u.client, 0);
-	KUNIT_ASSERT_NOT_NULL(test, pin);
+	pin = KVT_PTR(test, peer_mock_pin(u.client, 0));
 	KUNIT_EXPECT_EQ(test, 0, peer_pin_invalidate(pin));
 	KUNIT_EXPECT_EQ(test, (ssize_t)sizeof(after), query(&u, mr, &after));
 	attr.flags = KVERBS_CA_MR_REVOKED;
@@ -232,8 +221,7 @@ static ssize_t set_peer(struct under *u, const char *name, u8 data)
 	};
 
 	strscpy(peer.name, name, sizeof(peer.name));
-	return CA_CALL(u->m->ibdev, SET_PEER, .handle = u->h, .in = &peer,
-		       .in_len = sizeof(peer));
+	return CA_CALL(u->m->ibdev, SET_PEER, .handle = u->h, .in = &peer, .in_len = sizeof(peer));
 }
 
 static ssize_t try_reg(struct under *u, u32 path)
@@ -303,20 +291,13 @@ static void name_that_cannot_be_is_refused(struct kunit *test)
 
 /* PDs borrowed with ib_ca_pd_get() */
 
-/**
- * struct process - a CA's file opened by the case's thread, as by a user process
- * @m: the device
- * @fd: the file
- * @room: a page of user memory
- * @h: handle of the CA
- * @pd: a PD under @h
- */
+/* A CA's file opened by the case's thread, as by a user process. */
 struct process {
-	struct mock *m;
-	int fd;
-	unsigned long room;
-	u64 h;
-	u64 pd;
+	struct mock *m;		/* the device */
+	int fd;			/* the file */
+	unsigned long room;	/* a page of user memory */
+	u64 h;			/* handle of the CA */
+	u64 pd;			/* a PD under @h */
 };
 
 static int open_fd(struct kunit *test, int flags)
@@ -373,11 +354,9 @@ static void pd_that_is_lent_is_busy(struct kunit *test)
 	struct process p;
 
 	process_up(test, &p);
-	pd = ib_ca_pd_get(p.fd, p.h, p.pd);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(pd));
+	pd = KVT_PTR(test, ib_ca_pd_get(p.fd, p.h, p.pd));
 	KUNIT_EXPECT_PTR_EQ(test, pd->pd->device, p.m->ibdev);
-	again = ib_ca_pd_get(p.fd, p.h, p.pd);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(again));
+	again = KVT_PTR(test, ib_ca_pd_get(p.fd, p.h, p.pd));
 	KUNIT_EXPECT_PTR_EQ(test, pd->pd, again->pd);
 	KUNIT_EXPECT_EQ(test, -EBUSY, dealloc_pd(&p));
 	ib_ca_pd_put(again);
@@ -401,16 +380,14 @@ static void pd_that_is_lent_outlives_its_process(struct kunit *test)
 
 	process_up(test, &p);
 	reg = ca_rig_reg_of(p.pd, p.room, PAGE_SIZE);
-	KUNIT_ASSERT_EQ(test, 0,
-			copy_to_user((void __user *)p.room + 256, &reg, sizeof(reg)));
+	KUNIT_ASSERT_EQ(test, 0, copy_to_user((void __user *)p.room + 256, &reg, sizeof(reg)));
 	r = (struct kverbs_ca_request) {
 		.handle = p.h,
 		.in = p.room + 256,
 		.in_len = sizeof(reg),
 	};
 	KUNIT_ASSERT_EQ(test, 0, request(&p, KVERBS_CA_REG_MR, &r));
-	pd = ib_ca_pd_get(p.fd, p.h, p.pd);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(pd));
+	pd = KVT_PTR(test, ib_ca_pd_get(p.fd, p.h, p.pd));
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&p.m->live[MOCK_MR]));
 	process_end(test, &p);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&p.m->live[MOCK_MR]));
@@ -457,8 +434,7 @@ static void pd_of_others_is_not_lent(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -ENOENT, borrow_error(fd, p.h, p.pd));
 	KUNIT_EXPECT_EQ(test, 0, close_fd(fd));
 	s.p = &p;
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(kvt_thread_start(test, 0, stranger_fn,
-								 &s)));
+	KUNIT_ASSERT_TRUE(test, kvt_thread_join(kvt_thread_start(test, 0, stranger_fn, &s)));
 	KUNIT_EXPECT_EQ(test, -EACCES, s.ret);
 	process_end(test, &p);
 	MOCK_EXPECT_IDLE(test, p.m);
@@ -523,8 +499,7 @@ static void borrower_leave(void *arg)
 
 static noinline void borrow_twice(struct kunit *test, struct process *p)
 {
-	borrower.pd = ib_ca_pd_get(p->fd, p->h, p->pd);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(borrower.pd));
+	borrower.pd = KVT_PTR(test, ib_ca_pd_get(p->fd, p->h, p->pd));
 	KUNIT_EXPECT_PTR_EQ(test, borrower.pd, ib_ca_pd_get(p->fd, p->h, p->pd));
 	ib_ca_pd_put(borrower.pd);
 	barrier();
@@ -541,8 +516,7 @@ static unsigned int borrow_and_leave(struct kunit *test, struct process *p, void
 	unsigned long mode = ib_contract_get_mode();
 	u64 before;
 
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, restore_contract,
-							   (void *)mode));
+	kvt_defer(test, restore_contract, (void *)mode);
 	KUNIT_ASSERT_EQ(test, 0, ib_contract_set_mode(IB_CONTRACT_WARN));
 	process_up(test, p);
 	borrower.ibdev = p->m->ibdev;
@@ -550,7 +524,7 @@ static unsigned int borrow_and_leave(struct kunit *test, struct process *p, void
 	borrower.remove = remove;
 	KUNIT_ASSERT_EQ(test, 0, ib_register_client(&borrower_client));
 	borrower.registered = true;
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, borrower_leave, NULL));
+	kvt_defer(test, borrower_leave, NULL);
 	borrow_twice(test, p);
 	before = ib_contract_count(IB_RULE_LEFT);
 	borrower_leave(NULL);
@@ -612,10 +586,4 @@ static struct kunit_case ca_peer_cases[] = {
 	KUNIT_CASE(pd_that_is_borrowed_during_remove_is_not),
 	{}
 };
-
-static struct kunit_suite ca_peer_suite = {
-	.name = "ca_peer",
-	.test_cases = ca_peer_cases,
-};
-
-kunit_test_suite(ca_peer_suite);
+KVT_SUITE(ca_peer);

@@ -3,13 +3,9 @@
  * Queries of a channel adapter: they return what the driver reported, are answered in any
  * context, and fill the caller's buffer as far as its length allows.
  */
-#include <linux/module.h>
 #include <linux/netdevice.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "ca/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 /* A member that has the same name and meaning in ib_device_attr and kverbs_ca_attr. */
@@ -93,17 +89,14 @@ static void expect_attrs(struct kunit *test, const struct kverbs_ca_attr *got)
 		ours = 0;
 		theirs = 0;
 		memcpy(&ours, (void *)got + same[i].to, same[i].to_bytes);
-		memcpy(&theirs, (void *)&want + same[i].from,
-		       same[i].from_bytes);
+		memcpy(&theirs, (void *)&want + same[i].from, same[i].from_bytes);
 		KUNIT_EXPECT_EQ_MSG(test, theirs, ours, "%s", same[i].name);
 	}
-	KUNIT_EXPECT_EQ(test, be64_to_cpu(want.sys_image_guid),
-			be64_to_cpu(got->sys_image_guid));
+	KUNIT_EXPECT_EQ(test, be64_to_cpu(want.sys_image_guid), be64_to_cpu(got->sys_image_guid));
 	KUNIT_EXPECT_EQ(test, want.page_size_cap, got->page_sizes);
 	KUNIT_EXPECT_EQ(test, want.vendor_part_id, got->device_id);
 	KUNIT_EXPECT_EQ(test, want.hw_ver, got->hw_rev);
-	KUNIT_EXPECT_EQ(test, want.max_fast_reg_page_list_len,
-			got->max_fast_reg_pages);
+	KUNIT_EXPECT_EQ(test, want.max_fast_reg_page_list_len, got->max_fast_reg_pages);
 	KUNIT_EXPECT_EQ(test, want.local_ca_ack_delay, got->ack_delay);
 	KUNIT_EXPECT_EQ(test, KVERBS_CA_ATOMIC_HCA, got->atomic_cap);
 	KUNIT_EXPECT_EQ(test, KVERBS_CA_ATOMIC_GLOB, got->masked_atomic_cap);
@@ -122,16 +115,14 @@ static bool padded(const char *text, size_t size)
 static void attributes_are_those_of_the_driver(struct kunit *test)
 {
 	struct mock *m = ports_up(test, 1);
-	const struct kverbs_ca_attr *got =
-		ca_rig_attr(test, m->ibdev, ca_rig_open(test, m->ibdev));
+	const struct kverbs_ca_attr *got = ca_rig_attr(test, m->ibdev, ca_rig_open(test, m->ibdev));
 
 	expect_attrs(test, got);
 	KUNIT_EXPECT_EQ(test, KVERBS_CA_VERSION, got->version);
 	KUNIT_EXPECT_EQ(test, sizeof(*got), got->attr_size);
 	KUNIT_EXPECT_EQ(test, 1, got->first_port);
 	KUNIT_EXPECT_EQ(test, 1, got->port_count);
-	KUNIT_EXPECT_EQ(test, be64_to_cpu(m->ibdev->node_guid),
-			be64_to_cpu(got->node_guid));
+	KUNIT_EXPECT_EQ(test, be64_to_cpu(m->ibdev->node_guid), be64_to_cpu(got->node_guid));
 	KUNIT_EXPECT_EQ(test, 1, got->node_type);
 	KUNIT_EXPECT_EQ(test, m->ibdev->num_comp_vectors, got->comp_vectors);
 	KUNIT_EXPECT_STREQ(test, "kvtm_a", (const char *)got->name);
@@ -168,8 +159,7 @@ static void nothing_unknown_gets_through(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, got->cap_flags >> 25);
 	KUNIT_EXPECT_EQ(test, KVERBS_CA_CAP_RESIZE_MAX_WR,
 			got->cap_flags & KVERBS_CA_CAP_RESIZE_MAX_WR);
-	KUNIT_EXPECT_EQ(test, sizeof(got->fw_str) - 1,
-			strnlen(got->fw_str, sizeof(got->fw_str)));
+	KUNIT_EXPECT_EQ(test, sizeof(got->fw_str) - 1, strnlen(got->fw_str, sizeof(got->fw_str)));
 	KUNIT_EXPECT_EQ(test, sizeof(got->node_desc) - 1,
 			strnlen(got->node_desc, sizeof(got->node_desc)));
 }
@@ -218,8 +208,7 @@ static void expect_link(struct kunit *test,
 	KUNIT_EXPECT_EQ(test, want->max_vl_num, got->max_vls);
 	KUNIT_EXPECT_EQ(test, want->bad_pkey_cntr, got->bad_pkeys);
 	KUNIT_EXPECT_EQ(test, want->qkey_viol_cntr, got->bad_qkeys);
-	KUNIT_EXPECT_FALSE(test, memchr_inv(got->reserved, 0,
-					    sizeof(got->reserved)));
+	KUNIT_EXPECT_FALSE(test, memchr_inv(got->reserved, 0, sizeof(got->reserved)));
 }
 
 static void expect_subnet(struct kunit *test,
@@ -228,8 +217,7 @@ static void expect_subnet(struct kunit *test,
 {
 	KUNIT_EXPECT_EQ(test, KVERBS_CA_LINK_INFINIBAND, got->link_layer);
 	KUNIT_EXPECT_EQ(test, 0, got->flags);
-	KUNIT_EXPECT_EQ(test, want->subnet_prefix,
-			be64_to_cpu(got->subnet_prefix));
+	KUNIT_EXPECT_EQ(test, want->subnet_prefix, be64_to_cpu(got->subnet_prefix));
 	KUNIT_EXPECT_EQ(test, want->lid, got->lid);
 	KUNIT_EXPECT_EQ(test, want->sm_lid, got->sm_lid);
 	KUNIT_EXPECT_EQ(test, want->lmc, got->lmc);
@@ -251,8 +239,7 @@ static void expect_tables(struct kunit *test,
 	for (i = 0; i < MOCK_GIDS; i++) {
 		gid = ca_rig_gid(got, i);
 		KUNIT_EXPECT_MEMEQ(test, gid->gid, want->gids[i].raw, 16);
-		KUNIT_EXPECT_EQ(test, i < 2 ? KVERBS_CA_GID_IB :
-					      KVERBS_CA_GID_NONE, gid->type);
+		KUNIT_EXPECT_EQ(test, i < 2 ? KVERBS_CA_GID_IB : KVERBS_CA_GID_NONE, gid->type);
 		KUNIT_EXPECT_EQ(test, 0, gid->netdev);
 	}
 	for (i = 0; i < MOCK_PKEYS; i++)
@@ -261,17 +248,14 @@ static void expect_tables(struct kunit *test,
 			be64_to_cpu(got->guid));
 }
 
-static void expect_layout(struct kunit *test,
-			  const struct kverbs_ca_port_attr *got)
+static void expect_layout(struct kunit *test, const struct kverbs_ca_port_attr *got)
 {
 	KUNIT_EXPECT_EQ(test, KVERBS_CA_VERSION, got->version);
 	KUNIT_EXPECT_EQ(test, sizeof(*got), got->attr_size);
 	KUNIT_EXPECT_EQ(test, sizeof(struct kverbs_ca_gid), got->gid_size);
 	KUNIT_EXPECT_GE(test, got->gid_offset, got->attr_size);
-	KUNIT_EXPECT_GE(test, got->pkey_offset,
-			got->gid_offset + got->gid_count * got->gid_size);
-	KUNIT_EXPECT_GE(test, got->size,
-			got->pkey_offset + got->pkey_count * sizeof(u16));
+	KUNIT_EXPECT_GE(test, got->pkey_offset, got->gid_offset + got->gid_count * got->gid_size);
+	KUNIT_EXPECT_GE(test, got->size, got->pkey_offset + got->pkey_count * sizeof(u16));
 	KUNIT_EXPECT_EQ(test, 0, got->size % 8);
 }
 
@@ -286,8 +270,7 @@ static void ports_are_those_of_the_driver(struct kunit *test)
 	m->nports = 2;
 	for (port = 1; port <= 2; port++)
 		fill_port(&m->port[port].attr, port);
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	h = ca_rig_open(test, m->ibdev);
 	for (port = 1; port <= 2; port++) {
 		got = ca_rig_port(test, m->ibdev, h, port);
@@ -329,16 +312,14 @@ static void switch_has_port_0(struct kunit *test)
 
 	m->is_switch = true;
 	fill_port(&m->port[0].attr, 3);
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	h = ca_rig_open(test, m->ibdev);
 	attr = ca_rig_attr(test, m->ibdev, h);
 	KUNIT_EXPECT_EQ(test, 2, attr->node_type);
 	KUNIT_EXPECT_EQ(test, 0, attr->first_port);
 	KUNIT_EXPECT_EQ(test, 1, attr->port_count);
 	KUNIT_ASSERT_NOT_NULL(test, ca_rig_port_in(attr, 0));
-	expect_subnet(test, ca_rig_port(test, m->ibdev, h, 0),
-		      &m->port[0].attr);
+	expect_subnet(test, ca_rig_port(test, m->ibdev, h, 0), &m->port[0].attr);
 	ca_rig_any_length(test, m->ibdev, &CA_REQ(QUERY_PORT, .handle = h));
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			CA_CALL(m->ibdev, QUERY_PORT, .handle = h, .port = 1,
@@ -354,12 +335,10 @@ static void ethernet_port_is_of_no_subnet(struct kunit *test)
 	m->eth = true;
 	m->port[1].ndev = ndev;
 	fill_port(&m->port[1].attr, 1);
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	got = ca_rig_port(test, m->ibdev, ca_rig_open(test, m->ibdev), 1);
 	KUNIT_EXPECT_EQ(test, KVERBS_CA_LINK_ETHERNET, got->link_layer);
-	KUNIT_EXPECT_EQ(test, KVERBS_CA_PORT_IP_GIDS |
-			KVERBS_CA_PORT_GRH_REQUIRED, got->flags);
+	KUNIT_EXPECT_EQ(test, KVERBS_CA_PORT_IP_GIDS | KVERBS_CA_PORT_GRH_REQUIRED, got->flags);
 	expect_link(test, got, &m->port[1].attr);
 	KUNIT_EXPECT_EQ(test, 0, be64_to_cpu(got->guid));
 	KUNIT_EXPECT_EQ(test, 0, be64_to_cpu(got->subnet_prefix));
@@ -407,10 +386,8 @@ static void any_length_gets_what_fits(struct kunit *test)
 	u64 h = ca_rig_open(test, m->ibdev);
 
 	ca_rig_any_length(test, m->ibdev, &CA_REQ(QUERY_CA, .handle = h));
-	ca_rig_any_length(test, m->ibdev, &CA_REQ(QUERY_PORT, .handle = h,
-						  .port = 1));
-	ca_rig_any_length(test, m->ibdev, &CA_REQ(QUERY_PORT, .handle = h,
-						  .port = 2));
+	ca_rig_any_length(test, m->ibdev, &CA_REQ(QUERY_PORT, .handle = h, .port = 1));
+	ca_rig_any_length(test, m->ibdev, &CA_REQ(QUERY_PORT, .handle = h, .port = 2));
 }
 
 struct bad {
@@ -452,12 +429,7 @@ static const struct bad bad_queries[] = {
 				      .out_len = 7), -ENOSPC },
 };
 
-static void bad_name(const struct bad *bad, char *desc)
-{
-	strscpy(desc, bad->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(bad_query, bad_queries, bad_name);
+KUNIT_ARRAY_PARAM_DESC(bad_query, bad_queries, name);
 
 static void not_called(struct ib_ca_request *req)
 {
@@ -491,10 +463,8 @@ static void input_address_is_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			CA_CALL(m->ibdev, QUERY_CA, .handle = h, .in = word,
 				.out = word, .out_len = sizeof(word)));
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			CA_CALL(m->ibdev, QUERY_CA, .handle = h, .out_len = 8));
-	KUNIT_EXPECT_EQ(test, -ENOSPC,
-			CA_CALL(m->ibdev, QUERY_CA, .handle = h, .out = word));
+	KUNIT_EXPECT_EQ(test, -EINVAL, CA_CALL(m->ibdev, QUERY_CA, .handle = h, .out_len = 8));
+	KUNIT_EXPECT_EQ(test, -ENOSPC, CA_CALL(m->ibdev, QUERY_CA, .handle = h, .out = word));
 }
 
 struct question {
@@ -520,8 +490,7 @@ static void ask_under_a_lock(struct question *q)
 	spin_unlock_irqrestore(&q->lock, flags);
 }
 
-static void expect_answer(struct kunit *test, struct question *q,
-			  const struct kverbs_ca_attr *want)
+static void expect_answer(struct kunit *test, struct question *q, const struct kverbs_ca_attr *want)
 {
 	KUNIT_EXPECT_EQ(test, want->size, q->ret);
 	KUNIT_EXPECT_MEMEQ(test, q->req.out, want, want->size);
@@ -540,8 +509,7 @@ static void query_is_answered_at_once_in_any_context(struct kunit *test)
 	};
 
 	spin_lock_init(&q.lock);
-	q.req.out = kunit_kzalloc(test, want->size, GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, q.req.out);
+	q.req.out = kvt_zalloc(test, want->size);
 	q.req.out_len = want->size;
 	ask(&q);
 	expect_answer(test, &q, want);
@@ -589,13 +557,7 @@ static struct kunit_case ca_query_cases[] = {
 	KUNIT_CASE(handle_of_nobody_is_refused_in_any_context),
 	{}
 };
-
-static struct kunit_suite ca_query_suite = {
-	.name = "ca_query",
-	.test_cases = ca_query_cases,
-};
-
-kunit_test_suite(ca_query_suite);
+KVT_SUITE(ca_query);
 
 MODULE_DESCRIPTION("KUnit: queries of a channel adapter");
 MODULE_LICENSE("GPL");

@@ -2,20 +2,14 @@
 /*
  * Helpers shared by the suites of channel-adapter requests.
  */
-#include <linux/err.h>
-#include <linux/export.h>
 #include <linux/fdtable.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/mman.h>
-#include <linux/slab.h>
-#include <linux/string.h>
 #include <linux/uaccess.h>
-#include <kunit/resource.h>
 #include <rdma/ib_verbs.h>
 
 #include "ca/rig.h"
-#include "lib/lib.h"
 
 /* Guard bytes behind every output buffer; they must not be overwritten. */
 #define GUARD		16
@@ -42,15 +36,13 @@ static void close_at_end(void *arg)
  */
 u64 ca_rig_open(struct kunit *test, struct ib_device *ibdev)
 {
-	struct open_ca *open = kunit_kzalloc(test, sizeof(*open), GFP_KERNEL);
+	struct open_ca *open = kvt_zalloc(test, sizeof(*open));
 	struct ib_ca_request req = CA_REQ(OPEN);
 
-	KUNIT_ASSERT_NOT_NULL(test, open);
 	KUNIT_ASSERT_EQ(test, 0, ib_ca_call(ibdev, &req));
 	open->ibdev = ibdev;
 	open->handle = req.handle;
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, close_at_end,
-							    open));
+	kvt_defer(test, close_at_end, open);
 	return req.handle;
 }
 EXPORT_SYMBOL_GPL(ca_rig_open);
@@ -147,8 +139,7 @@ static const void *answer(struct kunit *test, struct ib_device *ibdev,
 	req.out_len = sizeof(head);
 	KUNIT_ASSERT_EQ(test, -EOVERFLOW, ib_ca_call(ibdev, &req));
 	KUNIT_ASSERT_EQ(test, KVERBS_CA_VERSION, head.version);
-	buf = kunit_kzalloc(test, head.size, GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, buf);
+	buf = kvt_zalloc(test, head.size);
 	req.out = buf;
 	req.out_len = head.size;
 	KUNIT_ASSERT_EQ(test, head.size, ib_ca_call(ibdev, &req));
@@ -163,8 +154,7 @@ static const void *answer(struct kunit *test, struct ib_device *ibdev,
  *
  * Return: the answer, with the ports.
  */
-const struct kverbs_ca_attr *ca_rig_attr(struct kunit *test,
-					 struct ib_device *ibdev, u64 handle)
+const struct kverbs_ca_attr *ca_rig_attr(struct kunit *test, struct ib_device *ibdev, u64 handle)
 {
 	return answer(test, ibdev, &CA_REQ(QUERY_CA, .handle = handle));
 }
@@ -183,8 +173,7 @@ const struct kverbs_ca_port_attr *ca_rig_port(struct kunit *test,
 					      struct ib_device *ibdev,
 					      u64 handle, u32 port)
 {
-	return answer(test, ibdev, &CA_REQ(QUERY_PORT, .handle = handle,
-					   .port = port));
+	return answer(test, ibdev, &CA_REQ(QUERY_PORT, .handle = handle, .port = port));
 }
 EXPORT_SYMBOL_GPL(ca_rig_port);
 
@@ -218,8 +207,7 @@ EXPORT_SYMBOL_GPL(ca_rig_port_in);
  *
  * Return: the entry.
  */
-const struct kverbs_ca_gid *ca_rig_gid(const struct kverbs_ca_port_attr *port,
-				       u32 index)
+const struct kverbs_ca_gid *ca_rig_gid(const struct kverbs_ca_port_attr *port, u32 index)
 {
 	return (const void *)port + port->gid_offset + index * port->gid_size;
 }
@@ -248,15 +236,13 @@ EXPORT_SYMBOL_GPL(ca_rig_pkey);
  *
  * Return: the list.
  */
-const struct kverbs_ca_list *ca_rig_list(struct kunit *test,
-					 struct ib_device *ibdev, u64 handle)
+const struct kverbs_ca_list *ca_rig_list(struct kunit *test, struct ib_device *ibdev, u64 handle)
 {
 	struct ib_ca_request req = CA_REQ(LIST, .handle = handle);
 	const size_t most = SZ_64K;
 
-	req.out = kunit_kzalloc(test, most, GFP_KERNEL);
+	req.out = kvt_zalloc(test, most);
 	req.out_len = most;
-	KUNIT_ASSERT_NOT_NULL(test, req.out);
 	KUNIT_ASSERT_GT(test, ib_ca_call(ibdev, &req), 0);
 	return req.out;
 }
@@ -306,8 +292,7 @@ static void one_length(struct kunit *test, struct ib_device *ibdev,
 	KUNIT_ASSERT_EQ_MSG(test, result_for(req.op, len, size),
 			    submit ? ib_ca_submit(ibdev, &req) :
 				     ib_ca_call(ibdev, &req), "%u bytes", len);
-	KUNIT_ASSERT_TRUE_MSG(test, !memcmp(buf, full, written),
-			      "%u bytes", len);
+	KUNIT_ASSERT_TRUE_MSG(test, !memcmp(buf, full, written), "%u bytes", len);
 	KUNIT_ASSERT_TRUE_MSG(test, untouched(buf + written,
 					      len + GUARD - written),
 			      "behind %u of %u bytes", written, len);
@@ -326,21 +311,18 @@ static bool is_answered_at_once(const struct ib_ca_request *req)
  *
  * Each buffer must get as much of the answer as fits, and nothing behind it is written.
  */
-void ca_rig_any_length(struct kunit *test, struct ib_device *ibdev,
-		       const struct ib_ca_request *req)
+void ca_rig_any_length(struct kunit *test, struct ib_device *ibdev, const struct ib_ca_request *req)
 {
 	const struct { u32 version, size; } *full = answer(test, ibdev, req);
 	u32 len, most = full->size + 8;
-	u8 *buf = kunit_kzalloc(test, most + GUARD, GFP_KERNEL);
+	u8 *buf = kvt_zalloc(test, most + GUARD);
 	struct ib_ca_request each = *req;
 
-	KUNIT_ASSERT_NOT_NULL(test, buf);
 	for (len = 0; len <= most; len++) {
 		each.out_len = len;
 		one_length(test, ibdev, &each, full, full->size, buf, false);
 		if (is_answered_at_once(req))
-			one_length(test, ibdev, &each, full, full->size, buf,
-				   true);
+			one_length(test, ibdev, &each, full, full->size, buf, true);
 	}
 }
 EXPORT_SYMBOL_GPL(ca_rig_any_length);
@@ -486,12 +468,10 @@ EXPORT_SYMBOL_GPL(ca_async_init);
  *
  * Return: the request, valid until the end of the case.
  */
-struct ca_async *ca_async_new(struct kunit *test,
-			      const struct ib_ca_request *req)
+struct ca_async *ca_async_new(struct kunit *test, const struct ib_ca_request *req)
 {
-	struct ca_async *a = kunit_kzalloc(test, sizeof(*a), GFP_KERNEL);
+	struct ca_async *a = kvt_zalloc(test, sizeof(*a));
 
-	KUNIT_ASSERT_NOT_NULL(test, a);
 	ca_async_init(a, req);
 	return a;
 }

@@ -5,9 +5,9 @@
 #ifndef KVT_CA_RIG_H
 #define KVT_CA_RIG_H
 
-#include <linux/completion.h>
 #include <kverbs/ca.h>
-#include <kunit/test.h>
+
+#include "lib/lib.h"
 
 #define CA_REQ(operation, ...)						\
 	((struct ib_ca_request) {					\
@@ -32,18 +32,15 @@ ssize_t ca_rig_dereg(struct ib_device *ibdev, u64 handle, u64 object);
 ssize_t ca_rig_dealloc(struct ib_device *ibdev, u64 handle, u64 object);
 ssize_t ca_rig_close(struct ib_device *ibdev, u64 handle);
 
-const struct kverbs_ca_attr *ca_rig_attr(struct kunit *test,
-					 struct ib_device *ibdev, u64 handle);
+const struct kverbs_ca_attr *ca_rig_attr(struct kunit *test, struct ib_device *ibdev, u64 handle);
 const struct kverbs_ca_port_attr *ca_rig_port(struct kunit *test,
 					      struct ib_device *ibdev,
 					      u64 handle, u32 port);
 const struct kverbs_ca_port_attr *
 ca_rig_port_in(const struct kverbs_ca_attr *attr, u32 port);
-const struct kverbs_ca_gid *ca_rig_gid(const struct kverbs_ca_port_attr *port,
-				       u32 index);
+const struct kverbs_ca_gid *ca_rig_gid(const struct kverbs_ca_port_attr *port, u32 index);
 u16 ca_rig_pkey(const struct kverbs_ca_port_attr *port, u32 index);
-const struct kverbs_ca_list *ca_rig_list(struct kunit *test,
-					 struct ib_device *ibdev, u64 handle);
+const struct kverbs_ca_list *ca_rig_list(struct kunit *test, struct ib_device *ibdev, u64 handle);
 const struct kverbs_ca_object *
 ca_rig_entry(const struct kverbs_ca_list *list, u32 index);
 
@@ -56,21 +53,15 @@ int ca_rig_close_file(int fd);
 long ca_rig_ioctl(int fd, unsigned long room, u32 op, struct kverbs_ca_request *r);
 struct kverbs_ca_reg_mr ca_rig_reg_of(u64 pd, u64 start, u64 length);
 
-/**
- * struct ca_async - a request that counts its callbacks
- * @req: the request
- * @calls: number of callbacks so far
- * @got: completed by each callback
- */
+/* A request that counts its callbacks. */
 struct ca_async {
 	struct ib_ca_request req;
-	atomic_t calls;
-	struct completion got;
+	atomic_t calls;		/* number of callbacks so far */
+	struct completion got;	/* completed by each callback */
 };
 
 void ca_async_init(struct ca_async *a, const struct ib_ca_request *req);
-struct ca_async *ca_async_new(struct kunit *test,
-			      const struct ib_ca_request *req);
+struct ca_async *ca_async_new(struct kunit *test, const struct ib_ca_request *req);
 ssize_t ca_async_wait(struct ca_async *a);
 
 #endif

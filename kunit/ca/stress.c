@@ -4,12 +4,7 @@
  * while the device is unregistered. Each request must end exactly once, and the objects
  * that were made must be those that were freed or are left.
  */
-#include <linux/slab.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
-
 #include "ca/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 #define THREADS		4
@@ -24,58 +19,34 @@ struct ca_thing {
 	u64 pd;
 };
 
-/**
- * struct storm - what the threads share
- * @m: the device
- * @lock: guards @handles and @pds
- * @handles: known CAs, which may have been closed meanwhile; handle 0 marks a free entry
- * @pds: known PDs, likewise
- * @rounds: maximum number of submissions per thread
- * @gone: the device's unregistration has returned
- * @begun: submissions that returned -EINPROGRESS
- * @called: callbacks
- * @late: callbacks after the end of the unregistration
- * @opened: successful OPENs
- * @closed: successful CLOSEs
- * @made: successful ALLOC_PDs
- * @freed: successful DEALLOC_PDs
- * @cancelled: successful cancellations
- * @wrong: unexpected results
- */
+/* What the threads share. */
 struct storm {
-	struct mock *m;
-	spinlock_t lock;
+	struct mock *m;			/* the device */
+	spinlock_t lock;		/* guards @handles and @pds */
+	/* Known CAs, which may have been closed meanwhile; handle 0 marks a free entry. */
 	struct ca_thing handles[HANDLES];
-	struct ca_thing pds[PDS];
-	u64 rounds;
-	bool gone;
-	atomic_t begun;
-	atomic_t called;
-	atomic_t late;
-	atomic_t opened;
-	atomic_t closed;
-	atomic_t made;
-	atomic_t freed;
-	atomic_t cancelled;
-	atomic_t wrong;
+	struct ca_thing pds[PDS];	/* known PDs, likewise */
+	u64 rounds;			/* maximum number of submissions per thread */
+	bool gone;			/* the device's unregistration has returned */
+	atomic_t begun;			/* submissions that returned -EINPROGRESS */
+	atomic_t called;		/* callbacks */
+	atomic_t late;			/* callbacks after the end of the unregistration */
+	atomic_t opened;		/* successful OPENs */
+	atomic_t closed;		/* successful CLOSEs */
+	atomic_t made;			/* successful ALLOC_PDs */
+	atomic_t freed;			/* successful DEALLOC_PDs */
+	atomic_t cancelled;		/* successful cancellations */
+	atomic_t wrong;			/* unexpected results */
 };
 
-/**
- * struct job - one request of a thread
- * @req: the request
- * @storm: what the threads share
- * @over: completed by done()
- * @busy: @req was submitted, and its result has not been checked yet
- * @cancelled: @req was cancelled
- * @answer: output buffer
- */
+/* One request of a thread. */
 struct job {
 	struct ib_ca_request req;
-	struct storm *storm;
-	struct completion over;
-	bool busy;
-	bool cancelled;
-	u64 answer[4];
+	struct storm *storm;	/* what the threads share */
+	struct completion over;	/* completed by done() */
+	bool busy;		/* @req was submitted, and its result has not been checked yet */
+	bool cancelled;		/* @req was cancelled */
+	u64 answer[4];		/* output buffer */
 };
 
 struct storm_thread {
@@ -95,8 +66,7 @@ static void storm_done(struct ib_ca_request *req)
 }
 
 /* Adds a CA or a PD to its table. Returns false if the table is full. */
-static bool remember(struct storm *s, struct ca_thing *things, u32 nr,
-		     u64 handle, u64 pd)
+static bool remember(struct storm *s, struct ca_thing *things, u32 nr, u64 handle, u64 pd)
 {
 	bool room = false;
 	u32 i;
@@ -112,8 +82,7 @@ static bool remember(struct storm *s, struct ca_thing *things, u32 nr,
 	return room;
 }
 
-static void forget(struct storm *s, struct ca_thing *things, u32 nr, u64 handle,
-		   u64 pd)
+static void forget(struct storm *s, struct ca_thing *things, u32 nr, u64 handle, u64 pd)
 {
 	u32 i;
 
@@ -124,8 +93,7 @@ static void forget(struct storm *s, struct ca_thing *things, u32 nr, u64 handle,
 	spin_unlock(&s->lock);
 }
 
-static struct ca_thing any_of(struct storm *s, const struct ca_thing *things,
-			      u32 which)
+static struct ca_thing any_of(struct storm *s, const struct ca_thing *things, u32 which)
 {
 	struct ca_thing thing;
 
@@ -148,16 +116,14 @@ static void keep_handle(struct storm *s, const struct ib_ca_request *req)
 {
 	atomic_inc(&s->opened);
 	if (!remember(s, s->handles, HANDLES, req->handle, 0))
-		count_freed(s, ca_rig_close(s->m->ibdev, req->handle),
-			    &s->closed);
+		count_freed(s, ca_rig_close(s->m->ibdev, req->handle), &s->closed);
 }
 
 static void keep_pd(struct storm *s, const struct ib_ca_request *req)
 {
 	atomic_inc(&s->made);
 	if (!remember(s, s->pds, PDS, req->handle, req->object))
-		count_freed(s, ca_rig_dealloc(s->m->ibdev, req->handle,
-					      req->object), &s->freed);
+		count_freed(s, ca_rig_dealloc(s->m->ibdev, req->handle, req->object), &s->freed);
 }
 
 static void drop_handle(struct storm *s, const struct ib_ca_request *req)
@@ -256,8 +222,7 @@ static void choose(struct storm_thread *t, struct job *job)
 /* A cached query returns at once, even if another thread closes the handle meanwhile. */
 static void query_any(struct storm_thread *t)
 {
-	struct ca_thing thing = any_of(t->storm, t->storm->handles,
-				       kvt_rand(&t->rand) % HANDLES);
+	struct ca_thing thing = any_of(t->storm, t->storm->handles, kvt_rand(&t->rand) % HANDLES);
 	u64 answer[2];
 	ssize_t ret = CA_CALL(t->storm->m->ibdev, QUERY_CA,
 			      .handle = thing.handle, .out = answer,
@@ -302,13 +267,11 @@ static int storm_fn(void *arg)
 	return 0;
 }
 
-static struct kvt_thread *begin_thread(struct kunit *test, struct storm *s,
-				       u32 rand, int cpu)
+static struct kvt_thread *begin_thread(struct kunit *test, struct storm *s, u32 rand, int cpu)
 {
-	struct storm_thread *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct storm_thread *t = kvt_zalloc(test, sizeof(*t));
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, t);
 	t->storm = s;
 	t->rand = rand | 1;
 	for (i = 0; i < JOBS; i++) {
@@ -318,25 +281,21 @@ static struct kvt_thread *begin_thread(struct kunit *test, struct storm *s,
 	return kvt_thread_start(test, cpu, storm_fn, t);
 }
 
-static struct storm *storm_up(struct kunit *test, u64 rounds,
-			      struct kvt_thread **threads)
+static struct storm *storm_up(struct kunit *test, u64 rounds, struct kvt_thread **threads)
 {
-	struct storm *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct storm *s = kvt_zalloc(test, sizeof(*s));
 	u32 rand = kvt_seed(test, "requests of four threads", rounds * THREADS);
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	spin_lock_init(&s->lock);
 	s->rounds = rounds;
 	s->m = mock_up(test, "kvtm_a");
 	for (i = 0; i < THREADS; i++)
-		threads[i] = begin_thread(test, s, kvt_rand(&rand),
-					  i % 2 ? kvt_other_cpu() : 0);
+		threads[i] = begin_thread(test, s, kvt_rand(&rand), i % 2 ? kvt_other_cpu() : 0);
 	return s;
 }
 
-static void expect_right(struct kunit *test, struct storm *s,
-			 struct kvt_thread **threads)
+static void expect_right(struct kunit *test, struct storm *s, struct kvt_thread **threads)
 {
 	int i;
 
@@ -356,14 +315,10 @@ static void what_was_made_is_what_was_freed_and_what_is_there(struct kunit *test
 	struct mock *m = s->m;
 
 	expect_right(test, s, threads);
-	KUNIT_EXPECT_EQ(test, atomic_read(&s->opened),
-			mock_calls(m, MOCK_open_ca));
-	KUNIT_EXPECT_EQ(test, atomic_read(&s->closed),
-			mock_calls(m, MOCK_close_ca));
-	KUNIT_EXPECT_EQ(test, atomic_read(&s->made),
-			mock_calls(m, MOCK_alloc_pd));
-	KUNIT_EXPECT_EQ(test, atomic_read(&s->freed),
-			mock_calls(m, MOCK_dealloc_pd));
+	KUNIT_EXPECT_EQ(test, atomic_read(&s->opened), mock_calls(m, MOCK_open_ca));
+	KUNIT_EXPECT_EQ(test, atomic_read(&s->closed), mock_calls(m, MOCK_close_ca));
+	KUNIT_EXPECT_EQ(test, atomic_read(&s->made), mock_calls(m, MOCK_alloc_pd));
+	KUNIT_EXPECT_EQ(test, atomic_read(&s->freed), mock_calls(m, MOCK_dealloc_pd));
 	KUNIT_EXPECT_EQ(test, atomic_read(&s->opened) - atomic_read(&s->closed),
 			atomic_read(&m->live[MOCK_CA]));
 	KUNIT_EXPECT_EQ(test, atomic_read(&s->made) - atomic_read(&s->freed),
@@ -395,10 +350,4 @@ static struct kunit_case ca_stress_cases[] = {
 	KUNIT_CASE_SLOW(device_may_go_at_any_time),
 	{}
 };
-
-static struct kunit_suite ca_stress_suite = {
-	.name = "ca_stress",
-	.test_cases = ca_stress_cases,
-};
-
-kunit_test_suite(ca_stress_suite);
+KVT_SUITE(ca_stress);

@@ -3,8 +3,6 @@
  * The table of a consumer's callbacks, and a function for each kind that has the midlayer or
  * a driver call it. While the callback runs, it calls a function of the case.
  */
-#include <kunit/test.h>
-
 #include "contract/callbacks.h"
 
 /* Handlers of a CQ, a QP or an SRQ, called by the driver. */
@@ -23,16 +21,11 @@ static u32 run_handler(struct kunit *test, const struct contract_callback *callb
 
 /* Handler of a device's events, called in an RCU read-side critical section. */
 
-/**
- * struct event_case - a handler of a device's events
- * @handler: the registered handler
- * @inside: called in the handler
- * @handled: completed after @inside has returned
- */
+/* A handler of a device's events. */
 struct event_case {
-	struct ib_event_handler handler;
-	contract_fn inside;
-	struct completion handled;
+	struct ib_event_handler handler;	/* the registered handler */
+	contract_fn inside;			/* called in the handler */
+	struct completion handled;		/* completed after @inside has returned */
 };
 
 void contract_on_device_event(struct ib_event_handler *handler, struct ib_event *event)
@@ -46,11 +39,10 @@ void contract_on_device_event(struct ib_event_handler *handler, struct ib_event 
 /* Returns when the handler has returned and the checker has examined the call. */
 void contract_run_event(struct kunit *test, contract_fn inside)
 {
-	struct event_case *ec = kunit_kzalloc(test, sizeof(*ec), GFP_KERNEL);
+	struct event_case *ec = kvt_zalloc(test, sizeof(*ec));
 	struct mock *m = mock_up(test, CONTRACT_DEVICE);
 	struct ib_event event = { .device = m->ibdev, .event = IB_EVENT_DEVICE_FATAL };
 
-	KUNIT_ASSERT_NOT_NULL(test, ec);
 	init_completion(&ec->handled);
 	ec->inside = inside;
 	INIT_IB_EVENT_HANDLER(&ec->handler, m->ibdev, contract_on_device_event);
@@ -79,11 +71,10 @@ void contract_done_fn(struct ib_cq *cq, struct ib_wc *wc)
 
 struct contract_done *contract_done_up(struct kunit *test, enum ib_poll_context ctx)
 {
-	struct contract_done *dc = kunit_kzalloc(test, sizeof(*dc), GFP_KERNEL);
+	struct contract_done *dc = kvt_zalloc(test, sizeof(*dc));
 	struct mock *m = mock_up(test, CONTRACT_DEVICE);
 	struct ib_qp_init_attr init;
 
-	KUNIT_ASSERT_NOT_NULL(test, dc);
 	init_completion(&dc->handled);
 	dc->cqe.done = contract_done_fn;
 	dc->cq = kvt_cq(test, m->ibdev, 16, ctx);
@@ -124,11 +115,10 @@ static u32 run_done(struct kunit *test, const struct contract_callback *callback
 /* done() of a channel adapter request, called by a work item. */
 struct contract_scene *contract_run_request(struct kunit *test, contract_fn inside)
 {
-	struct ib_ca_request *req = kunit_kzalloc(test, sizeof(*req), GFP_KERNEL);
+	struct ib_ca_request *req = kvt_zalloc(test, sizeof(*req));
 	struct contract_scene *scene = contract_scene_up(test);
 	struct kverbs_ca_list list;
 
-	KUNIT_ASSERT_NOT_NULL(test, req);
 	*req = (struct ib_ca_request) {
 		.op = KVERBS_CA_LIST, .version = KVERBS_CA_VERSION, .handle = 1,
 		.out = &list, .out_len = sizeof(list),

@@ -47,20 +47,13 @@ struct contract_scene *contract_run_request(struct kunit *test, contract_fn insi
 void contract_run_event(struct kunit *test, contract_fn inside);
 void contract_on_device_event(struct ib_event_handler *handler, struct ib_event *event);
 
-/**
- * struct contract_done - a completion on a CQ of ib_alloc_cq()
- * @cqe: wr_cqe of the completion
- * @cq: the CQ
- * @qp: QP that the completion names
- * @inside: called in done()
- * @handled: completed when @inside has returned
- */
+/* A completion on a CQ of ib_alloc_cq(). */
 struct contract_done {
-	struct ib_cqe cqe;
-	struct ib_cq *cq;
-	struct ib_qp *qp;
-	contract_fn inside;
-	struct completion handled;
+	struct ib_cqe cqe;		/* wr_cqe of the completion */
+	struct ib_cq *cq;		/* the CQ */
+	struct ib_qp *qp;		/* QP that the completion names */
+	contract_fn inside;		/* called in done() */
+	struct completion handled;	/* completed when @inside has returned */
 };
 
 struct contract_done *contract_done_up(struct kunit *test, enum ib_poll_context ctx);

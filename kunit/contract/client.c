@@ -6,23 +6,17 @@
 #include <linux/irqflags.h>
 #include <linux/netdevice.h>
 #include <linux/preempt.h>
-#include <kunit/test.h>
 #include <rdma/mr_pool.h>
 
 #include "contract/things.h"
 
-/**
- * struct member - a client of this module
- * @client: the client as registered with the core
- * @things: its device and objects; NULL: the client is not registered
- * @on_add: called in add(), which returns its result; or NULL
- * @on_remove: called in remove(); or NULL
- */
+/* A client of this module. */
 struct member {
-	struct ib_client client;
-	struct things *things;
+	struct ib_client client;		/* the client as registered with the core */
+	struct things *things;	/* its device and objects; NULL: the client is not registered */
+	/* Called in add(), which returns its result; or NULL. */
 	int (*on_add)(struct things *t);
-	void (*on_remove)(struct things *t);
+	void (*on_remove)(struct things *t);	/* called in remove(); or NULL */
 };
 
 static int member_add(struct member *member, struct ib_device *dev)
@@ -84,16 +78,15 @@ static void member_join(struct kunit *test, struct member *member, struct things
 	member->on_add = on_add;
 	member->on_remove = on_remove;
 	KUNIT_ASSERT_EQ(test, 0, ib_register_client(&member->client));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, member_leave, member));
+	kvt_defer(test, member_leave, member);
 }
 
 /* The PD, CQ and QP that other objects need are made by the driver's module, not the client's. */
 static struct things *things_new(struct kunit *test)
 {
-	struct things *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct things *t = kvt_zalloc(test, sizeof(*t));
 	struct ib_qp_init_attr init;
 
-	KUNIT_ASSERT_NOT_NULL(test, t);
 	t->m = mock_up(test, CONTRACT_DEVICE);
 	t->pd = kvt_pd(test, t->m->ibdev);
 	t->cq = kvt_cq(test, t->m->ibdev, 16, IB_POLL_DIRECT);
@@ -102,22 +95,8 @@ static struct things *things_new(struct kunit *test)
 	return t;
 }
 
-static void kind_name(const struct kind *kind, char *desc)
-{
-	strscpy(desc, kind->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(kinds, contract_kinds, kind_name);
-
-static const void *objects_gen_params(const void *prev, char *desc)
-{
-	const struct kind *kind = prev ? (const struct kind *)prev + 1 : contract_kinds;
-
-	if (kind == contract_kinds + NR_OBJECTS)
-		return NULL;
-	kind_name(kind, desc);
-	return kind;
-}
+KUNIT_ARRAY_PARAM_DESC(kinds, contract_kinds, name);
+KVT_PART_PARAM_DESC(objects, contract_kinds, 0, NR_OBJECTS, name);
 
 /* Rule 7: what a client leaves on a device */
 
@@ -391,8 +370,7 @@ static noinline int use_netdev(struct things *t)
 
 static noinline int use_pool_init(struct things *t)
 {
-	return CONTRACT_CALL(ib_mr_pool_init(t->qp, &t->qp->rdma_mrs, 0, IB_MR_TYPE_MEM_REG, 1,
-					     0));
+	return CONTRACT_CALL(ib_mr_pool_init(t->qp, &t->qp->rdma_mrs, 0, IB_MR_TYPE_MEM_REG, 1, 0));
 }
 
 static noinline int use_pool_destroy(struct things *t)
@@ -402,16 +380,11 @@ static noinline int use_pool_destroy(struct things *t)
 	return 0;
 }
 
-/**
- * struct use - a verbs call that a client may not make any more
- * @name: of the method that the report names
- * @call: makes the call
- * @object: kind of its object in the report, or NULL
- */
+/* A verbs call that a client may not make any more. */
 struct use {
-	const char *name;
-	int (*call)(struct things *t);
-	const char *object;
+	const char *name;		/* of the method that the report names */
+	int (*call)(struct things *t);	/* makes the call */
+	const char *object;		/* kind of its object in the report, or NULL */
 };
 
 static const struct use uses[] = {
@@ -429,12 +402,7 @@ static const struct use uses[] = {
 	{ "create_qp", thing_make_qp },
 };
 
-static void use_name(const struct use *use, char *desc)
-{
-	strscpy(desc, use->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(uses, uses, use_name);
+KUNIT_ARRAY_PARAM_DESC(uses, uses, name);
 
 static void undo(const struct use *use, struct things *t)
 {
@@ -574,8 +542,7 @@ static void use_of_a_device_that_was_freed_is_reported(struct kunit *test)
 	struct things *t = things_in_error(test);
 	struct ib_device_ops *ops;
 
-	ops = kunit_kmalloc(test, sizeof(*ops), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, ops);
+	ops = KVT_PTR(test, kunit_kmalloc(test, sizeof(*ops), GFP_KERNEL));
 	*ops = t->m->ibdev->ops;
 	free_device(test, t);
 	mock_log_reset(t->m);
@@ -596,8 +563,7 @@ static void methods_of_a_device_that_was_freed_are_others(struct kunit *test)
 	size_t i, methods = 0;
 
 	mock_optional_methods(ops);
-	before = kunit_kmalloc(test, sizeof(*before), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, before);
+	before = KVT_PTR(test, kunit_kmalloc(test, sizeof(*before), GFP_KERNEL));
 	*before = *ops;
 	had = (void **)before;
 	free_device(test, t);
@@ -616,8 +582,7 @@ static void objects_of_a_device_that_was_freed_are_kept(struct kunit *test)
 	struct things *t = things_in_error(test);
 	struct ib_device_ops *ops;
 
-	ops = kunit_kzalloc(test, sizeof(*ops), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, ops);
+	ops = kvt_zalloc(test, sizeof(*ops));
 	*ops = t->m->ibdev->ops;
 	free_device(test, t);
 	contract_off(test);
@@ -679,8 +644,7 @@ static void drain_by_one_that_is_back_has_its_place(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_init(t->qp, 1));
 	member_join(test, &first, t, NULL, NULL);
 	member_leave(&first);
-	KUNIT_ASSERT_PTR_EQ(test, dev, ib_device_get_by_name(CONTRACT_DEVICE,
-							     RDMA_DRIVER_UNKNOWN));
+	KUNIT_ASSERT_PTR_EQ(test, dev, ib_device_get_by_name(CONTRACT_DEVICE, RDMA_DRIVER_UNKNOWN));
 	ib_device_put(dev);
 	whole = dev->ops;
 	dev->ops.post_send = sleep_and_send;
@@ -744,7 +708,7 @@ static const struct use refusals[] = {
 	{ "ib_ca_submit", refused_ca_submit },
 };
 
-KUNIT_ARRAY_PARAM(refusals, refusals, use_name);
+KUNIT_ARRAY_PARAM_DESC(refusals, refusals, name);
 
 static void refused_use_after_unregistration_is_reported(struct kunit *test)
 {
@@ -886,12 +850,4 @@ static struct kunit_case contract_client_cases[] = {
 	KUNIT_CASE(use_by_the_driver_is_not),
 	{}
 };
-
-static struct kunit_suite contract_client_suite = {
-	.name = "contract_client",
-	.init = contract_init,
-	.exit = contract_exit,
-	.test_cases = contract_client_cases,
-};
-
-kunit_test_suite(contract_client_suite);
+KVT_SUITE(contract_client, .init = contract_init, .exit = contract_exit);

@@ -7,27 +7,19 @@
 #include <linux/irqflags.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
-#include <kunit/test.h>
 #include <kverbs/delay.h>
 #include <rdma/mr_pool.h>
 #include <rdma/restrack.h>
 
 #include "contract/callbacks.h"
 
-/**
- * struct callback - a callback of a consumer, called by the driver
- * @name: description, the name of the test parameter
- * @call: makes the driver call the callback
- * @object: kind of the object that the report names
- * @what: name of the callback in the report
- * @handler: the callback, which is the site of the report
- */
+/* A callback of a consumer, called by the driver. */
 struct callback {
-	const char *name;
-	void (*call)(struct contract_scene *scene);
-	const char *object;
-	const char *what;
-	const void *handler;
+	const char *name;	/* description, the name of the test parameter */
+	void (*call)(struct contract_scene *scene);	/* makes the driver call the callback */
+	const char *object;	/* kind of the object that the report names */
+	const char *what;	/* name of the callback in the report */
+	const void *handler;	/* the callback, which is the site of the report */
 };
 
 static const struct callback callbacks[] = {
@@ -41,12 +33,7 @@ static const struct callback callbacks[] = {
 	  contract_event_handler },
 };
 
-static void callback_name(const struct callback *callback, char *desc)
-{
-	strscpy(desc, callback->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(callbacks, callbacks, callback_name);
+KUNIT_ARRAY_PARAM_DESC(callbacks, callbacks, name);
 
 static u32 id_of(const struct contract_scene *scene, const char *kind)
 {
@@ -190,16 +177,11 @@ static void poll_in_softirq(struct ib_cq *cq)
 	kvt_run_in_softirq(poll_direct, cq);
 }
 
-/**
- * struct poller - a context in which a direct CQ is polled
- * @name: description, the name of the test parameter
- * @poll: polls the CQ in that context
- * @counted: this kernel configuration can tell that the context must not sleep
- */
+/* A context in which a direct CQ is polled. */
 struct poller {
-	const char *name;
-	void (*poll)(struct ib_cq *cq);
-	bool counted;
+	const char *name;		/* description, the name of the test parameter */
+	void (*poll)(struct ib_cq *cq);	/* polls the CQ in that context */
+	bool counted;	/* this kernel configuration can tell that the context must not sleep */
 };
 
 static const struct poller pollers[] = {
@@ -211,12 +193,7 @@ static const struct poller pollers[] = {
 	{ "softirq", poll_in_softirq, true },
 };
 
-static void poller_name(const struct poller *poller, char *desc)
-{
-	strscpy(desc, poller->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(pollers, pollers, poller_name);
+KUNIT_ARRAY_PARAM_DESC(pollers, pollers, name);
 
 static void sleep_in_done_of_a_poller_that_may_not_is_reported(struct kunit *test)
 {
@@ -319,8 +296,7 @@ static void srq_in_use_is_reported(struct kunit *test)
 	init.srq = scene->srq;
 	init.cap.max_recv_wr = 0;
 	init.cap.max_recv_sge = 0;
-	qp = ib_create_qp(scene->pd, &init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(qp));
+	qp = KVT_PTR(test, ib_create_qp(scene->pd, &init));
 	KUNIT_EXPECT_EQ(test, -EBUSY, destroy_srq(scene));
 	expect_busy(test, "srq", scene->srq->res.id, 1, destroy_srq);
 	KUNIT_EXPECT_EQ(test, 0, ib_destroy_qp(qp));
@@ -345,8 +321,7 @@ static void attached_qp_is_reported(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, destroy_qp(scene));
 	kvt_qp_init(&init, scene->cq, scene->cq);
 	init.qp_type = IB_QPT_UD;
-	scene->qp = ib_create_qp(scene->pd, &init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(scene->qp));
+	scene->qp = KVT_PTR(test, ib_create_qp(scene->pd, &init));
 	KUNIT_ASSERT_EQ(test, 0, ib_attach_mcast(scene->qp, &gid, 0xc001));
 	KUNIT_EXPECT_EQ(test, -EBUSY, destroy_qp(scene));
 	expect_busy(test, "qp", scene->qp->res.id, 1, destroy_qp);
@@ -526,16 +501,11 @@ static void move_to(struct kunit *test, struct ib_qp *qp, enum ib_qp_state state
 		KUNIT_ASSERT_EQ(test, 0, ib_modify_qp(qp, &attr, rts));
 }
 
-/**
- * struct posting - whether a QP state allows posting
- * @state: the state
- * @send: text of the report on a send; NULL if sends are allowed
- * @receive: the same for a receive
- */
+/* Whether a QP state allows posting. */
 struct posting {
 	enum ib_qp_state state;
-	const char *send;
-	const char *receive;
+	const char *send;	/* text of the report on a send; NULL if sends are allowed */
+	const char *receive;	/* the same for a receive */
 };
 
 static const struct posting postings[] = {
@@ -608,13 +578,9 @@ static void changes_of_state_at_a_time_accuse_nobody(struct kunit *test)
 	expect_of_post(test, scene, "post_send in state RESET", send);
 }
 
-/**
- * struct reset - a thread that resets a QP, and stands still when the driver has done it
- * @test: the running case
- * @scene: the scene
- */
+/* A thread that resets a QP, and stands still when the driver has done it. */
 struct reset {
-	struct kunit *test;
+	struct kunit *test;	/* the running case */
 	struct contract_scene *scene;
 };
 
@@ -671,12 +637,4 @@ static struct kunit_case contract_consumer_cases[] = {
 	KUNIT_CASE(change_of_state_that_ends_late_accuses_nobody),
 	{}
 };
-
-static struct kunit_suite contract_consumer_suite = {
-	.name = "contract_consumer",
-	.init = contract_init,
-	.exit = contract_exit,
-	.test_cases = contract_consumer_cases,
-};
-
-kunit_test_suite(contract_consumer_suite);
+KVT_SUITE(contract_consumer, .init = contract_init, .exit = contract_exit);

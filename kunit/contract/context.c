@@ -13,9 +13,7 @@
 #include <linux/mutex.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
-#include <linux/spinlock.h>
 #include <linux/tracepoint.h>
-#include <kunit/test.h>
 
 #include "contract/callbacks.h"
 
@@ -101,20 +99,13 @@ static void change_all_and_back(struct contract_scene *scene)
 	preempt_enable();
 }
 
-/**
- * struct change - a change of one part of the context
- * @name: name of the change in the case's description
- * @inside: makes the change in a callback
- * @inside_atomic: likewise, in a callback that must not sleep
- * @what: last words of the report
- * @possible: whether this kernel's configuration keeps track of this part
- */
+/* A change of one part of the context. */
 struct change {
-	const char *name;
-	contract_fn inside;
-	contract_fn inside_atomic;
-	const char *what;
-	bool (*possible)(void);
+	const char *name;	/* name of the change in the case's description */
+	contract_fn inside;	/* makes the change in a callback */
+	contract_fn inside_atomic;	/* likewise, in a callback that must not sleep */
+	const char *what;	/* last words of the report */
+	bool (*possible)(void);	/* whether this kernel's configuration keeps track of this part */
 };
 
 static bool always(void)
@@ -195,10 +186,9 @@ static void watch_reports(struct kunit *test)
 {
 	raised_has_run = false;
 	after.preempt = -1;
-	after.tp = kvt_tracepoint("ib_contract");
-	KUNIT_ASSERT_NOT_NULL(test, after.tp);
+	after.tp = KVT_PTR(test, kvt_tracepoint("ib_contract"));
 	KUNIT_ASSERT_EQ(test, 0, tracepoint_probe_register(after.tp, probe_report, NULL));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, unwatch_reports, NULL));
+	kvt_defer(test, unwatch_reports, NULL);
 }
 
 /* Each callback with each change */
@@ -236,8 +226,7 @@ static void expect_softirqs(struct kunit *test, bool on)
 		KUNIT_EXPECT_EQ(test, on, after.softirqs);
 }
 
-static void expect_context_put_right(struct kunit *test, const struct change *change,
-				     bool softirq)
+static void expect_context_put_right(struct kunit *test, const struct change *change, bool softirq)
 {
 	bool raises = change->inside == keep_bh_off ||
 		      change->inside == keep_bh_and_interrupts_off;
@@ -269,12 +258,7 @@ static void changed_context_is_reported(struct kunit *test)
 		.object = callback->object, .id = id, .site = callback->function });
 }
 
-static void callback_name(const struct contract_callback *callback, char *desc)
-{
-	strscpy(desc, callback->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(callbacks, contract_callbacks, callback_name);
+KUNIT_ARRAY_PARAM_DESC(callbacks, contract_callbacks, name);
 
 static void context_left_as_it_was_is_not(struct kunit *test)
 {
@@ -386,12 +370,4 @@ static struct kunit_case contract_context_cases[] = {
 	KUNIT_CASE(rcu_section_that_is_ended_is_reported),
 	{}
 };
-
-static struct kunit_suite contract_context_suite = {
-	.name = "contract_context",
-	.init = contract_init,
-	.exit = contract_exit,
-	.test_cases = contract_context_cases,
-};
-
-kunit_test_suite(contract_context_suite);
+KVT_SUITE(contract_context, .init = contract_init, .exit = contract_exit);

@@ -3,10 +3,7 @@
  * The contract checker on drivers: methods that sleep, callbacks inside verbs calls, and
  * concurrent completion handlers must be reported, legal behaviour must not.
  */
-#include <linux/ktime.h>
-#include <linux/module.h>
 #include <linux/scatterlist.h>
-#include <kunit/test.h>
 #include <kverbs/completion.h>
 
 #include "contract/rig.h"
@@ -21,11 +18,6 @@ struct verb {
 	const char *object;
 	bool under_rcu;
 };
-
-static void verb_name(const struct verb *verb, char *desc)
-{
-	strscpy(desc, verb->name, KUNIT_PARAM_DESC_SIZE);
-}
 
 static noinline int call_post_send(struct contract_scene *scene)
 {
@@ -265,7 +257,7 @@ static const struct verb atomic_verbs[] = {
 	VERB(get_link_layer, NULL), VERB(get_vector_affinity, NULL),
 };
 
-KUNIT_ARRAY_PARAM(atomic_verbs, atomic_verbs, verb_name);
+KUNIT_ARRAY_PARAM_DESC(atomic_verbs, atomic_verbs, name);
 
 static void sleep_in_atomic_method_is_reported(struct kunit *test)
 {
@@ -528,20 +520,15 @@ static void notify_other(struct contract_scene *scene)
 	ib_cq_notify(direct.cq);
 }
 
-/**
- * struct inner - a callback that a driver causes from within a method
- * @name: name of the callback, for the case's description
- * @call: calls the callback directly, which breaks the rule
- * @notify: has the core call it later, by ib_*_notify*(), as a driver must
- * @object: kind of the callback's object; NULL: the CQ in @direct
- * @what: name of the callback in the report
- */
+/* A callback that a driver causes from within a method. */
 struct inner {
-	const char *name;
+	const char *name;	/* name of the callback, for the case's description */
+	/* Calls the callback directly, which breaks the rule. */
 	void (*call)(struct contract_scene *scene);
+	/* Has the core call it later, by ib_*_notify*(), as a driver must. */
 	void (*notify)(struct contract_scene *scene);
-	const char *object;
-	const char *what;
+	const char *object;	/* kind of the callback's object; NULL: the CQ in @direct */
+	const char *what;	/* name of the callback in the report */
 };
 
 static const struct inner inners[] = {
@@ -690,16 +677,11 @@ static noinline void drain_qp(struct ib_qp *qp)
 	barrier();
 }
 
-/**
- * struct drain - a call that drains a QP
- * @name: name of the call
- * @call: makes the call
- * @posts: reports on the posts that it makes, each after a modify_qp
- */
+/* A call that drains a QP. */
 struct drain {
-	const char *name;
-	void (*call)(struct ib_qp *qp);
-	const char *posts[2];
+	const char *name;	/* name of the call */
+	void (*call)(struct ib_qp *qp);	/* makes the call */
+	const char *posts[2];	/* reports on the posts that it makes, each after a modify_qp */
 };
 
 static const struct drain drains[] = {
@@ -708,12 +690,7 @@ static const struct drain drains[] = {
 	{ "ib_drain_qp", drain_qp, { "post_send slept", "post_recv slept" } },
 };
 
-static void drain_name(const struct drain *drain, char *desc)
-{
-	strscpy(desc, drain->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(drains, drains, drain_name);
+KUNIT_ARRAY_PARAM_DESC(drains, drains, name);
 
 static struct ib_qp *drained_qp(struct kunit *test)
 {
@@ -775,8 +752,8 @@ static void handler_of_the_driver_itself_is_not(struct kunit *test)
 	struct ib_cq_init_attr attr = { .cqe = 16 };
 	struct ib_cq *own;
 
-	own = ib_create_cq(scene->m->ibdev, kvt_complete_context, NULL, &scene->handled, &attr);
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, own);
+	own = KVT_PTR(test, ib_create_cq(scene->m->ibdev, kvt_complete_context, NULL,
+					 &scene->handled, &attr));
 	to_error(test, scene);
 	own_cq = own;
 	scene->in_method = call_own_handler;
@@ -793,11 +770,9 @@ static atomic_t inside;
 
 static void meet_the_other(struct contract_scene *scene)
 {
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
-
 	atomic_inc(&inside);
-	while (atomic_read(&inside) < 2 && ktime_get_ns() < end)
-		cond_resched();
+	/* A sleep would be reported, too. */
+	kvt_until_by(atomic_read(&inside) == 2, cond_resched());
 }
 
 static int call_in_thread(void *arg)
@@ -880,15 +855,7 @@ static struct kunit_case contract_driver_cases[] = {
 	KUNIT_CASE(handlers_told_by_notify_are_not),
 	{}
 };
-
-static struct kunit_suite contract_driver_suite = {
-	.name = "contract_driver",
-	.init = contract_init,
-	.exit = contract_exit,
-	.test_cases = contract_driver_cases,
-};
-
-kunit_test_suite(contract_driver_suite);
+KVT_SUITE(contract_driver, .init = contract_init, .exit = contract_exit);
 
 MODULE_DESCRIPTION("KUnit: the contract checker");
 MODULE_LICENSE("GPL");

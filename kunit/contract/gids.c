@@ -5,10 +5,7 @@
  * them. Like tail.c, this file is built with sibling-call optimization, so that its
  * functions may end in a tail call into the midlayer.
  */
-#include <linux/module.h>
-#include <linux/string.h>
 #include <linux/workqueue.h>
-#include <kunit/test.h>
 #include <rdma/ib_cache.h>
 
 #include "contract/things.h"
@@ -42,19 +39,17 @@ static void leave(void *arg)
 
 static struct things *join(struct kunit *test, void (*remove)(struct things *t))
 {
-	struct things *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct things *t = kvt_zalloc(test, sizeof(*t));
 
-	KUNIT_ASSERT_NOT_NULL(test, t);
 	t->m = mock_up(test, CONTRACT_DEVICE);
 	on_remove = remove;
 	things = t;
 	KUNIT_ASSERT_EQ(test, 0, ib_register_client(&gids_client));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, leave, NULL));
+	kvt_defer(test, leave, NULL);
 	return t;
 }
 
-static void expect_left(struct kunit *test, const char *what, unsigned int count,
-			const void *site)
+static void expect_left(struct kunit *test, const char *what, unsigned int count, const void *site)
 {
 	contract_expect(test, &(struct contract_expected) {
 		.rule = IB_RULE_LEFT, .module = CONTRACT_SELF, .count = count,
@@ -265,9 +260,8 @@ static void reference_of_an_object_is_not(struct kunit *test)
 {
 	struct things *t = join(test, NULL);
 	struct ib_pd *pd = kvt_pd(test, t->m->ibdev);
-	struct ib_ah *ah = make_ah_with_grh(pd);
+	struct ib_ah *ah = KVT_PTR(test, make_ah_with_grh(pd));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(ah));
 	KUNIT_EXPECT_NOT_NULL(test, ah->sgid_attr);
 	/* When the AH puts its reference, the client's own reference stays counted. */
 	KUNIT_ASSERT_EQ(test, 0, thing_make_gid(t));
@@ -291,12 +285,4 @@ static struct kunit_case contract_gids_cases[] = {
 	KUNIT_CASE(reference_of_an_object_is_not),
 	{}
 };
-
-static struct kunit_suite contract_gids_suite = {
-	.name = "contract_gids",
-	.init = contract_init,
-	.exit = contract_exit,
-	.test_cases = contract_gids_cases,
-};
-
-kunit_test_suite(contract_gids_suite);
+KVT_SUITE(contract_gids, .init = contract_init, .exit = contract_exit);

@@ -3,10 +3,7 @@
  * The contract checker, IB_RULE_OUTPUT: driver methods that report success without setting
  * their output are reported. Methods that set it, and methods that fail, are not.
  */
-#include <linux/completion.h>
 #include <linux/mman.h>
-#include <linux/sizes.h>
-#include <kunit/test.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_umem.h>
 
@@ -105,8 +102,7 @@ static int cq_without_size(struct ib_cq *cq, const struct ib_cq_init_attr *attr,
 	return ret;
 }
 
-static int qp_without_number(struct ib_qp *qp, struct ib_qp_init_attr *init,
-			     struct ib_udata *udata)
+static int qp_without_number(struct ib_qp *qp, struct ib_qp_init_attr *init, struct ib_udata *udata)
 {
 	int ret = whole.create_qp(qp, init, udata);
 
@@ -524,24 +520,19 @@ static noinline int map_fmr(struct kunit *test, struct ib_pd *pd, struct ib_cq *
 	return ret;
 }
 
-/**
- * struct output - a method with output
- * @name: the method
- * @break_it: replaces the method by one that succeeds without output
- * @call: calls the method through the core
- * @what: how the report begins
- * @object: kind of the object in the report; NULL if the report names none
- * @ret: what @call returns with the broken method; with a complete one it returns 0
- * @by_umem: the device has reg_umem_mr()
- */
+/* A method with output. */
 struct output {
-	const char *name;
+	const char *name;	/* the method */
+	/* Replaces the method by one that succeeds without output. */
 	void (*break_it)(struct ib_device_ops *ops);
+	/* Calls the method through the core. */
 	int (*call)(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq);
-	const char *what;
+	const char *what;	/* how the report begins */
+	/* Kind of the object in the report; NULL if the report names none. */
 	const char *object;
+	/* What @call returns with the broken method; with a complete one it returns 0. */
 	int ret;
-	bool by_umem;
+	bool by_umem;		/* the device has reg_umem_mr() */
 };
 
 static const struct output outputs[] = {
@@ -578,12 +569,7 @@ static const struct output outputs[] = {
 	{ "poll_cq, no QP", break_poll_cq_qp, poll, "poll_cq named no QP", "cq" },
 };
 
-static void output_name(const struct output *output, char *desc)
-{
-	strscpy(desc, output->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(outputs, outputs, output_name);
+KUNIT_ARRAY_PARAM_DESC(outputs, outputs, name);
 
 /* Registers a device with complete methods; the case may break one afterwards. */
 static struct mock *device_up(struct kunit *test, bool by_umem)
@@ -714,16 +700,12 @@ static noinline int register_here(struct mock *m)
 	return ret;
 }
 
-/**
- * struct early - a method that is called when the device is registered
- * @name: the method
- * @break_it: replaces the method by one that succeeds without output
- * @what: how the report begins
- */
+/* A method that is called when the device is registered. */
 struct early {
-	const char *name;
+	const char *name;	/* the method */
+	/* Replaces the method by one that succeeds without output. */
 	void (*break_it)(struct mock *m);
-	const char *what;
+	const char *what;	/* how the report begins */
 };
 
 static const struct early earlies[] = {
@@ -733,12 +715,7 @@ static const struct early earlies[] = {
 	{ "query_pkey", break_query_pkey_early, "query_pkey returned no P_Key" },
 };
 
-static void early_name(const struct early *early, char *desc)
-{
-	strscpy(desc, early->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(earlies, earlies, early_name);
+KUNIT_ARRAY_PARAM_DESC(earlies, earlies, name);
 
 /* One port with one GID and one P_Key, so that each of the methods is called once. */
 static struct mock *small_device(struct kunit *test)
@@ -853,12 +830,4 @@ static struct kunit_case contract_output_cases[] = {
 	KUNIT_CASE(table_that_is_read_again_without_output_is_reported),
 	{}
 };
-
-static struct kunit_suite contract_output_suite = {
-	.name = "contract_output",
-	.init = contract_init,
-	.exit = contract_exit,
-	.test_cases = contract_output_cases,
-};
-
-kunit_test_suite(contract_output_suite);
+KVT_SUITE(contract_output, .init = contract_init, .exit = contract_exit);

@@ -5,10 +5,6 @@
  */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
-#include <linux/kernel.h>
-#include <linux/sched.h>
-#include <linux/string.h>
-#include <kunit/resource.h>
 
 #include "contract/rig.h"
 
@@ -196,15 +192,13 @@ static void in_method(void)
 		scene->in_method(scene);
 }
 
-static int post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
-		     const struct ib_send_wr **bad)
+static int post_send(struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
 {
 	in_method();
 	return 0;
 }
 
-static int post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
-		     const struct ib_recv_wr **bad)
+static int post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad)
 {
 	in_method();
 	return 0;
@@ -295,8 +289,7 @@ static const struct cpumask *get_vector_affinity(struct ib_device *ibdev, int ve
 	return cpu_possible_mask;
 }
 
-static int modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
-		     struct ib_udata *udata)
+static int modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
 {
 	struct contract_scene *scene = of_methods;
 	int ret;
@@ -390,9 +383,8 @@ static void scene_end(void *arg)
 /* Does not create the device yet, so that the case may change the methods in @m->ops. */
 struct contract_scene *contract_scene_new(struct kunit *test)
 {
-	struct contract_scene *scene = kunit_kzalloc(test, sizeof(*scene), GFP_KERNEL);
+	struct contract_scene *scene = kvt_zalloc(test, sizeof(*scene));
 
-	KUNIT_ASSERT_NOT_NULL(test, scene);
 	init_completion(&scene->handled);
 	scene->m = mock_new(test);
 	contract_methods(&scene->m->ops);
@@ -402,9 +394,8 @@ struct contract_scene *contract_scene_new(struct kunit *test)
 
 void contract_scene_device(struct kunit *test, struct contract_scene *scene)
 {
-	mock_alloc(test, scene->m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(scene->m, CONTRACT_DEVICE));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, scene_end, scene));
+	mock_start(test, scene->m, CONTRACT_DEVICE);
+	kvt_defer(test, scene_end, scene);
 }
 
 static void make_ah(struct contract_scene *scene)

@@ -8,13 +8,9 @@
 #ifndef KVT_CONTRACT_RIG_H
 #define KVT_CONTRACT_RIG_H
 
-#include <linux/completion.h>
-#include <kunit/test.h>
 #include <kverbs/ca.h>
 #include <kverbs/contract.h>
-#include <rdma/ib_verbs.h>
 
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 
@@ -22,28 +18,17 @@
 #define CONTRACT_DRIVER	"kverbs_kunit"
 #define CONTRACT_SELF	"kunit_contract"
 
-/**
- * struct contract_expected - a report that must have been made
- * @rule: the rule that was broken
- * @module: module that is to blame
- * @object: kind of the object; NULL: the report names no object
- * @id: number of the object
- * @what: beginning of the report's text
- * @site: function that the site is in; NULL: some function of the core
- * @count: count in the report; 0 stands for 1
- * @no_device: the report names no device
- * @device: name of the device; NULL: CONTRACT_DEVICE
- */
+/* A report that must have been made. */
 struct contract_expected {
-	enum ib_contract_rule rule;
-	const char *module;
-	const char *object;
-	u32 id;
-	const char *what;
-	const void *site;
-	unsigned int count;
-	bool no_device;
-	const char *device;
+	enum ib_contract_rule rule;	/* the rule that was broken */
+	const char *module;	/* module that is to blame */
+	const char *object;	/* kind of the object; NULL: the report names no object */
+	u32 id;			/* number of the object */
+	const char *what;	/* beginning of the report's text */
+	const void *site;	/* function that the site is in; NULL: some function of the core */
+	unsigned int count;	/* count in the report; 0 stands for 1 */
+	bool no_device;		/* the report names no device */
+	const char *device;	/* name of the device; NULL: CONTRACT_DEVICE */
 };
 
 /* Init and exit of the suites: turn the checker on for each case; its mode is restored after. */
@@ -68,36 +53,26 @@ void contract_off(struct kunit *test);
 	__contract_ret;							\
 })
 
-/**
- * struct contract_scene - a device with one object of each kind
- * @m: the device
- * @pd: the PD
- * @cq: CQ of ib_create_cq(), with the handlers below
- * @srq: SRQ with an event handler; no QP uses it
- * @qp: QP with an event handler
- * @mr: MR for fast registration
- * @fmr: an FMR
- * @ah: an AH
- * @in_method: called in each driver method that rig.c replaces
- * @after_modify_qp: called at the end of the modify_qp method
- * @in_handler: called in each handler
- * @handled: completed by each handler, before @in_handler
+/*
+ * A device with one object of each kind.
  *
  * A case that destroys an object sets it to NULL.
  */
 struct contract_scene {
-	struct mock *m;
-	struct ib_pd *pd;
-	struct ib_cq *cq;
-	struct ib_srq *srq;
-	struct ib_qp *qp;
-	struct ib_mr *mr;
-	struct ib_fmr *fmr;
-	struct ib_ah *ah;
+	struct mock *m;			/* the device */
+	struct ib_pd *pd;		/* the PD */
+	struct ib_cq *cq;		/* CQ of ib_create_cq(), with the handlers below */
+	struct ib_srq *srq;		/* SRQ with an event handler; no QP uses it */
+	struct ib_qp *qp;		/* QP with an event handler */
+	struct ib_mr *mr;		/* MR for fast registration */
+	struct ib_fmr *fmr;		/* an FMR */
+	struct ib_ah *ah;		/* an AH */
+	/* Called in each driver method that rig.c replaces. */
 	void (*in_method)(struct contract_scene *scene);
+	/* Called at the end of the modify_qp method. */
 	void (*after_modify_qp)(struct contract_scene *scene);
-	void (*in_handler)(struct contract_scene *scene);
-	struct completion handled;
+	void (*in_handler)(struct contract_scene *scene);	/* called in each handler */
+	struct completion handled;	/* completed by each handler, before @in_handler */
 };
 
 struct contract_scene *contract_scene_new(struct kunit *test);

@@ -6,10 +6,7 @@
 #include <linux/irqflags.h>
 #include <linux/lockdep.h>
 #include <linux/preempt.h>
-#include <linux/sched.h>
-#include <linux/string.h>
 #include <linux/tracepoint.h>
-#include <kunit/test.h>
 
 #include "contract/rig.h"
 
@@ -194,18 +191,16 @@ static noinline int call_unregister_driver(void)
 	return CONTRACT_CALL(-EINVAL);
 }
 
-/**
- * struct call - a function that may not be called in atomic context
- * @name: name of the function
- * @call: calls the function; -EINVAL means refused, and is always returned for void functions
- * @what: how the report begins
- * @device: device name in the report, "?" if the device has none yet; NULL if the report
- *	is not about a device
- */
+/* A function that may not be called in atomic context. */
 struct call {
-	const char *name;
+	const char *name;	/* name of the function */
+	/* Calls the function; -EINVAL means refused, and is always returned for void functions. */
 	int (*call)(void);
-	const char *what;
+	const char *what;	/* how the report begins */
+	/*
+	 * Device name in the report, "?" if the device has none yet; NULL if the report is not
+	 * about a device.
+	 */
 	const char *device;
 };
 
@@ -218,12 +213,7 @@ static const struct call calls[] = {
 	{ "ib_unregister_driver", call_unregister_driver, "unregisters its devices in atomic" },
 };
 
-static void call_name(const struct call *call, char *desc)
-{
-	strscpy(desc, call->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(calls, calls, call_name);
+KUNIT_ARRAY_PARAM_DESC(calls, calls, name);
 
 static void mock_for_calls(struct kunit *test)
 {
@@ -331,9 +321,8 @@ static void dispatch_fatal(struct ib_device *dev)
 static void handler_that_unregisters_itself_is_reported(struct kunit *test)
 {
 	struct mock *m = mock_up(test, CONTRACT_DEVICE);
-	struct ib_event_handler *handler = kunit_kzalloc(test, sizeof(*handler), GFP_KERNEL);
+	struct ib_event_handler *handler = kvt_zalloc(test, sizeof(*handler));
 
-	KUNIT_ASSERT_NOT_NULL(test, handler);
 	init_completion(&called);
 	INIT_IB_EVENT_HANDLER(handler, m->ibdev, unregister_myself);
 	ib_register_event_handler(handler);
@@ -352,9 +341,8 @@ static void handler_that_unregisters_itself_is_reported(struct kunit *test)
 static void handler_unregistered_by_a_process_is_not(struct kunit *test)
 {
 	struct mock *m = mock_up(test, CONTRACT_DEVICE);
-	struct ib_event_handler *handler = kunit_kzalloc(test, sizeof(*handler), GFP_KERNEL);
+	struct ib_event_handler *handler = kvt_zalloc(test, sizeof(*handler));
 
-	KUNIT_ASSERT_NOT_NULL(test, handler);
 	INIT_IB_EVENT_HANDLER(handler, m->ibdev, unregister_myself);
 	ib_register_event_handler(handler);
 	ib_unregister_event_handler(handler);
@@ -421,7 +409,7 @@ static void watch_class(struct kunit *test)
 	method_class.task = current;
 	KUNIT_ASSERT_EQ(test, 0, tracepoint_probe_register(method_class.tp, probe_lock_acquire,
 							   NULL));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, unwatch_class, NULL));
+	kvt_defer(test, unwatch_class, NULL);
 }
 
 static void registration_has_a_class_for_lockdep(struct kunit *test)
@@ -490,12 +478,4 @@ static struct kunit_case contract_switch_cases[] = {
 	KUNIT_CASE(methods_have_a_class_for_lockdep),
 	{}
 };
-
-static struct kunit_suite contract_switch_suite = {
-	.name = "contract_switch",
-	.init = contract_init,
-	.exit = contract_exit,
-	.test_cases = contract_switch_cases,
-};
-
-kunit_test_suite(contract_switch_suite);
+KVT_SUITE(contract_switch, .init = contract_init, .exit = contract_exit);

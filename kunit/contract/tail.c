@@ -5,8 +5,6 @@
  * this file is built with them (see Kbuild). With KCSAN there are none: each function ends
  * in a call of KCSAN.
  */
-#include <kunit/test.h>
-
 #include "contract/rig.h"
 
 /* For the callbacks below, which get no context. */
@@ -35,7 +33,7 @@ static void forget_scene(void *arg)
 static void make_scene(struct kunit *test)
 {
 	scene = contract_scene_up(test);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, forget_scene, NULL));
+	kvt_defer(test, forget_scene, NULL);
 }
 
 /* Expects exactly one report, which blames this module though its site is elsewhere. */
@@ -90,12 +88,4 @@ static struct kunit_case contract_tail_cases[] = {
 	KUNIT_CASE(callback_that_ends_in_an_unregistration_is_to_blame),
 	{}
 };
-
-static struct kunit_suite contract_tail_suite = {
-	.name = "contract_tail",
-	.init = contract_init,
-	.exit = contract_exit,
-	.test_cases = contract_tail_cases,
-};
-
-kunit_test_suite(contract_tail_suite);
+KVT_SUITE(contract_tail, .init = contract_init, .exit = contract_exit);

@@ -3,7 +3,6 @@
  * Objects that a client can leave on a device. They are made in this module, so that the
  * contract checker's reports name it and the functions below.
  */
-#include <linux/err.h>
 #include <rdma/ib_cache.h>
 
 #include "contract/things.h"

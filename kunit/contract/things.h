@@ -29,17 +29,12 @@ struct things {
 	struct ib_event_handler handler;
 };
 
-/**
- * struct kind - a kind of thing that can be left behind
- * @name: name of the kind in the report
- * @make: makes a thing of this kind
- * @unmake: frees the thing
- * @site: function that the report gives as the call site; NULL stands for @make
- */
+/* A kind of thing that can be left behind. */
 struct kind {
-	const char *name;
-	int (*make)(struct things *t);
-	void (*unmake)(struct things *t);
+	const char *name;			/* name of the kind in the report */
+	int (*make)(struct things *t);		/* makes a thing of this kind */
+	void (*unmake)(struct things *t);	/* frees the thing */
+	/* Function that the report gives as the call site; NULL stands for @make. */
 	const void *site;
 };
 

@@ -5,7 +5,6 @@
  */
 #include <linux/device.h>
 #include <linux/kref.h>
-#include <kunit/test.h>
 
 #include "contract/rig.h"
 
@@ -57,16 +56,12 @@ static void expect_broken(struct kunit *test, struct contract_scene *scene)
 	contract_expect_all(test, expected, ARRAY_SIZE(expected));
 }
 
-/**
- * struct look - has threads break rule 3, to see whether the checker still works
- * @scene: the objects that they use
- * @quiet: completed by a thread when its traffic has ended, and after it broke the rule
- * @go: lets one thread break the rule
- */
+/* Has threads break rule 3, to see whether the checker still works. */
 struct look {
-	struct contract_scene *scene;
+	struct contract_scene *scene;	/* the objects that they use */
+	/* Completed by a thread when its traffic has ended, and after it broke the rule. */
 	struct completion quiet;
-	struct completion go;
+	struct completion go;		/* lets one thread break the rule */
 };
 
 static void look_init(struct look *l, struct contract_scene *scene)
@@ -105,18 +100,13 @@ static void expect_it_still_sees(struct kunit *test, struct look *l, unsigned in
 	}
 }
 
-/**
- * struct traffic - posts and handler calls while the checker is switched
- * @look: for its threads, after the traffic
- * @stop: set when the traffic is to end
- * @irq_posts: posts in hard interrupt, each after one in task and one in softirq context
- * @handlers: calls of the completion handler
- */
+/* Posts and handler calls while the checker is switched. */
 struct traffic {
-	struct look look;
-	bool stop;
+	struct look look;	/* for its threads, after the traffic */
+	bool stop;		/* set when the traffic is to end */
+	/* Posts in hard interrupt, each after one in task and one in softirq context. */
 	unsigned long irq_posts;
-	unsigned long handlers;
+	unsigned long handlers;	/* calls of the completion handler */
 };
 
 /* Thread: posts in task, softirq and hard interrupt context in turn. */
@@ -154,11 +144,8 @@ static int call_handlers(void *arg)
 static void wait_for_more(struct traffic *t)
 {
 	unsigned long posts = READ_ONCE(t->irq_posts), handlers = READ_ONCE(t->handlers);
-	unsigned long end = jiffies + KVT_TIMEOUT;
 
-	while ((READ_ONCE(t->irq_posts) == posts || READ_ONCE(t->handlers) == handlers) &&
-	       time_before(jiffies, end))
-		cond_resched();
+	kvt_until(READ_ONCE(t->irq_posts) != posts && READ_ONCE(t->handlers) != handlers);
 }
 
 static void it_is_switched_under_traffic(struct kunit *test)
@@ -198,16 +185,11 @@ static void run_in_task(void (*fn)(void *arg), void *arg)
 	fn(arg);
 }
 
-/**
- * struct moment - when the mode is switched
- * @name: description of the case
- * @mode: the mode to switch to
- * @run: runs a function in the context
- */
+/* When the mode is switched. */
 struct moment {
-	const char *name;
-	enum ib_contract_mode mode;
-	void (*run)(void (*fn)(void *arg), void *arg);
+	const char *name;				/* description of the case */
+	enum ib_contract_mode mode;			/* the mode to switch to */
+	void (*run)(void (*fn)(void *arg), void *arg);	/* runs a function in the context */
 };
 
 static const struct moment moments[] = {
@@ -219,29 +201,16 @@ static const struct moment moments[] = {
 	{ "on in hardirq", IB_CONTRACT_WARN, kvt_run_in_hardirq },
 };
 
-static void moment_name(const struct moment *moment, char *desc)
-{
-	strscpy(desc, moment->name, KUNIT_PARAM_DESC_SIZE);
-}
+KUNIT_ARRAY_PARAM_DESC(moments, moments, name);
 
-KUNIT_ARRAY_PARAM(moments, moments, moment_name);
-
-/**
- * struct inside - a context that is in a method while the other CPU switches the mode
- * @moment: the parameter of the case
- * @fn: posts, or calls a handler that posts
- * @look: for its thread, after the method
- * @entered: completed in the method
- * @switched: set when the other CPU has switched the mode
- * @in_time: the method saw the switch before it gave up
- */
+/* A context that is in a method while the other CPU switches the mode. */
 struct inside {
-	const struct moment *moment;
-	void (*fn)(void *scene);
-	struct look look;
-	struct completion entered;
-	bool switched;
-	bool in_time;
+	const struct moment *moment;	/* the parameter of the case */
+	void (*fn)(void *scene);	/* posts, or calls a handler that posts */
+	struct look look;		/* for its thread, after the method */
+	struct completion entered;	/* completed in the method */
+	bool switched;			/* set when the other CPU has switched the mode */
+	bool in_time;			/* the method saw the switch before it gave up */
 };
 
 /* The running case's: be_inside() gets no argument of the case. */
@@ -261,13 +230,8 @@ static bool is_switched(void)
 
 static void be_inside(struct contract_scene *scene)
 {
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
-
 	complete(&inside->entered);
-	while (!inside->in_time && ktime_get_ns() < end) {
-		inside->in_time = is_switched();
-		cpu_relax();
-	}
+	inside->in_time = kvt_spin_until(is_switched());
 }
 
 static int run_inside(void *arg)
@@ -411,12 +375,4 @@ static struct kunit_case contract_traffic_cases[] = {
 	KUNIT_CASE(no_device_is_kept_while_it_is_off),
 	{}
 };
-
-static struct kunit_suite contract_traffic_suite = {
-	.name = "contract_traffic",
-	.init = contract_init,
-	.exit = contract_exit,
-	.test_cases = contract_traffic_cases,
-};
-
-kunit_test_suite(contract_traffic_suite);
+KVT_SUITE(contract_traffic, .init = contract_init, .exit = contract_exit);

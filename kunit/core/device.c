@@ -3,13 +3,9 @@
  * Registration of devices and clients: lookup, names, client data, sysfs, and the order in
  * which add(), remove() and rename() of clients are called.
  */
-#include <linux/module.h>
 #include <linux/netdevice.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "lib/client.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 /* Rounds of registering and unregistering, for each client of the stress case. */
@@ -34,10 +30,8 @@ static void device_is_found_only_with_its_driver_id(struct kunit *test)
 	struct ib_device *ibdev;
 
 	m->ops.driver_id = RDMA_DRIVER_MLX4;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
-	KUNIT_EXPECT_NULL(test, ib_device_get_by_name("kvtm_a",
-						      RDMA_DRIVER_MLX5));
+	mock_start(test, m, "kvtm_a");
+	KUNIT_EXPECT_NULL(test, ib_device_get_by_name("kvtm_a", RDMA_DRIVER_MLX5));
 	ibdev = ib_device_get_by_name("kvtm_a", RDMA_DRIVER_MLX4);
 	KUNIT_EXPECT_PTR_EQ(test, ibdev, m->ibdev);
 	if (ibdev)
@@ -50,8 +44,7 @@ static void register_asks_for_attributes_and_each_port(struct kunit *test)
 	int first, second;
 
 	m->nports = 2;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 
 	KUNIT_EXPECT_EQ(test, 1, mock_calls(m, MOCK_query_device));
 	KUNIT_EXPECT_EQ(test, MOCK_MAX_QP_WR, m->ibdev->attrs.max_qp_wr);
@@ -66,8 +59,7 @@ static void register_asks_for_attributes_and_each_port(struct kunit *test)
 
 static void enabled_at_add(struct kvt_client *c, struct ib_device *ibdev)
 {
-	kvt_trace_add(c->trace, "enabled:%u",
-		      mock_calls(mock_of(ibdev), MOCK_enable_driver));
+	kvt_trace_add(c->trace, "enabled:%u", mock_calls(mock_of(ibdev), MOCK_enable_driver));
 }
 
 static void driver_is_enabled_before_clients_are_told(struct kunit *test)
@@ -215,8 +207,7 @@ static void client_data_belongs_to_client_and_device(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, ib_get_client_data(m1->ibdev, &b->client), b);
 	ib_set_client_data(m2->ibdev, &a->client, &other);
 	KUNIT_EXPECT_PTR_EQ(test, ib_get_client_data(m1->ibdev, &a->client), a);
-	KUNIT_EXPECT_PTR_EQ(test, ib_get_client_data(m2->ibdev, &a->client),
-			    (void *)&other);
+	KUNIT_EXPECT_PTR_EQ(test, ib_get_client_data(m2->ibdev, &a->client), (void *)&other);
 	ib_set_client_data(m2->ibdev, &a->client, a);
 }
 
@@ -331,8 +322,7 @@ static void client_can_be_registered_in_anothers_add(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, b->registered);
 	/* B's add() is called once, by the registration of B or that of the device. */
 	KUNIT_EXPECT_PTR_EQ(test, ib_get_client_data(m->ibdev, &b->client), b);
-	KUNIT_EXPECT_PTR_EQ(test, strnstr(tr->buf, "B+", tr->len),
-			    strrchr(tr->buf, 'B'));
+	KUNIT_EXPECT_PTR_EQ(test, strnstr(tr->buf, "B+", tr->len), strrchr(tr->buf, 'B'));
 	kvt_trace_reset(tr);
 	mock_unregister(m);
 	KVT_EXPECT_TRACE(test, tr, "B-kvtm_a A-kvtm_a");
@@ -422,17 +412,9 @@ static void try_get_fails_once_unregistered(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, ib_device_try_get(m->ibdev));
 }
 
-struct slow_add {
-	struct completion entered;
-	struct completion go_on;
-};
-
 static void add_slowly(struct kvt_client *c, struct ib_device *ibdev)
 {
-	struct slow_add *s = c->arg;
-
-	complete(&s->entered);
-	kvt_wait(&s->go_on);
+	kvt_gate_sleep(c->arg);
 	kvt_trace_add(c->trace, "added");
 }
 
@@ -447,19 +429,18 @@ static void unregister_waits_for_an_add_under_way(struct kunit *test)
 	struct kvt_client *c = kvt_client_new(test, "A", tr);
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct kvt_thread *reg, *unreg;
-	struct slow_add s;
+	struct kvt_gate gate;
 	bool in_time;
 
-	init_completion(&s.entered);
-	init_completion(&s.go_on);
+	kvt_gate_init(&gate);
 	c->on_add = add_slowly;
-	c->arg = &s;
+	c->arg = &gate;
 	reg = kvt_thread_start(test, -1, register_client_fn, c);
-	in_time = kvt_wait(&s.entered);
+	in_time = kvt_wait(&gate.entered);
 	unreg = kvt_thread_start(test, -1, unregister_fn, m);
 	KUNIT_EXPECT_TRUE(test, in_time);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(unreg));
-	complete(&s.go_on);
+	kvt_gate_open(&gate);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(reg));
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(unreg));
 	KUNIT_EXPECT_EQ(test, 0, reg->ret);
@@ -478,21 +459,20 @@ static void device_that_comes_during_an_add_is_added_once(struct kunit *test)
 	struct kvt_trace *tr = kvt_trace_new(test);
 	struct kvt_client *c = kvt_client_new(test, "A", tr);
 	struct kvt_thread *reg;
-	struct slow_add s;
+	struct kvt_gate gate;
 	struct mock *m;
 
 	mock_up(test, "kvtm_a");
-	init_completion(&s.entered);
-	init_completion(&s.go_on);
+	kvt_gate_init(&gate);
 	c->on_add = add_first_slowly;
-	c->arg = &s;
+	c->arg = &gate;
 	reg = kvt_thread_start(test, -1, register_client_fn, c);
-	KUNIT_EXPECT_TRUE(test, kvt_wait(&s.entered));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&gate.entered));
 	/* No lock is held across add(), so neither of these waits for it. */
 	KUNIT_EXPECT_TRUE(test, mock_exists("kvtm_a"));
 	m = mock_up(test, "kvtm_b");
 	KUNIT_EXPECT_TRUE(test, kvt_thread_running(reg));
-	complete(&s.go_on);
+	kvt_gate_open(&gate);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(reg));
 	KVT_EXPECT_TRACE(test, tr, "A+kvtm_a A+kvtm_b added");
 	kvt_trace_reset(tr);
@@ -508,19 +488,18 @@ static void overtaken_client_is_removed_in_its_order(struct kunit *test)
 	struct kvt_client *a = kvt_client_new(test, "A", tr);
 	struct kvt_client *b = kvt_client_new(test, "B", tr);
 	struct kvt_thread *reg;
-	struct slow_add s;
+	struct kvt_gate gate;
 	struct mock *m;
 
 	mock_up(test, "kvtm_a");
 	m = mock_up(test, "kvtm_b");
-	init_completion(&s.entered);
-	init_completion(&s.go_on);
+	kvt_gate_init(&gate);
 	a->on_add = add_first_slowly;
-	a->arg = &s;
+	a->arg = &gate;
 	reg = kvt_thread_start(test, -1, register_client_fn, a);
-	KUNIT_EXPECT_TRUE(test, kvt_wait(&s.entered));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&gate.entered));
 	KUNIT_EXPECT_EQ(test, 0, kvt_client_register(b));
-	complete(&s.go_on);
+	kvt_gate_open(&gate);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(reg));
 	KVT_EXPECT_TRACE(test, tr, "A+kvtm_a B+kvtm_a B+kvtm_b added A+kvtm_b");
 	kvt_trace_reset(tr);
@@ -535,16 +514,15 @@ static void rename_during_an_add_is_told_after_it(struct kunit *test)
 	struct kvt_client *c = kvt_client_new(test, "A", tr);
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct kvt_thread *reg;
-	struct slow_add s;
+	struct kvt_gate gate;
 
-	init_completion(&s.entered);
-	init_completion(&s.go_on);
+	kvt_gate_init(&gate);
 	c->on_add = add_slowly;
-	c->arg = &s;
+	c->arg = &gate;
 	reg = kvt_thread_start(test, -1, register_client_fn, c);
-	KUNIT_EXPECT_TRUE(test, kvt_wait(&s.entered));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&gate.entered));
 	KUNIT_EXPECT_EQ(test, 0, ib_device_rename(m->ibdev, "kvtm_new"));
-	complete(&s.go_on);
+	kvt_gate_open(&gate);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(reg));
 	KVT_EXPECT_TRACE(test, tr, "A+kvtm_a added A=kvtm_new");
 	KUNIT_EXPECT_EQ(test, 0, c->wrong_data);
@@ -583,8 +561,7 @@ static void device_is_found_by_its_netdev(struct kunit *test)
 	struct mock *m;
 
 	m = mock_up_eth(test, "kvtm_a", NULL);
-	KUNIT_EXPECT_NULL(test, ib_device_get_by_netdev(ndev,
-							RDMA_DRIVER_UNKNOWN));
+	KUNIT_EXPECT_NULL(test, ib_device_get_by_netdev(ndev, RDMA_DRIVER_UNKNOWN));
 	KUNIT_ASSERT_EQ(test, 0, ib_device_set_netdev(m->ibdev, ndev, 1));
 	ibdev = ib_device_get_by_netdev(ndev, RDMA_DRIVER_UNKNOWN);
 	KUNIT_EXPECT_PTR_EQ(test, ibdev, m->ibdev);
@@ -595,8 +572,7 @@ static void device_is_found_by_its_netdev(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, got, ndev);
 	dev_put(got);
 	mock_unregister(m);
-	KUNIT_EXPECT_NULL(test, ib_device_get_by_netdev(ndev,
-							RDMA_DRIVER_UNKNOWN));
+	KUNIT_EXPECT_NULL(test, ib_device_get_by_netdev(ndev, RDMA_DRIVER_UNKNOWN));
 }
 
 struct churn {
@@ -630,8 +606,7 @@ static void clients_and_devices_come_and_go_at_once(struct kunit *test)
 	for (i = 0; i < 2; i++) {
 		ch[i].client = kvt_client_new(test, i ? "B" : "A", tr);
 		ch[i].rounds = rounds;
-		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0,
-					churn_clients, &ch[i]);
+		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0, churn_clients, &ch[i]);
 	}
 	while (!err && (kvt_thread_running(t[0]) || kvt_thread_running(t[1]))) {
 		struct mock *m = mock_new(test);
@@ -653,8 +628,7 @@ static void expect_file(struct kunit *test, const char *file, const char *want)
 	char path[128], buf[128] = "";
 
 	snprintf(path, sizeof(path), "/sys/class/infiniband/kvtm_a/%s", file);
-	KUNIT_EXPECT_GT_MSG(test, kvt_read_file(path, buf, sizeof(buf)), 0,
-			    "%s", path);
+	KUNIT_EXPECT_GT_MSG(test, kvt_read_file(path, buf, sizeof(buf)), 0, "%s", path);
 	KUNIT_EXPECT_STREQ_MSG(test, (const char *)buf, want, "%s", path);
 }
 
@@ -675,10 +649,8 @@ static void sysfs_is_laid_out_as_in_mainline(struct kunit *test)
 	expect_file(test, "ports/1/lid_mask_count", "0");
 	expect_file(test, "ports/1/rate", "100 Gb/sec (4X EDR)");
 	expect_file(test, "ports/1/link_layer", "InfiniBand");
-	expect_file(test, "ports/1/gids/0",
-		    "fe80:0000:0000:0000:0200:0000:0000:0100");
-	expect_file(test, "ports/1/gids/7",
-		    "0000:0000:0000:0000:0000:0000:0000:0000");
+	expect_file(test, "ports/1/gids/0", "fe80:0000:0000:0000:0200:0000:0000:0100");
+	expect_file(test, "ports/1/gids/7", "0000:0000:0000:0000:0000:0000:0000:0000");
 	expect_file(test, "ports/1/pkeys/0", "0xffff");
 	expect_file(test, "ports/1/pkeys/1", "0x8001");
 	expect_file(test, "ports/1/gid_attrs/types/0", "IB/RoCE v1");
@@ -723,13 +695,7 @@ static struct kunit_case core_device_cases[] = {
 	KUNIT_CASE(sysfs_is_laid_out_as_in_mainline),
 	{}
 };
-
-static struct kunit_suite core_device_suite = {
-	.name = "core_device",
-	.test_cases = core_device_cases,
-};
-
-kunit_test_suite(core_device_suite);
+KVT_SUITE(core_device);
 
 MODULE_DESCRIPTION("KUnit: life of devices and clients");
 MODULE_LICENSE("GPL");

@@ -4,12 +4,9 @@
  * leave nothing behind: the next one, of the same name, succeeds.
  */
 #include <linux/netdevice.h>
-#include <kunit/test.h>
 #include <rdma/ib_cache.h>
-#include <rdma/ib_verbs.h>
 
 #include "lib/client.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 /* The name is free again: another device can be registered with it. */
@@ -52,8 +49,7 @@ static void bad_device_name_is_refused(struct kunit *test)
 
 	mock_alloc(test, m);
 	for (i = 0; i < ARRAY_SIZE(names); i++)
-		KUNIT_EXPECT_EQ_MSG(test, -EINVAL, mock_register(m, names[i]),
-				    "name %d", i);
+		KUNIT_EXPECT_EQ_MSG(test, -EINVAL, mock_register(m, names[i]), "name %d", i);
 	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_device_rename(m->ibdev, ".."));
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_device_rename(m->ibdev, "kvtm b"));
@@ -92,12 +88,7 @@ static const struct method mandatory[] = {
 	METHOD(req_notify_cq), METHOD(get_dma_mr), METHOD(dereg_mr),
 };
 
-static void method_name(const struct method *method, char *desc)
-{
-	strscpy(desc, method->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(mandatory, mandatory, method_name);
+KUNIT_ARRAY_PARAM_DESC(mandatory, mandatory, name);
 
 static void missing_mandatory_method_is_refused(struct kunit *test)
 {
@@ -128,8 +119,7 @@ static const struct failing failing[] = {
 
 static void failing_name(const struct failing *f, char *desc)
 {
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s call %u", mock_op_name(f->op),
-		 f->nth);
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s call %u", mock_op_name(f->op), f->nth);
 }
 
 KUNIT_ARRAY_PARAM(failing, failing, failing_name);
@@ -213,18 +203,13 @@ static void port_out_of_range_is_refused(struct kunit *test)
 	u32 port;
 
 	m->nports = 2;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	mock_log_reset(m);
 	for (port = 0; port < 4; port += 3) {
-		KUNIT_EXPECT_EQ(test, -EINVAL,
-				ib_query_port(m->ibdev, port, &attr));
-		KUNIT_EXPECT_EQ(test, -EINVAL,
-				rdma_query_gid(m->ibdev, port, 0, &gid));
-		KUNIT_EXPECT_EQ(test, -EINVAL,
-				ib_query_pkey(m->ibdev, port, 0, &pkey));
-		KUNIT_EXPECT_EQ(test, -EINVAL,
-				ib_get_cached_pkey(m->ibdev, port, 0, &pkey));
+		KUNIT_EXPECT_EQ(test, -EINVAL, ib_query_port(m->ibdev, port, &attr));
+		KUNIT_EXPECT_EQ(test, -EINVAL, rdma_query_gid(m->ibdev, port, 0, &gid));
+		KUNIT_EXPECT_EQ(test, -EINVAL, ib_query_pkey(m->ibdev, port, 0, &pkey));
+		KUNIT_EXPECT_EQ(test, -EINVAL, ib_get_cached_pkey(m->ibdev, port, 0, &pkey));
 		KUNIT_EXPECT_EQ(test, -EINVAL,
 				PTR_ERR_OR_ZERO(rdma_get_gid_attr(m->ibdev,
 								  port, 0)));
@@ -245,8 +230,7 @@ static void changed_number_of_ports_is_refused(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, ib_device_set_netdev(m->ibdev, ndev, 1));
 	m->ibdev->phys_port_cnt = MOCK_MAX_PORTS;
 	KUNIT_EXPECT_NULL(test, ib_device_get_netdev(m->ibdev, MOCK_MAX_PORTS));
-	KUNIT_EXPECT_EQ(test, -EINVAL, ib_device_set_netdev(m->ibdev, ndev,
-							    MOCK_MAX_PORTS));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_device_set_netdev(m->ibdev, ndev, MOCK_MAX_PORTS));
 	KUNIT_EXPECT_EQ(test, -EINVAL, mock_register(m, "kvtm_a"));
 	m->ibdev->phys_port_cnt = 256;
 	KUNIT_EXPECT_EQ(test, -EINVAL, mock_register(m, "kvtm_a"));
@@ -261,16 +245,11 @@ static void index_out_of_range_is_refused(struct kunit *test)
 	union ib_gid gid;
 	u16 pkey;
 
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			rdma_query_gid(m->ibdev, 1, MOCK_GIDS, &gid));
+	KUNIT_EXPECT_EQ(test, -EINVAL, rdma_query_gid(m->ibdev, 1, MOCK_GIDS, &gid));
 	KUNIT_EXPECT_EQ(test, -EINVAL, rdma_query_gid(m->ibdev, 1, -1, &gid));
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			PTR_ERR_OR_ZERO(rdma_get_gid_attr(m->ibdev, 1,
-							  MOCK_GIDS)));
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			ib_get_cached_pkey(m->ibdev, 1, MOCK_PKEYS, &pkey));
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			ib_get_cached_pkey(m->ibdev, 1, -1, &pkey));
+	KUNIT_EXPECT_EQ(test, -EINVAL, PTR_ERR_OR_ZERO(rdma_get_gid_attr(m->ibdev, 1, MOCK_GIDS)));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_get_cached_pkey(m->ibdev, 1, MOCK_PKEYS, &pkey));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_get_cached_pkey(m->ibdev, 1, -1, &pkey));
 	KUNIT_EXPECT_EQ(test, 0, rdma_query_gid(m->ibdev, 1, 0, &gid));
 }
 
@@ -278,8 +257,7 @@ static struct kunit_case core_device_bad_cases[] = {
 	KUNIT_CASE(duplicate_device_name_is_refused),
 	KUNIT_CASE(bad_device_name_is_refused),
 	KUNIT_CASE(duplicate_client_name_is_refused),
-	KUNIT_CASE_PARAM(missing_mandatory_method_is_refused,
-			 mandatory_gen_params),
+	KUNIT_CASE_PARAM(missing_mandatory_method_is_refused, mandatory_gen_params),
 	KUNIT_CASE_PARAM(driver_failure_ends_registration, failing_gen_params),
 	KUNIT_CASE(register_with_preemption_off_is_refused),
 	KUNIT_CASE(register_with_interrupts_off_is_refused),
@@ -289,10 +267,4 @@ static struct kunit_case core_device_bad_cases[] = {
 	KUNIT_CASE(index_out_of_range_is_refused),
 	{}
 };
-
-static struct kunit_suite core_device_bad_suite = {
-	.name = "core_device_bad",
-	.test_cases = core_device_bad_cases,
-};
-
-kunit_test_suite(core_device_bad_suite);
+KVT_SUITE(core_device_bad);

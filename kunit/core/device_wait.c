@@ -3,15 +3,9 @@
  * Unregistration of a device or client that has to wait logs what it waits for: the uses of
  * a device and a remove() that does not return repeatedly, a callback that it waits for once.
  */
-#include <linux/completion.h>
-#include <linux/string.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
-
 #include "lib/client.h"
 #include "lib/console.h"
 #include "cq/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 static int unregister_device(void *arg)
@@ -69,19 +63,10 @@ static void unregistration_that_waits_for_nobody_tells_nothing(struct kunit *tes
 }
 
 /* Holds up a callback of a client. */
-struct gate {
-	struct completion entered;
-	struct completion go_on;
-};
-
 static void at_the_gate(struct kvt_client *c, struct ib_device *ibdev)
 {
-	struct gate *g = c->arg;
-
-	if (strcmp(dev_name(&ibdev->dev), "kvtm_a"))
-		return;
-	complete(&g->entered);
-	kvt_wait(&g->go_on);
+	if (!strcmp(dev_name(&ibdev->dev), "kvtm_a"))
+		kvt_gate_sleep(c->arg);
 }
 
 /*
@@ -105,15 +90,14 @@ static void let_rounds_pass(struct kunit *test, unsigned int nr)
 }
 
 /* @busy is held up in a callback of client A while @waits unregisters the device or A. */
-static void waits_for_a_client(struct kunit *test, struct kvt_client *client, struct gate *g,
+static void waits_for_a_client(struct kunit *test, struct kvt_client *client, struct kvt_gate *g,
 			       struct kvt_thread *busy, struct kvt_thread *waits)
 {
 	struct kvt_console *c = kvt_console_watch(test,
 		"kvtm_a: removing client A: waiting for its ");
 	bool in_time;
 
-	init_completion(&g->entered);
-	init_completion(&g->go_on);
+	kvt_gate_init(g);
 	client->arg = g;
 	cq_rig_warn_soon(test);
 	kvt_thread_go(busy);
@@ -124,7 +108,7 @@ static void waits_for_a_client(struct kunit *test, struct kvt_client *client, st
 	KUNIT_EXPECT_TRUE(test, in_time);
 	let_rounds_pass(test, 3);
 	KUNIT_EXPECT_EQ(test, 1, kvt_console_times(c));
-	complete(&g->go_on);
+	kvt_gate_open(g);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(busy));
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(waits));
 }
@@ -133,7 +117,7 @@ static void device_that_waits_for_a_client_tells_its_name_once(struct kunit *tes
 {
 	struct kvt_client *client = kvt_client_new(test, "A", kvt_trace_new(test));
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct gate g;
+	struct kvt_gate g;
 
 	client->on_add = at_the_gate;
 	waits_for_a_client(test, client, &g,
@@ -145,7 +129,7 @@ static void client_that_waits_for_its_remove_tells_its_name_once(struct kunit *t
 {
 	struct kvt_client *client = kvt_client_new(test, "A", kvt_trace_new(test));
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct gate g;
+	struct kvt_gate g;
 
 	client->on_remove = at_the_gate;
 	KUNIT_ASSERT_EQ(test, 0, kvt_client_register(client));
@@ -162,19 +146,18 @@ static void remove_that_does_not_return_is_logged_in_each_round(struct kunit *te
 	struct kvt_client *client = kvt_client_new(test, "A", kvt_trace_new(test));
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct kvt_thread *t;
-	struct gate g;
+	struct kvt_gate g;
 	bool in_time;
 
 	client->on_remove = at_the_gate;
 	client->arg = &g;
-	init_completion(&g.entered);
-	init_completion(&g.go_on);
+	kvt_gate_init(&g);
 	KUNIT_ASSERT_EQ(test, 0, kvt_client_register(client));
 	cq_rig_warn_soon(test);
 	t = kvt_thread_start(test, -1, unregister_device, m);
 	in_time = kvt_wait(&g.entered) && kvt_console_wait(said) && kvt_console_wait(said);
 	KUNIT_EXPECT_TRUE(test, in_time);
-	complete(&g.go_on);
+	kvt_gate_open(&g);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
 	kvt_client_unregister(client);
 }
@@ -187,10 +170,4 @@ static struct kunit_case core_device_wait_cases[] = {
 	KUNIT_CASE(remove_that_does_not_return_is_logged_in_each_round),
 	{}
 };
-
-static struct kunit_suite core_device_wait_suite = {
-	.name = "core_device_wait",
-	.test_cases = core_device_wait_cases,
-};
-
-kunit_test_suite(core_device_wait_suite);
+KVT_SUITE(core_device_wait);

@@ -8,18 +8,12 @@
 #include <linux/dma-resv.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
-#include <linux/module.h>
 #include <linux/sizes.h>
-#include <linux/slab.h>
-#include <linux/string.h>
 #include <linux/tracepoint.h>
 #include <linux/workqueue.h>
-#include <kunit/test.h>
 #include <rdma/ib_umem.h>
-#include <rdma/ib_verbs.h>
 
 #include "lib/dmabuf_rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 
@@ -43,8 +37,7 @@ static void rig_up(struct kunit *test, struct rig *r, bool waits)
 	mock_by_umem(m);
 	if (!waits)
 		m->ops.pause_mr = NULL;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	mock_log_reset(m);
 	r->m = m;
 	r->pd = kvt_pd(test, m->ibdev);
@@ -76,23 +69,6 @@ static struct ib_umem_dmabuf *get(struct rig *r, unsigned long offset, size_t si
 	return ib_umem_dmabuf_get(r->m->ibdev, offset, size, fd, access, &importer);
 }
 
-static int map(struct ib_umem_dmabuf *d)
-{
-	int ret;
-
-	dma_resv_lock(d->attach->dmabuf->resv, NULL);
-	ret = ib_umem_dmabuf_map_pages(d);
-	dma_resv_unlock(d->attach->dmabuf->resv);
-	return ret;
-}
-
-static void unmap(struct ib_umem_dmabuf *d)
-{
-	dma_resv_lock(d->attach->dmabuf->resv, NULL);
-	ib_umem_dmabuf_unmap_pages(d);
-	dma_resv_unlock(d->attach->dmabuf->resv);
-}
-
 static void memory_is_mapped_between_attach_and_detach(struct kunit *test)
 {
 	struct kvt_trace *tr = kvt_trace_new(test);
@@ -102,8 +78,7 @@ static void memory_is_mapped_between_attach_and_detach(struct kunit *test)
 
 	rig_up(test, &r, true);
 	r.buf->trace = tr;
-	d = get(&r, SZ_8K, SZ_64K, r.buf->fd, ACCESS);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(d));
+	d = KVT_PTR(test, get(&r, SZ_8K, SZ_64K, r.buf->fd, ACCESS));
 	KUNIT_EXPECT_TRUE(test, d->umem.is_dmabuf);
 	KUNIT_EXPECT_TRUE(test, d->umem.writable);
 	KUNIT_EXPECT_EQ(test, SZ_8K, d->umem.address);
@@ -111,12 +86,12 @@ static void memory_is_mapped_between_attach_and_detach(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, d, to_ib_umem_dmabuf(&d->umem));
 	KVT_EXPECT_TRACE(test, tr, "attach");
 	for (i = 0; i < 2; i++)
-		KUNIT_EXPECT_EQ(test, 0, map(d));
+		KUNIT_EXPECT_EQ(test, 0, dmabuf_rig_map_pages(d));
 	KVT_EXPECT_TRACE(test, tr, "attach map");
 	for (i = 0; i < 2; i++)
-		unmap(d);
+		dmabuf_rig_unmap_pages(d);
 	KVT_EXPECT_TRACE(test, tr, "attach map unmap");
-	KUNIT_EXPECT_EQ(test, 0, map(d));
+	KUNIT_EXPECT_EQ(test, 0, dmabuf_rig_map_pages(d));
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_umem_copy_from(&i, &d->umem, 0, 1));
 	kvt_trace_reset(tr);
 	ib_umem_release(&d->umem);
@@ -151,19 +126,17 @@ static u64 dma_of(const struct piece *p, size_t offset)
 
 static void expect_piece(struct kunit *test, struct rig *r, const struct piece *p)
 {
-	struct ib_umem_dmabuf *d = get(r, p->offset, p->size, r->buf->fd, ACCESS);
+	struct ib_umem_dmabuf *d = KVT_PTR(test, get(r, p->offset, p->size, r->buf->fd, ACCESS));
 	size_t at = ALIGN_DOWN(p->offset, PAGE_SIZE);
 	struct ib_block_iter biter;
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(d));
-	KUNIT_EXPECT_EQ(test, 0, map(d));
+	KUNIT_EXPECT_EQ(test, 0, dmabuf_rig_map_pages(d));
 	rdma_umem_for_each_dma_block(&d->umem, &biter, PAGE_SIZE) {
 		KUNIT_EXPECT_EQ_MSG(test, dma_of(p, at), rdma_block_iter_dma_address(&biter),
 				    "%s: %zu", p->what, at);
 		at += PAGE_SIZE;
 	}
-	KUNIT_EXPECT_EQ_MSG(test, ALIGN(p->offset + p->size, PAGE_SIZE), at, "%s",
-			    p->what);
+	KUNIT_EXPECT_EQ_MSG(test, ALIGN(p->offset + p->size, PAGE_SIZE), at, "%s", p->what);
 	ib_umem_dmabuf_release(d);
 }
 
@@ -198,8 +171,7 @@ static void what_is_not_in_a_dmabuf_is_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL, get_error(&r, SIZE, 1, fd, ACCESS));
 	KUNIT_EXPECT_EQ(test, -EINVAL, get_error(&r, -1UL, 1, fd, ACCESS));
 	KUNIT_EXPECT_EQ(test, -EINVAL, get_error(&r, SZ_4K, -SZ_4K, fd, ACCESS));
-	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
-			get_error(&r, 0, SIZE, fd, IB_ACCESS_ON_DEMAND));
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, get_error(&r, 0, SIZE, fd, IB_ACCESS_ON_DEMAND));
 	KUNIT_EXPECT_EQ(test, -EBADF, get_error(&r, 0, SIZE, -1, ACCESS));
 	KUNIT_EXPECT_EQ(test, -EBADF, get_error(&r, 0, SIZE, 9999, ACCESS));
 	KUNIT_EXPECT_EQ(test, 0, dmabuf_rig_calls(r.buf, DMABUF_ATTACH));
@@ -224,21 +196,20 @@ static void table_that_is_wrong_is_not_used(struct kunit *test)
 	struct rig r;
 
 	rig_up(test, &r, true);
-	d = get(&r, SIZE - SZ_8K, SZ_8K, r.buf->fd, ACCESS);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(d));
+	d = KVT_PTR(test, get(&r, SIZE - SZ_8K, SZ_8K, r.buf->fd, ACCESS));
 	r.buf->ret[DMABUF_MAP] = -EXFULL;
-	KUNIT_EXPECT_EQ(test, -EXFULL, map(d));
+	KUNIT_EXPECT_EQ(test, -EXFULL, dmabuf_rig_map_pages(d));
 	r.buf->ret[DMABUF_MAP] = 0;
 	r.buf->missing = SZ_4K;
-	KUNIT_EXPECT_EQ(test, -EINVAL, map(d));
+	KUNIT_EXPECT_EQ(test, -EINVAL, dmabuf_rig_map_pages(d));
 	r.buf->missing = SZ_32K;
-	KUNIT_EXPECT_EQ(test, -EINVAL, map(d));
+	KUNIT_EXPECT_EQ(test, -EINVAL, dmabuf_rig_map_pages(d));
 	r.buf->missing = 0;
 	r.buf->skew = 512;
-	KUNIT_EXPECT_EQ(test, -EINVAL, map(d));
+	KUNIT_EXPECT_EQ(test, -EINVAL, dmabuf_rig_map_pages(d));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&r.buf->maps));
 	r.buf->skew = 0;
-	KUNIT_EXPECT_EQ(test, 0, map(d));
+	KUNIT_EXPECT_EQ(test, 0, dmabuf_rig_map_pages(d));
 	ib_umem_dmabuf_release(d);
 	expect_nothing_left(test, &r);
 }
@@ -258,11 +229,9 @@ static void memory_is_pinned_and_mapped(struct kunit *test)
 
 	rig_up(test, &r, true);
 	r.buf->trace = tr;
-	d = get_pinned(&r);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(d));
+	d = KVT_PTR(test, get_pinned(&r));
 	KUNIT_EXPECT_TRUE(test, d->pinned);
-	KUNIT_EXPECT_EQ(test, DMABUF_DMA + SZ_4K,
-			sg_dma_address(d->umem.sgt_append.sgt.sgl));
+	KUNIT_EXPECT_EQ(test, DMABUF_DMA + SZ_4K, sg_dma_address(d->umem.sgt_append.sgt.sgl));
 	KVT_EXPECT_TRACE(test, tr, "attach pin map");
 	kvt_trace_reset(tr);
 	ib_umem_dmabuf_release(d);
@@ -297,9 +266,8 @@ static void dmabuf_that_never_moves_is_as_good(struct kunit *test)
 	rig_up(test, &r, true);
 	r.buf = dmabuf_rig_new_static(test, SIZE);
 	for (i = 0; i < 2; i++) {
-		d = i ? get_pinned(&r) : get(&r, SZ_4K, SZ_64K, r.buf->fd, ACCESS);
-		KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(d));
-		KUNIT_EXPECT_EQ(test, 0, map(d));
+		d = KVT_PTR(test, i ? get_pinned(&r) : get(&r, SZ_4K, SZ_64K, r.buf->fd, ACCESS));
+		KUNIT_EXPECT_EQ(test, 0, dmabuf_rig_map_pages(d));
 		KUNIT_EXPECT_EQ(test, DMABUF_DMA + SZ_4K,
 				sg_dma_address(d->umem.sgt_append.sgt.sgl));
 		ib_umem_dmabuf_release(d);
@@ -323,9 +291,8 @@ static struct ib_mem dmabuf_mem(struct rig *r, enum ib_mem_path path)
 static struct ib_mr *reg(struct kunit *test, struct rig *r)
 {
 	struct ib_mem mem = dmabuf_mem(r, IB_MEM_DMABUF);
-	struct ib_mr *mr = ib_reg_mem(r->pd, &mem, 0x7000000, ACCESS);
+	struct ib_mr *mr = KVT_PTR(test, ib_reg_mem(r->pd, &mem, 0x7000000, ACCESS));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
 	KUNIT_EXPECT_EQ(test, IB_MEM_DMABUF, mem.found);
 	KUNIT_EXPECT_TRUE(test, mr->umem->is_dmabuf);
 	KUNIT_EXPECT_EQ(test, 0x7000000, mr->iova);
@@ -498,14 +465,12 @@ static void registration_that_fails_leaves_nothing(struct kunit *test)
 		rig_up(test, &r, i);
 		mem = dmabuf_mem(&r, IB_MEM_DMABUF);
 		r.buf->ret[DMABUF_MAP] = -EXFULL;
-		KUNIT_EXPECT_EQ(test, -EXFULL,
-				PTR_ERR_OR_ZERO(ib_reg_mem(r.pd, &mem, 0, ACCESS)));
+		KUNIT_EXPECT_EQ(test, -EXFULL, PTR_ERR_OR_ZERO(ib_reg_mem(r.pd, &mem, 0, ACCESS)));
 		KUNIT_EXPECT_EQ(test, -EXFULL, mem.error[IB_MEM_DMABUF]);
 		KUNIT_EXPECT_EQ(test, IB_MEM_ANY, mem.found);
 		r.buf->ret[DMABUF_MAP] = 0;
 		mock_fail_nth(r.m, MOCK_reg_umem_mr, 1, -EXFULL);
-		KUNIT_EXPECT_EQ(test, -EXFULL,
-				PTR_ERR_OR_ZERO(ib_reg_mem(r.pd, &mem, 0, ACCESS)));
+		KUNIT_EXPECT_EQ(test, -EXFULL, PTR_ERR_OR_ZERO(ib_reg_mem(r.pd, &mem, 0, ACCESS)));
 		DMABUF_EXPECT_IDLE(test, r.buf);
 		KUNIT_EXPECT_EQ(test, 0, mock_calls(r.m, MOCK_revoke_mr));
 		kvt_pd_put(test, r.pd);
@@ -527,14 +492,12 @@ static void registration_falls_back_from_a_dmabuf(struct kunit *test)
 	KUNIT_ASSERT_NE(test, 0, addr);
 	mem = dmabuf_mem(&r, IB_MEM_ANY);
 	mem.start = addr;
-	mr = ib_reg_mem(r.pd, &mem, 0, ACCESS);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+	mr = KVT_PTR(test, ib_reg_mem(r.pd, &mem, 0, ACCESS));
 	KUNIT_EXPECT_EQ(test, IB_MEM_DMABUF, mem.found);
 	KUNIT_EXPECT_EQ(test, 0, ib_dereg_mr(mr));
 
 	r.buf->ret[DMABUF_MAP] = -EXFULL;
-	mr = ib_reg_mem(r.pd, &mem, 0, ACCESS);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+	mr = KVT_PTR(test, ib_reg_mem(r.pd, &mem, 0, ACCESS));
 	KUNIT_EXPECT_EQ(test, IB_MEM_HOST, mem.found);
 	KUNIT_EXPECT_EQ(test, -EXFULL, mem.error[IB_MEM_DMABUF]);
 	KUNIT_EXPECT_EQ(test, 0, mem.error[IB_MEM_HOST]);
@@ -615,9 +578,8 @@ static DEFINE_SPINLOCK(fence_lock);
 
 static struct dma_fence *add_fence(struct kunit *test, struct dma_buf *dmabuf)
 {
-	struct dma_fence *fence = kzalloc(sizeof(*fence), GFP_KERNEL);
+	struct dma_fence *fence = KVT_PTR(test, kzalloc(sizeof(*fence), GFP_KERNEL));
 
-	KUNIT_ASSERT_NOT_NULL(test, fence);
 	dma_fence_init(fence, &fence_ops, &fence_lock, dma_fence_context_alloc(1), 1);
 	dma_resv_lock(dmabuf->resv, NULL);
 	KUNIT_EXPECT_EQ(test, 0, dma_resv_reserve_fences(dmabuf->resv, 1));
@@ -667,7 +629,6 @@ static void device_gets_memory_when_it_is_there(struct kunit *test)
 
 struct mover {
 	struct dmabuf_rig *buf;
-	bool stop;
 	u64 moves;
 };
 
@@ -675,7 +636,7 @@ static int mover_fn(void *arg)
 {
 	struct mover *m = arg;
 
-	while (!READ_ONCE(m->stop)) {
+	while (!kvt_should_stop()) {
 		dmabuf_rig_move(m->buf, ELSEWHERE + (m->moves % 16) * SIZE);
 		WRITE_ONCE(m->moves, m->moves + 1);
 		cond_resched();
@@ -696,11 +657,8 @@ static void await_move(struct mover *m)
 static bool await_resume(struct rig *r)
 {
 	unsigned int before = mock_calls(r->m, MOCK_resume_mr);
-	unsigned long end = jiffies + KVT_TIMEOUT;
 
-	while (mock_calls(r->m, MOCK_resume_mr) == before && time_before(jiffies, end))
-		schedule();
-	return mock_calls(r->m, MOCK_resume_mr) != before;
+	return kvt_until(mock_calls(r->m, MOCK_resume_mr) != before);
 }
 
 /* Whether the MR is paused or has the DMA address that the memory has now. */
@@ -731,8 +689,7 @@ static void memory_moves_at_any_time(struct kunit *test)
 	t = kvt_thread_start(test, kvt_other_cpu(), mover_fn, &mover);
 	for (i = 0; i < count; i++) {
 		mem = dmabuf_mem(&r, IB_MEM_DMABUF);
-		mr = ib_reg_mem(r.pd, &mem, 0, ACCESS);
-		KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+		mr = KVT_PTR(test, ib_reg_mem(r.pd, &mem, 0, ACCESS));
 		KUNIT_EXPECT_TRUE(test, is_in_place(&r, mr));
 		if (i % 2)
 			await_move(&mover);
@@ -741,8 +698,7 @@ static void memory_moves_at_any_time(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, is_in_place(&r, mr));
 		KUNIT_ASSERT_EQ(test, 0, ib_dereg_mr(mr));
 	}
-	WRITE_ONCE(mover.stop, true);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
+	KUNIT_ASSERT_EQ(test, 0, kvt_thread_stop(t));
 	kunit_info(test, "%llu moves, %u of them of a region", mover.moves,
 		   mock_calls(r.m, MOCK_pause_mr));
 	KUNIT_EXPECT_GE(test, mock_calls(r.m, MOCK_pause_mr), count / 2);
@@ -771,10 +727,4 @@ static struct kunit_case core_dmabuf_cases[] = {
 	KUNIT_CASE(memory_moves_at_any_time),
 	{}
 };
-
-static struct kunit_suite core_dmabuf_suite = {
-	.name = "core_dmabuf",
-	.test_cases = core_dmabuf_cases,
-};
-
-kunit_test_suite(core_dmabuf_suite);
+KVT_SUITE(core_dmabuf);

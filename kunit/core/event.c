@@ -5,41 +5,26 @@
  */
 #include <linux/interrupt.h>
 #include <linux/irq_work.h>
-#include <linux/module.h>
-#include <kunit/test.h>
 #include <rdma/ib_cache.h>
-#include <rdma/ib_verbs.h>
 
 #include "lib/client.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 #define STORM_EVENTS	20000
 
-/**
- * struct listener - an event handler that records its calls
- * @handler: the handler that is registered with the core
- * @name: its letter in the trace
- * @trace: the trace that it writes to, or NULL
- * @seen: number of calls
- * @last: the last event
- * @context: where the handler ran last: 'p' process, 's' softirq, 'h' hardirq
- * @got: completed by each call
- * @on_event: called in the handler, or NULL
- * @arg: for @on_event
- * @listening: @handler is registered
- */
+/* An event handler that records its calls. */
 struct listener {
-	struct ib_event_handler handler;
-	const char *name;
-	struct kvt_trace *trace;
-	atomic_t seen;
-	struct ib_event last;
-	char context;
-	struct completion got;
+	struct ib_event_handler handler;	/* the handler that is registered with the core */
+	const char *name;			/* its letter in the trace */
+	struct kvt_trace *trace;		/* the trace that it writes to, or NULL */
+	atomic_t seen;				/* number of calls */
+	struct ib_event last;			/* the last event */
+	char context;	/* where the handler ran last: 'p' process, 's' softirq, 'h' hardirq */
+	struct completion got;			/* completed by each call */
+	/* Called in the handler, or NULL. */
 	void (*on_event)(struct listener *l, struct ib_event *event);
-	void *arg;
-	bool listening;
+	void *arg;				/* for @on_event */
+	bool listening;				/* @handler is registered */
 };
 
 static char context_letter(void)
@@ -73,9 +58,8 @@ static void listener_stop(void *arg)
 static struct listener *listener_new(struct kunit *test, struct mock *m,
 				     const char *name, struct kvt_trace *trace)
 {
-	struct listener *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+	struct listener *l = kvt_zalloc(test, sizeof(*l));
 
-	KUNIT_ASSERT_NOT_NULL(test, l);
 	l->name = name;
 	l->trace = trace;
 	init_completion(&l->got);
@@ -87,8 +71,7 @@ static void listener_start(struct kunit *test, struct listener *l)
 {
 	ib_register_event_handler(&l->handler);
 	l->listening = true;
-	KUNIT_ASSERT_EQ(test, 0,
-			kunit_add_action_or_reset(test, listener_stop, l));
+	kvt_defer(test, listener_stop, l);
 }
 
 static struct listener *listener_up(struct kunit *test, struct mock *m,
@@ -172,18 +155,21 @@ static void handlers_are_called_in_order_of_registration(struct kunit *test)
 	KVT_EXPECT_TRACE(test, tr, "A:8 C:8");
 }
 
-static void dispatch_works_in_softirq(struct kunit *test)
+KVT_PART_PARAM_DESC(interrupt, kvt_runs, 1, 3, name);
+
+static void dispatch_works_in_interrupts(struct kunit *test)
 {
+	const struct kvt_run *in = test->param_value;
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct listener *l = listener_up(test, m, "A", NULL);
 	struct shot fatal = { m, IB_EVENT_DEVICE_FATAL };
 	struct shot cached = { m, IB_EVENT_PKEY_CHANGE };
 
-	kvt_run_in_softirq(shoot, &fatal);
+	in->run(shoot, &fatal);
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
 	KUNIT_EXPECT_EQ(test, IB_EVENT_DEVICE_FATAL, l->last.event);
 	KUNIT_EXPECT_EQ(test, 'p', l->context);
-	kvt_run_in_softirq(shoot, &cached);
+	in->run(shoot, &cached);
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
 	KUNIT_EXPECT_EQ(test, IB_EVENT_PKEY_CHANGE, l->last.event);
 	KUNIT_EXPECT_EQ(test, 'p', l->context);
@@ -193,24 +179,6 @@ static void dispatch_works_in_softirq(struct kunit *test)
 static void note_thread(struct listener *l, struct ib_event *event)
 {
 	l->arg = current;
-}
-
-static void dispatch_works_in_hardirq(struct kunit *test)
-{
-	struct mock *m = mock_up(test, "kvtm_a");
-	struct listener *l = listener_up(test, m, "A", NULL);
-	struct shot fatal = { m, IB_EVENT_DEVICE_FATAL };
-	struct shot cached = { m, IB_EVENT_PKEY_CHANGE };
-
-	kvt_run_in_hardirq(shoot, &fatal);
-	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
-	KUNIT_EXPECT_EQ(test, IB_EVENT_DEVICE_FATAL, l->last.event);
-	KUNIT_EXPECT_EQ(test, 'p', l->context);
-	kvt_run_in_hardirq(shoot, &cached);
-	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
-	KUNIT_EXPECT_EQ(test, IB_EVENT_PKEY_CHANGE, l->last.event);
-	KUNIT_EXPECT_EQ(test, 'p', l->context);
-	KUNIT_EXPECT_EQ(test, 2, atomic_read(&l->seen));
 }
 
 /* A driver may dispatch in post_send, in the consumer's thread, which may hold locks. */
@@ -252,8 +220,7 @@ static void look_up_pkey(struct listener *l, struct ib_event *event)
 
 	ib_get_cached_pkey(event->device, 1, 2, &pkey);
 	kvt_trace_add(l->arg, "pkey:%#x", pkey);
-	kvt_trace_add(l->arg, "find:%d",
-		      ib_find_cached_pkey(event->device, 1, 0x8123, &index));
+	kvt_trace_add(l->arg, "find:%d", ib_find_cached_pkey(event->device, 1, 0x8123, &index));
 }
 
 static void pkey_change_is_in_the_cache_when_told(struct kunit *test)
@@ -308,8 +275,7 @@ static void look_up_gid(struct listener *l, struct ib_event *event)
 	union ib_gid gid = {};
 	int ret = rdma_query_gid(event->device, 1, 3, &gid);
 
-	kvt_trace_add(l->arg, "gid:%d:%llx", ret,
-		      be64_to_cpu(gid.global.interface_id));
+	kvt_trace_add(l->arg, "gid:%d:%llx", ret, be64_to_cpu(gid.global.interface_id));
 }
 
 static void gid_change_is_in_the_cache_when_told(struct kunit *test)
@@ -321,8 +287,7 @@ static void gid_change_is_in_the_cache_when_told(struct kunit *test)
 	l->on_event = look_up_gid;
 	l->arg = tr;
 	listener_start(test, l);
-	m->port[1].gids[3].global.subnet_prefix =
-		cpu_to_be64(0xfe80000000000000ULL);
+	m->port[1].gids[3].global.subnet_prefix = cpu_to_be64(0xfe80000000000000ULL);
 	m->port[1].gids[3].global.interface_id = cpu_to_be64(0xabcdULL);
 	dispatch(m, IB_EVENT_GID_CHANGE);
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
@@ -525,8 +490,7 @@ struct storm {
 
 static void storm_irq(struct irq_work *work)
 {
-	dispatch(container_of(work, struct storm, work)->m,
-		 IB_EVENT_PKEY_CHANGE);
+	dispatch(container_of(work, struct storm, work)->m, IB_EVENT_PKEY_CHANGE);
 }
 
 static int storm_fn(void *arg)
@@ -557,14 +521,12 @@ static void no_event_of_a_storm_is_lost(struct kunit *test)
 		s[i].m = m;
 		s[i].count = count;
 		s[i].work = IRQ_WORK_INIT_HARD(storm_irq);
-		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0, storm_fn,
-					&s[i]);
+		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0, storm_fn, &s[i]);
 	}
 	for (i = 0; i < 2; i++)
 		KUNIT_ASSERT_TRUE(test, kvt_thread_join(t[i]));
 	for (i = 0; i < 4 * count; i++)
-		KUNIT_ASSERT_TRUE_MSG(test, kvt_wait(&l->got),
-				      "%llu of %llu", i, 4 * count);
+		KUNIT_ASSERT_TRUE_MSG(test, kvt_wait(&l->got), "%llu of %llu", i, 4 * count);
 	KUNIT_EXPECT_EQ(test, 4 * count, atomic_read(&l->seen));
 }
 
@@ -572,8 +534,7 @@ static struct kunit_case core_event_cases[] = {
 	KUNIT_CASE(handler_gets_the_event),
 	KUNIT_CASE(handler_hears_its_own_device_only),
 	KUNIT_CASE(handlers_are_called_in_order_of_registration),
-	KUNIT_CASE(dispatch_works_in_softirq),
-	KUNIT_CASE(dispatch_works_in_hardirq),
+	KUNIT_CASE_PARAM(dispatch_works_in_interrupts, interrupt_gen_params),
 	KUNIT_CASE(handlers_do_not_run_inside_dispatch),
 	KUNIT_CASE(events_keep_their_order),
 	KUNIT_CASE(pkey_change_is_in_the_cache_when_told),
@@ -589,13 +550,7 @@ static struct kunit_case core_event_cases[] = {
 	KUNIT_CASE(no_event_of_a_storm_is_lost),
 	{}
 };
-
-static struct kunit_suite core_event_suite = {
-	.name = "core_event",
-	.test_cases = core_event_cases,
-};
-
-kunit_test_suite(core_event_suite);
+KVT_SUITE(core_event);
 
 MODULE_DESCRIPTION("KUnit: asynchronous events");
 MODULE_LICENSE("GPL");

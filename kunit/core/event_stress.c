@@ -17,14 +17,8 @@
  * those of &stress.all are also read while events are delivered.
  */
 #include <linux/hrtimer.h>
-#include <linux/module.h>
-#include <linux/sched.h>
-#include <linux/slab.h>
 #include <linux/wait.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 /* Ten million events in a full run, split into rounds so that no case takes too long. */
@@ -64,96 +58,58 @@
 
 struct stress;
 
-/**
- * struct listener - an event handler
- * @handler: the handler registered with the core
- * @s: the running case
- * @listening: the handler is not unregistered yet
- * @heard: events received
- * @stay: number of events that the registering thread waits for
- * @ports: port events received
- * @first: by source, the number of the first event received
- * @next: by source, the number after that of the last event; 0 if there was none
- * @wrong: events out of sequence
- * @late: calls of the handler that were still running after it was unregistered
- */
+/* An event handler. */
 struct listener {
-	struct ib_event_handler handler;
-	struct stress *s;
-	bool listening;
-	u32 heard;
-	u32 stay;
-	u32 ports;
-	u32 first[SOURCES];
+	struct ib_event_handler handler;	/* the handler registered with the core */
+	struct stress *s;	/* the running case */
+	bool listening;		/* the handler is not unregistered yet */
+	u32 heard;		/* events received */
+	u32 stay;		/* number of events that the registering thread waits for */
+	u32 ports;		/* port events received */
+	u32 first[SOURCES];	/* by source, the number of the first event received */
+	/* By source, the number after that of the last event; 0 if there was none. */
 	u32 next[SOURCES];
-	u32 wrong;
-	u32 late;
+	u32 wrong;		/* events out of sequence */
+	u32 late;	/* calls of the handler that were still running after it was unregistered */
 };
 
-/**
- * struct source - a timer that dispatches events
- * @s: the running case
- * @id: number of the source
- * @rng: state of the random number generator
- * @left: events still to be dispatched
- * @sent: numbered events, counted before they are dispatched
- * @ports: port events, counted likewise
- * @timer: expires in hard interrupt context
- * @done: completed when @left is 0, or after &stress.stop was set
- */
+/* A timer that dispatches events. */
 struct source {
-	struct stress *s;
-	u32 id;
-	u32 rng;
-	u64 left;
-	u32 sent;
-	u32 ports;
-	struct hrtimer timer;
-	struct completion done;
+	struct stress *s;	/* the running case */
+	u32 id;			/* number of the source */
+	u32 rng;		/* state of the random number generator */
+	u64 left;		/* events still to be dispatched */
+	u32 sent;		/* numbered events, counted before they are dispatched */
+	u32 ports;		/* port events, counted likewise */
+	struct hrtimer timer;	/* expires in hard interrupt context */
+	struct completion done;	/* completed when @left is 0, or after &stress.stop was set */
 };
 
-/**
- * struct churner - a thread that registers and unregisters handlers
- * @s: the running case
- * @rng: state of the random number generator
- * @slot: a listener that is reused and not freed, so that late calls can be counted in it
- * @turns: handlers registered and unregistered
- * @heard: events that they received
- * @wrong: events that they received out of sequence
- * @late: calls that were still running after their handler was unregistered
- * @missed: handlers that missed an event delivered while they were registered
- */
+/* A thread that registers and unregisters handlers. */
 struct churner {
-	struct stress *s;
-	u32 rng;
+	struct stress *s;	/* the running case */
+	u32 rng;	/* state of the random number generator */
+	/* A listener that is reused and not freed, so that late calls can be counted in it. */
 	struct listener slot;
-	u32 turns;
-	u64 heard;
-	u32 wrong;
-	u32 late;
-	u32 missed;
+	u32 turns;	/* handlers registered and unregistered */
+	u64 heard;	/* events that they received */
+	u32 wrong;	/* events that they received out of sequence */
+	u32 late;	/* calls that were still running after their handler was unregistered */
+	u32 missed;	/* handlers that missed an event delivered while they were registered */
 };
 
-/**
- * struct stress - state of a running case
- * @m: the device
- * @count: events to dispatch
- * @all: a listener that stays registered and receives all events
- * @src: the timers that dispatch
- * @churner: the threads that register and unregister handlers
- * @moved: woken when a listener has received the events waited for, and when @stop is set
- * @pause: no event is dispatched until all those before have been handled
- * @stop: timers and threads are to end
- */
+/* State of a running case. */
 struct stress {
-	struct mock *m;
-	u64 count;
-	struct listener all;
-	struct source src[SOURCES];
+	struct mock *m;	/* the device */
+	u64 count;	/* events to dispatch */
+	struct listener all;	/* a listener that stays registered and receives all events */
+	struct source src[SOURCES];	/* the timers that dispatch */
+	/* The threads that register and unregister handlers. */
 	struct churner churner[CHURNERS];
+	/* Woken when a listener has received the events waited for, and when @stop is set. */
 	wait_queue_head_t moved;
-	bool pause;
-	int stop;
+	bool pause;	/* no event is dispatched until all those before have been handled */
+	int stop;	/* timers and threads are to end */
 };
 
 static void hear_number(struct listener *l, u32 id, u32 number)
@@ -298,14 +254,14 @@ static int source_start_fn(void *arg)
 	return 0;
 }
 
-/**
- * struct span - event numbers that a listener must have received
- * @from: by source, number of the first event dispatched after the registration
- * @to: by source, the number after that of the last event that was certainly delivered to
- *	all handlers before the unregistration
- */
+/* Event numbers that a listener must have received. */
 struct span {
+	/* By source, number of the first event dispatched after the registration. */
 	u32 from[SOURCES];
+	/*
+	 * By source, the number after that of the last event that was certainly delivered to all
+	 * handlers before the unregistration.
+	 */
 	u32 to[SOURCES];
 };
 
@@ -397,13 +353,12 @@ static void stress_end(void *arg)
 
 static struct stress *stress_new(struct kunit *test)
 {
-	struct stress *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct stress *s = kvt_zalloc(test, sizeof(*s));
 	u64 count = kvt_count(ROUND_EVENTS) / DEBUG_SHARE;
 	u32 seed = kvt_seed(test, "events in hard interrupt", count);
 	struct source *src;
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	s->m = mock_up(test, "kvtm_a");
 	s->count = count;
 	init_waitqueue_head(&s->moved);
@@ -424,7 +379,7 @@ static struct stress *stress_new(struct kunit *test)
 	listener_init(&s->all, s);
 	s->all.stay = count;
 	listener_start(&s->all);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, stress_end, s));
+	kvt_defer(test, stress_end, s);
 	return s;
 }
 
@@ -458,10 +413,8 @@ static void stress_run(struct kunit *test, struct stress *s)
 	stress_stop(s);
 	for (i = 0; i < SOURCES; i++)
 		KUNIT_EXPECT_TRUE(test, kvt_wait(&s->src[i].done));
-	for (i = 0; i < CHURNERS; i++) {
-		KUNIT_EXPECT_TRUE(test, kvt_thread_join(churn[i]));
-		KUNIT_EXPECT_EQ(test, 0, churn[i]->ret);
-	}
+	for (i = 0; i < CHURNERS; i++)
+		KUNIT_EXPECT_EQ(test, 0, kvt_thread_result(churn[i]));
 }
 
 static void expect_all_heard(struct kunit *test, struct stress *s)
@@ -525,13 +478,7 @@ static struct kunit_case core_event_stress_cases[] = {
 	KUNIT_CASE_PARAM(no_event_is_lost_or_late, next_round),
 	{}
 };
-
-static struct kunit_suite core_event_stress_suite = {
-	.name = "core_event_stress",
-	.test_cases = core_event_stress_cases,
-};
-
-kunit_test_suite(core_event_stress_suite);
+KVT_SUITE(core_event_stress);
 
 MODULE_DESCRIPTION("KUnit: asynchronous events under load");
 MODULE_LICENSE("GPL");

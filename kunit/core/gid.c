@@ -5,16 +5,11 @@
  */
 #include <linux/etherdevice.h>
 #include <linux/inet.h>
-#include <linux/kthread.h>
-#include <linux/module.h>
 #include <linux/netdevice.h>
-#include <kunit/test.h>
 #include <net/addrconf.h>
 #include <net/ipv6.h>
 #include <rdma/ib_cache.h>
-#include <rdma/ib_verbs.h>
 
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 #define FLIPS		4000
@@ -28,8 +23,7 @@ struct gid_events {
 static void gid_event(struct ib_event_handler *handler, struct ib_event *event)
 {
 	if (event->event == IB_EVENT_GID_CHANGE)
-		complete(&container_of(handler, struct gid_events,
-				       handler)->got);
+		complete(&container_of(handler, struct gid_events, handler)->got);
 }
 
 static void gid_events_end(void *arg)
@@ -41,14 +35,12 @@ static void gid_events_end(void *arg)
 
 static struct gid_events *gid_events_up(struct kunit *test, struct mock *m)
 {
-	struct gid_events *ev = kunit_kzalloc(test, sizeof(*ev), GFP_KERNEL);
+	struct gid_events *ev = kvt_zalloc(test, sizeof(*ev));
 
-	KUNIT_ASSERT_NOT_NULL(test, ev);
 	init_completion(&ev->got);
 	INIT_IB_EVENT_HANDLER(&ev->handler, m->ibdev, gid_event);
 	ib_register_event_handler(&ev->handler);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test,
-							   gid_events_end, ev));
+	kvt_defer(test, gid_events_end, ev);
 	return ev;
 }
 
@@ -62,8 +54,7 @@ static union ib_gid make_gid(u64 id)
 }
 
 /* Changes an entry as a driver would, and waits until the core has read the table. */
-static bool change_gid(struct mock *m, struct gid_events *ev, int index,
-		       union ib_gid gid)
+static bool change_gid(struct mock *m, struct gid_events *ev, int index, union ib_gid gid)
 {
 	struct ib_event event = {
 		.device = m->ibdev,
@@ -97,13 +88,11 @@ static void table_is_read_at_registration(struct kunit *test)
 
 	for (i = 0; i < 2; i++) {
 		KUNIT_EXPECT_EQ(test, 0, rdma_query_gid(m->ibdev, 1, i, &gid));
-		KUNIT_EXPECT_MEMEQ(test, &gid, &m->port[1].gids[i],
-				   sizeof(gid));
+		KUNIT_EXPECT_MEMEQ(test, &gid, &m->port[1].gids[i], sizeof(gid));
 	}
 	/* A zero GID reported by the driver makes an empty entry. */
 	KUNIT_EXPECT_EQ(test, -ENOENT, rdma_query_gid(m->ibdev, 1, 2, &gid));
-	KUNIT_EXPECT_EQ(test, -ENODATA,
-			PTR_ERR_OR_ZERO(rdma_get_gid_attr(m->ibdev, 1, 2)));
+	KUNIT_EXPECT_EQ(test, -ENODATA, PTR_ERR_OR_ZERO(rdma_get_gid_attr(m->ibdev, 1, 2)));
 	/* Readers do not ask the driver. */
 	KUNIT_EXPECT_EQ(test, 0, mock_calls(m, MOCK_query_gid));
 }
@@ -113,23 +102,19 @@ static void attr_tells_what_the_entry_is(struct kunit *test)
 	struct mock *m = mock_up(test, "kvtm_a");
 	const struct ib_gid_attr *attr;
 
-	attr = rdma_get_gid_attr(m->ibdev, 1, 1);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(attr));
+	attr = KVT_PTR(test, rdma_get_gid_attr(m->ibdev, 1, 1));
 	KUNIT_EXPECT_PTR_EQ(test, attr->device, m->ibdev);
 	KUNIT_EXPECT_EQ(test, 1, attr->port_num);
 	KUNIT_EXPECT_EQ(test, 1, attr->index);
 	KUNIT_EXPECT_EQ(test, IB_GID_TYPE_IB, attr->gid_type);
-	KUNIT_EXPECT_MEMEQ(test, &attr->gid, &m->port[1].gids[1],
-			   sizeof(attr->gid));
+	KUNIT_EXPECT_MEMEQ(test, &attr->gid, &m->port[1].gids[1], sizeof(attr->gid));
 	rcu_read_lock();
-	KUNIT_EXPECT_EQ(test, -ENODEV,
-			PTR_ERR_OR_ZERO(rdma_read_gid_attr_ndev_rcu(attr)));
+	KUNIT_EXPECT_EQ(test, -ENODEV, PTR_ERR_OR_ZERO(rdma_read_gid_attr_ndev_rcu(attr)));
 	rcu_read_unlock();
 	rdma_put_gid_attr(attr);
 }
 
-static bool is_index(const union ib_gid *gid, const struct ib_gid_attr *attr,
-		     void *context)
+static bool is_index(const union ib_gid *gid, const struct ib_gid_attr *attr, void *context)
 {
 	return attr->index == *(int *)context;
 }
@@ -144,28 +129,23 @@ static void gid_is_found_by_device_port_and_filter(struct kunit *test)
 	u32 port = 0;
 
 	m->nports = 2;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	gid = m->port[2].gids[1];
 
 	KUNIT_EXPECT_EQ(test, 0, ib_find_gid(m->ibdev, &gid, &port, &index));
 	KUNIT_EXPECT_EQ(test, 2, port);
 	KUNIT_EXPECT_EQ(test, 1, index);
 	KUNIT_EXPECT_EQ(test, 1, find(m->ibdev, &gid, IB_GID_TYPE_IB, NULL));
-	KUNIT_EXPECT_EQ(test, -ENOENT,
-			find(m->ibdev, &none, IB_GID_TYPE_IB, NULL));
-	KUNIT_EXPECT_EQ(test, -ENOENT,
-			find(m->ibdev, &gid, IB_GID_TYPE_ROCE_UDP_ENCAP, NULL));
+	KUNIT_EXPECT_EQ(test, -ENOENT, find(m->ibdev, &none, IB_GID_TYPE_IB, NULL));
+	KUNIT_EXPECT_EQ(test, -ENOENT, find(m->ibdev, &gid, IB_GID_TYPE_ROCE_UDP_ENCAP, NULL));
 
 	attr = rdma_find_gid_by_port(m->ibdev, &gid, IB_GID_TYPE_IB, 1, NULL);
 	KUNIT_EXPECT_EQ(test, -ENOENT, PTR_ERR_OR_ZERO(attr));
-	attr = rdma_find_gid_by_port(m->ibdev, &gid, IB_GID_TYPE_IB, 2, NULL);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(attr));
+	attr = KVT_PTR(test, rdma_find_gid_by_port(m->ibdev, &gid, IB_GID_TYPE_IB, 2, NULL));
 	KUNIT_EXPECT_EQ(test, 2, attr->port_num);
 	rdma_put_gid_attr(attr);
 
-	attr = rdma_find_gid_by_filter(m->ibdev, &gid, 2, is_index, &wanted);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(attr));
+	attr = KVT_PTR(test, rdma_find_gid_by_filter(m->ibdev, &gid, 2, is_index, &wanted));
 	KUNIT_EXPECT_EQ(test, 1, attr->index);
 	rdma_put_gid_attr(attr);
 	wanted = 0;
@@ -180,12 +160,10 @@ static void held_entry_outlives_its_deletion(struct kunit *test)
 	union ib_gid old = m->port[1].gids[1], zero = {}, gid;
 	const struct ib_gid_attr *attr;
 
-	attr = rdma_get_gid_attr(m->ibdev, 1, 1);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(attr));
+	attr = KVT_PTR(test, rdma_get_gid_attr(m->ibdev, 1, 1));
 	KUNIT_EXPECT_TRUE(test, change_gid(m, ev, 1, zero));
 	KUNIT_EXPECT_EQ(test, -ENOENT, rdma_query_gid(m->ibdev, 1, 1, &gid));
-	KUNIT_EXPECT_EQ(test, -ENOENT, find(m->ibdev, &old, IB_GID_TYPE_IB,
-					    NULL));
+	KUNIT_EXPECT_EQ(test, -ENOENT, find(m->ibdev, &old, IB_GID_TYPE_IB, NULL));
 	KUNIT_EXPECT_MEMEQ(test, &attr->gid, &old, sizeof(old));
 	/* The holder of a reference may take another one. */
 	rdma_hold_gid_attr(attr);
@@ -201,8 +179,7 @@ static void held_entry_outlives_its_replacement(struct kunit *test)
 	union ib_gid old = m->port[1].gids[1], new = make_gid(0x77);
 	const struct ib_gid_attr *attr, *next;
 
-	attr = rdma_get_gid_attr(m->ibdev, 1, 1);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(attr));
+	attr = KVT_PTR(test, rdma_get_gid_attr(m->ibdev, 1, 1));
 	KUNIT_EXPECT_TRUE(test, change_gid(m, ev, 1, new));
 	next = rdma_get_gid_attr(m->ibdev, 1, 1);
 	KUNIT_EXPECT_EQ(test, 0, PTR_ERR_OR_ZERO(next));
@@ -220,7 +197,6 @@ struct racer {
 	union ib_gid a;
 	union ib_gid b;
 	struct completion begun;
-	int stop;
 	u64 reads;
 	u64 misses;
 	u64 bad;
@@ -235,8 +211,7 @@ static void racer_look(struct racer *r)
 		r->misses++;
 		return;
 	}
-	if (memcmp(&attr->gid, &r->a, sizeof(r->a)) &&
-	    memcmp(&attr->gid, &r->b, sizeof(r->b)))
+	if (memcmp(&attr->gid, &r->a, sizeof(r->a)) && memcmp(&attr->gid, &r->b, sizeof(r->b)))
 		r->bad++;
 	rdma_put_gid_attr(attr);
 }
@@ -247,7 +222,7 @@ static int racer_fn(void *arg)
 	const struct ib_gid_attr *attr;
 	union ib_gid gid;
 
-	while (!READ_ONCE(r->stop) && !kthread_should_stop()) {
+	while (!kvt_should_stop()) {
 		racer_look(r);
 		attr = rdma_find_gid(r->ibdev, &r->a, IB_GID_TYPE_IB, NULL);
 		if (!IS_ERR(attr))
@@ -266,12 +241,11 @@ static void readers_race_with_deletion(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct gid_events *ev = gid_events_up(test, m);
-	struct racer *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+	struct racer *r = kvt_zalloc(test, sizeof(*r));
 	u64 i, flips = kvt_count(FLIPS);
 	union ib_gid zero = {};
 	struct kvt_thread *t;
 
-	KUNIT_ASSERT_NOT_NULL(test, r);
 	r->ibdev = m->ibdev;
 	r->a = m->port[1].gids[1];
 	r->b = make_gid(0x99);
@@ -280,17 +254,14 @@ static void readers_race_with_deletion(struct kunit *test)
 	t = kvt_thread_start(test, kvt_other_cpu(), racer_fn, r);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&r->begun));
 	for (i = 0; i < flips; i++) {
-		bool ok = change_gid(m, ev, 1, i % 3 == 0 ? zero :
-					       i % 3 == 1 ? r->a : r->b);
+		bool ok = change_gid(m, ev, 1, i % 3 == 0 ? zero : i % 3 == 1 ? r->a : r->b);
 
 		KUNIT_EXPECT_TRUE(test, ok);
 		if (!ok)
 			break;
 	}
-	WRITE_ONCE(r->stop, 1);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
-	kunit_info(test, "%llu reads, %llu of an empty entry", r->reads,
-		   r->misses);
+	KUNIT_ASSERT_EQ(test, 0, kvt_thread_stop(t));
+	kunit_info(test, "%llu reads, %llu of an empty entry", r->reads, r->misses);
 	KUNIT_EXPECT_EQ(test, 0, r->bad);
 	KUNIT_EXPECT_GT(test, r->reads, 0);
 }
@@ -302,23 +273,18 @@ static void pkey_is_found_by_its_value(struct kunit *test)
 
 	m->port[1].pkeys[2] = 0x1234;	/* limited member */
 	m->port[1].pkeys[3] = 0x9234;	/* full member of the same */
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	mock_log_reset(m);
 
 	KUNIT_EXPECT_EQ(test, 0, ib_get_cached_pkey(m->ibdev, 1, 1, &pkey));
 	KUNIT_EXPECT_EQ(test, 0x8001, pkey);
 	/* Full membership wins, whichever of the two was asked for. */
-	KUNIT_EXPECT_EQ(test, 0, ib_find_cached_pkey(m->ibdev, 1, 0x1234,
-						     &index));
+	KUNIT_EXPECT_EQ(test, 0, ib_find_cached_pkey(m->ibdev, 1, 0x1234, &index));
 	KUNIT_EXPECT_EQ(test, 3, index);
-	KUNIT_EXPECT_EQ(test, 0, ib_find_exact_cached_pkey(m->ibdev, 1, 0x1234,
-							   &index));
+	KUNIT_EXPECT_EQ(test, 0, ib_find_exact_cached_pkey(m->ibdev, 1, 0x1234, &index));
 	KUNIT_EXPECT_EQ(test, 2, index);
-	KUNIT_EXPECT_EQ(test, -ENOENT, ib_find_cached_pkey(m->ibdev, 1, 0x4321,
-							   &index));
-	KUNIT_EXPECT_EQ(test, -ENOENT,
-			ib_find_exact_cached_pkey(m->ibdev, 1, 0x0001, &index));
+	KUNIT_EXPECT_EQ(test, -ENOENT, ib_find_cached_pkey(m->ibdev, 1, 0x4321, &index));
+	KUNIT_EXPECT_EQ(test, -ENOENT, ib_find_exact_cached_pkey(m->ibdev, 1, 0x0001, &index));
 	KUNIT_EXPECT_EQ(test, 0, mock_calls(m, MOCK_query_pkey));
 
 	KUNIT_EXPECT_EQ(test, 0, ib_query_pkey(m->ibdev, 1, 0, &pkey));
@@ -378,14 +344,12 @@ static void roce_port_has_its_default_gids(struct kunit *test)
 	/* The driver was told the same. */
 	KUNIT_EXPECT_TRUE(test, test_bit(v1, &m->port[1].valid));
 	KUNIT_EXPECT_EQ(test, IB_GID_TYPE_ROCE, m->port[1].added_type[v1]);
-	KUNIT_EXPECT_EQ(test, IB_GID_TYPE_ROCE_UDP_ENCAP,
-			m->port[1].added_type[v2]);
+	KUNIT_EXPECT_EQ(test, IB_GID_TYPE_ROCE_UDP_ENCAP, m->port[1].added_type[v2]);
 	KUNIT_EXPECT_MEMEQ(test, &m->port[1].added[v2], &gid, sizeof(gid));
 
 	mock_unregister(m);
 	KUNIT_EXPECT_EQ(test, 0, m->port[1].valid);
-	KUNIT_EXPECT_EQ(test, mock_calls(m, MOCK_add_gid),
-			mock_calls(m, MOCK_del_gid));
+	KUNIT_EXPECT_EQ(test, mock_calls(m, MOCK_add_gid), mock_calls(m, MOCK_del_gid));
 }
 
 static void roce_attr_names_its_netdev(struct kunit *test)
@@ -396,16 +360,14 @@ static void roce_attr_names_its_netdev(struct kunit *test)
 	u8 mac[ETH_ALEN] = {};
 	u16 vlan = 0;
 
-	attr = rdma_get_gid_attr(m->ibdev, 1, 0);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(attr));
+	attr = KVT_PTR(test, rdma_get_gid_attr(m->ibdev, 1, 0));
 	rcu_read_lock();
 	KUNIT_EXPECT_PTR_EQ(test, rdma_read_gid_attr_ndev_rcu(attr), ndev);
 	rcu_read_unlock();
 	KUNIT_EXPECT_EQ(test, 0, rdma_read_gid_l2_fields(attr, &vlan, mac));
 	KUNIT_EXPECT_EQ(test, 0xffff, vlan);
 	KUNIT_EXPECT_MEMEQ(test, mac, ndev->dev_addr, ETH_ALEN);
-	KUNIT_EXPECT_PTR_EQ(test, rdma_read_gid_hw_context(attr),
-			    (void *)&m->port[1]);
+	KUNIT_EXPECT_PTR_EQ(test, rdma_read_gid_hw_context(attr), (void *)&m->port[1]);
 	rdma_put_gid_attr(attr);
 }
 
@@ -413,8 +375,7 @@ static bool wait_for_find(struct gid_events *ev, struct ib_device *ibdev,
 			  const union ib_gid *gid, struct net_device *ndev,
 			  bool there)
 {
-	while ((find(ibdev, gid, IB_GID_TYPE_ROCE_UDP_ENCAP, ndev) >= 0) !=
-	       there)
+	while ((find(ibdev, gid, IB_GID_TYPE_ROCE_UDP_ENCAP, ndev) >= 0) != there)
 		if (!kvt_wait(&ev->got))
 			return false;
 	return true;
@@ -429,14 +390,12 @@ static void roce_gids_follow_the_addresses(struct kunit *test)
 	union ib_gid gid = ip4_gid(addr);
 	int index;
 
-	KUNIT_EXPECT_EQ(test, -ENOENT, find(m->ibdev, &gid,
-					    IB_GID_TYPE_ROCE_UDP_ENCAP, ndev));
+	KUNIT_EXPECT_EQ(test, -ENOENT, find(m->ibdev, &gid, IB_GID_TYPE_ROCE_UDP_ENCAP, ndev));
 	KUNIT_ASSERT_EQ(test, 0, kvt_netdev_ip4(ndev, addr, true));
 	KUNIT_ASSERT_TRUE(test, wait_for_find(ev, m->ibdev, &gid, ndev, true));
 	index = find(m->ibdev, &gid, IB_GID_TYPE_ROCE, ndev);
 	KUNIT_EXPECT_GE(test, index, 2);
-	KUNIT_EXPECT_EQ(test, index, find(m->ibdev, &gid, IB_GID_TYPE_ROCE,
-					  NULL));
+	KUNIT_EXPECT_EQ(test, index, find(m->ibdev, &gid, IB_GID_TYPE_ROCE, NULL));
 
 	KUNIT_ASSERT_EQ(test, 0, kvt_netdev_ip4(ndev, addr, false));
 	KUNIT_ASSERT_TRUE(test, wait_for_find(ev, m->ibdev, &gid, ndev, false));
@@ -453,15 +412,13 @@ static void held_roce_entry_does_not_hold_the_netdev(struct kunit *test)
 	const struct ib_gid_attr *attr;
 	u8 mac[ETH_ALEN];
 
-	attr = rdma_get_gid_attr(m->ibdev, 1, 0);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(attr));
+	attr = KVT_PTR(test, rdma_get_gid_attr(m->ibdev, 1, 0));
 	WRITE_ONCE(m->port[1].ndev, NULL);
 	/* Returns only when all references to the netdev are gone. */
 	kvt_netdev_gone(test, ndev);
 	KUNIT_EXPECT_TRUE(test, wait_for_find(ev, m->ibdev, &gid, NULL, false));
 	KUNIT_EXPECT_MEMEQ(test, &attr->gid, &gid, sizeof(gid));
-	KUNIT_EXPECT_EQ(test, -ENODEV, rdma_read_gid_l2_fields(attr, NULL,
-							       mac));
+	KUNIT_EXPECT_EQ(test, -ENODEV, rdma_read_gid_l2_fields(attr, NULL, mac));
 	KUNIT_EXPECT_EQ(test, 0, m->port[1].valid);
 	rdma_put_gid_attr(attr);
 }
@@ -494,14 +451,12 @@ static void gid_without_a_slot_comes_when_one_is_free(struct kunit *test)
 	union ib_gid gid = default_gid(ndev);
 	const struct ib_gid_attr *attr;
 
-	attr = rdma_find_gid(m->ibdev, &gid, IB_GID_TYPE_ROCE_UDP_ENCAP, ndev);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(attr));
+	attr = KVT_PTR(test, rdma_find_gid(m->ibdev, &gid, IB_GID_TYPE_ROCE_UDP_ENCAP, ndev));
 	change_netdev(m, NULL);
 	change_netdev(m, ndev);
 	/* The entry held above still occupies one of the two default slots. */
 	KUNIT_EXPECT_GE(test, find(m->ibdev, &gid, IB_GID_TYPE_ROCE, ndev), 0);
-	KUNIT_EXPECT_EQ(test, -ENOENT, find(m->ibdev, &gid,
-					    IB_GID_TYPE_ROCE_UDP_ENCAP, ndev));
+	KUNIT_EXPECT_EQ(test, -ENOENT, find(m->ibdev, &gid, IB_GID_TYPE_ROCE_UDP_ENCAP, ndev));
 	rdma_put_gid_attr(attr);
 	KUNIT_EXPECT_TRUE(test, wait_for_find(ev, m->ibdev, &gid, ndev, true));
 }
@@ -531,8 +486,7 @@ static void gid_refused_by_the_driver_is_not_there(struct kunit *test)
 	WRITE_ONCE(m->refusing, true);
 	KUNIT_ASSERT_EQ(test, 0, kvt_netdev_ip4(ndev, one, true));
 	KUNIT_ASSERT_TRUE(test, wait_for_find(ev, m->ibdev, &gid1, ndev, true));
-	KUNIT_EXPECT_EQ(test, -ENOENT,
-			find(m->ibdev, &gid1, IB_GID_TYPE_ROCE, ndev));
+	KUNIT_EXPECT_EQ(test, -ENOENT, find(m->ibdev, &gid1, IB_GID_TYPE_ROCE, ndev));
 	/* The next address change adds the refused entry again. */
 	WRITE_ONCE(m->refusing, false);
 	KUNIT_ASSERT_EQ(test, 0, kvt_netdev_ip4(ndev, two, true));
@@ -549,8 +503,7 @@ static void roce_port_without_a_netdev_has_no_gids(struct kunit *test)
 	for (i = 0; i < MOCK_GIDS; i++)
 		KUNIT_EXPECT_NE(test, 0, rdma_query_gid(m->ibdev, 1, i, &gid));
 	KUNIT_EXPECT_EQ(test, 0, mock_calls(m, MOCK_add_gid));
-	KUNIT_EXPECT_EQ(test, IB_LINK_LAYER_ETHERNET,
-			rdma_port_get_link_layer(m->ibdev, 1));
+	KUNIT_EXPECT_EQ(test, IB_LINK_LAYER_ETHERNET, rdma_port_get_link_layer(m->ibdev, 1));
 	KUNIT_EXPECT_TRUE(test, rdma_protocol_roce(m->ibdev, 1));
 }
 
@@ -574,13 +527,7 @@ static struct kunit_case core_gid_cases[] = {
 	KUNIT_CASE(roce_port_without_a_netdev_has_no_gids),
 	{}
 };
-
-static struct kunit_suite core_gid_suite = {
-	.name = "core_gid",
-	.test_cases = core_gid_cases,
-};
-
-kunit_test_suite(core_gid_suite);
+KVT_SUITE(core_gid);
 
 MODULE_DESCRIPTION("KUnit: GID and P_Key caches");
 MODULE_LICENSE("GPL");

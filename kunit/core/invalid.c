@@ -3,34 +3,23 @@
  * What a call says that is answered with -EINVAL: which attribute was wrong, its value and the
  * limit. Read from the tracepoint, because the log has a limited rate.
  */
-#include <linux/string.h>
 #include <linux/tracepoint.h>
-#include <kunit/test.h>
 #include <rdma/ib_cache.h>
-#include <rdma/ib_verbs.h>
 
 #include "lib/console.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 
 /* As in core/contract/invalid.c: lines that the log takes of one storm. */
 #define LOG_BURST	10
 
-/**
- * struct said - the last refusal
- * @tp: the tracepoint
- * @times: how many there were
- * @client: the client that it names
- * @object: the object
- * @text: the rest
- */
+/* The last refusal. */
 struct said {
 	struct tracepoint *tp;
-	unsigned int times;
-	char client[32];
-	char object[32];
-	char text[128];
+	unsigned int times;	/* how many there were */
+	char client[32];	/* the client that it names */
+	char object[32];	/* the object */
+	char text[128];		/* the rest */
 };
 
 static void probe(void *data, const struct ib_device *dev, const char *client,
@@ -54,13 +43,11 @@ static void unwatch(void *arg)
 
 static struct said *watch(struct kunit *test)
 {
-	struct said *said = kunit_kzalloc(test, sizeof(*said), GFP_KERNEL);
+	struct said *said = kvt_zalloc(test, sizeof(*said));
 
-	KUNIT_ASSERT_NOT_NULL(test, said);
-	said->tp = kvt_tracepoint("ib_invalid");
-	KUNIT_ASSERT_NOT_NULL(test, said->tp);
+	said->tp = KVT_PTR(test, kvt_tracepoint("ib_invalid"));
 	KUNIT_ASSERT_EQ(test, 0, tracepoint_probe_register(said->tp, probe, said));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, unwatch, said));
+	kvt_defer(test, unwatch, said);
 	return said;
 }
 
@@ -290,21 +277,25 @@ static const struct need_case needs[] = {
 	{ IB_QP_MIN_RNR_TIMER, "min_rnr_timer" },
 };
 
-static void missing_attribute_is_named(struct kunit *test)
+/* Each bit is changed in the mask of a legal change of state. */
+static void expect_named(struct kunit *test, const char *what, const struct need_case *c, int nr)
 {
 	struct ib_qp_attr attr;
 	char text[64];
 	struct rig r;
-	int i;
 
 	rtr_up(test, &r, &attr);
 	mock_fail(r.m, MOCK_modify_qp, -EINVAL);
-	for (i = 0; i < ARRAY_SIZE(needs); i++) {
-		snprintf(text, sizeof(text), "INIT to RTR: lacks %s", needs[i].name);
-		expect_said(test, r.said, ib_modify_qp(r.qp, &attr, TO_RTR & ~needs[i].bit),
-			    text);
+	for (; nr--; c++) {
+		snprintf(text, sizeof(text), "INIT to RTR: %s %s", what, c->name);
+		expect_said(test, r.said, ib_modify_qp(r.qp, &attr, TO_RTR ^ c->bit), text);
 	}
 	mock_fail_none(r.m);
+}
+
+static void missing_attribute_is_named(struct kunit *test)
+{
+	expect_named(test, "lacks", needs, ARRAY_SIZE(needs));
 }
 
 static const struct need_case extras[] = {
@@ -318,19 +309,7 @@ static const struct need_case extras[] = {
 
 static void superfluous_attribute_is_named(struct kunit *test)
 {
-	struct ib_qp_attr attr;
-	char text[64];
-	struct rig r;
-	int i;
-
-	rtr_up(test, &r, &attr);
-	mock_fail(r.m, MOCK_modify_qp, -EINVAL);
-	for (i = 0; i < ARRAY_SIZE(extras); i++) {
-		snprintf(text, sizeof(text), "INIT to RTR: does not take %s", extras[i].name);
-		expect_said(test, r.said, ib_modify_qp(r.qp, &attr, TO_RTR | extras[i].bit),
-			    text);
-	}
-	mock_fail_none(r.m);
+	expect_named(test, "does not take", extras, ARRAY_SIZE(extras));
 }
 
 static void illegal_change_and_refusal_are_told_apart(struct kunit *test)
@@ -524,10 +503,4 @@ static struct kunit_case core_invalid_cases[] = {
 	KUNIT_CASE(a_line_in_the_log_names_client_and_device),
 	{}
 };
-
-static struct kunit_suite core_invalid_suite = {
-	.name = "core_invalid",
-	.test_cases = core_invalid_cases,
-};
-
-kunit_test_suite(core_invalid_suite);
+KVT_SUITE(core_invalid);

@@ -4,11 +4,7 @@
  * which are those of the mock device.
  */
 #include <linux/list.h>
-#include <linux/module.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 
@@ -25,8 +21,7 @@ static void mw_is_set_up_and_counted(struct kunit *test)
 	int type;
 
 	for (type = IB_MW_TYPE_1; type <= IB_MW_TYPE_2; type++) {
-		mw = ib_alloc_mw(pd, type);
-		KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mw));
+		mw = KVT_PTR(test, ib_alloc_mw(pd, type));
 		KUNIT_EXPECT_PTR_EQ(test, mw->pd, pd);
 		KUNIT_EXPECT_PTR_EQ(test, mw->device, m->ibdev);
 		KUNIT_EXPECT_EQ(test, type, mw->type);
@@ -73,14 +68,11 @@ static void memory_of_a_device_without_is_not_supported(struct kunit *test)
 	m->ops.dealloc_mw = NULL;
 	m->ops.unmap_fmr = NULL;
 	m->ops.reg_user_mr = NULL;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	pd = kvt_pd(test, m->ibdev);
 	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, mw_error(pd, IB_MW_TYPE_1));
-	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
-			PTR_ERR_OR_ZERO(ib_alloc_fmr(pd, 0, &attr)));
-	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
-			PTR_ERR_OR_ZERO(ib_reg_user_mr(pd, PAGE_SIZE, 1, 0, 0)));
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, PTR_ERR_OR_ZERO(ib_alloc_fmr(pd, 0, &attr)));
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, PTR_ERR_OR_ZERO(ib_reg_user_mr(pd, PAGE_SIZE, 1, 0, 0)));
 }
 
 static void mw_failure_leaves_nothing(struct kunit *test)
@@ -94,8 +86,7 @@ static void mw_failure_leaves_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EXFULL, mw_error(pd, IB_MW_TYPE_1));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&pd->usecnt));
 	mock_fail_none(m);
-	mw = ib_alloc_mw(pd, IB_MW_TYPE_1);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mw));
+	mw = KVT_PTR(test, ib_alloc_mw(pd, IB_MW_TYPE_1));
 	id = mw->res.id;
 	mock_fail(m, MOCK_dealloc_mw, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, ib_dealloc_mw(mw));
@@ -113,20 +104,17 @@ static void pd_with_windows_or_fmrs_is_busy(struct kunit *test)
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 	struct ib_fmr *fmr;
-	struct ib_mw *mw = ib_alloc_mw(pd, IB_MW_TYPE_2);
+	struct ib_mw *mw = KVT_PTR(test, ib_alloc_mw(pd, IB_MW_TYPE_2));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mw));
 	KUNIT_EXPECT_EQ(test, -EBUSY, ib_dealloc_pd_user(pd, NULL));
 	KUNIT_EXPECT_EQ(test, 0, ib_dealloc_mw(mw));
-	fmr = ib_alloc_fmr(pd, 0, &attr);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(fmr));
+	fmr = KVT_PTR(test, ib_alloc_fmr(pd, 0, &attr));
 	KUNIT_EXPECT_EQ(test, -EBUSY, ib_dealloc_pd_user(pd, NULL));
 	KUNIT_EXPECT_EQ(test, 0, mock_calls(m, MOCK_dealloc_pd));
 	KUNIT_EXPECT_EQ(test, 0, ib_dealloc_fmr(fmr));
 }
 
-static struct ib_qp *make_qp(struct kunit *test, struct mock *m,
-			     struct ib_pd *pd)
+static struct ib_qp *make_qp(struct kunit *test, struct mock *m, struct ib_pd *pd)
 {
 	struct ib_cq *cq = kvt_cq(test, m->ibdev, 32, IB_POLL_WORKQUEUE);
 	struct ib_qp_init_attr init;
@@ -140,8 +128,8 @@ static void bind_posts_the_next_key(struct kunit *test)
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 	struct ib_qp *qp = make_qp(test, m, pd);
-	struct ib_mw *mw = ib_alloc_mw(pd, IB_MW_TYPE_1);
-	struct ib_mr *mr = ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4);
+	struct ib_mw *mw = KVT_PTR(test, ib_alloc_mw(pd, IB_MW_TYPE_1));
+	struct ib_mr *mr = KVT_PTR(test, ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4));
 	struct ib_mw_bind bind = {
 		.wr_id = 77,
 		.send_flags = IB_SEND_SIGNALED | IB_SEND_FENCE,
@@ -150,8 +138,6 @@ static void bind_posts_the_next_key(struct kunit *test)
 	};
 	u32 key;
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mw));
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
 	mw->rkey |= 0xff;
 	key = mw->rkey;
 	KUNIT_EXPECT_EQ(test, 0, ib_bind_mw(qp, mw, &bind));
@@ -164,8 +150,7 @@ static void bind_posts_the_next_key(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, m->bind.wr.num_sge);
 	KUNIT_EXPECT_PTR_EQ(test, m->bind.mw, mw);
 	KUNIT_EXPECT_EQ(test, mw->rkey, m->bind.rkey);
-	KUNIT_EXPECT_MEMEQ(test, &m->bind.bind_info, &bind.bind_info,
-			   sizeof(bind.bind_info));
+	KUNIT_EXPECT_MEMEQ(test, &m->bind.bind_info, &bind.bind_info, sizeof(bind.bind_info));
 	KUNIT_EXPECT_EQ(test, 0, ib_dealloc_mw(mw));
 	KUNIT_EXPECT_EQ(test, 0, ib_dereg_mr(mr));
 }
@@ -175,11 +160,10 @@ static void bind_that_is_not_posted_keeps_the_key(struct kunit *test)
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 	struct ib_qp *qp = make_qp(test, m, pd);
-	struct ib_mw *mw = ib_alloc_mw(pd, IB_MW_TYPE_1);
+	struct ib_mw *mw = KVT_PTR(test, ib_alloc_mw(pd, IB_MW_TYPE_1));
 	struct ib_mw_bind bind = {};
 	u32 key;
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mw));
 	key = mw->rkey;
 	mock_fail(m, MOCK_post_send, -ENOMEM);
 	KUNIT_EXPECT_EQ(test, -ENOMEM, ib_bind_mw(qp, mw, &bind));
@@ -194,18 +178,16 @@ static void bind_call_is_for_windows_of_type_1(struct kunit *test)
 	struct mock *other = mock_up(test, "kvtm_b");
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 	struct ib_qp *qp = make_qp(test, m, pd);
-	struct ib_mw *mw = ib_alloc_mw(pd, IB_MW_TYPE_2);
+	struct ib_mw *mw = KVT_PTR(test, ib_alloc_mw(pd, IB_MW_TYPE_2));
 	struct ib_mw_bind bind = {};
 	u32 key;
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mw));
 	key = mw->rkey;
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_bind_mw(qp, mw, &bind));
 	KUNIT_EXPECT_EQ(test, key, mw->rkey);
 	KUNIT_EXPECT_EQ(test, 0, ib_dealloc_mw(mw));
 
-	mw = ib_alloc_mw(kvt_pd(test, other->ibdev), IB_MW_TYPE_1);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mw));
+	mw = KVT_PTR(test, ib_alloc_mw(kvt_pd(test, other->ibdev), IB_MW_TYPE_1));
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_bind_mw(qp, mw, &bind));
 	KUNIT_EXPECT_EQ(test, 0, mock_calls(m, MOCK_post_send));
 	KUNIT_EXPECT_EQ(test, 0, ib_dealloc_mw(mw));
@@ -219,13 +201,12 @@ static void fmr_lives_and_is_counted(struct kunit *test)
 				    .page_shift = PAGE_SHIFT };
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
-	struct ib_fmr *fmr = ib_alloc_fmr(pd, ACCESS, &attr);
+	struct ib_fmr *fmr = KVT_PTR(test, ib_alloc_fmr(pd, ACCESS, &attr));
 	struct mock_call call = {};
 	u64 pages[2] = {};
 	LIST_HEAD(list);
 	u32 key;
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(fmr));
 	KUNIT_EXPECT_PTR_EQ(test, fmr->pd, pd);
 	KUNIT_EXPECT_PTR_EQ(test, fmr->device, m->ibdev);
 	KUNIT_EXPECT_STREQ(test, fmr->res.kern_name, pd->res.kern_name);
@@ -282,8 +263,7 @@ static void fmr_beyond_the_limits_is_refused(struct kunit *test)
 	for (row = fmr_rows; row < fmr_rows + ARRAY_SIZE(fmr_rows); row++) {
 		attr = row->attr;
 		fmr = ib_alloc_fmr(pd, row->access, &attr);
-		KUNIT_EXPECT_EQ_MSG(test, row->ret, PTR_ERR_OR_ZERO(fmr), "%s",
-				    row->what);
+		KUNIT_EXPECT_EQ_MSG(test, row->ret, PTR_ERR_OR_ZERO(fmr), "%s", row->what);
 		if (!IS_ERR(fmr))
 			KUNIT_EXPECT_EQ(test, 0, ib_dealloc_fmr(fmr));
 	}
@@ -292,8 +272,7 @@ static void fmr_beyond_the_limits_is_refused(struct kunit *test)
 	/* A device that reports no max_map_per_fmr has no limit. */
 	m->ibdev->attrs.max_map_per_fmr = 0;
 	attr.max_maps = INT_MAX;
-	fmr = ib_alloc_fmr(pd, 0, &attr);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(fmr));
+	fmr = KVT_PTR(test, ib_alloc_fmr(pd, 0, &attr));
 	KUNIT_EXPECT_EQ(test, 0, ib_dealloc_fmr(fmr));
 }
 
@@ -306,12 +285,10 @@ static void fmr_failure_leaves_nothing(struct kunit *test)
 	u32 id;
 
 	mock_fail(m, MOCK_alloc_fmr, -EXFULL);
-	KUNIT_EXPECT_EQ(test, -EXFULL,
-			PTR_ERR_OR_ZERO(ib_alloc_fmr(pd, 0, &attr)));
+	KUNIT_EXPECT_EQ(test, -EXFULL, PTR_ERR_OR_ZERO(ib_alloc_fmr(pd, 0, &attr)));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&pd->usecnt));
 	mock_fail_none(m);
-	fmr = ib_alloc_fmr(pd, 0, &attr);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(fmr));
+	fmr = KVT_PTR(test, ib_alloc_fmr(pd, 0, &attr));
 	id = fmr->res.id;
 	mock_fail(m, MOCK_dealloc_fmr, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, ib_dealloc_fmr(fmr));
@@ -332,8 +309,7 @@ static void unmap_takes_a_list_of_one_device(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, 0, ib_unmap_fmr(&list));
 	for (i = 0; i < 3; i++) {
-		fmr[i] = ib_alloc_fmr(kvt_pd(test, m[i / 2]->ibdev), 0, &attr);
-		KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(fmr[i]));
+		fmr[i] = KVT_PTR(test, ib_alloc_fmr(kvt_pd(test, m[i / 2]->ibdev), 0, &attr));
 		list_add_tail(&fmr[i]->list, &list);
 	}
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_unmap_fmr(&list));
@@ -365,10 +341,9 @@ static void fmr_is_mapped_in_interrupts(struct kunit *test)
 {
 	struct ib_fmr_attr attr = { .max_pages = 1, .max_maps = 1 };
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct ib_fmr *fmr = ib_alloc_fmr(kvt_pd(test, m->ibdev), 0, &attr);
+	struct ib_fmr *fmr = KVT_PTR(test, ib_alloc_fmr(kvt_pd(test, m->ibdev), 0, &attr));
 	struct map_ctx ctx = { .fmr = fmr, .ret = -EXFULL };
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(fmr));
 	kvt_run_in_hardirq(map_in_hardirq, &ctx);
 	KUNIT_EXPECT_EQ(test, 0, ctx.ret);
 	mock_fail(m, MOCK_map_phys_fmr, -EXFULL);
@@ -393,13 +368,7 @@ static struct kunit_case core_memory_cases[] = {
 	KUNIT_CASE(fmr_is_mapped_in_interrupts),
 	{}
 };
-
-static struct kunit_suite core_memory_suite = {
-	.name = "core_memory",
-	.test_cases = core_memory_cases,
-};
-
-kunit_test_suite(core_memory_suite);
+KVT_SUITE(core_memory);
 
 MODULE_DESCRIPTION("KUnit: windows, FMRs, user memory, events of SRQs");
 MODULE_LICENSE("GPL");

@@ -5,15 +5,11 @@
  */
 #include <linux/delay.h>
 #include <linux/irqflags.h>
-#include <linux/jiffies.h>
 #include <linux/preempt.h>
 #include <linux/smp.h>
-#include <kunit/test.h>
 #include <kverbs/completion.h>
-#include <rdma/ib_verbs.h>
 
 #include "cq/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/nmi.h"
 #include "lib/objects.h"
@@ -25,44 +21,25 @@
 /* CQs that are created and destroyed while NMIs report on them. */
 #define LIFE_ROUNDS	1000
 
-/**
- * struct report - a completion or an event that a driver reports, and its handler
- * @fire: reports it
- * @m: the device
- * @cq: the CQ that @fire needs, if it does
- * @qp: the QP, likewise
- * @srq: the SRQ, likewise
- * @cqe: completes in @cq
- * @handler: handler of the device's events
- * @type: type of the device's event
- * @cpu: the CPU on which @fire is running, or -1
- * @heard: calls of the handler
- * @got: completed by each call of the handler
- * @inside: handlers that are running
- * @concurrent: calls of the handler while another call was running
- * @nested: calls of the handler while @fire was running on the same CPU
- * @in_nmi: calls of the handler in NMI
- * @sent: reports made by NMIs
- * @last: @sent at the last call of the handler
- */
+/* A completion or an event that a driver reports, and its handler. */
 struct report {
-	void (*fire)(struct report *r);
-	struct mock *m;
-	struct ib_cq *cq;
-	struct ib_qp *qp;
-	struct ib_srq *srq;
-	struct ib_cqe cqe;
-	struct ib_event_handler handler;
-	enum ib_event_type type;
-	int cpu;
-	atomic_t heard;
-	struct completion got;
-	atomic_t inside;
-	int concurrent;
-	int nested;
-	int in_nmi;
-	u32 sent;
-	u32 last;
+	void (*fire)(struct report *r);	/* reports it */
+	struct mock *m;			/* the device */
+	struct ib_cq *cq;		/* the CQ that @fire needs, if it does */
+	struct ib_qp *qp;		/* the QP, likewise */
+	struct ib_srq *srq;		/* the SRQ, likewise */
+	struct ib_cqe cqe;		/* completes in @cq */
+	struct ib_event_handler handler;	/* handler of the device's events */
+	enum ib_event_type type;	/* type of the device's event */
+	int cpu;			/* the CPU on which @fire is running, or -1 */
+	atomic_t heard;			/* calls of the handler */
+	struct completion got;		/* completed by each call of the handler */
+	atomic_t inside;		/* handlers that are running */
+	int concurrent;			/* calls of the handler while another call was running */
+	int nested;	/* calls of the handler while @fire was running on the same CPU */
+	int in_nmi;			/* calls of the handler in NMI */
+	u32 sent;			/* reports made by NMIs */
+	u32 last;			/* @sent at the last call of the handler */
 };
 
 /* Called by the handlers of all kinds. */
@@ -137,20 +114,14 @@ static void fire_srq_event(struct report *r)
 
 static struct report *report_new(struct kunit *test, void (*fire)(struct report *r))
 {
-	struct report *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+	struct report *r = kvt_zalloc(test, sizeof(*r));
 
-	KUNIT_ASSERT_NOT_NULL(test, r);
 	r->fire = fire;
 	r->cpu = -1;
 	r->cqe.done = on_done;
 	init_completion(&r->got);
 	r->m = test->priv;
 	return r;
-}
-
-static void stop_listening(void *arg)
-{
-	ib_unregister_event_handler(arg);
 }
 
 static struct report *report_of_device(struct kunit *test, enum ib_event_type type)
@@ -160,13 +131,8 @@ static struct report *report_of_device(struct kunit *test, enum ib_event_type ty
 	r->type = type;
 	INIT_IB_EVENT_HANDLER(&r->handler, r->m->ibdev, on_device_event);
 	ib_register_event_handler(&r->handler);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, stop_listening, &r->handler));
+	kvt_defer(test, kvt_end_handler, &r->handler);
 	return r;
-}
-
-static void destroy_cq(void *arg)
-{
-	ib_destroy_cq(arg);
 }
 
 static struct report *report_of_cq(struct kunit *test, void (*fire)(struct report *r))
@@ -174,9 +140,8 @@ static struct report *report_of_cq(struct kunit *test, void (*fire)(struct repor
 	struct ib_cq_init_attr attr = { .cqe = CQ_SIZE };
 	struct report *r = report_new(test, fire);
 
-	r->cq = ib_create_cq(r->m->ibdev, on_comp, on_object_event, r, &attr);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(r->cq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, destroy_cq, r->cq));
+	r->cq = KVT_OWN(test, ib_create_cq(r->m->ibdev, on_comp, on_object_event, r, &attr),
+			kvt_end_cq);
 	return r;
 }
 
@@ -280,11 +245,6 @@ static void qp_event_reaches_its_handler(struct kunit *test)
 	reach_handler(test, r, NULL);
 }
 
-static void destroy_srq(void *arg)
-{
-	ib_destroy_srq(arg);
-}
-
 static void srq_event_reaches_its_handler(struct kunit *test)
 {
 	struct report *r = report_new(test, fire_srq_event);
@@ -294,9 +254,7 @@ static void srq_event_reaches_its_handler(struct kunit *test)
 		.attr = { .max_wr = 8, .max_sge = 1 },
 	};
 
-	r->srq = ib_create_srq(kvt_pd(test, r->m->ibdev), &init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(r->srq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, destroy_srq, r->srq));
+	r->srq = KVT_OWN(test, ib_create_srq(kvt_pd(test, r->m->ibdev), &init), kvt_end_srq);
 	reach_handler(test, r, NULL);
 }
 
@@ -328,25 +286,18 @@ static void fire_counted(void *arg)
 	r->fire(r);
 }
 
-/**
- * struct storm - reports from a thread and from hardirq, for NMIs to interrupt
- * @r: what is reported
- * @count: reports made
- * @ahead: limit of reports that the handler has not seen yet, 0 for no limit
- * @stop: tells the thread to end
- */
+/* Reports from a thread and from hardirq, for NMIs to interrupt. */
 struct storm {
-	struct report *r;
-	u32 count;
-	u32 ahead;
-	int stop;
+	struct report *r;	/* what is reported */
+	u32 count;	/* reports made */
+	u32 ahead;	/* limit of reports that the handler has not seen yet, 0 for no limit */
 };
 
 static int storm_fn(void *arg)
 {
 	struct storm *s = arg;
 
-	while (!READ_ONCE(s->stop)) {
+	while (!kvt_should_stop()) {
 		cond_resched();
 		if (s->ahead && s->count - atomic_read(&s->r->heard) >= s->ahead)
 			continue;
@@ -371,8 +322,7 @@ static u32 send_nmis(struct kunit *test, struct storm *s, struct report *r)
 		ran = kvt_run_in_nmi(kvt_other_cpu(), fire_counted, r);
 		cond_resched();
 	}
-	WRITE_ONCE(s->stop, 1);
-	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
+	KUNIT_EXPECT_EQ(test, 0, kvt_thread_stop(t));
 	KUNIT_EXPECT_TRUE(test, ran);
 	while (READ_ONCE(r->last) != nmis)
 		KUNIT_ASSERT_TRUE(test, kvt_wait(&r->got));
@@ -406,24 +356,14 @@ static void completions_from_nmis_are_not_lost_among_others(struct kunit *test)
 	KUNIT_EXPECT_LE(test, atomic_read(&r->heard), s.count + nmis);
 }
 
-/**
- * struct life - CQs that are created and destroyed while NMIs report on them
- * @cq: the CQ that NMIs report on, or NULL
- * @inside: NMIs that are reporting
- * @there: handlers may be called
- * @late: calls of handlers while @there was false
- * @heard: calls of handlers
- * @sent: NMIs that found a CQ
- * @stop: tells the thread that sends NMIs to end
- */
+/* CQs that are created and destroyed while NMIs report on them. */
 struct life {
-	struct ib_cq *cq;
-	atomic_t inside;
-	bool there;
-	int late;
-	atomic_t heard;
-	int sent;
-	int stop;
+	struct ib_cq *cq;	/* the CQ that NMIs report on, or NULL */
+	atomic_t inside;	/* NMIs that are reporting */
+	bool there;		/* handlers may be called */
+	int late;		/* calls of handlers while @there was false */
+	atomic_t heard;		/* calls of handlers */
+	int sent;		/* NMIs that found a CQ */
 };
 
 static void life_heard(struct life *l)
@@ -464,7 +404,7 @@ static int life_nmis_fn(void *arg)
 {
 	struct life *l = arg;
 
-	while (!READ_ONCE(l->stop)) {
+	while (!kvt_should_stop()) {
 		kvt_run_in_nmi(kvt_other_cpu(), life_fire, l);
 		cond_resched();
 	}
@@ -481,19 +421,6 @@ static void life_end(struct ib_cq *cq, void *arg)
 	smp_mb();
 	while (atomic_read(&l->inside))
 		cpu_relax();
-}
-
-/* Waits until an NMI has found the CQ. Returns false on timeout. */
-static bool life_is_found(const struct life *l, int before)
-{
-	unsigned long end = jiffies + KVT_TIMEOUT;
-
-	while (READ_ONCE(l->sent) == before) {
-		if (time_after(jiffies, end))
-			return false;
-		cond_resched();
-	}
-	return true;
 }
 
 static struct ib_cq *make_plain(struct kunit *test, struct life *l)
@@ -521,15 +448,14 @@ static void come_and_go(struct kunit *test, struct life *l,
 
 	t = kvt_thread_start(test, kvt_other_cpu(), life_nmis_fn, l);
 	for (i = 0; i < rounds; i++) {
-		cq = make(test, l);
-		KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
+		cq = KVT_PTR(test, make(test, l));
 		mock_cq_on_destroy(cq, life_end, l);
 		WRITE_ONCE(l->there, true);
 		before = READ_ONCE(l->sent);
 		WRITE_ONCE(l->cq, cq);
 		/* Every other CQ is destroyed at about the time when an NMI finds it. */
 		if (i % 2)
-			KUNIT_EXPECT_TRUE(test, life_is_found(l, before));
+			KUNIT_EXPECT_TRUE(test, kvt_until(READ_ONCE(l->sent) != before));
 		else
 			udelay(i % 64);
 		if (cq->lane)
@@ -538,8 +464,7 @@ static void come_and_go(struct kunit *test, struct life *l,
 			KUNIT_ASSERT_EQ(test, 0, ib_destroy_cq_user(cq, NULL));
 		WRITE_ONCE(l->there, false);
 	}
-	WRITE_ONCE(l->stop, 1);
-	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
+	KUNIT_EXPECT_EQ(test, 0, kvt_thread_stop(t));
 	KUNIT_EXPECT_EQ(test, 0, l->late);
 	kunit_info(test, "%u CQs, %d reports, %d calls of handlers", rounds, l->sent,
 		   atomic_read(&l->heard));
@@ -547,18 +472,16 @@ static void come_and_go(struct kunit *test, struct life *l,
 
 static void cqs_come_and_go_under_nmis(struct kunit *test)
 {
-	struct life *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+	struct life *l = kvt_zalloc(test, sizeof(*l));
 
-	KUNIT_ASSERT_NOT_NULL(test, l);
 	come_and_go(test, l, make_plain);
 	KUNIT_EXPECT_GT(test, atomic_read(&l->heard), 0);
 }
 
 static void polled_cqs_come_and_go_under_nmis(struct kunit *test)
 {
-	struct life *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+	struct life *l = kvt_zalloc(test, sizeof(*l));
 
-	KUNIT_ASSERT_NOT_NULL(test, l);
 	come_and_go(test, l, make_of_lane);
 }
 
@@ -584,11 +507,4 @@ static struct kunit_case core_nmi_cases[] = {
 	KUNIT_CASE_PARAM(polled_cqs_come_and_go_under_nmis, kvt_scheduled_context),
 	{}
 };
-
-static struct kunit_suite core_nmi_suite = {
-	.name = "core_nmi",
-	.init = core_nmi_init,
-	.test_cases = core_nmi_cases,
-};
-
-kunit_test_suite(core_nmi_suite);
+KVT_SUITE(core_nmi, .init = core_nmi_init);

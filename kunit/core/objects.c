@@ -4,12 +4,8 @@
  * the driver's methods, above all when a method fails.
  */
 #include <linux/dma-mapping.h>
-#include <linux/module.h>
 #include <linux/scatterlist.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 
@@ -32,8 +28,7 @@ static struct mock *mock_without_local_key(struct kunit *test)
 	struct mock *m = mock_new(test);
 
 	m->no_local_lkey = true;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	return m;
 }
 
@@ -56,10 +51,9 @@ static void pd_gets_a_region_where_the_device_has_no_key(struct kunit *test)
 static void pd_gives_a_global_rkey_when_asked(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct ib_pd *pd = ib_alloc_pd(m->ibdev, IB_PD_UNSAFE_GLOBAL_RKEY);
+	struct ib_pd *pd = KVT_PTR(test, ib_alloc_pd(m->ibdev, IB_PD_UNSAFE_GLOBAL_RKEY));
 	struct mock_call call = {};
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(pd));
 	KUNIT_EXPECT_TRUE(test, mock_last(m, MOCK_get_dma_mr, &call));
 	KUNIT_EXPECT_EQ(test, IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE,
 			call.arg & ~(u64)IB_ACCESS_LOCAL_WRITE);
@@ -74,12 +68,10 @@ static void pd_failure_leaves_nothing(struct kunit *test)
 	struct mock *m = mock_without_local_key(test);
 
 	mock_fail(m, MOCK_alloc_pd, -EXFULL);
-	KUNIT_EXPECT_EQ(test, -EXFULL,
-			PTR_ERR_OR_ZERO(ib_alloc_pd(m->ibdev, 0)));
+	KUNIT_EXPECT_EQ(test, -EXFULL, PTR_ERR_OR_ZERO(ib_alloc_pd(m->ibdev, 0)));
 	mock_fail_none(m);
 	mock_fail(m, MOCK_get_dma_mr, -EXFULL);
-	KUNIT_EXPECT_EQ(test, -EXFULL,
-			PTR_ERR_OR_ZERO(ib_alloc_pd(m->ibdev, 0)));
+	KUNIT_EXPECT_EQ(test, -EXFULL, PTR_ERR_OR_ZERO(ib_alloc_pd(m->ibdev, 0)));
 	KUNIT_EXPECT_EQ(test, 1, mock_calls(m, MOCK_dealloc_pd));
 	MOCK_EXPECT_IDLE(test, m);
 	mock_fail_none(m);
@@ -89,10 +81,9 @@ static void pd_failure_leaves_nothing(struct kunit *test)
 static void pd_that_the_driver_keeps_is_still_there(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct ib_pd *pd = ib_alloc_pd(m->ibdev, 0);
+	struct ib_pd *pd = KVT_PTR(test, ib_alloc_pd(m->ibdev, 0));
 	u32 id;
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(pd));
 	id = pd->res.id;
 	mock_fail(m, MOCK_dealloc_pd, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, ib_dealloc_pd_user(pd, NULL));
@@ -105,9 +96,8 @@ static void pd_that_the_driver_keeps_is_still_there(struct kunit *test)
 static void pd_that_the_driver_keeps_has_no_dead_keys(struct kunit *test)
 {
 	struct mock *m = mock_without_local_key(test);
-	struct ib_pd *pd = ib_alloc_pd(m->ibdev, IB_PD_UNSAFE_GLOBAL_RKEY);
+	struct ib_pd *pd = KVT_PTR(test, ib_alloc_pd(m->ibdev, IB_PD_UNSAFE_GLOBAL_RKEY));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(pd));
 	KUNIT_EXPECT_NE(test, 0, pd->local_dma_lkey);
 	mock_fail(m, MOCK_dealloc_pd, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, ib_dealloc_pd_user(pd, NULL));
@@ -124,9 +114,8 @@ static void object_keeps_a_copy_of_its_makers_name(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
 	char name[] = "some_ulp";
-	struct ib_pd *pd = __ib_alloc_pd(m->ibdev, 0, name);
+	struct ib_pd *pd = KVT_PTR(test, __ib_alloc_pd(m->ibdev, 0, name));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(pd));
 	memset(name, 'x', sizeof(name) - 1);
 	KUNIT_EXPECT_STREQ(test, pd->res.kern_name, "some_ulp");
 	ib_dealloc_pd(pd);
@@ -136,9 +125,8 @@ static void pd_in_use_is_busy(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
-	struct ib_mr *mr = ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4);
+	struct ib_mr *mr = KVT_PTR(test, ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&pd->usecnt));
 	KUNIT_EXPECT_EQ(test, -EBUSY, ib_dealloc_pd_user(pd, NULL));
 	KUNIT_EXPECT_EQ(test, 0, mock_calls(m, MOCK_dealloc_pd));
@@ -158,9 +146,8 @@ static void cq_is_made_as_asked(struct kunit *test)
 	struct mock *m = mock_up(test, "kvtm_a");
 	int vector = m->ibdev->num_comp_vectors - 1;
 	struct mock_call call = {};
-	struct ib_cq *cq = make_cq(m, 100, vector);
+	struct ib_cq *cq = KVT_PTR(test, make_cq(m, 100, vector));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
 	KUNIT_EXPECT_TRUE(test, mock_last(m, MOCK_create_cq, &call));
 	KUNIT_EXPECT_EQ(test, 100, call.arg);
 	KUNIT_EXPECT_EQ(test, vector, call.arg2);
@@ -176,8 +163,7 @@ static void cq_of_no_or_too_many_entries_is_refused(struct kunit *test)
 	struct mock *m = mock_up(test, "kvtm_a");
 
 	KUNIT_EXPECT_EQ(test, -EINVAL, PTR_ERR_OR_ZERO(make_cq(m, 0, 0)));
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			PTR_ERR_OR_ZERO(make_cq(m, MOCK_MAX_CQE + 1, 0)));
+	KUNIT_EXPECT_EQ(test, -EINVAL, PTR_ERR_OR_ZERO(make_cq(m, MOCK_MAX_CQE + 1, 0)));
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			PTR_ERR_OR_ZERO(ib_alloc_cq(m->ibdev, NULL,
 						    MOCK_MAX_CQE + 1, 0,
@@ -196,8 +182,7 @@ static void cq_failure_leaves_nothing(struct kunit *test)
 	MOCK_EXPECT_IDLE(test, m);
 	mock_fail_none(m);
 
-	cq = make_cq(m, 10, 0);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
+	cq = KVT_PTR(test, make_cq(m, 10, 0));
 	id = cq->res.id;
 	mock_fail(m, MOCK_destroy_cq, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, ib_destroy_cq_user(cq, NULL));
@@ -210,12 +195,11 @@ static void cq_failure_leaves_nothing(struct kunit *test)
 static void c14_cq_in_use_is_busy(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct ib_cq *cq = make_cq(m, 10, 0);
+	struct ib_cq *cq = KVT_PTR(test, make_cq(m, 10, 0));
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 	struct ib_qp_init_attr init;
 	struct ib_qp *qp;
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
 	kvt_qp_init(&init, cq, cq);
 	qp = ib_create_qp(pd, &init);
 	KUNIT_EXPECT_EQ(test, 0, PTR_ERR_OR_ZERO(qp));
@@ -247,8 +231,7 @@ static void ah_lives_and_answers(struct kunit *test)
 
 	ah_attr_init(m->ibdev, &attr);
 	KUNIT_ASSERT_EQ(test, RDMA_AH_ATTR_TYPE_IB, attr.type);
-	ah = rdma_create_ah(pd, &attr, RDMA_CREATE_AH_SLEEPABLE);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(ah));
+	ah = KVT_PTR(test, rdma_create_ah(pd, &attr, RDMA_CREATE_AH_SLEEPABLE));
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&pd->usecnt));
 	KUNIT_EXPECT_EQ(test, -EBUSY, ib_dealloc_pd_user(pd, NULL));
 	KUNIT_EXPECT_EQ(test, 0, rdma_query_ah(ah, &got));
@@ -272,8 +255,7 @@ static void query_ah_gives_no_reference_away(struct kunit *test)
 
 	ah_attr_init(m->ibdev, &attr);
 	rdma_ah_set_grh(&attr, NULL, 0, 0, 1, 0);
-	ah = rdma_create_ah(pd, &attr, RDMA_CREATE_AH_SLEEPABLE);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(ah));
+	ah = KVT_PTR(test, rdma_create_ah(pd, &attr, RDMA_CREATE_AH_SLEEPABLE));
 	KUNIT_EXPECT_NOT_NULL(test, ah->sgid_attr);
 	KUNIT_EXPECT_EQ(test, 0, rdma_query_ah(ah, &got));
 	KUNIT_EXPECT_NULL(test, got.grh.sgid_attr);
@@ -334,13 +316,11 @@ static void ah_failure_leaves_nothing(struct kunit *test)
 
 	ah_attr_init(m->ibdev, &attr);
 	mock_fail(m, MOCK_create_ah, -EXFULL);
-	KUNIT_EXPECT_EQ(test, -EXFULL,
-			PTR_ERR_OR_ZERO(rdma_create_ah(pd, &attr, 0)));
+	KUNIT_EXPECT_EQ(test, -EXFULL, PTR_ERR_OR_ZERO(rdma_create_ah(pd, &attr, 0)));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&pd->usecnt));
 	mock_fail_none(m);
 
-	ah = rdma_create_ah(pd, &attr, 0);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(ah));
+	ah = KVT_PTR(test, rdma_create_ah(pd, &attr, 0));
 	mock_fail(m, MOCK_destroy_ah, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, rdma_destroy_ah_user(ah, 0, NULL));
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&pd->usecnt));
@@ -357,16 +337,13 @@ static void ah_of_a_bad_address_is_refused(struct kunit *test)
 
 	ah_attr_init(m->ibdev, &attr);
 	rdma_ah_set_port_num(&attr, 2);
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			PTR_ERR_OR_ZERO(rdma_create_ah(pd, &attr, 0)));
+	KUNIT_EXPECT_EQ(test, -EINVAL, PTR_ERR_OR_ZERO(rdma_create_ah(pd, &attr, 0)));
 	ah_attr_init(m->ibdev, &attr);
 	attr.type = RDMA_AH_ATTR_TYPE_ROCE;
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			PTR_ERR_OR_ZERO(rdma_create_ah(pd, &attr, 0)));
+	KUNIT_EXPECT_EQ(test, -EINVAL, PTR_ERR_OR_ZERO(rdma_create_ah(pd, &attr, 0)));
 	ah_attr_init(m->ibdev, &attr);
 	rdma_ah_set_grh(&attr, NULL, 0, MOCK_GIDS, 64, 0);
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			PTR_ERR_OR_ZERO(rdma_create_ah(pd, &attr, 0)));
+	KUNIT_EXPECT_EQ(test, -EINVAL, PTR_ERR_OR_ZERO(rdma_create_ah(pd, &attr, 0)));
 	KUNIT_EXPECT_EQ(test, 0, mock_calls(m, MOCK_create_ah));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&pd->usecnt));
 }
@@ -386,9 +363,8 @@ static void srq_lives_and_answers(struct kunit *test)
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 	struct ib_srq_attr attr = { .srq_limit = 5 };
-	struct ib_srq *srq = make_srq(pd, 32, 1);
+	struct ib_srq *srq = KVT_PTR(test, make_srq(pd, 32, 1));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(srq));
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&pd->usecnt));
 	KUNIT_EXPECT_EQ(test, 0, ib_modify_srq(srq, &attr, IB_SRQ_LIMIT));
 	memset(&attr, 0, sizeof(attr));
@@ -404,10 +380,8 @@ static void srq_beyond_the_limits_is_refused(struct kunit *test)
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			PTR_ERR_OR_ZERO(make_srq(pd, MOCK_MAX_SRQ_WR + 1, 1)));
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			PTR_ERR_OR_ZERO(make_srq(pd, 1, MOCK_MAX_SRQ_SGE + 1)));
+	KUNIT_EXPECT_EQ(test, -EINVAL, PTR_ERR_OR_ZERO(make_srq(pd, MOCK_MAX_SRQ_WR + 1, 1)));
+	KUNIT_EXPECT_EQ(test, -EINVAL, PTR_ERR_OR_ZERO(make_srq(pd, 1, MOCK_MAX_SRQ_SGE + 1)));
 	KUNIT_EXPECT_EQ(test, 0, mock_calls(m, MOCK_create_srq));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&pd->usecnt));
 }
@@ -423,8 +397,7 @@ static void srq_failure_leaves_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EXFULL, PTR_ERR_OR_ZERO(make_srq(pd, 8, 1)));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&pd->usecnt));
 	mock_fail_none(m);
-	srq = make_srq(pd, 8, 1);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(srq));
+	srq = KVT_PTR(test, make_srq(pd, 8, 1));
 	id = srq->res.id;
 	mock_fail(m, MOCK_destroy_srq, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, ib_destroy_srq_user(srq, NULL));
@@ -440,10 +413,8 @@ static void srq_of_a_device_without_is_not_supported(struct kunit *test)
 
 	m->ops.create_srq = NULL;
 	m->ops.alloc_mr = NULL;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
-	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
-			PTR_ERR_OR_ZERO(make_srq(kvt_pd(test, m->ibdev), 8, 1)));
+	mock_start(test, m, "kvtm_a");
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, PTR_ERR_OR_ZERO(make_srq(kvt_pd(test, m->ibdev), 8, 1)));
 	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
 			PTR_ERR_OR_ZERO(ib_alloc_mr(kvt_pd(test, m->ibdev),
 						    IB_MR_TYPE_MEM_REG, 4)));
@@ -453,10 +424,9 @@ static void mr_is_set_up_and_counted(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
-	struct ib_mr *mr = ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4);
+	struct ib_mr *mr = KVT_PTR(test, ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4));
 	u32 lkey;
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
 	KUNIT_EXPECT_PTR_EQ(test, mr->pd, pd);
 	KUNIT_EXPECT_PTR_EQ(test, mr->device, m->ibdev);
 	KUNIT_EXPECT_EQ(test, IB_MR_TYPE_MEM_REG, mr->type);
@@ -477,12 +447,10 @@ static void mr_failure_leaves_nothing(struct kunit *test)
 	u32 id;
 
 	mock_fail(m, MOCK_alloc_mr, -EXFULL);
-	KUNIT_EXPECT_EQ(test, -EXFULL,
-			PTR_ERR_OR_ZERO(ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4)));
+	KUNIT_EXPECT_EQ(test, -EXFULL, PTR_ERR_OR_ZERO(ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4)));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&pd->usecnt));
 	mock_fail_none(m);
-	mr = ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+	mr = KVT_PTR(test, ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4));
 	id = mr->res.id;
 	mock_fail(m, MOCK_dereg_mr, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, ib_dereg_mr(mr));
@@ -505,8 +473,7 @@ static void sg_fake(struct scatterlist *sg, const u64 *addr_len, int n)
 	}
 }
 
-static int map_fake(struct ib_mr *mr, const u64 *addr_len, int n,
-		    unsigned int *offset)
+static int map_fake(struct ib_mr *mr, const u64 *addr_len, int n, unsigned int *offset)
 {
 	struct scatterlist sg[4];
 
@@ -524,10 +491,9 @@ static void sg_maps_up_to_a_gap_or_the_end(struct kunit *test)
 	static const u64 early[] = { 0x10000, 0x100, 0x20000, 0x100 };
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
-	struct ib_mr *mr = ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4);
+	struct ib_mr *mr = KVT_PTR(test, ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4));
 	unsigned int offset = 0x10;
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
 	KUNIT_EXPECT_EQ(test, 3, map_fake(mr, whole, 3, NULL));
 	KUNIT_EXPECT_EQ(test, 0x10800, mr->iova);
 	KUNIT_EXPECT_EQ(test, 0x1810, mr->length);
@@ -588,13 +554,7 @@ static struct kunit_case core_objects_cases[] = {
 	KUNIT_CASE(messages_are_words_for_every_value),
 	{}
 };
-
-static struct kunit_suite core_objects_suite = {
-	.name = "core_objects",
-	.test_cases = core_objects_cases,
-};
-
-kunit_test_suite(core_objects_suite);
+KVT_SUITE(core_objects);
 
 MODULE_DESCRIPTION("KUnit: verbs objects");
 MODULE_LICENSE("GPL");

@@ -3,15 +3,10 @@
  * QPs on the mock device: capability limits, reference counts of the objects that a QP uses,
  * driver failures, events, state changes, draining, and pools of MRs.
  */
-#include <linux/completion.h>
 #include <linux/irqflags.h>
-#include <linux/ktime.h>
-#include <kunit/test.h>
 #include <kverbs/completion.h>
-#include <rdma/ib_verbs.h>
 #include <rdma/mr_pool.h>
 
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 
@@ -177,8 +172,7 @@ static void qp_holds_its_srq(struct kunit *test)
 	struct rig r;
 
 	rig_up(test, &r, IB_POLL_SOFTIRQ);
-	srq = ib_create_srq(r.pd, &srq_init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(srq));
+	srq = KVT_PTR(test, ib_create_srq(r.pd, &srq_init));
 	r.init.srq = srq;
 	qp = ib_create_qp(r.pd, &r.init);
 	KUNIT_EXPECT_EQ(test, 0, PTR_ERR_OR_ZERO(qp));
@@ -191,16 +185,11 @@ static void qp_holds_its_srq(struct kunit *test)
 	expect_unused(test, &r);
 }
 
-/**
- * struct told - events that the event handler of a QP received
- * @count: calls of the handler
- * @events: bit mask of the event types
- * @called: completed by each call
- */
+/* Events that the event handler of a QP received. */
 struct told {
-	atomic_t count;
-	atomic_t events;
-	struct completion called;
+	atomic_t count;			/* calls of the handler */
+	atomic_t events;		/* bit mask of the event types */
+	struct completion called;	/* completed by each call */
 };
 
 static void on_event(struct ib_event *event, void *context)
@@ -224,11 +213,10 @@ static struct ib_qp *watched_qp(struct kunit *test, struct rig *r, struct told *
 
 static void what_is_no_event_of_a_qp_is_dropped(struct kunit *test)
 {
-	struct told *told = kunit_kzalloc(test, sizeof(*told), GFP_KERNEL);
+	struct told *told = kvt_zalloc(test, sizeof(*told));
 	struct ib_qp *qp;
 	struct rig r;
 
-	KUNIT_ASSERT_NOT_NULL(test, told);
 	rig_up(test, &r, IB_POLL_SOFTIRQ);
 	qp = watched_qp(test, &r, told);
 	ib_qp_notify_event(qp, IB_EVENT_SRQ_ERR);
@@ -245,20 +233,14 @@ static void what_is_no_event_of_a_qp_is_dropped(struct kunit *test)
 #define COME_MS		2000
 #define LINGER_MS	50
 
-/**
- * struct reporter - reports IB_EVENT_QP_LAST_WQE_REACHED of a QP
- * @qp: the QP
- * @reported: completed after the report, while interrupts are still off
- * @resets: set when the QP is about to be reset
- * @seen: the reporter saw @resets in time
- * @over: set when the call that resets the QP has returned
- */
+/* Reports IB_EVENT_QP_LAST_WQE_REACHED of a QP. */
 struct reporter {
-	struct ib_qp *qp;
+	struct ib_qp *qp;	/* the QP */
+	/* Completed after the report, while interrupts are still off. */
 	struct completion reported;
-	int resets;
-	bool seen;
-	int over;
+	int resets;		/* set when the QP is about to be reset */
+	bool seen;		/* the reporter saw @resets in time */
+	int over;		/* set when the call that resets the QP has returned */
 };
 
 /* Called with interrupts off, so it spins no longer than necessary. */
@@ -290,19 +272,16 @@ static int report_fn(void *arg)
 static void reset_waits_for_the_last_event_of_the_srq(struct kunit *test)
 {
 	struct ib_srq_init_attr srq_init = { .attr = { .max_wr = 16, .max_sge = 1 } };
-	struct told *told = kunit_kzalloc(test, sizeof(*told), GFP_KERNEL);
-	struct reporter *reporter = kunit_kzalloc(test, sizeof(*reporter), GFP_KERNEL);
+	struct told *told = kvt_zalloc(test, sizeof(*told));
+	struct reporter *reporter = kvt_zalloc(test, sizeof(*reporter));
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
 	struct kvt_thread *t;
 	struct rig r;
 
 	kvt_need_two_cpus(test);
-	KUNIT_ASSERT_NOT_NULL(test, told);
-	KUNIT_ASSERT_NOT_NULL(test, reporter);
 	kvt_stay_on_first_cpu();
 	rig_up(test, &r, IB_POLL_SOFTIRQ);
-	r.init.srq = ib_create_srq(r.pd, &srq_init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(r.init.srq));
+	r.init.srq = KVT_PTR(test, ib_create_srq(r.pd, &srq_init));
 	reporter->qp = watched_qp(test, &r, told);
 	init_completion(&reporter->reported);
 	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_init(reporter->qp, 1));
@@ -457,8 +436,7 @@ static void mr_pool_gives_and_takes(struct kunit *test)
 			ib_mr_pool_init(qp, &qp->rdma_mrs, 3,
 					IB_MR_TYPE_MEM_REG, 4, 0));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&r.m->live[MOCK_MR]));
-	KUNIT_ASSERT_EQ(test, 0, ib_mr_pool_init(qp, &qp->rdma_mrs, 2,
-						 IB_MR_TYPE_MEM_REG, 4, 0));
+	KUNIT_ASSERT_EQ(test, 0, ib_mr_pool_init(qp, &qp->rdma_mrs, 2, IB_MR_TYPE_MEM_REG, 4, 0));
 	for (i = 0; i < 3; i++)
 		mr[i] = ib_mr_pool_get(qp, &qp->rdma_mrs);
 	KUNIT_EXPECT_NOT_NULL(test, mr[0]);
@@ -490,10 +468,4 @@ static struct kunit_case core_objects_qp_cases[] = {
 	KUNIT_CASE(mr_pool_gives_and_takes),
 	{}
 };
-
-static struct kunit_suite core_objects_qp_suite = {
-	.name = "core_objects_qp",
-	.test_cases = core_objects_qp_cases,
-};
-
-kunit_test_suite(core_objects_qp_suite);
+KVT_SUITE(core_objects_qp);

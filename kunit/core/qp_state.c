@@ -4,11 +4,6 @@
  * transitions (IBTA volume 1, section 11.2.5, and what drivers accept in practice), parsed
  * here by code that is independent of the code under test.
  */
-#include <linux/module.h>
-#include <linux/string.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
-
 #include "lib/lib.h"
 #include "lib/qp_oracle.h"
 
@@ -144,8 +139,7 @@ static bool oracle(int from, int to, int type, int *req, int *opt)
 	char move[16];
 	int i;
 
-	snprintf(move, sizeof(move), "%s>%s ", state_names[from],
-		 state_names[to]);
+	snprintf(move, sizeof(move), "%s>%s ", state_names[from], state_names[to]);
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		const char *list = rows[i] + strlen(move);
 		const char *colon = strchr(rows[i], ':');
@@ -232,8 +226,7 @@ static void q1_illegal_moves_are_refused_with_any_mask(struct kunit *test)
 		EXPECT_OK(test, false, from, to, type, IB_QP_STATE);
 		EXPECT_OK(test, false, from, to, type, (IB_QP_RATE_LIMIT << 1) - 1);
 		for (i = 0; i < ARRAY_SIZE(words); i++)
-			EXPECT_OK(test, false, from, to, type,
-				  IB_QP_STATE | words[i].bit);
+			EXPECT_OK(test, false, from, to, type, IB_QP_STATE | words[i].bit);
 	}
 }
 
@@ -292,8 +285,7 @@ static void q1_each_set_of_legal_attributes_is_judged(struct kunit *test)
 		all = req | opt;
 		/* Walk all subsets of the bits in all. */
 		for (sub = all; ; sub = (sub - 1) & all) {
-			EXPECT_OK(test, (sub & req) == req, from, to, type,
-				  sub | IB_QP_STATE);
+			EXPECT_OK(test, (sub & req) == req, from, to, type, sub | IB_QP_STATE);
 			if (!sub)
 				break;
 		}
@@ -314,8 +306,7 @@ static void q1_random_masks_are_judged(struct kunit *test)
 		int mask = kvt_rand(&seed) & kvt_rand(&seed) & kvt_rand(&seed) &
 			   ((IB_QP_RATE_LIMIT << 1) - 1);
 
-		EXPECT_OK(test, oracle_says(from, to, type, mask), from, to,
-			  type, mask);
+		EXPECT_OK(test, oracle_says(from, to, type, mask), from, to, type, mask);
 	}
 }
 
@@ -330,33 +321,22 @@ static void cur_state_is_taken_only_where_it_means_something(struct kunit *test)
 			EXPECT_OK(test, false, from, IB_QPS_ERR, type,
 				  IB_QP_STATE | IB_QP_CUR_STATE);
 		}
-	EXPECT_OK(test, true, IB_QPS_RTS, IB_QPS_RTS, 0,
-		  IB_QP_STATE | IB_QP_CUR_STATE);
-	EXPECT_OK(test, true, IB_QPS_SQE, IB_QPS_RTS, 2,
-		  IB_QP_STATE | IB_QP_CUR_STATE);
+	EXPECT_OK(test, true, IB_QPS_RTS, IB_QPS_RTS, 0, IB_QP_STATE | IB_QP_CUR_STATE);
+	EXPECT_OK(test, true, IB_QPS_SQE, IB_QPS_RTS, 2, IB_QP_STATE | IB_QP_CUR_STATE);
 }
 
 static struct kunit_case core_qp_state_cases[] = {
 	KUNIT_CASE_PARAM(oracle_is_complete, type_gen_params),
-	KUNIT_CASE_PARAM(q1_illegal_moves_are_refused_with_any_mask,
-			 type_gen_params),
+	KUNIT_CASE_PARAM(q1_illegal_moves_are_refused_with_any_mask, type_gen_params),
 	KUNIT_CASE_PARAM(q1_legal_moves_take_least_and_most, type_gen_params),
 	KUNIT_CASE_PARAM(q1_each_missing_attribute_is_refused, type_gen_params),
-	KUNIT_CASE_PARAM(q1_each_forbidden_attribute_is_refused,
-			 type_gen_params),
-	KUNIT_CASE_PARAM(q1_each_set_of_legal_attributes_is_judged,
-			 type_gen_params),
+	KUNIT_CASE_PARAM(q1_each_forbidden_attribute_is_refused, type_gen_params),
+	KUNIT_CASE_PARAM(q1_each_set_of_legal_attributes_is_judged, type_gen_params),
 	KUNIT_CASE(q1_random_masks_are_judged),
 	KUNIT_CASE(cur_state_is_taken_only_where_it_means_something),
 	{}
 };
-
-static struct kunit_suite core_qp_state_suite = {
-	.name = "core_qp_state",
-	.test_cases = core_qp_state_cases,
-};
-
-kunit_test_suite(core_qp_state_suite);
+KVT_SUITE(core_qp_state);
 
 MODULE_DESCRIPTION("KUnit: legal QP state transitions");
 MODULE_LICENSE("GPL");

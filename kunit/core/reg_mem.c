@@ -5,16 +5,11 @@
  * memory. The device is a mock that takes memory by DMA address; the memory is user memory
  * or belongs to a mock peer memory client.
  */
-#include <linux/delay.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
-#include <linux/module.h>
-#include <kunit/test.h>
 #include <rdma/ib_umem.h>
-#include <rdma/ib_verbs.h>
 
 #include "lib/dmabuf_rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 #include "peer/rig.h"
@@ -25,26 +20,18 @@
 #define PEER_START(nr)	(PEER_BASE(nr) + 3 * SZ_64K + 100)
 #define PEER_LENGTH	(2 * SZ_64K)
 
-/**
- * struct rig - a mock device, a peer memory client, and user memory
- * @m: the device
- * @pd: a PD of the device
- * @client: the peer memory client
- * @host: address of two pages of user memory
- */
+/* A mock device, a peer memory client, and user memory. */
 struct rig {
-	struct mock *m;
-	struct ib_pd *pd;
-	struct peer_mock *client;
-	unsigned long host;
+	struct mock *m;			/* the device */
+	struct ib_pd *pd;		/* a PD of the device */
+	struct peer_mock *client;	/* the peer memory client */
+	unsigned long host;		/* address of two pages of user memory */
 };
 
-static void rig_up_with(struct kunit *test, struct rig *r, struct mock *m,
-			enum peer_kind kind)
+static void rig_up_with(struct kunit *test, struct rig *r, struct mock *m, enum peer_kind kind)
 {
 	r->m = m;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	mock_log_reset(m);
 	r->pd = kvt_pd(test, m->ibdev);
 	r->client = peer_mock_up(test, 0, "kvt_gpu", kind);
@@ -148,8 +135,7 @@ static void memory_of_the_system_comes_first(struct kunit *test)
 	rig_up(test, &r);
 	mem = host_mem(&r, IB_MEM_ANY);
 	memset(mem.error, 0xff, sizeof(mem.error));
-	mr = reg(&r, &mem);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+	mr = KVT_PTR(test, reg(&r, &mem));
 	KUNIT_EXPECT_EQ(test, IB_MEM_HOST, mem.found);
 	expect_errors(test, &mem, 0, 0, 0);
 	KUNIT_EXPECT_EQ(test, mem.start, mr->iova);
@@ -177,8 +163,7 @@ static void peers_are_asked_for_what_the_system_has_not(struct kunit *test)
 
 	rig_up(test, &r);
 	r.client->trace = tr;
-	mr = reg(&r, &mem);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+	mr = KVT_PTR(test, reg(&r, &mem));
 	KUNIT_EXPECT_EQ(test, IB_MEM_PEER, mem.found);
 	expect_errors(test, &mem, -EFAULT, 0, 0);
 	KUNIT_EXPECT_EQ(test, PEER_START(0), mr->iova);
@@ -210,8 +195,7 @@ static void device_gets_what_was_registered(struct kunit *test)
 
 	rig_up(test, &r);
 	r.client->page_size = SZ_64K;
-	mr = reg(&r, &mem);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+	mr = KVT_PTR(test, reg(&r, &mem));
 	want = PEER_DMA + 3 * PAGE_SIZE;
 	KUNIT_EXPECT_EQ(test, want, mock_mr_dma(mr));
 	rdma_umem_for_each_dma_block(mr->umem, &biter, PAGE_SIZE) {
@@ -264,8 +248,7 @@ static void client_is_asked_by_name(struct kunit *test)
 	other = peer_mock_up(test, 1, "kvt_other", PEER_CORE);
 	mem.peer_name = "kvt_gpu";
 	mem.peer_data = data;
-	mr = reg(&r, &mem);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+	mr = KVT_PTR(test, reg(&r, &mem));
 	KUNIT_EXPECT_TRUE(test, r.client->has_data);
 	KUNIT_EXPECT_MEMEQ(test, (u8 *)r.client->data, data, sizeof(data));
 	KUNIT_EXPECT_STREQ(test, (char *)r.client->name, "kvt_gpu");
@@ -346,8 +329,7 @@ static void what_can_not_be_is_refused(struct kunit *test)
 	for (; bad < bad_mems + ARRAY_SIZE(bad_mems); bad++) {
 		mem = bad->mem;
 		mr = ib_reg_mem(r.pd, &mem, bad->virt, bad->access);
-		KUNIT_EXPECT_EQ_MSG(test, bad->ret, PTR_ERR_OR_ZERO(mr), "%s",
-				    bad->what);
+		KUNIT_EXPECT_EQ_MSG(test, bad->ret, PTR_ERR_OR_ZERO(mr), "%s", bad->what);
 		expect_errors(test, &mem, 0, 0, 0);
 	}
 	KUNIT_EXPECT_EQ(test, 0, peer_mock_calls(r.client, PEER_ACQUIRE));
@@ -394,8 +376,7 @@ static void device_that_cannot_revoke(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, peer_mock_calls(r.client, PEER_ACQUIRE));
 
 	mem.start = PEER_START(1);
-	mr = reg(&r, &mem);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+	mr = KVT_PTR(test, reg(&r, &mem));
 	KUNIT_EXPECT_EQ(test, IB_MEM_PEER, mem.found);
 	KUNIT_EXPECT_EQ(test, 0, dereg(mr));
 	PEER_EXPECT_IDLE(test, stays);
@@ -433,8 +414,7 @@ static void driver_that_gets_memory_itself(struct kunit *test)
 
 	rig_up_with(test, &r, mock_new(test), PEER_CORE);
 	mem = host_mem(&r, IB_MEM_ANY);
-	mr = reg(&r, &mem);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+	mr = KVT_PTR(test, reg(&r, &mem));
 	KUNIT_EXPECT_NULL(test, mr->umem);
 	KUNIT_EXPECT_EQ(test, IB_MEM_HOST, mem.found);
 	KUNIT_EXPECT_EQ(test, 0, dereg(mr));
@@ -447,8 +427,7 @@ static void driver_that_gets_memory_itself(struct kunit *test)
 	mem.has_fd = true;
 	mem.fd = 77;
 	mem.fd_offset = SZ_8K;
-	mr = reg(&r, &mem);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+	mr = KVT_PTR(test, reg(&r, &mem));
 	KUNIT_EXPECT_EQ(test, IB_MEM_DMABUF, mem.found);
 	KUNIT_EXPECT_TRUE(test, mock_last(r.m, MOCK_reg_user_mr_dmabuf, &call));
 	KUNIT_EXPECT_EQ(test, SZ_8K, call.arg);
@@ -477,9 +456,8 @@ static void device_without_regions_of_memory(struct kunit *test)
 static struct ib_mr *peer_mr(struct kunit *test, struct rig *r, struct peer_pin **pin)
 {
 	struct ib_mem mem = peer_mem(IB_MEM_PEER);
-	struct ib_mr *mr = reg(r, &mem);
+	struct ib_mr *mr = KVT_PTR(test, reg(r, &mem));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
 	*pin = peer_mock_made(PEER_START(0));
 	KUNIT_ASSERT_NOT_NULL(test, *pin);
 	return mr;
@@ -580,8 +558,7 @@ static void memory_that_goes_while_the_device_hears_of_it(struct kunit *test)
 	mock_hold(r.m, MOCK_reg_umem_mr);
 	maker = kvt_thread_start(test, 0, reg_fn, &make);
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&r.m->hold.entered));
-	take.pin = peer_mock_pin(r.client, 0);
-	KUNIT_ASSERT_NOT_NULL(test, take.pin);
+	take.pin = KVT_PTR(test, peer_mock_pin(r.client, 0));
 	thread = kvt_thread_start(test, kvt_other_cpu(), invalidate_fn, &take);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(thread));
 	KUNIT_EXPECT_EQ(test, 0, take.ret);
@@ -661,8 +638,7 @@ static void region_that_cannot_be_freed_is_still_revoked(struct kunit *test)
 
 /* Drivers that call ib_umem_get_peer() themselves */
 
-static struct ib_umem *get_peer(struct rig *r, unsigned long addr, size_t size,
-				unsigned long flags)
+static struct ib_umem *get_peer(struct rig *r, unsigned long addr, size_t size, unsigned long flags)
 {
 	struct ib_umem *umem;
 	struct peer_visit v;
@@ -682,8 +658,7 @@ static void release(struct ib_umem *umem)
 	peer_visit_end(&v);
 }
 
-static int get_peer_error(struct rig *r, unsigned long addr, size_t size,
-			  unsigned long flags)
+static int get_peer_error(struct rig *r, unsigned long addr, size_t size, unsigned long flags)
 {
 	return PTR_ERR_OR_ZERO(get_peer(r, addr, size, flags));
 }
@@ -696,15 +671,13 @@ static void memory_is_got_as_the_driver_allows(struct kunit *test)
 	struct rig r;
 
 	rig_up(test, &r);
-	umem = get_peer(&r, r.host, PAGE_SIZE, ALL);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(umem));
+	umem = KVT_PTR(test, get_peer(&r, r.host, PAGE_SIZE, ALL));
 	KUNIT_EXPECT_FALSE(test, umem->is_peer);
 	release(umem);
 	KUNIT_EXPECT_EQ(test, -EFAULT, get_peer_error(&r, PEER_START(0), 8, 0));
 	KUNIT_EXPECT_EQ(test, -EFAULT,
 			get_peer_error(&r, PEER_START(0), 8, IB_PEER_MEM_INVAL_SUPP));
-	KUNIT_EXPECT_EQ(test, -EFAULT,
-			get_peer_error(&r, PEER_START(0), 8, IB_PEER_MEM_ALLOW));
+	KUNIT_EXPECT_EQ(test, -EFAULT, get_peer_error(&r, PEER_START(0), 8, IB_PEER_MEM_ALLOW));
 	KUNIT_EXPECT_EQ(test, -EFAULT, get_peer_error(&r, PEER_START(3), 8, ALL));
 	KUNIT_EXPECT_EQ(test, -EINVAL, get_peer_error(&r, PEER_START(0), 0, ALL));
 	KUNIT_EXPECT_EQ(test, 0, peer_mock_calls(r.client, PEER_ACQUIRE));
@@ -712,8 +685,7 @@ static void memory_is_got_as_the_driver_allows(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EXFULL, get_peer_error(&r, PEER_START(0), 8, ALL));
 	r.client->ret[PEER_GET_PAGES] = 0;
 
-	umem = get_peer(&r, PEER_START(0), PEER_LENGTH, ALL);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(umem));
+	umem = KVT_PTR(test, get_peer(&r, PEER_START(0), PEER_LENGTH, ALL));
 	KUNIT_EXPECT_TRUE(test, umem->is_peer);
 	KUNIT_EXPECT_EQ(test, PEER_START(0), umem->address);
 	KUNIT_EXPECT_EQ(test, PEER_LENGTH, umem->length);
@@ -748,10 +720,8 @@ static void notifier_is_called_once(struct kunit *test)
 
 	rig_up(test, &r);
 	n.r = &r;
-	umem = get_peer(&r, PEER_START(0), PEER_LENGTH, ALL);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(umem));
-	pin = peer_mock_made(PEER_START(0));
-	KUNIT_ASSERT_NOT_NULL(test, pin);
+	umem = KVT_PTR(test, get_peer(&r, PEER_START(0), PEER_LENGTH, ALL));
+	pin = KVT_PTR(test, peer_mock_made(PEER_START(0)));
 	ib_umem_activate_invalidation_notifier(umem, notify, &n);
 	KUNIT_EXPECT_EQ(test, 0, n.calls);
 	for (i = 0; i < 2; i++) {
@@ -776,10 +746,8 @@ static void notifier_that_is_stopped_is_not_called(struct kunit *test)
 
 	rig_up(test, &r);
 	n.r = &r;
-	umem = get_peer(&r, PEER_START(0), PEER_LENGTH, ALL);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(umem));
-	pin = peer_mock_made(PEER_START(0));
-	KUNIT_ASSERT_NOT_NULL(test, pin);
+	umem = KVT_PTR(test, get_peer(&r, PEER_START(0), PEER_LENGTH, ALL));
+	pin = KVT_PTR(test, peer_mock_made(PEER_START(0)));
 	ib_umem_activate_invalidation_notifier(umem, notify, &n);
 	peer_visit_begin(&v);
 	ib_umem_stop_invalidation_notifier(umem);
@@ -792,8 +760,7 @@ static void notifier_that_is_stopped_is_not_called(struct kunit *test)
 	peer_pin_put(pin);
 
 	/* User memory is never invalidated, so the calls do nothing. */
-	umem = get_peer(&r, r.host, PAGE_SIZE, ALL);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(umem));
+	umem = KVT_PTR(test, get_peer(&r, r.host, PAGE_SIZE, ALL));
 	ib_umem_activate_invalidation_notifier(umem, notify, &n);
 	ib_umem_stop_invalidation_notifier(umem);
 	release(umem);
@@ -824,13 +791,7 @@ static struct kunit_case core_reg_mem_cases[] = {
 	KUNIT_CASE(notifier_that_is_stopped_is_not_called),
 	{}
 };
-
-static struct kunit_suite core_reg_mem_suite = {
-	.name = "core_reg_mem",
-	.test_cases = core_reg_mem_cases,
-};
-
-kunit_test_suite(core_reg_mem_suite);
+KVT_SUITE(core_reg_mem);
 
 MODULE_IMPORT_NS(DMA_BUF);
 MODULE_DESCRIPTION("KUnit: regions of memory of any kind");

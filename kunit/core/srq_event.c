@@ -5,37 +5,22 @@
  */
 #include <linux/delay.h>
 #include <linux/irqflags.h>
-#include <linux/ktime.h>
-#include <kunit/test.h>
 #include <kverbs/completion.h>
-#include <rdma/ib_verbs.h>
 
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 
-/**
- * struct watched - an SRQ and the events that its handler got
- * @srq: the SRQ, NULL once it is destroyed
- * @ibdev: its device
- * @calls: calls of the handler
- * @events: bit mask of the event types seen
- * @wrong: events that do not name the SRQ and its device
- * @called: completed by each call of the handler
- * @linger: stay in the handler until the SRQ is being destroyed
- * @entered: completed in the handler if @linger is set
- * @early: destroy_srq() was called before the handler had returned
- */
+/* An SRQ and the events that its handler got. */
 struct watched {
-	struct ib_srq *srq;
+	struct ib_srq *srq;		/* the SRQ, NULL once it is destroyed */
 	struct ib_device *ibdev;
-	atomic_t calls;
-	atomic_t events;
-	int wrong;
-	struct completion called;
-	bool linger;
-	struct completion entered;
-	bool early;
+	atomic_t calls;			/* calls of the handler */
+	atomic_t events;		/* bit mask of the event types seen */
+	int wrong;			/* events that do not name the SRQ and its device */
+	struct completion called;	/* completed by each call of the handler */
+	bool linger;			/* stay in the handler until the SRQ is being destroyed */
+	struct completion entered;	/* completed in the handler if @linger is set */
+	bool early;	/* destroy_srq() was called before the handler had returned */
 };
 
 /* Within this time a core that does not wait for the handler calls destroy_srq(). */
@@ -44,13 +29,11 @@ struct watched {
 /* Runs in hard interrupt context, while the SRQ is being destroyed on another CPU. */
 static void linger(struct watched *w)
 {
-	ktime_t end = ktime_add_ns(ktime_get(), jiffies_to_nsecs(KVT_TIMEOUT));
 	struct mock *m = mock_of(w->ibdev);
 	unsigned int us;
 
 	complete(&w->entered);
-	while (READ_ONCE(w->srq->res.valid) && ktime_before(ktime_get(), end))
-		cpu_relax();
+	kvt_spin_until(!READ_ONCE(w->srq->res.valid));
 	for (us = 0; us < LINGER_US && !mock_calls(m, MOCK_destroy_srq); us++)
 		udelay(1);
 	w->early = mock_calls(m, MOCK_destroy_srq);
@@ -79,7 +62,7 @@ static void watched_end(void *arg)
 
 static struct watched *watched_up(struct kunit *test, struct mock *m)
 {
-	struct watched *w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
+	struct watched *w = kvt_zalloc(test, sizeof(*w));
 	struct ib_srq_init_attr init = {
 		.event_handler = on_event,
 		.srq_context = w,
@@ -87,15 +70,12 @@ static struct watched *watched_up(struct kunit *test, struct mock *m)
 	};
 	struct ib_srq *srq;
 
-	KUNIT_ASSERT_NOT_NULL(test, w);
 	init_completion(&w->called);
 	init_completion(&w->entered);
 	w->ibdev = m->ibdev;
-	srq = ib_create_srq(kvt_pd(test, m->ibdev), &init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(srq));
+	srq = KVT_PTR(test, ib_create_srq(kvt_pd(test, m->ibdev), &init));
 	w->srq = srq;
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, watched_end,
-							    w));
+	kvt_defer(test, watched_end, w);
 	return w;
 }
 
@@ -184,8 +164,7 @@ static struct mock *mock_that_reports_late(struct kunit *test)
 
 	real_destroy_srq = m->ops.destroy_srq;
 	m->ops.destroy_srq = report_and_destroy;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	return m;
 }
 
@@ -242,8 +221,7 @@ static void destroy_waits_for_the_handler(struct kunit *test)
 	reporter = kvt_thread_start(test, kvt_other_cpu(), report_fn, w->srq);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&w->entered));
 	kvt_thread_go(destroyer);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(destroyer));
-	KUNIT_EXPECT_EQ(test, 0, destroyer->ret);
+	KUNIT_ASSERT_EQ(test, 0, kvt_thread_result(destroyer));
 	w->srq = NULL;
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&w->calls));
 	KUNIT_EXPECT_FALSE(test, w->early);
@@ -256,9 +234,8 @@ static void srq_without_a_handler_is_fine(struct kunit *test)
 	struct ib_srq_init_attr init = {
 		.attr = { .max_wr = 8, .max_sge = 1 },
 	};
-	struct ib_srq *srq = ib_create_srq(kvt_pd(test, m->ibdev), &init);
+	struct ib_srq *srq = KVT_PTR(test, ib_create_srq(kvt_pd(test, m->ibdev), &init));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(srq));
 	ib_srq_notify_event(srq, IB_EVENT_SRQ_LIMIT_REACHED);
 	KUNIT_EXPECT_EQ(test, 0, ib_destroy_srq_user(srq, NULL));
 }
@@ -274,10 +251,4 @@ static struct kunit_case core_srq_event_cases[] = {
 	KUNIT_CASE(srq_without_a_handler_is_fine),
 	{}
 };
-
-static struct kunit_suite core_srq_event_suite = {
-	.name = "core_srq_event",
-	.test_cases = core_srq_event_cases,
-};
-
-kunit_test_suite(core_srq_event_suite);
+KVT_SUITE(core_srq_event);

@@ -4,22 +4,15 @@
  * on it, while what it looked at goes, comes back and goes on for longer than any number of
  * few bits can count. See kverbs/delay.h, and "Numbers that wrap" in lifetime.rst.
  */
-#include <linux/completion.h>
 #include <linux/fcntl.h>
 #include <linux/inet.h>
-#include <linux/jiffies.h>
-#include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
-#include <linux/sched.h>
-#include <kunit/test.h>
 #include <kverbs/delay.h>
 #include <net/ipv6.h>
 #include <rdma/ib_cache.h>
-#include <rdma/ib_verbs.h>
 
 #include "ca/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 
@@ -28,14 +21,10 @@
 
 /* --- events ------------------------------------------------------------------- */
 
-/**
- * struct listener - counts the events of a device
- * @handler: the handler
- * @calls: its calls
- */
+/* Counts the events of a device. */
 struct listener {
 	struct ib_event_handler handler;
-	atomic_t calls;
+	atomic_t calls;	/* its calls */
 };
 
 static void heard(struct ib_event_handler *handler, struct ib_event *event)
@@ -65,11 +54,10 @@ static void dispatch(struct mock *m, enum ib_event_type type, bool memory)
 static void event_is_not_lost_after_any_number_of_others(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_s");
-	struct listener *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+	struct listener *l = kvt_zalloc(test, sizeof(*l));
 	int i;
 
 	kvt_need_injection(test);
-	KUNIT_ASSERT_NOT_NULL(test, l);
 	INIT_IB_EVENT_HANDLER(&l->handler, m->ibdev, heard);
 	ib_register_event_handler(&l->handler);
 	mock_hold(m, MOCK_query_pkey);
@@ -109,18 +97,12 @@ static __be32 other_address(int i)
 	return htonl(0xc0000280 + i % 64);
 }
 
-/**
- * struct gid_life - what happens to the table while a thread makes an address handle
- * @m: the device
- * @addr: the address that goes
- * @index: place of its GID
- * @taken: the place was given to another GID
- */
+/* What happens to the table while a thread makes an address handle. */
 struct gid_life {
-	struct mock *m;
-	__be32 addr;
-	int index;
-	int taken;
+	struct mock *m;	/* the device */
+	__be32 addr;	/* the address that goes */
+	int index;	/* place of its GID */
+	int taken;	/* the place was given to another GID */
 };
 
 static void gid_goes_and_others_come(void *arg)
@@ -149,8 +131,7 @@ static void address_handle_has_the_gid_that_was_looked_up(struct kunit *test)
 	struct ib_ah *ah;
 
 	give_address(m, l.addr, true);
-	sgid = rdma_find_gid(m->ibdev, &gid, IB_GID_TYPE_ROCE_UDP_ENCAP, NULL);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(sgid));
+	sgid = KVT_PTR(test, rdma_find_gid(m->ibdev, &gid, IB_GID_TYPE_ROCE_UDP_ENCAP, NULL));
 	l.index = sgid->index;
 	rdma_put_gid_attr(sgid);
 
@@ -169,16 +150,11 @@ static void address_handle_has_the_gid_that_was_looked_up(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, test_bit(l.index, &m->port[1].valid));
 }
 
-/**
- * struct gid_other - a thread that changes an entry of the table while another looks at it
- * @m: the device, of InfiniBand
- * @go: completed when the other thread stands still
- * @done: set when the changes are made
- */
+/* A thread that changes an entry of the table while another looks at it. */
 struct gid_other {
-	struct mock *m;
-	struct completion go;
-	int done;
+	struct mock *m;		/* the device, of InfiniBand */
+	struct completion go;	/* completed when the other thread stands still */
+	int done;		/* set when the changes are made */
 };
 
 static int change_gids(void *arg)
@@ -221,11 +197,9 @@ static void gid_that_went_is_not_taken_for_its_successor(struct kunit *test)
 	attr = rdma_get_gid_attr(m->ibdev, 1, 1);
 	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
 	KUNIT_EXPECT_EQ(test, -ENODATA, PTR_ERR_OR_ZERO(attr));
-	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
-	KUNIT_EXPECT_EQ(test, 0, t->ret);
+	KUNIT_EXPECT_EQ(test, 0, kvt_thread_result(t));
 
-	attr = rdma_get_gid_attr(m->ibdev, 1, 1);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(attr));
+	attr = KVT_PTR(test, rdma_get_gid_attr(m->ibdev, 1, 1));
 	KUNIT_EXPECT_EQ(test, ROUNDS + 1, be64_to_cpu(attr->gid.global.interface_id));
 	rdma_put_gid_attr(attr);
 }
@@ -309,8 +283,7 @@ static void counter_that_nobody_read_for_long_is_read_again(struct kunit *test)
 
 	m->ops.alloc_hw_device_stats = alloc_counter;
 	m->ops.get_hw_stats = get_counter;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_s"));
+	mock_start(test, m, "kvtm_s");
 	KUNIT_ASSERT_GT(test, kvt_read_file(COUNTER, text, sizeof(text)), 0);
 	KUNIT_EXPECT_STREQ(test, "1", (const char *)text);
 	mutex_lock(&counter_stats->lock);
@@ -328,13 +301,7 @@ static struct kunit_case core_standstill_cases[] = {
 	KUNIT_CASE(counter_that_nobody_read_for_long_is_read_again),
 	{}
 };
-
-static struct kunit_suite core_standstill_suite = {
-	.name = "core_standstill",
-	.test_cases = core_standstill_cases,
-};
-
-kunit_test_suite(core_standstill_suite);
+KVT_SUITE(core_standstill);
 
 MODULE_DESCRIPTION("KUnit: threads that stand still in the core, its CQs and peer memory");
 MODULE_LICENSE("GPL");

@@ -12,10 +12,8 @@
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
 #include <linux/uaccess.h>
-#include <kunit/test.h>
 #include <rdma/ib_umem.h>
 
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 
@@ -61,8 +59,7 @@ static struct page *first_page(struct ib_umem *umem)
 	return sg_page(umem->sgt_append.sgt.sgl);
 }
 
-static int umem_error(struct mock *m, unsigned long addr, size_t size,
-		      int access)
+static int umem_error(struct mock *m, unsigned long addr, size_t size, int access)
 {
 	struct ib_umem *umem = ib_umem_get(m->ibdev, addr, size, access);
 
@@ -81,9 +78,8 @@ static void memory_is_pinned_and_mapped_in_order(struct kunit *test)
 	struct page *page;
 
 	fill_pages(test, addr, MANY_PAGES);
-	umem = ib_umem_get(m->ibdev, addr + 100, (MANY_PAGES << PAGE_SHIFT) - 200,
-			   IB_ACCESS_LOCAL_WRITE);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(umem));
+	umem = KVT_PTR(test, ib_umem_get(m->ibdev, addr + 100, (MANY_PAGES << PAGE_SHIFT) - 200,
+					 IB_ACCESS_LOCAL_WRITE));
 	KUNIT_EXPECT_EQ(test, addr + 100, umem->address);
 	KUNIT_EXPECT_EQ(test, addr + 100, umem->iova);
 	KUNIT_EXPECT_EQ(test, 100, ib_umem_offset(umem));
@@ -120,18 +116,14 @@ static void memory_is_read(struct kunit *test)
 	u64 word = 0;
 
 	fill_pages(test, addr, 3);
-	umem = ib_umem_get(m->ibdev, addr + 8, 3 * PAGE_SIZE - 8, 0);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(umem));
+	umem = KVT_PTR(test, ib_umem_get(m->ibdev, addr + 8, 3 * PAGE_SIZE - 8, 0));
 	KUNIT_EXPECT_EQ(test, 0, ib_umem_copy_from(&word, umem, PAGE_SIZE - 8, 8));
 	KUNIT_EXPECT_EQ(test, 0xfeed0001, word);
-	KUNIT_EXPECT_EQ(test, 0, ib_umem_copy_from(&word, umem,
-						   3 * PAGE_SIZE - 16, 8));
+	KUNIT_EXPECT_EQ(test, 0, ib_umem_copy_from(&word, umem, 3 * PAGE_SIZE - 16, 8));
 	KUNIT_EXPECT_EQ(test, 0, word);
 	KUNIT_EXPECT_EQ(test, 0, ib_umem_copy_from(&word, umem, umem->length, 0));
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			ib_umem_copy_from(&word, umem, umem->length - 7, 8));
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			ib_umem_copy_from(&word, umem, umem->length + 1, 0));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_umem_copy_from(&word, umem, umem->length - 7, 8));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_umem_copy_from(&word, umem, umem->length + 1, 0));
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_umem_copy_from(&word, umem, 8, SIZE_MAX));
 	ib_umem_release(umem);
 }
@@ -141,10 +133,9 @@ static void device_sees_what_is_written_later(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
 	unsigned long addr = map_pages(test, 1, RW);
-	struct ib_umem *umem = ib_umem_get(m->ibdev, addr, PAGE_SIZE, 0);
+	struct ib_umem *umem = KVT_PTR(test, ib_umem_get(m->ibdev, addr, PAGE_SIZE, 0));
 	u64 word = 0;
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(umem));
 	KUNIT_EXPECT_FALSE(test, umem->writable);
 	fill_pages(test, addr, 1);
 	KUNIT_EXPECT_EQ(test, 0, ib_umem_copy_from(&word, umem, 0, 8));
@@ -152,16 +143,14 @@ static void device_sees_what_is_written_later(struct kunit *test)
 	ib_umem_release(umem);
 }
 
-static void check_dirty(struct kunit *test, struct mock *m, int access,
-			bool dirty)
+static void check_dirty(struct kunit *test, struct mock *m, int access, bool dirty)
 {
 	unsigned long addr = map_pages(test, 1, RW);
 	struct ib_umem *umem;
 	struct page *page;
 
 	fill_pages(test, addr, 1);
-	umem = ib_umem_get(m->ibdev, addr, 1, access);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(umem));
+	umem = KVT_PTR(test, ib_umem_get(m->ibdev, addr, 1, access));
 	page = first_page(umem);
 	ClearPageDirty(page);
 	ib_umem_release(umem);
@@ -195,8 +184,7 @@ static void bad_addresses_are_refused(struct kunit *test)
 
 	addr = map_pages(test, 1, PROT_READ);
 	KUNIT_EXPECT_EQ(test, 0, umem_error(m, addr, 1, 0));
-	KUNIT_EXPECT_EQ(test, -EFAULT,
-			umem_error(m, addr, 1, IB_ACCESS_LOCAL_WRITE));
+	KUNIT_EXPECT_EQ(test, -EFAULT, umem_error(m, addr, 1, IB_ACCESS_LOCAL_WRITE));
 	KUNIT_EXPECT_EQ(test, 0, pinned_pages());
 }
 
@@ -210,8 +198,7 @@ static void failure_in_the_middle_unpins_all(struct kunit *test)
 	struct page *page;
 
 	fill_pages(test, addr, MANY_PAGES);
-	umem = ib_umem_get(m->ibdev, addr, 1, 0);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(umem));
+	umem = KVT_PTR(test, ib_umem_get(m->ibdev, addr, 1, 0));
 	page = first_page(umem);
 	ib_umem_release(umem);
 	KUNIT_EXPECT_EQ(test, 0, vm_munmap(addr + most, PAGE_SIZE));
@@ -230,8 +217,7 @@ static void bad_ranges_are_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL, umem_error(m, addr, SIZE_MAX, 0));
 	KUNIT_EXPECT_EQ(test, -EINVAL, umem_error(m, ULONG_MAX - 10, 5, 0));
 	KUNIT_EXPECT_EQ(test, -EINVAL, umem_error(m, 0, BIT_ULL(32 + PAGE_SHIFT), 0));
-	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
-			umem_error(m, addr, 1, IB_ACCESS_ON_DEMAND));
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, umem_error(m, addr, 1, IB_ACCESS_ON_DEMAND));
 	KUNIT_EXPECT_EQ(test, 0, pinned_pages());
 }
 
@@ -245,11 +231,10 @@ static void limit_on_locked_memory_holds(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
 	unsigned long addr = map_pages(test, 4, RW);
-	struct cred *weak = prepare_creds();
+	struct cred *weak = KVT_PTR(test, prepare_creds());
 	const struct cred *strong;
 	struct ib_umem *umem;
 
-	KUNIT_ASSERT_NOT_NULL(test, weak);
 	limit_set(3);
 	KUNIT_EXPECT_EQ(test, 0, umem_error(m, addr, 4 * PAGE_SIZE, 0));
 	cap_lower(weak->cap_effective, CAP_IPC_LOCK);
@@ -276,9 +261,8 @@ static void count_is_the_same_at_release(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
 	unsigned long addr = map_pages(test, 2, RW);
-	struct ib_umem *umem = ib_umem_get(m->ibdev, addr, PAGE_SIZE, 0);
+	struct ib_umem *umem = KVT_PTR(test, ib_umem_get(m->ibdev, addr, PAGE_SIZE, 0));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(umem));
 	KUNIT_EXPECT_EQ(test, 1, pinned_pages());
 	KUNIT_EXPECT_EQ(test, 0, ib_umem_find_best_pgsz(umem, PAGE_SIZE, 64));
 	KUNIT_EXPECT_EQ(test, 2, ib_umem_num_pages(umem));
@@ -295,8 +279,7 @@ static void memory_outlives_its_process(struct kunit *test)
 	u64 word = 0;
 
 	fill_pages(test, addr, 2);
-	umem = ib_umem_get(m->ibdev, addr, 2 * PAGE_SIZE, IB_ACCESS_LOCAL_WRITE);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(umem));
+	umem = KVT_PTR(test, ib_umem_get(m->ibdev, addr, 2 * PAGE_SIZE, IB_ACCESS_LOCAL_WRITE));
 	kthread_unuse_mm(mm);
 	mmput(mm);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&umem->owning_mm->mm_users));
@@ -361,8 +344,7 @@ static const struct blocks_row blocks_rows[] = {
 	{ "no sizes", 0x1000, SZ_4K, 0x1000, { { 0x1000, SZ_4K } }, 0, 0 },
 };
 
-static void blocks_umem(const struct blocks_row *row, struct ib_umem *umem,
-			struct scatterlist *sg)
+static void blocks_umem(const struct blocks_row *row, struct ib_umem *umem, struct scatterlist *sg)
 {
 	int i, nents = row->run[1].len ? 2 : 1;
 
@@ -443,12 +425,10 @@ static void offset_takes_the_place_of_an_address(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0xa80, ib_umem_dma_offset(&umem, SZ_64K));
 	KUNIT_EXPECT_EQ(test, 0x80, ib_umem_dma_offset(&umem, SZ_512));
 	/* The mask covers the whole offset: one block of the smallest size is enough. */
-	KUNIT_EXPECT_EQ(test, SZ_8K,
-			ib_umem_find_best_pgoff(&umem, SZ_8K | SZ_64K, SZ_64K - 1));
+	KUNIT_EXPECT_EQ(test, SZ_8K, ib_umem_find_best_pgoff(&umem, SZ_8K | SZ_64K, SZ_64K - 1));
 	KUNIT_EXPECT_EQ(test, 0xa80, umem.iova);
 	/* The mask cuts off low bits of the offset: no block size fits. */
-	KUNIT_EXPECT_EQ(test, 0,
-			ib_umem_find_best_pgoff(&umem, SZ_8K | SZ_64K, 0xf00));
+	KUNIT_EXPECT_EQ(test, 0, ib_umem_find_best_pgoff(&umem, SZ_8K | SZ_64K, 0xf00));
 }
 
 static void scatter_list_is_walked_to_its_end(struct kunit *test)
@@ -465,8 +445,7 @@ static void scatter_list_is_walked_to_its_end(struct kunit *test)
 	blocks_umem(&row, &umem, sg);
 	rdma_for_each_block(sg, &biter, 2, SZ_4K) {
 		KUNIT_ASSERT_LT(test, i, ARRAY_SIZE(want));
-		KUNIT_EXPECT_EQ(test, want[i++],
-				rdma_block_iter_dma_address(&biter));
+		KUNIT_EXPECT_EQ(test, want[i++], rdma_block_iter_dma_address(&biter));
 	}
 	KUNIT_EXPECT_EQ(test, ARRAY_SIZE(want), i);
 }
@@ -478,8 +457,7 @@ static void user_mr_lives_and_is_counted(struct kunit *test)
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 	unsigned long addr = map_pages(test, 2, RW);
-	struct ib_mr *mr = ib_reg_user_mr(pd, addr + 8, PAGE_SIZE, 0x40008,
-					  IB_ACCESS_LOCAL_WRITE);
+	struct ib_mr *mr = ib_reg_user_mr(pd, addr + 8, PAGE_SIZE, 0x40008, IB_ACCESS_LOCAL_WRITE);
 	struct page *page;
 
 	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
@@ -500,8 +478,7 @@ static void user_mr_lives_and_is_counted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&pd->usecnt));
 }
 
-static int user_mr_error(struct ib_pd *pd, u64 start, u64 length, u64 virt,
-			 int access)
+static int user_mr_error(struct ib_pd *pd, u64 start, u64 length, u64 virt, int access)
 {
 	return PTR_ERR_OR_ZERO(ib_reg_user_mr(pd, start, length, virt, access));
 }
@@ -514,17 +491,13 @@ static void bad_user_mr_is_refused(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, -EINVAL, user_mr_error(pd, addr, 0, addr, 0));
 	KUNIT_EXPECT_EQ(test, -EINVAL, user_mr_error(pd, U64_MAX, 2, addr, 0));
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			user_mr_error(pd, addr, PAGE_SIZE, -PAGE_SIZE + 1, 0));
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			user_mr_error(pd, addr, 1, 0, IB_ACCESS_REMOTE_WRITE));
+	KUNIT_EXPECT_EQ(test, -EINVAL, user_mr_error(pd, addr, PAGE_SIZE, -PAGE_SIZE + 1, 0));
+	KUNIT_EXPECT_EQ(test, -EINVAL, user_mr_error(pd, addr, 1, 0, IB_ACCESS_REMOTE_WRITE));
 	KUNIT_EXPECT_EQ(test, -EINVAL, user_mr_error(pd, addr, 1, 0, BIT(30)));
-	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
-			user_mr_error(pd, addr, 1, 0, IB_ACCESS_ON_DEMAND));
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, user_mr_error(pd, addr, 1, 0, IB_ACCESS_ON_DEMAND));
 	KUNIT_EXPECT_EQ(test, 0, mock_calls(m, MOCK_reg_user_mr));
 
-	KUNIT_EXPECT_EQ(test, -EFAULT,
-			user_mr_error(pd, addr, PAGE_SIZE + 1, addr, 0));
+	KUNIT_EXPECT_EQ(test, -EFAULT, user_mr_error(pd, addr, PAGE_SIZE + 1, addr, 0));
 	mock_fail(m, MOCK_reg_user_mr, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, user_mr_error(pd, addr, 1, addr, 0));
 	KUNIT_EXPECT_EQ(test, 0, pinned_pages());
@@ -550,10 +523,4 @@ static struct kunit_case core_umem_cases[] = {
 	KUNIT_CASE(bad_user_mr_is_refused),
 	{}
 };
-
-static struct kunit_suite core_umem_suite = {
-	.name = "core_umem",
-	.test_cases = core_umem_cases,
-};
-
-kunit_test_suite(core_umem_suite);
+KVT_SUITE(core_umem);

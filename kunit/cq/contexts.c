@@ -4,12 +4,8 @@
  * pushes itself.
  */
 #include <linux/kthread.h>
-#include <linux/module.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "cq/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 #define FLOOD		200000
@@ -93,8 +89,7 @@ static void idle_cq_is_armed_again(struct kunit *test)
 	int i;
 
 	if (rec->ctx == IB_POLL_DIRECT) {
-		KUNIT_EXPECT_EQ(test, 0, mock_calls(rec->m,
-						    MOCK_req_notify_cq));
+		KUNIT_EXPECT_EQ(test, 0, mock_calls(rec->m, MOCK_req_notify_cq));
 		return;
 	}
 	KUNIT_EXPECT_TRUE(test, mock_cq_armed(rec->cq));
@@ -177,7 +172,6 @@ struct producer {
 	u8 id;
 	u64 count;
 	struct item *items;
-	int stop;
 };
 
 /* Reuses the items once they are done; at most half the CQ's size is in flight. */
@@ -190,7 +184,7 @@ static int producer_fn(void *arg)
 		struct item *it = &p->items[i % CQ_RIG_SIZE];
 
 		while (i - READ_ONCE(p->rec->next[p->id]) >= CQ_RIG_SIZE / 2) {
-			if (READ_ONCE(p->stop))
+			if (kvt_should_stop())
 				return -ETIMEDOUT;
 			cond_resched();
 		}
@@ -209,7 +203,7 @@ static int direct_fn(void *arg)
 		if (ib_process_cq_direct(rec->cq, 16) < 0)
 			return -EIO;
 		cond_resched();
-		if (kthread_should_stop())
+		if (kvt_should_stop())
 			return -ETIMEDOUT;
 	}
 	return 0;
@@ -224,8 +218,7 @@ static void done_is_never_concurrent_for_one_cq(struct kunit *test)
 	int i;
 
 	kvt_print_length(test, "completions from each of two CPUs", count);
-	p = kunit_kcalloc(test, CQ_RIG_PRODUCERS, sizeof(*p), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, p);
+	p = KVT_PTR(test, kunit_kcalloc(test, CQ_RIG_PRODUCERS, sizeof(*p), GFP_KERNEL));
 	rec->expect = CQ_RIG_PRODUCERS * count;
 	if (rec->ctx == IB_POLL_DIRECT)
 		direct = kvt_thread_start(test, -1, direct_fn, rec);
@@ -234,22 +227,17 @@ static void done_is_never_concurrent_for_one_cq(struct kunit *test)
 		p[i].id = i;
 		p[i].count = count;
 		p[i].items = items_new(test, rec, CQ_RIG_SIZE);
-		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0,
-					producer_fn, &p[i]);
+		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0, producer_fn, &p[i]);
 	}
-	for (i = 0; i < CQ_RIG_PRODUCERS; i++) {
-		KUNIT_EXPECT_TRUE(test, kvt_thread_join(t[i]));
-		WRITE_ONCE(p[i].stop, 1);
-		KUNIT_EXPECT_EQ(test, 0, t[i]->ret);
-	}
+	for (i = 0; i < CQ_RIG_PRODUCERS; i++)
+		KUNIT_EXPECT_EQ(test, 0, kvt_thread_result(t[i]));
 	if (direct)
 		KUNIT_EXPECT_TRUE(test, kvt_thread_join(direct));
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&rec->all));
 	recorder_expect_clean(test, rec);
 }
 
-static void stay_inside(struct recorder *rec, struct ib_cq *cq,
-			struct ib_wc *wc)
+static void stay_inside(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 {
 	kvt_gate_pass(rec->arg);
 }
@@ -345,8 +333,7 @@ static void failing_create_leaves_nothing(struct kunit *test)
 	MOCK_EXPECT_IDLE(test, m);
 
 	mock_fail_none(m);
-	cq = ib_alloc_cq(m->ibdev, NULL, CQ_RIG_SIZE, 0, ctx);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(cq));
+	cq = KVT_PTR(test, ib_alloc_cq(m->ibdev, NULL, CQ_RIG_SIZE, 0, ctx));
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&m->live[MOCK_CQ]));
 	ib_free_cq(cq);
 	MOCK_EXPECT_IDLE(test, m);
@@ -354,8 +341,7 @@ static void failing_create_leaves_nothing(struct kunit *test)
 
 static void direct_polls_within_its_budget(struct kunit *test)
 {
-	struct recorder *rec = recorder_up(test, mock_up(test, "kvtm_a"),
-					   IB_POLL_DIRECT, 0);
+	struct recorder *rec = recorder_up(test, mock_up(test, "kvtm_a"), IB_POLL_DIRECT, 0);
 	struct item *items = items_new(test, rec, 40);
 	int i;
 
@@ -376,53 +362,36 @@ static void alloc_cq_any_spreads_over_the_vectors(struct kunit *test)
 	int i, n = 0;
 
 	for (i = 0; i < 8; i++) {
-		cq[i] = ib_alloc_cq_any(m->ibdev, NULL, CQ_RIG_SIZE,
-					IB_POLL_SOFTIRQ);
+		cq[i] = ib_alloc_cq_any(m->ibdev, NULL, CQ_RIG_SIZE, IB_POLL_SOFTIRQ);
 		if (IS_ERR(cq[i]))
 			break;
-		KUNIT_EXPECT_LT(test, cq[i]->comp_vector,
-				m->ibdev->num_comp_vectors);
+		KUNIT_EXPECT_LT(test, cq[i]->comp_vector, m->ibdev->num_comp_vectors);
 		used |= BIT(cq[i]->comp_vector);
 		n++;
 	}
 	KUNIT_EXPECT_EQ(test, 8, n);
-	KUNIT_EXPECT_EQ(test, min(8, m->ibdev->num_comp_vectors),
-			hweight_long(used));
+	KUNIT_EXPECT_EQ(test, min(8, m->ibdev->num_comp_vectors), hweight_long(used));
 	while (n--)
 		ib_free_cq(cq[n]);
 }
 
 static struct kunit_case cq_contexts_cases[] = {
-	KUNIT_CASE_PARAM(each_completion_is_done_once_in_order,
-			 kvt_any_context),
+	KUNIT_CASE_PARAM(each_completion_is_done_once_in_order, kvt_any_context),
 	KUNIT_CASE_PARAM(completion_from_hardirq_is_done, kvt_any_context),
-	KUNIT_CASE_PARAM(done_sees_the_completion_as_polled,
-			 kvt_any_context),
+	KUNIT_CASE_PARAM(done_sees_the_completion_as_polled, kvt_any_context),
 	KUNIT_CASE_PARAM(idle_cq_is_armed_again, kvt_any_context),
-	KUNIT_CASE_PARAM(completion_between_poll_and_arm_is_not_missed,
-			 kvt_any_context),
-	KUNIT_CASE_PARAM(null_wr_cqe_is_tolerated_on_error,
-			 kvt_any_context),
-	KUNIT_CASE_PARAM(done_may_cause_the_next_completion,
-			 kvt_any_context),
-	KUNIT_CASE_PARAM(done_is_never_concurrent_for_one_cq,
-			 kvt_any_context),
-	KUNIT_CASE_PARAM(free_waits_for_done_and_nothing_runs_after,
-			 kvt_any_context),
-	KUNIT_CASE_PARAM(many_cqs_on_one_vector_are_all_served,
-			 kvt_any_context),
+	KUNIT_CASE_PARAM(completion_between_poll_and_arm_is_not_missed, kvt_any_context),
+	KUNIT_CASE_PARAM(null_wr_cqe_is_tolerated_on_error, kvt_any_context),
+	KUNIT_CASE_PARAM(done_may_cause_the_next_completion, kvt_any_context),
+	KUNIT_CASE_PARAM(done_is_never_concurrent_for_one_cq, kvt_any_context),
+	KUNIT_CASE_PARAM(free_waits_for_done_and_nothing_runs_after, kvt_any_context),
+	KUNIT_CASE_PARAM(many_cqs_on_one_vector_are_all_served, kvt_any_context),
 	KUNIT_CASE_PARAM(failing_create_leaves_nothing, kvt_any_context),
 	KUNIT_CASE(direct_polls_within_its_budget),
 	KUNIT_CASE(alloc_cq_any_spreads_over_the_vectors),
 	{}
 };
-
-static struct kunit_suite cq_contexts_suite = {
-	.name = "cq_contexts",
-	.test_cases = cq_contexts_cases,
-};
-
-kunit_test_suite(cq_contexts_suite);
+KVT_SUITE(cq_contexts);
 
 MODULE_DESCRIPTION("KUnit: completion queues in each context");
 MODULE_LICENSE("GPL");

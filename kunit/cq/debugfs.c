@@ -3,16 +3,11 @@
  * The debugfs files of CQs, their vectors and the CQ pool: the numbers are there and right,
  * also while devices come and go. Memory windows and FMRs are listed, too.
  */
-#include <linux/module.h>
-#include <linux/string.h>
 #include <linux/timekeeping.h>
-#include <kunit/test.h>
 #include <kverbs/completion.h>
-#include <rdma/ib_verbs.h>
 
 #include "../cq/cq.h"
 #include "cq/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 
@@ -44,9 +39,8 @@ static int read_debugfs(const char *name, char *buf, size_t len)
 /* Reads a debugfs file of the device. The text is freed at the end of the case. */
 static const char *text_of(struct kunit *test, const char *name)
 {
-	char *text = kunit_kzalloc(test, TEXT_LEN, GFP_KERNEL);
+	char *text = kvt_zalloc(test, TEXT_LEN);
 
-	KUNIT_ASSERT_NOT_NULL(test, text);
 	KUNIT_ASSERT_GE(test, read_debugfs(name, text, TEXT_LEN), 0);
 	return text;
 }
@@ -87,18 +81,10 @@ static void timing_off(void *unused)
 	set_timing(false);
 }
 
-static void restore_time(void *old)
-{
-	cq_rig_tune("cq_time_us", (unsigned long)old);
-}
-
 /* Sets a time limit so high that a lane runs until its CQs are empty. */
 static void take_time(struct kunit *test)
 {
-	long old = cq_rig_tune("cq_time_us", NO_HURRY_US);
-
-	KUNIT_ASSERT_GE(test, old, 0);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, restore_time, (void *)old));
+	cq_rig_tune(test, "cq_time_us", NO_HURRY_US);
 }
 
 static void push_quiet(struct item *it)
@@ -202,10 +188,9 @@ static void cq_with_a_handler_shows_its_errors(struct kunit *test)
 {
 	struct mock *m = mock_up(test, DEVICE);
 	struct ib_cq_init_attr attr = { .cqe = 32 };
-	struct ib_cq *cq = ib_create_cq(m->ibdev, NULL, ignore_event, NULL, &attr);
+	struct ib_cq *cq = KVT_PTR(test, ib_create_cq(m->ibdev, NULL, ignore_event, NULL, &attr));
 	const char *text;
 
-	KUNIT_ASSERT_FALSE(test, IS_ERR(cq));
 	ib_cq_notify_event(cq, IB_EVENT_CQ_ERR);
 	text = text_of(test, "cq");
 	KUNIT_EXPECT_TRUE(test, says(text, " context=handler "));
@@ -285,7 +270,7 @@ static void latencies_are_counted_while_timing(struct kunit *test)
 	ib_process_cq_direct(rec->cq, -1);
 	KUNIT_EXPECT_NULL(test, strstr(text_of(test, "cq"), "latency"));
 
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, timing_off, NULL));
+	kvt_defer(test, timing_off, NULL);
 	set_timing(true);
 	push_stamped(&items[1], BIT(29));
 	push_stamped(&items[2], 0);
@@ -311,7 +296,6 @@ static void pool_is_listed(struct kunit *test)
 
 struct reader {
 	char text[TEXT_LEN];
-	bool stop;
 	int reads;
 };
 
@@ -321,7 +305,7 @@ static int read_all_fn(void *arg)
 	struct reader *r = arg;
 	unsigned int i;
 
-	for (i = 0; !READ_ONCE(r->stop); i++) {
+	for (i = 0; !kvt_should_stop(); i++) {
 		if (read_debugfs(files[i % ARRAY_SIZE(files)], r->text, TEXT_LEN) >= 0)
 			r->reads++;
 		cond_resched();
@@ -349,12 +333,11 @@ static void use_all_contexts(struct kunit *test, struct mock *m)
 
 static void readers_do_not_mind_what_comes_and_goes(struct kunit *test)
 {
-	struct reader *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+	struct reader *r = kvt_zalloc(test, sizeof(*r));
 	u64 n, count = kvt_count(COMINGS);
 	struct kvt_thread *reader;
 	struct mock *m;
 
-	KUNIT_ASSERT_NOT_NULL(test, r);
 	reader = kvt_thread_start(test, kvt_other_cpu(), read_all_fn, r);
 	/* Go on if the reader was too late to read any of them. */
 	for (n = 0; n < count || (!READ_ONCE(r->reads) && n < 1000 * count); n++) {
@@ -362,8 +345,7 @@ static void readers_do_not_mind_what_comes_and_goes(struct kunit *test)
 		use_all_contexts(test, m);
 		mock_free(test, m);
 	}
-	WRITE_ONCE(r->stop, true);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(reader));
+	KUNIT_ASSERT_EQ(test, 0, kvt_thread_stop(reader));
 	KUNIT_EXPECT_GT(test, r->reads, 0);
 	kunit_info(test, "%llu devices, %d reads", n, r->reads);
 }
@@ -373,13 +355,11 @@ static void windows_and_fmrs_are_listed(struct kunit *test)
 	struct ib_fmr_attr attr = { .max_pages = 1, .max_maps = 1 };
 	struct mock *m = mock_up(test, DEVICE);
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
-	struct ib_mw *mw = ib_alloc_mw(pd, IB_MW_TYPE_2);
-	struct ib_fmr *fmr = ib_alloc_fmr(pd, 0, &attr);
+	struct ib_mw *mw = KVT_PTR(test, ib_alloc_mw(pd, IB_MW_TYPE_2));
+	struct ib_fmr *fmr = KVT_PTR(test, ib_alloc_fmr(pd, 0, &attr));
 	const char *text;
 	char key[24];
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mw));
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(fmr));
 	text = text_of(test, "mw");
 	snprintf(key, sizeof(key), " rkey=%#x ", mw->rkey);
 	KUNIT_EXPECT_TRUE(test, says(text, "mw=1 maker=kverbs_kunit type=2"));
@@ -410,13 +390,7 @@ static struct kunit_case cq_debugfs_cases[] = {
 	KUNIT_CASE(windows_and_fmrs_are_listed),
 	{}
 };
-
-static struct kunit_suite cq_debugfs_suite = {
-	.name = "cq_debugfs",
-	.test_cases = cq_debugfs_cases,
-};
-
-kunit_test_suite(cq_debugfs_suite);
+KVT_SUITE(cq_debugfs);
 
 MODULE_DESCRIPTION("KUnit: what debugfs tells of completion queues");
 MODULE_LICENSE("GPL");

@@ -4,11 +4,8 @@
  * ib_process_cq_direct().
  */
 #include <linux/delay.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "cq/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 
@@ -20,20 +17,14 @@
 /* Completions that are polled in one batch. */
 #define BATCH		10
 
-/**
- * struct undertaker - destroys a QP, and counts completions of it after that
- * @victim: the QP
- * @dead: address of @victim once it is destroyed, not to be dereferenced
- * @late: completions of @dead that were handed to done()
- * @changed: the current completion was changed by ib_destroy_qp()
- * @ret: what ib_destroy_qp() returned
- */
+/* Destroys a QP, and counts completions of it after that. */
 struct undertaker {
-	struct ib_qp *victim;
+	struct ib_qp *victim;	/* the QP */
+	/* Address of @victim once it is destroyed, not to be dereferenced. */
 	const void *dead;
-	int late;
-	bool changed;
-	int ret;
+	int late;		/* completions of @dead that were handed to done() */
+	bool changed;		/* the current completion was changed by ib_destroy_qp() */
+	int ret;		/* what ib_destroy_qp() returned */
 };
 
 static void bury(struct undertaker *u)
@@ -147,18 +138,12 @@ static void qp_of_another_cq_of_the_lane_is_destroyed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&other->seen));
 }
 
-/**
- * struct batch - completions of a QP that is destroyed while they are handed to done()
- * @rec: recorder of the QP's CQ
- * @items: the completions
- * @g: keeps the first done() from returning
- * @u: destroys the QP meanwhile
- */
+/* Completions of a QP that is destroyed while they are handed to done(). */
 struct batch {
-	struct recorder *rec;
-	struct item *items;
-	struct cq_gate g;
-	struct undertaker u;
+	struct recorder *rec;	/* recorder of the QP's CQ */
+	struct item *items;	/* the completions */
+	struct kvt_gate g;	/* keeps the first done() from returning */
+	struct undertaker u;	/* destroys the QP meanwhile */
 };
 
 static void batch_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
@@ -190,12 +175,11 @@ static void destroy_waits_for_the_batch_that_is_handed_out(struct kunit *test)
 	enum ib_poll_context ctx = kvt_context(test);
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct cq_hold *h = cq_hold_new(test, m, ctx);
-	struct batch *b = kunit_kzalloc(test, sizeof(*b), GFP_KERNEL);
+	struct batch *b = kvt_zalloc(test, sizeof(*b));
 	struct kvt_thread *t, *poller;
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, b);
-	cq_gate_init(&b->g);
+	kvt_gate_init(&b->g);
 	b->rec = recorder_up(test, m, ctx, kvt_other_cpu());
 	b->rec->on_done = batch_done;
 	b->rec->arg = b;
@@ -210,11 +194,11 @@ static void destroy_waits_for_the_batch_that_is_handed_out(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, cq_hold_end(h));
 	if (ctx == IB_POLL_DIRECT)
 		kvt_thread_go(poller);
-	KUNIT_EXPECT_TRUE(test, cq_gate_entered(&b->g));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&b->g.entered));
 
 	kvt_thread_go(t);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(t));
-	cq_gate_open(&b->g);
+	kvt_gate_open(&b->g);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
 	KUNIT_EXPECT_EQ(test, 0, b->u.ret);
 	/* All of them were handed to done() before ib_destroy_qp() returned. */
@@ -224,28 +208,20 @@ static void destroy_waits_for_the_batch_that_is_handed_out(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, kvt_thread_join(poller));
 }
 
-/**
- * struct duel - lanes that destroy QPs of each other
- * @rec: one CQ on each lane
- * @items: for each lane, a batch of completions of its QP
- * @u: for each lane, the destruction of its QP by another lane
- * @lanes: number of lanes
- * @meet: lanes that are ready to destroy a QP
- * @alone: lanes that met no other in time
- */
+/* Lanes that destroy QPs of each other. */
 struct duel {
-	struct recorder *rec[LANES_MAX];
-	struct item *items[LANES_MAX];
+	struct recorder *rec[LANES_MAX];	/* one CQ on each lane */
+	struct item *items[LANES_MAX];	/* for each lane, a batch of completions of its QP */
+	/* For each lane, the destruction of its QP by another lane. */
 	struct undertaker u[LANES_MAX];
-	int lanes;
-	atomic_t meet;
-	atomic_t alone;
+	int lanes;			/* number of lanes */
+	atomic_t meet;			/* lanes that are ready to destroy a QP */
+	atomic_t alone;			/* lanes that met no other in time */
 };
 
 static void duel_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct item *it = container_of(wc->wr_cqe, struct item, cqe);
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
 	struct duel *d = rec->arg;
 	int me = 0;
 
@@ -257,24 +233,20 @@ static void duel_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 		return;
 	atomic_inc(&d->meet);
 	/* Sleep instead of spinning: the other lane may be a work item on this CPU. */
-	while (atomic_read(&d->meet) < d->lanes && ktime_get_ns() < end)
-		usleep_range(50, 100);
-	if (atomic_read(&d->meet) < d->lanes)
+	if (!kvt_until_by(atomic_read(&d->meet) == d->lanes, usleep_range(50, 100)))
 		atomic_inc(&d->alone);
 	bury(&d->u[(me + 1) % d->lanes]);
 }
 
 /* Each lane's first completion destroys the QP of the next lane. */
-static void duel(struct kunit *test, const enum ib_poll_context *ctx, const int *vector,
-		 int lanes)
+static void duel(struct kunit *test, const enum ib_poll_context *ctx, const int *vector, int lanes)
 {
-	struct duel *d = kunit_kzalloc(test, sizeof(*d), GFP_KERNEL);
+	struct duel *d = kvt_zalloc(test, sizeof(*d));
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 	struct ib_wc wc = {};
 	int i, n;
 
-	KUNIT_ASSERT_NOT_NULL(test, d);
 	d->lanes = lanes;
 	for (i = 0; i < lanes; i++) {
 		d->rec[i] = recorder_up(test, m, ctx[i], vector[i]);
@@ -432,10 +404,9 @@ static void flush_ends_though_completions_keep_coming(struct kunit *test)
 {
 	struct recorder *rec = recorder_of_param(test);
 	struct item *items = items_new(test, rec, 100);
-	struct endless *e = kunit_kzalloc(test, sizeof(*e), GFP_KERNEL);
+	struct endless *e = kvt_zalloc(test, sizeof(*e));
 	struct kvt_thread *t;
 
-	KUNIT_ASSERT_NOT_NULL(test, e);
 	e->f.rec = rec;
 	rec->on_done = push_forever;
 	rec->arg = e;
@@ -491,9 +462,8 @@ static void flush_of_a_cq_that_the_consumer_arms_is_refused(struct kunit *test)
 {
 	struct ib_cq_init_attr attr = { .cqe = 16 };
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct ib_cq *cq = ib_create_cq(m->ibdev, NULL, NULL, NULL, &attr);
+	struct ib_cq *cq = KVT_PTR(test, ib_create_cq(m->ibdev, NULL, NULL, NULL, &attr));
 
-	KUNIT_ASSERT_FALSE(test, IS_ERR(cq));
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_cq_flush(cq));
 	ib_destroy_cq(cq);
 }
@@ -575,10 +545,4 @@ static struct kunit_case cq_destroy_cases[] = {
 	KUNIT_CASE_PARAM(direct_poll_of_a_scheduled_cq_does_nothing, kvt_scheduled_context),
 	{}
 };
-
-static struct kunit_suite cq_destroy_suite = {
-	.name = "cq_destroy",
-	.test_cases = cq_destroy_cases,
-};
-
-kunit_test_suite(cq_destroy_suite);
+KVT_SUITE(cq_destroy);

@@ -4,13 +4,9 @@
  * when the CQ fails, beside other drains and traffic, in a done(), and with an SRQ.
  */
 #include <linux/delay.h>
-#include <linux/sched.h>
-#include <kunit/test.h>
 #include <kverbs/completion.h>
-#include <rdma/ib_verbs.h>
 
 #include "cq/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 
@@ -122,16 +118,11 @@ static void drain_of_a_cq_that_failed_handles_what_is_there(struct kunit *test)
 
 /* --- several at once -------------------------------------------------------- */
 
-/**
- * struct drainer - drains QPs of one CQ again and again
- * @pd: of the QPs
- * @cq: their CQ
- * @rounds: how often
- */
+/* Drains QPs of one CQ again and again. */
 struct drainer {
-	struct ib_pd *pd;
-	struct ib_cq *cq;
-	u64 rounds;
+	struct ib_pd *pd;	/* of the QPs */
+	struct ib_cq *cq;	/* their CQ */
+	u64 rounds;		/* how often */
 };
 
 static int drainer_fn(void *arg)
@@ -156,17 +147,12 @@ static int drainer_fn(void *arg)
 	return 0;
 }
 
-struct poller {
-	struct recorder *rec;
-	int stop;
-};
-
 static int poller_fn(void *arg)
 {
-	struct poller *p = arg;
+	struct recorder *rec = arg;
 
-	while (!READ_ONCE(p->stop)) {
-		ib_process_cq_direct(p->rec->cq, -1);
+	while (!kvt_should_stop()) {
+		ib_process_cq_direct(rec->cq, -1);
 		schedule();
 	}
 	return 0;
@@ -175,20 +161,20 @@ static int poller_fn(void *arg)
 /* Pushes completions of its own to the CQ while others drain QPs. */
 static int chatter_fn(void *arg)
 {
-	struct poller *p = arg;
+	struct recorder *rec = arg;
 	struct item it = { .dones = 1 };
 	u32 n = 0;
 
-	while (!READ_ONCE(p->stop)) {
-		item_init(&it, p->rec, 0, n++);
+	while (!kvt_should_stop()) {
+		item_init(&it, rec, 0, n++);
 		item_push(&it);
-		while (!READ_ONCE(it.dones) && !READ_ONCE(p->stop))
+		while (!READ_ONCE(it.dones) && !kvt_should_stop())
 			schedule();
 	}
 	/* The item is on the stack, so it must be handled before this returns. */
 	while (!READ_ONCE(it.dones)) {
-		if (p->rec->ctx == IB_POLL_DIRECT)
-			ib_process_cq_direct(p->rec->cq, -1);
+		if (rec->ctx == IB_POLL_DIRECT)
+			ib_process_cq_direct(rec->cq, -1);
 		schedule();
 	}
 	return 0;
@@ -198,7 +184,6 @@ static void drain_together(struct kunit *test, bool polled, u64 flush_ns)
 {
 	struct recorder *rec = recorder_of_param(test);
 	struct drainer d = { .cq = rec->cq };
-	struct poller p = { .rec = rec };
 	struct kvt_thread *t[2], *poller = NULL, *chatter;
 	int i;
 
@@ -206,18 +191,15 @@ static void drain_together(struct kunit *test, bool polled, u64 flush_ns)
 	d.rounds = max_t(u64, 2, kvt_count(ROUNDS));
 	rec->m->flush_ns = flush_ns;
 	if (polled)
-		poller = kvt_thread_start(test, 0, poller_fn, &p);
-	chatter = kvt_thread_start(test, -1, chatter_fn, &p);
+		poller = kvt_thread_start(test, 0, poller_fn, rec);
+	chatter = kvt_thread_start(test, -1, chatter_fn, rec);
 	for (i = 0; i < 2; i++)
 		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0, drainer_fn, &d);
-	for (i = 0; i < 2; i++) {
-		KUNIT_EXPECT_TRUE(test, kvt_thread_join(t[i]));
-		KUNIT_EXPECT_EQ(test, 0, t[i]->ret);
-	}
-	WRITE_ONCE(p.stop, 1);
-	KUNIT_EXPECT_TRUE(test, kvt_thread_join(chatter));
+	for (i = 0; i < 2; i++)
+		KUNIT_EXPECT_EQ(test, 0, kvt_thread_result(t[i]));
+	KUNIT_EXPECT_EQ(test, 0, kvt_thread_stop(chatter));
 	if (poller)
-		KUNIT_EXPECT_TRUE(test, kvt_thread_join(poller));
+		KUNIT_EXPECT_EQ(test, 0, kvt_thread_stop(poller));
 	KUNIT_EXPECT_EQ(test, 0, rec->concurrent + rec->disorder);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&rec->m->live[MOCK_QP]));
 }
@@ -290,18 +272,12 @@ static void drain_in_a_done_of_another_lane(struct kunit *test)
 
 /* --- with an SRQ ------------------------------------------------------------ */
 
-/**
- * struct srq_user - a QP that takes its requests from an SRQ
- * @rec: recorder of its receive CQ
- * @sends: recorder of its send CQ, which may be @rec
- * @items: receives that the QP has taken when it goes into error
- * @qp: the QP
- */
+/* A QP that takes its requests from an SRQ. */
 struct srq_user {
-	struct recorder *rec;
-	struct recorder *sends;
-	struct item *items;
-	struct ib_qp *qp;
+	struct recorder *rec;	/* recorder of its receive CQ */
+	struct recorder *sends;	/* recorder of its send CQ, which may be @rec */
+	struct item *items;	/* receives that the QP has taken when it goes into error */
+	struct ib_qp *qp;	/* the QP */
 };
 
 /* As a device does: completes the receives that the QP has taken, then raises the event. */
@@ -320,18 +296,12 @@ static void slow_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 	udelay(SLOW_US);
 }
 
-static void srq_end(void *arg)
-{
-	ib_destroy_srq(arg);
-}
-
 static struct ib_srq *srq_new(struct kunit *test, struct ib_pd *pd)
 {
 	struct ib_srq_init_attr attr = { .attr = { .max_wr = 16, .max_sge = 1 } };
-	struct ib_srq *srq = ib_create_srq(pd, &attr);
+	struct ib_srq *srq = KVT_PTR(test, ib_create_srq(pd, &attr));
 
-	KUNIT_ASSERT_FALSE(test, IS_ERR(srq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, srq_end, srq));
+	kvt_defer(test, kvt_end_srq, srq);
 	return srq;
 }
 
@@ -373,7 +343,6 @@ static void srq_user_drains_while_others_complete(struct kunit *test)
 	struct ib_pd *pd = kvt_pd(test, rec->m->ibdev);
 	struct ib_srq *srq = srq_new(test, pd);
 	struct srq_user u = { .rec = rec, .sends = sends };
-	struct poller p = { .rec = rec };
 	struct kvt_thread *chatter;
 	u64 round, rounds = max_t(u64, 2, kvt_count(ROUNDS));
 	int i;
@@ -381,7 +350,7 @@ static void srq_user_drains_while_others_complete(struct kunit *test)
 	u.items = items_new(test, rec, BEFORE);
 	rec->m->on_error = srq_leave;
 	rec->m->on_error_arg = &u;
-	chatter = kvt_thread_start(test, kvt_other_cpu(), chatter_fn, &p);
+	chatter = kvt_thread_start(test, kvt_other_cpu(), chatter_fn, rec);
 	for (round = 0; round < rounds; round++) {
 		for (i = 0; i < BEFORE; i++)
 			item_init(&u.items[i], rec, 1, round * BEFORE + i);
@@ -391,8 +360,7 @@ static void srq_user_drains_while_others_complete(struct kunit *test)
 			KUNIT_EXPECT_EQ(test, 1, u.items[i].dones);
 		KUNIT_EXPECT_EQ(test, 0, ib_destroy_qp(u.qp));
 	}
-	WRITE_ONCE(p.stop, 1);
-	KUNIT_EXPECT_TRUE(test, kvt_thread_join(chatter));
+	KUNIT_EXPECT_EQ(test, 0, kvt_thread_stop(chatter));
 	KUNIT_EXPECT_EQ(test, 0, rec->concurrent + rec->disorder + rec->wrong_context);
 }
 
@@ -411,10 +379,4 @@ static struct kunit_case cq_drain_cases[] = {
 	KUNIT_CASE_PARAM(srq_user_drains_while_others_complete, kvt_any_context),
 	{}
 };
-
-static struct kunit_suite cq_drain_suite = {
-	.name = "cq_drain",
-	.test_cases = cq_drain_cases,
-};
-
-kunit_test_suite(cq_drain_suite);
+KVT_SUITE(cq_drain);

@@ -4,18 +4,13 @@
  * do; and completions, notifications and drivers that break the rules.
  */
 #include <linux/hrtimer.h>
-#include <linux/module.h>
-#include <linux/slab.h>
 #include <linux/tracepoint.h>
-#include <kunit/test.h>
 #include <kverbs/completion.h>
-#include <rdma/ib_verbs.h>
 #include <trace/events/printk.h>
 
 #include "../cq/cq.h"
 #include "lib/client.h"
 #include "cq/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 
@@ -27,40 +22,24 @@
 #define FREERS		3
 #define ROUNDS		40
 
-/**
- * struct gust - a CQ in a storm
- * @cqe: wr_cqe of all its completions
- * @cq: the CQ
- * @gone: the CQ was freed
- * @inside: done() calls that are running
- * @wrong: how often done() ran beside another one, or after the CQ was freed
- * @seen: completions handled
- */
+/* A CQ in a storm. */
 struct gust {
-	struct ib_cqe cqe;
-	struct ib_cq *cq;
-	bool gone;
-	atomic_t inside;
-	atomic_t wrong;
-	atomic_t seen;
+	struct ib_cqe cqe;	/* wr_cqe of all its completions */
+	struct ib_cq *cq;	/* the CQ */
+	bool gone;		/* the CQ was freed */
+	atomic_t inside;	/* done() calls that are running */
+	atomic_t wrong;	/* how often done() ran beside another one, or after the CQ was freed */
+	atomic_t seen;		/* completions handled */
 };
 
-/**
- * struct storm - completions from hard interrupt
- * @m: the device
- * @lock: guards @cq; held while a CQ is notified, as a driver would
- * @cq: CQs that the device still notifies
- * @gust: the CQs, as the case sees them
- * @timer: hard interrupt that pushes completions
- * @stop: the timer is to stop
- */
+/* Completions from hard interrupt. */
 struct storm {
-	struct mock *m;
-	spinlock_t lock;
-	struct ib_cq *cq[STORM_CQS];
-	struct gust gust[STORM_CQS];
-	struct hrtimer timer;
-	bool stop;
+	struct mock *m;			/* the device */
+	spinlock_t lock;	/* guards @cq; held while a CQ is notified, as a driver would */
+	struct ib_cq *cq[STORM_CQS];	/* CQs that the device still notifies */
+	struct gust gust[STORM_CQS];	/* the CQs, as the case sees them */
+	struct hrtimer timer;		/* hard interrupt that pushes completions */
+	bool stop;			/* the timer is to stop */
 };
 
 static void gust_done(struct ib_cq *cq, struct ib_wc *wc)
@@ -135,8 +114,7 @@ static void storm_fill(struct kunit *test, struct storm *s, enum ib_poll_context
 
 	for (i = 0; i < STORM_CQS; i++) {
 		s->gust[i].cqe.done = gust_done;
-		cq = ib_alloc_cq(s->m->ibdev, NULL, 64, 0, ctx);
-		KUNIT_ASSERT_FALSE(test, IS_ERR(cq));
+		cq = KVT_PTR(test, ib_alloc_cq(s->m->ibdev, NULL, 64, 0, ctx));
 		mock_cq_on_destroy(cq, storm_forget, s);
 		WRITE_ONCE(s->gust[i].gone, false);
 		s->gust[i].cq = cq;
@@ -160,14 +138,13 @@ static void storm_end(void *arg)
 
 static struct storm *storm_new(struct kunit *test)
 {
-	struct storm *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct storm *s = kvt_zalloc(test, sizeof(*s));
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	s->m = mock_up(test, "kvtm_a");
 	spin_lock_init(&s->lock);
 	hrtimer_init(&s->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
 	s->timer.function = storm_timer;
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, storm_end, s));
+	kvt_defer(test, storm_end, s);
 	return s;
 }
 
@@ -179,17 +156,13 @@ static void storm_begin(struct storm *s)
 /* Waits until each CQ has handled @more further completions. */
 static bool storm_felt(struct storm *s, int more)
 {
-	unsigned long end = jiffies + KVT_TIMEOUT;
 	int i;
 
 	for (i = 0; i < STORM_CQS; i++) {
 		int from = atomic_read(&s->gust[i].seen);
 
-		while (atomic_read(&s->gust[i].seen) - from < more) {
-			if (time_after(jiffies, end))
-				return false;
-			schedule();
-		}
+		if (!kvt_until(atomic_read(&s->gust[i].seen) - from >= more))
+			return false;
 	}
 	return true;
 }
@@ -232,8 +205,7 @@ static void cqs_of_a_lane_are_freed_in_a_storm(struct kunit *test)
 		for (i = 0; i < FREERS; i++) {
 			f[i].s = s;
 			f[i].first = i;
-			t[i] = kvt_thread_start(test, i % 2 ? kvt_other_cpu() : 0,
-						freer_fn, &f[i]);
+			t[i] = kvt_thread_start(test, i % 2 ? kvt_other_cpu() : 0, freer_fn, &f[i]);
 		}
 		for (i = 0; i < FREERS; i++)
 			KUNIT_ASSERT_TRUE(test, kvt_thread_join(t[i]));
@@ -321,14 +293,10 @@ static void done_may_free_another_cq_of_its_own(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, other->cq);
 }
 
-/**
- * struct parcel - a completion whose memory done() frees
- * @cqe: wr_cqe of the completion
- * @rec: recorder that counts it
- */
+/* A completion whose memory done() frees. */
 struct parcel {
-	struct ib_cqe cqe;
-	struct recorder *rec;
+	struct ib_cqe cqe;	/* wr_cqe of the completion */
+	struct recorder *rec;	/* recorder that counts it */
 };
 
 static void parcel_done(struct ib_cq *cq, struct ib_wc *wc)
@@ -351,8 +319,7 @@ static void done_may_free_what_completed(struct kunit *test)
 
 	rec->expect = 100;
 	for (i = 0; i < 100; i++) {
-		p = kmalloc(sizeof(*p), GFP_KERNEL);
-		KUNIT_ASSERT_NOT_NULL(test, p);
+		p = KVT_PTR(test, kmalloc(sizeof(*p), GFP_KERNEL));
 		p->cqe.done = parcel_done;
 		p->rec = rec;
 		wc.wr_cqe = &p->cqe;
@@ -390,16 +357,11 @@ static void done_may_post_again(struct kunit *test)
 
 /* --- invalid completions, failed creation, drivers that err ----------------- */
 
-/**
- * struct lines - counts lines of the kernel log that contain two strings
- * @a: one string
- * @b: the other string
- * @seen: number of such lines
- */
+/* Counts lines of the kernel log that contain two strings. */
 struct lines {
-	const char *a;
-	const char *b;
-	atomic_t seen;
+	const char *a;	/* one string */
+	const char *b;	/* the other string */
+	atomic_t seen;	/* number of such lines */
 };
 
 static void lines_probe(void *data, const char *text, size_t len)
@@ -418,13 +380,12 @@ static void lines_end(void *arg)
 
 static struct lines *lines_watch(struct kunit *test, const char *a, const char *b)
 {
-	struct lines *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+	struct lines *l = kvt_zalloc(test, sizeof(*l));
 
-	KUNIT_ASSERT_NOT_NULL(test, l);
 	l->a = a;
 	l->b = b;
 	KUNIT_ASSERT_EQ(test, 0, register_trace_console(lines_probe, l));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, lines_end, l));
+	kvt_defer(test, lines_end, l);
 	return l;
 }
 
@@ -437,9 +398,8 @@ static void undone(struct kunit *test, enum ib_poll_context ctx, struct ib_cqe *
 	struct ib_wc wc = { .wr_cqe = cqe, .status = status, .qp = qp };
 	struct item *items = items_new(test, rec, 1);
 	struct lines *with_qp, *with_owner;
-	char *text = kunit_kzalloc(test, 32, GFP_KERNEL);
+	char *text = kvt_zalloc(test, 32);
 
-	KUNIT_ASSERT_NOT_NULL(test, text);
 	snprintf(text, 32, "QP 0x%x", qp->qp_num);
 	with_qp = lines_watch(test, what, text);
 	/* The CQ is allocated in rig.c, so its owner is the module kverbs_kunit. */
@@ -520,18 +480,12 @@ static void cq_that_is_not_made_is_polled_no_more(struct kunit *test)
 							    kvt_context(test))));
 }
 
-/**
- * struct greedy - a CQ whose driver claims one completion more than it was asked for
- * @cqe: wr_cqe of all completions
- * @given: completions that poll_cq has filled in
- * @dones: calls of done()
- * @handled: completed by the last call of done()
- */
+/* A CQ whose driver claims one completion more than it was asked for. */
 struct greedy {
-	struct ib_cqe cqe;
-	int given;
-	atomic_t dones;
-	struct completion handled;
+	struct ib_cqe cqe;		/* wr_cqe of all completions */
+	int given;			/* completions that poll_cq has filled in */
+	atomic_t dones;			/* calls of done() */
+	struct completion handled;	/* completed by the last call of done() */
 };
 
 static int poll_too_many(struct ib_cq *cq, int num, struct ib_wc *wc)
@@ -558,19 +512,17 @@ static void greedy_done(struct ib_cq *cq, struct ib_wc *wc)
 /* The CQ is notified as mainline drivers do it: by a call of its comp_handler. */
 static void driver_that_gives_too_many_is_not_believed(struct kunit *test)
 {
-	struct greedy *g = kunit_kzalloc(test, sizeof(*g), GFP_KERNEL);
+	struct greedy *g = kvt_zalloc(test, sizeof(*g));
 	struct mock *m = mock_new(test);
 	struct ib_cq *cq;
 
-	KUNIT_ASSERT_NOT_NULL(test, g);
 	g->cqe.done = greedy_done;
 	init_completion(&g->handled);
 	m->ops.poll_cq = poll_too_many;
 	m->ops.req_notify_cq = arm_nothing;
 	mock_alloc(test, m);
 	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
-	cq = ib_alloc_cq(m->ibdev, g, 64, 0, kvt_context(test));
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
+	cq = KVT_PTR(test, ib_alloc_cq(m->ibdev, g, 64, 0, kvt_context(test)));
 	cq->comp_handler(cq, cq->cq_context);
 	if (kvt_context(test) == IB_POLL_DIRECT)
 		ib_process_cq_direct(cq, -1);
@@ -620,13 +572,7 @@ static struct kunit_case cq_life_cases[] = {
 	KUNIT_CASE(null_wr_cqe_of_an_error_is_no_news),
 	{}
 };
-
-static struct kunit_suite cq_life_suite = {
-	.name = "cq_life",
-	.test_cases = cq_life_cases,
-};
-
-kunit_test_suite(cq_life_suite);
+KVT_SUITE(cq_life);
 
 MODULE_DESCRIPTION("KUnit: the life of completion queues");
 MODULE_LICENSE("GPL");

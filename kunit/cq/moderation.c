@@ -3,11 +3,7 @@
  * CQ moderation in the core: what rdma_set_cq_moderation() and ib_resize_cq() pass to the
  * driver, and adaptive moderation that follows the load.
  */
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
-
 #include "cq/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 #define MAX_COUNT	100
@@ -138,16 +134,11 @@ static void cqs_are_not_moderated_unless_the_device_wants(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, recorder_up(test, m, IB_POLL_SOFTIRQ, 0)->cq->dim);
 }
 
-/**
- * struct load - puts a load on a CQ, notification by notification
- * @rec: recorder of the CQ
- * @items: completions, used in a ring
- * @next: number of the next completion to push
- */
+/* Puts a load on a CQ, notification by notification. */
 struct load {
-	struct recorder *rec;
-	struct item *items;
-	u32 next;
+	struct recorder *rec;	/* recorder of the CQ */
+	struct item *items;	/* completions, used in a ring */
+	u32 next;		/* number of the next completion to push */
 };
 
 static void load_init(struct kunit *test, struct load *l, struct mock *m)
@@ -293,10 +284,4 @@ static struct kunit_case cq_moderation_cases[] = {
 	KUNIT_CASE(free_waits_for_a_change_under_way),
 	{}
 };
-
-static struct kunit_suite cq_moderation_suite = {
-	.name = "cq_moderation",
-	.test_cases = cq_moderation_cases,
-};
-
-kunit_test_suite(cq_moderation_suite);
+KVT_SUITE(cq_moderation);

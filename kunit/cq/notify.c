@@ -5,44 +5,27 @@
  * not after ib_destroy_cq(). Also ib_cq_notify_event().
  */
 #include <linux/irqflags.h>
-#include <kunit/test.h>
 #include <kverbs/completion.h>
-#include <rdma/ib_verbs.h>
 
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 #define CQ_SIZE		64
 #define NOTIFIES	100000
 
-/**
- * struct watcher - a CQ whose completion and event handlers are watched
- * @cq: the CQ
- * @calls: calls of the completion handler that have ended
- * @inside: calls of the completion handler that are running
- * @concurrent: calls that began while another one was running
- * @polled: completions polled in the handler
- * @poll: the handler polls all completions, and arms the CQ again
- * @called: completed at the end of each call
- * @events: calls of the event handler
- * @event: the last event
- * @got_event: completed by each event
- * @on_call: called in the completion handler; may be NULL
- * @arg: for @on_call
- */
+/* A CQ whose completion and event handlers are watched. */
 struct watcher {
-	struct ib_cq *cq;
-	atomic_t calls;
-	atomic_t inside;
-	int concurrent;
-	atomic_t polled;
-	bool poll;
-	struct completion called;
-	atomic_t events;
-	enum ib_event_type event;
-	struct completion got_event;
-	void (*on_call)(struct watcher *w);
-	void *arg;
+	struct ib_cq *cq;		/* the CQ */
+	atomic_t calls;			/* calls of the completion handler that have ended */
+	atomic_t inside;		/* calls of the completion handler that are running */
+	int concurrent;			/* calls that began while another one was running */
+	atomic_t polled;		/* completions polled in the handler */
+	bool poll;	/* the handler polls all completions, and arms the CQ again */
+	struct completion called;	/* completed at the end of each call */
+	atomic_t events;		/* calls of the event handler */
+	enum ib_event_type event;	/* the last event */
+	struct completion got_event;	/* completed by each event */
+	void (*on_call)(struct watcher *w);	/* called in the completion handler; may be NULL */
+	void *arg;			/* for @on_call */
 };
 
 static void poll_and_arm(struct watcher *w, struct ib_cq *cq)
@@ -52,8 +35,7 @@ static void poll_and_arm(struct watcher *w, struct ib_cq *cq)
 	do {
 		while (ib_poll_cq(cq, 1, &wc) > 0)
 			atomic_inc(&w->polled);
-	} while (ib_req_notify_cq(cq, IB_CQ_NEXT_COMP |
-				      IB_CQ_REPORT_MISSED_EVENTS) > 0);
+	} while (ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0);
 }
 
 static void handler(struct ib_cq *cq, void *context)
@@ -91,17 +73,14 @@ static void watcher_end(void *arg)
 static struct watcher *watcher_up(struct kunit *test, struct mock *m)
 {
 	struct ib_cq_init_attr attr = { .cqe = CQ_SIZE };
-	struct watcher *w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
+	struct watcher *w = kvt_zalloc(test, sizeof(*w));
 	struct ib_cq *cq;
 
-	KUNIT_ASSERT_NOT_NULL(test, w);
 	init_completion(&w->called);
 	init_completion(&w->got_event);
-	cq = ib_create_cq(m->ibdev, handler, event_handler, w, &attr);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(cq));
+	cq = KVT_PTR(test, ib_create_cq(m->ibdev, handler, event_handler, w, &attr));
 	w->cq = cq;
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, watcher_end,
-							    w));
+	kvt_defer(test, watcher_end, w);
 	return w;
 }
 
@@ -221,16 +200,14 @@ static void c12_handler_is_never_concurrent(struct kunit *test)
 	for (i = 0; i < 2; i++) {
 		r[i].w = w;
 		r[i].count = count;
-		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0,
-					ringer_fn, &r[i]);
+		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0, ringer_fn, &r[i]);
 	}
 	for (i = 0; i < 2; i++)
 		KUNIT_ASSERT_TRUE(test, kvt_thread_join(t[i]));
 	while (atomic_read(&w->polled) < r[0].pushed + r[1].pushed)
 		KUNIT_ASSERT_TRUE(test, kvt_wait(&w->called));
 	KUNIT_EXPECT_EQ(test, 0, w->concurrent);
-	KUNIT_EXPECT_EQ(test, r[0].pushed + r[1].pushed,
-			atomic_read(&w->polled));
+	KUNIT_EXPECT_EQ(test, r[0].pushed + r[1].pushed, atomic_read(&w->polled));
 }
 
 /* A notification while the handler runs makes it run once more afterwards. */
@@ -308,9 +285,8 @@ static void cq_without_a_handler_is_fine(struct kunit *test)
 {
 	struct ib_cq_init_attr attr = { .cqe = CQ_SIZE };
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct ib_cq *cq = ib_create_cq(m->ibdev, NULL, NULL, NULL, &attr);
+	struct ib_cq *cq = KVT_PTR(test, ib_create_cq(m->ibdev, NULL, NULL, NULL, &attr));
 
-	KUNIT_ASSERT_FALSE(test, IS_ERR(cq));
 	ib_req_notify_cq(cq, IB_CQ_NEXT_COMP);
 	push(cq);
 	ib_cq_notify_event(cq, IB_EVENT_CQ_ERR);
@@ -361,10 +337,4 @@ static struct kunit_case cq_notify_cases[] = {
 	KUNIT_CASE(what_is_no_event_of_a_cq_is_dropped),
 	{}
 };
-
-static struct kunit_suite cq_notify_suite = {
-	.name = "cq_notify",
-	.test_cases = cq_notify_cases,
-};
-
-kunit_test_suite(cq_notify_suite);
+KVT_SUITE(cq_notify);

@@ -3,14 +3,9 @@
  * The pool of shared CQs: which CQ a consumer gets, and when CQs are created and destroyed.
  */
 #include <linux/cpumask.h>
-#include <linux/module.h>
-#include <linux/sched.h>
-#include <kunit/test.h>
 #include <kverbs/completion.h>
-#include <rdma/ib_verbs.h>
 
 #include "cq/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 
@@ -26,19 +21,10 @@ static const struct cpumask *pool_vector_affinity(struct ib_device *ibdev, int v
 	return &vector_cpus[vector];
 }
 
-static void pool_idle_end(void *arg)
-{
-	cq_rig_tune("cq_pool_idle_ms", (unsigned long)arg);
-}
-
 /* Sets how long an idle CQ is kept, until the case ends. */
 static void pool_idle(struct kunit *test, unsigned int ms)
 {
-	int old = cq_rig_tune("cq_pool_idle_ms", ms);
-
-	KUNIT_ASSERT_GE(test, old, 0);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, pool_idle_end,
-							    (void *)(long)old));
+	cq_rig_tune(test, "cq_pool_idle_ms", ms);
 }
 
 /* A device with VECTORS vectors, whose affinity masks are empty at first. */
@@ -60,9 +46,8 @@ static struct mock *pool_device(struct kunit *test)
 
 static struct ib_cq *pool_get(struct kunit *test, struct mock *m, unsigned int nr, int hint)
 {
-	struct ib_cq *cq = ib_cq_pool_get(m->ibdev, nr, hint, IB_POLL_WORKQUEUE);
+	struct ib_cq *cq = KVT_PTR(test, ib_cq_pool_get(m->ibdev, nr, hint, IB_POLL_WORKQUEUE));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
 	return cq;
 }
 
@@ -102,8 +87,7 @@ static void consumers_share_a_cq(struct kunit *test)
 	b = pool_get(test, m, 200, 1);
 	KUNIT_EXPECT_PTR_EQ(test, a, b);
 	KUNIT_EXPECT_EQ(test, 300, a->cqe_used);
-	other = ib_cq_pool_get(m->ibdev, 10, 1, IB_POLL_SOFTIRQ);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(other));
+	other = KVT_PTR(test, ib_cq_pool_get(m->ibdev, 10, 1, IB_POLL_SOFTIRQ));
 	KUNIT_EXPECT_PTR_NE(test, a, other);
 	ib_cq_pool_put(other, 10);
 	ib_cq_pool_put(b, 200);
@@ -185,8 +169,7 @@ static void load_is_what_is_in_use(struct kunit *test)
 		cq[i] = pool_get(test, m, 100, i);
 	}
 	/* CQs of other poll contexts count towards the load of a vector, too. */
-	softirq = ib_cq_pool_get(m->ibdev, 100, 3, IB_POLL_SOFTIRQ);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(softirq));
+	softirq = KVT_PTR(test, ib_cq_pool_get(m->ibdev, 100, 3, IB_POLL_SOFTIRQ));
 	ib_cq_pool_put(cq[3], 100);
 	ib_cq_pool_put(cq[2], 100);
 	expect_vectors(test, m, 30, want, ARRAY_SIZE(want));
@@ -347,18 +330,12 @@ static void what_was_not_got_is_not_taken_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, cq->cqe_used);
 }
 
-/**
- * struct pool_client - a client that uses the pool
- * @client: the client
- * @cq: the CQ that it got from the pool
- * @destroyed: CQs that were destroyed before the client put @cq
- * @m: the device
- */
+/* A client that uses the pool. */
 struct pool_client {
 	struct ib_client client;
-	struct ib_cq *cq;
-	unsigned int destroyed;
-	struct mock *m;
+	struct ib_cq *cq;	/* the CQ that it got from the pool */
+	unsigned int destroyed;	/* CQs that were destroyed before the client put @cq */
+	struct mock *m;		/* the device */
 };
 
 static int pool_client_add(struct ib_device *ibdev)
@@ -378,10 +355,9 @@ static void pool_client_remove(struct ib_device *ibdev, void *data)
 
 static void unregister_destroys_the_pool_after_the_clients(struct kunit *test)
 {
-	struct pool_client *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+	struct pool_client *c = kvt_zalloc(test, sizeof(*c));
 	struct mock *m = pool_device(test);
 
-	KUNIT_ASSERT_NOT_NULL(test, c);
 	c->m = m;
 	c->client.name = "kvt_pool";
 	c->client.add = pool_client_add;
@@ -510,13 +486,7 @@ static struct kunit_case cq_pool_cases[] = {
 	KUNIT_CASE(get_and_trim_on_two_cpus),
 	{}
 };
-
-static struct kunit_suite cq_pool_suite = {
-	.name = "cq_pool",
-	.test_cases = cq_pool_cases,
-};
-
-kunit_test_suite(cq_pool_suite);
+KVT_SUITE(cq_pool);
 
 MODULE_DESCRIPTION("KUnit: the pool of completion queues, and moderation");
 MODULE_LICENSE("GPL");

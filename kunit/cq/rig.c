@@ -2,15 +2,10 @@
 /*
  * Helpers shared by the suites of the CQ layer.
  */
-#include <linux/ktime.h>
-#include <linux/module.h>
-#include <linux/sched.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
+#include <linux/list.h>
 
 #include "../cq/cq.h"
 #include "cq/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 
@@ -79,18 +74,16 @@ static void recorder_end(void *arg)
 struct recorder *recorder_up(struct kunit *test, struct mock *m, enum ib_poll_context ctx,
 			     int vector)
 {
-	struct recorder *rec = kunit_kzalloc(test, sizeof(*rec), GFP_KERNEL);
+	struct recorder *rec = kvt_zalloc(test, sizeof(*rec));
 	struct ib_cq *cq;
 
-	KUNIT_ASSERT_NOT_NULL(test, rec);
 	init_completion(&rec->all);
 	init_completion(&rec->rearmed);
 	rec->m = m;
 	rec->ctx = ctx;
-	cq = ib_alloc_cq(m->ibdev, rec, CQ_RIG_SIZE, vector, ctx);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(cq));
+	cq = KVT_PTR(test, ib_alloc_cq(m->ibdev, rec, CQ_RIG_SIZE, vector, ctx));
 	rec->cq = cq;
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, recorder_end, rec));
+	kvt_defer(test, recorder_end, rec);
 	return rec;
 }
 EXPORT_SYMBOL_GPL(recorder_up);
@@ -166,10 +159,9 @@ EXPORT_SYMBOL_GPL(item_init);
  */
 struct item *items_new(struct kunit *test, struct recorder *rec, u32 n)
 {
-	struct item *items = kunit_kcalloc(test, n, sizeof(*items), GFP_KERNEL);
+	struct item *items = KVT_PTR(test, kunit_kcalloc(test, n, sizeof(*items), GFP_KERNEL));
 	u32 i;
 
-	KUNIT_ASSERT_NOT_NULL(test, items);
 	for (i = 0; i < n; i++)
 		item_init(&items[i], rec, 0, i);
 	return items;
@@ -227,53 +219,17 @@ bool items_push(struct item *items, u32 n)
 EXPORT_SYMBOL_GPL(items_push);
 
 /**
- * cq_gate_init() - initialise a gate, closed
+ * cq_gate_pass() - wait in a done() until the gate opens, asleep if its context may sleep
  * @g: the gate
  */
-void cq_gate_init(struct cq_gate *g)
+void cq_gate_pass(struct kvt_gate *g)
 {
-	kvt_gate_init(&g->gate);
-	init_completion(&g->go);
-}
-EXPORT_SYMBOL_GPL(cq_gate_init);
-
-/**
- * cq_gate_pass() - wait in a done() until the gate opens
- * @g: the gate
- */
-void cq_gate_pass(struct cq_gate *g)
-{
-	if (in_serving_softirq()) {
-		kvt_gate_pass(&g->gate);
-		return;
-	}
-	complete(&g->gate.entered);
-	g->gate.in_time = kvt_wait(&g->go);
+	if (in_serving_softirq())
+		kvt_gate_pass(g);
+	else
+		kvt_gate_sleep(g);
 }
 EXPORT_SYMBOL_GPL(cq_gate_pass);
-
-/**
- * cq_gate_entered() - wait until a done() has reached the gate
- * @g: the gate
- *
- * Return: true if it has, in time.
- */
-bool cq_gate_entered(struct cq_gate *g)
-{
-	return kvt_wait(&g->gate.entered);
-}
-EXPORT_SYMBOL_GPL(cq_gate_entered);
-
-/**
- * cq_gate_open() - let the done() continue
- * @g: the gate
- */
-void cq_gate_open(struct cq_gate *g)
-{
-	kvt_gate_open(&g->gate);
-	complete_all(&g->go);
-}
-EXPORT_SYMBOL_GPL(cq_gate_open);
 
 static void held_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 {
@@ -304,9 +260,8 @@ struct cq_hold *cq_hold_new(struct kunit *test, struct mock *m, enum ib_poll_con
 
 	kvt_need_two_cpus(test);
 	kvt_stay_on_first_cpu();
-	h = kunit_kzalloc(test, sizeof(*h), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, h);
-	cq_gate_init(&h->g);
+	h = kvt_zalloc(test, sizeof(*h));
+	kvt_gate_init(&h->g);
 	h->rec = recorder_up(test, m, ctx, kvt_other_cpu());
 	/* In a work queue, another runner would take over from one that is held up. */
 	h->rec->cq->lane->watched = false;
@@ -328,7 +283,7 @@ EXPORT_SYMBOL_GPL(cq_hold_new);
 bool cq_hold_begin(struct cq_hold *h)
 {
 	kvt_thread_go(h->pusher);
-	return cq_gate_entered(&h->g);
+	return kvt_wait(&h->g.entered);
 }
 EXPORT_SYMBOL_GPL(cq_hold_begin);
 
@@ -340,12 +295,12 @@ EXPORT_SYMBOL_GPL(cq_hold_begin);
  */
 bool cq_hold_end(struct cq_hold *h)
 {
-	cq_gate_open(&h->g);
+	kvt_gate_open(&h->g);
 	/* The pusher polls the CQ itself: it must not be freed before the pusher returns. */
 	if (h->rec->ctx == IB_POLL_DIRECT && !kvt_thread_join(h->pusher))
 		return false;
 	/* Else do not join: the lane may keep the pusher's CPU busy until the case ends. */
-	return kvt_wait(&h->rec->all) && h->g.gate.in_time;
+	return kvt_wait(&h->rec->all) && h->g.in_time;
 }
 EXPORT_SYMBOL_GPL(cq_hold_end);
 
@@ -367,9 +322,8 @@ struct ib_qp *cq_rig_qp(struct kunit *test, struct ib_pd *pd, struct ib_cq *scq,
 		.cap = { .max_send_wr = 16, .max_recv_wr = srq ? 0 : 16,
 			 .max_send_sge = 1, .max_recv_sge = srq ? 0 : 1 },
 	};
-	struct ib_qp *qp = ib_create_qp(pd, &init);
+	struct ib_qp *qp = KVT_PTR(test, ib_create_qp(pd, &init));
 
-	KUNIT_ASSERT_FALSE(test, IS_ERR(qp));
 	KUNIT_EXPECT_EQ(test, 0, kvt_qp_to_init(qp, 1));
 	return qp;
 }
@@ -384,53 +338,29 @@ EXPORT_SYMBOL_GPL(cq_rig_qp);
  */
 bool cq_rig_rest(struct ib_cq *cq)
 {
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
-
 	/* Pairs with the atomic_set_release() in ib_cq_lane_idle(). */
-	while (atomic_read_acquire(&cq->lane->active)) {
-		if (ktime_get_ns() > end)
-			return false;
-		/* On one CPU, nobody holds up a timer: see kvt_thread_waits(). */
-		if (num_online_cpus() == 1)
-			schedule_timeout_uninterruptible(1);
-		else
-			schedule();
-	}
-	return true;
+	return kvt_until(!atomic_read_acquire(&cq->lane->active));
 }
 EXPORT_SYMBOL_GPL(cq_rig_rest);
 
 /**
- * cq_rig_tune() - set a numeric module parameter of kverbs
+ * cq_rig_tune() - set a numeric module parameter of kverbs until the case ends
+ * @test: the running case
  * @name: the parameter
  * @value: the new value
- *
- * Return: the old value, or a negative errno.
  */
-int cq_rig_tune(const char *name, unsigned int value)
+void cq_rig_tune(struct kunit *test, const char *name, unsigned int value)
 {
 	char path[64], text[16];
-	unsigned int old = 0;
-	int ret;
 
 	snprintf(path, sizeof(path), "/sys/module/kverbs/parameters/%s", name);
-	ret = kvt_read_file(path, text, sizeof(text));
-	if (ret > 0)
-		ret = kstrtouint(text, 0, &old);
-	if (ret < 0)
-		return ret;
 	snprintf(text, sizeof(text), "%u", value);
-	return kvt_write_file(path, text) ?: (int)old;
+	kvt_set_file(test, path, text);
 }
 EXPORT_SYMBOL_GPL(cq_rig_tune);
 
 /* wait_warn_ms in cases which wait for the messages rather than for a time. */
 #define SOON_MS		20
-
-static void restore_wait_warn(void *arg)
-{
-	cq_rig_tune("wait_warn_ms", (unsigned long)arg);
-}
 
 /**
  * cq_rig_warn_soon() - have the log tell soon what a thread waits for, until the case ends
@@ -438,10 +368,6 @@ static void restore_wait_warn(void *arg)
  */
 void cq_rig_warn_soon(struct kunit *test)
 {
-	int old = cq_rig_tune("wait_warn_ms", SOON_MS);
-
-	KUNIT_ASSERT_GE(test, old, 0);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, restore_wait_warn,
-							   (void *)(unsigned long)old));
+	cq_rig_tune(test, "wait_warn_ms", SOON_MS);
 }
 EXPORT_SYMBOL_GPL(cq_rig_warn_soon);

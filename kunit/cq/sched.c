@@ -4,16 +4,11 @@
  * the bounds of a run by budget and time, measured in real time.
  */
 #include <linux/delay.h>
-#include <linux/module.h>
-#include <linux/sched.h>
 #include <linux/sched/clock.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "../cq/cq.h"
 #include "cq/rig.h"
 #include "cq/sim.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 #define LIGHTS		7
@@ -269,10 +264,9 @@ static void light_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 
 static struct load *load_new(struct kunit *test, unsigned int us, int until)
 {
-	struct load *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+	struct load *l = kvt_zalloc(test, sizeof(*l));
 	struct mock *m = mock_up(test, "kvtm_a");
 
-	KUNIT_ASSERT_NOT_NULL(test, l);
 	l->us = us;
 	l->until = until;
 	l->at = until / 2;
@@ -302,38 +296,13 @@ static void load_run(struct kunit *test, struct load *l)
 	KUNIT_ASSERT_TRUE(test, cq_rig_rest(l->flood->cq));
 }
 
-static void restore_time(void *old)
-{
-	cq_rig_tune("cq_time_us", (unsigned long)old);
-}
-
-static void restore_budget(void *old)
-{
-	cq_rig_tune("cq_budget", (unsigned long)old);
-}
-
-static void tune(struct kunit *test, const char *name, unsigned int value,
-		 void (*restore)(void *old))
-{
-	int old = cq_rig_tune(name, value);
-
-	KUNIT_ASSERT_GT(test, old, 0);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, restore,
-							    (void *)(unsigned long)old));
-}
-
-static void set_time(struct kunit *test, unsigned int us)
-{
-	tune(test, "cq_time_us", us, restore_time);
-}
-
 static void run_ends_when_its_budget_is_spent(struct kunit *test)
 {
 	struct load *l = load_new(test, 0, CHEAP);
 	struct ib_cq_lane *lane = l->flood->cq->lane;
 
-	set_time(test, NEVER_US);
-	tune(test, "cq_budget", BUDGET, restore_budget);
+	cq_rig_tune(test, "cq_time_us", NEVER_US);
+	cq_rig_tune(test, "cq_budget", BUDGET);
 	load_run(test, l);
 	kunit_info(test, "%llu runs of %llu completions", lane->stats.runs,
 		   lane->stats.completions);
@@ -361,7 +330,7 @@ static void run_ends_when_its_time_is_spent(struct kunit *test)
 	struct ib_cq_lane *lane = l->flood->cq->lane;
 
 	need_clock(test);
-	set_time(test, COSTLY_US);
+	cq_rig_tune(test, "cq_time_us", COSTLY_US);
 	load_run(test, l);
 	kunit_info(test, "%llu runs, %llu ended by time", lane->stats.runs,
 		   lane->stats.time_spent);
@@ -397,7 +366,7 @@ static void flood_does_not_hold_the_cpu(struct kunit *test)
 
 	need_clock(test);
 	t = kvt_thread_start(test, 0, bystander_fn, &b);
-	set_time(test, DEFAULT_US);
+	cq_rig_tune(test, "cq_time_us", DEFAULT_US);
 	load_run(test, b.l);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
 	kunit_info(test, "a thread had %d turns", b.turns);
@@ -455,7 +424,7 @@ static void burst_on_an_idle_cq_schedules_it_once(struct kunit *test)
 
 static int sched_init(struct kunit *test)
 {
-	set_time(test, NEVER_US);
+	cq_rig_tune(test, "cq_time_us", NEVER_US);
 	return 0;
 }
 
@@ -474,14 +443,7 @@ static struct kunit_case cq_sched_cases[] = {
 	KUNIT_CASE_PARAM(burst_on_an_idle_cq_schedules_it_once, kvt_scheduled_context),
 	{}
 };
-
-static struct kunit_suite cq_sched_suite = {
-	.name = "cq_sched",
-	.init = sched_init,
-	.test_cases = cq_sched_cases,
-};
-
-kunit_test_suite(cq_sched_suite);
+KVT_SUITE(cq_sched, .init = sched_init);
 
 MODULE_DESCRIPTION("KUnit: the scheduler of completion queues");
 MODULE_LICENSE("GPL");

@@ -8,13 +8,11 @@
  * the last thing that the case does before the simulation belongs to the runner again.
  */
 #include <linux/bottom_half.h>
-#include <linux/slab.h>
 #include <linux/sort.h>
 #include <kverbs/completion.h>
 
 #include "cq/rig.h"
 #include "cq/sim.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 struct sim_cq {
@@ -193,10 +191,9 @@ struct sim *sim_new(struct kunit *test, enum ib_poll_context ctx, u64 end, u32 s
 	static const struct ib_device_ops size = {
 		INIT_RDMA_OBJ_SIZE(ib_cq, sim_cq, ibcq),
 	};
-	struct sim *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct sim *s = kvt_zalloc(test, sizeof(*s));
 	struct mock *m = mock_new(test);
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	m->ops.create_cq = sim_create_cq;
 	m->ops.destroy_cq = sim_destroy_cq;
 	m->ops.poll_cq = sim_poll_cq;
@@ -211,7 +208,7 @@ struct sim *sim_new(struct kunit *test, enum ib_poll_context ctx, u64 end, u32 s
 	s->wake_ns = SIM_WAKE_NS;
 	s->done_ns = SIM_DONE_NS;
 	init_completion(&s->idle);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, sim_end, s));
+	kvt_defer(test, sim_end, s);
 	return s;
 }
 
@@ -272,12 +269,9 @@ void sim_open(struct kunit *test, struct sim *s)
 	struct ib_cq *cq;
 
 	for (f = s->flow; f < &s->flow[s->flows]; f++) {
-		if (f->max) {
-			f->delay = kvcalloc(f->max, sizeof(*f->delay), GFP_KERNEL);
-			KUNIT_ASSERT_NOT_NULL(test, f->delay);
-		}
-		cq = ib_alloc_cq(s->m->ibdev, NULL, SIM_DEPTH, 0, s->ctx);
-		KUNIT_ASSERT_FALSE(test, IS_ERR(cq));
+		if (f->max)
+			f->delay = KVT_PTR(test, kvcalloc(f->max, sizeof(*f->delay), GFP_KERNEL));
+		cq = KVT_PTR(test, ib_alloc_cq(s->m->ibdev, NULL, SIM_DEPTH, 0, s->ctx));
 		f->cq = cq;
 	}
 	/* Set only here: the arming of the CQs at their creation takes no virtual time. */

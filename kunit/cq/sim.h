@@ -25,69 +25,43 @@
 
 struct sim;
 
-/**
- * struct sim_flow - a CQ, and the completions that arrive at it
- * @cqe: wr_cqe of all these completions
- * @sim: the simulation
- * @cq: the CQ
- * @flood: the CQ always has completions
- * @gap: mean time between arrivals in ns, unless @flood
- * @burst: largest number of completions that arrive at once
- * @next: virtual time of the next arrival, U64_MAX if there is none
- * @rng: state of the random number generator
- * @arrived: completions that have arrived
- * @served: completions handled before &sim.end
- * @done: completions handled
- * @delay: for each completion, the time from its arrival to its done(), in ns
- * @max: number of entries that @delay has room for
- */
+/* A CQ, and the completions that arrive at it. */
 struct sim_flow {
-	struct ib_cqe cqe;
-	struct sim *sim;
-	struct ib_cq *cq;
-	bool flood;
-	u32 gap;
-	u32 burst;
-	u64 next;
-	u32 rng;
-	u32 arrived;
-	u32 served;
-	u32 done;
-	u32 *delay;
-	u32 max;
+	struct ib_cqe cqe;	/* wr_cqe of all these completions */
+	struct sim *sim;	/* the simulation */
+	struct ib_cq *cq;	/* the CQ */
+	bool flood;		/* the CQ always has completions */
+	u32 gap;		/* mean time between arrivals in ns, unless @flood */
+	u32 burst;		/* largest number of completions that arrive at once */
+	u64 next;		/* virtual time of the next arrival, U64_MAX if there is none */
+	u32 rng;		/* state of the random number generator */
+	u32 arrived;		/* completions that have arrived */
+	u32 served;		/* completions handled before &sim.end */
+	u32 done;		/* completions handled */
+	u32 *delay;	/* for each completion, the time from its arrival to its done(), in ns */
+	u32 max;		/* number of entries that @delay has room for */
 };
 
-/**
- * struct sim - a run of the simulation
- * @m: the device
- * @ctx: polling context of the CQs, which all have completion vector 0
- * @now: the virtual clock, in ns; advanced by the context that polls, and by the case
- *	while all CQs are armed
- * @end: virtual time at which arrivals end
- * @wake_ns: SIM_WAKE_NS, unless the case changes it
- * @done_ns: SIM_DONE_NS, unless the case changes it
- * @seed: seed of the random numbers
- * @flow: the flows
- * @flows: number of flows
- * @idle: completed when all CQs are armed
- * @inside: calls of done() that are running
- * @concurrent: calls of done() that began while another one was running
- * @overruns: arrivals at a full CQ
- */
+/* A run of the simulation. */
 struct sim {
-	struct mock *m;
+	struct mock *m;		/* the device */
+	/* Polling context of the CQs, which all have completion vector 0. */
 	enum ib_poll_context ctx;
+	/*
+	 * The virtual clock, in ns; advanced by the context that polls, and by the case while all
+	 * CQs are armed.
+	 */
 	u64 now;
-	u64 end;
-	u32 wake_ns;
-	u32 done_ns;
-	u32 seed;
-	struct sim_flow flow[SIM_FLOWS];
-	int flows;
-	struct completion idle;
-	atomic_t inside;
-	int concurrent;
-	int overruns;
+	u64 end;		/* virtual time at which arrivals end */
+	u32 wake_ns;		/* SIM_WAKE_NS, unless the case changes it */
+	u32 done_ns;		/* SIM_DONE_NS, unless the case changes it */
+	u32 seed;		/* seed of the random numbers */
+	struct sim_flow flow[SIM_FLOWS];	/* the flows */
+	int flows;		/* number of flows */
+	struct completion idle;	/* completed when all CQs are armed */
+	atomic_t inside;	/* calls of done() that are running */
+	int concurrent;		/* calls of done() that began while another one was running */
+	int overruns;		/* arrivals at a full CQ */
 };
 
 struct sim *sim_new(struct kunit *test, enum ib_poll_context ctx, u64 end, u32 seed);

@@ -5,18 +5,13 @@
  * when the case lets it, or too late, which the case then reports.
  */
 #include <linux/delay.h>
-#include <linux/module.h>
 #include <linux/mutex.h>
-#include <linux/sched.h>
 #include <linux/timer.h>
-#include <kunit/test.h>
 #include <kverbs/delay.h>
-#include <rdma/ib_verbs.h>
 
 #include "../cq/cq.h"
 #include "lib/console.h"
 #include "cq/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 
@@ -61,14 +56,14 @@ static void sleep_in_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *
 }
 
 /* Creates a CQ, and pushes a completion whose done() sleeps at @g. */
-static struct recorder *sleeper(struct kunit *test, struct mock *m, struct cq_gate *g)
+static struct recorder *sleeper(struct kunit *test, struct mock *m, struct kvt_gate *g)
 {
 	struct recorder *rec;
 
-	cq_gate_init(g);
+	kvt_gate_init(g);
 	rec = beside(test, m, sleep_in_done, g);
 	KUNIT_EXPECT_TRUE(test, item_push(items_new(test, rec, 1)));
-	KUNIT_EXPECT_TRUE(test, cq_gate_entered(g));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&g->entered));
 	return rec;
 }
 
@@ -81,12 +76,12 @@ static void expect_served(struct kunit *test, struct recorder *rec)
 }
 
 /* Lets the done() of a sleeper() return, and expects that it had to be let. */
-static void expect_asleep(struct kunit *test, struct recorder *rec, struct cq_gate *g)
+static void expect_asleep(struct kunit *test, struct recorder *rec, struct kvt_gate *g)
 {
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&rec->seen));
-	cq_gate_open(g);
+	kvt_gate_open(g);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&rec->all));
-	KUNIT_EXPECT_TRUE(test, g->gate.in_time);
+	KUNIT_EXPECT_TRUE(test, g->in_time);
 	recorder_expect_clean(test, rec);
 }
 
@@ -94,19 +89,19 @@ static void expect_asleep(struct kunit *test, struct recorder *rec, struct cq_ga
 
 static void open_gate(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 {
-	cq_gate_open(rec->arg);
+	kvt_gate_open(rec->arg);
 }
 
 static void done_may_wait_for_a_done_of_its_lane(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct cq_gate g;
+	struct kvt_gate g;
 	struct recorder *a = sleeper(test, m, &g);
 	struct recorder *b = beside(test, m, open_gate, &g);
 
 	expect_served(test, b);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&a->all));
-	KUNIT_EXPECT_TRUE(test, g.gate.in_time);
+	KUNIT_EXPECT_TRUE(test, g.in_time);
 	recorder_expect_clean(test, a);
 }
 
@@ -114,11 +109,11 @@ static void done_may_wait_for_a_done_of_its_lane(struct kunit *test)
 static void done_may_wait_for_a_done_that_is_next_in_line(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct cq_gate g;
+	struct kvt_gate g;
 	struct recorder *a, *b;
 	struct item *first, *second;
 
-	cq_gate_init(&g);
+	kvt_gate_init(&g);
 	a = beside(test, m, sleep_in_done, &g);
 	b = beside(test, m, open_gate, &g);
 	first = items_new(test, a, 1);
@@ -130,7 +125,7 @@ static void done_may_wait_for_a_done_that_is_next_in_line(struct kunit *test)
 	preempt_enable();
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&b->all));
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&a->all));
-	KUNIT_EXPECT_TRUE(test, g.gate.in_time);
+	KUNIT_EXPECT_TRUE(test, g.in_time);
 	recorder_expect_clean(test, a);
 	recorder_expect_clean(test, b);
 }
@@ -138,22 +133,22 @@ static void done_may_wait_for_a_done_that_is_next_in_line(struct kunit *test)
 static void done_may_wait_for_another_lane_that_waits_for_its_own(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct cq_gate ga, gb;
+	struct kvt_gate ga, gb;
 	struct recorder *a = sleeper(test, m, &ga);
 	struct recorder *b, *c;
 
 	/* C lets B return, whose return lets A. */
-	cq_gate_init(&gb);
+	kvt_gate_init(&gb);
 	b = recorder_up(test, m, IB_POLL_THREAD, 0);
 	b->on_done = sleep_in_done;
 	b->arg = &gb;
 	b->expect = 1;
 	c = beside(test, m, open_gate, &gb);
 	KUNIT_EXPECT_TRUE(test, item_push(items_new(test, b, 1)));
-	KUNIT_EXPECT_TRUE(test, cq_gate_entered(&gb));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&gb.entered));
 	expect_served(test, c);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&b->all));
-	KUNIT_EXPECT_TRUE(test, gb.gate.in_time);
+	KUNIT_EXPECT_TRUE(test, gb.in_time);
 	expect_asleep(test, a, &ga);
 }
 
@@ -185,7 +180,7 @@ static void done_that_waits_for_a_mutex_stops_nobody(struct kunit *test)
 static void two_may_sleep_beside_a_third(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct cq_gate g[2];
+	struct kvt_gate g[2];
 	struct recorder *a = sleeper(test, m, &g[0]);
 	struct recorder *b = sleeper(test, m, &g[1]);
 	struct recorder *c = beside(test, m, NULL, NULL);
@@ -322,9 +317,8 @@ static void deal_with_another(struct kunit *test, struct inner *in,
 
 static void done_may_drain_a_qp_of_another_cq_of_its_lane(struct kunit *test)
 {
-	struct inner *in = kunit_kzalloc(test, sizeof(*in), GFP_KERNEL);
+	struct inner *in = kvt_zalloc(test, sizeof(*in));
 
-	KUNIT_ASSERT_NOT_NULL(test, in);
 	deal_with_another(test, in, drain_in_done);
 	KUNIT_EXPECT_EQ(test, BEFORE, in->seen);
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, in->state);
@@ -336,9 +330,8 @@ static void done_may_drain_a_qp_of_another_cq_of_its_lane(struct kunit *test)
 
 static void done_may_flush_another_cq_of_its_lane(struct kunit *test)
 {
-	struct inner *in = kunit_kzalloc(test, sizeof(*in), GFP_KERNEL);
+	struct inner *in = kvt_zalloc(test, sizeof(*in));
 
-	KUNIT_ASSERT_NOT_NULL(test, in);
 	deal_with_another(test, in, flush_in_done);
 	KUNIT_EXPECT_EQ(test, 0, in->ret);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&in->rec->all));
@@ -347,9 +340,8 @@ static void done_may_flush_another_cq_of_its_lane(struct kunit *test)
 
 static void done_may_free_another_cq_of_its_lane(struct kunit *test)
 {
-	struct inner *in = kunit_kzalloc(test, sizeof(*in), GFP_KERNEL);
+	struct inner *in = kvt_zalloc(test, sizeof(*in));
 
-	KUNIT_ASSERT_NOT_NULL(test, in);
 	deal_with_another(test, in, free_in_done);
 	KUNIT_EXPECT_EQ(test, 1, mock_calls(in->rec->m, MOCK_destroy_cq));
 	KUNIT_EXPECT_EQ(test, in->seen, atomic_read(&in->rec->seen));
@@ -366,13 +358,12 @@ static int free_fn(void *arg)
 static void done_waits_for_another_that_sleeps(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct inner *in = kunit_kzalloc(test, sizeof(*in), GFP_KERNEL);
-	struct cq_gate g;
+	struct inner *in = kvt_zalloc(test, sizeof(*in));
+	struct kvt_gate g;
 	struct recorder *b = sleeper(test, m, &g);
 	struct recorder *c = beside(test, m, NULL, NULL);
 	struct recorder *a;
 
-	KUNIT_ASSERT_NOT_NULL(test, in);
 	in->rec = b;
 	a = beside(test, m, flush_in_done, in);
 	KUNIT_EXPECT_TRUE(test, item_push(items_new(test, a, 1)));
@@ -394,7 +385,7 @@ static void done_waits_for_another_that_sleeps(struct kunit *test)
  * @late: completions of @dead that were handed to done()
  */
 struct grave {
-	struct cq_gate g;
+	struct kvt_gate g;
 	struct ib_qp *qp;
 	const void *dead;
 	int late;
@@ -434,7 +425,7 @@ static struct recorder *grave_dug(struct kunit *test, struct mock *m, struct gra
 	struct ib_wc wc = {};
 	int i;
 
-	cq_gate_init(&gr->g);
+	kvt_gate_init(&gr->g);
 	rec = beside(test, m, grave_done, gr);
 	rec->expect = BATCH;
 	items = items_new(test, rec, BATCH);
@@ -445,7 +436,7 @@ static struct recorder *grave_dug(struct kunit *test, struct mock *m, struct gra
 		KUNIT_EXPECT_TRUE(test, mock_cq_push_quiet(rec->cq, &wc));
 	}
 	KUNIT_EXPECT_TRUE(test, item_push_of(&items[i], gr->qp));
-	KUNIT_EXPECT_TRUE(test, cq_gate_entered(&gr->g));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&gr->g.entered));
 	expect_served(test, beside(test, m, NULL, NULL));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&rec->seen));
 	return rec;
@@ -454,20 +445,19 @@ static struct recorder *grave_dug(struct kunit *test, struct mock *m, struct gra
 static void destroy_waits_for_a_done_that_sleeps(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct grave *gr = kunit_kzalloc(test, sizeof(*gr), GFP_KERNEL);
+	struct grave *gr = kvt_zalloc(test, sizeof(*gr));
 	struct recorder *rec;
 	struct kvt_thread *t;
 
-	KUNIT_ASSERT_NOT_NULL(test, gr);
 	rec = grave_dug(test, m, gr);
 	t = kvt_thread_start(test, -1, bury_fn, gr);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(t));
-	cq_gate_open(&gr->g);
+	kvt_gate_open(&gr->g);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
 	KUNIT_EXPECT_EQ(test, 0, t->ret);
 	KUNIT_EXPECT_EQ(test, BATCH, atomic_read(&rec->seen));
 	KUNIT_EXPECT_EQ(test, 0, gr->late);
-	KUNIT_EXPECT_TRUE(test, gr->g.gate.in_time);
+	KUNIT_EXPECT_TRUE(test, gr->g.in_time);
 	recorder_expect_clean(test, rec);
 }
 
@@ -475,15 +465,14 @@ static void destroy_that_waits_says_so(struct kunit *test)
 {
 	struct kvt_console *said = kvt_console_watch(test, "waiting for a done() of its CQ");
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct grave *gr = kunit_kzalloc(test, sizeof(*gr), GFP_KERNEL);
+	struct grave *gr = kvt_zalloc(test, sizeof(*gr));
 	struct kvt_thread *t;
 
-	KUNIT_ASSERT_NOT_NULL(test, gr);
 	cq_rig_warn_soon(test);
 	grave_dug(test, m, gr);
 	t = kvt_thread_start(test, -1, bury_fn, gr);
 	KUNIT_EXPECT_TRUE(test, kvt_console_wait(said));
-	cq_gate_open(&gr->g);
+	kvt_gate_open(&gr->g);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
 	KUNIT_EXPECT_EQ(test, 0, t->ret);
 }
@@ -492,7 +481,7 @@ static void free_that_waits_says_so(struct kunit *test)
 {
 	struct kvt_console *said = kvt_console_watch(test, "waiting for its done()");
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct cq_gate g;
+	struct kvt_gate g;
 	struct recorder *rec = sleeper(test, m, &g);
 	struct kvt_thread *t;
 
@@ -500,28 +489,27 @@ static void free_that_waits_says_so(struct kunit *test)
 	t = kvt_thread_start(test, -1, free_fn, rec);
 	KUNIT_EXPECT_TRUE(test, kvt_console_wait(said));
 	KUNIT_EXPECT_TRUE(test, kvt_thread_running(t));
-	cq_gate_open(&g);
+	kvt_gate_open(&g);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
 }
 
 static void done_that_destroys_waits_for_a_done_that_sleeps(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct grave *gr = kunit_kzalloc(test, sizeof(*gr), GFP_KERNEL);
+	struct grave *gr = kvt_zalloc(test, sizeof(*gr));
 	struct recorder *rec, *digger, *third;
 
-	KUNIT_ASSERT_NOT_NULL(test, gr);
 	rec = grave_dug(test, m, gr);
 	digger = beside(test, m, bury_in_done, gr);
 	third = beside(test, m, NULL, NULL);
 	KUNIT_EXPECT_TRUE(test, item_push(items_new(test, digger, 1)));
 	expect_served(test, third);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&digger->seen));
-	cq_gate_open(&gr->g);
+	kvt_gate_open(&gr->g);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&digger->all));
 	KUNIT_EXPECT_EQ(test, BATCH, atomic_read(&rec->seen));
 	KUNIT_EXPECT_EQ(test, 0, gr->late);
-	KUNIT_EXPECT_TRUE(test, gr->g.gate.in_time);
+	KUNIT_EXPECT_TRUE(test, gr->g.in_time);
 	recorder_expect_clean(test, rec);
 }
 
@@ -535,15 +523,14 @@ static void bury_own(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 static void done_that_slept_may_destroy_its_own_qp(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct grave *gr = kunit_kzalloc(test, sizeof(*gr), GFP_KERNEL);
+	struct grave *gr = kvt_zalloc(test, sizeof(*gr));
 	struct recorder *rec;
 
-	KUNIT_ASSERT_NOT_NULL(test, gr);
 	rec = grave_dug(test, m, gr);
 	rec->on_done = bury_own;
 	/* It is inside grave_done() now: the second completion of the batch destroys the QP. */
 	rec->expect = 2;
-	cq_gate_open(&gr->g);
+	kvt_gate_open(&gr->g);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&rec->all));
 	KUNIT_EXPECT_TRUE(test, cq_rig_rest(rec->cq));
 	KUNIT_EXPECT_EQ(test, 0, ib_cq_flush(rec->cq));
@@ -564,7 +551,7 @@ static int leave_fn(void *arg)
 static void device_goes_when_the_sleeper_has_returned(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct cq_gate g;
+	struct kvt_gate g;
 	struct recorder *rec = sleeper(test, m, &g);
 	struct recorder *other = beside(test, m, NULL, NULL);
 	struct kvt_thread *t;
@@ -574,9 +561,9 @@ static void device_goes_when_the_sleeper_has_returned(struct kunit *test)
 	t = kvt_thread_start(test, -1, leave_fn, rec);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(t));
 	KUNIT_EXPECT_EQ(test, 1, mock_calls(m, MOCK_destroy_cq));
-	cq_gate_open(&g);
+	kvt_gate_open(&g);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
-	KUNIT_EXPECT_TRUE(test, g.gate.in_time);
+	KUNIT_EXPECT_TRUE(test, g.in_time);
 	KUNIT_EXPECT_EQ(test, 2, mock_calls(m, MOCK_destroy_cq));
 	recorder_expect_clean(test, rec);
 	MOCK_EXPECT_IDLE(test, m);
@@ -588,8 +575,8 @@ static void device_goes_when_the_sleeper_has_returned(struct kunit *test)
  * @back: holds up the runner after that
  */
 struct return_slowly {
-	struct cq_gate asleep;
-	struct cq_gate back;
+	struct kvt_gate asleep;
+	struct kvt_gate back;
 };
 
 static void stand_still(void *arg)
@@ -616,21 +603,21 @@ static void cq_that_is_given_back_late_is_freed_after_that(struct kunit *test)
 	struct recorder *rec, *other;
 	struct kvt_thread *t;
 
-	cq_gate_init(&r.asleep);
-	cq_gate_init(&r.back);
+	kvt_gate_init(&r.asleep);
+	kvt_gate_init(&r.back);
 	rec = beside(test, m, return_slowly_done, &r);
 	other = beside(test, m, NULL, NULL);
 	KUNIT_EXPECT_TRUE(test, item_push(items_new(test, rec, 1)));
-	KUNIT_EXPECT_TRUE(test, cq_gate_entered(&r.asleep));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&r.asleep.entered));
 	expect_served(test, other);
-	cq_gate_open(&r.asleep);
-	KUNIT_EXPECT_TRUE(test, cq_gate_entered(&r.back));
+	kvt_gate_open(&r.asleep);
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&r.back.entered));
 	KUNIT_EXPECT_TRUE(test, cq_rig_rest(other->cq));
 	t = kvt_thread_start(test, -1, free_fn, rec);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(t));
-	cq_gate_open(&r.back);
+	kvt_gate_open(&r.back);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
-	KUNIT_EXPECT_TRUE(test, r.back.gate.in_time);
+	KUNIT_EXPECT_TRUE(test, r.back.in_time);
 	recorder_expect_clean(test, rec);
 }
 
@@ -667,12 +654,11 @@ static void end_race(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 static void lane_with_a_sleeper_is_fair(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct race *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
-	struct cq_gate g;
+	struct race *r = kvt_zalloc(test, sizeof(*r));
+	struct kvt_gate g;
 	struct recorder *a = sleeper(test, m, &g);
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, r);
 	for (i = 0; i < 2; i++) {
 		r->rec[i] = beside(test, m, i ? end_race : NULL, r);
 		r->rec[i]->expect = FLOOD;
@@ -704,7 +690,7 @@ static void watch_is_on_only_while_somebody_waits(struct kunit *test)
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct recorder *b = beside(test, m, NULL, NULL);
 	struct ib_cq_lane *lane = b->cq->lane;
-	struct cq_gate g;
+	struct kvt_gate g;
 	struct recorder *a = sleeper(test, m, &g);
 
 	/* Nobody waits beside the one that sleeps. */
@@ -812,13 +798,7 @@ static struct kunit_case cq_sleep_cases[] = {
 	KUNIT_CASE_PARAM(nobody_is_forgotten_when_all_sleep_now_and_then, kvt_queued_context),
 	{}
 };
-
-static struct kunit_suite cq_sleep_suite = {
-	.name = "cq_sleep",
-	.test_cases = cq_sleep_cases,
-};
-
-kunit_test_suite(cq_sleep_suite);
+KVT_SUITE(cq_sleep);
 
 MODULE_DESCRIPTION("KUnit: done() that sleeps in a work queue");
 MODULE_LICENSE("GPL");

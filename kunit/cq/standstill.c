@@ -3,16 +3,12 @@
  * A thread stands still where it reports, polls or arms a CQ, or makes one for the pool,
  * while others go on for longer than any number of few bits can count. See kverbs/delay.h.
  */
-#include <linux/sched.h>
 #include <linux/sizes.h>
-#include <kunit/test.h>
 #include <kverbs/completion.h>
 #include <kverbs/delay.h>
-#include <rdma/ib_verbs.h>
 
 #include "../cq/cq.h"
 #include "cq/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 
@@ -20,18 +16,12 @@
 
 /* --- reports of a driver ------------------------------------------------------- */
 
-/**
- * struct reporter - a driver that reports events of a QP
- * @qp: the QP, with an SRQ
- * @last: calls of its handler for the last WQE
- * @fatal: calls of its handler for another event
- * @ret: result of the reset
- */
+/* A driver that reports events of a QP. */
 struct reporter {
-	struct ib_qp *qp;
-	atomic_t last;
-	atomic_t fatal;
-	int ret;
+	struct ib_qp *qp;	/* the QP, with an SRQ */
+	atomic_t last;		/* calls of its handler for the last WQE */
+	atomic_t fatal;		/* calls of its handler for another event */
+	int ret;		/* result of the reset */
 };
 
 static void qp_event(struct ib_event *event, void *context)
@@ -61,11 +51,6 @@ static void others_report_and_reset(void *arg)
 	r->ret = ib_modify_qp(r->qp, &attr, IB_QP_STATE);
 }
 
-static void srq_end(void *arg)
-{
-	ib_destroy_srq(arg);
-}
-
 static void report_that_is_late_is_told_once(struct kunit *test)
 {
 	struct ib_srq_init_attr srq_init = { .attr = { .max_wr = 16, .max_sge = 1 } };
@@ -76,9 +61,7 @@ static void report_that_is_late_is_told_once(struct kunit *test)
 	struct ib_qp_init_attr init;
 	struct ib_srq *srq;
 
-	srq = ib_create_srq(pd, &srq_init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(srq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, srq_end, srq));
+	srq = KVT_OWN(test, ib_create_srq(pd, &srq_init), kvt_end_srq);
 	kvt_qp_init(&init, cq, cq);
 	init.srq = srq;
 	init.event_handler = qp_event;
@@ -105,8 +88,7 @@ static void cq_that_has_failed_does_not_recover(struct kunit *test)
 	struct mock *m = mock_up(test, "kvtm_s");
 	struct ib_cq *cq, *other;
 
-	cq = ib_cq_pool_get(m->ibdev, 1, 0, IB_POLL_WORKQUEUE);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
+	cq = KVT_PTR(test, ib_cq_pool_get(m->ibdev, 1, 0, IB_POLL_WORKQUEUE));
 	/* As after the errors of some minutes of an overrun. */
 	atomic_set(&cq->stats.errors, -1);
 	ib_cq_notify_event(cq, IB_EVENT_CQ_ERR);
@@ -120,16 +102,11 @@ static void cq_that_has_failed_does_not_recover(struct kunit *test)
 
 /* --- IB_POLL_DIRECT --------------------------------------------------------------- */
 
-/**
- * struct drainer - a thread that drains a QP, and what others do meanwhile
- * @rec: the CQ
- * @item: a completion that arrives
- * @polled: completions that others have handled
- */
+/* A thread that drains a QP, and what others do meanwhile. */
 struct drainer {
-	struct recorder *rec;
-	struct item *item;
-	u32 polled;
+	struct recorder *rec;	/* the CQ */
+	struct item *item;	/* a completion that arrives */
+	u32 polled;		/* completions that others have handled */
 };
 
 /*
@@ -223,16 +200,11 @@ static void poller_that_wakes_late_has_let_go(struct kunit *test)
 
 /* --- the pool ----------------------------------------------------------------------- */
 
-/**
- * struct pool_life - what others do with the pool while a thread makes a CQ for it
- * @m: the device
- * @failed: CQs that they did not get
- * @made: CQs that the driver had made by then
- */
+/* What others do with the pool while a thread makes a CQ for it. */
 struct pool_life {
-	struct mock *m;
-	u32 failed;
-	u32 made;
+	struct mock *m;	/* the device */
+	u32 failed;	/* CQs that they did not get */
+	u32 made;	/* CQs that the driver had made by then */
 };
 
 static void others_use_the_pool(void *arg)
@@ -267,8 +239,7 @@ static void cq_that_is_made_late_joins_the_pool(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, l.made);
 	KUNIT_EXPECT_EQ(test, 2, mock_calls(m, MOCK_create_cq));
 	KUNIT_EXPECT_EQ(test, 7, cq->cqe_used);
-	again = ib_cq_pool_get(m->ibdev, MOCK_MAX_CQE - 7, 0, IB_POLL_WORKQUEUE);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(again));
+	again = KVT_PTR(test, ib_cq_pool_get(m->ibdev, MOCK_MAX_CQE - 7, 0, IB_POLL_WORKQUEUE));
 	KUNIT_EXPECT_EQ(test, 2, mock_calls(m, MOCK_create_cq));
 	ib_cq_pool_put(again, MOCK_MAX_CQE - 7);
 	ib_cq_pool_put(cq, 7);
@@ -283,10 +254,4 @@ static struct kunit_case cq_standstill_cases[] = {
 	KUNIT_CASE(cq_that_is_made_late_joins_the_pool),
 	{}
 };
-
-static struct kunit_suite cq_standstill_suite = {
-	.name = "cq_standstill",
-	.test_cases = cq_standstill_cases,
-};
-
-kunit_test_suite(cq_standstill_suite);
+KVT_SUITE(cq_standstill);

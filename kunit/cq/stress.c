@@ -8,14 +8,9 @@
  * and @wrong. Producers read @seen to learn when all that they have sent was handled.
  */
 #include <linux/hrtimer.h>
-#include <linux/module.h>
-#include <linux/sched.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "../cq/cq.h"
 #include "cq/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 /* Completions of each case: ten million for each scheduled context in all. */
@@ -54,74 +49,45 @@
 
 struct target;
 
-/**
- * struct stream - what one producer sends to one CQ
- * @cqe: wr_cqe of all completions of the stream
- * @t: the CQ
- * @sent: completions pushed
- * @seen: completions handled
- * @wrong: completions handled out of order
- */
+/* What one producer sends to one CQ. */
 struct stream {
-	struct ib_cqe cqe;
-	struct target *t;
-	u32 sent;
-	u32 seen;
-	u32 wrong;
+	struct ib_cqe cqe;	/* wr_cqe of all completions of the stream */
+	struct target *t;	/* the CQ */
+	u32 sent;		/* completions pushed */
+	u32 seen;		/* completions handled */
+	u32 wrong;		/* completions handled out of order */
 };
 
-/**
- * struct target - a CQ under load
- * @cq: the CQ
- * @inside: done() calls that are running
- * @concurrent: how often a done() began while another one ran
- * @stream: streams, by producer
- */
+/* A CQ under load. */
 struct target {
-	struct ib_cq *cq;
-	atomic_t inside;
-	u32 concurrent;
-	struct stream stream[PRODUCERS];
+	struct ib_cq *cq;			/* the CQ */
+	atomic_t inside;			/* done() calls that are running */
+	u32 concurrent;				/* how often a done() began while another one ran */
+	struct stream stream[PRODUCERS];	/* streams, by producer */
 };
 
 struct stress;
 
-/**
- * struct producer - a source of completions
- * @s: the case
- * @id: index in stress.p and target.stream
- * @rng: state of the random number generator
- * @left: completions to push
- * @lost: a thread timed out when it waited for a CQ
- * @timer: hrtimer of a producer in hard interrupt
- * @done: completed when the timer does not run again: @left is 0, or the case stops
- */
+/* A source of completions. */
 struct producer {
-	struct stress *s;
-	int id;
-	u32 rng;
-	u64 left;
-	bool lost;
-	struct hrtimer timer;
+	struct stress *s;	/* the case */
+	int id;			/* index in stress.p and target.stream */
+	u32 rng;		/* state of the random number generator */
+	u64 left;		/* completions to push */
+	bool lost;		/* a thread timed out when it waited for a CQ */
+	struct hrtimer timer;	/* hrtimer of a producer in hard interrupt */
+	/* Completed when the timer does not run again: @left is 0, or the case stops. */
 	struct completion done;
 };
 
-/**
- * struct stress - state of a case
- * @m: the device
- * @count: completions in a round
- * @target: the CQs
- * @targets: number of CQs
- * @p: the producers
- * @stop: tells the producers to end
- */
+/* State of a case. */
 struct stress {
-	struct mock *m;
-	u64 count;
-	struct target target[MAX_CQS];
-	int targets;
-	struct producer p[PRODUCERS];
-	int stop;
+	struct mock *m;			/* the device */
+	u64 count;			/* completions in a round */
+	struct target target[MAX_CQS];	/* the CQs */
+	int targets;			/* number of CQs */
+	struct producer p[PRODUCERS];	/* the producers */
+	int stop;			/* tells the producers to end */
 };
 
 static void stream_done(struct ib_cq *cq, struct ib_wc *wc)
@@ -247,8 +213,7 @@ static void stress_end(void *arg)
 	mock_unregister(s->m);
 }
 
-static void add_target(struct kunit *test, struct stress *s, enum ib_poll_context ctx,
-		       int vector)
+static void add_target(struct kunit *test, struct stress *s, enum ib_poll_context ctx, int vector)
 {
 	struct target *t = &s->target[s->targets];
 	struct ib_cq *cq;
@@ -258,21 +223,19 @@ static void add_target(struct kunit *test, struct stress *s, enum ib_poll_contex
 		t->stream[i].cqe.done = stream_done;
 		t->stream[i].t = t;
 	}
-	cq = ib_alloc_cq(s->m->ibdev, t, CQ_SIZE, vector, ctx);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(cq));
+	cq = KVT_PTR(test, ib_alloc_cq(s->m->ibdev, t, CQ_SIZE, vector, ctx));
 	t->cq = cq;
 	s->targets++;
 }
 
 static struct stress *stress_new(struct kunit *test, u64 full)
 {
-	struct stress *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct stress *s = kvt_zalloc(test, sizeof(*s));
 	u64 count = max_t(u64, 1000, kvt_count(full) / DEBUG_SHARE);
 	u32 seed = kvt_seed(test, "completions", count);
 	struct producer *p;
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	s->m = mock_up(test, "kvtm_a");
 	s->count = count;
 	for (i = 0; i < PRODUCERS; i++) {
@@ -285,7 +248,7 @@ static struct stress *stress_new(struct kunit *test, u64 full)
 		hrtimer_init(&p->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
 		p->timer.function = timer_fn;
 	}
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, stress_end, s));
+	kvt_defer(test, stress_end, s);
 	return s;
 }
 
@@ -435,8 +398,7 @@ static void cqs_of_two_vectors_lose_nothing(struct kunit *test)
 	int i;
 
 	for (i = 0; i < MAX_CQS; i++)
-		add_target(test, s, kvt_context(test),
-			   i < MAX_CQS / 2 ? 0 : kvt_other_cpu());
+		add_target(test, s, kvt_context(test), i < MAX_CQS / 2 ? 0 : kvt_other_cpu());
 	stress_scheduled(test, s);
 }
 
@@ -453,23 +415,17 @@ static void cqs_of_all_contexts_lose_nothing(struct kunit *test)
 	stress_scheduled(test, s);
 }
 
-/**
- * struct consumer - a thread that polls a CQ of IB_POLL_DIRECT
- * @s: the case
- * @taken: sum of what ib_process_cq_direct() returned
- * @stop: tells the thread to end
- */
+/* A thread that polls a CQ of IB_POLL_DIRECT. */
 struct consumer {
-	struct stress *s;
-	u64 taken;
-	int stop;
+	struct stress *s;	/* the case */
+	u64 taken;		/* sum of what ib_process_cq_direct() returned */
 };
 
 static int consumer_fn(void *arg)
 {
 	struct consumer *c = arg;
 
-	while (!READ_ONCE(c->stop)) {
+	while (!kvt_should_stop()) {
 		c->taken += ib_process_cq_direct(c->s->target[0].cq, 32);
 		cond_resched();
 	}
@@ -494,9 +450,7 @@ static void direct_cq_is_polled_from_two_cpus(struct kunit *test)
 	for (i = 0; i < PRODUCERS; i++)
 		KUNIT_EXPECT_TRUE(test, wait_idle(&s->p[i], &t->stream[i]));
 	for (i = 0; i < 2; i++)
-		WRITE_ONCE(c[i].stop, 1);
-	for (i = 0; i < 2; i++)
-		KUNIT_EXPECT_TRUE(test, kvt_thread_join(poll[i]));
+		KUNIT_EXPECT_EQ(test, 0, kvt_thread_stop(poll[i]));
 	for (i = 0; i < PRODUCERS; i++) {
 		KUNIT_EXPECT_EQ(test, 0, t->stream[i].wrong);
 		sent += t->stream[i].sent;
@@ -520,13 +474,7 @@ static struct kunit_case cq_stress_cases[] = {
 	KUNIT_CASE(cqs_of_all_contexts_lose_nothing),
 	{}
 };
-
-static struct kunit_suite cq_stress_suite = {
-	.name = "cq_stress",
-	.test_cases = cq_stress_cases,
-};
-
-kunit_test_suite(cq_stress_suite);
+KVT_SUITE(cq_stress);
 
 MODULE_DESCRIPTION("KUnit: completion queues under load");
 MODULE_LICENSE("GPL");

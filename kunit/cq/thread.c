@@ -5,16 +5,11 @@
  */
 #include <linux/cpu.h>
 #include <linux/delay.h>
-#include <linux/module.h>
-#include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/smp.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "../cq/cq.h"
 #include "cq/rig.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 #define PREFIX		"kvcq-kvtm_a/"
@@ -69,9 +64,8 @@ static void one_thread_serves_a_vector(struct kunit *test)
 static void no_thread_without_need(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct ib_cq *cq = ib_alloc_cq(m->ibdev, NULL, 16, 0, IB_POLL_SOFTIRQ);
+	struct ib_cq *cq = KVT_PTR(test, ib_alloc_cq(m->ibdev, NULL, 16, 0, IB_POLL_SOFTIRQ));
 
-	KUNIT_ASSERT_FALSE(test, IS_ERR(cq));
 	KUNIT_EXPECT_EQ(test, 0, count_threads(PREFIX));
 	ib_free_cq(cq);
 }
@@ -118,20 +112,6 @@ static void thread_runs_on_the_cpu_of_its_vector(struct kunit *test)
 
 /* --- spinning ---------------------------------------------------------------- */
 
-static void restore_spin(void *old)
-{
-	cq_rig_tune("cq_spin_us", (unsigned long)old);
-}
-
-static void set_spin(struct kunit *test, unsigned int us)
-{
-	int old = cq_rig_tune("cq_spin_us", us);
-
-	KUNIT_ASSERT_GE(test, old, 0);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, restore_spin,
-							    (void *)(unsigned long)old));
-}
-
 /* Pushes one completion at a time, each @us microseconds after the one before was handled. */
 static void beat(struct kunit *test, struct recorder *rec, unsigned int us)
 {
@@ -167,7 +147,7 @@ static void thread_spins_for_what_comes_soon(struct kunit *test)
 	struct ib_cq_lane_stats *stats;
 	struct recorder *rec = beaten_up(test, &stats);
 
-	set_spin(test, SPIN_LONG_US);
+	cq_rig_tune(test, "cq_spin_us", SPIN_LONG_US);
 	beat(test, rec, 50);
 	kunit_info(test, "%llu spins, %llu hits, %llu sleeps", stats->spins, stats->spin_hits,
 		   stats->sleeps);
@@ -181,7 +161,7 @@ static void thread_does_not_spin_for_what_comes_late(struct kunit *test)
 	struct ib_cq_lane_stats *stats;
 	struct recorder *rec = beaten_up(test, &stats);
 
-	set_spin(test, SPIN_SHORT_US);
+	cq_rig_tune(test, "cq_spin_us", SPIN_SHORT_US);
 	beat(test, rec, 2000);
 	kunit_info(test, "%llu spins, %llu hits, %llu sleeps", stats->spins, stats->spin_hits,
 		   stats->sleeps);
@@ -196,7 +176,7 @@ static void thread_does_not_spin_when_told_so(struct kunit *test)
 	struct recorder *rec = beaten_up(test, &stats);
 	u64 spins;
 
-	set_spin(test, 0);
+	cq_rig_tune(test, "cq_spin_us", 0);
 	beat(test, rec, 50);
 	spins = stats->spins;
 	beat(test, rec, 50);
@@ -212,7 +192,7 @@ static void thread_sleeps_when_nothing_comes(struct kunit *test)
 	u64 spins;
 	int i;
 
-	set_spin(test, SPIN_LONG_US);
+	cq_rig_tune(test, "cq_spin_us", SPIN_LONG_US);
 	for (i = 0; i < 3; i++) {
 		spins = stats->spins;
 		beat(test, rec, 50);
@@ -240,8 +220,7 @@ static int unplug_for_the_case(struct kunit *test)
 	if (!cpu)
 		kunit_skip(test, "needs two CPUs");
 	kvt_stay_on_first_cpu();
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, plug,
-							    (void *)(unsigned long)cpu));
+	kvt_defer(test, plug, (void *)(unsigned long)cpu);
 	return cpu;
 }
 
@@ -314,7 +293,6 @@ static void thread_made_while_its_cpu_is_away_goes_there(struct kunit *test)
 struct stream {
 	struct recorder *rec;
 	struct item items[PORTION];
-	int stop;
 };
 
 /* Thread: pushes completions; up to half a portion of them are not handled yet. */
@@ -323,7 +301,7 @@ static int stream_fn(void *arg)
 	struct stream *s = arg;
 	u32 n = 0;
 
-	while (!READ_ONCE(s->stop)) {
+	while (!kvt_should_stop()) {
 		if (n - READ_ONCE(s->rec->next[0]) >= PORTION / 2) {
 			schedule();
 			continue;
@@ -338,26 +316,20 @@ static int stream_fn(void *arg)
 
 static void completions_go_on_while_a_cpu_comes_and_goes(struct kunit *test)
 {
-	struct stream *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
-	unsigned long end = jiffies + 2 * KVT_TIMEOUT;
+	struct stream *s = kvt_zalloc(test, sizeof(*s));
 	struct kvt_thread *t;
 	int i, cpu, seen;
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	cpu = unplug_for_the_case(test);
 	s->rec = recorder_up(test, mock_up(test, "kvtm_a"), kvt_context(test), cpu);
 	t = kvt_thread_start(test, -1, stream_fn, s);
 	for (i = 0; i < 6; i++) {
 		seen = atomic_read(&s->rec->seen);
-		while (atomic_read(&s->rec->seen) < seen + PORTION && time_before(jiffies, end))
-			schedule();
+		kvt_until(atomic_read(&s->rec->seen) >= seen + PORTION);
 		KUNIT_EXPECT_EQ(test, 0, i % 2 ? add_cpu(cpu) : remove_cpu(cpu));
 	}
-	WRITE_ONCE(s->stop, 1);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
-	KUNIT_EXPECT_GT(test, t->ret, 6 * PORTION);
-	while (atomic_read(&s->rec->seen) < t->ret && time_before(jiffies, end))
-		schedule();
+	KUNIT_ASSERT_GT(test, kvt_thread_stop(t), 6 * PORTION);
+	kvt_until(atomic_read(&s->rec->seen) >= t->ret);
 	s->rec->expect = t->ret;
 	recorder_expect_clean(test, s->rec);
 	KUNIT_EXPECT_TRUE(test, cq_rig_rest(s->rec->cq));
@@ -376,13 +348,7 @@ static struct kunit_case cq_thread_cases[] = {
 	KUNIT_CASE_PARAM(completions_go_on_while_a_cpu_comes_and_goes, kvt_scheduled_context),
 	{}
 };
-
-static struct kunit_suite cq_thread_suite = {
-	.name = "cq_thread",
-	.test_cases = cq_thread_cases,
-};
-
-kunit_test_suite(cq_thread_suite);
+KVT_SUITE(cq_thread);
 
 MODULE_DESCRIPTION("KUnit: the threads of completion vectors");
 MODULE_LICENSE("GPL");

@@ -7,13 +7,8 @@
  * Needs a kernel with fault injection, see kvt_need_injection().
  */
 #include <linux/mman.h>
-#include <linux/sched.h>
-#include <linux/slab.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 /* More than any verb allocates: if an allocation still fails then, the verb loops. */
@@ -28,22 +23,14 @@
 
 #define MCAST_LID	0xc123
 
-/**
- * struct bench - the objects that the victims are called on
- * @r: the rig
- * @addr: USER_LEN bytes of user memory
- * @cq: a CQ of CQ_SIZE entries
- * @srq: an SRQ of SRQ_SIZE entries
- * @ud: a UD QP, which can join multicast groups
- * @object: the object that the last @make of a victim has created
- */
+/* The objects that the victims are called on. */
 struct bench {
 	struct rig *r;
-	unsigned long addr;
-	struct ib_cq *cq;
-	struct ib_srq *srq;
-	struct ib_qp *ud;
-	void *object;
+	unsigned long addr;	/* USER_LEN bytes of user memory */
+	struct ib_cq *cq;	/* a CQ of CQ_SIZE entries */
+	struct ib_srq *srq;	/* an SRQ of SRQ_SIZE entries */
+	struct ib_qp *ud;	/* a UD QP, which can join multicast groups */
+	void *object;		/* the object that the last @make of a victim has created */
 };
 
 /* Stores @object. Returns 0, or its errno if it is an ERR_PTR. */
@@ -215,8 +202,7 @@ static void bench_objects(struct kunit *test, struct bench *b)
 	init.qp_type = IB_QPT_UD;
 	init.send_cq = b->cq;
 	init.recv_cq = b->cq;
-	b->ud = ib_create_qp(b->r->a.pd, &init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(b->ud));
+	b->ud = KVT_PTR(test, ib_create_qp(b->r->a.pd, &init));
 	KUNIT_ASSERT_EQ(test, 0, ib_modify_qp(b->ud, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX |
 					      IB_QP_PORT | IB_QP_QKEY));
 }
@@ -240,16 +226,11 @@ static int bench_used(const struct bench *b)
 	       atomic_read(&b->r->a.rcq->usecnt) + atomic_read(&b->ud->usecnt);
 }
 
-/**
- * struct victim - a verb whose allocations fail in turn
- * @name: for messages
- * @make: the verb; returns 0 or a negative errno
- * @unmake: undoes a @make that worked
- */
+/* A verb whose allocations fail in turn. */
 struct victim {
-	const char *name;
-	int (*make)(struct bench *b);
-	int (*unmake)(struct bench *b);
+	const char *name;		/* for messages */
+	int (*make)(struct bench *b);	/* the verb; returns 0 or a negative errno */
+	int (*unmake)(struct bench *b);	/* undoes a @make that worked */
 };
 
 static const struct victim victims[] = {
@@ -267,26 +248,20 @@ static const struct victim victims[] = {
 	{ "ib_attach_mcast", join, leave },
 };
 
-static void victim_name(const struct victim *v, char *desc)
-{
-	strscpy(desc, v->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(victim, victims, victim_name);
+KUNIT_ARRAY_PARAM_DESC(victim, victims, name);
 
 /* A verb may succeed in spite of a failed allocation: then it is undone. */
 static void verb_without_memory(struct kunit *test)
 {
 	const struct victim *v = test->param_value;
-	struct bench *b = kunit_kzalloc(test, sizeof(*b), GFP_KERNEL);
+	struct bench *b = kvt_zalloc(test, sizeof(*b));
 	unsigned int n;
 	int used, ret;
 	bool hit;
 
 	kvt_need_injection(test);
-	KUNIT_ASSERT_NOT_NULL(test, b);
 	b->r = rig_up(test, "emu0", "emu0");
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, bench_clear, b));
+	kvt_defer(test, bench_clear, b);
 	bench_objects(test, b);
 	b->addr = kunit_vm_mmap(test, NULL, 0, USER_LEN, PROT_READ | PROT_WRITE,
 				MAP_ANONYMOUS | MAP_PRIVATE, 0);
@@ -315,10 +290,4 @@ static struct kunit_case emu_alloc_cases[] = {
 	KUNIT_CASE_PARAM(verb_without_memory, victim_gen_params),
 	{}
 };
-
-static struct kunit_suite emu_alloc_suite = {
-	.name = "kverbs-emu-alloc",
-	.test_cases = emu_alloc_cases,
-};
-
-kunit_test_suite(emu_alloc_suite);
+KVT_SUITE(emu_alloc);

@@ -5,15 +5,8 @@
  * others can change its queue pair meanwhile. Wants a second CPU.
  */
 #include <linux/bottom_half.h>
-#include <linux/ktime.h>
-#include <linux/module.h>
-#include <linux/sched.h>
-#include <linux/string.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 /* Nothing here takes longer, unless it waits for the thread itself. */
@@ -28,24 +21,16 @@ enum busy_how {
 	BUSY_REALTIME,
 };
 
-/**
- * struct busy - a thread that polls
- * @r: the connection
- * @post: posts something at the first end; returns 0 or an error
- * @wanted: completions of the first end to wait for
- * @how: how it keeps its CPU
- * @posted: completed before it polls
- * @got: completions that were polled
- * @wc: the last one of them
- */
+/* A thread that polls. */
 struct busy {
-	struct rig *r;
+	struct rig *r;			/* the connection */
+	/* Posts something at the first end; returns 0 or an error. */
 	int (*post)(struct rig *r);
-	int wanted;
-	enum busy_how how;
-	struct completion posted;
-	int got;
-	struct ib_wc wc;
+	int wanted;			/* completions of the first end to wait for */
+	enum busy_how how;		/* how it keeps its CPU */
+	struct completion posted;	/* completed before it polls */
+	int got;			/* completions that were polled */
+	struct ib_wc wc;		/* the last one of them */
 };
 
 static void keep_cpu(enum busy_how how)
@@ -96,9 +81,8 @@ static int busy_fn(void *arg)
 static struct busy *busy_new(struct kunit *test, struct rig *r, int (*post)(struct rig *r),
 			     int wanted)
 {
-	struct busy *b = kunit_kzalloc(test, sizeof(*b), GFP_KERNEL);
+	struct busy *b = kvt_zalloc(test, sizeof(*b));
 
-	KUNIT_ASSERT_NOT_NULL(test, b);
 	b->r = r;
 	b->post = post;
 	b->wanted = wanted;
@@ -111,8 +95,7 @@ static void busy_run(struct kunit *test, struct busy *b, enum ib_wc_status want)
 {
 	struct kvt_thread *t = kvt_thread_start(test, 0, busy_fn, b);
 
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
-	KUNIT_EXPECT_EQ(test, 0, t->ret);
+	KUNIT_ASSERT_EQ(test, 0, kvt_thread_result(t));
 	KUNIT_EXPECT_EQ(test, b->wanted, b->got);
 	if (b->got)
 		KUNIT_EXPECT_STREQ(test, ib_wc_status_msg(b->wc.status), ib_wc_status_msg(want));
@@ -127,8 +110,7 @@ static struct rig *busy_rig(struct kunit *test)
 	r->access = IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ;
 	r->timeout = 12;
 	r->retry_cnt = 3;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE | r->access);
 	return r;
 }
@@ -163,32 +145,17 @@ static const struct busy_way {
 	{ "with real-time priority", BUSY_REALTIME },
 };
 
-static void busy_way_name(const struct busy_way *way, char *desc)
-{
-	strscpy(desc, way->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(busy_way, busy_ways, busy_way_name);
-
-/* Else the scheduler takes the CPU away from real-time tasks now and then. */
-static void limit_realtime(void *limit)
-{
-	kvt_write_file(RT_RUNTIME, limit);
-}
+KUNIT_ARRAY_PARAM_DESC(busy_way, busy_ways, name);
 
 static struct busy *busy_of_param(struct kunit *test, struct rig *r, int (*post)(struct rig *r))
 {
 	const struct busy_way *way = test->param_value;
 	struct busy *b = busy_new(test, r, post, 1);
-	char *limit = kunit_kzalloc(test, 16, GFP_KERNEL);
 
-	KUNIT_ASSERT_NOT_NULL(test, limit);
 	b->how = way->how;
-	if (b->how != BUSY_REALTIME)
-		return b;
-	KUNIT_ASSERT_GT(test, kvt_read_file(RT_RUNTIME, limit, 16), 0);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, limit_realtime, limit));
-	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(RT_RUNTIME, "-1"));
+	/* Else the scheduler takes the CPU away from real-time tasks now and then. */
+	if (b->how == BUSY_REALTIME)
+		kvt_set_file(test, RT_RUNTIME, "-1");
 	return b;
 }
 
@@ -285,13 +252,7 @@ static struct kunit_case emu_busy_cases[] = {
 	KUNIT_CASE(queue_pair_can_be_changed),
 	{}
 };
-
-static struct kunit_suite emu_busy_suite = {
-	.name = "emu_busy",
-	.test_cases = emu_busy_cases,
-};
-
-kunit_test_suite(emu_busy_suite);
+KVT_SUITE(emu_busy);
 
 MODULE_DESCRIPTION("KUnit: pollers that keep their CPU, on the emulated HCA");
 MODULE_LICENSE("GPL");

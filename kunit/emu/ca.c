@@ -4,42 +4,23 @@
  * own and a tag, which the debugfs file "ca" lists. And what queries report of its ports
  * after changes for which there is no event.
  */
-#include <linux/ktime.h>
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
 #include <linux/sizes.h>
-#include <linux/string.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 #include <uapi/kverbs/emu.h>
 
 #include "ca/rig.h"
 #include "emu/rig_net.h"
-#include "lib/lib.h"
+#include "lib/objects.h"
 
 #define TEXT_LEN	SZ_16K
 /* Number of doorbells, and so of handles that can be open at a time, as documented. */
 #define DOORBELLS	1024
 
-static void put_device_at_end(void *arg)
-{
-	ib_device_put(arg);
-}
-
-static struct ib_device *emu(struct kunit *test)
-{
-	struct ib_device *ibdev = ib_device_get_by_name("emu0", RDMA_DRIVER_UNKNOWN);
-
-	KUNIT_ASSERT_NOT_NULL(test, ibdev);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, put_device_at_end, ibdev));
-	return ibdev;
-}
-
 static const char *doorbells(struct kunit *test)
 {
-	char *text = kunit_kzalloc(test, TEXT_LEN, GFP_KERNEL);
+	char *text = kvt_zalloc(test, TEXT_LEN);
 
-	KUNIT_ASSERT_NOT_NULL(test, text);
 	KUNIT_ASSERT_GE(test, kvt_read_debugfs("/sys/kernel/debug/kverbs_emu/emu0/ca", text,
 					       TEXT_LEN), 0);
 	return text;
@@ -76,7 +57,7 @@ static struct kverbs_emu_open tagged(const char *tag)
 
 static void opening_has_a_doorbell(struct kunit *test)
 {
-	struct ib_device *ibdev = emu(test);
+	struct ib_device *ibdev = kvt_device(test, "emu0");
 	struct kverbs_emu_open open = tagged("a case");
 	u64 h[3];
 
@@ -105,7 +86,7 @@ static void expect_bad(struct kunit *test, struct ib_device *ibdev, const void *
 
 static void what_is_not_understood_is_refused(struct kunit *test)
 {
-	struct ib_device *ibdev = emu(test);
+	struct ib_device *ibdev = kvt_device(test, "emu0");
 	struct {
 		struct kverbs_emu_open open;
 		u32 more[2];
@@ -138,7 +119,7 @@ static void what_is_not_understood_is_refused(struct kunit *test)
 
 static void tag_does_not_upset_who_reads_it(struct kunit *test)
 {
-	struct ib_device *ibdev = emu(test);
+	struct ib_device *ibdev = kvt_device(test, "emu0");
 	struct kverbs_emu_open open = tagged("a\nb\x1b[c\x01");
 	u64 handle;
 
@@ -149,11 +130,10 @@ static void tag_does_not_upset_who_reads_it(struct kunit *test)
 
 static void doorbells_run_out(struct kunit *test)
 {
-	struct ib_device *ibdev = emu(test);
-	u64 *h = kunit_kcalloc(test, DOORBELLS, sizeof(*h), GFP_KERNEL), more;
+	struct ib_device *ibdev = kvt_device(test, "emu0");
+	u64 *h = KVT_PTR(test, kunit_kcalloc(test, DOORBELLS, sizeof(*h), GFP_KERNEL)), more;
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, h);
 	for (i = 0; i < DOORBELLS; i++)
 		KUNIT_EXPECT_EQ(test, 0, open_as(ibdev, NULL, 0, &h[i]));
 	KUNIT_EXPECT_EQ(test, -ENOMEM, open_as(ibdev, NULL, 0, &more));
@@ -180,23 +160,15 @@ static u32 reported(struct ib_device *ibdev, u64 handle, size_t member)
 static void expect_reported(struct kunit *test, struct ib_device *ibdev, u64 handle,
 			    size_t member, u32 value)
 {
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
-
-	while (reported(ibdev, handle, member) != value && ktime_get_ns() < end)
-		kvt_yield();
+	kvt_until(reported(ibdev, handle, member) == value);
 	KUNIT_EXPECT_EQ(test, value, reported(ibdev, handle, member));
 }
 
 static struct ib_device *own(struct kunit *test, const char *name, const char *netdev)
 {
-	struct ib_device *ibdev;
-
 	rig_device(test, name, 1, netdev);
 	KUNIT_ASSERT_EQ(test, 0, rig_port_write(name, 1, "mtu", "auto"));
-	ibdev = ib_device_get_by_name(name, RDMA_DRIVER_UNKNOWN);
-	KUNIT_ASSERT_NOT_NULL(test, ibdev);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, put_device_at_end, ibdev));
-	return ibdev;
+	return kvt_device(test, name);
 }
 
 static void queries_follow_the_mtu_of_a_network_device(struct kunit *test)
@@ -243,10 +215,4 @@ static struct kunit_case emu_ca_cases[] = {
 	KUNIT_CASE(queries_follow_settings_without_event),
 	{}
 };
-
-static struct kunit_suite emu_ca_suite = {
-	.name = "emu_ca",
-	.test_cases = emu_ca_cases,
-};
-
-kunit_test_suite(emu_ca_suite);
+KVT_SUITE(emu_ca);

@@ -3,15 +3,10 @@
  * Events and faults of the emulated HCA that are injected through debugfs, and links that
  * are set through configfs: what consumers see of them.
  */
-#include <linux/ktime.h>
-#include <linux/module.h>
 #include <linux/umh.h>
-#include <kunit/test.h>
 #include <kverbs/completion.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 #define DEVICE		"emu0"
@@ -64,7 +59,7 @@ static void no_faults(void *unused)
 static void fault(struct kunit *test, const char *kind, u32 value)
 {
 	KUNIT_ASSERT_EQ_MSG(test, 0, put_fault(kind, value), "no %s: mount debugfs", kind);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, no_faults, NULL));
+	kvt_defer(test, no_faults, NULL);
 }
 
 static int put_event(const char *event, u32 number)
@@ -75,22 +70,15 @@ static int put_event(const char *event, u32 number)
 	return put("event", text);
 }
 
-/**
- * struct listener - records the events of a device, a CQ or an SRQ
- * @handler: event handler, if it listens to a device
- * @got: completed by each event
- * @told: number of events so far, also of those that @event has no room for
- * @event: the first events
- * @read: number of events that expect_event() has waited for
- * @last: the last one of these
- */
+/* Records the events of a device, a CQ or an SRQ. */
 struct listener {
-	struct ib_event_handler handler;
-	struct completion got;
+	struct ib_event_handler handler;	/* event handler, if it listens to a device */
+	struct completion got;		/* completed by each event */
+	/* Number of events so far, also of those that @event has no room for. */
 	unsigned int told;
-	struct ib_event event[8];
-	unsigned int read;
-	struct ib_event last;
+	struct ib_event event[8];	/* the first events */
+	unsigned int read;		/* number of events that expect_event() has waited for */
+	struct ib_event last;		/* the last one of these */
 };
 
 static void listener_note(struct listener *l, const struct ib_event *event)
@@ -114,9 +102,8 @@ static void on_object_event(struct ib_event *event, void *context)
 
 static struct listener *listener_new(struct kunit *test)
 {
-	struct listener *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+	struct listener *l = kvt_zalloc(test, sizeof(*l));
 
-	KUNIT_ASSERT_NOT_NULL(test, l);
 	init_completion(&l->got);
 	return l;
 }
@@ -134,7 +121,7 @@ static struct listener *listen(struct kunit *test, struct ib_device *ibdev)
 
 	INIT_IB_EVENT_HANDLER(&l->handler, ibdev, on_device_event);
 	ib_register_event_handler(&l->handler);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, stop_listening, l));
+	kvt_defer(test, stop_listening, l);
 	return l;
 }
 
@@ -146,29 +133,10 @@ static void expect_event(struct kunit *test, struct listener *l, enum ib_event_t
 	KUNIT_EXPECT_STREQ(test, ib_event_msg(l->last.event), ib_event_msg(want));
 }
 
-static void release_device(void *arg)
-{
-	ib_device_put(arg);
-}
-
-static struct ib_device *held_device(struct kunit *test)
-{
-	struct ib_device *ibdev = ib_device_get_by_name(DEVICE, RDMA_DRIVER_UNKNOWN);
-
-	KUNIT_ASSERT_NOT_NULL_MSG(test, ibdev, "no device " DEVICE ": load kverbs_emu");
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, release_device, ibdev));
-	return ibdev;
-}
-
 struct named_event {
 	const char *name;
 	enum ib_event_type type;
 };
-
-static void event_name(const struct named_event *event, char *desc)
-{
-	strscpy(desc, event->name, KUNIT_PARAM_DESC_SIZE);
-}
 
 static const struct named_event port_events[] = {
 	{ "port_active", IB_EVENT_PORT_ACTIVE },
@@ -180,12 +148,12 @@ static const struct named_event port_events[] = {
 	{ "client_reregister", IB_EVENT_CLIENT_REREGISTER },
 };
 
-KUNIT_ARRAY_PARAM(port_event, port_events, event_name);
+KUNIT_ARRAY_PARAM_DESC(port_event, port_events, name);
 
 static void port_event_is_injected(struct kunit *test)
 {
 	const struct named_event *event = test->param_value;
-	struct listener *l = listen(test, held_device(test));
+	struct listener *l = listen(test, kvt_device(test, DEVICE));
 
 	KUNIT_ASSERT_EQ(test, 0, put_event(event->name, 1));
 	expect_event(test, l, event->type);
@@ -195,7 +163,7 @@ static void port_event_is_injected(struct kunit *test)
 
 static void device_fatal_is_injected(struct kunit *test)
 {
-	struct listener *l = listen(test, held_device(test));
+	struct listener *l = listen(test, kvt_device(test, DEVICE));
 
 	KUNIT_ASSERT_EQ(test, 0, put("event", "device_fatal"));
 	expect_event(test, l, IB_EVENT_DEVICE_FATAL);
@@ -211,7 +179,7 @@ static const struct named_event qp_events[] = {
 	{ "path_mig_err", IB_EVENT_PATH_MIG_ERR },
 };
 
-KUNIT_ARRAY_PARAM(qp_event, qp_events, event_name);
+KUNIT_ARRAY_PARAM_DESC(qp_event, qp_events, name);
 
 /* Only the event is raised: the QP stays in RTS and works. */
 static void qp_event_is_injected(struct kunit *test)
@@ -227,31 +195,22 @@ static void qp_event_is_injected(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->a.qp));
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 1, 0, 64));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 2, 0, 64));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 2, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 1, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 2, 1);
 	rig_destroy_qp(test, &r->a);
 	KUNIT_EXPECT_NE(test, 0, put_event(event->name, qpn));
-}
-
-static void destroy_cq(void *arg)
-{
-	ib_destroy_cq(arg);
 }
 
 static struct ib_cq *loud_cq(struct kunit *test, struct ib_device *ibdev, struct listener *l)
 {
 	struct ib_cq_init_attr attr = { .cqe = RIG_CQE };
-	struct ib_cq *cq = ib_create_cq(ibdev, NULL, on_object_event, l, &attr);
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, destroy_cq, cq));
-	return cq;
+	return KVT_OWN(test, ib_create_cq(ibdev, NULL, on_object_event, l, &attr), kvt_end_cq);
 }
 
 static void cq_error_is_injected(struct kunit *test)
 {
 	struct listener *l = listener_new(test);
-	struct ib_cq *cq = loud_cq(test, held_device(test), l);
+	struct ib_cq *cq = loud_cq(test, kvt_device(test, DEVICE), l);
 	u32 id = cq->res.id;
 
 	KUNIT_ASSERT_EQ(test, 0, put_event("cq_err", id));
@@ -261,13 +220,8 @@ static void cq_error_is_injected(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, put_event("cq_err", id));
 	irq_work_sync(&cq->notify.work);
 	KUNIT_EXPECT_FALSE(test, try_wait_for_completion(&l->got));
-	kunit_release_action(test, destroy_cq, cq);
+	kunit_release_action(test, kvt_end_cq, cq);
 	KUNIT_EXPECT_NE(test, 0, put_event("cq_err", id));
-}
-
-static void destroy_srq(void *arg)
-{
-	ib_destroy_srq(arg);
 }
 
 /*
@@ -279,9 +233,7 @@ static void last_receive_comes_for_a_reason(struct kunit *test)
 	struct ib_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
 	struct rig *r = rig_new(test, DEVICE, PEER);
 
-	r->a.srq = ib_create_srq(r->a.pd, &init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(r->a.srq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, destroy_srq, r->a.srq));
+	r->a.srq = KVT_OWN(test, ib_create_srq(r->a.pd, &init), kvt_end_srq);
 	rig_make_qps(test, r);
 	KUNIT_EXPECT_NE(test, 0, put_event("last_wqe", r->a.qp->qp_num));
 	rig_connect(test, r);
@@ -297,7 +249,7 @@ static const struct named_event srq_events[] = {
 	{ "srq_limit", IB_EVENT_SRQ_LIMIT_REACHED },
 };
 
-KUNIT_ARRAY_PARAM(srq_event, srq_events, event_name);
+KUNIT_ARRAY_PARAM_DESC(srq_event, srq_events, name);
 
 static void srq_event_is_injected(struct kunit *test)
 {
@@ -308,17 +260,16 @@ static void srq_event_is_injected(struct kunit *test)
 		.srq_context = l,
 		.attr = { .max_wr = 4, .max_sge = 1 },
 	};
-	struct ib_pd *pd = kvt_pd(test, held_device(test));
-	struct ib_srq *srq = ib_create_srq(pd, &init);
+	struct ib_pd *pd = kvt_pd(test, kvt_device(test, DEVICE));
+	struct ib_srq *srq = KVT_PTR(test, ib_create_srq(pd, &init));
 	u32 id;
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(srq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, destroy_srq, srq));
+	kvt_defer(test, kvt_end_srq, srq);
 	id = srq->res.id;
 	KUNIT_ASSERT_EQ(test, 0, put_event(event->name, id));
 	expect_event(test, l, event->type);
 	KUNIT_EXPECT_PTR_EQ(test, srq, l->last.element.srq);
-	kunit_release_action(test, destroy_srq, srq);
+	kunit_release_action(test, kvt_end_srq, srq);
 	KUNIT_EXPECT_NE(test, 0, put_event(event->name, id));
 }
 
@@ -340,12 +291,7 @@ static const struct injected_status {
 	{ "GENERAL_ERR", IB_WC_GENERAL_ERR },
 };
 
-static void status_name(const struct injected_status *status, char *desc)
-{
-	strscpy(desc, status->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(status, statuses, status_name);
+KUNIT_ARRAY_PARAM_DESC(status, statuses, name);
 
 /* The injected status acts like a real one: the QP goes to error and flushes later WRs. */
 static void request_fails_as_wanted(struct kunit *test)
@@ -423,8 +369,7 @@ static void queue_overflows(struct kunit *test)
 	struct listener *l = listener_new(test);
 
 	r->a.scq = loud_cq(test, r->a.ibdev, l);
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	fault(test, "cq_overflow", ALWAYS);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 1, 0, 64));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 2, 0, 64));
@@ -434,7 +379,7 @@ static void queue_overflows(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, ib_event_msg(IB_EVENT_QP_FATAL), ib_event_msg(r->a.event));
 	/* The QP uses the CQ, so it is destroyed first. */
 	rig_destroy_qp(test, &r->a);
-	kunit_release_action(test, destroy_cq, r->a.scq);
+	kunit_release_action(test, kvt_end_cq, r->a.scq);
 }
 
 /* The send is retried while the port is down, and succeeds when the port is up again. */
@@ -511,8 +456,7 @@ static void seed_replays(struct kunit *test)
 	r->init.qp_type = IB_QPT_UC;
 	rig_destroy_qp(test, &r->a);
 	rig_destroy_qp(test, &r->b);
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 
 	fault(test, "comp_error", SOME);
 	run_sequence(test, r, 11, first);
@@ -553,7 +497,7 @@ static void link_goes_down_and_up(struct kunit *test)
 	struct listener *l = listen(test, r->a.ibdev);
 	struct ib_wc wc;
 
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, link_up, NULL));
+	kvt_defer(test, link_up, NULL);
 	KUNIT_ASSERT_EQ(test, 0, put_port("state", "down"));
 	expect_event(test, l, IB_EVENT_PORT_ERR);
 	KUNIT_EXPECT_EQ(test, IB_PORT_DOWN, port_state(test, r->a.ibdev));
@@ -583,13 +527,7 @@ static struct kunit_case emu_control_cases[] = {
 	KUNIT_CASE(link_goes_down_and_up),
 	{}
 };
-
-static struct kunit_suite emu_control_suite = {
-	.name = "emu_control",
-	.test_cases = emu_control_cases,
-};
-
-kunit_test_suite(emu_control_suite);
+KVT_SUITE(emu_control);
 
 MODULE_DESCRIPTION("KUnit: the emulated HCA under control");
 MODULE_LICENSE("GPL");

@@ -4,23 +4,17 @@
  * under traffic, and the CQ pool.
  */
 #include <linux/irq_work.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig.h"
-#include "lib/lib.h"
 #include "../drivers/emu/queue/cq.h"
+#include "lib/objects.h"
 
 #define SMALL		4
 
-/**
- * struct small - a CQ with few entries
- * @cq: the CQ
- * @events: number of its IB_EVENT_CQ_ERR events
- */
+/* A CQ with few entries. */
 struct small {
-	struct ib_cq *cq;
-	atomic_t events;
+	struct ib_cq *cq;	/* the CQ */
+	atomic_t events;	/* number of its IB_EVENT_CQ_ERR events */
 };
 
 static void small_event(struct ib_event *event, void *context)
@@ -31,20 +25,12 @@ static void small_event(struct ib_event *event, void *context)
 		atomic_inc(&s->events);
 }
 
-static void small_end(void *arg)
-{
-	ib_destroy_cq(arg);
-}
-
 static struct small *small_cq(struct kunit *test, struct ib_device *ibdev)
 {
 	struct ib_cq_init_attr attr = { .cqe = SMALL };
-	struct small *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct small *s = kvt_zalloc(test, sizeof(*s));
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
-	s->cq = ib_create_cq(ibdev, NULL, small_event, s, &attr);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(s->cq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, small_end, s->cq));
+	s->cq = KVT_OWN(test, ib_create_cq(ibdev, NULL, small_event, s, &attr), kvt_end_cq);
 	return s;
 }
 
@@ -56,11 +42,7 @@ static int small_lost(struct small *s)
 /* Waits until the CQ has lost this many completions. */
 static bool small_loses(struct small *s, int want)
 {
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
-
-	while (small_lost(s) < want && ktime_get_ns() < end)
-		cond_resched();
-	return small_lost(s) == want;
+	return kvt_until(small_lost(s) >= want) && small_lost(s) == want;
 }
 
 /* The CQ and the QP have each raised one event, and the QP is in the error state. */
@@ -90,11 +72,7 @@ static u64 lost_by_port(const char *dev)
 /* Waits, because sysfs may show cached values. */
 static bool lost_by_port_becomes(const char *dev, u64 want)
 {
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
-
-	while (lost_by_port(dev) != want && ktime_get_ns() < end)
-		schedule_timeout_uninterruptible(1);
-	return lost_by_port(dev) == want;
+	return kvt_until(lost_by_port(dev) == want);
 }
 
 /* The receive queue of the second end holds RIG_WR requests, but its CQ only SMALL. */
@@ -105,8 +83,7 @@ static struct rig *rig_small(struct kunit *test, struct small **s)
 	if (!*s)
 		*s = small_cq(test, r->b.ibdev);
 	r->b.rcq = (*s)->cq;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	return r;
 }
 
@@ -166,8 +143,7 @@ static void c13_overrun_by_sends_ends_the_sender(struct kunit *test)
 	int i;
 
 	r->a.scq = s->cq;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	for (i = 0; i < RIG_WR; i++)
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, 8));
 	for (i = 0; i < RIG_WR; i++)
@@ -233,12 +209,10 @@ static void traffic_is_moderated(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 2, atomic_read(&r->b.called));
 }
 
-static void expect_pool_size(struct kunit *test, struct ib_device *ibdev, unsigned int nr,
-			     int cqe)
+static void expect_pool_size(struct kunit *test, struct ib_device *ibdev, unsigned int nr, int cqe)
 {
-	struct ib_cq *cq = ib_cq_pool_get(ibdev, nr, 0, IB_POLL_UNBOUND_WORKQUEUE);
+	struct ib_cq *cq = KVT_PTR(test, ib_cq_pool_get(ibdev, nr, 0, IB_POLL_UNBOUND_WORKQUEUE));
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
 	KUNIT_EXPECT_EQ(test, cqe, cq->cqe);
 	ib_cq_pool_put(cq, nr);
 }
@@ -265,10 +239,4 @@ static struct kunit_case emu_cq_cases[] = {
 	KUNIT_CASE(pool_makes_cqs_for_several),
 	{}
 };
-
-static struct kunit_suite emu_cq_suite = {
-	.name = "emu_cq",
-	.test_cases = emu_cq_cases,
-};
-
-kunit_test_suite(emu_cq_suite);
+KVT_SUITE(emu_cq);

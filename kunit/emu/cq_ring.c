@@ -5,13 +5,7 @@
  */
 #include <linux/hrtimer.h>
 #include <linux/irq_work.h>
-#include <linux/ktime.h>
-#include <linux/module.h>
-#include <linux/slab.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "../drivers/emu/queue/cq.c"
 #include "../drivers/emu/queue/moderation.c"
@@ -49,30 +43,18 @@ bool emu_fault_in_alloc(struct emu_device *edev)
 /* A period that must not end during the case; emu_modify_cq() would refuse it. */
 #define LONG_PERIOD	U16_MAX
 
-/**
- * struct queue - a CQ and its consumer
- * @m: the device
- * @cq: the CQ
- * @emu: the driver's structure of @cq
- * @qp: QP that all entries are of
- * @calls: calls of the completion handler
- * @called: completed by each call
- * @at: time of the last call
- * @events: IB_EVENT_CQ_ERR events of the CQ
- * @poll: the handler polls the CQ until it is empty, and arms it again
- * @polled: entries that the handler has polled
- */
+/* A CQ and its consumer. */
 struct queue {
-	struct mock *m;
-	struct ib_cq *cq;
-	struct emu_cq *emu;
-	struct emu_qp *qp;
-	atomic_t calls;
-	struct completion called;
-	ktime_t at;
-	atomic_t events;
-	bool poll;
-	atomic_t polled;
+	struct mock *m;		/* the device */
+	struct ib_cq *cq;	/* the CQ */
+	struct emu_cq *emu;	/* the driver's structure of @cq */
+	struct emu_qp *qp;	/* QP that all entries are of */
+	atomic_t calls;		/* calls of the completion handler */
+	struct completion called;	/* completed by each call */
+	ktime_t at;		/* time of the last call */
+	atomic_t events;	/* IB_EVENT_CQ_ERR events of the CQ */
+	bool poll;		/* the handler polls the CQ until it is empty, and arms it again */
+	atomic_t polled;	/* entries that the handler has polled */
 };
 
 static void queue_poll_and_arm(struct queue *q)
@@ -128,25 +110,21 @@ static struct mock *queue_device(struct kunit *test)
 	m->ops.modify_cq = emu_modify_cq;
 	m->ops.resize_cq = emu_resize_cq;
 	m->ops.size_ib_cq = sizeof(struct emu_cq);
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_q"));
+	mock_start(test, m, "kvtm_q");
 	return m;
 }
 
 static struct queue *queue_new(struct kunit *test, int size)
 {
 	struct ib_cq_init_attr attr = { .cqe = size };
-	struct queue *q = kunit_kzalloc(test, sizeof(*q), GFP_KERNEL);
+	struct queue *q = kvt_zalloc(test, sizeof(*q));
 
-	KUNIT_ASSERT_NOT_NULL(test, q);
 	init_completion(&q->called);
 	q->m = queue_device(test);
-	q->qp = kunit_kzalloc(test, sizeof(*q->qp), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, q->qp);
-	q->cq = ib_create_cq(q->m->ibdev, queue_called, queue_event, q, &attr);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(q->cq));
+	q->qp = kvt_zalloc(test, sizeof(*q->qp));
+	q->cq = KVT_PTR(test, ib_create_cq(q->m->ibdev, queue_called, queue_event, q, &attr));
 	q->emu = to_ecq(q->cq);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, queue_end, q));
+	kvt_defer(test, queue_end, q);
 	return q;
 }
 
@@ -249,33 +227,23 @@ static void only_ones_own_arming_is_taken_back(struct kunit *test)
 	queue_expect_calls(test, q, 1);
 }
 
-/**
- * struct race - a producer whose completions race with the arming of the CQ
- * @q: the CQ
- * @rounds: number of rounds
- * @turn: the last round that the producer may begin
- * @done: the last round that the producer has ended
- */
+/* A producer whose completions race with the arming of the CQ. */
 struct race {
-	struct queue *q;
-	u64 rounds;
-	u64 turn;
-	u64 done;
+	struct queue *q;	/* the CQ */
+	u64 rounds;		/* number of rounds */
+	u64 turn;		/* the last round that the producer may begin */
+	u64 done;		/* the last round that the producer has ended */
 };
 
 static int race_fn(void *arg)
 {
 	struct race *r = arg;
-	u64 i, end;
+	u64 i;
 
 	for (i = 1; i <= r->rounds; i++) {
-		end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
 		/* Pairs with the release in the case. */
-		while (smp_load_acquire(&r->turn) < i) {
-			if (ktime_get_ns() > end)
-				return -ETIMEDOUT;
-			cond_resched();
-		}
+		if (!kvt_until(smp_load_acquire(&r->turn) >= i))
+			return -ETIMEDOUT;
 		if (!queue_push(r->q, i, false))
 			return -ENOSPC;
 		/* Pairs with the acquire in the case. */
@@ -284,16 +252,11 @@ static int race_fn(void *arg)
 	return 0;
 }
 
-/**
- * struct meeting - outcomes of completions that raced with an arming
- * @both: reported as missed, and notified as well: wrong
- * @neither: neither reported as missed nor notified: wrong
- * @told: reported as missed
- */
+/* Outcomes of completions that raced with an arming. */
 struct meeting {
-	u64 both;
-	u64 neither;
-	u64 told;
+	u64 both;	/* reported as missed, and notified as well: wrong */
+	u64 neither;	/* neither reported as missed nor notified: wrong */
+	u64 told;	/* reported as missed */
 };
 
 static void meeting_add(struct meeting *m, struct queue *q, int missed, int calls_before)
@@ -315,16 +278,11 @@ static void meeting_expect(struct kunit *test, struct meeting *m, struct queue *
 	KUNIT_EXPECT_EQ(test, 0, m->neither);
 }
 
-/**
- * struct interrupt - a producer in hard interrupt context
- * @timer: timer whose callback writes an entry
- * @q: the CQ
- * @done: the entry was written
- */
+/* A producer in hard interrupt context. */
 struct interrupt {
-	struct hrtimer timer;
-	struct queue *q;
-	bool done;
+	struct hrtimer timer;	/* timer whose callback writes an entry */
+	struct queue *q;	/* the CQ */
+	bool done;		/* the entry was written */
 };
 
 static enum hrtimer_restart interrupt_fn(struct hrtimer *timer)
@@ -390,8 +348,7 @@ static void either_told_or_notified(struct kunit *test)
 			cpu_relax();
 		meeting_add(&m, q, missed, calls);
 	}
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
-	KUNIT_EXPECT_EQ(test, 0, t->ret);
+	KUNIT_ASSERT_EQ(test, 0, kvt_thread_result(t));
 	meeting_expect(test, &m, q);
 }
 
@@ -629,7 +586,6 @@ static void whichever_comes_first(struct kunit *test)
 static void timer_finds_nothing_and_ends(struct kunit *test)
 {
 	struct queue *q = queue_new(test, QUEUE_SIZE);
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
 
 	queue_moderate(test, q, 2, PERIOD / 10);
 	KUNIT_EXPECT_EQ(test, 0, queue_arm_missed(q));
@@ -638,8 +594,7 @@ static void timer_finds_nothing_and_ends(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&q->called));
 	queue_drain(q);
 	KUNIT_EXPECT_EQ(test, 0, queue_arm_missed(q));
-	while (atomic_read(&q->emu->arm) != EMU_ARM_NEXT && ktime_get_ns() < end)
-		cond_resched();
+	kvt_until(atomic_read(&q->emu->arm) == EMU_ARM_NEXT);
 	KUNIT_EXPECT_EQ(test, EMU_ARM_NEXT, atomic_read(&q->emu->arm));
 	queue_expect_calls(test, q, 1);
 }
@@ -704,11 +659,10 @@ static void what_is_struck_out_is_one_step(struct kunit *test)
 {
 	static const char order[] = "abccccccccccccccccccccbcccccccca";
 	struct queue *q = queue_new(test, QUEUE_SIZE);
-	struct emu_qp *own = kunit_kcalloc(test, 3, sizeof(*own), GFP_KERNEL);
+	struct emu_qp *own = KVT_PTR(test, kunit_kcalloc(test, 3, sizeof(*own), GFP_KERNEL));
 	u32 at, i;
 	struct ib_wc wc[4];
 
-	KUNIT_ASSERT_NOT_NULL(test, own);
 	/* So that the ring wraps among them. */
 	for (i = 0; i < QUEUE_SIZE - 10; i++)
 		KUNIT_ASSERT_TRUE(test, queue_push(q, 0, false));
@@ -787,7 +741,7 @@ static int flood_fn(void *arg)
 {
 	struct flood *f = arg;
 	u32 state = f->seed;
-	u64 i, end;
+	u64 i;
 
 	for (i = 1; i <= f->count; i++) {
 		u32 r = kvt_rand(&state);
@@ -798,12 +752,8 @@ static int flood_fn(void *arg)
 		else if (i == f->count / 2)
 			emu_modify_cq(f->q->cq, 8, 50);
 		/* At most 7 earlier ones are not polled yet, so each depends on a notification. */
-		end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
-		while (atomic_read(&f->q->polled) < (int)i - 1 - (int)(r >> 16 & 7)) {
-			if (ktime_get_ns() > end)
-				return -ETIMEDOUT;
-			cond_resched();
-		}
+		if (!kvt_until(atomic_read(&f->q->polled) >= (int)i - 1 - (int)(r >> 16 & 7)))
+			return -ETIMEDOUT;
 		if (!queue_push(f->q, i, false))
 			return -ENOSPC;
 	}
@@ -816,7 +766,6 @@ static void nothing_is_held_back_for_ever(struct kunit *test)
 	struct flood f = { .q = q, .count = kvt_count(FLOOD) };
 	struct kvt_thread *t;
 	u32 state;
-	u64 end;
 
 	state = kvt_seed(test, "completions with changing moderation", f.count);
 	f.seed = state;
@@ -828,11 +777,8 @@ static void nothing_is_held_back_for_ever(struct kunit *test)
 		flood_modify(&f, kvt_rand(&state));
 		cond_resched();
 	}
-	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
-	KUNIT_EXPECT_EQ(test, 0, t->ret);
-	end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
-	while (atomic_read(&q->polled) < f.count && ktime_get_ns() < end)
-		cond_resched();
+	KUNIT_EXPECT_EQ(test, 0, kvt_thread_result(t));
+	kvt_until(atomic_read(&q->polled) >= f.count);
 	KUNIT_EXPECT_EQ(test, f.count, atomic_read(&q->polled));
 	kunit_info(test, "%d notifications", atomic_read(&q->calls));
 	KUNIT_EXPECT_LE(test, atomic_read(&q->calls), f.count);
@@ -864,13 +810,7 @@ static struct kunit_case emu_cq_ring_cases[] = {
 	KUNIT_CASE(nothing_is_held_back_for_ever),
 	{}
 };
-
-static struct kunit_suite emu_cq_ring_suite = {
-	.name = "emu_cq_ring",
-	.test_cases = emu_cq_ring_cases,
-};
-
-kunit_test_suite(emu_cq_ring_suite);
+KVT_SUITE(emu_cq_ring);
 
 MODULE_DESCRIPTION("KUnit: the emulated HCA's completion queue alone");
 MODULE_LICENSE("GPL");

@@ -7,35 +7,24 @@
  * comes out is what comes out without the shortcuts.
  */
 #include <linux/irq_work.h>
-#include <linux/module.h>
 #include <linux/scatterlist.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 #include <kverbs/delay.h>
 
 #include "emu/rig.h"
 #include "emu/rig_net.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 #define LEN		64
 #define ACCESS		(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ)
 #define BAD_KEY		0xabcdef00
 
-/**
- * struct meanwhile - what happens while a poster stands still
- * @r: its connection, and the end that posts is the first
- * @irq: posts in a hard interrupt
- * @thread: changes the queue pair
- * @err: result of what was done
- * @hardirq: the post was in a hard interrupt
- */
+/* What happens while a poster stands still. */
 struct meanwhile {
-	struct rig *r;
-	struct irq_work irq;
-	struct kvt_thread *thread;
-	int err;
-	bool hardirq;
+	struct rig *r;			/* its connection, and the end that posts is the first */
+	struct irq_work irq;		/* posts in a hard interrupt */
+	struct kvt_thread *thread;	/* changes the queue pair */
+	int err;			/* result of what was done */
+	bool hardirq;			/* the post was in a hard interrupt */
 };
 
 /* A connection over which a message went, so that the peer is known; it gives up soon. */
@@ -48,13 +37,11 @@ static struct rig *direct_rig(struct kunit *test)
 	r->timeout = 1;
 	r->retry_cnt = 1;
 	r->rnr_retry = 0;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	rig_register(test, &r->b, ACCESS);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 1000, 0, LEN));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, LEN));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 1000, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 1000);
 	return r;
 }
 
@@ -113,11 +100,7 @@ static const struct direct_op {
 	{ IB_WR_RDMA_READ, IB_WC_RDMA_READ, "read" },
 };
 
-static void direct_op_name(const struct direct_op *op, char *name)
-{
-	strscpy(name, op->name, KUNIT_PARAM_DESC_SIZE);
-}
-KUNIT_ARRAY_PARAM(direct_op, direct_ops, direct_op_name);
+KUNIT_ARRAY_PARAM_DESC(direct_op, direct_ops, name);
 
 static void lone_request_is_executed_where_it_is(struct kunit *test)
 {
@@ -456,7 +439,7 @@ static const struct direct_op rdma_ops[] = {
 	{ IB_WR_RDMA_WRITE, IB_WC_RDMA_WRITE, "write" },
 	{ IB_WR_RDMA_READ, IB_WC_RDMA_READ, "read" },
 };
-KUNIT_ARRAY_PARAM(rdma_op, rdma_ops, direct_op_name);
+KUNIT_ARRAY_PARAM_DESC(rdma_op, rdma_ops, name);
 
 static void region_is_invalidated(struct kunit *test)
 {
@@ -508,8 +491,7 @@ static void region_goes(struct kunit *test)
 	u64 iova;
 	u32 key;
 
-	mr = ib_alloc_mr(r->b.pd, IB_MR_TYPE_MEM_REG, RIG_BUF / PAGE_SIZE + 1);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+	mr = KVT_PTR(test, ib_alloc_mr(r->b.pd, IB_MR_TYPE_MEM_REG, RIG_BUF / PAGE_SIZE + 1));
 	KUNIT_ASSERT_EQ(test, 1, rig_map(&r->b, mr, 0, r->b.size));
 	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->b, mr, 8, ACCESS));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 8, IB_WC_SUCCESS);
@@ -622,11 +604,7 @@ static const struct port_change {
 	{ "the peer's LID", "kvd_b", "lid", "0x4321" },
 };
 
-static void port_change_name(const struct port_change *change, char *name)
-{
-	strscpy(name, change->name, KUNIT_PARAM_DESC_SIZE);
-}
-KUNIT_ARRAY_PARAM(port_change, port_changes, port_change_name);
+KUNIT_ARRAY_PARAM_DESC(port_change, port_changes, name);
 
 static void port_changes_between_two_messages(struct kunit *test)
 {
@@ -640,8 +618,7 @@ static void port_changes_between_two_messages(struct kunit *test)
 	rig_end_up(test, &r->b, "kvd_b", 1);
 	r->timeout = 1;
 	r->retry_cnt = 1;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 1, 0, LEN));
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, LEN));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, LEN));
@@ -695,8 +672,7 @@ static void freezer_comes(struct kunit *test)
 		KUNIT_ASSERT_TRUE(test, kvt_thread_join(m.thread));
 		KUNIT_EXPECT_EQ(test, 0, m.err);
 		KUNIT_ASSERT_EQ(test, 0, rig_to(m.r->a.qp, IB_QPS_RTS));
-		RIG_EXPECT_WC(test, m.r->a.scq, &wc, 1, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, m.r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+		RIG_EXPECT_DELIVERED(test, m.r, &wc, 1, 2);
 	}
 }
 
@@ -727,31 +703,23 @@ static void receive_queue_without_elements(struct kunit *test)
 	r->init.cap.max_recv_wr = 1;
 	r->init.cap.max_recv_sge = 0;
 	r->rnr_retry = 0;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	KUNIT_ASSERT_EQ(test, 0, ib_post_recv(r->b.qp, &wr, NULL));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 0));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 	KUNIT_ASSERT_EQ(test, 0, ib_post_recv(r->b.qp, &wr, NULL));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, LEN));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_REM_INV_REQ_ERR);
 }
 
-/**
- * struct owned - requests that their completion gives back to the consumer
- * @r: the connection
- * @send: sends; the first one is taken back as soon as it is complete
- * @recv: receives, likewise
- * @sge: memory of both
- * @failed: what went wrong
- */
+/* Requests that their completion gives back to the consumer. */
 struct owned {
-	struct rig *r;
+	struct rig *r;			/* the connection */
+	/* Sends; the first one is taken back as soon as it is complete. */
 	struct ib_send_wr send[2];
-	struct ib_recv_wr recv[2];
-	struct ib_sge sge;
-	int failed;
+	struct ib_recv_wr recv[2];	/* receives, likewise */
+	struct ib_sge sge;		/* memory of both */
+	int failed;			/* what went wrong */
 };
 
 /* Another poster sends: it executes what is posted, and both complete. */
@@ -877,13 +845,7 @@ static struct kunit_case emu_direct_cases[] = {
 	KUNIT_CASE_PARAM(in_sqd_requests_wait, direct_op_gen_params),
 	{}
 };
-
-static struct kunit_suite emu_direct_suite = {
-	.name = "emu_direct",
-	.test_cases = emu_direct_cases,
-};
-
-kunit_test_suite(emu_direct_suite);
+KVT_SUITE(emu_direct);
 
 MODULE_DESCRIPTION("KUnit: shortcuts of the emulated HCA, and the ways out of them");
 MODULE_LICENSE("GPL");

@@ -4,22 +4,17 @@
  * end, the QP states that result, and that each posted request completes once. Cases
  * for a row of the conformance table start with the name of the row.
  */
-#include <linux/kthread.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 #define ALL_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 			 IB_ACCESS_REMOTE_READ)
 #define DESTROYS	500
 
-KUNIT_ARRAY_PARAM(pair, rig_pairs, rig_pair_name);
+KUNIT_ARRAY_PARAM_DESC(pair, rig_pairs, name);
 
-static void expect_states(struct kunit *test, struct rig *r,
-			  enum ib_qp_state a, enum ib_qp_state b)
+static void expect_states(struct kunit *test, struct rig *r, enum ib_qp_state a, enum ib_qp_state b)
 {
 	KUNIT_EXPECT_EQ(test, a, rig_state(r->a.qp));
 	KUNIT_EXPECT_EQ(test, b, rig_state(r->b.qp));
@@ -77,19 +72,14 @@ static const int bad_keys[] = {
 	BAD_ACCESS,
 };
 
-static void bad_key_name(const int *bad, char *desc)
-{
-	strscpy(desc, bad_key_names[*bad], KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(bad_key, bad_keys, bad_key_name);
+KVT_NAMED_PARAM(bad_key, bad_keys, bad_key_names);
 
 /* Without BAD_ACCESS: any region may be read locally. */
 static const int bad_sources[] = {
 	BAD_KEY, BAD_STALE, BAD_PD, BAD_BEFORE, BAD_BEHIND, BAD_WRAP,
 };
 
-KUNIT_ARRAY_PARAM(bad_source, bad_sources, bad_key_name);
+KVT_NAMED_PARAM(bad_source, bad_sources, bad_key_names);
 
 /*
  * Registers all but the first and the last page of the end's buffer and returns an
@@ -111,8 +101,7 @@ static struct ib_sge bad_sge(struct kunit *test, struct rig *r,
 		other.scq = peer->scq;
 	}
 	e->mr = rig_mr(test, other.pd);
-	KUNIT_ASSERT_EQ(test, 1, rig_map(e, e->mr, PAGE_SIZE,
-					 RIG_BUF - 2 * PAGE_SIZE));
+	KUNIT_ASSERT_EQ(test, 1, rig_map(e, e->mr, PAGE_SIZE, RIG_BUF - 2 * PAGE_SIZE));
 	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&other, e->mr, 55, access));
 	RIG_EXPECT_WC(test, other.scq, &wc, 55, IB_WC_SUCCESS);
 	sge.addr = e->mr->iova + 8;
@@ -171,8 +160,7 @@ static void r14_rdma_to_bad_memory(struct kunit *test, enum ib_wr_opcode op)
 	memset(r->a.buf, 0xaa, RIG_BUF);
 	memset(r->b.buf, 0xee, RIG_BUF);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 9, 0, 100));
-	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, op, 1, 0, 100, there.addr,
-					  there.lkey));
+	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, op, 1, 0, 100, there.addr, there.lkey));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 2, 0, 8));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_REM_ACCESS_ERR);
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 2, IB_WC_WR_FLUSH_ERR);
@@ -219,8 +207,7 @@ static void r15_queue_pair_forbids_the_operation(struct kunit *test)
 		struct rig *r = rig_new(test, "emu0", "emu1");
 
 		r->access = i ? IB_ACCESS_REMOTE_WRITE : IB_ACCESS_REMOTE_READ;
-		rig_make_qps(test, r);
-		rig_connect(test, r);
+		rig_start(test, r);
 		rig_register(test, &r->b, ALL_ACCESS);
 		memset(r->b.buf, 0xee, RIG_BUF);
 		KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, ops[i], 1, 0, 100,
@@ -260,8 +247,7 @@ static void r19_responder_without_read_resources(struct kunit *test)
 	struct ib_wc wc;
 
 	r->max_dest_rd = 0;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	rig_register(test, &r->b, ALL_ACCESS);
 	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_READ, 1, 0, 100,
 					  r->b.mr->iova, r->b.mr->rkey));
@@ -277,8 +263,7 @@ static void r8_nobody_at_the_destination(struct kunit *test)
 	/* An ACK timeout of 4 * 4.096 us, and three attempts. */
 	r->timeout = 2;
 	r->retry_cnt = 2;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	rig_destroy_qp(test, &r->b);
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 2, 0, 8));
@@ -293,8 +278,7 @@ static void r10_receiver_never_ready(struct kunit *test)
 	struct ib_wc wc;
 
 	r->rnr_retry = 2;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_RNR_RETRY_EXC_ERR);
 	expect_states(test, r, IB_QPS_ERR, IB_QPS_RTS);
@@ -309,8 +293,7 @@ static void r10_receiver_ready_after_a_while(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 100));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 100));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 	KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf, 100, 5));
 }
 
@@ -400,10 +383,7 @@ static void drained_done(struct ib_cq *cq, struct ib_wc *wc)
 	d->status = wc->status;
 }
 
-static void drain_end(void *arg)
-{
-	ib_drain_qp(arg);
-}
+KUNIT_DEFINE_ACTION_WRAPPER(drain_end, ib_drain_qp, struct ib_qp *);
 
 static void q2_drain_comes_last(struct kunit *test)
 {
@@ -425,8 +405,7 @@ static void q2_drain_comes_last(struct kunit *test)
 	qp = r->a.qp;
 	r->a.qp = kvt_qp(test, r->a.pd, &init);
 	rig_connect(test, r);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, drain_end,
-							    r->a.qp));
+	kvt_defer(test, drain_end, r->a.qp);
 	for (i = 0; i < 2 * RIG_WR; i++) {
 		struct ib_sge sge = rig_sge(&r->a, 0, 8);
 		struct ib_recv_wr rwr = { .sg_list = &sge, .num_sge = 1 };
@@ -472,10 +451,8 @@ static void q3_reset_empties_the_queues(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 50 + i, 0, 8));
 	for (i = 0; i < RIG_WR; i++)
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 70 + i, 0, 8));
-	for (i = 0; i < RIG_WR; i++) {
-		RIG_EXPECT_WC(test, r->a.scq, &wc, 70 + i, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, r->b.rcq, &wc, 50 + i, IB_WC_SUCCESS);
-	}
+	for (i = 0; i < RIG_WR; i++)
+		RIG_EXPECT_DELIVERED(test, r, &wc, 70 + i, 50 + i);
 }
 
 static void c15_q3_reset_drops_completions_not_polled(struct kunit *test)
@@ -506,8 +483,7 @@ static void q4_sqd_holds_new_sends_until_rts(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RTS));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 	KUNIT_EXPECT_FALSE(test, try_wait_for_completion(&r->a.got_event));
 }
 
@@ -537,8 +513,7 @@ static void c13_overrun_is_told_and_loses_nothing_silently(struct kunit *test)
 	bool failed;
 
 	r->init.cap.max_recv_wr = 2 * RIG_CQE;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	while (sent < 2 * RIG_CQE) {
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, sent, 0, 8));
 		sent++;
@@ -577,8 +552,7 @@ static void r26_comm_est_is_told_once(struct kunit *test)
 	for (i = 0; i < 2; i++) {
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 8));
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
-		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+		RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 	}
 	rig_expect_event(test, &r->b, IB_EVENT_COMM_EST);
 	rig_expect_no_event(test, &r->a);
@@ -587,7 +561,6 @@ static void r26_comm_est_is_told_once(struct kunit *test)
 /* Q6: a sender that keeps posting while the responder is destroyed. */
 struct hammer {
 	struct rig_end *e;
-	int stop;
 	u64 posts;
 };
 
@@ -596,7 +569,7 @@ static int hammer_fn(void *arg)
 	struct hammer *h = arg;
 	struct ib_wc wc;
 
-	while (!READ_ONCE(h->stop) && !kthread_should_stop()) {
+	while (!kvt_should_stop()) {
 		if (!rig_send(h->e, h->posts, 0, 4096))
 			h->posts++;
 		while (ib_poll_cq(h->e->scq, 1, &wc) == 1)
@@ -612,8 +585,7 @@ static void q6_destroy_under_traffic_ends(struct kunit *test)
 	struct rig *r = rig_new(test, "emu0", "emu1");
 	struct hammer *h;
 
-	h = kunit_kzalloc(test, sizeof(*h), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, h);
+	h = kvt_zalloc(test, sizeof(*h));
 	r->timeout = 1;
 	r->retry_cnt = 1;
 	h->e = &r->a;
@@ -623,19 +595,16 @@ static void q6_destroy_under_traffic_ends(struct kunit *test)
 		struct ib_wc wc;
 		int n;
 
-		rig_make_qps(test, r);
-		rig_connect(test, r);
+		rig_start(test, r);
 		for (n = 0; n < RIG_WR; n++)
 			KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, n, 0, 4096));
-		WRITE_ONCE(h->stop, 0);
 		t = kvt_thread_start(test, kvt_other_cpu(), hammer_fn, h);
 		/* Destroy amid traffic: some messages have arrived, others are in flight. */
 		for (n = 0; n < 4; n++)
 			RIG_EXPECT_WC(test, r->b.rcq, &wc, n, IB_WC_SUCCESS);
 		rig_destroy_qp(test, &r->b);
 		KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
-		WRITE_ONCE(h->stop, 1);
-		KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
+		KUNIT_ASSERT_EQ(test, 0, kvt_thread_stop(t));
 		rig_destroy_qp(test, &r->a);
 		KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	}
@@ -649,35 +618,23 @@ static struct kunit_case emu_error_cases[] = {
 	KUNIT_CASE_PARAM(r14_read_of_bad_memory, bad_key_gen_params),
 	KUNIT_CASE_PARAM(r14_local_key_is_not_for_peers, pair_gen_params),
 	KUNIT_CASE(r15_queue_pair_forbids_the_operation),
-	KUNIT_CASE_PARAM(r18_read_into_memory_that_is_not_writable,
-			 pair_gen_params),
+	KUNIT_CASE_PARAM(r18_read_into_memory_that_is_not_writable, pair_gen_params),
 	KUNIT_CASE(r19_responder_without_read_resources),
 	KUNIT_CASE(r8_nobody_at_the_destination),
 	KUNIT_CASE(r10_receiver_never_ready),
 	KUNIT_CASE_PARAM(r10_receiver_ready_after_a_while, pair_gen_params),
-	KUNIT_CASE_PARAM(m1_invalidated_region_is_closed_to_peers,
-			 pair_gen_params),
+	KUNIT_CASE_PARAM(m1_invalidated_region_is_closed_to_peers, pair_gen_params),
 	KUNIT_CASE_PARAM(m3_registering_twice_fails, pair_gen_params),
-	KUNIT_CASE_PARAM(q2_everything_posted_is_flushed_once_in_order,
-			 pair_gen_params),
-	KUNIT_CASE_PARAM(q2_error_flushes_unsignaled_sends_too,
-			 pair_gen_params),
+	KUNIT_CASE_PARAM(q2_everything_posted_is_flushed_once_in_order, pair_gen_params),
+	KUNIT_CASE_PARAM(q2_error_flushes_unsignaled_sends_too, pair_gen_params),
 	KUNIT_CASE_PARAM(q2_drain_comes_last, kvt_any_context),
 	KUNIT_CASE_PARAM(q3_reset_empties_the_queues, pair_gen_params),
-	KUNIT_CASE_PARAM(c15_q3_reset_drops_completions_not_polled,
-			 pair_gen_params),
+	KUNIT_CASE_PARAM(c15_q3_reset_drops_completions_not_polled, pair_gen_params),
 	KUNIT_CASE_PARAM(q4_sqd_holds_new_sends_until_rts, pair_gen_params),
-	KUNIT_CASE_PARAM(c15_destroy_drops_completions_not_polled,
-			 pair_gen_params),
+	KUNIT_CASE_PARAM(c15_destroy_drops_completions_not_polled, pair_gen_params),
 	KUNIT_CASE(c13_overrun_is_told_and_loses_nothing_silently),
 	KUNIT_CASE(r26_comm_est_is_told_once),
 	KUNIT_CASE(q6_destroy_under_traffic_ends),
 	{}
 };
-
-static struct kunit_suite emu_error_suite = {
-	.name = "emu_error",
-	.test_cases = emu_error_cases,
-};
-
-kunit_test_suite(emu_error_suite);
+KVT_SUITE(emu_error);

@@ -2,13 +2,9 @@
 /*
  * Rules of fault injection: exactly the requests that a rule is about go wrong, as it says.
  */
-#include <linux/module.h>
 #include <linux/umh.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig.h"
-#include "lib/lib.h"
 
 #define DEVICE		"emu0"
 #define PEER		"emu1"
@@ -55,7 +51,7 @@ static struct rig *rules_rig(struct kunit *test)
 	struct rig *r = rig_up(test, DEVICE, PEER);
 
 	KUNIT_ASSERT_EQ_MSG(test, 0, shell("echo clear >" RULES), "no rules: mount debugfs");
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, no_rules, NULL));
+	kvt_defer(test, no_rules, NULL);
 	return r;
 }
 
@@ -322,7 +318,7 @@ static void rule_is_refused(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, listed("hits=0"));
 }
 
-static struct kunit_case rule_cases[] = {
+static struct kunit_case emu_fault_rule_cases[] = {
 	KUNIT_CASE(the_nth_of_an_operation_fails),
 	KUNIT_CASE(other_queue_pairs_are_left_alone),
 	KUNIT_CASE(receives_seem_to_be_missing),
@@ -339,10 +335,4 @@ static struct kunit_case rule_cases[] = {
 	KUNIT_CASE_PARAM(rule_is_refused, refused_gen_params),
 	{}
 };
-
-static struct kunit_suite rule_suite = {
-	.name = "emu_fault_rule",
-	.test_cases = rule_cases,
-};
-
-kunit_test_suite(rule_suite);
+KVT_SUITE(emu_fault_rule);

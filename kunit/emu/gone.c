@@ -3,31 +3,20 @@
  * Objects that somebody left on an emulated HCA, and destroys while the device goes, which
  * is against the rules: the device ends what they do, once, and nobody uses what was freed.
  */
-#include <linux/kernel.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 #include <kverbs/contract.h>
 #include <kverbs/delay.h>
 
 #include "emu/rig_net.h"
-#include "lib/lib.h"
 
 #define NAME	"emugone"
 
-/**
- * struct left - two connected queue pairs of a device that goes, and what they use
- * @test: the running case
- * @r: the connection; both ends have the same device, PD and CQs
- * @thread: destroys it all
- * @waits: the thread did not get through in the middle of the walk
- * @ended: but after that
- */
+/* Two connected queue pairs of a device that goes, and what they use. */
 struct left {
-	struct kunit *test;
-	struct rig *r;
-	struct kvt_thread *thread;
-	bool waits;
-	bool ended;
+	struct kunit *test;	/* the running case */
+	struct rig *r;		/* the connection; both ends have the same device, PD and CQs */
+	struct kvt_thread *thread;	/* destroys it all */
+	bool waits;		/* the thread did not get through in the middle of the walk */
+	bool ended;		/* but after that */
 };
 
 static int destroy_qp(struct rig_end *e)
@@ -68,19 +57,14 @@ static void make_objects(struct kunit *test, struct rig *r)
 {
 	struct ib_cq_init_attr attr = { .cqe = RIG_CQE };
 
-	r->a.pd = ib_alloc_pd(r->a.ibdev, 0);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(r->a.pd));
-	r->a.scq = ib_create_cq(r->a.ibdev, NULL, NULL, NULL, &attr);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(r->a.scq));
-	r->a.rcq = ib_create_cq(r->a.ibdev, NULL, NULL, NULL, &attr);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(r->a.rcq));
+	r->a.pd = KVT_PTR(test, ib_alloc_pd(r->a.ibdev, 0));
+	r->a.scq = KVT_PTR(test, ib_create_cq(r->a.ibdev, NULL, NULL, NULL, &attr));
+	r->a.rcq = KVT_PTR(test, ib_create_cq(r->a.ibdev, NULL, NULL, NULL, &attr));
 	r->init.send_cq = r->a.scq;
 	r->init.recv_cq = r->a.rcq;
 	r->b = r->a;
-	r->a.qp = ib_create_qp(r->a.pd, &r->init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(r->a.qp));
-	r->b.qp = ib_create_qp(r->b.pd, &r->init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(r->b.qp));
+	r->a.qp = KVT_PTR(test, ib_create_qp(r->a.pd, &r->init));
+	r->b.qp = KVT_PTR(test, ib_create_qp(r->b.pd, &r->init));
 }
 
 static void watch_contract(void *arg)
@@ -94,27 +78,25 @@ static void break_contract(struct kunit *test)
 	void *mode = (void *)(uintptr_t)ib_contract_get_mode();
 
 	KUNIT_ASSERT_EQ(test, 0, ib_contract_set_mode(IB_CONTRACT_OFF));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, watch_contract, mode));
+	kvt_defer(test, watch_contract, mode);
 }
 
 /* They hold no reference on the device, as objects of a client would not. */
 static struct left *left_new(struct kunit *test)
 {
-	struct left *l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
+	struct left *l = kvt_zalloc(test, sizeof(*l));
 	struct ib_port_attr attr = {};
 	struct rig *r = rig_alloc(test);
 
-	KUNIT_ASSERT_NOT_NULL(test, l);
 	l->test = test;
 	l->r = r;
 	r->init.event_handler = NULL;
 	break_contract(test);
 	rig_device(test, NAME, 1, NULL);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, left_end, r));
+	kvt_defer(test, left_end, r);
 	r->a.port = 1;
 	r->a.gid_index = -1;
-	r->a.ibdev = ib_device_get_by_name(NAME, RDMA_DRIVER_UNKNOWN);
-	KUNIT_ASSERT_NOT_NULL(test, r->a.ibdev);
+	r->a.ibdev = KVT_PTR(test, ib_device_get_by_name(NAME, RDMA_DRIVER_UNKNOWN));
 	ib_device_put(r->a.ibdev);
 	KUNIT_ASSERT_EQ(test, 0, ib_query_port(r->a.ibdev, 1, &attr));
 	r->a.lid = attr.lid;
@@ -237,10 +219,4 @@ static struct kunit_case emu_gone_cases[] = {
 	KUNIT_CASE(nothing_is_made_after_the_walk),
 	{}
 };
-
-static struct kunit_suite emu_gone_suite = {
-	.name = "emu_gone",
-	.test_cases = emu_gone_cases,
-};
-
-kunit_test_suite(emu_gone_suite);
+KVT_SUITE(emu_gone);

@@ -3,19 +3,15 @@
  * QP1, the GSI QP, of each port of the emulated HCA, and address handles, which are created
  * and used in any context.
  */
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
-
 #include "emu/rig_net.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 #define LEN		256	/* bytes of a MAD */
 #define GSI_QPN		1
 #define GSI_QKEY	0x80010000
 
-KUNIT_ARRAY_PARAM(net, rig_nets, rig_net_name);
-KUNIT_ARRAY_PARAM(few_net, rig_few_nets, rig_net_name);
+KUNIT_ARRAY_PARAM_DESC(net, rig_nets, name);
+KUNIT_ARRAY_PARAM_DESC(few_net, rig_few_nets, name);
 
 static void make_gsi(struct kunit *test, struct rig *r, struct rig_end *e)
 {
@@ -106,14 +102,11 @@ static void gsi_is_one_of_a_kind(struct kunit *test)
 	init.send_cq = r->a.scq;
 	init.recv_cq = r->a.rcq;
 	init.port_num = 1;
-	KUNIT_EXPECT_EQ(test, -EBUSY,
-			PTR_ERR_OR_ZERO(ib_create_qp(r->a.pd, &init)));
+	KUNIT_EXPECT_EQ(test, -EBUSY, PTR_ERR_OR_ZERO(ib_create_qp(r->a.pd, &init)));
 	init.port_num = 2;
-	KUNIT_EXPECT_EQ(test, -EBUSY,
-			PTR_ERR_OR_ZERO(ib_create_qp(r->a.pd, &init)));
+	KUNIT_EXPECT_EQ(test, -EBUSY, PTR_ERR_OR_ZERO(ib_create_qp(r->a.pd, &init)));
 	init.port_num = 3;
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			PTR_ERR_OR_ZERO(ib_create_qp(r->a.pd, &init)));
+	KUNIT_EXPECT_EQ(test, -EINVAL, PTR_ERR_OR_ZERO(ib_create_qp(r->a.pd, &init)));
 	/* After QP1 of a port is destroyed, another one can be created. */
 	rig_destroy_qp(test, &r->a);
 	make_gsi(test, r, &again);
@@ -151,8 +144,7 @@ static void gsi_has_a_q_key_of_its_own(struct kunit *test)
 	wr.remote_qkey = 0x1234;
 	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr.wr, NULL));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	KUNIT_EXPECT_EQ(test, before + 1, rig_counter(test, &r->b,
-						      "qkey_viol_cntr"));
+	KUNIT_EXPECT_EQ(test, before + 1, rig_counter(test, &r->b, "qkey_viol_cntr"));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 	/* QP1 keeps its Q_Key, whatever modify_qp asks for: IBTA vol. 1, 3.5.3. */
 	KUNIT_ASSERT_EQ(test, 0, ib_modify_qp(r->b.qp, &other, IB_QP_QKEY));
@@ -179,8 +171,7 @@ static void gsi_requests_name_their_p_key(struct kunit *test)
 	for (i = 0; i < 2; i++) {
 		wr.pkey_index = i;
 		KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr.wr, NULL));
-		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, r->b.rcq, &wc, i, IB_WC_SUCCESS);
+		RIG_EXPECT_DELIVERED(test, r, &wc, 1, i);
 		KUNIT_EXPECT_EQ(test, i ? 3 : 0, wc.pkey_index);
 	}
 	KUNIT_ASSERT_EQ(test, 0, gsi_recv(&r->b, 2));
@@ -188,8 +179,7 @@ static void gsi_requests_name_their_p_key(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr.wr, NULL));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
-	KUNIT_EXPECT_EQ(test, before + 1, rig_counter(test, &r->b,
-						      "bad_pkey_cntr"));
+	KUNIT_EXPECT_EQ(test, before + 1, rig_counter(test, &r->b, "bad_pkey_cntr"));
 	wr.pkey_index = 0xffff;
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_post_send(r->a.qp, &wr.wr, NULL));
 }
@@ -214,8 +204,7 @@ static void gsi_hears_nothing_before_rtr_and_after_its_end(struct kunit *test)
 	dropped = rig_counter(test, &to, "rx_dropped");
 	KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &to, 3, 0, LEN));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 3, IB_WC_SUCCESS);
-	KUNIT_EXPECT_EQ(test, dropped + 1, rig_counter(test, &to,
-						       "rx_dropped"));
+	KUNIT_EXPECT_EQ(test, dropped + 1, rig_counter(test, &to, "rx_dropped"));
 }
 
 /* --- address handles --- */
@@ -230,32 +219,18 @@ static void ah_call_locked(void (*fn)(void *arg), void *arg)
 	spin_unlock_irqrestore(&lock, flags);
 }
 
-struct ah_context {
-	const char *name;
-	void (*call)(void (*fn)(void *arg), void *arg);
-};
-
-static const struct ah_context ah_contexts[] = {
+static const struct kvt_run ah_contexts[] = {
 	{ "under a spin lock", ah_call_locked },
 	{ "soft interrupt", kvt_run_in_softirq },
 	{ "hard interrupt", kvt_run_in_hardirq },
 };
 
-static void ah_context_name(const struct ah_context *ctx, char *desc)
-{
-	strscpy(desc, ctx->name, KUNIT_PARAM_DESC_SIZE);
-}
+KUNIT_ARRAY_PARAM_DESC(ah_context, ah_contexts, name);
 
-KUNIT_ARRAY_PARAM(ah_context, ah_contexts, ah_context_name);
-
-/**
- * struct ah_life - argument of ah_live(), which creates, uses and destroys an AH
- * @r: the rig
- * @wrong: number of unexpected results
- */
+/* Argument of ah_live(), which creates, uses and destroys an AH. */
 struct ah_life {
 	struct rig *r;
-	int wrong;
+	int wrong;	/* number of unexpected results */
 };
 
 static bool ah_is(struct ib_ah *ah, const struct rdma_ah_attr *attr)
@@ -297,7 +272,7 @@ static void ah_live(void *arg)
 
 static void ah_lives_in_any_context(struct kunit *test)
 {
-	const struct ah_context *ctx = test->param_value;
+	const struct kvt_run *ctx = test->param_value;
 	/* Indices: InfiniBand, InfiniBand with a GRH, RoCE. */
 	static const int nets[] = { 1, 3, 5 };
 	int i, k;
@@ -313,9 +288,8 @@ static void ah_lives_in_any_context(struct kunit *test)
 		rig_make_ud(test, r, &r->b);
 		for (i = 0; i < 20; i++) {
 			KUNIT_ASSERT_EQ(test, 0, gsi_recv(&r->b, i));
-			ctx->call(ah_live, &life);
-			RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-			RIG_EXPECT_WC(test, r->b.rcq, &wc, i, IB_WC_SUCCESS);
+			ctx->run(ah_live, &life);
+			RIG_EXPECT_DELIVERED(test, r, &wc, 1, i);
 		}
 		KUNIT_EXPECT_EQ(test, 0, life.wrong);
 	}
@@ -341,8 +315,7 @@ static void ah_of_a_posted_send_can_change_or_go(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rdma_modify_ah(ah, &self));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RTS));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 	KUNIT_EXPECT_EQ(test, RIG_SL, wc.sl);
 
 	rig_ah_put(test, ah);
@@ -351,8 +324,7 @@ static void ah_of_a_posted_send_can_change_or_go(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0, LEN));
 	rig_ah_put(test, ah);
 	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RTS));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 3, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 3);
 }
 
 static int ah_error(struct rig_end *e, struct rdma_ah_attr *attr)
@@ -404,15 +376,8 @@ static struct kunit_case emu_conform_gsi_cases[] = {
 	KUNIT_CASE(gsi_requests_name_their_p_key),
 	KUNIT_CASE(gsi_hears_nothing_before_rtr_and_after_its_end),
 	KUNIT_CASE_PARAM(ah_lives_in_any_context, ah_context_gen_params),
-	KUNIT_CASE_PARAM(ah_of_a_posted_send_can_change_or_go,
-			 few_net_gen_params),
+	KUNIT_CASE_PARAM(ah_of_a_posted_send_can_change_or_go, few_net_gen_params),
 	KUNIT_CASE_PARAM(ah_refuses_bad_addresses, few_net_gen_params),
 	{}
 };
-
-static struct kunit_suite emu_conform_gsi_suite = {
-	.name = "emu_conform_gsi",
-	.test_cases = emu_conform_gsi_cases,
-};
-
-kunit_test_suite(emu_conform_gsi_suite);
+KVT_SUITE(emu_conform_gsi);

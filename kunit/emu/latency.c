@@ -10,15 +10,9 @@
 #include <linux/ftrace.h>
 #include <linux/hash.h>
 #include <linux/jhash.h>
-#include <linux/jiffies.h>
-#include <linux/module.h>
-#include <linux/slab.h>
-#include <kunit/resource.h>
-#include <kunit/test.h>
 
 #include "emu/latency.h"
 #include "emu/rig_net.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 static bool trace;
@@ -103,10 +97,9 @@ void lat_resize(struct kunit *test, struct ib_cq *cq, int cqe)
  */
 struct lat_load *lat_load_new(struct kunit *test, struct rig *r, int nr, int nr_wr)
 {
-	struct lat_load *load = kunit_kzalloc(test, sizeof(*load), GFP_KERNEL);
+	struct lat_load *load = kvt_zalloc(test, sizeof(*load));
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, load);
 	load->r = r;
 	load->nr = nr;
 	load->nr_wr = nr_wr;
@@ -245,13 +238,12 @@ static void lat_detach(void *arg)
 
 static void lat_attach(struct kunit *test, struct ib_qp *qp, const union ib_gid *gid)
 {
-	struct lat_attachment *at = kunit_kzalloc(test, sizeof(*at), GFP_KERNEL);
+	struct lat_attachment *at = kvt_zalloc(test, sizeof(*at));
 
-	KUNIT_ASSERT_NOT_NULL(test, at);
 	at->qp = qp;
 	at->gid = *gid;
 	KUNIT_ASSERT_EQ(test, 0, ib_attach_mcast(qp, &at->gid, LAT_GROUP_LID));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, lat_detach, at));
+	kvt_defer(test, lat_detach, at);
 }
 
 /* What a member receives into: its buffer, or as many elements of a region as there can be. */
@@ -302,8 +294,7 @@ static struct lat_load *group_new(struct kunit *test, int members, int messages,
 		load->wr[i].ud.remote_qkey = RIG_QKEY;
 	}
 
-	member = kunit_kcalloc(test, members, sizeof(*member), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, member);
+	member = KVT_PTR(test, kunit_kcalloc(test, members, sizeof(*member), GFP_KERNEL));
 	r->init.cap.max_send_wr = 1;
 	r->init.cap.max_recv_wr = messages;
 	for (i = 0; i < members; i++) {
@@ -393,18 +384,12 @@ static void short_multicasts_beside_4095_groups(struct kunit *test)
 	group_send_all(test, load, 8);
 }
 
-/**
- * struct lat_region - a region that is many times the same memory
- * @ibdev: its device
- * @page: the memory, LAT_PAGE bytes
- * @dma: DMA address of @page
- * @mr: the region
- */
+/* A region that is many times the same memory. */
 struct lat_region {
 	struct ib_device *ibdev;
-	struct page *page;
-	u64 dma;
-	struct ib_mr *mr;
+	struct page *page;	/* the memory, LAT_PAGE bytes */
+	u64 dma;		/* DMA address of @page */
+	struct ib_mr *mr;	/* the region */
 };
 
 static void lat_region_free(void *arg)
@@ -419,19 +404,16 @@ static void lat_region_free(void *arg)
 
 static struct ib_mr *lat_region(struct kunit *test, struct rig_end *e, int nr)
 {
-	struct lat_region *region = kunit_kzalloc(test, sizeof(*region), GFP_KERNEL);
-	struct scatterlist *sg = kunit_kcalloc(test, nr, sizeof(*sg), GFP_KERNEL);
+	struct lat_region *region = kvt_zalloc(test, sizeof(*region));
+	struct scatterlist *sg = KVT_PTR(test, kunit_kcalloc(test, nr, sizeof(*sg), GFP_KERNEL));
 	struct ib_wc wc;
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, region);
-	KUNIT_ASSERT_NOT_NULL(test, sg);
 	region->ibdev = e->ibdev;
-	region->page = alloc_pages(GFP_KERNEL | __GFP_ZERO, get_order(LAT_PAGE));
-	KUNIT_ASSERT_NOT_NULL(test, region->page);
+	region->page = KVT_PTR(test, alloc_pages(GFP_KERNEL | __GFP_ZERO, get_order(LAT_PAGE)));
 	region->dma = ib_dma_map_page(e->ibdev, region->page, 0, LAT_PAGE, DMA_BIDIRECTIONAL);
 	KUNIT_ASSERT_EQ(test, 0, ib_dma_mapping_error(e->ibdev, region->dma));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, lat_region_free, region));
+	kvt_defer(test, lat_region_free, region);
 
 	sg_init_table(sg, nr);
 	for (i = 0; i < nr; i++) {
@@ -439,8 +421,7 @@ static struct ib_mr *lat_region(struct kunit *test, struct rig_end *e, int nr)
 		sg_dma_address(&sg[i]) = region->dma;
 		sg_dma_len(&sg[i]) = LAT_PAGE;
 	}
-	region->mr = ib_alloc_mr(e->pd, IB_MR_TYPE_MEM_REG, nr);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(region->mr));
+	region->mr = KVT_PTR(test, ib_alloc_mr(e->pd, IB_MR_TYPE_MEM_REG, nr));
 	KUNIT_ASSERT_EQ(test, nr, ib_map_mr_sg(region->mr, sg, nr, NULL, LAT_PAGE));
 	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(e, region->mr, 1, IB_ACCESS_LOCAL_WRITE |
 					      IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ));
@@ -509,13 +490,7 @@ static struct kunit_case emu_latency_cases[] = {
 	KUNIT_CASE_PARAM(read_of_2_gib, lat_context_gen_params),
 	{}
 };
-
-static struct kunit_suite emu_latency_suite = {
-	.name = "emu_latency",
-	.test_cases = emu_latency_cases,
-};
-
-kunit_test_suite(emu_latency_suite);
+KVT_SUITE(emu_latency);
 
 MODULE_DESCRIPTION("KUnit: loads that could keep preemption off for long");
 MODULE_LICENSE("GPL");

@@ -6,9 +6,6 @@
 #ifndef KVT_EMU_LATENCY_H
 #define KVT_EMU_LATENCY_H
 
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
-
 #include "emu/rig.h"
 
 /* The longest list of SGEs. */
@@ -34,28 +31,17 @@ union lat_wr {
 	struct ib_rdma_wr rdma;
 };
 
-/**
- * struct lat_load - queue pairs of one device, and what is posted to one of them at a time
- * @r: the rig that they are made of; all have the CQs of its first end
- * @end: the queue pairs
- * @nr: their number
- * @wr: @nr_wr work requests, in chains of LAT_CHAIN, for any of them
- * @nr_wr: entries of @wr
- * @sge: what each of @wr sends
- * @next: the one to post to next
- * @at: the work request to post next
- * @err: what the last post returned
- */
+/* Queue pairs of one device, and what is posted to one of them at a time. */
 struct lat_load {
-	struct rig *r;
-	struct rig_end *end;
-	int nr;
-	union lat_wr *wr;
-	int nr_wr;
-	struct ib_sge sge[LAT_SGE];
-	int next;
-	int at;
-	int err;
+	struct rig *r;	/* the rig that they are made of; all have the CQs of its first end */
+	struct rig_end *end;	/* the queue pairs */
+	int nr;			/* their number */
+	union lat_wr *wr;	/* @nr_wr work requests, in chains of LAT_CHAIN, for any of them */
+	int nr_wr;		/* entries of @wr */
+	struct ib_sge sge[LAT_SGE];	/* what each of @wr sends */
+	int next;		/* the one to post to next */
+	int at;			/* the work request to post next */
+	int err;		/* what the last post returned */
 };
 
 void lat_begin(void);

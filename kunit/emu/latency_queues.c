@@ -3,16 +3,11 @@
  * Loads that could keep preemption or interrupts off for long: many queue pairs, long queues
  * of work or of completions, and entries that cost as much as entries can. See latency.c.
  */
-#include <linux/completion.h>
 #include <linux/delay.h>
-#include <linux/jiffies.h>
 #include <linux/sizes.h>
-#include <kunit/resource.h>
-#include <kunit/test.h>
 
 #include "emu/latency.h"
 #include "emu/rig_net.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 /* Queue pairs that have work at the same time, and the work of each. */
@@ -195,16 +190,11 @@ static struct lat_load *stuck_new(struct kunit *test, struct rig *r, int depth)
 	return load;
 }
 
-/**
- * struct counted - completions that a CQ of the core hands out
- * @cqe: in each of them
- * @left: how many are to come
- * @all: completed by the last
- */
+/* Completions that a CQ of the core hands out. */
 struct counted {
-	struct ib_cqe cqe;
-	int left;
-	struct completion all;
+	struct ib_cqe cqe;	/* in each of them */
+	int left;		/* how many are to come */
+	struct completion all;	/* completed by the last */
 };
 
 static void counted_done(struct ib_cq *cq, struct ib_wc *wc)
@@ -303,7 +293,6 @@ static void poll_past_forgotten(struct kunit *test)
 	int depth = lat_scaled(LAT_DEPTH);
 	struct lat_load *gone, *kept;
 	struct lat_poll poll = { .cq = r->a.scq };
-	unsigned long end = jiffies + KVT_TIMEOUT;
 
 	lat_resize(test, r->a.scq, depth + 2);
 	gone = stuck_new(test, r, depth);
@@ -314,10 +303,7 @@ static void poll_past_forgotten(struct kunit *test)
 	lat_post_all(gone, LAT_PROCESS);
 	KUNIT_ASSERT_EQ(test, 0, gone->err ?: kept->err);
 	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_err(gone->end[0].qp));
-	while (r->a.ibdev->ops.peek_cq(r->a.scq, depth + 1) < depth + 1) {
-		KUNIT_ASSERT_TRUE(test, time_before(jiffies, end));
-		usleep_range(1000, 2000);
-	}
+	KUNIT_ASSERT_TRUE(test, kvt_until(r->a.ibdev->ops.peek_cq(r->a.scq, depth + 1) > depth));
 	lat_begin();
 	kvt_qp_put(test, gone->end[0].qp);
 	lat_end();
@@ -345,10 +331,4 @@ static struct kunit_case emu_latency_queues_cases[] = {
 	KUNIT_CASE_PARAM(poll_past_forgotten, lat_context_gen_params),
 	{}
 };
-
-static struct kunit_suite emu_latency_queues_suite = {
-	.name = "emu_latency_queues",
-	.test_cases = emu_latency_queues_cases,
-};
-
-kunit_test_suite(emu_latency_queues_suite);
+KVT_SUITE(emu_latency_queues);

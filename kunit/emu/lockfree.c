@@ -11,17 +11,11 @@
  * are printed, and their number is bounded.
  */
 #include <linux/list.h>
-#include <linux/module.h>
 #include <linux/mutex.h>
-#include <linux/sched.h>
-#include <linux/slab.h>
-#include <linux/spinlock.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig.h"
-#include "lib/lib.h"
 #include "lib/lock_watch.h"
+#include "lib/objects.h"
 
 /* Messages of each case, before they are scaled. */
 #define MESSAGES	1000000ULL
@@ -71,13 +65,9 @@ struct lockfree {
 	u64 completed;
 	u64 received;
 	u64 failed;
-	bool stop;
 };
 
-static void watch_end(void *arg)
-{
-	watch_stop(arg);
-}
+KUNIT_DEFINE_ACTION_WRAPPER(watch_end, watch_stop, struct watch *);
 
 /* Returns the module of this name that this one depends on, or NULL. */
 static struct module *module_used(const char *name)
@@ -149,9 +139,8 @@ static struct lockfree *lockfree_new(struct kunit *test, u64 full)
 
 	if (!watch_possible(test))
 		return NULL;
-	l = kunit_kzalloc(test, sizeof(*l), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, l);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, watch_end, &l->w));
+	l = kvt_zalloc(test, sizeof(*l));
+	kvt_defer(test, watch_end, &l->w);
 	l->count = kvt_count(full);
 	l->r = rig_new(test, "emu0", "emu1");
 	l->r->init.cap.max_send_wr = DEPTH;
@@ -198,9 +187,8 @@ static void seeded_locks_and_allocations_are_seen(struct kunit *test)
 
 	if (!watch_possible(test))
 		return;
-	w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, w);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, watch_end, w));
+	w = kvt_zalloc(test, sizeof(*w));
+	kvt_defer(test, watch_end, w);
 	w->mod[0] = THIS_MODULE;
 	watch_start(test, w);
 	own_spinlock();
@@ -227,9 +215,8 @@ static void the_kernel_s_locks_are_seen_in_sections(struct kunit *test)
 
 	if (!watch_possible(test))
 		return;
-	w = kunit_kzalloc(test, sizeof(*w), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, w);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, watch_end, w));
+	w = kvt_zalloc(test, sizeof(*w));
+	kvt_defer(test, watch_end, w);
 	w->mod[0] = THIS_MODULE;
 	watch_start(test, w);
 	complete(&c);
@@ -284,7 +271,7 @@ static int sender_fn(void *arg)
 	struct lockfree *l = arg;
 	struct ib_wc wc[POLL];
 
-	while (l->completed < l->count && !READ_ONCE(l->stop)) {
+	while (l->completed < l->count && !kvt_should_stop()) {
 		while (l->sent < l->count && l->sent - l->completed < DEPTH &&
 		       l->sent - READ_ONCE(l->received) < DEPTH && !post_send(l))
 			l->sent++;
@@ -300,7 +287,7 @@ static int receiver_fn(void *arg)
 	struct ib_wc wc[POLL];
 	int i, got;
 
-	while (l->received < l->count && !READ_ONCE(l->stop)) {
+	while (l->received < l->count && !kvt_should_stop()) {
 		got = poll(l, RECEIVER, l->r->b.rcq, wc);
 		for (i = 0; i < got; i++)
 			if (post_recv(l, wc[i].wr_id))
@@ -309,13 +296,6 @@ static int receiver_fn(void *arg)
 		cond_resched();
 	}
 	return 0;
-}
-
-static void stop_threads(void *arg)
-{
-	struct lockfree *l = arg;
-
-	WRITE_ONCE(l->stop, true);
 }
 
 /* Joins a thread, waiting for as long as *@progress changes. */
@@ -336,14 +316,12 @@ static void run_messages(struct kunit *test, struct lockfree *l)
 	struct kvt_thread *sender, *receiver;
 	int i;
 
-	rig_make_qps(test, l->r);
-	rig_connect(test, l->r);
+	rig_start(test, l->r);
 	for (i = 0; i < DEPTH; i++)
 		KUNIT_ASSERT_EQ(test, 0, post_recv(l, i));
 	watch_start(test, &l->w);
 	receiver = kvt_thread_start(test, kvt_other_cpu(), receiver_fn, l);
 	sender = kvt_thread_start(test, 0, sender_fn, l);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, stop_threads, l));
 	KUNIT_EXPECT_TRUE(test, finished(receiver, &l->received));
 	KUNIT_EXPECT_TRUE(test, finished(sender, &l->completed));
 	expect_lock_free(test, l);
@@ -359,11 +337,6 @@ static void queue_pairs_are_lock_free(struct kunit *test)
 		run_messages(test, l);
 }
 
-static void destroy_srq(void *arg)
-{
-	ib_destroy_srq(arg);
-}
-
 static void shared_receive_queues_are_lock_free(struct kunit *test)
 {
 	struct ib_srq_init_attr init = { .attr = { .max_wr = DEPTH, .max_sge = 1 } };
@@ -372,27 +345,19 @@ static void shared_receive_queues_are_lock_free(struct kunit *test)
 
 	if (!l)
 		return;
-	srq = ib_create_srq(l->r->b.pd, &init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(srq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, destroy_srq, srq));
+	srq = KVT_OWN(test, ib_create_srq(l->r->b.pd, &init), kvt_end_srq);
 	l->r->b.srq = srq;
 	run_messages(test, l);
 }
 
 /* --- CQs of ib_alloc_cq(), polled by the core --- */
 
-/**
- * struct layer - messages whose completions are handled by done() callbacks
- * @l: counts of the messages; @l.w is the watch
- * @send: cqe of the sends
- * @recv: cqe of the receives
- * @done: completed when all sends have completed
- */
+/* Messages whose completions are handled by done() callbacks. */
 struct layer {
-	struct lockfree l;
-	struct ib_cqe send;
-	struct ib_cqe recv;
-	struct completion done;
+	struct lockfree l;	/* counts of the messages; @l.w is the watch */
+	struct ib_cqe send;	/* cqe of the sends */
+	struct ib_cqe recv;	/* cqe of the receives */
+	struct completion done;	/* completed when all sends have completed */
 };
 
 static int layer_send(struct layer *y)
@@ -441,19 +406,10 @@ static void layer_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	}
 }
 
-static void free_cq(void *arg)
-{
-	ib_free_cq(arg);
-}
-
 static struct ib_cq *layer_cq(struct kunit *test, struct layer *y, struct ib_device *ibdev,
 			      enum ib_poll_context ctx)
 {
-	struct ib_cq *cq = ib_alloc_cq(ibdev, y, 2 * DEPTH, 0, ctx);
-
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, free_cq, cq));
-	return cq;
+	return KVT_OWN(test, ib_alloc_cq(ibdev, y, 2 * DEPTH, 0, ctx), kvt_end_alloc_cq);
 }
 
 static void layer_up(struct kunit *test, struct layer *y, enum ib_poll_context ctx)
@@ -466,8 +422,7 @@ static void layer_up(struct kunit *test, struct layer *y, enum ib_poll_context c
 	init_completion(&y->done);
 	r->a.scq = layer_cq(test, y, r->a.ibdev, ctx);
 	r->b.rcq = layer_cq(test, y, r->b.ibdev, ctx);
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	for (i = 0; i < DEPTH; i++)
 		KUNIT_ASSERT_EQ(test, 0, layer_recv(y));
 }
@@ -487,10 +442,9 @@ static void layer_run(struct kunit *test, enum ib_poll_context ctx)
 
 	if (!l)
 		return;
-	y = kunit_kzalloc(test, sizeof(*y), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, y);
+	y = kvt_zalloc(test, sizeof(*y));
 	y->l = *l;
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, watch_end, &y->l.w));
+	kvt_defer(test, watch_end, &y->l.w);
 	layer_up(test, y, ctx);
 	watch_start(test, &y->l.w);
 	y->l.sent = BURST;
@@ -531,13 +485,7 @@ static struct kunit_case emu_lockfree_cases[] = {
 	KUNIT_CASE_SLOW(polling_in_a_thread_is_lock_free),
 	{}
 };
-
-static struct kunit_suite emu_lockfree_suite = {
-	.name = "emu_lockfree",
-	.test_cases = emu_lockfree_cases,
-};
-
-kunit_test_suite(emu_lockfree_suite);
+KVT_SUITE(emu_lockfree);
 
 MODULE_DESCRIPTION("KUnit: posting, polling and arming take no lock");
 MODULE_LICENSE("GPL");

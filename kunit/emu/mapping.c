@@ -8,13 +8,10 @@
 #include <linux/mman.h>
 #include <linux/scatterlist.h>
 #include <linux/uaccess.h>
-#include <kunit/resource.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig.h"
 #include "emu/window.h"
-#include "lib/lib.h"
+#include "lib/objects.h"
 
 #define REMOTE		(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ)
 #define BINDABLE	(IB_ACCESS_LOCAL_WRITE | REMOTE | IB_ACCESS_MW_BIND)
@@ -31,20 +28,12 @@ struct fmr_map {
 	int ret;
 };
 
-static void fmr_end(void *arg)
-{
-	ib_dealloc_fmr(arg);
-}
-
 static struct ib_fmr *fmr_new(struct kunit *test, struct ib_pd *pd,
 			      int max_pages, int max_maps, u8 page_shift)
 {
 	struct ib_fmr_attr attr = { max_pages, max_maps, page_shift };
-	struct ib_fmr *fmr = ib_alloc_fmr(pd, BINDABLE, &attr);
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(fmr));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, fmr_end, fmr));
-	return fmr;
+	return KVT_OWN(test, ib_alloc_fmr(pd, BINDABLE, &attr), kvt_end_fmr);
 }
 
 static int fmr_unmap(struct ib_fmr *fmr)
@@ -63,8 +52,7 @@ static void expect_write(struct kunit *test, struct rig *r, u64 remote, u32 len,
 {
 	struct ib_wc wc;
 
-	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 7, 0, len,
-					  remote, rkey));
+	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 7, 0, len, remote, rkey));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 7, status);
 }
 
@@ -80,16 +68,13 @@ static void fmr_maps_pages_in_any_order(struct kunit *test)
 	rig_fill(from, 3 * PAGE_SIZE, 1);
 	memset(r->b.buf, 0xee, RIG_BUF);
 	KUNIT_ASSERT_EQ(test, 0, ib_map_phys_fmr(fmr, pages, 3, 0x70000000));
-	expect_write(test, r, 0x70000000, 3 * PAGE_SIZE, fmr->rkey,
-		     IB_WC_SUCCESS);
+	expect_write(test, r, 0x70000000, 3 * PAGE_SIZE, fmr->rkey, IB_WC_SUCCESS);
 	KUNIT_EXPECT_MEMEQ(test, r->b.buf + 2 * PAGE_SIZE, from, PAGE_SIZE);
 	KUNIT_EXPECT_MEMEQ(test, r->b.buf, from + PAGE_SIZE, PAGE_SIZE);
-	KUNIT_EXPECT_MEMEQ(test, r->b.buf + PAGE_SIZE, from + 2 * PAGE_SIZE,
-			   PAGE_SIZE);
+	KUNIT_EXPECT_MEMEQ(test, r->b.buf + PAGE_SIZE, from + 2 * PAGE_SIZE, PAGE_SIZE);
 	expect_write(test, r, 0x70000000 + 2 * PAGE_SIZE, PAGE_SIZE + 1,
 		     fmr->rkey, IB_WC_REM_ACCESS_ERR);
-	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf + 3 * PAGE_SIZE,
-					RIG_BUF - 3 * PAGE_SIZE, 0xee));
+	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf + 3 * PAGE_SIZE, RIG_BUF - 3 * PAGE_SIZE, 0xee));
 }
 
 static void fmr_serves_local_messages(struct kunit *test)
@@ -125,8 +110,7 @@ static void fmr_is_closed_before_and_after(struct kunit *test)
 		page = r->b.dma;
 		memset(r->b.buf, 0xee, RIG_BUF);
 		if (mapped) {
-			KUNIT_ASSERT_EQ(test, 0, ib_map_phys_fmr(fmr, &page, 1,
-								 page));
+			KUNIT_ASSERT_EQ(test, 0, ib_map_phys_fmr(fmr, &page, 1, page));
 			KUNIT_ASSERT_EQ(test, 0, fmr_unmap(fmr));
 		}
 		expect_write(test, r, page, 8, fmr->rkey, IB_WC_REM_ACCESS_ERR);
@@ -160,10 +144,8 @@ static void max_maps_counts_from_unmap_to_unmap(struct kunit *test)
 
 	for (round = 0; round < 2; round++) {
 		for (i = 0; i < 3; i++)
-			KUNIT_EXPECT_EQ(test, 0, ib_map_phys_fmr(fmr, &page, 1,
-								 page));
-		KUNIT_EXPECT_EQ(test, -EINVAL, ib_map_phys_fmr(fmr, &page, 1,
-							       page));
+			KUNIT_EXPECT_EQ(test, 0, ib_map_phys_fmr(fmr, &page, 1, page));
+		KUNIT_EXPECT_EQ(test, -EINVAL, ib_map_phys_fmr(fmr, &page, 1, page));
 		KUNIT_EXPECT_EQ(test, 0, fmr_unmap(fmr));
 	}
 }
@@ -179,13 +161,11 @@ static void fmr_refuses_bad_lists(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_map_phys_fmr(fmr, pages, 0, 0));
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_map_phys_fmr(fmr, pages, -1, 0));
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_map_phys_fmr(fmr, pages, 1, 8));
-	KUNIT_EXPECT_EQ(test, -EINVAL, ib_map_phys_fmr(fmr, pages, 2,
-						       U64_MAX & PAGE_MASK));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_map_phys_fmr(fmr, pages, 2, U64_MAX & PAGE_MASK));
 	pages[1]++;
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_map_phys_fmr(fmr, pages, 2, 0));
 	KUNIT_EXPECT_EQ(test, key, fmr->rkey);
-	KUNIT_EXPECT_EQ(test, 0, ib_map_phys_fmr(fmr, pages, 1,
-						 U64_MAX & PAGE_MASK));
+	KUNIT_EXPECT_EQ(test, 0, ib_map_phys_fmr(fmr, pages, 1, U64_MAX & PAGE_MASK));
 }
 
 static void fmr_refuses_bad_sizes(struct kunit *test)
@@ -245,8 +225,7 @@ static void windows_are_not_bound_to_fmrs(struct kunit *test)
 	mr.device = r->b.ibdev;
 	mr.lkey = fmr->lkey;
 	mr.iova = page;
-	KUNIT_ASSERT_EQ(test, 0, win_bind(&r->b, mw, &mr, 0, 8,
-					  IB_ACCESS_REMOTE_READ, 1));
+	KUNIT_ASSERT_EQ(test, 0, win_bind(&r->b, mw, &mr, 0, 8, IB_ACCESS_REMOTE_READ, 1));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 1, IB_WC_MW_BIND_ERR);
 }
 
@@ -254,22 +233,12 @@ static void windows_are_not_bound_to_fmrs(struct kunit *test)
 
 #define USER_LEN	(5 * PAGE_SIZE)
 
-static void user_end(void *arg)
-{
-	ib_dereg_mr(arg);
-}
-
 /* Registers the mapping without its first 100 bytes and its last page, to begin at @iova. */
 static struct ib_mr *user_mr(struct kunit *test, struct rig_end *e,
 			     unsigned long start, u64 iova, int access)
 {
-	struct ib_mr *mr = ib_reg_user_mr(e->pd, start + 100,
-					  USER_LEN - PAGE_SIZE - 100, iova,
-					  access);
-
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, user_end, mr));
-	return mr;
+	return KVT_OWN(test, ib_reg_user_mr(e->pd, start + 100, USER_LEN - PAGE_SIZE - 100, iova,
+					    access), kvt_end_mr);
 }
 
 static unsigned long user_map(struct kunit *test)
@@ -293,22 +262,16 @@ static void user_memory_is_reached_by_its_address(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(iovas); i++) {
 		r = rig_up(test, "emu0", "emu1");
-		r->b.mr = user_mr(test, &r->b, start, iovas[i],
-				  IB_ACCESS_LOCAL_WRITE | REMOTE);
+		r->b.mr = user_mr(test, &r->b, start, iovas[i], IB_ACCESS_LOCAL_WRITE | REMOTE);
 		KUNIT_EXPECT_EQ(test, IB_MR_TYPE_USER, r->b.mr->type);
 		rig_fill(r->a.buf, RIG_BUF, i);
-		expect_write(test, r, iovas[i], len, r->b.mr->rkey,
-			     IB_WC_SUCCESS);
-		KUNIT_ASSERT_EQ(test, 0,
-				copy_from_user(r->b.buf, (void __user *)start,
-					       USER_LEN));
+		expect_write(test, r, iovas[i], len, r->b.mr->rkey, IB_WC_SUCCESS);
+		KUNIT_ASSERT_EQ(test, 0, copy_from_user(r->b.buf, (void __user *)start, USER_LEN));
 		KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf, 100, 0));
 		KUNIT_EXPECT_MEMEQ(test, r->b.buf + 100, r->a.buf, len);
-		KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf + 100 + len,
-						PAGE_SIZE, 0));
-		expect_write(test, r, iovas[i] + len - 7, 8, r->b.mr->rkey,
-			     IB_WC_REM_ACCESS_ERR);
-		kunit_release_action(test, user_end, r->b.mr);
+		KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf + 100 + len, PAGE_SIZE, 0));
+		expect_write(test, r, iovas[i] + len - 7, 8, r->b.mr->rkey, IB_WC_REM_ACCESS_ERR);
+		kunit_release_action(test, kvt_end_mr, r->b.mr);
 	}
 }
 
@@ -326,9 +289,7 @@ static void user_memory_takes_windows(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_dereg_mr(mr));
 	rig_fill(r->a.buf, 8, 9);
 	expect_write(test, r, start + 1100, 8, mw->rkey, IB_WC_SUCCESS);
-	KUNIT_ASSERT_EQ(test, 0, copy_from_user(r->b.buf,
-						(void __user *)start + 1100,
-						8));
+	KUNIT_ASSERT_EQ(test, 0, copy_from_user(r->b.buf, (void __user *)start + 1100, 8));
 	KUNIT_EXPECT_MEMEQ(test, r->b.buf, r->a.buf, 8);
 	win_free(test, mw);
 	/* Of MRs, LOCAL_INV takes only those for fast registration. */
@@ -349,46 +310,33 @@ static void block_end(void *arg)
 /* A block in an end of its own, which shares everything else with @e. */
 static struct rig_end *block_new(struct kunit *test, struct rig_end *e, u8 fill)
 {
-	struct rig_end *big = kunit_kzalloc(test, sizeof(*big), GFP_KERNEL);
-	struct page *page = alloc_pages(GFP_KERNEL, BLOCK_ORDER);
+	struct rig_end *big = kvt_zalloc(test, sizeof(*big));
+	struct page *page = KVT_PTR(test, alloc_pages(GFP_KERNEL, BLOCK_ORDER));
 
-	KUNIT_ASSERT_NOT_NULL(test, big);
-	KUNIT_ASSERT_NOT_NULL(test, page);
 	*big = *e;
 	big->buf = page_address(page);
 	big->size = BLOCK;
 	big->dma = ib_dma_map_page(e->ibdev, page, 0, BLOCK, DMA_BIDIRECTIONAL);
 	KUNIT_ASSERT_FALSE(test, ib_dma_mapping_error(e->ibdev, big->dma));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, block_end,
-							   big));
+	kvt_defer(test, block_end, big);
 	memset(big->buf, fill, BLOCK);
 	return big;
-}
-
-static void block_dereg(void *arg)
-{
-	ib_dereg_mr(arg);
 }
 
 /* Registers the block @n times in a row. */
 static void block_register(struct kunit *test, struct rig_end *big, u32 n)
 {
-	struct scatterlist *sg = kunit_kcalloc(test, n, sizeof(*sg),
-					       GFP_KERNEL);
+	struct scatterlist *sg = KVT_PTR(test, kunit_kcalloc(test, n, sizeof(*sg), GFP_KERNEL));
 	struct ib_wc wc;
 	u32 i;
 
-	KUNIT_ASSERT_NOT_NULL(test, sg);
 	sg_init_table(sg, n);
 	for (i = 0; i < n; i++) {
 		sg_set_page(&sg[i], virt_to_page(big->buf), BLOCK, 0);
 		sg_dma_address(&sg[i]) = big->dma;
 		sg_dma_len(&sg[i]) = BLOCK;
 	}
-	big->mr = ib_alloc_mr(big->pd, IB_MR_TYPE_MEM_REG, n);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(big->mr));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, block_dereg,
-							   big->mr));
+	big->mr = KVT_OWN(test, ib_alloc_mr(big->pd, IB_MR_TYPE_MEM_REG, n), kvt_end_mr);
 	KUNIT_ASSERT_EQ(test, n, ib_map_mr_sg(big->mr, sg, n, NULL, BLOCK));
 	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(big, big->mr, 1, BINDABLE));
 	RIG_EXPECT_WC(test, big->scq, &wc, 1, IB_WC_SUCCESS);
@@ -416,8 +364,7 @@ static void two_gigabytes_in_one_message(struct kunit *test)
 
 	block_register(test, a, MAX_BLOCKS);
 	block_register(test, b, MAX_BLOCKS);
-	KUNIT_ASSERT_EQ(test, 0, block_write(a, MAX_BLOCKS * BLOCK, b->mr->iova,
-					     b->mr->rkey));
+	KUNIT_ASSERT_EQ(test, 0, block_write(a, MAX_BLOCKS * BLOCK, b->mr->iova, b->mr->rkey));
 	for (i = 0; i < 10 && !rig_poll(a->scq, &wc); i++)
 		;
 	KUNIT_ASSERT_LT(test, i, 10);
@@ -448,29 +395,16 @@ static const int endings[] = {
 	END_FMR_UNMAP, END_FMR_FREE,
 };
 
-static void ending_name(const int *ending, char *desc)
-{
-	strscpy(desc, ending_names[*ending], KUNIT_PARAM_DESC_SIZE);
-}
+KVT_NAMED_PARAM(ending, endings, ending_names);
 
-KUNIT_ARRAY_PARAM(ending, endings, ending_name);
-
-/**
- * struct ended - a key that is to end
- * @how: the way it ends
- * @b: end that owns the memory
- * @mw: window that the key is of, or NULL
- * @fmr: FMR that the key is of, or NULL
- * @iova: first address that the key covers
- * @key: the key
- */
+/* A key that is to end. */
 struct ended {
-	enum ending how;
-	struct rig_end *b;
-	struct ib_mw *mw;
-	struct ib_fmr *fmr;
-	u64 iova;
-	u32 key;
+	enum ending how;	/* the way it ends */
+	struct rig_end *b;	/* end that owns the memory */
+	struct ib_mw *mw;	/* window that the key is of, or NULL */
+	struct ib_fmr *fmr;	/* FMR that the key is of, or NULL */
+	u64 iova;		/* first address that the key covers */
+	u32 key;		/* the key */
 };
 
 static void ended_fmr(struct kunit *test, struct ended *end)
@@ -482,8 +416,7 @@ static void ended_fmr(struct kunit *test, struct ended *end)
 		pages[i] = end->b->dma;
 	end->fmr = fmr_new(test, end->b->pd, LONG_BLOCKS, 2, ilog2(BLOCK));
 	end->iova = 0;
-	KUNIT_ASSERT_EQ(test, 0, ib_map_phys_fmr(end->fmr, pages, LONG_BLOCKS,
-						 end->iova));
+	KUNIT_ASSERT_EQ(test, 0, ib_map_phys_fmr(end->fmr, pages, LONG_BLOCKS, end->iova));
 	end->key = end->fmr->rkey;
 }
 
@@ -517,7 +450,7 @@ static void ended_end(struct kunit *test, struct ended *end)
 
 	switch (end->how) {
 	case END_DEREG:
-		kunit_release_action(test, block_dereg, b->mr);
+		kunit_release_action(test, kvt_end_mr, b->mr);
 		return;
 	case END_WINDOW_FREE:
 		win_free(test, end->mw);
@@ -526,11 +459,10 @@ static void ended_end(struct kunit *test, struct ended *end)
 		KUNIT_EXPECT_EQ(test, 0, fmr_unmap(end->fmr));
 		return;
 	case END_FMR_FREE:
-		kunit_release_action(test, fmr_end, end->fmr);
+		kunit_release_action(test, kvt_end_fmr, end->fmr);
 		return;
 	case END_WINDOW_REBIND:
-		KUNIT_ASSERT_EQ(test, 0, win_bind(b, end->mw, b->mr, 0, 8,
-						  REMOTE, 3));
+		KUNIT_ASSERT_EQ(test, 0, win_bind(b, end->mw, b->mr, 0, 8, REMOTE, 3));
 		break;
 	default:
 		KUNIT_ASSERT_EQ(test, 0, win_inv(b, end->key, 3));
@@ -541,13 +473,8 @@ static void ended_end(struct kunit *test, struct ended *end)
 /* Waits until a long write has begun. */
 static void block_wait(struct kunit *test, struct rig_end *b, u8 was)
 {
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
-
 	/* The engine writes with plain accesses. */
-	while (data_race(READ_ONCE(b->buf[0])) == was) {
-		KUNIT_ASSERT_LT(test, ktime_get_ns(), end);
-		cond_resched();
-	}
+	KUNIT_ASSERT_TRUE(test, kvt_until(data_race(READ_ONCE(b->buf[0])) != was));
 }
 
 static void key_ends_when_accesses_are_out(struct kunit *test)
@@ -562,8 +489,7 @@ static void key_ends_when_accesses_are_out(struct kunit *test)
 
 	block_register(test, a, LONG_BLOCKS);
 	ended_new(test, &end);
-	KUNIT_ASSERT_EQ(test, 0, block_write(a, LONG_BLOCKS * BLOCK, end.iova,
-					     end.key));
+	KUNIT_ASSERT_EQ(test, 0, block_write(a, LONG_BLOCKS * BLOCK, end.iova, end.key));
 	block_wait(test, end.b, 0xee);
 	ended_end(test, &end);
 	/* From here on the device must not write to the memory. */
@@ -591,8 +517,7 @@ static void fmr_in_use_is_busy(struct kunit *test)
 	block_register(test, a, LONG_BLOCKS);
 	ended_new(test, &end);
 	page = end.b->dma;
-	KUNIT_ASSERT_EQ(test, 0, block_write(a, LONG_BLOCKS * BLOCK, end.iova,
-					     end.key));
+	KUNIT_ASSERT_EQ(test, 0, block_write(a, LONG_BLOCKS * BLOCK, end.iova, end.key));
 	block_wait(test, end.b, 0xee);
 	KUNIT_EXPECT_EQ(test, -EBUSY, ib_map_phys_fmr(end.fmr, &page, 1, 0));
 	KUNIT_EXPECT_EQ(test, end.key, end.fmr->rkey);
@@ -600,8 +525,7 @@ static void fmr_in_use_is_busy(struct kunit *test)
 	/* The old mapping is intact, and can be replaced once the write has completed. */
 	expect_write(test, r, end.iova + BLOCK, 8, end.key, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, 0, ib_map_phys_fmr(end.fmr, &page, 1, 0));
-	expect_write(test, r, end.iova + BLOCK, 8, end.fmr->rkey,
-		     IB_WC_REM_ACCESS_ERR);
+	expect_write(test, r, end.iova + BLOCK, 8, end.fmr->rkey, IB_WC_REM_ACCESS_ERR);
 }
 
 /* The registration is executed after a long write, while the case deregisters the MR. */
@@ -615,8 +539,7 @@ static void deregistration_meets_registration(struct kunit *test)
 
 	rig_register(test, &r->b, BINDABLE);
 	for (i = 0; i < kvt_count(RACES); i++) {
-		mr = ib_alloc_mr(r->a.pd, IB_MR_TYPE_MEM_REG, 17);
-		KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+		mr = KVT_PTR(test, ib_alloc_mr(r->a.pd, IB_MR_TYPE_MEM_REG, 17));
 		KUNIT_EXPECT_EQ(test, 1, rig_map(&r->a, mr, 0, 8));
 		KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 1, 0,
 						  RIG_BUF, r->b.mr->iova,
@@ -657,10 +580,4 @@ static struct kunit_case emu_mapping_cases[] = {
 	KUNIT_CASE(deregistration_meets_registration),
 	{}
 };
-
-static struct kunit_suite emu_mapping_suite = {
-	.name = "kverbs-emu-mapping",
-	.test_cases = emu_mapping_cases,
-};
-
-kunit_test_suite(emu_mapping_suite);
+KVT_SUITE(emu_mapping);

@@ -4,13 +4,9 @@
  * The name of a case starts with the row of the conformance table that it checks.
  */
 #include <linux/inet.h>
-#include <linux/kthread.h>
-#include <kunit/test.h>
 #include <net/ipv6.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig_net.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 #define LEN		100
@@ -19,45 +15,21 @@
 #define CHANGES		100
 
 /* Multicast needs a global route: the networks without a GRH are left out. */
-static const void *mc_net_gen_params(const void *prev, char *desc)
-{
-	const struct rig_net *net = prev ? prev + sizeof(*net) : &rig_nets[2];
+KVT_PART_PARAM_DESC(mc_net, rig_nets, 2, ARRAY_SIZE(rig_nets), name);
+KVT_PART_PARAM_DESC(few_mc_net, rig_few_nets, 1, ARRAY_SIZE(rig_few_nets), name);
 
-	if (net == &rig_nets[ARRAY_SIZE(rig_nets)])
-		return NULL;
-	rig_net_name(net, desc);
-	return net;
-}
-
-static const void *few_mc_net_gen_params(const void *prev, char *desc)
-{
-	const struct rig_net *net = prev ? prev + sizeof(*net) :
-					   &rig_few_nets[1];
-
-	if (net == &rig_few_nets[ARRAY_SIZE(rig_few_nets)])
-		return NULL;
-	rig_net_name(net, desc);
-	return net;
-}
-
-/**
- * struct group - a multicast group, its sender and its members
- * @r: the rig; the QP of &rig.a sends, and is no member unless the case attaches it
- * @gid: MGID of the group
- * @to: destination of messages: &rig_end.gid and &rig_end.lid are the group's
- * @ah: AH of the group
- * @member: QPs attached to the group, alternately on the devices of @r->a and @r->b
- * @wc: completion of a send, if that was there when the post returned
- * @at_once: it was
- */
+/* A multicast group, its sender and its members. */
 struct group {
+	/* The rig; the QP of &rig.a sends, and is no member unless the case attaches it. */
 	struct rig *r;
-	union ib_gid gid;
+	union ib_gid gid;	/* MGID of the group */
+	/* Destination of messages: &rig_end.gid and &rig_end.lid are the group's. */
 	struct rig_end to;
-	struct ib_ah *ah;
+	struct ib_ah *ah;	/* AH of the group */
+	/* QPs attached to the group, alternately on the devices of @r->a and @r->b. */
 	struct rig_end member[MEMBERS];
-	struct ib_wc wc;
-	bool at_once;
+	struct ib_wc wc;	/* completion of a send, if that was there when the post returned */
+	bool at_once;		/* it was */
 };
 
 struct attachment {
@@ -77,15 +49,13 @@ static void detach_end(void *arg)
 static struct attachment *attach(struct kunit *test, struct ib_qp *qp,
 				 const union ib_gid *gid, u16 lid)
 {
-	struct attachment *at = kunit_kzalloc(test, sizeof(*at), GFP_KERNEL);
+	struct attachment *at = kvt_zalloc(test, sizeof(*at));
 
-	KUNIT_ASSERT_NOT_NULL(test, at);
 	at->gid = *gid;
 	at->lid = lid;
 	KUNIT_ASSERT_EQ(test, 0, ib_attach_mcast(qp, &at->gid, lid));
 	at->qp = qp;
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, detach_end,
-							    at));
+	kvt_defer(test, detach_end, at);
 	return at;
 }
 
@@ -103,8 +73,7 @@ static void group_gid(union ib_gid *gid, enum rig_net_kind kind, u8 last)
 {
 	memset(gid, 0, sizeof(*gid));
 	if (kind == RIG_NET_ROCE_V2_IP4) {
-		ipv6_addr_set_v4mapped(in_aton("239.1.2.3"),
-				       (struct in6_addr *)gid);
+		ipv6_addr_set_v4mapped(in_aton("239.1.2.3"), (struct in6_addr *)gid);
 	} else {
 		gid->raw[0] = 0xff;
 		gid->raw[1] = 0x12;
@@ -114,9 +83,8 @@ static void group_gid(union ib_gid *gid, enum rig_net_kind kind, u8 last)
 
 static struct group *group_new(struct kunit *test, const struct rig_net *net)
 {
-	struct group *g = kunit_kzalloc(test, sizeof(*g), GFP_KERNEL);
+	struct group *g = kvt_zalloc(test, sizeof(*g));
 
-	KUNIT_ASSERT_NOT_NULL(test, g);
 	g->r = rig_net_new(test, net);
 	group_gid(&g->gid, net->kind, 3);
 	return g;
@@ -156,8 +124,7 @@ static struct group *group_between_two(struct kunit *test)
 	return g;
 }
 
-static void group_wr(struct group *g, struct ib_ud_wr *wr, u64 id,
-		     struct ib_sge *sge)
+static void group_wr(struct group *g, struct ib_ud_wr *wr, u64 id, struct ib_sge *sge)
 {
 	*sge = rig_sge(&g->r->a, 0, LEN);
 	rig_ud_wr(wr, id, sge, 1, g->ah, &g->to);
@@ -234,11 +201,9 @@ static void expect_group(struct kunit *test, struct group *g, int i)
 				      member_offset(i);
 
 	if (net->kind == RIG_NET_ROCE_V2_IP4)
-		KUNIT_EXPECT_MEMEQ(test, &hdr->roce4grh.daddr, g->gid.raw + 12,
-				   4);
+		KUNIT_EXPECT_MEMEQ(test, &hdr->roce4grh.daddr, g->gid.raw + 12, 4);
 	else
-		KUNIT_EXPECT_MEMEQ(test, &hdr->ibgrh.dgid, &g->gid,
-				   sizeof(g->gid));
+		KUNIT_EXPECT_MEMEQ(test, &hdr->ibgrh.dgid, &g->gid, sizeof(g->gid));
 }
 
 static void u8_each_member_gets_one_copy(struct kunit *test)
@@ -251,8 +216,7 @@ static void u8_each_member_gets_one_copy(struct kunit *test)
 	for (round = 0; round < 3; round++) {
 		recv_all(test, g);
 		/* The sender is no member: it must not get a copy. */
-		KUNIT_ASSERT_EQ(test, 0, rig_recv(&g->r->a, 10 + MEMBERS, 0,
-						  1024));
+		KUNIT_ASSERT_EQ(test, 0, rig_recv(&g->r->a, 10 + MEMBERS, 0, 1024));
 		rig_fill(g->r->a.buf, LEN, 9);
 		group_send(test, g);
 		expect_copies(test, g, ALL_MEMBERS);
@@ -267,8 +231,7 @@ static void u8_sender_that_is_a_member_gets_a_copy(struct kunit *test)
 
 	attach(test, g->r->a.qp, &g->gid, GROUP_LID);
 	recv_all(test, g);
-	KUNIT_ASSERT_EQ(test, 0, rig_recv(&g->r->a, 10 + MEMBERS,
-					  member_offset(MEMBERS), 1024));
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&g->r->a, 10 + MEMBERS, member_offset(MEMBERS), 1024));
 	group_send(test, g);
 	expect_copies(test, g, ALL_MEMBERS | BIT(MEMBERS));
 }
@@ -284,8 +247,7 @@ static void u8_sender_can_block_its_own_copy(struct kunit *test)
 	attach(test, g->r->a.qp, &g->gid, GROUP_LID);
 	e = &g->r->a;
 	recv_all(test, g);
-	KUNIT_ASSERT_EQ(test, 0, rig_recv(e, 10 + MEMBERS,
-					  member_offset(MEMBERS), 1024));
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(e, 10 + MEMBERS, member_offset(MEMBERS), 1024));
 	group_send(test, g);
 	expect_copies(test, g, ALL_MEMBERS);
 }
@@ -336,17 +298,14 @@ static void u8_members_fail_one_by_one(struct kunit *test)
 
 	rig_fill(g->r->a.buf, LEN, 9);
 	/* Member 0 has another Q_Key, 1 has no receive, 2 is in state ERR. */
-	KUNIT_ASSERT_EQ(test, 0, ib_modify_qp(g->member[0].qp, &other,
-					      IB_QP_QKEY));
+	KUNIT_ASSERT_EQ(test, 0, ib_modify_qp(g->member[0].qp, &other, IB_QP_QKEY));
 	KUNIT_ASSERT_EQ(test, 0, rig_to(g->member[2].qp, IB_QPS_ERR));
 	member_recv(test, g, 0);
 	member_recv(test, g, 3);
 	group_send(test, g);
 	expect_copies(test, g, BIT(3));
-	KUNIT_EXPECT_EQ(test, qkey + 1, rig_counter(test, &g->r->a,
-						    "qkey_viol_cntr"));
-	KUNIT_EXPECT_EQ(test, dropped + 1, rig_counter(test, &g->r->b,
-						       "rx_dropped"));
+	KUNIT_EXPECT_EQ(test, qkey + 1, rig_counter(test, &g->r->a, "qkey_viol_cntr"));
+	KUNIT_EXPECT_EQ(test, dropped + 1, rig_counter(test, &g->r->b, "rx_dropped"));
 }
 
 static void u8_member_in_reset_or_init_gets_nothing(struct kunit *test)
@@ -381,28 +340,22 @@ static void u8_attach_and_detach_know_their_members(struct kunit *test)
 	group_gid(&gid, RIG_NET_IB_GRH, 3);
 	group_gid(&other, RIG_NET_IB_GRH, 4);
 	one = attach(test, r->a.qp, &gid, GROUP_LID);
-	KUNIT_EXPECT_EQ(test, -EINVAL, ib_attach_mcast(r->a.qp, &gid,
-						       GROUP_LID));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_attach_mcast(r->a.qp, &gid, GROUP_LID));
 	/* A QP can be in many groups, and a group can have many members. */
 	two = attach(test, r->a.qp, &other, GROUP_LID);
 	attach(test, r->b.qp, &gid, GROUP_LID);
-	KUNIT_EXPECT_EQ(test, -EINVAL, ib_detach_mcast(r->b.qp, &other,
-						       GROUP_LID));
-	KUNIT_EXPECT_EQ(test, -EINVAL, ib_detach_mcast(r->a.qp, &gid,
-						       GROUP_LID + 1));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_detach_mcast(r->b.qp, &other, GROUP_LID));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_detach_mcast(r->a.qp, &gid, GROUP_LID + 1));
 	KUNIT_EXPECT_EQ(test, 0, detach(one));
-	KUNIT_EXPECT_EQ(test, -EINVAL, ib_detach_mcast(r->a.qp, &gid,
-						       GROUP_LID));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_detach_mcast(r->a.qp, &gid, GROUP_LID));
 	KUNIT_EXPECT_EQ(test, 0, detach(two));
 	/* A QP in RESET has no port and cannot be attached; nor can a QP that is not UD. */
 	rig_make_qp(test, r, &fresh);
-	KUNIT_EXPECT_EQ(test, -EINVAL, ib_attach_mcast(fresh.qp, &gid,
-						       GROUP_LID));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_attach_mcast(fresh.qp, &gid, GROUP_LID));
 	r->init.qp_type = IB_QPT_UC;
 	rig_make_qp(test, r, &fresh);
 	KUNIT_ASSERT_EQ(test, 0, rig_to_init(r, &fresh));
-	KUNIT_EXPECT_EQ(test, -EINVAL, ib_attach_mcast(fresh.qp, &gid,
-						       GROUP_LID));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_attach_mcast(fresh.qp, &gid, GROUP_LID));
 }
 
 static void q5_member_of_a_group_is_not_destroyed(struct kunit *test)
@@ -435,7 +388,7 @@ static int storm(void *arg)
 	int err;
 
 	group_wr(g, &wr, 1, &sge);
-	while (!kthread_should_stop() && sent < INT_MAX) {
+	while (!kvt_should_stop() && sent < INT_MAX) {
 		err = ib_post_send(g->r->a.qp, &wr.wr, NULL);
 		/* The queue is full if a runner of the HCA is late. */
 		if (err && err != -ENOMEM)
@@ -484,12 +437,7 @@ static void u8_members_come_and_go_under_traffic(struct kunit *test)
 /* More members than a poster makes copies for, in any context: a runner does it. */
 static const u32 sizes[] = { 1, 8, 9, 200 };
 
-static void size_name(const u32 *size, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%u", *size);
-}
-
-KUNIT_ARRAY_PARAM(size, sizes, size_name);
+KVT_NUMBER_PARAM(size, sizes, "%u");
 
 static void post_to_group(void *arg)
 {
@@ -548,25 +496,16 @@ static void u8_large_groups_get_a_copy_each(struct kunit *test)
 
 static struct kunit_case emu_conform_mcast_cases[] = {
 	KUNIT_CASE_PARAM(u8_each_member_gets_one_copy, mc_net_gen_params),
-	KUNIT_CASE_PARAM(u8_sender_that_is_a_member_gets_a_copy,
-			 few_mc_net_gen_params),
-	KUNIT_CASE_PARAM(u8_sender_can_block_its_own_copy,
-			 few_mc_net_gen_params),
+	KUNIT_CASE_PARAM(u8_sender_that_is_a_member_gets_a_copy, few_mc_net_gen_params),
+	KUNIT_CASE_PARAM(u8_sender_can_block_its_own_copy, few_mc_net_gen_params),
 	KUNIT_CASE_PARAM(u8_other_groups_are_not_heard, few_mc_net_gen_params),
 	KUNIT_CASE(u8_multicast_without_a_global_route),
 	KUNIT_CASE_PARAM(u8_members_fail_one_by_one, few_mc_net_gen_params),
-	KUNIT_CASE_PARAM(u8_member_in_reset_or_init_gets_nothing,
-			 few_mc_net_gen_params),
+	KUNIT_CASE_PARAM(u8_member_in_reset_or_init_gets_nothing, few_mc_net_gen_params),
 	KUNIT_CASE(u8_attach_and_detach_know_their_members),
 	KUNIT_CASE(q5_member_of_a_group_is_not_destroyed),
 	KUNIT_CASE(u8_members_come_and_go_under_traffic),
 	KUNIT_CASE_PARAM(u8_large_groups_get_a_copy_each, size_gen_params),
 	{}
 };
-
-static struct kunit_suite emu_conform_mcast_suite = {
-	.name = "emu_conform_mcast",
-	.test_cases = emu_conform_mcast_cases,
-};
-
-kunit_test_suite(emu_conform_mcast_suite);
+KVT_SUITE(emu_conform_mcast);

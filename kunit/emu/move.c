@@ -5,15 +5,10 @@
  * resume_mr of the device as the midlayer does when a dma-buf moves; the memory is that of
  * the card of peer_rig.h.
  */
-#include <linux/kthread.h>
-#include <linux/ktime.h>
-#include <linux/module.h>
-#include <kunit/test.h>
 
 #include "emu/peer_rig.h"
 #include "emu/rig_net.h"
 #include "emu/window.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 #define LEN		60000
@@ -23,7 +18,7 @@
 #define PAUSES		4000
 #define SRQ_DEPTH	4
 
-KUNIT_ARRAY_PARAM(use, uses, use_name);
+KUNIT_ARRAY_PARAM_DESC(use, uses, name);
 
 /* "send into": the receive is in the card's memory. */
 static const struct use *const recv_use = &uses[1];
@@ -140,11 +135,6 @@ static void binding_waits(struct kunit *test)
 
 /* Receives in paused memory */
 
-static void srq_end(void *arg)
-{
-	ib_destroy_srq(arg);
-}
-
 /* A connection whose second end receives from an SRQ if @shared, else from its own RQ. */
 static struct traffic *receiver_up(struct kunit *test, bool shared)
 {
@@ -154,12 +144,8 @@ static struct traffic *receiver_up(struct kunit *test, bool shared)
 	};
 	struct rig *r = rig_new(test, "emu0", "emu1");
 
-	if (shared) {
-		r->b.srq = ib_create_srq(r->b.pd, &init);
-		KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(r->b.srq));
-		KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, srq_end,
-								    r->b.srq));
-	}
+	if (shared)
+		r->b.srq = KVT_OWN(test, ib_create_srq(r->b.pd, &init), kvt_end_srq);
 	return traffic_up_on(test, card_up(test, false), recv_use, r);
 }
 
@@ -260,8 +246,7 @@ static void receive_that_waits_is_given_back(struct kunit *test)
 		rig_connect(test, t->r);
 		for (i = 0; i < SRQ_DEPTH; i++) {
 			KUNIT_ASSERT_EQ(test, 0, rig_send(&t->r->a, 4, 0, 8));
-			RIG_EXPECT_WC(test, t->r->b.rcq, &wc, i ? 3 : 2,
-				      IB_WC_SUCCESS);
+			RIG_EXPECT_WC(test, t->r->b.rcq, &wc, i ? 3 : 2, IB_WC_SUCCESS);
 			RIG_EXPECT_WC(test, t->r->a.scq, &wc, 4, IB_WC_SUCCESS);
 		}
 	}
@@ -271,9 +256,8 @@ static void receive_that_waits_is_given_back(struct kunit *test)
 
 static struct traffic *datagrams_up(struct kunit *test, struct ib_ah **ah)
 {
-	struct traffic *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct traffic *t = kvt_zalloc(test, sizeof(*t));
 
-	KUNIT_ASSERT_NOT_NULL(test, t);
 	t->r = rig_ud(test, "emu0", "emu1");
 	t->c = card_up(test, false);
 	t->use = recv_use;
@@ -309,11 +293,9 @@ static void receive_of_datagrams_is_kept(struct kunit *test)
 
 	for (i = 7; i < 9; i++) {
 		KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, i, 0, 200));
-		RIG_EXPECT_WC(test, r->a.scq, &wc, i, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, r->b.rcq, &wc, i, IB_WC_SUCCESS);
+		RIG_EXPECT_DELIVERED(test, r, &wc, i, i);
 	}
-	KUNIT_EXPECT_TRUE(test, card_holds(t->c, USE_AT + USE_SKIP + RIG_GRH,
-					   r->a.buf, 200));
+	KUNIT_EXPECT_TRUE(test, card_holds(t->c, USE_AT + USE_SKIP + RIG_GRH, r->a.buf, 200));
 }
 
 static void sender_of_datagrams_waits(struct kunit *test)
@@ -335,21 +317,14 @@ static void sender_of_datagrams_waits(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr.wr, NULL));
 	expect_waiting(test, t);
 	KUNIT_ASSERT_EQ(test, 0, traffic_resume(t));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 1, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 1);
 	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf + RIG_GRH, 200, CARD_FRESH));
 }
 
-/**
- * struct stream - a thread that uses memory over and over and checks its contents
- * @t: the traffic
- * @stop: set to end the thread
- * @done: number of uses so far
- */
+/* A thread that uses memory over and over and checks its contents. */
 struct stream {
 	struct traffic *t;
-	bool stop;
-	u64 done;
+	u64 done;	/* number of uses so far */
 };
 
 /*
@@ -366,11 +341,9 @@ static int stream_once(struct stream *s, u32 seed)
 	mutex_lock(&t->c->lock);
 	traffic_fill(t, len, seed);
 	mutex_unlock(&t->c->lock);
-	if (traffic_post(t, 1, len) || !rig_poll(t->r->a.scq, &wc) ||
-	    wc.status != IB_WC_SUCCESS)
+	if (traffic_post(t, 1, len) || !rig_poll(t->r->a.scq, &wc) || wc.status != IB_WC_SUCCESS)
 		return -EIO;
-	if (t->use->op == IB_WR_SEND &&
-	    (!rig_poll(t->r->b.rcq, &wc) || wc.status != IB_WC_SUCCESS))
+	if (t->use->op == IB_WR_SEND && (!rig_poll(t->r->b.rcq, &wc) || wc.status != IB_WC_SUCCESS))
 		return -EREMOTEIO;
 	mutex_lock(&t->c->lock);
 	right = traffic_arrived(t, len, seed);
@@ -384,7 +357,7 @@ static int stream(void *arg)
 	u32 seed = 0;
 	int ret = 0;
 
-	while (!ret && !READ_ONCE(s->stop)) {
+	while (!ret && !kvt_should_stop()) {
 		ret = stream_once(s, ++seed);
 		WRITE_ONCE(s->done, s->done + 1);
 		kvt_yield();
@@ -406,11 +379,10 @@ static void memory_moves_under_traffic(struct kunit *test)
 	u64 i, n = kvt_count(MOVES);
 	u32 seed = kvt_seed(test, "moves", n);
 	struct card *c = card_up(test, false);
-	struct stream *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct stream *s = kvt_zalloc(test, sizeof(*s));
 	struct kvt_thread *thread;
 	u64 end;
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	s->t = traffic_up(test, c, use_of(test), &rig_pairs[1]);
 	thread = kvt_thread_start(test, kvt_other_cpu(), stream, s);
 	/* Without this, all moves might be over before the thread begins. */
@@ -422,9 +394,7 @@ static void memory_moves_under_traffic(struct kunit *test)
 		while (ktime_get_ns() < end)
 			cond_resched();
 	}
-	WRITE_ONCE(s->stop, true);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(thread));
-	KUNIT_EXPECT_EQ(test, 0, thread->ret);
+	KUNIT_ASSERT_EQ(test, 0, kvt_thread_stop(thread));
 	KUNIT_EXPECT_GT(test, s->done, 0);
 }
 
@@ -436,7 +406,7 @@ static int count_up(void *arg)
 	u64 *answer = (u64 *)card_at(t->c, USE_AT + USE_SKIP);
 	struct ib_wc wc;
 
-	while (!READ_ONCE(s->stop)) {
+	while (!kvt_should_stop()) {
 		if (traffic_post(t, 1, sizeof(u64)) ||
 		    !rig_poll(t->r->a.scq, &wc) || wc.status != IB_WC_SUCCESS)
 			return -EIO;
@@ -466,10 +436,9 @@ static void atomic_operations_are_done_once(struct kunit *test)
 	u64 i, n = kvt_count(PAUSES);
 	u32 seed = kvt_seed(test, "pauses", n);
 	struct card *c = card_up(test, false);
-	struct stream *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct stream *s = kvt_zalloc(test, sizeof(*s));
 	struct kvt_thread *thread;
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	s->t = traffic_up(test, c, &uses[8], &rig_pairs[0]);
 	memset(traffic_host(s->t), 0, sizeof(u64));
 	thread = kvt_thread_start(test, kvt_other_cpu(), count_up, s);
@@ -478,9 +447,7 @@ static void atomic_operations_are_done_once(struct kunit *test)
 		traffic_pause(s->t);
 		KUNIT_EXPECT_EQ(test, 0, traffic_resume(s->t));
 	}
-	WRITE_ONCE(s->stop, true);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(thread));
-	KUNIT_EXPECT_EQ(test, 0, thread->ret);
+	KUNIT_ASSERT_EQ(test, 0, kvt_thread_stop(thread));
 	KUNIT_EXPECT_GT(test, s->done, 0);
 }
 
@@ -499,10 +466,4 @@ static struct kunit_case emu_move_cases[] = {
 	KUNIT_CASE(atomic_operations_are_done_once),
 	{}
 };
-
-static struct kunit_suite emu_move_suite = {
-	.name = "kverbs-emu-move",
-	.test_cases = emu_move_cases,
-};
-
-kunit_test_suite(emu_move_suite);
+KVT_SUITE(emu_move);

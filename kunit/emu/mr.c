@@ -7,12 +7,10 @@
  */
 #include <linux/mman.h>
 #include <linux/uaccess.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig.h"
 #include "emu/window.h"
-#include "lib/lib.h"
+#include "lib/objects.h"
 
 #define REMOTE		(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
 			 IB_ACCESS_REMOTE_ATOMIC)
@@ -46,26 +44,15 @@ static const int kinds[] = {
 	KIND_USER, KIND_WINDOW_1, KIND_WINDOW_2, KIND_WINDOW_2_AT_0,
 };
 
-static void kind_name(const int *kind, char *desc)
-{
-	strscpy(desc, kind_names[*kind], KUNIT_PARAM_DESC_SIZE);
-}
+KVT_NAMED_PARAM(kind, kinds, kind_names);
 
-KUNIT_ARRAY_PARAM(kind, kinds, kind_name);
-
-/**
- * struct named - memory that a key names
- * @r: the rig, whose second end owns the memory
- * @kind: what the key names
- * @start: address of the first byte, as the peer has to use it
- * @rkey: the key
- * @user: address in the process; 0 if the memory is in the owner's buffer
- */
+/* Memory that a key names. */
 struct named {
-	struct rig *r;
-	int kind;
-	u64 start;
-	u32 rkey;
+	struct rig *r;	/* the rig, whose second end owns the memory */
+	int kind;	/* what the key names */
+	u64 start;	/* address of the first byte, as the peer has to use it */
+	u32 rkey;	/* the key */
+	/* Address in the process; 0 if the memory is in the owner's buffer. */
 	unsigned long user;
 };
 
@@ -84,29 +71,18 @@ static void named_fast(struct kunit *test, struct named *n, u64 iova)
 	n->rkey = e->mr->rkey;
 }
 
-static void fmr_end(void *arg)
-{
-	ib_dealloc_fmr(arg);
-}
-
 static void named_fmr(struct kunit *test, struct named *n, u64 iova)
 {
 	struct ib_fmr_attr attr = { 2, 1, PAGE_SHIFT };
 	struct rig_end *e = &n->r->b;
 	u64 pages[2] = { e->dma + AT, e->dma + AT + PAGE_SIZE };
-	struct ib_fmr *fmr = ib_alloc_fmr(e->pd, IB_ACCESS_LOCAL_WRITE | REMOTE,
-					  &attr);
+	struct ib_fmr *fmr = KVT_OWN(test,
+				     ib_alloc_fmr(e->pd, IB_ACCESS_LOCAL_WRITE | REMOTE, &attr),
+				     kvt_end_fmr);
 
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(fmr));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, fmr_end, fmr));
 	KUNIT_ASSERT_EQ(test, 0, ib_map_phys_fmr(fmr, pages, 2, iova));
 	n->start = iova;
 	n->rkey = fmr->rkey;
-}
-
-static void user_end(void *arg)
-{
-	ib_dereg_mr(arg);
 }
 
 static void named_user(struct kunit *test, struct named *n)
@@ -117,17 +93,15 @@ static void named_user(struct kunit *test, struct named *n)
 	n->user = kunit_vm_mmap(test, NULL, 0, LEN, PROT_READ | PROT_WRITE,
 				MAP_ANONYMOUS | MAP_PRIVATE, 0);
 	KUNIT_ASSERT_NE(test, 0, n->user);
-	mr = ib_reg_user_mr(e->pd, n->user, LEN, n->user, IB_ACCESS_LOCAL_WRITE |
-			    REMOTE);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, user_end, mr));
+	mr = KVT_OWN(test,
+		     ib_reg_user_mr(e->pd, n->user, LEN, n->user, IB_ACCESS_LOCAL_WRITE | REMOTE),
+		     kvt_end_mr);
 	n->start = n->user;
 	n->rkey = mr->rkey;
 }
 
 /* Binds a window inside a region that extends beyond it on both sides. */
-static void named_window(struct kunit *test, struct named *n,
-			 enum ib_mw_type type, int access)
+static void named_window(struct kunit *test, struct named *n, enum ib_mw_type type, int access)
 {
 	struct rig_end *e = &n->r->b;
 	struct ib_mw *mw;
@@ -135,8 +109,7 @@ static void named_window(struct kunit *test, struct named *n,
 
 	rig_register(test, e, BINDABLE);
 	mw = win_new(test, e->pd, type);
-	KUNIT_ASSERT_EQ(test, 0, win_bind(e, mw, e->mr, AT, LEN, REMOTE | access,
-					  56));
+	KUNIT_ASSERT_EQ(test, 0, win_bind(e, mw, e->mr, AT, LEN, REMOTE | access, 56));
 	RIG_EXPECT_WC(test, e->scq, &wc, 56, IB_WC_SUCCESS);
 	n->start = access & IB_ZERO_BASED ? 0 : e->mr->iova + AT;
 	n->rkey = mw->rkey;
@@ -144,14 +117,12 @@ static void named_window(struct kunit *test, struct named *n,
 
 static struct named *named_up(struct kunit *test, int kind)
 {
-	struct named *n = kunit_kzalloc(test, sizeof(*n), GFP_KERNEL);
+	struct named *n = kvt_zalloc(test, sizeof(*n));
 
-	KUNIT_ASSERT_NOT_NULL(test, n);
 	n->kind = kind;
 	n->r = rig_new(test, "emu0", "emu1");
 	n->r->access = IB_ACCESS_LOCAL_WRITE | REMOTE;
-	rig_make_qps(test, n->r);
-	rig_connect(test, n->r);
+	rig_start(test, n->r);
 	switch (kind) {
 	case KIND_FAST:
 		named_fast(test, n, n->r->b.dma + AT);
@@ -185,8 +156,7 @@ static u8 *named_bytes(struct kunit *test, struct named *n)
 	u8 *at = n->r->b.buf + AT;
 
 	if (n->user)
-		KUNIT_ASSERT_EQ(test, 0, copy_from_user(at,
-				(void __user *)n->user, LEN));
+		KUNIT_ASSERT_EQ(test, 0, copy_from_user(at, (void __user *)n->user, LEN));
 	return at;
 }
 
@@ -225,8 +195,7 @@ static void m5_every_byte_is_reached(struct kunit *test)
 
 		rig_fill(r->a.buf, len, i);
 		expect_write(test, n, at, len, n->rkey, IB_WC_SUCCESS);
-		KUNIT_EXPECT_TRUE(test, rig_filled(named_bytes(test, n) + at,
-						   len, i));
+		KUNIT_EXPECT_TRUE(test, rig_filled(named_bytes(test, n) + at, len, i));
 		memset(r->a.buf, 0, len);
 		KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_READ, 8, 0,
 						  len, n->start + at, n->rkey));
@@ -281,8 +250,7 @@ static void m2_other_bytes_of_the_key_are_refused(struct kunit *test)
 
 	memset(n->r->b.buf, 0xee, RIG_BUF);
 	for (i = 0; i < ARRAY_SIZE(flips); i++) {
-		expect_write(test, n, 0, 8, n->rkey ^ flips[i],
-			     IB_WC_REM_ACCESS_ERR);
+		expect_write(test, n, 0, 8, n->rkey ^ flips[i], IB_WC_REM_ACCESS_ERR);
 		named_reconnect(test, n);
 	}
 	KUNIT_EXPECT_TRUE(test, rig_all(n->r->b.buf, RIG_BUF, 0xee));
@@ -305,12 +273,7 @@ static const struct inv invs[] = {
 	{ "window by READ_WITH_INV", KIND_WINDOW_2, IB_WR_RDMA_READ_WITH_INV },
 };
 
-static void inv_name(const struct inv *inv, char *desc)
-{
-	strscpy(desc, inv->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(inv, invs, inv_name);
+KUNIT_ARRAY_PARAM_DESC(inv, invs, name);
 
 /*
  * The peer posts a SEND_WITH_INV; the owner posts the others, as a READ_WITH_INV invalidates
@@ -373,7 +336,7 @@ static const struct inv bad_invs[] = {
 	{ "window 1 by READ_WITH_INV", KIND_WINDOW_1, IB_WR_RDMA_READ_WITH_INV },
 };
 
-KUNIT_ARRAY_PARAM(bad_inv, bad_invs, inv_name);
+KUNIT_ARRAY_PARAM_DESC(bad_inv, bad_invs, name);
 
 static void m3_what_cannot_be_invalidated_stays(struct kunit *test)
 {
@@ -385,8 +348,7 @@ static void m3_what_cannot_be_invalidated_stays(struct kunit *test)
 
 	rig_register(test, &r->a, BINDABLE);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 0));
-	invalidate(test, n, inv->op, n->rkey, remote ? IB_WC_REM_ACCESS_ERR :
-						       IB_WC_MW_BIND_ERR);
+	invalidate(test, n, inv->op, n->rkey, remote ? IB_WC_REM_ACCESS_ERR : IB_WC_MW_BIND_ERR);
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(r->b.qp));
 	/* No message was received, so the posted receive is flushed. */
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_WR_FLUSH_ERR);
@@ -399,14 +361,7 @@ static struct kunit_case emu_conform_mr_cases[] = {
 	KUNIT_CASE_PARAM(m5_nothing_outside_is_reached, kind_gen_params),
 	KUNIT_CASE_PARAM(m2_other_bytes_of_the_key_are_refused, kind_gen_params),
 	KUNIT_CASE_PARAM(m1_key_is_of_no_use_any_more, inv_gen_params),
-	KUNIT_CASE_PARAM(m3_what_cannot_be_invalidated_stays,
-			 bad_inv_gen_params),
+	KUNIT_CASE_PARAM(m3_what_cannot_be_invalidated_stays, bad_inv_gen_params),
 	{}
 };
-
-static struct kunit_suite emu_conform_mr_suite = {
-	.name = "emu_conform_mr",
-	.test_cases = emu_conform_mr_cases,
-};
-
-kunit_test_suite(emu_conform_mr_suite);
+KVT_SUITE(emu_conform_mr);

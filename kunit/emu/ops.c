@@ -4,19 +4,13 @@
  * compared byte by byte. If a case stands for a row of the conformance table, its name
  * starts with the row.
  */
-#include <linux/kthread.h>
-#include <linux/module.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
-
 #include "emu/rig.h"
-#include "lib/lib.h"
 
 #define ALL_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 			 IB_ACCESS_REMOTE_READ)
 #define TRAFFIC		20000
 
-KUNIT_ARRAY_PARAM(pair, rig_pairs, rig_pair_name);
+KUNIT_ARRAY_PARAM_DESC(pair, rig_pairs, name);
 
 static const u32 sizes[] = { 1, 63, 64, 4095, 4096, 4097, 65536 };
 
@@ -41,8 +35,7 @@ static void send_arrives_whole(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, IB_WC_SEND, wc.opcode);
 		KUNIT_EXPECT_PTR_EQ(test, wc.qp, r->a.qp);
 		KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf, sizes[i], i));
-		KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf + sizes[i],
-						RIG_BUF - sizes[i], 0xee));
+		KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf + sizes[i], RIG_BUF - sizes[i], 0xee));
 	}
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.scq));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.rcq));
@@ -146,8 +139,7 @@ static void scatter_and_gather_cut_where_they_like(struct kunit *test)
 	struct ib_wc wc;
 	u8 *all;
 
-	all = kunit_kzalloc(test, 4100, GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, all);
+	all = kvt_zalloc(test, 4100);
 	rig_fill(all, 4100, 11);
 	memset(r->b.buf, 0xee, RIG_BUF);
 	for (i = 0; i < RIG_SGE; i++) {
@@ -201,11 +193,9 @@ static void r17_empty_rdma_looks_at_no_key(struct kunit *test)
 	struct rig *r = rig_of_param(test);
 	struct ib_wc wc;
 
-	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 1, 0, 0,
-					  0xdeadbeef, 0x66666));
+	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 1, 0, 0, 0xdeadbeef, 0x66666));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_READ, 2, 0, 0,
-					  0xdeadbeef, 0x66666));
+	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_READ, 2, 0, 0, 0xdeadbeef, 0x66666));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 2, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->a.qp));
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->b.qp));
@@ -270,8 +260,7 @@ static void c1_c2_unsignaled_sends_complete_silently(struct kunit *test)
 			rig_send_wr(&wr, i, &sge, 1);
 			if (i != RIG_WR - 1)
 				wr.send_flags = 0;
-			KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr,
-							      NULL));
+			KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr, NULL));
 		}
 		RIG_EXPECT_WC(test, r->a.scq, &wc, RIG_WR - 1, IB_WC_SUCCESS);
 		KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
@@ -312,8 +301,7 @@ static void sig_all_signals_every_send(struct kunit *test)
 	struct ib_wc wc;
 
 	r->init.sq_sig_type = IB_SIGNAL_ALL_WR;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	rig_send_wr(&wr, 1, &sge, 1);
 	wr.send_flags = 0;
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 8));
@@ -358,18 +346,15 @@ static void region_serves_again_under_a_new_key(struct kunit *test)
 		RIG_EXPECT_WC(test, r->b.scq, &wc, 10, IB_WC_SUCCESS);
 		KUNIT_EXPECT_EQ(test, IB_WC_LOCAL_INV, wc.opcode);
 		ib_update_fast_reg_key(r->b.mr, ib_inc_rkey(r->b.mr->rkey));
-		KUNIT_ASSERT_EQ(test, 1, rig_map(&r->b, r->b.mr, i * 100 + i,
-						 5000));
-		KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->b, r->b.mr, 11,
-						      ALL_ACCESS));
+		KUNIT_ASSERT_EQ(test, 1, rig_map(&r->b, r->b.mr, i * 100 + i, 5000));
+		KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->b, r->b.mr, 11, ALL_ACCESS));
 		RIG_EXPECT_WC(test, r->b.scq, &wc, 11, IB_WC_SUCCESS);
 		rig_fill(r->a.buf, 5000, i);
 		KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 12, 0,
 						  5000, r->b.mr->iova,
 						  r->b.mr->rkey));
 		RIG_EXPECT_WC(test, r->a.scq, &wc, 12, IB_WC_SUCCESS);
-		KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf + i * 100 + i, 5000,
-						   i));
+		KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf + i * 100 + i, 5000, i));
 	}
 }
 
@@ -487,8 +472,7 @@ static void flow_check(struct flow *f, const struct ib_wc *wc)
 
 static int flow_recv(struct flow *f, u64 n)
 {
-	return rig_recv(f->to, n, FLOW_RECV + n % RIG_WR * FLOW_SLOT,
-			FLOW_SLOT);
+	return rig_recv(f->to, n, FLOW_RECV + n % RIG_WR * FLOW_SLOT, FLOW_SLOT);
 }
 
 static int flow_fn(void *arg)
@@ -512,7 +496,7 @@ static int flow_fn(void *arg)
 			flow_check(f, &wc);
 			ret = flow_recv(f, posted++);
 		}
-		if (kthread_should_stop())
+		if (kvt_should_stop())
 			return -ETIMEDOUT;
 		cond_resched();
 	}
@@ -528,19 +512,16 @@ static void traffic_flows_both_ways(struct kunit *test)
 	struct flow *f;
 	int i;
 
-	f = kunit_kcalloc(test, 2, sizeof(*f), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, f);
+	f = KVT_PTR(test, kunit_kcalloc(test, 2, sizeof(*f), GFP_KERNEL));
 	for (i = 0; i < 2; i++) {
 		f[i].from = i ? &r->b : &r->a;
 		f[i].to = i ? &r->a : &r->b;
 		f[i].seed = (seed + i) % 1000;
 		f[i].count = count;
-		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0, flow_fn,
-					&f[i]);
+		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0, flow_fn, &f[i]);
 	}
 	for (i = 0; i < 2; i++) {
-		KUNIT_ASSERT_TRUE(test, kvt_thread_join(t[i]));
-		KUNIT_EXPECT_EQ(test, 0, t[i]->ret);
+		KUNIT_ASSERT_EQ(test, 0, kvt_thread_result(t[i]));
 		KUNIT_EXPECT_EQ(test, count, f[i].received);
 		KUNIT_EXPECT_EQ(test, 0, f[i].bad);
 	}
@@ -552,34 +533,24 @@ static struct kunit_case emu_ops_cases[] = {
 	KUNIT_CASE_PARAM(write_reaches_remote_memory_only, pair_gen_params),
 	KUNIT_CASE_PARAM(c5_write_with_imm_uses_a_receive, pair_gen_params),
 	KUNIT_CASE_PARAM(read_fetches_remote_memory, pair_gen_params),
-	KUNIT_CASE_PARAM(scatter_and_gather_cut_where_they_like,
-			 pair_gen_params),
+	KUNIT_CASE_PARAM(scatter_and_gather_cut_where_they_like, pair_gen_params),
 	KUNIT_CASE_PARAM(p8_empty_message_uses_a_receive, pair_gen_params),
 	KUNIT_CASE_PARAM(r17_empty_rdma_looks_at_no_key, pair_gen_params),
 	KUNIT_CASE_PARAM(p7_inline_data_is_taken_at_post, pair_gen_params),
 	KUNIT_CASE_PARAM(inline_write_needs_no_key_either, pair_gen_params),
-	KUNIT_CASE_PARAM(c1_c2_unsignaled_sends_complete_silently,
-			 pair_gen_params),
+	KUNIT_CASE_PARAM(c1_c2_unsignaled_sends_complete_silently, pair_gen_params),
 	KUNIT_CASE_PARAM(c2_mixed_sends_complete_in_order, pair_gen_params),
 	KUNIT_CASE(sig_all_signals_every_send),
 	KUNIT_CASE_PARAM(c6_send_with_inv_ends_the_key_first, pair_gen_params),
 	KUNIT_CASE_PARAM(region_serves_again_under_a_new_key, pair_gen_params),
-	KUNIT_CASE_PARAM(c7_solicited_arm_waits_for_a_solicited_send,
-			 pair_gen_params),
+	KUNIT_CASE_PARAM(c7_solicited_arm_waits_for_a_solicited_send, pair_gen_params),
 	KUNIT_CASE_PARAM(c7_error_fires_a_solicited_arm, pair_gen_params),
 	KUNIT_CASE_PARAM(c8_arm_fires_once_and_next_wins, pair_gen_params),
-	KUNIT_CASE_PARAM(c9_arm_tells_of_completions_that_are_there,
-			 pair_gen_params),
+	KUNIT_CASE_PARAM(c9_arm_tells_of_completions_that_are_there, pair_gen_params),
 	KUNIT_CASE_PARAM(traffic_flows_both_ways, pair_gen_params),
 	{}
 };
-
-static struct kunit_suite emu_ops_suite = {
-	.name = "emu_ops",
-	.test_cases = emu_ops_cases,
-};
-
-kunit_test_suite(emu_ops_suite);
+KVT_SUITE(emu_ops);
 
 MODULE_DESCRIPTION("KUnit: the emulated HCA at work");
 MODULE_LICENSE("GPL");

@@ -4,17 +4,12 @@
  * registration and with the local DMA key. The second end uses the memory; its device is
  * placed below a PCI function that has a route to the memory, or below one that has none.
  */
-#include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/scatterlist.h>
-#include <kunit/resource.h>
-#include <kunit/test.h>
 #include <kverbs/p2pdma.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig.h"
 #include "emu/rig_net.h"
-#include "lib/lib.h"
 #include "p2p/rig.h"
 
 #define HCA		"kvt_p2p"
@@ -22,22 +17,14 @@
 #define REMOTE		(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ)
 #define ACCESS		(IB_ACCESS_LOCAL_WRITE | REMOTE)
 
-/**
- * struct scene - memory of a provider at the second end of a connection
- * @r: the connection
- * @provider: the PCI device that provides the memory
- * @sgl: scatter list of the memory
- * @nents: entries of @sgl
- * @at: kernel address of the memory
- * @mapped: @sgl is mapped for the second end's device
- */
+/* Memory of a provider at the second end of a connection. */
 struct scene {
-	struct rig *r;
-	struct pci_dev *provider;
-	struct scatterlist *sgl;
-	unsigned int nents;
-	u8 *at;
-	bool mapped;
+	struct rig *r;			/* the connection */
+	struct pci_dev *provider;	/* the PCI device that provides the memory */
+	struct scatterlist *sgl;	/* scatter list of the memory */
+	unsigned int nents;		/* entries of @sgl */
+	u8 *at;				/* kernel address of the memory */
+	bool mapped;			/* @sgl is mapped for the second end's device */
 };
 
 static void scene_free(void *arg)
@@ -55,28 +42,24 @@ static void scene_free(void *arg)
 /* Allocates memory of the provider, in one piece. */
 static void scene_alloc(struct kunit *test, struct scene *s)
 {
-	s->sgl = pci_p2pmem_alloc_sgl(s->provider, &s->nents, LEN);
-	KUNIT_ASSERT_NOT_NULL(test, s->sgl);
+	s->sgl = KVT_PTR(test, pci_p2pmem_alloc_sgl(s->provider, &s->nents, LEN));
 	KUNIT_ASSERT_EQ(test, 1, s->nents);
 	s->at = sg_virt(s->sgl);
 	memset_io((void __iomem *)s->at, 0xee, LEN);
 }
 
 /* @place: PCI function that becomes the parent of the second end's device, or NULL. */
-static struct scene *scene_new(struct kunit *test, struct pci_dev *provider,
-			       struct pci_dev *place)
+static struct scene *scene_new(struct kunit *test, struct pci_dev *provider, struct pci_dev *place)
 {
-	struct scene *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct scene *s = kvt_zalloc(test, sizeof(*s));
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	s->provider = provider;
 	if (place)
 		rig_device_at(test, HCA, pci_name(place));
 	s->r = rig_new(test, "emu0", place ? HCA : "emu1");
-	rig_make_qps(test, s->r);
-	rig_connect(test, s->r);
+	rig_start(test, s->r);
 	rig_fill(s->r->a.buf, RIG_BUF, 1);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, scene_free, s));
+	kvt_defer(test, scene_free, s);
 	scene_alloc(test, s);
 	return s;
 }
@@ -177,8 +160,7 @@ static void fast_region_is_written_and_read(struct kunit *test)
 	RIG_EXPECT_WC(test, a->scq, &wc, 2, IB_WC_SUCCESS);
 	KUNIT_EXPECT_TRUE(test, scene_holds(s, 3, a->buf, LEN - 3));
 	KUNIT_EXPECT_EQ(test, 0xee, READ_ONCE(s->at[2]));
-	KUNIT_ASSERT_EQ(test, 0, rig_rdma(a, IB_WR_RDMA_READ, 3, LEN, LEN, mr->iova,
-					  mr->rkey));
+	KUNIT_ASSERT_EQ(test, 0, rig_rdma(a, IB_WR_RDMA_READ, 3, LEN, LEN, mr->iova, mr->rkey));
 	RIG_EXPECT_WC(test, a->scq, &wc, 3, IB_WC_SUCCESS);
 	KUNIT_EXPECT_TRUE(test, rig_all(a->buf + LEN, 3, 0xee));
 	KUNIT_EXPECT_MEMEQ(test, a->buf + LEN + 3, a->buf, LEN - 3);
@@ -272,12 +254,10 @@ static void memory_ends_where_it_ends(struct kunit *test)
 	struct ib_wc wc;
 
 	rig_register(test, a, ACCESS);
-	KUNIT_ASSERT_EQ(test, 0, scene_post(s, IB_WR_RDMA_READ, 11, a->mr->iova,
-					    a->mr->rkey));
+	KUNIT_ASSERT_EQ(test, 0, scene_post(s, IB_WR_RDMA_READ, 11, a->mr->iova, a->mr->rkey));
 	RIG_EXPECT_WC(test, s->r->b.scq, &wc, 11, IB_WC_SUCCESS);
 	sg_dma_address(s->sgl) = end - 64 - 999;
-	KUNIT_ASSERT_EQ(test, 0, scene_post(s, IB_WR_RDMA_READ, 12, a->mr->iova,
-					    a->mr->rkey));
+	KUNIT_ASSERT_EQ(test, 0, scene_post(s, IB_WR_RDMA_READ, 12, a->mr->iova, a->mr->rkey));
 	RIG_EXPECT_WC(test, s->r->b.scq, &wc, 12, IB_WC_LOC_PROT_ERR);
 	sg_dma_address(s->sgl) = sg_phys(s->sgl);
 }
@@ -314,8 +294,7 @@ static void expect_no_access(struct kunit *test, struct scene *s)
 
 	scene_map_by_hand(s);
 	mr = scene_register(test, s);
-	KUNIT_ASSERT_EQ(test, 0, rig_rdma(a, IB_WR_RDMA_WRITE, 13, 0, LEN, mr->iova,
-					  mr->rkey));
+	KUNIT_ASSERT_EQ(test, 0, rig_rdma(a, IB_WR_RDMA_WRITE, 13, 0, LEN, mr->iova, mr->rkey));
 	RIG_EXPECT_WC(test, a->scq, &wc, 13, IB_WC_REM_ACCESS_ERR);
 	KUNIT_EXPECT_EQ(test, 0xee, READ_ONCE(s->at[0]));
 }
@@ -329,8 +308,7 @@ static void without_a_way_nothing_is_mapped(struct kunit *test)
 {
 	struct scene *s = scene_far(test);
 
-	KUNIT_EXPECT_EQ(test, 0, ib_dma_map_sg(s->r->b.ibdev, s->sgl, s->nents,
-					       DMA_BIDIRECTIONAL));
+	KUNIT_EXPECT_EQ(test, 0, ib_dma_map_sg(s->r->b.ibdev, s->sgl, s->nents, DMA_BIDIRECTIONAL));
 }
 
 static void without_a_way_nothing_is_reached(struct kunit *test)
@@ -379,12 +357,11 @@ static void provider_comes_and_goes(struct kunit *test)
 
 	rig->arg = s;
 	rig->on_remove = on_remove_free;
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, forget_scene, rig));
+	kvt_defer(test, forget_scene, rig);
 	rig->on_probe = on_probe_provide;
 	rig_register(test, a, ACCESS);
 	scene_map(test, s);
-	KUNIT_ASSERT_EQ(test, 0, scene_post(s, IB_WR_RDMA_READ, 14, a->mr->iova,
-					    a->mr->rkey));
+	KUNIT_ASSERT_EQ(test, 0, scene_post(s, IB_WR_RDMA_READ, 14, a->mr->iova, a->mr->rkey));
 	RIG_EXPECT_WC(test, s->r->b.scq, &wc, 14, IB_WC_SUCCESS);
 	old = *s->sgl;
 	p2p_rig_unbind(rig->pdev[0]);
@@ -394,8 +371,7 @@ static void provider_comes_and_goes(struct kunit *test)
 	scene_alloc(test, s);
 	scene_map(test, s);
 	KUNIT_EXPECT_EQ(test, sg_dma_address(&old), sg_dma_address(s->sgl));
-	KUNIT_ASSERT_EQ(test, 0, scene_post(s, IB_WR_RDMA_READ, 15, a->mr->iova,
-					    a->mr->rkey));
+	KUNIT_ASSERT_EQ(test, 0, scene_post(s, IB_WR_RDMA_READ, 15, a->mr->iova, a->mr->rkey));
 	RIG_EXPECT_WC(test, s->r->b.scq, &wc, 15, IB_WC_SUCCESS);
 	KUNIT_EXPECT_TRUE(test, scene_holds(s, 64, a->buf, 1000));
 
@@ -403,8 +379,7 @@ static void provider_comes_and_goes(struct kunit *test)
 	old = *s->sgl;
 	p2p_rig_unbind(rig->pdev[0]);
 	s->sgl = &old;
-	KUNIT_EXPECT_EQ(test, 0, scene_post(s, IB_WR_RDMA_READ, 16, a->mr->iova,
-					    a->mr->rkey));
+	KUNIT_EXPECT_EQ(test, 0, scene_post(s, IB_WR_RDMA_READ, 16, a->mr->iova, a->mr->rkey));
 	s->sgl = NULL;
 	RIG_EXPECT_WC(test, s->r->b.scq, &wc, 16, IB_WC_LOC_PROT_ERR);
 	KUNIT_ASSERT_TRUE(test, p2p_rig_bind(rig->pdev[0]));
@@ -424,13 +399,7 @@ static struct kunit_case emu_p2p_cases[] = {
 	KUNIT_CASE(provider_comes_and_goes),
 	{}
 };
-
-static struct kunit_suite emu_p2p_suite = {
-	.name = "emu_p2p",
-	.test_cases = emu_p2p_cases,
-};
-
-kunit_test_suite(emu_p2p_suite);
+KVT_SUITE(emu_p2p);
 
 MODULE_DESCRIPTION("kverbs KUnit: peer-to-peer memory under the emulated HCA");
 MODULE_LICENSE("GPL");

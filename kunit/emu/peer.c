@@ -8,19 +8,14 @@
 #include <linux/cpumask.h>
 #include <linux/dma-map-ops.h>
 #include <linux/io.h>
-#include <linux/kthread.h>
-#include <linux/ktime.h>
-#include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/smp.h>
 #include <linux/swiotlb.h>
 #include <linux/vmalloc.h>
 #include <linux/workqueue.h>
-#include <kunit/test.h>
 
 #include "emu/peer_rig.h"
 #include "emu/window.h"
-#include "lib/lib.h"
 
 #define LEN		60000
 /* How often memory is taken back, for each kind of traffic. */
@@ -30,15 +25,14 @@
 /* Registrations by each thread while the card takes memory back. */
 #define COMERS		1500
 
-KUNIT_ARRAY_PARAM(use, uses, use_name);
+KUNIT_ARRAY_PARAM_DESC(use, uses, name);
 
 static const struct use *use_of(struct kunit *test)
 {
 	return test->param_value;
 }
 
-static void expect_success(struct kunit *test, struct traffic *t, u32 len,
-			   u32 seed)
+static void expect_success(struct kunit *test, struct traffic *t, u32 len, u32 seed)
 {
 	len = traffic_len(t, len);
 	traffic_fill(t, len, seed);
@@ -95,16 +89,11 @@ static void memory_that_is_gone_is_an_access_error(struct kunit *test)
 	}
 }
 
-/**
- * struct flood - a thread that uses memory until an access fails
- * @t: the traffic
- * @done: WRs that succeeded
- * @wc: completion of the last WR
- */
+/* A thread that uses memory until an access fails. */
 struct flood {
 	struct traffic *t;
-	atomic_t done;
-	struct ib_wc wc;
+	atomic_t done;		/* WRs that succeeded */
+	struct ib_wc wc;	/* completion of the last WR */
 };
 
 static int flood(void *arg)
@@ -140,13 +129,11 @@ static void let_it_flow(struct flood *f, struct kvt_thread *thread, u32 ns)
 		cpu_relax();
 }
 
-static void take_back_under_traffic(struct kunit *test, struct traffic *t,
-				    u32 ns)
+static void take_back_under_traffic(struct kunit *test, struct traffic *t, u32 ns)
 {
-	struct flood *f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
+	struct flood *f = kvt_zalloc(test, sizeof(*f));
 	struct kvt_thread *thread;
 
-	KUNIT_ASSERT_NOT_NULL(test, f);
 	f->t = t;
 	card_fill(t->c, USE_AT, USE_LEN, CARD_FRESH);
 	memset(t->r->a.buf, CARD_FRESH, RIG_BUF);
@@ -155,14 +142,11 @@ static void take_back_under_traffic(struct kunit *test, struct traffic *t,
 	let_it_flow(f, thread, ns);
 
 	KUNIT_EXPECT_EQ(test, 0, card_take_back(t->c, 0));
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(thread));
-	KUNIT_EXPECT_EQ(test, 0, thread->ret);
-	KUNIT_EXPECT_STREQ(test, ib_wc_status_msg(f->wc.status),
-			   ib_wc_status_msg(t->use->want));
+	KUNIT_ASSERT_EQ(test, 0, kvt_thread_result(thread));
+	KUNIT_EXPECT_STREQ(test, ib_wc_status_msg(f->wc.status), ib_wc_status_msg(t->use->want));
 	KUNIT_EXPECT_TRUE(test, card_all(t->c, USE_AT, USE_LEN, CARD_POISON));
 	if (!t->use->into)
-		KUNIT_EXPECT_NULL(test, memchr(traffic_host(t), CARD_POISON,
-					       traffic_len(t, LEN)));
+		KUNIT_EXPECT_NULL(test, memchr(traffic_host(t), CARD_POISON, traffic_len(t, LEN)));
 }
 
 static void memory_is_taken_back_under_traffic(struct kunit *test)
@@ -250,16 +234,11 @@ static int post_long(struct rig *r, struct ib_mr *mr, struct ib_sge *to)
 	return ib_post_recv(r->b.qp, &recv, NULL) ?: ib_post_send(r->a.qp, &wr, NULL);
 }
 
-/**
- * struct long_post - a long message that is posted on another CPU
- * @r: the connection
- * @mr: region to send from
- * @to: buffer to receive into
- */
+/* A long message that is posted on another CPU. */
 struct long_post {
-	struct rig *r;
-	struct ib_mr *mr;
-	struct ib_sge *to;
+	struct rig *r;		/* the connection */
+	struct ib_mr *mr;	/* region to send from */
+	struct ib_sge *to;	/* buffer to receive into */
 };
 
 static long post_long_here(void *arg)
@@ -287,16 +266,14 @@ static void free_host(void *arg)
 
 static u8 *long_buffer(struct kunit *test)
 {
-	u8 *host = (void *)__get_free_pages(GFP_KERNEL, get_order(CARD_SIZE));
+	u8 *host = KVT_PTR(test, (void *)__get_free_pages(GFP_KERNEL, get_order(CARD_SIZE)));
 
-	KUNIT_ASSERT_NOT_NULL(test, host);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, free_host, host));
+	kvt_defer(test, free_host, host);
 	return host;
 }
 
 /* Is a message cut short if the memory is taken back after its first byte has arrived? */
-static bool long_message_is_cut(struct kunit *test, struct rig *r, struct card *c,
-				u8 *host)
+static bool long_message_is_cut(struct kunit *test, struct rig *r, struct card *c, u8 *host)
 {
 	struct ib_sge sge = { .length = CARD_SIZE, .lkey = r->b.pd->local_dma_lkey };
 	struct ib_mr *mr = card_mr(test, c, r->a.pd, 0, CARD_SIZE);
@@ -330,26 +307,18 @@ static void long_message_does_not_keep_the_memory(struct kunit *test)
 	 * that runs only one of the guest's CPUs at a time.
 	 */
 	do {
-		cut = long_message_is_cut(test, rig_up(test, "emu0", "emu1"), c,
-					  host);
+		cut = long_message_is_cut(test, rig_up(test, "emu0", "emu1"), c, host);
 	} while (!cut && --tries);
 	KUNIT_EXPECT_TRUE(test, cut);
 }
 
-/**
- * struct comer - a thread that registers and deregisters memory
- * @r: the thread's connection, whose second end registers
- * @c: the card
- * @at: offset in bytes of the page on the card that the thread registers
- * @left: registrations still to be made
- * @gone: registrations that were taken back while they were used
- */
+/* A thread that registers and deregisters memory. */
 struct comer {
-	struct rig *r;
+	struct rig *r;	/* the thread's connection, whose second end registers */
 	struct card *c;
-	size_t at;
-	u64 left;
-	u64 gone;
+	size_t at;	/* offset in bytes of the page on the card that the thread registers */
+	u64 left;	/* registrations still to be made */
+	u64 gone;	/* registrations that were taken back while they were used */
 };
 
 /* Writes to the region until a write fails, at most 20 times. */
@@ -381,15 +350,10 @@ static int comer_reconnect(struct comer *m)
 /* An access error means that the memory has been taken back, or is just being taken back. */
 static int comer_check_gone(struct comer *m, const struct ib_wc *wc)
 {
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
-
 	if (wc->status != IB_WC_REM_ACCESS_ERR)
 		return -EPROTO;
-	while (!card_has_taken_back(m->c, m->at)) {
-		if (ktime_get_ns() > end)
-			return -ETIMEDOUT;
-		cond_resched();
-	}
+	if (!kvt_until(card_has_taken_back(m->c, m->at)))
+		return -ETIMEDOUT;
 	m->gone++;
 	return card_all(m->c, m->at, CARD_PAGE, CARD_POISON) ? 0 : -EBADMSG;
 }
@@ -423,9 +387,8 @@ static int comer(void *arg)
 
 static struct comer *comer_new(struct kunit *test, struct card *c, int nr, u64 n)
 {
-	struct comer *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
+	struct comer *m = kvt_zalloc(test, sizeof(*m));
 
-	KUNIT_ASSERT_NOT_NULL(test, m);
 	m->r = rig_up(test, "emu0", nr & 1 ? "emu1" : "emu0");
 	memset(m->r->a.buf, CARD_FRESH, RIG_BUF);
 	m->c = c;
@@ -455,8 +418,7 @@ static void memory_comes_and_goes(struct kunit *test)
 				KUNIT_EXPECT_EQ(test, -EINPROGRESS, ret);
 			cond_resched();
 		}
-		KUNIT_ASSERT_TRUE(test, kvt_thread_join(threads[i]));
-		KUNIT_EXPECT_EQ(test, 0, threads[i]->ret);
+		KUNIT_ASSERT_EQ(test, 0, kvt_thread_result(threads[i]));
 		gone += m[i]->gone;
 	}
 	kunit_info(test, "%llu were taken back under use\n", gone);
@@ -471,10 +433,7 @@ static void put_pci(void *arg)
 	pci_dev_put(arg);
 }
 
-static void unmap_bar(void *arg)
-{
-	memunmap(arg);
-}
+KUNIT_DEFINE_ACTION_WRAPPER(unmap_bar, memunmap, void *);
 
 static struct card *card_on_the_bus(struct kunit *test)
 {
@@ -484,12 +443,11 @@ static struct card *card_on_the_bus(struct kunit *test)
 	if (!pdev)
 		return NULL;
 	KUNIT_ASSERT_EQ(test, 0, pci_enable_device(pdev));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, put_pci, pdev));
+	kvt_defer(test, put_pci, pdev);
 	KUNIT_ASSERT_GE(test, pci_resource_len(pdev, 2), CARD_SIZE);
-	mem = memremap(pci_resource_start(pdev, 2), CARD_SIZE,
-		       MEMREMAP_WB | MEMREMAP_WC);
-	KUNIT_ASSERT_NOT_NULL(test, mem);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, unmap_bar, mem));
+	mem = KVT_PTR(test, memremap(pci_resource_start(pdev, 2), CARD_SIZE,
+				     MEMREMAP_WB | MEMREMAP_WC));
+	kvt_defer(test, unmap_bar, mem);
 	return card_up_at(test, pci_resource_start(pdev, 2), mem);
 }
 
@@ -514,16 +472,11 @@ static void memory_on_the_bus_is_like_any(struct kunit *test)
 /* Where there is neither memory nor a device, but the CPU could address some. */
 #define NOWHERE		BIT_ULL(38)
 
-/**
- * struct bounce - bounce buffers at the addresses of a card
- * @dev: the device that has them
- * @own: those that it had before
- * @at: the buffers
- */
+/* Bounce buffers at the addresses of a card. */
 struct bounce {
-	struct device *dev;
-	struct io_tlb_mem *own;
-	struct io_tlb_mem at;
+	struct device *dev;	/* the device that has them */
+	struct io_tlb_mem *own;	/* those that it had before */
+	struct io_tlb_mem at;	/* the buffers */
 };
 
 static void bounce_end(void *arg)
@@ -536,32 +489,27 @@ static void bounce_end(void *arg)
 /* As if the DMA layer had answered the card's dma_map() with a bounce buffer for a page. */
 static void bounce_at(struct kunit *test, struct ib_device *ibdev, phys_addr_t phys)
 {
-	struct bounce *b = kunit_kzalloc(test, sizeof(*b), GFP_KERNEL);
+	struct bounce *b = kvt_zalloc(test, sizeof(*b));
 
-	KUNIT_ASSERT_NOT_NULL(test, b);
 	b->dev = ibdev->dma_device;
 	b->own = b->dev->dma_io_tlb_mem;
 	b->at.defpool.start = ALIGN_DOWN(phys, CARD_PAGE);
 	b->at.defpool.end = b->at.defpool.start + CARD_PAGE;
 	b->dev->dma_io_tlb_mem = &b->at;
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, bounce_end, b));
+	kvt_defer(test, bounce_end, b);
 	dma_reset_need_sync(b->dev);
 }
 
-static void free_card_memory(void *mem)
-{
-	vfree(mem);
-}
+KUNIT_DEFINE_ACTION_WRAPPER(free_card_memory, vfree, void *);
 
 static void card_that_maps_a_copy_is_refused(struct kunit *test)
 {
-	void *mem = vzalloc(CARD_SIZE);
+	void *mem = KVT_PTR(test, vzalloc(CARD_SIZE));
 	struct rig *r = rig_new(test, "emu0", "emu0");
 	struct card *c;
 	struct ib_mr *mr;
 
-	KUNIT_ASSERT_NOT_NULL(test, mem);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, free_card_memory, mem));
+	kvt_defer(test, free_card_memory, mem);
 	c = card_up_at(test, NOWHERE, mem);
 	mr = card_mr(test, c, r->a.pd, USE_AT, USE_LEN);
 	card_mr_end(test, mr);
@@ -593,13 +541,7 @@ static struct kunit_case emu_peer_cases[] = {
 	KUNIT_CASE(card_that_maps_a_copy_is_refused),
 	{}
 };
-
-static struct kunit_suite emu_peer_suite = {
-	.name = "kverbs-emu-peer",
-	.test_cases = emu_peer_cases,
-};
-
-kunit_test_suite(emu_peer_suite);
+KVT_SUITE(emu_peer);
 
 MODULE_DESCRIPTION("kverbs KUnit: memory of another device under the emulated HCA");
 MODULE_LICENSE("GPL");

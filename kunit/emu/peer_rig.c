@@ -9,33 +9,21 @@
 #include <linux/dma-mapping.h>
 #include <linux/mm.h>
 #include <linux/refcount.h>
-#include <linux/slab.h>
-#include <kunit/resource.h>
 
 #include "emu/peer_rig.h"
 #include "emu/window.h"
-#include "lib/lib.h"
+#include "lib/objects.h"
 
-/**
- * struct card_pin - a range of the card's memory that is registered
- * @entry: in &card.pins
- * @ref: held by the registry, and by callers of card_take_back()
- * @at: offset of the range in the card's memory, in bytes
- * @len: length in bytes
- * @number: core context that the registry passed to get_pages(), 0 before that
- * @device: device that the range is mapped for, or NULL
- * @sgt: table of the mapping
- * @taken: the range was taken back and poisoned
- */
+/* A range of the card's memory that is registered. */
 struct card_pin {
-	struct list_head entry;
-	refcount_t ref;
-	size_t at;
-	size_t len;
-	u64 number;
-	struct device *device;
-	struct sg_table sgt;
-	bool taken;
+	struct list_head entry;	/* in &card.pins */
+	refcount_t ref;		/* held by the registry, and by callers of card_take_back() */
+	size_t at;		/* offset of the range in the card's memory, in bytes */
+	size_t len;		/* length in bytes */
+	u64 number;	/* core context that the registry passed to get_pages(), 0 before that */
+	struct device *device;	/* device that the range is mapped for, or NULL */
+	struct sg_table sgt;	/* table of the mapping */
+	bool taken;		/* the range was taken back and poisoned */
 };
 
 /* The only card that is up: acquire() gets no argument that would tell which. */
@@ -239,8 +227,7 @@ static void card_unmap(struct card_pin *pin)
 	mutex_unlock(&card->lock);
 }
 
-static int card_dma_unmap(struct sg_table *sg_head, void *client_context,
-			  struct device *dma_device)
+static int card_dma_unmap(struct sg_table *sg_head, void *client_context, struct device *dma_device)
 {
 	card_unmap(client_context);
 	return 0;
@@ -358,16 +345,14 @@ static void card_register(struct kunit *test, struct card *c)
 
 	KUNIT_ASSERT_NULL(test, card);
 	card = c;
-	c->handle = ib_register_peer_memory_client(client, &c->invalidate);
-	KUNIT_ASSERT_NOT_NULL(test, c->handle);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, card_down, c));
+	c->handle = KVT_PTR(test, ib_register_peer_memory_client(client, &c->invalidate));
+	kvt_defer(test, card_down, c);
 }
 
 static struct card *card_new(struct kunit *test, void *mem)
 {
-	struct card *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+	struct card *c = kvt_zalloc(test, sizeof(*c));
 
-	KUNIT_ASSERT_NOT_NULL(test, c);
 	mutex_init(&c->lock);
 	INIT_LIST_HEAD(&c->pins);
 	c->mem = mem;
@@ -384,11 +369,10 @@ static struct card *card_new(struct kunit *test, void *mem)
  */
 struct card *card_up(struct kunit *test, bool unmaps)
 {
-	void *mem = (void *)__get_free_pages(GFP_KERNEL, get_order(CARD_SIZE));
+	void *mem = KVT_PTR(test, (void *)__get_free_pages(GFP_KERNEL, get_order(CARD_SIZE)));
 	struct card *c;
 
-	KUNIT_ASSERT_NOT_NULL(test, mem);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, card_free, mem));
+	kvt_defer(test, card_free, mem);
 	c = card_new(test, mem);
 	c->unmaps = unmaps;
 	card_register(test, c);
@@ -430,25 +414,16 @@ struct ib_mr *card_reg(struct ib_pd *pd, size_t offset, size_t len)
 	return ib_reg_mem(pd, &mem, mem.start, PEER_ACCESS);
 }
 
-static void card_dereg(void *arg)
-{
-	ib_dereg_mr(arg);
-}
-
 /* The same; fails the case on errors, and the MR is deregistered when the case ends. */
 struct ib_mr *card_mr(struct kunit *test, struct card *c, struct ib_pd *pd,
 		      size_t offset, size_t len)
 {
-	struct ib_mr *mr = card_reg(pd, offset, len);
-
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, card_dereg, mr));
-	return mr;
+	return KVT_OWN(test, card_reg(pd, offset, len), kvt_end_mr);
 }
 
 void card_mr_end(struct kunit *test, struct ib_mr *mr)
 {
-	kunit_release_action(test, card_dereg, mr);
+	kunit_release_action(test, kvt_end_mr, mr);
 }
 
 /* Traffic */
@@ -480,11 +455,6 @@ const struct use uses[USES] = {
 
 /* Bytes of host memory before and after the card's memory in a scatter list. */
 #define LIST_ENDS	64
-
-void use_name(const struct use *use, char *desc)
-{
-	strscpy(desc, use->name, KUNIT_PARAM_DESC_SIZE);
-}
 
 static bool use_is_atomic(const struct use *use)
 {
@@ -523,15 +493,13 @@ static void traffic_register(struct kunit *test, struct traffic *t)
 struct traffic *traffic_up_on(struct kunit *test, struct card *c,
 			      const struct use *use, struct rig *r)
 {
-	struct traffic *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct traffic *t = kvt_zalloc(test, sizeof(*t));
 
-	KUNIT_ASSERT_NOT_NULL(test, t);
 	t->r = r;
 	t->c = c;
 	t->use = use;
 	r->access = IB_ACCESS_LOCAL_WRITE | PEER_REMOTE;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	if (use->local && use->op != IB_WR_SEND)
 		rig_register(test, &r->b, PEER_ACCESS);
 	traffic_register(test, t);
@@ -590,8 +558,7 @@ u8 *traffic_host(struct traffic *t)
  * Fills @sge with the card's memory, between two pieces of @e's buffer if the use is one
  * with a list. Returns the number of elements.
  */
-static int traffic_list(struct traffic *t, struct rig_end *e, u32 len,
-			struct ib_sge *sge)
+static int traffic_list(struct traffic *t, struct rig_end *e, u32 len, struct ib_sge *sge)
 {
 	struct ib_sge mem = {
 		.addr = t->mr->iova + USE_SKIP,
@@ -610,8 +577,7 @@ static int traffic_list(struct traffic *t, struct rig_end *e, u32 len,
 }
 
 /* Fills @sge for a request of @e, with card or host memory. Returns the number of elements. */
-static int traffic_sges(struct traffic *t, struct rig_end *e, u32 len,
-			struct ib_sge *sge)
+static int traffic_sges(struct traffic *t, struct rig_end *e, u32 len, struct ib_sge *sge)
 {
 	if (e != traffic_host_end(t))
 		return traffic_list(t, e, len, sge);
@@ -684,8 +650,7 @@ void traffic_expect(struct kunit *test, struct traffic *t, u64 id,
 	struct ib_wc wc;
 
 	RIG_EXPECT_WC(test, t->r->a.scq, &wc, id, want);
-	if (t->use->op == IB_WR_SEND &&
-	    (want == IB_WC_SUCCESS || want_recv != IB_WC_SUCCESS))
+	if (t->use->op == IB_WR_SEND && (want == IB_WC_SUCCESS || want_recv != IB_WC_SUCCESS))
 		RIG_EXPECT_WC(test, t->r->b.rcq, &wc, id, want_recv);
 }
 

@@ -9,7 +9,6 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/sizes.h>
-#include <kunit/test.h>
 #include <rdma/ib_umem.h>
 #include <rdma/peer_mem.h>
 
@@ -29,28 +28,20 @@
 			 IB_ACCESS_REMOTE_ATOMIC)
 #define PEER_ACCESS	(IB_ACCESS_LOCAL_WRITE | PEER_REMOTE | IB_ACCESS_MW_BIND)
 
-/**
- * struct card - a card with memory, registered as a peer memory client
- * @ex: the client
- * @handle: handle of the registration
- * @invalidate: the core's function to invalidate a range, from the registration
- * @phys: bus address of the memory if it belongs to a PCI device, else 0
- * @mem: kernel address of the memory
- * @flip: XORed to page numbers of user addresses to get those of @mem: see card_at()
- * @unmaps: the card, not the core, unmaps memory that the card takes back
- * @lock: protects @pins, and number and mapping of each pin
- * @pins: ranges that were acquired and not released, the newest first
- */
+/* A card with memory, registered as a peer memory client. */
 struct card {
-	struct peer_memory_client_ex ex;
-	void *handle;
+	struct peer_memory_client_ex ex;	/* the client */
+	void *handle;		/* handle of the registration */
+	/* The core's function to invalidate a range, from the registration. */
 	invalidate_peer_memory invalidate;
+	/* Bus address of the memory if it belongs to a PCI device, else 0. */
 	phys_addr_t phys;
-	u8 *mem;
+	u8 *mem;		/* kernel address of the memory */
+	/* XORed to page numbers of user addresses to get those of @mem: see card_at(). */
 	size_t flip;
-	bool unmaps;
-	struct mutex lock;
-	struct list_head pins;
+	bool unmaps;		/* the card, not the core, unmaps memory that the card takes back */
+	struct mutex lock;	/* protects @pins, and number and mapping of each pin */
+	struct list_head pins;	/* ranges that were acquired and not released, the newest first */
 };
 
 struct card *card_up(struct kunit *test, bool unmaps);
@@ -69,32 +60,22 @@ int card_take_back(struct card *c, u32 which);
 bool card_has_taken_back(struct card *c, size_t offset);
 void card_move(struct card *c);
 
-/**
- * struct use - a way to use memory of a card over a connection
- * @name: description, the name of the test parameter
- * @op: opcode of the work request that the first end posts
- * @local: the memory belongs to the first end
- * @into: the memory is written
- * @window: type of the memory window through which the memory is accessed, or 0
- * @list: the memory is in the middle of an SGE list
- * @want: status of the first end's work request if the memory was taken back
- * @want_recv: the same of the second end's receive; 0 if there is none, or it does not
- *	complete
- */
+/* A way to use memory of a card over a connection. */
 struct use {
-	const char *name;
-	enum ib_wr_opcode op;
-	bool local;
-	bool into;
-	int window;
-	bool list;
+	const char *name;	/* description, the name of the test parameter */
+	enum ib_wr_opcode op;	/* opcode of the work request that the first end posts */
+	bool local;		/* the memory belongs to the first end */
+	bool into;		/* the memory is written */
+	int window;	/* type of the memory window through which the memory is accessed, or 0 */
+	bool list;		/* the memory is in the middle of an SGE list */
+	/* Status of the first end's work request if the memory was taken back. */
 	enum ib_wc_status want;
+	/* The same of the second end's receive; 0 if there is none, or it does not complete. */
 	enum ib_wc_status want_recv;
 };
 
 #define USES	12
 extern const struct use uses[USES];
-void use_name(const struct use *use, char *desc);
 
 /*
  * Offset of the MR in the card's memory, bytes at its start that no use accesses, and length
@@ -104,20 +85,13 @@ void use_name(const struct use *use, char *desc);
 #define USE_SKIP	512
 #define USE_LEN		(2 * CARD_PAGE)
 
-/**
- * struct traffic - a connection, one end of which uses memory of a card
- * @r: the connection
- * @c: the card
- * @use: how the memory is used
- * @mr: MR of USE_LEN bytes of the card's memory from USE_AT on
- * @mw: window to all but the first USE_SKIP bytes of @mr, or NULL
- */
+/* A connection, one end of which uses memory of a card. */
 struct traffic {
-	struct rig *r;
+	struct rig *r;		/* the connection */
 	struct card *c;
-	const struct use *use;
-	struct ib_mr *mr;
-	struct ib_mw *mw;
+	const struct use *use;	/* how the memory is used */
+	struct ib_mr *mr;	/* MR of USE_LEN bytes of the card's memory from USE_AT on */
+	struct ib_mw *mw;	/* window to all but the first USE_SKIP bytes of @mr, or NULL */
 };
 
 struct traffic *traffic_up_on(struct kunit *test, struct card *c,

@@ -6,17 +6,14 @@
 #include <linux/ethtool.h>
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig_net.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 #define LEN		100
 
-KUNIT_ARRAY_PARAM(net, rig_nets, rig_net_name);
-KUNIT_ARRAY_PARAM(few_net, rig_few_nets, rig_net_name);
+KUNIT_ARRAY_PARAM_DESC(net, rig_nets, name);
+KUNIT_ARRAY_PARAM_DESC(few_net, rig_few_nets, name);
 
 /* P_Keys of the two ends, and whether packets with them are accepted. */
 struct partition {
@@ -85,8 +82,7 @@ static void r25_datagrams_stay_in_their_partition(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0, LEN));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
 	KUNIT_ASSERT_EQ(test, 0, ib_query_port(r->b.ibdev, 1, &after));
-	KUNIT_EXPECT_EQ(test, before.bad_pkey_cntr + !p->heard,
-			after.bad_pkey_cntr);
+	KUNIT_EXPECT_EQ(test, before.bad_pkey_cntr + !p->heard, after.bad_pkey_cntr);
 	if (!p->heard) {
 		KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 		return;
@@ -103,12 +99,10 @@ static void r25_connections_stay_in_their_partition(struct kunit *test)
 
 	r->timeout = 2;
 	r->retry_cnt = 2;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, LEN));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, LEN));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, p->heard ? IB_WC_SUCCESS :
-							 IB_WC_RETRY_EXC_ERR);
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, p->heard ? IB_WC_SUCCESS : IB_WC_RETRY_EXC_ERR);
 	if (!p->heard) {
 		KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 		KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->b.qp));
@@ -135,8 +129,7 @@ static void r25_partitions_change_at_run_time(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, RIG_BUF));
 	for (i = 0; i < 4; i++) {
 		set_pkey(test, i & 1 ? "kvr_b" : "kvr_a", 0x8200 + i / 2);
-		KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0,
-						     LEN));
+		KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0, LEN));
 		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
 		/* After even steps only the sender has the new P_Key, after odd ones both. */
 		if (!(i & 1)) {
@@ -172,8 +165,7 @@ static void datagrams_reach_the_port_they_are_for(struct kunit *test)
 	KUNIT_EXPECT_NE(test, r->a.lid, r->b.lid);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, RIG_BUF));
 	KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0, LEN));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 	KUNIT_EXPECT_EQ(test, 2, wc.port_num);
 	KUNIT_EXPECT_EQ(test, r->a.lid, wc.slid);
 
@@ -196,8 +188,7 @@ static void connection_joins_two_ports_of_a_device(struct kunit *test)
 
 	r->timeout = 2;
 	r->retry_cnt = 2;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	for (i = 0; i < 2; i++) {
 		struct rig_end *from = i ? &r->b : &r->a;
 		struct rig_end *to = i ? &r->a : &r->b;
@@ -239,8 +230,7 @@ static const char *const down_devices[] = { "kvr_a", "kvr_b" };
 
 static void down_name(const char *const *name, char *desc)
 {
-	strscpy(desc, name == down_devices ? "sender" : "receiver",
-		KUNIT_PARAM_DESC_SIZE);
+	strscpy(desc, name == down_devices ? "sender" : "receiver", KUNIT_PARAM_DESC_SIZE);
 }
 
 KUNIT_ARRAY_PARAM(down, down_devices, down_name);
@@ -277,15 +267,13 @@ static void datagram_is_lost_while_a_port_is_down(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, RIG_BUF));
 	for (i = 0; i < ARRAY_SIZE(states); i++) {
 		port_is(test, states[i]);
-		KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0,
-						     LEN));
+		KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0, LEN));
 		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
 		KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 	}
 	port_is(test, "active");
 	KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 3, 0, LEN));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 3, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 3, 2);
 }
 
 static void connection_outlives_a_port_that_is_down(struct kunit *test)
@@ -295,8 +283,7 @@ static void connection_outlives_a_port_that_is_down(struct kunit *test)
 
 	/* The connection never times out. */
 	r->timeout = 0;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	rig_fill(r->a.buf, LEN, 4);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, LEN));
 	port_is(test, "down");
@@ -304,8 +291,7 @@ static void connection_outlives_a_port_that_is_down(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 	port_is(test, "active");
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 	KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf, LEN, 4));
 }
 
@@ -316,8 +302,7 @@ static void connection_fails_if_a_port_stays_down(struct kunit *test)
 
 	r->timeout = 2;
 	r->retry_cnt = 2;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, LEN));
 	port_is(test, "down");
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, LEN));
@@ -338,13 +323,11 @@ static void connection_on_each_network(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(connected); i++) {
 		r->init.qp_type = connected[i];
-		rig_make_qps(test, r);
-		rig_connect(test, r);
+		rig_start(test, r);
 		rig_fill(r->a.buf, 5000, i);
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, RIG_BUF));
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 5000));
-		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+		RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 		KUNIT_EXPECT_EQ(test, 5000, wc.byte_len);
 		KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf, 5000, i));
 	}
@@ -374,10 +357,8 @@ static void connection_to_itself(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->a, 4, 8192, 10));
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 3, 0, 11));
 		if (connected[i] == IB_QPT_RC) {
-			RIG_EXPECT_WC(test, r->a.scq, &wc, 3,
-				      IB_WC_REM_INV_REQ_ERR);
-			RIG_EXPECT_WC(test, r->a.rcq, &wc, 4,
-				      IB_WC_LOC_LEN_ERR);
+			RIG_EXPECT_WC(test, r->a.scq, &wc, 3, IB_WC_REM_INV_REQ_ERR);
+			RIG_EXPECT_WC(test, r->a.rcq, &wc, 4, IB_WC_LOC_LEN_ERR);
 		} else {
 			RIG_EXPECT_WC(test, r->a.scq, &wc, 3, IB_WC_SUCCESS);
 			KUNIT_EXPECT_TRUE(test, rig_empty(r->a.rcq));
@@ -387,9 +368,8 @@ static void connection_to_itself(struct kunit *test)
 
 static void query(struct kunit *test, const char *name, struct ib_port_attr *attr)
 {
-	struct ib_device *ibdev = ib_device_get_by_name(name, RDMA_DRIVER_UNKNOWN);
+	struct ib_device *ibdev = KVT_PTR(test, ib_device_get_by_name(name, RDMA_DRIVER_UNKNOWN));
 
-	KUNIT_ASSERT_NOT_NULL(test, ibdev);
 	KUNIT_EXPECT_EQ(test, 0, ib_query_port(ibdev, 1, attr));
 	ib_device_put(ibdev);
 }
@@ -495,22 +475,18 @@ static void network_device_has_one_port(struct kunit *test)
 	/* To itself it may be given again. */
 	KUNIT_EXPECT_EQ(test, 0, rig_port_write("kvt_first", 1, "netdev", netdev_name(first)));
 	KUNIT_EXPECT_EQ(test, 0, rig_port_write("kvt_first", 1, "netdev", "\n"));
-	KUNIT_EXPECT_EQ(test, 0,
-			rig_port_write("kvt_second", 1, "netdev", netdev_name(first)));
+	KUNIT_EXPECT_EQ(test, 0, rig_port_write("kvt_second", 1, "netdev", netdev_name(first)));
 }
 
 static struct kunit_case emu_conform_port_cases[] = {
-	KUNIT_CASE_PARAM(r25_datagrams_stay_in_their_partition,
-			 partition_gen_params),
-	KUNIT_CASE_PARAM(r25_connections_stay_in_their_partition,
-			 partition_gen_params),
+	KUNIT_CASE_PARAM(r25_datagrams_stay_in_their_partition, partition_gen_params),
+	KUNIT_CASE_PARAM(r25_connections_stay_in_their_partition, partition_gen_params),
 	KUNIT_CASE_PARAM(r25_partitions_change_at_run_time, move_gen_params),
 	KUNIT_CASE(datagrams_reach_the_port_they_are_for),
 	KUNIT_CASE(connection_joins_two_ports_of_a_device),
 	KUNIT_CASE(connection_to_the_wrong_port_has_no_answer),
 	KUNIT_CASE_PARAM(datagram_is_lost_while_a_port_is_down, down_gen_params),
-	KUNIT_CASE_PARAM(connection_outlives_a_port_that_is_down,
-			 down_gen_params),
+	KUNIT_CASE_PARAM(connection_outlives_a_port_that_is_down, down_gen_params),
 	KUNIT_CASE_PARAM(connection_fails_if_a_port_stays_down, down_gen_params),
 	KUNIT_CASE_PARAM(connection_on_each_network, net_gen_params),
 	KUNIT_CASE_PARAM(connection_to_itself, few_net_gen_params),
@@ -519,10 +495,4 @@ static struct kunit_case emu_conform_port_cases[] = {
 	KUNIT_CASE(network_device_has_one_port),
 	{}
 };
-
-static struct kunit_suite emu_conform_port_suite = {
-	.name = "emu_conform_port",
-	.test_cases = emu_conform_port_cases,
-};
-
-kunit_test_suite(emu_conform_port_suite);
+KVT_SUITE(emu_conform_port);

@@ -5,14 +5,9 @@
  * that it checks, if there is one.
  */
 #include <linux/irq_work.h>
-#include <linux/kthread.h>
-#include <linux/ktime.h>
 #include <linux/smp.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig.h"
-#include "lib/lib.h"
 
 #define IRQ_POSTS	50000
 
@@ -58,8 +53,7 @@ static void p1_send_before_rts_is_refused(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_to_rts(r, &r->a));
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 3, 0, 8));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 4, 0, 8));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 4, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 3, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 4, 3);
 }
 
 static void p2_send_in_error_is_flushed_in_order(struct kunit *test)
@@ -118,10 +112,8 @@ static void p4_chain_stops_at_the_bad_request(struct kunit *test)
 		bad = NULL;
 		KUNIT_EXPECT_EQ(test, -EINVAL, ib_post_send(r->a.qp, wr, &bad));
 		KUNIT_EXPECT_PTR_EQ(test, bad, &wr[k]);
-		for (i = 0; i < k; i++) {
-			RIG_EXPECT_WC(test, r->a.scq, &wc, i, IB_WC_SUCCESS);
-			RIG_EXPECT_WC(test, r->b.rcq, &wc, i, IB_WC_SUCCESS);
-		}
+		for (i = 0; i < k; i++)
+			RIG_EXPECT_DELIVERED(test, r, &wc, i, i);
 		KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	}
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->a.qp));
@@ -164,8 +156,7 @@ static void p5_full_send_queue_is_usable_again(struct kunit *test)
 		for (i = 0; i < RIG_WR; i++)
 			KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, 8));
 		rig_send_wr(&wr, 99, &sge, 1);
-		KUNIT_EXPECT_EQ(test, -ENOMEM, ib_post_send(r->a.qp, &wr,
-							    &bad));
+		KUNIT_EXPECT_EQ(test, -ENOMEM, ib_post_send(r->a.qp, &wr, &bad));
 		KUNIT_EXPECT_PTR_EQ(test, bad, &wr);
 		for (i = 0; i < RIG_WR; i++)
 			KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, 8));
@@ -209,8 +200,7 @@ static void p5_full_receive_queue_is_usable_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -ENOMEM, ib_post_recv(r->b.qp, &wr, &bad));
 	KUNIT_EXPECT_PTR_EQ(test, bad, &wr);
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 0, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 0);
 	KUNIT_EXPECT_EQ(test, 0, rig_recv(&r->b, 16, 0, 8));
 	KUNIT_EXPECT_EQ(test, -ENOMEM, ib_post_recv(r->b.qp, &wr, &bad));
 }
@@ -292,8 +282,7 @@ static void r16_rdma_beyond_2_gib_never_leaves(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(ops); i++) {
 		rig_send_wr(&wr.wr, 1, sge, 2);
 		wr.wr.opcode = ops[i];
-		KUNIT_EXPECT_EQ(test, -EINVAL,
-				ib_post_send(r->a.qp, &wr.wr, NULL));
+		KUNIT_EXPECT_EQ(test, -EINVAL, ib_post_send(r->a.qp, &wr.wr, NULL));
 	}
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->b.qp));
@@ -310,8 +299,7 @@ static void operations_unknown_to_the_device_are_refused(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(ops); i++) {
 		rig_send_wr(&wr.wr, 1, &sge, 1);
 		wr.wr.opcode = ops[i];
-		KUNIT_EXPECT_EQ(test, -EINVAL, ib_post_send(r->a.qp, &wr.wr,
-							    NULL));
+		KUNIT_EXPECT_EQ(test, -EINVAL, ib_post_send(r->a.qp, &wr.wr, NULL));
 	}
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 }
@@ -389,7 +377,7 @@ static int irq_post_fn(void *arg)
 {
 	struct irq_post *p = arg;
 
-	while (p->from_task < p->count && !kthread_should_stop()) {
+	while (p->from_task < p->count && !kvt_should_stop()) {
 		int ret, when = kvt_rand(&p->seed) % 64;
 
 		/* The interrupt comes after some delay; a random one here makes it hit anywhere. */
@@ -433,7 +421,7 @@ static int ipi_storm_fn(void *arg)
 {
 	struct irq_post *p = arg;
 
-	while (READ_ONCE(p->from_task) < p->count && !kthread_should_stop()) {
+	while (READ_ONCE(p->from_task) < p->count && !kvt_should_stop()) {
 		smp_call_function_single(0, irq_post_ipi, p, 1);
 		cond_resched();
 	}
@@ -447,8 +435,7 @@ static void p11_interrupts_post_to_the_queue_being_posted(struct kunit *test)
 	struct irq_post *p;
 	int i;
 
-	p = kunit_kzalloc(test, sizeof(*p), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, p);
+	p = kvt_zalloc(test, sizeof(*p));
 	p->r = r;
 	p->count = kvt_count(IRQ_POSTS);
 	p->seed = kvt_seed(test, "posts under interrupts that post", p->count);
@@ -457,8 +444,7 @@ static void p11_interrupts_post_to_the_queue_being_posted(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, i * 8, 8));
 	poster = kvt_thread_start(test, 0, irq_post_fn, p);
 	if (kvt_other_cpu())
-		storm = kvt_thread_start(test, kvt_other_cpu(), ipi_storm_fn,
-					 p);
+		storm = kvt_thread_start(test, kvt_other_cpu(), ipi_storm_fn, p);
 	KUNIT_ASSERT_TRUE_MSG(test, kvt_thread_join(poster),
 			      "task %llu irq %llu done %llu received %llu",
 			      p->from_task, p->from_irq, p->completed,
@@ -466,8 +452,7 @@ static void p11_interrupts_post_to_the_queue_being_posted(struct kunit *test)
 	if (storm)
 		KUNIT_ASSERT_TRUE(test, kvt_thread_join(storm));
 	KUNIT_EXPECT_TRUE(test, irq_post_finish(p));
-	kunit_info(test, "%llu posts from interrupts, %llu refused",
-		   p->from_irq, p->refused_irq);
+	kunit_info(test, "%llu posts from interrupts, %llu refused", p->from_irq, p->refused_irq);
 	KUNIT_EXPECT_EQ(test, 0, p->failed);
 	KUNIT_EXPECT_EQ(test, p->count, p->next[0]);
 	KUNIT_EXPECT_EQ(test, p->from_irq, p->next[1]);
@@ -527,8 +512,7 @@ static void c11_handler_is_not_called_in_a_verbs_call(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, during);
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&r->a.got_call));
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&r->b.got_call));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 
 	/* The same for a request that is flushed within the call. */
 	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_ERR));
@@ -561,10 +545,4 @@ static struct kunit_case emu_post_cases[] = {
 	KUNIT_CASE(c11_handler_is_not_called_in_a_verbs_call),
 	{}
 };
-
-static struct kunit_suite emu_post_suite = {
-	.name = "emu_post",
-	.test_cases = emu_post_cases,
-};
-
-kunit_test_suite(emu_post_suite);
+KVT_SUITE(emu_post);

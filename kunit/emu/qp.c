@@ -3,13 +3,8 @@
  * Rows of the conformance table about completions and the states of a QP that can be
  * checked only with an HCA. The name of a case starts with its row.
  */
-#include <linux/kthread.h>
-#include <linux/ktime.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig.h"
-#include "lib/lib.h"
 
 #define ALL_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 			 IB_ACCESS_REMOTE_READ)
@@ -17,7 +12,7 @@
 #define MOVES		10
 #define MOVE_MESSAGES	200
 
-KUNIT_ARRAY_PARAM(pair, rig_pairs, rig_pair_name);
+KUNIT_ARRAY_PARAM_DESC(pair, rig_pairs, name);
 
 static void p2_send_in_sqe_is_flushed_in_order(struct kunit *test)
 {
@@ -28,8 +23,7 @@ static void p2_send_in_sqe_is_flushed_in_order(struct kunit *test)
 	int i;
 
 	r->init.qp_type = IB_QPT_UC;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	sge = rig_sge(&r->a, 0, 8);
 	sge.lkey = 0x12345600;
 	rig_send_wr(&wr, 100, &sge, 1);
@@ -138,8 +132,7 @@ static void q3_reset_forgets_what_was_set(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, 0, rig_to_rts(r, &r->a));
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 8));
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
-		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+		RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 		/* Each connection raises COMM_EST, as RESET forgets the one before. */
 		rig_expect_event(test, &r->b, IB_EVENT_COMM_EST);
 		KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RESET));
@@ -186,8 +179,7 @@ static void q4_message_under_way_is_finished(struct kunit *test)
 
 	for (i = 0; i < 3; i++)
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, 8));
-	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NOT_READY,
-					      before + 1));
+	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NOT_READY, before + 1));
 	KUNIT_ASSERT_EQ(test, 0, to_sqd(r->a.qp));
 	/* The first send has begun: the SQ is not drained while it is being retried. */
 	KUNIT_EXPECT_EQ(test, 1, sq_draining(r->a.qp));
@@ -203,10 +195,8 @@ static void q4_message_under_way_is_finished(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 12, 0, 8));
 	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RTS));
-	for (i = 1; i < 3; i++) {
-		RIG_EXPECT_WC(test, r->a.scq, &wc, i, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, r->b.rcq, &wc, 10 + i, IB_WC_SUCCESS);
-	}
+	for (i = 1; i < 3; i++)
+		RIG_EXPECT_DELIVERED(test, r, &wc, i, 10 + i);
 	rig_expect_no_event(test, &r->a);
 }
 
@@ -265,7 +255,6 @@ static void q4_error_ends_what_sqd_holds(struct kunit *test)
  */
 struct stream {
 	struct rig *r;
-	int stop;
 	u64 sent;
 	u64 completed;
 	u64 received;
@@ -282,7 +271,8 @@ static int stream_post(struct stream *s)
 	return ib_post_send(s->r->a.qp, &wr, NULL);
 }
 
-static void stream_reap(struct stream *s)
+/* Polls what there is. Returns whether all that was sent has completed and arrived. */
+static bool stream_reap(struct stream *s)
 {
 	struct rig *r = s->r;
 	struct ib_wc wc;
@@ -301,13 +291,14 @@ static void stream_reap(struct stream *s)
 		if (rig_recv(&r->b, wc.wr_id, wc.wr_id * 8, 8))
 			s->failed++;
 	}
+	return s->received >= s->sent && s->completed >= s->sent;
 }
 
 static int stream_fn(void *arg)
 {
 	struct stream *s = arg;
 
-	while (!READ_ONCE(s->stop) && !kthread_should_stop()) {
+	while (!kvt_should_stop()) {
 		if (s->sent - s->completed < RIG_WR && !stream_post(s))
 			s->sent++;
 		stream_reap(s);
@@ -318,28 +309,9 @@ static int stream_fn(void *arg)
 
 static bool stream_flows(struct stream *s, u64 more)
 {
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
 	u64 want = READ_ONCE(s->received) + more;
 
-	while (READ_ONCE(s->received) < want) {
-		if (ktime_get_ns() > end)
-			return false;
-		kvt_yield();
-	}
-	return true;
-}
-
-static bool stream_finish(struct stream *s)
-{
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
-
-	while (s->received < s->sent || s->completed < s->sent) {
-		if (ktime_get_ns() > end)
-			return false;
-		stream_reap(s);
-		kvt_yield();
-	}
-	return true;
+	return kvt_until(READ_ONCE(s->received) >= want);
 }
 
 /* A kind of path change: the peer's LID changes, or the sender's port. */
@@ -364,8 +336,7 @@ static int move_lid_to(struct rig *r, u16 lid)
 
 	snprintf(text, sizeof(text), "%u", lid);
 	r->b.lid = lid;
-	return kvt_write_file("/sys/kernel/config/kverbs_emu/emu1/port1/lid",
-			      text);
+	return kvt_write_file("/sys/kernel/config/kverbs_emu/emu1/port1/lid", text);
 }
 
 static int move_lid(struct rig *r, int round)
@@ -373,15 +344,9 @@ static int move_lid(struct rig *r, int round)
 	return move_lid_to(r, 1000 + round);
 }
 
-static void lid_restore(void *arg)
-{
-	kvt_write_file("/sys/kernel/config/kverbs_emu/emu1/port1/lid", "0");
-}
-
 static void lid_prepare(struct kunit *test)
 {
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, lid_restore,
-							    NULL));
+	kvt_restore_file(test, "/sys/kernel/config/kverbs_emu/emu1/port1/lid", "0");
 }
 
 static int move_port(struct rig *r, int round)
@@ -409,8 +374,7 @@ static void ports_restore(void *arg)
 
 static void ports_prepare(struct kunit *test)
 {
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, ports_restore,
-							    NULL));
+	kvt_defer(test, ports_restore, NULL);
 	KUNIT_ASSERT_EQ(test, 0, set_ports("2"));
 }
 
@@ -419,15 +383,9 @@ static const struct move all_moves[] = {
 	{ move_port, ports_prepare, "port of the device" },
 };
 
-static void move_name(const struct move *m, char *desc)
-{
-	strscpy(desc, m->name, KUNIT_PARAM_DESC_SIZE);
-}
+KUNIT_ARRAY_PARAM_DESC(move, all_moves, name);
 
-KUNIT_ARRAY_PARAM(move, all_moves, move_name);
-
-static void move_once(struct kunit *test, struct rig *r, const struct move *m,
-		      int round)
+static void move_once(struct kunit *test, struct rig *r, const struct move *m, int round)
 {
 	KUNIT_ASSERT_EQ(test, 0, to_sqd(r->a.qp));
 	rig_expect_event(test, &r->a, IB_EVENT_SQ_DRAINED);
@@ -446,8 +404,7 @@ static void q4_path_changes_under_traffic(struct kunit *test)
 	struct stream *s;
 	int i;
 
-	s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, s);
+	s = kvt_zalloc(test, sizeof(*s));
 	m->prepare(test);
 	s->r = rig_up(test, "emu0", "emu1");
 	for (i = 0; i < RIG_WR; i++)
@@ -458,9 +415,8 @@ static void q4_path_changes_under_traffic(struct kunit *test)
 		move_once(test, s->r, m, i);
 	}
 	KUNIT_EXPECT_TRUE(test, stream_flows(s, MOVE_MESSAGES));
-	WRITE_ONCE(s->stop, 1);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
-	KUNIT_EXPECT_TRUE(test, stream_finish(s));
+	KUNIT_ASSERT_EQ(test, 0, kvt_thread_stop(t));
+	KUNIT_EXPECT_TRUE(test, kvt_until(stream_reap(s)));
 	KUNIT_EXPECT_EQ(test, 0, s->failed);
 	KUNIT_EXPECT_EQ(test, s->sent, s->received);
 }
@@ -475,8 +431,7 @@ static void q5_destroy_while_attached_is_busy(struct kunit *test)
 	init.qp_type = IB_QPT_UD;
 	init.send_cq = r->a.scq;
 	init.recv_cq = r->a.rcq;
-	r->a.qp = ib_create_qp(r->a.pd, &init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(r->a.qp));
+	r->a.qp = KVT_PTR(test, ib_create_qp(r->a.pd, &init));
 	ret = rig_to_init(r, &r->a) ?: ib_attach_mcast(r->a.qp, &gid, 0xc001);
 	KUNIT_EXPECT_EQ(test, 0, ret);
 	if (!ret) {
@@ -495,8 +450,7 @@ static void optional_access_flags_are_ignored(struct kunit *test)
 	struct ib_qp_attr attr;
 
 	r->access = IB_ACCESS_REMOTE_WRITE | IB_ACCESS_RELAXED_ORDERING;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	KUNIT_ASSERT_EQ(test, 0, ib_query_qp(r->a.qp, &attr, IB_QP_ACCESS_FLAGS, &init));
 	KUNIT_EXPECT_EQ(test, IB_ACCESS_REMOTE_WRITE, attr.qp_access_flags);
 }
@@ -526,10 +480,8 @@ static void unknown_operations_are_refused(struct kunit *test)
 
 static struct kunit_case emu_conform_qp_cases[] = {
 	KUNIT_CASE(p2_send_in_sqe_is_flushed_in_order),
-	KUNIT_CASE_PARAM(c1_unsignaled_send_that_fails_completes,
-			 pair_gen_params),
-	KUNIT_CASE_PARAM(c3_error_names_request_queue_pair_and_cause,
-			 pair_gen_params),
+	KUNIT_CASE_PARAM(c1_unsignaled_send_that_fails_completes, pair_gen_params),
+	KUNIT_CASE_PARAM(c3_error_names_request_queue_pair_and_cause, pair_gen_params),
 	KUNIT_CASE_PARAM(c14_resize_below_what_is_there, pair_gen_params),
 	KUNIT_CASE(q3_reset_forgets_what_was_set),
 	KUNIT_CASE_PARAM(q4_message_under_way_is_finished, pair_gen_params),
@@ -542,10 +494,4 @@ static struct kunit_case emu_conform_qp_cases[] = {
 	KUNIT_CASE(unknown_operations_are_refused),
 	{}
 };
-
-static struct kunit_suite emu_conform_qp_suite = {
-	.name = "emu_conform_qp",
-	.test_cases = emu_conform_qp_cases,
-};
-
-kunit_test_suite(emu_conform_qp_suite);
+KVT_SUITE(emu_conform_qp);

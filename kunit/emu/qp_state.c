@@ -5,11 +5,7 @@
  * of them missing, and with each one that does not belong. What the device does is
  * compared to the table of core/qp_state.c.
  */
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
-
 #include "emu/rig.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 #include "lib/qp_oracle.h"
 
@@ -22,34 +18,21 @@ static const enum ib_qp_type types[] = {
 	IB_QPT_RC, IB_QPT_UC, IB_QPT_UD, IB_QPT_GSI,
 };
 
-static void type_name(const enum ib_qp_type *type, char *desc)
-{
-	static const char *const names[] = {
-		[IB_QPT_RC] = "RC", [IB_QPT_UC] = "UC", [IB_QPT_UD] = "UD",
-		[IB_QPT_GSI] = "GSI",
-	};
+static const char *const type_names[] = {
+	[IB_QPT_RC] = "RC", [IB_QPT_UC] = "UC", [IB_QPT_UD] = "UD",
+	[IB_QPT_GSI] = "GSI",
+};
 
-	strscpy(desc, names[*type], KUNIT_PARAM_DESC_SIZE);
-}
+KVT_NAMED_PARAM(type, types, type_names);
 
-KUNIT_ARRAY_PARAM(type, types, type_name);
-
-/**
- * struct walk - a QP that is moved from state to state
- * @test: the running case
- * @e: end of the rig that has the QP
- * @type: type of the QP
- * @ah: address handle for sends
- * @at: state that the QP should be in
- * @moved: changes of state that walk_check() made
- */
+/* A QP that is moved from state to state. */
 struct walk {
-	struct kunit *test;
-	struct rig_end *e;
-	enum ib_qp_type type;
-	struct ib_ah *ah;
-	enum ib_qp_state at;
-	u32 moved;
+	struct kunit *test;	/* the running case */
+	struct rig_end *e;	/* end of the rig that has the QP */
+	enum ib_qp_type type;	/* type of the QP */
+	struct ib_ah *ah;	/* address handle for sends */
+	enum ib_qp_state at;	/* state that the QP should be in */
+	u32 moved;		/* changes of state that walk_check() made */
 };
 
 static void walk_path(struct walk *w, struct rdma_ah_attr *ah)
@@ -172,22 +155,15 @@ static void check_legal(struct walk *w, int from, int to, int req, int opt)
 		if (bit == IB_QP_STATE)
 			continue;
 		if (bit & req)
-			walk_check(w, from, to, (IB_QP_STATE | req | here) & ~bit,
-				   -EINVAL);
+			walk_check(w, from, to, (IB_QP_STATE | req | here) & ~bit, -EINVAL);
 		else if (!(bit & opt))
-			walk_check(w, from, to, IB_QP_STATE | req | bit,
-				   -EINVAL);
+			walk_check(w, from, to, IB_QP_STATE | req | bit, -EINVAL);
 		else
 			walk_check(w, from, to, IB_QP_STATE | req | bit,
 				   bit & NOT_HERE ? -EOPNOTSUPP : 0);
 	}
 	walk_check(w, from, to, IB_QP_STATE | req, 0);
 	walk_check(w, from, to, IB_QP_STATE | req | here, 0);
-}
-
-static void walk_end(void *arg)
-{
-	rdma_destroy_ah(arg, 0);
 }
 
 static void walk_up(struct kunit *test, struct walk *w)
@@ -203,10 +179,7 @@ static void walk_up(struct kunit *test, struct walk *w)
 	r->init.port_num = 1;
 	rig_make_qp(test, r, w->e);
 	walk_path(w, &ah);
-	w->ah = rdma_create_ah(w->e->pd, &ah, 0);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(w->ah));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, walk_end,
-							    w->ah));
+	w->ah = KVT_OWN(test, rdma_create_ah(w->e->pd, &ah, 0), kvt_end_ah);
 }
 
 static void q1_device_follows_the_table(struct kunit *test)
@@ -237,24 +210,15 @@ static void q1_device_trusts_no_wrong_current_state(struct kunit *test)
 	walk_up(test, &w);
 	walk_to(&w, IB_QPS_RTS);
 	attr.cur_qp_state = IB_QPS_SQD;
-	KUNIT_EXPECT_EQ(test, -EINVAL, ib_modify_qp(w.e->qp, &attr,
-				IB_QP_STATE | IB_QP_CUR_STATE));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_modify_qp(w.e->qp, &attr, IB_QP_STATE | IB_QP_CUR_STATE));
 	attr.cur_qp_state = IB_QPS_RTS;
-	KUNIT_EXPECT_EQ(test, 0, ib_modify_qp(w.e->qp, &attr,
-				IB_QP_STATE | IB_QP_CUR_STATE));
+	KUNIT_EXPECT_EQ(test, 0, ib_modify_qp(w.e->qp, &attr, IB_QP_STATE | IB_QP_CUR_STATE));
 }
 
 static struct kunit_case emu_qp_state_cases[] = {
 	KUNIT_CASE_PARAM_ATTR(q1_device_follows_the_table, type_gen_params,
 			      { .speed = KUNIT_SPEED_SLOW }),
-	KUNIT_CASE_PARAM(q1_device_trusts_no_wrong_current_state,
-			 type_gen_params),
+	KUNIT_CASE_PARAM(q1_device_trusts_no_wrong_current_state, type_gen_params),
 	{}
 };
-
-static struct kunit_suite emu_qp_state_suite = {
-	.name = "emu_qp_state",
-	.test_cases = emu_qp_state_cases,
-};
-
-kunit_test_suite(emu_qp_state_suite);
+KVT_SUITE(emu_qp_state);

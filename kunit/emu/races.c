@@ -4,12 +4,7 @@
  * SEND_WITH_INV that finds no receive, QPs that are destroyed while another QP uses their
  * CQ. The name of a case starts with its row of the conformance table.
  */
-#include <linux/sched.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
-
 #include "emu/rig.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 #define CHAIN		60
@@ -19,11 +14,10 @@
 /* Posts a list of CHAIN sends in one call; the first one has a bad lkey and fails. */
 static void post_chain(struct kunit *test, struct rig_end *e)
 {
-	struct ib_send_wr *wr = kunit_kcalloc(test, CHAIN, sizeof(*wr), GFP_KERNEL);
+	struct ib_send_wr *wr = KVT_PTR(test, kunit_kcalloc(test, CHAIN, sizeof(*wr), GFP_KERNEL));
 	struct ib_sge bad = rig_sge(e, 0, 64), good = bad;
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, wr);
 	bad.lkey = 0xabcdef00;
 	for (i = 0; i < CHAIN; i++) {
 		rig_send_wr(&wr[i], i, i ? &good : &bad, 1);
@@ -41,8 +35,7 @@ static void u7_recovery_flushes_what_was_posted_before(struct kunit *test)
 
 	r->init.qp_type = IB_QPT_UC;
 	r->init.cap.max_send_wr = CHAIN;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 1000, 0, 64));
 
 	/* Keeps the runner thread from ending the flush before the QP is moved to RTS. */
@@ -57,13 +50,7 @@ static void u7_recovery_flushes_what_was_posted_before(struct kunit *test)
 	sched_set_normal(current, 0);
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 64));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 1000, IB_WC_SUCCESS);
-}
-
-static void destroy_srq(void *arg)
-{
-	ib_destroy_srq(arg);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 1000);
 }
 
 static void c6_key_outlives_a_message_that_finds_no_receive(struct kunit *test)
@@ -75,11 +62,8 @@ static void c6_key_outlives_a_message_that_finds_no_receive(struct kunit *test)
 	struct ib_wc wc;
 
 	r->rnr_retry = 0;
-	r->b.srq = ib_create_srq(r->b.pd, &init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(r->b.srq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, destroy_srq, r->b.srq));
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	r->b.srq = KVT_OWN(test, ib_create_srq(r->b.pd, &init), kvt_end_srq);
+	rig_start(test, r);
 	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
 
 	sge = rig_sge(&r->a, 0, 64);
@@ -95,16 +79,10 @@ static void c6_key_outlives_a_message_that_finds_no_receive(struct kunit *test)
 	rig_destroy_qp(test, &r->b);
 }
 
-/**
- * struct busy - a thread that sends messages over a connection
- * @r: the connection
- * @stop: tells the thread to end
- * @failed: a message could not be posted, or did not complete with success
- */
+/* A thread that sends messages over a connection. */
 struct busy {
-	struct rig *r;
-	bool stop;
-	bool failed;
+	struct rig *r;	/* the connection */
+	bool failed;	/* a message could not be posted, or did not complete with success */
 };
 
 static int busy_fn(void *arg)
@@ -112,7 +90,7 @@ static int busy_fn(void *arg)
 	struct busy *b = arg;
 	struct ib_wc wc;
 
-	while (!READ_ONCE(b->stop) && !b->failed) {
+	while (!kvt_should_stop() && !b->failed) {
 		b->failed = rig_recv(&b->r->b, 1, 0, 64) || rig_send(&b->r->a, 2, 0, 64) ||
 			    !rig_poll(b->r->a.scq, &wc) || wc.status != IB_WC_SUCCESS ||
 			    !rig_poll(b->r->b.rcq, &wc) || wc.status != IB_WC_SUCCESS;
@@ -142,8 +120,7 @@ static void q6_others_go_while_their_cq_is_busy(struct kunit *test)
 			break;
 		ib_destroy_qp(qp);
 	}
-	WRITE_ONCE(b.stop, true);
-	KUNIT_EXPECT_TRUE(test, kvt_thread_join(thread));
+	KUNIT_EXPECT_EQ(test, 0, kvt_thread_stop(thread));
 	KUNIT_EXPECT_EQ(test, PASSERS, i);
 	KUNIT_EXPECT_FALSE(test, b.failed);
 }
@@ -154,10 +131,4 @@ static struct kunit_case emu_races_cases[] = {
 	KUNIT_CASE(q6_others_go_while_their_cq_is_busy),
 	{}
 };
-
-static struct kunit_suite emu_races_suite = {
-	.name = "emu_races",
-	.test_cases = emu_races_cases,
-};
-
-kunit_test_suite(emu_races_suite);
+KVT_SUITE(emu_races);

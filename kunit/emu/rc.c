@@ -5,15 +5,10 @@
  * with that of its row.
  */
 #include <linux/gfp.h>
-#include <linux/kthread.h>
-#include <linux/module.h>
 #include <linux/scatterlist.h>
-#include <linux/slab.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig.h"
-#include "lib/lib.h"
+#include "lib/objects.h"
 
 #define ALL_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 			 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC)
@@ -24,24 +19,19 @@ static const enum ib_wr_opcode moves[] = {
 	IB_WR_RDMA_WRITE_WITH_IMM, IB_WR_RDMA_READ, IB_WR_RDMA_READ_WITH_INV,
 };
 
-static void op_name(const enum ib_wr_opcode *op, char *desc)
-{
-	static const char *const names[] = {
-		[IB_WR_SEND] = "SEND",
-		[IB_WR_SEND_WITH_IMM] = "SEND_WITH_IMM",
-		[IB_WR_SEND_WITH_INV] = "SEND_WITH_INV",
-		[IB_WR_RDMA_WRITE] = "RDMA_WRITE",
-		[IB_WR_RDMA_WRITE_WITH_IMM] = "RDMA_WRITE_WITH_IMM",
-		[IB_WR_RDMA_READ] = "RDMA_READ",
-		[IB_WR_RDMA_READ_WITH_INV] = "RDMA_READ_WITH_INV",
-		[IB_WR_ATOMIC_FETCH_AND_ADD] = "FETCH_AND_ADD",
-		[IB_WR_ATOMIC_CMP_AND_SWP] = "CMP_AND_SWP",
-	};
+static const char *const op_names[] = {
+	[IB_WR_SEND] = "SEND",
+	[IB_WR_SEND_WITH_IMM] = "SEND_WITH_IMM",
+	[IB_WR_SEND_WITH_INV] = "SEND_WITH_INV",
+	[IB_WR_RDMA_WRITE] = "RDMA_WRITE",
+	[IB_WR_RDMA_WRITE_WITH_IMM] = "RDMA_WRITE_WITH_IMM",
+	[IB_WR_RDMA_READ] = "RDMA_READ",
+	[IB_WR_RDMA_READ_WITH_INV] = "RDMA_READ_WITH_INV",
+	[IB_WR_ATOMIC_FETCH_AND_ADD] = "FETCH_AND_ADD",
+	[IB_WR_ATOMIC_CMP_AND_SWP] = "CMP_AND_SWP",
+};
 
-	strscpy(desc, names[*op], KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(move, moves, op_name);
+KVT_NAMED_PARAM(move, moves, op_names);
 
 /* Reads move data to the requester, all other operations to the responder. */
 static bool is_read(enum ib_wr_opcode op)
@@ -59,8 +49,7 @@ static bool uses_receive(enum ib_wr_opcode op)
 static struct rig *rig_open(struct kunit *test, struct rig *r)
 {
 	r->access = ALL_ACCESS;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	rig_register(test, &r->b, ALL_ACCESS);
 	return r;
 }
@@ -90,8 +79,7 @@ static void op_wr(struct kunit *test, struct rig *r, struct ib_rdma_wr *wr,
 }
 
 /* Both ends' completions of an operation posted by op_wr(). */
-static void op_expect_done(struct kunit *test, struct rig *r,
-			   enum ib_wr_opcode op, u32 len)
+static void op_expect_done(struct kunit *test, struct rig *r, enum ib_wr_opcode op, u32 len)
 {
 	struct ib_wc wc;
 
@@ -102,8 +90,7 @@ static void op_expect_done(struct kunit *test, struct rig *r,
 	KUNIT_EXPECT_EQ(test, len, wc.byte_len);
 	KUNIT_EXPECT_EQ(test, op == IB_WR_RDMA_WRITE_WITH_IMM ?
 			IB_WC_RECV_RDMA_WITH_IMM : IB_WC_RECV, wc.opcode);
-	KUNIT_EXPECT_EQ(test, op == IB_WR_SEND_WITH_INV,
-			!!(wc.wc_flags & IB_WC_WITH_INVALIDATE));
+	KUNIT_EXPECT_EQ(test, op == IB_WR_SEND_WITH_INV, !!(wc.wc_flags & IB_WC_WITH_INVALIDATE));
 	KUNIT_EXPECT_EQ(test, op == IB_WR_SEND_WITH_IMM ||
 			op == IB_WR_RDMA_WRITE_WITH_IMM,
 			!!(wc.wc_flags & IB_WC_WITH_IMM));
@@ -117,14 +104,12 @@ static const enum ib_mtu mtus[] = {
 
 static void mtu_name(const enum ib_mtu *mtu, char *desc)
 {
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "MTU %d",
-		 ib_mtu_enum_to_int(*mtu));
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "MTU %d", ib_mtu_enum_to_int(*mtu));
 }
 
 KUNIT_ARRAY_PARAM(mtu, mtus, mtu_name);
 
-static void r1_one_length(struct kunit *test, struct rig *r,
-			  enum ib_wr_opcode op, u32 len)
+static void r1_one_length(struct kunit *test, struct rig *r, enum ib_wr_opcode op, u32 len)
 {
 	struct ib_sge sge = rig_sge(&r->a, 0, len);
 	struct rig_end *from = is_read(op) ? &r->b : &r->a;
@@ -158,8 +143,7 @@ static void r1_messages_around_the_mtu_arrive_whole(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(ops); i++)
 		for (packets = 1; packets <= 4; packets++)
 			for (more = -1; more <= 1; more++)
-				r1_one_length(test, r, ops[i],
-					      packets * len + more);
+				r1_one_length(test, r, ops[i], packets * len + more);
 }
 
 static void r6_packet_numbers_wrap(struct kunit *test)
@@ -172,8 +156,7 @@ static void r6_packet_numbers_wrap(struct kunit *test)
 	/* The PSN of the third packet in each direction is 0. */
 	r->psn = 0xfffffe;
 	rig_open(test, r);
-	KUNIT_ASSERT_EQ(test, 0, ib_query_qp(r->a.qp, &attr, IB_QP_SQ_PSN |
-					     IB_QP_RQ_PSN, &init));
+	KUNIT_ASSERT_EQ(test, 0, ib_query_qp(r->a.qp, &attr, IB_QP_SQ_PSN | IB_QP_RQ_PSN, &init));
 	KUNIT_EXPECT_EQ(test, 0xfffffe, attr.sq_psn);
 	KUNIT_EXPECT_EQ(test, 0xfffffe, attr.rq_psn);
 	for (i = 0; i < 10; i++) {
@@ -195,8 +178,7 @@ static void p7_inline_of_each_operation(struct kunit *test)
 	op_wr(test, r, &wr, op, &sge, 1);
 	wr.wr.send_flags |= IB_SEND_INLINE;
 	if (is_read(op)) {
-		KUNIT_EXPECT_EQ(test, -EINVAL,
-				ib_post_send(r->a.qp, &wr.wr, NULL));
+		KUNIT_EXPECT_EQ(test, -EINVAL, ib_post_send(r->a.qp, &wr.wr, NULL));
 		return;
 	}
 	rig_fill(r->a.buf, RIG_INLINE, op);
@@ -243,18 +225,13 @@ static void p8_each_operation_without_data(struct kunit *test)
 #define HUGE_PAGES	(SZ_2G / HUGE_PAGE)
 #define HUGE_ORDER	get_order(HUGE_PAGE)
 
-/**
- * struct huge - a region of 2 GiB
- * @ibdev: the device
- * @page: memory that backs all pages of the region but the last, and the last
- * @dma: DMA addresses of @page
- * @mr: the region
- */
+/* A region of 2 GiB. */
 struct huge {
 	struct ib_device *ibdev;
+	/* Memory that backs all pages of the region but the last, and the last. */
 	struct page *page[2];
-	u64 dma[2];
-	struct ib_mr *mr;
+	u64 dma[2];		/* DMA addresses of @page */
+	struct ib_mr *mr;	/* the region */
 };
 
 static void huge_free(void *arg)
@@ -263,14 +240,12 @@ static void huge_free(void *arg)
 	int i;
 
 	for (i = 0; i < 2 && h->page[i]; i++) {
-		ib_dma_unmap_page(h->ibdev, h->dma[i], HUGE_PAGE,
-				  DMA_BIDIRECTIONAL);
+		ib_dma_unmap_page(h->ibdev, h->dma[i], HUGE_PAGE, DMA_BIDIRECTIONAL);
 		__free_pages(h->page[i], HUGE_ORDER);
 	}
 }
 
-static void huge_alloc(struct kunit *test, struct huge *h,
-		       struct ib_device *ibdev)
+static void huge_alloc(struct kunit *test, struct huge *h, struct ib_device *ibdev)
 {
 	int i;
 
@@ -279,23 +254,15 @@ static void huge_alloc(struct kunit *test, struct huge *h,
 		h->page[i] = alloc_pages(GFP_KERNEL | __GFP_ZERO, HUGE_ORDER);
 		if (!h->page[i])
 			break;
-		h->dma[i] = ib_dma_map_page(ibdev, h->page[i], 0, HUGE_PAGE,
-					    DMA_BIDIRECTIONAL);
+		h->dma[i] = ib_dma_map_page(ibdev, h->page[i], 0, HUGE_PAGE, DMA_BIDIRECTIONAL);
 	}
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, huge_free, h));
+	kvt_defer(test, huge_free, h);
 	KUNIT_ASSERT_EQ_MSG(test, 2, i, "no memory");
 }
 
-static void huge_dereg(void *arg)
+static void huge_register(struct kunit *test, struct huge *h, struct rig_end *e)
 {
-	ib_dereg_mr(arg);
-}
-
-static void huge_register(struct kunit *test, struct huge *h,
-			  struct rig_end *e)
-{
-	struct scatterlist *sg = kunit_kcalloc(test, HUGE_PAGES, sizeof(*sg),
-					       GFP_KERNEL);
+	struct scatterlist *sg = kunit_kcalloc(test, HUGE_PAGES, sizeof(*sg), GFP_KERNEL);
 	struct ib_wc wc;
 	int i, last;
 
@@ -307,12 +274,8 @@ static void huge_register(struct kunit *test, struct huge *h,
 		sg_dma_address(&sg[i]) = h->dma[last];
 		sg_dma_len(&sg[i]) = HUGE_PAGE;
 	}
-	h->mr = ib_alloc_mr(e->pd, IB_MR_TYPE_MEM_REG, HUGE_PAGES);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(h->mr));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, huge_dereg,
-							    h->mr));
-	KUNIT_ASSERT_EQ(test, HUGE_PAGES, ib_map_mr_sg(h->mr, sg, HUGE_PAGES,
-						       NULL, HUGE_PAGE));
+	h->mr = KVT_OWN(test, ib_alloc_mr(e->pd, IB_MR_TYPE_MEM_REG, HUGE_PAGES), kvt_end_mr);
+	KUNIT_ASSERT_EQ(test, HUGE_PAGES, ib_map_mr_sg(h->mr, sg, HUGE_PAGES, NULL, HUGE_PAGE));
 	KUNIT_ASSERT_EQ(test, SZ_2G, h->mr->length);
 	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(e, h->mr, 5, ALL_ACCESS));
 	RIG_EXPECT_WC(test, e->scq, &wc, 5, IB_WC_SUCCESS);
@@ -320,9 +283,8 @@ static void huge_register(struct kunit *test, struct huge *h,
 
 static struct huge *huge_new(struct kunit *test, struct rig_end *e)
 {
-	struct huge *h = kunit_kzalloc(test, sizeof(*h), GFP_KERNEL);
+	struct huge *h = kvt_zalloc(test, sizeof(*h));
 
-	KUNIT_ASSERT_NOT_NULL(test, h);
 	huge_alloc(test, h, e->ibdev);
 	huge_register(test, h, e);
 	return h;
@@ -387,14 +349,14 @@ static const enum ib_wr_opcode atomics[] = {
 	IB_WR_ATOMIC_FETCH_AND_ADD, IB_WR_ATOMIC_CMP_AND_SWP,
 };
 
-KUNIT_ARRAY_PARAM(atomic, atomics, op_name);
+KVT_NAMED_PARAM(atomic, atomics, op_names);
 
 static const enum ib_wr_opcode limited[] = {
 	IB_WR_RDMA_READ, IB_WR_RDMA_READ_WITH_INV, IB_WR_ATOMIC_FETCH_AND_ADD,
 	IB_WR_ATOMIC_CMP_AND_SWP,
 };
 
-KUNIT_ARRAY_PARAM(limited, limited, op_name);
+KVT_NAMED_PARAM(limited, limited, op_names);
 
 /* Posts a read or an atomic on the word at the start of the peer's buffer. */
 static int post_limited(struct rig *r, enum ib_wr_opcode op, u64 id)
@@ -406,8 +368,7 @@ static int post_limited(struct rig *r, enum ib_wr_opcode op, u64 id)
 	};
 
 	if (is_read(op))
-		return rig_rdma(&r->a, op, id, 0, 8, target.remote_addr,
-				target.rkey);
+		return rig_rdma(&r->a, op, id, 0, 8, target.remote_addr, target.rkey);
 	return rig_atomic(&r->a, op, id, 0, &target);
 }
 
@@ -441,8 +402,7 @@ static void r14_atomic_needs_its_key(struct kunit *test)
 		struct rig *r = rig_open_between_two(test);
 
 		if (bad == 0)
-			rig_register(test, &r->b,
-				     ALL_ACCESS & ~IB_ACCESS_REMOTE_ATOMIC);
+			rig_register(test, &r->b, ALL_ACCESS & ~IB_ACCESS_REMOTE_ATOMIC);
 		target.remote_addr = r->b.mr->iova;
 		target.rkey = r->b.mr->rkey;
 		if (bad == 1)
@@ -452,10 +412,8 @@ static void r14_atomic_needs_its_key(struct kunit *test)
 		else if (bad == 3)
 			target.remote_addr -= 8;
 		fill_both(r);
-		KUNIT_ASSERT_EQ(test, 0, rig_atomic(&r->a, op, bad, 0,
-						    &target));
-		expect_refused(test, r, bad, IB_WC_REM_ACCESS_ERR,
-			       IB_EVENT_QP_ACCESS_ERR);
+		KUNIT_ASSERT_EQ(test, 0, rig_atomic(&r->a, op, bad, 0, &target));
+		expect_refused(test, r, bad, IB_WC_REM_ACCESS_ERR, IB_EVENT_QP_ACCESS_ERR);
 	}
 }
 
@@ -465,8 +423,7 @@ static void r15_queue_pair_forbids_what_the_key_grants(struct kunit *test)
 	struct rig *r = rig_new(test, "emu0", "emu1");
 
 	r->access = IB_ACCESS_REMOTE_WRITE;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	rig_register(test, &r->b, ALL_ACCESS);
 	fill_both(r);
 	KUNIT_ASSERT_EQ(test, 0, post_limited(r, op, 1));
@@ -541,8 +498,7 @@ static void p10_operand_of_another_length_is_refused(struct kunit *test)
 		sge[1] = rig_sge(&r->a, 64, lengths[i][1]);
 		rig_send_wr(&wr.wr, 1, sge, 2);
 		wr.wr.opcode = op;
-		KUNIT_EXPECT_EQ(test, -EINVAL, ib_post_send(r->a.qp, &wr.wr,
-							    NULL));
+		KUNIT_EXPECT_EQ(test, -EINVAL, ib_post_send(r->a.qp, &wr.wr, NULL));
 	}
 	/* The original value may be scattered to two SGEs. */
 	*(u64 *)r->b.buf = 0x1122334455667788;
@@ -571,8 +527,7 @@ static void p10_misaligned_operand_is_refused(struct kunit *test)
 		target.remote_addr = r->b.mr->iova + 16 + i;
 		target.rkey = r->b.mr->rkey;
 		KUNIT_ASSERT_EQ(test, 0, rig_atomic(&r->a, op, i, 0, &target));
-		expect_refused(test, r, i, IB_WC_REM_INV_REQ_ERR,
-			       IB_EVENT_QP_REQ_ERR);
+		expect_refused(test, r, i, IB_WC_REM_INV_REQ_ERR, IB_EVENT_QP_REQ_ERR);
 	}
 }
 
@@ -621,8 +576,7 @@ static void r21_fenced_send_carries_what_was_read(struct kunit *test)
 		wr.send_flags |= IB_SEND_FENCE;
 		KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr, NULL));
 		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, r->a.scq, &wc, 2, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, r->b.rcq, &wc, 77, IB_WC_SUCCESS);
+		RIG_EXPECT_DELIVERED(test, r, &wc, 2, 77);
 		KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf + 10000, 5000, i));
 	}
 }
@@ -659,11 +613,9 @@ static void r22_fetch_and_add_wraps(struct kunit *test)
 			word_op(test, r, IB_WR_ATOMIC_FETCH_AND_ADD, 0x11, 0));
 	KUNIT_EXPECT_EQ(test, 0x0123456789abce00, *word);
 	*word = U64_MAX - 1;
-	KUNIT_EXPECT_EQ(test, U64_MAX - 1,
-			word_op(test, r, IB_WR_ATOMIC_FETCH_AND_ADD, 3, 0));
+	KUNIT_EXPECT_EQ(test, U64_MAX - 1, word_op(test, r, IB_WR_ATOMIC_FETCH_AND_ADD, 3, 0));
 	KUNIT_EXPECT_EQ(test, 1, *word);
-	KUNIT_EXPECT_EQ(test, 1, word_op(test, r, IB_WR_ATOMIC_FETCH_AND_ADD,
-					 U64_MAX, 0));
+	KUNIT_EXPECT_EQ(test, 1, word_op(test, r, IB_WR_ATOMIC_FETCH_AND_ADD, U64_MAX, 0));
 	KUNIT_EXPECT_EQ(test, 0, *word);
 	KUNIT_EXPECT_EQ(test, 0, word[1]);
 }
@@ -686,18 +638,12 @@ static void r22_compare_and_swap_swaps_what_is_equal(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, word[1]);
 }
 
-/**
- * struct racer - a QP that increments the common word
- * @r: the rig of the QP
- * @count: increments to make
- * @swap: use CmpSwp instead of FetchAdd
- * @failed: errors found
- */
+/* A QP that increments the common word. */
 struct racer {
-	struct rig *r;
-	u64 count;
-	bool swap;
-	u64 failed;
+	struct rig *r;	/* the rig of the QP */
+	u64 count;	/* increments to make */
+	bool swap;	/* use CmpSwp instead of FetchAdd */
+	u64 failed;	/* errors found */
 };
 
 /* Tries to add 1. Returns false if the word did not equal @seen, so that CmpSwp failed. */
@@ -733,7 +679,7 @@ static int racer_fn(void *arg)
 	struct racer *c = arg;
 	u64 seen = 0, done = 0;
 
-	while (done < c->count && !c->failed && !kthread_should_stop()) {
+	while (done < c->count && !c->failed && !kvt_should_stop()) {
 		done += racer_step(c, &seen);
 		kvt_yield();
 	}
@@ -759,12 +705,10 @@ static void r22_all_queue_pairs_of_the_hca_see_one_word(struct kunit *test)
 	kvt_print_length(test, "additions of each of two", count);
 	for (i = 0; i < 2; i++) {
 		c[i].count = count;
-		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0, racer_fn,
-					&c[i]);
+		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0, racer_fn, &c[i]);
 	}
 	for (i = 0; i < 2; i++) {
-		KUNIT_ASSERT_TRUE(test, kvt_thread_join(t[i]));
-		KUNIT_EXPECT_EQ(test, 0, t[i]->ret);
+		KUNIT_ASSERT_EQ(test, 0, kvt_thread_result(t[i]));
 		KUNIT_EXPECT_EQ(test, 0, c[i].failed);
 	}
 	KUNIT_EXPECT_EQ(test, 2 * count, *(u64 *)r->b.buf);
@@ -811,23 +755,19 @@ static void c6_send_with_inv_of_a_bad_key(struct kunit *test)
 }
 
 static struct kunit_case emu_conform_rc_cases[] = {
-	KUNIT_CASE_PARAM(r1_messages_around_the_mtu_arrive_whole,
-			 mtu_gen_params),
+	KUNIT_CASE_PARAM(r1_messages_around_the_mtu_arrive_whole, mtu_gen_params),
 	KUNIT_CASE(r6_packet_numbers_wrap),
 	KUNIT_CASE_PARAM(p7_inline_of_each_operation, move_gen_params),
 	KUNIT_CASE_PARAM(p8_each_operation_without_data, move_gen_params),
 	KUNIT_CASE_SLOW(p9_send_of_2_gib_arrives),
 	KUNIT_CASE_SLOW(r16_write_of_2_gib_arrives),
 	KUNIT_CASE_PARAM(r14_atomic_needs_its_key, atomic_gen_params),
-	KUNIT_CASE_PARAM(r15_queue_pair_forbids_what_the_key_grants,
-			 limited_gen_params),
+	KUNIT_CASE_PARAM(r15_queue_pair_forbids_what_the_key_grants, limited_gen_params),
 	KUNIT_CASE_PARAM(r18_result_needs_writable_memory, atomic_gen_params),
 	KUNIT_CASE_PARAM(r19_responder_without_resources, limited_gen_params),
 	KUNIT_CASE_PARAM(r20_requester_that_may_have_none, limited_gen_params),
-	KUNIT_CASE_PARAM(r20_one_at_a_time_serves_a_full_queue,
-			 limited_gen_params),
-	KUNIT_CASE_PARAM(p10_operand_of_another_length_is_refused,
-			 atomic_gen_params),
+	KUNIT_CASE_PARAM(r20_one_at_a_time_serves_a_full_queue, limited_gen_params),
+	KUNIT_CASE_PARAM(p10_operand_of_another_length_is_refused, atomic_gen_params),
 	KUNIT_CASE_PARAM(p10_misaligned_operand_is_refused, atomic_gen_params),
 	KUNIT_CASE(r21_fenced_send_carries_what_was_read),
 	KUNIT_CASE(r22_fetch_and_add_wraps),
@@ -837,13 +777,7 @@ static struct kunit_case emu_conform_rc_cases[] = {
 	KUNIT_CASE(c6_send_with_inv_of_a_bad_key),
 	{}
 };
-
-static struct kunit_suite emu_conform_rc_suite = {
-	.name = "emu_conform_rc",
-	.test_cases = emu_conform_rc_cases,
-};
-
-kunit_test_suite(emu_conform_rc_suite);
+KVT_SUITE(emu_conform_rc);
 
 MODULE_DESCRIPTION("KUnit: the emulated HCA against the conformance table");
 MODULE_LICENSE("GPL");

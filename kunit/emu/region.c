@@ -4,15 +4,10 @@
  * may access what, from when, and until when. Cases for a row of the conformance table
  * start with the name of the row. The second end owns the memory.
  */
-#include <linux/module.h>
 #include <linux/scatterlist.h>
-#include <linux/slab.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig.h"
 #include "emu/window.h"
-#include "lib/lib.h"
 
 #define REMOTE		(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
 			 IB_ACCESS_REMOTE_ATOMIC)
@@ -21,16 +16,11 @@
 #define WIN_AT		5000
 #define WIN_LEN		3000
 
-KUNIT_ARRAY_PARAM(pair, rig_pairs, rig_pair_name);
+KUNIT_ARRAY_PARAM_DESC(pair, rig_pairs, name);
 
 static const enum ib_mw_type mw_types[] = { IB_MW_TYPE_1, IB_MW_TYPE_2 };
 
-static void mw_type_name(const enum ib_mw_type *type, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "type %d", *type);
-}
-
-KUNIT_ARRAY_PARAM(mw_type, mw_types, mw_type_name);
+KVT_NUMBER_PARAM(mw_type, mw_types, "type %d");
 
 /* Both ends on one device; windows can be bound to the second end's buffer. */
 static struct rig *rig_bindable(struct kunit *test)
@@ -46,25 +36,21 @@ static struct rig *rig_bindable(struct kunit *test)
 /* Another connection with the same PDs, CQs and buffers. */
 static struct rig *rig_another(struct kunit *test, struct rig *r)
 {
-	struct rig *other = kunit_kzalloc(test, sizeof(*other), GFP_KERNEL);
+	struct rig *other = kvt_zalloc(test, sizeof(*other));
 
-	KUNIT_ASSERT_NOT_NULL(test, other);
 	*other = *r;
 	init_completion(&other->a.got_event);
 	init_completion(&other->b.got_event);
-	rig_make_qps(test, other);
-	rig_connect(test, other);
+	rig_start(test, other);
 	return other;
 }
 
-static struct ib_mw *window(struct kunit *test, struct rig_end *e,
-			    enum ib_mw_type type, int access)
+static struct ib_mw *window(struct kunit *test, struct rig_end *e, enum ib_mw_type type, int access)
 {
 	struct ib_mw *mw = win_new(test, e->pd, type);
 	struct ib_wc wc;
 
-	KUNIT_ASSERT_EQ(test, 0, win_bind(e, mw, e->mr, WIN_AT, WIN_LEN, access,
-					  0x4d57));
+	KUNIT_ASSERT_EQ(test, 0, win_bind(e, mw, e->mr, WIN_AT, WIN_LEN, access, 0x4d57));
 	RIG_EXPECT_WC(test, e->scq, &wc, 0x4d57, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, IB_WC_BIND_MW, wc.opcode);
 	return mw;
@@ -84,8 +70,7 @@ static void expect_write(struct kunit *test, struct rig *r, size_t at, u32 len,
 		KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf + at, len, 0xee));
 }
 
-static void expect_inv(struct kunit *test, struct rig_end *e, u32 key,
-		       enum ib_wc_status status)
+static void expect_inv(struct kunit *test, struct rig_end *e, u32 key, enum ib_wc_status status)
 {
 	struct ib_wc wc;
 
@@ -149,8 +134,7 @@ static void type_1_is_bound_again_under_a_new_key(struct kunit *test)
 	u32 old = mw->rkey;
 	struct ib_wc wc;
 
-	KUNIT_ASSERT_EQ(test, 0, win_bind(&r->b, mw, r->b.mr, 100, 50, REMOTE,
-					  1));
+	KUNIT_ASSERT_EQ(test, 0, win_bind(&r->b, mw, r->b.mr, 100, 50, REMOTE, 1));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 1, IB_WC_SUCCESS);
 	KUNIT_EXPECT_NE(test, old, mw->rkey);
 	expect_write(test, r, 100, 50, mw->rkey, IB_WC_SUCCESS);
@@ -177,8 +161,7 @@ static void failed_binding_leaves_the_one_before(struct kunit *test)
 	u32 old = mw->rkey;
 	struct ib_wc wc;
 
-	KUNIT_ASSERT_EQ(test, 0, win_bind(&other->b, mw, r->b.mr, RIG_BUF - 9,
-					  10, REMOTE, 1));
+	KUNIT_ASSERT_EQ(test, 0, win_bind(&other->b, mw, r->b.mr, RIG_BUF - 9, 10, REMOTE, 1));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 1, IB_WC_MW_BIND_ERR);
 	expect_write(test, r, WIN_AT, 8, old, IB_WC_SUCCESS);
 }
@@ -191,8 +174,7 @@ static void type_2_is_bound_when_it_is_free(struct kunit *test)
 	struct ib_wc wc;
 
 	expect_inv(test, &r->b, mw->rkey, IB_WC_SUCCESS);
-	KUNIT_ASSERT_EQ(test, 0, win_bind(&r->b, mw, r->b.mr, 100, 50, REMOTE,
-					  1));
+	KUNIT_ASSERT_EQ(test, 0, win_bind(&r->b, mw, r->b.mr, 100, 50, REMOTE, 1));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 1, IB_WC_SUCCESS);
 	expect_write(test, r, 100, 50, mw->rkey, IB_WC_SUCCESS);
 	expect_write(test, r, WIN_AT, 8, old, IB_WC_REM_ACCESS_ERR);
@@ -206,8 +188,7 @@ static void type_2_is_not_bound_twice(struct kunit *test)
 	u32 key = mw->rkey;
 	struct ib_wc wc;
 
-	KUNIT_ASSERT_EQ(test, 0, win_bind(&other->b, mw, r->b.mr, 200, 50,
-					  REMOTE, 1));
+	KUNIT_ASSERT_EQ(test, 0, win_bind(&other->b, mw, r->b.mr, 200, 50, REMOTE, 1));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 1, IB_WC_MW_BIND_ERR);
 	expect_write(test, r, WIN_AT, 8, key, IB_WC_SUCCESS);
 }
@@ -215,12 +196,10 @@ static void type_2_is_not_bound_twice(struct kunit *test)
 static void type_2_may_count_from_0(struct kunit *test)
 {
 	struct rig *r = rig_bindable(test);
-	struct ib_mw *mw = window(test, &r->b, IB_MW_TYPE_2,
-				  REMOTE | IB_ZERO_BASED);
+	struct ib_mw *mw = window(test, &r->b, IB_MW_TYPE_2, REMOTE | IB_ZERO_BASED);
 	struct ib_wc wc;
 
-	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 1, 0,
-					  WIN_LEN - 5, 5, mw->rkey));
+	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 1, 0, WIN_LEN - 5, 5, mw->rkey));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
 	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf, WIN_AT + 5, 0xee));
 	KUNIT_EXPECT_MEMEQ(test, r->b.buf + WIN_AT + 5, r->a.buf, WIN_LEN - 5);
@@ -236,8 +215,7 @@ static void type_1_cannot_count_from_0(struct kunit *test)
 	struct ib_mw *mw = win_new(test, r->b.pd, IB_MW_TYPE_1);
 	struct ib_wc wc;
 
-	KUNIT_ASSERT_EQ(test, 0, win_bind(&r->b, mw, r->b.mr, 0, 8,
-					  REMOTE | IB_ZERO_BASED, 1));
+	KUNIT_ASSERT_EQ(test, 0, win_bind(&r->b, mw, r->b.mr, 0, 8, REMOTE | IB_ZERO_BASED, 1));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 1, IB_WC_MW_BIND_ERR);
 }
 
@@ -307,8 +285,7 @@ static void m3_local_inv_of_what_cannot_be(struct kunit *test)
 		else if (bad == INV_TYPE_1)
 			key = window(test, &r->b, IB_MW_TYPE_1, REMOTE)->rkey;
 		else if (bad == INV_OTHER_QP)
-			key = window(test, &rig_another(test, r)->b,
-				     IB_MW_TYPE_2, REMOTE)->rkey;
+			key = window(test, &rig_another(test, r)->b, IB_MW_TYPE_2, REMOTE)->rkey;
 		expect_inv(test, &r->b, key, IB_WC_MW_BIND_ERR);
 		KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(r->b.qp));
 		KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->a.qp));
@@ -328,8 +305,7 @@ static void m4_remote_write_needs_local_write(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, 1, rig_map(&r->b, mr, 0, 100));
 	for (i = 0; i < ARRAY_SIZE(rights); i++) {
-		KUNIT_EXPECT_EQ(test, -EINVAL, rig_post_reg(&r->b, mr, 1,
-							    rights[i]));
+		KUNIT_EXPECT_EQ(test, -EINVAL, rig_post_reg(&r->b, mr, 1, rights[i]));
 		fmr = ib_alloc_fmr(r->b.pd, rights[i], &attr);
 		KUNIT_EXPECT_EQ(test, -EINVAL, PTR_ERR_OR_ZERO(fmr));
 	}
@@ -400,12 +376,7 @@ static const int bad_binds[] = {
 	BIND_NOT_REGISTERED, BIND_BEFORE, BIND_BEHIND, BIND_WRAP, BIND_LONG,
 };
 
-static void bad_bind_name(const int *bad, char *desc)
-{
-	strscpy(desc, bad_bind_names[*bad], KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(bad_bind, bad_binds, bad_bind_name);
+KVT_NAMED_PARAM(bad_bind, bad_binds, bad_bind_names);
 
 /* Makes r->b.mr a region with the fault that @bad says, or a valid one. */
 static void bad_region(struct kunit *test, struct rig *r, int bad)
@@ -415,8 +386,7 @@ static void bad_region(struct kunit *test, struct rig *r, int bad)
 	else if (bad == BIND_NO_MW_BIND)
 		rig_register(test, &r->b, BINDABLE & ~IB_ACCESS_MW_BIND);
 	else if (bad == BIND_NO_LOCAL_WRITE)
-		rig_register(test, &r->b, IB_ACCESS_REMOTE_READ |
-			     IB_ACCESS_MW_BIND);
+		rig_register(test, &r->b, IB_ACCESS_REMOTE_READ | IB_ACCESS_MW_BIND);
 	else
 		rig_register(test, &r->b, BINDABLE);
 	if (bad != BIND_REGION_PD)
@@ -429,8 +399,7 @@ static void m7_illegal_binding(struct kunit *test, enum ib_mw_type type)
 {
 	int bad = *(const int *)test->param_value;
 	struct rig *r = rig_up(test, "emu0", "emu0");
-	struct ib_mw *mw = win_new(test, bad == BIND_WINDOW_PD ? r->a.pd :
-				   r->b.pd, type);
+	struct ib_mw *mw = win_new(test, bad == BIND_WINDOW_PD ? r->a.pd : r->b.pd, type);
 	u64 at = 0, len = 8;
 	struct ib_wc wc;
 
@@ -445,8 +414,7 @@ static void m7_illegal_binding(struct kunit *test, enum ib_mw_type type)
 		len = RIG_BUF + 1;
 	if (bad == BIND_WRAP)
 		at = 8;
-	KUNIT_ASSERT_EQ(test, 0, win_bind(&r->b, mw, r->b.mr, at, len,
-					  IB_ACCESS_REMOTE_WRITE, 1));
+	KUNIT_ASSERT_EQ(test, 0, win_bind(&r->b, mw, r->b.mr, at, len, IB_ACCESS_REMOTE_WRITE, 1));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 1, IB_WC_MW_BIND_ERR);
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(r->b.qp));
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->a.qp));
@@ -541,10 +509,8 @@ static void large_pages_translate(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
 		r->b.mr = rig_mr(test, r->b.pd);
 		memset(r->b.buf, 0xee, RIG_BUF);
-		KUNIT_ASSERT_EQ(test, 1, ib_map_mr_sg(r->b.mr, &sg, 1, NULL,
-						      sizes[i]));
-		KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->b, r->b.mr, 1,
-						      BINDABLE));
+		KUNIT_ASSERT_EQ(test, 1, ib_map_mr_sg(r->b.mr, &sg, 1, NULL, sizes[i]));
+		KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->b, r->b.mr, 1, BINDABLE));
 		RIG_EXPECT_WC(test, r->b.scq, &wc, 1, IB_WC_SUCCESS);
 		KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 2, 0,
 						  RIG_BUF - 77, r->b.mr->iova,
@@ -566,8 +532,7 @@ static void memory_that_is_not_ram_is_refused(struct kunit *test)
 	/* Beyond all memory; the lower bits are the address of the local APIC's page on x86. */
 	sg_dma_address(&sg) = BIT_ULL(50) | 0xfee00000;
 	sg_dma_len(&sg) = PAGE_SIZE;
-	KUNIT_ASSERT_EQ(test, 1, ib_map_mr_sg(r->b.mr, &sg, 1, NULL,
-					      PAGE_SIZE));
+	KUNIT_ASSERT_EQ(test, 1, ib_map_mr_sg(r->b.mr, &sg, 1, NULL, PAGE_SIZE));
 	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->b, r->b.mr, 1, BINDABLE));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 1, IB_WC_SUCCESS);
 	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 2, 0, 8,
@@ -590,8 +555,7 @@ static void integrity_is_refused(struct kunit *test)
 
 static struct kunit_case emu_region_cases[] = {
 	KUNIT_CASE_PARAM(window_opens_a_part_of_a_region, mw_type_gen_params),
-	KUNIT_CASE_PARAM(window_gives_only_the_access_it_was_bound_with,
-			 mw_type_gen_params),
+	KUNIT_CASE_PARAM(window_gives_only_the_access_it_was_bound_with, mw_type_gen_params),
 	KUNIT_CASE_PARAM(window_is_not_for_local_use, mw_type_gen_params),
 	KUNIT_CASE_PARAM(unbound_window_gives_nothing, mw_type_gen_params),
 	KUNIT_CASE(type_1_is_bound_again_under_a_new_key),
@@ -612,8 +576,7 @@ static struct kunit_case emu_region_cases[] = {
 	KUNIT_CASE_PARAM(m7_illegal_binding_of_type_2, bad_bind_gen_params),
 	KUNIT_CASE(m7_type_2_cannot_be_bound_to_nothing),
 	KUNIT_CASE(m7_windows_without_local_write_can_be_read),
-	KUNIT_CASE_PARAM(m8_outside_the_window_inside_the_region,
-			 mw_type_gen_params),
+	KUNIT_CASE_PARAM(m8_outside_the_window_inside_the_region, mw_type_gen_params),
 	KUNIT_CASE(m9_type_2_is_for_one_queue_pair),
 	KUNIT_CASE(m9_type_1_is_for_all_of_the_pd),
 	KUNIT_CASE_PARAM(large_pages_translate, pair_gen_params),
@@ -621,13 +584,7 @@ static struct kunit_case emu_region_cases[] = {
 	KUNIT_CASE(integrity_is_refused),
 	{}
 };
-
-static struct kunit_suite emu_region_suite = {
-	.name = "kverbs-emu-region",
-	.test_cases = emu_region_cases,
-};
-
-kunit_test_suite(emu_region_suite);
+KVT_SUITE(emu_region);
 
 MODULE_DESCRIPTION("kverbs KUnit: memory regions of the emulated HCA");
 MODULE_LICENSE("GPL");

@@ -3,27 +3,18 @@
  * Rows of the conformance table about responders that do not answer, or answer RNR NAK: how
  * often and how long a requester retries, and how its requests complete.
  */
-#include <linux/ktime.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
-
 #include "emu/rig.h"
-#include "lib/lib.h"
 
 #define NO_ANSWER	"ack_timeout_err"
 #define NOT_READY	"rcvd_rnr_err"
+#define PKEYS		"/sys/kernel/config/kverbs_emu/emu1/port1/pkeys"
 
 static const int retries[] = { 0, 1, 3, 7 };
 /* An rnr_retry of 7 means no limit. */
 static const int rnr_retries[] = { 0, 1, 3, 6 };
 
-static void count_name(const int *n, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%d retries", *n);
-}
-
-KUNIT_ARRAY_PARAM(retry, retries, count_name);
-KUNIT_ARRAY_PARAM(rnr_retry, rnr_retries, count_name);
+KVT_NUMBER_PARAM(retry, retries, "%d retries");
+KVT_NUMBER_PARAM(rnr_retry, rnr_retries, "%d retries");
 
 static struct rig *rig_between_two(struct kunit *test)
 {
@@ -55,8 +46,7 @@ static void r8_gives_up_after_so_many_retries(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 2, 0, 8));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_RETRY_EXC_ERR);
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 2, IB_WC_WR_FLUSH_ERR);
-	KUNIT_EXPECT_EQ(test, k + 1, rig_counter(test, &r->a, NO_ANSWER) -
-				     before);
+	KUNIT_EXPECT_EQ(test, k + 1, rig_counter(test, &r->a, NO_ANSWER) - before);
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(r->a.qp));
 	KUNIT_EXPECT_EQ(test, IB_QPS_INIT, rig_state(r->b.qp));
 }
@@ -86,19 +76,16 @@ static void r8_each_message_has_its_retries(struct kunit *test)
 
 	/* 134 ms. The three messages take more retries in all than one message may have. */
 	r->timeout = 15;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	for (i = 0; i < 3; i++) {
 		KUNIT_ASSERT_EQ(test, 0, rig_to(r->b.qp, IB_QPS_RESET));
 		KUNIT_ASSERT_EQ(test, 0, rig_to_init(r, &r->b));
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 8));
 		before = rig_counter(test, &r->a, NO_ANSWER);
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
-		KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NO_ANSWER,
-						      before + 3));
+		KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NO_ANSWER, before + 3));
 		KUNIT_ASSERT_EQ(test, 0, rig_to_rtr(r, &r->b, &r->a));
-		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+		RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 	}
 }
 
@@ -115,13 +102,11 @@ static void r9_without_a_timeout_waits_for_ever(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 8));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
 	/* One attempt more than a retry_cnt of 0 would allow if there were a timeout. */
-	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NO_ANSWER,
-					      before + 2));
+	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NO_ANSWER, before + 2));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->a.qp));
 	KUNIT_ASSERT_EQ(test, 0, rig_to_rtr(r, &r->b, &r->a));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 }
 
 static void r10_gives_up_after_so_many_retries(struct kunit *test)
@@ -132,15 +117,13 @@ static void r10_gives_up_after_so_many_retries(struct kunit *test)
 	u64 before;
 
 	r->rnr_retry = k;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	before = rig_counter(test, &r->a, NOT_READY);
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 2, 0, 8));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_RNR_RETRY_EXC_ERR);
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 2, IB_WC_WR_FLUSH_ERR);
-	KUNIT_EXPECT_EQ(test, k + 1, rig_counter(test, &r->a, NOT_READY) -
-				     before);
+	KUNIT_EXPECT_EQ(test, k + 1, rig_counter(test, &r->a, NOT_READY) - before);
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(r->a.qp));
 	/* The responder is not at fault, and stays in RTS. */
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->b.qp));
@@ -153,16 +136,13 @@ static void r10_seven_is_without_end(struct kunit *test)
 	struct ib_wc wc;
 	u64 before;
 
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	before = rig_counter(test, &r->a, NOT_READY);
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
-	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NOT_READY,
-					      before + 30));
+	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NOT_READY, before + 30));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 8));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 }
 
 /*
@@ -207,8 +187,7 @@ static void r10_waits_as_long_as_the_responder_asks(struct kunit *test)
 		start = ktime_get_ns();
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
 		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_RNR_RETRY_EXC_ERR);
-		KUNIT_EXPECT_GE_MSG(test, ktime_get_ns() - start, rnr_ns(code),
-				    "code %u", code);
+		KUNIT_EXPECT_GE_MSG(test, ktime_get_ns() - start, rnr_ns(code), "code %u", code);
 	}
 }
 
@@ -218,21 +197,17 @@ static void r10_write_with_imm_waits_for_a_receive_too(struct kunit *test)
 	struct ib_wc wc;
 	u64 before;
 
-	rig_make_qps(test, r);
-	rig_connect(test, r);
-	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE |
-				  IB_ACCESS_REMOTE_WRITE);
+	rig_start(test, r);
+	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
 	before = rig_counter(test, &r->a, NOT_READY);
 	rig_fill(r->a.buf, 100, 6);
 	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE_WITH_IMM, 1,
 					  0, 100, r->b.mr->iova,
 					  r->b.mr->rkey));
-	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NOT_READY,
-					      before + 2));
+	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NOT_READY, before + 2));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 0));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 	KUNIT_EXPECT_EQ(test, 100, wc.byte_len);
 	KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf, 100, 6));
 }
@@ -244,10 +219,8 @@ static void r10_write_does_not_wait(struct kunit *test)
 	struct ib_wc wc;
 
 	r->rnr_retry = 0;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
-	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE |
-				  IB_ACCESS_REMOTE_WRITE);
+	rig_start(test, r);
+	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
 	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 1, 0, 100,
 					  r->b.mr->iova, r->b.mr->rkey));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
@@ -301,19 +274,12 @@ static void r25_stranger_with_the_right_number_is_not_heard(struct kunit *test)
 	expect_unheard(test, r);
 }
 
-static void pkeys_restore(void *arg)
-{
-	kvt_write_file("/sys/kernel/config/kverbs_emu/emu1/port1/pkeys", "1");
-}
-
 static void r25_other_partition_is_not_heard(struct kunit *test)
 {
 	struct rig *r = rig_between_two(test);
 
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, pkeys_restore,
-							    NULL));
-	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(
-		"/sys/kernel/config/kverbs_emu/emu1/port1/pkeys", "1 0x8123"));
+	kvt_restore_file(test, PKEYS, "1");
+	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(PKEYS, "1 0x8123"));
 	r->timeout = 2;
 	r->retry_cnt = 1;
 	r->b.pkey_index = 1;
@@ -329,8 +295,7 @@ static struct kunit_case emu_conform_retry_cases[] = {
 	KUNIT_CASE(r8_waits_for_the_timeout_between_two),
 	KUNIT_CASE_SLOW(r8_each_message_has_its_retries),
 	KUNIT_CASE_SLOW(r9_without_a_timeout_waits_for_ever),
-	KUNIT_CASE_PARAM(r10_gives_up_after_so_many_retries,
-			 rnr_retry_gen_params),
+	KUNIT_CASE_PARAM(r10_gives_up_after_so_many_retries, rnr_retry_gen_params),
 	KUNIT_CASE(r10_seven_is_without_end),
 	KUNIT_CASE_SLOW(r10_waits_as_long_as_the_responder_asks),
 	KUNIT_CASE(r10_write_with_imm_waits_for_a_receive_too),
@@ -340,10 +305,4 @@ static struct kunit_case emu_conform_retry_cases[] = {
 	KUNIT_CASE(r25_other_partition_is_not_heard),
 	{}
 };
-
-static struct kunit_suite emu_conform_retry_suite = {
-	.name = "emu_conform_retry",
-	.test_cases = emu_conform_retry_cases,
-};
-
-kunit_test_suite(emu_conform_retry_suite);
+KVT_SUITE(emu_conform_retry);

@@ -2,17 +2,10 @@
 /*
  * Two connected queue pairs of the emulated HCA, with memory at both ends.
  */
-#include <linux/export.h>
 #include <linux/irq_work.h>
-#include <linux/ktime.h>
-#include <linux/module.h>
 #include <linux/scatterlist.h>
-#include <linux/sched.h>
-#include <linux/slab.h>
-#include <kunit/resource.h>
 
 #include "emu/rig.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 /*
@@ -23,17 +16,6 @@ const struct rig_pair rig_pairs[2] = {
 	{ "between two", "emu0", "emu1" },
 };
 EXPORT_SYMBOL_GPL(rig_pairs);
-
-/**
- * rig_pair_name() - name a test parameter
- * @pair: entry of &rig_pairs
- * @desc: filled in
- */
-void rig_pair_name(const struct rig_pair *pair, char *desc)
-{
-	strscpy(desc, pair->name, KUNIT_PARAM_DESC_SIZE);
-}
-EXPORT_SYMBOL_GPL(rig_pair_name);
 
 static void rig_qp_event(struct ib_event *event, void *context)
 {
@@ -51,16 +33,6 @@ static void rig_called(struct ib_cq *cq, void *context)
 	complete(&e->got_call);
 }
 
-static void rig_put_device(void *arg)
-{
-	ib_device_put(arg);
-}
-
-static void rig_destroy_cq(void *arg)
-{
-	ib_destroy_cq(arg);
-}
-
 static void rig_unmap(void *arg)
 {
 	struct rig_end *e = arg;
@@ -69,35 +41,24 @@ static void rig_unmap(void *arg)
 	kfree(e->buf);
 }
 
-static void rig_defer(struct kunit *test, void (*fn)(void *arg), void *arg)
-{
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, fn, arg));
-}
-
 static void rig_make_cqs(struct kunit *test, struct rig_end *e)
 {
 	struct ib_cq_init_attr attr = { .cqe = RIG_CQE };
 
-	e->scq = ib_create_cq(e->ibdev, rig_called, NULL, e, &attr);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(e->scq));
-	rig_defer(test, rig_destroy_cq, e->scq);
-	e->rcq = ib_create_cq(e->ibdev, rig_called, NULL, e, &attr);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(e->rcq));
-	rig_defer(test, rig_destroy_cq, e->rcq);
+	e->scq = KVT_OWN(test, ib_create_cq(e->ibdev, rig_called, NULL, e, &attr), kvt_end_cq);
+	e->rcq = KVT_OWN(test, ib_create_cq(e->ibdev, rig_called, NULL, e, &attr), kvt_end_cq);
 }
 
 static void rig_make_buf(struct kunit *test, struct rig_end *e)
 {
 	e->size = RIG_BUF;
-	e->buf = kzalloc(e->size, GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, e->buf);
-	e->dma = ib_dma_map_single(e->ibdev, e->buf, e->size,
-				   DMA_BIDIRECTIONAL);
+	e->buf = KVT_PTR(test, kzalloc(e->size, GFP_KERNEL));
+	e->dma = ib_dma_map_single(e->ibdev, e->buf, e->size, DMA_BIDIRECTIONAL);
 	if (ib_dma_mapping_error(e->ibdev, e->dma)) {
 		kfree(e->buf);
 		KUNIT_FAIL_AND_ABORT(test, "no DMA mapping");
 	}
-	rig_defer(test, rig_unmap, e);
+	kvt_defer(test, rig_unmap, e);
 }
 
 /**
@@ -117,10 +78,7 @@ void rig_end_up(struct kunit *test, struct rig_end *e, const char *name, u32 por
 	e->gid_index = -1;
 	init_completion(&e->got_event);
 	init_completion(&e->got_call);
-	e->ibdev = ib_device_get_by_name(name, RDMA_DRIVER_UNKNOWN);
-	KUNIT_ASSERT_NOT_NULL_MSG(test, e->ibdev,
-				  "no device %s: load kverbs_emu", name);
-	rig_defer(test, rig_put_device, e->ibdev);
+	e->ibdev = kvt_device(test, name);
 	KUNIT_ASSERT_EQ(test, 0, ib_query_port(e->ibdev, port, &attr));
 	e->lid = attr.lid;
 	e->pd = kvt_pd(test, e->ibdev);
@@ -137,9 +95,8 @@ EXPORT_SYMBOL_GPL(rig_end_up);
  */
 struct rig *rig_alloc(struct kunit *test)
 {
-	struct rig *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+	struct rig *r = kvt_zalloc(test, sizeof(*r));
 
-	KUNIT_ASSERT_NOT_NULL(test, r);
 	r->init.qp_type = IB_QPT_RC;
 	r->init.sq_sig_type = IB_SIGNAL_REQ_WR;
 	r->init.event_handler = rig_qp_event;
@@ -258,16 +215,14 @@ EXPORT_SYMBOL_GPL(rig_to_init);
  * @from: source of the route
  * @to: destination of the route
  */
-void rig_set_route(struct rdma_ah_attr *attr, const struct rig_end *from,
-		   const struct rig_end *to)
+void rig_set_route(struct rdma_ah_attr *attr, const struct rig_end *from, const struct rig_end *to)
 {
 	attr->type = rdma_ah_find_type(from->ibdev, from->port);
 	rdma_ah_set_port_num(attr, from->port);
 	if (attr->type == RDMA_AH_ATTR_TYPE_IB)
 		rdma_ah_set_dlid(attr, to->lid);
 	if (from->gid_index >= 0)
-		rdma_ah_set_grh(attr, (union ib_gid *)&to->gid, 0,
-				from->gid_index, 64, 0);
+		rdma_ah_set_grh(attr, (union ib_gid *)&to->gid, 0, from->gid_index, 64, 0);
 }
 EXPORT_SYMBOL_GPL(rig_set_route);
 
@@ -376,6 +331,18 @@ void rig_connect(struct kunit *test, struct rig *r)
 EXPORT_SYMBOL_GPL(rig_connect);
 
 /**
+ * rig_start() - make and connect both queue pairs
+ * @test: the running case
+ * @r: from rig_new()
+ */
+void rig_start(struct kunit *test, struct rig *r)
+{
+	rig_make_qps(test, r);
+	rig_connect(test, r);
+}
+EXPORT_SYMBOL_GPL(rig_start);
+
+/**
  * rig_up() - make a rig and connect its ends
  * @test: the running case
  * @dev_a: device of the first end
@@ -387,8 +354,7 @@ struct rig *rig_up(struct kunit *test, const char *dev_a, const char *dev_b)
 {
 	struct rig *r = rig_new(test, dev_a, dev_b);
 
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	return r;
 }
 EXPORT_SYMBOL_GPL(rig_up);
@@ -422,8 +388,7 @@ u64 rig_counter(struct kunit *test, struct rig_end *e, const char *name)
 	u64 value = U64_MAX;
 	int i;
 
-	stats = ops->alloc_hw_port_stats(e->ibdev, e->port);
-	KUNIT_ASSERT_NOT_NULL(test, stats);
+	stats = KVT_PTR(test, ops->alloc_hw_port_stats(e->ibdev, e->port));
 	ops->get_hw_stats(e->ibdev, stats, e->port, 0);
 	for (i = 0; i < stats->num_counters; i++)
 		if (!strcmp(stats->descs[i].name, name))
@@ -557,11 +522,6 @@ int rig_atomic(struct rig_end *e, enum ib_wr_opcode op, u64 id, size_t offset,
 }
 EXPORT_SYMBOL_GPL(rig_atomic);
 
-static void rig_free_mr(void *arg)
-{
-	ib_dereg_mr(arg);
-}
-
 /**
  * rig_mr() - allocate an MR for fast registration of an end's buffer
  * @test: the running case
@@ -571,12 +531,8 @@ static void rig_free_mr(void *arg)
  */
 struct ib_mr *rig_mr(struct kunit *test, struct ib_pd *pd)
 {
-	struct ib_mr *mr = ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG,
-				       RIG_BUF / PAGE_SIZE + 1);
-
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
-	rig_defer(test, rig_free_mr, mr);
-	return mr;
+	return KVT_OWN(test, ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, RIG_BUF / PAGE_SIZE + 1),
+		       kvt_end_mr);
 }
 EXPORT_SYMBOL_GPL(rig_mr);
 
@@ -653,14 +609,7 @@ EXPORT_SYMBOL_GPL(rig_register);
  */
 bool rig_poll(struct ib_cq *cq, struct ib_wc *wc)
 {
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
-
-	while (ib_poll_cq(cq, 1, wc) != 1) {
-		if (ktime_get_ns() > end)
-			return false;
-		kvt_yield();
-	}
-	return true;
+	return kvt_until(ib_poll_cq(cq, 1, wc) == 1);
 }
 EXPORT_SYMBOL_GPL(rig_poll);
 
@@ -684,8 +633,7 @@ EXPORT_SYMBOL_GPL(rig_empty);
  * @e: end whose queue pair raises no further events
  * @want: the event
  */
-void rig_expect_event(struct kunit *test, struct rig_end *e,
-		      enum ib_event_type want)
+void rig_expect_event(struct kunit *test, struct rig_end *e, enum ib_event_type want)
 {
 	KUNIT_ASSERT_TRUE_MSG(test, kvt_wait(&e->got_event), "no event");
 	KUNIT_EXPECT_STREQ(test, ib_event_msg(e->event), ib_event_msg(want));
@@ -715,17 +663,9 @@ EXPORT_SYMBOL_GPL(rig_expect_no_event);
  *
  * Return: true if the counter reached it in time.
  */
-bool rig_counts_to(struct kunit *test, struct rig_end *e, const char *name,
-		   u64 value)
+bool rig_counts_to(struct kunit *test, struct rig_end *e, const char *name, u64 value)
 {
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
-
-	while (rig_counter(test, e, name) < value) {
-		if (ktime_get_ns() > end)
-			return false;
-		kvt_yield();
-	}
-	return true;
+	return kvt_until(rig_counter(test, e, name) >= value);
 }
 EXPORT_SYMBOL_GPL(rig_counts_to);
 

@@ -6,7 +6,8 @@
 #define KVT_EMU_RIG_H
 
 #include <rdma/ib_verbs.h>
-#include <kunit/test.h>
+
+#include "lib/lib.h"
 
 #define RIG_WR		16
 #define RIG_SGE		4
@@ -14,80 +15,44 @@
 #define RIG_CQE		256
 #define RIG_BUF		SZ_64K
 
-/**
- * struct rig_end - one end of the connection
- * @ibdev: the device, with a reference
- * @pd: PD, whose local_dma_lkey is for all memory
- * @scq: completions of sends, polled by the case
- * @rcq: completions of receives, polled by the case
- * @qp: the queue pair
- * @buf: buffer of @size bytes
- * @size: size of @buf, in bytes
- * @dma: DMA address of @buf
- * @mr: registration of @buf, after rig_register()
- * @port: port of @qp
- * @lid: LID of @port
- * @gid: GID of this end, the destination of global routes to it
- * @gid_index: index of the source GID of routes from this end; -1: no global routes
- * @pkey_index: P_Key index of @qp
- * @qkey: Q_Key of @qp, if that is a datagram QP
- * @srq: SRQ of @qp, or NULL; to be set before rig_make_qps()
- * @event: last event of @qp
- * @got_event: completed by each event
- * @called: calls of the completion handler of @scq and @rcq
- * @got_call: completed by each of these calls
- */
+/* One end of the connection. */
 struct rig_end {
-	struct ib_device *ibdev;
-	struct ib_pd *pd;
-	struct ib_cq *scq;
-	struct ib_cq *rcq;
-	struct ib_qp *qp;
-	u8 *buf;
-	size_t size;
-	u64 dma;
-	struct ib_mr *mr;
-	u32 port;
-	u16 lid;
-	union ib_gid gid;
-	int gid_index;
-	u16 pkey_index;
-	u32 qkey;
-	struct ib_srq *srq;
-	enum ib_event_type event;
-	struct completion got_event;
-	atomic_t called;
-	struct completion got_call;
+	struct ib_device *ibdev;	/* the device, with a reference */
+	struct ib_pd *pd;		/* PD, whose local_dma_lkey is for all memory */
+	struct ib_cq *scq;		/* completions of sends, polled by the case */
+	struct ib_cq *rcq;		/* completions of receives, polled by the case */
+	struct ib_qp *qp;		/* the queue pair */
+	u8 *buf;			/* buffer of @size bytes */
+	size_t size;			/* size of @buf, in bytes */
+	u64 dma;			/* DMA address of @buf */
+	struct ib_mr *mr;		/* registration of @buf, after rig_register() */
+	u32 port;			/* port of @qp */
+	u16 lid;			/* LID of @port */
+	union ib_gid gid;	/* GID of this end, the destination of global routes to it */
+	int gid_index;	/* index of the source GID of routes from this end; -1: no global routes */
+	u16 pkey_index;			/* P_Key index of @qp */
+	u32 qkey;			/* Q_Key of @qp, if that is a datagram QP */
+	struct ib_srq *srq;		/* SRQ of @qp, or NULL; to be set before rig_make_qps() */
+	enum ib_event_type event;	/* last event of @qp */
+	struct completion got_event;	/* completed by each event */
+	atomic_t called;		/* calls of the completion handler of @scq and @rcq */
+	struct completion got_call;	/* completed by each of these calls */
 };
 
-/**
- * struct rig - a connection, and its attributes
- * @a: first end
- * @b: second end
- * @init: creation attributes of both queue pairs
- * @access: remote access that both queue pairs grant
- * @mtu: path MTU
- * @psn: first PSN, both ways
- * @timeout: local ACK timeout, for modify_qp to RTS
- * @retry_cnt: retry count, for modify_qp to RTS
- * @rnr_retry: RNR retry count, for modify_qp to RTS
- * @rnr_timer: minimum RNR NAK timer, for modify_qp to RTR
- * @max_dest_rd: responder resources, for modify_qp to RTR
- * @max_rd: initiator depth, for modify_qp to RTS
- */
+/* A connection, and its attributes. */
 struct rig {
-	struct rig_end a;
-	struct rig_end b;
-	struct ib_qp_init_attr init;
-	int access;
-	enum ib_mtu mtu;
-	u32 psn;
-	u8 timeout;
-	u8 retry_cnt;
-	u8 rnr_retry;
-	u8 rnr_timer;
-	u8 max_dest_rd;
-	u8 max_rd;
+	struct rig_end a;		/* first end */
+	struct rig_end b;		/* second end */
+	struct ib_qp_init_attr init;	/* creation attributes of both queue pairs */
+	int access;			/* remote access that both queue pairs grant */
+	enum ib_mtu mtu;		/* path MTU */
+	u32 psn;			/* first PSN, both ways */
+	u8 timeout;			/* local ACK timeout, for modify_qp to RTS */
+	u8 retry_cnt;			/* retry count, for modify_qp to RTS */
+	u8 rnr_retry;			/* RNR retry count, for modify_qp to RTS */
+	u8 rnr_timer;			/* minimum RNR NAK timer, for modify_qp to RTR */
+	u8 max_dest_rd;			/* responder resources, for modify_qp to RTR */
+	u8 max_rd;			/* initiator depth, for modify_qp to RTS */
 };
 
 void rig_end_up(struct kunit *test, struct rig_end *e, const char *name, u32 port);
@@ -96,6 +61,7 @@ struct rig *rig_new(struct kunit *test, const char *dev_a, const char *dev_b);
 void rig_make_qp(struct kunit *test, struct rig *r, struct rig_end *e);
 void rig_make_qps(struct kunit *test, struct rig *r);
 void rig_connect(struct kunit *test, struct rig *r);
+void rig_start(struct kunit *test, struct rig *r);
 struct rig *rig_up(struct kunit *test, const char *dev_a, const char *dev_b);
 
 int rig_to_init(struct rig *r, struct rig_end *e);
@@ -104,8 +70,7 @@ int rig_to_rts(struct rig *r, struct rig_end *e);
 int rig_to(struct ib_qp *qp, enum ib_qp_state state);
 enum ib_qp_state rig_state(struct ib_qp *qp);
 
-void rig_set_route(struct rdma_ah_attr *attr, const struct rig_end *from,
-		   const struct rig_end *to);
+void rig_set_route(struct rdma_ah_attr *attr, const struct rig_end *from, const struct rig_end *to);
 
 struct ib_sge rig_sge(struct rig_end *e, size_t offset, u32 len);
 int rig_recv(struct rig_end *e, u64 id, size_t offset, u32 len);
@@ -122,12 +87,10 @@ int rig_post_reg(struct rig_end *e, struct ib_mr *mr, u64 id, int access);
 void rig_register(struct kunit *test, struct rig_end *e, int access);
 void rig_destroy_qp(struct kunit *test, struct rig_end *e);
 
-void rig_expect_event(struct kunit *test, struct rig_end *e,
-		      enum ib_event_type want);
+void rig_expect_event(struct kunit *test, struct rig_end *e, enum ib_event_type want);
 void rig_expect_no_event(struct kunit *test, struct rig_end *e);
 u64 rig_counter(struct kunit *test, struct rig_end *e, const char *name);
-bool rig_counts_to(struct kunit *test, struct rig_end *e, const char *name,
-		   u64 value);
+bool rig_counts_to(struct kunit *test, struct rig_end *e, const char *name, u64 value);
 
 bool rig_poll(struct ib_cq *cq, struct ib_wc *wc);
 bool rig_empty(struct ib_cq *cq);
@@ -139,6 +102,13 @@ do {									\
 	KUNIT_EXPECT_EQ(test, (u64)(id), (wc)->wr_id);			\
 	KUNIT_EXPECT_STREQ(test, ib_wc_status_msg((wc)->status),	\
 			   ib_wc_status_msg(want));			\
+} while (0)
+
+/* A send of the first end and the receive that it arrives in; @wc is that of the receive. */
+#define RIG_EXPECT_DELIVERED(test, r, wc, send_id, recv_id)		\
+do {									\
+	RIG_EXPECT_WC(test, (r)->a.scq, wc, send_id, IB_WC_SUCCESS);	\
+	RIG_EXPECT_WC(test, (r)->b.rcq, wc, recv_id, IB_WC_SUCCESS);	\
 } while (0)
 
 void rig_fill(u8 *buf, size_t len, u32 seed);
@@ -153,7 +123,6 @@ struct rig_pair {
 };
 
 extern const struct rig_pair rig_pairs[2];
-void rig_pair_name(const struct rig_pair *pair, char *desc);
 struct rig *rig_of_param(struct kunit *test);
 
 #endif

@@ -6,19 +6,13 @@
  * that needs RoCE, or ports with other settings, makes devices of its own through
  * configfs; they are removed when the case ends.
  */
-#include <linux/export.h>
 #include <linux/inet.h>
-#include <linux/ktime.h>
 #include <linux/netdevice.h>
-#include <linux/sched.h>
-#include <linux/slab.h>
 #include <linux/umh.h>
-#include <kunit/resource.h>
 #include <net/ipv6.h>
 #include <rdma/ib_cache.h>
 
 #include "emu/rig_net.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 #define CONFIG_DIR	"/sys/kernel/config/kverbs_emu/"
@@ -52,19 +46,7 @@ const struct rig_net rig_few_nets[4] = {
 };
 EXPORT_SYMBOL_GPL(rig_few_nets);
 
-/**
- * rig_net_name() - for KUNIT_ARRAY_PARAM()
- * @net: the parameter
- * @desc: its name, KUNIT_PARAM_DESC_SIZE bytes
- */
-void rig_net_name(const struct rig_net *net, char *desc)
-{
-	strscpy(desc, net->name, KUNIT_PARAM_DESC_SIZE);
-}
-EXPORT_SYMBOL_GPL(rig_net_name);
-
-static int rig_config_write(const char *name, const char *file,
-			    const char *text)
+static int rig_config_write(const char *name, const char *file, const char *text)
 {
 	char path[128];
 
@@ -81,14 +63,10 @@ static int rig_config_dir(const char *tool, const char *path)
 	return call_usermodehelper(tool, argv, envp, UMH_WAIT_PROC);
 }
 
-/**
- * struct rig_device - a device that is removed when the case ends
- * @ports: highest port whose directory the rig made; 0 if it made none
- * @name: name of the device
- */
+/* A device that is removed when the case ends. */
 struct rig_device {
-	u32 ports;
-	char name[IB_DEVICE_NAME_MAX];
+	u32 ports;	/* highest port whose directory the rig made; 0 if it made none */
+	char name[IB_DEVICE_NAME_MAX];	/* name of the device */
 };
 
 static void rig_device_end(void *arg)
@@ -98,8 +76,7 @@ static void rig_device_end(void *arg)
 
 	rig_config_write(dev->name, "enable", "0");
 	for (; dev->ports > 1; dev->ports--) {
-		snprintf(path, sizeof(path), CONFIG_DIR "%s/port%u", dev->name,
-			 dev->ports);
+		snprintf(path, sizeof(path), CONFIG_DIR "%s/port%u", dev->name, dev->ports);
 		rig_config_dir("/bin/rmdir", path);
 	}
 	snprintf(path, sizeof(path), CONFIG_DIR "%s", dev->name);
@@ -109,18 +86,16 @@ static void rig_device_end(void *arg)
 /* Makes the device's directories; the caller enables the device. */
 static void rig_device_make(struct kunit *test, const char *name, u32 ports)
 {
-	struct rig_device *dev = kunit_kzalloc(test, sizeof(*dev), GFP_KERNEL);
+	struct rig_device *dev = kvt_zalloc(test, sizeof(*dev));
 	char path[128];
 	u32 port;
 
-	KUNIT_ASSERT_NOT_NULL(test, dev);
 	strscpy(dev->name, name, sizeof(dev->name));
 	snprintf(path, sizeof(path), CONFIG_DIR "%s", name);
 	KUNIT_ASSERT_EQ_MSG(test, 0, rig_config_dir("/bin/mkdir", path),
 			    "cannot make %s: mount configfs, load kverbs_emu",
 			    path);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, rig_device_end,
-							    dev));
+	kvt_defer(test, rig_device_end, dev);
 	for (port = 2; port <= ports; port++) {
 		snprintf(path, sizeof(path), CONFIG_DIR "%s/port%u", name, port);
 		KUNIT_ASSERT_EQ(test, 0, rig_config_dir("/bin/mkdir", path));
@@ -135,15 +110,13 @@ static void rig_device_make(struct kunit *test, const char *name, u32 ports)
  * @ports: number of ports
  * @netdevs: for RoCE: network device of each port, separated by commas; NULL for InfiniBand
  */
-void rig_device(struct kunit *test, const char *name, u32 ports,
-		const char *netdevs)
+void rig_device(struct kunit *test, const char *name, u32 ports, const char *netdevs)
 {
 	u32 port;
 
 	rig_device_make(test, name, ports);
 	if (netdevs)
-		KUNIT_ASSERT_EQ(test, 0, rig_config_write(name, "netdev",
-							  netdevs));
+		KUNIT_ASSERT_EQ(test, 0, rig_config_write(name, "netdev", netdevs));
 	/* Whatever the network devices allow. */
 	for (port = 1; port <= ports; port++)
 		KUNIT_ASSERT_EQ(test, 0, rig_port_write(name, port, "mtu", "4096"));
@@ -174,8 +147,7 @@ EXPORT_SYMBOL_GPL(rig_device_at);
  *
  * Return: 0, or what kvt_write_file() returned.
  */
-int rig_port_write(const char *name, u32 port, const char *file,
-		   const char *text)
+int rig_port_write(const char *name, u32 port, const char *file, const char *text)
 {
 	char within[32];
 
@@ -231,23 +203,18 @@ static bool rig_find_gid(struct rig_end *e,
 void rig_wait_gid(struct kunit *test, struct rig_end *e,
 		  bool (*is)(const struct ib_gid_attr *attr, int kind), int kind)
 {
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
-
-	while (!rig_find_gid(e, is, kind) && ktime_get_ns() < end)
-		kvt_yield();
+	kvt_until(rig_find_gid(e, is, kind));
 	KUNIT_ASSERT_GE_MSG(test, e->gid_index, 0, "no GID of this kind");
 }
 EXPORT_SYMBOL_GPL(rig_wait_gid);
 
-static void rig_give_gid(struct kunit *test, struct rig_end *e,
-			 enum rig_net_kind kind)
+static void rig_give_gid(struct kunit *test, struct rig_end *e, enum rig_net_kind kind)
 {
 	if (kind != RIG_NET_IB)
 		rig_wait_gid(test, e, rig_gid_is, kind);
 }
 
-static void rig_roce_end(struct kunit *test, struct rig_end *e,
-			 const char *name, const char *ip4)
+static void rig_roce_end(struct kunit *test, struct rig_end *e, const char *name, const char *ip4)
 {
 	struct net_device *ndev = kvt_netdev(test);
 
@@ -341,8 +308,7 @@ EXPORT_SYMBOL_GPL(rig_ud);
  * @from: the end that sends
  * @to: the end that receives
  */
-void rig_ah_attr(struct rdma_ah_attr *attr, const struct rig_end *from,
-		 const struct rig_end *to)
+void rig_ah_attr(struct rdma_ah_attr *attr, const struct rig_end *from, const struct rig_end *to)
 {
 	memset(attr, 0, sizeof(*attr));
 	rig_set_route(attr, from, to);
@@ -353,11 +319,6 @@ void rig_ah_attr(struct rdma_ah_attr *attr, const struct rig_end *from,
 }
 EXPORT_SYMBOL_GPL(rig_ah_attr);
 
-static void rig_ah_end(void *arg)
-{
-	rdma_destroy_ah(arg, 0);
-}
-
 /**
  * rig_ah() - create an address handle for an end
  * @test: the running case, at whose end the AH is destroyed if rig_ah_put() was not called
@@ -366,18 +327,12 @@ static void rig_ah_end(void *arg)
  *
  * Return: the handle.
  */
-struct ib_ah *rig_ah(struct kunit *test, struct rig_end *from,
-		     struct rig_end *to)
+struct ib_ah *rig_ah(struct kunit *test, struct rig_end *from, struct rig_end *to)
 {
 	struct rdma_ah_attr attr;
-	struct ib_ah *ah;
 
 	rig_ah_attr(&attr, from, to);
-	ah = rdma_create_ah(from->pd, &attr, RDMA_CREATE_AH_SLEEPABLE);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(ah));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, rig_ah_end,
-							    ah));
-	return ah;
+	return KVT_OWN(test, rdma_create_ah(from->pd, &attr, RDMA_CREATE_AH_SLEEPABLE), kvt_end_ah);
 }
 EXPORT_SYMBOL_GPL(rig_ah);
 
@@ -388,7 +343,7 @@ EXPORT_SYMBOL_GPL(rig_ah);
  */
 void rig_ah_put(struct kunit *test, struct ib_ah *ah)
 {
-	kunit_release_action(test, rig_ah_end, ah);
+	kunit_release_action(test, kvt_end_ah, ah);
 }
 EXPORT_SYMBOL_GPL(rig_ah_put);
 

@@ -6,9 +6,6 @@
 #ifndef KVT_EMU_RIG_NET_H
 #define KVT_EMU_RIG_NET_H
 
-#include <rdma/ib_verbs.h>
-#include <kunit/test.h>
-
 #include "emu/rig.h"
 
 /* Q_Key and address of a rig's datagrams. */
@@ -28,21 +25,15 @@ enum rig_net_kind {
 	RIG_NET_ROCE_V2_IP4,
 };
 
-/**
- * struct rig_net - a network with two ends, as the parameter of a case
- * @name: name of the parameter
- * @kind: kind of the network
- * @across: the ends are on two devices, rather than on one
- */
+/* A network with two ends, as the parameter of a case. */
 struct rig_net {
-	const char *name;
-	enum rig_net_kind kind;
-	bool across;
+	const char *name;	/* name of the parameter */
+	enum rig_net_kind kind;	/* kind of the network */
+	bool across;		/* the ends are on two devices, rather than on one */
 };
 
 extern const struct rig_net rig_nets[10];
 extern const struct rig_net rig_few_nets[4];
-void rig_net_name(const struct rig_net *net, char *desc);
 struct rig *rig_net_new(struct kunit *test, const struct rig_net *net);
 void rig_wait_gid(struct kunit *test, struct rig_end *e,
 		  bool (*is)(const struct ib_gid_attr *attr, int kind), int kind);
@@ -51,20 +42,16 @@ static inline bool rig_net_is_roce(const struct rig_net *net)
 	return net->kind >= RIG_NET_ROCE_V1;
 }
 
-void rig_device(struct kunit *test, const char *name, u32 ports,
-		const char *netdevs);
+void rig_device(struct kunit *test, const char *name, u32 ports, const char *netdevs);
 void rig_device_at(struct kunit *test, const char *name, const char *pci);
-int rig_port_write(const char *name, u32 port, const char *file,
-		   const char *text);
+int rig_port_write(const char *name, u32 port, const char *file, const char *text);
 
 void rig_make_ud(struct kunit *test, struct rig *r, struct rig_end *e);
 struct rig *rig_ud_of_param(struct kunit *test);
 struct rig *rig_ud(struct kunit *test, const char *dev_a, const char *dev_b);
 
-void rig_ah_attr(struct rdma_ah_attr *attr, const struct rig_end *from,
-		 const struct rig_end *to);
-struct ib_ah *rig_ah(struct kunit *test, struct rig_end *from,
-		     struct rig_end *to);
+void rig_ah_attr(struct rdma_ah_attr *attr, const struct rig_end *from, const struct rig_end *to);
+struct ib_ah *rig_ah(struct kunit *test, struct rig_end *from, struct rig_end *to);
 void rig_ah_put(struct kunit *test, struct ib_ah *ah);
 void rig_ud_wr(struct ib_ud_wr *wr, u64 id, struct ib_sge *sge, int num,
 	       struct ib_ah *ah, struct rig_end *to);

@@ -5,8 +5,6 @@
  */
 #include <linux/irq_work.h>
 #include <linux/kthread.h>
-#include <linux/module.h>
-#include <kunit/test.h>
 
 #include "lib/lib.h"
 #include "../drivers/emu/queue/ring.h"
@@ -33,13 +31,10 @@ static void ring_end(void *arg)
 
 static struct emu_ring *ring_new(struct kunit *test, u32 depth)
 {
-	struct emu_ring *ring = kunit_kzalloc(test, sizeof(*ring), GFP_KERNEL);
+	struct emu_ring *ring = kvt_zalloc(test, sizeof(*ring));
 
-	KUNIT_ASSERT_NOT_NULL(test, ring);
-	KUNIT_ASSERT_EQ(test, 0, emu_ring_init(ring, depth,
-					       sizeof(struct entry)));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, ring_end,
-							    ring));
+	KUNIT_ASSERT_EQ(test, 0, emu_ring_init(ring, depth, sizeof(struct entry)));
+	kvt_defer(test, ring_end, ring);
 	return ring;
 }
 
@@ -269,8 +264,7 @@ static void positions_wrap_at_32_bits(struct kunit *test)
 		while (post(ring, 0, posted))
 			posted++;
 		KUNIT_ASSERT_EQ(test, RING_DEPTH, posted - got);
-		KUNIT_ASSERT_TRUE(test, got % 2 ? consume(ring, &e) :
-						  claim(ring, &e));
+		KUNIT_ASSERT_TRUE(test, got % 2 ? consume(ring, &e) : claim(ring, &e));
 		KUNIT_ASSERT_TRUE(test, entry_good(&e));
 		KUNIT_ASSERT_EQ(test, got, e.n);
 		got++;
@@ -461,8 +455,7 @@ static int single_consumer_fn(void *arg)
 			cond_resched();
 			continue;
 		}
-		if (!entry_good(&e) || e.poster >= 2 * POSTERS ||
-		    e.n != c->next[e.poster]++)
+		if (!entry_good(&e) || e.poster >= 2 * POSTERS || e.n != c->next[e.poster]++)
 			c->s->bad++;
 		c->got++;
 	}
@@ -484,8 +477,7 @@ static void run_posters(struct kunit *test, struct stress *s, bool irq)
 		p[i].seed = seed + i;
 		p[i].irq = irq;
 		p[i].work = IRQ_WORK_INIT_HARD(poster_irq);
-		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0,
-					poster_fn, &p[i]);
+		t[i] = kvt_thread_start(test, i ? kvt_other_cpu() : 0, poster_fn, &p[i]);
 	}
 	for (i = 0; i < POSTERS; i++)
 		KUNIT_EXPECT_TRUE(test, kvt_thread_join(t[i]));
@@ -499,48 +491,40 @@ static void run_posters(struct kunit *test, struct stress *s, bool irq)
 
 static struct stress *stress_new(struct kunit *test, u32 depth)
 {
-	struct stress *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct stress *s = kvt_zalloc(test, sizeof(*s));
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	s->ring = ring_new(test, depth);
 	ring_move(s->ring, U32_MAX - 1000);
 	s->count = kvt_count(POSTS);
 	return s;
 }
 
-static void two_posters_and_one_consumer(struct kunit *test)
+static struct stress *run_with_one_consumer(struct kunit *test, bool interrupts)
 {
 	struct stress *s = stress_new(test, STRESS_DEPTH);
+	struct single *c = kvt_zalloc(test, sizeof(*c));
 	struct kvt_thread *t;
-	struct single *c;
 
-	c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, c);
 	c->s = s;
 	t = kvt_thread_start(test, -1, single_consumer_fn, c);
-	run_posters(test, s, false);
+	run_posters(test, s, interrupts);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
 	KUNIT_EXPECT_EQ(test, 0, s->bad);
 	KUNIT_EXPECT_EQ(test, s->total, c->got);
+	return s;
+}
+
+static void two_posters_and_one_consumer(struct kunit *test)
+{
+	run_with_one_consumer(test, false);
 }
 
 static void interrupts_post_to_the_ring_being_posted(struct kunit *test)
 {
-	struct stress *s = stress_new(test, STRESS_DEPTH);
-	struct kvt_thread *t;
-	struct single *c;
+	struct stress *s = run_with_one_consumer(test, true);
 
-	c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, c);
-	c->s = s;
-	t = kvt_thread_start(test, -1, single_consumer_fn, c);
-	run_posters(test, s, true);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
-	KUNIT_EXPECT_EQ(test, 0, s->bad);
-	KUNIT_EXPECT_EQ(test, s->total, c->got);
 	KUNIT_EXPECT_GT(test, s->posted[POSTERS] + s->posted[POSTERS + 1], 0);
-	kunit_info(test, "%llu posts from interrupts",
-		   s->posted[POSTERS] + s->posted[POSTERS + 1]);
+	kunit_info(test, "%llu posts from interrupts", s->posted[POSTERS] + s->posted[POSTERS + 1]);
 }
 
 /* State of one of two consumers: the numbers it sees of each poster must increase. */
@@ -566,8 +550,7 @@ static int multi_consumer_fn(void *arg)
 			cond_resched();
 			continue;
 		}
-		if (!entry_good(&e) || e.poster >= 2 * POSTERS ||
-		    (s64)e.n <= c->last[e.poster])
+		if (!entry_good(&e) || e.poster >= 2 * POSTERS || (s64)e.n <= c->last[e.poster])
 			c->s->bad++;
 		else
 			c->last[e.poster] = e.n;
@@ -589,8 +572,7 @@ static void two_posters_and_two_consumers(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, c);
 	for (i = 0; i < 2; i++) {
 		c[i].s = s;
-		t[i] = kvt_thread_start(test, i ? 0 : kvt_other_cpu(),
-					multi_consumer_fn, &c[i]);
+		t[i] = kvt_thread_start(test, i ? 0 : kvt_other_cpu(), multi_consumer_fn, &c[i]);
 	}
 	run_posters(test, s, true);
 	for (i = 0; i < 2; i++) {
@@ -739,13 +721,7 @@ static struct kunit_case emu_ring_cases[] = {
 	KUNIT_CASE(overtaken_poster_looks_again),
 	{}
 };
-
-static struct kunit_suite emu_ring_suite = {
-	.name = "emu_ring",
-	.test_cases = emu_ring_cases,
-};
-
-kunit_test_suite(emu_ring_suite);
+KVT_SUITE(emu_ring);
 
 MODULE_DESCRIPTION("KUnit: rings of the emulated HCA");
 MODULE_LICENSE("GPL");

@@ -4,15 +4,7 @@
  * resizing, and the PD that the keys in receives must belong to. The name of a case that
  * covers a row of the conformance table starts with the row's id.
  */
-#include <linux/atomic.h>
-#include <linux/kthread.h>
-#include <linux/ktime.h>
-#include <linux/module.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
-
 #include "emu/rig_net.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 #define DEPTH		16
@@ -21,24 +13,16 @@
 #define RESIZES		150
 #define DRAINS		40
 
-KUNIT_ARRAY_PARAM(pair, rig_pairs, rig_pair_name);
+KUNIT_ARRAY_PARAM_DESC(pair, rig_pairs, name);
 
-/**
- * struct shared - a rig whose second end receives from an SRQ
- * @r: the rig; its first end sends
- * @srq: the SRQ of the second end
- * @limits: SRQ_LIMIT_REACHED events
- * @lasts: QP_LAST_WQE_REACHED events
- * @got_limit: completed by each event counted in @limits
- * @got_last: completed by each event counted in @lasts
- */
+/* A rig whose second end receives from an SRQ. */
 struct shared {
-	struct rig *r;
-	struct ib_srq *srq;
-	atomic_t limits;
-	atomic_t lasts;
-	struct completion got_limit;
-	struct completion got_last;
+	struct rig *r;			/* the rig; its first end sends */
+	struct ib_srq *srq;		/* the SRQ of the second end */
+	atomic_t limits;		/* SRQ_LIMIT_REACHED events */
+	atomic_t lasts;			/* QP_LAST_WQE_REACHED events */
+	struct completion got_limit;	/* completed by each event counted in @limits */
+	struct completion got_last;	/* completed by each event counted in @lasts */
 };
 
 static void srq_event(struct ib_event *event, void *context)
@@ -62,29 +46,20 @@ static void qp_event(struct ib_event *event, void *context)
 	complete(&last_shared->got_last);
 }
 
-static void srq_end(void *arg)
-{
-	ib_destroy_srq(arg);
-}
-
 static struct shared *shared_of(struct kunit *test, struct rig *r, u32 depth)
 {
-	struct shared *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct shared *s = kvt_zalloc(test, sizeof(*s));
 	struct ib_srq_init_attr init = {
 		.event_handler = srq_event,
 		.attr.max_wr = depth,
 		.attr.max_sge = 2,
 	};
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	init_completion(&s->got_limit);
 	init_completion(&s->got_last);
 	init.srq_context = s;
 	s->r = r;
-	s->srq = ib_create_srq(r->b.pd, &init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(s->srq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, srq_end,
-							    s->srq));
+	s->srq = KVT_OWN(test, ib_create_srq(r->b.pd, &init), kvt_end_srq);
 	r->b.srq = s->srq;
 	r->init.event_handler = qp_event;
 	last_shared = s;
@@ -92,13 +67,11 @@ static struct shared *shared_of(struct kunit *test, struct rig *r, u32 depth)
 }
 
 /* Returns a connected rig with an SRQ; nothing is posted yet. */
-static struct shared *shared_up(struct kunit *test, const char *a,
-				const char *b)
+static struct shared *shared_up(struct kunit *test, const char *a, const char *b)
 {
 	struct shared *s = shared_of(test, rig_new(test, a, b), DEPTH);
 
-	rig_make_qps(test, s->r);
-	rig_connect(test, s->r);
+	rig_start(test, s->r);
 	return s;
 }
 
@@ -111,8 +84,7 @@ static struct shared *shared_of_param(struct kunit *test)
 
 static int shared_recv(struct shared *s, u64 id)
 {
-	struct ib_sge sge = rig_sge(&s->r->b, id % (RIG_BUF / SLOT) * SLOT,
-				    SLOT);
+	struct ib_sge sge = rig_sge(&s->r->b, id % (RIG_BUF / SLOT) * SLOT, SLOT);
 	struct ib_recv_wr wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1 };
 
 	return ib_post_srq_recv(s->srq, &wr, NULL);
@@ -132,12 +104,10 @@ static void shared_send(struct kunit *test, struct shared *s, u64 id)
 
 	rig_fill(r->a.buf, LEN, id);
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 7, 0, LEN));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 7, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, id, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 7, id);
 	KUNIT_EXPECT_PTR_EQ(test, wc.qp, r->b.qp);
 	KUNIT_EXPECT_EQ(test, LEN, wc.byte_len);
-	KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf + id % (RIG_BUF / SLOT) *
-					   SLOT, LEN, id));
+	KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf + id % (RIG_BUF / SLOT) * SLOT, LEN, id));
 }
 
 static int set_limit(struct shared *s, u32 limit)
@@ -238,12 +208,7 @@ static const char *const ending_names[] = {
 
 static const int endings[] = { END_MODIFY, END_REMOTE, END_RECEIVE, END_BOTH };
 
-static void ending_name(const int *ending, char *desc)
-{
-	strscpy(desc, ending_names[*ending], KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(ending, endings, ending_name);
+KVT_NAMED_PARAM(ending, endings, ending_names);
 
 static void end_qp(struct kunit *test, struct shared *s, int ending)
 {
@@ -252,8 +217,7 @@ static void end_qp(struct kunit *test, struct shared *s, int ending)
 
 	switch (ending) {
 	case END_REMOTE:
-		KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 8, 0,
-						  8, 0, 0x7777));
+		KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 8, 0, 8, 0, 0x7777));
 		RIG_EXPECT_WC(test, r->a.scq, &wc, 8, IB_WC_REM_ACCESS_ERR);
 		break;
 	case END_RECEIVE:
@@ -308,8 +272,7 @@ static void s2_other_queue_pairs_go_on(struct kunit *test)
 	struct shared *s = shared_up(test, "emu0", "emu1");
 	struct rig other = *s->r;
 
-	rig_make_qps(test, &other);
-	rig_connect(test, &other);
+	rig_start(test, &other);
 	shared_fill(test, s, 0, 4);
 	shared_send(test, s, 0);
 	KUNIT_ASSERT_EQ(test, 0, rig_to(s->r->b.qp, IB_QPS_ERR));
@@ -369,8 +332,7 @@ static void srq_waits_like_any_receive_queue(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, LEN));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_ASSERT_EQ(test, 0, shared_recv(s, 3));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 3, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 3);
 }
 
 static void r10_srq_that_stays_empty(struct kunit *test)
@@ -380,8 +342,7 @@ static void r10_srq_that_stays_empty(struct kunit *test)
 	struct ib_wc wc;
 
 	r->rnr_retry = 2;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, LEN));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_RNR_RETRY_EXC_ERR);
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->b.qp));
@@ -450,8 +411,7 @@ static void limit_outlives_a_change_of_size(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&s->got_limit));
 	/* In one call: the new limit is valid because of the new size, and is reached at once. */
 	shared_fill(test, s, 8, 30);
-	KUNIT_ASSERT_EQ(test, 0, ib_modify_srq(s->srq, &both, IB_SRQ_MAX_WR |
-					       IB_SRQ_LIMIT));
+	KUNIT_ASSERT_EQ(test, 0, ib_modify_srq(s->srq, &both, IB_SRQ_MAX_WR | IB_SRQ_LIMIT));
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&s->got_limit));
 	KUNIT_EXPECT_EQ(test, 64, query(test, s).max_wr);
 	KUNIT_EXPECT_EQ(test, 2, atomic_read(&s->limits));
@@ -459,20 +419,13 @@ static void limit_outlives_a_change_of_size(struct kunit *test)
 		shared_send(test, s, i);
 }
 
-/**
- * struct stream - numbered messages sent to an SRQ
- * @s: the rig with the SRQ
- * @over: set by the case to stop sending
- * @posted: receives posted
- * @received: messages received
- * @bad: messages that were wrong or out of order
- */
+/* Numbered messages sent to an SRQ. */
 struct stream {
-	struct shared *s;
-	bool over;
-	u64 posted;
-	u64 received;
-	u64 bad;
+	struct shared *s;	/* the rig with the SRQ */
+	bool over;		/* set by the case to stop sending */
+	u64 posted;		/* receives posted */
+	u64 received;		/* messages received */
+	u64 bad;		/* messages that were wrong or out of order */
 };
 
 /* Checks a message: its slot of the buffer is not reused until all others were used. */
@@ -496,7 +449,7 @@ static int stream_fn(void *arg)
 	struct ib_wc wc;
 
 	while (!READ_ONCE(st->over) || done < sent || st->received < sent) {
-		if (kthread_should_stop())
+		if (kvt_should_stop())
 			return -ETIMEDOUT;
 		if (st->posted < st->received + DEPTH / 2) {
 			/* -ENOMEM: the SRQ is full, because it was resized to few entries. */
@@ -527,25 +480,18 @@ static int stream_fn(void *arg)
 /* Waits until another message is received. Returns false after KVT_TIMEOUT. */
 static bool stream_goes_on(struct stream *st)
 {
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
 	u64 from = READ_ONCE(st->received);
 
-	while (READ_ONCE(st->received) == from) {
-		if (ktime_get_ns() > end)
-			return false;
-		kvt_yield();
-	}
-	return true;
+	return kvt_until(READ_ONCE(st->received) != from);
 }
 
 static void resize_under_traffic_keeps_the_order(struct kunit *test)
 {
-	struct stream *st = kunit_kzalloc(test, sizeof(*st), GFP_KERNEL);
+	struct stream *st = kvt_zalloc(test, sizeof(*st));
 	u64 i, count = kvt_count(RESIZES);
 	u32 seed = kvt_seed(test, "changes of size", count);
 	struct kvt_thread *t;
 
-	KUNIT_ASSERT_NOT_NULL(test, st);
 	st->s = shared_of_param(test);
 	t = kvt_thread_start(test, kvt_other_cpu(), stream_fn, st);
 	for (i = 0; i < count; i++) {
@@ -561,8 +507,7 @@ static void resize_under_traffic_keeps_the_order(struct kunit *test)
 		KUNIT_ASSERT_TRUE(test, stream_goes_on(st));
 	}
 	WRITE_ONCE(st->over, true);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
-	KUNIT_EXPECT_EQ(test, 0, t->ret);
+	KUNIT_ASSERT_EQ(test, 0, kvt_thread_result(t));
 	KUNIT_EXPECT_EQ(test, 0, st->bad);
 }
 
@@ -584,8 +529,7 @@ static struct rig *another_rig(struct kunit *test, struct shared *s,
 		return r;
 	}
 	r->init.qp_type = type;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	return r;
 }
 
@@ -606,8 +550,7 @@ static void srq_serves_all_types_of_several_pds(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(r); i++)
-		r[i] = another_rig(test, s, types[i / 2], i % 2 ? "emu1" :
-								  "emu0");
+		r[i] = another_rig(test, s, types[i / 2], i % 2 ? "emu1" : "emu0");
 	shared_fill(test, s, 0, 60);
 	for (id = 0; id < 60; id++) {
 		struct rig *on = r[id * 7 % ARRAY_SIZE(r)];
@@ -615,12 +558,10 @@ static void srq_serves_all_types_of_several_pds(struct kunit *test)
 
 		rig_fill(on->a.buf, LEN, id);
 		KUNIT_ASSERT_EQ(test, 0, any_send(test, on, 7));
-		RIG_EXPECT_WC(test, on->a.scq, &wc, 7, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, on->b.rcq, &wc, id, IB_WC_SUCCESS);
+		RIG_EXPECT_DELIVERED(test, on, &wc, 7, id);
 		KUNIT_EXPECT_PTR_EQ(test, wc.qp, on->b.qp);
 		KUNIT_EXPECT_EQ(test, head + LEN, wc.byte_len);
-		KUNIT_EXPECT_TRUE(test, rig_filled(first->b.buf + id * SLOT +
-						   head, LEN, id));
+		KUNIT_EXPECT_TRUE(test, rig_filled(first->b.buf + id * SLOT + head, LEN, id));
 	}
 }
 
@@ -642,13 +583,11 @@ static void own_region(struct kunit *test, struct rig_end *e)
 	/* Post the REG_MR to another QP of that PD, as the end's own may be of any type. */
 	r->b.pd = e->pd;
 	r->b.ibdev = e->ibdev;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	of.qp = r->b.qp;
 	e->mr = rig_mr(test, e->pd);
 	KUNIT_ASSERT_EQ(test, 1, rig_map(e, e->mr, 0, e->size));
-	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&of, e->mr, 5,
-					      IB_ACCESS_LOCAL_WRITE));
+	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&of, e->mr, 5, IB_ACCESS_LOCAL_WRITE));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 5, IB_WC_SUCCESS);
 }
 
@@ -675,16 +614,14 @@ static void srq_keys_are_of_its_pd(struct kunit *test)
 	rig_fill(r->a.buf, LEN, 3);
 	KUNIT_ASSERT_EQ(test, 0, recv_by_region(s, &first->b, 1));
 	KUNIT_ASSERT_EQ(test, 0, any_send(test, r, 7));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 7, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 1, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 7, 1);
 	KUNIT_EXPECT_TRUE(test, rig_filled(first->b.buf + head, LEN, 3));
 
 	/* A key of the QP's PD is refused. */
 	memset(r->b.buf, 0xee, RIG_BUF);
 	KUNIT_ASSERT_EQ(test, 0, recv_by_region(s, &r->b, 2));
 	KUNIT_ASSERT_EQ(test, 0, any_send(test, r, 8));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 8, type == IB_QPT_RC ?
-		      IB_WC_REM_OP_ERR : IB_WC_SUCCESS);
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 8, type == IB_QPT_RC ? IB_WC_REM_OP_ERR : IB_WC_SUCCESS);
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_LOC_PROT_ERR);
 	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf, RIG_BUF, 0xee));
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&s->got_last));
@@ -700,8 +637,7 @@ static void srq_of_another_device_is_refused(struct kunit *test)
 	init.srq = s->srq;
 	init.send_cq = r->a.scq;
 	init.recv_cq = r->a.rcq;
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			PTR_ERR_OR_ZERO(ib_create_qp(r->a.pd, &init)));
+	KUNIT_EXPECT_EQ(test, -EINVAL, PTR_ERR_OR_ZERO(ib_create_qp(r->a.pd, &init)));
 	/* Also, an SRQ cannot be destroyed while a QP uses it. */
 	init.send_cq = r->b.scq;
 	init.recv_cq = r->b.rcq;
@@ -709,28 +645,17 @@ static void srq_of_another_device_is_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EBUSY, ib_destroy_srq_user(s->srq, NULL));
 }
 
-/**
- * struct drain_rig - a QP with an SRQ that is drained under traffic
- * @s: the SRQ
- * @r: the connection; its second end has the QP to be drained
- * @qp: the QP to be drained
- * @cqe: completion entry of all receives
- * @posted: receives posted by the thread
- * @taken: receives that completed
- * @flushed: receives that completed in error
- * @late: receives that completed after the drain had returned
- * @over: the drain has returned
- */
+/* A QP with an SRQ that is drained under traffic. */
 struct drain_rig {
-	struct shared *s;
-	struct rig *r;
-	struct ib_qp *qp;
-	struct ib_cqe cqe;
-	int posted;
-	atomic_t taken;
-	atomic_t flushed;
-	atomic_t late;
-	int over;
+	struct shared *s;	/* the SRQ */
+	struct rig *r;		/* the connection; its second end has the QP to be drained */
+	struct ib_qp *qp;	/* the QP to be drained */
+	struct ib_cqe cqe;	/* completion entry of all receives */
+	int posted;		/* receives posted by the thread */
+	atomic_t taken;		/* receives that completed */
+	atomic_t flushed;	/* receives that completed in error */
+	atomic_t late;		/* receives that completed after the drain had returned */
+	int over;		/* the drain has returned */
 };
 
 static void drain_done(struct ib_cq *cq, struct ib_wc *wc)
@@ -763,7 +688,7 @@ static int drain_traffic(void *arg)
 	struct drain_rig *d = arg;
 	struct ib_wc wc;
 
-	while (!kthread_should_stop()) {
+	while (!kvt_should_stop()) {
 		drain_post(d);
 		rig_send(&d->r->a, 1, 0, LEN);
 		while (ib_poll_cq(d->r->a.scq, 1, &wc) == 1)
@@ -796,11 +721,10 @@ static void drain_up(struct kunit *test, struct drain_rig *d)
 
 static void s2_drain_under_traffic(struct kunit *test)
 {
-	struct drain_rig *d = kunit_kzalloc(test, sizeof(*d), GFP_KERNEL);
+	struct drain_rig *d = kvt_zalloc(test, sizeof(*d));
 	u64 i, count = kvt_count(DRAINS);
 	struct kvt_thread *t;
 
-	KUNIT_ASSERT_NOT_NULL(test, d);
 	drain_up(test, d);
 	for (i = 1; i <= count; i++) {
 		int before = atomic_read(&d->taken);
@@ -808,13 +732,11 @@ static void s2_drain_under_traffic(struct kunit *test)
 		rig_connect(test, d->r);
 		WRITE_ONCE(d->over, 0);
 		t = kvt_thread_start(test, kvt_other_cpu(), drain_traffic, d);
-		while (atomic_read(&d->taken) < before + 20 &&
-		       kvt_thread_running(t))
+		while (atomic_read(&d->taken) < before + 20 && kvt_thread_running(t))
 			kvt_yield();
 		ib_drain_qp(d->qp);
 		WRITE_ONCE(d->over, 1);
-		KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
-		KUNIT_EXPECT_EQ(test, 0, t->ret);
+		KUNIT_ASSERT_EQ(test, 0, kvt_thread_result(t));
 		KUNIT_EXPECT_EQ(test, i, atomic_read(&d->s->lasts));
 		KUNIT_EXPECT_EQ(test, 0, atomic_read(&d->flushed));
 		KUNIT_EXPECT_EQ(test, 0, atomic_read(&d->late));
@@ -828,12 +750,10 @@ static void s2_drain_under_traffic(struct kunit *test)
 static struct kunit_case emu_conform_srq_cases[] = {
 	KUNIT_CASE_PARAM(s1_limit_is_told_once, pair_gen_params),
 	KUNIT_CASE_PARAM(s1_limit_is_armed_again, pair_gen_params),
-	KUNIT_CASE_PARAM(s1_limit_above_what_is_there_is_told_at_once,
-			 pair_gen_params),
+	KUNIT_CASE_PARAM(s1_limit_above_what_is_there_is_told_at_once, pair_gen_params),
 	KUNIT_CASE_PARAM(s2_error_leaves_the_srq_alone, ending_gen_params),
 	KUNIT_CASE(s2_other_queue_pairs_go_on),
-	KUNIT_CASE_PARAM(s3_receives_are_posted_to_the_srq_only,
-			 pair_gen_params),
+	KUNIT_CASE_PARAM(s3_receives_are_posted_to_the_srq_only, pair_gen_params),
 	KUNIT_CASE_PARAM(srq_takes_as_many_as_it_says, pair_gen_params),
 	KUNIT_CASE_PARAM(srq_waits_like_any_receive_queue, pair_gen_params),
 	KUNIT_CASE(r10_srq_that_stays_empty),
@@ -847,13 +767,7 @@ static struct kunit_case emu_conform_srq_cases[] = {
 	KUNIT_CASE_PARAM(s2_drain_under_traffic, kvt_scheduled_context),
 	{}
 };
-
-static struct kunit_suite emu_conform_srq_suite = {
-	.name = "emu_conform_srq",
-	.test_cases = emu_conform_srq_cases,
-};
-
-kunit_test_suite(emu_conform_srq_suite);
+KVT_SUITE(emu_conform_srq);
 
 MODULE_DESCRIPTION("KUnit: shared receive queues of the emulated HCA");
 MODULE_LICENSE("GPL");

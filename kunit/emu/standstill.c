@@ -5,46 +5,30 @@
  * nothing is refused that there is room for, and nobody waits. See kverbs/delay.h. The
  * name of a case that covers a row of the conformance table starts with the row's id.
  */
-#include <linux/module.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 #include <kverbs/delay.h>
 
 #include "emu/rig_net.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 #define SRQ_DEPTH	4
 #define CQ_HELD		4
 #define LEN		64
 
-/**
- * struct standstill - what others do while a thread stands still
- * @r: the connection of the thread that stands still, or its datagram queue pairs
- * @other: the connection of the others
- * @srq: where they receive
- * @ah: their address
- * @times: how many messages they send
- * @failed: messages that could not be posted, or did not complete
- */
+/* What others do while a thread stands still. */
 struct standstill {
+	/* The connection of the thread that stands still, or its datagram queue pairs. */
 	struct rig *r;
-	struct rig *other;
-	struct ib_srq *srq;
-	struct ib_ah *ah;
-	u32 times;
-	u32 failed;
+	struct rig *other;	/* the connection of the others */
+	struct ib_srq *srq;	/* where they receive */
+	struct ib_ah *ah;	/* their address */
+	u32 times;		/* how many messages they send */
+	u32 failed;		/* messages that could not be posted, or did not complete */
 };
 
 /* More than 15, and than 16, bits can tell apart. */
 static const u32 standstills[] = { 3, BIT(15) + 1, BIT(16) - 1, BIT(16) + 1 };
 
-static void standstill_desc(const u32 *times, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%u", *times);
-}
-
-KUNIT_ARRAY_PARAM(standstill, standstills, standstill_desc);
+KVT_NUMBER_PARAM(standstill, standstills, "%u");
 
 static u32 times_of(struct kunit *test)
 {
@@ -163,8 +147,7 @@ static void completion_that_was_overtaken_is_written(struct kunit *test)
 
 	other->a.scq = r->a.scq;
 	other->b.rcq = r->b.rcq;
-	rig_make_qps(test, other);
-	rig_connect(test, other);
+	rig_start(test, other);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 0, 0, LEN));
 	kverbs_delay_set("emu_cq_begin", connection_goes_on, &s);
 	KUNIT_EXPECT_EQ(test, 0, rig_send(&r->a, 0, 0, LEN));
@@ -199,11 +182,6 @@ static void srq_goes_on(void *arg)
 	}
 }
 
-static void srq_end(void *arg)
-{
-	ib_destroy_srq(arg);
-}
-
 static void s4_slow_message_keeps_no_place_in_an_srq(struct kunit *test)
 {
 	struct ib_srq_init_attr init = { .attr = { .max_wr = SRQ_DEPTH, .max_sge = 2 } };
@@ -217,15 +195,11 @@ static void s4_slow_message_keeps_no_place_in_an_srq(struct kunit *test)
 	struct ib_wc wc;
 	u32 i;
 
-	s.srq = ib_create_srq(s.r->b.pd, &init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(s.srq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, srq_end, s.srq));
+	s.srq = KVT_OWN(test, ib_create_srq(s.r->b.pd, &init), kvt_end_srq);
 	s.r->b.srq = s.srq;
 	s.other->b.srq = s.srq;
-	rig_make_qps(test, s.r);
-	rig_connect(test, s.r);
-	rig_make_qps(test, s.other);
-	rig_connect(test, s.other);
+	rig_start(test, s.r);
+	rig_start(test, s.other);
 	for (i = 0; i < SRQ_DEPTH; i++)
 		KUNIT_ASSERT_EQ(test, 0, srq_recv(&s, i));
 
@@ -275,12 +249,9 @@ static void srq_counts_no_receive_twice(struct kunit *test)
 	};
 	u32 i;
 
-	s.srq = ib_create_srq(s.r->b.pd, &init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(s.srq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, srq_end, s.srq));
+	s.srq = KVT_OWN(test, ib_create_srq(s.r->b.pd, &init), kvt_end_srq);
 	s.r->b.srq = s.srq;
-	rig_make_qps(test, s.r);
-	rig_connect(test, s.r);
+	rig_start(test, s.r);
 	for (i = 0; i < SRQ_DEPTH; i++)
 		KUNIT_ASSERT_EQ(test, 0, srq_recv(&s, i));
 	kverbs_delay_set("emu_srq_left", srq_turns_over, &s);
@@ -353,8 +324,7 @@ static void u9_slow_datagram_keeps_one_place(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0, LEN));
 	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
 	KUNIT_EXPECT_EQ(test, 0, s.failed);
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 0, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 0);
 	KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf + RIG_GRH, LEN, 9));
 	KUNIT_EXPECT_EQ(test, 0, rig_recv(&r->b, 0, 0, RIG_GRH + LEN));
 	KUNIT_EXPECT_EQ(test, -ENOMEM, rig_recv(&r->b, 0, 0, RIG_GRH + LEN));
@@ -373,13 +343,7 @@ static struct kunit_case emu_standstill_cases[] = {
 	KUNIT_CASE_PARAM(u9_slow_datagram_keeps_one_place, standstill_gen_params),
 	{}
 };
-
-static struct kunit_suite emu_standstill_suite = {
-	.name = "emu_standstill",
-	.test_cases = emu_standstill_cases,
-};
-
-kunit_test_suite(emu_standstill_suite);
+KVT_SUITE(emu_standstill);
 
 MODULE_DESCRIPTION("KUnit: threads that stand still in the emulated HCA");
 MODULE_LICENSE("GPL");

@@ -13,14 +13,9 @@
  */
 #include <linux/bitmap.h>
 #include <linux/hrtimer.h>
-#include <linux/module.h>
-#include <linux/sched.h>
-#include <linux/slab.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig.h"
-#include "lib/lib.h"
+#include "lib/objects.h"
 
 /* Messages of a full run. */
 #define MESSAGES	10000000ULL
@@ -61,58 +56,35 @@ enum which {
 
 struct stress;
 
-/**
- * struct party - a thread or a timer that posts and polls
- * @s: the case
- * @id: number of the party
- * @rng: state of the random numbers
- * @quota: messages to post
- * @posted: messages posted
- * @full: how often the send queue was full
- * @taken: by kind, completions polled
- * @next: by kind and poster, the lowest sequence number that may come next
- * @overtaken: completions with a lower number than that
- * @doubled: completions with a number that had come before
- * @failed: other errors
- * @timer: runs the party in hard interrupt, unless it is a thread
- * @done: completed when the timer has run for the last time
- */
+/* A thread or a timer that posts and polls. */
 struct party {
-	struct stress *s;
-	int id;
-	u32 rng;
-	u64 quota;
-	u64 posted;
-	u64 full;
-	u64 taken[KINDS];
+	struct stress *s;	/* the case */
+	int id;			/* number of the party */
+	u32 rng;		/* state of the random numbers */
+	u64 quota;		/* messages to post */
+	u64 posted;		/* messages posted */
+	u64 full;		/* how often the send queue was full */
+	u64 taken[KINDS];	/* by kind, completions polled */
+	/* By kind and poster, the lowest sequence number that may come next. */
 	u64 next[KINDS][PARTIES];
-	u64 overtaken;
-	u64 doubled;
-	u64 failed;
-	struct hrtimer timer;
-	struct completion done;
+	u64 overtaken;		/* completions with a lower number than that */
+	u64 doubled;		/* completions with a number that had come before */
+	u64 failed;		/* other errors */
+	struct hrtimer timer;	/* runs the party in hard interrupt, unless it is a thread */
+	struct completion done;	/* completed when the timer has run for the last time */
 } ____cacheline_aligned_in_smp;
 
-/**
- * struct stress - a case
- * @r: the QPs: that of the first end sends, that of the second receives
- * @count: messages to send
- * @p: the parties
- * @seen: by kind and poster, the sequence numbers that came
- * @slot: receives that are posted, by their place in the buffer
- * @sizes: how often all sizes were changed
- * @size_failed: how many changes of a size failed
- * @stop: all parties must end
- */
+/* A case. */
 struct stress {
-	struct rig *r;
-	u64 count;
-	struct party p[PARTIES];
+	struct rig *r;	/* the QPs: that of the first end sends, that of the second receives */
+	u64 count;			/* messages to send */
+	struct party p[PARTIES];	/* the parties */
+	/* By kind and poster, the sequence numbers that came. */
 	unsigned long *seen[KINDS][PARTIES];
-	DECLARE_BITMAP(slot, SLOTS);
-	u64 sizes;
-	u64 size_failed;
-	int stop;
+	DECLARE_BITMAP(slot, SLOTS);	/* receives that are posted, by their place in the buffer */
+	u64 sizes;			/* how often all sizes were changed */
+	u64 size_failed;		/* how many changes of a size failed */
+	int stop;			/* all parties must end */
 };
 
 static u64 stress_taken(const struct stress *s)
@@ -207,8 +179,7 @@ static void party_poll(struct party *p, struct ib_cq *cq)
 			party_saw(p, SENT, wc[i].wr_id);
 	}
 	if (got <= 0)
-		p->failed += ib_req_notify_cq(cq, IB_CQ_NEXT_COMP |
-					      IB_CQ_REPORT_MISSED_EVENTS) < 0;
+		p->failed += ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) < 0;
 }
 
 static void party_turn(struct party *p, u32 burst)
@@ -286,17 +257,14 @@ static void stress_stop(void *arg)
 		hrtimer_cancel(&s->p[i].timer);
 }
 
-static void free_bitmap(void *arg)
-{
-	kvfree(arg);
-}
+KUNIT_DEFINE_ACTION_WRAPPER(free_bitmap, kvfree, void *);
 
 static unsigned long *stress_bitmap(struct kunit *test, u64 bits)
 {
 	unsigned long *map = kvcalloc(BITS_TO_LONGS(bits), sizeof(*map), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, map);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, free_bitmap, map));
+	kvt_defer(test, free_bitmap, map);
 	return map;
 }
 
@@ -319,14 +287,12 @@ static void add_party(struct kunit *test, struct stress *s, int id, u32 seed)
 /* Sets up everything but the QPs. */
 static struct stress *stress_new(struct kunit *test, u64 full, const char *peer)
 {
-	struct stress *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct stress *s = kvt_zalloc(test, sizeof(*s));
 	u32 seed;
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	/* Can be divided among the parties without a remainder. */
-	s->count = round_up(max_t(u64, 1000, kvt_count(full) / DEBUG_SHARE),
-			    TIMER_PART * PARTIES);
+	s->count = round_up(max_t(u64, 1000, kvt_count(full) / DEBUG_SHARE), TIMER_PART * PARTIES);
 	seed = kvt_seed(test, "messages", s->count);
 	for (i = 0; i < PARTIES; i++)
 		add_party(test, s, i, seed);
@@ -354,8 +320,7 @@ static void stress_run(struct kunit *test, struct stress *s)
 	struct kvt_thread *t[PARTIES], *resizer = NULL;
 	int i, cpu;
 
-	rig_make_qps(test, s->r);
-	rig_connect(test, s->r);
+	rig_start(test, s->r);
 	for (i = 0; i < SLOTS; i++)
 		KUNIT_ASSERT_EQ(test, 0, post_slot(s, i));
 	for (i = 0; i < PARTIES; i++) {
@@ -365,7 +330,7 @@ static void stress_run(struct kunit *test, struct stress *s)
 	}
 	if (s->r->b.srq)
 		resizer = kvt_thread_start(test, -1, resize_fn, s);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, stress_stop, s));
+	kvt_defer(test, stress_stop, s);
 	for (i = 0; i < PARTIES; i++)
 		KUNIT_ASSERT_TRUE(test, stress_join(s, t[i]));
 	for (i = THREADS; i < PARTIES; i++)
@@ -415,11 +380,6 @@ static void p11_one_queue_pair_and_queue_lose_nothing(struct kunit *test)
 	stress_check(test, s);
 }
 
-static void destroy_srq(void *arg)
-{
-	ib_destroy_srq(arg);
-}
-
 static void queues_that_are_resized_lose_nothing(struct kunit *test)
 {
 	struct ib_srq_init_attr init = { .attr = { .max_wr = MIN_WR, .max_sge = 1 } };
@@ -428,9 +388,7 @@ static void queues_that_are_resized_lose_nothing(struct kunit *test)
 
 	kvt_need_two_cpus(test);
 	s = stress_new(test, RESIZED, "emu1");
-	srq = ib_create_srq(s->r->b.pd, &init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(srq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, destroy_srq, srq));
+	srq = KVT_OWN(test, ib_create_srq(s->r->b.pd, &init), kvt_end_srq);
 	s->r->b.srq = srq;
 	/* A resize waits for grace periods: this makes for more of them. */
 	kvt_expedite_rcu(test);
@@ -447,13 +405,7 @@ static struct kunit_case emu_stress_cases[] = {
 	KUNIT_CASE_SLOW(queues_that_are_resized_lose_nothing),
 	{}
 };
-
-static struct kunit_suite emu_stress_suite = {
-	.name = "emu_stress",
-	.test_cases = emu_stress_cases,
-};
-
-kunit_test_suite(emu_stress_suite);
+KVT_SUITE(emu_stress);
 
 MODULE_DESCRIPTION("KUnit: a queue pair posted to and polled from everywhere");
 MODULE_LICENSE("GPL");

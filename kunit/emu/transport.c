@@ -5,10 +5,7 @@
  * asked, and answers as they want it to. Queue pairs have a send queue and a doorbell, and
  * nothing else.
  */
-#include <linux/module.h>
 #include <linux/percpu.h>
-#include <linux/slab.h>
-#include <kunit/test.h>
 
 #include "lib/lib.h"
 #include "../drivers/emu/lib/wait.c"
@@ -22,28 +19,18 @@
 /* A code for 10 us, the shortest time. */
 #define RNR_TIMER	1
 
-/**
- * struct wire - a queue pair, its transport, and what was asked of it
- * @qp: the queue pair
- * @port: its port
- * @tr: what was asked, in order
- * @answers: what the transport answers, in order; after the last one EMU_DONE
- * @nr_answers: number of @answers
- * @asked: number of questions
- * @delay_ns: how long a wait takes; as long as no case takes, if 0
- * @left: completed when the owner has left
- * @status: status of the last entry that the engine ended
- */
+/* A queue pair, its transport, and what was asked of it. */
 static struct wire {
-	struct emu_qp *qp;
+	struct emu_qp *qp;		/* the queue pair */
 	struct emu_port port;
-	struct kvt_trace *tr;
+	struct kvt_trace *tr;		/* what was asked, in order */
+	/* What the transport answers, in order; after the last one EMU_DONE. */
 	enum emu_verdict answers[DEPTH];
-	unsigned int nr_answers;
-	unsigned int asked;
-	u64 delay_ns;
-	struct completion left;
-	enum ib_wc_status status;
+	unsigned int nr_answers;	/* number of @answers */
+	unsigned int asked;		/* number of questions */
+	u64 delay_ns;			/* how long a wait takes; as long as no case takes, if 0 */
+	struct completion left;		/* completed when the owner has left */
+	enum ib_wc_status status;	/* status of the last entry that the engine ended */
 } wire;
 
 /* --- what the engine's sources use of others -------------------------------- */
@@ -224,9 +211,8 @@ static void wire_qp_end(void *arg)
 
 static int wire_init(struct kunit *test)
 {
-	struct emu_qp *qp = kunit_kzalloc(test, sizeof(*qp), GFP_KERNEL);
+	struct emu_qp *qp = kvt_zalloc(test, sizeof(*qp));
 
-	KUNIT_ASSERT_NOT_NULL(test, qp);
 	memset(&wire, 0, sizeof(wire));
 	init_completion(&wire.left);
 	wire.tr = kvt_trace_new(test);
@@ -246,7 +232,7 @@ static int wire_init(struct kunit *test)
 	emu_qp_init_doorbell(qp);
 	emu_qp_reset_retries(qp);
 	KUNIT_ASSERT_EQ(test, 0, emu_ring_init(&qp->sq, DEPTH, sizeof(struct emu_swqe)));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, wire_qp_end, qp));
+	kvt_defer(test, wire_qp_end, qp);
 	return 0;
 }
 
@@ -291,11 +277,7 @@ static const struct operation {
 	{ IB_WR_LOCAL_INV, "local invalidation", "invalidate completed leave" },
 };
 
-static void operation_name(const struct operation *operation, char *name)
-{
-	strscpy(name, operation->name, KUNIT_PARAM_DESC_SIZE);
-}
-KUNIT_ARRAY_PARAM(operation, operations, operation_name);
+KUNIT_ARRAY_PARAM_DESC(operation, operations, name);
 
 static void each_operation_is_asked_for(struct kunit *test)
 {
@@ -412,17 +394,8 @@ static struct kunit_case emu_transport_cases[] = {
 	KUNIT_CASE(peer_that_never_answers_ends_it),
 	{}
 };
-
-static struct kunit_suite emu_transport_suite = {
-	.name = "emu_transport",
-	.suite_init = wire_suite_init,
-	.suite_exit = wire_suite_exit,
-	.init = wire_init,
-	.exit = wire_exit,
-	.test_cases = emu_transport_cases,
-};
-
-kunit_test_suite(emu_transport_suite);
+KVT_SUITE(emu_transport,
+	  .suite_init = wire_suite_init, .suite_exit = wire_suite_exit, .init = wire_init, .exit = wire_exit);
 
 MODULE_DESCRIPTION("KUnit: what the emulated HCA's engine asks of a transport");
 MODULE_LICENSE("GPL");

@@ -4,26 +4,21 @@
  * recover from a failed send. The name of a case that covers a row of the conformance table
  * starts with the row's id.
  */
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
-
 #include "emu/rig_net.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 #define ALL_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 			 IB_ACCESS_REMOTE_READ)
 #define LEN		100
 
-KUNIT_ARRAY_PARAM(few_net, rig_few_nets, rig_net_name);
+KUNIT_ARRAY_PARAM_DESC(few_net, rig_few_nets, name);
 
 static struct rig *uc_of_param(struct kunit *test)
 {
 	struct rig *r = rig_net_new(test, test->param_value);
 
 	r->init.qp_type = IB_QPT_UC;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	return r;
 }
 
@@ -40,8 +35,7 @@ static void expect_arrival(struct kunit *test, struct rig *r, u64 id)
 
 	rig_fill(r->a.buf, LEN, id);
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 71, 0, LEN));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 71, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, id, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 71, id);
 	KUNIT_EXPECT_EQ(test, LEN, wc.byte_len);
 	KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf, LEN, id));
 	expect_both_in_rts(test, r);
@@ -55,8 +49,7 @@ static void u5_no_receive_posted_on_uc(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, LEN));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	KUNIT_EXPECT_EQ(test, dropped + 1, rig_counter(test, &r->b,
-						       "rx_dropped"));
+	KUNIT_EXPECT_EQ(test, dropped + 1, rig_counter(test, &r->b, "rx_dropped"));
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, LEN));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 	expect_arrival(test, r, 2);
@@ -92,13 +85,11 @@ static void u6_dropped_message_leaves_its_receive(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, LEN));
 	for (i = 0; i < 2; i++) {
 		/* Too long for the receive, by one byte and by many packets. */
-		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0,
-						  i ? 20000 : LEN + 1));
+		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, i ? 20000 : LEN + 1));
 		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
 		KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 	}
-	KUNIT_EXPECT_EQ(test, dropped + 2, rig_counter(test, &r->b,
-						       "rx_dropped"));
+	KUNIT_EXPECT_EQ(test, dropped + 2, rig_counter(test, &r->b, "rx_dropped"));
 	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf, RIG_BUF, 0xee));
 	expect_arrival(test, r, 2);
 }
@@ -136,12 +127,7 @@ static const int refuseds[] = {
 	REFUSED_KEY, REFUSED_RANGE, REFUSED_QP_ACCESS,
 };
 
-static void refused_name(const int *refused, char *desc)
-{
-	strscpy(desc, refused_names[*refused], KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(refused, refuseds, refused_name);
+KVT_NAMED_PARAM(refused, refuseds, refused_names);
 
 static void u6_refused_write_is_dropped(struct kunit *test)
 {
@@ -154,8 +140,7 @@ static void u6_refused_write_is_dropped(struct kunit *test)
 	r->init.qp_type = IB_QPT_UC;
 	if (refused == REFUSED_QP_ACCESS)
 		r->access = IB_ACCESS_LOCAL_WRITE;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	rig_register(test, &r->b, ALL_ACCESS);
 	memset(r->b.buf, 0xee, RIG_BUF);
 	rkey = r->b.mr->rkey ^ (refused == REFUSED_KEY ? 0x100000 : 0);
@@ -189,8 +174,7 @@ static void write_on_uc_reaches_remote_memory(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 0));
 	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE_WITH_IMM, 3, 0,
 					  LEN, r->b.mr->iova, r->b.mr->rkey));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 3, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 3, 2);
 	KUNIT_EXPECT_EQ(test, IB_WC_RECV_RDMA_WITH_IMM, wc.opcode);
 	KUNIT_EXPECT_EQ(test, LEN, wc.byte_len);
 }
@@ -206,8 +190,7 @@ static void uc_has_no_reads_atomics_and_remote_invalidation(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(ops); i++)
-		KUNIT_EXPECT_EQ(test, -EINVAL, rig_rdma(&r->a, ops[i], 1, 0, 8,
-							0, 0));
+		KUNIT_EXPECT_EQ(test, -EINVAL, rig_rdma(&r->a, ops[i], 1, 0, 8, 0, 0));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 }
 
@@ -235,8 +218,7 @@ static void sqe_rig_up(struct kunit *test, struct sqe_rig *s)
 	}
 	s->r = rig_new(test, "emu0", "emu1");
 	s->r->init.qp_type = IB_QPT_UC;
-	rig_make_qps(test, s->r);
-	rig_connect(test, s->r);
+	rig_start(test, s->r);
 	s->ah = NULL;
 }
 
@@ -270,8 +252,7 @@ static void sqe_expect_receive(struct kunit *test, struct sqe_rig *s)
 	if (s->ah) {
 		struct ib_ah *back = rig_ah(test, &r->b, &r->a);
 
-		KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->b, back, &r->a, 31, 0,
-						     LEN));
+		KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->b, back, &r->a, 31, 0, LEN));
 	} else {
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->b, 31, 0, LEN));
 	}
@@ -310,8 +291,7 @@ static void u7_failed_send_stops_sends_only(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, 0, rig_to(s.r->a.qp, IB_QPS_RTS));
 	KUNIT_ASSERT_EQ(test, 0, sqe_send(&s, 9));
-	RIG_EXPECT_WC(test, s.r->a.scq, &wc, 9, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, s.r->b.rcq, &wc, 21, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, s.r, &wc, 9, 21);
 	sqe_expect_receive(test, &s);
 }
 
@@ -354,31 +334,21 @@ static void u7_receives_go_on_while_sends_fail(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, 0, rig_to(s.r->a.qp, IB_QPS_RTS));
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&s.r->b, 5, 0, RIG_BUF));
 		KUNIT_ASSERT_EQ(test, 0, sqe_send(&s, 4));
-		RIG_EXPECT_WC(test, s.r->a.scq, &wc, 4, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, s.r->b.rcq, &wc, 5, IB_WC_SUCCESS);
+		RIG_EXPECT_DELIVERED(test, s.r, &wc, 4, 5);
 	}
 }
 
 static struct kunit_case emu_conform_uc_cases[] = {
 	KUNIT_CASE_PARAM(u5_no_receive_posted_on_uc, few_net_gen_params),
 	KUNIT_CASE_PARAM(u5_nobody_at_the_other_end_of_uc, few_net_gen_params),
-	KUNIT_CASE_PARAM(u6_dropped_message_leaves_its_receive,
-			 few_net_gen_params),
-	KUNIT_CASE_PARAM(u6_connection_goes_on_after_a_reset_of_the_peer,
-			 few_net_gen_params),
+	KUNIT_CASE_PARAM(u6_dropped_message_leaves_its_receive, few_net_gen_params),
+	KUNIT_CASE_PARAM(u6_connection_goes_on_after_a_reset_of_the_peer, few_net_gen_params),
 	KUNIT_CASE_PARAM(u6_refused_write_is_dropped, refused_gen_params),
 	KUNIT_CASE_PARAM(write_on_uc_reaches_remote_memory, few_net_gen_params),
-	KUNIT_CASE_PARAM(uc_has_no_reads_atomics_and_remote_invalidation,
-			 few_net_gen_params),
+	KUNIT_CASE_PARAM(uc_has_no_reads_atomics_and_remote_invalidation, few_net_gen_params),
 	KUNIT_CASE_PARAM(u7_failed_send_stops_sends_only, type_gen_params),
 	KUNIT_CASE_PARAM(u7_sqe_leads_to_error_or_reset_too, type_gen_params),
 	KUNIT_CASE_PARAM(u7_receives_go_on_while_sends_fail, type_gen_params),
 	{}
 };
-
-static struct kunit_suite emu_conform_uc_suite = {
-	.name = "emu_conform_uc",
-	.test_cases = emu_conform_uc_cases,
-};
-
-kunit_test_suite(emu_conform_uc_suite);
+KVT_SUITE(emu_conform_uc);

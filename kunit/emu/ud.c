@@ -7,16 +7,11 @@
 #include <linux/etherdevice.h>
 #include <linux/if_vlan.h>
 #include <linux/ip.h>
-#include <linux/jiffies.h>
-#include <linux/module.h>
-#include <kunit/test.h>
 #include <net/ipv6.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
-#include <rdma/ib_verbs.h>
 
 #include "emu/rig_net.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 
 #define LEN		200
@@ -25,8 +20,8 @@
 /* The VLAN of the cases that have one. */
 #define VLAN_ID		5
 
-KUNIT_ARRAY_PARAM(net, rig_nets, rig_net_name);
-KUNIT_ARRAY_PARAM(few_net, rig_few_nets, rig_net_name);
+KUNIT_ARRAY_PARAM_DESC(net, rig_nets, name);
+KUNIT_ARRAY_PARAM_DESC(few_net, rig_few_nets, name);
 
 static const struct rig_net *net_of(struct kunit *test)
 {
@@ -101,13 +96,11 @@ static void expect_sender(struct kunit *test, const struct rig_end *e, const str
 	rdma_put_gid_attr(attr);
 	KUNIT_EXPECT_FALSE(test, is_zero_ether_addr(mac));
 	KUNIT_EXPECT_MEMEQ(test, mac, wc->smac, ETH_ALEN);
-	KUNIT_EXPECT_EQ(test, IB_WC_WITH_SMAC,
-			wc->wc_flags & (IB_WC_WITH_SMAC | IB_WC_WITH_VLAN));
+	KUNIT_EXPECT_EQ(test, IB_WC_WITH_SMAC, wc->wc_flags & (IB_WC_WITH_SMAC | IB_WC_WITH_VLAN));
 	KUNIT_EXPECT_EQ(test, 0, wc->slid);
 }
 
-static void expect_origin(struct kunit *test, struct rig *r,
-			  const struct ib_wc *wc)
+static void expect_origin(struct kunit *test, struct rig *r, const struct ib_wc *wc)
 {
 	const struct rig_net *net = net_of(test);
 	bool roce = rig_net_is_roce(net);
@@ -118,13 +111,10 @@ static void expect_origin(struct kunit *test, struct rig *r,
 	KUNIT_EXPECT_EQ(test, RIG_SL, wc->sl);
 	KUNIT_EXPECT_EQ(test, r->b.port, wc->port_num);
 	KUNIT_EXPECT_EQ(test, 0, wc->pkey_index);
-	KUNIT_EXPECT_EQ(test, net->kind != RIG_NET_IB,
-			!!(wc->wc_flags & IB_WC_GRH));
-	KUNIT_EXPECT_EQ(test, roce,
-			!!(wc->wc_flags & IB_WC_WITH_NETWORK_HDR_TYPE));
+	KUNIT_EXPECT_EQ(test, net->kind != RIG_NET_IB, !!(wc->wc_flags & IB_WC_GRH));
+	KUNIT_EXPECT_EQ(test, roce, !!(wc->wc_flags & IB_WC_WITH_NETWORK_HDR_TYPE));
 	if (roce) {
-		KUNIT_EXPECT_EQ(test, network_types[net->kind],
-				wc->network_hdr_type);
+		KUNIT_EXPECT_EQ(test, network_types[net->kind], wc->network_hdr_type);
 		expect_sender(test, &r->a, wc);
 	} else {
 		KUNIT_EXPECT_EQ(test, r->a.lid, wc->slid);
@@ -144,8 +134,7 @@ static void u1_datagram_comes_with_its_header(struct kunit *test)
 		rig_fill(r->a.buf, sizes[i], i);
 		memset(r->b.buf, 0xee, RIG_BUF);
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, RIG_BUF));
-		KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0,
-						     sizes[i]));
+		KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0, sizes[i]));
 		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
 		KUNIT_EXPECT_EQ(test, IB_WC_SEND, wc.opcode);
 		RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
@@ -153,8 +142,7 @@ static void u1_datagram_comes_with_its_header(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, 0, wc.wc_flags & IB_WC_WITH_IMM);
 		expect_origin(test, r, &wc);
 		expect_header(test, r, sizes[i]);
-		KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf + RIG_GRH, sizes[i],
-						   i));
+		KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf + RIG_GRH, sizes[i], i));
 		KUNIT_EXPECT_EQ(test, 0xee, r->b.buf[RIG_GRH + sizes[i]]);
 	}
 }
@@ -183,10 +171,8 @@ static void u1_header_and_payload_cut_anywhere(struct kunit *test)
 
 		rig_fill(r->a.buf, LEN, i);
 		KUNIT_ASSERT_EQ(test, 0, recv_in_two(r, 2, heads[i], rest));
-		KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0,
-						     LEN));
-		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+		KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0, LEN));
+		RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 		memcpy(r->b.buf, r->b.buf + 4096, heads[i]);
 		memcpy(r->b.buf + heads[i], r->b.buf + 8192, rest);
 		expect_header(test, r, LEN);
@@ -209,8 +195,7 @@ static void u1_inline_with_immediate_data(struct kunit *test)
 	wr.wr.send_flags |= IB_SEND_INLINE;
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, RIG_BUF));
 	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr.wr, NULL));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 	KUNIT_EXPECT_EQ(test, RIG_GRH + RIG_INLINE, wc.byte_len);
 	KUNIT_EXPECT_TRUE(test, wc.wc_flags & IB_WC_WITH_IMM);
 	KUNIT_EXPECT_EQ(test, 0x12345678, be32_to_cpu(wc.ex.imm_data));
@@ -228,10 +213,8 @@ static void u1_receiver_answers_by_the_completion(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, RIG_BUF));
 	KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0, LEN));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
-	back = ib_create_ah_from_wc(r->b.pd, &wc, (void *)r->b.buf, r->b.port);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(back));
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
+	back = KVT_PTR(test, ib_create_ah_from_wc(r->b.pd, &wc, (void *)r->b.buf, r->b.port));
 	KUNIT_EXPECT_EQ(test, 0, rig_recv(&r->a, 4, 0, RIG_BUF));
 	KUNIT_EXPECT_EQ(test, 0, rig_ud_send(&r->b, back, &r->a, 3, 4096, LEN));
 	rdma_destroy_ah(back, 0);
@@ -274,8 +257,7 @@ static void vlan_end_up(struct kunit *test, struct rig_end *e, const char *name)
 	KUNIT_EXPECT_MEMEQ(test, &gid, &e->gid, sizeof(gid));
 }
 
-static void expect_from_vlan(struct kunit *test, const struct rig_end *from,
-			     const struct ib_wc *wc)
+static void expect_from_vlan(struct kunit *test, const struct rig_end *from, const struct ib_wc *wc)
 {
 	const struct ib_gid_attr *attr = rdma_get_gid_attr(from->ibdev, from->port,
 							   from->gid_index);
@@ -303,11 +285,9 @@ static void u1_answer_goes_out_from_the_same_vlan(struct kunit *test)
 	ah = rig_ah(test, &r->a, &r->b);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, RIG_BUF));
 	KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 1, 0, LEN));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 	expect_from_vlan(test, &r->a, &wc);
-	back = ib_create_ah_from_wc(r->b.pd, &wc, (void *)r->b.buf, r->b.port);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(back));
+	back = KVT_PTR(test, ib_create_ah_from_wc(r->b.pd, &wc, (void *)r->b.buf, r->b.port));
 	KUNIT_EXPECT_EQ(test, r->b.gid_index, back->sgid_attr->index);
 	KUNIT_EXPECT_EQ(test, 0, rig_recv(&r->a, 4, 0, RIG_BUF));
 	KUNIT_EXPECT_EQ(test, 0, rig_ud_send(&r->b, back, &r->a, 3, 4096, LEN));
@@ -333,14 +313,12 @@ static void u1_a_queue_pair_sends_to_itself(struct kunit *test)
 }
 
 /* Sends a datagram, which must complete the receive @id. */
-static void expect_arrival(struct kunit *test, struct rig *r, struct ib_ah *ah,
-			   u64 id, u32 len)
+static void expect_arrival(struct kunit *test, struct rig *r, struct ib_ah *ah, u64 id, u32 len)
 {
 	struct ib_wc wc;
 
 	KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, 71, 0, len));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 71, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, id, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 71, id);
 	KUNIT_EXPECT_EQ(test, RIG_GRH + len, wc.byte_len);
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->a.qp));
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->b.qp));
@@ -363,8 +341,7 @@ static void expect_drop(struct kunit *test, struct rig *r,
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf, RIG_BUF, 0xee));
 	if (at)
-		KUNIT_EXPECT_EQ(test, before + 1,
-				rig_counter(test, at, counter));
+		KUNIT_EXPECT_EQ(test, before + 1, rig_counter(test, at, counter));
 }
 
 static void u2_short_receive_waits_for_a_short_message(struct kunit *test)
@@ -437,8 +414,7 @@ static void u3_highest_bit_means_the_senders_own_q_key(struct kunit *test)
 	expect_drop(test, r, &wr, &r->b, "qkey_viol_cntr");
 	wr.remote_qkey = BIT(31) | 0x2222;
 	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr.wr, NULL));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 	/* The Q_Key of the request is not used, even if the receiver has the same. */
 	r->b.qkey = BIT(31) | 0x2222;
 	KUNIT_ASSERT_EQ(test, 0, ib_modify_qp(r->b.qp, &(struct ib_qp_attr) {
@@ -479,11 +455,9 @@ static void u4_more_than_the_mtu_is_not_sent(struct kunit *test)
 	rig_ud_wr(&wr, 1, &sge, 1, ah, &r->b);
 	before = rig_counter(test, &r->a, "port_xmit_packets");
 	expect_drop(test, r, &wr, NULL, NULL);
-	KUNIT_EXPECT_EQ(test, before, rig_counter(test, &r->a,
-						  "port_xmit_packets"));
+	KUNIT_EXPECT_EQ(test, before, rig_counter(test, &r->a, "port_xmit_packets"));
 	expect_arrival(test, r, ah, 2, mtu);
-	KUNIT_EXPECT_EQ(test, before + 1, rig_counter(test, &r->a,
-						      "port_xmit_packets"));
+	KUNIT_EXPECT_EQ(test, before + 1, rig_counter(test, &r->a, "port_xmit_packets"));
 }
 
 static void u5_no_receive_posted(struct kunit *test)
@@ -530,15 +504,10 @@ static const enum ib_qp_state deaf_states[] = {
 	IB_QPS_RESET, IB_QPS_INIT, IB_QPS_ERR,
 };
 
-static void state_name(const enum ib_qp_state *state, char *desc)
-{
-	static const char *const names[] = { "RESET", "INIT", "RTR", "RTS",
-					     "SQD", "SQE", "ERR" };
+static const char *const state_names[] = { "RESET", "INIT", "RTR", "RTS",
+				     "SQD", "SQE", "ERR" };
 
-	strscpy(desc, names[*state], KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(deaf_state, deaf_states, state_name);
+KVT_NAMED_PARAM(deaf_state, deaf_states, state_names);
 
 static void u5_receiver_is_not_ready(struct kunit *test)
 {
@@ -602,34 +571,24 @@ static void bad_address_is_refused_at_once(struct kunit *test)
 
 static struct kunit_case emu_conform_ud_cases[] = {
 	KUNIT_CASE_PARAM(u1_datagram_comes_with_its_header, net_gen_params),
-	KUNIT_CASE_PARAM(u1_header_and_payload_cut_anywhere,
-			 few_net_gen_params),
+	KUNIT_CASE_PARAM(u1_header_and_payload_cut_anywhere, few_net_gen_params),
 	KUNIT_CASE_PARAM(u1_inline_with_immediate_data, few_net_gen_params),
 	KUNIT_CASE_PARAM(u1_receiver_answers_by_the_completion, net_gen_params),
 	KUNIT_CASE_PARAM(u1_answer_goes_out_from_the_same_vlan, vlan_type_gen_params),
 	KUNIT_CASE(u1_a_queue_pair_sends_to_itself),
-	KUNIT_CASE_PARAM(u2_short_receive_waits_for_a_short_message,
-			 few_net_gen_params),
+	KUNIT_CASE_PARAM(u2_short_receive_waits_for_a_short_message, few_net_gen_params),
 	KUNIT_CASE(u2_receive_without_room_for_a_header),
-	KUNIT_CASE_PARAM(u3_wrong_q_key_is_dropped_and_counted,
-			 few_net_gen_params),
+	KUNIT_CASE_PARAM(u3_wrong_q_key_is_dropped_and_counted, few_net_gen_params),
 	KUNIT_CASE(u3_highest_bit_means_the_senders_own_q_key),
 	KUNIT_CASE_PARAM(u4_more_than_the_mtu_is_not_sent, mtu_gen_params),
 	KUNIT_CASE_PARAM(u5_no_receive_posted, few_net_gen_params),
 	KUNIT_CASE_PARAM(u5_nobody_at_the_address, few_net_gen_params),
 	KUNIT_CASE_PARAM(u5_receiver_is_not_ready, deaf_state_gen_params),
-	KUNIT_CASE_PARAM(receive_with_a_bad_key_fails_its_queue_pair,
-			 few_net_gen_params),
+	KUNIT_CASE_PARAM(receive_with_a_bad_key_fails_its_queue_pair, few_net_gen_params),
 	KUNIT_CASE(bad_address_is_refused_at_once),
 	{}
 };
-
-static struct kunit_suite emu_conform_ud_suite = {
-	.name = "emu_conform_ud",
-	.test_cases = emu_conform_ud_cases,
-};
-
-kunit_test_suite(emu_conform_ud_suite);
+KVT_SUITE(emu_conform_ud);
 
 MODULE_DESCRIPTION("KUnit: datagrams of the emulated HCA");
 MODULE_LICENSE("GPL");

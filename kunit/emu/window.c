@@ -2,16 +2,9 @@
 /*
  * Memory windows of one end of a rig.
  */
-#include <linux/export.h>
-#include <kunit/resource.h>
-
 #include "emu/rig.h"
 #include "emu/window.h"
-
-static void win_end(void *arg)
-{
-	ib_dealloc_mw(arg);
-}
+#include "lib/objects.h"
 
 /**
  * win_new() - make a window, freed with the case
@@ -21,14 +14,9 @@ static void win_end(void *arg)
  *
  * Return: the window.
  */
-struct ib_mw *win_new(struct kunit *test, struct ib_pd *pd,
-		      enum ib_mw_type type)
+struct ib_mw *win_new(struct kunit *test, struct ib_pd *pd, enum ib_mw_type type)
 {
-	struct ib_mw *mw = ib_alloc_mw(pd, type);
-
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mw));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, win_end, mw));
-	return mw;
+	return KVT_OWN(test, ib_alloc_mw(pd, type), kvt_end_mw);
 }
 EXPORT_SYMBOL_GPL(win_new);
 
@@ -39,7 +27,7 @@ EXPORT_SYMBOL_GPL(win_new);
  */
 void win_free(struct kunit *test, struct ib_mw *mw)
 {
-	kunit_release_action(test, win_end, mw);
+	kunit_release_action(test, kvt_end_mw, mw);
 }
 EXPORT_SYMBOL_GPL(win_free);
 

@@ -10,8 +10,7 @@
 
 struct rig_end;
 
-struct ib_mw *win_new(struct kunit *test, struct ib_pd *pd,
-		      enum ib_mw_type type);
+struct ib_mw *win_new(struct kunit *test, struct ib_pd *pd, enum ib_mw_type type);
 void win_free(struct kunit *test, struct ib_mw *mw);
 int win_bind(struct rig_end *e, struct ib_mw *mw, struct ib_mr *mr, u64 at,
 	     u64 len, int access, u64 id);

@@ -5,11 +5,7 @@
  * repeated, reordered or malformed. Each case checks what the QPs at both ends of such
  * a row can observe, if anything, and is then skipped with the reason.
  */
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
-
 #include "emu/rig.h"
-#include "lib/lib.h"
 
 #define ALL_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 			 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC)
@@ -23,11 +19,6 @@ static void packets_only(struct kunit *test, const char *why)
 		kunit_skip(test, "wire: %s", why);
 }
 
-static void link_up(void *arg)
-{
-	kvt_write_file(LINK, "active");
-}
-
 /*
  * Connected QPs; the second end's buffer is open to remote access. The ACK timeout is 268 ms
  * (16), with seven retries.
@@ -36,11 +27,10 @@ static struct rig *rig_linked(struct kunit *test)
 {
 	struct rig *r = rig_new(test, "emu0", "emu1");
 
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, link_up, NULL));
+	kvt_restore_file(test, LINK, "active");
 	r->access = ALL_ACCESS;
 	r->timeout = 16;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	rig_start(test, r);
 	rig_register(test, &r->b, ALL_ACCESS);
 	return r;
 }
@@ -48,8 +38,7 @@ static struct rig *rig_linked(struct kunit *test)
 /* Waits until the pending request was retried with the link down; it must not complete. */
 static void expect_tried(struct kunit *test, struct rig *r, u64 before)
 {
-	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NO_ANSWER,
-					      before + 2));
+	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NO_ANSWER, before + 2));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 }
 
@@ -69,8 +58,7 @@ static void r2_nothing_overtakes_or_is_missing(struct kunit *test)
 	expect_tried(test, r, before);
 	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(LINK, "active"));
 	for (i = 0; i < RIG_WR; i++) {
-		RIG_EXPECT_WC(test, r->a.scq, &wc, i, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, r->b.rcq, &wc, i, IB_WC_SUCCESS);
+		RIG_EXPECT_DELIVERED(test, r, &wc, i, i);
 		KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf + i * 100, 100, i));
 	}
 	packets_only(test, "no packet comes ahead of another, so no gap is there to NAK");
@@ -88,8 +76,7 @@ static void r3_message_tried_again_arrives_once(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 100));
 	expect_tried(test, r, before);
 	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(LINK, "active"));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 10, IB_WC_SUCCESS);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 10);
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 	packets_only(test, "a message has no packet that could come twice, and no ACK");
 }
@@ -129,8 +116,7 @@ static void r5_atomic_tried_again_works_once(struct kunit *test)
 	target.remote_addr = r->b.mr->iova;
 	target.rkey = r->b.mr->rkey;
 	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(LINK, "down"));
-	KUNIT_ASSERT_EQ(test, 0, rig_atomic(&r->a, IB_WR_ATOMIC_FETCH_AND_ADD,
-					    1, 0, &target));
+	KUNIT_ASSERT_EQ(test, 0, rig_atomic(&r->a, IB_WR_ATOMIC_FETCH_AND_ADD, 1, 0, &target));
 	expect_tried(test, r, before);
 	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(LINK, "active"));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
@@ -158,8 +144,7 @@ static void r7_last_of_a_batch_completes_all(struct kunit *test)
 			wr.rkey = r->b.mr->rkey;
 			if (i < RIG_WR - 1)
 				wr.wr.send_flags = 0;
-			KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr.wr,
-							      NULL));
+			KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr.wr, NULL));
 		}
 		RIG_EXPECT_WC(test, r->a.scq, &wc, RIG_WR - 1, IB_WC_SUCCESS);
 		KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf, RIG_BUF, 7));
@@ -194,17 +179,12 @@ static void r27_each_message_counts_once(struct kunit *test)
 	for (i = 0; i < RIG_WR; i++) {
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, RIG_BUF));
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, i * 4096));
-		RIG_EXPECT_WC(test, r->a.scq, &wc, i, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, r->b.rcq, &wc, i, IB_WC_SUCCESS);
+		RIG_EXPECT_DELIVERED(test, r, &wc, i, i);
 	}
-	KUNIT_EXPECT_TRUE(test, rig_counts_to(test, &r->a, "port_xmit_packets",
-					      sent + RIG_WR));
-	KUNIT_EXPECT_TRUE(test, rig_counts_to(test, &r->b, "port_rcv_packets",
-					      received + RIG_WR));
-	KUNIT_EXPECT_EQ(test, sent + RIG_WR,
-			rig_counter(test, &r->a, "port_xmit_packets"));
-	KUNIT_EXPECT_EQ(test, received + RIG_WR,
-			rig_counter(test, &r->b, "port_rcv_packets"));
+	KUNIT_EXPECT_TRUE(test, rig_counts_to(test, &r->a, "port_xmit_packets", sent + RIG_WR));
+	KUNIT_EXPECT_TRUE(test, rig_counts_to(test, &r->b, "port_rcv_packets", received + RIG_WR));
+	KUNIT_EXPECT_EQ(test, sent + RIG_WR, rig_counter(test, &r->a, "port_xmit_packets"));
+	KUNIT_EXPECT_EQ(test, received + RIG_WR, rig_counter(test, &r->b, "port_rcv_packets"));
 	packets_only(test, "no ACK carries a message sequence number");
 }
 
@@ -220,10 +200,4 @@ static struct kunit_case emu_conform_wire_cases[] = {
 	KUNIT_CASE(r27_each_message_counts_once),
 	{}
 };
-
-static struct kunit_suite emu_conform_wire_suite = {
-	.name = "emu_conform_wire",
-	.test_cases = emu_conform_wire_cases,
-};
-
-kunit_test_suite(emu_conform_wire_suite);
+KVT_SUITE(emu_conform_wire);

@@ -4,13 +4,9 @@
  */
 #include <linux/fcntl.h>
 #include <linux/mm.h>
-#include <linux/sched.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "ca/rig.h"
 #include "fault/sweep.h"
-#include "lib/lib.h"
 
 /* Pages of user memory: too many for one chunk of a scatter list. */
 #define USER_PAGES	300UL
@@ -18,33 +14,22 @@
 #define VENDOR_LEN	100
 #define ANSWER_LEN	2048
 
-/**
- * struct target - what the requests are about
- * @m: the device
- * @h: handle of an open CA
- * @pd: PD under @h
- * @addr: user memory of the case's thread
- * @handle: handle that OPEN returned
- * @object: object that ALLOC_PD or REG_MR returned
- * @vendor: driver-specific input of OPEN
- * @answer: room for an answer
- */
+/* What the requests are about. */
 struct target {
-	struct mock *m;
-	u64 h;
-	u64 pd;
-	unsigned long addr;
-	u64 handle;
-	u64 object;
-	u8 vendor[VENDOR_LEN];
-	u8 answer[ANSWER_LEN];
+	struct mock *m;		/* the device */
+	u64 h;			/* handle of an open CA */
+	u64 pd;			/* PD under @h */
+	unsigned long addr;	/* user memory of the case's thread */
+	u64 handle;		/* handle that OPEN returned */
+	u64 object;		/* object that ALLOC_PD or REG_MR returned */
+	u8 vendor[VENDOR_LEN];	/* driver-specific input of OPEN */
+	u8 answer[ANSWER_LEN];	/* room for an answer */
 };
 
 static struct target *target_up(struct kunit *test)
 {
-	struct target *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct target *t = kvt_zalloc(test, sizeof(*t));
 
-	KUNIT_ASSERT_NOT_NULL(test, t);
 	t->addr = ca_rig_map(test, USER_PAGES);
 	t->m = mock_up(test, "kvtm_a");
 	t->h = ca_rig_open(test, t->m->ibdev);
@@ -54,8 +39,7 @@ static struct target *target_up(struct kunit *test)
 static int make_open(void *arg)
 {
 	struct target *t = arg;
-	struct ib_ca_request req = CA_REQ(OPEN, .in = t->vendor,
-					  .in_len = VENDOR_LEN);
+	struct ib_ca_request req = CA_REQ(OPEN, .in = t->vendor, .in_len = VENDOR_LEN);
 	int ret = ib_ca_call(t->m->ibdev, &req);
 
 	t->handle = req.handle;
@@ -89,8 +73,7 @@ static void unmake_pd(void *arg)
 static int make_mr(void *arg)
 {
 	struct target *t = arg;
-	struct kverbs_ca_reg_mr reg =
-		ca_rig_reg_of(t->pd, t->addr, USER_PAGES << PAGE_SHIFT);
+	struct kverbs_ca_reg_mr reg = ca_rig_reg_of(t->pd, t->addr, USER_PAGES << PAGE_SHIFT);
 	struct ib_ca_request req = CA_REQ(REG_MR, .handle = t->h, .in = &reg,
 					  .in_len = sizeof(reg),
 					  .out = t->answer,
@@ -126,8 +109,7 @@ static int make_fresh(void *arg)
 {
 	struct target *t = arg;
 
-	return answered(t, &CA_REQ(QUERY_CA, .handle = t->h,
-				   .flags = KVERBS_CA_FRESH));
+	return answered(t, &CA_REQ(QUERY_CA, .handle = t->h, .flags = KVERBS_CA_FRESH));
 }
 
 static void unmake_nothing(void *arg)
@@ -136,12 +118,11 @@ static void unmake_nothing(void *arg)
 
 static void opening(struct kunit *test)
 {
-	static const struct victim open = { "OPEN", make_open, unmake_open };
 	struct target *t;
 
 	kvt_need_injection(test);
 	t = target_up(test);
-	sweep(test, t->m, &open, t);
+	SWEEP(test, t->m, t, "OPEN", make_open, unmake_open);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&t->m->wrong_ca));
 }
 
@@ -169,16 +150,13 @@ static void objects_of_a_handle(struct kunit *test)
 /* Without memory to refresh, a FRESH query fails, and others get the old values. */
 static void fresh_query(struct kunit *test)
 {
-	static const struct victim fresh = {
-		"QUERY_CA", make_fresh, unmake_nothing,
-	};
 	const struct kverbs_ca_attr *before, *now;
 	struct target *t;
 
 	kvt_need_injection(test);
 	t = target_up(test);
 	before = ca_rig_attr(test, t->m->ibdev, t->h);
-	sweep(test, t->m, &fresh, t);
+	SWEEP(test, t->m, t, "QUERY_CA", make_fresh, unmake_nothing);
 	t->m->port[1].attr.lid = 0x99;
 	kvt_fail_nth(1);
 	KUNIT_EXPECT_EQ(test, -ENOMEM, make_fresh(t));
@@ -256,10 +234,4 @@ static struct kunit_case fail_nth_ca_cases[] = {
 	KUNIT_CASE_PARAM(lending_a_pd_needs_no_memory, quiet_gen_params),
 	{}
 };
-
-static struct kunit_suite fail_nth_ca_suite = {
-	.name = "fail_nth_ca",
-	.test_cases = fail_nth_ca_cases,
-};
-
-kunit_test_suite(fail_nth_ca_suite);
+KVT_SUITE(fail_nth_ca);

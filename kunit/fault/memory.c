@@ -3,34 +3,23 @@
  * Registers memory of another device, as peer memory and as a dma-buf, while each of the
  * allocations in it fails in turn.
  */
-#include <kunit/test.h>
 #include <rdma/ib_umem.h>
-#include <rdma/ib_verbs.h>
 
 #include "lib/dmabuf_rig.h"
 #include "fault/sweep.h"
-#include "lib/lib.h"
 #include "lib/objects.h"
 #include "peer/rig.h"
 
 #define LENGTH		SZ_1M
 
-/**
- * struct target - a registration of memory
- * @m: the device
- * @pd: a PD of @m
- * @client: peer-memory client, the driver of another device
- * @buf: a dma-buf
- * @mem: description of the memory that is registered
- * @mr: the MR that @mem was registered as
- */
+/* A registration of memory. */
 struct target {
-	struct mock *m;
-	struct ib_pd *pd;
-	struct peer_mock *client;
-	struct dmabuf_rig *buf;
-	struct ib_mem mem;
-	struct ib_mr *mr;
+	struct mock *m;			/* the device */
+	struct ib_pd *pd;		/* a PD of @m */
+	struct peer_mock *client;	/* peer-memory client, the driver of another device */
+	struct dmabuf_rig *buf;		/* a dma-buf */
+	struct ib_mem mem;		/* description of the memory that is registered */
+	struct ib_mr *mr;		/* the MR that @mem was registered as */
 };
 
 static void target_up(struct kunit *test, struct target *t)
@@ -76,7 +65,6 @@ static void expect_nothing_left(struct kunit *test, struct target *t)
 
 static void memory_of_a_peer(struct kunit *test)
 {
-	static const struct victim victim = { "ib_reg_mem, peer", make_mr, unmake_mr };
 	struct target t = {
 		.mem = {
 			.path = IB_MEM_PEER,
@@ -86,13 +74,12 @@ static void memory_of_a_peer(struct kunit *test)
 	};
 
 	target_up(test, &t);
-	sweep(test, t.m, &victim, &t);
+	SWEEP(test, t.m, &t, "ib_reg_mem, peer", make_mr, unmake_mr);
 	expect_nothing_left(test, &t);
 }
 
 static void memory_of_a_dmabuf(struct kunit *test)
 {
-	static const struct victim victim = { "ib_reg_mem, dma-buf", make_mr, unmake_mr };
 	struct target t = {
 		.mem = {
 			.path = IB_MEM_DMABUF,
@@ -103,7 +90,7 @@ static void memory_of_a_dmabuf(struct kunit *test)
 
 	target_up(test, &t);
 	t.mem.fd = t.buf->fd;
-	sweep(test, t.m, &victim, &t);
+	SWEEP(test, t.m, &t, "ib_reg_mem, dma-buf", make_mr, unmake_mr);
 	expect_nothing_left(test, &t);
 }
 
@@ -156,10 +143,4 @@ static struct kunit_case fail_nth_mem_cases[] = {
 	KUNIT_CASE(memory_of_a_dmabuf_that_moves),
 	{}
 };
-
-static struct kunit_suite fail_nth_mem_suite = {
-	.name = "fail_nth_mem",
-	.test_cases = fail_nth_mem_cases,
-};
-
-kunit_test_suite(fail_nth_mem_suite);
+KVT_SUITE(fail_nth_mem);

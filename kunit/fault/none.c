@@ -7,12 +7,9 @@
 #include <linux/if_link.h>
 #include <linux/kernfs.h>
 #include <linux/scatterlist.h>
-#include <linux/sched.h>
-#include <kunit/test.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_sysfs.h>
 #include <rdma/ib_umem.h>
-#include <rdma/ib_verbs.h>
 #include <rdma/mr_pool.h>
 #include <rdma/restrack.h>
 #include <kverbs/completion.h>
@@ -23,7 +20,6 @@
 #include "lib/client.h"
 #include "lib/dmabuf_rig.h"
 #include "fault/sweep.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 #include "peer/rig.h"
@@ -41,8 +37,7 @@ static struct kobject *directory_of_a_port(struct kunit *test, struct ib_device 
 	struct kernfs_node *ports, *port;
 	struct kobject *kobj;
 
-	ports = kernfs_find_and_get(ibdev->dev.kobj.sd, "ports");
-	KUNIT_ASSERT_NOT_NULL(test, ports);
+	ports = KVT_PTR(test, kernfs_find_and_get(ibdev->dev.kobj.sd, "ports"));
 	port = kernfs_find_and_get(ports, "1");
 	kernfs_put(ports);
 	KUNIT_ASSERT_NOT_NULL(test, port);
@@ -65,8 +60,7 @@ static void queries_of_a_port(struct kunit *test)
 	kvt_need_injection(test);
 	ibdev = mock_up(test, "kvtm_a")->ibdev;
 	kobj = directory_of_a_port(test, ibdev);
-	KUNIT_EXPECT_PTR_EQ(test, ibdev,
-			    QUIET(test, ib_port_sysfs_get_ibdev_kobj(kobj, &port)));
+	KUNIT_EXPECT_PTR_EQ(test, ibdev, QUIET(test, ib_port_sysfs_get_ibdev_kobj(kobj, &port)));
 	KUNIT_EXPECT_EQ(test, 1, port);
 	EXPECT_QUIET(test, 0, ib_query_port(ibdev, 1, &attr));
 	QUIET_VOID(test, ib_port_attr_changed(ibdev, 1));
@@ -102,17 +96,14 @@ static void lookups_of_a_gid(struct kunit *test)
 	EXPECT_QUIET(test, 0, rdma_query_gid(ibdev, 1, 0, &gid));
 	EXPECT_QUIET(test, false, rdma_is_zero_gid(&gid));
 	EXPECT_QUIET(test, 0, ib_find_gid(ibdev, &gid, &port, &index));
-	attr = QUIET(test, rdma_find_gid(ibdev, &gid, IB_GID_TYPE_IB, NULL));
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(attr));
+	attr = KVT_PTR(test, QUIET(test, rdma_find_gid(ibdev, &gid, IB_GID_TYPE_IB, NULL)));
 	QUIET_VOID(test, rdma_put_gid_attr(attr));
-	attr = QUIET(test, rdma_find_gid_by_port(ibdev, &gid, IB_GID_TYPE_IB, 1, NULL));
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(attr));
+	attr = KVT_PTR(test, QUIET(test, rdma_find_gid_by_port(ibdev, &gid, IB_GID_TYPE_IB, 1,
+							       NULL)));
 	rdma_put_gid_attr(attr);
-	attr = QUIET(test, rdma_find_gid_by_filter(ibdev, &gid, 1, any_gid, NULL));
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(attr));
+	attr = KVT_PTR(test, QUIET(test, rdma_find_gid_by_filter(ibdev, &gid, 1, any_gid, NULL)));
 	rdma_put_gid_attr(attr);
-	attr = QUIET(test, rdma_get_gid_attr(ibdev, 1, 0));
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(attr));
+	attr = KVT_PTR(test, QUIET(test, rdma_get_gid_attr(ibdev, 1, 0)));
 	QUIET_VOID(test, rdma_hold_gid_attr(attr));
 	KUNIT_EXPECT_NULL(test, QUIET(test, rdma_read_gid_hw_context(attr)));
 	rdma_put_gid_attr(attr);
@@ -141,8 +132,7 @@ static void lookups_of_a_network_device(struct kunit *test)
 			    QUIET(test, ib_device_get_by_name("kvtm_a",
 							      RDMA_DRIVER_UNKNOWN)));
 	ib_device_put(ibdev);
-	attr = rdma_get_gid_attr(ibdev, 1, 0);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(attr));
+	attr = KVT_PTR(test, rdma_get_gid_attr(ibdev, 1, 0));
 	EXPECT_QUIET(test, 0, rdma_read_gid_l2_fields(attr, &vlan, mac));
 	rcu_read_lock();
 	KUNIT_EXPECT_PTR_EQ(test, ndev, QUIET(test, rdma_read_gid_attr_ndev_rcu(attr)));
@@ -221,18 +211,12 @@ static void places_to_stand_still(struct kunit *test)
 
 /* --- objects ----------------------------------------------------------------- */
 
-/**
- * struct objects - the objects that the calls are made on
- * @m: the device
- * @pd: PD
- * @cq: CQ
- * @qp: QP
- */
+/* The objects that the calls are made on. */
 struct objects {
-	struct mock *m;
-	struct ib_pd *pd;
-	struct ib_cq *cq;
-	struct ib_qp *qp;
+	struct mock *m;		/* the device */
+	struct ib_pd *pd;	/* PD */
+	struct ib_cq *cq;	/* CQ */
+	struct ib_qp *qp;	/* QP */
 };
 
 static void objects_up(struct kunit *test, struct objects *o, enum ib_poll_context ctx)
@@ -295,8 +279,7 @@ static void shared_receive_queues(struct kunit *test)
 	struct objects o;
 
 	objects_up(test, &o, IB_POLL_DIRECT);
-	srq = ib_create_srq(o.pd, &init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(srq));
+	srq = KVT_PTR(test, ib_create_srq(o.pd, &init));
 	EXPECT_QUIET(test, 0, ib_query_srq(srq, &init.attr));
 	init.attr.srq_limit = 2;
 	EXPECT_QUIET(test, 0, ib_modify_srq(srq, &init.attr, IB_SRQ_LIMIT));
@@ -336,13 +319,11 @@ static void addresses(struct kunit *test)
 
 	objects_up(test, &o, IB_POLL_DIRECT);
 	EXPECT_QUIET(test, 0, ib_init_ah_attr_from_wc(o.m->ibdev, 1, &wc, NULL, &attr));
-	ah = rdma_create_ah(o.pd, &attr, 0);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(ah));
+	ah = KVT_PTR(test, rdma_create_ah(o.pd, &attr, 0));
 	EXPECT_QUIET(test, 0, rdma_modify_ah(ah, &attr));
 	EXPECT_QUIET(test, 0, rdma_query_ah(ah, &attr));
 	rdma_destroy_ah(ah, 0);
-	gid = rdma_get_gid_attr(o.m->ibdev, 1, 0);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(gid));
+	gid = KVT_PTR(test, rdma_get_gid_attr(o.m->ibdev, 1, 0));
 	QUIET_VOID(test, rdma_move_grh_sgid_attr(&attr, NULL, 0, 64, 0, gid));
 	QUIET_VOID(test, rdma_copy_ah_attr(&copy, &attr));
 	QUIET_VOID(test, rdma_replace_ah_attr(&copy, &attr));
@@ -376,11 +357,9 @@ static void regions(struct kunit *test)
 	void *page;
 
 	objects_up(test, &o, IB_POLL_DIRECT);
-	page = kunit_kzalloc(test, PAGE_SIZE, GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, page);
+	page = kvt_zalloc(test, PAGE_SIZE);
 	sg_init_one(&sg, page, PAGE_SIZE);
-	mr = ib_alloc_mr(o.pd, IB_MR_TYPE_MEM_REG, 8);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+	mr = KVT_PTR(test, ib_alloc_mr(o.pd, IB_MR_TYPE_MEM_REG, 8));
 	EXPECT_QUIET(test, 1, ib_dma_virt_map_sg(o.m->ibdev, &sg, 1));
 	EXPECT_QUIET(test, 1, ib_map_mr_sg(mr, &sg, 1, NULL, PAGE_SIZE));
 	EXPECT_QUIET(test, 1, ib_sg_to_pages(mr, &sg, 1, NULL, take_page));
@@ -405,15 +384,12 @@ static void windows(struct kunit *test)
 	LIST_HEAD(list);
 
 	objects_up(test, &o, IB_POLL_DIRECT);
-	mw = ib_alloc_mw(o.pd, IB_MW_TYPE_1);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mw));
-	bind.bind_info.mr = ib_alloc_mr(o.pd, IB_MR_TYPE_MEM_REG, 4);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(bind.bind_info.mr));
+	mw = KVT_PTR(test, ib_alloc_mw(o.pd, IB_MW_TYPE_1));
+	bind.bind_info.mr = KVT_PTR(test, ib_alloc_mr(o.pd, IB_MR_TYPE_MEM_REG, 4));
 	EXPECT_QUIET(test, 0, ib_bind_mw(o.qp, mw, &bind));
 	ib_dereg_mr(bind.bind_info.mr);
 	ib_dealloc_mw(mw);
-	fmr = ib_alloc_fmr(o.pd, ACCESS, &fmr_attr);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(fmr));
+	fmr = KVT_PTR(test, ib_alloc_fmr(o.pd, ACCESS, &fmr_attr));
 	EXPECT_QUIET(test, 0, ib_map_phys_fmr_watched(fmr, &page, 1, 0));
 	list_add(&fmr->list, &list);
 	EXPECT_QUIET(test, 0, ib_unmap_fmr(&list));
@@ -427,8 +403,8 @@ static void lists_of_objects(struct kunit *test)
 	struct objects o;
 
 	objects_up(test, &o, IB_POLL_DIRECT);
-	res = QUIET(test, rdma_restrack_get_byid(o.m->ibdev, RDMA_RESTRACK_PD, o.pd->res.id));
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(res));
+	res = KVT_PTR(test, QUIET(test, rdma_restrack_get_byid(o.m->ibdev, RDMA_RESTRACK_PD,
+							       o.pd->res.id)));
 	EXPECT_QUIET(test, 0, rdma_restrack_put(res));
 }
 
@@ -549,11 +525,9 @@ static void protection_of_a_region(struct kunit *test)
 
 	objects_up(test, &o, IB_POLL_DIRECT);
 	ib_set_device_ops(o.m->ibdev, &more_ops);
-	page = kunit_kzalloc(test, PAGE_SIZE, GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, page);
+	page = kvt_zalloc(test, PAGE_SIZE);
 	sg_init_one(&sg, page, PAGE_SIZE);
-	mr = ib_alloc_mr(o.pd, IB_MR_TYPE_MEM_REG, 8);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));
+	mr = KVT_PTR(test, ib_alloc_mr(o.pd, IB_MR_TYPE_MEM_REG, 8));
 	mr->type = IB_MR_TYPE_INTEGRITY;
 	EXPECT_QUIET(test, 2, ib_map_mr_sg_pi(mr, &sg, 1, NULL, &sg, 1, NULL, PAGE_SIZE));
 	EXPECT_QUIET(test, 0, ib_check_mr_status(mr, 0, &status));
@@ -572,8 +546,7 @@ static void memory_of_the_process(struct kunit *test)
 
 	kvt_need_injection(test);
 	m = mock_up_umem(test, "kvtm_a");
-	umem = ib_umem_get(m->ibdev, ca_rig_map(test, 2), 2 * PAGE_SIZE, ACCESS);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(umem));
+	umem = KVT_PTR(test, ib_umem_get(m->ibdev, ca_rig_map(test, 2), 2 * PAGE_SIZE, ACCESS));
 	EXPECT_QUIET(test, 0, ib_umem_copy_from(&word, umem, 0, sizeof(word)));
 	EXPECT_QUIET(test, PAGE_SIZE, ib_umem_find_best_pgsz(umem, PAGE_SIZE, umem->address));
 	QUIET_VOID(test, __rdma_block_iter_start(&biter, umem->sgt_append.sgt.sgl,
@@ -619,8 +592,7 @@ static void scatter_lists(struct kunit *test)
 
 	kvt_need_injection(test);
 	ibdev = mock_up_umem(test, "kvtm_a")->ibdev;
-	page = kunit_kzalloc(test, PAGE_SIZE, GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, page);
+	page = kvt_zalloc(test, PAGE_SIZE);
 	sg_init_one(&sg, page, PAGE_SIZE);
 	EXPECT_QUIET(test, false, ib_dma_pci_p2p_dma_supported(ibdev));
 	EXPECT_QUIET(test, 1, ib_dma_device_map_sg(ibdev, &sg, 1, DMA_TO_DEVICE, 0));
@@ -673,10 +645,4 @@ static struct kunit_case fail_nth_none_cases[] = {
 	KUNIT_CASE_PARAM(requests_that_are_submitted, quiet_gen_params),
 	{}
 };
-
-static struct kunit_suite fail_nth_none_suite = {
-	.name = "fail_nth_none",
-	.test_cases = fail_nth_none_cases,
-};
-
-kunit_test_suite(fail_nth_none_suite);
+KVT_SUITE(fail_nth_none);

@@ -4,18 +4,12 @@
  * allocations fails in turn. See sweep.c.
  */
 #include <linux/dma-buf.h>
-#include <linux/dma-resv.h>
-#include <linux/mman.h>
-#include <linux/sched.h>
-#include <kunit/test.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_umem.h>
-#include <rdma/ib_verbs.h>
 
 #include "ca/rig.h"
 #include "lib/dmabuf_rig.h"
 #include "fault/sweep.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 #include "peer/rig.h"
@@ -28,48 +22,28 @@
 
 #define ACCESS		IB_ACCESS_LOCAL_WRITE
 
-/**
- * struct heard - an event handler that reads a GID
- * @handler: the handler registered with the core
- * @gid: the GID that was in the cache when the last event came
- * @got: completed by each event
- */
+/* An event handler that reads a GID. */
 struct heard {
-	struct ib_event_handler handler;
-	union ib_gid gid;
-	struct completion got;
+	struct ib_event_handler handler;	/* the handler registered with the core */
+	union ib_gid gid;	/* the GID that was in the cache when the last event came */
+	struct completion got;	/* completed by each event */
 };
 
-/**
- * struct target - what the calls work on, and what they have made
- * @m: the device
- * @pd: a PD of the device
- * @cq: made by a call
- * @mr: likewise
- * @ah: likewise
- * @ibdev: likewise
- * @stats: likewise
- * @umem: likewise
- * @ndev: a network device
- * @client: a client of the peer-memory registry
- * @buf: a dma-buf
- * @addr: start of the memory to be used
- * @size: size of the memory, in bytes
- */
+/* What the calls work on, and what they have made. */
 struct target {
-	struct mock *m;
-	struct ib_pd *pd;
-	struct ib_cq *cq;
-	struct ib_mr *mr;
-	struct ib_ah *ah;
-	struct ib_device *ibdev;
-	struct rdma_hw_stats *stats;
-	struct ib_umem *umem;
-	struct net_device *ndev;
-	struct peer_mock *client;
-	struct dmabuf_rig *buf;
-	unsigned long addr;
-	size_t size;
+	struct mock *m;			/* the device */
+	struct ib_pd *pd;		/* a PD of the device */
+	struct ib_cq *cq;		/* made by a call */
+	struct ib_mr *mr;		/* likewise */
+	struct ib_ah *ah;		/* likewise */
+	struct ib_device *ibdev;	/* likewise */
+	struct rdma_hw_stats *stats;	/* likewise */
+	struct ib_umem *umem;		/* likewise */
+	struct net_device *ndev;	/* a network device */
+	struct peer_mock *client;	/* a client of the peer-memory registry */
+	struct dmabuf_rig *buf;		/* a dma-buf */
+	unsigned long addr;		/* start of the memory to be used */
+	size_t size;			/* size of the memory, in bytes */
 };
 
 #define KEEP(t, member, call)						\
@@ -103,18 +77,14 @@ static void unmake_cq(void *arg)
 
 static void completion_queue_of_any_vector(struct kunit *test)
 {
-	static const struct victim victim = {
-		"ib_alloc_cq_any", make_cq, unmake_cq, UNDO_QUIET,
-	};
 	struct target t = {};
 
 	kvt_need_injection(test);
 	t.m = mock_up(test, "kvtm_a");
-	sweep(test, t.m, &victim, &t);
+	SWEEP(test, t.m, &t, "ib_alloc_cq_any", make_cq, unmake_cq, UNDO_QUIET);
 }
 
-static struct ib_mr *alloc_mr_integrity(struct ib_pd *pd, u32 max_num_data_sg,
-					u32 max_num_meta_sg)
+static struct ib_mr *alloc_mr_integrity(struct ib_pd *pd, u32 max_num_data_sg, u32 max_num_meta_sg)
 {
 	return mock_of(pd->device)->ops.alloc_mr(pd, IB_MR_TYPE_INTEGRITY,
 						 max_num_data_sg + max_num_meta_sg);
@@ -143,19 +113,15 @@ static void unmake_mr(void *arg)
 
 static void region_with_protection(struct kunit *test)
 {
-	static const struct victim victim = {
-		"ib_alloc_mr_integrity", make_mr, unmake_mr, UNDO_QUIET,
-	};
 	struct target t = {};
 
 	kvt_need_injection(test);
 	t.m = mock_new(test);
 	t.m->ops.alloc_mr_integrity = alloc_mr_integrity;
 	t.m->ops.map_mr_sg_pi = map_mr_sg_pi;
-	mock_alloc(test, t.m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(t.m, "kvtm_a"));
+	mock_start(test, t.m, "kvtm_a");
 	t.pd = kvt_pd(test, t.m->ibdev);
-	sweep(test, t.m, &victim, &t);
+	SWEEP(test, t.m, &t, "ib_alloc_mr_integrity", make_mr, unmake_mr, UNDO_QUIET);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&t.pd->usecnt));
 }
 
@@ -176,15 +142,12 @@ static void unmake_ah(void *arg)
 
 static void address_of_a_sender(struct kunit *test)
 {
-	static const struct victim victim = {
-		"ib_create_ah_from_wc", make_ah, unmake_ah, UNDO_QUIET,
-	};
 	struct target t = {};
 
 	kvt_need_injection(test);
 	t.m = mock_up(test, "kvtm_a");
 	t.pd = kvt_pd(test, t.m->ibdev);
-	sweep(test, t.m, &victim, &t);
+	SWEEP(test, t.m, &t, "ib_create_ah_from_wc", make_ah, unmake_ah, UNDO_QUIET);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&t.pd->usecnt));
 }
 
@@ -210,14 +173,11 @@ static void unmake_name(void *arg)
 
 static void name_of_a_device(struct kunit *test)
 {
-	static const struct victim victim = {
-		"ib_device_rename", make_name, unmake_name, UNDO_MAKES,
-	};
 	struct target t = {};
 
 	kvt_need_injection(test);
 	t.m = mock_up(test, "kvtm_a");
-	sweep(test, t.m, &victim, &t);
+	SWEEP(test, t.m, &t, "ib_device_rename", make_name, unmake_name, UNDO_MAKES);
 	KUNIT_EXPECT_TRUE(test, mock_exists("kvtm_a"));
 	KUNIT_EXPECT_FALSE(test, mock_exists("kvtm_b"));
 }
@@ -250,15 +210,12 @@ static void unmake_bound(void *arg)
 /* A leaked reference on the network device would keep the case from ending. */
 static void network_device_of_a_port(struct kunit *test)
 {
-	static const struct victim victim = {
-		"ib_device_set_netdev", make_bound, unmake_bound,
-	};
 	struct target t = {};
 
 	kvt_need_injection(test);
 	t.m = mock_new(test);
 	t.ndev = kvt_netdev(test);
-	sweep(test, t.m, &victim, &t);
+	SWEEP(test, t.m, &t, "ib_device_set_netdev", make_bound, unmake_bound);
 	kvt_netdev_gone(test, t.ndev);
 }
 
@@ -303,8 +260,7 @@ static void changes_that_the_driver_has_made(struct kunit *test)
 	t.m = mock_new(test);
 	t.m->ops.modify_port = modify_port;
 	t.m->ops.modify_device = modify_device;
-	mock_alloc(test, t.m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(t.m, "kvtm_a"));
+	mock_start(test, t.m, "kvtm_a");
 	for (i = 0; i < ARRAY_SIZE(victims); i++)
 		sweep(test, t.m, &victims[i], &t);
 }
@@ -318,14 +274,7 @@ static void change_netdev(struct mock *m, struct net_device *ndev)
 /* Waits for the GIDs to be as expected: after a failed allocation the core tries again. */
 static bool wait_for_gids(struct mock *m, unsigned long valid)
 {
-	unsigned long end = jiffies + KVT_TIMEOUT;
-
-	while (READ_ONCE(m->port[1].valid) != valid) {
-		if (time_after(jiffies, end))
-			return false;
-		schedule();
-	}
-	return true;
+	return kvt_until(READ_ONCE(m->port[1].valid) == valid);
 }
 
 /* rdma_roce_rescan_device() returns no error: after a failure the tables are set later. */
@@ -384,16 +333,14 @@ static void note_gid(struct ib_event_handler *handler, struct ib_event *event)
 /* The event is not delivered before all GIDs were read again without a failure. */
 static void gids_that_are_read_again(struct kunit *test)
 {
-	struct heard *h = kunit_kzalloc(test, sizeof(*h), GFP_KERNEL);
+	struct heard *h = kvt_zalloc(test, sizeof(*h));
 	struct mock *m = mock_new(test);
 	union ib_gid gid;
 
 	kvt_need_injection(test);
-	KUNIT_ASSERT_NOT_NULL(test, h);
 	query_gid = m->ops.query_gid;
 	m->ops.query_gid = gid_without_memory;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	mock_start(test, m, "kvtm_a");
 	init_completion(&h->got);
 	INIT_IB_EVENT_HANDLER(&h->handler, m->ibdev, note_gid);
 	m->port[1].gids[3].raw[15] ^= 0x55;
@@ -496,15 +443,12 @@ static void memory_of_the_process(struct kunit *test)
 
 static void memory_of_a_peer(struct kunit *test)
 {
-	static const struct victim victim = {
-		"ib_umem_get_peer, peer", make_peer_umem, unmake_umem,
-	};
 	struct target t = { .addr = PEER_BASE(0), .size = LENGTH };
 
 	target_up(test, &t);
 	t.client = peer_mock_up(test, 0, "kvt_gpu", PEER_CORE);
 	t.client->page_size = PAGE_SIZE;
-	sweep(test, t.m, &victim, &t);
+	SWEEP(test, t.m, &t, "ib_umem_get_peer, peer", make_peer_umem, unmake_umem);
 	PEER_EXPECT_IDLE(test, t.client);
 }
 
@@ -516,23 +460,6 @@ static const struct dma_buf_attach_ops importer = {
 	.allow_peer2peer = true,
 	.move_notify = moves,
 };
-
-static int map(struct ib_umem_dmabuf *d)
-{
-	int ret;
-
-	dma_resv_lock(d->attach->dmabuf->resv, NULL);
-	ret = ib_umem_dmabuf_map_pages(d);
-	dma_resv_unlock(d->attach->dmabuf->resv);
-	return ret;
-}
-
-static void unmap(struct ib_umem_dmabuf *d)
-{
-	dma_resv_lock(d->attach->dmabuf->resv, NULL);
-	ib_umem_dmabuf_unmap_pages(d);
-	dma_resv_unlock(d->attach->dmabuf->resv);
-}
 
 static int make_dmabuf(void *arg)
 {
@@ -569,14 +496,14 @@ static int make_mapped(void *arg)
 {
 	struct target *t = arg;
 
-	return map(to_ib_umem_dmabuf(t->umem));
+	return dmabuf_rig_map_pages(to_ib_umem_dmabuf(t->umem));
 }
 
 static void unmake_mapped(void *arg)
 {
 	struct target *t = arg;
 
-	unmap(to_ib_umem_dmabuf(t->umem));
+	dmabuf_rig_unmap_pages(to_ib_umem_dmabuf(t->umem));
 }
 
 static void memory_of_a_dmabuf(struct kunit *test)
@@ -584,9 +511,6 @@ static void memory_of_a_dmabuf(struct kunit *test)
 	static const struct victim got[] = {
 		{ "ib_umem_dmabuf_get", make_dmabuf, unmake_dmabuf, UNDO_QUIET },
 		{ "ib_umem_dmabuf_get_pinned", make_pinned, unmake_dmabuf, UNDO_QUIET },
-	};
-	static const struct victim mapped = {
-		"ib_umem_dmabuf_map_pages", make_mapped, unmake_mapped, UNDO_QUIET,
 	};
 	struct target t = { .size = LENGTH };
 	int i;
@@ -597,7 +521,7 @@ static void memory_of_a_dmabuf(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(got); i++)
 		sweep(test, t.m, &got[i], &t);
 	KUNIT_ASSERT_EQ(test, 0, make_dmabuf(&t));
-	sweep(test, t.m, &mapped, &t);
+	SWEEP(test, t.m, &t, "ib_umem_dmabuf_map_pages", make_mapped, unmake_mapped, UNDO_QUIET);
 	unmake_dmabuf(&t);
 	DMABUF_EXPECT_IDLE(test, t.buf);
 }
@@ -617,10 +541,4 @@ static struct kunit_case fail_nth_objects_cases[] = {
 	KUNIT_CASE(memory_of_a_dmabuf),
 	{}
 };
-
-static struct kunit_suite fail_nth_objects_suite = {
-	.name = "fail_nth_objects",
-	.test_cases = fail_nth_objects_cases,
-};
-
-kunit_test_suite(fail_nth_objects_suite);
+KVT_SUITE(fail_nth_objects);

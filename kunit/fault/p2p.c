@@ -6,38 +6,25 @@
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
-#include <linux/module.h>
 #include <linux/scatterlist.h>
-#include <linux/sched.h>
-#include <linux/string.h>
-#include <kunit/resource.h>
-#include <kunit/test.h>
 #include <kverbs/p2pdma.h>
-#include <rdma/ib_verbs.h>
 
 #include "../p2pdma/trace.h"
 #include "ca/rig.h"
 #include "emu/rig.h"
 #include "emu/rig_net.h"
 #include "fault/sweep.h"
-#include "lib/lib.h"
 #include "p2p/rig.h"
 
 /* More allocations than any call makes. */
 #define NEVER	1000000
 
-/**
- * struct p2p_victim - what the calls work on
- * @pdev: a PCI device that is both provider and client
- * @clients: list of clients
- * @found: provider that a call has found
- * @sgl: scatter list that a call has allocated
- */
+/* What the calls work on. */
 struct p2p_victim {
-	struct pci_dev *pdev;
-	struct list_head clients;
-	struct pci_dev *found;
-	struct scatterlist *sgl;
+	struct pci_dev *pdev;		/* a PCI device that is both provider and client */
+	struct list_head clients;	/* list of clients */
+	struct pci_dev *found;		/* provider that a call has found */
+	struct scatterlist *sgl;	/* scatter list that a call has allocated */
 };
 
 static void victim_end(void *arg)
@@ -49,12 +36,11 @@ static void victim_end(void *arg)
 
 static struct p2p_victim *victim_new(struct kunit *test)
 {
-	struct p2p_victim *v = kunit_kzalloc(test, sizeof(*v), GFP_KERNEL);
+	struct p2p_victim *v = kvt_zalloc(test, sizeof(*v));
 
-	KUNIT_ASSERT_NOT_NULL(test, v);
 	v->pdev = p2p_rig_provider(test);
 	INIT_LIST_HEAD(&v->clients);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, victim_end, v));
+	kvt_defer(test, victim_end, v);
 	return v;
 }
 
@@ -78,7 +64,7 @@ static void spare_end(void *unused)
 static void spare_begin(struct kunit *test)
 {
 	KUNIT_ASSERT_EQ(test, 0, register_trace_p2p_provider(spare_the_kernel, NULL));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, spare_end, NULL));
+	kvt_defer(test, spare_end, NULL);
 }
 
 /* References on the PCI device: kmemleak cannot find a leak, as the bus has a pointer, too. */
@@ -286,12 +272,7 @@ static const struct victim victims_of_a_list[] = {
 	  .held = count_references },
 };
 
-static void victim_name(const struct victim *v, char *desc)
-{
-	strscpy(desc, v->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(victim, victims_of_a_list, victim_name);
+KUNIT_ARRAY_PARAM_DESC(victim, victims_of_a_list, name);
 
 static void a_search(struct kunit *test)
 {
@@ -368,14 +349,12 @@ static void queries_of_a_provider(struct kunit *test)
 
 	kvt_need_injection(test);
 	KUNIT_EXPECT_TRUE(test, QUIET(test, pci_has_p2pmem(v->pdev)));
-	KUNIT_EXPECT_EQ(test, 0, QUIET(test, kverbs_p2pdma_route(v->pdev, &v->pdev->dev,
-								 &route)));
+	KUNIT_EXPECT_EQ(test, 0, QUIET(test, kverbs_p2pdma_route(v->pdev, &v->pdev->dev, &route)));
 	KUNIT_EXPECT_NOT_NULL(test, QUIET(test, kverbs_p2pdma_why_msg(route.why)));
 	KUNIT_EXPECT_NOT_NULL(test, QUIET(test, kverbs_p2pdma_map_msg(route.map)));
 	QUIET_VOID(test, pci_p2pmem_publish(v->pdev, false));
 	QUIET_VOID(test, pci_p2pmem_publish(v->pdev, true));
-	addr = pci_alloc_p2pmem(v->pdev, PAGE_SIZE);
-	KUNIT_ASSERT_NOT_NULL(test, addr);
+	addr = KVT_PTR(test, pci_alloc_p2pmem(v->pdev, PAGE_SIZE));
 	KUNIT_EXPECT_NE(test, 0, QUIET(test, pci_p2pmem_virt_to_bus(v->pdev, addr)));
 	found = QUIET(test, kverbs_p2pdma_page_provider(virt_to_page(addr)));
 	KUNIT_EXPECT_PTR_EQ(test, v->pdev, found);
@@ -392,18 +371,12 @@ static void queries_of_a_provider(struct kunit *test)
 /* More pages than the entries in one chunk of a scatter list. */
 #define USER_PAGES	200UL
 
-/**
- * struct p2p_region - provider memory that a process has mapped, registered with an HCA
- * @v: the provider
- * @end: the HCA, a child of the provider, and the PD
- * @mem: the memory to be registered
- * @mr: the region
- */
+/* Provider memory that a process has mapped, registered with an HCA. */
 struct p2p_region {
-	struct p2p_victim *v;
-	struct rig_end end;
-	struct ib_mem mem;
-	struct ib_mr *mr;
+	struct p2p_victim *v;	/* the provider */
+	struct rig_end end;	/* the HCA, a child of the provider, and the PD */
+	struct ib_mem mem;	/* the memory to be registered */
+	struct ib_mr *mr;	/* the region */
 };
 
 /* Maps the last page first, so that no two pages are contiguous in the provider's memory. */
@@ -429,11 +402,9 @@ static unsigned long map_provider(struct kunit *test, struct pci_dev *provider)
 	struct file *file;
 	char path[64];
 
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/p2pmem/allocate",
-		 pci_name(provider));
-	file = filp_open(path, O_RDWR, 0);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(file));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, close_file, file));
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/p2pmem/allocate", pci_name(provider));
+	file = KVT_PTR(test, filp_open(path, O_RDWR, 0));
+	kvt_defer(test, close_file, file);
 	map_pages(test, file, addr);
 	return addr;
 }
@@ -468,10 +439,9 @@ static const struct victim victim_region = {
 
 static void memory_that_a_process_has_mapped(struct kunit *test)
 {
-	struct p2p_region *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
+	struct p2p_region *r = kvt_zalloc(test, sizeof(*r));
 
 	kvt_need_injection(test);
-	KUNIT_ASSERT_NOT_NULL(test, r);
 	r->v = victim_new(test);
 	/* The HCA is a child of the provider, which it can reach on any machine. */
 	rig_device_at(test, HCA, pci_name(r->v->pdev));
@@ -499,13 +469,7 @@ static struct kunit_case p2p_fail_nth_cases[] = {
 	KUNIT_CASE_SLOW(memory_that_a_process_has_mapped),
 	{}
 };
-
-static struct kunit_suite p2p_fail_nth_suite = {
-	.name = "p2p_fail_nth",
-	.test_cases = p2p_fail_nth_cases,
-};
-
-kunit_test_suite(p2p_fail_nth_suite);
+KVT_SUITE(p2p_fail_nth);
 
 MODULE_DESCRIPTION("KUnit: each allocation of peer-to-peer DMA fails in turn");
 MODULE_LICENSE("GPL");

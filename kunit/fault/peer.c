@@ -3,11 +3,7 @@
  * Calls of the peer-memory registry, repeated with each of their allocations failing in
  * turn; and calls that must not allocate at all.
  */
-#include <linux/slab.h>
-#include <kunit/test.h>
-
 #include "fault/sweep.h"
-#include "lib/lib.h"
 #include "peer/rig.h"
 
 /* Memory of more pages than one chunk of a scatterlist has entries. */
@@ -50,12 +46,7 @@ static void unmake_region(void *arg)
 
 static const enum peer_kind kinds[] = { PEER_UNMAPS, PEER_CORE, PEER_NEVER };
 
-static void kind_name(const enum peer_kind *kind, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "kind %d", *kind);
-}
-
-KUNIT_ARRAY_PARAM(kind, kinds, kind_name);
+KVT_NUMBER_PARAM(kind, kinds, "kind %d");
 
 static const struct victim victim_region = {
 	"peer_region_get", make_region, unmake_region,
@@ -107,14 +98,11 @@ static void taking_away_needs_no_memory(struct kunit *test)
 	PEER_EXPECT_IDLE(test, m);
 }
 
-/**
- * struct part - a part of a mapped scatterlist
- * @list: the list, with gaps between the DMA addresses of its entries
- * @table: table of the part
- */
+/* A part of a mapped scatterlist. */
 struct part {
+	/* The list, with gaps between the DMA addresses of its entries. */
 	struct scatterlist *list;
-	struct sg_table table;
+	struct sg_table table;	/* table of the part */
 };
 
 #define ENTRIES		300
@@ -123,8 +111,7 @@ static int make_part(void *arg)
 {
 	struct part *p = arg;
 
-	return peer_table_trim(&p->table, p->list, ENTRIES, PAGE_SIZE,
-			       (ENTRIES - 2) * PAGE_SIZE);
+	return peer_table_trim(&p->table, p->list, ENTRIES, PAGE_SIZE, (ENTRIES - 2) * PAGE_SIZE);
 }
 
 static void unmake_part(void *arg)
@@ -143,8 +130,7 @@ static void part_of_a_list(struct kunit *test)
 	int i;
 
 	kvt_need_injection(test);
-	p.list = kunit_kcalloc(test, ENTRIES, sizeof(*p.list), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, p.list);
+	p.list = KVT_PTR(test, kunit_kcalloc(test, ENTRIES, sizeof(*p.list), GFP_KERNEL));
 	sg_init_table(p.list, ENTRIES);
 	for (i = 0; i < ENTRIES; i++) {
 		sg_dma_address(&p.list[i]) = PEER_DMA + 2 * i * PAGE_SIZE;
@@ -160,10 +146,4 @@ static struct kunit_case peer_fail_nth_cases[] = {
 	KUNIT_CASE_PARAM(taking_away_needs_no_memory, quiet_gen_params),
 	{}
 };
-
-static struct kunit_suite peer_fail_nth_suite = {
-	.name = "peer_fail_nth",
-	.test_cases = peer_fail_nth_cases,
-};
-
-kunit_test_suite(peer_fail_nth_suite);
+KVT_SUITE(peer_fail_nth);

@@ -3,28 +3,19 @@
  * Self-test of sweep.c: calls that handle failed allocations wrongly, each in its own way, get
  * the right verdict and fail their case; calls that handle them well pass.
  */
-#include <linux/slab.h>
-#include <linux/string.h>
 #include <linux/workqueue.h>
-#include <kunit/test.h>
 #include <kunit/try-catch.h>
 
 #include "fault/sweep.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
-/**
- * struct patient - state of the calls
- * @held: calls that were made and not undone
- * @ill: make_never_again() fails from now on
- * @work: work item that makes or undoes a call on behalf of the thread
- * @made: what the call made by @work returned
- */
+/* State of the calls. */
 struct patient {
-	int held;
-	bool ill;
+	int held;	/* calls that were made and not undone */
+	bool ill;	/* make_never_again() fails from now on */
+	/* Work item that makes or undoes a call on behalf of the thread. */
 	struct work_struct work;
-	int made;
+	int made;	/* what the call made by @work returned */
 };
 
 static bool ask(void)
@@ -189,16 +180,11 @@ static int count_held(void *arg)
 
 /* --- verdicts ---------------------------------------------------------------- */
 
-/**
- * struct fault - a call, right or wrong, and the verdicts on it
- * @v: the call
- * @made: verdict of sweep_make()
- * @unmade: verdict of sweep_unmake()
- */
+/* A call, right or wrong, and the verdicts on it. */
 struct fault {
-	struct victim v;
-	enum sweep_verdict made;
-	enum sweep_verdict unmade;
+	struct victim v;		/* the call */
+	enum sweep_verdict made;	/* verdict of sweep_make() */
+	enum sweep_verdict unmade;	/* verdict of sweep_unmake() */
 };
 
 #define FAULT(make, unmake, made, unmade, ...)				\
@@ -228,12 +214,7 @@ static const struct fault faults[] = {
 	FAULT(well, in_work, NO_WORK, LEFT, .work = "undoing_work"),
 };
 
-static void fault_name(const struct fault *fault, char *desc)
-{
-	strscpy(desc, fault->v.name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(fault, faults, fault_name);
+KUNIT_ARRAY_PARAM_DESC(fault, faults, v.name);
 
 static void each_fault_is_told(struct kunit *test)
 {
@@ -252,20 +233,14 @@ static void each_fault_is_told(struct kunit *test)
 
 /* --- results of cases -------------------------------------------------------- */
 
-/**
- * struct inner - a case within a case
- * @test: the inner case's own kunit
- * @m: the mock whose objects are counted
- * @v: the call that is swept
- * @run: sweep() or sweep_undo()
- * @through: @run has returned: the inner case was not aborted
- */
+/* A case within a case. */
 struct inner {
-	struct kunit test;
-	struct mock *m;
-	const struct victim *v;
+	struct kunit test;	/* the inner case's own kunit */
+	struct mock *m;		/* the mock whose objects are counted */
+	const struct victim *v;	/* the call that is swept */
+	/* Sweep() or sweep_undo(). */
 	void (*run)(struct kunit *test, struct mock *m, const struct victim *v, void *arg);
-	bool through;
+	bool through;		/* @run has returned: the inner case was not aborted */
 };
 
 static void inner_run(void *arg)
@@ -283,9 +258,8 @@ static void inner_aborted(void *arg)
 
 static struct inner *inner_new(struct kunit *test)
 {
-	struct inner *inner = kunit_kzalloc(test, sizeof(*inner), GFP_KERNEL);
+	struct inner *inner = kvt_zalloc(test, sizeof(*inner));
 
-	KUNIT_ASSERT_NOT_NULL(test, inner);
 	kunit_init_test(&inner->test, "a case that is to fail", NULL);
 	inner->test.try_catch = (struct kunit_try_catch) {
 		.test = &inner->test, .try = inner_run, .catch = inner_aborted,
@@ -340,10 +314,4 @@ static struct kunit_case fail_nth_red_cases[] = {
 	KUNIT_CASE(call_that_is_not_quiet_fails_its_case),
 	{}
 };
-
-static struct kunit_suite fail_nth_red_suite = {
-	.name = "fail_nth_red",
-	.test_cases = fail_nth_red_cases,
-};
-
-kunit_test_suite(fail_nth_red_suite);
+KVT_SUITE(fail_nth_red);

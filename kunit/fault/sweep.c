@@ -8,12 +8,8 @@
  * N; "verbose" should be 0.
  */
 #include <linux/compiler.h>
-#include <linux/export.h>
-#include <linux/string.h>
-#include <kunit/test.h>
 
 #include "fault/sweep.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 /* More allocations than any call makes: a call that reaches it allocates without end. */
@@ -186,8 +182,7 @@ static void must_be_good(struct kunit *test, const struct sweep *s, const char *
  * @v: the call
  * @arg: argument for @v
  */
-void sweep_undo(struct kunit *test, struct mock *m, const struct victim *v,
-		void *arg)
+void sweep_undo(struct kunit *test, struct mock *m, const struct victim *v, void *arg)
 {
 	struct sweep s;
 
@@ -206,8 +201,7 @@ EXPORT_SYMBOL_GPL(sweep_undo);
  *
  * Then does the same for undoing the call, unless the victim says %UNDO_MAKES.
  */
-void sweep(struct kunit *test, struct mock *m, const struct victim *v,
-	   void *arg)
+void sweep(struct kunit *test, struct mock *m, const struct victim *v, void *arg)
 {
 	struct sweep s;
 

@@ -6,9 +6,6 @@
 #ifndef KVT_FAIL_NTH_H
 #define KVT_FAIL_NTH_H
 
-#include <kunit/test.h>
-
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 /**
@@ -23,26 +20,20 @@ enum undo {
 	UNDO_MAKES,
 };
 
-/**
- * struct victim - a call whose allocations fail in turn
- * @name: for messages
- * @make: makes the call; returns 0 or a negative errno
- * @unmake: undoes a @make that succeeded
- * @undo: what @unmake does with respect to memory
- * @held: counts what the call might leave behind, besides objects of the device; or NULL
- * @survives: the call succeeds whichever allocation fails; else some failure must make it
- *	fail
- * @work: function name of a work item that the call queues and waits for: allocations of
- *	the work item fail, not those of the call. For cases that have called
- *	work_fail_begin(); or NULL
- */
+/* A call whose allocations fail in turn. */
 struct victim {
-	const char *name;
-	int (*make)(void *arg);
-	void (*unmake)(void *arg);
-	enum undo undo;
+	const char *name;		/* for messages */
+	int (*make)(void *arg);		/* makes the call; returns 0 or a negative errno */
+	void (*unmake)(void *arg);	/* undoes a @make that succeeded */
+	enum undo undo;			/* what @unmake does with respect to memory */
+	/* Counts what the call might leave behind, besides objects of the device; or NULL. */
 	int (*held)(void *arg);
+	/* The call succeeds whichever allocation fails; else some failure must make it fail. */
 	bool survives;
+	/*
+	 * Function name of a work item that the call queues and waits for: allocations of the work
+	 * item fail, not those of the call. For cases that have called work_fail_begin(); or NULL.
+	 */
 	const char *work;
 };
 
@@ -72,40 +63,28 @@ enum sweep_verdict {
 	SWEEP_NO_WORK,
 };
 
-/**
- * struct sweep - state of a sweep
- * @m: the device whose objects are counted
- * @v: the call
- * @arg: argument for @v
- * @held: number of objects and the like before the first call
- * @n: number of the allocation that fails, from 1
- * @hit: allocation @n did occur, and failed
- * @ran: the code whose allocations are to fail did run
- * @ret: what the call returned
- * @refused: failed allocations that made the call fail
- * @survived: failed allocations with which the call succeeded
- */
+/* State of a sweep. */
 struct sweep {
-	struct mock *m;
-	const struct victim *v;
-	void *arg;
-	int held;
-	unsigned int n;
-	bool hit;
-	bool ran;
-	int ret;
-	unsigned int refused;
-	unsigned int survived;
+	struct mock *m;		/* the device whose objects are counted */
+	const struct victim *v;	/* the call */
+	void *arg;		/* argument for @v */
+	int held;		/* number of objects and the like before the first call */
+	unsigned int n;		/* number of the allocation that fails, from 1 */
+	bool hit;		/* allocation @n did occur, and failed */
+	bool ran;		/* the code whose allocations are to fail did run */
+	int ret;		/* what the call returned */
+	unsigned int refused;	/* failed allocations that made the call fail */
+	unsigned int survived;	/* failed allocations with which the call succeeded */
 };
 
 void sweep_init(struct sweep *s, struct mock *m, const struct victim *v, void *arg);
 enum sweep_verdict sweep_make(struct sweep *s);
 enum sweep_verdict sweep_unmake(struct sweep *s);
 
-void sweep(struct kunit *test, struct mock *m, const struct victim *v,
-	   void *arg);
-void sweep_undo(struct kunit *test, struct mock *m, const struct victim *v,
-		void *arg);
+void sweep(struct kunit *test, struct mock *m, const struct victim *v, void *arg);
+#define SWEEP(test, m, arg, ...) \
+	sweep(test, m, &(const struct victim) { __VA_ARGS__ }, arg)
+void sweep_undo(struct kunit *test, struct mock *m, const struct victim *v, void *arg);
 
 void work_fail_begin(struct kunit *test);
 void work_fail_nth(const char *function, unsigned int n);

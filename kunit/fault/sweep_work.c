@@ -7,17 +7,10 @@
  * Locking: armed.lock guards @armed. The probes take it with interrupts off; they run in the
  * worker, before and after the work item.
  */
-#include <linux/completion.h>
-#include <linux/export.h>
-#include <linux/sched.h>
-#include <linux/string.h>
 #include <linux/tracepoint.h>
 #include <linux/workqueue.h>
-#include <kunit/resource.h>
-#include <kunit/test.h>
 
 #include "fault/sweep.h"
-#include "lib/lib.h"
 
 /* Room for the name of a work function with the name of its module. */
 #define NAME_LEN	64
@@ -111,10 +104,9 @@ void work_fail_begin(struct kunit *test)
 	int i;
 
 	init_completion(&armed.ended);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, unhook, NULL));
+	kvt_defer(test, unhook, NULL);
 	for (i = 0; i < ARRAY_SIZE(hooks); i++) {
-		tp = kvt_tracepoint(hooks[i].name);
-		KUNIT_ASSERT_NOT_NULL(test, tp);
+		tp = KVT_PTR(test, kvt_tracepoint(hooks[i].name));
 		KUNIT_ASSERT_EQ(test, 0, tracepoint_probe_register(tp, hooks[i].probe, NULL));
 		hooks[i].tp = tp;
 	}
@@ -138,7 +130,6 @@ void work_fail_nth(const char *function, unsigned int n)
 	armed.state = ARMED;
 	spin_unlock_irqrestore(&armed.lock, flags);
 }
-EXPORT_SYMBOL_GPL(work_fail_nth);
 
 /**
  * work_failed_nth() - wait until the work item has ended, if it has started
@@ -160,4 +151,3 @@ bool work_failed_nth(bool *hit)
 	*hit = armed.hit;
 	return ran;
 }
-EXPORT_SYMBOL_GPL(work_failed_nth);

@@ -3,18 +3,12 @@
  * Calls of the core, repeated with each of their allocations failing in turn. See sweep.c.
  */
 #include <linux/mman.h>
-#include <linux/module.h>
-#include <linux/sched.h>
-#include <linux/slab.h>
 #include <linux/uaccess.h>
-#include <kunit/test.h>
 #include <rdma/ib_umem.h>
-#include <rdma/ib_verbs.h>
 #include <rdma/mr_pool.h>
 
 #include "lib/client.h"
 #include "fault/sweep.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 
@@ -69,17 +63,13 @@ static void unmake_device(void *arg)
 
 static void sweep_registration(struct kunit *test, struct reg *r)
 {
-	static const struct victim device = {
-		"ib_register_device", make_device, unmake_device,
-	};
-
 	/* mock_alloc() fills in the mock's tables and methods. Its device is not used. */
 	r->test = test;
 	r->m->nports = r->nports;
 	mock_counter_methods(&r->m->ops);
 	mock_alloc(test, r->m);
 	mock_dealloc(r->m);
-	sweep(test, r->m, &device, r);
+	SWEEP(test, r->m, r, "ib_register_device", make_device, unmake_device);
 	KUNIT_EXPECT_FALSE(test, mock_exists("kvtm0"));
 }
 
@@ -109,13 +99,10 @@ static void unmake_queued(void *arg)
 /* Waits for the work item, as ib_unregister_driver() would unregister the device itself. */
 static void unmake_in_work(void *arg)
 {
-	unsigned long end = jiffies + KVT_TIMEOUT;
 	struct reg *r = arg;
 
 	ib_unregister_device_queued(r->m->ibdev);
-	while (mock_exists("kvtm0") && time_before(jiffies, end))
-		schedule();
-	KUNIT_EXPECT_FALSE(r->test, mock_exists("kvtm0"));
+	KUNIT_EXPECT_TRUE(r->test, kvt_until(!mock_exists("kvtm0")));
 	unmake_driver(arg);
 }
 
@@ -192,9 +179,6 @@ static void unmake_pooled(void *arg)
 
 static void pooled_completion_queue(struct kunit *test)
 {
-	static const struct victim pooled = {
-		"ib_cq_pool_get", make_pooled, unmake_pooled,
-	};
 	struct reg r = { .nports = 1 };
 
 	kvt_need_injection(test);
@@ -202,7 +186,7 @@ static void pooled_completion_queue(struct kunit *test)
 	r.m = mock_new(test);
 	mock_alloc(test, r.m);
 	mock_dealloc(r.m);
-	sweep(test, r.m, &pooled, &r);
+	SWEEP(test, r.m, &r, "ib_cq_pool_get", make_pooled, unmake_pooled);
 }
 
 static int make_client(void *arg)
@@ -217,15 +201,13 @@ static void unmake_client(void *arg)
 
 static void client_registration(struct kunit *test)
 {
-	static const struct victim client = {
-		"ib_register_client", make_client, unmake_client,
-	};
 	struct kvt_trace *tr = kvt_trace_new(test);
 	struct mock *m;
 
 	kvt_need_injection(test);
 	m = mock_up(test, "kvtm_a");
-	sweep(test, m, &client, kvt_client_new(test, "A", tr));
+	SWEEP(test, m, kvt_client_new(test, "A", tr), "ib_register_client",
+	      make_client, unmake_client);
 }
 
 /* Objects */
@@ -369,8 +351,7 @@ static int make_pool(void *arg)
 {
 	struct objects *o = arg;
 
-	return ib_mr_pool_init(o->qp, &o->qp->rdma_mrs, 4, IB_MR_TYPE_MEM_REG,
-			       8, 0);
+	return ib_mr_pool_init(o->qp, &o->qp->rdma_mrs, 4, IB_MR_TYPE_MEM_REG, 8, 0);
 }
 
 static void unmake_pool(void *arg)
@@ -447,8 +428,7 @@ static void protection_domain(struct kunit *test)
 	kvt_need_injection(test);
 	o.m = mock_new(test);
 	o.m->no_local_lkey = true;
-	mock_alloc(test, o.m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(o.m, "kvtm_a"));
+	mock_start(test, o.m, "kvtm_a");
 	sweep(test, o.m, &victim_pd, &o);
 	o.pd_flags = IB_PD_UNSAFE_GLOBAL_RKEY;
 	sweep(test, o.m, &victim_pd, &o);
@@ -494,15 +474,13 @@ static void touch_pages(struct kunit *test, unsigned long addr)
 
 	for (odd = 0; odd < 2; odd++)
 		for (i = odd; i < USER_PAGES; i += 2)
-			KUNIT_ASSERT_EQ(test, 0, put_user(1, (u8 __user *)
-							  (addr + i * PAGE_SIZE)));
+			KUNIT_ASSERT_EQ(test, 0, put_user(1, (u8 __user *) (addr + i * PAGE_SIZE)));
 }
 
 /* Registers the memory once more to find its pages, and checks that none is left pinned. */
 static void expect_unpinned(struct kunit *test, struct objects *o)
 {
-	struct page **pages = kunit_kcalloc(test, USER_PAGES, sizeof(*pages),
-					    GFP_KERNEL);
+	struct page **pages = kunit_kcalloc(test, USER_PAGES, sizeof(*pages), GFP_KERNEL);
 	struct ib_block_iter biter;
 	unsigned long i = 0, pinned = 0;
 
@@ -652,13 +630,7 @@ static struct kunit_case fail_nth_cases[] = {
 	KUNIT_CASE(events_without_memory_keep_their_order),
 	{}
 };
-
-static struct kunit_suite fail_nth_suite = {
-	.name = "fail_nth",
-	.test_cases = fail_nth_cases,
-};
-
-kunit_test_suite(fail_nth_suite);
+KVT_SUITE(fail_nth);
 
 MODULE_DESCRIPTION("KUnit: each allocation fails in turn");
 MODULE_LICENSE("GPL");

@@ -4,15 +4,10 @@
  * result, it must get the error; if nobody does, the work must be done nonetheless, later.
  */
 #include <linux/inet.h>
-#include <linux/jiffies.h>
 #include <linux/mm.h>
-#include <linux/sched.h>
-#include <kunit/test.h>
-#include <rdma/ib_verbs.h>
 
 #include "ca/rig.h"
 #include "fault/sweep.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 /* Pages of user memory; too many for one piece of a scatter list. */
@@ -20,22 +15,14 @@
 
 /* --- requests ---------------------------------------------------------------- */
 
-/**
- * struct target - a device, and the request that is submitted to it
- * @m: the device
- * @h: handle of an open CA
- * @pd: a PD of @h
- * @a: the request
- * @reg: input of REG_MR
- * @vendor: input of OPEN, which is for the driver
- */
+/* A device, and the request that is submitted to it. */
 struct target {
-	struct mock *m;
-	u64 h;
-	u64 pd;
-	struct ca_async a;
-	struct kverbs_ca_reg_mr reg;
-	u8 vendor[MOCK_VENDOR];
+	struct mock *m;			/* the device */
+	u64 h;				/* handle of an open CA */
+	u64 pd;				/* a PD of @h */
+	struct ca_async a;		/* the request */
+	struct kverbs_ca_reg_mr reg;	/* input of REG_MR */
+	u8 vendor[MOCK_VENDOR];		/* input of OPEN, which is for the driver */
 };
 
 /*
@@ -88,8 +75,7 @@ static int make_mr(void *arg)
 {
 	struct target *t = arg;
 
-	return submit(t, &CA_REQ(REG_MR, .handle = t->h, .in = &t->reg,
-				 .in_len = sizeof(t->reg)));
+	return submit(t, &CA_REQ(REG_MR, .handle = t->h, .in = &t->reg, .in_len = sizeof(t->reg)));
 }
 
 static void unmake_mr(void *arg)
@@ -114,12 +100,11 @@ static void requests_that_are_submitted(struct kunit *test)
 		{ "REG_MR, later", make_mr, unmake_mr, UNDO_MAKES, count_pinned,
 		  .work = "request_work" },
 	};
-	struct target *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct target *t = kvt_zalloc(test, sizeof(*t));
 	unsigned long addr;
 	int i;
 
 	kvt_need_injection(test);
-	KUNIT_ASSERT_NOT_NULL(test, t);
 	work_fail_begin(test);
 	addr = ca_rig_map(test, USER_PAGES);
 	t->m = mock_up(test, "kvtm_a");
@@ -137,15 +122,11 @@ static void requests_that_are_submitted(struct kunit *test)
 
 /* --- addresses --------------------------------------------------------------- */
 
-/**
- * struct address - an address of a network device, and the GIDs that follow it
- * @m: the RDMA device of @ndev
- * @ndev: the network device
- * @without: bitmap of valid entries of the GID table while @ndev has no address
- */
+/* An address of a network device, and the GIDs that follow it. */
 struct address {
-	struct mock *m;
-	struct net_device *ndev;
+	struct mock *m;			/* the RDMA device of @ndev */
+	struct net_device *ndev;	/* the network device */
+	/* Bitmap of valid entries of the GID table while @ndev has no address. */
 	unsigned long without;
 };
 
@@ -156,17 +137,11 @@ static bool has_gids_of(const struct address *a)
 
 static int change_address(struct address *a, bool add)
 {
-	unsigned long end = jiffies + KVT_TIMEOUT;
 	int ret = kvt_netdev_ip4(a->ndev, htonl(0x0a000001), add);
 
 	if (ret)
 		return ret;
-	while (has_gids_of(a) != add) {
-		if (time_after(jiffies, end))
-			return -ETIMEDOUT;
-		schedule();
-	}
-	return 0;
+	return kvt_until(has_gids_of(a) == add) ? 0 : -ETIMEDOUT;
 }
 
 static int make_address(void *arg)
@@ -200,10 +175,4 @@ static struct kunit_case fail_nth_work_cases[] = {
 	KUNIT_CASE(gids_follow_an_address),
 	{}
 };
-
-static struct kunit_suite fail_nth_work_suite = {
-	.name = "fail_nth_work",
-	.test_cases = fail_nth_work_cases,
-};
-
-kunit_test_suite(fail_nth_work_suite);
+KVT_SUITE(fail_nth_work);

@@ -10,12 +10,10 @@
  * Locking: the core owns a request from its submission until done() is called; the thread
  * owns everything else.
  */
-#include <linux/err.h>
 #include <linux/fcntl.h>
 
 #include "ca/rig.h"
 #include "fuzz/own_device.h"
-#include "lib/lib.h"
 
 static const char *const whats[X_CA_WHATS] = {
 	[X_CA_OPEN] = "OPEN", [X_CA_ALLOC_PD] = "ALLOC_PD", [X_CA_DEALLOC_PD] = "DEALLOC_PD",
@@ -564,8 +562,7 @@ static enum x_verdict borrow(struct x_world *w, int i, u32 r)
 	if (f->lent[!i] && f->lent[!i] != lent)
 		x_fail(w, "another PD was lent");
 	f->lent[i] = lent;
-	x_want(w, "device of a PD that is lent", true,
-	       lent->pd->device == device_of(w, f->dev));
+	x_want(w, "device of a PD that is lent", true, lent->pd->device == device_of(w, f->dev));
 	return x_want(w, "borrowing a PD", want, 0);
 }
 

@@ -10,9 +10,6 @@
  *
  * x_heard.open is written only when the handler cannot be called, or must not be.
  */
-#include <linux/ktime.h>
-#include <linux/sched.h>
-
 #include "fuzz/fuzz.h"
 
 static enum x_event type_of(const struct ib_event *event)

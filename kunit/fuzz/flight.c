@@ -7,10 +7,6 @@
  * order; the first ones succeed, and those after them are flushed. The QP is connected to
  * itself, and destroyed when the operation is over.
  */
-#include <linux/ktime.h>
-#include <linux/sched.h>
-#include <linux/slab.h>
-
 #include "fuzz/fuzz.h"
 
 /* A QP slot in which no other operation creates a QP. */
@@ -27,44 +23,27 @@ enum x_ending {
 	X_ENDINGS
 };
 
-/**
- * struct flight_queue - progress of the WRs of a queue
- * @posted: WRs posted
- * @done: completions seen
- * @good: successful completions, which must be the first ones
- * @bad: status of the first one that failed; IB_WC_SUCCESS while none has
- */
+/* Progress of the WRs of a queue. */
 struct flight_queue {
-	u32 posted;
-	u32 done;
-	u32 good;
+	u32 posted;	/* WRs posted */
+	u32 done;	/* completions seen */
+	u32 good;	/* successful completions, which must be the first ones */
+	/* Status of the first one that failed; IB_WC_SUCCESS while none has. */
 	enum ib_wc_status bad;
 };
 
-/**
- * struct flight - a QP with WRs in flight
- * @w: the world
- * @dev: index of the device
- * @qp: the QP
- * @scq: its send CQ
- * @rcq: its receive CQ
- * @sends: its send queue
- * @recvs: its receive queue
- * @cq_errors: CQ_ERR events of both CQs
- * @qp_errors: QP_FATAL events of the QP
- * @payload: first word of each message
- */
+/* A QP with WRs in flight. */
 struct flight {
 	struct x_world *w;
-	int dev;
-	struct ib_qp *qp;
-	struct ib_cq *scq;
-	struct ib_cq *rcq;
-	struct flight_queue sends;
-	struct flight_queue recvs;
-	atomic_t cq_errors;
-	atomic_t qp_errors;
-	u64 payload[X_FLIGHT];
+	int dev;			/* index of the device */
+	struct ib_qp *qp;		/* the QP */
+	struct ib_cq *scq;		/* its send CQ */
+	struct ib_cq *rcq;		/* its receive CQ */
+	struct flight_queue sends;	/* its send queue */
+	struct flight_queue recvs;	/* its receive queue */
+	atomic_t cq_errors;		/* CQ_ERR events of both CQs */
+	atomic_t qp_errors;		/* QP_FATAL events of the QP */
+	u64 payload[X_FLIGHT];		/* first word of each message */
 };
 
 static void flight_cq_event(struct ib_event *event, void *context)
@@ -387,8 +366,7 @@ static enum x_verdict wait_for_events(struct flight *f)
 {
 	u64 end = ktime_get_ns() + jiffies_to_nsecs(f->w->patience);
 
-	while ((!atomic_read(&f->cq_errors) || !atomic_read(&f->qp_errors)) &&
-	       ktime_get_ns() < end)
+	while ((!atomic_read(&f->cq_errors) || !atomic_read(&f->qp_errors)) && ktime_get_ns() < end)
 		cond_resched();
 	if (x_want(f->w, "events of a CQ that overran", 1, atomic_read(&f->cq_errors)))
 		return X_FAILED;

@@ -40,6 +40,8 @@
 #include <kverbs/ca.h>
 #include <rdma/ib_verbs.h>
 
+#include "lib/lib.h"
+
 /* Devices, and slots of each kind of object. */
 #define X_DEVS		2
 #define X_SLOTS		5
@@ -139,20 +141,13 @@ enum x_verdict {
 	X_SKIPPED,		/* it does not apply, e.g. its object does not exist */
 };
 
-/**
- * struct x_op - an operation
- * @kind: index in the table of operations
- * @a: first argument, mostly a slot
- * @b: second argument
- * @c: third argument
- * @r: random bits
- */
+/* An operation. */
 struct x_op {
-	u8 kind;
-	u8 a;
-	u8 b;
-	u8 c;
-	u32 r;
+	u8 kind;	/* index in the table of operations */
+	u8 a;		/* first argument, mostly a slot */
+	u8 b;		/* second argument */
+	u8 c;		/* third argument */
+	u32 r;		/* random bits */
 };
 
 /* Slot of the PD in which an operation creates an object: often the shared one. */
@@ -189,148 +184,95 @@ enum x_what {
 	X_RECV,
 };
 
-/**
- * struct x_whence - origin and further fields of a completion
- * @qp: the QP
- * @cq: the CQ in which it was polled
- * @opcode: its opcode
- * @flags: its wc_flags
- * @ex: immediate data, or the rkey that was invalidated
- * @src: of a datagram: QP number of the sender
- */
+/* Origin and further fields of a completion. */
 struct x_whence {
-	struct ib_qp *qp;
-	struct ib_cq *cq;
-	int opcode;
-	int flags;
-	u32 ex;
-	u32 src;
+	struct ib_qp *qp;	/* the QP */
+	struct ib_cq *cq;	/* the CQ in which it was polled */
+	int opcode;		/* its opcode */
+	int flags;		/* its wc_flags */
+	u32 ex;			/* immediate data, or the rkey that was invalidated */
+	u32 src;		/* of a datagram: QP number of the sender */
 };
 
-/**
- * struct x_wr - a work request
- * @cqe: its done() is x_done()
- * @q: its queue
- * @state: X_IDLE, X_POSTED or X_COMPLETED; exchanged by the context that gets the completion
- * @status: status of the completion
- * @len: byte_len of the completion
- * @order: number of the completion among those of the queue
- * @wc: other fields of the completion
- * @what: model: what the WR does
- * @bytes: model: bytes of the message, or of the receive buffer
- * @signaled: model: the WR completes even if it succeeds
- * @bad_key: model: the lkey is wrong
- * @mr: model: slot of the MR, or -1 for none
- * @key: model: key of the MR when the WR was posted; of a datagram: destination QP number
- * @mw: model: slot of the MW, or -1 for none
- * @access: model: access rights of a registration or binding
- * @user: model: slot of an MR of user memory, or -1 for none
- * @dest: model: slot of the QP that a datagram goes to, or number of the multicast group;
- *	-1 if no QP receives it
- * @word: model: of an atomic: index of the word, -1 for a misaligned address, or X_WORDS for
- *	an address outside the MR
- * @swaps: model: of an atomic: it is a compare and swap, not a fetch and add
- * @operand: model: of an atomic: the value to compare, or to add
- * @imm: model: the WR has immediate data, the low bits of @payload
- * @inv: model: slot of an MR that the WR also invalidates, or -1
- * @inv_key: model: key of that MR
- * @ended: model: the WR has ended
- * @completes: model: there is a completion
- * @want: model: expected status
- * @want_len: model: expected byte_len, of a receive that succeeds
- * @want_order: model: expected @order
- * @want_wc: model: expected other fields of the completion
- * @no_data: model: of a receive: no data is written to the buffer
- * @payload: first bytes of the message; of a compare and swap: the new value
- * @want_payload: model: first bytes of the data received or read; of an atomic: the old value
- */
+/* A work request. */
 struct x_wr {
-	struct ib_cqe cqe;
+	struct ib_cqe cqe;	/* its done() is x_done() */
 	struct x_queue *q;
+	/* X_IDLE, X_POSTED or X_COMPLETED; exchanged by the context that gets the completion. */
 	atomic_t state;
-	int status;
-	u32 len;
-	u32 order;
-	struct x_whence wc;
+	int status;	/* status of the completion */
+	u32 len;	/* byte_len of the completion */
+	u32 order;	/* number of the completion among those of the queue */
+	struct x_whence wc;	/* other fields of the completion */
 
+	/* Model: what the WR does. */
 	u8 what;
-	u8 bytes;
-	bool signaled;
-	bool bad_key;
-	s8 mr;
+	u8 bytes;	/* model: bytes of the message, or of the receive buffer */
+	bool signaled;	/* model: the WR completes even if it succeeds */
+	bool bad_key;	/* model: the lkey is wrong */
+	s8 mr;		/* model: slot of the MR, or -1 for none */
+	/* Model: key of the MR when the WR was posted; of a datagram: destination QP number. */
 	u32 key;
-	s8 mw;
-	s8 user;
+	s8 mw;		/* model: slot of the MW, or -1 for none */
+	s8 user;	/* model: slot of an MR of user memory, or -1 for none */
+	/*
+	 * Model: slot of the QP that a datagram goes to, or number of the multicast group; -1 if no
+	 * QP receives it.
+	 */
 	s8 dest;
+	/*
+	 * Model: of an atomic: index of the word, -1 for a misaligned address, or X_WORDS for an
+	 * address outside the MR.
+	 */
 	s8 word;
-	bool swaps;
-	u64 operand;
-	int access;
-	bool imm;
-	s8 inv;
-	u32 inv_key;
-	bool ended;
-	bool completes;
-	int want;
-	u32 want_len;
-	u32 want_order;
-	struct x_whence want_wc;
-	bool no_data;
-	u64 payload;
+	bool swaps;	/* model: of an atomic: it is a compare and swap, not a fetch and add */
+	u64 operand;	/* model: of an atomic: the value to compare, or to add */
+	int access;	/* model: access rights of a registration or binding */
+	bool imm;	/* model: the WR has immediate data, the low bits of @payload */
+	s8 inv;		/* model: slot of an MR that the WR also invalidates, or -1 */
+	u32 inv_key;	/* model: key of that MR */
+	bool ended;	/* model: the WR has ended */
+	bool completes;	/* model: there is a completion */
+	int want;	/* model: expected status */
+	u32 want_len;	/* model: expected byte_len, of a receive that succeeds */
+	u32 want_order;	/* model: expected @order */
+	struct x_whence want_wc;	/* model: expected other fields of the completion */
+	bool no_data;	/* model: of a receive: no data is written to the buffer */
+	u64 payload;	/* first bytes of the message; of a compare and swap: the new value */
+	/* Model: first bytes of the data received or read; of an atomic: the old value. */
 	u64 want_payload;
 };
 
-/**
- * struct x_queue - a send queue, a receive queue, or an SRQ
- * @w: its world
- * @name: name for messages
- * @base: offset of the queue's buffers in the device's buffer
- * @dev: index of its device
- * @depth: number of WRs that it has room for
- * @head: number of WRs posted
- * @next: model: number of WRs that have ended
- * @checked: number of WRs that were compared with the model
- * @retired: model: number of WRs that do not take room any more
- * @floor: model: WRs before this number take no room, though they are in the queue: they
- *	were there when an SRQ was resized
- * @order: number of completions seen
- * @completions: model: number of completions so far
- * @shared: order of completions is not checked, as several QPs may use the queue
- * @wr: the WRs, by number modulo X_WRS
- */
+/* A send queue, a receive queue, or an SRQ. */
 struct x_queue {
 	struct x_world *w;
-	const char *name;
-	u32 base;
-	int dev;
-	u32 depth;
-	u32 head;
-	u32 next;
-	u32 checked;
-	u32 retired;
+	const char *name;	/* name for messages */
+	u32 base;		/* offset of the queue's buffers in the device's buffer */
+	int dev;		/* index of its device */
+	u32 depth;		/* number of WRs that it has room for */
+	u32 head;		/* number of WRs posted */
+	u32 next;		/* model: number of WRs that have ended */
+	u32 checked;		/* number of WRs that were compared with the model */
+	u32 retired;		/* model: number of WRs that do not take room any more */
+	/*
+	 * Model: WRs before this number take no room, though they are in the queue: they were there
+	 * when an SRQ was resized.
+	 */
 	u32 floor;
-	atomic_t order;
-	u32 completions;
-	bool shared;
-	struct x_wr wr[X_WRS];
+	atomic_t order;		/* number of completions seen */
+	u32 completions;	/* model: number of completions so far */
+	bool shared;	/* order of completions is not checked, as several QPs may use the queue */
+	struct x_wr wr[X_WRS];	/* the WRs, by number modulo X_WRS */
 };
 
-/**
- * struct x_obj - model: an object
- * @there: it exists
- * @dev: index of its device
- * @users: number of objects that use it
- * @nr: number of objects that it uses: entries of @kind and @slot
- * @kind: kinds of the objects that it uses
- * @slot: slots of the objects that it uses
- */
+/* Model: an object. */
 struct x_obj {
-	bool there;
-	u8 dev;
-	u8 users;
-	u8 nr;
-	u8 kind[4];
-	u8 slot[4];
+	bool there;	/* it exists */
+	u8 dev;		/* index of its device */
+	u8 users;	/* number of objects that use it */
+	u8 nr;		/* number of objects that it uses: entries of @kind and @slot */
+	u8 kind[4];	/* kinds of the objects that it uses */
+	u8 slot[4];	/* slots of the objects that it uses */
 };
 
 /* Asynchronous events that QPs are expected to get; X_OTHER_EVENT is any other. */
@@ -345,97 +287,56 @@ enum x_event {
 	X_EVENTS
 };
 
-/**
- * struct x_heard - events seen of a QP or an SRQ
- * @w: the world
- * @open: the object exists, so events may come
- * @num: QP number, once it is known
- * @count: number of events, by enum x_event
- */
+/* Events seen of a QP or an SRQ. */
 struct x_heard {
 	struct x_world *w;
-	bool open;
-	u32 num;
-	atomic_t count[X_EVENTS];
+	bool open;			/* the object exists, so events may come */
+	u32 num;			/* QP number, once it is known */
+	atomic_t count[X_EVENTS];	/* number of events, by enum x_event */
 };
 
-/**
- * struct x_qp - model: a queue pair
- * @state: its state
- * @type: its type
- * @num: its number
- * @pd: slot of its PD
- * @srq: slot of its SRQ, or -1
- * @scq: slot of its send CQ
- * @rcq: slot of its receive CQ
- * @dest_dev: index of the peer's device, or -1
- * @dest: QP number of the peer
- * @rnr_retry: RNR retry count; 7 is infinite
- * @sig_all: all sends are signaled
- * @access: remote access rights
- * @groups: bitmap of the multicast groups that it has joined
- * @notify: it gets an event when its send queue is drained
- * @told: bitmap of enum x_event: events that come once between two resets, and have come
- * @events: number of events expected so far, by enum x_event
- * @sq: its send queue
- * @rq: its receive queue
- */
+/* Model: a queue pair. */
 struct x_qp {
 	enum ib_qp_state state;
 	enum ib_qp_type type;
-	u32 num;
-	u8 pd;
-	s8 srq;
-	u8 scq;
-	u8 rcq;
-	s8 dest_dev;
-	u32 dest;
-	u8 rnr_retry;
-	bool sig_all;
-	int access;
-	u8 groups;
-	bool notify;
+	u32 num;		/* its number */
+	u8 pd;			/* slot of its PD */
+	s8 srq;			/* slot of its SRQ, or -1 */
+	u8 scq;			/* slot of its send CQ */
+	u8 rcq;			/* slot of its receive CQ */
+	s8 dest_dev;		/* index of the peer's device, or -1 */
+	u32 dest;		/* QP number of the peer */
+	u8 rnr_retry;		/* RNR retry count; 7 is infinite */
+	bool sig_all;		/* all sends are signaled */
+	int access;		/* remote access rights */
+	u8 groups;		/* bitmap of the multicast groups that it has joined */
+	bool notify;		/* it gets an event when its send queue is drained */
+	/* Bitmap of enum x_event: events that come once between two resets, and have come. */
 	u8 told;
-	u8 events[X_EVENTS];
-	struct x_queue sq;
-	struct x_queue rq;
+	u8 events[X_EVENTS];	/* number of events expected so far, by enum x_event */
+	struct x_queue sq;	/* its send queue */
+	struct x_queue rq;	/* its receive queue */
 };
 
-/**
- * struct x_mr - model: a region
- * @pd: slot of its PD
- * @key: its key
- * @max: most pages that it can map
- * @mapped: bytes that are mapped; 0 if it was never mapped
- * @valid: it is registered
- * @access: access rights
- * @windows: number of windows bound to it
- */
+/* Model: a region. */
 struct x_mr {
-	u8 pd;
-	u32 key;
-	u8 max;
-	u32 mapped;
-	bool valid;
-	int access;
-	u8 windows;
+	u8 pd;		/* slot of its PD */
+	u32 key;	/* its key */
+	u8 max;		/* most pages that it can map */
+	u32 mapped;	/* bytes that are mapped; 0 if it was never mapped */
+	bool valid;	/* it is registered */
+	int access;	/* access rights */
+	u8 windows;	/* number of windows bound to it */
 };
 
-/**
- * struct x_mw - model: a window
- * @pd: slot of its PD
- * @two: it is of type 2
- * @mr: slot of the region that it is bound to, or -1
- * @qpn: of type 2: number of the QP that it is bound to
- * @access: access rights
- * @stale: of type 1: the consumer's rkey is not that of the binding, as the last bind failed
- */
+/* Model: a window. */
 struct x_mw {
-	u8 pd;
-	bool two;
-	s8 mr;
-	u32 qpn;
-	int access;
+	u8 pd;		/* slot of its PD */
+	bool two;	/* it is of type 2 */
+	s8 mr;		/* slot of the region that it is bound to, or -1 */
+	u32 qpn;	/* of type 2: number of the QP that it is bound to */
+	int access;	/* access rights */
+	/* Of type 1: the consumer's rkey is not that of the binding, as the last bind failed. */
 	bool stale;
 };
 
@@ -443,26 +344,17 @@ struct x_fmr {
 	u8 maps;
 };
 
-/**
- * struct x_user - model: a region of user memory
- * @pd: slot of its PD
- * @key: its key
- * @access: access rights
- */
+/* Model: a region of user memory. */
 struct x_user {
-	u8 pd;
-	u32 key;
-	int access;
+	u8 pd;		/* slot of its PD */
+	u32 key;	/* its key */
+	int access;	/* access rights */
 };
 
-/**
- * struct x_number - number of an object that was looked up
- * @id: the number, or 0
- * @dev: index of its device
- */
+/* Number of an object that was looked up. */
 struct x_number {
-	u32 id;
-	u8 dev;
+	u32 id;	/* the number, or 0 */
+	u8 dev;	/* index of its device */
 };
 
 enum x_cq_how {
@@ -477,117 +369,70 @@ enum x_cq_how {
 	X_CQ_HOWS
 };
 
-/**
- * struct x_shared - objects that all threads share
- * @dev: the devices
- * @lid: LID of port X_PORT, by device
- * @gid: first GID of port X_PORT, by device
- * @pd: the PD in slot 0
- * @cq: the CQ in slot 0
- * @srq: the SRQ in slot 0
- * @mm: address space of the threads' user memory
- * @spoilt: set by %X_LIE_LEFT: each world fails at its end
- */
+/* Objects that all threads share. */
 struct x_shared {
-	struct ib_device *dev[X_DEVS];
-	u16 lid[X_DEVS];
-	union ib_gid gid[X_DEVS];
-	struct ib_pd *pd;
-	struct ib_cq *cq;
-	struct ib_srq *srq;
-	struct mm_struct *mm;
-	bool spoilt;
+	struct ib_device *dev[X_DEVS];	/* the devices */
+	u16 lid[X_DEVS];		/* LID of port X_PORT, by device */
+	union ib_gid gid[X_DEVS];	/* first GID of port X_PORT, by device */
+	struct ib_pd *pd;		/* the PD in slot 0 */
+	struct ib_cq *cq;		/* the CQ in slot 0 */
+	struct ib_srq *srq;		/* the SRQ in slot 0 */
+	struct mm_struct *mm;		/* address space of the threads' user memory */
+	bool spoilt;			/* set by %X_LIE_LEFT: each world fails at its end */
 };
 
-/**
- * struct x_world - objects of a thread, and the model of them
- * @s: objects shared by all threads
- * @lie: mistake for the self-test
- * @patience: jiffies to wait for completions and events
- * @id: number of the thread
- * @ptr: the objects
- * @obj: model: the objects
- * @qp: model: queue pairs
- * @srq: model: SRQs
- * @mr: model: regions
- * @mw: model: windows
- * @fmr: model: FMRs
- * @user: model: regions of user memory
- * @ah: model: attributes of address handles
- * @cq_how: of CQs: how they are created and polled, enum x_cq_how
- * @async: model: a WR has ended that the device may not have executed yet, with effects on
- *	more than the WRs posted after it
- * @expected: model: number of completions so far
- * @seen: number of completions seen
- * @lost: number of completions that %X_LIE_LOST has dropped
- * @stray: completions of WRs that were not posted, or had completed before
- * @poll_error: last error of polling or arming a CQ, or 0
- * @heard_qp: events seen of QPs
- * @heard_srq: events seen of SRQs
- * @stray_events: events of objects that were destroyed
- * @wait: woken when @seen and @lost together reach @expected
- * @user_word: model: first word of each region of user memory
- * @user_mem: address of the user memory
- * @word: model: words that atomics change, by device
- * @ended: WRs that completed as expected, by status
- * @payload: number of WRs built so far, which is the payload of the last one
- * @buf: buffer for each device: messages, then pages of MRs, then WRs in flight
- * @dma: DMA address of @buf, by device
- * @leaked: MRs that %X_LIE_LEAK did not free
- * @nr_leaked: entries of @leaked
- * @ca: handles of open channel adapters, by device
- * @ca_pd: PDs that were allocated by CA requests, by device
- * @handler: device event handler
- * @heard: number of calls of @handler
- * @listening: @handler is registered, so it may be called
- * @number: numbers of the objects that were looked up last, by kind and slot
- * @own: the thread's own device and related state
- * @why: message of the failure
- */
+/* Objects of a thread, and the model of them. */
 struct x_world {
-	struct x_shared *s;
-	enum x_lie lie;
-	unsigned long patience;
-	u32 id;
-	void *ptr[X_KINDS][X_SLOTS];
-	struct x_obj obj[X_KINDS][X_SLOTS];
-	struct x_qp qp[X_SLOTS];
-	struct x_queue srq[X_SLOTS];
-	struct x_mr mr[X_SLOTS];
-	struct x_mw mw[X_SLOTS];
-	struct x_fmr fmr[X_SLOTS];
-	struct x_user user[X_SLOTS];
-	struct rdma_ah_attr ah[X_SLOTS];
-	u8 cq_how[X_SLOTS];
+	struct x_shared *s;		/* objects shared by all threads */
+	enum x_lie lie;			/* mistake for the self-test */
+	unsigned long patience;		/* jiffies to wait for completions and events */
+	u32 id;				/* number of the thread */
+	void *ptr[X_KINDS][X_SLOTS];	/* the objects */
+	struct x_obj obj[X_KINDS][X_SLOTS];	/* model: the objects */
+	struct x_qp qp[X_SLOTS];	/* model: queue pairs */
+	struct x_queue srq[X_SLOTS];	/* model: SRQs */
+	struct x_mr mr[X_SLOTS];	/* model: regions */
+	struct x_mw mw[X_SLOTS];	/* model: windows */
+	struct x_fmr fmr[X_SLOTS];	/* model: FMRs */
+	struct x_user user[X_SLOTS];	/* model: regions of user memory */
+	struct rdma_ah_attr ah[X_SLOTS];	/* model: attributes of address handles */
+	u8 cq_how[X_SLOTS];		/* of CQs: how they are created and polled, enum x_cq_how */
 
+	/*
+	 * Model: a WR has ended that the device may not have executed yet, with effects on more
+	 * than the WRs posted after it.
+	 */
 	bool async;
-	u32 expected;
-	atomic_t seen;
-	atomic_t lost;
-	atomic_t stray;
-	int poll_error;
-	struct x_heard heard_qp[X_SLOTS];
-	struct x_heard heard_srq[X_SLOTS];
-	atomic_t stray_events;
-	wait_queue_head_t wait;
-	u64 user_word[X_SLOTS];
-	unsigned long user_mem;
-	u64 word[X_DEVS][X_WORDS];
-	u32 ended[X_STATUSES];
-	u64 payload;
+	u32 expected;			/* model: number of completions so far */
+	atomic_t seen;			/* number of completions seen */
+	atomic_t lost;			/* number of completions that %X_LIE_LOST has dropped */
+	atomic_t stray;	/* completions of WRs that were not posted, or had completed before */
+	int poll_error;			/* last error of polling or arming a CQ, or 0 */
+	struct x_heard heard_qp[X_SLOTS];	/* events seen of QPs */
+	struct x_heard heard_srq[X_SLOTS];	/* events seen of SRQs */
+	atomic_t stray_events;		/* events of objects that were destroyed */
+	wait_queue_head_t wait;		/* woken when @seen and @lost together reach @expected */
+	u64 user_word[X_SLOTS];		/* model: first word of each region of user memory */
+	unsigned long user_mem;		/* address of the user memory */
+	u64 word[X_DEVS][X_WORDS];	/* model: words that atomics change, by device */
+	u32 ended[X_STATUSES];		/* WRs that completed as expected, by status */
+	u64 payload;	/* number of WRs built so far, which is the payload of the last one */
+	/* Buffer for each device: messages, then pages of MRs, then WRs in flight. */
 	u8 *buf[X_DEVS];
-	u64 dma[X_DEVS];
+	u64 dma[X_DEVS];		/* DMA address of @buf, by device */
 
+	/* MRs that %X_LIE_LEAK did not free. */
 	struct ib_mr *leaked[8];
-	int nr_leaked;
-	u64 ca[X_DEVS];
-	u64 ca_pd[X_DEVS];
-	struct ib_event_handler handler;
-	atomic_t heard;
-	int listening;
+	int nr_leaked;			/* entries of @leaked */
+	u64 ca[X_DEVS];			/* handles of open channel adapters, by device */
+	u64 ca_pd[X_DEVS];		/* PDs that were allocated by CA requests, by device */
+	struct ib_event_handler handler;	/* device event handler */
+	atomic_t heard;			/* number of calls of @handler */
+	int listening;			/* @handler is registered, so it may be called */
+	/* Numbers of the objects that were looked up last, by kind and slot. */
 	struct x_number number[X_KINDS][X_SLOTS];
-	struct x_own *own;
-	char why[160];
+	struct x_own *own;		/* the thread's own device and related state */
+	char why[160];			/* message of the failure */
 };
 
 #define X_QUEUE_BYTES	(X_WRS * X_BYTES)

@@ -12,13 +12,10 @@
  */
 #include <linux/kthread.h>
 #include <linux/mman.h>
-#include <linux/module.h>
 #include <linux/sched/mm.h>
-#include <linux/slab.h>
-#include <kunit/test.h>
 
 #include "fuzz/run.h"
-#include "lib/lib.h"
+#include "lib/objects.h"
 
 /* Operations of a full run, before they are scaled. */
 #define OPERATIONS	10000000ULL
@@ -170,31 +167,6 @@ static struct x_failure *run_threads(struct kunit *test, struct x_run *run)
 
 /* --- objects that the threads share --- */
 
-static void defer(struct kunit *test, void (*fn)(void *arg), void *arg)
-{
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, fn, arg));
-}
-
-static void put_device_fn(void *arg)
-{
-	ib_device_put(arg);
-}
-
-static void dealloc_pd_fn(void *arg)
-{
-	ib_dealloc_pd(arg);
-}
-
-static void free_cq_fn(void *arg)
-{
-	ib_free_cq(arg);
-}
-
-static void destroy_srq_fn(void *arg)
-{
-	ib_destroy_srq(arg);
-}
-
 static void get_devices(struct kunit *test, struct x_shared *s)
 {
 	static const char *const names[X_DEVS] = { "emu0", "emu1" };
@@ -202,9 +174,7 @@ static void get_devices(struct kunit *test, struct x_shared *s)
 	int i;
 
 	for (i = 0; i < X_DEVS; i++) {
-		s->dev[i] = ib_device_get_by_name(names[i], RDMA_DRIVER_UNKNOWN);
-		KUNIT_ASSERT_NOT_NULL_MSG(test, s->dev[i], "no device: load kverbs_emu");
-		defer(test, put_device_fn, s->dev[i]);
+		s->dev[i] = kvt_device(test, names[i]);
 		KUNIT_ASSERT_EQ(test, 0, ib_query_port(s->dev[i], X_PORT, &attr));
 		s->lid[i] = attr.lid;
 		KUNIT_ASSERT_EQ(test, 0, s->dev[i]->ops.query_gid(s->dev[i], X_PORT, 0,
@@ -217,15 +187,10 @@ static void make_shared(struct kunit *test, struct x_shared *s, u32 threads)
 	struct ib_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
 
 	get_devices(test, s);
-	s->pd = ib_alloc_pd(s->dev[0], 0);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(s->pd));
-	defer(test, dealloc_pd_fn, s->pd);
-	s->cq = ib_alloc_cq(s->dev[0], NULL, X_CQE * threads, 0, IB_POLL_SOFTIRQ);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(s->cq));
-	defer(test, free_cq_fn, s->cq);
-	s->srq = ib_create_srq(s->pd, &init);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(s->srq));
-	defer(test, destroy_srq_fn, s->srq);
+	s->pd = KVT_OWN(test, ib_alloc_pd(s->dev[0], 0), kvt_end_pd);
+	s->cq = KVT_OWN(test, ib_alloc_cq(s->dev[0], NULL, X_CQE * threads, 0, IB_POLL_SOFTIRQ),
+			kvt_end_alloc_cq);
+	s->srq = KVT_OWN(test, ib_create_srq(s->pd, &init), kvt_end_srq);
 }
 
 /* Checks that the threads have left no users of the shared objects. */
@@ -252,11 +217,10 @@ static void free_world(void *arg)
 
 static struct x_world *new_world(struct kunit *test, struct x_shared *s, u32 id)
 {
-	struct x_world *w = kvzalloc(sizeof(*w), GFP_KERNEL);
+	struct x_world *w = KVT_PTR(test, kvzalloc(sizeof(*w), GFP_KERNEL));
 	u64 dma;
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, w);
 	w->s = s;
 	w->id = id;
 	w->user_mem = kunit_vm_mmap(test, NULL, 0, X_USER_PAGES * PAGE_SIZE,
@@ -264,10 +228,9 @@ static struct x_world *new_world(struct kunit *test, struct x_shared *s, u32 id)
 	KUNIT_ASSERT_NE(test, 0, w->user_mem);
 	s->mm = current->mm;
 	x_own_new(test, w);
-	defer(test, free_world, w);
+	kvt_defer(test, free_world, w);
 	for (i = 0; i < X_DEVS; i++) {
-		w->buf[i] = kzalloc(X_BUF, GFP_KERNEL);
-		KUNIT_ASSERT_NOT_NULL(test, w->buf[i]);
+		w->buf[i] = KVT_PTR(test, kzalloc(X_BUF, GFP_KERNEL));
 		dma = ib_dma_map_single(s->dev[i], w->buf[i], X_BUF, DMA_BIDIRECTIONAL);
 		KUNIT_ASSERT_EQ(test, 0, ib_dma_mapping_error(s->dev[i], dma));
 		w->dma[i] = dma;
@@ -275,18 +238,14 @@ static struct x_world *new_world(struct kunit *test, struct x_shared *s, u32 id)
 	return w;
 }
 
-static void free_run(void *arg)
-{
-	kvfree(arg);
-}
+KUNIT_DEFINE_ACTION_WRAPPER(free_run, kvfree, void *);
 
 static struct x_run *new_run(struct kunit *test, u64 count, u32 threads, enum x_lie lie, u32 seed)
 {
-	struct x_run *run = kvzalloc(sizeof(*run), GFP_KERNEL);
+	struct x_run *run = KVT_PTR(test, kvzalloc(sizeof(*run), GFP_KERNEL));
 	u32 i;
 
-	KUNIT_ASSERT_NOT_NULL(test, run);
-	defer(test, free_run, run);
+	kvt_defer(test, free_run, run);
 	run->threads = clamp_t(u32, threads, 1, X_MAX_THREADS);
 	run->quota = max_t(u64, div_u64(count, run->threads), 1);
 	run->lie = lie;
@@ -453,12 +412,7 @@ static const struct lie lies[] = {
 	{ "what is shared is one's own", X_LIE_OWN, LIE_THREADS },
 };
 
-static void lie_name(const struct lie *lie, char *desc)
-{
-	strscpy(desc, lie->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(lie, lies, lie_name);
+KUNIT_ARRAY_PARAM_DESC(lie, lies, name);
 
 static void need_self_test(struct kunit *test)
 {
@@ -519,12 +473,7 @@ static const struct search searches[] = {
 	  true, false, false, 1 },
 };
 
-static void search_name(const struct search *search, char *desc)
-{
-	strscpy(desc, search->name, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(search, searches, search_name);
+KUNIT_ARRAY_PARAM_DESC(search, searches, name);
 
 static void what_is_found_fails_in_the_same_way(struct kunit *test)
 {
@@ -545,14 +494,12 @@ static void what_is_found_fails_in_the_same_way(struct kunit *test)
 /* Writes a sequence of the greatest length as a failure would, and reads it. */
 static void a_sequence_is_read_as_it_was_printed(struct kunit *test)
 {
-	char *text = kunit_kzalloc(test, X_REPLAY, GFP_KERNEL);
-	struct x_op *ops = kunit_kcalloc(test, X_EPISODE, sizeof(*ops), GFP_KERNEL);
+	char *text = kvt_zalloc(test, X_REPLAY);
+	struct x_op *ops = KVT_PTR(test, kunit_kcalloc(test, X_EPISODE, sizeof(*ops), GFP_KERNEL));
 	struct x_run *run = new_run(test, 1, 1, X_TRUE, LIE_SEED);
 	size_t len = 0;
 	u32 i;
 
-	KUNIT_ASSERT_NOT_NULL(test, text);
-	KUNIT_ASSERT_NOT_NULL(test, ops);
 	for (i = 0; i < X_EPISODE; i++) {
 		x_draw(&ops[i], LIE_SEED, 0, i);
 		len += x_write_op(&ops[i], text + len, X_OP_TEXT);
@@ -572,13 +519,7 @@ static struct kunit_case exercise_cases[] = {
 			      { .speed = KUNIT_SPEED_SLOW }),
 	{}
 };
-
-static struct kunit_suite exercise_suite = {
-	.name = "exercise",
-	.test_cases = exercise_cases,
-};
-
-kunit_test_suite(exercise_suite);
+KVT_SUITE(exercise);
 
 MODULE_DESCRIPTION("KUnit: random calls of the verbs interface against a model");
 MODULE_LICENSE("GPL");

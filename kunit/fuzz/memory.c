@@ -130,8 +130,7 @@ enum x_verdict x_fmr_alloc(struct x_world *w, const struct x_op *op)
 
 	if (xm_there(w, X_FMR, op->a) || !xm_there(w, X_PD, pd))
 		return X_SKIPPED;
-	fmr = ib_alloc_fmr(w->ptr[X_PD][pd], IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE,
-			   &attr);
+	fmr = ib_alloc_fmr(w->ptr[X_PD][pd], IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE, &attr);
 	if (IS_ERR(fmr))
 		return x_want(w, "making an FMR", want, PTR_ERR(fmr));
 	w->ptr[X_FMR][op->a] = fmr;
@@ -222,8 +221,7 @@ enum x_verdict x_ah_make(struct x_world *w, const struct x_op *op)
 		return X_SKIPPED;
 	random_ah(w, op->r, &attr);
 	want = attr.ib.dlid ? 0 : -EINVAL;
-	ah = rdma_create_ah(w->ptr[X_PD][pd], &attr,
-			    op->c & 1 ? RDMA_CREATE_AH_SLEEPABLE : 0);
+	ah = rdma_create_ah(w->ptr[X_PD][pd], &attr, op->c & 1 ? RDMA_CREATE_AH_SLEEPABLE : 0);
 	if (IS_ERR(ah))
 		return x_want(w, "making an address", want, PTR_ERR(ah));
 	w->ptr[X_AH][op->a] = ah;

@@ -3,7 +3,6 @@
  * The exerciser: operations on PDs, CQs, SRQs and multicast groups.
  */
 #include "fuzz/fuzz.h"
-#include "lib/lib.h"
 
 /* Slots of PDs, and the devices of the PDs and CQs in each slot. */
 #define X_PDS		3

@@ -6,23 +6,14 @@
  * A sequence is written as name.a.b.c.r for each operation, with hexadecimal numbers and a
  * slash between operations.
  */
-#include <linux/kernel.h>
-#include <linux/string.h>
-
 #include "fuzz/own_device.h"
 
-/**
- * struct x_kind_of_op - a kind of operation
- * @name: its name in texts
- * @weight: how often it is drawn, relative to the others
- * @a: number of values of &x_op.a, which mostly is a slot
- * @run: performs the operation
- */
+/* A kind of operation. */
 struct x_kind_of_op {
-	const char *name;
-	u8 weight;
-	u8 a;
-	x_op_fn *run;
+	const char *name;	/* its name in texts */
+	u8 weight;		/* how often it is drawn, relative to the others */
+	u8 a;			/* number of values of &x_op.a, which mostly is a slot */
+	x_op_fn *run;		/* performs the operation */
 };
 
 static const struct x_kind_of_op kinds[] = {

@@ -8,7 +8,6 @@
  */
 #include <linux/cpumask.h>
 #include <linux/if_link.h>
-#include <linux/kernel.h>
 #include <linux/scatterlist.h>
 #include <rdma/ib_mad.h>
 #include <rdma/mr_pool.h>
@@ -35,14 +34,13 @@ static void end_netdevs(void *arg)
  */
 void x_own_new(struct kunit *test, struct x_world *w)
 {
-	struct x_own *own = kunit_kzalloc(test, sizeof(*own), GFP_KERNEL);
+	struct x_own *own = kvt_zalloc(test, sizeof(*own));
 
-	KUNIT_ASSERT_NOT_NULL(test, own);
 	own->mock = mock_new(test);
 	own->ports = 1;
 	w->own = own;
 	x_roce_new(test, own);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, end_netdevs, own));
+	kvt_defer(test, end_netdevs, own);
 }
 
 /**
@@ -201,8 +199,7 @@ static enum x_verdict pi_mapped(struct x_world *w, const struct ib_mr *mr, u64 i
 }
 
 /* Maps a list of data pages and a list of pieces of protection in the first of the pages. */
-static int map_pi(struct x_world *w, struct ib_mr *mr, int data, int meta, u32 page_size,
-		  u64 *iova)
+static int map_pi(struct x_world *w, struct ib_mr *mr, int data, int meta, u32 page_size, u64 *iova)
 {
 	struct scatterlist data_sg[X_PAGES], meta_sg[3];
 	struct ib_device *ibdev = w->own->dev;
@@ -385,8 +382,7 @@ static enum x_verdict vf_guid(struct x_world *w, int vf, u32 port, int want)
 		return x_want(w, "GUIDs of a function", want, ret);
 	if (node.guid != w->own->vf[port][vf].guid[0])
 		return x_want(w, "GUID of a function", w->own->vf[port][vf].guid[0], node.guid);
-	return x_want(w, "GUID of a function's port", w->own->vf[port][vf].guid[1],
-		      of_port.guid);
+	return x_want(w, "GUID of a function's port", w->own->vf[port][vf].guid[1], of_port.guid);
 }
 
 static enum x_verdict vf_set_guid(struct x_world *w, int vf, u32 port, int want, u32 r)
@@ -474,8 +470,7 @@ static enum x_verdict check_caps(struct x_world *w, u32 port)
 	if (ret)
 		return x_want(w, "querying the thread's port", 0, ret);
 	if (attr.port_cap_flags != w->own->caps[port])
-		return x_want(w, "capabilities of a port", w->own->caps[port],
-			      attr.port_cap_flags);
+		return x_want(w, "capabilities of a port", w->own->caps[port], attr.port_cap_flags);
 	if (ask_ca(w, port, &told, sizeof(told)))
 		return X_FAILED;
 	return x_want(w, "capabilities that the CA tells", w->own->caps[port], told.cap_flags);
@@ -517,8 +512,7 @@ static enum x_verdict modify_device(struct x_world *w, u32 r)
 		return x_want(w, "changing the thread's device", want, ret);
 	if (ask_ca(w, 0, &told, sizeof(told)))
 		return X_FAILED;
-	return x_want(w, "the text that the CA tells", 0,
-		      strcmp(told.node_desc, change.node_desc));
+	return x_want(w, "the text that the CA tells", 0, strcmp(told.node_desc, change.node_desc));
 }
 
 static enum x_verdict check_fw(struct x_world *w, u32 r)

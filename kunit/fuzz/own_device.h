@@ -7,9 +7,7 @@
 #ifndef KVT_EXERCISE_OWN_H
 #define KVT_EXERCISE_OWN_H
 
-#include <linux/completion.h>
 #include <linux/if_ether.h>
-#include <kunit/test.h>
 
 #include "fuzz/fuzz.h"
 #include "lib/mock.h"
@@ -36,56 +34,34 @@ struct x_ibdev {
 	struct x_own *own;
 };
 
-/**
- * struct x_av - an address vector
- * @attr: the address vector
- * @there: model: @attr holds a source GID
- * @live: model: the source GID is still in the GID table
- * @entry: model: GID table entry of the source GID
- * @gid: model: value of the source GID
- * @index: model: index of the source GID
- * @port: model: port of the source GID
- * @ndev: model: number of the network device of the source GID
- * @addr: model: address of @ndev that the GID is made of, or -1 for the default GID
- * @sl: model: service level
- */
+/* An address vector. */
 struct x_av {
-	struct rdma_ah_attr attr;
-	bool there;
-	bool live;
-	const struct ib_gid_attr *entry;
-	union ib_gid gid;
-	int index;
-	u32 port;
-	u8 ndev;
+	struct rdma_ah_attr attr;	/* the address vector */
+	bool there;			/* model: @attr holds a source GID */
+	bool live;			/* model: the source GID is still in the GID table */
+	const struct ib_gid_attr *entry;	/* model: GID table entry of the source GID */
+	union ib_gid gid;		/* model: value of the source GID */
+	int index;			/* model: index of the source GID */
+	u32 port;			/* model: port of the source GID */
+	u8 ndev;			/* model: number of the network device of the source GID */
+	/* Model: address of @ndev that the GID is made of, or -1 for the default GID. */
 	s8 addr;
-	u8 sl;
+	u8 sl;				/* model: service level */
 };
 
-/**
- * struct x_pi - a region with integrity
- * @mr: the region, or NULL
- * @data: model: maximum of entries of data
- * @meta: model: maximum of entries of protection information
- * @bad: model: the region's integrity checks fail
- */
+/* A region with integrity. */
 struct x_pi {
-	struct ib_mr *mr;
-	u8 data;
-	u8 meta;
-	bool bad;
+	struct ib_mr *mr;	/* the region, or NULL */
+	u8 data;		/* model: maximum of entries of data */
+	u8 meta;		/* model: maximum of entries of protection information */
+	bool bad;		/* model: the region's integrity checks fail */
 };
 
-/**
- * struct x_vf - model: a virtual function
- * @guid: GUID of the node [0], and of the port [1]
- * @link: link state policy
- * @sets: how often a GUID or the policy was set
- */
+/* Model: a virtual function. */
 struct x_vf {
-	u64 guid[2];
-	int link;
-	u32 sets;
+	u64 guid[2];	/* GUID of the node [0], and of the port [1] */
+	int link;	/* link state policy */
+	u32 sets;	/* how often a GUID or the policy was set */
 };
 
 enum x_ca_state {
@@ -110,133 +86,78 @@ struct x_ca_obj {
 	enum x_ca_state state;
 };
 
-/**
- * struct x_ca_handle - model: an open channel adapter
- * @self: the handle
- * @dev: number of the device
- * @pending: number of requests that use the handle
- * @pd: PDs under the handle
- * @mr: region under the handle
- * @mr_pd: index in @pd of the region's PD
- */
+/* Model: an open channel adapter. */
 struct x_ca_handle {
-	struct x_ca_obj self;
-	u8 dev;
-	u8 pending;
-	struct x_ca_obj pd[X_CA_PDS];
-	struct x_ca_obj mr;
-	u8 mr_pd;
+	struct x_ca_obj self;		/* the handle */
+	u8 dev;				/* number of the device */
+	u8 pending;			/* number of requests that use the handle */
+	struct x_ca_obj pd[X_CA_PDS];	/* PDs under the handle */
+	struct x_ca_obj mr;		/* region under the handle */
+	u8 mr_pd;			/* index in @pd of the region's PD */
 };
 
-/**
- * struct x_ca_req - an asynchronous request
- * @req: the request
- * @reg: input of REG_MR
- * @out: room for the answer
- * @result: result of ib_ca_submit()
- * @calls: calls of done()
- * @over: completed by each call of done()
- * @busy: the request was submitted, and its result is not checked yet
- * @cancelled: ib_ca_cancel() has cancelled the request
- * @what: operation
- * @handle: model: index of the CA handle
- * @pd: model: index of the PD
- * @want: model: result of the request if it is not cancelled
- */
+/* An asynchronous request. */
 struct x_ca_req {
 	struct ib_ca_request req;
-	struct kverbs_ca_reg_mr reg;
-	u64 out[2];
-	ssize_t result;
-	atomic_t calls;
-	struct completion over;
-	bool busy;
-	bool cancelled;
-	enum x_ca_what what;
-	u8 handle;
-	u8 pd;
-	long want;
+	struct kverbs_ca_reg_mr reg;	/* input of REG_MR */
+	u64 out[2];		/* room for the answer */
+	ssize_t result;		/* result of ib_ca_submit() */
+	atomic_t calls;		/* calls of done() */
+	struct completion over;	/* completed by each call of done() */
+	bool busy;		/* the request was submitted, and its result is not checked yet */
+	bool cancelled;		/* ib_ca_cancel() has cancelled the request */
+	enum x_ca_what what;	/* operation */
+	u8 handle;		/* model: index of the CA handle */
+	u8 pd;			/* model: index of the PD */
+	long want;		/* model: result of the request if it is not cancelled */
 };
 
-/**
- * struct x_ca_file - a device file of a channel adapter, opened as by a process
- * @there: model: the file is open
- * @fd: file descriptor
- * @dev: number of the device
- * @gone: model: the device has gone since the file was opened
- * @handle: CA handle opened through the file
- * @pd: PD under @handle, or 0
- * @lent: references that the thread has borrowed on the PD
- */
+/* A device file of a channel adapter, opened as by a process. */
 struct x_ca_file {
-	bool there;
-	int fd;
-	u8 dev;
-	bool gone;
-	u64 handle;
-	u64 pd;
-	struct ib_ca_pd *lent[X_LENT];
+	bool there;			/* model: the file is open */
+	int fd;				/* file descriptor */
+	u8 dev;				/* number of the device */
+	bool gone;			/* model: the device has gone since the file was opened */
+	u64 handle;			/* CA handle opened through the file */
+	u64 pd;				/* PD under @handle, or 0 */
+	struct ib_ca_pd *lent[X_LENT];	/* references that the thread has borrowed on the PD */
 };
 
-/**
- * struct x_own - a thread's own device, and the thread's channel adapters
- * @mock: tables and methods of the device
- * @ndev: network devices
- * @idle: a network device that was never registered
- * @fresh: references on each network device when it was made
- * @before: references on each network device when the world began
- * @dev: the device, or NULL
- * @ops: methods of the next device
- * @name: number of the device's current name
- * @ports: number of ports
- * @eth: the ports are Ethernet ports
- * @asks: the driver has get_netdev, instead of calls of ib_device_set_netdev()
- * @frees: the driver has dealloc_driver
- * @rich: the driver has the optional methods, and those for integrity
- * @freed: calls of dealloc_driver
- * @gone: completed by dealloc_driver
- * @bound: model: number of the network device of each port, or -1
- * @addrs: model: bitmap of the IPv4 addresses that each network device has
- * @mbps: model: speed of each network device
- * @av: address vectors
- * @pd: PD of @pi, or NULL
- * @pi: regions with integrity
- * @vf: model: virtual functions, by port
- * @caps: model: capabilities of each port
- * @handle: open channel adapters
- * @req: requests to channel adapters
- * @file: device file of a channel adapter
- */
+/* A thread's own device, and the thread's channel adapters. */
 struct x_own {
-	struct mock *mock;
-	struct net_device *ndev[X_NDEVS];
-	struct net_device *idle;
-	int fresh[X_NDEVS];
-	int before[X_NDEVS];
+	struct mock *mock;		/* tables and methods of the device */
+	struct net_device *ndev[X_NDEVS];	/* network devices */
+	struct net_device *idle;	/* a network device that was never registered */
+	int fresh[X_NDEVS];		/* references on each network device when it was made */
+	int before[X_NDEVS];		/* references on each network device when the world began */
 
+	/* The device, or NULL. */
 	struct ib_device *dev;
-	struct ib_device_ops ops;
-	int name;
-	u32 ports;
-	bool eth;
-	bool asks;
-	bool frees;
-	bool rich;
-	atomic_t freed;
-	struct completion gone;
+	struct ib_device_ops ops;	/* methods of the next device */
+	int name;			/* number of the device's current name */
+	u32 ports;			/* number of ports */
+	bool eth;			/* the ports are Ethernet ports */
+	bool asks;	/* the driver has get_netdev, instead of calls of ib_device_set_netdev() */
+	bool frees;			/* the driver has dealloc_driver */
+	bool rich;	/* the driver has the optional methods, and those for integrity */
+	atomic_t freed;			/* calls of dealloc_driver */
+	struct completion gone;		/* completed by dealloc_driver */
 
+	/* Model: number of the network device of each port, or -1. */
 	s8 bound[MOCK_MAX_PORTS + 1];
+	/* Model: bitmap of the IPv4 addresses that each network device has. */
 	u8 addrs[X_NDEVS];
-	u32 mbps[X_NDEVS];
-	struct x_av av[X_AVS];
-	struct ib_pd *pd;
-	struct x_pi pi[X_PIS];
-	struct x_vf vf[MOCK_PORT_NRS][MOCK_VFS];
-	u32 caps[MOCK_MAX_PORTS + 1];
+	u32 mbps[X_NDEVS];		/* model: speed of each network device */
+	struct x_av av[X_AVS];		/* address vectors */
+	struct ib_pd *pd;		/* PD of @pi, or NULL */
+	struct x_pi pi[X_PIS];		/* regions with integrity */
+	struct x_vf vf[MOCK_PORT_NRS][MOCK_VFS];	/* model: virtual functions, by port */
+	u32 caps[MOCK_MAX_PORTS + 1];	/* model: capabilities of each port */
 
+	/* Open channel adapters. */
 	struct x_ca_handle handle[X_CA_HANDLES];
-	struct x_ca_req req[X_CA_REQS];
-	struct x_ca_file file;
+	struct x_ca_req req[X_CA_REQS];	/* requests to channel adapters */
+	struct x_ca_file file;		/* device file of a channel adapter */
 };
 
 /* own_device.c */

@@ -7,9 +7,6 @@
  * waits until as many completions were counted as the model expects, and compares them. The
  * change of state and the counting are full barriers, so what was seen is visible then.
  */
-#include <linux/ktime.h>
-#include <linux/sched.h>
-
 #include "fuzz/fuzz.h"
 
 /* Entries of one ib_poll_cq() call. */
@@ -166,8 +163,7 @@ static enum x_verdict check_receive(struct x_world *w, struct x_queue *q, u32 po
 	if (wr->no_data)
 		return X_DONE;
 	if (received(w, q, pos, header) != wr->want_payload)
-		return x_want(w, "message received", wr->want_payload,
-			      received(w, q, pos, header));
+		return x_want(w, "message received", wr->want_payload, received(w, q, pos, header));
 	return X_DONE;
 }
 
@@ -210,8 +206,7 @@ static enum x_verdict check_wr(struct x_world *w, struct x_queue *q, u32 pos)
 		return check_receive(w, q, pos);
 	if (wr->want == IB_WC_SUCCESS &&
 	    (wr->what == X_ATOMIC || (wr->what == X_READ && wr->user >= 0)))
-		return x_want(w, "what was found there", wr->want_payload,
-			      received(w, q, pos, 0));
+		return x_want(w, "what was found there", wr->want_payload, received(w, q, pos, 0));
 	return X_DONE;
 }
 
@@ -318,8 +313,7 @@ struct x_recvs {
 	struct ib_sge sge[X_CHAIN];
 };
 
-static void build_recvs(struct x_world *w, struct x_queue *q, struct x_recvs *chain, u32 n,
-			u32 r)
+static void build_recvs(struct x_world *w, struct x_queue *q, struct x_recvs *chain, u32 n, u32 r)
 {
 	struct x_wr *wr;
 	u32 i;
@@ -634,8 +628,7 @@ enum x_verdict x_mr_post(struct x_world *w, const struct x_op *op)
 }
 
 /* Binds a window, or unbinds it if @wr->mr is -1. On success, its key is a new one. */
-static enum x_verdict bind(struct x_world *w, int slot, int mw_slot, struct x_wr *wr,
-			   bool good)
+static enum x_verdict bind(struct x_world *w, int slot, int mw_slot, struct x_wr *wr, bool good)
 {
 	struct ib_mw *mw = w->ptr[X_MW][mw_slot];
 	struct ib_bind_mw_wr wr2 = { .wr.opcode = IB_WR_BIND_MW, .mw = mw };
@@ -704,8 +697,7 @@ enum x_verdict x_mw_post(struct x_world *w, const struct x_op *op)
 }
 
 /* Posts an RDMA write or an RDMA read of a region or a window. */
-static enum x_verdict post_rdma(struct x_world *w, const struct x_op *op, int mr, int mw,
-				u32 rkey)
+static enum x_verdict post_rdma(struct x_world *w, const struct x_op *op, int mr, int mw, u32 rkey)
 {
 	struct x_qp *qp = &w->qp[op->a];
 	struct ib_rdma_wr rdma = {};

@@ -192,8 +192,7 @@ static int modify_want(const struct x_world *w, const struct x_qp *qp, enum ib_q
 }
 
 /* Changes the state of the QP, checks the result and updates the model. */
-static enum x_verdict modify(struct x_world *w, int slot, int peer, enum ib_qp_state to,
-			     int mask)
+static enum x_verdict modify(struct x_world *w, int slot, int peer, enum ib_qp_state to, int mask)
 {
 	struct x_qp *qp = &w->qp[slot];
 	struct ib_qp_attr attr;
@@ -312,7 +311,6 @@ enum x_verdict x_qp_drain(struct x_world *w, const struct x_op *op)
 	ib_drain_qp(w->ptr[X_QP][op->a]);
 	xm_moved(w, qp, IB_QPS_ERR);
 	if (atomic_read(&w->seen) < w->expected && !w->async)
-		return x_want(w, "completions after a drain", w->expected,
-			      atomic_read(&w->seen));
+		return x_want(w, "completions after a drain", w->expected, atomic_read(&w->seen));
 	return x_settle(w);
 }

@@ -102,8 +102,7 @@ static enum x_verdict find_gid(struct x_world *w, int dev)
 	const struct ib_gid_attr *attr;
 	bool right;
 
-	attr = rdma_find_gid_by_port(w->s->dev[dev], &w->s->gid[dev], IB_GID_TYPE_IB, X_PORT,
-				     NULL);
+	attr = rdma_find_gid_by_port(w->s->dev[dev], &w->s->gid[dev], IB_GID_TYPE_IB, X_PORT, NULL);
 	if (IS_ERR(attr))
 		return x_want(w, "finding a GID by port", 0, PTR_ERR(attr));
 	right = attr->index == 0 && attr->port_num == X_PORT;
@@ -241,8 +240,7 @@ enum x_verdict x_ca(struct x_world *w, const struct x_op *op)
 	long ret;
 
 	if (!w->ca[dev])
-		return x_want(w, "opening a CA", 0,
-			      request(w, dev, KVERBS_CA_OPEN, &w->ca[dev]));
+		return x_want(w, "opening a CA", 0, request(w, dev, KVERBS_CA_OPEN, &w->ca[dev]));
 	switch (op->b % 4) {
 	case 0:
 		if (w->ca_pd[dev])

@@ -9,33 +9,22 @@
  * the model predicts are stable, and compared, after the thread has registered or
  * unregistered its client or device.
  */
-#include <linux/kernel.h>
 #include <linux/stringify.h>
 
 #include "fuzz/own_device.h"
 
-/**
- * struct x_client - a thread's client
- * @client: the client as the core knows it
- * @name: its name
- * @adds: calls of add
- * @removes: calls of remove
- * @renames: calls of rename for the thread's device
- * @wrong: calls of remove and rename with other data than add has set
- * @here: calls of add minus calls of remove, for each x_shared.dev and the thread's device
- * @w: the thread's world
- * @registered: model: the client is registered
- */
+/* A thread's client. */
 struct x_client {
-	struct ib_client client;
-	char name[16];
-	atomic_t adds;
-	atomic_t removes;
-	atomic_t renames;
-	atomic_t wrong;
+	struct ib_client client;	/* the client as the core knows it */
+	char name[16];		/* its name */
+	atomic_t adds;		/* calls of add */
+	atomic_t removes;	/* calls of remove */
+	atomic_t renames;	/* calls of rename for the thread's device */
+	atomic_t wrong;		/* calls of remove and rename with other data than add has set */
+	/* Calls of add minus calls of remove, for each x_shared.dev and the thread's device. */
 	atomic_t here[X_DEVS + 1];
-	struct x_world *w;
-	bool registered;
+	struct x_world *w;	/* the thread's world */
+	bool registered;	/* model: the client is registered */
 };
 
 static struct x_client x_clients[X_MAX_THREADS];

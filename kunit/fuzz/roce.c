@@ -9,13 +9,11 @@
  */
 #include <linux/ethtool.h>
 #include <linux/etherdevice.h>
-#include <linux/module.h>
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
 #include <rdma/ib_cache.h>
 
 #include "fuzz/own_device.h"
-#include "lib/lib.h"
 
 /* A port number that no device has. */
 #define X_NO_PORT	99
@@ -69,8 +67,7 @@ void x_roce_new(struct kunit *test, struct x_own *own)
 	int i;
 
 	for (i = 0; i < X_NDEVS; i++) {
-		own->ndev[i] = new_netdev();
-		KUNIT_ASSERT_NOT_NULL(test, own->ndev[i]);
+		own->ndev[i] = KVT_PTR(test, new_netdev());
 		own->fresh[i] = netdev_refcnt_read(own->ndev[i]);
 	}
 	own->idle = alloc_netdev(sizeof(struct x_netdev), "kvtx%d", NET_NAME_ENUM, setup);

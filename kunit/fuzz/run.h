@@ -23,105 +23,65 @@ static_assert(X_EPISODE * X_OP_TEXT < X_REPLAY);
 /* Upper bound of the number of kinds of operations. */
 #define X_OP_KINDS	96
 
-/**
- * struct x_failure - the failure of a thread
- * @there: there was a failure
- * @thread: number of the thread
- * @first: number of the first operation of the episode that failed
- * @at: index of the failed operation in the episode; the number of operations if the end of
- *	the episode failed
- * @why: message
- */
+/* The failure of a thread. */
 struct x_failure {
-	bool there;
-	u32 thread;
-	u32 first;
+	bool there;	/* there was a failure */
+	u32 thread;	/* number of the thread */
+	u32 first;	/* number of the first operation of the episode that failed */
+	/*
+	 * Index of the failed operation in the episode; the number of operations if the end of the
+	 * episode failed.
+	 */
 	u32 at;
-	char why[160];
+	char why[160];	/* message */
 };
 
 struct x_run;
 
-/**
- * struct x_thread - a thread of a run
- * @run: the run
- * @id: number of the thread
- * @w: its world
- * @done: operations that were done
- * @skipped: operations that did nothing
- * @by_kind: operations that were done, by kind
- * @ended: work requests that completed as expected, by status
- * @failure: its failure, if any
- */
+/* A thread of a run. */
 struct x_thread {
 	struct x_run *run;
-	u32 id;
+	u32 id;				/* number of the thread */
 	struct x_world *w;
-	u64 done;
-	u64 skipped;
-	u64 by_kind[X_OP_KINDS];
-	u64 ended[X_STATUSES];
-	struct x_failure failure;
+	u64 done;			/* operations that were done */
+	u64 skipped;			/* operations that did nothing */
+	u64 by_kind[X_OP_KINDS];	/* operations that were done, by kind */
+	u64 ended[X_STATUSES];		/* work requests that completed as expected, by status */
+	struct x_failure failure;	/* its failure, if any */
 } ____cacheline_aligned_in_smp;
 
-/**
- * struct x_search - the search for a short sequence that fails
- * @ops: the sequence
- * @nr: its length
- * @trial: the part of @ops that is tried
- * @thread: number of the thread that the sequence is run as
- * @noise: the other threads, which make operations of their own during the search if @noisy
- * @noisy: the other threads run
- * @noise_from: number of the first operation of the other threads
- * @quiet: tells the other threads to end
- * @runs: how often a sequence is run before it counts as one that does not fail
- * @patience: patience of the thread's world, in jiffies
- * @end: end of the search, in nanoseconds of ktime_get_ns()
- * @like: message of the thread's failure; other failures do not count
- * @seen: message of the last failure, of whichever sequence
- * @why: message of the last failure that is like @like
- * @spoilt: an empty sequence fails as well, because a failure left something behind
- * @confirmed: @ops also fails with the patience of the run's threads
- */
+/* The search for a short sequence that fails. */
 struct x_search {
-	struct x_op ops[X_EPISODE];
-	u32 nr;
-	struct x_op trial[X_EPISODE];
-	u32 thread;
+	struct x_op ops[X_EPISODE];	/* the sequence */
+	u32 nr;				/* its length */
+	struct x_op trial[X_EPISODE];	/* the part of @ops that is tried */
+	u32 thread;			/* number of the thread that the sequence is run as */
+	/* The other threads, which make operations of their own during the search if @noisy. */
 	struct kvt_thread *noise[X_MAX_THREADS];
-	bool noisy;
-	u32 noise_from;
-	bool quiet;
-	u32 runs;
-	unsigned long patience;
-	u64 end;
-	char like[160];
-	char seen[160];
-	char why[160];
+	bool noisy;			/* the other threads run */
+	u32 noise_from;			/* number of the first operation of the other threads */
+	bool quiet;			/* tells the other threads to end */
+	u32 runs;	/* how often a sequence is run before it counts as one that does not fail */
+	unsigned long patience;		/* patience of the thread's world, in jiffies */
+	u64 end;			/* end of the search, in nanoseconds of ktime_get_ns() */
+	char like[160];	/* message of the thread's failure; other failures do not count */
+	char seen[160];			/* message of the last failure, of whichever sequence */
+	char why[160];			/* message of the last failure that is like @like */
+	/* An empty sequence fails as well, because a failure left something behind. */
 	bool spoilt;
-	bool confirmed;
+	bool confirmed;			/* @ops also fails with the patience of the run's threads */
 };
 
-/**
- * struct x_run - a run of the exerciser
- * @s: objects that all threads share
- * @seed: seed of the operations
- * @quota: operations that each thread is to do
- * @lie: mistake for the self-test
- * @stop: threads are to end, for instance because one has failed
- * @threads: number of threads
- * @t: the threads
- * @search: the search after a failure
- */
+/* A run of the exerciser. */
 struct x_run {
-	struct x_shared s;
-	u32 seed;
-	u64 quota;
-	enum x_lie lie;
-	bool stop;
-	u32 threads;
-	struct x_thread t[X_MAX_THREADS];
-	struct x_search search;
+	struct x_shared s;	/* objects that all threads share */
+	u32 seed;		/* seed of the operations */
+	u64 quota;		/* operations that each thread is to do */
+	enum x_lie lie;		/* mistake for the self-test */
+	bool stop;		/* threads are to end, for instance because one has failed */
+	u32 threads;		/* number of threads */
+	struct x_thread t[X_MAX_THREADS];	/* the threads */
+	struct x_search search;	/* the search after a failure */
 };
 
 /* shrink.c */

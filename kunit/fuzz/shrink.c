@@ -12,12 +12,9 @@
  * The case's own thread runs the sequences. The noise lasts for the whole search.
  */
 #include <linux/kthread.h>
-#include <linux/ktime.h>
 #include <linux/sched/mm.h>
-#include <kunit/test.h>
 
 #include "fuzz/run.h"
-#include "lib/lib.h"
 
 /* Sequences of at most so many operations get the slow search of shrink_anywhere(). */
 #define SHORT		24

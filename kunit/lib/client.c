@@ -2,8 +2,6 @@
 /*
  * A client that records the calls of its callbacks in a trace.
  */
-#include <linux/module.h>
-
 #include "lib/client.h"
 #include "lib/mock.h"
 
@@ -23,8 +21,7 @@ static int kvt_add(struct kvt_client *c, struct ib_device *ibdev)
 	return c->add_ret;
 }
 
-static void kvt_remove(struct kvt_client *c, struct ib_device *ibdev,
-		       void *data)
+static void kvt_remove(struct kvt_client *c, struct ib_device *ibdev, void *data)
 {
 	kvt_trace_add(c->trace, "%s-%s", c->client.name, dev_name(&ibdev->dev));
 	if (data != c->data)
@@ -33,8 +30,7 @@ static void kvt_remove(struct kvt_client *c, struct ib_device *ibdev,
 		c->on_remove(c, ibdev);
 }
 
-static void kvt_rename(struct kvt_client *c, struct ib_device *ibdev,
-		       void *data)
+static void kvt_rename(struct kvt_client *c, struct ib_device *ibdev, void *data)
 {
 	kvt_trace_add(c->trace, "%s=%s", c->client.name, dev_name(&ibdev->dev));
 	if (data != c->data)
@@ -98,13 +94,11 @@ static void kvt_client_end(void *arg)
  *
  * Return: the client, unregistered at the latest when the case ends.
  */
-struct kvt_client *kvt_client_new(struct kunit *test, const char *name,
-				  struct kvt_trace *trace)
+struct kvt_client *kvt_client_new(struct kunit *test, const char *name, struct kvt_trace *trace)
 {
-	struct kvt_client *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+	struct kvt_client *c = kvt_zalloc(test, sizeof(*c));
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, c);
 	for (i = 0; i < KVT_CLIENTS && kvt_clients[i]; i++)
 		;
 	KUNIT_ASSERT_LT(test, i, KVT_CLIENTS);
@@ -113,8 +107,7 @@ struct kvt_client *kvt_client_new(struct kunit *test, const char *name,
 	c->trace = trace;
 	c->data = c;
 	kvt_clients[i] = c;
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, kvt_client_end,
-							    c));
+	kvt_defer(test, kvt_client_end, c);
 	return c;
 }
 EXPORT_SYMBOL_GPL(kvt_client_new);
@@ -142,8 +135,7 @@ EXPORT_SYMBOL_GPL(kvt_client_register);
  *
  * Return: the client.
  */
-struct kvt_client *kvt_client_up(struct kunit *test, const char *name,
-				 struct kvt_trace *trace)
+struct kvt_client *kvt_client_up(struct kunit *test, const char *name, struct kvt_trace *trace)
 {
 	struct kvt_client *c = kvt_client_new(test, name, trace);
 

@@ -6,7 +6,6 @@
 #define KVT_CLIENT_H
 
 #include <rdma/ib_verbs.h>
-#include <kunit/test.h>
 
 #include "lib/lib.h"
 
@@ -35,11 +34,9 @@ struct kvt_client {
 	bool registered;
 };
 
-struct kvt_client *kvt_client_new(struct kunit *test, const char *name,
-				  struct kvt_trace *trace);
+struct kvt_client *kvt_client_new(struct kunit *test, const char *name, struct kvt_trace *trace);
 int kvt_client_register(struct kvt_client *c);
 void kvt_client_unregister(struct kvt_client *c);
-struct kvt_client *kvt_client_up(struct kunit *test, const char *name,
-				 struct kvt_trace *trace);
+struct kvt_client *kvt_client_up(struct kunit *test, const char *name, struct kvt_trace *trace);
 
 #endif

@@ -3,8 +3,6 @@
  * Watches the kernel log for messages while a case runs: a probe on the "console"
  * tracepoint sees every message that is logged.
  */
-#include <linux/export.h>
-#include <linux/string.h>
 #include <linux/tracepoint.h>
 #include <trace/events/printk.h>
 
@@ -37,13 +35,12 @@ static void unwatch(void *arg)
  */
 struct kvt_console *kvt_console_watch(struct kunit *test, const char *words)
 {
-	struct kvt_console *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+	struct kvt_console *c = kvt_zalloc(test, sizeof(*c));
 
-	KUNIT_ASSERT_NOT_NULL(test, c);
 	c->words = words;
 	init_completion(&c->told);
 	KUNIT_ASSERT_EQ(test, 0, register_trace_console(probe_console, c));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, unwatch, c));
+	kvt_defer(test, unwatch, c);
 	return c;
 }
 EXPORT_SYMBOL_GPL(kvt_console_watch);

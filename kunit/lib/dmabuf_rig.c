@@ -7,13 +7,10 @@
  * may be called without the lock.
  */
 #include <linux/dma-resv.h>
-#include <linux/export.h>
 #include <linux/fdtable.h>
 #include <linux/file.h>
-#include <linux/module.h>
 #include <linux/scatterlist.h>
-#include <linux/slab.h>
-#include <kunit/resource.h>
+#include <rdma/ib_umem.h>
 
 #include "lib/dmabuf_rig.h"
 #include "lib/lib.h"
@@ -41,8 +38,7 @@ static int rig_enter(struct dma_buf *dmabuf, enum dmabuf_call call)
 	struct dmabuf_rig *rig = dmabuf->priv;
 
 	atomic_inc(&rig->calls[call]);
-	if (call >= DMABUF_PIN && can_move(dmabuf) &&
-	    !dma_resv_is_locked(dmabuf->resv))
+	if (call >= DMABUF_PIN && can_move(dmabuf) && !dma_resv_is_locked(dmabuf->resv))
 		rig_wrong(rig, "called without the reservation lock");
 	if (rig->trace)
 		kvt_trace_add(rig->trace, "%s", call_names[call]);
@@ -78,8 +74,7 @@ static void rig_unpin(struct dma_buf_attachment *attach)
 		rig_wrong(rig, "unpinned, and was not pinned");
 }
 
-static void fill_table(const struct dmabuf_rig *rig, struct sg_table *sgt,
-		       size_t piece)
+static void fill_table(const struct dmabuf_rig *rig, struct sg_table *sgt, size_t piece)
 {
 	size_t left = rig->dmabuf->size - rig->missing;
 	struct scatterlist *sg;
@@ -93,8 +88,7 @@ static void fill_table(const struct dmabuf_rig *rig, struct sg_table *sgt,
 	}
 }
 
-static struct sg_table *rig_map(struct dma_buf_attachment *attach,
-				enum dma_data_direction dir)
+static struct sg_table *rig_map(struct dma_buf_attachment *attach, enum dma_data_direction dir)
 {
 	struct dmabuf_rig *rig = attach->dmabuf->priv;
 	size_t piece = rig->piece ?: rig->dmabuf->size;
@@ -163,24 +157,21 @@ static void rig_end(void *arg)
 	WARN_ON(!kvt_wait(&rig->released));
 }
 
-static struct dmabuf_rig *rig_new(struct kunit *test, size_t size,
-				  const struct dma_buf_ops *ops)
+static struct dmabuf_rig *rig_new(struct kunit *test, size_t size, const struct dma_buf_ops *ops)
 {
-	struct dmabuf_rig *rig = kunit_kzalloc(test, sizeof(*rig), GFP_KERNEL);
+	struct dmabuf_rig *rig = kvt_zalloc(test, sizeof(*rig));
 	DEFINE_DMA_BUF_EXPORT_INFO(info);
 
-	KUNIT_ASSERT_NOT_NULL(test, rig);
 	rig->base = DMABUF_DMA;
 	init_completion(&rig->released);
 	info.ops = ops;
 	info.size = size;
 	info.flags = O_RDWR;
 	info.priv = rig;
-	rig->dmabuf = dma_buf_export(&info);
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(rig->dmabuf));
+	rig->dmabuf = KVT_PTR(test, dma_buf_export(&info));
 	rig->fd = dma_buf_fd(rig->dmabuf, O_CLOEXEC);
 	KUNIT_ASSERT_GE(test, rig->fd, 0);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, rig_end, rig));
+	kvt_defer(test, rig_end, rig);
 	return rig;
 }
 
@@ -240,3 +231,32 @@ void dmabuf_rig_move(struct dmabuf_rig *rig, u64 base)
 	dma_resv_unlock(rig->dmabuf->resv);
 }
 EXPORT_SYMBOL_GPL(dmabuf_rig_move);
+
+/**
+ * dmabuf_rig_map_pages() - ib_umem_dmabuf_map_pages() with its lock
+ * @d: the importer's memory
+ *
+ * Return: its result.
+ */
+int dmabuf_rig_map_pages(struct ib_umem_dmabuf *d)
+{
+	int ret;
+
+	dma_resv_lock(d->attach->dmabuf->resv, NULL);
+	ret = ib_umem_dmabuf_map_pages(d);
+	dma_resv_unlock(d->attach->dmabuf->resv);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(dmabuf_rig_map_pages);
+
+/**
+ * dmabuf_rig_unmap_pages() - ib_umem_dmabuf_unmap_pages() with its lock
+ * @d: the importer's memory
+ */
+void dmabuf_rig_unmap_pages(struct ib_umem_dmabuf *d)
+{
+	dma_resv_lock(d->attach->dmabuf->resv, NULL);
+	ib_umem_dmabuf_unmap_pages(d);
+	dma_resv_unlock(d->attach->dmabuf->resv);
+}
+EXPORT_SYMBOL_GPL(dmabuf_rig_unmap_pages);

@@ -11,6 +11,7 @@
 #include <linux/dma-buf.h>
 #include <kunit/test.h>
 
+struct ib_umem_dmabuf;
 struct kvt_trace;
 
 /* DMA address of the first page, until the buffer moves. */
@@ -64,6 +65,8 @@ struct dmabuf_rig {
 struct dmabuf_rig *dmabuf_rig_new(struct kunit *test, size_t size);
 struct dmabuf_rig *dmabuf_rig_new_static(struct kunit *test, size_t size);
 int dmabuf_rig_calls(const struct dmabuf_rig *rig, enum dmabuf_call call);
+int dmabuf_rig_map_pages(struct ib_umem_dmabuf *d);
+void dmabuf_rig_unmap_pages(struct ib_umem_dmabuf *d);
 void dmabuf_rig_move(struct dmabuf_rig *rig, u64 base);
 
 /* The buffer is not attached, mapped or pinned, and no error was counted. */

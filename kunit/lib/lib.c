@@ -8,15 +8,10 @@
 #include <linux/interrupt.h>
 #include <linux/irq_work.h>
 #include <linux/kthread.h>
-#include <linux/ktime.h>
-#include <linux/module.h>
 #include <linux/random.h>
-#include <linux/sched.h>
 #include <linux/sched/task.h>
 #include <linux/seq_file.h>
-#include <linux/slab.h>
 #include <linux/smp.h>
-#include <linux/string.h>
 #include <linux/tracepoint.h>
 #include <linux/uio.h>
 
@@ -46,9 +41,8 @@ MODULE_PARM_DESC(seed, "seed of the stress cases, 0 to draw one");
  */
 struct kvt_trace *kvt_trace_new(struct kunit *test)
 {
-	struct kvt_trace *tr = kunit_kzalloc(test, sizeof(*tr), GFP_KERNEL);
+	struct kvt_trace *tr = kvt_zalloc(test, sizeof(*tr));
 
-	KUNIT_ASSERT_NOT_NULL(test, tr);
 	spin_lock_init(&tr->lock);
 	return tr;
 }
@@ -87,8 +81,7 @@ void kvt_trace_add(struct kvt_trace *tr, const char *fmt, ...)
 	if (tr->len)
 		tr->len += scnprintf(tr->buf + tr->len,
 				     sizeof(tr->buf) - tr->len, " ");
-	tr->len += vscnprintf(tr->buf + tr->len, sizeof(tr->buf) - tr->len,
-			      fmt, args);
+	tr->len += vscnprintf(tr->buf + tr->len, sizeof(tr->buf) - tr->len, fmt, args);
 	spin_unlock_irqrestore(&tr->lock, flags);
 	va_end(args);
 }
@@ -125,22 +118,18 @@ static void kvt_thread_end(void *arg)
  * Context: process; the thread is gone when the case ends.
  * Return: the thread.
  */
-struct kvt_thread *kvt_thread_new(struct kunit *test, int cpu,
-				  int (*fn)(void *arg), void *arg)
+struct kvt_thread *kvt_thread_new(struct kunit *test, int cpu, int (*fn)(void *arg), void *arg)
 {
-	struct kvt_thread *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct kvt_thread *t = kvt_zalloc(test, sizeof(*t));
 
-	KUNIT_ASSERT_NOT_NULL(test, t);
 	init_completion(&t->done);
 	t->fn = fn;
 	t->arg = arg;
-	t->task = kthread_create(kvt_thread_main, t, "kvt");
-	KUNIT_ASSERT_FALSE(test, IS_ERR(t->task));
+	t->task = KVT_PTR(test, kthread_create(kvt_thread_main, t, "kvt"));
 	get_task_struct(t->task);
 	if (cpu >= 0)
 		kthread_bind(t->task, cpu);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, kvt_thread_end,
-							    t));
+	kvt_defer(test, kvt_thread_end, t);
 	return t;
 }
 EXPORT_SYMBOL_GPL(kvt_thread_new);
@@ -165,8 +154,7 @@ EXPORT_SYMBOL_GPL(kvt_thread_go);
  * Context: process; the thread is gone when the case ends.
  * Return: the thread.
  */
-struct kvt_thread *kvt_thread_start(struct kunit *test, int cpu,
-				    int (*fn)(void *arg), void *arg)
+struct kvt_thread *kvt_thread_start(struct kunit *test, int cpu, int (*fn)(void *arg), void *arg)
 {
 	struct kvt_thread *t = kvt_thread_new(test, cpu, fn, arg);
 
@@ -185,10 +173,47 @@ EXPORT_SYMBOL_GPL(kvt_thread_start);
  */
 bool kvt_thread_join(struct kvt_thread *t)
 {
-	return wait_for_completion_timeout(&t->done,
-					   KVT_TIMEOUT * max(scale, 1U));
+	return wait_for_completion_timeout(&t->done, KVT_TIMEOUT * max(scale, 1U));
 }
 EXPORT_SYMBOL_GPL(kvt_thread_join);
+
+/**
+ * kvt_thread_result() - wait for the end of a thread's function
+ * @t: the thread
+ *
+ * Return: what the function returned, or -ETIMEDOUT if it did not end in time.
+ */
+int kvt_thread_result(struct kvt_thread *t)
+{
+	return kvt_thread_join(t) ? t->ret : -ETIMEDOUT;
+}
+EXPORT_SYMBOL_GPL(kvt_thread_result);
+
+/**
+ * kvt_should_stop() - whether the current thread, one of kvt_thread_new(), is to end
+ *
+ * Return: true once kvt_thread_stop() was called, or the case has ended.
+ */
+bool kvt_should_stop(void)
+{
+	struct kvt_thread *t = kthread_data(current);
+
+	return READ_ONCE(t->stop) || kthread_should_stop();
+}
+EXPORT_SYMBOL_GPL(kvt_should_stop);
+
+/**
+ * kvt_thread_stop() - end a thread that runs until kvt_should_stop()
+ * @t: the thread
+ *
+ * Return: what its function returned, or -ETIMEDOUT if it did not end in time.
+ */
+int kvt_thread_stop(struct kvt_thread *t)
+{
+	WRITE_ONCE(t->stop, true);
+	return kvt_thread_result(t);
+}
+EXPORT_SYMBOL_GPL(kvt_thread_stop);
 
 /**
  * kvt_thread_running() - whether a thread's function has yet to return
@@ -262,7 +287,7 @@ EXPORT_SYMBOL_GPL(kvt_stay_on_first_cpu);
 void kvt_gate_init(struct kvt_gate *g)
 {
 	init_completion(&g->entered);
-	g->leave = 0;
+	init_completion(&g->open);
 	g->in_time = false;
 }
 EXPORT_SYMBOL_GPL(kvt_gate_init);
@@ -277,29 +302,31 @@ EXPORT_SYMBOL_GPL(kvt_gate_init);
  */
 void kvt_gate_pass(struct kvt_gate *g)
 {
-	u64 end = ktime_get_ns() + jiffies_to_nsecs(KVT_TIMEOUT);
-
 	complete(&g->entered);
-	/* Pairs with the release in kvt_gate_open(). */
-	while (!smp_load_acquire(&g->leave)) {
-		if (ktime_get_ns() > end)
-			return;
-		cpu_relax();
-	}
-	g->in_time = true;
+	g->in_time = kvt_spin_until(completion_done(&g->open));
 }
 EXPORT_SYMBOL_GPL(kvt_gate_pass);
 
 /**
- * kvt_gate_open() - let the callback in kvt_gate_pass() continue
+ * kvt_gate_sleep() - kvt_gate_pass() for callbacks that may sleep
+ * @g: the gate
+ */
+void kvt_gate_sleep(struct kvt_gate *g)
+{
+	complete(&g->entered);
+	g->in_time = kvt_wait(&g->open);
+}
+EXPORT_SYMBOL_GPL(kvt_gate_sleep);
+
+/**
+ * kvt_gate_open() - let the callbacks at the gate continue, and those that come to it later
  * @g: the gate
  *
  * Context: any.
  */
 void kvt_gate_open(struct kvt_gate *g)
 {
-	/* Pairs with the acquire in kvt_gate_pass(). */
-	smp_store_release(&g->leave, 1);
+	complete_all(&g->open);
 }
 EXPORT_SYMBOL_GPL(kvt_gate_open);
 
@@ -312,8 +339,7 @@ struct kvt_irq_call {
 
 static void kvt_irq_call_work(struct irq_work *work)
 {
-	struct kvt_irq_call *call =
-		container_of(work, struct kvt_irq_call, work);
+	struct kvt_irq_call *call = container_of(work, struct kvt_irq_call, work);
 
 	call->fn(call->arg);
 }
@@ -337,8 +363,7 @@ EXPORT_SYMBOL_GPL(kvt_run_in_hardirq);
 
 static void kvt_irq_call_tasklet(struct tasklet_struct *t)
 {
-	struct kvt_irq_call *call =
-		container_of(t, struct kvt_irq_call, tasklet);
+	struct kvt_irq_call *call = container_of(t, struct kvt_irq_call, tasklet);
 
 	call->fn(call->arg);
 }
@@ -359,6 +384,21 @@ void kvt_run_in_softirq(void (*fn)(void *arg), void *arg)
 	tasklet_kill(&call.tasklet);
 }
 EXPORT_SYMBOL_GPL(kvt_run_in_softirq);
+
+static void run_in_task(void (*fn)(void *arg), void *arg)
+{
+	fn(arg);
+}
+
+/*
+ * kvt_runs - a task, a soft interrupt, a hard interrupt
+ */
+const struct kvt_run kvt_runs[] = {
+	{ "task", run_in_task },
+	{ "softirq", kvt_run_in_softirq },
+	{ "hardirq", kvt_run_in_hardirq },
+};
+EXPORT_SYMBOL_GPL(kvt_runs);
 
 /**
  * kvt_other_cpu() - a CPU that is not the first
@@ -596,6 +636,47 @@ int kvt_write_file(const char *path, const char *text)
 }
 EXPORT_SYMBOL_GPL(kvt_write_file);
 
+static void restore_file(void *arg)
+{
+	const char **restore = arg;
+
+	kvt_write_file(restore[0], restore[1]);
+}
+
+/**
+ * kvt_restore_file() - write a file when the case ends
+ * @test: the running case
+ * @path: its absolute path
+ * @text: what to write; neither is copied
+ */
+void kvt_restore_file(struct kunit *test, const char *path, const char *text)
+{
+	const char **restore = kvt_zalloc(test, 2 * sizeof(*restore));
+
+	restore[0] = path;
+	restore[1] = text;
+	kvt_defer(test, restore_file, restore);
+}
+EXPORT_SYMBOL_GPL(kvt_restore_file);
+
+/**
+ * kvt_set_file() - change a small text file until the case ends
+ * @test: the running case
+ * @path: its absolute path
+ * @text: what to write
+ */
+void kvt_set_file(struct kunit *test, const char *path, const char *text)
+{
+	const size_t size = strlen(path) + 1;
+	char *copy = kvt_zalloc(test, size), *old = kvt_zalloc(test, 64);
+
+	strscpy(copy, path, size);
+	KUNIT_ASSERT_GT_MSG(test, kvt_read_file(path, old, 64), 0, "%s", path);
+	kvt_restore_file(test, copy, old);
+	KUNIT_ASSERT_EQ_MSG(test, 0, kvt_write_file(path, text), "%s to %s", text, path);
+}
+EXPORT_SYMBOL_GPL(kvt_set_file);
+
 /**
  * kvt_yield() - let other threads run, to be called in a loop that is busy for long
  *
@@ -632,7 +713,7 @@ void kvt_expedite_rcu(struct kunit *test)
 	if (IS_ENABLED(CONFIG_TINY_RCU) && err == -ENOENT)
 		return;
 	KUNIT_ASSERT_EQ(test, 0, err);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, unexpedite_rcu, NULL));
+	kvt_defer(test, unexpedite_rcu, NULL);
 }
 EXPORT_SYMBOL_GPL(kvt_expedite_rcu);
 

@@ -20,16 +20,11 @@
  */
 #include <linux/hash.h>
 #include <linux/kallsyms.h>
-#include <linux/kernel.h>
 #include <linux/lockdep.h>
 #include <linux/mm_types.h>
-#include <linux/module.h>
 #include <linux/preempt.h>
-#include <linux/sched.h>
 #include <linux/stacktrace.h>
-#include <linux/string.h>
 #include <linux/tracepoint.h>
-#include <kunit/test.h>
 
 #include "lib/lib.h"
 #include "lib/lock_watch.h"

@@ -8,13 +8,10 @@
  * only by the case, while no method reads them or where a reader may see either value.
  */
 #include <linux/etherdevice.h>
-#include <linux/module.h>
 #include <linux/netdevice.h>
 #include <linux/platform_device.h>
-#include <kunit/resource.h>
 
 #include "../core/contract/device_priv.h"
-#include "lib/lib.h"
 #include "lib/mock.h"
 
 #define MOCK_OP_NAME(op)	#op,
@@ -33,16 +30,8 @@ const char *mock_op_name(enum mock_op op)
 }
 EXPORT_SYMBOL_GPL(mock_op_name);
 
-static void held_here(struct mock *m)
-{
-	atomic_inc(&m->hold.count);
-	complete(&m->hold.entered);
-	kvt_wait(&m->hold.leave);
-}
-
 /* Logs a call. Returns the errno that the method is to fail with, or 0. */
-int mock_enter(struct mock *m, enum mock_op op, const void *obj, u64 arg,
-	       u64 arg2)
+int mock_enter(struct mock *m, enum mock_op op, const void *obj, u64 arg, u64 arg2)
 {
 	unsigned long flags;
 	int ret = 0;
@@ -67,8 +56,8 @@ int mock_enter(struct mock *m, enum mock_op op, const void *obj, u64 arg,
 		}
 	}
 	spin_unlock_irqrestore(&m->lock, flags);
-	if (READ_ONCE(m->hold.op) == op)
-		held_here(m);
+	if (READ_ONCE(m->held) == op)
+		kvt_gate_sleep(&m->hold);
 	return ret;
 }
 
@@ -132,7 +121,7 @@ EXPORT_SYMBOL_GPL(mock_fail_none);
  */
 void mock_hold(struct mock *m, enum mock_op op)
 {
-	WRITE_ONCE(m->hold.op, op);
+	WRITE_ONCE(m->held, op);
 }
 EXPORT_SYMBOL_GPL(mock_hold);
 
@@ -142,7 +131,7 @@ EXPORT_SYMBOL_GPL(mock_hold);
  */
 void mock_hold_end(struct mock *m)
 {
-	complete_all(&m->hold.leave);
+	kvt_gate_open(&m->hold);
 }
 EXPORT_SYMBOL_GPL(mock_hold_end);
 
@@ -331,8 +320,7 @@ static int mock_query_device(struct ib_device *ibdev,
 	return 0;
 }
 
-static int mock_query_port(struct ib_device *ibdev, u32 port,
-			   struct ib_port_attr *attr)
+static int mock_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
 {
 	struct mock *m = to_mock(ibdev);
 	int ret = mock_enter(m, MOCK_query_port, ibdev, port, 0);
@@ -348,8 +336,7 @@ static int mock_query_port(struct ib_device *ibdev, u32 port,
 	return 0;
 }
 
-static int mock_get_port_immutable(struct ib_device *ibdev, u32 port,
-				   struct ib_port_immutable *imm)
+static int mock_get_port_immutable(struct ib_device *ibdev, u32 port, struct ib_port_immutable *imm)
 {
 	struct mock *m = to_mock(ibdev);
 	int ret = mock_enter(m, MOCK_get_port_immutable, ibdev, port, 0);
@@ -365,8 +352,7 @@ static int mock_get_port_immutable(struct ib_device *ibdev, u32 port,
 	return 0;
 }
 
-static enum rdma_link_layer mock_get_link_layer(struct ib_device *ibdev,
-						u32 port)
+static enum rdma_link_layer mock_get_link_layer(struct ib_device *ibdev, u32 port)
 {
 	return to_mock(ibdev)->eth ? IB_LINK_LAYER_ETHERNET :
 				     IB_LINK_LAYER_INFINIBAND;
@@ -384,8 +370,7 @@ static struct net_device *mock_get_netdev(struct ib_device *ibdev, u32 port)
 	return ndev;
 }
 
-static int mock_query_gid(struct ib_device *ibdev, u32 port, int index,
-			  union ib_gid *gid)
+static int mock_query_gid(struct ib_device *ibdev, u32 port, int index, union ib_gid *gid)
 {
 	struct mock *m = to_mock(ibdev);
 	int ret = mock_enter(m, MOCK_query_gid, ibdev, port, index);
@@ -398,8 +383,7 @@ static int mock_query_gid(struct ib_device *ibdev, u32 port, int index,
 	return 0;
 }
 
-static int mock_query_pkey(struct ib_device *ibdev, u32 port, u16 index,
-			   u16 *pkey)
+static int mock_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
 {
 	struct mock *m = to_mock(ibdev);
 	int ret = mock_enter(m, MOCK_query_pkey, ibdev, port, index);
@@ -416,8 +400,7 @@ static int mock_add_gid(const struct ib_gid_attr *attr, void **context)
 {
 	struct mock *m = to_mock(attr->device);
 	struct mock_port *p = &m->port[attr->port_num];
-	int ret = mock_enter(m, MOCK_add_gid, attr->device, attr->port_num,
-			     attr->index);
+	int ret = mock_enter(m, MOCK_add_gid, attr->device, attr->port_num, attr->index);
 
 	if (ret)
 		return ret;
@@ -437,8 +420,7 @@ static int mock_del_gid(const struct ib_gid_attr *attr, void **context)
 {
 	struct mock *m = to_mock(attr->device);
 	struct mock_port *p = &m->port[attr->port_num];
-	int ret = mock_enter(m, MOCK_del_gid, attr->device, attr->port_num,
-			     attr->index);
+	int ret = mock_enter(m, MOCK_del_gid, attr->device, attr->port_num, attr->index);
 
 	if (ret)
 		return ret;
@@ -520,8 +502,7 @@ static void mock_port_init(struct mock *m, u32 port)
 	p->attr.active_speed = IB_SPEED_EDR;
 	p->attr.subnet_prefix = 0xfe80000000000000ULL;
 	for (i = 0; i < 2; i++) {
-		p->gids[i].global.subnet_prefix =
-			cpu_to_be64(0xfe80000000000000ULL);
+		p->gids[i].global.subnet_prefix = cpu_to_be64(0xfe80000000000000ULL);
 		p->gids[i].global.interface_id =
 			cpu_to_be64(0x0200000000000000ULL + (port << 8) + i);
 	}
@@ -539,14 +520,12 @@ static void mock_port_init(struct mock *m, u32 port)
  */
 struct mock *mock_new(struct kunit *test)
 {
-	struct mock *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
+	struct mock *m = kvt_zalloc(test, sizeof(*m));
 	u32 port;
 
-	KUNIT_ASSERT_NOT_NULL(test, m);
 	spin_lock_init(&m->lock);
-	m->hold.op = MOCK_OP_NR;
-	init_completion(&m->hold.entered);
-	init_completion(&m->hold.leave);
+	m->held = MOCK_OP_NR;
+	kvt_gate_init(&m->hold);
 	atomic_set(&m->next_key, 0x100);
 	m->nports = 1;
 	for (port = 0; port <= MOCK_MAX_PORTS; port++)
@@ -633,9 +612,8 @@ EXPORT_SYMBOL_GPL(mock_free);
  */
 void mock_alloc(struct kunit *test, struct mock *m)
 {
-	struct mock_ibdev *mib = ib_alloc_device(mock_ibdev, ibdev);
+	struct mock_ibdev *mib = KVT_PTR(test, ib_alloc_device(mock_ibdev, ibdev));
 
-	KUNIT_ASSERT_NOT_NULL(test, mib);
 	if (m->dma)
 		mock_make_dma_device(test, m);
 	mib->mock = m;
@@ -651,7 +629,7 @@ void mock_alloc(struct kunit *test, struct mock *m)
 	mib->ibdev.node_guid = cpu_to_be64(0x02004d4f434b0000ULL);
 	if (!m->no_local_lkey)
 		mib->ibdev.local_dma_lkey = MOCK_LKEY;
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, mock_end, m));
+	kvt_defer(test, mock_end, m);
 }
 EXPORT_SYMBOL_GPL(mock_alloc);
 
@@ -664,8 +642,7 @@ EXPORT_SYMBOL_GPL(mock_alloc);
  */
 int mock_register(struct mock *m, const char *name)
 {
-	int ret = ib_register_device(m->ibdev, name,
-				     m->pdev ? &m->pdev->dev : NULL);
+	int ret = ib_register_device(m->ibdev, name, m->pdev ? &m->pdev->dev : NULL);
 
 	m->registered = !ret;
 	return ret;
@@ -683,8 +660,7 @@ struct mock *mock_up(struct kunit *test, const char *name)
 {
 	struct mock *m = mock_new(test);
 
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, name));
+	mock_start(test, m, name);
 	mock_log_reset(m);
 	return m;
 }
@@ -702,8 +678,7 @@ struct mock *mock_up_umem(struct kunit *test, const char *name)
 	struct mock *m = mock_new(test);
 
 	mock_by_umem(m);
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, name));
+	mock_start(test, m, name);
 	mock_log_reset(m);
 	return m;
 }
@@ -717,15 +692,13 @@ EXPORT_SYMBOL_GPL(mock_up_umem);
  *
  * Return: the mock; its log holds the calls of registration, with the GIDs added.
  */
-struct mock *mock_up_eth(struct kunit *test, const char *name,
-			 struct net_device *ndev)
+struct mock *mock_up_eth(struct kunit *test, const char *name, struct net_device *ndev)
 {
 	struct mock *m = mock_new(test);
 
 	m->eth = true;
 	m->port[1].ndev = ndev;
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, mock_register(m, name));
+	mock_start(test, m, name);
 	return m;
 }
 EXPORT_SYMBOL_GPL(mock_up_eth);
@@ -738,8 +711,7 @@ EXPORT_SYMBOL_GPL(mock_up_eth);
  */
 bool mock_exists(const char *name)
 {
-	struct ib_device *ibdev =
-		ib_device_get_by_name(name, RDMA_DRIVER_UNKNOWN);
+	struct ib_device *ibdev = ib_device_get_by_name(name, RDMA_DRIVER_UNKNOWN);
 
 	if (ibdev)
 		ib_device_put(ibdev);

@@ -6,11 +6,9 @@
 #ifndef KVT_MOCK_H
 #define KVT_MOCK_H
 
-#include <linux/atomic.h>
-#include <linux/completion.h>
-#include <linux/spinlock.h>
 #include <rdma/ib_verbs.h>
-#include <kunit/test.h>
+
+#include "lib/lib.h"
 
 struct platform_device;
 
@@ -143,20 +141,6 @@ struct mock_opening {
 };
 
 /**
- * struct mock_hold - holds up the callers of a method
- * @op: the method, %MOCK_OP_NR for none
- * @entered: completed by each call
- * @count: number of calls
- * @leave: completed to let all callers continue
- */
-struct mock_hold {
-	enum mock_op op;
-	struct completion entered;
-	atomic_t count;
-	struct completion leave;
-};
-
-/**
  * struct mock - one device and its state
  * @ibdev: the device, NULL after it was freed
  * @ops: methods of the device; to be changed between mock_new() and mock_alloc()
@@ -174,7 +158,8 @@ struct mock_hold {
  * @refusing: see @refused
  * @on_error: called when a QP has entered the error state
  * @on_error_arg: argument of @on_error
- * @hold: see mock_hold()
+ * @held: the method whose callers are held up, %MOCK_OP_NR for none; see mock_hold()
+ * @hold: where they are held up
  * @fill: changes the result of query_device
  * @bind: the last %IB_WR_BIND_MW that was posted
  * @opened: arguments of the last open_ca, under @lock
@@ -209,7 +194,8 @@ struct mock {
 	bool refusing;
 	void (*on_error)(struct ib_qp *qp, void *arg);
 	void *on_error_arg;
-	struct mock_hold hold;
+	enum mock_op held;
+	struct kvt_gate hold;
 	void (*fill)(struct ib_device_attr *attr);
 	struct ib_bind_mw_wr bind;
 	struct mock_opening opened;
@@ -242,13 +228,17 @@ struct mock_ibdev {
 struct mock *mock_new(struct kunit *test);
 void mock_alloc(struct kunit *test, struct mock *m);
 int mock_register(struct mock *m, const char *name);
+#define mock_start(test, m, name)					\
+do {									\
+	mock_alloc(test, m);						\
+	KUNIT_ASSERT_EQ(test, 0, mock_register(m, name));		\
+} while (0)
 void mock_unregister(struct mock *m);
 void mock_dealloc(struct mock *m);
 void mock_free(struct kunit *test, struct mock *m);
 void mock_dealloc_by_core(struct mock *m, bool yes);
 struct mock *mock_up(struct kunit *test, const char *name);
-struct mock *mock_up_eth(struct kunit *test, const char *name,
-			 struct net_device *ndev);
+struct mock *mock_up_eth(struct kunit *test, const char *name, struct net_device *ndev);
 
 bool mock_exists(const char *name);
 struct mock *mock_of(const struct ib_device *ibdev);
@@ -265,8 +255,7 @@ void mock_log_reset(struct mock *m);
 unsigned int mock_calls(struct mock *m, enum mock_op op);
 int mock_log_find(struct mock *m, enum mock_op op, unsigned int from);
 bool mock_last(struct mock *m, enum mock_op op, struct mock_call *call);
-int mock_enter(struct mock *m, enum mock_op op, const void *obj, u64 arg,
-	       u64 arg2);
+int mock_enter(struct mock *m, enum mock_op op, const void *obj, u64 arg, u64 arg2);
 
 void mock_events_flush(struct mock *m);
 bool mock_event_is_taken(struct mock *m);
@@ -301,10 +290,8 @@ struct mock_cq_counts {
 };
 
 void mock_cq_count(struct ib_cq *cq, struct mock_cq_counts *counts);
-void mock_cq_on_arm(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg),
-		    void *arg);
-void mock_cq_on_destroy(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg),
-			void *arg);
+void mock_cq_on_arm(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg), void *arg);
+void mock_cq_on_destroy(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg), void *arg);
 enum ib_qp_state mock_qp_state(struct ib_qp *qp);
 
 /* State of a region whose memory the core got. */

@@ -4,7 +4,6 @@
  * that close_ca is given a channel adapter that open_ca has opened.
  */
 #include <linux/minmax.h>
-#include <linux/string.h>
 #include <kverbs/ca.h>
 
 #include "lib/mock.h"
@@ -24,8 +23,7 @@ static struct mock_ca *to_mca(struct ib_ca *ca)
 	return container_of(ca, struct mock_ca, ibca);
 }
 
-static void remember_opening(struct mock *m, const struct ib_ca *ca,
-			     const void *vendor, size_t len)
+static void remember_opening(struct mock *m, const struct ib_ca *ca, const void *vendor, size_t len)
 {
 	unsigned long flags;
 
@@ -62,8 +60,7 @@ static void mock_close_ca(struct ib_ca *ca)
 	struct mock *m = mock_of(ca->device);
 
 	mock_enter(m, MOCK_close_ca, ca, 0, ca->handle);
-	if (to_mca(ca)->mark != MOCK_CA_MARK ||
-	    to_mca(ca)->handle != ca->handle)
+	if (to_mca(ca)->mark != MOCK_CA_MARK || to_mca(ca)->handle != ca->handle)
 		atomic_inc(&m->wrong_ca);
 	atomic_dec(&m->live[MOCK_CA]);
 }

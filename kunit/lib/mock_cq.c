@@ -6,7 +6,6 @@
  * lock; the core is notified after it was dropped.
  */
 #include <linux/hrtimer.h>
-#include <linux/slab.h>
 #include <kverbs/completion.h>
 
 #include "lib/mock.h"
@@ -81,8 +80,7 @@ static int mock_create_cq(struct ib_cq *ibcq,
 {
 	struct mock *m = mock_of(ibcq->device);
 	struct mock_cq *cq = to_mcq(ibcq);
-	int ret = mock_enter(m, MOCK_create_cq, ibcq, attr->cqe,
-			     attr->comp_vector);
+	int ret = mock_enter(m, MOCK_create_cq, ibcq, attr->cqe, attr->comp_vector);
 
 	if (ret)
 		return ret;
@@ -118,8 +116,7 @@ static int mock_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 
 static int mock_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
 {
-	return mock_enter(mock_of(ibcq->device), MOCK_modify_cq, ibcq, count,
-			  period);
+	return mock_enter(mock_of(ibcq->device), MOCK_modify_cq, ibcq, count, period);
 }
 
 static int mock_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
@@ -150,15 +147,13 @@ static int mock_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 	return n;
 }
 
-static int mock_req_notify_cq(struct ib_cq *ibcq,
-			      enum ib_cq_notify_flags flags)
+static int mock_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	struct mock_cq *cq = to_mcq(ibcq);
 	unsigned long irqflags;
 	int ret;
 
-	ret = mock_enter(mock_of(ibcq->device), MOCK_req_notify_cq, ibcq,
-			 flags, 0);
+	ret = mock_enter(mock_of(ibcq->device), MOCK_req_notify_cq, ibcq, flags, 0);
 	if (ret)
 		return ret;
 	/* Lets the case act between the last poll and the arming. */
@@ -176,8 +171,7 @@ static int mock_req_notify_cq(struct ib_cq *ibcq,
 	return ret;
 }
 
-static bool mock_cq_add(struct mock_cq *cq, const struct ib_wc *wc,
-			bool solicited, bool notify)
+static bool mock_cq_add(struct mock_cq *cq, const struct ib_wc *wc, bool solicited, bool notify)
 {
 	bool fire = false;
 	unsigned long flags;
@@ -264,8 +258,7 @@ EXPORT_SYMBOL_GPL(mock_cq_armed);
  * @fn: the function, NULL for none
  * @arg: its argument
  */
-void mock_cq_on_arm(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg),
-		    void *arg)
+void mock_cq_on_arm(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg), void *arg)
 {
 	to_mcq(cq)->on_arm_arg = arg;
 	WRITE_ONCE(to_mcq(cq)->on_arm, fn);
@@ -278,8 +271,7 @@ EXPORT_SYMBOL_GPL(mock_cq_on_arm);
  * @fn: the function; notifications may come until it returns
  * @arg: its argument
  */
-void mock_cq_on_destroy(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg),
-			void *arg)
+void mock_cq_on_destroy(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg), void *arg)
 {
 	to_mcq(cq)->on_destroy_arg = arg;
 	to_mcq(cq)->on_destroy = fn;

@@ -3,29 +3,20 @@
  * The mock's MRs, MWs and FMRs: they have keys and remember what they were given, but
  * nothing accesses memory through them.
  */
-#include <linux/slab.h>
 #include <rdma/ib_umem.h>
 
 #include "lib/mock.h"
 
-/**
- * struct mock_mr - an MR
- * @ibmr: the core's part
- * @umem: memory that reg_user_mr got; NULL for other MRs
- * @state: state of an MR of reg_umem_mr, whose memory the core got
- * @busy: number of methods of the MR that are running; more than one is wrong
- * @dma: DMA address of the memory that the core got, as last told
- * @max_data: MR with integrity: entries of data that it holds
- * @max_meta: MR with integrity: entries of protection information that it holds
- */
+/* An MR. */
 struct mock_mr {
-	struct ib_mr ibmr;
-	struct ib_umem *umem;
+	struct ib_mr ibmr;	/* the core's part */
+	struct ib_umem *umem;	/* memory that reg_user_mr got; NULL for other MRs */
+	/* State of an MR of reg_umem_mr, whose memory the core got. */
 	enum mock_mr_state state;
-	atomic_t busy;
-	u64 dma;
-	u32 max_data;
-	u32 max_meta;
+	atomic_t busy;	/* number of methods of the MR that are running; more than one is wrong */
+	u64 dma;	/* DMA address of the memory that the core got, as last told */
+	u32 max_data;	/* MR with integrity: entries of data that it holds */
+	u32 max_meta;	/* MR with integrity: entries of protection information that it holds */
 };
 
 struct mock_mw {
@@ -59,13 +50,11 @@ static struct ib_mr *mock_get_dma_mr(struct ib_pd *pd, int access)
 	return mock_new_mr(mock_of(pd->device), MOCK_get_dma_mr, pd, access, 0);
 }
 
-static struct ib_mr *mock_alloc_mr(struct ib_pd *pd, enum ib_mr_type type,
-				   u32 max_num_sg)
+static struct ib_mr *mock_alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 max_num_sg)
 {
 	if (max_num_sg > MOCK_MAX_PAGES)
 		return ERR_PTR(-EINVAL);
-	return mock_new_mr(mock_of(pd->device), MOCK_alloc_mr, pd, type,
-			   max_num_sg);
+	return mock_new_mr(mock_of(pd->device), MOCK_alloc_mr, pd, type, max_num_sg);
 }
 
 static struct ib_mr *mock_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
@@ -97,8 +86,7 @@ static int mock_set_page(struct ib_mr *mr, u64 addr)
 	return 0;
 }
 
-static int mock_map_mr_sg(struct ib_mr *mr, struct scatterlist *sg, int nents,
-			  unsigned int *offset)
+static int mock_map_mr_sg(struct ib_mr *mr, struct scatterlist *sg, int nents, unsigned int *offset)
 {
 	int ret = mock_enter(mock_of(mr->device), MOCK_map_mr_sg, mr, nents, 0);
 
@@ -112,8 +100,7 @@ static struct ib_mr *mock_reg_user_mr_dmabuf(struct ib_pd *pd, u64 offset,
 					     int access,
 					     struct uverbs_attr_bundle *attrs)
 {
-	return mock_new_mr(mock_of(pd->device), MOCK_reg_user_mr_dmabuf, pd,
-			   offset, fd);
+	return mock_new_mr(mock_of(pd->device), MOCK_reg_user_mr_dmabuf, pd, offset, fd);
 }
 
 /* MRs whose memory the core got */
@@ -369,8 +356,7 @@ static int mock_dealloc_mw(struct ib_mw *mw)
 	return ret;
 }
 
-static struct ib_fmr *mock_alloc_fmr(struct ib_pd *pd, int access,
-				     struct ib_fmr_attr *attr)
+static struct ib_fmr *mock_alloc_fmr(struct ib_pd *pd, int access, struct ib_fmr_attr *attr)
 {
 	struct mock *m = mock_of(pd->device);
 	struct ib_fmr *fmr;
@@ -387,11 +373,9 @@ static struct ib_fmr *mock_alloc_fmr(struct ib_pd *pd, int access,
 	return fmr;
 }
 
-static int mock_map_phys_fmr(struct ib_fmr *fmr, u64 *page_list, int list_len,
-			     u64 iova)
+static int mock_map_phys_fmr(struct ib_fmr *fmr, u64 *page_list, int list_len, u64 iova)
 {
-	int ret = mock_enter(mock_of(fmr->device), MOCK_map_phys_fmr, fmr,
-			     list_len, iova);
+	int ret = mock_enter(mock_of(fmr->device), MOCK_map_phys_fmr, fmr, list_len, iova);
 
 	if (ret)
 		return ret;

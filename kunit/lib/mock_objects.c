@@ -45,8 +45,7 @@ static int mock_dealloc_pd(struct ib_pd *pd, struct ib_udata *udata)
 	return ret;
 }
 
-static int mock_create_ah(struct ib_ah *ah, struct rdma_ah_init_attr *init,
-			  struct ib_udata *udata)
+static int mock_create_ah(struct ib_ah *ah, struct rdma_ah_init_attr *init, struct ib_udata *udata)
 {
 	struct mock *m = mock_of(ah->device);
 	int ret = mock_enter(m, MOCK_create_ah, ah, init->flags, 0);
@@ -90,8 +89,7 @@ static int mock_create_srq(struct ib_srq *srq, struct ib_srq_init_attr *init,
 			   struct ib_udata *udata)
 {
 	struct mock *m = mock_of(srq->device);
-	int ret = mock_enter(m, MOCK_create_srq, srq, init->attr.max_wr,
-			     init->attr.max_sge);
+	int ret = mock_enter(m, MOCK_create_srq, srq, init->attr.max_wr, init->attr.max_sge);
 
 	if (ret)
 		return ret;
@@ -104,8 +102,7 @@ static int mock_modify_srq(struct ib_srq *srq, struct ib_srq_attr *attr,
 			   enum ib_srq_attr_mask mask, struct ib_udata *udata)
 {
 	struct mock_srq *s = container_of(srq, struct mock_srq, ibsrq);
-	int ret = mock_enter(mock_of(srq->device), MOCK_modify_srq, srq, mask,
-			     0);
+	int ret = mock_enter(mock_of(srq->device), MOCK_modify_srq, srq, mask, 0);
 
 	if (ret)
 		return ret;
@@ -136,16 +133,14 @@ static int mock_destroy_srq(struct ib_srq *srq, struct ib_udata *udata)
 static int mock_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr,
 			      const struct ib_recv_wr **bad)
 {
-	int ret = mock_enter(mock_of(srq->device), MOCK_post_srq_recv, srq,
-			     wr->wr_id, wr->num_sge);
+	int ret = mock_enter(mock_of(srq->device), MOCK_post_srq_recv, srq, wr->wr_id, wr->num_sge);
 
 	if (ret)
 		*bad = wr;
 	return ret;
 }
 
-static int mock_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
-			  struct ib_udata *udata)
+static int mock_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata)
 {
 	struct mock *m = mock_of(ibqp->device);
 	struct mock_qp *qp = to_mqp(ibqp);
@@ -187,8 +182,7 @@ static int mock_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 			 struct ib_qp_init_attr *init)
 {
 	struct mock_qp *qp = to_mqp(ibqp);
-	int ret = mock_enter(mock_of(ibqp->device), MOCK_query_qp, ibqp, mask,
-			     0);
+	int ret = mock_enter(mock_of(ibqp->device), MOCK_query_qp, ibqp, mask, 0);
 
 	if (ret)
 		return ret;
@@ -211,8 +205,7 @@ static int mock_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	return 0;
 }
 
-static void mock_flush(struct ib_qp *qp, struct ib_cq *cq, u64 wr_id,
-		       enum ib_wc_opcode opcode)
+static void mock_flush(struct ib_qp *qp, struct ib_cq *cq, u64 wr_id, enum ib_wc_opcode opcode)
 {
 	struct ib_wc wc = {
 		.wr_id = wr_id,

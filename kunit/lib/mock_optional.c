@@ -7,10 +7,7 @@
  * of ports are changed under mock->lock, since the core queries them at any time.
  */
 #include <linux/cpumask.h>
-#include <linux/err.h>
-#include <linux/export.h>
 #include <linux/if_link.h>
-#include <linux/kernel.h>
 
 #include "lib/mock.h"
 
@@ -38,8 +35,7 @@ static int mock_set_vf_link_state(struct ib_device *ibdev, int vf, u32 port, int
 	return 0;
 }
 
-static int mock_get_vf_config(struct ib_device *ibdev, int vf, u32 port,
-			      struct ifla_vf_info *info)
+static int mock_get_vf_config(struct ib_device *ibdev, int vf, u32 port, struct ifla_vf_info *info)
 {
 	struct mock_vf *v = enter_vf(ibdev, MOCK_get_vf_config, vf, port);
 
@@ -51,8 +47,7 @@ static int mock_get_vf_config(struct ib_device *ibdev, int vf, u32 port,
 }
 
 /* Reports the number of settings as received packets. */
-static int mock_get_vf_stats(struct ib_device *ibdev, int vf, u32 port,
-			     struct ifla_vf_stats *stats)
+static int mock_get_vf_stats(struct ib_device *ibdev, int vf, u32 port, struct ifla_vf_stats *stats)
 {
 	struct mock_vf *v = enter_vf(ibdev, MOCK_get_vf_stats, vf, port);
 
@@ -104,8 +99,7 @@ static int mock_modify_port(struct ib_device *ibdev, u32 port, int mask,
 	return 0;
 }
 
-static int mock_modify_device(struct ib_device *ibdev, int mask,
-			      struct ib_device_modify *change)
+static int mock_modify_device(struct ib_device *ibdev, int mask, struct ib_device_modify *change)
 {
 	int ret = mock_enter(mock_of(ibdev), MOCK_modify_device, ibdev, mask, 0);
 

@@ -36,10 +36,7 @@ void kvt_netdev_setup(struct net_device *ndev)
 }
 EXPORT_SYMBOL_GPL(kvt_netdev_setup);
 
-static void kvt_netdev_end(void *arg)
-{
-	unregister_netdev(arg);
-}
+KUNIT_DEFINE_ACTION_WRAPPER(kvt_netdev_end, unregister_netdev, struct net_device *);
 
 /**
  * kvt_netdev() - make an Ethernet device that is up
@@ -55,14 +52,12 @@ struct net_device *kvt_netdev(struct kunit *test)
 	struct net_device *ndev;
 	int err;
 
-	ndev = alloc_netdev(0, "kvt%d", NET_NAME_ENUM, kvt_netdev_setup);
-	KUNIT_ASSERT_NOT_NULL(test, ndev);
+	ndev = KVT_PTR(test, alloc_netdev(0, "kvt%d", NET_NAME_ENUM, kvt_netdev_setup));
 	err = register_netdev(ndev);
 	if (err)
 		free_netdev(ndev);
 	KUNIT_ASSERT_EQ(test, 0, err);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, kvt_netdev_end,
-							    ndev));
+	kvt_defer(test, kvt_netdev_end, ndev);
 	rtnl_lock();
 	err = dev_open(ndev, NULL);
 	rtnl_unlock();
@@ -110,8 +105,7 @@ static int kvt_rtnl(void *request, size_t len)
 	struct socket *sock;
 	int err;
 
-	err = sock_create_kern(&init_net, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE,
-			       &sock);
+	err = sock_create_kern(&init_net, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE, &sock);
 	if (err)
 		return err;
 	err = kernel_sendmsg(sock, &msg, &vec, 1, len);
@@ -170,8 +164,7 @@ static int kvt_put_vlan(struct sk_buff *skb, const char *name, const struct net_
 	struct nlattr *info, *data;
 
 	memset(nlmsg_data(nlh), 0, sizeof(struct ifinfomsg));
-	if (nla_put_string(skb, IFLA_IFNAME, name) ||
-	    nla_put_u32(skb, IFLA_LINK, lower->ifindex))
+	if (nla_put_string(skb, IFLA_IFNAME, name) || nla_put_u32(skb, IFLA_LINK, lower->ifindex))
 		return -EMSGSIZE;
 	info = nla_nest_start(skb, IFLA_LINKINFO);
 	if (!info || nla_put_string(skb, IFLA_INFO_KIND, "vlan"))
@@ -196,20 +189,18 @@ static int kvt_put_vlan(struct sk_buff *skb, const char *name, const struct net_
  */
 struct net_device *kvt_netdev_vlan(struct kunit *test, struct net_device *lower, u16 id)
 {
-	struct sk_buff *skb = nlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
+	struct sk_buff *skb = KVT_PTR(test, nlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL));
 	struct net_device *ndev;
 	char name[2 * IFNAMSIZ];
 	int err;
 
-	KUNIT_ASSERT_NOT_NULL(test, skb);
 	snprintf(name, sizeof(name), "%s.%u", netdev_name(lower), id);
 	err = kvt_put_vlan(skb, name, lower, id) ?: kvt_rtnl(skb->data, skb->len);
 	kfree_skb(skb);
 	if (err == -EOPNOTSUPP)
 		kunit_skip(test, "the kernel has no VLANs, or they are in a module");
 	KUNIT_ASSERT_EQ(test, 0, err);
-	ndev = dev_get_by_name(&init_net, name);
-	KUNIT_ASSERT_NOT_NULL(test, ndev);
+	ndev = KVT_PTR(test, dev_get_by_name(&init_net, name));
 	rtnl_lock();
 	err = dev_open(ndev, NULL);
 	rtnl_unlock();

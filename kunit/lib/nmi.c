@@ -12,13 +12,7 @@
  *   NMI_TAKEN		the handler: the caller must wait for it
  *   NMI_FINISHED	kvt_run_in_nmi() again
  */
-#include <linux/atomic.h>
-#include <linux/export.h>
-#include <linux/jiffies.h>
-#include <linux/ktime.h>
-#include <linux/preempt.h>
 #include <linux/smp.h>
-#include <kunit/test.h>
 #include <asm/apic.h>
 #include <asm/nmi.h>
 
@@ -70,7 +64,7 @@ static void kvt_nmi_down(void *arg)
 void kvt_nmi_up(struct kunit *test)
 {
 	KUNIT_ASSERT_EQ(test, 0, register_nmi_handler(NMI_LOCAL, kvt_nmi, 0, "kverbs_kunit"));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, kvt_nmi_down, NULL));
+	kvt_defer(test, kvt_nmi_down, NULL);
 }
 EXPORT_SYMBOL_GPL(kvt_nmi_up);
 

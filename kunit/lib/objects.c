@@ -3,13 +3,29 @@
  * Verbs objects that are freed when the case ends, in the reverse order of their
  * creation.
  */
-#include <linux/err.h>
-#include <linux/export.h>
-#include <kunit/resource.h>
 #include <rdma/ib_cache.h>
 #include <rdma/restrack.h>
 
 #include "lib/objects.h"
+
+#define KVT_END(end, call)		\
+	void end(void *obj)		\
+	{				\
+		call;			\
+	}				\
+	EXPORT_SYMBOL_GPL(end)
+
+KVT_END(kvt_end_device, ib_device_put(obj));
+KVT_END(kvt_end_handler, ib_unregister_event_handler(obj));
+KVT_END(kvt_end_pd, ib_dealloc_pd(obj));
+KVT_END(kvt_end_ah, rdma_destroy_ah(obj, 0));
+KVT_END(kvt_end_alloc_cq, ib_free_cq(obj));
+KVT_END(kvt_end_cq, ib_destroy_cq(obj));
+KVT_END(kvt_end_srq, ib_destroy_srq(obj));
+KVT_END(kvt_end_qp, ib_destroy_qp(obj));
+KVT_END(kvt_end_mr, ib_dereg_mr(obj));
+KVT_END(kvt_end_mw, ib_dealloc_mw(obj));
+KVT_END(kvt_end_fmr, ib_dealloc_fmr(obj));
 
 /**
  * kvt_complete_context() - a completion handler in the mock driver's own module
@@ -22,11 +38,6 @@ void kvt_complete_context(struct ib_cq *cq, void *context)
 }
 EXPORT_SYMBOL_GPL(kvt_complete_context);
 
-static void kvt_pd_end(void *arg)
-{
-	ib_dealloc_pd(arg);
-}
-
 /**
  * kvt_pd() - allocate a PD
  * @test: the running case, which is aborted on failure
@@ -36,12 +47,7 @@ static void kvt_pd_end(void *arg)
  */
 struct ib_pd *kvt_pd(struct kunit *test, struct ib_device *ibdev)
 {
-	struct ib_pd *pd = ib_alloc_pd(ibdev, 0);
-
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(pd));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, kvt_pd_end,
-							    pd));
-	return pd;
+	return KVT_OWN(test, ib_alloc_pd(ibdev, 0), kvt_end_pd);
 }
 EXPORT_SYMBOL_GPL(kvt_pd);
 
@@ -52,14 +58,9 @@ EXPORT_SYMBOL_GPL(kvt_pd);
  */
 void kvt_pd_put(struct kunit *test, struct ib_pd *pd)
 {
-	kunit_release_action(test, kvt_pd_end, pd);
+	kunit_release_action(test, kvt_end_pd, pd);
 }
 EXPORT_SYMBOL_GPL(kvt_pd_put);
-
-static void kvt_cq_end(void *arg)
-{
-	ib_free_cq(arg);
-}
 
 /**
  * kvt_cq() - allocate a CQ with ib_alloc_cq()
@@ -70,15 +71,9 @@ static void kvt_cq_end(void *arg)
  *
  * Return: the CQ.
  */
-struct ib_cq *kvt_cq(struct kunit *test, struct ib_device *ibdev, int cqe,
-		     enum ib_poll_context ctx)
+struct ib_cq *kvt_cq(struct kunit *test, struct ib_device *ibdev, int cqe, enum ib_poll_context ctx)
 {
-	struct ib_cq *cq = ib_alloc_cq(ibdev, NULL, cqe, 0, ctx);
-
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, kvt_cq_end,
-							    cq));
-	return cq;
+	return KVT_OWN(test, ib_alloc_cq(ibdev, NULL, cqe, 0, ctx), kvt_end_alloc_cq);
 }
 EXPORT_SYMBOL_GPL(kvt_cq);
 
@@ -89,14 +84,9 @@ EXPORT_SYMBOL_GPL(kvt_cq);
  */
 void kvt_cq_put(struct kunit *test, struct ib_cq *cq)
 {
-	kunit_release_action(test, kvt_cq_end, cq);
+	kunit_release_action(test, kvt_end_alloc_cq, cq);
 }
 EXPORT_SYMBOL_GPL(kvt_cq_put);
-
-static void kvt_qp_end(void *arg)
-{
-	ib_destroy_qp(arg);
-}
 
 /**
  * kvt_qp() - create a QP
@@ -106,15 +96,9 @@ static void kvt_qp_end(void *arg)
  *
  * Return: the QP.
  */
-struct ib_qp *kvt_qp(struct kunit *test, struct ib_pd *pd,
-		     struct ib_qp_init_attr *init)
+struct ib_qp *kvt_qp(struct kunit *test, struct ib_pd *pd, struct ib_qp_init_attr *init)
 {
-	struct ib_qp *qp = ib_create_qp(pd, init);
-
-	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(qp));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, kvt_qp_end,
-							    qp));
-	return qp;
+	return KVT_OWN(test, ib_create_qp(pd, init), kvt_end_qp);
 }
 EXPORT_SYMBOL_GPL(kvt_qp);
 
@@ -125,7 +109,7 @@ EXPORT_SYMBOL_GPL(kvt_qp);
  */
 void kvt_qp_put(struct kunit *test, struct ib_qp *qp)
 {
-	kunit_release_action(test, kvt_qp_end, qp);
+	kunit_release_action(test, kvt_end_qp, qp);
 }
 EXPORT_SYMBOL_GPL(kvt_qp_put);
 
@@ -135,8 +119,7 @@ EXPORT_SYMBOL_GPL(kvt_qp_put);
  * @scq: CQ for sends
  * @rcq: CQ for receives
  */
-void kvt_qp_init(struct ib_qp_init_attr *init, struct ib_cq *scq,
-		 struct ib_cq *rcq)
+void kvt_qp_init(struct ib_qp_init_attr *init, struct ib_cq *scq, struct ib_cq *rcq)
 {
 	memset(init, 0, sizeof(*init));
 	init->qp_type = IB_QPT_RC;
@@ -224,8 +207,7 @@ static const enum ib_poll_context contexts[] = {
 	IB_POLL_UNBOUND_WORKQUEUE, IB_POLL_DIRECT,
 };
 
-static const void *next_context(const enum ib_poll_context *prev, char *desc,
-				int first, int last)
+static const void *next_context(const enum ib_poll_context *prev, char *desc, int first, int last)
 {
 	static const char *const names[] = {
 		[IB_POLL_DIRECT] = "direct", [IB_POLL_SOFTIRQ] = "softirq",

@@ -3,15 +3,11 @@
  * The DMA engine of QEMU's edu device, with system memory: which bytes are copied, in which
  * order requests end, and their status when the driver is unbound.
  */
-#include <linux/completion.h>
 #include <linux/mm.h>
 #include <linux/prandom.h>
-#include <kunit/resource.h>
-#include <kunit/test.h>
 #include <kverbs/edu.h>
 
 #include "fault/sweep.h"
-#include "lib/lib.h"
 
 /* Pieces of an area, and its bytes, which take the engine about three seconds to copy. */
 #define EDU_TEST_PIECES	3
@@ -35,15 +31,13 @@ static void edu_rig_end(void *arg)
 
 static struct edu_rig *edu_rig_up(struct kunit *test)
 {
-	struct edu_rig *rig = kunit_kzalloc(test, sizeof(*rig), GFP_KERNEL);
+	struct edu_rig *rig = kvt_zalloc(test, sizeof(*rig));
 
-	KUNIT_ASSERT_NOT_NULL(test, rig);
 	rig->pdev = pci_get_device(0x1234, 0x11e8, NULL);
 	if (!rig->pdev)
 		kunit_skip(test, "the machine has no edu device");
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, edu_rig_end, rig));
-	rig->edu = edu_engine_get(rig->pdev);
-	KUNIT_ASSERT_NOT_NULL(test, rig->edu);
+	kvt_defer(test, edu_rig_end, rig);
+	rig->edu = KVT_PTR(test, edu_engine_get(rig->pdev));
 	return rig;
 }
 
@@ -60,25 +54,18 @@ static void edu_rig_bind(struct kunit *test, struct edu_rig *rig)
 
 /* --- memory ----------------------------------------------------------------------- */
 
-/**
- * struct area - a scatter list of pieces of a buffer, in any order of addresses
- * @sgt: the table of the pieces
- * @sg: the entries of @sgt
- * @mem: the buffer, of EDU_TEST_SIZE bytes
- */
+/* A scatter list of pieces of a buffer, in any order of addresses. */
 struct area {
-	struct sg_table sgt;
-	struct scatterlist sg[EDU_TEST_PIECES];
-	u8 *mem;
+	struct sg_table sgt;			/* the table of the pieces */
+	struct scatterlist sg[EDU_TEST_PIECES];	/* the entries of @sgt */
+	u8 *mem;				/* the buffer, of EDU_TEST_SIZE bytes */
 };
 
 static struct area *area_new(struct kunit *test)
 {
-	struct area *area = kunit_kzalloc(test, sizeof(*area), GFP_KERNEL);
+	struct area *area = kvt_zalloc(test, sizeof(*area));
 
-	KUNIT_ASSERT_NOT_NULL(test, area);
-	area->mem = kunit_kzalloc(test, EDU_TEST_SIZE, GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, area->mem);
+	area->mem = kvt_zalloc(test, EDU_TEST_SIZE);
 	sg_init_table(area->sg, EDU_TEST_PIECES);
 	area->sgt = (struct sg_table) { .sgl = area->sg };
 	return area;
@@ -133,9 +120,8 @@ static void request_done(struct edu_copy *copy)
 static struct request *request_new(struct kunit *test, struct edu_rig *rig,
 				   struct kvt_trace *trace, const char *name, size_t len)
 {
-	struct request *req = kunit_kzalloc(test, sizeof(*req), GFP_KERNEL);
+	struct request *req = kvt_zalloc(test, sizeof(*req));
 
-	KUNIT_ASSERT_NOT_NULL(test, req);
 	req->copy.from = &area_whole(test)->sgt;
 	req->copy.to = &area_whole(test)->sgt;
 	req->copy.len = len;
@@ -168,8 +154,7 @@ static void copies_what_is_scattered(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, to->mem[4097 + 5000], from->mem[17]);
 	KUNIT_EXPECT_MEMEQ(test, to->mem + 4097 + 5001, from->mem + 999, 1700);
 	KUNIT_EXPECT_NULL(test, memchr_inv(to->mem, 0xee, 4097));
-	KUNIT_EXPECT_NULL(test, memchr_inv(to->mem + 4097 + len, 0xee,
-					   EDU_TEST_SIZE - 4097 - len));
+	KUNIT_EXPECT_NULL(test, memchr_inv(to->mem + 4097 + len, 0xee, EDU_TEST_SIZE - 4097 - len));
 }
 
 static void refuses_what_the_lists_do_not_have(struct kunit *test)
@@ -261,12 +246,7 @@ static struct kunit_case edu_cases[] = {
 	{ }
 };
 
-static struct kunit_suite edu_suite = {
-	.name = "edu",
-	.test_cases = edu_cases,
-};
-
-kunit_test_suite(edu_suite);
+KVT_SUITE(edu);
 
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("KUnit: the DMA engine of QEMU's edu device");

@@ -3,9 +3,6 @@
  * Compares kverbs_p2pdma_route() with pci_p2pdma_distance_many() of kernels that have
  * CONFIG_PCI_P2PDMA, for all PCI functions of the machine and for random PCI trees.
  */
-#include <linux/module.h>
-#include <linux/string.h>
-#include <kunit/test.h>
 
 #define KVERBS_P2PDMA_NO_NAMES
 #include <kverbs/p2pdma.h>
@@ -154,10 +151,4 @@ static struct kunit_case p2p_kernel_cases[] = {
 	KUNIT_CASE(kernel_agrees_on_any_tree),
 	{}
 };
-
-static struct kunit_suite p2p_kernel_suite = {
-	.name = "p2p_kernel",
-	.test_cases = p2p_kernel_cases,
-};
-
-kunit_test_suite(p2p_kernel_suite);
+KVT_SUITE(p2p_kernel);

@@ -6,8 +6,6 @@
 #include <linux/device.h>
 #include <linux/kref.h>
 #include <linux/list.h>
-#include <linux/string.h>
-#include <kunit/test.h>
 
 #include <kverbs/p2pdma.h>
 #include "lib/lib.h"
@@ -47,16 +45,11 @@ static const struct p2p_fn machine[ROWS] = {
 	[AWAY]		= { OTHER_PORT, PCI_DEVFN(0, 0), P2P_ENDPOINT },
 };
 
-/**
- * struct scene - a tree of PCI functions and a list of clients
- * @tree: the tree
- * @refs: refcount of each function when count_refs() was called
- * @clients: the list
- */
+/* A tree of PCI functions and a list of clients. */
 struct scene {
 	struct p2p_tree *tree;
-	unsigned int refs[ROWS];
-	struct list_head clients;
+	unsigned int refs[ROWS];	/* refcount of each function when count_refs() was called */
+	struct list_head clients;	/* the list */
 };
 
 static void scene_end(void *arg)
@@ -68,13 +61,12 @@ static void scene_end(void *arg)
 
 static struct scene *scene_new(struct kunit *test)
 {
-	struct scene *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct scene *s = kvt_zalloc(test, sizeof(*s));
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	p2p_tree_amd(test, 0);
 	s->tree = p2p_tree_new(test, machine, ROWS);
 	INIT_LIST_HEAD(&s->clients);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, scene_end, s));
+	kvt_defer(test, scene_end, s);
 	return s;
 }
 
@@ -143,9 +135,8 @@ static int distance(struct scene *s, int row)
 static void client_needs_a_pci_ancestor(struct kunit *test)
 {
 	struct scene *s = scene_new(test);
-	struct device *root = root_device_register("kvt_p2p");
+	struct device *root = KVT_PTR(test, root_device_register("kvt_p2p"));
 
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, root);
 	KUNIT_EXPECT_EQ(test, -ENODEV, pci_p2pdma_add_client(&s->clients, root));
 	KUNIT_EXPECT_TRUE(test, list_empty(&s->clients));
 	pci_p2pdma_remove_client(&s->clients, root);
@@ -155,9 +146,8 @@ static void client_needs_a_pci_ancestor(struct kunit *test)
 static void device_below_a_function_is_a_client(struct kunit *test)
 {
 	struct scene *s = scene_new(test);
-	struct device *child = kunit_kzalloc(test, sizeof(*child), GFP_KERNEL);
+	struct device *child = kvt_zalloc(test, sizeof(*child));
 
-	KUNIT_ASSERT_NOT_NULL(test, child);
 	provide(test, s, NEAR);
 	count_refs(s);
 	device_initialize(child);
@@ -502,10 +492,9 @@ static void arrays_of_clients_are_as_lists_that_are_not_bound(struct kunit *test
 
 static char *read_file(struct kunit *test, const char *name)
 {
-	char *text = kunit_kzalloc(test, TEXT_LEN, GFP_KERNEL);
+	char *text = kvt_zalloc(test, TEXT_LEN);
 	char path[64];
 
-	KUNIT_ASSERT_NOT_NULL(test, text);
 	snprintf(path, sizeof(path), DEBUGFS_DIR "%s", name);
 	KUNIT_ASSERT_GE(test, kvt_read_debugfs(path, text, TEXT_LEN), 0);
 	return text;
@@ -630,10 +619,4 @@ static struct kunit_case p2p_list_cases[] = {
 	KUNIT_CASE_SLOW(lists_change_while_they_are_shown),
 	{}
 };
-
-static struct kunit_suite p2p_list_suite = {
-	.name = "p2p_list",
-	.test_cases = p2p_list_cases,
-};
-
-kunit_test_suite(p2p_list_suite);
+KVT_SUITE(p2p_list);

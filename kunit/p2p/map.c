@@ -7,26 +7,19 @@
 #include <linux/kref.h>
 #include <linux/platform_device.h>
 #include <linux/scatterlist.h>
-#include <kunit/resource.h>
-#include <kunit/test.h>
 #include <kverbs/p2pdma.h>
 
-#include "lib/lib.h"
 #include "p2p/rig.h"
 
 #define POLICY		"/sys/module/kverbs_p2pdma/parameters/policy"
 #define ENTRIES		4
 
-/**
- * struct list - a scatter list with an allocation of its own for each entry
- * @sgt: the scatter table
- * @pdev: by entry, the provider of its memory; NULL for system memory
- * @entries: the entries of @sgt
- */
+/* A scatter list with an allocation of its own for each entry. */
 struct list {
-	struct sg_table sgt;
+	struct sg_table sgt;			/* the scatter table */
+	/* By entry, the provider of its memory; NULL for system memory. */
 	struct pci_dev *pdev[ENTRIES];
-	struct scatterlist entries[ENTRIES];
+	struct scatterlist entries[ENTRIES];	/* the entries of @sgt */
 };
 
 static void list_end(void *arg)
@@ -51,23 +44,21 @@ static void *list_memory(struct pci_dev *pdev)
 /* The entries are parts of pages, of providers @a and @b in turn; NULL for system memory. */
 static struct list *list_new(struct kunit *test, struct pci_dev *a, struct pci_dev *b)
 {
-	struct list *list = kunit_kzalloc(test, sizeof(*list), GFP_KERNEL);
+	struct list *list = kvt_zalloc(test, sizeof(*list));
 	void *addr;
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, list);
 	sg_init_table(list->entries, ENTRIES);
 	list->sgt.sgl = list->entries;
 	list->sgt.orig_nents = ENTRIES;
 	list->sgt.nents = ENTRIES;
 	for (i = 0; i < ENTRIES; i++) {
 		list->pdev[i] = i % 2 ? b : a;
-		addr = list_memory(list->pdev[i]);
-		KUNIT_ASSERT_NOT_NULL(test, addr);
+		addr = KVT_PTR(test, list_memory(list->pdev[i]));
 		sg_set_page(&list->entries[i], virt_to_page(addr), PAGE_SIZE - 64 * (i + 1),
 			    64 * i);
 	}
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, list_end, list));
+	kvt_defer(test, list_end, list);
 	return list;
 }
 
@@ -182,11 +173,6 @@ static void each_pair_is_mapped_as_its_route_says(struct kunit *test)
 	}
 }
 
-static void policy_restore(void *arg)
-{
-	kvt_write_file(POLICY, "deny");
-}
-
 static void what_is_refused_goes_through_the_host_bridge_by_policy(struct kunit *test)
 {
 	struct p2p_rig *rig = p2p_rig_up(test, 2);
@@ -203,7 +189,7 @@ static void what_is_refused_goes_through_the_host_bridge_by_policy(struct kunit 
 			client = &rig->pdev[i]->dev;
 	if (!client)
 		kunit_skip(test, "all devices reach each other");
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, policy_restore, NULL));
+	kvt_restore_file(test, POLICY, "deny");
 	list = list_new(test, provider, provider);
 	KUNIT_EXPECT_EQ(test, -EREMOTEIO, list_map(list, client));
 	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(POLICY, "force"));
@@ -240,10 +226,7 @@ static void a_list_without_a_table_is_mapped(struct kunit *test)
 	pci_p2pdma_unmap_sg(&pdev->dev, list->entries, ENTRIES, DMA_TO_DEVICE);
 }
 
-static void child_end(void *arg)
-{
-	platform_device_unregister(arg);
-}
+KUNIT_DEFINE_ACTION_WRAPPER(child_end, platform_device_unregister, struct platform_device *);
 
 /* Registers a device that is not a PCI function; @parent may be one, or NULL. */
 static struct device *child_new(struct kunit *test, struct device *parent, u64 mask)
@@ -252,10 +235,9 @@ static struct device *child_new(struct kunit *test, struct device *parent, u64 m
 		.parent = parent, .name = "kvt_p2p_child", .id = PLATFORM_DEVID_AUTO,
 		.dma_mask = mask,
 	};
-	struct platform_device *child = platform_device_register_full(&info);
+	struct platform_device *child = KVT_PTR(test, platform_device_register_full(&info));
 
-	KUNIT_ASSERT_FALSE(test, IS_ERR(child));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, child_end, child));
+	kvt_defer(test, child_end, child);
 	return &child->dev;
 }
 
@@ -277,8 +259,7 @@ static void a_device_elsewhere_has_no_way(struct kunit *test)
 	struct list *list = list_new(test, pdev, pdev);
 
 	KUNIT_EXPECT_EQ(test, -EREMOTEIO, list_map(list, child));
-	KUNIT_EXPECT_EQ(test, 0, pci_p2pdma_map_sg(child, list->entries, ENTRIES,
-						   DMA_TO_DEVICE));
+	KUNIT_EXPECT_EQ(test, 0, pci_p2pdma_map_sg(child, list->entries, ENTRIES, DMA_TO_DEVICE));
 }
 
 static void an_address_has_bits_that_the_device_has_not(struct kunit *test)
@@ -300,15 +281,13 @@ static void what_goes_is_not_mapped_any_more(struct kunit *test)
 {
 	struct pci_dev *pdev = p2p_rig_provider(test);
 	struct list *list = list_new(test, pdev, pdev);
-	unsigned long end = jiffies + KVT_TIMEOUT;
 	struct kvt_thread *thread;
 
 	if (!p2p_rig_is_own(pdev))
 		kunit_skip(test, "the kernel has its own way");
 	KUNIT_ASSERT_EQ(test, 0, list_map(list, &pdev->dev));
 	thread = kvt_thread_start(test, -1, unbind, pdev);
-	while (pci_has_p2pmem(pdev) && time_before(jiffies, end))
-		schedule();
+	kvt_until(!pci_has_p2pmem(pdev));
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(thread));
 	list_unmap(list, &pdev->dev);
 	KUNIT_EXPECT_EQ(test, -ENODEV, list_map(list, &pdev->dev));
@@ -328,10 +307,4 @@ static struct kunit_case p2p_map_cases[] = {
 	KUNIT_CASE(what_goes_is_not_mapped_any_more),
 	{}
 };
-
-static struct kunit_suite p2p_map_suite = {
-	.name = "p2p_map",
-	.test_cases = p2p_map_cases,
-};
-
-kunit_test_suite(p2p_map_suite);
+KVT_SUITE(p2p_map);

@@ -3,11 +3,8 @@
  * Peer-to-peer memory of a PCI device is allocated and freed, directly and as scatter lists.
  */
 #include <linux/scatterlist.h>
-#include <linux/string.h>
-#include <kunit/test.h>
 #include <kverbs/p2pdma.h>
 
-#include "lib/lib.h"
 #include "p2p/rig.h"
 
 #define PAGES	(P2P_RIG_SIZE / PAGE_SIZE)
@@ -20,8 +17,7 @@ static u64 offset_of(struct pci_dev *pdev, void *addr)
 static void every_page_is_allocated_once(struct kunit *test)
 {
 	struct pci_dev *pdev = p2p_rig_provider(test);
-	unsigned long *seen = kunit_kcalloc(test, BITS_TO_LONGS(PAGES), sizeof(*seen),
-					    GFP_KERNEL);
+	unsigned long *seen = kunit_kcalloc(test, BITS_TO_LONGS(PAGES), sizeof(*seen), GFP_KERNEL);
 	void **mem = kunit_kcalloc(test, PAGES, sizeof(*mem), GFP_KERNEL);
 	u64 page;
 	int i;
@@ -63,12 +59,10 @@ static void whole_pages_are_allocated(struct kunit *test)
 	struct pci_dev *pdev = p2p_rig_provider(test);
 	void *rest, *addr;
 
-	rest = pci_alloc_p2pmem(pdev, P2P_RIG_SIZE - 2 * PAGE_SIZE);
-	KUNIT_ASSERT_NOT_NULL(test, rest);
+	rest = KVT_PTR(test, pci_alloc_p2pmem(pdev, P2P_RIG_SIZE - 2 * PAGE_SIZE));
 	KUNIT_EXPECT_FALSE(test, p2p_rig_can_alloc(pdev, 0));
 	KUNIT_EXPECT_FALSE(test, p2p_rig_can_alloc(pdev, 2 * PAGE_SIZE + 1));
-	addr = pci_alloc_p2pmem(pdev, PAGE_SIZE + 1);
-	KUNIT_ASSERT_NOT_NULL(test, addr);
+	addr = KVT_PTR(test, pci_alloc_p2pmem(pdev, PAGE_SIZE + 1));
 	KUNIT_EXPECT_TRUE(test, PAGE_ALIGNED(addr));
 	KUNIT_EXPECT_FALSE(test, p2p_rig_can_alloc(pdev, 1));
 	pci_free_p2pmem(pdev, addr, PAGE_SIZE + 1);
@@ -78,8 +72,7 @@ static void whole_pages_are_allocated(struct kunit *test)
 /* Checks a page of the BAR through a new mapping, when its memory has no struct pages any more. */
 static void expect_on_device(struct kunit *test, struct pci_dev *pdev, u64 offset, u8 byte)
 {
-	u8 *seen = memremap(pci_resource_start(pdev, P2P_RIG_BAR) + offset, PAGE_SIZE,
-			    MEMREMAP_WC);
+	u8 *seen = memremap(pci_resource_start(pdev, P2P_RIG_BAR) + offset, PAGE_SIZE, MEMREMAP_WC);
 
 	KUNIT_ASSERT_NOT_NULL(test, seen);
 	KUNIT_EXPECT_NULL(test, memchr_inv(seen, byte, PAGE_SIZE));
@@ -89,10 +82,9 @@ static void expect_on_device(struct kunit *test, struct pci_dev *pdev, u64 offse
 static void it_is_the_memory_of_the_device(struct kunit *test)
 {
 	struct pci_dev *pdev = p2p_rig_provider(test);
-	u8 *addr = pci_alloc_p2pmem(pdev, 2 * PAGE_SIZE);
+	u8 *addr = KVT_PTR(test, pci_alloc_p2pmem(pdev, 2 * PAGE_SIZE));
 	u64 offset;
 
-	KUNIT_ASSERT_NOT_NULL(test, addr);
 	offset = offset_of(pdev, addr);
 	memset(addr, 0xa5, PAGE_SIZE);
 	memset(addr + PAGE_SIZE, 0x5a, PAGE_SIZE);
@@ -105,9 +97,8 @@ static void it_is_the_memory_of_the_device(struct kunit *test)
 static void its_bus_address_is_that_of_the_bar(struct kunit *test)
 {
 	struct pci_dev *pdev = p2p_rig_provider(test);
-	u8 *addr = pci_alloc_p2pmem(pdev, PAGE_SIZE);
+	u8 *addr = KVT_PTR(test, pci_alloc_p2pmem(pdev, PAGE_SIZE));
 
-	KUNIT_ASSERT_NOT_NULL(test, addr);
 	KUNIT_EXPECT_EQ(test, pci_bus_address(pdev, P2P_RIG_BAR) + offset_of(pdev, addr),
 			pci_p2pmem_virt_to_bus(pdev, addr));
 	KUNIT_EXPECT_EQ(test, 0, pci_p2pmem_virt_to_bus(pdev, NULL));
@@ -161,12 +152,7 @@ static const u32 lengths[] = {
 	P2P_RIG_SIZE - 1, P2P_RIG_SIZE,
 };
 
-static void length_name(const u32 *length, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%u bytes", *length);
-}
-
-KUNIT_ARRAY_PARAM(length, lengths, length_name);
+KVT_NUMBER_PARAM(length, lengths, "%u bytes");
 
 static void a_list_is_as_long_as_asked(struct kunit *test)
 {
@@ -176,8 +162,7 @@ static void a_list_is_as_long_as_asked(struct kunit *test)
 	unsigned int nents = 0, i;
 	void *all;
 
-	sgl = pci_p2pmem_alloc_sgl(pdev, &nents, length);
-	KUNIT_ASSERT_NOT_NULL(test, sgl);
+	sgl = KVT_PTR(test, pci_p2pmem_alloc_sgl(pdev, &nents, length));
 	KUNIT_EXPECT_EQ(test, nents, sg_nents(sgl));
 	for_each_sg(sgl, sg, nents, i) {
 		KUNIT_EXPECT_TRUE(test, is_pci_p2pdma_page(sg_page(sg)));
@@ -214,10 +199,4 @@ static struct kunit_case p2p_memory_cases[] = {
 	KUNIT_CASE(no_list_is_longer_than_there_is_memory),
 	{}
 };
-
-static struct kunit_suite p2p_memory_suite = {
-	.name = "p2p_memory",
-	.test_cases = p2p_memory_cases,
-};
-
-kunit_test_suite(p2p_memory_suite);
+KVT_SUITE(p2p_memory);

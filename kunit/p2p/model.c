@@ -4,13 +4,10 @@
  * compares each result with a model.
  */
 #include <linux/bitmap.h>
-#include <linux/module.h>
 #include <linux/platform_device.h>
 #include <linux/scatterlist.h>
-#include <kunit/test.h>
 #include <kverbs/p2pdma.h>
 
-#include "lib/lib.h"
 #include "p2p/rig.h"
 
 #define OPERATIONS	100000
@@ -20,64 +17,40 @@
 /* Most clients on a list at a time. */
 #define CLIENTS		6
 
-/**
- * struct model_provider - a device that may provide memory
- * @pdev: the device
- * @added: its memory was added as a P2P resource
- * @published: its memory is published
- * @used: pages that are allocated
- */
+/* A device that may provide memory. */
 struct model_provider {
-	struct pci_dev *pdev;
-	bool added;
-	bool published;
-	DECLARE_BITMAP(used, PAGES);
+	struct pci_dev *pdev;		/* the device */
+	bool added;			/* its memory was added as a P2P resource */
+	bool published;			/* its memory is published */
+	DECLARE_BITMAP(used, PAGES);	/* pages that are allocated */
 };
 
-/**
- * struct model_piece - a slot for an allocation
- * @from: provider of the memory; NULL if nothing is allocated
- * @addr: address of the memory
- * @size: bytes
- * @sgl: scatterlist of pci_p2pmem_alloc_sgl(); NULL for memory of pci_alloc_p2pmem()
- */
+/* A slot for an allocation. */
 struct model_piece {
-	struct model_provider *from;
-	void *addr;
-	size_t size;
+	struct model_provider *from;	/* provider of the memory; NULL if nothing is allocated */
+	void *addr;			/* address of the memory */
+	size_t size;			/* bytes */
+	/* Scatterlist of pci_p2pmem_alloc_sgl(); NULL for memory of pci_alloc_p2pmem(). */
 	struct scatterlist *sgl;
 };
 
-/**
- * struct model_list - a list of clients
- * @clients: the list
- * @dev: model: the clients on it, in order
- * @nr: model: number of clients
- * @bound: model: provider that the list is bound to, or NULL
- */
+/* A list of clients. */
 struct model_list {
-	struct list_head clients;
-	struct device *dev[CLIENTS];
-	int nr;
-	struct pci_dev *bound;
+	struct list_head clients;	/* the list */
+	struct device *dev[CLIENTS];	/* model: the clients on it, in order */
+	int nr;				/* model: number of clients */
+	struct pci_dev *bound;		/* model: provider that the list is bound to, or NULL */
 };
 
-/**
- * struct model - everything that the operations work on
- * @test: the running case
- * @rand: state of kvt_rand()
- * @nr: number of providers
- * @providers: the providers, which are the clients as well
- * @pieces: allocations
- * @lists: lists of clients
- */
+/* Everything that the operations work on. */
 struct model {
-	struct kunit *test;
-	u32 rand;
-	int nr;
+	struct kunit *test;			/* the running case */
+	u32 rand;				/* state of kvt_rand() */
+	int nr;					/* number of providers */
+	/* The providers, which are the clients as well. */
 	struct model_provider providers[P2P_RIG_MAX];
-	struct model_piece pieces[PIECES];
-	struct model_list lists[LISTS];
+	struct model_piece pieces[PIECES];	/* allocations */
+	struct model_list lists[LISTS];		/* lists of clients */
 };
 
 static u32 below(struct model *m, u32 limit)
@@ -211,12 +184,10 @@ static void check_available(struct model *m, struct model_provider *p)
 
 	if (!p->added)
 		return;
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/p2pmem/available",
-		 pci_name(p->pdev));
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/p2pmem/available", pci_name(p->pdev));
 	KUNIT_ASSERT_GT(m->test, kvt_read_file(path, text, sizeof(text)), 0);
 	KUNIT_ASSERT_EQ(m->test, 0, kstrtoul(text, 0, &available));
-	KUNIT_ASSERT_EQ(m->test, available,
-			(PAGES - bitmap_weight(p->used, PAGES)) * PAGE_SIZE);
+	KUNIT_ASSERT_EQ(m->test, available, (PAGES - bitmap_weight(p->used, PAGES)) * PAGE_SIZE);
 }
 
 static void do_free_many(struct model *m)
@@ -442,11 +413,10 @@ static void (* const operations[])(struct model *m) = {
 
 static struct model *model_new(struct kunit *test)
 {
-	struct model *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
+	struct model *m = kvt_zalloc(test, sizeof(*m));
 	struct p2p_rig *rig = p2p_rig_new(test, 1);
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, m);
 	m->test = test;
 	m->nr = rig->nr;
 	for (i = 0; i < m->nr; i++)
@@ -485,13 +455,7 @@ static struct kunit_case p2p_model_cases[] = {
 	KUNIT_CASE_SLOW(everything_is_as_the_model_says),
 	{}
 };
-
-static struct kunit_suite p2p_model_suite = {
-	.name = "p2p_model",
-	.test_cases = p2p_model_cases,
-};
-
-kunit_test_suite(p2p_model_suite);
+KVT_SUITE(p2p_model);
 
 MODULE_DESCRIPTION("KUnit: peer-to-peer DMA against a model of it");
 MODULE_LICENSE("GPL");

@@ -4,11 +4,8 @@
  * others, and when it is released.
  */
 #include <linux/memremap.h>
-#include <linux/module.h>
-#include <kunit/test.h>
 #include <kverbs/p2pdma.h>
 
-#include "lib/lib.h"
 #include "p2p/rig.h"
 
 static u64 bar_start(struct pci_dev *pdev)
@@ -38,18 +35,12 @@ static size_t allocatable(struct kunit *test, struct pci_dev *pdev)
 	return (size_t)nr * SZ_2M;
 }
 
-/**
- * struct refusal - memory that pci_p2pdma_add_resource() must refuse
- * @what: description of the case
- * @bar: argument of pci_p2pdma_add_resource()
- * @size: likewise
- * @offset: likewise
- */
+/* Memory that pci_p2pdma_add_resource() must refuse. */
 struct refusal {
-	const char *what;
-	int bar;
-	size_t size;
-	u64 offset;
+	const char *what;	/* description of the case */
+	int bar;		/* argument of pci_p2pdma_add_resource() */
+	size_t size;		/* likewise */
+	u64 offset;		/* likewise */
 };
 
 static const struct refusal refusals[] = {
@@ -70,20 +61,14 @@ static const struct refusal refusals[] = {
 	{ "a byte", P2P_RIG_BAR, 1, 0 },
 };
 
-static void refusal_name(const struct refusal *r, char *desc)
-{
-	strscpy(desc, r->what, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(refusal, refusals, refusal_name);
+KUNIT_ARRAY_PARAM_DESC(refusal, refusals, what);
 
 static void what_is_not_memory_of_the_device_is_refused(struct kunit *test)
 {
 	const struct refusal *r = test->param_value;
 	struct pci_dev *pdev = p2p_rig_new(test, 1)->pdev[0];
 
-	KUNIT_EXPECT_EQ(test, -EINVAL, pci_p2pdma_add_resource(pdev, r->bar, r->size,
-							       r->offset));
+	KUNIT_EXPECT_EQ(test, -EINVAL, pci_p2pdma_add_resource(pdev, r->bar, r->size, r->offset));
 	pci_p2pmem_publish(pdev, true);
 	KUNIT_EXPECT_FALSE(test, pci_has_p2pmem(pdev));
 	KUNIT_EXPECT_FALSE(test, has_pages(pdev, 0));
@@ -111,8 +96,7 @@ static void a_part_of_a_bar_is_taken(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, has_pages(pdev, 0));
 	KUNIT_EXPECT_TRUE(test, has_pages(pdev, SZ_2M));
 	KUNIT_EXPECT_FALSE(test, has_pages(pdev, SZ_2M + SZ_4M));
-	addr = pci_alloc_p2pmem(pdev, SZ_4M);
-	KUNIT_ASSERT_NOT_NULL(test, addr);
+	addr = KVT_PTR(test, pci_alloc_p2pmem(pdev, SZ_4M));
 	KUNIT_EXPECT_EQ(test, bar_start(pdev) + SZ_2M, virt_to_phys(addr));
 	KUNIT_EXPECT_EQ(test, pci_bus_address(pdev, P2P_RIG_BAR) + SZ_2M + 5,
 			pci_p2pmem_virt_to_bus(pdev, addr + 5));
@@ -182,8 +166,7 @@ static void its_pages_are_told_from_others(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, kverbs_p2pdma_page_provider(ram));
 	__free_page(ram);
 	for (i = 0; i < rig->nr; i++) {
-		addr = pci_alloc_p2pmem(rig->pdev[i], PAGE_SIZE);
-		KUNIT_ASSERT_NOT_NULL(test, addr);
+		addr = KVT_PTR(test, pci_alloc_p2pmem(rig->pdev[i], PAGE_SIZE));
 		KUNIT_EXPECT_TRUE(test, is_pci_p2pdma_page(virt_to_page(addr)));
 		provider = kverbs_p2pdma_page_provider(virt_to_page(addr));
 		KUNIT_EXPECT_PTR_EQ(test, rig->pdev[i], provider);
@@ -263,10 +246,7 @@ static int unbind(void *arg)
 
 static void until_unpublished(struct kunit *test, struct pci_dev *pdev)
 {
-	unsigned long end = jiffies + KVT_TIMEOUT;
-
-	while (pci_has_p2pmem(pdev) && time_before(jiffies, end))
-		schedule();
+	kvt_until(!pci_has_p2pmem(pdev));
 }
 
 static void what_is_allocated_stays_until_it_is_freed(struct kunit *test)
@@ -277,8 +257,7 @@ static void what_is_allocated_stays_until_it_is_freed(struct kunit *test)
 
 	if (!p2p_rig_is_own(pdev))
 		kunit_skip(test, "the kernel has its own way");
-	addr = pci_alloc_p2pmem(pdev, PAGE_SIZE + 1);
-	KUNIT_ASSERT_NOT_NULL(test, addr);
+	addr = KVT_PTR(test, pci_alloc_p2pmem(pdev, PAGE_SIZE + 1));
 	thread = kvt_thread_start(test, -1, unbind, pdev);
 	until_unpublished(test, pdev);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(thread));
@@ -306,13 +285,7 @@ static struct kunit_case p2p_provider_cases[] = {
 	KUNIT_CASE(what_is_allocated_stays_until_it_is_freed),
 	{}
 };
-
-static struct kunit_suite p2p_provider_suite = {
-	.name = "p2p_provider",
-	.test_cases = p2p_provider_cases,
-};
-
-kunit_test_suite(p2p_provider_suite);
+KVT_SUITE(p2p_provider);
 
 MODULE_DESCRIPTION("KUnit: memory of devices for peer-to-peer DMA");
 MODULE_LICENSE("GPL");

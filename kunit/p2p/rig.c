@@ -3,8 +3,6 @@
  * The driver of PCI devices with memory; see rig.h. There is only one rig at a time,
  * from p2p_rig_new() to the end of the case.
  */
-#include <linux/module.h>
-#include <kunit/resource.h>
 #include <kverbs/p2pdma.h>
 
 #include "p2p/rig.h"
@@ -74,16 +72,15 @@ static void rig_collect(struct p2p_rig *rig)
  */
 struct p2p_rig *p2p_rig_new(struct kunit *test, int nr)
 {
-	struct p2p_rig *rig = kunit_kzalloc(test, sizeof(*rig), GFP_KERNEL);
+	struct p2p_rig *rig = kvt_zalloc(test, sizeof(*rig));
 
-	KUNIT_ASSERT_NOT_NULL(test, rig);
 	KUNIT_ASSERT_NULL(test, the_rig);
 	the_rig = rig;
 	if (pci_register_driver(&rig_driver)) {
 		the_rig = NULL;
 		KUNIT_FAIL_AND_ABORT(test, "the driver is not registered");
 	}
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, rig_end, rig));
+	kvt_defer(test, rig_end, rig);
 	rig_collect(rig);
 	if (rig->nr < nr)
 		kunit_skip(test, "it needs %d ivshmem devices", nr);
@@ -104,8 +101,7 @@ struct p2p_rig *p2p_rig_up(struct kunit *test, int nr)
 	int i;
 
 	for (i = 0; i < rig->nr; i++) {
-		KUNIT_ASSERT_EQ(test, 0, pci_p2pdma_add_resource(rig->pdev[i], P2P_RIG_BAR,
-								 0, 0));
+		KUNIT_ASSERT_EQ(test, 0, pci_p2pdma_add_resource(rig->pdev[i], P2P_RIG_BAR, 0, 0));
 		pci_p2pmem_publish(rig->pdev[i], true);
 	}
 	return rig;

@@ -8,7 +8,8 @@
 
 #include <linux/pci.h>
 #include <linux/sizes.h>
-#include <kunit/test.h>
+
+#include "lib/lib.h"
 
 #define P2P_RIG_MAX	8
 /* The BAR with the memory. */
@@ -16,20 +17,16 @@
 /* Bytes of memory that each device has at least. */
 #define P2P_RIG_SIZE	SZ_16M
 
-/**
- * struct p2p_rig - the driver, and its devices
- * @nr: number of devices
- * @pdev: the devices, of which the rig holds references while the case runs
- * @on_probe: called at the end of each probe, which returns its result; may be NULL
- * @on_remove: called in each remove; may be NULL
- * @arg: for use by the case
- */
+/* The driver, and its devices. */
 struct p2p_rig {
-	int nr;
+	int nr;		/* number of devices */
+	/* The devices, of which the rig holds references while the case runs. */
 	struct pci_dev *pdev[P2P_RIG_MAX];
+	/* Called at the end of each probe, which returns its result; may be NULL. */
 	int (*on_probe)(struct p2p_rig *rig, struct pci_dev *pdev);
+	/* Called in each remove; may be NULL. */
 	void (*on_remove)(struct p2p_rig *rig, struct pci_dev *pdev);
-	void *arg;
+	void *arg;	/* for use by the case */
 };
 
 struct p2p_rig *p2p_rig_new(struct kunit *test, int nr);

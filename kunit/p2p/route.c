@@ -4,9 +4,7 @@
  * port, the host bridges that are known to forward requests, AMD processors, and the policy.
  */
 #include <linux/device.h>
-#include <linux/module.h>
 #include <linux/platform_device.h>
-#include <kunit/test.h>
 
 #include <kverbs/p2pdma.h>
 #include "lib/console.h"
@@ -86,22 +84,14 @@ static void expect_bridge(struct kunit *test, const struct p2p_tree *tree, int r
 
 /* --- each kind of pair, without ACS ---------------------------------------------- */
 
-/**
- * struct pair_row - expected route of a pair
- * @what: description, for the name of the case
- * @provider: row of the provider
- * @client: row of the client
- * @hops: distance
- * @bridge: row of the bridge that the route reports, or NOWHERE
- * @why: the reason for the verdict, which implies the verdict
- */
+/* Expected route of a pair. */
 struct pair_row {
-	const char *what;
-	int provider;
-	int client;
-	int hops;
-	int bridge;
-	enum kverbs_p2pdma_why why;
+	const char *what;		/* description, for the name of the case */
+	int provider;			/* row of the provider */
+	int client;			/* row of the client */
+	int hops;			/* distance */
+	int bridge;			/* row of the bridge that the route reports, or NOWHERE */
+	enum kverbs_p2pdma_why why;	/* the reason for the verdict, which implies the verdict */
 };
 
 static const struct pair_row pair_rows[] = {
@@ -122,12 +112,7 @@ static const struct pair_row pair_rows[] = {
 	{ "two host bridges, back", DEV_B, FN_1, 4, PORT_B, KVERBS_P2PDMA_NOT_LISTED },
 };
 
-static void pair_name(const struct pair_row *row, char *desc)
-{
-	strscpy(desc, row->what, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(pair, pair_rows, pair_name);
+KUNIT_ARRAY_PARAM_DESC(pair, pair_rows, what);
 
 static void pair_has_its_route(struct kunit *test)
 {
@@ -154,10 +139,9 @@ static void pair_has_its_route(struct kunit *test)
 static void device_without_pci_has_no_route(struct kunit *test)
 {
 	struct p2p_tree *tree = everything_new(test);
-	struct device *root = root_device_register("kvt_p2p");
+	struct device *root = KVT_PTR(test, root_device_register("kvt_p2p"));
 	struct kverbs_p2pdma_route route;
 
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, root);
 	KUNIT_EXPECT_EQ(test, -ENODEV, kverbs_p2pdma_route(tree->pdev[DEV_0], root, &route));
 	KUNIT_EXPECT_EQ(test, KVERBS_P2PDMA_REFUSED, route.map);
 	KUNIT_EXPECT_EQ(test, KVERBS_P2PDMA_NOT_PCI, route.why);
@@ -173,9 +157,8 @@ static void device_below_a_function_has_its_route(struct kunit *test)
 	struct kverbs_p2pdma_route route;
 	struct platform_device *child;
 
-	child = platform_device_register_data(&tree->pdev[DEV_1]->dev, "kvt_p2p",
-					      PLATFORM_DEVID_AUTO, NULL, 0);
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, child);
+	child = KVT_PTR(test, platform_device_register_data(&tree->pdev[DEV_1]->dev, "kvt_p2p",
+							    PLATFORM_DEVID_AUTO, NULL, 0));
 	KUNIT_EXPECT_EQ(test, 0, kverbs_p2pdma_route(tree->pdev[DEV_0], &child->dev, &route));
 	KUNIT_EXPECT_EQ(test, 4, route.hops);
 	KUNIT_EXPECT_EQ(test, KVERBS_P2PDMA_BUS_ADDR, route.map);
@@ -275,8 +258,7 @@ static void refusal_is_told_with_the_remedy(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -1,
 			kverbs_p2pdma_distance_many(tree->pdev[DEV_0], &client, 1, false));
 	KUNIT_EXPECT_EQ(test, 0, kvt_console_times(console));
-	KUNIT_EXPECT_EQ(test, -1,
-			kverbs_p2pdma_distance_many(tree->pdev[DEV_0], &client, 1, true));
+	KUNIT_EXPECT_EQ(test, -1, kverbs_p2pdma_distance_many(tree->pdev[DEV_0], &client, 1, true));
 	KUNIT_EXPECT_EQ(test, 1, kvt_console_times(console));
 }
 
@@ -294,22 +276,14 @@ static const struct p2p_fn two_hosts[HOST_ROWS] = {
 	[B_DEV]		= { B_FIRST, PCI_DEVFN(0, 0), P2P_ENDPOINT },
 };
 
-/**
- * struct host_row - two host bridges, and what they forward
- * @what: description, for the name of the case
- * @vendor: vendor ID of the first function of both
- * @a: device ID of the first function of A
- * @b: device ID of the first function of B
- * @within: the verdict for two functions below A
- * @across: the verdict between A and B, in both directions
- */
+/* Two host bridges, and what they forward. */
 struct host_row {
-	const char *what;
-	u16 vendor;
-	u16 a;
-	u16 b;
-	enum kverbs_p2pdma_why within;
-	enum kverbs_p2pdma_why across;
+	const char *what;		/* description, for the name of the case */
+	u16 vendor;			/* vendor ID of the first function of both */
+	u16 a;				/* device ID of the first function of A */
+	u16 b;				/* device ID of the first function of B */
+	enum kverbs_p2pdma_why within;	/* the verdict for two functions below A */
+	enum kverbs_p2pdma_why across;	/* the verdict between A and B, in both directions */
 };
 
 #define INTEL	PCI_VENDOR_ID_INTEL
@@ -335,12 +309,7 @@ static const struct host_row host_rows[] = {
 	  KVERBS_P2PDMA_NOT_LISTED, KVERBS_P2PDMA_NOT_LISTED },
 };
 
-static void host_name(const struct host_row *row, char *desc)
-{
-	strscpy(desc, row->what, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(host, host_rows, host_name);
+KUNIT_ARRAY_PARAM_DESC(host, host_rows, what);
 
 static void expect_by_host(struct kunit *test, struct p2p_tree *tree, int provider, int client,
 			   enum kverbs_p2pdma_why why)
@@ -351,8 +320,7 @@ static void expect_by_host(struct kunit *test, struct p2p_tree *tree, int provid
 	KUNIT_EXPECT_EQ(test, known ? 0 : -EREMOTEIO,
 			kverbs_p2pdma_route(tree->pdev[provider], &tree->pdev[client]->dev,
 					    &route));
-	KUNIT_EXPECT_EQ(test, known ? KVERBS_P2PDMA_HOST_BRIDGE : KVERBS_P2PDMA_REFUSED,
-			route.map);
+	KUNIT_EXPECT_EQ(test, known ? KVERBS_P2PDMA_HOST_BRIDGE : KVERBS_P2PDMA_REFUSED, route.map);
 	KUNIT_EXPECT_EQ(test, why, route.why);
 	KUNIT_EXPECT_EQ(test, 4, route.hops);
 }
@@ -443,11 +411,6 @@ static void amd_forwards_since_zen(struct kunit *test)
 
 /* --- the policy ------------------------------------------------------------------ */
 
-static void reset_policy(void *unused)
-{
-	kvt_write_file(POLICY, "deny");
-}
-
 static void set_policy(struct kunit *test, const char *policy)
 {
 	char text[16] = "";
@@ -482,7 +445,7 @@ static void policy_allows_what_is_not_known(struct kunit *test)
 	struct kvt_console *console;
 	int warnings;
 
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, reset_policy, NULL));
+	kvt_restore_file(test, POLICY, "deny");
 	console = kvt_console_watch(test, "because of policy=warn");
 	expect_policy(test, tree, "deny");
 	expect_policy(test, tree, "force");
@@ -501,7 +464,7 @@ static void policy_warns_once_of_a_pair(struct kunit *test)
 
 	if (!p2p_tree_own())
 		kunit_skip(test, "the kernel keeps the memory: it has no policy");
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, reset_policy, NULL));
+	kvt_restore_file(test, POLICY, "deny");
 	console = kvt_console_watch(test, "because of policy=warn");
 	set_policy(test, "warn");
 	for (i = 0; i < 3; i++) {
@@ -541,13 +504,7 @@ static struct kunit_case p2p_route_cases[] = {
 	KUNIT_CASE(policy_is_one_of_three_words),
 	{}
 };
-
-static struct kunit_suite p2p_route_suite = {
-	.name = "p2p_route",
-	.test_cases = p2p_route_cases,
-};
-
-kunit_test_suite(p2p_route_suite);
+KVT_SUITE(p2p_route);
 
 MODULE_DESCRIPTION("KUnit: routes to peer-to-peer memory");
 MODULE_LICENSE("GPL");

@@ -4,13 +4,11 @@
  * and clients, and with the depth of the PCI tree. Times are checked only if max_ns is
  * set, which makes sense only under QEMU's -icount: there a nanosecond is an instruction.
  */
-#include <linux/ktime.h>
 #include <linux/list.h>
 #include <linux/math64.h>
-#include <linux/module.h>
-#include <kunit/test.h>
 
 #include <kverbs/p2pdma.h>
+#include "lib/lib.h"
 #include "p2p/tree.h"
 
 static unsigned int max_ns;
@@ -27,19 +25,13 @@ MODULE_PARM_DESC(max_ns, "What it may take for 64 clients of 64 providers, ns (0
 /* Limit of the time per pair (or per level of the tree) for many, in percent of that for few. */
 #define GROWTH		130
 
-/**
- * struct crowd - providers and clients below one switch
- * @fns: the table: bridges above the switch, its ports, then providers, then clients
- * @nr: number of rows in @fns
- * @first: row of the first provider
- * @depth: number of functions from a root port to a provider or client
- * @tree: the tree
- */
+/* Providers and clients below one switch. */
 struct crowd {
+	/* The table: bridges above the switch, its ports, then providers, then clients. */
 	struct p2p_fn fns[P2P_TREE_FNS];
-	int nr;
-	int first;
-	int depth;
+	int nr;		/* number of rows in @fns */
+	int first;	/* row of the first provider */
+	int depth;	/* number of functions from a root port to a provider or client */
 	struct p2p_tree *tree;
 };
 
@@ -66,10 +58,9 @@ static int put_switches(struct crowd *c, int depth)
 /* The first half of the endpoints are providers, the others clients. */
 static struct crowd *crowd_new(struct kunit *test, int depth)
 {
-	struct crowd *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+	struct crowd *c = kvt_zalloc(test, sizeof(*c));
 	int up, i;
 
-	KUNIT_ASSERT_NOT_NULL(test, c);
 	c->depth = depth;
 	up = put_switches(c, depth);
 	KUNIT_ASSERT_EQ(test, P2P_UPSTREAM, c->fns[up].kind);
@@ -169,13 +160,7 @@ static struct kunit_case p2p_scale_cases[] = {
 	KUNIT_CASE_SLOW(find_costs_no_more_a_port_where_the_tree_is_deep),
 	{}
 };
-
-static struct kunit_suite p2p_scale_suite = {
-	.name = "p2p_scale",
-	.test_cases = p2p_scale_cases,
-};
-
-kunit_test_suite(p2p_scale_suite);
+KVT_SUITE(p2p_scale);
 
 MODULE_DESCRIPTION("KUnit: what it costs to find peer-to-peer memory");
 MODULE_LICENSE("GPL");

@@ -5,11 +5,9 @@
  * not sleep, the thread does not either. See kverbs/delay.h.
  */
 #include <linux/sizes.h>
-#include <kunit/test.h>
 #include <kverbs/delay.h>
 #include <kverbs/p2pdma.h>
 
-#include "lib/lib.h"
 #include "p2p/rig.h"
 
 #define OTHERS		(SZ_64K + 1)
@@ -17,20 +15,13 @@
 /* More than are at hand for a CPU. */
 #define HELD		24
 
-/**
- * struct pool_others - what others do with the memory
- * @pdev: its device
- * @mine: the page that the thread that stands still is about to put; or NULL
- * @kept: the page that it was about to take, which they took and keep; or NULL
- * @failed: pages that they did not get, though there are plenty
- * @twice: pages that they got, though another has them
- */
+/* What others do with the memory. */
 struct pool_others {
-	struct pci_dev *pdev;
-	void *mine;
-	void *kept;
-	u32 failed;
-	u32 twice;
+	struct pci_dev *pdev;	/* its device */
+	void *mine;	/* the page that the thread that stands still is about to put; or NULL */
+	void *kept;	/* the page that it was about to take, which they took and keep; or NULL */
+	u32 failed;	/* pages that they did not get, though there are plenty */
+	u32 twice;	/* pages that they got, though another has them */
 };
 
 /* Empties all that is at hand and fills it again, with other pages each time. */
@@ -64,9 +55,8 @@ static void others_keep_one(void *arg)
 
 static struct pool_others *others_new(struct kunit *test)
 {
-	struct pool_others *o = kunit_kzalloc(test, sizeof(*o), GFP_KERNEL);
+	struct pool_others *o = kvt_zalloc(test, sizeof(*o));
 
-	KUNIT_ASSERT_NOT_NULL(test, o);
 	kvt_stay_on_first_cpu();
 	o->pdev = p2p_rig_provider(test);
 	if (!p2p_rig_is_own(o->pdev))
@@ -123,9 +113,8 @@ static void page_that_is_taken_late_is_nobody_elses(struct kunit *test)
 static void page_that_is_put_late_is_put_once(struct kunit *test)
 {
 	struct pool_others *o = others_new(test);
-	void *page = pci_alloc_p2pmem(o->pdev, PAGE_SIZE);
+	void *page = KVT_PTR(test, pci_alloc_p2pmem(o->pdev, PAGE_SIZE));
 
-	KUNIT_ASSERT_NOT_NULL(test, page);
 	o->mine = page;
 	kverbs_delay_set("p2p_slot_fill", others_go_on, o);
 	pci_free_p2pmem(o->pdev, page, PAGE_SIZE);
@@ -139,10 +128,4 @@ static struct kunit_case p2p_standstill_cases[] = {
 	KUNIT_CASE(page_that_is_put_late_is_put_once),
 	{}
 };
-
-static struct kunit_suite p2p_standstill_suite = {
-	.name = "p2p_standstill",
-	.test_cases = p2p_standstill_cases,
-};
-
-kunit_test_suite(p2p_standstill_suite);
+KVT_SUITE(p2p_standstill);

@@ -11,11 +11,8 @@
  *
  * Config space is written by one thread at a time: first by the scan, then by the case.
  */
-#include <linux/export.h>
 #include <linux/ioport.h>
-#include <linux/slab.h>
 #include <linux/xarray.h>
-#include <kunit/resource.h>
 #include <asm/processor.h>
 
 #include <kverbs/p2pdma.h>
@@ -32,42 +29,26 @@
 #define BAR_FLAGS	(PCI_BASE_ADDRESS_MEM_TYPE_64 | PCI_BASE_ADDRESS_MEM_PREFETCH)
 #define BAR_LAST	(512ULL * SZ_1G)
 
-/**
- * struct p2p_config - config space of a function
- * @fn: row of the function in the table
- * @bus: number of the bus that the function is on
- * @space: contents, little endian
- */
+/* Config space of a function. */
 struct p2p_config {
-	struct p2p_fn fn;
-	u8 bus;
-	u8 space[CONFIG_SIZE];
+	struct p2p_fn fn;	/* row of the function in the table */
+	u8 bus;			/* number of the bus that the function is on */
+	u8 space[CONFIG_SIZE];	/* contents, little endian */
 };
 
-/**
- * struct p2p_tree_host - a host bridge of a tree
- * @bus: the root bus; NULL if there are no functions on it
- * @sysdata: the architecture's data of the host bridge
- * @tree: the tree it belongs to
- * @buses: range of bus numbers
- */
+/* A host bridge of a tree. */
 struct p2p_tree_host {
-	struct pci_bus *bus;
-	struct pci_sysdata sysdata;
-	struct p2p_tree *tree;
-	struct resource buses;
+	struct pci_bus *bus;		/* the root bus; NULL if there are no functions on it */
+	struct pci_sysdata sysdata;	/* the architecture's data of the host bridge */
+	struct p2p_tree *tree;		/* the tree it belongs to */
+	struct resource buses;		/* range of bus numbers */
 };
 
-/**
- * struct p2p_layout - resources assigned so far while config space is made
- * @tree: the tree
- * @next_bus: the last bus number assigned, under the current host bridge
- * @next_bar: address of the next BAR
- */
+/* Resources assigned so far while config space is made. */
 struct p2p_layout {
 	struct p2p_tree *tree;
-	u8 next_bus;
-	u64 next_bar;
+	u8 next_bus;	/* the last bus number assigned, under the current host bridge */
+	u64 next_bar;	/* address of the next BAR */
 };
 
 static bool is_bridge(const struct p2p_fn *fn)
@@ -363,18 +344,15 @@ static int scan(struct p2p_tree *tree)
  */
 struct p2p_tree *p2p_tree_new(struct kunit *test, const struct p2p_fn *fns, int nr)
 {
-	struct p2p_tree *tree = kzalloc(sizeof(*tree), GFP_KERNEL);
+	struct p2p_tree *tree = KVT_PTR(test, kzalloc(sizeof(*tree), GFP_KERNEL));
 	const struct p2p_config *cfg;
 	int row;
 
-	KUNIT_ASSERT_NOT_NULL(test, tree);
 	KUNIT_ASSERT_LE(test, nr, P2P_TREE_FNS);
 	xa_init(&tree->places);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, tree_free, tree));
-	tree->host = kcalloc(P2P_TREE_HOSTS, sizeof(*tree->host), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, tree->host);
-	tree->config = kvcalloc(nr, sizeof(*tree->config), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, tree->config);
+	kvt_defer(test, tree_free, tree);
+	tree->host = KVT_PTR(test, kcalloc(P2P_TREE_HOSTS, sizeof(*tree->host), GFP_KERNEL));
+	tree->config = KVT_PTR(test, kvcalloc(nr, sizeof(*tree->config), GFP_KERNEL));
 	tree->nr = nr;
 	for (row = 0; row < nr; row++)
 		tree->config[row].fn = fns[row];
@@ -488,7 +466,7 @@ void p2p_tree_amd(struct kunit *test, u8 family)
 		real_cpu.saved = true;
 		real_cpu.vendor = cpu->x86_vendor;
 		real_cpu.family = cpu->x86;
-		KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, restore_cpu, NULL));
+		kvt_defer(test, restore_cpu, NULL);
 	}
 	cpu->x86_vendor = family ? X86_VENDOR_AMD : X86_VENDOR_INTEL;
 	cpu->x86 = family;

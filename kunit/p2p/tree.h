@@ -36,41 +36,27 @@ enum p2p_kind {
 /* Value of p2p_fn.acs for a function without ACS. */
 #define P2P_NO_ACS	0x8000
 
-/**
- * struct p2p_fn - a function of the table
- * @up: row of the bridge above, or P2P_HOST()
- * @devfn: device and function number
- * @kind: kind of the function
- * @acs: bits of ACS control after the scan, or P2P_NO_ACS
- * @vendor: vendor ID; 0 for P2P_TREE_VENDOR
- * @device: device ID; 0 for P2P_TREE_DEVICE
- */
+/* A function of the table. */
 struct p2p_fn {
-	int up;
-	u8 devfn;
-	enum p2p_kind kind;
-	u16 acs;
-	u16 vendor;
-	u16 device;
+	int up;			/* row of the bridge above, or P2P_HOST() */
+	u8 devfn;		/* device and function number */
+	enum p2p_kind kind;	/* kind of the function */
+	u16 acs;		/* bits of ACS control after the scan, or P2P_NO_ACS */
+	u16 vendor;		/* vendor ID; 0 for P2P_TREE_VENDOR */
+	u16 device;		/* device ID; 0 for P2P_TREE_DEVICE */
 };
 
 struct p2p_config;
 struct p2p_tree_host;
 
-/**
- * struct p2p_tree - a tree that was scanned
- * @pdev: the function of each row, with a reference; NULL after it was removed
- * @nr: number of rows
- * @config: config space of each row
- * @places: entries of @config, by bus number and devfn
- * @host: the P2P_TREE_HOSTS host bridges
- */
+/* A tree that was scanned. */
 struct p2p_tree {
+	/* The function of each row, with a reference; NULL after it was removed. */
 	struct pci_dev *pdev[P2P_TREE_FNS];
-	int nr;
-	struct p2p_config *config;
-	struct xarray places;
-	struct p2p_tree_host *host;
+	int nr;				/* number of rows */
+	struct p2p_config *config;	/* config space of each row */
+	struct xarray places;		/* entries of @config, by bus number and devfn */
+	struct p2p_tree_host *host;	/* the P2P_TREE_HOSTS host bridges */
 };
 
 #ifdef CONFIG_X86

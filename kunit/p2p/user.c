@@ -5,35 +5,23 @@
  */
 #include <linux/device.h>
 #include <linux/notifier.h>
-#include <kunit/test.h>
 #include <kverbs/p2pdma.h>
 
 #include "lib/console.h"
-#include "lib/lib.h"
 #include "p2p/rig.h"
 
-/**
- * struct holder - a user of memory
- * @u: its registration
- * @pdev: the provider
- * @name: word that revoke() adds to @trace
- * @trace: records calls of revoke() and of the driver's remove
- * @mem: a page, which revoke() frees; or NULL
- * @gate: gate that revoke() passes before it does anything else; or NULL
- * @dies: revoke() deletes the registration
- * @times: calls of revoke()
- * @again: result of adding another user in revoke()
- */
+/* A user of memory. */
 struct holder {
-	struct kverbs_p2pdma_user u;
-	struct pci_dev *pdev;
-	const char *name;
-	struct kvt_trace *trace;
-	void *mem;
+	struct kverbs_p2pdma_user u;	/* its registration */
+	struct pci_dev *pdev;		/* the provider */
+	const char *name;		/* word that revoke() adds to @trace */
+	struct kvt_trace *trace;	/* records calls of revoke() and of the driver's remove */
+	void *mem;			/* a page, which revoke() frees; or NULL */
+	/* Gate that revoke() passes before it does anything else; or NULL. */
 	struct kvt_gate *gate;
-	bool dies;
-	int times;
-	int again;
+	bool dies;			/* revoke() deletes the registration */
+	int times;			/* calls of revoke() */
+	int again;			/* result of adding another user in revoke() */
 };
 
 static int add_other(struct holder *user)
@@ -65,9 +53,8 @@ static void holder_told(struct kverbs_p2pdma_user *u)
 static struct holder *holder_new(struct kunit *test, struct pci_dev *pdev, const char *name,
 			     struct kvt_trace *trace)
 {
-	struct holder *user = kunit_kzalloc(test, sizeof(*user), GFP_KERNEL);
+	struct holder *user = kvt_zalloc(test, sizeof(*user));
 
-	KUNIT_ASSERT_NOT_NULL(test, user);
 	user->u.revoke = holder_told;
 	user->pdev = pdev;
 	user->name = name;
@@ -143,8 +130,7 @@ static void who_frees_its_memory_holds_nobody_up(struct kunit *test)
 	struct pci_dev *pdev = p2p_rig_provider(test);
 	struct holder *a = holder_new(test, pdev, "a", kvt_trace_new(test));
 
-	a->mem = pci_alloc_p2pmem(pdev, PAGE_SIZE);
-	KUNIT_ASSERT_NOT_NULL(test, a->mem);
+	a->mem = KVT_PTR(test, pci_alloc_p2pmem(pdev, PAGE_SIZE));
 	p2p_rig_unbind(pdev);
 	KUNIT_EXPECT_NULL(test, a->mem);
 	KUNIT_EXPECT_FALSE(test, pci_has_p2pmem(pdev));
@@ -256,18 +242,13 @@ static void users_are_told_when_a_probe_fails(struct kunit *test)
 	kverbs_p2pdma_user_del(&user.u);
 }
 
-/**
- * struct latecomer - wants to become a user while the memory of a failed probe still is there
- * @nb: called after kverbs_p2pdma was told that the probe has failed
- * @user: the user
- * @there: the memory was there
- * @ret: result of adding the user
- */
+/* Wants to become a user while the memory of a failed probe still is there. */
 struct latecomer {
+	/* Called after kverbs_p2pdma was told that the probe has failed. */
 	struct notifier_block nb;
-	struct holder user;
-	bool there;
-	int ret;
+	struct holder user;	/* the user */
+	bool there;		/* the memory was there */
+	int ret;		/* result of adding the user */
 };
 
 static int come_late(struct notifier_block *nb, unsigned long event, void *dev)
@@ -328,10 +309,4 @@ static struct kunit_case p2p_user_cases[] = {
 	KUNIT_CASE(nobody_becomes_a_user_when_a_probe_has_failed),
 	{}
 };
-
-static struct kunit_suite p2p_user_suite = {
-	.name = "p2p_user",
-	.test_cases = p2p_user_cases,
-};
-
-kunit_test_suite(p2p_user_suite);
+KVT_SUITE(p2p_user);

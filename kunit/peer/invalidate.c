@@ -8,11 +8,6 @@
  * returns 0 only once per region. To other clients, 0 means that the core is done with the
  * memory.
  */
-#include <linux/jiffies.h>
-#include <linux/sched.h>
-#include <kunit/test.h>
-
-#include "lib/lib.h"
 #include "peer/rig.h"
 #include "peer/scene.h"
 
@@ -70,12 +65,10 @@ static void number_of_no_region_is_not_found(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -ENOENT, s->m->invalidate(s->m->handle, 0));
 	KUNIT_EXPECT_EQ(test, -ENOENT, s->m->invalidate(s->m->handle, number + 1));
 	KUNIT_EXPECT_EQ(test, -ENOENT, s->m->invalidate(s->m->handle, U64_MAX));
-	KUNIT_EXPECT_EQ(test, -ENOENT, s->m->invalidate(s->m->handle,
-							number | BIT_ULL(32)));
+	KUNIT_EXPECT_EQ(test, -ENOENT, s->m->invalidate(s->m->handle, number | BIT_ULL(32)));
 	peer_user_put(s->u);
 	KUNIT_EXPECT_EQ(test, -ENOENT, s->m->invalidate(s->m->handle, number));
-	scene_expect(test, s, "put dma_unmap put_pages release",
-		     "put dma_unmap put_pages release");
+	scene_expect(test, s, "put dma_unmap put_pages release", "put dma_unmap put_pages release");
 	KUNIT_EXPECT_EQ(test, 5, peer_count(test, "kvt_a", "num_free_callbacks"));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&s->u->revokes));
 }
@@ -112,8 +105,7 @@ static void invalidation_before_activation_waits_for_it(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(t));
 	KVT_EXPECT_TRACE(test, s->tr, "acquire get_pages dma_map invalidate");
 	peer_user_activate(s->u);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
-	KUNIT_EXPECT_EQ(test, 0, t->ret);
+	KUNIT_ASSERT_EQ(test, 0, kvt_thread_result(t));
 	peer_user_put(s->u);
 	scene_expect(test, s,
 			      "acquire get_pages dma_map invalidate activate revoke cleanup =0 put release",
@@ -131,8 +123,7 @@ static void activation_never_comes(struct kunit *test)
 	scene_until_waiting(test, 1);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(t));
 	peer_user_put(s->u);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
-	KUNIT_EXPECT_EQ(test, 0, t->ret);
+	KUNIT_ASSERT_EQ(test, 0, kvt_thread_result(t));
 	scene_expect(test, s, "acquire get_pages dma_map invalidate put cleanup =0 release",
 		     "acquire get_pages dma_map invalidate put dma_unmap put_pages =0 release");
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&s->u->revokes));
@@ -257,8 +248,7 @@ static void invalidation_waits_for_dma_map(struct kunit *test)
 	struct scene *s = scene_up(test);
 	struct kvt_thread *t = waited_for(test, s, PEER_DMA_MAP, -ECANCELED);
 
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
-	KUNIT_EXPECT_EQ(test, 0, t->ret);
+	KUNIT_ASSERT_EQ(test, 0, kvt_thread_result(t));
 	scene_expect(test, s, "acquire get_pages dma_map invalidate cleanup =0 release",
 		     "acquire get_pages dma_map invalidate dma_unmap put_pages =0 release");
 	scene_expect_waits(test, 1, 0);
@@ -337,8 +327,7 @@ static void wait_for_activation_is_bounded(struct kunit *test)
 	peer_set_wait(test, SHORT_WAIT_MS);
 	KUNIT_ASSERT_EQ(test, 0, peer_user_get(s->u));
 	t = kvt_thread_start(test, -1, scene_invalidate, s);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
-	KUNIT_EXPECT_EQ(test, -EINPROGRESS, t->ret);
+	KUNIT_ASSERT_EQ(test, -EINPROGRESS, kvt_thread_result(t));
 	peer_user_activate(s->u);
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&s->u->revokes));
 	peer_user_put(s->u);
@@ -371,10 +360,4 @@ static struct kunit_case peer_invalidate_cases[] = {
 	KUNIT_CASE_PARAM(wait_for_activation_is_bounded, scene_kinds),
 	{}
 };
-
-static struct kunit_suite peer_invalidate_suite = {
-	.name = "peer_invalidate",
-	.test_cases = peer_invalidate_cases,
-};
-
-kunit_test_suite(peer_invalidate_suite);
+KVT_SUITE(peer_invalidate);

@@ -3,11 +3,6 @@
  * One thread does random operations on regions of four peer clients, and a model counts what
  * each must change: the files of each client in sysfs must show the same counts.
  */
-#include <linux/slab.h>
-#include <linux/string.h>
-#include <kunit/test.h>
-
-#include "lib/lib.h"
 #include "peer/rig.h"
 
 #define CLIENTS		4
@@ -72,20 +67,13 @@ struct model_user {
 	u64 pages;
 };
 
-/**
- * struct model - clients, users, and the expected values of the files
- * @test: the running case
- * @rand: state of kvt_rand()
- * @m: the clients
- * @users: users of the clients' memory
- * @count: by client, expected value of each file
- */
+/* Clients, users, and the expected values of the files. */
 struct model {
-	struct kunit *test;
-	u32 rand;
-	struct peer_mock *m[CLIENTS];
-	struct model_user users[USERS];
-	u64 count[CLIENTS][COUNTERS];
+	struct kunit *test;		/* the running case */
+	u32 rand;			/* state of kvt_rand() */
+	struct peer_mock *m[CLIENTS];	/* the clients */
+	struct model_user users[USERS];	/* users of the clients' memory */
+	u64 count[CLIENTS][COUNTERS];	/* by client, expected value of each file */
 };
 
 static u64 *counters(struct model *model, struct peer_mock *m)
@@ -296,15 +284,14 @@ static void model_end(void *arg)
 
 static struct model *model_up(struct kunit *test, u64 count)
 {
-	struct model *model = kunit_kzalloc(test, sizeof(*model), GFP_KERNEL);
+	struct model *model = kvt_zalloc(test, sizeof(*model));
 	int nr;
 
-	KUNIT_ASSERT_NOT_NULL(test, model);
 	model->test = test;
 	model->rand = kvt_seed(test, "operations", count);
 	for (nr = 0; nr < CLIENTS; nr++)
 		model->m[nr] = peer_mock_up(test, nr, names[nr], kinds[nr]);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, model_end, model));
+	kvt_defer(test, model_end, model);
 	return model;
 }
 
@@ -330,8 +317,7 @@ static void files_say_what_has_been_done(struct kunit *test)
 	for (i = 0; i < CLIENTS; i++) {
 		PEER_EXPECT_IDLE(test, model->m[i]);
 		KUNIT_EXPECT_GT(test, model->count[i][ALLOC_MRS], 0);
-		KUNIT_EXPECT_EQ(test, model->count[i][ALLOC_MRS],
-				model->count[i][DEALLOC_MRS]);
+		KUNIT_EXPECT_EQ(test, model->count[i][ALLOC_MRS], model->count[i][DEALLOC_MRS]);
 		KUNIT_EXPECT_EQ(test, 0, model->count[i][LIVE_MRS]);
 	}
 }
@@ -341,10 +327,4 @@ static struct kunit_case peer_model_cases[] = {
 			      { .speed = KUNIT_SPEED_SLOW }),
 	{}
 };
-
-static struct kunit_suite peer_model_suite = {
-	.name = "peer_model",
-	.test_cases = peer_model_cases,
-};
-
-kunit_test_suite(peer_model_suite);
+KVT_SUITE(peer_model);

@@ -4,13 +4,7 @@
  * memory, the order in which its functions are called, the counters in sysfs, and
  * unregistration.
  */
-#include <linux/module.h>
-#include <linux/sched.h>
-#include <linux/string.h>
-#include <kunit/test.h>
-
 #include "lib/console.h"
-#include "lib/lib.h"
 #include "peer/rig.h"
 
 #define MANY		300
@@ -73,16 +67,11 @@ static void no_put_pages(struct peer_mock *m)
 	m->ex.client.put_pages = NULL;
 }
 
-/**
- * struct refusal - a defect for which registration refuses a client
- * @what: name of the parameter
- * @spoil: puts the defect into a good client
- * @words: words that the kernel log must contain
- */
+/* A defect for which registration refuses a client. */
 struct refusal {
-	const char *what;
-	void (*spoil)(struct peer_mock *m);
-	const char *words;
+	const char *what;			/* name of the parameter */
+	void (*spoil)(struct peer_mock *m);	/* puts the defect into a good client */
+	const char *words;			/* words that the kernel log must contain */
 };
 
 static const struct refusal refusals[] = {
@@ -99,12 +88,7 @@ static const struct refusal refusals[] = {
 	{ "no put_pages", no_put_pages, "put_pages" },
 };
 
-static void refusal_name(const struct refusal *r, char *desc)
-{
-	strscpy(desc, r->what, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(refusal, refusals, refusal_name);
+KUNIT_ARRAY_PARAM_DESC(refusal, refusals, what);
 
 static void bad_client_is_refused_with_the_reason(struct kunit *test)
 {
@@ -167,19 +151,13 @@ static void least_client_is_good(struct kunit *test)
 	PEER_EXPECT_IDLE(test, m);
 }
 
-/**
- * struct version_row - how a client declares its structure
- * @what: name of the parameter
- * @last: last byte of the version; not 0 for an extended structure
- * @ex_size: size that the structure declares, in bytes
- * @flags: flags of the client
- * @unmaps: the core must take it for a client that unmaps invalidated memory itself
- */
+/* How a client declares its structure. */
 struct version_row {
-	const char *what;
-	char last;
-	size_t ex_size;
-	u32 flags;
+	const char *what;	/* name of the parameter */
+	char last;		/* last byte of the version; not 0 for an extended structure */
+	size_t ex_size;		/* size that the structure declares, in bytes */
+	u32 flags;		/* flags of the client */
+	/* The core must take it for a client that unmaps invalidated memory itself. */
 	bool unmaps;
 };
 
@@ -196,12 +174,7 @@ static const struct version_row version_rows[] = {
 	{ "too small for the flags", 1, FLAGS_END - 1, U32_MAX, false },
 };
 
-static void version_row_name(const struct version_row *row, char *desc)
-{
-	strscpy(desc, row->what, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(version_row, version_rows, version_row_name);
+KUNIT_ARRAY_PARAM_DESC(version_row, version_rows, what);
 
 static void structure_is_read_as_given(struct kunit *test)
 {
@@ -364,12 +337,7 @@ static void who_can_revoke_gets_what_is_never_invalidated_too(struct kunit *test
 
 static const int refusing_acquires[] = { -1, 2, -ENOMEM, INT_MAX, INT_MIN };
 
-static void number_name(const int *number, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%d", *number);
-}
-
-KUNIT_ARRAY_PARAM(refusing_acquire, refusing_acquires, number_name);
+KVT_NUMBER_PARAM(refusing_acquire, refusing_acquires, "%d");
 
 static void anything_but_1_of_acquire_is_a_no(struct kunit *test)
 {
@@ -385,18 +353,12 @@ static void anything_but_1_of_acquire_is_a_no(struct kunit *test)
 	PEER_EXPECT_IDLE(test, b);
 }
 
-/**
- * struct failure_row - a function of the client that fails
- * @call: the function
- * @ret: what it returns
- * @want: error that the user of the memory must get
- * @trace: calls of the client that are expected
- */
+/* A function of the client that fails. */
 struct failure_row {
-	enum peer_call call;
-	int ret;
-	int want;
-	const char *trace;
+	enum peer_call call;	/* the function */
+	int ret;		/* what it returns */
+	int want;		/* error that the user of the memory must get */
+	const char *trace;	/* calls of the client that are expected */
 };
 
 static const struct failure_row failure_rows[] = {
@@ -517,11 +479,11 @@ static void numbers_are_not_0_and_not_the_same(struct kunit *test)
 
 /* Slow clients */
 
-static struct peer_hold hold;
+static struct kvt_gate hold;
 
 static void hold_here(struct peer_pin *pin)
 {
-	peer_hold_here(&hold);
+	kvt_gate_sleep(&hold);
 }
 
 static int get_fn(void *arg)
@@ -533,19 +495,14 @@ static const enum peer_call slow_calls[] = {
 	PEER_ACQUIRE, PEER_GET_PAGES, PEER_DMA_MAP, PEER_PAGE_SIZE,
 };
 
-static void slow_call_name(const enum peer_call *call, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "call %d", *call);
-}
-
-KUNIT_ARRAY_PARAM(slow_call, slow_calls, slow_call_name);
+KVT_NUMBER_PARAM(slow_call, slow_calls, "call %d");
 
 static struct kvt_thread *held_up(struct kunit *test, struct peer_mock *m,
 				  enum peer_call call, int (*fn)(void *arg), void *arg)
 {
 	struct kvt_thread *t;
 
-	peer_hold_init(&hold);
+	kvt_gate_init(&hold);
 	m->on[call] = hold_here;
 	t = kvt_thread_start(test, -1, fn, arg);
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&hold.entered));
@@ -570,7 +527,7 @@ static void slow_client_holds_up_nobody(struct kunit *test)
 	peer_mock_unregister(b);
 	KUNIT_EXPECT_EQ(test, 0, peer_mock_register(b));
 	KUNIT_EXPECT_TRUE(test, kvt_thread_running(t));
-	complete(&hold.leave);
+	kvt_gate_open(&hold);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
 	KUNIT_EXPECT_TRUE(test, hold.in_time);
 	KUNIT_EXPECT_EQ(test, 0, t->ret);
@@ -596,7 +553,7 @@ static void unregistration_waits_for_a_slow_call(struct kunit *test)
 
 	end = kvt_thread_start(test, -1, unregister_fn, m);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(end));
-	complete(&hold.leave);
+	kvt_gate_open(&hold);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
 	KUNIT_EXPECT_TRUE(test, hold.in_time);
 	KUNIT_ASSERT_EQ(test, 0, t->ret);
@@ -770,9 +727,8 @@ static void live_regions_are_listed(struct kunit *test)
 	static const char path[] = "/sys/kernel/debug/kverbs_peer_mem/kvt_a/regions";
 	struct peer_mock *m = peer_mock_up(test, 0, "kvt_a", PEER_CORE);
 	struct peer_user *u = peer_user_new(test, PEER_BASE(0) + 0x5000, 777);
-	char *text = kunit_kzalloc(test, TEXT_LEN, GFP_KERNEL);
+	char *text = kvt_zalloc(test, TEXT_LEN);
 
-	KUNIT_ASSERT_NOT_NULL(test, text);
 	u->req.user = "kvt_rdma7";
 	KUNIT_ASSERT_EQ(test, 0, peer_user_get(u));
 	KUNIT_EXPECT_GT(test, kvt_read_debugfs(path, text, TEXT_LEN), 0);
@@ -798,8 +754,7 @@ static struct kunit_case peer_registry_cases[] = {
 	KUNIT_CASE(who_cannot_revoke_gets_what_is_never_invalidated),
 	KUNIT_CASE(who_can_revoke_gets_what_is_never_invalidated_too),
 	KUNIT_CASE_PARAM(anything_but_1_of_acquire_is_a_no, refusing_acquire_gen_params),
-	KUNIT_CASE_PARAM(failure_is_passed_on_and_nobody_else_asked,
-			 failure_row_gen_params),
+	KUNIT_CASE_PARAM(failure_is_passed_on_and_nobody_else_asked, failure_row_gen_params),
 	KUNIT_CASE(result_of_dma_unmap_does_not_matter),
 	KUNIT_CASE(client_is_told_who_writes),
 	KUNIT_CASE(calls_have_their_order),
@@ -814,13 +769,7 @@ static struct kunit_case peer_registry_cases[] = {
 	KUNIT_CASE(live_regions_are_listed),
 	{}
 };
-
-static struct kunit_suite peer_registry_suite = {
-	.name = "peer_registry",
-	.test_cases = peer_registry_cases,
-};
-
-kunit_test_suite(peer_registry_suite);
+KVT_SUITE(peer_registry);
 
 MODULE_DESCRIPTION("KUnit: the registry of peer memory");
 MODULE_LICENSE("GPL");

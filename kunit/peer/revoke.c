@@ -5,11 +5,8 @@
  * held. See also invalidate.c.
  */
 #include <linux/mutex.h>
-#include <linux/sched.h>
-#include <kunit/test.h>
 
 #include "lib/console.h"
-#include "lib/lib.h"
 #include "peer/rig.h"
 #include "peer/scene.h"
 
@@ -257,7 +254,7 @@ static void threads_that_invalidate_wait_for_one_revoke(struct kunit *test)
 	s->u->on_revoke = scene_hold_revoke;
 	start_threads(test, s, t);
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&s->hold.entered));
-	complete(&s->hold.leave);
+	kvt_gate_open(&s->hold);
 	expect_one(test, s, t);
 	KUNIT_EXPECT_TRUE(test, s->hold.in_time);
 	peer_user_put(s->u);
@@ -325,8 +322,7 @@ static void lock_of_the_driver_is_held_across_invalidation(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, peer_user_get(s->u));
 	peer_user_activate(s->u);
 	t = kvt_thread_start(test, -1, invalidate_locked, s);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
-	KUNIT_EXPECT_EQ(test, 0, t->ret);
+	KUNIT_ASSERT_EQ(test, 0, kvt_thread_result(t));
 	peer_user_put(s->u);
 	scene_expect(test, s,
 			      "acquire get_pages dma_map activate invalidate revoke cleanup =0 put release",
@@ -376,8 +372,7 @@ static void lock_of_the_driver_meets_the_making_of_the_region(struct kunit *test
 	KUNIT_EXPECT_TRUE(test, kvt_thread_running(get));
 	WRITE_ONCE(driver_task, NULL);
 	mutex_unlock(&driver_lock);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(get));
-	KUNIT_EXPECT_EQ(test, -ECANCELED, get->ret);
+	KUNIT_ASSERT_EQ(test, -ECANCELED, kvt_thread_result(get));
 	scene_expect(test, s, "acquire get_pages invalidate =-115 put_pages release",
 		     "acquire get_pages invalidate =-115 put_pages release");
 	scene_expect_waits(test, 1, 1);
@@ -404,10 +399,4 @@ static struct kunit_case peer_revoke_cases[] = {
 	KUNIT_CASE_PARAM(lock_of_the_driver_meets_the_making_of_the_region, scene_kinds),
 	{}
 };
-
-static struct kunit_suite peer_revoke_suite = {
-	.name = "peer_revoke",
-	.test_cases = peer_revoke_cases,
-};
-
-kunit_test_suite(peer_revoke_suite);
+KVT_SUITE(peer_revoke);

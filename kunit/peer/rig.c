@@ -13,12 +13,6 @@
  * two calls for one pin at a time, a call with other locks held than when the thread entered
  * the core, and a scatter table that is not bit for bit what the client left.
  */
-#include <linux/export.h>
-#include <linux/sched.h>
-#include <linux/slab.h>
-#include <linux/string.h>
-#include <kunit/resource.h>
-
 #include "peer/rig.h"
 
 static const char * const call_names[PEER_CALLS] = {
@@ -355,12 +349,10 @@ static void mock_end(void *arg)
  *
  * Return: the client, which lives as long as the case.
  */
-struct peer_mock *peer_mock_new(struct kunit *test, int nr, const char *name,
-				enum peer_kind kind)
+struct peer_mock *peer_mock_new(struct kunit *test, int nr, const char *name, enum peer_kind kind)
 {
-	struct peer_mock *m = kunit_kzalloc(test, sizeof(*m), GFP_KERNEL);
+	struct peer_mock *m = kvt_zalloc(test, sizeof(*m));
 
-	KUNIT_ASSERT_NOT_NULL(test, m);
 	KUNIT_ASSERT_NULL(test, mocks[nr]);
 	mocks[nr] = m;
 	m->nr = nr;
@@ -383,7 +375,7 @@ struct peer_mock *peer_mock_new(struct kunit *test, int nr, const char *name,
 	m->ex.client.version[IB_PEER_MEMORY_VER_MAX - 1] = 1;
 	m->ex.ex_size = sizeof(m->ex);
 	m->ex.flags = kind == PEER_UNMAPS ? PEER_MEM_INVALIDATE_UNMAPS : 0;
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, mock_end, m));
+	kvt_defer(test, mock_end, m);
 	return m;
 }
 EXPORT_SYMBOL_GPL(peer_mock_new);
@@ -431,8 +423,7 @@ EXPORT_SYMBOL_GPL(peer_mock_unregister);
  *
  * Return: the client, which lives as long as the case.
  */
-struct peer_mock *peer_mock_up(struct kunit *test, int nr, const char *name,
-			       enum peer_kind kind)
+struct peer_mock *peer_mock_up(struct kunit *test, int nr, const char *name, enum peer_kind kind)
 {
 	struct peer_mock *m = peer_mock_new(test, nr, name, kind);
 

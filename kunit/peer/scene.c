@@ -2,10 +2,6 @@
 /*
  * Scene of the invalidation cases: one peer client and one user of its memory.
  */
-#include <linux/jiffies.h>
-#include <linux/sched.h>
-#include <linux/string.h>
-
 #include "peer/scene.h"
 
 /* Longer than any case takes: invalidations that wait for a region must not time out. */
@@ -53,9 +49,8 @@ bool scene_unmaps(struct kunit *test)
  */
 struct scene *scene_up(struct kunit *test)
 {
-	struct scene *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct scene *s = kvt_zalloc(test, sizeof(*s));
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	s->tr = kvt_trace_new(test);
 	s->m = peer_mock_up(test, 0, "kvt_a", *(const enum peer_kind *)test->param_value);
 	s->m->trace = s->tr;
@@ -63,7 +58,7 @@ struct scene *scene_up(struct kunit *test)
 	s->u = peer_user_new(test, PEER_BASE(0), SZ_64K);
 	s->u->trace = s->tr;
 	s->u->arg = s;
-	peer_hold_init(&s->hold);
+	kvt_gate_init(&s->hold);
 	peer_set_wait(test, LONG_WAIT_MS);
 	return s;
 }
@@ -91,8 +86,7 @@ struct scene *scene_active(struct kunit *test)
  * @unmaps: the expected trace if the client unmaps its memory itself
  * @core: the expected trace if the core does
  */
-void scene_expect(struct kunit *test, struct scene *s, const char *unmaps,
-		  const char *core)
+void scene_expect(struct kunit *test, struct scene *s, const char *unmaps, const char *core)
 {
 	if (scene_unmaps(test))
 		KVT_EXPECT_TRACE(test, s->tr, unmaps);
@@ -111,7 +105,7 @@ static void hold_call(struct peer_pin *pin)
 {
 	struct scene *s = pin->mock->arg;
 
-	peer_hold_here(&s->hold);
+	kvt_gate_sleep(&s->hold);
 }
 
 /**
@@ -122,7 +116,7 @@ void scene_hold_revoke(struct peer_user *u)
 {
 	struct scene *s = u->arg;
 
-	peer_hold_here(&s->hold);
+	kvt_gate_sleep(&s->hold);
 }
 
 /**
@@ -213,7 +207,7 @@ struct kvt_thread *scene_held_in(struct kunit *test, struct scene *s, enum peer_
  */
 int scene_let_go(struct kunit *test, struct scene *s, struct kvt_thread *t)
 {
-	complete(&s->hold.leave);
+	kvt_gate_open(&s->hold);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
 	KUNIT_EXPECT_TRUE(test, s->hold.in_time);
 	return t->ret;
@@ -226,11 +220,7 @@ int scene_let_go(struct kunit *test, struct scene *s, struct kvt_thread *t)
  */
 void scene_until_waiting(struct kunit *test, u64 waits)
 {
-	unsigned long end = jiffies + KVT_TIMEOUT;
-
-	while (peer_count(test, "kvt_a", "num_invalidate_waits") < waits &&
-	       time_before(jiffies, end))
-		schedule();
+	kvt_until(peer_count(test, "kvt_a", "num_invalidate_waits") >= waits);
 	KUNIT_ASSERT_EQ(test, waits, peer_count(test, "kvt_a", "num_invalidate_waits"));
 }
 
@@ -252,11 +242,7 @@ static bool has_word(struct scene *s, const char *word)
  */
 void scene_until_word(struct kunit *test, struct scene *s, const char *word)
 {
-	unsigned long end = jiffies + KVT_TIMEOUT;
-
-	while (!has_word(s, word) && time_before(jiffies, end))
-		schedule();
-	KUNIT_ASSERT_TRUE_MSG(test, has_word(s, word), "%s", word);
+	KUNIT_ASSERT_TRUE_MSG(test, kvt_until(has_word(s, word)), "%s", word);
 }
 
 /**
@@ -268,6 +254,5 @@ void scene_until_word(struct kunit *test, struct scene *s, const char *word)
 void scene_expect_waits(struct kunit *test, int waits, int timeouts)
 {
 	KUNIT_EXPECT_EQ(test, waits, peer_count(test, "kvt_a", "num_invalidate_waits"));
-	KUNIT_EXPECT_EQ(test, timeouts,
-			peer_count(test, "kvt_a", "num_invalidate_timeouts"));
+	KUNIT_EXPECT_EQ(test, timeouts, peer_count(test, "kvt_a", "num_invalidate_timeouts"));
 }

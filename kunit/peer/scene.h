@@ -5,29 +5,21 @@
 #ifndef KVT_PEER_SCENE_H
 #define KVT_PEER_SCENE_H
 
-#include "lib/lib.h"
 #include "peer/rig.h"
 
-/**
- * struct scene - a client, a user of its memory, and the trace of their calls
- * @m: the client
- * @u: the user
- * @tr: trace of the calls on both sides
- * @hold: blocks a call of the client, or the user's revoke callback
- */
+/* A client, a user of its memory, and the trace of their calls. */
 struct scene {
-	struct peer_mock *m;
+	struct peer_mock *m;	/* the client */
 	struct peer_user *u;
-	struct kvt_trace *tr;
-	struct peer_hold hold;
+	struct kvt_trace *tr;	/* trace of the calls on both sides */
+	struct kvt_gate hold;	/* blocks a call of the client, or the user's revoke callback */
 };
 
 const void *scene_kinds(const void *prev, char *desc);
 bool scene_unmaps(struct kunit *test);
 struct scene *scene_up(struct kunit *test);
 struct scene *scene_active(struct kunit *test);
-void scene_expect(struct kunit *test, struct scene *s, const char *unmaps,
-		  const char *core);
+void scene_expect(struct kunit *test, struct scene *s, const char *unmaps, const char *core);
 void scene_expect_waits(struct kunit *test, int waits, int timeouts);
 
 int scene_get(void *arg);

@@ -5,11 +5,7 @@
  * exactly once.
  */
 #include <linux/scatterlist.h>
-#include <linux/slab.h>
-#include <kunit/test.h>
-#include <kunit/resource.h>
 
-#include "lib/lib.h"
 #include "peer/rig.h"
 #include "peer/shapes.h"
 
@@ -72,7 +68,7 @@ static const struct peer_shape *shape_up(struct kunit *test)
 
 	atomic_set(&shape_wrong, 0);
 	KUNIT_ASSERT_EQ(test, 0, shape->up());
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, shape_end, (void *)shape));
+	kvt_defer(test, shape_end, (void *)shape);
 	return shape;
 }
 
@@ -201,14 +197,10 @@ static void registering_thread_takes_it_away(struct kunit *test)
 	expect_nothing_left(test, u, 1);
 }
 
-/**
- * struct race - one thread invalidates the regions that another one makes and puts
- * @shape: the client
- * @over: stops the invalidating thread
- */
+/* One thread invalidates the regions that another one makes and puts. */
 struct race {
-	const struct peer_shape *shape;
-	bool over;
+	const struct peer_shape *shape;	/* the client */
+	bool over;			/* stops the invalidating thread */
 };
 
 static int race_fn(void *arg)
@@ -272,10 +264,4 @@ static struct kunit_case peer_shapes_cases[] = {
 			      { .speed = KUNIT_SPEED_SLOW }),
 	{}
 };
-
-static struct kunit_suite peer_shapes_suite = {
-	.name = "peer_shapes",
-	.test_cases = peer_shapes_cases,
-};
-
-kunit_test_suite(peer_shapes_suite);
+KVT_SUITE(peer_shapes);

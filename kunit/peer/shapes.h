@@ -19,14 +19,10 @@
 /* DMA address of the byte at SHAPE_BASE. */
 #define SHAPE_DMA	0x80000000ULL
 
-/**
- * struct shape_pages - pinned pages of a GPU
- * @first: address of the first page
- * @count: number of pages
- */
+/* Pinned pages of a GPU. */
 struct shape_pages {
-	unsigned long first;
-	unsigned int count;
+	unsigned long first;	/* address of the first page */
+	unsigned int count;	/* number of pages */
 };
 
 struct shape_pages *shape_pin(unsigned long addr, size_t size);
@@ -41,17 +37,12 @@ static inline u64 shape_dma(const struct shape_pages *pages, unsigned int i)
 extern atomic_t shape_wrong;
 extern atomic_t shape_contexts;
 
-/**
- * struct peer_shape - a client
- * @name: name of the client
- * @up: registers the client; returns 0 or a negative errno
- * @down: unregisters the client
- * @take_away: invalidates registered memory, if any; NULL if the client never does
- */
+/* A client. */
 struct peer_shape {
-	const char *name;
-	int (*up)(void);
-	void (*down)(void);
+	const char *name;	/* name of the client */
+	int (*up)(void);	/* registers the client; returns 0 or a negative errno */
+	void (*down)(void);	/* unregisters the client */
+	/* Invalidates registered memory, if any; NULL if the client never does. */
 	void (*take_away)(void);
 };
 

@@ -14,7 +14,6 @@
  */
 #include <linux/kref.h>
 #include <linux/list.h>
-#include <linux/mutex.h>
 #include <linux/scatterlist.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -28,28 +27,19 @@
 #error "this client wants numbers"
 #endif
 
-/**
- * struct bridge_context - a registration
- * @entry: entry in the list of all contexts
- * @ref: references: the core's until release(), and that of a running callback
- * @number: core context
- * @pages: pinned pages; NULL when they are unpinned
- * @addr: first byte
- * @size: bytes
- * @table: copy of the table passed to the core; its entries live until release()
- * @has_table: @table is valid
- * @task: thread that runs the callback, or NULL
- */
+/* A registration. */
 struct bridge_context {
-	struct list_head entry;
+	struct list_head entry;		/* entry in the list of all contexts */
+	/* References: the core's until release(), and that of a running callback. */
 	struct kref ref;
-	u64 number;
-	struct shape_pages *pages;
-	unsigned long addr;
-	size_t size;
+	u64 number;			/* core context */
+	struct shape_pages *pages;	/* pinned pages; NULL when they are unpinned */
+	unsigned long addr;		/* first byte */
+	size_t size;			/* bytes */
+	/* Copy of the table passed to the core; its entries live until release(). */
 	struct sg_table table;
-	bool has_table;
-	struct task_struct *task;
+	bool has_table;			/* @table is valid */
+	struct task_struct *task;	/* thread that runs the callback, or NULL */
 };
 
 static LIST_HEAD(contexts);
@@ -250,8 +240,7 @@ static int bridge_register_ex(const char *name, size_t ex_size, u32 flags)
 
 static int unmaps_up(void)
 {
-	return bridge_register_ex("kvt_bridge", sizeof(bridge_ex),
-				  PEER_MEM_INVALIDATE_UNMAPS);
+	return bridge_register_ex("kvt_bridge", sizeof(bridge_ex), PEER_MEM_INVALIDATE_UNMAPS);
 }
 
 static int legacy_up(void)

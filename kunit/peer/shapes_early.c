@@ -12,16 +12,11 @@
 
 #include "peer/shapes.h"
 
-/**
- * struct early - a registration
- * @entry: in the list of registrations that have pages
- * @number: core context
- * @pages: the pinned pages, or NULL
- */
+/* A registration. */
 struct early {
-	struct list_head entry;
-	u64 number;
-	struct shape_pages *pages;
+	struct list_head entry;		/* in the list of registrations that have pages */
+	u64 number;			/* core context */
+	struct shape_pages *pages;	/* the pinned pages, or NULL */
 };
 
 static LIST_HEAD(earlies);

@@ -21,22 +21,17 @@
 #include "peer/shapes.h"
 #include "peer/shapes_symbol.h"
 
-/**
- * struct buffer - memory of a process
- * @entry: in the list of buffers whose pages are pinned
- * @ref: one reference is the core's, until release(); symbol_take_away() takes another
- * @core_context: the core's context, for invalidate()
- * @pages: pinned pages, or NULL after they were invalidated or put
- * @sgt: table of the pages; the core gets a copy of the struct sg_table
- * @taken_by: thread that is invalidating the buffer, or NULL
- */
+/* Memory of a process. */
 struct buffer {
-	struct list_head entry;
+	struct list_head entry;		/* in the list of buffers whose pages are pinned */
+	/* One reference is the core's, until release(); symbol_take_away() takes another. */
 	struct kref ref;
-	void *core_context;
+	void *core_context;		/* the core's context, for invalidate() */
+	/* Pinned pages, or NULL after they were invalidated or put. */
 	struct shape_pages *pages;
+	/* Table of the pages; the core gets a copy of the struct sg_table. */
 	struct sg_table sgt;
-	struct task_struct *taken_by;
+	struct task_struct *taken_by;	/* thread that is invalidating the buffer, or NULL */
 };
 
 static typeof(&ib_register_peer_memory_client) register_client;

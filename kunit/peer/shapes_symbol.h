@@ -21,8 +21,7 @@ struct peer_memory_client {
 			 void *core_context);
 	int (*dma_map)(struct sg_table *sg_head, void *client_context,
 		       struct device *dma_device, int dmasync, int *nmap);
-	int (*dma_unmap)(struct sg_table *sg_head, void *client_context,
-			 struct device *dma_device);
+	int (*dma_unmap)(struct sg_table *sg_head, void *client_context, struct device *dma_device);
 	void (*put_pages)(struct sg_table *sg_head, void *client_context);
 	unsigned long (*get_page_size)(void *client_context);
 	void (*release)(void *client_context);

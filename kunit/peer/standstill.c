@@ -4,34 +4,25 @@
  * region goes and others come. See kverbs/delay.h.
  */
 #include <linux/sizes.h>
-#include <kunit/test.h>
 #include <kverbs/delay.h>
 
 /* The rig has a function of this name, too. */
 #define peer_count	core_peer_count
 #include "../peer_mem/peer.h"
 #undef peer_count
-#include "lib/lib.h"
 #include "peer/rig.h"
 
 #define OTHERS		1000
 
-/**
- * struct slow_call - an invalidation that is late
- * @u: the user of the region
- * @next: a user of one that is made meanwhile, the 2^32nd after it if @wraps
- * @other: user of those in between
- * @m: the client
- * @wraps: as many regions have been made since as 32 bits count
- * @failed: regions that could not be made
- */
+/* An invalidation that is late. */
 struct slow_call {
-	struct peer_user *u;
+	struct peer_user *u;		/* the user of the region */
+	/* A user of one that is made meanwhile, the 2^32nd after it if @wraps. */
 	struct peer_user *next;
-	struct peer_user *other;
-	struct peer_mock *m;
-	bool wraps;
-	u32 failed;
+	struct peer_user *other;	/* user of those in between */
+	struct peer_mock *m;		/* the client */
+	bool wraps;			/* as many regions have been made since as 32 bits count */
+	u32 failed;			/* regions that could not be made */
 };
 
 static bool get(struct slow_call *c, struct peer_user *u)
@@ -62,9 +53,8 @@ static void regions_come_and_go(void *arg)
 
 static struct slow_call *slow_call_new(struct kunit *test, const enum peer_kind *kind)
 {
-	struct slow_call *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
+	struct slow_call *c = kvt_zalloc(test, sizeof(*c));
 
-	KUNIT_ASSERT_NOT_NULL(test, c);
 	c->m = peer_mock_up(test, 0, "kvt_a", *kind);
 	c->u = peer_user_new(test, PEER_BASE(0), SZ_64K);
 	c->next = peer_user_new(test, PEER_BASE(0) + SZ_1M, SZ_64K);
@@ -130,10 +120,4 @@ static struct kunit_case peer_standstill_cases[] = {
 	KUNIT_CASE_PARAM(invalidation_of_a_region_that_was_put_does_nothing, kind_gen_params),
 	{}
 };
-
-static struct kunit_suite peer_standstill_suite = {
-	.name = "peer_standstill",
-	.test_cases = peer_standstill_cases,
-};
-
-kunit_test_suite(peer_standstill_suite);
+KVT_SUITE(peer_standstill);

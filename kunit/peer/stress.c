@@ -4,12 +4,6 @@
  * invalidate memory at random times, also from within their own functions, and are
  * unregistered and registered again meanwhile.
  */
-#include <linux/module.h>
-#include <linux/sched.h>
-#include <linux/slab.h>
-#include <kunit/test.h>
-
-#include "lib/lib.h"
 #include "peer/rig.h"
 
 #define CLIENTS		4
@@ -26,26 +20,16 @@ static const enum peer_kind kinds[CLIENTS] = {
 	PEER_UNMAPS, PEER_CORE, PEER_NEVER, PEER_UNMAPS,
 };
 
-/**
- * struct storm - what the threads share
- * @m: the clients
- * @seed: seed of draw()
- * @draws: numbers returned by draw()
- * @rounds: operations of each thread
- * @made: regions got
- * @revoked: regions that were revoked
- * @invalidated: invalidations
- * @wrong: wrong results
- */
+/* What the threads share. */
 struct storm {
-	struct peer_mock *m[CLIENTS];
-	u32 seed;
-	atomic_t draws;
-	u64 rounds;
-	atomic_t made;
-	atomic_t revoked;
-	atomic_t invalidated;
-	atomic_t wrong;
+	struct peer_mock *m[CLIENTS];	/* the clients */
+	u32 seed;			/* seed of draw() */
+	atomic_t draws;			/* numbers returned by draw() */
+	u64 rounds;			/* operations of each thread */
+	atomic_t made;			/* regions got */
+	atomic_t revoked;		/* regions that were revoked */
+	atomic_t invalidated;		/* invalidations */
+	atomic_t wrong;			/* wrong results */
 };
 
 struct storm_thread {
@@ -203,12 +187,10 @@ static int storm_fn(void *arg)
 	return 0;
 }
 
-static struct kvt_thread *begin_thread(struct kunit *test, struct storm *s, u32 rand,
-				       int cpu)
+static struct kvt_thread *begin_thread(struct kunit *test, struct storm *s, u32 rand, int cpu)
 {
-	struct storm_thread *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct storm_thread *t = kvt_zalloc(test, sizeof(*t));
 
-	KUNIT_ASSERT_NOT_NULL(test, t);
 	t->storm = s;
 	t->rand = rand | 1;
 	return kvt_thread_start(test, cpu, storm_fn, t);
@@ -229,20 +211,18 @@ static struct peer_mock *storm_client(struct kunit *test, struct storm *s, int n
 
 static struct storm *storm_up(struct kunit *test, struct kvt_thread **threads)
 {
-	struct storm *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct storm *s = kvt_zalloc(test, sizeof(*s));
 	u64 count = kvt_count(OPERATIONS / PEER_ROUNDS);
 	u32 rand = kvt_seed(test, "operations of four threads", count);
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, s);
 	s->seed = rand;
 	s->rounds = count / THREADS;
 	peer_set_wait(test, WAIT_MS);
 	for (i = 0; i < CLIENTS; i++)
 		s->m[i] = storm_client(test, s, i);
 	for (i = 0; i < THREADS; i++)
-		threads[i] = begin_thread(test, s, kvt_rand(&rand),
-					  i % 2 ? kvt_other_cpu() : 0);
+		threads[i] = begin_thread(test, s, kvt_rand(&rand), i % 2 ? kvt_other_cpu() : 0);
 	return s;
 }
 
@@ -310,13 +290,7 @@ static struct kunit_case peer_stress_cases[] = {
 			      { .speed = KUNIT_SPEED_SLOW }),
 	{}
 };
-
-static struct kunit_suite peer_stress_suite = {
-	.name = "peer_stress",
-	.test_cases = peer_stress_cases,
-};
-
-kunit_test_suite(peer_stress_suite);
+KVT_SUITE(peer_stress);
 
 MODULE_DESCRIPTION("KUnit: peer memory that is taken away at random");
 MODULE_LICENSE("GPL");

@@ -5,10 +5,7 @@
  * invalid table is refused as a whole.
  */
 #include <linux/scatterlist.h>
-#include <linux/slab.h>
-#include <kunit/test.h>
 
-#include "lib/lib.h"
 #include "peer/rig.h"
 
 #define RUNS		4
@@ -21,24 +18,16 @@ struct run {
 	u32 len;
 };
 
-/**
- * struct table_row - a table, a range of it, and the expected result
- * @what: for messages
- * @from: entries of the table, up to the first that has neither address nor length
- * @nents: number of entries that the caller passes
- * @skip: bytes before the range
- * @length: bytes of the range
- * @ret: the expected return value
- * @to: the expected entries, if @ret is 0
- */
+/* A table, a range of it, and the expected result. */
 struct table_row {
-	const char *what;
+	const char *what;	/* for messages */
+	/* Entries of the table, up to the first that has neither address nor length. */
 	struct run from[RUNS];
-	unsigned int nents;
-	u64 skip;
-	u64 length;
-	int ret;
-	struct run to[RUNS];
+	unsigned int nents;	/* number of entries that the caller passes */
+	u64 skip;		/* bytes before the range */
+	u64 length;		/* bytes of the range */
+	int ret;		/* the expected return value */
+	struct run to[RUNS];	/* the expected entries, if @ret is 0 */
 };
 
 static const struct table_row table_rows[] = {
@@ -103,12 +92,7 @@ static const struct table_row table_rows[] = {
 	  -EINVAL },
 };
 
-static void table_row_name(const struct table_row *row, char *desc)
-{
-	strscpy(desc, row->what, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(table_row, table_rows, table_row_name);
+KUNIT_ARRAY_PARAM_DESC(table_row, table_rows, what);
 
 static unsigned int count_runs(const struct run *runs)
 {
@@ -200,20 +184,13 @@ static bool could_be_less(struct sg_table *sgt)
 	return false;
 }
 
-/**
- * struct random_table - a random table, and its pages one by one
- * @rand: state of the random number generator
- * @runs: entries of the table
- * @count: number of entries
- * @pages: DMA address of each page
- * @got: DMA address of each page that the device gets
- */
+/* A random table, and its pages one by one. */
 struct random_table {
-	u32 rand;
-	struct run runs[MAX_ENTRIES];
-	unsigned int count;
-	u64 pages[MAX_PAGES];
-	u64 got[MAX_PAGES];
+	u32 rand;			/* state of the random number generator */
+	struct run runs[MAX_ENTRIES];	/* entries of the table */
+	unsigned int count;		/* number of entries */
+	u64 pages[MAX_PAGES];		/* DMA address of each page */
+	u64 got[MAX_PAGES];		/* DMA address of each page that the device gets */
 };
 
 /*
@@ -263,10 +240,9 @@ static void one_random_table(struct kunit *test, struct random_table *t)
 
 static void any_range_of_any_table_is_cut_out(struct kunit *test)
 {
-	struct random_table *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+	struct random_table *t = kvt_zalloc(test, sizeof(*t));
 	u64 i, count = kvt_count(RANDOM_TABLES);
 
-	KUNIT_ASSERT_NOT_NULL(test, t);
 	t->rand = kvt_seed(test, "tables", count);
 	for (i = 0; i < count; i++)
 		one_random_table(test, t);
@@ -303,8 +279,7 @@ static void merged_entries_do_not_overflow(struct kunit *test)
 	expect_one_run(test, &to, BIT_ULL(40) + skip, length);
 	KUNIT_EXPECT_LE(test, to.nents, 5);
 	sg_free_table(&to);
-	KUNIT_EXPECT_EQ(test, -EINVAL,
-			peer_table_trim(&to, from.sgl, 4, skip, length + SZ_4K));
+	KUNIT_EXPECT_EQ(test, -EINVAL, peer_table_trim(&to, from.sgl, 4, skip, length + SZ_4K));
 	sg_free_table(&from);
 }
 
@@ -354,12 +329,7 @@ static const struct cut_row cut_rows[] = {
 	{ "large page", SZ_2M, 0x123000, SZ_8K, { { PEER_DMA + 0x123000, SZ_8K } } },
 };
 
-static void cut_row_name(const struct cut_row *row, char *desc)
-{
-	strscpy(desc, row->what, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(cut_row, cut_rows, cut_row_name);
+KUNIT_ARRAY_PARAM_DESC(cut_row, cut_rows, what);
 
 static void device_gets_the_range_only(struct kunit *test)
 {
@@ -374,20 +344,13 @@ static void device_gets_the_range_only(struct kunit *test)
 	PEER_EXPECT_IDLE(test, m);
 }
 
-/**
- * struct bad_row - an unusual or invalid table of a client
- * @what: for messages
- * @runs: entries of the table
- * @nmap: number of mapped entries that the client returns
- * @page_size: page size that the client returns
- * @ret: the expected result
- */
+/* An unusual or invalid table of a client. */
 struct bad_row {
-	const char *what;
-	struct run runs[RUNS];
-	int nmap;
-	unsigned long page_size;
-	int ret;
+	const char *what;		/* for messages */
+	struct run runs[RUNS];		/* entries of the table */
+	int nmap;			/* number of mapped entries that the client returns */
+	unsigned long page_size;	/* page size that the client returns */
+	int ret;			/* the expected result */
 };
 
 /* The region that is asked for has three pages of 64 KiB. */
@@ -413,12 +376,7 @@ static const struct bad_row bad_rows[] = {
 	  -EINVAL },
 };
 
-static void bad_row_name(const struct bad_row *row, char *desc)
-{
-	strscpy(desc, row->what, KUNIT_PARAM_DESC_SIZE);
-}
-
-KUNIT_ARRAY_PARAM(bad_row, bad_rows, bad_row_name);
+KUNIT_ARRAY_PARAM_DESC(bad_row, bad_rows, what);
 
 static int fill_badly(struct peer_pin *pin, struct sg_table *sgt, int *nmap)
 {
@@ -520,17 +478,10 @@ static struct kunit_case peer_table_cases[] = {
 	KUNIT_CASE(many_entries_are_few_for_the_device),
 	KUNIT_CASE_PARAM(device_gets_the_range_only, cut_row_gen_params),
 	KUNIT_CASE_PARAM(bad_table_is_refused_and_given_back, bad_row_gen_params),
-	KUNIT_CASE_PARAM(bad_table_of_get_pages_is_refused_and_given_back,
-			 bad_row_gen_params),
+	KUNIT_CASE_PARAM(bad_table_of_get_pages_is_refused_and_given_back, bad_row_gen_params),
 	KUNIT_CASE(no_table_is_refused),
 	KUNIT_CASE(silence_about_the_count_is_refused),
 	KUNIT_CASE(pages_are_the_systems_unless_the_client_says),
 	{}
 };
-
-static struct kunit_suite peer_table_suite = {
-	.name = "peer_table",
-	.test_cases = peer_table_cases,
-};
-
-kunit_test_suite(peer_table_suite);
+KVT_SUITE(peer_table);

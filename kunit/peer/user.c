@@ -5,13 +5,9 @@
  * sysfs files.
  */
 #include <linux/device.h>
-#include <linux/export.h>
 #include <linux/fs.h>
 #include <linux/lockdep.h>
 #include <linux/preempt.h>
-#include <linux/sched.h>
-#include <linux/string.h>
-#include <kunit/resource.h>
 
 #include "peer/rig.h"
 
@@ -71,7 +67,6 @@ bool peer_visit_right(void)
 	spin_unlock(&visits_lock);
 	return right && !irqs_disabled();
 }
-EXPORT_SYMBOL_GPL(peer_visit_right);
 
 static void user_word(struct peer_user *u, const char *word)
 {
@@ -137,11 +132,10 @@ static void user_end(void *arg)
  */
 struct peer_user *peer_user_new(struct kunit *test, unsigned long addr, size_t size)
 {
-	struct peer_user *u = kunit_kzalloc(test, sizeof(*u), GFP_KERNEL);
+	struct peer_user *u = kvt_zalloc(test, sizeof(*u));
 
-	KUNIT_ASSERT_NOT_NULL(test, u);
 	peer_user_init(u, addr, size);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, user_end, u));
+	kvt_defer(test, user_end, u);
 	return u;
 }
 EXPORT_SYMBOL_GPL(peer_user_new);
@@ -250,31 +244,6 @@ void peer_user_access(struct peer_user *u)
 EXPORT_SYMBOL_GPL(peer_user_access);
 
 /**
- * peer_hold_init() - set up a point where a call is held up
- * @h: the point
- */
-void peer_hold_init(struct peer_hold *h)
-{
-	init_completion(&h->entered);
-	init_completion(&h->leave);
-	h->in_time = false;
-}
-EXPORT_SYMBOL_GPL(peer_hold_init);
-
-/**
- * peer_hold_here() - wait until the case lets the call go
- * @h: the point
- *
- * Context: Process.
- */
-void peer_hold_here(struct peer_hold *h)
-{
-	complete(&h->entered);
-	h->in_time = kvt_wait(&h->leave);
-}
-EXPORT_SYMBOL_GPL(peer_hold_here);
-
-/**
  * peer_next_round() - for KUNIT_CASE_PARAM(): run a case PEER_ROUNDS times
  * @prev: the previous round; NULL before the first
  * @desc: set to the name of the round
@@ -295,16 +264,6 @@ const void *peer_next_round(const void *prev, char *desc)
 }
 EXPORT_SYMBOL_GPL(peer_next_round);
 
-static int set_wait(const char *ms)
-{
-	return kvt_write_file(WAIT_PARAM, ms);
-}
-
-static void wait_end(void *arg)
-{
-	set_wait(arg);
-}
-
 /**
  * peer_set_wait() - limit the time that an invalidation waits, until the end of the case
  * @test: the running case
@@ -312,13 +271,10 @@ static void wait_end(void *arg)
  */
 void peer_set_wait(struct kunit *test, unsigned int ms)
 {
-	char *old = kunit_kzalloc(test, 16, GFP_KERNEL), text[16];
+	char text[16];
 
-	KUNIT_ASSERT_NOT_NULL(test, old);
-	KUNIT_ASSERT_GT(test, kvt_read_file(WAIT_PARAM, old, 16), 0);
 	scnprintf(text, sizeof(text), "%u", ms);
-	KUNIT_ASSERT_EQ(test, 0, set_wait(text));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, wait_end, old));
+	kvt_set_file(test, WAIT_PARAM, text);
 }
 EXPORT_SYMBOL_GPL(peer_set_wait);
 

@@ -51,10 +51,10 @@ TWO_CPUS+=",kunit_core_memory:core_srq_event.destroy_waits_for_*"
 TWO_CPUS+=",kunit_cq_pool:cq_pool.least_loaded_*,kunit_cq_pool:cq_pool.get_and_trim_*"
 TWO_CPUS+=",kunit_cq_debugfs:cq_debugfs.state_tells_*"
 TWO_CPUS+=",kunit_emu_cq_ring:emu_cq_ring.either_told_or_notified"
-TWO_CPUS+=",kunit_emu_peer:kverbs-emu-peer.long_message_*"
-TWO_CPUS+=",kunit_emu_peer:kverbs-emu-peer.memory_comes_and_goes"
-TWO_CPUS+=",kunit_emu_peer:kverbs-emu-peer.memory_on_the_bus_*"
-TWO_CPUS+=",kunit_emu_peer:kverbs-emu-peer.card_that_maps_a_copy_*"
+TWO_CPUS+=",kunit_emu_peer:emu_peer.long_message_*"
+TWO_CPUS+=",kunit_emu_peer:emu_peer.memory_comes_and_goes"
+TWO_CPUS+=",kunit_emu_peer:emu_peer.memory_on_the_bus_*"
+TWO_CPUS+=",kunit_emu_peer:emu_peer.card_that_maps_a_copy_*"
 
 # What one kernel or machine cannot run, another must: a case that is skipped everywhere tests
 # nothing. The default tier judges the suites that it has in QEMU, and counts the others, which
