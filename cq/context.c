@@ -160,7 +160,7 @@ static struct ib_cq_lane *ib_cq_lane_new(struct ib_device *dev, unsigned int vec
 	lane->vector = vector;
 	lane->ctx = &ib_cq_contexts[poll_ctx];
 	init_llist_head(&lane->pending);
-	INIT_LIST_HEAD(&lane->ready);
+	ib_cq_ready_init(lane);
 	ib_cq_runners_init(lane);
 	err = lane->ctx->init ? lane->ctx->init(lane) : 0;
 	if (err) {

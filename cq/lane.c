@@ -4,7 +4,7 @@
  *
  * A lane polls the CQs of one completion vector in one context: softirq, a work
  * queue or a kernel thread (context.c). CQs with completions are on its list @ready.
- * Each round gives a CQ a share, its weight times IB_CQ_BATCH completions; a CQ
+ * Each round gives a CQ a share, its weight times IB_CQ_SHARE completions; a CQ
  * that has more goes to the end of the list (deficit round-robin). A run of the
  * lane ends when its completion budget or its time is used up, to let others use
  * the CPU, and goes on later where it stopped. So a flooded CQ holds up a
@@ -57,8 +57,8 @@
 #include "cq.h"
 
 /* Completions between looks at the clock, and as how many a round counts at least. */
-#define IB_CQ_CLOCK_BATCH		(4 * IB_CQ_BATCH)
-#define IB_CQ_CLOCK_ROUND		(IB_CQ_BATCH / 4)
+#define IB_CQ_CLOCK_BATCH		(4 * IB_CQ_SHARE)
+#define IB_CQ_CLOCK_ROUND		(IB_CQ_SHARE / 4)
 
 static unsigned int cq_budget = 1024;
 module_param(cq_budget, uint, 0644);
@@ -116,7 +116,6 @@ void ib_cq_lane_init_cq(struct ib_cq *cq, struct ib_cq_lane *lane)
 	cq->weight = 1;
 	atomic_set(&cq->state, 0);
 	init_llist_head(&cq->waiters);
-	INIT_LIST_HEAD(&cq->ready);
 	INIT_LIST_HEAD(&cq->flushing);
 	init_completion(&cq->stopped);
 }
@@ -183,16 +182,16 @@ void ib_cq_wake_waiting(struct ib_cq *cq)
 	ib_cq_schedule(cq, IB_CQ_QUEUED | IB_CQ_WAIT);
 }
 
+/* The latest one comes first in @pending, and last in @ready. */
 static void ib_cq_collect_pending(struct ib_cq_lane *lane)
 {
-	struct llist_node *pending;
-	struct ib_cq *cq, *next;
+	struct llist_node *latest;
 
 	if (llist_empty(&lane->pending))
 		return;
-	pending = llist_reverse_order(llist_del_all(&lane->pending));
-	llist_for_each_entry_safe(cq, next, pending, pending)
-		list_add_tail(&cq->ready, &lane->ready);
+	latest = llist_del_all(&lane->pending);
+	*lane->ready_end = llist_reverse_order(latest);
+	lane->ready_end = &latest->next;
 }
 
 static noinline void ib_cq_report_undone(struct ib_cq *cq, struct ib_wc *wc)
@@ -231,19 +230,65 @@ static noinline void ib_cq_done_watched(struct ib_cq *cq, struct ib_wc *wc)
 			     done(cq, wc));
 }
 
-static __always_inline void ib_cq_dispatch(struct ib_cq *cq, struct ib_wc *wc)
+static __always_inline void ib_cq_call_done(struct ib_cq_runner *runner, struct ib_cq *cq,
+					    struct ib_wc *wc)
 {
 	struct ib_cqe *cqe = wc->wr_cqe;
 
-	if (ib_cq_timing())
-		ib_cq_account_latency(cq, wc);
+	runner->at = wc;
 	/* Neither @cqe nor wc->qp may be touched after done(). */
-	if (static_branch_unlikely(&ib_verbs_watched))
-		ib_cq_done_watched(cq, wc);
-	else if (likely(cqe && cqe->done))
+	if (likely(cqe && cqe->done))
 		cqe->done(cq, wc);
 	else
 		ib_cq_report_undone(cq, wc);
+}
+
+static __always_inline bool ib_cq_is_watched(void)
+{
+	return ib_cq_timing() || static_branch_unlikely(&ib_verbs_watched);
+}
+
+/* As ib_cq_hand_out(), while ib_cq_is_watched(). */
+static noinline void ib_cq_hand_out_watched(struct ib_cq_runner *runner, struct ib_cq *cq, int n)
+{
+	struct ib_wc *wc;
+
+	for (wc = runner->wc; wc < runner->wc + n; wc++) {
+		if (ib_cq_timing())
+			ib_cq_account_latency(cq, wc);
+		runner->at = wc;
+		if (static_branch_unlikely(&ib_verbs_watched))
+			ib_cq_done_watched(cq, wc);
+		else
+			ib_cq_call_done(runner, cq, wc);
+	}
+}
+
+/*
+ * Calls done() for the first @n completions in runner->wc. The static keys are tested, and
+ * the end is looked for, once for several completions: the rest is what each call needs.
+ */
+static noinline void ib_cq_hand_out(struct ib_cq_runner *runner, struct ib_cq *cq, int n)
+{
+	struct ib_wc *wc = runner->wc, *end = wc + n;
+
+	if (ib_cq_is_watched()) {
+		ib_cq_hand_out_watched(runner, cq, n);
+		return;
+	}
+	while (wc + 8 <= end) {
+		ib_cq_call_done(runner, cq, wc);
+		ib_cq_call_done(runner, cq, wc + 1);
+		ib_cq_call_done(runner, cq, wc + 2);
+		ib_cq_call_done(runner, cq, wc + 3);
+		ib_cq_call_done(runner, cq, wc + 4);
+		ib_cq_call_done(runner, cq, wc + 5);
+		ib_cq_call_done(runner, cq, wc + 6);
+		ib_cq_call_done(runner, cq, wc + 7);
+		wc += 8;
+	}
+	for (; unlikely(wc < end); wc++)
+		ib_cq_call_done(runner, cq, wc);
 }
 
 /*
@@ -252,13 +297,12 @@ static __always_inline void ib_cq_dispatch(struct ib_cq *cq, struct ib_wc *wc)
  * runner was displaced meanwhile, which can happen if @handover, returns the number
  * negated.
  */
-static __always_inline int ib_cq_poll_batch(struct ib_cq_lane *lane, struct ib_cq_runner *runner,
-					    struct ib_cq *cq, int wanted, const bool handover)
+static __always_inline int ib_cq_poll_batch(struct ib_cq_runner *runner, struct ib_cq *cq,
+					    int wanted, const bool handover)
 {
-	struct ib_wc *wc = runner->wc;
-	int i, n;
+	int n;
 
-	n = ib_poll_cq(cq, wanted, wc);
+	n = ib_poll_cq(cq, wanted, runner->wc);
 	trace_ib_cq_poll(cq, wanted, n);
 	/* The driver may return too large a number; there are no more than @wanted. */
 	n = min(n, wanted);
@@ -268,7 +312,7 @@ static __always_inline int ib_cq_poll_batch(struct ib_cq_lane *lane, struct ib_c
 		return 0;
 	}
 	cq->stats.completions += n;
-	lane->stats.completions += n;
+	runner->lane->stats.completions += n;
 	if (!handover) {
 		atomic_set(&runner->nr, n);
 	} else {
@@ -278,10 +322,7 @@ static __always_inline int ib_cq_poll_batch(struct ib_cq_lane *lane, struct ib_c
 		 */
 		atomic_set_release(&runner->nr, n);
 	}
-	for (i = 0; i < n; i++) {
-		runner->at = i + 1;
-		ib_cq_dispatch(cq, &wc[i]);
-	}
+	ib_cq_hand_out(runner, cq, n);
 	if (!handover)
 		atomic_set(&runner->nr, 0);
 	else if (unlikely(atomic_cmpxchg(&runner->nr, n, 0) != n))
@@ -292,16 +333,16 @@ static __always_inline int ib_cq_poll_batch(struct ib_cq_lane *lane, struct ib_c
 /* For IB_POLL_DIRECT. */
 int ib_cq_poll_direct(struct ib_cq_lane *lane, struct ib_cq *cq, int wanted)
 {
-	return ib_cq_poll_batch(lane, &lane->own, cq, wanted, false);
+	return ib_cq_poll_batch(&lane->own, cq, wanted, false);
 }
 
-/* The state of @cq was more than QUEUED. Returns false if it was stopped. */
-static noinline bool ib_cq_attend(struct ib_cq *cq)
+/* The state of @cq, the first of @ready, was more than QUEUED. Returns false if it was stopped. */
+static noinline bool ib_cq_attend(struct ib_cq_lane *lane, struct ib_cq *cq)
 {
 	int state = atomic_fetch_andnot(IB_CQ_WAIT, &cq->state);
 
 	if (state & IB_CQ_STOP) {
-		list_del_init(&cq->ready);
+		ib_cq_ready_del(lane, &lane->ready);
 		ib_cq_release_waiters(cq);
 		complete(&cq->stopped);
 		return false;
@@ -310,7 +351,19 @@ static noinline bool ib_cq_attend(struct ib_cq *cq)
 	return true;
 }
 
-/* @cq was empty: arm it for the next completion, unless it is pending or has waiters. */
+/* @cq, the first of @ready, goes to the end, unless it is alone there. */
+static void ib_cq_ready_rotate(struct ib_cq_lane *lane, struct ib_cq *cq)
+{
+	if (!cq->link.next)
+		return;
+	ib_cq_ready_del(lane, &lane->ready);
+	ib_cq_ready_add(lane, cq);
+}
+
+/*
+ * @cq, the first of @ready, was empty: arm it for the next completion, unless it is pending
+ * or has waiters.
+ */
 static __always_inline void ib_cq_arm(struct ib_cq_lane *lane, struct ib_cq *cq)
 {
 	bool missed;
@@ -318,7 +371,7 @@ static __always_inline void ib_cq_arm(struct ib_cq_lane *lane, struct ib_cq *cq)
 
 	if (unlikely(!list_empty(&cq->flushing)) ||
 	    unlikely(atomic_cmpxchg(&cq->state, IB_CQ_QUEUED, IB_CQ_BUSY) != IB_CQ_QUEUED)) {
-		list_move_tail(&cq->ready, &lane->ready);
+		ib_cq_ready_rotate(lane, cq);
 		return;
 	}
 	missed = ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0;
@@ -328,28 +381,27 @@ static __always_inline void ib_cq_arm(struct ib_cq_lane *lane, struct ib_cq *cq)
 		cq->stats.missed++;
 		/* Often it is the only one in line, and stays where it is. */
 		if (likely(atomic_cmpxchg(&cq->state, IB_CQ_BUSY, IB_CQ_QUEUED) == IB_CQ_BUSY)) {
-			if (!list_is_last(&cq->ready, &lane->ready))
-				list_move_tail(&cq->ready, &lane->ready);
+			ib_cq_ready_rotate(lane, cq);
 			return;
 		}
 		atomic_or(IB_CQ_QUEUED, &cq->state);
 	}
 
 	/* Out of line first: once it is not BUSY, it may be stopped, and go. */
-	list_del_init(&cq->ready);
+	ib_cq_ready_del(lane, &lane->ready);
 	state = atomic_fetch_andnot(IB_CQ_BUSY, &cq->state);
 	if (unlikely(state & IB_CQ_STOP)) {
 		ib_cq_release_waiters(cq);
 		complete(&cq->stopped);
 	} else if (state & IB_CQ_QUEUED) {
-		list_add_tail(&cq->ready, &lane->ready);
+		ib_cq_ready_add(lane, cq);
 	}
 }
 
 /* Whether no other CQ waits for the lane, and no state bit of @cq needs attention. */
 static bool ib_cq_alone(const struct ib_cq_lane *lane, const struct ib_cq *cq)
 {
-	return list_is_singular(&lane->ready) && llist_empty(&lane->pending) &&
+	return !cq->link.next && llist_empty(&lane->pending) &&
 	       atomic_read(&cq->state) == IB_CQ_QUEUED;
 }
 
@@ -371,54 +423,56 @@ static noinline void ib_cq_end_displaced(struct ib_cq_runner *runner, struct ib_
 }
 
 /*
- * Runs a round of @cq, the first of @ready, with at most @left completions. Returns how many
+ * Runs a round of @cq, the first of @ready, with at most @limit completions. Returns how many
  * it handled; -1 if the runner was displaced, and is a spare one again.
  */
 static __always_inline int ib_cq_round(struct ib_cq_lane *lane, struct ib_cq_runner *runner,
-				       struct ib_cq *cq, int left, const bool handover)
+				       struct ib_cq *cq, int limit, const bool handover)
 {
-	int share = READ_ONCE(cq->weight) * IB_CQ_BATCH;
-	int wanted, n, completed = 0;
+	int wanted, n, left = limit, deficit = cq->deficit;
+	int share = READ_ONCE(cq->weight) * IB_CQ_SHARE;
 
-	if (unlikely(atomic_read(&cq->state) != IB_CQ_QUEUED) && !ib_cq_attend(cq))
+	if (unlikely(atomic_read(&cq->state) != IB_CQ_QUEUED) && !ib_cq_attend(lane, cq))
 		return 0;
-	if (!cq->deficit)
-		cq->deficit = share;
+	if (!deficit)
+		deficit = share;
 	runner->cq = cq;
 	lane->stats.rounds++;
 	cq->stats.rounds++;
 	for (;;) {
-		wanted = min3(IB_CQ_BATCH, (int)cq->deficit, left - completed);
-		n = ib_cq_poll_batch(lane, runner, cq, wanted, handover);
+		wanted = min3(IB_CQ_BATCH, deficit, left);
+		n = ib_cq_poll_batch(runner, cq, wanted, handover);
 		if (handover && unlikely(n < 0)) {
-			ib_cq_end_displaced(runner, cq, completed - n, -n, wanted);
+			cq->deficit = deficit;
+			ib_cq_end_displaced(runner, cq, limit - left - n, -n, wanted);
 			return -1;
 		}
-		completed += n;
-		cq->deficit -= n;
-		if (n < wanted || completed >= left)
+		deficit -= n;
+		left -= n;
+		if (n < wanted || !left)
 			break;
-		if (cq->deficit)
+		if (deficit)
 			continue;
 		/* Give it another share at once if it would come next anyway. */
 		if (!ib_cq_alone(lane, cq))
 			break;
-		cq->deficit = share;
+		deficit = share;
 	}
 
+	cq->deficit = deficit;
 	if (unlikely(!list_empty(&cq->flushing)))
-		ib_cq_flush_progress(cq, completed, n < wanted);
+		ib_cq_flush_progress(cq, limit - left, n < wanted);
 	if (n < wanted) {
 		cq->deficit = 0;
 		ib_cq_dim_add(cq);
 		ib_cq_arm(lane, cq);
-	} else if (!cq->deficit) {
+	} else if (!deficit) {
 		cq->stats.exhausted++;
 		/* Put it behind those that became pending meanwhile. */
 		ib_cq_collect_pending(lane);
-		list_move_tail(&cq->ready, &lane->ready);
+		ib_cq_ready_rotate(lane, cq);
 	}
-	return completed;
+	return limit - left;
 }
 
 static bool ib_cq_time_spent(u64 *deadline)
@@ -437,28 +491,22 @@ static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 	bool may_sleep = handover || lane->ctx->may_sleep;
 	int left = clamp_t(unsigned int, READ_ONCE(cq_budget), 1,
 			   may_sleep ? INT_MAX : IB_CQ_SOFTIRQ_BUDGET);
-	int completed, until_clock = IB_CQ_BATCH;
+	int until_clock = min(left, IB_CQ_SHARE), spent = 0, completed;
+	enum ib_cq_ran ran = IB_CQ_RAN_OUT;
 	u64 deadline = 0;
-	struct ib_cq *cq;
 
 	if (may_sleep)
 		WRITE_ONCE(runner->poller, current);
 	lane->stats.runs++;
 	for (;;) {
 		ib_cq_collect_pending(lane);
-		cq = list_first_entry_or_null(&lane->ready, struct ib_cq, ready);
-		if (!cq)
+		if (!lane->ready)
 			break;
-		completed = ib_cq_round(lane, runner, cq, min(left, until_clock), handover);
+		completed = ib_cq_round(lane, runner, ib_cq_ready_first(lane), until_clock,
+					handover);
 		if (handover && unlikely(completed < 0))
 			return IB_CQ_RAN_DISPLACED;
-		if (list_empty(&lane->ready) && llist_empty(&lane->pending))
-			continue;
-		left -= max(completed, 1);
-		if (left <= 0) {
-			lane->stats.budget_spent++;
-			break;
-		}
+		spent += max(completed, 1);
 		/* A round without completions takes time, too. */
 		until_clock -= max(completed, IB_CQ_CLOCK_ROUND);
 		if (until_clock > 0) {
@@ -466,9 +514,19 @@ static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 				cond_resched();
 			continue;
 		}
-		until_clock = IB_CQ_CLOCK_BATCH;
+		if (!lane->ready && llist_empty(&lane->pending))
+			break;
+		left -= spent;
+		spent = 0;
+		if (left <= 0) {
+			lane->stats.budget_spent++;
+			ran = IB_CQ_RAN_LONG;
+			break;
+		}
+		until_clock = min(left, IB_CQ_CLOCK_BATCH);
 		if (ib_cq_time_spent(&deadline)) {
 			lane->stats.time_spent++;
+			ran = IB_CQ_RAN_LONG;
 			break;
 		}
 		/* For RCU, too. */
@@ -477,7 +535,7 @@ static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 	}
 	if (may_sleep)
 		WRITE_ONCE(runner->poller, NULL);
-	return cq ? IB_CQ_RAN_LONG : IB_CQ_RAN_OUT;
+	return ran;
 }
 
 /*
@@ -511,17 +569,30 @@ bool ib_cq_lane_idle(struct ib_cq_lane *lane)
 	return llist_empty(&lane->pending) || atomic_xchg(&lane->active, 1);
 }
 
+/* Returns false if @cq is not ready. */
+static bool ib_cq_ready_leave(struct ib_cq_lane *lane, struct ib_cq *cq)
+{
+	struct llist_node **link;
+
+	for (link = &lane->ready; *link; link = &(*link)->next) {
+		if (*link == &cq->link) {
+			ib_cq_ready_del(lane, link);
+			return true;
+		}
+	}
+	return false;
+}
+
 /*
  * The only runner of the lane stops a CQ, from within a done() of another one. Wherever
  * the CQ is queued, only the caller can take it out.
  */
 static void ib_cq_stop_within(struct ib_cq_lane *lane, struct ib_cq *cq)
 {
-	while (list_empty(&cq->ready)) {
+	while (!ib_cq_ready_leave(lane, cq)) {
 		ib_cq_collect_pending(lane);
 		cpu_relax();
 	}
-	list_del_init(&cq->ready);
 	ib_cq_release_waiters(cq);
 }
 

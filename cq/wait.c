@@ -210,14 +210,14 @@ static void ib_cq_struck_done(struct ib_cq *cq, struct ib_wc *wc)
 static void ib_cq_strike_out(struct ib_cq_runner *runner, struct ib_cq *cq, struct ib_qp *qp)
 {
 	static struct ib_cqe struck = { .done = ib_cq_struck_done };
-	int i, nr = atomic_read(&runner->nr) & ~IB_CQ_DISPLACED;
+	struct ib_wc *wc, *end = runner->wc + (atomic_read(&runner->nr) & ~IB_CQ_DISPLACED);
 
 	if (runner->cq != cq)
 		return;
-	for (i = runner->at; i < nr; i++) {
-		if (runner->wc[i].qp == qp) {
-			runner->wc[i].qp = NULL;
-			runner->wc[i].wr_cqe = &struck;
+	for (wc = runner->at + 1; wc < end; wc++) {
+		if (wc->qp == qp) {
+			wc->qp = NULL;
+			wc->wr_cqe = &struck;
 		}
 	}
 }

@@ -246,6 +246,7 @@ inline to_tail(c)
 
 inline off_list(c)
 {
+	touch(c);
 	turn ?? eval(c);
 	listed[c] = false
 }
@@ -349,6 +350,53 @@ inline make_busy(c, old)
 #define WHEN_QUEUED(old)	!((old) & STOP)
 #endif
 
+/* Missed: from BUSY to QUEUED, and to the end. Leaves something else than BUSY in old, and
+ * nothing done, if a waker was faster or somebody frees the CQ.
+ */
+inline stay_ready(c, old)
+{
+	atomic {
+		drained ->
+		touch(c);
+		old = state[c];
+		if
+		:: old == BUSY ->
+			state[c] = QUEUED;
+			off_list(c);
+			to_tail(c)
+		:: else
+		fi
+	}
+}
+
+inline not_busy(c, old)
+{
+	fetch_andnot(c, BUSY, old);
+	if
+	:: old & STOP -> stopped[c] = true
+	:: else
+	fi
+}
+
+/* Out of line before it is not BUSY any more: from then on it may be put up, or freed. */
+inline leave_line(c, old)
+{
+#ifdef BUG_LEAVE_LATE
+	not_busy(c, old);
+	atomic {
+		off_list(c);
+#else
+	off_list(c);
+	atomic {
+		not_busy(c, old);
+#endif
+		if
+		:: (old & QUEUED) && WHEN_QUEUED(old) -> to_tail(c)
+		:: else
+		fi
+	}
+}
+
 /* The CQ was found empty, and is the first in turn. */
 inline arm(c, old, missed)
 {
@@ -362,9 +410,8 @@ progress_hole:
 		skip
 	:: atomic { !flushing[c] && drained ->
 		make_busy(c, old);
-		off_list(c);
 		if
-		:: old != QUEUED -> to_tail(c)
+		:: old != QUEUED -> off_list(c); to_tail(c)
 		:: else
 		fi
 		}
@@ -372,20 +419,15 @@ progress_hole:
 		:: old == QUEUED ->
 			req_notify(c, old, missed);
 			if
-			:: missed -> fetch_or(c, QUEUED, old)
+			:: missed ->
+				stay_ready(c, old);
+				if
+				:: old == BUSY -> goto next
+				:: else -> fetch_or(c, QUEUED, old)
+				fi
 			:: else
 			fi;
-			atomic {
-				fetch_andnot(c, BUSY, old);
-				if
-				:: old & STOP -> stopped[c] = true
-				:: else
-				fi;
-				if
-				:: (old & QUEUED) && WHEN_QUEUED(old) -> to_tail(c)
-				:: else
-				fi
-			}
+			leave_line(c, old)
 		:: else
 		fi
 	fi

@@ -20,7 +20,7 @@
 #define TEXT_LEN	8192
 
 /* Four batches: one share of a CQ of weight 4, four shares of a CQ of weight 1. */
-#define BURST		(4 * IB_CQ_BATCH)
+#define BURST		(4 * IB_CQ_SHARE)
 
 /* Devices registered and freed while their files are read. */
 #define COMINGS		100
