@@ -24,6 +24,7 @@
 #include <kverbs/completion.h>
 #include <kverbs/delay.h>
 
+#include "../lib/apart.h"
 #include "../lib/emu.h"
 #include "../lib/fault.h"
 
@@ -119,6 +120,8 @@ struct emu_cq_ring {
 	atomic_t head ____cacheline_aligned_in_smp;
 	atomic_t tail ____cacheline_aligned_in_smp;
 };
+emu_apart(struct emu_cq_ring, next, head);
+emu_apart(struct emu_cq_ring, head, tail);
 
 /**
  * struct emu_cq - a completion queue
@@ -156,6 +159,7 @@ struct emu_cq {
 	struct emu_cq_ring *rings;
 	u32 index;
 };
+emu_apart(struct emu_cq, moderation, arm);
 
 static inline struct emu_cq *to_ecq(struct ib_cq *ibcq)
 {

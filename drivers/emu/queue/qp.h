@@ -283,6 +283,11 @@ struct emu_qp {
 	struct ib_qp_attr attr;
 	struct ib_qp_init_attr init;
 };
+emu_apart(struct emu_qp, sq.depth, sq.head);
+emu_apart(struct emu_qp, sq.retired, rq.slots);
+emu_apart(struct emu_qp, rq.retired, srq);
+emu_apart(struct emu_qp, taken, doorbell);
+emu_apart(struct emu_qp, timer, gate);
 
 static inline struct emu_qp *to_eqp(struct ib_qp *ibqp)
 {
