@@ -20,8 +20,9 @@
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 
-/* Completions taken from a queue at a time, at most. */
+/* Completions polled at a time, while other CQs wait; and from a CQ that is alone. */
 #define IB_CQ_BATCH		16
+#define IB_CQ_AHEAD		64
 
 /* A CQ's share at weight 1: completions in its round while others wait. */
 #define IB_CQ_SHARE		16
@@ -126,11 +127,13 @@ struct ib_cq_lane_stats {
  * @lane: the lane
  * @node: link in lane->busy or lane->spare
  * @cq: CQ whose completions it hands out now, or did last
- * @at: the completion in @wc that is being handed out now
- * @nr: number of completions in @wc, 0 when all were handed out; and IB_CQ_DISPLACED
+ * @at: the completion that is being handed out now, in @wc or the lane's @ahead
+ * @end: where its batch ends
+ * @nr: where runners may be displaced: number of completions in its batch, 0 when all were
+ *	handed out; and IB_CQ_DISPLACED
  * @poller: task that runs it now, in contexts that may sleep
  * @parked: @poller waits for another runner from within a done()
- * @wc: completions being handed out
+ * @wc: completions being handed out, unless they were polled ahead
  */
 struct ib_cq_runner {
 	struct work_struct work;
@@ -138,6 +141,7 @@ struct ib_cq_runner {
 	struct list_head node;
 	struct ib_cq *cq;
 	struct ib_wc *at;
+	struct ib_wc *end;
 	atomic_t nr;
 	struct task_struct *poller;
 	bool parked;
@@ -166,6 +170,10 @@ struct ib_cq_runner {
  * @ready: the first of the CQs with completions, in the order in which they are polled;
  *	linked by ib_cq.link
  * @ready_end: where the link to the next one goes
+ * @ahead_cq: the CQ that was polled ahead, until all of that is handed out; or NULL. See lane.c
+ * @ahead: completions polled ahead, room for IB_CQ_AHEAD; NULL for IB_POLL_DIRECT
+ * @ahead_at: the first of them that belongs to no batch yet
+ * @ahead_end: where they end
  * @stats: what it did
  * @own: its first runner, and the only one where runners are not displaced
  */
@@ -192,6 +200,10 @@ struct ib_cq_lane {
 
 	struct llist_node *ready ____cacheline_aligned_in_smp;
 	struct llist_node **ready_end;
+	struct ib_cq *ahead_cq;
+	struct ib_wc *ahead;
+	struct ib_wc *ahead_at;
+	struct ib_wc *ahead_end;
 	struct ib_cq_lane_stats stats;
 	struct ib_cq_runner own;
 };

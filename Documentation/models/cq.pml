@@ -9,6 +9,7 @@
  *	put_up(), kick()	ib_cq_schedule() in cq/lane.c, ib_cq_enqueue(),
  *				the contexts' schedule()
  *	runner(), round on	ib_cq_lane_run(), ib_cq_round()
+ *	rest[c]			what is polled ahead and not handed out: ib_cq_lane.ahead
  *	runner(), idle on	ib_cq_lane_idle(), and after it what is in
  *				cq/context.c and cq/thread.c
  *	attend(), arm()		ib_cq_attend(), ib_cq_arm()
@@ -23,7 +24,9 @@
  *	pending			WORK_STRUCT_PENDING
  *
  * Budget, time and share are choices: they may be spent after any batch. So this
- * holds for whatever they are; that the shares are fair is not shown. Softirqs
+ * holds for whatever they are; that the shares are fair is not shown. Likewise, any
+ * batch may be cut short after its first completion, as one that is polled ahead is when
+ * a neighbour comes; a single CQ has such a rest at a time. Softirqs
  * and preemption are other processes, which may run between any two steps.
  *
  * Not modelled: notification from NMI, hotplug, spinning before sleep (which only
@@ -92,6 +95,10 @@ bool done[WAITERS + 1];
 /* The lane. Reversing the llist gives the order in which CQs came. */
 chan woken = [CQS] of { byte };
 chan turn = [CQS] of { byte };
+
+/* Polled, and left for a later round. */
+byte rest[CQS];
+#define any_rest	(rest[0] || rest[CQS - 1])
 
 /* What runs it. */
 bool pending;
@@ -493,7 +500,11 @@ round:
 	:: atomic { empty(turn) -> running = false; goto idle }
 	fi;
 	if
+#ifdef BUG_ATTEND_AHEAD
 	:: old != QUEUED ->
+#else
+	:: old != QUEUED && !rest[c] ->
+#endif
 		attend(c, old);
 		if
 		:: atomic { old & STOP -> off_list(c); stopped[c] = true; goto next }
@@ -503,6 +514,18 @@ round:
 	fi;
 
 poll:
+	if
+	:: atomic {
+		rest[c] ->
+		touch(c);
+		assert(!handler[c]);
+		handler[c] = true;
+		n = rest[c];
+		rest[c] = 0;
+		goto hand_out
+		}
+	:: !rest[c]
+	fi;
 	do
 	:: atomic { n < BATCH && load(SEQ(c, tail[c] + n)) -> touch(c); n++ }
 	:: atomic { n < BATCH && !load(SEQ(c, tail[c] + n)) -> touch(c); emptied = true; break }
@@ -517,8 +540,16 @@ poll:
 			assert(!handler[c]);
 			handler[c] = true
 		}
+hand_out:
 		atomic {
 			touch(c);
+			if
+			:: n > 1 && !any_rest ->
+				rest[c] = n - 1;
+				n = 1;
+				emptied = false
+			:: true
+			fi;
 			handler[c] = false;
 			handled[c] = handled[c] + n;
 #if WAITERS > 0
@@ -664,6 +695,7 @@ proctype judge()
 			assert(mem[ARM(c)]);
 			assert(tail[c] == head[c] && handled[c] == head[c]);
 			assert(requests_add_up(c));
+			assert(!rest[c]);
 			c++
 		:: c == CQS -> break
 		od
