@@ -160,15 +160,25 @@ static struct ib_cq_lane *ib_cq_lane_new(struct ib_device *dev, unsigned int vec
 	lane->vector = vector;
 	lane->ctx = &ib_cq_contexts[poll_ctx];
 	init_llist_head(&lane->pending);
-	INIT_LIST_HEAD(&lane->ready);
+	ib_cq_ready_init(lane);
+	/* A CQ of IB_POLL_DIRECT has no neighbours, and its lane is to be small. */
+	if (poll_ctx != IB_POLL_DIRECT) {
+		err = -ENOMEM;
+		lane->ahead = kcalloc(IB_CQ_AHEAD, sizeof(*lane->ahead), GFP_KERNEL);
+		if (!lane->ahead)
+			goto err_free;
+	}
 	ib_cq_runners_init(lane);
 	err = lane->ctx->init ? lane->ctx->init(lane) : 0;
-	if (err) {
-		kfree(lane);
-		return ERR_PTR(err);
-	}
+	if (err)
+		goto err_free;
 	ib_cq_lane_list(lane);
 	return lane;
+
+err_free:
+	kfree(lane->ahead);
+	kfree(lane);
+	return ERR_PTR(err);
 }
 
 static void ib_cq_lane_free(struct ib_cq_lane *lane)
@@ -176,6 +186,7 @@ static void ib_cq_lane_free(struct ib_cq_lane *lane)
 	ib_cq_lane_unlist(lane);
 	if (lane->ctx->exit)
 		lane->ctx->exit(lane);
+	kfree(lane->ahead);
 	kfree(lane);
 }
 

@@ -20,8 +20,12 @@
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 
-/* Completions taken from a queue at a time, and a CQ's share at weight 1. */
+/* Completions polled at a time, while other CQs wait; and from a CQ that is alone. */
 #define IB_CQ_BATCH		16
+#define IB_CQ_AHEAD		64
+
+/* A CQ's share at weight 1: completions in its round while others wait. */
+#define IB_CQ_SHARE		16
 
 #define IB_CQ_WEIGHT_MAX	64
 
@@ -123,18 +127,21 @@ struct ib_cq_lane_stats {
  * @lane: the lane
  * @node: link in lane->busy or lane->spare
  * @cq: CQ whose completions it hands out now, or did last
- * @at: number of completions in @wc handed out, with the one being handed out now
- * @nr: number of completions in @wc, 0 when all were handed out; and IB_CQ_DISPLACED
+ * @at: the completion that is being handed out now, in @wc or the lane's @ahead
+ * @end: where its batch ends
+ * @nr: where runners may be displaced: number of completions in its batch, 0 when all were
+ *	handed out; and IB_CQ_DISPLACED
  * @poller: task that runs it now, in contexts that may sleep
  * @parked: @poller waits for another runner from within a done()
- * @wc: completions being handed out
+ * @wc: completions being handed out, unless they were polled ahead
  */
 struct ib_cq_runner {
 	struct work_struct work;
 	struct ib_cq_lane *lane;
 	struct list_head node;
 	struct ib_cq *cq;
-	int at;
+	struct ib_wc *at;
+	struct ib_wc *end;
 	atomic_t nr;
 	struct task_struct *poller;
 	bool parked;
@@ -160,7 +167,13 @@ struct ib_cq_runner {
  * @watched: @watch is to be started when a CQ becomes pending beside others
  * @active: 1 if it runs or was scheduled; 0 if it is idle
  * @pending: CQs that were scheduled, and that the runner has not seen yet
- * @ready: CQs with completions, in the order in which they are polled
+ * @ready: the first of the CQs with completions, in the order in which they are polled;
+ *	linked by ib_cq.link
+ * @ready_end: where the link to the next one goes
+ * @ahead_cq: the CQ that was polled ahead, until all of that is handed out; or NULL. See lane.c
+ * @ahead: completions polled ahead, room for IB_CQ_AHEAD; NULL for IB_POLL_DIRECT
+ * @ahead_at: the first of them that belongs to no batch yet
+ * @ahead_end: where they end
  * @stats: what it did
  * @own: its first runner, and the only one where runners are not displaced
  */
@@ -185,7 +198,12 @@ struct ib_cq_lane {
 	atomic_t active;
 	bool watched;
 
-	struct list_head ready ____cacheline_aligned_in_smp;
+	struct llist_node *ready ____cacheline_aligned_in_smp;
+	struct llist_node **ready_end;
+	struct ib_cq *ahead_cq;
+	struct ib_wc *ahead;
+	struct ib_wc *ahead_at;
+	struct ib_wc *ahead_end;
 	struct ib_cq_lane_stats stats;
 	struct ib_cq_runner own;
 };
@@ -312,6 +330,39 @@ static inline void ib_cq_dim_add(struct ib_cq *cq)
 		ib_cq_dim_round(cq);
 }
 
+/*
+ * The CQs that are ready. The list belongs to the lane's runner. Links in one direction suffice:
+ * CQs leave it at its head, but for one that is freed from within a done() of another one.
+ */
+static inline void ib_cq_ready_init(struct ib_cq_lane *lane)
+{
+	lane->ready = NULL;
+	lane->ready_end = &lane->ready;
+}
+
+/* There is one. */
+static inline struct ib_cq *ib_cq_ready_first(const struct ib_cq_lane *lane)
+{
+	return llist_entry(lane->ready, struct ib_cq, link);
+}
+
+static inline void ib_cq_ready_add(struct ib_cq_lane *lane, struct ib_cq *cq)
+{
+	cq->link.next = NULL;
+	*lane->ready_end = &cq->link;
+	lane->ready_end = &cq->link.next;
+}
+
+/* Takes out the CQ to which @link points: the first one, for &lane->ready. */
+static inline void ib_cq_ready_del(struct ib_cq_lane *lane, struct llist_node **link)
+{
+	struct llist_node *gone = *link;
+
+	*link = gone->next;
+	if (lane->ready_end == &gone->next)
+		lane->ready_end = link;
+}
+
 static inline bool ib_cq_is_direct(const struct ib_cq *cq)
 {
 	return cq->poll_ctx == IB_POLL_DIRECT;
@@ -323,7 +374,7 @@ static inline bool ib_cq_is_direct(const struct ib_cq *cq)
  */
 static __always_inline void ib_cq_enqueue(struct ib_cq_lane *lane, struct ib_cq *cq)
 {
-	if (llist_add(&cq->pending, &lane->pending) && !atomic_xchg(&lane->active, 1)) {
+	if (llist_add(&cq->link, &lane->pending) && !atomic_xchg(&lane->active, 1)) {
 		lane->stats.schedules++;
 		lane->ctx->schedule(lane);
 	} else if (lane->watched && !timer_pending(&lane->watch)) {

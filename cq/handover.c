@@ -53,6 +53,8 @@ static void ib_cq_runner_init(struct ib_cq_lane *lane, struct ib_cq_runner *runn
 			      struct list_head *list)
 {
 	runner->lane = lane;
+	runner->at = runner->wc;
+	runner->end = runner->wc;
 	INIT_WORK(&runner->work, ib_cq_work);
 	spin_lock_bh(&lane->lock);
 	list_add_tail(&runner->node, list);
@@ -116,10 +118,11 @@ static void ib_cq_displace(struct ib_cq_lane *lane, struct ib_cq_runner *runner,
 	do {
 		if (!nr)
 			return;
-		/* Pairs with the atomic_set_release() in ib_cq_poll_batch(). */
+		/* Pairs with the atomic_set_release() in ib_cq_begin_batch(). */
 	} while (!atomic_try_cmpxchg(&runner->nr, &nr, nr | IB_CQ_DISPLACED));
 
-	list_del_init(&runner->cq->ready);
+	/* It is the first one, as always while its runner polls it. */
+	ib_cq_ready_del(lane, &lane->ready);
 	next = list_first_entry(&lane->spare, struct ib_cq_runner, node);
 	list_move(&next->node, &lane->busy);
 	lane->runner = next;

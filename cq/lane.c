@@ -4,11 +4,16 @@
  *
  * A lane polls the CQs of one completion vector in one context: softirq, a work
  * queue or a kernel thread (context.c). CQs with completions are on its list @ready.
- * Each round gives a CQ a share, its weight times IB_CQ_BATCH completions; a CQ
+ * Each round gives a CQ a share, its weight times IB_CQ_SHARE completions; a CQ
  * that has more goes to the end of the list (deficit round-robin). A run of the
  * lane ends when its completion budget or its time is used up, to let others use
  * the CPU, and goes on later where it stopped. So a flooded CQ holds up a
  * neighbour for no longer than a share takes, and a CPU for no longer than a run.
+ *
+ * A CQ that is alone has no need of a share: it is polled ahead, for IB_CQ_AHEAD completions at
+ * a time, and they are handed out until another CQ is pending and a share is used up. Then the
+ * rest, in lane->ahead, is what the CQ's next rounds hand out first. Only one CQ is polled
+ * ahead at a time. Who waits for the CQ, or frees it, is seen to when nothing of that is left.
  *
  * A CQ that is found empty leaves the list and is armed. On the next completion
  * the driver calls ib_cq_notify(), which schedules the CQ:
@@ -49,6 +54,7 @@
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
 #include <kverbs/completion.h>
+#include <kverbs/delay.h>
 
 #include "../core/contract/contract.h"
 #include "../core/contract/invalid.h"
@@ -56,9 +62,12 @@
 #include "../core/contract/trace.h"
 #include "cq.h"
 
-/* Completions between looks at the clock, and as how many a round counts at least. */
-#define IB_CQ_CLOCK_BATCH		(4 * IB_CQ_BATCH)
-#define IB_CQ_CLOCK_ROUND		(IB_CQ_BATCH / 4)
+/*
+ * Completions between looks at the clock, twice as many in the first half of a run's time; and
+ * as how many a round counts at least.
+ */
+#define IB_CQ_CLOCK_BATCH		(4 * IB_CQ_SHARE)
+#define IB_CQ_CLOCK_ROUND		(IB_CQ_SHARE / 4)
 
 static unsigned int cq_budget = 1024;
 module_param(cq_budget, uint, 0644);
@@ -116,7 +125,6 @@ void ib_cq_lane_init_cq(struct ib_cq *cq, struct ib_cq_lane *lane)
 	cq->weight = 1;
 	atomic_set(&cq->state, 0);
 	init_llist_head(&cq->waiters);
-	INIT_LIST_HEAD(&cq->ready);
 	INIT_LIST_HEAD(&cq->flushing);
 	init_completion(&cq->stopped);
 }
@@ -183,16 +191,16 @@ void ib_cq_wake_waiting(struct ib_cq *cq)
 	ib_cq_schedule(cq, IB_CQ_QUEUED | IB_CQ_WAIT);
 }
 
+/* The latest one comes first in @pending, and last in @ready. */
 static void ib_cq_collect_pending(struct ib_cq_lane *lane)
 {
-	struct llist_node *pending;
-	struct ib_cq *cq, *next;
+	struct llist_node *latest;
 
 	if (llist_empty(&lane->pending))
 		return;
-	pending = llist_reverse_order(llist_del_all(&lane->pending));
-	llist_for_each_entry_safe(cq, next, pending, pending)
-		list_add_tail(&cq->ready, &lane->ready);
+	latest = llist_del_all(&lane->pending);
+	*lane->ready_end = llist_reverse_order(latest);
+	lane->ready_end = &latest->next;
 }
 
 static noinline void ib_cq_report_undone(struct ib_cq *cq, struct ib_wc *wc)
@@ -231,19 +239,143 @@ static noinline void ib_cq_done_watched(struct ib_cq *cq, struct ib_wc *wc)
 			     done(cq, wc));
 }
 
-static __always_inline void ib_cq_dispatch(struct ib_cq *cq, struct ib_wc *wc)
+static __always_inline void ib_cq_call_done(struct ib_cq_runner *runner, struct ib_cq *cq,
+					    struct ib_wc *wc)
 {
 	struct ib_cqe *cqe = wc->wr_cqe;
 
-	if (ib_cq_timing())
-		ib_cq_account_latency(cq, wc);
+	runner->at = wc;
 	/* Neither @cqe nor wc->qp may be touched after done(). */
-	if (static_branch_unlikely(&ib_verbs_watched))
-		ib_cq_done_watched(cq, wc);
-	else if (likely(cqe && cqe->done))
+	if (likely(cqe && cqe->done))
 		cqe->done(cq, wc);
 	else
 		ib_cq_report_undone(cq, wc);
+}
+
+static __always_inline bool ib_cq_is_watched(void)
+{
+	return ib_cq_timing() || static_branch_unlikely(&ib_verbs_watched);
+}
+
+/* As ib_cq_hand_out(), while ib_cq_is_watched(). */
+static noinline void ib_cq_hand_out_watched(struct ib_cq_runner *runner, struct ib_cq *cq,
+					    struct ib_wc *wc, struct ib_wc *end)
+{
+	for (; wc < end; wc++) {
+		if (ib_cq_timing())
+			ib_cq_account_latency(cq, wc);
+		runner->at = wc;
+		if (static_branch_unlikely(&ib_verbs_watched))
+			ib_cq_done_watched(cq, wc);
+		else
+			ib_cq_call_done(runner, cq, wc);
+	}
+}
+
+static __always_inline void ib_cq_call_eight(struct ib_cq_runner *runner, struct ib_cq *cq,
+					     struct ib_wc *wc)
+{
+	ib_cq_call_done(runner, cq, wc);
+	ib_cq_call_done(runner, cq, wc + 1);
+	ib_cq_call_done(runner, cq, wc + 2);
+	ib_cq_call_done(runner, cq, wc + 3);
+	ib_cq_call_done(runner, cq, wc + 4);
+	ib_cq_call_done(runner, cq, wc + 5);
+	ib_cq_call_done(runner, cq, wc + 6);
+	ib_cq_call_done(runner, cq, wc + 7);
+}
+
+/*
+ * Calls done() for the completions from @wc to @end. The static keys are tested, and the end is
+ * looked for, once for several completions: the rest is what each call needs.
+ */
+static noinline void ib_cq_hand_out(struct ib_cq_runner *runner, struct ib_cq *cq,
+				    struct ib_wc *wc, struct ib_wc *end)
+{
+	if (ib_cq_is_watched()) {
+		ib_cq_hand_out_watched(runner, cq, wc, end);
+		return;
+	}
+	for (; wc + 8 <= end; wc += 8)
+		ib_cq_call_eight(runner, cq, wc);
+	for (; unlikely(wc < end); wc++)
+		ib_cq_call_done(runner, cq, wc);
+}
+
+/* Likewise, for a whole batch, in runner->wc. */
+static __always_inline void ib_cq_hand_out_whole(struct ib_cq_runner *runner, struct ib_cq *cq)
+{
+	BUILD_BUG_ON(IB_CQ_BATCH != 16);
+	if (ib_cq_is_watched()) {
+		ib_cq_hand_out_watched(runner, cq, runner->wc, runner->wc + IB_CQ_BATCH);
+		return;
+	}
+	ib_cq_call_eight(runner, cq, runner->wc);
+	ib_cq_call_eight(runner, cq, runner->wc + 8);
+}
+
+/*
+ * Likewise, but ends after a share once another CQ is pending. Returns how far it came. The
+ * caller looks whether the runner was displaced meanwhile: then that CQ is not its concern.
+ */
+static noinline struct ib_wc *ib_cq_hand_out_alone(struct ib_cq_runner *runner, struct ib_cq *cq,
+						   struct ib_wc *wc, struct ib_wc *end)
+{
+	const struct llist_head *pending = &runner->lane->pending;
+
+	BUILD_BUG_ON(IB_CQ_SHARE != 16);
+	while (wc + IB_CQ_SHARE <= end) {
+		if (ib_cq_is_watched()) {
+			ib_cq_hand_out_watched(runner, cq, wc, wc + IB_CQ_SHARE);
+		} else {
+			ib_cq_call_eight(runner, cq, wc);
+			ib_cq_call_eight(runner, cq, wc + 8);
+		}
+		wc += IB_CQ_SHARE;
+		if (!llist_empty(pending))
+			return wc;
+	}
+	if (wc < end)
+		ib_cq_hand_out(runner, cq, wc, end);
+	return end;
+}
+
+/* Polls @cq for @wanted completions. Returns their number; fewer: it was empty. */
+static __always_inline int ib_cq_poll(struct ib_cq *cq, int wanted, struct ib_wc *wc)
+{
+	int n = ib_poll_cq(cq, wanted, wc);
+
+	trace_ib_cq_poll(cq, wanted, n);
+	/* The driver may return too large a number; there are no more than @wanted. */
+	n = min(n, wanted);
+	cq->stats.polls++;
+	if (likely(n > 0))
+		return n;
+	cq->stats.empty_polls++;
+	return 0;
+}
+
+/* @runner is about to hand out the @n completions at @wc. */
+static __always_inline void ib_cq_begin_batch(struct ib_cq_lane *lane, struct ib_cq_runner *runner,
+					      struct ib_cq *cq, struct ib_wc *wc, int n,
+					      const bool handover)
+{
+	runner->end = wc + n;
+	cq->stats.completions += n;
+	lane->stats.completions += n;
+	/*
+	 * Pairs with the cmpxchg in ib_cq_displace(): it sees what was done to the lane. From
+	 * here on that may be another runner's.
+	 */
+	if (handover)
+		atomic_set_release(&runner->nr, n);
+}
+
+/* Returns false if the runner was displaced: the lane is another one's. */
+static __always_inline bool ib_cq_end_batch(struct ib_cq_runner *runner, int n,
+					    const bool handover)
+{
+	return !handover || likely(atomic_cmpxchg(&runner->nr, n, 0) == n);
 }
 
 /*
@@ -255,38 +387,18 @@ static __always_inline void ib_cq_dispatch(struct ib_cq *cq, struct ib_wc *wc)
 static __always_inline int ib_cq_poll_batch(struct ib_cq_lane *lane, struct ib_cq_runner *runner,
 					    struct ib_cq *cq, int wanted, const bool handover)
 {
-	struct ib_wc *wc = runner->wc;
-	int i, n;
+	int n = ib_cq_poll(cq, wanted, runner->wc);
 
-	n = ib_poll_cq(cq, wanted, wc);
-	trace_ib_cq_poll(cq, wanted, n);
-	/* The driver may return too large a number; there are no more than @wanted. */
-	n = min(n, wanted);
-	cq->stats.polls++;
-	if (n <= 0) {
-		cq->stats.empty_polls++;
+	if (likely(n == IB_CQ_BATCH)) {
+		ib_cq_begin_batch(lane, runner, cq, runner->wc, IB_CQ_BATCH, handover);
+		ib_cq_hand_out_whole(runner, cq);
+		return ib_cq_end_batch(runner, IB_CQ_BATCH, handover) ? n : -n;
+	}
+	if (!n)
 		return 0;
-	}
-	cq->stats.completions += n;
-	lane->stats.completions += n;
-	if (!handover) {
-		atomic_set(&runner->nr, n);
-	} else {
-		/*
-		 * Pairs with the cmpxchg in ib_cq_displace(): it sees what was done to the
-		 * lane. From here on that may be another runner's.
-		 */
-		atomic_set_release(&runner->nr, n);
-	}
-	for (i = 0; i < n; i++) {
-		runner->at = i + 1;
-		ib_cq_dispatch(cq, &wc[i]);
-	}
-	if (!handover)
-		atomic_set(&runner->nr, 0);
-	else if (unlikely(atomic_cmpxchg(&runner->nr, n, 0) != n))
-		return -n;
-	return n;
+	ib_cq_begin_batch(lane, runner, cq, runner->wc, n, handover);
+	ib_cq_hand_out(runner, cq, runner->wc, runner->wc + n);
+	return ib_cq_end_batch(runner, n, handover) ? n : -n;
 }
 
 /* For IB_POLL_DIRECT. */
@@ -295,13 +407,78 @@ int ib_cq_poll_direct(struct ib_cq_lane *lane, struct ib_cq *cq, int wanted)
 	return ib_cq_poll_batch(lane, &lane->own, cq, wanted, false);
 }
 
-/* The state of @cq was more than QUEUED. Returns false if it was stopped. */
-static noinline bool ib_cq_attend(struct ib_cq *cq)
+/* Whether @cq, the first of @ready, was polled ahead and has completions of then. */
+static __always_inline bool ib_cq_has_ahead(const struct ib_cq_lane *lane, const struct ib_cq *cq)
+{
+	return READ_ONCE(lane->ahead_cq) == cq;
+}
+
+/* The runner has handed out its batch of what was polled ahead. */
+static void ib_cq_end_ahead(struct ib_cq_lane *lane)
+{
+	if (lane->ahead_at != lane->ahead_end)
+		return;
+	/* Pairs with the acquire in ib_cq_may_poll_ahead(): it was read before. */
+	smp_store_release(&lane->ahead_cq, NULL);
+}
+
+/*
+ * As ib_cq_poll_batch(), of a CQ that is alone: polls it for *@wanted completions, IB_CQ_AHEAD
+ * or fewer. When another CQ becomes pending, it ends as if no more had been wanted, and leaves
+ * the rest in lane->ahead. If there is such a rest, takes the batch from there.
+ */
+static noinline int ib_cq_ahead_batch(struct ib_cq_lane *lane, struct ib_cq_runner *runner,
+				      struct ib_cq *cq, int *wanted, bool handover)
+{
+	bool fresh = !ib_cq_has_ahead(lane, cq);
+	struct ib_wc *wc, *end;
+	int n;
+
+	if (fresh) {
+		n = ib_cq_poll(cq, *wanted, lane->ahead);
+		if (!n)
+			return 0;
+		lane->ahead_at = lane->ahead;
+		lane->ahead_end = lane->ahead + n;
+		WRITE_ONCE(lane->ahead_cq, cq);
+	} else {
+		n = min_t(int, *wanted, lane->ahead_end - lane->ahead_at);
+		*wanted = n;
+	}
+	wc = lane->ahead_at;
+	lane->ahead_at += n;
+
+	ib_cq_begin_batch(lane, runner, cq, wc, n, handover);
+	end = wc + n;
+	if (fresh)
+		end = ib_cq_hand_out_alone(runner, cq, wc, end);
+	else
+		ib_cq_hand_out(runner, cq, wc, end);
+	kverbs_delay("ib_cq_ahead_batch");
+	if (!ib_cq_end_batch(runner, n, handover)) {
+		ib_cq_hand_out(runner, cq, end, wc + n);
+		ib_cq_end_ahead(lane);
+		return -n;
+	}
+	if (unlikely(end != wc + n)) {
+		lane->ahead_at = end;
+		cq->stats.completions -= wc + n - end;
+		lane->stats.completions -= wc + n - end;
+		n = end - wc;
+		*wanted = n;
+		runner->end = end;
+	}
+	ib_cq_end_ahead(lane);
+	return n;
+}
+
+/* The state of @cq, the first of @ready, was more than QUEUED. Returns false if it was stopped. */
+static noinline bool ib_cq_attend(struct ib_cq_lane *lane, struct ib_cq *cq)
 {
 	int state = atomic_fetch_andnot(IB_CQ_WAIT, &cq->state);
 
 	if (state & IB_CQ_STOP) {
-		list_del_init(&cq->ready);
+		ib_cq_ready_del(lane, &lane->ready);
 		ib_cq_release_waiters(cq);
 		complete(&cq->stopped);
 		return false;
@@ -310,7 +487,21 @@ static noinline bool ib_cq_attend(struct ib_cq *cq)
 	return true;
 }
 
-/* @cq was empty: arm it for the next completion, unless it is pending or has waiters. */
+/* @cq, the first of @ready, goes to the end, unless it is alone there. */
+static __always_inline void ib_cq_ready_rotate(struct ib_cq_lane *lane, struct ib_cq *cq)
+{
+	struct llist_node *next = cq->link.next;
+
+	if (!next)
+		return;
+	lane->ready = next;
+	ib_cq_ready_add(lane, cq);
+}
+
+/*
+ * @cq, the first of @ready, was empty: arm it for the next completion, unless it is pending
+ * or has waiters.
+ */
 static __always_inline void ib_cq_arm(struct ib_cq_lane *lane, struct ib_cq *cq)
 {
 	bool missed;
@@ -318,7 +509,7 @@ static __always_inline void ib_cq_arm(struct ib_cq_lane *lane, struct ib_cq *cq)
 
 	if (unlikely(!list_empty(&cq->flushing)) ||
 	    unlikely(atomic_cmpxchg(&cq->state, IB_CQ_QUEUED, IB_CQ_BUSY) != IB_CQ_QUEUED)) {
-		list_move_tail(&cq->ready, &lane->ready);
+		ib_cq_ready_rotate(lane, cq);
 		return;
 	}
 	missed = ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0;
@@ -328,29 +519,36 @@ static __always_inline void ib_cq_arm(struct ib_cq_lane *lane, struct ib_cq *cq)
 		cq->stats.missed++;
 		/* Often it is the only one in line, and stays where it is. */
 		if (likely(atomic_cmpxchg(&cq->state, IB_CQ_BUSY, IB_CQ_QUEUED) == IB_CQ_BUSY)) {
-			if (!list_is_last(&cq->ready, &lane->ready))
-				list_move_tail(&cq->ready, &lane->ready);
+			ib_cq_ready_rotate(lane, cq);
 			return;
 		}
 		atomic_or(IB_CQ_QUEUED, &cq->state);
 	}
 
 	/* Out of line first: once it is not BUSY, it may be stopped, and go. */
-	list_del_init(&cq->ready);
+	ib_cq_ready_del(lane, &lane->ready);
 	state = atomic_fetch_andnot(IB_CQ_BUSY, &cq->state);
 	if (unlikely(state & IB_CQ_STOP)) {
 		ib_cq_release_waiters(cq);
 		complete(&cq->stopped);
 	} else if (state & IB_CQ_QUEUED) {
-		list_add_tail(&cq->ready, &lane->ready);
+		ib_cq_ready_add(lane, cq);
 	}
 }
 
 /* Whether no other CQ waits for the lane, and no state bit of @cq needs attention. */
 static bool ib_cq_alone(const struct ib_cq_lane *lane, const struct ib_cq *cq)
 {
-	return list_is_singular(&lane->ready) && llist_empty(&lane->pending) &&
+	return !cq->link.next && llist_empty(&lane->pending) &&
 	       atomic_read(&cq->state) == IB_CQ_QUEUED;
+}
+
+/* Whether the next batch of @cq, of at most @left completions, may be a large one. */
+static __always_inline bool ib_cq_may_poll_ahead(const struct ib_cq_lane *lane,
+						 const struct ib_cq *cq, int left)
+{
+	/* acquire: a runner that was displaced may have had what was polled ahead before. */
+	return ib_cq_alone(lane, cq) && left > IB_CQ_BATCH && !smp_load_acquire(&lane->ahead_cq);
 }
 
 /*
@@ -370,65 +568,137 @@ static noinline void ib_cq_end_displaced(struct ib_cq_runner *runner, struct ib_
 	ib_cq_return_runner(runner, cq);
 }
 
-/*
- * Runs a round of @cq, the first of @ready, with at most @left completions. Returns how many
- * it handled; -1 if the runner was displaced, and is a spare one again.
- */
-static __always_inline int ib_cq_round(struct ib_cq_lane *lane, struct ib_cq_runner *runner,
-				       struct ib_cq *cq, int left, const bool handover)
+/* @cq, the first of @ready, has used up its share. */
+static __always_inline void ib_cq_end_share(struct ib_cq_lane *lane, struct ib_cq *cq)
 {
-	int share = READ_ONCE(cq->weight) * IB_CQ_BATCH;
-	int wanted, n, completed = 0;
+	cq->stats.exhausted++;
+	/* Put it behind those that became pending meanwhile. */
+	ib_cq_collect_pending(lane);
+	ib_cq_ready_rotate(lane, cq);
+}
 
-	if (unlikely(atomic_read(&cq->state) != IB_CQ_QUEUED) && !ib_cq_attend(cq))
-		return 0;
-	if (!cq->deficit)
-		cq->deficit = share;
+/*
+ * The most frequent round beside others: @cq, of weight 1, has a whole share. Returns how many
+ * it handled; -1 as ib_cq_round().
+ */
+static __always_inline int ib_cq_round_of_share(struct ib_cq_lane *lane,
+						struct ib_cq_runner *runner, struct ib_cq *cq,
+						const bool handover)
+{
+	int n;
+
 	runner->cq = cq;
 	lane->stats.rounds++;
 	cq->stats.rounds++;
+	n = ib_cq_poll_batch(lane, runner, cq, IB_CQ_SHARE, handover);
+	if (handover && unlikely(n < 0)) {
+		cq->deficit = IB_CQ_SHARE;
+		ib_cq_end_displaced(runner, cq, -n, -n, IB_CQ_SHARE);
+		return -1;
+	}
+	if (unlikely(!list_empty(&cq->flushing)))
+		ib_cq_flush_progress(cq, n, n < IB_CQ_SHARE);
+	if (likely(n == IB_CQ_SHARE)) {
+		ib_cq_end_share(lane, cq);
+		return IB_CQ_SHARE;
+	}
+	ib_cq_dim_add(cq);
+	ib_cq_arm(lane, cq);
+	return n;
+}
+
+/* Whether ib_cq_round_of_share() will do for @cq, with at most @limit completions. */
+static __always_inline bool ib_cq_has_share(const struct ib_cq_lane *lane, const struct ib_cq *cq,
+					    int limit)
+{
+	return cq->link.next && limit >= IB_CQ_SHARE && !cq->deficit &&
+	       READ_ONCE(cq->weight) == 1 && atomic_read(&cq->state) == IB_CQ_QUEUED &&
+	       !ib_cq_has_ahead(lane, cq);
+}
+
+/*
+ * Runs a round of @cq, the first of @ready, with at most @limit completions. Returns how many
+ * it handled; -1 if the runner was displaced, and is a spare one again.
+ */
+static __always_inline int ib_cq_round(struct ib_cq_lane *lane, struct ib_cq_runner *runner,
+				       struct ib_cq *cq, int limit, const bool handover)
+{
+	int wanted, n, left = limit, deficit = cq->deficit;
+	int share = READ_ONCE(cq->weight) * IB_CQ_SHARE;
+
+	/* Whoever waits for it, or frees it, waits for what was polled ahead, too. */
+	if (unlikely(atomic_read(&cq->state) != IB_CQ_QUEUED) && !ib_cq_has_ahead(lane, cq) &&
+	    !ib_cq_attend(lane, cq))
+		return 0;
+	runner->cq = cq;
+	lane->stats.rounds++;
+	cq->stats.rounds++;
+	if (!deficit)
+		deficit = share;
 	for (;;) {
-		wanted = min3(IB_CQ_BATCH, (int)cq->deficit, left - completed);
-		n = ib_cq_poll_batch(lane, runner, cq, wanted, handover);
+		if (unlikely(ib_cq_has_ahead(lane, cq))) {
+			wanted = min(deficit, left);
+			n = ib_cq_ahead_batch(lane, runner, cq, &wanted, handover);
+		} else if (ib_cq_may_poll_ahead(lane, cq, left)) {
+			wanted = min(left, IB_CQ_AHEAD);
+			n = ib_cq_ahead_batch(lane, runner, cq, &wanted, handover);
+			/* If that is more than its share, nobody was there to have it. */
+			deficit = max(deficit, abs(n));
+		} else {
+			wanted = min3(IB_CQ_BATCH, deficit, left);
+			n = ib_cq_poll_batch(lane, runner, cq, wanted, handover);
+		}
 		if (handover && unlikely(n < 0)) {
-			ib_cq_end_displaced(runner, cq, completed - n, -n, wanted);
+			cq->deficit = deficit;
+			ib_cq_end_displaced(runner, cq, limit - left - n, -n, wanted);
 			return -1;
 		}
-		completed += n;
-		cq->deficit -= n;
-		if (n < wanted || completed >= left)
+		deficit -= n;
+		left -= n;
+		if (n < wanted || !left)
 			break;
-		if (cq->deficit)
+		if (limit - left >= IB_CQ_CLOCK_BATCH && need_resched())
+			break;
+		if (deficit)
 			continue;
 		/* Give it another share at once if it would come next anyway. */
 		if (!ib_cq_alone(lane, cq))
 			break;
-		cq->deficit = share;
+		deficit = share;
 	}
 
+	cq->deficit = deficit;
 	if (unlikely(!list_empty(&cq->flushing)))
-		ib_cq_flush_progress(cq, completed, n < wanted);
+		ib_cq_flush_progress(cq, limit - left, n < wanted);
 	if (n < wanted) {
 		cq->deficit = 0;
 		ib_cq_dim_add(cq);
 		ib_cq_arm(lane, cq);
-	} else if (!cq->deficit) {
-		cq->stats.exhausted++;
-		/* Put it behind those that became pending meanwhile. */
-		ib_cq_collect_pending(lane);
-		list_move_tail(&cq->ready, &lane->ready);
+	} else if (!deficit) {
+		ib_cq_end_share(lane, cq);
 	}
-	return completed;
+	return limit - left;
 }
 
-static bool ib_cq_time_spent(u64 *deadline)
+/*
+ * Returns the number of completions before the next look at the clock; 0 if the time of the
+ * run is spent.
+ */
+static int ib_cq_look_at_clock(u64 *deadline)
 {
+	u64 limit = (u64)READ_ONCE(cq_time_us) * NSEC_PER_USEC;
 	u64 now = local_clock();
+	s64 left;
 
 	/* Most runs end before they need to know the time at all. */
-	if (!*deadline)
-		*deadline = now + (u64)READ_ONCE(cq_time_us) * NSEC_PER_USEC;
-	return (s64)(now - *deadline) > 0;
+	if (!*deadline) {
+		*deadline = now + limit;
+		return IB_CQ_CLOCK_BATCH;
+	}
+	left = *deadline - now;
+	if (left < 0)
+		return 0;
+	return left > (s64)(limit / 2) ? 2 * IB_CQ_CLOCK_BATCH : IB_CQ_CLOCK_BATCH;
 }
 
 static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
@@ -437,7 +707,8 @@ static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 	bool may_sleep = handover || lane->ctx->may_sleep;
 	int left = clamp_t(unsigned int, READ_ONCE(cq_budget), 1,
 			   may_sleep ? INT_MAX : IB_CQ_SOFTIRQ_BUDGET);
-	int completed, until_clock = IB_CQ_BATCH;
+	int until_clock = min(left, IB_CQ_SHARE), spent = 0, completed;
+	enum ib_cq_ran ran = IB_CQ_RAN_OUT;
 	u64 deadline = 0;
 	struct ib_cq *cq;
 
@@ -446,19 +717,16 @@ static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 	lane->stats.runs++;
 	for (;;) {
 		ib_cq_collect_pending(lane);
-		cq = list_first_entry_or_null(&lane->ready, struct ib_cq, ready);
-		if (!cq)
+		if (!lane->ready)
 			break;
-		completed = ib_cq_round(lane, runner, cq, min(left, until_clock), handover);
+		cq = ib_cq_ready_first(lane);
+		if (ib_cq_has_share(lane, cq, until_clock))
+			completed = ib_cq_round_of_share(lane, runner, cq, handover);
+		else
+			completed = ib_cq_round(lane, runner, cq, until_clock, handover);
 		if (handover && unlikely(completed < 0))
 			return IB_CQ_RAN_DISPLACED;
-		if (list_empty(&lane->ready) && llist_empty(&lane->pending))
-			continue;
-		left -= max(completed, 1);
-		if (left <= 0) {
-			lane->stats.budget_spent++;
-			break;
-		}
+		spent += max(completed, 1);
 		/* A round without completions takes time, too. */
 		until_clock -= max(completed, IB_CQ_CLOCK_ROUND);
 		if (until_clock > 0) {
@@ -466,9 +734,19 @@ static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 				cond_resched();
 			continue;
 		}
-		until_clock = IB_CQ_CLOCK_BATCH;
-		if (ib_cq_time_spent(&deadline)) {
+		if (!lane->ready && llist_empty(&lane->pending))
+			break;
+		left -= spent;
+		spent = 0;
+		if (left <= 0) {
+			lane->stats.budget_spent++;
+			ran = IB_CQ_RAN_LONG;
+			break;
+		}
+		until_clock = min(left, ib_cq_look_at_clock(&deadline));
+		if (!until_clock) {
 			lane->stats.time_spent++;
+			ran = IB_CQ_RAN_LONG;
 			break;
 		}
 		/* For RCU, too. */
@@ -477,7 +755,7 @@ static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 	}
 	if (may_sleep)
 		WRITE_ONCE(runner->poller, NULL);
-	return cq ? IB_CQ_RAN_LONG : IB_CQ_RAN_OUT;
+	return ran;
 }
 
 /*
@@ -511,17 +789,32 @@ bool ib_cq_lane_idle(struct ib_cq_lane *lane)
 	return llist_empty(&lane->pending) || atomic_xchg(&lane->active, 1);
 }
 
+/* Returns false if @cq is not ready. */
+static bool ib_cq_ready_leave(struct ib_cq_lane *lane, struct ib_cq *cq)
+{
+	struct llist_node **link;
+
+	for (link = &lane->ready; *link; link = &(*link)->next) {
+		if (*link == &cq->link) {
+			ib_cq_ready_del(lane, link);
+			return true;
+		}
+	}
+	return false;
+}
+
 /*
  * The only runner of the lane stops a CQ, from within a done() of another one. Wherever
  * the CQ is queued, only the caller can take it out.
  */
 static void ib_cq_stop_within(struct ib_cq_lane *lane, struct ib_cq *cq)
 {
-	while (list_empty(&cq->ready)) {
+	while (!ib_cq_ready_leave(lane, cq)) {
 		ib_cq_collect_pending(lane);
 		cpu_relax();
 	}
-	list_del_init(&cq->ready);
+	if (ib_cq_has_ahead(lane, cq))
+		WRITE_ONCE(lane->ahead_cq, NULL);
 	ib_cq_release_waiters(cq);
 }
 

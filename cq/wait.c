@@ -3,8 +3,8 @@
  * Waiting for a CQ that the core polls.
  *
  * A waiter puts itself on cq->waiters, sets IB_CQ_WAIT and wakes the CQ. The CQ's runner
- * takes the waiters when it begins a round: by then all that was polled before has been
- * handed out, and some waiters need no more. The others wait until the CQ has been empty
+ * takes the waiters when it begins a round with nothing polled ahead: by then all that was polled
+ * before has been handed out, and some waiters need no more. The others wait until the CQ has been empty
  * once after that, or as many completions as it can hold have been handled; until then they
  * are on cq->flushing, and the CQ stays ready.
  *
@@ -12,7 +12,8 @@
  * CQ. With IB_POLL_DIRECT it also polls, see direct.c.
  *
  * ib_destroy_qp() promises that no done() of the QP runs any more when it returns.
- * Completions of the QP that a runner has polled but not handed out yet are in runner->wc.
+ * Completions of the QP that a runner has polled but not handed out yet are in its batch, and
+ * those polled ahead of its CQ are in lane->ahead.
  * If ib_destroy_qp() is called from within a done() that this runner has called, it strikes
  * them out; else it waits for the round to end. To avoid a circle of runners that wait for
  * each other in their done(), a runner that waits like this is parked, and other runners may
@@ -206,20 +207,31 @@ static void ib_cq_struck_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 }
 
-/* @runner is that of the caller, or parked. */
-static void ib_cq_strike_out(struct ib_cq_runner *runner, struct ib_cq *cq, struct ib_qp *qp)
+static void ib_cq_strike_out(struct ib_wc *from, struct ib_wc *end, struct ib_qp *qp)
 {
 	static struct ib_cqe struck = { .done = ib_cq_struck_done };
-	int i, nr = atomic_read(&runner->nr) & ~IB_CQ_DISPLACED;
+	struct ib_wc *wc;
 
-	if (runner->cq != cq)
-		return;
-	for (i = runner->at; i < nr; i++) {
-		if (runner->wc[i].qp == qp) {
-			runner->wc[i].qp = NULL;
-			runner->wc[i].wr_cqe = &struck;
+	for (wc = from; wc < end; wc++) {
+		if (wc->qp == qp) {
+			wc->qp = NULL;
+			wc->wr_cqe = &struck;
 		}
 	}
+}
+
+/* @runner is that of the caller, or parked. */
+static void ib_cq_strike_batch(struct ib_cq_runner *runner, struct ib_cq *cq, struct ib_qp *qp)
+{
+	if (runner->cq == cq)
+		ib_cq_strike_out(runner->at + 1, runner->end, qp);
+}
+
+/* No round of @cq begins meanwhile: it waits for the caller, or for a runner that is parked. */
+static void ib_cq_strike_ahead(struct ib_cq_lane *lane, struct ib_cq *cq, struct ib_qp *qp)
+{
+	if (READ_ONCE(lane->ahead_cq) == cq)
+		ib_cq_strike_out(lane->ahead_at, lane->ahead_end, qp);
 }
 
 /* The caller is in a done() whose return @cq waits for. */
@@ -231,8 +243,9 @@ static void ib_cq_strike_own(struct ib_cq *cq, struct ib_qp *qp)
 	spin_lock_bh(&lane->lock);
 	list_for_each_entry(runner, &lane->busy, node) {
 		if (READ_ONCE(runner->poller) == current)
-			ib_cq_strike_out(runner, cq, qp);
+			ib_cq_strike_batch(runner, cq, qp);
 	}
+	ib_cq_strike_ahead(lane, cq, qp);
 	spin_unlock_bh(&lane->lock);
 }
 
@@ -248,10 +261,12 @@ static bool ib_cq_strike_parked(struct ib_cq *cq, struct ib_qp *qp)
 	list_for_each_entry(runner, &lane->busy, node) {
 		if (!runner->parked)
 			continue;
-		ib_cq_strike_out(runner, cq, qp);
+		ib_cq_strike_batch(runner, cq, qp);
 		/* Where runners are displaced, one that waits keeps only its own CQ. */
 		parked |= runner->cq == cq || !lane->ctx->start;
 	}
+	if (parked)
+		ib_cq_strike_ahead(lane, cq, qp);
 	spin_unlock_bh(&lane->lock);
 	return parked;
 }

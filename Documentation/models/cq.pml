@@ -9,6 +9,7 @@
  *	put_up(), kick()	ib_cq_schedule() in cq/lane.c, ib_cq_enqueue(),
  *				the contexts' schedule()
  *	runner(), round on	ib_cq_lane_run(), ib_cq_round()
+ *	rest[c]			what is polled ahead and not handed out: ib_cq_lane.ahead
  *	runner(), idle on	ib_cq_lane_idle(), and after it what is in
  *				cq/context.c and cq/thread.c
  *	attend(), arm()		ib_cq_attend(), ib_cq_arm()
@@ -23,7 +24,9 @@
  *	pending			WORK_STRUCT_PENDING
  *
  * Budget, time and share are choices: they may be spent after any batch. So this
- * holds for whatever they are; that the shares are fair is not shown. Softirqs
+ * holds for whatever they are; that the shares are fair is not shown. Likewise, any
+ * batch may be cut short after its first completion, as one that is polled ahead is when
+ * a neighbour comes; a single CQ has such a rest at a time. Softirqs
  * and preemption are other processes, which may run between any two steps.
  *
  * Not modelled: notification from NMI, hotplug, spinning before sleep (which only
@@ -92,6 +95,10 @@ bool done[WAITERS + 1];
 /* The lane. Reversing the llist gives the order in which CQs came. */
 chan woken = [CQS] of { byte };
 chan turn = [CQS] of { byte };
+
+/* Polled, and left for a later round. */
+byte rest[CQS];
+#define any_rest	(rest[0] || rest[CQS - 1])
 
 /* What runs it. */
 bool pending;
@@ -246,6 +253,7 @@ inline to_tail(c)
 
 inline off_list(c)
 {
+	touch(c);
 	turn ?? eval(c);
 	listed[c] = false
 }
@@ -349,6 +357,53 @@ inline make_busy(c, old)
 #define WHEN_QUEUED(old)	!((old) & STOP)
 #endif
 
+/* Missed: from BUSY to QUEUED, and to the end. Leaves something else than BUSY in old, and
+ * nothing done, if a waker was faster or somebody frees the CQ.
+ */
+inline stay_ready(c, old)
+{
+	atomic {
+		drained ->
+		touch(c);
+		old = state[c];
+		if
+		:: old == BUSY ->
+			state[c] = QUEUED;
+			off_list(c);
+			to_tail(c)
+		:: else
+		fi
+	}
+}
+
+inline not_busy(c, old)
+{
+	fetch_andnot(c, BUSY, old);
+	if
+	:: old & STOP -> stopped[c] = true
+	:: else
+	fi
+}
+
+/* Out of line before it is not BUSY any more: from then on it may be put up, or freed. */
+inline leave_line(c, old)
+{
+#ifdef BUG_LEAVE_LATE
+	not_busy(c, old);
+	atomic {
+		off_list(c);
+#else
+	off_list(c);
+	atomic {
+		not_busy(c, old);
+#endif
+		if
+		:: (old & QUEUED) && WHEN_QUEUED(old) -> to_tail(c)
+		:: else
+		fi
+	}
+}
+
 /* The CQ was found empty, and is the first in turn. */
 inline arm(c, old, missed)
 {
@@ -362,9 +417,8 @@ progress_hole:
 		skip
 	:: atomic { !flushing[c] && drained ->
 		make_busy(c, old);
-		off_list(c);
 		if
-		:: old != QUEUED -> to_tail(c)
+		:: old != QUEUED -> off_list(c); to_tail(c)
 		:: else
 		fi
 		}
@@ -372,20 +426,15 @@ progress_hole:
 		:: old == QUEUED ->
 			req_notify(c, old, missed);
 			if
-			:: missed -> fetch_or(c, QUEUED, old)
+			:: missed ->
+				stay_ready(c, old);
+				if
+				:: old == BUSY -> goto next
+				:: else -> fetch_or(c, QUEUED, old)
+				fi
 			:: else
 			fi;
-			atomic {
-				fetch_andnot(c, BUSY, old);
-				if
-				:: old & STOP -> stopped[c] = true
-				:: else
-				fi;
-				if
-				:: (old & QUEUED) && WHEN_QUEUED(old) -> to_tail(c)
-				:: else
-				fi
-			}
+			leave_line(c, old)
 		:: else
 		fi
 	fi
@@ -451,7 +500,11 @@ round:
 	:: atomic { empty(turn) -> running = false; goto idle }
 	fi;
 	if
+#ifdef BUG_ATTEND_AHEAD
 	:: old != QUEUED ->
+#else
+	:: old != QUEUED && !rest[c] ->
+#endif
 		attend(c, old);
 		if
 		:: atomic { old & STOP -> off_list(c); stopped[c] = true; goto next }
@@ -461,6 +514,18 @@ round:
 	fi;
 
 poll:
+	if
+	:: atomic {
+		rest[c] ->
+		touch(c);
+		assert(!handler[c]);
+		handler[c] = true;
+		n = rest[c];
+		rest[c] = 0;
+		goto hand_out
+		}
+	:: !rest[c]
+	fi;
 	do
 	:: atomic { n < BATCH && load(SEQ(c, tail[c] + n)) -> touch(c); n++ }
 	:: atomic { n < BATCH && !load(SEQ(c, tail[c] + n)) -> touch(c); emptied = true; break }
@@ -475,8 +540,16 @@ poll:
 			assert(!handler[c]);
 			handler[c] = true
 		}
+hand_out:
 		atomic {
 			touch(c);
+			if
+			:: n > 1 && !any_rest ->
+				rest[c] = n - 1;
+				n = 1;
+				emptied = false
+			:: true
+			fi;
 			handler[c] = false;
 			handled[c] = handled[c] + n;
 #if WAITERS > 0
@@ -622,6 +695,7 @@ proctype judge()
 			assert(mem[ARM(c)]);
 			assert(tail[c] == head[c] && handled[c] == head[c]);
 			assert(requests_add_up(c));
+			assert(!rest[c]);
 			c++
 		:: c == CQS -> break
 		od

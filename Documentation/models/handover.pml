@@ -20,6 +20,7 @@
  *	lane_runner, spare	ib_cq_lane.runner and .spare
  *	mem[NR(r)], displaced	ib_cq_runner.nr, its IB_CQ_DISPLACED
  *	mem[CQ(r)]		ib_cq_runner.cq
+ *	mem[AHEAD], array_used	ib_cq_lane.ahead_cq is set; somebody uses .ahead
  *	pending[r]		WORK_STRUCT_PENDING
  *	asleep[r]		the state of its task
  *
@@ -33,6 +34,7 @@
  *   - a CQ is on one list at most; nobody touches one that was freed
  *   - there is a spare runner for whoever displaces one; a work item is queued once
  *   - who waits for the round to end finds handled what was polled before
+ *   - what a runner has polled ahead stays its own until it has handed that out
  * and where nothing can go on (judge()):
  *   - nobody sleeps: so a done() that does let_go no other CQ
  *   - everybody came to the end; a CQ that is not freed is empty, armed and of state 0
@@ -53,7 +55,8 @@
 #define ACTIVE		0
 #define NR(r)		(1 + (r))
 #define CQ(r)		(1 + RUNNERS + (r))
-#define WORDS		(1 + 2 * RUNNERS)
+#define AHEAD		(1 + 2 * RUNNERS)
+#define WORDS		(2 + 2 * RUNNERS)
 
 #include "memory.pml"
 
@@ -92,6 +95,7 @@ bool handler[CQS];
 bool freed[CQS];
 bool listed[CQS];
 byte wakers_gone;
+bool array_used;
 bool early;
 
 #define touch(c)	assert(!freed[c])
@@ -300,9 +304,20 @@ inline off_list(c)
 #define others_had_theirs	(handled[1] || freed[1])
 #endif
 
+/* The batch is handed out. */
+inline end_ahead(ahead)
+{
+	if
+	:: atomic { ahead -> array_used = false; ahead = false }
+		store_release(AHEAD, 0)
+	:: !ahead
+	fi
+}
+
 proctype runner(byte me)
 {
 	byte c, n, old, next;
+	bool ahead;
 
 end:
 	atomic { pending[me] -> pending[me] = false; own(); assert(mem[ACTIVE]) }
@@ -337,6 +352,11 @@ round:
 	fi;
 
 poll:
+	/* It may be alone, or not. */
+	if
+	:: atomic { !load(AHEAD) -> own(); assert(!array_used); array_used = true; ahead = true }
+	:: true
+	fi;
 	atomic {
 		own();
 		touch(c);
@@ -346,14 +366,31 @@ poll:
 		polled = polled + (c -> 0 : n)
 	}
 	if
-	:: n == 0 -> goto arm
+	:: atomic {
+		n == 0 ->
+		array_used = array_used && !ahead;
+		ahead = false;
+		goto arm
+		}
 	:: else
 	fi;
 	store(CQ(me), c);
+#ifndef BUG_AHEAD_LATE
+	if
+	:: ahead -> store(AHEAD, 1)
+	:: !ahead
+	fi;
+#endif
 #ifdef BUG_MARK_NO_RELEASE
 	store(NR(me), 1);
 #else
 	store_release(NR(me), 1);
+#endif
+#ifdef BUG_AHEAD_LATE
+	if
+	:: ahead -> store(AHEAD, 1)
+	:: !ahead
+	fi;
 #endif
 
 	/* done() */
@@ -388,6 +425,7 @@ poll:
 		mem[NR(me)] = 0
 	}
 #endif
+	end_ahead(ahead);
 	if
 	:: old -> goto aside
 	:: else
@@ -490,6 +528,7 @@ proctype judge()
 		assert(empty(woken) && empty(turn) && !mem[ACTIVE]);
 		assert(len(spare) == RUNNERS - 1);
 		assert(!watched);
+		assert(!mem[AHEAD] && !array_used);
 		do
 		:: c < CQS && is_freed(c) -> assert(freed[c]); c++
 		:: c < CQS && !is_freed(c) ->

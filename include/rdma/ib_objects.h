@@ -192,8 +192,7 @@ struct ib_cq_stats {
  * @comp_vector: completion vector
  * @lane: what polls the CQ; NULL if ib_create_cq() made it
  * @state: see cq/lane.c, also for the following members up to @stopped
- * @pending: link among the CQs that were scheduled
- * @ready: link among the CQs that the runner polls
+ * @link: link among the CQs that were scheduled, and then among those that the runner polls
  * @deficit: completions left of the CQ's share in this round
  * @weight: determines the CQ's share, see ib_cq_set_weight()
  * @waiters: threads that wait for the CQ
@@ -227,8 +226,7 @@ struct ib_cq {
 	unsigned int		comp_vector;
 	struct ib_cq_lane	*lane;
 	atomic_t		state;
-	struct llist_node	pending;
-	struct list_head	ready;
+	struct llist_node	link;
 	unsigned int		deficit;
 	unsigned int		weight;
 	struct llist_head	waiters;

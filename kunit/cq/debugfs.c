@@ -14,8 +14,8 @@
 #define DEVICE		"kvtm_a"
 #define TEXT_LEN	8192
 
-/* Four batches: one share of a CQ of weight 4, four shares of a CQ of weight 1. */
-#define BURST		(4 * IB_CQ_BATCH)
+/* A share, and what is then polled ahead of a CQ that is alone. */
+#define BURST		(IB_CQ_SHARE + IB_CQ_AHEAD)
 
 /* Devices registered and freed while their files are read. */
 #define COMINGS		100
@@ -131,7 +131,7 @@ static void numbers_of_a_cq_are_right(struct kunit *test)
 	text = text_of(test, "cq");
 	KUNIT_EXPECT_TRUE(test, says(text, " state=idle "));
 	KUNIT_EXPECT_EQ(test, 1, number(text, "schedules"));
-	KUNIT_EXPECT_EQ(test, 5, number(text, "polls"));
+	KUNIT_EXPECT_EQ(test, 3, number(text, "polls"));
 	KUNIT_EXPECT_EQ(test, 1, number(text, "empty_polls"));
 	KUNIT_EXPECT_EQ(test, BURST, number(text, "completions"));
 	KUNIT_EXPECT_EQ(test, 2, number(text, "rearms"));
@@ -152,9 +152,9 @@ static void weight_shows(struct kunit *test)
 	burst(test, rec);
 	text = text_of(test, "cq");
 	KUNIT_EXPECT_EQ(test, 8, number(text, "weight"));
-	/* The first round ends after a batch, where the run looks at the clock. */
-	KUNIT_EXPECT_EQ(test, 2, number(text, "rounds"));
-	KUNIT_EXPECT_EQ(test, 5, number(text, "polls"));
+	/* The first two rounds end where the run looks at the clock. */
+	KUNIT_EXPECT_EQ(test, 3, number(text, "rounds"));
+	KUNIT_EXPECT_EQ(test, 3, number(text, "polls"));
 	KUNIT_EXPECT_EQ(test, 0, number(text, "exhausted"));
 }
 

@@ -35,10 +35,10 @@
  * Most completions of a run when a single one uses up its time: the clock is not read after
  * each completion.
  */
-#define OVERTIME	(8 * IB_CQ_BATCH)
+#define OVERTIME	(8 * IB_CQ_SHARE)
 
 /* Completions of a CQ that its neighbour waits for at most: a share begun, and a full one. */
-#define SHARE_BOUND	(2 * IB_CQ_BATCH)
+#define SHARE_BOUND	(2 * IB_CQ_SHARE)
 
 /**
  * struct demand - arrivals at each of the light CQs
@@ -198,7 +198,7 @@ static void weight_that_is_changed_counts_from_then_on(struct kunit *test)
 	sim_run(test, s);
 	for (i = 0; i < 2; i++)
 		after[i] = s->flow[i].served - before[i];
-	KUNIT_EXPECT_LE(test, abs((int)before[0] - (int)before[1]), 2 * IB_CQ_BATCH);
+	KUNIT_EXPECT_LE(test, abs((int)before[0] - (int)before[1]), 2 * IB_CQ_SHARE);
 	KUNIT_EXPECT_LE(test, abs((int)after[0] - 3 * (int)after[1]), (int)after[0] / 20);
 }
 

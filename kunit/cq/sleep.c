@@ -27,7 +27,7 @@
 
 /* Completions of each CQ of which one has a weight, whose share they are a multiple of. */
 #define WEIGHT		3
-#define FLOOD		(4 * WEIGHT * IB_CQ_BATCH)
+#define FLOOD		(4 * WEIGHT * IB_CQ_SHARE)
 
 /* CQs that take turns at sleeping, and completions of each. */
 #define NAPPERS		6

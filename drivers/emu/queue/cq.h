@@ -24,6 +24,7 @@
 #include <kverbs/completion.h>
 #include <kverbs/delay.h>
 
+#include "../lib/apart.h"
 #include "../lib/emu.h"
 #include "../lib/fault.h"
 #include "user.h"
@@ -122,6 +123,8 @@ struct emu_cq_ring {
 	atomic_t head ____cacheline_aligned_in_smp;
 	atomic_t tail ____cacheline_aligned_in_smp;
 };
+emu_apart(struct emu_cq_ring, next, head);
+emu_apart(struct emu_cq_ring, head, tail);
 
 /**
  * struct emu_cq - a completion queue
@@ -163,6 +166,7 @@ struct emu_cq {
 	u32 index;
 	struct emu_user_cq *user;
 };
+emu_apart(struct emu_cq, moderation, arm);
 
 static inline struct emu_cq *to_ecq(struct ib_cq *ibcq)
 {

@@ -293,6 +293,11 @@ struct emu_qp {
 	struct emu_user_sq *user_sq;
 	struct emu_user_rq *user_rq;
 };
+emu_apart(struct emu_qp, sq.depth, sq.head);
+emu_apart(struct emu_qp, sq.retired, rq.slots);
+emu_apart(struct emu_qp, rq.retired, srq);
+emu_apart(struct emu_qp, taken, doorbell);
+emu_apart(struct emu_qp, timer, gate);
 
 static inline struct emu_qp *to_eqp(struct ib_qp *ibqp)
 {

@@ -74,6 +74,8 @@
 #include <linux/slab.h>
 #include <kverbs/delay.h>
 
+#include "../lib/apart.h"
+
 /**
  * struct emu_slot - what each entry of a ring starts with
  * @seq: sequence number, see the top of this file
@@ -102,6 +104,9 @@ struct emu_ring {
 	atomic_t tail ____cacheline_aligned_in_smp;
 	atomic_t retired ____cacheline_aligned_in_smp;
 };
+emu_apart(struct emu_ring, depth, head);
+emu_apart(struct emu_ring, head, tail);
+emu_apart(struct emu_ring, tail, retired);
 
 static inline struct emu_slot *emu_ring_slot(const struct emu_ring *ring, u32 pos)
 {

@@ -9,16 +9,20 @@
  *  qps=0           number of queue pairs to create on loading, on an InfiniBand
  *                  port of the first device, for a measurement; an even number. 0:
  *                  do not measure
+ *  cqs=1           CQs, which the pairs of queue pairs take by turns
+ *  cpus=1          CPUs that send at the same time, each between pairs of its own; divides
+ *                  cqs, and qps / 2
  *  port=1          its port
  *  depth=64        length of each of their queues
  *  messages=20000  messages of a measurement
  *  size=64         bytes of a message
  *
  * The module does not load if the measurement fails. <debugfs>/kverbs_scale/result
- * is one line of key=value: devices (that exist), and with qps the keys qps depth
- * bytes (memory of a queue pair), create_ns connect_ns destroy_ns (for a queue
- * pair), only_ns random_ns (a message when only two queue pairs exist, and between
- * two chosen from all).
+ * is one line of key=value: devices (that exist), and with qps the keys qps cqs cpus
+ * depth bytes (memory of a queue pair), create_ns connect_ns destroy_ns (for a queue
+ * pair), only_ns random_ns (a message when each CPU has only two queue pairs, and between
+ * two chosen from all). With several CPUs, a message's time is that of all of them divided
+ * by the messages of all: under -icount, the instructions that it costs.
  *
  * Locks: scale_mutex guards the list of devices, and is held during a run, so that
  * its device stays.
@@ -36,6 +40,7 @@
 
 #define SCALE_MAX_CLIENTS	256
 #define SCALE_MAX_QPS		100000
+#define SCALE_MAX_CQS		1024
 
 static unsigned int clients = 1;
 module_param(clients, uint, 0444);
@@ -43,6 +48,8 @@ MODULE_PARM_DESC(clients, "Clients to register, 1 to 256 (default: 1)");
 
 static struct scale_params params = {
 	.port = 1,
+	.cqs = 1,
+	.cpus = 1,
 	.depth = 64,
 	.messages = 20000,
 	.size = 64,
@@ -50,6 +57,10 @@ static struct scale_params params = {
 
 module_param_named(qps, params.qps, uint, 0444);
 MODULE_PARM_DESC(qps, "Queue pairs to create and measure; 0: none (default: 0)");
+module_param_named(cqs, params.cqs, uint, 0444);
+MODULE_PARM_DESC(cqs, "CQs that the queue pairs share, 1 to 1024 (default: 1)");
+module_param_named(cpus, params.cpus, uint, 0444);
+MODULE_PARM_DESC(cpus, "CPUs that send at the same time (default: 1)");
 module_param_named(port, params.port, uint, 0444);
 MODULE_PARM_DESC(port, "Port of the queue pairs (default: 1)");
 module_param_named(depth, params.depth, uint, 0444);
@@ -162,6 +173,13 @@ static int scale_check(void)
 		pr_err("qps=%u: must be even, 4 to %d\n", params.qps, SCALE_MAX_QPS);
 		return -ERANGE;
 	}
+	if (!params.cpus || !params.cqs || params.cqs > SCALE_MAX_CQS ||
+	    params.cqs % params.cpus || params.qps % (2 * params.cpus) ||
+	    params.qps / 2 < params.cqs) {
+		pr_err("qps=%u cqs=%u cpus=%u: cqs must be 1 to %d, and at most qps / 2; cpus must divide cqs, and qps / 2\n",
+		       params.qps, params.cqs, params.cpus, SCALE_MAX_CQS);
+		return -ERANGE;
+	}
 	if (!params.depth || !params.messages || !params.size) {
 		pr_err("depth, messages and size must not be 0\n");
 		return -ERANGE;
@@ -195,8 +213,8 @@ static int scale_result_show(struct seq_file *m, void *unused)
 	seq_printf(m, "devices=%zu", list_count_nodes(&scale_devs));
 	mutex_unlock(&scale_mutex);
 	if (params.qps)
-		seq_printf(m, " qps=%u depth=%u bytes=%llu create_ns=%llu connect_ns=%llu destroy_ns=%llu only_ns=%llu random_ns=%llu",
-			   params.qps, params.depth, res->bytes, res->create_ns,
+		seq_printf(m, " qps=%u cqs=%u cpus=%u depth=%u bytes=%llu create_ns=%llu connect_ns=%llu destroy_ns=%llu only_ns=%llu random_ns=%llu",
+			   params.qps, params.cqs, params.cpus, params.depth, res->bytes, res->create_ns,
 			   res->connect_ns, res->destroy_ns, res->only_ns,
 			   res->random_ns);
 	seq_putc(m, '\n');

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Many queue pairs on one device, connected in pairs: the first with the second,
- * the third with the fourth. They share a protection domain and a CQ, so the
- * cost of an additional queue pair is only its own. One task does everything and
- * polls the CQ itself; there is nothing to lock.
+ * the third with the fourth. They share a protection domain, and pairs take the CQs by
+ * turns, so the cost of an additional queue pair is only its own. Who sends between the two
+ * of a pair polls their CQ itself, and no two CPUs have a CQ in common; there is nothing to
+ * lock.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/jiffies.h>
 #include <linux/ktime.h>
 #include <linux/math64.h>
 #include <linux/mm.h>
-#include <linux/prandom.h>
-#include <linux/printk.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 
@@ -20,8 +18,6 @@
 
 #define SCALE_CQE		16
 #define SCALE_WARM_QPS		64U
-#define SCALE_SEED		1
-#define SCALE_TIMEOUT		(10 * HZ)	/* limit for a message */
 #define SCALE_ACK_TIMEOUT	18	/* 4.096 us * 2^18 = 1 s: nothing gets lost */
 #define SCALE_RETRIES		7
 
@@ -34,52 +30,35 @@ static const int scale_qp_masks[] = {
 		IB_QP_MAX_QP_RD_ATOMIC,
 };
 
-/**
- * struct scale_run - a run under way
- * @p: its parameters
- * @dev: the device
- * @port: attributes of its port
- * @pd: protection domain of all queue pairs
- * @cq: CQ of all their queues
- * @qps: array of @p.qps
- * @nr: number of queue pairs that exist
- * @mem: two messages: the source, and the destination
- * @dma: the address of @mem for the device
- * @sge: one for each of the two
- * @random: chooses queue pairs
- */
-struct scale_run {
-	struct scale_params p;
-	struct ib_device *dev;
-	struct ib_port_attr port;
-	struct ib_pd *pd;
-	struct ib_cq *cq;
-	struct ib_qp **qps;
-	u32 nr;
-	void *mem;
-	u64 dma;
-	struct ib_sge sge[2];
-	struct rnd_state random;
-};
-
 static int scale_memory(struct scale_run *run)
 {
-	u32 i;
+	size_t size = 2 * run->p.size * run->p.cpus;
 
-	run->mem = kzalloc(2 * run->p.size, GFP_KERNEL);
+	run->mem = kzalloc(size, GFP_KERNEL);
 	if (!run->mem)
 		return -ENOMEM;
-	run->dma = ib_dma_map_single(run->dev, run->mem, 2 * run->p.size,
-				     DMA_BIDIRECTIONAL);
+	run->dma = ib_dma_map_single(run->dev, run->mem, size, DMA_BIDIRECTIONAL);
 	if (ib_dma_mapping_error(run->dev, run->dma)) {
 		kfree(run->mem);
 		run->mem = NULL;
 		return -ENOMEM;
 	}
-	for (i = 0; i < 2; i++) {
-		run->sge[i].addr = run->dma + i * run->p.size;
-		run->sge[i].length = run->p.size;
-		run->sge[i].lkey = run->pd->local_dma_lkey;
+	return 0;
+}
+
+static int scale_alloc_cqs(struct scale_run *run)
+{
+	struct ib_cq *cq;
+	u32 i;
+
+	run->cqs = kcalloc(run->p.cqs, sizeof(*run->cqs), GFP_KERNEL);
+	if (!run->cqs)
+		return -ENOMEM;
+	for (i = 0; i < run->p.cqs; i++) {
+		cq = ib_alloc_cq(run->dev, run, SCALE_CQE, 0, IB_POLL_DIRECT);
+		if (IS_ERR(cq))
+			return PTR_ERR(cq);
+		run->cqs[i] = cq;
 	}
 	return 0;
 }
@@ -87,7 +66,6 @@ static int scale_memory(struct scale_run *run)
 static int scale_setup(struct scale_run *run)
 {
 	struct ib_pd *pd;
-	struct ib_cq *cq;
 	int ret;
 
 	if (!rdma_is_port_valid(run->dev, run->p.port))
@@ -102,11 +80,7 @@ static int scale_setup(struct scale_run *run)
 	if (IS_ERR(pd))
 		return PTR_ERR(pd);
 	run->pd = pd;
-	cq = ib_alloc_cq(run->dev, run, SCALE_CQE, 0, IB_POLL_DIRECT);
-	if (IS_ERR(cq))
-		return PTR_ERR(cq);
-	run->cq = cq;
-	return scale_memory(run);
+	return scale_alloc_cqs(run) ?: scale_memory(run);
 }
 
 /* Destroys queue pairs until there are @nr. */
@@ -120,13 +94,16 @@ static void scale_destroy(struct scale_run *run, u32 nr)
 
 static void scale_teardown(struct scale_run *run)
 {
+	u32 i;
+
 	scale_destroy(run, 0);
 	if (run->mem)
-		ib_dma_unmap_single(run->dev, run->dma, 2 * run->p.size,
+		ib_dma_unmap_single(run->dev, run->dma, 2 * run->p.size * run->p.cpus,
 				    DMA_BIDIRECTIONAL);
 	kfree(run->mem);
-	if (run->cq)
-		ib_free_cq(run->cq);
+	for (i = 0; run->cqs && i < run->p.cqs && run->cqs[i]; i++)
+		ib_free_cq(run->cqs[i]);
+	kfree(run->cqs);
 	if (run->pd)
 		ib_dealloc_pd(run->pd);
 	kvfree(run->qps);
@@ -136,8 +113,6 @@ static void scale_teardown(struct scale_run *run)
 static int scale_create(struct scale_run *run, u32 nr)
 {
 	struct ib_qp_init_attr init = {
-		.send_cq = run->cq,
-		.recv_cq = run->cq,
 		.qp_type = IB_QPT_RC,
 		.sq_sig_type = IB_SIGNAL_ALL_WR,
 		.cap = {
@@ -150,6 +125,8 @@ static int scale_create(struct scale_run *run, u32 nr)
 	struct ib_qp *qp;
 
 	for (; run->nr < nr; run->nr++) {
+		init.send_cq = scale_cq(run, run->nr / 2);
+		init.recv_cq = init.send_cq;
 		qp = ib_create_qp(run->pd, &init);
 		if (IS_ERR(qp))
 			return PTR_ERR(qp);
@@ -194,71 +171,6 @@ static int scale_connect(struct scale_run *run, u32 first)
 	return ret;
 }
 
-/* Waits for both completions of a message. */
-static int scale_poll(struct scale_run *run)
-{
-	unsigned long end = jiffies + SCALE_TIMEOUT;
-	struct ib_wc wc[2];
-	int i, n, left = 2;
-
-	while (left) {
-		n = ib_poll_cq(run->cq, left, wc);
-		if (n < 0)
-			return n;
-		for (i = 0; i < n; i++) {
-			if (likely(wc[i].status == IB_WC_SUCCESS))
-				continue;
-			pr_err("work request failed: %s\n", ib_wc_status_msg(wc[i].status));
-			return -EIO;
-		}
-		left -= n;
-		if (left && time_after(jiffies, end))
-			return -ETIMEDOUT;
-		if (left)
-			cond_resched();
-	}
-	return 0;
-}
-
-static int scale_message(struct scale_run *run, struct ib_qp *from,
-			 struct ib_qp *to)
-{
-	struct ib_recv_wr recv = { .sg_list = &run->sge[1], .num_sge = 1 };
-	struct ib_send_wr send = {
-		.sg_list = &run->sge[0],
-		.num_sge = 1,
-		.opcode = IB_WR_SEND,
-	};
-	int ret;
-
-	ret = ib_post_recv(to, &recv, NULL);
-	if (!ret)
-		ret = ib_post_send(from, &send, NULL);
-	return ret ?: scale_poll(run);
-}
-
-/*
- * Sends messages between random queue pairs of those that exist. The first messages
- * warm up.
- */
-static int scale_messages(struct scale_run *run, u64 *ns)
-{
-	u32 i, from, warm = run->p.messages / 8 + 1;
-	u64 start = 0;
-	int ret = 0;
-
-	for (i = 0; !ret && i < warm + run->p.messages; i++) {
-		if (i == warm)
-			start = ktime_get_ns();
-		from = ((u64)prandom_u32_state(&run->random) * run->nr) >> 32;
-		ret = scale_message(run, run->qps[from], run->qps[from ^ 1]);
-		if (need_resched())
-			cond_resched();
-	}
-	*ns = div_u64(ktime_get_ns() - start, run->p.messages);
-	return ret;
-}
-
 /* Returns the machine's free memory in bytes. */
 static u64 scale_free_memory(void)
 {
@@ -273,7 +185,7 @@ static u64 scale_per_qp(u64 start, u32 qps)
 	return div_u64(ktime_get_ns() - start, qps);
 }
 
-/* Measures all queue pairs but the first two, which exist already. */
+/* Measures all queue pairs but the first, which exist already. */
 static int scale_measure_many(struct scale_run *run, struct scale_result *res)
 {
 	u32 first = run->nr, more = run->p.qps - run->nr;
@@ -293,7 +205,7 @@ static int scale_measure_many(struct scale_run *run, struct scale_result *res)
 	res->connect_ns = scale_per_qp(start, more);
 	res->bytes = div_s64(memory - scale_free_memory(), more);
 
-	ret = scale_messages(run, &res->random_ns);
+	ret = scale_send(run, &res->random_ns);
 	if (ret)
 		return ret;
 
@@ -310,7 +222,7 @@ static int scale_measure_many(struct scale_run *run, struct scale_result *res)
  * @res: filled in if 0 is returned
  *
  * Context: may sleep, for as long as it takes.
- * Return: 0; -EINVAL for a port that does not exist; -EIO after a completion in
+ * Return: 0; -ENODEV with fewer CPUs than wanted; -EINVAL for a port that does not exist; -EIO after a completion in
  * error, -ETIMEDOUT without a completion, -ENOMEM, or the error of the verbs layer.
  */
 int scale_run(struct ib_device *dev, const struct scale_params *params,
@@ -319,17 +231,16 @@ int scale_run(struct ib_device *dev, const struct scale_params *params,
 	struct scale_run run = { .p = *params, .dev = dev };
 	int ret;
 
-	prandom_seed_state(&run.random, SCALE_SEED);
 	ret = scale_setup(&run);
 	if (!ret)
 		ret = scale_create(&run, min(run.p.qps, SCALE_WARM_QPS));
 	scale_destroy(&run, 0);
 	if (!ret)
-		ret = scale_create(&run, 2);
+		ret = scale_create(&run, 2 * run.p.cpus);
 	if (!ret)
 		ret = scale_connect(&run, 0);
 	if (!ret)
-		ret = scale_messages(&run, &res->only_ns);
+		ret = scale_send(&run, &res->only_ns);
 	if (!ret)
 		ret = scale_measure_many(&run, res);
 	scale_teardown(&run);

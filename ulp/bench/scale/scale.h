@@ -4,6 +4,7 @@
  *
  * main.c  module, parameters, clients, debugfs
  * run.c   many queue pairs on one device
+ * send.c  messages, on one CPU or on several
  */
 #ifndef KVERBS_SCALE_H
 #define KVERBS_SCALE_H
@@ -15,6 +16,8 @@
  * struct scale_params - parameters of a run
  * @port: port of the device, from 1
  * @qps: queue pairs, an even number
+ * @cqs: CQs that they share, at most one for each two queue pairs
+ * @cpus: CPUs that send at the same time; divides @cqs
  * @depth: length of each of their queues
  * @messages: messages of a measurement
  * @size: bytes of a message
@@ -22,6 +25,8 @@
 struct scale_params {
 	unsigned int port;
 	unsigned int qps;
+	unsigned int cqs;
+	unsigned int cpus;
 	unsigned int depth;
 	unsigned int messages;
 	unsigned int size;
@@ -33,8 +38,9 @@ struct scale_params {
  * @connect_ns: average time to bring one from RESET to RTS
  * @destroy_ns: average time to destroy one
  * @bytes: memory that one takes, including all that comes with it
- * @only_ns: time of a message when only two queue pairs exist
- * @random_ns: time of a message between two of @qps, chosen at random
+ * @only_ns: time of a message when only @cqs pairs of queue pairs exist
+ * @random_ns: time of a message between two of @qps, chosen at random; both for all CPUs
+ *	together
  */
 struct scale_result {
 	u64 create_ns;
@@ -44,6 +50,39 @@ struct scale_result {
 	u64 only_ns;
 	u64 random_ns;
 };
+
+/**
+ * struct scale_run - a run under way
+ * @p: its parameters
+ * @dev: the device
+ * @port: attributes of its port
+ * @pd: protection domain of all queue pairs
+ * @cqs: array of @p.cqs
+ * @qps: array of @p.qps
+ * @nr: number of queue pairs that exist
+ * @mem: two messages for each CPU: the source, and the destination
+ * @dma: the address of @mem for the device
+ */
+struct scale_run {
+	struct scale_params p;
+	struct ib_device *dev;
+	struct ib_port_attr port;
+	struct ib_pd *pd;
+	struct ib_cq **cqs;
+	struct ib_qp **qps;
+	u32 nr;
+	void *mem;
+	u64 dma;
+};
+
+/* The CQ of a pair of queue pairs. */
+static inline struct ib_cq *scale_cq(const struct scale_run *run, u32 pair)
+{
+	return run->cqs[pair % run->p.cqs];
+}
+
+/* send.c */
+int scale_send(struct scale_run *run, u64 *ns);
 
 /* run.c */
 int scale_run(struct ib_device *dev, const struct scale_params *params,
