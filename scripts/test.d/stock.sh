@@ -6,10 +6,22 @@
 # Variables are shared with scripts/test.
 # shellcheck disable=SC2034,SC2153,SC2154
 
+# check_userspace <arguments of check_guest>: with Debian's RDMA programs, and ours, in the guest.
+check_userspace() {
+	local name=$2 tree
+	tree=$("$KV_SCRIPTS/userland" "$KV_SCRIPTS/guest/uverbs_check.c" \
+		"$KV_SCRIPTS/guest/uverbs_hostile.c" 2>"$work/$name.userland") || {
+		check_failed "$1" "$work/$name.userland"
+		return
+	}
+	check_guest "$@" --tree "$tree"
+}
+
 # stock_mainline <kernel>: under the kernel's own ib_core, if it has one. That of User Mode
 # Linux has no rdma_cm, but KASAN and lockdep look on.
 stock_mainline() {
 	local kernel=$1 tree core disk=(--need "dummy nvmet-rdma nvme-rdma" --env "SCALE=$scale DISK=yes")
+	local processes=(--need "dummy rdma_ucm" --env "DOORBELLS=$((9000 * scale))")
 	kernel_of "$kernel"
 	STOCK_NAME=$KERNEL_BUILT_FOR
 	tree=$(kernel_tree "$STOCK_NAME")
@@ -19,11 +31,16 @@ stock_mainline() {
 		core=$tree/drivers/infiniband/core
 		MAINLINE_MODULES="$core/ib_core.ko $core/ib_uverbs.ko $MAINLINE_MODULES"
 		disk=(--env "SCALE=$scale")
+		processes=(--env "DOORBELLS=$((9000 * scale)) PROGRAMS=no")
 	fi
 	spawn_guest "the software HCA under mainline's core, $STOCK_NAME" "mainline-$STOCK_NAME" \
 		--kernel "$kernel" "${disk[@]}" --limit $((240 * scale)) \
 		--modules "$MAINLINE_MODULES" --file "$KV_SCRIPTS/guest/pingpong.sh" \
 		--file "$KV_SCRIPTS/guest/rdmalink.c" --run "$KV_SCRIPTS/guest/mainline.sh"
+	spawn "processes use the software HCA, $STOCK_NAME" check_userspace \
+		"processes use the software HCA, $STOCK_NAME" "userspace-$STOCK_NAME" \
+		--kernel "$kernel" "${processes[@]}" --limit $((560 * scale)) \
+		--modules "$MAINLINE_MODULES" --run "$KV_SCRIPTS/guest/userspace.sh"
 }
 
 # stock_run <kernel>: under kverbs' own core.

@@ -640,7 +640,7 @@ int emu_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	if (atomic_read(&cq->lost))
 		ibdev_warn_ratelimited(ibcq->device,
 				       "CQ overrun: a CQ of %s lost %d completions\n",
-				       ibcq->res.kern_name, atomic_read(&cq->lost));
+				       ibcq->res.kern_name ?: "a process", atomic_read(&cq->lost));
 	emu_cq_reclaim(cq, NULL);
 	return 0;
 }

@@ -200,12 +200,6 @@ bool emu_user_fetch(struct emu_qp *qp, struct emu_refusal *refusal)
 	/* The slot is free, whatever has been retired: the entry before it has ended. */
 	atomic_set(&qp->sq.head, pos + 1);
 	emu_ring_publish(&wqe->slot, pos);
-	if (unlikely(refusal->status != IB_WC_SUCCESS))
-		ibdev_warn_ratelimited(&qp->edev->ibdev,
-				       "QP 0x%x: what process %d posted is no request: opcode %u, %u elements, %u bytes\n",
-				       qp->ibqp.qp_num, qp->ibqp.res.task ?
-				       task_pid_nr(qp->ibqp.res.task) : 0,
-				       head.wr.opcode, head.dma.num_sge, head.dma.length);
 	return true;
 }
 

@@ -1,0 +1,162 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# In the guest: Debian's unmodified RDMA programs on the software HCA, under the kernel's own
+# ib_core and ib_uverbs; what processes can do besides; and processes that mean harm. DOORBELLS:
+# how many of them the latter ring. PROGRAMS=no leaves out what needs TCP.
+
+PATH=$PATH:/usr/bin
+export PATH
+
+CONFIG=/sys/kernel/config/kverbs_emu
+DOORBELLS=${DOORBELLS:-9000}
+SEED=${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
+
+# A port as in /proc/net: 18515, on which the programs meet.
+listening() {
+	grep -q ':4853 .* 0A ' /proc/net/tcp /proc/net/tcp6 2>/dev/null
+}
+
+# both_ends <program> [<arguments>]: runs a server and a client of it on emu0.
+HOST=127.0.0.1
+both_ends() {
+	timeout 100 "$@" -d emu0 >/tmp/server 2>&1 &
+	server=$!
+	retry 400 listening && timeout 100 "$@" -d emu0 $HOST >/tmp/client 2>&1 &&
+		wait $server && return
+	cat /tmp/server /tmp/client
+	kill $server 2>/dev/null
+	return 1
+}
+
+# both_ends_by_address <program> <arguments of the server> -- <arguments of the client>: the
+# client may come too early.
+both_ends_by_address() {
+	program=$1
+	shift
+	ours=
+	while [ "$1" != -- ]; do
+		ours="$ours $1"
+		shift
+	done
+	shift
+	# shellcheck disable=SC2086
+	timeout 100 "$program" $ours >/tmp/server 2>&1 &
+	server=$!
+	retry 60 timeout 60 "$program" "$@" >/tmp/client 2>&1 && wait $server && return
+	cat /tmp/server /tmp/client
+	kill $server 2>/dev/null
+	return 1
+}
+
+devices_are_listed() {
+	ibv_devices | grep -q emu0 && ibv_devinfo -v -d emu0 >/tmp/devinfo &&
+		grep -q 'transport:.*InfiniBand' /tmp/devinfo &&
+		grep -q 'state:.*PORT_ACTIVE' /tmp/devinfo &&
+		grep -q 'link_layer:.*InfiniBand' /tmp/devinfo &&
+		grep -q 'max_cqe:.*1048576' /tmp/devinfo && grep -q 'MEM_WINDOW' /tmp/devinfo
+}
+
+verbs_are_right() {
+	timeout 300 uverbs_check emu0
+}
+
+# A process scribbles over its rings while another one's messages must arrive.
+hostile_beside_traffic() {
+	touch /tmp/traffic
+	uverbs_hostile emu0 traffic /tmp/traffic >/tmp/bystander 2>&1 &
+	bystander=$!
+	echo "seed $SEED"
+	uverbs_hostile emu0 scribble "$DOORBELLS" "$SEED"
+	ended=$?
+	rm /tmp/traffic
+	wait $bystander
+	right=$?
+	cat /tmp/bystander
+	[ $ended -eq 0 ] && [ $right -eq 0 ]
+}
+
+# The device goes while a process sends, which then leaves as usual.
+device_goes() {
+	mkdir $CONFIG/going && echo 1 >$CONFIG/going/enable || return 1
+	rm -f /tmp/ready
+	timeout 100 uverbs_hostile going hold /tmp/ready &
+	holder=$!
+	retry 400 [ -e /tmp/ready ] && echo 0 >$CONFIG/going/enable && rmdir $CONFIG/going &&
+		[ ! -e /sys/class/infiniband/going ] && wait $holder
+}
+
+# killed <how many>: processes that are killed as they send leave nothing.
+killed() {
+	for _ in $(seq "$1"); do
+		rm -f /tmp/ready
+		uverbs_hostile emu0 hold /tmp/ready &
+		holder=$!
+		retry 400 [ -e /tmp/ready ] && kill -9 $holder || return 1
+		wait $holder
+	done 2>/dev/null
+	true
+}
+
+# The same of a process that has its rings scribbled over.
+killed_scribbling() {
+	for _ in $(seq "$1"); do
+		uverbs_hostile emu0 scribble 100000000 "$SEED" &
+		holder=$!
+		retry 400 grep -q '[1-9]' /sys/class/infiniband/emu0/ports/1/hw_counters/port_xmit_packets
+		usleep $((SEED % 1000 * 1000))
+		kill -9 $holder || return 1
+		wait $holder
+	done 2>/dev/null
+	true
+}
+
+# --- InfiniBand ports ----------------------------------------------------------------
+
+load kverbs_emu devices=1 || exit 1
+[ -c /dev/infiniband/uverbs0 ] || fail "there is no /dev/infiniband/uverbs0"
+chmod 666 /dev/infiniband/uverbs0
+check "ibv_devices and ibv_devinfo know the device" devices_are_listed
+if [ "${PROGRAMS:-yes}" = yes ]; then
+	check "ibv_rc_pingpong" both_ends ibv_rc_pingpong
+	check "ibv_rc_pingpong, with events" both_ends ibv_rc_pingpong -e -n 200
+	check "ibv_rc_pingpong, with checked data" both_ends ibv_rc_pingpong -c -s 65536
+	check "ibv_uc_pingpong" both_ends ibv_uc_pingpong
+	check "ibv_srq_pingpong" both_ends ibv_srq_pingpong
+	check "ibv_srq_pingpong, with events" both_ends ibv_srq_pingpong -e -n 200
+fi
+check "verbs of processes, right and wrong ones" verbs_are_right
+check "a process that scribbles over its rings harms nobody" hostile_beside_traffic
+check "a device goes, and a process has it open" device_goes
+check "processes are killed as they send" killed 5
+check "processes are killed as they scribble" killed_scribbling 3
+check "the verbs are as they were" verbs_are_right
+unload_all
+
+# --- Ethernet ports ------------------------------------------------------------------
+
+if [ "${PROGRAMS:-yes}" = yes ]; then
+	ip link add dummy0 type dummy 2>/dev/null
+	ip addr add 10.0.0.1/24 dev dummy0
+	ip link set dummy0 up
+	HOST=10.0.0.1
+	load kverbs_emu devices=1 netdev=dummy0 || exit 1
+	check "ibv_rc_pingpong, by GID" both_ends ibv_rc_pingpong -g 0
+	check "ibv_ud_pingpong" both_ends ibv_ud_pingpong -g 1
+	check "ibv_ud_pingpong, with events" both_ends ibv_ud_pingpong -g 1 -e -n 200
+	check "verbs of processes, on an Ethernet port" verbs_are_right
+	check "rping" both_ends_by_address rping -s -a 10.0.0.1 -C 20 -- -c -a 10.0.0.1 -C 20 -V
+	check "ucmatose" both_ends_by_address ucmatose -- -s 10.0.0.1
+	check "udaddy" both_ends_by_address udaddy -- -s 10.0.0.1
+	# -F: an emulated clock is not as steady as perftest wants it.
+	for test in ib_send_lat ib_write_lat ib_read_lat ib_atomic_lat; do
+		check $test both_ends $test -F -n 200
+	done
+	for test in ib_send_bw ib_write_bw ib_read_bw; do
+		check $test both_ends $test -F -n 200 -s 4096
+	done
+	check "ib_send_bw, datagrams" both_ends ib_send_bw -F -c UD -n 200 -s 1024
+	check "ib_write_bw, connected by rdma_cm" both_ends_by_address \
+		ib_write_bw -F -R -n 200 -- -F -R -n 200 10.0.0.1
+	unload_all
+fi
