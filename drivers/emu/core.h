@@ -12,6 +12,29 @@
 struct dentry;
 
 /**
+ * emu_core_init() - do what this core needs before there is a device
+ *
+ * Context: Process.
+ * Return: 0; -EBUSY if something is loaded that must not be beside it; or another errno.
+ */
+int emu_core_init(void);
+
+/**
+ * emu_core_exit() - undo emu_core_init(), when there is no device any more
+ *
+ * Context: Process.
+ */
+void emu_core_exit(void);
+
+/**
+ * emu_core_release() - let go of what is kept for a device that is not registered any more
+ * @edev: the device
+ *
+ * Context: Process.
+ */
+void emu_core_release(struct emu_device *edev);
+
+/**
  * emu_core_setup() - add the methods that only this core has, or that need more for it
  * @ibdev: the device, which is not registered, and has no methods yet: those that are set
  *	first stay
@@ -21,19 +44,19 @@ struct dentry;
 void emu_core_setup(struct ib_device *ibdev);
 
 /**
- * emu_core_init() - let devices be made in the ways that only this core has
+ * emu_core_start() - let devices be made in the ways that only this core has
  *
  * Context: Process, at the end of the module's init.
  * Return: 0, or a negative errno.
  */
-int emu_core_init(void);
+int emu_core_start(void);
 
 /**
- * emu_core_exit() - undo emu_core_init(), and destroy devices that were made so
+ * emu_core_stop() - undo emu_core_start(), and destroy devices that were made so
  *
  * Context: Process.
  */
-void emu_core_exit(void);
+void emu_core_stop(void);
 
 /**
  * emu_core_query_device() - add the limits that only this core asks for

@@ -30,6 +30,19 @@ static const struct ib_device_ops emu_core_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_ca, emu_ca, ibca),
 };
 
+int emu_core_start(void)
+{
+	return 0;
+}
+
+void emu_core_stop(void)
+{
+}
+
+void emu_core_release(struct emu_device *edev)
+{
+}
+
 void emu_core_setup(struct ib_device *ibdev)
 {
 	ib_set_device_ops(ibdev, &emu_core_ops);

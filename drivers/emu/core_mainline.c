@@ -29,6 +29,7 @@
  * tasks, which these hold up until they have nothing to do.
  */
 #include <linux/irq_work.h>
+#include <linux/netdevice.h>
 #include <linux/platform_device.h>
 #include <linux/rcupdate.h>
 #include <kverbs/completion.h>
@@ -339,9 +340,47 @@ bool emu_core_can_rebind(struct emu_device *edev)
 }
 
 /*
- * Consumers see the change when they ask. But mainline's core holds the network device of a
- * port until the driver lets go of it, even if that unregisters.
+ * The core could keep the network devices of ports. But rdma_rxe asks the core for "the device of
+ * this driver" of a network device when a packet arrives there, or its link changes. For the
+ * driver's number we are the same driver, so it would take a device of ours for one of its own.
+ * What the core does not keep, it does not find. The lock guards @core_netdev of all ports.
  */
+static DEFINE_SPINLOCK(emu_netdev_lock);
+
+int emu_set_netdev(struct ib_device *ibdev, struct net_device *netdev, u32 port_num)
+{
+	struct emu_port *port = emu_port(ibdev, port_num);
+	struct net_device *old;
+
+	dev_hold(netdev);
+	spin_lock(&emu_netdev_lock);
+	old = port->core_netdev;
+	port->core_netdev = netdev;
+	spin_unlock(&emu_netdev_lock);
+	dev_put(old);
+	return 0;
+}
+
+static struct net_device *emu_get_netdev(struct ib_device *ibdev, u32 port_num)
+{
+	struct net_device *netdev;
+
+	spin_lock(&emu_netdev_lock);
+	netdev = emu_port(ibdev, port_num)->core_netdev;
+	dev_hold(netdev);
+	spin_unlock(&emu_netdev_lock);
+	return netdev;
+}
+
+void emu_core_release(struct emu_device *edev)
+{
+	u32 i;
+
+	for (i = 1; i <= edev->nr_ports; i++)
+		emu_set_netdev(&edev->ibdev, NULL, i);
+}
+
+/* Consumers see the change when they ask. A network device that goes must not be held. */
 void ib_port_attr_changed(struct ib_device *device, u32 port_num)
 {
 	const struct emu_port *port = emu_port(device, port_num);
@@ -690,6 +729,7 @@ static const struct ib_device_ops emu_core_ops = {
 	.destroy_cq = emu_mainline_destroy_cq,
 	.destroy_qp = emu_mainline_destroy_qp,
 	.destroy_srq = emu_mainline_destroy_srq,
+	.get_netdev = emu_get_netdev,
 	.modify_cq = emu_mainline_modify_cq,
 	.modify_qp = emu_mainline_modify_qp,
 	.modify_srq = emu_mainline_modify_srq,
@@ -711,6 +751,16 @@ void emu_core_query_device(const struct emu_device *edev, struct ib_device_attr 
 {
 	if (edev->by_link)
 		attr->kernel_cap_flags |= IBK_ALLOW_USER_UNREG;
+}
+
+int emu_core_init(void)
+{
+	return emu_user_init();
+}
+
+void emu_core_exit(void)
+{
+	emu_user_exit();
 }
 
 void emu_core_setup(struct ib_device *ibdev)

@@ -399,6 +399,7 @@ void emu_device_stop(struct emu_device *edev)
 	emu_p2p_exit(edev);
 	for (i = 0; i < edev->nr_ports; i++)
 		emu_port_exit(&edev->ports[i]);
+	emu_core_release(edev);
 	/*
 	 * Engines of other devices may still look at our ports. Expedited, because
 	 * a thousand devices may wait here.

@@ -215,12 +215,12 @@ static struct notifier_block emu_link_nb = {
 };
 
 /**
- * emu_core_init() - let devices be made by netlink
+ * emu_core_start() - let devices be made by netlink
  *
  * Context: Process, at the end of the module's init: nothing may fail after it.
  * Return: 0, or -ENOMEM.
  */
-int emu_core_init(void)
+int emu_core_start(void)
 {
 	int err;
 
@@ -253,11 +253,11 @@ static struct ib_device *emu_link_first(void)
 }
 
 /**
- * emu_core_exit() - destroy the devices that were made by netlink
+ * emu_core_stop() - destroy the devices that were made by netlink
  *
  * Context: Process, in the module's exit.
  */
-void emu_core_exit(void)
+void emu_core_stop(void)
 {
 	struct ib_device *ibdev;
 

@@ -115,10 +115,13 @@ static int __init emu_init(void)
 	err = emu_check_params();
 	if (err)
 		return err;
+	err = emu_core_init();
+	if (err)
+		return err;
 	emu_mcast_init();
 	err = emu_ram_init();
 	if (err)
-		return err;
+		goto exit_core;
 	err = emu_engine_init();
 	if (err)
 		goto exit_ram;
@@ -136,16 +139,16 @@ static int __init emu_init(void)
 	 */
 	if (err)
 		goto drop_devices;
-	err = emu_core_init();
+	err = emu_core_start();
 	if (err)
 		goto drop_devices;
 	err = emu_configfs_init();
 	if (err)
-		goto exit_core;
+		goto stop_core;
 	return 0;
 
-exit_core:
-	emu_core_exit();
+stop_core:
+	emu_core_stop();
 drop_devices:
 	emu_configfs_drop();
 	emu_debugfs_exit();
@@ -156,19 +159,22 @@ exit_engine:
 	emu_engine_exit();
 exit_ram:
 	emu_ram_exit();
+exit_core:
+	emu_core_exit();
 	return err;
 }
 
 static void __exit emu_exit(void)
 {
 	emu_configfs_exit();
-	emu_core_exit();
+	emu_core_stop();
 	emu_configfs_drop();
 	emu_debugfs_exit();
 	emu_place_exit();
 	unregister_netdevice_notifier(&emu_netdev_nb);
 	emu_engine_exit();
 	emu_ram_exit();
+	emu_core_exit();
 }
 
 module_init(emu_init);

@@ -111,8 +111,15 @@ killed_scribbling() {
 	true
 }
 
+# To the core it is the same driver, and the last to go would take the other's devices.
+not_beside_rxe() {
+	! insmod /modules/kverbs_emu.ko 2>/dev/null && rmmod rdma_rxe && insmod /modules/kverbs_emu.ko &&
+		! insmod /lib/modules/rdma_rxe.ko 2>/dev/null && ! loaded rdma_rxe && rmmod kverbs_emu
+}
+
 # --- InfiniBand ports ----------------------------------------------------------------
 
+! loaded rdma_rxe || check "rdma_rxe is not loaded beside it" not_beside_rxe
 load kverbs_emu devices=1 || exit 1
 [ -c /dev/infiniband/uverbs0 ] || fail "there is no /dev/infiniband/uverbs0"
 chmod 666 /dev/infiniband/uverbs0

@@ -21,7 +21,9 @@ check_userspace() {
 # Linux has no rdma_cm, but KASAN and lockdep look on.
 stock_mainline() {
 	local kernel=$1 tree core disk=(--need "dummy nvmet-rdma nvme-rdma" --env "SCALE=$scale DISK=yes")
-	local processes=(--need "dummy rdma_ucm" --env "DOORBELLS=$((9000 * scale))")
+	local processes=(--need "dummy rdma_ucm rdma_rxe" --env "DOORBELLS=$((9000 * scale))")
+	# It is not in the -cloud kernels.
+	[[ $kernel != *-cloud ]] || processes[1]="dummy rdma_ucm"
 	kernel_of "$kernel"
 	STOCK_NAME=$KERNEL_BUILT_FOR
 	tree=$(kernel_tree "$STOCK_NAME")

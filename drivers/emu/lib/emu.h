@@ -121,6 +121,7 @@ struct emu_counters {
  * @gids: GID table of an InfiniBand port
  * @netdev: the network device that an Ethernet port is bound to; the midlayer
  *	holds it. Only compared, never dereferenced
+ * @core_netdev: the same, held, where the core leaves that to us; see core_mainline.c
  * @netdev_name: name of the network device, also when that is gone; empty if the port was
  *	bound to none. Written under RTNL
  * @bound: entry in the table of bound ports, see ports.c
@@ -151,6 +152,7 @@ struct emu_port {
 	u16 pkeys[EMU_PKEY_TBL_LEN];
 	union ib_gid gids[EMU_GID_TBL_LEN];
 	const struct net_device *netdev;
+	struct net_device *core_netdev;
 	char netdev_name[IFNAMSIZ];
 	struct hlist_node bound;
 	enum ib_port_state wanted;

@@ -65,7 +65,8 @@ const struct emu_user_ops *emu_user;
  * the engines that act as its responder have left. Does nothing in states that
  * cannot fail, or if the queue pair is in the error state already.
  *
- * Context: Any but NMI. The owner of @qp, or someone inside its gate.
+ * Context: Any but NMI. The owner of @qp, someone inside its gate, or whoever has polled one of
+ * its completions and keeps preemption off since.
  */
 void emu_qp_fail(struct emu_qp *qp)
 {
@@ -121,7 +122,7 @@ void emu_qp_drained(struct emu_qp *qp)
  *
  * As emu_qp_fail(). The consumer is told once between two resets.
  *
- * Context: Any but NMI. The owner of @qp, or someone inside its gate.
+ * Context: As emu_qp_fail().
  */
 void emu_qp_fatal(struct emu_qp *qp)
 {
@@ -134,7 +135,7 @@ void emu_qp_fatal(struct emu_qp *qp)
  * emu_qp_lost() - a completion of a queue pair found no room
  * @qp: queue pair
  *
- * Context: Any but NMI. The owner of @qp, or someone inside its gate.
+ * Context: As emu_qp_fail().
  */
 void emu_qp_lost(struct emu_qp *qp)
 {
@@ -172,9 +173,9 @@ static int emu_qp_alloc_rings(struct emu_qp *qp, const struct ib_qp_cap *cap)
 	u32 max_sge = qp->srq ? qp->srq->max_sge : qp->max_recv_sge;
 	int err;
 
-	/* One is taken from any queue, and one of its own is parked. */
+	/* One is taken from any queue, and one of its own is parked, or one that stands for none. */
 	qp->taken = kmalloc(emu_rwqe_size(EMU_MAX_SGE), GFP_KERNEL);
-	qp->parked = kmalloc(emu_rwqe_size(max_sge), GFP_KERNEL);
+	qp->parked = kmalloc(emu_rwqe_size(max(max_sge, 1U)), GFP_KERNEL);
 	err = qp->taken && qp->parked ? 0 : -ENOMEM;
 	if (!err)
 		err = emu_ring_init(&qp->sq, qp->user_sq ? 1 : cap->max_send_wr,
@@ -534,6 +535,13 @@ static int emu_qp_move(struct emu_qp *qp, enum ib_qp_state from, enum ib_qp_stat
 		/* Whoever remembers it as their peer must not get in unchecked. */
 		emu_fabric_changed();
 		emu_gate_open(&qp->gate);
+		/*
+		 * Full barrier, pairs with the cmpxchg in emu_qp_fail(): whoever finds the ring of
+		 * a process's CQ full fails the queue pair, frozen or not.
+		 */
+		smp_mb();
+		if (atomic_read(&qp->state) == IB_QPS_ERR)
+			emu_gate_close(&qp->gate);
 	}
 	/* release: pairs with the acquire in emu_look_for_peer() */
 	smp_store_release(&qp->changing, false);

@@ -201,6 +201,7 @@ enum emu_recv_from {
  * @fastpath: connected, and the transport says that the engine need not ask it
  * @direct_ops: those of @plain_ops for which that holds, and the type is RC: see
  *	engine/direct.c
+ * @user_sq: where the requests are that a process posts; NULL for the kernel
  * @peer: the peer of a connection, kept under RCU; valid while @peer_gen is the fabric's
  *	generation; like the next three, only for the owner and the transport
  * @peer_gen: see fabric.c; 0 for no peer
@@ -233,8 +234,7 @@ enum emu_recv_from {
  * @lock: serialises modify, query and destroy
  * @attr: what modify_qp set, for query_qp and for the engine
  * @init: what create_qp was given, for query_qp
- * @user_sq: where the requests are that a process posts, or NULL
- * @user_rq: where the receives are that it posts; NULL without, or with an SRQ
+ * @user_rq: where the receives are that a process posts; NULL for the kernel, or with an SRQ
  */
 struct emu_qp {
 	struct ib_qp ibqp;
@@ -257,6 +257,7 @@ struct emu_qp {
 	const struct emu_transport *transport;
 	bool fastpath;
 	u32 direct_ops;
+	struct emu_user_sq *user_sq;
 	struct emu_qp *peer;
 	unsigned long peer_gen;
 	struct emu_cqe_origin origin;
@@ -289,8 +290,6 @@ struct emu_qp {
 	struct mutex lock;
 	struct ib_qp_attr attr;
 	struct ib_qp_init_attr init;
-
-	struct emu_user_sq *user_sq;
 	struct emu_user_rq *user_rq;
 };
 emu_apart(struct emu_qp, sq.depth, sq.head);

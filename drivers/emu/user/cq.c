@@ -174,9 +174,12 @@ static void emu_user_cq_pump(struct emu_user_cq *ucq)
 	} while (atomic_cmpxchg(&ucq->pump, EMU_PUMP_OWNED, EMU_PUMP_IDLE) != EMU_PUMP_OWNED);
 }
 
+/* On some kernels a thread runs it. */
 static void emu_user_cq_work(struct irq_work *work)
 {
+	preempt_disable();
 	emu_user_cq_pump(container_of(work, struct emu_user_cq, work));
+	preempt_enable();
 }
 
 void emu_user_completed(struct emu_cq *cq, bool solicited)

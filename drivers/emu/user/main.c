@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Contexts of processes, and what makes the device one that processes can open.
+ *
+ * For the core, the number of a driver says whose devices are whose. It is rdma_rxe's, as
+ * libibverbs finds the provider by it; so rdma_rxe, when it is unloaded, would unregister our
+ * devices with its own. The two must not be loaded at a time.
  */
-#include <linux/overflow.h>
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/module.h>
+#include <linux/namei.h>
 #include <rdma/uverbs_ioctl.h>
 
 #include "methods.h"
@@ -10,6 +17,8 @@
 
 /* The version of the ABI that librxe knows. */
 #define EMU_UVERBS_ABI	2
+
+#define EMU_OTHER_DRIVER "rdma_rxe"
 
 struct emu_ucontext {
 	struct ib_ucontext ibuc;
@@ -48,6 +57,50 @@ static const struct ib_device_ops emu_user_methods = {
 	INIT_RDMA_OBJ_SIZE(ib_ah, emu_user_ah, ah.ibah),
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, emu_ucontext, ibuc),
 };
+
+static int emu_user_module(struct notifier_block *nb, unsigned long state, void *data)
+{
+	const struct module *module = data;
+
+	if (state != MODULE_STATE_COMING || strcmp(module->name, EMU_OTHER_DRIVER))
+		return NOTIFY_DONE;
+	pr_err("%s cannot be loaded: it has the same driver number, and would unregister our devices. Unload this module first\n",
+	       EMU_OTHER_DRIVER);
+	return notifier_from_errno(-EBUSY);
+}
+
+static struct notifier_block emu_user_module_nb = {
+	.notifier_call = emu_user_module,
+};
+
+/**
+ * emu_user_init() - see to it that rdma_rxe is not loaded
+ *
+ * Context: Process.
+ * Return: 0; -EBUSY if it is.
+ */
+int emu_user_init(void)
+{
+	struct path path;
+	int err;
+
+	/* First, or it might come between the two. */
+	err = register_module_notifier(&emu_user_module_nb);
+	if (err)
+		return err;
+	if (kern_path("/sys/module/" EMU_OTHER_DRIVER, 0, &path))
+		return 0;
+	path_put(&path);
+	pr_err("%s is loaded, which has the same driver number. Unload it first\n",
+	       EMU_OTHER_DRIVER);
+	unregister_module_notifier(&emu_user_module_nb);
+	return -EBUSY;
+}
+
+void emu_user_exit(void)
+{
+	unregister_module_notifier(&emu_user_module_nb);
+}
 
 static void emu_user_reset(struct emu_qp *qp)
 {

@@ -83,6 +83,7 @@ enum emu_verdict emu_user_claim(struct emu_user_rq *rq, u64 room, struct emu_rwq
 	struct rxe_recv_wqe head;
 	u32 at, next;
 
+	BUILD_BUG_ON(sizeof(head) % sizeof(u64));
 	for (;;) {
 		if (unlikely(taken & EMU_RQ_SEALED))
 			return EMU_AGAIN;

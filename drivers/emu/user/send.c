@@ -57,7 +57,7 @@ static void emu_refuse(struct emu_refusal *refusal, enum ib_wc_status status,
 	refusal->why = why;
 }
 
-/* Is @bit, of the operation of an entry, one that this queue pair executes? */
+/* Is @opcode, which may be any number, one that this queue pair executes for a process? */
 static bool emu_user_may_post(const struct emu_qp *qp, u32 opcode)
 {
 	return opcode < 32 && (BIT(opcode) & EMU_USER_OPS & qp->send_ops);
@@ -193,6 +193,7 @@ bool emu_user_fetch(struct emu_qp *qp, struct emu_refusal *refusal)
 	const struct rxe_send_wqe *from = emu_uring_entry(sq->ring, at);
 	struct rxe_send_wqe head;
 
+	BUILD_BUG_ON(sizeof(head) % sizeof(u64));
 	if (emu_uring_producer(sq->ring) == at)
 		return false;
 	emu_uring_copy(&head, from, sizeof(head));

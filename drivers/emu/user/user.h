@@ -26,6 +26,8 @@ struct emu_user_ah {
 };
 
 /* main.c */
+int emu_user_init(void);
+void emu_user_exit(void);
 void emu_user_setup(struct ib_device *ibdev);
 int emu_user_respond(struct ib_udata *udata, const void *resp, size_t bytes);
 struct ib_ucontext *emu_user_context(struct ib_udata *udata);

@@ -23,6 +23,10 @@
 void emu_dispatch_event(const struct ib_event *event);
 #define ib_dispatch_event(event) emu_dispatch_event(event)
 
+/* Mainline's core asks for network devices, and does not keep them; see core_mainline.c. */
+int emu_set_netdev(struct ib_device *ibdev, struct net_device *netdev, u32 port_num);
+#define ib_device_set_netdev(ibdev, netdev, port_num) emu_set_netdev(ibdev, netdev, port_num)
+
 /**
  * struct ib_bind_mw_wr - binding of a memory window
  * @wr: part that all requests have
