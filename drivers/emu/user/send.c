@@ -32,6 +32,9 @@
 #define EMU_USER_OPS		(EMU_USER_SENDS | EMU_USER_WRITES | EMU_USER_READS |	\
 				 EMU_USER_ATOMICS | EMU_USER_KEYS)
 
+/* The part of a key that its consumer chooses. */
+#define EMU_USER_KEY_MASK	(BIT(EMU_KEY_SHIFT) - 1)
+
 /* Bytes of an atomic operation's operand. */
 #define EMU_ATOMIC_BYTES	8
 
@@ -112,11 +115,12 @@ static void emu_user_fill_ud(struct emu_qp *qp, struct emu_swqe *wqe, const stru
 	struct emu_av *av = emu_swqe_av(qp, wqe);
 	u32 qkey = wr->wr.ud.remote_qkey;
 
-	wqe->ud.qpn = wr->wr.ud.remote_qpn;
+	/* A packet has no room for more. */
+	wqe->ud.qpn = wr->wr.ud.remote_qpn & IB_QPN_MASK;
 	/* IBTA vol. 1, 10.2.5: the highest bit asks for the queue pair's own. */
 	wqe->ud.qkey = qkey & BIT(31) ? READ_ONCE(qp->qkey) : qkey;
 	wqe->ud.pkey_index = 0;
-	if (wqe->ud.qpn > IB_QPN_MASK || !emu_user_find_av(wr->wr.ud.ah_num, qp->ibqp.pd, av) ||
+	if (!emu_user_find_av(wr->wr.ud.ah_num, qp->ibqp.pd, av) ||
 	    av->port != qp->port)
 		emu_refuse(refusal, IB_WC_LOC_QP_OP_ERR, EMU_SYN_REQUEST);
 }
@@ -125,7 +129,9 @@ static void emu_user_fill_bind(struct emu_swqe *wqe, const struct rxe_send_wr *w
 			       struct emu_refusal *refusal)
 {
 	wqe->bind.mw_key = wr->wr.mw.mw_rkey;
-	wqe->bind.new_key = wr->wr.mw.rkey;
+	/* Of the new key a process chooses the low byte; librxe passes on what it was given. */
+	wqe->bind.new_key = (wr->wr.mw.mw_rkey & ~EMU_USER_KEY_MASK) |
+			    (wr->wr.mw.rkey & EMU_USER_KEY_MASK);
 	wqe->bind.mr_key = wr->wr.mw.mr_lkey;
 	wqe->bind.access = wr->wr.mw.access;
 	wqe->bind.addr = wr->wr.mw.addr;
