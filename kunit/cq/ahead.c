@@ -47,7 +47,7 @@ struct scene {
 	struct item *items;
 	struct recorder *light;
 	struct item *lone;
-	struct cq_gate g;
+	struct kvt_gate g;
 	struct completion last;
 	struct ib_qp *qp[2];
 	const void *dead;
@@ -87,21 +87,13 @@ static void neighbour_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc 
 		s->act(s);
 }
 
-static void restore_time(void *old)
-{
-	cq_rig_tune("cq_time_us", (unsigned long)old);
-}
-
 static struct scene *scene_new(struct kunit *test, enum ib_poll_context ctx,
 			       void (*act)(struct scene *s))
 {
 	struct scene *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
-	int old = cq_rig_tune("cq_time_us", NEVER_US);
 	struct mock *m;
 
-	KUNIT_ASSERT_GT(test, old, 0);
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, restore_time,
-							    (void *)(unsigned long)old));
+	cq_rig_tune(test, "cq_time_us", NEVER_US);
 	KUNIT_ASSERT_NOT_NULL(test, s);
 	m = mock_up(test, "kvtm_a");
 	s->act = act;
@@ -115,7 +107,7 @@ static struct scene *scene_new(struct kunit *test, enum ib_poll_context ctx,
 	s->light->arg = s;
 	s->light->expect = 1;
 	s->lone = items_new(test, s->light, FLOOD);
-	cq_gate_init(&s->g);
+	kvt_gate_init(&s->g);
 	init_completion(&s->last);
 	return s;
 }
@@ -254,7 +246,7 @@ static void neighbour_frees_a_cq_that_was_polled_ahead(struct kunit *test)
 
 static void hold_up(struct scene *s)
 {
-	cq_gate_pass(&s->g);
+	kvt_gate_sleep(&s->g);
 }
 
 static int flush_fn(void *arg)
@@ -279,10 +271,10 @@ static void expect_to_wait_for_the_rest(struct kunit *test, struct scene *s, int
 	struct kvt_thread *t = kvt_thread_new(test, 0, fn, s);
 
 	scene_begin(test, s);
-	KUNIT_EXPECT_TRUE(test, cq_gate_entered(&s->g));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&s->g.entered));
 	kvt_thread_go(t);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(t));
-	cq_gate_open(&s->g);
+	kvt_gate_open(&s->g);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
 	scene_end(test, s);
 	expect_polled_ahead(test, s);
@@ -363,9 +355,4 @@ static struct kunit_case cq_ahead_cases[] = {
 	{}
 };
 
-static struct kunit_suite cq_ahead_suite = {
-	.name = "cq_ahead",
-	.test_cases = cq_ahead_cases,
-};
-
-kunit_test_suite(cq_ahead_suite);
+KVT_SUITE(cq_ahead);

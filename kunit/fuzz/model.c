@@ -492,13 +492,18 @@ static bool exec_rdma(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 {
 	struct x_qp *peer;
 
-	if (wr->bad_key)
+	if (wr->bad_key && wr->what == X_WRITE)
 		return fail_sends(w, qp, IB_WC_LOC_PROT_ERR);
 	peer = ask_peer(w, qp);
 	if (!peer)
 		return fail_sends(w, qp, IB_WC_RETRY_EXC_ERR);
-	if (!may_access(w, peer, wr))
+	if (!may_access(w, peer, wr)) {
+		if (wr->imm && next_receive(w, peer))
+			end_wr(peer, xm_receives(w, peer), IB_WC_LOC_ACCESS_ERR);
 		return fail_both(w, qp, peer, IB_WC_REM_ACCESS_ERR);
+	}
+	if (wr->bad_key)
+		return fail_sends(w, qp, IB_WC_LOC_PROT_ERR);
 	if (wr->imm) {
 		if (!next_receive(w, peer))
 			return find_no_receive(w, qp);
@@ -528,8 +533,6 @@ static bool exec_atomic(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 	struct x_qp *peer;
 	u64 *word;
 
-	if (wr->bad_key)
-		return fail_sends(w, qp, IB_WC_LOC_PROT_ERR);
 	peer = ask_peer(w, qp);
 	if (!peer)
 		return fail_sends(w, qp, IB_WC_RETRY_EXC_ERR);
@@ -543,6 +546,9 @@ static bool exec_atomic(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 		*word += wr->operand;
 	else if (*word == wr->operand)
 		*word = wr->payload;
+	/* The peer has answered, but the answer has no place. */
+	if (wr->bad_key)
+		return fail_sends(w, qp, IB_WC_LOC_PROT_ERR);
 	return succeed(qp);
 }
 
