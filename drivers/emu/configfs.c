@@ -224,7 +224,7 @@ static ssize_t emu_config_pci_show(struct config_item *item, char *page)
 	ssize_t len;
 
 	mutex_lock(&config->lock);
-	len = emu_place_show(&config->place, page);
+	len = emu_pci_parent_show(&config->pci_parent, page);
 	mutex_unlock(&config->lock);
 	return len;
 }
@@ -232,7 +232,7 @@ static ssize_t emu_config_pci_show(struct config_item *item, char *page)
 static int emu_config_set_pci(struct emu_config *config, char *name)
 {
 	lockdep_assert_held(&config->lock);
-	return config->edev ? -EBUSY : emu_place_parse(&config->place, name);
+	return config->edev ? -EBUSY : emu_pci_parent_parse(&config->pci_parent, name);
 }
 
 static ssize_t emu_config_pci_store(struct config_item *item, const char *page, size_t len)
@@ -281,13 +281,13 @@ static int emu_config_enable(struct emu_config *config)
 	struct emu_device *edev;
 	int err;
 
-	err = emu_place_enter(config);
+	err = emu_pci_parent_enter(config);
 	if (err)
 		return err;
-	spec.place = config->place.pdev;
+	spec.pci_parent = config->pci_parent.pdev;
 	edev = emu_device_create(&spec);
 	if (IS_ERR(edev)) {
-		emu_place_leave(config);
+		emu_pci_parent_leave(config);
 		return PTR_ERR(edev);
 	}
 	WRITE_ONCE(config->edev, edev);
@@ -300,7 +300,7 @@ static void emu_config_disable(struct emu_config *config)
 	emu_config_refresh_netdevs(config);
 	emu_device_destroy(config->edev);
 	WRITE_ONCE(config->edev, NULL);
-	emu_place_leave(config);
+	emu_pci_parent_leave(config);
 }
 
 /*
@@ -334,9 +334,9 @@ static int emu_config_set_enable(struct emu_config *config, bool enable)
 }
 
 /**
- * emu_config_evict() - disable a device whose place goes away
+ * emu_config_evict() - disable a device whose parent goes away
  * @config: its directory
- * @parent: the place; a device that is somewhere else by now is left alone
+ * @parent: the parent; a device that is somewhere else by now is left alone
  *
  * Context: Process.
  */
@@ -604,7 +604,7 @@ int emu_configfs_add(const struct emu_device_spec *spec, const char *pci)
 	config->nr_ports = spec->nr_ports;
 	config->adaptive = spec->adaptive;
 	memcpy(config->ports, spec->ports, spec->nr_ports * sizeof(*spec->ports));
-	err = emu_place_parse(&config->place, pci);
+	err = emu_pci_parent_parse(&config->pci_parent, pci);
 	if (!err)
 		err = emu_config_start_param(config);
 	if (err)

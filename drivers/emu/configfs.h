@@ -16,15 +16,15 @@ struct emu_config_port;
 struct pci_dev;
 
 /**
- * struct emu_place - the PCI function that is the parent of a device
+ * struct emu_pci_parent - the PCI function that is the parent of a device
  * @is_set: a function is set
  * @domain: PCI domain of the function
  * @bus: bus number of the function
  * @devfn: device and function number of the function
  * @pdev: the function, referenced, while the device is enabled; else NULL
- * @entry: entry on the list of places in use; see pci_parent.c
+ * @entry: entry on the list of parents in use; see pci_parent.c
  */
-struct emu_place {
+struct emu_pci_parent {
 	bool is_set;
 	int domain;
 	u8 bus;
@@ -41,7 +41,7 @@ struct emu_place {
  * @lock: guards all below
  * @nr_ports: number of ports of the device
  * @adaptive: the moderation of CQs follows their load
- * @place: place of the device on the PCI bus
+ * @pci_parent: the PCI function that is the parent of the device
  * @edev: the device, while it is enabled
  * @dirs: directories of its ports; NULL for a port without one
  * @ports: settings of the ports
@@ -53,7 +53,7 @@ struct emu_config {
 	struct mutex lock;
 	u32 nr_ports;
 	bool adaptive;
-	struct emu_place place;
+	struct emu_pci_parent pci_parent;
 	struct emu_device *edev;
 	struct emu_config_port *dirs[EMU_MAX_PORTS];
 	struct emu_port_config ports[EMU_MAX_PORTS];
@@ -78,9 +78,9 @@ void emu_config_evict(struct emu_config *config, const struct device *parent);
 struct emu_config_port *emu_config_port_new(struct emu_config *config, u32 num);
 
 /* pci_parent.c */
-int emu_place_parse(struct emu_place *place, const char *name);
-ssize_t emu_place_show(const struct emu_place *place, char *page);
-int emu_place_enter(struct emu_config *config);
-void emu_place_leave(struct emu_config *config);
+int emu_pci_parent_parse(struct emu_pci_parent *parent, const char *name);
+ssize_t emu_pci_parent_show(const struct emu_pci_parent *parent, char *page);
+int emu_pci_parent_enter(struct emu_config *config);
+void emu_pci_parent_leave(struct emu_config *config);
 
 #endif

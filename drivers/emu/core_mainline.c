@@ -502,7 +502,7 @@ static int emu_mainline_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *
 	return emu_resize_cq(ibcq, cqe, NULL);
 }
 
-/* A process's notifications are not held back. */
+/* A process's notifications are not deferred. */
 static int emu_mainline_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
 {
 	return to_ecq(ibcq)->user ? -EOPNOTSUPP : emu_modify_cq(ibcq, count, period);

@@ -276,7 +276,7 @@ static const struct ib_device_ops emu_ops = {
 static struct emu_device *emu_device_alloc(const struct emu_device_spec *spec)
 {
 	const struct platform_device_info info = {
-		.parent = spec->place ? &spec->place->dev : NULL,
+		.parent = spec->pci_parent ? &spec->pci_parent->dev : NULL,
 		.name = KBUILD_MODNAME,
 		.id = PLATFORM_DEVID_AUTO,
 		.dma_mask = DMA_BIT_MASK(64),
@@ -353,7 +353,7 @@ static void emu_device_quiesce_gsi(struct emu_device *edev)
 /*
  * Somebody has left objects on the device. They stay in memory, and the midlayer calls none
  * of our methods for them any more once the device is freed. But a queue pair retries by
- * itself, and a queue sends a notification that it holds back: both must end before the
+ * itself, and a queue sends a notification that it defers: both must end before the
  * ports, and this module, go.
  *
  * Clients have returned from remove() and handles are closed, so whoever still has an object

@@ -20,7 +20,7 @@ struct pci_dev;
  * @adaptive: the moderation of CQs follows their load
  * @by_link: made by netlink, and deleted so
  * @net: where the network devices are; NULL for the initial network namespace
- * @place: the PCI function that becomes its parent, or NULL
+ * @pci_parent: the PCI function that becomes its parent, or NULL
  * @ports: settings of the @nr_ports ports; only used during the creation
  */
 struct emu_device_spec {
@@ -30,7 +30,7 @@ struct emu_device_spec {
 	bool adaptive;
 	bool by_link;
 	struct net *net;
-	struct pci_dev *place;
+	struct pci_dev *pci_parent;
 	const struct emu_port_config *ports;
 };
 
@@ -53,8 +53,8 @@ void emu_configfs_exit(void);
 void emu_configfs_drop(void);
 
 /* pci_parent.c */
-int emu_place_init(void);
-void emu_place_exit(void);
+int emu_pci_parent_init(void);
+void emu_pci_parent_exit(void);
 
 /* sysfs.c */
 extern const struct attribute_group emu_attr_group;

@@ -128,7 +128,7 @@ static int __init emu_init(void)
 	err = register_netdevice_notifier(&emu_netdev_nb);
 	if (err)
 		goto exit_engine;
-	err = emu_place_init();
+	err = emu_pci_parent_init();
 	if (err)
 		goto drop_netdev;
 	emu_debugfs_init();
@@ -152,7 +152,7 @@ stop_core:
 drop_devices:
 	emu_configfs_drop();
 	emu_debugfs_exit();
-	emu_place_exit();
+	emu_pci_parent_exit();
 drop_netdev:
 	unregister_netdevice_notifier(&emu_netdev_nb);
 exit_engine:
@@ -170,7 +170,7 @@ static void __exit emu_exit(void)
 	emu_core_stop();
 	emu_configfs_drop();
 	emu_debugfs_exit();
-	emu_place_exit();
+	emu_pci_parent_exit();
 	unregister_netdevice_notifier(&emu_netdev_nb);
 	emu_engine_exit();
 	emu_ram_exit();

@@ -526,7 +526,7 @@ static void what_asks_for_attention_is_not_held_back(struct kunit *test)
 	queue_drain(q);
 	KUNIT_EXPECT_EQ(test, 0, ib_req_notify_cq(q->cq, IB_CQ_SOLICITED));
 	KUNIT_ASSERT_TRUE(test, queue_push(q, 2, false));
-	KUNIT_EXPECT_EQ(test, 0, atomic_read(&q->emu->arm) & EMU_ARM_HELD);
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&q->emu->arm) & EMU_ARM_DEFERRED);
 	KUNIT_ASSERT_TRUE(test, queue_push(q, 3, true));
 	queue_expect_calls(test, q, 2);
 }
@@ -617,7 +617,7 @@ static void off_notifies_at_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, queue_arm_missed(q));
 	KUNIT_ASSERT_TRUE(test, queue_push(q, 0, false));
 	queue_expect_calls(test, q, 0);
-	/* The change sends the notification that was held back. */
+	/* The change sends the notification that was deferred. */
 	queue_moderate(test, q, off[0], off[1]);
 	queue_expect_calls(test, q, 1);
 	queue_drain(q);
@@ -772,7 +772,7 @@ static void nothing_is_held_back_for_ever(struct kunit *test)
 	q->poll = true;
 	KUNIT_EXPECT_EQ(test, 0, queue_arm_missed(q));
 	t = kvt_thread_start(test, kvt_other_cpu(), flood_fn, &f);
-	/* A change sends what is held back, so the second half must do without changes. */
+	/* A change sends what is deferred, so the second half must do without changes. */
 	while (kvt_thread_running(t) && atomic_read(&q->polled) < f.count / 4) {
 		flood_modify(&f, kvt_rand(&state));
 		cond_resched();

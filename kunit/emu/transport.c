@@ -25,7 +25,7 @@ static struct wire {
 	struct emu_port port;
 	struct kvt_trace *tr;		/* what was asked, in order */
 	/* What the transport answers, in order; after the last one EMU_DONE. */
-	enum emu_verdict answers[DEPTH];
+	enum emu_outcome answers[DEPTH];
 	unsigned int nr_answers;	/* number of @answers */
 	unsigned int asked;		/* number of questions */
 	u64 delay_ns;			/* how long a wait takes; as long as no case takes, if 0 */
@@ -62,14 +62,14 @@ s64 emu_qp_flush(struct emu_qp *qp, s64 budget)
 	return budget;
 }
 
-enum emu_verdict emu_region_invalidate(struct emu_qp *qp, u32 key, enum emu_syndrome *why)
+enum emu_outcome emu_region_invalidate(struct emu_qp *qp, u32 key, enum emu_syndrome *why)
 {
 	kvt_trace_add(wire.tr, "invalidate");
 	return EMU_DONE;
 }
 
 #define NOT_CALLED(function, ...)					\
-enum emu_verdict function(__VA_ARGS__)					\
+enum emu_outcome function(__VA_ARGS__)					\
 {									\
 	kvt_trace_add(wire.tr, #function);				\
 	return EMU_FAILED;						\
@@ -151,23 +151,23 @@ bool emu_fault_in_cqe(struct emu_device *edev)
 
 /* --- the transport ------------------------------------------------------------ */
 
-static enum emu_verdict wire_answer(struct emu_exec *ex, const char *what, u32 pos)
+static enum emu_outcome wire_answer(struct emu_exec *ex, const char *what, u32 pos)
 {
-	enum emu_verdict verdict = EMU_DONE;
+	enum emu_outcome outcome = EMU_DONE;
 
 	kvt_trace_add(wire.tr, "%s%s", what, ex->may_sleep ? "(runner)" : "");
 	if (wire.asked < wire.nr_answers)
-		verdict = wire.answers[wire.asked];
+		outcome = wire.answers[wire.asked];
 	wire.asked++;
 	ex->delay_ns = wire.delay_ns ?: LONG_NS;
 	ex->rnr_timer = RNR_TIMER;
-	if (verdict == EMU_DONE)
+	if (outcome == EMU_DONE)
 		emu_ring_advance(&ex->qp->sq, pos);
-	return verdict;
+	return outcome;
 }
 
 #define WIRE_FUNCTION(name)								\
-static enum emu_verdict wire_##name(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)	\
+static enum emu_outcome wire_##name(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)	\
 {											\
 	return wire_answer(ex, #name, pos);						\
 }
@@ -310,8 +310,8 @@ static void transport_in_memory_is_not_asked(struct kunit *test)
 }
 
 /* Posts an entry that is answered with @first at first, and waits until it is done. */
-static void wire_post_twice_asked(struct kunit *test, enum emu_verdict first,
-				  enum emu_verdict second)
+static void wire_post_twice_asked(struct kunit *test, enum emu_outcome first,
+				  enum emu_outcome second)
 {
 	wire.answers[0] = first;
 	wire.answers[1] = second;

@@ -56,7 +56,7 @@ LAYERS = [(name, re.compile(pattern)) for name, pattern in [
                     r"|:ib_cq_timing|:lim_complete"),
     ("doorbell, ownership", r"/doorbell\.[ch]:|:emu_may_(send|execute)"
                             r"|queue\.c:lim_(release|go_on)"),
-    ("execution", r"/(engine|exec|direct|fastpath|connected|datagram|fault)\.[ch]:|verdict\.h:"
+    ("execution", r"/(engine|exec|direct|fastpath|connected|datagram|fault)\.[ch]:|outcome\.h:"
                   r"|queue\.c:lim_(send|execute|run)|/emu\.h:|/qp\.[ch]:"),
     ("CQ layer: rounds, calls of done()", r"^cq/|completion\.h:|limit/main\.c:|:trace_ib_cq"),
     ("calls by pointer", r"kernel:__x86_(indirect|return)"),

@@ -23,20 +23,20 @@ static bool emu_is_reliable(const struct emu_exec *ex)
 }
 
 /* Completes the entry with success, whatever became of the message. */
-static inline enum emu_verdict emu_succeed(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+static inline enum emu_outcome emu_succeed(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	emu_complete_send(ex->qp, wqe, pos, IB_WC_SUCCESS, EMU_SYN_NONE);
 	return EMU_DONE;
 }
 
 /* The responder does not take the message now: tries it again later, or drops it. */
-static noinline enum emu_verdict emu_not_taken(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
-					       enum emu_verdict verdict)
+static noinline enum emu_outcome emu_not_taken(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+					       enum emu_outcome outcome)
 {
-	if (verdict == EMU_RNR)
+	if (outcome == EMU_RNR)
 		ex->rnr_timer = READ_ONCE(ex->peer->rnr_timer);
-	if (emu_is_reliable(ex) || verdict == EMU_AGAIN)
-		return verdict;
+	if (emu_is_reliable(ex) || outcome == EMU_AGAIN)
+		return outcome;
 	if (ex->peer)
 		emu_count(ex->peer->port, EMU_CNT_DROPPED, 1);
 	return emu_succeed(ex, wqe, pos);
@@ -47,7 +47,7 @@ static noinline enum emu_verdict emu_not_taken(struct emu_exec *ex, struct emu_s
  * completes. Returns EMU_FAILED or, if the requester does not learn of it,
  * EMU_DROPPED.
  */
-static noinline enum emu_verdict emu_refuse(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+static noinline enum emu_outcome emu_refuse(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 					    enum ib_wc_status status, enum emu_syndrome why)
 {
 	if (!emu_is_reliable(ex)) {
@@ -105,7 +105,7 @@ static bool emu_respond(struct emu_exec *ex, const struct emu_swqe *wqe,
  * Ends both sides: the responder's receive with @status and, if the requester
  * learns of it, the requester's entry with @rstatus.
  */
-static noinline enum emu_verdict emu_fail_recv(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+static noinline enum emu_outcome emu_fail_recv(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 					       const struct emu_rwqe *recv,
 					       enum ib_wc_status status,
 					       enum ib_wc_status rstatus, enum emu_syndrome why)
@@ -122,7 +122,7 @@ static noinline enum emu_verdict emu_fail_recv(struct emu_exec *ex, struct emu_s
 }
 
 /* The responder's completion found no room in its queue, so the responder is in error. */
-noinline enum emu_verdict emu_lost_recv(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+noinline enum emu_outcome emu_lost_recv(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	if (!emu_is_reliable(ex))
 		return emu_succeed(ex, wqe, pos);
@@ -130,7 +130,7 @@ noinline enum emu_verdict emu_lost_recv(struct emu_exec *ex, struct emu_swqe *wq
 }
 
 /* The message has arrived where it belongs: completes both sides. */
-static enum emu_verdict emu_delivered(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+static enum emu_outcome emu_delivered(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 				      const struct emu_rwqe *recv)
 {
 	emu_exec_sent(ex, wqe->length);
@@ -145,19 +145,19 @@ static enum emu_verdict emu_delivered(struct emu_exec *ex, struct emu_swqe *wqe,
  * message itself can neither come from the memory that it invalidates nor go
  * there.
  */
-static noinline enum emu_verdict emu_exec_send_inv(struct emu_exec *ex, struct emu_swqe *wqe,
+static noinline enum emu_outcome emu_exec_send_inv(struct emu_exec *ex, struct emu_swqe *wqe,
 						   u32 pos)
 {
 	enum emu_syndrome why = EMU_SYN_NONE;
-	enum emu_verdict verdict;
+	enum emu_outcome outcome;
 
 	/* Nothing is invalidated for a message that has nowhere to go. */
 	if (!emu_has_receive(ex->peer))
 		return emu_not_taken(ex, wqe, pos, EMU_RNR);
-	verdict = emu_region_invalidate(ex->peer, wqe->ex.invalidate_rkey, &why);
-	if (verdict == EMU_FAILED)
+	outcome = emu_region_invalidate(ex->peer, wqe->ex.invalidate_rkey, &why);
+	if (outcome == EMU_FAILED)
 		return emu_refuse(ex, wqe, pos, IB_WC_REM_ACCESS_ERR, why);
-	return verdict;
+	return outcome;
 }
 
 /*
@@ -166,7 +166,7 @@ static noinline enum emu_verdict emu_exec_send_inv(struct emu_exec *ex, struct e
  * path of simple messages, because kernels are built to clear a function's
  * variables on entry.
  */
-static noinline enum emu_verdict emu_scatter(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+static noinline enum emu_outcome emu_scatter(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 					     const struct emu_rwqe *recv, struct emu_cursor *from)
 {
 	struct emu_cursor to;
@@ -189,7 +189,7 @@ static noinline enum emu_verdict emu_scatter(struct emu_exec *ex, struct emu_swq
 }
 
 /* Copies a simple message into a receive that is not simple. */
-static noinline enum emu_verdict emu_scatter_simple(struct emu_exec *ex, struct emu_swqe *wqe,
+static noinline enum emu_outcome emu_scatter_simple(struct emu_exec *ex, struct emu_swqe *wqe,
 						    u32 pos, const struct emu_rwqe *recv,
 						    void *simple)
 {
@@ -200,25 +200,25 @@ static noinline enum emu_verdict emu_scatter_simple(struct emu_exec *ex, struct 
 }
 
 /* The message is in memory at @simple or, if that is NULL, where @from leads. */
-static enum emu_verdict emu_exec_send_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+static enum emu_outcome emu_exec_send_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 					   void *simple, struct emu_cursor *from)
 {
 	u64 room = emu_is_reliable(ex) ? 0 : wqe->length;
-	enum emu_verdict verdict;
+	enum emu_outcome outcome;
 	struct emu_rwqe *recv = ex->qp->taken;
 	void *to;
 
-	verdict = emu_enter_peer(ex);
-	if (unlikely(verdict != EMU_DONE))
-		return emu_not_taken(ex, wqe, pos, verdict);
+	outcome = emu_enter_peer(ex);
+	if (unlikely(outcome != EMU_DONE))
+		return emu_not_taken(ex, wqe, pos, outcome);
 	if (unlikely(wqe->opcode == IB_WR_SEND_WITH_INV)) {
-		verdict = emu_exec_send_inv(ex, wqe, pos);
-		if (verdict != EMU_DONE)
-			return verdict;
+		outcome = emu_exec_send_inv(ex, wqe, pos);
+		if (outcome != EMU_DONE)
+			return outcome;
 	}
-	verdict = emu_claim(ex->peer, room, recv);
-	if (unlikely(verdict != EMU_DONE))
-		return emu_not_taken(ex, wqe, pos, verdict);
+	outcome = emu_claim(ex->peer, room, recv);
+	if (unlikely(outcome != EMU_DONE))
+		return emu_not_taken(ex, wqe, pos, outcome);
 	/* Unreliable messages take no receive that is too short. */
 	if (unlikely(wqe->length > recv->length))
 		return emu_fail_recv(ex, wqe, pos, recv, IB_WC_LOC_LEN_ERR,
@@ -233,20 +233,20 @@ static enum emu_verdict emu_exec_send_data(struct emu_exec *ex, struct emu_swqe 
 	return emu_delivered(ex, wqe, pos, recv);
 }
 
-static noinline enum emu_verdict emu_exec_send_gather(struct emu_exec *ex, struct emu_swqe *wqe,
+static noinline enum emu_outcome emu_exec_send_gather(struct emu_exec *ex, struct emu_swqe *wqe,
 						      u32 pos)
 {
-	enum emu_verdict verdict;
+	enum emu_outcome outcome;
 	struct emu_cursor from;
 
 	if (unlikely(!emu_open_local(ex, wqe, 0, &from)))
 		return emu_fail_memory(ex, wqe, pos, from.why);
-	verdict = emu_exec_send_data(ex, wqe, pos, NULL, &from);
+	outcome = emu_exec_send_data(ex, wqe, pos, NULL, &from);
 	emu_cursor_end(&from);
-	return verdict;
+	return outcome;
 }
 
-enum emu_verdict emu_exec_send(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+enum emu_outcome emu_exec_send(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	void *simple = NULL;
 
@@ -271,7 +271,7 @@ static struct ib_sge emu_remote_sge(const struct emu_swqe *wqe)
  * The responder's memory must not be accessed so. A receive that waits for the immediate data
  * says so too: IBTA vol. 1, 11.6.2, local access error.
  */
-static noinline enum emu_verdict emu_refuse_access(struct emu_exec *ex, struct emu_swqe *wqe,
+static noinline enum emu_outcome emu_refuse_access(struct emu_exec *ex, struct emu_swqe *wqe,
 						   u32 pos, enum emu_syndrome why)
 {
 	struct emu_rwqe *recv = ex->qp->taken;
@@ -286,7 +286,7 @@ static noinline enum emu_verdict emu_refuse_access(struct emu_exec *ex, struct e
  * Opens the responder's memory. A message of length 0 touches no memory, and its
  * key is not checked.
  */
-static enum emu_verdict emu_open_remote(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+static enum emu_outcome emu_open_remote(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 					const struct ib_sge *there, int access,
 					struct emu_cursor *remote)
 {
@@ -305,7 +305,7 @@ static enum emu_verdict emu_open_remote(struct emu_exec *ex, struct emu_swqe *wq
  * After a copy: did the memory of one side turn out to be unusable, or is it not
  * where it was?
  */
-static enum emu_verdict emu_check_copy(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+static enum emu_outcome emu_check_copy(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 				       const struct emu_cursor *local,
 				       const struct emu_cursor *remote)
 {
@@ -323,79 +323,79 @@ static enum emu_verdict emu_check_copy(struct emu_exec *ex, struct emu_swqe *wqe
  * could be refused has been accepted, and the data is in place. If an SRQ has run
  * out meanwhile, the data is written again.
  */
-static enum emu_verdict emu_write_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+static enum emu_outcome emu_write_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 				       struct emu_cursor *local, struct emu_cursor *remote)
 {
 	bool imm = wqe->opcode == IB_WR_RDMA_WRITE_WITH_IMM;
-	enum emu_verdict verdict;
+	enum emu_outcome outcome;
 	struct emu_rwqe *recv = ex->qp->taken;
 
 	if (unlikely(imm && !emu_has_receive(ex->peer)))
 		return emu_not_taken(ex, wqe, pos, EMU_RNR);
 	emu_copy(ex, remote, local, wqe->length);
-	verdict = emu_check_copy(ex, wqe, pos, local, remote);
-	if (unlikely(verdict != EMU_DONE))
-		return verdict;
+	outcome = emu_check_copy(ex, wqe, pos, local, remote);
+	if (unlikely(outcome != EMU_DONE))
+		return outcome;
 	if (unlikely(imm)) {
-		verdict = emu_claim(ex->peer, 0, recv);
-		if (verdict != EMU_DONE)
-			return emu_not_taken(ex, wqe, pos, verdict);
+		outcome = emu_claim(ex->peer, 0, recv);
+		if (outcome != EMU_DONE)
+			return emu_not_taken(ex, wqe, pos, outcome);
 		return emu_delivered(ex, wqe, pos, recv);
 	}
 	emu_exec_sent(ex, wqe->length);
 	return emu_succeed(ex, wqe, pos);
 }
 
-enum emu_verdict emu_exec_write(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+enum emu_outcome emu_exec_write(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	struct emu_cursor local, remote;
-	enum emu_verdict verdict;
+	enum emu_outcome outcome;
 	struct ib_sge there;
 
 	if (unlikely(!emu_open_local(ex, wqe, 0, &local)))
 		return emu_fail_memory(ex, wqe, pos, local.why);
-	verdict = emu_enter_peer(ex);
-	if (likely(verdict == EMU_DONE)) {
+	outcome = emu_enter_peer(ex);
+	if (likely(outcome == EMU_DONE)) {
 		there = emu_remote_sge(wqe);
-		verdict = emu_open_remote(ex, wqe, pos, &there, IB_ACCESS_REMOTE_WRITE, &remote);
-		if (likely(verdict == EMU_DONE)) {
-			verdict = emu_write_data(ex, wqe, pos, &local, &remote);
+		outcome = emu_open_remote(ex, wqe, pos, &there, IB_ACCESS_REMOTE_WRITE, &remote);
+		if (likely(outcome == EMU_DONE)) {
+			outcome = emu_write_data(ex, wqe, pos, &local, &remote);
 			emu_cursor_end(&remote);
 		}
 	} else {
-		verdict = emu_not_taken(ex, wqe, pos, verdict);
+		outcome = emu_not_taken(ex, wqe, pos, outcome);
 	}
 	emu_cursor_end(&local);
-	return verdict == EMU_DROPPED ? EMU_DONE : verdict;
+	return outcome == EMU_DROPPED ? EMU_DONE : outcome;
 }
 
 /* Do this requester and this responder allow reads and atomics at all? */
-static enum emu_verdict emu_check_rd_atomic(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+static enum emu_outcome emu_check_rd_atomic(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
-	enum emu_verdict verdict;
+	enum emu_outcome outcome;
 
 	if (unlikely(!ex->qp->attr.max_rd_atomic))
 		return emu_fail_local(ex, wqe, pos, IB_WC_LOC_QP_OP_ERR, EMU_SYN_RD_ATOMIC);
-	verdict = emu_enter_peer(ex);
-	if (unlikely(verdict != EMU_DONE))
-		return verdict;
+	outcome = emu_enter_peer(ex);
+	if (unlikely(outcome != EMU_DONE))
+		return outcome;
 	if (unlikely(!ex->peer->attr.max_dest_rd_atomic))
 		return emu_refuse(ex, wqe, pos, IB_WC_REM_INV_REQ_ERR, EMU_SYN_RD_ATOMIC);
 	return EMU_DONE;
 }
 
-/* Returns EMU_DONE with the data in place, or else the verdict on the entry. */
-static enum emu_verdict emu_read_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+/* Returns EMU_DONE with the data in place, or else the outcome of the entry. */
+static enum emu_outcome emu_read_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	struct ib_sge there = emu_remote_sge(wqe);
 	struct emu_cursor local, remote;
-	enum emu_verdict verdict;
+	enum emu_outcome outcome;
 
-	verdict = emu_check_rd_atomic(ex, wqe, pos);
-	if (likely(verdict == EMU_DONE))
-		verdict = emu_open_remote(ex, wqe, pos, &there, IB_ACCESS_REMOTE_READ, &remote);
-	if (unlikely(verdict != EMU_DONE))
-		return verdict;
+	outcome = emu_check_rd_atomic(ex, wqe, pos);
+	if (likely(outcome == EMU_DONE))
+		outcome = emu_open_remote(ex, wqe, pos, &there, IB_ACCESS_REMOTE_READ, &remote);
+	if (unlikely(outcome != EMU_DONE))
+		return outcome;
 	/* The requester's own memory matters when the answer arrives. */
 	if (unlikely(!emu_open_local(ex, wqe, IB_ACCESS_LOCAL_WRITE, &local))) {
 		emu_cursor_end(&remote);
@@ -403,22 +403,22 @@ static enum emu_verdict emu_read_data(struct emu_exec *ex, struct emu_swqe *wqe,
 	}
 	emu_copy(ex, &local, &remote, wqe->length);
 	emu_cursor_end(&remote);
-	verdict = emu_check_copy(ex, wqe, pos, &local, &remote);
-	if (likely(verdict == EMU_DONE))
+	outcome = emu_check_copy(ex, wqe, pos, &local, &remote);
+	if (likely(outcome == EMU_DONE))
 		emu_count_messages(ex->peer->port, ex->qp->port, 1, wqe->length);
 	emu_cursor_end(&local);
-	return verdict;
+	return outcome;
 }
 
-enum emu_verdict emu_exec_read(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+enum emu_outcome emu_exec_read(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	enum emu_syndrome why = EMU_SYN_NONE;
-	enum emu_verdict verdict;
+	enum emu_outcome outcome;
 
 	if (likely(!wqe->rdma.data_done)) {
-		verdict = emu_read_data(ex, wqe, pos);
-		if (verdict != EMU_DONE)
-			return verdict;
+		outcome = emu_read_data(ex, wqe, pos);
+		if (outcome != EMU_DONE)
+			return outcome;
 	}
 	if (unlikely(wqe->opcode == IB_WR_RDMA_READ_WITH_INV)) {
 		/*
@@ -427,11 +427,11 @@ enum emu_verdict emu_exec_read(struct emu_exec *ex, struct emu_swqe *wqe, u32 po
 		 * of no use any more.
 		 */
 		wqe->rdma.data_done = true;
-		verdict = emu_region_invalidate(ex->qp, wqe->ex.invalidate_rkey, &why);
-		if (verdict == EMU_FAILED)
+		outcome = emu_region_invalidate(ex->qp, wqe->ex.invalidate_rkey, &why);
+		if (outcome == EMU_FAILED)
 			return emu_fail_local(ex, wqe, pos, IB_WC_MW_BIND_ERR, why);
-		if (verdict != EMU_DONE)
-			return verdict;
+		if (outcome != EMU_DONE)
+			return outcome;
 	}
 	return emu_succeed(ex, wqe, pos);
 }
@@ -445,24 +445,24 @@ static u64 emu_atomic_op(const struct emu_swqe *wqe, atomic64_t *target)
 }
 
 /* Executes an atomic operation, and stores the previous value in the entry. */
-static enum emu_verdict emu_atomic_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+static enum emu_outcome emu_atomic_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	struct ib_sge there = {
 		.addr = wqe->atomic.remote_addr,
 		.length = sizeof(u64),
 		.lkey = wqe->atomic.rkey,
 	};
-	enum emu_verdict verdict;
+	enum emu_outcome outcome;
 	struct emu_cursor remote;
 
-	verdict = emu_check_rd_atomic(ex, wqe, pos);
-	if (unlikely(verdict != EMU_DONE))
-		return verdict;
+	outcome = emu_check_rd_atomic(ex, wqe, pos);
+	if (unlikely(outcome != EMU_DONE))
+		return outcome;
 	if (unlikely(!IS_ALIGNED(there.addr, sizeof(u64))))
 		return emu_refuse(ex, wqe, pos, IB_WC_REM_INV_REQ_ERR, EMU_SYN_ALIGNMENT);
-	verdict = emu_open_remote(ex, wqe, pos, &there, IB_ACCESS_REMOTE_ATOMIC, &remote);
-	if (unlikely(verdict != EMU_DONE))
-		return verdict;
+	outcome = emu_open_remote(ex, wqe, pos, &there, IB_ACCESS_REMOTE_ATOMIC, &remote);
+	if (unlikely(outcome != EMU_DONE))
+		return outcome;
 	/* The operand must not straddle two pages, however the region is mapped. */
 	if (likely(IS_ALIGNED((unsigned long)remote.addr, sizeof(u64)) &&
 		   remote.len >= sizeof(u64))) {
@@ -470,17 +470,17 @@ static enum emu_verdict emu_atomic_data(struct emu_exec *ex, struct emu_swqe *wq
 		wqe->atomic.done = true;
 		emu_exec_sent(ex, sizeof(u64));
 	} else {
-		verdict = emu_refuse(ex, wqe, pos, IB_WC_REM_INV_REQ_ERR, EMU_SYN_ALIGNMENT);
+		outcome = emu_refuse(ex, wqe, pos, IB_WC_REM_INV_REQ_ERR, EMU_SYN_ALIGNMENT);
 	}
 	emu_cursor_end(&remote);
-	return verdict;
+	return outcome;
 }
 
 /*
  * The answer may have to wait for the requester's memory, or find that it is not usable; the
  * operation is not repeated, and not undone then.
  */
-static enum emu_verdict emu_atomic_answer(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+static enum emu_outcome emu_atomic_answer(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	struct emu_cursor from, local;
 
@@ -494,14 +494,14 @@ static enum emu_verdict emu_atomic_answer(struct emu_exec *ex, struct emu_swqe *
 	return emu_succeed(ex, wqe, pos);
 }
 
-enum emu_verdict emu_exec_atomic(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+enum emu_outcome emu_exec_atomic(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
-	enum emu_verdict verdict;
+	enum emu_outcome outcome;
 
 	if (likely(!wqe->atomic.done)) {
-		verdict = emu_atomic_data(ex, wqe, pos);
-		if (unlikely(verdict != EMU_DONE))
-			return verdict;
+		outcome = emu_atomic_data(ex, wqe, pos);
+		if (unlikely(outcome != EMU_DONE))
+			return outcome;
 	}
 	return emu_atomic_answer(ex, wqe, pos);
 }

@@ -303,7 +303,7 @@ static void emu_deliver_unicast(struct emu_datagram *dg)
  * Return: EMU_DONE or EMU_FAILED: the entry is gone; EMU_DELAYED, or EMU_AGAIN if a
  * runner must execute it: it is still there.
  */
-enum emu_verdict emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+enum emu_outcome emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	struct emu_qp *qp = ex->qp;
 	struct emu_datagram dg = { .ex = ex, .wqe = wqe, .av = emu_swqe_av(qp, wqe) };

@@ -132,11 +132,11 @@ static noinline bool emu_execute_fetch(struct emu_exec *ex)
  * Executes entries in order until the queue, the budget or the state ends this.
  * EMU_DONE: there is nothing left, or nothing to be done in this state.
  */
-static inline enum emu_verdict emu_execute(struct emu_exec *ex, s64 *budget,
+static inline enum emu_outcome emu_execute(struct emu_exec *ex, s64 *budget,
 					   struct emu_swqe **pwqe, u32 *pos)
 {
 	struct emu_qp *qp = ex->qp;
-	enum emu_verdict verdict;
+	enum emu_outcome outcome;
 	struct emu_swqe *wqe;
 	u32 length;
 
@@ -152,16 +152,16 @@ static inline enum emu_verdict emu_execute(struct emu_exec *ex, s64 *budget,
 		if (unlikely(*budget <= length && !emu_budget_covers(*budget, wqe, ex)))
 			return EMU_AGAIN;
 		if (!emu_exec_simple(ex, qp, wqe, *pos)) {
-			verdict = emu_exec_wqe(ex, wqe, *pos);
+			outcome = emu_exec_wqe(ex, wqe, *pos);
 			if (unlikely(ex->cost)) {
 				*budget -= ex->cost;
 				ex->cost = 0;
 			}
 			/* The entry may be half done, so it must be finished in SQD. */
-			if (verdict == EMU_AGAIN)
+			if (outcome == EMU_AGAIN)
 				qp->retrying = true;
-			if (unlikely(verdict != EMU_DONE))
-				return verdict;
+			if (unlikely(outcome != EMU_DONE))
+				return outcome;
 		}
 		if (unlikely(qp->retrying))
 			emu_retried(qp);

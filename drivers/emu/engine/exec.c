@@ -22,7 +22,7 @@
  * unreliable transports go on receiving: IBTA vol. 1, 10.3.1.5, the SQE state. The
  * state changes first, so whoever sees the completion finds it changed.
  */
-enum emu_verdict emu_fail_local(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+enum emu_outcome emu_fail_local(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 				enum ib_wc_status status, enum emu_syndrome why)
 {
 	if (ex->qp->ibqp.qp_type == IB_QPT_RC)
@@ -37,7 +37,7 @@ enum emu_verdict emu_fail_local(struct emu_exec *ex, struct emu_swqe *wqe, u32 p
  * Ends an entry whose own memory cannot be used. If the memory only cannot be used
  * now, the entry waits instead.
  */
-enum emu_verdict emu_fail_memory(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+enum emu_outcome emu_fail_memory(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 				 enum emu_syndrome why)
 {
 	if (why == EMU_SYN_PAUSED)
@@ -100,35 +100,35 @@ bool emu_open_local(struct emu_exec *ex, struct emu_swqe *wqe, int access,
 }
 
 /* Operations on the memory keys of the queue pair's own device. */
-static noinline enum emu_verdict emu_exec_local(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+static noinline enum emu_outcome emu_exec_local(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	enum emu_syndrome why = EMU_SYN_NONE;
-	enum emu_verdict verdict;
+	enum emu_outcome outcome;
 
 	switch (wqe->opcode) {
 	case IB_WR_REG_MR:
-		verdict = emu_region_register(ex->qp, wqe, &why);
+		outcome = emu_region_register(ex->qp, wqe, &why);
 		break;
 	case IB_WR_BIND_MW:
-		verdict = emu_region_bind(ex->qp, wqe, &why);
+		outcome = emu_region_bind(ex->qp, wqe, &why);
 		break;
 	default:
-		verdict = emu_region_invalidate(ex->qp, wqe->ex.invalidate_rkey, &why);
+		outcome = emu_region_invalidate(ex->qp, wqe->ex.invalidate_rkey, &why);
 	}
 	if (why == EMU_SYN_PAUSED)
 		return emu_wait_memory(ex);
-	if (verdict == EMU_FAILED)
+	if (outcome == EMU_FAILED)
 		return emu_fail_local(ex, wqe, pos, IB_WC_MW_BIND_ERR, why);
-	if (verdict == EMU_DONE)
+	if (outcome == EMU_DONE)
 		emu_complete_send(ex->qp, wqe, pos, IB_WC_SUCCESS, EMU_SYN_NONE);
-	return verdict;
+	return outcome;
 }
 
 /* An injected RNR NAK asks for the shortest wait, 0.01 ms: IBTA table 45. */
 #define EMU_RNR_SHORTEST	1
 
 /* The message is lost on its way. Whoever is not waiting for an answer does not notice. */
-static enum emu_verdict emu_exec_lose(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+static enum emu_outcome emu_exec_lose(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	if (ex->qp->ibqp.qp_type == IB_QPT_RC)
 		return EMU_NO_RESPONSE;
@@ -141,7 +141,7 @@ static enum emu_verdict emu_exec_lose(struct emu_exec *ex, struct emu_swqe *wqe,
  * Injects the faults that were asked for in debugfs, instead of executing the entry or before
  * that. Returns EMU_DONE if it is to be executed.
  */
-static noinline enum emu_verdict emu_exec_fault(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+static noinline enum emu_outcome emu_exec_fault(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	struct emu_qp *qp = ex->qp;
 	const struct emu_fault_site site = {
@@ -181,7 +181,7 @@ static noinline enum emu_verdict emu_exec_fault(struct emu_exec *ex, struct emu_
 }
 
 /* As emu_exec_wqe(), of a queue pair whose peers are not in memory. */
-static noinline enum emu_verdict emu_exec_elsewhere(struct emu_exec *ex, struct emu_swqe *wqe,
+static noinline enum emu_outcome emu_exec_elsewhere(struct emu_exec *ex, struct emu_swqe *wqe,
 						    u32 pos)
 {
 	const struct emu_transport *transport = ex->qp->transport;
@@ -215,17 +215,17 @@ static noinline enum emu_verdict emu_exec_elsewhere(struct emu_exec *ex, struct 
  *
  * Context: The owner of the queue pair's doorbell, preemption off; may enable it
  * for a while if ex->may_sleep.
- * Return: see enum emu_verdict. With EMU_DONE and EMU_FAILED the entry is gone;
+ * Return: see enum emu_outcome. With EMU_DONE and EMU_FAILED the entry is gone;
  * otherwise it is where it was.
  */
-enum emu_verdict emu_exec_wqe(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+enum emu_outcome emu_exec_wqe(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
-	enum emu_verdict verdict;
+	enum emu_outcome outcome;
 
 	if (static_branch_unlikely(&emu_faulty)) {
-		verdict = emu_exec_fault(ex, wqe, pos);
-		if (verdict != EMU_DONE)
-			return verdict == EMU_DROPPED ? EMU_DONE : verdict;
+		outcome = emu_exec_fault(ex, wqe, pos);
+		if (outcome != EMU_DONE)
+			return outcome == EMU_DROPPED ? EMU_DONE : outcome;
 		/* A port may be down from this entry on. */
 		emu_exec_end(ex);
 	}

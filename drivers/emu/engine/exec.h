@@ -52,7 +52,7 @@ struct emu_exec {
  * Memory that the entry needs, at either end, is on the move: the entry is tried
  * again later.
  */
-static inline enum emu_verdict emu_wait_memory(struct emu_exec *ex)
+static inline enum emu_outcome emu_wait_memory(struct emu_exec *ex)
 {
 	ex->delay_ns = EMU_MOVE_NS;
 	return EMU_DELAYED;
@@ -71,10 +71,10 @@ static __always_inline bool emu_may_send(const struct emu_qp *qp)
 void emu_serve(struct emu_qp *qp, s64 budget, bool may_sleep);
 
 /* exec.c */
-enum emu_verdict emu_exec_wqe(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
-enum emu_verdict emu_fail_local(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+enum emu_outcome emu_exec_wqe(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
+enum emu_outcome emu_fail_local(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 				enum ib_wc_status status, enum emu_syndrome why);
-enum emu_verdict emu_fail_memory(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+enum emu_outcome emu_fail_memory(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 				 enum emu_syndrome why);
 bool emu_open_local(struct emu_exec *ex, struct emu_swqe *wqe, int access,
 		    struct emu_cursor *local);

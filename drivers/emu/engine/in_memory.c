@@ -58,7 +58,7 @@ static bool emu_is_connected(const struct emu_qp *qp, const struct emu_qp *peer)
  * Finds the peer, enters it, and remembers it. EMU_NO_RESPONSE if nobody answers; EMU_AGAIN
  * if the peer cannot be entered at this moment.
  */
-static enum emu_verdict emu_look_for_peer(struct emu_exec *ex)
+static enum emu_outcome emu_look_for_peer(struct emu_exec *ex)
 {
 	/* acquire: pair A. First: whatever changes from here on changes the number. */
 	unsigned long gen = emu_fabric_generation();
@@ -106,9 +106,9 @@ static enum emu_verdict emu_look_for_peer(struct emu_exec *ex)
  * Return: EMU_DONE; EMU_NO_RESPONSE if nobody answers; EMU_AGAIN while the
  * responder is being changed.
  */
-enum emu_verdict emu_enter_peer(struct emu_exec *ex)
+enum emu_outcome emu_enter_peer(struct emu_exec *ex)
 {
-	enum emu_verdict verdict;
+	enum emu_outcome outcome;
 	struct emu_qp *peer;
 
 	if (likely(emu_enter_same_peer(ex)))
@@ -116,14 +116,14 @@ enum emu_verdict emu_enter_peer(struct emu_exec *ex)
 	if (unlikely(ex->peer))
 		emu_leave_peer(ex);
 	rcu_read_lock();
-	verdict = emu_look_for_peer(ex);
+	outcome = emu_look_for_peer(ex);
 	rcu_read_unlock();
 
 	peer = ex->peer;
 	if (peer && unlikely(!atomic_read(&peer->comm_est)) &&
 	    !atomic_xchg(&peer->comm_est, 1) && atomic_read(&peer->state) == IB_QPS_RTR)
 		ib_qp_notify_event(&peer->ibqp, IB_EVENT_COMM_EST);
-	return verdict;
+	return outcome;
 }
 
 /* The path has changed. */

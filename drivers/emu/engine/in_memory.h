@@ -11,18 +11,18 @@
 #include "exec.h"
 
 /* in_memory.c */
-enum emu_verdict emu_enter_peer(struct emu_exec *ex);
+enum emu_outcome emu_enter_peer(struct emu_exec *ex);
 void emu_leave_peer(struct emu_exec *ex);
 
 /* connected.c */
-enum emu_verdict emu_lost_recv(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
-enum emu_verdict emu_exec_send(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
-enum emu_verdict emu_exec_write(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
-enum emu_verdict emu_exec_read(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
-enum emu_verdict emu_exec_atomic(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
+enum emu_outcome emu_lost_recv(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
+enum emu_outcome emu_exec_send(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
+enum emu_outcome emu_exec_write(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
+enum emu_outcome emu_exec_read(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
+enum emu_outcome emu_exec_atomic(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
 
 /* datagram.c */
-enum emu_verdict emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
+enum emu_outcome emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
 
 /* mcast.c */
 /**

@@ -135,7 +135,7 @@ static struct emu_region *emu_window_find(const struct emu_qp *qp, const struct 
 }
 
 /* Closes a bound window of type 1, and seizes it once those inside have left. */
-static enum emu_verdict emu_window_vacate(struct emu_region *window)
+static enum emu_outcome emu_window_vacate(struct emu_region *window)
 {
 	if (atomic_cmpxchg(&window->state, EMU_REGION_VALID, EMU_REGION_INVALIDATING) ==
 	    EMU_REGION_VALID)
@@ -183,11 +183,11 @@ static void emu_window_set(const struct emu_qp *qp, struct emu_region *window,
  * under way: no new ones begin, and the caller tries again. EMU_FAILED with @why
  * EMU_SYN_PAUSED is only for a while, too.
  */
-enum emu_verdict emu_region_bind(struct emu_qp *qp, const struct emu_swqe *wqe,
+enum emu_outcome emu_region_bind(struct emu_qp *qp, const struct emu_swqe *wqe,
 				 enum emu_syndrome *why)
 {
 	struct emu_region *window, *parent = NULL;
-	enum emu_verdict verdict = EMU_FAILED;
+	enum emu_outcome outcome = EMU_FAILED;
 
 	rcu_read_lock();
 	window = emu_window_find(qp, wqe, why);
@@ -199,9 +199,9 @@ enum emu_verdict emu_region_bind(struct emu_qp *qp, const struct emu_swqe *wqe,
 			goto unlock;
 	}
 
-	verdict = emu_window_type(window) == IB_MW_TYPE_1 ? emu_window_vacate(window) :
+	outcome = emu_window_type(window) == IB_MW_TYPE_1 ? emu_window_vacate(window) :
 							    emu_region_seize_free(window);
-	if (verdict == EMU_DONE) {
+	if (outcome == EMU_DONE) {
 		emu_window_set(qp, window, parent, wqe);
 	} else {
 		*why = EMU_SYN_MR_STATE;
@@ -210,5 +210,5 @@ enum emu_verdict emu_region_bind(struct emu_qp *qp, const struct emu_swqe *wqe,
 	}
 unlock:
 	rcu_read_unlock();
-	return verdict;
+	return outcome;
 }

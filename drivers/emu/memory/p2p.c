@@ -4,9 +4,9 @@
  *
  * The kernel has such memory mapped, and its DMA addresses are physical addresses,
  * whichever route leads there; so an address is enough to find the memory. But a real
- * adapter could not reach all of it. So a route is looked for from our device's place on
+ * adapter could not reach all of it. So a route is looked for from our device's parent on
  * the PCI bus, even for addresses that someone other than kverbs_p2pdma has mapped. A
- * device without a place, or without a safe route, cannot reach the memory.
+ * device without a parent there, or without a safe route, cannot reach the memory.
  *
  * For the memory of user regions, the route was looked for when the midlayer got the
  * memory: see umem_pages.c. In this file, an engine comes across the memory, in any context,

@@ -397,7 +397,7 @@ bool emu_region_seize(struct emu_region *region, enum emu_region_state from)
 }
 
 /* Seizes a region that is to be registered or bound. EMU_AGAIN if it may be free soon. */
-enum emu_verdict emu_region_seize_free(struct emu_region *region)
+enum emu_outcome emu_region_seize_free(struct emu_region *region)
 {
 	if (emu_region_seize(region, EMU_REGION_FREE))
 		return EMU_DONE;
@@ -476,10 +476,10 @@ static bool emu_region_set(struct emu_region *region, const struct emu_swqe *wqe
  * Context: The owner of @qp; any.
  * Return: EMU_DONE; EMU_FAILED; EMU_AGAIN if somebody else has the region for a moment.
  */
-enum emu_verdict emu_region_register(struct emu_qp *qp, const struct emu_swqe *wqe,
+enum emu_outcome emu_region_register(struct emu_qp *qp, const struct emu_swqe *wqe,
 				     enum emu_syndrome *why)
 {
-	enum emu_verdict verdict = EMU_FAILED;
+	enum emu_outcome outcome = EMU_FAILED;
 	struct emu_region *region;
 
 	rcu_read_lock();
@@ -490,19 +490,19 @@ enum emu_verdict emu_region_register(struct emu_qp *qp, const struct emu_swqe *w
 	if (region->kind != EMU_REGION_FAST)
 		goto unlock;
 	*why = EMU_SYN_MR_STATE;
-	verdict = emu_region_seize_free(region);
-	if (verdict != EMU_DONE)
+	outcome = emu_region_seize_free(region);
+	if (outcome != EMU_DONE)
 		goto unlock;
 	if (emu_region_set(region, wqe)) {
 		emu_region_publish(region);
 	} else {
 		emu_region_settle(region, EMU_REGION_FREE);
 		*why = EMU_SYN_KEY_RANGE;
-		verdict = EMU_FAILED;
+		outcome = EMU_FAILED;
 	}
 unlock:
 	rcu_read_unlock();
-	return verdict;
+	return outcome;
 }
 
 /*
@@ -536,7 +536,7 @@ static enum emu_syndrome emu_region_close(const struct emu_qp *qp, struct emu_re
 }
 
 /* Completes the invalidation of a region if those inside have left. */
-static enum emu_verdict emu_region_finish(struct emu_region *region, enum emu_syndrome *why)
+static enum emu_outcome emu_region_finish(struct emu_region *region, enum emu_syndrome *why)
 {
 	int state = atomic_read(&region->state);
 
@@ -573,9 +573,9 @@ static enum emu_verdict emu_region_finish(struct emu_region *region, enum emu_sy
  * Return: EMU_DONE; EMU_FAILED, also while windows are bound to a region; EMU_AGAIN
  * while accesses are under way: no new ones begin, and the caller tries again.
  */
-enum emu_verdict emu_region_invalidate(struct emu_qp *qp, u32 key, enum emu_syndrome *why)
+enum emu_outcome emu_region_invalidate(struct emu_qp *qp, u32 key, enum emu_syndrome *why)
 {
-	enum emu_verdict verdict = EMU_FAILED;
+	enum emu_outcome outcome = EMU_FAILED;
 	struct emu_region *region;
 
 	rcu_read_lock();
@@ -586,8 +586,8 @@ enum emu_verdict emu_region_invalidate(struct emu_qp *qp, u32 key, enum emu_synd
 	if (region->kind == EMU_REGION_FAST || emu_window_is_invalidatable(region))
 		*why = emu_region_close(qp, region, key);
 	if (*why == EMU_SYN_NONE)
-		verdict = emu_region_finish(region, why);
+		outcome = emu_region_finish(region, why);
 unlock:
 	rcu_read_unlock();
-	return verdict;
+	return outcome;
 }

@@ -9,7 +9,7 @@
 
 #include "../lib/emu.h"
 #include "../lib/gate.h"
-#include "../lib/verdict.h"
+#include "../lib/outcome.h"
 
 struct emu_backing;
 struct emu_qp;
@@ -190,9 +190,9 @@ void emu_region_leave(struct emu_region *region);
 enum emu_syndrome emu_region_must_leave(const struct emu_region *region);
 void *emu_region_span(const struct emu_region *region, u64 addr, size_t *len);
 u64 emu_region_dma(const struct emu_region *region, u64 addr);
-enum emu_verdict emu_region_register(struct emu_qp *qp, const struct emu_swqe *wqe,
+enum emu_outcome emu_region_register(struct emu_qp *qp, const struct emu_swqe *wqe,
 				     enum emu_syndrome *why);
-enum emu_verdict emu_region_invalidate(struct emu_qp *qp, u32 key, enum emu_syndrome *why);
+enum emu_outcome emu_region_invalidate(struct emu_qp *qp, u32 key, enum emu_syndrome *why);
 
 /* region.c: for the other kinds */
 int emu_region_add(struct emu_region *region, struct ib_pd *pd, enum emu_region_kind kind,
@@ -202,7 +202,7 @@ void emu_region_revoke(struct emu_region *region);
 struct emu_region *emu_region_find(const struct emu_qp *qp, u32 key, enum emu_syndrome *why);
 enum emu_syndrome emu_region_closed(const struct emu_region *region);
 bool emu_region_seize(struct emu_region *region, enum emu_region_state from);
-enum emu_verdict emu_region_seize_free(struct emu_region *region);
+enum emu_outcome emu_region_seize_free(struct emu_region *region);
 bool emu_region_seize_drained(struct emu_region *region);
 void emu_region_settle(struct emu_region *region, enum emu_region_state to);
 void emu_region_publish(struct emu_region *region);
@@ -248,7 +248,7 @@ int emu_resume_mr(struct ib_mr *ibmr, struct ib_umem *umem);
 /* mw.c */
 int emu_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
 int emu_dealloc_mw(struct ib_mw *ibmw);
-enum emu_verdict emu_region_bind(struct emu_qp *qp, const struct emu_swqe *wqe,
+enum emu_outcome emu_region_bind(struct emu_qp *qp, const struct emu_swqe *wqe,
 				 enum emu_syndrome *why);
 bool emu_window_is_invalidatable(const struct emu_region *region);
 void emu_window_unbind(struct emu_region *window);

@@ -10,7 +10,7 @@
 #ifndef KVERBS_EMU_TRANSPORT_H
 #define KVERBS_EMU_TRANSPORT_H
 
-#include "../lib/verdict.h"
+#include "../lib/outcome.h"
 
 struct emu_exec;
 struct emu_qp;
@@ -49,11 +49,11 @@ struct emu_swqe;
  */
 struct emu_transport {
 	bool fastpath;
-	enum emu_verdict (*send)(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
-	enum emu_verdict (*write)(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
-	enum emu_verdict (*read)(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
-	enum emu_verdict (*atomic)(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
-	enum emu_verdict (*datagram)(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
+	enum emu_outcome (*send)(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
+	enum emu_outcome (*write)(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
+	enum emu_outcome (*read)(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
+	enum emu_outcome (*atomic)(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
+	enum emu_outcome (*datagram)(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
 	void (*leave)(struct emu_exec *ex);
 	void (*forget)(struct emu_qp *qp);
 };

@@ -101,7 +101,7 @@ void emu_cq_wake(struct emu_cq *cq, u32 pos, bool solicited)
 		return;
 	}
 	while (arm & wanted) {
-		if (unlikely(READ_ONCE(cq->moderation)) && !any && emu_cq_hold(cq, pos, &arm))
+		if (unlikely(READ_ONCE(cq->moderation)) && !any && emu_cq_defer(cq, pos, &arm))
 			return;
 		if (atomic_try_cmpxchg(&cq->arm, &arm, arm & EMU_ARM_TIMER)) {
 			if (!emu_cq_fault_notify(cq))
@@ -391,7 +391,7 @@ int emu_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 		return 1;
 	if (solicited)
 		return !!(atomic_fetch_andnot(how, &cq->arm) & how);
-	return !!(atomic_fetch_andnot(EMU_ARM_NEXT | EMU_ARM_HELD | EMU_ARM_DUE, &cq->arm) & how);
+	return !!(atomic_fetch_andnot(EMU_ARM_NEXT | EMU_ARM_DEFERRED | EMU_ARM_DUE, &cq->arm) & how);
 }
 
 /*
@@ -466,7 +466,7 @@ void emu_cq_forget_qp(struct emu_cq *cq, struct emu_qp *qp)
 		emu_ring_forget_qp(ring, &qp->ibqp);
 	/*
 	 * Once no queue pair is left, no completion comes that would notify: send
-	 * now what is held back.
+	 * now what is deferred.
 	 */
 	emu_cq_unhold(cq);
 	mutex_unlock(&cq->resize_lock);

@@ -32,8 +32,8 @@
 /* How a queue is armed: for solicited completions, or for any. */
 #define EMU_ARM_SOLICITED	BIT(0)
 #define EMU_ARM_NEXT		BIT(1)
-/* A notification is held back; see moderation.c. */
-#define EMU_ARM_HELD		BIT(2)
+/* A notification is deferred; see moderation.c. */
+#define EMU_ARM_DEFERRED	BIT(2)
 /* emu_cq.due says until when. */
 #define EMU_ARM_DUE		BIT(3)
 /* The timer is queued, or whoever set this is about to queue it. */
@@ -133,13 +133,13 @@ emu_apart(struct emu_cq_ring, head, tail);
  * @out: where they are polled: the oldest ring with something in it
  * @overrun: the queue is in error, most often because a completion was lost; it
  *	takes in nothing any more
- * @moderation: when to send a notification that is held back: after this many
+ * @moderation: when to send a notification that is deferred: after this many
  *	completions (bits 0 to 15) or microseconds (from bit 16 on); 0 for no
  *	moderation
  * @arm: EMU_ARM_* bits
  * @armed_at: position behind the newest entry at the time when the queue was
  *	armed; only kept with @moderation
- * @due: when to send a notification that is held back, in nanoseconds of
+ * @due: when to send a notification that is deferred, in nanoseconds of
  *	CLOCK_MONOTONIC
  * @timer: sends it at that time
  * @lost: completions that found no room
@@ -209,7 +209,7 @@ void emu_cq_wake(struct emu_cq *cq, u32 pos, bool solicited);
 
 /* moderation.c */
 int emu_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);
-bool emu_cq_hold(struct emu_cq *cq, u32 pos, int *arm);
+bool emu_cq_defer(struct emu_cq *cq, u32 pos, int *arm);
 void emu_cq_unhold(struct emu_cq *cq);
 void emu_cq_moderation_init(struct emu_cq *cq);
 void emu_cq_moderation_exit(struct emu_cq *cq);

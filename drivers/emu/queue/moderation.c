@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Moderation of completion queues: notifications that are held back.
+ * Moderation of completion queues: notifications that are deferred.
  *
  * An armed queue with moderation notifies when a number of completions has come since
  * it was armed, or some time after the first of them. Completions that ask for
- * attention are not held back: errors, and messages whose sender asked for a solicited
+ * attention are not deferred: errors, and messages whose sender asked for a solicited
  * event; the IBTA's specification knows no moderation, and an event is all that such
  * messages ask for. A count of 1, or no count and no period, means no moderation.
  *
  * The arm word says what is going on, and each change of it is an atomic operation:
  *
- *   HELD		a completion has come since, and its notification waits. Whoever
+ *   DEFERRED		a completion has come since, and its notification waits. Whoever
  *			sets this writes @due, if there is a period, then sets DUE and
  *			TIMER
  *   DUE		@due is valid
@@ -23,9 +23,9 @@
  * timer for each time that the queue was armed, and most completions take neither.
  * Pair:
  *
- *   D  emu_modify_cq(): full barrier between @moderation and the look at HELD -
- *	emu_cq_hold(): full barrier between HELD and the look at @moderation
- *	what was held back by rules that no longer apply is not forgotten
+ *   D  emu_modify_cq(): full barrier between @moderation and the look at DEFERRED -
+ *	emu_cq_defer(): full barrier between DEFERRED and the look at @moderation
+ *	what was deferred by rules that no longer apply is not forgotten
  */
 #include <kverbs/completion.h>
 
@@ -50,7 +50,7 @@ static bool emu_cq_must_wait(const struct emu_cq *cq, u32 moderation, u32 pos)
 	return !count || came < count;
 }
 
-/* This CPU has set HELD: the time counts from now on. */
+/* This CPU has set DEFERRED: the time counts from now on. */
 static void emu_cq_start_timer(struct emu_cq *cq, u32 moderation)
 {
 	ktime_t due = ktime_add_us(ktime_get(), EMU_MOD_PERIOD(moderation));
@@ -63,9 +63,9 @@ static void emu_cq_start_timer(struct emu_cq *cq, u32 moderation)
 /*
  * The entry at @pos was published while the queue was armed for any completion; @arm
  * is the arm word. Returns false if the caller must notify; true if the notification
- * is held back, or somebody else has notified.
+ * is deferred, or somebody else has notified.
  */
-bool emu_cq_hold(struct emu_cq *cq, u32 pos, int *arm)
+bool emu_cq_defer(struct emu_cq *cq, u32 pos, int *arm)
 {
 	u32 moderation;
 
@@ -75,11 +75,11 @@ bool emu_cq_hold(struct emu_cq *cq, u32 pos, int *arm)
 		moderation = READ_ONCE(cq->moderation);
 		if (!emu_cq_must_wait(cq, moderation, pos))
 			return false;
-		if (*arm & EMU_ARM_HELD)
+		if (*arm & EMU_ARM_DEFERRED)
 			return true;
-	} while (!atomic_try_cmpxchg(&cq->arm, arm, *arm | EMU_ARM_HELD));
+	} while (!atomic_try_cmpxchg(&cq->arm, arm, *arm | EMU_ARM_DEFERRED));
 
-	*arm |= EMU_ARM_HELD;
+	*arm |= EMU_ARM_DEFERRED;
 	/* full barrier above: pair D */
 	if (unlikely(READ_ONCE(cq->moderation) != moderation))
 		return false;
@@ -92,27 +92,27 @@ static enum hrtimer_restart emu_cq_timer(struct hrtimer *timer)
 {
 	struct emu_cq *cq = container_of(timer, struct emu_cq, timer);
 	ktime_t due;
-	bool held;
+	bool deferred;
 	int arm;
 
 	do {
 		/* acquire: if DUE is set, @due is what was written before DUE was set */
 		arm = atomic_read_acquire(&cq->arm);
 		due = atomic64_read(&cq->due);
-		held = (arm & EMU_ARM_HELD) && (arm & EMU_ARM_DUE);
-		if (held && ktime_after(due, ktime_get())) {
+		deferred = (arm & EMU_ARM_DEFERRED) && (arm & EMU_ARM_DUE);
+		if (deferred && ktime_after(due, ktime_get())) {
 			hrtimer_set_expires(timer, due);
 			return HRTIMER_RESTART;
 		}
 	} while (!atomic_try_cmpxchg(&cq->arm, &arm,
-				     held ? 0 : arm & ~(EMU_ARM_DUE | EMU_ARM_TIMER)));
-	if (held && !emu_cq_fault_notify(cq))
+				     deferred ? 0 : arm & ~(EMU_ARM_DUE | EMU_ARM_TIMER)));
+	if (deferred && !emu_cq_fault_notify(cq))
 		ib_cq_notify(&cq->ibcq);
 	return HRTIMER_NORESTART;
 }
 
 /*
- * Sends the notification that is held back, if there is one. When this returns, the
+ * Sends the notification that is deferred, if there is one. When this returns, the
  * timer is not queued, except for what came since; and nobody else who was here has taken the
  * notification and not sent it yet: see emu_cq_forget_qp(). Process context.
  */
@@ -122,12 +122,12 @@ void emu_cq_unhold(struct emu_cq *cq)
 	int arm = atomic_read(&cq->arm);
 
 	lockdep_assert_held(&cq->resize_lock);
-	if (!mine && !(arm & EMU_ARM_HELD))
+	if (!mine && !(arm & EMU_ARM_DEFERRED))
 		return;
 	while (!atomic_try_cmpxchg(&cq->arm, &arm,
-				   (arm & EMU_ARM_HELD ? arm & EMU_ARM_TIMER : arm) & ~mine))
+				   (arm & EMU_ARM_DEFERRED ? arm & EMU_ARM_TIMER : arm) & ~mine))
 		;
-	if (arm & EMU_ARM_HELD)
+	if (arm & EMU_ARM_DEFERRED)
 		ib_cq_notify(&cq->ibcq);
 }
 

@@ -39,7 +39,7 @@ bool emu_park_recv(struct emu_qp *qp, const struct emu_rwqe *recv)
  * Context: Any, inside the gate of @qp; or whoever has it closed and empty.
  * Return: EMU_DONE; EMU_RNR if there is none; EMU_FAILED if it is too short.
  */
-enum emu_verdict emu_claim_parked(struct emu_qp *qp, u64 room, struct emu_rwqe *copy)
+enum emu_outcome emu_claim_parked(struct emu_qp *qp, u64 room, struct emu_rwqe *copy)
 {
 	if (!emu_parked_step(qp, EMU_FROM_PARKED, EMU_FROM_BUSY))
 		return EMU_RNR;

@@ -11,7 +11,7 @@
 
 #include "../lib/emu.h"
 #include "../lib/gate.h"
-#include "../lib/verdict.h"
+#include "../lib/outcome.h"
 #include "../memory/region.h"
 #include "cq.h"
 #include "ring.h"

@@ -17,12 +17,12 @@ static inline int emu_recv_source(const struct emu_qp *qp)
 
 /* parked_recv.c */
 bool emu_park_recv(struct emu_qp *qp, const struct emu_rwqe *recv);
-enum emu_verdict emu_claim_parked(struct emu_qp *qp, u64 room, struct emu_rwqe *copy);
+enum emu_outcome emu_claim_parked(struct emu_qp *qp, u64 room, struct emu_rwqe *copy);
 void emu_drop_parked(struct emu_qp *qp);
 
 /* srq.c */
 u32 emu_srq_used(struct emu_srq *srq);
-enum emu_verdict emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_rwqe *copy);
+enum emu_outcome emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_rwqe *copy);
 void emu_srq_check_limit(struct emu_srq *srq);
 
 /* Where receives of an SRQ are taken from first. Preemption is off, which keeps the ring. */
@@ -67,16 +67,16 @@ static inline bool emu_recv_ring_claim(struct emu_ring *ring, u64 room, struct e
 }
 
 /* Takes the oldest receive of a queue pair, and copies it. Verdicts as of emu_srq_claim(). */
-static inline enum emu_verdict emu_claim(struct emu_qp *qp, u64 room, struct emu_rwqe *copy)
+static inline enum emu_outcome emu_claim(struct emu_qp *qp, u64 room, struct emu_rwqe *copy)
 {
 	int from = atomic_read(&qp->recv_from);
-	enum emu_verdict verdict;
+	enum emu_outcome outcome;
 	bool too_short = false;
 
 	if (unlikely(from & EMU_FROM_PARKED)) {
-		verdict = emu_claim_parked(qp, room, copy);
-		if (verdict != EMU_RNR)
-			return verdict;
+		outcome = emu_claim_parked(qp, room, copy);
+		if (outcome != EMU_RNR)
+			return outcome;
 	}
 	if (unlikely(from & EMU_FROM_SRQ))
 		return emu_srq_claim(qp->srq, room, copy);

@@ -89,16 +89,16 @@ void emu_srq_check_limit(struct emu_srq *srq)
 		ib_srq_notify_event(&srq->ibsrq, IB_EVENT_SRQ_LIMIT_REACHED);
 }
 
-static noinline enum emu_verdict emu_srq_claim_user(struct emu_srq *srq, u64 room,
+static noinline enum emu_outcome emu_srq_claim_user(struct emu_srq *srq, u64 room,
 						    struct emu_rwqe *copy)
 {
-	enum emu_verdict verdict;
+	enum emu_outcome outcome;
 
 	/* acquire: pair C */
-	verdict = emu_user->claim(smp_load_acquire(&srq->user_rq), room, copy);
-	if (verdict == EMU_DONE)
+	outcome = emu_user->claim(smp_load_acquire(&srq->user_rq), room, copy);
+	if (outcome == EMU_DONE)
 		emu_srq_taken(srq);
-	return verdict;
+	return outcome;
 }
 
 /**
@@ -111,9 +111,9 @@ static noinline enum emu_verdict emu_srq_claim_user(struct emu_srq *srq, u64 roo
  * Return: EMU_DONE; EMU_RNR if there is none; EMU_AGAIN while the size changes;
  * EMU_FAILED if it is too short.
  */
-enum emu_verdict emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_rwqe *copy)
+enum emu_outcome emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_rwqe *copy)
 {
-	enum emu_verdict verdict = EMU_RNR;
+	enum emu_outcome outcome = EMU_RNR;
 	struct emu_srq_ring *ring, *next;
 	bool too_short = false, taken;
 
@@ -131,7 +131,7 @@ enum emu_verdict emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_rwqe *c
 			break;
 		/* acquire: pair B */
 		if (!smp_load_acquire(&ring->sealed)) {
-			verdict = EMU_AGAIN;
+			outcome = EMU_AGAIN;
 			break;
 		}
 		/*
@@ -147,7 +147,7 @@ enum emu_verdict emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_rwqe *c
 	if (too_short)
 		return EMU_FAILED;
 	if (!taken)
-		return verdict;
+		return outcome;
 	emu_srq_taken(srq);
 	return EMU_DONE;
 }

@@ -18,7 +18,7 @@
 #ifndef KVERBS_EMU_USER_QUEUE_H
 #define KVERBS_EMU_USER_QUEUE_H
 
-#include "../lib/verdict.h"
+#include "../lib/outcome.h"
 
 struct emu_cq;
 struct emu_qp;
@@ -54,7 +54,7 @@ struct emu_refusal {
  */
 struct emu_user_ops {
 	bool (*fetch)(struct emu_qp *qp, struct emu_refusal *refusal);
-	enum emu_verdict (*claim)(struct emu_user_rq *rq, u64 room, struct emu_rwqe *copy);
+	enum emu_outcome (*claim)(struct emu_user_rq *rq, u64 room, struct emu_rwqe *copy);
 	u32 (*used)(struct emu_user_rq *rq);
 	u32 (*depth)(const struct emu_user_rq *rq);
 	void (*reset)(struct emu_qp *qp);

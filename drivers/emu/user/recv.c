@@ -76,7 +76,7 @@ static void emu_user_tell_taken(struct emu_user_rq *rq)
 }
 
 /* See struct emu_user_ops. */
-enum emu_verdict emu_user_claim(struct emu_user_rq *rq, u64 room, struct emu_rwqe *copy)
+enum emu_outcome emu_user_claim(struct emu_user_rq *rq, u64 room, struct emu_rwqe *copy)
 {
 	u32 taken = atomic_read(&rq->taken);
 	const struct rxe_recv_wqe *from;

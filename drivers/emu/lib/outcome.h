@@ -2,11 +2,11 @@
 /*
  * How the execution of a work queue entry ends, and what was wrong.
  */
-#ifndef KVERBS_EMU_VERDICT_H
-#define KVERBS_EMU_VERDICT_H
+#ifndef KVERBS_EMU_OUTCOME_H
+#define KVERBS_EMU_OUTCOME_H
 
 /**
- * enum emu_verdict - how the execution of a work queue entry ended
+ * enum emu_outcome - how the execution of a work queue entry ended
  * @EMU_DONE: it has its completion
  * @EMU_FAILED: it has its completion in error, and the queue pair is in error
  * @EMU_NO_RESPONSE: the peer does not answer; try again after the timeout
@@ -16,7 +16,7 @@
  *	after a while
  * @EMU_DROPPED: it has its completion, but its message was dropped
  */
-enum emu_verdict {
+enum emu_outcome {
 	EMU_DONE,
 	EMU_FAILED,
 	EMU_NO_RESPONSE,
