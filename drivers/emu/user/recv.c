@@ -234,7 +234,7 @@ static int emu_user_srq_replace(struct emu_srq *srq, struct emu_user_rq *rq)
 		atomic_fetch_andnot(EMU_RQ_SEALED, &old->taken);
 		return err;
 	}
-	/* release: pair C of srq.c */
+	/* release: whoever sees the new memory sees it set up, see queue/srq.c */
 	smp_store_release(&srq->user_rq, rq);
 	synchronize_rcu();
 	emu_user_free_rq(old);
