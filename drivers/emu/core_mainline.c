@@ -195,7 +195,7 @@ static void emu_notify_settle(struct emu_notify *notify, int due)
 	/* acquire: all that the handlers did is done */
 	while (atomic_read_acquire(&notify->state) & (due | EMU_NOTIFY_RUNNING)) {
 		irq_work_sync(&notify->work);
-		cpu_relax();
+		cond_resched();
 	}
 }
 

@@ -217,7 +217,7 @@ static struct notifier_block emu_link_nb = {
 /**
  * emu_core_start() - let devices be made by netlink
  *
- * Context: Process, at the end of the module's init: nothing may fail after it.
+ * Context: Process, at the end of the module's init.
  * Return: 0, or -ENOMEM.
  */
 int emu_core_start(void)

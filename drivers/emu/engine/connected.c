@@ -35,6 +35,12 @@ static noinline enum emu_outcome emu_not_taken(struct emu_exec *ex, struct emu_s
 {
 	if (outcome == EMU_RNR)
 		ex->rnr_timer = READ_ONCE(ex->peer->rnr_timer);
+	/*
+	 * A process changes the size of the SRQ, and may not have the CPU to end that: the runner
+	 * must not try without end.
+	 */
+	if (outcome == EMU_AGAIN && ex->peer && ex->peer->srq && ex->peer->srq->user_rq)
+		return emu_wait_memory(ex);
 	if (emu_is_reliable(ex) || outcome == EMU_AGAIN)
 		return outcome;
 	if (ex->peer)

@@ -12,6 +12,8 @@
 #define EMU_PROBE_NS		NSEC_PER_SEC
 /* The rnr_retry value that means: for ever. */
 #define EMU_RNR_FOREVER		7
+/* How often an owner looks again because somebody has rung, before a runner does. */
+#define EMU_MAX_LOOKS		64
 
 /* How long the responder asks the requester to wait: IBTA table 45, by code. */
 static u64 emu_rnr_delay_ns(u8 code)
@@ -216,8 +218,16 @@ static enum emu_service emu_service(struct emu_qp *qp, s64 *budget, bool may_sle
 /* See emu_serve_fn. */
 void emu_serve(struct emu_qp *qp, s64 budget, bool may_sleep)
 {
-	while (emu_service(qp, &budget, may_sleep) == EMU_IDLE && !emu_qp_release(qp))
+	unsigned int looks = 0;
+
+	while (emu_service(qp, &budget, may_sleep) == EMU_IDLE && !emu_qp_release(qp)) {
+		/* Those who ring again and again, with nothing to do, must not keep us here. */
+		if (unlikely(++looks > EMU_MAX_LOOKS)) {
+			emu_qp_hand_over(qp);
+			return;
+		}
 		emu_qp_look(qp);
+	}
 }
 
 int emu_engine_init(void)

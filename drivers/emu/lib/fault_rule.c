@@ -239,7 +239,7 @@ static int emu_fault_parse_word(struct emu_fault_rule *rule, char *word)
 {
 	char *text = word;
 	const char *name = strsep(&text, "=");
-	u64 value;
+	u64 value = 0;
 	int err;
 
 	if (!text)

@@ -13,12 +13,12 @@
 
 /**
  * struct emu_waiter - a thread that waits, on its stack
- * @node: link in the list of all waiters
+ * @node: link in one of the lists of waiters
  * @var: address of what it waits for
  * @task: the thread
  */
 struct emu_waiter {
-	struct list_head node;
+	struct hlist_node node;
 	const void *var;
 	struct task_struct *task;
 };

@@ -27,7 +27,7 @@ static void emu_flush_one_recv(struct emu_qp *qp, const struct emu_rwqe *recv)
 /* The oldest entry of the send queue, wherever it is; NULL if there is none. */
 static struct emu_swqe *emu_flush_next_send(struct emu_qp *qp, u32 *pos)
 {
-	struct emu_refusal refusal;
+	struct emu_refusal refusal = {};
 	struct emu_swqe *wqe;
 
 	wqe = emu_ring_peek(&qp->sq, pos);

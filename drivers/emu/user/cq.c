@@ -10,7 +10,7 @@
  * One at a time copies, the owner of @pump, which is a word as that of a doorbell (doorbell.h):
  * whoever comes meanwhile writes RERUN and goes on, and the owner looks again. Nobody waits, and
  * so an engine in an interrupt may come. An owner copies up to EMU_PUMP_BUDGET completions; if
- * there are more, @work goes on as the owner, in between which the CPU takes other interrupts.
+ * there are more, or it is made to look again and again, @work goes on as the owner.
  *
  * What only the owner touches: @ring, @head, and the positions in the rings of queue pairs that
  * tell the process what has room again. A queue pair that it finds in a completion stays in
@@ -25,8 +25,8 @@
  *	emu_user_req_notify_cq(): full barrier between @arm and the process's next poll
  *	either the owner sees the queue armed, or the process finds the completion
  */
-#include <linux/irq_work.h>
 #include <linux/slab.h>
+#include <linux/workqueue.h>
 #include <rdma/uverbs_ioctl.h>
 
 #include "ring.h"
@@ -64,7 +64,7 @@ struct emu_user_cq {
 	atomic_t pump;
 	atomic_t solicited;
 	atomic_t arm;
-	struct irq_work work;
+	struct work_struct work;
 	struct mutex resizing;
 };
 
@@ -134,8 +134,11 @@ static void emu_user_cq_wake(struct emu_user_cq *ucq, bool solicited)
 		ib_cq_notify(&ucq->cq->ibcq);
 }
 
-/* Copies what can be polled. Returns false if there is more than the budget allows. */
-static bool emu_user_cq_copy(struct emu_user_cq *ucq)
+/*
+ * Copies what can be polled. Returns false if the budget is used up; a look that finds nothing
+ * is charged, too, for a process can cause as many as it likes.
+ */
+static bool emu_user_cq_copy(struct emu_user_cq *ucq, int *budget)
 {
 	struct ib_cq *ibcq = &ucq->cq->ibcq;
 	bool solicited = atomic_xchg(&ucq->solicited, 0);
@@ -151,35 +154,52 @@ static bool emu_user_cq_copy(struct emu_user_cq *ucq)
 		copied += got;
 		if (got)
 			emu_uring_produce(ucq->ring, ucq->head);
-	} while (got == EMU_PUMP_BATCH && copied < EMU_PUMP_BUDGET);
+	} while (got == EMU_PUMP_BATCH && copied < *budget);
 
+	*budget -= max(copied, 1);
 	if (solicited && emu_peek_cq(ibcq, 1))
 		atomic_set(&ucq->solicited, 1);
 	if (copied)
 		emu_user_cq_wake(ucq, solicited);
-	return got < EMU_PUMP_BATCH;
+	return *budget > 0;
 }
 
-/* The caller is the owner. Preemption is off. */
-static void emu_user_cq_pump(struct emu_user_cq *ucq)
+/*
+ * The caller is the owner, with preemption off. Returns true if it is not any more; else the
+ * budget is used up.
+ */
+static bool emu_user_cq_pump(struct emu_user_cq *ucq)
 {
+	int budget = EMU_PUMP_BUDGET;
+
 	do {
 		/* Full barrier: the look that follows sees all that came before. */
 		atomic_xchg(&ucq->pump, EMU_PUMP_OWNED);
-		if (!emu_user_cq_copy(ucq)) {
-			irq_work_queue(&ucq->work);
-			return;
-		}
+		if (!emu_user_cq_copy(ucq, &budget))
+			return false;
 		/* Full barrier: either we see RERUN, or the next to come is the owner. */
 	} while (atomic_cmpxchg(&ucq->pump, EMU_PUMP_OWNED, EMU_PUMP_IDLE) != EMU_PUMP_OWNED);
+	return true;
 }
 
-/* On some kernels a thread runs it. */
-static void emu_user_cq_work(struct irq_work *work)
+/* As emu_user_cq_pump(), and passes what is left on to @work. */
+static void emu_user_cq_pump_some(struct emu_user_cq *ucq)
 {
-	preempt_disable();
-	emu_user_cq_pump(container_of(work, struct emu_user_cq, work));
-	preempt_enable();
+	if (!emu_user_cq_pump(ucq))
+		queue_work(system_unbound_wq, &ucq->work);
+}
+
+static void emu_user_cq_work(struct work_struct *work)
+{
+	struct emu_user_cq *ucq = container_of(work, struct emu_user_cq, work);
+	bool done;
+
+	do {
+		preempt_disable();
+		done = emu_user_cq_pump(ucq);
+		preempt_enable();
+		cond_resched();
+	} while (!done);
 }
 
 void emu_user_completed(struct emu_cq *cq, bool solicited)
@@ -191,7 +211,7 @@ void emu_user_completed(struct emu_cq *cq, bool solicited)
 		atomic_set(&ucq->solicited, 1);
 	/* Full barrier, pairs with that of the owner's look. */
 	if (atomic_xchg(&ucq->pump, EMU_PUMP_RERUN) == EMU_PUMP_IDLE)
-		emu_user_cq_pump(ucq);
+		emu_user_cq_pump_some(ucq);
 	preempt_enable();
 }
 
@@ -222,7 +242,7 @@ int emu_user_make_cq(struct emu_cq *cq, u32 cqe, struct ib_udata *udata)
 		return -ENOMEM;
 	ucq->cq = cq;
 	atomic_set(&ucq->pump, EMU_PUMP_IDLE);
-	init_irq_work(&ucq->work, emu_user_cq_work);
+	INIT_WORK(&ucq->work, emu_user_cq_work);
 	mutex_init(&ucq->resizing);
 	ucq->ring = emu_uring_create(emu_user_context(udata), cqe, sizeof(struct ib_uverbs_wc));
 	if (IS_ERR(ucq->ring)) {
@@ -250,9 +270,11 @@ void emu_user_quiesce_cq(struct emu_cq *cq)
 
 	if (!ucq)
 		return;
-	while (atomic_read_acquire(&ucq->pump) != EMU_PUMP_IDLE)
+	while (atomic_read_acquire(&ucq->pump) != EMU_PUMP_IDLE) {
+		flush_work(&ucq->work);
 		cond_resched();
-	irq_work_sync(&ucq->work);
+	}
+	flush_work(&ucq->work);
 }
 
 void emu_user_free_cq(struct emu_cq *cq)
@@ -296,11 +318,13 @@ static int emu_user_cq_replace(struct emu_user_cq *ucq, struct emu_uring *ring)
 {
 	int err;
 
-	while (atomic_cmpxchg(&ucq->pump, EMU_PUMP_IDLE, EMU_PUMP_OWNED) != EMU_PUMP_IDLE)
+	while (atomic_cmpxchg(&ucq->pump, EMU_PUMP_IDLE, EMU_PUMP_OWNED) != EMU_PUMP_IDLE) {
+		flush_work(&ucq->work);
 		cond_resched();
+	}
 	err = emu_user_cq_move(ucq, ring);
 	preempt_disable();
-	emu_user_cq_pump(ucq);
+	emu_user_cq_pump_some(ucq);
 	preempt_enable();
 	return err;
 }
