@@ -12,9 +12,9 @@
 # shellcheck source=message.sh
 . /bin/message.sh
 
-MAX_SINGLE=${MAX_SINGLE:-"send=625 write=450 read=475 send_srq=625"}
-MAX_PINGPONG=${MAX_PINGPONG:-1180}
-MAX_BATCHED=${MAX_BATCHED:-"send=560 write=415"}
+MAX_SINGLE=${MAX_SINGLE:-"send=610 write=440 read=460 send_srq=610"}
+MAX_PINGPONG=${MAX_PINGPONG:-1150}
+MAX_BATCHED=${MAX_BATCHED:-"send=540 write=405"}
 MAX_COPY=${MAX_COPY:-130}
 
 check_copy() {
