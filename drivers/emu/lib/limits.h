@@ -12,7 +12,7 @@
 #define EMU_MAX_QP		(1 << 14)
 #define EMU_MAX_SRQ		(1 << 14)
 #define EMU_MAX_AH		(1 << 15)
-#define EMU_MAX_MR		(1 << 16)
+#define EMU_MAX_MR		(1 << 17)
 #define EMU_MAX_MW		(1 << 16)
 
 int emu_object_get(struct emu_device *edev, enum emu_object object);
