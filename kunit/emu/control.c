@@ -6,7 +6,7 @@
 #include <linux/umh.h>
 #include <kverbs/completion.h>
 
-#include "emu/rig.h"
+#include "emu/control.h"
 #include "lib/objects.h"
 
 #define DEVICE		"emu0"
@@ -23,19 +23,32 @@ static const char *const fault_files[] = {
 	"comp_error", "delay", "port_flap", "drop_notify", "cq_overflow", "alloc_fail",
 };
 
-/*
- * Writes to a debugfs file, whose write method takes user memory, by means of a shell.
- * Returns 0, an errno, or the shell's wait status: its exit code shifted left by 8.
- */
+int control_shell(const char *fmt, ...)
+{
+	static char *envp[2] = { "PATH=/bin", NULL };
+	char command[192];
+	char *argv[4] = { "/bin/sh", "-c", command, NULL };
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(command, sizeof(command), fmt, args);
+	va_end(args);
+	return call_usermodehelper(argv[0], argv, envp, UMH_WAIT_PROC);
+}
+
+void control_make_unreliable(struct kunit *test, struct rig *r)
+{
+	rig_destroy_qp(test, &r->a);
+	rig_destroy_qp(test, &r->b);
+	r->init.qp_type = IB_QPT_UC;
+	rig_start(test, r);
+}
+
+/* Writes to a file of the device. Returns what control_shell() does. */
 static int put(const char *file, const char *text)
 {
-	char command[128];
-	static char *envp[2] = { "PATH=/bin", NULL };
-	char *argv[4] = { "/bin/sh", "-c", command, NULL };
-
-	snprintf(command, sizeof(command),
-		 "echo %s 2>/dev/null >/sys/kernel/debug/kverbs_emu/" DEVICE "/%s", text, file);
-	return call_usermodehelper(argv[0], argv, envp, UMH_WAIT_PROC);
+	return control_shell("echo %s 2>/dev/null >/sys/kernel/debug/kverbs_emu/" DEVICE "/%s",
+			     text, file);
 }
 
 static int put_fault(const char *kind, u32 value)
@@ -453,10 +466,7 @@ static void seed_replays(struct kunit *test)
 	struct rig *r = rig_up(test, DEVICE, PEER);
 
 	KUNIT_ASSERT_EQ(test, 0, rig_to(r->b.qp, IB_QPS_RESET));
-	r->init.qp_type = IB_QPT_UC;
-	rig_destroy_qp(test, &r->a);
-	rig_destroy_qp(test, &r->b);
-	rig_start(test, r);
+	control_make_unreliable(test, r);
 
 	fault(test, "comp_error", SOME);
 	run_sequence(test, r, 11, first);

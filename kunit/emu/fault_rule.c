@@ -2,9 +2,7 @@
 /*
  * Rules of fault injection: exactly the requests that a rule is about go wrong, as it says.
  */
-#include <linux/umh.h>
-
-#include "emu/rig.h"
+#include "emu/control.h"
 
 #define DEVICE		"emu0"
 #define PEER		"emu1"
@@ -16,55 +14,36 @@
 
 #define SEQUENCE	100
 
-/* Returns 0, or what the shell returns. debugfs files are written from user memory. */
-static __printf(1, 2) int shell(const char *fmt, ...)
-{
-	static char *envp[2] = { "PATH=/bin", NULL };
-	char command[192];
-	char *argv[4] = { "/bin/sh", "-c", command, NULL };
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(command, sizeof(command), fmt, args);
-	va_end(args);
-	return call_usermodehelper(argv[0], argv, envp, UMH_WAIT_PROC);
-}
-
 static int rule(const char *text)
 {
-	return shell("echo add %s 2>/dev/null >" RULES, text);
+	return control_shell("echo add %s 2>/dev/null >" RULES, text);
 }
 
 /* Does the list have a line that ends so? */
 static bool listed(const char *end)
 {
-	return !shell("grep -q '%s$' " RULES, end);
+	return !control_shell("grep -q '%s$' " RULES, end);
 }
 
 static void no_rules(void *unused)
 {
-	shell("echo clear >" RULES);
+	control_shell("echo clear >" RULES);
 }
 
 static struct rig *rules_rig(struct kunit *test)
 {
 	struct rig *r = rig_up(test, DEVICE, PEER);
 
-	KUNIT_ASSERT_EQ_MSG(test, 0, shell("echo clear >" RULES), "no rules: mount debugfs");
+	KUNIT_ASSERT_EQ_MSG(test, 0, control_shell("echo clear >" RULES), "no rules: mount debugfs");
 	kvt_defer(test, no_rules, NULL);
 	return r;
 }
 
-/* The same, with queue pairs of a type whose failures the peer does not see. */
 static struct rig *unreliable_rig(struct kunit *test)
 {
 	struct rig *r = rules_rig(test);
 
-	rig_destroy_qp(test, &r->a);
-	rig_destroy_qp(test, &r->b);
-	r->init.qp_type = IB_QPT_UC;
-	rig_make_qps(test, r);
-	rig_connect(test, r);
+	control_make_unreliable(test, r);
 	return r;
 }
 
@@ -230,7 +209,7 @@ static void draw(struct kunit *test, struct rig *r, unsigned int seed, unsigned 
 	int i;
 
 	bitmap_zero(failed, SEQUENCE);
-	KUNIT_ASSERT_EQ(test, 0, shell("echo %u >" SEED, seed));
+	KUNIT_ASSERT_EQ(test, 0, control_shell("echo %u >" SEED, seed));
 	for (i = 0; i < SEQUENCE; i++) {
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, 8));
 		KUNIT_ASSERT_TRUE(test, rig_poll(r->a.scq, &wc));
@@ -277,22 +256,22 @@ static void rules_are_deleted(struct kunit *test)
 
 	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
 	KUNIT_ASSERT_EQ(test, 0, rule("status=general_err"));
-	KUNIT_ASSERT_EQ(test, 0, shell("echo del $(cut -d \" \" -f 1 " RULES ") >" RULES));
+	KUNIT_ASSERT_EQ(test, 0, control_shell("echo del $(cut -d \" \" -f 1 " RULES ") >" RULES));
 	write_as(test, r, 1, IB_WC_SUCCESS);
 	KUNIT_EXPECT_FALSE(test, listed("hits=0"));
-	KUNIT_EXPECT_NE(test, 0, shell("echo del 1 2>/dev/null >" RULES));
+	KUNIT_EXPECT_NE(test, 0, control_shell("echo del 1 2>/dev/null >" RULES));
 	KUNIT_ASSERT_EQ(test, 0, rule("status=general_err"));
-	KUNIT_ASSERT_EQ(test, 0, shell("echo clear >" RULES));
+	KUNIT_ASSERT_EQ(test, 0, control_shell("echo clear >" RULES));
 	write_as(test, r, 2, IB_WC_SUCCESS);
 }
 
 static void there_is_a_limit(struct kunit *test)
 {
 	rules_rig(test);
-	KUNIT_EXPECT_EQ(test, 0, shell("for i in $(seq %d); do echo add rnr >" RULES " || exit 1; done",
+	KUNIT_EXPECT_EQ(test, 0, control_shell("for i in $(seq %d); do echo add rnr >" RULES " || exit 1; done",
 				       MAX_RULES));
 	KUNIT_EXPECT_NE(test, 0, rule("rnr"));
-	KUNIT_EXPECT_EQ(test, 0, shell("[ $(wc -l <" RULES ") = %d ]", MAX_RULES));
+	KUNIT_EXPECT_EQ(test, 0, control_shell("[ $(wc -l <" RULES ") = %d ]", MAX_RULES));
 }
 
 static const char *const refused[] = {
