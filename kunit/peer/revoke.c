@@ -142,14 +142,23 @@ static void stop_from_within_revoke_does_not_wait(struct kunit *test)
 		     "invalidate revoke stop dma_unmap put_pages =0 put release");
 }
 
+/* An invalidation, in a thread of its own, whose revoke() is held up until scene_let_go(). */
+static struct kvt_thread *hold_up_a_revoke(struct kunit *test, struct scene *s)
+{
+	struct kvt_thread *t;
+
+	s->u->on_revoke = scene_hold_revoke;
+	t = kvt_thread_start(test, -1, scene_invalidate, s);
+	KUNIT_ASSERT_TRUE(test, kvt_wait(&s->hold.entered));
+	return t;
+}
+
 static void stop_waits_for_revoke(struct kunit *test)
 {
 	struct scene *s = scene_active(test);
 	struct kvt_thread *t, *stop;
 
-	s->u->on_revoke = scene_hold_revoke;
-	t = kvt_thread_start(test, -1, scene_invalidate, s);
-	KUNIT_ASSERT_TRUE(test, kvt_wait(&s->hold.entered));
+	t = hold_up_a_revoke(test, s);
 	stop = kvt_thread_start(test, -1, scene_stop, s);
 	scene_until_word(test, s, "stop");
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(stop));
@@ -165,9 +174,7 @@ static void put_waits_for_revoke_and_what_follows(struct kunit *test)
 	struct scene *s = scene_active(test);
 	struct kvt_thread *t, *put;
 
-	s->u->on_revoke = scene_hold_revoke;
-	t = kvt_thread_start(test, -1, scene_invalidate, s);
-	KUNIT_ASSERT_TRUE(test, kvt_wait(&s->hold.entered));
+	t = hold_up_a_revoke(test, s);
 	put = kvt_thread_start(test, -1, scene_put, s);
 	scene_until_word(test, s, "put");
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(put));
@@ -183,9 +190,7 @@ static void log_names_the_revoke_that_a_put_waits_for(struct kunit *test)
 	struct scene *s = scene_active(test);
 	struct kvt_thread *t, *put;
 
-	s->u->on_revoke = scene_hold_revoke;
-	t = kvt_thread_start(test, -1, scene_invalidate, s);
-	KUNIT_ASSERT_TRUE(test, kvt_wait(&s->hold.entered));
+	t = hold_up_a_revoke(test, s);
 	put = kvt_thread_start(test, -1, scene_put, s);
 	KUNIT_EXPECT_TRUE(test, kvt_console_wait(waiting));
 	KUNIT_EXPECT_EQ(test, 0, scene_let_go(test, s, t));
