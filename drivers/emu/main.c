@@ -133,15 +133,15 @@ static int __init emu_init(void)
 		goto drop_netdev;
 	emu_debugfs_init();
 	err = emu_create_param_devices();
-	/*
-	 * Last, because whoever makes a directory holds the module: loading it
-	 * must not fail after that.
-	 */
 	if (err)
 		goto drop_devices;
 	err = emu_core_start();
 	if (err)
 		goto drop_devices;
+	/*
+	 * Last, because whoever makes a directory holds the module: loading it
+	 * must not fail after that.
+	 */
 	err = emu_configfs_init();
 	if (err)
 		goto stop_core;
