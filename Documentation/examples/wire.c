@@ -79,7 +79,7 @@ static int wire_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 {
 	struct wire_qp *qp = to_wqp(ibqp);
 	unsigned long flags;
-	bool full;
+	int err = 0;
 
 	spin_lock_irqsave(&wire_lock, flags);
 	for (; wr && wr->num_sge <= 1 && qp->state != IB_QPS_RESET &&
@@ -88,10 +88,13 @@ static int wire_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		qp->rq[qp->head++ % WIRE_WRS].sge = wr->num_sge ? *wr->sg_list : (struct ib_sge){};
 		wire_flush(qp);
 	}
-	full = qp->head - qp->tail == WIRE_WRS;
+	if (wr)
+		err = qp->head - qp->tail == WIRE_WRS ? -ENOMEM : -EINVAL;
 	spin_unlock_irqrestore(&wire_lock, flags);
+	if (err)
+		ib_post_recv_failed(ibqp, wr, err);
 	*bad = wr;
-	return !wr ? 0 : full ? -ENOMEM : -EINVAL;
+	return err;
 }
 /* end recv */
 
@@ -142,7 +145,10 @@ static int wire_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	}
 	spin_unlock_irqrestore(&wire_lock, flags);
 	*bad = wr;
-	return wr ? -EINVAL : 0;
+	if (!wr)
+		return 0;
+	ib_post_send_failed(ibqp, wr, -EINVAL);
+	return -EINVAL;
 }
 /* end send */
 

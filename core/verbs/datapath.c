@@ -121,13 +121,67 @@ static __always_inline int do_post_srq_recv(struct ib_srq *srq, const struct ib_
 			      post_srq_recv_closer(srq, wr, bad_wr, site));
 }
 
-/* The driver has refused @bad, which still belongs to the caller. Any context. */
-static __cold void bad_send(const struct ib_qp *qp, const struct ib_send_wr *bad)
+/*
+ * Once posted, a request belongs to the code that handles its completion and
+ * may be gone, so what the tracepoints show of it is copied first.
+ */
+static noinline int post_send_traced(struct ib_qp *qp, const struct ib_send_wr *wr,
+				     const struct ib_send_wr **bad_wr, unsigned long site)
+{
+	const struct ib_send_wr first = wr ? *wr : (struct ib_send_wr) {};
+	unsigned int nr = nr_send_wrs(wr);
+	int ret;
+
+	ret = do_post_send(qp, wr, bad_wr, site);
+	trace_ib_post_send(qp, &first, nr, ret);
+	return ret;
+}
+
+static noinline int post_recv_traced(struct ib_qp *qp, const struct ib_recv_wr *wr,
+				     const struct ib_recv_wr **bad_wr, unsigned long site)
+{
+	const struct ib_recv_wr first = wr ? *wr : (struct ib_recv_wr) {};
+	unsigned int nr = nr_recv_wrs(wr);
+	int ret;
+
+	ret = do_post_recv(qp, wr, bad_wr, site);
+	trace_ib_post_recv(qp->device, "qp", qp->qp_num, &first, nr, ret);
+	return ret;
+}
+
+static noinline int post_srq_recv_traced(struct ib_srq *srq, const struct ib_recv_wr *wr,
+					 const struct ib_recv_wr **bad_wr, unsigned long site)
+{
+	const struct ib_recv_wr first = wr ? *wr : (struct ib_recv_wr) {};
+	unsigned int nr = nr_recv_wrs(wr);
+	int ret;
+
+	ret = do_post_srq_recv(srq, wr, bad_wr, site);
+	trace_ib_post_recv(srq->device, "srq", srq->res.id, &first, nr, ret);
+	return ret;
+}
+
+/*
+ * For drivers, which know what they refuse, and where: a test in ib_post_send() would cost every
+ * post something.
+ */
+
+/**
+ * ib_post_send_failed() - log that a driver's post_send method refuses a request
+ * @qp: the QP
+ * @bad: the request, not posted
+ * @err: what the method is about to return; anything but -EINVAL needs no words
+ *
+ * Context: Any.
+ */
+void ib_post_send_failed(const struct ib_qp *qp, const struct ib_send_wr *bad, int err)
 {
 	const struct ib_verb_call call = {
 		.dev = qp->device, .res = &qp->res, .what = "post_send",
 	};
 
+	if (err != -EINVAL)
+		return;
 	if (may_not_send(qp))
 		ib_invalid(&call, "the QP is in state %s", ib_qp_state_name(ib_qp_known_state(qp)));
 	else if (bad->num_sge < 0 || bad->num_sge > qp->max_write_sge)
@@ -137,160 +191,53 @@ static __cold void bad_send(const struct ib_qp *qp, const struct ib_send_wr *bad
 		ib_invalid(&call, "wr_id %#llx: refused by the driver (opcode %d, send_flags %#x, num_sge %d)",
 			   bad->wr_id, bad->opcode, bad->send_flags, bad->num_sge);
 }
+EXPORT_SYMBOL(ib_post_send_failed);
 
-static __cold void bad_recv(const struct ib_verb_call *call, const struct ib_recv_wr *bad)
+static void bad_recv(const struct ib_verb_call *call, const struct ib_recv_wr *bad)
 {
 	ib_invalid(call, "wr_id %#llx: refused by the driver (num_sge %d)", bad->wr_id,
 		   bad->num_sge);
 }
 
-/* Likewise. */
-static __cold void bad_qp_recv(const struct ib_qp *qp, const struct ib_recv_wr *bad)
+/**
+ * ib_post_recv_failed() - likewise, a receive
+ * @qp: the QP
+ * @bad: the request, not posted
+ * @err: what the driver's post_recv method is about to return
+ *
+ * Context: Any.
+ */
+void ib_post_recv_failed(const struct ib_qp *qp, const struct ib_recv_wr *bad, int err)
 {
 	const struct ib_verb_call call = {
 		.dev = qp->device, .res = &qp->res, .what = "post_recv",
 	};
 
+	if (err != -EINVAL)
+		return;
 	if (may_not_receive(qp))
 		ib_invalid(&call, "the QP is in state RESET");
 	else
 		bad_recv(&call, bad);
-}
-
-static __cold void bad_srq_recv(const struct ib_srq *srq, const struct ib_recv_wr *bad)
-{
-	const struct ib_verb_call call = {
-		.dev = srq->device, .res = &srq->res, .what = "post_srq_recv",
-	};
-
-	bad_recv(&call, bad);
-}
-
-/*
- * Once posted, a request belongs to the code that handles its completion and
- * may be gone, so what the tracepoints show of it is copied first. A driver that refuses one
- * need not say which: @bad stays NULL then.
- */
-
-static noinline int post_send_traced(struct ib_qp *qp, const struct ib_send_wr *wr,
-				     const struct ib_send_wr **bad_wr, unsigned long site)
-{
-	const struct ib_send_wr first = wr ? *wr : (struct ib_send_wr) {};
-	const struct ib_send_wr *bad = NULL;
-	unsigned int nr = nr_send_wrs(wr);
-	int ret;
-
-	ret = do_post_send(qp, wr, &bad, site);
-	if (bad)
-		*bad_wr = bad;
-	if (ret == -EINVAL && bad)
-		bad_send(qp, bad);
-	trace_ib_post_send(qp, &first, nr, ret);
-	return ret;
-}
-
-static noinline int post_recv_traced(struct ib_qp *qp, const struct ib_recv_wr *wr,
-				     const struct ib_recv_wr **bad_wr, unsigned long site)
-{
-	const struct ib_recv_wr first = wr ? *wr : (struct ib_recv_wr) {};
-	const struct ib_recv_wr *bad = NULL;
-	unsigned int nr = nr_recv_wrs(wr);
-	int ret;
-
-	ret = do_post_recv(qp, wr, &bad, site);
-	if (bad)
-		*bad_wr = bad;
-	if (ret == -EINVAL && bad)
-		bad_qp_recv(qp, bad);
-	trace_ib_post_recv(qp->device, "qp", qp->qp_num, &first, nr, ret);
-	return ret;
-}
-
-static noinline int post_srq_recv_traced(struct ib_srq *srq, const struct ib_recv_wr *wr,
-					 const struct ib_recv_wr **bad_wr, unsigned long site)
-{
-	const struct ib_recv_wr first = wr ? *wr : (struct ib_recv_wr) {};
-	const struct ib_recv_wr *bad = NULL;
-	unsigned int nr = nr_recv_wrs(wr);
-	int ret;
-
-	ret = do_post_srq_recv(srq, wr, &bad, site);
-	if (bad)
-		*bad_wr = bad;
-	if (ret == -EINVAL && bad)
-		bad_srq_recv(srq, bad);
-	trace_ib_post_recv(srq->device, "srq", srq->res.id, &first, nr, ret);
-	return ret;
-}
-
-/*
- * Which request was refused is not known here: the driver need not say so, and those before it
- * may be gone. The tracepoints see more.
- */
-static void say_refused(const struct ib_verb_call *call, const char *tracepoint)
-{
-	ib_invalid(call, "refused by the driver; the tracepoint %s shows what", tracepoint);
-}
-
-/**
- * ib_post_send_failed() - log why a request was not posted, while the data path is not watched
- * @qp: the QP
- * @err: what the driver's post_send method returned; anything but -EINVAL needs no words
- *
- * Context: Any.
- */
-void ib_post_send_failed(const struct ib_qp *qp, int err)
-{
-	const struct ib_verb_call call = {
-		.dev = qp->device, .res = &qp->res, .what = "post_send",
-	};
-
-	if (err != -EINVAL)
-		return;
-	if (may_not_send(qp))
-		ib_invalid(&call, "the QP is in state %s", ib_qp_state_name(ib_qp_known_state(qp)));
-	else
-		say_refused(&call, "ib_post_send");
-}
-EXPORT_SYMBOL(ib_post_send_failed);
-
-/**
- * ib_post_recv_failed() - likewise, a receive
- * @qp: the QP
- * @err: what the driver's post_recv method returned
- *
- * Context: Any.
- */
-void ib_post_recv_failed(const struct ib_qp *qp, int err)
-{
-	const struct ib_verb_call call = {
-		.dev = qp->device, .res = &qp->res, .what = "post_recv",
-	};
-
-	if (err != -EINVAL)
-		return;
-	if (may_not_receive(qp))
-		ib_invalid(&call, "the QP is in state RESET");
-	else
-		say_refused(&call, "ib_post_recv");
 }
 EXPORT_SYMBOL(ib_post_recv_failed);
 
 /**
  * ib_post_srq_recv_failed() - likewise, a receive of an SRQ
  * @srq: the SRQ
- * @err: what the driver's post_srq_recv method returned
+ * @bad: the request, not posted
+ * @err: what the driver's post_srq_recv method is about to return
  *
  * Context: Any.
  */
-void ib_post_srq_recv_failed(const struct ib_srq *srq, int err)
+void ib_post_srq_recv_failed(const struct ib_srq *srq, const struct ib_recv_wr *bad, int err)
 {
 	const struct ib_verb_call call = {
 		.dev = srq->device, .res = &srq->res, .what = "post_srq_recv",
 	};
 
 	if (err == -EINVAL)
-		say_refused(&call, "ib_post_recv");
+		bad_recv(&call, bad);
 }
 EXPORT_SYMBOL(ib_post_srq_recv_failed);
 
@@ -306,14 +253,9 @@ EXPORT_SYMBOL(ib_post_srq_recv_failed);
 int ib_post_send_watched(struct ib_qp *qp, const struct ib_send_wr *wr,
 			 const struct ib_send_wr **bad_wr)
 {
-	int ret;
-
 	if (trace_ib_post_send_enabled())
 		return post_send_traced(qp, wr, bad_wr, _RET_IP_);
-	ret = do_post_send(qp, wr, bad_wr, _RET_IP_);
-	if (unlikely(ret))
-		ib_post_send_failed(qp, ret);
-	return ret;
+	return do_post_send(qp, wr, bad_wr, _RET_IP_);
 }
 EXPORT_SYMBOL(ib_post_send_watched);
 
@@ -349,14 +291,9 @@ int ib_post_recv_for(struct ib_qp *qp, const struct ib_recv_wr *wr, unsigned lon
 int ib_post_recv_watched(struct ib_qp *qp, const struct ib_recv_wr *wr,
 			 const struct ib_recv_wr **bad_wr)
 {
-	int ret;
-
 	if (trace_ib_post_recv_enabled())
 		return post_recv_traced(qp, wr, bad_wr, _RET_IP_);
-	ret = do_post_recv(qp, wr, bad_wr, _RET_IP_);
-	if (unlikely(ret))
-		ib_post_recv_failed(qp, ret);
-	return ret;
+	return do_post_recv(qp, wr, bad_wr, _RET_IP_);
 }
 EXPORT_SYMBOL(ib_post_recv_watched);
 
@@ -372,14 +309,9 @@ EXPORT_SYMBOL(ib_post_recv_watched);
 int ib_post_srq_recv_watched(struct ib_srq *srq, const struct ib_recv_wr *wr,
 			     const struct ib_recv_wr **bad_wr)
 {
-	int ret;
-
 	if (trace_ib_post_recv_enabled())
 		return post_srq_recv_traced(srq, wr, bad_wr, _RET_IP_);
-	ret = do_post_srq_recv(srq, wr, bad_wr, _RET_IP_);
-	if (unlikely(ret))
-		ib_post_srq_recv_failed(srq, ret);
-	return ret;
+	return do_post_srq_recv(srq, wr, bad_wr, _RET_IP_);
 }
 EXPORT_SYMBOL(ib_post_srq_recv_watched);
 

@@ -385,9 +385,10 @@ int ib_post_recv_watched(struct ib_qp *qp, const struct ib_recv_wr *recv_wr,
 int ib_post_srq_recv_watched(struct ib_srq *srq,
 			     const struct ib_recv_wr *recv_wr,
 			     const struct ib_recv_wr **bad_recv_wr);
-void ib_post_send_failed(const struct ib_qp *qp, int err) __cold;
-void ib_post_recv_failed(const struct ib_qp *qp, int err) __cold;
-void ib_post_srq_recv_failed(const struct ib_srq *srq, int err) __cold;
+void ib_post_send_failed(const struct ib_qp *qp, const struct ib_send_wr *bad, int err) __cold;
+void ib_post_recv_failed(const struct ib_qp *qp, const struct ib_recv_wr *bad, int err) __cold;
+void ib_post_srq_recv_failed(const struct ib_srq *srq, const struct ib_recv_wr *bad,
+			     int err) __cold;
 int ib_poll_cq_watched(struct ib_cq *cq, int num_entries, struct ib_wc *wc);
 int ib_req_notify_cq_watched(struct ib_cq *cq, enum ib_cq_notify_flags flags);
 int ib_map_phys_fmr_watched(struct ib_fmr *fmr, u64 *page_list, int list_len,
@@ -410,17 +411,12 @@ static inline int ib_post_send(struct ib_qp *qp,
 			       const struct ib_send_wr **bad_send_wr)
 {
 	const struct ib_send_wr *unused;
-	int ret;
 
 	if (!bad_send_wr)
 		bad_send_wr = &unused;
 	if (static_branch_unlikely(&ib_verbs_watched))
 		return ib_post_send_watched(qp, send_wr, bad_send_wr);
-	ret = qp->device->ops.post_send(qp, send_wr, bad_send_wr);
-	/* The caller will look at it, too. */
-	if (unlikely(ret))
-		ib_post_send_failed(qp, ret);
-	return ret;
+	return qp->device->ops.post_send(qp, send_wr, bad_send_wr);
 }
 
 /**
@@ -439,16 +435,12 @@ static inline int ib_post_recv(struct ib_qp *qp,
 			       const struct ib_recv_wr **bad_recv_wr)
 {
 	const struct ib_recv_wr *unused;
-	int ret;
 
 	if (!bad_recv_wr)
 		bad_recv_wr = &unused;
 	if (static_branch_unlikely(&ib_verbs_watched))
 		return ib_post_recv_watched(qp, recv_wr, bad_recv_wr);
-	ret = qp->device->ops.post_recv(qp, recv_wr, bad_recv_wr);
-	if (unlikely(ret))
-		ib_post_recv_failed(qp, ret);
-	return ret;
+	return qp->device->ops.post_recv(qp, recv_wr, bad_recv_wr);
 }
 
 /**
@@ -467,16 +459,12 @@ static inline int ib_post_srq_recv(struct ib_srq *srq,
 				   const struct ib_recv_wr **bad_recv_wr)
 {
 	const struct ib_recv_wr *unused;
-	int ret;
 
 	if (!bad_recv_wr)
 		bad_recv_wr = &unused;
 	if (static_branch_unlikely(&ib_verbs_watched))
 		return ib_post_srq_recv_watched(srq, recv_wr, bad_recv_wr);
-	ret = srq->device->ops.post_srq_recv(srq, recv_wr, bad_recv_wr);
-	if (unlikely(ret))
-		ib_post_srq_recv_failed(srq, ret);
-	return ret;
+	return srq->device->ops.post_srq_recv(srq, recv_wr, bad_recv_wr);
 }
 
 /**

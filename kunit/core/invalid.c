@@ -445,8 +445,9 @@ static void port_and_index_are_named(struct kunit *test)
 static void post_says_why_it_is_refused(struct kunit *test)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
-	const struct ib_send_wr send = {};
-	const struct ib_recv_wr recv = {};
+	const struct ib_send_wr send = { .wr_id = 7, .send_flags = IB_SEND_SIGNALED };
+	const struct ib_recv_wr recv = { .wr_id = 8, .num_sge = 1 };
+	const struct ib_send_wr unnamed = {};
 	struct rig r;
 
 	rig_up(test, &r);
@@ -455,14 +456,14 @@ static void post_says_why_it_is_refused(struct kunit *test)
 	mock_fail(r.m, MOCK_post_send, -EINVAL);
 	mock_fail(r.m, MOCK_post_recv, -EINVAL);
 	expect_said(test, r.said, ib_post_send(r.qp, &send, NULL),
-		    "post_send: refused by the driver; the tracepoint ib_post_send shows what");
+		    "post_send: wr_id 0x7: refused by the driver (opcode 0, send_flags 0x2, num_sge 0)");
 	KUNIT_EXPECT_STREQ(test, "qp 1: ", r.said->object);
 	expect_said(test, r.said, ib_post_recv(r.qp, &recv, NULL),
-		    "post_recv: refused by the driver; the tracepoint ib_post_recv shows what");
+		    "post_recv: wr_id 0x8: refused by the driver (num_sge 1)");
 	mock_fail(r.m, MOCK_post_send, -ENOMEM);
 	KUNIT_EXPECT_EQ(test, -ENOMEM, ib_post_send(r.qp, &send, NULL));
 	mock_fail_none(r.m);
-	KUNIT_EXPECT_EQ(test, 0, ib_post_send(r.qp, &send, NULL));
+	KUNIT_EXPECT_EQ(test, 0, ib_post_send(r.qp, &unnamed, NULL));
 	KUNIT_EXPECT_EQ(test, 0, r.said->times);
 }
 

@@ -249,8 +249,8 @@ static void queue_pairs(struct kunit *test)
 	EXPECT_QUIET(test, 0, ib_query_qp(o.qp, &attr, IB_QP_STATE, &init));
 	EXPECT_QUIET(test, 0, ib_post_send_watched(o.qp, &send, &bad_send));
 	EXPECT_QUIET(test, 0, ib_post_recv_watched(o.qp, &recv, &bad_recv));
-	QUIET_VOID(test, ib_post_send_failed(o.qp, -EINVAL));
-	QUIET_VOID(test, ib_post_recv_failed(o.qp, -EINVAL));
+	QUIET_VOID(test, ib_post_send_failed(o.qp, &send, -EINVAL));
+	QUIET_VOID(test, ib_post_recv_failed(o.qp, &recv, -EINVAL));
 	QUIET_VOID(test, ib_qp_notify_event(o.qp, IB_EVENT_COMM_EST));
 }
 
@@ -284,7 +284,7 @@ static void shared_receive_queues(struct kunit *test)
 	init.attr.srq_limit = 2;
 	EXPECT_QUIET(test, 0, ib_modify_srq(srq, &init.attr, IB_SRQ_LIMIT));
 	EXPECT_QUIET(test, 0, ib_post_srq_recv_watched(srq, &wr, &bad));
-	QUIET_VOID(test, ib_post_srq_recv_failed(srq, -EINVAL));
+	QUIET_VOID(test, ib_post_srq_recv_failed(srq, &wr, -EINVAL));
 	QUIET_VOID(test, ib_srq_notify_event(srq, IB_EVENT_SRQ_LIMIT_REACHED));
 	ib_destroy_srq(srq);
 }

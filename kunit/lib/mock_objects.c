@@ -234,6 +234,7 @@ static int mock_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		ret = mock_enter(mock_of(ibqp->device), MOCK_post_send, ibqp,
 				 wr->wr_id, wr->opcode);
 		if (ret) {
+			ib_post_send_failed(ibqp, wr, ret);
 			*bad = wr;
 			return ret;
 		}
@@ -255,6 +256,7 @@ static int mock_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		ret = mock_enter(mock_of(ibqp->device), MOCK_post_recv, ibqp,
 				 wr->wr_id, wr->num_sge);
 		if (ret) {
+			ib_post_recv_failed(ibqp, wr, ret);
 			*bad = wr;
 			return ret;
 		}

@@ -329,6 +329,7 @@ int emu_post_sends(struct emu_qp *qp, const struct ib_send_wr *wr,
 		next = wr->next;
 		err = emu_post_one_send(qp, wr);
 		if (unlikely(err)) {
+			ib_post_send_failed(&qp->ibqp, wr, err);
 			*bad_wr = wr;
 			break;
 		}
@@ -424,6 +425,7 @@ static noinline int emu_post_recvs(struct emu_qp *qp, const struct ib_recv_wr *w
 	int err = 0;
 
 	if (unlikely(qp->srq)) {
+		ib_post_recv_failed(&qp->ibqp, wr, -EINVAL);
 		*bad_wr = wr;
 		return -EINVAL;
 	}
@@ -431,6 +433,7 @@ static noinline int emu_post_recvs(struct emu_qp *qp, const struct ib_recv_wr *w
 		next = wr->next;
 		err = emu_post_one_recv(qp, wr);
 		if (unlikely(err)) {
+			ib_post_recv_failed(&qp->ibqp, wr, err);
 			*bad_wr = wr;
 			break;
 		}
@@ -486,6 +489,7 @@ static noinline int emu_post_srq_recvs(struct emu_srq *srq, const struct ib_recv
 		next = wr->next;
 		err = emu_post_one_srq_recv(srq, wr);
 		if (unlikely(err)) {
+			ib_post_srq_recv_failed(&srq->ibsrq, wr, err);
 			*bad_wr = wr;
 			return err;
 		}

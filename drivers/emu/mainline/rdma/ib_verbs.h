@@ -27,6 +27,18 @@ void emu_dispatch_event(const struct ib_event *event);
 int emu_set_netdev(struct ib_device *ibdev, struct net_device *netdev, u32 port_num);
 #define ib_device_set_netdev(ibdev, netdev, port_num) emu_set_netdev(ibdev, netdev, port_num)
 
+/* Mainline's core has no words for a request that a driver refuses. */
+#define emu_post_failed(ibdev, verb, bad, err)							\
+	do {											\
+		if ((err) == -EINVAL)								\
+			ibdev_warn_ratelimited(ibdev, verb ": wr_id %#llx refused, num_sge %d\n",	\
+					       (bad)->wr_id, (bad)->num_sge);			\
+	} while (0)
+#define ib_post_send_failed(qp, bad, err) emu_post_failed((qp)->device, "post_send", bad, err)
+#define ib_post_recv_failed(qp, bad, err) emu_post_failed((qp)->device, "post_recv", bad, err)
+#define ib_post_srq_recv_failed(srq, bad, err)							\
+	emu_post_failed((srq)->device, "post_srq_recv", bad, err)
+
 /**
  * struct ib_bind_mw_wr - binding of a memory window
  * @wr: part that all requests have
