@@ -118,6 +118,11 @@ void *emu_target_backing(const struct emu_region *region, u64 addr, u32 length)
 	return NULL;
 }
 
+void *emu_dma_span_slow(struct emu_device *edev, u64 addr, u64 len)
+{
+	return NULL;
+}
+
 enum emu_syndrome emu_region_must_leave(const struct emu_region *region)
 {
 	return EMU_SYN_NONE;

@@ -127,19 +127,24 @@ void *emu_ram_run(struct emu_device *edev, u64 addr, u64 len)
 	return first && last == first + len - 1 ? first : NULL;
 }
 
+static noinline void *emu_ram_find_any(struct emu_device *edev, u64 addr, u64 len)
+{
+	u64 encrypted = __sme_set(dma_to_phys(&edev->pdev->dev, addr));
+	void *mem = emu_ram_find(addr, len);
+
+	if (!mem && encrypted != addr)
+		mem = emu_ram_find(encrypted, len);
+	return mem;
+}
+
 /* The one place that refuses an address that leads to no memory; see emu_dma_span(). */
 void *emu_dma_span_slow(struct emu_device *edev, u64 addr, u64 len)
 {
-	u64 encrypted = __sme_set(dma_to_phys(&edev->pdev->dev, addr));
 	void *mem = NULL;
 
 	if (!list_empty(&edev->p2p.ranges))
 		mem = emu_p2p_span(edev, addr, len);
-	if (!mem)
-		mem = emu_ram_find(addr, len);
-	if (!mem && encrypted != addr)
-		mem = emu_ram_find(encrypted, len);
-	return mem;
+	return mem ?: emu_ram_find_any(edev, addr, len);
 }
 
 /* The DMA address of what the current element names by @addr. */

@@ -173,7 +173,7 @@ bool emu_target_find(struct emu_target *target, struct emu_device *edev, u32 key
 
 /*
  * The memory of a part of a page list that is longer than a page, at @offset from the start of
- * its first page; NULL if the pages do not follow each other, or are not in RAM.
+ * its first page; NULL if the pages do not follow each other, or are no memory.
  */
 void *emu_target_pages(const struct emu_region *region, u64 offset, u32 length)
 {
@@ -186,7 +186,7 @@ void *emu_target_pages(const struct emu_region *region, u64 offset, u32 length)
 		if (region->pages[page + 1] != region->pages[page] + page_size)
 			return NULL;
 	}
-	return emu_ram_span(&emu_main_ram, region->pages[first] + (offset & (page_size - 1)),
+	return emu_dma_span(region->edev, region->pages[first] + (offset & (page_size - 1)),
 			    length);
 }
 

@@ -40,7 +40,7 @@ static __always_inline void emu_target_leave(struct emu_region *region)
 	emu_gate_leave(&region->gate);
 }
 
-/* The memory of a part of a page list; NULL if it is not contiguous, or not in RAM. */
+/* The memory of a part of a page list; NULL if it is not contiguous. */
 static __always_inline void *emu_target_page(const struct emu_region *region, u64 addr, u32 length)
 {
 	u64 page_size = 1ULL << region->page_shift;
@@ -50,7 +50,7 @@ static __always_inline void *emu_target_page(const struct emu_region *region, u6
 
 	if (unlikely(within + length > page_size))
 		return emu_target_pages(region, offset, length);
-	return emu_ram_span(&emu_main_ram, region->pages[offset >> region->page_shift] + within,
+	return emu_dma_span(region->edev, region->pages[offset >> region->page_shift] + within,
 			    length);
 }
 
@@ -69,7 +69,7 @@ static __always_inline void *emu_target_span(const struct emu_region *region, u3
 		     offset > region->length || length > region->length - offset))
 		return NULL;
 	if (region->kind == EMU_REGION_DMA)
-		return emu_ram_span(&emu_main_ram, addr, length);
+		return emu_dma_span(region->edev, addr, length);
 	if (unlikely(region->backing))
 		return emu_target_backing(region, addr, length);
 	return emu_target_page(region, addr, length);
