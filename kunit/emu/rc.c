@@ -740,18 +740,22 @@ static void read_with_inv_ends_the_local_key(struct kunit *test)
 
 static void c6_send_with_inv_of_a_bad_key(struct kunit *test)
 {
-	struct rig *r = rig_open_between_two(test);
+	struct rig *r = rig_new(test, "emu0", "emu1");
 	struct ib_send_wr wr;
 	struct ib_wc wc;
 
+	/* An ACK timeout of 4 * 4.096 us. */
+	r->timeout = 2;
+	r->retry_cnt = 2;
+	rig_open(test, r);
 	fill_both(r);
 	rig_send_wr(&wr, 1, NULL, 0);
 	wr.opcode = IB_WR_SEND_WITH_INV;
 	wr.ex.invalidate_rkey = ib_inc_rkey(r->b.mr->rkey);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 8));
 	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr, NULL));
-	expect_refused(test, r, 1, IB_WC_REM_ACCESS_ERR, IB_EVENT_QP_ACCESS_ERR);
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_WR_FLUSH_ERR);
+	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_MW_BIND_ERR);
+	expect_refused(test, r, 1, IB_WC_RETRY_EXC_ERR, IB_EVENT_QP_ACCESS_ERR);
 }
 
 static struct kunit_case emu_conform_rc_cases[] = {

@@ -332,6 +332,15 @@ static bool fail_receive(struct x_world *w, struct x_qp *qp, struct x_qp *peer)
 	return true;
 }
 
+/* The responder cannot invalidate the key: its receive fails, and it does not answer any more. */
+static bool fail_invalidation(struct x_world *w, struct x_qp *qp, struct x_qp *peer)
+{
+	end_wr(peer, xm_receives(w, peer), IB_WC_MW_BIND_ERR);
+	peer->state = IB_QPS_ERR;
+	tell(peer, X_ACCESS_ERR);
+	return fail_sends(w, qp, IB_WC_RETRY_EXC_ERR);
+}
+
 /* Completes the peer's next receive. @header: length of the GRH of a datagram, else 0. */
 static void receive(struct x_world *w, struct x_qp *peer, struct x_qp *from,
 		    const struct x_wr *wr, u32 header)
@@ -448,7 +457,7 @@ static bool exec_send(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 	if (!recv)
 		return find_no_receive(w, qp);
 	if (wr->inv >= 0 && !invalidate(w, peer, wr->inv, wr->inv_key))
-		return fail_both(w, qp, peer, IB_WC_REM_ACCESS_ERR);
+		return fail_invalidation(w, qp, peer);
 	if (recv->bytes < wr->bytes)
 		return fail_receive(w, qp, peer);
 	receive(w, peer, qp, wr, 0);

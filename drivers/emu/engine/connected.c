@@ -146,6 +146,23 @@ static enum emu_outcome emu_delivered(struct emu_exec *ex, struct emu_swqe *wqe,
 }
 
 /*
+ * The responder cannot invalidate the key. IBTA vol. 1, 9.9.6.3, class J: its receive ends in
+ * error, and it does not answer any more.
+ */
+static noinline enum emu_outcome emu_refuse_inv(struct emu_exec *ex, const struct emu_swqe *wqe,
+						enum emu_syndrome why)
+{
+	struct emu_rwqe *recv = ex->qp->taken;
+	struct emu_qp *peer = ex->peer;
+
+	if (emu_claim(peer, 0, recv) == EMU_DONE)
+		emu_respond(ex, wqe, recv, IB_WC_MW_BIND_ERR, why);
+	emu_qp_fail(peer);
+	ib_qp_notify_event(&peer->ibqp, IB_EVENT_QP_ACCESS_ERR);
+	return EMU_NO_RESPONSE;
+}
+
+/*
  * Does what the message asks of the responder besides, before a receive is used.
  * If the message is tried again, the invalidation finds its work done already. The
  * message itself can neither come from the memory that it invalidates nor go
@@ -161,9 +178,7 @@ static noinline enum emu_outcome emu_exec_send_inv(struct emu_exec *ex, struct e
 	if (!emu_has_receive(ex->peer))
 		return emu_not_taken(ex, wqe, pos, EMU_RNR);
 	outcome = emu_region_invalidate(ex->peer, wqe->ex.invalidate_rkey, &why);
-	if (outcome == EMU_FAILED)
-		return emu_refuse(ex, wqe, pos, IB_WC_REM_ACCESS_ERR, why);
-	return outcome;
+	return outcome == EMU_FAILED ? emu_refuse_inv(ex, wqe, why) : outcome;
 }
 
 /*
