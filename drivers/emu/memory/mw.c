@@ -8,6 +8,13 @@
  * type 2 can only be bound when they are free, and to one queue pair; they become
  * free when they are invalidated. Life and locking are those of all regions; see
  * region.c.
+ *
+ * A process that binds a window of type 2 is to write the new key into its own description of
+ * the window, which some providers do for it and librxe does not. One that relies on it names
+ * the window by the key that it was made with, in all that follows. So this key names it, too,
+ * as an alias, until the process has bound it by a later one: then it knows. The keys that such
+ * a process gives to peers are of no use after the next invalidation, as they must be; the first
+ * one it never gave away.
  */
 #include "../queue/qp.h"
 #include "region.h"
@@ -18,9 +25,11 @@ int emu_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 	int err;
 
 	err = emu_region_add(&mw->region, ibmw->pd, EMU_REGION_WINDOW, 0);
-	if (!err)
-		ibmw->rkey = mw->region.key;
-	return err;
+	if (err)
+		return err;
+	ibmw->rkey = mw->region.key;
+	mw->first_key = ibmw->rkey;
+	return 0;
 }
 
 /* The midlayer frees it after a grace period. */
@@ -147,12 +156,24 @@ static enum emu_outcome emu_window_vacate(struct emu_region *window)
 	return emu_region_seize(window, EMU_REGION_FREE) ? EMU_DONE : EMU_AGAIN;
 }
 
+/* The key by which a process may name the seized window besides, or 0. */
+static u32 emu_window_alias(const struct emu_qp *qp, struct emu_region *window,
+			    const struct emu_swqe *wqe)
+{
+	struct emu_mw *mw = container_of(window, struct emu_mw, region);
+
+	if (mw->first_key != wqe->bind.mw_key)
+		mw->first_key = 0;
+	return qp->user_sq && emu_window_type(window) == IB_MW_TYPE_2 ? mw->first_key : 0;
+}
+
 /* Gives the seized window its new binding. */
 static void emu_window_set(const struct emu_qp *qp, struct emu_region *window,
 			   struct emu_region *parent, const struct emu_swqe *wqe)
 {
 	emu_window_unbind(window);
 	WRITE_ONCE(window->key, wqe->bind.new_key);
+	WRITE_ONCE(window->alias, emu_window_alias(qp, window, wqe));
 	if (!parent) {
 		emu_region_settle(window, EMU_REGION_FREE);
 		return;

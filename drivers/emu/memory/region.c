@@ -56,7 +56,8 @@ static enum emu_syndrome emu_region_check(const struct emu_region *region,
 {
 	u64 offset = sge->addr - region->iova;
 
-	if (unlikely(region->key != sge->lkey))
+	/* No region has index 0, so no key that leads here is 0. */
+	if (unlikely(region->key != sge->lkey && region->alias != sge->lkey))
 		return EMU_SYN_KEY;
 	/* Windows are for peers. */
 	if (unlikely(region->kind == EMU_REGION_WINDOW && !(access & EMU_REMOTE_ACCESS)))
@@ -521,7 +522,7 @@ static enum emu_syndrome emu_region_close(const struct emu_qp *qp, struct emu_re
 	u32 qpn;
 
 	qpn = READ_ONCE(region->qpn);
-	if (READ_ONCE(region->key) != key)
+	if (READ_ONCE(region->key) != key && READ_ONCE(region->alias) != key)
 		why = EMU_SYN_KEY;
 	else if (qpn && qpn != qp->ibqp.qp_num)
 		why = EMU_SYN_KEY_PD;

@@ -79,6 +79,7 @@ enum emu_region_state {
  *	bound to it
  * @kind: what it is, and how it translates
  * @key: current key
+ * @alias: for a window that a process has bound, another key that names it; or 0, see mw.c
  * @access: IB_ACCESS_* granted
  * @page_shift: log2 of the size of the pages in @pages
  * @pd: its protection domain
@@ -96,7 +97,7 @@ enum emu_region_state {
  * @rcu: for freeing it
  *
  * From @key on, every field that can change is written in state BUSY, with the gate
- * closed and empty; @key and @qpn are also read from outside the gate. The fields
+ * closed and empty; @key, @alias and @qpn are also read from outside the gate. The fields
  * about the pages of a user region are an exception: the midlayer lets one caller at
  * a time write them, with the gate closed and empty.
  */
@@ -105,6 +106,7 @@ struct emu_region {
 	atomic_t state;
 	enum emu_region_kind kind;
 	u32 key;
+	u32 alias;
 	u32 access;
 	u32 page_shift;
 	struct ib_pd *pd;
@@ -137,10 +139,12 @@ struct emu_mr {
  * struct emu_mw - a memory window
  * @ibmw: what the midlayer sees
  * @region: how it is reached
+ * @first_key: the key that it was made with; 0 once it was bound by a later one
  */
 struct emu_mw {
 	struct ib_mw ibmw;
 	struct emu_region region;
+	u32 first_key;
 };
 
 static inline struct emu_mr *to_emr(struct ib_mr *ibmr)
