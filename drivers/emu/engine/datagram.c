@@ -308,6 +308,7 @@ enum emu_outcome emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u3
 	struct emu_qp *qp = ex->qp;
 	struct emu_datagram dg = { .ex = ex, .wqe = wqe, .av = emu_swqe_av(qp, wqe) };
 	struct emu_cursor local;
+	bool fits;
 
 	/*
 	 * It was posted in the error state, which has been left since; see
@@ -320,9 +321,14 @@ enum emu_outcome emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u3
 	emu_cursor_end(&local);
 
 	dg.pkey = emu_send_pkey(qp, wqe);
-	/* What does not fit into a packet is not sent: IBTA vol. 1, C10-93.1.1. */
-	if (wqe->length <= ib_mtu_enum_to_int(READ_ONCE(qp->port->mtu)) &&
-	    READ_ONCE(qp->port->state) == IB_PORT_ACTIVE) {
+	/*
+	 * What does not fit into a packet is not sent, and that is no error: IBTA vol. 1,
+	 * C10-93.1.1. Processes are told all the same, as by most hardware.
+	 */
+	fits = wqe->length <= ib_mtu_enum_to_int(READ_ONCE(qp->port->mtu));
+	if (unlikely(!fits && qp->user_sq))
+		return emu_fail_local(ex, wqe, pos, IB_WC_LOC_LEN_ERR, EMU_SYN_LENGTH);
+	if (fits && READ_ONCE(qp->port->state) == IB_PORT_ACTIVE) {
 		if (wqe->ud.qpn == IB_MULTICAST_QPN && emu_is_for_runner(ex, wqe, dg.av))
 			return EMU_AGAIN;
 		rcu_read_lock();

@@ -71,6 +71,8 @@ static bool emu_flush_one(struct emu_qp *qp)
 		emu_flush_one_recv(qp, recv);
 		return true;
 	}
+	if (qp->user_rq)
+		emu_user->flushed(qp);
 	/*
 	 * The receives in an SRQ are not flushed; this queue pair takes none of
 	 * them any more.

@@ -484,6 +484,8 @@ static void emu_qp_moved(struct emu_qp *qp, enum ib_qp_state from, enum ib_qp_st
 {
 	if (to == IB_QPS_RTS)
 		qp->finishing = false;
+	if (from == IB_QPS_RTR && to == IB_QPS_RTS && qp->user_sq)
+		emu_user->reset_sends(qp);
 	if (from != IB_QPS_RTS || to != IB_QPS_SQD)
 		return;
 	if (qp->retrying)

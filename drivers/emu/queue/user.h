@@ -50,6 +50,11 @@ struct emu_refusal {
  * @depth: how many receives there can be. Process context
  * @reset: the queue pair, which is frozen and closed, starts anew: what the process has posted is
  *	dropped. Process context
+ * @reset_sends: the queue pair, which is frozen and has never sent, begins to: the requests that
+ *	the process has posted are dropped. Process context
+ * @flushed: the queue pair is in the error state, and no receive is left in it: what the process
+ *	posts from now on is to be flushed, too. Any context but NMI, preemption off; never while
+ *	the queue pair is frozen
  * @completed: there may be something to poll. Any context but NMI
  */
 struct emu_user_ops {
@@ -58,6 +63,8 @@ struct emu_user_ops {
 	u32 (*used)(struct emu_user_rq *rq);
 	u32 (*depth)(const struct emu_user_rq *rq);
 	void (*reset)(struct emu_qp *qp);
+	void (*reset_sends)(struct emu_qp *qp);
+	void (*flushed)(struct emu_qp *qp);
 	void (*completed)(struct emu_cq *cq, bool solicited);
 };
 

@@ -106,7 +106,7 @@ static void emu_user_reset(struct emu_qp *qp)
 {
 	emu_user_reset_sq(qp);
 	if (qp->user_rq)
-		emu_user_reset_rq(qp->user_rq);
+		emu_user_reset_rq(qp);
 }
 
 static const struct emu_user_ops emu_user_queues = {
@@ -115,6 +115,8 @@ static const struct emu_user_ops emu_user_queues = {
 	.used = emu_user_used,
 	.depth = emu_user_depth,
 	.reset = emu_user_reset,
+	.reset_sends = emu_user_reset_sq,
+	.flushed = emu_user_watch_recvs,
 	.completed = emu_user_completed,
 };
 

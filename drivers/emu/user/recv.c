@@ -11,20 +11,30 @@
  * is taken. Of several that take receives of an SRQ, each tells the process how far they are; as
  * each looks again after it has written, the last one to write tells the latest.
  *
+ * In the error state a queue pair's receives are flushed, and so are those that are posted then. As
+ * nobody tells of them, a work item looks for them, the more seldom the longer none come.
+ *
  * What an engine takes must be a receive: one that is none is taken for one whose memory cannot
  * be used.
  *
  * To change the size of an SRQ, emu_user_resize_srq() seals the old ring, which ends all taking,
  * moves what is left in it, and puts a new one in its place. Engines come again later meanwhile.
  */
+#include <linux/jiffies.h>
 #include <linux/slab.h>
+#include <linux/workqueue.h>
 #include <rdma/uverbs_ioctl.h>
 
+#include "../queue/doorbell.h"
 #include "ring.h"
 #include "user.h"
 
 /* Set in @taken: nothing is taken from here any more. */
 #define EMU_RQ_SEALED	BIT(31)
+
+/* Between two looks for receives that are posted in the error state, in ms. */
+#define EMU_RQ_WATCH_MIN_MS	1
+#define EMU_RQ_WATCH_MAX_MS	256
 
 /**
  * struct emu_user_rq - where a process posts receives
@@ -33,6 +43,9 @@
  * @taken: position of the next entry to take; or with EMU_RQ_SEALED
  * @max_sge: maximum number of elements of an entry
  * @shared: it is an SRQ's
+ * @qp: the queue pair; NULL with an SRQ
+ * @watch: looks for receives in the error state
+ * @watch_ms: after how many ms
  */
 struct emu_user_rq {
 	struct emu_uring *ring;
@@ -40,6 +53,9 @@ struct emu_user_rq {
 	atomic_t taken;
 	u32 max_sge;
 	bool shared;
+	struct emu_qp *qp;
+	struct delayed_work watch;
+	u32 watch_ms;
 };
 
 /* Copies an entry, which may be anything. @head is a copy of what comes before its elements. */
@@ -126,9 +142,41 @@ void emu_user_retired_recvs(const struct emu_qp *qp)
 		emu_uring_consumed(rq->ring, rq->base + (u32)atomic_read(&qp->rq.retired));
 }
 
-/* The queue pair is frozen, its gate closed and empty, and it has no completions. */
-void emu_user_reset_rq(struct emu_user_rq *rq)
+static void emu_user_rq_look_later(struct emu_user_rq *rq)
 {
+	queue_delayed_work(system_unbound_wq, &rq->watch,
+			   msecs_to_jiffies(READ_ONCE(rq->watch_ms)));
+}
+
+/* See @flushed of struct emu_user_ops. */
+void emu_user_watch_recvs(struct emu_qp *qp)
+{
+	emu_user_rq_look_later(qp->user_rq);
+}
+
+static void emu_user_rq_watch(struct work_struct *work)
+{
+	struct emu_user_rq *rq = container_of(to_delayed_work(work), struct emu_user_rq, watch);
+
+	/* One that is abandoned, too, is not in the error state. */
+	if (atomic_read(&rq->qp->state) != IB_QPS_ERR)
+		return;
+	if (emu_user_used(rq)) {
+		WRITE_ONCE(rq->watch_ms, EMU_RQ_WATCH_MIN_MS);
+		/* Whoever flushes them has us look again. */
+		emu_qp_ring(rq->qp);
+		return;
+	}
+	WRITE_ONCE(rq->watch_ms, min_t(u32, 2 * rq->watch_ms, EMU_RQ_WATCH_MAX_MS));
+	emu_user_rq_look_later(rq);
+}
+
+/* The queue pair is frozen, its gate closed and empty, and it has no completions. */
+void emu_user_reset_rq(struct emu_qp *qp)
+{
+	struct emu_user_rq *rq = qp->user_rq;
+
+	WRITE_ONCE(rq->watch_ms, EMU_RQ_WATCH_MIN_MS);
 	rq->base = emu_uring_producer(rq->ring);
 	atomic_set(&rq->taken, 0);
 	emu_uring_consumed(rq->ring, rq->base);
@@ -142,6 +190,8 @@ static struct emu_user_rq *emu_user_rq_create(struct ib_udata *udata, u32 max_wr
 	if (!rq)
 		return ERR_PTR(-ENOMEM);
 	rq->max_sge = max_sge;
+	rq->watch_ms = EMU_RQ_WATCH_MIN_MS;
+	INIT_DELAYED_WORK(&rq->watch, emu_user_rq_watch);
 	rq->ring = emu_uring_create(emu_user_context(udata), max_wr,
 				    sizeof(struct rxe_recv_wqe) + max_sge * sizeof(struct rxe_sge));
 	if (!IS_ERR(rq->ring))
@@ -156,6 +206,7 @@ void emu_user_free_rq(struct emu_user_rq *rq)
 {
 	if (!rq)
 		return;
+	cancel_delayed_work_sync(&rq->watch);
 	emu_uring_destroy(rq->ring);
 	kfree(rq);
 }
@@ -174,6 +225,7 @@ int emu_user_make_rq(struct emu_qp *qp, struct ib_qp_init_attr *init, struct ib_
 	if (IS_ERR(rq))
 		return PTR_ERR(rq);
 	init->cap.max_recv_wr = rq->ring->mask;
+	rq->qp = qp;
 	qp->user_rq = rq;
 	return 0;
 }

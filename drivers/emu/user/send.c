@@ -3,10 +3,13 @@
  * Requests that a process posts.
  *
  * The owner of the queue pair's doorbell takes them, one at a time, as it executes them; see
- * queue/user.h. Nobody else reads the ring, so there is nothing to be locked; and what was posted
- * before the queue pair can send waits in the ring. An entry is copied into the queue pair's own
- * ring, whose positions are those of the process's: entry @base of the ring is position 0. A
- * reset begins with what the process posts next.
+ * queue/user.h. Nobody else reads the ring, so there is nothing to be locked. An entry is copied
+ * into the queue pair's own ring, whose positions are those of the process's: entry @base of the
+ * ring is position 0. A reset begins with what the process posts next.
+ *
+ * A queue pair that cannot send yet takes no requests: IBTA vol. 1, C10-96. librxe does not look at
+ * the state, so the post succeeds all the same, but the request is dropped when the queue pair
+ * begins to send, as a reset drops it.
  *
  * An entry counts until its completion can be polled, as it does for consumers in the kernel:
  * emu_user_retired_sends() tells the process.
@@ -38,8 +41,8 @@
 /* Bytes of an atomic operation's operand. */
 #define EMU_ATOMIC_BYTES	8
 
-/* What a window can be bound with. */
-#define EMU_BIND_ACCESS		(EMU_WINDOW_ACCESS | IB_ZERO_BASED | IB_ACCESS_OPTIONAL)
+/* What a window can be bound with; all else means nothing. */
+#define EMU_BIND_ACCESS		(EMU_WINDOW_ACCESS | IB_ZERO_BASED)
 
 /**
  * struct emu_user_sq - where a process posts requests
@@ -125,19 +128,16 @@ static void emu_user_fill_ud(struct emu_qp *qp, struct emu_swqe *wqe, const stru
 		emu_refuse(refusal, IB_WC_LOC_QP_OP_ERR, EMU_SYN_REQUEST);
 }
 
-static void emu_user_fill_bind(struct emu_swqe *wqe, const struct rxe_send_wr *wr,
-			       struct emu_refusal *refusal)
+static void emu_user_fill_bind(struct emu_swqe *wqe, const struct rxe_send_wr *wr)
 {
 	wqe->bind.mw_key = wr->wr.mw.mw_rkey;
 	/* Of the new key a process chooses the low byte; librxe passes on what it was given. */
 	wqe->bind.new_key = (wr->wr.mw.mw_rkey & ~EMU_USER_KEY_MASK) |
 			    (wr->wr.mw.rkey & EMU_USER_KEY_MASK);
 	wqe->bind.mr_key = wr->wr.mw.mr_lkey;
-	wqe->bind.access = wr->wr.mw.access;
+	wqe->bind.access = wr->wr.mw.access & EMU_BIND_ACCESS;
 	wqe->bind.addr = wr->wr.mw.addr;
 	wqe->bind.length = wr->wr.mw.length;
-	if (wqe->bind.access & ~EMU_BIND_ACCESS)
-		emu_refuse(refusal, IB_WC_MW_BIND_ERR, EMU_SYN_BIND);
 }
 
 /* Fills in what the operation needs. @wr is a copy. */
@@ -155,7 +155,7 @@ static void emu_user_fill_op(struct emu_qp *qp, struct emu_swqe *wqe,
 		wqe->atomic.compare_add = wr->wr.atomic.compare_add;
 		wqe->atomic.swap = wr->wr.atomic.swap;
 	} else if (wqe->opcode == IB_WR_BIND_MW) {
-		emu_user_fill_bind(wqe, wr, refusal);
+		emu_user_fill_bind(wqe, wr);
 	} else {
 		wqe->rdma.remote_addr = wr->wr.rdma.remote_addr;
 		wqe->rdma.rkey = wr->wr.rdma.rkey;

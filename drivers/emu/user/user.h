@@ -53,7 +53,8 @@ struct mminfo emu_user_sq_info(const struct emu_qp *qp);
 /* recv.c */
 int emu_user_make_rq(struct emu_qp *qp, struct ib_qp_init_attr *init, struct ib_udata *udata);
 void emu_user_free_rq(struct emu_user_rq *rq);
-void emu_user_reset_rq(struct emu_user_rq *rq);
+void emu_user_reset_rq(struct emu_qp *qp);
+void emu_user_watch_recvs(struct emu_qp *qp);
 void emu_user_retired_recvs(const struct emu_qp *qp);
 enum emu_outcome emu_user_claim(struct emu_user_rq *rq, u64 room, struct emu_rwqe *copy);
 u32 emu_user_used(struct emu_user_rq *rq);
