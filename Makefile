@@ -104,10 +104,11 @@ endif
 .PHONY: tree
 tree:
 ifeq ($(CORE),mainline)
-	@mkdir -p $(OUT)/drivers $(OUT)/include/kverbs
+	@mkdir -p $(OUT)/drivers $(OUT)/include/kverbs $(OUT)/include/uapi/kverbs
 	@cp -rsf $(CURDIR)/drivers/emu $(OUT)/drivers/
 	@ln -sf $(CURDIR)/include/kverbs/compat.h $(CURDIR)/include/kverbs/delay.h \
 		$(OUT)/include/kverbs/
+	@ln -sf $(CURDIR)/include/uapi/kverbs/emu_capture.h $(OUT)/include/uapi/kverbs/
 	@ln -sf $(CURDIR)/Kbuild $(OUT)/Kbuild.kverbs
 	@ln -sf $(CURDIR)/drivers/emu/mainline/Kbuild $(OUT)/Kbuild
 else

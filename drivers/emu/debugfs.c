@@ -20,6 +20,7 @@
  *   ca		reading shows who has the device open: the number of the doorbell, the
  *		handle, whether it is a user process or the kernel, the opener's tag
  *   faults/	what goes wrong, see fault.c
+ *   capture	whoever has it open captures messages, see engine/capture_file.c
  *
  * The directory has the name that the device had when the directory was made, and
  * is not renamed with the device.
@@ -37,6 +38,7 @@
 
 #include "core.h"
 #include "device.h"
+#include "engine/capture.h"
 #include "lib/fault.h"
 #include "net/net.h"
 #include "queue/doorbell.h"
@@ -244,11 +246,13 @@ void emu_debugfs_add(struct emu_device *edev)
 	debugfs_create_file("event", 0600, dir, edev, &emu_event_fops);
 	emu_core_debugfs(edev, dir);
 	emu_faults_debugfs(edev, debugfs_create_dir("faults", dir));
+	emu_capture_debugfs(edev, dir);
 }
 
-/* Waits for those who are reading or writing the files. */
+/* Waits for those who are reading or writing the files; a reader of messages is sent away. */
 void emu_debugfs_remove(struct emu_device *edev)
 {
+	emu_capture_stop(edev);
 	debugfs_remove(edev->debugfs);
 }
 

@@ -39,6 +39,7 @@ static struct wire {
 const struct emu_user_ops *emu_user;
 
 DEFINE_STATIC_KEY_FALSE(emu_faulty);
+DEFINE_STATIC_KEY_FALSE(emu_detour);
 struct emu_ram emu_main_ram;
 atomic_long_t emu_fabric_gen = ATOMIC_LONG_INIT(1);
 atomic_long_t emu_keys_gen = ATOMIC_LONG_INIT(1);
@@ -82,6 +83,8 @@ NOT_CALLED(emu_exec_write, struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 NOT_CALLED(emu_exec_read, struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 NOT_CALLED(emu_exec_atomic, struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 NOT_CALLED(emu_exec_datagram, struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+NOT_CALLED(emu_exec_read_data, struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+NOT_CALLED(emu_exec_atomic_data, struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 NOT_CALLED(emu_region_register, struct emu_qp *qp, const struct emu_swqe *wqe,
 	   enum emu_syndrome *why)
 NOT_CALLED(emu_region_bind, struct emu_qp *qp, const struct emu_swqe *wqe,
@@ -93,6 +96,9 @@ void function(__VA_ARGS__)						\
 	kvt_trace_add(wire.tr, #function);				\
 }
 
+NOT_USED(emu_capture_begin, struct emu_exec *ex, struct emu_swqe *wqe, struct emu_captured *done)
+NOT_USED(emu_capture_answer, struct emu_exec *ex, struct emu_swqe *wqe, struct emu_captured *done)
+NOT_USED(emu_capture_end, struct emu_exec *ex, enum emu_outcome outcome, struct emu_captured *done)
 NOT_USED(emu_leave_peer, struct emu_exec *ex)
 NOT_USED(emu_cursor_leave, struct emu_cursor *cur)
 NOT_USED(emu_srq_check_limit, struct emu_srq *srq)

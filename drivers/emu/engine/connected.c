@@ -406,7 +406,7 @@ static enum emu_outcome emu_check_rd_atomic(struct emu_exec *ex, struct emu_swqe
 }
 
 /* Returns EMU_DONE with the data in place, or else the outcome of the entry. */
-static enum emu_outcome emu_read_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+static __always_inline enum emu_outcome emu_read_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	struct ib_sge there = emu_remote_sge(wqe);
 	struct emu_cursor local, remote;
@@ -428,6 +428,15 @@ static enum emu_outcome emu_read_data(struct emu_exec *ex, struct emu_swqe *wqe,
 	if (likely(outcome == EMU_DONE))
 		emu_count_messages(ex->peer->port, ex->qp->port, 1, wqe->length);
 	emu_cursor_end(&local);
+	return outcome;
+}
+
+/* The first step of emu_exec_read(), for somebody who looks at the data then. */
+enum emu_outcome emu_exec_read_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+{
+	enum emu_outcome outcome = emu_read_data(ex, wqe, pos);
+
+	wqe->rdma.data_done = outcome == EMU_DONE;
 	return outcome;
 }
 
@@ -466,7 +475,8 @@ static u64 emu_atomic_op(const struct emu_swqe *wqe, atomic64_t *target)
 }
 
 /* Executes an atomic operation, and stores the previous value in the entry. */
-static enum emu_outcome emu_atomic_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+static __always_inline enum emu_outcome emu_atomic_data(struct emu_exec *ex,
+							struct emu_swqe *wqe, u32 pos)
 {
 	struct ib_sge there = {
 		.addr = wqe->atomic.remote_addr,
@@ -513,6 +523,12 @@ static enum emu_outcome emu_atomic_answer(struct emu_exec *ex, struct emu_swqe *
 	if (unlikely(local.why))
 		return emu_fail_memory(ex, wqe, pos, local.why);
 	return emu_succeed(ex, wqe, pos);
+}
+
+/* The first step of emu_exec_atomic(), likewise. */
+enum emu_outcome emu_exec_atomic_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+{
+	return emu_atomic_data(ex, wqe, pos);
 }
 
 enum emu_outcome emu_exec_atomic(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)

@@ -50,13 +50,6 @@ struct emu_datagram {
 	bool delivered;
 };
 
-static u16 emu_send_pkey(const struct emu_qp *qp, const struct emu_swqe *wqe)
-{
-	u16 index = qp->ibqp.qp_type == IB_QPT_GSI ? wqe->ud.pkey_index : qp->attr.pkey_index;
-
-	return emu_port_pkey(qp->port, index);
-}
-
 /* GSI queue pairs take any P_Key of the port; returns the index, or -1. */
 static int emu_recv_pkey(const struct emu_qp *qp, u16 pkey)
 {

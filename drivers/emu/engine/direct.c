@@ -36,7 +36,7 @@ static __always_inline bool emu_is_direct(const struct emu_qp *qp, const struct 
 {
 	u32 length;
 
-	if (static_branch_unlikely(&emu_faulty))
+	if (static_branch_unlikely(&emu_detour))
 		return false;
 	if (wr->next || wr->num_sge != 1 || (wr->send_flags & IB_SEND_INLINE) ||
 	    (u32)wr->opcode > IB_WR_RDMA_READ ||

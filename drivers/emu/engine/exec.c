@@ -12,6 +12,7 @@
 
 #include "../memory/region.h"
 #include "../net/net.h"
+#include "capture.h"
 #include "in_memory.h"
 
 /* Bytes copied between two checks whether someone else wants the CPU, or the memory. */
@@ -30,6 +31,7 @@ enum emu_outcome emu_fail_local(struct emu_exec *ex, struct emu_swqe *wqe, u32 p
 	else
 		emu_qp_fail_sends(ex->qp);
 	emu_complete_send(ex->qp, wqe, pos, status, why);
+	ex->status = status;
 	return EMU_FAILED;
 }
 
@@ -207,28 +209,10 @@ static noinline enum emu_outcome emu_exec_elsewhere(struct emu_exec *ex, struct 
 	}
 }
 
-/**
- * emu_exec_wqe() - execute the oldest entry of a send queue
- * @ex: the owner at work
- * @wqe: the entry
- * @pos: its position
- *
- * Context: The owner of the queue pair's doorbell, preemption off; may enable it
- * for a while if ex->may_sleep.
- * Return: see enum emu_outcome. With EMU_DONE and EMU_FAILED the entry is gone;
- * otherwise it is where it was.
- */
-enum emu_outcome emu_exec_wqe(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+/* Executes an entry as it is. */
+static __always_inline enum emu_outcome emu_exec_entry(struct emu_exec *ex, struct emu_swqe *wqe,
+						       u32 pos)
 {
-	enum emu_outcome outcome;
-
-	if (static_branch_unlikely(&emu_faulty)) {
-		outcome = emu_exec_fault(ex, wqe, pos);
-		if (outcome != EMU_DONE)
-			return outcome == EMU_DROPPED ? EMU_DONE : outcome;
-		/* A port may be down from this entry on. */
-		emu_exec_end(ex);
-	}
 	if (unlikely(!ex->qp->fastpath)) {
 		/* Then it can only be the datagram that keeps it from the fast path. */
 		if (likely(ex->qp->transport == &emu_in_memory))
@@ -252,4 +236,72 @@ enum emu_outcome emu_exec_wqe(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos
 	default:
 		return emu_exec_local(ex, wqe, pos);
 	}
+}
+
+/*
+ * Executes an entry of which there are records. What a peer in memory answers is recorded before
+ * the entry completes, as its memory may be used anew from then on.
+ */
+static enum emu_outcome emu_exec_recorded(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+					  struct emu_captured *done)
+{
+	enum emu_outcome outcome = EMU_DONE;
+
+	if (!ex->qp->fastpath)
+		return emu_exec_entry(ex, wqe, pos);
+	switch (wqe->opcode) {
+	case IB_WR_RDMA_READ:
+	case IB_WR_RDMA_READ_WITH_INV:
+		outcome = emu_exec_read_data(ex, wqe, pos);
+		break;
+	case IB_WR_ATOMIC_CMP_AND_SWP:
+	case IB_WR_ATOMIC_FETCH_AND_ADD:
+		outcome = emu_exec_atomic_data(ex, wqe, pos);
+		break;
+	default:
+		return emu_exec_entry(ex, wqe, pos);
+	}
+	if (outcome != EMU_DONE)
+		return outcome;
+	emu_capture_answer(ex, wqe, done);
+	return emu_exec_entry(ex, wqe, pos);
+}
+
+/* As emu_exec_wqe(), while faults are injected or messages captured on any device. */
+static noinline enum emu_outcome emu_exec_detour(struct emu_exec *ex, struct emu_swqe *wqe,
+						 u32 pos)
+{
+	enum emu_outcome outcome = EMU_DONE;
+	struct emu_captured done;
+
+	emu_capture_begin(ex, wqe, &done);
+	if (static_branch_unlikely(&emu_faulty)) {
+		outcome = emu_exec_fault(ex, wqe, pos);
+		/* A port may be down from this entry on. */
+		if (outcome == EMU_DONE)
+			emu_exec_end(ex);
+	}
+	if (outcome == EMU_DONE)
+		outcome = done.nr ? emu_exec_recorded(ex, wqe, pos, &done) :
+				    emu_exec_entry(ex, wqe, pos);
+	emu_capture_end(ex, outcome, &done);
+	return outcome == EMU_DROPPED ? EMU_DONE : outcome;
+}
+
+/**
+ * emu_exec_wqe() - execute the oldest entry of a send queue
+ * @ex: the owner at work
+ * @wqe: the entry
+ * @pos: its position
+ *
+ * Context: The owner of the queue pair's doorbell, preemption off; may enable it
+ * for a while if ex->may_sleep.
+ * Return: see enum emu_outcome. With EMU_DONE and EMU_FAILED the entry is gone;
+ * otherwise it is where it was.
+ */
+enum emu_outcome emu_exec_wqe(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+{
+	if (static_branch_unlikely(&emu_detour))
+		return emu_exec_detour(ex, wqe, pos);
+	return emu_exec_entry(ex, wqe, pos);
 }

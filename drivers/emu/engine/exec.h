@@ -20,6 +20,7 @@
  * @messages: messages sent to @peer and not counted yet
  * @bytes: bytes of these messages
  * @rnr_timer: with EMU_RNR, code of the time to wait, as the responder told it
+ * @status: with EMU_FAILED, the status of the entry
  * @delay_ns: with EMU_DELAYED, how long to wait
  * @cost: what entries have cost besides their own bytes: further copies of a multicast, and
  *	memory in many pieces. In bytes, to count against the budget
@@ -33,6 +34,7 @@ struct emu_exec {
 	struct emu_qp *peer;
 	bool may_sleep;
 	u8 rnr_timer;
+	u8 status;
 	u32 messages;
 	u64 bytes;
 	u64 delay_ns;

@@ -250,7 +250,7 @@ static __always_inline bool emu_exec_simple(struct emu_exec *ex, struct emu_qp *
 	enum emu_shortcut way;
 	void *local;
 
-	if (static_branch_unlikely(&emu_faulty))
+	if (static_branch_unlikely(&emu_detour))
 		return false;
 	if (!emu_is_simple_op(msg.opcode) || msg.length > EMU_SHORT_BYTES)
 		return false;

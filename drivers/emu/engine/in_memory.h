@@ -20,6 +20,8 @@ enum emu_outcome emu_exec_send(struct emu_exec *ex, struct emu_swqe *wqe, u32 po
 enum emu_outcome emu_exec_write(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
 enum emu_outcome emu_exec_read(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
 enum emu_outcome emu_exec_atomic(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
+enum emu_outcome emu_exec_read_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
+enum emu_outcome emu_exec_atomic_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
 
 /* datagram.c */
 enum emu_outcome emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
@@ -36,6 +38,14 @@ enum emu_outcome emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u3
 void emu_mcast_deliver(const struct emu_av *av, void (*deliver)(struct emu_qp *qp, void *data),
 		       void *data);
 bool emu_mcast_is_larger(const struct emu_av *av, u32 limit);
+
+/* The P_Key that a message is sent with. */
+static inline u16 emu_send_pkey(const struct emu_qp *qp, const struct emu_swqe *wqe)
+{
+	u16 index = qp->ibqp.qp_type == IB_QPT_GSI ? wqe->ud.pkey_index : qp->attr.pkey_index;
+
+	return emu_port_pkey(qp->port, index);
+}
 
 /* Counts messages of @bytes bytes in total that went from one port to another. */
 static __always_inline void emu_count_messages(struct emu_port *from, struct emu_port *to,

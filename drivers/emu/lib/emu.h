@@ -31,6 +31,7 @@
 #include <rdma/ib_verbs.h>
 
 struct dentry;
+struct emu_capture;
 struct emu_faults;
 struct emu_qp;
 struct emu_transport;
@@ -219,6 +220,8 @@ enum emu_object {
  * @events: tells mainline's core of events of the ports
  * @p2p: memory of other PCI devices
  * @faults: faults to inject, see fault.c
+ * @capture: who captures its messages, or NULL; see engine/capture_file.c
+ * @no_capture: it goes, and nobody may capture any more; likewise
  * @debugfs: its directory in debugfs, see debugfs.c
  * @ports: the ports, port number 1 first
  */
@@ -240,6 +243,8 @@ struct emu_device {
 	struct work_struct events;
 	struct emu_p2p p2p;
 	struct emu_faults *faults;
+	struct emu_capture __rcu *capture;
+	bool no_capture;
 	struct dentry *debugfs;
 	struct emu_port ports[EMU_MAX_PORTS];
 };

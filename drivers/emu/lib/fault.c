@@ -121,6 +121,7 @@ struct emu_faults {
 };
 
 DEFINE_STATIC_KEY_FALSE(emu_faulty);
+DEFINE_STATIC_KEY_FALSE(emu_detour);
 DEFINE_MUTEX(emu_faults_lock);
 
 /* The mixing steps of splitmix64: each bit of the result depends on all of @x. */
@@ -231,6 +232,19 @@ static void emu_fault_reset_counts(struct emu_faults *faults)
 	emu_fault_rules_reset(&faults->rules);
 }
 
+/* Something can go wrong. Process context. */
+void emu_faulty_inc(void)
+{
+	static_branch_inc(&emu_faulty);
+	static_branch_inc(&emu_detour);
+}
+
+void emu_faulty_dec(void)
+{
+	static_branch_dec(&emu_detour);
+	static_branch_dec(&emu_faulty);
+}
+
 static void emu_fault_set(struct emu_faults *faults, unsigned int setting, u32 value)
 {
 	bool was = faults->value[setting];
@@ -240,9 +254,9 @@ static void emu_fault_set(struct emu_faults *faults, unsigned int setting, u32 v
 	if (setting >= EMU_NR_FAULT_KINDS || was == !!value)
 		return;
 	if (value && !faults->active++)
-		static_branch_inc(&emu_faulty);
+		emu_faulty_inc();
 	if (!value && !--faults->active)
-		static_branch_dec(&emu_faulty);
+		emu_faulty_dec();
 }
 
 static int emu_fault_knob_get(void *data, u64 *value)

@@ -4,7 +4,8 @@
  * wrong.
  *
  * As long as no device has rules, and all rates are 0, emu_faulty is false, and who asks behind it pays
- * for a patched jump and nothing else.
+ * for a patched jump and nothing else. So is emu_detour, unless messages are captured: while it is
+ * true, each entry of a send queue takes the long way through engine/exec.c, which asks the rest.
  */
 #ifndef KVERBS_EMU_FAULT_H
 #define KVERBS_EMU_FAULT_H
@@ -16,6 +17,7 @@
 struct dentry;
 
 DECLARE_STATIC_KEY_FALSE(emu_faulty);
+DECLARE_STATIC_KEY_FALSE(emu_detour);
 
 /**
  * enum emu_fault_action - what happens to a request, and the unit of how much
@@ -63,6 +65,8 @@ static inline bool emu_fault_alloc(struct emu_device *edev)
 }
 
 /* fault.c */
+void emu_faulty_inc(void);
+void emu_faulty_dec(void);
 int emu_faults_create(struct emu_device *edev);
 void emu_faults_stop(struct emu_device *edev);
 void emu_faults_destroy(struct emu_device *edev);

@@ -319,7 +319,7 @@ static int emu_fault_rule_add(struct emu_device *edev, struct emu_fault_rules *r
 	}
 	rule->id = ++rules->last_id;
 	if (!rules->nr++)
-		static_branch_inc(&emu_faulty);
+		emu_faulty_inc();
 	list_add_tail_rcu(&rule->entry, &rules->list);
 	return 0;
 }
@@ -330,7 +330,7 @@ static void emu_fault_rule_del(struct emu_fault_rules *rules, struct emu_fault_r
 	list_del_rcu(&rule->entry);
 	kfree_rcu(rule, rcu);
 	if (!--rules->nr)
-		static_branch_dec(&emu_faulty);
+		emu_faulty_dec();
 }
 
 static int emu_fault_rule_del_id(struct emu_fault_rules *rules, const char *text)

@@ -420,8 +420,11 @@ static void emu_apply_attr(struct emu_qp *qp, const struct ib_qp_attr *attr, int
 	}
 	if (mask & IB_QP_RQ_PSN)
 		own->rq_psn = attr->rq_psn & 0xffffff;
-	if (mask & IB_QP_SQ_PSN)
+	if (mask & IB_QP_SQ_PSN) {
 		own->sq_psn = attr->sq_psn & 0xffffff;
+		qp->psn = own->sq_psn;
+		qp->msn = 0;
+	}
 	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
 		own->max_rd_atomic = attr->max_rd_atomic;
 	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)

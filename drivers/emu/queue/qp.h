@@ -225,6 +225,9 @@ enum emu_recv_from {
  * @retrying: the oldest entry has been tried before
  * @unretired: entries of @sq that have ended since the last completion; belongs to the
  *	owner
+ * @psn: PSN of the next message, if it is captured; like @msn, belongs to the owner: see
+ *	engine/capture.c
+ * @msn: number of messages that were captured
  * @gate: open while the queue pair takes part as a responder
  * @changing: the gate is only closed for a moment
  * @comm_est: the first message in RTR was seen
@@ -279,6 +282,8 @@ struct emu_qp {
 	u16 unretired;
 	struct llist_node run;
 	struct hrtimer timer;
+	u32 psn;
+	u32 msn;
 
 	struct emu_gate gate ____cacheline_aligned_in_smp;
 	bool changing;
@@ -296,7 +301,7 @@ emu_apart(struct emu_qp, sq.depth, sq.head);
 emu_apart(struct emu_qp, sq.retired, rq.slots);
 emu_apart(struct emu_qp, rq.retired, srq);
 emu_apart(struct emu_qp, taken, doorbell);
-emu_apart(struct emu_qp, timer, gate);
+emu_apart(struct emu_qp, msn, gate);
 
 static inline struct emu_qp *to_eqp(struct ib_qp *ibqp)
 {

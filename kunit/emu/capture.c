@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Captures: what a reader of a device's file is told of its messages, and that nobody waits for
+ * the reader.
+ *
+ * A shell starts the capture, and a program that it leaves behind reads so many bytes of it into
+ * a file, and ends.
+ */
+#include <linux/fs.h>
+#include <uapi/kverbs/emu_capture.h>
+
+#include "emu/control.h"
+
+#define DEVICE		"emu0"
+#define PEER		"emu1"
+#define CAPTURE		"/sys/kernel/debug/kverbs_emu/" DEVICE "/capture"
+#define RULES		"/sys/kernel/debug/kverbs_emu/" DEVICE "/faults/rules"
+#define START		"exec 3<>" CAPTURE "; echo start snaplen=%d %s >&3 || exit; "
+#define ENDED		"while kill -0 $(cat " READER ") 2>/dev/null; do usleep 1000; done"
+#define OUTPUT		"/tmp/kvt_capture"
+#define READER		OUTPUT ".reader"
+
+#define RECORD		sizeof(struct kverbs_emu_capture_record)
+#define SNAPLEN		16
+/* What the RNR timer of the rig asks for. */
+#define RNR_CODE	1
+#define DATA_SEED	7
+/* More than the buffer has records. */
+#define FLOOD		17000
+
+/* What the reader has written of a message. */
+struct captured {
+	struct kverbs_emu_capture_record rec;
+	u8 data[SNAPLEN];
+};
+
+static void end_reader(void *unused)
+{
+	control_shell("kill $(cat " READER ") 2>/dev/null; rm -f " OUTPUT " " READER);
+}
+
+/* Starts a capture whose reader ends after @bytes; 0: it does not read. */
+static void start(struct kunit *test, size_t bytes, const char *options)
+{
+	char reader[48];
+
+	if (bytes)
+		snprintf(reader, sizeof(reader), "head -c %zu <&3 >" OUTPUT, bytes);
+	else
+		strscpy(reader, "sleep 600", sizeof(reader));
+	kvt_defer(test, end_reader, NULL);
+	KUNIT_ASSERT_EQ_MSG(test, 0,
+			    control_shell(START "%s & echo $! >" READER, SNAPLEN, options, reader),
+			    "no capture: mount debugfs");
+}
+
+/* Waits for the reader to end. */
+static void finish(struct kunit *test)
+{
+	KUNIT_ASSERT_EQ(test, 0, control_shell(ENDED));
+}
+
+/* Takes the next record, at *pos. */
+static void next(struct kunit *test, struct captured *got, loff_t *pos)
+{
+	struct file *file = filp_open(OUTPUT, O_RDONLY, 0);
+	ssize_t size, data = 0;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(file));
+	memset(got, 0, sizeof(*got));
+	size = kernel_read(file, &got->rec, RECORD, pos);
+	if (size == RECORD && got->rec.data_size <= SNAPLEN)
+		data = kernel_read(file, got->data, got->rec.data_size, pos);
+	filp_close(file, NULL);
+	KUNIT_ASSERT_EQ(test, (ssize_t)RECORD, size);
+	KUNIT_ASSERT_EQ(test, (ssize_t)got->rec.data_size, data);
+	KUNIT_EXPECT_EQ(test, RECORD + data, (size_t)got->rec.size);
+	KUNIT_EXPECT_EQ(test, KVERBS_EMU_CAPTURE_VERSION, got->rec.version);
+}
+
+static struct rig *capture_rig(struct kunit *test)
+{
+	struct rig *r = rig_new(test, DEVICE, PEER);
+
+	r->access = IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC;
+	rig_start(test, r);
+	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE | r->access);
+	rig_fill(r->a.buf, 64, DATA_SEED);
+	return r;
+}
+
+static void send(struct kunit *test, struct rig *r, u32 len)
+{
+	struct ib_wc wc;
+
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, len));
+	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, len));
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
+}
+
+/* The parts of a record that all messages of the rig have. */
+static void expect_message(struct kunit *test, struct rig *r, const struct captured *got,
+			   enum ib_wr_opcode opcode, u32 length)
+{
+	const struct kverbs_emu_capture_record *rec = &got->rec;
+
+	KUNIT_EXPECT_EQ(test, KVERBS_EMU_CAPTURE_MESSAGE, rec->kind);
+	KUNIT_EXPECT_EQ(test, opcode, (enum ib_wr_opcode)rec->opcode);
+	KUNIT_EXPECT_EQ(test, length, rec->length);
+	KUNIT_EXPECT_EQ(test, r->a.qp->qp_num, rec->src_qpn);
+	KUNIT_EXPECT_EQ(test, r->b.qp->qp_num, rec->dest_qpn);
+	KUNIT_EXPECT_EQ(test, r->a.lid, rec->slid);
+	KUNIT_EXPECT_EQ(test, r->b.lid, rec->dlid);
+	KUNIT_EXPECT_EQ(test, ib_mtu_enum_to_int(r->mtu), (int)rec->mtu);
+	KUNIT_EXPECT_LE(test, rec->time, rec->ended);
+}
+
+/* The first SNAPLEN bytes are kept, and the PSNs count packets. */
+static void sends_are_told_with_their_data(struct kunit *test)
+{
+	struct rig *r = capture_rig(test);
+	u32 mtu = ib_mtu_enum_to_int(r->mtu);
+	struct captured got;
+	loff_t pos = 0;
+
+	start(test, 2 * (RECORD + SNAPLEN), "");
+	send(test, r, 2 * mtu + 1);
+	send(test, r, SNAPLEN);
+	finish(test);
+	next(test, &got, &pos);
+	expect_message(test, r, &got, IB_WR_SEND, 2 * mtu + 1);
+	KUNIT_EXPECT_EQ(test, r->psn, got.rec.psn);
+	KUNIT_EXPECT_EQ(test, 1U, got.rec.msn);
+	KUNIT_EXPECT_EQ(test, KVERBS_EMU_CAPTURE_RC, (int)got.rec.transport);
+	KUNIT_EXPECT_TRUE(test, got.rec.flags & KVERBS_EMU_CAPTURE_ANSWERED);
+	KUNIT_EXPECT_EQ(test, 0x1f, (int)got.rec.syndrome);
+	KUNIT_EXPECT_TRUE(test, rig_filled(got.data, SNAPLEN, DATA_SEED));
+	next(test, &got, &pos);
+	expect_message(test, r, &got, IB_WR_SEND, SNAPLEN);
+	KUNIT_EXPECT_EQ(test, r->psn + 3, got.rec.psn);
+	KUNIT_EXPECT_EQ(test, 2U, got.rec.msn);
+}
+
+/* What arrives at a device is told there. */
+static void messages_are_told_where_they_arrive(struct kunit *test)
+{
+	struct rig *r = capture_rig(test);
+	struct captured got;
+	struct ib_wc wc;
+	loff_t pos = 0;
+
+	start(test, RECORD + 8, "");
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->a, 2, 0, 8));
+	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->b, 1, 0, 8));
+	RIG_EXPECT_WC(test, r->b.scq, &wc, 1, IB_WC_SUCCESS);
+	finish(test);
+	next(test, &got, &pos);
+	KUNIT_EXPECT_EQ(test, r->b.qp->qp_num, got.rec.src_qpn);
+	KUNIT_EXPECT_EQ(test, r->a.qp->qp_num, got.rec.dest_qpn);
+}
+
+static void answers_are_told(struct kunit *test)
+{
+	struct rig *r = capture_rig(test);
+	struct ib_atomic_wr add = {
+		.remote_addr = r->b.dma, .compare_add = 5, .rkey = r->b.mr->rkey,
+	};
+	struct captured got;
+	struct ib_wc wc;
+	loff_t pos = 0;
+
+	start(test, 2 * RECORD + SNAPLEN, "");
+	rig_fill(r->b.buf, 64, DATA_SEED + 1);
+	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_READ, 1, 0, 64, r->b.dma,
+					  r->b.mr->rkey));
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
+	*(u64 *)r->b.buf = 37;
+	KUNIT_ASSERT_EQ(test, 0, rig_atomic(&r->a, IB_WR_ATOMIC_FETCH_AND_ADD, 2, 0, &add));
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 2, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 42ULL, *(u64 *)r->b.buf);
+	finish(test);
+	next(test, &got, &pos);
+	expect_message(test, r, &got, IB_WR_RDMA_READ, 64);
+	KUNIT_EXPECT_EQ(test, (u64)r->b.dma, (u64)got.rec.remote_addr);
+	KUNIT_EXPECT_EQ(test, r->b.mr->rkey, got.rec.rkey);
+	KUNIT_EXPECT_TRUE(test, rig_filled(got.data, SNAPLEN, DATA_SEED + 1));
+	next(test, &got, &pos);
+	expect_message(test, r, &got, IB_WR_ATOMIC_FETCH_AND_ADD, sizeof(u64));
+	KUNIT_EXPECT_EQ(test, 5ULL, got.rec.compare_add);
+	KUNIT_EXPECT_EQ(test, 37ULL, got.rec.found);
+}
+
+/* An attempt that finds no receive is told, and the next one, with the same PSN. */
+static void refusals_are_told(struct kunit *test)
+{
+	struct rig *r = capture_rig(test);
+	struct captured got;
+	struct ib_wc wc;
+	loff_t pos = 0;
+
+	start(test, 3 * RECORD + 8, "");
+	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_READ, 1, 0, 8, r->b.dma,
+					  r->b.mr->rkey + 1));
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_REM_ACCESS_ERR);
+	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RESET));
+	KUNIT_ASSERT_EQ(test, 0, rig_to(r->b.qp, IB_QPS_RESET));
+	r->rnr_timer = RNR_CODE;
+	rig_connect(test, r);
+	KUNIT_ASSERT_EQ(test, 0, control_shell("echo add op=send nth=1 rnr >" RULES));
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 3, 0, 0));
+	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 2, 0, 0));
+	RIG_EXPECT_DELIVERED(test, r, &wc, 2, 3);
+	control_shell("echo clear >" RULES);
+	send(test, r, 8);
+	finish(test);
+	next(test, &got, &pos);
+	expect_message(test, r, &got, IB_WR_RDMA_READ, 8);
+	KUNIT_EXPECT_EQ(test, 0x62, (int)got.rec.syndrome);
+	KUNIT_EXPECT_EQ(test, 0U, got.rec.data_size);
+	next(test, &got, &pos);
+	expect_message(test, r, &got, IB_WR_SEND, 0);
+	KUNIT_EXPECT_EQ(test, 0x20 | RNR_CODE, (int)got.rec.syndrome);
+	KUNIT_EXPECT_EQ(test, r->psn, got.rec.psn);
+	next(test, &got, &pos);
+	expect_message(test, r, &got, IB_WR_SEND, 0);
+	KUNIT_EXPECT_EQ(test, 0x1f, (int)got.rec.syndrome);
+	KUNIT_EXPECT_EQ(test, r->psn, got.rec.psn);
+	KUNIT_EXPECT_TRUE(test, got.rec.flags & KVERBS_EMU_CAPTURE_RETRIED);
+}
+
+static void other_queue_pairs_are_not_told(struct kunit *test)
+{
+	struct rig *r = capture_rig(test), *other = capture_rig(test);
+	struct captured got;
+	char options[16];
+	loff_t pos = 0;
+
+	snprintf(options, sizeof(options), "qp=%u", r->b.qp->qp_num);
+	start(test, RECORD + 8, options);
+	send(test, other, 4);
+	send(test, r, 8);
+	finish(test);
+	next(test, &got, &pos);
+	expect_message(test, r, &got, IB_WR_SEND, 8);
+}
+
+/* What is wrong at the requester never leaves it. */
+static void local_errors_are_not_told(struct kunit *test)
+{
+	struct rig *r = capture_rig(test), *other = capture_rig(test);
+	struct ib_sge sge = rig_sge(&other->a, 0, 8);
+	const struct ib_send_wr *bad;
+	struct captured got;
+	struct ib_send_wr wr;
+	struct ib_wc wc;
+	loff_t pos = 0;
+
+	start(test, RECORD + 8, "");
+	sge.lkey = ~sge.lkey;
+	rig_send_wr(&wr, 1, &sge, 1);
+	KUNIT_ASSERT_EQ(test, 0, ib_post_send(other->a.qp, &wr, &bad));
+	RIG_EXPECT_WC(test, other->a.scq, &wc, 1, IB_WC_LOC_PROT_ERR);
+	send(test, r, 8);
+	finish(test);
+	next(test, &got, &pos);
+	expect_message(test, r, &got, IB_WR_SEND, 8);
+}
+
+/* Nobody reads: messages go on, and their records are lost. */
+static void nobody_waits_for_the_reader(struct kunit *test)
+{
+	struct rig *r = capture_rig(test);
+	int i;
+
+	start(test, 0, "");
+	for (i = 0; i < FLOOD; i++)
+		send(test, r, 4);
+	KUNIT_EXPECT_NE(test, 0, control_shell("exec 3<>" CAPTURE "; echo start >&3"));
+}
+
+static struct kunit_case emu_capture_cases[] = {
+	KUNIT_CASE(sends_are_told_with_their_data),
+	KUNIT_CASE(messages_are_told_where_they_arrive),
+	KUNIT_CASE(answers_are_told),
+	KUNIT_CASE(refusals_are_told),
+	KUNIT_CASE(other_queue_pairs_are_not_told),
+	KUNIT_CASE(local_errors_are_not_told),
+	KUNIT_CASE(nobody_waits_for_the_reader),
+	{}
+};
+
+KVT_SUITE(emu_capture);
