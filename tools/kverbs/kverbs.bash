@@ -73,6 +73,7 @@ _kverbs_options() {
 	list) echo "--json --help" ;;
 	p2p) echo "--why --json --help" ;;
 	fault) echo "--json --help" ;;
+	capture) echo "--write --snaplen --count --qp --help" ;;
 	show) echo "--port --json --all --help" ;;
 	monitor) echo "--json --count --help" ;;
 	reg) echo "--size --access --path --memory --peer --touch --count --json --help" ;;
@@ -88,10 +89,14 @@ _kverbs_has_device() {
 	return 1
 }
 
+_kverbs_emulated() {
+	(cd "${KVERBS_FAULTS:-/sys/kernel/debug/kverbs_emu}" 2>/dev/null && echo *)
+}
+
 # add, del or seed, then a device, then what a rule is made of.
 _kverbs_fault() {
 	local devices
-	devices=$(cd "${KVERBS_FAULTS:-/sys/kernel/debug/kverbs_emu}" 2>/dev/null && echo *)
+	devices=$(_kverbs_emulated)
 	case $COMP_CWORD:${COMP_WORDS[2]} in
 	2:*) _kverbs_words "add del seed $devices" "$1" ;;
 	3:*) _kverbs_words "$devices" "$1" ;;
@@ -105,7 +110,7 @@ _kverbs() {
 	local word=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} previous
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_kverbs_words "list show monitor reg p2p fault --help --version" "$word"
+		_kverbs_words "list show monitor reg p2p fault capture --help --version" "$word"
 		return
 	fi
 	previous=${COMP_WORDS[COMP_CWORD - 1]}
@@ -122,6 +127,7 @@ _kverbs() {
 	monitor) _kverbs_devices "$word" ;;
 	p2p) _kverbs_names "${KVERBS_PCI:-/sys/bus/pci/devices}" "$word" ;;
 	fault) _kverbs_fault "$word" ;;
+	capture) _kverbs_words "$(_kverbs_emulated)" "$word" ;;
 	esac
 }
 

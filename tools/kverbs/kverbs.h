@@ -5,7 +5,7 @@
  *	main.c		commands, --help, --version
  *	list.c, show.c, monitor.c, reg.c, fault.c	a command each
  *	memory.c	memory to register
- *	p2p.c		a command with a header of its own, p2p.h
+ *	p2p.c, capture.c	commands with headers of their own, p2p.h and capture.h
  *	fields.c	the attributes of CAs and ports, as tables
  *	text.c		names and units
  *	json.c		a writer
@@ -52,6 +52,7 @@ extern const struct command monitor_command;
 extern const struct command reg_command;
 extern const struct command p2p_command;
 extern const struct command fault_command;
+extern const struct command capture_command;
 
 /* main.c */
 /* Prints the help of a command to stdout. Return: STATUS_OK. */

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * kverbs capture: writes the messages of an emulated HCA to a file, as the frames of RoCE v2
+ * that they would be on a wire. The driver records them: <kverbs/emu_capture.h>.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "capture.h"
+#include "kverbs.h"
+
+#define CAPTURE_DIR	"/sys/kernel/debug/kverbs_emu"
+/* Room for at least one record of any size. */
+#define BUFFER_SIZE	(4 * KVERBS_EMU_CAPTURE_MAX_DATA)
+/* A path MTU of more would not fit into struct frame. */
+#define MTU_MAX		4096
+
+/**
+ * struct capture - a capture under way
+ * @device: the device
+ * @fd: its file
+ * @out: where the frames go
+ * @count: messages to stop after; 0 for never
+ * @messages: messages written
+ * @frames: their frames
+ * @lost: messages that the driver could not keep
+ */
+struct capture {
+	const char *device;
+	int fd;
+	FILE *out;
+	uint64_t count;
+	uint64_t messages;
+	uint64_t frames;
+	uint64_t lost;
+};
+
+static volatile sig_atomic_t stop;
+
+static void handle_signal(int signal)
+{
+	(void)signal;
+	stop = 1;
+}
+
+/* --- messages about errors ----------------------------------------------------- */
+
+static int say_no_capture(const char *device, int error)
+{
+	if (error == EACCES || error == EPERM)
+		return say_error("may not read %s: run this as root", CAPTURE_DIR);
+	if (access(CAPTURE_DIR, F_OK))
+		return say_error("no %s\n"
+				 "  It takes the module kverbs_emu, and debugfs:\n"
+				 "  mount -t debugfs none /sys/kernel/debug", CAPTURE_DIR);
+	return say_error("cannot capture on %s: %s\n"
+			 "  Emulated devices, whose messages can be captured: ls %s",
+			 device, error == ENOENT ? "no such emulated device" : strerror(error),
+			 CAPTURE_DIR);
+}
+
+static int say_not_started(const char *device, int error)
+{
+	if (error == EBUSY)
+		return say_error("somebody captures on %s already", device);
+	return say_error("cannot start to capture on %s: %s", device, strerror(error));
+}
+
+/* --- writing ------------------------------------------------------------------- */
+
+static void write_frame(const struct frame *frame, void *arg)
+{
+	pcapng_frame(arg, frame);
+}
+
+/* Return: false if this cannot be a record. */
+static bool is_record(const struct kverbs_emu_capture_record *rec, size_t size)
+{
+	return size >= sizeof(*rec) && rec->version == KVERBS_EMU_CAPTURE_VERSION &&
+	       rec->size <= size && rec->size == sizeof(*rec) + rec->data_size &&
+	       (rec->kind != KVERBS_EMU_CAPTURE_MESSAGE ||
+		(rec->mtu && rec->mtu <= MTU_MAX && rec->data_size <= rec->length));
+}
+
+static int write_records(struct capture *cap, const uint8_t *bytes, size_t size)
+{
+	struct kverbs_emu_capture_record rec;
+
+	for (; size; bytes += rec.size, size -= rec.size) {
+		/* Records are not aligned. */
+		memset(&rec, 0, sizeof(rec));
+		memcpy(&rec, bytes, size < sizeof(rec) ? size : sizeof(rec));
+		if (!is_record(&rec, size))
+			return say_error("the records of %s are not of version %d: this command and\n"
+					 "  the module kverbs_emu must be of one version",
+					 cap->device, KVERBS_EMU_CAPTURE_VERSION);
+		cap->lost = rec.lost;
+		if (rec.kind != KVERBS_EMU_CAPTURE_MESSAGE)
+			continue;
+		if (cap->count && cap->messages == cap->count)
+			break;
+		cap->frames += frames_of(&rec, bytes + sizeof(rec), write_frame, cap->out);
+		cap->messages++;
+	}
+	return STATUS_OK;
+}
+
+/* --- the loop ------------------------------------------------------------------ */
+
+static bool is_complete(const struct capture *cap)
+{
+	return cap->count && cap->messages == cap->count;
+}
+
+/*
+ * Writes what there is. Return: STATUS_OK or STATUS_FAILED; more: there may be more
+ * later.
+ */
+static int drain(struct capture *cap, uint8_t *buffer, bool *more)
+{
+	int status = STATUS_OK;
+	ssize_t size;
+
+	*more = true;
+	while (status == STATUS_OK && !is_complete(cap)) {
+		size = read(cap->fd, buffer, BUFFER_SIZE);
+		if (size < 0 && (errno == EAGAIN || errno == EINTR))
+			return STATUS_OK;
+		/* The file of a device that has gone fails. */
+		if (size <= 0) {
+			*more = false;
+			return STATUS_OK;
+		}
+		status = write_records(cap, buffer, size);
+		/* Whoever reads along sees each message soon. */
+		if (fflush(cap->out))
+			status = say_error("cannot write the frames: %s", strerror(errno));
+	}
+	return status;
+}
+
+/* signals: the mask with which to wait */
+static int capture_loop(struct capture *cap, uint8_t *buffer, const sigset_t *signals)
+{
+	struct pollfd pollfd = { .fd = cap->fd, .events = POLLIN };
+	bool last, more = true;
+	int status;
+
+	do {
+		last = stop;
+		status = drain(cap, buffer, &more);
+		if (status != STATUS_OK || is_complete(cap) || !more || last)
+			break;
+		ppoll(&pollfd, 1, NULL, signals);
+	} while (true);
+	return status;
+}
+
+static uint64_t now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+/* SIGINT and SIGTERM end the capture, but only while it waits. */
+static void catch_signals(sigset_t *waiting)
+{
+	struct sigaction action = { .sa_handler = handle_signal };
+	sigset_t blocked;
+
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGINT);
+	sigaddset(&blocked, SIGTERM);
+	sigprocmask(SIG_BLOCK, &blocked, waiting);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+}
+
+static int capture_to(struct capture *cap)
+{
+	uint8_t *buffer = malloc(BUFFER_SIZE);
+	sigset_t waiting;
+	int status;
+
+	if (!buffer)
+		return say_error("no memory");
+	catch_signals(&waiting);
+	pcapng_start(cap->out, cap->device);
+	fflush(cap->out);
+	fprintf(stderr, "capturing on %s\n", cap->device);
+	status = capture_loop(cap, buffer, &waiting);
+	pcapng_end(cap->out, now(), cap->frames, cap->lost);
+	free(buffer);
+	fprintf(stderr, "%llu messages, %llu frames, %llu messages lost\n",
+		(unsigned long long)cap->messages, (unsigned long long)cap->frames,
+		(unsigned long long)cap->lost);
+	return status;
+}
+
+static int capture_file(struct capture *cap, const char *path)
+{
+	bool to_stdout = !strcmp(path, "-");
+	int status;
+
+	cap->out = to_stdout ? stdout : fopen(path, "we");
+	if (!cap->out)
+		return say_error("cannot write %s: %s", path, strerror(errno));
+	status = capture_to(cap);
+	if (!to_stdout && fclose(cap->out) && status == STATUS_OK)
+		status = say_error("cannot write %s: %s", path, strerror(errno));
+	return status;
+}
+
+static int open_and_capture(struct capture *cap, const char *path, uint64_t snaplen, uint64_t qpn)
+{
+	char file[PATH_MAX], command[64];
+	int status;
+
+	if (!*cap->device || *cap->device == '.' || strchr(cap->device, '/'))
+		return say_no_capture(cap->device, ENOENT);
+	snprintf(file, sizeof(file), CAPTURE_DIR "/%s/capture", cap->device);
+	cap->fd = open(file, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (cap->fd < 0)
+		return say_no_capture(cap->device, errno);
+	snprintf(command, sizeof(command), "start snaplen=%u qp=%u", (unsigned int)snaplen,
+		 (unsigned int)qpn);
+	if (write(cap->fd, command, strlen(command)) < 0)
+		status = say_not_started(cap->device, errno);
+	else
+		status = capture_file(cap, path);
+	close(cap->fd);
+	return status;
+}
+
+static int run(const struct command *cmd, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "write", required_argument, NULL, 'w' },
+		{ "snaplen", required_argument, NULL, 's' },
+		{ "count", required_argument, NULL, 'c' },
+		{ "qp", required_argument, NULL, 'q' },
+		{ "help", no_argument, NULL, 'h' },
+		{}
+	};
+	uint64_t snaplen = KVERBS_EMU_CAPTURE_DATA, qpn = 0;
+	struct capture cap = {};
+	const char *path = NULL;
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "w:s:c:q:h", options, NULL)) != -1) {
+		switch (opt) {
+		case 'w':
+			path = optarg;
+			break;
+		case 's':
+			if (!parse_number(optarg, 0, KVERBS_EMU_CAPTURE_MAX_DATA, &snaplen))
+				return usage_error(cmd, "--snaplen: %s is not 0 to %d", optarg,
+						   KVERBS_EMU_CAPTURE_MAX_DATA);
+			break;
+		case 'c':
+			if (!parse_number(optarg, 1, UINT64_MAX, &cap.count))
+				return usage_error(cmd, "--count: %s is not a number from 1", optarg);
+			break;
+		case 'q':
+			if (!parse_number(optarg, 1, 0xffffff, &qpn))
+				return usage_error(cmd, "--qp: %s is not the number of a queue pair",
+						   optarg);
+			break;
+		case 'h':
+			return command_help(cmd);
+		default:
+			return option_error(cmd);
+		}
+	}
+	if (optind + 1 != argc)
+		return usage_error(cmd, "on which device?");
+	if (!path)
+		return usage_error(cmd, "to which file? -w - is the standard output");
+	cap.device = argv[optind];
+	return open_and_capture(&cap, path, snaplen, qpn);
+}
+
+const struct command capture_command = {
+	.name = "capture",
+	.arguments = "<device> -w <file> [--snaplen <bytes>] [--count <n>] [--qp <number>]",
+	.summary = "messages of an emulated device, as frames that tshark decodes",
+	.help =
+	"Writes the messages that an emulated device sends and receives to a file, until it is\n"
+	"interrupted: as the frames of RoCE v2 that they would be on a wire, with their answers,\n"
+	"in the format pcapng. It takes root.\n"
+	"\n"
+	"  -w, --write <file>     where to; - for the standard output\n"
+	"  -s, --snaplen <bytes>  data of a message that is kept at most: 0 to 65536 (256)\n"
+	"  -c, --count <n>        end after so many messages\n"
+	"  -q, --qp <number>      only those of this queue pair, at either end\n"
+	"  -h, --help             this text\n"
+	"\n"
+	"Examples:\n"
+	"  kverbs capture emu0 -w /tmp/emu0.pcapng --count 100\n"
+	"  kverbs capture emu0 -w - | tshark -r -\n",
+	.run = run,
+};
