@@ -33,8 +33,11 @@ static inline enum emu_outcome emu_succeed(struct emu_exec *ex, struct emu_swqe 
 static noinline enum emu_outcome emu_not_taken(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 					       enum emu_outcome outcome)
 {
-	if (outcome == EMU_RNR)
+	if (outcome == EMU_RNR) {
 		ex->rnr_timer = READ_ONCE(ex->peer->rnr_timer);
+		if (emu_is_reliable(ex))
+			emu_count(ex->peer->port, EMU_CNT_RNR_SENT, 1);
+	}
 	/*
 	 * A process changes the size of the SRQ, and may not have the CPU to end that: the runner
 	 * must not try without end.

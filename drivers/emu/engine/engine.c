@@ -50,8 +50,10 @@ static enum emu_service emu_wait_receive(struct emu_exec *ex, struct emu_swqe *w
 	u64 delay_ns = emu_rnr_delay_ns(ex->rnr_timer);
 
 	emu_count(qp->port, EMU_CNT_RNR, 1);
-	if (qp->attr.rnr_retry != EMU_RNR_FOREVER && !qp->rnr_retries--)
+	if (qp->attr.rnr_retry != EMU_RNR_FOREVER && !qp->rnr_retries--) {
+		emu_count(qp->port, EMU_CNT_RNR_EXCEEDED, 1);
 		return emu_give_up(ex, wqe, pos, IB_WC_RNR_RETRY_EXC_ERR, EMU_SYN_RNR);
+	}
 	return emu_retry_after(ex, delay_ns);
 }
 
@@ -66,8 +68,10 @@ static enum emu_service emu_wait_peer(struct emu_exec *ex, struct emu_swqe *wqe,
 	 */
 	if (!qp->attr.timeout)
 		return emu_retry_after(ex, EMU_PROBE_NS);
-	if (!qp->retries--)
+	if (!qp->retries--) {
+		emu_count(qp->port, EMU_CNT_TIMEOUT_EXCEEDED, 1);
 		return emu_give_up(ex, wqe, pos, IB_WC_RETRY_EXC_ERR, EMU_SYN_NO_RESPONSE);
+	}
 	return emu_retry_after(ex, (u64)EMU_TIMEOUT_UNIT_NS << (qp->attr.timeout & 31));
 }
 

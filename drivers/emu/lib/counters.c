@@ -6,18 +6,22 @@
  */
 #include "emu.h"
 
-/* Names that user space knows; those of IBTA's PortCounters appear in counters/. */
+/* Names that user space knows, of rdma_rxe where it counts the same; those of IBTA's PortCounters appear in counters/. */
 static const struct rdma_stat_desc emu_counter_descs[EMU_NR_COUNTERS] = {
 	[EMU_CNT_XMIT_DATA].name = "port_xmit_data",
 	[EMU_CNT_XMIT_PACKETS].name = "port_xmit_packets",
 	[EMU_CNT_RCV_DATA].name = "port_rcv_data",
 	[EMU_CNT_RCV_PACKETS].name = "port_rcv_packets",
 	[EMU_CNT_RNR].name = "rcvd_rnr_err",
+	[EMU_CNT_RNR_SENT].name = "send_rnr_err",
+	[EMU_CNT_RNR_EXCEEDED].name = "retry_rnr_exceeded_err",
 	[EMU_CNT_TIMEOUT].name = "ack_timeout_err",
+	[EMU_CNT_TIMEOUT_EXCEEDED].name = "retry_exceeded_err",
 	[EMU_CNT_LOST].name = "lost_completions",
 	[EMU_CNT_DROPPED].name = "rx_dropped",
 	[EMU_CNT_QKEY].name = "qkey_viol_cntr",
 	[EMU_CNT_PKEY].name = "bad_pkey_cntr",
+	[EMU_CNT_LINK_DOWNED].name = "link_downed",
 };
 
 /* The sum over all CPUs; for data, in words of 32 bits, as the IBTA defines it. */

@@ -82,11 +82,15 @@ struct net_device;
  * @EMU_CNT_RCV_DATA: bytes received
  * @EMU_CNT_RCV_PACKETS: messages received
  * @EMU_CNT_RNR: attempts that found no receive posted
+ * @EMU_CNT_RNR_SENT: attempts of others that found no receive posted here
+ * @EMU_CNT_RNR_EXCEEDED: requests that failed because no attempt found one
  * @EMU_CNT_TIMEOUT: attempts that nobody answered
+ * @EMU_CNT_TIMEOUT_EXCEEDED: requests that failed because nobody answered any attempt
  * @EMU_CNT_LOST: completions that found no room in their queue
  * @EMU_CNT_DROPPED: unreliable messages that were dropped on arrival
  * @EMU_CNT_QKEY: messages with a wrong Q_Key
  * @EMU_CNT_PKEY: messages with a wrong P_Key
+ * @EMU_CNT_LINK_DOWNED: times that the link went down
  * @EMU_NR_COUNTERS: number of counters
  */
 enum emu_counter {
@@ -95,11 +99,15 @@ enum emu_counter {
 	EMU_CNT_RCV_DATA,
 	EMU_CNT_RCV_PACKETS,
 	EMU_CNT_RNR,
+	EMU_CNT_RNR_SENT,
+	EMU_CNT_RNR_EXCEEDED,
 	EMU_CNT_TIMEOUT,
+	EMU_CNT_TIMEOUT_EXCEEDED,
 	EMU_CNT_LOST,
 	EMU_CNT_DROPPED,
 	EMU_CNT_QKEY,
 	EMU_CNT_PKEY,
+	EMU_CNT_LINK_DOWNED,
 	EMU_NR_COUNTERS
 };
 
