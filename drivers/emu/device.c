@@ -111,8 +111,15 @@ static int emu_get_port_immutable(struct ib_device *ibdev, u32 port_num,
 
 static int emu_add_gid(const struct ib_gid_attr *attr, void **context)
 {
+	const struct net_device *ndev;
+	const struct net *net;
+
+	rcu_read_lock();
+	ndev = rcu_dereference(attr->ndev);
+	net = ndev ? dev_net(ndev) : NULL;
+	rcu_read_unlock();
 	return emu_fabric_add_gid(emu_port(attr->device, attr->port_num), &attr->gid,
-				  attr->gid_type);
+				  attr->gid_type, net);
 }
 
 static int emu_del_gid(const struct ib_gid_attr *attr, void **context)

@@ -5,7 +5,8 @@
  * All emulated ports of the machine are connected to each other. An InfiniBand
  * port is found by its LID; with a global route, it must have the destination's
  * GID too. An Ethernet port is found by any of its GIDs together with the GID's
- * type: RoCE v1 and v2 do not hear each other. Lookups run under RCU and take no
+ * type: RoCE v1 and v2 do not hear each other. Network namespaces are joined as well: if several
+ * of them have an address, each sender reaches the one in its own. Lookups run under RCU and take no
  * lock. emu_fabric_lock serialises changes; a grace period after a port has been
  * taken out, nobody uses it any more.
  *
@@ -29,14 +30,18 @@
  * @rcu: for freeing it
  * @gid: the address
  * @type: RoCE version, or IB_GID_TYPE_IB
+ * @twin: there was another one of this address and type when it was added
  * @port: the port that has it
+ * @net: the network namespace that has it; only compared
  */
 struct emu_gid {
 	struct hlist_node node;
 	struct rcu_head rcu;
 	union ib_gid gid;
 	enum ib_gid_type type;
+	bool twin;
 	struct emu_port *port;
+	const struct net *net;
 };
 
 static DEFINE_MUTEX(emu_fabric_lock);
@@ -110,11 +115,30 @@ void emu_fabric_del_lid(struct emu_port *port)
 	mutex_unlock(&emu_fabric_lock);
 }
 
+static bool emu_gid_is(const struct emu_gid *entry, const union ib_gid *gid,
+		       enum ib_gid_type type)
+{
+	return entry->type == type && !memcmp(&entry->gid, gid, sizeof(*gid));
+}
+
+static bool emu_fabric_has_gid(const union ib_gid *gid, enum ib_gid_type type)
+{
+	struct emu_gid *entry;
+
+	lockdep_assert_held(&emu_fabric_lock);
+	hash_for_each_possible(emu_gids, entry, node, emu_gid_hash(gid, type)) {
+		if (emu_gid_is(entry, gid, type))
+			return true;
+	}
+	return false;
+}
+
 /*
- * Adds one more address of @port. If two ports have the same address, the one
- * that was added last is found.
+ * Adds one more address of @port, which it has in @net. If two ports have the same address in
+ * one namespace, the one that was added last is found.
  */
-int emu_fabric_add_gid(struct emu_port *port, const union ib_gid *gid, enum ib_gid_type type)
+int emu_fabric_add_gid(struct emu_port *port, const union ib_gid *gid, enum ib_gid_type type,
+		       const struct net *net)
 {
 	struct emu_gid *entry = kzalloc(sizeof(*entry), GFP_KERNEL);
 
@@ -123,7 +147,9 @@ int emu_fabric_add_gid(struct emu_port *port, const union ib_gid *gid, enum ib_g
 	entry->gid = *gid;
 	entry->type = type;
 	entry->port = port;
+	entry->net = net;
 	mutex_lock(&emu_fabric_lock);
+	entry->twin = emu_fabric_has_gid(gid, type);
 	hash_add_rcu(emu_gids, &entry->node, emu_gid_hash(gid, type));
 	emu_fabric_changed();
 	mutex_unlock(&emu_fabric_lock);
@@ -136,8 +162,7 @@ void emu_fabric_del_gid(struct emu_port *port, const union ib_gid *gid, enum ib_
 
 	mutex_lock(&emu_fabric_lock);
 	hash_for_each_possible(emu_gids, entry, node, emu_gid_hash(gid, type)) {
-		if (entry->port == port && entry->type == type &&
-		    !memcmp(&entry->gid, gid, sizeof(*gid))) {
+		if (entry->port == port && emu_gid_is(entry, gid, type)) {
 			hash_del_rcu(&entry->node);
 			kfree_rcu(entry, rcu);
 			emu_fabric_changed();
@@ -147,13 +172,39 @@ void emu_fabric_del_gid(struct emu_port *port, const union ib_gid *gid, enum ib_
 	mutex_unlock(&emu_fabric_lock);
 }
 
-static struct emu_port *emu_fabric_find_gid(const union ib_gid *gid, enum ib_gid_type type)
+/* The network namespace of the address that a message is sent from; NULL if it is gone. */
+static const struct net *emu_fabric_net(const struct emu_av *av)
 {
 	struct emu_gid *entry;
 
-	hash_for_each_possible_rcu(emu_gids, entry, node, emu_gid_hash(gid, type)) {
-		if (entry->type == type && !memcmp(&entry->gid, gid, sizeof(*gid)))
+	hash_for_each_possible_rcu(emu_gids, entry, node, emu_gid_hash(&av->sgid, av->gid_type)) {
+		if (entry->port == av->port && emu_gid_is(entry, &av->sgid, av->gid_type))
+			return entry->net;
+	}
+	return NULL;
+}
+
+/* Of those that have the address, the one in the sender's namespace, or else the newest, @first. */
+static noinline struct emu_port *emu_fabric_find_twin(const struct emu_av *av,
+						      struct emu_gid *first)
+{
+	const struct net *net = emu_fabric_net(av);
+	struct emu_gid *entry;
+
+	hash_for_each_possible_rcu(emu_gids, entry, node, emu_gid_hash(&av->dgid, av->gid_type)) {
+		if (entry->net == net && emu_gid_is(entry, &av->dgid, av->gid_type))
 			return entry->port;
+	}
+	return first->port;
+}
+
+static struct emu_port *emu_fabric_find_gid(const struct emu_av *av)
+{
+	struct emu_gid *entry;
+
+	hash_for_each_possible_rcu(emu_gids, entry, node, emu_gid_hash(&av->dgid, av->gid_type)) {
+		if (emu_gid_is(entry, &av->dgid, av->gid_type))
+			return unlikely(entry->twin) ? emu_fabric_find_twin(av, entry) : entry->port;
 	}
 	return NULL;
 }
@@ -164,8 +215,7 @@ static bool emu_port_has_gid(const struct emu_port *port, const union ib_gid *gi
 	struct emu_gid *entry;
 
 	hash_for_each_possible_rcu(emu_gids, entry, node, emu_gid_hash(gid, IB_GID_TYPE_IB)) {
-		if (entry->port == port && entry->type == IB_GID_TYPE_IB &&
-		    !memcmp(&entry->gid, gid, sizeof(*gid)))
+		if (entry->port == port && emu_gid_is(entry, gid, IB_GID_TYPE_IB))
 			return true;
 	}
 	return false;
@@ -187,7 +237,7 @@ struct emu_port *emu_fabric_find(const struct emu_av *av)
 	struct emu_port *port;
 
 	if (av->port->edev->ethernet)
-		return emu_fabric_find_gid(&av->dgid, av->gid_type);
+		return emu_fabric_find_gid(av);
 	port = xa_load(&emu_lids, av->dlid);
 	if (port && av->grh && !emu_port_has_gid(port, &av->dgid))
 		return NULL;

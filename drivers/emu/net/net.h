@@ -58,7 +58,8 @@ void emu_netdev_event(struct net_device *netdev, unsigned long event);
 /* fabric.c */
 int emu_fabric_add_lid(struct emu_port *port, u16 lid);
 void emu_fabric_del_lid(struct emu_port *port);
-int emu_fabric_add_gid(struct emu_port *port, const union ib_gid *gid, enum ib_gid_type type);
+int emu_fabric_add_gid(struct emu_port *port, const union ib_gid *gid, enum ib_gid_type type,
+		       const struct net *net);
 void emu_fabric_del_gid(struct emu_port *port, const union ib_gid *gid, enum ib_gid_type type);
 void emu_fabric_changed(void);
 struct emu_port *emu_fabric_find(const struct emu_av *av);
