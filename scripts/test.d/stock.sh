@@ -17,6 +17,48 @@ check_userspace() {
 	check_guest "$@" --tree "$tree"
 }
 
+# tshark_agrees <file> <what tools/frames prints of it>: on each operation and PSN.
+tshark_agrees() {
+	diff <(tshark -r "$1" -T fields -e infiniband.bth.psn -e infiniband.bth.destqp 2>/dev/null |
+		sed 's/\t0x0*/ 0x/') <(sed -n 's/.* \(0x[^ ]*\) psn=\([0-9]*\) .*/\2 \1/p' "$2")
+}
+
+# check_frames <directory>: what the guest has captured there.
+check_frames() {
+	local file name operation agree=true
+	for file in "$1"/*.pcapng; do
+		"$KV_ROOT/tools/frames" "$file" >"$file.frames" 2>&1 || {
+			check_failed "the frames of $(basename "$file") are right" "$file.frames"
+			return
+		}
+		! have tshark || tshark_agrees "$file" "$file.frames" >"$1/tshark" 2>&1 || agree=false
+	done
+	! have tshark || if $agree; then
+		check_passed "tshark decodes what was captured"
+	else
+		check_failed "tshark decodes what was captured" "$1/tshark"
+	fi
+	for name in rc:RC_SEND_{FIRST,MIDDLE,LAST} rc:RC_ACK uc:UC_SEND_LAST ud:UD_SEND_ONLY \
+		write:RC_WRITE_{FIRST,MIDDLE,LAST} read:RC_READ_RE{QUEST,SPONSE_MIDDLE} \
+		atomic:RC_{FETCH_ADD,ATOMIC_ACK} verbs:nak=2; do
+		operation=${name#*:}
+		grep -qw -- "$operation" "$1/${name%:*}.pcapng.frames" || {
+			echo "no $operation in ${name%:*}.pcapng" >"$1/missing"
+			check_failed "each operation is captured" "$1/missing"
+			return
+		}
+	done
+	check_passed "each operation is captured"
+}
+
+# check_capture <arguments of check_guest>
+check_capture() {
+	local share=$work/$2.share
+	mkdir -p "$share"
+	check_userspace "$@" --share "$share"
+	check_frames "$share"
+}
+
 # stock_mainline <kernel>: under the kernel's own ib_core, if it has one. That of User Mode
 # Linux has no rdma_cm, but KASAN and lockdep look on.
 stock_mainline() {
@@ -43,6 +85,19 @@ stock_mainline() {
 		"processes use the software HCA, $STOCK_NAME" "userspace-$STOCK_NAME" \
 		--kernel "$kernel" "${processes[@]}" --limit $((560 * scale)) \
 		--modules "$MAINLINE_MODULES" --run "$KV_SCRIPTS/guest/userspace.sh"
+	[ "$kernel" != uml ] || return 0
+	spawn "network namespaces, $STOCK_NAME" check_userspace \
+		"network namespaces have the software HCA, $STOCK_NAME" "netns-$STOCK_NAME" \
+		--kernel "$kernel" --need "veth bridge rdma_ucm" --limit $((400 * scale)) \
+		--modules "$MAINLINE_MODULES" --run "$KV_SCRIPTS/guest/netns.sh"
+	# The -cloud kernels have no 9p, by which the frames come back.
+	[[ $kernel != *-cloud ]] || return 0
+	build_command
+	spawn "messages are captured, $STOCK_NAME" check_capture \
+		"messages of the software HCA are captured, $STOCK_NAME" "capture-$STOCK_NAME" \
+		--kernel "$kernel" --need "dummy rdma_ucm" --limit $((300 * scale)) \
+		--modules "$MAINLINE_MODULES" --file "$KVERBS_COMMAND" \
+		--run "$KV_SCRIPTS/guest/capture.sh"
 }
 
 # stock_run <kernel>: under kverbs' own core.

@@ -1,0 +1,91 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# In the guest: what kverbs capture writes of the messages of Debian's RDMA programs and of
+# uverbs_check, under the kernel's own ib_core. The files go to /share, where scripts/test reads
+# them with tools/frames and tshark.
+
+PATH=$PATH:/usr/bin
+export PATH
+
+# A port as in /proc/net: 18515, on which the programs meet.
+listening() {
+	grep -q ':4853 .* 0A ' /proc/net/tcp /proc/net/tcp6 2>/dev/null
+}
+
+HOST=127.0.0.1
+both_ends() {
+	timeout 100 "$@" -d emu0 >/tmp/server 2>&1 &
+	server=$!
+	retry 400 listening && timeout 100 "$@" -d emu0 $HOST >/tmp/client 2>&1 &&
+		wait $server && return
+	cat /tmp/server /tmp/client
+	kill $server 2>/dev/null
+	return 1
+}
+
+# captured <file> <what the command must say in the end> <command>
+captured() {
+	file=/share/$1.pcapng said=$2
+	shift 2
+	kverbs capture emu0 -w "$file" --snaplen 8192 2>/tmp/said &
+	capture=$!
+	retry 400 grep -q capturing /tmp/said && "$@"
+	ended=$?
+	kill -INT $capture
+	wait $capture && [ $ended -eq 0 ] && grep -qx "$said" /tmp/said && return
+	cat /tmp/said
+	return 1
+}
+
+# Ends by itself, and with what it was asked for.
+ends_by_count() {
+	kverbs capture emu0 -w - --snaplen 0 --count 7 >/share/count.pcapng 2>/tmp/said &
+	capture=$!
+	retry 400 grep -q capturing /tmp/said && both_ends ibv_rc_pingpong -n 20 -s 8 &&
+		wait $capture && grep -qx "7 messages, 14 frames, 0 messages lost" /tmp/said
+}
+
+# The device goes: so does the capture, with what there was.
+device_goes() {
+	kverbs capture emu0 -w /share/gone.pcapng 2>/tmp/said &
+	capture=$!
+	retry 400 grep -q capturing /tmp/said && unload_all && wait $capture &&
+		grep -qx "0 messages, 0 frames, 0 messages lost" /tmp/said
+}
+
+only_one_captures() {
+	kverbs capture emu0 -w /dev/null 2>/tmp/said &
+	capture=$!
+	retry 400 grep -q capturing /tmp/said && ! kverbs capture emu0 -w /dev/null 2>/tmp/refused &&
+		grep -q "somebody captures on emu0 already" /tmp/refused
+	refused=$?
+	kill -INT $capture
+	wait $capture
+	return $refused
+}
+
+load kverbs_emu devices=1 || exit 1
+check "RC is captured" captured rc "200 messages, 1000 frames, 0 messages lost" \
+	both_ends ibv_rc_pingpong -n 100
+check "UC is captured" captured uc "200 messages, 800 frames, 0 messages lost" \
+	both_ends ibv_uc_pingpong -n 100
+check "a capture ends by its count" ends_by_count
+check "two do not capture on one device" only_one_captures
+unload_all
+
+ip link add dummy0 type dummy 2>/dev/null
+ip addr add 10.0.0.1/24 dev dummy0
+ip link set dummy0 up
+HOST=10.0.0.1
+load kverbs_emu devices=1 netdev=dummy0 || exit 1
+check "datagrams are captured" captured ud "200 messages, 200 frames, 0 messages lost" \
+	both_ends ibv_ud_pingpong -g 1 -n 100
+check "WRITEs are captured" captured write "20 messages, 120 frames, 0 messages lost" \
+	both_ends ib_write_bw -F -n 20 -s 5000
+check "READs are captured" captured read "20 messages, 120 frames, 0 messages lost" \
+	both_ends ib_read_lat -F -n 20 -s 5000
+check "atomics are captured" captured atomic "20 messages, 40 frames, 0 messages lost" \
+	both_ends ib_atomic_lat -F -n 20
+check "what goes wrong is captured" captured verbs "[0-9]* messages, [0-9]* frames, 0 messages lost" \
+	timeout 300 uverbs_check emu0
