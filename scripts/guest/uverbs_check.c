@@ -97,6 +97,46 @@ static bool rdma(struct pair *p)
 	return true;
 }
 
+/* A queue pair whose requests are composed by calls. */
+static struct ibv_qp *make_qp_ex(struct pair *p)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_RC, .send_cq = p->cq, .recv_cq = p->cq, .pd = p->pd,
+		.cap = { .max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 1,
+			 .max_recv_sge = 1 },
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = IBV_QP_EX_WITH_ATOMIC_WRITE,
+	};
+
+	return ibv_create_qp_ex(p->ctx, &init);
+}
+
+static int post_atomic_write(struct pair *p, uint64_t wr_id, void *there, const void *value)
+{
+	struct ibv_qp_ex *qpx = ibv_qp_to_qp_ex(p->qp[0]);
+
+	ibv_wr_start(qpx);
+	qpx->wr_id = wr_id;
+	qpx->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_atomic_write(qpx, p->mr->rkey, (uintptr_t)there, value);
+	return ibv_wr_complete(qpx);
+}
+
+/* Eight bytes at an address that is a multiple of eight. */
+static bool atomic_write(struct pair *p)
+{
+	uint64_t *there = (uint64_t *)(p->buf + BUF_BYTES / 2), value = 0x0123456789abcdef;
+
+	NEED(!ibv_destroy_qp(p->qp[0]));
+	p->qp[0] = make_qp_ex(p);
+	NEED(p->qp[0] && !connect_pair(p));
+	NEED(!post_atomic_write(p, 1, there + 1, &value) && status_is(p, 1, IBV_WC_SUCCESS));
+	NEED(!there[0] && there[1] == value && !there[2]);
+	NEED(!post_atomic_write(p, 2, (char *)there + 4, &value));
+	NEED(status_is(p, 2, IBV_WC_REM_INV_REQ_ERR) && !there[0]);
+	return event_is(p, IBV_EVENT_QP_REQ_ERR);
+}
+
 static bool inline_and_lists(struct pair *p)
 {
 	struct ibv_sge from[3], to[2] = { sge_of(p, 4096, 50), sge_of(p, 8192, 100) };
@@ -793,6 +833,7 @@ static const struct {
 	bool srq;
 } cases[] = {
 	CASE(rdma, false),
+	CASE(atomic_write, false),
 	CASE(inline_and_lists, false),
 	CASE(windows, false),
 	CASE(foreign_window, false),

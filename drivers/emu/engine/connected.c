@@ -474,6 +474,8 @@ static u64 emu_atomic_op(const struct emu_swqe *wqe, atomic64_t *target)
 {
 	if (wqe->opcode == IB_WR_ATOMIC_FETCH_AND_ADD)
 		return atomic64_fetch_add(wqe->atomic.compare_add, target);
+	if (unlikely(wqe->opcode == IB_WR_ATOMIC_WRITE))
+		return atomic64_xchg(target, wqe->atomic.swap);
 	return atomic64_cmpxchg(target, wqe->atomic.compare_add, wqe->atomic.swap);
 }
 
@@ -486,15 +488,18 @@ static __always_inline enum emu_outcome emu_atomic_data(struct emu_exec *ex,
 		.length = sizeof(u64),
 		.lkey = wqe->atomic.rkey,
 	};
+	int access = IB_ACCESS_REMOTE_ATOMIC;
 	enum emu_outcome outcome;
 	struct emu_cursor remote;
 
 	outcome = emu_check_rd_atomic(ex, wqe, pos);
 	if (unlikely(outcome != EMU_DONE))
 		return outcome;
+	if (unlikely(wqe->opcode == IB_WR_ATOMIC_WRITE))
+		access = IB_ACCESS_REMOTE_WRITE;
 	if (unlikely(!IS_ALIGNED(there.addr, sizeof(u64))))
 		return emu_refuse(ex, wqe, pos, IB_WC_REM_INV_REQ_ERR, EMU_SYN_ALIGNMENT);
-	outcome = emu_open_remote(ex, wqe, pos, &there, IB_ACCESS_REMOTE_ATOMIC, &remote);
+	outcome = emu_open_remote(ex, wqe, pos, &there, access, &remote);
 	if (unlikely(outcome != EMU_DONE))
 		return outcome;
 	/* The operand must not straddle two pages, however the region is mapped. */
@@ -543,5 +548,8 @@ enum emu_outcome emu_exec_atomic(struct emu_exec *ex, struct emu_swqe *wqe, u32 
 		if (unlikely(outcome != EMU_DONE))
 			return outcome;
 	}
+	/* It tells nothing of what was there. */
+	if (unlikely(wqe->opcode == IB_WR_ATOMIC_WRITE))
+		return emu_succeed(ex, wqe, pos);
 	return emu_atomic_answer(ex, wqe, pos);
 }

@@ -203,6 +203,7 @@ static noinline enum emu_outcome emu_exec_elsewhere(struct emu_exec *ex, struct 
 		return transport->read(ex, wqe, pos);
 	case IB_WR_ATOMIC_CMP_AND_SWP:
 	case IB_WR_ATOMIC_FETCH_AND_ADD:
+	case IB_WR_ATOMIC_WRITE:
 		return transport->atomic(ex, wqe, pos);
 	default:
 		return emu_exec_local(ex, wqe, pos);
@@ -232,6 +233,7 @@ static __always_inline enum emu_outcome emu_exec_entry(struct emu_exec *ex, stru
 		return emu_exec_read(ex, wqe, pos);
 	case IB_WR_ATOMIC_CMP_AND_SWP:
 	case IB_WR_ATOMIC_FETCH_AND_ADD:
+	case IB_WR_ATOMIC_WRITE:
 		return emu_exec_atomic(ex, wqe, pos);
 	default:
 		return emu_exec_local(ex, wqe, pos);

@@ -66,7 +66,11 @@ static void emu_refuse(struct emu_refusal *refusal, enum ib_wc_status status,
 /* Is @opcode, which may be any number, one that this queue pair executes for a process? */
 static bool emu_user_may_post(const struct emu_qp *qp, u32 opcode)
 {
-	return opcode < 32 && (BIT(opcode) & EMU_USER_OPS & qp->send_ops);
+	u64 ops = qp->send_ops & EMU_USER_OPS;
+
+	if (qp->ibqp.qp_type == IB_QPT_RC)
+		ops |= BIT(IB_WR_ATOMIC_WRITE);
+	return opcode < 32 && (BIT(opcode) & ops);
 }
 
 static void emu_user_fill_inline(const struct emu_qp *qp, struct emu_swqe *wqe,
@@ -128,6 +132,18 @@ static void emu_user_fill_ud(struct emu_qp *qp, struct emu_swqe *wqe, const stru
 		emu_refuse(refusal, IB_WC_LOC_QP_OP_ERR, EMU_SYN_REQUEST);
 }
 
+/* The operand is where inline data would be, and in the entry's own memory, too. */
+static void emu_user_fill_atomic_write(struct emu_swqe *wqe, const struct rxe_send_wr *wr,
+				       const struct rxe_send_wqe *from)
+{
+	wqe->send_flags &= ~IB_SEND_INLINE;
+	wqe->atomic.remote_addr = wr->wr.rdma.remote_addr;
+	wqe->atomic.rkey = wr->wr.rdma.rkey;
+	wqe->atomic.done = false;
+	memcpy(&wqe->atomic.swap, from->dma.inline_data, EMU_ATOMIC_BYTES);
+	wqe->length = EMU_ATOMIC_BYTES;
+}
+
 static void emu_user_fill_bind(struct emu_swqe *wqe, const struct rxe_send_wr *wr)
 {
 	wqe->bind.mw_key = wr->wr.mw.mw_rkey;
@@ -180,6 +196,10 @@ static void emu_user_fill(struct emu_qp *qp, struct emu_swqe *wqe,
 		emu_refuse(refusal, IB_WC_LOC_QP_OP_ERR, EMU_SYN_REQUEST);
 		return;
 	}
+	if (wqe->opcode == IB_WR_ATOMIC_WRITE) {
+		emu_user_fill_atomic_write(wqe, &head->wr, from);
+		return;
+	}
 	emu_user_fill_op(qp, wqe, &head->wr, refusal);
 	if (BIT(wqe->opcode) & EMU_USER_KEYS)
 		wqe->send_flags &= ~IB_SEND_INLINE;
@@ -229,8 +249,9 @@ void emu_user_reset_sq(struct emu_qp *qp)
 
 static size_t emu_user_swqe_size(const struct ib_qp_cap *cap)
 {
-	return sizeof(struct rxe_send_wqe) + max_t(size_t, cap->max_inline_data,
-						   cap->max_send_sge * sizeof(struct rxe_sge));
+	size_t data = max_t(size_t, cap->max_inline_data, EMU_ATOMIC_BYTES);
+
+	return sizeof(struct rxe_send_wqe) + max(data, cap->max_send_sge * sizeof(struct rxe_sge));
 }
 
 /* Sets the size in @init to what it becomes. */

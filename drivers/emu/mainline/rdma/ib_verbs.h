@@ -13,10 +13,12 @@
 #define IB_SPEED_XDR 256
 #endif
 
-/* Nor these operations, which are refused. */
+/* Nor these operations: processes may know the second. */
 #ifndef HAVE_IB_WR_FLUSH
 #define IB_WR_FLUSH 14
 #define IB_WR_ATOMIC_WRITE 15
+#define IB_WC_ATOMIC_WRITE 9
+#define IB_DEVICE_ATOMIC_WRITE BIT_ULL(40)
 #endif
 
 /* The software HCA reports events of devices that are not registered, too. */
