@@ -19,6 +19,7 @@
 #include <kverbs/delay.h>
 
 #include "../core/contract/contract.h"
+#include "../core/contract/registry.h"
 #include "cq.h"
 
 static bool ib_cq_claim_or_wait(struct ib_cq *cq)
@@ -29,7 +30,10 @@ static bool ib_cq_claim_or_wait(struct ib_cq *cq)
 /* Process context. */
 void ib_cq_direct_claim(struct ib_cq *cq)
 {
-	wait_var_event(&cq->state, ib_cq_claim_or_wait(cq));
+	while (!wait_var_event_timeout(&cq->state, ib_cq_claim_or_wait(cq), ib_patience()))
+		ibdev_warn(cq->device,
+			   "%s: CQ %u: waiting for ib_process_cq_direct() to return; does a done() need a lock that the caller holds?\n",
+			   cq->res.kern_name, cq->res.id);
 }
 
 void ib_cq_direct_release(struct ib_cq *cq)

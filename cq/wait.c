@@ -147,7 +147,10 @@ int ib_cq_flush(struct ib_cq *cq)
 		return 0;
 	}
 	ib_cq_waiter_add(cq, &waiter, ib_cq_full(cq));
-	wait_for_completion(&waiter.done);
+	while (!wait_for_completion_timeout(&waiter.done, ib_patience()))
+		ibdev_warn(cq->device,
+			   "%s: flushing CQ %u: waiting for a done() of it to return; does it need a lock that the caller holds?\n",
+			   cq->res.kern_name, cq->res.id);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(ib_cq_flush);
@@ -187,7 +190,11 @@ int ib_cq_wait_done(struct ib_cq *cq, struct completion *done)
 	if (ib_cq_is_direct(cq))
 		atomic_or(IB_CQ_NOTIFIED, &cq->state);
 	for (;;) {
-		wait_var_event(&cq->state, ib_cq_wait_is_over(cq, done));
+		while (!wait_var_event_timeout(&cq->state, ib_cq_wait_is_over(cq, done),
+					       ib_patience()))
+			ibdev_warn(cq->device,
+				   "%s: draining: CQ %u has not got the completion yet; does a done() of it not return, or the device not flush?\n",
+				   cq->res.kern_name, cq->res.id);
 		if (completion_done(done))
 			return 0;
 		if (ib_cq_failed(cq))

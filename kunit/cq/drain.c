@@ -7,6 +7,7 @@
 #include <kverbs/completion.h>
 
 #include "cq/rig.h"
+#include "lib/console.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 
@@ -93,6 +94,29 @@ static void drain_gives_up_when_its_cq_fails(struct kunit *test)
 	recorder_expect_clean(test, rec);
 	KUNIT_EXPECT_EQ(test, 1, mock_calls(rec->m, MOCK_post_send));
 	KUNIT_EXPECT_EQ(test, 0, mock_calls(rec->m, MOCK_post_recv));
+	KUNIT_EXPECT_EQ(test, 0, ib_destroy_qp(qp));
+}
+
+static int drain_fn(void *arg)
+{
+	ib_drain_qp(arg);
+	return 0;
+}
+
+static void drain_that_waits_says_so(struct kunit *test)
+{
+	struct kvt_console *said = kvt_console_watch(test, "has not got the completion yet");
+	struct recorder *rec = recorder_of_param(test);
+	struct ib_pd *pd = kvt_pd(test, rec->m->ibdev);
+	struct ib_qp *qp = cq_rig_qp(test, pd, rec->cq, rec->cq, NULL);
+	struct kvt_thread *t;
+
+	rec->m->flush_lost = true;
+	cq_rig_warn_soon(test);
+	t = kvt_thread_start(test, -1, drain_fn, qp);
+	KUNIT_EXPECT_TRUE(test, kvt_console_wait(said));
+	ib_cq_notify_event(rec->cq, IB_EVENT_CQ_ERR);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
 	KUNIT_EXPECT_EQ(test, 0, ib_destroy_qp(qp));
 }
 
@@ -368,6 +392,7 @@ static struct kunit_case cq_drain_cases[] = {
 	KUNIT_CASE_PARAM(drain_waits_for_what_completes_late, kvt_any_context),
 	KUNIT_CASE_PARAM(each_queue_is_drained_alone, kvt_any_context),
 	KUNIT_CASE_PARAM(drain_gives_up_when_its_cq_fails, kvt_any_context),
+	KUNIT_CASE_PARAM(drain_that_waits_says_so, kvt_any_context),
 	KUNIT_CASE_PARAM(drain_of_a_cq_that_failed_handles_what_is_there, kvt_any_context),
 	KUNIT_CASE_PARAM(two_drain_qps_of_one_cq, kvt_any_context),
 	KUNIT_CASE_PARAM(drain_beside_a_consumer_that_polls, kvt_any_context),

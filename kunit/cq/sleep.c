@@ -477,19 +477,70 @@ static void destroy_that_waits_says_so(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, t->ret);
 }
 
-static void free_that_waits_says_so(struct kunit *test)
+/* Expects that @fn, which waits for the CQ of a sleeper(), says so in the log by @words. */
+static void expect_words(struct kunit *test, const char *words, int (*fn)(void *arg))
 {
-	struct kvt_console *said = kvt_console_watch(test, "waiting for its done()");
+	struct kvt_console *said = kvt_console_watch(test, words);
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct kvt_gate g;
 	struct recorder *rec = sleeper(test, m, &g);
 	struct kvt_thread *t;
 
 	cq_rig_warn_soon(test);
+	t = kvt_thread_start(test, -1, fn, rec);
+	KUNIT_EXPECT_TRUE(test, kvt_console_wait(said));
+	KUNIT_EXPECT_TRUE(test, kvt_thread_running(t));
+	kvt_gate_open(&g);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
+	KUNIT_EXPECT_EQ(test, 0, t->ret);
+}
+
+static void free_that_waits_says_so(struct kunit *test)
+{
+	expect_words(test, "waiting for its done()", free_fn);
+}
+
+static int flush_fn(void *arg)
+{
+	struct recorder *rec = arg;
+
+	return ib_cq_flush(rec->cq);
+}
+
+static void flush_that_waits_says_so(struct kunit *test)
+{
+	expect_words(test, "waiting for a done() of it to return", flush_fn);
+}
+
+static int poll_fn(void *arg)
+{
+	struct recorder *rec = arg;
+
+	return ib_process_cq_direct(rec->cq, -1);
+}
+
+static void free_that_waits_for_a_caller_says_so(struct kunit *test)
+{
+	struct kvt_console *said = kvt_console_watch(test,
+						     "waiting for ib_process_cq_direct() to return");
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct recorder *rec = recorder_up(test, m, IB_POLL_DIRECT, 0);
+	struct kvt_thread *poller, *t;
+	struct kvt_gate g;
+
+	kvt_gate_init(&g);
+	rec->on_done = sleep_in_done;
+	rec->arg = &g;
+	KUNIT_EXPECT_TRUE(test, item_push(items_new(test, rec, 1)));
+	poller = kvt_thread_start(test, -1, poll_fn, rec);
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&g.entered));
+	cq_rig_warn_soon(test);
 	t = kvt_thread_start(test, -1, free_fn, rec);
 	KUNIT_EXPECT_TRUE(test, kvt_console_wait(said));
 	KUNIT_EXPECT_TRUE(test, kvt_thread_running(t));
 	kvt_gate_open(&g);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(poller));
+	KUNIT_EXPECT_EQ(test, 1, poller->ret);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
 }
 
@@ -789,6 +840,8 @@ static struct kunit_case cq_sleep_cases[] = {
 	KUNIT_CASE_PARAM(destroy_waits_for_a_done_that_sleeps, kvt_queued_context),
 	KUNIT_CASE_PARAM(destroy_that_waits_says_so, kvt_queued_context),
 	KUNIT_CASE_PARAM(free_that_waits_says_so, kvt_queued_context),
+	KUNIT_CASE_PARAM(flush_that_waits_says_so, kvt_queued_context),
+	KUNIT_CASE(free_that_waits_for_a_caller_says_so),
 	KUNIT_CASE_PARAM(done_that_destroys_waits_for_a_done_that_sleeps, kvt_queued_context),
 	KUNIT_CASE_PARAM(done_that_slept_may_destroy_its_own_qp, kvt_queued_context),
 	KUNIT_CASE_PARAM(device_goes_when_the_sleeper_has_returned, kvt_queued_context),
