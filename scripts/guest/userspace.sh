@@ -58,7 +58,7 @@ devices_are_listed() {
 }
 
 verbs_are_right() {
-	timeout 300 uverbs_check emu0
+	timeout 300 uverbs_check emu0 && timeout 300 uverbs_rules emu0
 }
 
 # A process scribbles over its rings while another one's messages must arrive.

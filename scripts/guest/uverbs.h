@@ -206,4 +206,21 @@ static inline bool poll_wc(struct ibv_cq *cq, struct ibv_wc *wc)
 	return got == 1;
 }
 
+/* Is there an address of the kernel's, on x86-64? Pointers are aligned. */
+static inline bool has_address(const unsigned char *buf, size_t bytes)
+{
+	uint64_t word;
+	size_t i;
+
+	for (i = 0; i + sizeof(word) <= bytes; i += sizeof(word)) {
+		memcpy(&word, buf + i, sizeof(word));
+		/* Not all ones, nor a small number before ones: those are fields. */
+		if (word >> 47 == 0x1ffff && word != UINT64_MAX && (uint32_t)word >> 16) {
+			printf("    0x%llx in byte %zu\n", (unsigned long long)word, i);
+			return true;
+		}
+	}
+	return false;
+}
+
 #endif

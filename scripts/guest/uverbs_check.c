@@ -4,11 +4,10 @@
  * the programs of rdma-core show, and what it does with entries that are none. Prints a line
  * for each case; the exit status is 0 if all are right.
  */
-#include "uverbs.h"
+#include "uverbs_case.h"
 
 #include <fcntl.h>
 #include <linux/dma-heap.h>
-#include <poll.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>
@@ -20,57 +19,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NEED(what)							\
-	do {								\
-		if (!(what)) {						\
-			printf("    line %d: not %s\n", __LINE__, #what);	\
-			return false;					\
-		}							\
-	} while (0)
-
 /* A key of the kernel's, by which a physical address can be named. */
 #define LOCAL_DMA_LKEY	0xd3
 /* Where kernels begin, in physical memory. */
 #define KERNEL_TEXT	0x1000000
 /* IB_WR_REG_MR, which only the kernel may post. */
 #define WR_REG_MR	0x20
-
-static bool status_is(struct pair *p, uint64_t wr_id, enum ibv_wc_status status)
-{
-	struct ibv_wc wc;
-
-	if (!poll_wc(p->cq, &wc)) {
-		printf("    no completion of %llu\n", (unsigned long long)wr_id);
-		return false;
-	}
-	if (wc.wr_id == wr_id && wc.status == status)
-		return true;
-	printf("    %llu completes with %s, not %llu with %s\n", (unsigned long long)wc.wr_id,
-	       ibv_wc_status_str(wc.status), (unsigned long long)wr_id, ibv_wc_status_str(status));
-	return false;
-}
-
-/* Waits for an event of the device, which must be this one or @other. */
-static bool event_is_either(struct pair *p, enum ibv_event_type type, enum ibv_event_type other)
-{
-	struct pollfd fd = { .fd = p->ctx->async_fd, .events = POLLIN };
-	struct ibv_async_event event;
-
-	if (poll(&fd, 1, PATIENCE * 1000) != 1 || ibv_get_async_event(p->ctx, &event)) {
-		printf("    no event, not even %s\n", ibv_event_type_str(type));
-		return false;
-	}
-	ibv_ack_async_event(&event);
-	if (event.event_type == type || event.event_type == other)
-		return true;
-	printf("    %s, not %s\n", ibv_event_type_str(event.event_type), ibv_event_type_str(type));
-	return false;
-}
-
-static bool event_is(struct pair *p, enum ibv_event_type type)
-{
-	return event_is_either(p, type, type);
-}
 
 /* --- what is right ------------------------------------------------------------------- */
 
@@ -825,13 +779,7 @@ static bool memory_limit(struct pair *p)
 	return true;
 }
 
-#define CASE(run, srq)	{ #run, run, srq }
-
-static const struct {
-	const char *name;
-	bool (*run)(struct pair *p);
-	bool srq;
-} cases[] = {
+static const struct verbs_case cases[] = {
 	CASE(rdma, false),
 	CASE(atomic_write, false),
 	CASE(inline_and_lists, false),
@@ -867,29 +815,5 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-	size_t i;
-
-	if (argc < 2) {
-		fprintf(stderr, "usage: uverbs_check <device> [<case>]\n");
-		return 2;
-	}
-	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct ibv_context *ctx;
-		struct pair *p;
-
-		if (argc > 2 && strcmp(argv[2], cases[i].name))
-			continue;
-		ctx = open_device(argv[1]);
-		p = make_pair(ctx, 2 * DEPTH, cases[i].srq);
-		if (!cases[i].run(p)) {
-			/* What it leaves would be in the way of those behind it. */
-			printf("FAILED  %s\n", cases[i].name);
-			return 1;
-		}
-		printf("ok      %s\n", cases[i].name);
-		free_pair(p);
-		if (ibv_close_device(ctx))
-			die("cannot close the device");
-	}
-	return 0;
+	return run_cases(argc, argv, cases, ARRAY_SIZE(cases));
 }

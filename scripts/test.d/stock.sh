@@ -9,8 +9,7 @@
 # check_userspace <arguments of check_guest>: with Debian's RDMA programs, and ours, in the guest.
 check_userspace() {
 	local name=$2 tree
-	tree=$("$KV_SCRIPTS/userland" "$KV_SCRIPTS/guest/uverbs_check.c" \
-		"$KV_SCRIPTS/guest/uverbs_hostile.c" 2>"$work/$name.userland") || {
+	tree=$("$KV_SCRIPTS/userland" "$KV_SCRIPTS"/guest/uverbs_*.c 2>"$work/$name.userland") || {
 		check_failed "$1" "$work/$name.userland"
 		return
 	}
@@ -64,6 +63,8 @@ check_capture() {
 stock_mainline() {
 	local kernel=$1 tree core disk=(--need "dummy nvmet-rdma nvme-rdma" --env "SCALE=$scale DISK=yes")
 	local processes=(--need "dummy rdma_ucm rdma_rxe" --env "DOORBELLS=$((9000 * scale))")
+	# In full, five million; with the checks of User Mode Linux, half a million.
+	local fuzz=(--env "OPERATIONS=$((50000 * scale * scale))")
 	# It is not in the -cloud kernels.
 	[[ $kernel != *-cloud ]] || processes[1]="dummy rdma_ucm"
 	kernel_of "$kernel"
@@ -75,7 +76,9 @@ stock_mainline() {
 		core=$tree/drivers/infiniband/core
 		MAINLINE_MODULES="$core/ib_core.ko $core/ib_uverbs.ko $MAINLINE_MODULES"
 		disk=(--env "SCALE=$scale")
-		processes=(--env "DOORBELLS=$((9000 * scale)) PROGRAMS=no")
+		# Processes register memory twice, as they may; mainline's core then maps it twice.
+		processes=(--append dma_debug=off --env "DOORBELLS=$((9000 * scale)) PROGRAMS=no")
+		fuzz=(--append dma_debug=off --env "OPERATIONS=$((50000 * scale))")
 	fi
 	spawn_guest "the software HCA under mainline's core, $STOCK_NAME" "mainline-$STOCK_NAME" \
 		--kernel "$kernel" "${disk[@]}" --limit $((240 * scale)) \
@@ -85,6 +88,10 @@ stock_mainline() {
 		"processes use the software HCA, $STOCK_NAME" "userspace-$STOCK_NAME" \
 		--kernel "$kernel" "${processes[@]}" --limit $((560 * scale)) \
 		--modules "$MAINLINE_MODULES" --run "$KV_SCRIPTS/guest/userspace.sh"
+	[[ $kernel = *-cloud ]] || spawn "processes make random commands, $STOCK_NAME" check_userspace \
+		"processes make random commands, $STOCK_NAME" "uverbs-fuzz-$STOCK_NAME" \
+		--kernel "$kernel" "${fuzz[@]}" --limit $((900 * scale)) \
+		--modules "$MAINLINE_MODULES" --run "$KV_SCRIPTS/guest/uverbs_fuzz.sh"
 	[ "$kernel" != uml ] || return 0
 	spawn "network namespaces, $STOCK_NAME" check_userspace \
 		"network namespaces have the software HCA, $STOCK_NAME" "netns-$STOCK_NAME" \
