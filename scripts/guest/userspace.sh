@@ -111,6 +111,23 @@ killed_scribbling() {
 	true
 }
 
+# hoards <controller> <its limit> <entries of a CQ> <fewest> <most> <error>: a process in a cgroup
+# with this limit can make so many CQs, and then gets this error. It is not killed, and all comes
+# back.
+hoards() {
+	[ -e /sys/fs/cgroup/cgroup.controllers ] || mount -t cgroup2 none /sys/fs/cgroup || return 1
+	echo "+$1" >/sys/fs/cgroup/cgroup.subtree_control && mkdir -p /sys/fs/cgroup/hoard &&
+		echo "$2" >/sys/fs/cgroup/hoard/"$1".max || return 1
+	for _ in 1 2; do
+		sh -c "echo \$\$ >/sys/fs/cgroup/hoard/cgroup.procs; exec uverbs_hostile emu0 hoard $3" \
+			>/tmp/hoard || return 1
+		cat /tmp/hoard
+		read -r nr why </tmp/hoard
+		[ "$nr" -ge "$4" ] && [ "$nr" -le "$5" ] && [ "$why" = "$6" ] || return 1
+	done
+	rmdir /sys/fs/cgroup/hoard
+}
+
 # To the core it is the same driver, and the last to go would take the other's devices.
 not_beside_rxe() {
 	! insmod /modules/kverbs_emu.ko 2>/dev/null && rmmod rdma_rxe && insmod /modules/kverbs_emu.ko &&
@@ -134,6 +151,12 @@ if [ "${PROGRAMS:-yes}" = yes ]; then
 fi
 check "verbs of processes, right and wrong ones" verbs_are_right
 check "a process that scribbles over its rings harms nobody" hostile_beside_traffic
+# User Mode Linux has no cgroups.
+if ! grep -q 'User Mode Linux' /proc/cpuinfo; then
+	check "memory of queues is charged to a cgroup" hoards memory 40M 65535 2 5 ENOMEM
+	check "objects are charged to a cgroup" \
+		hoards rdma "emu0 hca_handle=2 hca_object=10" 1 8 10 EAGAIN
+fi
 check "a device goes, and a process has it open" device_goes
 check "processes are killed as they send" killed 5
 check "processes are killed as they scribble" killed_scribbling 3

@@ -8,6 +8,9 @@
  *	sends, and checks the data, until the file is gone; nothing may go wrong.
  * uverbs_hostile <device> hold <file>
  *	sends until the device goes, then leaves as usual. The file is there once it sends.
+ * uverbs_hostile <device> hoard <entries>
+ *	makes CQs of so many entries until none can be made, and prints how many there were, and
+ *	why there is no other.
  *
  * Exit status: 0, or 1 after reporting what went wrong.
  */
@@ -210,12 +213,28 @@ static int hold(struct ibv_context *ctx, const char *file)
 	return ibv_close_device(ctx) != 0;
 }
 
+static int hoard(struct ibv_context *ctx, int entries)
+{
+	struct ibv_cq *cq[1000];
+	int nr = 0, err;
+
+	while (nr < (int)ARRAY_SIZE(cq) && (cq[nr] = ibv_create_cq(ctx, entries, NULL, NULL, 0)))
+		nr++;
+	err = nr < (int)ARRAY_SIZE(cq) ? errno : 0;
+	printf("%d %s\n", nr, err == ENOMEM ? "ENOMEM" : err == EAGAIN ? "EAGAIN" : strerror(err));
+	while (nr) {
+		if (ibv_destroy_cq(cq[--nr]))
+			die("cannot destroy a CQ");
+	}
+	return ibv_close_device(ctx) != 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct ibv_context *ctx;
 
 	if (argc < 4) {
-		fprintf(stderr, "usage: uverbs_hostile <device> scribble|traffic|hold <what>\n");
+		fprintf(stderr, "usage: uverbs_hostile <device> scribble|traffic|hold|hoard <what>\n");
 		return 2;
 	}
 	ctx = open_device(argv[1]);
@@ -223,5 +242,7 @@ int main(int argc, char **argv)
 		return traffic(ctx, argv[3]);
 	if (!strcmp(argv[2], "hold"))
 		return hold(ctx, argv[3]);
+	if (!strcmp(argv[2], "hoard"))
+		return hoard(ctx, atoi(argv[3]));
 	return scribble_all(ctx, atol(argv[3]), argc > 4 ? strtoull(argv[4], NULL, 0) : 1);
 }

@@ -14,7 +14,7 @@ struct emu_mr *emu_mr_create(struct ib_pd *pd, enum emu_region_kind kind, u32 ma
 	struct emu_mr *mr;
 	int err;
 
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
 	if (!mr)
 		return ERR_PTR(-ENOMEM);
 	err = emu_region_add(&mr->region, pd, kind, max_pages);

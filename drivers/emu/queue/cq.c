@@ -480,12 +480,14 @@ static void emu_cq_ring_free(struct emu_cq_ring *ring)
 
 static struct emu_cq_ring *emu_cq_ring_alloc(u32 size)
 {
-	struct emu_cq_ring *ring = kzalloc(sizeof(*ring), GFP_KERNEL);
+	struct emu_cq_ring *ring = kzalloc(sizeof(*ring), GFP_KERNEL_ACCOUNT);
 
 	if (!ring)
 		return NULL;
 	/* Processes make queues, too. */
-	ring->entries = kvcalloc(size, sizeof(*ring->entries), GFP_KERNEL_ACCOUNT);
+	/* Whose cgroup has no room for it gets an error, and is neither killed nor in the log. */
+	ring->entries = kvcalloc(size, sizeof(*ring->entries),
+				 GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
 	if (!ring->entries) {
 		kfree(ring);
 		return NULL;

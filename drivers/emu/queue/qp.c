@@ -174,8 +174,8 @@ static int emu_qp_alloc_rings(struct emu_qp *qp, const struct ib_qp_cap *cap)
 	int err;
 
 	/* One is taken from any queue, and one of its own is parked, or one that stands for none. */
-	qp->taken = kmalloc(emu_rwqe_size(EMU_MAX_SGE), GFP_KERNEL);
-	qp->parked = kmalloc(emu_rwqe_size(max(max_sge, 1U)), GFP_KERNEL);
+	qp->taken = kmalloc(emu_rwqe_size(EMU_MAX_SGE), GFP_KERNEL_ACCOUNT);
+	qp->parked = kmalloc(emu_rwqe_size(max(max_sge, 1U)), GFP_KERNEL_ACCOUNT);
 	err = qp->taken && qp->parked ? 0 : -ENOMEM;
 	if (!err)
 		err = emu_ring_init(&qp->sq, qp->user_sq ? 1 : cap->max_send_wr,

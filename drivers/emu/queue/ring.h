@@ -137,7 +137,7 @@ static inline int emu_ring_init(struct emu_ring *ring, u32 depth, size_t entry_s
 	ring->stride = ALIGN(entry_size, sizeof(u64));
 	ring->mask = size - 1;
 	ring->depth = depth;
-	ring->slots = kvmalloc_array(size, ring->stride, GFP_KERNEL);
+	ring->slots = kvmalloc_array(size, ring->stride, GFP_KERNEL_ACCOUNT);
 	if (!ring->slots)
 		return -ENOMEM;
 	emu_ring_reset(ring);

@@ -154,7 +154,7 @@ enum emu_outcome emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_rwqe *c
 
 static struct emu_srq_ring *emu_srq_ring_alloc(u32 max_wr, u32 max_sge)
 {
-	struct emu_srq_ring *ring = kzalloc(sizeof(*ring), GFP_KERNEL);
+	struct emu_srq_ring *ring = kzalloc(sizeof(*ring), GFP_KERNEL_ACCOUNT);
 
 	if (!ring)
 		return NULL;

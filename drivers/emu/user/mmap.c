@@ -5,7 +5,11 @@
  * The core keeps the table from offsets to rings, one for each context, so a process finds its
  * own only; and it checks that a mapping is shared, and as long as the ring. A mapping holds the
  * pages, so a ring whose object is gone, or whose device is, stays mapped for as long as the
- * process likes: then it is merely memory. The memory is charged to the process's cgroup.
+ * process likes: then it is merely memory.
+ *
+ * The memory is charged to the process's cgroup, as is what the kernel has of a queue besides; but,
+ * as other rings that the kernel makes for a process, not to RLIMIT_MEMLOCK, which is for memory of
+ * its own that a process wants kept in place.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -32,7 +36,9 @@ static int emu_uring_alloc(struct emu_uring *ring, size_t bytes)
 	if (!ring->pages)
 		return -ENOMEM;
 	while (ring->nr_pages < nr) {
-		struct page *page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+		/* Whose cgroup has no room for it gets an error, and is neither killed nor in the log. */
+		struct page *page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO |
+					       __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
 
 		if (!page)
 			return -ENOMEM;
