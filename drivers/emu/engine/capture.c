@@ -17,7 +17,7 @@
  * requests (ring.h): whoever makes a record holds up those behind it until it is published, but
  * only towards the reader.
  */
-#include <linux/timekeeping.h>
+#include <linux/ktime.h>
 
 #include "../net/net.h"
 #include "capture.h"
