@@ -104,11 +104,13 @@ endif
 .PHONY: tree
 tree:
 ifeq ($(CORE),mainline)
-	@mkdir -p $(OUT)/drivers $(OUT)/include/kverbs $(OUT)/include/uapi/kverbs
-	@cp -rsf $(CURDIR)/drivers/emu $(OUT)/drivers/
+	@mkdir -p $(OUT)/drivers $(addprefix $(OUT)/include/,kverbs rdma uapi/kverbs)
+	@cp -rsf $(CURDIR)/drivers/emu $(CURDIR)/drivers/fake_gpu $(OUT)/drivers/
 	@ln -sf $(CURDIR)/include/kverbs/compat.h $(CURDIR)/include/kverbs/delay.h \
 		$(OUT)/include/kverbs/
-	@ln -sf $(CURDIR)/include/uapi/kverbs/emu_capture.h $(OUT)/include/uapi/kverbs/
+	@ln -sf $(CURDIR)/include/uapi/kverbs/emu_capture.h \
+		$(CURDIR)/include/uapi/kverbs/fake_gpu.h $(OUT)/include/uapi/kverbs/
+	@ln -sf $(CURDIR)/include/rdma/peer_mem.h $(OUT)/include/rdma/
 	@ln -sf $(CURDIR)/Kbuild $(OUT)/Kbuild.kverbs
 	@ln -sf $(CURDIR)/drivers/emu/mainline/Kbuild $(OUT)/Kbuild
 else
@@ -165,7 +167,7 @@ help:
 	@echo
 	@echo 'Build:'
 	@echo '  all        the modules, into $(BUILD)/<kernel release>/ (default)'
-	@echo '             with CORE=mainline kverbs_emu.ko alone, for the ib_core of the kernel,'
+	@echo '             with CORE=mainline kverbs_emu.ko and kverbs_fake_gpu.ko, for its ib_core,'
 	@echo '             into $(BUILD)/<kernel release>/mainline/'
 	@echo '  cq/lane.o  one object; also .i .s .lst, or a directory: kunit/'
 	@echo '  kverbs.ko  one module, and all that it needs: as all does'

@@ -694,17 +694,11 @@ static struct ib_mr *emu_mainline_reg_user_mr(struct ib_pd *pd, u64 start, u64 l
 	return emu_mainline_reg_umem(pd, umem, virt_addr, access);
 }
 
-/* The memory of a dma-buf, which stays where it is for as long as the region lives. */
 static struct ib_mr *emu_mainline_reg_user_mr_dmabuf(struct ib_pd *pd, u64 offset, u64 length,
 						     u64 virt_addr, int fd, int access,
 						     struct kv_reg_dmabuf_user *user)
 {
-	struct ib_umem_dmabuf *dmabuf;
-
-	dmabuf = ib_umem_dmabuf_get_pinned(pd->device, offset, length, fd, access);
-	if (IS_ERR(dmabuf))
-		return ERR_CAST(dmabuf);
-	return emu_mainline_reg_umem(pd, &dmabuf->umem, virt_addr, access);
+	return emu_user_reg_dmabuf(pd, offset, length, virt_addr, fd, access);
 }
 
 static int emu_mainline_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
@@ -712,9 +706,13 @@ static int emu_mainline_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	struct ib_umem *umem = to_emr(ibmr)->umem;
 	int err;
 
-	err = emu_dereg_mr(ibmr, udata);
-	if (!err)
-		ib_umem_release(umem);
+	if (umem && umem->is_dmabuf) {
+		err = emu_user_dereg_dmabuf(ibmr);
+	} else {
+		err = emu_dereg_mr(ibmr, udata);
+		if (!err)
+			ib_umem_release(umem);
+	}
 	/* To a process, a region with windows is in use. */
 	return err == -EINVAL && udata ? -EBUSY : err;
 }

@@ -69,6 +69,11 @@ int emu_user_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struc
 int emu_user_destroy_ah(struct ib_ah *ibah, u32 flags);
 bool emu_user_find_av(u32 num, const struct ib_pd *pd, struct emu_av *av);
 
+/* dmabuf.c */
+struct ib_mr *emu_user_reg_dmabuf(struct ib_pd *pd, u64 offset, u64 length, u64 virt_addr, int fd,
+				  int access);
+int emu_user_dereg_dmabuf(struct ib_mr *ibmr);
+
 /* qp.c */
 int emu_user_make_qp(struct emu_qp *qp, struct ib_qp_init_attr *init, struct ib_udata *udata);
 int emu_user_publish_qp(struct emu_qp *qp, struct ib_udata *udata);

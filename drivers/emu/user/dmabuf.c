@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Regions of dma-bufs, under mainline's core: memory of another device, which its exporter may
+ * move, or take away, at any time.
+ *
+ * The exporter tells so by move_notify(). When that returns, nobody is inside the region, and
+ * nothing leads to the memory any more: requests for it wait. A work then maps the dma-buf again,
+ * where it is by then, and they go on. If there is nothing to map, the region is revoked, and they
+ * fail as with a key that is not valid. An exporter that cannot move its memory is pinned by the
+ * DMA-buf layer, and never tells.
+ *
+ * Lock protocol: the reservation lock of the dma-buf serialises the registration, move_notify(),
+ * the work and the end, and guards what they leave in struct emu_dmabuf. Owners take no lock, so
+ * they may be waited for with it held.
+ */
+#include <linux/dma-buf.h>
+#include <linux/dma-resv.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_umem.h>
+
+#include "../memory/region.h"
+#include "user.h"
+
+/**
+ * struct emu_dmabuf - the tie between a dma-buf and its region
+ * @umem: the memory
+ * @ibmr: the region; NULL before it is there, and once it is dead
+ * @map: maps the dma-buf again
+ */
+struct emu_dmabuf {
+	struct ib_umem_dmabuf *umem;
+	struct ib_mr *ibmr;
+	struct work_struct map;
+};
+
+static struct dma_resv *emu_dmabuf_resv(const struct emu_dmabuf *dmabuf)
+{
+	return dmabuf->umem->attach->dmabuf->resv;
+}
+
+/* Returns 0, or why the region is without memory now. */
+static int emu_dmabuf_resume(struct emu_dmabuf *dmabuf)
+{
+	int err;
+
+	err = ib_umem_dmabuf_map_pages(dmabuf->umem);
+	if (err)
+		return err;
+	err = emu_resume_mr(dmabuf->ibmr, &dmabuf->umem->umem);
+	if (err)
+		ib_umem_dmabuf_unmap_pages(dmabuf->umem);
+	return err;
+}
+
+static void emu_dmabuf_map(struct work_struct *work)
+{
+	struct emu_dmabuf *dmabuf = container_of(work, struct emu_dmabuf, map);
+	int err;
+
+	dma_resv_lock(emu_dmabuf_resv(dmabuf), NULL);
+	if (dmabuf->ibmr && !dmabuf->umem->sgt) {
+		err = emu_dmabuf_resume(dmabuf);
+		if (err) {
+			ibdev_dbg(dmabuf->ibmr->device,
+				  "region 0x%x is revoked: its dma-buf cannot be mapped any more: %d\n",
+				  dmabuf->ibmr->lkey, err);
+			emu_revoke_mr(dmabuf->ibmr);
+		}
+	}
+	dma_resv_unlock(emu_dmabuf_resv(dmabuf));
+}
+
+static void emu_dmabuf_moved(struct dma_buf_attachment *attach)
+{
+	struct ib_umem_dmabuf *umem = attach->importer_priv;
+	struct emu_dmabuf *dmabuf = umem->private;
+
+	dma_resv_assert_held(attach->dmabuf->resv);
+	/* Before it is mapped for the first time, and while it is to be mapped again. */
+	if (!umem->sgt)
+		return;
+	if (dmabuf->ibmr)
+		emu_pause_mr(dmabuf->ibmr);
+	ib_umem_dmabuf_unmap_pages(umem);
+	if (dmabuf->ibmr)
+		queue_work(system_unbound_wq, &dmabuf->map);
+}
+
+static const struct dma_buf_attach_ops emu_dmabuf_attach_ops = {
+	.allow_peer2peer = true,
+	.move_notify = emu_dmabuf_moved,
+};
+
+/* Maps the dma-buf for the first time, and makes its region. */
+static struct ib_mr *emu_dmabuf_make_mr(struct ib_pd *pd, struct emu_dmabuf *dmabuf,
+					u64 virt_addr, int access)
+{
+	struct ib_mr *ibmr;
+	int err;
+
+	dma_resv_assert_held(emu_dmabuf_resv(dmabuf));
+	err = ib_umem_dmabuf_map_pages(dmabuf->umem);
+	if (err)
+		return ERR_PTR(err);
+	ibmr = emu_reg_umem_mr(pd, &dmabuf->umem->umem, virt_addr, access);
+	if (IS_ERR(ibmr))
+		return ibmr;
+	to_emr(ibmr)->umem = &dmabuf->umem->umem;
+	dmabuf->ibmr = ibmr;
+	emu_open_mr(ibmr);
+	return ibmr;
+}
+
+/**
+ * emu_user_reg_dmabuf() - make a region of a dma-buf
+ * @pd: its domain
+ * @offset: where it begins in the dma-buf, in bytes
+ * @length: its bytes
+ * @virt_addr: its address for consumers
+ * @fd: file descriptor of the dma-buf
+ * @access: enum ib_access_flags
+ *
+ * Context: Process.
+ * Return: the region, or an ERR_PTR: -EINVAL if the dma-buf does not have that range, or the first
+ * byte cannot have that address; -EBADF; -EFAULT if the memory is none that can be reached;
+ * -ENOMEM; or what the exporter returned.
+ */
+struct ib_mr *emu_user_reg_dmabuf(struct ib_pd *pd, u64 offset, u64 length, u64 virt_addr, int fd,
+				  int access)
+{
+	struct emu_dmabuf *dmabuf = kzalloc(sizeof(*dmabuf), GFP_KERNEL_ACCOUNT);
+	struct ib_umem_dmabuf *umem;
+	struct ib_mr *ibmr;
+
+	if (!dmabuf)
+		return ERR_PTR(-ENOMEM);
+	umem = ib_umem_dmabuf_get(pd->device, offset, length, fd, access, &emu_dmabuf_attach_ops);
+	if (IS_ERR(umem)) {
+		kfree(dmabuf);
+		return ERR_CAST(umem);
+	}
+	INIT_WORK(&dmabuf->map, emu_dmabuf_map);
+	dmabuf->umem = umem;
+	dma_resv_lock(emu_dmabuf_resv(dmabuf), NULL);
+	umem->private = dmabuf;
+	ibmr = emu_dmabuf_make_mr(pd, dmabuf, virt_addr, access);
+	dma_resv_unlock(emu_dmabuf_resv(dmabuf));
+	if (IS_ERR(ibmr)) {
+		ib_umem_release(&umem->umem);
+		kfree(dmabuf);
+	}
+	return ibmr;
+}
+
+/**
+ * emu_user_dereg_dmabuf() - undo emu_user_reg_dmabuf()
+ * @ibmr: the region
+ *
+ * Context: Process.
+ * Return: 0, or what emu_dereg_mr() returned; the region is as it was then.
+ */
+int emu_user_dereg_dmabuf(struct ib_mr *ibmr)
+{
+	struct ib_umem_dmabuf *umem = to_ib_umem_dmabuf(to_emr(ibmr)->umem);
+	struct emu_dmabuf *dmabuf = umem->private;
+	int err;
+
+	dma_resv_lock(emu_dmabuf_resv(dmabuf), NULL);
+	err = emu_dereg_mr(ibmr, NULL);
+	if (!err)
+		dmabuf->ibmr = NULL;
+	dma_resv_unlock(emu_dmabuf_resv(dmabuf));
+	if (err)
+		return err;
+	/* Nobody queues it again. */
+	cancel_work_sync(&dmabuf->map);
+	ib_umem_release(&umem->umem);
+	kfree(dmabuf);
+	return 0;
+}

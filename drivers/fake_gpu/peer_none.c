@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Beside mainline's core, in place of peer.c: it has no registry of peer memory, so no region of
+ * RDMA ever has an object's memory but as an importer of the dma-buf.
+ */
+#include "fake_gpu.h"
+
+/* No range is found as peer memory. */
+int fake_gpu_peer_acquire(struct fake_gpu *gpu, unsigned long addr, size_t size, void **context)
+{
+	return 0;
+}
+
+void fake_gpu_peer_invalidate(struct fake_gpu_mem *mem)
+{
+	WARN_ON_ONCE(!list_empty(&mem->regions));
+}
+
+int fake_gpu_peer_register(struct fake_gpu *gpu)
+{
+	return 0;
+}
+
+void fake_gpu_peer_unregister(struct fake_gpu *gpu)
+{
+}
