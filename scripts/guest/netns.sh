@@ -107,7 +107,7 @@ device_is_renamed() {
 
 # The queue pair of a process that waits for its other end, where it is and nowhere else.
 resources_are_shown() {
-	inside 2 ibv_rc_pingpong -d roce2 -g 0 >/dev/null &
+	inside 2 sh -c "echo \$\$ >/tmp/waiting && exec ibv_rc_pingpong -d roce2 -g 0" >/dev/null &
 	waiting=$!
 	retry 400 sh -c "nsenter -t $(cat /tmp/netns2) -n rdma res show qp link roce2 |
 		grep -q ibv_rc_pingpong" && inside 2 rdma res show cq | grep -q roce2 &&
@@ -115,7 +115,7 @@ resources_are_shown() {
 		! rdma res show qp | grep -q ibv_rc_pingpong &&
 		! inside 3 rdma res show qp | grep -q ibv_rc_pingpong
 	shown=$?
-	kill $waiting
+	kill "$(cat /tmp/waiting)"
 	wait $waiting 2>/dev/null
 	return $shown
 }

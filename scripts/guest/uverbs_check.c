@@ -5,13 +5,12 @@
  * for each case; the exit status is 0 if all are right.
  */
 #include "uverbs_case.h"
+#include "uverbs_dmabuf.h"
 
 #include <fcntl.h>
 #include <linux/dma-heap.h>
-#include <rdma/ib_user_ioctl_cmds.h>
-#include <rdma/ib_user_ioctl_verbs.h>
+#include <poll.h>
 #include <rdma/ib_user_verbs.h>
-#include <rdma/rdma_user_ioctl_cmds.h>
 #include <rdma/rdma_user_rxe.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -413,65 +412,13 @@ static bool solicited(struct pair *p)
 	return true;
 }
 
-static struct ib_uverbs_attr attr_in(int id, uint64_t value, int len)
-{
-	return (struct ib_uverbs_attr) {
-		.attr_id = id, .len = len, .flags = UVERBS_ATTR_F_MANDATORY, .data = value,
-	};
-}
-
-/* Calls a method of memory regions by itself: librxe has none for dma-bufs. */
-static int mr_method(struct pair *p, int method, const struct ib_uverbs_attr *attrs, int nr,
-		     uint32_t *handle)
-{
-	struct {
-		struct ib_uverbs_ioctl_hdr hdr;
-		struct ib_uverbs_attr attrs[10];
-	} req = {
-		.hdr = { .length = sizeof(req.hdr) + nr * sizeof(*attrs), .num_attrs = nr,
-			 .object_id = UVERBS_OBJECT_MR, .method_id = method,
-			 .driver_id = RDMA_DRIVER_RXE },
-	};
-	int err;
-
-	memcpy(req.attrs, attrs, nr * sizeof(*attrs));
-	err = ioctl(p->ctx->cmd_fd, RDMA_VERBS_IOCTL, &req);
-	*handle = req.attrs[0].data;
-	return err;
-}
-
-static int reg_dmabuf(struct pair *p, int fd, uint64_t length, uint32_t *handle, uint32_t *lkey)
-{
-	uint32_t rkey;
-	const struct ib_uverbs_attr attrs[] = {
-		attr_in(UVERBS_ATTR_REG_DMABUF_MR_HANDLE, 0, 0),
-		attr_in(UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE, p->pd->handle, 0),
-		attr_in(UVERBS_ATTR_REG_DMABUF_MR_OFFSET, 0, 8),
-		attr_in(UVERBS_ATTR_REG_DMABUF_MR_LENGTH, length, 8),
-		attr_in(UVERBS_ATTR_REG_DMABUF_MR_IOVA, 0, 8),
-		attr_in(UVERBS_ATTR_REG_DMABUF_MR_FD, fd, 4),
-		attr_in(UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS, IBV_ACCESS_LOCAL_WRITE, 4),
-		attr_in(UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY, (uintptr_t)lkey, 4),
-		attr_in(UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY, (uintptr_t)&rkey, 4),
-	};
-
-	return mr_method(p, UVERBS_METHOD_REG_DMABUF_MR, attrs, 9, handle);
-}
-
-static int dereg_dmabuf(struct pair *p, uint32_t handle)
-{
-	const struct ib_uverbs_attr attr = attr_in(UVERBS_ATTR_DESTROY_MR_HANDLE, handle, 0);
-
-	return mr_method(p, UVERBS_METHOD_MR_DESTROY, &attr, 1, &handle);
-}
-
 /* Memory of a dma-buf, where the kernel has an exporter. */
 static bool dma_buf(struct pair *p)
 {
 	struct dma_heap_allocation_data heap = { .len = 8192, .fd_flags = O_RDWR | O_CLOEXEC };
 	int fd = open("/dev/dma_heap/system", O_RDWR);
 	struct ibv_sge sge = sge_of(p, 0, 5000);
-	uint32_t handle;
+	struct dmabuf_mr mr;
 	void *mem;
 
 	if (fd < 0) {
@@ -480,13 +427,14 @@ static bool dma_buf(struct pair *p)
 	}
 	NEED(!ioctl(fd, DMA_HEAP_IOCTL_ALLOC, &heap) && !connect_pair(p));
 	mem = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, heap.fd, 0);
-	NEED(mem != MAP_FAILED && !reg_dmabuf(p, heap.fd, 8192, &handle, &sge.lkey));
+	NEED(mem != MAP_FAILED && !reg_dmabuf(p, heap.fd, 8192, IBV_ACCESS_LOCAL_WRITE, &mr));
+	sge.lkey = mr.lkey;
 	memset(p->buf + BUF_BYTES / 2, 0x77, 5000);
 	sge.addr = 100;
 	NEED(!post_send(p, 1, IBV_WR_RDMA_READ, sge) && status_is(p, 1, IBV_WC_SUCCESS));
 	NEED(((unsigned char *)mem)[100] == 0x77 && ((unsigned char *)mem)[5099] == 0x77 &&
 	     !((unsigned char *)mem)[5100]);
-	NEED(!dereg_dmabuf(p, handle) && !munmap(mem, 8192) && !close(heap.fd) && !close(fd));
+	NEED(!dereg_dmabuf(p, &mr) && !munmap(mem, 8192) && !close(heap.fd) && !close(fd));
 	return true;
 }
 

@@ -116,6 +116,7 @@ need_mainline() {
 	dir=$(extra_dir "$1" "$work/mainline-guest")
 	build_job "" "build for mainline, $1" build_for_mainline "$1"
 	MAINLINE_MODULES="$KV_BUILD/$(tree_release "$(kernel_tree "$1")")/mainline/kverbs_emu.ko"
+	MAINLINE_MODULES+=" ${MAINLINE_MODULES%emu.ko}fake_gpu.ko"
 	MAINLINE_MODULES+=" $dir/kverbs_pingpong.ko $dir/kverbs_mainline_check.ko"
 }
 

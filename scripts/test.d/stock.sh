@@ -61,7 +61,7 @@ check_capture() {
 # stock_mainline <kernel>: under the kernel's own ib_core, if it has one. That of User Mode
 # Linux has no rdma_cm, but KASAN and lockdep look on.
 stock_mainline() {
-	local kernel=$1 tree core disk=(--need "dummy nvmet-rdma nvme-rdma" --env "SCALE=$scale DISK=yes")
+	local kernel=$1 tree core dmabufs=moves disk=(--need "dummy nvmet-rdma nvme-rdma" --env "SCALE=$scale DISK=yes")
 	local processes=(--need "dummy rdma_ucm rdma_rxe" --env "DOORBELLS=$((9000 * scale))")
 	# In full, five million; with the checks of User Mode Linux, half a million.
 	local fuzz=(--env "OPERATIONS=$((50000 * scale * scale))")
@@ -72,6 +72,7 @@ stock_mainline() {
 	tree=$(kernel_tree "$STOCK_NAME")
 	grep -q '^CONFIG_INFINIBAND=' "$tree/include/config/auto.conf" || return 0
 	need_mainline "$STOCK_NAME"
+	grep -qx CONFIG_DMABUF_MOVE_NOTIFY=y "$tree/.config" || dmabufs=pinned
 	if [ "$kernel" = uml ]; then
 		core=$tree/drivers/infiniband/core
 		MAINLINE_MODULES="$core/ib_core.ko $core/ib_uverbs.ko $MAINLINE_MODULES"
@@ -92,6 +93,10 @@ stock_mainline() {
 		"processes make random commands, $STOCK_NAME" "uverbs-fuzz-$STOCK_NAME" \
 		--kernel "$kernel" "${fuzz[@]}" --limit $((900 * scale)) \
 		--modules "$MAINLINE_MODULES" --run "$KV_SCRIPTS/guest/uverbs_fuzz.sh"
+	spawn "RDMA to the memory of a GPU, $STOCK_NAME" check_userspace \
+		"RDMA to the memory of a GPU that there is not, $STOCK_NAME" "gpu-$STOCK_NAME" \
+		--kernel "$kernel" --limit $((200 * scale)) --modules "$MAINLINE_MODULES" \
+		--env "DMABUFS=$dmabufs" --run "$KV_SCRIPTS/guest/gpu.sh"
 	[ "$kernel" != uml ] || return 0
 	spawn "network namespaces, $STOCK_NAME" check_userspace \
 		"network namespaces have the software HCA, $STOCK_NAME" "netns-$STOCK_NAME" \

@@ -1,0 +1,19 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# In the guest: RDMA to the memory of a GPU that there is not, registered as a dma-buf, under the
+# kernel's own ib_core. uverbs_gpu is who registers it. DMABUFS: moves or pinned, what the kernel
+# does with a dma-buf that is registered.
+
+PATH=$PATH:/usr/bin
+export PATH
+
+nothing_is_left() {
+	! rdma res show mr | grep -q uverbs_gpu && rmmod kverbs_fake_gpu
+}
+
+load kverbs_fake_gpu || exit 1
+load kverbs_emu devices=1 || exit 1
+check "RDMA to the memory of the fake GPU" timeout 300 uverbs_gpu emu0 "$DMABUFS"
+check "nothing of it is left" nothing_is_left
+unload_all
