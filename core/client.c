@@ -25,7 +25,8 @@
  *
  * A rename marks every presence of the device. The thread whose add() or
  * rename() for a presence returns calls rename() as long as the mark is set. So
- * each client learns the last name, though perhaps not every name before it.
+ * each client learns the last name, though perhaps not every name before it. The same holds
+ * for the thread whose get_net_dev_by_params() returns.
  *
  * A device loses its clients in the reverse order of their registration; a
  * client leaves its devices in the order in which it was added to them. Both
@@ -306,7 +307,7 @@ static int add_presence(struct ib_device *dev, struct ib_client *client)
 static const char * const callback_names[] = {
 	[CLIENT_ADDING]		= "add()",
 	[CLIENT_PRESENT]	= "callback",
-	[CLIENT_CALLING]	= "rename()",
+	[CLIENT_CALLING]	= "rename() or get_net_dev_by_params()",
 	[CLIENT_REMOVING]	= "remove()",
 };
 
@@ -448,6 +449,73 @@ void ib_clients_renamed(struct ib_device *dev)
 			call_rename(p);
 	}
 }
+
+/*
+ * The next client of the device, from number @id on, that has network devices; or NULL. While
+ * another thread is inside one of its callbacks, it is waited for.
+ */
+static struct presence *next_with_netdevs(struct ib_device *dev, u32 id)
+{
+	struct presence *p;
+
+	lockdep_assert_held(&ib_registry_lock);
+again:
+	list_for_each_entry(p, &ib_priv(dev)->presences, on_device) {
+		if (p->client->client_id < id || !p->client->get_net_dev_by_params)
+			continue;
+		if (p->state == CLIENT_PRESENT)
+			return p;
+		if (p->state == CLIENT_CALLING) {
+			ib_registry_wait();
+			goto again;
+		}
+	}
+	return NULL;
+}
+
+/**
+ * ib_get_net_dev_by_params() - find the network device that a connection request is for
+ * @dev: the device that received the request, registered
+ * @port: port that received it
+ * @pkey: P_Key that it came with
+ * @gid: GID that it was sent to; or %NULL
+ * @addr: IP address that it was sent to
+ *
+ * Asks the clients of the device that have network devices on top of it, as IPoIB has, in the
+ * order of their registration.
+ *
+ * Context: Process, may sleep; not in a callback of such a client for @dev.
+ * Return: the network device, with a reference that the caller drops by dev_put(); %NULL if
+ * none matches, as on RoCE ports.
+ */
+struct net_device *ib_get_net_dev_by_params(struct ib_device *dev, u32 port, u16 pkey,
+					    const union ib_gid *gid,
+					    const struct sockaddr *addr)
+{
+	struct net_device *ndev = NULL;
+	struct ib_client *client;
+	struct presence *p;
+	u32 id = 0;
+
+	if (!rdma_protocol_ib(dev, port))
+		return NULL;
+	mutex_lock(&ib_registry_lock);
+	while (!ndev && (p = next_with_netdevs(dev, id))) {
+		client = p->client;
+		id = client->client_id + 1;
+		begin_callback(p, CLIENT_CALLING);
+		IB_CALL_BACK(dev, NULL, "get_net_dev_by_params()", IB_FRAME_CALLBACK_TASK,
+			     client->get_net_dev_by_params,
+			     ndev = client->get_net_dev_by_params(dev, port, pkey, gid, addr,
+								  ib_get_client_data(dev, client)));
+		end_callback(p);
+		/* A rename that came meanwhile has left it to this thread. */
+		call_rename(p);
+	}
+	mutex_unlock(&ib_registry_lock);
+	return ndev;
+}
+EXPORT_SYMBOL(ib_get_net_dev_by_params);
 
 /* A line with the names of the clients, for debugfs. */
 void ib_clients_show(struct ib_device *dev, struct seq_file *s)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The objects of the verbs interface, the methods of a driver, the device and
- * its clients. Include <rdma/ib_verbs.h>, which includes this.
+ * The objects of the verbs interface, the methods of a driver, and the device.
+ * Include <rdma/ib_verbs.h>, which includes this.
  *
  * Consumers and drivers may read the first part of an object; the rest is
  * private to the core, or to its CQ layer. Comments in the structures mark where
@@ -40,6 +40,8 @@ struct ib_uobject;
 struct ib_uqp_object;
 struct ib_uverbs_file;
 struct ib_usrq_object;
+struct iw_cm_conn_param;
+struct iw_cm_id;
 struct rdma_netdev_alloc_params;
 struct uverbs_attr_bundle;
 
@@ -748,6 +750,22 @@ struct ib_device_ops {
 	void (*dealloc_driver)(struct ib_device *dev);
 	/** @get_numa_node: returns the NUMA node to allocate QPs from */
 	int (*get_numa_node)(struct ib_device *dev);
+	/** @iw_add_ref: iWARP: holds a QP; this and the next ones are called by iw_cm alone */
+	void (*iw_add_ref)(struct ib_qp *qp);
+	/** @iw_rem_ref: lets it go */
+	void (*iw_rem_ref)(struct ib_qp *qp);
+	/** @iw_get_qp: finds a QP by its number; it is not held */
+	struct ib_qp *(*iw_get_qp)(struct ib_device *device, int qpn);
+	/** @iw_connect: begins to connect a QP */
+	int (*iw_connect)(struct iw_cm_id *cm_id, struct iw_cm_conn_param *conn_param);
+	/** @iw_accept: accepts a connection */
+	int (*iw_accept)(struct iw_cm_id *cm_id, struct iw_cm_conn_param *conn_param);
+	/** @iw_reject: refuses a connection */
+	int (*iw_reject)(struct iw_cm_id *cm_id, const void *pdata, u8 pdata_len);
+	/** @iw_create_listen: begins to listen */
+	int (*iw_create_listen)(struct iw_cm_id *cm_id, int backlog);
+	/** @iw_destroy_listen: ends that */
+	int (*iw_destroy_listen)(struct iw_cm_id *cm_id);
 
 	/* Set these with INIT_RDMA_OBJ_SIZE(). */
 	/** @size_ib_ah: bytes of the driver's structure for an address handle */
@@ -848,47 +866,17 @@ struct ib_device {
 	/** @index: number, unique among the existing devices */
 	u32			index;
 
+	/** @iw_ifname: iWARP: name of the network device; for iw_cm alone, like the next one */
+	char			iw_ifname[IFNAMSIZ];
+	/** @iw_driver_flags: iWARP: what the driver does without the port mapper */
+	u32			iw_driver_flags;
+
 	/** @refcount: users that hold off unregistration; 0 if not registered */
 	refcount_t		refcount;
 	/** @unreg_completion: completed when @refcount drops to 0 */
 	struct completion	unreg_completion;
 	/** @unregistration_work: for ib_unregister_device_queued() */
 	struct work_struct	unregistration_work;
-};
-
-/**
- * struct ib_client - a consumer of all devices
- */
-struct ib_client {
-	/** @name: unique among the clients */
-	const char *name;
-	/**
-	 * @add: called for each device, which the client may use from then on. If
-	 * it returns an error, the client does not use the device, and none of the
-	 * other methods is called for it.
-	 */
-	int (*add)(struct ib_device *ibdev);
-	/**
-	 * @remove: the device is being unregistered, or the client is. When this
-	 * returns, the client no longer uses the device.
-	 */
-	void (*remove)(struct ib_device *ibdev, void *client_data);
-	/** @rename: the device has a new name */
-	void (*rename)(struct ib_device *ibdev, void *client_data);
-	/** @get_net_dev_by_params: only for client sources to compile; never called */
-	struct net_device *(*get_net_dev_by_params)(struct ib_device *dev,
-						    u32 port, u16 pkey,
-						    const union ib_gid *gid,
-						    const struct sockaddr *addr,
-						    void *client_data);
-
-	/** @client_id: private to the core: index in its table of clients */
-	u32 client_id;
-	/**
-	 * @no_kverbs_req: has no effect: kernel consumers can use each device, and
-	 * each is offered to all clients
-	 */
-	u8 no_kverbs_req:1;
 };
 
 #endif /* _RDMA_IB_OBJECTS_H */

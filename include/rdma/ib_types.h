@@ -592,6 +592,14 @@ struct ib_port_immutable {
 	u32	max_mad_size;
 };
 
+/* What ib_device_ops.process_mad has done with a management datagram. */
+enum ib_mad_result {
+	IB_MAD_RESULT_FAILURE	= 0,
+	IB_MAD_RESULT_SUCCESS	= BIT(0),
+	IB_MAD_RESULT_REPLY	= BIT(1),	/* there is an answer to send */
+	IB_MAD_RESULT_CONSUMED	= BIT(2),	/* no agent is to see it */
+};
+
 /* Asynchronous events */
 
 enum ib_event_type {

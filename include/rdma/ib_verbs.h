@@ -7,7 +7,8 @@
  *	ib_types.h	addresses, ports, device limits, events
  *	ib_wr.h		address vectors, attributes, requests, completions
  *	ib_mr.h		memory regions and windows
- *	ib_objects.h	other objects, driver methods, device, client
+ *	ib_objects.h	other objects, driver methods, device
+ *	ib_client.h	client
  *	ib_port.h	kind and capabilities of a port
  *	ib_dma.h	DMA mapping
  */
@@ -19,6 +20,7 @@
 #include <linux/printk.h>
 #include <linux/ratelimit.h>
 #include <linux/uaccess.h>
+#include <rdma/ib_client.h>
 #include <rdma/ib_types.h>
 #include <rdma/ib_wr.h>
 #include <rdma/ib_objects.h>
@@ -187,6 +189,9 @@ int ib_register_client(struct ib_client *client);
 void ib_unregister_client(struct ib_client *client);
 void ib_set_client_data(struct ib_device *device, struct ib_client *client,
 			void *data);
+struct net_device *ib_get_net_dev_by_params(struct ib_device *dev, u32 port, u16 pkey,
+					    const union ib_gid *gid,
+					    const struct sockaddr *addr);
 
 /**
  * ib_get_client_data() - get the pointer stored by ib_set_client_data()
