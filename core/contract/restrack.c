@@ -14,9 +14,11 @@
  */
 #include <linux/export.h>
 #include <linux/slab.h>
+#include <kverbs/upper.h>
 
 #include "contract.h"
 #include "device_priv.h"
+#include "export.h"
 #include "registry.h"
 #include "trace.h"
 
@@ -147,6 +149,17 @@ void rdma_restrack_set_maker(struct rdma_restrack_entry *res,
 	res->kern_name = res->maker;
 }
 
+static void list_object(struct ib_device *dev, struct rdma_restrack_entry *res)
+{
+	struct ib_restrack_root *root = &ib_priv(dev)->res[res->type];
+
+	res->valid = xa_alloc_cyclic(&root->xa, &res->id, res, RESTRACK_LIMIT,
+				     &root->next, GFP_KERNEL) >= 0;
+	if (!res->valid)
+		res->id = 0;
+	trace_ib_object_create(dev, res);
+}
+
 /**
  * rdma_restrack_add() - list an object, as the last step of making it
  * @res: the object's tracking entry
@@ -156,16 +169,25 @@ void rdma_restrack_set_maker(struct rdma_restrack_entry *res,
 void rdma_restrack_add(struct rdma_restrack_entry *res)
 {
 	struct ib_device *dev = rdma_restrack_dev(res);
-	struct ib_restrack_root *root;
 
-	if (!dev || res->no_track)
-		return;
-	root = &ib_priv(dev)->res[res->type];
-	res->valid = xa_alloc_cyclic(&root->xa, &res->id, res, RESTRACK_LIMIT,
-				     &root->next, GFP_KERNEL) >= 0;
+	if (dev && !res->no_track)
+		list_object(dev, res);
+}
+
+/* Returns the number of the object, which stays reserved. */
+static u32 unlist_object(struct ib_device *dev, struct rdma_restrack_entry *res)
+{
+	trace_ib_object_destroy(dev, res);
 	if (!res->valid)
-		res->id = 0;
-	trace_ib_object_create(dev, res);
+		return 0;
+	/* NULL in an allocating xarray: the index stays taken, and needs no memory. */
+	xa_store(&ib_priv(dev)->res[res->type].xa, res->id, NULL, GFP_NOWAIT);
+	res->valid = false;
+	rdma_restrack_put(res);
+	while (!wait_for_completion_timeout(&res->comp, ib_patience()))
+		ibdev_warn(dev, "destroying %s %u of %s: waiting for who has found it to call rdma_restrack_put()\n",
+			   rdma_restrack_kind(res->type), res->id, res->kern_name);
+	return res->id;
 }
 
 /**
@@ -182,19 +204,7 @@ u32 rdma_restrack_del(struct rdma_restrack_entry *res)
 {
 	struct ib_device *dev = rdma_restrack_dev(res);
 
-	if (!dev || res->no_track)
-		return 0;
-	trace_ib_object_destroy(dev, res);
-	if (!res->valid)
-		return 0;
-	/* NULL in an allocating xarray: the index stays taken, and needs no memory. */
-	xa_store(&ib_priv(dev)->res[res->type].xa, res->id, NULL, GFP_NOWAIT);
-	res->valid = false;
-	rdma_restrack_put(res);
-	while (!wait_for_completion_timeout(&res->comp, ib_patience()))
-		ibdev_warn(dev, "destroying %s %u of %s: waiting for who has found it to call rdma_restrack_put()\n",
-			   rdma_restrack_kind(res->type), res->id, res->kern_name);
-	return res->id;
+	return dev && !res->no_track ? unlist_object(dev, res) : 0;
 }
 
 /**
@@ -234,6 +244,38 @@ void rdma_restrack_forget(struct ib_device *dev, enum rdma_restrack_type type, u
 	if (id)
 		xa_erase(&ib_priv(dev)->res[type].xa, id);
 }
+
+/**
+ * ib_track_add() - list an object that is not of the core, such as a CM ID
+ * @dev: the device that it belongs to, registered
+ * @res: its tracking entry, with its kind and its maker's name, if any, and with one reference
+ *
+ * As with the core's own objects, it is reported with its maker if it is still there when
+ * the device is freed. Without memory it is not listed, and works all the same.
+ *
+ * Context: Process.
+ */
+void ib_track_add(struct ib_device *dev, struct rdma_restrack_entry *res)
+{
+	list_object(dev, res);
+}
+IB_EXPORT_INTERNAL(ib_track_add);
+
+/**
+ * ib_track_del() - take an object off the list before it is freed
+ * @dev: as for ib_track_add()
+ * @res: its tracking entry
+ *
+ * Returns when nobody who found the object in the list looks at it any more. Its reference
+ * is put. An object that is not listed stays as it is.
+ *
+ * Context: Process, may sleep.
+ */
+void ib_track_del(struct ib_device *dev, struct rdma_restrack_entry *res)
+{
+	rdma_restrack_forget(dev, res->type, unlist_object(dev, res));
+}
+IB_EXPORT_INTERNAL(ib_track_del);
 
 /**
  * rdma_restrack_get() - hold an object while looking at it

@@ -29,6 +29,7 @@
 #include <linux/refcount.h>
 #include <linux/slab.h>
 #include <kverbs/delay.h>
+#include <kverbs/upper.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
 
@@ -372,11 +373,18 @@ int ib_gid_table_sync(struct ib_device *dev, u32 port,
 	return failed;
 }
 
+/**
+ * ib_gid_type_str() - the name that user space expects for a type of GIDs
+ * @type: the type; others than %IB_GID_TYPE_ROCE_UDP_ENCAP share a name
+ *
+ * Context: Any.
+ * Return: the name, as in sysfs.
+ */
 const char *ib_gid_type_str(enum ib_gid_type type)
 {
-	/* The names that user space expects in sysfs. */
 	return type == IB_GID_TYPE_ROCE_UDP_ENCAP ? "RoCE v2" : "IB/RoCE v1";
 }
+IB_EXPORT_INTERNAL(ib_gid_type_str);
 
 /* Returns the table of a port, or NULL if there is no such port or no table yet. */
 static struct ib_gid_table *table_of(struct ib_device *device, u32 port)

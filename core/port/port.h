@@ -55,7 +55,6 @@ int ib_gid_table_set(struct ib_device *dev, u32 port, int index,
 		     const union ib_gid *gid, bool *changed);
 int ib_gid_table_sync(struct ib_device *dev, u32 port,
 		      struct ib_gid_want *want, unsigned int nr, bool *changed);
-const char *ib_gid_type_str(enum ib_gid_type type);
 const struct ib_gid_attr *ib_gid_get(struct ib_device *device, u32 port, int index);
 void ib_gid_hold(const struct ib_gid_attr *attr);
 void ib_gid_put(const struct ib_gid_attr *attr);
@@ -71,7 +70,6 @@ const struct ib_gid_attr *ib_gid_find_type(struct ib_device *device, const union
 extern struct ib_ref_source ib_gid_source;
 
 /* roce_gid.c */
-unsigned long ib_roce_gid_types(const struct ib_device *dev, u32 port);
 int ib_roce_start(struct ib_device *dev);
 void ib_roce_stop(struct ib_device *dev);
 void ib_roce_resync(void);

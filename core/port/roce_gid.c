@@ -34,9 +34,11 @@
 #include <net/addrconf.h>
 #include <net/bonding.h>
 #include <net/if_inet6.h>
+#include <kverbs/upper.h>
 #include <rdma/ib_addr.h>
 
 #include "../contract/device_priv.h"
+#include "../contract/export.h"
 #include "../contract/registry.h"
 #include "port.h"
 
@@ -62,6 +64,14 @@ struct gid_list {
 	unsigned long types;
 };
 
+/**
+ * ib_roce_gid_types() - the types of GIDs that a RoCE port has
+ * @dev: the device
+ * @port: port number
+ *
+ * Context: Any.
+ * Return: bit mask of &enum ib_gid_type; 0 if it is no RoCE port.
+ */
 unsigned long ib_roce_gid_types(const struct ib_device *dev, u32 port)
 {
 	unsigned long types = 0;
@@ -72,6 +82,7 @@ unsigned long ib_roce_gid_types(const struct ib_device *dev, u32 port)
 		types |= BIT(IB_GID_TYPE_ROCE_UDP_ENCAP);
 	return types;
 }
+IB_EXPORT_INTERNAL(ib_roce_gid_types);
 
 static bool is_listed(const struct gid_list *list, const union ib_gid *gid,
 		      const struct net_device *ndev)

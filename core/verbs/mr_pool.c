@@ -72,7 +72,7 @@ void ib_mr_pool_put(struct ib_qp *qp, struct list_head *list, struct ib_mr *mr)
 EXPORT_SYMBOL(ib_mr_pool_put);
 
 /* A region that the driver does not free stays in the pool. */
-static void mr_pool_empty(struct ib_qp *qp, struct list_head *list, unsigned long site)
+void ib_mr_pool_empty(struct ib_qp *qp, struct list_head *list, unsigned long site)
 {
 	LIST_HEAD(stuck);
 	struct ib_mr *mr;
@@ -121,7 +121,7 @@ int ib_mr_pool_init(struct ib_qp *qp, struct list_head *list, int nr,
 		else
 			mr = ib_alloc_mr(qp->pd, type, max_num_sg);
 		if (IS_ERR(mr)) {
-			mr_pool_empty(qp, list, _RET_IP_);
+			ib_mr_pool_empty(qp, list, _RET_IP_);
 			return PTR_ERR(mr);
 		}
 
@@ -147,6 +147,6 @@ EXPORT_SYMBOL(ib_mr_pool_init);
 void ib_mr_pool_destroy(struct ib_qp *qp, struct list_head *list)
 {
 	ib_contract_call(qp->device, &qp->res, "ib_mr_pool_destroy", _RET_IP_);
-	mr_pool_empty(qp, list, _RET_IP_);
+	ib_mr_pool_empty(qp, list, _RET_IP_);
 }
 EXPORT_SYMBOL(ib_mr_pool_destroy);

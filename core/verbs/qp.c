@@ -20,11 +20,13 @@
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <kverbs/delay.h>
+#include <kverbs/upper.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
 
 #include "../../cq/cq.h"
 #include "../contract/contract.h"
+#include "../contract/export.h"
 #include "../contract/invalid.h"
 #include "verbs.h"
 
@@ -84,8 +86,6 @@ static int qp_check_caps(const struct ib_verb_call *call, struct ib_device *devi
 	const struct ib_qp_cap *cap = &init->cap;
 	int ret;
 
-	if (cap->max_rdma_ctxs)
-		return -EOPNOTSUPP;
 	ret = ib_check_range(call, "max_send_wr", cap->max_send_wr, 0, attrs->max_qp_wr) ?:
 	      ib_check_range(call, "max_send_sge", cap->max_send_sge, 0, attrs->max_send_sge);
 	/* With an SRQ, the sizes of the receive queue are ignored. */
@@ -174,6 +174,36 @@ static void qp_unuse_others(struct ib_qp *qp)
 	atomic_dec(&qp->pd->usecnt);
 }
 
+/* Where rdma_rw contexts are; NULL if nowhere. Their users need that module to stay loaded. */
+static const struct ib_rw_ops *rw_ops;
+
+/**
+ * ib_set_rw_ops() - make QPs with rdma_rw contexts possible
+ * @ops: the functions, or %NULL before they go: when no module is loaded that uses such QPs
+ *
+ * Context: Any.
+ */
+void ib_set_rw_ops(const struct ib_rw_ops *ops)
+{
+	WRITE_ONCE(rw_ops, ops);
+}
+IB_EXPORT_INTERNAL(ib_set_rw_ops);
+
+static int qp_add_contexts(const struct ib_verb_call *call, struct ib_device *device,
+			   struct ib_qp_init_attr *init)
+{
+	const struct ib_rw_ops *ops = READ_ONCE(rw_ops);
+
+	if (!init->cap.max_rdma_ctxs)
+		return 0;
+	if (!ops)
+		return -EOPNOTSUPP;
+	if (!rdma_is_port_valid(device, init->port_num))
+		return ib_invalid(call, "port_num %u: no such port", init->port_num);
+	ops->init_qp(device, init);
+	return 0;
+}
+
 /**
  * ib_create_qp_kernel() - make a queue pair; called through ib_create_qp()
  * @pd: PD of the QP
@@ -183,7 +213,8 @@ static void qp_unuse_others(struct ib_qp *qp)
  * Context: Process.
  * Return: the QP, in state RESET; -EINVAL for a missing CQ, objects of another
  * device, an unknown type, a bad port or sizes beyond the device's limits;
- * -EOPNOTSUPP for types, flags or rdma_rw contexts that are not supported;
+ * -EOPNOTSUPP for types or flags that are not supported, or for rdma_rw contexts while no
+ * module is loaded that has them;
  * -ENOMEM; or an error of the driver.
  */
 struct ib_qp *ib_create_qp_kernel(struct ib_pd *pd,
@@ -197,7 +228,8 @@ struct ib_qp *ib_create_qp_kernel(struct ib_pd *pd,
 	struct ib_qp *qp;
 	int ret;
 
-	ret = qp_check_init_attr(&call, device, qp_init_attr);
+	ret = qp_add_contexts(&call, device, qp_init_attr) ?:
+	      qp_check_init_attr(&call, device, qp_init_attr);
 	if (ret)
 		return ERR_PTR(ret);
 
@@ -225,6 +257,13 @@ struct ib_qp *ib_create_qp_kernel(struct ib_pd *pd,
 	qp->max_read_sge = min_t(u32, qp_init_attr->cap.max_send_sge,
 				 device->attrs.max_sge_rd);
 	rdma_restrack_add(&qp->res);
+	if (qp_init_attr->cap.max_rdma_ctxs) {
+		ret = READ_ONCE(rw_ops)->init_mrs(qp, qp_init_attr);
+		if (ret) {
+			ib_destroy_qp(qp);
+			return ERR_PTR(ret);
+		}
+	}
 	return qp;
 }
 EXPORT_SYMBOL(ib_create_qp_kernel);
@@ -463,6 +502,8 @@ EXPORT_SYMBOL(ib_query_qp);
  * @qp: the QP
  * @udata: NULL
  *
+ * Frees the regions of the QP's pools, &ib_qp.rdma_mrs and &ib_qp.sig_mrs, first.
+ *
  * Outstanding requests may complete until the call returns, but not after it; call
  * ib_drain_qp() first to get all completions. If the core polls the QP's CQs, no done() of
  * the QP runs any more on return, except the done() that makes the call, or one of
@@ -492,6 +533,8 @@ int ib_destroy_qp_user(struct ib_qp *qp, struct ib_udata *udata)
 				   qp->mrs_used);
 	}
 
+	ib_mr_pool_empty(qp, &qp->sig_mrs, _RET_IP_);
+	ib_mr_pool_empty(qp, &qp->rdma_mrs, _RET_IP_);
 	id = rdma_restrack_del(&qp->res);
 	ib_notify_quiesce(&qp->notify);
 	ret = IB_METHOD(qp->device, &qp->res, "destroy_qp",

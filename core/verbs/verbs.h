@@ -42,6 +42,7 @@ void ib_mr_need_key(const struct ib_device *device, const struct ib_mr *mr, cons
 void ib_mr_fill(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type, struct ib_umem *umem);
 void ib_mr_present(struct ib_mr *mr, const char *method, unsigned long site);
 int ib_mr_free(struct ib_mr *mr, struct ib_udata *udata, unsigned long site);
+void ib_mr_pool_empty(struct ib_qp *qp, struct list_head *list, unsigned long site);
 
 /* ah.c */
 int ib_ah_attr_fill(const struct ib_verb_call *call, struct ib_device *device,

@@ -14,10 +14,12 @@
 #include <linux/netdevice.h>
 #include <linux/slab.h>
 #include <linux/sysfs.h>
+#include <kverbs/upper.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_sysfs.h>
 
 #include "../contract/device_priv.h"
+#include "../contract/export.h"
 #include "../port/port.h"
 #include "sysfs_port.h"
 
@@ -406,6 +408,51 @@ static const struct kobj_type port_type = {
 	.sysfs_ops = &port_sysfs_ops,
 	.default_groups = port_default_groups,
 };
+
+static struct ib_port *find_port(struct ib_device *dev, u32 num)
+{
+	struct ib_port *port;
+
+	list_for_each_entry(port, &dev->coredev.port_list, list)
+		if (port->num == num)
+			return port;
+	return NULL;
+}
+
+/**
+ * ib_port_add_groups() - add a client's files to the directory of a port
+ * @dev: the device, on which the client is present
+ * @port: port number
+ * @groups: groups of &struct ib_port_attribute, ended by %NULL
+ *
+ * Context: Process, may sleep. The caller removes them, with ib_port_remove_groups(), before
+ * it returns from its remove().
+ * Return: 0; -ENODEV if there is no such port; -ENOMEM; -EEXIST if there are such files.
+ */
+int ib_port_add_groups(struct ib_device *dev, u32 port, const struct attribute_group **groups)
+{
+	struct ib_port *p = find_port(dev, port);
+
+	return p ? sysfs_create_groups(&p->kobj, groups) : -ENODEV;
+}
+IB_EXPORT_INTERNAL(ib_port_add_groups);
+
+/**
+ * ib_port_remove_groups() - remove a client's files from the directory of a port
+ * @dev: the device
+ * @port: port number
+ * @groups: as for ib_port_add_groups(), which must have succeeded
+ *
+ * Returns when nobody reads or writes them any more.
+ *
+ * Context: Process, may sleep.
+ */
+void ib_port_remove_groups(struct ib_device *dev, u32 port,
+			   const struct attribute_group **groups)
+{
+	sysfs_remove_groups(&find_port(dev, port)->kobj, groups);
+}
+IB_EXPORT_INTERNAL(ib_port_remove_groups);
 
 static const struct kobj_type gid_attrs_type = {
 	.release = gid_attrs_release,

@@ -393,7 +393,8 @@ struct ib_srq_init_attr {
  * @max_send_sge: maximum gather entries of a send work request
  * @max_recv_sge: maximum scatter entries of a receive work request
  * @max_inline_data: maximum bytes of an %IB_SEND_INLINE message
- * @max_rdma_ctxs: 0; there are no rdma_rw contexts
+ * @max_rdma_ctxs: rdma_rw contexts, which the module kverbs_mad has (Documentation/ulps.rst);
+ *	0 without it
  */
 struct ib_qp_cap {
 	u32	max_send_wr;
