@@ -29,6 +29,7 @@
  */
 #include <linux/inet.h>
 #include <linux/netdevice.h>
+#include <linux/nsproxy.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <rdma/ib_cache.h>
@@ -364,7 +365,7 @@ static ssize_t emu_config_port_netdev_store(struct config_item *item, const char
 			port->num, dev_name(&port->edev->ibdev.dev));
 		err = -EBUSY;
 	} else if (port) {
-		err = emu_port_set_netdev(port, &init_net, name);
+		err = emu_port_set_netdev(port, current->nsproxy->net_ns, name);
 	}
 	if (!err)
 		strscpy(config->netdev, name, sizeof(config->netdev));

@@ -68,15 +68,6 @@ void emu_core_stop(void);
 void emu_core_query_device(const struct emu_device *edev, struct ib_device_attr *attr);
 
 /**
- * emu_core_set_protocol() - tell the core what runs over a port
- * @edev: the device, all of whose ports are alike
- * @immutable: core_cap_flags and max_mad_size are set
- *
- * Context: Process.
- */
-void emu_core_set_protocol(const struct emu_device *edev, struct ib_port_immutable *immutable);
-
-/**
  * emu_core_register() - register a device that is complete
  * @edev: the device
  * @name: its name, which may hold a %d

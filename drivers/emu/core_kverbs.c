@@ -63,16 +63,6 @@ void emu_core_query_device(const struct emu_device *edev, struct ib_device_attr 
 	attr->max_map_per_fmr = EMU_MAX_FMR_MAPS;
 }
 
-/* Without a MAD layer there is no SA and no CM. */
-void emu_core_set_protocol(const struct emu_device *edev, struct ib_port_immutable *immutable)
-{
-	if (edev->ethernet)
-		immutable->core_cap_flags = RDMA_CORE_CAP_PROT_ROCE |
-					    RDMA_CORE_CAP_PROT_ROCE_UDP_ENCAP |
-					    RDMA_CORE_CAP_ETH_AH;
-	else
-		immutable->core_cap_flags = RDMA_CORE_CAP_PROT_IB;
-}
 
 int emu_core_register(struct emu_device *edev, const char *name)
 {

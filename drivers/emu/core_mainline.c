@@ -33,7 +33,6 @@
 #include <linux/platform_device.h>
 #include <linux/rcupdate.h>
 #include <kverbs/completion.h>
-#include <rdma/ib_mad.h>
 #include <rdma/ib_umem.h>
 #include <rdma/uverbs_ioctl.h>
 
@@ -766,19 +765,6 @@ void emu_core_setup(struct ib_device *ibdev)
 {
 	emu_user_setup(ibdev);
 	ib_set_device_ops(ibdev, &emu_core_ops);
-}
-
-/*
- * An Ethernet port has queue pair 1, through which the connection manager works. On an
- * InfiniBand port that needs a subnet administrator, which this fabric is without.
- */
-void emu_core_set_protocol(const struct emu_device *edev, struct ib_port_immutable *immutable)
-{
-	immutable->core_cap_flags = RDMA_CORE_CAP_PROT_IB;
-	if (!edev->ethernet)
-		return;
-	immutable->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE | RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
-	immutable->max_mad_size = IB_MGMT_MAD_SIZE;
 }
 
 void emu_core_debugfs(struct emu_device *edev, struct dentry *dir)

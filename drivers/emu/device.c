@@ -10,12 +10,14 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/nsproxy.h>
 #include <linux/pci.h>
 #include <linux/platform_device.h>
 #include <linux/rcupdate.h>
 #include <linux/rwsem.h>
 #include <kverbs/delay.h>
 #include <net/net_namespace.h>
+#include <rdma/ib_mad.h>
 
 #include "core.h"
 #include "device.h"
@@ -94,6 +96,10 @@ static enum rdma_link_layer emu_get_link_layer(struct ib_device *ibdev, u32 port
 	return to_edev(ibdev)->ethernet ? IB_LINK_LAYER_ETHERNET : IB_LINK_LAYER_INFINIBAND;
 }
 
+/*
+ * An Ethernet port has queue pair 1, through which the connection manager works. On an
+ * InfiniBand port that needs a subnet administrator, which this fabric is without.
+ */
 static int emu_get_port_immutable(struct ib_device *ibdev, u32 port_num,
 				  struct ib_port_immutable *immutable)
 {
@@ -105,7 +111,12 @@ static int emu_get_port_immutable(struct ib_device *ibdev, u32 port_num,
 		return err;
 	immutable->pkey_tbl_len = attr.pkey_tbl_len;
 	immutable->gid_tbl_len = attr.gid_tbl_len;
-	emu_core_set_protocol(to_edev(ibdev), immutable);
+	immutable->core_cap_flags = RDMA_CORE_CAP_PROT_IB;
+	if (to_edev(ibdev)->ethernet) {
+		immutable->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE |
+					    RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
+		immutable->max_mad_size = IB_MGMT_MAD_SIZE;
+	}
 	return 0;
 }
 
@@ -340,7 +351,8 @@ static int emu_device_init_ports(struct emu_device *edev, const struct emu_devic
 		port->transport = &emu_in_memory;
 		err = emu_port_init(port, config);
 		if (!err && edev->ethernet)
-			err = emu_port_set_netdev(port, spec->net ?: &init_net, config->netdev);
+			err = emu_port_set_netdev(port, spec->net ?: current->nsproxy->net_ns,
+						  config->netdev);
 	}
 	return err;
 }

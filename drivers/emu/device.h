@@ -19,7 +19,7 @@ struct pci_dev;
  * @ethernet: link layer of all ports; else InfiniBand
  * @adaptive: the moderation of CQs follows their load
  * @by_link: made by netlink, and deleted so
- * @net: where the network devices are; NULL for the initial network namespace
+ * @net: where the network devices are; NULL for the namespace of the caller
  * @pci_parent: the PCI function that becomes its parent, or NULL
  * @ports: settings of the @nr_ports ports; only used during the creation
  */
