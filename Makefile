@@ -127,6 +127,12 @@ $(OUT)/.probed: $(PROBES) scripts/probe $(KDIR)/include/config/auto.conf | tree
 	@touch $@
 
 .PHONY: load unload demo test kunit lint shell
+# The kernel's own ULPs: see Documentation/ulps.rst. PARTS= names some of them.
+.PHONY: ulps
+ulps:
+	@env -u MAKEFLAGS -u MAKELEVEL BUILD=$(abspath $(BUILD)) scripts/ulps --kdir $(KDIR) \
+		$(PARTS)
+
 # Not "load unload:", which make would take for its load directive.
 unload load:
 	@scripts/load $@ $(OUT)
@@ -177,6 +183,8 @@ help:
 	@echo '  install-dev    install what drivers of GPUs are built against, for one'
 	@echo '             kernel; uninstall-dev removes it (root, or DESTDIR=)'
 	@echo '  clean      remove what was built in $(BUILD)/'
+	@echo '  ulps       the kernel'\''s own connection manager and ULPs for kverbs, from its source'
+	@echo '             package, into $(BUILD)/<kernel release>/ulps/ (PARTS="cm nvme smc echo")'
 	@echo 'Run on this machine (root):'
 	@echo '  load       insert the modules, with what they depend on'
 	@echo '  unload     remove them'

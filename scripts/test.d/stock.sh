@@ -84,7 +84,7 @@ stock_mainline() {
 	spawn_guest "the software HCA under mainline's core, $STOCK_NAME" "mainline-$STOCK_NAME" \
 		--kernel "$kernel" "${disk[@]}" --limit $((240 * scale)) \
 		--modules "$MAINLINE_MODULES" --file "$KV_SCRIPTS/guest/pingpong.sh" \
-		--file "$KV_SCRIPTS/guest/rdmalink.c" --run "$KV_SCRIPTS/guest/mainline.sh"
+		--file "$KV_SCRIPTS/guest/disk.sh" --file "$KV_SCRIPTS/guest/rdmalink.c" --run "$KV_SCRIPTS/guest/mainline.sh"
 	spawn "processes use the software HCA, $STOCK_NAME" check_userspace \
 		"processes use the software HCA, $STOCK_NAME" "userspace-$STOCK_NAME" \
 		--kernel "$kernel" "${processes[@]}" --limit $((560 * scale)) \

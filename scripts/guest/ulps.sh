@@ -1,0 +1,88 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# In the guest: the kernel's own connection manager and ULPs on kverbs' core. emu0 has its IP
+# address in the guest's first network namespace, emu1 in another, so that the two are hosts
+# to each other.
+
+# shellcheck source=disk.sh
+. /bin/disk.sh
+
+IB=/sys/class/infiniband
+CONFIG=/sys/kernel/config/kverbs_emu
+
+# there <command>: on the other host. Its namespace lasts as long as the process that made it.
+there() {
+	nsenter -t "$other" -n "$@"
+}
+
+has_namespace() {
+	[ "$(readlink "/proc/$other/ns/net")" != "$(readlink /proc/self/ns/net)" ]
+}
+
+two_hosts() {
+	# The kernel names its peer, veth0.
+	ip link add near0 type veth || return 1
+	unshare -n sleep 100000 &
+	other=$!
+	retry 100 has_namespace && ip link set veth0 netns "$other" &&
+		ip addr add 10.0.0.1/24 dev near0 && ip link set near0 up &&
+		there ip addr add 10.0.0.2/24 dev veth0 && there ip link set veth0 up
+}
+
+# add_device <name> <network device>: in the namespace of this process.
+add_device() {
+	mkdir "$CONFIG/$1" && echo "$2" >"$CONFIG/$1/netdev" && echo 1 >"$CONFIG/$1/enable"
+}
+
+# Functions do not pass through nsenter.
+add_device_there() {
+	mkdir "$CONFIG/$1" && there sh -c "echo $2 >$CONFIG/$1/netdev && echo 1 >$CONFIG/$1/enable"
+}
+
+insert() {
+	two_hosts && load kverbs contract=warn && load kverbs_emu devices=0 &&
+		add_device emu0 near0 && add_device_there emu1 veth0 && load rdma_cm
+}
+
+# echoes <to>: a client's init is the whole run.
+echoes() {
+	load kverbs_echo_client to="$1" && unload kverbs_echo_client
+}
+
+# The other way round: the client runs on the other host.
+echoes_there() {
+	there insmod /modules/kverbs_echo_client.ko to="$1" && unload kverbs_echo_client
+}
+
+# Nobody listens there.
+refused() {
+	! insmod /modules/kverbs_echo_client.ko to="$1" 2>/dev/null
+}
+
+remove_devices() {
+	for name in emu0 emu1; do
+		echo 0 >"$CONFIG/$name/enable" && rmdir "$CONFIG/$name" || return 1
+	done
+}
+
+# Target and host are in the first namespace: nvme-rdma connects from there.
+disk() {
+	load nvmet-rdma && load nvme-rdma && disk_over_rdma && unload nvme-rdma nvmet-rdma
+}
+
+# --- the run ----------------------------------------------------------------------
+
+insert || exit 1
+check "a connection that nobody accepts is refused" refused 10.0.0.2
+load kverbs_echo_server || exit 1
+check "messages on one device" echoes 10.0.0.1
+check "messages from emu1 to emu0 and back" echoes_there 10.0.0.1
+unload kverbs_echo_server
+there insmod /modules/kverbs_echo_server.ko || fail "no server on emu1"
+check "messages from emu0 to emu1 and back" echoes 10.0.0.2
+check "a disk over RDMA" disk
+check "the devices go under the server" remove_devices
+unload_all
+kill "$other"
+check "nothing is left in sysfs" [ ! -e $IB/emu0 ]

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef KVERBS_ECHO_H
+#define KVERBS_ECHO_H
+
+#include <rdma/rdma_cm.h>
+
+#define ECHO_PORT	7	/* by its RFC */
+#define ECHO_BYTES	PAGE_SIZE
+
+/**
+ * struct echo - one end of a connection
+ * @id: its CM ID, which has the queue pair
+ * @pd: protection domain
+ * @cq: completion queue of both directions
+ * @buf: what is received and sent, ECHO_BYTES
+ * @sge: the same for the device
+ * @recv: calls the owner when a message has come
+ * @send: likewise when one has gone
+ */
+struct echo {
+	struct rdma_cm_id *id;
+	struct ib_pd *pd;
+	struct ib_cq *cq;
+	void *buf;
+	struct ib_sge sge;
+	struct ib_cqe recv;
+	struct ib_cqe send;
+};
+
+int echo_open(struct echo *echo, struct rdma_cm_id *id);
+void echo_close(struct echo *echo);
+int echo_post_recv(struct echo *echo);
+int echo_post_send(struct echo *echo);
+
+#endif

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * kverbs_mad.ko: the kernel's own MAD layer, SA client, address resolution, RDMA netlink and
+ * rdma_rw contexts, which its ib_core initializes with its other parts. They are above
+ * kverbs' core, which has the other parts.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/module.h>
+#include <linux/workqueue.h>
+#include <kverbs/upper.h>
+#include <rdma/rw.h>
+
+#include "core_priv.h"
+#include "sa.h"
+
+/*
+ * ib_wq - the workqueue of what stands on the MAD layer
+ *
+ * Only the kernel's own sources use it; kverbs' core has its own.
+ */
+struct workqueue_struct *ib_wq;
+EXPORT_SYMBOL_GPL(ib_wq);
+
+unsigned int rdma_dev_net_id;
+
+/* kverbs' devices are in the first namespace; each namespace has a netlink socket. */
+static int __net_init netlink_init(struct net *net)
+{
+	struct rdma_dev_net *rnet = rdma_net_to_dev_net(net);
+
+	write_pnet(&rnet->net, net);
+	return rdma_nl_net_init(rnet);
+}
+
+static void __net_exit netlink_exit(struct net *net)
+{
+	rdma_nl_net_exit(rdma_net_to_dev_net(net));
+}
+
+static struct pernet_operations netlink_ops = {
+	.init = netlink_init,
+	.exit = netlink_exit,
+	.id = &rdma_dev_net_id,
+	.size = sizeof(struct rdma_dev_net),
+};
+
+static const struct rdma_nl_cbs sa_calls[RDMA_NL_LS_NUM_OPS] = {
+	[RDMA_NL_LS_OP_RESOLVE] = {
+		.doit = ib_nl_handle_resolve_resp,
+		.flags = RDMA_NL_ADMIN_PERM,
+	},
+	[RDMA_NL_LS_OP_SET_TIMEOUT] = {
+		.doit = ib_nl_handle_set_timeout,
+		.flags = RDMA_NL_ADMIN_PERM,
+	},
+	[RDMA_NL_LS_OP_IP_RESOLVE] = {
+		.doit = ib_nl_handle_ip_res_resp,
+		.flags = RDMA_NL_ADMIN_PERM,
+	},
+};
+
+static const struct ib_rw_ops rw_ops = {
+	.init_qp = rdma_rw_init_qp,
+	.init_mrs = rdma_rw_init_mrs,
+};
+
+static int __init kverbs_mad_init(void)
+{
+	int ret;
+
+	ib_wq = alloc_workqueue("infiniband", 0, 0);
+	if (!ib_wq)
+		return -ENOMEM;
+	rdma_nl_init();
+	ret = addr_init();
+	if (ret)
+		goto err_wq;
+	ret = ib_mad_init();
+	if (ret)
+		goto err_addr;
+	ret = ib_sa_init();
+	if (ret)
+		goto err_mad;
+	ret = register_pernet_device(&netlink_ops);
+	if (ret)
+		goto err_sa;
+	rdma_nl_register(RDMA_NL_LS, sa_calls);
+	ib_set_rw_ops(&rw_ops);
+	return 0;
+
+err_sa:
+	ib_sa_cleanup();
+err_mad:
+	ib_mad_cleanup();
+err_addr:
+	addr_cleanup();
+err_wq:
+	destroy_workqueue(ib_wq);
+	return ret;
+}
+
+static void __exit kverbs_mad_exit(void)
+{
+	ib_set_rw_ops(NULL);
+	rdma_nl_unregister(RDMA_NL_LS);
+	unregister_pernet_device(&netlink_ops);
+	ib_sa_cleanup();
+	ib_mad_cleanup();
+	addr_cleanup();
+	rdma_nl_exit();
+	destroy_workqueue(ib_wq);
+	rcu_barrier();
+}
+
+module_init(kverbs_mad_init);
+module_exit(kverbs_mad_exit);
+
+MODULE_DESCRIPTION("The kernel's own RDMA management datagrams, on kverbs");
+MODULE_AUTHOR("The kverbs authors");
+MODULE_LICENSE("GPL");
+MODULE_IMPORT_NS(KVERBS_INTERNAL);
