@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the core has for the kernel's own connection manager: clients' network devices, QPs
+ * with rdma_rw contexts, lists of objects that are not the core's, files of ports.
+ */
+#include <kverbs/upper.h>
+#include <rdma/ib_sysfs.h>
+#include <rdma/mr_pool.h>
+
+#include "lib/client.h"
+#include "lib/mock.h"
+#include "lib/objects.h"
+
+/* --- network devices of clients --------------------------------------------------- */
+
+/* What the clients were asked. It serves one case at a time. */
+static struct {
+	char order[8];
+	int nr;
+	struct net_device *answer;
+} asked;
+
+static struct net_device *ask(char who, struct net_device *answer)
+{
+	if (asked.nr < sizeof(asked.order) - 1)
+		asked.order[asked.nr++] = who;
+	return answer;
+}
+
+static struct net_device *ask_a(struct ib_device *dev, u32 port, u16 pkey,
+				const union ib_gid *gid, const struct sockaddr *addr, void *data)
+{
+	return ask('a', NULL);
+}
+
+static struct net_device *ask_b(struct ib_device *dev, u32 port, u16 pkey,
+				const union ib_gid *gid, const struct sockaddr *addr, void *data)
+{
+	return ask(port == 1 && pkey == 0xffff ? 'b' : '?', asked.answer);
+}
+
+static struct net_device *ask_c(struct ib_device *dev, u32 port, u16 pkey,
+				const union ib_gid *gid, const struct sockaddr *addr, void *data)
+{
+	return ask('c', NULL);
+}
+
+static void client_up(struct kunit *test, const char *name, struct kvt_trace *trace,
+		      typeof(ask_a) *method)
+{
+	struct kvt_client *c = kvt_client_new(test, name, trace);
+
+	c->client.get_net_dev_by_params = method;
+	KUNIT_ASSERT_EQ(test, 0, kvt_client_register(c));
+}
+
+static void three_clients_up(struct kunit *test)
+{
+	struct kvt_trace *trace = kvt_trace_new(test);
+
+	memset(&asked, 0, sizeof(asked));
+	client_up(test, "kvtc_a", trace, ask_a);
+	client_up(test, "kvtc_none", trace, NULL);
+	client_up(test, "kvtc_b", trace, ask_b);
+	client_up(test, "kvtc_c", trace, ask_c);
+}
+
+static void clients_are_asked_in_order_until_one_answers(struct kunit *test)
+{
+	struct sockaddr addr = { .sa_family = AF_INET };
+	/* Only compared. */
+	struct net_device *ndev = kvt_zalloc(test, 64);
+	struct mock *m = mock_up(test, "kvtm_a");
+
+	three_clients_up(test);
+	KUNIT_EXPECT_NULL(test, ib_get_net_dev_by_params(m->ibdev, 1, 0xffff, NULL, &addr));
+	KUNIT_EXPECT_STREQ(test, "abc", asked.order);
+	memset(&asked, 0, sizeof(asked));
+	asked.answer = ndev;
+	KUNIT_EXPECT_PTR_EQ(test, ndev,
+			    ib_get_net_dev_by_params(m->ibdev, 1, 0xffff, NULL, &addr));
+	KUNIT_EXPECT_STREQ(test, "ab", asked.order);
+}
+
+static void nobody_is_asked_about_an_ethernet_port(struct kunit *test)
+{
+	struct sockaddr addr = { .sa_family = AF_INET };
+	struct mock *m = mock_up_eth(test, "kvtm_a", kvt_netdev(test));
+
+	three_clients_up(test);
+	KUNIT_EXPECT_NULL(test, ib_get_net_dev_by_params(m->ibdev, 1, 0xffff, NULL, &addr));
+	KUNIT_EXPECT_EQ(test, 0, asked.nr);
+}
+
+/* --- rdma_rw contexts -------------------------------------------------------------- */
+
+#define CONTEXTS	4
+
+static int rw_fails;
+
+static void rw_init_qp(struct ib_device *dev, struct ib_qp_init_attr *attr)
+{
+	attr->cap.max_send_wr += 3 * attr->cap.max_rdma_ctxs;
+}
+
+static int rw_init_mrs(struct ib_qp *qp, struct ib_qp_init_attr *attr)
+{
+	return rw_fails ?: ib_mr_pool_init(qp, &qp->rdma_mrs, attr->cap.max_rdma_ctxs,
+					   IB_MR_TYPE_MEM_REG, 4, 0);
+}
+
+static const struct ib_rw_ops rw_ops = { .init_qp = rw_init_qp, .init_mrs = rw_init_mrs };
+
+static void forget_rw(void *unused)
+{
+	ib_set_rw_ops(NULL);
+}
+
+/* The attributes of a QP with contexts on a new device, in a new PD. */
+static struct ib_pd *contexts_up(struct kunit *test, struct mock **m, struct ib_qp_init_attr *init)
+{
+	struct ib_cq *cq;
+
+	*m = mock_up(test, "kvtm_a");
+	cq = kvt_cq(test, (*m)->ibdev, 64, IB_POLL_SOFTIRQ);
+	kvt_qp_init(init, cq, cq);
+	init->cap.max_send_wr = 1;
+	init->cap.max_rdma_ctxs = CONTEXTS;
+	init->port_num = 1;
+	return kvt_pd(test, (*m)->ibdev);
+}
+
+static void contexts_are_refused_where_there_are_none(struct kunit *test)
+{
+	struct ib_qp_init_attr init;
+	struct mock *m;
+	struct ib_pd *pd = contexts_up(test, &m, &init);
+
+	KUNIT_EXPECT_PTR_EQ(test, ERR_PTR(-EOPNOTSUPP), ib_create_qp(pd, &init));
+	KUNIT_EXPECT_EQ(test, 0, mock_calls(m, MOCK_create_qp));
+}
+
+static void contexts_come_and_go_with_the_qp(struct kunit *test)
+{
+	struct ib_qp_init_attr init;
+	struct mock *m;
+	struct ib_pd *pd = contexts_up(test, &m, &init);
+	struct ib_qp *qp;
+
+	rw_fails = 0;
+	ib_set_rw_ops(&rw_ops);
+	kvt_defer(test, forget_rw, NULL);
+	qp = ib_create_qp(pd, &init);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(qp));
+	KUNIT_EXPECT_EQ(test, 1 + 3 * CONTEXTS, init.cap.max_send_wr);
+	KUNIT_EXPECT_EQ(test, CONTEXTS, atomic_read(&m->live[MOCK_MR]));
+	KUNIT_EXPECT_EQ(test, 0, ib_destroy_qp(qp));
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&m->live[MOCK_MR]));
+}
+
+static void failing_contexts_leave_no_qp(struct kunit *test)
+{
+	struct ib_qp_init_attr init;
+	struct mock *m;
+	struct ib_pd *pd = contexts_up(test, &m, &init);
+
+	rw_fails = -EXFULL;
+	ib_set_rw_ops(&rw_ops);
+	kvt_defer(test, forget_rw, NULL);
+	KUNIT_EXPECT_PTR_EQ(test, ERR_PTR(-EXFULL), ib_create_qp(pd, &init));
+	KUNIT_EXPECT_EQ(test, 1, mock_calls(m, MOCK_create_qp));
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&m->live[MOCK_QP]));
+}
+
+static void contexts_of_no_port_are_refused(struct kunit *test)
+{
+	struct ib_qp_init_attr init;
+	struct mock *m;
+	struct ib_pd *pd = contexts_up(test, &m, &init);
+
+	ib_set_rw_ops(&rw_ops);
+	kvt_defer(test, forget_rw, NULL);
+	init.port_num = 0;
+	KUNIT_EXPECT_PTR_EQ(test, ERR_PTR(-EINVAL), ib_create_qp(pd, &init));
+}
+
+/* --- lists of others' objects, and files of ports ------------------------------------ */
+
+static void tracked_object_is_found_until_it_goes(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct rdma_restrack_entry *res = kvt_zalloc(test, sizeof(*res));
+	struct rdma_restrack_entry *found;
+
+	kref_init(&res->kref);
+	init_completion(&res->comp);
+	res->type = RDMA_RESTRACK_CM_ID;
+	ib_track_add(m->ibdev, res);
+	KUNIT_ASSERT_NE(test, 0, res->id);
+	found = rdma_restrack_get_byid(m->ibdev, RDMA_RESTRACK_CM_ID, res->id);
+	KUNIT_EXPECT_PTR_EQ(test, res, found);
+	if (!IS_ERR(found))
+		rdma_restrack_put(found);
+	ib_track_del(m->ibdev, res);
+	KUNIT_EXPECT_PTR_EQ(test, ERR_PTR(-ENOENT),
+			    rdma_restrack_get_byid(m->ibdev, RDMA_RESTRACK_CM_ID, res->id));
+}
+
+static ssize_t colour_show(struct ib_device *dev, u32 port, struct ib_port_attribute *attr,
+			   char *buf)
+{
+	return sysfs_emit(buf, "red\n");
+}
+
+static IB_PORT_ATTR_RO(colour);
+
+static struct attribute *paint[] = { &ib_port_attr_colour.attr, NULL };
+static const struct attribute_group paint_group = { .name = "paint", .attrs = paint };
+static const struct attribute_group *paints[] = { &paint_group, NULL };
+
+/* Two directories of one name cannot be there at a time. */
+static void files_of_a_port_are_gone_when_removed(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		KUNIT_ASSERT_EQ(test, 0, ib_port_add_groups(m->ibdev, 1, paints));
+		ib_port_remove_groups(m->ibdev, 1, paints);
+	}
+	KUNIT_EXPECT_EQ(test, -ENODEV, ib_port_add_groups(m->ibdev, 99, paints));
+}
+
+static void types_of_gids_have_the_names_of_sysfs(struct kunit *test)
+{
+	struct mock *ib = mock_up(test, "kvtm_a");
+	struct mock *eth = mock_up_eth(test, "kvtm_b", kvt_netdev(test));
+
+	KUNIT_EXPECT_STREQ(test, "IB/RoCE v1", ib_gid_type_str(IB_GID_TYPE_IB));
+	KUNIT_EXPECT_STREQ(test, "IB/RoCE v1", ib_gid_type_str(IB_GID_TYPE_ROCE));
+	KUNIT_EXPECT_STREQ(test, "RoCE v2", ib_gid_type_str(IB_GID_TYPE_ROCE_UDP_ENCAP));
+	KUNIT_EXPECT_EQ(test, 0, ib_roce_gid_types(ib->ibdev, 1));
+	KUNIT_EXPECT_EQ(test, BIT(IB_GID_TYPE_ROCE) | BIT(IB_GID_TYPE_ROCE_UDP_ENCAP),
+			ib_roce_gid_types(eth->ibdev, 1));
+}
+
+static struct kunit_case core_upper_cases[] = {
+	KUNIT_CASE(clients_are_asked_in_order_until_one_answers),
+	KUNIT_CASE(nobody_is_asked_about_an_ethernet_port),
+	KUNIT_CASE(contexts_are_refused_where_there_are_none),
+	KUNIT_CASE(contexts_come_and_go_with_the_qp),
+	KUNIT_CASE(failing_contexts_leave_no_qp),
+	KUNIT_CASE(contexts_of_no_port_are_refused),
+	KUNIT_CASE(tracked_object_is_found_until_it_goes),
+	KUNIT_CASE(files_of_a_port_are_gone_when_removed),
+	KUNIT_CASE(types_of_gids_have_the_names_of_sysfs),
+	{}
+};
+KVT_SUITE(core_upper);
+MODULE_IMPORT_NS(KVERBS_INTERNAL);
