@@ -71,6 +71,39 @@ disk() {
 	load nvmet-rdma && load nvme-rdma && disk_over_rdma && unload nvme-rdma nvmet-rdma
 }
 
+# --- sockets ----------------------------------------------------------------------
+
+SMC_KIB=4096
+
+# Packets that emu1 has sent.
+packets() {
+	cat $IB/emu1/ports/1/hw_counters/port_xmit_packets
+}
+
+# The data must be RDMA's, not TCP's: 16 KiB are four packets at least.
+sockets() {
+	load smc || return 1
+	before=$(packets)
+	smc_check serve 10.0.0.1 &
+	server=$!
+	retry 100 listening && there smc_check send 10.0.0.1 $SMC_KIB && wait $server || return 1
+	[ $(($(packets) - before)) -ge $((SMC_KIB / 16)) ] || {
+		fail "SMC-R fell back to TCP: emu1 sent $(($(packets) - before)) packets"
+		return 1
+	}
+	retry 100 smc_idle && unload smc
+}
+
+# TCP port 7: SMC listens there, too.
+listening() {
+	grep -q ':0007 .* 0A ' /proc/net/tcp
+}
+
+# Closed sockets linger for a moment.
+smc_idle() {
+	[ "$(cat /sys/module/smc/refcnt)" -eq 0 ]
+}
+
 # --- the run ----------------------------------------------------------------------
 
 insert || exit 1
@@ -82,6 +115,7 @@ unload kverbs_echo_server
 there insmod /modules/kverbs_echo_server.ko || fail "no server on emu1"
 check "messages from emu0 to emu1 and back" echoes 10.0.0.2
 check "a disk over RDMA" disk
+check "sockets of SMC-R" sockets
 check "the devices go under the server" remove_devices
 unload_all
 kill "$other"

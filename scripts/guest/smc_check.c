@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * smc_check serve <address>: sends back what one connection sends, until that ends
+ * smc_check send <address> <KiB>: sends so much, and compares what comes back
+ *
+ * By sockets of AF_SMC, which use TCP, in silence, where they cannot use RDMA: whoever calls this
+ * looks at the counters of the device. Exit status: 0, or 1 after saying what failed.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#ifndef AF_SMC
+#define AF_SMC 43
+#endif
+#define SMCPROTO_SMC	0
+#define PORT		7
+#define CHUNK		16384
+/* More than a guest takes. What hangs ends by a signal. */
+#define PATIENCE_S	120
+
+static char out[CHUNK], in[CHUNK];
+
+static void check(int ok, const char *what)
+{
+	if (ok)
+		return;
+	perror(what);
+	exit(1);
+}
+
+static void put(int fd, const char *data, size_t len)
+{
+	ssize_t n;
+
+	for (; len; data += n, len -= n) {
+		n = send(fd, data, len, 0);
+		check(n > 0, "send");
+	}
+}
+
+static size_t get(int fd, char *data, size_t len)
+{
+	size_t got = 0;
+	ssize_t n;
+
+	while (got < len) {
+		n = recv(fd, data + got, len - got, 0);
+		check(n >= 0, "recv");
+		if (!n)
+			break;
+		got += n;
+	}
+	return got;
+}
+
+static void serve(int fd, const struct sockaddr_in *addr)
+{
+	int one = 1, peer;
+	size_t n;
+
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	check(!bind(fd, (const struct sockaddr *)addr, sizeof(*addr)), "bind");
+	check(!listen(fd, 1), "listen");
+	peer = accept(fd, NULL, NULL);
+	check(peer >= 0, "accept");
+	while ((n = get(peer, in, CHUNK)))
+		put(peer, in, n);
+	close(peer);
+}
+
+static void send_all(int fd, const struct sockaddr_in *addr, long kib)
+{
+	unsigned int i, seed = 1;
+	long done;
+
+	check(!connect(fd, (const struct sockaddr *)addr, sizeof(*addr)), "connect");
+	for (done = 0; done < kib * 1024; done += CHUNK) {
+		for (i = 0; i < CHUNK; i++)
+			out[i] = (seed = seed * 1103515245 + 12345) >> 16;
+		put(fd, out, CHUNK);
+		if (get(fd, in, CHUNK) != CHUNK || memcmp(in, out, CHUNK)) {
+			fprintf(stderr, "what came back differs, after %ld bytes\n", done);
+			exit(1);
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(PORT) };
+	int fd;
+
+	if (argc < 3 || inet_pton(AF_INET, argv[2], &addr.sin_addr) != 1)
+		return 1;
+	alarm(PATIENCE_S);
+	fd = socket(AF_SMC, SOCK_STREAM, SMCPROTO_SMC);
+	check(fd >= 0, "socket");
+	if (!strcmp(argv[1], "serve"))
+		serve(fd, &addr);
+	else if (argc > 3)
+		send_all(fd, &addr, atol(argv[3]));
+	close(fd);
+	return 0;
+}
