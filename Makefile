@@ -9,7 +9,7 @@ MAKEFLAGS += --no-print-directory --no-builtin-rules
 .SUFFIXES:
 
 BUILD ?= build
-SOURCES := Kbuild $(wildcard include core cq peer_mem p2pdma drivers ulp kunit)
+SOURCES := Kbuild VERSION $(wildcard include core cq peer_mem p2pdma drivers ulp kunit)
 PROBES := $(wildcard scripts/probes/*.c)
 
 NO_KERNEL := clean help demo test kunit lint shell tools install-tools
@@ -108,6 +108,7 @@ ifeq ($(CORE),mainline)
 	@cp -rsf $(CURDIR)/drivers/emu $(OUT)/drivers/
 	@ln -sf $(CURDIR)/include/kverbs/compat.h $(CURDIR)/include/kverbs/delay.h \
 		$(OUT)/include/kverbs/
+	@ln -sf $(CURDIR)/VERSION $(OUT)/
 	@ln -sf $(CURDIR)/Kbuild $(OUT)/Kbuild.kverbs
 	@ln -sf $(CURDIR)/drivers/emu/mainline/Kbuild $(OUT)/Kbuild
 else

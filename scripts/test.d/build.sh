@@ -221,6 +221,7 @@ check_layers() {
 part_builds() {
 	local kernel ulp
 	spawn "the README's example" example_in_readme
+	spawn "changes of the interface" "$KV_SCRIPTS/check-abi"
 	need_build debug
 	spawn "make after make, debug" check_no_rebuild debug
 	spawn "calls between the floors" check_layers "$MODULES_DIR"

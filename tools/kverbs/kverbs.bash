@@ -60,6 +60,7 @@ _kverbs_value() {
 	--size | -s) _kverbs_words "4K 64K 2M 1G" "$2" ;;
 	--access | -a) _kverbs_access "$2" ;;
 	--count | -c) ;;
+	--root | -r) mapfile -t COMPREPLY < <(compgen -d -- "$2") ;;
 	*) return 1 ;;
 	esac
 }
@@ -75,6 +76,7 @@ _kverbs_options() {
 	fault) echo "--json --help" ;;
 	show) echo "--port --json --all --help" ;;
 	monitor) echo "--json --count --help" ;;
+	version) echo "--json --root --help" ;;
 	reg) echo "--size --access --path --memory --peer --touch --count --json --help" ;;
 	esac
 }
@@ -105,7 +107,7 @@ _kverbs() {
 	local word=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} previous
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_kverbs_words "list show monitor reg p2p fault --help --version" "$word"
+		_kverbs_words "list show monitor reg p2p fault version --help --version" "$word"
 		return
 	fi
 	previous=${COMP_WORDS[COMP_CWORD - 1]}

@@ -3,13 +3,14 @@
  * The command kverbs: declarations that its files share.
  *
  *	main.c		commands, --help, --version
- *	list.c, show.c, monitor.c, reg.c, fault.c	a command each
+ *	list.c, show.c, monitor.c, reg.c, fault.c, version.c	a command each
  *	memory.c	memory to register
  *	p2p.c		a command with a header of its own, p2p.h
  *	fields.c	the attributes of CAs and ports, as tables
  *	text.c		names and units
  *	json.c		a writer
  *	devices.c	which devices exist, and what sysfs says about them
+ *	files.c		files of the machine, below another root if that is wanted: files.h
  *	error.c		messages about errors and what to do about them
  *
  * A command is a struct command, in the table in main.c. Its run() gets its own
@@ -24,8 +25,6 @@
 #include <stdio.h>
 
 #include "../lib/ca.h"
-
-#define KVERBS_VERSION	"1.0"
 
 #define COUNT(array)	(sizeof(array) / sizeof((array)[0]))
 #define __printf(format_arg, first_arg)					\
@@ -52,6 +51,7 @@ extern const struct command monitor_command;
 extern const struct command reg_command;
 extern const struct command p2p_command;
 extern const struct command fault_command;
+extern const struct command version_command;
 
 /* main.c */
 /* Prints the help of a command to stdout. Return: STATUS_OK. */

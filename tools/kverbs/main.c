@@ -18,6 +18,7 @@ static const struct command * const commands[] = {
 	&reg_command,
 	&p2p_command,
 	&fault_command,
+	&version_command,
 };
 
 static int show_help(void)
