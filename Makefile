@@ -148,6 +148,13 @@ install-dev: all
 install-dev uninstall-dev:
 	@scripts/install-dev $(@:-dev=) $(OUT)
 
+# Where modprobe finds them: see scripts/install-modules. Not Kbuild's target of this name, whose
+# directory depmod looks at.
+.PHONY: modules_install modules_uninstall
+modules_install: all
+modules_install modules_uninstall:
+	@scripts/install-modules $(@:modules_%=%) $(OUT) $(RELEASE)
+
 shell:
 	@env -u MAKEFLAGS -u MAKELEVEL scripts/vm --shell $(ARGS)
 
@@ -174,6 +181,9 @@ help:
 	@echo '             (DESTDIR= PREFIX=/usr/local)'
 	@echo '  install-dev    install what drivers of GPUs are built against, for one'
 	@echo '             kernel; uninstall-dev removes it (root, or DESTDIR=)'
+	@echo '  modules_install  install the modules for one kernel where modprobe finds them, with'
+	@echo '             CORE=mainline the one for the ib_core of the kernel; modules_uninstall'
+	@echo '             removes them (root, or INSTALL_MOD_PATH=; INSTALL_MOD_STRIP=1)'
 	@echo '  clean      remove what was built in $(BUILD)/'
 	@echo 'Run on this machine (root):'
 	@echo '  load       insert the modules, with what they depend on'

@@ -245,6 +245,8 @@ part_builds() {
 		spawn "examples, $kernel" examples_guest "$kernel" "$MODULES_DIR" "$EXTRA_DIR"
 		spawn "names that ULPs use, $kernel" api_names "$kernel" "$MODULES_DIR"
 		spawn "install-dev, $kernel" "$KV_SCRIPTS/check-install-dev" "$kernel" "$MODULES_DIR"
+		need_mainline "$kernel"
+		spawn "modules_install and kverbs switch, $kernel" "$KV_SCRIPTS/check-switch" "$kernel"
 	done
 	# It watches what they do; mainline's ib_core is not there.
 	need_examples debug

@@ -77,6 +77,7 @@ _kverbs_options() {
 	show) echo "--port --json --all --help" ;;
 	monitor) echo "--json --count --help" ;;
 	version) echo "--json --root --help" ;;
+	switch) echo "--dry-run --json --root --help" ;;
 	reg) echo "--size --access --path --memory --peer --touch --count --json --help" ;;
 	esac
 }
@@ -107,7 +108,7 @@ _kverbs() {
 	local word=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} previous
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_kverbs_words "list show monitor reg p2p fault version --help --version" "$word"
+		_kverbs_words "list show monitor reg p2p fault version switch --help --version" "$word"
 		return
 	fi
 	previous=${COMP_WORDS[COMP_CWORD - 1]}
@@ -124,6 +125,7 @@ _kverbs() {
 	monitor) _kverbs_devices "$word" ;;
 	p2p) _kverbs_names "${KVERBS_PCI:-/sys/bus/pci/devices}" "$word" ;;
 	fault) _kverbs_fault "$word" ;;
+	switch) _kverbs_words "on off status" "$word" ;;
 	esac
 }
 

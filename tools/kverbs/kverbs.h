@@ -10,6 +10,7 @@
  *	text.c		names and units
  *	json.c		a writer
  *	devices.c	which devices exist, and what sysfs says about them
+ *	switch.c, stack.c	the two RDMA stacks: stack.h
  *	files.c		files of the machine, below another root if that is wanted: files.h
  *	error.c		messages about errors and what to do about them
  *
@@ -52,6 +53,7 @@ extern const struct command reg_command;
 extern const struct command p2p_command;
 extern const struct command fault_command;
 extern const struct command version_command;
+extern const struct command switch_command;
 
 /* main.c */
 /* Prints the help of a command to stdout. Return: STATUS_OK. */

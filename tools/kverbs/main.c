@@ -19,6 +19,7 @@ static const struct command * const commands[] = {
 	&p2p_command,
 	&fault_command,
 	&version_command,
+	&switch_command,
 };
 
 static int show_help(void)
