@@ -12,7 +12,7 @@ BUILD ?= build
 SOURCES := Kbuild VERSION $(wildcard include core cq peer_mem p2pdma drivers ulp kunit)
 PROBES := $(wildcard scripts/probes/*.c)
 
-NO_KERNEL := clean help demo test kunit lint shell tools install-tools
+NO_KERNEL := clean help demo test kunit lint shell tools install-tools deb
 GOALS := $(or $(MAKECMDGOALS),all)
 SINGLE := $(filter %.o %.i %.s %.lst %.mod %.symtypes %/,$(GOALS))
 MODULE := $(filter %.ko,$(GOALS))
@@ -66,6 +66,15 @@ endif
 UM := $(if $(RELEASE),$(shell grep -s '^CONFIG_UML=y' $(KDIR)/include/config/auto.conf))
 ifneq ($(UM),)
 export ARCH := um
+endif
+
+ifeq ($(CORE),mainline)
+ifneq ($(filter-out $(NO_KERNEL) load unload clean,$(GOALS)),)
+ifeq ($(shell grep -s '^CONFIG_INFINIBAND=' $(KDIR)/include/config/auto.conf),)
+$(error Kernel $(RELEASE) is built without CONFIG_INFINIBAND: it has no core that \
+	the software HCA could run under. kverbs' own core needs none: leave out CORE=)
+endif
+endif
 endif
 
 # The suites need a kernel with KUnit, which distributions rarely have.
@@ -155,12 +164,23 @@ modules_install: all
 modules_install modules_uninstall:
 	@scripts/install-modules $(@:modules_%=%) $(OUT) $(RELEASE)
 
+# KEY= and CERT= sign what is built: see scripts/sign.
+.PHONY: sign
+CERT ?= $(KEY:%.key=%.der)
+sign: all
+	@scripts/sign $(KDIR) "$(KEY)" "$(CERT)" $(OUT)/*.ko
+
+# Debian packages, in $(BUILD)/deb/.
+.PHONY: deb
+deb:
+	@env -u MAKEFLAGS -u MAKELEVEL BUILD=$(abspath $(BUILD)) scripts/packaging/deb
+
 shell:
 	@env -u MAKEFLAGS -u MAKELEVEL scripts/vm --shell $(ARGS)
 
 .PHONY: clean
 clean:
-	@rm -rf $(addprefix $(BUILD)/,extra logs tools) \
+	@rm -rf $(addprefix $(BUILD)/,extra logs tools deb) \
 		$(patsubst %/include/kverbs/config.h,%, \
 			$(wildcard $(BUILD)/*/include/kverbs/config.h \
 				$(BUILD)/*/mainline/include/kverbs/config.h))
@@ -184,6 +204,8 @@ help:
 	@echo '  modules_install  install the modules for one kernel where modprobe finds them, with'
 	@echo '             CORE=mainline the one for the ib_core of the kernel; modules_uninstall'
 	@echo '             removes them (root, or INSTALL_MOD_PATH=; INSTALL_MOD_STRIP=1)'
+	@echo '  sign       sign the modules: KEY=<file.key>, CERT=<file.der>'
+	@echo '  deb        Debian packages, in $(BUILD)/deb/'
 	@echo '  clean      remove what was built in $(BUILD)/'
 	@echo 'Run on this machine (root):'
 	@echo '  load       insert the modules, with what they depend on'
