@@ -76,7 +76,7 @@ _kverbs_options() {
 	fault) echo "--json --help" ;;
 	show) echo "--port --json --all --help" ;;
 	monitor) echo "--json --count --help" ;;
-	version) echo "--json --root --help" ;;
+	version | doctor) echo "--json --root --help" ;;
 	switch) echo "--dry-run --json --root --help" ;;
 	reg) echo "--size --access --path --memory --peer --touch --count --json --help" ;;
 	esac
@@ -108,7 +108,7 @@ _kverbs() {
 	local word=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} previous
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_kverbs_words "list show monitor reg p2p fault version switch --help --version" "$word"
+		_kverbs_words "list show monitor reg p2p fault version switch doctor --help --version" "$word"
 		return
 	fi
 	previous=${COMP_WORDS[COMP_CWORD - 1]}

@@ -20,6 +20,7 @@ static const struct command * const commands[] = {
 	&fault_command,
 	&version_command,
 	&switch_command,
+	&doctor_command,
 };
 
 static int show_help(void)
