@@ -76,6 +76,7 @@ _kverbs_options() {
 	fault) echo "--json --help" ;;
 	show) echo "--port --json --all --help" ;;
 	monitor) echo "--json --count --help" ;;
+	stats) echo "--prometheus --json --root --help" ;;
 	version | doctor) echo "--json --root --help" ;;
 	switch) echo "--dry-run --json --root --help" ;;
 	reg) echo "--size --access --path --memory --peer --touch --count --json --help" ;;
@@ -108,7 +109,7 @@ _kverbs() {
 	local word=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} previous
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_kverbs_words "list show monitor reg p2p fault version switch doctor --help --version" "$word"
+		_kverbs_words "list show monitor reg p2p fault version switch doctor stats --help --version" "$word"
 		return
 	fi
 	previous=${COMP_WORDS[COMP_CWORD - 1]}

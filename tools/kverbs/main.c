@@ -21,6 +21,7 @@ static const struct command * const commands[] = {
 	&version_command,
 	&switch_command,
 	&doctor_command,
+	&stats_command,
 };
 
 static int show_help(void)
