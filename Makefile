@@ -12,7 +12,7 @@ BUILD ?= build
 SOURCES := Kbuild VERSION $(wildcard include core cq peer_mem p2pdma drivers ulp kunit)
 PROBES := $(wildcard scripts/probes/*.c)
 
-NO_KERNEL := clean help demo test kunit lint shell tools install-tools deb
+NO_KERNEL := clean help demo test kunit lint shell tools install-tools deb html
 GOALS := $(or $(MAKECMDGOALS),all)
 SINGLE := $(filter %.o %.i %.s %.lst %.mod %.symtypes %/,$(GOALS))
 MODULE := $(filter %.ko,$(GOALS))
@@ -175,12 +175,17 @@ sign: all
 deb:
 	@env -u MAKEFLAGS -u MAKELEVEL BUILD=$(abspath $(BUILD)) scripts/packaging/deb
 
+# The documentation as a site.
+.PHONY: html
+html:
+	@BUILD=$(abspath $(BUILD)) scripts/html
+
 shell:
 	@env -u MAKEFLAGS -u MAKELEVEL scripts/vm --shell $(ARGS)
 
 .PHONY: clean
 clean:
-	@rm -rf $(addprefix $(BUILD)/,extra logs tools deb) \
+	@rm -rf $(addprefix $(BUILD)/,extra logs tools deb html) \
 		$(patsubst %/include/kverbs/config.h,%, \
 			$(wildcard $(BUILD)/*/include/kverbs/config.h \
 				$(BUILD)/*/mainline/include/kverbs/config.h))
@@ -205,6 +210,7 @@ help:
 	@echo '             CORE=mainline the one for the ib_core of the kernel; modules_uninstall'
 	@echo '             removes them (root, or INSTALL_MOD_PATH=; INSTALL_MOD_STRIP=1)'
 	@echo '  sign       sign the modules: KEY=<file.key>, CERT=<file.der>'
+	@echo '  html       the documentation as a site, in $(BUILD)/html/'
 	@echo '  deb        Debian packages, in $(BUILD)/deb/'
 	@echo '  clean      remove what was built in $(BUILD)/'
 	@echo 'Run on this machine (root):'

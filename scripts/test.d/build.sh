@@ -194,6 +194,12 @@ example_in_readme() {
 	check_failed "the README's example is the one that is built" "$work/readme.out"
 }
 
+# Without a warning, and with links that lead somewhere.
+site_is_made() {
+	"$KV_SCRIPTS/html" >"$work/html.out" 2>&1 && : >"$work/html.out"
+	check_empty "the documentation as a site" "$work/html.out"
+}
+
 # Whoever builds, users with make or scripts with build_modules(), uses what is there: they
 # have the same flags.
 check_no_rebuild() {
@@ -233,6 +239,7 @@ part_builds() {
 		spawn "names that ULPs use, uml" api_names uml "$MODULES_DIR"
 		return
 	fi
+	spawn "the documentation as a site" site_is_made
 	for kernel in lean debug "${stock_kernels[@]}"; do
 		need_build "$kernel"
 	done
