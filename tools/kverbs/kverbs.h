@@ -3,7 +3,8 @@
  * The command kverbs: declarations that its files share.
  *
  *	main.c		commands, --help, --version
- *	list.c, show.c, monitor.c, reg.c, fault.c, version.c, doctor.c, stats.c	a command each
+ *	list.c, show.c, monitor.c, reg.c, fault.c, version.c, doctor.c	a command each
+ *	stats.c, top.c	a command each, of what has been counted: stats.h
  *	memory.c	memory to register
  *	p2p.c		a command with a header of its own, p2p.h
  *	fields.c	the attributes of CAs and ports, as tables
@@ -56,6 +57,7 @@ extern const struct command version_command;
 extern const struct command switch_command;
 extern const struct command doctor_command;
 extern const struct command stats_command;
+extern const struct command top_command;
 
 /* main.c */
 /* Prints the help of a command to stdout. Return: STATUS_OK. */

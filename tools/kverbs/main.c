@@ -22,6 +22,7 @@ static const struct command * const commands[] = {
 	&switch_command,
 	&doctor_command,
 	&stats_command,
+	&top_command,
 };
 
 static int show_help(void)

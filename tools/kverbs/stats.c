@@ -13,33 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "files.h"
+#include "stats.h"
 
 #define IB		"/sys/class/infiniband"
 #define PEERS		"/sys/kernel/mm/memory_peers"
-#define DEBUGFS		"/sys/kernel/debug/kverbs"
-#define LABELS_MAX	3
-
-/* name=value, the value as the kernel has it */
-struct label {
-	const char *name;
-	char value[96];
-};
-
-struct sample {
-	char name[96];
-	bool counts;		/* up only, until the device goes */
-	size_t order;
-	size_t labels;
-	struct label label[LABELS_MAX];
-	uint64_t value;
-};
-
-struct samples {
-	size_t count;
-	struct sample *sample;
-	bool no_memory;
-};
+#define DEBUGFS		STATS_DEBUGFS
 
 /* Adds one with labels, pairs of a name and a value that end with NULL. */
 static void add(struct samples *samples, bool counts, uint64_t value, const char *name, ...)
@@ -342,24 +320,40 @@ static void json_samples(const struct samples *samples)
 	json_end(&json);
 }
 
+int samples_get(struct samples *samples)
+{
+	memset(samples, 0, sizeof(*samples));
+	add_devices(samples);
+	add_peers(samples);
+	if (samples->no_memory) {
+		samples_put(samples);
+		return say_error("no memory");
+	}
+	if (samples->count)
+		qsort(samples->sample, samples->count, sizeof(*samples->sample), compare_samples);
+	return STATUS_OK;
+}
+
+void samples_put(struct samples *samples)
+{
+	free(samples->sample);
+	memset(samples, 0, sizeof(*samples));
+}
+
 static int show_stats(bool prometheus, bool json)
 {
-	struct samples samples = {};
-	int status = STATUS_OK;
+	struct samples samples;
+	int status = samples_get(&samples);
 
-	add_devices(&samples);
-	add_peers(&samples);
-	if (samples.no_memory)
-		status = say_error("no memory");
-	else if (samples.count)
-		qsort(samples.sample, samples.count, sizeof(*samples.sample), compare_samples);
-	if (status == STATUS_OK && json)
+	if (status)
+		return status;
+	if (json)
 		json_samples(&samples);
-	else if (status == STATUS_OK && !samples.count && !prometheus)
+	else if (!samples.count && !prometheus)
 		status = say_no_device();
-	else if (status == STATUS_OK)
+	else
 		print_samples(&samples, prometheus);
-	free(samples.sample);
+	samples_put(&samples);
 	return status;
 }
 
