@@ -9,10 +9,10 @@ MAKEFLAGS += --no-print-directory --no-builtin-rules
 .SUFFIXES:
 
 BUILD ?= build
-SOURCES := Kbuild $(wildcard include core cq peer_mem p2pdma drivers ulp kunit)
+SOURCES := Kbuild VERSION $(wildcard include core cq peer_mem p2pdma drivers ulp kunit)
 PROBES := $(wildcard scripts/probes/*.c)
 
-NO_KERNEL := clean help demo test kunit lint shell tools install-tools
+NO_KERNEL := clean help demo test kunit lint shell tools install-tools deb html
 GOALS := $(or $(MAKECMDGOALS),all)
 SINGLE := $(filter %.o %.i %.s %.lst %.mod %.symtypes %/,$(GOALS))
 MODULE := $(filter %.ko,$(GOALS))
@@ -68,6 +68,15 @@ ifneq ($(UM),)
 export ARCH := um
 endif
 
+ifeq ($(CORE),mainline)
+ifneq ($(filter-out $(NO_KERNEL) load unload clean,$(GOALS)),)
+ifeq ($(shell grep -s '^CONFIG_INFINIBAND=' $(KDIR)/include/config/auto.conf),)
+$(error Kernel $(RELEASE) is built without CONFIG_INFINIBAND: it has no core that \
+	the software HCA could run under. kverbs' own core needs none: leave out CORE=)
+endif
+endif
+endif
+
 # The suites need a kernel with KUnit, which distributions rarely have.
 ifeq ($(RELEASE),)
 else ifneq ($(shell grep -s '^CONFIG_KUNIT=' $(KDIR)/include/config/auto.conf),)
@@ -111,6 +120,7 @@ ifeq ($(CORE),mainline)
 	@ln -sf $(CURDIR)/include/uapi/kverbs/emu_capture.h \
 		$(CURDIR)/include/uapi/kverbs/fake_gpu.h $(OUT)/include/uapi/kverbs/
 	@ln -sf $(CURDIR)/include/rdma/peer_mem.h $(OUT)/include/rdma/
+	@ln -sf $(CURDIR)/VERSION $(OUT)/
 	@ln -sf $(CURDIR)/Kbuild $(OUT)/Kbuild.kverbs
 	@ln -sf $(CURDIR)/drivers/emu/mainline/Kbuild $(OUT)/Kbuild
 else
@@ -156,12 +166,35 @@ install-dev: all
 install-dev uninstall-dev:
 	@scripts/install-dev $(@:-dev=) $(OUT)
 
+# Where modprobe finds them: see scripts/install-modules. Not Kbuild's target of this name, whose
+# directory depmod looks at.
+.PHONY: modules_install modules_uninstall
+modules_install: all
+modules_install modules_uninstall:
+	@scripts/install-modules $(@:modules_%=%) $(OUT) $(RELEASE)
+
+# KEY= and CERT= sign what is built: see scripts/sign.
+.PHONY: sign
+CERT ?= $(KEY:%.key=%.der)
+sign: all
+	@scripts/sign $(KDIR) "$(KEY)" "$(CERT)" $(OUT)/*.ko
+
+# Debian packages, in $(BUILD)/deb/.
+.PHONY: deb
+deb:
+	@env -u MAKEFLAGS -u MAKELEVEL BUILD=$(abspath $(BUILD)) scripts/packaging/deb
+
+# The documentation as a site.
+.PHONY: html
+html:
+	@BUILD=$(abspath $(BUILD)) scripts/html
+
 shell:
 	@env -u MAKEFLAGS -u MAKELEVEL scripts/vm --shell $(ARGS)
 
 .PHONY: clean
 clean:
-	@rm -rf $(addprefix $(BUILD)/,extra logs tools) \
+	@rm -rf $(addprefix $(BUILD)/,extra logs tools deb html) \
 		$(patsubst %/include/kverbs/config.h,%, \
 			$(wildcard $(BUILD)/*/include/kverbs/config.h \
 				$(BUILD)/*/mainline/include/kverbs/config.h))
@@ -182,6 +215,12 @@ help:
 	@echo '             (DESTDIR= PREFIX=/usr/local)'
 	@echo '  install-dev    install what drivers of GPUs are built against, for one'
 	@echo '             kernel; uninstall-dev removes it (root, or DESTDIR=)'
+	@echo '  modules_install  install the modules for one kernel where modprobe finds them, with'
+	@echo '             CORE=mainline the one for the ib_core of the kernel; modules_uninstall'
+	@echo '             removes them (root, or INSTALL_MOD_PATH=; INSTALL_MOD_STRIP=1)'
+	@echo '  sign       sign the modules: KEY=<file.key>, CERT=<file.der>'
+	@echo '  html       the documentation as a site, in $(BUILD)/html/'
+	@echo '  deb        Debian packages, in $(BUILD)/deb/'
 	@echo '  clean      remove what was built in $(BUILD)/'
 	@echo '  ulps       the kernel'\''s own connection manager and ULPs for kverbs, from its source'
 	@echo '             package, into $(BUILD)/<kernel release>/ulps/ (PARTS="cm nvme smc echo")'

@@ -88,6 +88,7 @@ module_exit(kverbs_exit);
 
 MODULE_DESCRIPTION("RDMA midlayer: devices, clients, verbs and completion queues");
 MODULE_AUTHOR("The kverbs authors");
+MODULE_VERSION(KVERBS_VERSION);
 MODULE_LICENSE("GPL");
 /* What most who load this by hand want next. */
 MODULE_SOFTDEP("post: kverbs_ca");

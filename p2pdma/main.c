@@ -43,4 +43,5 @@ module_exit(p2pdma_exit);
 
 MODULE_DESCRIPTION("PCI peer-to-peer DMA, on kernels with and without it");
 MODULE_AUTHOR("The kverbs authors");
+MODULE_VERSION(KVERBS_VERSION);
 MODULE_LICENSE("GPL");

@@ -30,4 +30,5 @@ module_exit(peer_mem_exit);
 
 MODULE_DESCRIPTION("Registry of peer memory clients, for RDMA to memory of other devices");
 MODULE_AUTHOR("The kverbs authors");
+MODULE_VERSION(KVERBS_VERSION);
 MODULE_LICENSE("GPL");

@@ -201,6 +201,7 @@ mainline_sources() {
 		echo "obj-m := $2.o"
 		objects=${objects//"$folder"/}
 		echo "${objects/#kverbs_$1-y/$2-y}"
+		printf 'ccflags-y += -DKVERBS_VERSION=\\"%s\\"\n' "$(<"$KV_ROOT/VERSION")"
 	} >"$3/Kbuild"
 }
 

@@ -336,5 +336,6 @@ module_exit(kverbs_ca_exit);
 
 MODULE_DESCRIPTION("RDMA channel-adapter requests from the kernel and from user space");
 MODULE_AUTHOR("The kverbs authors");
+MODULE_VERSION(KVERBS_VERSION);
 MODULE_LICENSE("GPL");
 MODULE_IMPORT_NS(KVERBS_INTERNAL);

@@ -108,5 +108,6 @@ static struct pci_driver bar_mem_driver = {
 };
 module_pci_driver(bar_mem_driver);
 
+MODULE_VERSION(KVERBS_VERSION);
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("Provides a BAR of any PCI device as peer-to-peer memory");

@@ -185,5 +185,6 @@ static struct pci_driver edu_driver = {
 };
 module_pci_driver(edu_driver);
 
+MODULE_VERSION(KVERBS_VERSION);
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("QEMU edu device: DMA engine for other modules");

@@ -4,6 +4,7 @@
  * opened, and regions of memory that the core gets, moves and takes away.
  */
 #include <linux/debugfs.h>
+#include <linux/module.h>
 #include <linux/platform_device.h>
 #include <linux/seq_file.h>
 
@@ -90,3 +91,6 @@ void emu_core_debugfs(struct emu_device *edev, struct dentry *dir)
 {
 	debugfs_create_file("ca", 0400, dir, edev, &emu_opens_fops);
 }
+
+/* With kverbs on, modprobe's configuration has another meaning of kverbs_emu: "kverbs switch". */
+MODULE_ALIAS("kverbs_hca_own");

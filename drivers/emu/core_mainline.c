@@ -29,6 +29,7 @@
  * tasks, which these hold up until they have nothing to do.
  */
 #include <linux/irq_work.h>
+#include <linux/module.h>
 #include <linux/netdevice.h>
 #include <linux/platform_device.h>
 #include <linux/rcupdate.h>
@@ -800,3 +801,6 @@ enum emu_syndrome emu_p2p_syndrome(struct emu_device *edev, u64 addr, u64 len)
 {
 	return EMU_SYN_ADDRESS;
 }
+
+/* For the configuration of modprobe that "kverbs switch" makes. */
+MODULE_ALIAS("kverbs_hca_mainline");

@@ -181,4 +181,5 @@ module_init(emu_init);
 module_exit(emu_exit);
 
 MODULE_DESCRIPTION("Emulated RDMA HCA for InfiniBand and RoCE");
+MODULE_VERSION(KVERBS_VERSION);
 MODULE_LICENSE("GPL");

@@ -276,6 +276,7 @@ static int __init gpu_init(void)
 }
 module_init(gpu_init);
 
+MODULE_VERSION(KVERBS_VERSION);
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("Fake GPU: a source of device memory for RDMA");
 MODULE_IMPORT_NS(DMA_BUF);

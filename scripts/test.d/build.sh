@@ -195,6 +195,12 @@ example_in_readme() {
 	check_failed "the README's example is the one that is built" "$work/readme.out"
 }
 
+# Without a warning, and with links that lead somewhere.
+site_is_made() {
+	"$KV_SCRIPTS/html" >"$work/html.out" 2>&1 && : >"$work/html.out"
+	check_empty "the documentation as a site" "$work/html.out"
+}
+
 # Whoever builds, users with make or scripts with build_modules(), uses what is there: they
 # have the same flags.
 check_no_rebuild() {
@@ -222,6 +228,7 @@ check_layers() {
 part_builds() {
 	local kernel ulp
 	spawn "the README's example" example_in_readme
+	spawn "changes of the interface" "$KV_SCRIPTS/check-abi"
 	need_build debug
 	spawn "make after make, debug" check_no_rebuild debug
 	spawn "calls between the floors" check_layers "$MODULES_DIR"
@@ -233,6 +240,7 @@ part_builds() {
 		spawn "names that ULPs use, uml" api_names uml "$MODULES_DIR"
 		return
 	fi
+	spawn "the documentation as a site" site_is_made
 	for kernel in lean debug "${stock_kernels[@]}"; do
 		need_build "$kernel"
 	done
@@ -245,6 +253,8 @@ part_builds() {
 		spawn "examples, $kernel" examples_guest "$kernel" "$MODULES_DIR" "$EXTRA_DIR"
 		spawn "names that ULPs use, $kernel" api_names "$kernel" "$MODULES_DIR"
 		spawn "install-dev, $kernel" "$KV_SCRIPTS/check-install-dev" "$kernel" "$MODULES_DIR"
+		need_mainline "$kernel"
+		spawn "modules_install and kverbs switch, $kernel" "$KV_SCRIPTS/check-switch" "$kernel"
 	done
 	# It watches what they do; mainline's ib_core is not there.
 	need_examples debug

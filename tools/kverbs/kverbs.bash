@@ -59,7 +59,8 @@ _kverbs_value() {
 	--touch | -t) _kverbs_words "none read write" "$2" ;;
 	--size | -s) _kverbs_words "4K 64K 2M 1G" "$2" ;;
 	--access | -a) _kverbs_access "$2" ;;
-	--count | -c) ;;
+	--count | -c | --interval | -i) ;;
+	--root | -r) mapfile -t COMPREPLY < <(compgen -d -- "$2") ;;
 	*) return 1 ;;
 	esac
 }
@@ -76,6 +77,10 @@ _kverbs_options() {
 	capture) echo "--write --snaplen --count --qp --help" ;;
 	show) echo "--port --json --all --help" ;;
 	monitor) echo "--json --count --help" ;;
+	stats) echo "--prometheus --json --root --help" ;;
+	top) echo "--interval --count --root --help" ;;
+	version | doctor) echo "--json --root --help" ;;
+	switch) echo "--dry-run --json --root --help" ;;
 	reg) echo "--size --access --path --memory --peer --touch --count --json --help" ;;
 	esac
 }
@@ -110,7 +115,7 @@ _kverbs() {
 	local word=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} previous
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_kverbs_words "list show monitor reg p2p fault capture --help --version" "$word"
+		_kverbs_words "list show monitor reg p2p fault capture version switch doctor stats top --help --version" "$word"
 		return
 	fi
 	previous=${COMP_WORDS[COMP_CWORD - 1]}
@@ -128,6 +133,7 @@ _kverbs() {
 	p2p) _kverbs_names "${KVERBS_PCI:-/sys/bus/pci/devices}" "$word" ;;
 	fault) _kverbs_fault "$word" ;;
 	capture) _kverbs_words "$(_kverbs_emulated)" "$word" ;;
+	switch) _kverbs_words "on off status" "$word" ;;
 	esac
 }
 

@@ -3,13 +3,16 @@
  * The command kverbs: declarations that its files share.
  *
  *	main.c		commands, --help, --version
- *	list.c, show.c, monitor.c, reg.c, fault.c	a command each
+ *	list.c, show.c, monitor.c, reg.c, fault.c, version.c, doctor.c	a command each
+ *	stats.c, top.c	a command each, of what has been counted: stats.h
  *	memory.c	memory to register
  *	p2p.c, capture.c	commands with headers of their own, p2p.h and capture.h
  *	fields.c	the attributes of CAs and ports, as tables
  *	text.c		names and units
  *	json.c		a writer
  *	devices.c	which devices exist, and what sysfs says about them
+ *	switch.c, stack.c	the two RDMA stacks: stack.h
+ *	files.c		files of the machine, below another root if that is wanted: files.h
  *	error.c		messages about errors and what to do about them
  *
  * A command is a struct command, in the table in main.c. Its run() gets its own
@@ -24,8 +27,6 @@
 #include <stdio.h>
 
 #include "../lib/ca.h"
-
-#define KVERBS_VERSION	"1.0"
 
 #define COUNT(array)	(sizeof(array) / sizeof((array)[0]))
 #define __printf(format_arg, first_arg)					\
@@ -53,6 +54,11 @@ extern const struct command reg_command;
 extern const struct command p2p_command;
 extern const struct command fault_command;
 extern const struct command capture_command;
+extern const struct command version_command;
+extern const struct command switch_command;
+extern const struct command doctor_command;
+extern const struct command stats_command;
+extern const struct command top_command;
 
 /* main.c */
 /* Prints the help of a command to stdout. Return: STATUS_OK. */

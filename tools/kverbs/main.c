@@ -19,6 +19,11 @@ static const struct command * const commands[] = {
 	&p2p_command,
 	&fault_command,
 	&capture_command,
+	&version_command,
+	&switch_command,
+	&doctor_command,
+	&stats_command,
+	&top_command,
 };
 
 static int show_help(void)

@@ -346,4 +346,5 @@ module_init(offload_init);
 module_exit(offload_exit);
 
 MODULE_DESCRIPTION("Moves data between RDMA peers and a DMA engine through peer-to-peer memory");
+MODULE_VERSION(KVERBS_VERSION);
 MODULE_LICENSE("GPL");

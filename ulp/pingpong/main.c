@@ -446,4 +446,5 @@ module_init(pp_init);
 module_exit(pp_exit);
 
 MODULE_DESCRIPTION("RDMA message test over any verbs device");
+MODULE_VERSION(KVERBS_VERSION);
 MODULE_LICENSE("GPL");

@@ -216,4 +216,5 @@ module_init(bench_init);
 module_exit(bench_exit);
 
 MODULE_DESCRIPTION("Benchmark: cost of channel-adapter requests");
+MODULE_VERSION(KVERBS_VERSION);
 MODULE_LICENSE("GPL");

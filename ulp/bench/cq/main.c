@@ -329,4 +329,5 @@ module_init(cqb_init);
 module_exit(cqb_exit);
 
 MODULE_DESCRIPTION("Benchmark: cost of completion queues, and their behavior under load");
+MODULE_VERSION(KVERBS_VERSION);
 MODULE_LICENSE("GPL");

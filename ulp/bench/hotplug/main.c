@@ -248,4 +248,5 @@ module_init(hp_init);
 module_exit(hp_exit);
 
 MODULE_DESCRIPTION("Checks that a client gets a completion for each work request when a device is removed");
+MODULE_VERSION(KVERBS_VERSION);
 MODULE_LICENSE("GPL");

@@ -442,4 +442,5 @@ module_init(lim_init);
 module_exit(lim_exit);
 
 MODULE_DESCRIPTION("What messages cost without a device");
+MODULE_VERSION(KVERBS_VERSION);
 MODULE_LICENSE("GPL");

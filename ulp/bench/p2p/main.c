@@ -250,4 +250,5 @@ module_exit(p2pbench_exit);
 
 MODULE_DESCRIPTION("Benchmark: cost of allocating peer-to-peer memory");
 MODULE_AUTHOR("The kverbs authors");
+MODULE_VERSION(KVERBS_VERSION);
 MODULE_LICENSE("GPL");

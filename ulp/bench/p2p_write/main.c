@@ -468,4 +468,5 @@ module_init(p2pwrite_init);
 module_exit(p2pwrite_exit);
 
 MODULE_DESCRIPTION("Benchmark: cost of RDMA WRITE to peer-to-peer memory");
+MODULE_VERSION(KVERBS_VERSION);
 MODULE_LICENSE("GPL");

@@ -263,4 +263,5 @@ module_init(bench_init);
 module_exit(bench_exit);
 
 MODULE_DESCRIPTION("Benchmark: cost of peer memory regions");
+MODULE_VERSION(KVERBS_VERSION);
 MODULE_LICENSE("GPL");

@@ -335,4 +335,5 @@ module_init(move_init);
 module_exit(move_exit);
 
 MODULE_DESCRIPTION("Test: moves data between memory regions of processes");
+MODULE_VERSION(KVERBS_VERSION);
 MODULE_LICENSE("GPL");

@@ -252,4 +252,5 @@ module_init(scale_init);
 module_exit(scale_exit);
 
 MODULE_DESCRIPTION("Benchmark: cost of many queue pairs, devices and clients");
+MODULE_VERSION(KVERBS_VERSION);
 MODULE_LICENSE("GPL");

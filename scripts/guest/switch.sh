@@ -1,0 +1,128 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# In the guest: a root with the kernel's modules and ours, as they are installed, and Debian's
+# modprobe. Loads the software HCA under mainline's core, moves to kverbs' and back, with users
+# in the way, with failures and with interruptions.
+
+export PATH=/sbin:/bin
+SYSFS=/sys/class/infiniband
+ON=/etc/modprobe.d/kverbs-switch.conf
+TRIAL=/run/modprobe.d/kverbs-switch.conf
+
+# The shell would take its own.
+modprobe() {
+	/sbin/modprobe "$@"
+}
+
+# says <pattern> command...: the command fails, and says so
+says() {
+	pattern=$1
+	shift
+	"$@" >/tmp/said 2>&1 || {
+		grep -q -e "$pattern" /tmp/said && return
+	}
+	echo "$*, which had to fail with '$pattern':"
+	cat /tmp/said
+	return 1
+}
+
+mainline_is_on() {
+	loaded ib_core && ! loaded kverbs && [ ! -e $ON ] && [ ! -e $TRIAL ]
+}
+
+kverbs_is_on() {
+	loaded kverbs && loaded kverbs_ca && ! loaded ib_core && [ -e $ON ] && [ ! -e $TRIAL ] &&
+		[ -c /dev/infiniband/ca/emu0 ] && kverbs switch status
+}
+
+stock_has_hca() {
+	modprobe kverbs_emu devices=1 && loaded ib_core && loaded ib_uverbs && ! loaded kverbs &&
+		[ -e $SYSFS/emu0 ] && [ -c /dev/infiniband/uverbs0 ]
+}
+
+# A process, named, keeps all as it is.
+user_is_named() {
+	# It need not read what it has open.
+	# shellcheck disable=SC2217
+	sleep 10000 <"$1" &
+	says "process $! (sleep) has $1 open" kverbs switch "$2"
+	status=$?
+	kill $!
+	wait $!
+	return $status
+}
+
+switches_on() {
+	kverbs switch on && kverbs_is_on
+}
+
+theirs_is_refused() {
+	says "kverbs is on, and excludes it" modprobe ib_uverbs && ! loaded ib_core &&
+		says . modprobe rdma_rxe && ! loaded ib_core
+}
+
+# All modules gone, then what the unit kverbs.service does.
+comes_up_on() {
+	rmmod kverbs_pingpong kverbs_emu kverbs_ca kverbs kverbs_peer_mem kverbs_p2pdma || return
+	modprobe -a kverbs_ca kverbs_emu && kverbs_is_on
+}
+
+switches_off() {
+	kverbs switch off && mainline_is_on && loaded kverbs_emu && [ -c /dev/infiniband/uverbs0 ]
+}
+
+# The emulated HCA does not load.
+failure_is_undone() {
+	echo "options kverbs_emu devices=1000" >/etc/modprobe.d/broken.conf
+	rmmod kverbs_emu
+	modprobe ib_uverbs
+	says "kverbs stays off: all is as it was" kverbs switch on
+	status=$?
+	rm /etc/modprobe.d/broken.conf
+	[ $status -eq 0 ] && mainline_is_on && loaded ib_uverbs && modprobe kverbs_emu
+}
+
+# cut <module> on|off: the command is killed when modprobe is to load this one
+cut() {
+	mkdir -p /tmp/cut
+	cat >/tmp/cut/modprobe <<-END
+	#!/bin/sh
+	if [ "\$1" = $1 ]; then kill -9 \$PPID; exit 1; fi
+	exec /sbin/modprobe "\$@"
+	END
+	chmod +x /tmp/cut/modprobe
+	! PATH=/tmp/cut:/sbin:$PATH kverbs switch "$2" >/tmp/said 2>&1 && ! grep -q "kverbs is" /tmp/said
+}
+
+# Nothing in /etc: the machine would come up with mainline's stack.
+interrupted_on_is_repeated() {
+	cut "$1" on && [ ! -e $ON ] && says "a switch was interrupted" kverbs switch status &&
+		switches_on
+}
+
+interrupted_on_is_given_up() {
+	cut "$1" on && [ ! -e $ON ] && switches_off
+}
+
+interrupted_off_is_repeated() {
+	cut "$1" off && [ ! -e $ON ] && switches_off
+}
+
+check "modprobe kverbs_emu makes a device under mainline's core" stock_has_hca
+check "kverbs is refused, with what to do" says "To switch it on: kverbs switch on" modprobe kverbs
+check "who uses mainline's device is named" user_is_named /dev/infiniband/uverbs0 on
+check "and all stays as it was" mainline_is_on
+check "switch on" switches_on
+check "mainline's core is refused, with what to do" theirs_is_refused
+check "a module of kverbs is found" modprobe kverbs_pingpong run=0
+check "kverbs is there after a boot" comes_up_on
+check "who uses kverbs' device is named" user_is_named /dev/infiniband/ca/emu0 off
+check "switch off" switches_off
+check "what fails is undone" failure_is_undone
+check "on is interrupted and repeated" interrupted_on_is_repeated kverbs_emu
+check "off is interrupted and repeated" interrupted_off_is_repeated ib_uverbs
+check "on is interrupted and given up" interrupted_on_is_given_up kverbs_ca
+check "on again" switches_on
+check "and off" switches_off
+check "all of it is removed" modprobe -r kverbs_emu

@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * kverbs doctor: looks whether a machine can run RDMA by kverbs, and says what to do
+ * where it cannot.
+ *
+ * A check is a function in the table. It reports at least one line; what cannot be found out
+ * is no fault.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "stack.h"
+
+/* The oldest kernel that it is tested on. */
+#define OLDEST_MAJOR	6
+#define OLDEST_MINOR	1
+/* UDP port of RoCE v2. */
+#define ROCE_PORT	"4791"
+/* An RDMA MTU of 1024 takes this with the headers of RoCE v2 over IPv6. */
+#define MTU_ENOUGH	1144
+/* What programs register to begin with: perftest, for one, takes about this. */
+#define MEMLOCK_ENOUGH	(64UL << 20)
+#define CAP_IPC_LOCK	14
+
+enum verdict { GOOD, ODD, BAD };
+
+static const char * const verdicts[] = { "ok", "warn", "fail" };
+
+struct report {
+	struct json *json;		/* or NULL for text */
+	struct loaded_list loaded;
+	const char *check;
+	unsigned int bad;
+};
+
+/* todo: what to do, or NULL. */
+static void __printf(4, 5) report(struct report *rep, enum verdict verdict, const char *todo,
+				  const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	rep->bad += verdict == BAD;
+	if (!rep->json) {
+		printf("%-5s %-12s ", verdicts[verdict], rep->check);
+		print_text(stdout, text);
+		printf("\n%s%s%s", todo ? "      -> " : "", todo ?: "", todo ? "\n" : "");
+		return;
+	}
+	json_object(rep->json, NULL);
+	json_string(rep->json, "check", rep->check);
+	json_string(rep->json, "verdict", verdicts[verdict]);
+	json_string(rep->json, "text", text);
+	if (todo)
+		json_string(rep->json, "todo", todo);
+	else
+		json_null(rep->json, "todo");
+	json_end(rep->json);
+}
+
+static bool is_loaded(struct report *rep, const char *name)
+{
+	return loaded_named(&rep->loaded, name);
+}
+
+static void check_kernel(struct report *rep)
+{
+	const char *release = kernel_release();
+	unsigned int major = 0, minor = 0;
+
+	if (sscanf(release, "%u.%u", &major, &minor) != 2)
+		report(rep, ODD, NULL, "cannot read the release '%s'", release);
+	else if (major < OLDEST_MAJOR || (major == OLDEST_MAJOR && minor < OLDEST_MINOR))
+		report(rep, BAD, "install a kernel of 6.1 or later", "%s is older than 6.1", release);
+	else
+		report(rep, GOOD, NULL, "%s", release);
+	if (!file_exists("/proc/modules"))
+		report(rep, BAD, "boot a kernel that has CONFIG_MODULES",
+		       "it cannot load modules, or /proc is not mounted");
+}
+
+static void check_headers(struct report *rep)
+{
+	const char *release = kernel_release();
+	char todo[256];
+
+	snprintf(todo, sizeof(todo), "apt install linux-headers-%s", release);
+	if (file_exists("/lib/modules/%s/build/Makefile", release) ||
+	    file_exists("/usr/src/linux-headers-%s/Makefile", release))
+		report(rep, GOOD, NULL, "those of %s are there", release);
+	else
+		report(rep, ODD, todo, "there are none for %s, so modules cannot be built for it",
+		       release);
+}
+
+static bool has_stock_hca(void)
+{
+	static const char * const places[] = { "kverbs", "dkms" };
+	static const char * const endings[] = { "", ".xz", ".zst", ".gz" };
+	size_t i, k;
+
+	for (i = 0; i < COUNT(places); i++)
+		for (k = 0; k < COUNT(endings); k++)
+			if (file_exists("/lib/modules/%s/updates/%s/kverbs_emu.ko%s",
+					kernel_release(), places[i], endings[k]))
+				return true;
+	return false;
+}
+
+static void check_modules(struct report *rep)
+{
+	struct name_list own;
+
+	own_modules(&own);
+	if (own.count)
+		report(rep, GOOD, NULL, "%zu of kverbs are installed", own.count);
+	if (has_stock_hca())
+		report(rep, GOOD, NULL, "kverbs_emu for the kernel's own core is installed");
+	if (!own.count && !has_stock_hca())
+		report(rep, BAD, "apt install kverbs-emu-dkms (the software HCA) or kverbs-dkms (all)",
+		       "none are installed for %s", kernel_release());
+}
+
+static void check_signatures(struct report *rep)
+{
+	char enforce[16], lockdown[128];
+
+	read_line(enforce, sizeof(enforce), "/sys/module/module/parameters/sig_enforce");
+	read_line(lockdown, sizeof(lockdown), "/sys/kernel/security/lockdown");
+	if (*enforce == 'Y' || strstr(lockdown, "[integrity]") || strstr(lockdown, "[confidentiality]"))
+		report(rep, ODD, "sign them: mokutil --import /var/lib/dkms/mok.pub, and boot again",
+		       "this kernel only loads modules that are signed by a key it trusts");
+	else
+		report(rep, GOOD, NULL, "not wanted by this kernel");
+}
+
+static void check_stack(struct report *rep)
+{
+	bool on = file_exists(SWITCH_FILE), core = is_loaded(rep, MAINLINE_CORE);
+
+	if (file_exists(SWITCH_TRIAL))
+		report(rep, BAD, "repeat it: kverbs switch on, or kverbs switch off",
+		       "a switch between the stacks was interrupted");
+	else if (on && core)
+		report(rep, BAD, "update-initramfs -u, if it comes from there; kverbs switch on",
+		       "kverbs is on, but the kernel has loaded its own stack");
+	else
+		report(rep, GOOD, NULL, "kverbs is %s; loaded: %s", on ? "on" : "off",
+		       core ? "the kernel's own" : is_loaded(rep, OWN_CORE) ? "kverbs" : "none");
+	if (is_loaded(rep, "rdma_rxe"))
+		report(rep, BAD, "modprobe -r rdma_rxe",
+		       "rdma_rxe is loaded, which excludes kverbs_emu under the kernel's own core");
+}
+
+static void check_devices(struct report *rep)
+{
+	DIR *dir = open_dir("/sys/class/infiniband");
+	unsigned int count = 0;
+	const char *name;
+	char state[64];
+
+	while ((name = next_name(dir))) {
+		count++;
+		read_line(state, sizeof(state), "/sys/class/infiniband/%s/ports/1/state", name);
+		if (!strncmp(state, "4:", 2))
+			report(rep, GOOD, NULL, "%s: port 1 is active", name);
+		else
+			report(rep, ODD, "ip link set <its network device> up; kverbs show",
+			       "%s: port 1 is %s", name, *state ? state : "in an unknown state");
+	}
+	if (dir)
+		closedir(dir);
+	if (!count)
+		report(rep, ODD, "modprobe kverbs_emu", "there is none");
+}
+
+/* Files that this user could open, or not. */
+static void check_files(struct report *rep, const char *dir_name, int mode, const char *todo)
+{
+	DIR *dir = open_dir("%s", dir_name);
+	char path[PATH_MAX];
+	const char *name;
+
+	while ((name = next_name(dir))) {
+		if (!strcmp(name, "ca") || !strncmp(name, "by-", 3))
+			continue;
+		in_root(path, "%s/%s", dir_name, name);
+		if (access(path, mode))
+			report(rep, BAD, todo, "%s/%s: %s", dir_name, name, strerror(errno));
+		else
+			report(rep, GOOD, NULL, "%s/%s is open to this user", dir_name, name);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static void check_permissions(struct report *rep)
+{
+	check_files(rep, "/dev/infiniband/ca", R_OK,
+		    "run this as root, or: chmod a+r /dev/infiniband/ca/*");
+	check_files(rep, "/dev/infiniband", R_OK | W_OK,
+		    "adduser <you> rdma, and log in again; or chmod a+rw the file");
+	if (!file_exists("/dev/infiniband"))
+		report(rep, GOOD, NULL, "no device has a file yet");
+}
+
+static void check_mtu(struct report *rep)
+{
+	DIR *dir = open_dir("/sys/class/infiniband");
+	char netdev[64], line[64];
+	const char *name;
+	unsigned long mtu;
+	bool ethernet = false;
+
+	while ((name = next_name(dir))) {
+		read_line(netdev, sizeof(netdev),
+			  "/sys/class/infiniband/%s/ports/1/gid_attrs/ndevs/0", name);
+		if (!*netdev || !read_line(line, sizeof(line), "/sys/class/net/%s/mtu", netdev))
+			continue;
+		ethernet = true;
+		mtu = strtoul(line, NULL, 10);
+		if (mtu < MTU_ENOUGH)
+			report(rep, ODD, "ip link set <it> mtu 1500, or 4200 for an RDMA MTU of 4096",
+			       "%s, of %s: %lu bytes hold less than an RDMA MTU of 1024", netdev,
+			       name, mtu);
+		else
+			report(rep, GOOD, NULL, "%s, of %s: %lu bytes", netdev, name, mtu);
+	}
+	if (dir)
+		closedir(dir);
+	if (!ethernet)
+		report(rep, GOOD, NULL, "no device has an Ethernet port");
+}
+
+static bool file_has(const char *path, const char *word)
+{
+	FILE *file = open_to_read("%s", path);
+	char *line = NULL;
+	size_t size = 0;
+	bool has = false;
+
+	while (file && !has && getline(&line, &size, file) != -1)
+		has = *line != '#' && strstr(line, word);
+	free(line);
+	if (file)
+		fclose(file);
+	return has;
+}
+
+/* Files that say what is let in; the first that drops anything without naming the port counts. */
+static void check_firewall(struct report *rep)
+{
+	static const struct {
+		const char *rules, *path, *closed, *todo;
+	} firewalls[] = {
+		{ "/etc/nftables.conf", "/etc/nftables.conf", "drop",
+		  "add to the chain input: udp dport 4791 accept" },
+		{ "/etc/ufw/user.rules", "/etc/ufw/ufw.conf", "ENABLED=yes", "ufw allow 4791/udp" },
+		{ "/etc/iptables/rules.v4", "/etc/iptables/rules.v4", "DROP",
+		  "iptables -I INPUT -p udp --dport 4791 -j ACCEPT, and netfilter-persistent save" },
+	};
+	bool closed = false;
+	size_t i;
+
+	for (i = 0; i < COUNT(firewalls); i++) {
+		if (!file_has(firewalls[i].path, firewalls[i].closed) ||
+		    file_has(firewalls[i].rules, ROCE_PORT))
+			continue;
+		closed = true;
+		report(rep, ODD, firewalls[i].todo,
+		       "%s does not let in UDP port " ROCE_PORT ", by which other machines come",
+		       firewalls[i].path);
+	}
+	if (!closed)
+		report(rep, GOOD, NULL, "nothing that is configured keeps out UDP port " ROCE_PORT);
+}
+
+static bool may_lock_all(void)
+{
+	FILE *file = open_to_read("/proc/self/status");
+	unsigned long long caps = 0;
+	char *line = NULL;
+	size_t size = 0;
+
+	while (file && getline(&line, &size, file) != -1)
+		if (sscanf(line, "CapEff: %llx", &caps) == 1)
+			break;
+	free(line);
+	if (file)
+		fclose(file);
+	return caps & (1ULL << CAP_IPC_LOCK);
+}
+
+static void check_memlock(struct report *rep)
+{
+	FILE *file = open_to_read("/proc/self/limits");
+	unsigned long bytes = 0;
+	char *line = NULL;
+	size_t size = 0;
+	bool found = false;
+
+	while (file && !found && getline(&line, &size, file) != -1)
+		found = sscanf(line, "Max locked memory %lu", &bytes) == 1;
+	free(line);
+	if (file)
+		fclose(file);
+	if (may_lock_all())
+		report(rep, GOOD, NULL, "this user may lock all memory");
+	else if (!found || bytes >= MEMLOCK_ENOUGH)
+		report(rep, GOOD, NULL, found ? "%lu MiB may be locked" : "no limit", bytes >> 20);
+	else
+		report(rep, ODD,
+		       "in /etc/security/limits.d/rdma.conf: '@rdma - memlock unlimited', and log in again",
+		       "only %lu KiB may be locked, so registrations of more memory fail", bytes >> 10);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(struct report *rep);
+} checks[] = {
+	{ "kernel",		check_kernel },
+	{ "headers",		check_headers },
+	{ "modules",		check_modules },
+	{ "signatures",		check_signatures },
+	{ "stack",		check_stack },
+	{ "devices",		check_devices },
+	{ "permissions",	check_permissions },
+	{ "mtu",		check_mtu },
+	{ "firewall",		check_firewall },
+	{ "memlock",		check_memlock },
+};
+
+static int examine(struct json *json)
+{
+	struct report rep = { .json = json };
+	size_t i;
+
+	/* A kernel without modules is what the first check is about. */
+	if (file_exists("/proc/modules") && loaded_find(&rep.loaded))
+		return STATUS_FAILED;
+	if (json) {
+		json_object(json, NULL);
+		json_array(json, "checks");
+	}
+	for (i = 0; i < COUNT(checks); i++) {
+		rep.check = checks[i].name;
+		checks[i].run(&rep);
+	}
+	if (json) {
+		json_end(json);
+		json_bool(json, "ok", !rep.bad);
+		json_end(json);
+	}
+	loaded_free(&rep.loaded);
+	return rep.bad ? STATUS_FAILED : STATUS_OK;
+}
+
+static int doctor_run(const struct command *cmd, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "json", no_argument, NULL, 'j' },
+		{ "root", required_argument, NULL, 'r' },
+		{ "help", no_argument, NULL, 'h' },
+		{}
+	};
+	struct json document, *json = NULL;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "jr:h", options, NULL)) != -1) {
+		switch (option) {
+		case 'j':
+			json_start(&document, stdout, false);
+			json = &document;
+			break;
+		case 'r':
+			if (!set_root(optarg))
+				return usage_error(cmd, "%s is no directory", optarg);
+			break;
+		case 'h':
+			return command_help(cmd);
+		default:
+			return option_error(cmd);
+		}
+	}
+	if (optind < argc)
+		return usage_error(cmd, "it takes no argument");
+	return examine(json);
+}
+
+const struct command doctor_command = {
+	.name		= "doctor",
+	.arguments	= "[--json] [--root DIR]",
+	.summary	= "what keeps this machine from RDMA, and what to do",
+	.help		=
+	"Looks at the kernel, its headers, modules, signatures, permissions, MTU, firewall and the\n"
+	"limit of locked memory, and prints a line for each, with what to do below. Fails if a line\n"
+	"begins with fail; warn is for what is wanted at times.\n"
+	"\n"
+	"  -j, --json       print JSON\n"
+	ROOT_HELP
+	"  -h, --help       this text\n",
+	.run		= doctor_run,
+};

@@ -1,0 +1,504 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * kverbs switch: moves a machine from mainline's RDMA stack to kverbs', and back.
+ *
+ * kverbs is on while SWITCH_FILE is there, a file for modprobe, which is renamed into place
+ * last, and removed first. While modules are exchanged, a file with the same contents is in
+ * /run, and while mainline's are loaded again one that only names them: whoever is
+ * interrupted has a machine that comes up with mainline's stack, and can repeat the step.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "stack.h"
+
+/* Precedes the names of the modules to load when kverbs is switched off. */
+#define MAINLINE_MARK	"# mainline:"
+
+/* Also those of kverbs that do without its core. */
+static const char * const own_roots[] = { OWN_CORE, "kverbs_peer_mem", "kverbs_p2pdma" };
+/* As "make load" does. */
+static const char * const own_wanted[] = { "kverbs_ca", "kverbs_emu" };
+
+struct machine {
+	struct loaded_list loaded;
+	struct name_list installed;	/* of kverbs */
+	struct name_list mainline;	/* loaded, in the order to remove them in */
+	struct name_list before;	/* mainline's that are or were loaded, in that order */
+	struct name_list own;
+	bool trial;			/* something was interrupted */
+	bool on;
+};
+
+/* What was loaded of mainline's stack when kverbs was switched on. */
+static void read_before(struct name_list *names)
+{
+	FILE *file = open_to_read(SWITCH_FILE);
+	char *line = NULL, *rest, *name;
+	size_t size = 0;
+
+	names->count = 0;
+	if (!file)
+		file = open_to_read(SWITCH_TRIAL);
+	while (file && getline(&line, &size, file) != -1) {
+		if (strncmp(line, MAINLINE_MARK, strlen(MAINLINE_MARK)))
+			continue;
+		rest = line + strlen(MAINLINE_MARK);
+		while ((name = strsep(&rest, "\n ")))
+			if (*name)
+				add_name(names, name);
+	}
+	free(line);
+	if (file)
+		fclose(file);
+}
+
+static int look(struct machine *machine)
+{
+	size_t i;
+
+	memset(machine, 0, sizeof(*machine));
+	if (loaded_find(&machine->loaded))
+		return STATUS_FAILED;
+	own_modules(&machine->installed);
+	for (i = 0; i < COUNT(own_roots); i++)
+		removal_order(&machine->loaded, own_roots[i], &machine->own);
+	removal_order(&machine->loaded, MAINLINE_CORE, &machine->mainline);
+	read_before(&machine->before);
+	for (i = machine->mainline.count; i--;)
+		add_name(&machine->before, machine->mainline.name[i]);
+	machine->trial = file_exists(SWITCH_TRIAL);
+	machine->on = file_exists(SWITCH_FILE);
+	return STATUS_OK;
+}
+
+/* --- the file ------------------------------------------------------------------- */
+
+#define HCA		"kverbs_emu"
+#define MODPROBE_OWN	"/sbin/modprobe -d " OWN_MODULES
+/*
+ * Where the modules of kverbs are not installed for the kernel that runs, modprobe does
+ * what it does without this file.
+ */
+#define IF_INSTALLED	"if [ -e " OWN_TREE "/$(uname -r)/modules.dep ]; then "
+
+/*
+ * There is one for each stack, of the same name. modprobe loads what that of mainline needs
+ * before it looks for an install command; so the name is turned into another, and each is
+ * found by an alias that it has.
+ */
+static void write_hca_rules(FILE *file)
+{
+	fputs("alias " HCA " kverbs_hca\n"
+	      "install kverbs_hca " IF_INSTALLED "exec " MODPROBE_OWN " kverbs_hca_own $CMDLINE_OPTS;"
+	      " else exec /sbin/modprobe kverbs_hca_mainline $CMDLINE_OPTS; fi\n"
+	      "remove kverbs_hca rmmod " HCA "\n", file);
+}
+
+static void write_mainline(FILE *file, const struct machine *machine)
+{
+	size_t i;
+
+	fprintf(file, "# Made by \"kverbs switch on\"; \"kverbs switch off\" removes it.\n"
+		MAINLINE_MARK);
+	for (i = 0; i < machine->before.count; i++)
+		fprintf(file, " %s", machine->before.name[i]);
+	fputc('\n', file);
+}
+
+static void write_rules(FILE *file, const struct machine *machine)
+{
+	size_t i;
+
+	fprintf(file, "install " MAINLINE_CORE " " IF_INSTALLED
+		"echo \"" MAINLINE_CORE ": kverbs is on, and excludes it: kverbs switch off\" >&2; exit 1;"
+		" else exec /sbin/modprobe -i " MAINLINE_CORE " $CMDLINE_OPTS; fi\n");
+	write_hca_rules(file);
+	for (i = 0; i < machine->installed.count; i++)
+		if (strcmp(machine->installed.name[i], HCA))
+			fprintf(file, "install %s exec " MODPROBE_OWN " -i %s $CMDLINE_OPTS\n",
+				machine->installed.name[i], machine->installed.name[i]);
+}
+
+static int say_file_error(const char *what, const char *path)
+{
+	return say_error("cannot %s %s: %s", what, path, strerror(errno));
+}
+
+static int sync_dir(const char *path)
+{
+	char dir[PATH_MAX];
+	int fd, ret;
+
+	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(path, '/') - path), path);
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return say_file_error("open", dir);
+	ret = fsync(fd);
+	close(fd);
+	return ret && errno != EINVAL ? say_file_error("write", dir) : STATUS_OK;
+}
+
+static int finish_file(FILE *file, const char *path)
+{
+	bool ok = !fflush(file) && !ferror(file) && (!fsync(fileno(file)) || errno == EINVAL);
+
+	return fclose(file) || !ok ? say_file_error("write", path) : STATUS_OK;
+}
+
+/* The file is there with all that it has to say, or not at all. */
+static int put_file(const struct machine *machine, const char *path, bool rules)
+{
+	char new[PATH_MAX];
+	FILE *file;
+
+	/* modprobe reads what ends with .conf. */
+	snprintf(new, sizeof(new), "%s.new", path);
+	file = fopen(new, "we");
+	if (!file)
+		return say_file_error("write", new);
+	write_mainline(file, machine);
+	if (rules)
+		write_rules(file, machine);
+	if (finish_file(file, new))
+		goto fail;
+	if (rename(new, path)) {
+		say_file_error("write", path);
+		goto fail;
+	}
+	return sync_dir(path);
+
+fail:
+	unlink(new);
+	return STATUS_FAILED;
+}
+
+static int drop_file(const char *path)
+{
+	if (unlink(path) && errno != ENOENT)
+		return say_file_error("remove", path);
+	return access(path, F_OK) ? STATUS_OK : STATUS_FAILED;
+}
+
+/* --- modules -------------------------------------------------------------------- */
+
+/* Return: STATUS_OK, or STATUS_FAILED after a message of modprobe's. */
+static int load_module(const char *name)
+{
+	char *const argv[] = { "modprobe", (char *)name, NULL };
+	int status;
+	pid_t pid;
+
+	errno = posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ);
+	if (errno)
+		return say_error("cannot run modprobe: %s\n  Install it: apt install kmod",
+				 strerror(errno));
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return say_error("cannot wait for modprobe: %s", strerror(errno));
+	if (WIFEXITED(status) && !WEXITSTATUS(status))
+		return STATUS_OK;
+	return say_error("cannot load %s\n  What the kernel says: dmesg | tail", name);
+}
+
+static int remove_modules(const struct name_list *order)
+{
+	const char *name;
+	size_t i;
+
+	for (i = 0; i < order->count; i++) {
+		name = order->name[i];
+		if (syscall(SYS_delete_module, name, O_NONBLOCK) && errno != ENOENT)
+			return say_error("cannot remove %s: %s", name, strerror(errno));
+	}
+	return STATUS_OK;
+}
+
+/* names: as they were loaded */
+static int load_mainline(const struct name_list *names)
+{
+	int status = STATUS_OK;
+	size_t i;
+
+	for (i = 0; i < names->count; i++)
+		if (load_module(names->name[i]))
+			status = STATUS_FAILED;
+	return status;
+}
+
+/* Until all are back, it is known which were there. */
+static int restore_mainline(const struct machine *machine)
+{
+	if (put_file(machine, SWITCH_TRIAL, false) || load_mainline(&machine->before))
+		return STATUS_FAILED;
+	return drop_file(SWITCH_TRIAL);
+}
+
+static int load_own(void)
+{
+	size_t i;
+
+	for (i = 0; i < COUNT(own_wanted); i++)
+		if (load_module(own_wanted[i]))
+			return STATUS_FAILED;
+	return STATUS_OK;
+}
+
+static int remove_own(void)
+{
+	static struct machine machine;
+	int status;
+
+	if (look(&machine))
+		return STATUS_FAILED;
+	status = remove_modules(&machine.own);
+	loaded_free(&machine.loaded);
+	return status;
+}
+
+/* --- on and off ------------------------------------------------------------------- */
+
+static void tell_user(void *arg, const char *line)
+{
+	if (!*(bool *)arg)
+		say_error("the devices are in use. First end what uses them:");
+	*(bool *)arg = true;
+	fputs("  ", stderr);
+	print_text(stderr, line);
+	fputc('\n', stderr);
+}
+
+static int refuse_users(const struct machine *machine, const struct name_list *order)
+{
+	bool told = false;
+
+	return find_users(&machine->loaded, order, tell_user, &told) ? STATUS_FAILED : STATUS_OK;
+}
+
+static int undo_on(const struct machine *machine)
+{
+	bool back;
+
+	back = !remove_own() && !restore_mainline(machine);
+	return say_error(back ? "kverbs stays off: all is as it was" :
+			 "kverbs is off, but not all of mainline's stack is back\n"
+			 "  Once what is named above is mended: kverbs switch off. Or boot again.");
+}
+
+static int turn_on(const struct machine *machine)
+{
+	if (put_file(machine, SWITCH_TRIAL, true))
+		return STATUS_FAILED;
+	if (remove_modules(&machine->mainline) || load_own() ||
+	    put_file(machine, SWITCH_FILE, true))
+		return undo_on(machine);
+	drop_file(SWITCH_TRIAL);
+	puts("kverbs is on, and will be after a reboot");
+	return STATUS_OK;
+}
+
+static int may_turn_on(const struct machine *machine)
+{
+	if (!machine->installed.count)
+		return say_error("no modules of kverbs are installed for kernel %s\n"
+				 "  Install them: apt install kverbs-dkms, or in the sources of kverbs:\n"
+				 "  make modules_install", kernel_release());
+	return refuse_users(machine, &machine->mainline);
+}
+
+static int may_turn_off(const struct machine *machine)
+{
+	return refuse_users(machine, &machine->own);
+}
+
+static int undo_off(const struct machine *machine)
+{
+	bool back;
+
+	back = !put_file(machine, SWITCH_FILE, true);
+	back = !load_own() && back;
+	drop_file(SWITCH_TRIAL);
+	return say_error(back ? "kverbs stays on: all is as it was" :
+			 "kverbs is being switched off, and the machine does it in a reboot");
+}
+
+static int turn_off(const struct machine *machine)
+{
+	if (machine->on && (put_file(machine, SWITCH_TRIAL, true) || drop_file(SWITCH_FILE)))
+		return STATUS_FAILED;
+	if (remove_modules(&machine->own))
+		return machine->on ? undo_off(machine) : STATUS_FAILED;
+	if (restore_mainline(machine))
+		return say_error("kverbs is off, but not all of mainline's stack is back\n"
+				 "  Once what is named above is mended: kverbs switch off. Or boot again.");
+	puts("kverbs is off, and will be after a reboot");
+	return STATUS_OK;
+}
+
+/* --- status ----------------------------------------------------------------------- */
+
+static const char *loaded_stack(const struct machine *machine)
+{
+	if (loaded_named(&machine->loaded, MAINLINE_CORE))
+		return "mainline";
+	return loaded_named(&machine->loaded, OWN_CORE) ? "kverbs" : "none";
+}
+
+static int show_status(const struct machine *machine)
+{
+	printf("switch     %s\nloaded     %s\ninstalled  %s for kernel %s\n",
+	       machine->on ? "on" : "off", loaded_stack(machine),
+	       machine->installed.count ? "yes," : "no, not", kernel_release());
+	if (machine->trial)
+		return say_error("a switch was interrupted: do it again\n"
+				 "  kverbs switch on, or kverbs switch off");
+	if (machine->on && !machine->installed.count)
+		return say_error("kverbs is on, but not installed for this kernel, which uses its own stack");
+	if (machine->on && loaded_named(&machine->loaded, MAINLINE_CORE))
+		return say_error("kverbs is on, but the kernel has loaded its own stack\n"
+				 "  If that is from the initramfs: update-initramfs -u. Now: kverbs switch on");
+	return STATUS_OK;
+}
+
+static int show_status_json(const struct machine *machine)
+{
+	struct json json;
+
+	json_start(&json, stdout, false);
+	json_object(&json, NULL);
+	json_bool(&json, "on", machine->on);
+	json_bool(&json, "interrupted", machine->trial);
+	json_string(&json, "loaded", loaded_stack(machine));
+	json_string(&json, "kernel", kernel_release());
+	json_bool(&json, "installed", machine->installed.count);
+	json_end(&json);
+	return STATUS_OK;
+}
+
+/* --- the command ------------------------------------------------------------------ */
+
+static void print_names(const char *what, const struct name_list *names)
+{
+	size_t i;
+
+	printf("would %s:%s", what, names->count ? "" : " nothing");
+	for (i = 0; i < names->count; i++)
+		printf(" %s", names->name[i]);
+	putchar('\n');
+}
+
+static int dry_run(const struct machine *machine, bool on)
+{
+	print_names("remove", on ? &machine->mainline : &machine->own);
+	if (on) {
+		printf("would load: %s %s\nwould write: " SWITCH_FILE "\n", own_wanted[0],
+		       own_wanted[1]);
+		write_mainline(stdout, machine);
+		write_rules(stdout, machine);
+		return STATUS_OK;
+	}
+	print_names("load", &machine->before);
+	puts("would remove the file: " SWITCH_FILE);
+	return STATUS_OK;
+}
+
+static int turn(const struct command *cmd, const struct machine *machine, bool on, bool dry)
+{
+	sigset_t all;
+
+	if (has_root() && !dry)
+		return usage_error(cmd, "--root wants --dry-run: modules are loaded on this machine only");
+	if (on ? may_turn_on(machine) : may_turn_off(machine))
+		return STATUS_FAILED;
+	if (dry)
+		return dry_run(machine, on);
+	if (geteuid())
+		return say_error("only root may load and remove modules\n  Try: sudo kverbs switch %s",
+				 on ? "on" : "off");
+	/* Half of it is of no use to anybody. */
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, NULL);
+	if (mkdir("/run/modprobe.d", 0755) && errno != EEXIST)
+		return say_file_error("make", "/run/modprobe.d");
+	return on ? turn_on(machine) : turn_off(machine);
+}
+
+static int act(const struct command *cmd, const char *what, bool json, bool dry)
+{
+	static struct machine machine;
+	int status;
+
+	if (look(&machine))
+		return STATUS_FAILED;
+	if (!strcmp(what, "status"))
+		status = json ? show_status_json(&machine) : show_status(&machine);
+	else if (!strcmp(what, "on") || !strcmp(what, "off"))
+		status = turn(cmd, &machine, !strcmp(what, "on"), dry);
+	else
+		status = usage_error(cmd, "%s: it is on, off or status", what);
+	loaded_free(&machine.loaded);
+	return status;
+}
+
+static int switch_run(const struct command *cmd, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "dry-run", no_argument, NULL, 'n' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "root", required_argument, NULL, 'r' },
+		{ "help", no_argument, NULL, 'h' },
+		{}
+	};
+	bool json = false, dry = false;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "njr:h", options, NULL)) != -1) {
+		switch (option) {
+		case 'n':
+			dry = true;
+			break;
+		case 'j':
+			json = true;
+			break;
+		case 'r':
+			if (!set_root(optarg))
+				return usage_error(cmd, "%s is no directory", optarg);
+			break;
+		case 'h':
+			return command_help(cmd);
+		default:
+			return option_error(cmd);
+		}
+	}
+	if (optind != argc - 1)
+		return usage_error(cmd, "it takes one argument: on, off or status");
+	return act(cmd, argv[optind], json, dry);
+}
+
+const struct command switch_command = {
+	.name		= "switch",
+	.arguments	= "on|off|status [--dry-run] [--json] [--root DIR]",
+	.summary	= "use kverbs' core, or mainline's",
+	.help		=
+	"Moves this machine between mainline's RDMA stack and kverbs', of which only one can be\n"
+	"loaded. Refuses while a device is in use, and names its users. What fails is undone.\n"
+	"\n"
+	"  on       remove mainline's modules, load kverbs', and do so after each boot\n"
+	"  off      the other way round\n"
+	"  status   which stack is loaded, and which will be after a boot\n"
+	"\n"
+	"  -n, --dry-run    only look whether it can be done, and print what would be done\n"
+	"  -j, --json       print the status as JSON\n"
+	ROOT_HELP
+	"  -h, --help       this text\n",
+	.run		= switch_run,
+};

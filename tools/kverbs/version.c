@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * kverbs version: the versions of this command, of the interface to the kernel that it
+ * was built for, and of the modules that are loaded.
+ */
+#include <getopt.h>
+#include <kverbs/emu.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "files.h"
+
+/* The prefix of all modules of kverbs. */
+#define MODULE		"kverbs"
+
+struct module {
+	char name[64];
+	/* "" if the module does not say. */
+	char version[64];
+};
+
+struct modules {
+	size_t count;
+	struct module module[64];
+};
+
+static int compare_modules(const void *a, const void *b)
+{
+	return strcmp(((const struct module *)a)->name,
+		      ((const struct module *)b)->name);
+}
+
+static bool is_module(const char *name)
+{
+	return !strncmp(name, MODULE, strlen(MODULE)) &&
+	       (!name[strlen(MODULE)] || name[strlen(MODULE)] == '_');
+}
+
+/* Modules without a state are built in, which these never are, or are about to go. */
+static void find_modules(struct modules *modules)
+{
+	DIR *dir = open_dir("/sys/module");
+	struct module *module;
+	const char *name;
+
+	modules->count = 0;
+	while ((name = next_name(dir))) {
+		if (!is_module(name) || !file_exists("/sys/module/%s/initstate", name) ||
+		    modules->count == COUNT(modules->module))
+			continue;
+		module = &modules->module[modules->count++];
+		snprintf(module->name, sizeof(module->name), "%s", name);
+		read_line(module->version, sizeof(module->version),
+			  "/sys/module/%s/version", name);
+	}
+	if (dir)
+		closedir(dir);
+	qsort(modules->module, modules->count, sizeof(*modules->module),
+	      compare_modules);
+}
+
+/* Suites of KUnit have no version: they are of the tree that they are built in. */
+static bool differs(const struct module *module)
+{
+	return *module->version && strcmp(module->version, KVERBS_VERSION);
+}
+
+static int show(const struct modules *modules)
+{
+	const struct module *module;
+	int status = STATUS_OK;
+	size_t i;
+
+	printf("command  %s\nrequests version %u (<kverbs/ca.h>)\nemulated version %u (<kverbs/emu.h>)\n",
+	       KVERBS_VERSION, KVERBS_CA_VERSION, KVERBS_EMU_VERSION);
+	for (i = 0; i < modules->count; i++) {
+		module = &modules->module[i];
+		printf("module   %s %s\n", module->name, *module->version ? module->version : "-");
+	}
+	if (!modules->count)
+		puts("no module of kverbs is loaded");
+	for (i = 0; i < modules->count; i++) {
+		module = &modules->module[i];
+		if (differs(module))
+			status = say_error("%s is of version %s, and this command of %s\n"
+					   "  Install both of one version, and load the module again.",
+					   module->name, module->version, KVERBS_VERSION);
+	}
+	return status;
+}
+
+static int show_json(const struct modules *modules)
+{
+	const struct module *module;
+	bool same = true;
+	struct json json;
+	size_t i;
+
+	json_start(&json, stdout, false);
+	json_object(&json, NULL);
+	json_string(&json, "command", KVERBS_VERSION);
+	json_number(&json, "ca_version", KVERBS_CA_VERSION);
+	json_number(&json, "emu_version", KVERBS_EMU_VERSION);
+	json_array(&json, "modules");
+	for (i = 0; i < modules->count; i++) {
+		module = &modules->module[i];
+		json_object(&json, NULL);
+		json_string(&json, "name", module->name);
+		if (*module->version)
+			json_string(&json, "version", module->version);
+		else
+			json_null(&json, "version");
+		json_end(&json);
+		same = same && !differs(module);
+	}
+	json_end(&json);
+	json_bool(&json, "same", same);
+	json_end(&json);
+	return same ? STATUS_OK : STATUS_FAILED;
+}
+
+static int version_run(const struct command *cmd, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "json", no_argument, NULL, 'j' },
+		{ "root", required_argument, NULL, 'r' },
+		{ "help", no_argument, NULL, 'h' },
+		{}
+	};
+	struct modules modules;
+	bool json = false;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "jr:h", options, NULL)) != -1) {
+		switch (option) {
+		case 'j':
+			json = true;
+			break;
+		case 'r':
+			if (!set_root(optarg))
+				return usage_error(cmd, "%s is no directory", optarg);
+			break;
+		case 'h':
+			return command_help(cmd);
+		default:
+			return option_error(cmd);
+		}
+	}
+	if (optind < argc)
+		return usage_error(cmd, "it takes no argument");
+	find_modules(&modules);
+	return json ? show_json(&modules) : show(&modules);
+}
+
+const struct command version_command = {
+	.name		= "version",
+	.arguments	= "[--json] [--root DIR]",
+	.summary	= "compare the versions of this command and of the modules",
+	.help		=
+	"Prints the version of this command, those of the structures that it exchanges with the\n"
+	"kernel, and that of each module of kverbs that is loaded. Fails if a module is of another\n"
+	"version than the command.\n"
+	"\n"
+	"  -j, --json       print JSON\n"
+	ROOT_HELP
+	"  -h, --help       this text\n",
+	.run		= version_run,
+};
