@@ -45,6 +45,11 @@ insert() {
 		add_device emu0 near0 && add_device_there emu1 veth0 && load rdma_cm
 }
 
+# Packets that emu1 has sent.
+packets() {
+	cat $IB/emu1/ports/1/hw_counters/port_xmit_packets
+}
+
 # echoes <to>: a client's init is the whole run.
 echoes() {
 	load kverbs_echo_client to="$1" && unload kverbs_echo_client
@@ -53,6 +58,27 @@ echoes() {
 # The other way round: the client runs on the other host.
 echoes_there() {
 	there insmod /modules/kverbs_echo_client.ko to="$1" && unload kverbs_echo_client
+}
+
+# packets_beyond <number>: emu1 has sent more
+packets_beyond() {
+	[ "$(packets)" -gt "$1" ]
+}
+
+# By the event of the removal (ECONNABORTED), and not by wrong data.
+ended_as_aborted() {
+	dmesg | grep -q '1000000000 messages to 10.0.0.1 and back: -103$'
+}
+
+# emu1 goes while a client sends from it, whose init fails then; and comes back, and works.
+device_goes() {
+	before=$(packets)
+	there insmod /modules/kverbs_echo_client.ko to=10.0.0.1 rounds=1000000000 2>/dev/null &
+	client=$!
+	retry 200 packets_beyond $((before + 100)) && echo 0 >$CONFIG/emu1/enable || return 1
+	! wait $client && [ ! -e $IB/emu1 ] && ended_as_aborted &&
+		there sh -c "echo 1 >$CONFIG/emu1/enable" && retry 100 [ -e $IB/emu1 ] &&
+		echoes_there 10.0.0.1
 }
 
 # Nobody listens there.
@@ -74,11 +100,6 @@ disk() {
 # --- sockets ----------------------------------------------------------------------
 
 SMC_KIB=4096
-
-# Packets that emu1 has sent.
-packets() {
-	cat $IB/emu1/ports/1/hw_counters/port_xmit_packets
-}
 
 # The data must be RDMA's, not TCP's: 16 KiB are four packets at least.
 sockets() {
@@ -111,6 +132,7 @@ check "a connection that nobody accepts is refused" refused 10.0.0.2
 load kverbs_echo_server || exit 1
 check "messages on one device" echoes 10.0.0.1
 check "messages from emu1 to emu0 and back" echoes_there 10.0.0.1
+check "a device goes under traffic, and comes back" device_goes
 unload kverbs_echo_server
 there insmod /modules/kverbs_echo_server.ko || fail "no server on emu1"
 check "messages from emu0 to emu1 and back" echoes 10.0.0.2

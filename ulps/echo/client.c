@@ -16,21 +16,23 @@ static unsigned int rounds = 100;
 module_param(rounds, uint, 0444);
 MODULE_PARM_DESC(rounds, "number of messages");
 
-/* The only connection; what has happened to it last. */
+/* The only connection; that something has happened to it, and the first error. */
 static struct echo client;
 static DECLARE_COMPLETION(news);
 static int status;
 
+/* Events and completions come at once: a message that still arrives must not hide an error. */
 static void tell(int ret)
 {
-	status = ret;
+	if (ret)
+		cmpxchg(&status, 0, ret);
 	complete(&news);
 }
 
 static int wait_for_news(void)
 {
 	return wait_for_completion_timeout(&news, msecs_to_jiffies(2 * CLIENT_PATIENCE_MS)) ?
-	       status : -ETIMEDOUT;
+	       READ_ONCE(status) : -ETIMEDOUT;
 }
 
 static void sent(struct ib_cq *cq, struct ib_wc *wc)
