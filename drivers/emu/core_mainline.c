@@ -747,6 +747,7 @@ static const struct ib_device_ops emu_core_ops = {
  */
 void emu_core_query_device(const struct emu_device *edev, struct ib_device_attr *attr)
 {
+	/* For processes; the kernel has no consumer of it, and whoever tried would be refused. */
 	attr->device_cap_flags |= IB_DEVICE_ATOMIC_WRITE;
 	if (edev->by_link)
 		attr->kernel_cap_flags |= IBK_ALLOW_USER_UNREG;

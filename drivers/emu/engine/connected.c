@@ -439,7 +439,9 @@ enum emu_outcome emu_exec_read_data(struct emu_exec *ex, struct emu_swqe *wqe, u
 {
 	enum emu_outcome outcome = emu_read_data(ex, wqe, pos);
 
-	wqe->rdma.data_done = outcome == EMU_DONE;
+	/* One that failed is complete, and its place may be a poster's again. */
+	if (outcome == EMU_DONE)
+		wqe->rdma.data_done = true;
 	return outcome;
 }
 

@@ -11,10 +11,11 @@
  *
  * A process that binds a window of type 2 is to write the new key into its own description of
  * the window, which some providers do for it and librxe does not. One that relies on it names
- * the window by the key that it was made with, in all that follows. So this key names it, too,
- * as an alias, until the process has bound it by a later one: then it knows. The keys that such
- * a process gives to peers are of no use after the next invalidation, as they must be; the first
- * one it never gave away.
+ * the window by the key that it was made with, in all that follows, and gives that to its peers.
+ * So this key names it, too, as an alias, until the process has bound it by a later one: then it
+ * knows. The price is the process's own: as its key stays the same, a peer that has it reaches
+ * each binding, and a SEND_WITH_INV of it that is tried again may find the next one. Whoever
+ * binds by the key of the time has an alias during the first binding only, which no peer was told.
  */
 #include "../queue/qp.h"
 #include "region.h"
