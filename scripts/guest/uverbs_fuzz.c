@@ -528,6 +528,14 @@ static bool answers_to(uint32_t number)
 	       number != IB_USER_VERBS_CMD_ATTACH_MCAST && number != IB_USER_VERBS_CMD_DETACH_MCAST;
 }
 
+/* How much a command has room for. Extended ones count in eights, and the driver's part besides. */
+static size_t room_for(const struct command *cmd)
+{
+	size_t words = cmd->hdr.out_words;
+
+	return cmd->hdr.command & FLAG_EXTENDED ? 8 * (words + (cmd->words[2] >> 16)) : 4 * words;
+}
+
 static void make_command(long n, uint32_t number, bool right, uint64_t *state)
 {
 	struct command cmd = { .hdr.command = number, .hdr.out_words = 64 };
@@ -561,7 +569,7 @@ static void make_command(long n, uint32_t number, bool right, uint64_t *state)
 	}
 	/* What was spoiled may lead to the middle of it. */
 	if (cmd.response == (uintptr_t)resp)
-		check_response("command", cmd.hdr.command, cmd.hdr.out_words * 4);
+		check_response("command", cmd.hdr.command, room_for(&cmd));
 }
 
 /* What the other commands are about. */
