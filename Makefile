@@ -190,7 +190,7 @@ html:
 	@BUILD=$(abspath $(BUILD)) scripts/html
 
 shell:
-	@env -u MAKEFLAGS -u MAKELEVEL scripts/vm --shell $(ARGS)
+	@env -u MAKEFLAGS -u MAKELEVEL scripts/vm --shell $(if $(TOOLS),--tools $(TOOLS)) $(ARGS)
 
 .PHONY: clean
 clean:
@@ -235,7 +235,8 @@ help:
 	@echo '  kunit      KUnit suites: SUITE="<suite>.." CASE=<case> DEBUG=1 QEMU=1; without,'
 	@echo '             their names'
 	@echo '  lint       the static checks alone'
-	@echo '  shell      a guest with the modules loaded, and a prompt'
+	@echo '  shell      a guest with the modules loaded, and a prompt; with TOOLS=rdma-core,perftest'
+	@echo '             the software HCA on the kernel'"'"'s own core, and these programs'
 	@echo 'and, each with --help: scripts/exercise (random calls against a model),'
 	@echo 'scripts/bench (what completions and messages cost)'
 	@echo

@@ -5,6 +5,9 @@
 # ib_core and ib_uverbs; what processes can do besides; and processes that mean harm. DOORBELLS:
 # how many of them the latter ring. PROGRAMS=no leaves out what needs TCP.
 
+# shellcheck source=ends.sh
+. /bin/ends.sh
+
 PATH=$PATH:/usr/bin
 export PATH
 
@@ -12,42 +15,8 @@ CONFIG=/sys/kernel/config/kverbs_emu
 DOORBELLS=${DOORBELLS:-9000}
 SEED=${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
 
-# A port as in /proc/net: 18515, on which the programs meet.
-listening() {
-	grep -q ':4853 .* 0A ' /proc/net/tcp /proc/net/tcp6 2>/dev/null
-}
-
-# both_ends <program> [<arguments>]: runs a server and a client of it on emu0.
+DEV=emu0
 HOST=127.0.0.1
-both_ends() {
-	timeout 100 "$@" -d emu0 >/tmp/server 2>&1 &
-	server=$!
-	retry 400 listening && timeout 100 "$@" -d emu0 $HOST >/tmp/client 2>&1 &&
-		wait $server && return
-	cat /tmp/server /tmp/client
-	kill $server 2>/dev/null
-	return 1
-}
-
-# both_ends_by_address <program> <arguments of the server> -- <arguments of the client>: the
-# client may come too early.
-both_ends_by_address() {
-	program=$1
-	shift
-	ours=
-	while [ "$1" != -- ]; do
-		ours="$ours $1"
-		shift
-	done
-	shift
-	# shellcheck disable=SC2086
-	timeout 100 "$program" $ours >/tmp/server 2>&1 &
-	server=$!
-	retry 60 timeout 60 "$program" "$@" >/tmp/client 2>&1 && wait $server && return
-	cat /tmp/server /tmp/client
-	kill $server 2>/dev/null
-	return 1
-}
 
 devices_are_listed() {
 	ibv_devices | grep -q emu0 && ibv_devinfo -v -d emu0 >/tmp/devinfo &&

@@ -32,6 +32,21 @@ check_profile() {
 	fi
 }
 
+# What processes have of the software HCA, beside rdma_rxe: in instructions, and in time.
+spawn_user_figures() {
+	local need="dummy rdma_ucm rdma_rxe crc32_generic"
+	needs=()
+	need_mainline 6.12
+	spawn "what a process's message costs" check_tools "$KV_SCRIPTS/guest/uverbs_cost.c" \
+		"what a process's message costs" figure_user --kernel 6.12 --icount --limit 300 \
+		--append cryptomgr.notests --need "$need" --modules "${MAINLINE_MODULES%% *}" \
+		--run "$KV_SCRIPTS/guest/figure_user.sh"
+	add_job check $PARALLEL "${needs[*]-}" "the speed of perftest" check_tools "" \
+		"the speed of perftest" speed --kernel 6.12 --limit 400 --need "$need" \
+		--modules "${MAINLINE_MODULES%% *}" --file "$KV_SCRIPTS/guest/ends.sh" \
+		--run "$KV_SCRIPTS/guest/speed.sh"
+}
+
 # Instructions are counted: the kernel's self-tests of its ciphers would count.
 part_figure() {
 	need_build lean
@@ -89,6 +104,7 @@ part_figure() {
 	spawn_guest_alone "peer memory on two CPUs" peer_cpus --kernel 6.12 --limit 400 \
 		--modules "$(run_modules "$MODULES_DIR") $MODULES_DIR/kverbs_peerbench.ko" \
 		--run "$KV_SCRIPTS/guest/peer_cpus.sh"
+	spawn_user_figures
 	needs=()
 	spawn_latency
 }

@@ -6,14 +6,32 @@
 # Variables are shared with scripts/test.
 # shellcheck disable=SC2034,SC2153,SC2154
 
-# check_userspace <arguments of check_guest>: with Debian's RDMA programs, and ours, in the guest.
-check_userspace() {
-	local name=$2 tree
-	tree=$("$KV_SCRIPTS/userland" "$KV_SCRIPTS"/guest/uverbs_*.c 2>"$work/$name.userland") || {
-		check_failed "$1" "$work/$name.userland"
+# check_tools "<arguments of scripts/userland>" <arguments of check_guest>: with Debian's RDMA
+# programs, and ours, in the guest.
+check_tools() {
+	local tree
+	# shellcheck disable=SC2086
+	tree=$("$KV_SCRIPTS/userland" $1 2>"$work/$3.userland") || {
+		check_failed "$2" "$work/$3.userland"
 		return
 	}
-	check_guest "$@" --tree "$tree"
+	check_guest "${@:2}" --tree "$tree"
+}
+
+# check_userspace <arguments of check_guest>: with what there is to check verbs of processes.
+check_userspace() {
+	check_tools "$(echo "$KV_SCRIPTS"/guest/uverbs_*.c)" "$@"
+}
+
+# check_programs <what it shows> <module> [<arguments of scripts/programs>]
+check_programs() {
+	local log="$work/programs.log"
+	if "$KV_SCRIPTS/programs" --module "${@:2}" >"$work/programs" 2>"$log"; then
+		check_passed "$1"
+	else
+		check_failed "$1" "$log"
+	fi
+	cat "$work/programs"
 }
 
 # tshark_agrees <file> <what tools/frames prints of it>: on each operation and PSN.
@@ -84,11 +102,13 @@ stock_mainline() {
 	spawn_guest "the software HCA under mainline's core, $STOCK_NAME" "mainline-$STOCK_NAME" \
 		--kernel "$kernel" "${disk[@]}" --limit $((240 * scale)) \
 		--modules "$MAINLINE_MODULES" --file "$KV_SCRIPTS/guest/pingpong.sh" \
-		--file "$KV_SCRIPTS/guest/disk.sh" --file "$KV_SCRIPTS/guest/rdmalink.c" --run "$KV_SCRIPTS/guest/mainline.sh"
+		--file "$KV_SCRIPTS/guest/disk.sh" --file "$KV_SCRIPTS/guest/rdmalink.c" \
+		--run "$KV_SCRIPTS/guest/mainline.sh"
 	spawn "processes use the software HCA, $STOCK_NAME" check_userspace \
 		"processes use the software HCA, $STOCK_NAME" "userspace-$STOCK_NAME" \
 		--kernel "$kernel" "${processes[@]}" --limit $((560 * scale)) \
-		--modules "$MAINLINE_MODULES" --run "$KV_SCRIPTS/guest/userspace.sh"
+		--modules "$MAINLINE_MODULES" --file "$KV_SCRIPTS/guest/ends.sh" \
+		--run "$KV_SCRIPTS/guest/userspace.sh"
 	[[ $kernel = *-cloud ]] || spawn "processes make random commands, $STOCK_NAME" check_userspace \
 		"processes make random commands, $STOCK_NAME" "uverbs-fuzz-$STOCK_NAME" \
 		--kernel "$kernel" "${fuzz[@]}" --limit $((900 * scale)) \
@@ -128,6 +148,17 @@ stock_run() {
 		--run "$KV_SCRIPTS/guest/control.sh"
 }
 
+# In the default tier, what every user of the device runs.
+stock_programs() {
+	local what="programs on the software HCA and on rdma_rxe" only=()
+	if quick; then
+		what="programs on the software HCA"
+		only=(--only-emu --parts "devinfo,pingpongs,rping_alone,pyverbs")
+	fi
+	need_mainline 6.12
+	spawn "$what" check_programs "$what" "${MAINLINE_MODULES%% *}" ${only[@]+"${only[@]}"}
+}
+
 part_stock() {
 	local kernel kernels=("${stock_kernels[@]}")
 	! quick || kernels=(uml)
@@ -140,6 +171,8 @@ part_stock() {
 			--run "$KV_SCRIPTS/guest/uppers.sh"
 		quick || stock_mainline "$kernel"
 	done
+	needs=()
+	stock_programs
 	quick && return
 	stock_mainline uml
 	# What differs there is when code is preempted, and which modules of mainline's there are.

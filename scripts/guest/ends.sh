@@ -1,0 +1,69 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# In the guest: programs of RDMA that have two ends, on the device DEV, whose address is HOST.
+
+# A port as in /proc/net: 18515, on which the programs meet, unless PORT says otherwise.
+listening() {
+	grep -q "$(printf ':%04X .* 0A ' "${PORT:-18515}")" /proc/net/tcp /proc/net/tcp6 2>/dev/null
+}
+
+# The server can be reached, or is no more.
+server_is_up() {
+	listening || ! kill -0 "$server" 2>/dev/null
+}
+
+# Shows what both said, and ends the server.
+ends_failed() {
+	cat /tmp/server /tmp/client
+	kill "$server" 2>/dev/null
+	wait "$server"
+	return 1
+}
+
+# both_ends <program> [<arguments>]: runs a server and a client of it, which is told of HOST.
+both_ends() {
+	: >/tmp/client
+	timeout "${PATIENCE:-100}" "$@" -d "$DEV" >/tmp/server 2>&1 &
+	server=$!
+	retry 400 server_is_up && timeout "${PATIENCE:-100}" "$@" -d "$DEV" "$HOST" >/tmp/client 2>&1 &&
+		wait $server && return
+	ends_failed
+}
+
+# client <command>: again, for the server may not be there yet; but not once it has ended.
+client() {
+	for _ in $(seq "${TRIES:-60}"); do
+		timeout "${PATIENCE:-100}" "$@" >/tmp/client 2>&1 && return
+		[ $? -ne 143 ] && kill -0 "$server" 2>/dev/null || return
+		usleep 50000
+	done
+	return 1
+}
+
+# both_ends_by_address <program> <arguments of the server> -- <arguments of the client>
+both_ends_by_address() {
+	program=$1
+	shift
+	ours=
+	while [ "$1" != -- ]; do
+		ours="$ours $1"
+		shift
+	done
+	shift
+	# shellcheck disable=SC2086
+	timeout "${PATIENCE:-100}" "$program" $ours >/tmp/server 2>&1 &
+	server=$!
+	client "$program" "$@" || { ends_failed; return; }
+	[ -z "${ENDLESS:-}" ] || {
+		kill $server
+		wait $server
+		return 0
+	}
+	wait $server || ends_failed
+}
+
+# without_end <arguments of both_ends_by_address>: the server does not end by itself.
+without_end() {
+	ENDLESS=yes both_ends_by_address "$@"
+}

@@ -1,0 +1,37 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# In the guest, under -icount: a nanosecond is an instruction. What a SEND of 64 bytes costs a
+# process on the software HCA, with the doorbell's system call, and on rdma_rxe.
+#
+#   MAX_SEND   the limit on the software HCA, with one outstanding and with 16
+
+PATH=$PATH:/usr/bin
+export PATH
+MAX_SEND=${MAX_SEND:-1500}
+
+# cost <device> <window>: sets each
+cost() {
+	each=$(uverbs_cost "$1" 2000 "$2") && [ "$each" -gt 0 ] && return
+	fail "no figure of $1, window $2"
+	return 1
+}
+
+rmmod rdma_rxe || exit 1
+ip link add dummy0 type dummy 2>/dev/null
+ip addr add 10.0.0.1/24 dev dummy0
+ip link set dummy0 up
+load kverbs_emu devices=1 netdev=dummy0 || exit 1
+wait_idle
+for window in 1 16; do
+	cost emu0 $window &&
+		check "a process's SEND of 64 bytes costs $each instructions, window $window" \
+			[ "$each" -le "$MAX_SEND" ]
+done
+unload_all
+insmod /lib/modules/rdma_rxe.ko && rdma link add rxe0 type rxe netdev dummy0 || exit 1
+wait_idle
+for window in 1 16; do
+	cost rxe0 $window && pass "the same on rdma_rxe: $each instructions, window $window"
+done
+rdma link delete rxe0

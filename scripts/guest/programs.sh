@@ -1,0 +1,229 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# In the guest: unmodified programs on the software HCA and then on rdma_rxe, beside each other
+# for whoever compares them. Each result is a line "row: <device>|<program>|<result>|<seconds>".
+#
+#   DEVICES   emu0 and rxe0, or one of them; separated by commas
+#   PARTS     some of the parts; see scripts/programs
+#   TESTS     parts of the names of pyverbs' tests
+
+# shellcheck source=ends.sh
+. /bin/ends.sh
+# shellcheck source=disk.sh
+. /bin/disk.sh
+
+PATH=$PATH:/usr/bin
+export PATH
+HOST=10.0.0.1
+NETDEV=eth0
+PYVERBS=/usr/share/doc/rdma-core/tests
+PATIENCE=30
+TRIES=30
+PARTS=${PARTS:-devinfo,pingpongs,cm_programs,perftests,qperfs,fabrics,fios,mpis,disk,pyverbs}
+
+# row <program> <command>: runs it, and says how it ended. What the device does not have is
+# skipped; 95 is EOPNOTSUPP.
+row() {
+	name=$1
+	shift
+	read -r before _ </proc/uptime
+	if "$@" >/tmp/said 2>&1; then
+		outcome=ok
+	else
+		outcome="failed: $(grep -v '^ *$' /tmp/said | tail -n 1 | tr '|' '/')"
+		case $outcome in
+		*'not supported' | *' 95') outcome="skipped: ${outcome#*: }" ;;
+		esac
+		echo "--- $name on $DEV:"
+		cat /tmp/said
+	fi
+	read -r after _ </proc/uptime
+	result "row: $DEV|$name|$outcome|$(awk "BEGIN { printf \"%.1f\", $after - $before }")"
+}
+
+# The first commands of userspace.rst. Here the kernel's modules are loaded, and ours is built.
+documented() {
+	mkdir -p "/build/$(uname -r)" && ln -s /modules "/build/$(uname -r)/mainline" || return
+	(
+		# shellcheck disable=SC2317
+		make() { :; }
+		# shellcheck disable=SC2317
+		modprobe() { :; }
+		cd / && . /bin/documented.sh
+	) >/tmp/said 2>&1 && return
+	cat /tmp/said
+	return 1
+}
+
+device_is_listed() {
+	ibv_devices | grep "$DEV" && ibv_devinfo -v -d "$DEV" | grep 'state:.*PORT_ACTIVE'
+}
+
+# The port goes down and comes back.
+asyncwatch() {
+	ibv_asyncwatch -d "$DEV" >/tmp/events 2>&1 &
+	watcher=$!
+	retry 100 grep -q 'async_event\|events' /tmp/events
+	ip link set $NETDEV down && ip link set $NETDEV up && retry 200 grep -q 'PORT_ACTIVE\|port active' /tmp/events
+	seen=$?
+	kill $watcher
+	cat /tmp/events
+	return $seen
+}
+
+devinfo() {
+	row "ibv_devinfo -v" device_is_listed
+	row ibv_asyncwatch asyncwatch
+}
+
+disk() {
+	row "nvme-rdma and nvmet-rdma" disk_over_rdma
+}
+
+pingpongs() {
+	for kind in rc uc ud srq xsrq; do
+		for more in "" " -e"; do
+			# shellcheck disable=SC2086
+			row "ibv_${kind}_pingpong$more" both_ends ibv_${kind}_pingpong -g "$GID" -n 200$more
+		done
+	done
+	row "ibv_rc_pingpong -c -s 65536" both_ends ibv_rc_pingpong -g "$GID" -c -s 65536 -n 50
+}
+
+# The sender is tried until the receiver, who may join late, has had enough.
+multicast() {
+	timeout $PATIENCE mckey -m 230.1.1.1 -b $HOST -C 10 >/tmp/server 2>&1 &
+	server=$!
+	while kill -0 $server 2>/dev/null; do
+		timeout $PATIENCE mckey -m 230.1.1.1 -b $HOST -s -C 10 >/tmp/client 2>&1
+	done
+	wait $server || ends_failed
+}
+
+rping_alone() {
+	row "rping -V" both_ends_by_address rping -s -a $HOST -C 20 -- -c -a $HOST -C 20 -V
+}
+
+cm_programs() {
+	rping_alone
+	row ucmatose both_ends_by_address ucmatose -- -s $HOST
+	row udaddy both_ends_by_address udaddy -- -s $HOST
+	row mckey multicast
+	row cmtime without_end cmtime -b $HOST -c 10 -- -s $HOST -c 10
+	row rstream both_ends_by_address rstream -b $HOST -S 1024 -C 20 -- -s $HOST -S 1024 -C 20
+	row riostream both_ends_by_address riostream -b $HOST -S 1024 -C 20 -- -s $HOST -S 1024 -C 20
+	row udpong both_ends_by_address udpong -b $HOST -C 20 -- -s $HOST -C 20
+	row rdma_client both_ends_by_address rdma_server -- -s $HOST
+}
+
+perftests() {
+	for test in ib_send ib_write ib_read ib_atomic; do
+		# -F: an emulated clock is not as steady as perftest wants it.
+		row "${test}_lat" both_ends ${test}_lat -F -x "$GID" -n 200
+		row "${test}_bw" both_ends ${test}_bw -F -x "$GID" -n 200
+		row "${test}_lat -R" both_ends_by_address ${test}_lat -F -R -n 100 -- \
+			-F -R -n 100 $HOST
+		[ $test = ib_atomic ] || row "${test}_bw -a" both_ends ${test}_bw -F -x "$GID" -a -n 5
+	done
+	for test in ib_send ib_write; do
+		row "${test}_lat -c UC" both_ends ${test}_lat -F -x "$GID" -c UC -n 200
+		row "${test}_bw -c UC" both_ends ${test}_bw -F -x "$GID" -c UC -n 200
+	done
+	row "ib_send_lat -c UD" both_ends ib_send_lat -F -x "$GID" -c UD -n 200 -s 1024
+	row "ib_send_bw -c UD" both_ends ib_send_bw -F -x "$GID" -c UD -n 200 -s 1024
+	row "ib_send_bw -e" both_ends ib_send_bw -F -x "$GID" -e -n 200
+	row "ib_send_bw --use-srq" both_ends ib_send_bw -F -x "$GID" --use-srq -n 200
+}
+
+qperfs() {
+	qperf &
+	server=$!
+	PORT=19765 retry 100 listening
+	for test in rc_lat rc_bw rc_rdma_read_bw rc_rdma_write_lat rc_rdma_write_poll_lat \
+		rc_compare_swap_mr rc_fetch_add_mr ver_rc_compare_swap ver_rc_fetch_add; do
+		row "qperf $test" timeout $PATIENCE qperf -t 1 -cm 1 -i "$DEV:1" $HOST $test
+	done
+	kill $server
+	wait $server
+}
+
+fabrics() {
+	row "fi_pingpong -p verbs -e msg" both_ends_by_address fi_pingpong -p verbs -e msg -I 20 -- \
+		-p verbs -e msg -I 20 $HOST
+	row "fi_pingpong -p verbs -e rdm" both_ends_by_address \
+		fi_pingpong -p "verbs;ofi_rxm" -e rdm -I 20 -- -p "verbs;ofi_rxm" -e rdm -I 20 $HOST
+	export UCX_NET_DEVICES="$DEV:1"
+	for tl in rc_verbs ud_verbs; do
+		# To connect, RC needs UD.
+		export UCX_TLS=$tl,ud_verbs:aux,self
+		row "ucx_perftest -t tag_lat, $tl" both_ends_by_address \
+			ucx_perftest -t tag_lat -n 100 -w 10 -- $HOST -t tag_lat -n 100 -w 10
+	done
+	unset UCX_NET_DEVICES UCX_TLS
+}
+
+# The receiver verifies what was sent to it.
+fios() {
+	for verb in send write read; do
+		verify=
+		[ $verb != send ] || verify="--verify=crc32c --verify_fatal=1"
+		# shellcheck disable=SC2086
+		row "fio, ioengine=rdma, verb=$verb${verify:+, verify}" both_ends_by_address fio \
+			--name=server --ioengine=rdma --port=8888 --bs=4k --size=1m --rw=read \
+			--iodepth=16 $verify -- --name=client --ioengine=rdma --hostname=$HOST \
+			--port=8888 --verb=$verb --bs=4k --size=1m --rw=write --iodepth=1 \
+			--iodepth_batch_complete=1 $verify
+	done
+}
+
+mpis() {
+	row "mpi4py.bench ringtest, Open MPI over UCX" timeout $PATIENCE mpirun.openmpi \
+		--allow-run-as-root --oversubscribe -n 2 --mca pml ucx \
+		-x UCX_TLS=rc_verbs,ud_verbs:aux,self -x "UCX_NET_DEVICES=$DEV:1" \
+		python3.11 -m mpi4py.bench ringtest
+}
+
+# All generic tests of pyverbs, as lines "py: <device>|<test>|<outcome>".
+pyverbs() {
+	# shellcheck disable=SC2046
+	(cd $PYVERBS && timeout 900 python3.11 /bin/pyverbs_tests.py /tmp/tests --dev "$DEV" \
+		$(echo "${TESTS:-}" | tr , ' ')) >/tmp/said 2>&1 || cat /tmp/said
+	while read -r line; do
+		result "py: $DEV|$line"
+	done </tmp/tests
+}
+
+all_programs() {
+	for part in $(echo "$PARTS" | tr , ' '); do
+		$part
+	done
+}
+
+# --- the run ------------------------------------------------------------------
+
+mkdir -p /dev/shm /dev/pts
+mount -t tmpfs shm /dev/shm
+mount -t devpts pts /dev/pts
+hostname guest
+echo "127.0.0.1 localhost guest" >/etc/hosts
+ip addr add $HOST/24 dev $NETDEV
+ip link set $NETDEV up
+rmmod rdma_rxe || exit 1
+
+for DEV in $(echo "${DEVICES:-emu0,rxe0}" | tr , ' '); do
+	if [ "$DEV" = emu0 ]; then
+		check "the commands of userspace.rst give a device" documented
+		# Of each address there are a RoCE v1 and a v2 GID.
+		GID=3
+	else
+		insmod /lib/modules/rdma_rxe.ko && rdma link add "$DEV" type rxe netdev $NETDEV || exit 1
+		GID=1
+	fi
+	all_programs
+	if [ "$DEV" = emu0 ]; then
+		unload_all
+	else
+		rdma link delete "$DEV"
+	fi
+done

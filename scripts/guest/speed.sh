@@ -1,0 +1,65 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# In the guest: perftest on the software HCA and on rdma_rxe, one after the other, and how much
+# faster the former is. What the programs say of time is good for that only.
+
+# shellcheck source=ends.sh
+. /bin/ends.sh
+
+PATH=$PATH:/usr/bin
+export PATH
+HOST=10.0.0.1
+
+# figure <column> <program> <arguments>: prints a column of the last line of figures.
+figure() {
+	column=$1
+	shift
+	both_ends "$@" -F -x 0 >/tmp/said || {
+		cat /tmp/said >/dev/console
+		fail "$1 on $DEV"
+		return
+	}
+	awk -v column="$column" '$1 ~ /^[0-9]+$/ && NF >= 5 { figure = $column }
+		END { print figure }' /tmp/client
+}
+
+# Sets latency, rate and rate_of_bytes: us; million messages a second; MB/s.
+measure() {
+	latency=$(figure 6 ib_send_lat -n 1000 -s 64)
+	rate=$(figure 5 ib_send_bw -n 2000 -s 64)
+	rate_of_bytes=$(figure 4 ib_write_bw -n 500 -s 65536)
+	pass "$DEV: ib_send_lat 64 B $latency us, ib_send_bw 64 B $rate million messages/s," \
+		"ib_write_bw 64 KiB $rate_of_bytes MB/s"
+}
+
+# times <more> <less>: how many times, in tenths
+times() {
+	awk "BEGIN { print int(10 * $1 / $2) }"
+}
+
+# faster <what> <more> <less> <times>
+faster() {
+	ratio=$(times "$2" "$3")
+	check "$1: $((ratio / 10)).$((ratio % 10)) times as fast as on rdma_rxe, at least $4" \
+		[ "$ratio" -ge $(($4 * 10)) ]
+}
+
+rmmod rdma_rxe || exit 1
+ip link add dummy0 type dummy 2>/dev/null
+ip addr add $HOST/24 dev dummy0
+ip link set dummy0 up
+DEV=emu0
+load kverbs_emu devices=1 netdev=dummy0 || exit 1
+measure
+ours="$latency $rate $rate_of_bytes"
+unload_all
+DEV=rxe0
+insmod /lib/modules/rdma_rxe.ko && rdma link add rxe0 type rxe netdev dummy0 || exit 1
+measure
+rdma link delete rxe0
+# shellcheck disable=SC2086
+set -- $ours
+faster "ib_send_lat, 64 B" "$latency" "$1" 3
+faster "ib_send_bw, 64 B" "$2" "$rate" 5
+faster "ib_write_bw, 64 KiB" "$3" "$rate_of_bytes" 3
