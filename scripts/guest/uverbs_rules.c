@@ -144,7 +144,9 @@ static bool ud(struct pair *p)
 		return !ibv_destroy_qp(qp) && !ibv_dealloc_pd(pd);
 	}
 	mtu = 128U << port.active_mtu;
-	NEED(ah && other && !ud_to_rts(qp) && !ibv_post_recv(qp, &recv, &bad));
+	/* Before RTS it is refused, and does not come later. */
+	NEED(ah && other && send_datagram(p, qp, ah, 64) == EINVAL);
+	NEED(!ud_to_rts(qp) && !ibv_post_recv(qp, &recv, &bad));
 	NEED(!send_datagram(p, qp, ah, mtu + 10) && status_is(p, 1, IBV_WC_LOC_LEN_ERR));
 	NEED(!to_state(qp, IBV_QPS_RTS));
 	NEED(!send_datagram(p, qp, other, 64) && status_is(p, 1, IBV_WC_LOC_QP_OP_ERR));
