@@ -32,7 +32,7 @@
 #include "ring.h"
 #include "user.h"
 
-/* As many as fit on the stack. */
+/* Completions that an owner takes at once. */
 #define EMU_PUMP_BATCH		8
 /* Completions that an owner copies; they take less time than the messages did. */
 #define EMU_PUMP_BUDGET		256
@@ -56,6 +56,8 @@ enum emu_pump {
  * @arm: EMU_ARM_SOLICITED, EMU_ARM_NEXT
  * @work: the owner, when there is much to copy
  * @resizing: serialises changes of size
+ * @batch: what the owner of the pump is copying. On its stack it would be cleared each time, by
+ *	kernels that are built so
  */
 struct emu_user_cq {
 	struct emu_cq *cq;
@@ -66,6 +68,7 @@ struct emu_user_cq {
 	atomic_t arm;
 	struct work_struct work;
 	struct mutex resizing;
+	struct ib_wc batch[EMU_PUMP_BATCH];
 };
 
 static u32 emu_user_wc_flags(const struct ib_wc *wc)
@@ -142,7 +145,7 @@ static bool emu_user_cq_copy(struct emu_user_cq *ucq, int *budget)
 {
 	struct ib_cq *ibcq = &ucq->cq->ibcq;
 	bool solicited = atomic_xchg(&ucq->solicited, 0);
-	struct ib_wc wc[EMU_PUMP_BATCH];
+	struct ib_wc *wc = ucq->batch;
 	int got, i, copied = 0;
 
 	do {

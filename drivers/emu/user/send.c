@@ -39,6 +39,9 @@
 /* The part of a key that its consumer chooses. */
 #define EMU_USER_KEY_MASK	(BIT(EMU_KEY_SHIFT) - 1)
 
+/* What is read of a request; behind that is the address that librxe has for rdma_rxe. */
+#define EMU_USER_WR_BYTES	offsetof(struct rxe_send_wr, wr.ud.av)
+
 /* Bytes of an atomic operation's operand. */
 #define EMU_ATOMIC_BYTES	8
 
@@ -49,10 +52,13 @@
  * struct emu_user_sq - where a process posts requests
  * @ring: the ring
  * @base: entry of the ring that is position 0 of the queue pair's
+ * @wr: copy of the request that the owner of the doorbell takes; on its stack it would be cleared
+ *	each time, by kernels that are built so
  */
 struct emu_user_sq {
 	struct emu_uring *ring;
 	u32 base;
+	struct rxe_send_wr wr;
 };
 
 static void emu_refuse(struct emu_refusal *refusal, enum ib_wc_status status,
@@ -180,34 +186,33 @@ static void emu_user_fill_op(struct emu_qp *qp, struct emu_swqe *wqe,
 	}
 }
 
-/* @head is a copy of the entry at @from, without the elements, or the data, behind it. */
-static void emu_user_fill(struct emu_qp *qp, struct emu_swqe *wqe,
-			  const struct rxe_send_wqe *head, const struct rxe_send_wqe *from,
-			  struct emu_refusal *refusal)
+/* @wr is a copy of what is asked for by the entry at @from. */
+static void emu_user_fill(struct emu_qp *qp, struct emu_swqe *wqe, const struct rxe_send_wr *wr,
+			  const struct rxe_send_wqe *from, struct emu_refusal *refusal)
 {
-	bool known = emu_user_may_post(qp, head->wr.opcode);
+	bool known = emu_user_may_post(qp, wr->opcode);
 
-	wqe->opcode = known ? head->wr.opcode : IB_WR_SEND;
+	wqe->opcode = known ? wr->opcode : IB_WR_SEND;
 	wqe->num_sge = 0;
-	wqe->send_flags = head->wr.send_flags & EMU_USER_SEND_FLAGS;
+	wqe->send_flags = wr->send_flags & EMU_USER_SEND_FLAGS;
 	wqe->length = 0;
-	wqe->ex.imm_data = head->wr.ex.imm_data;
-	wqe->wr_id = head->wr.wr_id;
+	wqe->ex.imm_data = wr->ex.imm_data;
+	wqe->wr_id = wr->wr_id;
 	if (!known) {
 		emu_refuse(refusal, IB_WC_LOC_QP_OP_ERR, EMU_SYN_REQUEST);
 		return;
 	}
 	if (wqe->opcode == IB_WR_ATOMIC_WRITE) {
-		emu_user_fill_atomic_write(wqe, &head->wr, from);
+		emu_user_fill_atomic_write(wqe, wr, from);
 		return;
 	}
-	emu_user_fill_op(qp, wqe, &head->wr, refusal);
+	emu_user_fill_op(qp, wqe, wr, refusal);
 	if (BIT(wqe->opcode) & EMU_USER_KEYS)
 		wqe->send_flags &= ~IB_SEND_INLINE;
 	else if (wqe->send_flags & IB_SEND_INLINE)
-		emu_user_fill_inline(qp, wqe, from, head->dma.length, refusal);
+		emu_user_fill_inline(qp, wqe, from, READ_ONCE(from->dma.length), refusal);
 	else
-		emu_user_fill_sges(qp, wqe, from, head->dma.num_sge, refusal);
+		emu_user_fill_sges(qp, wqe, from, READ_ONCE(from->dma.num_sge), refusal);
 }
 
 /* See struct emu_user_ops. */
@@ -218,13 +223,12 @@ bool emu_user_fetch(struct emu_qp *qp, struct emu_refusal *refusal)
 	u32 at = (sq->base + pos) & sq->ring->mask;
 	struct emu_swqe *wqe = (struct emu_swqe *)emu_ring_slot(&qp->sq, pos);
 	const struct rxe_send_wqe *from = emu_uring_entry(sq->ring, at);
-	struct rxe_send_wqe head;
 
-	BUILD_BUG_ON(sizeof(head) % sizeof(u64));
+	BUILD_BUG_ON(EMU_USER_WR_BYTES % sizeof(u64));
 	if (emu_uring_producer(sq->ring) == at)
 		return false;
-	emu_uring_copy(&head, from, sizeof(head));
-	emu_user_fill(qp, wqe, &head, from, refusal);
+	emu_uring_copy(&sq->wr, &from->wr, EMU_USER_WR_BYTES);
+	emu_user_fill(qp, wqe, &sq->wr, from, refusal);
 	/* The slot is free, whatever has been retired: the entry before it has ended. */
 	atomic_set(&qp->sq.head, pos + 1);
 	emu_ring_publish(&wqe->slot, pos);
