@@ -18,7 +18,7 @@ export PATH
 HOST=10.0.0.1
 NETDEV=eth0
 PYVERBS=/usr/share/doc/rdma-core/tests
-PATIENCE=30
+PATIENCE=100
 TRIES=30
 PARTS=${PARTS:-devinfo,pingpongs,cm_programs,perftests,qperfs,fabrics,fios,mpis,disk,pyverbs}
 
@@ -153,6 +153,7 @@ fabrics() {
 		-p verbs -e msg -I 20 $HOST
 	row "fi_pingpong -p verbs -e rdm" both_ends_by_address \
 		fi_pingpong -p "verbs;ofi_rxm" -e rdm -I 20 -- -p "verbs;ofi_rxm" -e rdm -I 20 $HOST
+	PATIENCE=40
 	export UCX_NET_DEVICES="$DEV:1"
 	for tl in rc_verbs ud_verbs; do
 		# To connect, RC needs UD.
@@ -161,6 +162,7 @@ fabrics() {
 			ucx_perftest -t tag_lat -n 100 -w 10 -- $HOST -t tag_lat -n 100 -w 10
 	done
 	unset UCX_NET_DEVICES UCX_TLS
+	PATIENCE=100
 }
 
 # The receiver verifies what was sent to it.
@@ -178,7 +180,7 @@ fios() {
 }
 
 mpis() {
-	row "mpi4py.bench ringtest, Open MPI over UCX" timeout $PATIENCE mpirun.openmpi \
+	row "mpi4py.bench ringtest, Open MPI over UCX" timeout 40 mpirun.openmpi \
 		--allow-run-as-root --oversubscribe -n 2 --mca pml ucx \
 		-x UCX_TLS=rc_verbs,ud_verbs:aux,self -x "UCX_NET_DEVICES=$DEV:1" \
 		python3.11 -m mpi4py.bench ringtest

@@ -33,14 +33,14 @@ measure() {
 		"ib_write_bw 64 KiB $rate_of_bytes MB/s"
 }
 
-# times <more> <less>: how many times, in tenths
-times() {
+# ratio_of <more> <less>: how many times, in tenths
+ratio_of() {
 	awk "BEGIN { print int(10 * $1 / $2) }"
 }
 
 # faster <what> <more> <less> <times>
 faster() {
-	ratio=$(times "$2" "$3")
+	ratio=$(ratio_of "$2" "$3")
 	check "$1: $((ratio / 10)).$((ratio % 10)) times as fast as on rdma_rxe, at least $4" \
 		[ "$ratio" -ge $(($4 * 10)) ]
 }
