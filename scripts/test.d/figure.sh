@@ -41,7 +41,7 @@ spawn_user_figures() {
 		"what a process's message costs" figure_user --kernel 6.12 --icount --limit 300 \
 		--append cryptomgr.notests --need "$need" --modules "${MAINLINE_MODULES%% *}" \
 		--run "$KV_SCRIPTS/guest/figure_user.sh"
-	add_job check $PARALLEL "${needs[*]-}" "the speed of perftest" check_tools "" \
+	add_job check "$PARALLEL" "${needs[*]-}" "the speed of perftest" check_tools "" \
 		"the speed of perftest" speed --kernel 6.12 --limit 400 --need "$need" \
 		--modules "${MAINLINE_MODULES%% *}" --file "$KV_SCRIPTS/guest/ends.sh" \
 		--run "$KV_SCRIPTS/guest/speed.sh"

@@ -150,13 +150,14 @@ stock_run() {
 
 # In the default tier, what every user of the device runs.
 stock_programs() {
-	local what="programs on the software HCA and on rdma_rxe" only=()
+	local what="programs on the software HCA and on rdma_rxe"
+	local only=(--parts "devinfo,pingpongs,rping_alone,pyverbs")
 	if quick; then
 		what="programs on the software HCA"
-		only=(--only-emu --parts "devinfo,pingpongs,rping_alone,pyverbs")
+		only+=(--only-emu)
 	fi
 	need_mainline 6.12
-	spawn "$what" check_programs "$what" "${MAINLINE_MODULES%% *}" ${only[@]+"${only[@]}"}
+	spawn "$what" check_programs "$what" "${MAINLINE_MODULES%% *}" "${only[@]}"
 }
 
 part_stock() {
