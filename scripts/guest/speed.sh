@@ -24,9 +24,10 @@ figure() {
 		END { print figure }' /tmp/client
 }
 
-# Sets latency, rate and rate_of_bytes: us; million messages a second; MB/s.
+# Sets latency, rate and rate_of_bytes: us; million messages a second; MB/s. The latency is the
+# typical one: the average is of how long the host lets the guest wait.
 measure() {
-	latency=$(figure 6 ib_send_lat -n 1000 -s 64)
+	latency=$(figure 5 ib_send_lat -n 1000 -s 64)
 	rate=$(figure 5 ib_send_bw -n 2000 -s 64)
 	rate_of_bytes=$(figure 4 ib_write_bw -n 500 -s 65536)
 	pass "$DEV: ib_send_lat 64 B $latency us, ib_send_bw 64 B $rate million messages/s," \
