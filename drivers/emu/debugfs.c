@@ -20,7 +20,7 @@
  *   ca		reading shows who has the device open: the number of the doorbell, the
  *		handle, whether it is a user process or the kernel, the opener's tag
  *   faults/	what goes wrong, see fault.c
- *   capture	whoever has it open captures messages, see engine/capture_file.c
+ *   capture	whoever has started to capture here reads messages, see engine/capture_file.c
  *
  * The directory has the name that the device had when the directory was made, and
  * is not renamed with the device.
@@ -249,7 +249,10 @@ void emu_debugfs_add(struct emu_device *edev)
 	emu_capture_debugfs(edev, dir);
 }
 
-/* Waits for those who are reading or writing the files; a reader of messages is sent away. */
+/*
+ * Waits for those who are reading or writing the files. A reader of messages is not waited for,
+ * and still gets what is there.
+ */
 void emu_debugfs_remove(struct emu_device *edev)
 {
 	emu_capture_stop(edev);

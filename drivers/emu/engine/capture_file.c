@@ -27,6 +27,12 @@
 
 static DEFINE_MUTEX(emu_capture_lock);
 
+/* What a start asks for; see struct emu_capture. */
+struct emu_capture_options {
+	u32 snaplen;
+	u32 qpn;
+};
+
 static void emu_capture_wake(struct irq_work *work)
 {
 	struct emu_capture *capture = container_of(work, struct emu_capture, wake);
@@ -42,7 +48,8 @@ static void emu_capture_detach(struct emu_capture *capture)
 	capture->edev = NULL;
 	static_branch_dec(&emu_detour);
 	emu_gate_drain(&capture->gate);
-	WRITE_ONCE(capture->gone, true);
+	/* release: pairs with the acquire in emu_capture_read() */
+	smp_store_release(&capture->gone, true);
 	wake_up_interruptible(&capture->wait);
 }
 
@@ -50,8 +57,8 @@ static void emu_capture_detach(struct emu_capture *capture)
  * emu_capture_stop() - end the capture on a device, if there is one
  * @edev: the device, which goes
  *
- * Readers are woken, and get no more than what is there. Before the files of the device are
- * removed, which waits for readers.
+ * Readers are woken, and get no more than what is there, also when the files of the device have
+ * been removed.
  *
  * Context: Process.
  */
@@ -75,16 +82,16 @@ static int emu_capture_attach(struct emu_capture *capture, struct emu_device *ed
 	if (rcu_access_pointer(edev->capture))
 		return -EBUSY;
 	capture->edev = edev;
-	capture->started = true;
 	emu_gate_open(&capture->gate);
 	rcu_assign_pointer(edev->capture, capture);
 	static_branch_inc(&emu_detour);
 	return 0;
 }
 
-static int emu_capture_start(struct emu_capture *capture, struct emu_device *edev)
+static int emu_capture_start(struct emu_capture *capture, struct emu_device *edev,
+			     const struct emu_capture_options *options)
 {
-	size_t size = sizeof(struct emu_capture_slot) + capture->snaplen;
+	size_t size = sizeof(struct emu_capture_slot) + options->snaplen;
 	u32 depth = clamp_t(u32, EMU_CAPTURE_BYTES / size, EMU_CAPTURE_MIN, EMU_CAPTURE_MAX);
 	int err;
 
@@ -92,14 +99,20 @@ static int emu_capture_start(struct emu_capture *capture, struct emu_device *ede
 	err = emu_ring_init(&capture->ring, rounddown_pow_of_two(depth), size);
 	if (err)
 		return err;
+	capture->snaplen = options->snaplen;
+	capture->qpn = options->qpn;
 	err = emu_capture_attach(capture, edev);
-	if (err)
+	if (err) {
 		emu_ring_destroy(&capture->ring);
-	return err;
+		return err;
+	}
+	/* release: whoever sees the start sees the buffer; see emu_capture_started() */
+	smp_store_release(&capture->started, true);
+	return 0;
 }
 
 /* start [snaplen=<bytes>] [qp=<number>] */
-static int emu_capture_parse(struct emu_capture *capture, char *text)
+static int emu_capture_parse(struct emu_capture_options *options, char *text)
 {
 	const char *word = strsep(&text, " ");
 
@@ -107,22 +120,24 @@ static int emu_capture_parse(struct emu_capture *capture, char *text)
 		return -EINVAL;
 	while ((word = strsep(&text, " "))) {
 		if (strstarts(word, "snaplen=")) {
-			if (kstrtou32(strchr(word, '=') + 1, 0, &capture->snaplen))
+			if (kstrtou32(strchr(word, '=') + 1, 0, &options->snaplen))
 				return -EINVAL;
 		} else if (strstarts(word, "qp=")) {
-			if (kstrtou32(strchr(word, '=') + 1, 0, &capture->qpn))
+			if (kstrtou32(strchr(word, '=') + 1, 0, &options->qpn))
 				return -EINVAL;
 		} else {
 			return -EINVAL;
 		}
 	}
-	return capture->snaplen > KVERBS_EMU_CAPTURE_MAX_DATA ? -EINVAL : 0;
+	return options->snaplen > KVERBS_EMU_CAPTURE_MAX_DATA ? -EINVAL : 0;
 }
 
 static ssize_t emu_capture_write(struct file *file, const char __user *from, size_t len,
 				 loff_t *pos)
 {
+	struct emu_capture_options options = { .snaplen = KVERBS_EMU_CAPTURE_DATA };
 	struct emu_capture *capture = file->private_data;
+	struct dentry *dentry = file->f_path.dentry;
 	char text[64];
 	int err;
 
@@ -131,15 +146,27 @@ static ssize_t emu_capture_write(struct file *file, const char __user *from, siz
 	if (copy_from_user(text, from, len))
 		return -EFAULT;
 	text[len] = '\0';
+	err = emu_capture_parse(&options, strim(text));
+	if (err)
+		return err;
+	/* The device is there until its files are removed, which waits for the put. */
+	if (debugfs_file_get(dentry))
+		return -ENODEV;
 	mutex_lock(&emu_capture_lock);
-	err = capture->started ? -EBUSY : emu_capture_parse(capture, strim(text));
-	if (!err)
-		err = emu_capture_start(capture, file_inode(file)->i_private);
+	err = capture->started ? -EBUSY :
+	      emu_capture_start(capture, file_inode(file)->i_private, &options);
 	mutex_unlock(&emu_capture_lock);
+	debugfs_file_put(dentry);
 	return err ?: len;
 }
 
 /* --- reading ------------------------------------------------------------------- */
+
+static bool emu_capture_started(struct emu_capture *capture)
+{
+	/* acquire: pairs with the release in emu_capture_start() */
+	return smp_load_acquire(&capture->started);
+}
 
 /* The oldest record, with those passed over that tell of nothing; NULL if there is none. */
 static struct emu_capture_slot *emu_capture_front(struct emu_capture *capture, u32 *pos)
@@ -224,11 +251,14 @@ static ssize_t emu_capture_read(struct file *file, char __user *to, size_t room,
 	ssize_t ret;
 	bool gone;
 
-	if (!READ_ONCE(capture->started))
+	if (!emu_capture_started(capture))
 		return -ENODATA;
 	for (;;) {
-		/* Before the look: what comes before the end is not missed. */
-		gone = READ_ONCE(capture->gone);
+		/*
+		 * acquire: whoever sees the end sees all that came before; pairs with the release
+		 * in emu_capture_detach()
+		 */
+		gone = smp_load_acquire(&capture->gone);
 		ret = emu_capture_copy(capture, to, room);
 		if (ret || gone)
 			return ret;
@@ -246,7 +276,7 @@ static __poll_t emu_capture_poll(struct file *file, poll_table *wait)
 	struct emu_capture *capture = file->private_data;
 
 	poll_wait(file, &capture->wait, wait);
-	if (!READ_ONCE(capture->started))
+	if (!emu_capture_started(capture))
 		return EPOLLERR;
 	if (READ_ONCE(capture->gone))
 		return EPOLLIN | EPOLLRDNORM | EPOLLHUP;
@@ -261,7 +291,6 @@ static int emu_capture_open(struct inode *inode, struct file *file)
 
 	if (!capture)
 		return -ENOMEM;
-	capture->snaplen = KVERBS_EMU_CAPTURE_DATA;
 	emu_gate_init(&capture->gate);
 	init_waitqueue_head(&capture->wait);
 	init_irq_work(&capture->wake, emu_capture_wake);
@@ -295,7 +324,11 @@ static const struct file_operations emu_capture_fops = {
 	.release = emu_capture_release,
 };
 
+/*
+ * Unsafe: readers need the capture and not the device, and go on when the file has been removed.
+ * A write asks for the device itself.
+ */
 void emu_capture_debugfs(struct emu_device *edev, struct dentry *dir)
 {
-	debugfs_create_file("capture", 0600, dir, edev, &emu_capture_fops);
+	debugfs_create_file_unsafe("capture", 0600, dir, edev, &emu_capture_fops);
 }
