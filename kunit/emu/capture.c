@@ -16,17 +16,22 @@
 #define CAPTURE		"/sys/kernel/debug/kverbs_emu/" DEVICE "/capture"
 #define RULES		"/sys/kernel/debug/kverbs_emu/" DEVICE "/faults/rules"
 #define START		"exec 3<>" CAPTURE "; echo start snaplen=%d %s >&3 || exit; "
-#define ENDED		"while kill -0 $(cat " READER ") 2>/dev/null; do usleep 1000; done"
+/* Fails if that takes a minute or more. */
+#define ENDED		"i=0; while kill -0 $(cat " READER ") 2>/dev/null; do " \
+			"i=$((i + 1)); [ $i -lt 60000 ] || exit 1; usleep 1000; done"
 #define OUTPUT		"/tmp/kvt_capture"
 #define READER		OUTPUT ".reader"
+/* A FIFO, at which a reader waits until it is to begin. */
+#define GO		OUTPUT ".go"
 
 #define RECORD		sizeof(struct kverbs_emu_capture_record)
 #define SNAPLEN		16
 /* What the RNR timer of the rig asks for. */
 #define RNR_CODE	1
 #define DATA_SEED	7
-/* More than the buffer has records. */
-#define FLOOD		17000
+/* Records in the buffer, and more than that. */
+#define DEPTH		16384
+#define FLOOD		(DEPTH + 616)
 
 /* What the reader has written of a message. */
 struct captured {
@@ -36,22 +41,41 @@ struct captured {
 
 static void end_reader(void *unused)
 {
-	control_shell("kill $(cat " READER ") 2>/dev/null; rm -f " OUTPUT " " READER);
+	control_shell("kill $(cat " READER ") 2>/dev/null; rm -f " OUTPUT " " READER " " GO);
 }
 
-/* Starts a capture whose reader ends after @bytes; 0: it does not read. */
-static void start(struct kunit *test, size_t bytes, const char *options)
+/* Starts a capture with a reader: a command that reads from 3. */
+static void start_reader(struct kunit *test, const char *options, const char *reader)
 {
-	char reader[48];
-
-	if (bytes)
-		snprintf(reader, sizeof(reader), "head -c %zu <&3 >" OUTPUT, bytes);
-	else
-		strscpy(reader, "sleep 600", sizeof(reader));
 	kvt_defer(test, end_reader, NULL);
 	KUNIT_ASSERT_EQ_MSG(test, 0,
 			    control_shell(START "%s & echo $! >" READER, SNAPLEN, options, reader),
 			    "no capture: mount debugfs");
+}
+
+/* Starts a capture whose reader ends after @bytes. */
+static void start(struct kunit *test, size_t bytes, const char *options)
+{
+	char reader[48];
+
+	snprintf(reader, sizeof(reader), "head -c %zu <&3 >" OUTPUT, bytes);
+	start_reader(test, options, reader);
+}
+
+/* The same, but it does not read before it is told to by release_reader(). */
+static void start_late(struct kunit *test, size_t bytes)
+{
+	char reader[80];
+
+	KUNIT_ASSERT_EQ(test, 0, control_shell("mkfifo " GO));
+	snprintf(reader, sizeof(reader), "(read x <" GO "; exec head -c %zu <&3 >" OUTPUT ")",
+		 bytes);
+	start_reader(test, "", reader);
+}
+
+static void release_reader(struct kunit *test)
+{
+	KUNIT_ASSERT_EQ(test, 0, control_shell("echo >" GO));
 }
 
 /* Waits for the reader to end. */
@@ -216,16 +240,37 @@ static void refusals_are_told(struct kunit *test)
 	next(test, &got, &pos);
 	expect_message(test, r, &got, IB_WR_RDMA_READ, 8);
 	KUNIT_EXPECT_EQ(test, 0x62, (int)got.rec.syndrome);
+	KUNIT_EXPECT_EQ(test, 0U, got.rec.msn);
+	KUNIT_EXPECT_EQ(test, r->b.mr->rkey + 1, got.rec.rkey);
 	KUNIT_EXPECT_EQ(test, 0U, got.rec.data_size);
 	next(test, &got, &pos);
 	expect_message(test, r, &got, IB_WR_SEND, 0);
 	KUNIT_EXPECT_EQ(test, 0x20 | RNR_CODE, (int)got.rec.syndrome);
 	KUNIT_EXPECT_EQ(test, r->psn, got.rec.psn);
+	KUNIT_EXPECT_EQ(test, 0U, got.rec.msn);
+	/* Nothing of the READ that was in this entry of the queue before. */
+	KUNIT_EXPECT_EQ(test, 0ULL, got.rec.remote_addr);
+	KUNIT_EXPECT_EQ(test, 0U, got.rec.rkey);
 	next(test, &got, &pos);
 	expect_message(test, r, &got, IB_WR_SEND, 0);
 	KUNIT_EXPECT_EQ(test, 0x1f, (int)got.rec.syndrome);
 	KUNIT_EXPECT_EQ(test, r->psn, got.rec.psn);
+	KUNIT_EXPECT_EQ(test, 1U, got.rec.msn);
 	KUNIT_EXPECT_TRUE(test, got.rec.flags & KVERBS_EMU_CAPTURE_RETRIED);
+}
+
+/* The second start captures all queue pairs, whatever the first one asked for. */
+static void a_refused_start_leaves_nothing_behind(struct kunit *test)
+{
+	struct rig *r = capture_rig(test);
+	struct captured got;
+	loff_t pos = 0;
+
+	start(test, RECORD + 8, "qp=1 unknown >&3; echo start");
+	send(test, r, 8);
+	finish(test);
+	next(test, &got, &pos);
+	expect_message(test, r, &got, IB_WR_SEND, 8);
 }
 
 static void other_queue_pairs_are_not_told(struct kunit *test)
@@ -266,16 +311,28 @@ static void local_errors_are_not_told(struct kunit *test)
 	expect_message(test, r, &got, IB_WR_SEND, 8);
 }
 
-/* Nobody reads: messages go on, and their records are lost. */
+/* Nobody reads: messages go on, and the reader is told in the end how many records were lost. */
 static void nobody_waits_for_the_reader(struct kunit *test)
 {
 	struct rig *r = capture_rig(test);
+	struct captured got;
+	loff_t pos = 0;
 	int i;
 
-	start(test, 0, "");
+	start_late(test, DEPTH * (RECORD + 4) + RECORD);
 	for (i = 0; i < FLOOD; i++)
 		send(test, r, 4);
 	KUNIT_EXPECT_NE(test, 0, control_shell("exec 3<>" CAPTURE "; echo start >&3"));
+	release_reader(test);
+	finish(test);
+	for (i = 0; i < DEPTH; i++) {
+		next(test, &got, &pos);
+		expect_message(test, r, &got, IB_WR_SEND, 4);
+		KUNIT_ASSERT_EQ(test, (u32)i + 1, got.rec.msn);
+	}
+	next(test, &got, &pos);
+	KUNIT_EXPECT_EQ(test, KVERBS_EMU_CAPTURE_LOST, got.rec.kind);
+	KUNIT_EXPECT_EQ(test, (u64)FLOOD - DEPTH, got.rec.lost);
 }
 
 static struct kunit_case emu_capture_cases[] = {
@@ -283,6 +340,7 @@ static struct kunit_case emu_capture_cases[] = {
 	KUNIT_CASE(messages_are_told_where_they_arrive),
 	KUNIT_CASE(answers_are_told),
 	KUNIT_CASE(refusals_are_told),
+	KUNIT_CASE(a_refused_start_leaves_nothing_behind),
 	KUNIT_CASE(other_queue_pairs_are_not_told),
 	KUNIT_CASE(local_errors_are_not_told),
 	KUNIT_CASE(nobody_waits_for_the_reader),

@@ -26,7 +26,7 @@ static const char *const fault_files[] = {
 int control_shell(const char *fmt, ...)
 {
 	static char *envp[2] = { "PATH=/bin", NULL };
-	char command[192];
+	char command[256];
 	char *argv[4] = { "/bin/sh", "-c", command, NULL };
 	va_list args;
 

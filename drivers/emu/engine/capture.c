@@ -2,8 +2,8 @@
 /*
  * Captures: what is recorded of a message, by the owner that executes it.
  *
- * As long as nobody captures, emu_detour is false, and nothing here is called. While somebody
- * does, on any device, every message takes the long way through exec.c.
+ * Nothing here is called unless emu_detour is true: while somebody captures, on any device, or
+ * faults are injected. Every message of every device then takes the long way through exec.c.
  *
  * A record is reserved before the message is executed, in the buffer of the sender's device and
  * in that of the device that it goes to, if somebody captures there. It then has all that is
@@ -37,6 +37,12 @@ static bool emu_is_read(const struct emu_swqe *wqe)
 	return wqe->opcode == IB_WR_RDMA_READ || wqe->opcode == IB_WR_RDMA_READ_WITH_INV;
 }
 
+static bool emu_is_write(const struct emu_swqe *wqe)
+{
+	return wqe->opcode == IB_WR_RDMA_WRITE || wqe->opcode == IB_WR_RDMA_WRITE_WITH_IMM;
+}
+
+/* One that is answered with what it found. */
 static bool emu_is_atomic(const struct emu_swqe *wqe)
 {
 	return wqe->opcode == IB_WR_ATOMIC_CMP_AND_SWP ||
@@ -60,7 +66,7 @@ static bool emu_is_sent(const struct emu_qp *qp, const struct emu_swqe *wqe)
 		return false;
 	if (emu_is_read(wqe))
 		return !wqe->rdma.data_done;
-	if (emu_is_atomic(wqe))
+	if (emu_is_atomic(wqe) || wqe->opcode == IB_WR_ATOMIC_WRITE)
 		return !wqe->atomic.done;
 	switch (wqe->opcode) {
 	case IB_WR_SEND:
@@ -164,7 +170,11 @@ static void emu_record_connected(struct kverbs_emu_capture_record *rec, const st
 		rec->rkey = wqe->atomic.rkey;
 		rec->compare_add = wqe->atomic.compare_add;
 		rec->swap = wqe->atomic.swap;
-	} else {
+	} else if (wqe->opcode == IB_WR_ATOMIC_WRITE) {
+		rec->remote_addr = wqe->atomic.remote_addr;
+		rec->rkey = wqe->atomic.rkey;
+		rec->swap = wqe->atomic.swap;
+	} else if (emu_is_read(wqe) || emu_is_write(wqe)) {
 		rec->remote_addr = wqe->rdma.remote_addr;
 		rec->rkey = wqe->rdma.rkey;
 	}
@@ -180,7 +190,6 @@ static void emu_record_message(struct kverbs_emu_capture_record *rec, const stru
 	rec->length = wqe->length;
 	rec->src_qpn = qp->ibqp.qp_num;
 	rec->psn = qp->psn;
-	rec->msn = (qp->msn + 1) & EMU_PSN_MASK;
 	rec->mtu = emu_packet_bytes(qp);
 	if (wqe->opcode == IB_WR_SEND_WITH_IMM || wqe->opcode == IB_WR_RDMA_WRITE_WITH_IMM)
 		rec->imm_data = wqe->ex.imm_data;
@@ -228,7 +237,7 @@ void emu_capture_begin(struct emu_exec *ex, struct emu_swqe *wqe, struct emu_cap
 	rcu_read_unlock();
 	for (i = 0; i < done->nr; i++)
 		emu_record_message(&done->end[i].slot->rec, qp, wqe);
-	if (!emu_is_read(wqe) && !emu_is_atomic(wqe))
+	if (!emu_is_read(wqe) && !emu_is_atomic(wqe) && wqe->opcode != IB_WR_ATOMIC_WRITE)
 		emu_capture_data(ex, wqe, done);
 }
 
@@ -285,13 +294,17 @@ static bool emu_record_answer(struct kverbs_emu_capture_record *rec, const struc
 	return true;
 }
 
-/* Those who are captured count their packets and messages. */
-static void emu_capture_count(struct emu_qp *qp, const struct kverbs_emu_capture_record *rec)
+/*
+ * Those who are captured count their packets, and the messages that the responder has completed.
+ */
+static void emu_capture_count(struct emu_qp *qp, const struct kverbs_emu_capture_record *rec,
+			      enum emu_outcome outcome)
 {
 	u32 packets = rec->length ? DIV_ROUND_UP(rec->length, rec->mtu) : 1;
 
 	qp->psn = (qp->psn + packets) & EMU_PSN_MASK;
-	qp->msn = rec->msn;
+	if (outcome == EMU_DONE)
+		qp->msn = (qp->msn + 1) & EMU_PSN_MASK;
 }
 
 /**
@@ -310,13 +323,14 @@ void emu_capture_end(struct emu_exec *ex, enum emu_outcome outcome, struct emu_c
 	if (done->answered)
 		outcome = EMU_DONE;
 	if ((outcome == EMU_DONE || outcome == EMU_DROPPED) && done->nr)
-		emu_capture_count(ex->qp, &done->end[0].slot->rec);
+		emu_capture_count(ex->qp, &done->end[0].slot->rec, outcome);
 	for (i = 0; i < done->nr; i++) {
 		struct emu_capture *capture = done->end[i].capture;
 		struct emu_capture_slot *slot = done->end[i].slot;
 
 		slot->dropped = !emu_record_answer(&slot->rec, ex, outcome);
 		slot->rec.ended = now;
+		slot->rec.msn = ex->qp->msn;
 		slot->rec.size = sizeof(slot->rec) + slot->rec.data_size;
 		kverbs_delay("emu_capture_end");
 		emu_ring_publish(&slot->slot, done->end[i].pos);

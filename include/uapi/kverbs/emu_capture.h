@@ -7,9 +7,10 @@
  *
  *   start [snaplen=<bytes>] [qp=<number>]
  *
- * to it until it closes it. read(2) returns whole records, and waits for the first one; 0 once
- * the device is gone. poll(2) tells when there are some. When the buffer is full, messages go
- * on, and their records are lost and counted.
+ * to it until it closes it. read(2) returns whole records, and waits for the first one. When the
+ * device goes, read(2) still returns what is there, and then 0. poll(2) tells when there are some.
+ * When the buffer is full, messages go on, and their records are lost and counted. The open file
+ * holds the module.
  *
  * Errors. EINVAL: another command, or a buffer too short for a record; EBUSY: somebody
  * captures on this device, or this file has been started; ENODEV: the device goes; ENOMEM;
@@ -53,11 +54,12 @@ enum kverbs_emu_capture_flags {
  * @opcode: of the request, enum ib_uverbs_wr_opcode
  * @time: when it was sent, in nanoseconds since 1970
  * @ended: when it was answered, or dropped
- * @lost: records that were lost up to here
+ * @lost: records that were lost so far, as the sender saw it when it made the record. Senders are
+ *	not in step: it may be less than in the record before, and the most is what counts
  * @remote_addr: of RDMA and atomic operations
  * @compare_add: of an atomic: what to compare with, or to add
- * @swap: what to store then
- * @found: what was there; only with KVERBS_EMU_CAPTURE_ANSWERED
+ * @swap: what to store then; of an ATOMIC WRITE: what to store
+ * @found: of an atomic: what was there; only with KVERBS_EMU_CAPTURE_ANSWERED
  * @rkey: of RDMA and atomic operations
  * @length: bytes of the message, of a READ: of the answer
  * @data_size: how many of them follow the structure
@@ -67,7 +69,7 @@ enum kverbs_emu_capture_flags {
  * @dest_qpn: the responder's
  * @qkey: of a datagram
  * @psn: number of the first packet. It counts the messages that were captured
- * @msn: number of the message, likewise
+ * @msn: messages that the responder has completed, with this one if that is an ACK; likewise
  * @flow: traffic class << 20 | flow label
  * @pkey: P_Key of the requester
  * @mtu: bytes of data in a packet
