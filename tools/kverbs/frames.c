@@ -12,6 +12,9 @@
 
 #include "capture.h"
 
+/* IB_UVERBS_WR_ATOMIC_WRITE, which headers before Linux 6.2 do not have. */
+#define WR_ATOMIC_WRITE	15
+
 #define ROCE_PORT	4791
 #define NO_VLAN		0xffff
 #define PSN_MASK	0xffffff
@@ -34,6 +37,7 @@ enum {
 	FETCH_ADD	= 0x14,
 	SEND_LAST_INV	= 0x16,
 	SEND_ONLY_INV	= 0x17,
+	ATOMIC_WRITE	= 0x1d,
 };
 
 /* What is added to the first one of an operation. */
@@ -120,16 +124,25 @@ static void add64(struct packet *pkt, uint64_t value)
 	pkt->header_size += sizeof(value);
 }
 
-/* The CRC of Ethernet, bit by bit. */
-static uint32_t crc_add(uint32_t crc, const uint8_t *bytes, size_t size)
+static uint32_t crc_of_byte(uint32_t crc)
 {
 	int bit;
 
-	while (size--) {
-		crc ^= *bytes++;
-		for (bit = 0; bit < 8; bit++)
-			crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
-	}
+	for (bit = 0; bit < 8; bit++)
+		crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
+	return crc;
+}
+
+/* The CRC of Ethernet, byte by byte. The CRC of byte 0 is 0, and no other one is. */
+static uint32_t crc_add(uint32_t crc, const uint8_t *bytes, size_t size)
+{
+	static uint32_t table[256];
+	uint32_t byte;
+
+	for (byte = 0; !table[255] && byte < 256; byte++)
+		table[byte] = crc_of_byte(byte);
+	while (size--)
+		crc = crc >> 8 ^ table[(crc ^ *bytes++) & 0xff];
 	return crc;
 }
 
@@ -448,7 +461,26 @@ static void put_atomic_request(struct message *msg)
 	put_frame(msg, &pkt);
 }
 
-/* An ACK, an RNR NAK, a NAK, or the answer of an atomic. */
+/* What is written are the bytes of the memory. */
+static void put_atomic_write(struct message *msg)
+{
+	const struct kverbs_emu_capture_record *rec = msg->rec;
+	struct packet pkt = {
+		.opcode = with_transport(rec, ATOMIC_WRITE),
+		.ack = true,
+		.psn = rec->psn,
+		.length = sizeof(rec->swap),
+		.data = (const uint8_t *)&rec->swap,
+		.kept = sizeof(rec->swap),
+	};
+
+	add64(&pkt, rec->remote_addr);
+	add32(&pkt, rec->rkey);
+	add32(&pkt, sizeof(rec->swap));
+	put_frame(msg, &pkt);
+}
+
+/* An ACK, an RNR NAK, a NAK, or the answer of an atomic or an ATOMIC WRITE. */
 static void put_ack(struct message *msg, uint8_t operation, uint32_t psn)
 {
 	const struct kverbs_emu_capture_record *rec = msg->rec;
@@ -472,7 +504,7 @@ unsigned int frames_of(const struct kverbs_emu_capture_record *rec, const uint8_
 	bool answered = rec->flags & KVERBS_EMU_CAPTURE_ANSWERED;
 	/* NAKs of either kind have one of the upper bits. */
 	bool nak = rec->syndrome & 0x60;
-	bool read = false, atomic = false;
+	bool read = false, atomic = false, atomic_write = false;
 
 	switch (rec->opcode) {
 	case IB_UVERBS_WR_RDMA_WRITE:
@@ -489,6 +521,10 @@ unsigned int frames_of(const struct kverbs_emu_capture_record *rec, const uint8_
 		atomic = true;
 		put_atomic_request(&msg);
 		break;
+	case WR_ATOMIC_WRITE:
+		atomic_write = true;
+		put_atomic_write(&msg);
+		break;
 	default:
 		put_request(&msg, SEND_FIRST);
 	}
@@ -500,6 +536,9 @@ unsigned int frames_of(const struct kverbs_emu_capture_record *rec, const uint8_
 		put_read_response(&msg);
 	else if (atomic)
 		put_ack(&msg, ATOMIC_ACK, rec->psn);
+	else if (atomic_write)
+		/* It is answered as a READ of nothing. */
+		put_ack(&msg, READ_RESPONSE + RESPONSE_ONLY, rec->psn);
 	else
 		put_ack(&msg, ACK, rec->psn + packets_of(rec) - 1);
 	return msg.frames;

@@ -71,6 +71,10 @@ static void write_connected(void)
 	write_message((struct kverbs_emu_capture_record) { IPV4,
 		.opcode = IB_UVERBS_WR_ATOMIC_FETCH_AND_ADD, .psn = 61, .length = 8,
 		.compare_add = 4, .found = 5, .rkey = 0x999 });
+	/* An ATOMIC WRITE. */
+	write_message((struct kverbs_emu_capture_record) { IPV4,
+		.opcode = 15, .psn = 62, .length = 8, .swap = 6, .remote_addr = 0x30000,
+		.rkey = 0x999 });
 }
 
 static void write_failing(void)
