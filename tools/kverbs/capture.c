@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,6 +21,8 @@
 #define CAPTURE_DIR	"/sys/kernel/debug/kverbs_emu"
 /* Room for at least one record of any size. */
 #define BUFFER_SIZE	(4 * KVERBS_EMU_CAPTURE_MAX_DATA)
+/* Reads after a signal: the driver's buffer holds no more, and messages may go on. */
+#define LAST_READS	((16 << 20) / BUFFER_SIZE)
 /* A path MTU of more would not fit into struct frame. */
 #define MTU_MAX		4096
 
@@ -31,7 +34,7 @@
  * @count: messages to stop after; 0 for never
  * @messages: messages written
  * @frames: their frames
- * @lost: messages that the driver could not keep
+ * @lost: messages that the driver could not keep: the most that a record says
  */
 struct capture {
 	const char *device;
@@ -42,14 +45,6 @@ struct capture {
 	uint64_t frames;
 	uint64_t lost;
 };
-
-static volatile sig_atomic_t stop;
-
-static void handle_signal(int signal)
-{
-	(void)signal;
-	stop = 1;
-}
 
 /* --- messages about errors ----------------------------------------------------- */
 
@@ -102,7 +97,8 @@ static int write_records(struct capture *cap, const uint8_t *bytes, size_t size)
 			return say_error("the records of %s are not of version %d: this command and\n"
 					 "  the module kverbs_emu must be of one version",
 					 cap->device, KVERBS_EMU_CAPTURE_VERSION);
-		cap->lost = rec.lost;
+		if (rec.lost > cap->lost)
+			cap->lost = rec.lost;
 		if (rec.kind != KVERBS_EMU_CAPTURE_MESSAGE)
 			continue;
 		if (cap->count && cap->messages == cap->count)
@@ -121,46 +117,48 @@ static bool is_complete(const struct capture *cap)
 }
 
 /*
- * Writes what there is. Return: STATUS_OK or STATUS_FAILED; more: there may be more
- * later.
+ * Writes some of what there is. Return: STATUS_OK or STATUS_FAILED; got: whether there was
+ * something; ended: whether the device is gone, and all of it has been read.
  */
-static int drain(struct capture *cap, uint8_t *buffer, bool *more)
+static int read_some(struct capture *cap, uint8_t *buffer, bool *got, bool *ended)
 {
-	int status = STATUS_OK;
-	ssize_t size;
+	ssize_t size = read(cap->fd, buffer, BUFFER_SIZE);
+	int status;
 
-	*more = true;
-	while (status == STATUS_OK && !is_complete(cap)) {
-		size = read(cap->fd, buffer, BUFFER_SIZE);
-		if (size < 0 && (errno == EAGAIN || errno == EINTR))
-			return STATUS_OK;
-		/* The file of a device that has gone fails. */
-		if (size <= 0) {
-			*more = false;
-			return STATUS_OK;
-		}
-		status = write_records(cap, buffer, size);
-		/* Whoever reads along sees each message soon. */
-		if (fflush(cap->out))
-			status = say_error("cannot write the frames: %s", strerror(errno));
-	}
+	*got = size > 0;
+	*ended = !size;
+	if (size < 0 && errno != EAGAIN && errno != EINTR)
+		return say_error("cannot read the messages of %s: %s", cap->device,
+				 strerror(errno));
+	if (size <= 0)
+		return STATUS_OK;
+	status = write_records(cap, buffer, size);
+	/* Whoever reads along sees each message soon. */
+	if (fflush(cap->out))
+		status = say_error("cannot write the frames: %s", strerror(errno));
 	return status;
 }
 
-/* signals: the mask with which to wait */
-static int capture_loop(struct capture *cap, uint8_t *buffer, const sigset_t *signals)
+/*
+ * signals: becomes readable with a signal, and remains so. Not ppoll(2): while there are always
+ * messages, it would never let one through.
+ */
+static int capture_loop(struct capture *cap, uint8_t *buffer, int signals)
 {
-	struct pollfd pollfd = { .fd = cap->fd, .events = POLLIN };
-	bool last, more = true;
+	struct pollfd fds[] = {
+		{ .fd = cap->fd, .events = POLLIN },
+		{ .fd = signals, .events = POLLIN },
+	};
+	unsigned int last = LAST_READS;
+	bool got, ended;
 	int status;
 
 	do {
-		last = stop;
-		status = drain(cap, buffer, &more);
-		if (status != STATUS_OK || is_complete(cap) || !more || last)
+		poll(fds, 2, -1);
+		status = read_some(cap, buffer, &got, &ended);
+		if (fds[1].revents && (!got || !--last))
 			break;
-		ppoll(&pollfd, 1, NULL, signals);
-	} while (true);
+	} while (status == STATUS_OK && !is_complete(cap) && !ended);
 	return status;
 }
 
@@ -172,38 +170,46 @@ static uint64_t now(void)
 	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
 
-/* SIGINT and SIGTERM end the capture, but only while it waits. */
-static void catch_signals(sigset_t *waiting)
+/* SIGINT and SIGTERM end the capture. Return: a file that tells of them, or -1. */
+static int catch_signals(void)
 {
-	struct sigaction action = { .sa_handler = handle_signal };
 	sigset_t blocked;
 
 	sigemptyset(&blocked);
 	sigaddset(&blocked, SIGINT);
 	sigaddset(&blocked, SIGTERM);
-	sigprocmask(SIG_BLOCK, &blocked, waiting);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
+	sigprocmask(SIG_BLOCK, &blocked, NULL);
+	return signalfd(-1, &blocked, SFD_CLOEXEC);
+}
+
+static int capture_until(struct capture *cap, uint8_t *buffer, int signals)
+{
+	int status;
+
+	pcapng_start(cap->out, cap->device);
+	fflush(cap->out);
+	fprintf(stderr, "capturing on %s\n", cap->device);
+	status = capture_loop(cap, buffer, signals);
+	pcapng_end(cap->out, now(), cap->frames, cap->lost);
+	fprintf(stderr, "%llu messages, %llu frames, %llu messages lost\n",
+		(unsigned long long)cap->messages, (unsigned long long)cap->frames,
+		(unsigned long long)cap->lost);
+	return status;
 }
 
 static int capture_to(struct capture *cap)
 {
 	uint8_t *buffer = malloc(BUFFER_SIZE);
-	sigset_t waiting;
-	int status;
+	int status, signals = catch_signals();
 
 	if (!buffer)
 		return say_error("no memory");
-	catch_signals(&waiting);
-	pcapng_start(cap->out, cap->device);
-	fflush(cap->out);
-	fprintf(stderr, "capturing on %s\n", cap->device);
-	status = capture_loop(cap, buffer, &waiting);
-	pcapng_end(cap->out, now(), cap->frames, cap->lost);
+	if (signals < 0)
+		status = say_error("cannot wait for signals: %s", strerror(errno));
+	else
+		status = capture_until(cap, buffer, signals);
+	close(signals);
 	free(buffer);
-	fprintf(stderr, "%llu messages, %llu frames, %llu messages lost\n",
-		(unsigned long long)cap->messages, (unsigned long long)cap->frames,
-		(unsigned long long)cap->lost);
 	return status;
 }
 
