@@ -7,6 +7,7 @@
 
 PATH=$PATH:/usr/bin
 export PATH
+CONFIG=/sys/kernel/config/kverbs_emu
 
 # A port as in /proc/net: 18515, on which the programs meet.
 listening() {
@@ -14,10 +15,11 @@ listening() {
 }
 
 HOST=127.0.0.1
+DEVICE=emu0
 both_ends() {
-	timeout 100 "$@" -d emu0 >/tmp/server 2>&1 &
+	timeout 100 "$@" -d $DEVICE >/tmp/server 2>&1 &
 	server=$!
-	retry 400 listening && timeout 100 "$@" -d emu0 $HOST >/tmp/client 2>&1 &&
+	retry 400 listening && timeout 100 "$@" -d $DEVICE $HOST >/tmp/client 2>&1 &&
 		wait $server && return
 	cat /tmp/server /tmp/client
 	kill $server 2>/dev/null
@@ -46,12 +48,51 @@ ends_by_count() {
 		wait $capture && grep -qx "7 messages, 14 frames, 0 messages lost" /tmp/said
 }
 
-# The device goes: so does the capture, with what there was.
+is_stopped() {
+	grep -q "^State:.T" "/proc/$1/status"
+}
+
+# The device goes before its messages are read: the capture still has all of them, and ends.
 device_goes() {
-	kverbs capture emu0 -w /share/gone.pcapng 2>/tmp/said &
+	mkdir $CONFIG/emu1 && echo 1 >$CONFIG/emu1/enable || return 1
+	kverbs capture emu1 -w /share/gone.pcapng 2>/tmp/said &
 	capture=$!
-	retry 400 grep -q capturing /tmp/said && unload_all && wait $capture &&
-		grep -qx "0 messages, 0 frames, 0 messages lost" /tmp/said
+	DEVICE=emu1
+	retry 400 grep -q capturing /tmp/said && kill -STOP $capture &&
+		retry 400 is_stopped $capture && both_ends ibv_rc_pingpong -n 20 -s 8 &&
+		echo 0 >$CONFIG/emu1/enable && [ ! -e /sys/class/infiniband/emu1 ]
+	gone=$?
+	DEVICE=emu0
+	kill -CONT $capture
+	[ $gone -eq 0 ] || kill -INT $capture
+	wait $capture && [ $gone -eq 0 ] && rmdir $CONFIG/emu1 &&
+		grep -qx "40 messages, 80 frames, 0 messages lost" /tmp/said && return
+	cat /tmp/said
+	return 1
+}
+
+has_much() {
+	[ "$(wc -c </tmp/busy.pcapng)" -gt 100000 ]
+}
+
+# There are always messages, and yet a signal ends it.
+ends_under_traffic() {
+	timeout 200 ibv_rc_pingpong -d emu0 -n 1000000000 -s 8 >/dev/null 2>&1 &
+	server=$!
+	retry 400 listening || return 1
+	timeout 200 ibv_rc_pingpong -d emu0 -n 1000000000 -s 8 $HOST >/dev/null 2>&1 &
+	client=$!
+	kverbs capture emu0 -w /tmp/busy.pcapng --snaplen 0 2>/tmp/said &
+	capture=$!
+	retry 400 has_much
+	busy=$?
+	kill -INT $capture
+	wait $capture && [ $busy -eq 0 ] && kill $client && kill $server &&
+		grep -q "^[1-9][0-9]* messages, " /tmp/said
+	ended=$?
+	wait $client $server
+	rm /tmp/busy.pcapng
+	return $ended
 }
 
 only_one_captures() {
@@ -72,6 +113,8 @@ check "UC is captured" captured uc "200 messages, 800 frames, 0 messages lost" \
 	both_ends ibv_uc_pingpong -n 100
 check "a capture ends by its count" ends_by_count
 check "two do not capture on one device" only_one_captures
+check "a signal ends a capture under traffic" ends_under_traffic
+check "a capture has what there was before the device went" device_goes
 unload_all
 
 ip link add dummy0 type dummy 2>/dev/null

@@ -57,7 +57,7 @@ check_frames() {
 	fi
 	for name in rc:RC_SEND_{FIRST,MIDDLE,LAST} rc:RC_ACK uc:UC_SEND_LAST ud:UD_SEND_ONLY \
 		write:RC_WRITE_{FIRST,MIDDLE,LAST} read:RC_READ_RE{QUEST,SPONSE_MIDDLE} \
-		atomic:RC_{FETCH_ADD,ATOMIC_ACK} verbs:nak=2; do
+		atomic:RC_{FETCH_ADD,ATOMIC_ACK} verbs:{RC_ATOMIC_WRITE,nak=2}; do
 		operation=${name#*:}
 		grep -qw -- "$operation" "$1/${name%:*}.pcapng.frames" || {
 			echo "no $operation in ${name%:*}.pcapng" >"$1/missing"
