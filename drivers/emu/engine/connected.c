@@ -409,7 +409,8 @@ static enum emu_outcome emu_check_rd_atomic(struct emu_exec *ex, struct emu_swqe
 }
 
 /* Returns EMU_DONE with the data in place, or else the outcome of the entry. */
-static __always_inline enum emu_outcome emu_read_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+static __always_inline enum emu_outcome emu_read_data(struct emu_exec *ex, struct emu_swqe *wqe,
+						      u32 pos)
 {
 	struct ib_sge there = emu_remote_sge(wqe);
 	struct emu_cursor local, remote;

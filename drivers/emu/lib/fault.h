@@ -3,9 +3,10 @@
  * Fault injection: whether something is to go wrong; see fault.c. Whoever asks makes it go
  * wrong.
  *
- * As long as no device has rules, and all rates are 0, emu_faulty is false, and who asks behind it pays
- * for a patched jump and nothing else. So is emu_detour, unless messages are captured: while it is
- * true, each entry of a send queue takes the long way through engine/exec.c, which asks the rest.
+ * As long as no device has rules, and all rates are 0, emu_faulty is false, and who asks behind it
+ * pays for a patched jump and nothing else. emu_detour is true while emu_faulty is, and while
+ * messages are captured: each entry of a send queue then takes the long way through
+ * engine/exec.c, which asks the rest.
  */
 #ifndef KVERBS_EMU_FAULT_H
 #define KVERBS_EMU_FAULT_H

@@ -40,7 +40,10 @@ static __always_inline void emu_target_leave(struct emu_region *region)
 	emu_gate_leave(&region->gate);
 }
 
-/* The memory of a part of a page list; NULL if it is not contiguous. */
+/*
+ * The memory of a part of a page list; NULL if it is not contiguous, or the CPU has no memory
+ * there, or no route to it is known yet.
+ */
 static __always_inline void *emu_target_page(const struct emu_region *region, u64 addr, u32 length)
 {
 	u64 page_size = 1ULL << region->page_shift;
@@ -56,7 +59,7 @@ static __always_inline void *emu_target_page(const struct emu_region *region, u6
 
 /*
  * The memory of @length bytes, not 0, at @addr of an entered region; NULL if @key does not grant
- * @access to it, or if it is not contiguous.
+ * @access to it, or as emu_target_page().
  */
 static __always_inline void *emu_target_span(const struct emu_region *region, u32 key,
 					     const struct ib_pd *pd, int access, u64 addr,

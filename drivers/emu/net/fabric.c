@@ -6,8 +6,8 @@
  * port is found by its LID; with a global route, it must have the destination's
  * GID too. An Ethernet port is found by any of its GIDs together with the GID's
  * type: RoCE v1 and v2 do not hear each other. Network namespaces are joined as well: if several
- * of them have an address, each sender reaches the one in its own. Lookups run under RCU and take no
- * lock. emu_fabric_lock serialises changes; a grace period after a port has been
+ * of them have an address, each sender reaches the one in its own. Lookups run under RCU and take
+ * no lock. emu_fabric_lock serialises changes; a grace period after a port has been
  * taken out, nobody uses it any more.
  *
  * A connected queue pair keeps using the peer that it found until the fabric's generation
