@@ -9,6 +9,14 @@
  * freed a grace period after the file is closed, so an owner that has found it may look at its
  * gate. emu_capture_lock is taken by process context only, and held while owners leave, which
  * take no lock.
+ *
+ * Readers take another lock, and find the start and the end by two pairs of accesses:
+ *
+ *   A  emu_capture_start()	release of @started, pairs with the acquire in
+ *				emu_capture_started(): who sees the start sees the buffer
+ *   B  emu_capture_detach()	release of @gone, pairs with the acquire in
+ *				emu_capture_read(): who sees the end, and then no record,
+ *				has had them all
  */
 #include <linux/debugfs.h>
 #include <linux/fs.h>
@@ -48,7 +56,7 @@ static void emu_capture_detach(struct emu_capture *capture)
 	capture->edev = NULL;
 	static_branch_dec(&emu_detour);
 	emu_gate_drain(&capture->gate);
-	/* release: pairs with the acquire in emu_capture_read() */
+	/* release: pair B */
 	smp_store_release(&capture->gone, true);
 	wake_up_interruptible(&capture->wait);
 }
@@ -106,7 +114,7 @@ static int emu_capture_start(struct emu_capture *capture, struct emu_device *ede
 		emu_ring_destroy(&capture->ring);
 		return err;
 	}
-	/* release: whoever sees the start sees the buffer; see emu_capture_started() */
+	/* release: pair A */
 	smp_store_release(&capture->started, true);
 	return 0;
 }
@@ -164,7 +172,7 @@ static ssize_t emu_capture_write(struct file *file, const char __user *from, siz
 
 static bool emu_capture_started(struct emu_capture *capture)
 {
-	/* acquire: pairs with the release in emu_capture_start() */
+	/* acquire: pair A */
 	return smp_load_acquire(&capture->started);
 }
 
@@ -254,10 +262,7 @@ static ssize_t emu_capture_read(struct file *file, char __user *to, size_t room,
 	if (!emu_capture_started(capture))
 		return -ENODATA;
 	for (;;) {
-		/*
-		 * acquire: whoever sees the end sees all that came before; pairs with the release
-		 * in emu_capture_detach()
-		 */
+		/* acquire: pair B. Before the look: what comes before the end is not missed. */
 		gone = smp_load_acquire(&capture->gone);
 		ret = emu_capture_copy(capture, to, room);
 		if (ret || gone)
