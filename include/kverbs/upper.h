@@ -3,7 +3,7 @@
  * What the kernel's own MAD layer and connection manager need of the core, besides the verbs,
  * when "make ulps" builds them to run on it: see Documentation/ulps.rst.
  *
- * Only the modules in ulps/ call these functions, which are exported in the symbol namespace
+ * Only the modules in ulp/stock/ call these functions, which are exported in the symbol namespace
  * KVERBS_INTERNAL. ULPs and drivers use <rdma/ib_verbs.h>.
  */
 #ifndef KVERBS_UPPER_H
