@@ -17,6 +17,7 @@
  */
 #include <linux/err.h>
 #include <linux/export.h>
+#include <linux/module.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <kverbs/delay.h>
@@ -174,26 +175,45 @@ static void qp_unuse_others(struct ib_qp *qp)
 	atomic_dec(&qp->pd->usecnt);
 }
 
-/* Where rdma_rw contexts are; NULL if nowhere. Their users need that module to stay loaded. */
-static const struct ib_rw_ops *rw_ops;
+/* Of the module that has rdma_rw contexts; NULL while none is loaded. */
+static const struct ib_rw_ops __rcu *rw_ops;
 
 /**
  * ib_set_rw_ops() - make QPs with rdma_rw contexts possible
- * @ops: the functions, or %NULL before they go: when no module is loaded that uses such QPs
+ * @ops: the functions, or %NULL before their module goes
  *
- * Context: Any.
+ * Context: Process, may sleep.
  */
 void ib_set_rw_ops(const struct ib_rw_ops *ops)
 {
-	WRITE_ONCE(rw_ops, ops);
+	rcu_assign_pointer(rw_ops, ops);
+	/* Whoever has read the old pointer has asked for its module, or been refused. */
+	synchronize_rcu();
 }
 IB_EXPORT_INTERNAL(ib_set_rw_ops);
 
-static int qp_add_contexts(const struct ib_verb_call *call, struct ib_device *device,
-			   struct ib_qp_init_attr *init)
+/* Keeps their module loaded until rw_ops_put(). NULL if there is none, or it is going. */
+static const struct ib_rw_ops *rw_ops_get(void)
 {
-	const struct ib_rw_ops *ops = READ_ONCE(rw_ops);
+	const struct ib_rw_ops *ops;
 
+	rcu_read_lock();
+	ops = rcu_dereference(rw_ops);
+	if (ops && !try_module_get(ops->owner))
+		ops = NULL;
+	rcu_read_unlock();
+	return ops;
+}
+
+static void rw_ops_put(const struct ib_rw_ops *ops)
+{
+	if (ops)
+		module_put(ops->owner);
+}
+
+static int qp_add_contexts(const struct ib_verb_call *call, struct ib_device *device,
+			   struct ib_qp_init_attr *init, const struct ib_rw_ops *ops)
+{
 	if (!init->cap.max_rdma_ctxs)
 		return 0;
 	if (!ops)
@@ -225,17 +245,19 @@ struct ib_qp *ib_create_qp_kernel(struct ib_pd *pd,
 	const struct ib_verb_call call = {
 		.dev = device, .res = &pd->res, .client = caller, .what = "create_qp",
 	};
+	const struct ib_rw_ops *ops = qp_init_attr->cap.max_rdma_ctxs ? rw_ops_get() : NULL;
 	struct ib_qp *qp;
 	int ret;
 
-	ret = qp_add_contexts(&call, device, qp_init_attr) ?:
+	ret = qp_add_contexts(&call, device, qp_init_attr, ops) ?:
 	      qp_check_init_attr(&call, device, qp_init_attr);
 	if (ret)
-		return ERR_PTR(ret);
+		goto put_ops;
 
+	ret = -ENOMEM;
 	qp = rdma_zalloc_drv_obj_numa(device, ib_qp);
 	if (!qp)
-		return ERR_PTR(-ENOMEM);
+		goto put_ops;
 	qp_init(qp, pd, qp_init_attr, caller, _RET_IP_);
 	qp_use_others(qp);
 
@@ -248,7 +270,7 @@ struct ib_qp *ib_create_qp_kernel(struct ib_pd *pd,
 		ib_notify_quiesce(&qp->notify);
 		qp_unuse_others(qp);
 		ib_notify_free_qp(qp);
-		return ERR_PTR(ret);
+		goto put_ops;
 	}
 
 	if (!qp->qp_num && qp->qp_type != IB_QPT_SMI)
@@ -257,14 +279,15 @@ struct ib_qp *ib_create_qp_kernel(struct ib_pd *pd,
 	qp->max_read_sge = min_t(u32, qp_init_attr->cap.max_send_sge,
 				 device->attrs.max_sge_rd);
 	rdma_restrack_add(&qp->res);
-	if (qp_init_attr->cap.max_rdma_ctxs) {
-		ret = READ_ONCE(rw_ops)->init_mrs(qp, qp_init_attr);
-		if (ret) {
+	if (ops) {
+		ret = ops->init_mrs(qp, qp_init_attr);
+		if (ret)
 			ib_destroy_qp(qp);
-			return ERR_PTR(ret);
-		}
 	}
-	return qp;
+
+put_ops:
+	rw_ops_put(ops);
+	return ret ? ERR_PTR(ret) : qp;
 }
 EXPORT_SYMBOL(ib_create_qp_kernel);
 

@@ -22,12 +22,14 @@ void ib_port_remove_groups(struct ib_device *dev, u32 port,
 
 /**
  * struct ib_rw_ops - what rdma_rw contexts need when a QP is made
+ * @owner: the module that has these functions, which stays loaded while they run
  * @init_qp: adds the requests of &ib_qp_cap.max_rdma_ctxs contexts to &ib_qp_cap.max_send_wr;
  *	the port is valid
  * @init_mrs: makes the regions of the contexts, in &ib_qp.rdma_mrs and &ib_qp.sig_mrs, which
  *	the core frees with the QP; returns 0 or an errno
  */
 struct ib_rw_ops {
+	struct module *owner;
 	void (*init_qp)(struct ib_device *dev, struct ib_qp_init_attr *attr);
 	int (*init_mrs)(struct ib_qp *qp, struct ib_qp_init_attr *attr);
 };
