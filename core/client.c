@@ -463,6 +463,9 @@ again:
 	list_for_each_entry(p, &ib_priv(dev)->presences, on_device) {
 		if (p->client->client_id < id || !p->client->get_net_dev_by_params)
 			continue;
+		/* Its removal comes first, however many requests there are. */
+		if (p->waited)
+			continue;
 		if (p->state == CLIENT_PRESENT)
 			return p;
 		if (p->state == CLIENT_CALLING) {
@@ -482,7 +485,7 @@ again:
  * @addr: IP address that it was sent to
  *
  * Asks the clients of the device that have network devices on top of it, as IPoIB has, in the
- * order of their registration.
+ * order of their registration; not one whose removal waits.
  *
  * Context: Process, may sleep; not in a callback of such a client for @dev.
  * Return: the network device, with a reference that the caller drops by dev_put(); %NULL if
