@@ -198,6 +198,7 @@ OBJECTS(mr, RDMA_RESTRACK_MR);
 OBJECTS(srq, RDMA_RESTRACK_SRQ);
 OBJECTS(mw, RDMA_RESTRACK_MW);
 OBJECTS(fmr, RDMA_RESTRACK_FMR);
+OBJECTS(cm_id, RDMA_RESTRACK_CM_ID);
 
 static int vectors_show(struct seq_file *s, void *unused)
 {
@@ -228,7 +229,7 @@ void ib_debugfs_add(struct ib_device *dev)
 	} files[] = {
 		{ "info", &info_fops }, { "pd", &pd_fops }, { "cq", &cq_fops },
 		{ "qp", &qp_fops }, { "mr", &mr_fops }, { "srq", &srq_fops },
-		{ "mw", &mw_fops }, { "fmr", &fmr_fops },
+		{ "mw", &mw_fops }, { "fmr", &fmr_fops }, { "cm_id", &cm_id_fops },
 		{ "vectors", &vectors_fops }, { "cq_pool", &cq_pool_fops },
 	};
 	struct dentry *dir = debugfs_create_dir(dev_name(&dev->dev),

@@ -64,7 +64,6 @@ void emu_core_query_device(const struct emu_device *edev, struct ib_device_attr 
 	attr->max_map_per_fmr = EMU_MAX_FMR_MAPS;
 }
 
-
 int emu_core_register(struct emu_device *edev, const char *name)
 {
 	return ib_register_device(&edev->ibdev, name, &edev->pdev->dev);

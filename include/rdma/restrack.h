@@ -34,13 +34,14 @@ enum rdma_restrack_type {
  * @no_track: never list this entry
  * @kref: keeps the object while somebody looks at it
  * @comp: completed when the last reference is dropped
- * @task: NULL: the core does not record the task
+ * @task: the process that asked for a CM ID, if one did; NULL: the core records none
  * @kern_name: name of the module that made the object, or of the process, by a
  *	channel-adapter request: @maker; or NULL
  * @maker: copy of that name, since a module that leaks objects may be unloaded before
  *	they are freed
  * @type: kind of object
- * @user: false: the core makes no objects for a user verbs interface
+ * @user: a process asked for a CM ID; false for what the core makes, which has no user verbs
+ *	interface
  * @id: number, unique among objects of the same device and kind
  * @site: where the object was made: address of the call into the midlayer
  */
@@ -63,7 +64,7 @@ struct rdma_restrack_entry {
  * @res: tracking entry of the object
  *
  * Context: Any.
- * Return: true, for each object of kverbs.
+ * Return: true for each verbs object of kverbs; false for a CM ID that a process asked for.
  */
 static inline bool rdma_is_kernel_res(const struct rdma_restrack_entry *res)
 {
