@@ -3,6 +3,7 @@
 #include <linux/inet.h>
 #include <linux/module.h>
 #include <linux/nsproxy.h>
+#include <linux/poison.h>
 #include "echo.h"
 
 #define CLIENT_PATIENCE_MS	5000
@@ -37,8 +38,7 @@ static int wait_for_news(void)
 
 static void sent(struct ib_cq *cq, struct ib_wc *wc)
 {
-	if (wc->status != IB_WC_SUCCESS)
-		tell(-EIO);
+	tell(wc->status == IB_WC_SUCCESS ? 0 : -EIO);
 }
 
 static void received(struct ib_cq *cq, struct ib_wc *wc)
@@ -69,11 +69,12 @@ static int client_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 static int resolve(struct rdma_cm_id *id)
 {
 	struct sockaddr_storage src = {}, dst = {};
+	struct net *net = current->nsproxy->net_ns;
 	int ret;
 
-	ret = inet_pton_with_scope(current->nsproxy->net_ns, AF_UNSPEC, to, __stringify(ECHO_PORT), &dst);
+	ret = inet_pton_with_scope(net, AF_UNSPEC, to, __stringify(ECHO_PORT), &dst);
 	if (!ret && from)
-		ret = inet_pton_with_scope(current->nsproxy->net_ns, AF_UNSPEC, from, NULL, &src);
+		ret = inet_pton_with_scope(net, AF_UNSPEC, from, NULL, &src);
 	if (ret)
 		return ret;
 	return rdma_resolve_addr(id, from ? (struct sockaddr *)&src : NULL,
@@ -84,17 +85,19 @@ static int resolve(struct rdma_cm_id *id)
 
 static int echo_once(unsigned int round)
 {
-	u32 *word = client.buf;
+	u32 *word = echo_out(&client);
 	int ret, i;
 
 	for (i = 0; i < ECHO_BYTES / sizeof(*word); i++)
 		word[i] = round * ECHO_BYTES + i;
-	/* The one buffer: the answer comes when the message has gone. */
-	ret = echo_post_recv(&client) ?: echo_post_send(&client) ?: wait_for_news();
-	for (i = 0; !ret && i < ECHO_BYTES / sizeof(*word); i++)
-		if (word[i] != round * ECHO_BYTES + i)
-			ret = -EBADMSG;
-	return ret;
+	/* Of an answer that does not arrive, nothing must look right. */
+	memset(echo_in(&client), POISON_FREE, ECHO_BYTES);
+	ret = echo_post_recv(&client) ?: echo_post_send(&client, ECHO_BYTES) ?:
+	      /* The message has gone and the answer has come, in whichever order. */
+	      wait_for_news() ?: wait_for_news();
+	if (ret)
+		return ret;
+	return memcmp(echo_in(&client), echo_out(&client), ECHO_BYTES) ? -EBADMSG : 0;
 }
 
 static int run(struct rdma_cm_id *id)

@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Sends each message back to where it came from, on all devices. */
+/*
+ * Sends each message back to where it came from, on all devices.
+ *
+ * Lock protocol: lock guards the list of connections and whether each is closing. shut() queues
+ * a connection's close once, whoever calls it: a handler of events or completions, or
+ * server_exit(). From then on the connection is that work item's, which frees it when no
+ * handler can run any more. Nothing sleeps under the lock.
+ */
 #include <linux/module.h>
 #include <linux/nsproxy.h>
-#include <linux/wait.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
 #include "echo.h"
 
 /**
@@ -10,7 +18,7 @@
  * @echo: our end of it
  * @list: in connections
  * @close: ends it: an ID cannot be destroyed in its own handler
- * @closing: @close is queued
+ * @closing: @close was queued
  */
 struct connection {
 	struct echo echo;
@@ -23,36 +31,57 @@ static struct rdma_cm_id *listener;
 static struct workqueue_struct *closer;
 
 static LIST_HEAD(connections);
-static DEFINE_MUTEX(lock);
-static DECLARE_WAIT_QUEUE_HEAD(none_left);
+static DEFINE_SPINLOCK(lock);
 
+static void shut_locked(struct connection *conn)
+{
+	if (!conn->closing)
+		queue_work(closer, &conn->close);
+	conn->closing = true;
+}
+
+static void shut(struct connection *conn)
+{
+	spin_lock(&lock);
+	shut_locked(conn);
+	spin_unlock(&lock);
+}
+
+/* The buffer of the answer is free again: so the next message may come. */
 static void sent(struct ib_cq *cq, struct ib_wc *wc)
 {
-	if (wc->status == IB_WC_SUCCESS)
-		echo_post_recv(container_of(wc->wr_cqe, struct echo, send));
+	struct connection *conn = container_of(wc->wr_cqe, struct connection, echo.send);
+
+	if (wc->status != IB_WC_SUCCESS || echo_post_recv(&conn->echo))
+		shut(conn);
 }
 
 static void received(struct ib_cq *cq, struct ib_wc *wc)
 {
-	if (wc->status == IB_WC_SUCCESS)
-		echo_post_send(container_of(wc->wr_cqe, struct echo, recv));
+	struct connection *conn = container_of(wc->wr_cqe, struct connection, echo.recv);
+
+	if (wc->status != IB_WC_SUCCESS) {
+		shut(conn);
+		return;
+	}
+	memcpy(echo_out(&conn->echo), echo_in(&conn->echo), wc->byte_len);
+	if (echo_post_send(&conn->echo, wc->byte_len))
+		shut(conn);
 }
 
 static void close_connection(struct work_struct *work)
 {
 	struct connection *conn = container_of(work, struct connection, close);
 
-	/* From here on server_exit() leaves the ID alone. */
-	mutex_lock(&lock);
+	spin_lock(&lock);
 	list_del(&conn->list);
-	mutex_unlock(&lock);
+	spin_unlock(&lock);
 	echo_close(&conn->echo);
 	rdma_destroy_id(conn->echo.id);
 	kfree(conn);
-	wake_up(&none_left);
 }
 
-/* After an error the connection manager destroys the ID. */
+/* The connection manager destroys the ID if this fails, else the connection has it. */
 static int accept(struct rdma_cm_id *id)
 {
 	struct rdma_conn_param param = { .rnr_retry_count = 7 };
@@ -65,22 +94,17 @@ static int accept(struct rdma_cm_id *id)
 	conn->echo.send.done = sent;
 	INIT_WORK(&conn->close, close_connection);
 	ret = echo_open(&conn->echo, id);
-	if (ret)
-		goto err_free;
+	if (ret) {
+		kfree(conn);
+		return ret;
+	}
 	id->context = conn;
-	ret = echo_post_recv(&conn->echo) ?: rdma_accept(id, &param);
-	if (ret)
-		goto err_close;
-	mutex_lock(&lock);
+	spin_lock(&lock);
 	list_add(&conn->list, &connections);
-	mutex_unlock(&lock);
+	spin_unlock(&lock);
+	if (echo_post_recv(&conn->echo) || rdma_accept(id, &param))
+		shut(conn);
 	return 0;
-
-err_close:
-	echo_close(&conn->echo);
-err_free:
-	kfree(conn);
-	return ret;
 }
 
 /* For one ID, this is called once at a time. The listener's own ID has no connection. */
@@ -93,12 +117,11 @@ static int server_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		return accept(id);
 	case RDMA_CM_EVENT_UNREACHABLE:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_REJECTED:
 	case RDMA_CM_EVENT_DISCONNECTED:
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		if (conn && !conn->closing) {
-			conn->closing = true;
-			queue_work(closer, &conn->close);
-		}
+		if (conn)
+			shut(conn);
 		return 0;
 	default:
 		return 0;
@@ -108,12 +131,13 @@ static int server_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 static int __init server_init(void)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(ECHO_PORT) };
+	struct net *net = current->nsproxy->net_ns;
 	int ret;
 
 	closer = alloc_workqueue("kverbs_echo", 0, 0);
 	if (!closer)
 		return -ENOMEM;
-	listener = rdma_create_id(current->nsproxy->net_ns, server_event, NULL, RDMA_PS_TCP, IB_QPT_RC);
+	listener = rdma_create_id(net, server_event, NULL, RDMA_PS_TCP, IB_QPT_RC);
 	ret = PTR_ERR_OR_ZERO(listener);
 	if (ret)
 		goto err_closer;
@@ -133,13 +157,13 @@ static void __exit server_exit(void)
 {
 	struct connection *conn;
 
+	/* No more requests come. */
 	rdma_destroy_id(listener);
-	mutex_lock(&lock);
+	spin_lock(&lock);
 	list_for_each_entry(conn, &connections, list)
-		rdma_disconnect(conn->echo.id);
-	mutex_unlock(&lock);
-	wait_event(none_left, list_empty(&connections));
-	/* And until the last of them is closed. */
+		shut_locked(conn);
+	spin_unlock(&lock);
+	/* Waits until the last of them is closed. */
 	destroy_workqueue(closer);
 }
 
