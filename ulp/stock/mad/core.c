@@ -37,7 +37,7 @@ EXPORT_SYMBOL(roce_gid_type_mask_support);
  */
 const char *ib_cache_gid_type_str(enum ib_gid_type type)
 {
-	return type < IB_GID_TYPE_SIZE ? ib_gid_type_str(type) : "Invalid GID type";
+	return type < IB_GID_TYPE_SIZE ? ib_gid_type_str(type) : "unknown";
 }
 EXPORT_SYMBOL(ib_cache_gid_type_str);
 
@@ -110,9 +110,9 @@ static struct ib_device *device_of(struct rdma_restrack_entry *res)
  */
 void rdma_restrack_new(struct rdma_restrack_entry *res, enum rdma_restrack_type type)
 {
-	kref_init(&res->kref);
-	init_completion(&res->comp);
 	res->type = type;
+	init_completion(&res->comp);
+	kref_init(&res->kref);
 }
 EXPORT_SYMBOL(rdma_restrack_new);
 
@@ -122,8 +122,11 @@ static void set_maker(struct rdma_restrack_entry *res, const char *name)
 	res->kern_name = res->maker;
 }
 
+/* A parent that is being destroyed may have dropped its task. */
 static void set_task(struct rdma_restrack_entry *res, struct task_struct *task)
 {
+	if (!task)
+		return;
 	get_task_struct(task);
 	if (res->task)
 		put_task_struct(res->task);

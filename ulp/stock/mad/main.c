@@ -45,22 +45,16 @@ static struct pernet_operations netlink_ops = {
 	.size = sizeof(struct rdma_dev_net),
 };
 
+/* Answers of a process, which must have CAP_NET_ADMIN. */
+#define FROM_ADMIN(function) { .flags = RDMA_NL_ADMIN_PERM, .doit = (function) }
 static const struct rdma_nl_cbs sa_calls[RDMA_NL_LS_NUM_OPS] = {
-	[RDMA_NL_LS_OP_RESOLVE] = {
-		.doit = ib_nl_handle_resolve_resp,
-		.flags = RDMA_NL_ADMIN_PERM,
-	},
-	[RDMA_NL_LS_OP_SET_TIMEOUT] = {
-		.doit = ib_nl_handle_set_timeout,
-		.flags = RDMA_NL_ADMIN_PERM,
-	},
-	[RDMA_NL_LS_OP_IP_RESOLVE] = {
-		.doit = ib_nl_handle_ip_res_resp,
-		.flags = RDMA_NL_ADMIN_PERM,
-	},
+	[RDMA_NL_LS_OP_IP_RESOLVE] = FROM_ADMIN(ib_nl_handle_ip_res_resp),
+	[RDMA_NL_LS_OP_RESOLVE] = FROM_ADMIN(ib_nl_handle_resolve_resp),
+	[RDMA_NL_LS_OP_SET_TIMEOUT] = FROM_ADMIN(ib_nl_handle_set_timeout),
 };
 
 static const struct ib_rw_ops rw_ops = {
+	.owner = THIS_MODULE,
 	.init_qp = rdma_rw_init_qp,
 	.init_mrs = rdma_rw_init_mrs,
 };
@@ -69,7 +63,7 @@ static int __init kverbs_mad_init(void)
 {
 	int ret;
 
-	ib_wq = alloc_workqueue("infiniband", 0, 0);
+	ib_wq = alloc_workqueue("kverbs_mad", 0, 0);
 	if (!ib_wq)
 		return -ENOMEM;
 	rdma_nl_init();
