@@ -81,9 +81,25 @@ device_goes() {
 		echoes_there 10.0.0.1
 }
 
-# Nobody listens there.
+# The server goes while a client sends to it: its connections are closed, and the client sees it.
+server_goes() {
+	before=$(packets)
+	there insmod /modules/kverbs_echo_client.ko to=10.0.0.1 rounds=1000000000 2>/dev/null &
+	client=$!
+	retry 200 packets_beyond $((before + 100)) && unload kverbs_echo_server || return 1
+	! wait $client && dmesg | grep -qE '1000000000 messages to 10.0.0.1 and back: -(5|104)$' &&
+		load kverbs_echo_server && echoes_there 10.0.0.1
+}
+
+# Nobody listens there: the other host says so.
 refused() {
-	! insmod /modules/kverbs_echo_client.ko to="$1" 2>/dev/null
+	! insmod /modules/kverbs_echo_client.ko to="$1" 2>/dev/null &&
+		dmesg | grep -q " $1: rejected, status"
+}
+
+# The files of the server's listeners: the maker of an ID is the module.
+ids_are_listed() {
+	grep -q 'maker=kverbs_echo_server' /sys/kernel/debug/kverbs/emu0/cm_id
 }
 
 remove_devices() {
@@ -132,6 +148,8 @@ check "a connection that nobody accepts is refused" refused 10.0.0.2
 load kverbs_echo_server || exit 1
 check "messages on one device" echoes 10.0.0.1
 check "messages from emu1 to emu0 and back" echoes_there 10.0.0.1
+check "connection managers' IDs are listed" ids_are_listed
+check "the server goes under traffic, and comes back" server_goes
 check "a device goes under traffic, and comes back" device_goes
 unload kverbs_echo_server
 there insmod /modules/kverbs_echo_server.ko || fail "no server on emu1"
