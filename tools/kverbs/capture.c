@@ -21,8 +21,8 @@
 #define CAPTURE_DIR	"/sys/kernel/debug/kverbs_emu"
 /* Room for at least one record of any size. */
 #define BUFFER_SIZE	(4 * KVERBS_EMU_CAPTURE_MAX_DATA)
-/* Reads after a signal: the driver's buffer holds no more, and messages may go on. */
-#define LAST_READS	((16 << 20) / BUFFER_SIZE)
+/* Bytes to read after a signal: the driver's buffer holds no more, and messages may go on. */
+#define LAST_BYTES	(8 << 20)
 /* A path MTU of more would not fit into struct frame. */
 #define MTU_MAX		4096
 
@@ -117,15 +117,15 @@ static bool is_complete(const struct capture *cap)
 }
 
 /*
- * Writes some of what there is. Return: STATUS_OK or STATUS_FAILED; got: whether there was
- * something; ended: whether the device is gone, and all of it has been read.
+ * Writes some of what there is. Return: STATUS_OK or STATUS_FAILED; got: bytes of it; ended:
+ * whether the device is gone, and all has been read.
  */
-static int read_some(struct capture *cap, uint8_t *buffer, bool *got, bool *ended)
+static int read_some(struct capture *cap, uint8_t *buffer, size_t *got, bool *ended)
 {
 	ssize_t size = read(cap->fd, buffer, BUFFER_SIZE);
 	int status;
 
-	*got = size > 0;
+	*got = size > 0 ? size : 0;
 	*ended = !size;
 	if (size < 0 && errno != EAGAIN && errno != EINTR)
 		return say_error("cannot read the messages of %s: %s", cap->device,
@@ -149,15 +149,18 @@ static int capture_loop(struct capture *cap, uint8_t *buffer, int signals)
 		{ .fd = cap->fd, .events = POLLIN },
 		{ .fd = signals, .events = POLLIN },
 	};
-	unsigned int last = LAST_READS;
-	bool got, ended;
+	size_t got, last = LAST_BYTES;
 	int status;
+	bool ended;
 
 	do {
 		poll(fds, 2, -1);
 		status = read_some(cap, buffer, &got, &ended);
-		if (fds[1].revents && (!got || !--last))
+		if (!fds[1].revents)
+			continue;
+		if (!got || got >= last)
 			break;
+		last -= got;
 	} while (status == STATUS_OK && !is_complete(cap) && !ended);
 	return status;
 }
