@@ -205,7 +205,7 @@ EXPORT_SYMBOL(ib_dereg_mr_user);
 
 /**
  * ib_map_mr_sg() - fill a region with a DMA-mapped scatter list
- * @mr: the region, not registered
+ * @mr: the region; while it is registered, the list is for its next registration
  * @sg: the list
  * @sg_nents: its entries, as ib_dma_map_sg() returned them
  * @sg_offset: bytes to leave out at the start; on return, bytes of the entry

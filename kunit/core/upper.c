@@ -18,6 +18,7 @@ static struct {
 	char order[8];
 	int nr;
 	struct net_device *answer;
+	struct kvt_gate gate;
 } asked;
 
 static struct net_device *ask(char who, struct net_device *answer)
@@ -45,13 +46,22 @@ static struct net_device *ask_c(struct ib_device *dev, u32 port, u16 pkey,
 	return ask('c', NULL);
 }
 
-static void client_up(struct kunit *test, const char *name, struct kvt_trace *trace,
-		      typeof(ask_a) *method)
+static struct net_device *ask_slowly(struct ib_device *dev, u32 port, u16 pkey,
+				     const union ib_gid *gid, const struct sockaddr *addr,
+				     void *data)
+{
+	kvt_gate_sleep(&asked.gate);
+	return ask('s', NULL);
+}
+
+static struct kvt_client *client_up(struct kunit *test, const char *name,
+				    struct kvt_trace *trace, typeof(ask_a) *method)
 {
 	struct kvt_client *c = kvt_client_new(test, name, trace);
 
 	c->client.get_net_dev_by_params = method;
 	KUNIT_ASSERT_EQ(test, 0, kvt_client_register(c));
+	return c;
 }
 
 static void three_clients_up(struct kunit *test)
@@ -92,6 +102,42 @@ static void nobody_is_asked_about_an_ethernet_port(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, asked.nr);
 }
 
+static int ask_fn(void *arg)
+{
+	struct sockaddr addr = { .sa_family = AF_INET };
+	struct mock *m = arg;
+
+	return ib_get_net_dev_by_params(m->ibdev, 1, 0xffff, NULL, &addr) ? -EEXIST : 0;
+}
+
+static int unregister_fn(void *arg)
+{
+	kvt_client_unregister(arg);
+	return 0;
+}
+
+/* Else requests that follow each other closely would keep the client for ever. */
+static void client_whose_removal_waits_is_not_asked(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct kvt_thread *first, *unreg;
+	struct kvt_client *c;
+
+	memset(&asked, 0, sizeof(asked));
+	kvt_gate_init(&asked.gate);
+	c = client_up(test, "kvtc_s", kvt_trace_new(test), ask_slowly);
+	first = kvt_thread_start(test, -1, ask_fn, m);
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&asked.gate.entered));
+	unreg = kvt_thread_start(test, -1, unregister_fn, c);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(unreg));
+	KUNIT_EXPECT_EQ(test, 0, ask_fn(m));
+	kvt_gate_open(&asked.gate);
+	KUNIT_ASSERT_TRUE(test, kvt_thread_join(first));
+	KUNIT_ASSERT_TRUE(test, kvt_thread_join(unreg));
+	KUNIT_EXPECT_TRUE(test, asked.gate.in_time);
+	KUNIT_EXPECT_STREQ(test, "s", asked.order);
+}
+
 /* --- rdma_rw contexts -------------------------------------------------------------- */
 
 #define CONTEXTS	4
@@ -109,7 +155,11 @@ static int rw_init_mrs(struct ib_qp *qp, struct ib_qp_init_attr *attr)
 					   IB_MR_TYPE_MEM_REG, 4, 0);
 }
 
-static const struct ib_rw_ops rw_ops = { .init_qp = rw_init_qp, .init_mrs = rw_init_mrs };
+static const struct ib_rw_ops rw_ops = {
+	.owner = THIS_MODULE,
+	.init_qp = rw_init_qp,
+	.init_mrs = rw_init_mrs,
+};
 
 static void forget_rw(void *unused)
 {
@@ -247,6 +297,7 @@ static void types_of_gids_have_the_names_of_sysfs(struct kunit *test)
 static struct kunit_case core_upper_cases[] = {
 	KUNIT_CASE(clients_are_asked_in_order_until_one_answers),
 	KUNIT_CASE(nobody_is_asked_about_an_ethernet_port),
+	KUNIT_CASE(client_whose_removal_waits_is_not_asked),
 	KUNIT_CASE(contexts_are_refused_where_there_are_none),
 	KUNIT_CASE(contexts_come_and_go_with_the_qp),
 	KUNIT_CASE(failing_contexts_leave_no_qp),

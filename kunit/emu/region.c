@@ -540,6 +540,41 @@ static void memory_that_is_not_ram_is_refused(struct kunit *test)
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 2, IB_WC_REM_ACCESS_ERR);
 }
 
+/* As rdma_rw does: the list is made first, and the region invalidated when it is posted. */
+static void list_is_made_while_the_region_is_registered(struct kunit *test)
+{
+	struct rig *r = rig_up(test, "emu0", "emu0");
+	struct ib_send_wr inv = { .opcode = IB_WR_LOCAL_INV, .wr_id = 3,
+				  .send_flags = IB_SEND_SIGNALED };
+	struct ib_wc wc;
+	u64 before;
+
+	rig_fill(r->a.buf, RIG_BUF, 5);
+	memset(r->b.buf, 0xee, RIG_BUF);
+	r->b.mr = rig_mr(test, r->b.pd);
+	KUNIT_ASSERT_EQ(test, 1, rig_map(&r->b, r->b.mr, 0, PAGE_SIZE));
+	before = r->b.mr->iova;
+	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->b, r->b.mr, 1, BINDABLE));
+	RIG_EXPECT_WC(test, r->b.scq, &wc, 1, IB_WC_SUCCESS);
+
+	KUNIT_ASSERT_EQ(test, 1, rig_map(&r->b, r->b.mr, 2 * PAGE_SIZE, PAGE_SIZE));
+	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 2, 0, 64, before,
+					  r->b.mr->rkey));
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 2, IB_WC_SUCCESS);
+	KUNIT_EXPECT_MEMEQ(test, r->b.buf, r->a.buf, 64);
+	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf + 2 * PAGE_SIZE, PAGE_SIZE, 0xee));
+
+	inv.ex.invalidate_rkey = r->b.mr->rkey;
+	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->b.qp, &inv, NULL));
+	RIG_EXPECT_WC(test, r->b.scq, &wc, 3, IB_WC_SUCCESS);
+	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->b, r->b.mr, 4, BINDABLE));
+	RIG_EXPECT_WC(test, r->b.scq, &wc, 4, IB_WC_SUCCESS);
+	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 5, 64, 64,
+					  r->b.mr->iova, r->b.mr->rkey));
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 5, IB_WC_SUCCESS);
+	KUNIT_EXPECT_MEMEQ(test, r->b.buf + 2 * PAGE_SIZE, r->a.buf + 64, 64);
+}
+
 static void integrity_is_refused(struct kunit *test)
 {
 	struct rig *r = rig_new(test, "emu0", "emu0");
@@ -581,6 +616,7 @@ static struct kunit_case emu_region_cases[] = {
 	KUNIT_CASE(m9_type_1_is_for_all_of_the_pd),
 	KUNIT_CASE_PARAM(large_pages_translate, pair_gen_params),
 	KUNIT_CASE_PARAM(memory_that_is_not_ram_is_refused, pair_gen_params),
+	KUNIT_CASE(list_is_made_while_the_region_is_registered),
 	KUNIT_CASE(integrity_is_refused),
 	{}
 };

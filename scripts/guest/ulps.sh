@@ -113,6 +113,12 @@ disk() {
 	load nvmet-rdma && load nvme-rdma && disk_over_rdma && unload nvme-rdma nvmet-rdma
 }
 
+# With regions for all reads and writes of the target, for which a device rarely asks.
+disk_with_regions() {
+	unload rdma_cm iw_cm ib_cm kverbs_mad && load kverbs_mad force_mr=1 && disk &&
+		unload rdma_cm iw_cm ib_cm kverbs_mad && load rdma_cm
+}
+
 # --- sockets ----------------------------------------------------------------------
 
 SMC_KIB=4096
@@ -152,6 +158,7 @@ check "connection managers' IDs are listed" ids_are_listed
 check "the server goes under traffic, and comes back" server_goes
 check "a device goes under traffic, and comes back" device_goes
 unload kverbs_echo_server
+check "a disk over RDMA, with regions" disk_with_regions
 there insmod /modules/kverbs_echo_server.ko || fail "no server on emu1"
 check "messages from emu0 to emu1 and back" echoes 10.0.0.2
 check "a disk over RDMA" disk

@@ -49,29 +49,34 @@ struct ib_mr *emu_alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 max_num_s
 	if (!max_num_sg || max_num_sg > EMU_MAX_PAGE_LIST)
 		return ERR_PTR(-EINVAL);
 	mr = emu_mr_create(pd, EMU_REGION_FAST, max_num_sg);
-	return IS_ERR(mr) ? ERR_CAST(mr) : &mr->ibmr;
+	if (IS_ERR(mr))
+		return ERR_CAST(mr);
+	mr->next = kvcalloc(max_num_sg, sizeof(*mr->next), GFP_KERNEL);
+	if (!mr->next) {
+		emu_dereg_mr(&mr->ibmr, NULL);
+		return ERR_PTR(-ENOMEM);
+	}
+	return &mr->ibmr;
 }
 
 static int emu_mr_set_page(struct ib_mr *ibmr, u64 addr)
 {
-	struct emu_region *region = &to_emr(ibmr)->region;
+	struct emu_mr *mr = to_emr(ibmr);
 
-	if (region->nr_pages == region->max_pages)
+	if (mr->nr_next == mr->region.max_pages)
 		return -ENOMEM;
-	region->pages[region->nr_pages++] = addr;
+	mr->next[mr->nr_next++] = addr;
 	return 0;
 }
 
 int emu_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents, unsigned int *offset)
 {
-	struct emu_region *region = &to_emr(ibmr)->region;
+	struct emu_mr *mr = to_emr(ibmr);
 
-	if (region->kind != EMU_REGION_FAST || !(ibmr->page_size & EMU_PAGE_SIZES))
+	if (mr->region.kind != EMU_REGION_FAST || !(ibmr->page_size & EMU_PAGE_SIZES))
 		return -EINVAL;
-	/* The list belongs to the engines while the region is registered. */
-	if (atomic_read_acquire(&region->state) != EMU_REGION_FREE)
-		return -EINVAL;
-	region->nr_pages = 0;
+	mr->nr_next = 0;
+	mr->mapped = true;
 	return ib_sg_to_pages(ibmr, sg, nents, offset, emu_mr_set_page);
 }
 
@@ -83,6 +88,7 @@ int emu_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	err = emu_region_del(&mr->region);
 	if (err)
 		return err;
+	kvfree(mr->next);
 	kfree_rcu(mr, region.rcu);
 	return 0;
 }

@@ -460,6 +460,14 @@ bool emu_region_set_range(struct emu_region *region, u64 iova, u64 length)
 /* Sets up a seized region as the consumer wants it. Returns false if that is illegal. */
 static bool emu_region_set(struct emu_region *region, const struct emu_swqe *wqe)
 {
+	struct emu_mr *mr = container_of(region, struct emu_mr, region);
+
+	/* A region may be registered again with the list that it has. */
+	if (mr->mapped) {
+		swap(region->pages, mr->next);
+		region->nr_pages = mr->nr_next;
+		mr->mapped = false;
+	}
 	region->page_shift = wqe->reg.page_shift;
 	if (!emu_region_set_range(region, wqe->reg.iova, wqe->reg.length))
 		return false;

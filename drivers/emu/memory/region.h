@@ -128,11 +128,18 @@ struct emu_region {
  * @ibmr: what the midlayer sees
  * @region: how it is reached
  * @umem: memory of a user region, if the driver and not the core holds it; else NULL
+ * @next: for fast registration, the list that the next one takes in exchange for
+ *	&emu_region.pages: a list is made while the region is still registered, too
+ * @nr_next: entries of @next in use
+ * @mapped: @next is newer than the list in the region
  */
 struct emu_mr {
 	struct ib_mr ibmr;
 	struct emu_region region;
 	struct ib_umem *umem;
+	u64 *next;
+	u32 nr_next;
+	bool mapped;
 };
 
 /**
