@@ -148,16 +148,12 @@ stock_run() {
 		--run "$KV_SCRIPTS/guest/control.sh"
 }
 
-# In the default tier, what every user of the device runs.
+# What every user of the device runs.
 stock_programs() {
 	local what="programs on the software HCA and on rdma_rxe"
-	local only=(--parts "devinfo,pingpongs,rping_alone,pyverbs")
-	if quick; then
-		what="programs on the software HCA"
-		only+=(--only-emu)
-	fi
 	need_mainline 6.12
-	spawn "$what" check_programs "$what" "${MAINLINE_MODULES%% *}" "${only[@]}"
+	spawn "$what" check_programs "$what" "${MAINLINE_MODULES%% *}" \
+		--parts "devinfo,pingpongs,rping_alone,pyverbs"
 }
 
 part_stock() {
@@ -173,8 +169,8 @@ part_stock() {
 		quick || stock_mainline "$kernel"
 	done
 	needs=()
-	stock_programs
 	quick && return
+	stock_programs
 	stock_mainline uml
 	# What differs there is when code is preempted, and which modules of mainline's there are.
 	stock_run 6.12-rt
