@@ -94,7 +94,10 @@ hoards() {
 		read -r nr why </tmp/hoard
 		[ "$nr" -ge "$4" ] && [ "$nr" -le "$5" ] && [ "$why" = "$6" ] || return 1
 	done
-	rmdir /sys/fs/cgroup/hoard
+	# The kernel frees an rdma cgroup that has limits left, but not what the device has of it,
+	# and trips over that when the device goes.
+	echo "$2" | sed 's/=[0-9]*/=max/g; s/^[0-9].*/max/' >/sys/fs/cgroup/hoard/"$1".max &&
+		rmdir /sys/fs/cgroup/hoard
 }
 
 # To the core it is the same driver, and the last to go would take the other's devices.
