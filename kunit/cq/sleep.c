@@ -461,43 +461,39 @@ static void destroy_waits_for_a_done_that_sleeps(struct kunit *test)
 	recorder_expect_clean(test, rec);
 }
 
-static void destroy_that_waits_says_so(struct kunit *test)
+/*
+ * Expects that @fn(@arg), which waits for a done() that sleeps at @g, says so in the log by @words.
+ */
+static void expect_words(struct kunit *test, const char *words, int (*fn)(void *arg), void *arg,
+			 struct kvt_gate *g)
 {
-	struct kvt_console *said = kvt_console_watch(test, "waiting for a done() of its CQ");
-	struct mock *m = mock_up(test, "kvtm_a");
-	struct grave *gr = kvt_zalloc(test, sizeof(*gr));
+	struct kvt_console *said = kvt_console_watch(test, words);
 	struct kvt_thread *t;
 
 	cq_rig_warn_soon(test);
-	grave_dug(test, m, gr);
-	t = kvt_thread_start(test, -1, bury_fn, gr);
+	t = kvt_thread_start(test, -1, fn, arg);
 	KUNIT_EXPECT_TRUE(test, kvt_console_wait(said));
-	kvt_gate_open(&gr->g);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_running(t));
+	kvt_gate_open(g);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
 	KUNIT_EXPECT_EQ(test, 0, t->ret);
 }
 
-/* Expects that @fn, which waits for the CQ of a sleeper(), says so in the log by @words. */
-static void expect_words(struct kunit *test, const char *words, int (*fn)(void *arg))
+static void destroy_that_waits_says_so(struct kunit *test)
 {
-	struct kvt_console *said = kvt_console_watch(test, words);
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct kvt_gate g;
-	struct recorder *rec = sleeper(test, m, &g);
-	struct kvt_thread *t;
+	struct grave *gr = kvt_zalloc(test, sizeof(*gr));
 
-	cq_rig_warn_soon(test);
-	t = kvt_thread_start(test, -1, fn, rec);
-	KUNIT_EXPECT_TRUE(test, kvt_console_wait(said));
-	KUNIT_EXPECT_TRUE(test, kvt_thread_running(t));
-	kvt_gate_open(&g);
-	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
-	KUNIT_EXPECT_EQ(test, 0, t->ret);
+	grave_dug(test, m, gr);
+	expect_words(test, "waiting for a done() of its CQ", bury_fn, gr, &gr->g);
 }
 
 static void free_that_waits_says_so(struct kunit *test)
 {
-	expect_words(test, "waiting for its done()", free_fn);
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct kvt_gate g;
+
+	expect_words(test, "waiting for its done()", free_fn, sleeper(test, m, &g), &g);
 }
 
 static int flush_fn(void *arg)
@@ -509,7 +505,11 @@ static int flush_fn(void *arg)
 
 static void flush_that_waits_says_so(struct kunit *test)
 {
-	expect_words(test, "waiting for a done() of it to return", flush_fn);
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct kvt_gate g;
+
+	expect_words(test, "waiting for a done() of it to return", flush_fn, sleeper(test, m, &g),
+		     &g);
 }
 
 static int poll_fn(void *arg)
@@ -521,11 +521,9 @@ static int poll_fn(void *arg)
 
 static void free_that_waits_for_a_caller_says_so(struct kunit *test)
 {
-	struct kvt_console *said = kvt_console_watch(test,
-						     "waiting for ib_process_cq_direct() to return");
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct recorder *rec = recorder_up(test, m, IB_POLL_DIRECT, 0);
-	struct kvt_thread *poller, *t;
+	struct kvt_thread *poller;
 	struct kvt_gate g;
 
 	kvt_gate_init(&g);
@@ -534,14 +532,9 @@ static void free_that_waits_for_a_caller_says_so(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, item_push(items_new(test, rec, 1)));
 	poller = kvt_thread_start(test, -1, poll_fn, rec);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&g.entered));
-	cq_rig_warn_soon(test);
-	t = kvt_thread_start(test, -1, free_fn, rec);
-	KUNIT_EXPECT_TRUE(test, kvt_console_wait(said));
-	KUNIT_EXPECT_TRUE(test, kvt_thread_running(t));
-	kvt_gate_open(&g);
+	expect_words(test, "waiting for ib_process_cq_direct() to return", free_fn, rec, &g);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_join(poller));
 	KUNIT_EXPECT_EQ(test, 1, poller->ret);
-	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
 }
 
 static void done_that_destroys_waits_for_a_done_that_sleeps(struct kunit *test)
