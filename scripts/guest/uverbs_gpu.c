@@ -6,7 +6,7 @@
  * CONFIG_DMABUF_MOVE_NOTIFY, where importers pin: the memory cannot move, and is the region's until
  * that goes. Prints a line for each case; the exit status is 0 if all are right.
  */
-#include "uverbs.h"
+#include "uverbs_case.h"
 #include "uverbs_dmabuf.h"
 
 #include <fcntl.h>
@@ -22,14 +22,6 @@
 #define MOVES		100
 #define KILLS		5
 #define ACCESS		(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
-
-#define NEED(what)							\
-	do {								\
-		if (!(what)) {						\
-			printf("    line %d: not %s\n", __LINE__, #what);	\
-			return false;					\
-		}							\
-	} while (0)
 
 static const char *device;
 static bool pinned;
