@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,9 +15,8 @@
 #include <unistd.h>
 
 #include "capture.h"
-#include "kverbs.h"
+#include "emulated.h"
 
-#define CAPTURE_DIR	"/sys/kernel/debug/kverbs_emu"
 /* Room for at least one record of any size. */
 #define BUFFER_SIZE	(4 * KVERBS_EMU_CAPTURE_MAX_DATA)
 /* Bytes to read after a signal: the driver's buffer holds no more, and messages may go on. */
@@ -50,16 +48,12 @@ struct capture {
 
 static int say_no_capture(const char *device, int error)
 {
-	if (error == EACCES || error == EPERM)
-		return say_error("may not read %s: run this as root", CAPTURE_DIR);
-	if (access(CAPTURE_DIR, F_OK))
-		return say_error("no %s\n"
-				 "  It takes the module kverbs_emu, and debugfs:\n"
-				 "  mount -t debugfs none /sys/kernel/debug", CAPTURE_DIR);
+	if (say_no_emulation(error))
+		return STATUS_FAILED;
 	return say_error("cannot capture on %s: %s\n"
 			 "  Emulated devices, whose messages can be captured: ls %s",
 			 device, error == ENOENT ? "no such emulated device" : strerror(error),
-			 CAPTURE_DIR);
+			 EMULATED_DIR);
 }
 
 static int say_not_started(const char *device, int error)
@@ -232,13 +226,10 @@ static int capture_file(struct capture *cap, const char *path)
 
 static int open_and_capture(struct capture *cap, const char *path, uint64_t snaplen, uint64_t qpn)
 {
-	char file[PATH_MAX], command[64];
+	char command[64];
 	int status;
 
-	if (!*cap->device || *cap->device == '.' || strchr(cap->device, '/'))
-		return say_no_capture(cap->device, ENOENT);
-	snprintf(file, sizeof(file), CAPTURE_DIR "/%s/capture", cap->device);
-	cap->fd = open(file, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	cap->fd = open_emulated(cap->device, "capture", O_RDWR | O_NONBLOCK);
 	if (cap->fd < 0)
 		return say_no_capture(cap->device, errno);
 	snprintf(command, sizeof(command), "start snaplen=%u qp=%u", (unsigned int)snaplen,

@@ -371,7 +371,7 @@ static int doctor_run(const struct command *cmd, int argc, char **argv)
 		{}
 	};
 	struct json document, *json = NULL;
-	int option;
+	int option, status;
 
 	while ((option = getopt_long(argc, argv, "jr:h", options, NULL)) != -1) {
 		switch (option) {
@@ -379,14 +379,10 @@ static int doctor_run(const struct command *cmd, int argc, char **argv)
 			json_start(&document, stdout, false);
 			json = &document;
 			break;
-		case 'r':
-			if (!set_root(optarg))
-				return usage_error(cmd, "%s is no directory", optarg);
-			break;
-		case 'h':
-			return command_help(cmd);
 		default:
-			return option_error(cmd);
+			status = machine_option(cmd, option);
+			if (status != STATUS_NONE)
+				return status;
 		}
 	}
 	if (optind < argc)

@@ -7,14 +7,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "kverbs.h"
+#include "emulated.h"
 
-#define FAULTS_DIR	"/sys/kernel/debug/kverbs_emu"
 #define COMMAND_MAX	256
 
 /* Numbers of a rule; all else in it is text. */
@@ -24,30 +22,14 @@ static const char * const numbers[] = {
 
 static int say_no_faults(const char *device, int error)
 {
-	if (error == EACCES || error == EPERM)
-		return say_error("may not read %s: run this as root", FAULTS_DIR);
-	if (access(FAULTS_DIR, F_OK))
-		return say_error("no %s\n"
-				 "  It takes the module kverbs_emu, and debugfs:\n"
-				 "  mount -t debugfs none /sys/kernel/debug", FAULTS_DIR);
+	if (say_no_emulation(error))
+		return STATUS_FAILED;
 	fflush(stdout);
 	fputs("kverbs: ", stderr);
 	print_text(stderr, device);
 	fprintf(stderr, ": %s\n  Emulated devices, where things go wrong on demand: ls %s\n",
-		error == ENOENT ? "no such emulated device" : strerror(error), FAULTS_DIR);
+		error == ENOENT ? "no such emulated device" : strerror(error), EMULATED_DIR);
 	return STATUS_FAILED;
-}
-
-static int open_file(const char *device, const char *file, int flags)
-{
-	char path[PATH_MAX];
-
-	if (!*device || *device == '.' || strchr(device, '/')) {
-		errno = ENOENT;
-		return -1;
-	}
-	snprintf(path, sizeof(path), FAULTS_DIR "/%s/faults/%s", device, file);
-	return open(path, flags | O_CLOEXEC);
 }
 
 /* --- commands that change something ------------------------------------------- */
@@ -73,7 +55,7 @@ static int say_refused(const char *device, const char *text, int error)
 
 static int write_command(const char *device, const char *file, const char *text)
 {
-	int fd = open_file(device, file, O_WRONLY);
+	int fd = open_emulated(device, file, O_WRONLY);
 	int status = STATUS_OK;
 
 	if (fd < 0)
@@ -98,7 +80,7 @@ static int add_rule(const struct command *cmd, int argc, char **argv)
 			return usage_error(cmd, "add: the rule is longer than %d characters",
 					   COMMAND_MAX - 1);
 	}
-	return write_command(argv[0], "rules", text);
+	return write_command(argv[0], "faults/rules", text);
 }
 
 static int del_rule(const struct command *cmd, int argc, char **argv)
@@ -109,11 +91,11 @@ static int del_rule(const struct command *cmd, int argc, char **argv)
 	if (argc != 2)
 		return usage_error(cmd, "del: on which device, and which rule (or all)?");
 	if (!strcmp(argv[1], "all"))
-		return write_command(argv[0], "rules", "clear");
+		return write_command(argv[0], "faults/rules", "clear");
 	if (!parse_number(argv[1], 1, UINT32_MAX, &id))
 		return usage_error(cmd, "del: %s is not the number of a rule, nor all", argv[1]);
 	snprintf(text, sizeof(text), "del %u", (unsigned int)id);
-	return write_command(argv[0], "rules", text);
+	return write_command(argv[0], "faults/rules", text);
 }
 
 static int set_seed(const struct command *cmd, int argc, char **argv)
@@ -124,7 +106,7 @@ static int set_seed(const struct command *cmd, int argc, char **argv)
 		return usage_error(cmd, "seed: of which device, and which?");
 	if (!parse_number(argv[1], 0, UINT64_MAX, &number))
 		return usage_error(cmd, "seed: %s is not a number", argv[1]);
-	return write_command(argv[0], "seed", argv[1]);
+	return write_command(argv[0], "faults/seed", argv[1]);
 }
 
 /* --- the list ------------------------------------------------------------------ */
@@ -168,7 +150,7 @@ static void json_rule(struct json *json, const char *device, char *line)
 
 static int list_device(struct json *json, const char *device)
 {
-	int fd = open_file(device, "rules", O_RDONLY);
+	int fd = open_emulated(device, "faults/rules", O_RDONLY);
 	char *line = NULL;
 	size_t size = 0;
 	ssize_t len;
@@ -192,7 +174,7 @@ static int list_device(struct json *json, const char *device)
 static int list_all(struct json *json)
 {
 	struct dirent **entries;
-	int count = scandir(FAULTS_DIR, &entries, NULL, versionsort);
+	int count = scandir(EMULATED_DIR, &entries, NULL, versionsort);
 	int i, status = STATUS_OK;
 
 	if (count < 0)

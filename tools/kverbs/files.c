@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <getopt.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -17,7 +18,8 @@
 /* "" is the machine's own. */
 static const char *root = "";
 
-bool set_root(const char *dir)
+/* Return: false if dir is no directory. */
+static bool set_root(const char *dir)
 {
 	struct stat st;
 
@@ -25,6 +27,20 @@ bool set_root(const char *dir)
 		return false;
 	root = strcmp(dir, "/") ? dir : "";
 	return true;
+}
+
+int machine_option(const struct command *cmd, int option)
+{
+	switch (option) {
+	case 'r':
+		if (!set_root(optarg))
+			return usage_error(cmd, "%s is no directory", optarg);
+		return STATUS_NONE;
+	case 'h':
+		return command_help(cmd);
+	default:
+		return option_error(cmd);
+	}
 }
 
 bool has_root(void)

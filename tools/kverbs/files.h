@@ -4,7 +4,7 @@
  * and stats read.
  *
  * Paths are given as for printf(3) and begin with a slash. They are below the root that
- * set_root() has set, "/" at first.
+ * --root names, "/" without it.
  */
 #ifndef KVERBS_FILES_H
 #define KVERBS_FILES_H
@@ -18,9 +18,14 @@
 #define ROOT_HELP							\
 	"  -r, --root DIR   look at the machine whose / is at DIR: a tree that is mounted there\n"
 
-/* Return: false if dir is no directory. */
-bool set_root(const char *dir);
-/* Whether set_root() has set another root than "/". */
+#define STATUS_NONE	(-1)
+
+/*
+ * For the options that these commands share, --root and --help, and those that getopt_long()
+ * does not know. Return: STATUS_NONE to go on, or an exit status.
+ */
+int machine_option(const struct command *cmd, int option);
+/* Whether there is another root than "/". */
 bool has_root(void);
 /* Return: path, filled in. */
 const char *in_root(char path[PATH_MAX], const char *format, ...)

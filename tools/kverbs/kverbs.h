@@ -12,6 +12,7 @@
  *	json.c		a writer
  *	devices.c	which devices exist, and what sysfs says about them
  *	switch.c, stack.c	the two RDMA stacks: stack.h
+ *	emulated.c	files of emulated devices: emulated.h
  *	files.c		files of the machine, below another root if that is wanted: files.h
  *	error.c		messages about errors and what to do about them
  *

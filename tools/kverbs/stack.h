@@ -61,7 +61,7 @@ void add_name(struct name_list *names, const char *name);
 /* Adds the modules that use a module, before it: the order for removing them. */
 void removal_order(const struct loaded_list *list, const char *name, struct name_list *order);
 
-/* The release of the running kernel, or of the one that the root set_root() set has. */
+/* The release of the running kernel, or of the one that the root of --root has. */
 const char *kernel_release(void);
 /* Modules of kverbs that are installed for that kernel. */
 void own_modules(struct name_list *modules);

@@ -459,7 +459,7 @@ static int switch_run(const struct command *cmd, int argc, char **argv)
 		{}
 	};
 	bool json = false, dry = false;
-	int option;
+	int option, status;
 
 	while ((option = getopt_long(argc, argv, "njr:h", options, NULL)) != -1) {
 		switch (option) {
@@ -469,14 +469,10 @@ static int switch_run(const struct command *cmd, int argc, char **argv)
 		case 'j':
 			json = true;
 			break;
-		case 'r':
-			if (!set_root(optarg))
-				return usage_error(cmd, "%s is no directory", optarg);
-			break;
-		case 'h':
-			return command_help(cmd);
 		default:
-			return option_error(cmd);
+			status = machine_option(cmd, option);
+			if (status != STATUS_NONE)
+				return status;
 		}
 	}
 	if (optind != argc - 1)

@@ -273,7 +273,7 @@ static int top_run(const struct command *cmd, int argc, char **argv)
 		{}
 	};
 	uint64_t interval = INTERVAL_DEFAULT, count = 0;
-	int option;
+	int option, status;
 
 	while ((option = getopt_long(argc, argv, "i:c:r:h", options, NULL)) != -1) {
 		switch (option) {
@@ -286,14 +286,10 @@ static int top_run(const struct command *cmd, int argc, char **argv)
 			if (!parse_number(optarg, 1, UINT64_MAX, &count))
 				return usage_error(cmd, "--count %s: 1 or more", optarg);
 			break;
-		case 'r':
-			if (!set_root(optarg))
-				return usage_error(cmd, "%s is no directory", optarg);
-			break;
-		case 'h':
-			return command_help(cmd);
 		default:
-			return option_error(cmd);
+			status = machine_option(cmd, option);
+			if (status != STATUS_NONE)
+				return status;
 		}
 	}
 	if (optind < argc)

@@ -129,21 +129,17 @@ static int version_run(const struct command *cmd, int argc, char **argv)
 	};
 	struct modules modules;
 	bool json = false;
-	int option;
+	int option, status;
 
 	while ((option = getopt_long(argc, argv, "jr:h", options, NULL)) != -1) {
 		switch (option) {
 		case 'j':
 			json = true;
 			break;
-		case 'r':
-			if (!set_root(optarg))
-				return usage_error(cmd, "%s is no directory", optarg);
-			break;
-		case 'h':
-			return command_help(cmd);
 		default:
-			return option_error(cmd);
+			status = machine_option(cmd, option);
+			if (status != STATUS_NONE)
+				return status;
 		}
 	}
 	if (optind < argc)
