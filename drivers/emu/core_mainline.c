@@ -658,22 +658,6 @@ static int emu_mainline_dealloc_mw(struct ib_mw *ibmw)
 	return err;
 }
 
-/* Makes a region of a umem, which goes with it. */
-static struct ib_mr *emu_mainline_reg_umem(struct ib_pd *pd, struct ib_umem *umem, u64 virt_addr,
-					   int access)
-{
-	struct ib_mr *ibmr;
-
-	ibmr = emu_reg_umem_mr(pd, umem, virt_addr, access);
-	if (IS_ERR(ibmr)) {
-		ib_umem_release(umem);
-		return ibmr;
-	}
-	to_emr(ibmr)->umem = umem;
-	emu_open_mr(ibmr);
-	return ibmr;
-}
-
 /* The caller's memory: of a process, or of one that a consumer in the kernel serves. */
 static struct ib_mr *emu_mainline_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
 					      u64 virt_addr, int access, struct ib_udata *udata)
@@ -691,7 +675,15 @@ static struct ib_mr *emu_mainline_reg_user_mr(struct ib_pd *pd, u64 start, u64 l
 	umem = ib_umem_get(pd->device, start, length, access);
 	if (IS_ERR(umem))
 		return ERR_CAST(umem);
-	return emu_mainline_reg_umem(pd, umem, virt_addr, access);
+	ibmr = emu_reg_umem_mr(pd, umem, virt_addr, access);
+	if (IS_ERR(ibmr)) {
+		ib_umem_release(umem);
+		return ibmr;
+	}
+	/* It goes with the region. */
+	to_emr(ibmr)->umem = umem;
+	emu_open_mr(ibmr);
+	return ibmr;
 }
 
 static struct ib_mr *emu_mainline_reg_user_mr_dmabuf(struct ib_pd *pd, u64 offset, u64 length,

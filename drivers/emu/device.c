@@ -10,13 +10,13 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/netdevice.h>
 #include <linux/nsproxy.h>
 #include <linux/pci.h>
 #include <linux/platform_device.h>
 #include <linux/rcupdate.h>
 #include <linux/rwsem.h>
 #include <kverbs/delay.h>
-#include <net/net_namespace.h>
 #include <rdma/ib_mad.h>
 
 #include "core.h"

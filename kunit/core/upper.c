@@ -166,6 +166,13 @@ static void forget_rw(void *unused)
 	ib_set_rw_ops(NULL);
 }
 
+static void rw_up(struct kunit *test, int fails)
+{
+	rw_fails = fails;
+	ib_set_rw_ops(&rw_ops);
+	kvt_defer(test, forget_rw, NULL);
+}
+
 /* The attributes of a QP with contexts on a new device, in a new PD. */
 static struct ib_pd *contexts_up(struct kunit *test, struct mock **m, struct ib_qp_init_attr *init)
 {
@@ -197,9 +204,7 @@ static void contexts_come_and_go_with_the_qp(struct kunit *test)
 	struct ib_pd *pd = contexts_up(test, &m, &init);
 	struct ib_qp *qp;
 
-	rw_fails = 0;
-	ib_set_rw_ops(&rw_ops);
-	kvt_defer(test, forget_rw, NULL);
+	rw_up(test, 0);
 	qp = ib_create_qp(pd, &init);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(qp));
 	KUNIT_EXPECT_EQ(test, 1 + 3 * CONTEXTS, init.cap.max_send_wr);
@@ -214,9 +219,7 @@ static void failing_contexts_leave_no_qp(struct kunit *test)
 	struct mock *m;
 	struct ib_pd *pd = contexts_up(test, &m, &init);
 
-	rw_fails = -EXFULL;
-	ib_set_rw_ops(&rw_ops);
-	kvt_defer(test, forget_rw, NULL);
+	rw_up(test, -EXFULL);
 	KUNIT_EXPECT_PTR_EQ(test, ERR_PTR(-EXFULL), ib_create_qp(pd, &init));
 	KUNIT_EXPECT_EQ(test, 1, mock_calls(m, MOCK_create_qp));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&m->live[MOCK_QP]));
@@ -228,8 +231,7 @@ static void contexts_of_no_port_are_refused(struct kunit *test)
 	struct mock *m;
 	struct ib_pd *pd = contexts_up(test, &m, &init);
 
-	ib_set_rw_ops(&rw_ops);
-	kvt_defer(test, forget_rw, NULL);
+	rw_up(test, 0);
 	init.port_num = 0;
 	KUNIT_EXPECT_PTR_EQ(test, ERR_PTR(-EINVAL), ib_create_qp(pd, &init));
 }

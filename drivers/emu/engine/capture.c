@@ -59,6 +59,12 @@ static u32 emu_packet_bytes(const struct emu_qp *qp)
 	return mtu > 0 ? mtu : ib_mtu_enum_to_int(READ_ONCE(qp->port->mtu));
 }
 
+/* Is the operand in the entry, and no data sent? */
+static bool emu_has_operand(const struct emu_swqe *wqe)
+{
+	return emu_is_atomic(wqe) || wqe->opcode == IB_WR_ATOMIC_WRITE;
+}
+
 /* Does the entry send a message, of which there is no record yet? */
 static bool emu_is_sent(const struct emu_qp *qp, const struct emu_swqe *wqe)
 {
@@ -66,7 +72,7 @@ static bool emu_is_sent(const struct emu_qp *qp, const struct emu_swqe *wqe)
 		return false;
 	if (emu_is_read(wqe))
 		return !wqe->rdma.data_done;
-	if (emu_is_atomic(wqe) || wqe->opcode == IB_WR_ATOMIC_WRITE)
+	if (emu_has_operand(wqe))
 		return !wqe->atomic.done;
 	switch (wqe->opcode) {
 	case IB_WR_SEND:
@@ -100,7 +106,6 @@ static void emu_capture_at(struct emu_device *edev, u32 src_qpn, u32 dest_qpn,
 		emu_gate_leave(&capture->gate);
 		return;
 	}
-	slot->dropped = false;
 	memset(&slot->rec, 0, sizeof(slot->rec));
 	slot->rec.lost = atomic64_read(&capture->lost);
 	done->end[done->nr].capture = capture;
@@ -165,15 +170,12 @@ static void emu_record_connected(struct kverbs_emu_capture_record *rec, const st
 	if (qp->edev->ethernet)
 		memcpy(rec->dmac, qp->attr.ah_attr.roce.dmac, sizeof(rec->dmac));
 	emu_record_address(rec, qp, &qp->av);
-	if (emu_is_atomic(wqe)) {
-		rec->remote_addr = wqe->atomic.remote_addr;
-		rec->rkey = wqe->atomic.rkey;
-		rec->compare_add = wqe->atomic.compare_add;
-		rec->swap = wqe->atomic.swap;
-	} else if (wqe->opcode == IB_WR_ATOMIC_WRITE) {
+	if (emu_has_operand(wqe)) {
 		rec->remote_addr = wqe->atomic.remote_addr;
 		rec->rkey = wqe->atomic.rkey;
 		rec->swap = wqe->atomic.swap;
+		if (emu_is_atomic(wqe))
+			rec->compare_add = wqe->atomic.compare_add;
 	} else if (emu_is_read(wqe) || emu_is_write(wqe)) {
 		rec->remote_addr = wqe->rdma.remote_addr;
 		rec->rkey = wqe->rdma.rkey;
@@ -237,7 +239,7 @@ void emu_capture_begin(struct emu_exec *ex, struct emu_swqe *wqe, struct emu_cap
 	rcu_read_unlock();
 	for (i = 0; i < done->nr; i++)
 		emu_record_message(&done->end[i].slot->rec, qp, wqe);
-	if (!emu_is_read(wqe) && !emu_is_atomic(wqe) && wqe->opcode != IB_WR_ATOMIC_WRITE)
+	if (!emu_is_read(wqe) && !emu_has_operand(wqe))
 		emu_capture_data(ex, wqe, done);
 }
 
@@ -317,12 +319,15 @@ static void emu_capture_count(struct emu_qp *qp, const struct kverbs_emu_capture
  */
 void emu_capture_end(struct emu_exec *ex, enum emu_outcome outcome, struct emu_captured *done)
 {
-	u64 now = ktime_get_real_ns();
 	unsigned int i;
+	u64 now;
 
+	if (!done->nr)
+		return;
+	now = ktime_get_real_ns();
 	if (done->answered)
 		outcome = EMU_DONE;
-	if ((outcome == EMU_DONE || outcome == EMU_DROPPED) && done->nr)
+	if (outcome == EMU_DONE || outcome == EMU_DROPPED)
 		emu_capture_count(ex->qp, &done->end[0].slot->rec, outcome);
 	for (i = 0; i < done->nr; i++) {
 		struct emu_capture *capture = done->end[i].capture;

@@ -37,6 +37,12 @@ struct emu_qp;
 struct emu_transport;
 struct net_device;
 
+/*
+ * For what processes make, too: those whose cgroup has no room for it get an error, and are neither
+ * killed nor in the log.
+ */
+#define EMU_GFP_PROCESS	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
+
 #define EMU_MAX_PORTS		4
 #define EMU_MAX_SGE		32
 #define EMU_MAX_INLINE		512

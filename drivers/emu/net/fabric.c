@@ -172,14 +172,15 @@ void emu_fabric_del_gid(struct emu_port *port, const union ib_gid *gid, enum ib_
 	mutex_unlock(&emu_fabric_lock);
 }
 
-/* The network namespace of the address that a message is sent from; NULL if it is gone. */
-static const struct net *emu_fabric_net(const struct emu_av *av)
+/* The entry of a port's address, under rcu_read_lock(); NULL if it does not have it. */
+static struct emu_gid *emu_port_gid(const struct emu_port *port, const union ib_gid *gid,
+				    enum ib_gid_type type)
 {
 	struct emu_gid *entry;
 
-	hash_for_each_possible_rcu(emu_gids, entry, node, emu_gid_hash(&av->sgid, av->gid_type)) {
-		if (entry->port == av->port && emu_gid_is(entry, &av->sgid, av->gid_type))
-			return entry->net;
+	hash_for_each_possible_rcu(emu_gids, entry, node, emu_gid_hash(gid, type)) {
+		if (entry->port == port && emu_gid_is(entry, gid, type))
+			return entry;
 	}
 	return NULL;
 }
@@ -188,7 +189,8 @@ static const struct net *emu_fabric_net(const struct emu_av *av)
 static noinline struct emu_port *emu_fabric_find_twin(const struct emu_av *av,
 						      struct emu_gid *first)
 {
-	const struct net *net = emu_fabric_net(av);
+	const struct emu_gid *own = emu_port_gid(av->port, &av->sgid, av->gid_type);
+	const struct net *net = own ? own->net : NULL;
 	struct emu_gid *entry;
 
 	hash_for_each_possible_rcu(emu_gids, entry, node, emu_gid_hash(&av->dgid, av->gid_type)) {
@@ -209,18 +211,6 @@ static struct emu_port *emu_fabric_find_gid(const struct emu_av *av)
 	return NULL;
 }
 
-/* Is @gid one of an InfiniBand port's? Under rcu_read_lock(). */
-static bool emu_port_has_gid(const struct emu_port *port, const union ib_gid *gid)
-{
-	struct emu_gid *entry;
-
-	hash_for_each_possible_rcu(emu_gids, entry, node, emu_gid_hash(gid, IB_GID_TYPE_IB)) {
-		if (entry->port == port && emu_gid_is(entry, gid, IB_GID_TYPE_IB))
-			return true;
-	}
-	return false;
-}
-
 /**
  * emu_fabric_find() - the port that an address vector leads to
  * @av: unicast address vector
@@ -239,7 +229,7 @@ struct emu_port *emu_fabric_find(const struct emu_av *av)
 	if (av->port->edev->ethernet)
 		return emu_fabric_find_gid(av);
 	port = xa_load(&emu_lids, av->dlid);
-	if (port && av->grh && !emu_port_has_gid(port, &av->dgid))
+	if (port && av->grh && !emu_port_gid(port, &av->dgid, IB_GID_TYPE_IB))
 		return NULL;
 	return port;
 }

@@ -169,12 +169,12 @@ static void emu_port_update_state(struct emu_port *port)
 		return;
 	WRITE_ONCE(port->state, state);
 	emu_fabric_changed();
-	if (state == IB_PORT_ACTIVE)
+	if (state == IB_PORT_ACTIVE) {
 		emu_port_dispatch(port, IB_EVENT_PORT_ACTIVE);
-	else if (old == IB_PORT_ACTIVE)
+	} else if (old == IB_PORT_ACTIVE) {
 		emu_port_dispatch(port, IB_EVENT_PORT_ERR);
-	if (old == IB_PORT_ACTIVE)
 		emu_count(port, EMU_CNT_LINK_DOWNED, 1);
+	}
 }
 
 static void emu_port_set_link(struct emu_port *port, bool up)

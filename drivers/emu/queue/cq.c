@@ -484,10 +484,7 @@ static struct emu_cq_ring *emu_cq_ring_alloc(u32 size)
 
 	if (!ring)
 		return NULL;
-	/* Processes make queues, too. */
-	/* Whose cgroup has no room for it gets an error, and is neither killed nor in the log. */
-	ring->entries = kvcalloc(size, sizeof(*ring->entries),
-				 GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
+	ring->entries = kvcalloc(size, sizeof(*ring->entries), EMU_GFP_PROCESS);
 	if (!ring->entries) {
 		kfree(ring);
 		return NULL;

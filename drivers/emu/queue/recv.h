@@ -66,7 +66,7 @@ static inline bool emu_recv_ring_claim(struct emu_ring *ring, u64 room, struct e
 	return true;
 }
 
-/* Takes the oldest receive of a queue pair, and copies it. Verdicts as of emu_srq_claim(). */
+/* Takes the oldest receive of a queue pair, and copies it. Outcomes as of emu_srq_claim(). */
 static inline enum emu_outcome emu_claim(struct emu_qp *qp, u64 room, struct emu_rwqe *copy)
 {
 	int from = atomic_read(&qp->recv_from);

@@ -15,6 +15,7 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
+#include "../lib/emu.h"
 #include "methods.h"
 #include "ring.h"
 
@@ -36,9 +37,7 @@ static int emu_uring_alloc(struct emu_uring *ring, size_t bytes)
 	if (!ring->pages)
 		return -ENOMEM;
 	while (ring->nr_pages < nr) {
-		/* Whose cgroup has no room for it gets an error, and is neither killed nor in the log. */
-		struct page *page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO |
-					       __GFP_RETRY_MAYFAIL | __GFP_NOWARN);
+		struct page *page = alloc_page(EMU_GFP_PROCESS | __GFP_ZERO);
 
 		if (!page)
 			return -ENOMEM;

@@ -42,7 +42,6 @@
  * @base: entry of the ring that is position 0
  * @taken: position of the next entry to take; or with EMU_RQ_SEALED
  * @max_sge: maximum number of elements of an entry
- * @shared: it is an SRQ's
  * @qp: the queue pair; NULL with an SRQ
  * @watch: looks for receives in the error state
  * @watch_ms: after how many ms
@@ -52,7 +51,6 @@ struct emu_user_rq {
 	u32 base;
 	atomic_t taken;
 	u32 max_sge;
-	bool shared;
 	struct emu_qp *qp;
 	struct delayed_work watch;
 	u32 watch_ms;
@@ -116,7 +114,7 @@ enum emu_outcome emu_user_claim(struct emu_user_rq *rq, u64 room, struct emu_rwq
 	}
 	if (unlikely(next == taken))
 		return EMU_FAILED;
-	if (rq->shared)
+	if (!rq->qp)
 		emu_user_tell_taken(rq);
 	return EMU_DONE;
 }
@@ -240,7 +238,6 @@ int emu_user_make_srq(struct emu_srq *srq, struct ib_srq_init_attr *init, struct
 	rq = emu_user_rq_create(udata, init->attr.max_wr, init->attr.max_sge);
 	if (IS_ERR(rq))
 		return PTR_ERR(rq);
-	rq->shared = true;
 	init->attr.max_wr = rq->ring->mask;
 	srq->user_rq = rq;
 	return 0;
@@ -318,7 +315,6 @@ int emu_user_resize_srq(struct emu_srq *srq, u32 max_wr, struct ib_udata *udata)
 	rq = emu_user_rq_create(udata, max_wr, srq->max_sge);
 	if (IS_ERR(rq))
 		return PTR_ERR(rq);
-	rq->shared = true;
 	err = emu_user_srq_tell(rq, udata);
 	if (!err) {
 		mutex_lock(&srq->lock);
