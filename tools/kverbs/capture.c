@@ -65,11 +65,6 @@ static int say_not_started(const char *device, int error)
 
 /* --- writing ------------------------------------------------------------------- */
 
-static void write_frame(const struct frame *frame, void *arg)
-{
-	pcapng_frame(arg, frame);
-}
-
 /* Return: false if this cannot be a record. */
 static bool is_record(const struct kverbs_emu_capture_record *rec, size_t size)
 {
@@ -77,6 +72,11 @@ static bool is_record(const struct kverbs_emu_capture_record *rec, size_t size)
 	       rec->size <= size && rec->size == sizeof(*rec) + rec->data_size &&
 	       (rec->kind != KVERBS_EMU_CAPTURE_MESSAGE ||
 		(rec->mtu && rec->mtu <= MTU_MAX && rec->data_size <= rec->length));
+}
+
+static bool is_complete(const struct capture *cap)
+{
+	return cap->count && cap->messages == cap->count;
 }
 
 static int write_records(struct capture *cap, const uint8_t *bytes, size_t size)
@@ -95,20 +95,15 @@ static int write_records(struct capture *cap, const uint8_t *bytes, size_t size)
 			cap->lost = rec.lost;
 		if (rec.kind != KVERBS_EMU_CAPTURE_MESSAGE)
 			continue;
-		if (cap->count && cap->messages == cap->count)
+		if (is_complete(cap))
 			break;
-		cap->frames += frames_of(&rec, bytes + sizeof(rec), write_frame, cap->out);
+		cap->frames += frames_of(&rec, bytes + sizeof(rec), cap->out);
 		cap->messages++;
 	}
 	return STATUS_OK;
 }
 
 /* --- the loop ------------------------------------------------------------------ */
-
-static bool is_complete(const struct capture *cap)
-{
-	return cap->count && cap->messages == cap->count;
-}
 
 /*
  * Writes some of what there is. Return: STATUS_OK or STATUS_FAILED; got: bytes of it; ended:

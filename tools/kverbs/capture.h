@@ -29,11 +29,10 @@ struct frame {
 
 /* frames.c */
 /*
- * Calls write() for each frame of a message and of its answer, in the order in which they are
- * sent. data: what the record has of the message. Return: the number of frames.
+ * Writes each frame of a message and of its answer, in the order in which they are sent. data:
+ * what the record has of the message. Return: the number of frames.
  */
-unsigned int frames_of(const struct kverbs_emu_capture_record *rec, const uint8_t *data,
-		       void (*write)(const struct frame *frame, void *arg), void *arg);
+unsigned int frames_of(const struct kverbs_emu_capture_record *rec, const uint8_t *data, FILE *out);
 
 /* pcapng.c: errors are left in the stream. */
 /* The file begins: what wrote it, and on which device. */

@@ -116,14 +116,15 @@ static bool has_stock_hca(void)
 
 static void check_modules(struct report *rep)
 {
+	bool stock = has_stock_hca();
 	struct name_list own;
 
 	own_modules(&own);
 	if (own.count)
 		report(rep, GOOD, NULL, "%zu of kverbs are installed", own.count);
-	if (has_stock_hca())
+	if (stock)
 		report(rep, GOOD, NULL, "kverbs_emu for the kernel's own core is installed");
-	if (!own.count && !has_stock_hca())
+	if (!own.count && !stock)
 		report(rep, BAD, "apt install kverbs-emu-dkms (the software HCA) or kverbs-dkms (all)",
 		       "none are installed for %s", kernel_release());
 }
@@ -282,43 +283,43 @@ static void check_firewall(struct report *rep)
 		report(rep, GOOD, NULL, "nothing that is configured keeps out UDP port " ROCE_PORT);
 }
 
-static bool may_lock_all(void)
+/* The first number that format finds in a line of a file. Return: whether there is one. */
+static bool find_number(const char *path, const char *format, unsigned long long *number)
 {
-	FILE *file = open_to_read("/proc/self/status");
-	unsigned long long caps = 0;
-	char *line = NULL;
-	size_t size = 0;
-
-	while (file && getline(&line, &size, file) != -1)
-		if (sscanf(line, "CapEff: %llx", &caps) == 1)
-			break;
-	free(line);
-	if (file)
-		fclose(file);
-	return caps & (1ULL << CAP_IPC_LOCK);
-}
-
-static void check_memlock(struct report *rep)
-{
-	FILE *file = open_to_read("/proc/self/limits");
-	unsigned long bytes = 0;
+	FILE *file = open_to_read("%s", path);
 	char *line = NULL;
 	size_t size = 0;
 	bool found = false;
 
 	while (file && !found && getline(&line, &size, file) != -1)
-		found = sscanf(line, "Max locked memory %lu", &bytes) == 1;
+		found = sscanf(line, format, number) == 1;
 	free(line);
 	if (file)
 		fclose(file);
+	return found;
+}
+
+static bool may_lock_all(void)
+{
+	unsigned long long caps;
+
+	return find_number("/proc/self/status", "CapEff: %llx", &caps) &&
+	       caps & (1ULL << CAP_IPC_LOCK);
+}
+
+static void check_memlock(struct report *rep)
+{
+	unsigned long long bytes = 0;
+	bool found = find_number("/proc/self/limits", "Max locked memory %llu", &bytes);
+
 	if (may_lock_all())
 		report(rep, GOOD, NULL, "this user may lock all memory");
 	else if (!found || bytes >= MEMLOCK_ENOUGH)
-		report(rep, GOOD, NULL, found ? "%lu MiB may be locked" : "no limit", bytes >> 20);
+		report(rep, GOOD, NULL, found ? "%llu MiB may be locked" : "no limit", bytes >> 20);
 	else
 		report(rep, ODD,
 		       "in /etc/security/limits.d/rdma.conf: '@rdma - memlock unlimited', and log in again",
-		       "only %lu KiB may be locked, so registrations of more memory fail", bytes >> 10);
+		       "only %llu KiB may be locked, so registrations of more memory fail", bytes >> 10);
 }
 
 static const struct {

@@ -78,8 +78,7 @@ struct packet {
 struct message {
 	const struct kverbs_emu_capture_record *rec;
 	const uint8_t *data;
-	void (*write)(const struct frame *frame, void *arg);
-	void *arg;
+	FILE *out;
 	unsigned int frames;
 };
 
@@ -327,7 +326,7 @@ static void put_frame(struct message *msg, const struct packet *pkt)
 	}
 	frame.size = at - frame.bytes;
 	frame.time = pkt->answer ? rec->ended : rec->time;
-	msg->write(&frame, msg->arg);
+	pcapng_frame(msg->out, &frame);
 	msg->frames++;
 }
 
@@ -497,10 +496,9 @@ static void put_ack(struct message *msg, uint8_t operation, uint32_t psn)
 	put_frame(msg, &pkt);
 }
 
-unsigned int frames_of(const struct kverbs_emu_capture_record *rec, const uint8_t *data,
-		       void (*write)(const struct frame *frame, void *arg), void *arg)
+unsigned int frames_of(const struct kverbs_emu_capture_record *rec, const uint8_t *data, FILE *out)
 {
-	struct message msg = { .rec = rec, .data = data, .write = write, .arg = arg };
+	struct message msg = { .rec = rec, .data = data, .out = out };
 	bool answered = rec->flags & KVERBS_EMU_CAPTURE_ANSWERED;
 	/* NAKs of either kind have one of the upper bits. */
 	bool nak = rec->syndrome & 0x60;

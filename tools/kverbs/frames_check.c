@@ -16,11 +16,6 @@ static uint8_t data[4 * MTU];
 static uint64_t clock_ns = 1700000000 * NS_PER_SECOND;
 static uint64_t frames;
 
-static void write_frame(const struct frame *frame, void *arg)
-{
-	pcapng_frame(arg, frame);
-}
-
 /* All of rec that a case does not care for is filled in. */
 static void write_message(struct kverbs_emu_capture_record rec)
 {
@@ -36,7 +31,7 @@ static void write_message(struct kverbs_emu_capture_record rec)
 		rec.vlan_id = 0xffff;
 	if (!rec.syndrome)
 		rec.syndrome = 0x1f;
-	frames += frames_of(&rec, data, write_frame, stdout);
+	frames += frames_of(&rec, data, stdout);
 }
 
 #define IPV4	.flags = KVERBS_EMU_CAPTURE_GRH | KVERBS_EMU_CAPTURE_ANSWERED,	\
