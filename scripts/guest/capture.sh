@@ -5,26 +5,13 @@
 # uverbs_check, under the kernel's own ib_core. The files go to /share, where scripts/test reads
 # them with tools/frames and tshark.
 
-PATH=$PATH:/usr/bin
-export PATH
 CONFIG=/sys/kernel/config/kverbs_emu
 
-# A port as in /proc/net: 18515, on which the programs meet.
-listening() {
-	grep -q ':4853 .* 0A ' /proc/net/tcp /proc/net/tcp6 2>/dev/null
-}
+# shellcheck source=ends.sh
+. /bin/ends.sh
 
 HOST=127.0.0.1
-DEVICE=emu0
-both_ends() {
-	timeout 100 "$@" -d $DEVICE >/tmp/server 2>&1 &
-	server=$!
-	retry 400 listening && timeout 100 "$@" -d $DEVICE $HOST >/tmp/client 2>&1 &&
-		wait $server && return
-	cat /tmp/server /tmp/client
-	kill $server 2>/dev/null
-	return 1
-}
+DEV=emu0
 
 # captured <file> <what the command must say in the end> <command>
 captured() {
@@ -57,12 +44,12 @@ device_goes() {
 	mkdir $CONFIG/emu1 && echo 1 >$CONFIG/emu1/enable || return 1
 	kverbs capture emu1 -w /share/gone.pcapng 2>/tmp/said &
 	capture=$!
-	DEVICE=emu1
+	DEV=emu1
 	retry 400 grep -q capturing /tmp/said && kill -STOP $capture &&
 		retry 400 is_stopped $capture && both_ends ibv_rc_pingpong -n 20 -s 8 &&
 		echo 0 >$CONFIG/emu1/enable && [ ! -e /sys/class/infiniband/emu1 ]
 	gone=$?
-	DEVICE=emu0
+	DEV=emu0
 	kill -CONT $capture
 	[ $gone -eq 0 ] || kill -INT $capture
 	wait $capture && [ $gone -eq 0 ] && rmdir $CONFIG/emu1 &&

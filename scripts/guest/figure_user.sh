@@ -6,8 +6,6 @@
 #
 #   MAX_SENDS   limits on the software HCA, by the number of SENDs that one call posts
 
-PATH=$PATH:/usr/bin
-export PATH
 MAX_SENDS=${MAX_SENDS:-"1=5400 16=3300"}
 
 # cost <device> <window>: sets each

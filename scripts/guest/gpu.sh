@@ -5,9 +5,6 @@
 # kernel's own ib_core. uverbs_gpu is who registers it. DMABUFS: moves or pinned, what the kernel
 # does with a dma-buf that is registered.
 
-PATH=$PATH:/usr/bin
-export PATH
-
 nothing_is_left() {
 	! rdma res show mr | grep -q uverbs_gpu && rmmod kverbs_fake_gpu
 }

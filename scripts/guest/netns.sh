@@ -5,9 +5,6 @@
 # Each namespace has a device of its own, on a network device of its own; a bridge joins those,
 # over which the programs of both ends meet.
 
-PATH=$PATH:/usr/bin
-export PATH
-
 NAMESPACES="0 1 2 3 4 5 6 7 8 9"
 IB=/sys/class/infiniband
 

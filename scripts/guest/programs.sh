@@ -4,7 +4,6 @@
 # In the guest: unmodified programs on the software HCA and then on rdma_rxe, beside each other
 # for whoever compares them. Each result is a line "row: <device>|<program>|<result>|<seconds>".
 #
-#   DEVICES   emu0 and rxe0, or one of them; separated by commas
 #   PARTS     some of the parts; see scripts/programs
 #   TESTS     parts of the names of pyverbs' tests
 
@@ -13,8 +12,6 @@
 # shellcheck source=disk.sh
 . /bin/disk.sh
 
-PATH=$PATH:/usr/bin
-export PATH
 HOST=10.0.0.1
 NETDEV=eth0
 PYVERBS=/usr/share/doc/rdma-core/tests
@@ -213,7 +210,7 @@ ip addr add $HOST/24 dev $NETDEV
 ip link set $NETDEV up
 rmmod rdma_rxe || exit 1
 
-for DEV in $(echo "${DEVICES:-emu0,rxe0}" | tr , ' '); do
+for DEV in emu0 rxe0; do
 	if [ "$DEV" = emu0 ]; then
 		check "the commands of userspace.rst give a device" documented
 		# Of each address there are a RoCE v1 and a v2 GID.

@@ -7,8 +7,6 @@
 # shellcheck source=ends.sh
 . /bin/ends.sh
 
-PATH=$PATH:/usr/bin
-export PATH
 HOST=10.0.0.1
 
 # figure <column> <program> <arguments>: prints a column of the last line of figures.

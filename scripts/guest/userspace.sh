@@ -8,9 +8,6 @@
 # shellcheck source=ends.sh
 . /bin/ends.sh
 
-PATH=$PATH:/usr/bin
-export PATH
-
 CONFIG=/sys/kernel/config/kverbs_emu
 DOORBELLS=${DOORBELLS:-9000}
 SEED=${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}

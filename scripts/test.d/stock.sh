@@ -129,7 +129,7 @@ stock_mainline() {
 		"messages of the software HCA are captured, $STOCK_NAME" "capture-$STOCK_NAME" \
 		--kernel "$kernel" --need "dummy rdma_ucm" --limit $((300 * scale)) \
 		--modules "$MAINLINE_MODULES" --file "$KVERBS_COMMAND" \
-		--run "$KV_SCRIPTS/guest/capture.sh"
+		--file "$KV_SCRIPTS/guest/ends.sh" --run "$KV_SCRIPTS/guest/capture.sh"
 }
 
 # stock_run <kernel>: under kverbs' own core.

@@ -36,6 +36,6 @@ part_ulps() {
 	spawn_guest "the kernel's own ULPs, 6.12" ulps-6.12 --kernel 6.12 \
 		--need "veth nvmet nvme-fabrics" --limit $((300 * scale)) \
 		--modules "$(run_modules "$MODULES_DIR") $modules" \
-		--file "$KV_SCRIPTS/guest/smc_check.c" --file "$KV_SCRIPTS/guest/disk.sh" \
+		--file "$KV_SCRIPTS/guest/smc_check.c" --file "$KV_SCRIPTS/guest/disk.sh" --file "$KV_SCRIPTS/guest/ends.sh" \
 		--run "$KV_SCRIPTS/guest/ulps.sh"
 }
