@@ -59,7 +59,7 @@ device_goes() {
 }
 
 has_much() {
-	[ "$(wc -c </tmp/busy.pcapng)" -gt 10000000 ]
+	[ "$(stat -c %s /tmp/busy.pcapng)" -gt 10000000 ]
 }
 
 # There are always messages, more than can be written, and yet a signal ends it.
@@ -78,6 +78,7 @@ ends_under_traffic() {
 	wait $capture && [ $busy -eq 0 ] && kill $client && kill $server &&
 		grep -q "^[1-9][0-9]* messages, [0-9]* frames, [1-9][0-9]* messages lost" /tmp/said
 	ended=$?
+	[ $ended -eq 0 ] || kill $client $server
 	wait $client $server
 	rm /tmp/busy.pcapng
 	return $ended
