@@ -34,7 +34,8 @@
  *
  * lane->lock guards lane->runner, @busy and @spare; it is taken with softirqs off, since the
  * watch is a timer. ib_cq_lanes_lock (wait.c) may be held around it. The schedule() of an
- * idle lane reads lane->runner without it, for only a runner that is inside a batch is displaced.
+ * idle lane reads lane->runner without it, for only a runner that is inside a batch is displaced;
+ * the watch does so to find out whether it needs the lock.
  * Documentation/models/handover.pml is a model of this.
  */
 #include <linux/rcupdate.h>
@@ -125,7 +126,7 @@ static void ib_cq_displace(struct ib_cq_lane *lane, struct ib_cq_runner *runner,
 	ib_cq_ready_del(lane, &lane->ready);
 	next = list_first_entry(&lane->spare, struct ib_cq_runner, node);
 	list_move(&next->node, &lane->busy);
-	lane->runner = next;
+	WRITE_ONCE(lane->runner, next);
 	lane->stats.handovers++;
 	lane->ctx->start(next, cpu);
 }
@@ -203,10 +204,13 @@ static void ib_cq_watch(struct timer_list *timer)
 
 	if (!ib_cq_watch_on(lane))
 		return;
-	spin_lock(&lane->lock);
-	if (ib_cq_asleep(lane->runner, &cpu))
-		ib_cq_displace(lane, lane->runner, cpu);
-	spin_unlock(&lane->lock);
+	/* Without the lock, for nearly always it is awake; no runner goes while the watch is on. */
+	if (ib_cq_asleep(READ_ONCE(lane->runner), &cpu)) {
+		spin_lock(&lane->lock);
+		if (ib_cq_asleep(lane->runner, &cpu))
+			ib_cq_displace(lane, lane->runner, cpu);
+		spin_unlock(&lane->lock);
+	}
 	mod_timer(&lane->watch, jiffies + IB_CQ_WATCH);
 }
 

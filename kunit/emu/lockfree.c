@@ -44,6 +44,7 @@ static const struct {
 	{ "hrtimer_try_to_cancel", "a requester that waits no more" },
 	{ "irq_work_queue", "tells a consumer, from any context" },
 	{ "queue_work_on", "starts a queue that is polled from a workqueue" },
+	{ "mod_timer", "looks after a runner that may fall asleep, while another queue waits" },
 	{ "irq_poll_sched", "starts a queue that is polled in softirq" },
 	{ "irq_poll_complete", "the end of that" },
 	{ "__wake_up", "tells who waits for news of a queue" },
