@@ -14,8 +14,35 @@
  */
 #include <kverbs/completion.h>
 
-#include "../memory/region.h"
-#include "in_memory.h"
+#include "fastpath.h"
+
+/*
+ * The memory of a message that fastpath.h does not take: inline data, or one element in a region,
+ * which is entered then, as @region, until emu_close_source(). NULL if it takes a cursor.
+ */
+static inline void *emu_open_source(struct emu_exec *ex, struct emu_swqe *wqe, int access,
+				    struct emu_region **region)
+{
+	struct emu_qp *qp = ex->qp;
+	void *mem;
+
+	*region = NULL;
+	if (wqe->length > EMU_SHORT_BYTES)
+		return NULL;
+	if (wqe->send_flags & IB_SEND_INLINE)
+		return wqe->sge;
+	mem = emu_target_open(&qp->source, qp->ibqp.pd, wqe->sge, wqe->num_sge, wqe->length,
+			      access);
+	if (mem)
+		*region = qp->source.region;
+	return mem;
+}
+
+static inline void emu_close_source(struct emu_region *region)
+{
+	if (region)
+		emu_target_leave(region);
+}
 
 static bool emu_is_reliable(const struct emu_exec *ex)
 {
@@ -223,6 +250,23 @@ static noinline enum emu_outcome emu_scatter_simple(struct emu_exec *ex, struct 
 	return emu_scatter(ex, wqe, pos, recv, &from);
 }
 
+/* Copies a simple message into a receive that is in a region, in one piece as most are. */
+static noinline enum emu_outcome emu_exec_send_to_region(struct emu_exec *ex,
+							 struct emu_swqe *wqe, u32 pos,
+							 const struct emu_rwqe *recv, void *simple)
+{
+	struct emu_target *sink = &ex->qp->sink;
+	void *to;
+
+	to = emu_target_open(sink, emu_recv_pd(ex->peer), recv->sge, recv->num_sge, wqe->length,
+			     IB_ACCESS_LOCAL_WRITE);
+	if (unlikely(!to))
+		return emu_scatter_simple(ex, wqe, pos, recv, simple);
+	emu_copy_simple(to, simple, wqe->length);
+	emu_target_leave(sink->region);
+	return emu_delivered(ex, wqe, pos, recv);
+}
+
 /* The message is in memory at @simple or, if that is NULL, where @from leads. */
 static enum emu_outcome emu_exec_send_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 					   void *simple, struct emu_cursor *from)
@@ -251,8 +295,8 @@ static enum emu_outcome emu_exec_send_data(struct emu_exec *ex, struct emu_swqe 
 	if (unlikely(!simple))
 		return emu_scatter(ex, wqe, pos, recv, from);
 	to = emu_simple_span(recv->sge, recv->num_sge);
-	if (unlikely(!to))
-		return emu_scatter_simple(ex, wqe, pos, recv, simple);
+	if (!to)
+		return emu_exec_send_to_region(ex, wqe, pos, recv, simple);
 	memcpy(to, simple, wqe->length);
 	return emu_delivered(ex, wqe, pos, recv);
 }
@@ -272,13 +316,18 @@ static noinline enum emu_outcome emu_exec_send_gather(struct emu_exec *ex, struc
 
 enum emu_outcome emu_exec_send(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
+	struct emu_region *region = NULL;
+	enum emu_outcome outcome;
 	void *simple = NULL;
 
 	if (likely(wqe->length <= EMU_SHORT_BYTES))
-		simple = emu_simple_span(wqe->sge, wqe->num_sge);
+		simple = emu_simple_span(wqe->sge, wqe->num_sge) ?:
+			 emu_open_source(ex, wqe, 0, &region);
 	if (unlikely(!simple))
 		return emu_exec_send_gather(ex, wqe, pos);
-	return emu_exec_send_data(ex, wqe, pos, simple, NULL);
+	outcome = emu_exec_send_data(ex, wqe, pos, simple, NULL);
+	emu_close_source(region);
+	return outcome;
 }
 
 /* The responder's memory that an RDMA operation names. */
@@ -370,12 +419,45 @@ static enum emu_outcome emu_write_data(struct emu_exec *ex, struct emu_swqe *wqe
 	return emu_succeed(ex, wqe, pos);
 }
 
+/* An RDMA WRITE or READ of memory in regions at both ends. False if nothing was done. */
+static noinline bool emu_exec_rdma_simply(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+{
+	bool read = wqe->opcode == IB_WR_RDMA_READ;
+	struct emu_simple msg = {
+		.opcode = wqe->opcode,
+		.flags = wqe->send_flags,
+		.length = wqe->length,
+		.wr_id = &wqe->wr_id,
+		.remote_addr = &wqe->rdma.remote_addr,
+		.rkey = &wqe->rdma.rkey,
+	};
+	enum emu_shortcut way = EMU_NOT_SIMPLE;
+	struct emu_region *region;
+	void *local;
+
+	if (!emu_enter_same_peer(ex))
+		return false;
+	local = emu_open_source(ex, wqe, read ? IB_ACCESS_LOCAL_WRITE : 0, &region);
+	if (local)
+		way = emu_simple_rdma(ex->qp, ex->peer, &msg, local, pos, read);
+	emu_close_source(region);
+	if (way == EMU_NOT_SIMPLE)
+		return false;
+	if (read)
+		emu_count_messages(ex->peer->port, ex->qp->port, 1, msg.length);
+	else
+		emu_exec_sent(ex, msg.length);
+	return true;
+}
+
 enum emu_outcome emu_exec_write(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	struct emu_cursor local, remote;
 	enum emu_outcome outcome;
 	struct ib_sge there;
 
+	if (wqe->opcode == IB_WR_RDMA_WRITE && emu_exec_rdma_simply(ex, wqe, pos))
+		return EMU_DONE;
 	if (unlikely(!emu_open_local(ex, wqe, 0, &local)))
 		return emu_fail_memory(ex, wqe, pos, local.why);
 	outcome = emu_enter_peer(ex);
@@ -452,6 +534,8 @@ enum emu_outcome emu_exec_read(struct emu_exec *ex, struct emu_swqe *wqe, u32 po
 	enum emu_outcome outcome;
 
 	if (likely(!wqe->rdma.data_done)) {
+		if (wqe->opcode == IB_WR_RDMA_READ && emu_exec_rdma_simply(ex, wqe, pos))
+			return EMU_DONE;
 		outcome = emu_read_data(ex, wqe, pos);
 		if (outcome != EMU_DONE)
 			return outcome;

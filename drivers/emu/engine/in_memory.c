@@ -87,6 +87,7 @@ static enum emu_outcome emu_look_for_peer(struct emu_exec *ex)
 	qp->peer_gen = gen;
 	/* Another peer may be of another device. */
 	qp->target.gen = 0;
+	qp->sink.gen = 0;
 	qp->origin = (struct emu_cqe_origin) {
 		.src_qp = qp->ibqp.qp_num,
 		.slid = READ_ONCE(qp->port->lid),

@@ -173,31 +173,25 @@ bool emu_target_find(struct emu_target *target, struct emu_device *edev, u32 key
 }
 
 /*
- * The memory of a part of a page list that is longer than a page, at @offset from the start of
- * its first page; NULL if the pages do not follow each other, or are no memory.
+ * The memory of a part of a region that is longer than a page, at @offset from the start of its
+ * first page; NULL if the pages do not follow each other, or are no memory.
  */
 void *emu_target_pages(const struct emu_region *region, u64 offset, u32 length)
 {
 	u64 page_size = 1ULL << region->page_shift;
 	u64 first = offset >> region->page_shift;
 	u64 last = (offset + length - 1) >> region->page_shift;
+	u64 within = offset & (page_size - 1);
+	void **mem = region->backing ? region->backing->pages : NULL;
 	u64 page;
 
 	for (page = first; page < last; page++) {
-		if (region->pages[page + 1] != region->pages[page] + page_size)
+		if (mem ? mem[page + 1] != mem[page] + page_size :
+			  region->pages[page + 1] != region->pages[page] + page_size)
 			return NULL;
 	}
-	return emu_dma_span(region->edev, region->pages[first] + (offset & (page_size - 1)),
-			    length);
-}
-
-/* The memory of a part of a user region, entered for it; NULL if it is not contiguous. */
-void *emu_target_backing(const struct emu_region *region, u64 addr, u32 length)
-{
-	size_t len = length;
-	void *mem = emu_region_span(region, addr, &len);
-
-	return len == length ? mem : NULL;
+	return mem ? mem[first] + within :
+		     emu_dma_span(region->edev, region->pages[first] + within, length);
 }
 
 void emu_region_leave(struct emu_region *region)

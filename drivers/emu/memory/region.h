@@ -193,7 +193,6 @@ static __always_inline unsigned long emu_keys_generation(void)
 /* region.c: for the engine */
 bool emu_target_find(struct emu_target *target, struct emu_device *edev, u32 key);
 void *emu_target_pages(const struct emu_region *region, u64 offset, u32 length);
-void *emu_target_backing(const struct emu_region *region, u64 addr, u32 length);
 struct emu_region *emu_region_enter(const struct emu_qp *qp, const struct ib_pd *pd,
 				    const struct ib_sge *sge, int access,
 				    enum emu_syndrome *why);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The target of a queue pair: the region at its peer that it has used last, which most of its
- * RDMA operations use again. It is remembered by the index in its key, and need not be found
- * again while no region goes.
+ * The targets of a queue pair: the region at its peer that it has used last, which most of its
+ * RDMA operations use again; and likewise the regions of its own memory, and of the receives that
+ * its peer posts. Each is remembered by the index in its key, and need not be found again while
+ * no region goes.
  *
  * Only finding it is spared: its gate is entered, and its key and what that grants are checked
  * inside the gate, each time. emu_target_enter() takes regions with one gate; windows, and all
@@ -41,8 +42,8 @@ static __always_inline void emu_target_leave(struct emu_region *region)
 }
 
 /*
- * The memory of a part of a page list; NULL if it is not contiguous, or the CPU has no memory
- * there, or no route to it is known yet.
+ * The memory of a part of a page list, or of a user region; NULL if it is not contiguous, or the
+ * CPU has no memory there, or no route to it is known yet.
  */
 static __always_inline void *emu_target_page(const struct emu_region *region, u64 addr, u32 length)
 {
@@ -53,8 +54,31 @@ static __always_inline void *emu_target_page(const struct emu_region *region, u6
 
 	if (unlikely(within + length > page_size))
 		return emu_target_pages(region, offset, length);
+	if (unlikely(region->backing))
+		return region->backing->pages[offset >> region->page_shift] + within;
 	return emu_dma_span(region->edev, region->pages[offset >> region->page_shift] + within,
 			    length);
+}
+
+/* Does @key grant @access to @length bytes at @addr of an entered region? */
+static __always_inline bool emu_target_grants(const struct emu_region *region, u32 key,
+					      const struct ib_pd *pd, int access, u64 addr,
+					      u32 length)
+{
+	u64 offset = addr - region->iova;
+
+	return likely(region->key == key && region->pd == pd &&
+		      (region->access & access) == access &&
+		      offset <= region->length && length <= region->length - offset);
+}
+
+/* The memory of a part of an entered region, not of length 0; NULL as emu_target_page(). */
+static __always_inline void *emu_target_memory(const struct emu_region *region, u64 addr,
+					       u32 length)
+{
+	if (region->kind == EMU_REGION_DMA)
+		return emu_dma_span(region->edev, addr, length);
+	return emu_target_page(region, addr, length);
 }
 
 /*
@@ -65,17 +89,32 @@ static __always_inline void *emu_target_span(const struct emu_region *region, u3
 					     const struct ib_pd *pd, int access, u64 addr,
 					     u32 length)
 {
-	u64 offset = addr - region->iova;
-
-	if (unlikely(region->key != key || region->pd != pd ||
-		     (region->access & access) != access ||
-		     offset > region->length || length > region->length - offset))
+	if (unlikely(!emu_target_grants(region, key, pd, access, addr, length)))
 		return NULL;
-	if (region->kind == EMU_REGION_DMA)
-		return emu_dma_span(region->edev, addr, length);
-	if (unlikely(region->backing))
-		return emu_target_backing(region, addr, length);
-	return emu_target_page(region, addr, length);
+	return emu_target_memory(region, addr, length);
+}
+
+/*
+ * Opens the list of a message's own memory, of which @length bytes are used, if it is one element
+ * in a region: returns the memory, and @target->region is entered, until emu_target_leave(). NULL
+ * if that takes a cursor. Preemption is off.
+ */
+static inline void *emu_target_open(struct emu_target *target, const struct ib_pd *pd,
+				    const struct ib_sge *sge, int num_sge, u32 length, int access)
+{
+	struct emu_region *region;
+	void *mem = NULL;
+
+	if (num_sge != 1 || !length || length > sge->length ||
+	    !emu_target_enter(target, to_edev(pd->device), sge->lkey))
+		return NULL;
+	region = target->region;
+	/* An error anywhere in the element counts, whether that is used or not. */
+	if (emu_target_grants(region, sge->lkey, pd, access, sge->addr, sge->length))
+		mem = emu_target_memory(region, sge->addr, length);
+	if (unlikely(!mem))
+		emu_target_leave(region);
+	return mem;
 }
 
 #endif

@@ -206,7 +206,9 @@ enum emu_recv_from {
  *	generation; like the next three, only for the owner and the transport
  * @peer_gen: see fabric.c; 0 for no peer
  * @origin: what completions at @peer say of where a message came from; valid with @peer
- * @target: the region at @peer that was used last
+ * @target: the region at @peer that was used last, for RDMA
+ * @sink: the region that the last receive at @peer was in
+ * @source: the region that the last message was in; belongs to the owner
  * @sq: send queue
  * @rq: receive queue
  * @srq: shared receive queue instead, or NULL
@@ -265,6 +267,8 @@ struct emu_qp {
 	unsigned long peer_gen;
 	struct emu_cqe_origin origin;
 	struct emu_target target;
+	struct emu_target sink;
+	struct emu_target source;
 
 	struct emu_ring sq;
 	struct emu_ring rq;

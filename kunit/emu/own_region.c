@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Messages from and into memory that is registered, as all of a process's is: the regions are
+ * remembered, and one element in one piece takes no cursor. Wrong uses, and regions that go while
+ * they are remembered, are found out as ever; what comes out is what a cursor makes of it.
+ */
+#include <linux/scatterlist.h>
+#include <kverbs/delay.h>
+
+#include "emu/rig.h"
+#include "lib/objects.h"
+
+#define LEN	256
+#define ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ)
+
+/* Whose memory a case does something to: the sender's, or that of the receive. */
+static const struct side {
+	const char *name;
+	bool into;
+	enum ib_wc_status want;		/* of the send, if this memory cannot be used */
+} sides[] = {
+	{ "source", false, IB_WC_LOC_PROT_ERR },
+	{ "receive", true, IB_WC_REM_OP_ERR },
+};
+KUNIT_ARRAY_PARAM_DESC(side, sides, name);
+
+/* What a case posts: elements in the regions of both ends. */
+struct message {
+	struct rig *r;
+	struct ib_sge from;
+	struct ib_sge to;
+};
+
+static struct rig_end *side_end(struct rig *r, const struct side *side)
+{
+	return side->into ? &r->b : &r->a;
+}
+
+static struct ib_sge *side_sge(struct message *m, const struct side *side)
+{
+	return side->into ? &m->to : &m->from;
+}
+
+static struct ib_sge region_sge(const struct rig_end *e, size_t offset, u32 len)
+{
+	return (struct ib_sge) { .addr = e->mr->iova + offset, .length = len, .lkey = e->mr->lkey };
+}
+
+static struct message message_new(struct kunit *test)
+{
+	struct rig *r = rig_new(test, "emu0", "emu1");
+
+	r->access = ACCESS;
+	r->rnr_retry = 0;
+	rig_start(test, r);
+	rig_register(test, &r->a, ACCESS);
+	rig_register(test, &r->b, ACCESS);
+	return (struct message) {
+		.r = r,
+		.from = region_sge(&r->a, 0, LEN),
+		.to = region_sge(&r->b, 0, LEN),
+	};
+}
+
+static int message_receive(struct message *m, u64 id)
+{
+	struct ib_recv_wr wr = { .wr_id = id, .sg_list = &m->to, .num_sge = 1 };
+
+	return ib_post_recv(m->r->b.qp, &wr, NULL);
+}
+
+static int message_send(struct message *m, u64 id)
+{
+	struct ib_send_wr wr;
+
+	rig_send_wr(&wr, id, &m->from, 1);
+	return ib_post_send(m->r->a.qp, &wr, NULL);
+}
+
+static int message_rdma(struct message *m, enum ib_wr_opcode op, u64 id)
+{
+	struct ib_rdma_wr wr = { .remote_addr = m->to.addr, .rkey = m->r->b.mr->rkey };
+
+	rig_send_wr(&wr.wr, id, &m->from, 1);
+	wr.wr.opcode = op;
+	return ib_post_send(m->r->a.qp, &wr.wr, NULL);
+}
+
+static void message_expect(struct kunit *test, struct message *m, u64 id)
+{
+	struct ib_wc wc;
+
+	KUNIT_ASSERT_EQ(test, 0, message_receive(m, id));
+	KUNIT_ASSERT_EQ(test, 0, message_send(m, id));
+	RIG_EXPECT_DELIVERED(test, m->r, &wc, id, id);
+	KUNIT_EXPECT_EQ(test, m->from.length, wc.byte_len);
+}
+
+/* The memory of @side cannot be used: both ends learn of it. */
+static void message_expect_refused(struct kunit *test, struct message *m, const struct side *side)
+{
+	struct ib_wc wc;
+
+	KUNIT_ASSERT_EQ(test, 0, message_receive(m, 50));
+	KUNIT_ASSERT_EQ(test, 0, message_send(m, 51));
+	RIG_EXPECT_WC(test, m->r->a.scq, &wc, 51, side->want);
+	if (side->into)
+		RIG_EXPECT_WC(test, m->r->b.rcq, &wc, 50, IB_WC_LOC_PROT_ERR);
+}
+
+static void nothing(void *arg)
+{
+}
+
+/* Whether @place, where only a cursor or only a remembered region leads, is reached. */
+#define EXPECT_REACHED(test, reached, place, post)			\
+do {									\
+	kverbs_delay_set(place, nothing, NULL);				\
+	post;								\
+	KUNIT_EXPECT_EQ_MSG(test, reached, kverbs_delay_clear(), place);\
+} while (0)
+
+static void message_takes_no_cursor(struct kunit *test)
+{
+	struct message m = message_new(test);
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		rig_fill(m.r->a.buf, LEN, i);
+		EXPECT_REACHED(test, false, "emu_copy", message_expect(test, &m, i));
+		KUNIT_EXPECT_TRUE(test, rig_filled(m.r->b.buf, LEN, i));
+	}
+	EXPECT_REACHED(test, true, "emu_target_enter", message_expect(test, &m, i));
+	/* Only one of them is registered. */
+	m.from = rig_sge(&m.r->a, 0, LEN);
+	EXPECT_REACHED(test, false, "emu_copy", message_expect(test, &m, 10));
+	m.from = region_sge(&m.r->a, 0, LEN);
+	m.to = rig_sge(&m.r->b, 0, LEN);
+	EXPECT_REACHED(test, false, "emu_copy", message_expect(test, &m, 11));
+}
+
+static void rdma_takes_no_cursor(struct kunit *test)
+{
+	static const enum ib_wr_opcode ops[] = { IB_WR_RDMA_WRITE, IB_WR_RDMA_READ };
+	struct message m = message_new(test);
+	struct rig *r = m.r;
+	struct ib_wc wc;
+	bool read;
+	int i;
+
+	for (i = 0; i < 6; i++) {
+		read = ops[i % 2] == IB_WR_RDMA_READ;
+		rig_fill(read ? r->b.buf : r->a.buf, LEN, i);
+		/* The peer has to be found once. */
+		EXPECT_REACHED(test, !i, "emu_copy",
+			       KUNIT_ASSERT_EQ(test, 0, message_rdma(&m, ops[i % 2], i)));
+		RIG_EXPECT_WC(test, r->a.scq, &wc, i, IB_WC_SUCCESS);
+		KUNIT_EXPECT_EQ(test, read ? IB_WC_RDMA_READ : IB_WC_RDMA_WRITE, wc.opcode);
+		KUNIT_EXPECT_TRUE(test, rig_filled(read ? r->a.buf : r->b.buf, LEN, i));
+	}
+}
+
+static void inline_data_takes_no_cursor(struct kunit *test)
+{
+	struct message m = message_new(test);
+	u8 data[RIG_INLINE];
+	struct ib_sge sge = { .addr = (uintptr_t)data, .length = sizeof(data) };
+	struct ib_send_wr wr;
+	struct ib_wc wc;
+
+	rig_fill(data, sizeof(data), 3);
+	rig_send_wr(&wr, 1, &sge, 1);
+	wr.send_flags |= IB_SEND_INLINE;
+	KUNIT_ASSERT_EQ(test, 0, message_receive(&m, 2));
+	EXPECT_REACHED(test, false, "emu_copy",
+		       KUNIT_ASSERT_EQ(test, 0, ib_post_send(m.r->a.qp, &wr, NULL)));
+	RIG_EXPECT_DELIVERED(test, m.r, &wc, 1, 2);
+	KUNIT_EXPECT_TRUE(test, rig_filled(m.r->b.buf, sizeof(data), 3));
+}
+
+/* Two pages of @e the wrong way round, as a region. */
+static struct ib_mr *swapped_pages(struct kunit *test, struct rig_end *e)
+{
+	struct ib_mr *mr = rig_mr(test, e->pd);
+	struct scatterlist sg[2];
+	struct ib_wc wc;
+	int i;
+
+	sg_init_table(sg, 2);
+	for (i = 0; i < 2; i++) {
+		sg_set_buf(&sg[i], e->buf + (1 - i) * PAGE_SIZE, PAGE_SIZE);
+		sg_dma_address(&sg[i]) = e->dma + (1 - i) * PAGE_SIZE;
+		sg_dma_len(&sg[i]) = PAGE_SIZE;
+	}
+	KUNIT_ASSERT_EQ(test, 2, ib_map_mr_sg(mr, sg, 2, NULL, PAGE_SIZE));
+	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(e, mr, 8, ACCESS));
+	RIG_EXPECT_WC(test, e->scq, &wc, 8, IB_WC_SUCCESS);
+	return mr;
+}
+
+/*
+ * What is used of an element counts for whether it is in one piece: of one over two pages, the
+ * message may lie in the first, or in both.
+ */
+static void pages_that_do_not_follow_take_a_cursor(struct kunit *test)
+{
+	const struct side *side = test->param_value;
+	struct message m = message_new(test);
+	struct rig_end *e = side_end(m.r, side);
+	struct ib_sge *sge = side_sge(&m, side);
+	u8 *there = e->buf + 2 * PAGE_SIZE;
+	struct ib_mr *mr = swapped_pages(test, e);
+
+	*sge = (struct ib_sge) { .lkey = mr->lkey };
+	sge->length = LEN;
+	sge->addr = mr->iova + PAGE_SIZE - LEN;
+	if (side->into)
+		sge->length = 2 * LEN;
+	rig_fill(side->into ? m.r->a.buf : there - LEN, LEN, 1);
+	EXPECT_REACHED(test, false, "emu_copy", message_expect(test, &m, 1));
+	KUNIT_EXPECT_TRUE(test, rig_filled(side->into ? there - LEN : m.r->b.buf, LEN, 1));
+
+	sge->addr = mr->iova + PAGE_SIZE - LEN / 2;
+	rig_fill(m.r->a.buf, LEN, 2);
+	if (!side->into) {
+		memcpy(there - LEN / 2, m.r->a.buf, LEN / 2);
+		memcpy(e->buf, m.r->a.buf + LEN / 2, LEN / 2);
+		rig_fill(m.r->b.buf, LEN, 0);
+	}
+	EXPECT_REACHED(test, true, "emu_copy", message_expect(test, &m, 2));
+	if (side->into) {
+		KUNIT_EXPECT_MEMEQ(test, there - LEN / 2, m.r->a.buf, LEN / 2);
+		KUNIT_EXPECT_MEMEQ(test, e->buf, m.r->a.buf + LEN / 2, LEN / 2);
+	} else {
+		KUNIT_EXPECT_MEMEQ(test, m.r->b.buf, there - LEN / 2, LEN / 2);
+		KUNIT_EXPECT_MEMEQ(test, m.r->b.buf + LEN / 2, e->buf, LEN / 2);
+	}
+}
+
+/* The last byte of an element counts, whether the message reaches it or not. */
+static void wrong_use_of_a_remembered_region(struct kunit *test)
+{
+	const struct side *side = test->param_value;
+	struct ib_sge *sge;
+	struct message m;
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		m = message_new(test);
+		message_expect(test, &m, 1);
+		sge = side_sge(&m, side);
+		if (i == 0)
+			sge->addr += side_end(m.r, side)->size - LEN + 1;
+		else if (i == 1)
+			sge->addr -= 1;
+		else if (i == 2)
+			sge->lkey ^= 1;
+		else if (side->into)
+			sge->length = m.r->b.size + 1;
+		else
+			sge->lkey = m.r->b.mr->lkey + 0x100;
+		message_expect_refused(test, &m, side);
+	}
+}
+
+static void remembered_region_is_of_another_pd(struct kunit *test)
+{
+	const struct side *side = test->param_value;
+	struct message m = message_new(test), other = message_new(test);
+
+	message_expect(test, &m, 1);
+	message_expect(test, &other, 1);
+	*side_sge(&m, side) = *side_sge(&other, side);
+	message_expect_refused(test, &m, side);
+}
+
+/* What is read may be read-only; a receive, or what an RDMA READ brings, may not. */
+static void region_that_cannot_be_written(struct kunit *test)
+{
+	const struct side *side = test->param_value;
+	struct message m = message_new(test);
+	struct rig_end *e = side_end(m.r, side);
+	struct ib_wc wc;
+
+	message_expect(test, &m, 1);
+	rig_register(test, e, 0);
+	*side_sge(&m, side) = region_sge(e, 0, LEN);
+	if (side->into) {
+		message_expect_refused(test, &m, side);
+		return;
+	}
+	message_expect(test, &m, 2);
+	message_expect(test, &m, 3);
+	KUNIT_ASSERT_EQ(test, 0, message_rdma(&m, IB_WR_RDMA_READ, 4));
+	RIG_EXPECT_WC(test, m.r->a.scq, &wc, 4, IB_WC_LOC_PROT_ERR);
+}
+
+/* --- regions that go --- */
+
+struct meanwhile {
+	struct rig_end *e;
+	int err;
+};
+
+/* The region of an end becomes invalid while a message is about to enter it. */
+static void invalidate(void *arg)
+{
+	struct meanwhile *meanwhile = arg;
+	struct ib_send_wr wr;
+
+	rig_send_wr(&wr, 7, NULL, 0);
+	wr.opcode = IB_WR_LOCAL_INV;
+	wr.ex.invalidate_rkey = meanwhile->e->mr->rkey;
+	meanwhile->err = ib_post_send(meanwhile->e->qp, &wr, NULL);
+}
+
+/* The source is entered first, so where the sender's own queue waits it is the receive's turn. */
+static void region_of_a_receive_goes_in_the_middle(struct kunit *test)
+{
+	struct message m = message_new(test);
+	struct meanwhile meanwhile = { .e = &m.r->b };
+	struct ib_wc wc;
+
+	/* From memory that is not registered, so that only the receive's region is entered. */
+	m.from = rig_sge(&m.r->a, 0, LEN);
+	message_expect(test, &m, 1);
+	kverbs_delay_set("emu_target_enter", invalidate, &meanwhile);
+	message_expect_refused(test, &m, &sides[1]);
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, meanwhile.err);
+	RIG_EXPECT_WC(test, m.r->b.scq, &wc, 7, IB_WC_SUCCESS);
+}
+
+static void region_goes_between_two_messages(struct kunit *test)
+{
+	const struct side *side = test->param_value;
+	struct message m = message_new(test);
+	struct rig_end *e = side_end(m.r, side);
+	struct ib_mr *kept = e->mr, *mr;
+	struct ib_wc wc;
+
+	mr = KVT_PTR(test, ib_alloc_mr(e->pd, IB_MR_TYPE_MEM_REG, RIG_BUF / PAGE_SIZE + 1));
+	KUNIT_ASSERT_EQ(test, 1, rig_map(e, mr, 0, e->size));
+	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(e, mr, 8, ACCESS));
+	RIG_EXPECT_WC(test, e->scq, &wc, 8, IB_WC_SUCCESS);
+	e->mr = mr;
+	*side_sge(&m, side) = region_sge(e, 0, LEN);
+	e->mr = kept;
+	message_expect(test, &m, 1);
+	message_expect(test, &m, 2);
+	KUNIT_ASSERT_EQ(test, 0, ib_dereg_mr(mr));
+	/* Its memory, too. */
+	rcu_barrier();
+	message_expect_refused(test, &m, side);
+}
+
+static struct kunit_case emu_own_region_cases[] = {
+	KUNIT_CASE(message_takes_no_cursor),
+	KUNIT_CASE(rdma_takes_no_cursor),
+	KUNIT_CASE(inline_data_takes_no_cursor),
+	KUNIT_CASE_PARAM(pages_that_do_not_follow_take_a_cursor, side_gen_params),
+	KUNIT_CASE_PARAM(wrong_use_of_a_remembered_region, side_gen_params),
+	KUNIT_CASE_PARAM(remembered_region_is_of_another_pd, side_gen_params),
+	KUNIT_CASE_PARAM(region_that_cannot_be_written, side_gen_params),
+	KUNIT_CASE(region_of_a_receive_goes_in_the_middle),
+	KUNIT_CASE_PARAM(region_goes_between_two_messages, side_gen_params),
+	{}
+};
+KVT_SUITE(emu_own_region);
