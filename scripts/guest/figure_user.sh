@@ -6,7 +6,7 @@
 #
 #   MAX_SENDS   limits on the software HCA, by the number of SENDs that one call posts
 
-MAX_SENDS=${MAX_SENDS:-"1=5400 16=3300"}
+MAX_SENDS=${MAX_SENDS:-"1=4500 16=2350"}
 
 # cost <device> <window>: sets each
 cost() {

@@ -13,7 +13,8 @@
  * work queue, so that it can make room there for all of them at once. It
  * then moves @tail behind them; if another poller was faster, it starts again. What
  * a slow poller copied may have been overwritten meanwhile, but then its cmpxchg
- * fails and it drops the copy.
+ * fails and it drops the copy. The one poller of a process's queue reads an entry where it is,
+ * and then moves @tail: emu_cq_front(), emu_cq_pop().
  *
  * To change the size, emu_resize_cq() links a new ring behind the one in use.
  * Producers use the new ring from then on. The old ring is sealed a grace period
@@ -24,7 +25,8 @@
  *
  *   A  emu_cq_end(): release of @seq - emu_cq_take_run(): acquire
  *	a poller that sees the number sees the entry
- *   B  emu_cq_take_run(): release in the cmpxchg of @tail - emu_cq_begin(): acquire
+ *   B  emu_cq_take_run(): release in the cmpxchg of @tail; emu_cq_pop(): release -
+ *	emu_cq_begin(): acquire
  *	an entry is copied before it is overwritten
  *   C  emu_cq_end(): full barrier between @seq and the look at @arm -
  *	emu_req_notify_cq(): full barrier between @arm and the look at @seq
@@ -91,15 +93,18 @@ void emu_cq_overrun(struct emu_cq *cq)
  */
 void emu_cq_wake(struct emu_cq *cq, u32 pos, bool solicited)
 {
-	struct emu_cq_ring *ring = READ_ONCE(cq->in);
-	bool any = solicited || READ_ONCE(cq->out) != ring || emu_cq_published(ring, pos + 1);
-	int wanted = EMU_ARM_NEXT | (any ? EMU_ARM_SOLICITED : 0);
-	int arm = atomic_read(&cq->arm);
+	struct emu_cq_ring *ring;
+	int wanted, arm;
+	bool any;
 
 	if (unlikely(cq->user)) {
 		emu_user->completed(cq, solicited);
 		return;
 	}
+	ring = READ_ONCE(cq->in);
+	any = solicited || READ_ONCE(cq->out) != ring || emu_cq_published(ring, pos + 1);
+	wanted = EMU_ARM_NEXT | (any ? EMU_ARM_SOLICITED : 0);
+	arm = atomic_read(&cq->arm);
 	while (arm & wanted) {
 		if (unlikely(READ_ONCE(cq->moderation)) && !any && emu_cq_defer(cq, pos, &arm))
 			return;
@@ -352,6 +357,47 @@ int emu_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 	if (likely(run.empty || run.got == num_entries))
 		return run.got;
 	return emu_cq_poll_more(cq, num_entries, wc, run.got);
+}
+
+/*
+ * The oldest completion of a queue that only the caller polls, left in place as @entry, and its
+ * queue pair; NULL if there is none. Preemption is off until emu_cq_pop().
+ */
+struct emu_qp *emu_cq_front(struct emu_cq *cq, const struct emu_cqe **entry)
+{
+	/* acquire: pair E */
+	struct emu_cq_ring *ring = smp_load_acquire(&cq->out);
+	const struct emu_cqe *cqe;
+	struct ib_qp *ibqp;
+	u32 tail;
+
+	do {
+		tail = atomic_read(&ring->tail);
+		if (unlikely(!emu_cq_published(ring, tail))) {
+			ring = emu_cq_next(cq, ring);
+			continue;
+		}
+		cqe = emu_cq_entry(ring, tail);
+		/* From here on it may be struck out, but the queue pair stays. */
+		ibqp = READ_ONCE(cqe->qp);
+		if (likely(!emu_cq_is_struck(ibqp))) {
+			*entry = cqe;
+			return to_eqp(ibqp);
+		}
+		emu_cq_skip(ring, tail, ibqp);
+	} while (ring);
+	return NULL;
+}
+
+/* Takes the completion that emu_cq_front() returned. */
+void emu_cq_pop(struct emu_cq *cq, const struct emu_cqe *cqe, struct emu_qp *qp)
+{
+	struct emu_cq_ring *ring = READ_ONCE(cq->out);
+	u32 opcode = cqe->opcode, retires = cqe->retires;
+
+	/* release: pair B */
+	atomic_set_release(&ring->tail, atomic_read(&ring->tail) + 1);
+	emu_cq_retire(&qp->ibqp, opcode, retires);
 }
 
 /* Is there something to poll? */

@@ -202,6 +202,8 @@ int emu_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
 int emu_peek_cq(struct ib_cq *ibcq, int wc_cnt);
 int emu_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc);
 int emu_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+struct emu_qp *emu_cq_front(struct emu_cq *cq, const struct emu_cqe **entry);
+void emu_cq_pop(struct emu_cq *cq, const struct emu_cqe *cqe, struct emu_qp *qp);
 void emu_cq_forget_qp(struct emu_cq *cq, struct emu_qp *qp);
 void emu_cq_fail(struct emu_cq *cq);
 void emu_cq_overrun(struct emu_cq *cq);

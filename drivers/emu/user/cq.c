@@ -5,7 +5,8 @@
  * A process's CQ is one like all others, which is polled as soon as something is in it: whoever
  * has completed an entry copies what can be polled into the ring that the process reads. So a
  * send queue has room again before the process sees the completion, and the data path knows
- * nothing of processes but that such a queue is always armed.
+ * nothing of processes but that such a queue is always armed. Nobody else polls it, so a completion
+ * is copied from where it is: emu_cq_front(), emu_cq_pop().
  *
  * One at a time copies, the owner of @pump, which is a word as that of a doorbell (doorbell.h):
  * whoever comes meanwhile writes RERUN and goes on, and the owner looks again. Nobody waits, and
@@ -32,8 +33,6 @@
 #include "ring.h"
 #include "user.h"
 
-/* Completions that an owner takes at once. */
-#define EMU_PUMP_BATCH		8
 /* Completions that an owner copies; they take less time than the messages did. */
 #define EMU_PUMP_BUDGET		256
 
@@ -56,8 +55,6 @@ enum emu_pump {
  * @arm: EMU_ARM_SOLICITED, EMU_ARM_NEXT
  * @work: the owner, when there is much to copy
  * @resizing: serialises changes of size
- * @batch: what the owner of the pump is copying. On its stack it would be cleared each time, by
- *	kernels that are built so
  */
 struct emu_user_cq {
 	struct emu_cq *cq;
@@ -68,57 +65,56 @@ struct emu_user_cq {
 	atomic_t arm;
 	struct work_struct work;
 	struct mutex resizing;
-	struct ib_wc batch[EMU_PUMP_BATCH];
 };
 
-static u32 emu_user_wc_flags(const struct ib_wc *wc)
+static u32 emu_user_wc_flags(u32 flags)
 {
-	return (wc->wc_flags & (IB_WC_GRH | IB_WC_WITH_IMM)) |
-	       (wc->wc_flags & IB_WC_WITH_INVALIDATE ? EMU_UWC_WITH_INV : 0);
+	return (flags & (IB_WC_GRH | IB_WC_WITH_IMM)) |
+	       (flags & IB_WC_WITH_INVALIDATE ? EMU_UWC_WITH_INV : 0);
 }
 
 /* There is no room: the process has not polled, or lies about it. */
-static void emu_user_cq_lost(struct emu_user_cq *ucq, const struct ib_wc *wc)
+static noinline void emu_user_cq_lost(struct emu_user_cq *ucq, struct emu_qp *qp)
 {
 	emu_cq_overrun(ucq->cq);
-	emu_qp_lost(to_eqp(wc->qp));
+	emu_qp_lost(qp);
 }
 
 /* All of an entry is written, so nothing of what was there before is left. */
-static void emu_user_cq_put(struct emu_user_cq *ucq, const struct ib_wc *wc)
+static void emu_user_cq_put(struct emu_user_cq *ucq, const struct emu_cqe *cqe,
+			    struct emu_qp *qp)
 {
 	struct emu_uring *ring = ucq->ring;
 	struct ib_uverbs_wc *to = emu_uring_entry(ring, ucq->head);
+	bool sender = cqe->wc_flags & IB_WC_WITH_SMAC;
 
 	if (unlikely(((ucq->head + 1) & ring->mask) == emu_uring_consumer(ring))) {
-		emu_user_cq_lost(ucq, wc);
+		emu_user_cq_lost(ucq, qp);
 		return;
 	}
-	*to = (struct ib_uverbs_wc) {
-		.wr_id = wc->wr_id,
-		.status = wc->status,
-		.opcode = wc->opcode,
-		.vendor_err = wc->vendor_err,
-		.byte_len = wc->byte_len,
-		.ex.imm_data = wc->ex.imm_data,
-		.qp_num = wc->qp->qp_num,
-		.src_qp = wc->src_qp,
-		.wc_flags = emu_user_wc_flags(wc),
-		.pkey_index = wc->pkey_index,
-		.slid = wc->slid,
-		.sl = wc->sl,
-		.dlid_path_bits = wc->dlid_path_bits,
-		.port_num = wc->port_num,
-	};
+	to->wr_id = cqe->wr_id;
+	to->status = cqe->status;
+	to->opcode = cqe->opcode;
+	/* These two have the sender's address else, which a process is not told. */
+	to->vendor_err = sender ? 0 : cqe->vendor_err;
+	to->slid = sender ? 0 : cqe->slid;
+	to->byte_len = cqe->byte_len;
+	to->ex.imm_data = cqe->ex.imm_data;
+	to->qp_num = qp->ibqp.qp_num;
+	to->src_qp = cqe->src_qp;
+	to->wc_flags = emu_user_wc_flags(cqe->wc_flags);
+	to->pkey_index = cqe->pkey_index;
+	to->sl = cqe->sl;
+	to->dlid_path_bits = cqe->dlid_path_bits;
+	to->port_num = cqe->port_num;
+	to->reserved = 0;
 	ucq->head++;
 }
 
 /* Entries of the work queue have been retired: the process may post as many. */
-static void emu_user_cq_retired(const struct ib_wc *wc)
+static void emu_user_cq_retired(const struct emu_qp *qp, bool recv)
 {
-	const struct emu_qp *qp = to_eqp(wc->qp);
-
-	if (wc->opcode & IB_WC_RECV)
+	if (recv)
 		emu_user_retired_recvs(qp);
 	else
 		emu_user_retired_sends(qp);
@@ -143,24 +139,22 @@ static void emu_user_cq_wake(struct emu_user_cq *ucq, bool solicited)
  */
 static bool emu_user_cq_copy(struct emu_user_cq *ucq, int *budget)
 {
-	struct ib_cq *ibcq = &ucq->cq->ibcq;
+	struct emu_cq *cq = ucq->cq;
 	bool solicited = atomic_xchg(&ucq->solicited, 0);
-	struct ib_wc *wc = ucq->batch;
-	int got, i, copied = 0;
+	const struct emu_cqe *cqe;
+	struct emu_qp *qp;
+	int copied = 0;
+	bool recv;
 
-	do {
-		got = emu_poll_cq(ibcq, EMU_PUMP_BATCH, wc);
-		for (i = 0; i < got; i++) {
-			emu_user_cq_retired(&wc[i]);
-			emu_user_cq_put(ucq, &wc[i]);
-		}
-		copied += got;
-		if (got)
-			emu_uring_produce(ucq->ring, ucq->head);
-	} while (got == EMU_PUMP_BATCH && copied < *budget);
-
+	for (; copied < *budget && (qp = emu_cq_front(cq, &cqe)); copied++) {
+		emu_user_cq_put(ucq, cqe, qp);
+		recv = cqe->opcode & IB_WC_RECV;
+		emu_cq_pop(cq, cqe, qp);
+		emu_user_cq_retired(qp, recv);
+		emu_uring_produce(ucq->ring, ucq->head);
+	}
 	*budget -= max(copied, 1);
-	if (solicited && emu_peek_cq(ibcq, 1))
+	if (solicited && emu_peek_cq(&cq->ibcq, 1))
 		atomic_set(&ucq->solicited, 1);
 	if (copied)
 		emu_user_cq_wake(ucq, solicited);
