@@ -23,7 +23,7 @@
  * ring that they have left is freed at the next change of size, or with the queue.
  * Pairs:
  *
- *   A  emu_cq_end(): release of @seq - emu_cq_take_run(): acquire
+ *   A  emu_cq_end(): release of @seq - emu_cq_take_run(), emu_cq_front(): acquire
  *	a poller that sees the number sees the entry
  *   B  emu_cq_take_run(): release in the cmpxchg of @tail; emu_cq_pop(): release -
  *	emu_cq_begin(): acquire
@@ -360,10 +360,10 @@ int emu_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 }
 
 /*
- * The oldest completion of a queue that only the caller polls, left in place as @entry, and its
- * queue pair; NULL if there is none. Preemption is off until emu_cq_pop().
+ * Finds the oldest completion of a queue that only the caller polls; false if there is none. It
+ * stays where it is, and preemption off, until emu_cq_pop().
  */
-struct emu_qp *emu_cq_front(struct emu_cq *cq, const struct emu_cqe **entry)
+bool emu_cq_front(struct emu_cq *cq, struct emu_cq_place *at)
 {
 	/* acquire: pair E */
 	struct emu_cq_ring *ring = smp_load_acquire(&cq->out);
@@ -381,23 +381,24 @@ struct emu_qp *emu_cq_front(struct emu_cq *cq, const struct emu_cqe **entry)
 		/* From here on it may be struck out, but the queue pair stays. */
 		ibqp = READ_ONCE(cqe->qp);
 		if (likely(!emu_cq_is_struck(ibqp))) {
-			*entry = cqe;
-			return to_eqp(ibqp);
+			at->ring = ring;
+			at->cqe = cqe;
+			at->qp = to_eqp(ibqp);
+			return true;
 		}
 		emu_cq_skip(ring, tail, ibqp);
 	} while (ring);
-	return NULL;
+	return false;
 }
 
-/* Takes the completion that emu_cq_front() returned. */
-void emu_cq_pop(struct emu_cq *cq, const struct emu_cqe *cqe, struct emu_qp *qp)
+/* Takes the completion that emu_cq_front() found. */
+void emu_cq_pop(const struct emu_cq_place *at)
 {
-	struct emu_cq_ring *ring = READ_ONCE(cq->out);
-	u32 opcode = cqe->opcode, retires = cqe->retires;
+	u32 opcode = at->cqe->opcode, retires = at->cqe->retires;
 
-	/* release: pair B */
-	atomic_set_release(&ring->tail, atomic_read(&ring->tail) + 1);
-	emu_cq_retire(&qp->ibqp, opcode, retires);
+	/* release: pair B. Nobody else moves it. */
+	atomic_set_release(&at->ring->tail, atomic_read(&at->ring->tail) + 1);
+	emu_cq_retire(&at->qp->ibqp, opcode, retires);
 }
 
 /* Is there something to poll? */

@@ -168,6 +168,18 @@ struct emu_cq {
 };
 emu_apart(struct emu_cq, moderation, arm);
 
+/**
+ * struct emu_cq_place - a completion, found in a queue that has one poller
+ * @ring: the ring that it is in
+ * @cqe: the entry
+ * @qp: its queue pair, which stays in memory while preemption is off
+ */
+struct emu_cq_place {
+	struct emu_cq_ring *ring;
+	const struct emu_cqe *cqe;
+	struct emu_qp *qp;
+};
+
 static inline struct emu_cq *to_ecq(struct ib_cq *ibcq)
 {
 	return container_of(ibcq, struct emu_cq, ibcq);
@@ -202,8 +214,8 @@ int emu_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
 int emu_peek_cq(struct ib_cq *ibcq, int wc_cnt);
 int emu_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc);
 int emu_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
-struct emu_qp *emu_cq_front(struct emu_cq *cq, const struct emu_cqe **entry);
-void emu_cq_pop(struct emu_cq *cq, const struct emu_cqe *cqe, struct emu_qp *qp);
+bool emu_cq_front(struct emu_cq *cq, struct emu_cq_place *at);
+void emu_cq_pop(const struct emu_cq_place *at);
 void emu_cq_forget_qp(struct emu_cq *cq, struct emu_qp *qp);
 void emu_cq_fail(struct emu_cq *cq);
 void emu_cq_overrun(struct emu_cq *cq);

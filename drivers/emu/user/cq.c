@@ -6,7 +6,7 @@
  * has completed an entry copies what can be polled into the ring that the process reads. So a
  * send queue has room again before the process sees the completion, and the data path knows
  * nothing of processes but that such a queue is always armed. Nobody else polls it, so a completion
- * is copied from where it is: emu_cq_front(), emu_cq_pop().
+ * is copied from where it is: see emu_cq_front().
  *
  * One at a time copies, the owner of @pump, which is a word as that of a doorbell (doorbell.h):
  * whoever comes meanwhile writes RERUN and goes on, and the owner looks again. Nobody waits, and
@@ -20,7 +20,8 @@
  * Whether a completion is solicited is known to the one who made it, and the owner may be
  * another: a flag says that one is among those to be copied. It is set again if something is
  * being written that cannot be copied yet, so the process may be told too early once, but is told
- * again. Pair:
+ * again. It may be copied before its flag is set; then whoever finds the flag, and nothing left to
+ * be copied, tells the process. Pair:
  *
  *   A  emu_user_cq_wake(): full barrier between the producer's position and the look at @arm -
  *	emu_user_req_notify_cq(): full barrier between @arm and the process's next poll
@@ -139,24 +140,24 @@ static void emu_user_cq_wake(struct emu_user_cq *ucq, bool solicited)
  */
 static bool emu_user_cq_copy(struct emu_user_cq *ucq, int *budget)
 {
+	bool solicited = atomic_xchg(&ucq->solicited, 0), again;
 	struct emu_cq *cq = ucq->cq;
-	bool solicited = atomic_xchg(&ucq->solicited, 0);
-	const struct emu_cqe *cqe;
-	struct emu_qp *qp;
+	struct emu_cq_place at;
 	int copied = 0;
 	bool recv;
 
-	for (; copied < *budget && (qp = emu_cq_front(cq, &cqe)); copied++) {
-		emu_user_cq_put(ucq, cqe, qp);
-		recv = cqe->opcode & IB_WC_RECV;
-		emu_cq_pop(cq, cqe, qp);
-		emu_user_cq_retired(qp, recv);
+	for (; copied < *budget && emu_cq_front(cq, &at); copied++) {
+		emu_user_cq_put(ucq, at.cqe, at.qp);
+		recv = at.cqe->opcode & IB_WC_RECV;
+		emu_cq_pop(&at);
+		emu_user_cq_retired(at.qp, recv);
 		emu_uring_produce(ucq->ring, ucq->head);
 	}
 	*budget -= max(copied, 1);
-	if (solicited && emu_peek_cq(&cq->ibcq, 1))
+	again = solicited && emu_peek_cq(&cq->ibcq, 1);
+	if (again)
 		atomic_set(&ucq->solicited, 1);
-	if (copied)
+	if (copied || (solicited && !again))
 		emu_user_cq_wake(ucq, solicited);
 	return *budget > 0;
 }
