@@ -314,7 +314,7 @@ static void invalidate(void *arg)
 	meanwhile->err = ib_post_send(meanwhile->e->qp, &wr, NULL);
 }
 
-/* The source is entered first, so where the sender's own queue waits it is the receive's turn. */
+/* The region becomes invalid just before a message enters it. */
 static void region_of_a_receive_goes_in_the_middle(struct kunit *test)
 {
 	struct message m = message_new(test);

@@ -119,11 +119,6 @@ void *emu_target_pages(const struct emu_region *region, u64 offset, u32 length)
 	return NULL;
 }
 
-void *emu_target_backing(const struct emu_region *region, u64 addr, u32 length)
-{
-	return NULL;
-}
-
 void *emu_dma_span_slow(struct emu_device *edev, u64 addr, u64 len)
 {
 	return NULL;

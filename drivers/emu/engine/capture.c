@@ -3,7 +3,7 @@
  * Captures: what is recorded of a message, by the owner that executes it.
  *
  * Nothing here is called unless emu_detour is true: while somebody captures, on any device, or
- * faults are injected. Every message of every device then takes the long way through exec.c.
+ * faults are injected. Every message of every device then goes through exec.c.
  *
  * A record is reserved before the message is executed, in the buffer of the sender's device and
  * in that of the device that it goes to, if somebody captures there. It then has all that is

@@ -419,10 +419,14 @@ static enum emu_outcome emu_write_data(struct emu_exec *ex, struct emu_swqe *wqe
 	return emu_succeed(ex, wqe, pos);
 }
 
-/* An RDMA WRITE or READ of memory in regions at both ends. False if nothing was done. */
+/*
+ * An RDMA WRITE or READ that takes no cursors. False if it takes some: the message is as it was.
+ * The region of its own memory, too, is left before it completes: from then on its owner may
+ * want the region for something else.
+ */
 static noinline bool emu_exec_rdma_simply(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
-	bool read = wqe->opcode == IB_WR_RDMA_READ;
+	bool read = wqe->opcode == IB_WR_RDMA_READ, moved = false;
 	struct emu_simple msg = {
 		.opcode = wqe->opcode,
 		.flags = wqe->send_flags,
@@ -431,7 +435,6 @@ static noinline bool emu_exec_rdma_simply(struct emu_exec *ex, struct emu_swqe *
 		.remote_addr = &wqe->rdma.remote_addr,
 		.rkey = &wqe->rdma.rkey,
 	};
-	enum emu_shortcut way = EMU_NOT_SIMPLE;
 	struct emu_region *region;
 	void *local;
 
@@ -439,10 +442,11 @@ static noinline bool emu_exec_rdma_simply(struct emu_exec *ex, struct emu_swqe *
 		return false;
 	local = emu_open_source(ex, wqe, read ? IB_ACCESS_LOCAL_WRITE : 0, &region);
 	if (local)
-		way = emu_simple_rdma(ex->qp, ex->peer, &msg, local, pos, read);
+		moved = emu_simple_move(ex->qp, ex->peer, &msg, local, read);
 	emu_close_source(region);
-	if (way == EMU_NOT_SIMPLE)
+	if (!moved)
 		return false;
+	emu_simple_moved(ex->qp, &msg, pos, read);
 	if (read)
 		emu_count_messages(ex->peer->port, ex->qp->port, 1, msg.length);
 	else

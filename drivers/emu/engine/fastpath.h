@@ -10,7 +10,8 @@
  * anything is wrong with it.
  *
  * emu_exec_simple() is where the two ways are told apart, for an entry of a send queue; direct.c
- * is, for a request that is not in a queue yet.
+ * is, for a request that is not in a queue yet. On the other way, connected.c uses parts of this
+ * for a message that is inline, or one range of a region.
  */
 #ifndef KVERBS_EMU_FASTPATH_H
 #define KVERBS_EMU_FASTPATH_H
@@ -174,9 +175,9 @@ static __always_inline bool emu_simple_access(const struct emu_qp *qp, const str
 	       peer->attr.max_dest_rd_atomic;
 }
 
-static __always_inline enum emu_shortcut emu_simple_rdma(struct emu_qp *qp, struct emu_qp *peer,
-							 const struct emu_simple *msg,
-							 void *local, u32 pos, bool read)
+/* Moves the data of an RDMA WRITE or READ. False if nothing was done. */
+static __always_inline bool emu_simple_move(struct emu_qp *qp, struct emu_qp *peer,
+					    const struct emu_simple *msg, void *local, bool read)
 {
 	struct emu_region *region;
 	u32 rkey = *msg->rkey;
@@ -184,9 +185,9 @@ static __always_inline enum emu_shortcut emu_simple_rdma(struct emu_qp *qp, stru
 
 	/* Without data, the key does not matter. */
 	if (unlikely(!msg->length || !emu_simple_access(qp, peer, read)))
-		return EMU_NOT_SIMPLE;
+		return false;
 	if (unlikely(!emu_target_enter(&qp->target, peer->edev, rkey)))
-		return EMU_NOT_SIMPLE;
+		return false;
 	region = qp->target.region;
 	remote = emu_target_span(region, rkey, peer->ibqp.pd,
 				 read ? IB_ACCESS_REMOTE_READ : IB_ACCESS_REMOTE_WRITE,
@@ -194,11 +195,24 @@ static __always_inline enum emu_shortcut emu_simple_rdma(struct emu_qp *qp, stru
 	if (likely(remote))
 		emu_copy_simple(read ? local : remote, read ? remote : local, msg->length);
 	emu_target_leave(region);
-	if (unlikely(!remote))
-		return EMU_NOT_SIMPLE;
+	return likely(remote);
+}
+
+static __always_inline void emu_simple_moved(struct emu_qp *qp, const struct emu_simple *msg,
+					     u32 pos, bool read)
+{
 	__emu_complete_send(qp, pos, *msg->wr_id, msg->length, msg->flags,
 			    read ? IB_WC_RDMA_READ : IB_WC_RDMA_WRITE,
 			    IB_WC_SUCCESS, EMU_SYN_NONE);
+}
+
+static __always_inline enum emu_shortcut emu_simple_rdma(struct emu_qp *qp, struct emu_qp *peer,
+							 const struct emu_simple *msg,
+							 void *local, u32 pos, bool read)
+{
+	if (unlikely(!emu_simple_move(qp, peer, msg, local, read)))
+		return EMU_NOT_SIMPLE;
+	emu_simple_moved(qp, msg, pos, read);
 	return EMU_SIMPLE;
 }
 

@@ -3,7 +3,8 @@
  * Finds the contiguous kernel memory that scatter/gather elements name.
  *
  * Most lists are one range of the machine's RAM under the local DMA key;
- * emu_simple_span() deals with those. Everything else takes a cursor.
+ * emu_simple_span() deals with those, and target.h with many that are one range of a region.
+ * Everything else takes a cursor.
  */
 #ifndef KVERBS_EMU_MEMORY_H
 #define KVERBS_EMU_MEMORY_H

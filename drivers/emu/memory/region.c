@@ -173,8 +173,8 @@ bool emu_target_find(struct emu_target *target, struct emu_device *edev, u32 key
 }
 
 /*
- * The memory of a part of a region that is longer than a page, at @offset from the start of its
- * first page; NULL if the pages do not follow each other, or are no memory.
+ * The memory of a part of a region that goes on behind its first page, at @offset from the start
+ * of the region's first page; NULL if the pages do not follow each other, or are no memory.
  */
 void *emu_target_pages(const struct emu_region *region, u64 offset, u32 length)
 {

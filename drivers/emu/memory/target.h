@@ -95,9 +95,9 @@ static __always_inline void *emu_target_span(const struct emu_region *region, u3
 }
 
 /*
- * Opens the list of a message's own memory, of which @length bytes are used, if it is one element
- * in a region: returns the memory, and @target->region is entered, until emu_target_leave(). NULL
- * if that takes a cursor. Preemption is off.
+ * Opens the list of a message or of a receive, of which @length bytes are used, if it is one
+ * element in a region: returns the memory, and @target->region is entered, until
+ * emu_target_leave(). NULL if that takes a cursor. Preemption is off.
  */
 static inline void *emu_target_open(struct emu_target *target, const struct ib_pd *pd,
 				    const struct ib_sge *sge, int num_sge, u32 length, int access)
@@ -106,10 +106,11 @@ static inline void *emu_target_open(struct emu_target *target, const struct ib_p
 	void *mem = NULL;
 
 	if (num_sge != 1 || !length || length > sge->length ||
+	    sge->lkey == EMU_LOCAL_DMA_LKEY ||
 	    !emu_target_enter(target, to_edev(pd->device), sge->lkey))
 		return NULL;
 	region = target->region;
-	/* An error anywhere in the element counts, whether that is used or not. */
+	/* The key must grant all of the element, whether that is used or not. */
 	if (emu_target_grants(region, sge->lkey, pd, access, sge->addr, sge->length))
 		mem = emu_target_memory(region, sge->addr, length);
 	if (unlikely(!mem))

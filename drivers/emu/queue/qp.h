@@ -203,7 +203,7 @@ enum emu_recv_from {
  *	engine/direct.c
  * @user_sq: where the requests are that a process posts; NULL for the kernel
  * @peer: the peer of a connection, kept under RCU; valid while @peer_gen is the fabric's
- *	generation; like the next three, only for the owner and the transport
+ *	generation; like the next four, only for the owner and the transport
  * @peer_gen: see fabric.c; 0 for no peer
  * @origin: what completions at @peer say of where a message came from; valid with @peer
  * @target: the region at @peer that was used last, for RDMA
