@@ -74,7 +74,7 @@ void ib_cq_work(struct work_struct *work)
 
 static void ib_cq_bound_schedule(struct ib_cq_lane *lane)
 {
-	queue_work(ib_comp_wq, &lane->runner->work);
+	queue_work(ib_comp_wq, &READ_ONCE(lane->runner)->work);
 }
 
 static void ib_cq_bound_start(struct ib_cq_runner *runner, int cpu)
@@ -85,7 +85,7 @@ static void ib_cq_bound_start(struct ib_cq_runner *runner, int cpu)
 
 static void ib_cq_unbound_schedule(struct ib_cq_lane *lane)
 {
-	queue_work(ib_comp_unbound_wq, &lane->runner->work);
+	queue_work(ib_comp_unbound_wq, &READ_ONCE(lane->runner)->work);
 }
 
 static void ib_cq_unbound_start(struct ib_cq_runner *runner, int cpu)
