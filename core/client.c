@@ -44,6 +44,7 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/timer.h>
+#include <kverbs/upper.h>
 
 #include "contract/contract.h"
 #include "contract/device_priv.h"
@@ -307,7 +308,7 @@ static int add_presence(struct ib_device *dev, struct ib_client *client)
 static const char * const callback_names[] = {
 	[CLIENT_ADDING]		= "add()",
 	[CLIENT_PRESENT]	= "callback",
-	[CLIENT_CALLING]	= "rename() or get_net_dev_by_params()",
+	[CLIENT_CALLING]	= "rename(), get_net_dev_by_params() or get_nl_info()",
 	[CLIENT_REMOVING]	= "remove()",
 };
 
@@ -520,17 +521,6 @@ struct net_device *ib_get_net_dev_by_params(struct ib_device *dev, u32 port, u16
 }
 EXPORT_SYMBOL(ib_get_net_dev_by_params);
 
-/* A line with the names of the clients, for debugfs. */
-void ib_clients_show(struct ib_device *dev, struct seq_file *s)
-{
-	struct presence *p;
-
-	mutex_lock(&ib_registry_lock);
-	list_for_each_entry(p, &ib_priv(dev)->presences, on_device)
-		seq_printf(s, " %s", p->client->name);
-	mutex_unlock(&ib_registry_lock);
-}
-
 static struct ib_client *find_client(const char *name)
 {
 	struct ib_client *client;
@@ -541,6 +531,85 @@ static struct ib_client *find_client(const char *name)
 		if (!strcmp(client->name, name))
 			return client;
 	return NULL;
+}
+
+/*
+ * The presence of the client of that name, which no callback is in; or NULL. While another thread
+ * is inside one of its callbacks, it is waited for.
+ */
+static struct presence *presence_of(struct ib_device *dev, const char *name)
+{
+	struct presence *p;
+
+	lockdep_assert_held(&ib_registry_lock);
+again:
+	list_for_each_entry(p, &ib_priv(dev)->presences, on_device) {
+		if (strcmp(p->client->name, name) || p->waited)
+			continue;
+		if (p->state == CLIENT_PRESENT)
+			return p;
+		if (p->state == CLIENT_CALLING) {
+			ib_registry_wait();
+			goto again;
+		}
+	}
+	return NULL;
+}
+
+/**
+ * ib_call_client() - call a function on behalf of a client
+ * @dev: a registered device; or %NULL
+ * @name: name of the client
+ * @call: the function; its arguments are the client, @dev, what the client has stored for @dev,
+ *	and @arg. Without a device, the table of clients and devices is locked meanwhile: then it
+ *	must not sleep, nor call the midlayer
+ * @arg: passed to it
+ *
+ * Neither the client nor the device goes while the function runs.
+ *
+ * Context: Process, may sleep; not in a callback of the client for @dev.
+ * Return: what the function returned; -ENOENT if the client is not present on the device, or,
+ * without a device, is not registered.
+ */
+int ib_call_client(struct ib_device *dev, const char *name,
+		   int (*call)(struct ib_client *client, struct ib_device *dev,
+			       void *client_data, void *arg),
+		   void *arg)
+{
+	struct ib_client *client;
+	struct presence *p;
+	int ret = -ENOENT;
+
+	mutex_lock(&ib_registry_lock);
+	if (!dev) {
+		client = find_client(name);
+		if (client)
+			ret = call(client, NULL, NULL, arg);
+		goto unlock;
+	}
+	p = presence_of(dev, name);
+	if (p) {
+		begin_callback(p, CLIENT_CALLING);
+		ret = call(p->client, dev, ib_get_client_data(dev, p->client), arg);
+		end_callback(p);
+		/* A rename that came meanwhile has left it to this thread. */
+		call_rename(p);
+	}
+unlock:
+	mutex_unlock(&ib_registry_lock);
+	return ret;
+}
+IB_EXPORT_INTERNAL(ib_call_client);
+
+/* A line with the names of the clients, for debugfs. */
+void ib_clients_show(struct ib_device *dev, struct seq_file *s)
+{
+	struct presence *p;
+
+	mutex_lock(&ib_registry_lock);
+	list_for_each_entry(p, &ib_priv(dev)->presences, on_device)
+		seq_printf(s, " %s", p->client->name);
+	mutex_unlock(&ib_registry_lock);
 }
 
 /*

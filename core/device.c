@@ -43,6 +43,7 @@
 #include "contract/trace.h"
 #include "device.h"
 #include "port/port.h"
+#include "verbs/verbs.h"
 #include "view/view.h"
 
 /* Where the search for a free place in ib_devices starts. */
@@ -155,6 +156,7 @@ struct ib_device *_ib_alloc_device(size_t size)
 	xa_init_flags(&dev->client_data, XA_FLAGS_ALLOC);
 	init_completion(&dev->unreg_completion);
 	INIT_WORK(&dev->unregistration_work, unregister_work);
+	dev->uverbs_cmd_mask = ib_user_requests;
 	dev->coredev.owner = dev;
 	write_pnet(&dev->coredev.rdma_net, &init_net);
 	ib_sysfs_prepare(dev, ib_device_release);

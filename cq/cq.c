@@ -14,8 +14,10 @@
 #include <linux/export.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
+#include <kverbs/upper.h>
 
 #include "../core/contract/contract.h"
+#include "../core/contract/export.h"
 #include "../core/contract/invalid.h"
 #include "../core/contract/restrack.h"
 #include "cq.h"
@@ -128,10 +130,49 @@ struct ib_cq *__ib_create_cq(struct ib_device *device, ib_comp_handler comp_hand
 }
 EXPORT_SYMBOL(__ib_create_cq);
 
+/* A CQ that ib_cq_adopt() took, and that the driver did not make, is freed by its maker. */
+static void ib_cq_abandon(struct rdma_restrack_entry *res)
+{
+	struct ib_cq *cq = container_of(res, struct ib_cq, res);
+
+	ib_cq_end_callbacks(cq);
+	ib_notify_fence(&cq->notify);
+	/* What kfree_rcu() does for the others. */
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		synchronize_rcu_tasks();
+	else
+		synchronize_rcu_expedited();
+	ib_track_drop_user(res);
+}
+
+/**
+ * ib_cq_adopt() - start tracking a CQ that is made for a process, but not by the core
+ * @cq: the CQ, with its device, handlers and their context, before its driver sees it
+ *
+ * From now on its handlers are called as those of ib_create_cq(). The caller lists it by
+ * ib_track_add(), and ib_destroy_cq_user() destroys it; or, if the driver has not made it, the
+ * caller gives it up by rdma_restrack_put(), and may free it then.
+ *
+ * Context: Process.
+ */
+void ib_cq_adopt(struct ib_cq *cq)
+{
+	cq->registered_comp_handler = cq->comp_handler;
+	if (cq->comp_handler)
+		cq->comp_handler = ib_call_comp_handler;
+	cq->registered_event_handler = cq->event_handler;
+	if (cq->event_handler)
+		cq->event_handler = ib_call_cq_event_handler;
+	ib_notify_init_cq(cq);
+	ib_track_new(&cq->res, RDMA_RESTRACK_CQ);
+	cq->res.abandon = ib_cq_abandon;
+}
+IB_EXPORT_INTERNAL(ib_cq_adopt);
+
 /**
  * ib_destroy_cq_user() - destroy a CQ of ib_create_cq()
  * @cq: the CQ
- * @udata: NULL
+ * @udata: the process's request, or NULL
  *
  * When it returns 0, no handler of the CQ runs and none will.
  *
@@ -142,8 +183,8 @@ EXPORT_SYMBOL(__ib_create_cq);
  */
 int ib_destroy_cq_user(struct ib_cq *cq, struct ib_udata *udata)
 {
+	struct ib_tracked gone;
 	int err;
-	u32 id;
 
 	if (cq->shared)
 		return -EOPNOTSUPP;
@@ -155,7 +196,7 @@ int ib_destroy_cq_user(struct ib_cq *cq, struct ib_udata *udata)
 	err = ib_object_unused(cq->device, &cq->res, &cq->usecnt, _RET_IP_);
 	if (err)
 		return err;
-	id = rdma_restrack_del(&cq->res);
+	gone = rdma_restrack_del(&cq->res);
 	ib_notify_quiesce(&cq->notify);
 	err = ib_cq_unmake(cq, udata, _RET_IP_);
 	if (err) {
@@ -165,7 +206,7 @@ int ib_destroy_cq_user(struct ib_cq *cq, struct ib_udata *udata)
 			   cq->res.kern_name, err);
 		return err;
 	}
-	rdma_restrack_forget(cq->device, RDMA_RESTRACK_CQ, id);
+	rdma_restrack_forget(cq->device, RDMA_RESTRACK_CQ, gone);
 	ib_notify_fence(&cq->notify);
 	ib_cq_free(cq);
 	return 0;

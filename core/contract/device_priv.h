@@ -145,7 +145,7 @@ struct ib_device_priv {
 	bool deferred_due;
 	bool refresh_due;
 	bool events_on;
-	struct ib_restrack_root res[RDMA_RESTRACK_MAX];
+	struct rdma_restrack_root res[RDMA_RESTRACK_MAX];
 	struct ca_device __rcu *ca;
 	struct ib_stats *stats;
 	struct dentry *debugfs;

@@ -13,6 +13,7 @@
 #include <linux/moduleparam.h>
 #include <linux/sched.h>
 #include <linux/wait.h>
+#include <kverbs/upper.h>
 
 #include "export.h"
 #include "registry.h"
@@ -73,3 +74,25 @@ void ib_registry_wait(void)
 {
 	ib_registry_wait_for(MAX_SCHEDULE_TIMEOUT);
 }
+
+/**
+ * ib_device_get_next() - walk through the registered devices
+ * @index: number to start from; updated to that of the device found
+ *
+ * Context: Process, may sleep.
+ * Return: the device, to be given back with ib_device_put(), or %NULL after the last.
+ */
+struct ib_device *ib_device_get_next(u32 *index)
+{
+	unsigned long at = *index;
+	struct ib_device *dev;
+
+	mutex_lock(&ib_registry_lock);
+	dev = xa_find(&ib_devices, &at, ULONG_MAX, IB_DEVICE_REGISTERED);
+	while (dev && !ib_device_try_get(dev))
+		dev = xa_find_after(&ib_devices, &at, ULONG_MAX, IB_DEVICE_REGISTERED);
+	mutex_unlock(&ib_registry_lock);
+	*index = at;
+	return dev;
+}
+IB_EXPORT_INTERNAL(ib_device_get_next);

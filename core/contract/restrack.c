@@ -11,8 +11,12 @@
  *
  * An object that cannot be listed for lack of memory works all the same; it
  * merely does not appear in debugfs.
+ *
+ * An object of a process names it, and holds a reference on its task: until the object is
+ * destroyed for good, for one whose destruction failed is still listed with the task.
  */
 #include <linux/export.h>
+#include <linux/sched/task.h>
 #include <linux/slab.h>
 #include <kverbs/upper.h>
 
@@ -50,6 +54,7 @@ void rdma_restrack_init(struct ib_device *dev)
 
 	for (i = 0; i < RDMA_RESTRACK_MAX; i++)
 		xa_init_flags(&priv->res[i].xa, XA_FLAGS_ALLOC);
+	dev->res = priv->res;
 }
 
 static void report_leaked(struct ib_device *dev, struct rdma_restrack_entry *res)
@@ -102,6 +107,8 @@ struct ib_device *rdma_restrack_dev(const struct rdma_restrack_entry *res)
 		return container_of(res, struct ib_qp, res)->device;
 	case RDMA_RESTRACK_MR:
 		return container_of(res, struct ib_mr, res)->device;
+	case RDMA_RESTRACK_CTX:
+		return container_of(res, struct ib_ucontext, res)->device;
 	case RDMA_RESTRACK_SRQ:
 		return container_of(res, struct ib_srq, res)->device;
 	case RDMA_RESTRACK_MW:
@@ -128,6 +135,10 @@ void rdma_restrack_new(struct rdma_restrack_entry *res,
 	init_completion(&res->comp);
 	res->type = type;
 	res->id = 0;
+	res->valid = false;
+	res->user = false;
+	res->task = NULL;
+	res->abandon = NULL;
 }
 
 /**
@@ -149,10 +160,82 @@ void rdma_restrack_set_maker(struct rdma_restrack_entry *res,
 	res->kern_name = res->maker;
 }
 
+/**
+ * ib_track_set_maker() - record the module that makes an object
+ * @res: the object's tracking entry
+ * @caller: its KBUILD_MODNAME, which is copied
+ * @site: where it called from
+ *
+ * Context: Any.
+ */
+void ib_track_set_maker(struct rdma_restrack_entry *res, const char *caller, unsigned long site)
+{
+	rdma_restrack_set_maker(res, caller, site);
+}
+IB_EXPORT_INTERNAL(ib_track_set_maker);
+
+/**
+ * ib_track_set_user() - record the process that an object is made for
+ * @res: the object's tracking entry
+ * @task: a thread of the process
+ * @site: where the maker called from
+ *
+ * The object is named after the process.
+ *
+ * Context: Any.
+ */
+void ib_track_set_user(struct rdma_restrack_entry *res, struct task_struct *task,
+		       unsigned long site)
+{
+	rdma_restrack_set_maker(res, task->comm, site);
+	get_task_struct(task);
+	if (res->task)
+		put_task_struct(res->task);
+	res->task = task;
+	res->user = true;
+}
+IB_EXPORT_INTERNAL(ib_track_set_user);
+
+static void put_task(struct task_struct *task)
+{
+	if (task)
+		put_task_struct(task);
+}
+
+/**
+ * ib_track_drop_user() - drop the task of an object that is not listed
+ * @res: the object's tracking entry
+ *
+ * Context: Any.
+ */
+void ib_track_drop_user(struct rdma_restrack_entry *res)
+{
+	put_task(res->task);
+	res->task = NULL;
+}
+IB_EXPORT_INTERNAL(ib_track_drop_user);
+
+/**
+ * ib_track_new() - start tracking an object that is made for a process, but not by the core
+ * @res: the object's tracking entry
+ * @type: kind of the object; for a CQ see ib_cq_adopt()
+ *
+ * The caller lists it by ib_track_add(), or gives it up by rdma_restrack_put().
+ *
+ * Context: Any.
+ */
+void ib_track_new(struct rdma_restrack_entry *res, enum rdma_restrack_type type)
+{
+	rdma_restrack_new(res, type);
+	res->abandon = ib_track_drop_user;
+}
+IB_EXPORT_INTERNAL(ib_track_new);
+
 static void list_object(struct ib_device *dev, struct rdma_restrack_entry *res)
 {
-	struct ib_restrack_root *root = &ib_priv(dev)->res[res->type];
+	struct rdma_restrack_root *root = &ib_priv(dev)->res[res->type];
 
+	res->abandon = NULL;
 	res->valid = xa_alloc_cyclic(&root->xa, &res->id, res, RESTRACK_LIMIT,
 				     &root->next, GFP_KERNEL) >= 0;
 	if (!res->valid)
@@ -174,12 +257,14 @@ void rdma_restrack_add(struct rdma_restrack_entry *res)
 		list_object(dev, res);
 }
 
-/* Returns the number of the object, which stays reserved. */
-static u32 unlist_object(struct ib_device *dev, struct rdma_restrack_entry *res)
+/* The number of the object stays reserved. */
+static struct ib_tracked unlist_object(struct ib_device *dev, struct rdma_restrack_entry *res)
 {
+	struct ib_tracked gone = { .task = res->task };
+
 	trace_ib_object_destroy(dev, res);
 	if (!res->valid)
-		return 0;
+		return gone;
 	/* NULL in an allocating xarray: the index stays taken, and needs no memory. */
 	xa_store(&ib_priv(dev)->res[res->type].xa, res->id, NULL, GFP_NOWAIT);
 	res->valid = false;
@@ -187,7 +272,8 @@ static u32 unlist_object(struct ib_device *dev, struct rdma_restrack_entry *res)
 	while (!wait_for_completion_timeout(&res->comp, ib_patience()))
 		ibdev_warn(dev, "destroying %s %u of %s: waiting for who has found it to call rdma_restrack_put()\n",
 			   rdma_restrack_kind(res->type), res->id, res->kern_name);
-	return res->id;
+	gone.id = res->id;
+	return gone;
 }
 
 /**
@@ -198,13 +284,14 @@ static u32 unlist_object(struct ib_device *dev, struct rdma_restrack_entry *res)
  * caller must call rdma_restrack_readd() or rdma_restrack_forget() next.
  *
  * Context: Process, may sleep.
- * Return: the number of the object, which stays reserved; 0 if it has none.
+ * Return: what the object leaves when it is gone.
  */
-u32 rdma_restrack_del(struct rdma_restrack_entry *res)
+struct ib_tracked rdma_restrack_del(struct rdma_restrack_entry *res)
 {
 	struct ib_device *dev = rdma_restrack_dev(res);
 
-	return dev && !res->no_track ? unlist_object(dev, res) : 0;
+	return dev && !res->no_track ? unlist_object(dev, res) :
+				       (struct ib_tracked){ .task = res->task };
 }
 
 /**
@@ -232,21 +319,23 @@ void rdma_restrack_readd(struct rdma_restrack_entry *res)
 }
 
 /**
- * rdma_restrack_forget() - free the number of an object that was destroyed
+ * rdma_restrack_forget() - free what an object that was destroyed has left
  * @dev: the device
  * @type: kind of the object
- * @id: as returned by rdma_restrack_del()
+ * @gone: as returned by rdma_restrack_del(): its number, and its process
  *
  * Context: Any.
  */
-void rdma_restrack_forget(struct ib_device *dev, enum rdma_restrack_type type, u32 id)
+void rdma_restrack_forget(struct ib_device *dev, enum rdma_restrack_type type,
+			  struct ib_tracked gone)
 {
-	if (id)
-		xa_erase(&ib_priv(dev)->res[type].xa, id);
+	if (gone.id)
+		xa_erase(&ib_priv(dev)->res[type].xa, gone.id);
+	put_task(gone.task);
 }
 
 /**
- * ib_track_add() - list an object that is not of the core, such as a CM ID
+ * ib_track_add() - list an object that the core has not made, such as a CM ID
  * @dev: the device that it belongs to, registered
  * @res: its tracking entry, with its kind and its maker's name, if any, and with one reference
  *
@@ -257,7 +346,8 @@ void rdma_restrack_forget(struct ib_device *dev, enum rdma_restrack_type type, u
  */
 void ib_track_add(struct ib_device *dev, struct rdma_restrack_entry *res)
 {
-	list_object(dev, res);
+	if (!res->no_track)
+		list_object(dev, res);
 }
 IB_EXPORT_INTERNAL(ib_track_add);
 
@@ -267,15 +357,34 @@ IB_EXPORT_INTERNAL(ib_track_add);
  * @res: its tracking entry
  *
  * Returns when nobody who found the object in the list looks at it any more. Its reference
- * is put. An object that is not listed stays as it is.
+ * and that on its process are put. An object that is not listed loses only the latter.
  *
  * Context: Process, may sleep.
  */
 void ib_track_del(struct ib_device *dev, struct rdma_restrack_entry *res)
 {
 	rdma_restrack_forget(dev, res->type, unlist_object(dev, res));
+	res->task = NULL;
 }
 IB_EXPORT_INTERNAL(ib_track_del);
+
+/**
+ * ib_track_sync() - wait for those who look at an object
+ * @dev: as for ib_track_add()
+ * @res: its tracking entry
+ *
+ * Whoever looks at the object later finds it as it was when this was called, or newer.
+ *
+ * Context: Process, may sleep.
+ */
+void ib_track_sync(struct ib_device *dev, struct rdma_restrack_entry *res)
+{
+	if (!res->valid)
+		return;
+	unlist_object(dev, res);
+	rdma_restrack_readd(res);
+}
+IB_EXPORT_INTERNAL(ib_track_sync);
 
 /**
  * rdma_restrack_get() - hold an object while looking at it
@@ -288,12 +397,15 @@ int rdma_restrack_get(struct rdma_restrack_entry *res)
 {
 	return kref_get_unless_zero(&res->kref);
 }
+EXPORT_SYMBOL(rdma_restrack_get);
 
 static void restrack_release(struct kref *kref)
 {
 	struct rdma_restrack_entry *res =
 		container_of(kref, struct rdma_restrack_entry, kref);
 
+	if (res->abandon)
+		res->abandon(res);
 	complete(&res->comp);
 }
 
@@ -301,7 +413,7 @@ static void restrack_release(struct kref *kref)
  * rdma_restrack_put() - stop looking at an object
  * @res: the object's tracking entry
  *
- * Context: Any.
+ * Context: Any; process, may sleep, for an object that was being made, and failed.
  * Return: 1 if this was the last reference, else 0.
  */
 int rdma_restrack_put(struct rdma_restrack_entry *res)
@@ -394,7 +506,8 @@ int rdma_restrack_count(struct ib_device *dev, enum rdma_restrack_type type)
  * @site: call site that wants to destroy it; 0 for the midlayer itself
  *
  * Context: Any.
- * Return: 0, or -EBUSY with a warning that names the maker of the object.
+ * Return: 0, or -EBUSY, with a warning that names the maker of the object unless that is a
+ * process.
  */
 int ib_object_unused(struct ib_device *dev,
 		     const struct rdma_restrack_entry *res,
@@ -404,6 +517,9 @@ int ib_object_unused(struct ib_device *dev,
 
 	if (!users)
 		return 0;
+	/* A process may try. */
+	if (res->user)
+		return -EBUSY;
 	ibdev_warn(dev, "cannot destroy %s %u of %s: in use (users: %d)\n",
 		   rdma_restrack_kind(res->type), res->id, res->kern_name, users);
 	if (site)

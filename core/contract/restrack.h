@@ -9,15 +9,29 @@
 #include <rdma/restrack.h>
 
 struct ib_device;
+struct task_struct;
 
 /**
- * struct ib_restrack_root - the objects of one kind on one device
+ * struct rdma_restrack_root - the objects of one kind on one device
  * @xa: the entries, by their number
  * @next: where the search for a free number starts
+ *
+ * The kernel's RDMA netlink, which scripts/ulps builds, has this structure, too, with the same
+ * members.
  */
-struct ib_restrack_root {
+struct rdma_restrack_root {
 	struct xarray xa;
 	u32 next;
+};
+
+/**
+ * struct ib_tracked - what an object that is being destroyed leaves
+ * @id: its number, which stays reserved; 0 if it has none
+ * @task: the process that it was made for, on which it has a reference; or NULL
+ */
+struct ib_tracked {
+	u32 id;
+	struct task_struct *task;
 };
 
 void rdma_restrack_init(struct ib_device *dev);
@@ -27,9 +41,10 @@ void rdma_restrack_new(struct rdma_restrack_entry *res,
 void rdma_restrack_set_maker(struct rdma_restrack_entry *res,
 			     const char *caller, unsigned long site);
 void rdma_restrack_add(struct rdma_restrack_entry *res);
-u32 rdma_restrack_del(struct rdma_restrack_entry *res);
+struct ib_tracked rdma_restrack_del(struct rdma_restrack_entry *res);
 void rdma_restrack_readd(struct rdma_restrack_entry *res);
-void rdma_restrack_forget(struct ib_device *dev, enum rdma_restrack_type type, u32 id);
+void rdma_restrack_forget(struct ib_device *dev, enum rdma_restrack_type type,
+			  struct ib_tracked gone);
 struct ib_device *rdma_restrack_dev(const struct rdma_restrack_entry *res);
 struct rdma_restrack_entry *
 rdma_restrack_next(struct ib_device *dev, enum rdma_restrack_type type,
@@ -37,7 +52,6 @@ rdma_restrack_next(struct ib_device *dev, enum rdma_restrack_type type,
 const char *rdma_restrack_kind(enum rdma_restrack_type type);
 int ib_object_unused(struct ib_device *dev, const struct rdma_restrack_entry *res,
 		     const atomic_t *usecnt, unsigned long site);
-int rdma_restrack_get(struct rdma_restrack_entry *res);
 int rdma_restrack_count(struct ib_device *dev, enum rdma_restrack_type type);
 
 #endif

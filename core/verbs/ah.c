@@ -15,14 +15,19 @@
 #include <linux/export.h>
 #include <linux/in.h>
 #include <linux/ip.h>
+#include <linux/module.h>
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <kverbs/delay.h>
+#include <kverbs/upper.h>
 #include <net/ip.h>
+#include <net/ipv6.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
 
 #include "../contract/contract.h"
+#include "../contract/export.h"
 #include "../contract/invalid.h"
 #include "../port/port.h"
 #include "verbs.h"
@@ -250,10 +255,83 @@ void ib_ah_put_sgid(const struct ib_gid_attr **slot)
 		ib_gid_put(old);
 }
 
+/* Of the module that resolves addresses; NULL while none is loaded. */
+static const struct ib_addr_ops __rcu *addr_ops;
+
+/**
+ * ib_set_addr_ops() - make it possible to look up the Ethernet addresses of peers
+ * @ops: the functions, or %NULL before their module goes
+ *
+ * Context: Process, may sleep.
+ */
+void ib_set_addr_ops(const struct ib_addr_ops *ops)
+{
+	rcu_assign_pointer(addr_ops, ops);
+	/* Whoever has read the old pointer has asked for its module, or been refused. */
+	synchronize_rcu();
+}
+IB_EXPORT_INTERNAL(ib_set_addr_ops);
+
+static int find_mac(struct rdma_ah_attr *ah_attr)
+{
+	struct ib_global_route *grh = &ah_attr->grh;
+	int hop_limit = grh->hop_limit, ret = -EHOSTUNREACH;
+	const struct ib_addr_ops *ops;
+
+	rcu_read_lock();
+	ops = rcu_dereference(addr_ops);
+	if (ops && !try_module_get(ops->owner))
+		ops = NULL;
+	rcu_read_unlock();
+	if (!ops)
+		return ret;
+	ret = ops->find_mac(&grh->sgid_attr->gid, &grh->dgid, ah_attr->roce.dmac, grh->sgid_attr,
+			    &hop_limit);
+	module_put(ops->owner);
+	grh->hop_limit = hop_limit;
+	return ret;
+}
+
+/**
+ * ib_ah_attr_resolve() - look up the Ethernet address of a path that a process gave
+ * @ah_attr: the address vector, filled
+ *
+ * Those of multicast groups, and of link-local RoCE v1 GIDs, follow from the GID.
+ *
+ * Context: Process, may sleep.
+ * Return: 0; -EHOSTUNREACH if nothing is loaded that can look it up; or the error of the
+ * look-up.
+ */
+int ib_ah_attr_resolve(struct rdma_ah_attr *ah_attr)
+{
+	struct in6_addr *to = (struct in6_addr *)&ah_attr->grh.dgid;
+
+	if (ah_attr->type != RDMA_AH_ATTR_TYPE_ROCE)
+		return 0;
+	if (ipv6_addr_v4mapped(to) && ipv4_is_multicast(to->s6_addr32[3]))
+		ip_eth_mc_map(to->s6_addr32[3], ah_attr->roce.dmac);
+	else if (rdma_is_multicast_addr(to))
+		rdma_get_mcast_mac(to, ah_attr->roce.dmac);
+	else if (ah_attr->grh.sgid_attr->gid_type == IB_GID_TYPE_ROCE && rdma_link_local_addr(to))
+		rdma_get_ll_mac(to, ah_attr->roce.dmac);
+	else
+		return find_mac(ah_attr);
+	return 0;
+}
+
 /* Address handles */
 
+static int ah_setup(struct ib_ah *ah, struct rdma_ah_init_attr *attr, struct ib_udata *udata)
+{
+	const struct ib_device_ops *ops = &ah->device->ops;
+
+	if (udata && ops->create_user_ah)
+		return ops->create_user_ah(ah, attr, udata);
+	return ops->create_ah(ah, attr, udata);
+}
+
 static struct ib_ah *ah_create(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
-			       u32 flags, unsigned long site)
+			       u32 flags, struct ib_udata *udata, unsigned long site)
 {
 	bool may_sleep = flags & RDMA_CREATE_AH_SLEEPABLE;
 	gfp_t gfp = may_sleep ? GFP_KERNEL : GFP_ATOMIC;
@@ -275,7 +353,7 @@ static struct ib_ah *ah_create(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
 
 	ret = IB_IN_FRAME(device, &pd->res, "create_ah",
 			  may_sleep ? IB_FRAME_METHOD : IB_FRAME_ATOMIC, site,
-			  device->ops.create_ah(ah, &init_attr, NULL));
+			  ah_setup(ah, &init_attr, udata));
 	if (ret) {
 		ib_ah_put_sgid(&ah->sgid_attr);
 		kfree(ah);
@@ -287,7 +365,7 @@ static struct ib_ah *ah_create(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
 }
 
 static struct ib_ah *ah_create_filled(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
-				      u32 flags, unsigned long site)
+				      u32 flags, struct ib_udata *udata, unsigned long site)
 {
 	const struct ib_verb_call call = {
 		.dev = pd->device, .res = &pd->res, .what = "create_ah",
@@ -307,7 +385,8 @@ static struct ib_ah *ah_create_filled(struct ib_pd *pd, struct rdma_ah_attr *ah_
 		return ERR_PTR(ret);
 	}
 	kverbs_delay("ah_create");
-	ah = ah_create(pd, ah_attr, flags, site);
+	ret = udata ? ib_ah_attr_resolve(ah_attr) : 0;
+	ah = ret ? ERR_PTR(ret) : ah_create(pd, ah_attr, flags, udata, site);
 	ib_ah_attr_unfill(ah_attr, passed);
 	return ah;
 }
@@ -326,9 +405,25 @@ static struct ib_ah *ah_create_filled(struct ib_pd *pd, struct rdma_ah_attr *ah_
 struct ib_ah *rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
 			     u32 flags)
 {
-	return ah_create_filled(pd, ah_attr, flags, _RET_IP_);
+	return ah_create_filled(pd, ah_attr, flags, NULL, _RET_IP_);
 }
 EXPORT_SYMBOL(rdma_create_ah);
+
+/**
+ * rdma_create_user_ah() - make an address handle for a process
+ * @pd: PD of the handle
+ * @ah_attr: the address; the Ethernet address of a RoCE destination is looked up
+ * @udata: the process's request
+ *
+ * Context: Process, that of the request; may sleep.
+ * Return: as rdma_create_ah(); -EHOSTUNREACH or another error of the look-up.
+ */
+struct ib_ah *rdma_create_user_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
+				  struct ib_udata *udata)
+{
+	return ah_create_filled(pd, ah_attr, RDMA_CREATE_AH_SLEEPABLE, udata, _RET_IP_);
+}
+EXPORT_SYMBOL(rdma_create_user_ah);
 
 /**
  * rdma_modify_ah() - change the address of a handle
@@ -399,7 +494,7 @@ EXPORT_SYMBOL(rdma_query_ah);
  * rdma_destroy_ah_user() - free an address handle
  * @ah: the handle; no request that uses it is outstanding
  * @flags: &enum rdma_destroy_ah_flags
- * @udata: NULL
+ * @udata: the process's request, or NULL
  *
  * Context: Any; process with %RDMA_DESTROY_AH_SLEEPABLE.
  * Return: 0, or an error of the driver, with a warning; then the handle still
@@ -667,7 +762,7 @@ struct ib_ah *ib_create_ah_from_wc(struct ib_pd *pd, const struct ib_wc *wc,
 	ret = init_from_wc(pd->device, port_num, wc, grh, &ah_attr);
 	if (ret)
 		return ERR_PTR(ret);
-	ah = ah_create_filled(pd, &ah_attr, RDMA_CREATE_AH_SLEEPABLE, _RET_IP_);
+	ah = ah_create_filled(pd, &ah_attr, RDMA_CREATE_AH_SLEEPABLE, NULL, _RET_IP_);
 	ib_ah_attr_unfill(&ah_attr, NULL);
 	return ah;
 }

@@ -56,7 +56,7 @@ static int drain_begin(struct ib_qp *qp, struct ib_cq *cq, unsigned long site)
 		return -EINVAL;
 	if (ib_cq_polled_by_caller(cq))
 		return -EDEADLK;
-	return ib_modify_qp_for(qp, &attr, IB_QP_STATE, site);
+	return ib_modify_qp_for(qp, &attr, IB_QP_STATE, NULL, site);
 }
 
 static int drain_send_queue(struct ib_qp *qp, unsigned long site)

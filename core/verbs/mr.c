@@ -35,17 +35,17 @@ void ib_mr_fill(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type, struct
 	mr->pd = pd;
 	mr->type = type;
 	mr->uobject = NULL;
+	mr->dm = NULL;
 	mr->need_inval = false;
 	mr->sig_attrs = NULL;
 	mr->umem = umem;
 }
 
-/* A region that @method has made is filled: list it for the consumer. */
-void ib_mr_present(struct ib_mr *mr, const char *method, unsigned long site)
+/* A region that a driver has made is filled: list it for the consumer. */
+void ib_mr_list(struct ib_mr *mr, unsigned long site)
 {
 	struct ib_pd *pd = mr->pd;
 
-	ib_mr_need_key(pd->device, mr, method, site);
 	atomic_inc(&pd->usecnt);
 	rdma_restrack_new(&mr->res, RDMA_RESTRACK_MR);
 	rdma_restrack_set_maker(&mr->res, pd->res.kern_name, site);
@@ -57,7 +57,8 @@ static void present_new(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type
 			const char *method, unsigned long site)
 {
 	ib_mr_fill(mr, pd, type, NULL);
-	ib_mr_present(mr, method, site);
+	ib_mr_need_key(pd->device, mr, method, site);
+	ib_mr_list(mr, site);
 }
 
 /* ib_check_mr_access() for a consumer's call. */
@@ -162,10 +163,10 @@ int ib_mr_free(struct ib_mr *mr, struct ib_udata *udata, unsigned long site)
 	struct ib_device *device = mr->device;
 	struct ib_umem *umem = mr->umem;
 	struct ib_pd *pd = mr->pd;
+	struct ib_tracked gone;
 	int ret;
-	u32 id;
 
-	id = rdma_restrack_del(&mr->res);
+	gone = rdma_restrack_del(&mr->res);
 	ret = IB_IN_FRAME(mr->device, &mr->res, "dereg_mr", IB_FRAME_METHOD, site,
 			  umem ? umem_end_mr(umem, udata) :
 				 mr->device->ops.dereg_mr(mr, udata));
@@ -175,13 +176,13 @@ int ib_mr_free(struct ib_mr *mr, struct ib_udata *udata, unsigned long site)
 		 * A process may free a region in use: it gets the error, but that is not
 		 * reported.
 		 */
-		if (ret == -EBUSY && !ib_contract_is_ours(site))
+		if (ret == -EBUSY && !mr->res.user && !ib_contract_is_ours(site))
 			ib_contract_report(IB_RULE_BUSY, mr->device, &mr->res,
 					   ib_contract_culprit(site), site, 1,
 					   "destroyed while the driver uses it");
 		return ret;
 	}
-	rdma_restrack_forget(device, RDMA_RESTRACK_MR, id);
+	rdma_restrack_forget(device, RDMA_RESTRACK_MR, gone);
 	ib_umem_release(umem);
 	kfree(sig_attrs);
 	atomic_dec(&pd->usecnt);
@@ -191,7 +192,7 @@ int ib_mr_free(struct ib_mr *mr, struct ib_udata *udata, unsigned long site)
 /**
  * ib_dereg_mr_user() - free a memory region
  * @mr: the region
- * @udata: NULL
+ * @udata: the process's request, or NULL
  *
  * Context: Process.
  * Return: 0, or an error of the driver, for instance while a memory window is

@@ -146,10 +146,10 @@ EXPORT_SYMBOL(ib_bind_mw);
 int ib_dealloc_mw(struct ib_mw *mw)
 {
 	struct ib_pd *pd = mw->pd;
+	struct ib_tracked gone;
 	int ret;
-	u32 id;
 
-	id = rdma_restrack_del(&mw->res);
+	gone = rdma_restrack_del(&mw->res);
 	ret = IB_METHOD(mw->device, &mw->res, "dealloc_mw", mw->device->ops.dealloc_mw(mw));
 	if (ret) {
 		rdma_restrack_readd(&mw->res);
@@ -158,7 +158,7 @@ int ib_dealloc_mw(struct ib_mw *mw)
 			   mw->res.id, mw->res.kern_name, ret);
 		return ret;
 	}
-	rdma_restrack_forget(mw->device, RDMA_RESTRACK_MW, id);
+	rdma_restrack_forget(mw->device, RDMA_RESTRACK_MW, gone);
 	kfree_rcu(mw, rcu);
 	atomic_dec(&pd->usecnt);
 	return 0;

@@ -19,6 +19,7 @@
 #include <linux/export.h>
 #include <linux/module.h>
 #include <linux/rcupdate.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <kverbs/delay.h>
 #include <kverbs/upper.h>
@@ -128,13 +129,21 @@ static int qp_check_init_attr(const struct ib_verb_call *call, struct ib_device 
 	return ret ?: qp_check_caps(call, device, init);
 }
 
+/* Who wants a QP. */
+struct qp_maker {
+	const char *caller;
+	struct ib_udata *udata;
+	struct ib_uqp_object *uobject;
+	unsigned long site;
+};
+
 static void qp_init(struct ib_qp *qp, struct ib_pd *pd,
-		    const struct ib_qp_init_attr *init, const char *caller,
-		    unsigned long site)
+		    const struct ib_qp_init_attr *init, const struct qp_maker *maker)
 {
 	qp->device = pd->device;
 	qp->pd = pd;
 	qp->real_qp = qp;
+	qp->uobject = maker->uobject;
 	qp->send_cq = init->send_cq;
 	qp->recv_cq = init->recv_cq;
 	qp->srq = init->srq;
@@ -154,7 +163,9 @@ static void qp_init(struct ib_qp *qp, struct ib_pd *pd,
 	init_completion(&qp->srq_completion);
 	ib_notify_init_qp(qp);
 	rdma_restrack_new(&qp->res, RDMA_RESTRACK_QP);
-	rdma_restrack_set_maker(&qp->res, caller, site);
+	rdma_restrack_set_maker(&qp->res, maker->caller, maker->site);
+	if (maker->udata)
+		ib_track_set_user(&qp->res, current, maker->site);
 }
 
 static void qp_use_others(struct ib_qp *qp)
@@ -224,6 +235,43 @@ static int qp_add_contexts(const struct ib_verb_call *call, struct ib_device *de
 	return 0;
 }
 
+static struct ib_qp *qp_make(struct ib_pd *pd, struct ib_qp_init_attr *init,
+			     const struct ib_verb_call *call, const struct qp_maker *maker)
+{
+	struct ib_device *device = pd->device;
+	struct ib_qp *qp;
+	int ret;
+
+	ret = qp_check_init_attr(call, device, init);
+	if (ret)
+		return ERR_PTR(ret);
+	qp = rdma_zalloc_drv_obj_numa(device, ib_qp);
+	if (!qp)
+		return ERR_PTR(-ENOMEM);
+	qp_init(qp, pd, init, maker);
+	qp_use_others(qp);
+
+	ret = IB_IN_FRAME(device, NULL, "create_qp", IB_FRAME_METHOD, maker->site,
+			  device->ops.create_qp(qp, init, maker->udata));
+	if (ret) {
+		if (ret == -EINVAL)
+			ib_invalid(call, "refused by the driver (max_inline_data %u)",
+				   init->cap.max_inline_data);
+		ib_notify_quiesce(&qp->notify);
+		qp_unuse_others(qp);
+		ib_track_drop_user(&qp->res);
+		ib_notify_free_qp(qp);
+		return ERR_PTR(ret);
+	}
+
+	if (!qp->qp_num && qp->qp_type != IB_QPT_SMI)
+		ib_output_missing(device, NULL, "create_qp", "returned no number", maker->site);
+	qp->max_write_sge = init->cap.max_send_sge;
+	qp->max_read_sge = min_t(u32, init->cap.max_send_sge, device->attrs.max_sge_rd);
+	rdma_restrack_add(&qp->res);
+	return qp;
+}
+
 /**
  * ib_create_qp_kernel() - make a queue pair; called through ib_create_qp()
  * @pd: PD of the QP
@@ -241,55 +289,54 @@ struct ib_qp *ib_create_qp_kernel(struct ib_pd *pd,
 				  struct ib_qp_init_attr *qp_init_attr,
 				  const char *caller)
 {
-	struct ib_device *device = pd->device;
-	const struct ib_verb_call call = {
-		.dev = device, .res = &pd->res, .client = caller, .what = "create_qp",
-	};
 	const struct ib_rw_ops *ops = qp_init_attr->cap.max_rdma_ctxs ? rw_ops_get() : NULL;
+	const struct qp_maker maker = { .caller = caller, .site = _RET_IP_ };
+	const struct ib_verb_call call = {
+		.dev = pd->device, .res = &pd->res, .client = caller, .what = "create_qp",
+	};
 	struct ib_qp *qp;
 	int ret;
 
-	ret = qp_add_contexts(&call, device, qp_init_attr, ops) ?:
-	      qp_check_init_attr(&call, device, qp_init_attr);
-	if (ret)
-		goto put_ops;
-
-	ret = -ENOMEM;
-	qp = rdma_zalloc_drv_obj_numa(device, ib_qp);
-	if (!qp)
-		goto put_ops;
-	qp_init(qp, pd, qp_init_attr, caller, _RET_IP_);
-	qp_use_others(qp);
-
-	ret = IB_METHOD(device, NULL, "create_qp",
-			device->ops.create_qp(qp, qp_init_attr, NULL));
-	if (ret) {
-		if (ret == -EINVAL)
-			ib_invalid(&call, "refused by the driver (max_inline_data %u)",
-				   qp_init_attr->cap.max_inline_data);
-		ib_notify_quiesce(&qp->notify);
-		qp_unuse_others(qp);
-		ib_notify_free_qp(qp);
-		goto put_ops;
-	}
-
-	if (!qp->qp_num && qp->qp_type != IB_QPT_SMI)
-		ib_output_missing(device, NULL, "create_qp", "returned no number", _RET_IP_);
-	qp->max_write_sge = qp_init_attr->cap.max_send_sge;
-	qp->max_read_sge = min_t(u32, qp_init_attr->cap.max_send_sge,
-				 device->attrs.max_sge_rd);
-	rdma_restrack_add(&qp->res);
-	if (ops) {
+	ret = qp_add_contexts(&call, pd->device, qp_init_attr, ops);
+	qp = ret ? ERR_PTR(ret) : qp_make(pd, qp_init_attr, &call, &maker);
+	if (!IS_ERR(qp) && ops) {
 		ret = ops->init_mrs(qp, qp_init_attr);
-		if (ret)
+		if (ret) {
 			ib_destroy_qp(qp);
+			qp = ERR_PTR(ret);
+		}
 	}
-
-put_ops:
 	rw_ops_put(ops);
-	return ret ? ERR_PTR(ret) : qp;
+	return qp;
 }
 EXPORT_SYMBOL(ib_create_qp_kernel);
+
+/**
+ * ib_create_qp_user() - make a queue pair for a process
+ * @dev: the device
+ * @pd: PD of the QP; %NULL: for extended connections
+ * @attr: what the process wants; holds the real sizes on return
+ * @udata: the process's request
+ * @uobj: what the process knows the QP by
+ * @caller: not used: the calling process is recorded
+ *
+ * Context: Process, that of the request.
+ * Return: as ib_create_qp_kernel(); -EOPNOTSUPP for extended connections.
+ */
+struct ib_qp *ib_create_qp_user(struct ib_device *dev, struct ib_pd *pd,
+				struct ib_qp_init_attr *attr, struct ib_udata *udata,
+				struct ib_uqp_object *uobj, const char *caller)
+{
+	const struct qp_maker maker = { .udata = udata, .uobject = uobj, .site = _RET_IP_ };
+	const struct ib_verb_call call = {
+		.dev = dev, .client = current->comm, .what = "create_qp",
+	};
+
+	if (!pd || attr->xrcd)
+		return ERR_PTR(-EOPNOTSUPP);
+	return qp_make(pd, attr, &call, &maker);
+}
+IB_EXPORT_INTERNAL(ib_create_qp_user);
 
 /* P_Keys of the QP's port; without limit if the port has no table of them. */
 static s64 qp_max_pkey_index(const struct ib_qp *qp, u32 port)
@@ -397,9 +444,13 @@ static void qp_modified(struct ib_qp *qp, const struct ib_qp_attr *attr,
 	}
 }
 
-/* Looks up the source GIDs of the paths, and holds them for the duration of the call. */
+/*
+ * Looks up the source GIDs of the paths, and holds them for the duration of the call. Of a path
+ * that a process gives, the Ethernet address is looked up, too.
+ */
 static int qp_modify(const struct ib_verb_call *call, struct ib_qp *qp,
-		     struct ib_qp_attr *attr, int mask, unsigned long site)
+		     struct ib_qp_attr *attr, int mask, struct ib_udata *udata,
+		     unsigned long site)
 {
 	const struct ib_gid_attr *passed = NULL, *alt_passed = NULL;
 	unsigned long state_before = READ_ONCE(qp->known_state);
@@ -411,7 +462,9 @@ static int qp_modify(const struct ib_verb_call *call, struct ib_qp *qp,
 		ib_contract_call(qp->device, &qp->res, "modify_qp", site);
 		return ret;
 	}
-	if (mask & IB_QP_ALT_PATH)
+	if (udata && (mask & IB_QP_AV))
+		ret = ib_ah_attr_resolve(&attr->ah_attr);
+	if (!ret && (mask & IB_QP_ALT_PATH))
 		ret = ib_ah_attr_fill(call, qp->device, "alt_ah_attr", &attr->alt_ah_attr,
 				      &alt_passed) ?:
 		      qp_check_alt_path(call, qp, attr, mask);
@@ -420,7 +473,7 @@ static int qp_modify(const struct ib_verb_call *call, struct ib_qp *qp,
 		goto unfill;
 	}
 	ret = IB_IN_FRAME(qp->device, &qp->res, "modify_qp", IB_FRAME_METHOD, site,
-			  qp->device->ops.modify_qp(qp, attr, mask, NULL));
+			  qp->device->ops.modify_qp(qp, attr, mask, udata));
 	if (!ret)
 		qp_modified(qp, attr, mask, state_before);
 	else if (ret == -EINVAL)
@@ -434,9 +487,9 @@ unfill:
 	return ret;
 }
 
-/* ib_modify_qp() on behalf of the caller at @site. */
+/* ib_modify_qp_with_udata() on behalf of the caller at @site. */
 int ib_modify_qp_for(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
-		     unsigned long site)
+		     struct ib_udata *udata, unsigned long site)
 {
 	enum ib_qp_state from = ib_qp_known_state(qp->real_qp), to = from;
 	struct ib_verb_call call = { .dev = qp->device, .res = &qp->res };
@@ -459,7 +512,7 @@ int ib_modify_qp_for(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_m
 		qp_trim_psn(qp, "rq_psn", &qp_attr->rq_psn);
 	if (qp_attr_mask & IB_QP_SQ_PSN)
 		qp_trim_psn(qp, "sq_psn", &qp_attr->sq_psn);
-	return qp_modify(&call, qp, qp_attr, qp_attr_mask, site);
+	return qp_modify(&call, qp, qp_attr, qp_attr_mask, udata, site);
 }
 
 /**
@@ -479,9 +532,26 @@ int ib_modify_qp_for(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_m
  */
 int ib_modify_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask)
 {
-	return ib_modify_qp_for(qp, qp_attr, qp_attr_mask, _RET_IP_);
+	return ib_modify_qp_for(qp, qp_attr, qp_attr_mask, NULL, _RET_IP_);
 }
 EXPORT_SYMBOL(ib_modify_qp);
+
+/**
+ * ib_modify_qp_with_udata() - change the attributes and the state of a process's queue pair
+ * @qp: the QP
+ * @qp_attr: the new values; the Ethernet address of a RoCE path is looked up
+ * @qp_attr_mask: &enum ib_qp_attr_mask, which of them to set
+ * @udata: the process's request
+ *
+ * Context: Process, that of the request.
+ * Return: as ib_modify_qp(); -EHOSTUNREACH or another error of the look-up.
+ */
+int ib_modify_qp_with_udata(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
+			    struct ib_udata *udata)
+{
+	return ib_modify_qp_for(qp, qp_attr, qp_attr_mask, udata, _RET_IP_);
+}
+IB_EXPORT_INTERNAL(ib_modify_qp_with_udata);
 
 /**
  * ib_query_qp() - read the attributes of a queue pair
@@ -523,7 +593,7 @@ EXPORT_SYMBOL(ib_query_qp);
 /**
  * ib_destroy_qp_user() - free a queue pair; called through ib_destroy_qp()
  * @qp: the QP
- * @udata: NULL
+ * @udata: the process's request, or NULL
  *
  * Frees the regions of the QP's pools, &ib_qp.rdma_mrs and &ib_qp.sig_mrs, first.
  *
@@ -540,8 +610,8 @@ EXPORT_SYMBOL(ib_query_qp);
  */
 int ib_destroy_qp_user(struct ib_qp *qp, struct ib_udata *udata)
 {
+	struct ib_tracked gone;
 	int ret;
-	u32 id;
 
 	ret = ib_object_unused(qp->device, &qp->res, &qp->usecnt, _RET_IP_);
 	if (ret)
@@ -558,7 +628,7 @@ int ib_destroy_qp_user(struct ib_qp *qp, struct ib_udata *udata)
 
 	ib_mr_pool_empty(qp, &qp->sig_mrs, _RET_IP_);
 	ib_mr_pool_empty(qp, &qp->rdma_mrs, _RET_IP_);
-	id = rdma_restrack_del(&qp->res);
+	gone = rdma_restrack_del(&qp->res);
 	ib_notify_quiesce(&qp->notify);
 	ret = IB_METHOD(qp->device, &qp->res, "destroy_qp",
 			qp->device->ops.destroy_qp(qp, udata));
@@ -571,7 +641,7 @@ int ib_destroy_qp_user(struct ib_qp *qp, struct ib_udata *udata)
 		return ret;
 	}
 
-	rdma_restrack_forget(qp->device, RDMA_RESTRACK_QP, id);
+	rdma_restrack_forget(qp->device, RDMA_RESTRACK_QP, gone);
 	ib_cq_forget_qp(qp);
 	ib_ah_put_sgid(&qp->av_sgid_attr);
 	ib_ah_put_sgid(&qp->alt_path_sgid_attr);

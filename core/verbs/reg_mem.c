@@ -149,7 +149,7 @@ static struct ib_mr *make_mr(struct ib_pd *pd, const struct ib_mem *mem,
 		ib_umem_release(umem);
 		return mr;
 	}
-	ib_mr_present(mr, "reg_umem_mr", site);
+	ib_mr_need_key(pd->device, mr, "reg_umem_mr", site);
 	return mr;
 }
 
@@ -176,7 +176,7 @@ static struct ib_mr *make_drivers_mr(struct ib_pd *pd, const struct ib_mem *mem,
 	mr = IB_OUTPUT(pd->device, method, site, mr);
 	if (!IS_ERR(mr)) {
 		fill_mr(mr, pd, mem->length, virt_addr, NULL);
-		ib_mr_present(mr, method, site);
+		ib_mr_need_key(pd->device, mr, method, site);
 	}
 	return mr;
 }
@@ -292,6 +292,7 @@ static int mem_check(const struct ib_verb_call *call, struct ib_device *device,
 	return ib_mr_check_access(call, device, access);
 }
 
+/* Makes a region that is not listed yet. */
 static struct ib_mr *reg_mem(struct ib_pd *pd, struct ib_mem *mem, u64 virt_addr,
 			     int access_flags, unsigned long site)
 {
@@ -311,6 +312,16 @@ static struct ib_mr *reg_mem(struct ib_pd *pd, struct ib_mem *mem, u64 virt_addr
 	if (IS_ERR(mr))
 		umem_dmabuf_explain(&call, mem);
 	trace_ib_reg_mem(pd->device, mem, PTR_ERR_OR_ZERO(mr));
+	return mr;
+}
+
+static struct ib_mr *reg_listed(struct ib_pd *pd, struct ib_mem *mem, u64 virt_addr,
+				int access_flags, unsigned long site)
+{
+	struct ib_mr *mr = reg_mem(pd, mem, virt_addr, access_flags, site);
+
+	if (!IS_ERR(mr))
+		ib_mr_list(mr, site);
 	return mr;
 }
 
@@ -342,7 +353,7 @@ static struct ib_mr *reg_mem(struct ib_pd *pd, struct ib_mem *mem, u64 virt_addr
 struct ib_mr *ib_reg_mem(struct ib_pd *pd, struct ib_mem *mem, u64 virt_addr,
 			 int access_flags)
 {
-	return reg_mem(pd, mem, virt_addr, access_flags, _RET_IP_);
+	return reg_listed(pd, mem, virt_addr, access_flags, _RET_IP_);
 }
 EXPORT_SYMBOL_GPL(ib_reg_mem);
 
@@ -364,6 +375,59 @@ struct ib_mr *ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
 {
 	struct ib_mem mem = { .start = start, .length = length };
 
-	return reg_mem(pd, &mem, virt_addr, access_flags, _RET_IP_);
+	return reg_listed(pd, &mem, virt_addr, access_flags, _RET_IP_);
 }
 EXPORT_SYMBOL(ib_reg_user_mr);
+
+/**
+ * ib_umem_reg_user_mr() - a reg_user_mr method for drivers that have reg_umem_mr
+ * @pd: PD of the region
+ * @start: address of the first byte in the process
+ * @length: bytes
+ * @virt_addr: address of the first byte as remote peers and SGEs give it
+ * @access: &enum ib_access_flags
+ * @udata: the process's request
+ *
+ * So a process registers whatever ib_reg_user_mr() registers, another device's memory for one.
+ *
+ * Context: Process, that of the request.
+ * Return: the region, which is not listed yet, as methods return it; or an error of
+ * ib_reg_mem().
+ */
+struct ib_mr *ib_umem_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 virt_addr,
+				  int access, struct ib_udata *udata)
+{
+	struct ib_mem mem = { .start = start, .length = length };
+
+	return reg_mem(pd, &mem, virt_addr, access, _RET_IP_);
+}
+EXPORT_SYMBOL_GPL(ib_umem_reg_user_mr);
+
+/**
+ * ib_umem_reg_user_mr_dmabuf() - likewise a reg_user_mr_dmabuf method
+ * @pd: PD of the region
+ * @offset: where the region begins in the dma-buf
+ * @length: bytes
+ * @virt_addr: address of the first byte as remote peers and SGEs give it
+ * @fd: file descriptor of the dma-buf
+ * @access: &enum ib_access_flags
+ * @attrs: the process's request
+ *
+ * Context: Process, that of the request.
+ * Return: as ib_umem_reg_user_mr().
+ */
+struct ib_mr *ib_umem_reg_user_mr_dmabuf(struct ib_pd *pd, u64 offset, u64 length,
+					 u64 virt_addr, int fd, int access,
+					 struct uverbs_attr_bundle *attrs)
+{
+	struct ib_mem mem = {
+		.path = IB_MEM_DMABUF,
+		.length = length,
+		.has_fd = true,
+		.fd = fd,
+		.fd_offset = offset,
+	};
+
+	return reg_mem(pd, &mem, virt_addr, access, _RET_IP_);
+}
+EXPORT_SYMBOL_GPL(ib_umem_reg_user_mr_dmabuf);

@@ -17,7 +17,9 @@
 #include <linux/err.h>
 #include <linux/export.h>
 #include <linux/rcupdate.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
+#include <kverbs/upper.h>
 #include <rdma/ib_verbs.h>
 
 #include "../../cq/cq.h"
@@ -162,24 +164,24 @@ EXPORT_SYMBOL(__ib_alloc_pd);
 /**
  * ib_dealloc_pd_user() - free a protection domain
  * @pd: the PD
- * @udata: NULL
+ * @udata: the process's request, or NULL
  *
  * Context: Process.
- * Return: 0; -EBUSY, with a warning, while something is left in the PD; or an
+ * Return: 0; -EBUSY, with a warning unless it is a process's, while something is left in the PD; or an
  * error of the driver, with a warning. After an error the PD still exists, but
  * keys that the core had registered for it may be gone: they read as 0.
  */
 int ib_dealloc_pd_user(struct ib_pd *pd, struct ib_udata *udata)
 {
 	struct ib_device *device = pd->device;
+	struct ib_tracked gone;
 	int ret;
-	u32 id;
 
 	ret = ib_object_unused(device, &pd->res, &pd->usecnt, _RET_IP_);
 	if (ret)
 		return ret;
 
-	id = rdma_restrack_del(&pd->res);
+	gone = rdma_restrack_del(&pd->res);
 	ret = pd_unmap_all_memory(pd, _RET_IP_);
 	if (!ret)
 		ret = IB_METHOD(device, &pd->res, "dealloc_pd",
@@ -190,7 +192,7 @@ int ib_dealloc_pd_user(struct ib_pd *pd, struct ib_udata *udata)
 			   pd->res.id, pd->res.kern_name, ret);
 		return ret;
 	}
-	rdma_restrack_forget(device, RDMA_RESTRACK_PD, id);
+	rdma_restrack_forget(device, RDMA_RESTRACK_PD, gone);
 	kfree(pd);
 	return 0;
 }
@@ -216,8 +218,8 @@ static int srq_check_attr(const struct ib_verb_call *call, struct ib_device *dev
  *	ib_create_srq()
  * @pd: PD of the queue
  * @srq_init_attr: what the caller wants; holds the real sizes on return
- * @uobject: NULL
- * @udata: NULL
+ * @uobject: what the process knows the queue by; NULL for callers in the kernel
+ * @udata: the process's request; NULL for callers in the kernel
  *
  * Context: Process.
  * Return: the queue; -EOPNOTSUPP if the device has no SRQs or none of this
@@ -254,11 +256,14 @@ struct ib_srq *ib_create_srq_user(struct ib_pd *pd,
 	ib_notify_init_srq(srq);
 	rdma_restrack_new(&srq->res, RDMA_RESTRACK_SRQ);
 	rdma_restrack_set_maker(&srq->res, pd->res.kern_name, _RET_IP_);
+	if (udata)
+		ib_track_set_user(&srq->res, current, _RET_IP_);
 
 	ret = IB_METHOD(device, NULL, "create_srq",
 			device->ops.create_srq(srq, srq_init_attr, udata));
 	if (ret) {
 		ib_notify_quiesce(&srq->notify);
+		ib_track_drop_user(&srq->res);
 		ib_notify_free_srq(srq);
 		return ERR_PTR(ret);
 	}
@@ -338,7 +343,7 @@ EXPORT_SYMBOL(ib_query_srq);
 /**
  * ib_destroy_srq_user() - free a shared receive queue
  * @srq: the queue
- * @udata: NULL
+ * @udata: the process's request, or NULL
  *
  * On return the event handler does not run, and is not called any more.
  *
@@ -349,14 +354,14 @@ EXPORT_SYMBOL(ib_query_srq);
 int ib_destroy_srq_user(struct ib_srq *srq, struct ib_udata *udata)
 {
 	struct ib_pd *pd = srq->pd;
+	struct ib_tracked gone;
 	int ret;
-	u32 id;
 
 	ret = ib_object_unused(srq->device, &srq->res, &srq->usecnt, _RET_IP_);
 	if (ret)
 		return ret;
 
-	id = rdma_restrack_del(&srq->res);
+	gone = rdma_restrack_del(&srq->res);
 	ib_notify_quiesce(&srq->notify);
 	ret = IB_METHOD(srq->device, &srq->res, "destroy_srq",
 			srq->device->ops.destroy_srq(srq, udata));
@@ -368,7 +373,7 @@ int ib_destroy_srq_user(struct ib_srq *srq, struct ib_udata *udata)
 			   srq->res.id, srq->res.kern_name, ret);
 		return ret;
 	}
-	rdma_restrack_forget(srq->device, RDMA_RESTRACK_SRQ, id);
+	rdma_restrack_forget(srq->device, RDMA_RESTRACK_SRQ, gone);
 	atomic_dec(&pd->usecnt);
 	ib_notify_fence(&srq->notify);
 	ib_notify_free_srq(srq);

@@ -454,6 +454,22 @@ void ib_port_remove_groups(struct ib_device *dev, u32 port,
 }
 IB_EXPORT_INTERNAL(ib_port_remove_groups);
 
+/**
+ * ib_port_stats() - the counters that a driver has for a port
+ * @dev: the device, registered
+ * @port: port number
+ *
+ * Context: Process. Their values are read under their lock.
+ * Return: the counters; %NULL if the driver has none, or there is no such port.
+ */
+struct rdma_hw_stats *ib_port_stats(struct ib_device *dev, u32 port)
+{
+	struct ib_port *p = find_port(dev, port);
+
+	return p ? ib_stats_values(p->stats) : NULL;
+}
+IB_EXPORT_INTERNAL(ib_port_stats);
+
 static const struct kobj_type gid_attrs_type = {
 	.release = gid_attrs_release,
 	.sysfs_ops = &gid_sysfs_ops,

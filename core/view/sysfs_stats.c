@@ -314,6 +314,12 @@ const struct attribute_group **ib_stats_groups(struct ib_stats *stats)
 	return stats ? stats->group_list : NULL;
 }
 
+/* Returns NULL if there are no counters. */
+struct rdma_hw_stats *ib_stats_values(struct ib_stats *stats)
+{
+	return stats ? stats->values : NULL;
+}
+
 void ib_stats_free(struct ib_stats *stats)
 {
 	if (!stats)

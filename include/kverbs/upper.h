@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the kernel's own MAD layer and connection manager need of the core, besides the verbs,
- * when "make ulps" builds them to run on it: see Documentation/ulps.rst.
+ * What the kernel's own MAD layer, connection manager, RDMA netlink and verbs of processes need
+ * of the core, besides the verbs, when "make ulps" builds them to run on it: see
+ * Documentation/ulps.rst.
  *
  * Only the modules in ulp/stock/ call these functions, which are exported in the symbol namespace
  * KVERBS_INTERNAL. ULPs and drivers use <rdma/ib_verbs.h>.
@@ -12,10 +13,34 @@
 #include <rdma/ib_verbs.h>
 
 struct attribute_group;
+struct task_struct;
 
+void ib_track_new(struct rdma_restrack_entry *res, enum rdma_restrack_type type);
+void ib_track_set_maker(struct rdma_restrack_entry *res, const char *caller, unsigned long site);
+void ib_track_set_user(struct rdma_restrack_entry *res, struct task_struct *task,
+		       unsigned long site);
+void ib_track_drop_user(struct rdma_restrack_entry *res);
 void ib_track_add(struct ib_device *dev, struct rdma_restrack_entry *res);
 void ib_track_del(struct ib_device *dev, struct rdma_restrack_entry *res);
+void ib_track_sync(struct ib_device *dev, struct rdma_restrack_entry *res);
 
+void ib_cq_adopt(struct ib_cq *cq);
+
+struct ib_qp *ib_create_qp_user(struct ib_device *dev, struct ib_pd *pd,
+				struct ib_qp_init_attr *attr, struct ib_udata *udata,
+				struct ib_uqp_object *uobj, const char *caller);
+int ib_modify_qp_with_udata(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
+			    struct ib_udata *udata);
+struct ib_ah *rdma_create_user_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
+				  struct ib_udata *udata);
+
+struct ib_device *ib_device_get_next(u32 *index);
+int ib_call_client(struct ib_device *dev, const char *name,
+		   int (*call)(struct ib_client *client, struct ib_device *dev,
+			       void *client_data, void *arg),
+		   void *arg);
+
+struct rdma_hw_stats *ib_port_stats(struct ib_device *dev, u32 port);
 int ib_port_add_groups(struct ib_device *dev, u32 port, const struct attribute_group **groups);
 void ib_port_remove_groups(struct ib_device *dev, u32 port,
 			   const struct attribute_group **groups);
@@ -35,6 +60,20 @@ struct ib_rw_ops {
 };
 
 void ib_set_rw_ops(const struct ib_rw_ops *ops);
+
+/**
+ * struct ib_addr_ops - how the Ethernet address of a peer is found
+ * @owner: the module that has this function, which stays loaded while it runs
+ * @find_mac: looks up the address of @dgid as seen from @sgid, and how many routers are on the
+ *	way; may sleep; returns 0 or an errno
+ */
+struct ib_addr_ops {
+	struct module *owner;
+	int (*find_mac)(const union ib_gid *sgid, const union ib_gid *dgid, u8 *mac,
+			const struct ib_gid_attr *sgid_attr, int *hop_limit);
+};
+
+void ib_set_addr_ops(const struct ib_addr_ops *ops);
 
 const char *ib_gid_type_str(enum ib_gid_type type);
 unsigned long ib_roce_gid_types(const struct ib_device *dev, u32 port);

@@ -7,6 +7,7 @@
 
 #include <linux/types.h>
 
+struct ib_client_nl_info;
 struct ib_device;
 struct net_device;
 struct sockaddr;
@@ -31,6 +32,14 @@ struct ib_client {
 	void (*remove)(struct ib_device *ibdev, void *client_data);
 	/** @rename: the device has a new name */
 	void (*rename)(struct ib_device *ibdev, void *client_data);
+	/**
+	 * @get_nl_info: RDMA netlink, a module of scripts/ulps, asks for the client's character
+	 * device of this device. Calls for one device do not overlap
+	 */
+	int (*get_nl_info)(struct ib_device *ibdev, void *client_data,
+			   struct ib_client_nl_info *res);
+	/** @get_global_nl_info: likewise for one that all devices share; must not sleep */
+	int (*get_global_nl_info)(struct ib_client_nl_info *res);
 	/**
 	 * @get_net_dev_by_params: the client's network device that a connection request
 	 * is for, with a reference for the caller, or NULL: see ib_get_net_dev_by_params().

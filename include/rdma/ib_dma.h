@@ -16,7 +16,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
-#include <rdma/ib_objects.h>
+#include <rdma/ib_device.h>
 
 int ib_dma_virt_map_sg(struct ib_device *dev, struct scatterlist *sg,
 		       int nents);

@@ -13,6 +13,7 @@
 #include <rdma/signature.h>
 
 struct ib_device;
+struct ib_dm;
 struct ib_pd;
 struct ib_umem;
 struct ib_uobject;
@@ -120,9 +121,10 @@ struct ib_mem {
  * @type: kind of region
  * @need_inval: for the consumer's use: its key must be invalidated before the next
  *	registration
- * @uobject: NULL
+ * @uobject: of a process's object, what the process knows it by; else NULL
  * @qp_entry: link in a QP's pool
  * @sig_attrs: what to do with protection information, for %IB_MR_TYPE_INTEGRITY
+ * @dm: memory of the device that a process has registered; else NULL
  * @res: private to the core
  * @umem: memory of the region, if the core obtained it; else NULL
  */
@@ -141,6 +143,7 @@ struct ib_mr {
 		struct list_head	qp_entry;
 	};
 	struct ib_sig_attrs	*sig_attrs;
+	struct ib_dm		*dm;
 
 	/* Private to the core. */
 	struct rdma_restrack_entry res;
@@ -158,7 +161,7 @@ enum ib_mw_type {
  * struct ib_mw - memory window
  * @device: device of the window
  * @pd: its PD
- * @uobject: NULL
+ * @uobject: of a process's object, what the process knows it by; else NULL
  * @rkey: key for remote access. For type 1 the current key, set by ib_bind_mw();
  *	for type 2 the first key, whose low byte the consumer may choose
  * @type: kind of window

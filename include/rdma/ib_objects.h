@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The objects of the verbs interface, the methods of a driver, and the device.
- * Include <rdma/ib_verbs.h>, which includes this.
+ * The objects of the verbs interface. Include <rdma/ib_verbs.h>, which includes this.
  *
  * Consumers and drivers may read the first part of an object; the rest is
  * private to the core, or to its CQ layer. Comments in the structures mark where
@@ -25,51 +24,20 @@
 #include <linux/xarray.h>
 #include <net/net_namespace.h>
 #include <rdma/ib_mr.h>
+#include <rdma/ib_user.h>
 #include <rdma/ib_wr.h>
 #include <rdma/restrack.h>
 
-struct attribute_group;
 struct dim;
-struct ib_ca;
 struct ib_cq_lane;
-struct ib_cq_pool;
-struct ib_mad;
+struct ib_device;
+struct ib_rwq_ind_table;
 struct ib_ucq_object;
-struct ib_umem;
 struct ib_uobject;
 struct ib_uqp_object;
-struct ib_uverbs_file;
 struct ib_usrq_object;
-struct iw_cm_conn_param;
-struct iw_cm_id;
-struct rdma_netdev_alloc_params;
-struct uverbs_attr_bundle;
-
-/* User contexts. They never exist; they are types in the signatures of methods. */
-
-/**
- * struct ib_ucontext - a process that has opened a device
- * @device: the device
- * @res: private to the core
- */
-struct ib_ucontext {
-	struct ib_device		*device;
-	struct rdma_restrack_entry	res;
-};
-
-/**
- * struct ib_udata - data that a driver and its user-space library exchange
- * @inbuf: data from the library
- * @outbuf: buffer for data to the library
- * @inlen: bytes at @inbuf
- * @outlen: bytes at @outbuf
- */
-struct ib_udata {
-	const void __user	*inbuf;
-	void __user		*outbuf;
-	size_t			inlen;
-	size_t			outlen;
-};
+struct ib_xrcd;
+struct rdma_counter;
 
 /* Objects */
 
@@ -78,7 +46,7 @@ struct ib_udata {
  * @local_dma_lkey: key for local access to all of memory, by DMA address
  * @flags: &enum ib_pd_flags
  * @device: device of the PD
- * @uobject: NULL
+ * @uobject: of a process's object, what the process knows it by; else NULL
  * @usecnt: number of objects in the PD
  * @unsafe_global_rkey: key for remote access to all of memory; only valid with
  *	%IB_PD_UNSAFE_GLOBAL_RKEY
@@ -102,7 +70,7 @@ struct ib_pd {
  * struct ib_ah - address handle
  * @device: device of the handle
  * @pd: its PD
- * @uobject: NULL
+ * @uobject: of a process's object, what the process knows it by; else NULL
  * @sgid_attr: source GID, on which the handle holds a reference; or NULL
  * @type: kind of address
  * @on_device: link in the device's list of handles whose @site is known
@@ -181,7 +149,7 @@ struct ib_cq_stats {
 /**
  * struct ib_cq - completion queue
  * @device: device of the CQ
- * @uobject: NULL
+ * @uobject: of a process's object, what the process knows it by; else NULL
  * @comp_handler: function that a driver which does not use ib_cq_notify() calls, once
  *	for each time that the CQ was armed and got a completion; NULL if nobody listens
  * @event_handler: function that is called for events of the CQ, after
@@ -253,7 +221,7 @@ struct ib_cq {
  * struct ib_srq - shared receive queue
  * @device: device of the SRQ
  * @pd: its PD
- * @uobject: NULL
+ * @uobject: of a process's object, what the process knows it by; else NULL
  * @event_handler: function that is called for events of the SRQ, after
  *	ib_srq_notify_event() or by the driver itself; NULL if nobody listens
  * @srq_context: passed to it
@@ -261,6 +229,9 @@ struct ib_cq {
  * @usecnt: number of QPs that use the SRQ
  * @ext: for other types
  * @ext.cq: completion queue
+ * @ext.xrc: of an SRQ of extended connections, which no QP here can use
+ * @ext.xrc.xrcd: its domain
+ * @ext.xrc.srq_num: its number
  * @registered_event_handler: the consumer's handler; only the core calls it; must
  *	not sleep
  * @res: private to the core
@@ -279,6 +250,10 @@ struct ib_srq {
 	atomic_t		usecnt;
 	struct {
 		struct ib_cq	*cq;
+		struct {
+			struct ib_xrcd	*xrcd;
+			u32		srq_num;
+		} xrc;
 	} ext;
 
 	/* Private to the core. */
@@ -303,7 +278,7 @@ struct ib_srq {
  * @usecnt: number of multicast groups that the QP is attached to; it cannot be
  *	destroyed before it is detached
  * @real_qp: the QP itself
- * @uobject: NULL
+ * @uobject: of a process's object, what the process knows it by; else NULL
  * @event_handler: function that is called for events of the QP, after
  *	ib_qp_notify_event() or by the driver itself; NULL if nobody listens
  * @registered_event_handler: the consumer's handler; only the core calls it; must
@@ -318,6 +293,9 @@ struct ib_srq {
  * @qp_type: transport
  * @port: port, once it is known
  * @integrity_en: made with %IB_QP_CREATE_INTEGRITY_EN
+ * @xrcd: NULL, as the following: domain of extended connections
+ * @rwq_ind_tbl: receive queues to spread over
+ * @counter: counter that the QP is bound to
  * @known_state: &enum ib_qp_state that the consumer set last, and above it the number of
  *	changes; see ib_qp_known_state()
  * @res: private to the core
@@ -352,6 +330,9 @@ struct ib_qp {
 	enum ib_qp_type		qp_type;
 	u32			port;
 	bool			integrity_en;
+	struct ib_xrcd		*xrcd;
+	struct ib_rwq_ind_table	*rwq_ind_tbl;
+	struct rdma_counter	*counter;
 
 	/* Private to the core. */
 	unsigned long		known_state;
@@ -368,515 +349,6 @@ struct ib_qp {
 struct ib_port_data {
 	struct ib_device	*ib_dev;
 	struct ib_port_immutable immutable;
-};
-
-/* Counters of hardware */
-
-enum ib_stat_flag {
-	IB_STAT_FLAG_OPTIONAL	= BIT(0),
-};
-
-/**
- * struct rdma_stat_desc - a counter
- * @name: its name
- * @flags: &enum ib_stat_flag
- * @priv: for the driver's use
- */
-struct rdma_stat_desc {
-	const char	*name;
-	unsigned int	flags;
-	const void	*priv;
-};
-
-#define RDMA_HW_STATS_DEFAULT_LIFESPAN	10
-
-/**
- * struct rdma_hw_stats - values of counters
- * @lock: guards @timestamp, @lifespan and @value
- * @timestamp: time of the last update of all values, in jiffies
- * @lifespan: jiffies after that before the driver is asked again
- * @descs: the counters
- * @is_disabled: bitmap of the counters that are switched off
- * @num_counters: number of entries of @descs and @value
- * @value: values of the counters
- */
-struct rdma_hw_stats {
-	struct mutex		lock;
-	unsigned long		timestamp;
-	unsigned long		lifespan;
-	const struct rdma_stat_desc *descs;
-	unsigned long		*is_disabled;
-	int			num_counters;
-	u64			value[];
-};
-
-/* Network devices on top of a port (IPoIB) */
-
-enum rdma_netdev_t {
-	RDMA_NETDEV_OPA_VNIC,
-	RDMA_NETDEV_IPOIB,
-};
-
-enum ib_pd_flags {
-	/*
-	 * Let peers that know the key reach all of memory. For trusted
-	 * networks only; the log has a warning for each such PD.
-	 */
-	IB_PD_UNSAFE_GLOBAL_RKEY	= 0x01,
-};
-
-/* The core's object must be the first member of the driver's structure. */
-#define INIT_RDMA_OBJ_SIZE(ib_struct, drv_struct, member)		\
-	.size_##ib_struct = sizeof(struct drv_struct) +			\
-		BUILD_BUG_ON_ZERO(offsetof(struct drv_struct, member)) + \
-		BUILD_BUG_ON_ZERO(!__same_type(				\
-			((struct drv_struct *)NULL)->member, struct ib_struct))
-
-/**
- * struct ib_device_ops - the methods of a driver
- *
- * Methods marked [atomic] are called in any context, hard interrupt included, and
- * must not sleep; all others may sleep. The core does not serialise calls, except
- * where a method says so. Methods marked [required] must be set when the device is
- * registered. Members marked [source] only exist for driver sources to compile:
- * nothing calls or reads them.
- */
-struct ib_device_ops {
-	/** @owner: module of the driver; it unregisters its devices before it is unloaded */
-	struct module *owner;
-	/** @driver_id: identifies the driver */
-	enum rdma_driver_id driver_id;
-	/** @uverbs_abi_ver: [source] */
-	u32 uverbs_abi_ver;
-	/** @uverbs_no_driver_id_binding: [source] */
-	unsigned int uverbs_no_driver_id_binding:1;
-	/** @device_group: the driver's own attributes of the device in sysfs */
-	const struct attribute_group *device_group;
-	/** @port_groups: the driver's own attributes of each port in sysfs */
-	const struct attribute_group **port_groups;
-
-	/** @post_send: posts a list of send requests; [required], [atomic] */
-	int (*post_send)(struct ib_qp *qp, const struct ib_send_wr *send_wr,
-			 const struct ib_send_wr **bad_send_wr);
-	/** @post_recv: posts a list of receive requests; [required], [atomic] */
-	int (*post_recv)(struct ib_qp *qp, const struct ib_recv_wr *recv_wr,
-			 const struct ib_recv_wr **bad_recv_wr);
-	/** @drain_rq: drains the receive queue, instead of the core's way */
-	void (*drain_rq)(struct ib_qp *qp);
-	/** @drain_sq: drains the send queue, instead of the core's way */
-	void (*drain_sq)(struct ib_qp *qp);
-	/** @poll_cq: takes completions out of a CQ; [required], [atomic] */
-	int (*poll_cq)(struct ib_cq *cq, int num_entries, struct ib_wc *wc);
-	/** @peek_cq: counts the completions in a CQ, up to @wc_cnt; [atomic] */
-	int (*peek_cq)(struct ib_cq *cq, int wc_cnt);
-	/** @req_notify_cq: arms a CQ; [required], [atomic] */
-	int (*req_notify_cq)(struct ib_cq *cq, enum ib_cq_notify_flags flags);
-	/** @post_srq_recv: posts a list of receive requests to an SRQ; [atomic] */
-	int (*post_srq_recv)(struct ib_srq *srq,
-			     const struct ib_recv_wr *recv_wr,
-			     const struct ib_recv_wr **bad_recv_wr);
-	/** @process_mad: [source] */
-	int (*process_mad)(struct ib_device *device, int process_mad_flags,
-			   u32 port_num, const struct ib_wc *in_wc,
-			   const struct ib_grh *in_grh,
-			   const struct ib_mad *in_mad, struct ib_mad *out_mad,
-			   size_t *out_mad_size, u16 *out_mad_pkey_index);
-	/** @query_device: fills in ib_device.attrs; [required] */
-	int (*query_device)(struct ib_device *device,
-			    struct ib_device_attr *device_attr,
-			    struct ib_udata *udata);
-	/** @modify_device: changes attributes of the device */
-	int (*modify_device)(struct ib_device *device, int device_modify_mask,
-			     struct ib_device_modify *device_modify);
-	/** @get_dev_fw_str: writes the firmware version as text */
-	void (*get_dev_fw_str)(struct ib_device *device, char *str);
-	/** @get_vector_affinity: CPUs of a completion vector; [atomic] */
-	const struct cpumask *(*get_vector_affinity)(struct ib_device *ibdev,
-						     int comp_vector);
-	/** @query_port: reads the attributes of a port; [required] */
-	int (*query_port)(struct ib_device *device, u32 port_num,
-			  struct ib_port_attr *port_attr);
-	/** @modify_port: changes attributes of a port */
-	int (*modify_port)(struct ib_device *device, u32 port_num,
-			   int port_modify_mask,
-			   struct ib_port_modify *port_modify);
-	/**
-	 * @get_port_immutable: fills in a port's fixed properties; called once for each
-	 * port when the device is registered; [required]
-	 */
-	int (*get_port_immutable)(struct ib_device *device, u32 port_num,
-				  struct ib_port_immutable *immutable);
-	/** @get_link_layer: link layer of a port; [atomic] */
-	enum rdma_link_layer (*get_link_layer)(struct ib_device *device,
-					       u32 port_num);
-	/**
-	 * @get_netdev: returns the network device of a port, with a reference for
-	 * the caller; NULL if there is none or it is being unregistered
-	 */
-	struct net_device *(*get_netdev)(struct ib_device *device,
-					 u32 port_num);
-	/** @alloc_rdma_netdev: [source] */
-	struct net_device *(*alloc_rdma_netdev)(struct ib_device *device,
-						u32 port_num,
-						enum rdma_netdev_t type,
-						const char *name,
-						unsigned char name_assign_type,
-						void (*setup)(struct net_device *ndev));
-	/** @rdma_netdev_get_params: [source] */
-	int (*rdma_netdev_get_params)(struct ib_device *device, u32 port_num,
-				      enum rdma_netdev_t type,
-				      struct rdma_netdev_alloc_params *params);
-	/**
-	 * @query_gid: reads an entry of the GID table; not called for RoCE ports;
-	 * [required] on IB ports with a GID table
-	 */
-	int (*query_gid)(struct ib_device *device, u32 port_num, int index,
-			 union ib_gid *gid);
-	/**
-	 * @add_gid: a GID is being added to a RoCE port's table. What @context points
-	 * to belongs to the entry, and is the driver's to use until @del_gid. Calls
-	 * of the two methods for one port do not overlap.
-	 */
-	int (*add_gid)(const struct ib_gid_attr *attr, void **context);
-	/** @del_gid: a GID is being taken out of the table */
-	int (*del_gid)(const struct ib_gid_attr *attr, void **context);
-	/**
-	 * @query_pkey: reads an entry of the P_Key table; [required] on ports with
-	 * such a table, which IB and RoCE ports need for their QPs
-	 */
-	int (*query_pkey)(struct ib_device *device, u32 port_num, u16 index,
-			  u16 *pkey);
-	/** @alloc_ucontext: [source] */
-	int (*alloc_ucontext)(struct ib_ucontext *context,
-			      struct ib_udata *udata);
-	/** @dealloc_ucontext: [source] */
-	void (*dealloc_ucontext)(struct ib_ucontext *context);
-	/**
-	 * @open_ca: a kernel caller or a process opens the channel adapter. @vendor is
-	 * the caller's data for the HCA, a process's as a copy in kernel memory; or
-	 * NULL. It is valid during the call.
-	 */
-	int (*open_ca)(struct ib_ca *ca, const void *vendor, size_t len);
-	/**
-	 * @close_ca: the handle is closed, and what was made under it is freed, except
-	 * a PD that a ULP still borrows, and regions that its windows are bound to
-	 */
-	void (*close_ca)(struct ib_ca *ca);
-	/** @mmap: [source] */
-	int (*mmap)(struct ib_ucontext *context, struct vm_area_struct *vma);
-	/** @disassociate_ucontext: [source] */
-	void (*disassociate_ucontext)(struct ib_ucontext *ibcontext);
-	/** @alloc_pd: sets up a PD; [required] */
-	int (*alloc_pd)(struct ib_pd *pd, struct ib_udata *udata);
-	/** @dealloc_pd: tears a PD down; [required] */
-	int (*dealloc_pd)(struct ib_pd *pd, struct ib_udata *udata);
-	/** @create_ah: sets up a handle; [atomic], unless the flags allow it to sleep */
-	int (*create_ah)(struct ib_ah *ah, struct rdma_ah_init_attr *attr,
-			 struct ib_udata *udata);
-	/** @create_user_ah: [source] */
-	int (*create_user_ah)(struct ib_ah *ah, struct rdma_ah_init_attr *attr,
-			      struct ib_udata *udata);
-	/** @modify_ah: changes the address of a handle; [atomic] */
-	int (*modify_ah)(struct ib_ah *ah, struct rdma_ah_attr *ah_attr);
-	/** @query_ah: reads the address of a handle; [atomic] */
-	int (*query_ah)(struct ib_ah *ah, struct rdma_ah_attr *ah_attr);
-	/** @destroy_ah: tears it down; [atomic], unless the flags allow it to sleep */
-	int (*destroy_ah)(struct ib_ah *ah, u32 flags);
-	/** @create_srq: sets up an SRQ */
-	int (*create_srq)(struct ib_srq *srq,
-			  struct ib_srq_init_attr *srq_init_attr,
-			  struct ib_udata *udata);
-	/** @modify_srq: sets the size or limit of an SRQ */
-	int (*modify_srq)(struct ib_srq *srq, struct ib_srq_attr *srq_attr,
-			  enum ib_srq_attr_mask srq_attr_mask,
-			  struct ib_udata *udata);
-	/** @query_srq: reads the size and limit of an SRQ */
-	int (*query_srq)(struct ib_srq *srq, struct ib_srq_attr *srq_attr);
-	/** @destroy_srq: tears an SRQ down */
-	int (*destroy_srq)(struct ib_srq *srq, struct ib_udata *udata);
-	/** @create_qp: sets up a QP and gives it a number; [required] */
-	int (*create_qp)(struct ib_qp *qp, struct ib_qp_init_attr *qp_init_attr,
-			 struct ib_udata *udata);
-	/** @modify_qp: sets attributes and state of a QP; [required] */
-	int (*modify_qp)(struct ib_qp *qp, struct ib_qp_attr *qp_attr,
-			 int qp_attr_mask, struct ib_udata *udata);
-	/** @query_qp: reads attributes of a QP */
-	int (*query_qp)(struct ib_qp *qp, struct ib_qp_attr *qp_attr,
-			int qp_attr_mask, struct ib_qp_init_attr *qp_init_attr);
-	/** @destroy_qp: tears a QP down; it completes nothing afterwards; [required] */
-	int (*destroy_qp)(struct ib_qp *qp, struct ib_udata *udata);
-	/** @create_cq: sets up a CQ; [required] */
-	int (*create_cq)(struct ib_cq *cq, const struct ib_cq_init_attr *attr,
-			 struct uverbs_attr_bundle *attrs);
-	/** @modify_cq: sets the moderation of a CQ */
-	int (*modify_cq)(struct ib_cq *cq, u16 cq_count, u16 cq_period);
-	/** @destroy_cq: tears a CQ down; [required] */
-	int (*destroy_cq)(struct ib_cq *cq, struct ib_udata *udata);
-	/** @resize_cq: changes the size of a CQ */
-	int (*resize_cq)(struct ib_cq *cq, int cqe, struct ib_udata *udata);
-	/** @pre_destroy_cq: [source] */
-	int (*pre_destroy_cq)(struct ib_cq *cq);
-	/** @post_destroy_cq: [source] */
-	void (*post_destroy_cq)(struct ib_cq *cq);
-	/** @get_dma_mr: makes a region of all memory; [required] */
-	struct ib_mr *(*get_dma_mr)(struct ib_pd *pd, int mr_access_flags);
-	/**
-	 * @reg_user_mr: makes a region of the calling process's memory, which the
-	 * driver pins with ib_umem_get(); @udata is NULL
-	 */
-	struct ib_mr *(*reg_user_mr)(struct ib_pd *pd, u64 start, u64 length,
-				     u64 virt_addr, int mr_access_flags,
-				     struct ib_udata *udata);
-	/**
-	 * @reg_umem_mr: makes a region of memory of any kind, which the midlayer
-	 * has obtained and DMA-mapped. If a driver has this method, it is used
-	 * instead of @reg_user_mr and @reg_user_mr_dmabuf. If there is an @open_mr,
-	 * nobody may access the region before it. The midlayer releases @umem after
-	 * @dereg_mr. For a dma-buf, this and the other methods of the region are
-	 * called with its reservation lock held.
-	 */
-	struct ib_mr *(*reg_umem_mr)(struct ib_pd *pd, struct ib_umem *umem,
-				     u64 virt_addr, int mr_access_flags);
-	/** @open_mr: makes the keys of such a region valid; must not wait for anything */
-	void (*open_mr)(struct ib_mr *mr);
-	/**
-	 * @revoke_mr: ends the device's access to the memory of a region for good.
-	 * When it returns, no access is under way, and later ones fail as with an
-	 * invalid key. It may be called several times and by any thread, but never
-	 * at the same time as @open_mr, @pause_mr, @resume_mr or @dereg_mr of the
-	 * region. It may wait for accesses under way, but for nothing else, not even
-	 * for memory. Devices that lack it or @open_mr get no memory that can go
-	 * away.
-	 */
-	void (*revoke_mr)(struct ib_mr *mr);
-	/**
-	 * @pause_mr: as @revoke_mr, but accesses wait until one of @resume_mr,
-	 * @revoke_mr and @dereg_mr follows
-	 */
-	void (*pause_mr)(struct ib_mr *mr);
-	/**
-	 * @resume_mr: ends @pause_mr; the umem's list has other addresses now. After
-	 * an error, @revoke_mr follows.
-	 */
-	int (*resume_mr)(struct ib_mr *mr, struct ib_umem *umem);
-	/** @reg_user_mr_dmabuf: as @reg_user_mr, but of a dma-buf; @attrs is NULL */
-	struct ib_mr *(*reg_user_mr_dmabuf)(struct ib_pd *pd, u64 offset,
-					    u64 length, u64 virt_addr, int fd,
-					    int mr_access_flags,
-					    struct uverbs_attr_bundle *attrs);
-	/** @rereg_user_mr: [source] */
-	struct ib_mr *(*rereg_user_mr)(struct ib_mr *mr, int flags, u64 start,
-				       u64 length, u64 virt_addr,
-				       int mr_access_flags, struct ib_pd *pd,
-				       struct ib_udata *udata);
-	/** @dereg_mr: frees a region; [required] */
-	int (*dereg_mr)(struct ib_mr *mr, struct ib_udata *udata);
-	/** @alloc_mr: makes a region for fast registration */
-	struct ib_mr *(*alloc_mr)(struct ib_pd *pd, enum ib_mr_type mr_type,
-				  u32 max_num_sg);
-	/** @alloc_mr_integrity: makes such a region with protection information */
-	struct ib_mr *(*alloc_mr_integrity)(struct ib_pd *pd,
-					    u32 max_num_data_sg,
-					    u32 max_num_meta_sg);
-	/** @advise_mr: [source] */
-	int (*advise_mr)(struct ib_pd *pd,
-			 enum ib_uverbs_advise_mr_advice advice, u32 flags,
-			 struct ib_sge *sg_list, u32 num_sge,
-			 struct uverbs_attr_bundle *attrs);
-	/** @map_mr_sg: fills a region with a DMA-mapped list; [atomic] */
-	int (*map_mr_sg)(struct ib_mr *mr, struct scatterlist *sg, int sg_nents,
-			 unsigned int *sg_offset);
-	/** @map_mr_sg_pi: same with protection information; [atomic] */
-	int (*map_mr_sg_pi)(struct ib_mr *mr, struct scatterlist *data_sg,
-			    int data_sg_nents, unsigned int *data_sg_offset,
-			    struct scatterlist *meta_sg, int meta_sg_nents,
-			    unsigned int *meta_sg_offset);
-	/** @check_mr_status: reports integrity errors; [atomic] */
-	int (*check_mr_status)(struct ib_mr *mr, u32 check_mask,
-			       struct ib_mr_status *mr_status);
-	/** @alloc_mw: sets up a memory window and gives it a key */
-	int (*alloc_mw)(struct ib_mw *mw, struct ib_udata *udata);
-	/** @dealloc_mw: tears a window down, bound or not */
-	int (*dealloc_mw)(struct ib_mw *mw);
-	/** @alloc_fmr: makes an FMR and its keys */
-	struct ib_fmr *(*alloc_fmr)(struct ib_pd *pd, int mr_access_flags,
-				    struct ib_fmr_attr *fmr_attr);
-	/** @map_phys_fmr: maps pages, under new keys; [atomic] */
-	int (*map_phys_fmr)(struct ib_fmr *fmr, u64 *page_list, int list_len,
-			    u64 iova);
-	/** @unmap_fmr: invalidates all keys of the listed FMRs */
-	int (*unmap_fmr)(struct list_head *fmr_list);
-	/** @dealloc_fmr: frees an FMR */
-	int (*dealloc_fmr)(struct ib_fmr *fmr);
-	/** @attach_mcast: adds a QP to a multicast group */
-	int (*attach_mcast)(struct ib_qp *qp, union ib_gid *gid, u16 lid);
-	/** @detach_mcast: takes a QP out of a multicast group */
-	int (*detach_mcast)(struct ib_qp *qp, union ib_gid *gid, u16 lid);
-	/** @set_vf_link_state: sets the link policy of a virtual function */
-	int (*set_vf_link_state)(struct ib_device *device, int vf, u32 port,
-				 int state);
-	/** @get_vf_config: reads the configuration of a virtual function */
-	int (*get_vf_config)(struct ib_device *device, int vf, u32 port,
-			     struct ifla_vf_info *ivf);
-	/** @get_vf_stats: reads the counters of a virtual function */
-	int (*get_vf_stats)(struct ib_device *device, int vf, u32 port,
-			    struct ifla_vf_stats *stats);
-	/** @get_vf_guid: reads the GUIDs of a virtual function */
-	int (*get_vf_guid)(struct ib_device *device, int vf, u32 port,
-			   struct ifla_vf_guid *node_guid,
-			   struct ifla_vf_guid *port_guid);
-	/** @set_vf_guid: sets a GUID of a virtual function */
-	int (*set_vf_guid)(struct ib_device *device, int vf, u32 port, u64 guid,
-			   int type);
-	/** @alloc_hw_device_stats: makes the device's counters; the core frees them */
-	struct rdma_hw_stats *(*alloc_hw_device_stats)(struct ib_device *device);
-	/** @alloc_hw_port_stats: makes a port's counters; the core frees them */
-	struct rdma_hw_stats *(*alloc_hw_port_stats)(struct ib_device *device,
-						     u32 port_num);
-	/**
-	 * @get_hw_stats: updates counter @index, or all counters, as it must if @index
-	 * is their number. Returns the number of counters if it updated all, which are
-	 * good for the lifespan then; else @index, or an error. @port is 0 for the
-	 * counters of the device.
-	 */
-	int (*get_hw_stats)(struct ib_device *device,
-			    struct rdma_hw_stats *stats, u32 port, int index);
-	/** @modify_hw_stat: [source] */
-	int (*modify_hw_stat)(struct ib_device *device, u32 port,
-			      unsigned int counter_index, bool enable);
-	/** @enable_driver: last step of the registration before clients are added */
-	int (*enable_driver)(struct ib_device *dev);
-	/** @dealloc_driver: called first by ib_dealloc_device() */
-	void (*dealloc_driver)(struct ib_device *dev);
-	/** @get_numa_node: returns the NUMA node to allocate QPs from */
-	int (*get_numa_node)(struct ib_device *dev);
-	/** @iw_add_ref: iWARP: holds a QP; this and the next ones are called by iw_cm alone */
-	void (*iw_add_ref)(struct ib_qp *qp);
-	/** @iw_rem_ref: lets it go */
-	void (*iw_rem_ref)(struct ib_qp *qp);
-	/** @iw_get_qp: finds a QP by its number; it is not held */
-	struct ib_qp *(*iw_get_qp)(struct ib_device *device, int qpn);
-	/** @iw_connect: begins to connect a QP */
-	int (*iw_connect)(struct iw_cm_id *cm_id, struct iw_cm_conn_param *conn_param);
-	/** @iw_accept: accepts a connection */
-	int (*iw_accept)(struct iw_cm_id *cm_id, struct iw_cm_conn_param *conn_param);
-	/** @iw_reject: refuses a connection */
-	int (*iw_reject)(struct iw_cm_id *cm_id, const void *pdata, u8 pdata_len);
-	/** @iw_create_listen: begins to listen */
-	int (*iw_create_listen)(struct iw_cm_id *cm_id, int backlog);
-	/** @iw_destroy_listen: ends that */
-	int (*iw_destroy_listen)(struct iw_cm_id *cm_id);
-
-	/* Set these with INIT_RDMA_OBJ_SIZE(). */
-	/** @size_ib_ah: bytes of the driver's structure for an address handle */
-	size_t size_ib_ah;
-	/** @size_ib_ca: bytes of the driver's structure for an open CA */
-	size_t size_ib_ca;
-	/** @size_ib_cq: bytes of the driver's structure for a CQ */
-	size_t size_ib_cq;
-	/** @size_ib_mw: bytes of the driver's structure for a memory window */
-	size_t size_ib_mw;
-	/** @size_ib_pd: bytes of the driver's structure for a PD */
-	size_t size_ib_pd;
-	/** @size_ib_qp: bytes of the driver's structure for a QP */
-	size_t size_ib_qp;
-	/** @size_ib_srq: bytes of the driver's structure for an SRQ */
-	size_t size_ib_srq;
-	/** @size_ib_ucontext: bytes of the driver's structure for a user context */
-	size_t size_ib_ucontext;
-};
-
-/* The device */
-
-/**
- * struct ib_core_device - a device as one network namespace sees it
- * @dev: must be the first member, see &struct ib_device
- * @rdma_net: the namespace
- * @ports_kobj: directory of the ports
- * @port_list: the ports
- * @owner: the RDMA device
- */
-struct ib_core_device {
-	struct device		dev;
-	possible_net_t		rdma_net;
-	struct kobject		*ports_kobj;
-	struct list_head	port_list;
-	struct ib_device	*owner;
-};
-
-/**
- * struct ib_device - an RDMA device
- *
- * A driver embeds it in a structure of its own, which it allocates with
- * ib_alloc_device(). Before ib_register_device() it sets @node_type,
- * @phys_port_cnt, @num_comp_vectors, @node_guid and the methods. Members marked
- * [source] only exist for driver sources to compile: nothing reads them.
- */
-struct ib_device {
-	/** @dma_device: does the DMA; NULL: DMA addresses are kernel pointers */
-	struct device		*dma_device;
-	/** @ops: methods, see ib_set_device_ops() */
-	struct ib_device_ops	ops;
-	/** @name: name, valid from registration on */
-	char			name[IB_DEVICE_NAME_MAX];
-	/** @client_data: pointers of ib_set_client_data(), by &ib_client.client_id */
-	struct xarray		client_data;
-
-	/** @port_data: by port number */
-	struct ib_port_data	*port_data;
-	/** @num_comp_vectors: number of completion vectors */
-	int			num_comp_vectors;
-	/** @cq_vectors: private to the CQ layer */
-	void			*cq_vectors;
-	/** @cq_pool: private to the CQ layer: CQs of ib_cq_pool_get() */
-	struct ib_cq_pool	*cq_pool;
-
-	union {
-		/** @dev: the device in sysfs */
-		struct device		dev;
-		/** @coredev: @dev with the network namespace */
-		struct ib_core_device	coredev;
-	};
-
-	/** @groups: attributes in sysfs, set by the core */
-	const struct attribute_group *groups[4];
-
-	/** @uverbs_cmd_mask: [source] */
-	u64			uverbs_cmd_mask;
-
-	/** @node_desc: description of the node, for people */
-	char			node_desc[IB_DEVICE_NODE_DESC_MAX];
-	/** @node_guid: GUID of the node */
-	__be64			node_guid;
-	/** @local_dma_lkey: key for all of memory, with %IBK_LOCAL_DMA_LKEY */
-	u32			local_dma_lkey;
-	/** @is_switch: the device has one port, number 0 */
-	u16			is_switch:1;
-	/** @kverbs_provider: set by the core for each registered device */
-	u16			kverbs_provider:1;
-	/** @use_cq_dim: let the moderation of CQs that the core polls follow their load */
-	u16			use_cq_dim:1;
-	/** @node_type: RDMA_NODE_* */
-	u8			node_type;
-	/** @phys_port_cnt: number of ports */
-	u32			phys_port_cnt;
-	/** @attrs: limits and capabilities, valid from registration on */
-	struct ib_device_attr	attrs;
-
-	/** @index: number, unique among the existing devices */
-	u32			index;
-
-	/** @iw_ifname: iWARP: name of the network device; for iw_cm alone, like the next one */
-	char			iw_ifname[IFNAMSIZ];
-	/** @iw_driver_flags: iWARP: what the driver does without the port mapper */
-	u32			iw_driver_flags;
-
-	/** @refcount: users that hold off unregistration; 0 if not registered */
-	refcount_t		refcount;
-	/** @unreg_completion: completed when @refcount drops to 0 */
-	struct completion	unreg_completion;
-	/** @unregistration_work: for ib_unregister_device_queued() */
-	struct work_struct	unregistration_work;
 };
 
 #endif /* _RDMA_IB_OBJECTS_H */

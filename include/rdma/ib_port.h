@@ -9,7 +9,7 @@
 #ifndef _RDMA_IB_PORT_H
 #define _RDMA_IB_PORT_H
 
-#include <rdma/ib_objects.h>
+#include <rdma/ib_device.h>
 
 static inline bool rdma_cap_ib_switch(const struct ib_device *device)
 {

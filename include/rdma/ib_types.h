@@ -27,6 +27,7 @@ struct ib_cqe;
 struct ib_device;
 struct ib_qp;
 struct ib_srq;
+struct ib_wq;
 struct net_device;
 
 /* Devices */
@@ -137,6 +138,34 @@ struct ib_cq_caps {
 };
 
 /**
+ * struct ib_rss_caps - what a device can spread over receive queues of their own
+ * @supported_qpts: bit mask of types of QPs; 0: nothing
+ * @max_rwq_indirection_tables: number of tables
+ * @max_rwq_indirection_table_size: entries of one
+ */
+struct ib_rss_caps {
+	u32	supported_qpts;
+	u32	max_rwq_indirection_tables;
+	u32	max_rwq_indirection_table_size;
+};
+
+/**
+ * struct ib_tm_caps - what SRQs that match tags a device has
+ * @max_rndv_hdr_size: bytes of a header
+ * @max_num_tags: entries of a list; 0: it has none
+ * @flags: what else it can
+ * @max_ops: outstanding changes of the list
+ * @max_sge: scatter entries of a tag
+ */
+struct ib_tm_caps {
+	u32	max_rndv_hdr_size;
+	u32	max_num_tags;
+	u32	flags;
+	u32	max_ops;
+	u32	max_sge;
+};
+
+/**
  * struct ib_device_attr - limits and capabilities of a device
  * @fw_ver: firmware version: major, minor, sub-minor in 16 bits each
  * @sys_image_guid: GUID of the system that the device is part of
@@ -188,6 +217,11 @@ struct ib_cq_caps {
  * @hca_core_clock: frequency of the timestamp clock in kHz
  * @cq_caps: limits of CQ moderation
  * @max_sgl_rd: entries of a READ's scatter list that still perform well
+ * @rss_caps: receive queues to spread over, for processes
+ * @max_wq_type_rq: number of receive queues of their own, for processes
+ * @raw_packet_caps: what raw packet QPs can do, for processes
+ * @tm_caps: SRQs that match tags, for processes
+ * @max_dm_size: bytes of the device's own memory, for processes
  */
 struct ib_device_attr {
 	u64			fw_ver;
@@ -240,6 +274,11 @@ struct ib_device_attr {
 	u64			hca_core_clock;
 	struct ib_cq_caps	cq_caps;
 	u32			max_sgl_rd;
+	struct ib_rss_caps	rss_caps;
+	u32			max_wq_type_rq;
+	u32			raw_packet_caps;
+	struct ib_tm_caps	tm_caps;
+	u64			max_dm_size;
 };
 
 enum ib_device_modify_flags {
@@ -632,6 +671,7 @@ enum ib_event_type {
  * @element.cq: for events of a CQ
  * @element.qp: for events of a QP
  * @element.srq: for events of an SRQ
+ * @element.wq: for events of a receive queue of its own, which no driver here has
  * @element.port_num: for events of a port
  * @event: what happened
  */
@@ -641,6 +681,7 @@ struct ib_event {
 		struct ib_cq	*cq;
 		struct ib_qp	*qp;
 		struct ib_srq	*srq;
+		struct ib_wq	*wq;
 		u32		port_num;
 	} element;
 	enum ib_event_type	event;

@@ -7,7 +7,9 @@
  *	ib_types.h	addresses, ports, device limits, events
  *	ib_wr.h		address vectors, attributes, requests, completions
  *	ib_mr.h		memory regions and windows
- *	ib_objects.h	other objects, driver methods, device
+ *	ib_user.h	contexts, requests and shared memory of processes
+ *	ib_objects.h	other objects
+ *	ib_device.h	driver methods, device
  *	ib_client.h	client
  *	ib_port.h	kind and capabilities of a port
  *	ib_dma.h	DMA mapping
@@ -24,6 +26,7 @@
 #include <rdma/ib_types.h>
 #include <rdma/ib_wr.h>
 #include <rdma/ib_objects.h>
+#include <rdma/ib_device.h>
 #include <rdma/ib_port.h>
 #include <rdma/ib_dma.h>
 
@@ -665,6 +668,11 @@ struct ib_mr *ib_reg_mem(struct ib_pd *pd, struct ib_mem *mem, u64 virt_addr,
 			 int mr_access_flags);
 struct ib_mr *ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
 			     u64 virt_addr, int access_flags);
+struct ib_mr *ib_umem_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 virt_addr,
+				  int access, struct ib_udata *udata);
+struct ib_mr *ib_umem_reg_user_mr_dmabuf(struct ib_pd *pd, u64 offset, u64 length,
+					 u64 virt_addr, int fd, int access,
+					 struct uverbs_attr_bundle *attrs);
 int ib_dereg_mr_user(struct ib_mr *mr, struct ib_udata *udata);
 
 static inline int ib_dereg_mr(struct ib_mr *mr)
@@ -811,20 +819,6 @@ ib_get_vector_affinity(struct ib_device *device, int comp_vector)
 	if (static_branch_unlikely(&ib_verbs_watched))
 		return ib_get_vector_affinity_watched(device, comp_vector);
 	return device->ops.get_vector_affinity(device, comp_vector);
-}
-
-/* For driver sources to compile: methods never get a udata with buffers. */
-
-static inline int ib_copy_from_udata(void *dest, struct ib_udata *udata,
-				     size_t len)
-{
-	return copy_from_user(dest, udata->inbuf, len) ? -EFAULT : 0;
-}
-
-static inline int ib_copy_to_udata(struct ib_udata *udata, void *src,
-				   size_t len)
-{
-	return copy_to_user(udata->outbuf, src, len) ? -EFAULT : 0;
 }
 
 #endif /* IB_VERBS_H */

@@ -372,6 +372,10 @@ struct ib_srq_attr {
  * @srq_type: %IB_SRQT_BASIC, the only type that kernel callers can have
  * @ext: for the other types
  * @ext.cq: completion queue
+ * @ext.xrc: of an SRQ of extended connections
+ * @ext.xrc.xrcd: its domain
+ * @ext.tag_matching: of an SRQ that matches tags
+ * @ext.tag_matching.max_num_tags: size of its list
  */
 struct ib_srq_init_attr {
 	void			(*event_handler)(struct ib_event *event,
@@ -381,6 +385,14 @@ struct ib_srq_init_attr {
 	enum ib_srq_type	srq_type;
 	struct {
 		struct ib_cq	*cq;
+		union {
+			struct {
+				struct ib_xrcd	*xrcd;
+			} xrc;
+			struct {
+				u32		max_num_tags;
+			} tag_matching;
+		};
 	} ext;
 };
 
@@ -461,11 +473,13 @@ enum ib_qp_create_flags {
  * @send_cq: where send completions go
  * @recv_cq: where receive completions go
  * @srq: shared receive queue, or NULL
+ * @xrcd: NULL: there are no extended connections
  * @cap: sizes that are wanted; the actual ones on return
  * @sq_sig_type: which send requests generate a completion when they succeed
  * @qp_type: transport
  * @create_flags: &enum ib_qp_create_flags
  * @port_num: port, for SMI and GSI QPs and for users of rdma_rw
+ * @rwq_ind_tbl: NULL: there are no receive queues to spread over
  * @source_qpn: source QP number, with %IB_QP_CREATE_SOURCE_QPN
  */
 struct ib_qp_init_attr {
@@ -475,11 +489,13 @@ struct ib_qp_init_attr {
 	struct ib_cq		*send_cq;
 	struct ib_cq		*recv_cq;
 	struct ib_srq		*srq;
+	struct ib_xrcd		*xrcd;
 	struct ib_qp_cap	cap;
 	enum ib_sig_type	sq_sig_type;
 	enum ib_qp_type		qp_type;
 	u32			create_flags;
 	u32			port_num;
+	struct ib_rwq_ind_table	*rwq_ind_tbl;
 	u32			source_qpn;
 };
 

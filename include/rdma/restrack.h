@@ -34,14 +34,14 @@ enum rdma_restrack_type {
  * @no_track: never list this entry
  * @kref: keeps the object while somebody looks at it
  * @comp: completed when the last reference is dropped
- * @task: the process that asked for a CM ID, if one did; NULL: the core records none
- * @kern_name: name of the module that made the object, or of the process, by a
- *	channel-adapter request: @maker; or NULL
+ * @task: the process that the object was made for, if it was made for one by ib_uverbs or
+ *	rdma_ucm; else NULL
+ * @abandon: while such an object is being made: called if that fails
+ * @kern_name: name of the module that made the object, or of the process: @maker; or NULL
  * @maker: copy of that name, since a module that leaks objects may be unloaded before
  *	they are freed
  * @type: kind of object
- * @user: a process asked for a CM ID; false for what the core makes, which has no user verbs
- *	interface
+ * @user: the object was made for @task
  * @id: number, unique among objects of the same device and kind
  * @site: where the object was made: address of the call into the midlayer
  */
@@ -51,6 +51,7 @@ struct rdma_restrack_entry {
 	struct kref		kref;
 	struct completion	comp;
 	struct task_struct	*task;
+	void			(*abandon)(struct rdma_restrack_entry *res);
 	const char		*kern_name;
 	char			maker[MODULE_NAME_LEN];
 	enum rdma_restrack_type	type;
@@ -64,7 +65,7 @@ struct rdma_restrack_entry {
  * @res: tracking entry of the object
  *
  * Context: Any.
- * Return: true for each verbs object of kverbs; false for a CM ID that a process asked for.
+ * Return: false for an object that ib_uverbs or rdma_ucm has made for a process.
  */
 static inline bool rdma_is_kernel_res(const struct rdma_restrack_entry *res)
 {
@@ -100,6 +101,7 @@ static inline bool rdma_restrack_is_tracked(struct rdma_restrack_entry *res)
 struct rdma_restrack_entry *
 rdma_restrack_get_byid(struct ib_device *dev, enum rdma_restrack_type type,
 		       u32 id);
+int __must_check rdma_restrack_get(struct rdma_restrack_entry *res);
 int rdma_restrack_put(struct rdma_restrack_entry *res);
 
 #endif /* _RDMA_RESTRACK_H_ */

@@ -1,26 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The part of the user verbs interface that drivers' create methods use. kverbs
- * has only kernel callers: each udata is NULL, and so is each context found
- * through it. Only query_device gets a udata; it is empty, and not in a bundle.
+ * The part of the user verbs interface that drivers' methods use: how they find the context of
+ * the process whose request it is. Modules of scripts/ulps have the kernel's own header in place
+ * of this one; the beginning of the structure is the same there, which ulp/stock/uverbs/ checks.
  */
 #ifndef _UVERBS_IOCTL_
 #define _UVERBS_IOCTL_
 
+#include <linux/build_bug.h>
 #include <linux/container_of.h>
+#include <linux/stddef.h>
 #include <rdma/ib_verbs.h>
 
 /**
  * struct uverbs_attr_bundle - attributes of one user call
  * @driver_udata: the driver's part of the call
  * @ucore: the core's part of the call
+ * @ufile: the file that the process has opened
  * @context: context of the calling process
  */
 struct uverbs_attr_bundle {
 	struct ib_udata		driver_udata;
 	struct ib_udata		ucore;
+	struct ib_uverbs_file	*ufile;
 	struct ib_ucontext	*context;
 };
+
+static_assert(offsetof(struct uverbs_attr_bundle, context) == IB_UDATA_TO_CONTEXT);
 
 static inline struct uverbs_attr_bundle *
 rdma_udata_to_uverbs_attr_bundle(struct ib_udata *udata)
