@@ -86,6 +86,36 @@ int emu_core_register(struct emu_device *edev, const char *name);
 void emu_core_unregister(struct emu_device *edev);
 
 /**
+ * emu_core_destroy_cq() - the destroy_cq method of this core
+ * @ibcq: the CQ
+ * @udata: not used
+ *
+ * Context: Process.
+ * Return: 0.
+ */
+int emu_core_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
+
+/**
+ * emu_core_destroy_qp() - the destroy_qp method of this core
+ * @ibqp: the queue pair
+ * @udata: not used
+ *
+ * Context: Process.
+ * Return: 0.
+ */
+int emu_core_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+
+/**
+ * emu_core_destroy_srq() - the destroy_srq method of this core
+ * @ibsrq: the SRQ
+ * @udata: not used
+ *
+ * Context: Process.
+ * Return: 0.
+ */
+int emu_core_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
+
+/**
  * emu_core_can_rebind() - may the network device of a port change now?
  * @edev: the device
  *

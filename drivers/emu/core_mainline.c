@@ -45,6 +45,7 @@
 #include "memory/region.h"
 #include "queue/cq.h"
 #include "queue/qp.h"
+#include "uobject.h"
 #include "user/user.h"
 
 #define EMU_NOTIFY_RUNNING		BIT(0)
@@ -450,7 +451,7 @@ static int emu_check_qp_attr(const struct ib_qp *ibqp, const struct ib_qp_attr *
 
 /* --- methods ------------------------------------------------------------------- */
 
-static int emu_mainline_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
+int emu_core_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct emu_notify *notify = emu_cq_notify_of(ibcq);
 
@@ -462,28 +463,6 @@ static int emu_mainline_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	return 0;
 }
 
-static int emu_mainline_create_user_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
-				       struct ib_udata *udata)
-{
-	struct ib_cq_init_attr behind = *attr;
-	struct emu_cq *cq = to_ecq(ibcq);
-	int err;
-
-	err = emu_user_make_cq(cq, attr->cqe, udata);
-	if (err)
-		return err;
-	behind.cqe = emu_user_cqe(attr->cqe);
-	err = emu_device_create_cq(ibcq, &behind, NULL);
-	if (err) {
-		emu_user_free_cq(cq);
-		return err;
-	}
-	err = emu_user_publish_cq(cq, udata);
-	if (err)
-		emu_mainline_destroy_cq(ibcq, NULL);
-	return err;
-}
-
 static int emu_mainline_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 				  struct kv_create_cq_user *user)
 {
@@ -491,28 +470,8 @@ static int emu_mainline_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_at
 		return -EINVAL;
 	emu_notify_init(emu_cq_notify_of(ibcq), emu_notify_cq_work);
 	if (user)
-		return emu_mainline_create_user_cq(ibcq, attr, kv_create_cq_udata(user));
+		return emu_user_create_cq(ibcq, attr, kv_create_cq_udata(user));
 	return emu_device_create_cq(ibcq, attr, NULL);
-}
-
-static int emu_mainline_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
-{
-	if (udata)
-		return emu_user_resize_cq(to_ecq(ibcq), cqe, udata);
-	return emu_resize_cq(ibcq, cqe, NULL);
-}
-
-/* A process's notifications are not deferred. */
-static int emu_mainline_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
-{
-	return to_ecq(ibcq)->user ? -EOPNOTSUPP : emu_modify_cq(ibcq, count, period);
-}
-
-static int emu_mainline_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
-{
-	if (unlikely(to_ecq(ibcq)->user))
-		return emu_user_req_notify_cq(to_ecq(ibcq), flags);
-	return emu_req_notify_cq(ibcq, flags);
 }
 
 static int emu_mainline_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
@@ -521,7 +480,7 @@ static int emu_mainline_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, i
 	return emu_check_qp_attr(ibqp, attr, mask) ?: emu_modify_qp(ibqp, attr, mask, udata);
 }
 
-static int emu_mainline_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+int emu_core_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct ib_cq *send_cq = ibqp->send_cq, *recv_cq = ibqp->recv_cq;
 	struct emu_notify *notify = emu_qp_notify_of(ibqp);
@@ -539,26 +498,6 @@ static int emu_mainline_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	return 0;
 }
 
-static int emu_mainline_create_user_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
-				       struct ib_udata *udata)
-{
-	struct emu_qp *qp = to_eqp(ibqp);
-	int err;
-
-	err = emu_user_make_qp(qp, init, udata);
-	if (err)
-		return err;
-	err = emu_device_create_qp(ibqp, init, udata);
-	if (err) {
-		emu_user_free_qp(qp);
-		return err;
-	}
-	err = emu_user_publish_qp(qp, udata);
-	if (err)
-		emu_mainline_destroy_qp(ibqp, NULL);
-	return err;
-}
-
 static int emu_mainline_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init,
 				  struct ib_udata *udata)
 {
@@ -569,7 +508,7 @@ static int emu_mainline_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *in
 		return err;
 	emu_notify_init(emu_qp_notify_of(ibqp), emu_notify_qp_work);
 	if (udata)
-		return emu_mainline_create_user_qp(ibqp, init, udata);
+		return emu_user_create_qp(ibqp, init, udata);
 	err = emu_device_create_qp(ibqp, init, NULL);
 	/* Nobody posts before the core has returned the queue pair. */
 	if (!err)
@@ -577,15 +516,7 @@ static int emu_mainline_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *in
 	return err;
 }
 
-static int emu_mainline_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
-				  const struct ib_send_wr **bad_wr)
-{
-	if (unlikely(to_eqp(ibqp)->user_sq))
-		return emu_user_ring(to_eqp(ibqp), wr, bad_wr);
-	return emu_post_send(ibqp, wr, bad_wr);
-}
-
-static int emu_mainline_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
+int emu_core_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
 	struct emu_notify *notify = emu_srq_notify_of(ibsrq);
 
@@ -594,26 +525,6 @@ static int emu_mainline_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata
 	emu_notify_fence(notify);
 	emu_user_free_rq(to_esrq(ibsrq)->user_rq);
 	return 0;
-}
-
-static int emu_mainline_create_user_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
-					struct ib_udata *udata)
-{
-	struct emu_srq *srq = to_esrq(ibsrq);
-	int err;
-
-	err = emu_user_make_srq(srq, init, udata);
-	if (err)
-		return err;
-	err = emu_create_srq(ibsrq, init, udata);
-	if (err) {
-		emu_user_free_rq(srq->user_rq);
-		return err;
-	}
-	err = emu_user_publish_srq(srq, udata);
-	if (err)
-		emu_mainline_destroy_srq(ibsrq, NULL);
-	return err;
 }
 
 static int emu_mainline_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
@@ -628,24 +539,8 @@ static int emu_mainline_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr
 		return -EINVAL;
 	emu_notify_init(emu_srq_notify_of(ibsrq), emu_notify_srq_work);
 	if (udata)
-		return emu_mainline_create_user_srq(ibsrq, init, udata);
+		return emu_user_create_srq(ibsrq, init, udata);
 	return emu_create_srq(ibsrq, init, NULL);
-}
-
-static int emu_mainline_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
-				   enum ib_srq_attr_mask mask, struct ib_udata *udata)
-{
-	if ((mask & ~(IB_SRQ_MAX_WR | IB_SRQ_LIMIT)) ||
-	    ((mask & IB_SRQ_MAX_WR) && attr->max_wr > ibsrq->device->attrs.max_srq_wr))
-		return -EINVAL;
-	if (udata && (mask & IB_SRQ_MAX_WR)) {
-		int err = emu_user_resize_srq(to_esrq(ibsrq), attr->max_wr, udata);
-
-		if (err)
-			return err;
-		mask &= ~IB_SRQ_MAX_WR;
-	}
-	return emu_modify_srq(ibsrq, attr, mask, udata);
 }
 
 /* The core frees a window as soon as this returns. */
@@ -665,13 +560,8 @@ static struct ib_mr *emu_mainline_reg_user_mr(struct ib_pd *pd, u64 start, u64 l
 	struct ib_umem *umem;
 	struct ib_mr *ibmr;
 
-	/* There is no memory to pin for a region of length 0. */
-	if (!length) {
-		ibmr = emu_reg_empty_mr(pd, virt_addr, access);
-		if (!IS_ERR(ibmr))
-			emu_open_mr(ibmr);
-		return ibmr;
-	}
+	if (!length)
+		return emu_user_reg_empty_mr(pd, virt_addr, access);
 	umem = ib_umem_get(pd->device, start, length, access);
 	if (IS_ERR(umem))
 		return ERR_CAST(umem);
@@ -705,8 +595,7 @@ static int emu_mainline_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 		if (!err)
 			ib_umem_release(umem);
 	}
-	/* To a process, a region with windows is in use. */
-	return err == -EINVAL && udata ? -EBUSY : err;
+	return emu_user_dereg_error(err, udata);
 }
 
 /* Of the methods without a check here, the driver or mainline's core checks all arguments. */
@@ -716,18 +605,17 @@ static const struct ib_device_ops emu_core_ops = {
 	.create_srq = emu_mainline_create_srq,
 	.dealloc_mw = emu_mainline_dealloc_mw,
 	.dereg_mr = emu_mainline_dereg_mr,
-	.destroy_cq = emu_mainline_destroy_cq,
-	.destroy_qp = emu_mainline_destroy_qp,
-	.destroy_srq = emu_mainline_destroy_srq,
+	.destroy_cq = emu_core_destroy_cq,
+	.destroy_qp = emu_core_destroy_qp,
+	.destroy_srq = emu_core_destroy_srq,
 	.get_netdev = emu_get_netdev,
-	.modify_cq = emu_mainline_modify_cq,
+	.modify_cq = emu_user_modify_cq,
 	.modify_qp = emu_mainline_modify_qp,
-	.modify_srq = emu_mainline_modify_srq,
-	.post_send = emu_mainline_post_send,
+	.modify_srq = emu_user_modify_srq,
 	.reg_user_mr = emu_mainline_reg_user_mr,
 	.reg_user_mr_dmabuf = emu_mainline_reg_user_mr_dmabuf,
-	.req_notify_cq = emu_mainline_req_notify_cq,
-	.resize_cq = emu_mainline_resize_cq,
+	.req_notify_cq = emu_user_arm_cq,
+	.resize_cq = emu_user_change_cq,
 
 	INIT_RDMA_OBJ_SIZE(ib_cq, emu_mainline_cq, cq.ibcq),
 	INIT_RDMA_OBJ_SIZE(ib_qp, emu_mainline_qp, qp.ibqp),

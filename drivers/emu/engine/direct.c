@@ -29,6 +29,8 @@
  * What is executed counts against the budget of an inline owner, or is what a poster in hard
  * interrupt may execute: see doorbell.h.
  */
+#include <linux/bitops.h>
+
 #include "fastpath.h"
 
 /* Is it worth a try? What is checked here need not be checked again. */
@@ -38,9 +40,11 @@ static __always_inline bool emu_is_direct(const struct emu_qp *qp, const struct 
 
 	if (static_branch_unlikely(&emu_detour))
 		return false;
-	if (wr->next || wr->num_sge != 1 || (wr->send_flags & IB_SEND_INLINE) ||
-	    (u32)wr->opcode > IB_WR_RDMA_READ ||
-	    !(BIT(wr->opcode) & READ_ONCE(qp->direct_ops)))
+	/* A process's doorbell posts nothing. */
+	if (!wr || wr->next || wr->num_sge != 1 || (wr->send_flags & IB_SEND_INLINE))
+		return false;
+	/* Those of EMU_DIRECT_OPS have even numbers: one comparison tells. */
+	if (ror32(wr->opcode, 1) >= READ_ONCE(qp->nr_direct_ops))
 		return false;
 	length = wr->sg_list->length;
 	return likely(length <= EMU_HARDIRQ_BYTES) || (length <= EMU_SHORT_BYTES && !in_hardirq());

@@ -101,8 +101,8 @@ static int emu_check_ud(const struct emu_qp *qp, const struct ib_ud_wr *wr)
  */
 static bool emu_may_post_any(const struct emu_qp *qp, const struct ib_send_wr *wr)
 {
-	return atomic_read(&qp->state) == IB_QPS_ERR && wr->opcode == IB_WR_RDMA_WRITE &&
-	       !wr->num_sge;
+	return !qp->user_sq && atomic_read(&qp->state) == IB_QPS_ERR &&
+	       wr->opcode == IB_WR_RDMA_WRITE && !wr->num_sge;
 }
 
 /* Operations that consumers know from other HCAs. */
@@ -308,10 +308,28 @@ void emu_fill_reserved(const struct emu_qp *qp, struct emu_swqe *wqe, const stru
 	emu_fill_send(qp, wqe, wr, wr->sg_list->length, true);
 }
 
+/*
+ * The doorbell of a process, which has written its requests where it shares memory with us: a
+ * post of nothing.
+ *
+ * Its answer is the only one that can refuse a request to a queue pair that cannot send yet. A
+ * datagram is refused, as IBTA vol. 1, C10-96, wants it. On a connection, for which programs do
+ * post early, the post succeeds as it does on most HCAs. Either way what the process has written
+ * is dropped when the queue pair begins to send.
+ */
+static noinline int emu_ring_for_user(struct emu_qp *qp)
+{
+	if (!qp->user_sq ||
+	    (atomic_read(&qp->state) < IB_QPS_RTS && qp->ibqp.qp_type == IB_QPT_UD))
+		return -EINVAL;
+	emu_qp_ring(qp);
+	return 0;
+}
+
 /**
  * emu_post_sends() - put requests into the send queue, and ring the doorbell
  * @qp: queue pair
- * @wr: the first request
+ * @wr: the first request; NULL: a process's are where it writes them
  * @bad_wr: set on failure, to the request that was refused; those before it are posted
  *
  * Context: Any but NMI.
@@ -336,6 +354,8 @@ int emu_post_sends(struct emu_qp *qp, const struct ib_send_wr *wr,
 	}
 	if (likely(wr != first))
 		emu_qp_ring(qp);
+	else if (!first)
+		err = emu_ring_for_user(qp);
 	return err;
 }
 

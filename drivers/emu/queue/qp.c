@@ -210,7 +210,7 @@ static int emu_check_init(const struct ib_qp_init_attr *init)
 	return init->cap.max_inline_data > EMU_MAX_INLINE ? -EINVAL : 0;
 }
 
-static u64 emu_send_ops(enum ib_qp_type type)
+u64 emu_send_ops(enum ib_qp_type type)
 {
 	switch (type) {
 	case IB_QPT_RC:
@@ -225,7 +225,7 @@ static u64 emu_send_ops(enum ib_qp_type type)
 /* Of a connection; each may have an element. Processes post in another way. */
 static u32 emu_plain_ops(const struct emu_qp *qp, const struct ib_qp_init_attr *init)
 {
-	u32 ops = BIT(IB_WR_SEND) | BIT(IB_WR_RDMA_WRITE) | BIT(IB_WR_RDMA_READ);
+	u32 ops = EMU_DIRECT_OPS;
 
 	if (qp->user_sq || !init->cap.max_send_sge ||
 	    (init->qp_type != IB_QPT_RC && init->qp_type != IB_QPT_UC))
@@ -239,8 +239,8 @@ static void emu_qp_set_transport(struct emu_qp *qp, const struct emu_transport *
 		qp->transport->forget(qp);
 	qp->transport = transport;
 	qp->fastpath = transport->fastpath && !emu_qp_is_datagram(qp);
-	WRITE_ONCE(qp->direct_ops, qp->fastpath && qp->ibqp.qp_type == IB_QPT_RC ?
-				   qp->plain_ops : 0);
+	WRITE_ONCE(qp->nr_direct_ops, qp->fastpath && qp->ibqp.qp_type == IB_QPT_RC &&
+				      qp->plain_ops ? EMU_NR_DIRECT_OPS : 0);
 }
 
 static void emu_qp_set_port(struct emu_qp *qp, u32 port_num)
@@ -296,7 +296,8 @@ int emu_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_ud
 	qp->edev = edev;
 	qp->srq = init->srq ? to_esrq(init->srq) : NULL;
 	atomic_set(&qp->recv_from, emu_recv_source(qp));
-	qp->send_ops = emu_send_ops(init->qp_type);
+	/* What a process passes with its doorbell is refused: inline data would be the kernel's. */
+	qp->send_ops = qp->user_sq ? 0 : emu_send_ops(init->qp_type);
 	qp->sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	qp->no_loopback = init->create_flags & IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
 	qp->max_inline = init->cap.max_inline_data;

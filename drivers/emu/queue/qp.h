@@ -176,6 +176,11 @@ enum emu_recv_from {
 	EMU_FROM_USER	= 8,
 };
 
+/* What may be executed as it is posted: the operations of the numbers 0, 2 and 4. */
+#define EMU_DIRECT_OPS		(BIT(IB_WR_RDMA_WRITE) | BIT(IB_WR_SEND) | BIT(IB_WR_RDMA_READ))
+#define EMU_NR_DIRECT_OPS	3
+static_assert(EMU_DIRECT_OPS == (BIT(0) | BIT(2) | BIT(4)));
+
 /**
  * struct emu_qp - a queue pair
  * @ibqp: what the midlayer sees
@@ -199,8 +204,8 @@ enum emu_recv_from {
  * @transport: how it reaches its peers; the port's, or before it has a port, the one
  *	of the device's first port
  * @fastpath: connected, and the transport says that the engine need not ask it
- * @direct_ops: those of @plain_ops for which that holds, and the type is RC: see
- *	engine/direct.c
+ * @nr_direct_ops: EMU_NR_DIRECT_OPS if that holds, the type is RC, and @plain_ops has
+ *	EMU_DIRECT_OPS; else 0: see engine/direct.c
  * @user_sq: where the requests are that a process posts; NULL for the kernel
  * @peer: the peer of a connection, kept under RCU; valid while @peer_gen is the fabric's
  *	generation; like the next four, only for the owner and the transport
@@ -261,7 +266,7 @@ struct emu_qp {
 	struct emu_port *port;
 	const struct emu_transport *transport;
 	bool fastpath;
-	u32 direct_ops;
+	u32 nr_direct_ops;
 	struct emu_user_sq *user_sq;
 	struct emu_qp *peer;
 	unsigned long peer_gen;
@@ -338,6 +343,7 @@ int emu_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_ud
 int emu_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata);
 int emu_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		 struct ib_qp_init_attr *init);
+u64 emu_send_ops(enum ib_qp_type type);
 void emu_qp_abandon(struct emu_qp *qp);
 int emu_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 void emu_qp_fail(struct emu_qp *qp);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Queue pairs of processes: their queues, the doorbell, and what a list of elements may name.
+ * Queue pairs of processes: their queues, and what a list of elements may name.
  */
-#include "../queue/doorbell.h"
 #include "ring.h"
 #include "user.h"
 
@@ -35,27 +34,6 @@ void emu_user_free_qp(struct emu_qp *qp)
 {
 	emu_user_free_sq(qp);
 	emu_user_free_rq(qp->user_rq);
-}
-
-/*
- * The doorbell. A request that is passed with it is not the process's way to post; inline data,
- * for one, would be an address in the kernel.
- *
- * Its answer is the only one that can refuse a request to a queue pair that cannot send yet. A
- * datagram is refused, as IBTA vol. 1, C10-96, wants it. On a connection, for which programs do
- * post early, the post succeeds as it does on most HCAs. Either way what the process has written
- * is dropped when the queue pair begins to send.
- */
-int emu_user_ring(struct emu_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad_wr)
-{
-	if (wr) {
-		*bad_wr = wr;
-		return -EINVAL;
-	}
-	if (unlikely(atomic_read(&qp->state) < IB_QPS_RTS && qp->ibqp.qp_type == IB_QPT_UD))
-		return -EINVAL;
-	emu_qp_ring(qp);
-	return 0;
 }
 
 /*

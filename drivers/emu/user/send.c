@@ -73,7 +73,7 @@ static void emu_refuse(struct emu_refusal *refusal, enum ib_wc_status status,
 /* Is @opcode, which may be any number, one that this queue pair executes for a process? */
 static bool emu_user_may_post(const struct emu_qp *qp, u32 opcode)
 {
-	u64 ops = qp->send_ops & EMU_USER_OPS;
+	u64 ops = emu_send_ops(qp->ibqp.qp_type) & EMU_USER_OPS;
 
 	if (qp->ibqp.qp_type == IB_QPT_RC)
 		ops |= BIT(IB_WR_ATOMIC_WRITE);

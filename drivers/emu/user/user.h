@@ -78,6 +78,5 @@ int emu_user_dereg_dmabuf(struct ib_mr *ibmr);
 int emu_user_make_qp(struct emu_qp *qp, struct ib_qp_init_attr *init, struct ib_udata *udata);
 int emu_user_publish_qp(struct emu_qp *qp, struct ib_udata *udata);
 void emu_user_free_qp(struct emu_qp *qp);
-int emu_user_ring(struct emu_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad_wr);
 
 #endif
