@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Functions that the connection manager expects of the kernel's own core, by means of kverbs'.
- *
- * They are private to that core, and declared in its core_priv.h and restrack.h. What is
- * tracked with them are CM IDs: the core tracks verbs objects itself.
+ * Functions that the connection manager and the verbs of processes expect of the kernel's own
+ * core, by means of kverbs'. They are private to that core, and declared in its core_priv.h and
+ * restrack.h.
  */
 #include <linux/export.h>
-#include <linux/sched/task.h>
+#include <linux/sched.h>
 #include <linux/string.h>
 #include <kverbs/upper.h>
 #include <rdma/rdma_cm.h>
@@ -92,58 +91,46 @@ void ib_port_unregister_client_groups(struct ib_device *dev, u32 port,
 }
 EXPORT_SYMBOL(ib_port_unregister_client_groups);
 
-/* --- tracking of CM IDs ------------------------------------------------------- */
+/* --- tracking of what the core has not made ------------------------------------------ */
 
 static struct ib_device *device_of(struct rdma_restrack_entry *res)
 {
-	if (WARN_ON_ONCE(res->type != RDMA_RESTRACK_CM_ID))
+	switch (res->type) {
+	case RDMA_RESTRACK_CM_ID:
+		return container_of(res, struct rdma_id_private, res)->id.device;
+	case RDMA_RESTRACK_CTX:
+		return container_of(res, struct ib_ucontext, res)->device;
+	case RDMA_RESTRACK_PD:
+		return container_of(res, struct ib_pd, res)->device;
+	case RDMA_RESTRACK_CQ:
+		return container_of(res, struct ib_cq, res)->device;
+	case RDMA_RESTRACK_MR:
+		return container_of(res, struct ib_mr, res)->device;
+	default:
+		WARN_ON_ONCE(1);
 		return NULL;
-	return container_of(res, struct rdma_id_private, res)->id.device;
+	}
 }
 
 /**
- * rdma_restrack_new() - initialize the tracking entry of a CM ID
+ * rdma_restrack_new() - initialize the tracking entry of an object that is being made
  * @res: the entry, zeroed
- * @type: %RDMA_RESTRACK_CM_ID
+ * @type: kind of the object: a CM ID; or a context, PD, CQ or region of a process, for which
+ *	ib_uverbs calls the driver itself
  *
- * Context: Any.
+ * Context: Process.
  */
 void rdma_restrack_new(struct rdma_restrack_entry *res, enum rdma_restrack_type type)
 {
-	res->type = type;
-	init_completion(&res->comp);
-	kref_init(&res->kref);
+	if (type == RDMA_RESTRACK_CQ)
+		ib_cq_adopt(container_of(res, struct ib_cq, res));
+	else
+		ib_track_new(res, type);
 }
 EXPORT_SYMBOL(rdma_restrack_new);
 
-static void set_maker(struct rdma_restrack_entry *res, const char *name)
-{
-	strscpy(res->maker, name, sizeof(res->maker));
-	res->kern_name = res->maker;
-}
-
-/* A parent that is being destroyed may have dropped its task. */
-static void set_task(struct rdma_restrack_entry *res, struct task_struct *task)
-{
-	if (!task)
-		return;
-	get_task_struct(task);
-	if (res->task)
-		put_task_struct(res->task);
-	res->task = task;
-	res->user = true;
-	set_maker(res, task->comm);
-}
-
-static void drop_task(struct rdma_restrack_entry *res)
-{
-	if (res->task)
-		put_task_struct(res->task);
-	res->task = NULL;
-}
-
 /**
- * rdma_restrack_set_name() - record the maker of a CM ID
+ * rdma_restrack_set_name() - record the maker of an object
  * @res: its tracking entry
  * @caller: KBUILD_MODNAME of the maker; %NULL: the calling process is
  *
@@ -152,9 +139,9 @@ static void drop_task(struct rdma_restrack_entry *res)
 void rdma_restrack_set_name(struct rdma_restrack_entry *res, const char *caller)
 {
 	if (caller)
-		set_maker(res, caller);
+		ib_track_set_maker(res, caller, _RET_IP_);
 	else
-		set_task(res, current);
+		ib_track_set_user(res, current, _RET_IP_);
 }
 EXPORT_SYMBOL(rdma_restrack_set_name);
 
@@ -163,20 +150,22 @@ EXPORT_SYMBOL(rdma_restrack_set_name);
  * @dst: tracking entry of the ID
  * @parent: that of the other, which a listener is, for example
  *
+ * A parent that is being destroyed may have dropped its task.
+ *
  * Context: Any.
  */
 void rdma_restrack_parent_name(struct rdma_restrack_entry *dst,
 			       const struct rdma_restrack_entry *parent)
 {
-	if (parent->user)
-		set_task(dst, parent->task);
-	else if (parent->kern_name)
-		set_maker(dst, parent->kern_name);
+	if (!parent->user && parent->kern_name)
+		ib_track_set_maker(dst, parent->kern_name, _RET_IP_);
+	else if (parent->user && parent->task)
+		ib_track_set_user(dst, parent->task, _RET_IP_);
 }
 EXPORT_SYMBOL(rdma_restrack_parent_name);
 
 /**
- * rdma_restrack_add() - list a CM ID that has got a device
+ * rdma_restrack_add() - list an object; a CM ID when it has got a device
  * @res: its tracking entry
  *
  * Context: Process.
@@ -191,8 +180,8 @@ void rdma_restrack_add(struct rdma_restrack_entry *res)
 EXPORT_SYMBOL(rdma_restrack_add);
 
 /**
- * rdma_restrack_del() - take a CM ID off the list, before it is freed
- * @res: its tracking entry; it may never have been listed, for want of a device
+ * rdma_restrack_del() - take an object off the list, before it is freed
+ * @res: its tracking entry; it may never have been listed, as a CM ID without a device
  *
  * Context: Process, may sleep.
  */
@@ -200,6 +189,19 @@ void rdma_restrack_del(struct rdma_restrack_entry *res)
 {
 	if (res->valid)
 		ib_track_del(device_of(res), res);
-	drop_task(res);
+	else
+		ib_track_drop_user(res);
 }
 EXPORT_SYMBOL(rdma_restrack_del);
+
+/**
+ * rdma_restrack_sync() - a region has another PD now: nobody looks at the old one any more
+ * @res: its tracking entry
+ *
+ * Context: Process, may sleep.
+ */
+void rdma_restrack_sync(struct rdma_restrack_entry *res)
+{
+	ib_track_sync(device_of(res), res);
+}
+EXPORT_SYMBOL(rdma_restrack_sync);

@@ -12,6 +12,7 @@
 #include <rdma/rw.h>
 
 #include "core_priv.h"
+#include "mad.h"
 #include "sa.h"
 
 /*
@@ -59,6 +60,11 @@ static const struct ib_rw_ops rw_ops = {
 	.init_mrs = rdma_rw_init_mrs,
 };
 
+static const struct ib_addr_ops addr_ops = {
+	.owner = THIS_MODULE,
+	.find_mac = rdma_addr_find_l2_eth_by_grh,
+};
+
 static int __init kverbs_mad_init(void)
 {
 	int ret;
@@ -76,13 +82,20 @@ static int __init kverbs_mad_init(void)
 	ret = ib_sa_init();
 	if (ret)
 		goto err_mad;
-	ret = register_pernet_device(&netlink_ops);
+	ret = rdma_cgroup_init();
 	if (ret)
 		goto err_sa;
+	ret = register_pernet_device(&netlink_ops);
+	if (ret)
+		goto err_cgroup;
 	rdma_nl_register(RDMA_NL_LS, sa_calls);
+	nldev_init();
 	ib_set_rw_ops(&rw_ops);
+	ib_set_addr_ops(&addr_ops);
 	return 0;
 
+err_cgroup:
+	rdma_cgroup_exit();
 err_sa:
 	ib_sa_cleanup();
 err_mad:
@@ -96,9 +109,12 @@ err_wq:
 
 static void __exit kverbs_mad_exit(void)
 {
+	ib_set_addr_ops(NULL);
 	ib_set_rw_ops(NULL);
+	nldev_exit();
 	rdma_nl_unregister(RDMA_NL_LS);
 	unregister_pernet_device(&netlink_ops);
+	rdma_cgroup_exit();
 	ib_sa_cleanup();
 	ib_mad_cleanup();
 	addr_cleanup();
