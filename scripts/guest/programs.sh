@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # In the guest: unmodified programs on the software HCA and then on rdma_rxe, beside each other
-# for whoever compares them. Each result is a line "row: <device>|<program>|<result>|<seconds>".
+# for whoever compares them; or, if that is what is there to be tested, on the software HCA on
+# kverbs' core. Each result is a line "row: <device>|<program>|<result>|<seconds>".
 #
 #   PARTS     some of the parts; see scripts/programs
 #   TESTS     parts of the names of pyverbs' tests
@@ -11,6 +12,8 @@
 . /bin/ends.sh
 # shellcheck source=disk.sh
 . /bin/disk.sh
+# shellcheck source=cores.sh
+. /bin/cores.sh
 
 HOST=10.0.0.1
 NETDEV=eth0
@@ -208,13 +211,20 @@ hostname guest
 echo "127.0.0.1 localhost guest" >/etc/hosts
 ip addr add $HOST/24 dev $NETDEV
 ip link set $NETDEV up
+# Of each address there are a RoCE v1 and a v2 GID.
+GID=3
+if own_core; then
+	DEV=emu0
+	check "kverbs' core and the software HCA are inserted" insert_hca netdev=$NETDEV
+	all_programs
+	remove_hca
+	exit
+fi
 rmmod rdma_rxe || exit 1
 
 for DEV in emu0 rxe0; do
 	if [ "$DEV" = emu0 ]; then
 		check "the commands of userspace.rst give a device" documented
-		# Of each address there are a RoCE v1 and a v2 GID.
-		GID=3
 	else
 		insmod /lib/modules/rdma_rxe.ko && rdma link add "$DEV" type rxe netdev $NETDEV || exit 1
 		GID=1

@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # In the guest: Debian's unmodified RDMA programs on the software HCA, under the kernel's own
-# ib_core and ib_uverbs; what processes can do besides; and processes that mean harm. DOORBELLS:
-# how many of them the latter ring. PROGRAMS=no leaves out what needs TCP.
+# ib_core and ib_uverbs, or on kverbs' core, if that is what is there to be tested; what processes
+# can do besides; and processes that mean harm. DOORBELLS: how many of them the latter ring.
+# PROGRAMS=no leaves out what needs TCP.
 
 # shellcheck source=ends.sh
 . /bin/ends.sh
+# shellcheck source=cores.sh
+. /bin/cores.sh
 
 CONFIG=/sys/kernel/config/kverbs_emu
 DOORBELLS=${DOORBELLS:-9000}
@@ -14,6 +17,29 @@ SEED=${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
 
 DEV=emu0
 HOST=127.0.0.1
+
+# What there is of them is listed with its process, and nothing else.
+resources_are_listed() {
+	rm -f /tmp/ready
+	uverbs_hostile emu0 hold /tmp/ready &
+	holder=$!
+	retry 400 [ -e /tmp/ready ] || return 1
+	rdma dev show emu0 && rdma link show emu0/1 && rdma resource show emu0 &&
+		rdma resource show qp link emu0/1 | grep "pid $holder comm uverbs_hostile" &&
+		rdma resource show mr dev emu0 | grep "pid $holder" &&
+		rdma resource show cq dev emu0 | grep "pid $holder" &&
+		rdma resource show pd dev emu0 | grep "pid $holder" &&
+		rdma resource show ctx dev emu0 | grep "pid $holder" &&
+		rdma statistic show link emu0/1 | grep port_xmit_packets
+	shown=$?
+	kill -9 $holder
+	wait $holder
+	[ $shown -eq 0 ] && retry 100 no_resources
+} 2>/dev/null
+
+no_resources() {
+	rdma resource show emu0 | grep -q 'pd 0 cq 0 qp 0 cm_id 0 mr 0 ctx 0'
+}
 
 devices_are_listed() {
 	ibv_devices | grep -q emu0 && ibv_devinfo -v -d emu0 >/tmp/devinfo &&
@@ -106,10 +132,12 @@ not_beside_rxe() {
 # --- InfiniBand ports ----------------------------------------------------------------
 
 ! loaded rdma_rxe || check "rdma_rxe is not loaded beside it" not_beside_rxe
-load kverbs_emu devices=1 || exit 1
+insert_hca || exit 1
 [ -c /dev/infiniband/uverbs0 ] || fail "there is no /dev/infiniband/uverbs0"
 chmod 666 /dev/infiniband/uverbs0
 check "ibv_devices and ibv_devinfo know the device" devices_are_listed
+! own_core ||
+	check "objects are listed with their process" resources_are_listed
 if [ "${PROGRAMS:-yes}" = yes ]; then
 	check "ibv_rc_pingpong" both_ends ibv_rc_pingpong
 	check "ibv_rc_pingpong, with events" both_ends ibv_rc_pingpong -e -n 200
@@ -130,7 +158,7 @@ check "a device goes, and a process has it open" device_goes
 check "processes are killed as they send" killed 5
 check "processes are killed as they scribble" killed_scribbling 3
 check "the verbs are as they were" verbs_are_right
-unload_all
+remove_hca
 
 # --- Ethernet ports ------------------------------------------------------------------
 
@@ -139,7 +167,7 @@ if [ "${PROGRAMS:-yes}" = yes ]; then
 	ip addr add 10.0.0.1/24 dev dummy0
 	ip link set dummy0 up
 	HOST=10.0.0.1
-	load kverbs_emu devices=1 netdev=dummy0 || exit 1
+	insert_hca netdev=dummy0 || exit 1
 	check "ibv_rc_pingpong, by GID" both_ends ibv_rc_pingpong -g 0
 	check "ibv_ud_pingpong" both_ends ibv_ud_pingpong -g 1
 	check "ibv_ud_pingpong, with events" both_ends ibv_ud_pingpong -g 1 -e -n 200
@@ -157,5 +185,5 @@ if [ "${PROGRAMS:-yes}" = yes ]; then
 	check "ib_send_bw, datagrams" both_ends ib_send_bw -F -c UD -n 200 -s 1024
 	check "ib_write_bw, connected by rdma_cm" both_ends_by_address \
 		ib_write_bw -F -R -n 200 -- -F -R -n 200 10.0.0.1
-	unload_all
+	remove_hca
 fi

@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # In the guest: commands of processes that mean harm, OPERATIONS of them from SEED, on the
-# software HCA under the kernel's own ib_core; and commands whose allocations fail, each in turn,
-# where the kernel can do that. Nothing may be left of either.
+# software HCA, on either core; and commands whose allocations fail, each in turn, where the
+# kernel can do that. Nothing may be left of either.
+
+# shellcheck source=cores.sh
+. /bin/cores.sh
 
 SEED=${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
 NODE=/dev/infiniband/uverbs0
@@ -27,10 +30,10 @@ fuzzed() {
 	[ $ended -eq 0 ] && [ $right -eq 0 ] && [ $undisturbed -eq 0 ]
 }
 
-load kverbs_emu devices=1 || exit 1
+insert_hca "$@" || exit 1
 chmod 666 $NODE
 [ ! -d "$DEBUGFS/failslab" ] ||
 	check "each allocation of a command fails in turn" uverbs_nth emu0
 check "random commands harm nobody" fuzzed
 check "the verbs are as they were" uverbs_check emu0
-unload_all
+remove_hca

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * uverbs_gpu <device> moves|pinned: RDMA to the memory of the fake GPU, which a process registers as
- * a dma-buf: what arrives, from the GPU's side; memory that moves and memory that is freed under
- * traffic; a process that is killed as it sends. "pinned" is for kernels without
+ * uverbs_gpu <device> moves|pinned [peer]: RDMA to the memory of the fake GPU, which a process
+ * registers as a dma-buf: what arrives, from the GPU's side; memory that moves and memory that is
+ * freed under traffic; a process that is killed as it sends. "pinned" is for kernels without
  * CONFIG_DMABUF_MOVE_NOTIFY, where importers pin: the memory cannot move, and is the region's until
- * that goes. Prints a line for each case; the exit status is 0 if all are right.
+ * that goes. "peer": the core has peer memory, and so finds the GPU by an address, too. Prints a line for each case; the exit status is 0 if all are right.
  */
 #include "uverbs_case.h"
 #include "uverbs_dmabuf.h"
@@ -228,30 +228,62 @@ static bool is_killed(struct pair *unused)
 	return true;
 }
 
+/* By ibv_reg_mr(), as any memory; and revoked as it is freed, as the GPU's driver wants it back. */
+static bool by_address(struct pair *p)
+{
+	struct fake_gpu_alloc alloc = { .size = GPU_BYTES };
+	struct gpu_mem gm = {};
+	struct ibv_mr *mr;
+	uint64_t at;
+
+	NEED(!ioctl(gpu, FAKE_GPU_ALLOC, &alloc));
+	gm.mem = mmap(NULL, GPU_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, gpu, alloc.offset);
+	NEED(gm.mem != MAP_FAILED);
+	mr = ibv_reg_mr(p->pd, gm.mem, GPU_BYTES, ACCESS);
+	NEED(mr);
+	gm.mr.rkey = mr->rkey;
+	at = 65536 - MESSAGE / 2;
+	memset(p->buf, 0x55, MESSAGE);
+	NEED(transfer(p, &gm, IBV_WR_RDMA_WRITE, (uintptr_t)gm.mem + at) == IBV_WC_SUCCESS);
+	NEED(filled(gm.mem + at, 0x55) && !gm.mem[at - 1] && !gm.mem[at + MESSAGE]);
+	memset(gm.mem + at, 0x66, MESSAGE);
+	NEED(transfer(p, &gm, IBV_WR_RDMA_READ, (uintptr_t)gm.mem + at) == IBV_WC_SUCCESS &&
+	     filled(p->buf, 0x66));
+	NEED(!ioctl(gpu, FAKE_GPU_FREE, alloc.handle));
+	NEED(transfer(p, &gm, IBV_WR_RDMA_WRITE, (uintptr_t)gm.mem + at) == IBV_WC_REM_ACCESS_ERR);
+	NEED(!ibv_dereg_mr(mr) && !munmap(gm.mem, GPU_BYTES) && used() == 0);
+	return true;
+}
+
 static const struct {
 	const char *name;
 	bool (*run)(struct pair *p);
+	bool peer;
 } cases[] = {
-	{ "writes_and_reads", writes_and_reads },
-	{ "moves", moves },
-	{ "is_freed", is_freed },
-	{ "is_killed", is_killed },
+	{ "writes_and_reads", writes_and_reads, false },
+	{ "moves", moves, false },
+	{ "is_freed", is_freed, false },
+	{ "is_killed", is_killed, false },
+	{ "by_address", by_address, true },
 };
 
 int main(int argc, char **argv)
 {
 	struct pair *p;
-	bool right, all = true;
+	bool right, all = true, peer;
 	size_t i;
 
-	if (argc != 3)
+	if (argc < 3)
 		return 2;
+	peer = argc > 3 && !strcmp(argv[3], "peer");
 	device = argv[1];
 	pinned = !strcmp(argv[2], "pinned");
 	gpu = open("/dev/fake_gpu0", O_RDWR);
 	if (gpu < 0)
 		die("/dev/fake_gpu0");
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		if (cases[i].peer && !peer)
+			continue;
 		p = make_pair(open_device(device), 16, false);
 		right = !connect_pair(p) && cases[i].run(p);
 		printf("%s %s\n", right ? "ok     " : "FAILED ", cases[i].name);

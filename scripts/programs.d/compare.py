@@ -4,11 +4,12 @@
 compare.py <results> <kernel>: the tables of scripts/programs, as reStructuredText.
 
 Results are lines "row: <device>|<program>|<outcome>" and "py: <device>|<test>|<outcome>". The
-exit status is 1 if the software HCA does worse than rdma_rxe; then standard error says where.
+exit status is 1 if the software HCA does worse than rdma_rxe, or, if there are results of it on
+kverbs' core, does worse there than on the kernel's; then standard error says where.
 """
 import sys
 
-OURS, OTHER = "emu0", "rxe0"
+OURS, OTHER, OWN = "emu0", "rxe0", "own0"
 
 
 def read(path, kind):
@@ -22,9 +23,9 @@ def read(path, kind):
     return outcomes
 
 
-def is_worse(of):
-    """Does it fail where the other does not, or is it skipped for a reason of its own?"""
-    ours, other = of.get(OURS, "failed: it did not run"), of.get(OTHER)
+def is_worse(of, one, two):
+    """Does @one fail where @two does not, or is it skipped for a reason of its own?"""
+    ours, other = of.get(one, "failed: it did not run"), of.get(two)
     if ours == "ok":
         return False
     if ours.startswith("skipped"):
@@ -46,15 +47,15 @@ def brief(outcome):
     return {None: "not run"}.get(outcome, outcome and outcome.split(":")[0])
 
 
-def tests_by_outcome(tests):
-    """How many tests ended in which way on both, and why they were skipped."""
+def tests_by_outcome(tests, columns):
+    """How many tests ended in which way on all, and why they were skipped."""
     counts = {}
     for of in tests.values():
         why = of.get(OURS, "") if of.get(OURS, "").startswith("skipped") else ""
-        key = (brief(of.get(OURS)), brief(of.get(OTHER)), why.partition(": ")[2])
+        key = (*(brief(of.get(device)) for device in columns), why.partition(": ")[2])
         counts[key] = counts.get(key, 0) + 1
-    return [[str(n), ours, other, why.replace("_", "\\_")]
-            for (ours, other, why), n in sorted(counts.items(), key=lambda item: -item[1])]
+    return [[str(n), *key[:-1], key[-1].replace("_", "\\_")]
+            for key, n in sorted(counts.items(), key=lambda item: -item[1])]
 
 
 def main():
@@ -62,21 +63,28 @@ def main():
     rows, tests = read(sys.argv[1], "row"), read(sys.argv[1], "py")
     print(".. SPDX-License-Identifier: GPL-2.0-only\n")
     print("..", "Made by scripts/programs --write.\n")
+    columns = {OURS: "software HCA", OTHER: "rdma_rxe"}
+    if any(OWN in of for of in list(rows.values()) + list(tests.values())):
+        columns[OWN] = "on kverbs' core"
     title = "Programs on the software HCA and on rdma_rxe"
     print("=" * len(title), title, "=" * len(title), sep="\n")
     print(f"\nUnmodified packages of Debian 12, on its kernel {sys.argv[2]}, on both devices in one "
           "guest.\n")
     if rows:
-        print(table(["program", "software HCA", "rdma_rxe"],
-                    [[f"``{name}``", brief(of.get(OURS)), brief(of.get(OTHER))]
+        print(table(["program", *columns.values()],
+                    [[f"``{name}``", *(brief(of.get(device)) for device in columns)]
                      for name, of in rows.items()]))
     if tests:
         print("The tests of rdma-core 44 for any device, by ``python3-pyverbs``:\n")
-        print(table(["tests", "software HCA", "rdma_rxe", "why"], tests_by_outcome(tests)))
-    worse = [f"{name}: {of.get(OURS)}; rdma_rxe: {of.get(OTHER)}"
-             for name, of in list(rows.items()) + list(tests.items()) if is_worse(of)]
+        print(table(["tests", *columns.values(), "why"], tests_by_outcome(tests, columns)))
+    outcomes = list(rows.items()) + list(tests.items())
+    worse = [f"worse than rdma_rxe: {name}: {of.get(OURS)}; rdma_rxe: {of.get(OTHER)}"
+             for name, of in outcomes if is_worse(of, OURS, OTHER)]
+    if OWN in columns:
+        worse += [f"worse on kverbs' core: {name}: {of.get(OWN)}; the kernel's: {of.get(OURS)}"
+                  for name, of in outcomes if is_worse(of, OWN, OURS)]
     for line in worse:
-        print("worse than rdma_rxe:", line, file=sys.stderr)
+        print(line, file=sys.stderr)
     if not rows and not tests:
         worse.append("nothing ran")
         print("no program ran", file=sys.stderr)

@@ -20,7 +20,7 @@ check_tools() {
 
 # check_userspace <arguments of check_guest>: with what there is to check verbs of processes.
 check_userspace() {
-	check_tools "$(echo "$KV_SCRIPTS"/guest/uverbs_*.c)" "$@"
+	check_tools "$(echo "$KV_SCRIPTS"/guest/uverbs_*.c)" "$@" --file "$KV_SCRIPTS/guest/cores.sh"
 }
 
 # check_programs <what it shows> <module> [<arguments of scripts/programs>]

@@ -38,4 +38,19 @@ part_ulps() {
 		--modules "$(run_modules "$MODULES_DIR") $modules" \
 		--file "$KV_SCRIPTS/guest/smc_check.c" --file "$KV_SCRIPTS/guest/disk.sh" --file "$KV_SCRIPTS/guest/ends.sh" \
 		--run "$KV_SCRIPTS/guest/ulps.sh"
+	spawn "processes use kverbs' core, 6.12" check_userspace \
+		"processes use kverbs' core, 6.12" ulps-user-6.12 --kernel 6.12 \
+		--need dummy --env "DOORBELLS=$((9000 * scale))" --limit $((560 * scale)) \
+		--modules "$(run_modules "$MODULES_DIR") $modules" \
+		--file "$KV_SCRIPTS/guest/ends.sh" --run "$KV_SCRIPTS/guest/userspace.sh"
+	spawn "processes make random commands on kverbs' core, 6.12" check_userspace \
+		"processes make random commands on kverbs' core, 6.12" ulps-fuzz-6.12 --kernel 6.12 \
+		--env "OPERATIONS=$((50000 * scale * scale))" --limit $((900 * scale)) \
+		--modules "$(run_modules "$MODULES_DIR") $modules" \
+		--run "$KV_SCRIPTS/guest/uverbs_fuzz.sh"
+	spawn "RDMA to the memory of a GPU on kverbs' core, 6.12" check_userspace \
+		"RDMA to the memory of a GPU, by processes on kverbs' core, 6.12" ulps-gpu-6.12 \
+		--kernel 6.12 --limit $((200 * scale)) --env DMABUFS=pinned \
+		--modules "$(run_modules "$MODULES_DIR") $MODULES_DIR/kverbs_fake_gpu.ko $modules" \
+		--run "$KV_SCRIPTS/guest/gpu.sh"
 }
