@@ -43,8 +43,11 @@ static __always_inline bool emu_is_direct(const struct emu_qp *qp, const struct 
 	/* A process's doorbell posts nothing. */
 	if (!wr || wr->next || wr->num_sge != 1 || (wr->send_flags & IB_SEND_INLINE))
 		return false;
-	/* Those of EMU_DIRECT_OPS have even numbers: one comparison tells. */
-	if (ror32(wr->opcode, 1) >= READ_ONCE(qp->nr_direct_ops))
+	/*
+	 * Those of EMU_DIRECT_OPS have even numbers: one comparison tells. Not READ_ONCE(), which
+	 * is never an operand of the comparison; it is one word, and either value will do.
+	 */
+	if (ror32(wr->opcode, 1) >= data_race(qp->nr_direct_ops))
 		return false;
 	length = wr->sg_list->length;
 	return likely(length <= EMU_HARDIRQ_BYTES) || (length <= EMU_SHORT_BYTES && !in_hardirq());
