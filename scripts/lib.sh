@@ -112,8 +112,7 @@ kernel_of() {
 		KERNEL_RELEASE=$(tree_release "${KERNEL_IMAGE%/*}")
 		KERNEL_MODULES=
 		return ;;
-	lean | debug | kcsan | gcov | latency | stock | 6.12 | 6.1 | 6.12-rt | 6.1-rt | \
-	6.12-cloud | 6.1-cloud)
+	lean | debug | kcsan | gcov | latency | stock | 6.12 | 6.1 | 6.12-* | 6.1-*)
 		KERNEL_IMAGE=$("$KV_SCRIPTS/kernels" --image "$kernel") || exit ;;
 	*/*)
 		KERNEL_IMAGE=$kernel ;;
@@ -138,11 +137,11 @@ kernel_of() {
 	done
 }
 
-# The build tree that fits a kernel, to use as KDIR.
+# The build tree that fits a kernel, to use as KDIR. It may be named by its path.
 kernel_tree() {
 	case $1 in
-	lean | debug | kcsan | gcov | latency | uml | stock | 6.12 | 6.1 | 6.12-rt | 6.1-rt | \
-	6.12-cloud | 6.1-cloud)
+	/*) echo "$1" ;;
+	lean | debug | kcsan | gcov | latency | uml | stock | 6.12 | 6.1 | 6.12-* | 6.1-*)
 		"$KV_SCRIPTS/kernels" --tree "$1" ;;
 	*)
 		local dir
@@ -253,6 +252,33 @@ check_failed() {
 	echo "FAILED  $1"
 	[ $# -lt 2 ] || sed -n '1,40s/^/        /p' "$2"
 	tally failed "$1"
+}
+
+# checks_begin: for a script that is a list of checks, and adds to its caller's tally or has one of its
+# own. Sets work, a directory that goes with it.
+checks_begin() {
+	work=$(mktemp -d)
+	trap 'end_children $$; rm -rf "$work"' EXIT
+	KV_TALLY=${KV_TALLY:-$work/tally}
+	touch "$KV_TALLY"
+	failed_before=$(grep -c '^failed ' "$KV_TALLY" || true)
+}
+
+# The end of such a script, with status 1 if one of its checks has failed.
+checks_end() {
+	[ "$(grep -c '^failed ' "$KV_TALLY" || true)" -eq "$failed_before" ] || exit 1
+}
+
+# expect <what> command...: passes when the command succeeds; else the end of what it has written to
+# $work/said is shown.
+expect() {
+	: >"$work/said"
+	if "${@:2}"; then
+		check_passed "$1"
+	else
+		tail -n 40 "$work/said" >"$work/tail"
+		check_failed "$1" "$work/tail"
+	fi
 }
 
 # check_empty <what> <file>: passes when nothing was found.
