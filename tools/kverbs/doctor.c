@@ -114,6 +114,45 @@ static bool has_stock_hca(void)
 	return false;
 }
 
+/* The first line of a file that tells of an error, or an empty one. */
+static void first_error(char *line, size_t size, const char *path)
+{
+	FILE *file = open_to_read("%s", path);
+
+	*line = '\0';
+	while (file && fgets(line, size, file) && !strstr(line, "rror"))
+		*line = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	if (file)
+		fclose(file);
+}
+
+/* DKMS leaves the log of a build there only if it failed. */
+static void check_dkms(struct report *rep)
+{
+	static const char * const packages[] = { "kverbs-emu", "kverbs" };
+	char path[PATH_MAX], line[256], todo[PATH_MAX + 8];
+	const char *version;
+	size_t i;
+	DIR *dir;
+
+	for (i = 0; i < COUNT(packages); i++) {
+		dir = open_dir("/var/lib/dkms/%s", packages[i]);
+		while ((version = next_name(dir))) {
+			snprintf(path, sizeof(path), "/var/lib/dkms/%s/%s/build/make.log",
+				 packages[i], version);
+			if (!file_exists("%s", path))
+				continue;
+			first_error(line, sizeof(line), path);
+			snprintf(todo, sizeof(todo), "see %s", path);
+			report(rep, ODD, todo, "DKMS could not build %s %s: %s", packages[i],
+			       version, line);
+		}
+		if (dir)
+			closedir(dir);
+	}
+}
+
 static void check_modules(struct report *rep)
 {
 	bool stock = has_stock_hca();
@@ -127,6 +166,7 @@ static void check_modules(struct report *rep)
 	if (!own.count && !stock)
 		report(rep, BAD, "apt install kverbs-emu-dkms (the software HCA) or kverbs-dkms (all)",
 		       "none are installed for %s", kernel_release());
+	check_dkms(rep);
 }
 
 static void check_signatures(struct report *rep)
