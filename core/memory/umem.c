@@ -441,6 +441,27 @@ int ib_umem_copy_from(void *dst, struct ib_umem *umem, size_t offset,
 }
 EXPORT_SYMBOL(ib_umem_copy_from);
 
+/**
+ * ib_umem_check_rereg() - whether a region's new access is possible with its memory
+ * @umem: the memory; %NULL for a region that has none
+ * @flags: what changes, &enum ib_mr_rereg_flags
+ * @new_access_flags: the new access, if %IB_MR_REREG_ACCESS is set
+ *
+ * For a driver's rereg_user_mr method, when it keeps the memory. With %IB_MR_REREG_TRANS it gets
+ * other memory, and any access is possible.
+ *
+ * Context: Any.
+ * Return: 0; -EACCES if the device would write to memory that is mapped for reading only.
+ */
+int ib_umem_check_rereg(struct ib_umem *umem, int flags, int new_access_flags)
+{
+	if (!umem || umem->writable || (flags & IB_MR_REREG_TRANS) ||
+	    !(flags & IB_MR_REREG_ACCESS))
+		return 0;
+	return ib_access_writable(new_access_flags) ? -EACCES : 0;
+}
+EXPORT_SYMBOL(ib_umem_check_rereg);
+
 /*
  * Returns bits that limit the size of blocks: a block may be as large as the lowest one.
  * Within a block, device addresses and DMA addresses have the same low bits; and where the

@@ -205,6 +205,31 @@ int ib_dereg_mr_user(struct ib_mr *mr, struct ib_udata *udata)
 EXPORT_SYMBOL(ib_dereg_mr_user);
 
 /**
+ * ib_advise_mr() - tell a device which memory of regions will be used
+ * @pd: PD of the regions
+ * @advice: how it will be used
+ * @flags: IB_UVERBS_ADVISE_MR_FLAG_*
+ * @sg_list: the memory, by local keys
+ * @num_sge: number of its parts
+ *
+ * Context: Process, may sleep.
+ * Return: 0; -EOPNOTSUPP if the device does not care; or an error of the driver.
+ */
+int ib_advise_mr(struct ib_pd *pd, enum ib_uverbs_advise_mr_advice advice, u32 flags,
+		 struct ib_sge *sg_list, u32 num_sge)
+{
+	const struct ib_device_ops *ops = &pd->device->ops;
+
+	if (!ops->advise_mr)
+		return -EOPNOTSUPP;
+	if (!num_sge)
+		return 0;
+	return IB_METHOD(pd->device, &pd->res, "advise_mr",
+			 ops->advise_mr(pd, advice, flags, sg_list, num_sge, NULL));
+}
+EXPORT_SYMBOL(ib_advise_mr);
+
+/**
  * ib_map_mr_sg() - fill a region with a DMA-mapped scatter list
  * @mr: the region; while it is registered, the list is for its next registration
  * @sg: the list

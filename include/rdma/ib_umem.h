@@ -126,6 +126,7 @@ int ib_umem_copy_from(void *dst, struct ib_umem *umem, size_t offset,
 		      size_t length);
 unsigned long ib_umem_find_best_pgsz(struct ib_umem *umem,
 				     unsigned long pgsz_bitmap, u64 virt);
+int ib_umem_check_rereg(struct ib_umem *umem, int flags, int new_access_flags);
 
 /* Offset of the first byte in its page. */
 static inline int ib_umem_offset(struct ib_umem *umem)

@@ -103,6 +103,12 @@ void ib_unregister_device_and_put(struct ib_device *device);
 void ib_unregister_device_queued(struct ib_device *ib_dev);
 int ib_device_rename(struct ib_device *ibdev, const char *name);
 
+/* RDMA_NAME_ASSIGN_TYPE_USER, which 6.1's <rdma/rdma_netlink.h> does not have. */
+static inline void ib_mark_name_assigned_by_user(struct ib_device *dev)
+{
+	dev->name_assign_type = 1;
+}
+
 struct ib_device *ib_device_get_by_netdev(struct net_device *ndev,
 					  enum rdma_driver_id driver_id);
 struct ib_device *ib_device_get_by_name(const char *name,
@@ -679,6 +685,9 @@ static inline int ib_dereg_mr(struct ib_mr *mr)
 {
 	return ib_dereg_mr_user(mr, NULL);
 }
+
+int ib_advise_mr(struct ib_pd *pd, enum ib_uverbs_advise_mr_advice advice, u32 flags,
+		 struct ib_sge *sg_list, u32 num_sge);
 
 int ib_map_mr_sg(struct ib_mr *mr, struct scatterlist *sg, int sg_nents,
 		 unsigned int *sg_offset, unsigned int page_size);

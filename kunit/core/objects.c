@@ -23,6 +23,41 @@ static void pd_has_the_devices_local_key(struct kunit *test)
 	MOCK_EXPECT_IDLE(test, m);
 }
 
+/* What the method below was called with, and returns. */
+static struct {
+	u32 flags, lkey;
+	int calls;
+} advice;
+
+static int take_advice(struct ib_pd *pd, enum ib_uverbs_advise_mr_advice kind, u32 flags,
+		       struct ib_sge *sge, u32 num_sge, struct uverbs_attr_bundle *attrs)
+{
+	advice.calls++;
+	advice.flags = flags;
+	advice.lkey = sge[num_sge - 1].lkey;
+	return kind == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH ? 0 : -EXFULL;
+}
+
+static void advice_is_taken_or_refused(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct ib_pd *pd = kvt_pd(test, m->ibdev);
+	struct ib_sge sge[] = { { .lkey = 1 }, { .lkey = 2 } };
+
+	memset(&advice, 0, sizeof(advice));
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
+			ib_advise_mr(pd, IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH, 0, sge, 2));
+	m->ibdev->ops.advise_mr = take_advice;
+	KUNIT_EXPECT_EQ(test, 0, ib_advise_mr(pd, IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH, 0, sge, 0));
+	KUNIT_EXPECT_EQ(test, 0, advice.calls);
+	KUNIT_EXPECT_EQ(test, 0, ib_advise_mr(pd, IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH,
+					      IB_UVERBS_ADVISE_MR_FLAG_FLUSH, sge, 2));
+	KUNIT_EXPECT_EQ(test, IB_UVERBS_ADVISE_MR_FLAG_FLUSH, advice.flags);
+	KUNIT_EXPECT_EQ(test, 2, advice.lkey);
+	KUNIT_EXPECT_EQ(test, -EXFULL, ib_advise_mr(pd, IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+						    0, sge, 1));
+}
+
 static struct mock *mock_without_local_key(struct kunit *test)
 {
 	struct mock *m = mock_new(test);
@@ -528,6 +563,7 @@ static void messages_are_words_for_every_value(struct kunit *test)
 
 static struct kunit_case core_objects_cases[] = {
 	KUNIT_CASE(pd_has_the_devices_local_key),
+	KUNIT_CASE(advice_is_taken_or_refused),
 	KUNIT_CASE(pd_gets_a_region_where_the_device_has_no_key),
 	KUNIT_CASE(pd_gives_a_global_rkey_when_asked),
 	KUNIT_CASE(pd_failure_leaves_nothing),

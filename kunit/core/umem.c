@@ -128,6 +128,29 @@ static void memory_is_read(struct kunit *test)
 	ib_umem_release(umem);
 }
 
+static void new_access_must_suit_the_memory(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	unsigned long addr = map_pages(test, 1, RW);
+	struct ib_umem *umem = KVT_PTR(test, ib_umem_get(m->ibdev, addr, PAGE_SIZE, 0));
+	const int both = IB_MR_REREG_ACCESS | IB_MR_REREG_TRANS;
+	const int writes = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE;
+
+	KUNIT_EXPECT_EQ(test, -EACCES, ib_umem_check_rereg(umem, IB_MR_REREG_ACCESS, writes));
+	KUNIT_EXPECT_EQ(test, -EACCES, ib_umem_check_rereg(umem, IB_MR_REREG_ACCESS,
+							   IB_ACCESS_REMOTE_ATOMIC));
+	KUNIT_EXPECT_EQ(test, 0, ib_umem_check_rereg(umem, IB_MR_REREG_ACCESS,
+						     IB_ACCESS_REMOTE_READ));
+	KUNIT_EXPECT_EQ(test, 0, ib_umem_check_rereg(umem, both, writes));
+	KUNIT_EXPECT_EQ(test, 0, ib_umem_check_rereg(umem, IB_MR_REREG_PD, writes));
+	KUNIT_EXPECT_EQ(test, 0, ib_umem_check_rereg(NULL, IB_MR_REREG_ACCESS, writes));
+	ib_umem_release(umem);
+
+	umem = KVT_PTR(test, ib_umem_get(m->ibdev, addr, PAGE_SIZE, IB_ACCESS_LOCAL_WRITE));
+	KUNIT_EXPECT_EQ(test, 0, ib_umem_check_rereg(umem, IB_MR_REREG_ACCESS, writes));
+	ib_umem_release(umem);
+}
+
 /* A read-only pin of an untouched page must pin the process's own page, not the zero page. */
 static void device_sees_what_is_written_later(struct kunit *test)
 {
@@ -508,6 +531,7 @@ static struct kunit_case core_umem_cases[] = {
 	KUNIT_CASE(memory_is_pinned_and_mapped_in_order),
 	KUNIT_CASE(release_of_nothing_is_fine),
 	KUNIT_CASE(memory_is_read),
+	KUNIT_CASE(new_access_must_suit_the_memory),
 	KUNIT_CASE(device_sees_what_is_written_later),
 	KUNIT_CASE(pages_are_dirty_if_the_device_may_write),
 	KUNIT_CASE(bad_addresses_are_refused),
