@@ -625,21 +625,20 @@ static void wc_set_route(struct rdma_ah_attr *ah_attr, const struct ib_grh *grh,
 				AH_REPLY_HOP_LIMIT, word >> 20, sgid_attr);
 }
 
-/* The sender's Ethernet address, from the device or from its GID. */
-static int wc_get_dmac(const struct ib_wc *wc, union ib_gid *sender,
-		       enum ib_gid_type type, u8 *dmac)
+/* The sender's Ethernet address: from the device, from its GID, or looked up. */
+static int wc_get_dmac(const struct ib_wc *wc, struct rdma_ah_attr *ah_attr)
 {
-	struct in6_addr *addr = (struct in6_addr *)sender;
+	struct in6_addr *sender = (struct in6_addr *)&ah_attr->grh.dgid;
 
 	if (wc->wc_flags & IB_WC_WITH_SMAC) {
-		ether_addr_copy(dmac, wc->smac);
+		ether_addr_copy(ah_attr->roce.dmac, wc->smac);
 		return 0;
 	}
-	if (type == IB_GID_TYPE_ROCE && rdma_link_local_addr(addr)) {
-		rdma_get_ll_mac(addr, dmac);
+	if (ah_attr->grh.sgid_attr->gid_type == IB_GID_TYPE_ROCE && rdma_link_local_addr(sender)) {
+		rdma_get_ll_mac(sender, ah_attr->roce.dmac);
 		return 0;
 	}
-	return -EHOSTUNREACH;
+	return find_mac(ah_attr);
 }
 
 static int wc_init_roce(struct ib_device *device, const struct ib_wc *wc,
@@ -661,14 +660,14 @@ static int wc_init_roce(struct ib_device *device, const struct ib_wc *wc,
 
 	filter.type = ib_network_to_gid_type(net_type);
 	filter.vlan_id = wc->wc_flags & IB_WC_WITH_VLAN ? wc->vlan_id : 0xffff;
-	ret = wc_get_dmac(wc, &sender, filter.type, ah_attr->roce.dmac);
-	if (ret)
-		return ret;
 	attr = ib_gid_find(device, &receiver, ah_attr->port_num, wc_gid_matches, &filter);
 	if (IS_ERR(attr))
 		return PTR_ERR(attr);
 	wc_set_route(ah_attr, grh, &sender, attr);
-	return 0;
+	ret = wc_get_dmac(wc, ah_attr);
+	if (ret)
+		rdma_destroy_ah_attr(ah_attr);
+	return ret;
 }
 
 static int wc_init_ib(struct ib_device *device, const struct ib_wc *wc,
@@ -721,13 +720,14 @@ static int init_from_wc(struct ib_device *device, u32 port_num, const struct ib_
  * @ah_attr: filled in; after success the caller must call rdma_destroy_ah_attr()
  *
  * The Ethernet address of a RoCE sender comes from @wc, or from a link-local
- * RoCE v1 GID; addresses are not resolved through the IP stack.
+ * RoCE v1 GID, or is looked up by the IP stack, which takes a second at most. Nothing
+ * looks it up unless kverbs_mad is loaded.
  *
- * Context: Any but hard interrupt.
+ * Context: Any but hard interrupt; process, may sleep, if the address must be looked up.
  * Return: 0; -EINVAL for a bad port or header; -EPROTOTYPE for a RoCE
  * datagram without a header; -EHOSTUNREACH if the sender's Ethernet address
- * is not known; -ENOENT if the receiver's GID is gone, -ENODATA if that is the
- * port's first one and it is empty.
+ * is not known and nothing can look it up, or the error of the look-up; -ENOENT if
+ * the receiver's GID is gone, -ENODATA if that is the port's first one and it is empty.
  */
 int ib_init_ah_attr_from_wc(struct ib_device *device, u32 port_num,
 			    const struct ib_wc *wc, const struct ib_grh *grh,

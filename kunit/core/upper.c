@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What the core has for the kernel's own connection manager: clients' network devices, QPs
- * with rdma_rw contexts, lists of objects that are not the core's, files of ports.
+ * with rdma_rw contexts, Ethernet addresses that the IP stack knows, lists of objects that are
+ * not the core's, files of ports.
  */
+#include <linux/etherdevice.h>
 #include <kverbs/upper.h>
+#include <rdma/ib_cache.h>
 #include <rdma/ib_sysfs.h>
 #include <rdma/mr_pool.h>
 
@@ -236,6 +239,91 @@ static void contexts_of_no_port_are_refused(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, ERR_PTR(-EINVAL), ib_create_qp(pd, &init));
 }
 
+/* --- Ethernet addresses of peers ------------------------------------------------------ */
+
+static const u8 peer_mac[ETH_ALEN] = { 0x02, 0, 0, 0, 0, 0x77 };
+/* The answer of the next look-up; it serves one case at a time. */
+static int mac_is_found;
+
+static int find_peer_mac(const union ib_gid *sgid, const union ib_gid *dgid, u8 *mac,
+			 const struct ib_gid_attr *sgid_attr, int *hop_limit)
+{
+	if (memcmp(&sgid_attr->gid, sgid, sizeof(*sgid)))
+		return -EILSEQ;
+	ether_addr_copy(mac, peer_mac);
+	*hop_limit = 3;
+	return mac_is_found;
+}
+
+static const struct ib_addr_ops addr_ops = {
+	.owner = THIS_MODULE,
+	.find_mac = find_peer_mac,
+};
+
+static void forget_addr(void *unused)
+{
+	ib_set_addr_ops(NULL);
+}
+
+static void addr_up(struct kunit *test, int found)
+{
+	mac_is_found = found;
+	ib_set_addr_ops(&addr_ops);
+	kvt_defer(test, forget_addr, NULL);
+}
+
+/* The address of whoever sent a datagram by RoCE v2, from a device that tells no Ethernet address. */
+static int reply_to(struct kunit *test, struct rdma_ah_attr *attr)
+{
+	struct mock *m = mock_up_eth(test, "kvtm_a", kvt_netdev(test));
+	struct ib_wc wc = {
+		.wc_flags = IB_WC_GRH | IB_WC_WITH_NETWORK_HDR_TYPE,
+		.network_hdr_type = RDMA_NETWORK_IPV6,
+	};
+	struct ib_grh grh = { .version_tclass_flow = cpu_to_be32(6U << 28) };
+	const struct ib_gid_attr *gid;
+	int i;
+
+	for (i = 0; i < 16; i++) {
+		gid = rdma_get_gid_attr(m->ibdev, 1, i);
+		if (IS_ERR(gid))
+			continue;
+		if (gid->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP)
+			grh.dgid = gid->gid;
+		rdma_put_gid_attr(gid);
+	}
+	grh.sgid = grh.dgid;
+	grh.sgid.raw[15] ^= 1;
+	return ib_init_ah_attr_from_wc(m->ibdev, 1, &wc, &grh, attr);
+}
+
+static void address_of_a_sender_is_looked_up(struct kunit *test)
+{
+	struct rdma_ah_attr attr;
+
+	addr_up(test, 0);
+	KUNIT_ASSERT_EQ(test, 0, reply_to(test, &attr));
+	KUNIT_EXPECT_MEMEQ(test, peer_mac, attr.roce.dmac, ETH_ALEN);
+	KUNIT_EXPECT_EQ(test, 3, attr.grh.hop_limit);
+	rdma_destroy_ah_attr(&attr);
+}
+
+/* The contract's checker would report a GID that is still held. */
+static void sender_without_an_address_gets_no_reply(struct kunit *test)
+{
+	struct rdma_ah_attr attr;
+
+	addr_up(test, -EXFULL);
+	KUNIT_EXPECT_EQ(test, -EXFULL, reply_to(test, &attr));
+}
+
+static void nothing_looks_up_addresses_unless_told_how(struct kunit *test)
+{
+	struct rdma_ah_attr attr;
+
+	KUNIT_EXPECT_EQ(test, -EHOSTUNREACH, reply_to(test, &attr));
+}
+
 /* --- lists of others' objects, and files of ports ------------------------------------ */
 
 static void tracked_object_is_found_until_it_goes(struct kunit *test)
@@ -304,6 +392,9 @@ static struct kunit_case core_upper_cases[] = {
 	KUNIT_CASE(contexts_come_and_go_with_the_qp),
 	KUNIT_CASE(failing_contexts_leave_no_qp),
 	KUNIT_CASE(contexts_of_no_port_are_refused),
+	KUNIT_CASE(address_of_a_sender_is_looked_up),
+	KUNIT_CASE(sender_without_an_address_gets_no_reply),
+	KUNIT_CASE(nothing_looks_up_addresses_unless_told_how),
 	KUNIT_CASE(tracked_object_is_found_until_it_goes),
 	KUNIT_CASE(files_of_a_port_are_gone_when_removed),
 	KUNIT_CASE(types_of_gids_have_the_names_of_sysfs),
