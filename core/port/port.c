@@ -274,15 +274,13 @@ EXPORT_SYMBOL(ib_query_port);
  * @port_modify: values
  *
  * Context: Process, may sleep.
- * Return: 0; -EINVAL if there is no such port; -EOPNOTSUPP if the driver has no such
- *	   method; or the error of the driver.
+ * Return: 0, also for an Ethernet port if the driver has no such method; -EINVAL if there is
+ *	   no such port; -EOPNOTSUPP for another port if the driver has no such method; or the
+ *	   error of the driver.
  */
 int ib_modify_port(struct ib_device *device, u32 port_num,
 		   int port_modify_mask, struct ib_port_modify *port_modify)
 {
-	u32 caps = port_modify->set_port_cap_mask |
-		   port_modify->clr_port_cap_mask;
-
 	int ret;
 
 	if (!rdma_is_port_valid(device, port_num))
@@ -296,10 +294,8 @@ int ib_modify_port(struct ib_device *device, u32 port_num,
 			ib_ports_changed(device);
 		return ret;
 	}
-	/* RoCE has no subnet manager that would use it. */
-	if (rdma_protocol_roce(device, port_num) && !(caps & ~IB_PORT_CM_SUP))
-		return 0;
-	return -EOPNOTSUPP;
+	/* Capabilities are for a subnet manager, which RoCE does not have. */
+	return rdma_protocol_roce(device, port_num) ? 0 : -EOPNOTSUPP;
 }
 EXPORT_SYMBOL(ib_modify_port);
 

@@ -479,7 +479,8 @@ static int addr_event(struct notifier_block *nb, unsigned long event,
 	return NOTIFY_DONE;
 }
 
-static struct notifier_block netdev_nb = { .notifier_call = netdev_event };
+/* Last: a driver that is told of an end still finds its device by the network device. */
+static struct notifier_block netdev_nb = { .notifier_call = netdev_event, .priority = INT_MIN };
 static struct notifier_block inetaddr_nb = { .notifier_call = addr_event };
 static struct notifier_block inet6addr_nb = { .notifier_call = addr_event };
 

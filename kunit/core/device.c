@@ -4,6 +4,7 @@
  * which add(), remove() and rename() of clients are called.
  */
 #include <linux/netdevice.h>
+#include <rdma/ib_mad.h>
 
 #include "lib/client.h"
 #include "lib/mock.h"
@@ -575,6 +576,54 @@ static void device_is_found_by_its_netdev(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, ib_device_get_by_netdev(ndev, RDMA_DRIVER_UNKNOWN));
 }
 
+/* ib_srpt announces itself by a capability, and an Ethernet port has nobody who would look. */
+static void ethernet_port_takes_any_capability(struct kunit *test)
+{
+	struct mock *eth = mock_up_eth(test, "kvtm_a", NULL), *ib = mock_up(test, "kvtm_b");
+	struct ib_port_modify change = { .set_port_cap_mask = IB_PORT_SM };
+
+	KUNIT_EXPECT_EQ(test, 0, ib_modify_port(eth->ibdev, 1, 0, &change));
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, ib_modify_port(ib->ibdev, 1, 0, &change));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_modify_port(eth->ibdev, 99, 0, &change));
+}
+
+/* What a driver whose devices are on top of network devices has. */
+struct end_watch {
+	struct notifier_block nb;
+	struct net_device *ndev;
+	struct ib_device *found;
+};
+
+static int find_device_at_end(struct notifier_block *nb, unsigned long event, void *info)
+{
+	struct end_watch *watch = container_of(nb, struct end_watch, nb);
+	struct ib_device *dev;
+
+	if (event != NETDEV_UNREGISTER || netdev_notifier_info_to_dev(info) != watch->ndev)
+		return NOTIFY_DONE;
+	dev = ib_device_get_by_netdev(watch->ndev, RDMA_DRIVER_UNKNOWN);
+	watch->found = dev;
+	if (dev)
+		ib_device_put(dev);
+	return NOTIFY_DONE;
+}
+
+static void driver_finds_its_device_when_the_netdev_goes(struct kunit *test)
+{
+	struct end_watch watch = {
+		.nb = { .notifier_call = find_device_at_end },
+		.ndev = kvt_netdev(test),
+	};
+	struct mock *m = mock_up_eth(test, "kvtm_a", NULL);
+
+	KUNIT_ASSERT_EQ(test, 0, ib_device_set_netdev(m->ibdev, watch.ndev, 1));
+	KUNIT_ASSERT_EQ(test, 0, register_netdevice_notifier(&watch.nb));
+	kvt_netdev_gone(test, watch.ndev);
+	unregister_netdevice_notifier(&watch.nb);
+	KUNIT_EXPECT_PTR_EQ(test, m->ibdev, watch.found);
+	KUNIT_EXPECT_NULL(test, ib_device_get_by_netdev(watch.ndev, RDMA_DRIVER_UNKNOWN));
+}
+
 struct churn {
 	struct kunit *test;
 	struct kvt_client *client;
@@ -691,6 +740,8 @@ static struct kunit_case core_device_cases[] = {
 	KUNIT_CASE(rename_during_an_add_is_told_after_it),
 	KUNIT_CASE(unregister_driver_takes_all_its_devices),
 	KUNIT_CASE(device_is_found_by_its_netdev),
+	KUNIT_CASE(ethernet_port_takes_any_capability),
+	KUNIT_CASE(driver_finds_its_device_when_the_netdev_goes),
 	KUNIT_CASE(clients_and_devices_come_and_go_at_once),
 	KUNIT_CASE(sysfs_is_laid_out_as_in_mainline),
 	{}

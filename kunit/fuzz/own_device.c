@@ -18,7 +18,7 @@
 #define X_NO_PORT	99
 /* Bytes of each entry of protection information. */
 #define X_META		64
-/* The only capability that a RoCE port accepts without modify_port, and another one. */
+/* A RoCE port accepts any capabilities without modify_port. */
 #define X_CAP_CM	IB_PORT_CM_SUP
 #define X_CAP_OTHER	IB_PORT_SM
 
@@ -483,13 +483,12 @@ static enum x_verdict modify_port(struct x_world *w, u32 port, u32 r)
 		.set_port_cap_mask = sets[r & 3],
 		.clr_port_cap_mask = sets[r >> 2 & 3] & ~sets[r & 3],
 	};
-	u32 all = change.set_port_cap_mask | change.clr_port_cap_mask;
 	bool bad = !(r >> 4 & 7);
 	int want = -EOPNOTSUPP, ret;
 
 	if (bad)
 		want = -EINVAL;
-	else if (w->own->rich || (w->own->eth && !(all & X_CAP_OTHER)))
+	else if (w->own->rich || w->own->eth)
 		want = 0;
 	ret = ib_modify_port(w->own->dev, bad ? X_NO_PORT : port, 0, &change);
 	if (ret || want || !w->own->rich)
