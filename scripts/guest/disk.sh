@@ -1,11 +1,16 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Functions for guests: a disk over RDMA at 10.0.0.1, by nvmet-rdma and nvme-rdma, which are
-# loaded.
+# Functions for guests: a disk over RDMA at DISK_HOST, by nvmet-rdma and nvme-rdma, which are
+# loaded. A link-local address goes by one name where it is, DISK_AT, and by another elsewhere.
+
+DISK_HOST=10.0.0.1
+DISK_AT=
+DISK_FAMILY=ipv4
 
 NVMET=/sys/kernel/config/nvmet
 DISK_MIB=16
+TARGET=/sys/kernel/config/target
 
 target_up() {
 	dd if=/dev/zero of=/tmp/disk bs=1M count=$DISK_MIB 2>/dev/null
@@ -17,8 +22,8 @@ target_up() {
 	) && mkdir $NVMET/ports/1 || return 1
 	(
 		cd $NVMET/ports/1 || exit 1
-		echo rdma >addr_trtype && echo ipv4 >addr_adrfam && echo 10.0.0.1 >addr_traddr &&
-			echo 4420 >addr_trsvcid
+		echo rdma >addr_trtype && echo $DISK_FAMILY >addr_adrfam &&
+			echo "${DISK_AT:-$DISK_HOST}" >addr_traddr && echo 4420 >addr_trsvcid
 	) && ln -s $NVMET/subsystems/disk $NVMET/ports/1/subsystems/disk
 }
 
@@ -27,15 +32,28 @@ target_down() {
 		rmdir $NVMET/subsystems/disk/namespaces/1 $NVMET/subsystems/disk
 }
 
+# disk_holds <device>: what is written there can be read, also from the file behind it.
 disk_holds() {
 	dd if=/dev/urandom of=/tmp/pattern bs=1M count=$DISK_MIB 2>/dev/null &&
-		dd if=/tmp/pattern of=/dev/nvme0n1 bs=1M conv=fsync 2>/dev/null &&
-		echo 3 >/proc/sys/vm/drop_caches && cmp /tmp/pattern /dev/nvme0n1 &&
+		dd if=/tmp/pattern of="$1" bs=1M conv=fsync 2>/dev/null &&
+		echo 3 >/proc/sys/vm/drop_caches && cmp /tmp/pattern "$1" &&
 		cmp /tmp/pattern /tmp/disk
 }
 
 disk_over_rdma() {
-	target_up && echo "transport=rdma,traddr=10.0.0.1,trsvcid=4420,nqn=disk" >/dev/nvme-fabrics &&
-		retry 200 [ -b /dev/nvme0n1 ] && disk_holds &&
+	target_up &&
+		echo "transport=rdma,traddr=$DISK_HOST,trsvcid=4420,nqn=disk" >/dev/nvme-fabrics &&
+		retry 200 [ -b /dev/nvme0n1 ] && disk_holds /dev/nvme0n1 &&
 		echo 1 >/sys/class/nvme/nvme0/delete_controller && target_down
+}
+
+# A disk of the SCSI target whose contents are those of /tmp/disk.
+backstore_up() {
+	dd if=/dev/zero of=/tmp/disk bs=1M count=$DISK_MIB 2>/dev/null
+	mkdir -p $TARGET/core/fileio_0/disk || return 1
+	(
+		cd $TARGET/core/fileio_0/disk || exit 1
+		echo "fd_dev_name=/tmp/disk,fd_dev_size=$((DISK_MIB << 20)),fd_buffered_io=1" >control &&
+			echo 1 >enable
+	)
 }

@@ -61,8 +61,9 @@ unload() {
 	done
 }
 
+# The kernel has a name without hyphens.
 loaded() {
-	grep -q "^$1 " /proc/modules
+	grep -q "^$(echo "$1" | tr - _) " /proc/modules
 }
 
 # Unloads all modules under test, last in first out. The list is copied first, because

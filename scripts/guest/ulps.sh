@@ -9,47 +9,12 @@
 . /bin/disk.sh
 # shellcheck source=ends.sh
 . /bin/ends.sh
-
-IB=/sys/class/infiniband
-CONFIG=/sys/kernel/config/kverbs_emu
-
-# there <command>: on the other host. Its namespace lasts as long as the process that made it.
-there() {
-	nsenter -t "$other" -n "$@"
-}
-
-has_namespace() {
-	[ "$(readlink "/proc/$other/ns/net")" != "$(readlink /proc/self/ns/net)" ]
-}
-
-two_hosts() {
-	# The kernel names its peer, veth0.
-	ip link add near0 type veth || return 1
-	unshare -n sleep 100000 &
-	other=$!
-	retry 100 has_namespace && ip link set veth0 netns "$other" &&
-		ip addr add 10.0.0.1/24 dev near0 && ip link set near0 up &&
-		there ip addr add 10.0.0.2/24 dev veth0 && there ip link set veth0 up
-}
-
-# add_device <name> <network device>: in the namespace of this process.
-add_device() {
-	mkdir "$CONFIG/$1" && echo "$2" >"$CONFIG/$1/netdev" && echo 1 >"$CONFIG/$1/enable"
-}
-
-# Functions do not pass through nsenter.
-add_device_there() {
-	mkdir "$CONFIG/$1" && there sh -c "echo $2 >$CONFIG/$1/netdev && echo 1 >$CONFIG/$1/enable"
-}
+# shellcheck source=hosts.sh
+. /bin/hosts.sh
 
 insert() {
 	two_hosts && load kverbs contract=warn && load kverbs_emu devices=0 &&
 		add_device emu0 near0 && add_device_there emu1 veth0 && load rdma_cm
-}
-
-# Packets that emu1 has sent.
-packets() {
-	cat $IB/emu1/ports/1/hw_counters/port_xmit_packets
 }
 
 # echoes <to>: a client's init is the whole run.
@@ -60,11 +25,6 @@ echoes() {
 # The other way round: the client runs on the other host.
 echoes_there() {
 	there insmod /modules/kverbs_echo_client.ko to="$1" && unload kverbs_echo_client
-}
-
-# packets_beyond <number>: emu1 has sent more
-packets_beyond() {
-	[ "$(packets)" -gt "$1" ]
 }
 
 # By the event of the removal (ECONNABORTED), and not by wrong data.
@@ -102,12 +62,6 @@ refused() {
 # The files of the server's listeners: the maker of an ID is the module.
 ids_are_listed() {
 	grep -q 'maker=kverbs_echo_server' /sys/kernel/debug/kverbs/emu0/cm_id
-}
-
-remove_devices() {
-	for name in emu0 emu1; do
-		echo 0 >"$CONFIG/$name/enable" && rmdir "$CONFIG/$name" || return 1
-	done
 }
 
 # Target and host are in the first namespace: nvme-rdma connects from there.

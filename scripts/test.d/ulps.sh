@@ -26,6 +26,17 @@ ulps_of_another_version() {
 	check_empty "ULPs of another kernel version are refused" "$work/ulps-6.1.out"
 }
 
+# ulps_guest <what> <script> <modules of the kernel that it needs> [options of scripts/vm]
+ulps_guest() {
+	local what=$1 script=$2 need=$3
+	shift 3
+	spawn_guest "$what" "$script-6.12" --kernel 6.12 --need "$need" \
+		--limit $((300 * scale)) --modules "$(run_modules "$MODULES_DIR") $modules" \
+		--file "$KV_SCRIPTS/guest/smc_check.c" --file "$KV_SCRIPTS/guest/rds_check.c" \
+		--file "$KV_SCRIPTS/guest/disk.sh" --file "$KV_SCRIPTS/guest/ends.sh" \
+		--file "$KV_SCRIPTS/guest/hosts.sh" --file "$KV_SCRIPTS/guest/rdmalink.c" --run "$KV_SCRIPTS/guest/$script.sh" "$@"
+}
+
 part_ulps() {
 	local modules
 	! quick || return 0
@@ -33,11 +44,13 @@ part_ulps() {
 	modules=$("$KV_SCRIPTS/ulps" --kernel 6.12 --list | tr '\n' ' ')
 	build_job "${build_index["build, 6.12"]}" "build, ULPs, 6.12" build_ulps 6.12
 	spawn "ULPs of another kernel version" ulps_of_another_version
-	spawn_guest "the kernel's own ULPs, 6.12" ulps-6.12 --kernel 6.12 \
-		--need "veth nvmet nvme-fabrics" --limit $((300 * scale)) \
-		--modules "$(run_modules "$MODULES_DIR") $modules" \
-		--file "$KV_SCRIPTS/guest/smc_check.c" --file "$KV_SCRIPTS/guest/disk.sh" --file "$KV_SCRIPTS/guest/ends.sh" \
-		--run "$KV_SCRIPTS/guest/ulps.sh"
+	ulps_guest "the kernel's own ULPs, 6.12" ulps "veth nvmet nvme-fabrics"
+	ulps_guest "rdma_rxe, 6.12" ulps_rxe "veth nvmet nvme-fabrics crc32_generic"
+	ulps_guest "SRP and RNBD, 6.12" ulps_disks \
+		"veth loop target_core_mod target_core_file sd_mod scsi_transport_srp"
+	ulps_guest "NFS over RDMA, 6.12" ulps_nfs "veth nfsd nfs nfsv4"
+	# RDS frees what it has after it said that it had.
+	ulps_guest "RDS, 6.12" ulps_rds "veth rds" --breaks "7 8"
 	spawn "processes use kverbs' core, 6.12" check_userspace \
 		"processes use kverbs' core, 6.12" ulps-user-6.12 --kernel 6.12 \
 		--need dummy --env "DOORBELLS=$((9000 * scale))" --limit $((560 * scale)) \

@@ -130,7 +130,8 @@ static int server_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 
 static int __init server_init(void)
 {
-	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(ECHO_PORT) };
+	/* Of either family. */
+	struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_port = htons(ECHO_PORT) };
 	struct net *net = current->nsproxy->net_ns;
 	int ret;
 

@@ -1,0 +1,73 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Functions for guests: emulated HCAs on network devices, in two network namespaces that are
+# hosts to each other.
+
+IB=/sys/class/infiniband
+CONFIG=/sys/kernel/config/kverbs_emu
+
+# there <command>: on the other host. Its namespace lasts as long as the process that made it.
+there() {
+	nsenter -t "$other" -n "$@"
+}
+
+has_namespace() {
+	[ "$(readlink "/proc/$other/ns/net")" != "$(readlink /proc/self/ns/net)" ]
+}
+
+# near0 here has 10.0.0.1, veth0 there 10.0.0.2.
+two_hosts() {
+	# The kernel names its peer, veth0.
+	ip link add near0 type veth || return 1
+	unshare -n sleep 100000 &
+	other=$!
+	retry 100 has_namespace && ip link set veth0 netns "$other" &&
+		ip addr add 10.0.0.1/24 dev near0 && ip link set near0 up &&
+		there ip addr add 10.0.0.2/24 dev veth0 && there ip link set veth0 up
+}
+
+# add_device <name> <network device>: in the namespace of this process.
+add_device() {
+	mkdir "$CONFIG/$1" && echo "$2" >"$CONFIG/$1/netdev" && echo 1 >"$CONFIG/$1/enable"
+}
+
+# Functions do not pass through nsenter.
+add_device_there() {
+	mkdir "$CONFIG/$1" && there sh -c "echo $2 >$CONFIG/$1/netdev && echo 1 >$CONFIG/$1/enable"
+}
+
+# Messages that a device has sent: emu1, unless another is named.
+packets() {
+	cat "$IB/${1:-emu1}/ports/1/hw_counters/port_xmit_packets"
+}
+
+# words <device>: of four bytes, that it has sent.
+words() {
+	cat "$IB/$1/ports/1/hw_counters/port_xmit_data"
+}
+
+# packets_beyond <number> [<device>]: it has sent more.
+packets_beyond() {
+	[ "$(packets "${2:-emu1}")" -gt "$1" ]
+}
+
+remove_devices() {
+	for name in "$CONFIG"/*; do
+		echo 0 >"$name/enable" && rmdir "$name" || return 1
+	done
+}
+
+# Two ends of a link in one namespace, for what knows one only: end0 and veth0 reach each other
+# by link-local addresses, since each knows its own. The kernel does not look for duplicates.
+two_ends() {
+	echo 0 >/proc/sys/net/ipv6/conf/default/accept_dad &&
+		echo 0 >/proc/sys/net/ipv6/conf/all/accept_dad &&
+		ip link add end0 type veth && ip link set end0 up && ip link set veth0 up &&
+		retry 100 address veth0 >/dev/null && retry 100 address end0 >/dev/null
+}
+
+# address <network device>: its link-local address
+address() {
+	ip -6 addr show dev "$1" | sed -n 's|.*inet6 \(fe80:[^/]*\)/.*|\1|p' | grep .
+}

@@ -1,0 +1,107 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# In the guest: the kernel's own block devices over RDMA on kverbs' core, besides NVMe: SRP from
+# one network namespace to another; RNBD, which knows one namespace, from one end of a link to
+# the other.
+
+# shellcheck source=disk.sh
+. /bin/disk.sh
+# shellcheck source=hosts.sh
+. /bin/hosts.sh
+
+SRP_PORT=5555
+# What the target takes for the initiator's name is its own address.
+SRP_NAME=10.0.0.1
+
+insert() {
+	two_hosts && load kverbs contract=warn && load kverbs_emu devices=0 &&
+		add_device emu0 near0 && add_device_there emu1 veth0 && load rdma_cm &&
+		two_ends && add_device emu2 end0 && add_device emu3 veth0
+}
+
+# --- SRP --------------------------------------------------------------------------------
+
+# The name of a port is its GUID, the lower half of its first GID.
+guid() {
+	sed 's/.*:\([0-9a-f]*:[0-9a-f]*:[0-9a-f]*:[0-9a-f]*\)$/\1/' "$IB/$1/ports/1/gids/0"
+}
+
+srp_target_up() {
+	load ib_srpt && backstore_up && mkdir $TARGET/srpt || return 1
+	tpg=$TARGET/srpt/$(guid emu0)/$(guid emu0)
+	mkdir -p "$tpg/lun/lun_0" && ln -s $TARGET/core/fileio_0/disk "$tpg/lun/lun_0/disk" &&
+		mkdir "$tpg/acls/$SRP_NAME" && mkdir "$tpg/acls/$SRP_NAME/lun_0" &&
+		ln -s "$tpg/lun/lun_0" "$tpg/acls/$SRP_NAME/lun_0/disk" && echo 1 >"$tpg/enable" &&
+		echo $SRP_PORT >$TARGET/srpt/discovery_auth/rdma_cm_port
+}
+
+srp_target_down() {
+	echo 0 >$TARGET/srpt/discovery_auth/rdma_cm_port && echo 0 >"$tpg/enable" &&
+		rm "$tpg/acls/$SRP_NAME/lun_0/disk" "$tpg/lun/lun_0/disk" &&
+		rmdir "$tpg/acls/$SRP_NAME/lun_0" "$tpg/acls/$SRP_NAME" "$tpg/lun/lun_0" "$tpg" \
+			"${tpg%/*}" $TARGET/srpt $TARGET/core/fileio_0/disk && unload ib_srpt
+}
+
+# The target goes by the GUID of a device.
+srp_login() {
+	id=$(sed 's/^0x//' /sys/module/ib_srpt/parameters/srpt_service_guid)
+	there sh -c "echo id_ext=$id,ioc_guid=$id,dest=10.0.0.1:$SRP_PORT >/sys/class/infiniband_srp/srp-emu1-1/add_target"
+}
+
+srp_connects() {
+	load ib_srp && srp_login && retry 200 [ -b /dev/sda ]
+}
+
+is_gone() {
+	[ ! -e "$1" ]
+}
+
+# The initiator's HCA goes under reads, which fail, and takes its disk along.
+srp_device_goes() {
+	before=$(packets)
+	dd if=/dev/sda of=/dev/null bs=64k count=100000 iflag=direct 2>/dev/null &
+	reader=$!
+	retry 200 packets_beyond $((before + 50)) && echo 0 >$CONFIG/emu1/enable || return 1
+	wait $reader
+	retry 200 is_gone /dev/sda && there sh -c "echo 1 >$CONFIG/emu1/enable" &&
+		retry 100 [ -e $IB/emu1 ] && srp_login && retry 200 [ -b /dev/sda ] &&
+		disk_holds /dev/sda
+}
+
+srp_ends() {
+	unload ib_srp && retry 200 is_gone /dev/sda && srp_target_down
+}
+
+# --- RNBD -------------------------------------------------------------------------------
+
+rnbd_map() {
+	echo "sessname=s path=ip:$(address veth0)%end0 device_path=dev/loop0" \
+		>/sys/class/rnbd-client/ctl/map_device && retry 100 [ -b /dev/rnbd0 ]
+}
+
+rnbd_connects() {
+	dd if=/dev/zero of=/tmp/disk bs=1M count=$DISK_MIB 2>/dev/null
+	losetup /dev/loop0 /tmp/disk && load rnbd-server && load rnbd-client && rnbd_map
+}
+
+rnbd_ends() {
+	echo normal >/sys/block/rnbd0/rnbd/unmap_device && retry 100 is_gone /dev/rnbd0 &&
+		unload rnbd-client rnbd-server rtrs-client rtrs-server rtrs-core &&
+		losetup -d /dev/loop0
+}
+
+# --- the run ----------------------------------------------------------------------------
+
+insert || exit 1
+srp_target_up || fail "no SRP target"
+check "a disk by SRP" srp_connects
+check "it holds what was written" disk_holds /dev/sda
+check "the initiator's device goes under traffic, and comes back" srp_device_goes
+check "initiator and target end" srp_ends
+check "a disk by RNBD" rnbd_connects
+check "it holds what was written" disk_holds /dev/rnbd0
+check "client and server end" rnbd_ends
+check "the devices go" remove_devices
+unload_all
+kill "$other"
