@@ -49,6 +49,8 @@ part_ulps() {
 	ulps_guest "SRP and RNBD, 6.12" ulps_disks \
 		"veth loop target_core_mod target_core_file sd_mod scsi_transport_srp"
 	ulps_guest "NFS over RDMA, 6.12" ulps_nfs "veth nfsd nfs nfsv4"
+	ulps_guest "iSER, 6.12" ulps_iser "veth libiscsi scsi_transport_iscsi iscsi_target_mod \
+		target_core_mod target_core_file sd_mod crc32c_generic" --tools iscsi
 	# RDS frees what it has after it said that it had.
 	ulps_guest "RDS, 6.12" ulps_rds "veth rds" --breaks "7 8"
 	spawn "processes use kverbs' core, 6.12" check_userspace \
