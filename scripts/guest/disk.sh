@@ -40,10 +40,13 @@ disk_holds() {
 		cmp /tmp/pattern /tmp/disk
 }
 
+nvme_connect() {
+	echo "transport=rdma,traddr=$DISK_HOST,trsvcid=4420,nqn=disk" >/dev/nvme-fabrics &&
+		retry 200 [ -b /dev/nvme0n1 ]
+}
+
 disk_over_rdma() {
-	target_up &&
-		echo "transport=rdma,traddr=$DISK_HOST,trsvcid=4420,nqn=disk" >/dev/nvme-fabrics &&
-		retry 200 [ -b /dev/nvme0n1 ] && disk_holds /dev/nvme0n1 &&
+	target_up && nvme_connect && disk_holds /dev/nvme0n1 &&
 		echo 1 >/sys/class/nvme/nvme0/delete_controller && target_down
 }
 

@@ -1,9 +1,9 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest: the kernel's own block devices over RDMA on kverbs' core, besides NVMe: SRP from
-# one network namespace to another; RNBD, which knows one namespace, from one end of a link to
-# the other.
+# In the guest: the kernel's own block devices over RDMA on kverbs' core: SRP from one network
+# namespace to another; RNBD and NVMe, which know one namespace, from one end of a link to the
+# other.
 
 # shellcheck source=disk.sh
 . /bin/disk.sh
@@ -85,10 +85,51 @@ rnbd_connects() {
 	losetup /dev/loop0 /tmp/disk && load rnbd-server && load rnbd-client && rnbd_map
 }
 
+# The client's HCA goes under reads, and its path is closed: somebody must open it again.
+rnbd_device_goes() {
+	before=$(packets emu2)
+	dd if=/dev/rnbd0 of=/dev/null bs=16k iflag=direct 2>/dev/null &
+	reader=$!
+	retry 400 packets_beyond $((before + 50)) emu2 && echo 0 >$CONFIG/emu2/enable &&
+		[ ! -e $IB/emu2 ] && echo 1 >$CONFIG/emu2/enable || return 1
+	wait $reader
+	retry 100 rnbd_reconnects && retry 200 rnbd_is_connected && disk_holds /dev/rnbd0
+}
+
+rnbd_reconnects() {
+	echo 1 2>/dev/null >"$(echo /sys/class/rtrs-client/s/paths/*)/reconnect"
+}
+
+rnbd_is_connected() {
+	grep -q '^connected' /sys/class/rtrs-client/s/paths/*/state
+}
+
 rnbd_ends() {
 	echo normal >/sys/block/rnbd0/rnbd/unmap_device && retry 100 is_gone /dev/rnbd0 &&
 		unload rnbd-client rnbd-server rtrs-client rtrs-server rtrs-core &&
 		losetup -d /dev/loop0
+}
+
+# --- NVMe -------------------------------------------------------------------------------
+
+nvme_connects() {
+	DISK_FAMILY=ipv6 DISK_AT=$(address veth0)%veth0 DISK_HOST=$(address veth0)%end0
+	load nvmet-rdma && load nvme-rdma && target_up && nvme_connect
+}
+
+# The host's HCA goes under reads, and takes its controller and disk along.
+nvme_device_goes() {
+	before=$(packets emu2)
+	dd if=/dev/nvme0n1 of=/dev/null bs=16k count=100000 iflag=direct 2>/dev/null &
+	reader=$!
+	retry 400 packets_beyond $((before + 50)) emu2 && echo 0 >$CONFIG/emu2/enable || return 1
+	wait $reader
+	retry 200 is_gone /dev/nvme0n1 && echo 1 >$CONFIG/emu2/enable && retry 100 nvme_connect &&
+		disk_holds /dev/nvme0n1
+}
+
+nvme_ends() {
+	echo 1 >/sys/class/nvme/nvme0/delete_controller && target_down && unload nvme-rdma nvmet-rdma
 }
 
 # --- the run ----------------------------------------------------------------------------
@@ -101,7 +142,12 @@ check "the initiator's device goes under traffic, and comes back" srp_device_goe
 check "initiator and target end" srp_ends
 check "a disk by RNBD" rnbd_connects
 check "it holds what was written" disk_holds /dev/rnbd0
+check "the client's device goes under traffic, and comes back" rnbd_device_goes
 check "client and server end" rnbd_ends
+check "a disk by NVMe" nvme_connects
+check "it holds what was written" disk_holds /dev/nvme0n1
+check "the host's device goes under traffic, and comes back" nvme_device_goes
+check "host and target end" nvme_ends
 check "the devices go" remove_devices
 unload_all
 kill "$other"

@@ -46,8 +46,8 @@ part_ulps() {
 	spawn "ULPs of another kernel version" ulps_of_another_version
 	ulps_guest "the kernel's own ULPs, 6.12" ulps "veth nvmet nvme-fabrics"
 	ulps_guest "rdma_rxe, 6.12" ulps_rxe "veth nvmet nvme-fabrics crc32_generic"
-	ulps_guest "SRP and RNBD, 6.12" ulps_disks \
-		"veth loop target_core_mod target_core_file sd_mod scsi_transport_srp"
+	ulps_guest "SRP, RNBD and NVMe, 6.12" ulps_disks "veth loop nvmet nvme-fabrics \
+		target_core_mod target_core_file sd_mod scsi_transport_srp"
 	ulps_guest "NFS over RDMA, 6.12" ulps_nfs "veth nfsd nfs nfsv4"
 	ulps_guest "iSER, 6.12" ulps_iser "veth libiscsi scsi_transport_iscsi iscsi_target_mod \
 		target_core_mod target_core_file sd_mod crc32c_generic" --tools iscsi
