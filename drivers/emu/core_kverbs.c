@@ -130,7 +130,6 @@ static const struct ib_device_ops emu_core_ops = {
 	.reg_umem_mr = emu_reg_umem_mr,
 	.reg_user_mr = emu_own_reg_user_mr,
 	.reg_user_mr_dmabuf = ib_umem_reg_user_mr_dmabuf,
-	.req_notify_cq = emu_user_arm_cq,
 	.resize_cq = emu_user_change_cq,
 	.resume_mr = emu_resume_mr,
 	.revoke_mr = emu_revoke_mr,

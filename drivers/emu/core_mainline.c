@@ -614,7 +614,6 @@ static const struct ib_device_ops emu_core_ops = {
 	.modify_srq = emu_user_modify_srq,
 	.reg_user_mr = emu_mainline_reg_user_mr,
 	.reg_user_mr_dmabuf = emu_mainline_reg_user_mr_dmabuf,
-	.req_notify_cq = emu_user_arm_cq,
 	.resize_cq = emu_user_change_cq,
 
 	INIT_RDMA_OBJ_SIZE(ib_cq, emu_mainline_cq, cq.ibcq),

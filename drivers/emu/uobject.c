@@ -104,13 +104,6 @@ int emu_user_change_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 	return emu_resize_cq(ibcq, cqe, NULL);
 }
 
-int emu_user_arm_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
-{
-	if (unlikely(to_ecq(ibcq)->user))
-		return emu_user_req_notify_cq(to_ecq(ibcq), flags);
-	return emu_req_notify_cq(ibcq, flags);
-}
-
 /* There is no memory to pin for a region of length 0, which processes can have. */
 struct ib_mr *emu_user_reg_empty_mr(struct ib_pd *pd, u64 virt_addr, int access)
 {

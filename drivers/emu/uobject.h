@@ -17,7 +17,6 @@ int emu_user_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 			enum ib_srq_attr_mask mask, struct ib_udata *udata);
 int emu_user_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);
 int emu_user_change_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
-int emu_user_arm_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 struct ib_mr *emu_user_reg_empty_mr(struct ib_pd *pd, u64 virt_addr, int access);
 int emu_user_dereg_error(int err, const struct ib_udata *udata);
 

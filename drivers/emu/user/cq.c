@@ -23,8 +23,9 @@
  * again. It may be copied before its flag is set; then whoever finds the flag, and nothing left to
  * be copied, tells the process. Pair:
  *
- *   A  emu_user_cq_wake(): full barrier between the producer's position and the look at @arm -
- *	emu_user_req_notify_cq(): full barrier between @arm and the process's next poll
+ *   A  emu_user_cq_wake(): full barrier between the producer's position and the look at the
+ *	CQ's arm word -
+ *	emu_req_notify_cq(): full barrier between that and the process's next poll
  *	either the owner sees the queue armed, or the process finds the completion
  */
 #include <linux/slab.h>
@@ -53,7 +54,6 @@ enum emu_pump {
  * @head: position of the next entry to write
  * @pump: enum emu_pump
  * @solicited: a solicited completion is among those that come next
- * @arm: EMU_ARM_SOLICITED, EMU_ARM_NEXT
  * @work: the owner, when there is much to copy
  * @resizing: serialises changes of size
  */
@@ -63,7 +63,6 @@ struct emu_user_cq {
 	u32 head;
 	atomic_t pump;
 	atomic_t solicited;
-	atomic_t arm;
 	struct work_struct work;
 	struct mutex resizing;
 };
@@ -127,10 +126,11 @@ static void emu_user_cq_wake(struct emu_user_cq *ucq, bool solicited)
 
 	/* full barrier: pair A */
 	smp_mb();
-	arm = atomic_read(&ucq->arm);
+	arm = atomic_read(&ucq->cq->arm);
 	if (!(arm & EMU_ARM_NEXT) && !((arm & EMU_ARM_SOLICITED) && solicited))
 		return;
-	if (atomic_xchg(&ucq->arm, 0) && !emu_cq_fault_notify(ucq->cq))
+	arm = atomic_fetch_andnot(EMU_ARM_NEXT | EMU_ARM_SOLICITED, &ucq->cq->arm);
+	if ((arm & (EMU_ARM_NEXT | EMU_ARM_SOLICITED)) && !emu_cq_fault_notify(ucq->cq))
 		ib_cq_notify(&ucq->cq->ibcq);
 }
 
@@ -211,16 +211,6 @@ void emu_user_completed(struct emu_cq *cq, bool solicited)
 	if (atomic_xchg(&ucq->pump, EMU_PUMP_RERUN) == EMU_PUMP_IDLE)
 		emu_user_cq_pump_some(ucq);
 	preempt_enable();
-}
-
-/* The process will poll, so what it misses now it finds. */
-int emu_user_req_notify_cq(struct emu_cq *cq, enum ib_cq_notify_flags flags)
-{
-	bool solicited = (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED;
-
-	/* full barrier: pair A */
-	(void)atomic_fetch_or(solicited ? EMU_ARM_SOLICITED : EMU_ARM_NEXT, &cq->user->arm);
-	return 0;
 }
 
 /* The size of the CQ behind a process's, which must not be the first to be full. */

@@ -38,7 +38,6 @@ int emu_user_publish_cq(struct emu_cq *cq, struct ib_udata *udata);
 void emu_user_quiesce_cq(struct emu_cq *cq);
 void emu_user_free_cq(struct emu_cq *cq);
 int emu_user_resize_cq(struct emu_cq *cq, int cqe, struct ib_udata *udata);
-int emu_user_req_notify_cq(struct emu_cq *cq, enum ib_cq_notify_flags flags);
 void emu_user_completed(struct emu_cq *cq, bool solicited);
 u32 emu_user_cqe(u32 cqe);
 
