@@ -41,7 +41,13 @@ client() {
 	return 1
 }
 
-# both_ends_by_address <program> <arguments of the server> -- <arguments of the client>
+# A server waits for connections by rdma_cm, as RDMA netlink has it.
+cm_listens() {
+	rdma resource show cm_id | grep -q LISTEN
+}
+
+# both_ends_by_address <program> <arguments of the server> -- <arguments of the client>: READY is
+# a command that tells that the server can be reached, for a client that must not be refused.
 both_ends_by_address() {
 	program=$1
 	shift
@@ -54,6 +60,7 @@ both_ends_by_address() {
 	# shellcheck disable=SC2086
 	timeout "${PATIENCE:-100}" "$program" $ours >/tmp/server 2>&1 &
 	server=$!
+	[ -z "${READY:-}" ] || retry 200 "$READY" || { ends_failed; return; }
 	client "$program" "$@" || { ends_failed; return; }
 	[ -z "${ENDLESS:-}" ] || {
 		kill $server
