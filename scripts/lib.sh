@@ -110,7 +110,7 @@ kernel_of() {
 	uml)
 		KERNEL_IMAGE=$("$KV_SCRIPTS/kernels" --image uml) || exit
 		KERNEL_RELEASE=$(tree_release "${KERNEL_IMAGE%/*}")
-		KERNEL_MODULES=
+		KERNEL_MODULES=${KERNEL_IMAGE%/*}/root/lib/modules/$KERNEL_RELEASE
 		return ;;
 	lean | debug | kcsan | gcov | latency | stock | 6.12 | 6.1 | 6.12-* | 6.1-*)
 		KERNEL_IMAGE=$("$KV_SCRIPTS/kernels" --image "$kernel") || exit ;;

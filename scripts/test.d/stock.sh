@@ -76,54 +76,54 @@ check_capture() {
 	check_frames "$share"
 }
 
-# stock_mainline <kernel>: under the kernel's own ib_core, if it has one. That of User Mode
-# Linux has no rdma_cm, but KASAN and lockdep look on.
-stock_mainline() {
-	local kernel=$1 tree core dmabufs=moves disk=(--need "dummy nvmet-rdma nvme-rdma" --env "SCALE=$scale DISK=yes")
-	local processes=(--need "dummy rdma_ucm rdma_rxe" --env "DOORBELLS=$((9000 * scale))")
-	# In full, five million; with the checks of User Mode Linux, half a million.
-	local fuzz=(--env "OPERATIONS=$((50000 * scale * scale))")
+# stock_processes <kernel>: unmodified programs, and processes that mean harm, under the kernel's
+# own ib_core. In User Mode Linux, KASAN and lockdep look on.
+stock_processes() {
+	local need="dummy rdma_ucm rdma_rxe" env append=''
+	need_mainline "$STOCK_NAME"
+	env="DOORBELLS=$((9000 * scale))"
 	# It is not in the -cloud kernels.
-	[[ $kernel != *-cloud ]] || processes[1]="dummy rdma_ucm"
+	[[ $1 != *-cloud ]] || need="dummy rdma_ucm"
+	# Processes register memory twice, as they may; mainline's core then maps it twice.
+	[ "$1" != uml ] || env+=" PROGRAMS=sleep" append=dma_debug=off
+	spawn "processes use the software HCA, $STOCK_NAME" check_userspace \
+		"processes use the software HCA, $STOCK_NAME" "userspace-$STOCK_NAME" \
+		--kernel "$1" --need "$need" --env "$env" --append "$append" \
+		--limit $((560 * scale)) --modules "$MAINLINE_MODULES" \
+		--file "$KV_SCRIPTS/guest/ends.sh" --run "$KV_SCRIPTS/guest/userspace.sh"
+}
+
+# stock_mainline <kernel>: what else there is under the kernel's own ib_core, if it has one.
+stock_mainline() {
+	local kernel=$1 tree dmabufs=moves append='' operations=$((50000 * scale * scale))
 	kernel_of "$kernel"
 	STOCK_NAME=$KERNEL_BUILT_FOR
 	tree=$(kernel_tree "$STOCK_NAME")
 	grep -q '^CONFIG_INFINIBAND=' "$tree/include/config/auto.conf" || return 0
-	need_mainline "$STOCK_NAME"
+	stock_processes "$kernel"
 	grep -qx CONFIG_DMABUF_MOVE_NOTIFY=y "$tree/.config" || dmabufs=pinned
-	if [ "$kernel" = uml ]; then
-		core=$tree/drivers/infiniband/core
-		MAINLINE_MODULES="$core/ib_core.ko $core/ib_uverbs.ko $MAINLINE_MODULES"
-		disk=(--env "SCALE=$scale")
-		# Processes register memory twice, as they may; mainline's core then maps it twice.
-		processes=(--append dma_debug=off --env "DOORBELLS=$((9000 * scale)) PROGRAMS=no")
-		fuzz=(--append dma_debug=off --env "OPERATIONS=$((50000 * scale))")
-	fi
+	# In full, five million; with the checks of User Mode Linux, half a million.
+	[ "$kernel" != uml ] || append=dma_debug=off operations=$((50000 * scale))
 	spawn_guest "the software HCA under mainline's core, $STOCK_NAME" "mainline-$STOCK_NAME" \
-		--kernel "$kernel" "${disk[@]}" --limit $((240 * scale)) \
+		--kernel "$kernel" --need "dummy nvmet-rdma nvme-rdma" \
+		--env "SCALE=$scale DISK=yes" --limit $((240 * scale)) \
 		--modules "$MAINLINE_MODULES" --file "$KV_SCRIPTS/guest/pingpong.sh" \
 		--file "$KV_SCRIPTS/guest/disk.sh" --file "$KV_SCRIPTS/guest/rdmalink.c" \
 		--run "$KV_SCRIPTS/guest/mainline.sh"
-	spawn "processes use the software HCA, $STOCK_NAME" check_userspace \
-		"processes use the software HCA, $STOCK_NAME" "userspace-$STOCK_NAME" \
-		--kernel "$kernel" "${processes[@]}" --limit $((560 * scale)) \
-		--modules "$MAINLINE_MODULES" --file "$KV_SCRIPTS/guest/ends.sh" \
-		--run "$KV_SCRIPTS/guest/userspace.sh"
 	[[ $kernel = *-cloud ]] || spawn "processes make random commands, $STOCK_NAME" check_userspace \
 		"processes make random commands, $STOCK_NAME" "uverbs-fuzz-$STOCK_NAME" \
-		--kernel "$kernel" "${fuzz[@]}" --limit $((900 * scale)) \
+		--kernel "$kernel" --append "$append" --env "OPERATIONS=$operations" --limit $((900 * scale)) \
 		--modules "$MAINLINE_MODULES" --run "$KV_SCRIPTS/guest/uverbs_fuzz.sh"
 	spawn "RDMA to the memory of a GPU, $STOCK_NAME" check_userspace \
 		"RDMA to the memory of a GPU that there is not, $STOCK_NAME" "gpu-$STOCK_NAME" \
 		--kernel "$kernel" --limit $((200 * scale)) --modules "$MAINLINE_MODULES" \
 		--env "DMABUFS=$dmabufs" --run "$KV_SCRIPTS/guest/gpu.sh"
-	[ "$kernel" != uml ] || return 0
 	spawn "network namespaces, $STOCK_NAME" check_userspace \
 		"network namespaces have the software HCA, $STOCK_NAME" "netns-$STOCK_NAME" \
 		--kernel "$kernel" --need "veth bridge rdma_ucm" --limit $((400 * scale)) \
 		--modules "$MAINLINE_MODULES" --run "$KV_SCRIPTS/guest/netns.sh"
-	# The -cloud kernels have no 9p, by which the frames come back.
-	[[ $kernel != *-cloud ]] || return 0
+	# These have no 9p, by which the frames come back.
+	[[ $kernel != *-cloud ]] && [ "$kernel" != uml ] || return 0
 	build_command
 	spawn "messages are captured, $STOCK_NAME" check_capture \
 		"messages of the software HCA are captured, $STOCK_NAME" "capture-$STOCK_NAME" \
@@ -169,7 +169,10 @@ part_stock() {
 		quick || stock_mainline "$kernel"
 	done
 	needs=()
-	quick && return
+	if quick; then
+		stock_processes uml
+		return
+	fi
 	stock_programs
 	stock_mainline uml
 	# What differs there is when code is preempted, and which modules of mainline's there are.
