@@ -66,6 +66,11 @@ endif
 UM := $(if $(RELEASE),$(shell grep -s '^CONFIG_UML=y' $(KDIR)/include/config/auto.conf))
 ifneq ($(UM),)
 export ARCH := um
+else ifneq ($(if $(RELEASE),$(shell grep -s '^CONFIG_ARM64=y' $(KDIR)/include/config/auto.conf)),)
+export ARCH := arm64
+ifneq ($(shell uname -m),aarch64)
+export CROSS_COMPILE ?= aarch64-linux-gnu-
+endif
 endif
 
 ifeq ($(CORE),mainline)

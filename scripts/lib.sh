@@ -123,8 +123,11 @@ kernel_of() {
 	esac
 	[ -r "$KERNEL_IMAGE" ] ||
 		die "no kernel image for '$kernel'. Give the path of a vmlinuz," \
-			"an installed version, or one of: 6.12 6.1 6.12-rt 6.1-rt 6.12-cloud 6.1-cloud lean debug kcsan gcov latency uml"
-	KERNEL_RELEASE=$(image_release "$KERNEL_IMAGE")
+			"an installed version, or one of: 6.12 6.1, these with -rt, -cloud or -arm64, lean debug kcsan gcov latency uml"
+	case $KERNEL_IMAGE in
+	*-arm64) KERNEL_RELEASE=${KERNEL_IMAGE##*/vmlinuz-} ;;
+	*) KERNEL_RELEASE=$(image_release "$KERNEL_IMAGE") ;;
+	esac
 	[ -n "$KERNEL_RELEASE" ] || die "$KERNEL_IMAGE is not a kernel image"
 	[[ $kernel != */* ]] || KERNEL_BUILT_FOR=$KERNEL_RELEASE
 	root=$(dirname "$(dirname "$KERNEL_IMAGE")")
@@ -160,15 +163,16 @@ kernel_tree() {
 # build's status, with its output in BUILD_LOG. With the flags that the Makefile has for
 # everybody, since others would build everything again.
 build_modules() {
-	local kernel=$1 tree release
+	local kernel=$1 tree release path=$PATH
 	shift
 	tree=$(kernel_tree "$kernel") || exit
+	[[ $kernel != *-arm64 ]] || path=$("$KV_SCRIPTS/kernels" --cross):$path
 	release=$(tree_release "$tree")
 	MODULES_DIR=$KV_BUILD/$release
 	BUILD_LOG=$KV_BUILD/logs/build-$release.log
 	mkdir -p "$KV_BUILD/logs"
 	# One at a time for a kernel: a suite may be run while the tests are.
-	flock "$KV_BUILD/.build-$release.lock" \
+	PATH=$path flock "$KV_BUILD/.build-$release.lock" \
 		make -C "$KV_ROOT" -j"$KV_JOBS" BUILD="$KV_BUILD" KDIR="$tree" "$@" \
 		>"$BUILD_LOG" 2>&1
 }

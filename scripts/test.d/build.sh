@@ -37,7 +37,7 @@ need_build() {
 		built[$kernel]=$KV_BUILD/$(tree_release "$(kernel_tree "$kernel")")
 	fi
 	case $kernel in
-	uml | debug | kcsan | gcov | latency) ;;
+	uml | debug | kcsan | gcov | latency | *-arm64) ;;
 	*) checks=(C=2 "$SPARSE") ;;
 	esac
 	suites_for "$kernel"
@@ -241,6 +241,7 @@ part_builds() {
 		return
 	fi
 	spawn "the documentation as a site" site_is_made
+	! whole || [ "$(id -u)" -ne 0 ] || spawn "Debian packages" "$KV_SCRIPTS/check-deb"
 	for kernel in lean debug "${stock_kernels[@]}"; do
 		need_build "$kernel"
 	done

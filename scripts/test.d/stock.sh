@@ -177,6 +177,8 @@ part_stock() {
 	stock_mainline uml
 	# What differs there is when code is preempted, and which modules of mainline's there are.
 	stock_run 6.12-rt
+	# Another architecture: its memory is ordered less.
+	stock_run 6.12-arm64
 	stock_mainline 6.12-cloud
 	stock_mainline 6.1-cloud
 }
