@@ -2,10 +2,29 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Functions for guests: emulated HCAs on network devices, in two network namespaces that are
-# hosts to each other.
+# hosts to each other. With CORE=mainline on the kernel's own core, whose modules, and those that
+# stand on them, the guest has as it boots.
 
 IB=/sys/class/infiniband
 CONFIG=/sys/kernel/config/kverbs_emu
+
+on_mainline() {
+	[ "${CORE:-}" = mainline ]
+}
+
+# core_up: with the connection manager, and no device.
+core_up() {
+	if on_mainline; then
+		load kverbs_emu devices=0
+	else
+		load kverbs contract=warn && load kverbs_emu devices=0 && load rdma_cm
+	fi
+}
+
+# load_ulp <module>
+load_ulp() {
+	on_mainline || load "$1"
+}
 
 # there <command>: on the other host. Its namespace lasts as long as the process that made it.
 there() {

@@ -7,8 +7,6 @@
 
 # shellcheck source=disk.sh
 . /bin/disk.sh
-# shellcheck source=ends.sh
-. /bin/ends.sh
 # shellcheck source=hosts.sh
 . /bin/hosts.sh
 
@@ -75,30 +73,6 @@ disk_with_regions() {
 		unload rdma_cm iw_cm ib_cm kverbs_mad && load rdma_cm
 }
 
-# --- sockets ----------------------------------------------------------------------
-
-SMC_KIB=4096
-
-# The data must be RDMA's, not TCP's: 16 KiB are four packets at least.
-sockets() {
-	load smc || return 1
-	before=$(packets)
-	smc_check serve 10.0.0.1 &
-	server=$!
-	# SMC listens there as TCP, too.
-	PORT=7 retry 100 listening && there smc_check send 10.0.0.1 $SMC_KIB && wait $server || return 1
-	[ $(($(packets) - before)) -ge $((SMC_KIB / 16)) ] || {
-		fail "SMC-R fell back to TCP: emu1 sent $(($(packets) - before)) packets"
-		return 1
-	}
-	retry 100 smc_idle && unload smc
-}
-
-# Closed sockets linger for a moment.
-smc_idle() {
-	[ "$(cat /sys/module/smc/refcnt)" -eq 0 ]
-}
-
 # --- the run ----------------------------------------------------------------------
 
 insert || exit 1
@@ -114,7 +88,6 @@ check "a disk over RDMA, with regions" disk_with_regions
 there insmod /modules/kverbs_echo_server.ko || fail "no server on emu1"
 check "messages from emu0 to emu1 and back" echoes 10.0.0.2
 check "a disk over RDMA" disk
-check "sockets of SMC-R" sockets
 check "the devices go under the server" remove_devices
 unload_all
 kill "$other"

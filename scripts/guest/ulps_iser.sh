@@ -1,8 +1,8 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest: iSCSI over RDMA of the kernel's own on kverbs' core, by Debian's open-iscsi. Both
-# ends know one network namespace, in which the ends of a link reach each other by link-local
+# In the guest: iSCSI over RDMA of the kernel's own, on kverbs' core or on the kernel's, by
+# Debian's open-iscsi. Both ends know one network namespace, in which the ends of a link reach each other by link-local
 # addresses.
 
 # shellcheck source=disk.sh
@@ -14,12 +14,11 @@ NAME=iqn.2026-11.org.example:disk
 TPG=$TARGET/iscsi/$NAME/tpgt_1
 
 insert() {
-	ip link set lo up && load kverbs contract=warn && load kverbs_emu devices=0 && load rdma_cm &&
-		two_ends && add_device emu0 end0 && add_device emu1 veth0
+	ip link set lo up && core_up && two_ends && add_device emu0 end0 && add_device emu1 veth0
 }
 
 target_is_up() {
-	load ib_isert && backstore_up && mkdir -p $TPG/np/"[::]:3260" $TPG/lun/lun_0 || return 1
+	load_ulp ib_isert && backstore_up && mkdir -p $TPG/np/"[::]:3260" $TPG/lun/lun_0 || return 1
 	(
 		cd $TPG || exit 1
 		ln -s $TARGET/core/fileio_0/disk lun/lun_0/disk && echo 0 >attrib/authentication &&
@@ -43,8 +42,9 @@ node() {
 
 initiator_is_up() {
 	portal="[$(address veth0)%end0]:3260"
-	mkdir -p /etc/iscsi /run/lock/iscsi && echo "InitiatorName=$NAME-user" >/etc/iscsi/initiatorname.iscsi &&
-		: >/etc/iscsi/iscsid.conf && echo root:x:0:0::/:/bin/sh >/etc/passwd && load ib_iser || return 1
+	mkdir -p /etc/iscsi /run/lock/iscsi && : >/etc/iscsi/iscsid.conf &&
+		echo "InitiatorName=$NAME-user" >/etc/iscsi/initiatorname.iscsi &&
+		echo root:x:0:0::/:/bin/sh >/etc/passwd && load_ulp ib_iser || return 1
 	# It ends its process group.
 	setsid iscsid -f &
 	retry 100 node -I iser -o new && node --login && retry 200 [ -b /dev/sda ]

@@ -1,8 +1,8 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest: NFS over RDMA of the kernel's own on kverbs' core. The server is in the first
-# network namespace, the client in another.
+# In the guest: NFS over RDMA of the kernel's own, on kverbs' core or on the kernel's. The server
+# is in the first network namespace, the client in another.
 
 # shellcheck source=hosts.sh
 . /bin/hosts.sh
@@ -15,8 +15,7 @@ FOREVER=2147483647
 EXPORT_FLAGS=$((0x2 | 0x400 | 0x2000))
 
 insert() {
-	two_hosts && load kverbs contract=warn && load kverbs_emu devices=0 &&
-		add_device emu0 near0 && add_device_there emu1 veth0 && load rdma_cm
+	two_hosts && core_up && add_device emu0 near0 && add_device_there emu1 veth0
 }
 
 # What exportfs and rpc.mountd would tell the kernel: whose address is whose, what they may
@@ -31,7 +30,7 @@ export_to_there() {
 # Without version 3, which wants rpcbind, and without a grace period for clients of an earlier
 # server.
 server_up() {
-	mkdir -p /tmp/export /var/lib/nfs/v4recovery && export_to_there && load rpcrdma &&
+	mkdir -p /tmp/export /var/lib/nfs/v4recovery && export_to_there && load_ulp rpcrdma &&
 		echo -3 >$NFSD/versions && echo "rdma 20049" >$NFSD/portlist && echo 4 >$NFSD/threads && echo Y >$NFSD/v4_end_grace
 }
 

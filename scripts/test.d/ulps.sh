@@ -28,44 +28,63 @@ ulps_of_another_version() {
 
 # ulps_guest <what> <script> <modules of the kernel that it needs> [options of scripts/vm]
 ulps_guest() {
-	local what=$1 script=$2 need=$3
+	local what=$1 name=$2 need=$3 script=${2%%-*}
 	shift 3
-	spawn_guest "$what" "$script-6.12" --kernel 6.12 --need "$need" \
-		--limit $((300 * scale)) --modules "$(run_modules "$MODULES_DIR") $modules" \
+	spawn_guest "$what, 6.12" "$name-6.12" --kernel 6.12 --need "veth $need" \
+		--limit $((300 * scale)) --modules "$modules" \
 		--file "$KV_SCRIPTS/guest/smc_check.c" --file "$KV_SCRIPTS/guest/rds_check.c" \
 		--file "$KV_SCRIPTS/guest/disk.sh" --file "$KV_SCRIPTS/guest/ends.sh" \
-		--file "$KV_SCRIPTS/guest/hosts.sh" --file "$KV_SCRIPTS/guest/rdmalink.c" --run "$KV_SCRIPTS/guest/$script.sh" "$@"
+		--file "$KV_SCRIPTS/guest/hosts.sh" --file "$KV_SCRIPTS/guest/rdmalink.c" \
+		--run "$KV_SCRIPTS/guest/$script.sh" "$@"
 }
 
-part_ulps() {
-	local modules
-	! quick || return 0
-	need_build 6.12
-	modules=$("$KV_SCRIPTS/ulps" --kernel 6.12 --list | tr '\n' ' ')
-	build_job "${build_index["build, 6.12"]}" "build, ULPs, 6.12" build_ulps 6.12
-	spawn "ULPs of another kernel version" ulps_of_another_version
-	ulps_guest "the kernel's own ULPs, 6.12" ulps "veth nvmet nvme-fabrics"
-	ulps_guest "rdma_rxe, 6.12" ulps_rxe "veth nvmet nvme-fabrics crc32_generic"
-	ulps_guest "SRP, RNBD and NVMe, 6.12" ulps_disks "veth loop nvmet nvme-fabrics \
-		target_core_mod target_core_file sd_mod scsi_transport_srp"
-	ulps_guest "NFS over RDMA, 6.12" ulps_nfs "veth nfsd nfs nfsv4"
-	ulps_guest "iSER, 6.12" ulps_iser "veth libiscsi scsi_transport_iscsi iscsi_target_mod \
-		target_core_mod target_core_file sd_mod crc32c_generic" --tools iscsi
-	# RDS frees what it has after it said that it had.
-	ulps_guest "RDS, 6.12" ulps_rds "veth rds" --breaks "7 8"
+# mainline_ulps_guest <script> <modules of the kernel, those of RDMA among them> [options]
+mainline_ulps_guest() {
+	ulps_guest "the kernel's own core: $1" "$1-mainline" "$2" --env CORE=mainline "${@:3}"
+}
+
+# Processes, under kverbs' core.
+ulps_processes() {
 	spawn "processes use kverbs' core, 6.12" check_userspace \
 		"processes use kverbs' core, 6.12" ulps-user-6.12 --kernel 6.12 \
 		--need dummy --env "DOORBELLS=$((9000 * scale))" --limit $((560 * scale)) \
-		--modules "$(run_modules "$MODULES_DIR") $modules" \
-		--file "$KV_SCRIPTS/guest/ends.sh" --run "$KV_SCRIPTS/guest/userspace.sh"
+		--modules "$modules" --file "$KV_SCRIPTS/guest/ends.sh" \
+		--run "$KV_SCRIPTS/guest/userspace.sh"
 	spawn "processes make random commands on kverbs' core, 6.12" check_userspace \
 		"processes make random commands on kverbs' core, 6.12" ulps-fuzz-6.12 --kernel 6.12 \
 		--env "OPERATIONS=$((50000 * scale * scale))" --limit $((900 * scale)) \
-		--modules "$(run_modules "$MODULES_DIR") $modules" \
-		--run "$KV_SCRIPTS/guest/uverbs_fuzz.sh"
+		--modules "$modules" --run "$KV_SCRIPTS/guest/uverbs_fuzz.sh"
 	spawn "RDMA to the memory of a GPU on kverbs' core, 6.12" check_userspace \
 		"RDMA to the memory of a GPU, by processes on kverbs' core, 6.12" ulps-gpu-6.12 \
 		--kernel 6.12 --limit $((200 * scale)) --env DMABUFS=pinned \
-		--modules "$(run_modules "$MODULES_DIR") $MODULES_DIR/kverbs_fake_gpu.ko $modules" \
-		--run "$KV_SCRIPTS/guest/gpu.sh"
+		--modules "$modules $MODULES_DIR/kverbs_fake_gpu.ko" --run "$KV_SCRIPTS/guest/gpu.sh"
+}
+
+part_ulps() {
+	local modules scsi="target_core_mod target_core_file sd_mod"
+	! quick || return 0
+	need_build 6.12
+	modules="$(run_modules "$MODULES_DIR") $("$KV_SCRIPTS/ulps" --kernel 6.12 --list | tr '\n' ' ')"
+	build_job "${build_index["build, 6.12"]}" "build, ULPs, 6.12" build_ulps 6.12
+	spawn "ULPs of another kernel version" ulps_of_another_version
+	ulps_guest "the connection manager, and NVMe" ulps "nvmet nvme-fabrics"
+	ulps_guest "rdma_rxe" ulps_rxe "nvmet nvme-fabrics crc32_generic"
+	ulps_guest "SMC-R" ulps_smc ""
+	ulps_guest "SRP, RNBD and NVMe" ulps_disks \
+		"loop nvmet nvme-fabrics $scsi scsi_transport_srp"
+	ulps_guest "NFS over RDMA" ulps_nfs "nfsd nfs nfsv4"
+	ulps_guest "iSER" ulps_iser \
+		"libiscsi scsi_transport_iscsi iscsi_target_mod $scsi crc32c_generic" --tools iscsi
+	# RDS frees what it has after it said that it had.
+	ulps_guest "RDS" ulps_rds rds --breaks "7 8"
+	ulps_processes
+
+	# As Debian ships them.
+	need_mainline 6.12
+	modules=$MAINLINE_MODULES
+	mainline_ulps_guest ulps_smc smc
+	mainline_ulps_guest ulps_disks "ib_srp ib_srpt nvmet-rdma nvme-rdma $scsi"
+	mainline_ulps_guest ulps_nfs "nfsd nfs nfsv4 rpcrdma"
+	mainline_ulps_guest ulps_iser "ib_iser ib_isert $scsi crc32c_generic" --tools iscsi
+	mainline_ulps_guest ulps_rds rds_rdma
 }

@@ -1,0 +1,52 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# In the guest: SMC-R of the kernel's own, on kverbs' core or on the kernel's, from one network
+# namespace to another.
+
+# shellcheck source=ends.sh
+. /bin/ends.sh
+# shellcheck source=hosts.sh
+. /bin/hosts.sh
+
+KIB=4096
+
+insert() {
+	two_hosts && core_up && add_device emu0 near0 && add_device_there emu1 veth0 && load_ulp smc
+}
+
+# The data must be RDMA's, not TCP's: 16 KiB are four messages at least.
+sockets() {
+	before=$(packets)
+	smc_check serve 10.0.0.1 &
+	server=$!
+	# SMC listens there as TCP, too.
+	PORT=7 retry 100 listening && there smc_check send 10.0.0.1 $KIB && wait $server || return 1
+	[ $(($(packets) - before)) -ge $((KIB / 16)) ] || {
+		fail "SMC-R fell back to TCP: emu1 sent $(($(packets) - before)) messages"
+		return 1
+	}
+}
+
+# The links of the group, which lasts for some minutes without connections, are on it.
+device_goes() {
+	echo 0 >$CONFIG/emu1/enable && [ ! -e $IB/emu1 ] &&
+		there sh -c "echo 1 >$CONFIG/emu1/enable" && retry 100 [ -e $IB/emu1 ] && sockets
+}
+
+# Closed sockets linger for a moment.
+is_idle() {
+	[ "$(cat /sys/module/smc/refcnt)" -eq 0 ]
+}
+
+stop() {
+	retry 100 is_idle && unload smc
+}
+
+insert || exit 1
+check "sockets of SMC-R" sockets
+check "a device goes, and comes back" device_goes
+on_mainline || check "SMC ends" stop
+check "the devices go" remove_devices
+unload_all
+kill "$other"
