@@ -25,13 +25,14 @@ check_userspace() {
 
 # check_programs <what it shows> <module> [<arguments of scripts/programs>]
 check_programs() {
-	local log="$work/programs.log"
-	if "$KV_SCRIPTS/programs" --module "${@:2}" >"$work/programs" 2>"$log"; then
+	local said
+	said=$(mktemp -d "$work/programs.XXXXXX")
+	if "$KV_SCRIPTS/programs" --module "${@:2}" >"$said/tables" 2>"$said/log"; then
 		check_passed "$1"
 	else
-		check_failed "$1" "$log"
+		check_failed "$1" "$said/log"
 	fi
-	cat "$work/programs"
+	cat "$said/tables"
 }
 
 # tshark_agrees <file> <what tools/frames prints of it>: on each operation and PSN.

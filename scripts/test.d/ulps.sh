@@ -60,6 +60,14 @@ ulps_processes() {
 		--modules "$modules $MODULES_DIR/kverbs_fake_gpu.ko" --run "$KV_SCRIPTS/guest/gpu.sh"
 }
 
+# The same programs under both cores.
+ulps_programs() {
+	local what="programs end on kverbs' core as on the kernel's"
+	need_mainline 6.12
+	spawn "$what" check_programs "$what" "${MAINLINE_MODULES%% *}" --own \
+		--parts "pingpongs,rping_alone,pyverbs"
+}
+
 part_ulps() {
 	local modules scsi="target_core_mod target_core_file sd_mod"
 	! quick || return 0
@@ -87,4 +95,5 @@ part_ulps() {
 	mainline_ulps_guest ulps_nfs "nfsd nfs nfsv4 rpcrdma"
 	mainline_ulps_guest ulps_iser "ib_iser ib_isert $scsi crc32c_generic" --tools iscsi
 	mainline_ulps_guest ulps_rds rds_rdma
+	ulps_programs
 }
