@@ -26,7 +26,7 @@
  * A rename marks every presence of the device. The thread whose add() or
  * rename() for a presence returns calls rename() as long as the mark is set. So
  * each client learns the last name, though perhaps not every name before it. The same holds
- * for the thread whose get_net_dev_by_params() returns.
+ * for the thread whose get_net_dev_by_params() or ib_call_client() returns.
  *
  * A device loses its clients in the reverse order of their registration; a
  * client leaves its devices in the order in which it was added to them. Both

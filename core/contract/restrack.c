@@ -3,7 +3,7 @@
  * Which objects a device has, and who made them.
  *
  * Lock protocol: each kind has an xarray, whose own lock orders additions and removals. A
- * reader that found an entry under RCU takes a reference unless the count has dropped to
+ * reader that found an entry under that lock takes a reference unless the count has dropped to
  * zero; rdma_restrack_del() takes the entry out, then waits for the readers, and only then
  * may the object be destroyed. No lock is held while waiting. The object's number stays
  * reserved until the object is destroyed: if the driver refuses, the entry is put back in
@@ -388,7 +388,7 @@ IB_EXPORT_INTERNAL(ib_track_sync);
 
 /**
  * rdma_restrack_get() - hold an object while looking at it
- * @res: the object's tracking entry, found under RCU
+ * @res: the object's tracking entry, found under the lock of its list, which is held
  *
  * Context: Any.
  * Return: 1 if the object is held, 0 if it is being destroyed.

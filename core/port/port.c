@@ -274,8 +274,8 @@ EXPORT_SYMBOL(ib_query_port);
  * @port_modify: values
  *
  * Context: Process, may sleep.
- * Return: 0, also for an Ethernet port if the driver has no such method; -EINVAL if there is
- *	   no such port; -EOPNOTSUPP for another port if the driver has no such method; or the
+ * Return: 0, also for a RoCE port if the driver has no such method; -EINVAL if there is no
+ *	   such port; -EOPNOTSUPP for another port if the driver has no such method; or the
  *	   error of the driver.
  */
 int ib_modify_port(struct ib_device *device, u32 port_num,
@@ -294,7 +294,7 @@ int ib_modify_port(struct ib_device *device, u32 port_num,
 			ib_ports_changed(device);
 		return ret;
 	}
-	/* Capabilities are for a subnet manager, which RoCE does not have. */
+	/* All that can be modified is for a subnet manager, which RoCE does not have. */
 	return rdma_protocol_roce(device, port_num) ? 0 : -EOPNOTSUPP;
 }
 EXPORT_SYMBOL(ib_modify_port);

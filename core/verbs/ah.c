@@ -364,8 +364,9 @@ static struct ib_ah *ah_create(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
 	return ah;
 }
 
-static struct ib_ah *ah_create_filled(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
-				      u32 flags, struct ib_udata *udata, unsigned long site)
+/* @resolve: look up the Ethernet address of a RoCE destination. */
+static struct ib_ah *ah_create_filled(struct ib_pd *pd, struct rdma_ah_attr *ah_attr, u32 flags,
+				      struct ib_udata *udata, bool resolve, unsigned long site)
 {
 	const struct ib_verb_call call = {
 		.dev = pd->device, .res = &pd->res, .what = "create_ah",
@@ -385,7 +386,7 @@ static struct ib_ah *ah_create_filled(struct ib_pd *pd, struct rdma_ah_attr *ah_
 		return ERR_PTR(ret);
 	}
 	kverbs_delay("ah_create");
-	ret = udata ? ib_ah_attr_resolve(ah_attr) : 0;
+	ret = resolve ? ib_ah_attr_resolve(ah_attr) : 0;
 	ah = ret ? ERR_PTR(ret) : ah_create(pd, ah_attr, flags, udata, site);
 	ib_ah_attr_unfill(ah_attr, passed);
 	return ah;
@@ -405,7 +406,7 @@ static struct ib_ah *ah_create_filled(struct ib_pd *pd, struct rdma_ah_attr *ah_
 struct ib_ah *rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
 			     u32 flags)
 {
-	return ah_create_filled(pd, ah_attr, flags, NULL, _RET_IP_);
+	return ah_create_filled(pd, ah_attr, flags, NULL, false, _RET_IP_);
 }
 EXPORT_SYMBOL(rdma_create_ah);
 
@@ -413,7 +414,7 @@ EXPORT_SYMBOL(rdma_create_ah);
  * rdma_create_user_ah() - make an address handle for a process
  * @pd: PD of the handle
  * @ah_attr: the address; the Ethernet address of a RoCE destination is looked up
- * @udata: the process's request
+ * @udata: the process's request, for the driver; or %NULL, if the process has no use of the handle
  *
  * Context: Process, that of the request; may sleep.
  * Return: as rdma_create_ah(); -EHOSTUNREACH or another error of the look-up.
@@ -421,7 +422,7 @@ EXPORT_SYMBOL(rdma_create_ah);
 struct ib_ah *rdma_create_user_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
 				  struct ib_udata *udata)
 {
-	return ah_create_filled(pd, ah_attr, RDMA_CREATE_AH_SLEEPABLE, udata, _RET_IP_);
+	return ah_create_filled(pd, ah_attr, RDMA_CREATE_AH_SLEEPABLE, udata, true, _RET_IP_);
 }
 EXPORT_SYMBOL(rdma_create_user_ah);
 
@@ -666,7 +667,7 @@ static int wc_init_roce(struct ib_device *device, const struct ib_wc *wc,
 	wc_set_route(ah_attr, grh, &sender, attr);
 	ret = wc_get_dmac(wc, ah_attr);
 	if (ret)
-		rdma_destroy_ah_attr(ah_attr);
+		ib_ah_attr_unfill(ah_attr, NULL);
 	return ret;
 }
 
@@ -762,7 +763,7 @@ struct ib_ah *ib_create_ah_from_wc(struct ib_pd *pd, const struct ib_wc *wc,
 	ret = init_from_wc(pd->device, port_num, wc, grh, &ah_attr);
 	if (ret)
 		return ERR_PTR(ret);
-	ah = ah_create_filled(pd, &ah_attr, RDMA_CREATE_AH_SLEEPABLE, NULL, _RET_IP_);
+	ah = ah_create_filled(pd, &ah_attr, RDMA_CREATE_AH_SLEEPABLE, NULL, false, _RET_IP_);
 	ib_ah_attr_unfill(&ah_attr, NULL);
 	return ah;
 }

@@ -7,8 +7,9 @@
  * do not overlap. A process maps an entry as a whole, so only its first offset is looked up.
  *
  * Lock protocol: insert_lock makes finding a place and taking it one step. The table's own lock
- * orders lookups and removals: whoever finds an entry under it takes a reference unless none is
- * left, or the driver has removed it. An entry keeps its place until its last reference is put.
+ * orders lookups and removals: an entry is looked at under it alone, and whoever wants it takes a
+ * reference unless none is left, or the driver has removed it. An entry keeps its place until its
+ * last reference is put.
  */
 #include <linux/export.h>
 #include <linux/mm.h>
@@ -47,12 +48,14 @@ static u64 find_place(struct xarray *xa, u64 from, u64 first, u64 npages)
 	unsigned long index;
 
 	lockdep_assert_held(&insert_lock);
+	xa_lock(xa);
 	xa_for_each_start(xa, index, entry, from) {
 		if (index >= first + npages)
 			break;
 		if (index + entry->npages > first)
 			first = index + entry->npages;
 	}
+	xa_unlock(xa);
 	return first;
 }
 

@@ -13,8 +13,8 @@
 
 #include "core_priv.h"
 
-/* A device is seen in its network namespace only. */
-bool ib_devices_shared_netns;
+/* Devices are seen in all network namespaces. */
+bool ib_devices_shared_netns = true;
 
 int rdma_compatdev_set(u8 enable)
 {
@@ -89,7 +89,10 @@ static int ask_client(struct ib_client *client, struct ib_device *dev, void *cli
  */
 int ib_get_client_nl_info(struct ib_device *dev, const char *name, struct ib_client_nl_info *res)
 {
-	return ib_call_client(dev, name, ask_client, res);
+	int ret = ib_call_client(dev, name, ask_client, res);
+
+	/* As the kernel's own core has it. */
+	return ret == -ENOENT ? -EOPNOTSUPP : ret;
 }
 
 /* --- counters ------------------------------------------------------------------------- */
