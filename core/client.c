@@ -451,18 +451,32 @@ void ib_clients_renamed(struct ib_device *dev)
 	}
 }
 
+static bool has_netdevs(const struct ib_client *client, const char *name)
+{
+	return client->get_net_dev_by_params;
+}
+
+static bool is_named(const struct ib_client *client, const char *name)
+{
+	return !strcmp(client->name, name);
+}
+
 /*
- * The next client of the device, from number @id on, that has network devices; or NULL. While
- * another thread is inside one of its callbacks, it is waited for.
+ * The next client of the device, from number @id on, that is @wanted, and that no callback is in;
+ * or NULL. While another thread is inside one of its callbacks, it is waited for. @name is passed
+ * to @wanted.
  */
-static struct presence *next_with_netdevs(struct ib_device *dev, u32 id)
+static struct presence *next_to_call(struct ib_device *dev, u32 id,
+				     bool (*wanted)(const struct ib_client *client,
+						    const char *name),
+				     const char *name)
 {
 	struct presence *p;
 
 	lockdep_assert_held(&ib_registry_lock);
 again:
 	list_for_each_entry(p, &ib_priv(dev)->presences, on_device) {
-		if (p->client->client_id < id || !p->client->get_net_dev_by_params)
+		if (p->client->client_id < id || !wanted(p->client, name))
 			continue;
 		/* Its removal comes first, however many requests there are. */
 		if (p->waited)
@@ -504,7 +518,7 @@ struct net_device *ib_get_net_dev_by_params(struct ib_device *dev, u32 port, u16
 	if (!rdma_protocol_ib(dev, port))
 		return NULL;
 	mutex_lock(&ib_registry_lock);
-	while (!ndev && (p = next_with_netdevs(dev, id))) {
+	while (!ndev && (p = next_to_call(dev, id, has_netdevs, NULL))) {
 		client = p->client;
 		id = client->client_id + 1;
 		begin_callback(p, CLIENT_CALLING);
@@ -528,31 +542,8 @@ static struct ib_client *find_client(const char *name)
 
 	lockdep_assert_held(&ib_registry_lock);
 	xa_for_each(&clients, id, client)
-		if (!strcmp(client->name, name))
+		if (is_named(client, name))
 			return client;
-	return NULL;
-}
-
-/*
- * The presence of the client of that name, which no callback is in; or NULL. While another thread
- * is inside one of its callbacks, it is waited for.
- */
-static struct presence *presence_of(struct ib_device *dev, const char *name)
-{
-	struct presence *p;
-
-	lockdep_assert_held(&ib_registry_lock);
-again:
-	list_for_each_entry(p, &ib_priv(dev)->presences, on_device) {
-		if (strcmp(p->client->name, name) || p->waited)
-			continue;
-		if (p->state == CLIENT_PRESENT)
-			return p;
-		if (p->state == CLIENT_CALLING) {
-			ib_registry_wait();
-			goto again;
-		}
-	}
 	return NULL;
 }
 
@@ -587,7 +578,7 @@ int ib_call_client(struct ib_device *dev, const char *name,
 			ret = call(client, NULL, NULL, arg);
 		goto unlock;
 	}
-	p = presence_of(dev, name);
+	p = next_to_call(dev, 0, is_named, name);
 	if (p) {
 		begin_callback(p, CLIENT_CALLING);
 		ret = call(p->client, dev, ib_get_client_data(dev, p->client), arg);

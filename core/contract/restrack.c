@@ -174,6 +174,12 @@ void ib_track_set_maker(struct rdma_restrack_entry *res, const char *caller, uns
 }
 IB_EXPORT_INTERNAL(ib_track_set_maker);
 
+static void put_task(struct task_struct *task)
+{
+	if (task)
+		put_task_struct(task);
+}
+
 /**
  * ib_track_set_user() - record the process that an object is made for
  * @res: the object's tracking entry
@@ -189,18 +195,11 @@ void ib_track_set_user(struct rdma_restrack_entry *res, struct task_struct *task
 {
 	rdma_restrack_set_maker(res, task->comm, site);
 	get_task_struct(task);
-	if (res->task)
-		put_task_struct(res->task);
+	put_task(res->task);
 	res->task = task;
 	res->user = true;
 }
 IB_EXPORT_INTERNAL(ib_track_set_user);
-
-static void put_task(struct task_struct *task)
-{
-	if (task)
-		put_task_struct(task);
-}
 
 /**
  * ib_track_drop_user() - drop the task of an object that is not listed
