@@ -427,14 +427,7 @@ static enum emu_outcome emu_write_data(struct emu_exec *ex, struct emu_swqe *wqe
 static noinline bool emu_exec_rdma_simply(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	bool read = wqe->opcode == IB_WR_RDMA_READ, moved = false;
-	struct emu_simple msg = {
-		.opcode = wqe->opcode,
-		.flags = wqe->send_flags,
-		.length = wqe->length,
-		.wr_id = &wqe->wr_id,
-		.remote_addr = &wqe->rdma.remote_addr,
-		.rkey = &wqe->rdma.rkey,
-	};
+	struct emu_simple msg = emu_simple_of(wqe);
 	struct emu_region *region;
 	void *local;
 
@@ -447,10 +440,7 @@ static noinline bool emu_exec_rdma_simply(struct emu_exec *ex, struct emu_swqe *
 	if (!moved)
 		return false;
 	emu_simple_moved(ex->qp, &msg, pos, read);
-	if (read)
-		emu_count_messages(ex->peer->port, ex->qp->port, 1, msg.length);
-	else
-		emu_exec_sent(ex, msg.length);
+	emu_simple_count(ex, &msg);
 	return true;
 }
 

@@ -42,6 +42,19 @@ struct emu_simple {
 	const u32 *rkey;
 };
 
+/* The request that an entry of a send queue has. */
+static __always_inline struct emu_simple emu_simple_of(const struct emu_swqe *wqe)
+{
+	return (struct emu_simple) {
+		.opcode = wqe->opcode,
+		.flags = wqe->send_flags,
+		.length = wqe->length,
+		.wr_id = &wqe->wr_id,
+		.remote_addr = &wqe->rdma.remote_addr,
+		.rkey = &wqe->rdma.rkey,
+	};
+}
+
 /**
  * enum emu_shortcut - what became of a message
  * @EMU_NOT_SIMPLE: nothing was done; exec.c knows what to do
@@ -240,6 +253,15 @@ static __always_inline enum emu_shortcut emu_simple(struct emu_qp *qp, struct em
 	return emu_simple_rdma(qp, peer, msg, local, pos, true);
 }
 
+/* Counts a message to or from the peer, which is entered. */
+static __always_inline void emu_simple_count(struct emu_exec *ex, const struct emu_simple *msg)
+{
+	if (likely(msg->opcode != IB_WR_RDMA_READ))
+		emu_exec_sent(ex, msg->length);
+	else
+		emu_count_messages(ex->peer->port, ex->qp->port, 1, msg->length);
+}
+
 /**
  * emu_exec_simple() - execute the oldest entry of a send queue, if it is simple
  * @ex: the owner at work
@@ -253,14 +275,7 @@ static __always_inline enum emu_shortcut emu_simple(struct emu_qp *qp, struct em
 static __always_inline bool emu_exec_simple(struct emu_exec *ex, struct emu_qp *qp,
 					    struct emu_swqe *wqe, u32 pos)
 {
-	struct emu_simple msg = {
-		.opcode = wqe->opcode,
-		.flags = wqe->send_flags,
-		.length = wqe->length,
-		.wr_id = &wqe->wr_id,
-		.remote_addr = &wqe->rdma.remote_addr,
-		.rkey = &wqe->rdma.rkey,
-	};
+	struct emu_simple msg = emu_simple_of(wqe);
 	enum emu_shortcut way;
 	void *local;
 
@@ -274,10 +289,7 @@ static __always_inline bool emu_exec_simple(struct emu_exec *ex, struct emu_qp *
 	way = emu_simple(qp, ex->peer, &msg, local, pos);
 	if (unlikely(way == EMU_NOT_SIMPLE))
 		return false;
-	if (likely(msg.opcode != IB_WR_RDMA_READ))
-		emu_exec_sent(ex, msg.length);
-	else
-		emu_count_messages(ex->peer->port, qp->port, 1, msg.length);
+	emu_simple_count(ex, &msg);
 	if (unlikely(way == EMU_SIMPLE_LOST))
 		emu_lost_recv(ex, wqe, pos);
 	return true;
