@@ -412,11 +412,10 @@ static __always_inline void emu_posted_recv(struct emu_qp *qp)
 		emu_qp_ring(qp);
 }
 
-/* One request of one element: what most calls post. Not to queue pairs with an SRQ. */
+/* A request of one element, as most are. Not of a queue pair with an SRQ. */
 static __always_inline bool emu_recv_is_short(u32 max_sge, const struct ib_recv_wr *wr)
 {
-	return !wr->next && wr->num_sge == 1 && max_sge &&
-	       wr->sg_list->length <= EMU_MAX_MSG_SIZE;
+	return wr->num_sge == 1 && max_sge && wr->sg_list->length <= EMU_MAX_MSG_SIZE;
 }
 
 /* Preemption is off. @shared as in emu_post_recv_to(). */
@@ -435,7 +434,22 @@ static __always_inline bool emu_post_short_recv(struct emu_ring *ring,
 	wqe->length = sge->length;
 	wqe->sge[0] = *sge;
 	emu_ring_publish(&wqe->slot, pos);
+	kverbs_delay("emu_recv_posted");
 	return true;
+}
+
+/* False if nothing was posted: emu_post_one_recv() knows what to do. */
+static __always_inline bool emu_post_recv_shortly(struct emu_qp *qp, const struct ib_recv_wr *wr)
+{
+	bool posted;
+
+	if (unlikely(!emu_recv_is_short(qp->max_recv_sge, wr)))
+		return false;
+	preempt_disable();
+	posted = atomic_read(&qp->state) != IB_QPS_RESET &&
+		 emu_post_short_recv(&qp->rq, wr, false);
+	preempt_enable();
+	return likely(posted);
 }
 
 static noinline int emu_post_recvs(struct emu_qp *qp, const struct ib_recv_wr *wr,
@@ -451,6 +465,8 @@ static noinline int emu_post_recvs(struct emu_qp *qp, const struct ib_recv_wr *w
 	}
 	for (; wr; wr = next) {
 		next = wr->next;
+		if (likely(emu_post_recv_shortly(qp, wr)))
+			continue;
 		err = emu_post_one_recv(qp, wr);
 		if (unlikely(err)) {
 			ib_post_recv_failed(&qp->ibqp, wr, err);
@@ -462,20 +478,13 @@ static noinline int emu_post_recvs(struct emu_qp *qp, const struct ib_recv_wr *w
 	return err;
 }
 
-/* Where the two ways are told apart: emu_post_recvs() takes what is not short, and all errors. */
+/* Where the two ways are told apart: emu_post_recvs() takes chains, what is not short, and errors. */
 int emu_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		  const struct ib_recv_wr **bad_wr)
 {
 	struct emu_qp *qp = to_eqp(ibqp);
-	bool posted = false;
 
-	if (likely(emu_recv_is_short(qp->max_recv_sge, wr))) {
-		preempt_disable();
-		posted = atomic_read(&qp->state) != IB_QPS_RESET &&
-			 emu_post_short_recv(&qp->rq, wr, false);
-		preempt_enable();
-	}
-	if (unlikely(!posted))
+	if (unlikely(wr->next || !emu_post_recv_shortly(qp, wr)))
 		return emu_post_recvs(qp, wr, bad_wr);
 	emu_posted_recv(qp);
 	return 0;
@@ -499,6 +508,21 @@ static int emu_post_one_srq_recv(struct emu_srq *srq, const struct ib_recv_wr *w
 	return err;
 }
 
+/* As emu_post_recv_shortly(). */
+static __always_inline bool emu_post_srq_recv_shortly(struct emu_srq *srq,
+						      const struct ib_recv_wr *wr)
+{
+	bool posted;
+
+	if (unlikely(!emu_recv_is_short(srq->max_sge, wr)))
+		return false;
+	preempt_disable();
+	/* acquire: pair A of srq.c */
+	posted = emu_post_short_recv(&smp_load_acquire(&srq->in)->ring, wr, true);
+	preempt_enable();
+	return likely(posted);
+}
+
 static noinline int emu_post_srq_recvs(struct emu_srq *srq, const struct ib_recv_wr *wr,
 				       const struct ib_recv_wr **bad_wr)
 {
@@ -507,6 +531,8 @@ static noinline int emu_post_srq_recvs(struct emu_srq *srq, const struct ib_recv
 
 	for (; wr; wr = next) {
 		next = wr->next;
+		if (likely(emu_post_srq_recv_shortly(srq, wr)))
+			continue;
 		err = emu_post_one_srq_recv(srq, wr);
 		if (unlikely(err)) {
 			ib_post_srq_recv_failed(&srq->ibsrq, wr, err);
@@ -522,13 +548,8 @@ int emu_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 		      const struct ib_recv_wr **bad_wr)
 {
 	struct emu_srq *srq = to_esrq(ibsrq);
-	bool posted = false;
 
-	if (likely(emu_recv_is_short(srq->max_sge, wr))) {
-		preempt_disable();
-		/* acquire: pair A of srq.c */
-		posted = emu_post_short_recv(&smp_load_acquire(&srq->in)->ring, wr, true);
-		preempt_enable();
-	}
-	return likely(posted) ? 0 : emu_post_srq_recvs(srq, wr, bad_wr);
+	if (unlikely(wr->next || !emu_post_srq_recv_shortly(srq, wr)))
+		return emu_post_srq_recvs(srq, wr, bad_wr);
+	return 0;
 }
