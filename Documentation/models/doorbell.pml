@@ -11,7 +11,9 @@
  *				loop of emu_serve() in drivers/emu/engine/engine.c
  *	direct()		emu_post_direct() in drivers/emu/engine/direct.c: an
  *				entry that is executed before it is published; that
- *				older ones are there is a choice
+ *				older ones are there is a choice. emu_post_chain()
+ *				executes more of them before it lets go, as an owner
+ *				may anyway
  *	service()		emu_service(), there: what it finds at each step is a choice,
  *				so it holds whatever the budget is
  *	park()			emu_qp_park()

@@ -14,8 +14,7 @@
 #include "emu/rig_net.h"
 #include "lib/objects.h"
 
-#define LEN		64
-#define ACCESS		(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ)
+#define LEN		RIG_WARM_LEN
 #define BAD_KEY		0xabcdef00
 
 /* What happens while a poster stands still. */
@@ -26,24 +25,6 @@ struct meanwhile {
 	int err;			/* result of what was done */
 	bool hardirq;			/* the post was in a hard interrupt */
 };
-
-/* A connection over which a message went, so that the peer is known; it gives up soon. */
-static struct rig *direct_rig(struct kunit *test)
-{
-	struct rig *r = rig_new(test, "emu0", "emu1");
-	struct ib_wc wc;
-
-	r->access = ACCESS;
-	r->timeout = 1;
-	r->retry_cnt = 1;
-	r->rnr_retry = 0;
-	rig_start(test, r);
-	rig_register(test, &r->b, ACCESS);
-	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 1000, 0, LEN));
-	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, LEN));
-	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 1000);
-	return r;
-}
 
 static int direct_rdma(struct rig *r, enum ib_wr_opcode op, u64 id)
 {
@@ -69,21 +50,17 @@ static void expect_both(struct kunit *test, struct rig *r, u64 sent, u64 receive
 	KUNIT_EXPECT_PTR_EQ(test, r->b.qp, wc.qp);
 }
 
-static void nothing(void *arg)
-{
-}
-
 /* The poster stands still there only if it is on the short way. */
 #define EXPECT_REACHED(test, place, post)				\
 do {									\
-	kverbs_delay_set(place, nothing, NULL);				\
+	kverbs_delay_set(place, kvt_nothing, NULL);				\
 	KUNIT_EXPECT_EQ(test, 0, post);					\
 	KUNIT_EXPECT_TRUE_MSG(test, kverbs_delay_clear(), place);	\
 } while (0)
 
 #define EXPECT_NOT_REACHED(test, place, post)				\
 do {									\
-	kverbs_delay_set(place, nothing, NULL);				\
+	kverbs_delay_set(place, kvt_nothing, NULL);				\
 	KUNIT_EXPECT_EQ(test, 0, post);					\
 	KUNIT_EXPECT_FALSE_MSG(test, kverbs_delay_clear(), place);	\
 } while (0)
@@ -105,7 +82,7 @@ KUNIT_ARRAY_PARAM_DESC(direct_op, direct_ops, name);
 static void lone_request_is_executed_where_it_is(struct kunit *test)
 {
 	const struct direct_op *op = test->param_value;
-	struct rig *r = direct_rig(test);
+	struct rig *r = rig_warm(test);
 	u64 sent = rig_counter(test, &r->a, "port_xmit_packets");
 	u64 received = rig_counter(test, &r->a, "port_rcv_packets");
 	bool read = op->op == IB_WR_RDMA_READ;
@@ -137,7 +114,7 @@ static void lone_request_is_executed_where_it_is(struct kunit *test)
 /* More than the queue has entries, one by one and in chains, so that laps mix. */
 static void both_ways_share_a_ring(struct kunit *test)
 {
-	struct rig *r = direct_rig(test);
+	struct rig *r = rig_warm(test);
 	struct ib_sge sge = rig_sge(&r->a, 0, LEN);
 	struct ib_send_wr wr[3];
 	u32 i, j, n, id = 0;
@@ -165,7 +142,7 @@ static void both_ways_share_a_ring(struct kunit *test)
 
 static void unsignaled_requests_are_retired_with_a_later_one(struct kunit *test)
 {
-	struct rig *r = direct_rig(test);
+	struct rig *r = rig_warm(test);
 	struct ib_sge sge = rig_sge(&r->a, 0, LEN);
 	struct ib_send_wr wr;
 	struct ib_wc wc;
@@ -189,7 +166,7 @@ static void unsignaled_requests_are_retired_with_a_later_one(struct kunit *test)
 
 static void request_that_is_not_simple_goes_the_long_way(struct kunit *test)
 {
-	struct rig *r = direct_rig(test);
+	struct rig *r = rig_warm(test);
 	struct ib_sge sge[2] = { rig_sge(&r->a, 0, LEN), rig_sge(&r->a, LEN, LEN) };
 	struct ib_recv_wr recv = { .wr_id = 3, .sg_list = sge, .num_sge = 2 };
 	struct ib_send_wr wr;
@@ -199,7 +176,7 @@ static void request_that_is_not_simple_goes_the_long_way(struct kunit *test)
 	EXPECT_REACHED(test, "emu_direct_publish", rig_send(&r->a, 1, 0, LEN));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_RNR_RETRY_EXC_ERR);
 
-	r = direct_rig(test);
+	r = rig_warm(test);
 	/* A receive in two pieces. */
 	sge[0] = rig_sge(&r->b, 0, LEN / 2);
 	sge[1] = rig_sge(&r->b, SZ_4K, LEN / 2);
@@ -223,7 +200,7 @@ static void request_that_is_not_simple_goes_the_long_way(struct kunit *test)
 
 static void receive_that_is_too_short_is_found_out(struct kunit *test)
 {
-	struct rig *r = direct_rig(test);
+	struct rig *r = rig_warm(test);
 	struct ib_wc wc;
 
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, LEN - 1));
@@ -235,7 +212,7 @@ static void receive_that_is_too_short_is_found_out(struct kunit *test)
 /* The completion queue of the receiver has room for no more: the sender hears of it. */
 static void lost_receive_completion_fails_the_sender(struct kunit *test)
 {
-	struct rig *r = direct_rig(test);
+	struct rig *r = rig_warm(test);
 	struct ib_wc wc;
 	u32 i;
 
@@ -282,7 +259,7 @@ static void interrupt(void *arg)
 static void expect_order(struct kunit *test, const char *place, void (*fn)(void *arg),
 			 u64 first, u64 second)
 {
-	struct meanwhile m = { .r = direct_rig(test) };
+	struct meanwhile m = { .r = rig_warm(test) };
 	struct ib_wc wc;
 
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&m.r->b, 1, 0, LEN));
@@ -366,7 +343,7 @@ static struct ib_wc stand_still(struct kunit *test, struct meanwhile *m, const c
 static void we_fail_before_we_look(struct kunit *test)
 {
 	const struct direct_op *op = test->param_value;
-	struct meanwhile m = { .r = direct_rig(test) };
+	struct meanwhile m = { .r = rig_warm(test) };
 
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&m.r->b, 2, 0, LEN));
 	KUNIT_EXPECT_EQ(test, IB_WC_WR_FLUSH_ERR,
@@ -377,7 +354,7 @@ static void we_fail_before_we_look(struct kunit *test)
 static void we_fail_with_a_request_under_way(struct kunit *test)
 {
 	const struct direct_op *op = test->param_value;
-	struct meanwhile m = { .r = direct_rig(test) };
+	struct meanwhile m = { .r = rig_warm(test) };
 	struct ib_wc wc;
 
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&m.r->b, 2, 0, LEN));
@@ -398,7 +375,7 @@ static void peer_fails(struct kunit *test)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(places); i++) {
-		m = (struct meanwhile) { .r = direct_rig(test) };
+		m = (struct meanwhile) { .r = rig_warm(test) };
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&m.r->b, 2, 0, LEN));
 		KUNIT_EXPECT_EQ(test, IB_WC_RETRY_EXC_ERR,
 				stand_still(test, &m, places[i], fail_peer, op->op).status);
@@ -432,7 +409,7 @@ static void register_anew(void *arg)
 
 	m->err = post_invalidate(m->r);
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey) & 0xff);
-	m->err = m->err ?: rig_post_reg(&m->r->b, mr, 8, ACCESS);
+	m->err = m->err ?: rig_post_reg(&m->r->b, mr, 8, RIG_WARM_ACCESS);
 }
 
 static const struct direct_op rdma_ops[] = {
@@ -450,7 +427,7 @@ static void region_is_invalidated(struct kunit *test)
 	struct ib_wc wc;
 
 	for (i = 0; i < ARRAY_SIZE(fns); i++) {
-		m = (struct meanwhile) { .r = direct_rig(test) };
+		m = (struct meanwhile) { .r = rig_warm(test) };
 		/* The region is remembered from here on. */
 		EXPECT_NOT_REACHED(test, "emu_target_enter", direct_rdma(m.r, op->op, 1));
 		RIG_EXPECT_WC(test, m.r->a.scq, &wc, 1, IB_WC_SUCCESS);
@@ -469,7 +446,7 @@ static void remembered_region_is_checked(struct kunit *test)
 	int i;
 
 	for (i = 0; i < 3; i++) {
-		r = direct_rig(test);
+		r = rig_warm(test);
 		KUNIT_ASSERT_EQ(test, 0, direct_rdma(r, op->op, 1));
 		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
 		KUNIT_ASSERT_EQ(test, 0,
@@ -485,7 +462,7 @@ static void remembered_region_is_checked(struct kunit *test)
 static void region_goes(struct kunit *test)
 {
 	const struct direct_op *op = test->param_value;
-	struct rig *r = direct_rig(test);
+	struct rig *r = rig_warm(test);
 	struct ib_mr *mr;
 	struct ib_wc wc;
 	u64 iova;
@@ -493,7 +470,7 @@ static void region_goes(struct kunit *test)
 
 	mr = KVT_PTR(test, ib_alloc_mr(r->b.pd, IB_MR_TYPE_MEM_REG, RIG_BUF / PAGE_SIZE + 1));
 	KUNIT_ASSERT_EQ(test, 1, rig_map(&r->b, mr, 0, r->b.size));
-	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->b, mr, 8, ACCESS));
+	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->b, mr, 8, RIG_WARM_ACCESS));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 8, IB_WC_SUCCESS);
 	key = mr->rkey;
 	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, op->op, 1, 0, LEN, mr->iova, key));
@@ -512,7 +489,7 @@ static void rdma_crosses_pages(struct kunit *test)
 {
 	const struct direct_op *op = test->param_value;
 	bool read = op->op == IB_WR_RDMA_READ;
-	struct rig *r = direct_rig(test);
+	struct rig *r = rig_warm(test);
 	u32 len = 3 * PAGE_SIZE, at = PAGE_SIZE / 2;
 	struct scatterlist sg[2];
 	struct ib_mr *mr;
@@ -535,7 +512,7 @@ static void rdma_crosses_pages(struct kunit *test)
 		sg_dma_len(&sg[i]) = PAGE_SIZE;
 	}
 	KUNIT_ASSERT_EQ(test, 2, ib_map_mr_sg(mr, sg, 2, NULL, PAGE_SIZE));
-	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->b, mr, 8, ACCESS));
+	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->b, mr, 8, RIG_WARM_ACCESS));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 8, IB_WC_SUCCESS);
 	rig_fill(r->a.buf, 2 * LEN, 6);
 	memset(r->b.buf, 0, 2 * PAGE_SIZE);
@@ -559,7 +536,7 @@ static void rdma_crosses_pages(struct kunit *test)
 static void peer_is_destroyed(struct kunit *test)
 {
 	const struct direct_op *op = test->param_value;
-	struct rig *r = direct_rig(test);
+	struct rig *r = rig_warm(test);
 	struct ib_wc wc;
 
 	rig_destroy_qp(test, &r->b);
@@ -571,7 +548,7 @@ static void peer_is_destroyed(struct kunit *test)
 static void peer_is_connected_elsewhere(struct kunit *test)
 {
 	const struct direct_op *op = test->param_value;
-	struct rig *r = direct_rig(test);
+	struct rig *r = rig_warm(test);
 	struct rig *other = rig_new(test, "emu0", "emu1");
 	struct ib_wc wc;
 
@@ -663,7 +640,7 @@ static void freezer_comes(struct kunit *test)
 
 	kvt_need_two_cpus(test);
 	for (i = 0; i < ARRAY_SIZE(places); i++) {
-		m = (struct meanwhile) { .r = direct_rig(test), .err = 1 };
+		m = (struct meanwhile) { .r = rig_warm(test), .err = 1 };
 		m.thread = kvt_thread_new(test, kvt_other_cpu(), change_us, &m);
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&m.r->b, 2, 0, LEN));
 		kverbs_delay_set(places[i], wait_for_freezer, &m);
@@ -679,7 +656,7 @@ static void freezer_comes(struct kunit *test)
 static void in_sqd_requests_wait(struct kunit *test)
 {
 	const struct direct_op *op = test->param_value;
-	struct rig *r = direct_rig(test);
+	struct rig *r = rig_warm(test);
 	struct ib_wc wc;
 
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, LEN));
@@ -759,7 +736,7 @@ static void owned_init(struct kunit *test, struct owned *o)
 {
 	int i;
 
-	o->r = direct_rig(test);
+	o->r = rig_warm(test);
 	o->sge = rig_sge(&o->r->a, 0, LEN);
 	for (i = 0; i < 2; i++)
 		rig_send_wr(&o->send[i], i, &o->sge, 1);
@@ -774,6 +751,8 @@ static void chained_send_is_the_consumers_when_it_completes(struct kunit *test)
 	owned_init(test, &o);
 	for (i = 0; i < 3; i++)
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&o.r->b, i, 0, LEN));
+	/* With immediate data, so that it takes the long way. */
+	o.send[0].opcode = IB_WR_SEND_WITH_IMM;
 	o.send[0].next = &o.send[1];
 	kverbs_delay_set("emu_send_posted", first_send_completes, &o);
 	KUNIT_EXPECT_EQ(test, 0, ib_post_send(o.r->a.qp, &o.send[0], NULL));

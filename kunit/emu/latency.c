@@ -208,16 +208,12 @@ int lat_collect(struct ib_cq *cq, int wanted, enum ib_wc_status status)
 KUNIT_ARRAY_PARAM(lat_context, lat_contexts, lat_context_name);
 
 /* What the kernel itself does in the meantime. */
-static void nothing(void *arg)
-{
-}
-
 static void idle(struct kunit *test)
 {
 	enum lat_context c = lat_context_of_param(test);
 
 	lat_begin();
-	lat_run(c, nothing, NULL);
+	lat_run(c, kvt_nothing, NULL);
 	msleep(20);
 	lat_end();
 }

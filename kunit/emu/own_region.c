@@ -108,14 +108,10 @@ static void message_expect_refused(struct kunit *test, struct message *m, const 
 		RIG_EXPECT_WC(test, m->r->b.rcq, &wc, 50, IB_WC_LOC_PROT_ERR);
 }
 
-static void nothing(void *arg)
-{
-}
-
 /* Whether @place, where only a cursor or only a remembered region leads, is reached. */
 #define EXPECT_REACHED(test, reached, place, post)			\
 do {									\
-	kverbs_delay_set(place, nothing, NULL);				\
+	kverbs_delay_set(place, kvt_nothing, NULL);				\
 	post;								\
 	KUNIT_EXPECT_EQ_MSG(test, reached, kverbs_delay_clear(), place);\
 } while (0)

@@ -360,6 +360,32 @@ struct rig *rig_up(struct kunit *test, const char *dev_a, const char *dev_b)
 EXPORT_SYMBOL_GPL(rig_up);
 
 /**
+ * rig_warm() - make a connection over which a message went, so that the peer is known
+ * @test: the running case
+ *
+ * Both ends grant RIG_WARM_ACCESS, to the second end's registered buffer. They give up soon.
+ *
+ * Return: the rig.
+ */
+struct rig *rig_warm(struct kunit *test)
+{
+	struct rig *r = rig_new(test, "emu0", "emu1");
+	struct ib_wc wc;
+
+	r->access = RIG_WARM_ACCESS;
+	r->timeout = 1;
+	r->retry_cnt = 1;
+	r->rnr_retry = 0;
+	rig_start(test, r);
+	rig_register(test, &r->b, RIG_WARM_ACCESS);
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 1000, 0, RIG_WARM_LEN));
+	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, RIG_WARM_LEN));
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 1000);
+	return r;
+}
+EXPORT_SYMBOL_GPL(rig_warm);
+
+/**
  * rig_of_param() - make a connected rig on the devices of the test parameter
  * @test: the running case
  *

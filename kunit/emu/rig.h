@@ -64,6 +64,10 @@ void rig_connect(struct kunit *test, struct rig *r);
 void rig_start(struct kunit *test, struct rig *r);
 struct rig *rig_up(struct kunit *test, const char *dev_a, const char *dev_b);
 
+#define RIG_WARM_LEN	64
+#define RIG_WARM_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ)
+struct rig *rig_warm(struct kunit *test);
+
 int rig_to_init(struct rig *r, struct rig_end *e);
 int rig_to_rtr(struct rig *r, struct rig_end *e, struct rig_end *peer);
 int rig_to_rts(struct rig *r, struct rig_end *e);

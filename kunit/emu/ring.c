@@ -678,7 +678,7 @@ static void consumed_before_published(struct kunit *test)
 			KUNIT_ASSERT_EQ(test, start + i, pos);
 			KUNIT_EXPECT_NULL(test, emu_ring_peek(ring, &pos));
 			slot = emu_ring_slot(ring, pos);
-			if (emu_ring_must_publish(ring, pos) || !lap) {
+			if (emu_ring_must_publish(ring, pos, 1) || !lap) {
 				emu_ring_publish(slot, pos);
 				KUNIT_EXPECT_PTR_EQ(test, slot, emu_ring_peek(ring, &pos));
 				published++;
@@ -687,6 +687,29 @@ static void consumed_before_published(struct kunit *test)
 			emu_ring_retire(ring, 1);
 		}
 		KUNIT_EXPECT_EQ(test, lap ? RING_DEPTH : 3 * RING_DEPTH, published);
+	}
+}
+
+/* Asked of several positions, it is what it is asked of one by one. */
+static void some_of_a_row_must_be_published(struct kunit *test)
+{
+	struct emu_ring *ring = ring_new(test, RING_DEPTH);
+	u32 lap, pos, count, i;
+	bool any;
+
+	for (lap = 0; lap < 4; lap++) {
+		u32 start = lap * BIT(30) + BIT(29);
+
+		for (pos = start - 2 * RING_DEPTH; pos != start + 2 * RING_DEPTH; pos++) {
+			for (count = 1; count <= RING_DEPTH + 1; count++) {
+				any = false;
+				for (i = 0; i < count; i++)
+					any |= pos + i - start < RING_DEPTH;
+				KUNIT_ASSERT_EQ_MSG(test, any,
+						    emu_ring_must_publish(ring, pos, count),
+						    "%u from 0x%x on", count, pos);
+			}
+		}
 	}
 }
 
@@ -713,6 +736,7 @@ static struct kunit_case emu_ring_cases[] = {
 	KUNIT_CASE(entries_come_out_in_order_over_many_laps),
 	KUNIT_CASE(positions_wrap_at_32_bits),
 	KUNIT_CASE(consumed_before_published),
+	KUNIT_CASE(some_of_a_row_must_be_published),
 	KUNIT_CASE(hole_stops_consumers_until_it_is_filled),
 	KUNIT_CASE(reset_empties_the_ring),
 	KUNIT_CASE(two_posters_and_one_consumer),

@@ -219,4 +219,9 @@ void kvt_yield(void);
 void kvt_expedite_rcu(struct kunit *test);
 void kvt_need_two_cpus(struct kunit *test);
 
+/* For kverbs_delay_set(), of a case that only wants to know whether a place is reached. */
+static inline void kvt_nothing(void *arg)
+{
+}
+
 #endif

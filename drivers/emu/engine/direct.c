@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Posting sends, and the shortcut for a request that is posted alone on an idle queue pair.
+ * Posting sends, and the shortcut for requests that are posted on an idle queue pair.
  *
  * Most consumers post one request a call, and most requests find the queue empty. The poster of
  * such a request becomes the owner of the queue pair first, then reserves the position of the
  * entry, and executes the request from the consumer's memory, if it is simple: see fastpath.h.
- * The ring gets the position, but not the entry; see emu_ring_must_publish().
+ * The ring gets the position, but not the entry; see emu_ring_must_publish(). For the requests of
+ * a chain it does so one after the other, as long as each is simple and the budget lasts.
  *
  * emu_post_send() is where the two ways are told apart; the other one is emu_post_sends(), which
  * fills in entries and rings the doorbell. What may happen on the way:
@@ -33,6 +34,9 @@
 
 #include "fastpath.h"
 
+/* No chain has more requests that are executed here: each takes EMU_ENTRY_COST of the budget. */
+#define EMU_CHAIN_MAX	(EMU_INLINE_BUDGET / EMU_ENTRY_COST)
+
 /* Is it worth a try? What is checked here need not be checked again. */
 static __always_inline bool emu_is_direct(const struct emu_qp *qp, const struct ib_send_wr *wr)
 {
@@ -41,7 +45,7 @@ static __always_inline bool emu_is_direct(const struct emu_qp *qp, const struct 
 	if (static_branch_unlikely(&emu_detour))
 		return false;
 	/* A process's doorbell posts nothing. */
-	if (!wr || wr->next || wr->num_sge != 1 || (wr->send_flags & IB_SEND_INLINE))
+	if (!wr || wr->num_sge != 1 || (wr->send_flags & IB_SEND_INLINE))
 		return false;
 	/*
 	 * Those of EMU_DIRECT_OPS have even numbers: one comparison tells. Not READ_ONCE(), which
@@ -60,34 +64,31 @@ static noinline void emu_direct_serve(struct emu_qp *qp, u32 spent)
 	emu_serve(qp, (in_hardirq() ? EMU_HARDIRQ_BUDGET : EMU_INLINE_BUDGET) - (s64)spent, false);
 }
 
-/* The shortcut was left after the entry at @pos had been reserved. */
-static noinline void emu_direct_publish(struct emu_qp *qp, const struct ib_send_wr *wr, u32 pos)
-{
-	struct emu_swqe *wqe = (struct emu_swqe *)emu_ring_slot(&qp->sq, pos);
-
-	kverbs_delay("emu_direct_publish");
-	emu_fill_reserved(qp, wqe, wr);
-	emu_ring_publish(&wqe->slot, pos);
-	emu_direct_serve(qp, 0);
-}
-
-/* The responder's completion was lost. The entry at @pos is the oldest, and ours alone. */
-static noinline void emu_direct_lost(struct emu_qp *qp, const struct ib_send_wr *wr, u32 pos)
+/*
+ * The shortcut was left after the entry at @pos had been reserved: nothing was done, or the
+ * responder's completion was lost, and then the entry is the oldest, and ours alone. @spent counts
+ * what was executed before it.
+ */
+static noinline void emu_direct_leave(struct emu_qp *qp, enum emu_shortcut way,
+				      const struct ib_send_wr *wr, u32 pos, u32 spent)
 {
 	struct emu_swqe *wqe = (struct emu_swqe *)emu_ring_slot(&qp->sq, pos);
 	struct emu_exec ex = { .qp = qp };
-	u32 length = wr->sg_list->length;
 
+	kverbs_delay("emu_direct_publish");
 	emu_fill_reserved(qp, wqe, wr);
-	emu_lost_recv(&ex, wqe, pos);
-	emu_direct_serve(qp, EMU_ENTRY_COST + length);
+	if (way == EMU_SIMPLE_LOST) {
+		spent += EMU_ENTRY_COST + wr->sg_list->length;
+		emu_lost_recv(&ex, wqe, pos);
+	} else {
+		emu_ring_publish(&wqe->slot, pos);
+	}
+	emu_direct_serve(qp, spent);
 }
 
-/* Executes the request, which has the position @pos, as emu_simple() does. */
-static __always_inline enum emu_shortcut emu_direct_execute(struct emu_qp *qp,
-							    const struct ib_send_wr *wr, u32 pos)
+static __always_inline struct emu_simple emu_direct_message(const struct ib_send_wr *wr)
 {
-	struct emu_simple msg = {
+	return (struct emu_simple) {
 		.opcode = wr->opcode,
 		.flags = wr->send_flags,
 		.length = wr->sg_list->length,
@@ -95,17 +96,27 @@ static __always_inline enum emu_shortcut emu_direct_execute(struct emu_qp *qp,
 		.remote_addr = &rdma_wr(wr)->remote_addr,
 		.rkey = &rdma_wr(wr)->rkey,
 	};
+}
+
+/* Older entries come first. Only the owner moves the tail. */
+static __always_inline bool emu_direct_is_oldest(const struct emu_qp *qp, u32 pos)
+{
+	return likely(pos == (u32)atomic_read(&qp->sq.tail));
+}
+
+/* Executes the request, which has the position @pos, as emu_simple() does. */
+static __always_inline enum emu_shortcut emu_direct_execute(struct emu_qp *qp,
+							    const struct ib_send_wr *wr, u32 pos)
+{
+	struct emu_simple msg = emu_direct_message(wr);
 	struct emu_qp *peer = qp->peer;
 	enum emu_shortcut way;
 	void *local;
 
-	/* Older entries come first. Only the owner moves the tail. */
-	if (unlikely(pos != (u32)atomic_read(&qp->sq.tail) || emu_ring_must_publish(&qp->sq, pos)))
+	if (!emu_direct_is_oldest(qp, pos) || unlikely(emu_ring_must_publish(&qp->sq, pos, 1)))
 		return EMU_NOT_SIMPLE;
 	local = emu_short_span(wr->sg_list, 1);
-	if (unlikely(!local))
-		return EMU_NOT_SIMPLE;
-	if (unlikely(!emu_reenter_peer(qp, peer)))
+	if (unlikely(!local || !emu_reenter_peer(qp, peer)))
 		return EMU_NOT_SIMPLE;
 	way = emu_simple(qp, peer, &msg, local, pos);
 	if (likely(way != EMU_NOT_SIMPLE)) {
@@ -137,13 +148,103 @@ static __always_inline bool emu_post_direct(struct emu_qp *qp, const struct ib_s
 	kverbs_delay("emu_direct_execute");
 	way = emu_direct_execute(qp, wr, pos);
 	kverbs_delay("emu_direct_executed");
-	if (unlikely(way == EMU_NOT_SIMPLE))
-		emu_direct_publish(qp, wr, pos);
-	else if (unlikely(way == EMU_SIMPLE_LOST))
-		emu_direct_lost(qp, wr, pos);
+	if (unlikely(way != EMU_SIMPLE))
+		emu_direct_leave(qp, way, wr, pos, 0);
 	else if (unlikely(!emu_qp_release(qp)))
 		emu_direct_serve(qp, EMU_ENTRY_COST + length);
 	return true;
+}
+
+/**
+ * struct emu_sent - what a chain has sent to the peer, and is counted at its end
+ * @messages: number of messages
+ * @bytes: their bytes
+ */
+struct emu_sent {
+	u32 messages;
+	u64 bytes;
+};
+
+/* As emu_direct_execute(), of a request of a chain; @peer is entered. */
+static __always_inline enum emu_shortcut emu_chain_execute(struct emu_qp *qp, struct emu_qp *peer,
+							   const struct ib_send_wr *wr, u32 pos,
+							   struct emu_sent *sent)
+{
+	struct emu_simple msg = emu_direct_message(wr);
+	enum emu_shortcut way;
+	void *local;
+
+	if (!emu_direct_is_oldest(qp, pos) || !emu_is_entered(peer))
+		return EMU_NOT_SIMPLE;
+	local = emu_short_span(wr->sg_list, 1);
+	if (unlikely(!local))
+		return EMU_NOT_SIMPLE;
+	way = emu_simple(qp, peer, &msg, local, pos);
+	if (unlikely(way == EMU_NOT_SIMPLE))
+		return way;
+	if (unlikely(msg.opcode == IB_WR_RDMA_READ)) {
+		emu_count_messages(peer->port, qp->port, 1, msg.length);
+		return way;
+	}
+	sent->messages++;
+	sent->bytes += msg.length;
+	return way;
+}
+
+static __always_inline void emu_chain_end(struct emu_qp *qp, struct emu_qp *peer,
+					  const struct emu_sent *sent)
+{
+	if (likely(sent->messages))
+		emu_count_messages(qp->port, peer->port, sent->messages, sent->bytes);
+	emu_leave(peer);
+}
+
+/*
+ * As emu_post_direct(), of a chain whose first request emu_is_direct(). Returns the first request
+ * that was not posted, or NULL.
+ */
+static noinline const struct ib_send_wr *emu_post_chain(struct emu_qp *qp,
+							const struct ib_send_wr *wr)
+{
+	s64 budget = in_hardirq() ? EMU_HARDIRQ_BUDGET : EMU_INLINE_BUDGET, left = budget;
+	const struct ib_send_wr *this;
+	struct emu_sent sent = {};
+	enum emu_shortcut way;
+	struct emu_qp *peer;
+	u32 length, pos;
+
+	if (unlikely(!emu_qp_own(qp)))
+		return wr;
+	kverbs_delay("emu_post_direct");
+	/* Only the owner knows it. */
+	peer = qp->peer;
+	if (unlikely(emu_ring_must_publish(&qp->sq, atomic_read(&qp->sq.tail), EMU_CHAIN_MAX) ||
+		     !emu_reenter_peer(qp, peer))) {
+		emu_direct_serve(qp, 0);
+		return wr;
+	}
+	do {
+		if (unlikely(!emu_may_send(qp) || !emu_ring_reserve_position(&qp->sq, &pos)))
+			break;
+		kverbs_delay("emu_direct_execute");
+		/* As above: all that is needed of a request is read before it completes. */
+		this = wr;
+		wr = wr->next;
+		length = this->sg_list->length;
+		way = emu_chain_execute(qp, peer, this, pos, &sent);
+		kverbs_delay("emu_direct_executed");
+		if (unlikely(way != EMU_SIMPLE)) {
+			emu_chain_end(qp, peer, &sent);
+			emu_direct_leave(qp, way, this, pos, budget - left);
+			return wr;
+		}
+		left -= EMU_ENTRY_COST + length;
+	} while (likely(wr) && likely(left > 0) && emu_is_direct(qp, wr));
+
+	emu_chain_end(qp, peer, &sent);
+	if (unlikely(!emu_qp_release(qp)))
+		emu_direct_serve(qp, budget - left);
+	return wr;
 }
 
 int emu_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
@@ -154,7 +255,12 @@ int emu_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 
 	if (likely(emu_is_direct(qp, wr))) {
 		preempt_disable();
-		posted = emu_post_direct(qp, wr);
+		if (likely(!wr->next)) {
+			posted = emu_post_direct(qp, wr);
+		} else {
+			wr = emu_post_chain(qp, wr);
+			posted = !wr;
+		}
 		preempt_enable();
 	}
 	return likely(posted) ? 0 : emu_post_sends(qp, wr, bad_wr);

@@ -210,11 +210,12 @@ static __always_inline void *emu_ring_reserve_shared(struct emu_ring *ring, u32 
  * A send queue's owner may consume the oldest entry where it was reserved, before it is
  * published. Its slot then keeps the number of an earlier lap, which after 2^32 positions would
  * be taken for that of an entry that is reserved and not published yet. So of 2^30 positions in a
- * row, those of one lap are published, whoever consumes them: does @pos belong to it?
+ * row, those of one lap are published, whoever consumes them: does any of the @count positions
+ * from @pos on belong to it?
  */
-static __always_inline bool emu_ring_must_publish(const struct emu_ring *ring, u32 pos)
+static __always_inline bool emu_ring_must_publish(const struct emu_ring *ring, u32 pos, u32 count)
 {
-	return ((pos ^ BIT(29)) & (BIT(30) - 1)) <= ring->mask;
+	return ((pos + BIT(29) + count - 1) & (BIT(30) - 1)) <= ring->mask + count - 1;
 }
 
 static inline void emu_ring_publish(struct emu_slot *slot, u32 pos)

@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Requests that are posted in a chain, and executed one after the other from the poster's memory:
+ * as those that are posted alone, see direct.c. Between two of them, other posters and interrupts
+ * come, either end fails, a region goes, somebody wants to change the queue pair. What comes out
+ * is what comes out if they take the way through the queue.
+ */
+#include <linux/irq_work.h>
+#include <kverbs/delay.h>
+
+#include "emu/rig.h"
+#include "lib/objects.h"
+
+#define LEN		RIG_WARM_LEN
+#define CHAIN		4
+#define BAD_KEY		0xabcdef00
+#define OTHER_ID	77
+
+/* Where the poster stands still, after the first request of a chain was executed. */
+#define BETWEEN		"emu_direct_executed"
+/* Where it passes by if it leaves the shortcut. */
+#define LEFT		"emu_direct_publish"
+
+/* Requests numbered from 0 on, and what happens while their poster stands still. */
+struct chain {
+	struct rig *r;			/* its connection, and the end that posts is the first */
+	struct ib_sge sge[RIG_WR + 1];	/* piece i of the buffer */
+	struct ib_rdma_wr wr[RIG_WR + 1];
+	struct ib_sge two[2];		/* a piece in two */
+	const struct ib_send_wr *bad;	/* the request that was refused */
+	struct irq_work irq;		/* posts in a hard interrupt */
+	struct kvt_thread *thread;	/* changes the queue pair */
+	u32 passed;			/* how often the poster has passed by */
+	int err;			/* result of what was done */
+};
+
+static const struct chain_op {
+	enum ib_wr_opcode op;
+	enum ib_wc_opcode wc;
+	const char *name;
+} chain_ops[] = {
+	{ IB_WR_SEND, IB_WC_SEND, "send" },
+	{ IB_WR_RDMA_WRITE, IB_WC_RDMA_WRITE, "write" },
+	{ IB_WR_RDMA_READ, IB_WC_RDMA_READ, "read" },
+};
+KUNIT_ARRAY_PARAM_DESC(chain_op, chain_ops, name);
+
+/* A chain of @nr requests, each with its own piece of both buffers, and as many receives. */
+static struct chain *chain_new(struct kunit *test, enum ib_wr_opcode op, u32 nr)
+{
+	struct chain *c = KVT_PTR(test, kunit_kzalloc(test, sizeof(*c), GFP_KERNEL));
+	u32 i;
+
+	c->r = rig_warm(test);
+	for (i = 0; i < nr; i++) {
+		c->sge[i] = rig_sge(&c->r->a, i * LEN, LEN);
+		rig_send_wr(&c->wr[i].wr, i, &c->sge[i], 1);
+		c->wr[i].wr.opcode = op;
+		c->wr[i].wr.next = i + 1 < nr ? &c->wr[i + 1].wr : NULL;
+		c->wr[i].remote_addr = c->r->b.mr->iova + i * LEN;
+		c->wr[i].rkey = c->r->b.mr->rkey;
+		if (op == IB_WR_SEND && i < RIG_WR)
+			KUNIT_ASSERT_EQ(test, 0, rig_recv(&c->r->b, i, i * LEN, LEN));
+	}
+	return c;
+}
+
+static int chain_post(struct chain *c)
+{
+	return ib_post_send(c->r->a.qp, &c->wr[0].wr, &c->bad);
+}
+
+/* Posts it, with @fn called after the first request. */
+static void chain_post_meanwhile(struct kunit *test, struct chain *c, void (*fn)(void *arg))
+{
+	kverbs_delay_set(BETWEEN, fn, c);
+	KUNIT_EXPECT_EQ(test, 0, chain_post(c));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, c->err);
+}
+
+/* The requests from @from to @to have ended so, in this order. */
+static void expect_ended(struct kunit *test, struct chain *c, u32 from, u32 to,
+			 enum ib_wc_status status)
+{
+	struct ib_wc wc;
+	u32 i;
+
+	for (i = from; i < to; i++)
+		RIG_EXPECT_WC(test, c->r->a.scq, &wc, i, status);
+}
+
+static void expect_received(struct kunit *test, struct chain *c, u32 from, u32 to)
+{
+	struct ib_wc wc;
+	u32 i;
+
+	for (i = from; i < to; i++)
+		RIG_EXPECT_WC(test, c->r->b.rcq, &wc, i, IB_WC_SUCCESS);
+}
+
+/* The doorbell is idle, and the shortcut is taken again. */
+static void expect_idle(struct kunit *test, struct chain *c)
+{
+	struct ib_wc wc;
+
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&c->r->b, 99, 0, LEN));
+	kverbs_delay_set(BETWEEN, kvt_nothing, NULL);
+	KUNIT_EXPECT_EQ(test, 0, rig_send(&c->r->a, 98, 0, LEN));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	RIG_EXPECT_DELIVERED(test, c->r, &wc, 98, 99);
+	KUNIT_EXPECT_TRUE(test, rig_empty(c->r->a.scq));
+}
+
+/* --- all of it ------------------------------------------------------------------- */
+
+static void count_passed(void *arg)
+{
+	struct chain *c = arg;
+
+	c->passed++;
+	kverbs_delay_set(BETWEEN, count_passed, c);
+}
+
+static void chain_is_executed_where_it_is(struct kunit *test)
+{
+	const struct chain_op *op = test->param_value;
+	bool read = op->op == IB_WR_RDMA_READ;
+	struct chain *c = chain_new(test, op->op, RIG_WR);
+	struct rig_end *from = read ? &c->r->b : &c->r->a, *to = read ? &c->r->a : &c->r->b;
+	u64 sent = rig_counter(test, &c->r->a, "port_xmit_packets");
+	u64 bytes = rig_counter(test, &c->r->a, "port_xmit_data");
+	u64 received = rig_counter(test, &c->r->a, "port_rcv_packets");
+	struct ib_wc wc;
+	u32 i;
+
+	rig_fill(from->buf, RIG_WR * LEN, 3);
+	kverbs_delay_set(BETWEEN, count_passed, c);
+	KUNIT_EXPECT_EQ(test, 0, chain_post(c));
+	kverbs_delay_clear();
+	KUNIT_EXPECT_EQ(test, RIG_WR, c->passed);
+	KUNIT_EXPECT_TRUE(test, rig_filled(to->buf, RIG_WR * LEN, 3));
+	for (i = 0; i < RIG_WR; i++) {
+		RIG_EXPECT_WC(test, c->r->a.scq, &wc, i, IB_WC_SUCCESS);
+		KUNIT_EXPECT_EQ(test, op->wc, wc.opcode);
+	}
+	if (op->op == IB_WR_SEND)
+		expect_received(test, c, 0, RIG_WR);
+	KUNIT_EXPECT_EQ(test, sent + (read ? 0 : RIG_WR),
+			rig_counter(test, &c->r->a, "port_xmit_packets"));
+	/* The counter's unit is four bytes. */
+	KUNIT_EXPECT_EQ(test, bytes + (read ? 0 : RIG_WR * LEN / 4),
+			rig_counter(test, &c->r->a, "port_xmit_data"));
+	KUNIT_EXPECT_EQ(test, received + (read ? RIG_WR : 0),
+			rig_counter(test, &c->r->a, "port_rcv_packets"));
+	expect_idle(test, c);
+}
+
+/* Only the last one is signaled, and gives back all places. */
+static void unsignaled_chain_is_retired_at_its_end(struct kunit *test)
+{
+	struct chain *c = chain_new(test, IB_WR_RDMA_WRITE, RIG_WR);
+	u32 i, lap;
+
+	for (i = 0; i < RIG_WR - 1; i++)
+		c->wr[i].wr.send_flags = 0;
+	for (lap = 0; lap < 3; lap++) {
+		KUNIT_ASSERT_EQ(test, 0, chain_post(c));
+		KUNIT_EXPECT_EQ(test, -ENOMEM, rig_send(&c->r->a, 0, 0, LEN));
+		expect_ended(test, c, RIG_WR - 1, RIG_WR, IB_WC_SUCCESS);
+		KUNIT_EXPECT_TRUE(test, rig_empty(c->r->a.scq));
+	}
+	expect_idle(test, c);
+}
+
+static void chain_that_is_longer_than_the_queue_is_cut(struct kunit *test)
+{
+	struct chain *c = chain_new(test, IB_WR_RDMA_WRITE, RIG_WR + 1);
+
+	KUNIT_EXPECT_EQ(test, -ENOMEM, chain_post(c));
+	KUNIT_EXPECT_PTR_EQ(test, &c->wr[RIG_WR].wr, c->bad);
+	expect_ended(test, c, 0, RIG_WR, IB_WC_SUCCESS);
+	expect_idle(test, c);
+}
+
+/* --- a request that is not simple -------------------------------------------------- */
+
+static void make_immediate(struct chain *c, struct ib_send_wr *wr)
+{
+	wr->opcode = IB_WR_SEND_WITH_IMM;
+}
+
+static void make_inline(struct chain *c, struct ib_send_wr *wr)
+{
+	wr->send_flags |= IB_SEND_INLINE;
+	wr->sg_list->addr = (uintptr_t)(c->r->a.buf + wr->wr_id * LEN);
+}
+
+static void make_two(struct chain *c, struct ib_send_wr *wr)
+{
+	c->two[0] = rig_sge(&c->r->a, wr->wr_id * LEN, LEN / 2);
+	c->two[1] = rig_sge(&c->r->a, wr->wr_id * LEN + LEN / 2, LEN / 2);
+	wr->sg_list = c->two;
+	wr->num_sge = 2;
+}
+
+static void make_write(struct chain *c, struct ib_send_wr *wr)
+{
+	/* Of no bytes, for which the shortcut has no use. */
+	wr->opcode = IB_WR_RDMA_WRITE;
+	wr->sg_list->length = 0;
+}
+
+static const struct not_simple {
+	const char *name;
+	void (*make)(struct chain *c, struct ib_send_wr *wr);
+	bool receives;
+	bool left;		/* the shortcut finds out when it has a place for it */
+} not_simples[] = {
+	{ "immediate data", make_immediate, true, false },
+	{ "inline data", make_inline, true, false },
+	{ "two elements", make_two, true, false },
+	{ "write of nothing", make_write, false, true },
+};
+KUNIT_ARRAY_PARAM_DESC(not_simple, not_simples, name);
+
+static void request_in_between_goes_the_long_way(struct kunit *test)
+{
+	const struct not_simple *not = test->param_value;
+	struct chain *c = chain_new(test, IB_WR_SEND, CHAIN);
+	u32 i, received = 0;
+	struct ib_wc wc;
+
+	not->make(c, &c->wr[1].wr);
+	rig_fill(c->r->a.buf, CHAIN * LEN, 4);
+	kverbs_delay_set(LEFT, kvt_nothing, NULL);
+	KUNIT_EXPECT_EQ(test, 0, chain_post(c));
+	KUNIT_EXPECT_EQ(test, not->left, kverbs_delay_clear());
+	expect_ended(test, c, 0, CHAIN, IB_WC_SUCCESS);
+	for (i = 0; i < CHAIN; i++) {
+		if (i == 1 && !not->receives)
+			continue;
+		RIG_EXPECT_WC(test, c->r->b.rcq, &wc, received, IB_WC_SUCCESS);
+		KUNIT_EXPECT_MEMEQ(test, c->r->a.buf + i * LEN, c->r->b.buf + received * LEN, LEN);
+		received++;
+	}
+	if (received == CHAIN)
+		expect_idle(test, c);
+}
+
+/* A key that is wrong ends the chain where it is. */
+static void wrong_key_in_between_flushes_the_rest(struct kunit *test)
+{
+	const struct chain_op *op = test->param_value;
+	struct chain *c = chain_new(test, op->op, CHAIN);
+
+	c->sge[1].lkey = BAD_KEY;
+	KUNIT_EXPECT_EQ(test, 0, chain_post(c));
+	expect_ended(test, c, 0, 1, IB_WC_SUCCESS);
+	expect_ended(test, c, 1, 2, IB_WC_LOC_PROT_ERR);
+	expect_ended(test, c, 2, CHAIN, IB_WC_WR_FLUSH_ERR);
+	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(c->r->a.qp));
+}
+
+static void receives_run_out_in_between(struct kunit *test)
+{
+	struct chain *c = chain_new(test, IB_WR_SEND, CHAIN);
+	struct ib_wc wc;
+
+	/* More than there are receives: the first of the second round finds none. */
+	KUNIT_EXPECT_EQ(test, 0, chain_post(c));
+	expect_ended(test, c, 0, CHAIN, IB_WC_SUCCESS);
+	expect_received(test, c, 0, CHAIN);
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&c->r->b, 0, 0, LEN));
+	KUNIT_EXPECT_EQ(test, 0, chain_post(c));
+	RIG_EXPECT_DELIVERED(test, c->r, &wc, 0, 0);
+	expect_ended(test, c, 1, 2, IB_WC_RNR_RETRY_EXC_ERR);
+	expect_ended(test, c, 2, CHAIN, IB_WC_WR_FLUSH_ERR);
+}
+
+/* The completion queue of the receiver has room for no more: the sender hears of it. */
+static void receive_completion_is_lost_in_between(struct kunit *test)
+{
+	struct chain *c = chain_new(test, IB_WR_SEND, CHAIN);
+
+	KUNIT_ASSERT_EQ(test, 0, ib_resize_cq(c->r->b.rcq, 2));
+	KUNIT_EXPECT_EQ(test, 0, chain_post(c));
+	expect_ended(test, c, 0, 2, IB_WC_SUCCESS);
+	expect_ended(test, c, 2, 3, IB_WC_REM_OP_ERR);
+	expect_ended(test, c, 3, CHAIN, IB_WC_WR_FLUSH_ERR);
+	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(c->r->b.qp));
+}
+
+/* --- others come ----------------------------------------------------------------- */
+
+static void post_other(void *arg)
+{
+	struct chain *c = arg;
+
+	c->err = rig_send(&c->r->a, OTHER_ID, 0, LEN);
+}
+
+static void irq_post_other(struct irq_work *work)
+{
+	post_other(container_of(work, struct chain, irq));
+}
+
+static void irq_post_chain(struct irq_work *work)
+{
+	struct chain *c = container_of(work, struct chain, irq);
+
+	c->err = chain_post(c);
+}
+
+static void interrupt(struct chain *c, void (*fn)(struct irq_work *work))
+{
+	c->irq = IRQ_WORK_INIT_HARD(fn);
+	irq_work_queue(&c->irq);
+	while (irq_work_is_busy(&c->irq))
+		cpu_relax();
+}
+
+static void interrupt_posts_other(void *arg)
+{
+	interrupt(arg, irq_post_other);
+}
+
+/* Its place is between two of the chain, and so is its turn. */
+static void other_poster_comes_in_between(struct kunit *test)
+{
+	static void (* const comes[])(void *arg) = { post_other, interrupt_posts_other };
+	struct ib_wc wc;
+	struct chain *c;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(comes); i++) {
+		c = chain_new(test, IB_WR_SEND, CHAIN);
+		KUNIT_ASSERT_EQ(test, 0, rig_recv(&c->r->b, CHAIN, 0, LEN));
+		chain_post_meanwhile(test, c, comes[i]);
+		expect_ended(test, c, 0, 1, IB_WC_SUCCESS);
+		RIG_EXPECT_WC(test, c->r->a.scq, &wc, OTHER_ID, IB_WC_SUCCESS);
+		expect_ended(test, c, 1, CHAIN, IB_WC_SUCCESS);
+		expect_received(test, c, 0, CHAIN + 1);
+		expect_idle(test, c);
+	}
+}
+
+/* It may execute a little only; a runner does the rest, in order. */
+static void chain_is_posted_in_an_interrupt(struct kunit *test)
+{
+	const struct chain_op *op = test->param_value;
+	struct chain *c = chain_new(test, op->op, RIG_WR);
+
+	interrupt(c, irq_post_chain);
+	KUNIT_EXPECT_EQ(test, 0, c->err);
+	expect_ended(test, c, 0, RIG_WR, IB_WC_SUCCESS);
+	if (op->op == IB_WR_SEND)
+		expect_received(test, c, 0, RIG_WR);
+	expect_idle(test, c);
+}
+
+/* --- either end fails -------------------------------------------------------------- */
+
+/* The peer accesses what it must not, at our end, which fails of that. */
+static void fail_us(void *arg)
+{
+	struct chain *c = arg;
+
+	c->err = rig_rdma(&c->r->b, IB_WR_RDMA_WRITE, 7, 0, LEN, 0, BAD_KEY);
+}
+
+/* The peer fails by itself. */
+static void fail_peer(void *arg)
+{
+	struct chain *c = arg;
+	struct ib_sge sge = rig_sge(&c->r->b, 0, LEN);
+	struct ib_send_wr wr;
+
+	sge.lkey = BAD_KEY;
+	rig_send_wr(&wr, 7, &sge, 1);
+	c->err = ib_post_send(c->r->b.qp, &wr, NULL);
+}
+
+static void we_fail_in_between(struct kunit *test)
+{
+	const struct chain_op *op = test->param_value;
+	struct chain *c = chain_new(test, op->op, CHAIN);
+
+	chain_post_meanwhile(test, c, fail_us);
+	expect_ended(test, c, 0, 1, IB_WC_SUCCESS);
+	expect_ended(test, c, 1, CHAIN, IB_WC_WR_FLUSH_ERR);
+	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(c->r->a.qp));
+}
+
+static void peer_fails_in_between(struct kunit *test)
+{
+	const struct chain_op *op = test->param_value;
+	struct chain *c = chain_new(test, op->op, CHAIN);
+
+	chain_post_meanwhile(test, c, fail_peer);
+	expect_ended(test, c, 0, 1, IB_WC_SUCCESS);
+	expect_ended(test, c, 1, 2, IB_WC_RETRY_EXC_ERR);
+	expect_ended(test, c, 2, CHAIN, IB_WC_WR_FLUSH_ERR);
+}
+
+static void invalidate(void *arg)
+{
+	struct chain *c = arg;
+	struct ib_send_wr wr;
+
+	rig_send_wr(&wr, 7, NULL, 0);
+	wr.opcode = IB_WR_LOCAL_INV;
+	wr.ex.invalidate_rkey = c->r->b.mr->rkey;
+	c->err = ib_post_send(c->r->b.qp, &wr, NULL);
+}
+
+static void region_goes_in_between(struct kunit *test)
+{
+	struct chain *c = chain_new(test, IB_WR_RDMA_WRITE, CHAIN);
+
+	rig_fill(c->r->a.buf, CHAIN * LEN, 5);
+	memset(c->r->b.buf, 0, CHAIN * LEN);
+	chain_post_meanwhile(test, c, invalidate);
+	expect_ended(test, c, 0, 1, IB_WC_SUCCESS);
+	expect_ended(test, c, 1, 2, IB_WC_REM_ACCESS_ERR);
+	expect_ended(test, c, 2, CHAIN, IB_WC_WR_FLUSH_ERR);
+	KUNIT_EXPECT_TRUE(test, rig_all(c->r->b.buf + LEN, (CHAIN - 1) * LEN, 0));
+}
+
+/* --- somebody changes the queue pair ------------------------------------------------ */
+
+static int change_us(void *arg)
+{
+	struct chain *c = arg;
+
+	c->err = rig_to(c->r->a.qp, IB_QPS_SQD);
+	return 0;
+}
+
+/* Until the other thread waits for us, or is not going to. */
+static void wait_for_freezer(void *arg)
+{
+	struct chain *c = arg;
+	u64 end = ktime_get_ns() + NSEC_PER_SEC / 10;
+
+	kvt_thread_go(c->thread);
+	while (kvt_thread_running(c->thread) && ktime_get_ns() < end)
+		cpu_relax();
+}
+
+/* No further request is executed, until the queue pair goes on. */
+static void freezer_comes_in_between(struct kunit *test)
+{
+	const struct chain_op *op = test->param_value;
+	struct chain *c;
+
+	kvt_need_two_cpus(test);
+	c = chain_new(test, op->op, CHAIN);
+	c->thread = kvt_thread_new(test, kvt_other_cpu(), change_us, c);
+	chain_post_meanwhile(test, c, wait_for_freezer);
+	KUNIT_ASSERT_TRUE(test, kvt_thread_join(c->thread));
+	KUNIT_EXPECT_EQ(test, 0, c->err);
+	expect_ended(test, c, 0, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, rig_empty(c->r->a.scq));
+	KUNIT_ASSERT_EQ(test, 0, rig_to(c->r->a.qp, IB_QPS_RTS));
+	expect_ended(test, c, 1, CHAIN, IB_WC_SUCCESS);
+	if (op->op == IB_WR_SEND)
+		expect_received(test, c, 0, CHAIN);
+	expect_idle(test, c);
+}
+
+static struct kunit_case emu_chain_cases[] = {
+	KUNIT_CASE_PARAM(chain_is_executed_where_it_is, chain_op_gen_params),
+	KUNIT_CASE(unsignaled_chain_is_retired_at_its_end),
+	KUNIT_CASE(chain_that_is_longer_than_the_queue_is_cut),
+	KUNIT_CASE_PARAM(request_in_between_goes_the_long_way, not_simple_gen_params),
+	KUNIT_CASE_PARAM(wrong_key_in_between_flushes_the_rest, chain_op_gen_params),
+	KUNIT_CASE(receives_run_out_in_between),
+	KUNIT_CASE(receive_completion_is_lost_in_between),
+	KUNIT_CASE(other_poster_comes_in_between),
+	KUNIT_CASE_PARAM(chain_is_posted_in_an_interrupt, chain_op_gen_params),
+	KUNIT_CASE_PARAM(we_fail_in_between, chain_op_gen_params),
+	KUNIT_CASE_PARAM(peer_fails_in_between, chain_op_gen_params),
+	KUNIT_CASE(region_goes_in_between),
+	KUNIT_CASE_PARAM(freezer_comes_in_between, chain_op_gen_params),
+	{}
+};
+KVT_SUITE(emu_chain);
