@@ -300,6 +300,14 @@ inline direct(posted, moved, flag, done, old)
 			flag = false;
 			look();
 			own(moved, flag, done)
+		:: flag || failed ->
+			/* emu_post_chain() leaves it to whoever has news. */
+			flag = false;
+			release(flag, done);
+			if
+			:: !done -> look(); own(moved, flag, done)
+			:: done
+			fi
 		fi;
 		done = false
 	:: old != IDLE

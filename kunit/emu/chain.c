@@ -18,8 +18,6 @@
 
 /* Where the poster stands still, after the first request of a chain was executed. */
 #define BETWEEN		"emu_direct_executed"
-/* Where it passes by if it leaves the shortcut. */
-#define LEFT		"emu_direct_publish"
 
 /* Requests numbered from 0 on, and what happens while their poster stands still. */
 struct chain {
@@ -30,7 +28,9 @@ struct chain {
 	const struct ib_send_wr *bad;	/* the request that was refused */
 	struct irq_work irq;		/* posts in a hard interrupt */
 	struct kvt_thread *thread;	/* changes the queue pair */
+	bool waits;			/* ... and waits for the poster */
 	u32 passed;			/* how often the poster has passed by */
+	u32 executed;			/* before the post has returned */
 	int err;			/* result of what was done */
 };
 
@@ -68,6 +68,24 @@ static struct chain *chain_new(struct kunit *test, enum ib_wr_opcode op, u32 nr)
 static int chain_post(struct chain *c)
 {
 	return ib_post_send(c->r->a.qp, &c->wr[0].wr, &c->bad);
+}
+
+static void count_passed(void *arg)
+{
+	struct chain *c = arg;
+
+	c->passed++;
+	kverbs_delay_set(BETWEEN, count_passed, c);
+}
+
+/* Posts it. @tried: how many of its requests the shortcut has tried. */
+static void chain_post_counted(struct kunit *test, struct chain *c, u32 tried)
+{
+	c->passed = 0;
+	kverbs_delay_set(BETWEEN, count_passed, c);
+	KUNIT_EXPECT_EQ(test, 0, chain_post(c));
+	kverbs_delay_clear();
+	KUNIT_EXPECT_EQ(test, tried, c->passed);
 }
 
 /* Posts it, with @fn called after the first request. */
@@ -114,14 +132,6 @@ static void expect_idle(struct kunit *test, struct chain *c)
 
 /* --- all of it ------------------------------------------------------------------- */
 
-static void count_passed(void *arg)
-{
-	struct chain *c = arg;
-
-	c->passed++;
-	kverbs_delay_set(BETWEEN, count_passed, c);
-}
-
 static void chain_is_executed_where_it_is(struct kunit *test)
 {
 	const struct chain_op *op = test->param_value;
@@ -135,10 +145,7 @@ static void chain_is_executed_where_it_is(struct kunit *test)
 	u32 i;
 
 	rig_fill(from->buf, RIG_WR * LEN, 3);
-	kverbs_delay_set(BETWEEN, count_passed, c);
-	KUNIT_EXPECT_EQ(test, 0, chain_post(c));
-	kverbs_delay_clear();
-	KUNIT_EXPECT_EQ(test, RIG_WR, c->passed);
+	chain_post_counted(test, c, RIG_WR);
 	KUNIT_EXPECT_TRUE(test, rig_filled(to->buf, RIG_WR * LEN, 3));
 	for (i = 0; i < RIG_WR; i++) {
 		RIG_EXPECT_WC(test, c->r->a.scq, &wc, i, IB_WC_SUCCESS);
@@ -173,13 +180,75 @@ static void unsignaled_chain_is_retired_at_its_end(struct kunit *test)
 	expect_idle(test, c);
 }
 
+/* Unsignaled ones keep their places meanwhile. */
 static void chain_that_is_longer_than_the_queue_is_cut(struct kunit *test)
 {
-	struct chain *c = chain_new(test, IB_WR_RDMA_WRITE, RIG_WR + 1);
+	struct chain *c = chain_new(test, IB_WR_RDMA_WRITE, CHAIN);
+	u32 i;
 
+	for (i = 0; i < CHAIN; i++)
+		c->wr[i].wr.send_flags = 0;
+	for (i = 0; i < RIG_WR / CHAIN - 1; i++)
+		chain_post_counted(test, c, CHAIN);
+	KUNIT_ASSERT_EQ(test, 0, rig_send(&c->r->a, 9, 0, 0));
+	for (i = 0; i < CHAIN; i++)
+		c->wr[i].wr.send_flags = IB_SEND_SIGNALED;
 	KUNIT_EXPECT_EQ(test, -ENOMEM, chain_post(c));
-	KUNIT_EXPECT_PTR_EQ(test, &c->wr[RIG_WR].wr, c->bad);
-	expect_ended(test, c, 0, RIG_WR, IB_WC_SUCCESS);
+	KUNIT_EXPECT_PTR_EQ(test, &c->wr[CHAIN - 1].wr, c->bad);
+}
+
+/* What is known of the peer is out of date: it is found first. */
+static void chain_over_a_new_connection(struct kunit *test)
+{
+	const struct chain_op *op = test->param_value;
+	struct chain *c = chain_new(test, op->op, CHAIN);
+	u32 i;
+
+	KUNIT_ASSERT_EQ(test, 0, rig_to(c->r->a.qp, IB_QPS_RESET));
+	KUNIT_ASSERT_EQ(test, 0, rig_to(c->r->b.qp, IB_QPS_RESET));
+	rig_connect(test, c->r);
+	for (i = 0; i < CHAIN; i++)
+		KUNIT_ASSERT_EQ(test, 0, rig_recv(&c->r->b, i, 0, LEN));
+	chain_post_counted(test, c, 0);
+	expect_ended(test, c, 0, CHAIN, IB_WC_SUCCESS);
+}
+
+/* A poster may execute 64 KiB: what does not fit is left to a runner. */
+static void long_requests_are_left_to_a_runner(struct kunit *test)
+{
+	struct chain *c = chain_new(test, IB_WR_RDMA_WRITE, CHAIN);
+	u32 i;
+
+	for (i = 0; i < CHAIN; i++) {
+		c->sge[i] = rig_sge(&c->r->a, 0, RIG_BUF * 5 / 8);
+		c->wr[i].remote_addr = c->r->b.mr->iova;
+	}
+	rig_fill(c->r->a.buf, RIG_BUF, 6);
+	chain_post_counted(test, c, 1);
+	expect_ended(test, c, 0, CHAIN, IB_WC_SUCCESS);
+	KUNIT_EXPECT_MEMEQ(test, c->r->a.buf, c->r->b.buf, RIG_BUF * 5 / 8);
+}
+
+/* The first one is complete: its consumer uses it for something else. */
+static void take_back(void *arg)
+{
+	struct chain *c = arg;
+	struct ib_wc wc;
+
+	c->err = ib_poll_cq(c->r->a.scq, 1, &wc) != 1 || wc.wr_id || wc.status;
+	memset(&c->wr[0], 0xff, sizeof(c->wr[0]));
+	memset(&c->sge[0], 0xff, sizeof(c->sge[0]));
+}
+
+static void request_is_the_consumers_when_it_completes(struct kunit *test)
+{
+	const struct chain_op *op = test->param_value;
+	struct chain *c = chain_new(test, op->op, CHAIN);
+
+	chain_post_meanwhile(test, c, take_back);
+	expect_ended(test, c, 1, CHAIN, IB_WC_SUCCESS);
+	if (op->op == IB_WR_SEND)
+		expect_received(test, c, 0, CHAIN);
 	expect_idle(test, c);
 }
 
@@ -215,12 +284,12 @@ static const struct not_simple {
 	const char *name;
 	void (*make)(struct chain *c, struct ib_send_wr *wr);
 	bool receives;
-	bool left;		/* the shortcut finds out when it has a place for it */
+	u32 tried;		/* requests that the shortcut has tried: this one, too? */
 } not_simples[] = {
-	{ "immediate data", make_immediate, true, false },
-	{ "inline data", make_inline, true, false },
-	{ "two elements", make_two, true, false },
-	{ "write of nothing", make_write, false, true },
+	{ "immediate data", make_immediate, true, 1 },
+	{ "inline data", make_inline, true, 1 },
+	{ "two elements", make_two, true, 1 },
+	{ "write of nothing", make_write, false, 2 },
 };
 KUNIT_ARRAY_PARAM_DESC(not_simple, not_simples, name);
 
@@ -233,9 +302,7 @@ static void request_in_between_goes_the_long_way(struct kunit *test)
 
 	not->make(c, &c->wr[1].wr);
 	rig_fill(c->r->a.buf, CHAIN * LEN, 4);
-	kverbs_delay_set(LEFT, kvt_nothing, NULL);
-	KUNIT_EXPECT_EQ(test, 0, chain_post(c));
-	KUNIT_EXPECT_EQ(test, not->left, kverbs_delay_clear());
+	chain_post_counted(test, c, not->tried);
 	expect_ended(test, c, 0, CHAIN, IB_WC_SUCCESS);
 	for (i = 0; i < CHAIN; i++) {
 		if (i == 1 && !not->receives)
@@ -255,7 +322,7 @@ static void wrong_key_in_between_flushes_the_rest(struct kunit *test)
 	struct chain *c = chain_new(test, op->op, CHAIN);
 
 	c->sge[1].lkey = BAD_KEY;
-	KUNIT_EXPECT_EQ(test, 0, chain_post(c));
+	chain_post_counted(test, c, 2);
 	expect_ended(test, c, 0, 1, IB_WC_SUCCESS);
 	expect_ended(test, c, 1, 2, IB_WC_LOC_PROT_ERR);
 	expect_ended(test, c, 2, CHAIN, IB_WC_WR_FLUSH_ERR);
@@ -267,12 +334,12 @@ static void receives_run_out_in_between(struct kunit *test)
 	struct chain *c = chain_new(test, IB_WR_SEND, CHAIN);
 	struct ib_wc wc;
 
-	/* More than there are receives: the first of the second round finds none. */
-	KUNIT_EXPECT_EQ(test, 0, chain_post(c));
+	chain_post_counted(test, c, CHAIN);
 	expect_ended(test, c, 0, CHAIN, IB_WC_SUCCESS);
 	expect_received(test, c, 0, CHAIN);
+	/* For one of the second round. */
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&c->r->b, 0, 0, LEN));
-	KUNIT_EXPECT_EQ(test, 0, chain_post(c));
+	chain_post_counted(test, c, 2);
 	RIG_EXPECT_DELIVERED(test, c->r, &wc, 0, 0);
 	expect_ended(test, c, 1, 2, IB_WC_RNR_RETRY_EXC_ERR);
 	expect_ended(test, c, 2, CHAIN, IB_WC_WR_FLUSH_ERR);
@@ -284,7 +351,7 @@ static void receive_completion_is_lost_in_between(struct kunit *test)
 	struct chain *c = chain_new(test, IB_WR_SEND, CHAIN);
 
 	KUNIT_ASSERT_EQ(test, 0, ib_resize_cq(c->r->b.rcq, 2));
-	KUNIT_EXPECT_EQ(test, 0, chain_post(c));
+	chain_post_counted(test, c, 3);
 	expect_ended(test, c, 0, 2, IB_WC_SUCCESS);
 	expect_ended(test, c, 2, 3, IB_WC_REM_OP_ERR);
 	expect_ended(test, c, 3, CHAIN, IB_WC_WR_FLUSH_ERR);
@@ -308,8 +375,10 @@ static void irq_post_other(struct irq_work *work)
 static void irq_post_chain(struct irq_work *work)
 {
 	struct chain *c = container_of(work, struct chain, irq);
+	struct ib_wc wc[2];
 
-	c->err = chain_post(c);
+	c->err = in_hardirq() ? chain_post(c) : -EPERM;
+	c->executed = ib_poll_cq(c->r->a.scq, ARRAY_SIZE(wc), wc);
 }
 
 static void interrupt(struct chain *c, void (*fn)(struct irq_work *work))
@@ -345,17 +414,24 @@ static void other_poster_comes_in_between(struct kunit *test)
 	}
 }
 
-/* It may execute a little only; a runner does the rest, in order. */
+/* It may execute one, and a runner does the rest, in order: not before it has the CPU. */
 static void chain_is_posted_in_an_interrupt(struct kunit *test)
 {
 	const struct chain_op *op = test->param_value;
 	struct chain *c = chain_new(test, op->op, RIG_WR);
 
+	kvt_stay_on_first_cpu();
+	preempt_disable();
 	interrupt(c, irq_post_chain);
+	preempt_enable();
 	KUNIT_EXPECT_EQ(test, 0, c->err);
-	expect_ended(test, c, 0, RIG_WR, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 1, c->executed);
+	expect_ended(test, c, 1, RIG_WR, IB_WC_SUCCESS);
 	if (op->op == IB_WR_SEND)
 		expect_received(test, c, 0, RIG_WR);
+	/* Whoever changes the queue pair waits until the runner has let go. */
+	KUNIT_ASSERT_EQ(test, 0, rig_to(c->r->a.qp, IB_QPS_SQD));
+	KUNIT_ASSERT_EQ(test, 0, rig_to(c->r->a.qp, IB_QPS_RTS));
 	expect_idle(test, c);
 }
 
@@ -437,15 +513,12 @@ static int change_us(void *arg)
 	return 0;
 }
 
-/* Until the other thread waits for us, or is not going to. */
 static void wait_for_freezer(void *arg)
 {
 	struct chain *c = arg;
-	u64 end = ktime_get_ns() + NSEC_PER_SEC / 10;
 
 	kvt_thread_go(c->thread);
-	while (kvt_thread_running(c->thread) && ktime_get_ns() < end)
-		cpu_relax();
+	c->waits = kvt_thread_sleeps(c->thread);
 }
 
 /* No further request is executed, until the queue pair goes on. */
@@ -455,9 +528,11 @@ static void freezer_comes_in_between(struct kunit *test)
 	struct chain *c;
 
 	kvt_need_two_cpus(test);
+	kvt_stay_on_first_cpu();
 	c = chain_new(test, op->op, CHAIN);
 	c->thread = kvt_thread_new(test, kvt_other_cpu(), change_us, c);
 	chain_post_meanwhile(test, c, wait_for_freezer);
+	KUNIT_EXPECT_TRUE(test, c->waits);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(c->thread));
 	KUNIT_EXPECT_EQ(test, 0, c->err);
 	expect_ended(test, c, 0, 1, IB_WC_SUCCESS);
@@ -473,6 +548,9 @@ static struct kunit_case emu_chain_cases[] = {
 	KUNIT_CASE_PARAM(chain_is_executed_where_it_is, chain_op_gen_params),
 	KUNIT_CASE(unsignaled_chain_is_retired_at_its_end),
 	KUNIT_CASE(chain_that_is_longer_than_the_queue_is_cut),
+	KUNIT_CASE_PARAM(chain_over_a_new_connection, chain_op_gen_params),
+	KUNIT_CASE(long_requests_are_left_to_a_runner),
+	KUNIT_CASE_PARAM(request_is_the_consumers_when_it_completes, chain_op_gen_params),
 	KUNIT_CASE_PARAM(request_in_between_goes_the_long_way, not_simple_gen_params),
 	KUNIT_CASE_PARAM(wrong_key_in_between_flushes_the_rest, chain_op_gen_params),
 	KUNIT_CASE(receives_run_out_in_between),

@@ -24,6 +24,7 @@ struct meanwhile {
 	struct kvt_thread *thread;	/* changes the queue pair */
 	int err;			/* result of what was done */
 	bool hardirq;			/* the post was in a hard interrupt */
+	bool waits;			/* @thread waits for the poster */
 };
 
 static int direct_rdma(struct rig *r, enum ib_wr_opcode op, u64 id)
@@ -107,7 +108,7 @@ static void lone_request_is_executed_where_it_is(struct kunit *test)
 	/* Nothing of it was left to be published. */
 	if (op->op == IB_WR_SEND)
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, LEN));
-	EXPECT_NOT_REACHED(test, "emu_direct_publish", direct_post(r, op->op, 9));
+	EXPECT_NOT_REACHED(test, "emu_direct_leave", direct_post(r, op->op, 9));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 9, IB_WC_SUCCESS);
 }
 
@@ -173,7 +174,7 @@ static void request_that_is_not_simple_goes_the_long_way(struct kunit *test)
 	struct ib_wc wc;
 
 	/* No receive. */
-	EXPECT_REACHED(test, "emu_direct_publish", rig_send(&r->a, 1, 0, LEN));
+	EXPECT_REACHED(test, "emu_direct_leave", rig_send(&r->a, 1, 0, LEN));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_RNR_RETRY_EXC_ERR);
 
 	r = rig_warm(test);
@@ -181,7 +182,7 @@ static void request_that_is_not_simple_goes_the_long_way(struct kunit *test)
 	sge[0] = rig_sge(&r->b, 0, LEN / 2);
 	sge[1] = rig_sge(&r->b, SZ_4K, LEN / 2);
 	KUNIT_ASSERT_EQ(test, 0, ib_post_recv(r->b.qp, &recv, NULL));
-	EXPECT_REACHED(test, "emu_direct_publish", rig_send(&r->a, 2, 0, LEN));
+	EXPECT_REACHED(test, "emu_direct_leave", rig_send(&r->a, 2, 0, LEN));
 	expect_both(test, r, 2, 3);
 	/* Immediate data, inline data and lists are not tried. */
 	sge[0] = rig_sge(&r->a, 0, LEN / 2);
@@ -194,7 +195,7 @@ static void request_that_is_not_simple_goes_the_long_way(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 5, 0, LEN));
 	rig_send_wr(&wr, 5, sge, 1);
 	sge[0].lkey = BAD_KEY;
-	EXPECT_REACHED(test, "emu_direct_publish", ib_post_send(r->a.qp, &wr, NULL));
+	EXPECT_REACHED(test, "emu_direct_leave", ib_post_send(r->a.qp, &wr, NULL));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 5, IB_WC_LOC_PROT_ERR);
 }
 
@@ -204,7 +205,7 @@ static void receive_that_is_too_short_is_found_out(struct kunit *test)
 	struct ib_wc wc;
 
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, LEN - 1));
-	EXPECT_REACHED(test, "emu_direct_publish", rig_send(&r->a, 1, 0, LEN));
+	EXPECT_REACHED(test, "emu_direct_leave", rig_send(&r->a, 1, 0, LEN));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_REM_INV_REQ_ERR);
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_LOC_LEN_ERR);
 }
@@ -498,7 +499,7 @@ static void rdma_crosses_pages(struct kunit *test)
 	int i;
 
 	rig_fill((read ? r->b.buf : r->a.buf) + at, len, 5);
-	EXPECT_NOT_REACHED(test, "emu_direct_publish",
+	EXPECT_NOT_REACHED(test, "emu_direct_leave",
 			   rig_rdma(&r->a, op->op, 1, at, len, r->b.mr->iova + at, r->b.mr->rkey));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
 	KUNIT_EXPECT_TRUE(test, rig_filled((read ? r->a.buf : r->b.buf) + at, len, 5));
@@ -522,7 +523,7 @@ static void rdma_crosses_pages(struct kunit *test)
 		memcpy(r->b.buf, r->a.buf + LEN, LEN);
 		memset(r->a.buf, 0, 2 * LEN);
 	}
-	EXPECT_REACHED(test, "emu_direct_publish",
+	EXPECT_REACHED(test, "emu_direct_leave",
 		       rig_rdma(&r->a, op->op, 2, 0, 2 * LEN, mr->iova + PAGE_SIZE - LEN,
 				mr->rkey));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 2, IB_WC_SUCCESS);
@@ -617,15 +618,13 @@ static int change_us(void *arg)
 	return 0;
 }
 
-/* Until the other thread waits for us, or is not going to. */
+/* Until the other thread waits for us, or has no need to. */
 static void wait_for_freezer(void *arg)
 {
 	struct meanwhile *m = arg;
-	u64 end = ktime_get_ns() + NSEC_PER_SEC / 10;
 
 	kvt_thread_go(m->thread);
-	while (kvt_thread_running(m->thread) && ktime_get_ns() < end)
-		cpu_relax();
+	m->waits = kvt_thread_sleeps(m->thread);
 }
 
 /* The request is executed, and the freezer is woken; or it waits until the freezer is done. */
@@ -639,6 +638,7 @@ static void freezer_comes(struct kunit *test)
 	unsigned int i;
 
 	kvt_need_two_cpus(test);
+	kvt_stay_on_first_cpu();
 	for (i = 0; i < ARRAY_SIZE(places); i++) {
 		m = (struct meanwhile) { .r = rig_warm(test), .err = 1 };
 		m.thread = kvt_thread_new(test, kvt_other_cpu(), change_us, &m);
@@ -648,6 +648,8 @@ static void freezer_comes(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
 		KUNIT_ASSERT_TRUE(test, kvt_thread_join(m.thread));
 		KUNIT_EXPECT_EQ(test, 0, m.err);
+		/* At the last place the poster has let go. */
+		KUNIT_EXPECT_EQ(test, i + 1 < ARRAY_SIZE(places), m.waits);
 		KUNIT_ASSERT_EQ(test, 0, rig_to(m.r->a.qp, IB_QPS_RTS));
 		RIG_EXPECT_DELIVERED(test, m.r, &wc, 1, 2);
 	}

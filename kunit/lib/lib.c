@@ -228,6 +228,28 @@ bool kvt_thread_running(struct kvt_thread *t)
 EXPORT_SYMBOL_GPL(kvt_thread_running);
 
 /**
+ * kvt_thread_sleeps() - wait until a thread that was let run sleeps, or has ended
+ * @t: the thread, on another CPU
+ *
+ * For a caller who holds up what the thread waits for, and may not sleep itself.
+ *
+ * Context: any.
+ * Return: true if it sleeps; false if its function has returned, or does not sleep for seconds.
+ */
+bool kvt_thread_sleeps(struct kvt_thread *t)
+{
+	u64 end = ktime_get_mono_fast_ns() + 5 * NSEC_PER_SEC;
+
+	while (kvt_thread_running(t) && ktime_get_mono_fast_ns() < end) {
+		if (READ_ONCE(t->task->__state) == TASK_UNINTERRUPTIBLE)
+			return true;
+		cpu_relax();
+	}
+	return false;
+}
+EXPORT_SYMBOL_GPL(kvt_thread_sleeps);
+
+/**
  * kvt_thread_waits() - whether a thread keeps waiting at a fence
  * @t: the thread
  *

@@ -116,6 +116,7 @@ int kvt_thread_stop(struct kvt_thread *t);
 bool kvt_should_stop(void);
 bool kvt_thread_running(struct kvt_thread *t);
 bool kvt_thread_waits(struct kvt_thread *t);
+bool kvt_thread_sleeps(struct kvt_thread *t);
 
 /**
  * struct kvt_gate - holds up callbacks, until the case has seen what happens meanwhile

@@ -34,8 +34,9 @@
 
 #include "fastpath.h"
 
-/* No chain has more requests that are executed here: each takes EMU_ENTRY_COST of the budget. */
+/* So many requests of a chain are executed here at most, as long as they have no bytes. */
 #define EMU_CHAIN_MAX	(EMU_INLINE_BUDGET / EMU_ENTRY_COST)
+static_assert(EMU_INLINE_BUDGET % EMU_ENTRY_COST == 0);
 
 /* Is it worth a try? What is checked here need not be checked again. */
 static __always_inline bool emu_is_direct(const struct emu_qp *qp, const struct ib_send_wr *wr)
@@ -75,7 +76,7 @@ static noinline void emu_direct_leave(struct emu_qp *qp, enum emu_shortcut way,
 	struct emu_swqe *wqe = (struct emu_swqe *)emu_ring_slot(&qp->sq, pos);
 	struct emu_exec ex = { .qp = qp };
 
-	kverbs_delay("emu_direct_publish");
+	kverbs_delay("emu_direct_leave");
 	emu_fill_reserved(qp, wqe, wr);
 	if (way == EMU_SIMPLE_LOST) {
 		spent += EMU_ENTRY_COST + wr->sg_list->length;
@@ -199,29 +200,35 @@ static __always_inline void emu_chain_end(struct emu_qp *qp, struct emu_qp *peer
 	emu_leave(peer);
 }
 
-/*
- * As emu_post_direct(), of a chain whose first request emu_is_direct(). Returns the first request
- * that was not posted, or NULL.
+/**
+ * struct emu_chained - what became of a chain
+ * @rest: the first request that was not posted, or NULL
+ * @spent: what was executed, as it counts against the budget
  */
-static noinline const struct ib_send_wr *emu_post_chain(struct emu_qp *qp,
-							const struct ib_send_wr *wr)
+struct emu_chained {
+	const struct ib_send_wr *rest;
+	u32 spent;
+};
+
+/* As emu_post_direct(), of a chain whose first request emu_is_direct(). */
+static noinline struct emu_chained emu_post_chain(struct emu_qp *qp, const struct ib_send_wr *wr)
 {
 	s64 budget = in_hardirq() ? EMU_HARDIRQ_BUDGET : EMU_INLINE_BUDGET, left = budget;
 	const struct ib_send_wr *this;
 	struct emu_sent sent = {};
 	enum emu_shortcut way;
 	struct emu_qp *peer;
-	u32 length, pos;
+	u32 cost, pos;
 
 	if (unlikely(!emu_qp_own(qp)))
-		return wr;
+		return (struct emu_chained) { .rest = wr };
 	kverbs_delay("emu_post_direct");
-	/* Only the owner knows it. */
+	/* Known to the owner only. */
 	peer = qp->peer;
 	if (unlikely(emu_ring_must_publish(&qp->sq, atomic_read(&qp->sq.tail), EMU_CHAIN_MAX) ||
 		     !emu_reenter_peer(qp, peer))) {
 		emu_direct_serve(qp, 0);
-		return wr;
+		return (struct emu_chained) { .rest = wr };
 	}
 	do {
 		if (unlikely(!emu_may_send(qp) || !emu_ring_reserve_position(&qp->sq, &pos)))
@@ -230,27 +237,28 @@ static noinline const struct ib_send_wr *emu_post_chain(struct emu_qp *qp,
 		/* As above: all that is needed of a request is read before it completes. */
 		this = wr;
 		wr = wr->next;
-		length = this->sg_list->length;
+		cost = EMU_ENTRY_COST + this->sg_list->length;
 		way = emu_chain_execute(qp, peer, this, pos, &sent);
 		kverbs_delay("emu_direct_executed");
 		if (unlikely(way != EMU_SIMPLE)) {
 			emu_chain_end(qp, peer, &sent);
 			emu_direct_leave(qp, way, this, pos, budget - left);
-			return wr;
+			return (struct emu_chained) { wr, budget - left + cost };
 		}
-		left -= EMU_ENTRY_COST + length;
-	} while (likely(wr) && likely(left > 0) && emu_is_direct(qp, wr));
+		left -= cost;
+	} while (likely(wr) && emu_is_direct(qp, wr) && left > (s64)wr->sg_list->length);
 
 	emu_chain_end(qp, peer, &sent);
 	if (unlikely(!emu_qp_release(qp)))
 		emu_direct_serve(qp, budget - left);
-	return wr;
+	return (struct emu_chained) { wr, budget - left };
 }
 
 int emu_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		  const struct ib_send_wr **bad_wr)
 {
 	struct emu_qp *qp = to_eqp(ibqp);
+	struct emu_chained chained = { .rest = wr };
 	bool posted = false;
 
 	if (likely(emu_is_direct(qp, wr))) {
@@ -258,10 +266,10 @@ int emu_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		if (likely(!wr->next)) {
 			posted = emu_post_direct(qp, wr);
 		} else {
-			wr = emu_post_chain(qp, wr);
-			posted = !wr;
+			chained = emu_post_chain(qp, wr);
+			posted = !chained.rest;
 		}
 		preempt_enable();
 	}
-	return likely(posted) ? 0 : emu_post_sends(qp, wr, bad_wr);
+	return likely(posted) ? 0 : emu_post_sends(qp, chained.rest, bad_wr, chained.spent);
 }

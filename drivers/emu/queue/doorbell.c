@@ -130,23 +130,25 @@ enum emu_service emu_qp_park(struct emu_qp *qp, u64 delay_ns)
 }
 
 /* The caller is the owner, and is due to look. Preemption is off. */
-static __always_inline void emu_qp_serve_inline(struct emu_qp *qp)
+static __always_inline void emu_qp_serve_inline(struct emu_qp *qp, u32 spent)
 {
-	static_call(emu_qp_serve)(qp, unlikely(in_hardirq()) ? EMU_HARDIRQ_BUDGET :
-							       EMU_INLINE_BUDGET, false);
+	s64 budget = unlikely(in_hardirq()) ? EMU_HARDIRQ_BUDGET : EMU_INLINE_BUDGET;
+
+	static_call(emu_qp_serve)(qp, budget - spent, false);
 }
 
 /**
- * emu_qp_ring() - there is news for a queue pair; execute it here if nobody does
+ * emu_qp_ring_after() - there is news for a queue pair; execute it here if nobody does
  * @qp: queue pair
+ * @spent: what the caller has executed of it already, counts against the budget
  *
  * Context: Any but NMI.
  */
-void emu_qp_ring(struct emu_qp *qp)
+void emu_qp_ring_after(struct emu_qp *qp, u32 spent)
 {
 	preempt_disable();
 	if (likely(emu_qp_own_or_tell(qp)))
-		emu_qp_serve_inline(qp);
+		emu_qp_serve_inline(qp, spent);
 	preempt_enable();
 }
 
@@ -225,7 +227,7 @@ void emu_qp_thaw(struct emu_qp *qp)
 	preempt_disable();
 	WRITE_ONCE(qp->freezing, false);
 	emu_qp_look(qp);
-	emu_qp_serve_inline(qp);
+	emu_qp_serve_inline(qp, 0);
 	preempt_enable();
 }
 

@@ -68,7 +68,7 @@ int emu_doorbell_start(emu_serve_fn *serve);
 void emu_doorbell_stop(void);
 void emu_qp_init_doorbell(struct emu_qp *qp);
 void emu_qp_exit_doorbell(struct emu_qp *qp);
-void emu_qp_ring(struct emu_qp *qp);
+void emu_qp_ring_after(struct emu_qp *qp, u32 spent);
 void emu_qp_ring_deferred(struct emu_qp *qp);
 void emu_qp_hand_over(struct emu_qp *qp);
 enum emu_service emu_qp_park(struct emu_qp *qp, u64 delay_ns);
@@ -77,6 +77,12 @@ void emu_qp_freeze(struct emu_qp *qp);
 void emu_qp_thaw(struct emu_qp *qp);
 void emu_qp_wake_freezer(struct emu_qp *qp);
 void emu_qp_left(struct emu_qp *qp);
+
+/* There is news for a queue pair; executes it here if nobody does. Any context but NMI. */
+static inline void emu_qp_ring(struct emu_qp *qp)
+{
+	emu_qp_ring_after(qp, 0);
+}
 
 /* Becomes the owner of a queue pair that has none; preemption is off. Returns false if it has. */
 static __always_inline bool emu_qp_own(struct emu_qp *qp)

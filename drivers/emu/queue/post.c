@@ -331,13 +331,14 @@ static noinline int emu_ring_for_user(struct emu_qp *qp)
  * @qp: queue pair
  * @wr: the first request; NULL: a process's are where it writes them
  * @bad_wr: set on failure, to the request that was refused; those before it are posted
+ * @spent: what was executed in the same call already, see emu_qp_ring_after()
  *
  * Context: Any but NMI.
  * Return: 0; -EINVAL for a request that is not allowed, or not in this state; -ENOMEM if the
  * queue is full.
  */
 int emu_post_sends(struct emu_qp *qp, const struct ib_send_wr *wr,
-		   const struct ib_send_wr **bad_wr)
+		   const struct ib_send_wr **bad_wr, u32 spent)
 {
 	const struct ib_send_wr *first = wr, *next;
 	int err = 0;
@@ -353,7 +354,7 @@ int emu_post_sends(struct emu_qp *qp, const struct ib_send_wr *wr,
 		}
 	}
 	if (likely(wr != first))
-		emu_qp_ring(qp);
+		emu_qp_ring_after(qp, spent);
 	else if (!first)
 		err = emu_ring_for_user(qp);
 	return err;
@@ -438,7 +439,7 @@ static __always_inline bool emu_post_short_recv(struct emu_ring *ring,
 	return true;
 }
 
-/* False if nothing was posted: emu_post_one_recv() knows what to do. */
+/* Where the two ways are told apart: if nothing was posted, emu_post_one_recv() does or says why. */
 static __always_inline bool emu_post_recv_shortly(struct emu_qp *qp, const struct ib_recv_wr *wr)
 {
 	bool posted;
@@ -478,7 +479,6 @@ static noinline int emu_post_recvs(struct emu_qp *qp, const struct ib_recv_wr *w
 	return err;
 }
 
-/* Where the two ways are told apart: emu_post_recvs() takes chains, what is not short, and errors. */
 int emu_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		  const struct ib_recv_wr **bad_wr)
 {

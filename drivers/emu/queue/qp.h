@@ -354,7 +354,7 @@ void emu_qp_drained(struct emu_qp *qp);
 
 /* post.c; emu_post_send() is in engine/direct.c */
 int emu_post_sends(struct emu_qp *qp, const struct ib_send_wr *wr,
-		   const struct ib_send_wr **bad_wr);
+		   const struct ib_send_wr **bad_wr, u32 spent);
 void emu_fill_reserved(const struct emu_qp *qp, struct emu_swqe *wqe, const struct ib_send_wr *wr);
 int emu_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		  const struct ib_recv_wr **bad_wr);
