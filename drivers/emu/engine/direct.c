@@ -38,11 +38,13 @@
 #define EMU_CHAIN_MAX	(EMU_INLINE_BUDGET / EMU_ENTRY_COST)
 static_assert(EMU_INLINE_BUDGET % EMU_ENTRY_COST == 0);
 
-/* Is it worth a try? What is checked here need not be checked again. */
-static __always_inline bool emu_is_direct(const struct emu_qp *qp, const struct ib_send_wr *wr)
+/*
+ * Is it worth a try? What is checked here need not be checked again. A message of some length must
+ * fit into what is @left of the budget. Also reads *@length, the bytes of the message.
+ */
+static __always_inline bool emu_is_direct(const struct emu_qp *qp, const struct ib_send_wr *wr,
+					  s64 left, u32 *length)
 {
-	u32 length;
-
 	if (static_branch_unlikely(&emu_detour))
 		return false;
 	/* A process's doorbell posts nothing. */
@@ -54,8 +56,8 @@ static __always_inline bool emu_is_direct(const struct emu_qp *qp, const struct 
 	 */
 	if (ror32(wr->opcode, 1) >= data_race(qp->nr_direct_ops))
 		return false;
-	length = wr->sg_list->length;
-	return likely(length <= EMU_HARDIRQ_BYTES) || (length <= EMU_SHORT_BYTES && !in_hardirq());
+	*length = wr->sg_list->length;
+	return likely(*length <= EMU_HARDIRQ_BYTES) || (*length <= left && !in_hardirq());
 }
 
 /* The owner goes on as owners do; @spent counts against the budget. */
@@ -87,12 +89,12 @@ static noinline void emu_direct_leave(struct emu_qp *qp, enum emu_shortcut way,
 	emu_direct_serve(qp, spent);
 }
 
-static __always_inline struct emu_simple emu_direct_message(const struct ib_send_wr *wr)
+static __always_inline struct emu_simple emu_direct_message(const struct ib_send_wr *wr, u32 length)
 {
 	return (struct emu_simple) {
 		.opcode = wr->opcode,
 		.flags = wr->send_flags,
-		.length = wr->sg_list->length,
+		.length = length,
 		.wr_id = &wr->wr_id,
 		.remote_addr = &rdma_wr(wr)->remote_addr,
 		.rkey = &rdma_wr(wr)->rkey,
@@ -107,9 +109,10 @@ static __always_inline bool emu_direct_is_oldest(const struct emu_qp *qp, u32 po
 
 /* Executes the request, which has the position @pos, as emu_simple() does. */
 static __always_inline enum emu_shortcut emu_direct_execute(struct emu_qp *qp,
-							    const struct ib_send_wr *wr, u32 pos)
+							    const struct ib_send_wr *wr, u32 length,
+							    u32 pos)
 {
-	struct emu_simple msg = emu_direct_message(wr);
+	struct emu_simple msg = emu_direct_message(wr, length);
 	struct emu_qp *peer = qp->peer;
 	enum emu_shortcut way;
 	void *local;
@@ -130,11 +133,13 @@ static __always_inline enum emu_shortcut emu_direct_execute(struct emu_qp *qp,
 	return way;
 }
 
-/* Posts a request that emu_is_direct(). False if nothing was done. Preemption is off. */
-static __always_inline bool emu_post_direct(struct emu_qp *qp, const struct ib_send_wr *wr)
+/*
+ * Posts a request that emu_is_direct(). False if nothing was done. Preemption is off. Once it is
+ * complete, the consumer may free the request.
+ */
+static __always_inline bool emu_post_direct(struct emu_qp *qp, const struct ib_send_wr *wr,
+					    u32 length)
 {
-	/* Once it is complete, the consumer may free the request. */
-	u32 length = wr->sg_list->length;
 	enum emu_shortcut way;
 	u32 pos;
 
@@ -147,7 +152,7 @@ static __always_inline bool emu_post_direct(struct emu_qp *qp, const struct ib_s
 		return false;
 	}
 	kverbs_delay("emu_direct_execute");
-	way = emu_direct_execute(qp, wr, pos);
+	way = emu_direct_execute(qp, wr, length, pos);
 	kverbs_delay("emu_direct_executed");
 	if (unlikely(way != EMU_SIMPLE))
 		emu_direct_leave(qp, way, wr, pos, 0);
@@ -157,21 +162,21 @@ static __always_inline bool emu_post_direct(struct emu_qp *qp, const struct ib_s
 }
 
 /**
- * struct emu_sent - what a chain has sent to the peer, and is counted at its end
+ * struct emu_reads - the RDMA READs of a chain
  * @messages: number of messages
  * @bytes: their bytes
  */
-struct emu_sent {
+struct emu_reads {
 	u32 messages;
 	u64 bytes;
 };
 
-/* As emu_direct_execute(), of a request of a chain; @peer is entered. */
+/* As emu_direct_execute(), of a request of a chain; @peer is entered. The caller counts it. */
 static __always_inline enum emu_shortcut emu_chain_execute(struct emu_qp *qp, struct emu_qp *peer,
-							   const struct ib_send_wr *wr, u32 pos,
-							   struct emu_sent *sent)
+							   const struct ib_send_wr *wr, u32 length,
+							   u32 pos, struct emu_reads *reads)
 {
-	struct emu_simple msg = emu_direct_message(wr);
+	struct emu_simple msg = emu_direct_message(wr, length);
 	enum emu_shortcut way;
 	void *local;
 
@@ -180,23 +185,27 @@ static __always_inline enum emu_shortcut emu_chain_execute(struct emu_qp *qp, st
 	local = emu_short_span(wr->sg_list, 1);
 	if (unlikely(!local))
 		return EMU_NOT_SIMPLE;
-	way = emu_simple(qp, peer, &msg, local, pos);
-	if (unlikely(way == EMU_NOT_SIMPLE))
-		return way;
-	if (unlikely(msg.opcode == IB_WR_RDMA_READ)) {
-		emu_count_messages(peer->port, qp->port, 1, msg.length);
-		return way;
+	if (likely(msg.opcode == IB_WR_SEND))
+		return emu_simple_send(qp, peer, &msg, local, pos);
+	if (likely(msg.opcode == IB_WR_RDMA_WRITE))
+		return emu_simple_rdma(qp, peer, &msg, local, pos, false);
+	way = emu_simple_rdma(qp, peer, &msg, local, pos, true);
+	if (likely(way == EMU_SIMPLE)) {
+		reads->messages++;
+		reads->bytes += msg.length;
 	}
-	sent->messages++;
-	sent->bytes += msg.length;
 	return way;
 }
 
-static __always_inline void emu_chain_end(struct emu_qp *qp, struct emu_qp *peer,
-					  const struct emu_sent *sent)
+/* Counts the messages of a chain, @reads among them, and leaves the peer. */
+static __always_inline void emu_chain_end(struct emu_qp *qp, struct emu_qp *peer, u32 messages,
+					  u64 bytes, const struct emu_reads *reads)
 {
-	if (likely(sent->messages))
-		emu_count_messages(qp->port, peer->port, sent->messages, sent->bytes);
+	if (likely(messages != reads->messages))
+		emu_count_messages(qp->port, peer->port, messages - reads->messages,
+				   bytes - reads->bytes);
+	if (unlikely(reads->messages))
+		emu_count_messages(peer->port, qp->port, reads->messages, reads->bytes);
 	emu_leave(peer);
 }
 
@@ -211,21 +220,23 @@ struct emu_chained {
 };
 
 /* As emu_post_direct(), of a chain whose first request emu_is_direct(). */
-static noinline struct emu_chained emu_post_chain(struct emu_qp *qp, const struct ib_send_wr *wr)
+static __always_inline struct emu_chained emu_chain_direct(struct emu_qp *qp,
+							   const struct ib_send_wr *wr, u32 length)
 {
 	s64 budget = in_hardirq() ? EMU_HARDIRQ_BUDGET : EMU_INLINE_BUDGET, left = budget;
-	const struct ib_send_wr *this;
-	struct emu_sent sent = {};
-	enum emu_shortcut way;
+	u32 start, pos, spent, messages;
+	const struct ib_send_wr *this = NULL;
+	enum emu_shortcut way = EMU_SIMPLE;
+	struct emu_reads reads = {};
 	struct emu_qp *peer;
-	u32 cost, pos;
 
 	if (unlikely(!emu_qp_own(qp)))
 		return (struct emu_chained) { .rest = wr };
 	kverbs_delay("emu_post_direct");
 	/* Known to the owner only. */
 	peer = qp->peer;
-	if (unlikely(emu_ring_must_publish(&qp->sq, atomic_read(&qp->sq.tail), EMU_CHAIN_MAX) ||
+	start = atomic_read(&qp->sq.tail);
+	if (unlikely(emu_ring_must_publish(&qp->sq, start, EMU_CHAIN_MAX) ||
 		     !emu_reenter_peer(qp, peer))) {
 		emu_direct_serve(qp, 0);
 		return (struct emu_chained) { .rest = wr };
@@ -237,39 +248,57 @@ static noinline struct emu_chained emu_post_chain(struct emu_qp *qp, const struc
 		/* As above: all that is needed of a request is read before it completes. */
 		this = wr;
 		wr = wr->next;
-		cost = EMU_ENTRY_COST + this->sg_list->length;
-		way = emu_chain_execute(qp, peer, this, pos, &sent);
+		way = emu_chain_execute(qp, peer, this, length, pos, &reads);
 		kverbs_delay("emu_direct_executed");
-		if (unlikely(way != EMU_SIMPLE)) {
-			emu_chain_end(qp, peer, &sent);
-			emu_direct_leave(qp, way, this, pos, budget - left);
-			return (struct emu_chained) { wr, budget - left + cost };
-		}
-		left -= cost;
-	} while (likely(wr) && emu_is_direct(qp, wr) && left > (s64)wr->sg_list->length);
+		if (unlikely(way != EMU_SIMPLE))
+			break;
+		left -= EMU_ENTRY_COST + length;
+	} while (likely(wr) && likely(left > 0) && emu_is_direct(qp, wr, left, &length));
 
-	emu_chain_end(qp, peer, &sent);
-	if (unlikely(!emu_qp_release(qp)))
-		emu_direct_serve(qp, budget - left);
-	return (struct emu_chained) { wr, budget - left };
+	spent = budget - left;
+	messages = atomic_read(&qp->sq.tail) - start;
+	if (likely(way == EMU_SIMPLE)) {
+		emu_chain_end(qp, peer, messages, spent - messages * EMU_ENTRY_COST, &reads);
+		if (unlikely(!emu_qp_release(qp)))
+			emu_direct_serve(qp, spent);
+		return (struct emu_chained) { wr, spent };
+	}
+	/* One whose completion at the peer is lost has arrived there. */
+	if (way == EMU_SIMPLE_LOST)
+		emu_chain_end(qp, peer, messages + 1,
+			      spent - messages * EMU_ENTRY_COST + length, &reads);
+	else
+		emu_chain_end(qp, peer, messages, spent - messages * EMU_ENTRY_COST, &reads);
+	emu_direct_leave(qp, way, this, pos, spent);
+	return (struct emu_chained) { wr, spent + EMU_ENTRY_COST + length };
+}
+
+static noinline int emu_post_chain(struct emu_qp *qp, const struct ib_send_wr *wr, u32 length,
+				   const struct ib_send_wr **bad_wr)
+{
+	struct emu_chained chained;
+
+	preempt_disable();
+	chained = emu_chain_direct(qp, wr, length);
+	preempt_enable();
+	if (likely(!chained.rest))
+		return 0;
+	return emu_post_sends(qp, chained.rest, bad_wr, chained.spent);
 }
 
 int emu_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		  const struct ib_send_wr **bad_wr)
 {
 	struct emu_qp *qp = to_eqp(ibqp);
-	struct emu_chained chained = { .rest = wr };
 	bool posted = false;
+	u32 length;
 
-	if (likely(emu_is_direct(qp, wr))) {
+	if (likely(emu_is_direct(qp, wr, EMU_SHORT_BYTES, &length))) {
+		if (unlikely(wr->next))
+			return emu_post_chain(qp, wr, length, bad_wr);
 		preempt_disable();
-		if (likely(!wr->next)) {
-			posted = emu_post_direct(qp, wr);
-		} else {
-			chained = emu_post_chain(qp, wr);
-			posted = !chained.rest;
-		}
+		posted = emu_post_direct(qp, wr, length);
 		preempt_enable();
 	}
-	return likely(posted) ? 0 : emu_post_sends(qp, chained.rest, bad_wr, chained.spent);
+	return likely(posted) ? 0 : emu_post_sends(qp, wr, bad_wr, 0);
 }
