@@ -21,15 +21,50 @@
 static struct workqueue_struct *ib_comp_wq;
 static struct workqueue_struct *ib_comp_unbound_wq;
 
+static DEFINE_PER_CPU(atomic_t, ib_cq_softirq_waiting);
+static DEFINE_PER_CPU(atomic_t, ib_cq_work_waiting);
+
+/* The lane is about to be scheduled on this CPU. */
+static void ib_cq_begin_waiting(struct ib_cq_lane *lane)
+{
+	if (lane->waiting)
+		return;
+	lane->waiting = raw_cpu_ptr(lane->ctx->waiting);
+	atomic_inc(lane->waiting);
+}
+
+/* The lane runs, maybe on another CPU, if that one went offline. */
+static void ib_cq_end_waiting(struct ib_cq_lane *lane)
+{
+	if (!lane->waiting)
+		return;
+	atomic_dec(lane->waiting);
+	lane->waiting = NULL;
+}
+
+static void ib_cq_softirq_schedule(struct ib_cq_lane *lane)
+{
+	ib_cq_begin_waiting(lane);
+	irq_poll_sched(&lane->iop);
+}
+
 static int ib_cq_softirq(struct irq_poll *iop, int weight)
 {
 	struct ib_cq_lane *lane = container_of(iop, struct ib_cq_lane, iop);
+	enum ib_cq_ran ran;
 
-	if (ib_cq_lane_run(lane))
+	ib_cq_end_waiting(lane);
+	ran = ib_cq_lane_run(lane);
+	if (ran == IB_CQ_RAN_LONG)
 		return weight; /* irq_poll keeps it scheduled */
 	irq_poll_complete(iop);
+	if (ran == IB_CQ_RAN_AWHILE) {
+		/* Behind the others, in the same softirq. */
+		ib_cq_softirq_schedule(lane);
+		return weight / 2;
+	}
 	if (!ib_cq_lane_idle(lane))
-		irq_poll_sched(iop);
+		ib_cq_softirq_schedule(lane);
 	return 0;
 }
 
@@ -38,11 +73,6 @@ static int ib_cq_softirq_init(struct ib_cq_lane *lane)
 	/* An unfinished run uses up the budget of the softirq, so that others get the CPU. */
 	irq_poll_init(&lane->iop, IB_CQ_SOFTIRQ_BUDGET, ib_cq_softirq);
 	return 0;
-}
-
-static void ib_cq_softirq_schedule(struct ib_cq_lane *lane)
-{
-	irq_poll_sched(&lane->iop);
 }
 
 static void ib_cq_softirq_exit(struct ib_cq_lane *lane)
@@ -58,11 +88,13 @@ void ib_cq_work(struct work_struct *work)
 	struct ib_cq_runner *runner = container_of(work, struct ib_cq_runner, work);
 	struct ib_cq_lane *lane = runner->lane;
 
+	ib_cq_end_waiting(lane);
 	do {
 		switch (ib_cq_runner_run(runner)) {
 		case IB_CQ_RAN_OUT:
 			break;
 		case IB_CQ_RAN_LONG:
+		case IB_CQ_RAN_AWHILE:
 			lane->ctx->schedule(lane);
 			return;
 		case IB_CQ_RAN_DISPLACED:
@@ -74,6 +106,7 @@ void ib_cq_work(struct work_struct *work)
 
 static void ib_cq_bound_schedule(struct ib_cq_lane *lane)
 {
+	ib_cq_begin_waiting(lane);
 	queue_work(ib_comp_wq, &READ_ONCE(lane->runner)->work);
 }
 
@@ -99,6 +132,7 @@ const struct ib_cq_context ib_cq_contexts[IB_CQ_CONTEXTS] = {
 	},
 	[IB_POLL_SOFTIRQ] = {
 		.name = "softirq",
+		.waiting = &ib_cq_softirq_waiting,
 		.init = ib_cq_softirq_init,
 		.schedule = ib_cq_softirq_schedule,
 		.exit = ib_cq_softirq_exit,
@@ -106,6 +140,7 @@ const struct ib_cq_context ib_cq_contexts[IB_CQ_CONTEXTS] = {
 	[IB_POLL_WORKQUEUE] = {
 		.name = "workqueue",
 		.may_sleep = true,
+		.waiting = &ib_cq_work_waiting,
 		.schedule = ib_cq_bound_schedule,
 		.start = ib_cq_bound_start,
 		.exit = ib_cq_runners_exit,
@@ -186,6 +221,8 @@ static void ib_cq_lane_free(struct ib_cq_lane *lane)
 	ib_cq_lane_unlist(lane);
 	if (lane->ctx->exit)
 		lane->ctx->exit(lane);
+	/* It may have been scheduled for nothing, and not run any more. */
+	ib_cq_end_waiting(lane);
 	kfree(lane->ahead);
 	kfree(lane);
 }

@@ -56,8 +56,10 @@ struct seq_file;
  * struct ib_cq_context - where the CQs of a lane are polled
  * @name: for people
  * @may_sleep: whether done() may sleep
+ * @waiting: of each CPU, how many lanes were scheduled there and do not run yet, if each waits
+ *	until the one before has run; else NULL
  * @init: sets up what runs the lane. Returns 0 or -errno. NULL: nothing runs it
- * @schedule: makes the context call ib_cq_lane_run() soon, until that returns false, and then
+ * @schedule: makes the context call ib_cq_lane_run() soon, until that returns RAN_OUT, and then
  *	ib_cq_lane_idle(), and start over if the latter returns false. Any context but NMI.
  *	Called once for each time that the lane was idle.
  * @start: NULL unless a done() that sleeps is to stop no other CQ, see handover.c. Makes
@@ -68,6 +70,7 @@ struct seq_file;
 struct ib_cq_context {
 	const char *name;
 	bool may_sleep;
+	atomic_t __percpu *waiting;
 	int (*init)(struct ib_cq_lane *lane);
 	void (*schedule)(struct ib_cq_lane *lane);
 	void (*start)(struct ib_cq_runner *runner, int cpu);
@@ -78,6 +81,7 @@ struct ib_cq_context {
 enum ib_cq_ran {
 	IB_CQ_RAN_OUT,		/* no CQ is ready */
 	IB_CQ_RAN_LONG,		/* its budget or time is spent, and there is more to do */
+	IB_CQ_RAN_AWHILE,	/* likewise, but other lanes wait for this CPU */
 	IB_CQ_RAN_DISPLACED,	/* the runner was displaced, and is a spare one again */
 };
 
@@ -103,6 +107,7 @@ struct ib_cq_thread {
  * @completions: completions handed to done()
  * @budget_spent: runs that ended with their completion budget used up
  * @time_spent: runs that ended with their time used up
+ * @gave_way: runs that ended because another lane waited for the CPU
  * @spins: idle times that a thread began by spinning
  * @spin_hits: those in which work came before the spinning ended
  * @sleeps: idle times in which a thread slept
@@ -115,6 +120,7 @@ struct ib_cq_lane_stats {
 	u64 completions;
 	u64 budget_spent;
 	u64 time_spent;
+	u64 gave_way;
 	u64 spins;
 	u64 spin_hits;
 	u64 sleeps;
@@ -166,6 +172,7 @@ struct ib_cq_runner {
  * @watch: looks for a runner that sleeps
  * @watched: @watch is to be started when a CQ becomes pending beside others
  * @active: 1 if it runs or was scheduled; 0 if it is idle
+ * @waiting: where it counts as waiting, see struct ib_cq_context; NULL while it does not
  * @pending: CQs that were scheduled, and that the runner has not seen yet
  * @ready: the first of the CQs with completions, in the order in which they are polled;
  *	linked by ib_cq.link
@@ -196,6 +203,7 @@ struct ib_cq_lane {
 
 	struct llist_head pending ____cacheline_aligned_in_smp;
 	atomic_t active;
+	atomic_t *waiting;
 	bool watched;
 
 	struct llist_node *ready ____cacheline_aligned_in_smp;
@@ -235,7 +243,7 @@ void ib_cq_wake(struct ib_cq *cq);
 void ib_cq_wake_waiting(struct ib_cq *cq);
 void ib_cq_stop(struct ib_cq *cq);
 int ib_cq_poll_direct(struct ib_cq_lane *lane, struct ib_cq *cq, int wanted);
-bool ib_cq_lane_run(struct ib_cq_lane *lane);
+enum ib_cq_ran ib_cq_lane_run(struct ib_cq_lane *lane);
 enum ib_cq_ran ib_cq_runner_run(struct ib_cq_runner *runner);
 bool ib_cq_lane_idle(struct ib_cq_lane *lane);
 

@@ -42,6 +42,7 @@ static const struct ib_cq_counter ib_cq_lane_counters[] = {
 	IB_CQ_LANE_COUNTER(completions),
 	IB_CQ_LANE_COUNTER(budget_spent),
 	IB_CQ_LANE_COUNTER(time_spent),
+	IB_CQ_LANE_COUNTER(gave_way),
 	IB_CQ_LANE_COUNTER(handovers),
 };
 

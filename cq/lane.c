@@ -680,6 +680,12 @@ static __always_inline int ib_cq_round(struct ib_cq_lane *lane, struct ib_cq_run
 	return limit - left;
 }
 
+/* Whether other lanes wait until this one has run. */
+static bool ib_cq_others_wait(const struct ib_cq_lane *lane)
+{
+	return lane->ctx->waiting && atomic_read(raw_cpu_ptr(lane->ctx->waiting));
+}
+
 /*
  * Returns the number of completions before the next look at the clock; 0 if the time of the
  * run is spent.
@@ -743,6 +749,12 @@ static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 			ran = IB_CQ_RAN_LONG;
 			break;
 		}
+		/* Not at the first look, after a share: to come again costs more than that. */
+		if (deadline && unlikely(ib_cq_others_wait(lane))) {
+			lane->stats.gave_way++;
+			ran = IB_CQ_RAN_AWHILE;
+			break;
+		}
 		until_clock = min(left, ib_cq_look_at_clock(&deadline));
 		if (!until_clock) {
 			lane->stats.time_spent++;
@@ -759,12 +771,12 @@ static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 }
 
 /*
- * Called by the context that runs the lane, when that was scheduled. Returns true if there
- * is more to do; else the context must call ib_cq_lane_idle() next.
+ * Called by the context that runs the lane, when that was scheduled. After IB_CQ_RAN_OUT, the
+ * context must call ib_cq_lane_idle() next.
  */
-bool ib_cq_lane_run(struct ib_cq_lane *lane)
+enum ib_cq_ran ib_cq_lane_run(struct ib_cq_lane *lane)
 {
-	return ib_cq_run(lane, &lane->own, false) == IB_CQ_RAN_LONG;
+	return ib_cq_run(lane, &lane->own, false);
 }
 
 /*
@@ -777,7 +789,7 @@ enum ib_cq_ran ib_cq_runner_run(struct ib_cq_runner *runner)
 }
 
 /*
- * Called after ib_cq_lane_run() has returned false, when the context is ready for the next
+ * Called after ib_cq_lane_run() has returned IB_CQ_RAN_OUT, when the context is ready for the next
  * call of its schedule(). Returns true if the lane is idle, or was scheduled again and may be
  * running already; false if a CQ became pending since: the caller must run the lane again.
  */
