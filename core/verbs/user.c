@@ -6,14 +6,13 @@
  * A context has a table from the first page offset to the entry, in &ib_ucontext.mmap_xa. Entries
  * do not overlap. A process maps an entry as a whole, so only its first offset is looked up.
  *
- * Lock protocol: insert_lock makes finding a place and taking it one step. The table's own lock
- * orders lookups and removals: an entry is looked at under it alone, and whoever wants it takes a
- * reference unless none is left, or the driver has removed it. An entry keeps its place until its
- * last reference is put.
+ * Lock protocol: a table's own lock guards the table and &ib_ucontext.mmap_next, and orders lookups
+ * and removals: an entry is looked at under it alone, and whoever wants it takes a reference unless
+ * none is left, or the driver has removed it. Finding a place and taking it are one step under it.
+ * An entry keeps its place until its last reference is put.
  */
 #include <linux/export.h>
 #include <linux/mm.h>
-#include <linux/mutex.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/ib_verbs.h>
 
@@ -36,8 +35,6 @@ const u64 ib_user_requests =
 	REQUEST(QUERY_QP) | REQUEST(DESTROY_QP) |
 	REQUEST(ATTACH_MCAST) | REQUEST(DETACH_MCAST);
 
-static DEFINE_MUTEX(insert_lock);
-
 /*
  * Returns the first page of a free place at @first or behind it. @from: where entries may begin
  * that reach into the pages behind @first.
@@ -47,15 +44,13 @@ static u64 find_place(struct xarray *xa, u64 from, u64 first, u64 npages)
 	const struct rdma_user_mmap_entry *entry;
 	unsigned long index;
 
-	lockdep_assert_held(&insert_lock);
-	xa_lock(xa);
+	lockdep_assert_held(&xa->xa_lock);
 	xa_for_each_start(xa, index, entry, from) {
 		if (index >= first + npages)
 			break;
 		if (index + entry->npages > first)
 			first = index + entry->npages;
 	}
-	xa_unlock(xa);
 	return first;
 }
 
@@ -76,6 +71,23 @@ static u64 choose_place(struct ib_ucontext *ucontext, u64 npages, u64 min, u64 m
 	return find_place(&ucontext->mmap_xa, 0, min, npages);
 }
 
+/* Sets the error of @xas if there is no place, or no memory for the table. */
+static void take_place(struct xa_state *xas, struct rdma_user_mmap_entry *entry, u64 min, u64 max)
+{
+	struct ib_ucontext *ucontext = entry->ucontext;
+	u64 first = choose_place(ucontext, entry->npages, min, max);
+
+	if (first + entry->npages - 1 > max) {
+		xas_set_err(xas, -ENOSPC);
+		return;
+	}
+	entry->start_pgoff = first;
+	xas_set(xas, first);
+	xas_store(xas, entry);
+	if (!xas_error(xas))
+		ucontext->mmap_next = first + entry->npages;
+}
+
 /**
  * rdma_user_mmap_entry_insert_range() - let a process map memory, at an offset in a range
  * @ucontext: context of the process
@@ -91,23 +103,18 @@ int rdma_user_mmap_entry_insert_range(struct ib_ucontext *ucontext,
 				      struct rdma_user_mmap_entry *entry, size_t length,
 				      u32 min_pgoff, u32 max_pgoff)
 {
-	u64 npages = DIV_ROUND_UP(length, PAGE_SIZE), first;
-	int ret;
+	XA_STATE(xas, &ucontext->mmap_xa, 0);
 
 	kref_init(&entry->ref);
 	entry->ucontext = ucontext;
-	entry->npages = npages;
-	mutex_lock(&insert_lock);
-	first = choose_place(ucontext, npages, min_pgoff, max_pgoff);
-	if (first + npages - 1 <= max_pgoff) {
-		entry->start_pgoff = first;
-		ret = xa_insert(&ucontext->mmap_xa, first, entry, GFP_KERNEL_ACCOUNT);
-		ucontext->mmap_next = first + npages;
-	} else {
-		ret = -ENOMEM;
-	}
-	mutex_unlock(&insert_lock);
-	return ret;
+	entry->npages = DIV_ROUND_UP(length, PAGE_SIZE);
+	/* Memory for the table is allocated without the lock: then the place may be taken. */
+	do {
+		xas_lock(&xas);
+		take_place(&xas, entry, min_pgoff, max_pgoff);
+		xas_unlock(&xas);
+	} while (xas_nomem(&xas, GFP_KERNEL_ACCOUNT));
+	return xas_error(&xas) ? -ENOMEM : 0;
 }
 EXPORT_SYMBOL(rdma_user_mmap_entry_insert_range);
 
