@@ -39,6 +39,7 @@
 #include "contract/contract.h"
 #include "contract/device_priv.h"
 #include "contract/export.h"
+#include "contract/invalid.h"
 #include "contract/registry.h"
 #include "contract/trace.h"
 #include "device.h"
@@ -153,6 +154,7 @@ struct ib_device *_ib_alloc_device(size_t size)
 	mutex_init(&priv->roce_lock);
 	ib_events_init(dev);
 	rdma_restrack_init(dev);
+	ib_invalid_init(dev);
 	xa_init_flags(&dev->client_data, XA_FLAGS_ALLOC);
 	init_completion(&dev->unreg_completion);
 	INIT_WORK(&dev->unregistration_work, unregister_work);

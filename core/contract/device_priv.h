@@ -10,6 +10,7 @@
 #include <linux/llist.h>
 #include <linux/mutex.h>
 #include <linux/notifier.h>
+#include <linux/ratelimit.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
@@ -42,6 +43,18 @@ enum ib_dev_state {
 	IB_DEV_UNREGISTERED,
 	IB_DEV_RELEASED,
 	IB_DEV_STATES
+};
+
+/**
+ * enum ib_caller - whose call it is that is refused
+ * @IB_CALLER_KERNEL: of a module
+ * @IB_CALLER_PROCESS: of a process, by a module that passes it on
+ * @IB_CALLERS: number of kinds
+ */
+enum ib_caller {
+	IB_CALLER_KERNEL,
+	IB_CALLER_PROCESS,
+	IB_CALLERS
 };
 
 /**
@@ -112,6 +125,7 @@ struct ib_port_priv {
  * @res: the device's objects
  * @ca: kverbs_ca's part of the device, which it looks for at each request; read under RCU.
  *	Nothing else touches it
+ * @invalid_limits: how often the log may say that a call was refused
  * @stats: hw_counters of the device (sysfs)
  * @debugfs: the device's directory
  *
@@ -147,6 +161,7 @@ struct ib_device_priv {
 	bool events_on;
 	struct rdma_restrack_root res[RDMA_RESTRACK_MAX];
 	struct ca_device __rcu *ca;
+	struct ratelimit_state invalid_limits[IB_CALLERS];
 	struct ib_stats *stats;
 	struct dentry *debugfs;
 } ____cacheline_aligned;

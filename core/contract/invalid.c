@@ -2,6 +2,10 @@
 /*
  * Says why a call of a consumer is answered with -EINVAL: in the log, at a limited rate, and
  * by a tracepoint. No locks; any context.
+ *
+ * The rate is limited for each device, and there for processes and for the kernel's own callers
+ * apart: a process that is refused all the time takes no line from anyone but the other processes
+ * on its device.
  */
 #include <linux/errno.h>
 #include <linux/kernel.h>
@@ -22,7 +26,30 @@
 /* Longer texts are cut. */
 #define INVALID_TEXT		96
 
-static DEFINE_RATELIMIT_STATE(invalid_limit, INVALID_INTERVAL, INVALID_BURST);
+/**
+ * ib_invalid_init() - prepare a device's limits
+ * @dev: the device
+ *
+ * Context: Process.
+ */
+void ib_invalid_init(struct ib_device *dev)
+{
+	struct ratelimit_state *limits = ib_priv(dev)->invalid_limits;
+
+	ratelimit_state_init(&limits[IB_CALLER_KERNEL], INVALID_INTERVAL, INVALID_BURST);
+	ratelimit_state_init(&limits[IB_CALLER_PROCESS], INVALID_INTERVAL, INVALID_BURST);
+}
+
+/* A call without an object is a process's if a module made it that passes on what these want. */
+static enum ib_caller caller_of(const struct ib_verb_call *call, const char *client)
+{
+	static const char * const passing_on[] = { "ib_uverbs", "ib_umad", "rdma_ucm" };
+
+	if (call->res && call->res->user)
+		return IB_CALLER_PROCESS;
+	return match_string(passing_on, ARRAY_SIZE(passing_on), client) < 0 ? IB_CALLER_KERNEL :
+									      IB_CALLER_PROCESS;
+}
 
 /**
  * ib_invalid() - log and trace what is wrong with a call
@@ -55,7 +82,7 @@ int ib_invalid(const struct ib_verb_call *call, const char *fmt, ...)
 	va_end(args);
 
 	trace_ib_invalid(call->dev, client, object, text);
-	if (__ratelimit(&invalid_limit))
+	if (__ratelimit(&ib_priv(call->dev)->invalid_limits[caller_of(call, client)]))
 		ibdev_warn(call->dev, "%s: %s%s\n", client, object, text);
 	return -EINVAL;
 }

@@ -27,6 +27,8 @@ struct ib_verb_call {
 	const char *to;
 };
 
+void ib_invalid_init(struct ib_device *dev);
+
 __printf(2, 3) __cold
 int ib_invalid(const struct ib_verb_call *call, const char *fmt, ...);
 int ib_check_range(const struct ib_verb_call *call, const char *name, s64 value, s64 min,

@@ -467,23 +467,58 @@ static void post_says_why_it_is_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, r.said->times);
 }
 
+static void storm(struct kunit *test, struct rig *r)
+{
+	struct ib_qp_attr attr = legal;
+	int i;
+
+	attr.timeout = 32;
+	for (i = 0; i < 10 * LOG_BURST; i++)
+		KUNIT_EXPECT_EQ(test, -EINVAL, ib_modify_qp(r->qp, &attr, IB_QP_TIMEOUT));
+}
+
 static void a_line_in_the_log_names_client_and_device(struct kunit *test)
 {
 	struct kvt_console *line = kvt_console_watch(test,
 		"kvtm_a: kverbs_kunit: qp 1: RESET to RESET: timeout 32 > 31");
 	struct kvt_console *any = kvt_console_watch(test, "timeout 32 > 31");
-	struct ib_qp_attr attr = legal;
 	struct rig r;
-	int i;
 
 	rig_up(test, &r);
-	attr.timeout = 32;
-	for (i = 0; i < 10 * LOG_BURST; i++)
-		KUNIT_EXPECT_EQ(test, -EINVAL, ib_modify_qp(r.qp, &attr, IB_QP_TIMEOUT));
+	storm(test, &r);
 	KUNIT_EXPECT_EQ(test, 10 * LOG_BURST, r.said->times);
 	KUNIT_EXPECT_EQ(test, kvt_console_times(any), kvt_console_times(line));
 	/* The limit may begin anew once meanwhile. */
 	KUNIT_EXPECT_LE(test, kvt_console_times(any), 2 * LOG_BURST);
+}
+
+static void a_process_does_not_silence_the_kernels_clients(struct kunit *test)
+{
+	struct kvt_console *line = kvt_console_watch(test, "timeout 33 > 31");
+	struct ib_qp_attr attr = legal;
+	struct rig r;
+
+	rig_up(test, &r);
+	r.qp->res.user = true;
+	storm(test, &r);
+	r.qp->res.user = false;
+	attr.timeout = 33;
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_modify_qp(r.qp, &attr, IB_QP_TIMEOUT));
+	KUNIT_EXPECT_EQ(test, 1, kvt_console_times(line));
+}
+
+static void callers_do_not_silence_those_of_another_device(struct kunit *test)
+{
+	struct kvt_console *line = kvt_console_watch(test, "query_port: port 99");
+	struct ib_port_attr attr;
+	struct mock *other;
+	struct rig r;
+
+	rig_up(test, &r);
+	other = mock_up(test, "kvtm_b");
+	storm(test, &r);
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_query_port(other->ibdev, 99, &attr));
+	KUNIT_EXPECT_EQ(test, 1, kvt_console_times(line));
 }
 
 static struct kunit_case core_invalid_cases[] = {
@@ -502,6 +537,8 @@ static struct kunit_case core_invalid_cases[] = {
 	KUNIT_CASE(port_and_index_are_named),
 	KUNIT_CASE(post_says_why_it_is_refused),
 	KUNIT_CASE(a_line_in_the_log_names_client_and_device),
+	KUNIT_CASE(a_process_does_not_silence_the_kernels_clients),
+	KUNIT_CASE(callers_do_not_silence_those_of_another_device),
 	{}
 };
 KVT_SUITE(core_invalid);
