@@ -28,6 +28,8 @@
 static int emu_own_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 			     struct uverbs_attr_bundle *attrs)
 {
+	/* The core sets it for the CQs that it makes. */
+	ibcq->comp_vector = attr->comp_vector;
 	if (attrs)
 		return emu_user_create_cq(ibcq, attr, &attrs->driver_udata);
 	return emu_device_create_cq(ibcq, attr, NULL);

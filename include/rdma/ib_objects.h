@@ -159,7 +159,7 @@ struct ib_cq_stats {
  * @cqe_used: number of entries that the pool has given out
  * @usecnt: number of send and receive queues that complete here
  * @poll_ctx: where the core polls the CQ, if ib_alloc_cq() made it
- * @comp_vector: completion vector
+ * @comp_vector: completion vector; of a process's CQ, the driver's create_cq sets it
  * @lane: what polls the CQ; NULL if ib_create_cq() made it
  * @state: see cq/lane.c, also for the following members up to @stopped
  * @link: link among the CQs that were scheduled, and then among those that the runner polls

@@ -31,7 +31,9 @@ resources_are_listed() {
 		rdma resource show cq dev emu0 | grep "pid $holder" &&
 		rdma resource show pd dev emu0 | grep "pid $holder" &&
 		rdma resource show ctx dev emu0 | grep "pid $holder" &&
-		rdma statistic show link emu0/1 | grep port_xmit_packets
+		rdma statistic show link emu0/1 | grep port_xmit_packets &&
+		grep "context=handler vector=$(($(grep -c ^processor /proc/cpuinfo) - 1)) " \
+			/sys/kernel/debug/kverbs/emu0/cq
 	shown=$?
 	kill -9 $holder
 	wait $holder

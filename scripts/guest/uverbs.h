@@ -136,7 +136,8 @@ static inline struct pair *make_pair(struct ibv_context *ctx, int cqe, bool srq)
 	p->ctx = ctx;
 	p->pd = ibv_alloc_pd(ctx);
 	p->channel = ibv_create_comp_channel(ctx);
-	p->cq = ibv_create_cq(ctx, cqe, NULL, p->channel, 0);
+	/* The last vector is told from none. */
+	p->cq = ibv_create_cq(ctx, cqe, NULL, p->channel, ctx->num_comp_vectors - 1);
 	p->buf = aligned_alloc(4096, BUF_BYTES);
 	if (!p->pd || !p->channel || !p->cq || !p->buf)
 		die("cannot make a CQ");
