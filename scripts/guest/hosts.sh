@@ -46,6 +46,12 @@ two_hosts() {
 		there ip addr add 10.0.0.2/24 dev veth0 && there ip link set veth0 up
 }
 
+# The other host ends, and takes the pair along: another script may make these anew.
+hosts_end() {
+	kill "$other"
+	retry 100 [ ! -e /sys/class/net/near0 ] || fail "near0 has not gone with its namespace"
+}
+
 # add_device <name> <network device>: in the namespace of this process.
 add_device() {
 	mkdir "$CONFIG/$1" && echo "$2" >"$CONFIG/$1/netdev" && echo 1 >"$CONFIG/$1/enable"

@@ -90,4 +90,4 @@ check "the server's device goes under traffic, and comes back" device_goes emu0
 check "client and server end" nfs_ends
 check "the devices go" remove_devices
 unload_all
-kill "$other"
+hosts_end

@@ -49,4 +49,4 @@ check "a device goes, and comes back" device_goes
 on_mainline || check "SMC ends" stop
 check "the devices go" remove_devices
 unload_all
-kill "$other"
+hosts_end

@@ -6,12 +6,50 @@
 # Variables are shared with scripts/test.
 # shellcheck disable=SC2034,SC2153,SC2154
 
-# build_ulps <kernel>
+# What there is of them for User Mode Linux.
+UML_PARTS=(cm uverbs nvme smc echo)
+
+# ulps_modules <kernel> [<part>...]: in the order in which they can be inserted.
+ulps_modules() {
+	"$KV_SCRIPTS/ulps" --kernel "$1" --list "${@:2}" | tr '\n' ' '
+}
+
+# build_ulps <kernel> [<part>...]
 build_ulps() {
 	local status=0 log=$KV_BUILD/logs/build-ulps-$1.log
-	"$KV_SCRIPTS/ulps" --kernel "$1" >"$log" 2>&1 || status=$?
+	"$KV_SCRIPTS/ulps" --kernel "$1" "${@:2}" >"$log" 2>&1 || status=$?
 	check_build "the kernel's own ULPs build, $1" "$log" $status
 	return $status
+}
+
+# uml_ulps_dir: where those for User Mode Linux are kept, by what they are made of: headers of
+# kverbs, and what lays them out. They do not depend on what the core and the drivers do.
+uml_ulps_dir() {
+	local hash
+	hash=$(cd "$KV_ROOT" && {
+		kernel_tree uml
+		find include ulp/stock ulp/echo scripts/ulps scripts/probes Kbuild -type f -print0 |
+			sort -z | xargs -0 sha1sum
+	} | sha1sum)
+	echo "$KV_CACHE/ulps/${hash:0:12}"
+}
+
+# build_uml_ulps: the default tier takes those that have been built before.
+build_uml_ulps() {
+	local kept out=$1/ulps
+	kept=$(uml_ulps_dir)
+	if quick && [ -e "$kept/.complete" ]; then
+		mkdir -p "$out"
+		cp "$kept"/*.ko "$out/"
+		check_passed "the kernel's own ULPs build, uml (as the last time)"
+		return
+	fi
+	touch "$work/cold"
+	build_ulps uml "${UML_PARTS[@]}" || return
+	rm -rf "$kept"
+	mkdir -p "$kept"
+	cp "$out"/*.ko "$kept/"
+	touch "$kept/.complete"
 }
 
 # Sources of another version are refused: one line, exit status 2.
@@ -26,16 +64,22 @@ ulps_of_another_version() {
 	check_empty "ULPs of another kernel version are refused" "$work/ulps-6.1.out"
 }
 
-# ulps_guest <what> <script> <modules of the kernel that it needs> [options of scripts/vm]
-ulps_guest() {
-	local what=$1 name=$2 need=$3 script=${2%%-*}
-	shift 3
-	spawn_guest "$what, 6.12" "$name-6.12" --kernel 6.12 --need "veth $need" \
+# ulps_guest_of <kernel> <what> <script> <modules of the kernel that it needs> [options of
+# scripts/vm]
+ulps_guest_of() {
+	local kernel=$1 what=$2 name=$3 need=$4 script=${3%%-*}
+	shift 4
+	spawn_guest "$what, $kernel" "$name-$kernel" --kernel "$kernel" --need "veth $need" \
 		--limit $((300 * scale)) --modules "$modules" \
 		--file "$KV_SCRIPTS/guest/smc_check.c" --file "$KV_SCRIPTS/guest/rds_check.c" \
 		--file "$KV_SCRIPTS/guest/disk.sh" --file "$KV_SCRIPTS/guest/ends.sh" \
 		--file "$KV_SCRIPTS/guest/hosts.sh" --file "$KV_SCRIPTS/guest/rdmalink.c" \
 		--run "$KV_SCRIPTS/guest/$script.sh" "$@"
+}
+
+# ulps_guest <arguments of ulps_guest_of, without the kernel>
+ulps_guest() {
+	ulps_guest_of 6.12 "$@"
 }
 
 # mainline_ulps_guest <script> <modules of the kernel, those of RDMA among them> [options]
@@ -68,11 +112,40 @@ ulps_programs() {
 		--parts "pingpongs,rping_alone,pyverbs"
 }
 
+# In User Mode Linux: KASAN, lockdep and kmemleak look on. nvme-rdma maps small pieces of memory that
+# share a cache line, and processes register memory twice: what is meant for machines that care
+# is off.
+ulps_uml() {
+	local modules append=dma_debug=off
+	need_build uml
+	modules="$(run_modules "$MODULES_DIR") $(ulps_modules uml "${UML_PARTS[@]}")"
+	build_job "${build_index["build, uml"]}" "build, ULPs, uml" build_uml_ulps "$MODULES_DIR"
+	ulps_guest_of uml "the connection manager, NVMe and SMC-R" ulps_some "nvmet nvme-fabrics" \
+		--append "$append" --env "SCRIPTS=ulps:ulps_smc:ulps_disks DISK=no DISKS=nvme" \
+		--file "$KV_SCRIPTS/guest/ulps.sh" --file "$KV_SCRIPTS/guest/ulps_smc.sh" \
+		--file "$KV_SCRIPTS/guest/ulps_disks.sh"
+	spawn "processes use kverbs' core, uml" check_userspace \
+		"processes use kverbs' core, uml" ulps-user-uml --kernel uml \
+		--env "DOORBELLS=$((9000 * scale)) PROGRAMS=sleep" --append "$append" \
+		--limit $((560 * scale)) --modules "$modules" \
+		--file "$KV_SCRIPTS/guest/ends.sh" --run "$KV_SCRIPTS/guest/userspace.sh"
+	spawn "hostile MADs, uml" check_userspace "hostile MADs, uml" ulps-mad-uml --kernel uml \
+		--env "MADS=$((20000 * scale))" --limit $((560 * scale)) --modules "$modules" \
+		--file "$KV_SCRIPTS/guest/ends.sh" --file "$KV_SCRIPTS/guest/hosts.sh" \
+		--run "$KV_SCRIPTS/guest/ulps_mad.sh"
+	quick || spawn "processes make random commands on kverbs' core, uml" check_userspace \
+		"processes make random commands on kverbs' core, uml" ulps-fuzz-uml --kernel uml \
+		--append "$append" --env "OPERATIONS=$((50000 * scale))" --limit $((900 * scale)) \
+		--modules "$modules" --run "$KV_SCRIPTS/guest/uverbs_fuzz.sh"
+}
+
 part_ulps() {
 	local modules scsi="target_core_mod target_core_file sd_mod"
+	ulps_uml
 	! quick || return 0
+	needs=()
 	need_build 6.12
-	modules="$(run_modules "$MODULES_DIR") $("$KV_SCRIPTS/ulps" --kernel 6.12 --list | tr '\n' ' ')"
+	modules="$(run_modules "$MODULES_DIR") $(ulps_modules 6.12)"
 	build_job "${build_index["build, 6.12"]}" "build, ULPs, 6.12" build_ulps 6.12
 	spawn "ULPs of another kernel version" ulps_of_another_version
 	ulps_guest "the connection manager, and NVMe" ulps "nvmet nvme-fabrics"

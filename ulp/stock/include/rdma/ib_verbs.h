@@ -10,6 +10,7 @@
 #include_next <rdma/ib_verbs.h>
 
 #include <linux/cgroup_rdma.h>
+#include <linux/mmu_notifier.h>
 #include <linux/rwsem.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>
