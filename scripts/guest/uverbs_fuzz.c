@@ -280,11 +280,13 @@ static size_t draw_create(struct command *cmd, uint64_t *state)
 	}
 }
 
-/* With the address for the answer of a ring that moves. */
+/* Where the answer goes that tells of a ring that moves. */
+static struct mminfo moved;
+
+/* With that address. */
 static size_t draw_modify_srq(struct command *cmd, uint64_t *state)
 {
-	static struct mminfo info;
-	uint64_t where = draw(state) & 7 ? (uintptr_t)&info : value(state);
+	uint64_t where = draw(state) & 7 ? (uintptr_t)&moved : value(state);
 
 	cmd->modify_srq.srq_handle = any_handle(SRQ, state);
 	cmd->modify_srq.attr_mask = draw(state) & 7 ? 1 + draw(state) % 3 : value(state);
@@ -421,6 +423,18 @@ static void spoil_response(struct command *cmd, uint64_t *state)
 		cmd->response = wrong[draw(state) % ARRAY_SIZE(wrong)];
 }
 
+/* Likewise; a bit of the address makes it that of other data of ours. */
+static void spoil_moved(struct command *cmd)
+{
+	uint32_t *words = cmd->words + sizeof(cmd->modify_srq) / 4;
+	uint64_t where;
+
+	memcpy(&where, words, sizeof(where));
+	/* Others that are drawn have 32 bits. */
+	if (where != (uintptr_t)&moved && where >> 32)
+		memset(words, 0, sizeof(where));
+}
+
 /* Nor may peers. */
 static void protect(struct ib_uverbs_reg_mr *reg)
 {
@@ -548,6 +562,8 @@ static void make_command(long n, uint32_t number, bool right, uint64_t *state)
 		spoil(&cmd, &bytes, state);
 	if (!right && answers)
 		spoil_response(&cmd, state);
+	if (number == IB_USER_VERBS_CMD_MODIFY_SRQ)
+		spoil_moved(&cmd);
 	limit_sizes(&cmd);
 	if (right || draw(state) & 1)
 		cmd.hdr.in_words = (sizeof(cmd.hdr) + bytes) / 4;
