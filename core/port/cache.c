@@ -50,20 +50,23 @@ static int read_gid(struct ib_device *dev, u32 port, int index, union ib_gid *gi
 static int read_gids(struct ib_device *dev, u32 port, bool *changed, unsigned long site)
 {
 	int len = dev->port_data[port].immutable.gid_tbl_len;
+	struct net_device *ndev = NULL;
 	union ib_gid gid;
-	int i, ret;
+	int i, ret = 0;
 
 	/* A RoCE port's table is made by roce_gid.c. */
 	if (rdma_protocol_roce(dev, port) || !dev->ops.query_gid)
 		return 0;
-	for (i = 0; i < len; i++) {
+	/* rdma_cm takes it for granted there. */
+	if (rdma_protocol_iwarp(dev, port))
+		ndev = ib_device_get_netdev(dev, port);
+	for (i = 0; i < len && !ret; i++) {
 		ret = read_gid(dev, port, i, &gid, site);
 		if (!ret)
-			ret = ib_gid_table_set(dev, port, i, &gid, changed);
-		if (ret)
-			return ret;
+			ret = ib_gid_table_set(dev, port, i, &gid, ndev, changed);
 	}
-	return 0;
+	dev_put(ndev);
+	return ret;
 }
 
 static int query_pkey(struct ib_device *dev, u32 port, u16 index, u16 *pkey,

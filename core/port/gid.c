@@ -271,21 +271,27 @@ void ib_gid_table_release(struct ib_device *dev, u32 port)
 	put_table(table);
 }
 
+static bool is_same(const struct gid_entry *entry, const struct ib_gid_want *want)
+{
+	return !memcmp(&entry->attr.gid, &want->gid, sizeof(want->gid)) &&
+	       rcu_access_pointer(entry->attr.ndev) == want->ndev;
+}
+
 /*
  * Write one slot of a table that the driver keeps; a zero GID empties it. If there is no
- * memory, the slot stays as it is.
+ * memory, the slot stays as it is. @ndev: its network device, of an iWARP port, or NULL.
  */
 int ib_gid_table_set(struct ib_device *dev, u32 port, int index,
-		     const union ib_gid *gid, bool *changed)
+		     const union ib_gid *gid, struct net_device *ndev, bool *changed)
 {
-	struct ib_gid_want want = { .gid = *gid, .type = IB_GID_TYPE_IB };
+	struct ib_gid_want want = { .gid = *gid, .type = IB_GID_TYPE_IB, .ndev = ndev };
 	struct ib_gid_table *table = ib_port(dev, port)->gids;
 	struct gid_entry *old, *entry = NULL;
 	int ret = 0;
 
 	mutex_lock(&table->lock);
 	old = own_entry(table, index);
-	if (old ? !memcmp(&old->attr.gid, gid, sizeof(*gid)) : rdma_is_zero_gid(gid))
+	if (old ? is_same(old, &want) : rdma_is_zero_gid(gid))
 		goto out;
 	if (!rdma_is_zero_gid(gid)) {
 		entry = new_entry(dev, port, index, &want);

@@ -52,7 +52,7 @@ int ib_gid_table_create(struct ib_device *dev, u32 port);
 void ib_gid_table_clear(struct ib_device *dev, u32 port);
 void ib_gid_table_release(struct ib_device *dev, u32 port);
 int ib_gid_table_set(struct ib_device *dev, u32 port, int index,
-		     const union ib_gid *gid, bool *changed);
+		     const union ib_gid *gid, struct net_device *ndev, bool *changed);
 int ib_gid_table_sync(struct ib_device *dev, u32 port,
 		      struct ib_gid_want *want, unsigned int nr, bool *changed);
 const struct ib_gid_attr *ib_gid_get(struct ib_device *device, u32 port, int index);

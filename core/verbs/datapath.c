@@ -42,6 +42,12 @@ static __always_inline bool may_not_send(const struct ib_qp *qp)
 	return ib_qp_known_state(qp) < IB_QPS_RTS;
 }
 
+/* The driver of an iWARP device moves a QP to RTS as it is connected, and no consumer does. */
+static bool moves_by_itself(const struct ib_qp *qp)
+{
+	return rdma_protocol_iwarp(qp->device, rdma_start_port(qp->device));
+}
+
 static __always_inline bool may_not_receive(const struct ib_qp *qp)
 {
 	return ib_qp_known_state(qp) == IB_QPS_RESET;
@@ -56,7 +62,7 @@ static noinline void bad_state(struct ib_qp *qp, const char *what, unsigned long
 static noinline int post_send_closer(struct ib_qp *qp, const struct ib_send_wr *wr,
 				     const struct ib_send_wr **bad_wr, unsigned long site)
 {
-	if (may_not_send(qp))
+	if (may_not_send(qp) && !moves_by_itself(qp))
 		bad_state(qp, "post_send", site);
 	return IB_IN_FRAME(qp->device, &qp->res, "post_send", IB_FRAME_ATOMIC, site,
 			   qp->device->ops.post_send(qp, wr, bad_wr));

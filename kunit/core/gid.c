@@ -327,6 +327,39 @@ static union ib_gid ip4_gid(__be32 addr)
 	return gid;
 }
 
+static int iwarp_port_immutable(struct ib_device *ibdev, u32 port, struct ib_port_immutable *imm)
+{
+	imm->gid_tbl_len = 1;
+	imm->core_cap_flags = RDMA_CORE_PORT_IWARP;
+	return 0;
+}
+
+static struct net_device *iwarp_get_netdev(struct ib_device *ibdev, u32 port)
+{
+	struct net_device *ndev = mock_of(ibdev)->port[port].ndev;
+
+	dev_hold(ndev);
+	return ndev;
+}
+
+/* The connection manager looks for it without asking whether there is one. */
+static void iwarp_gid_names_the_netdev_of_its_port(struct kunit *test)
+{
+	struct net_device *ndev = kvt_netdev(test);
+	struct mock *m = mock_new(test);
+	const struct ib_gid_attr *attr;
+
+	m->port[1].ndev = ndev;
+	m->ops.get_port_immutable = iwarp_port_immutable;
+	m->ops.get_netdev = iwarp_get_netdev;
+	mock_start(test, m, "kvtm_a");
+	attr = rdma_get_gid_attr(m->ibdev, 1, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(attr));
+	KUNIT_EXPECT_PTR_EQ(test, ndev, rcu_access_pointer(attr->ndev));
+	rdma_put_gid_attr(attr);
+	mock_unregister(m);
+}
+
 static void roce_port_has_its_default_gids(struct kunit *test)
 {
 	struct net_device *ndev = kvt_netdev(test);
@@ -516,6 +549,7 @@ static struct kunit_case core_gid_cases[] = {
 	KUNIT_CASE(readers_race_with_deletion),
 	KUNIT_CASE(pkey_is_found_by_its_value),
 	KUNIT_CASE(pkeys_are_read_where_gids_cannot_be),
+	KUNIT_CASE(iwarp_gid_names_the_netdev_of_its_port),
 	KUNIT_CASE(roce_port_has_its_default_gids),
 	KUNIT_CASE(roce_attr_names_its_netdev),
 	KUNIT_CASE(roce_gids_follow_the_addresses),
