@@ -7,7 +7,7 @@
 # shellcheck disable=SC2034,SC2153,SC2154
 
 # What there is of them for User Mode Linux.
-UML_PARTS=(cm uverbs nvme smc echo)
+UML_PARTS=(cm uverbs siw nvme smc echo)
 
 # ulps_modules <kernel> [<part>...]: in the order in which they can be inserted.
 ulps_modules() {
@@ -130,7 +130,14 @@ ulps_uml() {
 		--env "DOORBELLS=$((doorbells * scale)) PROGRAMS=sleep" --append "$append" \
 		--limit $((560 * scale)) --modules "$modules" \
 		--file "$KV_SCRIPTS/guest/ends.sh" --run "$KV_SCRIPTS/guest/userspace.sh"
-	quick || spawn "processes make random commands on kverbs' core, uml" check_userspace \
+	quick && return
+	# siw calls the handlers of a CQ inside its modify_qp.
+	spawn "siw, uml" check_userspace "siw, uml" ulps-siw-uml --kernel uml --append "$append" \
+		--need "crc32c_generic nvmet nvme-fabrics" --breaks 3 --limit $((300 * scale)) \
+		--modules "$modules" --file "$KV_SCRIPTS/guest/ends.sh" \
+		--file "$KV_SCRIPTS/guest/disk.sh" --file "$KV_SCRIPTS/guest/hosts.sh" \
+		--file "$KV_SCRIPTS/guest/rdmalink.c" --run "$KV_SCRIPTS/guest/ulps_siw.sh"
+	spawn "processes make random commands on kverbs' core, uml" check_userspace \
 		"processes make random commands on kverbs' core, uml" ulps-fuzz-uml --kernel uml \
 		--append "$append" --env "OPERATIONS=$((50000 * scale))" --limit $((900 * scale)) \
 		--modules "$modules" --run "$KV_SCRIPTS/guest/uverbs_fuzz.sh"
