@@ -117,6 +117,31 @@ cm_programs() {
 	row rdma_client both_ends_by_address rdma_server -- -s $HOST
 }
 
+# A thousand connections at a time, some times: each step is made for all of them before the next.
+# What a connection takes of two steps is told besides.
+thousands() {
+	: >/tmp/steps
+	for _ in $(seq "${CM_RUNS:-10}"); do
+		PATIENCE=400 without_end cmtime -b $HOST -c 1000 -- -s $HOST -c 1000 || return
+		cat /tmp/client >>/tmp/steps
+	done
+	awk -v dev="$DEV" -v runs="${CM_RUNS:-10}" '$1 == "connect" || $1 == "disconnect" {
+			n[$1]++
+			us[$1] += $NF
+		}
+		END {
+			if (n["connect"] != runs || n["disconnect"] != runs)
+				exit 1
+			printf "progress: %s: %.0f connections a second, %.0f ended, %d in all\n", dev,
+				1000000 * runs / us["connect"], 1000000 * runs / us["disconnect"],
+				1000 * runs
+		}' /tmp/steps >/tmp/rate && result "$(cat /tmp/rate)"
+}
+
+connections() {
+	row "cmtime -c 1000, ${CM_RUNS:-10} times" thousands
+}
+
 perftests() {
 	for test in ib_send ib_write ib_read ib_atomic; do
 		# -F: an emulated clock is not as steady as perftest wants it.

@@ -33,6 +33,7 @@ check_programs() {
 		check_failed "$1" "$said/log"
 	fi
 	cat "$said/tables"
+	grep 'connections a second' "$said/log" || true
 }
 
 # tshark_agrees <file> <what tools/frames prints of it>: on each operation and PSN.
