@@ -83,6 +83,9 @@ mainline_ulps_guest() {
 
 # Processes, under kverbs' core.
 ulps_processes() {
+	spawn "9P, 6.12" check_userspace "9P, 6.12" ulps-9p-6.12 --kernel 6.12 \
+		--need "veth 9pnet 9p" --limit $((300 * scale)) --modules "$modules" \
+		--file "$KV_SCRIPTS/guest/hosts.sh" --run "$KV_SCRIPTS/guest/ulps_9p.sh"
 	spawn "processes use kverbs' core, 6.12" check_userspace \
 		"processes use kverbs' core, 6.12" ulps-user-6.12 --kernel 6.12 \
 		--need dummy --env "DOORBELLS=$((9000 * scale))" --limit $((560 * scale)) \
@@ -103,7 +106,7 @@ ulps_programs() {
 	local what="programs end on kverbs' core as on the kernel's"
 	need_mainline 6.12
 	spawn "$what" check_programs "$what" "${MAINLINE_MODULES%% *}" --own \
-		--parts "pingpongs,rping_alone,pyverbs"
+		--parts "pingpongs,rping_alone,connections,pyverbs" --runs "$scale"
 }
 
 # In User Mode Linux: KASAN, lockdep and kmemleak look on. nvme-rdma maps small pieces of memory that
