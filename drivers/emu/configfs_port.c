@@ -5,6 +5,8 @@
  *   state	down, init, armed or active (default)
  *   lid	1 to 49151; 0 (default) takes the smallest free one
  *   sm_lid	LID of the subnet manager (default 1), 0 for none
+ *   sm		InfiniBand: 1 if this port is the subnet manager's, and answers what others
+ *		ask it for: paths, multicast groups, services; 0 (default) if not
  *   gids	InfiniBand: reading shows "index GID" lines; writing "index GID" sets an
  *		entry, and writing "index" clears it, or makes index 0 the default GID
  *		again. The table of an Ethernet port follows its network device
@@ -188,6 +190,35 @@ EMU_CONFIG_VALUE(sm_lid, sm_lid, NULL);
 EMU_CONFIG_VALUE(mtu, active_mtu, emu_mtu_names);
 EMU_CONFIG_VALUE(width, active_width, emu_width_names);
 EMU_CONFIG_VALUE(speed, active_speed, emu_speed_names);
+
+static ssize_t emu_config_port_sm_show(struct config_item *item, char *page)
+{
+	struct emu_config_port *dir = to_config_port(item);
+	struct emu_port_config *config = emu_config_port_begin(dir);
+
+	return emu_config_port_end(dir, sysfs_emit(page, "%d\n", config->sm));
+}
+
+static ssize_t emu_config_port_sm_store(struct config_item *item, const char *page, size_t len)
+{
+	struct emu_config_port *dir = to_config_port(item);
+	struct emu_port_config *config;
+	struct emu_port *port;
+	bool on;
+	int err;
+
+	err = kstrtobool(page, &on);
+	if (err)
+		return err;
+	config = emu_config_port_begin(dir);
+	port = emu_config_port_live(dir);
+	if (port)
+		err = emu_port_set_sm(port, on);
+	if (!err)
+		config->sm = on;
+	return emu_config_port_end(dir, err ?: len);
+}
+CONFIGFS_ATTR(emu_config_port_, sm);
 
 static bool emu_config_port_gid(struct emu_config_port *dir, struct emu_port_config *config,
 				int index, union ib_gid *gid)
@@ -377,6 +408,7 @@ static struct configfs_attribute *emu_config_port_attrs[] = {
 	&emu_config_port_attr_state,
 	&emu_config_port_attr_lid,
 	&emu_config_port_attr_sm_lid,
+	&emu_config_port_attr_sm,
 	&emu_config_port_attr_gids,
 	&emu_config_port_attr_pkeys,
 	&emu_config_port_attr_mtu,

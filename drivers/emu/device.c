@@ -97,8 +97,8 @@ static enum rdma_link_layer emu_get_link_layer(struct ib_device *ibdev, u32 port
 }
 
 /*
- * An Ethernet port has queue pair 1, through which the connection manager works. On an
- * InfiniBand port that needs a subnet administrator, which this fabric is without.
+ * All have queue pair 1, but none has queue pair 0: what a subnet manager would set is set in
+ * configfs.
  */
 static int emu_get_port_immutable(struct ib_device *ibdev, u32 port_num,
 				  struct ib_port_immutable *immutable)
@@ -111,12 +111,11 @@ static int emu_get_port_immutable(struct ib_device *ibdev, u32 port_num,
 		return err;
 	immutable->pkey_tbl_len = attr.pkey_tbl_len;
 	immutable->gid_tbl_len = attr.gid_tbl_len;
-	immutable->core_cap_flags = RDMA_CORE_CAP_PROT_IB;
-	if (to_edev(ibdev)->ethernet) {
+	immutable->core_cap_flags = RDMA_CORE_PORT_IBA_IB & ~RDMA_CORE_CAP_IB_SMI;
+	if (to_edev(ibdev)->ethernet)
 		immutable->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE |
 					    RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
-		immutable->max_mad_size = IB_MGMT_MAD_SIZE;
-	}
+	immutable->max_mad_size = IB_MGMT_MAD_SIZE;
 	return 0;
 }
 
@@ -291,6 +290,11 @@ static const struct ib_device_ops emu_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_srq, emu_srq, ibsrq),
 };
 
+/* An Ethernet port has no subnet manager. */
+static const struct ib_device_ops emu_ib_ops = {
+	.process_mad = emu_process_mad,
+};
+
 static struct emu_device *emu_device_alloc(const struct emu_device_spec *spec)
 {
 	const struct platform_device_info info = {
@@ -335,6 +339,8 @@ static struct emu_device *emu_device_alloc(const struct emu_device_spec *spec)
 	/* What is set first stays. */
 	emu_core_setup(&edev->ibdev);
 	ib_set_device_ops(&edev->ibdev, &emu_ops);
+	if (!spec->ethernet)
+		ib_set_device_ops(&edev->ibdev, &emu_ib_ops);
 	return edev;
 }
 
@@ -486,6 +492,7 @@ struct emu_device *emu_device_create(const struct emu_device_spec *spec)
 {
 	struct emu_device *edev;
 	int err;
+	u32 i;
 
 	edev = emu_device_new(spec);
 	if (IS_ERR(edev))
@@ -495,6 +502,9 @@ struct emu_device *emu_device_create(const struct emu_device_spec *spec)
 		emu_device_free(edev);
 		return ERR_PTR(err);
 	}
+	/* From now on MADs are received. */
+	for (i = 0; i < edev->nr_ports; i++)
+		emu_port_announce_sm(&edev->ports[i]);
 	emu_debugfs_add(edev);
 	return edev;
 }

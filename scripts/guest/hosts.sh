@@ -35,13 +35,16 @@ has_namespace() {
 	[ "$(readlink "/proc/$other/ns/net")" != "$(readlink /proc/self/ns/net)" ]
 }
 
+another_host() {
+	unshare -n sleep 100000 &
+	other=$!
+	retry 100 has_namespace
+}
+
 # near0 here has 10.0.0.1, veth0 there 10.0.0.2.
 two_hosts() {
 	# The kernel names its peer, veth0.
-	ip link add near0 type veth || return 1
-	unshare -n sleep 100000 &
-	other=$!
-	retry 100 has_namespace && ip link set veth0 netns "$other" &&
+	ip link add near0 type veth && another_host && ip link set veth0 netns "$other" &&
 		ip addr add 10.0.0.1/24 dev near0 && ip link set near0 up &&
 		there ip addr add 10.0.0.2/24 dev veth0 && there ip link set veth0 up
 }

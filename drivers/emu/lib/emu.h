@@ -34,6 +34,7 @@ struct dentry;
 struct emu_capture;
 struct emu_faults;
 struct emu_qp;
+struct emu_sa;
 struct emu_transport;
 struct net_device;
 
@@ -146,6 +147,11 @@ struct emu_counters {
  * @flap: 1 from the moment that such a fault takes the port down until it is over
  * @flap_timer: the end of that
  * @state: state of the link, which follows from these three
+ * @sa: the subnet administrator, if the port is the subnet manager's; see sa.c
+ * @sa_joins: its memberships in multicast groups, and
+ * @sa_services: its services, as administrators know them; likewise
+ * @sa_records: number of both
+ * @sa_down: ends them when the port goes down
  * @gsi: queue pair 1, or NULL; written by qp.c, read under RCU
  * @due: events that mainline's core has yet to be told of, a bit for each; see core_mainline.c
  * @counters: the counters, per CPU
@@ -177,6 +183,11 @@ struct emu_port {
 	atomic_t flap;
 	struct hrtimer flap_timer;
 	atomic_t due;
+	struct emu_sa *sa;
+	struct list_head sa_joins;
+	struct list_head sa_services;
+	u32 sa_records;
+	struct work_struct sa_down;
 	struct emu_qp __rcu *gsi;
 	struct emu_counters __percpu *counters;
 	const struct emu_transport *transport;

@@ -211,6 +211,42 @@ static struct emu_port *emu_fabric_find_gid(const struct emu_av *av)
 	return NULL;
 }
 
+/* The InfiniBand port that has a LID, or NULL. Under rcu_read_lock(), which keeps the port. */
+struct emu_port *emu_fabric_find_lid(u16 lid)
+{
+	return xa_load(&emu_lids, lid);
+}
+
+/* Likewise, the one that has a GID. */
+struct emu_port *emu_fabric_find_ib_gid(const union ib_gid *gid)
+{
+	struct emu_gid *entry;
+
+	hash_for_each_possible_rcu(emu_gids, entry, node, emu_gid_hash(gid, IB_GID_TYPE_IB)) {
+		if (emu_gid_is(entry, gid, IB_GID_TYPE_IB))
+			return entry->port;
+	}
+	return NULL;
+}
+
+/**
+ * emu_fabric_tell_ib_ports() - call a function for each InfiniBand port of the fabric
+ * @function: the function, which must not change any port's LID
+ * @data: passed to it
+ *
+ * Context: Process.
+ */
+void emu_fabric_tell_ib_ports(void (*function)(struct emu_port *port, void *data), void *data)
+{
+	struct emu_port *port;
+	unsigned long lid;
+
+	mutex_lock(&emu_fabric_lock);
+	xa_for_each(&emu_lids, lid, port)
+		function(port, data);
+	mutex_unlock(&emu_fabric_lock);
+}
+
 /**
  * emu_fabric_find() - the port that an address vector leads to
  * @av: unicast address vector

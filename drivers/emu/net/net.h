@@ -13,6 +13,7 @@
  *	can only be in the first or the last of these
  * @lid: 1 to EMU_MAX_LID; 0 for the smallest free one
  * @sm_lid: LID of the subnet manager; 0 without one
+ * @sm: the port is the subnet manager's, and has an administrator
  * @mtu: active MTU; 0 for what the network device allows or, without one, 4096
  * @width: active width, enum ib_port_width; 0 for that of the network device
  * @speed: active speed, enum ib_port_speed; 0 likewise
@@ -26,6 +27,7 @@ struct emu_port_config {
 	enum ib_port_state state;
 	u16 lid;
 	u16 sm_lid;
+	bool sm;
 	enum ib_mtu mtu;
 	u8 width;
 	u16 speed;
@@ -44,6 +46,8 @@ int emu_query_pkey(struct ib_device *ibdev, u32 port_num, u16 index, u16 *pkey);
 int emu_port_set_state(struct emu_port *port, enum ib_port_state state);
 int emu_port_set_lid(struct emu_port *port, u16 lid);
 int emu_port_set_sm_lid(struct emu_port *port, u16 lid);
+int emu_port_set_sm(struct emu_port *port, bool on);
+void emu_port_announce_sm(struct emu_port *port);
 int emu_port_set_gid(struct emu_port *port, unsigned int index, const union ib_gid *gid);
 int emu_port_set_pkey(struct emu_port *port, unsigned int index, u16 pkey);
 int emu_port_set_mtu(struct emu_port *port, enum ib_mtu mtu);
@@ -55,6 +59,15 @@ void emu_port_flap(struct emu_port *port, u32 ms);
 void emu_port_dispatch(struct emu_port *port, enum ib_event_type event);
 void emu_netdev_event(struct net_device *netdev, unsigned long event);
 
+/* sa.c */
+void emu_sa_init(struct emu_port *port);
+void emu_sa_exit(struct emu_port *port);
+void emu_sa_port_down(struct emu_port *port);
+int emu_sa_set(struct emu_port *port, bool on);
+int emu_process_mad(struct ib_device *ibdev, int flags, u32 port_num, const struct ib_wc *wc,
+		    const struct ib_grh *grh, const struct ib_mad *in, struct ib_mad *out,
+		    size_t *out_size, u16 *pkey_index);
+
 /* fabric.c */
 int emu_fabric_add_lid(struct emu_port *port, u16 lid);
 void emu_fabric_del_lid(struct emu_port *port);
@@ -63,6 +76,9 @@ int emu_fabric_add_gid(struct emu_port *port, const union ib_gid *gid, enum ib_g
 void emu_fabric_del_gid(struct emu_port *port, const union ib_gid *gid, enum ib_gid_type type);
 void emu_fabric_changed(void);
 struct emu_port *emu_fabric_find(const struct emu_av *av);
+struct emu_port *emu_fabric_find_lid(u16 lid);
+struct emu_port *emu_fabric_find_ib_gid(const union ib_gid *gid);
+void emu_fabric_tell_ib_ports(void (*function)(struct emu_port *port, void *data), void *data);
 
 extern atomic_long_t emu_fabric_gen;
 

@@ -106,7 +106,7 @@ int emu_query_port(struct ib_device *ibdev, u32 port_num, struct ib_port_attr *a
 		attr->ip_gids = true;
 		return 0;
 	}
-	attr->port_cap_flags = EMU_PORT_CAPS;
+	attr->port_cap_flags = EMU_PORT_CAPS | (READ_ONCE(port->sa) ? IB_PORT_SM : 0);
 	attr->port_cap_flags2 = EMU_PORT_CAPS2;
 	attr->sm_lid = READ_ONCE(port->sm_lid);
 	attr->subnet_timeout = EMU_DELAY;
@@ -172,6 +172,7 @@ static void emu_port_update_state(struct emu_port *port)
 	if (state == IB_PORT_ACTIVE) {
 		emu_port_dispatch(port, IB_EVENT_PORT_ACTIVE);
 	} else if (old == IB_PORT_ACTIVE) {
+		emu_sa_port_down(port);
 		emu_port_dispatch(port, IB_EVENT_PORT_ERR);
 		emu_count(port, EMU_CNT_LINK_DOWNED, 1);
 	}
@@ -291,6 +292,44 @@ int emu_port_set_sm_lid(struct emu_port *port, u16 lid)
 		emu_port_dispatch(port, IB_EVENT_SM_CHANGE);
 	}
 	mutex_unlock(&emu_ports_lock);
+	return 0;
+}
+
+/* Its clients register anew with an administrator that knows nothing of them yet. */
+static void emu_port_notice_sm(struct emu_port *port, void *data)
+{
+	const struct emu_port *sm = data;
+
+	if (READ_ONCE(port->sm_lid) == READ_ONCE(sm->lid))
+		emu_port_dispatch(port, IB_EVENT_CLIENT_REREGISTER);
+}
+
+/* Tells all ports whose subnet manager is at this one, if it is one, that it is new. */
+void emu_port_announce_sm(struct emu_port *port)
+{
+	if (READ_ONCE(port->sa))
+		emu_fabric_tell_ib_ports(emu_port_notice_sm, port);
+}
+
+/**
+ * emu_port_set_sm() - make a port the subnet manager's, or end that
+ * @port: the port
+ * @on: it is to be
+ *
+ * Context: Process context.
+ * Return: 0; -EINVAL for an Ethernet port; -ENOMEM.
+ */
+int emu_port_set_sm(struct emu_port *port, bool on)
+{
+	int ret;
+
+	if (port->edev->ethernet)
+		return on ? -EINVAL : 0;
+	ret = emu_sa_set(port, on);
+	if (ret <= 0)
+		return ret;
+	emu_port_changed(port);
+	emu_port_announce_sm(port);
 	return 0;
 }
 
@@ -603,6 +642,7 @@ int emu_port_init(struct emu_port *port, const struct emu_port_config *config)
 
 	hrtimer_init(&port->flap_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
 	port->flap_timer.function = emu_port_flap_end;
+	emu_sa_init(port);
 	port->counters = alloc_percpu(struct emu_counters);
 	if (!port->counters)
 		return -ENOMEM;
@@ -618,6 +658,9 @@ int emu_port_init(struct emu_port *port, const struct emu_port_config *config)
 		err = emu_port_set_speed(port, config->speed);
 	if (!err && !port->edev->ethernet)
 		err = emu_port_init_addresses(port, config);
+	/* The caller announces it when it can answer. */
+	if (!err && config->sm)
+		err = port->edev->ethernet ? -EINVAL : min(emu_sa_set(port, true), 0);
 	return err;
 }
 
@@ -644,4 +687,5 @@ void emu_port_exit(struct emu_port *port)
 	mutex_unlock(&emu_ports_lock);
 	if (port->lid)
 		emu_fabric_del_lid(port);
+	emu_sa_exit(port);
 }

@@ -2,7 +2,8 @@
 /*
  * kverbs' header, with what the kernel's own verbs of processes name besides: objects that
  * processes ask the methods of a driver for, and that the core knows only by pointer. They have
- * the members that those sources use; no driver of kverbs' makes any.
+ * the members that those sources use; no driver of kverbs' makes any. And what IP over InfiniBand
+ * asks drivers for.
  */
 #ifndef KVERBS_ULPS_IB_VERBS_H
 #define KVERBS_ULPS_IB_VERBS_H
@@ -35,6 +36,16 @@ int ib_del_sub_device_and_put(struct ib_device *sub);
 struct ib_ucontext *ib_uverbs_get_ucontext_file(struct ib_uverbs_file *ufile);
 int uverbs_destroy_def_handler(struct uverbs_attr_bundle *attrs);
 void rdma_user_mmap_disassociate(struct ib_device *device);
+
+/* --- network devices on top of a port ----------------------------------------- */
+
+struct net_device *rdma_alloc_netdev(struct ib_device *device, u32 port_num,
+				     enum rdma_netdev_t type, const char *name,
+				     unsigned char name_assign_type,
+				     void (*setup)(struct net_device *netdev));
+int rdma_init_netdev(struct ib_device *device, u32 port_num, enum rdma_netdev_t type,
+		     const char *name, unsigned char name_assign_type,
+		     void (*setup)(struct net_device *netdev), struct net_device *netdev);
 
 /* --- extended connections --------------------------------------------------- */
 

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The subnet administrator.
+ *
+ * A port that is told to be the subnet manager's has one, struct emu_sa, until it is told
+ * otherwise or its device goes. The MAD layer passes each MAD that the port's queue pair 1
+ * receives to emu_process_mad() first, in process context, and sends what that answers. There is
+ * no subnet manager beside it, and no queue pair 0: ports get their LIDs from configfs.
+ *
+ * What is kept belongs to the port that has asked for it: its memberships and services, of all
+ * administrators, are in port->sa_joins and port->sa_services, at most EMU_SA_MAX_RECORDS. They
+ * end when the port takes them back, goes down or goes away, or when the administrator ends. A
+ * group ends with its last member. A port can speak for itself only: the LID that a MAD comes
+ * from, which the fabric fills in, is that of the port whose GID it names. So what one port does
+ * leaves what others have asked for alone, and a MAD takes one look at each group at most.
+ *
+ * Lock protocol: emu_sa_lock, a mutex, guards all of it, and port->sa. It is outside of the locks
+ * of ports and of the fabric. A port leaves the fabric first, then
+ * emu_sa_exit() takes the lock: whoever holds it and finds a port in the fabric may use it until
+ * the lock is released.
+ */
+#include <linux/slab.h>
+
+#include "sa.h"
+
+/* 4.096 us * 2^n, about a second, as subnet managers say it. */
+#define EMU_SA_RESP_TIME	18
+
+DEFINE_MUTEX(emu_sa_lock);
+
+/**
+ * struct emu_sa_method - what an administrator answers
+ * @attr: attribute of the MAD
+ * @method: its method
+ * @size: bytes of the attribute's record
+ * @answer: the function, which is called under emu_sa_lock
+ */
+struct emu_sa_method {
+	u16 attr;
+	u8 method;
+	u8 size;
+	enum emu_sa_status (*answer)(struct emu_sa_request *rq);
+};
+
+/* The port that has a GID, or NULL. Under emu_sa_lock, which keeps the port. */
+struct emu_port *emu_sa_port_of_gid(const union ib_gid *gid)
+{
+	struct emu_port *port;
+
+	lockdep_assert_held(&emu_sa_lock);
+	rcu_read_lock();
+	port = emu_fabric_find_ib_gid(gid);
+	rcu_read_unlock();
+	return port;
+}
+
+/* Likewise, the port that has a LID. */
+struct emu_port *emu_sa_port_of_lid(__be16 lid)
+{
+	struct emu_port *port;
+
+	lockdep_assert_held(&emu_sa_lock);
+	rcu_read_lock();
+	port = emu_fabric_find_lid(be16_to_cpu(lid));
+	rcu_read_unlock();
+	return port;
+}
+
+/* Likewise, the port that sent a MAD, or NULL if @gid is not of that port. */
+struct emu_port *emu_sa_requester(const struct emu_sa_request *rq, const union ib_gid *gid)
+{
+	struct emu_port *port = emu_sa_port_of_gid(gid);
+
+	return port && READ_ONCE(port->lid) == rq->slid ? port : NULL;
+}
+
+/* Does a port hear members with @pkey? */
+bool emu_sa_hears(const struct emu_port *port, u16 pkey)
+{
+	u32 i;
+
+	for (i = 0; i < EMU_PKEY_TBL_LEN; i++) {
+		if (emu_pkeys_match(emu_port_pkey(port, i), pkey))
+			return true;
+	}
+	return false;
+}
+
+static enum emu_sa_status emu_sa_get_info(struct emu_sa_request *rq)
+{
+	struct ib_class_port_info *info = &rq->rec.info;
+
+	memset(info, 0, sizeof(*info));
+	info->base_version = IB_MGMT_BASE_VERSION;
+	info->class_version = IB_SA_CLASS_VERSION;
+	ib_set_cpi_capmask2(info, IB_SA_CAP_MASK2_SENDONLY_FULL_MEM_SUPPORT);
+	ib_set_cpi_resp_time(info, EMU_SA_RESP_TIME);
+	return EMU_SA_OK;
+}
+
+static const struct emu_sa_method emu_sa_methods[] = {
+	{ IB_SA_ATTR_CLASS_PORTINFO, IB_MGMT_METHOD_GET, sizeof(struct ib_class_port_info),
+	  emu_sa_get_info },
+	{ IB_SA_ATTR_PATH_REC, IB_MGMT_METHOD_GET, sizeof(struct emu_sa_path_rec),
+	  emu_sa_get_path },
+	{ IB_SA_ATTR_MC_MEMBER_REC, IB_MGMT_METHOD_GET, sizeof(struct emu_sa_mcmember_rec),
+	  emu_sa_get_group },
+	{ IB_SA_ATTR_MC_MEMBER_REC, IB_MGMT_METHOD_SET, sizeof(struct emu_sa_mcmember_rec),
+	  emu_sa_join },
+	{ IB_SA_ATTR_MC_MEMBER_REC, IB_SA_METHOD_DELETE, sizeof(struct emu_sa_mcmember_rec),
+	  emu_sa_leave },
+	{ IB_SA_ATTR_SERVICE_REC, IB_MGMT_METHOD_GET, sizeof(struct emu_sa_service_rec),
+	  emu_sa_get_service },
+	{ IB_SA_ATTR_SERVICE_REC, IB_MGMT_METHOD_SET, sizeof(struct emu_sa_service_rec),
+	  emu_sa_add_service },
+	{ IB_SA_ATTR_SERVICE_REC, IB_SA_METHOD_DELETE, sizeof(struct emu_sa_service_rec),
+	  emu_sa_del_service },
+};
+
+static const struct emu_sa_method *emu_sa_method(const struct ib_mad_hdr *hdr)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(emu_sa_methods); i++) {
+		if (cpu_to_be16(emu_sa_methods[i].attr) == hdr->attr_id &&
+		    emu_sa_methods[i].method == hdr->method)
+			return &emu_sa_methods[i];
+	}
+	return NULL;
+}
+
+/* Nobody waits for an answer to these: IBTA vol. 1, 13.4.5. */
+static bool emu_sa_wants_answer(const struct ib_mad_hdr *hdr)
+{
+	switch (hdr->method) {
+	case IB_MGMT_METHOD_SEND:
+	case IB_MGMT_METHOD_TRAP:
+	case IB_MGMT_METHOD_REPORT:
+	case IB_MGMT_METHOD_TRAP_REPRESS:
+		return false;
+	default:
+		return !(hdr->method & IB_MGMT_METHOD_RESP);
+	}
+}
+
+/* Requests of several segments have methods that are not supported either. */
+static enum emu_sa_status emu_sa_check(const struct ib_sa_mad *mad)
+{
+	const struct ib_mad_hdr *hdr = &mad->mad_hdr;
+
+	if (hdr->base_version != IB_MGMT_BASE_VERSION ||
+	    hdr->class_version != IB_SA_CLASS_VERSION)
+		return EMU_SA_BAD_VERSION;
+	if (!emu_sa_method(hdr) || (mad->rmpp_hdr.rmpp_rtime_flags & IB_MGMT_RMPP_FLAG_ACTIVE))
+		return EMU_SA_UNSUPPORTED;
+	return EMU_SA_OK;
+}
+
+/* Answers @in in @out, a copy of it. Under emu_sa_lock. */
+static void emu_sa_answer(struct emu_sa *sa, u16 slid, const struct ib_sa_mad *in,
+			  struct ib_sa_mad *out)
+{
+	enum emu_sa_status status = emu_sa_check(in);
+	const struct emu_sa_method *method = emu_sa_method(&in->mad_hdr);
+	struct emu_sa_request rq = {
+		.sa = sa, .slid = slid, .mask = in->sa_hdr.comp_mask,
+	};
+
+	lockdep_assert_held(&emu_sa_lock);
+	if (status == EMU_SA_OK) {
+		memcpy(&rq.rec, in->data, method->size);
+		status = method->answer(&rq);
+	}
+	out->mad_hdr.status = cpu_to_be16(status);
+	if (in->mad_hdr.method == IB_MGMT_METHOD_SET)
+		out->mad_hdr.method = IB_MGMT_METHOD_GET_RESP;
+	else
+		out->mad_hdr.method |= IB_MGMT_METHOD_RESP;
+	if (status != EMU_SA_OK)
+		return;
+	memset(out->data, 0, sizeof(out->data));
+	memcpy(out->data, &rq.rec, method->size);
+	out->sa_hdr.attr_offset = cpu_to_be16(DIV_ROUND_UP(method->size, 8));
+}
+
+/**
+ * emu_process_mad() - answer a MAD that an InfiniBand port has received, if it is for us
+ * @ibdev: the device
+ * @flags: not used
+ * @port_num: the port
+ * @wc: completion of the receive; NULL if the MAD comes from this machine's own sysfs
+ * @grh: not used
+ * @in: the MAD
+ * @out: room for the answer
+ * @out_size: bytes of @in, and of the answer
+ * @pkey_index: not used
+ *
+ * Context: Process, may sleep.
+ * Return: a set of &enum ib_mad_result: SUCCESS alone for what is for others.
+ */
+int emu_process_mad(struct ib_device *ibdev, int flags, u32 port_num, const struct ib_wc *wc,
+		    const struct ib_grh *grh, const struct ib_mad *in, struct ib_mad *out,
+		    size_t *out_size, u16 *pkey_index)
+{
+	struct emu_port *port = emu_port(ibdev, port_num);
+	int ret = IB_MAD_RESULT_SUCCESS;
+
+	BUILD_BUG_ON(sizeof(struct ib_sa_mad) != sizeof(struct ib_mad));
+	if (!wc || *out_size < sizeof(struct ib_mad) ||
+	    in->mad_hdr.mgmt_class != IB_MGMT_CLASS_SUBN_ADM)
+		return ret;
+	mutex_lock(&emu_sa_lock);
+	if (port->sa && !(in->mad_hdr.method & IB_MGMT_METHOD_RESP)) {
+		ret |= IB_MAD_RESULT_CONSUMED;
+		if (emu_sa_wants_answer(&in->mad_hdr)) {
+			memcpy(out, in, sizeof(*out));
+			emu_sa_answer(port->sa, wc->slid, (const struct ib_sa_mad *)in,
+				      (struct ib_sa_mad *)out);
+			ret = IB_MAD_RESULT_SUCCESS | IB_MAD_RESULT_REPLY;
+		}
+	}
+	mutex_unlock(&emu_sa_lock);
+	return ret;
+}
+
+/* --- the life of administrators, and of what they keep -------------------------------- */
+
+static void emu_sa_drop_port(struct emu_port *port)
+{
+	lockdep_assert_held(&emu_sa_lock);
+	emu_sa_drop_joins(port);
+	emu_sa_drop_services_of(port);
+}
+
+/* What the port had asked for ends, unless the port is up again: then it asks again, or has. */
+static void emu_sa_down_work(struct work_struct *work)
+{
+	struct emu_port *port = container_of(work, struct emu_port, sa_down);
+
+	mutex_lock(&emu_sa_lock);
+	if (READ_ONCE(port->state) != IB_PORT_ACTIVE)
+		emu_sa_drop_port(port);
+	mutex_unlock(&emu_sa_lock);
+}
+
+/* A port is not active any more. Any context but NMI. */
+void emu_sa_port_down(struct emu_port *port)
+{
+	queue_work(system_wq, &port->sa_down);
+}
+
+/* Before the port is in the fabric. */
+void emu_sa_init(struct emu_port *port)
+{
+	INIT_LIST_HEAD(&port->sa_joins);
+	INIT_LIST_HEAD(&port->sa_services);
+	INIT_WORK(&port->sa_down, emu_sa_down_work);
+}
+
+static void emu_sa_start(struct emu_port *port)
+{
+	struct emu_sa *sa = kzalloc(sizeof(*sa), GFP_KERNEL);
+
+	lockdep_assert_held(&emu_sa_lock);
+	if (!sa)
+		return;
+	xa_init_flags(&sa->groups, XA_FLAGS_ALLOC);
+	INIT_LIST_HEAD(&sa->services);
+	port->sa = sa;
+}
+
+static void emu_sa_stop(struct emu_port *port)
+{
+	struct emu_sa *sa = port->sa;
+
+	lockdep_assert_held(&emu_sa_lock);
+	port->sa = NULL;
+	emu_sa_drop_groups(sa);
+	emu_sa_drop_services(sa);
+	xa_destroy(&sa->groups);
+	kfree(sa);
+}
+
+/**
+ * emu_sa_set() - make a port the subnet administrator's, or end that
+ * @port: InfiniBand port
+ * @on: what it is to be
+ *
+ * Context: Process.
+ * Return: 1 if that is a change, 0 if not, or -ENOMEM.
+ */
+int emu_sa_set(struct emu_port *port, bool on)
+{
+	int ret = 0;
+
+	mutex_lock(&emu_sa_lock);
+	if (on && !port->sa) {
+		emu_sa_start(port);
+		ret = port->sa ? 1 : -ENOMEM;
+	} else if (!on && port->sa) {
+		emu_sa_stop(port);
+		ret = 1;
+	}
+	mutex_unlock(&emu_sa_lock);
+	return ret;
+}
+
+/* After the port has left the fabric, and went down for the last time. Process context. */
+void emu_sa_exit(struct emu_port *port)
+{
+	cancel_work_sync(&port->sa_down);
+	mutex_lock(&emu_sa_lock);
+	if (port->sa)
+		emu_sa_stop(port);
+	emu_sa_drop_port(port);
+	mutex_unlock(&emu_sa_lock);
+}

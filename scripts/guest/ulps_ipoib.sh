@@ -1,0 +1,135 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# In the guest: IP over InfiniBand of the kernel's own, on kverbs' core or on the kernel's. Two
+# devices on the emulated InfiniBand fabric, the network device of one in the first network
+# namespace, that of the other in another. Port 1 of emu0 is the subnet manager's, whose subnet
+# administrator both ask.
+
+# shellcheck source=ends.sh
+. /bin/ends.sh
+# shellcheck source=hosts.sh
+. /bin/hosts.sh
+
+PORT=5001
+MIB=4
+NET=/sys/class/net
+
+# emu0 has LID 1, where ports take the subnet manager to be.
+insert() {
+	another_host && core_up && mkdir $CONFIG/emu0 && echo 1 >$CONFIG/emu0/port1/sm &&
+		echo 1 >$CONFIG/emu0/enable && mkdir $CONFIG/emu1 && echo 1 >$CONFIG/emu1/enable &&
+		load_ulp ib_ipoib
+}
+
+has_carrier() {
+	[ "$(cat "$NET/$1/carrier" 2>/dev/null)" = 1 ]
+}
+
+carrier_there() {
+	[ "$(there ip link show ib1 | grep -c LOWER_UP)" = 1 ]
+}
+
+near_up() {
+	retry 100 [ -e $NET/ib0 ] && ip addr add 10.1.0.1/24 dev ib0 && ip link set ib0 up &&
+		retry 200 has_carrier ib0
+}
+
+far_up() {
+	retry 100 [ -e $NET/ib1 ] && ip link set ib1 netns "$other" &&
+		there ip addr add 10.1.0.2/24 dev ib1 && there ip link set ib1 up &&
+		retry 200 carrier_there
+}
+
+pings() {
+	ping -c 1 -W 1 10.1.0.2 >/dev/null
+}
+
+soon_pings() {
+	retry 40 pings
+}
+
+# By link-local addresses: neighbours are asked for in multicast groups of their own.
+pings_by_ipv6() {
+	far=$(there ip -6 addr show dev ib1 | sed -n 's|.*inet6 \(fe80:[^/]*\)/.*|\1|p')
+	[ -n "$far" ] && ping6 -c 1 -W 1 -I ib0 "$far" >/dev/null
+}
+
+# As many bytes as were sent, and the same, went by RDMA. A server whose input ends says so to
+# its client, which would end, too: so it has one without end.
+tcp() {
+	dd if=/dev/urandom of=/tmp/pattern bs=1M count=$MIB 2>/dev/null
+	before=$(words emu1)
+	nc -l -p $PORT <&9 >/tmp/got 2>/dev/null &
+	server=$!
+	retry 100 listening && there nc 10.1.0.1 $PORT </tmp/pattern && wait $server &&
+		cmp /tmp/pattern /tmp/got &&
+		[ $(($(words emu1) - before)) -ge $((MIB << 18)) ]
+}
+
+# What goes has traffic. Not by TCP, unless TRAFFIC=tcp asks for that: when a device goes while
+# its send queue is full, IPoIB leaves work behind that uses the network device after it is freed
+# (reschedule_napi_work), and KASAN says so.
+traffic() {
+	before=$(packets)
+	server=
+	if [ "${TRAFFIC:-}" = tcp ]; then
+		nc -l -p $PORT <&9 >/dev/null 2>&1 &
+		server=$!
+		retry 100 listening || return 1
+		there nc 10.1.0.1 $PORT </dev/zero 2>/dev/null &
+	else
+		there ping -A -s 2000 10.1.0.1 >/dev/null 2>&1 &
+	fi
+	client=$!
+	retry 200 packets_beyond $((before + 100))
+}
+
+traffic_ends() {
+	for process in $server $client; do
+		kill "$process" 2>/dev/null
+		wait "$process"
+	done
+	return 0
+}
+
+is_gone() {
+	[ ! -e "$1" ]
+}
+
+# The network device of the other host goes with its device.
+device_goes() {
+	traffic && echo 0 >$CONFIG/emu1/enable && is_gone $IB/emu1 && traffic_ends &&
+		! there ip link show ib1 2>/dev/null && echo 1 >$CONFIG/emu1/enable &&
+		far_up && soon_pings && tcp
+}
+
+# With emu0, all that its administrator knew. emu1 joins its groups anew, when it is told to.
+manager_goes() {
+	traffic && echo 0 >$CONFIG/emu0/enable && is_gone $NET/ib0 && traffic_ends &&
+		echo 1 >$CONFIG/emu0/enable && near_up && soon_pings && tcp
+}
+
+link_goes() {
+	echo down >$CONFIG/emu1/port1/state && ! pings && echo active >$CONFIG/emu1/port1/state &&
+		soon_pings && tcp
+}
+
+ipoib_ends() {
+	ip link set ib0 down && unload ib_ipoib && is_gone $NET/ib0
+}
+
+mkfifo /tmp/open && exec 9<>/tmp/open
+insert || exit 1
+check "network devices of IP over InfiniBand come up" near_up
+check "another one in another network namespace" far_up
+check "they reach each other" soon_pings
+check "and by IPv6" retry 40 pings_by_ipv6
+check "data arrives as it was sent, by TCP" tcp
+check "a link goes down, and comes back" link_goes
+check "a device goes under traffic, and comes back" device_goes
+check "the subnet administrator goes under traffic, and comes back" manager_goes
+on_mainline || check "IP over InfiniBand ends" ipoib_ends
+check "the devices go" remove_devices
+unload_all
+kill "$other"
