@@ -65,6 +65,17 @@ add_device_there() {
 	mkdir "$CONFIG/$1" && there sh -c "echo $2 >$CONFIG/$1/netdev && echo 1 >$CONFIG/$1/enable"
 }
 
+# emu0 and emu1 on InfiniBand. emu0 has LID 1, where ports take the subnet manager to be, and is it.
+add_ib_devices() {
+	mkdir $CONFIG/emu0 $CONFIG/emu1 && echo 1 >$CONFIG/emu0/port1/sm &&
+		echo 1 >$CONFIG/emu0/enable && echo 1 >$CONFIG/emu1/enable
+}
+
+# guid <device>: the lower half of its first GID, by which SRP names ports.
+guid() {
+	sed 's/.*:\([0-9a-f]*:[0-9a-f]*:[0-9a-f]*:[0-9a-f]*\)$/\1/' "$IB/$1/ports/1/gids/0"
+}
+
 # Messages that a device has sent: emu1, unless another is named.
 packets() {
 	cat "$IB/${1:-emu1}/ports/1/hw_counters/port_xmit_packets"

@@ -21,11 +21,6 @@ insert() {
 
 # --- SRP --------------------------------------------------------------------------------
 
-# The name of a port is its GUID, the lower half of its first GID.
-guid() {
-	sed 's/.*:\([0-9a-f]*:[0-9a-f]*:[0-9a-f]*:[0-9a-f]*\)$/\1/' "$IB/$1/ports/1/gids/0"
-}
-
 srp_target_up() {
 	load_ulp ib_srpt && backstore_up && mkdir $TARGET/srpt || return 1
 	tpg=$TARGET/srpt/$(guid emu0)/$(guid emu0)

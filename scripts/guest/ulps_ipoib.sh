@@ -15,11 +15,8 @@ PORT=5001
 MIB=4
 NET=/sys/class/net
 
-# emu0 has LID 1, where ports take the subnet manager to be.
 insert() {
-	another_host && core_up && mkdir $CONFIG/emu0 && echo 1 >$CONFIG/emu0/port1/sm &&
-		echo 1 >$CONFIG/emu0/enable && mkdir $CONFIG/emu1 && echo 1 >$CONFIG/emu1/enable &&
-		load_ulp ib_ipoib
+	another_host && core_up && add_ib_devices && load_ulp ib_ipoib
 }
 
 has_carrier() {
@@ -115,6 +112,37 @@ link_goes() {
 		soon_pings && tcp
 }
 
+# Reliable connections below IP, by the connection manager, where the kernel has them. Far fewer
+# messages carry the data then: they are as large as IP's packets can be.
+CONNECTED_MTU=65520
+
+can_connect() {
+	[ -e $NET/ib0/mode ]
+}
+
+# The other host's files are those of its network namespace.
+connected_there() {
+	mkdir -p /tmp/there && there sh -c "mount -t sysfs sys /tmp/there &&
+		echo connected >/tmp/there/class/net/ib1/mode && umount /tmp/there" &&
+		there ip link set ib1 mtu $CONNECTED_MTU
+}
+
+connected_tcp() {
+	before_all=$(packets)
+	tcp && [ $(($(packets) - before_all)) -lt $((MIB * 100)) ]
+}
+
+connected() {
+	echo connected >$NET/ib0/mode && ip link set ib0 mtu $CONNECTED_MTU && connected_there &&
+		retry 40 ping -c 1 -W 1 -s 60000 10.1.0.2 >/dev/null && connected_tcp
+}
+
+connected_device_goes() {
+	traffic && echo 0 >$CONFIG/emu1/enable && is_gone $IB/emu1 && traffic_ends &&
+		echo 1 >$CONFIG/emu1/enable && far_up && connected_there && soon_pings &&
+		connected_tcp
+}
+
 ipoib_ends() {
 	ip link set ib0 down && unload ib_ipoib && is_gone $NET/ib0
 }
@@ -129,6 +157,10 @@ check "data arrives as it was sent, by TCP" tcp
 check "a link goes down, and comes back" link_goes
 check "a device goes under traffic, and comes back" device_goes
 check "the subnet administrator goes under traffic, and comes back" manager_goes
+! can_connect || {
+	check "connections below IP" connected
+	check "a device goes under connections, and comes back" connected_device_goes
+}
 on_mainline || check "IP over InfiniBand ends" ipoib_ends
 check "the devices go" remove_devices
 unload_all

@@ -7,7 +7,7 @@
 # shellcheck disable=SC2034,SC2153,SC2154
 
 # What there is of them for User Mode Linux.
-UML_PARTS=(cm uverbs siw nvme smc echo)
+UML_PARTS=(cm uverbs siw nvme smc ipoib echo)
 
 # ulps_modules <kernel> [<part>...]: in the order in which they can be inserted.
 ulps_modules() {
@@ -134,6 +134,11 @@ ulps_uml() {
 		--env "DOORBELLS=$((doorbells * scale)) PROGRAMS=sleep" --append "$append" \
 		--limit $((560 * scale)) --modules "$modules" \
 		--file "$KV_SCRIPTS/guest/ends.sh" --run "$KV_SCRIPTS/guest/userspace.sh"
+	spawn_guest "IP over InfiniBand, uml" ulps_ipoib-uml --kernel uml --append "$append" \
+		--limit $((200 * scale)) \
+		--modules "$(run_modules "$MODULES_DIR") $(ulps_modules uml ipoib)" \
+		--file "$KV_SCRIPTS/guest/ends.sh" --file "$KV_SCRIPTS/guest/hosts.sh" \
+		--run "$KV_SCRIPTS/guest/ulps_ipoib.sh"
 	quick && return
 	# siw calls the handlers of a CQ inside its modify_qp.
 	spawn "siw, uml" check_userspace "siw, uml" ulps-siw-uml --kernel uml --append "$append" \
@@ -164,6 +169,8 @@ part_ulps() {
 	ulps_guest "NFS over RDMA" ulps_nfs "nfsd nfs nfsv4"
 	ulps_guest "iSER" ulps_iser \
 		"libiscsi scsi_transport_iscsi iscsi_target_mod $scsi crc32c_generic" --tools iscsi
+	ulps_guest "IP over InfiniBand" ulps_ipoib ""
+	ulps_guest "SRP on InfiniBand" ulps_srp_ib "$scsi scsi_transport_srp"
 	# RDS frees what it has after it said that it had.
 	ulps_guest "RDS" ulps_rds rds --breaks "7 8"
 	ulps_processes
@@ -176,5 +183,7 @@ part_ulps() {
 	mainline_ulps_guest ulps_nfs "nfsd nfs nfsv4 rpcrdma"
 	mainline_ulps_guest ulps_iser "ib_iser ib_isert $scsi crc32c_generic" --tools iscsi
 	mainline_ulps_guest ulps_rds rds_rdma
+	mainline_ulps_guest ulps_ipoib ib_ipoib
+	mainline_ulps_guest ulps_srp_ib "ib_srp ib_srpt $scsi"
 	ulps_programs
 }

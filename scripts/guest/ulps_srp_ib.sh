@@ -1,0 +1,71 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# In the guest: SRP on InfiniBand ports, on kverbs' core or on the kernel's own: the initiator asks
+# the subnet administrator for the path to the target, and connects to a service ID there.
+
+# shellcheck source=disk.sh
+. /bin/disk.sh
+# shellcheck source=hosts.sh
+. /bin/hosts.sh
+
+target_up() {
+	load_ulp ib_srpt && backstore_up && mkdir $TARGET/srpt || return 1
+	tpg=$TARGET/srpt/$(guid emu0)/$(guid emu0)
+	acl=$tpg/acls/$(guid emu1)
+	mkdir -p "$tpg/lun/lun_0" && ln -s $TARGET/core/fileio_0/disk "$tpg/lun/lun_0/disk" &&
+		mkdir "$acl" && mkdir "$acl/lun_0" && ln -s "$tpg/lun/lun_0" "$acl/lun_0/disk" &&
+		echo 1 >"$tpg/enable"
+}
+
+target_down() {
+	echo 0 >"$tpg/enable" && rm "$acl/lun_0/disk" "$tpg/lun/lun_0/disk" &&
+		rmdir "$acl/lun_0" "$acl" "$tpg/lun/lun_0" "$tpg" "${tpg%/*}" $TARGET/srpt \
+			$TARGET/core/fileio_0/disk && unload ib_srpt
+}
+
+login() {
+	id=$(sed 's/^0x//' /sys/module/ib_srpt/parameters/srpt_service_guid)
+	dgid=$(tr -d : <$IB/emu0/ports/1/gids/0)
+	echo "id_ext=$id,ioc_guid=$id,dgid=$dgid,pkey=ffff,service_id=$id" \
+		>/sys/class/infiniband_srp/srp-emu1-1/add_target
+}
+
+connects() {
+	login && retry 200 [ -b /dev/sda ]
+}
+
+is_gone() {
+	[ ! -e "$1" ]
+}
+
+# The initiator's HCA goes under reads, which fail, and takes its disk along.
+device_goes() {
+	before=$(packets)
+	dd if=/dev/sda of=/dev/null bs=64k count=100000 iflag=direct 2>/dev/null &
+	reader=$!
+	retry 200 packets_beyond $((before + 50)) && echo 0 >$CONFIG/emu1/enable || return 1
+	wait $reader
+	retry 200 is_gone /dev/sda && echo 1 >$CONFIG/emu1/enable &&
+		retry 100 [ -e /sys/class/infiniband_srp/srp-emu1-1 ] && login &&
+		retry 200 [ -b /dev/sda ] && disk_holds /dev/sda
+}
+
+# Without an administrator there is no path, and with it there is one again.
+nobody_answers() {
+	echo 0 >$CONFIG/emu0/port1/sm && ! login 2>/dev/null && echo 1 >$CONFIG/emu0/port1/sm
+}
+
+ends() {
+	unload ib_srp && retry 200 is_gone /dev/sda && target_down
+}
+
+core_up && add_ib_devices && target_up || exit 1
+load_ulp ib_srp
+check "without a subnet administrator nobody connects" nobody_answers
+check "a disk by SRP on InfiniBand" connects
+check "it holds what was written" disk_holds /dev/sda
+check "the initiator's device goes under traffic, and comes back" device_goes
+on_mainline || check "initiator and target end" ends
+check "the devices go" remove_devices
+unload_all
