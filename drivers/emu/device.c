@@ -290,8 +290,9 @@ static const struct ib_device_ops emu_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_srq, emu_srq, ibsrq),
 };
 
-/* An Ethernet port has no subnet manager. */
+/* What a subnet manager has to do with, which an Ethernet port does not have. */
 static const struct ib_device_ops emu_ib_ops = {
+	.modify_port = emu_modify_port,
 	.process_mad = emu_process_mad,
 };
 

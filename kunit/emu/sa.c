@@ -415,6 +415,25 @@ static void sa_is_where_it_is_told_to_be(struct kunit *test)
 	KUNIT_EXPECT_NE(test, 0, rig_port_write("kvr_a", 1, "sm", "perhaps"));
 }
 
+static void sa_ports_tell_of_other_managers(struct kunit *test)
+{
+	struct sa_rig *r = sa_new(test);
+	struct ib_port_modify change = { .set_port_cap_mask = IB_PORT_CM_SUP };
+	struct ib_port_attr attr;
+
+	KUNIT_EXPECT_EQ(test, 0, ib_modify_port(r->sm, 1, 0, &change));
+	KUNIT_ASSERT_EQ(test, 0, ib_query_port(r->sm, 1, &attr));
+	KUNIT_EXPECT_TRUE(test, attr.port_cap_flags & IB_PORT_CM_SUP);
+	change = (struct ib_port_modify) { .clr_port_cap_mask = IB_PORT_CM_SUP };
+	KUNIT_EXPECT_EQ(test, 0, ib_modify_port(r->sm, 1, 0, &change));
+	KUNIT_ASSERT_EQ(test, 0, ib_query_port(r->sm, 1, &attr));
+	KUNIT_EXPECT_FALSE(test, attr.port_cap_flags & IB_PORT_CM_SUP);
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, ib_modify_port(r->sm, 1, IB_PORT_SHUTDOWN, &change));
+	/* What the port itself decides. */
+	change = (struct ib_port_modify) { .clr_port_cap_mask = IB_PORT_SM };
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_modify_port(r->sm, 1, 0, &change));
+}
+
 static void sa_is_on_no_ethernet_port(struct kunit *test)
 {
 	struct rig *r = rig_net_new(test, &rig_nets[4]);
@@ -443,6 +462,7 @@ static struct kunit_case emu_sa_cases[] = {
 	KUNIT_CASE(sa_members_end_when_their_device_goes),
 	KUNIT_CASE(sa_that_is_new_is_announced),
 	KUNIT_CASE(sa_is_where_it_is_told_to_be),
+	KUNIT_CASE(sa_ports_tell_of_other_managers),
 	KUNIT_CASE(sa_is_on_no_ethernet_port),
 	{}
 };

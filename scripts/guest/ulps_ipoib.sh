@@ -70,13 +70,14 @@ tcp() {
 traffic() {
 	before=$(packets)
 	server=
+	# Not by there(): the shell's own process would be the one to kill.
 	if [ "${TRAFFIC:-}" = tcp ]; then
 		nc -l -p $PORT <&9 >/dev/null 2>&1 &
 		server=$!
 		retry 100 listening || return 1
-		there nc 10.1.0.1 $PORT </dev/zero 2>/dev/null &
+		nsenter -t "$other" -n nc 10.1.0.1 $PORT </dev/zero 2>/dev/null &
 	else
-		there ping -A -s 2000 10.1.0.1 >/dev/null 2>&1 &
+		nsenter -t "$other" -n ping -A -s 2000 10.1.0.1 >/dev/null 2>&1 &
 	fi
 	client=$!
 	retry 200 packets_beyond $((before + 100))
@@ -112,8 +113,8 @@ link_goes() {
 		soon_pings && tcp
 }
 
-# Reliable connections below IP, by the connection manager, where the kernel has them. Far fewer
-# messages carry the data then: they are as large as IP's packets can be.
+# Reliable connections below IP, by the connection manager, where the kernel has them. A packet as
+# large as IP has them is one message then.
 CONNECTED_MTU=65520
 
 can_connect() {
@@ -127,20 +128,20 @@ connected_there() {
 		there ip link set ib1 mtu $CONNECTED_MTU
 }
 
-connected_tcp() {
-	before_all=$(packets)
-	tcp && [ $(($(packets) - before_all)) -lt $((MIB * 100)) ]
+pings_of_one_message() {
+	before=$(packets)
+	ping -c 10 -W 1 -s 60000 10.1.0.2 >/dev/null && [ $(($(packets) - before)) -lt 30 ]
 }
 
 connected() {
 	echo connected >$NET/ib0/mode && ip link set ib0 mtu $CONNECTED_MTU && connected_there &&
-		retry 40 ping -c 1 -W 1 -s 60000 10.1.0.2 >/dev/null && connected_tcp
+		soon_pings && retry 3 pings_of_one_message && tcp
 }
 
 connected_device_goes() {
 	traffic && echo 0 >$CONFIG/emu1/enable && is_gone $IB/emu1 && traffic_ends &&
 		echo 1 >$CONFIG/emu1/enable && far_up && connected_there && soon_pings &&
-		connected_tcp
+		retry 3 pings_of_one_message && tcp
 }
 
 ipoib_ends() {

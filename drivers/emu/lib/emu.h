@@ -133,6 +133,7 @@ struct emu_counters {
  * @netdev_mtu: what the network device allows; 0 without one
  * @wanted_width: active width as it was set, enum ib_port_width, or 0
  * @wanted_speed: active speed as it was set, enum ib_port_speed, or 0
+ * @caps: capabilities of an InfiniBand port that consumers have set
  * @pkeys: P_Key table of an InfiniBand port
  * @gids: GID table of an InfiniBand port
  * @netdev: the network device that an Ethernet port is bound to; the midlayer
@@ -170,6 +171,7 @@ struct emu_port {
 	enum ib_mtu netdev_mtu;
 	u8 wanted_width;
 	u16 wanted_speed;
+	u32 caps;
 	u16 pkeys[EMU_PKEY_TBL_LEN];
 	union ib_gid gids[EMU_GID_TBL_LEN];
 	const struct net_device *netdev;

@@ -41,6 +41,8 @@ void emu_port_config_init(struct emu_port_config *config);
 int emu_port_init(struct emu_port *port, const struct emu_port_config *config);
 void emu_port_exit(struct emu_port *port);
 int emu_query_port(struct ib_device *ibdev, u32 port_num, struct ib_port_attr *attr);
+int emu_modify_port(struct ib_device *ibdev, u32 port_num, int mask,
+		    struct ib_port_modify *change);
 int emu_query_gid(struct ib_device *ibdev, u32 port_num, int index, union ib_gid *gid);
 int emu_query_pkey(struct ib_device *ibdev, u32 port_num, u16 index, u16 *pkey);
 int emu_port_set_state(struct emu_port *port, enum ib_port_state state);

@@ -106,10 +106,31 @@ int emu_query_port(struct ib_device *ibdev, u32 port_num, struct ib_port_attr *a
 		attr->ip_gids = true;
 		return 0;
 	}
-	attr->port_cap_flags = EMU_PORT_CAPS | (READ_ONCE(port->sa) ? IB_PORT_SM : 0);
+	attr->port_cap_flags = EMU_PORT_CAPS | READ_ONCE(port->caps) |
+			       (READ_ONCE(port->sa) ? IB_PORT_SM : 0);
 	attr->port_cap_flags2 = EMU_PORT_CAPS2;
 	attr->sm_lid = READ_ONCE(port->sm_lid);
 	attr->subnet_timeout = EMU_DELAY;
+	return 0;
+}
+
+/*
+ * What is above the adapter tells by it which managers a port has: of connections, of devices.
+ * Returns 0; -EINVAL for the subnet manager, which emu_port_set_sm() sets; or -EOPNOTSUPP for
+ * other changes.
+ */
+int emu_modify_port(struct ib_device *ibdev, u32 port_num, int mask, struct ib_port_modify *change)
+{
+	struct emu_port *port = emu_port(ibdev, port_num);
+
+	if (mask)
+		return -EOPNOTSUPP;
+	if ((change->set_port_cap_mask | change->clr_port_cap_mask) & (EMU_PORT_CAPS | IB_PORT_SM))
+		return -EINVAL;
+	mutex_lock(&emu_ports_lock);
+	WRITE_ONCE(port->caps, (port->caps | change->set_port_cap_mask) &
+			       ~change->clr_port_cap_mask);
+	mutex_unlock(&emu_ports_lock);
 	return 0;
 }
 
