@@ -9,8 +9,20 @@
 # shellcheck source=hosts.sh
 . /bin/hosts.sh
 
+# The target takes the GUID of the first HCA otherwise. Those of emulated ones begin with 02, as the
+# service IDs do that the connection manager gives away itself, and it refuses others of these.
+SERVICE=1000000000000001
+
+load_target() {
+	if on_mainline; then
+		rmmod ib_srpt && insmod /lib/modules/ib_srpt.ko srpt_service_guid=0x$SERVICE
+	else
+		load ib_srpt srpt_service_guid=0x$SERVICE
+	fi
+}
+
 target_up() {
-	load_ulp ib_srpt && backstore_up && mkdir $TARGET/srpt || return 1
+	load_target && backstore_up && mkdir $TARGET/srpt || return 1
 	tpg=$TARGET/srpt/$(guid emu0)/$(guid emu0)
 	acl=$tpg/acls/$(guid emu1)
 	mkdir -p "$tpg/lun/lun_0" && ln -s $TARGET/core/fileio_0/disk "$tpg/lun/lun_0/disk" &&
@@ -25,9 +37,8 @@ target_down() {
 }
 
 login() {
-	id=$(sed 's/^0x//' /sys/module/ib_srpt/parameters/srpt_service_guid)
 	dgid=$(tr -d : <$IB/emu0/ports/1/gids/0)
-	echo "id_ext=$id,ioc_guid=$id,dgid=$dgid,pkey=ffff,service_id=$id" \
+	echo "id_ext=$SERVICE,ioc_guid=$SERVICE,dgid=$dgid,pkey=ffff,service_id=$SERVICE" \
 		>/sys/class/infiniband_srp/srp-emu1-1/add_target
 }
 
