@@ -17,7 +17,7 @@
 #define EMU_SA_SL_MASK		0xf
 
 /* Mbit/s of one lane, rounded up so that no rate of several lanes is missed. */
-static u32 emu_sa_lane_mbps(u16 speed)
+static int emu_sa_lane_mbps(u16 speed)
 {
 	switch (speed) {
 	case IB_SPEED_SDR:
@@ -40,12 +40,12 @@ static u32 emu_sa_lane_mbps(u16 speed)
 	}
 }
 
-/* The highest rate that does not exceed @mbps. Their numbers are in no order. */
-static u8 emu_sa_rate(u32 mbps)
+/* The highest rate that the kernel knows, and that does not exceed @mbps. They are in no order. */
+static u8 emu_sa_rate(int mbps)
 {
 	u8 rate, best = IB_RATE_2_5_GBPS;
 
-	for (rate = IB_RATE_2_5_GBPS; rate <= IB_RATE_800_GBPS; rate++) {
+	for (rate = IB_RATE_2_5_GBPS; rate <= EMU_SA_VALUE_MASK; rate++) {
 		if (ib_rate_to_mbps(rate) <= mbps &&
 		    ib_rate_to_mbps(rate) > ib_rate_to_mbps(best))
 			best = rate;
