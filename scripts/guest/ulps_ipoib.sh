@@ -64,23 +64,34 @@ tcp() {
 		[ $(($(words emu1) - before)) -ge $((MIB << 18)) ]
 }
 
-# What goes has traffic. Not by TCP, unless TRAFFIC=tcp asks for that: when a device goes while
-# its send queue is full, IPoIB leaves work behind that uses the network device after it is freed
-# (reschedule_napi_work), and KASAN says so.
+# What goes receives, and answers nothing: when a device goes while it sends, IPoIB leaves work
+# behind that uses the network device after it is freed (reschedule_napi_work), and KASAN says so.
+# With TRAFFIC=tcp it sends.
+ignore_pings() {
+	for host in "" there; do
+		$host sh -c "echo $1 >/proc/sys/net/ipv4/icmp_echo_ignore_all"
+	done
+}
+
+# traffic <device that goes>
 traffic() {
-	before=$(packets)
-	server=
+	sender=emu1 server=''
 	# Not by there(): the shell's own process would be the one to kill.
 	if [ "${TRAFFIC:-}" = tcp ]; then
 		nc -l -p $PORT <&9 >/dev/null 2>&1 &
 		server=$!
 		retry 100 listening || return 1
 		nsenter -t "$other" -n nc 10.1.0.1 $PORT </dev/zero 2>/dev/null &
+	elif [ "$1" = emu0 ]; then
+		ignore_pings 1
+		nsenter -t "$other" -n ping -i 0.001 -s 2000 10.1.0.1 >/dev/null 2>&1 &
 	else
-		nsenter -t "$other" -n ping -A -s 2000 10.1.0.1 >/dev/null 2>&1 &
+		ignore_pings 1
+		sender=emu0
+		ping -i 0.001 -s 2000 10.1.0.2 >/dev/null 2>&1 &
 	fi
 	client=$!
-	retry 200 packets_beyond $((before + 100))
+	retry 200 packets_beyond $(($(packets $sender) + 100)) $sender
 }
 
 traffic_ends() {
@@ -88,7 +99,7 @@ traffic_ends() {
 		kill "$process" 2>/dev/null
 		wait "$process"
 	done
-	return 0
+	ignore_pings 0
 }
 
 is_gone() {
@@ -97,14 +108,14 @@ is_gone() {
 
 # The network device of the other host goes with its device.
 device_goes() {
-	traffic && echo 0 >$CONFIG/emu1/enable && is_gone $IB/emu1 && traffic_ends &&
+	traffic emu1 && echo 0 >$CONFIG/emu1/enable && is_gone $IB/emu1 && traffic_ends &&
 		! there ip link show ib1 2>/dev/null && echo 1 >$CONFIG/emu1/enable &&
 		far_up && soon_pings && tcp
 }
 
 # With emu0, all that its administrator knew. emu1 joins its groups anew, when it is told to.
 manager_goes() {
-	traffic && echo 0 >$CONFIG/emu0/enable && is_gone $NET/ib0 && traffic_ends &&
+	traffic emu0 && echo 0 >$CONFIG/emu0/enable && is_gone $NET/ib0 && traffic_ends &&
 		echo 1 >$CONFIG/emu0/enable && near_up && soon_pings && tcp
 }
 
@@ -139,7 +150,7 @@ connected() {
 }
 
 connected_device_goes() {
-	traffic && echo 0 >$CONFIG/emu1/enable && is_gone $IB/emu1 && traffic_ends &&
+	traffic emu1 && echo 0 >$CONFIG/emu1/enable && is_gone $IB/emu1 && traffic_ends &&
 		echo 1 >$CONFIG/emu1/enable && far_up && connected_there && soon_pings &&
 		retry 3 pings_of_one_message && tcp
 }
