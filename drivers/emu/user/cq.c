@@ -30,6 +30,7 @@
  */
 #include <linux/slab.h>
 #include <linux/workqueue.h>
+#include <kverbs/delay.h>
 #include <rdma/uverbs_ioctl.h>
 
 #include "ring.h"
@@ -175,6 +176,7 @@ static bool emu_user_cq_pump(struct emu_user_cq *ucq)
 		atomic_xchg(&ucq->pump, EMU_PUMP_OWNED);
 		if (!emu_user_cq_copy(ucq, &budget))
 			return false;
+		kverbs_delay("emu_user_cq_copied");
 		/* Full barrier: either we see RERUN, or the next to come is the owner. */
 	} while (atomic_cmpxchg(&ucq->pump, EMU_PUMP_OWNED, EMU_PUMP_IDLE) != EMU_PUMP_OWNED);
 	return true;
@@ -205,6 +207,7 @@ void emu_user_completed(struct emu_cq *cq, bool solicited)
 	struct emu_user_cq *ucq = cq->user;
 
 	preempt_disable();
+	kverbs_delay("emu_user_completed");
 	if (solicited)
 		atomic_set(&ucq->solicited, 1);
 	/* Full barrier, pairs with that of the owner's look. */

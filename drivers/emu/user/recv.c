@@ -23,6 +23,7 @@
 #include <linux/jiffies.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
+#include <kverbs/delay.h>
 #include <rdma/uverbs_ioctl.h>
 
 #include "../queue/doorbell.h"
@@ -83,6 +84,7 @@ static void emu_user_tell_taken(struct emu_user_rq *rq)
 
 	do {
 		taken = atomic_read(&rq->taken);
+		kverbs_delay("emu_user_tell_taken");
 		emu_uring_consumed(rq->ring, rq->base + taken);
 		/* Full barrier, pairs with the cmpxchg of who took one meanwhile. */
 		smp_mb();
@@ -107,6 +109,7 @@ enum emu_outcome emu_user_claim(struct emu_user_rq *rq, u64 room, struct emu_rwq
 		from = emu_uring_entry(rq->ring, at);
 		emu_uring_copy(&head, from, sizeof(head));
 		emu_user_fill_recv(rq, copy, &head, from);
+		kverbs_delay("emu_user_claim");
 		/* The copy is good if the entry is still the oldest. */
 		next = copy->length < room ? taken : (taken + 1) & ~EMU_RQ_SEALED;
 		if (likely(atomic_try_cmpxchg(&rq->taken, (int *)&taken, next)))

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Rings that a process and the kernel share, where one thread of the kernel stands still in the
+ * middle of what it does there, for as long as others like: nothing is lost, taken twice, or told
+ * too late for the process to wake up.
+ */
+#include <linux/mman.h>
+#include <kverbs/delay.h>
+
+#include "emu/process.h"
+#include "lib/objects.h"
+
+#define DEPTH	3
+#define CQE	255
+
+/* A connection to a process. */
+struct link {
+	struct rig *r;			/* the kernel's end, and the process's */
+	struct process *process;	/* whose the second end is */
+	struct emu_uring *cq;		/* where the process polls sends and receives */
+	struct process_rings rings;	/* where it posts */
+};
+
+/* A connection whose second end has the CQ and the SRQ of @beside, unless that is NULL. */
+static struct link *link_up(struct kunit *test, const struct link *beside)
+{
+	struct link *l = kvt_zalloc(test, sizeof(*l));
+	struct rig_end *e;
+
+	l->r = rig_new(test, "emu0", "emu1");
+	l->r->rnr_retry = 0;
+	e = &l->r->b;
+	if (beside) {
+		l->process = beside->process;
+		l->cq = beside->cq;
+		e->scq = beside->r->b.scq;
+		e->rcq = e->scq;
+		e->srq = beside->r->b.srq;
+	} else {
+		l->process = process_new(test, e->ibdev);
+		e->scq = process_cq(test, l->process, CQE, e, &l->cq);
+		e->rcq = e->scq;
+	}
+	return l;
+}
+
+static void link_start(struct kunit *test, struct link *l)
+{
+	rig_make_qp(test, l->r, &l->r->a);
+	process_make_qp(test, l->process, l->r, &l->r->b, &l->rings);
+	rig_connect(test, l->r);
+}
+
+/* The kernel's end sends nothing, with @flags. */
+static int link_send(struct link *l, u64 id, int flags)
+{
+	struct ib_send_wr wr;
+
+	rig_send_wr(&wr, id, NULL, 0);
+	wr.send_flags |= flags;
+	return ib_post_send(l->r->a.qp, &wr, NULL);
+}
+
+static bool link_sent(struct link *l)
+{
+	struct ib_wc wc;
+
+	return rig_poll(l->r->a.scq, &wc) && wc.status == IB_WC_SUCCESS;
+}
+
+#define EXPECT_POLLED(test, l, id, want)					\
+do {										\
+	struct ib_uverbs_wc __wc = {};						\
+										\
+	KUNIT_EXPECT_TRUE(test, kvt_until(process_poll((l)->cq, &__wc)));	\
+	KUNIT_EXPECT_EQ(test, (u64)(id), __wc.wr_id);				\
+	KUNIT_EXPECT_EQ(test, (u32)(want), __wc.status);			\
+} while (0)
+
+static void process_and_kernel_send_to_each_other(struct kunit *test)
+{
+	struct link *l = link_up(test, NULL);
+	struct ib_wc wc;
+	u64 i;
+
+	link_start(test, l);
+	/* More often than the rings have places. */
+	for (i = 0; i < 2 * CQE; i++) {
+		KUNIT_ASSERT_TRUE(test, process_recv(l->rings.rq, i, NULL, 0));
+		KUNIT_ASSERT_EQ(test, 0, link_send(l, i, 0));
+		KUNIT_ASSERT_TRUE(test, link_sent(l));
+		EXPECT_POLLED(test, l, i, IB_WC_SUCCESS);
+		KUNIT_ASSERT_EQ(test, 0, rig_recv(&l->r->a, i, 0, 0));
+		KUNIT_ASSERT_TRUE(test, process_send(l->rings.sq, i, NULL, 0));
+		KUNIT_ASSERT_EQ(test, 0, process_doorbell(l->r->b.qp));
+		RIG_EXPECT_WC(test, l->r->a.rcq, &wc, i, IB_WC_SUCCESS);
+		EXPECT_POLLED(test, l, i, IB_WC_SUCCESS);
+	}
+}
+
+/* --- a process that waits --- */
+
+/* What happens while a thread stands still. */
+struct meanwhile {
+	struct link *link;
+	int err;
+};
+
+static void send_unsolicited(void *arg)
+{
+	struct meanwhile *m = arg;
+
+	m->err = link_send(m->link, 2, 0);
+}
+
+/*
+ * Who has completed a solicited message stands still before it can say so; another one completes
+ * what is not solicited, and copies both.
+ */
+static void solicited_completion_that_another_copies_is_told_of(struct kunit *test)
+{
+	struct link *l = link_up(test, NULL), *other = link_up(test, l);
+	struct meanwhile m = { .link = other, .err = -EXFULL };
+	struct rig_end *e = &l->r->b;
+
+	link_start(test, l);
+	link_start(test, other);
+	KUNIT_ASSERT_TRUE(test, process_recv(l->rings.rq, 1, NULL, 0));
+	KUNIT_ASSERT_TRUE(test, process_recv(other->rings.rq, 2, NULL, 0));
+	KUNIT_ASSERT_EQ(test, 0, ib_req_notify_cq(e->rcq, IB_CQ_SOLICITED));
+
+	kverbs_delay_set("emu_user_completed", send_unsolicited, &m);
+	KUNIT_EXPECT_EQ(test, 0, link_send(l, 1, IB_SEND_SOLICITED));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, m.err);
+	KUNIT_EXPECT_EQ(test, 2, process_used(l->cq));
+	KUNIT_EXPECT_TRUE_MSG(test, kvt_wait(&e->got_call), "the process sleeps for ever");
+	EXPECT_POLLED(test, l, 1, IB_WC_SUCCESS);
+	EXPECT_POLLED(test, l, 2, IB_WC_SUCCESS);
+	rig_destroy_qp(test, &other->r->b);
+}
+
+/* Another one completes when the owner has found nothing more to copy, and is about to leave. */
+static void completion_that_the_owner_has_not_seen_is_copied(struct kunit *test)
+{
+	struct link *l = link_up(test, NULL), *other = link_up(test, l);
+	struct meanwhile m = { .link = other, .err = -EXFULL };
+	struct rig_end *e = &l->r->b;
+
+	link_start(test, l);
+	link_start(test, other);
+	KUNIT_ASSERT_TRUE(test, process_recv(l->rings.rq, 1, NULL, 0));
+	KUNIT_ASSERT_TRUE(test, process_recv(other->rings.rq, 2, NULL, 0));
+	kverbs_delay_set("emu_user_cq_copied", send_unsolicited, &m);
+	KUNIT_EXPECT_EQ(test, 0, link_send(l, 1, 0));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, m.err);
+	EXPECT_POLLED(test, l, 1, IB_WC_SUCCESS);
+	EXPECT_POLLED(test, l, 2, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&e->called));
+	rig_destroy_qp(test, &other->r->b);
+}
+
+/* --- receives that several take --- */
+
+/* Two queue pairs of a process that take receives of one SRQ. */
+struct sharers {
+	struct link *slow;		/* who stands still */
+	struct link *other;		/* who goes on */
+	struct ib_srq *srq;		/* where both receive */
+	struct emu_uring *ring;		/* where the process posts */
+	u32 times;			/* how many messages @other receives meanwhile */
+	u64 next;			/* number of the receive that is posted next */
+	u64 taken;			/* number of the receive that is to be taken next */
+	u32 failed;			/* messages that did not arrive in it */
+};
+
+/* More than 15, and than 16, bits can tell apart; or exactly as many as the ring has places. */
+static const u32 standstills[] = { 1, DEPTH + 1, BIT(15) + 1, BIT(16), BIT(16) + 1 };
+
+KVT_NUMBER_PARAM(standstill, standstills, "%u");
+
+static struct sharers *sharers_up(struct kunit *test)
+{
+	struct sharers *s = kvt_zalloc(test, sizeof(*s));
+	struct rig_end *e;
+
+	s->slow = link_up(test, NULL);
+	e = &s->slow->r->b;
+	s->srq = process_srq(test, s->slow->process, e->pd, DEPTH, 1, &s->ring);
+	e->srq = s->srq;
+	s->other = link_up(test, s->slow);
+	link_start(test, s->slow);
+	link_start(test, s->other);
+	if (test->param_value)
+		s->times = *(const u32 *)test->param_value;
+	return s;
+}
+
+static bool sharers_post(struct sharers *s)
+{
+	if (!process_recv(s->ring, s->next, NULL, 0))
+		return false;
+	s->next++;
+	return true;
+}
+
+/* A message to @l must arrive in the oldest receive. */
+static bool sharers_receive(struct sharers *s, struct link *l)
+{
+	struct ib_uverbs_wc wc;
+
+	return !link_send(l, 0, 0) && link_sent(l) && kvt_until(process_poll(l->cq, &wc)) &&
+	       !wc.status && wc.wr_id == s->taken++;
+}
+
+static void others_receive(void *arg)
+{
+	struct sharers *s = arg;
+	u32 i;
+
+	for (i = 0; i < s->times && !s->failed; i++) {
+		if (!sharers_receive(s, s->other) || !sharers_post(s))
+			s->failed++;
+	}
+}
+
+/* Whoever has copied the oldest receive finds that it is not the oldest any more. */
+static void receive_that_another_took_is_not_taken_again(struct kunit *test)
+{
+	struct sharers *s = sharers_up(test);
+	u32 i;
+
+	while (sharers_post(s))
+		;
+	KUNIT_EXPECT_EQ(test, DEPTH, s->next);
+	kverbs_delay_set("emu_user_claim", others_receive, s);
+	KUNIT_EXPECT_TRUE(test, sharers_receive(s, s->slow));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, s->failed);
+	for (i = 1; i < DEPTH; i++)
+		KUNIT_EXPECT_TRUE(test, sharers_receive(s, s->other));
+	KUNIT_EXPECT_EQ(test, 0, process_used(s->ring));
+	rig_destroy_qp(test, &s->slow->r->b);
+	rig_destroy_qp(test, &s->other->r->b);
+}
+
+static void others_receive_after_it(void *arg)
+{
+	struct sharers *s = arg;
+
+	/* It has taken one, which is not in the CQ yet. */
+	s->taken++;
+	others_receive(s);
+}
+
+/* Who tells the process late how far it has got tells the latest all the same. */
+static void place_of_a_receive_is_given_back_once(struct kunit *test)
+{
+	struct sharers *s = sharers_up(test);
+	struct ib_uverbs_wc wc = {};
+
+	while (sharers_post(s))
+		;
+	kverbs_delay_set("emu_user_tell_taken", others_receive_after_it, s);
+	KUNIT_EXPECT_EQ(test, 0, link_send(s->slow, 0, 0));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, s->failed);
+	KUNIT_EXPECT_TRUE(test, link_sent(s->slow));
+	KUNIT_EXPECT_TRUE(test, kvt_until(process_poll(s->slow->cq, &wc)));
+	KUNIT_EXPECT_EQ(test, 0, wc.wr_id);
+	/* The ring is full but for that one. */
+	KUNIT_EXPECT_EQ(test, DEPTH - 1, process_used(s->ring));
+	KUNIT_EXPECT_TRUE(test, sharers_post(s));
+	KUNIT_EXPECT_FALSE(test, sharers_post(s));
+	rig_destroy_qp(test, &s->slow->r->b);
+	rig_destroy_qp(test, &s->other->r->b);
+}
+
+static struct kunit_case emu_own_ring_cases[] = {
+	KUNIT_CASE(process_and_kernel_send_to_each_other),
+	KUNIT_CASE(solicited_completion_that_another_copies_is_told_of),
+	KUNIT_CASE(completion_that_the_owner_has_not_seen_is_copied),
+	KUNIT_CASE_PARAM(receive_that_another_took_is_not_taken_again, standstill_gen_params),
+	KUNIT_CASE_PARAM(place_of_a_receive_is_given_back_once, standstill_gen_params),
+	{}
+};
+KVT_SUITE(emu_own_ring);
