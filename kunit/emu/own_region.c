@@ -4,6 +4,8 @@
  * remembered, and one element in one piece takes no cursor. Wrong uses, and regions that go while
  * they are remembered, are found out as ever; what comes out is what a cursor makes of it.
  */
+#include <linux/delay.h>
+#include <linux/mman.h>
 #include <linux/scatterlist.h>
 #include <kverbs/delay.h>
 
@@ -11,6 +13,7 @@
 #include "lib/objects.h"
 
 #define LEN	256
+#define USER_PAGES	4
 #define ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ)
 
 /* Whose memory a case does something to: the sender's, or that of the receive. */
@@ -46,11 +49,12 @@ static struct ib_sge region_sge(const struct rig_end *e, size_t offset, u32 len)
 	return (struct ib_sge) { .addr = e->mr->iova + offset, .length = len, .lkey = e->mr->lkey };
 }
 
-static struct message message_new(struct kunit *test)
+static struct message message_of_type(struct kunit *test, enum ib_qp_type type)
 {
 	struct rig *r = rig_new(test, "emu0", "emu1");
 
-	r->access = ACCESS;
+	r->init.qp_type = type;
+	r->access = type == IB_QPT_RC ? ACCESS : ACCESS & ~IB_ACCESS_REMOTE_READ;
 	r->rnr_retry = 0;
 	rig_start(test, r);
 	rig_register(test, &r->a, ACCESS);
@@ -60,6 +64,11 @@ static struct message message_new(struct kunit *test)
 		.from = region_sge(&r->a, 0, LEN),
 		.to = region_sge(&r->b, 0, LEN),
 	};
+}
+
+static struct message message_new(struct kunit *test)
+{
+	return message_of_type(test, IB_QPT_RC);
 }
 
 static int message_receive(struct message *m, u64 id)
@@ -350,6 +359,178 @@ static void region_goes_between_two_messages(struct kunit *test)
 	message_expect_refused(test, &m, side);
 }
 
+/* --- memory of a process --- */
+
+/* What a process has registered. */
+struct user_region {
+	unsigned long addr;
+	struct ib_mr *mr;
+};
+
+static struct user_region user_region_new(struct kunit *test, struct rig_end *e)
+{
+	/* The order in which the kernel gives them, so that they do not all follow each other. */
+	static const u8 order[USER_PAGES] = { 2, 0, 3, 1 };
+	size_t size = USER_PAGES * PAGE_SIZE;
+	struct user_region u;
+	int i;
+
+	u.addr = kunit_vm_mmap(test, NULL, 0, size, PROT_READ | PROT_WRITE,
+			       MAP_ANONYMOUS | MAP_PRIVATE, 0);
+	KUNIT_ASSERT_NE(test, 0, u.addr);
+	for (i = 0; i < USER_PAGES; i++)
+		KUNIT_ASSERT_EQ(test, 0, put_user(0, (u8 __user *)u.addr + order[i] * PAGE_SIZE));
+	u.mr = KVT_OWN(test, ib_reg_user_mr(e->pd, u.addr, size, u.addr, ACCESS), kvt_end_mr);
+	return u;
+}
+
+static struct ib_sge user_sge(const struct user_region *u, size_t offset, u32 len)
+{
+	return (struct ib_sge) { .addr = u->addr + offset, .length = len, .lkey = u->mr->lkey };
+}
+
+/* A message of @len bytes at @offset of the region arrives, as what @seed makes. */
+static void expect_user_message(struct kunit *test, struct message *m, const struct side *side,
+				struct user_region *u, size_t offset, u32 len, u32 seed)
+{
+	void __user *there = (void __user *)(u->addr + offset);
+	u8 *from = m->r->a.buf, *to = m->r->b.buf;
+
+	m->from = region_sge(&m->r->a, 0, len);
+	m->to = region_sge(&m->r->b, 0, len);
+	*side_sge(m, side) = user_sge(u, offset, len);
+	rig_fill(from, len, seed);
+	memset(to, 0, len);
+	if (!side->into)
+		KUNIT_ASSERT_EQ(test, 0, copy_to_user(there, from, len));
+	message_expect(test, m, seed);
+	if (side->into)
+		KUNIT_ASSERT_EQ(test, 0, copy_from_user(to, there, len));
+	KUNIT_EXPECT_TRUE(test, rig_filled(to, len, seed));
+}
+
+/* Its pages are wherever the kernel has some: a message may lie in one, or in several. */
+static void region_of_several_pages_of_a_process(struct kunit *test)
+{
+	const struct side *side = test->param_value;
+	struct message m = message_new(test);
+	struct user_region u = user_region_new(test, side_end(m.r, side));
+	u32 page, seed = 1;
+
+	for (page = 0; page < USER_PAGES; page++) {
+		EXPECT_REACHED(test, false, "emu_copy",
+			       expect_user_message(test, &m, side, &u, page * PAGE_SIZE + 8, LEN,
+						   seed++));
+		if (page)
+			expect_user_message(test, &m, side, &u, page * PAGE_SIZE - LEN / 2, LEN,
+					    seed++);
+	}
+	expect_user_message(test, &m, side, &u, 0, USER_PAGES * PAGE_SIZE, seed++);
+	expect_user_message(test, &m, side, &u, 7, (USER_PAGES - 1) * PAGE_SIZE, seed++);
+	/* Beyond the last byte. */
+	m.from = region_sge(&m.r->a, 0, LEN);
+	m.to = region_sge(&m.r->b, 0, LEN);
+	*side_sge(&m, side) = user_sge(&u, USER_PAGES * PAGE_SIZE - LEN + 1, LEN);
+	message_expect_refused(test, &m, side);
+}
+
+/* It was remembered before; then its memory moves, and a message waits for it. */
+static void paused_region_is_waited_for(struct kunit *test)
+{
+	const struct side *side = test->param_value;
+	struct message m = message_new(test);
+	struct user_region u = user_region_new(test, side_end(m.r, side));
+	const struct ib_device_ops *ops = &u.mr->device->ops;
+	struct ib_wc wc;
+
+	expect_user_message(test, &m, side, &u, 0, LEN, 1);
+	ops->pause_mr(u.mr);
+	KUNIT_ASSERT_EQ(test, 0, message_receive(&m, 3));
+	KUNIT_ASSERT_EQ(test, 0, message_send(&m, 2));
+	/* Longer than until the next try. */
+	msleep(50);
+	KUNIT_EXPECT_TRUE(test, rig_empty(m.r->a.scq));
+	KUNIT_EXPECT_TRUE(test, rig_empty(m.r->b.rcq));
+	KUNIT_ASSERT_EQ(test, 0, ops->resume_mr(u.mr, u.mr->umem));
+	RIG_EXPECT_DELIVERED(test, m.r, &wc, 2, 3);
+	EXPECT_REACHED(test, false, "emu_copy",
+		       expect_user_message(test, &m, side, &u, LEN, LEN, 4));
+}
+
+/* --- other queues --- */
+
+static int message_receive_shared(struct message *m, u64 id)
+{
+	struct ib_recv_wr wr = { .wr_id = id, .sg_list = &m->to, .num_sge = 1 };
+
+	return ib_post_srq_recv(m->r->b.srq, &wr, NULL);
+}
+
+/* A receive's region is of its SRQ's domain, and not of the queue pair's: IBTA vol. 1, 10.2.9.3. */
+static void receive_is_in_the_domain_of_its_srq(struct kunit *test)
+{
+	struct ib_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct rig *r = rig_new(test, "emu0", "emu1"), *other = rig_up(test, "emu0", "emu1");
+	struct message m = { .r = r };
+	struct ib_wc wc;
+	int i;
+
+	r->rnr_retry = 0;
+	r->b.srq = KVT_OWN(test, ib_create_srq(other->b.pd, &init), kvt_end_srq);
+	rig_start(test, r);
+	rig_register(test, &r->a, ACCESS);
+	rig_register(test, &r->b, ACCESS);
+	rig_register(test, &other->b, ACCESS);
+	m.from = region_sge(&r->a, 0, LEN);
+	m.to = region_sge(&other->b, 0, LEN);
+	for (i = 0; i < 3; i++) {
+		rig_fill(r->a.buf, LEN, i);
+		KUNIT_ASSERT_EQ(test, 0, message_receive_shared(&m, i));
+		EXPECT_REACHED(test, false, "emu_copy",
+			       KUNIT_ASSERT_EQ(test, 0, message_send(&m, i)));
+		RIG_EXPECT_DELIVERED(test, r, &wc, i, i);
+		KUNIT_EXPECT_TRUE(test, rig_filled(other->b.buf, LEN, i));
+	}
+	m.to = region_sge(&r->b, 0, LEN);
+	KUNIT_ASSERT_EQ(test, 0, message_receive_shared(&m, 10));
+	KUNIT_ASSERT_EQ(test, 0, message_send(&m, 11));
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 11, IB_WC_REM_OP_ERR);
+	RIG_EXPECT_WC(test, r->b.rcq, &wc, 10, IB_WC_LOC_PROT_ERR);
+	rig_destroy_qp(test, &r->b);
+}
+
+/* The sender is told of its own memory only. */
+static void unreliable_message_takes_no_cursor(struct kunit *test)
+{
+	const struct side *side = test->param_value;
+	struct message m = message_of_type(test, IB_QPT_UC);
+	struct rig *r = m.r;
+	struct ib_wc wc;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		rig_fill(r->a.buf, LEN, i);
+		EXPECT_REACHED(test, false, "emu_copy", message_expect(test, &m, i));
+		KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf, LEN, i));
+	}
+	/* One that has no room is left to the next message. */
+	KUNIT_ASSERT_EQ(test, 0, message_receive(&m, 10));
+	m.from.length = LEN + 1;
+	KUNIT_ASSERT_EQ(test, 0, message_send(&m, 11));
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 11, IB_WC_SUCCESS);
+	m.from.length = LEN;
+	KUNIT_ASSERT_EQ(test, 0, message_send(&m, 12));
+	RIG_EXPECT_DELIVERED(test, r, &wc, 12, 10);
+
+	side_sge(&m, side)->lkey ^= 1;
+	KUNIT_ASSERT_EQ(test, 0, message_receive(&m, 20));
+	KUNIT_ASSERT_EQ(test, 0, message_send(&m, 21));
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 21,
+		      side->into ? IB_WC_SUCCESS : IB_WC_LOC_PROT_ERR);
+	if (side->into)
+		RIG_EXPECT_WC(test, r->b.rcq, &wc, 20, IB_WC_LOC_PROT_ERR);
+}
+
 static struct kunit_case emu_own_region_cases[] = {
 	KUNIT_CASE(message_takes_no_cursor),
 	KUNIT_CASE(rdma_takes_no_cursor),
@@ -360,6 +541,10 @@ static struct kunit_case emu_own_region_cases[] = {
 	KUNIT_CASE_PARAM(region_that_cannot_be_written, side_gen_params),
 	KUNIT_CASE(region_of_a_receive_goes_in_the_middle),
 	KUNIT_CASE_PARAM(region_goes_between_two_messages, side_gen_params),
+	KUNIT_CASE_PARAM(region_of_several_pages_of_a_process, side_gen_params),
+	KUNIT_CASE_PARAM(paused_region_is_waited_for, side_gen_params),
+	KUNIT_CASE(receive_is_in_the_domain_of_its_srq),
+	KUNIT_CASE_PARAM(unreliable_message_takes_no_cursor, side_gen_params),
 	{}
 };
 KVT_SUITE(emu_own_region);
