@@ -70,9 +70,7 @@ measure() {
 with_mainline() {
 	layer=mainline count=$RXE
 	contexts="direct softirq workqueue unbound"
-	ip link show dummy0 >/dev/null 2>&1 || ip link add dummy0 type dummy
-	ip link set dummy0 up
-	ip addr add 10.0.0.1/24 dev dummy0
+	add_dummy dummy0 10.0.0.1/24
 	load mainline_cqbench && rdmalink add rxe0 rxe dummy0 || return 1
 	measure
 	# Both export the same symbols.

@@ -62,9 +62,7 @@ over() {
 
 with_mainline() {
 	layer=mainline most=$RXE from=rxe0 same=rxe0 other=''
-	ip link show dummy0 >/dev/null 2>&1 || ip link add dummy0 type dummy
-	ip link set dummy0 up
-	ip addr add 10.0.0.1/24 dev dummy0
+	add_dummy dummy0 10.0.0.1/24
 	load mainline_pingpong run=0 && rdmalink add rxe0 rxe dummy0 || return 1
 	# Without its counterpart of ctx=thread.
 	over "workqueue unbound softirq direct"

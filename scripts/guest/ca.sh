@@ -9,8 +9,7 @@
 . /bin/ca_cases.sh
 
 for dev in dummy0 dummy1; do
-	ip link add $dev type dummy 2>/dev/null
-	ip link set $dev up
+	add_dummy $dev
 done
 load kverbs contract=warn && load kverbs_ca && load kverbs_emu || exit 1
 for test in $(echo "${TESTS:?}" | tr : " "); do

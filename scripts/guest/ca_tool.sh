@@ -460,9 +460,7 @@ says_limits() {
 echo "root:x:0:0::/:/bin/sh" >/etc/passwd
 echo "user:x:1000:1000::/:/bin/sh" >>/etc/passwd
 chmod 755 / /bin /dev
-ip link add dummy0 type dummy 2>/dev/null
-ip addr add 10.0.0.1/24 dev dummy0
-ip link set dummy0 up
+add_dummy dummy0 10.0.0.1/24
 
 check "without the module it says what to do" told_to_load "kverbs is not loaded"
 check "each command has its help" helps

@@ -106,9 +106,7 @@ check "a signal ends a capture under traffic" ends_under_traffic
 check "a capture has what there was before the device went" device_goes
 unload_all
 
-ip link add dummy0 type dummy 2>/dev/null
-ip addr add 10.0.0.1/24 dev dummy0
-ip link set dummy0 up
+add_dummy dummy0 10.0.0.1/24
 HOST=10.0.0.1
 load kverbs_emu devices=1 netdev=dummy0 || exit 1
 check "datagrams are captured" captured ud "200 messages, 200 frames, 0 messages lost" \

@@ -361,8 +361,7 @@ fault_refusals() {
 }
 
 for dev in dummy0 dummy1; do
-	ip link add $dev type dummy 2>/dev/null
-	ip link set $dev up
+	add_dummy $dev
 done
 load kverbs contract=warn && load kverbs_ca && load kverbs_emu && load kverbs_pingpong run=0 || exit 1
 echo 1 >$TRACE/events/kverbs/ib_event/enable || exit 1

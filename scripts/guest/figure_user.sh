@@ -16,9 +16,7 @@ cost() {
 }
 
 rmmod rdma_rxe || exit 1
-ip link add dummy0 type dummy 2>/dev/null
-ip addr add 10.0.0.1/24 dev dummy0
-ip link set dummy0 up
+add_dummy dummy0 10.0.0.1/24
 load kverbs_emu devices=1 netdev=dummy0 || exit 1
 wait_idle
 for limit in $MAX_SENDS; do

@@ -41,6 +41,13 @@ retry() {
 	done
 }
 
+# add_dummy <name> [<address>/<bits>]: a network device of nobody's, up. It may be there already.
+add_dummy() {
+	ip link add "$1" type dummy 2>/dev/null
+	[ -z "${2:-}" ] || ip addr add "$2" dev "$1"
+	ip link set "$1" up
+}
+
 # load <module> [parameters]: inserts a module under test, after those that it needs.
 load() {
 	name=$1

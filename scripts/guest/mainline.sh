@@ -150,9 +150,7 @@ unload_all
 check "nothing is left in sysfs" [ ! -e $IB/emu0 ]
 
 for i in 0 1 2 3; do
-	ip link add dummy$i type dummy 2>/dev/null
-	ip addr add 10.0.$i.1/24 dev dummy$i
-	ip link set dummy$i up
+	add_dummy dummy$i 10.0.$i.1/24
 done
 insert netdev=dummy0,dummy1 || exit 1
 check "sysfs shows an Ethernet device" sysfs_of_ethernet

@@ -68,20 +68,27 @@ gid_of() {
 		done | head -n 1
 }
 
-# a_to_b <number> <device> <number> <device> <address> <program> [<arguments>]
-a_to_b() {
-	from=$1 from_device=$2 to=$3 to_device=$4 address=$5
-	shift 5
-	inside "$to" timeout 100 "$@" -d "$to_device" -g "$(gid_of "$to" "$to_device")" \
-		>/tmp/server 2>&1 &
+# meet <number> <device> <gid> <number> <device> <gid> <address> <program> [<arguments>]: the
+# program at both ends; the second, which has that address, serves.
+meet() {
+	from=$1 from_device=$2 from_gid=$3 to=$4 to_device=$5 to_gid=$6 address=$7
+	shift 7
+	inside "$to" timeout 100 "$@" -d "$to_device" -g "$to_gid" >/tmp/server 2>&1 &
 	server=$!
 	retry 400 inside "$to" grep -q ':4853 .* 0A ' /proc/net/tcp /proc/net/tcp6 2>/dev/null &&
-		inside "$from" timeout 100 "$@" -d "$from_device" \
-			-g "$(gid_of "$from" "$from_device")" "$address" >/tmp/client 2>&1 &&
-		wait $server && return
+		inside "$from" timeout 100 "$@" -d "$from_device" -g "$from_gid" "$address" \
+			>/tmp/client 2>&1 && wait $server && return
 	cat /tmp/server /tmp/client
 	kill $server 2>/dev/null
 	return 1
+}
+
+# a_to_b <number> <device> <number> <device> <address> <program> [<arguments>]
+a_to_b() {
+	a_gid=$(gid_of "$1" "$2") b_gid=$(gid_of "$3" "$4")
+	a=$1 a_device=$2 b=$3 b_device=$4 b_address=$5
+	shift 5
+	meet "$a" "$a_device" "$a_gid" "$b" "$b_device" "$b_gid" "$b_address" "$@"
 }
 
 # Each to the next, and back.
@@ -135,18 +142,10 @@ statistics_are_shown() {
 		retry 200 inside 4 grep -q ACTIVE $IB/roce4/ports/1/state
 }
 
-# sends_to_itself <number> <address>
+# sends_to_itself <number> <address>, as it is in a GID
 sends_to_itself() {
 	gid=$(inside "$1" sh -c "grep -l $2 $IB/roce$1/ports/1/gids/* 2>/dev/null" | tail -n 1)
-	inside "$1" timeout 100 ibv_rc_pingpong -d roce"$1" -g "${gid##*/}" -n 100 \
-		>/tmp/server 2>&1 &
-	server=$!
-	retry 400 inside "$1" grep -q ':4853 .* 0A ' /proc/net/tcp /proc/net/tcp6 2>/dev/null &&
-		inside "$1" timeout 100 ibv_rc_pingpong -d roce"$1" -g "${gid##*/}" -n 100 \
-			127.0.0.1 >/tmp/client 2>&1 && wait $server && return
-	cat /tmp/server /tmp/client
-	kill $server 2>/dev/null
-	return 1
+	meet "$1" roce"$1" "${gid##*/}" "$1" roce"$1" "${gid##*/}" 127.0.0.1 ibv_rc_pingpong -n 100
 }
 
 # Both have one address. Whoever sends there reaches his own device.

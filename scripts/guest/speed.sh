@@ -45,9 +45,7 @@ faster() {
 }
 
 rmmod rdma_rxe || exit 1
-ip link add dummy0 type dummy 2>/dev/null
-ip addr add $HOST/24 dev dummy0
-ip link set dummy0 up
+add_dummy dummy0 $HOST/24
 DEV=emu0
 load kverbs_emu devices=1 netdev=dummy0 || exit 1
 measure

@@ -31,8 +31,7 @@ check "pingpong on one device" pingpong_ok initiator=emu0 target=emu0 iters=500
 unload_all
 
 for dev in dummy0 dummy1; do
-	ip link add $dev type dummy 2>/dev/null
-	ip link set $dev up
+	add_dummy $dev
 done
 insert devices=2 netdev=dummy0,dummy1 || exit 1
 check "the port of emu0 is Ethernet" \

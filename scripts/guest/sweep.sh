@@ -34,8 +34,7 @@ mkdir $CONFIG/swept || exit 1
 # What the kernel says without memory for the name of a platform device: EINVAL.
 export ERRNO=22:10
 sweep "registering a device" $CONFIG/swept/enable 1 0
-ip link add dummy7 type dummy
-ip link set dummy7 up
+add_dummy dummy7
 echo dummy7 >$CONFIG/swept/netdev
 sweep "registering an Ethernet device" $CONFIG/swept/enable 1 0
 unset ERRNO

@@ -41,8 +41,7 @@ up() {
 }
 
 for dev in low0 low1; do
-	ip link add $dev type dummy
-	ip link set $dev up
+	add_dummy $dev
 done
 load kverbs && load kverbs_emu devices=0 || exit 1
 on roce0 low0

@@ -169,9 +169,7 @@ remove_hca
 
 # --- Ethernet ports ------------------------------------------------------------------
 
-ip link add dummy0 type dummy 2>/dev/null
-ip addr add 10.0.0.1/24 dev dummy0
-ip link set dummy0 up
+add_dummy dummy0 10.0.0.1/24
 HOST=10.0.0.1
 insert_hca netdev=dummy0 || exit 1
 check "ibv_rc_pingpong, by GID" both_ends ibv_rc_pingpong -g 0 -e -n 200

@@ -515,7 +515,7 @@ void emu_cq_forget_qp(struct emu_cq *cq, struct emu_qp *qp)
 	 * Once no queue pair is left, no completion comes that would notify: send
 	 * now what is deferred.
 	 */
-	emu_cq_unhold(cq);
+	emu_cq_send_deferred(cq);
 	mutex_unlock(&cq->resize_lock);
 }
 
@@ -623,7 +623,7 @@ static int emu_cq_replace(struct emu_cq *cq, struct emu_cq_ring *ring)
 	if (emu_peek_cq(&cq->ibcq, 1))
 		emu_cq_wake(cq, 0, true);
 	/* Otherwise it may wait for more completions than there is room for. */
-	emu_cq_unhold(cq);
+	emu_cq_send_deferred(cq);
 	emu_cq_advance(cq);
 	return 0;
 }

@@ -224,7 +224,7 @@ void emu_cq_wake(struct emu_cq *cq, u32 pos, bool solicited);
 /* moderation.c */
 int emu_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);
 bool emu_cq_defer(struct emu_cq *cq, u32 pos, int *arm);
-void emu_cq_unhold(struct emu_cq *cq);
+void emu_cq_send_deferred(struct emu_cq *cq);
 void emu_cq_moderation_init(struct emu_cq *cq);
 void emu_cq_moderation_exit(struct emu_cq *cq);
 

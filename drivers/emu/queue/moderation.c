@@ -116,7 +116,7 @@ static enum hrtimer_restart emu_cq_timer(struct hrtimer *timer)
  * timer is not queued, except for what came since; and nobody else who was here has taken the
  * notification and not sent it yet: see emu_cq_forget_qp(). Process context.
  */
-void emu_cq_unhold(struct emu_cq *cq)
+void emu_cq_send_deferred(struct emu_cq *cq)
 {
 	int mine = hrtimer_cancel(&cq->timer) ? EMU_ARM_DUE | EMU_ARM_TIMER : 0;
 	int arm = atomic_read(&cq->arm);
@@ -143,7 +143,7 @@ int emu_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
 	WRITE_ONCE(cq->moderation, count | (u32)period << 16);
 	/* full barrier: pair D */
 	smp_mb();
-	emu_cq_unhold(cq);
+	emu_cq_send_deferred(cq);
 	mutex_unlock(&cq->resize_lock);
 	return 0;
 }
