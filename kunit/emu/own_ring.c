@@ -4,7 +4,7 @@
  * middle of what it does there, for as long as others like: nothing is lost, taken twice, or told
  * too late for the process to wake up.
  */
-#include <linux/mman.h>
+#include <linux/delay.h>
 #include <kverbs/delay.h>
 
 #include "emu/process.h"
@@ -161,6 +161,48 @@ static void completion_that_the_owner_has_not_seen_is_copied(struct kunit *test)
 	rig_destroy_qp(test, &other->r->b);
 }
 
+/* --- receives that are posted in the error state --- */
+
+/* More than are looked at in a quarter of a second. */
+#define IDLERS	1100
+
+/* Queue pairs of a process in the error state, each with a receive queue and nothing in it. */
+static void idlers_up(struct kunit *test, struct link *l, int nr)
+{
+	struct process_rings rings;
+	struct rig_end e = l->r->b;
+
+	while (nr--) {
+		process_make_qp(test, l->process, l->r, &e, &rings);
+		KUNIT_ASSERT_EQ(test, 0, rig_to_init(l->r, &e));
+		KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_err(e.qp));
+	}
+}
+
+/* Nothing tells of them; however long there were none, and however many others look for some. */
+static void receives_posted_in_the_error_state_are_flushed(struct kunit *test)
+{
+	struct link *l = link_up(test, NULL);
+	static const u32 idle_ms[] = { 0, 1, 300, 2000 };
+	u64 i;
+
+	link_start(test, l);
+	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_err(l->r->b.qp));
+	for (i = 0; i < 2 * ARRAY_SIZE(idle_ms); i++) {
+		if (i == ARRAY_SIZE(idle_ms))
+			idlers_up(test, l, IDLERS);
+		msleep(idle_ms[i % ARRAY_SIZE(idle_ms)]);
+		KUNIT_ASSERT_TRUE(test, process_recv(l->rings.rq, i, NULL, 0));
+		EXPECT_POLLED(test, l, i, IB_WC_WR_FLUSH_ERR);
+	}
+	/* It starts anew. */
+	KUNIT_ASSERT_EQ(test, 0, rig_to(l->r->b.qp, IB_QPS_RESET));
+	KUNIT_ASSERT_EQ(test, 0, rig_to_init(l->r, &l->r->b));
+	KUNIT_ASSERT_TRUE(test, process_recv(l->rings.rq, 20, NULL, 0));
+	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_err(l->r->b.qp));
+	EXPECT_POLLED(test, l, 20, IB_WC_WR_FLUSH_ERR);
+}
+
 /* --- receives that several take --- */
 
 /* Two queue pairs of a process that take receives of one SRQ. */
@@ -281,6 +323,7 @@ static struct kunit_case emu_own_ring_cases[] = {
 	KUNIT_CASE(process_and_kernel_send_to_each_other),
 	KUNIT_CASE(solicited_completion_that_another_copies_is_told_of),
 	KUNIT_CASE(completion_that_the_owner_has_not_seen_is_copied),
+	KUNIT_CASE(receives_posted_in_the_error_state_are_flushed),
 	KUNIT_CASE_PARAM(receive_that_another_took_is_not_taken_again, standstill_gen_params),
 	KUNIT_CASE_PARAM(place_of_a_receive_is_given_back_once, standstill_gen_params),
 	{}

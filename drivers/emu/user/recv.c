@@ -11,8 +11,12 @@
  * is taken. Of several that take receives of an SRQ, each tells the process how far they are; as
  * each looks again after it has written, the last one to write tells the latest.
  *
- * In the error state a queue pair's receives are flushed, and so are those that are posted then. As
- * nobody tells of them, a work item looks for them, the more seldom the longer none come.
+ * In the error state a queue pair's receives are flushed, and so are those that are posted then.
+ * Nothing tells of them: librxe writes the entry and the position, and makes no system call, nor
+ * does a process that polls for the flush. So whoever is to see them has to look. A work item does,
+ * the more seldom the longer none come, until the queue pair leaves the error state or goes. It
+ * must not end before: the process would wait for ever. What all of these looks take together is
+ * bounded, however many queue pairs a process leaves in that state: see EMU_RQ_LOOKS_PER_MS.
  *
  * What an engine takes must be a receive: one that is none is taken for one whose memory cannot
  * be used.
@@ -36,6 +40,11 @@
 /* Between two looks for receives that are posted in the error state, in ms. */
 #define EMU_RQ_WATCH_MIN_MS	1
 #define EMU_RQ_WATCH_MAX_MS	256
+/*
+ * How many looks a ms there are, in the long run, for all queues of the machine together; each
+ * takes one or two us. Where more wait to be looked at, it takes longer until each is.
+ */
+#define EMU_RQ_LOOKS_PER_MS	4
 
 /**
  * struct emu_user_rq - where a process posts receives
@@ -143,10 +152,22 @@ void emu_user_retired_recvs(const struct emu_qp *qp)
 		emu_uring_consumed(rq->ring, rq->base + (u32)atomic_read(&qp->rq.retired));
 }
 
+/* Looks that are to come, of all queues. */
+static atomic_t emu_rq_looks = ATOMIC_INIT(0);
+
 static void emu_user_rq_look_later(struct emu_user_rq *rq)
 {
-	queue_delayed_work(system_unbound_wq, &rq->watch,
-			   msecs_to_jiffies(READ_ONCE(rq->watch_ms)));
+	/* Before the work item can run, which counts it off. */
+	atomic_inc(&emu_rq_looks);
+	if (!queue_delayed_work(system_unbound_wq, &rq->watch,
+				msecs_to_jiffies(READ_ONCE(rq->watch_ms))))
+		atomic_dec(&emu_rq_looks);
+}
+
+/* How long until a queue is looked at again in which nothing has been found for long, in ms. */
+static u32 emu_user_rq_watch_max(void)
+{
+	return max_t(u32, EMU_RQ_WATCH_MAX_MS, atomic_read(&emu_rq_looks) / EMU_RQ_LOOKS_PER_MS);
 }
 
 /* See @flushed of struct emu_user_ops. */
@@ -159,6 +180,7 @@ static void emu_user_rq_watch(struct work_struct *work)
 {
 	struct emu_user_rq *rq = container_of(to_delayed_work(work), struct emu_user_rq, watch);
 
+	atomic_dec(&emu_rq_looks);
 	/* One that is abandoned, too, is not in the error state. */
 	if (atomic_read(&rq->qp->state) != IB_QPS_ERR)
 		return;
@@ -168,7 +190,7 @@ static void emu_user_rq_watch(struct work_struct *work)
 		emu_qp_ring(rq->qp);
 		return;
 	}
-	WRITE_ONCE(rq->watch_ms, min_t(u32, 2 * rq->watch_ms, EMU_RQ_WATCH_MAX_MS));
+	WRITE_ONCE(rq->watch_ms, min(2 * rq->watch_ms, emu_user_rq_watch_max()));
 	emu_user_rq_look_later(rq);
 }
 
@@ -207,7 +229,8 @@ void emu_user_free_rq(struct emu_user_rq *rq)
 {
 	if (!rq)
 		return;
-	cancel_delayed_work_sync(&rq->watch);
+	if (cancel_delayed_work_sync(&rq->watch))
+		atomic_dec(&emu_rq_looks);
 	emu_uring_destroy(rq->ring);
 	kfree(rq);
 }
