@@ -27,6 +27,28 @@
  * for the CPU that has yet to write the mark, the memory stays for a grace period, which
  * interrupts hold up. With PREEMPT_RT, threads run irq_works: there it is a grace period of
  * tasks, which these hold up until they have nothing to do.
+ *
+ * Events of ports
+ *
+ * The core reads the state of a port early in ib_register_device(), and takes no events before its
+ * end. A change between the two must not be lost, whenever it comes:
+ *
+ *   before the core's look		the core reads the new state: it was written first
+ *   after it, and before the device
+ *   is registered			the event stays in emu_port.due, where emu_core_register()
+ *					finds it when the device is registered: it queues @events,
+ *					which reports what is due
+ *   after that				emu_dispatch_event() finds the device registered, and queues
+ *					@events itself
+ *
+ * Which of the last two it is cannot be told from outside, but pair A leaves no gap. To the event
+ * the core answers by reading the state again, which was written before the event was due. On
+ * kernels 6.1 and 6.12 the clients are added when the device is registered already, so the third
+ * row holds for what comes while they are; that @events is queued twice then does no harm.
+ *
+ *   A  emu_dispatch_event(): full barrier between @due and the look whether it is registered -
+ *	emu_core_register(): full barrier between the end of the registration and the look at @due
+ *	one of them sees the other's
  */
 #include <linux/irq_work.h>
 #include <linux/module.h>
@@ -254,7 +276,7 @@ void emu_dispatch_event(const struct ib_event *event)
 {
 	struct emu_device *edev = to_edev(event->device);
 
-	/* Full barrier, pairs with the one in emu_core_register(). */
+	/* full barrier: pair A */
 	if (event->event != IB_EVENT_DEVICE_FATAL)
 		atomic_fetch_or(BIT(event->event), &edev->ports[event->element.port_num - 1].due);
 	if (!ib_device_try_get(event->device))
@@ -313,9 +335,9 @@ int emu_core_register(struct emu_device *edev, const char *name)
 	}
 	/*
 	 * But it may have asked before a change, which then found the device not registered
-	 * yet. Full barrier, pairs with the one in emu_dispatch_event(). Somebody may have
-	 * unregistered the device already.
+	 * yet. Somebody may have unregistered the device already.
 	 */
+	/* full barrier: pair A */
 	smp_mb();
 	if (ib_device_try_get(&edev->ibdev)) {
 		queue_work(system_unbound_wq, &edev->events);
