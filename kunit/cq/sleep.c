@@ -25,6 +25,9 @@
 /* More than a work queue has active at a time by default. */
 #define SLEEPERS	300
 
+/* CQs whose done() sleep, with another one behind them. */
+#define BEHIND		50
+
 /* Completions of each CQ of which one has a weight, whose share they are a multiple of. */
 #define WEIGHT		3
 #define FLOOD		(4 * WEIGHT * IB_CQ_SHARE)
@@ -239,6 +242,45 @@ static void hundreds_may_sleep_at_once(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&c.late));
 	KUNIT_EXPECT_TRUE(test, cq_rig_rest(awake->cq));
+}
+
+/*
+ * Whoever is behind CQs whose done() sleep on what nobody sees waits for each of them once, and
+ * not longer than the watch takes to find it. Only virtual time tells how long that is.
+ */
+static void cq_behind_sleepers_waits_two_jiffies_for_each(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct recorder *rec[BEHIND], *awake;
+	struct item *item[BEHIND + 1];
+	struct crowd c = {};
+	unsigned long took;
+	int i;
+
+	init_completion(&c.full);
+	init_completion(&c.go);
+	for (i = 0; i < BEHIND; i++) {
+		rec[i] = beside(test, m, crowd_in, &c);
+		item[i] = items_new(test, rec[i], 1);
+	}
+	awake = beside(test, m, NULL, NULL);
+	item[i] = items_new(test, awake, 1);
+	took = jiffies;
+	for (i = 0; i <= BEHIND; i++)
+		KUNIT_EXPECT_TRUE(test, item_push(item[i]));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&awake->all));
+	took = jiffies - took;
+	KUNIT_EXPECT_EQ(test, BEHIND, atomic_read(&c.inside));
+	KUNIT_EXPECT_EQ(test, BEHIND, awake->cq->lane->stats.handovers);
+	if (IS_ENABLED(CONFIG_UML))
+		KUNIT_EXPECT_LE(test, took, 2 * (BEHIND + 1));
+	complete_all(&c.go);
+	for (i = 0; i < BEHIND; i++) {
+		KUNIT_EXPECT_TRUE(test, kvt_wait(&rec[i]->all));
+		recorder_expect_clean(test, rec[i]);
+	}
+	recorder_expect_clean(test, awake);
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&c.late));
 }
 
 /* --- waiting for a CQ -------------------------------------------------------- */
@@ -826,6 +868,7 @@ static struct kunit_case cq_sleep_cases[] = {
 	KUNIT_CASE_PARAM(done_that_waits_for_a_mutex_stops_nobody, kvt_queued_context),
 	KUNIT_CASE_PARAM(two_may_sleep_beside_a_third, kvt_queued_context),
 	KUNIT_CASE_PARAM(hundreds_may_sleep_at_once, kvt_queued_context),
+	KUNIT_CASE_PARAM(cq_behind_sleepers_waits_two_jiffies_for_each, kvt_queued_context),
 	KUNIT_CASE_PARAM(done_may_drain_a_qp_of_another_cq_of_its_lane, kvt_queued_context),
 	KUNIT_CASE_PARAM(done_may_flush_another_cq_of_its_lane, kvt_queued_context),
 	KUNIT_CASE_PARAM(done_may_free_another_cq_of_its_lane, kvt_queued_context),
