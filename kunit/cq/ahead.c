@@ -5,6 +5,7 @@
  */
 #include <linux/module.h>
 #include <kunit/test.h>
+#include <kverbs/delay.h>
 #include <rdma/ib_verbs.h>
 
 #include "../cq/cq.h"
@@ -158,6 +159,40 @@ static void neighbour_waits_for_a_share_of_what_was_polled_ahead(struct kunit *t
 	scene_begin(test, s);
 	scene_end(test, s);
 	expect_polled_ahead(test, s);
+	KUNIT_EXPECT_EQ(test, FLOOD, atomic_read(&s->rec->seen));
+	KUNIT_EXPECT_EQ(test, FLOOD, s->rec->cq->stats.completions);
+}
+
+static void neighbours_come(void *arg)
+{
+	struct scene *s = arg;
+	int i;
+
+	kverbs_delay_clear();
+	for (i = 0; i < FLOOD; i++)
+		item_push(&s->lone[i]);
+}
+
+/* The last of what was polled ahead was looked at: no neighbour had come. */
+static void stand_still_at_the_end(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct item *it = container_of(wc->wr_cqe, struct item, cqe);
+
+	if (it->n == CALL)
+		kverbs_delay_set("ib_cq_ahead_batch", neighbours_come, rec->arg);
+}
+
+/* They come between the last look for them and the end of the batch. */
+static void neighbour_that_comes_at_the_end_is_served(struct kunit *test)
+{
+	struct scene *s = scene_new(test, kvt_context(test), NULL);
+
+	s->rec->on_done = stand_still_at_the_end;
+	s->light->expect = FLOOD;
+	scene_begin(test, s);
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&s->last));
+	scene_end(test, s);
+	KUNIT_EXPECT_EQ(test, FLOOD, s->at);
 	KUNIT_EXPECT_EQ(test, FLOOD, atomic_read(&s->rec->seen));
 	KUNIT_EXPECT_EQ(test, FLOOD, s->rec->cq->stats.completions);
 }
@@ -345,6 +380,7 @@ static void runner_that_sleeps_keeps_what_it_polled_ahead(struct kunit *test)
 static struct kunit_case cq_ahead_cases[] = {
 	KUNIT_CASE_PARAM(neighbour_waits_for_a_share_of_what_was_polled_ahead,
 			 kvt_scheduled_context),
+	KUNIT_CASE_PARAM(neighbour_that_comes_at_the_end_is_served, kvt_sleeping_context),
 	KUNIT_CASE_PARAM(neighbour_destroys_a_qp_that_was_polled_ahead, kvt_sleeping_context),
 	KUNIT_CASE_PARAM(done_destroys_a_qp_that_was_polled_ahead, kvt_sleeping_context),
 	KUNIT_CASE_PARAM(neighbour_frees_a_cq_that_was_polled_ahead, kvt_sleeping_context),

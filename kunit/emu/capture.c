@@ -8,6 +8,7 @@
  */
 #include <linux/fs.h>
 #include <uapi/kverbs/emu_capture.h>
+#include <kverbs/delay.h>
 
 #include "emu/control.h"
 
@@ -335,6 +336,56 @@ static void nobody_waits_for_the_reader(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (u64)FLOOD - DEPTH, got.rec.lost);
 }
 
+/* What others send while one stands still. */
+struct flood {
+	struct rig *r;
+	u32 failed;	/* messages that did not arrive at once */
+};
+
+static void others_send(void *arg)
+{
+	struct flood *f = arg;
+	struct ib_wc wc[2];
+	int i;
+
+	for (i = 0; i < FLOOD && !f->failed; i++) {
+		f->failed += rig_recv(&f->r->b, 2, 0, 4) || rig_send(&f->r->a, 1, 0, 4) ||
+			     ib_poll_cq(f->r->a.scq, 1, &wc[0]) != 1 || wc[0].status ||
+			     ib_poll_cq(f->r->b.rcq, 1, &wc[1]) != 1 || wc[1].status;
+	}
+}
+
+/*
+ * Who makes a record stands still before it can be read. Those behind it wait in the buffer, and
+ * what finds no room there is lost; but nobody waits to send.
+ */
+static void slow_record_holds_up_the_reader_only(struct kunit *test)
+{
+	struct rig *r = capture_rig(test), *other = capture_rig(test);
+	struct flood f = { .r = other };
+	struct captured got;
+	loff_t pos = 0;
+	int i;
+
+	start_late(test, DEPTH * (RECORD + 4) + RECORD);
+	kverbs_delay_set("emu_capture_end", others_send, &f);
+	send(test, r, 4);
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, f.failed);
+	release_reader(test);
+	finish(test);
+	next(test, &got, &pos);
+	expect_message(test, r, &got, IB_WR_SEND, 4);
+	for (i = 1; i < DEPTH; i++) {
+		next(test, &got, &pos);
+		expect_message(test, other, &got, IB_WR_SEND, 4);
+		KUNIT_ASSERT_EQ(test, (u32)i, got.rec.msn);
+	}
+	next(test, &got, &pos);
+	KUNIT_EXPECT_EQ(test, KVERBS_EMU_CAPTURE_LOST, got.rec.kind);
+	KUNIT_EXPECT_EQ(test, (u64)FLOOD + 1 - DEPTH, got.rec.lost);
+}
+
 static struct kunit_case emu_capture_cases[] = {
 	KUNIT_CASE(sends_are_told_with_their_data),
 	KUNIT_CASE(messages_are_told_where_they_arrive),
@@ -344,6 +395,7 @@ static struct kunit_case emu_capture_cases[] = {
 	KUNIT_CASE(other_queue_pairs_are_not_told),
 	KUNIT_CASE(local_errors_are_not_told),
 	KUNIT_CASE(nobody_waits_for_the_reader),
+	KUNIT_CASE(slow_record_holds_up_the_reader_only),
 	{}
 };
 

@@ -5,6 +5,7 @@
  * nothing is refused that there is room for, and nobody waits. See kverbs/delay.h. The
  * name of a case that covers a row of the conformance table starts with the row's id.
  */
+#include <linux/delay.h>
 #include <kverbs/delay.h>
 
 #include "emu/rig_net.h"
@@ -332,6 +333,49 @@ static void u9_slow_datagram_keeps_one_place(struct kunit *test)
 	rig_ah_put(test, ah);
 }
 
+static int peek(struct ib_cq *cq)
+{
+	return cq->device->ops.peek_cq(cq, 2);
+}
+
+/* The timer is the owner, and executes what was posted, and is none any more. */
+static void timer_goes_on(void *arg)
+{
+	struct standstill *s = arg;
+	u32 i;
+
+	for (i = 0; i < 2; i++)
+		s->failed += !!rig_recv(&s->r->b, i, 0, LEN);
+	for (i = 0; i < 100000 && peek(s->r->a.scq) < 2; i++)
+		udelay(10);
+	s->failed += peek(s->r->a.scq) != 2;
+}
+
+/* Whoever has found an owner, which leaves before it can be told, is the owner. */
+static void news_for_an_owner_that_has_left_are_seen(struct kunit *test)
+{
+	struct standstill s;
+	struct rig *r;
+	u32 i;
+
+	/* And a clock: the timer is to expire while this thread keeps its CPU. */
+	kvt_need_two_cpus(test);
+	r = rig_up(test, "emu0", "emu1");
+	s = (struct standstill) { .r = r };
+	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 0, 0, LEN));
+	KUNIT_ASSERT_TRUE(test, rig_empty(r->a.scq));
+	kverbs_delay_set("emu_qp_own_or_tell", timer_goes_on, &s);
+	KUNIT_EXPECT_EQ(test, 0, rig_send(&r->a, 1, 0, LEN));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, s.failed);
+	for (i = 0; i < 2; i++) {
+		KUNIT_EXPECT_TRUE(test, succeeded(r->a.scq));
+		KUNIT_EXPECT_TRUE(test, succeeded(r->b.rcq));
+	}
+	/* It has let go of that. */
+	expect_whole_queue(test, r);
+}
+
 static struct kunit_case emu_standstill_cases[] = {
 	KUNIT_CASE_PARAM(p12_late_poller_makes_room_once, standstill_gen_params),
 	KUNIT_CASE_PARAM(poller_that_was_overtaken_polls_on, standstill_gen_params),
@@ -341,6 +385,7 @@ static struct kunit_case emu_standstill_cases[] = {
 	KUNIT_CASE_PARAM(srq_counts_no_receive_twice, standstill_gen_params),
 	KUNIT_CASE_PARAM(cq_counts_no_entry_twice, standstill_gen_params),
 	KUNIT_CASE_PARAM(u9_slow_datagram_keeps_one_place, standstill_gen_params),
+	KUNIT_CASE(news_for_an_owner_that_has_left_are_seen),
 	{}
 };
 KVT_SUITE(emu_standstill);
