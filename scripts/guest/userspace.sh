@@ -22,6 +22,8 @@ HOST=127.0.0.1
 # What there is of them is listed with its process, and nothing else.
 resources_are_listed() {
 	rm -f /tmp/ready
+	# The MAD layer has some of its own.
+	rdma resource show emu0 >/tmp/resources || return 1
 	uverbs_hostile emu0 hold /tmp/ready &
 	holder=$!
 	retry 400 [ -e /tmp/ready ] || return 1
@@ -37,11 +39,11 @@ resources_are_listed() {
 	shown=$?
 	kill -9 $holder
 	wait $holder
-	[ $shown -eq 0 ] && retry 100 no_resources
+	[ $shown -eq 0 ] && retry 100 no_more_resources
 } 2>/dev/null
 
-no_resources() {
-	rdma resource show emu0 | grep -q 'pd 0 cq 0 qp 0 cm_id 0 mr 0 ctx 0'
+no_more_resources() {
+	rdma resource show emu0 | cmp -s - /tmp/resources
 }
 
 polling() {
