@@ -155,8 +155,11 @@ connected_device_goes() {
 		retry 3 pings_of_one_message && tcp
 }
 
+# Both are down first, and for longer than the work sleeps that IPoIB leaves behind when it sends in
+# that moment: nobody could wait for that (Documentation/ulps.rst).
 ipoib_ends() {
-	ip link set ib0 down && unload ib_ipoib && is_gone $NET/ib0
+	ip link set ib0 down && there ip link set ib1 down && sleep 1 && unload ib_ipoib &&
+		is_gone $NET/ib0
 }
 
 mkfifo /tmp/open && exec 9<>/tmp/open
