@@ -61,7 +61,7 @@ static int ib_cq_softirq(struct irq_poll *iop, int weight)
 	if (ran == IB_CQ_RAN_AWHILE) {
 		/* Behind the others, in the same softirq. */
 		ib_cq_softirq_schedule(lane);
-		return weight / 2;
+		return weight / 4;
 	}
 	if (!ib_cq_lane_idle(lane))
 		ib_cq_softirq_schedule(lane);

@@ -717,6 +717,7 @@ static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 	enum ib_cq_ran ran = IB_CQ_RAN_OUT;
 	u64 deadline = 0;
 	struct ib_cq *cq;
+	bool others;
 
 	if (may_sleep)
 		WRITE_ONCE(runner->poller, current);
@@ -749,13 +750,16 @@ static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 			ran = IB_CQ_RAN_LONG;
 			break;
 		}
+		others = ib_cq_others_wait(lane);
 		/* Not at the first look, after a share: to come again costs more than that. */
-		if (deadline && unlikely(ib_cq_others_wait(lane))) {
+		if (deadline && unlikely(others)) {
 			lane->stats.gave_way++;
 			ran = IB_CQ_RAN_AWHILE;
 			break;
 		}
 		until_clock = min(left, ib_cq_look_at_clock(&deadline));
+		if (unlikely(others))
+			until_clock = min(until_clock, IB_CQ_CLOCK_BATCH);
 		if (!until_clock) {
 			lane->stats.time_spent++;
 			ran = IB_CQ_RAN_LONG;

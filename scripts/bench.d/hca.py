@@ -211,7 +211,7 @@ def target(what, value, limit, digits, at_most=True):
     if value is None:
         return
     met = value <= limit if at_most else value >= limit
-    yield (f"  {what.ljust(58)}{value:.{digits}f}".ljust(70) +
+    yield (f"  {what.ljust(72)}{value:.{digits}f}".ljust(84) +
            f"{'at most' if at_most else 'at least'} {limit}{'' if met else '   MISSED'}")
 
 
