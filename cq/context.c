@@ -24,13 +24,13 @@ static struct workqueue_struct *ib_comp_unbound_wq;
 static DEFINE_PER_CPU(atomic_t, ib_cq_softirq_waiting);
 static DEFINE_PER_CPU(atomic_t, ib_cq_work_waiting);
 
-/* The lane is about to be scheduled on this CPU. */
-static void ib_cq_begin_waiting(struct ib_cq_lane *lane)
+/* The lane is about to be scheduled on the CPU whose counter is @waiting. */
+static void ib_cq_begin_waiting(struct ib_cq_lane *lane, atomic_t *waiting)
 {
 	if (lane->waiting)
 		return;
-	lane->waiting = raw_cpu_ptr(lane->ctx->waiting);
-	atomic_inc(lane->waiting);
+	lane->waiting = waiting;
+	atomic_inc(waiting);
 }
 
 /* The lane runs, maybe on another CPU, if that one went offline. */
@@ -44,7 +44,7 @@ static void ib_cq_end_waiting(struct ib_cq_lane *lane)
 
 static void ib_cq_softirq_schedule(struct ib_cq_lane *lane)
 {
-	ib_cq_begin_waiting(lane);
+	ib_cq_begin_waiting(lane, raw_cpu_ptr(&ib_cq_softirq_waiting));
 	irq_poll_sched(&lane->iop);
 }
 
@@ -55,8 +55,11 @@ static int ib_cq_softirq(struct irq_poll *iop, int weight)
 
 	ib_cq_end_waiting(lane);
 	ran = ib_cq_lane_run(lane);
-	if (ran == IB_CQ_RAN_LONG)
-		return weight; /* irq_poll keeps it scheduled */
+	if (ran == IB_CQ_RAN_LONG) {
+		/* irq_poll keeps it scheduled, behind the others. */
+		ib_cq_begin_waiting(lane, raw_cpu_ptr(&ib_cq_softirq_waiting));
+		return weight;
+	}
 	irq_poll_complete(iop);
 	if (ran == IB_CQ_RAN_AWHILE) {
 		/* Behind the others, in the same softirq. */
@@ -106,12 +109,14 @@ void ib_cq_work(struct work_struct *work)
 
 static void ib_cq_bound_schedule(struct ib_cq_lane *lane)
 {
-	ib_cq_begin_waiting(lane);
+	ib_cq_begin_waiting(lane, raw_cpu_ptr(&ib_cq_work_waiting));
 	queue_work(ib_comp_wq, &READ_ONCE(lane->runner)->work);
 }
 
 static void ib_cq_bound_start(struct ib_cq_runner *runner, int cpu)
 {
+	/* The lane is active: nobody schedules it meanwhile. */
+	ib_cq_begin_waiting(runner->lane, per_cpu_ptr(&ib_cq_work_waiting, cpu));
 	/* If the CPU is offline, another one takes it. */
 	queue_work_on(cpu, ib_comp_wq, &runner->work);
 }

@@ -84,8 +84,11 @@ static void take_place(struct xa_state *xas, struct rdma_user_mmap_entry *entry,
 	entry->start_pgoff = first;
 	xas_set(xas, first);
 	xas_store(xas, entry);
-	if (!xas_error(xas))
-		ucontext->mmap_next = first + entry->npages;
+	if (xas_error(xas))
+		return;
+	/* uverbs makes the table as one that keeps track of free slots. */
+	xas_clear_mark(xas, XA_FREE_MARK);
+	ucontext->mmap_next = first + entry->npages;
 }
 
 /**

@@ -342,6 +342,18 @@ static void sa_members_end_when_their_port_goes_down(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, OK, sa_join_group(test, r, &r->b, 1));
 }
 
+/* A request may be answered late: what it asks for would be kept. */
+static void sa_keeps_nothing_for_a_port_that_is_down(struct kunit *test)
+{
+	struct sa_rig *r = sa_new(test);
+
+	KUNIT_ASSERT_EQ(test, 0, rig_port_write("kvr_b", 1, "state", "down"));
+	KUNIT_EXPECT_EQ(test, BAD_GID, sa_join_group(test, r, &r->b, 1));
+	KUNIT_EXPECT_EQ(test, NO_RECORDS, get_group(test, r, 1));
+	KUNIT_ASSERT_EQ(test, 0, rig_port_write("kvr_b", 1, "state", "active"));
+	KUNIT_EXPECT_EQ(test, OK, sa_join_group(test, r, &r->b, 1));
+}
+
 static void sa_members_end_when_their_device_goes(struct kunit *test)
 {
 	struct sa_rig *r = sa_new(test);
@@ -459,6 +471,7 @@ static struct kunit_case emu_sa_cases[] = {
 	KUNIT_CASE(sa_port_can_have_so_many),
 	KUNIT_CASE(sa_can_have_so_many_groups),
 	KUNIT_CASE(sa_members_end_when_their_port_goes_down),
+	KUNIT_CASE(sa_keeps_nothing_for_a_port_that_is_down),
 	KUNIT_CASE(sa_members_end_when_their_device_goes),
 	KUNIT_CASE(sa_that_is_new_is_announced),
 	KUNIT_CASE(sa_is_where_it_is_told_to_be),

@@ -2,7 +2,8 @@
 /*
  * failinit <file.ko> [parameters]: fails each allocation of a module's init in turn, from
  * the first one on, until init makes no more of them; or with EVERY=k and FROM=n the n-th and
- * from there on each k-th, but no fewer than ten.
+ * from there on each k-th, but no fewer than ten, and each where there are less than a hundred:
+ * most are survived, and of a few it may be that none was to make init fail.
  *
  * Where init fails, it does so with ENOMEM, or with what the variable ERRNO names, as often
  * as that allows (22:4), and the module works the next time; where it does not, the module
@@ -148,7 +149,7 @@ static void tell(int n)
 
 static struct turns at_least_ten(struct turns turns, int total)
 {
-	int most = total < 20 ? 1 : total / 10;
+	int most = total < 100 ? 1 : total / 10;
 
 	if (turns.every > most)
 		turns.every = most;

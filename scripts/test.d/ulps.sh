@@ -114,14 +114,13 @@ ulps_programs() {
 # is off. One guest for several scripts, for each boots and looks for leaks.
 ulps_uml() {
 	local modules append=dma_debug=off what="the connection manager, NVMe, SMC-R and hostile MADs"
-	local mads=20000 doorbells=9000
+	local mads=20000
 	local scripts=(ulps ulps_smc ulps_disks ulps_mad) files=(--file "$KV_SCRIPTS/guest/smc_check.c") name
 	need_build uml
 	# Not siw, which needs modules of the kernel that the others do not.
 	modules="$(run_modules "$MODULES_DIR") $(ulps_modules uml cm uverbs nvme smc echo)"
 	build_job "${build_index["build, uml"]}" "build, ULPs, uml" build_uml_ulps "$MODULES_DIR"
-	# It has no time for more; what is behind doorbells is the same as under mainline's core.
-	! quick || mads=10000 doorbells=2000
+	! quick || mads=10000
 	for name in ends disk hosts "${scripts[@]}"; do
 		files+=(--file "$KV_SCRIPTS/guest/$name.sh")
 	done
@@ -129,12 +128,12 @@ ulps_uml() {
 		--need "nvmet nvme-fabrics" --limit $((560 * scale)) --modules "$modules" \
 		--env "SCRIPTS=$(tr ' ' : <<<"${scripts[*]}") DISK=no DISKS=nvme MADS=$((mads * scale))" \
 		"${files[@]}" --run "$KV_SCRIPTS/guest/ulps_some.sh"
+	quick && return
 	spawn "processes use kverbs' core, uml" check_userspace \
 		"processes use kverbs' core, uml" ulps-user-uml --kernel uml \
-		--env "DOORBELLS=$((doorbells * scale)) PROGRAMS=sleep" --append "$append" \
+		--env "DOORBELLS=$((9000 * scale)) PROGRAMS=sleep" --append "$append" \
 		--limit $((560 * scale)) --modules "$modules" \
 		--file "$KV_SCRIPTS/guest/ends.sh" --run "$KV_SCRIPTS/guest/userspace.sh"
-	quick && return
 	# IPoIB frees what its own work still uses, at times: not in the default tier.
 	spawn_guest "IP over InfiniBand, uml" ulps_ipoib-uml --kernel uml --append "$append" \
 		--limit $((200 * scale)) \

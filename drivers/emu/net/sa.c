@@ -66,12 +66,16 @@ struct emu_port *emu_sa_port_of_lid(__be16 lid)
 	return port;
 }
 
-/* Likewise, the port that sent a MAD, or NULL if @gid is not of that port. */
+/*
+ * Likewise, the port that sent a MAD, or NULL if @gid is not of that port. One that went down
+ * meanwhile is not answered: what it has is being dropped, and this would be kept.
+ */
 struct emu_port *emu_sa_requester(const struct emu_sa_request *rq, const union ib_gid *gid)
 {
 	struct emu_port *port = emu_sa_port_of_gid(gid);
 
-	return port && READ_ONCE(port->lid) == rq->slid ? port : NULL;
+	return port && READ_ONCE(port->lid) == rq->slid &&
+	       READ_ONCE(port->state) == IB_PORT_ACTIVE ? port : NULL;
 }
 
 /* Does a port hear members with @pkey? */
@@ -266,7 +270,7 @@ static void emu_sa_start(struct emu_port *port)
 		return;
 	xa_init_flags(&sa->groups, XA_FLAGS_ALLOC);
 	INIT_LIST_HEAD(&sa->services);
-	port->sa = sa;
+	WRITE_ONCE(port->sa, sa);
 }
 
 static void emu_sa_stop(struct emu_port *port)
@@ -274,7 +278,7 @@ static void emu_sa_stop(struct emu_port *port)
 	struct emu_sa *sa = port->sa;
 
 	lockdep_assert_held(&emu_sa_lock);
-	port->sa = NULL;
+	WRITE_ONCE(port->sa, NULL);
 	emu_sa_drop_groups(sa);
 	emu_sa_drop_services(sa);
 	xa_destroy(&sa->groups);

@@ -269,6 +269,11 @@ static enum emu_sa_status emu_sa_add_member(struct emu_sa_group *group, struct e
 {
 	struct emu_sa_member *member = emu_sa_member(group, &rec->port_gid);
 
+	/* The GID was another port's, which cannot give this up any more. */
+	if (member && member->port != port) {
+		emu_sa_free_member(member);
+		member = NULL;
+	}
 	if (!member) {
 		member = port->sa_records < EMU_SA_MAX_RECORDS ?
 			 kzalloc(sizeof(*member), GFP_KERNEL) : NULL;

@@ -155,6 +155,11 @@ enum emu_sa_status emu_sa_add_service(struct emu_sa_request *rq)
 	if (status != EMU_SA_OK)
 		return status;
 	service = emu_sa_own_service(rq);
+	/* The GID was another port's, which cannot give this up any more. */
+	if (service && service->port != port) {
+		emu_sa_free_service(service);
+		service = NULL;
+	}
 	if (service && !emu_sa_has_key(service, rec))
 		return EMU_SA_REQ_INVALID;
 	if (!service)
@@ -202,7 +207,7 @@ enum emu_sa_status emu_sa_get_service(struct emu_sa_request *rq)
 	memset(rq->rec.service.key, 0, sizeof(rq->rec.service.key));
 	if (service->end != TIME64_MAX) {
 		left = service->end - ktime_get_boottime_seconds();
-		rq->rec.service.lease = cpu_to_be32(left);
+		rq->rec.service.lease = cpu_to_be32(max(left, 0LL));
 	}
 	return EMU_SA_OK;
 }
