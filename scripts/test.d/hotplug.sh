@@ -36,10 +36,6 @@ part_hotplug() {
 		# How long a remove() may take is for --full to judge: here the machine may be busy.
 		spawn "hot-plug, uml" check_hotplug uml uml 20 60000 \
 			devices:clients:both:netdevs:moments:programs
-		# What one CPU cannot show.
-		need_build debug
-		spawn "hot-plug, debug" check_hotplug debug debug 10 60000 \
-			both:cpus:peers "${quickly[@]}"
 		return
 	fi
 	need_build debug
