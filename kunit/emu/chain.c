@@ -13,7 +13,6 @@
 
 #define LEN		RIG_WARM_LEN
 #define CHAIN		4
-#define BAD_KEY		0xabcdef00
 #define OTHER_ID	77
 
 /* Where the poster stands still, after the first request of a chain was executed. */
@@ -321,7 +320,7 @@ static void wrong_key_in_between_flushes_the_rest(struct kunit *test)
 	const struct chain_op *op = test->param_value;
 	struct chain *c = chain_new(test, op->op, CHAIN);
 
-	c->sge[1].lkey = BAD_KEY;
+	c->sge[1].lkey = RIG_BAD_KEY;
 	chain_post_counted(test, c, 2);
 	expect_ended(test, c, 0, 1, IB_WC_SUCCESS);
 	expect_ended(test, c, 1, 2, IB_WC_LOC_PROT_ERR);
@@ -442,19 +441,15 @@ static void fail_us(void *arg)
 {
 	struct chain *c = arg;
 
-	c->err = rig_rdma(&c->r->b, IB_WR_RDMA_WRITE, 7, 0, LEN, 0, BAD_KEY);
+	c->err = rig_fail_us(c->r);
 }
 
 /* The peer fails by itself. */
 static void fail_peer(void *arg)
 {
 	struct chain *c = arg;
-	struct ib_sge sge = rig_sge(&c->r->b, 0, LEN);
-	struct ib_send_wr wr;
 
-	sge.lkey = BAD_KEY;
-	rig_send_wr(&wr, 7, &sge, 1);
-	c->err = ib_post_send(c->r->b.qp, &wr, NULL);
+	c->err = rig_fail_peer(c->r);
 }
 
 static void we_fail_in_between(struct kunit *test)
@@ -482,12 +477,8 @@ static void peer_fails_in_between(struct kunit *test)
 static void invalidate(void *arg)
 {
 	struct chain *c = arg;
-	struct ib_send_wr wr;
 
-	rig_send_wr(&wr, 7, NULL, 0);
-	wr.opcode = IB_WR_LOCAL_INV;
-	wr.ex.invalidate_rkey = c->r->b.mr->rkey;
-	c->err = ib_post_send(c->r->b.qp, &wr, NULL);
+	c->err = rig_invalidate(c->r);
 }
 
 static void region_goes_in_between(struct kunit *test)

@@ -15,7 +15,6 @@
 #include "lib/objects.h"
 
 #define LEN		RIG_WARM_LEN
-#define BAD_KEY		0xabcdef00
 
 /* What happens while a poster stands still. */
 struct meanwhile {
@@ -194,7 +193,7 @@ static void request_that_is_not_simple_goes_the_long_way(struct kunit *test)
 	/* A key that is not the local one. */
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 5, 0, LEN));
 	rig_send_wr(&wr, 5, sge, 1);
-	sge[0].lkey = BAD_KEY;
+	sge[0].lkey = RIG_BAD_KEY;
 	EXPECT_REACHED(test, "emu_direct_leave", ib_post_send(r->a.qp, &wr, NULL));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 5, IB_WC_LOC_PROT_ERR);
 }
@@ -312,19 +311,15 @@ static void fail_us(void *arg)
 {
 	struct meanwhile *m = arg;
 
-	m->err = rig_rdma(&m->r->b, IB_WR_RDMA_WRITE, 7, 0, LEN, 0, BAD_KEY);
+	m->err = rig_fail_us(m->r);
 }
 
 /* The peer fails by itself. */
 static void fail_peer(void *arg)
 {
 	struct meanwhile *m = arg;
-	struct ib_sge sge = rig_sge(&m->r->b, 0, LEN);
-	struct ib_send_wr wr;
 
-	sge.lkey = BAD_KEY;
-	rig_send_wr(&wr, 7, &sge, 1);
-	m->err = ib_post_send(m->r->b.qp, &wr, NULL);
+	m->err = rig_fail_peer(m->r);
 }
 
 static struct ib_wc stand_still(struct kunit *test, struct meanwhile *m, const char *place,
@@ -385,21 +380,11 @@ static void peer_fails(struct kunit *test)
 
 /* --- regions --------------------------------------------------------------------- */
 
-static int post_invalidate(struct rig *r)
-{
-	struct ib_send_wr wr;
-
-	rig_send_wr(&wr, 7, NULL, 0);
-	wr.opcode = IB_WR_LOCAL_INV;
-	wr.ex.invalidate_rkey = r->b.mr->rkey;
-	return ib_post_send(r->b.qp, &wr, NULL);
-}
-
 static void invalidate(void *arg)
 {
 	struct meanwhile *m = arg;
 
-	m->err = post_invalidate(m->r);
+	m->err = rig_invalidate(m->r);
 }
 
 /* The region is there again, but its key is another. */
@@ -408,7 +393,7 @@ static void register_anew(void *arg)
 	struct meanwhile *m = arg;
 	struct ib_mr *mr = m->r->b.mr;
 
-	m->err = post_invalidate(m->r);
+	m->err = rig_invalidate(m->r);
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey) & 0xff);
 	m->err = m->err ?: rig_post_reg(&m->r->b, mr, 8, RIG_WARM_ACCESS);
 }

@@ -106,6 +106,19 @@ struct meanwhile {
 	int err;
 };
 
+/* Two links of one CQ, and a receive for a message of each. */
+static struct link *two_links(struct kunit *test, struct link **other)
+{
+	struct link *l = link_up(test, NULL);
+
+	*other = link_up(test, l);
+	link_start(test, l);
+	link_start(test, *other);
+	KUNIT_ASSERT_TRUE(test, process_recv(l->rings.rq, 1, NULL, 0));
+	KUNIT_ASSERT_TRUE(test, process_recv((*other)->rings.rq, 2, NULL, 0));
+	return l;
+}
+
 static void send_unsolicited(void *arg)
 {
 	struct meanwhile *m = arg;
@@ -119,14 +132,10 @@ static void send_unsolicited(void *arg)
  */
 static void solicited_completion_that_another_copies_is_told_of(struct kunit *test)
 {
-	struct link *l = link_up(test, NULL), *other = link_up(test, l);
+	struct link *other, *l = two_links(test, &other);
 	struct meanwhile m = { .link = other, .err = -EXFULL };
 	struct rig_end *e = &l->r->b;
 
-	link_start(test, l);
-	link_start(test, other);
-	KUNIT_ASSERT_TRUE(test, process_recv(l->rings.rq, 1, NULL, 0));
-	KUNIT_ASSERT_TRUE(test, process_recv(other->rings.rq, 2, NULL, 0));
 	KUNIT_ASSERT_EQ(test, 0, ib_req_notify_cq(e->rcq, IB_CQ_SOLICITED));
 
 	kverbs_delay_set("emu_user_completed", send_unsolicited, &m);
@@ -143,14 +152,10 @@ static void solicited_completion_that_another_copies_is_told_of(struct kunit *te
 /* Another one completes when the owner has found nothing more to copy, and is about to leave. */
 static void completion_that_the_owner_has_not_seen_is_copied(struct kunit *test)
 {
-	struct link *l = link_up(test, NULL), *other = link_up(test, l);
+	struct link *other, *l = two_links(test, &other);
 	struct meanwhile m = { .link = other, .err = -EXFULL };
 	struct rig_end *e = &l->r->b;
 
-	link_start(test, l);
-	link_start(test, other);
-	KUNIT_ASSERT_TRUE(test, process_recv(l->rings.rq, 1, NULL, 0));
-	KUNIT_ASSERT_TRUE(test, process_recv(other->rings.rq, 2, NULL, 0));
 	kverbs_delay_set("emu_user_cq_copied", send_unsolicited, &m);
 	KUNIT_EXPECT_EQ(test, 0, link_send(l, 1, 0));
 	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());

@@ -386,6 +386,55 @@ struct rig *rig_warm(struct kunit *test)
 EXPORT_SYMBOL_GPL(rig_warm);
 
 /**
+ * rig_fail_us() - let the first end fail: the second accesses there what it must not
+ * @r: connected rig
+ *
+ * Context: Any but NMI.
+ * Return: what ib_post_send() returned.
+ */
+int rig_fail_us(struct rig *r)
+{
+	return rig_rdma(&r->b, IB_WR_RDMA_WRITE, 7, 0, RIG_WARM_LEN, 0, RIG_BAD_KEY);
+}
+EXPORT_SYMBOL_GPL(rig_fail_us);
+
+/**
+ * rig_fail_peer() - let the second end fail by itself
+ * @r: connected rig
+ *
+ * Context: Any but NMI.
+ * Return: what ib_post_send() returned.
+ */
+int rig_fail_peer(struct rig *r)
+{
+	struct ib_sge sge = rig_sge(&r->b, 0, RIG_WARM_LEN);
+	struct ib_send_wr wr;
+
+	sge.lkey = RIG_BAD_KEY;
+	rig_send_wr(&wr, 7, &sge, 1);
+	return ib_post_send(r->b.qp, &wr, NULL);
+}
+EXPORT_SYMBOL_GPL(rig_fail_peer);
+
+/**
+ * rig_invalidate() - invalidate the key of the second end's registered buffer
+ * @r: connected rig, after rig_register() of its second end
+ *
+ * Context: Any but NMI.
+ * Return: what ib_post_send() returned.
+ */
+int rig_invalidate(struct rig *r)
+{
+	struct ib_send_wr wr;
+
+	rig_send_wr(&wr, 7, NULL, 0);
+	wr.opcode = IB_WR_LOCAL_INV;
+	wr.ex.invalidate_rkey = r->b.mr->rkey;
+	return ib_post_send(r->b.qp, &wr, NULL);
+}
+EXPORT_SYMBOL_GPL(rig_invalidate);
+
+/**
  * rig_of_param() - make a connected rig on the devices of the test parameter
  * @test: the running case
  *

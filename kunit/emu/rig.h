@@ -66,7 +66,11 @@ struct rig *rig_up(struct kunit *test, const char *dev_a, const char *dev_b);
 
 #define RIG_WARM_LEN	64
 #define RIG_WARM_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ)
+#define RIG_BAD_KEY	0xabcdef00
 struct rig *rig_warm(struct kunit *test);
+int rig_fail_us(struct rig *r);
+int rig_fail_peer(struct rig *r);
+int rig_invalidate(struct rig *r);
 
 int rig_to_init(struct rig *r, struct rig_end *e);
 int rig_to_rtr(struct rig *r, struct rig_end *e, struct rig_end *peer);

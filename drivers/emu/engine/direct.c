@@ -185,12 +185,8 @@ static __always_inline enum emu_shortcut emu_chain_execute(struct emu_qp *qp, st
 	local = emu_short_span(wr->sg_list, 1);
 	if (unlikely(!local))
 		return EMU_NOT_SIMPLE;
-	if (likely(msg.opcode == IB_WR_SEND))
-		return emu_simple_send(qp, peer, &msg, local, pos);
-	if (likely(msg.opcode == IB_WR_RDMA_WRITE))
-		return emu_simple_rdma(qp, peer, &msg, local, pos, false);
-	way = emu_simple_rdma(qp, peer, &msg, local, pos, true);
-	if (likely(way == EMU_SIMPLE)) {
+	way = emu_simple(qp, peer, &msg, local, pos);
+	if (unlikely(msg.opcode == IB_WR_RDMA_READ) && way == EMU_SIMPLE) {
 		reads->messages++;
 		reads->bytes += msg.length;
 	}
@@ -229,6 +225,7 @@ static __always_inline struct emu_chained emu_chain_direct(struct emu_qp *qp,
 	enum emu_shortcut way = EMU_SIMPLE;
 	struct emu_reads reads = {};
 	struct emu_qp *peer;
+	bool arrived;
 
 	if (unlikely(!emu_qp_own(qp)))
 		return (struct emu_chained) { .rest = wr };
@@ -264,11 +261,9 @@ static __always_inline struct emu_chained emu_chain_direct(struct emu_qp *qp,
 		return (struct emu_chained) { wr, spent };
 	}
 	/* One whose completion at the peer is lost has arrived there. */
-	if (way == EMU_SIMPLE_LOST)
-		emu_chain_end(qp, peer, messages + 1,
-			      spent - messages * EMU_ENTRY_COST + length, &reads);
-	else
-		emu_chain_end(qp, peer, messages, spent - messages * EMU_ENTRY_COST, &reads);
+	arrived = way == EMU_SIMPLE_LOST;
+	emu_chain_end(qp, peer, messages + arrived,
+		      spent - messages * EMU_ENTRY_COST + (arrived ? length : 0), &reads);
 	emu_direct_leave(qp, way, this, pos, spent);
 	return (struct emu_chained) { wr, spent + EMU_ENTRY_COST + length };
 }
