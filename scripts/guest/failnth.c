@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * failnth <file> <text> [<text>]: fails each allocation of a write in turn, or with EVERY=k
- * and FROM=n the n-th and from there on each k-th. The second text undoes a write that
- * succeeded.
+ * and FROM=n the n-th and from there on each k-th, and each, if none of these made the write
+ * fail. The second text undoes a write that succeeded.
  *
  * Where the write fails, it does so with ENOMEM, or with what the variable ERRNO names, as
  * often as that allows (22:4).
@@ -43,9 +43,8 @@ static int try_write(int n, const char *path, const char *text, int *err)
 	return left;
 }
 
-static void sweep(const char *path, const char *text, const char *undo)
+static void sweep(struct turns turns, const char *path, const char *text, const char *undo)
 {
-	struct turns turns = which_turns();
 	int n, err, left, ends = 0;
 
 	for (n = turns.from; ends < ENDS; n += turns.every) {
@@ -63,6 +62,9 @@ static void sweep(const char *path, const char *text, const char *undo)
 
 int main(int argc, char **argv)
 {
+	struct turns turns = which_turns();
+	const char *undo = argc > 3 ? argv[3] : NULL;
+
 	if (argc < 3) {
 		fprintf(stderr, "usage: failnth <file> <text> [<undo>]\n");
 		return 2;
@@ -71,7 +73,9 @@ int main(int argc, char **argv)
 	nth_fd = open(NTH, O_RDWR | O_CLOEXEC);
 	if (nth_fd < 0)
 		die(NTH);
-	sweep(argv[1], argv[2], argc > 3 ? argv[3] : NULL);
+	sweep(turns, argv[1], argv[2], undo);
+	if (all_are_wanted(turns, tally.refused))
+		sweep(all_turns, argv[1], argv[2], undo);
 	if (!tally.refused) {
 		fprintf(stderr, PROGRAM ": no allocation made the write fail\n");
 		return 1;

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,6 +78,17 @@ static struct turns which_turns(void)
 		.every = number_of("EVERY", 1),
 	};
 }
+
+/*
+ * Of some allocations it may be that none matters, where most are survived. Where none of
+ * those that were to fail made the action fail, all are taken before that is an error.
+ */
+static bool all_are_wanted(struct turns turns, int refused)
+{
+	return !refused && (turns.from > 1 || turns.every > 1);
+}
+
+static const struct turns all_turns = { .from = 1, .every = 1 };
 
 /* Another one than ENOMEM, and how often it is allowed. */
 static struct {

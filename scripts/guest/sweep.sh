@@ -40,11 +40,6 @@ sweep "registering an Ethernet device" $CONFIG/swept/enable 1 0
 unset ERRNO
 rmdir $CONFIG/swept
 
-# A run allocates some 150 times, and survives two failures of three: a tenth of them it may
-# survive altogether, a third it does not.
-if [ "${EVERY:-1}" -gt 3 ]; then
-	EVERY=3 FROM=$((FROM % 3 + 1))
-fi
 for ctx in $CONTEXTS; do
 	sweep "setting up a run, $ctx" "$PINGPONG/run" "ctx=$ctx $RUN"
 	check "pingpong afterwards, $ctx" pingpong_ok "ctx=$ctx iters=200"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * uverbs_nth <device>: fails each allocation of each command of a process in turn, or with EVERY=k
- * and FROM=n the n-th and from there on each k-th.
+ * and FROM=n the n-th and from there on each k-th, and each, if none of these made one fail.
  *
  * A command whose allocation fails does so with ENOMEM, or succeeds; one that destroys must
  * succeed. Prints a line for each command. Whether something was left is for the caller to see:
@@ -350,6 +350,8 @@ int main(int argc, char **argv)
 	memset(mem, 1, BYTES);
 	for (i = 0; i < ARRAY_SIZE(actions); i++)
 		sweep(i, turns);
+	for (i = 0; all_are_wanted(turns, tally.refused) && i < ARRAY_SIZE(actions); i++)
+		sweep(i, all_turns);
 	if (!tally.refused) {
 		fprintf(stderr, PROGRAM ": no allocation made a command fail\n");
 		return 1;
