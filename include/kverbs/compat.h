@@ -24,10 +24,9 @@
 #endif
 
 /*
- * Flags to pin pages of a private mapping for reading such that they stay the process's
- * own. Older kernels have to be told that it is for writing: else a page that the process
- * has not copied yet is pinned while it is shared, and the process's next write goes to
- * another page.
+ * Flags to pin pages of a private mapping for reading, so that the process keeps them.
+ * Older kernels must be told that it is for writing: otherwise they pin a page that the
+ * process still shares, and its next write goes to a copy.
  */
 #ifdef HAVE_GUP_UNSHARES
 #define kv_foll_read 0
@@ -75,7 +74,7 @@
 #define kv_io_uring_data(ioucmd) ((ioucmd)->cmd)
 #endif
 
-/* What mainline's create_cq method is passed from processes. */
+/* Type of the argument by which mainline's create_cq method gets a process's data. */
 #ifdef HAVE_CREATE_CQ_ATTRS
 #define kv_create_cq_user uverbs_attr_bundle
 #define kv_create_cq_udata(user) (&(user)->driver_udata)

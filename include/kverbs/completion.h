@@ -53,7 +53,7 @@ static inline u64 ib_cq_stamp(void)
 }
 
 /**
- * ib_wc_set_stamp() - tell when a completion was written
+ * ib_wc_set_stamp() - set the time at which a completion was written
  * @wc: the completion, as a driver hands it to a poller
  * @stamp: what ib_cq_stamp() said when it was written; 0 if that is not known
  *

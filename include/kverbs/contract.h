@@ -4,7 +4,8 @@
  *
  * The module parameter kverbs.contract switches the checker, at any time, even while
  * devices are in use. People read its reports in the log, with the tracepoint
- * kverbs:ib_contract, or in /sys/kernel/debug/kverbs/contract; tests use these calls.
+ * kverbs:ib_contract, or in /sys/kernel/debug/kverbs/contract; tests read them by
+ * these calls.
  */
 #ifndef KVERBS_CONTRACT_H
 #define KVERBS_CONTRACT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Places where a thread may stand still for any time, for tests: between its look at
+ * Places where tests can hold up a thread for any length of time: between its look at
  * something that others change, and the step that relies on it. Only builds with the KUnit
- * suites have any of this.
+ * suites have them.
  */
 #ifndef KVERBS_DELAY_H
 #define KVERBS_DELAY_H

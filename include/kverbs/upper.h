@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the kernel's own MAD layer, connection manager, RDMA netlink and verbs of processes need
- * of the core, besides the verbs, when "make ulps" builds them to run on it: see
+ * What the kernel's own MAD layer, connection manager, RDMA netlink and user-space verbs need
+ * from the core, besides the kernel verbs, when "make ulps" builds them to run on it: see
  * Documentation/ulps.rst.
  *
  * Only the modules in ulp/stock/ call these functions, which are exported in the symbol namespace

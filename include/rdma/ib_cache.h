@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The GID and P_Key caches. None of these functions takes a lock, but one of the
- * contract checker's while that is on.
+ * The GID and P_Key caches. None of these functions takes a lock, except one of
+ * the contract checker's while that is on.
  */
 #ifndef _IB_CACHE_H
 #define _IB_CACHE_H

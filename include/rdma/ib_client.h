@@ -33,12 +33,15 @@ struct ib_client {
 	/** @rename: the device has a new name */
 	void (*rename)(struct ib_device *ibdev, void *client_data);
 	/**
-	 * @get_nl_info: RDMA netlink, a module of scripts/ulps, asks for the client's character
-	 * device of this device. Calls for one device do not overlap
+	 * @get_nl_info: called by RDMA netlink, a module of scripts/ulps, to get the character
+	 * device that the client has for this device. Calls for one device do not overlap
 	 */
 	int (*get_nl_info)(struct ib_device *ibdev, void *client_data,
 			   struct ib_client_nl_info *res);
-	/** @get_global_nl_info: likewise for one that all devices share; must not sleep */
+	/*
+	 * @get_global_nl_info: the same for a character device that all devices share; must
+	 * not sleep
+	 */
 	int (*get_global_nl_info)(struct ib_client_nl_info *res);
 	/**
 	 * @get_net_dev_by_params: the client's network device that a connection request

@@ -223,7 +223,10 @@ struct ib_device_ops {
 	/** @alloc_ucontext: [user] a process opens the device */
 	int (*alloc_ucontext)(struct ib_ucontext *context,
 			      struct ib_udata *udata);
-	/** @dealloc_ucontext: [user] it has closed it; all of its objects are gone */
+	/*
+	 * @dealloc_ucontext: [user] the process has closed the device; all of its objects
+	 * are gone
+	 */
 	void (*dealloc_ucontext)(struct ib_ucontext *context);
 	/**
 	 * @open_ca: a kernel caller or a process opens the channel adapter. @vendor is
@@ -238,14 +241,17 @@ struct ib_device_ops {
 	void (*close_ca)(struct ib_ca *ca);
 	/** @mmap: [user] the process maps memory, see rdma_user_mmap_entry_get() */
 	int (*mmap)(struct ib_ucontext *context, struct vm_area_struct *vma);
-	/** @mmap_free: frees what @mmap maps, when nobody has it any more */
+	/** @mmap_free: frees what @mmap maps, when its last user is gone */
 	void (*mmap_free)(struct rdma_user_mmap_entry *entry);
 	/**
 	 * @disassociate_ucontext: [user] the device is being unregistered: the process must
 	 * not reach its registers any more. Without it, unregistration waits for all processes
 	 */
 	void (*disassociate_ucontext)(struct ib_ucontext *ibcontext);
-	/** @query_ucontext: [user] tells a process that has got the open file what it needs */
+	/*
+	 * @query_ucontext: [user] returns the driver's data to a process that was passed
+	 * the open file
+	 */
 	int (*query_ucontext)(struct ib_ucontext *context, struct uverbs_attr_bundle *attrs);
 	/** @alloc_pd: sets up a PD; [required] */
 	int (*alloc_pd)(struct ib_pd *pd, struct ib_udata *udata);
@@ -340,7 +346,10 @@ struct ib_device_ops {
 	 * an error, @revoke_mr follows.
 	 */
 	int (*resume_mr)(struct ib_mr *mr, struct ib_umem *umem);
-	/** @reg_user_mr_dmabuf: as @reg_user_mr, but of a dma-buf; so is @attrs NULL */
+	/*
+	 * @reg_user_mr_dmabuf: as @reg_user_mr, but for a dma-buf; @attrs is NULL for
+	 * callers in the kernel
+	 */
 	struct ib_mr *(*reg_user_mr_dmabuf)(struct ib_pd *pd, u64 offset,
 					    u64 length, u64 virt_addr, int fd,
 					    int mr_access_flags,
@@ -399,7 +408,7 @@ struct ib_device_ops {
 	int (*attach_mcast)(struct ib_qp *qp, union ib_gid *gid, u16 lid);
 	/** @detach_mcast: takes a QP out of a multicast group */
 	int (*detach_mcast)(struct ib_qp *qp, union ib_gid *gid, u16 lid);
-	/** @alloc_xrcd: [user] makes a domain of extended connections */
+	/** @alloc_xrcd: [user] creates an XRC domain */
 	int (*alloc_xrcd)(struct ib_xrcd *xrcd, struct ib_udata *udata);
 	/** @dealloc_xrcd: [user] frees it */
 	int (*dealloc_xrcd)(struct ib_xrcd *xrcd, struct ib_udata *udata);
@@ -410,7 +419,7 @@ struct ib_device_ops {
 	int (*destroy_flow)(struct ib_flow *flow_id);
 	/** @destroy_flow_action: [user] frees what is done to steered packets */
 	int (*destroy_flow_action)(struct ib_flow_action *action);
-	/** @create_wq: [user] makes a receive queue */
+	/** @create_wq: [user] creates a work queue (WQ) */
 	struct ib_wq *(*create_wq)(struct ib_pd *pd, struct ib_wq_init_attr *init_attr,
 				   struct ib_udata *udata);
 	/** @destroy_wq: [user] frees it */
@@ -418,23 +427,23 @@ struct ib_device_ops {
 	/** @modify_wq: [user] changes its state */
 	int (*modify_wq)(struct ib_wq *wq, struct ib_wq_attr *attr, u32 wq_attr_mask,
 			 struct ib_udata *udata);
-	/** @create_rwq_ind_table: [user] makes a table of receive queues to spread over */
+	/** @create_rwq_ind_table: [user] creates an RSS indirection table of WQs */
 	int (*create_rwq_ind_table)(struct ib_rwq_ind_table *ib_rwq_ind_table,
 				    struct ib_rwq_ind_table_init_attr *init_attr,
 				    struct ib_udata *udata);
 	/** @destroy_rwq_ind_table: [user] frees it */
 	int (*destroy_rwq_ind_table)(struct ib_rwq_ind_table *wq_ind_table);
-	/** @alloc_dm: [user] takes memory of the device */
+	/** @alloc_dm: [user] allocates memory of the device */
 	struct ib_dm *(*alloc_dm)(struct ib_device *device, struct ib_ucontext *context,
 				  struct ib_dm_alloc_attr *attr,
 				  struct uverbs_attr_bundle *attrs);
-	/** @dealloc_dm: [user] gives it back */
+	/** @dealloc_dm: [user] frees it */
 	int (*dealloc_dm)(struct ib_dm *dm, struct uverbs_attr_bundle *attrs);
-	/** @reg_dm_mr: [user] makes a region of it */
+	/** @reg_dm_mr: [user] registers a region of it */
 	struct ib_mr *(*reg_dm_mr)(struct ib_pd *pd, struct ib_dm *dm,
 				   struct ib_dm_mr_attr *attr,
 				   struct uverbs_attr_bundle *attrs);
-	/** @create_counters: [user] makes counters of steered packets */
+	/** @create_counters: [user] creates counters of steered packets */
 	int (*create_counters)(struct ib_counters *counters, struct uverbs_attr_bundle *attrs);
 	/** @destroy_counters: [user] frees them */
 	int (*destroy_counters)(struct ib_counters *counters);
@@ -500,11 +509,14 @@ struct ib_device_ops {
 	void (*dealloc_driver)(struct ib_device *dev);
 	/** @get_numa_node: returns the NUMA node to allocate QPs from */
 	int (*get_numa_node)(struct ib_device *dev);
-	/** @iw_add_ref: iWARP: holds a QP; this and the next ones are called by iw_cm alone */
+	/*
+	 * @iw_add_ref: iWARP: takes a reference on a QP; only iw_cm calls this and the next
+	 * ones
+	 */
 	void (*iw_add_ref)(struct ib_qp *qp);
-	/** @iw_rem_ref: lets it go */
+	/** @iw_rem_ref: drops it */
 	void (*iw_rem_ref)(struct ib_qp *qp);
-	/** @iw_get_qp: finds a QP by its number; it is not held */
+	/** @iw_get_qp: finds a QP by its number, without a reference */
 	struct ib_qp *(*iw_get_qp)(struct ib_device *device, int qpn);
 	/** @iw_connect: begins to connect a QP */
 	int (*iw_connect)(struct iw_cm_id *cm_id, struct iw_cm_conn_param *conn_param);
@@ -532,13 +544,16 @@ struct ib_device_ops {
 	size_t size_ib_pd;
 	/** @size_ib_qp: bytes of the driver's structure for a QP */
 	size_t size_ib_qp;
-	/** @size_ib_rwq_ind_table: bytes of the driver's structure for a table of receive queues */
+	/*
+	 * @size_ib_rwq_ind_table: bytes of the driver's structure for an RSS indirection
+	 * table
+	 */
 	size_t size_ib_rwq_ind_table;
 	/** @size_ib_srq: bytes of the driver's structure for an SRQ */
 	size_t size_ib_srq;
 	/** @size_ib_ucontext: bytes of the driver's structure for a user context */
 	size_t size_ib_ucontext;
-	/** @size_ib_xrcd: bytes of the driver's structure for a domain of extended connections */
+	/** @size_ib_xrcd: bytes of the driver's structure for an XRC domain */
 	size_t size_ib_xrcd;
 };
 

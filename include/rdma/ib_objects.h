@@ -229,7 +229,7 @@ struct ib_cq {
  * @usecnt: number of QPs that use the SRQ
  * @ext: for other types
  * @ext.cq: completion queue
- * @ext.xrc: of an SRQ of extended connections, which no QP here can use
+ * @ext.xrc: for an XRC SRQ, which no QP here can use
  * @ext.xrc.xrcd: its domain
  * @ext.xrc.srq_num: its number
  * @registered_event_handler: the consumer's handler; only the core calls it; must
@@ -294,7 +294,7 @@ struct ib_srq {
  * @port: port, once it is known
  * @integrity_en: made with %IB_QP_CREATE_INTEGRITY_EN
  * @xrcd: NULL, as the following: domain of extended connections
- * @rwq_ind_tbl: receive queues to spread over
+ * @rwq_ind_tbl: RSS indirection table
  * @counter: counter that the QP is bound to
  * @known_state: &enum ib_qp_state that the consumer set last, and above it the number of
  *	changes; see ib_qp_known_state()

@@ -138,7 +138,7 @@ struct ib_cq_caps {
 };
 
 /**
- * struct ib_rss_caps - what a device can spread over receive queues of their own
+ * struct ib_rss_caps - receive side scaling (RSS) of a device
  * @supported_qpts: bit mask of types of QPs; 0: nothing
  * @max_rwq_indirection_tables: number of tables
  * @max_rwq_indirection_table_size: entries of one
@@ -150,10 +150,10 @@ struct ib_rss_caps {
 };
 
 /**
- * struct ib_tm_caps - what SRQs that match tags a device has
+ * struct ib_tm_caps - tag-matching SRQs of a device
  * @max_rndv_hdr_size: bytes of a header
- * @max_num_tags: entries of a list; 0: it has none
- * @flags: what else it can
+ * @max_num_tags: entries of a tag list; 0: not supported
+ * @flags: further capabilities
  * @max_ops: outstanding changes of the list
  * @max_sge: scatter entries of a tag
  */
@@ -217,10 +217,10 @@ struct ib_tm_caps {
  * @hca_core_clock: frequency of the timestamp clock in kHz
  * @cq_caps: limits of CQ moderation
  * @max_sgl_rd: entries of a READ's scatter list that still perform well
- * @rss_caps: receive queues to spread over, for processes
- * @max_wq_type_rq: number of receive queues of their own, for processes
+ * @rss_caps: receive side scaling, for processes
+ * @max_wq_type_rq: number of receive WQs, for processes
  * @raw_packet_caps: what raw packet QPs can do, for processes
- * @tm_caps: SRQs that match tags, for processes
+ * @tm_caps: tag-matching SRQs, for processes
  * @max_dm_size: bytes of the device's own memory, for processes
  */
 struct ib_device_attr {
@@ -671,7 +671,7 @@ enum ib_event_type {
  * @element.cq: for events of a CQ
  * @element.qp: for events of a QP
  * @element.srq: for events of an SRQ
- * @element.wq: for events of a receive queue of its own, which no driver here has
+ * @element.wq: for events of a WQ, which no driver here has
  * @element.port_num: for events of a port
  * @event: what happened
  */

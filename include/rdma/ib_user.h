@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the verbs of processes need of the core and of drivers: the context of a process that
- * has opened a device, what drivers and their libraries exchange, and memory that both share.
- * Include <rdma/ib_verbs.h>, which includes this.
+ * What user-space verbs need from the core and from drivers: the context of a process that has
+ * opened a device, the data that drivers and their libraries exchange, and memory that both
+ * share. Include <rdma/ib_verbs.h>, which includes this.
  *
- * kverbs itself has no such verbs; the kernel's own ib_uverbs, which scripts/ulps builds, has.
+ * kverbs itself does not implement user-space verbs; the kernel's own ib_uverbs, which
+ * scripts/ulps builds, does.
  */
 #ifndef _RDMA_IB_USER_H
 #define _RDMA_IB_USER_H
@@ -58,16 +59,16 @@ struct ib_ucontext {
 };
 
 /**
- * struct ib_uobject - an object as a process knows it
+ * struct ib_uobject - user-space handle of an object
  * @user_handle: the process's own number for it
- * @ufile: the file that it was made by
- * @context: the context that it was made in
+ * @ufile: the file through which it was created
+ * @context: the context in which it was created
  * @object: the object of the verbs
  * @list: link among those of the file
  * @cg_obj: what it is charged to
  * @id: its number in the file
  * @ref: references
- * @usecnt: calls that use it; -1: one that must be alone
+ * @usecnt: calls that use it; -1: a call that needs it exclusively
  * @rcu: for freeing it
  * @uapi_object: its type
  *

@@ -372,9 +372,9 @@ struct ib_srq_attr {
  * @srq_type: %IB_SRQT_BASIC, the only type that kernel callers can have
  * @ext: for the other types
  * @ext.cq: completion queue
- * @ext.xrc: of an SRQ of extended connections
+ * @ext.xrc: for an XRC SRQ
  * @ext.xrc.xrcd: its domain
- * @ext.tag_matching: of an SRQ that matches tags
+ * @ext.tag_matching: for a tag-matching SRQ
  * @ext.tag_matching.max_num_tags: size of its list
  */
 struct ib_srq_init_attr {
@@ -473,13 +473,13 @@ enum ib_qp_create_flags {
  * @send_cq: where send completions go
  * @recv_cq: where receive completions go
  * @srq: shared receive queue, or NULL
- * @xrcd: NULL: there are no extended connections
+ * @xrcd: NULL: XRC is not supported
  * @cap: sizes that are wanted; the actual ones on return
  * @sq_sig_type: which send requests generate a completion when they succeed
  * @qp_type: transport
  * @create_flags: &enum ib_qp_create_flags
  * @port_num: port, for SMI and GSI QPs and for users of rdma_rw
- * @rwq_ind_tbl: NULL: there are no receive queues to spread over
+ * @rwq_ind_tbl: NULL: RSS is not supported
  * @source_qpn: source QP number, with %IB_QP_CREATE_SOURCE_QPN
  */
 struct ib_qp_init_attr {

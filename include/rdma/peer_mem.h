@@ -4,10 +4,10 @@
  * GPU, or of any other device with memory of its own, implements and calls.
  *
  * Existing drivers are written for this interface already. Documentation/peer-memory.rst
- * says what it guarantees here, and where that is more than elsewhere. The functions of
- * a client are called in process context and may sleep; no lock of the registry or of
- * the RDMA core is held. Calls for one region never overlap; those for different regions
- * may run at the same time.
+ * says what it guarantees here, and where that is more than other implementations do.
+ * The functions of a client are called in process context and may sleep; no lock of the
+ * registry or of the RDMA core is held. Calls for one region never overlap; those for
+ * different regions may run at the same time.
  */
 #ifndef RDMA_PEER_MEM_H
 #define RDMA_PEER_MEM_H
@@ -21,8 +21,8 @@ struct device;
 #define IB_PEER_MEMORY_VER_MAX	16
 
 /*
- * The core's context is a number. It was a pointer once: drivers that were written for
- * that define PEER_MEM_VOID_CORE_CONTEXT before they include this header.
+ * The core's context is a number. It used to be a pointer: drivers written for that
+ * define PEER_MEM_VOID_CORE_CONTEXT before they include this header.
  */
 #ifdef PEER_MEM_VOID_CORE_CONTEXT
 #ifndef CONFIG_64BIT

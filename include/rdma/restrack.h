@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The record that each verbs object has of its kind, its number and its maker.
+ * The tracking record in each verbs object: its kind, its number and its
+ * creator.
  */
 #ifndef _RDMA_RESTRACK_H_
 #define _RDMA_RESTRACK_H_

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The part of the user verbs interface that drivers' methods use: how they find the context of
- * the process whose request it is. Modules of scripts/ulps have the kernel's own header in place
+ * The part of the user verbs interface that drivers' methods use, to find the context of the
+ * process that made the request. Modules of scripts/ulps have the kernel's own header in place
  * of this one; the beginning of the structure is the same there, which ulp/stock/uverbs/ checks.
  */
 #ifndef _UVERBS_IOCTL_

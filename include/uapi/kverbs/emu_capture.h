@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
 /*
- * Messages of an emulated HCA (kverbs_emu), as its file capture in debugfs tells of them:
+ * Records of the messages of an emulated HCA (kverbs_emu), read from its file capture in debugfs:
  * /sys/kernel/debug/kverbs_emu/<device>/capture. Documentation/emu.rst is its manual.
  *
- * Whoever has the file open captures from the moment that it has written
+ * A capture starts when the process that has the file open writes
  *
  *   start [snaplen=<bytes>] [qp=<number>]
  *
  * to it until it closes it. read(2) returns whole records, and waits for the first one. When the
- * device goes, read(2) still returns what is there, and then 0. poll(2) tells when there are some.
- * When the buffer is full, messages go on, and their records are lost and counted. The open file
- * holds the module.
+ * device is removed, read(2) still returns the records that are left, and then 0. poll(2) tells
+ * when there are some. When the buffer is full, messages are still executed; their records are
+ * lost, and counted. An open file holds a reference on the module.
  *
  * Errors. EINVAL: another command, or a buffer too short for a record; EBUSY: somebody
  * captures on this device, or this file has been started; ENODEV: the device goes; ENOMEM;
