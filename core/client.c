@@ -70,7 +70,7 @@ enum presence_state {
  * @device: the device
  * @client: the client
  * @state: tells which thread may touch it
- * @rename_due: the device has a name that the client has not been told
+ * @rename_due: the device has a new name, which the client has yet to be told
  * @call: link in the list of callbacks in progress
  * @task: the thread that runs the callback
  * @until: ib_ref_log_seq() when the callback began
@@ -356,7 +356,7 @@ static void report_slow_remove(struct timer_list *timer)
 		mod_timer(timer, jiffies + patience);
 }
 
-/* A remove() that hangs keeps the device from going: say whose it is. */
+/* A remove() that hangs blocks the removal of the device: log whose it is. */
 static void call_remove(struct presence *p)
 {
 	struct removal r = { .presence = p, .begin = jiffies };

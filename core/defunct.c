@@ -7,9 +7,9 @@
  * contract checker can report it, and no method of the driver may be called. So the memory
  * is never freed, and each call fails.
  *
- * A caller that has just checked that a method exists calls it next. So each method that an
- * object or a caller can reach has a replacement here, and only those that the device never
- * had are NULL.
+ * A caller that has just found that a method exists will call it next. So each method that
+ * can be reached from an object or by a caller has a replacement here; only those that the
+ * device never had are NULL.
  *
  * While the contract checker is on, the last few devices that were freed stay for a while
  * too, although nothing is left on them: a module that kept only a pointer to the device,

@@ -8,8 +8,8 @@
  * The state decides which thread may act. In SETUP, ENABLING and DISABLING one
  * thread owns the device; others wait for its next state.
  *
- * A registered device has a count of users, which starts at 1 with ENABLING.
- * Lookups return a device with a use taken. Unregistration is a fence:
+ * A registered device has a count of users, which starts at 1 with ENABLING. Lookups
+ * take a use of the device that they return. Unregistration is a fence:
  *  1. the state becomes DISABLING, the mark is cleared: lookups and new clients miss the
  *     device;
  *  2. the clients are removed, last in first out; kverbs_ca, one of the first, waits for
@@ -504,7 +504,7 @@ static int enable_device(struct ib_device *dev)
 }
 
 /**
- * ib_register_device() - offer a device to the consumers
+ * ib_register_device() - make a device available to consumers
  * @device: from ib_alloc_device(), with its methods, node_type and
  *	    phys_port_cnt set
  * @name: its name; "%d" in it becomes the smallest number that makes it unique
@@ -681,7 +681,7 @@ static void unregister_work(struct work_struct *work)
 }
 
 /**
- * ib_unregister_device_queued() - have a device unregistered soon
+ * ib_unregister_device_queued() - unregister a device from a work item
  * @ib_dev: a registered device
  *
  * For drivers that hold a lock which the clients' remove methods may take. The

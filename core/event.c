@@ -2,14 +2,14 @@
 /*
  * Asynchronous events of a device, from its driver to the consumers.
  *
- * Lock protocol: only the device's work item calls the handlers. They are never called in
- * the context of the driver, which may dispatch an event inside a consumer's own call or
- * with locks held. A copy of the event waits in a llist, so that ib_dispatch_event() takes
- * no lock and may be called in any context; one work item and a FIFO keep the order. For an
- * event of a port the work first refreshes the caches, which takes the cache_lock, and calls
- * the device's port_notifiers, whose lock for reading is held meanwhile: kverbs_ca makes its
- * answer to queries anew there. Calling the handlers takes no lock; kverbs_ca's, which passes
- * events to processes, is one of them.
+ * Lock protocol: only the device's work item calls the handlers. They are never called in the
+ * context of the driver, which may dispatch an event inside a consumer's own call or with
+ * locks held. A copy of the event waits in a llist, so that ib_dispatch_event() takes no lock
+ * and may be called in any context; one work item and a FIFO keep the order. For an event of
+ * a port the work first refreshes the caches, which takes the cache_lock, and calls the
+ * device's port_notifiers, whose lock for reading is held meanwhile: kverbs_ca then rebuilds
+ * its answer to queries. Calling the handlers takes no lock; kverbs_ca's, which passes events
+ * to processes, is one of them.
  *
  * If there is no memory to read a port again, the event is put off, and so are later events
  * of the port, to keep their order. After some tries they are delivered nevertheless. Only
@@ -29,8 +29,8 @@
  *
  * The handlers are in a list that is walked under SRCU; handlers_lock orders the writers.
  * synchronize_srcu() after taking a handler off the list waits for it. A handler must not
- * sleep; but many have been written for a midlayer that lets them, and under plain RCU the
- * kernel would blame the midlayer. The contract checker blames the handler.
+ * sleep; but many were written for a midlayer that lets them, and under plain RCU the
+ * kernel's warning would name the midlayer. The contract checker names the handler.
  *
  * events_on is set before the caches are filled for the first time and cleared after the
  * last client has gone; synchronize_rcu() then ensures that no more events are queued.
@@ -208,9 +208,9 @@ static struct ib_queued_event *event_reserve(const struct ib_event *event)
 }
 
 /*
- * Returns true if the reserve was free: then the caller owns it. Does not count further than
- * that the event came again: the work item may be late by any number of them. Written each
- * time, for the full barrier; pairs with event_finish().
+ * Returns true if the reserve was free: then the caller owns it. It only records that the
+ * event came again, not how often: the work item may be late by any number of them. Written
+ * each time, for the full barrier; pairs with event_finish().
  */
 static bool event_claim(struct ib_queued_event *item)
 {

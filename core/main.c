@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The kverbs module: what is set up before the first device is registered, and
- * taken down after the last one has gone. Users of the module hold it by the
- * symbols that they use, so at exit there are neither devices nor clients.
+ * taken down after the last one has gone. Users of the module hold a reference
+ * on it through the symbols that they use, so at exit there are neither devices
+ * nor clients.
  */
 #include <linux/module.h>
 #include <linux/workqueue.h>
@@ -90,5 +91,5 @@ MODULE_DESCRIPTION("RDMA midlayer: devices, clients, verbs and completion queues
 MODULE_AUTHOR("The kverbs authors");
 MODULE_VERSION(KVERBS_VERSION);
 MODULE_LICENSE("GPL");
-/* What most who load this by hand want next. */
+/* Those who load this module by hand usually want this one next. */
 MODULE_SOFTDEP("post: kverbs_ca");

@@ -131,7 +131,8 @@ struct ca_events {
  * @nr_readers: how many that are in all; likewise
  * @closers: number of threads that close handles, each from ca_closing_begin()
  *	to ca_closing_end(); under @files_lock
- * @removed: the device is going, and its end closes all open handles; under @files_lock
+ * @removed: the device is being removed, which closes all open handles; under
+ *	@files_lock
  * @closed: completed when that is done
  * @borrowed: PDs that modules have borrowed
  */

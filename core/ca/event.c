@@ -6,11 +6,11 @@
  * The handler of the device's events must not sleep, and any number of files may be open. So
  * it puts an event into a ring of the device, ca_device.queue, and a work item tells the files.
  *
- * Each open file has a ring of its own. It is filled by that work item and by the removal,
- * and emptied by any number of readers, each event by one of them. A reader that is too slow learns of it: when the ring is full, new events are not
- * kept but counted, and the reader finds the count where they would have been. The count
- * stays outside of the ring until there is room for it and an event behind it. Removal
- * needs no room in the ring either, and is the last event.
+ * Each open file has a ring of its own. It is filled by that work item and by the removal, and
+ * emptied by any number of readers, each event by one of them. A reader that is too slow is told:
+ * when the ring is full, new events are dropped and counted, and the reader finds the count in
+ * their place. The count stays outside of the ring until there is room for it and an event behind
+ * it. Removal needs no room in the ring either, and is the last event.
  *
  * Lock protocol: ca_events.lock guards all of it; it nests inside ca_device.files_lock, and
  * the lock of the wait queue inside it. An event leaves the ring under the lock, after it
@@ -57,7 +57,7 @@ static void count_lost(struct ca_events *events, const struct kverbs_ca_event *e
 	events->overflow = *event;
 	events->overflow.type = KVERBS_CA_EVENT_OVERFLOW;
 	events->overflow.port = 0;
-	/* It stands for several if it tells of others that were lost on the way here. */
+	/* If others were lost on the way here, it stands for all of them. */
 	events->overflow.lost = lost > U32_MAX - more ? U32_MAX : lost + more;
 }
 
@@ -193,7 +193,7 @@ void ca_events_end(struct ca_device *ca)
 	notify_files(ca, &event);
 }
 
-/* Prints a line about the events that wait for the reader of a file. */
+/* Prints a line about the events that are queued for the reader of a file. */
 void ca_events_show(struct ca_events *events, struct seq_file *s)
 {
 	u32 waiting, lost;

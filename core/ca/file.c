@@ -527,7 +527,7 @@ static struct ib_ca_pd *borrow_pd(struct ca_file *f, u64 handle, u64 object,
 	if (IS_ERR(h)) {
 		pd = ERR_CAST(h);
 	} else {
-		/* Nothing would tell the borrower any more to give the PD back. */
+		/* Nothing would make the borrower return the PD any more. */
 		pd = ib_device_is_going(ca->device) ? ERR_PTR(-ENODEV) :
 						      ca_borrow_pd(ca, h, object, site);
 		ca_handle_put(h);
@@ -584,7 +584,7 @@ int ca_file_init(void)
 	return ret;
 }
 
-/* From here on processes can open the nodes; before, they are told ENXIO. */
+/* From here on processes can open the nodes; before, open(2) fails with ENXIO. */
 int ca_file_begin(void)
 {
 	cdev_init(&ca_cdev, &ca_fops);

@@ -42,7 +42,7 @@ module_param(ca_max_handles, uint, 0644);
 MODULE_PARM_DESC(ca_max_handles,
 		 "Max channel adapters open at once through one file; no limit with CAP_SYS_RESOURCE (default: 64)");
 
-/* All users together may have as many times what one may have. */
+/* The limit for all users together is this many times that for one user. */
 #define CA_READERS_SHARE	4
 
 static unsigned int ca_max_readers = 64;
@@ -227,9 +227,9 @@ static void set_owner(struct ca_handle *h, struct ca_call *call)
 }
 
 /*
- * A file that may only be read takes something of the device all the same. So that nobody
- * who may not use the device keeps it from those who may, such handles are counted by user.
- * Returns 0, -EMFILE or -ENOMEM.
+ * A handle uses resources of the device even if its file was opened for reading only. Such
+ * handles are counted by user, so that users without write permission cannot exhaust the
+ * device. Returns 0, -EMFILE or -ENOMEM.
  */
 static int count_reader(struct ca_handle *h, const struct ca_call *call)
 {
@@ -266,7 +266,7 @@ static void uncount_reader(struct ca_handle *h, struct ca_device *ca)
 	mutex_lock(&ca->files_lock);
 	ca->nr_readers--;
 	count = xa_to_value(xa_load(&ca->readers, uid));
-	/* In the place of another value: that needs no memory. */
+	/* Replaces an existing entry, which needs no memory. */
 	xa_store(&ca->readers, uid, count > 1 ? xa_mk_value(count - 1) : NULL, GFP_KERNEL);
 	mutex_unlock(&ca->files_lock);
 }

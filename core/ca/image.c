@@ -11,12 +11,11 @@
  * user's buffer may fault and wait for a long time: it holds a reference. ca_device.image
  * has one, too; the last put frees the image after a grace period.
  *
- * Network namespaces: what belongs to a network device is a secret of the
- * namespace that the network device is in: entries of GID tables, and the
- * interface index of a port. An image lists its secrets by position. Readers in
- * other namespaces get zeros there, and no byte of a secret is ever in their
- * buffer. A namespace is identified by its cookie, which is never 0 and never
- * reused.
+ * Network namespaces: what belongs to a network device is visible only in the namespace of
+ * that network device: entries of GID tables, and the interface index of a port. An image
+ * lists its secrets by position. Readers in other namespaces get zeros there, and no byte
+ * of a secret is ever in their buffer. A namespace is identified by its cookie, which is
+ * never 0 and never reused.
  */
 #include <linux/mm.h>
 #include <linux/netdevice.h>
@@ -419,8 +418,8 @@ static void fill_gid(struct ca_image *image, struct kverbs_ca_gid *gid,
 	const struct net_device *ndev = rcu_dereference(from->ndev);
 
 	/*
-	 * A RoCE entry without a network device has just been dropped from the
-	 * table, and its namespace is not known any more. An event follows.
+	 * A RoCE entry without a network device has just been removed from the
+	 * table, so its namespace is unknown by now. An event follows.
 	 */
 	if (!ndev && rdma_protocol_roce(from->device, from->port_num))
 		return;

@@ -30,7 +30,7 @@
 #include "export.h"
 #include "trace.h"
 
-/* Enough to see what preceded the report that was noticed. */
+/* Enough to see what preceded a report. */
 #define RECENT_REPORTS	32
 
 /* If every message breaks a rule, the first few lines in the log suffice. */
@@ -80,7 +80,7 @@ static BLOCKING_NOTIFIER_HEAD(mode_notifiers);
 static DEFINE_RATELIMIT_STATE(log_limit, LOG_INTERVAL, LOG_BURST);
 
 /**
- * ib_contract_get_mode() - tell the mode of the checker
+ * ib_contract_get_mode() - get the mode of the checker
  *
  * Context: Any.
  * Return: the mode.
@@ -110,7 +110,7 @@ int ib_contract_set_mode(enum ib_contract_mode mode)
 	if (IS_ENABLED(CONFIG_PREEMPT_RT) && mode != IB_CONTRACT_OFF)
 		return -EOPNOTSUPP;
 	mutex_lock(&mode_lock);
-	/* Set before the first report, which may have to panic. */
+	/* Set before the first report, because that may have to panic. */
 	WRITE_ONCE(contract_mode, mode);
 	if (mode != IB_CONTRACT_OFF && !static_key_enabled(&ib_contract_key)) {
 		static_branch_enable(&ib_contract_key);
@@ -167,7 +167,7 @@ MODULE_PARM_DESC(contract,
 		 "Check that drivers and clients keep the contract of the midlayer: off, warn, or panic at the first breach (default: off)");
 
 /**
- * ib_contract_count() - tell how often a rule was reported as broken
+ * ib_contract_count() - get the number of reports about a rule
  * @rule: the rule
  *
  * Context: Any.

@@ -29,16 +29,16 @@ struct rdma_restrack_entry;
 struct seq_file;
 
 /**
- * struct ib_ref_source - things of one kind that modules take and may leave behind
+ * struct ib_ref_source - references of one kind that modules take and may leave behind
  * @list: link among all sources
- * @kind: what they are, for reports
+ * @kind: their kind, for reports
  * @for_each: calls @visit with the call site that took each of them on a device; those taken
  *	after @until, a value of ib_ref_log_seq(), may be left out
  * @forget: the module is being unloaded. NULL if @for_each visits the call sites where they
  *	are kept: then they are cleared there
  *
- * Who owns such things tells the checker of them with ib_contract_add_source(). Both are
- * called under ib_registry_lock, for devices in any state.
+ * The owner of such references registers them with ib_contract_add_source(). Both are called
+ * under ib_registry_lock, for devices in any state.
  */
 struct ib_ref_source {
 	struct list_head list;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the core keeps of a device, for all of its files.
+ * The core's private part of a device, shared by all of its files.
  */
 #ifndef KVERBS_DEVICE_PRIV_H
 #define KVERBS_DEVICE_PRIV_H
@@ -46,7 +46,7 @@ enum ib_dev_state {
 };
 
 /**
- * enum ib_caller - whose call it is that is refused
+ * enum ib_caller - whose call is refused
  * @IB_CALLER_KERNEL: of a module
  * @IB_CALLER_PROCESS: of a process, by a module that passes it on
  * @IB_CALLERS: number of kinds
@@ -123,8 +123,8 @@ struct ib_port_priv {
  * @refresh_due: @event_work must call @port_notifiers
  * @events_on: events are accepted
  * @res: the device's objects
- * @ca: kverbs_ca's part of the device, which it looks for at each request; read under RCU.
- *	Nothing else touches it
+ * @ca: kverbs_ca's part of the device, which it looks up for each request; read under RCU.
+ *	Nothing else uses it
  * @invalid_limits: how often the log may say that a call was refused
  * @stats: hw_counters of the device (sysfs)
  * @debugfs: the device's directory

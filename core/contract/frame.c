@@ -222,9 +222,10 @@ void ib_callback_enter(struct ib_frame *f, const struct ib_device *dev,
 IB_EXPORT_INTERNAL(ib_callback_enter);
 
 /*
- * Makes the calls that the callback owes, because these also run the softirqs that were
- * raised meanwhile, and inform lockdep. A callback that enabled bottom halves too often may
- * have borrowed from the other fields of the count.
+ * Makes up for the missing local_bh_enable() calls of the callback one by one, because
+ * these also run the softirqs that were raised meanwhile, and inform lockdep. A callback
+ * that enabled bottom halves too often may have borrowed from the other fields of the
+ * count.
  */
 static void restore_bottom_halves(const struct ib_frame *f)
 {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Says why a call of a consumer is answered with -EINVAL: in the log, at a limited rate, and
- * by a tracepoint. No locks; any context.
+ * Reports why a consumer's call fails with -EINVAL: in the log, rate-limited, and by a
+ * tracepoint. No locks; any context.
  *
- * The rate is limited for each device, and there for processes and for the kernel's own callers
- * apart: a process that is refused all the time takes no line from anyone but the other processes
- * on its device.
+ * The limit is per device, with separate limits for processes and for kernel callers: a process
+ * that is refused all the time suppresses only lines about processes on its device.
  */
 #include <linux/errno.h>
 #include <linux/kernel.h>
@@ -19,7 +18,7 @@
 #include "restrack.h"
 #include "trace.h"
 
-/* A consumer that tries again and again must not fill the log. */
+/* A consumer that keeps retrying must not flood the log. */
 #define INVALID_INTERVAL	(5 * HZ)
 #define INVALID_BURST		10
 
@@ -27,7 +26,7 @@
 #define INVALID_TEXT		96
 
 /**
- * ib_invalid_init() - prepare a device's limits
+ * ib_invalid_init() - set up a device's rate limits
  * @dev: the device
  *
  * Context: Process.
@@ -40,7 +39,10 @@ void ib_invalid_init(struct ib_device *dev)
 	ratelimit_state_init(&limits[IB_CALLER_PROCESS], INVALID_INTERVAL, INVALID_BURST);
 }
 
-/* A call without an object is a process's if a module made it that passes on what these want. */
+/*
+ * A call without an object is a process's if it comes from a module that passes on requests
+ * of processes.
+ */
 static enum ib_caller caller_of(const struct ib_verb_call *call, const char *client)
 {
 	static const char * const passing_on[] = { "ib_uverbs", "ib_umad", "rdma_ucm" };
@@ -108,7 +110,7 @@ int ib_check_range(const struct ib_verb_call *call, const char *name, s64 value,
 }
 
 /**
- * ib_invalid_port() - log and trace that a call is about a port that there is not
+ * ib_invalid_port() - log and trace that a call names a port that does not exist
  * @dev: the device
  * @what: name of the call
  * @port: the port; if there is one of that number, it has no data yet
@@ -130,11 +132,12 @@ int ib_invalid_port(const struct ib_device *dev, const char *what, u32 port, uns
 }
 
 /**
- * ib_invalid_index() - likewise, or about a place that a table of the port does not have
+ * ib_invalid_index() - log and trace that a call names an index or a port that does not
+ *	exist
  * @dev: the device
  * @what: name of the call
  * @port: the port
- * @index: the place
+ * @index: the index
  * @size: entries of the table; negative if there is no such port
  * @site: return address of the call, in the consumer
  *

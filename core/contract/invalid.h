@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Why a call of a consumer is answered with -EINVAL: see invalid.c.
+ * Reports why a consumer's call fails with -EINVAL: see invalid.c.
  */
 #ifndef KVERBS_INVALID_H
 #define KVERBS_INVALID_H
@@ -12,7 +12,7 @@ struct ib_device;
 struct rdma_restrack_entry;
 
 /**
- * struct ib_verb_call - a call of a consumer, as it is named when it is refused
+ * struct ib_verb_call - a consumer's call, as reports name it
  * @dev: the device
  * @res: tracking entry of the object concerned; the PD if the call makes one; or NULL
  * @client: KBUILD_MODNAME of the consumer; NULL for the one that made the object

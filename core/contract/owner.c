@@ -33,7 +33,10 @@
 #include "refs.h"
 #include "registry.h"
 
-/* Call sites told apart in what a client left behind, for each kind of object. */
+/*
+ * Number of call sites that a report on what a client left behind lists, for each kind of
+ * object.
+ */
 #define LEFTOVER_SITES	8
 
 /**
@@ -128,8 +131,8 @@ bool ib_contract_is_ours(unsigned long addr)
 }
 
 /*
- * The module is a part of the midlayer: it acts for others, and is not watched. In the init
- * of the module, before it calls anything else.
+ * The module is a part of the midlayer: it acts for others, and is not watched. Called in
+ * the init of the module, before it calls anything else.
  */
 void ib_contract_join(struct module *mod)
 {
@@ -431,7 +434,7 @@ static void remember_departed(struct ib_device *dev, const struct module *mod, c
  * The last client of the module at @addr has left the device, as @how says; or has
  * @declined it, and then the module is not remembered: declining is ordinary, and checking
  * the caller of each post makes it take three times as long. The lock keeps the module's
- * next client from making anything on the device meanwhile. A PD that was borrowed after
+ * next client from creating anything on the device meanwhile. A PD that was borrowed after
  * @until, a value of ib_ref_log_seq(), is not counted: its borrower has yet to check whether
  * the client still has the device.
  */
@@ -485,8 +488,8 @@ static void forget_ahs(struct ib_device *dev, struct module *mod)
 }
 
 /*
- * What the module has left must not be blamed on the next one that is loaded at its
- * addresses.
+ * What the module has left behind must not be attributed to the next module that is
+ * loaded at its addresses.
  */
 static void forget_places(struct ib_device *dev, struct module *mod)
 {

@@ -4,7 +4,7 @@
  *
  * The module that gives a reference back need not be the one that took it, and the checker
  * may not have seen it taken, or not know by whom. The checker must never count more
- * references for a module than the module holds, or it would blame the module for nothing.
+ * references for a module than the module holds, or it would report the module without cause.
  * So each reference that is given back takes one off the counts: if the same module has one
  * on that object, the last that it took; else one of each module that has any on that object,
  * because it may belong to any of them. Errors thus go the other way: a reference that was
@@ -129,7 +129,7 @@ void ib_ref_log_del(struct ib_ref_log *log, const void *object, unsigned long si
 }
 IB_EXPORT_INTERNAL(ib_ref_log_del);
 
-/* When the last reference was taken, on whatever. Any context. */
+/* Sequence number of the last reference that was taken on anything. Any context. */
 u64 ib_ref_log_seq(void)
 {
 	return atomic64_read(&ref_seq);

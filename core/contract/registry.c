@@ -18,7 +18,7 @@
 #include "export.h"
 #include "registry.h"
 
-/* Long for a use or a callback, but not too long for a user who waits at a terminal. */
+/* Long for a use or a callback, but short enough for a user who waits at a terminal. */
 static unsigned int wait_warn_ms = 10000;
 module_param(wait_warn_ms, uint, 0644);
 MODULE_PARM_DESC(wait_warn_ms,
@@ -29,7 +29,10 @@ DEFINE_MUTEX(ib_registry_lock);
 /* By ib_device.index; from the choice of a name to ib_dealloc_device(). */
 DEFINE_XARRAY_ALLOC(ib_devices);
 
-/* Of 64 bits on every machine: events that came in any order long ago are compared by it. */
+/*
+ * 64 bits on every machine, so that it never wraps: it orders events however long ago they
+ * were.
+ */
 static u64 registry_changes;
 static DECLARE_WAIT_QUEUE_HEAD(registry_waiters);
 
@@ -48,7 +51,7 @@ u64 ib_registry_now(void)
 	return registry_changes;
 }
 
-/* How long a thread waits, in jiffies, before it logs what it waits for. */
+/* The time, in jiffies, after which a waiting thread logs what it waits for. */
 unsigned long ib_patience(void)
 {
 	unsigned int ms = READ_ONCE(wait_warn_ms);

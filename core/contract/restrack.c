@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which objects a device has, and who made them.
+ * Which objects a device has, and who created them.
  *
  * Lock protocol: each kind has an xarray, whose own lock orders additions and removals. A
  * reader that found an entry under that lock takes a reference unless the count has dropped to
@@ -12,8 +12,8 @@
  * An object that cannot be listed for lack of memory works all the same; it
  * merely does not appear in debugfs.
  *
- * An object of a process names it, and holds a reference on its task: until the object is
- * destroyed for good, for one whose destruction failed is still listed with the task.
+ * An object of a process names it, and holds a reference on its task until it has been
+ * destroyed: an object whose destruction failed is still listed with the task.
  */
 #include <linux/export.h>
 #include <linux/sched/task.h>
@@ -368,11 +368,11 @@ void ib_track_del(struct ib_device *dev, struct rdma_restrack_entry *res)
 IB_EXPORT_INTERNAL(ib_track_del);
 
 /**
- * ib_track_sync() - wait for those who look at an object
+ * ib_track_sync() - wait for readers of an object
  * @dev: as for ib_track_add()
  * @res: its tracking entry
  *
- * Whoever looks at the object later finds it as it was when this was called, or newer.
+ * Later readers see the object as it is when this is called, or newer.
  *
  * Context: Process, may sleep.
  */
@@ -386,7 +386,7 @@ void ib_track_sync(struct ib_device *dev, struct rdma_restrack_entry *res)
 IB_EXPORT_INTERNAL(ib_track_sync);
 
 /**
- * rdma_restrack_get() - hold an object while looking at it
+ * rdma_restrack_get() - take a reference on an object, to look at it
  * @res: the object's tracking entry, found under the lock of its list, which is held
  *
  * Context: Any.
@@ -409,7 +409,7 @@ static void restrack_release(struct kref *kref)
 }
 
 /**
- * rdma_restrack_put() - stop looking at an object
+ * rdma_restrack_put() - drop a reference on an object
  * @res: the object's tracking entry
  *
  * Context: Any; process, may sleep, for an object that was being made, and failed.

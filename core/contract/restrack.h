@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Keeping track of the objects of a device.
+ * Tracking of a device's objects.
  */
 #ifndef KVERBS_RESTRACK_H
 #define KVERBS_RESTRACK_H

@@ -324,8 +324,8 @@ struct ib_umem *umem_dmabuf_find(struct ib_device *device,
 }
 
 /*
- * No memory was found for a region. Says so if the range is not in the dma-buf, which is no reason
- * to complain as long as other memory may do.
+ * No memory was found for a region. Logs it if the range is not in the dma-buf; not earlier,
+ * because other memory might have been found.
  */
 void umem_dmabuf_explain(const struct ib_verb_call *call, const struct ib_mem *mem)
 {

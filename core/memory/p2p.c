@@ -3,9 +3,9 @@
  * PCI peer-to-peer memory, for devices: memory of a provider that a process has mapped, and
  * scatter lists of such memory.
  *
- * The provider's device can go. Then the region is revoked, and the memory unmapped and
- * unpinned at once, even if a consumer still has the region: the provider does not wait for
- * it.
+ * The provider's device can be removed. Then the region is revoked, and the memory unmapped
+ * and unpinned at once, even if a consumer still has the region: the provider does not wait
+ * for it.
  *
  * Lock protocol: umem_lock() also guards whether the memory is held. A provider that takes
  * it away holds the lock of its device meanwhile; under umem_lock(), nothing waits for a
@@ -78,13 +78,19 @@ static void provider_removed(struct kverbs_p2pdma_user *user)
 	umem_unlock(&p->umem);
 }
 
-/* The error of the midlayer for memory that was taken back before it could be used. */
+/*
+ * Turns an error of p2pdma into the midlayer's, for memory that was taken back before it
+ * could be used.
+ */
 static int removed_error(int error)
 {
 	return error == -ENODEV ? -ECANCELED : error;
 }
 
-/* Maps pinned memory that begins in a provider's, and watches for the provider to go. */
+/*
+ * Maps pinned memory that begins in a provider's, and asks to be notified when the provider
+ * is removed.
+ */
 static int map_and_watch(struct umem_p2p *p)
 {
 	struct ib_umem *umem = &p->umem;
@@ -177,11 +183,11 @@ IB_EXPORT_INTERNAL(umem_p2p_provider);
 /* --- scatter lists ------------------------------------------------------------- */
 
 /**
- * ib_dma_pci_p2p_dma_supported() - tell whether PCI peer-to-peer memory can be mapped
+ * ib_dma_pci_p2p_dma_supported() - check whether PCI peer-to-peer memory can be mapped
  * @dev: the device
  *
- * Whether memory of a given provider can be mapped is for pci_p2pdma_distance() to tell,
- * called with the device's DMA device.
+ * To find out whether memory of a given provider can be mapped, call
+ * pci_p2pdma_distance() with the device's DMA device.
  *
  * Context: Any.
  * Return: true if it can: the device is on the PCI bus.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Memory of another device, for devices: the registry of peer memory,
- * kverbs_peer_mem, finds the driver that owns it, and makes that map it.
+ * kverbs_peer_mem, finds the driver that owns it, and has that driver map it.
  *
  * Lock protocol: none of our own. The memory can be taken away at any time; the
  * registry defines which functions may be called when.
@@ -128,8 +128,8 @@ static void invalidated(void *arg)
  *	file are called.
  * @priv: for @func
  *
- * Until this call, a driver that takes the memory back waits for it, but not for ever: call
- * it soon, and before any consumer can make the device use the addresses.
+ * A driver that takes the memory back waits for this call, but only for a limited time:
+ * call it soon, and before any consumer can make the device use the addresses.
  *
  * Context: Process.
  */

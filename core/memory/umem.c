@@ -237,8 +237,8 @@ int umem_pin(struct ib_umem *umem, unsigned int flags)
 }
 
 /*
- * Memory may be registered, and so mapped, any number of times at once. The DMA API takes
- * that for an error if each mapping hands the memory over to the device. Ours do not: the
+ * Memory may be registered, and so mapped, any number of times at once. The DMA API treats
+ * that as an error if each mapping transfers ownership to the device. Ours do not: the
  * device and the process use the same memory, see umem_check_reach(). (The debugging of the
  * DMA API warns once, nevertheless, of the first memory that is mapped nine times.)
  */
@@ -257,9 +257,9 @@ static bool umem_needs_sync(struct device *dev, dma_addr_t addr)
 }
 
 /*
- * A device that cannot reach some memory gets a copy of it from the DMA layer, which is
- * brought up to date when the CPU says so. For memory that the device and the process use
- * at any time, nobody can say so: what one writes would never be seen by the other, and
+ * A device that cannot reach some memory gets a bounce buffer from the DMA layer, which
+ * is synchronised when the CPU asks for it. For memory that the device and the process
+ * use at any time, nobody can ask: what one writes would never be seen by the other, and
  * what the process wrote meanwhile would be overwritten at the end. So @sgt, mapped for a
  * device, must not have any. The same holds for caches that have to be flushed. Returns 0
  * or -EIO.
@@ -273,8 +273,8 @@ int umem_check_reach(const struct ib_umem *umem, struct sg_table *sgt)
 	if (ib_uses_virt_dma(device))
 		return 0;
 	/*
-	 * There, it would be said of all addresses; and the caches of a peer's memory, which
-	 * need not come from the DMA API, are the peer's to keep in order.
+	 * There, it would be true of all addresses; and a peer's memory need not come from
+	 * the DMA API: keeping its caches coherent is the peer's job.
 	 */
 	if (umem->is_peer && !dev_is_dma_coherent(device->dma_device))
 		return 0;

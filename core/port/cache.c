@@ -31,7 +31,7 @@ struct ib_port_snapshot {
 	u16 pkeys[];
 };
 
-/* A value that no port has as its GID: if the driver leaves it in place, it gave none. */
+/* A value that no port has as its GID: if it is unchanged, the driver has not set one. */
 static int read_gid(struct ib_device *dev, u32 port, int index, union ib_gid *gid,
 		    unsigned long site)
 {
@@ -77,8 +77,9 @@ static int query_pkey(struct ib_device *dev, u32 port, u16 index, u16 *pkey,
 }
 
 /*
- * Any value may be in a table, so this asks twice with different initial values: if the
- * driver leaves each in place, it gave no P_Key. After an error, *@pkey is unchanged.
+ * Any value may be in a table, so this asks twice with different initial values: if
+ * both are unchanged, the driver has not set a P_Key. After an error, *@pkey is
+ * unchanged.
  */
 static int read_pkey(struct ib_device *dev, u32 port, u16 index, u16 *pkey, unsigned long site)
 {

@@ -8,13 +8,12 @@
  * table's mutex, also around the driver's add_gid and del_gid methods; inside
  * it, no locks are taken but those that these methods take.
  *
- * An entry is in the table (live), then dead but referenced, then gone. When it
- * dies, the core calls del_gid, and puts its network device after a grace
- * period, since readers of attr.ndev rely on RCU. On a RoCE port its slot stays
- * occupied until the last reference is put, because address handles and QPs
- * refer to the hardware's table by index. The last put may come in any context:
- * it empties the slot by cmpxchg and frees by RCU. An entry holds its table, so
- * that a late put of a reference, even after the device has gone, is safe.
+ * An entry is in the table (live), then dead but referenced, then freed. When it dies, the
+ * core calls del_gid, and puts its network device after a grace period, since readers of
+ * attr.ndev rely on RCU. On a RoCE port its slot stays occupied until the last reference is
+ * put, because address handles and QPs refer to the hardware's table by index. The last put
+ * may come in any context: it empties the slot by cmpxchg and frees by RCU. An entry holds
+ * its table, so that a late put of a reference, even after the device has gone, is safe.
  *
  * The midlayer's own files take and put references by ib_gid_get() and the like. References
  * taken by the rdma_ calls belong to consumers, and the table counts them for the contract
@@ -402,7 +401,7 @@ static struct ib_gid_table *table_of(struct ib_device *device, u32 port)
 }
 
 /**
- * rdma_is_zero_gid() - tell whether a GID is all zero
+ * rdma_is_zero_gid() - check whether a GID is all zero
  * @gid: the GID
  *
  * Context: Any.
@@ -471,7 +470,7 @@ void ib_gid_hold(const struct ib_gid_attr *attr)
 
 void ib_gid_put(const struct ib_gid_attr *attr)
 {
-	/* Another GID may have found the table full before. */
+	/* A GID may have been left out before because the table was full. */
 	if (put_entry(to_entry(attr)))
 		ib_roce_resync();
 }
@@ -526,7 +525,7 @@ struct ib_ref_source ib_gid_source = {
 };
 
 /**
- * rdma_get_gid_attr() - hold an entry of the GID table
+ * rdma_get_gid_attr() - take a reference on an entry of the GID table
  * @device: the device
  * @port_num: the port
  * @index: place in the table
@@ -555,7 +554,7 @@ const struct ib_gid_attr *rdma_get_gid_attr(struct ib_device *device,
 EXPORT_SYMBOL(rdma_get_gid_attr);
 
 /**
- * rdma_hold_gid_attr() - hold an entry once more
+ * rdma_hold_gid_attr() - take another reference on an entry
  * @attr: entry that is held already
  *
  * Context: Any.
@@ -568,7 +567,7 @@ void rdma_hold_gid_attr(const struct ib_gid_attr *attr)
 EXPORT_SYMBOL(rdma_hold_gid_attr);
 
 /**
- * rdma_put_gid_attr() - stop holding an entry
+ * rdma_put_gid_attr() - drop a reference on an entry
  * @attr: the entry
  *
  * Context: Any.

@@ -11,8 +11,8 @@
  * writers of all devices and guards the list of devices that may have one. A
  * port holds a reference on its network device. It puts it when the network
  * device unregisters (roce_gid.c handles that), when the driver sets another,
- * and when the device goes. A network device that has begun to unregister is
- * refused, so the unregistering thread, which waits for a grace period after
+ * and when the device is removed. A network device that has begun to unregister
+ * is refused, so the unregistering thread, which waits for a grace period after
  * its notifiers, protects the readers under RCU.
  */
 #include <linux/ethtool.h>
@@ -43,9 +43,9 @@ static DEFINE_SPINLOCK(netdev_lock);
 static LIST_HEAD(netdev_owners);
 
 /*
- * @nb is called, in process context, when the caches of @dev, or what it tells of itself and
- * its ports, have changed: before the handlers of the event that told so, if there was one.
- * It may call methods of the driver.
+ * @nb is called, in process context, when the caches of @dev, or what it reports about
+ * itself and its ports, have changed. If an event reported the change, @nb is called before
+ * the handlers of the event. It may call methods of the driver.
  */
 void ib_register_port_notifier(struct ib_device *dev, struct notifier_block *nb)
 {
@@ -342,7 +342,7 @@ void ib_get_device_fw_str(struct ib_device *dev, char *str)
 EXPORT_SYMBOL(ib_get_device_fw_str);
 
 /**
- * rdma_dev_access_netns() - tell whether a network namespace may use a device
+ * rdma_dev_access_netns() - check whether a network namespace may use a device
  * @device: the device
  * @net: the network namespace
  *
@@ -534,7 +534,7 @@ static void eth_to_ib_speed(u32 mbps, u16 *speed, u8 *width)
  * @speed: &enum ib_port_speed
  * @width: &enum ib_port_width
  *
- * A network device that does not report its speed counts as one of 1 Gb/s. A
+ * A network device that does not report its speed is taken to have 1 Gb/s. A
  * driver whose query_port method calls this must not unregister its device
  * under RTNL.
  *

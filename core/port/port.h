@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Ports, their GIDs, and what is kept of their tables.
+ * Ports, their GIDs, and the caches of their tables.
  */
 #ifndef KVERBS_PORT_H
 #define KVERBS_PORT_H

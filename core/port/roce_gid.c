@@ -359,11 +359,11 @@ static DECLARE_WORK(mtu_work, refresh_mtus);
  * The MTU of a network device has changed, and with it the active MTU of a port. No event of
  * InfiniBand's says so, and those that come near it would tell consumers that the link has
  * gone and come back; so they see it when they ask. The answer to channel-adapter queries is
- * made in advance, so it has to be made anew.
+ * prepared in advance, so it has to be rebuilt.
  *
- * The driver may keep the MTU itself and learn of the change by a notifier, after ours. The
- * RTNL, which is held until all notifiers have been called, tells when it knows. Nobody may
- * have to wait for this work, see above; so it holds up no device meanwhile.
+ * The driver may keep the MTU itself and learn of the change by a notifier, after ours.
+ * Taking the RTNL waits for that, since it is held until all notifiers have been called.
+ * Nobody may have to wait for this work, see above; so it holds up no device meanwhile.
  */
 static void refresh_mtus(struct work_struct *work)
 {
@@ -479,7 +479,10 @@ static int addr_event(struct notifier_block *nb, unsigned long event,
 	return NOTIFY_DONE;
 }
 
-/* Last: a driver that is told of an end still finds its device by the network device. */
+/*
+ * Last: a driver that is notified of the unregistration can still look up its device by the
+ * network device.
+ */
 static struct notifier_block netdev_nb = { .notifier_call = netdev_event, .priority = INT_MIN };
 static struct notifier_block inetaddr_nb = { .notifier_call = addr_event };
 static struct notifier_block inet6addr_nb = { .notifier_call = addr_event };

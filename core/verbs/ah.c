@@ -255,12 +255,12 @@ void ib_ah_put_sgid(const struct ib_gid_attr **slot)
 		ib_gid_put(old);
 }
 
-/* Of the module that resolves addresses; NULL while none is loaded. */
+/* Set by the module that resolves addresses; NULL while none is loaded. */
 static const struct ib_addr_ops __rcu *addr_ops;
 
 /**
- * ib_set_addr_ops() - make it possible to look up the Ethernet addresses of peers
- * @ops: the functions, or %NULL before their module goes
+ * ib_set_addr_ops() - set the functions that look up Ethernet addresses of peers
+ * @ops: the functions, or %NULL before their module is unloaded
  *
  * Context: Process, may sleep.
  */
@@ -414,7 +414,7 @@ EXPORT_SYMBOL(rdma_create_ah);
  * rdma_create_user_ah() - make an address handle for a process
  * @pd: PD of the handle
  * @ah_attr: the address; the Ethernet address of a RoCE destination is looked up
- * @udata: the process's request, for the driver; or %NULL, if the process has no use of the handle
+ * @udata: the process's request, for the driver; or %NULL, if the process cannot use the handle
  *
  * Context: Process, that of the request; may sleep.
  * Return: as rdma_create_ah(); -EHOSTUNREACH or another error of the look-up.

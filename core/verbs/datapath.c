@@ -2,9 +2,9 @@
 /*
  * The watched forms of the data path calls.
  *
- * ib_post_send() and its like test one static key and call the driver. While they are
- * watched - a tracepoint is enabled, or the contract checker is on - the key sends them
- * here.
+ * ib_post_send() and the like test one static key and call the driver. While they are
+ * watched - a tracepoint is enabled, or the contract checker is on - the key routes
+ * them through here.
  */
 #include <linux/export.h>
 
@@ -168,15 +168,15 @@ static noinline int post_srq_recv_traced(struct ib_srq *srq, const struct ib_rec
 }
 
 /*
- * For drivers, which know what they refuse, and where: a test in ib_post_send() would cost every
- * post something.
+ * Called by drivers, which know what they refuse, and where: a test in ib_post_send() would slow
+ * down every post.
  */
 
 /**
  * ib_post_send_failed() - log that a driver's post_send method refuses a request
  * @qp: the QP
  * @bad: the request, not posted
- * @err: what the method is about to return; anything but -EINVAL needs no words
+ * @err: what the method is about to return; only -EINVAL is logged
  *
  * Context: Any.
  */
@@ -206,7 +206,8 @@ static void bad_recv(const struct ib_verb_call *call, const struct ib_recv_wr *b
 }
 
 /**
- * ib_post_recv_failed() - likewise, a receive
+ * ib_post_recv_failed() - log that a driver's post_recv method refuses a
+ *	request
  * @qp: the QP
  * @bad: the request, not posted
  * @err: what the driver's post_recv method is about to return
@@ -229,7 +230,8 @@ void ib_post_recv_failed(const struct ib_qp *qp, const struct ib_recv_wr *bad, i
 EXPORT_SYMBOL(ib_post_recv_failed);
 
 /**
- * ib_post_srq_recv_failed() - likewise, a receive of an SRQ
+ * ib_post_srq_recv_failed() - log that a driver's post_srq_recv method refuses
+ *	a request
  * @srq: the SRQ
  * @bad: the request, not posted
  * @err: what the driver's post_srq_recv method is about to return

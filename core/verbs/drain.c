@@ -20,7 +20,7 @@
 #include "../contract/contract.h"
 #include "verbs.h"
 
-/* If the device has not raised that event by then, it is broken. */
+/* A device that has not raised that event by then is considered broken. */
 #define DRAIN_SRQ_TIMEOUT	(60 * HZ)
 
 struct drain_cqe {
@@ -113,7 +113,7 @@ static int drain_leave_srq(struct ib_qp *qp, unsigned long site)
 	return 0;
 }
 
-/* Calls the driver's own method to drain, which may poll the CQ. */
+/* Calls the driver's own drain method, which may poll the CQ. */
 static void drain_by_driver(struct ib_qp *qp, const char *what,
 			    void (*method)(struct ib_qp *qp), unsigned long site)
 {

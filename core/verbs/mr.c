@@ -213,7 +213,8 @@ EXPORT_SYMBOL(ib_dereg_mr_user);
  * @num_sge: number of its parts
  *
  * Context: Process, may sleep.
- * Return: 0; -EOPNOTSUPP if the device does not care; or an error of the driver.
+ * Return: 0; -EOPNOTSUPP if the device takes no advice; or an error of the
+ * driver.
  */
 int ib_advise_mr(struct ib_pd *pd, enum ib_uverbs_advise_mr_advice advice, u32 flags,
 		 struct ib_sge *sg_list, u32 num_sge)

@@ -13,7 +13,7 @@
  *  3. the driver's data path, until its destroy_qp returns;
  *  4. completions in CQs that the core polls: ib_cq_forget_qp() waits for their done();
  *  5. whoever is about to queue that irq_work: ib_notify_fence() waits for it;
- *  6. a driver's lookup under RCU: the memory goes a grace period later.
+ *  6. a driver's lookup under RCU: the memory is freed a grace period later.
  */
 #include <linux/err.h>
 #include <linux/export.h>
@@ -38,7 +38,7 @@
 #define QP_RNR_TIMER_MAX	31
 #define QP_RETRY_MAX		7
 
-/* Left in place by a driver that gives no state. */
+/* Left unchanged by a driver that does not set the state. */
 #define QP_NO_STATE		((enum ib_qp_state)(IB_QPS_ERR + 1))
 
 #define QP_ATTR_KNOWN		(IB_QP_ATTR_STANDARD_BITS | IB_QP_RATE_LIMIT)
@@ -129,7 +129,7 @@ static int qp_check_init_attr(const struct ib_verb_call *call, struct ib_device 
 	return ret ?: qp_check_caps(call, device, init);
 }
 
-/* Who wants a QP. */
+/* The caller that creates a QP. */
 struct qp_maker {
 	const char *caller;
 	struct ib_udata *udata;
@@ -186,12 +186,12 @@ static void qp_unuse_others(struct ib_qp *qp)
 	atomic_dec(&qp->pd->usecnt);
 }
 
-/* Of the module that has rdma_rw contexts; NULL while none is loaded. */
+/* Set by the module that has rdma_rw contexts; NULL while none is loaded. */
 static const struct ib_rw_ops __rcu *rw_ops;
 
 /**
- * ib_set_rw_ops() - make QPs with rdma_rw contexts possible
- * @ops: the functions, or %NULL before their module goes
+ * ib_set_rw_ops() - set the functions for QPs with rdma_rw contexts
+ * @ops: the functions, or %NULL before their module is unloaded
  *
  * Context: Process, may sleep.
  */
@@ -203,7 +203,10 @@ void ib_set_rw_ops(const struct ib_rw_ops *ops)
 }
 IB_EXPORT_INTERNAL(ib_set_rw_ops);
 
-/* Keeps their module loaded until rw_ops_put(). NULL if there is none, or it is going. */
+/*
+ * Keeps their module loaded until rw_ops_put(). NULL if there is none, or it is being
+ * unloaded.
+ */
 static const struct ib_rw_ops *rw_ops_get(void)
 {
 	const struct ib_rw_ops *ops;
@@ -314,14 +317,14 @@ EXPORT_SYMBOL(ib_create_qp_kernel);
 /**
  * ib_create_qp_user() - make a queue pair for a process
  * @dev: the device
- * @pd: PD of the QP; %NULL: for extended connections
+ * @pd: PD of the QP; %NULL: for XRC
  * @attr: what the process wants; holds the real sizes on return
  * @udata: the process's request
  * @uobj: what the process knows the QP by
  * @caller: not used: the calling process is recorded
  *
  * Context: Process, that of the request.
- * Return: as ib_create_qp_kernel(); -EOPNOTSUPP for extended connections.
+ * Return: as ib_create_qp_kernel(); -EOPNOTSUPP for XRC.
  */
 struct ib_qp *ib_create_qp_user(struct ib_device *dev, struct ib_pd *pd,
 				struct ib_qp_init_attr *attr, struct ib_udata *udata,
@@ -412,7 +415,7 @@ static int qp_check_alt_path(const struct ib_verb_call *call, struct ib_qp *qp,
 /*
  * If two changes of state run at a time, only the driver knows which came last. Then keep
  * the state in which more is legal, the later one in &enum ib_qp_state, so that the
- * contract checker accuses nobody wrongly. @before was read before the driver was called.
+ * contract checker makes no false report. @before was read before the driver was called.
  * Each change is counted, because others may lead back to the same state.
  */
 static void qp_note_state(struct ib_qp *qp, unsigned long before, unsigned long state)

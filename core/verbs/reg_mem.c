@@ -211,12 +211,12 @@ static int p2p_error(const struct ib_mem *mem)
 	return error;
 }
 
-/* The error that tells best why there is no region. */
+/* The error that best explains why there is no region. */
 static int mem_error(const struct ib_mem *mem)
 {
 	int peer = mem->error[IB_MEM_PEER];
 
-	/* No driver has it, or has it any more: the same as any bad address. */
+	/* No driver has it (any more): the same as any bad address. */
 	if (peer == -ENODEV || peer == -ECANCELED)
 		peer = -EFAULT;
 	if (mem->path == IB_MEM_P2P || mem->error[IB_MEM_P2P])
@@ -388,7 +388,8 @@ EXPORT_SYMBOL(ib_reg_user_mr);
  * @access: &enum ib_access_flags
  * @udata: the process's request
  *
- * So a process registers whatever ib_reg_user_mr() registers, another device's memory for one.
+ * With it, a process can register all that ib_reg_user_mr() can, such as another device's
+ * memory.
  *
  * Context: Process, that of the request.
  * Return: the region, which is not listed yet, as methods return it; or an error of
@@ -404,7 +405,7 @@ struct ib_mr *ib_umem_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 v
 EXPORT_SYMBOL_GPL(ib_umem_reg_user_mr);
 
 /**
- * ib_umem_reg_user_mr_dmabuf() - likewise a reg_user_mr_dmabuf method
+ * ib_umem_reg_user_mr_dmabuf() - a reg_user_mr_dmabuf method for such drivers
  * @pd: PD of the region
  * @offset: where the region begins in the dma-buf
  * @length: bytes

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the core has for processes besides: the requests that a device takes of them, and memory
- * that a driver lets a process map, which is what this is about.
+ * Other support for processes: the requests that a device accepts from them, and memory that a
+ * driver lets a process map, which is most of this file.
  *
  * A context has a table from the first page offset to the entry, in &ib_ucontext.mmap_xa. Entries
  * do not overlap. A process maps an entry as a whole, so only its first offset is looked up.
@@ -18,7 +18,7 @@
 
 #include "verbs.h"
 
-/* Those whose methods every driver has, or that can be refused without one. */
+/* Requests whose methods every driver has, or that can be refused without one. */
 #define REQUEST(name) BIT_ULL(IB_USER_VERBS_CMD_ ## name)
 const u64 ib_user_requests =
 	REQUEST(GET_CONTEXT) | REQUEST(QUERY_DEVICE) | REQUEST(QUERY_PORT) |
@@ -207,7 +207,7 @@ void rdma_user_mmap_entry_put(struct rdma_user_mmap_entry *entry)
 EXPORT_SYMBOL(rdma_user_mmap_entry_put);
 
 /**
- * rdma_user_mmap_entry_remove() - let no process map an entry any more
+ * rdma_user_mmap_entry_remove() - stop processes from mapping an entry
  * @entry: the entry, or %NULL; what is mapped stays mapped
  *
  * Context: Process.

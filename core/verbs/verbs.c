@@ -5,14 +5,14 @@
  * Lock protocol: none. ib_pd.usecnt and ib_srq.usecnt count the objects that
  * use a PD or an SRQ; it cannot be destroyed while they are not 0. A caller
  * that destroys an object ensures that no other thread is about to use it; the
- * counts find mistakes, they do not order anything.
+ * counts catch mistakes, they do not provide ordering.
  *
  * While it is being destroyed, an SRQ can be reached by
  *  1. readers of the object lists: rdma_restrack_del() waits for them;
  *  2. the irq_work that calls the event handler: ib_notify_quiesce() ends it;
  *  3. the driver's data path, until its destroy_srq returns;
  *  4. whoever is about to queue that irq_work: ib_notify_fence() waits for it;
- *  5. a driver's lookup under RCU: the memory goes a grace period later.
+ *  5. a driver's lookup under RCU: the memory is freed a grace period later.
  */
 #include <linux/err.h>
 #include <linux/export.h>

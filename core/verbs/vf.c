@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Virtual functions: calls for who sets them up. Each needs an optional method of the driver.
+ * Virtual functions: calls to configure them. Each needs an optional method of the driver.
  */
 #include <linux/export.h>
 #include <rdma/ib_verbs.h>

@@ -242,7 +242,7 @@ void ib_debugfs_add(struct ib_device *dev)
 	ib_priv(dev)->debugfs = dir;
 }
 
-/* The directory of a registered device, for who has more to tell of it. */
+/* The debugfs directory of a registered device, for those who add files to it. */
 struct dentry *ib_debugfs_dir(struct ib_device *dev)
 {
 	return ib_priv(dev)->debugfs;
